@@ -1,0 +1,92 @@
+/*
+ * What travels through the ring: one record per sample, per finished query and
+ * per thread seen for the first time.
+ *
+ * Samples are written by the signal handler, the other kinds by ordinary code
+ * on the host's threads; the flusher (src/store) is the only reader. Records of
+ * one thread are read in the order in which it wrote them, so a query's own
+ * record follows its samples and a thread's name precedes them.
+ *
+ * A record is a small fixed head and a variable tail. Later fields (labels, a
+ * span, off-CPU duration, a plan node) go behind the tail, one bit each in
+ * `fields`; a reader that does not know a bit can skip them, for the ring knows
+ * the record's size.
+ */
+#ifndef QUERYPROF_HANDLER_RECORD_H
+#define QUERYPROF_HANDLER_RECORD_H
+
+#include <stdint.h>
+
+enum record_kind {
+	RECORD_SAMPLE = 1,
+	RECORD_QUERY = 2,
+	RECORD_THREAD = 3,
+};
+
+/* The values of trace_log.trace_type, in the order of its names. */
+enum trace_type {
+	TRACE_CPU = 0,
+	TRACE_REAL = 1,
+	TRACE_TYPES = 2,
+};
+
+#define TRACE_MAX_FRAMES 512
+
+/* Identifies one run of a query: the 128 bits of a UUID version 7. Both words
+ * zero: no query. */
+struct query_key {
+	uint64_t hi, lo;
+};
+
+enum sample_flags {
+	SAMPLE_TRUNCATED = 1, /* the trace does not reach the bottom of the stack */
+};
+
+struct sample_record {
+	uint64_t timestamp_ns; /* CLOCK_REALTIME, read in the handler */
+	uint64_t period_ns;
+	struct query_key query;
+	uint32_t thread_id;  /* kernel thread id */
+	uint32_t weight;     /* periods this sample stands for */
+	uint32_t generation; /* of the code map in force, see code_map.h */
+	uint32_t cpu_id;
+	uint32_t fields;     /* bit mask of what follows the trace; none yet */
+	uint16_t depth;      /* entries of trace */
+	uint8_t trace_type;  /* enum trace_type */
+	uint8_t flags;       /* enum sample_flags */
+	uint64_t trace[];    /* leaf first, see qp_unwind() in queryprof.h */
+};
+
+/* One finished run of a query. Times in ns. The texts stand one behind the
+ * other in `text`, without terminators, in the order of their lengths. */
+struct query_record {
+	struct query_key query, initial;
+	uint64_t start_realtime_ns;
+	uint64_t duration_ns; /* CLOCK_MONOTONIC, first step to the end */
+	uint64_t cpu_time_ns; /* the thread's CPU clock over the same span */
+	uint64_t result_rows;
+	uint64_t vm_steps, fullscan_steps, sorts, autoindexes, memory_usage;
+	uint64_t samples[TRACE_TYPES];        /* records committed to the ring */
+	uint64_t weights[TRACE_TYPES];        /* their weights added up */
+	uint64_t samples_dropped;   /* ring full */
+	uint64_t samples_truncated;
+	int64_t exception_code; /* 0: finished well */
+	uint32_t thread_id;
+	uint32_t flags;         /* enum query_flags */
+	uint32_t query_id_size; /* the user's own id; 0: the key as UUID text */
+	uint32_t query_size;
+	uint32_t database_size;
+	uint32_t exception_size;
+	char text[];
+};
+
+enum query_flags {
+	QUERY_TEXT_CUT = 1, /* the statement's text was longer than a record holds */
+};
+
+struct thread_record {
+	uint32_t thread_id;
+	char name[20]; /* as pthread_getname_np gives it, zero-terminated */
+};
+
+#endif

@@ -1,0 +1,43 @@
+/*
+ * The signal handler: one expired timer becomes one record in the ring.
+ */
+#ifndef QUERYPROF_HANDLER_SAMPLE_H
+#define QUERYPROF_HANDLER_SAMPLE_H
+
+#include <signal.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "thread.h"
+
+/* What becomes of every signal that reaches the handler. In the end
+ * signals = stored + dropped + idle + late + foreign + reentered. */
+enum sample_counter {
+	SAMPLE_SIGNALS,
+	SAMPLE_STORED,     /* committed to the ring */
+	SAMPLE_DROPPED,    /* the ring was full */
+	SAMPLE_IDLE,       /* no query ran on the thread: the timer was disarmed */
+	SAMPLE_LATE,       /* of a timer that is no longer this thread's */
+	SAMPLE_FOREIGN,    /* not ours: handed to the handler that was there */
+	SAMPLE_REENTERED,  /* arrived inside the handler */
+	SAMPLE_OVERRUNS,   /* periods that came on top of a stored sample's first */
+	SAMPLE_CUT,        /* stored samples whose trace is truncated */
+	SAMPLE_COUNTERS,
+};
+uint64_t sample_counter(enum sample_counter which);
+
+/* Installed with SA_SIGINFO | SA_RESTART. Our timers carry the address of their
+ * thread_timer as cookie in sival_ptr. */
+void sample_on_signal(int signal, siginfo_t *info, void *ucontext);
+
+/* What was installed for the signal before us; set before the handler is. */
+void sample_set_previous(const struct sigaction *previous);
+
+/* Whether `cookie` is the address of a timer of any slot, past or present; set
+ * by src/sampler before the first timer exists. Async-signal-safe. */
+void sample_set_cookie_test(bool (*is_ours)(const void *cookie));
+
+/* Number of handlers running now, on any thread. */
+uint32_t sample_in_flight(void);
+
+#endif

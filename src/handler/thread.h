@@ -1,0 +1,78 @@
+/*
+ * What the handler knows of the thread that it runs on.
+ *
+ * One slot a sampled thread, reached through one initial-exec thread-local
+ * pointer, so that the handler never touches dynamic TLS. Slots come from mmap,
+ * are recycled and never unmapped: a late signal always finds readable memory.
+ *
+ * Who writes: only the owning thread and the handler that interrupts it. Between
+ * those two, ordinary loads and stores in program order are enough; the fields
+ * that the handler reads are volatile so that the compiler keeps that order.
+ */
+#ifndef QUERYPROF_HANDLER_THREAD_H
+#define QUERYPROF_HANDLER_THREAD_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "record.h"
+#include "unwind.h"
+
+struct ring;
+
+/* Counters of one run of a query that its samples feed. Memory is never
+ * unmapped. Written with relaxed atomics: a run may have several threads. */
+struct query_counts {
+	uint64_t samples[TRACE_TYPES];
+	uint64_t weights[TRACE_TYPES];
+	uint64_t dropped;
+	uint64_t truncated;
+};
+
+/* What a sample is tagged with while a query runs on its thread. */
+struct query_tag {
+	struct query_key key;
+	uint64_t period_ns[TRACE_TYPES]; /* 0: this query takes no such samples */
+	struct query_counts *counts;     /* never NULL */
+	/* Thread id of the owner of the connection's mutex, for hosts whose steps
+	 * cannot be hooked: the query runs only while this names its thread. NULL:
+	 * the query runs while its tag is on the stack. */
+	const volatile int *mutex_owner;
+};
+
+/* Queries that can be nested on one thread with tags of their own; what nests
+ * deeper is counted to the innermost of them. */
+#define QUERY_NESTING 16
+
+struct thread_timer {
+	int id;                  /* kernel timer id, valid while created */
+	volatile bool created;
+	volatile bool armed;     /* cleared by the handler when it disarms */
+	uint64_t period_ns;
+	uint64_t grid_ns;        /* a point of the timer's grid on its clock */
+};
+
+struct thread {
+	uint32_t id; /* kernel thread id */
+	struct unwind_stack stack;
+	struct ring *ring;
+	struct thread_timer timers[TRACE_TYPES];
+
+	volatile uint32_t nesting; /* queries running on this thread, innermost last */
+	struct query_tag queries[QUERY_NESTING];
+
+	volatile uint32_t in_handler;
+	uint64_t trace[TRACE_MAX_FRAMES];
+
+	struct thread *next;  /* list of free slots; src/sampler only */
+	bool used;            /* src/sampler only */
+	/* struct unwind_memo follows, unwind_memo_bytes of it */
+};
+
+struct unwind_memo *thread_memo(struct thread *thread);
+
+/* The calling thread's slot, NULL while it is not registered. */
+extern __thread struct thread *thread_current
+	__attribute__((tls_model("initial-exec"), visibility("hidden")));
+
+#endif

@@ -1,0 +1,48 @@
+/*
+ * From the registers of an interrupted thread to its stack trace.
+ *
+ * Async-signal-safe: no malloc, no lock, no loader call. Reads of the stack stay
+ * within [sp - 128, stack_end) of the thread (128: the ABI's red zone, where the
+ * rule of an epilogue may still point).
+ */
+#ifndef QUERYPROF_HANDLER_UNWIND_H
+#define QUERYPROF_HANDLER_UNWIND_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* The bounds of the stack that the trace is taken from. Without them (both 0)
+ * only the interrupted address is reported, as truncated. */
+struct unwind_stack {
+	uintptr_t start, end;
+};
+
+/* What a thread keeps between two of its samples (the memo of its last stack).
+ * Zero-filled memory is a valid empty one; NULL is allowed. */
+struct unwind_memo;
+extern const unsigned unwind_memo_bytes;
+
+struct unwind_result {
+	int depth;           /* entries written, >= 1 unless max is 0 */
+	bool truncated;      /* the bottom of the stack was not reached */
+	uint32_t generation; /* of the code map used */
+};
+
+/* Writes at most `max` addresses, leaf first: the interrupted address itself,
+ * then for each caller an address inside its call instruction (the return
+ * address less one), so that each can be looked up as it stands. A frame that a
+ * signal interrupted is reported at its exact address. */
+struct unwind_result unwind_trace(const void *ucontext, const struct unwind_stack *stack,
+                                  struct unwind_memo *memo, uint64_t *trace, int max);
+
+/* Counters for the ledger, added up over all threads. */
+enum unwind_counter {
+	UNWIND_CACHE_MISSES,   /* rules taken from the CFI parser */
+	UNWIND_FULL_STEPS,     /* frames that needed all registers */
+	UNWIND_NO_RULE,        /* traces that ended at code without unwind information */
+	UNWIND_BAD_READ,       /* traces that ended at a slot outside the stack */
+	UNWIND_COUNTERS,
+};
+uint64_t unwind_counter(enum unwind_counter which);
+
+#endif

@@ -1,0 +1,157 @@
+/*
+ * queryprof: a sampling profiler for what runs inside SQLite, or inside an engine
+ * of your own.
+ *
+ * Three ways in, one library:
+ *   - SQL:      SELECT load_extension('libqueryprof'), nothing of this header;
+ *   - C:        qp_attach(db) gives a connection the same abilities;
+ *   - engines:  qp_init(), then qp_query_begin() / qp_query_end() around your own
+ *               work, with or without SQLite.
+ *
+ * Threads: every function may be called on any thread at any time after it says
+ * it may; none may be called in a signal handler but qp_unwind().
+ * Errors: functions return QP_OK (0) or a positive QP_ code; qp_error() has the
+ * sentence that goes with it. Nothing is printed, nothing aborts.
+ * Times: nanoseconds. Strings: UTF-8, zero-terminated, copied by the callee.
+ */
+#ifndef QUERYPROF_H
+#define QUERYPROF_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define QUERYPROF_VERSION "0.1.0"
+
+#if defined(__GNUC__)
+#define QP_API __attribute__((visibility("default")))
+#else
+#define QP_API
+#endif
+
+struct sqlite3;
+
+enum qp_code {
+	QP_OK = 0,
+	QP_ERROR = 1,       /* anything without a code of its own */
+	QP_NOMEM = 2,
+	QP_INVALID = 3,     /* an argument or value is not allowed; nothing changed */
+	QP_NOT_FOUND = 4,   /* no setting of that name */
+	QP_NOT_RUNNING = 5, /* qp_init() first; or no query to end */
+	QP_LOCKED = 6,      /* the setting is locked, or fixed once sampling has begun */
+	QP_SQLITE = 7,      /* SQLite refused, or no SQLite that can be seen */
+	QP_STORE = 8,       /* the trace file cannot be opened or is not ours */
+	QP_TOO_NEW = 9,     /* the trace file was written by a newer queryprof */
+	QP_SYSTEM = 10,     /* the system refused (signal, thread, memory map) */
+};
+
+/* The sentence for the newest error on the calling thread, "" when there was
+ * none. Valid until the thread's next call of this library. */
+QP_API const char *qp_error(void);
+
+/* Process-wide settings at start. Set `size` to sizeof(qp_config); members that a
+ * later version adds take their defaults. Zero members take the environment's
+ * value (QUERYPROF_TRACE_LOG_PATH, …; never in a set-user-id program), else the
+ * default. */
+typedef struct qp_config {
+	size_t size;
+	const char *trace_log_path;       /* NULL: a private temporary file */
+	int64_t trace_log_max_bytes;      /* default 1 GiB */
+	int64_t trace_log_flush_interval_ms; /* default 500 */
+	int64_t trace_log_ring_bytes;     /* default 8 MiB, a power of two */
+} qp_config;
+
+/* Starts the library; NULL: all defaults. A second call while it runs changes
+ * nothing and returns QP_OK. Loading the extension calls it, too.
+ * Errors: QP_INVALID, QP_NOMEM, QP_SYSTEM, QP_STORE, QP_TOO_NEW. */
+QP_API int qp_init(const qp_config *config);
+
+/* Stops sampling, writes what is left, closes the trace file and removes it when
+ * it was the private temporary one. Connections stay usable, without samples.
+ * qp_init() starts again. The library itself stays loaded and its signal handler
+ * installed: signals may be on their way. Not while a query of qp_query_begin()
+ * is running. */
+QP_API int qp_shutdown(void);
+
+/* Gives `db` what loading the extension gives it: the `system` schema, the SQL
+ * functions, sampling of its queries. Later connections get it as well. Calls
+ * qp_init(NULL) when needed. Uses the SQLite library that the process has loaded
+ * as a shared library; a program with a static copy instead calls, once and
+ * before it opens connections,
+ *   sqlite3_auto_extension((void (*)(void))sqlite3_queryprof_init);
+ * Errors: those of qp_init(), QP_SQLITE. */
+QP_API int qp_attach(struct sqlite3 *db);
+
+/* The extension's entry point, as SQLite calls it. */
+struct sqlite3_api_routines;
+QP_API int sqlite3_queryprof_init(struct sqlite3 *db, char **error,
+                                  const struct sqlite3_api_routines *api);
+
+/* Changes one setting, as PRAGMA name = value does. `db` may be NULL for a
+ * process-wide setting; for a setting of a session it then sets what new
+ * connections start with, and what qp_query_begin() uses.
+ * Errors: QP_NOT_FOUND, QP_INVALID, QP_LOCKED, QP_STORE, QP_TOO_NEW. */
+QP_API int qp_set(struct sqlite3 *db, const char *name, const char *value);
+
+/* Writes the setting's value as text into `value` (cut to `size`, always
+ * zero-terminated). Errors: QP_NOT_FOUND, QP_INVALID. */
+QP_API int qp_get(struct sqlite3 *db, const char *name, char *value, size_t size);
+
+/* From now on settings can be changed only by C: SQL gets an error. For good. */
+QP_API void qp_lock_settings(void);
+
+/* One query of an engine. Set `size` to sizeof(qp_query). */
+typedef struct qp_query {
+	size_t size;
+	const char *text;     /* shown in query_log; may be NULL */
+	const char *database; /* may be NULL */
+	const char *query_id; /* your own id; NULL: one is made (UUID version 7) */
+} qp_query;
+
+/* From here to qp_query_end() the calling thread works for `query`. Calls nest
+ * (16 deep with samples of their own). NULL: a query without text.
+ * Errors: QP_NOT_RUNNING, QP_NOMEM, QP_INVALID. */
+QP_API int qp_query_begin(const qp_query *query);
+
+/* Ends the thread's innermost query of qp_query_begin(). exception_code 0: all
+ * went well; `exception` may be NULL. Error: QP_NOT_RUNNING. */
+QP_API int qp_query_end(int64_t exception_code, const char *exception);
+
+/* Stack trace of the thread that a signal interrupted; `ucontext` is the third
+ * argument of its SA_SIGINFO handler. Writes at most `max` entries, leaf first:
+ * the interrupted address, then for each caller an address inside its call
+ * instruction (return address - 1), so that each entry can be looked up as it
+ * is. Returns the number written, or minus that number when the bottom of the
+ * stack was not reached.
+ * Async-signal-safe after qp_init(), usable alone. Needs the calling thread to be
+ * known, which qp_thread_register() or its first query makes it; a thread that is
+ * not known gives only its interrupted address. */
+QP_API int qp_unwind(const void *ucontext, uint64_t *trace, int max);
+
+/* Makes the calling thread known, so that qp_unwind() has its stack's bounds.
+ * Undone when the thread ends. Errors: QP_NOT_RUNNING, QP_NOMEM. */
+QP_API int qp_thread_register(void);
+
+/* One line of system.metrics. `text` is NULL for numbers. Strings are valid
+ * during the call. */
+typedef struct qp_metric {
+	const char *name;
+	int64_t value;
+	const char *text;
+	const char *description;
+} qp_metric;
+
+/* Calls `each` for every metric until it returns non-zero; returns QP_OK. */
+QP_API int qp_metrics(int (*each)(void *context, const qp_metric *metric), void *context);
+
+/* Everything sampled before the call can be read after it. Waits at most
+ * `timeout_ms`. Errors: QP_NOT_RUNNING, QP_STORE (timed out or not writable). */
+QP_API int qp_flush(int timeout_ms);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

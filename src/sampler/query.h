@@ -1,0 +1,47 @@
+/*
+ * One run of a query: its identity, its exact times, and the record that ends it.
+ * Knows nothing of SQLite; src/sqlite and qp_query_begin() both stand on it.
+ */
+#ifndef QUERYPROF_SAMPLER_QUERY_H
+#define QUERYPROF_SAMPLER_QUERY_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "handler/thread.h"
+
+struct query_run {
+	struct query_key key, initial;
+	uint64_t start_realtime_ns;
+	uint64_t start_monotonic_ns;
+	uint64_t start_cpu_ns; /* of the thread that began the run */
+	uint32_t thread_id;
+	struct query_counts counts;
+};
+
+/* Begins a run: a fresh key, the clocks, counts at zero; `initial` is the key of
+ * the query already running on the thread, else its own. Starts nothing. `run`
+ * must be in memory that is never unmapped (the handler counts in it). */
+void query_start(struct query_run *run, const struct thread *thread);
+
+/* What a finished run has to tell beyond its own times. Texts may be NULL. */
+struct query_end {
+	const char *query_id; /* the user's own; NULL: the key as UUID */
+	const char *query;
+	const char *database;
+	int64_t exception_code;
+	const char *exception;
+	uint64_t result_rows, vm_steps, fullscan_steps, sorts, autoindexes, memory_usage;
+};
+
+/* Duration of the run so far, CLOCK_MONOTONIC. */
+uint64_t query_elapsed_ns(const struct query_run *run);
+
+/* Ends the run: reads the clocks and writes its record to the ring. Call it when
+ * the run is worth a line in query_log; a run with no record costs nothing more. */
+void query_finish(struct query_run *run, struct thread *thread, const struct query_end *end);
+
+/* The key as text: 36 characters and a zero. */
+void query_key_text(struct query_key key, char text[37]);
+
+#endif

@@ -1,0 +1,81 @@
+/*
+ * Threads, timers, the signal, fork: everything that makes samples happen.
+ *
+ * Every thread that runs a query gets a slot (handler/thread.h) at its first one
+ * and a pair of kernel timers as their periods ask for them; both go with the
+ * thread. A timer ticks only where a query runs: the handler disarms it at the
+ * first signal that finds none, sampler_push() arms it again without changing
+ * its phase.
+ */
+#ifndef QUERYPROF_SAMPLER_SAMPLER_H
+#define QUERYPROF_SAMPLER_SAMPLER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "handler/thread.h"
+
+/* Limits of a period. Below the first the kernel spends its time on signals. */
+#define PERIOD_MIN_NS 10000ull /* 10 us */
+#define PERIOD_MAX_NS 3600000000000ull
+
+/* Chooses the signal, installs the handler, hooks fork. Idempotent; any thread.
+ * 0 or an errno value: the library then works without samples. */
+int sampler_init(struct ring *ring);
+
+/* No more samples: pushes tag queries but arm nothing. The handler stays, as
+ * signals may be on their way. sampler_init() starts again. */
+void sampler_stop(void);
+
+/* The signal in use, 0 before sampler_init(). */
+int sampler_signal(void);
+
+/* The calling thread's slot, made at the first call. NULL when there is no
+ * memory, on the profiler's own threads and after sampler_stop(). */
+struct thread *sampler_thread(void);
+
+/* The calling thread is the profiler's own: never sampled, never logged. */
+void sampler_exclude_thread(void);
+
+/* Starts and ends a query on the calling thread; strictly nested. The tag is
+ * copied. sampler_push() arms the timers that the tag's periods ask for. */
+void sampler_push(struct thread *thread, const struct query_tag *tag);
+void sampler_pop(struct thread *thread);
+
+/* The tag of the innermost running query, NULL when there is none. */
+const struct query_tag *sampler_top(const struct thread *thread);
+
+/* Waits until every handler that was running at the call has returned. Not from
+ * a handler. */
+void sampler_quiesce(void);
+
+/* Called once, before the first timer on the real-time clock is armed in this
+ * process: whoever must make the host's sleeps immune to signals registers here. */
+void sampler_before_real_time(void (*prepare)(void));
+
+/* Frees slots and timers of threads that ended without running destructors. The
+ * flusher calls it now and then. */
+void sampler_reap(void);
+
+enum sampler_counter {
+	SAMPLER_THREADS,             /* slots in use */
+	SAMPLER_SLOTS,               /* slots ever made */
+	SAMPLER_TIMERS,              /* kernel timers that exist now */
+	SAMPLER_TIMERS_FAILED,       /* timer_create refused */
+	SAMPLER_TIMER_ERRNO,         /* errno of the newest refusal, 0: none */
+	SAMPLER_THREADS_FAILED,      /* no memory for a slot */
+	SAMPLER_COUNTERS,
+};
+uint64_t sampler_counter(enum sampler_counter which);
+
+/* pthread_atfork: the parts in front of the sampler (store, modules) hang in
+ * here, so that the order is the same everywhere. Called in reverse order of
+ * registration before, in order after. Any may be NULL. */
+struct fork_hooks {
+	void (*before)(void);
+	void (*after_in_parent)(void);
+	void (*after_in_child)(void);
+};
+void sampler_add_fork_hooks(const struct fork_hooks *hooks);
+
+#endif
