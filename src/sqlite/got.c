@@ -1,0 +1,274 @@
+/*
+ * Walks the relocations of every loaded object and redirects those that name one
+ * of our functions.
+ *
+ * The list of objects is copied under the loader's lock and worked on without it,
+ * for resolving a name takes the loader's other lock and the order of the two is
+ * the loader's business. While an object is worked on, a reference of our own
+ * keeps it mapped.
+ */
+#include "got.h"
+
+#include <dlfcn.h>
+#include <elf.h>
+#include <link.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#if defined(__x86_64__)
+#define RELOCATION_JUMP R_X86_64_JUMP_SLOT
+#define RELOCATION_GOT R_X86_64_GLOB_DAT
+#define RELOCATION_WORD R_X86_64_64
+#elif defined(__aarch64__)
+#define RELOCATION_JUMP R_AARCH64_JUMP_SLOT
+#define RELOCATION_GOT R_AARCH64_GLOB_DAT
+#define RELOCATION_WORD R_AARCH64_ABS64
+#else
+#error "queryprof knows x86-64 and aarch64"
+#endif
+
+struct object {
+	uintptr_t bias;
+	uintptr_t start, end;             /* the image in memory */
+	uintptr_t relro_start, relro_end; /* read-only after relocation */
+	const ElfW(Dyn) *dynamic;
+	char *name;                       /* "" is the program itself */
+};
+
+struct object_list {
+	struct object *objects;
+	size_t count, room;
+	bool failed;
+	unsigned long long adds, subs;
+};
+
+/* The loader's counters at the newest scan. */
+static unsigned long long scanned_adds, scanned_subs;
+
+static int collect_object(struct dl_phdr_info *info, size_t size, void *context)
+{
+	struct object_list *list = context;
+	struct object object = { .bias = info->dlpi_addr, .start = UINTPTR_MAX };
+
+	if (size >= offsetof(struct dl_phdr_info, dlpi_subs) + sizeof info->dlpi_subs) {
+		list->adds = info->dlpi_adds;
+		list->subs = info->dlpi_subs;
+	}
+	for (int i = 0; i < info->dlpi_phnum; i++) {
+		const ElfW(Phdr) *segment = &info->dlpi_phdr[i];
+		uintptr_t start = info->dlpi_addr + segment->p_vaddr;
+
+		switch (segment->p_type) {
+		case PT_LOAD:
+			if (start < object.start)
+				object.start = start;
+			if (start + segment->p_memsz > object.end)
+				object.end = start + segment->p_memsz;
+			break;
+		case PT_DYNAMIC:
+			object.dynamic = (const ElfW(Dyn) *)start;
+			break;
+		case PT_GNU_RELRO:
+			object.relro_start = start;
+			object.relro_end = start + segment->p_memsz;
+			break;
+		}
+	}
+	/* The vdso calls nobody, and its table is not relocated. */
+	if (!object.dynamic || strstr(info->dlpi_name, "linux-vdso"))
+		return 0;
+	if (list->count == list->room) {
+		size_t room = list->room ? 2 * list->room : 64;
+		struct object *grown = realloc(list->objects, room * sizeof *grown);
+
+		if (!grown) {
+			list->failed = true;
+			return 1;
+		}
+		list->objects = grown;
+		list->room = room;
+	}
+	object.name = strdup(info->dlpi_name ? info->dlpi_name : "");
+	if (!object.name) {
+		list->failed = true;
+		return 1;
+	}
+	list->objects[list->count++] = object;
+	return 0;
+}
+
+static int read_counters(struct dl_phdr_info *info, size_t size, void *context)
+{
+	struct object_list *list = context;
+
+	if (size >= offsetof(struct dl_phdr_info, dlpi_subs) + sizeof info->dlpi_subs) {
+		list->adds = info->dlpi_adds;
+		list->subs = info->dlpi_subs;
+	}
+	return 1;
+}
+
+bool got_stale(void)
+{
+	struct object_list now = { 0 };
+
+	dl_iterate_phdr(read_counters, &now);
+	return now.adds != scanned_adds || now.subs != scanned_subs;
+}
+
+static bool object_holds(const struct object *object, const void *address)
+{
+	return (uintptr_t)address >= object->start && (uintptr_t)address < object->end;
+}
+
+static bool write_slot(const struct object *object, void **slot, void *value)
+{
+	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+	uintptr_t start = (uintptr_t)slot & ~(page - 1);
+	/* The loader protects whole pages: up to the last one that RELRO fills. */
+	bool read_only = (uintptr_t)slot >= (object->relro_start & ~(page - 1)) &&
+	                 (uintptr_t)slot < (object->relro_end & ~(page - 1));
+
+	if (read_only && mprotect((void *)start, page, PROT_READ | PROT_WRITE))
+		return false;
+	/* Other threads may be calling through the slot: one whole store. */
+	__atomic_store_n(slot, value, __ATOMIC_RELEASE);
+	if (read_only)
+		mprotect((void *)start, page, PROT_READ);
+	return true;
+}
+
+struct dynamic_tables {
+	const ElfW(Rela) *relocations[2]; /* of the PLT, and all others */
+	size_t sizes[2];                  /* in bytes */
+	const ElfW(Sym) *symbols;
+	const char *strings;
+};
+
+static struct dynamic_tables read_dynamic(const struct object *object)
+{
+	struct dynamic_tables tables = { 0 };
+
+	for (const ElfW(Dyn) *entry = object->dynamic; entry->d_tag != DT_NULL; entry++) {
+		/* glibc has relocated these pointers; other loaders leave them relative. */
+		uintptr_t at = entry->d_un.d_ptr;
+		const void *pointer = (const void *)(at < object->start ? at + object->bias : at);
+
+		switch (entry->d_tag) {
+		case DT_JMPREL: tables.relocations[0] = pointer; break;
+		case DT_PLTRELSZ: tables.sizes[0] = entry->d_un.d_val; break;
+		case DT_RELA: tables.relocations[1] = pointer; break;
+		case DT_RELASZ: tables.sizes[1] = entry->d_un.d_val; break;
+		case DT_SYMTAB: tables.symbols = pointer; break;
+		case DT_STRTAB: tables.strings = pointer; break;
+		}
+	}
+	return tables;
+}
+
+static const struct got_hook *find_hook(const struct got_hook *hooks, int count, const char *name)
+{
+	for (int i = 0; i < count; i++)
+		if (hooks[i].real && !strcmp(hooks[i].symbol, name))
+			return &hooks[i];
+	return NULL;
+}
+
+/* Whether calls through the slot reach, or once bound will reach, the hook's
+ * function. A slot that the linker has not bound yet still points into its own
+ * object: then the linker is asked what it would find. */
+static bool slot_leads_to(const struct object *object, void *handle, void *const *slot,
+                          const struct got_hook *hook)
+{
+	void *target = __atomic_load_n(slot, __ATOMIC_RELAXED);
+
+	if (target == hook->real)
+		return true;
+	return object_holds(object, target) && dlsym(handle, hook->symbol) == hook->real;
+}
+
+static void patch_object(const struct object *object, void *handle, const struct got_hook *hooks,
+                         int count, const struct got_options *options, struct got_found *found)
+{
+	struct dynamic_tables tables = read_dynamic(object);
+	bool is_library = object_holds(object, options->library);
+
+	if (!tables.symbols || !tables.strings)
+		return;
+	for (int t = 0; t < 2; t++) {
+		size_t n = tables.relocations[t] ? tables.sizes[t] / sizeof(ElfW(Rela)) : 0;
+
+		for (size_t i = 0; i < n; i++) {
+			const ElfW(Rela) *relocation = &tables.relocations[t][i];
+			unsigned type = ELF64_R_TYPE(relocation->r_info);
+			const struct got_hook *hook;
+			void **slot;
+
+			if (type != RELOCATION_JUMP && type != RELOCATION_GOT && type != RELOCATION_WORD)
+				continue;
+			hook = find_hook(hooks, count,
+			                 tables.strings + tables.symbols[ELF64_R_SYM(relocation->r_info)].st_name);
+			if (!hook || (hook->only_in && !object_holds(object, hook->only_in)))
+				continue;
+			slot = (void **)(object->bias + relocation->r_offset);
+			if ((const void *)slot >= options->keep_start && (const void *)slot < options->keep_end)
+				continue;
+			if (*slot != hook->replacement &&
+			    (!slot_leads_to(object, handle, slot, hook) ||
+			     !write_slot(object, slot, hook->replacement)))
+				continue;
+			if (hook == hooks) {
+				if (is_library)
+					found->in_library++;
+				else
+					found->elsewhere++;
+			}
+		}
+	}
+}
+
+/* A reference to the object, NULL when it has gone or another of its name has
+ * come, or when it is ourselves: our own calls must reach the real functions. */
+static void *hold_object(const struct object *object)
+{
+	struct link_map *map;
+	void *handle;
+
+	if (object_holds(object, (const void *)got_patch))
+		return NULL;
+	handle = dlopen(*object->name ? object->name : NULL, RTLD_LAZY | RTLD_NOLOAD);
+	if (!handle)
+		return NULL;
+	if (dlinfo(handle, RTLD_DI_LINKMAP, &map) || map->l_addr != object->bias) {
+		dlclose(handle);
+		return NULL;
+	}
+	return handle;
+}
+
+struct got_found got_patch(const struct got_hook *hooks, int count, const struct got_options *options)
+{
+	struct got_found found = { 0 };
+	struct object_list list = { 0 };
+
+	dl_iterate_phdr(collect_object, &list);
+	for (size_t i = 0; i < list.count; i++) {
+		const struct object *object = &list.objects[i];
+		void *handle = hold_object(object);
+
+		if (handle) {
+			patch_object(object, handle, hooks, count, options, &found);
+			dlclose(handle);
+		}
+		free(list.objects[i].name);
+	}
+	free(list.objects);
+	if (!list.failed) {
+		scanned_adds = list.adds;
+		scanned_subs = list.subs;
+	}
+	return found;
+}

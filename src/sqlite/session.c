@@ -1,0 +1,210 @@
+/*
+ * The table of sessions, from connection to what we keep of it.
+ *
+ * Every step of every statement looks its session up, on any thread, so looking
+ * up takes no lock: open addressing in memory that is never unmapped, entries
+ * written under a mutex. A connection's entry cannot change while one of its
+ * statements is being stepped, for it goes only when the connection is closed.
+ */
+#include "session.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "functions.h"
+#include "queries.h"
+#include "schema.h"
+
+#define TABLE_SLOTS 65536u /* a power of two */
+#define TABLE_FULL (TABLE_SLOTS / 4 * 3)
+#define REMOVED ((sqlite3 *)1)
+
+struct entry {
+	sqlite3 *db; /* NULL: never used, ends a search; REMOVED: used before */
+	struct session *session;
+};
+
+static struct entry *table;
+static uint32_t table_used; /* entries that are not NULL */
+static pthread_mutex_t table_lock = PTHREAD_MUTEX_INITIALIZER;
+static uint64_t counters[SESSION_COUNTERS];
+static __thread unsigned suspended;
+
+static uint32_t hash(const sqlite3 *db)
+{
+	return (uint32_t)((uintptr_t)db * 0x9E3779B97F4A7C15ull >> 40) & (TABLE_SLOTS - 1);
+}
+
+struct session *session_of(sqlite3 *db)
+{
+	const struct entry *entries = __atomic_load_n(&table, __ATOMIC_ACQUIRE);
+
+	if (!entries)
+		return NULL;
+	for (uint32_t i = hash(db);; i = (i + 1) & (TABLE_SLOTS - 1)) {
+		/* acquire: the session was stored before its connection */
+		sqlite3 *found = __atomic_load_n(&entries[i].db, __ATOMIC_ACQUIRE);
+
+		if (found == db)
+			return __atomic_load_n(&entries[i].session, __ATOMIC_RELAXED);
+		if (!found)
+			return NULL;
+	}
+}
+
+static bool table_add(struct session *session)
+{
+	bool added = false;
+
+	pthread_mutex_lock(&table_lock);
+	if (!table) {
+		void *memory = mmap(NULL, TABLE_SLOTS * sizeof *table, PROT_READ | PROT_WRITE,
+		                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+		if (memory != MAP_FAILED)
+			__atomic_store_n(&table, memory, __ATOMIC_RELEASE);
+	}
+	if (table && counters[SESSIONS_OPEN] < TABLE_FULL) {
+		uint32_t i = hash(session->db);
+
+		while (table[i].db && table[i].db != REMOVED)
+			i = (i + 1) & (TABLE_SLOTS - 1);
+		if (table[i].db || table_used < TABLE_FULL) {
+			table_used += !table[i].db;
+			__atomic_store_n(&table[i].session, session, __ATOMIC_RELAXED);
+			__atomic_store_n(&table[i].db, session->db, __ATOMIC_RELEASE);
+			__atomic_add_fetch(&counters[SESSIONS_OPEN], 1, __ATOMIC_RELAXED);
+			added = true;
+		}
+	}
+	pthread_mutex_unlock(&table_lock);
+	return added;
+}
+
+static void table_remove(const struct session *session)
+{
+	pthread_mutex_lock(&table_lock);
+	for (uint32_t i = hash(session->db); table[i].db; i = (i + 1) & (TABLE_SLOTS - 1)) {
+		if (table[i].db != session->db)
+			continue;
+		__atomic_store_n(&table[i].db, REMOVED, __ATOMIC_RELEASE);
+		__atomic_sub_fetch(&counters[SESSIONS_OPEN], 1, __ATOMIC_RELAXED);
+		/* Removed entries at the end of a run need not stay: no search goes on
+		 * behind them. */
+		while (table[i].db == REMOVED && !table[(i + 1) & (TABLE_SLOTS - 1)].db) {
+			__atomic_store_n(&table[i].db, NULL, __ATOMIC_RELEASE);
+			table_used--;
+			i = (i - 1) & (TABLE_SLOTS - 1);
+		}
+		break;
+	}
+	pthread_mutex_unlock(&table_lock);
+}
+
+/* SQLite calls it when the connection is closed, behind everything else. */
+static void session_detach(void *context)
+{
+	struct session *session = context;
+
+	queries_forget(session);
+	table_remove(session);
+	free(session);
+}
+
+/* Finds the owner and the depth inside the connection's mutex, if it is the usual
+ * one: a pthread mutex comes first in it. Believed only after a trial. */
+static void read_mutex(struct session *session)
+{
+	sqlite3_mutex *mutex = sqlite3_db_mutex(session->db);
+	pthread_mutex_t *inner = (pthread_mutex_t *)mutex;
+	int me = (int)syscall(SYS_gettid);
+	unsigned before;
+
+	if (!mutex)
+		return;
+	sqlite3_mutex_enter(mutex);
+	before = inner->__data.__count;
+	sqlite3_mutex_enter(mutex);
+	if (inner->__data.__owner == me && inner->__data.__count == before + 1) {
+		session->mutex_owner = &inner->__data.__owner;
+		session->mutex_count = &inner->__data.__count;
+	}
+	sqlite3_mutex_leave(mutex);
+	sqlite3_mutex_leave(mutex);
+}
+
+int session_attach(sqlite3 *db, bool traced, char **error)
+{
+	static const sqlite3_module session_module; /* only for its destructor */
+	struct session *session;
+	int rc;
+
+	if (session_suspended() || session_of(db))
+		return SQLITE_OK;
+	session = calloc(1, sizeof *session);
+	if (!session)
+		return SQLITE_NOMEM;
+	session->db = db;
+	settings_defaults(&session->settings);
+	if (!table_add(session)) {
+		free(session);
+		__atomic_add_fetch(&counters[SESSIONS_REFUSED], 1, __ATOMIC_RELAXED);
+		*error = sqlite3_mprintf("queryprof: no room for another connection");
+		return SQLITE_ERROR;
+	}
+	/* From here on the session goes with the connection, whatever follows. */
+	rc = sqlite3_create_module_v2(db, "queryprof_session", &session_module, session,
+	                              session_detach);
+	if (rc)
+		return rc; /* SQLite has called session_detach() */
+
+	queries_suspend();
+	rc = functions_register(session, error);
+	if (!rc)
+		rc = schema_attach(session, error);
+	queries_resume();
+	if (rc) {
+		__atomic_add_fetch(&counters[SESSIONS_REFUSED], 1, __ATOMIC_RELAXED);
+		return rc;
+	}
+	if (traced) {
+		read_mutex(session);
+		session->traced = true;
+		queries_trace(session);
+	}
+	return SQLITE_OK;
+}
+
+void session_suspend(void)
+{
+	suspended++;
+}
+
+void session_resume(void)
+{
+	suspended--;
+}
+
+bool session_suspended(void)
+{
+	return suspended > 0;
+}
+
+uint64_t session_counter(enum session_counter which)
+{
+	return __atomic_load_n(&counters[which], __ATOMIC_RELAXED);
+}
+
+void session_before_fork(void)
+{
+	pthread_mutex_lock(&table_lock);
+}
+
+void session_after_fork(void)
+{
+	pthread_mutex_unlock(&table_lock);
+}
