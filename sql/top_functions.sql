@@ -1,0 +1,20 @@
+-- Where one query's CPU time went, by function: `self` is spent in the function
+-- itself, `total` also in what it called. One query: bind :query_id (in the
+-- sqlite3 shell: .parameter set :query_id "'…'"); otherwise the query that took
+-- the most CPU time.
+WITH stacks AS MATERIALIZED (
+	SELECT stack_id, trace, sum(weight * period_ns) / 1e6 AS ms
+	FROM system.trace_log
+	WHERE trace_type = 'CPU' AND query_id = coalesce(:query_id, (
+		SELECT query_id FROM system.query_log ORDER BY cpu_time_ns DESC LIMIT 1))
+	GROUP BY stack_id),
+-- Each function once a stack, however often it recurs there.
+functions AS (
+	SELECT demangle(addressToSymbol(frame.value)) AS function, ms, min(frame.key) = 0 AS is_leaf
+	FROM stacks JOIN json_each(trace) AS frame
+	GROUP BY stack_id, function)
+SELECT printf('%5.1f %%', 100 * sum(ms * is_leaf) / (SELECT sum(ms) FROM stacks)) AS self,
+       printf('%5.1f %%', 100 * sum(ms) / (SELECT sum(ms) FROM stacks)) AS total,
+       printf('%8.1f', sum(ms * is_leaf)) AS self_ms,
+       function
+FROM functions GROUP BY function ORDER BY sum(ms * is_leaf) DESC, sum(ms) DESC LIMIT 10;
