@@ -1,0 +1,38 @@
+# What `cmake --install` puts where: the library, its header, how pkg-config and
+# find_package() find them, and the SQL files. The command's rule stands with it in
+# tools/CMakeLists.txt. Included where the target `queryprof` is defined.
+#
+# The library has no version in its file name and SONAME. It is a loadable extension
+# and a preload as much as a library to link, and as those it is named by path:
+# libqueryprof.so alone can be copied anywhere, without links beside it to lose. The
+# interface grows without breaking (every public struct carries its size); one that
+# could not would take another name.
+
+include(CMakePackageConfigHelpers)
+
+target_include_directories(queryprof INTERFACE
+  $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/src>
+  $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+
+install(TARGETS queryprof EXPORT queryprof LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(FILES ${PROJECT_SOURCE_DIR}/src/queryprof.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+
+# What a person can paste; the demo's own files need the demo.
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/sql/
+  DESTINATION ${CMAKE_INSTALL_DATADIR}/queryprof/sql
+  FILES_MATCHING PATTERN "*.sql" PATTERN "demo_*" EXCLUDE)
+
+# find_package(queryprof) gives queryprof::queryprof. The exported targets are all
+# there is to configure, so they are the package's configuration.
+set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/queryprof)
+install(EXPORT queryprof NAMESPACE queryprof:: FILE queryprof-config.cmake DESTINATION ${package_dir})
+write_basic_package_version_file(
+  ${PROJECT_BINARY_DIR}/queryprof-config-version.cmake COMPATIBILITY SameMinorVersion)
+install(FILES ${PROJECT_BINARY_DIR}/queryprof-config-version.cmake DESTINATION ${package_dir})
+
+# The paths in queryprof.pc are relative to where it lies, so that the installed
+# tree can be moved (`cmake --install --prefix` is such a move).
+set(pkgconfig_dir ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+file(RELATIVE_PATH QUERYPROF_PREFIX_FROM_PC /${pkgconfig_dir} /)
+configure_file(${PROJECT_SOURCE_DIR}/cmake/queryprof.pc.in ${PROJECT_BINARY_DIR}/queryprof.pc @ONLY)
+install(FILES ${PROJECT_BINARY_DIR}/queryprof.pc DESTINATION ${pkgconfig_dir})

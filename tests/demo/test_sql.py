@@ -1,0 +1,106 @@
+#!/usr/bin/python3
+"""The SQL files that the demo runs and a person pastes: the queries run in any
+sqlite3 shell, and the reports say of a query what is known about it.
+
+    test_sql.py SOURCE_DIR LIBRARY
+"""
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+
+from package_index import package_index
+
+LIBRARY = sys.argv.pop(2)
+SOURCE = sys.argv.pop(1)
+
+# All its time is spent in the interpreter's loop, and in LIKE for the second one.
+LOOP = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 4000000) SELECT sum(i % 7) FROM n"
+LIKE = ("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 40000)"
+        f" SELECT count(*) FROM n WHERE '{'abcdefgh ' * 60}' LIKE '%x%' || i || '%'")
+
+
+def run_shell(script, database=":memory:"):
+    result = subprocess.run(
+        ["sqlite3", "-init", "/dev/null", "-batch", "-bail", database],
+        input=script, capture_output=True, text=True, check=False)
+    assert result.returncode == 0 and not result.stderr, result
+    return result.stdout
+
+
+def profile(query_id, query, report):
+    """The rows of sql/`report` for `query`, after another, faster one was run."""
+    output = run_shell(f"""
+.load {LIBRARY}
+PRAGMA query_profiler_cpu_time_period_ns = 1000000;
+PRAGMA query_id = '{query_id}';
+{query};
+PRAGMA query_id = 'another';
+SELECT 1;
+PRAGMA query_profiler_cpu_time_period_ns = 0;
+PRAGMA log_queries = 0;
+.print reports
+.mode json
+.read {SOURCE}/sql/{report}
+.parameter set :query_id "'{query_id}'"
+.read {SOURCE}/sql/{report}
+""")
+    results = output.split("reports\n", 1)[1]
+    rows, end = json.JSONDecoder().raw_decode(results)
+    again = json.loads(results[end:])
+    assert rows == again, ("the slowest query is the one asked for by its id", rows, again)
+    return rows
+
+
+def percent(text):
+    return float(text.rstrip(" %"))
+
+
+class Reports(unittest.TestCase):
+    def test_top_functions(self):
+        rows = profile("loop", LOOP, "top_functions.sql")
+        by_name = {row["function"]: row for row in rows}
+        self.assertIn("sqlite3VdbeExec", by_name, rows)
+        self.assertGreater(percent(by_name["sqlite3VdbeExec"]["total"]), 90, rows)
+        self.assertGreater(percent(by_name["sqlite3VdbeExec"]["self"]), 20, rows)
+        self.assertLessEqual(sum(percent(row["self"]) for row in rows), 101, rows)
+        for row in rows:
+            self.assertLessEqual(percent(row["self"]), percent(row["total"]), rows)
+
+    def test_top_stacks(self):
+        rows = profile("like", LIKE, "top_stacks.sql")
+        shares = [percent(row["share"]) for row in rows]
+        self.assertEqual(shares, sorted(shares, reverse=True), rows)
+        self.assertIn(" < sqlite3VdbeExec < sqlite3_step < ", rows[0]["stack"], rows)
+        self.assertIn("__libc_start_main", rows[0]["stack"].rsplit(" < sqlite3_step < ")[1], rows)
+
+    def test_slowest_queries(self):
+        rows = profile("loop", LOOP, "slowest_queries.sql")
+        self.assertEqual(rows[0]["query_id"], "loop", rows)
+        self.assertTrue(LOOP.startswith(rows[0]["query"]), rows)
+        self.assertGreater(rows[0]["samples_cpu"], 0, rows)
+        self.assertIn("another", [row["query_id"] for row in rows])
+        # Here it is about the columns; accuracy has tests of its own.
+        self.assertLess(abs(percent(rows[0]["sampled"])), 50, rows)
+
+
+class DemoQueries(unittest.TestCase):
+    def test_run_without_the_profiler(self):
+        with tempfile.TemporaryDirectory() as directory:
+            database = os.path.join(directory, "packages.db")
+            subprocess.run(
+                ["/usr/bin/python3", f"{SOURCE}/tools/demo.d/load_packages.py",
+                 f"{SOURCE}/sql/demo_schema.sql", database],
+                input=package_index(10_000).encode(), stderr=subprocess.DEVNULL, check=True)
+            output = run_shell(f".mode json\n.read {SOURCE}/sql/demo_queries.sql\n", database)
+            # Every stanza of the pattern is "a query tool"; all 10,000 in the same order.
+            self.assertIn({"topic": "query", "packages": 10_000},
+                          [{"topic": row["topic"], "packages": row["packages"]}
+                           for row in json.JSONDecoder().raw_decode(output)[0]])
+            self.assertIn("package-", output)
+
+
+if __name__ == "__main__":
+    unittest.main()
