@@ -42,12 +42,11 @@ Section: misc
 def package_index(packages):
     """FIRST, then `packages` of one pattern, each depending on the one before."""
     stanzas = [FIRST]
-    sections = ("games", "sound", "video", "graphics", "devel")
     for i in range(packages):
         stanzas.append(
             f"Package: package-{i:05}\nVersion: {i}\nInstalled-Size: {i}\n"
             f"Maintainer: Person {i % 97} <p{i % 97}@example.org>\nArchitecture: all\n"
             + (f"Depends: package-{i - 1:05}, alpha\n" if i else "")
             + f"Description: a query tool, number {i}, like package-{i * 7 % packages:05}\n"
-            f"Section: {sections[i % 5]}\nPriority: optional\nFilename: pool/{i}.deb\nSize: {i}\n\n")
+            f"Section: {'devel' if i % 20 else 'sound'}\nPriority: optional\nFilename: pool/{i}.deb\nSize: {i}\n\n")
     return "".join(stanzas)
