@@ -34,10 +34,11 @@ struct query_tag {
 	struct query_key key;
 	uint64_t period_ns[TRACE_TYPES]; /* 0: this query takes no such samples */
 	struct query_counts *counts;     /* never NULL */
-	/* Thread id of the owner of the connection's mutex, for hosts whose steps
-	 * cannot be hooked: the query runs only while this names its thread. NULL:
-	 * the query runs while its tag is on the stack. */
-	const volatile int *mutex_owner;
+	/* For hosts whose steps cannot be hooked: the query runs only while the owner
+	 * of its connection's mutex is this thread. Points to a cell in memory that is
+	 * never unmapped, which holds the address of the owner's thread id, or NULL once
+	 * the connection has gone (the query then does not run). NULL: no such test. */
+	const volatile int *const volatile *mutex_owner;
 };
 
 /* Queries that can be nested on one thread with tags of their own; what nests

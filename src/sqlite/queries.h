@@ -1,18 +1,56 @@
 /*
- * Runs of statements: from the first step of a top-level statement to its end.
- * The hooks (or the trace fall-back) say what happens; this file keeps the open
- * runs and tells the sampler and the query log.
+ * Runs of statements: from the first step of a top-level statement to its end
+ * (done, an error, reset or finalize). The hooks, or the trace fall-back, say what
+ * happens; here the open runs are kept, and the sampler and the query log told.
+ *
+ * What a statement runs inside its steps (triggers, functions that run SQL, FTS5,
+ * virtual tables) belongs to it and has no run of its own.
  */
 #ifndef QUERYPROF_SQLITE_QUERIES_H
 #define QUERYPROF_SQLITE_QUERIES_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "session.h"
 
+struct run;
+struct thread;
+
+/* Around one sqlite3_step: true when the step belongs to a run, and then
+ * queries_leave() must follow with the step's result. */
+struct query_step {
+	struct run *run;
+	struct thread *thread;
+};
+bool queries_enter(struct query_step *step, sqlite3_stmt *stmt);
+void queries_leave(const struct query_step *step, int rc);
+
+/* Resets the statement through `reset`, as part of its run if one is open, which
+ * ends with it. Returns what `reset` returns. */
+int queries_reset(sqlite3_stmt *stmt, int (*reset)(sqlite3_stmt *));
+
+/* The same for a statement about to be finalized: does nothing and returns
+ * SQLITE_OK when it has no open run. */
+int queries_end(sqlite3_stmt *stmt, int (*reset)(sqlite3_stmt *));
+
+/* Follows the connection's statements by sqlite3_trace_v2 from now on, for hosts
+ * whose steps cannot be hooked. Takes the connection's one trace slot. A statement
+ * counts as running while its connection's mutex is held by the thread; statements
+ * stepped in turns on one thread are counted to the one that started last. */
+void queries_trace(struct session *session);
+
+/* The connection is being closed: its runs end without a line in the log. */
+void queries_forget(const struct session *session);
+
+/* Statements that the calling thread runs between these two are ours, not the
+ * host's: no runs. They nest. */
+void queries_suspend(void);
+void queries_resume(void);
+
 enum queries_counter {
 	QUERIES_STARTED,
-	QUERIES_LOGGED,
+	QUERIES_LOGGED,    /* records handed to the ring */
 	QUERIES_UNTRACKED, /* more statements open at once than can be told apart */
 	QUERIES_COUNTERS,
 };

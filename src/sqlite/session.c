@@ -137,9 +137,30 @@ static void read_mutex(struct session *session)
 	sqlite3_mutex_leave(mutex);
 }
 
+/* A module is the one thing whose destructor SQLite calls after all statements
+ * and virtual tables of a connection have gone. It makes no tables; two functions,
+ * for with one it would be taken as eponymous. */
+static int refuse_create(sqlite3 *db, void *aux, int argc, const char *const *argv,
+                         sqlite3_vtab **vtab, char **error)
+{
+	(void)db, (void)aux, (void)argc, (void)argv, (void)vtab;
+	*error = sqlite3_mprintf("queryprof_session makes no tables");
+	return SQLITE_ERROR;
+}
+
+static int refuse_connect(sqlite3 *db, void *aux, int argc, const char *const *argv,
+                          sqlite3_vtab **vtab, char **error)
+{
+	return refuse_create(db, aux, argc, argv, vtab, error);
+}
+
+static const sqlite3_module session_module = {
+	.xCreate = refuse_create,
+	.xConnect = refuse_connect,
+};
+
 int session_attach(sqlite3 *db, bool traced, char **error)
 {
-	static const sqlite3_module session_module; /* only for its destructor */
 	struct session *session;
 	int rc;
 

@@ -6,6 +6,7 @@
 #define QUERYPROF_SQLITE_SETTINGS_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "handler/record.h"
@@ -33,11 +34,28 @@ const char *settings_environment_error(void); /* NULL: none */
 /* What a new session starts with. */
 void settings_defaults(struct session_settings *settings);
 
+/* The process-wide settings. A path is absolute, or "" for a private temporary
+ * file. */
+#define TRACE_LOG_PATH_MAX 4095 /* bytes */
+struct process_settings {
+	char trace_log_path[TRACE_LOG_PATH_MAX + 1];
+	int64_t trace_log_max_bytes;
+	int64_t trace_log_flush_interval_ms;
+	int64_t trace_log_ring_bytes;
+};
+
+/* Gives what the library is to start with. From here to settings_stop() a change
+ * goes to the store first (store_configure()), which may refuse it, and the size of
+ * the ring is fixed. */
+void settings_start(struct process_settings *settings);
+void settings_stop(void);
+
 enum setting_source { SETTING_FROM_SQL, SETTING_FROM_C };
 
 /* Sets one setting; `session` NULL: process-wide ones, and the defaults of new
- * sessions. `value` is text as the user gave it; "DEFAULT" (any case) restores the
- * default. A QP_ code; with one, `*error` (sqlite3_free() not needed: free() it)
+ * sessions. `value` is text as the user gave it; "DEFAULT" (any case) restores what
+ * new sessions start with or, where `session` has no part in it, what the
+ * environment or else the table says. A QP_ code; with one, `*error` (sqlite3_free() not needed: free() it)
  * names the setting, the value and what is allowed, and nothing has changed. */
 int settings_set(struct session *session, const char *name, const char *value,
                  enum setting_source source, char **error);
@@ -45,10 +63,23 @@ int settings_set(struct session *session, const char *name, const char *value,
 /* The value as text, malloc'ed; NULL: no such setting. */
 char *settings_get(const struct session *session, const char *name);
 
+/* What DEFAULT would make of it, as text, malloc'ed. */
+char *settings_get_default(const struct session *session, const char *name);
+
 /* Whether `name` (any case, `size` bytes) is a setting. */
 bool settings_known(const char *name, int size);
 
 void settings_lock(void);
+
+/* For process.c: what the process-wide settings say now. The path in `config`
+ * stays valid until the setting changes. */
+struct store_config;
+void settings_store_config(struct store_config *config);
+size_t settings_ring_bytes(void);
+
+/* From now on (true) process-wide settings are passed on to the running store by
+ * store_configure(), and trace_log_ring_bytes is fixed for good. */
+void settings_started(bool started);
 
 /* One line of system.settings. */
 struct setting_info {

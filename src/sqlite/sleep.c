@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <stdbool.h>
 #include <time.h>
 
 #include "host.h"
@@ -44,11 +45,22 @@ static void replace_all(void)
 			__atomic_store_n(&vfs->xSleep, sleep_until_deadline, __ATOMIC_RELEASE);
 }
 
-void sleep_make_immune(void)
-{
-	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static bool wanted; /* real-time timers are in use */
 
+void sleep_before_real_time(void)
+{
 	pthread_mutex_lock(&lock);
-	replace_all();
+	wanted = true;
+	if (sqlite3_api)
+		replace_all();
+	pthread_mutex_unlock(&lock);
+}
+
+void sleep_after_attach(void)
+{
+	pthread_mutex_lock(&lock);
+	if (wanted)
+		replace_all();
 	pthread_mutex_unlock(&lock);
 }

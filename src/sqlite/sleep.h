@@ -10,8 +10,11 @@
 #ifndef QUERYPROF_SQLITE_SLEEP_H
 #define QUERYPROF_SQLITE_SLEEP_H
 
-/* Replaces xSleep in every registered VFS that has the system's own; again for
- * VFSes that came later. Before the first real-time timer is armed. */
-void sleep_make_immune(void);
+/* The sampler calls it before the first real-time timer of the process is armed. */
+void sleep_before_real_time(void);
+
+/* A connection was attached: the library that it belongs to may be new to us, or
+ * have new VFSes, while real-time timers are in use already. */
+void sleep_after_attach(void);
 
 #endif

@@ -1,0 +1,211 @@
+/*
+ * The ways in through SQLite: the extension's entry point, every later connection
+ * of the process (auto-extension), qp_attach(), and the settings of a connection
+ * from C.
+ */
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "error.h"
+#include "hooks.h"
+#include "metrics.h"
+#include "process.h"
+#include "session.h"
+#include "sleep.h"
+
+SQLITE_EXTENSION_INIT1
+
+/* sqlite3_trace_v2, sqlite3_stmt_busy and persistent loading are older. */
+#define SQLITE_OLDEST 3020000
+
+/* The routines of the one SQLite library that we work with. */
+static pthread_mutex_t api_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static int adopt_api(const sqlite3_api_routines *api, char **error)
+{
+	int rc = SQLITE_OK;
+
+	pthread_mutex_lock(&api_lock);
+	if (!sqlite3_api) {
+		if (api->libversion_number() < SQLITE_OLDEST) {
+			*error = api->mprintf("queryprof needs SQLite 3.20 or newer, this is %s", api->libversion());
+			rc = SQLITE_ERROR;
+		} else {
+			sqlite3_api = api;
+		}
+	} else if (sqlite3_api != api) {
+		*error = api->mprintf("queryprof already works with another SQLite library of this process (%s)",
+		                      sqlite3_api->libversion());
+		rc = SQLITE_ERROR;
+	}
+	pthread_mutex_unlock(&api_lock);
+	return rc;
+}
+
+/* SQLite calls it for every connection opened after the first. It must not fail:
+ * sqlite3_open() would. */
+static int attach_later_connection(sqlite3 *db, char **error, const sqlite3_api_routines *api)
+{
+	char *ignored = NULL;
+
+	(void)error;
+	if (api == sqlite3_api && process_running() && !session_suspended()) {
+		session_attach(db, !hooks_install(api), &ignored);
+		sqlite3_free(ignored);
+	}
+	return SQLITE_OK;
+}
+
+static int attach(sqlite3 *db, char **error)
+{
+	bool hooked = hooks_install(sqlite3_api);
+	int rc = sqlite3_auto_extension((void (*)(void))attach_later_connection);
+
+	if (!rc)
+		rc = session_attach(db, !hooked, error);
+	if (!rc)
+		sleep_after_attach();
+	return rc;
+}
+
+int sqlite3_queryprof_init(sqlite3 *db, char **error, const sqlite3_api_routines *api)
+{
+	int rc = adopt_api(api, error);
+
+	if (rc)
+		return rc;
+	if (qp_init(NULL)) {
+		*error = sqlite3_mprintf("queryprof: %s", qp_error());
+		return SQLITE_ERROR;
+	}
+	rc = attach(db, error);
+	/* Signals may be on their way to the handler: never unloaded. */
+	return rc ? rc : SQLITE_OK_LOAD_PERMANENTLY;
+}
+
+/* --- C -------------------------------------------------------------------- */
+
+static const sqlite3_api_routines *offered;
+
+static int take_offer(sqlite3 *db, char **error, const sqlite3_api_routines *api)
+{
+	(void)db, (void)error;
+	offered = api;
+	return SQLITE_OK;
+}
+
+/* SQLite hands its table of routines to extensions only: be one for a moment, on a
+ * connection of our own. */
+static const sqlite3_api_routines *find_api(void)
+{
+	int (*open)(const char *, sqlite3 **);
+	int (*close)(sqlite3 *);
+	int (*extend)(void (*)(void));
+	int (*cancel)(void (*)(void));
+	void *library = dlopen("libsqlite3.so.0", RTLD_LAZY | RTLD_NOLOAD);
+	sqlite3 *scratch = NULL;
+
+	if (!library)
+		library = dlopen(NULL, RTLD_LAZY);
+	if (!library)
+		return NULL;
+	*(void **)&open = dlsym(library, "sqlite3_open");
+	*(void **)&close = dlsym(library, "sqlite3_close");
+	*(void **)&extend = dlsym(library, "sqlite3_auto_extension");
+	*(void **)&cancel = dlsym(library, "sqlite3_cancel_auto_extension");
+	if (open && close && extend && cancel && !extend((void (*)(void))take_offer)) {
+		open(":memory:", &scratch);
+		close(scratch);
+		cancel((void (*)(void))take_offer);
+	}
+	dlclose(library);
+	return offered;
+}
+
+int qp_attach(sqlite3 *db)
+{
+	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+	const sqlite3_api_routines *api = sqlite3_api;
+	char *sentence = NULL;
+	int rc;
+
+	if (!db)
+		return error_set(QP_INVALID, "qp_attach: no connection");
+	if (!api) {
+		pthread_mutex_lock(&lock);
+		api = find_api();
+		pthread_mutex_unlock(&lock);
+	}
+	if (!api)
+		return error_set(QP_SQLITE, "qp_attach: no shared SQLite library is loaded; with a static copy call "
+		                 "sqlite3_auto_extension((void (*)(void))sqlite3_queryprof_init) before opening");
+	if (adopt_api(api, &sentence))
+		goto refused;
+	rc = qp_init(NULL);
+	if (rc)
+		return rc;
+	if (attach(db, &sentence))
+		goto refused;
+	return QP_OK;
+
+refused:
+	error_set(QP_SQLITE, "qp_attach: %s", sentence ? sentence : "SQLite refused");
+	api->free(sentence);
+	return QP_SQLITE;
+}
+
+static int session_for(sqlite3 *db, struct session **session)
+{
+	*session = db ? session_of(db) : NULL;
+	if (db && !*session)
+		return error_set(QP_INVALID, "the connection is not attached, call qp_attach() first");
+	return QP_OK;
+}
+
+int qp_set(sqlite3 *db, const char *name, const char *value)
+{
+	struct session *session;
+	char *error = NULL;
+	int code = session_for(db, &session);
+
+	if (code)
+		return code;
+	if (!name || !value)
+		return error_set(QP_INVALID, "qp_set: a name and a value are needed");
+	settings_init();
+	code = settings_set(session, name, value, SETTING_FROM_C, &error);
+	return code ? error_take(code, error, "the setting was refused") : QP_OK;
+}
+
+int qp_get(sqlite3 *db, const char *name, char *value, size_t size)
+{
+	struct session *session;
+	int code = session_for(db, &session);
+	char *text;
+
+	if (code)
+		return code;
+	if (!name || !value || !size)
+		return error_set(QP_INVALID, "qp_get: a name and room for the value are needed");
+	settings_init();
+	text = settings_get(session, name);
+	if (!text)
+		return error_set(QP_NOT_FOUND, "no setting is named %s", name);
+	snprintf(value, size, "%s", text);
+	free(text);
+	return QP_OK;
+}
+
+void qp_lock_settings(void)
+{
+	settings_lock();
+}
+
+int qp_metrics(int (*each)(void *context, const qp_metric *metric), void *context)
+{
+	metrics_each(each, context);
+	return QP_OK;
+}

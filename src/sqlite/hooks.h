@@ -1,0 +1,22 @@
+/*
+ * Sees the host's calls of SQLite: replaces sqlite3_step, sqlite3_reset,
+ * sqlite3_finalize, the prepare functions (for bare PRAGMAs of ours) and, inside
+ * the SQLite library, pthread_create, so that its worker threads work for the
+ * query that made them.
+ */
+#ifndef QUERYPROF_SQLITE_HOOKS_H
+#define QUERYPROF_SQLITE_HOOKS_H
+
+#include <stdbool.h>
+
+#include "host.h"
+
+/* Hooks the library that `api` belongs to, in every object that calls it. Again
+ * when objects have come since; cheap when none has. True when the host's steps can
+ * be seen now; false: use the trace fall-back for connections opened now. */
+bool hooks_install(const sqlite3_api_routines *api);
+
+/* Slots of sqlite3_step that lead to us: what hooks_install() found. */
+int hooks_step_slots(void);
+
+#endif
