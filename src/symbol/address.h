@@ -5,7 +5,16 @@
 #ifndef QUERYPROF_SYMBOL_ADDRESS_H
 #define QUERYPROF_SYMBOL_ADDRESS_H
 
+#include <stdbool.h>
 #include <stdint.h>
+
+struct store_location;
+
+/* Who says where an address lies: store_locate() unless told otherwise. A program
+ * that reads the trace file of another process, where its own modules mean
+ * nothing, gives a function that looks only there. NULL: store_locate() again. */
+typedef bool (*address_locator)(uint64_t address, struct store_location *location);
+void address_use_locator(address_locator locate);
 
 /* All results are malloc'ed; NULL when there is no memory or, where it says so,
  * nothing to tell. Any thread, not in a signal handler. */

@@ -1,9 +1,10 @@
 /*
  * From an address in an ELF object to a name, a file and a line.
  *
- * elfutils' libdw reads the objects and their separate debug files, libiberty
- * demangles. Results are cached for the life of the process. Any thread, not in
- * a signal handler.
+ * Names come from the symbol tables of the objects and of their separate debug
+ * files, lines from their DWARF through elfutils' libdw, which is loaded when the
+ * first line is asked for; libiberty demangles. Results are cached for the life of
+ * the process. Any thread, not in a signal handler.
  */
 #ifndef QUERYPROF_SYMBOL_SYMBOL_H
 #define QUERYPROF_SYMBOL_SYMBOL_H
@@ -16,8 +17,8 @@
 struct symbol_object {
 	const char *path;
 	const char *build_id; /* "" when unknown; a file with another one is not used */
-	uint64_t file_size;   /* checked when there is no build id and it is not 0 */
-	int64_t mtime_ns;
+	uint64_t file_size;   /* with mtime_ns checked when there is no build id; 0: */
+	int64_t mtime_ns;     /* unknown, and then no file is trusted */
 };
 
 /* Name of the function whose extent covers the ELF virtual address, as in the
@@ -34,10 +35,15 @@ bool symbol_line(const struct symbol_object *object, uint64_t address,
  * is not mangled (or there is no memory). */
 char *symbol_demangle(const char *name);
 
+/* Folders with separate debug files, separated by colons; NULL: /usr/lib/debug.
+ * Forgets all results, as symbol_forget(). False: no memory, nothing changed. */
+bool symbol_set_debug_path(const char *path);
+
 /* Closes the objects and drops the cache. No result may be in use. */
 void symbol_forget(void);
 
-/* fork: no lock is held by another thread in the child. */
+/* fork: no lock is held by another thread in the child. symbol_after_fork() is for
+ * the parent and the child. */
 void symbol_before_fork(void);
 void symbol_after_fork(void);
 

@@ -1,0 +1,82 @@
+/*
+ * Joins the store's address space with the symbols. See the header.
+ */
+#include "address.h"
+
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "store/store.h"
+#include "symbol.h"
+
+static _Atomic(address_locator) locator = store_locate;
+
+void address_use_locator(address_locator locate)
+{
+	atomic_store_explicit(&locator, locate ? locate : store_locate, memory_order_relaxed);
+}
+
+static bool locate(uint64_t address, struct store_location *location, struct symbol_object *object)
+{
+	address_locator ask = atomic_load_explicit(&locator, memory_order_relaxed);
+	if (!ask(address, location))
+		return false;
+	*object = (struct symbol_object){
+		.path = location->path,
+		.build_id = location->build_id,
+		.file_size = location->file_size,
+		.mtime_ns = location->mtime_ns,
+	};
+	return true;
+}
+
+static char *format_offset(const struct store_location *location)
+{
+	const char *slash = strrchr(location->path, '/');
+	char *text;
+	if (asprintf(&text, "%s+0x%llx", slash ? slash + 1 : location->path,
+	             (unsigned long long)location->offset) < 0)
+		return NULL;
+	return text;
+}
+
+char *address_symbol(uint64_t address)
+{
+	struct store_location location;
+	struct symbol_object object;
+	if (!locate(address, &location, &object))
+		return NULL;
+	const char *name = symbol_name(&object, location.address);
+	return name ? strdup(name) : format_offset(&location);
+}
+
+char *address_line(uint64_t address)
+{
+	struct store_location location;
+	struct symbol_object object;
+	if (!locate(address, &location, &object))
+		return NULL;
+	const char *file;
+	int line;
+	if (!symbol_line(&object, location.address, &file, &line))
+		return strdup(location.path);
+	char *text;
+	return asprintf(&text, "%s:%d", file, line) < 0 ? NULL : text;
+}
+
+char *address_text(uint64_t address)
+{
+	struct store_location location;
+	struct symbol_object object;
+	if (!locate(address, &location, &object)) {
+		char *text;
+		return asprintf(&text, "0x%llx", (unsigned long long)address) < 0 ? NULL : text;
+	}
+	const char *name = symbol_name(&object, location.address);
+	if (!name)
+		return format_offset(&location);
+	char *text = symbol_demangle(name);
+	return text ? text : strdup(name);
+}

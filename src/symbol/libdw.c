@@ -1,0 +1,73 @@
+/*
+ * Loads libdw at first use instead of linking it.
+ *
+ * Linked as a needed library it would bring five libraries into every host, also
+ * into those that never ask for a line. Linked statically it cannot be: Debian's
+ * archive is built for executables (local-exec thread-locals). So it is loaded
+ * with dlopen, and never unloaded. Names do not need it, only lines do: where it
+ * is missing, everything else still works.
+ *
+ * The host may carry a copy of libelf or libdw of its own, linked statically and
+ * exported; the loaded libdw would then call into it across versions. Only in that
+ * case we ask for RTLD_DEEPBIND, which keeps libdw's calls within its own
+ * libraries; it is not asked for otherwise, since it also hides a preloaded
+ * malloc, and sanitizers abort the process on it.
+ */
+#include "libdw.h"
+
+#include <dlfcn.h>
+#include <stdbool.h>
+#include <string.h>
+
+#define LIBDW_NAME "libdw.so.1"
+
+static bool is_from(const void *function, const char *library)
+{
+	Dl_info info;
+	if (!dladdr(function, &info) || !info.dli_fname)
+		return false;
+	const char *slash = strrchr(info.dli_fname, '/');
+	return strncmp(slash ? slash + 1 : info.dli_fname, library, strlen(library)) == 0;
+}
+
+static bool host_has_its_own(void)
+{
+	const void *elf = dlsym(RTLD_DEFAULT, "elf_begin");
+	const void *dwarf = dlsym(RTLD_DEFAULT, "dwarf_begin_elf");
+	return (elf && !is_from(elf, "libelf")) || (dwarf && !is_from(dwarf, "libdw"));
+}
+
+static bool has_sanitizer(void)
+{
+	return dlsym(RTLD_DEFAULT, "__asan_init") || dlsym(RTLD_DEFAULT, "__tsan_init") ||
+	       dlsym(RTLD_DEFAULT, "__msan_init");
+}
+
+static bool load(struct libdw *libdw)
+{
+	int flags = RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE;
+	if (host_has_its_own()) {
+		if (has_sanitizer())
+			return false;
+		flags |= RTLD_DEEPBIND;
+	}
+	void *handle = dlopen(LIBDW_NAME, flags);
+	if (!handle)
+		return false;
+#define LIBDW_LOOK_UP(name)                                     \
+	libdw->name = (__typeof__(libdw->name))dlsym(handle, #name); \
+	if (!libdw->name)                                       \
+		return false;
+	LIBDW_FUNCTIONS(LIBDW_LOOK_UP)
+#undef LIBDW_LOOK_UP
+	return libdw->elf_version(EV_CURRENT) != EV_NONE;
+}
+
+const struct libdw *libdw_load(void)
+{
+	static struct libdw libdw;
+	static enum { NOT_TRIED, LOADED, FAILED } state;
+	if (state == NOT_TRIED)
+		state = load(&libdw) ? LOADED : FAILED;
+	return state == LOADED ? &libdw : NULL;
+}

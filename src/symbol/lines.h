@@ -1,0 +1,23 @@
+/*
+ * Source files and lines of one object, from its DWARF.
+ */
+#ifndef QUERYPROF_SYMBOL_LINES_H
+#define QUERYPROF_SYMBOL_LINES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "elf_image.h"
+
+/* One thread at a time uses these functions, for all objects together. */
+struct lines;
+
+/* The line information in `image`, which is opened again by its path; NULL when
+ * it has none, is not the same file any more, or libdw cannot be had. */
+struct lines *lines_open(const struct elf_image *image, const char *path);
+void lines_close(struct lines *lines);
+
+/* `*file` lives as long as `lines`. */
+bool lines_find(struct lines *lines, uint64_t address, const char **file, int *line);
+
+#endif

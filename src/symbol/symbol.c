@@ -1,0 +1,270 @@
+/*
+ * The cache of objects.
+ *
+ * Look-ups take no lock: objects are never removed while look-ups go on (see
+ * symbol_forget), are put into their bucket with a release store, and their
+ * symbols are complete by then. One lock orders those who load an object, another
+ * one everything that touches libdw, which is not made for threads.
+ */
+#include "symbol.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/auxv.h>
+
+#include "debug_file.h"
+#include "elf_image.h"
+#include "lines.h"
+#include "symbol_table.h"
+
+#define BUCKETS 1024u
+#define VDSO_PATH "[vdso]"
+#define DEBUG_PATH "/usr/lib/debug"
+
+struct object {
+	struct object *next;
+	uint64_t hash;
+	struct symbol_object key; /* strings are ours */
+	struct symbol_table *table; /* NULL: nothing to tell */
+	/* Under lines_lock. */
+	bool lines_tried;
+	struct lines *lines;
+};
+
+static _Atomic(struct object *) buckets[BUCKETS];
+static pthread_mutex_t load_lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_mutex_t lines_lock = PTHREAD_MUTEX_INITIALIZER;
+static char *debug_path; /* NULL: DEBUG_PATH; under load_lock and lines_lock */
+
+/* --- the object's file --------------------------------------------------------- */
+
+/* Opens the very object that was mapped, not what lies at its path by now. */
+static bool open_object(const struct symbol_object *object, struct elf_image *image)
+{
+	if (strcmp(object->path, VDSO_PATH) == 0) {
+		const void *vdso = (const void *)getauxval(AT_SYSINFO_EHDR);
+		if (!vdso || !elf_image_open_memory(image, vdso))
+			return false;
+	} else if (!elf_image_open(image, object->path)) {
+		return false;
+	}
+	bool same;
+	if (object->build_id[0]) {
+		char build_id[BUILD_ID_TEXT];
+		elf_image_build_id(image, build_id);
+		same = strcmp(build_id, object->build_id) == 0;
+	} else {
+		same = object->file_size != 0 && object->file_size == image->size &&
+		       object->mtime_ns == image->mtime_ns;
+	}
+	if (!same)
+		elf_image_close(image);
+	return same;
+}
+
+static char *open_debug_file(const struct symbol_object *object, const struct elf_image *image,
+                             struct elf_image *debug, const char *needed)
+{
+	return debug_file_open(debug, image, object->path, object->build_id,
+	                       debug_path ? debug_path : DEBUG_PATH, needed);
+}
+
+static struct symbol_table *load_table(const struct symbol_object *object)
+{
+	struct elf_image image, debug;
+	bool has_image = open_object(object, &image);
+	char *debug_file = NULL;
+	if (!has_image || !elf_image_section_of_type(&image, SHT_SYMTAB))
+		debug_file = open_debug_file(object, has_image ? &image : NULL, &debug, ".symtab");
+	struct symbol_table *table = NULL;
+	if (has_image || debug_file)
+		table = symbol_table_create(has_image ? &image : NULL, debug_file ? &debug : NULL);
+	if (debug_file)
+		elf_image_close(&debug);
+	if (has_image)
+		elf_image_close(&image);
+	free(debug_file);
+	return table;
+}
+
+static struct lines *load_lines(const struct symbol_object *object)
+{
+	struct elf_image image, debug;
+	struct lines *lines = NULL;
+	bool has_image = open_object(object, &image);
+	if (has_image && (elf_image_section(&image, ".debug_info") ||
+	                  elf_image_section(&image, ".zdebug_info")))
+		lines = lines_open(&image, object->path);
+	if (!lines) {
+		char *debug_file =
+			open_debug_file(object, has_image ? &image : NULL, &debug, ".debug_info");
+		if (debug_file) {
+			lines = lines_open(&debug, debug_file);
+			elf_image_close(&debug);
+		}
+		free(debug_file);
+	}
+	if (has_image)
+		elf_image_close(&image);
+	return lines;
+}
+
+/* --- the cache ----------------------------------------------------------------- */
+
+static uint64_t hash_text(uint64_t hash, const char *text)
+{
+	for (; *text; text++)
+		hash = (hash ^ (unsigned char)*text) * UINT64_C(0x100000001b3);
+	return hash;
+}
+
+/* A build id says all by itself, but an object without readable file at one path
+ * may have one at another: both are part of the key. */
+static uint64_t hash_key(const struct symbol_object *key)
+{
+	uint64_t hash = hash_text(UINT64_C(0xcbf29ce484222325), key->path);
+	hash = hash_text(hash, key->build_id);
+	return hash ^ key->file_size ^ (uint64_t)key->mtime_ns;
+}
+
+static bool is_key(const struct symbol_object *a, const struct symbol_object *b)
+{
+	return a->file_size == b->file_size && a->mtime_ns == b->mtime_ns &&
+	       strcmp(a->build_id, b->build_id) == 0 && strcmp(a->path, b->path) == 0;
+}
+
+static _Atomic(struct object *) *bucket_of(uint64_t hash)
+{
+	return &buckets[(hash ^ (hash >> 32)) % BUCKETS];
+}
+
+static struct object *find_object(const struct symbol_object *key, uint64_t hash)
+{
+	/* Acquire: pairs with the release in add_object, whose table we then read. */
+	struct object *object = atomic_load_explicit(bucket_of(hash), memory_order_acquire);
+	while (object && (object->hash != hash || !is_key(&object->key, key)))
+		object = object->next;
+	return object;
+}
+
+static void free_object(struct object *object)
+{
+	symbol_table_destroy(object->table);
+	lines_close(object->lines);
+	free((char *)object->key.path);
+	free((char *)object->key.build_id);
+	free(object);
+}
+
+static struct object *add_object(const struct symbol_object *key, uint64_t hash)
+{
+	struct object *object = calloc(1, sizeof(*object));
+	if (!object)
+		return NULL;
+	object->hash = hash;
+	object->key = *key;
+	object->key.path = strdup(key->path);
+	object->key.build_id = strdup(key->build_id);
+	if (!object->key.path || !object->key.build_id) {
+		free_object(object);
+		return NULL;
+	}
+	object->table = load_table(key);
+	_Atomic(struct object *) *bucket = bucket_of(hash);
+	object->next = atomic_load_explicit(bucket, memory_order_relaxed);
+	atomic_store_explicit(bucket, object, memory_order_release);
+	return object;
+}
+
+static struct object *get_object(const struct symbol_object *key)
+{
+	uint64_t hash = hash_key(key);
+	struct object *object = find_object(key, hash);
+	if (object)
+		return object;
+	pthread_mutex_lock(&load_lock);
+	object = find_object(key, hash);
+	if (!object)
+		object = add_object(key, hash);
+	pthread_mutex_unlock(&load_lock);
+	return object;
+}
+
+const char *symbol_name(const struct symbol_object *object, uint64_t address)
+{
+	const struct object *cached = get_object(object);
+	return cached && cached->table ? symbol_table_find(cached->table, address) : NULL;
+}
+
+bool symbol_line(const struct symbol_object *object, uint64_t address,
+                 const char **file, int *line)
+{
+	struct object *cached = get_object(object);
+	if (!cached)
+		return false;
+	pthread_mutex_lock(&lines_lock);
+	if (!cached->lines_tried) {
+		cached->lines = load_lines(&cached->key);
+		cached->lines_tried = true;
+	}
+	bool found = cached->lines && lines_find(cached->lines, address, file, line);
+	pthread_mutex_unlock(&lines_lock);
+	return found;
+}
+
+static void lock_all(void)
+{
+	pthread_mutex_lock(&load_lock);
+	pthread_mutex_lock(&lines_lock);
+}
+
+static void unlock_all(void)
+{
+	pthread_mutex_unlock(&lines_lock);
+	pthread_mutex_unlock(&load_lock);
+}
+
+static void forget_locked(void)
+{
+	for (size_t i = 0; i < BUCKETS; i++) {
+		struct object *object = atomic_exchange_explicit(&buckets[i], NULL, memory_order_acq_rel);
+		while (object) {
+			struct object *next = object->next;
+			free_object(object);
+			object = next;
+		}
+	}
+}
+
+void symbol_forget(void)
+{
+	lock_all();
+	forget_locked();
+	unlock_all();
+}
+
+bool symbol_set_debug_path(const char *path)
+{
+	char *copy = path ? strdup(path) : NULL;
+	if (path && !copy)
+		return false;
+	lock_all();
+	free(debug_path);
+	debug_path = copy;
+	forget_locked();
+	unlock_all();
+	return true;
+}
+
+void symbol_before_fork(void)
+{
+	lock_all();
+}
+
+/* In the parent and in the child: the locks belong to the thread that forked. */
+void symbol_after_fork(void)
+{
+	unlock_all();
+}

@@ -1,0 +1,36 @@
+/*
+ * The functions of one ELF object as disjoint address ranges, sorted.
+ */
+#ifndef QUERYPROF_SYMBOL_SYMBOL_TABLE_H
+#define QUERYPROF_SYMBOL_SYMBOL_TABLE_H
+
+#include <stdint.h>
+
+#include "elf_image.h"
+
+/* Immutable once made: any number of threads may look up at once. */
+struct symbol_table;
+
+/* Reads the functions of `image` and, when it is not NULL, of its separate debug
+ * file. NULL only when there is no memory; an object without symbols gives an
+ * empty table. */
+struct symbol_table *symbol_table_create(const struct elf_image *image,
+                                         const struct elf_image *debug);
+void symbol_table_destroy(struct symbol_table *table);
+
+/* Name of the function whose extent holds the address; lives as long as the
+ * table. NULL when none does. */
+const char *symbol_table_find(const struct symbol_table *table, uint64_t address);
+
+/* --- while a table is being made (symbol_table.c, plt.c) --------------------- */
+
+struct symbol_collector;
+
+/* Adds a range with a name of its own; false when there is no memory. */
+bool symbol_collector_add(struct symbol_collector *collector, uint64_t start, uint64_t size,
+                          const char *name, const char *suffix);
+
+/* Stubs of the procedure linkage table, as "name@plt". False: no memory. */
+bool plt_collect(const struct elf_image *image, struct symbol_collector *collector);
+
+#endif
