@@ -10,10 +10,6 @@
 
 include(CMakePackageConfigHelpers)
 
-target_include_directories(queryprof INTERFACE
-  $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/src>
-  $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
-
 install(TARGETS queryprof EXPORT queryprof LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(FILES ${PROJECT_SOURCE_DIR}/src/queryprof.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 
