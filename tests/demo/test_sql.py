@@ -38,7 +38,7 @@ PRAGMA query_profiler_cpu_time_period_ns = 1000000;
 PRAGMA query_id = '{query_id}';
 {query};
 PRAGMA query_id = 'another';
-SELECT 1;
+{LOOP.replace('4000000', '400000')};
 PRAGMA query_profiler_cpu_time_period_ns = 0;
 PRAGMA log_queries = 0;
 .print reports
