@@ -26,9 +26,16 @@ struct store_config {
 	int64_t flush_interval_ns;
 };
 
-/* Remembers where to store. The file and the flusher come with the first record
- * (store_open() makes them come at once). 0 or an errno value. */
+/* Remembers where to store. The file comes with the first record, the flusher with
+ * store_start() (store_open() makes both come at once). 0 or an errno value. */
 int store_init(struct ring *ring, const struct store_config *config);
+
+/* Starts the flusher thread where it does not run yet: whoever is about to write
+ * the first record, of the process or of a forked child, calls it before, on an
+ * ordinary thread. One relaxed load once the flusher runs, so call it at every
+ * query. Not done by store_init(): a process that runs no query keeps its single
+ * thread. store_drain(), store_select() and store_configure() do it as well. */
+void store_start(void);
 
 /* Opens the file now, to learn of errors: 0, or a QP_ code with a message in
  * `*error` (free() it). A newer schema or a foreign file is refused here, and the
