@@ -26,11 +26,15 @@ struct ring *ring_create(size_t bytes);
 /* No producer may hold a reservation or come later. */
 void ring_destroy(struct ring *ring);
 
+/* In a forked child, before its other threads: what the parent's threads had in
+ * the ring, committed or not, is gone. Positions go on from where they were. */
+void ring_reset_in_child(struct ring *ring);
+
 /* Largest payload that one record can carry. */
 size_t ring_max_payload(const struct ring *ring);
 
-/* Room for `size` bytes of payload, 8-byte aligned and contiguous, or NULL when
- * the ring is full (counted) or the size is over ring_max_payload(). Each
+/* Room for `size` bytes of payload, 8-byte aligned and contiguous, or NULL, and
+ * counted, when the ring is full or the size is over ring_max_payload(). Each
  * successful reserve must be followed by exactly one commit of its pointer by
  * the same thread. */
 void *ring_reserve(struct ring *ring, size_t size);

@@ -16,7 +16,7 @@ enum sample_counter {
 	SAMPLE_SIGNALS,
 	SAMPLE_STORED,     /* committed to the ring */
 	SAMPLE_DROPPED,    /* the ring was full */
-	SAMPLE_IDLE,       /* no query ran on the thread: the timer was disarmed */
+	SAMPLE_IDLE,       /* no query ran on the thread, or no period had ended yet */
 	SAMPLE_LATE,       /* of a timer that is no longer this thread's */
 	SAMPLE_FOREIGN,    /* not ours: handed to the handler that was there */
 	SAMPLE_REENTERED,  /* arrived inside the handler */
@@ -26,18 +26,21 @@ enum sample_counter {
 };
 uint64_t sample_counter(enum sample_counter which);
 
-/* Installed with SA_SIGINFO | SA_RESTART. Our timers carry the address of their
+/* Installed with SA_SIGINFO | SA_RESTART | SA_ONSTACK. Our timers carry the address of their
  * thread_timer as cookie in sival_ptr. */
 void sample_on_signal(int signal, siginfo_t *info, void *ucontext);
 
 /* What was installed for the signal before us; set before the handler is. */
 void sample_set_previous(const struct sigaction *previous);
 
-/* Whether `cookie` is the address of a timer of any slot, past or present; set
- * by src/sampler before the first timer exists. Async-signal-safe. */
-void sample_set_cookie_test(bool (*is_ours)(const void *cookie));
+/* While disabled every timer that fires is disarmed as if no query ran, and
+ * nothing is written to a ring. Disabled at first. */
+void sample_enable(bool enabled);
 
-/* Number of handlers running now, on any thread. */
+/* Number of threads whose handler is running now. */
 uint32_t sample_in_flight(void);
+
+/* For a forked child: all counters start again from 0. No handler may run. */
+void sample_forget(void);
 
 #endif

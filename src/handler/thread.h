@@ -13,6 +13,7 @@
 #define QUERYPROF_HANDLER_THREAD_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "record.h"
@@ -45,28 +46,46 @@ struct query_tag {
  * deeper is counted to the innermost of them. */
 #define QUERY_NESTING 16
 
+/* See timer.h for how they are armed. */
 struct thread_timer {
 	int id;                  /* kernel timer id, valid while created */
 	volatile bool created;
 	volatile bool armed;     /* cleared by the handler when it disarms */
+	volatile bool probing;   /* armed for one signal at the next kernel tick */
 	uint64_t period_ns;
 	uint64_t grid_ns;        /* a point of the timer's grid on its clock */
 };
 
+/* One a kind of sample_counter (sample.h). */
+#define THREAD_COUNTERS 9
+
 struct thread {
 	uint32_t id; /* kernel thread id */
 	struct unwind_stack stack;
-	struct ring *ring;
+	struct ring *ring; /* NULL: nothing is recorded */
 	struct thread_timer timers[TRACE_TYPES];
 
 	volatile uint32_t nesting; /* queries running on this thread, innermost last */
 	struct query_tag queries[QUERY_NESTING];
 
+	/* For whoever must know when the thread has left the handler: handlers that
+	 * are running on it; how often the outermost of them has returned. */
 	volatile uint32_t in_handler;
+	volatile uint32_t handlers_done;
+	uint64_t counters[THREAD_COUNTERS]; /* never reset: slots are added up */
 	uint64_t trace[TRACE_MAX_FRAMES];
 
-	struct thread *next;  /* list of free slots; src/sampler only */
-	bool used;            /* src/sampler only */
+	/* src/sampler only, from here to the end. */
+	uint32_t used;           /* atomic: whoever turns it to 0 frees the slot */
+	uint32_t index;          /* of the slot, for ever */
+	uint32_t next_free;      /* index + 1 of the next free slot, 0: none */
+	bool named;              /* the ring has the thread's name */
+	char name[16];
+	uint64_t name_checked_ns; /* CLOCK_MONOTONIC_COARSE, as the next two */
+	uint64_t retry_ns;       /* no timer is created before */
+	uint64_t retry_pause_ns; /* doubled at each refusal */
+	uint64_t random;         /* state of the thread's random numbers */
+	uint64_t newest_key;     /* time part of its newest query key */
 	/* struct unwind_memo follows, unwind_memo_bytes of it */
 };
 
@@ -75,5 +94,23 @@ struct unwind_memo *thread_memo(struct thread *thread);
 /* The calling thread's slot, NULL while it is not registered. */
 extern __thread struct thread *thread_current
 	__attribute__((tls_model("initial-exec"), visibility("hidden")));
+
+/* All slots that were ever made, by index, in blocks that src/sampler maps. */
+#define THREADS_PER_BLOCK 32u
+#define THREAD_BLOCKS 4096u
+
+/* Distance from one slot to the next in a block. */
+size_t thread_slot_bytes(void);
+
+/* Adds a block of THREADS_PER_BLOCK zeroed slots. False: THREAD_BLOCKS are there.
+ * One caller at a time. */
+bool thread_add_block(void *block);
+
+/* Async-signal-safe, lock-free, both; so is the slot that an index names. */
+uint32_t thread_slots(void);
+struct thread *thread_slot(uint32_t index);
+
+/* Whether `cookie` is the address of a timer of any slot, past or present. */
+bool thread_owns_timer(const void *cookie);
 
 #endif

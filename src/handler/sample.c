@@ -1,0 +1,296 @@
+/*
+ * The signal handler: whose signal is it, what runs, how much does it stand for,
+ * the stack, the record.
+ *
+ * It runs with every other asynchronous signal blocked, so no handler of the host
+ * can interrupt it, or leave it by a long jump with a record half written. It takes
+ * no lock, allocates nothing and keeps errno. Everything it writes belongs to the
+ * thread that it interrupted, but for the ring and for a query's counts.
+ */
+#include "handler/sample.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <ucontext.h>
+
+#include "handler/ring.h"
+#include "handler/sys.h"
+#include "handler/timer.h"
+
+_Static_assert((int)SAMPLE_COUNTERS == THREAD_COUNTERS, "one counter of a slot for each kind");
+
+static volatile bool enabled;
+
+/* Signals on threads without a slot: late or foreign ones. */
+static uint64_t slotless[SAMPLE_COUNTERS];
+
+static struct sigaction previous;
+static atomic_bool previous_spent; /* it had SA_RESETHAND and has run */
+
+/* --- the ledger ------------------------------------------------------------------ */
+
+/* Relaxed: counters say nothing about other memory. Atomic because they are read
+ * from other threads. */
+static void count(struct thread *thread, enum sample_counter which, uint64_t by)
+{
+	uint64_t *counter = thread != NULL ? &thread->counters[which] : &slotless[which];
+
+	__atomic_fetch_add(counter, by, __ATOMIC_RELAXED);
+}
+
+uint64_t sample_counter(enum sample_counter which)
+{
+	uint64_t sum = __atomic_load_n(&slotless[which], __ATOMIC_RELAXED);
+	uint32_t slots = thread_slots();
+
+	for (uint32_t i = 0; i < slots; i++)
+		sum += __atomic_load_n(&thread_slot(i)->counters[which], __ATOMIC_RELAXED);
+	return sum;
+}
+
+void sample_forget(void)
+{
+	uint32_t slots = thread_slots();
+
+	memset(slotless, 0, sizeof(slotless));
+	for (uint32_t i = 0; i < slots; i++)
+		memset(thread_slot(i)->counters, 0, sizeof(slotless));
+}
+
+uint32_t sample_in_flight(void)
+{
+	uint32_t sum = 0;
+	uint32_t slots = thread_slots();
+
+	for (uint32_t i = 0; i < slots; i++)
+		sum += __atomic_load_n(&thread_slot(i)->in_handler, __ATOMIC_SEQ_CST) != 0;
+	return sum;
+}
+
+void sample_enable(bool on)
+{
+	/* Sequentially consistent against the handler, which first says that it runs
+	 * and then looks here. */
+	__atomic_store_n(&enabled, on, __ATOMIC_SEQ_CST);
+}
+
+/* --- signals that are not ours ---------------------------------------------------- */
+
+void sample_set_previous(const struct sigaction *action)
+{
+	previous = *action;
+	atomic_store(&previous_spent, false);
+}
+
+/* What the default action of a real-time signal is: the process ends. The signal is
+ * sent again, so that its parent sees what it would have seen without us. */
+static void act_by_default(int signal, siginfo_t *info)
+{
+	struct sigaction action = { .sa_handler = SIG_DFL };
+	uint64_t set = 1ull << (signal - 1);
+
+	sigaction(signal, &action, NULL);
+	syscall(SYS_rt_tgsigqueueinfo, getpid(), sys_gettid(), signal, info);
+	syscall(SYS_rt_sigprocmask, SIG_UNBLOCK, &set, NULL, sizeof(set));
+}
+
+/* Blocks what would be blocked if the previous handler had been called directly. */
+static void take_previous_mask(int signal, const ucontext_t *context)
+{
+	uint64_t interrupted, own; /* the kernel's 64 signals are the first word */
+
+	memcpy(&interrupted, &context->uc_sigmask, sizeof(interrupted));
+	memcpy(&own, &previous.sa_mask, sizeof(own));
+	own |= interrupted;
+	if ((previous.sa_flags & SA_NODEFER) == 0)
+		own |= 1ull << (signal - 1);
+	syscall(SYS_rt_sigprocmask, SIG_SETMASK, &own, NULL, sizeof(own));
+}
+
+/* Hands the signal to the handler that was there. What cannot be had: system calls
+ * restart although it may not have asked for SA_RESTART, and it runs on the
+ * alternate stack if there is one. It may leave by a long jump. */
+static void forward(int signal, siginfo_t *info, void *ucontext)
+{
+	if (previous.sa_handler == SIG_IGN)
+		return;
+	if (previous.sa_handler == SIG_DFL || atomic_load(&previous_spent)) {
+		act_by_default(signal, info);
+		return;
+	}
+	if ((previous.sa_flags & SA_RESETHAND) != 0)
+		atomic_store(&previous_spent, true);
+	if (ucontext != NULL)
+		take_previous_mask(signal, ucontext);
+	if ((previous.sa_flags & SA_SIGINFO) != 0)
+		previous.sa_sigaction(signal, info, ucontext);
+	else
+		previous.sa_handler(signal);
+}
+
+/* --- our own ------------------------------------------------------------------------ */
+
+static bool is_running(const struct query_tag *tag, const struct thread *thread)
+{
+	if (tag->mutex_owner == NULL)
+		return true;
+	/* Read once: another thread may be closing the connection. */
+	const volatile int *owner = *tag->mutex_owner;
+	return owner != NULL && *owner == (int)thread->id;
+}
+
+/* The innermost query that is running on the thread right now. With hosts whose
+ * steps cannot be hooked a query stays on the stack between its steps; then what is
+ * around it is what runs. */
+static const struct query_tag *find_running(const struct thread *thread)
+{
+	uint32_t nesting = thread->nesting;
+
+	for (uint32_t i = nesting < QUERY_NESTING ? nesting : QUERY_NESTING; i-- > 0;) {
+		if (is_running(&thread->queries[i], thread))
+			return &thread->queries[i];
+	}
+	return NULL;
+}
+
+static void disarm(struct thread_timer *timer)
+{
+	/* A probe has fired its only signal. */
+	if (timer->created && timer->armed && !timer->probing)
+		sys_timer_settime(timer->id, 0, 0, 0);
+	timer->probing = false;
+	timer->armed = false;
+}
+
+/* The periods that this signal stands for; 0: none has ended. */
+static uint64_t take_weight(struct thread_timer *timer, enum trace_type type, const siginfo_t *info)
+{
+	if (!timer->probing) /* the kernel caps si_overrun at INT_MAX: the sum fits 32 bits */
+		return 1 + (uint64_t)(info->si_overrun > 0 ? info->si_overrun : 0);
+
+	uint64_t now = clock_ns(timer_clock(type));
+	timer->probing = false;
+	timer_set_on_grid(timer, now);
+	return timer_points(timer, now, timer_tick_ns[type]);
+}
+
+static void add(uint64_t *to, uint64_t by)
+{
+	__atomic_fetch_add(to, by, __ATOMIC_RELAXED);
+}
+
+/* The most frames that a record of this ring holds; a tiny ring takes fewer. */
+static int max_depth(const struct ring *ring)
+{
+	size_t room = (ring_max_payload(ring) - sizeof(struct sample_record)) / sizeof(uint64_t);
+
+	return room < TRACE_MAX_FRAMES ? (int)room : TRACE_MAX_FRAMES;
+}
+
+static void store_sample(struct thread *thread, const struct query_tag *tag, enum trace_type type,
+                         uint32_t weight, uint64_t timestamp, const void *ucontext)
+{
+	struct ring *ring = thread->ring;
+	struct query_counts *counts = tag->counts;
+
+	/* Unwound beside the ring: the record is reserved with its exact size. */
+	struct unwind_result trace = unwind_trace(ucontext, &thread->stack, thread_memo(thread),
+	                                          thread->trace, max_depth(ring));
+	size_t trace_bytes = (size_t)trace.depth * sizeof(uint64_t);
+	struct sample_record *record = ring_reserve(ring, sizeof(*record) + trace_bytes);
+	if (record == NULL) {
+		count(thread, SAMPLE_DROPPED, 1);
+		add(&counts->dropped, 1);
+		return;
+	}
+
+	int cpu = sched_getcpu();
+	record->timestamp_ns = timestamp;
+	record->period_ns = thread->timers[type].period_ns;
+	record->query = tag->key;
+	record->thread_id = thread->id;
+	record->weight = weight;
+	record->generation = trace.generation;
+	record->cpu_id = cpu < 0 ? 0 : (uint32_t)cpu;
+	record->fields = 0;
+	record->depth = (uint16_t)trace.depth;
+	record->trace_type = (uint8_t)type;
+	record->flags = trace.truncated ? SAMPLE_TRUNCATED : 0;
+	memcpy(record->trace, thread->trace, trace_bytes);
+	ring_commit(ring, record, RECORD_SAMPLE);
+
+	count(thread, SAMPLE_STORED, 1);
+	count(thread, SAMPLE_OVERRUNS, weight - 1);
+	add(&counts->samples[type], 1);
+	add(&counts->weights[type], weight);
+	if (trace.truncated) {
+		count(thread, SAMPLE_CUT, 1);
+		add(&counts->truncated, 1);
+	}
+}
+
+static void take_sample(struct thread *thread, enum trace_type type, const siginfo_t *info,
+                        const void *ucontext)
+{
+	struct thread_timer *timer = &thread->timers[type];
+	uint64_t timestamp = clock_ns(CLOCK_REALTIME);
+	const struct query_tag *tag = find_running(thread);
+
+	bool on = __atomic_load_n(&enabled, __ATOMIC_SEQ_CST) && thread->ring != NULL;
+	if (!on || thread->nesting == 0 || (tag != NULL && tag->period_ns[type] == 0)) {
+		disarm(timer);
+		count(thread, SAMPLE_IDLE, 1);
+		return;
+	}
+	uint64_t weight = take_weight(timer, type, info);
+	/* No tag: between two steps of a query that nobody will start again in a way
+	 * that we would see. The timer keeps ticking until its end. */
+	if (tag == NULL || weight == 0) {
+		count(thread, SAMPLE_IDLE, 1);
+		return;
+	}
+	store_sample(thread, tag, type, (uint32_t)weight, timestamp, ucontext);
+}
+
+/* The trace type whose timer the cookie is; -1: none of this thread's. Compares
+ * pointers only, so a foreign cookie is never followed. */
+static int find_type(const struct thread *thread, const void *cookie)
+{
+	for (int type = 0; thread != NULL && type < TRACE_TYPES; type++) {
+		if (cookie == &thread->timers[type])
+			return type;
+	}
+	return -1;
+}
+
+void sample_on_signal(int signal, siginfo_t *info, void *ucontext)
+{
+	int saved_errno = errno;
+	struct thread *thread = thread_current;
+	const void *cookie = info->si_code == SI_TIMER ? info->si_value.sival_ptr : NULL;
+	int type = find_type(thread, cookie);
+
+	count(thread, SAMPLE_SIGNALS, 1);
+	if (type < 0) {
+		bool ours = cookie != NULL && thread_owns_timer(cookie);
+		count(thread, ours ? SAMPLE_LATE : SAMPLE_FOREIGN, 1);
+		errno = saved_errno;
+		if (!ours)
+			forward(signal, info, ucontext); /* its errno is its own affair */
+		return;
+	}
+
+	/* Sequentially consistent: whoever replaces what handlers use does that first
+	 * and looks for running handlers afterwards (sampler_quiesce). */
+	if (__atomic_fetch_add(&thread->in_handler, 1, __ATOMIC_SEQ_CST) != 0) {
+		count(thread, SAMPLE_REENTERED, 1);
+		__atomic_fetch_sub(&thread->in_handler, 1, __ATOMIC_RELEASE);
+	} else {
+		take_sample(thread, (enum trace_type)type, info, ucontext);
+		__atomic_fetch_add(&thread->handlers_done, 1, __ATOMIC_RELEASE);
+		__atomic_fetch_sub(&thread->in_handler, 1, __ATOMIC_RELEASE);
+	}
+	errno = saved_errno;
+}

@@ -1,0 +1,81 @@
+/*
+ * How a timer is armed, and what its signals stand for.
+ *
+ * A timer has a grid: points one period apart on its clock, with a random phase,
+ * kept for the thread's life. A sample stands for the points that have passed; the
+ * grid does not depend on what the thread does, so every ns of a query has the
+ * same chance. When the handler disarms a timer because no query runs, and the next
+ * query arms it again, the grid must be the same as if it had never stopped: a
+ * fresh phase at each start would count short queries too often.
+ *
+ * The CPU clock needs more. The kernel looks at CPU timers only in its tick (HZ),
+ * so a point that passes between two ticks is told at the later one, to whatever
+ * runs then. While a timer stays armed that is fair: what runs at a tick gets all
+ * points since the tick before, and is hit by ticks in proportion to its time.
+ * After a re-arm it would not be. A query that starts between two ticks would be
+ * told only of the points after its start; those between the tick before and its
+ * start went to nobody, while points of a query that ended before the tick are
+ * thrown away in the host's code: queries shorter than the tick would be counted
+ * half or less. So the first tick after a re-arm counts all points of the tick that
+ * it ends, as if the timer had never been disarmed:
+ *
+ *   - re-arm with a point in the tick that went before: the timer *probes*, it is
+ *     set to fire once at the next tick. There the handler counts the points in
+ *     (now - tick, now], sets the timer on its grid, and stores a sample if there
+ *     was a point. If the query has ended by then the signal finds none, and the
+ *     timer is disarmed as ever;
+ *   - re-arm without one: every point that the next tick can tell lies ahead, so
+ *     the timer is set on its grid at once.
+ *
+ * The clock of wall time is told exactly: its tick is 0 here and nothing probes.
+ */
+#ifndef QUERYPROF_HANDLER_TIMER_H
+#define QUERYPROF_HANDLER_TIMER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <time.h>
+
+#include "handler/sys.h"
+#include "handler/thread.h"
+
+/* The clock of each trace type. */
+static inline clockid_t timer_clock(enum trace_type type)
+{
+	return type == TRACE_CPU ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC;
+}
+
+/* Length of the kernel's tick in ns, for the clocks that follow it; set before the
+ * first timer is armed. */
+extern uint64_t timer_tick_ns[TRACE_TYPES] __attribute__((visibility("hidden")));
+
+/* Time from the newest point of the grid to `now`, less than a period. */
+static inline uint64_t timer_since_point(const struct thread_timer *timer, uint64_t now)
+{
+	uint64_t period = timer->period_ns;
+
+	return (now % period + period - timer->grid_ns % period) % period;
+}
+
+/* The first point after `now`. */
+static inline uint64_t timer_next_point(const struct thread_timer *timer, uint64_t now)
+{
+	return now + timer->period_ns - timer_since_point(timer, now);
+}
+
+/* Points in (now - window, now]. */
+static inline uint64_t timer_points(const struct thread_timer *timer, uint64_t now, uint64_t window)
+{
+	uint64_t since = timer_since_point(timer, now);
+
+	return since < window ? 1 + (window - 1 - since) / timer->period_ns : 0;
+}
+
+/* Sets the timer on its grid. Keeps nothing but the kernel's timer. */
+static inline int timer_set_on_grid(const struct thread_timer *timer, uint64_t now)
+{
+	return sys_timer_settime(timer->id, TIMER_ABSTIME, timer_next_point(timer, now),
+	                         timer->period_ns);
+}
+
+#endif
