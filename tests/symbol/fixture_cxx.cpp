@@ -1,0 +1,13 @@
+// A name that the compiler mangled itself.
+namespace fixture {
+
+struct Thing {
+	int walk(const char *text, int count);
+};
+
+int Thing::walk(const char *text, int count)
+{
+	return text[count];
+}
+
+}
