@@ -1,0 +1,198 @@
+/*
+ * Every sample carries the query that its thread was running, and no other.
+ */
+#include "host.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+struct worker {
+	const char *mark;
+	int thread_id;
+	pthread_barrier_t *start;
+	uint64_t inside;
+};
+
+static void *work(void *context)
+{
+	struct worker *worker = context;
+	sqlite3 *db;
+
+	worker->thread_id = (int)syscall(SYS_gettid);
+	db = host_open(":memory:");
+	host_exec(db, "PRAGMA query_profiler_cpu_time_period_ns = 1000000;"
+	              "PRAGMA query_profiler_real_time_period_ns = 1000000");
+	pthread_barrier_wait(worker->start);
+	worker->inside = host_burn(db, 1500000000, worker->mark);
+	host_close(db);
+	return NULL;
+}
+
+static void test_two_threads(void **state)
+{
+	pthread_barrier_t start;
+	struct worker workers[2] = { { .mark = "red" }, { .mark = "blue" } };
+	pthread_t threads[2];
+	sqlite3 *db;
+
+	(void)state;
+	pthread_barrier_init(&start, NULL, 2);
+	for (int i = 0; i < 2; i++) {
+		workers[i].start = &start;
+		assert_int_equal(pthread_create(&threads[i], NULL, work, &workers[i]), 0);
+	}
+	for (int i = 0; i < 2; i++)
+		pthread_join(threads[i], NULL);
+
+	db = host_open(":memory:");
+	host_quiet(db);
+	for (int i = 0; i < 2; i++) {
+		const struct worker *own = &workers[i], *other = &workers[!i];
+		int64_t right, wrong, sampled;
+
+		right = host_int(db, "SELECT count(*) FROM system.trace_log t JOIN system.query_log q USING (query_id) "
+		                 "WHERE t.thread_id = %d AND q.query LIKE '%%/* %s */%%'", own->thread_id, own->mark);
+		wrong = host_int(db, "SELECT count(*) FROM system.trace_log t JOIN system.query_log q USING (query_id) "
+		                 "WHERE t.thread_id = %d AND q.query LIKE '%%/* %s */%%'", own->thread_id, other->mark);
+		sampled = host_int(db, "SELECT coalesce(sum(t.weight * t.period_ns), 0) FROM system.trace_log t "
+		                   "JOIN system.query_log q USING (query_id) WHERE t.trace_type = 'CPU' AND "
+		                   "q.query LIKE '%%/* %s */%%'", own->mark);
+		printf("%s: %lld samples of its own, %lld of the other's, %.1f ms sampled of %.1f ms\n", own->mark,
+		       (long long)right, (long long)wrong, (double)sampled / 1e6, (double)own->inside / 1e6);
+		assert_true(right > 100);
+		assert_int_equal(wrong, 0);
+		assert_true((double)sampled > 0.9 * (double)own->inside && (double)sampled < 1.1 * (double)own->inside);
+	}
+	/* no sample without a query that is in the log */
+	assert_int_equal(host_int(db, "SELECT count(*) FROM system.trace_log WHERE thread_id IN (%d, %d) AND "
+	                 "query_id NOT IN (SELECT query_id FROM system.query_log)",
+	                 workers[0].thread_id, workers[1].thread_id), 0);
+	host_close(db);
+}
+
+/* Two statements stepped in turns on one thread: each sample to its own. */
+static void test_interleaved(void **state)
+{
+	sqlite3 *db = host_open(":memory:");
+	sqlite3_stmt *heavy, *light;
+	int64_t heavy_ns, light_ns;
+
+	(void)state;
+	host_exec(db, "PRAGMA query_profiler_cpu_time_period_ns = 1000000;"
+	              "CREATE TABLE n(x); INSERT INTO n VALUES (1), (2), (3), (4), (5), (6), (7), (8)");
+	assert_int_equal(sqlite3_prepare_v2(db, "SELECT /* heavy */ x, (WITH RECURSIVE c(y) AS (SELECT n.x UNION ALL "
+	                 "SELECT y + 1 FROM c WHERE y < 900000) SELECT sum(y) FROM c) FROM n", -1, &heavy, NULL), 0);
+	assert_int_equal(sqlite3_prepare_v2(db, "SELECT /* light */ x, (WITH RECURSIVE c(y) AS (SELECT n.x UNION ALL "
+	                 "SELECT y + 1 FROM c WHERE y < 300000) SELECT sum(y) FROM c) FROM n", -1, &light, NULL), 0);
+	for (int i = 0; i < 8; i++) {
+		assert_int_equal(sqlite3_step(heavy), SQLITE_ROW);
+		assert_int_equal(sqlite3_step(light), SQLITE_ROW);
+	}
+	assert_int_equal(sqlite3_step(heavy), SQLITE_DONE);
+	assert_int_equal(sqlite3_step(light), SQLITE_DONE);
+	sqlite3_finalize(heavy);
+	sqlite3_finalize(light);
+	host_quiet(db);
+	heavy_ns = host_sampled_ns(db, "query_id = (SELECT query_id FROM system.query_log WHERE query LIKE '%/* heavy */%')");
+	light_ns = host_sampled_ns(db, "query_id = (SELECT query_id FROM system.query_log WHERE query LIKE '%/* light */%')");
+	printf("heavy %.1f ms, light %.1f ms\n", (double)heavy_ns / 1e6, (double)light_ns / 1e6);
+	assert_true(heavy_ns > 2 * light_ns && heavy_ns < 4 * light_ns);
+	assert_int_equal(host_int(db, "SELECT result_rows FROM system.query_log WHERE query LIKE '%%/* heavy */%%'"), 8);
+	host_close(db);
+}
+
+/* SQL inside SQL belongs to the statement that the program ran. */
+static void run_inner(sqlite3_context *context, int argc, sqlite3_value **argv)
+{
+	char *sql = host_burn_sql(1, "inner");
+
+	(void)argc, (void)argv;
+	sqlite3_exec(sqlite3_context_db_handle(context), sql, NULL, NULL, NULL);
+	sqlite3_free(sql);
+	sqlite3_result_int(context, 1);
+}
+
+static void test_nested(void **state)
+{
+	sqlite3 *db = host_open(":memory:");
+
+	(void)state;
+	host_exec(db, "PRAGMA query_profiler_cpu_time_period_ns = 1000000");
+	sqlite3_create_function(db, "run_inner", 0, SQLITE_UTF8, NULL, run_inner, NULL, NULL);
+	host_exec(db, "SELECT /* outer */ run_inner()");
+	host_quiet(db);
+	assert_true(host_int(db, "SELECT count(*) FROM system.trace_log WHERE query_id = (SELECT query_id FROM "
+	            "system.query_log WHERE query LIKE '%%/* outer */%%')") > 10);
+	assert_int_equal(host_int(db, "SELECT count(*) FROM system.query_log WHERE query LIKE '%%/* inner */%%' AND "
+	                 "query NOT LIKE '%%system.query_log%%'"), 0);
+	host_close(db);
+}
+
+/* A statement that is reset, finalized or fails in the middle has its line, too. */
+static void test_ends(void **state)
+{
+	sqlite3 *db = host_open(":memory:");
+	sqlite3_stmt *stmt;
+	char *text;
+
+	(void)state;
+	host_exec(db, "PRAGMA query_profiler_cpu_time_period_ns = 1000000; SELECT set_setting("
+	              "'log_queries_min_query_duration_ns', '0')");
+	assert_int_equal(sqlite3_prepare_v2(db, "SELECT /* reset */ value FROM json_each('[1,2,3]')", -1, &stmt, NULL), 0);
+	assert_int_equal(sqlite3_step(stmt), SQLITE_ROW);
+	assert_int_equal(sqlite3_step(stmt), SQLITE_ROW);
+	sqlite3_reset(stmt);
+	assert_int_equal(sqlite3_step(stmt), SQLITE_ROW);
+	sqlite3_finalize(stmt);
+	assert_int_equal(sqlite3_exec(db, "SELECT /* fails */ abs(-9223372036854775807 - 1)", NULL, NULL, NULL), SQLITE_ERROR);
+	host_quiet(db);
+	assert_int_equal(host_int(db, "SELECT count(*) FROM system.query_log WHERE query LIKE '%%/* reset */%%json_each%%'"), 2);
+	assert_int_equal(host_int(db, "SELECT sum(result_rows) FROM system.query_log WHERE query LIKE '%%/* reset */%%json_each%%'"), 3);
+	text = host_text(db, "SELECT type || ' ' || exception_code || ' ' || exception FROM system.query_log "
+	                 "WHERE query LIKE '%%/* fails */%%'");
+	assert_string_equal(text, "ExceptionWhileProcessing 1 integer overflow");
+	free(text);
+	host_close(db);
+}
+
+/* Sorter threads work for the query that made them. */
+static void test_sorter_threads(void **state)
+{
+	char path[128];
+	sqlite3 *db;
+	int64_t other, own;
+
+	(void)state;
+	snprintf(path, sizeof path, "%s/sorter.db", host_directory());
+	db = host_open(path);
+	host_exec(db, "PRAGMA query_profiler_cpu_time_period_ns = 1000000; PRAGMA threads = 2;"
+	              "PRAGMA synchronous = OFF; PRAGMA cache_size = -1000; CREATE TABLE t(a, b);"
+	              "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c WHERE x < 500000) "
+	              "INSERT INTO t SELECT x, hex(randomblob(12)) FROM c");
+	host_exec(db, "CREATE INDEX /* sorter */ i ON t(b)");
+	host_quiet(db);
+	own = host_int(db, "SELECT count(*) FROM system.trace_log WHERE thread_id = %d AND query_id = (SELECT query_id "
+	               "FROM system.query_log WHERE query LIKE 'CREATE INDEX%%')", (int)syscall(SYS_gettid));
+	other = host_int(db, "SELECT count(*) FROM system.trace_log WHERE thread_id <> %d AND query_id = (SELECT query_id "
+	                 "FROM system.query_log WHERE query LIKE 'CREATE INDEX%%')", (int)syscall(SYS_gettid));
+	printf("CREATE INDEX: %lld samples on its thread, %lld on sorter threads\n", (long long)own, (long long)other);
+	assert_true(own > 0 && other > 0);
+	host_close(db);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_two_threads),
+		cmocka_unit_test(test_interleaved),
+		cmocka_unit_test(test_nested),
+		cmocka_unit_test(test_ends),
+		cmocka_unit_test(test_sorter_threads),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,173 @@
+/*
+ * Threads that come and go, forks, connections opened later: nothing is left
+ * behind and nothing breaks.
+ */
+#include "host.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static int timers_of_process(void)
+{
+	FILE *file = fopen("/proc/self/timers", "r");
+	char line[256];
+	int count = 0;
+
+	assert_non_null(file);
+	while (fgets(line, sizeof line, file))
+		count += !strncmp(line, "ID:", 3);
+	fclose(file);
+	return count;
+}
+
+static void *short_life(void *context)
+{
+	sqlite3 *db;
+
+	(void)context;
+	assert_int_equal(sqlite3_open(":memory:", &db), SQLITE_OK); /* profiled without being asked */
+	host_exec(db, "PRAGMA query_profiler_cpu_time_period_ns = 1000000;"
+	              "PRAGMA query_profiler_real_time_period_ns = 1000000");
+	host_exec(db, "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c WHERE x < 20000) "
+	              "SELECT sum(x) FROM c");
+	host_close(db);
+	return NULL;
+}
+
+static void test_thousand_threads(void **state)
+{
+	sqlite3 *db = host_open(":memory:");
+	int64_t slots;
+
+	(void)state;
+	for (int round = 0; round < 50; round++) {
+		pthread_t threads[20];
+
+		for (int i = 0; i < 20; i++)
+			assert_int_equal(pthread_create(&threads[i], NULL, short_life, NULL), 0);
+		for (int i = 0; i < 20; i++)
+			pthread_join(threads[i], NULL);
+	}
+	host_quiet(db);
+	slots = host_metric(db, "sampler_slots");
+	printf("after 1,000 threads: %d timers, %lld threads known, %lld slots, %lld samples\n", timers_of_process(),
+	       (long long)host_metric(db, "sampler_threads"), (long long)slots,
+	       (long long)host_int(db, "SELECT count(*) FROM trace_log"));
+	assert_int_equal(host_metric(db, "sampler_threads"), 1);
+	assert_true(timers_of_process() <= 2); /* this thread's own */
+	assert_int_equal(host_metric(db, "sampler_timers"), timers_of_process());
+	assert_true(slots < 200); /* slots come in chunks and are used again */
+	assert_true(host_int(db, "SELECT count(*) FROM trace_log") > 100);
+	host_close(db);
+}
+
+/* Runs in a child: profiles a query of its own and reads it back. */
+static int child_profiles(void)
+{
+	sqlite3 *db = host_open(":memory:");
+	int64_t own;
+
+	host_exec(db, "PRAGMA query_profiler_cpu_time_period_ns = 1000000");
+	host_burn(db, 200000000, "child");
+	host_quiet(db);
+	own = host_int(db, "SELECT count(*) FROM trace_log WHERE process_id = %d", (int)getpid());
+	host_close(db);
+	return own > 0 ? 0 : 1;
+}
+
+static pid_t forked;
+
+static void fork_inside(sqlite3_context *context, int argc, sqlite3_value **argv)
+{
+	(void)argc, (void)argv;
+	forked = fork();
+	if (!forked)
+		_exit(child_profiles());
+	sqlite3_result_int(context, 1);
+}
+
+static void expect_good_child(pid_t child)
+{
+	int status = -1;
+
+	assert_int_equal(waitpid(child, &status, 0), child);
+	if (status)
+		fail_msg("the child ended with status 0x%x", status);
+}
+
+static void test_fork(void **state)
+{
+	char path[128];
+	char *check;
+	sqlite3 *db, *file;
+	int64_t before, after;
+
+	(void)state;
+	db = host_open(":memory:");
+	snprintf(path, sizeof path, "%s/fork.trace", host_directory());
+	host_exec(db, "PRAGMA trace_log_path = '%s'", path);
+	host_exec(db, "PRAGMA query_profiler_cpu_time_period_ns = 1000000;"
+	              "PRAGMA query_profiler_real_time_period_ns = 1000000");
+	host_burn(db, 200000000, "parent");
+	before = host_int(db, "SELECT count(*) FROM trace_log WHERE process_id = %d", (int)getpid());
+
+	sqlite3_create_function(db, "fork_inside", 0, SQLITE_UTF8, NULL, fork_inside, NULL, NULL);
+	host_exec(db, "SELECT fork_inside()");
+	expect_good_child(forked);
+	for (int i = 0; i < 5; i++) {
+		pid_t child = fork();
+
+		assert_true(child >= 0);
+		if (!child)
+			_exit(child_profiles());
+		host_burn(db, 50000000, "parent");
+		expect_good_child(child);
+	}
+	host_burn(db, 200000000, "parent");
+	host_quiet(db);
+	after = host_int(db, "SELECT count(*) FROM trace_log WHERE process_id = %d", (int)getpid());
+	printf("parent: %lld samples before the forks, %lld after; of children %lld\n", (long long)before,
+	       (long long)after, (long long)host_int(db, "SELECT count(*) FROM trace_log WHERE process_id <> %d", (int)getpid()));
+	assert_true(before > 50 && after > before + 50);
+	host_exec(db, "PRAGMA trace_log_path = ''");
+	host_close(db);
+
+	assert_int_equal(sqlite3_open_v2(path, &file, SQLITE_OPEN_READWRITE, NULL), SQLITE_OK);
+	check = host_text(file, "PRAGMA integrity_check");
+	assert_string_equal(check, "ok");
+	free(check);
+	assert_int_equal(host_int(file, "SELECT count(*) FROM trace_log WHERE process_id = %d", (int)getpid()), after);
+	host_close(file);
+}
+
+/* The signal mask, an errno and a session of a closed connection. */
+static void test_connections_come_and_go(void **state)
+{
+	sqlite3 *db = host_open(":memory:");
+
+	(void)state;
+	for (int i = 0; i < 2000; i++) {
+		sqlite3 *other;
+
+		assert_int_equal(sqlite3_open(":memory:", &other), SQLITE_OK);
+		host_exec(other, "SELECT 1");
+		host_close(other);
+	}
+	assert_int_equal(host_metric(db, "sessions"), 1);
+	host_close(db);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_thousand_threads),
+		cmocka_unit_test(test_fork),
+		cmocka_unit_test(test_connections_come_and_go),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
