@@ -22,6 +22,9 @@ struct unwind_stack {
 struct unwind_memo;
 extern const unsigned unwind_memo_bytes;
 
+/* Size of the rule cache that a code map carries (code_map.h). */
+extern const unsigned unwind_cache_bytes;
+
 struct unwind_result {
 	int depth;           /* entries written, >= 1 unless max is 0 */
 	bool truncated;      /* the bottom of the stack was not reached */

@@ -1,0 +1,264 @@
+/*
+ * The walk from the interrupted frame to the bottom of the stack.
+ *
+ * Each frame is three words (look, sp, fp), and its caller follows from them by
+ * the rule of its address. Three layers, from fast to slow:
+ *
+ * The memo. A thread's stack is mostly the one of its last sample. Once a frame
+ * equals one of the memo, the same rule read the same slots to get to its caller;
+ * if the return-address slot and the saved-frame-pointer slot still hold what they
+ * held, so does the caller, and so on by induction: exact, with two loads a frame.
+ * A step that read anything else (FP_SLOT_OPAQUE) is never taken from the memo.
+ *
+ * The rule cache, for frames that are new.
+ *
+ * All registers, for the few rows that need more than a frame holds. They are
+ * carried along from the interrupted frame only when such a row is met.
+ */
+#include "handler/unwind.h"
+
+#include <stddef.h>
+
+#include "handler/code_map.h"
+#include "handler/record.h"
+#include "handler/unwind_arch.h"
+#include "handler/unwind_rules.h"
+
+struct memo_frame {
+	struct unwind_frame at;
+	uintptr_t fp_slot; /* how `at` follows from the frame before it */
+};
+
+/* `frames` is the last stack, leaf first. A walk writes its new frames to `fresh`
+ * at their own positions, as the memo's are still needed to find where it joins
+ * them; positions below `done` are already in `frames`. */
+struct unwind_memo {
+	uint32_t busy;  /* a walk is using it */
+	uint32_t epoch; /* of the code map */
+	uint32_t count;
+	uint32_t done;
+	struct memo_frame frames[TRACE_MAX_FRAMES];
+	struct memo_frame fresh[TRACE_MAX_FRAMES];
+};
+
+const unsigned unwind_memo_bytes = sizeof(struct unwind_memo);
+
+/* The walk with all registers: those of frame number `index`. */
+struct full_walk {
+	bool begun;
+	bool lost; /* it failed once */
+	uint32_t index;
+	uintptr_t look;
+	uint64_t registers[CFI_REGISTERS];
+};
+
+/* Puts the fresh frames before number `to` in their place. */
+static void memo_settle(struct unwind_memo *memo, uint32_t to)
+{
+	for (uint32_t i = memo->done; i < to; i++)
+		memo->frames[i] = memo->fresh[i];
+	memo->done = to;
+}
+
+/* Moves the memo's frames from `from` on so that they begin at `to`. */
+static void memo_shift(struct unwind_memo *memo, uint32_t from, uint32_t to)
+{
+	uint32_t length = memo->count - from;
+	if (from == to)
+		return;
+	if (length > TRACE_MAX_FRAMES - to)
+		length = TRACE_MAX_FRAMES - to;
+	if (to < from) {
+		for (uint32_t i = 0; i < length; i++)
+			memo->frames[to + i] = memo->frames[from + i];
+	} else {
+		for (uint32_t i = length; i-- > 0;)
+			memo->frames[to + i] = memo->frames[from + i];
+	}
+	memo->count = to + length;
+}
+
+static bool same_frame(const struct unwind_frame *a, const struct unwind_frame *b)
+{
+	return a->look == b->look && a->sp == b->sp && a->fp == b->fp;
+}
+
+/* Whether the caller that the memo holds at `next` is still the caller. */
+static bool memo_holds(const struct memo_frame *next, const struct unwind_bounds *bounds)
+{
+	const uintptr_t slot = arch_return_slot(&next->at);
+	if (next->fp_slot == FP_SLOT_OPAQUE || !unwind_can_read(bounds, slot) ||
+	    *(const uintptr_t *)slot - 1 != next->at.look)
+		return false;
+	return next->fp_slot == 0 || (unwind_can_read(bounds, next->fp_slot) &&
+	                              *(const uintptr_t *)next->fp_slot == next->at.fp);
+}
+
+/* One step with all registers from frame number `index`, which is `frame`. */
+__attribute__((noinline)) static enum rule_result
+step_full(struct full_walk *full, const void *ucontext, const struct code_map *map,
+          const struct unwind_bounds *bounds, uint32_t index, struct unwind_frame *frame)
+{
+	if (!full->begun) {
+		arch_all_registers(ucontext, full->registers);
+		full->begun = true;
+		full->index = 0;
+		full->look = full->registers[CFI_INSTRUCTION_POINTER];
+	}
+	while (!full->lost && full->index <= index) {
+		struct cfi_section section;
+		bool lasting, signal_frame = false;
+		const uintptr_t sp = full->registers[CFI_STACK_POINTER];
+
+		if (full->index == index && (full->look != frame->look || sp != frame->sp))
+			break;
+		unwind_count(UNWIND_FULL_STEPS);
+		full->lost = true;
+		if (!rules_find_section(map, full->look, &section, &lasting))
+			return RULE_HAS_NONE;
+		switch (cfi_step(&section, full->look, bounds->low, bounds->high, full->registers,
+		                 &signal_frame)) {
+		case CFI_FOUND: break;
+		case CFI_BAD_READ: return RULE_OUT_OF_BOUNDS;
+		default: return RULE_HAS_NONE;
+		}
+		const uintptr_t ip = full->registers[CFI_INSTRUCTION_POINTER];
+		const uintptr_t new_sp = full->registers[CFI_STACK_POINTER];
+		if (ip == 0)
+			return RULE_AT_BOTTOM;
+		if (new_sp <= sp || new_sp > bounds->high || new_sp % 8 != 0)
+			return RULE_OUT_OF_BOUNDS;
+		full->lost = false;
+		full->index++;
+		full->look = signal_frame ? ip : ip - 1;
+	}
+	if (full->lost || full->index != index + 1)
+		return RULE_OUT_OF_BOUNDS; /* the two walks disagree: trust neither */
+	frame->look = full->look;
+	frame->sp = full->registers[CFI_STACK_POINTER];
+	frame->fp = full->registers[CFI_FRAME_POINTER];
+	return RULE_STEPPED;
+}
+
+/* Takes over the memo's stack from number `old` on as number `n` on, where it
+ * joins the walk at `frame`, as far as it still holds. Returns the number of
+ * frames then written; *frame is the last of them. `fp_slot` is how `frame`
+ * follows from the walk's frame before it. */
+static uint32_t memo_join(struct unwind_memo *memo, uint32_t old, uint32_t n, uint32_t max,
+                          const struct unwind_bounds *bounds, uintptr_t fp_slot,
+                          struct unwind_frame *frame, uint64_t *trace)
+{
+	memo_shift(memo, old, n);
+	memo_settle(memo, n);
+	memo->frames[n].fp_slot = fp_slot;
+	trace[n] = frame->look;
+	uint32_t i = n + 1;
+	while (i < memo->count && i < max && memo_holds(&memo->frames[i], bounds)) {
+		trace[i] = memo->frames[i].at.look;
+		i++;
+	}
+	memo->done = i;
+	*frame = memo->frames[i - 1].at;
+	return i;
+}
+
+static struct unwind_result walk(const void *ucontext, const struct code_map *map,
+                                 const struct unwind_bounds *bounds, struct unwind_memo *memo,
+                                 struct unwind_frame frame, uint64_t *trace, uint32_t max)
+{
+	struct full_walk full;
+	enum rule_result end;
+	uintptr_t fp_slot = FP_SLOT_OPAQUE;
+	uint32_t n = 0, old = 0;
+
+	full.begun = full.lost = false;
+	for (;;) {
+		/* Here `frame` is number n, not written yet. */
+		if (memo != NULL) {
+			while (old < memo->count && memo->frames[old].at.sp < frame.sp)
+				old++;
+			if (old < memo->count && same_frame(&memo->frames[old].at, &frame)) {
+				n = memo_join(memo, old, n, max, bounds, fp_slot, &frame, trace);
+				old = n;
+				goto written;
+			}
+			memo->fresh[n] = (struct memo_frame){frame, fp_slot};
+		}
+		trace[n++] = frame.look;
+written:;
+		const struct found_rule found = rules_find(map, frame.look);
+		end = rule_apply(found.rule, &frame, bounds, &fp_slot);
+		if (__builtin_expect(end != RULE_STEPPED, 0)) {
+			if (end != RULE_NEEDS_ALL)
+				break;
+			end = step_full(&full, ucontext, map, bounds, n - 1, &frame);
+			if (end != RULE_STEPPED)
+				break;
+			fp_slot = FP_SLOT_OPAQUE;
+		}
+		if (!found.lasting)
+			fp_slot = FP_SLOT_OPAQUE;
+		if (n == max)
+			break; /* there is a caller, but no room for it */
+	}
+	if (memo != NULL) {
+		memo_settle(memo, n);
+		memo->count = n;
+	}
+	if (end == RULE_HAS_NONE)
+		unwind_count(UNWIND_NO_RULE);
+	else if (end == RULE_OUT_OF_BOUNDS)
+		unwind_count(UNWIND_BAD_READ);
+	return (struct unwind_result){(int)n, end != RULE_AT_BOTTOM, map->generation};
+}
+
+/* Makes the memo this walk's own, empty when it is of another epoch. NULL when a
+ * walk that this one interrupted is using it. */
+static struct unwind_memo *memo_take(struct unwind_memo *memo, const struct code_map *map)
+{
+	if (memo == NULL || memo->busy)
+		return NULL;
+	memo->busy = 1;
+	/* Only handlers on this very thread look at it: program order is enough. */
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	if (memo->epoch != map->epoch || memo->count > TRACE_MAX_FRAMES) {
+		memo->epoch = map->epoch;
+		memo->count = 0;
+	}
+	memo->done = 0;
+	return memo;
+}
+
+static void memo_release(struct unwind_memo *memo)
+{
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	memo->busy = 0;
+}
+
+struct unwind_result unwind_trace(const void *ucontext, const struct unwind_stack *stack,
+                                  struct unwind_memo *memo, uint64_t *trace, int max)
+{
+	const struct code_map *map = code_map_current();
+	const struct unwind_frame leaf = arch_interrupted_frame(ucontext);
+	struct unwind_result result = {0, true, map != NULL ? map->generation : 0};
+
+	if (max <= 0)
+		return result;
+	if (map == NULL || leaf.sp < stack->start || leaf.sp >= stack->end ||
+	    stack->end - leaf.sp < sizeof(uintptr_t)) {
+		trace[0] = leaf.look;
+		result.depth = 1;
+		return result;
+	}
+	struct unwind_bounds bounds = {leaf.sp - ARCH_RED_ZONE, stack->end & ~(uintptr_t)7};
+	if (bounds.low < stack->start || bounds.low > leaf.sp)
+		bounds.low = stack->start;
+	if (max > TRACE_MAX_FRAMES)
+		max = TRACE_MAX_FRAMES;
+
+	memo = memo_take(memo, map);
+	result = walk(ucontext, map, &bounds, memo, leaf, trace, (uint32_t)max);
+	if (memo != NULL)
+		memo_release(memo);
+	return result;
+}

@@ -1,0 +1,59 @@
+/*
+ * What the unwinder needs of an architecture: the registers of an interrupted
+ * thread, a rule that fits in RULE_BITS, how such a rule is made from an unwind
+ * row, and how it is applied to a frame. One header per architecture.
+ *
+ * A rule says how to get from a frame to its caller with what a frame holds: the
+ * address to look up, the stack pointer and the frame pointer. Rows that need
+ * more become RULE_FULL and are stepped with all registers.
+ */
+#ifndef QUERYPROF_HANDLER_UNWIND_ARCH_H
+#define QUERYPROF_HANDLER_UNWIND_ARCH_H
+
+#include <stdint.h>
+
+#include "cfi.h"
+
+#define RULE_BITS 29
+
+struct unwind_frame {
+	uintptr_t look; /* the address whose rule applies, and what is reported */
+	uintptr_t sp, fp;
+};
+
+/* Words of the stack that may be read: [low, high), high 8-byte aligned. */
+struct unwind_bounds {
+	uintptr_t low, high;
+};
+
+/* What applying a rule came to. */
+enum rule_result {
+	RULE_STEPPED,
+	RULE_AT_BOTTOM, /* the frame has no caller */
+	RULE_OUT_OF_BOUNDS,
+	RULE_NEEDS_ALL, /* RULE_FULL */
+	RULE_HAS_NONE,  /* no unwind information at this address */
+};
+
+/* What a rule reads can be checked later by reading it again, see the memo in
+ * unwind.c: `fp_slot` is where the caller's frame pointer was saved, 0 when it is
+ * unchanged, FP_SLOT_OPAQUE when the rule read anything else but the return
+ * address. */
+#define FP_SLOT_OPAQUE 1
+
+static inline int unwind_can_read(const struct unwind_bounds *bounds, uintptr_t address)
+{
+	/* One comparison: below `low` the difference wraps. */
+	return address - bounds->low <= bounds->high - bounds->low - sizeof(uintptr_t) &&
+	       (address & 7) == 0;
+}
+
+#if defined(__x86_64__)
+#include "handler/unwind_x86_64.h"
+#elif defined(__aarch64__)
+#include "handler/unwind_aarch64.h"
+#else
+#error "no unwinder for this architecture yet"
+#endif
+
+#endif

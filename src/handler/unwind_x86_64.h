@@ -1,0 +1,252 @@
+/*
+ * x86-64. A rule, from bit 0: its kind (4 bits), an offset in words (17 bits) that
+ * each kind reads in its own way, and where the caller's rbp is saved (8 bits):
+ * 0 unchanged, RBP_AT_RBP at the address in rbp, otherwise that many words below
+ * the CFA. The return address is always in the word below the CFA.
+ *
+ * Nearly every row of compiled code is a plain offset from rsp or rbp. The other
+ * kinds are those that real libraries have: the lazy PLT's expression, realigned
+ * stacks (gcc's DRAP: the CFA itself saved below rbp), OpenSSL's assembly (the old
+ * rsp saved on the stack), the kernel's signal frame.
+ */
+#ifndef QUERYPROF_HANDLER_UNWIND_X86_64_H
+#define QUERYPROF_HANDLER_UNWIND_X86_64_H
+
+#include <ucontext.h>
+
+#define ARCH_RED_ZONE 128
+
+enum rule_kind {
+	RULE_UNSET = 0, /* an empty cache slot */
+	RULE_RSP,       /* CFA = rsp + offset */
+	RULE_RBP,       /* CFA = rbp + offset */
+	RULE_PLT,       /* CFA = rsp + 8, or + 16 from `offset` bytes into the PLT entry */
+	RULE_AT_RBP,    /* CFA = *(rbp + offset) */
+	RULE_AT_RSP,    /* CFA = *(rsp + offset) + 8 */
+	RULE_SIGNAL,    /* the kernel's frame: registers in a ucontext at rsp */
+	RULE_FULL,
+	RULE_BOTTOM,
+	RULE_NONE,
+};
+
+#define RULE_OFFSET_BITS 17
+#define RBP_AT_RBP 255u
+#define RBP_MAX_WORDS 254
+
+static inline uint32_t rule_make(enum rule_kind kind, int64_t words, uint32_t rbp)
+{
+	return (uint32_t)kind | ((uint32_t)words & ((1u << RULE_OFFSET_BITS) - 1)) << 4 | rbp << 21;
+}
+
+static inline int64_t rule_signed_words(uint32_t rule)
+{
+	return (int32_t)(rule << (32 - 4 - RULE_OFFSET_BITS)) >> (32 - RULE_OFFSET_BITS);
+}
+
+/* The rule for a row whose offset is in bytes; RULE_FULL when it does not fit. */
+static inline uint32_t rule_make_checked(enum rule_kind kind, int64_t bytes, uint32_t rbp)
+{
+	const int64_t limit = (int64_t)1 << (RULE_OFFSET_BITS - 1);
+	if (bytes % 8 != 0 || bytes / 8 < -limit || bytes / 8 >= limit)
+		return RULE_FULL;
+	return rule_make(kind, bytes / 8, rbp);
+}
+
+/* Reads a signed LEB128 at *p; false at the end of the expression. */
+static inline int expression_read_sleb(const uint8_t **p, const uint8_t *end, int64_t *value)
+{
+	uint64_t bits = 0;
+	for (unsigned shift = 0; *p < end && shift < 63; shift += 7) {
+		const uint8_t byte = *(*p)++;
+		bits |= (uint64_t)(byte & 0x7f) << shift;
+		if (byte & 0x80)
+			continue;
+		if (byte & 0x40)
+			bits |= ~UINT64_C(0) << (shift + 7);
+		*value = (int64_t)bits;
+		return 1;
+	}
+	return 0;
+}
+
+/* Knows three forms of CFA expression by their bytes. */
+static inline uint32_t rule_from_expression(const uint8_t *p, uint64_t size, uint32_t rbp)
+{
+	enum { DEREF = 0x06, PLUS_UCONST = 0x23, BREG_RBP = 0x76, BREG_RSP = 0x77 };
+	const uint8_t *const end = p + size;
+	int64_t offset;
+
+	/* rsp + 8 + ((rip & 15) >= n) * 8, which linkers write for lazy PLTs; n is
+	 * the one byte that differs (DW_OP_lit0 + n). */
+	if (size == 11 && p[0] == BREG_RSP && p[1] == 8 && p[2] == 0x80 && p[3] == 0 && p[4] == 0x3f &&
+	    p[5] == 0x1a && p[6] >= 0x30 && p[6] <= 0x3f && p[7] == 0x2a && p[8] == 0x33 &&
+	    p[9] == 0x24 && p[10] == 0x22)
+		return rbp == 0 ? rule_make(RULE_PLT, p[6] - 0x30, 0) : RULE_FULL;
+
+	if (size == 0)
+		return RULE_FULL;
+	const uint8_t base = *p++;
+	if ((base != BREG_RBP && base != BREG_RSP) || !expression_read_sleb(&p, end, &offset))
+		return RULE_FULL;
+	if (base == BREG_RBP && end - p == 1 && p[0] == DEREF)
+		return rule_make_checked(RULE_AT_RBP, offset, rbp);
+	if (base == BREG_RSP && end - p == 3 && p[0] == DEREF && p[1] == PLUS_UCONST && p[2] == 8)
+		return rule_make_checked(RULE_AT_RSP, offset, rbp);
+	return RULE_FULL;
+}
+
+static inline uint32_t rule_from_row(const struct cfi_row *row)
+{
+	uint32_t rbp = 0;
+
+	if (row->signal_frame)
+		return RULE_SIGNAL;
+	if (row->return_address.place == CFI_UNDEFINED)
+		return RULE_BOTTOM;
+	if (row->return_address.place != CFI_AT_CFA || row->return_address.value != -8)
+		return RULE_FULL;
+
+	switch (row->frame_pointer.place) {
+	case CFI_SAME:
+		break;
+	case CFI_AT_CFA:
+		if (row->frame_pointer.value >= 0 || row->frame_pointer.value % 8 != 0 ||
+		    row->frame_pointer.value < -8 * RBP_MAX_WORDS)
+			return RULE_FULL;
+		rbp = (uint32_t)(-row->frame_pointer.value / 8);
+		break;
+	case CFI_BY_EXPRESSION: {
+		/* Realigned stacks: DW_OP_breg6 0, that is, at the address in rbp. The
+		 * parser has seen the size byte, so that the three are readable. */
+		const uint8_t *p = (const uint8_t *)(uintptr_t)row->frame_pointer.value;
+		if (p[0] != 2 || p[1] != 0x76 || p[2] != 0)
+			return RULE_FULL;
+		rbp = RBP_AT_RBP;
+		break;
+	}
+	default:
+		return RULE_FULL;
+	}
+
+	if (row->cfa_by_expression)
+		return rule_from_expression(row->cfa_expression, row->cfa_expression_size, rbp);
+	if (row->cfa_register == CFI_STACK_POINTER)
+		return rule_make_checked(RULE_RSP, row->cfa_offset, rbp);
+	if (row->cfa_register == CFI_FRAME_POINTER)
+		return rule_make_checked(RULE_RBP, row->cfa_offset, rbp);
+	return RULE_FULL;
+}
+
+/* The kernel puts a ucontext where the trampoline's rsp points. */
+static inline enum rule_result rule_apply_signal(struct unwind_frame *frame,
+                                                 const struct unwind_bounds *bounds)
+{
+	const ucontext_t *context = (const ucontext_t *)frame->sp;
+	const uintptr_t registers = (uintptr_t)context->uc_mcontext.gregs;
+	if (!unwind_can_read(bounds, registers) ||
+	    !unwind_can_read(bounds, registers + sizeof(gregset_t) - 8))
+		return RULE_OUT_OF_BOUNDS;
+	const uintptr_t sp = (uintptr_t)context->uc_mcontext.gregs[REG_RSP];
+	if (sp <= frame->sp || sp >= bounds->high || sp % 8 != 0)
+		return RULE_OUT_OF_BOUNDS;
+	frame->look = (uintptr_t)context->uc_mcontext.gregs[REG_RIP];
+	frame->fp = (uintptr_t)context->uc_mcontext.gregs[REG_RBP];
+	frame->sp = sp;
+	return RULE_STEPPED;
+}
+
+/* Turns *frame into its caller; *frame is unchanged unless RULE_STEPPED. */
+static inline enum rule_result rule_apply(uint32_t rule, struct unwind_frame *frame,
+                                          const struct unwind_bounds *bounds, uintptr_t *fp_slot)
+{
+	const int64_t offset = rule_signed_words(rule) * 8;
+	uintptr_t cfa, slot;
+	int opaque = 0;
+
+	switch ((enum rule_kind)(rule & 15)) {
+	case RULE_RSP:
+		cfa = frame->sp + (uintptr_t)offset;
+		break;
+	case RULE_RBP:
+		cfa = frame->fp + (uintptr_t)offset;
+		break;
+	case RULE_PLT:
+		cfa = frame->sp + 8 + ((frame->look & 15) * 8 >= (uintptr_t)offset ? 8 : 0);
+		break;
+	case RULE_AT_RBP:
+		slot = frame->fp + (uintptr_t)offset;
+		if (!unwind_can_read(bounds, slot))
+			return RULE_OUT_OF_BOUNDS;
+		cfa = *(const uintptr_t *)slot;
+		opaque = 1;
+		break;
+	case RULE_AT_RSP:
+		slot = frame->sp + (uintptr_t)offset;
+		if (!unwind_can_read(bounds, slot))
+			return RULE_OUT_OF_BOUNDS;
+		cfa = *(const uintptr_t *)slot + 8;
+		opaque = 1;
+		break;
+	case RULE_SIGNAL:
+		*fp_slot = FP_SLOT_OPAQUE;
+		return rule_apply_signal(frame, bounds);
+	case RULE_FULL:
+		return RULE_NEEDS_ALL;
+	case RULE_BOTTOM:
+		return RULE_AT_BOTTOM;
+	default:
+		return RULE_HAS_NONE;
+	}
+
+	/* The stack is finite and the CFA rises with every frame: no loop. */
+	if (cfa <= frame->sp || !unwind_can_read(bounds, cfa - 8))
+		return RULE_OUT_OF_BOUNDS;
+	const uint32_t saved = rule >> 21;
+	uintptr_t fp = frame->fp;
+	slot = 0;
+	if (saved != 0) {
+		slot = saved == RBP_AT_RBP ? fp : cfa - 8 * (uintptr_t)saved;
+		if (!unwind_can_read(bounds, slot))
+			return RULE_OUT_OF_BOUNDS;
+		fp = *(const uintptr_t *)slot;
+	}
+	const uintptr_t return_address = *(const uintptr_t *)(cfa - 8);
+	if (return_address == 0)
+		return RULE_AT_BOTTOM;
+	frame->look = return_address - 1;
+	frame->sp = cfa;
+	frame->fp = fp;
+	*fp_slot = opaque ? FP_SLOT_OPAQUE : slot;
+	return RULE_STEPPED;
+}
+
+/* Where the return address that led to `frame` was read by a rule that is not
+ * opaque. */
+static inline uintptr_t arch_return_slot(const struct unwind_frame *frame)
+{
+	return frame->sp - 8;
+}
+
+static inline struct unwind_frame arch_interrupted_frame(const void *ucontext)
+{
+	const greg_t *registers = ((const ucontext_t *)ucontext)->uc_mcontext.gregs;
+	return (struct unwind_frame){
+		.look = (uintptr_t)registers[REG_RIP],
+		.sp = (uintptr_t)registers[REG_RSP],
+		.fp = (uintptr_t)registers[REG_RBP],
+	};
+}
+
+/* All registers, by DWARF number. */
+static inline void arch_all_registers(const void *ucontext, uint64_t registers[CFI_REGISTERS])
+{
+	static const uint8_t order[CFI_REGISTERS] = {
+		REG_RAX, REG_RDX, REG_RCX, REG_RBX, REG_RSI, REG_RDI, REG_RBP, REG_RSP, REG_R8,
+		REG_R9, REG_R10, REG_R11, REG_R12, REG_R13, REG_R14, REG_R15, REG_RIP,
+	};
+	const greg_t *from = ((const ucontext_t *)ucontext)->uc_mcontext.gregs;
+	for (int i = 0; i < CFI_REGISTERS; i++)
+		registers[i] = (uint64_t)from[order[i]];
+}
+
+#endif

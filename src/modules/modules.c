@@ -1,0 +1,307 @@
+/*
+ * Snapshots of what is mapped, their history, and the code map for the handler.
+ *
+ * The loader is asked before the lock is taken (scan.c), so two threads may come
+ * back with looks of different age; the loader's counters, which only grow, tell
+ * which is newer, and the older one is dropped.
+ *
+ * Modules are never freed: addresses of a sample may be asked for long after
+ * dlclose. Code maps are, once no handler can be reading them.
+ */
+#include "modules/modules.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "handler/code_map.h"
+#include "handler/unwind.h"
+#include "modules/scan.h"
+#include "sampler/sampler.h"
+
+/* Programs without the sampler have no handlers to wait for. */
+#pragma weak sampler_quiesce
+
+struct entry {
+	struct module module;
+	struct entry *older; /* list of the dead, newest death first */
+	char text[];
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct entry **mapped; /* sorted by address */
+static size_t mapped_count;
+static struct entry *dead;
+static struct code_map *map;
+static uint64_t seen_adds, seen_subs;
+static uint32_t generation; /* of `map`, 0 before the first */
+
+static int compare_ranges(const void *a, const void *b)
+{
+	const struct code_range *left = a, *right = b;
+	return left->start < right->start ? -1 : left->start > right->start;
+}
+
+static int compare_entries(const void *a, const void *b)
+{
+	const struct module *left = &(*(struct entry *const *)a)->module;
+	const struct module *right = &(*(struct entry *const *)b)->module;
+	return left->start < right->start ? -1 : left->start > right->start;
+}
+
+static bool is_same_object(const struct module *module, const struct scan *scan,
+                           const struct scan_object *object)
+{
+	if (module->start != object->start || module->end != object->end ||
+	    module->bias != object->bias ||
+	    strcmp(module->path, scan->text + object->path) != 0 ||
+	    strcmp(module->build_id, scan->text + object->build_id) != 0)
+		return false;
+	/* A file may change on disk under its mapping; without a build id that is also
+	 * all that tells two builds apart. */
+	return module->build_id[0] != 0 || (module->file_size == object->file_size &&
+	                                    module->mtime_ns == object->mtime_ns);
+}
+
+static struct entry *make_entry(const struct scan *scan, const struct scan_object *object,
+                                uint32_t born)
+{
+	const char *path = scan->text + object->path, *build_id = scan->text + object->build_id;
+	const size_t path_size = strlen(path) + 1, id_size = strlen(build_id) + 1;
+	struct entry *entry = calloc(1, sizeof *entry + path_size + id_size);
+
+	if (entry == NULL)
+		return NULL;
+	memcpy(entry->text, path, path_size);
+	memcpy(entry->text + path_size, build_id, id_size);
+	entry->module = (struct module){
+		.bias = object->bias,
+		.start = object->start,
+		.end = object->end,
+		.born = born,
+		.died = UINT32_MAX,
+		.file_size = object->file_size,
+		.mtime_ns = object->mtime_ns,
+		.path = entry->text,
+		.build_id = entry->text + path_size,
+	};
+	return entry;
+}
+
+static struct entry *find_mapped(uint64_t address)
+{
+	size_t low = 0, high = mapped_count;
+
+	while (low < high) {
+		const size_t middle = low + (high - low) / 2;
+		if (mapped[middle]->module.end <= address)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	if (low < mapped_count && mapped[low]->module.start <= address)
+		return mapped[low];
+	return NULL;
+}
+
+static struct code_map *make_map(const struct scan *scan)
+{
+	struct code_map *made =
+		calloc(1, sizeof *made + scan->range_count * sizeof made->ranges[0]);
+
+	if (made == NULL)
+		return NULL;
+	made->count = (uint32_t)scan->range_count;
+	memcpy(made->ranges, scan->ranges, scan->range_count * sizeof made->ranges[0]);
+	qsort(made->ranges, made->count, sizeof made->ranges[0], compare_ranges);
+	return made;
+}
+
+static uint64_t *make_cache(void)
+{
+	/* Untouched pages cost nothing. Without memory there is no cache, only a
+	 * slower unwinder. */
+	void *memory = mmap(NULL, unwind_cache_bytes, PROT_READ | PROT_WRITE,
+	                    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	return memory != MAP_FAILED ? memory : NULL;
+}
+
+static void free_map(struct code_map *old, bool with_rules)
+{
+	if (old == NULL)
+		return;
+	if (sampler_quiesce != NULL)
+		sampler_quiesce();
+	if (with_rules && old->rules != NULL)
+		munmap(old->rules, unwind_cache_bytes);
+	free(old);
+}
+
+/* Makes the scan the newest snapshot, with the lock held. *old is the map that it
+ * replaces. ENOMEM leaves everything as it was. */
+static int take_over(const struct scan *scan, struct code_map **old, bool *changed)
+{
+	const uint32_t next = generation + 1;
+	struct entry **list = calloc(scan->count + 1, sizeof *list);
+	size_t kept = 0;
+	struct code_map *made = make_map(scan);
+
+	*old = NULL;
+	*changed = false;
+	if (list == NULL || made == NULL)
+		goto no_memory;
+	for (size_t i = 0; i < scan->count; i++) {
+		struct entry *known = find_mapped(scan->objects[i].start);
+		if (known != NULL && is_same_object(&known->module, scan, &scan->objects[i])) {
+			list[i] = known;
+			kept++;
+		} else {
+			list[i] = make_entry(scan, &scan->objects[i], next);
+			if (list[i] == NULL)
+				goto no_memory;
+		}
+	}
+	/* Between two looks an object may have gone and its like come back in its
+	 * place: only the loader's counter tells. */
+	const bool went = kept < mapped_count || (generation != 0 && scan->subs != seen_subs);
+	seen_adds = scan->adds;
+	seen_subs = scan->subs;
+	if (generation != 0 && !went && kept == scan->count) {
+		free(list);
+		free(made);
+		return 0;
+	}
+
+	qsort(list, scan->count, sizeof *list, compare_entries);
+	for (size_t i = 0, j = 0; i < mapped_count; i++) {
+		while (j < scan->count && list[j]->module.start < mapped[i]->module.start)
+			j++;
+		if (j < scan->count && list[j] == mapped[i])
+			continue;
+		mapped[i]->module.died = next;
+		mapped[i]->older = dead;
+		dead = mapped[i];
+	}
+	free(mapped);
+	mapped = list;
+	mapped_count = scan->count;
+
+	made->generation = next;
+	if (went || map == NULL) {
+		made->epoch = next;
+		made->rules = make_cache();
+	} else {
+		made->epoch = map->epoch;
+		made->rules = map->rules;
+	}
+	*old = map;
+	*changed = true;
+	map = made;
+	__atomic_store_n(&generation, next, __ATOMIC_RELEASE);
+	code_map_publish(map);
+	return 0;
+
+no_memory:
+	for (size_t i = 0; list != NULL && i < scan->count; i++)
+		if (list[i] != NULL && list[i]->module.born == next)
+			free(list[i]);
+	free(list);
+	free(made);
+	return ENOMEM;
+}
+
+static int refresh(bool *changed)
+{
+	struct code_map *old = NULL;
+	bool with_rules = false;
+	struct scan scan;
+	int error = scan_take(&scan);
+
+	*changed = false;
+	if (error == 0) {
+		pthread_mutex_lock(&lock);
+		if (generation == 0 || scan.adds + scan.subs >= seen_adds + seen_subs)
+			error = take_over(&scan, &old, changed);
+		with_rules = old != NULL && old->rules != map->rules;
+		pthread_mutex_unlock(&lock);
+	}
+	scan_free(&scan);
+	free_map(old, with_rules);
+	return error;
+}
+
+int modules_init(void)
+{
+	bool changed;
+
+	return modules_generation() != 0 ? 0 : refresh(&changed);
+}
+
+bool modules_refresh(bool force)
+{
+	uint64_t adds, subs;
+	bool changed, moved;
+
+	if (!force) {
+		scan_counters(&adds, &subs);
+		pthread_mutex_lock(&lock);
+		moved = adds != seen_adds || subs != seen_subs;
+		pthread_mutex_unlock(&lock);
+		if (!moved)
+			return false;
+	}
+	/* Without memory the old snapshot stays, and the next call tries again. */
+	return refresh(&changed) == 0 && changed;
+}
+
+uint32_t modules_generation(void)
+{
+	return __atomic_load_n(&generation, __ATOMIC_ACQUIRE);
+}
+
+const struct module *modules_find(uint64_t address, uint32_t in_generation)
+{
+	const struct module *found = NULL;
+
+	pthread_mutex_lock(&lock);
+	/* Most addresses are of what is still mapped. */
+	const struct entry *entry = find_mapped(address);
+	if (entry != NULL && entry->module.born <= in_generation)
+		found = &entry->module;
+	for (entry = dead; found == NULL && entry != NULL; entry = entry->older) {
+		const struct module *module = &entry->module;
+		if (module->born <= in_generation && in_generation < module->died &&
+		    module->start <= address && address < module->end)
+			found = module;
+	}
+	pthread_mutex_unlock(&lock);
+	return found;
+}
+
+void modules_each(bool (*each)(void *context, const struct module *module), void *context)
+{
+	/* A copy, so that `each` may call us. */
+	pthread_mutex_lock(&lock);
+	const size_t count = mapped_count;
+	struct entry **copy = malloc((count + 1) * sizeof *copy);
+	if (copy != NULL && count != 0)
+		memcpy(copy, mapped, count * sizeof *copy);
+	pthread_mutex_unlock(&lock);
+
+	for (size_t i = 0; copy != NULL && i < count; i++)
+		if (!each(context, &copy[i]->module))
+			break;
+	free(copy);
+}
+
+void modules_before_fork(void)
+{
+	pthread_mutex_lock(&lock);
+}
+
+void modules_after_fork(void)
+{
+	pthread_mutex_unlock(&lock);
+}

@@ -1,0 +1,377 @@
+/*
+ * Reads the program headers of every mapped object through dl_iterate_phdr.
+ *
+ * The loader holds a lock while it calls us, and a thread may wait for that lock
+ * with any other lock of the process in its hands, malloc's among them. So the
+ * callback allocates nothing: it fills what room there is, and when that was too
+ * little the whole look is taken again with more. What an object's memory tells
+ * (build id, unwind tables) is read inside the callback, as only there it cannot
+ * be unmapped.
+ */
+#include "modules/scan.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <link.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define NOWHERE SIZE_MAX
+
+static uintptr_t page_floor(uintptr_t address)
+{
+	return address & ~((uintptr_t)sysconf(_SC_PAGESIZE) - 1);
+}
+
+static uintptr_t page_ceil(uintptr_t address)
+{
+	return page_floor(address + (uintptr_t)sysconf(_SC_PAGESIZE) - 1);
+}
+
+/* Appends `size` bytes and a zero; the offset, NOWHERE when there is no room. */
+static size_t add_text(struct scan *scan, const char *text, size_t size)
+{
+	const size_t at = scan->text_size;
+
+	if (scan->text_room - at < size + 1)
+		return NOWHERE;
+	memcpy(scan->text + at, text, size);
+	scan->text[at + size] = 0;
+	scan->text_size = at + size + 1;
+	return at;
+}
+
+/* Whether [start, start + size) of the object is loaded and readable. */
+static bool is_loaded(const struct dl_phdr_info *info, uintptr_t start, size_t size)
+{
+	for (int i = 0; i < info->dlpi_phnum; i++) {
+		const ElfW(Phdr) *segment = &info->dlpi_phdr[i];
+		const uintptr_t from = info->dlpi_addr + segment->p_vaddr;
+		if (segment->p_type == PT_LOAD && (segment->p_flags & PF_R) && start >= from &&
+		    start - from <= segment->p_memsz && size <= segment->p_memsz - (start - from))
+			return true;
+	}
+	return false;
+}
+
+/* The GNU build id among the notes of [p, end), NULL when it is not there. */
+static const uint8_t *find_build_id(const char *p, const char *end, uint32_t *size)
+{
+	ElfW(Nhdr) note;
+
+	while ((size_t)(end - p) >= sizeof note) {
+		memcpy(&note, p, sizeof note);
+		p += sizeof note;
+		const size_t name = ((size_t)note.n_namesz + 3) & ~(size_t)3;
+		const size_t description = ((size_t)note.n_descsz + 3) & ~(size_t)3;
+		if (name > (size_t)(end - p) || note.n_descsz > (size_t)(end - p) - name)
+			return NULL;
+		if (note.n_type == NT_GNU_BUILD_ID && note.n_namesz == 4 && memcmp(p, "GNU", 4) == 0) {
+			*size = note.n_descsz;
+			return (const uint8_t *)p + name;
+		}
+		if (description > (size_t)(end - p) - name)
+			return NULL;
+		p += name + description;
+	}
+	return NULL;
+}
+
+static size_t add_build_id(struct scan *scan, const struct dl_phdr_info *info)
+{
+	static const char digits[] = "0123456789abcdef";
+	char text[2 * 64];
+
+	for (int i = 0; i < info->dlpi_phnum; i++) {
+		const ElfW(Phdr) *notes = &info->dlpi_phdr[i];
+		const uintptr_t start = info->dlpi_addr + notes->p_vaddr;
+		uint32_t size = 0;
+		if (notes->p_type != PT_NOTE || !is_loaded(info, start, notes->p_memsz))
+			continue;
+		const uint8_t *id = find_build_id((const char *)start,
+		                                  (const char *)start + notes->p_memsz, &size);
+		if (id == NULL || size > sizeof text / 2)
+			continue;
+		for (uint32_t b = 0; b < size; b++) {
+			text[2 * b] = digits[id[b] >> 4];
+			text[2 * b + 1] = digits[id[b] & 15];
+		}
+		return add_text(scan, text, 2 * (size_t)size);
+	}
+	return add_text(scan, "", 0);
+}
+
+/* The readable memory around `address`: its segment and those that adjoin it page
+ * by page. Between segments that do not adjoin, nothing may be readable. */
+static void find_readable_run(const struct dl_phdr_info *info, uintptr_t address,
+                              uintptr_t *run_start, uintptr_t *run_end)
+{
+	bool grew = true;
+
+	*run_start = *run_end = address;
+	while (grew) {
+		grew = false;
+		for (int i = 0; i < info->dlpi_phnum; i++) {
+			const ElfW(Phdr) *segment = &info->dlpi_phdr[i];
+			if (segment->p_type != PT_LOAD || !(segment->p_flags & PF_R))
+				continue;
+			const uintptr_t from = page_floor(info->dlpi_addr + segment->p_vaddr);
+			const uintptr_t to =
+				page_ceil(info->dlpi_addr + segment->p_vaddr + segment->p_memsz);
+			if (from > *run_end || to < *run_start)
+				continue;
+			if (from < *run_start || to > *run_end)
+				grew = true;
+			*run_start = from < *run_start ? from : *run_start;
+			*run_end = to > *run_end ? to : *run_end;
+		}
+	}
+}
+
+static void add_ranges(struct scan *scan, const struct dl_phdr_info *info,
+                       struct scan_object *object)
+{
+	struct code_range range = {
+		.image_start = (uintptr_t)object->start,
+		.image_end = (uintptr_t)object->end,
+	};
+
+	for (int i = 0; i < info->dlpi_phnum; i++) {
+		const ElfW(Phdr) *header = &info->dlpi_phdr[i];
+		const uintptr_t start = info->dlpi_addr + header->p_vaddr;
+		if (header->p_type != PT_GNU_EH_FRAME || !is_loaded(info, start, header->p_memsz))
+			continue;
+		range.eh_frame_hdr = start;
+		range.eh_frame_hdr_end = start + header->p_memsz;
+		find_readable_run(info, start, &range.cfi_start, &range.cfi_end);
+	}
+	object->first_range = (uint32_t)scan->range_count;
+	for (int i = 0; i < info->dlpi_phnum; i++) {
+		const ElfW(Phdr) *segment = &info->dlpi_phdr[i];
+		if (segment->p_type != PT_LOAD || !(segment->p_flags & PF_X) || segment->p_memsz == 0)
+			continue;
+		if (scan->range_count == scan->range_room) {
+			scan->cut = true;
+			return;
+		}
+		range.start = info->dlpi_addr + segment->p_vaddr;
+		range.end = range.start + segment->p_memsz;
+		scan->ranges[scan->range_count++] = range;
+		object->ranges++;
+	}
+}
+
+static void add_object(struct scan *scan, const struct dl_phdr_info *info)
+{
+	struct scan_object object = {.bias = info->dlpi_addr, .start = UINT64_MAX};
+	const char *name = info->dlpi_name != NULL ? info->dlpi_name : "";
+
+	for (int i = 0; i < info->dlpi_phnum; i++) {
+		const ElfW(Phdr) *segment = &info->dlpi_phdr[i];
+		if (segment->p_type != PT_LOAD || segment->p_memsz == 0)
+			continue;
+		const uint64_t from = page_floor(info->dlpi_addr + segment->p_vaddr);
+		const uint64_t to = info->dlpi_addr + segment->p_vaddr + segment->p_memsz;
+		object.start = from < object.start ? from : object.start;
+		object.end = to > object.end ? to : object.end;
+	}
+	if (object.end == 0)
+		return;
+	if (scan->count == scan->object_room) {
+		scan->cut = true;
+		return;
+	}
+	add_ranges(scan, info, &object);
+	object.path = add_text(scan, name, strlen(name));
+	object.build_id = add_build_id(scan, info);
+	if (object.path == NOWHERE || object.build_id == NOWHERE) {
+		scan->cut = true;
+		return;
+	}
+	scan->objects[scan->count++] = object;
+}
+
+static int see_object(struct dl_phdr_info *info, size_t size, void *context)
+{
+	struct scan *scan = context;
+
+	if (size >= offsetof(struct dl_phdr_info, dlpi_subs) + sizeof info->dlpi_subs) {
+		scan->adds = info->dlpi_adds;
+		scan->subs = info->dlpi_subs;
+	}
+	add_object(scan, info);
+	return scan->cut;
+}
+
+/* The loader of a static program may not tell of the vdso. */
+static void add_vdso(struct scan *scan)
+{
+	const uintptr_t base = getauxval(AT_SYSINFO_EHDR);
+	const ElfW(Ehdr) *elf = (const ElfW(Ehdr) *)base;
+
+	if (base == 0)
+		return;
+	for (size_t i = 0; i < scan->count; i++)
+		if (scan->objects[i].start == base)
+			return;
+	struct dl_phdr_info info = {
+		.dlpi_name = "[vdso]",
+		.dlpi_phdr = (const ElfW(Phdr) *)(base + elf->e_phoff),
+		.dlpi_phnum = elf->e_phnum,
+	};
+	for (int i = 0; i < info.dlpi_phnum; i++)
+		if (info.dlpi_phdr[i].p_type == PT_LOAD) {
+			info.dlpi_addr = base - info.dlpi_phdr[i].p_vaddr;
+			break;
+		}
+	add_object(scan, &info);
+}
+
+/* Replaces the object's path; SIZE_MAX offsets never stay. */
+static int set_path(struct scan *scan, struct scan_object *object, const char *path, size_t size)
+{
+	size_t at = add_text(scan, path, size);
+
+	if (at == NOWHERE) {
+		const size_t room = scan->text_room * 2 + size + 1;
+		char *text = realloc(scan->text, room);
+		if (text == NULL)
+			return ENOMEM;
+		scan->text = text;
+		scan->text_room = room;
+		at = add_text(scan, path, size);
+	}
+	object->path = at;
+	return 0;
+}
+
+/* Takes the paths from the kernel's own list: absolute, whatever name the loader
+ * was given and wherever the process has gone since, and it says which files were
+ * deleted. */
+static int read_paths(struct scan *scan)
+{
+	static const char deleted[] = " (deleted)";
+	const size_t deleted_size = sizeof deleted - 1;
+	FILE *maps = fopen("/proc/self/maps", "re");
+	char *line = NULL;
+	size_t room = 0;
+	ssize_t size;
+	int error = 0;
+
+	if (maps == NULL)
+		return 0;
+	while (error == 0 && (size = getline(&line, &room, maps)) > 0) {
+		unsigned long long start;
+		int path = 0;
+		if (line[size - 1] == '\n')
+			line[--size] = 0;
+		if (sscanf(line, "%llx-%*x %*s %*s %*s %*s %n", &start, &path) != 1 || path == 0)
+			continue;
+		for (size_t i = 0; error == 0 && i < scan->count; i++) {
+			struct scan_object *object = &scan->objects[i];
+			if (object->start != start)
+				continue;
+			const char *name = line + path;
+			size_t name_size = (size_t)size - (size_t)path;
+			bool is_deleted = name_size > deleted_size &&
+			                  strcmp(name + name_size - deleted_size, deleted) == 0;
+			if (is_deleted)
+				name_size -= deleted_size;
+			if (name[0] == '/' || strcmp(name, "[vdso]") == 0)
+				error = set_path(scan, object, name, name_size);
+			object->mtime_ns = is_deleted ? -1 : 0;
+		}
+	}
+	free(line);
+	fclose(maps);
+	return error;
+}
+
+/* Makes what is left of relative names absolute, and looks at the files. */
+static int read_files(struct scan *scan)
+{
+	char path[PATH_MAX];
+
+	for (size_t i = 0; i < scan->count; i++) {
+		struct scan_object *object = &scan->objects[i];
+		const bool is_deleted = object->mtime_ns < 0;
+		struct stat file;
+		object->mtime_ns = 0;
+		if (scan->text[object->path] != '/' && scan->text[object->path] != '[') {
+			const char *name = scan->text + object->path;
+			if (realpath(*name != 0 ? name : "/proc/self/exe", path) != NULL &&
+			    set_path(scan, object, path, strlen(path)) != 0)
+				return ENOMEM;
+		}
+		if (is_deleted || scan->text[object->path] != '/' ||
+		    stat(scan->text + object->path, &file) != 0)
+			continue;
+		object->file_size = (uint64_t)file.st_size;
+		object->mtime_ns = file.st_mtim.tv_sec * INT64_C(1000000000) + file.st_mtim.tv_nsec;
+	}
+	return 0;
+}
+
+int scan_take(struct scan *scan)
+{
+	memset(scan, 0, sizeof *scan);
+	scan->object_room = 32;
+	scan->range_room = 64;
+	scan->text_room = 4096;
+	for (;;) {
+		free(scan->objects);
+		free(scan->ranges);
+		free(scan->text);
+		scan->objects = malloc(scan->object_room * sizeof *scan->objects);
+		scan->ranges = malloc(scan->range_room * sizeof *scan->ranges);
+		scan->text = malloc(scan->text_room);
+		if (scan->objects == NULL || scan->ranges == NULL || scan->text == NULL)
+			return ENOMEM;
+		scan->count = scan->range_count = scan->text_size = 0;
+		scan->cut = false;
+		dl_iterate_phdr(see_object, scan);
+		if (!scan->cut)
+			add_vdso(scan);
+		if (!scan->cut)
+			break;
+		scan->object_room *= 2;
+		scan->range_room *= 2;
+		scan->text_room *= 2;
+	}
+	const int error = read_paths(scan);
+	return error != 0 ? error : read_files(scan);
+}
+
+void scan_free(struct scan *scan)
+{
+	free(scan->objects);
+	free(scan->ranges);
+	free(scan->text);
+	memset(scan, 0, sizeof *scan);
+}
+
+static int see_counters(struct dl_phdr_info *info, size_t size, void *context)
+{
+	uint64_t *counters = context;
+
+	if (size >= offsetof(struct dl_phdr_info, dlpi_subs) + sizeof info->dlpi_subs) {
+		counters[0] = info->dlpi_adds;
+		counters[1] = info->dlpi_subs;
+	}
+	return 1;
+}
+
+void scan_counters(uint64_t *adds, uint64_t *subs)
+{
+	uint64_t counters[2] = {0, 0};
+
+	dl_iterate_phdr(see_counters, counters);
+	*adds = counters[0];
+	*subs = counters[1];
+}

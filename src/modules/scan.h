@@ -1,0 +1,39 @@
+/*
+ * One look at what the loader has mapped, taken without holding anything of ours.
+ */
+#ifndef QUERYPROF_MODULES_SCAN_H
+#define QUERYPROF_MODULES_SCAN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "handler/code_map.h"
+
+struct scan_object {
+	uint64_t bias, start, end;
+	uint64_t file_size;
+	int64_t mtime_ns;
+	size_t path, build_id;         /* offsets in `text` */
+	uint32_t first_range, ranges; /* of `ranges` */
+};
+
+struct scan {
+	uint64_t adds, subs; /* the loader's counters of dlopen and dlclose */
+	struct scan_object *objects;
+	struct code_range *ranges;
+	char *text;
+	size_t count, range_count, text_size;
+	/* private to scan.c */
+	size_t object_room, range_room, text_room;
+	bool cut;
+};
+
+/* 0 or an errno value. Free the scan in both cases. */
+int scan_take(struct scan *scan);
+void scan_free(struct scan *scan);
+
+/* The loader's counters alone. */
+void scan_counters(uint64_t *adds, uint64_t *subs);
+
+#endif

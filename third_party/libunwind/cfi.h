@@ -1,0 +1,90 @@
+/*
+ * LLVM libunwind's DWARF half, as C sees it: the unwind row in force at an
+ * address, and one step with all registers for rows too rich for a compact rule.
+ *
+ * Async-signal-safe: no allocation, no lock, no loader call. Input is taken as
+ * it comes: unwind information is read only within the bounds of its section's
+ * memory, the stack only within its own, and whatever is malformed ends the call
+ * with CFI_MALFORMED.
+ */
+#ifndef QUERYPROF_CFI_H
+#define QUERYPROF_CFI_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#if defined(__x86_64__)
+#define CFI_FRAME_POINTER 6
+#define CFI_STACK_POINTER 7
+#define CFI_RETURN_ADDRESS 16
+#define CFI_REGISTERS 17 /* by DWARF number, the instruction pointer last */
+#elif defined(__aarch64__)
+#define CFI_FRAME_POINTER 29
+#define CFI_RETURN_ADDRESS 30
+#define CFI_STACK_POINTER 31
+#define CFI_INSTRUCTION_POINTER 32
+#define CFI_REGISTERS 33
+#else
+#error "no unwinder for this architecture yet"
+#endif
+#ifndef CFI_INSTRUCTION_POINTER
+#define CFI_INSTRUCTION_POINTER CFI_RETURN_ADDRESS
+#endif
+
+/* Where the unwind information of one object is. */
+struct cfi_section {
+	uintptr_t header, header_end; /* .eh_frame_hdr */
+	uintptr_t start, end;         /* readable memory around it: bounds for all reads */
+};
+
+enum cfi_result {
+	CFI_FOUND,
+	CFI_NO_ENTRY,  /* no function of the table holds the address */
+	CFI_MALFORMED,
+	CFI_BAD_READ,  /* a stack slot outside the stack */
+};
+
+enum cfi_place {
+	CFI_SAME,          /* unchanged */
+	CFI_AT_CFA,        /* saved at CFA + value */
+	CFI_UNDEFINED,
+	CFI_BY_EXPRESSION, /* saved at the address that the expression at `value` gives;
+	                    * its size and two bytes of it are readable */
+	CFI_OTHERWISE,
+};
+
+struct cfi_register {
+	enum cfi_place place;
+	int64_t value;
+};
+
+struct cfi_row {
+	bool signal_frame;             /* a trampoline that returns from a signal */
+	bool cfa_by_expression;
+	uint32_t cfa_register;
+	int32_t cfa_offset;
+	const uint8_t *cfa_expression; /* readable for its whole size */
+	uint64_t cfa_expression_size;
+	struct cfi_register return_address, frame_pointer;
+};
+
+/* The row in force at `pc`: pass an interrupted address as it is, a return
+ * address less one. */
+enum cfi_result cfi_find_row(const struct cfi_section *section, uintptr_t pc, struct cfi_row *row);
+
+/* Replaces `registers` by the caller's. `pc` as above; the stack is read only
+ * within [stack_start, stack_end). `signal_frame`: whether the frame left was a
+ * signal's trampoline, so that the new instruction pointer is exact. A new
+ * instruction pointer of 0 is the bottom of the stack. */
+enum cfi_result cfi_step(const struct cfi_section *section, uintptr_t pc, uintptr_t stack_start,
+                         uintptr_t stack_end, uint64_t registers[CFI_REGISTERS],
+                         bool *signal_frame);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
