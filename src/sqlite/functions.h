@@ -1,12 +1,36 @@
 /*
- * The SQL functions: addressToSymbol, addressToLine, demangle, traceToText,
- * set_setting, and what later issues add.
+ * The SQL functions. All are SQLITE_DIRECTONLY: usable in what the application
+ * itself says, not from a view or trigger that a database file brings along. NULL
+ * gives NULL. The first three of the list below, which tell about the program's
+ * code, are refused while allow_introspection_functions is 0.
+ *
+ *   addressToSymbol(address)   the function there, as its symbol table names it, or
+ *                              module+0x12 where it names none. NULL: no module.
+ *     SELECT demangle(addressToSymbol(trace->>0)) AS symbol, sum(weight) AS n
+ *     FROM trace_log GROUP BY symbol ORDER BY n DESC;
+ *   addressToLine(address)     file.c:12, or the module where lines are not known
+ *     SELECT addressToLine(value) FROM json_each((SELECT trace FROM trace_log));
+ *   traceToText(trace [, separator])   one frame a line, leaf first; the separator
+ *                              takes the place of the line's end
+ *     SELECT traceToText(trace, ' < '), sum(weight) AS n
+ *     FROM trace_log GROUP BY stack_id ORDER BY n DESC LIMIT 5;
+ *   demangle(name)             as the source has it; the name itself when it is not
+ *                              mangled
+ *     SELECT demangle('_ZN5store5drainEi');
+ *   set_setting(name, value)   changes a setting, gives the value now in force
+ *     SELECT set_setting('query_profiler_cpu_time_period_ns', '1ms');
+ *   get_setting(name)
+ *     SELECT get_setting('trace_log_path');
+ *
+ * An address is an integer, or a text that reads as one (decimal or 0x…).
  */
 #ifndef QUERYPROF_SQLITE_FUNCTIONS_H
 #define QUERYPROF_SQLITE_FUNCTIONS_H
 
 #include "session.h"
 
+/* Needs of the session only its `db` and its settings, and neither hooks nor
+ * samples. */
 int functions_register(struct session *session, char **error);
 
 #endif

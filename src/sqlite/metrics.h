@@ -7,6 +7,11 @@
 
 #include "queryprof.h"
 
+struct ring;
+
+/* The ring to tell about; NULL: none (yet). It must outlive all calls below. */
+void metrics_set_ring(const struct ring *ring);
+
 /* Calls `each` until it returns non-zero. */
 void metrics_each(int (*each)(void *context, const qp_metric *metric), void *context);
 

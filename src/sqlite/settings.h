@@ -34,28 +34,12 @@ const char *settings_environment_error(void); /* NULL: none */
 /* What a new session starts with. */
 void settings_defaults(struct session_settings *settings);
 
-/* The process-wide settings. A path is absolute, or "" for a private temporary
- * file. */
-#define TRACE_LOG_PATH_MAX 4095 /* bytes */
-struct process_settings {
-	char trace_log_path[TRACE_LOG_PATH_MAX + 1];
-	int64_t trace_log_max_bytes;
-	int64_t trace_log_flush_interval_ms;
-	int64_t trace_log_ring_bytes;
-};
-
-/* Gives what the library is to start with. From here to settings_stop() a change
- * goes to the store first (store_configure()), which may refuse it, and the size of
- * the ring is fixed. */
-void settings_start(struct process_settings *settings);
-void settings_stop(void);
-
 enum setting_source { SETTING_FROM_SQL, SETTING_FROM_C };
 
 /* Sets one setting; `session` NULL: process-wide ones, and the defaults of new
  * sessions. `value` is text as the user gave it; "DEFAULT" (any case) restores what
  * new sessions start with or, where `session` has no part in it, what the
- * environment or else the table says. A QP_ code; with one, `*error` (sqlite3_free() not needed: free() it)
+ * environment or else the table says. A QP_ code; with one, `*error` (free() it)
  * names the setting, the value and what is allowed, and nothing has changed. */
 int settings_set(struct session *session, const char *name, const char *value,
                  enum setting_source source, char **error);
@@ -81,6 +65,11 @@ size_t settings_ring_bytes(void);
  * store_configure(), and trace_log_ring_bytes is fixed for good. */
 void settings_started(bool started);
 
+/* fork: no other thread is inside in the child. To be registered behind the store's
+ * hooks, so that these locks are taken before the store's. */
+void settings_before_fork(void);
+void settings_after_fork(void);
+
 /* One line of system.settings. */
 struct setting_info {
 	const char *name;
@@ -88,7 +77,8 @@ struct setting_info {
 	const char *description;
 	bool is_text;
 	bool is_process_wide;
-	int64_t min, max, default_value;
+	const char *zero; /* what 0 stands for where it is allowed besides min..max, else NULL */
+	int64_t min, max, default_value; /* of a text: max is its largest size in bytes */
 };
 int settings_count(void);
 const struct setting_info *settings_info(int index);

@@ -1,0 +1,232 @@
+/*
+ * One table of functions; functions.h says what each does. Their context is the
+ * session, which outlives them: SQLite drops a connection's functions before the
+ * module that the session goes with.
+ */
+#include "functions.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "frames.h"
+#include "symbol/address.h"
+#include "symbol/symbol.h"
+
+#define SHOWN 60 /* bytes of a bad argument that a message repeats */
+
+__attribute__((format(printf, 2, 3)))
+static void result_error(sqlite3_context *context, const char *format, ...)
+{
+	va_list arguments;
+	char *text;
+
+	va_start(arguments, format);
+	text = sqlite3_vmprintf(format, arguments);
+	va_end(arguments);
+	if (text)
+		sqlite3_result_error(context, text, -1);
+	else
+		sqlite3_result_error_nomem(context);
+	sqlite3_free(text);
+}
+
+/* Hands a malloc'ed text over; NULL gives NULL. */
+static void result_text(sqlite3_context *context, char *text)
+{
+	if (text)
+		sqlite3_result_text(context, text, -1, free);
+}
+
+/* The argument's text: NULL with an error, or without one when it is NULL. */
+static const char *text_argument(sqlite3_context *context, const char *function, sqlite3_value *argument)
+{
+	const char *text;
+
+	if (sqlite3_value_type(argument) == SQLITE_NULL)
+		return NULL;
+	if (sqlite3_value_type(argument) == SQLITE_BLOB) {
+		result_error(context, "%s: a blob, where a text is expected", function);
+		return NULL;
+	}
+	text = (const char *)sqlite3_value_text(argument);
+	if (!text)
+		sqlite3_result_error_nomem(context);
+	return text;
+}
+
+/* --- addresses -------------------------------------------------------------- */
+
+static bool introspection_allowed(sqlite3_context *context, const char *function)
+{
+	const struct session *session = sqlite3_user_data(context);
+
+	if (session->settings.allow_introspection_functions)
+		return true;
+	result_error(context, "%s: not allowed while allow_introspection_functions is 0", function);
+	return false;
+}
+
+static void call_with_address(sqlite3_context *context, const char *function,
+                              sqlite3_value *argument, char *(*tell)(uint64_t))
+{
+	uint64_t address;
+
+	if (!introspection_allowed(context, function) || sqlite3_value_type(argument) == SQLITE_NULL)
+		return;
+	if (sqlite3_value_type(argument) == SQLITE_INTEGER) {
+		address = (uint64_t)sqlite3_value_int64(argument);
+	} else {
+		/* A number out of JSON may be a text, an addition may be a real. */
+		const char *text = text_argument(context, function, argument);
+
+		if (!text)
+			return;
+		if (!frames_address(text, &address)) {
+			result_error(context, "%s: '%.*s' is no address; expected an integer", function, SHOWN, text);
+			return;
+		}
+	}
+	result_text(context, tell(address));
+}
+
+static void address_to_symbol(sqlite3_context *context, int argc, sqlite3_value **argv)
+{
+	(void)argc;
+	call_with_address(context, "addressToSymbol", argv[0], address_symbol);
+}
+
+static void address_to_line(sqlite3_context *context, int argc, sqlite3_value **argv)
+{
+	(void)argc;
+	call_with_address(context, "addressToLine", argv[0], address_line);
+}
+
+static void trace_to_text(sqlite3_context *context, int argc, sqlite3_value **argv)
+{
+	const char *trace, *separator = "\n";
+	char *text;
+	bool bad;
+
+	if (!introspection_allowed(context, "traceToText"))
+		return;
+	trace = text_argument(context, "traceToText", argv[0]);
+	if (trace && argc > 1)
+		separator = text_argument(context, "traceToText", argv[1]);
+	if (!trace || !separator)
+		return;
+	text = frames_text(trace, separator, &bad);
+	if (bad)
+		result_error(context, "traceToText: '%.*s' is no trace; expected a JSON array of integers",
+		             SHOWN, trace);
+	else if (!text)
+		sqlite3_result_error_nomem(context);
+	else
+		result_text(context, text);
+}
+
+static void demangle(sqlite3_context *context, int argc, sqlite3_value **argv)
+{
+	const char *name = text_argument(context, "demangle", argv[0]);
+	char *text;
+
+	(void)argc;
+	if (!name)
+		return;
+	text = symbol_demangle(name);
+	if (text)
+		result_text(context, text);
+	else
+		sqlite3_result_value(context, argv[0]);
+}
+
+/* --- settings --------------------------------------------------------------- */
+
+static void result_setting(sqlite3_context *context, const struct session *session, const char *name)
+{
+	char *text = settings_get(session, name);
+
+	if (!text) {
+		result_error(context, "%.*s: there is no such setting", SHOWN, name);
+		return;
+	}
+	for (int i = 0; i < settings_count(); i++) {
+		const struct setting_info *info = settings_info(i);
+
+		if (!info->is_text && !sqlite3_stricmp(info->name, name)) {
+			sqlite3_result_int64(context, strtoll(text, NULL, 10));
+			free(text);
+			return;
+		}
+	}
+	result_text(context, text);
+}
+
+static void get_setting(sqlite3_context *context, int argc, sqlite3_value **argv)
+{
+	const char *name = text_argument(context, "get_setting", argv[0]);
+
+	(void)argc;
+	if (name)
+		result_setting(context, sqlite3_user_data(context), name);
+}
+
+static void set_setting(sqlite3_context *context, int argc, sqlite3_value **argv)
+{
+	struct session *session = sqlite3_user_data(context);
+	const char *name = text_argument(context, "set_setting", argv[0]);
+	const char *value;
+	char *error;
+
+	(void)argc;
+	if (!name)
+		return;
+	if (sqlite3_value_type(argv[1]) == SQLITE_NULL) {
+		result_error(context, "%.*s = NULL: a value is expected; 'DEFAULT' restores the default",
+		             SHOWN, name);
+		return;
+	}
+	value = text_argument(context, "set_setting", argv[1]);
+	if (!value)
+		return;
+	if (!settings_set(session, name, value, SETTING_FROM_SQL, &error))
+		result_setting(context, session, name);
+	else if (error)
+		result_error(context, "%s", error);
+	else
+		sqlite3_result_error_nomem(context);
+	free(error);
+}
+
+/* ---------------------------------------------------------------------------- */
+
+static const struct function {
+	const char *name;
+	int arguments;
+	int flags;
+	void (*call)(sqlite3_context *, int, sqlite3_value **);
+} functions[] = {
+	{ "addressToSymbol", 1, 0, address_to_symbol },
+	{ "addressToLine", 1, 0, address_to_line },
+	{ "traceToText", 1, 0, trace_to_text },
+	{ "traceToText", 2, 0, trace_to_text },
+	{ "demangle", 1, SQLITE_DETERMINISTIC, demangle },
+	{ "set_setting", 2, 0, set_setting },
+	{ "get_setting", 1, 0, get_setting },
+};
+
+int functions_register(struct session *session, char **error)
+{
+	for (size_t i = 0; i < sizeof functions / sizeof *functions; i++) {
+		const struct function *function = &functions[i];
+		int rc = sqlite3_create_function_v2(session->db, function->name, function->arguments,
+		                                    SQLITE_UTF8 | SQLITE_DIRECTONLY | function->flags,
+		                                    session, function->call, NULL, NULL, NULL);
+
+		if (rc) {
+			*error = sqlite3_mprintf("queryprof: function %s: %s", function->name,
+			                         sqlite3_errmsg(session->db));
+			return rc;
+		}
+	}
+	return SQLITE_OK;
+}

@@ -1,0 +1,636 @@
+/*
+ * The settings: one table, and behind each line of it one way to check, show and
+ * store a value, whichever way it comes.
+ *
+ * Values live in two structures, one a session and one for the process, and a line
+ * of the table says where in which. Each structure exists three times: as the
+ * environment left it (`base_…`, what DEFAULT means for the process), for new
+ * sessions, and in force.
+ *
+ * Numbers may carry a unit and a fraction (10ms, 1.5s, 64MiB, 1e6): they are worked
+ * out exactly and refused when nothing whole comes out.
+ */
+#include "settings.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <unistd.h>
+
+#include "handler/ring.h"
+#include "queryprof.h"
+#include "sampler/sampler.h"
+#include "session.h"
+#include "store/store.h"
+
+#define MIB (1024 * 1024ll)
+#define SHOWN 60 /* bytes of a bad value that a message repeats */
+
+_Static_assert(sizeof(uint64_t) == sizeof(int64_t), "one kind of number behind all of them");
+
+#define PATH_BYTES 4095
+
+/* The path is absolute, or "". */
+struct process_settings {
+	char trace_log_path[PATH_BYTES + 1];
+	int64_t trace_log_max_bytes;
+	int64_t trace_log_flush_interval_ms;
+	int64_t trace_log_ring_bytes;
+};
+
+enum form { NUMBER, SWITCH, TEXT, PATH };
+
+/* What a user means by a number. Units are tried in the order of this table. */
+struct unit {
+	const char *suffix;
+	const char *of; /* the unit of the setting */
+	int64_t factor; /* how many of those */
+	int64_t divisor;
+};
+static const struct unit units[] = {
+	{ "ns", "ns", 1, 1 },
+	{ "us", "ns", 1000, 1 },
+	{ "ms", "ns", 1000000, 1 },
+	{ "s", "ns", 1000000000, 1 },
+	{ "us", "ms", 1, 1000 },
+	{ "ms", "ms", 1, 1 },
+	{ "s", "ms", 1000, 1 },
+	{ "bytes", "bytes", 1, 1 },
+	{ "KiB", "bytes", 1024, 1 },
+	{ "MiB", "bytes", MIB, 1 },
+	{ "GiB", "bytes", 1024 * MIB, 1 },
+	{ "TiB", "bytes", 1024 * 1024 * MIB, 1 },
+};
+#define UNITS (sizeof units / sizeof *units)
+
+struct setting {
+	struct setting_info info;
+	enum form form;
+	size_t offset; /* in session_settings or process_settings */
+	/* Process-wide ones: makes the change happen before it is remembered. A QP_ code
+	 * with a malloc'ed reason. */
+	int (*apply)(const struct process_settings *wanted, char **reason);
+};
+
+static int apply_to_store(const struct process_settings *wanted, char **reason);
+static int refuse_for_ring(const struct process_settings *wanted, char **reason);
+
+#define IN_SESSION(member) .offset = offsetof(struct session_settings, member)
+#define IN_PROCESS(member) .info.is_process_wide = true, .offset = offsetof(struct process_settings, member)
+
+static const struct setting settings[] = {
+	{ .info = { .name = "query_profiler_cpu_time_period_ns", .unit = "ns", .zero = "off",
+	            .min = PERIOD_MIN_NS, .max = PERIOD_MAX_NS, .default_value = 10000000,
+	            .description = "CPU time of a query's thread from one sample to the next; 0: no such samples" },
+	  .form = NUMBER, IN_SESSION(period_ns[TRACE_CPU]) },
+	{ .info = { .name = "query_profiler_real_time_period_ns", .unit = "ns", .zero = "off",
+	            .min = PERIOD_MIN_NS, .max = PERIOD_MAX_NS, .default_value = 0,
+	            .description = "Real time of a query from one sample to the next; 0: no such samples" },
+	  .form = NUMBER, IN_SESSION(period_ns[TRACE_REAL]) },
+	{ .info = { .name = "allow_introspection_functions", .unit = "", .max = 1, .default_value = 1,
+	            .description = "addressToSymbol, addressToLine, traceToText and the columns symbols and lines, "
+	                           "which tell about the program's code, may be used" },
+	  .form = SWITCH, IN_SESSION(allow_introspection_functions) },
+	{ .info = { .name = "log_queries", .unit = "", .max = 1, .default_value = 1,
+	            .description = "Queries that have samples or take long enough get a line in query_log" },
+	  .form = SWITCH, IN_SESSION(log_queries) },
+	{ .info = { .name = "log_queries_min_query_duration_ns", .unit = "ns", .max = PERIOD_MAX_NS,
+	            .default_value = 10000000,
+	            .description = "Queries without samples are logged from this duration on; 0: all of them" },
+	  .form = NUMBER, IN_SESSION(log_queries_min_query_duration_ns) },
+	{ .info = { .name = "query_id", .unit = "", .is_text = true, .max = QUERY_ID_MAX,
+	            .description = "Your own query_id for the next statement; empty: one is made" },
+	  .form = TEXT, IN_SESSION(query_id) },
+	{ .info = { .name = "trace_log_path", .unit = "", .is_text = true, .max = PATH_BYTES,
+	            .description = "The trace file; empty: a private temporary file that goes with the process" },
+	  .form = PATH, IN_PROCESS(trace_log_path), .apply = apply_to_store },
+	{ .info = { .name = "trace_log_max_bytes", .unit = "bytes", .zero = "no bound",
+	            .min = MIB, .max = INT64_MAX, .default_value = 1024 * MIB,
+	            .description = "Size of the trace file at which its oldest samples go; 0: no bound" },
+	  .form = NUMBER, IN_PROCESS(trace_log_max_bytes), .apply = apply_to_store },
+	{ .info = { .name = "trace_log_flush_interval_ms", .unit = "ms", .min = 1, .max = 3600000,
+	            .default_value = 500,
+	            .description = "Longest time that a sample waits to be written to the trace file" },
+	  .form = NUMBER, IN_PROCESS(trace_log_flush_interval_ms), .apply = apply_to_store },
+	{ .info = { .name = "trace_log_ring_bytes", .unit = "bytes", .min = RING_MIN_BYTES,
+	            .max = RING_MAX_BYTES, .default_value = 8 * MIB,
+	            .description = "Memory for samples on their way to the trace file; rounded up to a power "
+	                           "of two, fixed once the library has started" },
+	  .form = NUMBER, IN_PROCESS(trace_log_ring_bytes), .apply = refuse_for_ring },
+};
+#define SETTINGS ((int)(sizeof settings / sizeof *settings))
+
+/* Lock order: `changing`, then `values`. The first is held while the store takes a
+ * change over, which may last; the second only to copy. */
+static pthread_mutex_t changing = PTHREAD_MUTEX_INITIALIZER;
+static pthread_mutex_t values = PTHREAD_MUTEX_INITIALIZER;
+static struct session_settings base_session, new_session;
+static struct process_settings base_process, process;
+static bool running;    /* there is a store to tell; under `changing` */
+static bool ring_fixed; /* the ring outlives the store; under `changing` */
+static bool locked;
+static char *environment_error;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+/* A checked value: a number, or the text. */
+struct value {
+	int64_t number;
+	char text[PATH_BYTES + 1];
+};
+
+/* --- messages -------------------------------------------------------------- */
+
+__attribute__((format(printf, 1, 2)))
+static char *format_text(const char *format, ...)
+{
+	char *text = NULL;
+	va_list arguments;
+
+	va_start(arguments, format);
+	if (vasprintf(&text, format, arguments) < 0)
+		text = NULL;
+	va_end(arguments);
+	return text;
+}
+
+static char *allowed_text(const struct setting *setting)
+{
+	const struct setting_info *info = &setting->info;
+	const char *space = info->unit[0] ? " " : "";
+
+	switch (setting->form) {
+	case SWITCH:
+		return format_text("0 (off) and 1 (on)");
+	case TEXT:
+	case PATH:
+		return format_text("texts of at most %lld bytes", (long long)info->max);
+	case NUMBER:
+		break;
+	}
+	return info->zero ? format_text("0 (%s) and %lld to %lld%s%s", info->zero, (long long)info->min,
+	                                (long long)info->max, space, info->unit) :
+	                    format_text("%lld to %lld%s%s", (long long)info->min, (long long)info->max,
+	                                space, info->unit);
+}
+
+/* `name = value: reason`, which frees the reason. */
+static char *error_text(const struct setting *setting, const char *value, char *reason)
+{
+	/* Not in the middle of a UTF-8 character. */
+	int shown = (int)strnlen(value, SHOWN + 1);
+	char *text;
+
+	if (shown > SHOWN)
+		for (shown = SHOWN; shown > SHOWN - 3 && ((unsigned char)value[shown] & 0xC0) == 0x80;)
+			shown--;
+	text = format_text("%s = %.*s%s: %s", setting->info.name, shown, value,
+	                   value[shown] ? "…" : "", reason ? reason : "out of memory");
+	free(reason);
+	return text;
+}
+
+/* --- reading values -------------------------------------------------------- */
+
+static bool scale(__int128 *number, int64_t factor)
+{
+	return !__builtin_mul_overflow(*number, factor, number);
+}
+
+/* Digits, a fraction, an exponent, a unit; in no locale. */
+static bool parse_number(const struct setting_info *info, const char *text, int64_t *result)
+{
+	const struct unit *unit = NULL;
+	__int128 number = 0;
+	int exponent = 0, digits = 0;
+	bool negative = *text == '-';
+
+	if (*text == '-' || *text == '+')
+		text++;
+	for (bool fraction = false;; text++) {
+		if (*text == '.' && !fraction) {
+			fraction = true;
+			continue;
+		}
+		if (*text < '0' || *text > '9')
+			break;
+		digits++;
+		if (!scale(&number, 10))
+			return false;
+		number += *text - '0';
+		exponent -= fraction;
+	}
+	if (!digits)
+		return false;
+	if (*text == 'e' || *text == 'E') {
+		char *end;
+		long power = strtol(text + 1, &end, 10);
+
+		if (end == text + 1 || power < -40 || power > 40)
+			return false;
+		exponent += (int)power;
+		text = end;
+	}
+	text += strspn(text, " ");
+	for (size_t i = 0; i < UNITS && *text; i++)
+		if (!strcmp(info->unit, units[i].of) && !strcasecmp(text, units[i].suffix))
+			unit = &units[i];
+	if (*text && !unit)
+		return false;
+	if (unit && !scale(&number, unit->factor))
+		return false;
+	for (; exponent > 0 && number; exponent--)
+		if (!scale(&number, 10))
+			return false;
+	for (; exponent < 0 && number; exponent++) {
+		if (number % 10)
+			return false;
+		number /= 10;
+	}
+	if (unit && number % unit->divisor)
+		return false;
+	if (unit)
+		number /= unit->divisor;
+	if (number > INT64_MAX)
+		return false;
+	*result = (int64_t)(negative ? -number : number);
+	return true;
+}
+
+static bool parse_switch(const char *text, int64_t *result)
+{
+	static const char *const words[][4] = { { "0", "off", "false", "no" }, { "1", "on", "true", "yes" } };
+
+	for (int on = 0; on < 2; on++)
+		for (int i = 0; i < 4; i++)
+			if (!strcasecmp(text, words[on][i])) {
+				*result = on;
+				return true;
+			}
+	return false;
+}
+
+/* A relative path is made absolute: the file is opened later, by another thread,
+ * wherever the host may stand then. */
+static bool parse_path(const char *text, struct value *value)
+{
+	char folder[PATH_BYTES + 1];
+	int size;
+
+	if (!*text || *text == '/') {
+		memcpy(value->text, text, strlen(text) + 1);
+		return true;
+	}
+	if (!getcwd(folder, sizeof folder))
+		return false;
+	size = snprintf(value->text, sizeof value->text, "%s/%s", folder, text);
+	return size > 0 && (size_t)size < sizeof value->text;
+}
+
+static bool parse(const struct setting *setting, const char *text, struct value *value)
+{
+	const struct setting_info *info = &setting->info;
+	char number[128];
+	size_t size;
+
+	if (info->is_text) {
+		if (strlen(text) > (size_t)info->max)
+			return false;
+		if (setting->form == PATH)
+			return parse_path(text, value);
+		memcpy(value->text, text, strlen(text) + 1);
+		return true;
+	}
+	text += strspn(text, " \t\n");
+	size = strlen(text);
+	while (size && strchr(" \t\n", text[size - 1]))
+		size--;
+	if (size >= sizeof number)
+		return false;
+	memcpy(number, text, size);
+	number[size] = 0;
+	if (setting->form == SWITCH)
+		return parse_switch(number, &value->number);
+	return parse_number(info, number, &value->number) &&
+	       ((info->zero && !value->number) || (value->number >= info->min && value->number <= info->max));
+}
+
+/* --- where values stand ---------------------------------------------------- */
+
+/* Scalars are read by other threads without a lock, hence the atomic stores. */
+static void write_value(const struct setting *setting, void *block, const struct value *value)
+{
+	char *place = (char *)block + setting->offset;
+
+	if (setting->info.is_text)
+		memcpy(place, value->text, strlen(value->text) + 1);
+	else if (setting->form == SWITCH)
+		__atomic_store_n((bool *)place, value->number != 0, __ATOMIC_RELAXED);
+	else
+		__atomic_store_n((int64_t *)place, value->number, __ATOMIC_RELAXED);
+}
+
+static void read_value(const struct setting *setting, const void *block, struct value *value)
+{
+	const char *place = (const char *)block + setting->offset;
+
+	if (setting->info.is_text)
+		memcpy(value->text, place, strlen(place) + 1);
+	else if (setting->form == SWITCH)
+		value->number = __atomic_load_n((const bool *)place, __ATOMIC_RELAXED);
+	else
+		value->number = __atomic_load_n((const int64_t *)place, __ATOMIC_RELAXED);
+}
+
+static void *block_of(const struct setting *setting, const struct session *session)
+{
+	if (setting->info.is_process_wide)
+		return &process;
+	return session ? (void *)&session->settings : (void *)&new_session;
+}
+
+static const void *default_block_of(const struct setting *setting, const struct session *session)
+{
+	if (setting->info.is_process_wide)
+		return &base_process;
+	return session ? &new_session : &base_session;
+}
+
+static const struct setting *find_setting(const char *name, size_t size)
+{
+	for (int i = 0; i < SETTINGS; i++)
+		if (strlen(settings[i].info.name) == size && !strncasecmp(settings[i].info.name, name, size))
+			return &settings[i];
+	return NULL;
+}
+
+/* --- the environment ------------------------------------------------------- */
+
+static void read_environment(const struct setting *setting, struct value *value)
+{
+	char name[128] = "QUERYPROF_";
+	size_t size = strlen(name);
+	const char *text;
+	char *error, *all;
+
+	for (const char *from = setting->info.name; *from && size < sizeof name - 1; from++)
+		name[size++] = *from >= 'a' && *from <= 'z' ? (char)(*from - 'a' + 'A') : *from;
+	name[size] = 0;
+	text = secure_getenv(name);
+	if (!text)
+		return;
+	if (parse(setting, text, value)) {
+		write_value(setting, setting->info.is_process_wide ? (void *)&base_process : (void *)&base_session,
+		            value);
+		return;
+	}
+	error = error_text(setting, text, allowed_text(setting));
+	all = format_text("%s%senvironment: %s", environment_error ? environment_error : "",
+	                  environment_error ? "; " : "", error ? error : name);
+	free(error);
+	if (all) {
+		free(environment_error);
+		environment_error = all;
+	}
+}
+
+static void read_defaults(void)
+{
+	struct value *value = calloc(1, sizeof *value);
+
+	for (int i = 0; i < SETTINGS && value; i++) {
+		value->number = settings[i].info.default_value;
+		value->text[0] = 0;
+		write_value(&settings[i], settings[i].info.is_process_wide ? (void *)&base_process : (void *)&base_session,
+		            value);
+		/* A query_id is for one statement: one for every session's first makes
+		 * no sense. */
+		if (settings[i].form != TEXT)
+			read_environment(&settings[i], value);
+	}
+	free(value);
+	new_session = base_session;
+	process = base_process;
+}
+
+void settings_init(void)
+{
+	pthread_once(&once, read_defaults);
+}
+
+const char *settings_environment_error(void)
+{
+	settings_init();
+	return environment_error;
+}
+
+/* --- changing -------------------------------------------------------------- */
+
+static void make_store_config(const struct process_settings *from, struct store_config *config)
+{
+	*config = (struct store_config) {
+		.path = from->trace_log_path,
+		.max_bytes = from->trace_log_max_bytes,
+		.flush_interval_ns = from->trace_log_flush_interval_ms * 1000000,
+	};
+}
+
+static int apply_to_store(const struct process_settings *wanted, char **reason)
+{
+	struct store_config config;
+
+	if (!running)
+		return QP_OK;
+	make_store_config(wanted, &config);
+	return store_configure(&config, reason);
+}
+
+static int refuse_for_ring(const struct process_settings *wanted, char **reason)
+{
+	int64_t now = process.trace_log_ring_bytes;
+
+	if (!ring_fixed || wanted->trace_log_ring_bytes == now)
+		return QP_OK;
+	*reason = format_text("fixed at %lld bytes since the library started; set QUERYPROF_TRACE_LOG_RING_BYTES "
+	                      "in the environment, or qp_config.trace_log_ring_bytes for qp_init()",
+	                      (long long)now);
+	return QP_LOCKED;
+}
+
+static int change_process(const struct setting *setting, const struct value *value, char **reason)
+{
+	struct process_settings *wanted = malloc(sizeof *wanted);
+	int rc = QP_OK;
+
+	if (!wanted)
+		return QP_NOMEM;
+	pthread_mutex_lock(&changing);
+	*wanted = process; /* written only under `changing` */
+	write_value(setting, wanted, value);
+	if (setting->apply)
+		rc = setting->apply(wanted, reason);
+	if (!rc) {
+		pthread_mutex_lock(&values);
+		write_value(setting, &process, value);
+		pthread_mutex_unlock(&values);
+	}
+	pthread_mutex_unlock(&changing);
+	free(wanted);
+	return rc;
+}
+
+static int change(const struct setting *setting, struct session *session, const char *text,
+                  struct value *value, char **error)
+{
+	char *reason = NULL;
+	int rc;
+
+	if (!strcasecmp(text, "DEFAULT")) {
+		pthread_mutex_lock(&values);
+		read_value(setting, default_block_of(setting, session), value);
+		pthread_mutex_unlock(&values);
+	} else if (!parse(setting, text, value)) {
+		char *allowed = allowed_text(setting);
+
+		*error = error_text(setting, text, allowed ? format_text("allowed are %s", allowed) : NULL);
+		free(allowed);
+		return QP_INVALID;
+	}
+	if (setting->info.is_process_wide) {
+		rc = change_process(setting, value, &reason);
+		if (rc)
+			*error = error_text(setting, text, reason);
+		return rc;
+	}
+	pthread_mutex_lock(&values);
+	write_value(setting, block_of(setting, session), value);
+	pthread_mutex_unlock(&values);
+	return QP_OK;
+}
+
+int settings_set(struct session *session, const char *name, const char *text,
+                 enum setting_source source, char **error)
+{
+	const struct setting *setting;
+	struct value *value;
+	int rc;
+
+	settings_init();
+	*error = NULL;
+	setting = find_setting(name, strlen(name));
+	if (!setting) {
+		*error = format_text("%.*s: there is no such setting; SELECT name FROM system.settings lists them",
+		                     SHOWN, name);
+		return QP_NOT_FOUND;
+	}
+	if (source == SETTING_FROM_SQL && __atomic_load_n(&locked, __ATOMIC_RELAXED)) {
+		*error = error_text(setting, text, format_text("settings are locked by the host program"));
+		return QP_LOCKED;
+	}
+	value = calloc(1, sizeof *value); /* 4 KiB: too much for a host's small stack */
+	if (!value)
+		return QP_NOMEM;
+	rc = change(setting, session, text, value, error);
+	free(value);
+	return rc;
+}
+
+void settings_lock(void)
+{
+	__atomic_store_n(&locked, true, __ATOMIC_RELAXED);
+}
+
+void settings_defaults(struct session_settings *of_session)
+{
+	settings_init();
+	pthread_mutex_lock(&values);
+	*of_session = new_session;
+	pthread_mutex_unlock(&values);
+}
+
+void settings_store_config(struct store_config *config)
+{
+	settings_init();
+	make_store_config(&process, config);
+}
+
+size_t settings_ring_bytes(void)
+{
+	settings_init();
+	return (size_t)__atomic_load_n(&process.trace_log_ring_bytes, __ATOMIC_RELAXED);
+}
+
+void settings_started(bool started)
+{
+	pthread_mutex_lock(&changing);
+	running = started;
+	ring_fixed |= started;
+	pthread_mutex_unlock(&changing);
+}
+
+/* --- showing --------------------------------------------------------------- */
+
+static char *value_text(const struct setting *setting, const void *block)
+{
+	struct value *value = calloc(1, sizeof *value);
+	char *text;
+
+	if (!value)
+		return NULL;
+	pthread_mutex_lock(&values);
+	read_value(setting, block, value);
+	pthread_mutex_unlock(&values);
+	text = setting->info.is_text ? strdup(value->text) : format_text("%lld", (long long)value->number);
+	free(value);
+	return text;
+}
+
+char *settings_get(const struct session *session, const char *name)
+{
+	const struct setting *setting = find_setting(name, strlen(name));
+
+	settings_init();
+	return setting ? value_text(setting, block_of(setting, session)) : NULL;
+}
+
+char *settings_get_default(const struct session *session, const char *name)
+{
+	const struct setting *setting = find_setting(name, strlen(name));
+
+	settings_init();
+	return setting ? value_text(setting, default_block_of(setting, session)) : NULL;
+}
+
+bool settings_known(const char *name, int size)
+{
+	return size > 0 && find_setting(name, (size_t)size);
+}
+
+int settings_count(void)
+{
+	return SETTINGS;
+}
+
+const struct setting_info *settings_info(int index)
+{
+	return &settings[index].info;
+}
+
+/* --- fork ------------------------------------------------------------------ */
+
+void settings_before_fork(void)
+{
+	pthread_mutex_lock(&changing);
+	pthread_mutex_lock(&values);
+}
+
+void settings_after_fork(void)
+{
+	pthread_mutex_unlock(&values);
+	pthread_mutex_unlock(&changing);
+}
