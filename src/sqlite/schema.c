@@ -203,8 +203,9 @@ static int read_encoding(void *context, int argc, char **values, char **names)
 	return 0;
 }
 
-/* An attached database must have the encoding of `main`, which is known once
- * something has been attached. */
+/* An attached database must have the encoding of `main`. When `main` is still empty
+ * that is open until a schema has been read: read ours at once, or a later PRAGMA
+ * encoding would be carried out and leave a connection that can prepare nothing. */
 static int fill(sqlite3 *db)
 {
 	enum encoding encoding = UTF8;
@@ -218,7 +219,8 @@ static int fill(sqlite3 *db)
 		return SQLITE_NOMEM;
 	make_image(page, encoding);
 	/* Frees the page, whether it succeeds or not. */
-	return sqlite3_deserialize(db, NAME, page, PAGE, PAGE, SQLITE_DESERIALIZE_FREEONCLOSE);
+	rc = sqlite3_deserialize(db, NAME, page, PAGE, PAGE, SQLITE_DESERIALIZE_FREEONCLOSE);
+	return rc ? rc : sqlite3_exec(db, "SELECT 1 FROM " NAME ".sqlite_master", NULL, NULL, NULL);
 }
 
 /* False: this connection cannot have the schema. It is then as it was before. */
@@ -239,6 +241,22 @@ static bool attach(struct session *session)
 	}
 	let_pragmas_through(session);
 	return true;
+}
+
+bool schema_missed(sqlite3 *db)
+{
+	static const char *const beginnings[] = { "no such table: " NAME ".", "unknown database " NAME };
+	/* The other tables' names are words that the host may look for itself. */
+	static const char *const names[] = { "no such table: trace_log", "no such table: query_log" };
+	const char *message = sqlite3_errmsg(db);
+
+	for (size_t i = 0; i < sizeof beginnings / sizeof *beginnings; i++)
+		if (!sqlite3_strnicmp(message, beginnings[i], (int)strlen(beginnings[i])))
+			return !sqlite3_db_filename(db, NAME);
+	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+		if (!sqlite3_stricmp(message, names[i]))
+			return !sqlite3_db_filename(db, NAME);
+	return false;
 }
 
 int schema_attach(struct session *session, char **error)

@@ -6,9 +6,6 @@
  * of the table says where in which. Each structure exists three times: as the
  * environment left it (`base_…`, what DEFAULT means for the process), for new
  * sessions, and in force.
- *
- * Numbers may carry a unit and a fraction (10ms, 1.5s, 64MiB, 1e6): they are worked
- * out exactly and refused when nothing whole comes out.
  */
 #include "settings.h"
 
@@ -27,6 +24,7 @@
 #include "queryprof.h"
 #include "sampler/sampler.h"
 #include "session.h"
+#include "settings_number.h"
 #include "store/store.h"
 
 #define MIB (1024 * 1024ll)
@@ -45,29 +43,6 @@ struct process_settings {
 };
 
 enum form { NUMBER, SWITCH, TEXT, PATH };
-
-/* What a user means by a number. Units are tried in the order of this table. */
-struct unit {
-	const char *suffix;
-	const char *of; /* the unit of the setting */
-	int64_t factor; /* how many of those */
-	int64_t divisor;
-};
-static const struct unit units[] = {
-	{ "ns", "ns", 1, 1 },
-	{ "us", "ns", 1000, 1 },
-	{ "ms", "ns", 1000000, 1 },
-	{ "s", "ns", 1000000000, 1 },
-	{ "us", "ms", 1, 1000 },
-	{ "ms", "ms", 1, 1 },
-	{ "s", "ms", 1000, 1 },
-	{ "bytes", "bytes", 1, 1 },
-	{ "KiB", "bytes", 1024, 1 },
-	{ "MiB", "bytes", MIB, 1 },
-	{ "GiB", "bytes", 1024 * MIB, 1 },
-	{ "TiB", "bytes", 1024 * 1024 * MIB, 1 },
-};
-#define UNITS (sizeof units / sizeof *units)
 
 struct setting {
 	struct setting_info info;
@@ -166,16 +141,16 @@ static char *allowed_text(const struct setting *setting)
 
 	switch (setting->form) {
 	case SWITCH:
-		return format_text("0 (off) and 1 (on)");
+		return format_text("allowed are 0 (off) and 1 (on)");
 	case TEXT:
 	case PATH:
-		return format_text("texts of at most %lld bytes", (long long)info->max);
+		return format_text("allowed are texts of at most %lld bytes", (long long)info->max);
 	case NUMBER:
 		break;
 	}
-	return info->zero ? format_text("0 (%s) and %lld to %lld%s%s", info->zero, (long long)info->min,
+	return info->zero ? format_text("allowed are 0 (%s) and %lld to %lld%s%s", info->zero, (long long)info->min,
 	                                (long long)info->max, space, info->unit) :
-	                    format_text("%lld to %lld%s%s", (long long)info->min, (long long)info->max,
+	                    format_text("allowed are %lld to %lld%s%s", (long long)info->min, (long long)info->max,
 	                                space, info->unit);
 }
 
@@ -196,71 +171,6 @@ static char *error_text(const struct setting *setting, const char *value, char *
 }
 
 /* --- reading values -------------------------------------------------------- */
-
-static bool scale(__int128 *number, int64_t factor)
-{
-	return !__builtin_mul_overflow(*number, factor, number);
-}
-
-/* Digits, a fraction, an exponent, a unit; in no locale. */
-static bool parse_number(const struct setting_info *info, const char *text, int64_t *result)
-{
-	const struct unit *unit = NULL;
-	__int128 number = 0;
-	int exponent = 0, digits = 0;
-	bool negative = *text == '-';
-
-	if (*text == '-' || *text == '+')
-		text++;
-	for (bool fraction = false;; text++) {
-		if (*text == '.' && !fraction) {
-			fraction = true;
-			continue;
-		}
-		if (*text < '0' || *text > '9')
-			break;
-		digits++;
-		if (!scale(&number, 10))
-			return false;
-		number += *text - '0';
-		exponent -= fraction;
-	}
-	if (!digits)
-		return false;
-	if (*text == 'e' || *text == 'E') {
-		char *end;
-		long power = strtol(text + 1, &end, 10);
-
-		if (end == text + 1 || power < -40 || power > 40)
-			return false;
-		exponent += (int)power;
-		text = end;
-	}
-	text += strspn(text, " ");
-	for (size_t i = 0; i < UNITS && *text; i++)
-		if (!strcmp(info->unit, units[i].of) && !strcasecmp(text, units[i].suffix))
-			unit = &units[i];
-	if (*text && !unit)
-		return false;
-	if (unit && !scale(&number, unit->factor))
-		return false;
-	for (; exponent > 0 && number; exponent--)
-		if (!scale(&number, 10))
-			return false;
-	for (; exponent < 0 && number; exponent++) {
-		if (number % 10)
-			return false;
-		number /= 10;
-	}
-	if (unit && number % unit->divisor)
-		return false;
-	if (unit)
-		number /= unit->divisor;
-	if (number > INT64_MAX)
-		return false;
-	*result = (int64_t)(negative ? -number : number);
-	return true;
-}
 
 static bool parse_switch(const char *text, int64_t *result)
 {
@@ -316,7 +226,7 @@ static bool parse(const struct setting *setting, const char *text, struct value 
 	number[size] = 0;
 	if (setting->form == SWITCH)
 		return parse_switch(number, &value->number);
-	return parse_number(info, number, &value->number) &&
+	return settings_number(number, info->unit, &value->number) &&
 	       ((info->zero && !value->number) || (value->number >= info->min && value->number <= info->max));
 }
 
@@ -495,10 +405,7 @@ static int change(const struct setting *setting, struct session *session, const 
 		read_value(setting, default_block_of(setting, session), value);
 		pthread_mutex_unlock(&values);
 	} else if (!parse(setting, text, value)) {
-		char *allowed = allowed_text(setting);
-
-		*error = error_text(setting, text, allowed ? format_text("allowed are %s", allowed) : NULL);
-		free(allowed);
+		*error = error_text(setting, text, allowed_text(setting));
 		return QP_INVALID;
 	}
 	if (setting->info.is_process_wide) {

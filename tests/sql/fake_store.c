@@ -1,0 +1,23 @@
+#include "fake_store.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "queryprof.h"
+
+const char *fake_store_refusal;
+int fake_store_calls;
+struct store_config fake_store_config;
+char fake_store_path[4096];
+
+int store_configure(const struct store_config *config, char **error)
+{
+	fake_store_calls++;
+	if (fake_store_refusal) {
+		*error = strdup(fake_store_refusal);
+		return QP_STORE;
+	}
+	fake_store_config = *config;
+	snprintf(fake_store_path, sizeof fake_store_path, "%s", config->path);
+	return QP_OK;
+}

@@ -1,0 +1,12 @@
+/* A store that takes any configuration, or none, and remembers the last it took. */
+#ifndef TESTS_SQL_FAKE_STORE_H
+#define TESTS_SQL_FAKE_STORE_H
+
+#include "store/store.h"
+
+extern const char *fake_store_refusal; /* NULL: takes it */
+extern int fake_store_calls;
+extern struct store_config fake_store_config;
+extern char fake_store_path[4096];
+
+#endif

@@ -1,0 +1,114 @@
+/* Traces as JSON arrays: which are taken, which are refused, and what comes out. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "sqlite/frames.h"
+#include "symbol/address.h"
+
+/* Addresses below 10 are nowhere; 10 has a name that JSON must quote. */
+char *address_text(uint64_t address)
+{
+	char text[64];
+
+	snprintf(text, sizeof text, address == 10 ? "op\"\\\n" : address < 10 ? "0x%llx" : "f%llu",
+	         (unsigned long long)address);
+	return strdup(text);
+}
+
+char *address_symbol(uint64_t address)
+{
+	return address_text(address);
+}
+
+char *address_line(uint64_t address)
+{
+	char text[64];
+
+	snprintf(text, sizeof text, "file.c:%llu", (unsigned long long)address);
+	return address < 10 ? NULL : strdup(text);
+}
+
+static void test_text(void **state)
+{
+	static const struct {
+		const char *trace, *text;
+	} good[] = {
+		{ "[]", "" }, { " [ ] ", "" }, { "[1]", "0x1" }, { "[11,12,13]", "f11;f12;f13" },
+		{ "\t[ 11 ,\r\n12 ]\n", "f11;f12" }, { "[18446744073709551615]", "f18446744073709551615" },
+		{ "[-1]", "f18446744073709551615" }, { "[-9223372036854775808]", "f9223372036854775808" },
+	};
+	static const char *const bad[] = {
+		"", " ", "[", "]", "[1", "[1,", "[1,]", "[,1]", "1", "[1] x", "[1]]", "[[1]]", "[1 2]", "[1,,2]", "[1.5]",
+		"[1e3]", "[\"1\"]", "[null]", "[0x10]", "[+1]", "[-]", "[18446744073709551616]", "[-9223372036854775809]",
+		"[1[2]", "{}", "null", "[1;2]",
+	};
+	bool is_bad;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
+		char *text = frames_text(good[i].trace, ";", &is_bad);
+
+		if (!text || is_bad || strcmp(text, good[i].text))
+			fail_msg("%s gave %s, expected %s", good[i].trace, text ? text : "NULL", good[i].text);
+		free(text);
+	}
+	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+		char *text = frames_text(bad[i], ";", &is_bad);
+
+		if (text || !is_bad)
+			fail_msg("'%s' was taken and gave %s", bad[i], text ? text : "NULL");
+	}
+}
+
+static void test_json(void **state)
+{
+	bool bad;
+	char *symbols = frames_symbols("[11,10,9]", &bad), *lines = frames_lines("[11,9]", &bad);
+
+	(void)state;
+	assert_string_equal(symbols, "[\"f11\",\"op\\\"\\\\\\u000a\",\"0x9\"]");
+	assert_string_equal(lines, "[\"file.c:11\",null]");
+	free(symbols);
+	free(lines);
+}
+
+static void test_address(void **state)
+{
+	static const struct {
+		const char *text;
+		bool taken;
+		uint64_t address;
+	} cases[] = {
+		{ "0", true, 0 }, { "123", true, 123 }, { "-1", true, UINT64_MAX }, { "0x7fFF", true, 0x7fff },
+		{ "0Xffffffffffffffff", true, UINT64_MAX }, { "18446744073709551615", true, UINT64_MAX },
+		{ "", false, 0 }, { "0x", false, 0 }, { "0x1g", false, 0 }, { " 1", false, 0 }, { "1 ", false, 0 },
+		{ "1.0", false, 0 }, { "0x10000000000000000", false, 0 }, { "a", false, 0 }, { "-0x1", false, 0 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		uint64_t address = 0;
+		bool taken = frames_address(cases[i].text, &address);
+
+		if (taken != cases[i].taken || (taken && address != cases[i].address))
+			fail_msg("'%s': taken %d, %llx", cases[i].text, taken, (unsigned long long)address);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_text),
+		cmocka_unit_test(test_json),
+		cmocka_unit_test(test_address),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
