@@ -65,7 +65,7 @@ uint32_t sample_in_flight(void)
 	uint32_t slots = thread_slots();
 
 	for (uint32_t i = 0; i < slots; i++)
-		sum += __atomic_load_n(&thread_slot(i)->in_handler, __ATOMIC_SEQ_CST) != 0;
+		sum += __atomic_load_n(&thread_slot(i)->in_handler, __ATOMIC_SEQ_CST);
 	return sum;
 }
 
@@ -265,6 +265,29 @@ static int find_type(const struct thread *thread, const void *cookie)
 	return -1;
 }
 
+/* False inside a handler of the same thread. One that a handler of the host's for a
+ * synchronous signal left by a long jump does not count: its frame is not above
+ * ours, as a running one's would be. */
+static bool enter_handler(struct thread *thread)
+{
+	uintptr_t frame = (uintptr_t)__builtin_frame_address(0);
+
+	if (thread->in_handler != 0 && frame < thread->handler_frame)
+		return false;
+	thread->handler_frame = frame;
+	/* Sequentially consistent: whoever replaces what handlers use does that first
+	 * and looks for running handlers afterwards (sampler_quiesce). */
+	__atomic_store_n(&thread->in_handler, 1, __ATOMIC_SEQ_CST);
+	return true;
+}
+
+/* Release: what the handler read was read before. */
+static void leave_handler(struct thread *thread)
+{
+	__atomic_fetch_add(&thread->handlers_done, 1, __ATOMIC_RELEASE);
+	__atomic_store_n(&thread->in_handler, 0, __ATOMIC_RELEASE);
+}
+
 void sample_on_signal(int signal, siginfo_t *info, void *ucontext)
 {
 	int saved_errno = errno;
@@ -282,15 +305,11 @@ void sample_on_signal(int signal, siginfo_t *info, void *ucontext)
 		return;
 	}
 
-	/* Sequentially consistent: whoever replaces what handlers use does that first
-	 * and looks for running handlers afterwards (sampler_quiesce). */
-	if (__atomic_fetch_add(&thread->in_handler, 1, __ATOMIC_SEQ_CST) != 0) {
-		count(thread, SAMPLE_REENTERED, 1);
-		__atomic_fetch_sub(&thread->in_handler, 1, __ATOMIC_RELEASE);
-	} else {
+	if (enter_handler(thread)) {
 		take_sample(thread, (enum trace_type)type, info, ucontext);
-		__atomic_fetch_add(&thread->handlers_done, 1, __ATOMIC_RELEASE);
-		__atomic_fetch_sub(&thread->in_handler, 1, __ATOMIC_RELEASE);
+		leave_handler(thread);
+	} else {
+		count(thread, SAMPLE_REENTERED, 1);
 	}
 	errno = saved_errno;
 }

@@ -68,15 +68,16 @@ struct thread {
 	volatile uint32_t nesting; /* queries running on this thread, innermost last */
 	struct query_tag queries[QUERY_NESTING];
 
-	/* For whoever must know when the thread has left the handler: handlers that
-	 * are running on it; how often the outermost of them has returned. */
+	/* For whoever must know when the thread has left the handler: 1 while it runs;
+	 * how often it has returned. */
 	volatile uint32_t in_handler;
 	volatile uint32_t handlers_done;
+	uintptr_t handler_frame; /* where the running one's stack frame is */
 	uint64_t counters[THREAD_COUNTERS]; /* never reset: slots are added up */
 	uint64_t trace[TRACE_MAX_FRAMES];
 
 	/* src/sampler only, from here to the end. */
-	uint32_t used;           /* atomic: whoever turns it to 0 frees the slot */
+	uint32_t owner;          /* atomic: tid, 0: free; who clears it frees the slot */
 	uint32_t index;          /* of the slot, for ever */
 	uint32_t next_free;      /* index + 1 of the next free slot, 0: none */
 	bool named;              /* the ring has the thread's name */

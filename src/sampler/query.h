@@ -20,9 +20,12 @@ struct query_run {
 };
 
 /* Begins a run: a fresh key, the clocks, counts at zero; `initial` is the key of
- * the query already running on the thread, else its own. Starts nothing. `run`
- * must be in memory that is never unmapped (the handler counts in it). */
-void query_start(struct query_run *run, const struct thread *thread);
+ * the outermost query running on the thread, else its own. Starts nothing. `run`
+ * must be in memory that is never unmapped (the handler counts in it).
+ *
+ * Costs two clocks that are read without a system call and one, the thread's CPU
+ * clock, that needs one: two thirds of the whole. So does query_finish(). */
+void query_start(struct query_run *run, struct thread *thread);
 
 /* What a finished run has to tell beyond its own times. Texts may be NULL. */
 struct query_end {
@@ -38,7 +41,10 @@ struct query_end {
 uint64_t query_elapsed_ns(const struct query_run *run);
 
 /* Ends the run: reads the clocks and writes its record to the ring. Call it when
- * the run is worth a line in query_log; a run with no record costs nothing more. */
+ * the run is worth a line in query_log; a run with no record costs nothing more.
+ * A run that began on another thread has no CPU time that could be told: 0. Texts
+ * longer than a 16th of the ring are cut (QUERY_TEXT_CUT). After
+ * sampler_stop() nothing is written. */
 void query_finish(struct query_run *run, struct thread *thread, const struct query_end *end);
 
 /* The key as text: 36 characters and a zero. */

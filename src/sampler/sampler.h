@@ -20,7 +20,8 @@
 #define PERIOD_MAX_NS 3600000000000ull
 
 /* Chooses the signal, installs the handler, hooks fork. Idempotent; any thread.
- * 0 or an errno value: the library then works without samples. */
+ * 0 or an errno value: the library then works without samples. The ring must stay
+ * for the life of the process: signals and ends of queries may come late. */
 int sampler_init(struct ring *ring);
 
 /* No more samples: pushes tag queries but arm nothing. The handler stays, as
@@ -46,10 +47,11 @@ void sampler_pop(struct thread *thread);
 const struct query_tag *sampler_top(const struct thread *thread);
 
 /* Waits until every handler that was running at the call has returned. Not from
- * a handler. */
-void sampler_quiesce(void);
+ * a handler. False after a second of waiting (a thread is stopped by a debugger, or
+ * starves): what handlers may use must then stay. */
+bool sampler_quiesce(void);
 
-/* Called once, before the first timer on the real-time clock is armed in this
+/* `prepare` is called once, before the first timer on the real-time clock is armed in this
  * process: whoever must make the host's sleeps immune to signals registers here. */
 void sampler_before_real_time(void (*prepare)(void));
 
@@ -64,13 +66,15 @@ enum sampler_counter {
 	SAMPLER_TIMERS_FAILED,       /* timer_create refused */
 	SAMPLER_TIMER_ERRNO,         /* errno of the newest refusal, 0: none */
 	SAMPLER_THREADS_FAILED,      /* no memory for a slot */
+	SAMPLER_THREADS_BLOCKED,     /* threads that had our signal blocked at their first query */
 	SAMPLER_COUNTERS,
 };
 uint64_t sampler_counter(enum sampler_counter which);
 
 /* pthread_atfork: the parts in front of the sampler (store, modules) hang in
  * here, so that the order is the same everywhere. Called in reverse order of
- * registration before, in order after. Any may be NULL. */
+ * registration before, in order after; in the child when its ring is empty and its
+ * sampler stands again. Any may be NULL. At most 8, before the first fork. */
 struct fork_hooks {
 	void (*before)(void);
 	void (*after_in_parent)(void);

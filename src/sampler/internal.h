@@ -1,0 +1,87 @@
+/*
+ * What the files of the sampler know of each other.
+ */
+#ifndef QUERYPROF_SAMPLER_INTERNAL_H
+#define QUERYPROF_SAMPLER_INTERNAL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "handler/thread.h"
+#include "sampler/sampler.h"
+
+/* Keeps the compiler from moving what the handler reads across this point; the
+ * handler runs on the same thread, so the processor needs no fence. */
+#define HANDLER_BARRIER() __atomic_signal_fence(__ATOMIC_SEQ_CST)
+
+/* Counters of sampler_counter(). Relaxed: they say nothing about other memory. */
+extern uint64_t sampler_counters[SAMPLER_COUNTERS];
+
+static inline void counter_add(enum sampler_counter which, int64_t by)
+{
+	__atomic_fetch_add(&sampler_counters[which], (uint64_t)by, __ATOMIC_RELAXED);
+}
+
+static inline void counter_set(enum sampler_counter which, uint64_t value)
+{
+	__atomic_store_n(&sampler_counters[which], value, __ATOMIC_RELAXED);
+}
+
+/* --- sampler.c --- */
+
+/* The ring that samples go to, NULL while stopped. */
+struct ring *sampler_ring(void);
+
+/* --- threads.c --- */
+
+/* Makes the key whose destructor frees slots. 0 or an errno value. */
+int threads_init(void);
+
+/* Hands the ring (NULL: none) to all slots. */
+void threads_set_ring(struct ring *ring);
+
+/* Writes the thread's name to the ring if it is new; at most once a second. Only
+ * the thread itself. */
+void threads_tell_name(struct thread *thread);
+
+/* The next random number of the thread. */
+uint64_t threads_random(struct thread *thread);
+
+/* In a forked child: only the calling thread's slot is left. */
+void threads_after_fork(void);
+
+/* --- timers.c --- */
+
+/* Sets the tick of timer.h. At start and in a forked child. */
+void timers_init(void);
+
+/* Arms the timer with `period_ns`, creating it when needed. Cold: sampler_push()
+ * calls it only when the timer is not armed with that period. Keeps errno. */
+void timers_arm(struct thread *thread, enum trace_type type, uint64_t period_ns);
+
+/* Deletes the thread's kernel timers. Any thread, when no other does the same. */
+void timers_delete(struct thread *thread);
+
+/* The kernel has no timers of ours any more (a forked child). */
+void timers_forget(struct thread *thread);
+
+/* Arms what the query wants and is not armed. On every start of a query. */
+static inline void timers_follow(struct thread *thread, const struct query_tag *tag)
+{
+	for (int type = 0; type < TRACE_TYPES; type++) {
+		const struct thread_timer *timer = &thread->timers[type];
+		uint64_t period_ns = tag->period_ns[type];
+		if (period_ns != 0 && !(timer->armed && timer->period_ns == period_ns))
+			timers_arm(thread, (enum trace_type)type, period_ns);
+	}
+}
+
+/* --- fork.c --- */
+
+/* Installs the hooks, once. 0 or an errno value. */
+int fork_init(void);
+
+/* --- for fork.c, in the child --- */
+void sampler_after_fork(void);
+
+#endif

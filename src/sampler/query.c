@@ -1,0 +1,180 @@
+/*
+ * Runs of queries: key, clocks, record.
+ *
+ * The key is a UUID version 7 (RFC 9562): 48 bits of milliseconds, then 12 bits of
+ * their fraction, then 62 random bits. Keys of one thread rise strictly, by a
+ * count where the clock does not move; keys of different threads differ by chance.
+ */
+#include "sampler/query.h"
+
+#include <string.h>
+
+#include "handler/ring.h"
+#include "handler/timer.h"
+#include "sampler/internal.h"
+
+#define UUID_VERSION 7ull
+#define UUID_VARIANT 2ull
+
+#define NS_PER_MS 1000000ull
+#define FRACTION_BITS 12
+
+/* Texts other than the statement are short by nature; a longer one is cut. */
+#define SIDE_TEXT_MAX 4096u
+#define RING_SHARE 16
+
+static struct query_key make_key(struct thread *thread, uint64_t now_ns)
+{
+	uint64_t ms = now_ns / NS_PER_MS;
+	uint64_t fraction = (now_ns % NS_PER_MS << FRACTION_BITS) / NS_PER_MS;
+	uint64_t time = ms << FRACTION_BITS | fraction;
+
+	if (time <= thread->newest_key)
+		time = thread->newest_key + 1;
+	thread->newest_key = time;
+	return (struct query_key){
+		.hi = time >> FRACTION_BITS << 16 | UUID_VERSION << FRACTION_BITS |
+		      (time & ((1u << FRACTION_BITS) - 1)),
+		.lo = UUID_VARIANT << 62 | threads_random(thread) >> 2,
+	};
+}
+
+void query_key_text(struct query_key key, char text[37])
+{
+	static const char digits[] = "0123456789abcdef";
+	char *to = text;
+
+	for (int nibble = 0; nibble < 32; nibble++) {
+		uint64_t word = nibble < 16 ? key.hi : key.lo;
+		if (nibble == 8 || nibble == 12 || nibble == 16 || nibble == 20)
+			*to++ = '-';
+		*to++ = digits[word >> (60 - nibble % 16 * 4) & 15];
+	}
+	*to = '\0';
+}
+
+void query_start(struct query_run *run, struct thread *thread)
+{
+	run->start_realtime_ns = clock_ns(CLOCK_REALTIME);
+	run->key = make_key(thread, run->start_realtime_ns);
+	run->initial = thread->nesting != 0 ? thread->queries[0].key : run->key;
+	run->thread_id = thread->id;
+	memset(&run->counts, 0, sizeof(run->counts));
+	run->start_monotonic_ns = clock_ns(CLOCK_MONOTONIC);
+	run->start_cpu_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+}
+
+uint64_t query_elapsed_ns(const struct query_run *run)
+{
+	return clock_ns(CLOCK_MONOTONIC) - run->start_monotonic_ns;
+}
+
+/* --- the record ------------------------------------------------------------------- */
+
+enum { TEXT_QUERY_ID, TEXT_QUERY, TEXT_DATABASE, TEXT_EXCEPTION, TEXTS };
+
+struct text {
+	const char *start;
+	size_t size;
+};
+
+/* Cuts to at most `size` bytes, not inside a UTF-8 character. */
+static void cut_text(struct text *text, size_t size, uint32_t *flags)
+{
+	if (text->size <= size)
+		return;
+	while (size > 0 && ((unsigned char)text->start[size] & 0xc0) == 0x80)
+		size--;
+	text->size = size;
+	*flags |= QUERY_TEXT_CUT;
+}
+
+static void fit_texts(struct text texts[TEXTS], size_t room, uint32_t *flags)
+{
+	static const int side[] = { TEXT_QUERY_ID, TEXT_DATABASE, TEXT_EXCEPTION };
+	uint32_t side_flags = 0; /* the flag is about the statement's text */
+
+	for (size_t i = 0; i < sizeof(side) / sizeof(side[0]); i++) {
+		struct text *text = &texts[side[i]];
+		/* Each leaves as much to the others and to the statement. */
+		cut_text(text, room / 4 < SIDE_TEXT_MAX ? room / 4 : SIDE_TEXT_MAX, &side_flags);
+		room -= text->size;
+	}
+	cut_text(&texts[TEXT_QUERY], room, flags);
+}
+
+static struct text text_of(const char *start)
+{
+	return (struct text){ start, start != NULL ? strlen(start) : 0 };
+}
+
+static uint64_t load(const uint64_t *counter)
+{
+	return __atomic_load_n(counter, __ATOMIC_RELAXED);
+}
+
+static void fill_record(struct query_record *record, const struct query_run *run,
+                        const struct query_end *end)
+{
+	record->query = run->key;
+	record->initial = run->initial;
+	record->start_realtime_ns = run->start_realtime_ns;
+	record->result_rows = end->result_rows;
+	record->vm_steps = end->vm_steps;
+	record->fullscan_steps = end->fullscan_steps;
+	record->sorts = end->sorts;
+	record->autoindexes = end->autoindexes;
+	record->memory_usage = end->memory_usage;
+	for (int type = 0; type < TRACE_TYPES; type++) {
+		record->samples[type] = load(&run->counts.samples[type]);
+		record->weights[type] = load(&run->counts.weights[type]);
+	}
+	record->samples_dropped = load(&run->counts.dropped);
+	record->samples_truncated = load(&run->counts.truncated);
+	record->exception_code = end->exception_code;
+	record->thread_id = run->thread_id;
+}
+
+void query_finish(struct query_run *run, struct thread *thread, const struct query_end *end)
+{
+	/* First of all: what follows is not the query's. */
+	uint64_t duration_ns = query_elapsed_ns(run);
+	uint64_t cpu_ns = thread->id == run->thread_id ?
+	                  clock_ns(CLOCK_THREAD_CPUTIME_ID) - run->start_cpu_ns : 0;
+	struct ring *ring = sampler_ring();
+	struct text texts[TEXTS] = {
+		[TEXT_QUERY_ID] = text_of(end->query_id),
+		[TEXT_QUERY] = text_of(end->query),
+		[TEXT_DATABASE] = text_of(end->database),
+		[TEXT_EXCEPTION] = text_of(end->exception),
+	};
+	size_t size = sizeof(struct query_record);
+	uint32_t flags = 0;
+
+	if (ring == NULL)
+		return;
+	size_t share = ring_bytes(ring) / RING_SHARE;
+	size_t limit = share > RING_MIN_BYTES / 2 ? share : ring_max_payload(ring);
+	fit_texts(texts, limit - size, &flags);
+	for (int i = 0; i < TEXTS; i++)
+		size += texts[i].size;
+
+	struct query_record *record = ring_reserve(ring, size);
+	if (record == NULL)
+		return;
+	fill_record(record, run, end);
+	record->duration_ns = duration_ns;
+	record->cpu_time_ns = cpu_ns;
+	record->flags = flags;
+	record->query_id_size = (uint32_t)texts[TEXT_QUERY_ID].size;
+	record->query_size = (uint32_t)texts[TEXT_QUERY].size;
+	record->database_size = (uint32_t)texts[TEXT_DATABASE].size;
+	record->exception_size = (uint32_t)texts[TEXT_EXCEPTION].size;
+	char *to = record->text;
+	for (int i = 0; i < TEXTS; i++) {
+		if (texts[i].size != 0)
+			memcpy(to, texts[i].start, texts[i].size);
+		to += texts[i].size;
+	}
+	ring_commit(ring, record, RECORD_QUERY);
+}

@@ -1,0 +1,331 @@
+/*
+ * Slots: which thread has which, from its first query to its end.
+ *
+ * Free slots are a stack of indices, changed by compare-and-swap with a counter
+ * against reuse; so neither a fork nor a thread that dies in the middle can leave a
+ * lock behind. Only mapping a new block takes a lock.
+ *
+ * A slot goes back when the destructor of a thread-specific key runs. A later
+ * destructor may run a query again: the thread then gets a slot once more. What no
+ * destructor frees (a thread that left by the bare system call, or in its last
+ * round of destructors) is found by sampler_reap().
+ */
+#include <errno.h>
+#include <pthread.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/random.h>
+
+#include "handler/ring.h"
+#include "handler/timer.h"
+#include "sampler/internal.h"
+
+#define NAME_INTERVAL_NS NS_PER_S
+
+static __thread bool excluded __attribute__((tls_model("initial-exec")));
+
+static pthread_key_t key;
+static pthread_mutex_t grow_lock = PTHREAD_MUTEX_INITIALIZER;
+
+/* The newest free slot's index + 1 in the low half; the high half counts changes. */
+static uint64_t free_slots;
+
+/* --- random numbers ------------------------------------------------------------- */
+
+/* SplitMix64: one word of state, passes the usual tests, and phases and the random
+ * part of keys need no more. */
+uint64_t threads_random(struct thread *thread)
+{
+	uint64_t x = thread->random += 0x9e3779b97f4a7c15ull;
+
+	x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ull;
+	x = (x ^ (x >> 27)) * 0x94d049bb133111ebull;
+	return x ^ (x >> 31);
+}
+
+static void seed_random(struct thread *thread)
+{
+	/* Without entropy at boot: what differs between threads and moments. */
+	if (getrandom(&thread->random, sizeof(thread->random), GRND_NONBLOCK) !=
+	    (ssize_t)sizeof(thread->random))
+		thread->random = clock_ns(CLOCK_REALTIME) ^ clock_ns(CLOCK_MONOTONIC) << 20 ^
+		                 (uint64_t)thread->id << 40;
+}
+
+/* --- free slots ------------------------------------------------------------------ */
+
+static struct thread *take_free(void)
+{
+	/* Acquire: the slot as it was given back. */
+	uint64_t old = __atomic_load_n(&free_slots, __ATOMIC_ACQUIRE);
+
+	while ((uint32_t)old != 0) {
+		struct thread *slot = thread_slot((uint32_t)old - 1);
+		uint64_t next = ((old >> 32) + 1) << 32 |
+		                __atomic_load_n(&slot->next_free, __ATOMIC_RELAXED);
+		if (__atomic_compare_exchange_n(&free_slots, &old, next, false, __ATOMIC_ACQUIRE,
+		                                __ATOMIC_ACQUIRE))
+			return slot;
+	}
+	return NULL;
+}
+
+static void give_free(struct thread *slot)
+{
+	uint64_t old = __atomic_load_n(&free_slots, __ATOMIC_RELAXED);
+	uint64_t next;
+
+	do {
+		__atomic_store_n(&slot->next_free, (uint32_t)old, __ATOMIC_RELAXED);
+		next = ((old >> 32) + 1) << 32 | (slot->index + 1);
+	} while (!__atomic_compare_exchange_n(&free_slots, &old, next, false, __ATOMIC_RELEASE,
+	                                      __ATOMIC_RELAXED));
+}
+
+static bool add_block(void)
+{
+	size_t bytes = THREADS_PER_BLOCK * thread_slot_bytes();
+	uint32_t first = thread_slots();
+	void *block = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+	                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	if (block == MAP_FAILED)
+		return false;
+	if (!thread_add_block(block)) {
+		munmap(block, bytes);
+		return false;
+	}
+	counter_add(SAMPLER_SLOTS, THREADS_PER_BLOCK);
+	for (uint32_t i = THREADS_PER_BLOCK; i-- > 0;)
+		give_free(thread_slot(first + i));
+	return true;
+}
+
+static struct thread *take_slot(void)
+{
+	struct thread *slot = take_free();
+
+	if (slot != NULL)
+		return slot;
+	pthread_mutex_lock(&grow_lock);
+	slot = take_free(); /* another thread may have added a block */
+	if (slot == NULL && add_block())
+		slot = take_free();
+	pthread_mutex_unlock(&grow_lock);
+	return slot;
+}
+
+/* The slot's timers go, then the slot. Only for who cleared `owner`. */
+static void free_slot(struct thread *slot)
+{
+	timers_delete(slot);
+	slot->nesting = 0;
+	slot->in_handler = 0;
+	counter_add(SAMPLER_THREADS, -1);
+	give_free(slot);
+}
+
+/* True for one caller only, however many try. */
+static bool disown(struct thread *slot, uint32_t owner)
+{
+	return __atomic_compare_exchange_n(&slot->owner, &owner, 0, false, __ATOMIC_ACQUIRE,
+	                                   __ATOMIC_RELAXED);
+}
+
+/* --- a thread comes ----------------------------------------------------------------- */
+
+/* The thread's stack, or no bounds. The main thread's lower end is where its stack
+ * may grow to; glibc reads /proc/self/maps for it, once. */
+static struct unwind_stack find_stack(void)
+{
+	struct unwind_stack stack = { 0, 0 };
+	pthread_attr_t attributes;
+	void *start;
+	size_t bytes;
+
+	if (pthread_getattr_np(pthread_self(), &attributes) != 0)
+		return stack;
+	if (pthread_attr_getstack(&attributes, &start, &bytes) == 0) {
+		stack.start = (uintptr_t)start;
+		stack.end = stack.start + bytes;
+	}
+	pthread_attr_destroy(&attributes);
+	return stack;
+}
+
+static void count_if_blocked(void)
+{
+	sigset_t blocked;
+
+	/* Counted, not changed: the mask is the host's. */
+	if (pthread_sigmask(SIG_BLOCK, NULL, &blocked) == 0 &&
+	    sigismember(&blocked, sampler_signal()) == 1)
+		counter_add(SAMPLER_THREADS_BLOCKED, 1);
+}
+
+static void fill_slot(struct thread *slot)
+{
+	slot->id = sys_gettid();
+	slot->stack = find_stack();
+	slot->ring = sampler_ring();
+	slot->nesting = 0;
+	for (int type = 0; type < TRACE_TYPES; type++)
+		slot->timers[type].period_ns = 0; /* a new thread, a new phase */
+	slot->named = false;
+	slot->name_checked_ns = 0;
+	slot->retry_ns = slot->retry_pause_ns = 0;
+	slot->newest_key = 0;
+	/* The old thread's frames: its stack may be gone, or somebody else's. */
+	memset(thread_memo(slot), 0, unwind_memo_bytes);
+	seed_random(slot);
+	/* Release: sampler_reap() on another thread reads the slot through it. */
+	__atomic_store_n(&slot->owner, slot->id, __ATOMIC_RELEASE);
+}
+
+static struct thread *register_thread(void)
+{
+	struct thread *slot = take_slot();
+
+	if (slot == NULL) {
+		counter_add(SAMPLER_THREADS_FAILED, 1);
+		return NULL;
+	}
+	fill_slot(slot);
+	counter_add(SAMPLER_THREADS, 1);
+	if (thread_current != NULL) {
+		/* A handler of the host's ran a query meanwhile: the thread has one. */
+		if (disown(slot, slot->id))
+			free_slot(slot);
+		return thread_current;
+	}
+	HANDLER_BARRIER();
+	thread_current = slot;
+	/* When it fails (no key, no memory) the slot is reaped. */
+	pthread_setspecific(key, slot);
+	count_if_blocked();
+	threads_tell_name(slot);
+	return slot;
+}
+
+struct thread *sampler_thread(void)
+{
+	struct thread *thread = thread_current;
+
+	if (__builtin_expect(sampler_ring() == NULL, 0))
+		return NULL;
+	if (__builtin_expect(thread != NULL, 1))
+		return thread;
+	if (excluded)
+		return NULL;
+	int saved_errno = errno;
+	thread = register_thread();
+	errno = saved_errno;
+	return thread;
+}
+
+void threads_tell_name(struct thread *thread)
+{
+	uint64_t now = clock_ns(CLOCK_MONOTONIC_COARSE);
+	char name[16] = "";
+
+	if (thread->ring == NULL ||
+	    (thread->named && now - thread->name_checked_ns < NAME_INTERVAL_NS))
+		return;
+	thread->name_checked_ns = now;
+	prctl(PR_GET_NAME, name);
+	if (thread->named && memcmp(name, thread->name, sizeof(name)) == 0)
+		return;
+	struct thread_record *record = ring_reserve(thread->ring, sizeof(*record));
+	thread->named = record != NULL; /* else again, when a timer is armed */
+	if (record == NULL)
+		return;
+	memset(record, 0, sizeof(*record));
+	record->thread_id = thread->id;
+	memcpy(record->name, name, sizeof(name));
+	memcpy(thread->name, name, sizeof(name));
+	ring_commit(thread->ring, record, RECORD_THREAD);
+}
+
+/* --- a thread goes --------------------------------------------------------------------- */
+
+static void on_thread_end(void *value)
+{
+	struct thread *slot = value;
+
+	if (slot != thread_current)
+		return;
+	/* From here on signals find no slot: they are late. */
+	thread_current = NULL;
+	HANDLER_BARRIER();
+	if (disown(slot, slot->id))
+		free_slot(slot);
+}
+
+void sampler_exclude_thread(void)
+{
+	excluded = true;
+	if (thread_current != NULL)
+		on_thread_end(thread_current);
+}
+
+void sampler_reap(void)
+{
+	uint32_t slots = thread_slots();
+	int saved_errno = errno;
+
+	for (uint32_t i = 0; i < slots; i++) {
+		struct thread *slot = thread_slot(i);
+		uint32_t owner = __atomic_load_n(&slot->owner, __ATOMIC_ACQUIRE);
+		if (owner != 0 && syscall(SYS_tgkill, getpid(), owner, 0) != 0 && errno == ESRCH &&
+		    disown(slot, owner))
+			free_slot(slot);
+	}
+	errno = saved_errno;
+}
+
+/* --- all threads ------------------------------------------------------------------------- */
+
+int threads_init(void)
+{
+	static bool made;
+	int error = made ? 0 : pthread_key_create(&key, on_thread_end);
+
+	made |= error == 0;
+	return error;
+}
+
+void threads_set_ring(struct ring *ring)
+{
+	uint32_t slots = thread_slots();
+
+	for (uint32_t i = 0; i < slots; i++)
+		__atomic_store_n(&thread_slot(i)->ring, ring, __ATOMIC_RELEASE);
+}
+
+void threads_after_fork(void)
+{
+	uint32_t slots = thread_slots();
+	struct thread *self = thread_current;
+
+	pthread_mutex_init(&grow_lock, NULL);
+	free_slots = 0;
+	counter_set(SAMPLER_THREADS, self != NULL);
+	for (uint32_t i = slots; i-- > 0;) {
+		struct thread *slot = thread_slot(i);
+		timers_forget(slot);
+		slot->in_handler = 0;
+		if (slot == self)
+			continue;
+		slot->owner = 0;
+		slot->nesting = 0;
+		give_free(slot);
+	}
+	if (self == NULL)
+		return;
+	self->id = self->owner = sys_gettid();
+	self->retry_ns = self->retry_pause_ns = 0;
+	self->named = false;
+	seed_random(self); /* or parent and child would make the same keys */
+	threads_tell_name(self);
+}

@@ -1,0 +1,183 @@
+/*
+ * The kernel's timers: made when a thread first needs one, deleted with it.
+ *
+ * How they are armed and why is told in handler/timer.h. The kernel refuses a timer
+ * when the user has too many pending signals (RLIMIT_SIGPENDING): the query then
+ * runs without samples, it is counted, and the thread asks again after a pause that
+ * doubles, as asking costs a system call.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "handler/timer.h"
+#include "sampler/internal.h"
+
+#ifndef sigev_notify_thread_id
+#define sigev_notify_thread_id _sigev_un._tid
+#endif
+
+#define RETRY_FIRST_NS NS_PER_S
+#define RETRY_LAST_NS (64 * NS_PER_S)
+
+/* A point of the grid this near might pass while the timer is being set, and the
+ * kernel would tell it at once instead of at the tick. */
+#define NEAR_NS 5000
+
+/* The process whose timers the slots name. A child that was made without fork()'s
+ * hooks (clone, _Fork) has none of them, and the same numbers may be timers of its
+ * own: it gets no samples. */
+static pid_t process;
+
+/* The host's sleeps are made ready for a real-time timer once. */
+enum { REAL_TIME_UNPREPARED, REAL_TIME_PREPARING, REAL_TIME_PREPARED };
+static uint32_t real_time;
+static void (*prepare_real_time)(void);
+
+void sampler_before_real_time(void (*prepare)(void))
+{
+	__atomic_store_n(&prepare_real_time, prepare, __ATOMIC_RELEASE);
+}
+
+/* False while another thread prepares: this query goes without, the next one asks
+ * again. Waiting could deadlock with locks that `prepare` takes. */
+static bool is_real_time_ready(void)
+{
+	uint32_t expected = REAL_TIME_UNPREPARED;
+
+	if (__atomic_load_n(&real_time, __ATOMIC_ACQUIRE) == REAL_TIME_PREPARED)
+		return true;
+	if (!__atomic_compare_exchange_n(&real_time, &expected, REAL_TIME_PREPARING, false,
+	                                 __ATOMIC_ACQUIRE, __ATOMIC_ACQUIRE))
+		return expected == REAL_TIME_PREPARED;
+	void (*prepare)(void) = __atomic_load_n(&prepare_real_time, __ATOMIC_ACQUIRE);
+	if (prepare != NULL)
+		prepare();
+	__atomic_store_n(&real_time, REAL_TIME_PREPARED, __ATOMIC_RELEASE);
+	return true;
+}
+
+void timers_init(void)
+{
+	struct timespec tick;
+
+	process = getpid();
+	/* The coarse clock is the time of the newest tick. */
+	if (clock_getres(CLOCK_MONOTONIC_COARSE, &tick) == 0)
+		timer_tick_ns[TRACE_CPU] = (uint64_t)tick.tv_sec * NS_PER_S + (uint64_t)tick.tv_nsec;
+}
+
+static void note_refusal(struct thread *thread, int error, uint64_t now)
+{
+	uint64_t pause = thread->retry_pause_ns * 2;
+
+	if (pause == 0)
+		pause = RETRY_FIRST_NS;
+	else if (pause > RETRY_LAST_NS)
+		pause = RETRY_LAST_NS;
+	thread->retry_pause_ns = pause;
+	thread->retry_ns = now + pause;
+	counter_add(SAMPLER_TIMERS_FAILED, 1);
+	counter_set(SAMPLER_TIMER_ERRNO, (uint64_t)error);
+}
+
+static bool create_timer(struct thread *thread, enum trace_type type)
+{
+	struct thread_timer *timer = &thread->timers[type];
+	uint64_t now = clock_ns(CLOCK_MONOTONIC_COARSE);
+	struct sigevent event;
+	int id;
+
+	if (now < thread->retry_ns)
+		return false;
+	memset(&event, 0, sizeof(event));
+	event.sigev_notify = SIGEV_THREAD_ID;
+	event.sigev_signo = sampler_signal();
+	event.sigev_value.sival_ptr = timer;
+	event.sigev_notify_thread_id = (pid_t)thread->id;
+	if (syscall(SYS_timer_create, timer_clock(type), &event, &id) != 0) {
+		note_refusal(thread, errno, now);
+		return false;
+	}
+	thread->retry_ns = thread->retry_pause_ns = 0;
+	timer->id = id;
+	timer->period_ns = 0;
+	timer->created = true;
+	counter_add(SAMPLER_TIMERS, 1);
+	return true;
+}
+
+/* A new period is a new grid, with a random phase. */
+static void choose_grid(struct thread *thread, struct thread_timer *timer, uint64_t period_ns,
+                        uint64_t now)
+{
+	if (timer->armed) {
+		/* No signal may come between the two stores below. */
+		sys_timer_settime(timer->id, 0, 0, 0);
+		timer->armed = false;
+		timer->probing = false;
+	}
+	timer->period_ns = period_ns;
+	timer->grid_ns = now + 1 + threads_random(thread) % period_ns;
+}
+
+static int set_timer(struct thread_timer *timer, enum trace_type type, uint64_t now)
+{
+	uint64_t tick = timer_tick_ns[type];
+
+	timer->probing = tick != 0 && timer_points(timer, now + NEAR_NS, tick + NEAR_NS) != 0;
+	HANDLER_BARRIER();
+	timer->armed = true;
+	/* Relative: an absolute time of now would have passed and fire here, not at
+	 * the tick. */
+	return timer->probing ? sys_timer_settime(timer->id, 0, 1, 0) : timer_set_on_grid(timer, now);
+}
+
+void timers_arm(struct thread *thread, enum trace_type type, uint64_t period_ns)
+{
+	struct thread_timer *timer = &thread->timers[type];
+	int saved_errno = errno;
+
+	if (sampler_ring() == NULL || getpid() != process)
+		return;
+	if (type == TRACE_REAL && !is_real_time_ready())
+		return;
+	if (timer->created || create_timer(thread, type)) {
+		uint64_t now = clock_ns(timer_clock(type));
+		if (timer->period_ns != period_ns)
+			choose_grid(thread, timer, period_ns, now);
+		/* Not there any more: somebody's timer_delete() took the wrong one. */
+		if (set_timer(timer, type, now) != 0)
+			timers_delete(thread);
+		threads_tell_name(thread);
+	}
+	errno = saved_errno;
+}
+
+void timers_forget(struct thread *thread)
+{
+	for (int type = 0; type < TRACE_TYPES; type++) {
+		struct thread_timer *timer = &thread->timers[type];
+		if (timer->created)
+			counter_add(SAMPLER_TIMERS, -1);
+		/* First, so that a late signal finds a timer that it cannot touch. */
+		timer->created = false;
+		timer->armed = false;
+		timer->probing = false;
+	}
+}
+
+void timers_delete(struct thread *thread)
+{
+	bool created[TRACE_TYPES];
+	int saved_errno = errno;
+
+	for (int type = 0; type < TRACE_TYPES; type++)
+		created[type] = thread->timers[type].created;
+	timers_forget(thread);
+	HANDLER_BARRIER();
+	for (int type = 0; type < TRACE_TYPES; type++) {
+		if (created[type] && getpid() == process)
+			syscall(SYS_timer_delete, thread->timers[type].id);
+	}
+	errno = saved_errno;
+}

@@ -1,0 +1,545 @@
+/*
+ * The ring: order, wrap-around, content, what is dropped, who is woken.
+ */
+#include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "handler/ring.h"
+#include "handler/sys.h"
+
+/* A record that says who wrote it, the how-many-th, and whose every byte is known;
+ * the bytes stand behind it. */
+struct mark {
+	uint64_t producer, number;
+};
+
+static unsigned char *bytes_of(struct mark *mark)
+{
+	return (unsigned char *)(mark + 1);
+}
+
+static unsigned char byte_of(uint64_t producer, uint64_t number, size_t i)
+{
+	return (unsigned char)(producer * 31 + number * 7 + i);
+}
+
+static bool put(struct ring *ring, uint64_t producer, uint64_t number, size_t tail, unsigned kind)
+{
+	struct mark *mark = ring_reserve(ring, sizeof(*mark) + tail);
+
+	if (mark == NULL)
+		return false;
+	mark->producer = producer;
+	mark->number = number;
+	for (size_t i = 0; i < tail; i++)
+		bytes_of(mark)[i] = byte_of(producer, number, i);
+	ring_commit(ring, mark, kind);
+	return true;
+}
+
+/* The oldest record's number, and its content checked; fails when there is none. */
+static struct mark take(struct ring *ring, unsigned expected_kind)
+{
+	unsigned kind = 0;
+	size_t size = 0;
+	struct mark *mark = ring_peek(ring, &kind, &size);
+
+	assert_non_null(mark);
+	assert_int_equal(kind, expected_kind);
+	assert_int_equal((uintptr_t)mark % 8, 0);
+	for (size_t i = 0; i < size - sizeof(*mark); i++)
+		assert_int_equal(bytes_of(mark)[i], byte_of(mark->producer, mark->number, i));
+	struct mark copy = *mark;
+	ring_consume(ring);
+	return copy;
+}
+
+static bool is_empty(struct ring *ring)
+{
+	unsigned kind;
+	size_t size;
+
+	return ring_peek(ring, &kind, &size) == NULL;
+}
+
+static void test_sizes(void **state)
+{
+	static const size_t asked[][2] = {
+		{ 0, RING_MIN_BYTES }, { 4096, 4096 }, { 4097, 8192 }, { 1 << 20, 1 << 20 },
+		{ SIZE_MAX, RING_MAX_BYTES },
+	};
+	(void)state;
+
+	for (size_t i = 0; i < sizeof(asked) / sizeof(asked[0]); i++) {
+		struct ring *ring = ring_create(asked[i][0]);
+		assert_non_null(ring);
+		assert_int_equal(ring_bytes(ring), asked[i][1]);
+		assert_true(is_empty(ring));
+		ring_destroy(ring);
+	}
+}
+
+/* Wherever the head stands, the largest record fits an empty ring; one more byte
+ * never does. */
+static void test_largest_record(void **state)
+{
+	struct ring *ring = ring_create(RING_MIN_BYTES);
+	size_t largest = ring_max_payload(ring) - sizeof(struct mark);
+	(void)state;
+
+	for (uint64_t i = 0; i < 3 * RING_MIN_BYTES / 8; i++) {
+		assert_true(put(ring, 1, i, largest, 1));
+		assert_int_equal(take(ring, 1).number, i);
+		assert_true(put(ring, 2, i, 0, 2)); /* moves the head by three words */
+		assert_int_equal(take(ring, 2).number, i);
+	}
+	assert_int_equal(ring_dropped(ring), 0);
+	assert_null(ring_reserve(ring, ring_max_payload(ring) + 1));
+	assert_null(ring_reserve(ring, SIZE_MAX));
+	assert_int_equal(ring_dropped(ring), 2);
+	assert_true(is_empty(ring));
+	ring_destroy(ring);
+}
+
+/* Any sizes, filled until it refuses, emptied, over and over: all that was taken in
+ * comes out in order. */
+static void test_wrap(void **state)
+{
+	struct ring *ring = ring_create(RING_MIN_BYTES);
+	uint64_t next_in = 0, next_out = 0, refused = 0;
+	unsigned seed = 1;
+	(void)state;
+
+	for (int round = 0; round < 2000; round++) {
+		int count = rand_r(&seed) % 40;
+		while (count-- > 0) {
+			if (put(ring, 3, next_in, (size_t)rand_r(&seed) % 300, 7))
+				next_in++;
+			else
+				refused++;
+		}
+		count = rand_r(&seed) % 40;
+		while (count-- > 0 && next_out < next_in)
+			assert_int_equal(take(ring, 7).number, next_out++);
+	}
+	while (next_out < next_in)
+		assert_int_equal(take(ring, 7).number, next_out++);
+	assert_true(is_empty(ring));
+	assert_true(refused > 0);
+	assert_int_equal(ring_dropped(ring), refused);
+	assert_int_equal(ring_head(ring), ring_tail(ring));
+	ring_destroy(ring);
+}
+
+/* Nothing is readable before its commit, nor before the commit of what is older. */
+static void test_commit_order(void **state)
+{
+	struct ring *ring = ring_create(RING_MIN_BYTES);
+	uint64_t *first = ring_reserve(ring, 8), *second = ring_reserve(ring, 8);
+	uint64_t head = ring_head(ring);
+	(void)state;
+
+	*second = 2;
+	ring_commit(ring, second, 1);
+	assert_true(is_empty(ring));
+	*first = 1;
+	ring_commit(ring, first, 1);
+	for (uint64_t i = 1; i <= 2; i++) {
+		unsigned kind;
+		size_t size;
+		assert_true(ring_tail(ring) < head);
+		uint64_t *record = ring_peek(ring, &kind, &size);
+		assert_non_null(record);
+		assert_int_equal(*record, i);
+		assert_int_equal(size, 8);
+		ring_consume(ring);
+	}
+	assert_int_equal(ring_tail(ring), head);
+	ring_destroy(ring);
+}
+
+/* --- many threads ----------------------------------------------------------------- */
+
+#define PRODUCERS 6
+#define ATTEMPTS 40000
+
+struct producer {
+	struct ring *ring;
+	uint64_t id, stored;
+	size_t largest;
+	pthread_t thread;
+};
+
+static void *produce(void *context)
+{
+	struct producer *self = context;
+	unsigned seed = (unsigned)self->id;
+
+	for (int i = 0; i < ATTEMPTS; i++) {
+		if (put(self->ring, self->id, self->stored, (size_t)rand_r(&seed) % self->largest, 5))
+			self->stored++;
+		if (i % 64 == 0)
+			sched_yield(); /* a producer alone for long only fills the ring */
+	}
+	return NULL;
+}
+
+static void run_producers(size_t ring_size, size_t largest)
+{
+	struct ring *ring = ring_create(ring_size);
+	struct producer producers[PRODUCERS];
+	uint64_t next[PRODUCERS] = { 0 };
+	uint64_t received = 0, settled = 0;
+
+	for (uint64_t i = 0; i < PRODUCERS; i++) {
+		producers[i] = (struct producer){ .ring = ring, .id = i, .largest = largest };
+		assert_int_equal(pthread_create(&producers[i].thread, NULL, produce, &producers[i]), 0);
+	}
+	/* Every attempt ends as a record or as a drop, so this ends. */
+	while (settled < (uint64_t)PRODUCERS * ATTEMPTS || !is_empty(ring)) {
+		unsigned kind;
+		size_t size;
+		while (ring_peek(ring, &kind, &size) != NULL) {
+			struct mark mark = take(ring, 5);
+			assert_true(mark.producer < PRODUCERS);
+			assert_int_equal(mark.number, next[mark.producer]);
+			next[mark.producer]++;
+			received++;
+		}
+		settled = received + ring_dropped(ring);
+		ring_wait(ring, 1000000);
+	}
+	uint64_t stored = 0;
+	for (int i = 0; i < PRODUCERS; i++) {
+		pthread_join(producers[i].thread, NULL);
+		assert_int_equal(producers[i].stored, next[i]);
+		stored += producers[i].stored;
+	}
+	printf("ring of %zu: %d attempts, %llu received, %llu dropped\n", ring_size,
+	       PRODUCERS * ATTEMPTS, (unsigned long long)received,
+	       (unsigned long long)ring_dropped(ring));
+	assert_int_equal(stored, received);
+	assert_int_equal(received + ring_dropped(ring), (uint64_t)PRODUCERS * ATTEMPTS);
+	assert_int_equal(ring_head(ring), ring_tail(ring));
+	ring_destroy(ring);
+}
+
+static void test_producers_tiny_ring(void **state)
+{
+	(void)state;
+	run_producers(RING_MIN_BYTES, 200);
+}
+
+static void test_producers_large_records(void **state)
+{
+	(void)state;
+	run_producers(RING_MIN_BYTES, 2000);
+}
+
+static void test_producers_roomy_ring(void **state)
+{
+	(void)state;
+	run_producers(1 << 20, 100);
+}
+
+/* --- interrupted by itself --------------------------------------------------------- */
+
+static struct ring *interrupted_ring;
+static volatile sig_atomic_t from_handler;
+static volatile sig_atomic_t inside;      /* between reserve and commit */
+static volatile sig_atomic_t met_inside;
+
+static void on_alarm(int number)
+{
+	int saved = errno;
+	(void)number;
+
+	if (put(interrupted_ring, 1, (uint64_t)from_handler, 24, 5))
+		from_handler++;
+	met_inside += inside;
+	errno = saved;
+}
+
+static void test_self_interruption(void **state)
+{
+	struct ring *ring = interrupted_ring = ring_create(RING_MIN_BYTES);
+	struct sigaction action = { .sa_handler = on_alarm, .sa_flags = SA_RESTART };
+	struct itimerval often = { { 0, 200 }, { 0, 200 } }, never = { { 0, 0 }, { 0, 0 } };
+	uint64_t mine = 0, next[2] = { 0, 0 };
+	(void)state;
+
+	from_handler = met_inside = 0;
+	sigaction(SIGALRM, &action, NULL);
+	setitimer(ITIMER_REAL, &often, NULL);
+	for (long i = 0; i < 20000; i++) {
+		struct mark *mark = ring_reserve(ring, sizeof(*mark) + 16);
+		if (mark != NULL) {
+			inside = 1;
+			mark->producer = 0;
+			/* At this point for sure; the timer's signals come anywhere. */
+			if (i % 8 == 0)
+				raise(SIGALRM);
+			mark->number = mine++;
+			for (size_t b = 0; b < 16; b++)
+				bytes_of(mark)[b] = byte_of(0, mark->number, b);
+			inside = 0;
+			ring_commit(ring, mark, 5);
+		}
+		while (!is_empty(ring)) {
+			struct mark seen = take(ring, 5);
+			assert_int_equal(seen.number, next[seen.producer]++);
+		}
+	}
+	setitimer(ITIMER_REAL, &never, NULL);
+	while (!is_empty(ring)) {
+		struct mark seen = take(ring, 5);
+		assert_int_equal(seen.number, next[seen.producer]++);
+	}
+	printf("interrupted inside %d times, %d records of the handler\n", (int)met_inside,
+	       (int)from_handler);
+	assert_true(met_inside >= 2000);
+	assert_int_equal(next[0], mine);
+	assert_int_equal(next[1], from_handler);
+	ring_destroy(ring);
+}
+
+/* --- sleeping and waking ------------------------------------------------------------- */
+
+#define FOREVER_NS (60 * (int64_t)NS_PER_S)
+
+struct waiter {
+	struct ring *ring;
+	int64_t timeout_ns;
+	pthread_t thread;
+	uint32_t returned;
+};
+
+static void *wait_in_thread(void *context)
+{
+	struct waiter *waiter = context;
+
+	ring_wait(waiter->ring, waiter->timeout_ns);
+	__atomic_store_n(&waiter->returned, 1, __ATOMIC_RELEASE);
+	return NULL;
+}
+
+static bool has_returned(struct waiter *waiter)
+{
+	return __atomic_load_n(&waiter->returned, __ATOMIC_ACQUIRE) != 0;
+}
+
+static void start_waiter(struct waiter *waiter, struct ring *ring, int64_t timeout_ns)
+{
+	*waiter = (struct waiter){ .ring = ring, .timeout_ns = timeout_ns };
+	assert_int_equal(pthread_create(&waiter->thread, NULL, wait_in_thread, waiter), 0);
+	/* Give it the chance to be asleep; the outcome is the same if it is not. */
+	struct timespec moment = { 0, 20000000 };
+	nanosleep(&moment, NULL);
+	assert_false(has_returned(waiter));
+}
+
+static void test_idle_wakes_at_first_record(void **state)
+{
+	struct ring *ring = ring_create(1 << 16);
+	struct waiter waiter;
+	(void)state;
+
+	start_waiter(&waiter, ring, -1);
+	assert_true(put(ring, 1, 1, 0, 1));
+	pthread_join(waiter.thread, NULL);
+	/* Something is there already: no sleep at all. */
+	ring_wait(ring, -1);
+	ring_destroy(ring);
+}
+
+static void test_timed_wakes_half_full_only(void **state)
+{
+	struct ring *ring = ring_create(1 << 16);
+	struct waiter waiter;
+	(void)state;
+
+	start_waiter(&waiter, ring, FOREVER_NS);
+	uint64_t number = 0;
+	while (ring_head(ring) - ring_tail(ring) < ring_bytes(ring) / 2 - 256) {
+		assert_true(put(ring, 1, number++, 48, 1));
+		assert_false(has_returned(&waiter));
+	}
+	while (ring_head(ring) - ring_tail(ring) < ring_bytes(ring) / 2)
+		assert_true(put(ring, 1, number++, 48, 1));
+	pthread_join(waiter.thread, NULL);
+	ring_destroy(ring);
+}
+
+static void test_wake_is_kept(void **state)
+{
+	struct ring *ring = ring_create(1 << 16);
+	struct waiter waiter;
+	(void)state;
+
+	start_waiter(&waiter, ring, -1);
+	ring_wake(ring);
+	pthread_join(waiter.thread, NULL);
+	ring_wake(ring); /* nobody sleeps: the next sleep does not begin */
+	ring_wait(ring, -1);
+	start_waiter(&waiter, ring, FOREVER_NS);
+	ring_wake(ring);
+	pthread_join(waiter.thread, NULL);
+	ring_destroy(ring);
+}
+
+static void test_timeout(void **state)
+{
+	struct ring *ring = ring_create(1 << 16);
+	uint64_t start = clock_ns(CLOCK_MONOTONIC);
+	(void)state;
+
+	assert_true(put(ring, 1, 1, 0, 1)); /* a record alone does not end a timed wait */
+	ring_wait(ring, 30000000);
+	assert_true(clock_ns(CLOCK_MONOTONIC) - start >= 30000000);
+	ring_wait(ring, 0);
+	ring_destroy(ring);
+}
+
+/* The oldest record is being written and more come behind it: the consumer does not
+ * spin, and finds the record once it is there. */
+static void test_stalled_writer(void **state)
+{
+	struct ring *ring = ring_create(RING_MIN_BYTES);
+	struct waiter waiter;
+	struct mark *mark = ring_reserve(ring, sizeof(*mark));
+	(void)state;
+
+	assert_non_null(mark);
+	while (put(ring, 1, 1, 0, 1))
+		;
+	start_waiter(&waiter, ring, FOREVER_NS);
+	clockid_t clock;
+	struct timespec cpu, pause = { 0, 100000000 };
+	assert_int_equal(pthread_getcpuclockid(waiter.thread, &clock), 0);
+	nanosleep(&pause, NULL);
+	clock_gettime(clock, &cpu);
+	printf("CPU of the waiting consumer: %ld us\n", (long)(cpu.tv_nsec / 1000));
+	assert_int_equal(cpu.tv_sec, 0);
+	assert_true(cpu.tv_nsec < 50000000);
+	mark->producer = mark->number = 9;
+	ring_commit(ring, mark, 1);
+	pthread_join(waiter.thread, NULL);
+	assert_int_equal(take(ring, 1).number, 9);
+	ring_destroy(ring);
+}
+
+/* A pipeline in which the consumer always sleeps without a limit: a lost wake-up
+ * would hang it. */
+static void *produce_slowly(void *context)
+{
+	struct producer *self = context;
+
+	for (self->stored = 0; self->stored < 20000;) {
+		if (put(self->ring, self->id, self->stored, 8, 5))
+			self->stored++;
+		if (self->stored % 3 == 0)
+			sched_yield();
+	}
+	return NULL;
+}
+
+static void test_no_lost_wakeup(void **state)
+{
+	struct ring *ring = ring_create(RING_MIN_BYTES);
+	struct producer producers[2];
+	uint64_t received = 0;
+	(void)state;
+
+	for (uint64_t i = 0; i < 2; i++) {
+		producers[i] = (struct producer){ .ring = ring, .id = i };
+		pthread_create(&producers[i].thread, NULL, produce_slowly, &producers[i]);
+	}
+	while (received < 2 * 20000) {
+		ring_wait(ring, -1);
+		while (!is_empty(ring)) {
+			take(ring, 5);
+			received++;
+		}
+	}
+	for (int i = 0; i < 2; i++)
+		pthread_join(producers[i].thread, NULL);
+	ring_destroy(ring);
+}
+
+/* --- fork ------------------------------------------------------------------------------ */
+
+static void test_reset_in_child(void **state)
+{
+	struct ring *ring = ring_create(RING_MIN_BYTES);
+	(void)state;
+
+	assert_true(put(ring, 1, 0, 40, 1));
+	struct mark *open = ring_reserve(ring, sizeof(*open)); /* of "another thread" */
+	assert_non_null(open);
+	uint64_t head = ring_head(ring);
+
+	pid_t child = fork();
+	assert_true(child >= 0);
+	if (child == 0) {
+		int bad = 0;
+		ring_reset_in_child(ring);
+		bad |= !is_empty(ring) || ring_tail(ring) != head || ring_dropped(ring) != 0;
+		for (uint64_t i = 0; i < 1000 && !bad; i++) {
+			unsigned kind;
+			size_t size;
+			bad |= !put(ring, 2, i, i % 200, 3);
+			struct mark *mark = ring_peek(ring, &kind, &size);
+			bad |= mark == NULL || mark->number != i || size != sizeof(*mark) + i % 200;
+			ring_consume(ring);
+		}
+		_exit(bad);
+	}
+	int status = -1;
+	waitpid(child, &status, 0);
+	assert_int_equal(status, 0);
+	/* The parent's ring is as it was. */
+	assert_int_equal(take(ring, 1).number, 0);
+	assert_true(is_empty(ring));
+	open->producer = open->number = 4;
+	ring_commit(ring, open, 1);
+	assert_int_equal(take(ring, 1).number, 4);
+	ring_destroy(ring);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_sizes),
+		cmocka_unit_test(test_largest_record),
+		cmocka_unit_test(test_wrap),
+		cmocka_unit_test(test_commit_order),
+		cmocka_unit_test(test_producers_tiny_ring),
+		cmocka_unit_test(test_producers_large_records),
+		cmocka_unit_test(test_producers_roomy_ring),
+		cmocka_unit_test(test_self_interruption),
+		cmocka_unit_test(test_idle_wakes_at_first_record),
+		cmocka_unit_test(test_timed_wakes_half_full_only),
+		cmocka_unit_test(test_wake_is_kept),
+		cmocka_unit_test(test_timeout),
+		cmocka_unit_test(test_stalled_writer),
+		cmocka_unit_test(test_no_lost_wakeup),
+		cmocka_unit_test(test_reset_in_child),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,124 @@
+#include "common.h"
+
+#include <errno.h>
+#include <string.h>
+
+const unsigned unwind_memo_bytes = 256;
+int fake_depth = 5;
+bool fake_truncated;
+void (*fake_unwind_hook)(void);
+
+struct unwind_result unwind_trace(const void *ucontext, const struct unwind_stack *stack,
+                                  struct unwind_memo *memo, uint64_t *trace, int max)
+{
+	int depth = fake_depth < max ? fake_depth : max;
+	(void)ucontext;
+	(void)stack;
+	(void)memo;
+
+	if (fake_unwind_hook != NULL)
+		fake_unwind_hook();
+	for (int i = 0; i < depth; i++)
+		trace[i] = (uint64_t)i + 1;
+	return (struct unwind_result){ depth, fake_truncated || depth < fake_depth, 1 };
+}
+
+static void drain_sample(const struct sample_record *sample, size_t size, struct drained *to)
+{
+	if (size != sizeof(*sample) + sample->depth * sizeof(uint64_t) ||
+	    sample->trace_type >= TRACE_TYPES || sample->weight == 0 || sample->period_ns == 0) {
+		to->wrong++;
+		return;
+	}
+	for (int i = 0; i < sample->depth; i++)
+		to->wrong += sample->trace[i] != (uint64_t)i + 1;
+	to->samples[sample->trace_type]++;
+	to->weights[sample->trace_type] += sample->weight;
+	to->time_ns[sample->trace_type] += sample->weight * sample->period_ns;
+	to->newest = *sample;
+}
+
+void drain(struct ring *ring, struct drained *to)
+{
+	unsigned kind;
+	size_t size;
+	void *record;
+
+	while ((record = ring_peek(ring, &kind, &size)) != NULL) {
+		if (kind == RECORD_SAMPLE)
+			drain_sample(record, size, to);
+		else if (kind == RECORD_QUERY)
+			to->queries++;
+		else if (kind == RECORD_THREAD)
+			to->threads++;
+		else
+			to->wrong++;
+		ring_consume(ring);
+	}
+}
+
+struct query_tag tag_of(struct query_run *run, uint64_t cpu_period_ns, uint64_t real_period_ns)
+{
+	return (struct query_tag){
+		.key = run->key,
+		.period_ns = { [TRACE_CPU] = cpu_period_ns, [TRACE_REAL] = real_period_ns },
+		.counts = &run->counts,
+	};
+}
+
+uint64_t cpu_now(void)
+{
+	return clock_ns(CLOCK_THREAD_CPUTIME_ID);
+}
+
+void burn(uint64_t cpu_ns)
+{
+	uint64_t end = cpu_now() + cpu_ns;
+
+	while (cpu_now() < end) {
+		for (volatile int i = 0; i < 500; i++)
+			;
+	}
+}
+
+void pause_for(uint64_t ns)
+{
+	struct timespec end = timespec_of_ns(clock_ns(CLOCK_MONOTONIC) + ns);
+
+	while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &end, NULL) == EINTR)
+		;
+}
+
+int kernel_timers(void)
+{
+	FILE *list = fopen("/proc/self/timers", "r");
+	char line[256];
+	int count = 0;
+
+	if (list == NULL)
+		return -1;
+	while (fgets(line, sizeof(line), list) != NULL)
+		count += strncmp(line, "ID:", 3) == 0;
+	fclose(list);
+	return count;
+}
+
+void assert_ledger(void)
+{
+	static const enum sample_counter ends[] = { SAMPLE_STORED, SAMPLE_DROPPED, SAMPLE_IDLE,
+		                                    SAMPLE_LATE, SAMPLE_FOREIGN, SAMPLE_REENTERED };
+	uint64_t sum = 0;
+
+	for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++)
+		sum += sample_counter(ends[i]);
+	printf("signals %llu = stored %llu + dropped %llu + idle %llu + late %llu + foreign %llu + "
+	       "reentered %llu\n",
+	       (unsigned long long)sample_counter(SAMPLE_SIGNALS),
+	       (unsigned long long)sample_counter(SAMPLE_STORED),
+	       (unsigned long long)sample_counter(SAMPLE_DROPPED),
+	       (unsigned long long)sample_counter(SAMPLE_IDLE),
+	       (unsigned long long)sample_counter(SAMPLE_LATE),
+	       (unsigned long long)sample_counter(SAMPLE_FOREIGN),
+	       (unsigned long long)sample_counter(SAMPLE_REENTERED));
+	assert_int_equal(sample_counter(SAMPLE_SIGNALS), sum);
+}

@@ -1,0 +1,60 @@
+/*
+ * What the tests of the sampler share: an unwinder made up, a consumer that adds up
+ * what comes through the ring, and ways to spend time.
+ */
+#ifndef TESTS_SAMPLER_COMMON_H
+#define TESTS_SAMPLER_COMMON_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "handler/record.h"
+#include "handler/ring.h"
+#include "handler/sample.h"
+#include "handler/sys.h"
+#include "handler/thread.h"
+#include "sampler/query.h"
+#include "sampler/sampler.h"
+
+#if defined(__SANITIZE_THREAD__)
+#define UNDER_TSAN 1 /* it delivers signals late: nothing about their times holds */
+#else
+#define UNDER_TSAN 0
+#endif
+
+/* What the made-up unwinder answers: this many frames, address i + 1 in the i-th. */
+extern int fake_depth;
+extern bool fake_truncated;
+/* Called inside it when not NULL. */
+extern void (*fake_unwind_hook)(void);
+
+/* What has come through the ring since drain_reset(). */
+struct drained {
+	uint64_t samples[TRACE_TYPES], weights[TRACE_TYPES], time_ns[TRACE_TYPES];
+	uint64_t queries, threads;
+	uint64_t wrong; /* records that contradict themselves */
+	struct sample_record newest; /* without its trace */
+};
+void drain(struct ring *ring, struct drained *to);
+
+/* A tag for `run` with these periods. */
+struct query_tag tag_of(struct query_run *run, uint64_t cpu_period_ns, uint64_t real_period_ns);
+
+uint64_t cpu_now(void);
+void burn(uint64_t cpu_ns);   /* the thread's CPU time */
+void pause_for(uint64_t ns);  /* wall time, whatever signals come */
+
+/* Timers of the process as the kernel lists them; -1: it does not. */
+int kernel_timers(void);
+
+/* Samples, idle, ... add up to the signals. */
+void assert_ledger(void);
+
+#endif

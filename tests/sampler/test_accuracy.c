@@ -1,0 +1,185 @@
+/*
+ * Weight x period against the clocks: of one long query, and of many short ones
+ * among code of the host's, where the timers are disarmed and armed all the time.
+ *
+ * The expected error of the short ones: the kernel's ticks hit a query by chance,
+ * 250 a second, so a share of p measured over n ticks has a standard deviation of
+ * sqrt(p (1 - p) / n). The bounds are more than four of them.
+ */
+#include "common.h"
+
+#include <math.h>
+#include <pthread.h>
+
+static struct ring *ring;
+static struct query_run run; /* never unmapped */
+
+static double share(uint64_t part, uint64_t whole)
+{
+	return (double)part / (double)whole;
+}
+
+static void test_long_query(void **state)
+{
+	static const uint64_t periods[] = { 1000000, 20000000, 100000, 10000000 };
+	struct thread *thread = sampler_thread();
+	(void)state;
+
+	for (size_t i = 0; i < sizeof(periods) / sizeof(periods[0]); i++) {
+		struct drained seen = { 0 };
+		struct query_tag tag;
+
+		drain(ring, &(struct drained){ 0 });
+		query_start(&run, thread);
+		tag = tag_of(&run, periods[i], periods[i]);
+		uint64_t cpu = cpu_now(), wall = clock_ns(CLOCK_MONOTONIC);
+		sampler_push(thread, &tag);
+		burn(2 * NS_PER_S);
+		sampler_pop(thread);
+		cpu = cpu_now() - cpu;
+		wall = clock_ns(CLOCK_MONOTONIC) - wall;
+		drain(ring, &seen);
+		double cpu_share = share(seen.time_ns[TRACE_CPU], cpu);
+		double real_share = share(seen.time_ns[TRACE_REAL], wall);
+		printf("period %8llu: CPU %.4f of %.3f s, Real %.4f of %.3f s\n",
+		       (unsigned long long)periods[i], cpu_share, (double)cpu / 1e9, real_share,
+		       (double)wall / 1e9);
+		assert_int_equal(seen.wrong, 0);
+		/* Exact but for a period and a tick at each end. */
+		assert_true(fabs(cpu_share - 1) < 0.03);
+		assert_true(fabs(real_share - 1) < 0.03);
+		assert_int_equal(run.counts.weights[TRACE_CPU], seen.weights[TRACE_CPU]);
+		assert_int_equal(run.counts.samples[TRACE_REAL], seen.samples[TRACE_REAL]);
+	}
+}
+
+static void test_half_asleep(void **state)
+{
+	struct thread *thread = sampler_thread();
+	struct drained seen = { 0 };
+	(void)state;
+
+	drain(ring, &(struct drained){ 0 });
+	query_start(&run, thread);
+	struct query_tag tag = tag_of(&run, 1000000, 1000000);
+	uint64_t cpu = cpu_now(), wall = clock_ns(CLOCK_MONOTONIC);
+	sampler_push(thread, &tag);
+	for (int i = 0; i < 20; i++) {
+		burn(50000000);
+		pause_for(50000000);
+	}
+	sampler_pop(thread);
+	cpu = cpu_now() - cpu;
+	wall = clock_ns(CLOCK_MONOTONIC) - wall;
+	drain(ring, &seen);
+	printf("half asleep: CPU %.4f, Real %.4f\n", share(seen.time_ns[TRACE_CPU], cpu),
+	       share(seen.time_ns[TRACE_REAL], wall));
+	assert_true(fabs(share(seen.time_ns[TRACE_CPU], cpu) - 1) < 0.05);
+	assert_true(fabs(share(seen.time_ns[TRACE_REAL], wall) - 1) < 0.05);
+}
+
+/* Queries of `query_ns` of CPU with `host_ns` on the average between them. */
+static void short_queries(uint64_t query_ns, uint64_t host_ns, uint64_t period_ns, double seconds)
+{
+	struct thread *thread = sampler_thread();
+	struct drained seen = { 0 };
+	uint64_t cpu = 0, total = 0, count = 0;
+	unsigned seed = (unsigned)clock_ns(CLOCK_REALTIME);
+	uint64_t before = sample_counter(SAMPLE_SIGNALS);
+
+	drain(ring, &(struct drained){ 0 });
+	query_start(&run, thread);
+	struct query_tag tag = tag_of(&run, period_ns, 0);
+	for (uint64_t start = cpu_now(); total < (uint64_t)(seconds * 1e9); count++) {
+		uint64_t at = cpu_now();
+		sampler_push(thread, &tag);
+		burn(query_ns);
+		sampler_pop(thread);
+		cpu += cpu_now() - at;
+		/* Of random length, or it might keep step with the tick. */
+		burn(host_ns / 2 + (uint64_t)rand_r(&seed) % host_ns);
+		total = cpu_now() - start;
+		drain(ring, &seen);
+	}
+	double found = share(seen.time_ns[TRACE_CPU], cpu);
+	double p = share(cpu, total);
+	/* Ticks that hit a query, or points of the grid, whichever are fewer. */
+	double hits = seconds * p * (period_ns > 4000000 ? 1e9 / (double)period_ns : 250);
+	double deviation = sqrt((1 - p) / hits);
+	printf("%6llu queries of %llu us in %4.1f %% of the CPU, period %8llu: found %.3f of their "
+	       "time (deviation %.3f), %llu signals\n",
+	       (unsigned long long)count, (unsigned long long)(query_ns / 1000), p * 100,
+	       (unsigned long long)period_ns, found, deviation,
+	       (unsigned long long)(sample_counter(SAMPLE_SIGNALS) - before));
+	assert_true(fabs(found - 1) < 4.5 * deviation);
+}
+
+static void test_short_queries(void **state)
+{
+	(void)state;
+	short_queries(1000000, 3000000, 1000000, 6);
+	short_queries(1000000, 3000000, 20000000, 6);
+	short_queries(1000000, 3000000, 10000, 4);
+	short_queries(100000, 100000, 3900000, 4);
+	short_queries(2000000, 7000000, 5000000, 6);
+	short_queries(300000, 6000000, 100000, 6);
+}
+
+/* Threads that live for one query, shorter than the tick. */
+static uint64_t threads_cpu_ns;
+
+static void *live_shortly(void *context)
+{
+	struct query_tag *tag = context;
+	struct thread *thread = sampler_thread();
+
+	sampler_push(thread, tag);
+	burn(1500000);
+	sampler_pop(thread);
+	threads_cpu_ns += cpu_now(); /* one thread at a time */
+	return NULL;
+}
+
+static void test_short_threads(void **state)
+{
+	struct drained seen = { 0 };
+	(void)state;
+
+	drain(ring, &(struct drained){ 0 });
+	query_start(&run, sampler_thread());
+	threads_cpu_ns = 0;
+	struct query_tag tag = tag_of(&run, 1000000, 0);
+	for (int i = 0; i < 1200; i++) {
+		pthread_t thread;
+		assert_int_equal(pthread_create(&thread, NULL, live_shortly, &tag), 0);
+		pthread_join(thread, NULL);
+		pause_for((uint64_t)(random() % 2000000));
+		drain(ring, &seen);
+	}
+	double found = share(seen.time_ns[TRACE_CPU], threads_cpu_ns);
+	double deviation = sqrt(1 / ((double)threads_cpu_ns / 4e6));
+	printf("1200 threads of 1.5 ms, period 1 ms: found %.3f of %.2f s (deviation %.3f)\n", found,
+	       (double)threads_cpu_ns / 1e9, deviation);
+	assert_true(fabs(found - 1) < 4.5 * deviation);
+}
+
+int main(int argc, char **argv)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_long_query),
+		cmocka_unit_test(test_half_asleep),
+		cmocka_unit_test(test_short_queries),
+		cmocka_unit_test(test_short_threads),
+	};
+
+	if (UNDER_TSAN) {
+		puts("skipped: ThreadSanitizer delivers signals late");
+		return 0;
+	}
+	if (argc > 1)
+		cmocka_set_test_filter(argv[1]);
+	ring = ring_create(8 << 20);
+	if (ring == NULL || sampler_init(ring) != 0)
+		return 1;
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
