@@ -20,6 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "queries.h"
 #include "tables.h"
 
 #define NAME "system"
@@ -169,17 +170,28 @@ static int file_close(sqlite3_file *file)
 	return rc;
 }
 
+/* The schema's file, NULL when there is none. */
+static sqlite3_file *file_of(sqlite3 *db)
+{
+	sqlite3_file *file = NULL;
+
+	if (sqlite3_file_control(db, NAME, SQLITE_FCNTL_FILE_POINTER, &file) || !file || !file->pMethods)
+		return NULL;
+	return file;
+}
+
+static bool is_ours(const sqlite3_file *file)
+{
+	return file && file->pMethods->xFileControl == file_control;
+}
+
 /* Without it PRAGMA system.NAME does nothing, as any unknown PRAGMA; no reason to
  * fail. */
 static void let_pragmas_through(struct session *session)
 {
-	sqlite3_file *file = NULL;
-	struct file_methods *ours;
+	sqlite3_file *file = file_of(session->db);
+	struct file_methods *ours = file ? malloc(sizeof *ours) : NULL;
 
-	if (sqlite3_file_control(session->db, NAME, SQLITE_FCNTL_FILE_POINTER, &file) ||
-	    !file || !file->pMethods)
-		return;
-	ours = malloc(sizeof *ours);
 	if (!ours)
 		return;
 	ours->original = file->pMethods;
@@ -243,27 +255,50 @@ static bool attach(struct session *session)
 	return true;
 }
 
-bool schema_missed(sqlite3 *db)
-{
-	static const char *const beginnings[] = { "no such table: " NAME ".", "unknown database " NAME };
-	/* The other tables' names are words that the host may look for itself. */
-	static const char *const names[] = { "no such table: trace_log", "no such table: query_log" };
-	const char *message = sqlite3_errmsg(db);
-
-	for (size_t i = 0; i < sizeof beginnings / sizeof *beginnings; i++)
-		if (!sqlite3_strnicmp(message, beginnings[i], (int)strlen(beginnings[i])))
-			return !sqlite3_db_filename(db, NAME);
-	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-		if (!sqlite3_stricmp(message, names[i]))
-			return !sqlite3_db_filename(db, NAME);
-	return false;
-}
-
 int schema_attach(struct session *session, char **error)
 {
-	int rc = tables_register(session, TABLES_IN_SCHEMA, error);
+	int rc;
 
+	if (is_ours(file_of(session->db)))
+		return SQLITE_OK;
+	rc = tables_register(session, TABLES_IN_SCHEMA, error);
 	if (!rc && !attach(session))
 		rc = tables_register(session, TABLES_EPONYMOUS, error);
 	return rc;
+}
+
+/* Whether the connection's newest error says that something of ours is missing. */
+static bool is_missed(sqlite3 *db)
+{
+	static const struct {
+		const char *message;
+		bool is_beginning;
+	} messages[] = {
+		{ "no such table: " NAME ".", true },
+		{ "unknown database " NAME, false },
+		/* The other tables' names are words that the host may look for itself. */
+		{ "no such table: trace_log", false },
+		{ "no such table: query_log", false },
+	};
+	const char *said = sqlite3_errmsg(db);
+
+	for (size_t i = 0; i < sizeof messages / sizeof *messages; i++)
+		if (!sqlite3_strnicmp(said, messages[i].message, (int)strlen(messages[i].message)) &&
+		    (messages[i].is_beginning || !said[strlen(messages[i].message)]))
+			return true;
+	return false;
+}
+
+bool schema_follow(struct session *session)
+{
+	char *error = NULL;
+	int rc;
+
+	if (!is_missed(session->db) || sqlite3_db_filename(session->db, NAME))
+		return false;
+	queries_suspend(); /* our statements are no queries of the host's */
+	rc = schema_attach(session, &error);
+	queries_resume();
+	sqlite3_free(error);
+	return rc == SQLITE_OK;
 }

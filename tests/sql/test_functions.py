@@ -1,0 +1,91 @@
+#!/usr/bin/python3
+"""The SQL functions at their edges; what they make of real addresses is in tests/symbol.
+
+usage: test_functions.py LIBRARY
+"""
+
+import unittest
+
+from library import Case, connect, rows, value
+
+
+def address_of_code():
+    """Of a function that libsqlite3 exports, in this process."""
+    import ctypes
+    import sqlite3  # has loaded the library
+
+    library = ctypes.CDLL("libsqlite3.so.0")
+    return ctypes.cast(library.sqlite3_libversion, ctypes.c_void_p).value
+
+
+class Functions(Case):
+    def setUp(self):
+        super().setUp()
+        self.db = connect()
+
+    def sql(self, expression, *values):
+        return value(self.db, f"SELECT {expression}", *values)
+
+    def test_real_address(self):
+        address = address_of_code()
+        self.assertEqual(self.sql("addressToSymbol(?)", address), "sqlite3_libversion")
+        self.assertEqual(self.sql("addressToSymbol(?)", str(address)), "sqlite3_libversion")
+        self.assertEqual(self.sql("addressToSymbol(?)", hex(address)), "sqlite3_libversion")
+        self.assertEqual(self.sql("demangle(addressToSymbol(json_array(?)->>0))", address), "sqlite3_libversion")
+        self.assertIn("libsqlite3", self.sql("addressToLine(?)", address))
+        self.assertEqual(self.sql("traceToText(json_array(?, ?))", address, address),
+                         "sqlite3_libversion\nsqlite3_libversion")
+        self.assertEqual(self.sql("traceToText(json_array(?, ?), ' < ')", address, address),
+                         "sqlite3_libversion < sqlite3_libversion")
+
+    def test_nowhere(self):
+        for address in (0, 1, -1, 2**63 - 1):
+            self.assertIsNone(self.sql("addressToSymbol(?)", address), address)
+            self.assertIsNone(self.sql("addressToLine(?)", address), address)
+        self.assertTrue(self.sql("traceToText('[1]')").startswith("0x"))
+        self.assertEqual(self.sql("traceToText('[]')"), "")
+
+    def test_null(self):
+        for call in ("addressToSymbol(NULL)", "addressToLine(NULL)", "demangle(NULL)", "traceToText(NULL)",
+                     "traceToText(NULL, ',')", "traceToText('[1]', NULL)"):
+            self.assertIsNone(self.sql(call), call)
+
+    def test_refused(self):
+        for call, sentence in {
+            "addressToSymbol('abc')": "addressToSymbol: 'abc' is no address; expected an integer",
+            "addressToSymbol('')": "addressToSymbol: '' is no address",
+            "addressToSymbol(1.5)": "addressToSymbol: '1.5' is no address",
+            "addressToLine(x'00')": "addressToLine: a blob, where a text is expected",
+            "traceToText('')": "traceToText: '' is no trace; expected a JSON array of integers",
+            "traceToText(1)": "traceToText: '1' is no trace",
+            "traceToText('[1,')": "traceToText: '[1,' is no trace",
+            "traceToText('[\"1\"]')": "is no trace",
+            "traceToText(x'5b5d')": "traceToText: a blob",
+            "traceToText('[1]', x'00')": "traceToText: a blob",
+            "demangle(x'00')": "demangle: a blob",
+            "addressToSymbol()": "wrong number of arguments",
+            "traceToText('[]', '', '')": "wrong number of arguments",
+        }.items():
+            self.assertRefused(sentence, self.db, f"SELECT {call}")
+
+    def test_demangle(self):
+        for name, shown in {"_ZN3foo3barEi": "foo::bar(int)", "main": "main", "": "", "_Z": "_Z", "5": "5"}.items():
+            self.assertEqual(self.sql("demangle(?)", name), shown)
+        self.assertEqual(self.sql("demangle(5)"), 5)
+
+    def test_a_trace_of_any_length(self):
+        self.assertEqual(self.sql("length(traceToText('[' || substr(replace(hex(zeroblob(5000)), '00', ',1'), 2) "
+                                  "|| ']', '')) / length(traceToText('[1]'))"), 5000)
+
+    def test_not_allowed(self):
+        self.db.execute("PRAGMA allow_introspection_functions = 0")
+        for call in ("addressToSymbol(1)", "addressToLine(1)", "traceToText('[1]')", "addressToSymbol(NULL)"):
+            self.assertRefused(f"{call.split('(')[0]}: not allowed while allow_introspection_functions is 0",
+                               self.db, f"SELECT {call}")
+        self.assertEqual(self.sql("demangle('_Z1fv')"), "f()")
+        self.db.execute("PRAGMA allow_introspection_functions = 1")
+        self.assertIsNone(self.sql("addressToSymbol(1)"))
+
+
+if __name__ == "__main__":
+    unittest.main()

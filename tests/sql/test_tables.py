@@ -1,0 +1,164 @@
+#!/usr/bin/python3
+"""The tables' columns, and that what is handed on to the store selects the rows that
+SQLite itself would.
+
+usage: test_tables.py LIBRARY
+"""
+
+import json
+import unittest
+
+from library import Case, connect, rows, value
+
+TRACE_LOG = """hostname process_id event_date event_time event_time_microseconds timestamp_ns trace_type cpu_id
+    thread_id thread_name query_id stack_id trace truncated weight period_ns size""".split()
+QUERY_LOG = """query_id initial_query_id type query_start_time_microseconds query_duration_ns cpu_time_ns query
+    normalized_query_hash database thread_id exception_code exception result_rows vm_steps fullscan_steps sorts
+    autoindexes memory_usage samples_cpu samples_real""".split()
+SLOW = """WITH RECURSIVE c(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM c WHERE i < 400000)
+    SELECT count(*) FROM c WHERE printf('%d', i) LIKE '%9%'"""
+
+
+def columns(db, table):
+    return [column[0] for column in db.execute(f"SELECT * FROM {table} LIMIT 0").description]
+
+
+class Tables(Case):
+    @classmethod
+    def setUpClass(cls):
+        cls.db = connect()
+        cls.db.execute("PRAGMA query_profiler_cpu_time_period_ns = 1000000")
+        cls.db.execute("PRAGMA query_profiler_real_time_period_ns = 1000000")
+        for name in ("first", "second", "third"):
+            cls.db.execute(f"PRAGMA query_id = '{name}'")
+            cls.db.execute(SLOW).fetchall()
+        # From here on nothing is added, and copies can be compared.
+        cls.db.execute("PRAGMA query_profiler_cpu_time_period_ns = 0")
+        cls.db.execute("PRAGMA query_profiler_real_time_period_ns = 0")
+        cls.db.execute("PRAGMA log_queries = 0")
+        cls.db.execute("CREATE TEMP TABLE trace_copy AS SELECT * FROM system.trace_log")
+        cls.db.execute("CREATE TEMP TABLE query_copy AS SELECT * FROM system.query_log")
+
+    def test_columns(self):
+        self.assertEqual(columns(self.db, "system.trace_log"), TRACE_LOG)
+        self.assertEqual(columns(self.db, "system.query_log")[:len(QUERY_LOG)], QUERY_LOG)
+        self.assertEqual(columns(self.db, "system.settings"),
+                         ["name", "value", "default", "changed", "min", "max", "unit", "scope", "description"])
+        self.assertEqual(columns(self.db, "system.metrics"), ["metric", "value", "description"])
+
+    def test_there_is_something_to_compare(self):
+        self.assertGreater(value(self.db, "SELECT count(*) FROM trace_copy WHERE query_id = 'second'"), 10)
+        self.assertEqual(rows(self.db, "SELECT query_id FROM query_copy WHERE query_id IN ('first','second','third')"
+                                       " ORDER BY query_start_time_microseconds"),
+                         [("first",), ("second",), ("third",)])
+
+    def test_conditions(self):
+        middle, stack, thread = self.db.execute(
+            "SELECT timestamp_ns, stack_id, thread_id FROM trace_copy WHERE query_id = 'second'").fetchone()
+        for condition in f"""
+            1
+            query_id = 'second'
+            query_id = 'second' COLLATE NOCASE
+            query_id = 'SECOND' COLLATE NOCASE
+            query_id IN ('first', 'third')
+            query_id IN (SELECT query_id FROM query_copy)
+            query_id > 'second'
+            query_id <> 'second'
+            query_id IS NULL
+            query_id = NULL
+            query_id = x'7365636f6e64'
+            query_id < x'00'
+            query_id > 5
+            timestamp_ns = {middle}
+            timestamp_ns = '{middle}'
+            timestamp_ns = {middle}.0
+            timestamp_ns >= {middle}
+            timestamp_ns < {middle}
+            timestamp_ns BETWEEN {middle} AND {middle} + 100000000
+            timestamp_ns > '{middle}' AND query_id = 'second'
+            timestamp_ns < 'abc'
+            timestamp_ns > 'abc'
+            timestamp_ns > x''
+            timestamp_ns < x''
+            timestamp_ns > -1e300
+            stack_id = {stack}
+            stack_id + 0 = {stack}
+            thread_id = '{thread}'
+            thread_id <= {thread}.5
+            thread_name >= 'a'
+            trace_type = 'CPU'
+            trace_type = 'Real' AND weight > 1
+            event_date >= '2020-01-01' AND event_time < '2100'
+            event_time_microseconds > '2020'
+            trace LIKE '[%'
+            trace = (SELECT trace FROM trace_copy LIMIT 1)
+            truncated = 0 AND period_ns = 1000000 AND size = 0
+            weight >= 1 OR query_id = 'first'
+            cpu_id = '0x0'
+            """.strip().split("\n"):
+            self.compare("trace", condition.strip())
+        for condition in ("query_id = 'first'", "cpu_time_ns > 0 AND result_rows = 1", "exception_code = 0",
+                          "query LIKE 'WITH%'", "query = '" + SLOW.replace("'", "''") + "'", "samples_cpu > '1'"):
+            self.compare("query", condition)
+
+    def compare(self, log, condition):
+        """The virtual table and a plain copy of its rows agree, in any order asked for."""
+        for rest in ("", " ORDER BY 1", " ORDER BY 1 DESC LIMIT 3"):
+            first = "timestamp_ns" if log == "trace" else "query_start_time_microseconds"
+            sql = f"SELECT {first}, * FROM {{}} WHERE {condition}{rest}"
+            expected = rows(self.db, sql.format(f"temp.{log}_copy"))
+            got = rows(self.db, sql.format(f"system.{log}_log"))
+            if not rest:
+                expected.sort(key=repr), got.sort(key=repr)
+            self.assertEqual(len(got), len(expected), f"{condition}{rest}")
+            self.assertEqual(got, expected, f"{condition}{rest}")
+
+    def test_joins(self):
+        sql = """SELECT q.query_id, count(*), sum(weight) FROM {0}query{1} AS q JOIN {0}trace{1} AS t USING (query_id)
+            GROUP BY 1 ORDER BY 1"""
+        self.assertEqual(rows(self.db, sql.format("system.", "_log")), rows(self.db, sql.format("", "_copy")))
+        sql = """SELECT query_id, (SELECT max(timestamp_ns) FROM {0}trace{1} AS t WHERE t.query_id = q.query_id)
+            FROM {0}query{1} AS q ORDER BY 1"""
+        self.assertEqual(rows(self.db, sql.format("system.", "_log")), rows(self.db, sql.format("", "_copy")))
+
+    def test_trace_is_json(self):
+        for depth, trace in rows(self.db, "SELECT json_array_length(trace), trace FROM trace_copy LIMIT 20"):
+            self.assertEqual(len(json.loads(trace)), depth)
+            self.assertGreater(depth, 3)
+
+    def test_symbols_and_lines(self):
+        sql = "SELECT json_array_length(trace), symbols, lines, traceToText(trace, x) FROM system.trace_log, " \
+              "(SELECT char(0x1f) AS x) LIMIT 50"
+        for depth, symbols, lines, text in rows(self.db, sql):
+            self.assertEqual(json.loads(symbols), text.split("\x1f"))
+            self.assertEqual(len(json.loads(lines)), depth)
+        self.db.execute("PRAGMA allow_introspection_functions = 0")
+        for column in ("symbols", "lines"):
+            self.assertRefused(f"trace_log.{column}: not allowed while", self.db, f"SELECT {column} FROM trace_log")
+        self.assertEqual(len(rows(self.db, "SELECT trace FROM trace_log LIMIT 3")), 3)
+        self.db.execute("PRAGMA allow_introspection_functions = 1")
+
+    def test_logs_are_read_only(self):
+        for log in ("trace_log", "query_log"):
+            self.assertRefused("may not be modified", self.db, f"DELETE FROM system.{log}")
+
+    def test_metrics(self):
+        metrics = dict(rows(self.db, "SELECT metric, value FROM system.metrics"))
+        for name, value_ in metrics.items():
+            self.assertIsNotNone(value_, name)
+        for name in ("query_profiler_runs", "query_profiler_signal_overruns", "samples", "samples_dropped", "ring_bytes",
+                     "store_error", "timer_error", "timers_failed", "queries_started", "settings_environment_error"):
+            self.assertIn(name, metrics)
+        self.assertGreater(metrics["samples"], 10)
+        self.assertEqual(metrics["ring_bytes"], 8388608)
+        self.assertEqual((metrics["store_error"], metrics["timer_error"], metrics["settings_environment_error"]), ("",) * 3)
+        self.assertEqual(
+            metrics["query_profiler_runs"],
+            sum(metrics[name] for name in ("samples", "samples_dropped", "signals_idle", "signals_late",
+                                           "signals_foreign", "signals_reentered")), metrics)
+        self.assertEqual(rows(self.db, "SELECT metric FROM system.metrics WHERE description = '' OR metric GLOB '*[A-Z ]*'"), [])
+        self.assertRefused("system.metrics cannot be changed", self.db, "UPDATE system.metrics SET value = 0")
+
+
+if __name__ == "__main__":
+    unittest.main()
