@@ -1,0 +1,38 @@
+-- Where the time of the queries of a report (see report_query.sql) went, by
+-- function: `self` is spent in the function itself, `total` also in what it called.
+-- Code without a symbol is one line a module. :trace_type is CPU or Real.
+WITH stacks AS MATERIALIZED (
+	SELECT stack_id, trace, sum(weight * period_ns) AS ns
+	FROM trace_log
+	WHERE trace_type = coalesce(:trace_type, 'CPU')
+	  AND CASE WHEN :query_id IS NOT NULL THEN query_id = :query_id
+	           WHEN :like IS NOT NULL THEN query_id IN (
+			SELECT query_id FROM query_log WHERE query LIKE '%' || :like || '%')
+	           ELSE 1 END
+	GROUP BY stack_id),
+frames AS MATERIALIZED (
+	SELECT stack_id, ns, frame.key AS depth, frame.value AS address
+	FROM stacks JOIN json_each(trace) AS frame),
+symbols AS MATERIALIZED (
+	SELECT address, addressToSymbol(address) AS symbol
+	FROM (SELECT DISTINCT address FROM frames)),
+names AS MATERIALIZED (
+	SELECT address,
+	       CASE WHEN symbol IS NULL THEN '(no module)'
+	            WHEN symbol LIKE '%+0x%' THEN '(' || substr(symbol, 1, instr(symbol, '+0x') - 1) || ')'
+	            ELSE demangle(symbol) END AS function
+	FROM symbols),
+-- Each function once a stack, however often it recurs there.
+functions AS (
+	SELECT function, ns, min(depth) = 0 AS is_leaf
+	FROM frames JOIN names USING (address)
+	GROUP BY stack_id, function)
+SELECT printf('%.1f %%', 100.0 * sum(ns * is_leaf) / (SELECT sum(ns) FROM stacks)) AS self,
+       printf('%.1f %%', 100.0 * sum(ns) / (SELECT sum(ns) FROM stacks)) AS total,
+       printf('%.1f', sum(ns * is_leaf) / 1e6) AS self_ms,
+       printf('%.1f', sum(ns) / 1e6) AS total_ms,
+       function
+FROM functions
+GROUP BY function
+ORDER BY sum(ns * is_leaf) DESC, sum(ns) DESC, function
+LIMIT coalesce(:limit, 15);

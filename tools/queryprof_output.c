@@ -1,0 +1,455 @@
+/*
+ * Runs SQL and prints rows: as a table that fits the terminal, as CSV, as JSON.
+ *
+ * A table's widths come from its first rows (ROWS_MEASURED of them, so that any
+ * number of rows can follow). Where it is too wide for the terminal its widest
+ * columns of text are cut; numbers never are, and nothing is where the output is
+ * no terminal. What a trace file contains is shown without its control characters:
+ * a query's text must not be able to drive the terminal.
+ */
+#include "command.h"
+
+#include <langinfo.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+#include <wchar.h>
+
+#define ROWS_MEASURED 1000
+#define TEXT_WIDTH_MIN 8
+#define GAP 2
+
+bool output_format_find(const char *name, enum output_format *format)
+{
+	static const char *const names[] = { "table", "csv", "json" };
+
+	*format = OUTPUT_TABLE;
+	if (!name)
+		return true;
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (strcmp(names[i], name) == 0) {
+			*format = (enum output_format)i;
+			return true;
+		}
+	return false;
+}
+
+/* --- text on a terminal ------------------------------------------------------- */
+
+/* Columns that fit, 0: any number. */
+static int terminal_width(void)
+{
+	struct winsize size;
+	const char *columns = getenv("COLUMNS");
+
+	if (columns && atoi(columns) > 0)
+		return atoi(columns);
+	if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0)
+		return size.ws_col;
+	return 0;
+}
+
+static bool wants_bold(void)
+{
+	const char *term = getenv("TERM"), *refused = getenv("NO_COLOR");
+
+	return isatty(STDOUT_FILENO) && term && strcmp(term, "dumb") != 0 && !(refused && refused[0]);
+}
+
+/* The next character of a line: its bytes, and its width on the terminal. What
+ * cannot be shown is one wide, and `*shown` is false. */
+static size_t next_character(const char *at, size_t left, int *width, bool *shown)
+{
+	mbstate_t state = { 0 };
+	wchar_t character;
+	size_t size = mbrtowc(&character, at, left, &state);
+
+	if (size == 0 || size > left) {
+		*width = 1;
+		*shown = false;
+		return 1;
+	}
+	*width = wcwidth(character);
+	*shown = *width >= 0;
+	if (!*shown)
+		*width = 1;
+	return size;
+}
+
+static int measure(const char *line, size_t size)
+{
+	int total = 0, width;
+	bool shown;
+
+	while (size) {
+		size_t step = next_character(line, size, &width, &shown);
+		total += width;
+		line += step;
+		size -= step;
+	}
+	return total;
+}
+
+/* Prints a line of a cell; cut when it is wider than `room`. Returns its width. */
+static int print_cut(const char *line, size_t size, int room)
+{
+	const char *ellipsis = strcmp(nl_langinfo(CODESET), "UTF-8") == 0 ? "\xe2\x80\xa6" : "~";
+	bool cut = measure(line, size) > room;
+	int total = 0, width;
+	bool shown;
+
+	while (size) {
+		size_t step = next_character(line, size, &width, &shown);
+		if (total + width > room - cut)
+			break;
+		if (shown)
+			fwrite(line, 1, step, stdout);
+		else
+			putchar(' ');
+		total += width;
+		line += step;
+		size -= step;
+	}
+	if (cut) {
+		fputs(ellipsis, stdout);
+		total++;
+	}
+	return total;
+}
+
+/* --- tables ------------------------------------------------------------------- */
+
+struct column {
+	int width;
+	bool is_number;
+};
+
+struct table {
+	sqlite3_stmt *statement;
+	int count;
+	struct column *columns;
+	char **cells; /* of the rows measured, row by row; NULL is NULL */
+	size_t rows;
+};
+
+/* Digits, and what stands around them in print: for the alignment only. */
+static bool looks_like_number(const char *text)
+{
+	static const char marks[] = "0123456789.,+-%\xc2\xb1 "; /* and plus-minus */
+	return strpbrk(text, "0123456789") && text[strspn(text, marks)] == 0;
+}
+
+static void measure_cell(struct column *column, const char *text)
+{
+	if (!text[0])
+		return;
+	column->is_number = column->is_number && looks_like_number(text);
+	while (text) {
+		const char *end = strchr(text, '\n');
+		int width = measure(text, end ? (size_t)(end - text) : strlen(text));
+		if (width > column->width)
+			column->width = width;
+		text = end ? end + 1 : NULL;
+	}
+}
+
+static void fit_columns(struct table *table)
+{
+	int room = terminal_width(), total = GAP * (table->count - 1);
+
+	for (int i = 0; i < table->count; i++)
+		total += table->columns[i].width;
+	while (room && total > room) {
+		struct column *widest = NULL;
+		for (int i = 0; i < table->count; i++) {
+			struct column *column = &table->columns[i];
+			if (!column->is_number && column->width > TEXT_WIDTH_MIN &&
+			    (!widest || column->width > widest->width))
+				widest = column;
+		}
+		if (!widest)
+			return;
+		widest->width--;
+		total--;
+	}
+}
+
+static void print_padding(int width)
+{
+	if (width > 0)
+		printf("%*s", width, "");
+}
+
+/* One row, whose cells may have several lines. */
+static void print_row(const struct table *table, const char *const *cells)
+{
+	bool more = true;
+
+	for (int line = 0; more; line++) {
+		int owed = 0; /* padding, held back so that no line ends in blanks */
+		more = false;
+		for (int i = 0; i < table->count; i++) {
+			const struct column *column = &table->columns[i];
+			const char *text = cells[i] ? cells[i] : "";
+			for (int skip = 0; skip < line && text; skip++) {
+				text = strchr(text, '\n');
+				text = text ? text + 1 : NULL;
+			}
+			if (!text)
+				text = "";
+			size_t size = strcspn(text, "\n");
+			more = more || text[size] == '\n';
+			int width = measure(text, size), printed = 0;
+			if (width > column->width)
+				width = column->width;
+			if (size) {
+				print_padding(owed + (column->is_number ? column->width - width : 0));
+				printed = print_cut(text, size, column->width);
+				owed = column->is_number ? 0 : column->width - printed;
+			} else {
+				owed += column->width;
+			}
+			owed += GAP;
+		}
+		putchar('\n');
+	}
+}
+
+static void print_heading(const struct table *table)
+{
+	bool bold = wants_bold();
+
+	if (bold)
+		fputs("\033[1m", stdout);
+	for (int i = 0; i < table->count; i++) {
+		const char *name = sqlite3_column_name(table->statement, i);
+		const struct column *column = &table->columns[i];
+		int width = measure(name, strlen(name));
+		if (width > column->width)
+			width = column->width;
+		print_padding(column->is_number ? column->width - width : 0);
+		print_cut(name, strlen(name), column->width);
+		if (i + 1 < table->count)
+			print_padding(GAP + (column->is_number ? 0 : column->width - width));
+	}
+	if (bold)
+		fputs("\033[0m", stdout);
+	putchar('\n');
+}
+
+static const char *cell_text(sqlite3_stmt *statement, int column)
+{
+	if (sqlite3_column_type(statement, column) == SQLITE_BLOB)
+		return "(blob)";
+	return (const char *)sqlite3_column_text(statement, column);
+}
+
+static int measure_rows(struct table *table)
+{
+	size_t width = (size_t)table->count;
+	int code = SQLITE_ROW;
+
+	table->cells = calloc(ROWS_MEASURED * width, sizeof(*table->cells));
+	if (!table->cells)
+		return SQLITE_NOMEM;
+	while (table->rows < ROWS_MEASURED && (code = sqlite3_step(table->statement)) == SQLITE_ROW) {
+		for (size_t i = 0; i < width; i++) {
+			const char *text = cell_text(table->statement, (int)i);
+			char *copy = text ? strdup(text) : NULL;
+			if (text && !copy)
+				return SQLITE_NOMEM;
+			table->cells[table->rows * width + i] = copy;
+			if (copy)
+				measure_cell(&table->columns[i], copy);
+		}
+		table->rows++;
+	}
+	return code;
+}
+
+static int print_table(struct table *table, const struct output *output)
+{
+	const char **cells = calloc((size_t)table->count, sizeof(*cells));
+
+	table->columns = calloc((size_t)table->count, sizeof(*table->columns));
+	if (!table->columns || !cells) {
+		free(cells);
+		return SQLITE_NOMEM;
+	}
+	for (int i = 0; i < table->count; i++)
+		table->columns[i].is_number = true;
+	int code = measure_rows(table);
+	if (code != SQLITE_ROW && code != SQLITE_DONE) {
+		free(cells);
+		return code;
+	}
+	for (int i = 0; i < table->count; i++) {
+		const char *name = sqlite3_column_name(table->statement, i);
+		int width = output->is_bare ? 0 : measure(name, strlen(name));
+		if (width > table->columns[i].width)
+			table->columns[i].width = width;
+	}
+	fit_columns(table);
+	if (table->rows == 0 && output->if_empty)
+		puts(output->if_empty);
+	else if (!output->is_bare)
+		print_heading(table);
+	for (size_t row = 0; row < table->rows; row++)
+		print_row(table, (const char *const *)&table->cells[row * (size_t)table->count]);
+	while (code == SQLITE_ROW && (code = sqlite3_step(table->statement)) == SQLITE_ROW) {
+		for (int i = 0; i < table->count; i++)
+			cells[i] = cell_text(table->statement, i);
+		print_row(table, cells);
+	}
+	free(cells);
+	return code;
+}
+
+static int output_table(sqlite3_stmt *statement, const struct output *output)
+{
+	struct table table = { .statement = statement, .count = sqlite3_column_count(statement) };
+	int code = print_table(&table, output);
+
+	for (size_t i = 0; i < table.rows * (size_t)table.count; i++)
+		free(table.cells[i]);
+	free(table.cells);
+	free(table.columns);
+	return code;
+}
+
+/* --- CSV and JSON ------------------------------------------------------------- */
+
+static void print_csv_cell(const char *text)
+{
+	if (!text)
+		return;
+	if (text[0] && !text[strcspn(text, ",\"\r\n")]) {
+		fputs(text, stdout);
+		return;
+	}
+	putchar('"');
+	for (; *text; text++) {
+		if (*text == '"')
+			putchar('"');
+		putchar(*text);
+	}
+	putchar('"');
+}
+
+static int output_csv(sqlite3_stmt *statement)
+{
+	int count = sqlite3_column_count(statement), code;
+
+	for (int i = 0; i < count; i++) {
+		fputs(i ? "," : "", stdout);
+		print_csv_cell(sqlite3_column_name(statement, i));
+	}
+	putchar('\n');
+	while ((code = sqlite3_step(statement)) == SQLITE_ROW) {
+		for (int i = 0; i < count; i++) {
+			fputs(i ? "," : "", stdout);
+			print_csv_cell((const char *)sqlite3_column_text(statement, i));
+		}
+		putchar('\n');
+	}
+	return code;
+}
+
+static void print_json_text(const char *text)
+{
+	putchar('"');
+	for (; *text; text++) {
+		unsigned char byte = (unsigned char)*text;
+		if (byte == '"' || byte == '\\')
+			printf("\\%c", byte);
+		else if (byte < 0x20 || byte == 0x7f)
+			printf("\\u%04x", byte);
+		else
+			putchar(byte);
+	}
+	putchar('"');
+}
+
+static void print_json_value(sqlite3_stmt *statement, int column)
+{
+	switch (sqlite3_column_type(statement, column)) {
+	case SQLITE_NULL:
+		fputs("null", stdout);
+		break;
+	case SQLITE_INTEGER:
+	case SQLITE_FLOAT:
+		fputs((const char *)sqlite3_column_text(statement, column), stdout);
+		break;
+	default:
+		print_json_text((const char *)sqlite3_column_text(statement, column));
+	}
+}
+
+static int output_json(sqlite3_stmt *statement)
+{
+	int count = sqlite3_column_count(statement), code;
+	bool first = true;
+
+	putchar('[');
+	while ((code = sqlite3_step(statement)) == SQLITE_ROW) {
+		fputs(first ? "\n{" : ",\n{", stdout);
+		first = false;
+		for (int i = 0; i < count; i++) {
+			fputs(i ? "," : "", stdout);
+			print_json_text(sqlite3_column_name(statement, i));
+			putchar(':');
+			print_json_value(statement, i);
+		}
+		putchar('}');
+	}
+	fputs("\n]\n", stdout);
+	return code;
+}
+
+int output_rows(sqlite3_stmt *statement, const struct output *output)
+{
+	int code;
+
+	if (sqlite3_column_count(statement) == 0)
+		while ((code = sqlite3_step(statement)) == SQLITE_ROW)
+			;
+	else if (output->format == OUTPUT_CSV)
+		code = output_csv(statement);
+	else if (output->format == OUTPUT_JSON)
+		code = output_json(statement);
+	else
+		code = output_table(statement, output);
+	return code == SQLITE_DONE ? SQLITE_OK : code;
+}
+
+/* --- SQL ---------------------------------------------------------------------- */
+
+static void bind_parameters(sqlite3_stmt *statement, const struct sql_parameter *parameters)
+{
+	for (; parameters && parameters->name; parameters++) {
+		int index = sqlite3_bind_parameter_index(statement, parameters->name);
+		if (index && parameters->value)
+			sqlite3_bind_text(statement, index, parameters->value, -1, SQLITE_TRANSIENT);
+	}
+}
+
+int sql_run(sqlite3 *db, const char *sql, const struct sql_parameter *parameters,
+            const struct output *output)
+{
+	while (*sql) {
+		sqlite3_stmt *statement;
+		int code = sqlite3_prepare_v2(db, sql, -1, &statement, &sql);
+		if (code == SQLITE_OK && statement) {
+			bind_parameters(statement, parameters);
+			code = output_rows(statement, output);
+		}
+		if (code != SQLITE_OK) {
+			complain("%s", sqlite3_errmsg(db));
+			sqlite3_finalize(statement);
+			return COMMAND_FAILED;
+		}
+		sqlite3_finalize(statement);
+	}
+	return COMMAND_FINE;
+}
