@@ -80,7 +80,8 @@ static struct symbol_table *load_table(const struct symbol_object *object)
 		debug_file = open_debug_file(object, has_image ? &image : NULL, &debug, ".symtab");
 	struct symbol_table *table = NULL;
 	if (has_image || debug_file)
-		table = symbol_table_create(has_image ? &image : NULL, debug_file ? &debug : NULL);
+		table = symbol_table_create(has_image ? &image : NULL, object->path,
+		                            debug_file ? &debug : NULL);
 	if (debug_file)
 		elf_image_close(&debug);
 	if (has_image)

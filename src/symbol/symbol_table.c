@@ -20,6 +20,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "archive.h"
+
 enum reach {
 	REACH_SIZE,    /* covers [start, end) */
 	REACH_NEXT,    /* size unknown: to the next symbol, at most to `end` */
@@ -316,14 +318,16 @@ static struct symbol_table *finish(struct symbol_collector *collector)
 	return table;
 }
 
-struct symbol_table *symbol_table_create(const struct elf_image *image,
+struct symbol_table *symbol_table_create(const struct elf_image *image, const char *path,
                                          const struct elf_image *debug)
 {
 	struct symbol_collector collector = { 0 };
 	struct symbol_table *table = NULL;
 	/* The debug file repeats .symtab of the object it was taken from, if any. */
 	if ((!debug || collect_image(&collector, debug)) &&
-	    (!image || (collect_image(&collector, image) && plt_collect(image, &collector))))
+	    (!image || (collect_image(&collector, image) && plt_collect(image, &collector))) &&
+	    (debug || !image || elf_image_section_of_type(image, SHT_SYMTAB) ||
+	     archive_collect(image, path, &collector)))
 		table = finish(&collector);
 	free(collector.candidates);
 	free(collector.names);

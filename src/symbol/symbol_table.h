@@ -11,10 +11,11 @@
 /* Immutable once made: any number of threads may look up at once. */
 struct symbol_table;
 
-/* Reads the functions of `image` and, when it is not NULL, of its separate debug
- * file. NULL only when there is no memory; an object without symbols gives an
- * empty table. */
-struct symbol_table *symbol_table_create(const struct elf_image *image,
+/* Reads the functions of `image`, which lies at `path`, and, when it is not NULL, of
+ * its separate debug file. A stripped image without debug file also gets the names
+ * that an archive beside it proves (archive.h). NULL only when there is no memory;
+ * an object without symbols gives an empty table. */
+struct symbol_table *symbol_table_create(const struct elf_image *image, const char *path,
                                          const struct elf_image *debug);
 void symbol_table_destroy(struct symbol_table *table);
 

@@ -1,0 +1,363 @@
+/*
+ * Compares one function of the archive with one of the object.
+ */
+#include "archive_parts.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define TEXT_MAX 256u
+
+/* --- places that are known to be the same ------------------------------------------ */
+
+static size_t slot_of(const struct place_map *map, uint64_t key)
+{
+	size_t slot = (size_t)((key * UINT64_C(0x9e3779b97f4a7c15)) >> 20) & (map->capacity - 1);
+	while (map->keys[slot] && map->keys[slot] != key)
+		slot = (slot + 1) & (map->capacity - 1);
+	return slot;
+}
+
+static bool grow_map(struct place_map *map)
+{
+	struct place_map grown = { .capacity = map->capacity ? map->capacity * 2 : 1024 };
+	grown.keys = calloc(grown.capacity, sizeof(*grown.keys));
+	grown.values = calloc(grown.capacity, sizeof(*grown.values));
+	if (!grown.keys || !grown.values) {
+		place_map_free(&grown);
+		return false;
+	}
+	for (size_t i = 0; i < map->capacity; i++)
+		if (map->keys[i])
+			place_map_put(&grown, map->keys[i], map->values[i]);
+	place_map_free(map);
+	*map = grown;
+	return true;
+}
+
+bool place_map_put(struct place_map *map, uint64_t key, uint64_t value)
+{
+	if (map->count * 2 >= map->capacity && !grow_map(map))
+		return false;
+	size_t slot = slot_of(map, key);
+	map->count += map->keys[slot] == 0;
+	map->keys[slot] = key;
+	map->values[slot] = value;
+	return true;
+}
+
+uint64_t place_map_get(const struct place_map *map, uint64_t key)
+{
+	return map->capacity && key ? map->values[slot_of(map, key)] : 0;
+}
+
+void place_map_free(struct place_map *map)
+{
+	free(map->keys);
+	free(map->values);
+	memset(map, 0, sizeof(*map));
+}
+
+/* --- equal -------------------------------------------------------------------------- */
+
+enum place_verdict { PLACE_DIFFERS, PLACE_MAY_BE, PLACE_IS };
+
+static bool lies_in(const struct code_function *function, uint64_t address)
+{
+	return address - function->address < function->size;
+}
+
+/* Constants that linkers merge have no place of their own, only content. */
+static bool is_same_constant(const struct comparison *comparison,
+                             const struct code_section *section, uint64_t archive, uint64_t object)
+{
+	uint64_t room = UINT64_MAX, other_room = UINT64_MAX;
+	const unsigned char *bytes = side_bytes(comparison->archive, archive, &room);
+	const unsigned char *other = side_bytes(comparison->object, object, &other_room);
+	if (!bytes || !other)
+		return false;
+	uint64_t size = section->unit;
+	if (section->is_strings && section->unit == 1)
+		size = strnlen((const char *)bytes, (size_t)room) + 1;
+	return size <= room && size <= other_room && memcmp(bytes, other, (size_t)size) == 0;
+}
+
+static enum place_verdict compare_places(const struct comparison *comparison,
+                                         const struct code_function *archive_function,
+                                         const struct code_function *object_function,
+                                         uint64_t archive, uint64_t object)
+{
+	if (archive == 0 || object == 0)
+		return PLACE_DIFFERS;
+	if ((archive | object) & ARCHIVE_EXTERN)
+		return archive == object ? PLACE_IS : PLACE_DIFFERS;
+	if (lies_in(archive_function, archive) || lies_in(object_function, object))
+		return lies_in(archive_function, archive) && lies_in(object_function, object) ?
+		       PLACE_IS : PLACE_DIFFERS;
+	uint32_t a = side_function(comparison->archive, archive);
+	uint32_t o = side_function(comparison->object, object);
+	if (a != ARCHIVE_NONE || o != ARCHIVE_NONE) {
+		if (a == ARCHIVE_NONE || o == ARCHIVE_NONE)
+			return PLACE_DIFFERS;
+		bool is_start = comparison->archive->functions[a].address == archive;
+		if (is_start != (comparison->object->functions[o].address == object))
+			return PLACE_DIFFERS;
+		if (comparison->to_object[a] == o)
+			return PLACE_IS;
+		return comparison->to_object[a] == ARCHIVE_NONE &&
+		       comparison->to_archive[o] == ARCHIVE_NONE ? PLACE_MAY_BE : PLACE_DIFFERS;
+	}
+	const struct code_section *section = side_section(comparison->archive, archive);
+	if (section && section->unit)
+		return is_same_constant(comparison, section, archive, object) ? PLACE_IS : PLACE_DIFFERS;
+	uint64_t known = place_map_get(&comparison->data_to_object, archive);
+	if (known)
+		return known == object ? PLACE_IS : PLACE_DIFFERS;
+	return place_map_get(&comparison->data_to_archive, object) ? PLACE_DIFFERS : PLACE_MAY_BE;
+}
+
+static void add_guess(struct comparison *comparison, uint64_t archive, uint64_t object)
+{
+	if (comparison->guess_count == comparison->guess_capacity) {
+		uint32_t wanted = comparison->guess_capacity ? comparison->guess_capacity * 2 : 256;
+		struct code_guess *grown =
+			reallocarray(comparison->guesses, wanted, sizeof(*comparison->guesses));
+		if (!grown) {
+			comparison->is_out_of_memory = true;
+			return;
+		}
+		comparison->guesses = grown;
+		comparison->guess_capacity = wanted;
+	}
+	comparison->guesses[comparison->guess_count++] =
+		(struct code_guess){ .archive = archive, .object = object };
+}
+
+/* The token that starts at the offset; ARCHIVE_NONE: none does, but padding may. */
+static uint32_t token_at(const struct code_side *side, const struct code_function *function,
+                         uint64_t address)
+{
+	const struct code_token *tokens = side->tokens + function->token;
+	uint32_t low = 0, high = function->token_count;
+	while (low < high) {
+		uint32_t middle = low + (high - low) / 2;
+		if (tokens[middle].offset < address - function->address)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+bool compare_equal(struct comparison *comparison, uint32_t archive, uint32_t object,
+                   uint32_t *known)
+{
+	const struct code_side *as = comparison->archive, *os = comparison->object;
+	const struct code_function *a = &as->functions[archive], *o = &os->functions[object];
+	comparison->guess_count = 0;
+	*known = 0;
+	if (a->is_strange || o->is_strange || a->token_count != o->token_count ||
+	    a->reference_count != o->reference_count)
+		return false;
+	for (uint32_t i = 0; i < a->token_count; i++)
+		if (as->tokens[a->token + i].hash != os->tokens[o->token + i].hash)
+			return false;
+	for (uint32_t i = 0; i < a->reference_count; i++) {
+		const struct code_reference *left = &as->references[a->reference + i];
+		const struct code_reference *right = &os->references[o->reference + i];
+		if (left->token != right->token)
+			return false;
+		enum place_verdict verdict = compare_places(comparison, a, o, left->target, right->target);
+		if (verdict == PLACE_DIFFERS)
+			return false;
+		if (verdict == PLACE_MAY_BE)
+			add_guess(comparison, left->target, right->target);
+		else if (!lies_in(a, left->target))
+			++*known;
+		else if (token_at(as, a, left->target) != token_at(os, o, right->target))
+			return false;
+	}
+	/* One place may not be two at once. */
+	for (uint32_t i = 0; i < comparison->guess_count; i++)
+		for (uint32_t j = i + 1; j < comparison->guess_count; j++)
+			if ((comparison->guesses[i].archive == comparison->guesses[j].archive) !=
+			    (comparison->guesses[i].object == comparison->guesses[j].object))
+				return false;
+	return true;
+}
+
+/* --- surroundings -------------------------------------------------------------------- */
+
+#define REACH 3u
+
+struct surrounding {
+	uint32_t hash;
+	uint32_t reference;
+};
+
+static int compare_surroundings(const void *left, const void *right)
+{
+	const struct surrounding *a = left, *b = right;
+	return (a->hash > b->hash) - (a->hash < b->hash);
+}
+
+static struct surrounding *find_surroundings(const struct code_side *side,
+                                             const struct code_function *function)
+{
+	struct surrounding *found = malloc((function->reference_count + 1) * sizeof(*found));
+	for (uint32_t i = 0; found && i < function->reference_count; i++) {
+		uint32_t token = side->references[function->reference + i].token;
+		uint32_t hash = UINT32_C(0x811c9dc5);
+		for (uint32_t t = token < REACH ? 0 : token - REACH;
+		     t <= token + REACH && t < function->token_count; t++)
+			hash = (hash ^ side->tokens[function->token + t].hash) * UINT32_C(0x01000193) + (t == token);
+		found[i] = (struct surrounding){ .hash = hash, .reference = i };
+	}
+	if (found && function->reference_count)
+		qsort(found, function->reference_count, sizeof(*found), compare_surroundings);
+	return found;
+}
+
+static bool is_single(const struct surrounding *items, uint32_t count, uint32_t at)
+{
+	return (at == 0 || items[at - 1].hash != items[at].hash) &&
+	       (at + 1 == count || items[at + 1].hash != items[at].hash);
+}
+
+void compare_context(struct comparison *comparison, uint32_t archive, uint32_t object)
+{
+	const struct code_side *as = comparison->archive, *os = comparison->object;
+	const struct code_function *a = &as->functions[archive], *o = &os->functions[object];
+	comparison->guess_count = 0;
+	if (a->is_strange || o->is_strange)
+		return;
+	struct surrounding *left = find_surroundings(as, a), *right = find_surroundings(os, o);
+	for (uint32_t i = 0, j = 0; left && right && i < a->reference_count && j < o->reference_count;) {
+		if (left[i].hash != right[j].hash) {
+			if (left[i].hash < right[j].hash)
+				i++;
+			else
+				j++;
+			continue;
+		}
+		if (is_single(left, a->reference_count, i) && is_single(right, o->reference_count, j)) {
+			uint64_t from = as->references[a->reference + left[i].reference].target;
+			uint64_t to = os->references[o->reference + right[j].reference].target;
+			if (compare_places(comparison, a, o, from, to) == PLACE_MAY_BE)
+				add_guess(comparison, from, to);
+		}
+		i++;
+		j++;
+	}
+	comparison->is_out_of_memory |= !left || !right;
+	free(left);
+	free(right);
+}
+
+/* --- alike ---------------------------------------------------------------------------- */
+
+#define RUN 3u
+
+static uint32_t hash_text(const struct code_side *side, uint64_t address)
+{
+	uint64_t size = TEXT_MAX;
+	const unsigned char *bytes = side_bytes(side, address, &size);
+	uint32_t hash = UINT32_C(0x811c9dc5);
+	for (uint64_t i = 0; bytes && i < size && bytes[i]; i++)
+		hash = (hash ^ bytes[i]) * UINT32_C(0x01000193);
+	return hash;
+}
+
+static uint32_t hash_place(uint64_t place)
+{
+	return (uint32_t)((place * UINT64_C(0x9e3779b97f4a7c15)) >> 32);
+}
+
+/* A number for what the reference names that is the same on both sides: the
+ * object's place where it is known, else the content of a constant. */
+static uint32_t identify(const struct comparison *comparison, bool is_archive,
+                         const struct code_function *function, uint64_t target)
+{
+	enum { OWN = 1, FUNCTION = 2, DATA = 3 };
+	const struct code_side *side = is_archive ? comparison->archive : comparison->object;
+	if (target & ARCHIVE_EXTERN)
+		return hash_place(target);
+	if (lies_in(function, target))
+		return OWN;
+	uint32_t index = side_function(side, target);
+	if (index != ARCHIVE_NONE) {
+		uint32_t known = is_archive ? comparison->to_object[index] : index;
+		if (known == ARCHIVE_NONE || comparison->to_archive[known] == ARCHIVE_NONE)
+			return FUNCTION;
+		return hash_place(comparison->object->functions[known].address);
+	}
+	uint64_t bound = is_archive ? place_map_get(&comparison->data_to_object, target) :
+	                 place_map_get(&comparison->data_to_archive, target) ? target : 0;
+	if (bound)
+		return hash_place(bound);
+	const struct code_section *section = side_section(side, target);
+	return section && section->bytes && !section->is_writable && !section->is_code ?
+	       hash_text(side, target) : DATA;
+}
+
+static int compare_numbers(const void *left, const void *right)
+{
+	uint32_t a = *(const uint32_t *)left, b = *(const uint32_t *)right;
+	return (a > b) - (a < b);
+}
+
+static bool find_runs(const struct comparison *comparison, bool is_archive, uint32_t index,
+                      struct code_runs *runs)
+{
+	const struct code_side *side = is_archive ? comparison->archive : comparison->object;
+	const struct code_function *function = &side->functions[index];
+	uint32_t last[RUN] = { 0 }, reference = 0;
+	runs->count = 0;
+	runs->items = malloc((function->token_count + 1) * sizeof(*runs->items));
+	for (uint32_t i = 0; runs->items && i < function->token_count; i++) {
+		uint32_t hash = side->tokens[function->token + i].hash;
+		if (reference < function->reference_count) {
+			const struct code_reference *item = &side->references[function->reference + reference];
+			if (item->token == i) {
+				hash = (hash ^ identify(comparison, is_archive, function, item->target)) *
+				       UINT32_C(0x01000193);
+				reference++;
+			}
+		}
+		last[i % RUN] = hash;
+		uint32_t run = UINT32_C(0x811c9dc5);
+		for (uint32_t back = RUN; back-- > 0;)
+			run = (run ^ last[(i + RUN - back) % RUN]) * UINT32_C(0x01000193);
+		runs->items[runs->count++] = run;
+	}
+	if (runs->items && runs->count)
+		qsort(runs->items, runs->count, sizeof(*runs->items), compare_numbers);
+	return runs->items != NULL;
+}
+
+bool runs_of_archive(struct comparison *comparison, uint32_t function, struct code_runs *runs)
+{
+	return find_runs(comparison, true, function, runs);
+}
+
+bool runs_of_object(struct comparison *comparison, uint32_t function, struct code_runs *runs)
+{
+	return find_runs(comparison, false, function, runs);
+}
+
+double runs_likeness(const struct code_runs *a, const struct code_runs *b)
+{
+	uint32_t common = 0;
+	for (uint32_t i = 0, j = 0; i < a->count && j < b->count;) {
+		if (a->items[i] == b->items[j]) {
+			common++;
+			i++;
+			j++;
+		} else if (a->items[i] < b->items[j]) {
+			i++;
+		} else {
+			j++;
+		}
+	}
+	return a->count + b->count ? 2.0 * common / (a->count + b->count) : 0;
+}

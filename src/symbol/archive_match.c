@@ -1,0 +1,628 @@
+/*
+ * Finds out which function of an archive is which one of the object.
+ *
+ * The two were compiled from one source, but not the same way: libraries with
+ * -fPIC, archives without, which changes calls, access to data and what is
+ * inlined. So bytes differ, and the order of functions may. A name is given only
+ * when it is proven; each step rests on those before:
+ *
+ *   1. Archive and object belong together: every exported function is in the
+ *      archive, constants that both export have the same content, and at least
+ *      half of the exported functions are equal, instruction by instruction.
+ *      Exported functions are the first pairs.
+ *   2. What a pair names in equal surroundings is a pair too, when it is equal or
+ *      at least alike itself. Data pairs when its content is the same; pointers to
+ *      functions in it (tables of methods) then say which function is which.
+ *   3. A function that nothing names in that way pairs with the only one left that
+ *      is equal, or that is very alike while no other one comes near.
+ *
+ * The linker keeps the code of a member in one piece, so a function of a member can
+ * only lie between the neighbours' exported ones. A member of which the object
+ * lacks a string is left out: it was compiled from something else.
+ */
+#include "archive_parts.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Likeness that a function needs beside what names it, and without. Measured on
+ * libsqlite3, see tests/symbol/test_archive.c. */
+#define LIKE_NAMED   0.5
+#define LIKE_ALONE   0.8
+#define LIKE_MARGIN  0.25
+#define TOKENS_ALONE 12u
+
+enum pair_state {
+	PAIR_NONE,
+	PAIR_GIVEN,   /* by its exported name */
+	PAIR_EQUAL,
+	PAIR_ALIKE,
+	PAIR_DOUBTFUL, /* two proofs contradict each other: never a name */
+};
+
+/* Where in the object the code of a section of the archive can be. */
+struct extent {
+	uint64_t start, end; /* of what is known */
+	uint64_t low, high;  /* with the room to its neighbours */
+};
+
+struct matcher {
+	struct comparison comparison;
+	uint8_t *states;        /* of the archive's functions */
+	bool *is_explored;      /* of the archive's functions */
+	struct extent *extents; /* of the archive's sections */
+	bool *is_foreign;       /* members compiled from something else */
+	struct code_guess *guesses; /* to be judged */
+	uint32_t guess_count, guess_capacity;
+	bool has_changed;
+};
+
+static void push_guess(struct matcher *matcher, struct code_guess guess)
+{
+	if (matcher->guess_count == matcher->guess_capacity) {
+		uint32_t wanted = matcher->guess_capacity ? matcher->guess_capacity * 2 : 1024;
+		struct code_guess *grown =
+			reallocarray(matcher->guesses, wanted, sizeof(*matcher->guesses));
+		if (!grown) {
+			matcher->comparison.is_out_of_memory = true;
+			return;
+		}
+		matcher->guesses = grown;
+		matcher->guess_capacity = wanted;
+	}
+	matcher->guesses[matcher->guess_count++] = guess;
+}
+
+static void pair(struct matcher *matcher, uint32_t archive, uint32_t object, enum pair_state state)
+{
+	matcher->comparison.to_object[archive] = object;
+	matcher->comparison.to_archive[object] = archive;
+	matcher->states[archive] = (uint8_t)state;
+	matcher->has_changed = true;
+}
+
+/* --- 1: do they belong together ------------------------------------------------------ */
+
+static bool has_same_constants(const struct code_side *object, const struct code_side *archive)
+{
+	for (uint32_t i = 0; i < object->object_count; i++) {
+		const struct code_symbol *data = &object->objects[i];
+		const struct code_symbol *other = side_global(archive, data->name);
+		const struct code_section *section = side_section(object, data->address);
+		if (!other || !data->is_global || !section || section->is_writable || !section->bytes)
+			continue;
+		uint64_t size = data->size, other_size = data->size;
+		const unsigned char *bytes = side_bytes(object, data->address, &size);
+		const unsigned char *others = side_bytes(archive, other->address, &other_size);
+		if (other->size != data->size || !others || size != other_size ||
+		    memcmp(bytes, others, (size_t)size) != 0)
+			return false;
+	}
+	return true;
+}
+
+static bool pair_exported(struct matcher *matcher)
+{
+	const struct code_side *object = matcher->comparison.object;
+	const struct code_side *archive = matcher->comparison.archive;
+	for (uint32_t i = 0; i < object->global_count; i++) {
+		const struct code_symbol *symbol = &object->globals[i];
+		if (!symbol->is_function)
+			continue;
+		const struct code_symbol *other = side_global(archive, symbol->name);
+		if (!other || !other->is_function)
+			return false;
+		uint32_t a = side_function(archive, other->address);
+		uint32_t o = side_function(object, symbol->address);
+		if (a == ARCHIVE_NONE || o == ARCHIVE_NONE ||
+		    archive->functions[a].address != other->address ||
+		    object->functions[o].address != symbol->address)
+			continue;
+		if (matcher->comparison.to_object[a] == ARCHIVE_NONE &&
+		    matcher->comparison.to_archive[o] == ARCHIVE_NONE)
+			pair(matcher, a, o, PAIR_GIVEN);
+	}
+	return true;
+}
+
+static bool are_mostly_equal(struct matcher *matcher)
+{
+	uint32_t given = 0, equal = 0, known;
+	for (uint32_t i = 0; i < matcher->comparison.archive->function_count; i++)
+		if (matcher->states[i] == PAIR_GIVEN) {
+			given++;
+			equal += compare_equal(&matcher->comparison, i, matcher->comparison.to_object[i], &known);
+		}
+	return given >= 2 && equal * 2 >= given;
+}
+
+/* --- the extents of members ------------------------------------------------------------ */
+
+struct piece {
+	uint64_t start, end;
+	uint32_t section;
+};
+
+static int compare_pieces(const void *left, const void *right)
+{
+	const struct piece *a = left, *b = right;
+	return (a->start > b->start) - (a->start < b->start);
+}
+
+static bool find_extents(struct matcher *matcher)
+{
+	const struct code_side *archive = matcher->comparison.archive;
+	struct piece *pieces = calloc(archive->section_count + 1, sizeof(*pieces));
+	if (!pieces)
+		return false;
+	for (uint32_t i = 0; i < archive->function_count; i++) {
+		const struct code_function *function = &archive->functions[i];
+		if (matcher->states[i] != PAIR_GIVEN)
+			continue;
+		const struct code_function *object =
+			&matcher->comparison.object->functions[matcher->comparison.to_object[i]];
+		struct extent *extent = &matcher->extents[function->section];
+		if (extent->end == 0 || object->address < extent->start)
+			extent->start = object->address;
+		if (object->address + object->size > extent->end)
+			extent->end = object->address + object->size;
+	}
+	uint32_t count = 0;
+	for (uint32_t i = 0; i < archive->section_count; i++)
+		if (matcher->extents[i].end)
+			pieces[count++] = (struct piece){ .start = matcher->extents[i].start,
+				                              .end = matcher->extents[i].end, .section = i };
+	if (count)
+		qsort(pieces, count, sizeof(*pieces), compare_pieces);
+	for (uint32_t i = 0; i < count; i++) {
+		struct extent *extent = &matcher->extents[pieces[i].section];
+		extent->low = i ? pieces[i - 1].end : 0;
+		extent->high = i + 1 < count ? pieces[i + 1].start : UINT64_MAX;
+		/* Pieces within each other: not the layout of one link. */
+		if (extent->low > extent->start || extent->high < extent->end)
+			extent->low = extent->high = 0;
+	}
+	free(pieces);
+	return true;
+}
+
+/* May the archive's function be that one, by its place? Sections without exported
+ * function (.text.unlikely) may be anywhere. */
+static bool may_be_at(const struct matcher *matcher, uint32_t archive, uint32_t object)
+{
+	const struct extent *extent =
+		&matcher->extents[matcher->comparison.archive->functions[archive].section];
+	const struct code_function *function = &matcher->comparison.object->functions[object];
+	return !extent->end ||
+	       (function->address >= extent->low && function->address + function->size <= extent->high);
+}
+
+/* --- strings: members from another source ------------------------------------------------ */
+
+static uint32_t hash_back(uint32_t hash, unsigned char byte)
+{
+	return (hash + byte + 1) * UINT32_C(0x9e3779b1);
+}
+
+struct string_set {
+	uint32_t *slots; /* 0: free */
+	size_t capacity;
+};
+
+static uint32_t *find_slot(const struct string_set *set, uint32_t hash)
+{
+	size_t slot = hash & (set->capacity - 1);
+	while (set->slots[slot] && set->slots[slot] != hash)
+		slot = (slot + 1) & (set->capacity - 1);
+	return &set->slots[slot];
+}
+
+/* All ends of all strings in read-only data: linkers let a string start within one
+ * that ends alike. Read from the back, each byte gives the hash of one more. */
+static bool collect_strings(const struct code_side *object, struct string_set *set)
+{
+	uint64_t bytes = 0;
+	for (uint32_t i = 0; i < object->section_count; i++)
+		if (object->sections[i].bytes && !object->sections[i].is_code)
+			bytes += object->sections[i].size;
+	for (set->capacity = 1024; set->capacity < bytes * 2; set->capacity *= 2)
+		continue;
+	set->slots = calloc(set->capacity, sizeof(*set->slots));
+	for (uint32_t i = 0; set->slots && i < object->section_count; i++) {
+		const struct code_section *section = &object->sections[i];
+		uint32_t hash = 0;
+		if (!section->bytes || section->is_code)
+			continue;
+		for (uint64_t at = section->size; at-- > 0;) {
+			hash = section->bytes[at] ? hash_back(hash, section->bytes[at]) : 0;
+			if (hash)
+				*find_slot(set, hash) = hash;
+		}
+	}
+	return set->slots != NULL;
+}
+
+static bool has_string(const struct string_set *set, const unsigned char *text, size_t length)
+{
+	uint32_t hash = 0;
+	while (length-- > 0)
+		hash = hash_back(hash, text[length]);
+	return hash == 0 || *find_slot(set, hash) == hash;
+}
+
+static bool find_foreign_members(struct matcher *matcher)
+{
+	const struct code_side *archive = matcher->comparison.archive;
+	struct string_set set = { 0 };
+	if (!collect_strings(matcher->comparison.object, &set))
+		return false;
+	for (uint32_t i = 0; i < archive->section_count; i++) {
+		const struct code_section *section = &archive->sections[i];
+		if (!section->bytes || !section->is_strings || section->unit != 1)
+			continue;
+		for (uint64_t at = 0; at < section->size;) {
+			size_t length = strnlen((const char *)section->bytes + at, (size_t)(section->size - at));
+			if (!has_string(&set, section->bytes + at, length))
+				matcher->is_foreign[section->member] = true;
+			at += length + 1;
+		}
+	}
+	free(set.slots);
+	return true;
+}
+
+static bool is_foreign(const struct matcher *matcher, uint32_t archive)
+{
+	const struct code_side *side = matcher->comparison.archive;
+	return matcher->is_foreign[side->sections[side->functions[archive].section].member];
+}
+
+/* --- 2: what pairs name ------------------------------------------------------------------ */
+
+static void take_guesses(struct matcher *matcher)
+{
+	for (uint32_t i = 0; i < matcher->comparison.guess_count; i++)
+		push_guess(matcher, matcher->comparison.guesses[i]);
+}
+
+static double find_likeness(struct matcher *matcher, uint32_t archive, uint32_t object)
+{
+	struct code_runs a = { 0 }, o = { 0 };
+	double likeness = 0;
+	if (runs_of_archive(&matcher->comparison, archive, &a) &&
+	    runs_of_object(&matcher->comparison, object, &o))
+		likeness = runs_likeness(&a, &o);
+	free(a.items);
+	free(o.items);
+	return likeness;
+}
+
+/* False: keep the guess, more may be known later. */
+static bool judge_function(struct matcher *matcher, uint32_t archive, uint32_t object)
+{
+	struct comparison *comparison = &matcher->comparison;
+	uint32_t known;
+	if (comparison->to_object[archive] == object)
+		return true;
+	uint32_t rival = comparison->to_archive[object];
+	if (comparison->to_object[archive] != ARCHIVE_NONE || rival != ARCHIVE_NONE) {
+		/* An exported name is beyond doubt, and wins. */
+		if (matcher->states[archive] != PAIR_GIVEN)
+			matcher->states[archive] = PAIR_DOUBTFUL;
+		if (rival != ARCHIVE_NONE && matcher->states[rival] != PAIR_GIVEN)
+			matcher->states[rival] = PAIR_DOUBTFUL;
+		return true;
+	}
+	if (matcher->states[archive] != PAIR_NONE || !may_be_at(matcher, archive, object))
+		return true;
+	if (compare_equal(comparison, archive, object, &known)) {
+		pair(matcher, archive, object, PAIR_EQUAL);
+		return true;
+	}
+	if (find_likeness(matcher, archive, object) < LIKE_NAMED)
+		return false;
+	pair(matcher, archive, object, PAIR_ALIKE);
+	return true;
+}
+
+static uint32_t first_relocation(const struct code_side *side, uint64_t place)
+{
+	uint32_t low = 0, high = side->relocation_count;
+	while (low < high) {
+		uint32_t middle = low + (high - low) / 2;
+		if (side->relocations[middle].place < place)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+/* Whether the object's data has the content of the archive's, apart from pointers,
+ * and a pointer where that has one. */
+static bool has_same_content(const struct matcher *matcher, const struct code_symbol *data,
+                             uint64_t object)
+{
+	const struct code_side *as = matcher->comparison.archive, *os = matcher->comparison.object;
+	const struct code_section *section = side_section(as, data->address);
+	const struct code_section *other = side_section(os, object);
+	if (!section || !other || other->is_code || object - other->address + data->size > other->size)
+		return false;
+	if (!section->bytes || !other->bytes)
+		return section->bytes == other->bytes;
+	const unsigned char *a = section->bytes + (data->address - section->address);
+	const unsigned char *o = other->bytes + (object - other->address);
+	uint64_t at = 0;
+	for (uint32_t i = first_relocation(as, data->address); at < data->size; i++) {
+		uint64_t next = i < as->relocation_count &&
+		                as->relocations[i].place - data->address < data->size ?
+		                as->relocations[i].place - data->address : data->size;
+		if (next > at && memcmp(a + at, o + at, (size_t)(next - at)) != 0)
+			return false;
+		if (next < data->size && !side_relocation(os, object + next))
+			return false;
+		at = next + 8;
+	}
+	return true;
+}
+
+static void judge_data(struct matcher *matcher, uint64_t archive, uint64_t object)
+{
+	struct comparison *comparison = &matcher->comparison;
+	if (place_map_get(&comparison->data_to_object, archive) ||
+	    place_map_get(&comparison->data_to_archive, object))
+		return;
+	const struct code_section *section = side_section(comparison->archive, archive);
+	if (section && section->unit)
+		return; /* merged constants have no place of their own */
+	const struct code_symbol *data = side_object(comparison->archive, archive);
+	uint64_t start = data ? object - (archive - data->address) : object;
+	if (data && !has_same_content(matcher, data, start))
+		return;
+	comparison->is_out_of_memory |= !place_map_put(&comparison->data_to_object, archive, object) ||
+	                                !place_map_put(&comparison->data_to_archive, object, archive);
+	matcher->has_changed = true;
+	if (!data)
+		return;
+	for (uint32_t i = first_relocation(comparison->archive, data->address);
+	     i < comparison->archive->relocation_count; i++) {
+		const struct code_relocation *from = &comparison->archive->relocations[i];
+		if (from->place - data->address >= data->size)
+			break;
+		const struct code_relocation *to =
+			side_relocation(comparison->object, start + (from->place - data->address));
+		if (to && from->value && !((to->value | from->value) & ARCHIVE_EXTERN))
+			push_guess(matcher, (struct code_guess){ .archive = from->value, .object = to->value });
+	}
+}
+
+/* False: keep the guess. */
+static bool judge_guess(struct matcher *matcher, struct code_guess guess)
+{
+	const struct code_side *as = matcher->comparison.archive, *os = matcher->comparison.object;
+	uint32_t a = side_function(as, guess.archive), o = side_function(os, guess.object);
+	if (a == ARCHIVE_NONE && o == ARCHIVE_NONE) {
+		judge_data(matcher, guess.archive, guess.object);
+		return true;
+	}
+	if (a == ARCHIVE_NONE || o == ARCHIVE_NONE || as->functions[a].address != guess.archive ||
+	    os->functions[o].address != guess.object)
+		return true;
+	return judge_function(matcher, a, o);
+}
+
+static void judge_guesses(struct matcher *matcher)
+{
+	uint32_t kept = 0;
+	/* Judging adds guesses behind. */
+	for (uint32_t i = 0; i < matcher->guess_count; i++) {
+		struct code_guess guess = matcher->guesses[i];
+		if (!judge_guess(matcher, guess))
+			matcher->guesses[kept++] = guess;
+	}
+	matcher->guess_count = kept;
+}
+
+/* Collects what pairs name, once for each. */
+static void explore_pairs(struct matcher *matcher)
+{
+	struct comparison *comparison = &matcher->comparison;
+	uint32_t known;
+	for (uint32_t i = 0; i < comparison->archive->function_count; i++) {
+		uint32_t object = comparison->to_object[i];
+		if (object == ARCHIVE_NONE || matcher->is_explored[i])
+			continue;
+		matcher->is_explored[i] = true;
+		if (!compare_equal(comparison, i, object, &known))
+			compare_context(comparison, i, object);
+		take_guesses(matcher);
+	}
+}
+
+/* --- 3: what is left ----------------------------------------------------------------------- */
+
+struct rest {
+	uint32_t *items;
+	struct code_runs *runs;
+	uint32_t count;
+};
+
+static void free_rest(struct rest *rest)
+{
+	for (uint32_t i = 0; rest->runs && i < rest->count; i++)
+		free(rest->runs[i].items);
+	free(rest->items);
+	free(rest->runs);
+}
+
+/* The functions of one section that have no pair yet, and those of the object that
+ * may be them. */
+static bool find_rest(struct matcher *matcher, uint32_t section, struct rest *archive,
+                      struct rest *object)
+{
+	struct comparison *comparison = &matcher->comparison;
+	const struct code_side *as = comparison->archive, *os = comparison->object;
+	const struct extent *extent = &matcher->extents[section];
+	archive->items = calloc(as->function_count + 1, sizeof(*archive->items));
+	archive->runs = calloc(as->function_count + 1, sizeof(*archive->runs));
+	object->items = calloc(os->function_count + 1, sizeof(*object->items));
+	object->runs = calloc(os->function_count + 1, sizeof(*object->runs));
+	if (!archive->items || !archive->runs || !object->items || !object->runs)
+		return false;
+	for (uint32_t i = 0; i < as->function_count; i++)
+		if (as->functions[i].section == section && comparison->to_object[i] == ARCHIVE_NONE &&
+		    !as->functions[i].is_strange && !is_foreign(matcher, i)) {
+			if (!runs_of_archive(comparison, i, &archive->runs[archive->count]))
+				return false;
+			archive->items[archive->count++] = i;
+		}
+	for (uint32_t i = 0; archive->count && i < os->function_count; i++)
+		if (os->functions[i].address >= extent->low && os->functions[i].address < extent->high &&
+		    comparison->to_archive[i] == ARCHIVE_NONE && !os->functions[i].is_strange &&
+		    !os->functions[i].is_exported) {
+			if (!runs_of_object(comparison, i, &object->runs[object->count]))
+				return false;
+			object->items[object->count++] = i;
+		}
+	return true;
+}
+
+/* The best and the second best, looking along one row or column. */
+struct best {
+	double first, second;
+	uint32_t index;
+};
+
+static void see(struct best *best, double likeness, uint32_t index)
+{
+	if (likeness > best->first) {
+		best->second = best->first;
+		best->first = likeness;
+		best->index = index;
+	} else if (likeness > best->second) {
+		best->second = likeness;
+	}
+}
+
+static void pair_best(struct matcher *matcher, const struct rest *archive, const struct rest *object,
+                      struct best *rows, struct best *columns)
+{
+	struct comparison *comparison = &matcher->comparison;
+	uint32_t known;
+	for (uint32_t i = 0; i < archive->count; i++)
+		for (uint32_t j = 0; j < object->count; j++) {
+			double likeness = runs_likeness(&archive->runs[i], &object->runs[j]);
+			see(&rows[i], likeness, j);
+			see(&columns[j], likeness, i);
+		}
+	for (uint32_t i = 0; i < archive->count; i++) {
+		const struct best *row = &rows[i], *column = &columns[row->index];
+		if (row->first < LIKE_ALONE || column->index != i ||
+		    row->second > row->first - LIKE_MARGIN || column->second > row->first - LIKE_MARGIN)
+			continue;
+		uint32_t a = archive->items[i], o = object->items[row->index];
+		bool is_equal = compare_equal(comparison, a, o, &known);
+		/* What is short is equal by chance, unless it names something. */
+		if (comparison->archive->functions[a].token_count < TOKENS_ALONE && !(is_equal && known))
+			continue;
+		pair(matcher, a, o, is_equal ? PAIR_EQUAL : PAIR_ALIKE);
+	}
+}
+
+static bool pair_rest(struct matcher *matcher)
+{
+	bool good = true;
+	for (uint32_t section = 0; good && section < matcher->comparison.archive->section_count;
+	     section++) {
+		struct rest archive = { 0 }, object = { 0 };
+		if (!matcher->extents[section].end)
+			continue;
+		good = find_rest(matcher, section, &archive, &object);
+		if (good && archive.count && object.count) {
+			struct best *rows = calloc(archive.count, sizeof(*rows));
+			struct best *columns = calloc(object.count, sizeof(*columns));
+			good = rows && columns;
+			if (good)
+				pair_best(matcher, &archive, &object, rows, columns);
+			free(rows);
+			free(columns);
+		}
+		free_rest(&archive);
+		free_rest(&object);
+	}
+	return good;
+}
+
+/* ------------------------------------------------------------------------------------------ */
+
+static void explore_all(struct matcher *matcher)
+{
+	do {
+		matcher->has_changed = false;
+		explore_pairs(matcher);
+		judge_guesses(matcher);
+	} while (matcher->has_changed && !matcher->comparison.is_out_of_memory);
+}
+
+static void pair_exported_data(struct matcher *matcher)
+{
+	const struct code_side *object = matcher->comparison.object;
+	for (uint32_t i = 0; i < object->object_count; i++) {
+		const struct code_symbol *other =
+			side_global(matcher->comparison.archive, object->objects[i].name);
+		if (other && object->objects[i].is_global)
+			push_guess(matcher, (struct code_guess){ .archive = other->address,
+				                                     .object = object->objects[i].address });
+	}
+}
+
+static bool run(struct matcher *matcher)
+{
+	const struct comparison *comparison = &matcher->comparison;
+	if (!has_same_constants(comparison->object, comparison->archive) || !pair_exported(matcher) ||
+	    !are_mostly_equal(matcher) || !find_extents(matcher) || !find_foreign_members(matcher))
+		return false;
+	pair_exported_data(matcher);
+	do {
+		explore_all(matcher);
+		matcher->has_changed = false;
+		if (!pair_rest(matcher))
+			return false;
+	} while (matcher->has_changed && !comparison->is_out_of_memory);
+	return !comparison->is_out_of_memory;
+}
+
+uint32_t *archive_match(const struct code_side *object, const struct code_side *archive)
+{
+	struct matcher matcher = { .comparison = { .object = object, .archive = archive } };
+	struct comparison *comparison = &matcher.comparison;
+	comparison->to_object = malloc((archive->function_count + 1) * sizeof(uint32_t));
+	comparison->to_archive = malloc((object->function_count + 1) * sizeof(uint32_t));
+	matcher.states = calloc(archive->function_count + 1, sizeof(*matcher.states));
+	matcher.is_explored = calloc(archive->function_count + 1, sizeof(*matcher.is_explored));
+	matcher.extents = calloc(archive->section_count + 1, sizeof(*matcher.extents));
+	matcher.is_foreign = calloc(archive->member_count + 1, sizeof(*matcher.is_foreign));
+	bool good = comparison->to_object && comparison->to_archive && matcher.states &&
+	            matcher.is_explored && matcher.extents && matcher.is_foreign;
+	if (good) {
+		memset(comparison->to_object, 0xff, archive->function_count * sizeof(uint32_t));
+		memset(comparison->to_archive, 0xff, object->function_count * sizeof(uint32_t));
+		good = run(&matcher);
+	}
+	for (uint32_t i = 0; good && i < archive->function_count; i++)
+		if (matcher.states[i] == PAIR_DOUBTFUL || is_foreign(&matcher, i))
+			comparison->to_object[i] = ARCHIVE_NONE;
+	free(comparison->to_archive);
+	free(comparison->guesses);
+	place_map_free(&comparison->data_to_object);
+	place_map_free(&comparison->data_to_archive);
+	free(matcher.states);
+	free(matcher.is_explored);
+	free(matcher.extents);
+	free(matcher.is_foreign);
+	free(matcher.guesses);
+	if (good)
+		return comparison->to_object;
+	free(comparison->to_object);
+	return NULL;
+}
