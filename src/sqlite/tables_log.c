@@ -265,7 +265,8 @@ static int at_end(sqlite3_vtab_cursor *base)
 static int made_column(struct cursor *cursor, sqlite3_context *context, const struct column *column)
 {
 	bool lines = column->flags & COLUMN_LINES, bad;
-	const char *trace = store_column_bytes(cursor->rows, cursor->trace, NULL);
+	const char *trace;
+	size_t size;
 
 	if (!((const struct table_vtab *)cursor->base.pVtab)->session->settings.allow_introspection_functions) {
 		char text[128];
@@ -275,6 +276,7 @@ static int made_column(struct cursor *cursor, sqlite3_context *context, const st
 		sqlite3_result_error(context, text, -1);
 		return SQLITE_OK;
 	}
+	trace = store_column_bytes(cursor->rows, cursor->trace, &size);
 	if (!trace)
 		return SQLITE_OK;
 	if (!cursor->made[lines].trace || strcmp(cursor->made[lines].trace, trace)) {
