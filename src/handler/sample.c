@@ -189,10 +189,10 @@ static int max_depth(const struct ring *ring)
 	return room < TRACE_MAX_FRAMES ? (int)room : TRACE_MAX_FRAMES;
 }
 
-static void store_sample(struct thread *thread, const struct query_tag *tag, enum trace_type type,
-                         uint32_t weight, uint64_t timestamp, const void *ucontext)
+static void store_sample(struct thread *thread, struct ring *ring, const struct query_tag *tag,
+                         enum trace_type type, uint32_t weight, uint64_t timestamp,
+                         const void *ucontext)
 {
-	struct ring *ring = thread->ring;
 	struct query_counts *counts = tag->counts;
 
 	/* Unwound beside the ring: the record is reserved with its exact size. */
@@ -238,7 +238,8 @@ static void take_sample(struct thread *thread, enum trace_type type, const sigin
 	uint64_t timestamp = clock_ns(CLOCK_REALTIME);
 	const struct query_tag *tag = find_running(thread);
 
-	bool on = __atomic_load_n(&enabled, __ATOMIC_SEQ_CST) && thread->ring != NULL;
+	struct ring *ring = __atomic_load_n(&thread->ring, __ATOMIC_ACQUIRE);
+	bool on = __atomic_load_n(&enabled, __ATOMIC_SEQ_CST) && ring != NULL;
 	if (!on || thread->nesting == 0 || (tag != NULL && tag->period_ns[type] == 0)) {
 		disarm(timer);
 		count(thread, SAMPLE_IDLE, 1);
@@ -251,7 +252,7 @@ static void take_sample(struct thread *thread, enum trace_type type, const sigin
 		count(thread, SAMPLE_IDLE, 1);
 		return;
 	}
-	store_sample(thread, tag, type, (uint32_t)weight, timestamp, ucontext);
+	store_sample(thread, ring, tag, type, (uint32_t)weight, timestamp, ucontext);
 }
 
 /* The trace type whose timer the cookie is; -1: none of this thread's. Compares

@@ -87,6 +87,8 @@ struct thread {
 	uint64_t retry_pause_ns; /* doubled at each refusal */
 	uint64_t random;         /* state of the thread's random numbers */
 	uint64_t newest_key;     /* time part of its newest query key */
+	uint64_t cpu_read_ns;    /* the CPU clock when it was read last, */
+	uint64_t cpu_read_at_ns; /* on CLOCK_MONOTONIC; see query.c */
 	/* struct unwind_memo follows, unwind_memo_bytes of it */
 };
 

@@ -55,11 +55,11 @@ static void after_in_child(void)
 	struct thread *thread = thread_current;
 	const struct query_tag *tag = thread != NULL ? sampler_top(thread) : NULL;
 
-	sampler_after_fork();
 	if (ring != NULL)
 		ring_reset_in_child(ring);
 	sample_forget();
 	threads_after_fork();
+	sampler_after_fork();
 	for (int i = 0; i < hook_count; i++) {
 		if (hooks[i].after_in_child != NULL)
 			hooks[i].after_in_child();

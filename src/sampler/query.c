@@ -53,6 +53,30 @@ void query_key_text(struct query_key key, char text[37])
 	*to = '\0';
 }
 
+/* --- the CPU clock ------------------------------------------------------------------ */
+
+/* Reading it is a system call that takes a lock of the scheduler's, dear for a
+ * statement of a microsecond. When it was read just before, at the end of the
+ * previous run, the thread is taken to have run since: at most this wrong, and only
+ * if it was preempted meanwhile. */
+#define CPU_READ_VALID_NS 10000
+
+static uint64_t read_cpu(struct thread *thread)
+{
+	thread->cpu_read_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+	thread->cpu_read_at_ns = clock_ns(CLOCK_MONOTONIC);
+	return thread->cpu_read_ns;
+}
+
+static uint64_t estimate_cpu(struct thread *thread, uint64_t now_ns)
+{
+	uint64_t since = now_ns - thread->cpu_read_at_ns;
+
+	return since < CPU_READ_VALID_NS ? thread->cpu_read_ns + since : read_cpu(thread);
+}
+
+/* --- a run ----------------------------------------------------------------------------- */
+
 void query_start(struct query_run *run, struct thread *thread)
 {
 	run->start_realtime_ns = clock_ns(CLOCK_REALTIME);
@@ -61,7 +85,7 @@ void query_start(struct query_run *run, struct thread *thread)
 	run->thread_id = thread->id;
 	memset(&run->counts, 0, sizeof(run->counts));
 	run->start_monotonic_ns = clock_ns(CLOCK_MONOTONIC);
-	run->start_cpu_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+	run->start_cpu_ns = estimate_cpu(thread, run->start_monotonic_ns);
 }
 
 uint64_t query_elapsed_ns(const struct query_run *run)
@@ -139,8 +163,7 @@ void query_finish(struct query_run *run, struct thread *thread, const struct que
 {
 	/* First of all: what follows is not the query's. */
 	uint64_t duration_ns = query_elapsed_ns(run);
-	uint64_t cpu_ns = thread->id == run->thread_id ?
-	                  clock_ns(CLOCK_THREAD_CPUTIME_ID) - run->start_cpu_ns : 0;
+	uint64_t cpu_ns = thread->id == run->thread_id ? read_cpu(thread) : 0;
 	struct ring *ring = sampler_ring();
 	struct text texts[TEXTS] = {
 		[TEXT_QUERY_ID] = text_of(end->query_id),
@@ -164,7 +187,7 @@ void query_finish(struct query_run *run, struct thread *thread, const struct que
 		return;
 	fill_record(record, run, end);
 	record->duration_ns = duration_ns;
-	record->cpu_time_ns = cpu_ns;
+	record->cpu_time_ns = cpu_ns > run->start_cpu_ns ? cpu_ns - run->start_cpu_ns : 0;
 	record->flags = flags;
 	record->query_id_size = (uint32_t)texts[TEXT_QUERY_ID].size;
 	record->query_size = (uint32_t)texts[TEXT_QUERY].size;

@@ -147,6 +147,7 @@ void sampler_after_fork(void)
 	for (int which = 0; which < SAMPLER_COUNTERS; which++)
 		counter_set((enum sampler_counter)which, 0);
 	counter_set(SAMPLER_SLOTS, thread_slots());
+	counter_set(SAMPLER_THREADS, thread_current != NULL);
 	timers_init();
 }
 

@@ -121,7 +121,8 @@ static void free_slot(struct thread *slot)
 {
 	timers_delete(slot);
 	slot->nesting = 0;
-	slot->in_handler = 0;
+	/* Atomic: sampler_quiesce() may be looking. */
+	__atomic_store_n(&slot->in_handler, 0, __ATOMIC_RELEASE);
 	counter_add(SAMPLER_THREADS, -1);
 	give_free(slot);
 }
@@ -168,7 +169,7 @@ static void fill_slot(struct thread *slot)
 {
 	slot->id = sys_gettid();
 	slot->stack = find_stack();
-	slot->ring = sampler_ring();
+	__atomic_store_n(&slot->ring, sampler_ring(), __ATOMIC_RELEASE);
 	slot->nesting = 0;
 	for (int type = 0; type < TRACE_TYPES; type++)
 		slot->timers[type].period_ns = 0; /* a new thread, a new phase */
@@ -176,6 +177,7 @@ static void fill_slot(struct thread *slot)
 	slot->name_checked_ns = 0;
 	slot->retry_ns = slot->retry_pause_ns = 0;
 	slot->newest_key = 0;
+	slot->cpu_read_at_ns = 0;
 	/* The old thread's frames: its stack may be gone, or somebody else's. */
 	memset(thread_memo(slot), 0, unwind_memo_bytes);
 	seed_random(slot);
@@ -229,14 +231,15 @@ void threads_tell_name(struct thread *thread)
 	uint64_t now = clock_ns(CLOCK_MONOTONIC_COARSE);
 	char name[16] = "";
 
-	if (thread->ring == NULL ||
-	    (thread->named && now - thread->name_checked_ns < NAME_INTERVAL_NS))
+	struct ring *ring = sampler_ring();
+
+	if (ring == NULL || (thread->named && now - thread->name_checked_ns < NAME_INTERVAL_NS))
 		return;
 	thread->name_checked_ns = now;
 	prctl(PR_GET_NAME, name);
 	if (thread->named && memcmp(name, thread->name, sizeof(name)) == 0)
 		return;
-	struct thread_record *record = ring_reserve(thread->ring, sizeof(*record));
+	struct thread_record *record = ring_reserve(ring, sizeof(*record));
 	thread->named = record != NULL; /* else again, when a timer is armed */
 	if (record == NULL)
 		return;
@@ -244,7 +247,7 @@ void threads_tell_name(struct thread *thread)
 	record->thread_id = thread->id;
 	memcpy(record->name, name, sizeof(name));
 	memcpy(thread->name, name, sizeof(name));
-	ring_commit(thread->ring, record, RECORD_THREAD);
+	ring_commit(ring, record, RECORD_THREAD);
 }
 
 /* --- a thread goes --------------------------------------------------------------------- */
@@ -310,7 +313,6 @@ void threads_after_fork(void)
 
 	pthread_mutex_init(&grow_lock, NULL);
 	free_slots = 0;
-	counter_set(SAMPLER_THREADS, self != NULL);
 	for (uint32_t i = slots; i-- > 0;) {
 		struct thread *slot = thread_slot(i);
 		timers_forget(slot);
@@ -326,6 +328,7 @@ void threads_after_fork(void)
 	self->id = self->owner = sys_gettid();
 	self->retry_ns = self->retry_pause_ns = 0;
 	self->named = false;
+	self->cpu_read_at_ns = 0;
 	seed_random(self); /* or parent and child would make the same keys */
 	threads_tell_name(self);
 }

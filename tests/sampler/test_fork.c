@@ -1,0 +1,163 @@
+/*
+ * fork() while this and other threads are being sampled: the child starts with an
+ * empty ring, one slot, timers of its own, and the parent notices nothing.
+ */
+#include "common.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/wait.h>
+
+/* In the child. */
+#define CHECK(condition) \
+	((condition) ? (void)0 : \
+	 (printf("%s:%d: %s\n", __FILE__, __LINE__, #condition), fflush(stdout), _exit(1)))
+
+static struct ring *ring;
+static struct query_run run;
+static uint32_t stop_working;
+
+static void *work(void *context)
+{
+	struct thread *thread = sampler_thread();
+	struct query_tag tag = tag_of(context, 1000000, 200000);
+
+	while (!__atomic_load_n(&stop_working, __ATOMIC_ACQUIRE)) {
+		sampler_push(thread, &tag);
+		burn(3000000);
+		sampler_pop(thread);
+		burn(500000);
+	}
+	return NULL;
+}
+
+static void in_child(struct thread *thread, struct query_key parent_key)
+{
+	struct drained seen = { 0 };
+
+	CHECK(sampler_thread() == thread && thread->id == sys_gettid());
+	CHECK(sampler_counter(SAMPLER_THREADS) == 1);
+	CHECK(sampler_counter(SAMPLER_TIMERS) == 2 && kernel_timers() <= 2);
+	/* The query goes on, and so do its samples, at once. */
+	CHECK(sampler_top(thread) != NULL && sampler_top(thread)->key.lo == parent_key.lo);
+	while (seen.samples[TRACE_CPU] == 0 || seen.samples[TRACE_REAL] == 0) {
+		burn(1000000);
+		drain(ring, &seen);
+		CHECK(seen.wrong == 0);
+		CHECK(seen.newest.thread_id == 0 || seen.newest.thread_id == sys_gettid());
+	}
+	CHECK(seen.threads == 1);
+	sampler_pop(thread);
+	query_start(&run, thread);
+	CHECK(run.key.lo != parent_key.lo);
+	query_finish(&run, thread, &(struct query_end){ .query = "child" });
+	while (thread->timers[TRACE_CPU].armed || thread->timers[TRACE_REAL].armed)
+		burn(1000000);
+	drain(ring, &seen);
+	CHECK(seen.queries == 1);
+	uint64_t ends = sample_counter(SAMPLE_STORED) + sample_counter(SAMPLE_IDLE) +
+	                sample_counter(SAMPLE_DROPPED);
+	CHECK(sample_counter(SAMPLE_SIGNALS) == ends && sampler_quiesce());
+	CHECK(sample_counter(SAMPLE_STORED) == seen.samples[0] + seen.samples[1]);
+
+	/* Threads of its own find free slots. */
+	stop_working = 1;
+	pthread_t threads[8];
+	for (int i = 0; i < 8; i++)
+		CHECK(pthread_create(&threads[i], NULL, work, &run) == 0);
+	for (int i = 0; i < 8; i++)
+		pthread_join(threads[i], NULL);
+	CHECK(sampler_counter(SAMPLER_THREADS) == 1);
+	fflush(stdout);
+	_exit(0);
+}
+
+static void test_busy_fork(void **state)
+{
+	static struct query_run runs[3];
+	pthread_t threads[3];
+	struct thread *thread = sampler_thread();
+	struct drained seen = { 0 };
+	(void)state;
+
+	for (int i = 0; i < 3; i++) {
+		query_start(&runs[i], thread);
+		assert_int_equal(pthread_create(&threads[i], NULL, work, &runs[i]), 0);
+	}
+	for (int i = 0; i < 40; i++) {
+		query_start(&run, thread);
+		struct query_tag tag = tag_of(&run, 1000000, 1000000);
+		sampler_push(thread, &tag);
+		burn(2000000);
+		fflush(stdout);
+		pid_t child = fork();
+		assert_true(child >= 0);
+		if (child == 0)
+			in_child(thread, run.key);
+		int status = -1;
+		while (waitpid(child, &status, 0) < 0 && errno == EINTR)
+			;
+		if (status != 0)
+			fail_msg("child %d: status %#x", i, (unsigned)status);
+		sampler_pop(thread);
+		drain(ring, &seen);
+	}
+	__atomic_store_n(&stop_working, 1, __ATOMIC_RELEASE);
+	for (int i = 0; i < 3; i++)
+		pthread_join(threads[i], NULL);
+	drain(ring, &seen);
+	assert_int_equal(seen.wrong, 0);
+	assert_int_equal(seen.samples[0] + seen.samples[1], sample_counter(SAMPLE_STORED));
+	assert_ledger();
+}
+
+/* --- hooks ------------------------------------------------------------------------------ */
+
+static char order[64];
+
+static void note(const char *what)
+{
+	strcat(order, what);
+}
+
+static void before_1(void) { note("a"); }
+static void parent_1(void) { note("b"); }
+static void child_1(void) { note("c"); }
+static void before_2(void) { note("d"); }
+static void parent_2(void) { note("e"); }
+static void child_2(void) { note("f"); }
+
+static void test_hooks(void **state)
+{
+	(void)state;
+	sampler_add_fork_hooks(&(struct fork_hooks){ before_1, parent_1, child_1 });
+	sampler_add_fork_hooks(&(struct fork_hooks){ before_2, parent_2, child_2 });
+	sampler_add_fork_hooks(&(struct fork_hooks){ NULL, NULL, NULL });
+	fflush(stdout);
+	pid_t child = fork();
+	if (child == 0)
+		_exit(strcmp(order, "dacf") != 0);
+	int status = -1;
+	waitpid(child, &status, 0);
+	assert_int_equal(status, 0);
+	assert_string_equal(order, "dabe");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_busy_fork),
+		cmocka_unit_test(test_hooks),
+	};
+
+	if (UNDER_TSAN) {
+		puts("skipped: ThreadSanitizer delivers signals late");
+		return 0;
+	}
+	ring = ring_create(1 << 20);
+	if (ring == NULL || sampler_init(ring) != 0)
+		return 1;
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

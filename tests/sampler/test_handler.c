@@ -1,0 +1,492 @@
+/*
+ * The handler called as a plain function, with a signal made up: what is stored,
+ * where every other signal goes, and that the ledger adds up. No timer runs.
+ */
+#include "common.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <pthread.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <ucontext.h>
+
+#include "handler/timer.h"
+
+static struct ring *ring;
+static struct query_run run, outer_run;
+
+/* A thread that runs `run` at 1 ms on both clocks, without real timers. */
+static struct thread *running_thread(void)
+{
+	struct thread *thread = sampler_thread();
+
+	assert_non_null(thread);
+	memset(&run.counts, 0, sizeof(run.counts));
+	run.key = (struct query_key){ 11, 12 };
+	thread->queries[0] = tag_of(&run, 1000000, 1000000);
+	thread->nesting = 1;
+	for (int type = 0; type < TRACE_TYPES; type++) {
+		thread->timers[type].period_ns = 1000000;
+		thread->timers[type].armed = true;
+	}
+	fake_depth = 5;
+	fake_truncated = false;
+	fake_unwind_hook = NULL;
+	drain(ring, &(struct drained){ 0 });
+	return thread;
+}
+
+static void send(const void *cookie, int code, int overrun)
+{
+	siginfo_t info;
+	ucontext_t context;
+
+	memset(&info, 0, sizeof(info));
+	memset(&context, 0, sizeof(context));
+	sigprocmask(SIG_BLOCK, NULL, &context.uc_sigmask);
+	info.si_signo = sampler_signal();
+	info.si_code = code;
+	info.si_overrun = overrun;
+	info.si_value.sival_ptr = (void *)(uintptr_t)cookie;
+	sample_on_signal(sampler_signal(), &info, &context);
+}
+
+static void fire(struct thread *thread, enum trace_type type, int overrun)
+{
+	send(&thread->timers[type], SI_TIMER, overrun);
+}
+
+/* One counter of the ledger moved by one since `before`, and no other end did. */
+static void assert_only(enum sample_counter expected, const uint64_t before[SAMPLE_COUNTERS])
+{
+	for (int i = SAMPLE_STORED; i <= SAMPLE_REENTERED; i++) {
+		uint64_t moved = sample_counter((enum sample_counter)i) - before[i];
+		if (moved != (i == (int)expected))
+			fail_msg("counter %d moved by %llu, expected was counter %d", i,
+			         (unsigned long long)moved, (int)expected);
+	}
+}
+
+static void note(uint64_t before[SAMPLE_COUNTERS])
+{
+	for (int i = 0; i < SAMPLE_COUNTERS; i++)
+		before[i] = sample_counter((enum sample_counter)i);
+}
+
+static void test_stored(void **state)
+{
+	struct thread *thread = running_thread();
+	struct drained seen = { 0 };
+	uint64_t before[SAMPLE_COUNTERS];
+	uint64_t now = clock_ns(CLOCK_REALTIME);
+	(void)state;
+
+	note(before);
+	errno = 4711;
+	fire(thread, TRACE_REAL, 6);
+	assert_int_equal(errno, 4711);
+	assert_only(SAMPLE_STORED, before);
+	drain(ring, &seen);
+	assert_int_equal(seen.wrong, 0);
+	assert_int_equal(seen.samples[TRACE_REAL], 1);
+	assert_int_equal(seen.newest.weight, 7);
+	assert_int_equal(seen.newest.depth, 5);
+	assert_int_equal(seen.newest.flags, 0);
+	assert_int_equal(seen.newest.period_ns, 1000000);
+	assert_int_equal(seen.newest.thread_id, sys_gettid());
+	assert_int_equal(seen.newest.query.hi, 11);
+	assert_int_equal(seen.newest.query.lo, 12);
+	assert_in_range(seen.newest.timestamp_ns, now, now + 10 * NS_PER_S);
+	assert_int_equal(run.counts.samples[TRACE_REAL], 1);
+	assert_int_equal(run.counts.weights[TRACE_REAL], 7);
+	assert_int_equal(sample_counter(SAMPLE_OVERRUNS) - before[SAMPLE_OVERRUNS], 6);
+
+	fire(thread, TRACE_CPU, INT_MAX); /* the kernel's most */
+	drain(ring, &seen);
+	assert_int_equal(seen.newest.weight, 1u + (unsigned)INT_MAX);
+	assert_true(thread->timers[TRACE_CPU].armed);
+}
+
+static void test_truncated(void **state)
+{
+	struct thread *thread = running_thread();
+	struct drained seen = { 0 };
+	struct ring *tiny = ring_create(RING_MIN_BYTES);
+	(void)state;
+
+	fake_truncated = true;
+	fire(thread, TRACE_CPU, 0);
+	drain(ring, &seen);
+	assert_int_equal(seen.newest.flags, SAMPLE_TRUNCATED);
+	assert_int_equal(run.counts.truncated, 1);
+
+	fake_truncated = false;
+	fake_depth = 10000;
+	fire(thread, TRACE_CPU, 0);
+	drain(ring, &seen);
+	assert_int_equal(seen.newest.depth, TRACE_MAX_FRAMES);
+	assert_int_equal(seen.newest.flags, SAMPLE_TRUNCATED);
+
+	/* What a tiny ring cannot hold is cut, not lost. */
+	thread->ring = tiny;
+	fire(thread, TRACE_CPU, 0);
+	drain(tiny, &seen);
+	assert_in_range(seen.newest.depth, 200, 250);
+	assert_int_equal(seen.newest.flags, SAMPLE_TRUNCATED);
+	assert_int_equal(seen.wrong, 0);
+
+	fake_depth = 5;
+	uint64_t before[SAMPLE_COUNTERS], stored = run.counts.samples[TRACE_CPU];
+	do {
+		note(before);
+		fire(thread, TRACE_CPU, 0);
+	} while (sample_counter(SAMPLE_STORED) != before[SAMPLE_STORED]);
+	assert_only(SAMPLE_DROPPED, before);
+	assert_int_equal(run.counts.dropped, 1);
+	assert_int_equal(ring_dropped(tiny), 1);
+	assert_true(run.counts.samples[TRACE_CPU] > stored);
+	thread->ring = ring;
+	ring_destroy(tiny);
+}
+
+static void test_idle(void **state)
+{
+	struct thread *thread = running_thread();
+	uint64_t before[SAMPLE_COUNTERS];
+	(void)state;
+
+	thread->nesting = 0;
+	note(before);
+	fire(thread, TRACE_CPU, 3);
+	assert_only(SAMPLE_IDLE, before);
+	assert_false(thread->timers[TRACE_CPU].armed);
+	assert_true(thread->timers[TRACE_REAL].armed);
+
+	/* A query that takes no samples of this kind is no query. */
+	running_thread();
+	thread->queries[0].period_ns[TRACE_REAL] = 0;
+	note(before);
+	fire(thread, TRACE_REAL, 0);
+	assert_only(SAMPLE_IDLE, before);
+	assert_false(thread->timers[TRACE_REAL].armed);
+	note(before);
+	fire(thread, TRACE_CPU, 0);
+	assert_only(SAMPLE_STORED, before);
+
+	running_thread();
+	sample_enable(false);
+	note(before);
+	fire(thread, TRACE_CPU, 0);
+	assert_only(SAMPLE_IDLE, before);
+	assert_false(thread->timers[TRACE_CPU].armed);
+	sample_enable(true);
+}
+
+/* The host's steps are not hooked: the owner of the connection's mutex tells. */
+static void test_mutex_owner(void **state)
+{
+	struct thread *thread = running_thread();
+	volatile int owner = (int)thread->id;
+	const volatile int *volatile cell = &owner;
+	struct drained seen = { 0 };
+	uint64_t before[SAMPLE_COUNTERS];
+	(void)state;
+
+	thread->queries[0].mutex_owner = &cell;
+	note(before);
+	fire(thread, TRACE_CPU, 0);
+	assert_only(SAMPLE_STORED, before);
+
+	owner = 0;
+	note(before);
+	fire(thread, TRACE_CPU, 0);
+	assert_only(SAMPLE_IDLE, before);
+	/* Nobody would arm it again at the next step. */
+	assert_true(thread->timers[TRACE_CPU].armed);
+	cell = NULL; /* the connection is closed */
+	note(before);
+	fire(thread, TRACE_CPU, 0);
+	assert_only(SAMPLE_IDLE, before);
+
+	/* What is around it runs then. */
+	outer_run.key = (struct query_key){ 21, 22 };
+	thread->queries[1] = thread->queries[0];
+	thread->queries[0] = tag_of(&outer_run, 1000000, 0);
+	thread->nesting = 2;
+	fire(thread, TRACE_CPU, 0);
+	drain(ring, &seen);
+	assert_int_equal(seen.newest.query.hi, 21);
+	thread->nesting = 1;
+}
+
+static void test_late(void **state)
+{
+	struct thread *thread = running_thread();
+	uint64_t before[SAMPLE_COUNTERS];
+	(void)state;
+
+	note(before);
+	send(&thread_slot(thread->index + 1)->timers[TRACE_REAL], SI_TIMER, 0);
+	assert_only(SAMPLE_LATE, before);
+
+	/* The thread has given its slot back. */
+	thread_current = NULL;
+	note(before);
+	fire(thread, TRACE_CPU, 0);
+	assert_only(SAMPLE_LATE, before);
+	thread_current = thread;
+	assert_false(thread_owns_timer(&thread->timers[0].id + 1));
+	assert_false(thread_owns_timer(thread));
+	assert_false(thread_owns_timer(&thread->timers[TRACE_TYPES]));
+	assert_false(thread_owns_timer((const void *)8));
+	assert_true(thread_owns_timer(&thread_slot(thread_slots() - 1)->timers[TRACE_REAL]));
+}
+
+/* --- foreign ---------------------------------------------------------------------- */
+
+static int plain_calls, full_calls;
+static void *full_cookie;
+
+static void on_plain(int number)
+{
+	assert_int_equal(number, sampler_signal());
+	plain_calls++;
+	errno = 99;
+}
+
+static void on_full(int number, siginfo_t *info, void *context)
+{
+	assert_int_equal(number, sampler_signal());
+	assert_non_null(context);
+	full_cookie = info->si_value.sival_ptr;
+	full_calls++;
+}
+
+static void test_foreign(void **state)
+{
+	struct sigaction ignore = { .sa_handler = SIG_IGN };
+	struct sigaction plain = { .sa_handler = on_plain };
+	struct sigaction full = { .sa_flags = SA_SIGINFO | SA_NODEFER };
+	uint64_t before[SAMPLE_COUNTERS];
+	sigset_t mask;
+	(void)state;
+
+	full.sa_sigaction = on_full;
+	sigprocmask(SIG_BLOCK, NULL, &mask);
+	running_thread();
+	sample_set_previous(&ignore);
+	note(before);
+	send(NULL, SI_USER, 0);
+	assert_only(SAMPLE_FOREIGN, before);
+
+	sample_set_previous(&plain);
+	note(before);
+	send(NULL, SI_TKILL, 0);
+	send((void *)1, SI_TIMER, 0); /* a timer of the host's with any value */
+	send(&sampler_thread()->timers[0], SI_QUEUE, 0); /* ours, but not from a timer */
+	assert_int_equal(sample_counter(SAMPLE_FOREIGN) - before[SAMPLE_FOREIGN], 3);
+	assert_int_equal(plain_calls, 3);
+	assert_int_equal(errno, 99); /* as the host's handler left it */
+
+	sample_set_previous(&full);
+	send(&plain_calls, SI_TIMER, 0);
+	assert_int_equal(full_calls, 1);
+	assert_ptr_equal(full_cookie, &plain_calls);
+	sigprocmask(SIG_SETMASK, &mask, NULL); /* sigreturn would have done it */
+}
+
+static void test_foreign_by_default(void **state)
+{
+	struct sigaction action = { .sa_handler = SIG_DFL };
+	(void)state;
+
+	for (int reset = 0; reset < 2; reset++) {
+		if (reset)
+			action = (struct sigaction){ .sa_handler = on_plain, .sa_flags = (int)SA_RESETHAND };
+		pid_t child = fork();
+		assert_true(child >= 0);
+		if (child == 0) {
+			sample_set_previous(&action);
+			if (reset)
+				send(NULL, SI_USER, 0);
+			send(NULL, SI_USER, 0);
+			_exit(1);
+		}
+		int status = 0;
+		waitpid(child, &status, 0);
+		if (!WIFSIGNALED(status) || WTERMSIG(status) != sampler_signal())
+			fail_msg("status %#x", status);
+	}
+}
+
+/* --- inside the handler -------------------------------------------------------------- */
+
+static struct thread *hook_thread;
+static jmp_buf way_out;
+
+static void fire_again(void)
+{
+	assert_int_equal(sample_in_flight(), 1);
+	fake_unwind_hook = NULL;
+	fire(hook_thread, TRACE_REAL, 0);
+}
+
+static void leave(void)
+{
+	longjmp(way_out, 1);
+}
+
+static void test_reentered(void **state)
+{
+	uint64_t before[SAMPLE_COUNTERS];
+	(void)state;
+
+	hook_thread = running_thread();
+	note(before);
+	fake_unwind_hook = fire_again;
+	fire(hook_thread, TRACE_CPU, 0);
+	assert_int_equal(sample_counter(SAMPLE_REENTERED) - before[SAMPLE_REENTERED], 1);
+	assert_int_equal(sample_counter(SAMPLE_STORED) - before[SAMPLE_STORED], 1);
+	assert_int_equal(sample_in_flight(), 0);
+	assert_true(sampler_quiesce());
+}
+
+/* A host's handler for a fault leaves ours by a long jump: the next sample is taken
+ * as if it had returned. */
+static void test_abandoned(void **state)
+{
+	struct thread *thread = running_thread();
+	uint64_t before[SAMPLE_COUNTERS];
+	(void)state;
+
+	fake_unwind_hook = leave;
+	if (setjmp(way_out) == 0)
+		fire(thread, TRACE_CPU, 0);
+	fake_unwind_hook = NULL;
+	note(before);
+	fire(thread, TRACE_CPU, 0);
+	assert_only(SAMPLE_STORED, before);
+	assert_int_equal(sample_in_flight(), 0);
+	/* The signal that was left is nowhere in the ledger; put it where it belongs. */
+	__atomic_fetch_add(&thread->counters[SAMPLE_REENTERED], 1, __ATOMIC_RELAXED);
+}
+
+/* --- many threads --------------------------------------------------------------------- */
+
+#define THREADS 6
+#define SIGNALS 20000
+
+static uint32_t finished;
+
+static void *fire_many(void *context)
+{
+	struct thread *thread = sampler_thread();
+	struct query_run *mine = context;
+
+	query_start(mine, thread);
+	for (int i = 0; i < SIGNALS; i++) {
+		enum trace_type type = i % 2 ? TRACE_CPU : TRACE_REAL;
+		if (i % 100 == 0)
+			thread->nesting = 0;
+		else if (i % 100 == 1) {
+			thread->queries[0] = tag_of(mine, 1000000, 1000000);
+			thread->timers[TRACE_CPU].period_ns = 1000000;
+			thread->timers[TRACE_REAL].period_ns = 1000000;
+			thread->nesting = 1;
+		}
+		fire(thread, type, i % 3);
+	}
+	struct query_end end = { .query = "select 1" };
+	thread->nesting = 0;
+	query_finish(mine, thread, &end);
+	__atomic_fetch_add(&finished, 1, __ATOMIC_RELEASE);
+	return NULL;
+}
+
+static void test_many_threads(void **state)
+{
+	static struct query_run runs[THREADS];
+	pthread_t threads[THREADS];
+	struct drained seen = { 0 };
+	uint64_t before[SAMPLE_COUNTERS], samples = 0, dropped = 0;
+	(void)state;
+
+	running_thread()->nesting = 0;
+	fake_depth = 40;
+	note(before);
+	for (int i = 0; i < THREADS; i++)
+		assert_int_equal(pthread_create(&threads[i], NULL, fire_many, &runs[i]), 0);
+	while (__atomic_load_n(&finished, __ATOMIC_ACQUIRE) != THREADS) {
+		drain(ring, &seen);
+		ring_wait(ring, 1000000);
+		sampler_quiesce();
+		sampler_reap();
+	}
+	for (int i = 0; i < THREADS; i++)
+		pthread_join(threads[i], NULL);
+	drain(ring, &seen);
+	for (int i = 0; i < THREADS; i++) {
+		for (int type = 0; type < TRACE_TYPES; type++)
+			samples += runs[i].counts.samples[type];
+		dropped += runs[i].counts.dropped;
+	}
+	printf("%llu samples, %llu dropped\n", (unsigned long long)samples,
+	       (unsigned long long)dropped);
+	assert_int_equal(seen.wrong, 0);
+	assert_int_equal(seen.samples[0] + seen.samples[1], samples);
+	assert_int_equal(sample_counter(SAMPLE_STORED) - before[SAMPLE_STORED], samples);
+	assert_int_equal(sample_counter(SAMPLE_DROPPED) - before[SAMPLE_DROPPED], dropped);
+	assert_int_equal(sample_counter(SAMPLE_IDLE) - before[SAMPLE_IDLE], THREADS * SIGNALS / 100);
+	assert_int_equal(sample_counter(SAMPLE_SIGNALS) - before[SAMPLE_SIGNALS], THREADS * SIGNALS);
+	assert_ledger();
+}
+
+/* --- the arithmetic of grids ------------------------------------------------------------- */
+
+static void test_grid(void **state)
+{
+	unsigned seed = 3;
+	(void)state;
+
+	for (int i = 0; i < 20000; i++) {
+		struct thread_timer timer = { .period_ns = 1 + (uint64_t)rand_r(&seed) % 50,
+			                      .grid_ns = (uint64_t)rand_r(&seed) % 300 };
+		uint64_t now = 400 + (uint64_t)rand_r(&seed) % 400, window = (uint64_t)rand_r(&seed) % 200;
+		uint64_t points = 0;
+		for (uint64_t t = now - window + 1; t <= now; t++)
+			points += (t + 1000 * timer.period_ns - timer.grid_ns) % timer.period_ns == 0;
+		uint64_t next = now + 1;
+		while ((next + 1000 * timer.period_ns - timer.grid_ns) % timer.period_ns != 0)
+			next++;
+		assert_int_equal(timer_points(&timer, now, window), points);
+		assert_int_equal(timer_next_point(&timer, now), next);
+	}
+	/* A grid that begins later than now, a window longer than the clock's life. */
+	struct thread_timer timer = { .period_ns = 100, .grid_ns = 950 };
+	assert_int_equal(timer_next_point(&timer, 20), 50);
+	assert_int_equal(timer_points(&timer, 20, 400), 4);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_stored),
+		cmocka_unit_test(test_truncated),
+		cmocka_unit_test(test_idle),
+		cmocka_unit_test(test_mutex_owner),
+		cmocka_unit_test(test_late),
+		cmocka_unit_test(test_foreign),
+		cmocka_unit_test(test_foreign_by_default),
+		cmocka_unit_test(test_reentered),
+		cmocka_unit_test(test_abandoned),
+		cmocka_unit_test(test_many_threads),
+		cmocka_unit_test(test_grid),
+	};
+
+	ring = ring_create(1 << 20);
+	if (ring == NULL || sampler_init(ring) != 0)
+		return 1;
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

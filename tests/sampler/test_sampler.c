@@ -1,0 +1,639 @@
+/*
+ * The sampler on one thread, with real timers: signals, timers, grids, nesting,
+ * stop and start, queries. Each test runs in a process of its own, as most need the
+ * sampler's very beginning.
+ */
+#include "common.h"
+
+#include <errno.h>
+#include <math.h>
+#include <pthread.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+
+#include "handler/timer.h"
+
+/* In the child, where a failed assertion of cmocka's would not end the test. */
+#define CHECK(condition) \
+	((condition) ? (void)0 : \
+	 (printf("%s:%d: %s\n", __FILE__, __LINE__, #condition), fflush(stdout), _exit(1)))
+
+static struct ring *ring;
+static struct query_run run;
+
+static void begin(void)
+{
+	ring = ring_create(4 << 20);
+	CHECK(ring != NULL);
+	CHECK(sampler_init(ring) == 0);
+}
+
+static int status_of(void (*test)(void))
+{
+	int status = -1;
+
+	fflush(stdout);
+	pid_t child = fork();
+	assert_true(child >= 0);
+	if (child == 0) {
+		test();
+		fflush(stdout);
+		_exit(0);
+	}
+	while (waitpid(child, &status, 0) < 0 && errno == EINTR)
+		;
+	return status;
+}
+
+static void push(struct thread *thread, uint64_t cpu_period_ns, uint64_t real_period_ns)
+{
+	struct query_tag tag;
+
+	query_start(&run, thread);
+	tag = tag_of(&run, cpu_period_ns, real_period_ns);
+	sampler_push(thread, &tag);
+}
+
+static uint64_t stored(void)
+{
+	return sample_counter(SAMPLE_STORED);
+}
+
+/* Burns until `count` more samples are stored. */
+static void burn_for_samples(uint64_t count)
+{
+	uint64_t goal = stored() + count;
+
+	while (stored() < goal)
+		burn(1000000);
+}
+
+/* --- the signal ---------------------------------------------------------------------- */
+
+static void signal_is_chosen(void)
+{
+	struct sigaction action, host = { .sa_handler = SIG_IGN };
+	int taken = SIGRTMAX - 4;
+
+	CHECK(sampler_signal() == 0);
+	CHECK(sampler_thread() == NULL);
+	sigaction(taken, &host, NULL);
+	begin();
+	int number = sampler_signal();
+	CHECK(number >= SIGRTMIN && number < taken);
+	CHECK(sigaction(number, NULL, &action) == 0);
+	CHECK(action.sa_sigaction == sample_on_signal);
+	CHECK((action.sa_flags & (SA_SIGINFO | SA_RESTART | SA_ONSTACK)) ==
+	      (SA_SIGINFO | SA_RESTART | SA_ONSTACK));
+	CHECK(sigismember(&action.sa_mask, SIGTERM) == 1 && sigismember(&action.sa_mask, number) == 1);
+	CHECK(sigismember(&action.sa_mask, SIGSEGV) == 0);
+	CHECK(sigaction(taken, NULL, &action) == 0 && action.sa_handler == SIG_IGN);
+	CHECK(sampler_init(ring) == 0 && sampler_signal() == number);
+}
+
+static volatile sig_atomic_t host_calls, host_mask_wrong;
+
+static void host_handler(int number, siginfo_t *info, void *context)
+{
+	sigset_t mask;
+	(void)context;
+
+	sigprocmask(SIG_BLOCK, NULL, &mask);
+	host_mask_wrong |= sigismember(&mask, SIGUSR1) != 1 || sigismember(&mask, SIGUSR2) != 0 ||
+	                   sigismember(&mask, number) != 1 || info->si_code != SI_TKILL;
+	host_calls++;
+}
+
+/* All signals have handlers of the host's: one is shared, and the host's handler
+ * still gets what is sent to it, with the mask that it asked for. */
+static void signal_is_shared(void)
+{
+	struct sigaction host = { .sa_flags = SA_SIGINFO };
+	sigset_t before, after;
+
+	memset(&before, 0, sizeof(before)); /* only the kernel's part is written */
+	memset(&after, 0, sizeof(after));
+	host.sa_sigaction = host_handler;
+	sigaddset(&host.sa_mask, SIGUSR1);
+	for (int number = SIGRTMIN; number <= SIGRTMAX; number++)
+		sigaction(number, &host, NULL);
+	begin();
+	CHECK(sampler_signal() != 0);
+	sigprocmask(SIG_BLOCK, NULL, &before);
+	for (int i = 0; i < 3; i++)
+		raise(sampler_signal());
+	CHECK(host_calls == 3 && !host_mask_wrong);
+	CHECK(sample_counter(SAMPLE_FOREIGN) == 3);
+	sigprocmask(SIG_BLOCK, NULL, &after);
+	CHECK(memcmp(&before, &after, sizeof(before)) == 0);
+
+	struct thread *thread = sampler_thread();
+	push(thread, 1000000, 0);
+	burn_for_samples(5);
+	sampler_pop(thread);
+	CHECK(host_calls == 3);
+}
+
+static void signal_kills_by_default(void)
+{
+	begin();
+	raise(sampler_signal());
+}
+
+static void test_signal(void **state)
+{
+	(void)state;
+	assert_int_equal(status_of(signal_is_chosen), 0);
+	assert_int_equal(status_of(signal_is_shared), 0);
+	int status = status_of(signal_kills_by_default);
+	assert_true(WIFSIGNALED(status));
+	assert_in_range(WTERMSIG(status), SIGRTMIN, SIGRTMAX);
+}
+
+static void blocked_thread(void)
+{
+	sigset_t all, mask;
+
+	begin();
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, NULL);
+	struct thread *thread = sampler_thread();
+	CHECK(sampler_counter(SAMPLER_THREADS_BLOCKED) == 1);
+	push(thread, 1000000, 0);
+	burn(30000000);
+	sampler_pop(thread);
+	CHECK(sample_counter(SAMPLE_SIGNALS) == 0);
+	pthread_sigmask(SIG_BLOCK, NULL, &mask);
+	CHECK(sigismember(&mask, sampler_signal()) == 1);
+	/* What has been waiting finds no query. */
+	pthread_sigmask(SIG_UNBLOCK, &all, NULL);
+	CHECK(stored() == 0);
+	assert_ledger();
+}
+
+static void test_blocked_thread(void **state)
+{
+	(void)state;
+	assert_int_equal(status_of(blocked_thread), 0);
+}
+
+static void errno_is_kept(void)
+{
+	begin();
+	errno = 77;
+	struct thread *thread = sampler_thread();
+	push(thread, 1000000, 300000);
+	uint64_t goal = stored() + 300;
+	while (stored() < goal) {
+		errno = 1234;
+		for (volatile int i = 0; i < 20000; i++)
+			;
+		CHECK(errno == 1234);
+	}
+	sampler_pop(thread);
+	CHECK(errno == 1234);
+}
+
+static void test_errno(void **state)
+{
+	(void)state;
+	assert_int_equal(status_of(errno_is_kept), 0);
+}
+
+/* --- timers ---------------------------------------------------------------------------- */
+
+static void refused_timers(void)
+{
+	struct rlimit usual, none;
+
+	begin();
+	struct thread *thread = sampler_thread();
+	CHECK(getrlimit(RLIMIT_SIGPENDING, &usual) == 0);
+	none = usual;
+	none.rlim_cur = 0;
+	CHECK(setrlimit(RLIMIT_SIGPENDING, &none) == 0);
+	for (int i = 0; i < 100000; i++) {
+		push(thread, 1000000, 1000000);
+		sampler_pop(thread);
+	}
+	printf("refused %llu times, errno %llu\n",
+	       (unsigned long long)sampler_counter(SAMPLER_TIMERS_FAILED),
+	       (unsigned long long)sampler_counter(SAMPLER_TIMER_ERRNO));
+	CHECK(sampler_counter(SAMPLER_TIMERS_FAILED) >= 1);
+	CHECK(sampler_counter(SAMPLER_TIMERS_FAILED) < 10); /* not asked at each query */
+	CHECK(sampler_counter(SAMPLER_TIMER_ERRNO) == EAGAIN);
+	CHECK(sampler_counter(SAMPLER_TIMERS) == 0);
+	/* It is asked again later, and then there are samples. */
+	CHECK(setrlimit(RLIMIT_SIGPENDING, &usual) == 0);
+	while (stored() == 0) {
+		push(thread, 1000000, 0);
+		burn(5000000);
+		sampler_pop(thread);
+	}
+	CHECK(sampler_counter(SAMPLER_TIMERS) == 1);
+}
+
+static void test_refused_timers(void **state)
+{
+	(void)state;
+	assert_int_equal(status_of(refused_timers), 0);
+}
+
+static uint64_t time_left(const struct thread_timer *timer)
+{
+	struct itimerspec left = { { 0, 0 }, { 0, 0 } };
+
+	syscall(SYS_timer_gettime, timer->id, &left);
+	return (uint64_t)left.it_value.tv_sec * NS_PER_S + (uint64_t)left.it_value.tv_nsec;
+}
+
+/* The kernel's next expiry is a point of the grid: between two looks at the clock
+ * and at what is left there must be one. */
+static bool is_on_grid(const struct thread_timer *timer)
+{
+	uint64_t from = clock_ns(CLOCK_MONOTONIC), left = time_left(timer);
+	uint64_t to = clock_ns(CLOCK_MONOTONIC) + left + 1;
+
+	return timer_points(timer, to, to - (from + left) + 1) != 0;
+}
+
+static void phase_is_kept(void)
+{
+	const uint64_t period = 40000000;
+	uint64_t grid = 0;
+
+	begin();
+	struct thread *thread = sampler_thread();
+	struct thread_timer *timer = &thread->timers[TRACE_REAL];
+	for (int i = 0; i < 12; i++) {
+		push(thread, 0, period);
+		CHECK(timer->armed && timer->period_ns == period);
+		if (i == 0)
+			grid = timer->grid_ns;
+		CHECK(timer->grid_ns == grid);
+		CHECK(is_on_grid(timer));
+		sampler_pop(thread);
+		while (timer->armed) /* until the signal that finds no query */
+			pause_for(1000000);
+		CHECK(time_left(timer) == 0);
+		pause_for((uint64_t)i * 7000000);
+	}
+	CHECK(sample_counter(SAMPLE_IDLE) == 12);
+	/* Another period is another grid. */
+	push(thread, 0, period + 1);
+	CHECK(timer->grid_ns != grid && is_on_grid(timer));
+}
+
+static void test_phase_is_kept(void **state)
+{
+	(void)state;
+	assert_int_equal(status_of(phase_is_kept), 0);
+}
+
+static void idle_thread(void)
+{
+	begin();
+	struct thread *thread = sampler_thread();
+	for (int i = 0; i < 10; i++) {
+		push(thread, 1000000, 1000000);
+		burn_for_samples(4);
+		sampler_pop(thread);
+		uint64_t signals = sample_counter(SAMPLE_SIGNALS);
+		while (thread->timers[TRACE_CPU].armed || thread->timers[TRACE_REAL].armed)
+			burn(1000000);
+		signals = sample_counter(SAMPLE_SIGNALS) - signals;
+		printf("%llu signals after the last query\n", (unsigned long long)signals);
+		CHECK(signals <= TRACE_TYPES); /* one a clock */
+		signals = sample_counter(SAMPLE_SIGNALS);
+		burn(30000000);
+		CHECK(sample_counter(SAMPLE_SIGNALS) == signals);
+	}
+	assert_ledger();
+}
+
+static void test_idle_thread(void **state)
+{
+	(void)state;
+	assert_int_equal(status_of(idle_thread), 0);
+}
+
+/* Threads' phases are uniform in (0, period]: their mean is a half, with a standard
+ * deviation of 1 / sqrt(12 n). */
+#define PHASES 400
+
+static double phase_sum;
+
+static void *add_phase(void *context)
+{
+	struct thread *thread = sampler_thread();
+	struct query_tag tag = tag_of(&run, 0, 100 * NS_PER_S);
+	(void)context;
+
+	uint64_t before = clock_ns(CLOCK_MONOTONIC);
+	sampler_push(thread, &tag);
+	uint64_t grid = thread->timers[TRACE_REAL].grid_ns;
+	CHECK(grid > before);
+	CHECK(grid <= clock_ns(CLOCK_MONOTONIC) + 100 * NS_PER_S);
+	phase_sum += (double)(grid - before) / (100e9);
+	sampler_pop(thread);
+	return NULL;
+}
+
+static void phases(void)
+{
+	begin();
+	query_start(&run, sampler_thread());
+	for (int i = 0; i < PHASES; i++) {
+		pthread_t thread;
+		pthread_create(&thread, NULL, add_phase, NULL);
+		pthread_join(thread, NULL);
+	}
+	printf("mean phase %.3f\n", phase_sum / PHASES);
+	CHECK(fabs(phase_sum / PHASES - 0.5) < 4.5 / sqrt(12.0 * PHASES));
+}
+
+static void test_phases(void **state)
+{
+	(void)state;
+	assert_int_equal(status_of(phases), 0);
+}
+
+static int prepared;
+
+static void prepare(void)
+{
+	CHECK(sampler_counter(SAMPLER_TIMERS) <= 1); /* the CPU clock's at most */
+	prepared++;
+}
+
+static void before_real_time(void)
+{
+	sampler_before_real_time(prepare);
+	begin();
+	struct thread *thread = sampler_thread();
+	push(thread, 1000000, 0);
+	CHECK(prepared == 0);
+	sampler_pop(thread);
+	for (int i = 0; i < 3; i++) {
+		push(thread, 0, 1000000);
+		CHECK(prepared == 1);
+		CHECK(thread->timers[TRACE_REAL].armed);
+		sampler_pop(thread);
+	}
+}
+
+static void test_before_real_time(void **state)
+{
+	(void)state;
+	assert_int_equal(status_of(before_real_time), 0);
+}
+
+/* --- nesting ------------------------------------------------------------------------------ */
+
+static void nesting(void)
+{
+	static struct query_run runs[40];
+
+	begin();
+	struct thread *thread = sampler_thread();
+	struct thread_timer *timer = &thread->timers[TRACE_CPU];
+	for (int i = 0; i < 40; i++) {
+		query_start(&runs[i], thread);
+		CHECK(runs[i].initial.lo == runs[0].key.lo);
+		struct query_tag tag = tag_of(&runs[i], 1000000 + (uint64_t)i % QUERY_NESTING, 0);
+		sampler_push(thread, &tag);
+		int innermost = i < QUERY_NESTING ? i : QUERY_NESTING - 1;
+		CHECK(sampler_top(thread)->counts == &runs[innermost].counts);
+		CHECK(timer->period_ns == 1000000 + (uint64_t)innermost);
+	}
+	burn_for_samples(3);
+	CHECK(runs[QUERY_NESTING - 1].counts.samples[TRACE_CPU] >= 1);
+	for (int i = 39; i >= 0; i--) {
+		sampler_pop(thread);
+		int innermost = i - 1 < QUERY_NESTING ? i - 1 : QUERY_NESTING - 1;
+		if (i == 0)
+			CHECK(sampler_top(thread) == NULL);
+		else
+			CHECK(sampler_top(thread)->counts == &runs[innermost].counts &&
+			      timer->period_ns == 1000000 + (uint64_t)innermost);
+	}
+	sampler_pop(thread); /* once too often: nothing */
+	CHECK(thread->nesting == 0);
+
+	/* A query without samples inside one with: the timer stops and goes on. */
+	push(thread, 1000000, 0);
+	struct query_tag none = tag_of(&runs[1], 0, 0);
+	sampler_push(thread, &none);
+	while (timer->armed)
+		burn(1000000);
+	uint64_t before = stored();
+	burn(30000000);
+	CHECK(stored() == before);
+	sampler_pop(thread);
+	CHECK(timer->armed);
+	burn_for_samples(3);
+	sampler_pop(thread);
+}
+
+static void test_nesting(void **state)
+{
+	(void)state;
+	assert_int_equal(status_of(nesting), 0);
+}
+
+/* --- stop, start, exclude -------------------------------------------------------------------- */
+
+static void stop_and_start(void)
+{
+	struct drained seen = { 0 };
+
+	begin();
+	struct thread *thread = sampler_thread();
+	push(thread, 1000000, 1000000);
+	burn_for_samples(4);
+	sampler_stop();
+	CHECK(sampler_quiesce());
+	CHECK(sampler_thread() == NULL);
+	drain(ring, &seen);
+	uint64_t before = stored();
+	burn(30000000);
+	CHECK(stored() == before);
+	sampler_pop(thread);
+	push(thread, 1000000, 1000000);
+	query_finish(&run, thread, &(struct query_end){ .query = "late" });
+	burn(30000000);
+	sampler_pop(thread);
+	CHECK(stored() == before);
+	CHECK(ring_head(ring) == ring_tail(ring));
+	int number = sampler_signal();
+	CHECK(sampler_init(ring) == 0);
+	CHECK(sampler_signal() == number && sampler_thread() == thread);
+	push(thread, 1000000, 1000000);
+	burn_for_samples(4);
+	sampler_pop(thread);
+	assert_ledger();
+}
+
+static void excluded(void)
+{
+	begin();
+	CHECK(sampler_thread() != NULL);
+	CHECK(sampler_counter(SAMPLER_THREADS) == 1);
+	sampler_exclude_thread();
+	CHECK(sampler_thread() == NULL);
+	CHECK(sampler_counter(SAMPLER_THREADS) == 0);
+}
+
+static void test_stop_and_start(void **state)
+{
+	(void)state;
+	assert_int_equal(status_of(stop_and_start), 0);
+	assert_int_equal(status_of(excluded), 0);
+}
+
+/* --- queries ----------------------------------------------------------------------------------- */
+
+static struct query_record *newest_query(void)
+{
+	static struct query_record *copy;
+	unsigned kind;
+	size_t size;
+	void *record;
+
+	while ((record = ring_peek(ring, &kind, &size)) != NULL) {
+		if (kind == RECORD_QUERY) {
+			free(copy);
+			copy = malloc(size);
+			memcpy(copy, record, size);
+		}
+		ring_consume(ring);
+	}
+	CHECK(copy != NULL);
+	return copy;
+}
+
+static void queries(void)
+{
+	char text[37];
+	struct query_key last = { 0, 0 };
+
+	begin();
+	struct thread *thread = sampler_thread();
+	for (int i = 0; i < 20000; i++) {
+		query_start(&run, thread);
+		CHECK(run.key.hi > last.hi);
+		last = run.key;
+	}
+	query_key_text((struct query_key){ 0x0123456789ab7def, 0x8123456789abcdef }, text);
+	CHECK(strcmp(text, "01234567-89ab-7def-8123-456789abcdef") == 0);
+	query_key_text(run.key, text);
+	CHECK(text[14] == '7' && strchr("89ab", text[19]) != NULL);
+	uint64_t ms = clock_ns(CLOCK_REALTIME) / 1000000;
+	CHECK(run.key.hi >> 16 < ms + 1000 && run.key.hi >> 16 > ms - 10000);
+
+	query_start(&run, thread);
+	uint64_t cpu = cpu_now();
+	burn(20000000);
+	run.counts.samples[TRACE_REAL] = 3;
+	query_finish(&run, thread, &(struct query_end){
+		.query_id = "mine", .query = "select 1", .database = "/tmp/x",
+		.exception_code = 5, .exception = "locked", .result_rows = 8 });
+	cpu = cpu_now() - cpu;
+	struct query_record *record = newest_query();
+	CHECK(record->query.hi == run.key.hi && record->initial.lo == run.key.lo);
+	CHECK(record->cpu_time_ns >= 20000000 && record->cpu_time_ns <= cpu + 1000000);
+	CHECK(record->duration_ns >= 20000000 && record->result_rows == 8);
+	CHECK(record->samples[TRACE_REAL] == 3 && record->exception_code == 5);
+	CHECK(record->thread_id == sys_gettid() && record->flags == 0);
+	CHECK(record->query_id_size == 4 && record->query_size == 8 && record->database_size == 6 &&
+	      record->exception_size == 6);
+	CHECK(memcmp(record->text, "mineselect 1/tmp/xlocked", 24) == 0);
+
+	/* A text longer than a record may be: cut, and not inside a character. */
+	size_t size = 1 << 21;
+	char *longest = malloc(size + 1);
+	for (size_t i = 0; i < size; i += 2)
+		memcpy(longest + i, "\xc3\xa4", 2);
+	longest[size] = '\0';
+	query_finish(&run, thread, &(struct query_end){ .query = longest, .query_id = "x" });
+	record = newest_query();
+	CHECK(record->flags == QUERY_TEXT_CUT && record->query_id_size == 1);
+	CHECK(record->query_size % 2 == 0 && record->query_size > ring_bytes(ring) / 17);
+	CHECK(memcmp(record->text + 1, longest, record->query_size) == 0);
+	free(longest);
+}
+
+static void test_queries(void **state)
+{
+	(void)state;
+	assert_int_equal(status_of(queries), 0);
+}
+
+/* Not a test of time: the figures are for whoever reads the log. */
+static void costs(void)
+{
+	static const struct {
+		const char *name;
+		uint64_t period_ns;
+	} cases[] = { { "no timers", 0 }, { "timer armed", 10000000 } };
+	enum { ROUNDS = 1000000 };
+
+	begin();
+	struct thread *thread = sampler_thread();
+	for (size_t i = 0; i < 2; i++) {
+		push(thread, cases[i].period_ns, 0);
+		struct query_tag tag = *sampler_top(thread);
+		uint64_t start = cpu_now();
+		for (int n = 0; n < ROUNDS; n++) {
+			sampler_push(thread, &tag);
+			sampler_pop(thread);
+		}
+		printf("push and pop, %s: %.1f ns\n", cases[i].name,
+		       (double)(cpu_now() - start) / ROUNDS);
+		sampler_pop(thread);
+	}
+	uint64_t start = cpu_now();
+	for (int n = 0; n < ROUNDS / 10; n++) {
+		query_start(&run, thread);
+		query_finish(&run, thread, &(struct query_end){ .query = "select 1" });
+		drain(ring, &(struct drained){ 0 });
+	}
+	printf("query_start and query_finish: %.1f ns\n", (double)(cpu_now() - start) / (ROUNDS / 10));
+	start = cpu_now();
+	for (int n = 0; n < ROUNDS / 10; n++)
+		cpu_now();
+	printf("of which the CPU clock: %.1f ns\n", (double)(cpu_now() - start) / (ROUNDS / 10));
+}
+
+static void test_costs(void **state)
+{
+	(void)state;
+	assert_int_equal(status_of(costs), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_signal),
+		cmocka_unit_test(test_blocked_thread),
+		cmocka_unit_test(test_errno),
+		cmocka_unit_test(test_refused_timers),
+		cmocka_unit_test(test_phase_is_kept),
+		cmocka_unit_test(test_idle_thread),
+		cmocka_unit_test(test_phases),
+		cmocka_unit_test(test_before_real_time),
+		cmocka_unit_test(test_nesting),
+		cmocka_unit_test(test_stop_and_start),
+		cmocka_unit_test(test_queries),
+		cmocka_unit_test(test_costs),
+	};
+
+	if (UNDER_TSAN) {
+		puts("skipped: ThreadSanitizer delivers signals late");
+		return 0;
+	}
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

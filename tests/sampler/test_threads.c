@@ -1,0 +1,243 @@
+/*
+ * Threads that come and go while they are sampled: no timer, no slot stays behind,
+ * whichever way they end.
+ */
+#include "common.h"
+
+#include <limits.h>
+#include <pthread.h>
+#include <string.h>
+#include <sys/prctl.h>
+
+#include "handler/timer.h"
+
+static struct ring *ring;
+static struct query_run run;
+static struct drained seen;
+
+static void assert_nothing_left(void)
+{
+	sampler_reap();
+	printf("threads %llu, slots %llu, timers %llu, the kernel's %d\n",
+	       (unsigned long long)sampler_counter(SAMPLER_THREADS),
+	       (unsigned long long)sampler_counter(SAMPLER_SLOTS),
+	       (unsigned long long)sampler_counter(SAMPLER_TIMERS), kernel_timers());
+	assert_int_equal(sampler_counter(SAMPLER_THREADS), 0);
+	assert_int_equal(sampler_counter(SAMPLER_TIMERS), 0);
+	assert_true(kernel_timers() <= 0);
+	assert_ledger();
+}
+
+/* --- a thousand ------------------------------------------------------------------------ */
+
+#define THREADS 1000
+#define AT_ONCE 20
+
+static void *live(void *context)
+{
+	struct query_tag tag = tag_of(&run, 1000000, 1000000);
+	(void)context;
+
+	for (int i = 0; i < 3; i++) {
+		struct thread *thread = sampler_thread();
+		assert_non_null(thread);
+		sampler_push(thread, &tag);
+		burn(2000000);
+		sampler_pop(thread);
+	}
+	return NULL;
+}
+
+static void test_thousand(void **state)
+{
+	pthread_t threads[AT_ONCE];
+	(void)state;
+
+	for (int i = 0; i < THREADS / AT_ONCE; i++) {
+		for (int t = 0; t < AT_ONCE; t++)
+			assert_int_equal(pthread_create(&threads[t], NULL, live, NULL), 0);
+		for (int t = 0; t < AT_ONCE; t++) {
+			drain(ring, &seen);
+			pthread_join(threads[t], NULL);
+		}
+		assert_true(kernel_timers() <= 0);
+	}
+	drain(ring, &seen);
+	printf("%llu CPU and %llu Real samples, %llu names\n",
+	       (unsigned long long)seen.samples[TRACE_CPU],
+	       (unsigned long long)seen.samples[TRACE_REAL], (unsigned long long)seen.threads);
+	assert_int_equal(seen.wrong, 0);
+	assert_int_equal(seen.threads + sample_counter(SAMPLE_DROPPED) >= THREADS, 1);
+	assert_true(seen.samples[TRACE_CPU] + seen.samples[TRACE_REAL] > THREADS / 2);
+	assert_in_range(sampler_counter(SAMPLER_SLOTS), AT_ONCE, 3 * THREADS_PER_BLOCK);
+	assert_nothing_left();
+}
+
+/* --- ways to end --------------------------------------------------------------------------- */
+
+static void *end_inside(void *context)
+{
+	struct query_tag tag = tag_of(&run, 1000000, 1000000);
+
+	sampler_push(sampler_thread(), &tag);
+	burn(5000000);
+	pthread_exit(context);
+}
+
+static void *end_bare(void *context)
+{
+	struct query_tag tag = tag_of(&run, 1000000, 1000000);
+	(void)context;
+
+	sampler_push(sampler_thread(), &tag);
+	burn(5000000);
+	/* No destructor runs. */
+	syscall(SYS_exit, 0);
+	return NULL;
+}
+
+static pthread_key_t late_key;
+static int late_queries;
+
+/* Runs after the sampler's destructor in the first rounds, and in the last one. */
+static void query_late(void *value)
+{
+	struct query_tag tag = tag_of(&run, 1000000, 1000000);
+	struct thread *thread = sampler_thread();
+	intptr_t round = (intptr_t)value;
+
+	assert_non_null(thread);
+	sampler_push(thread, &tag);
+	burn(2000000);
+	sampler_pop(thread);
+	late_queries++;
+	if (round < 8)
+		pthread_setspecific(late_key, (void *)(round + 1));
+}
+
+static void *end_late(void *context)
+{
+	struct query_tag tag = tag_of(&run, 1000000, 1000000);
+	struct thread *thread = sampler_thread();
+	(void)context;
+
+	pthread_setspecific(late_key, (void *)1);
+	sampler_push(thread, &tag);
+	burn(2000000);
+	sampler_pop(thread);
+	return NULL;
+}
+
+static void run_thread(void *(*function)(void *))
+{
+	pthread_t thread;
+
+	assert_int_equal(pthread_create(&thread, NULL, function, NULL), 0);
+	pthread_join(thread, NULL);
+	drain(ring, &seen);
+}
+
+static void test_ends(void **state)
+{
+	(void)state;
+	for (int i = 0; i < 20; i++)
+		run_thread(end_inside);
+	assert_nothing_left();
+
+#if !defined(__SANITIZE_THREAD__) && !defined(__SANITIZE_ADDRESS__)
+	for (int i = 0; i < 20; i++)
+		run_thread(end_bare);
+	assert_int_equal(sampler_counter(SAMPLER_THREADS), 20);
+	assert_nothing_left();
+#else
+	(void)end_bare;
+#endif
+
+	assert_int_equal(pthread_key_create(&late_key, query_late), 0);
+	for (int i = 0; i < 20; i++)
+		run_thread(end_late);
+	assert_int_equal(late_queries, 20 * PTHREAD_DESTRUCTOR_ITERATIONS);
+	assert_nothing_left();
+}
+
+/* --- names, stacks ---------------------------------------------------------------------------- */
+
+static char newest_name[20];
+static uintptr_t main_frame;
+
+static uint64_t drain_names(void)
+{
+	unsigned kind;
+	size_t size;
+	void *record;
+	uint64_t names = 0;
+
+	while ((record = ring_peek(ring, &kind, &size)) != NULL) {
+		if (kind == RECORD_THREAD) {
+			const struct thread_record *thread = record;
+			if (thread->thread_id == sys_gettid()) {
+				strcpy(newest_name, thread->name);
+				names++;
+			}
+		}
+		ring_consume(ring);
+	}
+	return names;
+}
+
+static void *be_named(void *context)
+{
+	struct query_tag tag = tag_of(&run, 1000000, 0);
+	int local;
+	(void)context;
+
+	prctl(PR_SET_NAME, "first name");
+	struct thread *thread = sampler_thread();
+	assert_int_equal(drain_names(), 1);
+	assert_string_equal(newest_name, "first name");
+	assert_in_range((uintptr_t)&local, thread->stack.start, thread->stack.end - 1);
+	prctl(PR_SET_NAME, "second, 15 char");
+	/* Told when a timer is armed, a second later at the latest. */
+	do {
+		sampler_push(thread, &tag);
+		burn(2000000);
+		sampler_pop(thread);
+		while (thread->timers[TRACE_CPU].armed)
+			burn(2000000);
+	} while (drain_names() == 0);
+	assert_string_equal(newest_name, "second, 15 char");
+	return NULL;
+}
+
+static void test_names(void **state)
+{
+	int local;
+	(void)state;
+
+	if (UNDER_TSAN)
+		skip();
+	drain(ring, &seen);
+	run_thread(be_named);
+
+	struct thread *thread = sampler_thread();
+	assert_in_range((uintptr_t)&local, thread->stack.start, thread->stack.end - 1);
+	/* The main thread's top is above the first frame, wherever that is. */
+	assert_in_range(main_frame, thread->stack.start, thread->stack.end - 1);
+	sampler_exclude_thread();
+	assert_nothing_left();
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_thousand),
+		cmocka_unit_test(test_ends),
+		cmocka_unit_test(test_names),
+	};
+
+	main_frame = (uintptr_t)__builtin_frame_address(0);
+	ring = ring_create(1 << 20);
+	if (ring == NULL || sampler_init(ring) != 0)
+		return 1;
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
