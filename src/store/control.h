@@ -1,0 +1,103 @@
+/*
+ * What the parts of the store share: the control block that API calls and the
+ * flusher meet at (store.c, flusher.c), and the pool of readers (reader.c).
+ */
+#ifndef QUERYPROF_STORE_CONTROL_H
+#define QUERYPROF_STORE_CONTROL_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "store/database.h"
+#include "store/retention.h"
+#include "store/store.h"
+#include "store/tempdir.h"
+#include "store/writer.h"
+
+struct ring;
+
+/* Where and how to store; `path` NULL: a temporary file. */
+struct settings_of_store {
+	char *path; /* absolute, malloc'ed */
+	int64_t max_bytes, flush_interval_ns;
+};
+
+enum request { REQUEST_NONE, REQUEST_OPEN, REQUEST_CONFIGURE };
+
+struct control {
+	pthread_mutex_t lock;
+	pthread_cond_t changed; /* CLOCK_MONOTONIC; whatever anybody waits for here */
+
+	/* Set by API calls, under the lock. */
+	struct ring *ring;
+	struct settings_of_store settings;
+	bool initialised;
+	bool thread_running;
+	pthread_t thread;
+	int64_t retry_thread_at;
+	pid_t owner;
+	bool stop;
+	unsigned pauses;         /* forks under way */
+	uint64_t drain_target;   /* ring position that somebody waits for */
+	enum request request;    /* one at a time */
+	uint64_t request_number, request_done;
+	struct settings_of_store wanted;
+	int request_code;
+	char *request_error;
+
+	/* Set by the flusher, under the lock. */
+	bool parked;             /* holds no connection and waits for the fork's end */
+	bool finished;           /* has stopped */
+	uint64_t drained;        /* ring position up to which all is settled */
+	char *open_path;         /* NULL: no file is open */
+	uint64_t epoch;          /* of the open file; changes with every file */
+	char *error;
+
+	/* The private SQLite must not be used any more: it is in an unknown state. */
+	bool disabled;
+};
+
+extern struct control store_control;
+
+extern uint64_t store_counters[STORE_COUNTERS]; /* relaxed atomics */
+
+static inline void store_count(enum store_counter which, uint64_t number)
+{
+	__atomic_fetch_add(&store_counters[which], number, __ATOMIC_RELAXED);
+}
+
+/* Epoch of the open file, 0 when there is none. */
+uint64_t control_epoch(void);
+
+/* The file that readers may open, as a copy, and its epoch; NULL: none is open. An
+ * explicit file that is not open yet is opened. False: it cannot be, `*error`. */
+bool control_reading_path(char **path, uint64_t *epoch, char **error);
+
+int64_t control_now_ns(void); /* CLOCK_MONOTONIC */
+
+/* --- flusher.c --------------------------------------------------------------- */
+
+void *flusher_main(void *unused);
+
+/* Without a thread: takes what the ring holds, as lost. */
+void flusher_discard(void);
+
+/* In a forked child: what the thread of the parent left. */
+void flusher_reset_in_child(void);
+
+/* Frees the memory of a flusher that has finished. */
+void flusher_free(void);
+
+/* --- reader.c ---------------------------------------------------------------- */
+
+/* Closes the idle connections and waits `timeout_ms` for the busy ones; keeps new
+ * ones from being opened until readers_resume(). False: some are busy still. */
+bool readers_pause(int timeout_ms);
+void readers_resume(void);
+void readers_reset_in_child(void);
+
+/* Closes the idle connections (they are of a file that is in use no more). */
+void readers_close_idle(void);
+
+#endif

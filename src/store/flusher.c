@@ -1,0 +1,599 @@
+/*
+ * The flusher thread: sleeps until there are records, gathers them for one flush
+ * interval, stores them, and goes back to an unlimited sleep once nothing more
+ * comes. It alone uses the writing connection.
+ *
+ * When storing fails, what the ring holds is counted as lost, so that the ring
+ * stays open for what comes later, and the file is tried again after a pause that
+ * grows. When another process keeps the file locked, the records wait in the ring
+ * while there is room.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "handler/ring.h"
+#include "modules/modules.h"
+#include "queryprof.h"
+#include "sampler/sampler.h"
+#include "store/control.h"
+
+#define NS_PER_MS 1000000ll
+#define RETRY_FIRST_NS (100 * NS_PER_MS)
+#define RETRY_LAST_NS (2000 * NS_PER_MS)
+#define REAP_INTERVAL_NS (1000 * NS_PER_MS)
+
+/* Look again this soon at a record that is still being written while somebody
+ * waits for it. */
+#define STALL_NS (1 * NS_PER_MS)
+
+/* The thread's own; others touch it only when there is no thread. */
+static struct flusher {
+	struct writer writer;
+	bool has_writer;
+	struct retention retention;
+	struct tempdir tempdir;
+	char *path;             /* of the open file */
+	char *settings_path;    /* of the settings in force, NULL: temporary */
+	int64_t max_bytes, interval_ns;
+	bool failing, over_bound;
+	int64_t retry_at, retry_pause;
+	int64_t reaped_at;
+} flusher = { .tempdir = { .lock = -1 } };
+
+/* --- what others see ------------------------------------------------------------ */
+
+static void lock(void)
+{
+	pthread_mutex_lock(&store_control.lock);
+}
+
+static void unlock(void)
+{
+	pthread_mutex_unlock(&store_control.lock);
+}
+
+/* `sentence` is taken over; NULL: all is well. */
+static void show_error(char *sentence)
+{
+	lock();
+	free(store_control.error);
+	store_control.error = sentence;
+	unlock();
+}
+
+/* A file opened again keeps its epoch. */
+static void show_file(const char *path, int64_t identity)
+{
+	static uint64_t epochs;
+	static int64_t newest;
+
+	if (path && (!epochs || identity != newest)) {
+		newest = identity;
+		epochs++;
+	}
+	lock();
+	free(store_control.open_path);
+	store_control.open_path = path ? strdup(path) : NULL;
+	__atomic_store_n(&store_control.epoch, path ? epochs : 0, __ATOMIC_RELEASE);
+	unlock();
+	readers_close_idle();
+}
+
+/* Everything before the ring's tail is settled: tells who waits. */
+static void show_drained(void)
+{
+	struct timespec cpu;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &cpu);
+	__atomic_store_n(&store_counters[STORE_FLUSHER_CPU_NS],
+	                 (uint64_t)cpu.tv_sec * 1000000000 + (uint64_t)cpu.tv_nsec, __ATOMIC_RELAXED);
+	lock();
+	store_control.drained = ring_tail(store_control.ring);
+	pthread_cond_broadcast(&store_control.changed);
+	unlock();
+}
+
+/* Somebody asks for something else than what the flusher is busy with. */
+static bool is_interrupted(void)
+{
+	bool interrupted;
+
+	lock();
+	interrupted = store_control.pauses || store_control.stop;
+	unlock();
+	return interrupted;
+}
+
+static uint64_t used_ring(void)
+{
+	return ring_head(store_control.ring) - ring_tail(store_control.ring);
+}
+
+/* While another process writes: not when the ring runs full. */
+static bool give_up_waiting(void *context)
+{
+	(void)context;
+	return is_interrupted() || used_ring() > ring_bytes(store_control.ring) / 4 * 3;
+}
+
+/* --- the file --------------------------------------------------------------------- */
+
+static void set_limits(struct database_limits *limits)
+{
+	limits->wal_bytes = retention_wal_bytes(flusher.max_bytes);
+	limits->temporary = !flusher.settings_path;
+}
+
+static void close_file(bool last)
+{
+	if (flusher.writer.database.db) {
+		/* Readers first: the last one to close folds the log back. */
+		show_file(NULL, 0);
+		writer_close(&flusher.writer, last && flusher.settings_path);
+	}
+	free(flusher.path);
+	flusher.path = NULL;
+	flusher.over_bound = false;
+}
+
+/* Path of the file to open: malloc'ed, NULL with a sentence in `*error`. */
+static char *make_path(char **error)
+{
+	int number;
+
+	if (flusher.settings_path)
+		return strdup(flusher.settings_path);
+	if (flusher.tempdir.path && access(flusher.tempdir.path, F_OK))
+		tempdir_forget(&flusher.tempdir); /* somebody removed it */
+	if (!flusher.tempdir.path) {
+		number = tempdir_make(&flusher.tempdir);
+		if (number) {
+			*error = database_sentence("no temporary directory for the trace file: %s", strerror(number));
+			return NULL;
+		}
+	}
+	return database_sentence("%s/trace.db", flusher.tempdir.path);
+}
+
+static int open_file(char **error)
+{
+	struct database_limits limits;
+	int code;
+
+	if (!flusher.has_writer)
+		flusher.has_writer = writer_init(&flusher.writer, give_up_waiting, NULL);
+	if (!flusher.has_writer) {
+		*error = database_sentence("no memory for the flusher");
+		return QP_NOMEM;
+	}
+	flusher.path = make_path(error);
+	if (!flusher.path)
+		return QP_STORE;
+	set_limits(&limits);
+	code = writer_open(&flusher.writer, flusher.path, &limits, error);
+	if (code) {
+		close_file(false);
+		return code;
+	}
+	show_file(flusher.path, database_number(flusher.writer.database.db, "SELECT identity FROM state", 0));
+	return QP_OK;
+}
+
+/* The private SQLite may share descriptors with the host by now, so it must not even
+ * close them. For good. */
+static void give_up_for_good(void)
+{
+	writer_abandon(&flusher.writer);
+	lock();
+	store_control.disabled = true;
+	unlock();
+	show_file(NULL, 0);
+	free(flusher.path);
+	flusher.path = NULL;
+	show_error(database_sentence("the host closed the trace file's descriptors"));
+}
+
+/* Back to what a first try would find. */
+static void clear_failure(void)
+{
+	if (flusher.failing)
+		show_error(NULL);
+	flusher.failing = false;
+	flusher.retry_pause = RETRY_FIRST_NS;
+	flusher.retry_at = 0;
+}
+
+static void note_failure(char *sentence)
+{
+	store_count(STORE_ERRORS, 1);
+	show_error(sentence);
+	if (!flusher.failing)
+		flusher.retry_pause = RETRY_FIRST_NS;
+	flusher.failing = true;
+	flusher.retry_at = control_now_ns() + flusher.retry_pause;
+	flusher.retry_pause *= 2;
+	if (flusher.retry_pause > RETRY_LAST_NS)
+		flusher.retry_pause = RETRY_LAST_NS;
+}
+
+/* The file is open, and is still the one that its path names. */
+static bool ensure_file(void)
+{
+	char *error = NULL;
+
+	if (store_control.disabled)
+		return false;
+	if (flusher.writer.database.db) {
+		switch (database_check(&flusher.writer.database, flusher.path)) {
+		case DATABASE_CURRENT:
+			return true;
+		case DATABASE_STOLEN:
+			give_up_for_good();
+			return false;
+		case DATABASE_GONE:
+			close_file(false);
+			break;
+		}
+	}
+	if (open_file(&error)) {
+		note_failure(error);
+		return false;
+	}
+	return true;
+}
+
+/* --- flushing ---------------------------------------------------------------------- */
+
+static void discard_ring(uint64_t until)
+{
+	uint64_t lost = 0;
+	void *record;
+	unsigned kind;
+	size_t size;
+
+	while (ring_tail(store_control.ring) < until
+	       && (record = ring_peek(store_control.ring, &kind, &size))) {
+		if (flusher.has_writer)
+			writer_discard(&flusher.writer, kind, record, size);
+		lost += kind == RECORD_SAMPLE || kind == RECORD_QUERY;
+		ring_consume(store_control.ring);
+	}
+	store_count(STORE_LOST, lost);
+}
+
+/* Over the bound although trimmed: somebody reads an old state, so that the log
+ * cannot start again. */
+static bool is_over_bound(void)
+{
+	int64_t bytes = database_bytes(flusher.path);
+
+	__atomic_store_n(&store_counters[STORE_BYTES], (uint64_t)bytes, __ATOMIC_RELAXED);
+	if (flusher.max_bytes <= 0 || bytes <= flusher.max_bytes || bytes <= RETENTION_MIN_BYTES)
+		return false;
+	/* Without waiting for anybody. */
+	sqlite3_busy_timeout(flusher.writer.database.db, 0);
+	sqlite3_wal_checkpoint_v2(flusher.writer.database.db, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL);
+	writer_wait_when_busy(&flusher.writer);
+	bytes = database_bytes(flusher.path);
+	__atomic_store_n(&store_counters[STORE_BYTES], (uint64_t)bytes, __ATOMIC_RELAXED);
+	return bytes > flusher.max_bytes + flusher.max_bytes / 16;
+}
+
+static bool check_bound(void)
+{
+	flusher.over_bound = is_over_bound();
+	if (flusher.over_bound)
+		note_failure(database_sentence("%s: at its bound of %" PRId64 " bytes while a reader holds the log",
+		                               flusher.path, flusher.max_bytes));
+	return !flusher.over_bound;
+}
+
+/* False: failed, and said so. */
+static bool trim(void)
+{
+	uint64_t trimmed = 0;
+	int code = retention_apply(&flusher.retention, &flusher.writer, flusher.max_bytes, &trimmed);
+
+	store_count(STORE_TRIMMED, trimmed);
+	if (!code || (code & 0xff) == SQLITE_BUSY)
+		return true;
+	note_failure(database_error(flusher.writer.database.db, flusher.path));
+	return false;
+}
+
+/* After a batch that went well. */
+static void settle_batch(const struct writer_result *result)
+{
+	store_count(STORE_SAMPLES, result->samples);
+	store_count(STORE_QUERIES, result->queries);
+	store_count(STORE_LOST, result->lost);
+	store_count(STORE_FLUSHES, 1);
+	__atomic_store_n(&store_counters[STORE_STACKS], flusher.writer.stacks.count, __ATOMIC_RELAXED);
+	if (trim() && check_bound())
+		clear_failure();
+}
+
+static void settle_failure(int code, const struct writer_result *result)
+{
+	store_count(STORE_LOST, result->lost);
+	if (result->busy) {
+		if (!is_interrupted())
+			note_failure(database_sentence("%s: locked by another process", flusher.path));
+		flusher.retry_at = 0; /* waiting was pause enough */
+		/* Half of what waits gives way to what comes. */
+		if (used_ring() > ring_bytes(store_control.ring) / 2)
+			discard_ring(ring_tail(store_control.ring) + used_ring() / 2);
+		return;
+	}
+	note_failure(database_error(flusher.writer.database.db, flusher.path));
+	/* A file that is damaged, full or gone is best looked at afresh. */
+	if ((code & 0xff) != SQLITE_FULL)
+		close_file(false);
+}
+
+/* Stores what the ring holds. */
+static void flush(bool urgent)
+{
+	struct ring *ring = store_control.ring;
+	struct writer_result result = { .more = true };
+	uint64_t until = ring_head(ring);
+	int64_t now = control_now_ns();
+
+	if (flusher.reaped_at + REAP_INTERVAL_NS <= now) {
+		flusher.reaped_at = now;
+		sampler_reap();
+	}
+	modules_refresh(false);
+	while (result.more && !is_interrupted() && ring_tail(ring) < until) {
+		int code;
+
+		if (store_control.disabled
+		    || (flusher.failing && !urgent && control_now_ns() < flusher.retry_at) || !ensure_file()
+		    || (flusher.over_bound && !check_bound())) {
+			discard_ring(until);
+			break;
+		}
+		/* One new try for who waits. */
+		urgent = false;
+		code = writer_store(&flusher.writer, ring, WRITER_BATCH, retention_batch_bytes(flusher.max_bytes), &result);
+		if (code) {
+			settle_failure(code, &result);
+			if (result.busy)
+				break;
+			result.more = true; /* the rest is lost in the next round */
+		} else if (result.records) {
+			settle_batch(&result);
+		}
+	}
+	if (flusher.retention.trimming && flusher.writer.database.db && !is_interrupted())
+		trim();
+	show_drained();
+}
+
+/* --- requests ------------------------------------------------------------------------ */
+
+static void take_settings(struct settings_of_store *settings)
+{
+	free(flusher.settings_path);
+	flusher.settings_path = settings->path ? strdup(settings->path) : NULL;
+	flusher.max_bytes = settings->max_bytes;
+	flusher.interval_ns = settings->flush_interval_ns;
+}
+
+static bool is_same_path(const char *left, const char *right)
+{
+	return left == right || (left && right && !strcmp(left, right));
+}
+
+static int serve_open(char **error)
+{
+	int code;
+
+	if (store_control.disabled) {
+		*error = store_error();
+		return QP_STORE;
+	}
+	if (flusher.writer.database.db
+	    && database_check(&flusher.writer.database, flusher.path) == DATABASE_CURRENT)
+		return QP_OK;
+	close_file(false);
+	code = open_file(error);
+	if (code)
+		note_failure(*error ? strdup(*error) : NULL);
+	else
+		clear_failure();
+	return code;
+}
+
+/* Whether the new file can be used; it exists afterwards. */
+static int try_file(const struct settings_of_store *wanted, char **error)
+{
+	struct database_limits limits = { .wal_bytes = retention_wal_bytes(wanted->max_bytes) };
+	struct database trial;
+	int code = database_open(&trial, wanted->path, &limits, error);
+
+	if (!code)
+		database_close(&trial, false);
+	return code;
+}
+
+static int serve_configure(struct settings_of_store *wanted, char **error)
+{
+	struct database_limits limits;
+	int code;
+
+	if (is_same_path(wanted->path, flusher.settings_path)) {
+		take_settings(wanted);
+		if (flusher.writer.database.db) {
+			set_limits(&limits);
+			database_set_limits(&flusher.writer.database, &limits);
+			flusher.retention.trimming = true; /* the bound may be lower now */
+		}
+		return QP_OK;
+	}
+	flush(true);
+	if (wanted->path && (code = try_file(wanted, error)))
+		return code;
+	close_file(true);
+	tempdir_remove(&flusher.tempdir);
+	clear_failure();
+	take_settings(wanted);
+	return wanted->path ? serve_open(error) : QP_OK;
+}
+
+/* Called and left with the lock held. */
+static void serve_request(void)
+{
+	enum request request = store_control.request;
+	struct settings_of_store wanted = store_control.wanted;
+	char *error = NULL;
+	int code;
+
+	unlock();
+	code = request == REQUEST_OPEN ? serve_open(&error) : serve_configure(&wanted, &error);
+	lock();
+	store_control.request = REQUEST_NONE;
+	store_control.request_done = store_control.request_number;
+	store_control.request_code = code;
+	free(store_control.request_error);
+	store_control.request_error = error;
+	free(store_control.wanted.path);
+	store_control.wanted.path = NULL;
+	pthread_cond_broadcast(&store_control.changed);
+}
+
+/* Called and left with the lock held. */
+static void park(void)
+{
+	unlock();
+	if (!store_control.disabled)
+		close_file(false);
+	lock();
+	store_control.parked = true;
+	pthread_cond_broadcast(&store_control.changed);
+	while (store_control.pauses)
+		pthread_cond_wait(&store_control.changed, &store_control.lock);
+	store_control.parked = false;
+}
+
+/* --- the thread ------------------------------------------------------------------------ */
+
+/* Serves what is asked. */
+static void serve(bool *stop, bool *urgent)
+{
+	lock();
+	for (;;) {
+		if (store_control.pauses)
+			park();
+		else if (store_control.request != REQUEST_NONE)
+			serve_request();
+		else
+			break;
+	}
+	*stop = store_control.stop;
+	*urgent = store_control.drained < store_control.drain_target;
+	unlock();
+}
+
+static bool is_asked(void)
+{
+	bool asked;
+
+	lock();
+	asked = store_control.pauses || store_control.stop || store_control.request != REQUEST_NONE
+		|| store_control.drained < store_control.drain_target;
+	unlock();
+	return asked;
+}
+
+static bool has_records(void)
+{
+	unsigned kind;
+	size_t size;
+
+	return ring_peek(store_control.ring, &kind, &size) != NULL;
+}
+
+/* What is left, and what comes while it is stored, once. */
+static void finish(void)
+{
+	lock();
+	store_control.stop = false; /* so that the flush is not interrupted */
+	unlock();
+	flush(true);
+	if (!store_control.disabled)
+		close_file(true);
+	tempdir_remove(&flusher.tempdir);
+	lock();
+	store_control.finished = true;
+	pthread_cond_broadcast(&store_control.changed);
+	unlock();
+}
+
+void *flusher_main(void *unused)
+{
+	bool stop, urgent, gathered = false;
+
+	(void)unused;
+	pthread_setname_np(pthread_self(), "queryprof");
+	sampler_exclude_thread();
+	lock();
+	take_settings(&store_control.settings);
+	unlock();
+	for (;;) {
+		bool any = has_records();
+
+		serve(&stop, &urgent);
+		if (stop)
+			break;
+		if (urgent || gathered)
+			flush(urgent);
+		gathered = false;
+		if (urgent) {
+			/* Left over: a record that is being written. */
+			if (is_asked())
+				ring_wait(store_control.ring, STALL_NS);
+			gathered = any;
+			continue;
+		}
+		if (!any && !flusher.retention.trimming)
+			ring_wait(store_control.ring, -1);
+		if (is_asked())
+			continue;
+		ring_wait(store_control.ring, flusher.interval_ns);
+		gathered = true;
+	}
+	finish();
+	return NULL;
+}
+
+void flusher_free(void)
+{
+	if (flusher.has_writer)
+		writer_free(&flusher.writer);
+	flusher.has_writer = false;
+	free(flusher.settings_path);
+	flusher.settings_path = NULL;
+	flusher.failing = false;
+	flusher.retention = (struct retention){ .trimming = false };
+}
+
+void flusher_discard(void)
+{
+	discard_ring(ring_head(store_control.ring));
+}
+
+void flusher_reset_in_child(void)
+{
+	tempdir_forget(&flusher.tempdir);
+	free(flusher.path);
+	flusher.path = NULL;
+	flusher.failing = false;
+	flusher.retention = (struct retention){ .trimming = false };
+	if (flusher.has_writer)
+		writer_reset_identity(&flusher.writer);
+}

@@ -1,0 +1,31 @@
+/*
+ * Keeps the trace file within its bound: what is oldest goes first.
+ */
+#ifndef QUERYPROF_STORE_RETENTION_H
+#define QUERYPROF_STORE_RETENTION_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "store/writer.h"
+
+/* Smaller bounds are taken for this one: the empty schema needs some room. */
+#define RETENTION_MIN_BYTES (512 * 1024)
+
+/* Room that the write-ahead log may take under the bound; 0: none given. */
+int64_t retention_wal_bytes(int64_t max_bytes);
+
+/* Most that one batch may write, so that it cannot overrun the bound alone. */
+size_t retention_batch_bytes(int64_t max_bytes);
+
+struct retention {
+	bool trimming; /* between the upper mark and the lower one */
+};
+
+/* After a batch: begins epochs, removes what is over the bound, for a few tens of
+ * milliseconds at most; what remains follows after the next batch. Adds to
+ * `*trimmed` the samples removed. SQLITE_OK or the error. */
+int retention_apply(struct retention *retention, struct writer *writer, int64_t max_bytes,
+                    uint64_t *trimmed);
+
+#endif

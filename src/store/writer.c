@@ -1,0 +1,618 @@
+/*
+ * One transaction a batch. Records are decoded and interned while the ring is read;
+ * the samples' own rows come at the end, in the order of time, which is the order
+ * of their table. Whatever fails, the whole batch is rolled back and counted as
+ * lost, and everything known of the file is forgotten.
+ */
+#include "store/writer.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "handler/ring.h"
+#include "queryprof.h"
+
+static const char *const statement_sql[WRITE_STATEMENTS] = {
+	[WRITE_BEGIN] = "BEGIN IMMEDIATE",
+	[WRITE_COMMIT] = "COMMIT",
+	[WRITE_ROLLBACK] = "ROLLBACK",
+	[WRITE_STATE] = "SELECT removals, (SELECT max(id) FROM epochs), identity FROM state",
+	[WRITE_FIND_PROCESS] =
+		"SELECT id FROM processes WHERE hostname = ?1 AND process_id = ?2 AND start_time_ns = ?3",
+	[WRITE_PROCESS] =
+		"INSERT INTO processes (hostname, process_id, start_time_ns, executable) VALUES (?1, ?2, ?3, ?4)",
+	[WRITE_FIND_THREAD] =
+		"SELECT id FROM threads WHERE process = ?1 AND thread_id = ?2 AND thread_name = ?3",
+	[WRITE_THREAD] = "INSERT INTO threads (process, thread_id, thread_name) VALUES (?1, ?2, ?3)",
+	[WRITE_FIND_SERIES] = "SELECT id FROM series WHERE thread = ?1 AND trace_type = ?2 AND period_ns = ?3",
+	[WRITE_SERIES] = "INSERT INTO series (thread, trace_type, period_ns, epoch) VALUES (?1, ?2, ?3, ?4)",
+	[WRITE_SERIES_EPOCH] = "UPDATE series SET epoch = ?1 WHERE id = ?2",
+	[WRITE_FIND_MODULE] =
+		"SELECT base FROM modules WHERE build_id = ?1 AND extent = ?2"
+		" AND (?1 != '' OR (path = ?3 AND file_size = ?4 AND mtime_ns = ?5))",
+	[WRITE_MODULE] =
+		"INSERT INTO modules (build_id, path, file_size, mtime_ns, base, extent, elf_start)"
+		" VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+	[WRITE_RANGE_END] = "SELECT max(base + extent) FROM modules WHERE base < ?2 AND base + extent > ?1",
+	[WRITE_FREE_RANGE] = "SELECT max(base + extent) FROM modules WHERE base + extent > ?1 AND base < ?2",
+	[WRITE_FIND_STACK] = "SELECT id FROM stacks WHERE hash = ?1 AND trace = ?2",
+	[WRITE_STACK] = "INSERT INTO stacks (hash, epoch, trace) VALUES (?1, ?2, ?3)",
+	[WRITE_STACK_EPOCH] = "UPDATE stacks SET epoch = ?1 WHERE id = ?2",
+	[WRITE_FIND_STATEMENT] = "SELECT id FROM statements WHERE hash = ?1 AND query = ?2 AND is_cut = ?3",
+	[WRITE_STATEMENT] =
+		"INSERT INTO statements (hash, normalized_query_hash, is_cut, query) VALUES (?1, ?2, ?3, ?4)",
+	[WRITE_FIND_QUERY] = "SELECT id FROM queries WHERE query_id = ?1 AND process = ?2",
+	[WRITE_QUERY] =
+		"INSERT INTO queries (query_id, process, first_ns, last_ns)"
+		" VALUES (?1, ?2, 9223372036854775807, -9223372036854775808)",
+	[WRITE_QUERY_END] =
+		"UPDATE queries SET finished = 1, initial = ?2, statement = ?3, query_start_ns = ?4,"
+		" query_duration_ns = ?5, cpu_time_ns = ?6, database = ?7, thread_id = ?8, exception_code = ?9,"
+		" exception = ?10, result_rows = ?11, vm_steps = ?12, fullscan_steps = ?13, sorts = ?14,"
+		" autoindexes = ?15, memory_usage = ?16, samples_cpu = ?17, samples_real = ?18, weight_cpu = ?19,"
+		" weight_real = ?20, samples_dropped = ?21, samples_truncated = ?22 WHERE id = ?1",
+	[WRITE_QUERY_ID] = "UPDATE queries SET query_id = ?2 WHERE id = ?1",
+	[WRITE_QUERY_RANGE] =
+		"UPDATE queries SET first_ns = min(first_ns, ?2), last_ns = max(last_ns, ?3) WHERE id = ?1",
+	[WRITE_SAMPLE] =
+		"INSERT INTO samples (timestamp_ns, series, query, stack, cpu_id, weight, truncated, size)"
+		" VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, 0)",
+	[WRITE_LAST_TIME] = "SELECT max(timestamp_ns) FROM samples WHERE timestamp_ns >= ?1 AND timestamp_ns < ?2",
+	[WRITE_EPOCH] =
+		"INSERT INTO epochs (start_ns) SELECT 1 + max(?1, coalesce((SELECT max(timestamp_ns) FROM samples), 0))",
+};
+
+/* --- prepared statements ------------------------------------------------------- */
+
+sqlite3_stmt *writer_statement(struct writer *writer, enum writer_statement which)
+{
+	return writer->statements[which];
+}
+
+/* Cut at a zero inside, if `size` does not say; the text must stay until the
+ * statement has run. */
+void writer_bind_text(sqlite3_stmt *statement, int index, const char *text, size_t size)
+{
+	sqlite3_bind_text(statement, index, text, size == SIZE_MAX ? -1 : (int)size, SQLITE_STATIC);
+}
+
+int writer_run(struct writer *writer, enum writer_statement which)
+{
+	sqlite3_stmt *statement = writer->statements[which];
+	int code = sqlite3_step(statement);
+
+	sqlite3_reset(statement);
+	return code == SQLITE_DONE || code == SQLITE_ROW ? SQLITE_OK : code;
+}
+
+int64_t writer_number(struct writer *writer, enum writer_statement which)
+{
+	sqlite3_stmt *statement = writer->statements[which];
+	int code = sqlite3_step(statement);
+	int64_t number = 0;
+
+	if (code == SQLITE_ROW)
+		number = sqlite3_column_int64(statement, 0);
+	else if (code != SQLITE_DONE)
+		number = -code;
+	sqlite3_reset(statement);
+	return number;
+}
+
+/* --- life ------------------------------------------------------------------------- */
+
+/* Start of the process by the kernel's account. The clocks move against each other,
+ * so it is worked out once a process. */
+static int64_t read_start_time(void)
+{
+	struct timespec now, up;
+	unsigned long long ticks;
+	char text[1024];
+	char *behind_name;
+	int64_t start;
+	FILE *file;
+	size_t size;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	clock_gettime(CLOCK_BOOTTIME, &up);
+	start = (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+	file = fopen("/proc/self/stat", "re");
+	if (!file)
+		return start;
+	size = fread(text, 1, sizeof text - 1, file);
+	fclose(file);
+	text[size] = '\0';
+	behind_name = strrchr(text, ')'); /* the name may hold anything */
+	if (!behind_name
+	    || sscanf(behind_name + 1, " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu",
+	              &ticks) != 1)
+		return start;
+	start -= (int64_t)up.tv_sec * 1000000000 + up.tv_nsec;
+	return start + (int64_t)(ticks * (1000000000ull / (unsigned long long)sysconf(_SC_CLK_TCK)));
+}
+
+void writer_reset_identity(struct writer *writer)
+{
+	struct writer_identity *identity = &writer->identity;
+	ssize_t size;
+
+	if (gethostname(identity->hostname, sizeof identity->hostname))
+		identity->hostname[0] = '\0';
+	identity->hostname[sizeof identity->hostname - 1] = '\0';
+	size = readlink("/proc/self/exe", identity->executable, sizeof identity->executable - 1);
+	identity->executable[size > 0 ? size : 0] = '\0';
+	if (identity->process_id != getpid())
+		identity->start_time_ns = read_start_time();
+	identity->process_id = getpid();
+	table_clear(&writer->threads);
+	writer_forget(writer);
+}
+
+bool writer_init(struct writer *writer, bool (*give_up)(void *context), void *context)
+{
+	static struct writer_identity identity; /* outlives the writer: one row a process */
+
+	*writer = (struct writer) {
+		.identity = identity,
+		.database = { .guard = -1 },
+		.threads = TABLE_OF(struct known_thread, 1 << 15),
+		.series = TABLE_OF(struct known_series, 1 << 15),
+		.stacks = TABLE_OF(struct known_stack, 1 << 18),
+		.queries = TABLE_OF(struct known_query, 1 << 16),
+		.texts = TABLE_OF(struct known_text, 1 << 14),
+		.modules = TABLE_OF(struct placed_module, 1 << 14),
+		.span_room = 2 * WRITER_BATCH,
+		.give_up = give_up,
+		.context = context,
+	};
+	writer->samples = malloc(WRITER_BATCH * sizeof *writer->samples);
+	writer->spans = malloc(writer->span_room * sizeof *writer->spans);
+	if (!writer->samples || !writer->spans) {
+		writer_free(writer);
+		return false;
+	}
+	writer_reset_identity(writer);
+	identity = writer->identity;
+	return true;
+}
+
+void writer_free(struct writer *writer)
+{
+	struct table *tables[] = { &writer->threads, &writer->series, &writer->stacks,
+	                           &writer->queries, &writer->texts, &writer->modules };
+
+	for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
+		table_free(tables[i]);
+	free(writer->samples);
+	free(writer->spans);
+	writer->samples = NULL;
+	writer->spans = NULL;
+}
+
+static void forget_thread_row(void *context, void *entry)
+{
+	struct known_thread *thread = entry;
+
+	(void)context;
+	thread->row = 0;
+}
+
+void writer_forget(struct writer *writer)
+{
+	struct table *tables[] = { &writer->series, &writer->stacks, &writer->queries, &writer->texts,
+	                           &writer->modules };
+
+	for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
+		table_clear(tables[i]);
+	/* Names come once from the ring and are nowhere else. */
+	table_each(&writer->threads, forget_thread_row, NULL);
+	writer->process = 0;
+	writer->last.series = 0;
+	writer->removals = -1;
+}
+
+/* --- connection -------------------------------------------------------------------- */
+
+#define BUSY_NAP_NS 2000000
+#define BUSY_NAPS 1000 /* 2 s */
+
+static int on_busy(void *context, int count)
+{
+	struct writer *writer = context;
+
+	if (count >= BUSY_NAPS || (writer->give_up && writer->give_up(writer->context)))
+		return 0;
+	nanosleep(&(struct timespec){ .tv_nsec = BUSY_NAP_NS }, NULL);
+	return 1;
+}
+
+void writer_wait_when_busy(struct writer *writer)
+{
+	sqlite3_busy_handler(writer->database.db, on_busy, writer);
+}
+
+int writer_open(struct writer *writer, const char *path, const struct database_limits *limits,
+                char **error)
+{
+	int code = database_open(&writer->database, path, limits, error);
+
+	if (code)
+		return code;
+	for (int i = 0; i < WRITE_STATEMENTS; i++) {
+		if (sqlite3_prepare_v3(writer->database.db, statement_sql[i], -1, SQLITE_PREPARE_PERSISTENT,
+		                       &writer->statements[i], NULL)) {
+			*error = database_error(writer->database.db, path);
+			writer_close(writer, false);
+			return QP_STORE;
+		}
+	}
+	writer_wait_when_busy(writer);
+	return QP_OK;
+}
+
+void writer_close(struct writer *writer, bool last)
+{
+	for (int i = 0; i < WRITE_STATEMENTS; i++) {
+		sqlite3_finalize(writer->statements[i]);
+		writer->statements[i] = NULL;
+	}
+	database_close(&writer->database, last);
+}
+
+void writer_abandon(struct writer *writer)
+{
+	memset(writer->statements, 0, sizeof writer->statements);
+	writer->database = (struct database){ .guard = -1 };
+}
+
+/* --- a batch ------------------------------------------------------------------------- */
+
+/* Room in the file that a row takes, about; for the bounds of a batch. */
+#define SAMPLE_BYTES 40
+#define QUERY_BYTES 300
+
+static int take_sample(struct writer *writer, const struct sample_record *record, size_t size)
+{
+	struct pending_sample *sample = &writer->samples[writer->sample_count];
+	int64_t row;
+
+	if (size < sizeof *record || size - sizeof *record < record->depth * sizeof record->trace[0])
+		return SQLITE_OK; /* not a sample; never written by our handler */
+	*sample = (struct pending_sample) {
+		.timestamp_ns = (int64_t)record->timestamp_ns,
+		.cpu_id = record->cpu_id,
+		.weight = record->weight,
+		.truncated = (record->flags & SAMPLE_TRUNCATED) || record->depth > TRACE_MAX_FRAMES,
+		.span = UINT32_MAX,
+	};
+	sample->series = intern_series(writer, record);
+	if (sample->series < 0)
+		return (int)-sample->series;
+	sample->stack = intern_stack(writer, record);
+	if (sample->stack < 0)
+		return (int)-sample->stack;
+	if (record->query.hi || record->query.lo) {
+		row = intern_query(writer, record->query, &sample->span);
+		if (row < 0)
+			return (int)-row;
+	}
+	writer->sample_count++;
+	writer->bytes += SAMPLE_BYTES;
+	return SQLITE_OK;
+}
+
+static void widen_span(struct writer *writer, uint32_t index, int64_t first_ns, int64_t last_ns)
+{
+	struct query_span *span;
+
+	if (index >= writer->span_count)
+		return;
+	span = &writer->spans[index];
+	if (first_ns < span->first_ns)
+		span->first_ns = first_ns;
+	if (last_ns > span->last_ns)
+		span->last_ns = last_ns;
+}
+
+/* The texts of a query record. */
+struct query_texts {
+	const char *query_id, *query, *database, *exception;
+};
+
+static bool find_texts(const struct query_record *record, size_t size, struct query_texts *texts)
+{
+	uint64_t total = (uint64_t)record->query_id_size + record->query_size + record->database_size
+		+ record->exception_size;
+
+	if (total > size - sizeof *record)
+		return false;
+	texts->query_id = record->text;
+	texts->query = texts->query_id + record->query_id_size;
+	texts->database = texts->query + record->query_size;
+	texts->exception = texts->database + record->database_size;
+	return true;
+}
+
+static int set_query_id(struct writer *writer, int64_t row, const struct query_record *record,
+                        const struct query_texts *texts)
+{
+	sqlite3_stmt *statement = writer_statement(writer, WRITE_QUERY_ID);
+
+	sqlite3_bind_int64(statement, 1, row);
+	writer_bind_text(statement, 2, texts->query_id, record->query_id_size);
+	return writer_run(writer, WRITE_QUERY_ID);
+}
+
+static int write_query(struct writer *writer, int64_t row, int64_t initial, int64_t text,
+                       const struct query_record *record, const struct query_texts *texts)
+{
+	const uint64_t numbers[] = {
+		record->result_rows, record->vm_steps, record->fullscan_steps, record->sorts,
+		record->autoindexes, record->memory_usage, record->samples[TRACE_CPU],
+		record->samples[TRACE_REAL], record->weights[TRACE_CPU], record->weights[TRACE_REAL],
+		record->samples_dropped, record->samples_truncated,
+	};
+	sqlite3_stmt *statement = writer_statement(writer, WRITE_QUERY_END);
+
+	sqlite3_bind_int64(statement, 1, row);
+	sqlite3_bind_int64(statement, 2, initial);
+	sqlite3_bind_int64(statement, 3, text);
+	sqlite3_bind_int64(statement, 4, (int64_t)record->start_realtime_ns);
+	sqlite3_bind_int64(statement, 5, (int64_t)record->duration_ns);
+	sqlite3_bind_int64(statement, 6, (int64_t)record->cpu_time_ns);
+	writer_bind_text(statement, 7, texts->database, record->database_size);
+	sqlite3_bind_int64(statement, 8, record->thread_id);
+	sqlite3_bind_int64(statement, 9, record->exception_code);
+	writer_bind_text(statement, 10, texts->exception, record->exception_size);
+	for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+		sqlite3_bind_int64(statement, 11 + (int)i, (int64_t)numbers[i]);
+	return writer_run(writer, WRITE_QUERY_END);
+}
+
+static int take_query(struct writer *writer, const struct query_record *record, size_t size)
+{
+	struct query_key first = record->initial;
+	struct query_texts texts;
+	int64_t row, initial, text, start, end;
+	uint32_t span;
+	int code;
+
+	if (size < sizeof *record || !find_texts(record, size, &texts))
+		return SQLITE_OK;
+	start = (int64_t)record->start_realtime_ns;
+	end = start + (int64_t)record->duration_ns;
+	row = initial = intern_query(writer, record->query, &span);
+	if (row < 0)
+		return (int)-row;
+	widen_span(writer, span, start, end);
+	if ((first.hi || first.lo) && (first.hi != record->query.hi || first.lo != record->query.lo)) {
+		initial = intern_query(writer, first, &span);
+		if (initial < 0)
+			return (int)-initial;
+		/* It runs still: its row is as young as ours. */
+		widen_span(writer, span, start, end);
+	}
+	text = intern_statement(writer, texts.query, record->query_size, record->flags & QUERY_TEXT_CUT);
+	if (text < 0)
+		return (int)-text;
+	code = write_query(writer, row, initial, text, record, &texts);
+	if (!code && record->query_id_size)
+		code = set_query_id(writer, row, record, &texts);
+	writer->query_count++;
+	writer->bytes += QUERY_BYTES + record->database_size + record->exception_size;
+	return code;
+}
+
+static int take_record(struct writer *writer, unsigned kind, const void *record, size_t size)
+{
+	switch (kind) {
+	case RECORD_SAMPLE:
+		return take_sample(writer, record, size);
+	case RECORD_QUERY:
+		return take_query(writer, record, size);
+	default:
+		writer_discard(writer, kind, record, size);
+		return SQLITE_OK;
+	}
+}
+
+void writer_discard(struct writer *writer, unsigned kind, const void *record, size_t size)
+{
+	if (kind == RECORD_THREAD && size >= sizeof(struct thread_record))
+		intern_thread_name(writer, record);
+}
+
+/* --- samples in the order of time ------------------------------------------------ */
+
+static int compare_samples(const void *left, const void *right)
+{
+	const struct pending_sample *a = left, *b = right;
+
+	return (a->timestamp_ns > b->timestamp_ns) - (a->timestamp_ns < b->timestamp_ns);
+}
+
+/* They come nearly sorted, threads being interleaved as they are: insertion sort is
+ * much the fastest then. With a limit, for when they do not. */
+static void sort_samples(struct pending_sample *samples, size_t count)
+{
+	size_t moves = 0, most = 32 * count;
+
+	for (size_t i = 1; i < count; i++) {
+		struct pending_sample sample = samples[i];
+		size_t at = i;
+
+		for (; at && samples[at - 1].timestamp_ns > sample.timestamp_ns; at--)
+			samples[at] = samples[at - 1];
+		samples[at] = sample;
+		moves += i - at;
+		if (moves > most) {
+			qsort(samples, count, sizeof *samples, compare_samples);
+			return;
+		}
+	}
+}
+
+/* A free time near one that is taken: behind the last of the next few ns, or of a
+ * wider range where those are full to the end. */
+static int64_t find_free_time(struct writer *writer, int64_t timestamp_ns)
+{
+	sqlite3_stmt *statement = writer_statement(writer, WRITE_LAST_TIME);
+
+	for (int64_t range = 64; range < INT64_MAX / 32; range *= 16) {
+		int64_t last;
+
+		sqlite3_bind_int64(statement, 1, timestamp_ns);
+		sqlite3_bind_int64(statement, 2, timestamp_ns + range);
+		last = writer_number(writer, WRITE_LAST_TIME);
+		if (last + 1 < timestamp_ns + range)
+			return last + 1;
+	}
+	return timestamp_ns;
+}
+
+/* The time is the key; a sample whose time is taken moves on by as little as there
+ * is. */
+static int insert_sample(struct writer *writer, struct pending_sample *sample)
+{
+	sqlite3_stmt *statement = writer_statement(writer, WRITE_SAMPLE);
+	int64_t query = sample->span < writer->span_count ? writer->spans[sample->span].query : 0;
+	int code;
+
+	sqlite3_bind_int64(statement, 2, sample->series);
+	sqlite3_bind_int64(statement, 3, query);
+	sqlite3_bind_int64(statement, 4, sample->stack);
+	sqlite3_bind_int64(statement, 5, sample->cpu_id);
+	sqlite3_bind_int64(statement, 6, sample->weight);
+	sqlite3_bind_int(statement, 7, sample->truncated);
+	sqlite3_bind_int64(statement, 1, sample->timestamp_ns);
+	code = writer_run(writer, WRITE_SAMPLE);
+	if (code != SQLITE_CONSTRAINT_PRIMARYKEY && code != SQLITE_CONSTRAINT_ROWID)
+		return code;
+	sample->timestamp_ns = find_free_time(writer, sample->timestamp_ns);
+	sqlite3_bind_int64(statement, 1, sample->timestamp_ns);
+	return writer_run(writer, WRITE_SAMPLE);
+}
+
+static int insert_samples(struct writer *writer)
+{
+	int64_t last = INT64_MIN;
+	int code = SQLITE_OK;
+
+	sort_samples(writer->samples, writer->sample_count);
+	for (size_t i = 0; !code && i < writer->sample_count; i++) {
+		struct pending_sample *sample = &writer->samples[i];
+
+		if (sample->timestamp_ns <= last)
+			sample->timestamp_ns = last + 1;
+		code = insert_sample(writer, sample);
+		last = sample->timestamp_ns;
+		widen_span(writer, sample->span, last, last);
+	}
+	return code;
+}
+
+static int write_spans(struct writer *writer)
+{
+	sqlite3_stmt *statement = writer_statement(writer, WRITE_QUERY_RANGE);
+	int code = SQLITE_OK;
+
+	for (size_t i = 0; !code && i < writer->span_count; i++) {
+		const struct query_span *span = &writer->spans[i];
+
+		if (span->first_ns > span->last_ns)
+			continue;
+		sqlite3_bind_int64(statement, 1, span->query);
+		sqlite3_bind_int64(statement, 2, span->first_ns);
+		sqlite3_bind_int64(statement, 3, span->last_ns);
+		code = writer_run(writer, WRITE_QUERY_RANGE);
+	}
+	return code;
+}
+
+/* --- the transaction ------------------------------------------------------------------ */
+
+static int begin(struct writer *writer)
+{
+	sqlite3_stmt *state = writer_statement(writer, WRITE_STATE);
+	int64_t removals, identity;
+	int code = writer_run(writer, WRITE_BEGIN);
+
+	if (code)
+		return code;
+	code = sqlite3_step(state);
+	if (code != SQLITE_ROW) {
+		sqlite3_reset(state);
+		writer_run(writer, WRITE_ROLLBACK);
+		return code == SQLITE_DONE ? SQLITE_CORRUPT : code;
+	}
+	removals = sqlite3_column_int64(state, 0);
+	identity = sqlite3_column_int64(state, 2);
+	if (removals != writer->removals || identity != writer->file_identity) {
+		writer_forget(writer);
+		writer->removals = removals;
+		writer->file_identity = identity;
+	}
+	writer->epoch = sqlite3_column_int64(state, 1);
+	sqlite3_reset(state);
+	writer->sample_count = writer->span_count = writer->query_count = writer->bytes = 0;
+	writer->batch++;
+	return SQLITE_OK;
+}
+
+static int finish(struct writer *writer)
+{
+	int code = insert_samples(writer);
+
+	if (!code)
+		code = write_spans(writer);
+	if (!code)
+		code = writer_run(writer, WRITE_COMMIT);
+	return code;
+}
+
+int writer_store(struct writer *writer, struct ring *ring, size_t most_records, size_t most_bytes,
+                 struct writer_result *result)
+{
+	size_t wanted = 0; /* records that would be rows */
+	void *record;
+	unsigned kind;
+	size_t size;
+	int code;
+
+	*result = (struct writer_result){ .records = 0 };
+	if (!ring_peek(ring, &kind, &size))
+		return SQLITE_OK;
+	code = begin(writer);
+	if (code) {
+		result->busy = (code & 0xff) == SQLITE_BUSY;
+		return code;
+	}
+	if (most_records > WRITER_BATCH)
+		most_records = WRITER_BATCH;
+	while (!code && (record = ring_peek(ring, &kind, &size))) {
+		if (result->records >= most_records || writer->bytes >= most_bytes) {
+			result->more = true;
+			break;
+		}
+		code = take_record(writer, kind, record, size);
+		wanted += kind == RECORD_SAMPLE || kind == RECORD_QUERY;
+		ring_consume(ring);
+		result->records++;
+	}
+	if (!code)
+		code = finish(writer);
+	if (code) {
+		writer_run(writer, WRITE_ROLLBACK);
+		writer_forget(writer);
+		result->lost = wanted;
+		return code;
+	}
+	result->samples = writer->sample_count;
+	result->queries = writer->query_count;
+	result->lost = wanted - result->samples - result->queries;
+	writer->epoch_bytes += (int64_t)writer->bytes;
+	return SQLITE_OK;
+}

@@ -1,0 +1,284 @@
+/*
+ * What goes into the ring comes out of the views: every column, names and query
+ * ids in whatever order their records come, and each thing stored once.
+ */
+#include <string.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "support.h"
+
+#define KEY(n) ((struct query_key){ 0x0190000000007000ull + (n), 0x8000000000000000ull + (n) })
+
+static const uint64_t trace[] = { 0x401000, 0x402000, 0x403000 };
+
+static struct a_sample sample_at(uint64_t ns)
+{
+	return (struct a_sample){ .timestamp_ns = T0 + ns, .trace = trace, .depth = 3 };
+}
+
+static int set_up(void **state)
+{
+	(void)state;
+	make_folder();
+	start_store(in_folder("trace.db"), 0);
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	stop_store();
+	set_modules(NULL, 0);
+	remove_folder();
+	return 0;
+}
+
+static void every_column_of_a_sample(void **state)
+{
+	static const struct module module = { .bias = 0x400000, .start = 0x400000, .end = 0x500000,
+		.born = 1, .died = UINT32_MAX, .path = "/bin/x", .build_id = "abc" };
+	struct a_sample sample = sample_at(123456789);
+	char host[65];
+
+	(void)state;
+	set_modules(&module, 1);
+	put_thread(77, "worker");
+	sample.thread_id = 77;
+	sample.trace_type = TRACE_REAL;
+	sample.period_ns = 1000000;
+	sample.weight = 5;
+	sample.cpu_id = 3;
+	sample.flags = SAMPLE_TRUNCATED;
+	sample.query = KEY(1);
+	put_sample(sample);
+	drain();
+	assert_string_equal(ask_text("SELECT event_date || '|' || event_time || '|' || event_time_microseconds || '|'"
+		" || timestamp_ns || '|' || trace_type || '|' || cpu_id || '|' || thread_id || '|' || thread_name || '|'"
+		" || query_id || '|' || trace || '|' || truncated || '|' || weight || '|' || period_ns || '|' || size"
+		" FROM trace_log"),
+		"2026-09-21|2026-09-21 14:13:20|2026-09-21 14:13:20.123456|1790000000123456789|Real|3|77|worker|"
+		"01900000-0000-7001-8000-000000000001|[4198400,4202496,4206592]|1|5|1000000|0");
+	assert_int_equal(ask("SELECT process_id FROM trace_log"), getpid());
+	gethostname(host, sizeof host);
+	assert_string_equal(ask_text("SELECT hostname FROM trace_log"), host);
+	assert_int_equal(ask("SELECT stack_id = (SELECT id FROM stacks) FROM trace_log"), 1);
+	/* Usable with SQLite's JSON. */
+	assert_int_equal(ask("SELECT trace ->> 1 FROM trace_log"), 0x402000);
+	assert_int_equal(ask("SELECT count(*) FROM trace_log, json_each(trace)"), 3);
+}
+
+static void every_column_of_a_query(void **state)
+{
+	struct a_query query = {
+		.record = { .query = KEY(9), .initial = KEY(9), .start_realtime_ns = T0 + 1500, .duration_ns = 20,
+			.cpu_time_ns = 15, .result_rows = 1, .vm_steps = 2, .fullscan_steps = 3, .sorts = 4,
+			.autoindexes = 5, .memory_usage = 6, .samples = { 7, 8 }, .weights = { 9, 10 },
+			.samples_dropped = 11, .samples_truncated = 12, .exception_code = 19, .thread_id = 13 },
+		.query = "SELECT 'a b'", .database = "/x.db", .exception = "constraint failed",
+	};
+
+	(void)state;
+	put_query(&query);
+	drain();
+	assert_string_equal(ask_text("SELECT query_id || '|' || initial_query_id || '|' || type || '|'"
+		" || query_start_time_microseconds || '|' || query_duration_ns || '|' || cpu_time_ns || '|' || query"
+		" || '|' || database || '|' || thread_id || '|' || exception_code || '|' || exception || '|'"
+		" || result_rows || '|' || vm_steps || '|' || fullscan_steps || '|' || sorts || '|' || autoindexes"
+		" || '|' || memory_usage || '|' || samples_cpu || '|' || samples_real || '|' || weight_cpu || '|'"
+		" || weight_real || '|' || samples_dropped || '|' || samples_truncated FROM query_log"),
+		"01900000-0000-7009-8000-000000000009|01900000-0000-7009-8000-000000000009|ExceptionWhileProcessing|"
+		"2026-09-21 14:13:20.000001|20|15|SELECT 'a b'|/x.db|13|19|constraint failed|1|2|3|4|5|6|7|8|9|10|11|12");
+	assert_string_equal(ask_text("SELECT typeof(normalized_query_hash) FROM query_log"), "integer");
+	query.record.query = KEY(10);
+	query.record.exception_code = 0;
+	put_query(&query);
+	drain();
+	assert_string_equal(ask_text("SELECT type FROM query_log ORDER BY query_id DESC"), "QueryFinish");
+}
+
+static void query_id_before_during_and_after(void **state)
+{
+	struct a_sample sample = sample_at(0);
+	struct a_query query = { .record = { .query = KEY(3), .start_realtime_ns = T0, .duration_ns = 1000 },
+		.query_id = "mine", .query = "SELECT 1" };
+
+	(void)state;
+	sample.query = KEY(3);
+	put_sample(sample);
+	drain();
+	/* It runs still. */
+	assert_string_equal(ask_text("SELECT query_id FROM trace_log"), "01900000-0000-7003-8000-000000000003");
+	assert_int_equal(ask("SELECT count(*) FROM query_log"), 0);
+	put_query(&query);
+	/* One more thread of it reports late. */
+	sample.timestamp_ns += 5000;
+	put_sample(sample);
+	drain();
+	assert_int_equal(ask("SELECT count(*) FROM trace_log WHERE query_id = 'mine'"), 2);
+	assert_int_equal(ask("SELECT count(*) FROM trace_log WHERE query_id != 'mine'"), 0);
+	assert_string_equal(ask_text("SELECT query_id FROM query_log"), "mine");
+	/* A sample outside of any query. */
+	sample.timestamp_ns += 5000;
+	sample.query = (struct query_key){ 0, 0 };
+	put_sample(sample);
+	drain();
+	assert_int_equal(ask("SELECT count(*) FROM trace_log WHERE query_id = ''"), 1);
+	assert_int_equal(ask("SELECT count(*) FROM trace_log"), 3);
+}
+
+static void nested_query_names_the_outer_one(void **state)
+{
+	struct a_query inner = { .record = { .query = KEY(5), .initial = KEY(4), .start_realtime_ns = T0 } };
+	struct a_query outer = { .record = { .query = KEY(4), .initial = KEY(4), .start_realtime_ns = T0 },
+		.query_id = "outer" };
+
+	(void)state;
+	put_query(&inner);
+	drain();
+	assert_string_equal(ask_text("SELECT initial_query_id FROM query_log"), "01900000-0000-7004-8000-000000000004");
+	put_query(&outer);
+	drain();
+	assert_int_equal(ask("SELECT count(*) FROM query_log WHERE initial_query_id = 'outer'"), 2);
+}
+
+static void stored_once(void **state)
+{
+	uint64_t samples = store_counter(STORE_SAMPLES), lost = store_counter(STORE_LOST);
+
+	(void)state;
+	put_samples(T0, 10000, 7, KEY(1));
+	for (int i = 0; i < 100; i++) {
+		struct a_query query = { .record = { .query = KEY(100 + i), .start_realtime_ns = T0 },
+			.query = i % 2 ? "SELECT 1" : "SELECT 2" };
+		put_query(&query);
+	}
+	drain();
+	assert_int_equal(ask("SELECT count(*) FROM trace_log"), 10000);
+	assert_int_equal(ask("SELECT count(*) FROM stacks"), 7);
+	assert_int_equal(ask("SELECT count(DISTINCT stack_id) FROM trace_log"), 7);
+	assert_int_equal(ask("SELECT count(*) FROM threads"), 1);
+	assert_int_equal(ask("SELECT count(*) FROM series"), 1);
+	assert_int_equal(ask("SELECT count(*) FROM statements"), 2);
+	/* Two texts of one shape. */
+	assert_int_equal(ask("SELECT count(DISTINCT normalized_query_hash) FROM query_log"), 1);
+	assert_int_equal(store_counter(STORE_SAMPLES) - samples, 10000);
+	assert_int_equal(store_counter(STORE_LOST) - lost, 0);
+}
+
+static void equal_times_are_kept_apart(void **state)
+{
+	struct a_sample sample = sample_at(0);
+
+	(void)state;
+	for (int i = 0; i < 3000; i++) {
+		sample.query = KEY(1 + i % 2);
+		put_sample(sample);
+		if (i % 100 == 0)
+			drain();
+	}
+	drain();
+	assert_int_equal(ask("SELECT count(*) FROM trace_log"), 3000);
+	assert_int_equal(ask("SELECT count(*) FROM trace_log WHERE query_id LIKE '%2'"), 1500);
+	/* Moved by microseconds at most. */
+	assert_true(ask("SELECT max(timestamp_ns) FROM trace_log") < (int64_t)T0 + 1000000);
+}
+
+static void any_order_of_times(void **state)
+{
+	(void)state;
+	for (int i = 0; i < 5000; i++) {
+		struct a_sample sample = sample_at((uint64_t)((i * 7919) % 5000) * 1000);
+
+		sample.query = KEY(1);
+		put_sample(sample);
+	}
+	drain();
+	assert_int_equal(ask("SELECT count(*) FROM trace_log WHERE query_id LIKE '0190%'"), 5000);
+	assert_int_equal(ask("SELECT max(timestamp_ns) - min(timestamp_ns) FROM trace_log"), 4999000);
+}
+
+static void deep_and_empty_traces(void **state)
+{
+	uint64_t deep[TRACE_MAX_FRAMES];
+	struct a_sample sample = sample_at(0);
+
+	(void)state;
+	for (int i = 0; i < TRACE_MAX_FRAMES; i++)
+		deep[i] = UINT64_MAX - (uint64_t)i;
+	sample.trace = deep;
+	sample.depth = TRACE_MAX_FRAMES;
+	put_sample(sample);
+	sample.depth = 0;
+	sample.timestamp_ns++;
+	put_sample(sample);
+	drain();
+	assert_int_equal(ask("SELECT json_array_length(trace) FROM trace_log ORDER BY timestamp_ns"), TRACE_MAX_FRAMES);
+	assert_string_equal(ask_text("SELECT trace FROM trace_log ORDER BY timestamp_ns DESC"), "[]");
+	/* In no module: bit 62 says so, and nothing is negative. */
+	assert_int_equal(ask("SELECT count(*) FROM trace_log, json_each(trace) WHERE value & (1 << 62) = 0 OR value < 0"), 0);
+}
+
+static void records_that_lie_are_left_out(void **state)
+{
+	struct sample_record *sample = ring_reserve(ring, sizeof *sample);
+	struct query_record *query;
+	uint64_t lost = store_counter(STORE_LOST);
+
+	(void)state;
+	memset(sample, 0, sizeof *sample);
+	sample->depth = 400; /* that are not there */
+	ring_commit(ring, sample, RECORD_SAMPLE);
+	query = ring_reserve(ring, sizeof *query);
+	memset(query, 0, sizeof *query);
+	query->query_size = UINT32_MAX;
+	query->database_size = UINT32_MAX;
+	ring_commit(ring, query, RECORD_QUERY);
+	ring_commit(ring, ring_reserve(ring, 8), 99);
+	put_sample(sample_at(0));
+	drain();
+	assert_int_equal(ask("SELECT count(*) FROM trace_log"), 1);
+	assert_int_equal(ask("SELECT count(*) FROM query_log"), 0);
+	assert_int_equal(store_counter(STORE_LOST) - lost, 2);
+}
+
+static void plan_uses(const char *sql, const char *detail)
+{
+	char question[600];
+
+	snprintf(question, sizeof question, "EXPLAIN QUERY PLAN %s", sql);
+	if (!strstr(ask_file(in_folder("trace.db"), question), detail))
+		fail_msg("%s\nis not done by: %s\nbut by: %s", sql, detail, ask_file(in_folder("trace.db"), question));
+}
+
+static void queries_and_times_are_found_without_a_scan(void **state)
+{
+	(void)state;
+	put_samples(T0, 10, 1, KEY(1));
+	drain();
+	plan_uses("SELECT trace FROM trace_log WHERE query_id = 'x'", "SEARCH s USING INTEGER PRIMARY KEY");
+	plan_uses("SELECT sum(weight) FROM trace_log WHERE query_id = (SELECT query_id FROM query_log)",
+	          "SEARCH s USING INTEGER PRIMARY KEY");
+	plan_uses("SELECT weight FROM trace_log WHERE timestamp_ns BETWEEN 1 AND 2", "SEARCH s USING INTEGER PRIMARY KEY");
+	plan_uses("SELECT query FROM query_log WHERE query_id = 'x'", "SEARCH q USING INDEX");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+		TEST(every_column_of_a_sample),
+		TEST(every_column_of_a_query),
+		TEST(query_id_before_during_and_after),
+		TEST(nested_query_names_the_outer_one),
+		TEST(stored_once),
+		TEST(equal_times_are_kept_apart),
+		TEST(any_order_of_times),
+		TEST(deep_and_empty_traces),
+		TEST(records_that_lie_are_left_out),
+		TEST(queries_and_times_are_found_without_a_scan),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

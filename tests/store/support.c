@@ -1,0 +1,270 @@
+/*
+ * See support.h. The modules and the sampler are stood in for: the store only asks
+ * them.
+ */
+#include "support.h"
+
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "sampler/sampler.h"
+
+struct ring *ring;
+char folder[64];
+
+/* --- stand-ins ------------------------------------------------------------------ */
+
+static const struct module *map;
+static size_t map_count;
+
+void set_modules(const struct module *modules, size_t count)
+{
+	map = modules;
+	map_count = count;
+}
+
+bool modules_refresh(bool force)
+{
+	(void)force;
+	return false;
+}
+
+uint32_t modules_generation(void)
+{
+	return 1;
+}
+
+const struct module *modules_find(uint64_t address, uint32_t generation)
+{
+	for (size_t i = 0; i < map_count; i++) {
+		if (address >= map[i].start && address < map[i].end
+		    && map[i].born <= generation && generation < map[i].died)
+			return &map[i];
+	}
+	return NULL;
+}
+
+void sampler_exclude_thread(void)
+{
+}
+
+void sampler_reap(void)
+{
+}
+
+/* --- files ------------------------------------------------------------------------ */
+
+void make_folder(void)
+{
+	strcpy(folder, "/tmp/qp-test-store-XXXXXX");
+	if (!mkdtemp(folder))
+		fail_msg("no temporary directory");
+}
+
+void remove_folder(void)
+{
+	char command[128];
+
+	snprintf(command, sizeof command, "rm -rf '%s'", folder);
+	if (system(command))
+		fail_msg("cannot remove %s", folder);
+}
+
+static char *next_buffer(size_t *size)
+{
+	static char buffers[4][20000];
+	static int turn;
+
+	*size = sizeof buffers[0];
+	return buffers[turn++ % 4];
+}
+
+char *in_folder(const char *name)
+{
+	size_t size;
+	char *path = next_buffer(&size);
+
+	snprintf(path, size, "%s/%s", folder, name);
+	return path;
+}
+
+void nap(void)
+{
+	nanosleep(&(struct timespec){ .tv_nsec = 10000000 }, NULL);
+}
+
+/* --- the store ----------------------------------------------------------------------- */
+
+void start_store_with_ring(const char *path, int64_t max_bytes, size_t ring_bytes)
+{
+	struct store_config config = { .path = path, .max_bytes = max_bytes, .flush_interval_ns = 20000000 };
+
+	ring = ring_create(ring_bytes);
+	assert_non_null(ring);
+	assert_int_equal(store_init(ring, &config), 0);
+	store_start();
+}
+
+void start_store(const char *path, int64_t max_bytes)
+{
+	start_store_with_ring(path, max_bytes, 8 << 20);
+}
+
+void stop_store(void)
+{
+	store_shutdown();
+	ring_destroy(ring);
+	ring = NULL;
+}
+
+void configure_store(const char *path, int64_t max_bytes)
+{
+	struct store_config config = { .path = path, .max_bytes = max_bytes, .flush_interval_ns = 20000000 };
+	char *error;
+	int code = store_configure(&config, &error);
+
+	if (code)
+		fail_msg("store_configure: %d, %s", code, error);
+}
+
+/* --- records --------------------------------------------------------------------------- */
+
+bool put_sample(struct a_sample sample)
+{
+	size_t size = sizeof(struct sample_record) + sample.depth * sizeof sample.trace[0];
+	struct sample_record *record = ring_reserve(ring, size);
+
+	if (!record)
+		return false;
+	*record = (struct sample_record) {
+		.timestamp_ns = sample.timestamp_ns,
+		.period_ns = sample.period_ns ? sample.period_ns : 10000000,
+		.query = sample.query,
+		.thread_id = sample.thread_id ? sample.thread_id : 4242,
+		.weight = sample.weight ? sample.weight : 1,
+		.generation = sample.generation ? sample.generation : 1,
+		.cpu_id = sample.cpu_id,
+		.depth = sample.depth,
+		.trace_type = sample.trace_type,
+		.flags = sample.flags,
+	};
+	memcpy(record->trace, sample.trace, sample.depth * sizeof sample.trace[0]);
+	ring_commit(ring, record, RECORD_SAMPLE);
+	return true;
+}
+
+void put_samples(uint64_t start_ns, size_t count, size_t stacks, struct query_key query)
+{
+	uint64_t trace[30];
+
+	for (size_t i = 0; i < count; i++) {
+		struct a_sample sample = { .timestamp_ns = start_ns + i * 1000, .query = query,
+		                           .trace = trace, .depth = 30 };
+
+		for (size_t frame = 0; frame < 30; frame++)
+			trace[frame] = 0x7f0000000000 + frame * 0x1000 + i % stacks;
+		while (!put_sample(sample))
+			nap();
+	}
+}
+
+void put_thread(uint32_t thread_id, const char *name)
+{
+	struct thread_record *record = ring_reserve(ring, sizeof *record);
+
+	assert_non_null(record);
+	*record = (struct thread_record){ .thread_id = thread_id };
+	snprintf(record->name, sizeof record->name, "%s", name);
+	ring_commit(ring, record, RECORD_THREAD);
+}
+
+static size_t length(const char *text)
+{
+	return text ? strlen(text) : 0;
+}
+
+void put_query(const struct a_query *query)
+{
+	const char *texts[] = { query->query_id, query->query, query->database, query->exception };
+	struct query_record *record;
+	size_t size = sizeof *record;
+	char *at;
+
+	for (int i = 0; i < 4; i++)
+		size += length(texts[i]);
+	while (!(record = ring_reserve(ring, size)))
+		nap();
+	*record = query->record;
+	record->query_id_size = (uint32_t)length(query->query_id);
+	record->query_size = (uint32_t)length(query->query);
+	record->database_size = (uint32_t)length(query->database);
+	record->exception_size = (uint32_t)length(query->exception);
+	at = record->text;
+	for (int i = 0; i < 4; i++) {
+		memcpy(at, texts[i] ? texts[i] : "", length(texts[i]));
+		at += length(texts[i]);
+	}
+	ring_commit(ring, record, RECORD_QUERY);
+}
+
+/* --- questions ---------------------------------------------------------------------------- */
+
+void drain(void)
+{
+	if (!store_drain(30000))
+		fail_msg("store_drain: not all was stored; %s", store_error());
+}
+
+char *ask_text(const char *sql)
+{
+	struct store_cursor *cursor;
+	size_t room, size;
+	char *text = next_buffer(&room), *error;
+	const char *bytes;
+	int code;
+
+	cursor = store_select(sql, &error);
+	if (!cursor)
+		fail_msg("%s: %s", sql, error);
+	code = store_step(cursor);
+	if (code != 1)
+		fail_msg("%s: %s", sql, code ? store_cursor_error(cursor) : "no row");
+	bytes = store_column_bytes(cursor, 0, &size);
+	snprintf(text, room, "%.*s", (int)size, bytes ? bytes : "(null)");
+	store_close(cursor);
+	return text;
+}
+
+int64_t ask(const char *sql)
+{
+	return strtoll(ask_text(sql), NULL, 10);
+}
+
+char *ask_file(const char *path, const char *sql)
+{
+	char command[1000];
+	size_t room, size;
+	char *text = next_buffer(&room);
+	FILE *pipe;
+
+	snprintf(command, sizeof command, "sqlite3 '%s' \"%s\" 2>&1", path, sql);
+	pipe = popen(command, "r");
+	if (!pipe)
+		fail_msg("cannot run sqlite3");
+	size = fread(text, 1, room - 1, pipe);
+	pclose(pipe);
+	while (size && text[size - 1] == '\n')
+		size--;
+	text[size] = '\0';
+	return text;
+}
+
+void assert_intact(const char *path)
+{
+	assert_string_equal(ask_file(path, "PRAGMA integrity_check"), "ok");
+}

@@ -1,0 +1,87 @@
+/*
+ * What the tests of the store stand on: records as the handler would write them, a
+ * map of modules that a test makes up, and one-number questions to the store.
+ */
+#ifndef TESTS_STORE_SUPPORT_H
+#define TESTS_STORE_SUPPORT_H
+
+/* cmocka wants these four first. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdbool.h>
+
+#include "handler/record.h"
+#include "handler/ring.h"
+#include "modules/modules.h"
+#include "store/store.h"
+
+extern struct ring *ring;
+
+/* A fresh directory for the test's files; removed by remove_folder(). */
+extern char folder[64];
+void make_folder(void);
+void remove_folder(void);
+char *in_folder(const char *name); /* a static buffer; four at a time */
+
+/* The module map that the store sees: none until set. */
+void set_modules(const struct module *modules, size_t count);
+
+/* A store on `path` (NULL: temporary) with a new ring. */
+void start_store(const char *path, int64_t max_bytes);
+void start_store_with_ring(const char *path, int64_t max_bytes, size_t ring_bytes);
+void stop_store(void);
+void configure_store(const char *path, int64_t max_bytes);
+
+/* A moment in 2026. */
+#define T0 1790000000000000000ull
+
+/* Puts a sample with the trace into the ring; false when it is full. */
+struct a_sample {
+	uint64_t timestamp_ns, period_ns;
+	struct query_key query;
+	uint32_t thread_id, weight, generation, cpu_id;
+	uint8_t trace_type, flags;
+	const uint64_t *trace;
+	uint16_t depth;
+};
+bool put_sample(struct a_sample sample);
+
+/* `count` samples with simple traces out of `stacks` different ones, 1 us apart
+ * from `start_ns` on; waits for room. */
+void put_samples(uint64_t start_ns, size_t count, size_t stacks, struct query_key query);
+
+void put_thread(uint32_t thread_id, const char *name);
+
+struct a_query {
+	struct query_record record; /* without sizes */
+	const char *query_id, *query, *database, *exception;
+};
+void put_query(const struct a_query *query);
+
+void drain(void);
+
+/* One value out of the store; the test fails, with the SQL, when there is none. */
+int64_t ask(const char *sql);
+char *ask_text(const char *sql); /* a static buffer; four at a time */
+
+/* The same of any SQLite file, through the machine's sqlite3 program. */
+char *ask_file(const char *path, const char *sql);
+void assert_intact(const char *path);
+
+/* Waits until the condition holds, 30 s at most. */
+#define assert_eventually(condition) \
+	do { \
+		int tries_ = 0; \
+		while (!(condition) && tries_++ < 3000) \
+			nap(); \
+		if (!(condition)) \
+			fail_msg("never became true: %s", #condition); \
+	} while (0)
+void nap(void);
+
+#endif
