@@ -1,12 +1,14 @@
--- Where one query's CPU time went, by whole stack, leaf first. One query: bind
--- :query_id (in the sqlite3 shell: .parameter set :query_id "'…'"); otherwise the
--- query that took the most CPU time.
-WITH stacks AS MATERIALIZED (
+-- Where one query's CPU time went, by whole stack of functions, leaf first. One
+-- query: bind :query_id (in the sqlite3 shell: .parameter set :query_id "'…'");
+-- otherwise the query that took the most CPU time.
+WITH traces AS MATERIALIZED (
 	SELECT stack_id, trace, sum(weight * period_ns) / 1e6 AS ms
 	FROM system.trace_log
 	WHERE trace_type = 'CPU' AND query_id = coalesce(:query_id, (
 		SELECT query_id FROM system.query_log ORDER BY cpu_time_ns DESC LIMIT 1))
-	GROUP BY stack_id)
-SELECT printf('%5.1f %%', 100 * ms / (SELECT sum(ms) FROM stacks)) AS share,
-       traceToText(trace, ' < ') AS stack
+	GROUP BY stack_id),
+-- Traces that differ only in the places within the same functions.
+stacks AS (
+	SELECT traceToText(trace, ' < ') AS stack, sum(ms) AS ms FROM traces GROUP BY stack)
+SELECT printf('%5.1f %%', 100 * ms / (SELECT sum(ms) FROM traces)) AS share, stack
 FROM stacks ORDER BY ms DESC LIMIT 3;
