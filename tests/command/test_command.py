@@ -218,8 +218,11 @@ Top stacks, leaf first, by CPU time
     def test_shell(self):
         pid, terminal = pty.fork()
         if pid == 0:
-            os.environ.update(environment(80), TERM="dumb")
-            os.execv(QUERYPROF, [QUERYPROF, "sql", self.trace])
+            try:
+                os.environ.update(environment(80), TERM="dumb")
+                os.execv(QUERYPROF, [QUERYPROF, "sql", self.trace])
+            finally:
+                os._exit(127)
         seen = b""
 
         def wait_for(text):
