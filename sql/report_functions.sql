@@ -1,15 +1,9 @@
--- Where the time of the queries of a report (see report_query.sql) went, by
--- function: `self` is spent in the function itself, `total` also in what it called.
--- Code without a symbol is one line a module. :trace_type is CPU or Real.
+-- Where the time of a report went, by function: `self` is spent in the function
+-- itself, `total` also in what it called. Code without a symbol is one line a
+-- module. :trace_type is CPU or Real. After report_samples.sql.
 WITH stacks AS MATERIALIZED (
-	SELECT stack_id, trace, sum(weight * period_ns) AS ns
-	FROM trace_log
-	WHERE trace_type = coalesce(:trace_type, 'CPU')
-	  AND CASE WHEN :query_id IS NOT NULL THEN query_id = :query_id
-	           WHEN :like IS NOT NULL THEN query_id IN (
-			SELECT query_id FROM query_log WHERE query LIKE '%' || :like || '%')
-	           ELSE 1 END
-	GROUP BY stack_id),
+	SELECT stack_id, trace, ns FROM temp.report_samples
+	WHERE trace_type = coalesce(:trace_type, 'CPU')),
 frames AS MATERIALIZED (
 	SELECT stack_id, ns, frame.key AS depth, frame.value AS address
 	FROM stacks JOIN json_each(trace) AS frame),

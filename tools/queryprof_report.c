@@ -7,6 +7,7 @@
 
 #include "sql_report_functions.h"
 #include "sql_report_query.h"
+#include "sql_report_samples.h"
 #include "sql_report_stacks.h"
 #include "sql_report_times.h"
 
@@ -28,6 +29,7 @@ static const struct part {
 	bool is_sampled; /* shows samples of one clock */
 } parts[] = {
 	{ NULL, sql_report_query, true, false },
+	{ NULL, sql_report_samples, true, false }, /* for those that follow */
 	{ "Time, as measured and as sampled", sql_report_times, false, false },
 	{ "Top functions", sql_report_functions, false, true },
 	{ "Top stacks, leaf first", sql_report_stacks, false, true },
