@@ -58,7 +58,7 @@ bool archive_collect(const struct elf_image *image, const char *path,
 	uint32_t *matches = NULL;
 	bool good = true;
 	if (image->machine == EM_X86_64 && read_archive(&archive, image, path) &&
-	    side_read_object(&object, image) && side_decode(&archive) && side_decode(&object))
+	    side_read_object(&object, image))
 		matches = archive_match(&object, &archive);
 	for (uint32_t i = 0; matches && good && i < archive.function_count; i++) {
 		const struct code_function *function =

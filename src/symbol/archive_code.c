@@ -105,6 +105,7 @@ static uint64_t follow_stub(const struct code_side *side, uint64_t target)
 
 struct decoder {
 	struct code_side *side;
+	const struct code_section *section; /* of the function */
 	uint32_t relocation; /* the next one at or after the instruction */
 };
 
@@ -136,7 +137,8 @@ static uint64_t resolve(const struct decoder *decoder, const struct code_instruc
 	}
 	uint64_t target = next + (uint64_t)(int64_t)displacement;
 	if (instruction->kind == CODE_BRANCH)
-		return follow_stub(side, target);
+		return target - decoder->section->address < decoder->section->size ?
+		       target : follow_stub(side, target);
 	if (instruction->kind == CODE_SLOT) {
 		const struct code_section *section = side_section(side, target);
 		const struct code_relocation *slot =
@@ -152,7 +154,7 @@ static uint64_t resolve(const struct decoder *decoder, const struct code_instruc
 static bool append_token(struct code_side *side, struct code_token token)
 {
 	if (side->token_count == side->token_capacity) {
-		uint32_t wanted = side->token_capacity ? side->token_capacity * 2 : 1u << 16;
+		uint32_t wanted = side->token_capacity * 2;
 		struct code_token *grown = reallocarray(side->tokens, wanted, sizeof(*grown));
 		if (!grown)
 			return false;
@@ -181,6 +183,7 @@ static bool decode_function(struct decoder *decoder, struct code_function *funct
 {
 	struct code_side *side = decoder->side;
 	const struct code_section *section = &side->sections[function->section];
+	decoder->section = section;
 	const unsigned char *bytes = section->bytes + (function->address - section->address);
 	function->token = side->token_count;
 	function->reference = side->reference_count;
@@ -218,6 +221,14 @@ static bool decode_function(struct decoder *decoder, struct code_function *funct
 bool side_decode(struct code_side *side)
 {
 	struct decoder decoder = { .side = side };
+	/* An instruction has about four bytes. */
+	uint64_t size = 4096;
+	for (uint32_t i = 0; i < side->function_count; i++)
+		size += side->functions[i].size;
+	side->token_capacity = (uint32_t)(size / 4 + size / 16);
+	side->tokens = malloc(side->token_capacity * sizeof(*side->tokens));
+	if (!side->tokens)
+		return false;
 	for (uint32_t i = 0; i < side->function_count; i++)
 		if (!decode_function(&decoder, &side->functions[i]))
 			return false;

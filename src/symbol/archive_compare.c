@@ -6,8 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define TEXT_MAX 256u
-
 /* --- places that are known to be the same ------------------------------------------ */
 
 static size_t slot_of(const struct place_map *map, uint64_t key)
@@ -82,6 +80,22 @@ static bool is_same_constant(const struct comparison *comparison,
 	return size <= room && size <= other_room && memcmp(bytes, other, (size_t)size) == 0;
 }
 
+/* The first token at or after the address: padding may stand there. */
+static uint32_t token_at(const struct code_side *side, const struct code_function *function,
+                         uint64_t address)
+{
+	const struct code_token *tokens = side->tokens + function->token;
+	uint32_t low = 0, high = function->token_count;
+	while (low < high) {
+		uint32_t middle = low + (high - low) / 2;
+		if (tokens[middle].offset < address - function->address)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
 static enum place_verdict compare_places(const struct comparison *comparison,
                                          const struct code_function *archive_function,
                                          const struct code_function *object_function,
@@ -103,7 +117,9 @@ static enum place_verdict compare_places(const struct comparison *comparison,
 		if (is_start != (comparison->object->functions[o].address == object))
 			return PLACE_DIFFERS;
 		if (comparison->to_object[a] == o)
-			return PLACE_IS;
+			return is_start || token_at(comparison->archive, &comparison->archive->functions[a], archive) ==
+			                   token_at(comparison->object, &comparison->object->functions[o], object) ?
+			       PLACE_IS : PLACE_DIFFERS;
 		return comparison->to_object[a] == ARCHIVE_NONE &&
 		       comparison->to_archive[o] == ARCHIVE_NONE ? PLACE_MAY_BE : PLACE_DIFFERS;
 	}
@@ -131,22 +147,6 @@ static void add_guess(struct comparison *comparison, uint64_t archive, uint64_t 
 	}
 	comparison->guesses[comparison->guess_count++] =
 		(struct code_guess){ .archive = archive, .object = object };
-}
-
-/* The token that starts at the offset; ARCHIVE_NONE: none does, but padding may. */
-static uint32_t token_at(const struct code_side *side, const struct code_function *function,
-                         uint64_t address)
-{
-	const struct code_token *tokens = side->tokens + function->token;
-	uint32_t low = 0, high = function->token_count;
-	while (low < high) {
-		uint32_t middle = low + (high - low) / 2;
-		if (tokens[middle].offset < address - function->address)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
 }
 
 bool compare_equal(struct comparison *comparison, uint32_t archive, uint32_t object,
@@ -252,112 +252,4 @@ void compare_context(struct comparison *comparison, uint32_t archive, uint32_t o
 	comparison->is_out_of_memory |= !left || !right;
 	free(left);
 	free(right);
-}
-
-/* --- alike ---------------------------------------------------------------------------- */
-
-#define RUN 3u
-
-static uint32_t hash_text(const struct code_side *side, uint64_t address)
-{
-	uint64_t size = TEXT_MAX;
-	const unsigned char *bytes = side_bytes(side, address, &size);
-	uint32_t hash = UINT32_C(0x811c9dc5);
-	for (uint64_t i = 0; bytes && i < size && bytes[i]; i++)
-		hash = (hash ^ bytes[i]) * UINT32_C(0x01000193);
-	return hash;
-}
-
-static uint32_t hash_place(uint64_t place)
-{
-	return (uint32_t)((place * UINT64_C(0x9e3779b97f4a7c15)) >> 32);
-}
-
-/* A number for what the reference names that is the same on both sides: the
- * object's place where it is known, else the content of a constant. */
-static uint32_t identify(const struct comparison *comparison, bool is_archive,
-                         const struct code_function *function, uint64_t target)
-{
-	enum { OWN = 1, FUNCTION = 2, DATA = 3 };
-	const struct code_side *side = is_archive ? comparison->archive : comparison->object;
-	if (target & ARCHIVE_EXTERN)
-		return hash_place(target);
-	if (lies_in(function, target))
-		return OWN;
-	uint32_t index = side_function(side, target);
-	if (index != ARCHIVE_NONE) {
-		uint32_t known = is_archive ? comparison->to_object[index] : index;
-		if (known == ARCHIVE_NONE || comparison->to_archive[known] == ARCHIVE_NONE)
-			return FUNCTION;
-		return hash_place(comparison->object->functions[known].address);
-	}
-	uint64_t bound = is_archive ? place_map_get(&comparison->data_to_object, target) :
-	                 place_map_get(&comparison->data_to_archive, target) ? target : 0;
-	if (bound)
-		return hash_place(bound);
-	const struct code_section *section = side_section(side, target);
-	return section && section->bytes && !section->is_writable && !section->is_code ?
-	       hash_text(side, target) : DATA;
-}
-
-static int compare_numbers(const void *left, const void *right)
-{
-	uint32_t a = *(const uint32_t *)left, b = *(const uint32_t *)right;
-	return (a > b) - (a < b);
-}
-
-static bool find_runs(const struct comparison *comparison, bool is_archive, uint32_t index,
-                      struct code_runs *runs)
-{
-	const struct code_side *side = is_archive ? comparison->archive : comparison->object;
-	const struct code_function *function = &side->functions[index];
-	uint32_t last[RUN] = { 0 }, reference = 0;
-	runs->count = 0;
-	runs->items = malloc((function->token_count + 1) * sizeof(*runs->items));
-	for (uint32_t i = 0; runs->items && i < function->token_count; i++) {
-		uint32_t hash = side->tokens[function->token + i].hash;
-		if (reference < function->reference_count) {
-			const struct code_reference *item = &side->references[function->reference + reference];
-			if (item->token == i) {
-				hash = (hash ^ identify(comparison, is_archive, function, item->target)) *
-				       UINT32_C(0x01000193);
-				reference++;
-			}
-		}
-		last[i % RUN] = hash;
-		uint32_t run = UINT32_C(0x811c9dc5);
-		for (uint32_t back = RUN; back-- > 0;)
-			run = (run ^ last[(i + RUN - back) % RUN]) * UINT32_C(0x01000193);
-		runs->items[runs->count++] = run;
-	}
-	if (runs->items && runs->count)
-		qsort(runs->items, runs->count, sizeof(*runs->items), compare_numbers);
-	return runs->items != NULL;
-}
-
-bool runs_of_archive(struct comparison *comparison, uint32_t function, struct code_runs *runs)
-{
-	return find_runs(comparison, true, function, runs);
-}
-
-bool runs_of_object(struct comparison *comparison, uint32_t function, struct code_runs *runs)
-{
-	return find_runs(comparison, false, function, runs);
-}
-
-double runs_likeness(const struct code_runs *a, const struct code_runs *b)
-{
-	uint32_t common = 0;
-	for (uint32_t i = 0, j = 0; i < a->count && j < b->count;) {
-		if (a->items[i] == b->items[j]) {
-			common++;
-			i++;
-			j++;
-		} else if (a->items[i] < b->items[j]) {
-			i++;
-		} else {
-			j++;
-		}
-	}
-	return a->count + b->count ? 2.0 * common / (a->count + b->count) : 0;
 }

@@ -129,14 +129,7 @@ const struct code_symbol *side_object(const struct code_side *side, uint64_t add
 /* Up to `*size` bytes of the file at the address; NULL when there are none. */
 const unsigned char *side_bytes(const struct code_side *side, uint64_t address, uint64_t *size);
 
-/* --- which function is which (archive_match.c) ------------------------------------ */
-
-/* For each function of the archive the object's function that is proven to be the
- * same one, else ARCHIVE_NONE. malloc'ed; NULL: the two do not belong together, or
- * no memory. Both sides are decoded. */
-uint32_t *archive_match(const struct code_side *object, const struct code_side *archive);
-
-/* --- how alike two functions are (archive_compare.c) ------------------------------ */
+/* --- are two functions the same (archive_compare.c) -------------------------------- */
 
 /* Places of the archive's side and those of the object that they turned out to be. */
 struct place_map {
@@ -172,14 +165,11 @@ bool compare_equal(struct comparison *comparison, uint32_t archive, uint32_t obj
  * places named in surroundings that occur once in each. */
 void compare_context(struct comparison *comparison, uint32_t archive, uint32_t object);
 
-/* 0 to 1: the share of short runs of instructions, with the places that they name,
- * that both have. */
-struct code_runs {
-	uint32_t *items; /* sorted */
-	uint32_t count;
-};
-bool runs_of_archive(struct comparison *comparison, uint32_t function, struct code_runs *runs);
-bool runs_of_object(struct comparison *comparison, uint32_t function, struct code_runs *runs);
-double runs_likeness(const struct code_runs *a, const struct code_runs *b);
+/* --- which function is which (archive_match.c) ------------------------------------ */
+
+/* For each function of the archive the object's function that is proven to be the
+ * same one, else ARCHIVE_NONE. malloc'ed; NULL: the two do not belong together, or
+ * no memory. Decodes the sides once they seem to. */
+uint32_t *archive_match(struct code_side *object, struct code_side *archive);
 
 #endif
