@@ -11,7 +11,8 @@
  * Both are ordinary locks of SQLite's protocol to every other process.
  *
  * The file is made in one transaction of a rollback journal, and set to WAL after
- * that: its own header always tells what it is, whenever the process was killed.
+ * that: its own header tells what it is, whenever the process was killed. Only a
+ * database without anything in it may be left in between; it counts as empty.
  *
  * synchronous is NORMAL: a power loss may cost the newest transactions, not the
  * file. A temporary file needs no such care.
@@ -184,6 +185,15 @@ static int check_identity(const char *path, uint32_t application, uint32_t versi
 	return QP_OK;
 }
 
+/* A database of one page, which holds no table, with neither id nor version: what
+ * setting auto_vacuum leaves. Whether it is so is seen again before it is used. */
+static bool is_blank(const unsigned char *header, off_t size)
+{
+	off_t page = (off_t)header[16] << 8 | header[17];
+
+	return size == (page == 1 ? 65536 : page) && !read_big_endian(header + 60) && !read_big_endian(header + 68);
+}
+
 /* From the header alone: opening a file with SQLite may already change things next
  * to it. An empty file is nobody's. */
 static int check_header(int fd, off_t size, const char *path, char **error)
@@ -197,6 +207,8 @@ static int check_header(int fd, off_t size, const char *path, char **error)
 		*error = database_sentence("%s: not a trace file", path);
 		return QP_STORE;
 	}
+	if (is_blank(header, size))
+		return QP_OK;
 	return check_identity(path, read_big_endian(header + 68), read_big_endian(header + 60), error);
 }
 
@@ -299,7 +311,14 @@ static bool is_wal(sqlite3 *db)
 
 static int prepare_file(sqlite3 *db, const char *path, char **error)
 {
-	int code = make_schema_once(db);
+	int code = make_schema_once(db), identity;
+
+	if (!code) {
+		identity = check_identity(path, (uint32_t)database_number(db, "PRAGMA application_id", 0),
+		                          (uint32_t)database_number(db, "PRAGMA user_version", 0), error);
+		if (identity)
+			return identity;
+	}
 
 	/* Changing the mode needs the file alone; another that starts now has it too,
 	 * for a moment. */
@@ -316,8 +335,7 @@ static int prepare_file(sqlite3 *db, const char *path, char **error)
 		*error = database_error(db, path);
 		return QP_STORE;
 	}
-	return check_identity(path, (uint32_t)database_number(db, "PRAGMA application_id", 0),
-	                      (uint32_t)database_number(db, "PRAGMA user_version", 0), error);
+	return QP_OK;
 }
 
 int database_open(struct database *database, const char *path,

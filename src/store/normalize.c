@@ -124,7 +124,7 @@ static size_t skip_number(const char *sql, size_t size, size_t at)
 {
 	while (at < size && (is_word(sql[at]) || sql[at] == '.'
 	                     || ((sql[at] == '+' || sql[at] == '-') && (sql[at - 1] | 0x20) == 'e'
-	                         && is_digit(sql[at - 2]) && at + 1 < size && is_digit(sql[at + 1]))))
+	                         && (is_digit(sql[at - 2]) || sql[at - 2] == '.') && at + 1 < size && is_digit(sql[at + 1]))))
 		at++;
 	return at;
 }

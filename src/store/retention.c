@@ -23,6 +23,7 @@
 #define ROW_BYTES 32  /* of a sample, about */
 #define TIME_LIMIT_NS 30000000
 #define PROCESSES_KEPT 64
+#define EPOCHS_MAX 128 /* some 30 in the ordinary way */
 
 static int64_t effective(int64_t max_bytes)
 {
@@ -60,11 +61,11 @@ static int64_t used_bytes(sqlite3 *db)
 	                           " FROM pragma_page_count, pragma_freelist_count, pragma_page_size", 0);
 }
 
-static int64_t now_ns(clockid_t clock)
+static int64_t now_ns(void)
 {
 	struct timespec now;
 
-	clock_gettime(clock, &now);
+	clock_gettime(CLOCK_MONOTONIC, &now);
 	return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
@@ -87,7 +88,6 @@ static int begin_epoch(struct writer *writer)
 
 	if (code)
 		return code;
-	sqlite3_bind_int64(writer_statement(writer, WRITE_EPOCH), 1, now_ns(CLOCK_REALTIME));
 	code = writer_run(writer, WRITE_EPOCH);
 	if (!code)
 		code = writer_run(writer, WRITE_COMMIT);
@@ -178,9 +178,13 @@ static int remove_before(sqlite3 *db, const struct cut *cut, uint64_t *removed)
 	if (code)
 		return code;
 	*removed = (uint64_t)sqlite3_changes64(db);
-	/* Nearly nothing but stacks in the file: look at them one by one. */
-	if (cut->last)
+	/* Nearly nothing but stacks in the file, or epochs that do not end since a clock
+	 * was far ahead once: look at the stacks one by one. */
+	if (cut->last || database_number(db, "SELECT count(*) FROM epochs", 0) > EPOCHS_MAX) {
 		code = run(db, "DELETE FROM stacks WHERE id NOT IN (SELECT stack FROM samples)");
+		if (!code)
+			code = run(db, "DELETE FROM epochs WHERE id < (SELECT max(id) FROM epochs)");
+	}
 	if (code)
 		return code;
 	epoch = ask(db, "SELECT coalesce(max(id), 0) FROM epochs WHERE start_ns <= %" PRId64, cut->time_ns);
@@ -237,8 +241,8 @@ int retention_apply(struct retention *retention, struct writer *writer, int64_t 
 	used = used_bytes(db);
 	if (used > upper_mark(max_bytes))
 		retention->trimming = true;
-	deadline = now_ns(CLOCK_MONOTONIC) + TIME_LIMIT_NS;
-	while (!code && retention->trimming && now_ns(CLOCK_MONOTONIC) < deadline) {
+	deadline = now_ns() + TIME_LIMIT_NS;
+	while (!code && retention->trimming && now_ns() < deadline) {
 		int64_t rows = (used - lower) / ROW_BYTES / 2;
 		bool last = false;
 

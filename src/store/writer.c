@@ -62,7 +62,7 @@ static const char *const statement_sql[WRITE_STATEMENTS] = {
 		" VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, 0)",
 	[WRITE_LAST_TIME] = "SELECT max(timestamp_ns) FROM samples WHERE timestamp_ns >= ?1 AND timestamp_ns < ?2",
 	[WRITE_EPOCH] =
-		"INSERT INTO epochs (start_ns) SELECT 1 + max(?1, coalesce((SELECT max(timestamp_ns) FROM samples), 0))",
+		"INSERT INTO epochs (start_ns) SELECT 1 + coalesce(max(timestamp_ns), 0) FROM samples",
 };
 
 /* --- prepared statements ------------------------------------------------------- */
@@ -555,6 +555,8 @@ static int begin(struct writer *writer)
 		writer->removals = removals;
 		writer->file_identity = identity;
 	}
+	if (writer->epoch != sqlite3_column_int64(state, 1))
+		writer->epoch_bytes = 0;
 	writer->epoch = sqlite3_column_int64(state, 1);
 	sqlite3_reset(state);
 	writer->sample_count = writer->span_count = writer->query_count = writer->bytes = 0;

@@ -1,0 +1,480 @@
+/*
+ * Whatever is wrong with the file, the host goes on, nothing of others is touched,
+ * the loss is counted and explained, and storing resumes when the cause is gone.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "queryprof.h"
+#include "support.h"
+
+#define KEY ((struct query_key){ 7, 7 })
+
+static uint64_t next_time = T0;
+
+/* Counters run through the process; tests look at what they added. */
+static uint64_t stored_before, lost_before;
+
+static int set_up(void **state)
+{
+	(void)state;
+	make_folder();
+	stored_before = store_counter(STORE_SAMPLES);
+	lost_before = store_counter(STORE_LOST);
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	if (ring)
+		stop_store();
+	remove_folder();
+	return 0;
+}
+
+static uint64_t stored(void)
+{
+	return store_counter(STORE_SAMPLES) - stored_before;
+}
+
+static uint64_t lost(void)
+{
+	return store_counter(STORE_LOST) - lost_before;
+}
+
+static void sample(size_t count)
+{
+	put_samples(next_time, count, 5, KEY);
+	next_time += count * 1000;
+}
+
+/* Samples until one is stored. */
+static bool stores_again(void)
+{
+	uint64_t before = stored();
+
+	sample(1);
+	drain();
+	return stored() > before;
+}
+
+static void write_file(const char *path, const char *text, size_t size)
+{
+	FILE *file = fopen(path, "w");
+
+	assert_non_null(file);
+	assert_int_equal(fwrite(text, 1, size, file), size);
+	fclose(file);
+}
+
+/* Contents, size and neighbours. */
+static char *fingerprint(void)
+{
+	char command[200];
+	static char results[2][4000];
+	static int turn;
+	char *result = results[turn++ % 2];
+	FILE *pipe;
+	size_t size;
+
+	snprintf(command, sizeof command, "cd '%s' && ls -A && md5sum *", folder);
+	pipe = popen(command, "r");
+	size = fread(result, 1, sizeof results[0] - 1, pipe);
+	result[size] = '\0';
+	pclose(pipe);
+	return result;
+}
+
+static void assert_refused(const char *path, int code, const char *word)
+{
+	char *before = fingerprint(), *error;
+	int got;
+
+	start_store(path, 0);
+	got = store_open(&error);
+	if (got != code || !strstr(error, word) || !strstr(error, path))
+		fail_msg("%s: %d, %s", path, got, error);
+	free(error);
+	sample(3);
+	drain();
+	assert_int_equal(lost(), 3);
+	error = store_error();
+	assert_non_null(strstr(error, word));
+	free(error);
+	stop_store();
+	assert_string_equal(fingerprint(), before);
+}
+
+static void foreign_database_is_left_alone(void **state)
+{
+	(void)state;
+	ask_file(in_folder("x.db"), "CREATE TABLE t (a); INSERT INTO t VALUES (1)");
+	assert_refused(in_folder("x.db"), QP_STORE, "not a trace file");
+}
+
+static void empty_files_are_taken(void **state)
+{
+	(void)state;
+	write_file(in_folder("x.db"), "", 0);
+	start_store(in_folder("x.db"), 0);
+	sample(1);
+	stop_store();
+	/* A database without anything in it. */
+	ask_file(in_folder("y.db"), "PRAGMA auto_vacuum = 2; PRAGMA user_version = 0");
+	start_store(in_folder("y.db"), 0);
+	sample(1);
+	stop_store();
+	assert_int_equal(stored(), 2);
+}
+
+static void text_file_is_left_alone(void **state)
+{
+	(void)state;
+	write_file(in_folder("notes.txt"), "remember", 8);
+	assert_refused(in_folder("notes.txt"), QP_STORE, "not a trace file");
+}
+
+static void newer_version_is_left_alone(void **state)
+{
+	(void)state;
+	start_store(in_folder("x.db"), 0);
+	sample(1);
+	stop_store();
+	ask_file(in_folder("x.db"), "PRAGMA user_version = 1000");
+	lost_before = store_counter(STORE_LOST);
+	assert_refused(in_folder("x.db"), QP_TOO_NEW, "newer");
+}
+
+static void directory_is_refused(void **state)
+{
+	(void)state;
+	mkdir(in_folder("x.db"), 0700);
+	assert_refused(in_folder("x.db"), QP_STORE, "directory");
+}
+
+static void damaged_file_is_no_crash(void **state)
+{
+	char *error = NULL, *path = strdup(in_folder("x.db"));
+	FILE *file;
+
+	(void)state;
+	start_store(path, 0);
+	sample(2000);
+	stop_store();
+	file = fopen(path, "r+");
+	fseek(file, 4096, SEEK_SET);
+	for (int i = 0; i < 40000; i++)
+		fputc(i * 31 & 255, file);
+	fclose(file);
+	start_store(path, 0);
+	lost_before = store_counter(STORE_LOST);
+	sample(10);
+	drain();
+	assert_int_equal(lost(), 10);
+	error = store_error();
+	assert_non_null(error);
+	free(error);
+	stop_store();
+	free(path);
+}
+
+static void folder_that_comes_later(void **state)
+{
+	char *path = strdup(in_folder("sub/x.db")), *error;
+
+	(void)state;
+	start_store(path, 0);
+	sample(5);
+	drain();
+	assert_int_equal(stored(), 0);
+	assert_int_equal(lost(), 5);
+	error = store_error();
+	assert_non_null(strstr(error, strerror(ENOENT)));
+	free(error);
+	mkdir(in_folder("sub"), 0700);
+	assert_eventually(stores_again());
+	assert_null(store_error());
+	stop_store();
+	assert_intact(path);
+	free(path);
+}
+
+static void deleted_file_is_made_again(void **state)
+{
+	char *path = strdup(in_folder("x.db"));
+
+	(void)state;
+	start_store(path, 0);
+	put_thread(4242, "keeps its name");
+	sample(5);
+	drain();
+	assert_int_equal(ask("SELECT count(*) FROM trace_log"), 5);
+	unlink(path);
+	unlink(in_folder("x.db-wal"));
+	unlink(in_folder("x.db-shm"));
+	sample(7);
+	drain();
+	assert_int_equal(ask("SELECT count(*) FROM trace_log"), 7);
+	assert_string_equal(ask_text("SELECT thread_name FROM trace_log"), "keeps its name");
+	assert_int_equal(lost(), 0);
+	stop_store();
+	assert_string_equal(ask_file(path, "SELECT count(*) FROM trace_log WHERE trace LIKE '[%'"), "7");
+	assert_intact(path);
+	free(path);
+}
+
+/* As another user, for root may write everywhere. */
+static void in_child_as_nobody(void (*test)(void))
+{
+	int status;
+	pid_t child;
+
+	chmod(folder, 0777);
+	child = fork();
+	if (child == 0) {
+		if (getuid() == 0 && (setresgid(65534, 65534, 65534) || setresuid(65534, 65534, 65534)))
+			_exit(3);
+		test();
+		_exit(0);
+	}
+	waitpid(child, &status, 0);
+	assert_true(WIFEXITED(status));
+	assert_int_equal(WEXITSTATUS(status), 0);
+}
+
+#define CHECK(condition) \
+	do { \
+		if (!(condition)) { \
+			fprintf(stderr, "%s:%d: not so: %s\n", __FILE__, __LINE__, #condition); \
+			_exit(1); \
+		} \
+	} while (0)
+
+static void test_read_only_folder(void)
+{
+	char *error;
+
+	mkdir(in_folder("ro"), 0500);
+	start_store(in_folder("ro/x.db"), 0);
+	sample(4);
+	CHECK(store_drain(30000));
+	CHECK(lost() == 4);
+	error = store_error();
+	CHECK(error && strstr(error, strerror(EACCES)));
+	chmod(in_folder("ro"), 0700);
+	for (int i = 0; i < 1000 && !stores_again(); i++)
+		nap();
+	CHECK(stored() > 0);
+	CHECK(!store_error());
+	stop_store();
+}
+
+static void read_only_folder(void **state)
+{
+	(void)state;
+	in_child_as_nobody(test_read_only_folder);
+}
+
+static void full_disk(void **state)
+{
+	char *disk = strdup(in_folder("disk")), *path = strdup(in_folder("disk/x.db")), *error;
+
+	(void)state;
+	mkdir(disk, 0700);
+	if (mount("tmpfs", disk, "tmpfs", 0, "size=2m")) {
+		print_message("no right to mount: skipped\n");
+		free(disk);
+		free(path);
+		skip();
+	}
+	start_store(path, 0);
+	for (int i = 0; i < 100 && !lost(); i++) {
+		sample(5000);
+		drain();
+	}
+	error = store_error();
+	if (!lost() || !error) {
+		umount2(disk, MNT_DETACH);
+		fail_msg("2 MB never became full: %llu stored", (unsigned long long)stored());
+	}
+	free(error);
+	assert_int_equal(mount("tmpfs", disk, "tmpfs", MS_REMOUNT, "size=200m"), 0);
+	assert_eventually(stores_again());
+	assert_null(store_error());
+	stop_store();
+	assert_intact(path);
+	assert_int_equal(atoll(ask_file(path, "SELECT count(*) FROM samples")), stored());
+	umount2(disk, MNT_DETACH);
+	free(disk);
+	free(path);
+}
+
+/* The limit's signal would end the process: it must not reach the host. */
+static void test_file_size_limit(void)
+{
+	struct rlimit limit = { 600 * 1024, RLIM_INFINITY };
+
+	setrlimit(RLIMIT_FSIZE, &limit);
+	start_store(in_folder("x.db"), 0);
+	for (int i = 0; i < 100 && !lost(); i++) {
+		sample(5000);
+		CHECK(store_drain(30000));
+	}
+	CHECK(lost() > 0);
+	CHECK(store_error());
+	limit.rlim_cur = RLIM_INFINITY;
+	setrlimit(RLIMIT_FSIZE, &limit);
+	for (int i = 0; i < 1000 && !stores_again(); i++)
+		nap();
+	CHECK(!store_error());
+	stop_store();
+	CHECK(!strcmp(ask_file(in_folder("x.db"), "PRAGMA integrity_check"), "ok"));
+}
+
+static void file_size_limit(void **state)
+{
+	(void)state;
+	in_child_as_nobody(test_file_size_limit);
+}
+
+static void configure_keeps_the_old_file_on_failure(void **state)
+{
+	struct store_config config = { .path = "/proc/nothing/x.db", .flush_interval_ns = 20000000 };
+	char *first = strdup(in_folder("a.db")), *second = strdup(in_folder("b.db")), *error, *path;
+
+	(void)state;
+	start_store(first, 0);
+	sample(3);
+	assert_int_equal(store_configure(&config, &error), QP_STORE);
+	assert_non_null(error);
+	free(error);
+	sample(4);
+	drain();
+	assert_int_equal(ask("SELECT count(*) FROM trace_log"), 7);
+	path = store_path();
+	assert_string_equal(path, first);
+	free(path);
+	/* What waits in the ring goes to the old file. */
+	sample(2);
+	configure_store(second, 0);
+	sample(1);
+	drain();
+	assert_int_equal(ask("SELECT count(*) FROM trace_log"), 1);
+	stop_store();
+	assert_string_equal(ask_file(first, "SELECT count(*) FROM trace_log"), "9");
+	assert_string_equal(ask_file(second, "SELECT count(*) FROM trace_log"), "1");
+	free(first);
+	free(second);
+}
+
+static void mode_is_private_whatever_the_umask(void **state)
+{
+	const char *names[] = { "x.db", "x.db-wal", "x.db-shm" };
+	mode_t masks[] = { 0, 0277, 0777 };
+	struct stat status;
+
+	(void)state;
+	for (size_t m = 0; m < 3; m++) {
+		mode_t old = umask(masks[m]);
+
+		start_store(in_folder("x.db"), 0);
+		sample(1);
+		drain();
+		for (int i = 0; i < 3; i++) {
+			if (stat(in_folder(names[i]), &status) || (status.st_mode & 0777) != 0600)
+				fail_msg("%s: %o", names[i], status.st_mode & 0777);
+		}
+		stop_store();
+		umask(old);
+		unlink(in_folder("x.db"));
+	}
+}
+
+static void locked_by_another_program(void **state)
+{
+	char *path = strdup(in_folder("x.db")), command[300];
+	FILE *other;
+
+	(void)state;
+	start_store(path, 0);
+	sample(1);
+	drain();
+	snprintf(command, sizeof command, "sqlite3 '%s' > /dev/null", path);
+	other = popen(command, "w");
+	fprintf(other, "BEGIN IMMEDIATE;\n.shell touch '%s/locked'\n", folder);
+	fflush(other);
+	assert_eventually(access(in_folder("locked"), F_OK) == 0);
+	sample(1000);
+	/* Neither stored nor lost: they wait in the ring. */
+	assert_false(store_drain(300));
+	assert_int_equal(lost(), 0);
+	assert_int_equal(stored(), 1);
+	fprintf(other, "ROLLBACK;\n.quit\n");
+	pclose(other);
+	drain();
+	assert_int_equal(stored(), 1001);
+	assert_eventually(!store_error());
+	stop_store();
+	free(path);
+}
+
+static void ring_stays_open_while_locked(void **state)
+{
+	char *path = strdup(in_folder("x.db")), command[300];
+	uint64_t total = 0;
+	FILE *other;
+
+	(void)state;
+	start_store_with_ring(path, 0, 65536);
+	sample(1);
+	drain();
+	snprintf(command, sizeof command, "sqlite3 '%s' > /dev/null", path);
+	other = popen(command, "w");
+	fprintf(other, "BEGIN IMMEDIATE;\n.shell touch '%s/locked'\n", folder);
+	fflush(other);
+	assert_eventually(access(in_folder("locked"), F_OK) == 0);
+	/* put_samples() waits for room: it would wait for ever if nobody made any. */
+	for (; total < 3000; total += 100)
+		sample(100);
+	assert_true(lost() > 0);
+	fprintf(other, "ROLLBACK;\n.quit\n");
+	pclose(other);
+	drain();
+	assert_int_equal(stored() + lost(), total + 1);
+	stop_store();
+	free(path);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+		/* Those that fork first: they want SQLite untouched. */
+		TEST(read_only_folder),
+		TEST(file_size_limit),
+		TEST(foreign_database_is_left_alone),
+		TEST(empty_files_are_taken),
+		TEST(text_file_is_left_alone),
+		TEST(newer_version_is_left_alone),
+		TEST(directory_is_refused),
+		TEST(damaged_file_is_no_crash),
+		TEST(folder_that_comes_later),
+		TEST(deleted_file_is_made_again),
+		TEST(full_disk),
+		TEST(configure_keeps_the_old_file_on_failure),
+		TEST(mode_is_private_whatever_the_umask),
+		TEST(locked_by_another_program),
+		TEST(ring_stays_open_while_locked),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,140 @@
+/*
+ * The host's own copy of SQLite on the same file, in the same process: closing it
+ * must not break our locks nor remove our log. And a host that closes descriptors
+ * which are not its own.
+ */
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "support.h"
+
+#define KEY ((struct query_key){ 7, 7 })
+
+static struct {
+	int (*open)(const char *, void **);
+	int (*exec)(void *, const char *, void *, void *, char **);
+	int (*close)(void *);
+} host;
+
+static char *path;
+
+static int set_up(void **state)
+{
+	void *library = dlopen("libsqlite3.so.0", RTLD_NOW | RTLD_LOCAL);
+
+	(void)state;
+	make_folder();
+	path = strdup(in_folder("x.db"));
+	if (!library)
+		return 1;
+	*(void **)&host.open = dlsym(library, "sqlite3_open");
+	*(void **)&host.exec = dlsym(library, "sqlite3_exec");
+	*(void **)&host.close = dlsym(library, "sqlite3_close");
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	if (ring)
+		stop_store();
+	remove_folder();
+	free(path);
+	return 0;
+}
+
+static void host_reads_and_closes(void **state)
+{
+	struct stat before, after;
+	char log[200];
+
+	(void)state;
+	snprintf(log, sizeof log, "%s-wal", path);
+	start_store(path, 0);
+	for (uint64_t i = 0; i < 20; i++) {
+		void *db;
+
+		put_samples(T0 + i * 1000000, 1000, 5, KEY);
+		drain();
+		assert_int_equal(stat(log, &before), 0);
+		assert_int_equal(host.open(path, &db), 0);
+		assert_int_equal(host.exec(db, "SELECT count(*) FROM trace_log", NULL, NULL, NULL), 0);
+		assert_int_equal(host.close(db), 0);
+		/* As its last user, it thinks, it would have removed the log. */
+		assert_int_equal(stat(log, &after), 0);
+		assert_int_equal(before.st_ino, after.st_ino);
+		assert_int_equal(atoll(ask_file(path, "SELECT count(*) FROM samples")), (int64_t)(i + 1) * 1000);
+	}
+	assert_int_equal(ask("SELECT count(*) FROM trace_log"), 20000);
+	stop_store();
+	assert_intact(path);
+}
+
+/* Its writes and ours exclude each other, though both are of one process. */
+static void host_locks_count(void **state)
+{
+	uint64_t stored;
+	void *db;
+
+	(void)state;
+	start_store(path, 0);
+	put_samples(T0, 10, 5, KEY);
+	drain();
+	stored = store_counter(STORE_SAMPLES);
+	assert_int_equal(host.open(path, &db), 0);
+	assert_int_equal(host.exec(db, "BEGIN IMMEDIATE", NULL, NULL, NULL), 0);
+	put_samples(T0 + 1000000, 10, 5, KEY);
+	assert_false(store_drain(200));
+	assert_int_equal(store_counter(STORE_SAMPLES), stored);
+	assert_int_equal(host.exec(db, "ROLLBACK", NULL, NULL, NULL), 0);
+	drain();
+	assert_int_equal(store_counter(STORE_SAMPLES), stored + 10);
+	host.close(db);
+	stop_store();
+	assert_intact(path);
+}
+
+/* As daemons do. Their numbers may be the host's files by the next write. Last: our
+ * SQLite is of no use in this process afterwards. */
+static void host_closes_our_descriptors(void **state)
+{
+	char *mine = strdup(in_folder("mine"));
+	struct stat status;
+	char *error;
+
+	(void)state;
+	start_store(path, 0);
+	put_samples(T0, 1000, 5, KEY);
+	drain();
+	for (int fd = 3; fd < 1024; fd++)
+		close(fd);
+	for (int i = 0; i < 400; i++)
+		open(mine, O_RDWR | O_CREAT, 0600);
+	put_samples(T0 + 10000000, 100000, 5, KEY);
+	store_drain(30000);
+	error = store_error();
+	assert_non_null(error);
+	free(error);
+	stop_store();
+	assert_int_equal(stat(mine, &status), 0);
+	assert_int_equal(status.st_size, 0);
+	free(mine);
+	assert_intact(path);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+		TEST(host_reads_and_closes),
+		TEST(host_locks_count),
+		TEST(host_closes_our_descriptors),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

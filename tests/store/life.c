@@ -1,0 +1,345 @@
+/*
+ * Beginning and end: no thread and no file before they are needed, no wake-ups
+ * while nothing comes, drained when asked, nothing left behind.
+ */
+#include <dirent.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "support.h"
+
+#define KEY ((struct query_key){ 7, 7 })
+
+static int set_up(void **state)
+{
+	(void)state;
+	make_folder();
+	setenv("TMPDIR", folder, 1);
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	if (ring)
+		stop_store();
+	unsetenv("TMPDIR");
+	remove_folder();
+	return 0;
+}
+
+static int count_entries(const char *where, const char *prefix)
+{
+	DIR *directory = opendir(where);
+	struct dirent *entry;
+	int count = 0;
+
+	assert_non_null(directory);
+	while ((entry = readdir(directory)))
+		count += *entry->d_name != '.' && !strncmp(entry->d_name, prefix, strlen(prefix));
+	closedir(directory);
+	return count;
+}
+
+/* The flusher's task, 0 when there is none. */
+static int find_flusher(void)
+{
+	DIR *directory = opendir("/proc/self/task");
+	struct dirent *entry;
+	int found = 0;
+
+	while ((entry = readdir(directory))) {
+		char file[300], name[32] = "";
+		FILE *comm;
+
+		snprintf(file, sizeof file, "/proc/self/task/%s/comm", entry->d_name);
+		comm = fopen(file, "r");
+		if (comm && fgets(name, sizeof name, comm) && !strcmp(name, "queryprof\n"))
+			found = atoi(entry->d_name);
+		if (comm)
+			fclose(comm);
+	}
+	closedir(directory);
+	return found;
+}
+
+static long count_switches(int task)
+{
+	char file[100], line[200];
+	long voluntary = -1;
+	FILE *status;
+
+	snprintf(file, sizeof file, "/proc/self/task/%d/status", task);
+	status = fopen(file, "r");
+	while (status && fgets(line, sizeof line, status))
+		sscanf(line, "voluntary_ctxt_switches: %ld", &voluntary);
+	if (status)
+		fclose(status);
+	return voluntary;
+}
+
+static void nothing_before_it_is_needed(void **state)
+{
+	struct store_config config = { .flush_interval_ns = 1000000 };
+
+	(void)state;
+	ring = ring_create(1 << 20);
+	assert_int_equal(store_init(ring, &config), 0);
+	assert_int_equal(find_flusher(), 0);
+	/* Nothing to wait for; nothing starts. */
+	drain();
+	assert_int_equal(find_flusher(), 0);
+	assert_int_equal(count_entries(folder, ""), 0);
+	/* A table to read all the same, with nothing in it. */
+	assert_int_equal(ask("SELECT count(*) FROM trace_log"), 0);
+	assert_int_equal(ask("SELECT count(*) FROM query_log"), 0);
+	assert_null(store_path());
+	store_start();
+	assert_eventually(find_flusher() != 0);
+	assert_int_equal(count_entries(folder, ""), 0);
+	put_samples(T0, 1, 1, KEY);
+	drain();
+	assert_int_equal(count_entries(folder, "queryprof-"), 1);
+	stop_store();
+	assert_int_equal(count_entries(folder, ""), 0);
+	assert_int_equal(find_flusher(), 0);
+}
+
+static void sleeps_while_nothing_comes(void **state)
+{
+	long before;
+	int task;
+
+	(void)state;
+	start_store(NULL, 0);
+	put_samples(T0, 100, 2, KEY);
+	drain();
+	assert_eventually((task = find_flusher()) != 0);
+	/* Into the unlimited sleep: one interval of 20 ms, with room. */
+	for (int i = 0; i < 50; i++)
+		nap();
+	before = count_switches(task);
+	for (int i = 0; i < 100; i++)
+		nap();
+	assert_int_equal(count_switches(task), before);
+	/* And wakes by itself for the next record. */
+	put_samples(T0 + 1000000, 1, 1, KEY);
+	assert_eventually(ask("SELECT count(*) FROM trace_log") == 101);
+	stop_store();
+}
+
+static void takes_no_signals(void **state)
+{
+	char file[100], line[200];
+	unsigned long long blocked = 0;
+	FILE *status;
+	int task;
+
+	(void)state;
+	start_store(NULL, 0);
+	assert_eventually((task = find_flusher()) != 0);
+	snprintf(file, sizeof file, "/proc/self/task/%d/status", task);
+	status = fopen(file, "r");
+	while (status && fgets(line, sizeof line, status))
+		sscanf(line, "SigBlk: %llx", &blocked);
+	fclose(status);
+	/* All but those that cannot be blocked: KILL, STOP and libc's own two. */
+	assert_int_equal(~blocked & ~(1ull << 8 | 1ull << 18 | 3ull << 31), 0);
+	stop_store();
+}
+
+static void *put_more(void *unused)
+{
+	(void)unused;
+	for (uint64_t i = 0; i < 50; i++)
+		put_samples(T0 + 10000000 + i * 1000000, 100, 3, KEY);
+	return NULL;
+}
+
+static void drain_means_all_before_it(void **state)
+{
+	pthread_t other;
+
+	(void)state;
+	start_store(NULL, 0);
+	/* While another thread keeps writing. */
+	pthread_create(&other, NULL, put_more, NULL);
+	for (uint64_t i = 1; i <= 100; i++) {
+		put_samples(T0 + i * 1000, 1, 1, (struct query_key){ 1, 1 });
+		drain();
+		assert_int_equal(ask("SELECT count(*) FROM trace_log WHERE query_id LIKE '00000000-0000-0001%'"), i);
+	}
+	pthread_join(other, NULL);
+	drain();
+	assert_int_equal(ask("SELECT count(*) FROM trace_log"), 5100);
+	stop_store();
+}
+
+static void drain_waits_for_a_record_being_written(void **state)
+{
+	struct sample_record *record;
+
+	(void)state;
+	start_store(NULL, 0);
+	record = ring_reserve(ring, sizeof *record);
+	*record = (struct sample_record){ .timestamp_ns = T0, .period_ns = 1, .thread_id = 1, .weight = 1 };
+	assert_false(store_drain(50));
+	ring_commit(ring, record, RECORD_SAMPLE);
+	drain();
+	assert_int_equal(ask("SELECT count(*) FROM trace_log"), 1);
+	stop_store();
+}
+
+/* Runs `end` in a child with a temporary store; returns how the child ended. */
+static int run_child(void (*end)(void))
+{
+	int status;
+	pid_t child = fork();
+
+	if (!child) {
+		start_store(NULL, 0);
+		put_samples(T0, 10, 1, KEY);
+		if (!store_drain(30000) || count_entries(folder, "queryprof-") < 1)
+			_exit(9);
+		end();
+		_exit(8);
+	}
+	waitpid(child, &status, 0);
+	return status;
+}
+
+static void end_normally(void)
+{
+	exit(0);
+}
+
+static void end_at_once(void)
+{
+	_exit(0);
+}
+
+static void end_by_signal(void)
+{
+	raise(SIGKILL);
+}
+
+static void forked_child_exits(void)
+{
+	int status;
+	pid_t child = fork(); /* without our hooks, as after a raw clone() */
+
+	if (!child)
+		exit(0);
+	waitpid(child, &status, 0);
+	_exit(count_entries(folder, "queryprof-") == 1 && WIFEXITED(status) ? 0 : 7);
+}
+
+static void temporary_file_goes_with_the_process(void **state)
+{
+	(void)state;
+	assert_int_equal(run_child(end_normally), 0);
+	assert_int_equal(count_entries(folder, ""), 0);
+	/* Not by a child that did not make it. */
+	assert_int_equal(run_child(forked_child_exits), 0);
+	assert_int_equal(count_entries(folder, "queryprof-"), 1);
+	assert_int_equal(run_child(end_normally), 0); /* sweeps it */
+	assert_int_equal(count_entries(folder, ""), 0);
+}
+
+static void left_directories_are_swept(void **state)
+{
+	struct stat status;
+	int lock;
+
+	(void)state;
+	assert_int_equal(run_child(end_at_once), 0);
+	assert_int_equal(run_child(end_by_signal), SIGKILL);
+	/* The second swept what the first left. */
+	assert_int_equal(count_entries(folder, "queryprof-"), 1);
+	/* One that is in use, and others that only look like ours. */
+	mkdir(in_folder("queryprof-inuse1"), 0700);
+	lock = open(in_folder("queryprof-inuse1/lock"), O_CREAT | O_RDWR | O_CLOEXEC, 0600);
+	assert_int_equal(flock(lock, LOCK_EX), 0);
+	mkdir(in_folder("queryprof-notours"), 0700);
+	mkdir(in_folder("precious"), 0700);
+	close(open(in_folder("precious/lock"), O_CREAT | O_RDWR, 0600));
+	close(open(in_folder("precious/trace.db"), O_CREAT | O_RDWR, 0600));
+	assert_int_equal(symlink(in_folder("precious"), in_folder("queryprof-AAAAAA")), 0);
+
+	start_store(NULL, 0);
+	put_samples(T0, 1, 1, KEY);
+	drain();
+	assert_int_equal(count_entries(folder, "queryprof-"), 4);
+	assert_int_equal(access(in_folder("queryprof-inuse1/lock"), F_OK), 0);
+	assert_int_equal(access(in_folder("precious/trace.db"), F_OK), 0);
+	{
+		char *path = store_path();
+
+		*strrchr(path, '/') = '\0';
+		assert_int_equal(stat(path, &status), 0);
+		assert_int_equal(status.st_mode & 0777, 0700);
+		free(path);
+	}
+	stop_store();
+	close(lock);
+	assert_int_equal(count_entries(folder, "queryprof-"), 3);
+}
+
+static void shutdown_stores_what_is_left(void **state)
+{
+	(void)state;
+	start_store(in_folder("x.db"), 0);
+	put_samples(T0, 500, 1, KEY);
+	stop_store();
+	assert_string_equal(ask_file(in_folder("x.db"), "SELECT count(*) FROM trace_log"), "500");
+	/* One file, to be copied as it is. */
+	assert_int_equal(count_entries(folder, ""), 1);
+	start_store(in_folder("x.db"), 0);
+	put_samples(T0 + 1000000, 500, 1, KEY);
+	stop_store();
+	assert_string_equal(ask_file(in_folder("x.db"), "SELECT count(*) FROM trace_log"), "1000");
+	/* Twice the same process. */
+	assert_string_equal(ask_file(in_folder("x.db"), "SELECT count(*) FROM processes"), "1");
+}
+
+static void path_is_that_of_the_start(void **state)
+{
+	char *path;
+
+	(void)state;
+	assert_int_equal(chdir(folder), 0);
+	start_store("x.db", 0);
+	assert_int_equal(chdir("/"), 0);
+	put_samples(T0, 5, 1, KEY);
+	drain();
+	path = store_path();
+	assert_string_equal(path, in_folder("x.db"));
+	free(path);
+	stop_store();
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+		TEST(temporary_file_goes_with_the_process),
+		TEST(left_directories_are_swept),
+		TEST(nothing_before_it_is_needed),
+		TEST(sleeps_while_nothing_comes),
+		TEST(takes_no_signals),
+		TEST(drain_means_all_before_it),
+		TEST(drain_waits_for_a_record_being_written),
+		TEST(shutdown_stores_what_is_left),
+		TEST(path_is_that_of_the_start),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,212 @@
+/*
+ * The bound: file and log stay under it, what is oldest goes first, and what is
+ * left is complete.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "support.h"
+
+#define MB (1 << 20)
+
+static char *path;
+
+static int set_up(void **state)
+{
+	(void)state;
+	make_folder();
+	path = strdup(in_folder("x.db"));
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	if (ring)
+		stop_store();
+	remove_folder();
+	free(path);
+	return 0;
+}
+
+static int64_t bytes_now(void)
+{
+	struct stat status;
+	int64_t bytes = 0;
+	char log[200];
+
+	if (!stat(path, &status))
+		bytes += status.st_size;
+	snprintf(log, sizeof log, "%s-wal", path);
+	if (!stat(log, &status))
+		bytes += status.st_size;
+	return bytes;
+}
+
+static void assert_complete(void)
+{
+	assert_int_equal(ask("SELECT count(*) FROM trace_log WHERE trace IS NULL OR query_id IS NULL"
+	                     " OR thread_id IS NULL OR process_id IS NULL"), 0);
+	assert_int_equal(ask("SELECT count(*) FROM query_log WHERE query IS NULL OR initial_query_id IS NULL"), 0);
+}
+
+/* Writes many times the bound, each query with samples of its own, and looks at the
+ * size all the time. */
+static void fill(int64_t bound, uint64_t rounds, size_t stacks)
+{
+	int64_t most = 0;
+
+	start_store(path, bound);
+	for (uint64_t i = 0; i < rounds; i++) {
+		char text[60];
+		struct a_query query = { .record = { .query = { 0x0190000000007000ull + i, 1 },
+			.start_realtime_ns = T0 + i * 10000000, .duration_ns = 1000000 }, .query = text };
+
+		snprintf(text, sizeof text, "SELECT %llu", (unsigned long long)i);
+		put_samples(T0 + i * 10000000, 1000, stacks, query.record.query);
+		put_query(&query);
+		if (bytes_now() > most)
+			most = bytes_now();
+	}
+	drain();
+	if (most > bound + bound / 10)
+		fail_msg("%lld bytes, bound %lld", (long long)most, (long long)bound);
+	/* It is not a bound if next to nothing is kept. */
+	if (bytes_now() < bound / 2)
+		fail_msg("only %lld bytes of %lld are used", (long long)bytes_now(), (long long)bound);
+}
+
+static void oldest_go_first(void **state)
+{
+	uint64_t trimmed = store_counter(STORE_TRIMMED), stored = store_counter(STORE_SAMPLES);
+	uint64_t lost = store_counter(STORE_LOST);
+	int64_t left;
+
+	(void)state;
+	fill(2 * MB, 400, 100);
+	trimmed = store_counter(STORE_TRIMMED) - trimmed;
+	stored = store_counter(STORE_SAMPLES) - stored;
+	left = ask("SELECT count(*) FROM trace_log");
+	assert_int_equal(store_counter(STORE_LOST) - lost, 0);
+	assert_int_equal(stored, 400000);
+	assert_int_equal(left + (int64_t)trimmed, 400000);
+	assert_true(left > 20000);
+	/* The newest are there, without a gap: what is left is one stretch of time. */
+	assert_int_equal(ask("SELECT max(timestamp_ns) FROM trace_log"), T0 + 399 * 10000000ull + 999000);
+	assert_int_equal(ask("SELECT count(*) FROM trace_log WHERE timestamp_ns >= (SELECT min(timestamp_ns) FROM trace_log)"), left);
+	assert_complete();
+	/* Queries went with their samples, their texts with them. */
+	assert_true(ask("SELECT count(*) FROM query_log") < 200);
+	assert_true(ask("SELECT count(*) FROM query_log") >= left / 1000);
+	assert_int_equal(ask("SELECT count(*) FROM statements"), ask("SELECT count(*) FROM query_log"));
+	assert_true(ask("SELECT count(*) FROM epochs") < 100);
+	stop_store();
+	assert_intact(path);
+}
+
+/* Every stack another one: what fills the file is stacks. */
+static void stacks_go_when_unused(void **state)
+{
+	(void)state;
+	fill(4 * MB, 60, SIZE_MAX / 2);
+	assert_complete();
+	assert_true(ask("SELECT count(*) FROM stacks") < 20000);
+	/* All that are left are used, but for those of the epochs not yet over. */
+	assert_true(ask("SELECT count(*) FROM stacks WHERE id NOT IN (SELECT stack FROM samples)")
+	            < ask("SELECT count(*) FROM stacks") / 2);
+	stop_store();
+	assert_intact(path);
+}
+
+static void queries_without_samples_are_bounded(void **state)
+{
+	char text[300];
+	int64_t most = 0;
+
+	(void)state;
+	start_store(path, MB);
+	memset(text, 'x', sizeof text);
+	text[sizeof text - 1] = '\0';
+	for (uint64_t i = 0; i < 20000; i++) {
+		struct a_query query = { .record = { .query = { 0x0190000000007000ull + i, 1 },
+			.start_realtime_ns = T0 + i * 1000 }, .query = text };
+
+		snprintf(text, 20, "SELECT %010llu", (unsigned long long)i);
+		text[17] = ' ';
+		put_query(&query);
+		if (i % 100 == 0 && bytes_now() > most)
+			most = bytes_now();
+	}
+	drain();
+	if (most > MB + MB / 10)
+		fail_msg("%lld bytes", (long long)most);
+	assert_string_equal(ask_text("SELECT substr(query, 1, 17) FROM query_log ORDER BY query_start_time_microseconds DESC"),
+	                    "SELECT 0000019999");
+	assert_true(ask("SELECT count(*) FROM query_log") > 100);
+	stop_store();
+	assert_intact(path);
+}
+
+static void bound_is_lowered(void **state)
+{
+	(void)state;
+	start_store(path, 0);
+	put_samples(T0, 200000, 100, (struct query_key){ 1, 1 });
+	drain();
+	assert_true(bytes_now() > 4 * MB);
+	configure_store(path, 2 * MB);
+	assert_eventually((put_samples(T0 + 1000000000, 1, 1, (struct query_key){ 1, 1 }), drain(), bytes_now() <= 2 * MB));
+	assert_complete();
+	stop_store();
+	assert_intact(path);
+}
+
+/* A reader on an old state keeps the log from being folded back: the bound holds,
+ * samples are lost, and all is well once it is gone. */
+static void reader_stays_open(void **state)
+{
+	uint64_t lost = store_counter(STORE_LOST), stored;
+	struct store_cursor *cursor;
+	char *error;
+
+	(void)state;
+	start_store(path, 2 * MB);
+	put_samples(T0, 1000, 10, (struct query_key){ 1, 1 });
+	drain();
+	cursor = store_select("SELECT timestamp_ns FROM trace_log", &error);
+	assert_int_equal(store_step(cursor), 1);
+	for (uint64_t i = 1; i < 300; i++) {
+		put_samples(T0 + i * 1000000, 1000, 10, (struct query_key){ 1, 1 });
+		assert_true(bytes_now() <= 2 * MB + 2 * MB / 10);
+	}
+	drain();
+	assert_true(store_counter(STORE_LOST) > lost);
+	assert_non_null(store_error());
+	for (int i = 1; i < 1000; i++)
+		assert_int_equal(store_step(cursor), 1);
+	assert_int_equal(store_step(cursor), 0);
+	store_close(cursor);
+	stored = store_counter(STORE_SAMPLES);
+	assert_eventually((put_samples(T0 + 1000000000, 1, 1, (struct query_key){ 1, 1 }), drain(),
+	                   store_counter(STORE_SAMPLES) > stored && !store_error()));
+	assert_complete();
+	stop_store();
+	assert_intact(path);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+		TEST(oldest_go_first),
+		TEST(stacks_go_when_unused),
+		TEST(queries_without_samples_are_bounded),
+		TEST(bound_is_lowered),
+		TEST(reader_stays_open),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
