@@ -105,11 +105,13 @@ class Schema(Case):
 
     def test_encoding_of_an_empty_database(self):
         """Asked for too late it is not changed, and nothing breaks."""
-        db = connect()
-        self.use(db)
-        db.execute("PRAGMA encoding = 'UTF-16le'")
-        db.execute("CREATE TABLE t(a)")
-        self.use(db)
+        in_new_process("""
+db = connect()
+db.execute("PRAGMA encoding = 'UTF-16le'")
+db.execute("CREATE TABLE t(a)")
+assert value(db, "SELECT count(*) FROM system.settings") >= 10
+assert value(db, "SELECT count(*) FROM t") == 0
+""")
 
     def test_later_connections(self):
         """They may choose an encoding, attach as many databases as ever, and be opened
@@ -268,6 +270,40 @@ assert value(db, "SELECT count(*) > 9 FROM settings") == 1
         self.assertEqual(value(db, "PRAGMA log_queries"), 1)
         db.execute("CREATE TEMP VIEW mine AS SELECT count(*) AS n FROM system.settings")
         self.assertGreater(value(db, "SELECT n FROM mine"), 9)
+
+    def test_a_database_that_names_our_modules(self):
+        path = make(self.path("a.db"))
+        subprocess.run(["sqlite3", "-batch", path], check=True, text=True, timeout=60, input="""
+            PRAGMA writable_schema = on;
+            INSERT INTO sqlite_schema VALUES
+                ('table', 'x', 'x', 0, 'CREATE VIRTUAL TABLE x USING queryprof_query_log');
+            """)
+        db = connect(path)
+        self.assertRefused("are those of the schema system", db, "SELECT * FROM x")
+        self.assertEqual(value(db, "SELECT count(*) FROM t"), 1000)
+        self.use(db)
+
+    def test_pragma_that_sqlite_sees(self):
+        """Prepared as UTF-16 it goes past us: the schema's file answers."""
+        done = in_new_process(r"""
+import ctypes
+sqlite = ctypes.CDLL("libsqlite3.so.0")
+sqlite.sqlite3_column_text.restype = sqlite.sqlite3_errmsg.restype = ctypes.c_char_p
+db, statement, none = ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_void_p()
+assert sqlite.sqlite3_open(b":memory:", ctypes.byref(db)) == 0
+assert sqlite.sqlite3_enable_load_extension(db, 1) == 0
+assert sqlite.sqlite3_load_extension(db, LIBRARY.encode(), None, None) == 0
+for sql in ("PRAGMA system.log_queries", "PRAGMA system.log_queries = off", "PRAGMA system.log_queries",
+            "PRAGMA system.log_queries = maybe", "PRAGMA system.LOG_QUERIES", "PRAGMA system.unknown = 5"):
+    if sqlite.sqlite3_prepare16_v2(db, sql.encode("utf-16le") + b"\0\0", -1, ctypes.byref(statement), None):
+        print(sqlite.sqlite3_errmsg(db).decode())
+        continue
+    print(sqlite.sqlite3_column_text(statement, 0) if sqlite.sqlite3_step(statement) == 100 else None)
+    sqlite.sqlite3_finalize(statement)
+assert sqlite.sqlite3_close(db) == 0
+""")
+        self.assertEqual(done.split("\n"), ["b'1'", "b'0'", "b'0'",
+                                            "log_queries = maybe: allowed are 0 (off) and 1 (on)", "b'0'", "None"])
 
     def test_many_connections(self):
         path = make(self.path("a.db"))

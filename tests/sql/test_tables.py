@@ -5,10 +5,11 @@ SQLite itself would.
 usage: test_tables.py LIBRARY
 """
 
+import ast
 import json
 import unittest
 
-from library import Case, connect, rows, value
+from library import Case, connect, in_new_process, rows, value
 
 TRACE_LOG = """hostname process_id event_date event_time event_time_microseconds timestamp_ns trace_type cpu_id
     thread_id thread_name query_id stack_id trace truncated weight period_ns size""".split()
@@ -88,6 +89,8 @@ class Tables(Case):
             thread_name >= 'a'
             trace_type = 'CPU'
             trace_type = 'Real' AND weight > 1
+            event_date < 5
+            event_time > 5
             event_date >= '2020-01-01' AND event_time < '2100'
             event_time_microseconds > '2020'
             trace LIKE '[%'
@@ -150,14 +153,31 @@ class Tables(Case):
                      "store_error", "timer_error", "timers_failed", "queries_started", "settings_environment_error"):
             self.assertIn(name, metrics)
         self.assertGreater(metrics["samples"], 10)
+        self.assertEqual(metrics["signal"], int(metrics["signal"]))
         self.assertEqual(metrics["ring_bytes"], 8388608)
         self.assertEqual((metrics["store_error"], metrics["timer_error"], metrics["settings_environment_error"]), ("",) * 3)
+        self.assertEqual(rows(self.db, "SELECT metric FROM system.metrics WHERE description = '' OR metric GLOB '*[A-Z ]*'"), [])
+        self.assertRefused("system.metrics cannot be changed", self.db, "UPDATE system.metrics SET value = 0")
+
+    def test_signals_add_up(self):
+        """Every kind that can be had on purpose is there: with a query, and after it."""
+        script = """
+import time
+db = connect()
+db.execute("PRAGMA query_profiler_cpu_time_period_ns = 1000000")
+end, idle = time.monotonic() + 60, 0
+while not idle and time.monotonic() < end:
+    db.execute("WITH RECURSIVE c(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM c WHERE i < 99999) SELECT sum(i) FROM c").fetchall()
+    sum(range(1000000))
+    idle = value(db, "SELECT value FROM system.metrics WHERE metric = 'signals_idle'")
+print(dict(rows(db, "SELECT metric, value FROM system.metrics WHERE typeof(value) = 'integer'")))"""
+        metrics = ast.literal_eval(in_new_process(script))
+        self.assertGreater(metrics["signals_idle"], 0, metrics)
+        self.assertGreater(metrics["samples"], 0, metrics)
         self.assertEqual(
             metrics["query_profiler_runs"],
             sum(metrics[name] for name in ("samples", "samples_dropped", "signals_idle", "signals_late",
                                            "signals_foreign", "signals_reentered")), metrics)
-        self.assertEqual(rows(self.db, "SELECT metric FROM system.metrics WHERE description = '' OR metric GLOB '*[A-Z ]*'"), [])
-        self.assertRefused("system.metrics cannot be changed", self.db, "UPDATE system.metrics SET value = 0")
 
 
 if __name__ == "__main__":
