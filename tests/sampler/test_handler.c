@@ -40,12 +40,10 @@ static struct thread *running_thread(void)
 
 static void send(const void *cookie, int code, int overrun)
 {
+	static __thread ucontext_t context; /* its mask: nothing was blocked */
 	siginfo_t info;
-	ucontext_t context;
 
 	memset(&info, 0, sizeof(info));
-	memset(&context, 0, sizeof(context));
-	sigprocmask(SIG_BLOCK, NULL, &context.uc_sigmask);
 	info.si_signo = sampler_signal();
 	info.si_code = code;
 	info.si_overrun = overrun;
@@ -443,6 +441,25 @@ static void test_many_threads(void **state)
 	assert_ledger();
 }
 
+/* Not a test of time: the figure is for whoever reads the log. */
+static void test_cost(void **state)
+{
+	struct thread *thread = running_thread();
+	uint64_t rounds = 0, spent = 0;
+	(void)state;
+
+	fake_depth = 30;
+	while (rounds < 200000) {
+		uint64_t start = clock_ns(CLOCK_MONOTONIC);
+		for (int i = 0; i < 1000; i++, rounds++)
+			fire(thread, TRACE_CPU, 0);
+		spent += clock_ns(CLOCK_MONOTONIC) - start;
+		drain(ring, &(struct drained){ 0 });
+	}
+	printf("a sample of 30 frames, without signal and unwinder: %.1f ns\n",
+	       (double)spent / (double)rounds);
+}
+
 /* --- the arithmetic of grids ------------------------------------------------------------- */
 
 static void test_grid(void **state)
@@ -482,6 +499,7 @@ int main(void)
 		cmocka_unit_test(test_reentered),
 		cmocka_unit_test(test_abandoned),
 		cmocka_unit_test(test_many_threads),
+		cmocka_unit_test(test_cost),
 		cmocka_unit_test(test_grid),
 	};
 

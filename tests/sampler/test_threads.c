@@ -42,7 +42,7 @@ static void *live(void *context)
 		struct thread *thread = sampler_thread();
 		assert_non_null(thread);
 		sampler_push(thread, &tag);
-		burn(2000000);
+		burn(1000000);
 		sampler_pop(thread);
 	}
 	return NULL;
@@ -153,6 +153,8 @@ static void test_ends(void **state)
 	(void)end_bare;
 #endif
 
+	if (UNDER_TSAN) /* it has left the thread before the last destructors run */
+		return;
 	assert_int_equal(pthread_key_create(&late_key, query_late), 0);
 	for (int i = 0; i < 20; i++)
 		run_thread(end_late);
