@@ -15,6 +15,7 @@
 #include "handler/ring.h"
 #include "modules/modules.h"
 #include "sampler/sampler.h"
+#include "sqlite/metrics.h"
 #include "sqlite/session.h"
 #include "sqlite/settings.h"
 #include "sqlite/sleep.h"
@@ -91,6 +92,7 @@ static int start(const qp_config *config)
 	if (!ring && !(ring = ring_create(settings_ring_bytes())))
 		return error_set(QP_NOMEM, "no memory for a ring of %zu bytes: %s",
 		                 settings_ring_bytes(), strerror(errno));
+	metrics_set_ring(ring);
 	settings_store_config(&store);
 	if ((error = modules_init()))
 		return error_set(QP_SYSTEM, "the loaded modules cannot be read: %s", strerror(error));

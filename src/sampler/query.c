@@ -188,6 +188,9 @@ void query_finish(struct query_run *run, struct thread *thread, const struct que
 	fill_record(record, run, end);
 	record->duration_ns = duration_ns;
 	record->cpu_time_ns = cpu_ns > run->start_cpu_ns ? cpu_ns - run->start_cpu_ns : 0;
+	/* The start was estimated, see estimate_cpu(); a thread cannot use more than this. */
+	if (record->cpu_time_ns > duration_ns)
+		record->cpu_time_ns = duration_ns;
 	record->flags = flags;
 	record->query_id_size = (uint32_t)texts[TEXT_QUERY_ID].size;
 	record->query_size = (uint32_t)texts[TEXT_QUERY].size;

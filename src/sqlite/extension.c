@@ -45,6 +45,11 @@ static int adopt_api(const sqlite3_api_routines *api, char **error)
 	return rc;
 }
 
+static enum session_mode mode(void)
+{
+	return hooks_install(sqlite3_api) ? SESSION_HOOKED : SESSION_TRACED;
+}
+
 /* SQLite calls it for every connection opened after the first. It must not fail:
  * sqlite3_open() would. */
 static int attach_later_connection(sqlite3 *db, char **error, const sqlite3_api_routines *api)
@@ -52,20 +57,22 @@ static int attach_later_connection(sqlite3 *db, char **error, const sqlite3_api_
 	char *ignored = NULL;
 
 	(void)error;
-	if (api == sqlite3_api && process_running() && !session_suspended()) {
-		session_attach(db, !hooks_install(api), &ignored);
+	if (api == sqlite3_api && process_running()) {
+		session_attach(db, mode(), &ignored);
 		sqlite3_free(ignored);
+		/* Forget what may have failed: sqlite3_open() looks for it. */
+		sqlite3_exec(db, "", NULL, NULL, NULL);
 	}
 	return SQLITE_OK;
 }
 
 static int attach(sqlite3 *db, char **error)
 {
-	bool hooked = hooks_install(sqlite3_api);
+	enum session_mode how = mode();
 	int rc = sqlite3_auto_extension((void (*)(void))attach_later_connection);
 
 	if (!rc)
-		rc = session_attach(db, !hooked, error);
+		rc = session_attach(db, how, error);
 	if (!rc)
 		sleep_after_attach();
 	return rc;

@@ -7,21 +7,27 @@
 #include "got.h"
 #include "pragma.h"
 #include "queries.h"
+#include "schema.h"
 #include "sampler/sampler.h"
 #include "session.h"
 
-/* The real functions of the library that is hooked. */
+/* The real functions of the library that is hooked. Ours are named so that a person
+ * who meets them in a stack knows whose they are. */
 static struct {
 	int (*step)(sqlite3_stmt *);
 	int (*reset)(sqlite3_stmt *);
 	int (*finalize)(sqlite3_stmt *);
+	int (*exec)(sqlite3 *, const char *, int (*)(void *, int, char **, char **), void *, char **);
 	int (*prepare)(sqlite3 *, const char *, int, sqlite3_stmt **, const char **);
 	int (*prepare_v2)(sqlite3 *, const char *, int, sqlite3_stmt **, const char **);
 	int (*prepare_v3)(sqlite3 *, const char *, int, unsigned, sqlite3_stmt **, const char **);
+	int (*prepare16)(sqlite3 *, const void *, int, sqlite3_stmt **, const void **);
+	int (*prepare16_v2)(sqlite3 *, const void *, int, sqlite3_stmt **, const void **);
+	int (*prepare16_v3)(sqlite3 *, const void *, int, unsigned, sqlite3_stmt **, const void **);
 	int (*create_thread)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
 } real;
 
-static int hook_step(sqlite3_stmt *stmt)
+static int queryprof_step(sqlite3_stmt *stmt)
 {
 	struct query_step step;
 	int rc;
@@ -33,14 +39,14 @@ static int hook_step(sqlite3_stmt *stmt)
 	return rc;
 }
 
-static int hook_reset(sqlite3_stmt *stmt)
+static int queryprof_reset(sqlite3_stmt *stmt)
 {
 	return queries_reset(stmt, real.reset);
 }
 
 /* To finalize is to reset and to free. Reset first, so that what it undoes counts
  * for the query and the statement can still be asked. */
-static int hook_finalize(sqlite3_stmt *stmt)
+static int queryprof_finalize(sqlite3_stmt *stmt)
 {
 	int reset_rc = queries_end(stmt, real.reset);
 	int rc = real.finalize(stmt);
@@ -48,62 +54,155 @@ static int hook_finalize(sqlite3_stmt *stmt)
 	return reset_rc ? reset_rc : rc;
 }
 
-/* --- prepare: bare PRAGMAs of ours ---------------------------------------- */
+/* sqlite3_exec() frees its statements without sqlite3_finalize(). One that is done
+ * has ended at its last step; one that the callback gave up ends here. */
+struct exec_call {
+	int (*callback)(void *, int, char **, char **);
+	void *context;
+};
 
-/* Our PRAGMA under its full name; NULL for any other statement. `*tail` is where
- * the statement ends in the host's own text. */
-static char *rewrite(sqlite3 *db, const char *sql, int bytes, const char **tail)
+static int on_exec_row(void *context, int count, char **values, char **names)
 {
-	char *text;
+	const struct exec_call *call = context;
+	sqlite3_stmt *stmt = queries_newest_row();
+	int rc = call->callback(call->context, count, values, names);
 
-	if (!sql || session_suspended())
-		return NULL;
-	text = pragma_rewrite(sql, bytes, tail);
-	if (text && !session_of(db)) {
+	if (rc)
+		queries_abandon(stmt);
+	return rc;
+}
+
+static int queryprof_exec(sqlite3 *db, const char *sql,
+                          int (*callback)(void *, int, char **, char **), void *context, char **error)
+{
+	struct exec_call call = { callback, context };
+
+	return callback ? real.exec(db, sql, on_exec_row, &call, error) :
+	                  real.exec(db, sql, NULL, context, error);
+}
+
+/* --- prepare -------------------------------------------------------------- */
+
+struct prepare_call {
+	sqlite3 *db;
+	const void *sql;
+	int bytes;
+	unsigned flags;
+	sqlite3_stmt **stmt;
+	const void **tail;
+};
+
+static int prepare_v1(const struct prepare_call *call)
+{
+	return real.prepare(call->db, call->sql, call->bytes, call->stmt, (const char **)call->tail);
+}
+
+static int prepare_v2(const struct prepare_call *call)
+{
+	return real.prepare_v2(call->db, call->sql, call->bytes, call->stmt, (const char **)call->tail);
+}
+
+static int prepare_v3(const struct prepare_call *call)
+{
+	return real.prepare_v3(call->db, call->sql, call->bytes, call->flags, call->stmt,
+	                       (const char **)call->tail);
+}
+
+static int prepare16_v1(const struct prepare_call *call)
+{
+	return real.prepare16(call->db, call->sql, call->bytes, call->stmt, call->tail);
+}
+
+static int prepare16_v2(const struct prepare_call *call)
+{
+	return real.prepare16_v2(call->db, call->sql, call->bytes, call->stmt, call->tail);
+}
+
+static int prepare16_v3(const struct prepare_call *call)
+{
+	return real.prepare16_v3(call->db, call->sql, call->bytes, call->flags, call->stmt, call->tail);
+}
+
+/* Prepares; and if that fails for want of the `system` schema, brings it and
+ * prepares again. */
+static int prepare_followed(int (*prepare)(const struct prepare_call *), const struct prepare_call *call)
+{
+	int rc = prepare(call);
+	struct session *session;
+
+	if (rc != SQLITE_ERROR || !(session = session_of(call->db)) || !schema_follow(session))
+		return rc;
+	return prepare(call);
+}
+
+/* The same for UTF-8 text, in which a PRAGMA of ours stands for a SELECT. */
+static int prepare_text(int (*prepare)(const struct prepare_call *), const struct prepare_call *call)
+{
+	const char *end;
+	char *text = call->sql ? pragma_rewrite(call->sql, call->bytes, &end) : NULL;
+	struct prepare_call rewritten = *call;
+	int rc;
+
+	if (!text || !session_of(call->db)) {
 		free(text);
-		return NULL;
+		return prepare_followed(prepare, call);
 	}
-	return text;
-}
-
-static int hook_prepare(sqlite3 *db, const char *sql, int bytes, sqlite3_stmt **stmt,
-                        const char **tail)
-{
-	const char *end;
-	char *text = rewrite(db, sql, bytes, &end);
-	int rc = real.prepare(db, text ? text : sql, text ? -1 : bytes, stmt, text ? NULL : tail);
-
-	if (text && tail)
-		*tail = end;
+	rewritten.sql = text;
+	rewritten.bytes = -1;
+	rewritten.tail = NULL;
+	rc = prepare(&rewritten);
+	if (call->tail)
+		*call->tail = end;
 	free(text);
 	return rc;
 }
 
-static int hook_prepare_v2(sqlite3 *db, const char *sql, int bytes, sqlite3_stmt **stmt,
-                           const char **tail)
+static int queryprof_prepare(sqlite3 *db, const char *sql, int bytes, sqlite3_stmt **stmt,
+                             const char **tail)
 {
-	const char *end;
-	char *text = rewrite(db, sql, bytes, &end);
-	int rc = real.prepare_v2(db, text ? text : sql, text ? -1 : bytes, stmt, text ? NULL : tail);
+	const struct prepare_call call = { db, sql, bytes, 0, stmt, (const void **)tail };
 
-	if (text && tail)
-		*tail = end;
-	free(text);
-	return rc;
+	return prepare_text(prepare_v1, &call);
 }
 
-static int hook_prepare_v3(sqlite3 *db, const char *sql, int bytes, unsigned flags,
-                           sqlite3_stmt **stmt, const char **tail)
+static int queryprof_prepare_v2(sqlite3 *db, const char *sql, int bytes, sqlite3_stmt **stmt,
+                                const char **tail)
 {
-	const char *end;
-	char *text = rewrite(db, sql, bytes, &end);
-	int rc = real.prepare_v3(db, text ? text : sql, text ? -1 : bytes, flags, stmt,
-	                         text ? NULL : tail);
+	const struct prepare_call call = { db, sql, bytes, 0, stmt, (const void **)tail };
 
-	if (text && tail)
-		*tail = end;
-	free(text);
-	return rc;
+	return prepare_text(prepare_v2, &call);
+}
+
+static int queryprof_prepare_v3(sqlite3 *db, const char *sql, int bytes, unsigned flags,
+                                sqlite3_stmt **stmt, const char **tail)
+{
+	const struct prepare_call call = { db, sql, bytes, flags, stmt, (const void **)tail };
+
+	return prepare_text(prepare_v3, &call);
+}
+
+static int queryprof_prepare16(sqlite3 *db, const void *sql, int bytes, sqlite3_stmt **stmt,
+                               const void **tail)
+{
+	const struct prepare_call call = { db, sql, bytes, 0, stmt, tail };
+
+	return prepare_followed(prepare16_v1, &call);
+}
+
+static int queryprof_prepare16_v2(sqlite3 *db, const void *sql, int bytes, sqlite3_stmt **stmt,
+                                  const void **tail)
+{
+	const struct prepare_call call = { db, sql, bytes, 0, stmt, tail };
+
+	return prepare_followed(prepare16_v2, &call);
+}
+
+static int queryprof_prepare16_v3(sqlite3 *db, const void *sql, int bytes, unsigned flags,
+                                  sqlite3_stmt **stmt, const void **tail)
+{
+	const struct prepare_call call = { db, sql, bytes, flags, stmt, tail };
+
+	return prepare_followed(prepare16_v3, &call);
 }
 
 /* --- the library's worker threads ----------------------------------------- */
@@ -114,7 +213,7 @@ struct worker {
 	struct query_tag tag;
 };
 
-static void *run_worker(void *context)
+static void *queryprof_worker(void *context)
 {
 	struct worker worker = *(struct worker *)context;
 	struct thread *thread = sampler_thread();
@@ -129,7 +228,7 @@ static void *run_worker(void *context)
 	return result;
 }
 
-static int hook_create_thread(pthread_t *id, const pthread_attr_t *attributes,
+static int queryprof_create_thread(pthread_t *id, const pthread_attr_t *attributes,
                               void *(*run)(void *), void *argument)
 {
 	struct thread *thread = thread_current;
@@ -142,7 +241,7 @@ static int hook_create_thread(pthread_t *id, const pthread_attr_t *attributes,
 	*worker = (struct worker){ .run = run, .argument = argument, .tag = *tag };
 	/* The worker works while its maker holds the connection's mutex. */
 	worker->tag.mutex_owner = NULL;
-	error = real.create_thread(id, attributes, run_worker, worker);
+	error = real.create_thread(id, attributes, queryprof_worker, worker);
 	if (error)
 		free(worker);
 	return error;
@@ -150,8 +249,9 @@ static int hook_create_thread(pthread_t *id, const pthread_attr_t *attributes,
 
 /* --- installing ----------------------------------------------------------- */
 
-#define HOOKS 7
-static struct got_hook hooks[HOOKS];
+#define HOOKS_MAX 16
+static struct got_hook hooks[HOOKS_MAX];
+static int hooks_count;
 static int step_slots;
 
 /* The address in the library that `api` belongs to whatever an earlier scan wrote
@@ -171,36 +271,34 @@ static void *library_function(const void *api, const char *name, void *routine)
 	return found ? found : routine;
 }
 
+static void add_hook(const void *api, const char *name, void *routine, void *replacement, void **to)
+{
+	*to = library_function(api, name, routine);
+	hooks[hooks_count++] = (struct got_hook){ .symbol = name, .real = *to, .replacement = replacement };
+}
+
 static void fill_hooks(const sqlite3_api_routines *api)
 {
-	const struct {
-		const char *name;
-		void *routine, *replacement, **real;
-		const void *only_in;
-	} list[HOOKS] = {
-		/* first: got_patch() counts its slots */
-		{ "sqlite3_step", (void *)api->step, (void *)hook_step, (void **)&real.step, NULL },
-		{ "sqlite3_reset", (void *)api->reset, (void *)hook_reset, (void **)&real.reset, NULL },
-		{ "sqlite3_finalize", (void *)api->finalize, (void *)hook_finalize, (void **)&real.finalize, NULL },
-		{ "sqlite3_prepare", (void *)api->prepare, (void *)hook_prepare, (void **)&real.prepare, NULL },
-		{ "sqlite3_prepare_v2", (void *)api->prepare_v2, (void *)hook_prepare_v2, (void **)&real.prepare_v2, NULL },
-		{ "sqlite3_prepare_v3", (void *)api->prepare_v3, (void *)hook_prepare_v3, (void **)&real.prepare_v3, NULL },
-		{ "pthread_create", dlsym(RTLD_DEFAULT, "pthread_create"), (void *)hook_create_thread,
-		  (void **)&real.create_thread, api },
+#define HOOK(name) \
+	add_hook(api, "sqlite3_" #name, (void *)api->name, (void *)queryprof_##name, (void **)&real.name)
+	HOOK(step); /* first: got_patch() counts its slots */
+	HOOK(reset);
+	HOOK(finalize);
+	HOOK(exec);
+	HOOK(prepare);
+	HOOK(prepare_v2);
+	HOOK(prepare16);
+	HOOK(prepare16_v2);
+	HOOK(prepare_v3); /* from 3.20, the oldest that we work with */
+	HOOK(prepare16_v3);
+#undef HOOK
+	*(void **)&real.create_thread = dlsym(RTLD_DEFAULT, "pthread_create");
+	hooks[hooks_count++] = (struct got_hook){
+		.symbol = "pthread_create",
+		.real = (void *)real.create_thread,
+		.replacement = (void *)queryprof_create_thread,
+		.only_in = api,
 	};
-
-	for (int i = 0; i < HOOKS; i++) {
-		void *function = list[i].only_in ? list[i].routine :
-			library_function(api, list[i].name, list[i].routine);
-
-		*list[i].real = function;
-		hooks[i] = (struct got_hook){
-			.symbol = list[i].name,
-			.real = function,
-			.replacement = list[i].replacement,
-			.only_in = list[i].only_in,
-		};
-	}
 }
 
 bool hooks_install(const sqlite3_api_routines *api)
@@ -220,7 +318,7 @@ bool hooks_install(const sqlite3_api_routines *api)
 			.keep_start = api,
 			.keep_end = api + 1,
 		};
-		struct got_found found = got_patch(hooks, HOOKS, &options);
+		struct got_found found = got_patch(hooks, hooks_count, &options);
 
 		installed = true;
 		step_slots = found.in_library + found.elsewhere;

@@ -169,6 +169,7 @@ static const struct metric {
 
 	{ "queries_started", get_queries, NULL, QUERIES_STARTED, "Queries begun under the profiler" },
 	{ "queries_logged", get_queries, NULL, QUERIES_LOGGED, "Lines for query_log handed to the ring" },
+	{ "queries_lost", get_queries, NULL, QUERIES_LOST, "Queries that ended unseen, without a line for query_log" },
 	{ "queries_untracked", get_queries, NULL, QUERIES_UNTRACKED,
 	  "Statements that ran without samples because too many were open at once" },
 	{ "sessions", get_session, NULL, SESSIONS_OPEN, "Connections that have queryprof" },

@@ -34,6 +34,7 @@ struct run {
 	struct session *session;
 	const volatile int *mutex_owner; /* what a traced run's tag points to */
 	uint64_t rows;
+	bool own; /* the profiler's, see queries_disown() */
 	int at_start[STATEMENT_COUNTERS];
 	char query_id[QUERY_ID_MAX + 1];
 };
@@ -50,6 +51,7 @@ static uint64_t counters[QUERIES_COUNTERS];
  * event began, traced. */
 static __thread struct run *running;
 static __thread struct run *traced;
+static __thread sqlite3_stmt *newest_row; /* whose step gave the newest row */
 static __thread unsigned suspended;
 
 static void count(enum queries_counter which)
@@ -114,6 +116,7 @@ static struct run *claim_run(sqlite3_stmt *stmt)
 
 static void release_run(struct run *run)
 {
+	__atomic_sub_fetch(&run->session->open_runs, 1, __ATOMIC_RELAXED);
 	run->stmt = NULL;
 	run->session = NULL;
 	__atomic_store_n(&run->mutex_owner, NULL, __ATOMIC_RELAXED);
@@ -129,6 +132,8 @@ static struct run *begin_run(struct session *session, sqlite3_stmt *stmt, struct
 	run->stmt = stmt;
 	run->session = session;
 	run->rows = 0;
+	run->own = false;
+	__atomic_add_fetch(&session->open_runs, 1, __ATOMIC_RELAXED);
 	for (size_t i = 0; i < STATEMENT_COUNTERS; i++)
 		run->at_start[i] = sqlite3_stmt_status(stmt, statement_counters[i], 0);
 	run->query_id[0] = 0;
@@ -145,7 +150,7 @@ static bool worth_logging(const struct run *run)
 {
 	const struct session_settings *settings = &run->session->settings;
 
-	if (!settings->log_queries)
+	if (!settings->log_queries || run->own)
 		return false;
 	for (int type = 0; type < TRACE_TYPES; type++)
 		if (__atomic_load_n(&run->query.counts.samples[type], __ATOMIC_RELAXED))
@@ -175,7 +180,8 @@ static void end_run(struct run *run, struct thread *thread, int rc)
 		end.autoindexes = spent[3];
 		if (rc != SQLITE_OK && rc != SQLITE_ROW && rc != SQLITE_DONE) {
 			end.exception_code = rc;
-			end.exception = sqlite3_errmsg(db);
+			/* SQLite has no message yet for what the caller gave up. */
+			end.exception = rc == SQLITE_ABORT ? sqlite3_errstr(rc) : sqlite3_errmsg(db);
 		}
 		query_finish(&run->query, thread, &end);
 		count(QUERIES_LOGGED);
@@ -192,7 +198,7 @@ static void push_run(struct run *run, struct thread *thread)
 		.mutex_owner = run->session->traced && run->mutex_owner ? &run->mutex_owner : NULL,
 	};
 
-	for (int type = 0; type < TRACE_TYPES; type++)
+	for (int type = 0; type < TRACE_TYPES && !run->own; type++)
 		tag.period_ns[type] = settings->period_ns[type];
 	sampler_push(thread, &tag);
 }
@@ -208,23 +214,29 @@ static bool session_samples(const struct session *session)
 bool queries_enter(struct query_step *step, sqlite3_stmt *stmt)
 {
 	struct session *session;
+	bool samples;
 
 	/* A step inside a step belongs to the outer one. */
 	if (running || suspended || !stmt)
 		return false;
 	session = session_of(sqlite3_db_handle(stmt));
-	if (!session || session->traced || !session_samples(session))
+	if (!session || session->traced)
+		return false;
+	samples = session_samples(session);
+	if (!samples && !__atomic_load_n(&session->open_runs, __ATOMIC_RELAXED))
 		return false;
 	step->thread = sampler_thread();
 	if (!step->thread)
 		return false;
 	step->run = find_run(stmt);
-	if (step->run && !sqlite3_stmt_busy(stmt)) {
-		/* Its last run ended where we did not see it. */
-		end_run(step->run, step->thread, SQLITE_OK);
+	if (step->run && (step->run->session != session || !sqlite3_stmt_busy(stmt))) {
+		/* Its run ended where we did not see it; the statement may be another
+		 * by now, in the same place. */
+		count(QUERIES_LOST);
+		release_run(step->run);
 		step->run = NULL;
 	}
-	if (!step->run)
+	if (!step->run && samples)
 		step->run = begin_run(session, stmt, step->thread);
 	if (!step->run)
 		return false;
@@ -236,11 +248,14 @@ bool queries_enter(struct query_step *step, sqlite3_stmt *stmt)
 void queries_leave(const struct query_step *step, int rc)
 {
 	running = NULL;
+	newest_row = NULL;
 	sampler_pop(step->thread);
-	if (rc == SQLITE_ROW)
+	if (rc == SQLITE_ROW) {
 		step->run->rows++;
-	else
+		newest_row = step->run->stmt;
+	} else {
 		end_run(step->run, step->thread, rc);
+	}
 }
 
 /* The statement's open run, when its end is ours to see on this thread. */
@@ -249,6 +264,32 @@ static struct run *run_to_end(sqlite3_stmt *stmt)
 	struct run *run = running || suspended || !stmt ? NULL : find_run(stmt);
 
 	return run && !run->session->traced ? run : NULL;
+}
+
+sqlite3_stmt *queries_newest_row(void)
+{
+	return newest_row;
+}
+
+void queries_abandon(sqlite3_stmt *stmt)
+{
+	struct run *run = run_to_end(stmt);
+	struct thread *thread = run ? sampler_thread() : NULL;
+
+	if (thread)
+		end_run(run, thread, SQLITE_ABORT);
+}
+
+void queries_disown(void)
+{
+	struct run *run = running ? running : traced;
+	struct thread *thread = run && !run->own ? sampler_thread() : NULL;
+
+	if (!thread)
+		return;
+	run->own = true;
+	sampler_pop(thread);
+	push_run(run, thread);
 }
 
 static int reset_and_end(struct run *run, int (*reset)(sqlite3_stmt *))

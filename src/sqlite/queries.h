@@ -34,6 +34,18 @@ int queries_reset(sqlite3_stmt *stmt, int (*reset)(sqlite3_stmt *));
  * SQLITE_OK when it has no open run. */
 int queries_end(sqlite3_stmt *stmt, int (*reset)(sqlite3_stmt *));
 
+/* The statement whose step gave the calling thread its newest row, NULL when
+ * another step has ended since. */
+sqlite3_stmt *queries_newest_row(void);
+
+/* The statement, still alive, will be given up and freed without a call that the
+ * hooks see: its run, if one is open, ends now. NULL: nothing. */
+void queries_abandon(sqlite3_stmt *stmt);
+
+/* The statement whose step the calling thread is in reads what the profiler found:
+ * its time is the profiler's own, which is not sampled and not logged. */
+void queries_disown(void);
+
 /* Follows the connection's statements by sqlite3_trace_v2 from now on, for hosts
  * whose steps cannot be hooked. Takes the connection's one trace slot. A statement
  * counts as running while its connection's mutex is held by the thread; statements
@@ -51,6 +63,7 @@ void queries_resume(void);
 enum queries_counter {
 	QUERIES_STARTED,
 	QUERIES_LOGGED,    /* records handed to the ring */
+	QUERIES_LOST,      /* ended where nobody saw it, without a line in the log */
 	QUERIES_UNTRACKED, /* more statements open at once than can be told apart */
 	QUERIES_COUNTERS,
 };

@@ -32,7 +32,6 @@ static struct entry *table;
 static uint32_t table_used; /* entries that are not NULL */
 static pthread_mutex_t table_lock = PTHREAD_MUTEX_INITIALIZER;
 static uint64_t counters[SESSION_COUNTERS];
-static __thread unsigned suspended;
 
 static uint32_t hash(const sqlite3 *db)
 {
@@ -159,12 +158,12 @@ static const sqlite3_module session_module = {
 	.xConnect = refuse_connect,
 };
 
-int session_attach(sqlite3 *db, bool traced, char **error)
+int session_attach(sqlite3 *db, enum session_mode mode, char **error)
 {
 	struct session *session;
 	int rc;
 
-	if (session_suspended() || session_of(db))
+	if (session_of(db))
 		return SQLITE_OK;
 	session = calloc(1, sizeof *session);
 	if (!session)
@@ -183,36 +182,18 @@ int session_attach(sqlite3 *db, bool traced, char **error)
 	if (rc)
 		return rc; /* SQLite has called session_detach() */
 
-	queries_suspend();
 	rc = functions_register(session, error);
-	if (!rc)
+	if (!rc && mode == SESSION_TRACED) {
+		queries_suspend();
 		rc = schema_attach(session, error);
-	queries_resume();
-	if (rc) {
-		__atomic_add_fetch(&counters[SESSIONS_REFUSED], 1, __ATOMIC_RELAXED);
-		return rc;
-	}
-	if (traced) {
+		queries_resume();
 		read_mutex(session);
 		session->traced = true;
 		queries_trace(session);
 	}
-	return SQLITE_OK;
-}
-
-void session_suspend(void)
-{
-	suspended++;
-}
-
-void session_resume(void)
-{
-	suspended--;
-}
-
-bool session_suspended(void)
-{
-	return suspended > 0;
+	if (rc)
+		__atomic_add_fetch(&counters[SESSIONS_REFUSED], 1, __ATOMIC_RELAXED);
+	return rc;
 }
 
 uint64_t session_counter(enum session_counter which)

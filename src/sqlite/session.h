@@ -17,22 +17,23 @@ struct session {
 	 * holds it; NULL when the connection has none that we can read. */
 	const volatile int *mutex_owner;
 	const volatile unsigned *mutex_count;
+	uint32_t open_runs; /* src/sqlite/queries.c only */
 };
 
-/* Makes `db` a session: schema, functions, settings. Once a connection; again is
- * SQLITE_OK. On failure the connection is left without a session, with a message
- * in `*error` (sqlite3_malloc). `traced` as above. */
-int session_attach(sqlite3 *db, bool traced, char **error);
+/* How the connection's statements are seen. */
+enum session_mode {
+	SESSION_HOOKED, /* the `system` schema comes when a statement names it */
+	SESSION_TRACED, /* it comes at once, as nobody would see such a statement */
+};
+
+/* Makes `db` a session: functions, settings, schema. Once a connection; again is
+ * SQLITE_OK. On failure the connection works as before, without what failed, with a
+ * message in `*error` (sqlite3_malloc). */
+int session_attach(sqlite3 *db, enum session_mode mode, char **error);
 
 /* The session of a connection, NULL when it has none. Lock-free; any thread that
  * may use the connection. */
 struct session *session_of(sqlite3 *db);
-
-/* For sqlite3_serialize and other scratch connections of ours: no session for
- * what the calling thread opens between these two. They nest. */
-void session_suspend(void);
-void session_resume(void);
-bool session_suspended(void);
 
 enum session_counter {
 	SESSIONS_OPEN,

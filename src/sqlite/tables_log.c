@@ -16,6 +16,7 @@
 
 #include "frames.h"
 #include "store/store.h"
+#include "queries.h"
 #include "tables.h"
 
 #define DRAIN_MS 10000
@@ -238,6 +239,7 @@ static int filter(sqlite3_vtab_cursor *base, int number, const char *plan, int a
 	close_rows(cursor);
 	cursor->row = 0;
 	cursor->done = true;
+	queries_disown();
 	/* Once a cursor: it belongs to one run of a statement, which a subquery may
 	 * filter anew for each of a thousand rows. What cannot be stored in time is
 	 * missing, as it would be from any table a moment earlier. */

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "queries.h"
 #include "tables.h"
 
 struct cell {
@@ -109,6 +110,7 @@ static int filter(sqlite3_vtab_cursor *base, int plan, const char *plan_text, in
 {
 	struct cursor *cursor = (struct cursor *)base;
 
+	queries_disown();
 	(void)plan, (void)plan_text, (void)argc, (void)argv;
 	free_rows(&cursor->rows);
 	cursor->at = 0;

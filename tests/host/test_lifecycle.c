@@ -53,13 +53,13 @@ static void test_thousand_threads(void **state)
 			pthread_join(threads[i], NULL);
 	}
 	host_quiet(db);
-	slots = host_metric(db, "sampler_slots");
+	slots = host_metric(db, "thread_slots");
 	printf("after 1,000 threads: %d timers, %lld threads known, %lld slots, %lld samples\n", timers_of_process(),
-	       (long long)host_metric(db, "sampler_threads"), (long long)slots,
+	       (long long)host_metric(db, "threads"), (long long)slots,
 	       (long long)host_int(db, "SELECT count(*) FROM trace_log"));
-	assert_int_equal(host_metric(db, "sampler_threads"), 1);
+	assert_int_equal(host_metric(db, "threads"), 1);
 	assert_true(timers_of_process() <= 2); /* this thread's own */
-	assert_int_equal(host_metric(db, "sampler_timers"), timers_of_process());
+	assert_int_equal(host_metric(db, "timers"), timers_of_process());
 	assert_true(slots < 200); /* slots come in chunks and are used again */
 	assert_true(host_int(db, "SELECT count(*) FROM trace_log") > 100);
 	host_close(db);
