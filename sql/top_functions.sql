@@ -8,11 +8,16 @@ WITH stacks AS MATERIALIZED (
 	WHERE trace_type = 'CPU' AND query_id = coalesce(:query_id, (
 		SELECT query_id FROM system.query_log ORDER BY cpu_time_ns DESC LIMIT 1))
 	GROUP BY stack_id),
--- Each function once a stack, however often it recurs there.
+frames AS (
+	SELECT stack_id, ms, frame.key AS depth, addressToSymbol(frame.value) AS symbol
+	FROM stacks JOIN json_each(trace) AS frame),
+-- Each function once a stack, however often it recurs there. Code without names
+-- ("module+0x1234") is one function a module.
 functions AS (
-	SELECT demangle(addressToSymbol(frame.value)) AS function, ms, min(frame.key) = 0 AS is_leaf
-	FROM stacks JOIN json_each(trace) AS frame
-	GROUP BY stack_id, function)
+	SELECT iif(symbol GLOB '*+0x*', substr(symbol, 1, instr(symbol, '+0x')) || '…',
+	           demangle(symbol)) AS function,
+	       ms, min(depth) = 0 AS is_leaf
+	FROM frames GROUP BY stack_id, function)
 SELECT printf('%5.1f %%', 100 * sum(ms * is_leaf) / (SELECT sum(ms) FROM stacks)) AS self,
        printf('%5.1f %%', 100 * sum(ms) / (SELECT sum(ms) FROM stacks)) AS total,
        printf('%8.1f', sum(ms * is_leaf)) AS self_ms,

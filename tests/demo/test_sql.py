@@ -68,6 +68,7 @@ class Reports(unittest.TestCase):
         self.assertLessEqual(sum(percent(row["self"]) for row in rows), 101, rows)
         for row in rows:
             self.assertLessEqual(percent(row["self"]), percent(row["total"]), rows)
+            self.assertNotIn("+0x", row["function"], rows)
 
     def test_top_stacks(self):
         rows = profile("like", LIKE, "top_stacks.sql")
