@@ -107,14 +107,15 @@ step_full(struct full_walk *full, const void *ucontext, const struct code_map *m
 	}
 	while (!full->lost && full->index <= index) {
 		struct cfi_section section;
-		bool lasting, signal_frame = false;
+		bool signal_frame = false;
 		const uintptr_t sp = full->registers[CFI_STACK_POINTER];
 
 		if (full->index == index && (full->look != frame->look || sp != frame->sp))
 			break;
 		unwind_count(UNWIND_FULL_STEPS);
 		full->lost = true;
-		if (!rules_find_section(map, full->look, &section, &lasting))
+		const enum section_result found = rules_find_section(map, full->look, &section);
+		if ((found != SECTION_LASTING && found != SECTION_NEWER) || section.header == 0)
 			return RULE_HAS_NONE;
 		switch (cfi_step(&section, full->look, bounds->low, bounds->high, full->registers,
 		                 &signal_frame)) {
@@ -126,7 +127,9 @@ step_full(struct full_walk *full, const void *ucontext, const struct code_map *m
 		const uintptr_t new_sp = full->registers[CFI_STACK_POINTER];
 		if (ip == 0)
 			return RULE_AT_BOTTOM;
-		if (new_sp <= sp || new_sp > bounds->high || new_sp % 8 != 0)
+		/* Only the interrupted frame may have nothing on the stack. */
+		if (new_sp < sp || (new_sp == sp && full->index > 0) || new_sp > bounds->high ||
+		    new_sp % 8 != 0)
 			return RULE_OUT_OF_BOUNDS;
 		full->lost = false;
 		full->index++;
@@ -170,6 +173,7 @@ static struct unwind_result walk(const void *ucontext, const struct code_map *ma
 	enum rule_result end;
 	uintptr_t fp_slot = FP_SLOT_OPAQUE;
 	uint32_t n = 0, old = 0;
+	bool exact = true; /* `frame` was interrupted, not left by a call */
 
 	full.begun = full.lost = false;
 	for (;;) {
@@ -178,8 +182,10 @@ static struct unwind_result walk(const void *ucontext, const struct code_map *ma
 			while (old < memo->count && memo->frames[old].at.sp < frame.sp)
 				old++;
 			if (old < memo->count && same_frame(&memo->frames[old].at, &frame)) {
+				const uint32_t joined = n;
 				n = memo_join(memo, old, n, max, bounds, fp_slot, &frame, trace);
 				old = n;
+				exact = exact && n == joined + 1;
 				goto written;
 			}
 			memo->fresh[n] = (struct memo_frame){frame, fp_slot};
@@ -196,16 +202,26 @@ written:;
 				break;
 			fp_slot = FP_SLOT_OPAQUE;
 		}
+		exact = rule_leaves_signal(found.rule);
 		if (!found.lasting)
 			fp_slot = FP_SLOT_OPAQUE;
 		if (n == max)
 			break; /* there is a caller, but no room for it */
 	}
+	if (end == RULE_AT_START)
+		end = exact ? RULE_HAS_NONE : RULE_AT_BOTTOM;
+	/* What is no code was no return address: the rule before it was wrong, or the
+	 * stack is damaged. (Or the caller was compiled at run time; it would have no
+	 * name either.) */
+	if (end == RULE_NOT_CODE && !exact && n > 1)
+		n--;
 	if (memo != NULL) {
+		if (memo->done > n)
+			memo->done = n;
 		memo_settle(memo, n);
 		memo->count = n;
 	}
-	if (end == RULE_HAS_NONE)
+	if (end == RULE_HAS_NONE || end == RULE_NOT_CODE)
 		unwind_count(UNWIND_NO_RULE);
 	else if (end == RULE_OUT_OF_BOUNDS)
 		unwind_count(UNWIND_BAD_READ);

@@ -32,7 +32,9 @@ enum rule_result {
 	RULE_AT_BOTTOM, /* the frame has no caller */
 	RULE_OUT_OF_BOUNDS,
 	RULE_NEEDS_ALL, /* RULE_FULL */
-	RULE_HAS_NONE,  /* no unwind information at this address */
+	RULE_AT_START,  /* as RULE_AT_BOTTOM when the frame was left by a call, else as the next */
+	RULE_HAS_NONE,  /* code without unwind information */
+	RULE_NOT_CODE,  /* no object holds this address */
 };
 
 /* What a rule reads can be checked later by reading it again, see the memo in

@@ -29,65 +29,53 @@ uint64_t unwind_counter(enum unwind_counter which)
 #ifdef DLFO_STRUCT_HAS_EH_DBASE /* the C library's headers know the function */
 extern __typeof(_dl_find_object) _dl_find_object __attribute__((weak));
 
-enum loader_answer {
-	LOADER_AGREES,
-	LOADER_KNOWS_BETTER, /* *section is filled from its answer */
-	LOADER_HAS_NONE,
-	LOADER_SILENT,
-};
-
-static enum loader_answer ask_loader(const struct code_range *range, uintptr_t address,
-                                     struct cfi_section *section)
+/* What the loader says; SECTION_LASTING: that the map is right. */
+static enum section_result ask_loader(const struct code_range *range, uintptr_t address,
+                                      struct cfi_section *section)
 {
 	struct dl_find_object found;
 
 	if (_dl_find_object == NULL)
-		return LOADER_SILENT;
+		return range != NULL ? SECTION_LASTING : SECTION_NO_CODE;
 	if (_dl_find_object((void *)address, &found) != 0)
-		return LOADER_HAS_NONE;
+		return SECTION_NO_CODE;
 	const uintptr_t header = (uintptr_t)found.dlfo_eh_frame;
 	if (range != NULL && (uintptr_t)found.dlfo_map_start == range->image_start &&
 	    (header == range->eh_frame_hdr || range->eh_frame_hdr == 0))
-		return LOADER_AGREES;
-	if (header == 0)
-		return LOADER_HAS_NONE;
+		return SECTION_LASTING;
 	section->header = header;
 	section->start = (uintptr_t)found.dlfo_map_start;
 	section->end = (uintptr_t)found.dlfo_map_end;
 	section->header_end = section->end;
-	return LOADER_KNOWS_BETTER;
+	return SECTION_NEWER;
+}
+#else
+static enum section_result ask_loader(const struct code_range *range, uintptr_t address,
+                                      struct cfi_section *section)
+{
+	(void)address;
+	(void)section;
+	return range != NULL ? SECTION_LASTING : SECTION_NO_CODE;
 }
 #endif
 
-bool rules_find_section(const struct code_map *map, uintptr_t address, struct cfi_section *section,
-                        bool *lasting)
+enum section_result rules_find_section(const struct code_map *map, uintptr_t address,
+                                       struct cfi_section *section)
 {
 	const struct code_range *range = code_map_find(map, address);
+	const enum section_result result = ask_loader(range, address, section);
 
-	*lasting = false;
-#ifdef DLFO_STRUCT_HAS_EH_DBASE
-	switch (ask_loader(range, address, section)) {
-	case LOADER_KNOWS_BETTER:
-		return true;
-	case LOADER_HAS_NONE:
-		return false;
-	case LOADER_AGREES:
-	case LOADER_SILENT:
-		break;
-	}
-#endif
-	if (range == NULL)
-		return false;
-	*lasting = true;
+	if (result != SECTION_LASTING)
+		return result;
 	if (range->eh_frame_hdr == 0)
-		return false;
+		return SECTION_NONE;
 	*section = (struct cfi_section){
 		.header = range->eh_frame_hdr,
 		.header_end = range->eh_frame_hdr_end,
 		.start = range->cfi_start,
 		.end = range->cfi_end,
 	};
-	return true;
+	return result;
 }
 
 static void keep_rule(uint64_t *rules, uintptr_t address, uint32_t rule)
@@ -101,18 +89,48 @@ static void keep_rule(uint64_t *rules, uintptr_t address, uint32_t rule)
 	__atomic_store_n(&set[0], (mixed >> CACHE_SET_BITS) << RULE_BITS | rule, __ATOMIC_RELAXED);
 }
 
+static uint32_t parse_rule(const struct cfi_section *section, uintptr_t address)
+{
+	struct cfi_row row;
+
+	switch (cfi_find_row(section, address, &row)) {
+	case CFI_FOUND:
+		return rule_from_row(&row);
+	case CFI_NO_ENTRY:
+		/* A call never returns to the first instruction of a function behind
+		 * padding. Whoever made the stack (makecontext) put that address there,
+		 * and there the stack ends. */
+		if (cfi_find_row(section, address + 1, &row) == CFI_FOUND &&
+		    row.function_start == address + 1)
+			return RULE_START;
+		return RULE_NONE;
+	default:
+		return RULE_NONE;
+	}
+}
+
 /* Not inlined: its frame and those below it belong to misses only. */
 __attribute__((noinline)) struct found_rule rules_find_uncached(const struct code_map *map,
                                                                 uintptr_t address)
 {
-	struct found_rule found = {RULE_NONE, false};
+	struct found_rule found = {RULE_NONE, true};
 	struct cfi_section section;
-	struct cfi_row row;
 
 	unwind_count(UNWIND_CACHE_MISSES);
-	if (rules_find_section(map, address, &section, &found.lasting) &&
-	    cfi_find_row(&section, address, &row) == CFI_FOUND)
-		found.rule = rule_from_row(&row);
+	switch (rules_find_section(map, address, &section)) {
+	case SECTION_NO_CODE:
+		return (struct found_rule){RULE_NOWHERE, false};
+	case SECTION_NEWER:
+		found.lasting = false;
+		break;
+	case SECTION_NONE:
+		section.header = 0;
+		break;
+	case SECTION_LASTING:
+		break;
+	}
+	if (section.header != 0)
+		found.rule = parse_rule(&section, address);
 	if (found.lasting && map->rules != NULL && address >> CACHE_ADDRESS_BITS == 0)
 		keep_rule(map->rules, address, found.rule);
 	return found;

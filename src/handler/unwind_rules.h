@@ -44,10 +44,16 @@ struct found_rule {
 
 struct found_rule rules_find_uncached(const struct code_map *map, uintptr_t address);
 
-/* Where the unwind information for an address is, as the newest map or else the
- * loader's own lock-free table tells. False: there is none. */
-bool rules_find_section(const struct code_map *map, uintptr_t address, struct cfi_section *section,
-                        bool *lasting);
+/* Where the unwind information for an address is, as the map or else the loader's
+ * own lock-free table tells. *section is filled for the first two results. */
+enum section_result {
+	SECTION_LASTING, /* of an object that the map knows */
+	SECTION_NEWER,   /* of an object that the map does not know yet */
+	SECTION_NONE,    /* the map's object has no unwind information */
+	SECTION_NO_CODE, /* no object known to hold the address */
+};
+enum section_result rules_find_section(const struct code_map *map, uintptr_t address,
+                                       struct cfi_section *section);
 
 static inline struct found_rule rules_find(const struct code_map *map, uintptr_t address)
 {

@@ -26,7 +26,9 @@ enum rule_kind {
 	RULE_SIGNAL,    /* the kernel's frame: registers in a ucontext at rsp */
 	RULE_FULL,
 	RULE_BOTTOM,
-	RULE_NONE,
+	RULE_NONE,      /* code without unwind information */
+	RULE_START,     /* the same, in front of a function's first instruction */
+	RULE_NOWHERE,   /* not in any object; never kept in the cache */
 };
 
 #define RULE_OFFSET_BITS 17
@@ -194,6 +196,10 @@ static inline enum rule_result rule_apply(uint32_t rule, struct unwind_frame *fr
 		return RULE_NEEDS_ALL;
 	case RULE_BOTTOM:
 		return RULE_AT_BOTTOM;
+	case RULE_START:
+		return RULE_AT_START;
+	case RULE_NOWHERE:
+		return RULE_NOT_CODE;
 	default:
 		return RULE_HAS_NONE;
 	}
@@ -218,6 +224,12 @@ static inline enum rule_result rule_apply(uint32_t rule, struct unwind_frame *fr
 	frame->fp = fp;
 	*fp_slot = opaque ? FP_SLOT_OPAQUE : slot;
 	return RULE_STEPPED;
+}
+
+/* Whether the frame that the rule leads to was interrupted by a signal. */
+static inline int rule_leaves_signal(uint32_t rule)
+{
+	return (rule & 15) == RULE_SIGNAL;
 }
 
 /* Where the return address that led to `frame` was read by a rule that is not

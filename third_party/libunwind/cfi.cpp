@@ -205,6 +205,7 @@ __attribute__((noinline)) cfi_result find_row(const cfi_section *section, uintpt
 	if (!Parser::parseFDEInstructions(space, fde, cie, pc, Registers::getArch(), &prolog))
 		return CFI_MALFORMED;
 
+	row->function_start = fde.pcStart;
 	row->signal_frame = cie.isSignalFrame;
 	row->return_address = place_of(prolog.savedRegisters[CFI_RETURN_ADDRESS], space.end);
 	row->frame_pointer = place_of(prolog.savedRegisters[CFI_FRAME_POINTER], space.end);

@@ -63,6 +63,7 @@ struct cfi_register {
 };
 
 struct cfi_row {
+	uintptr_t function_start;
 	bool signal_frame;             /* a trampoline that returns from a signal */
 	bool cfa_by_expression;
 	uint32_t cfa_register;

@@ -1,0 +1,128 @@
+/*
+ * Functions whose unwind information a compiler would not write. Each stops at an
+ * int3 or calls its argument, so that the test sees a trace through it.
+ */
+	.text
+
+/* No unwind information at all; calls its argument. */
+	.globl	frame_without_information
+	.type	frame_without_information, @function
+frame_without_information:
+	pushq	%rbx
+	call	*%rdi
+	popq	%rbx
+	ret
+	.size	frame_without_information, .-frame_without_information
+
+/* The CFA in rbx over an aligned stack, as the loader's resolver has it. */
+	.globl	frame_by_rbx
+	.type	frame_by_rbx, @function
+frame_by_rbx:
+	.cfi_startproc
+	pushq	%rbx
+	.cfi_adjust_cfa_offset 8
+	.cfi_rel_offset %rbx, 0
+	movq	%rsp, %rbx
+	.cfi_def_cfa_register %rbx
+	subq	$200, %rsp
+	andq	$-64, %rsp
+	call	*%rdi
+	movq	%rbx, %rsp
+	.cfi_def_cfa_register %rsp
+	popq	%rbx
+	.cfi_adjust_cfa_offset -8
+	.cfi_restore %rbx
+	ret
+	.cfi_endproc
+	.size	frame_by_rbx, .-frame_by_rbx
+
+/* The CFA in rax, which is DWARF's register 0. */
+	.globl	frame_by_rax
+	.type	frame_by_rax, @function
+frame_by_rax:
+	.cfi_startproc
+	movq	%rsp, %rax
+	.cfi_def_cfa_register %rax
+	subq	$1000, %rsp
+	int3
+	movq	%rax, %rsp
+	.cfi_def_cfa_register %rsp
+	ret
+	.cfi_endproc
+	.size	frame_by_rax, .-frame_by_rax
+
+/* rbp by value: CFA - 16. */
+	.globl	frame_with_value
+	.type	frame_with_value, @function
+frame_with_value:
+	.cfi_startproc
+	pushq	%rbp
+	.cfi_adjust_cfa_offset 8
+	.cfi_offset %rbp, -16
+	leaq	(%rsp), %rbp
+	.cfi_escape 0x14, 6, 2 /* rbp: value at CFA + 2 * data alignment (-8) */
+	call	*%rdi
+	popq	%rbp
+	.cfi_adjust_cfa_offset -8
+	.cfi_restore %rbp
+	ret
+	.cfi_endproc
+	.size	frame_with_value, .-frame_with_value
+
+/* Many pairs of remember and restore, one nested. */
+	.globl	frame_with_memory
+	.type	frame_with_memory, @function
+frame_with_memory:
+	.cfi_startproc
+	.rept 40
+	.cfi_remember_state
+	nop
+	.cfi_def_cfa_offset 4096
+	nop
+	.cfi_restore_state
+	.endr
+	.cfi_remember_state
+	.cfi_remember_state
+	nop
+	.cfi_def_cfa_offset 4096
+	nop
+	.cfi_restore_state
+	nop
+	.cfi_restore_state
+	int3
+	ret
+	.cfi_endproc
+	.size	frame_with_memory, .-frame_with_memory
+
+/* A register that the CIE names, restored to what it says. */
+	.globl	frame_restored
+	.type	frame_restored, @function
+frame_restored:
+	.cfi_startproc
+	.cfi_undefined %rip
+	nop
+	.cfi_restore %rip
+	int3
+	ret
+	.cfi_endproc
+	.size	frame_restored, .-frame_restored
+
+/* The bottom, as the return address says. */
+	.globl	frame_at_bottom
+	.type	frame_at_bottom, @function
+frame_at_bottom:
+	.cfi_startproc
+	popq	%rax
+	.cfi_adjust_cfa_offset -8
+	pushq	$0
+	.cfi_adjust_cfa_offset 8
+	int3
+	addq	$8, %rsp
+	.cfi_adjust_cfa_offset -8
+	pushq	%rax
+	.cfi_adjust_cfa_offset 8
+	ret
+	.cfi_endproc
+	.size	frame_at_bottom, .-frame_at_bottom
+
+	.section .note.GNU-stack, "", @progbits

@@ -1,0 +1,206 @@
+/* See step.h. */
+#include "step.h"
+
+#include <dlfcn.h>
+#include <execinfo.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <ucontext.h>
+
+#include "handler/record.h"
+#include "handler/unwind.h"
+
+#define DEEPEST 4096
+#define PLACES 64
+#define TRAP_FLAG 0x100u
+
+struct call {
+	uintptr_t slot; /* where its return address is */
+	uintptr_t back;
+};
+
+static struct {
+	struct call calls[DEEPEST];
+	int depth;
+	uintptr_t last_pc;
+	uintptr_t tail[TRACE_MAX_FRAMES]; /* the callers of step_run's work */
+	int tail_count;
+	struct unwind_stack stack;
+	struct unwind_memo *memo;
+	struct step_result *result;
+	uintptr_t places[PLACES];
+	const char *place_kinds[PLACES];
+	int place_count;
+	bool running;
+} now;
+
+/* Whether the instruction at `pc` is a call, and how long it is when direct. */
+static bool is_call(const uint8_t *pc)
+{
+	/* notrack, bnd, segment and REX prefixes */
+	while (*pc == 0x3e || *pc == 0xf2 || *pc == 0x66 || *pc == 0x64 || (*pc & 0xf0) == 0x40)
+		pc++;
+	return *pc == 0xe8 || (*pc == 0xff && (pc[1] & 0x38) == 0x10);
+}
+
+static void note(const char *kind, uintptr_t pc, const struct unwind_result *got,
+                 const uint64_t *trace, int expected)
+{
+	for (int i = 0; i < now.place_count; i++)
+		if (now.places[i] == pc && now.place_kinds[i] == kind)
+			return;
+	if (now.place_count == PLACES)
+		return;
+	now.places[now.place_count] = pc;
+	now.place_kinds[now.place_count++] = kind;
+
+	Dl_info info = {0};
+	dladdr((void *)pc, &info);
+	/* Not safe in a handler, but the program is single-threaded and being tested. */
+	fprintf(stderr, "  %s at %#lx %s+%#lx (%s+%#lx): %d frames%s, expected %d; frame %d is %#lx\n", kind, pc,
+	        info.dli_sname ? info.dli_sname : "?",
+	        info.dli_saddr ? pc - (uintptr_t)info.dli_saddr : 0,
+	        info.dli_fname ? info.dli_fname : "?", pc - (uintptr_t)info.dli_fbase, got->depth,
+	        got->truncated ? " truncated" : "", expected, got->depth - 1,
+	        (unsigned long)trace[got->depth - 1]);
+}
+
+static uintptr_t expected_at(int i, uintptr_t pc)
+{
+	if (i == 0)
+		return pc;
+	if (i <= now.depth)
+		return now.calls[now.depth - i].back - 1;
+	return now.tail[i - 1 - now.depth];
+}
+
+static bool is_jumping(const struct unwind_result *got, const uint64_t *trace, int expected,
+                       uintptr_t pc)
+{
+	const int left_out = expected - got->depth;
+
+	/* The caller is the function that called setjmp, at the place of that call; its
+	 * own callers are as they were. */
+	if (got->truncated || left_out < -1 || got->depth < 3 || trace[0] != pc)
+		return false;
+	for (int i = 2; i < got->depth; i++)
+		if (trace[i] != expected_at(i + left_out, pc))
+			return false;
+	return true;
+}
+
+static void on_trap(int signal, siginfo_t *info, void *context)
+{
+	ucontext_t *at = context;
+	const uintptr_t pc = (uintptr_t)at->uc_mcontext.gregs[REG_RIP];
+	const uintptr_t sp = (uintptr_t)at->uc_mcontext.gregs[REG_RSP];
+	uint64_t trace[TRACE_MAX_FRAMES], with_memo[TRACE_MAX_FRAMES];
+
+	(void)signal;
+	(void)info;
+	if (!now.running)
+		return;
+	while (now.depth > 0 && now.calls[now.depth - 1].slot < sp)
+		now.depth--;
+	if (now.last_pc != 0 && is_call((const uint8_t *)now.last_pc)) {
+		const uintptr_t back = *(uintptr_t *)sp;
+		if (back > now.last_pc && back - now.last_pc <= 9 && now.depth < DEEPEST)
+			now.calls[now.depth++] = (struct call){sp, back};
+	}
+	now.last_pc = pc;
+
+	const int expected = 1 + now.depth + now.tail_count;
+	struct unwind_result got = unwind_trace(context, &now.stack, NULL, trace, TRACE_MAX_FRAMES);
+	struct unwind_result memo =
+		unwind_trace(context, &now.stack, now.memo, with_memo, TRACE_MAX_FRAMES);
+
+	now.result->steps++;
+	if ((uint64_t)expected > now.result->deepest)
+		now.result->deepest = (uint64_t)expected;
+	if (memo.depth != got.depth || memo.truncated != got.truncated ||
+	    memcmp(trace, with_memo, (size_t)got.depth * sizeof trace[0]) != 0) {
+		now.result->memo_differs++;
+		note("memo differs", pc, &memo, with_memo, expected);
+	}
+	bool same = got.depth <= expected;
+	for (int i = 0; same && i < got.depth; i++)
+		same = trace[i] == expected_at(i, pc);
+	if (same && got.depth == expected && !got.truncated) {
+		now.result->exact++;
+	} else if (same && got.truncated) {
+		now.result->incomplete++;
+		note("incomplete", pc, &got, trace, expected);
+	} else if (is_jumping(&got, trace, expected, pc)) {
+		now.result->jumping++;
+		note("jumping", pc, &got, trace, expected);
+	} else {
+		now.result->wrong++;
+		note("wrong", pc, &got, trace, expected);
+	}
+}
+
+/* The first trap comes after the instruction behind the one that sets the flag.
+ * Builtins, as they keep the unwind information of the pushes right. */
+static inline void set_trap_flag(void)
+{
+	__builtin_ia32_writeeflags_u64(__builtin_ia32_readeflags_u64() | TRAP_FLAG);
+}
+
+static inline void clear_trap_flag(void)
+{
+	__builtin_ia32_writeeflags_u64(__builtin_ia32_readeflags_u64() & ~(unsigned long)TRAP_FLAG);
+}
+
+/* The frame whose instructions are stepped first: the shadow stack is empty in it,
+ * and its callers are the tail. */
+__attribute__((noinline, noclone)) static void run_stepped(void (*work)(void *), void *argument)
+{
+	void *callers[TRACE_MAX_FRAMES];
+	const int count = backtrace(callers, TRACE_MAX_FRAMES);
+
+	/* callers[0] is here. */
+	now.tail_count = count - 1;
+	for (int i = 0; i < now.tail_count; i++)
+		now.tail[i] = (uintptr_t)callers[i + 1] - 1;
+	now.running = true;
+	set_trap_flag();
+	/* The call must not be the instruction that is not trapped. */
+	__asm__ volatile("nop\n\tnop");
+	work(argument);
+	clear_trap_flag();
+	now.running = false;
+}
+
+void step_run(const char *name, void (*work)(void *argument), void *argument,
+              struct step_result *result)
+{
+	struct sigaction action = {.sa_sigaction = on_trap, .sa_flags = SA_SIGINFO | SA_ONSTACK}, before;
+	static char alternate[256 * 1024];
+	stack_t alternate_stack = {.ss_sp = alternate, .ss_size = sizeof alternate};
+	pthread_attr_t attributes;
+	void *start;
+	size_t size;
+
+	memset(result, 0, sizeof *result);
+	memset(&now, 0, sizeof now);
+	pthread_getattr_np(pthread_self(), &attributes);
+	pthread_attr_getstack(&attributes, &start, &size);
+	pthread_attr_destroy(&attributes);
+	now.stack = (struct unwind_stack){(uintptr_t)start, (uintptr_t)start + size};
+	now.memo = calloc(1, unwind_memo_bytes);
+	now.result = result;
+	sigaltstack(&alternate_stack, NULL);
+	sigemptyset(&action.sa_mask);
+	sigaction(SIGTRAP, &action, &before);
+	run_stepped(work, argument);
+	sigaction(SIGTRAP, &before, NULL);
+	free(now.memo);
+	fprintf(stderr, "%-22s %9lu steps, %.4f %% exact, %lu incomplete, %lu jumping, %lu wrong, %lu differ with the memo, depth to %lu\n",
+	        name, result->steps, result->steps ? 100.0 * (double)result->exact / (double)result->steps : 0,
+	        result->incomplete, result->jumping, result->wrong, result->memo_differs, result->deepest);
+}

@@ -1,0 +1,364 @@
+/*
+ * Traces of stacks that the test builds itself: signals, threads, callbacks,
+ * coroutines, functions with odd or missing unwind information.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <ucontext.h>
+
+#include "handler/record.h"
+#include "handler/unwind.h"
+#include "modules/modules.h"
+
+extern void frame_without_information(void (*callee)(void));
+extern void frame_by_rbx(void (*callee)(void));
+extern void frame_by_rax(void);
+extern void frame_with_value(void (*callee)(void));
+extern void frame_with_memory(void);
+extern void frame_restored(void);
+extern void frame_at_bottom(void);
+
+/* What the signal handler is told and saw. Not static: the compiler would know
+ * that nothing it calls changes them, as it does not know of the handler. */
+uint64_t trace[TRACE_MAX_FRAMES];
+struct unwind_result seen;
+struct unwind_stack bounds;
+struct unwind_memo *memo;
+int max_frames;
+uint64_t plain_trace[TRACE_MAX_FRAMES];
+int memo_differs;
+static volatile int sink;
+
+static struct unwind_stack thread_bounds(void)
+{
+	pthread_attr_t attributes;
+	void *start;
+	size_t size;
+
+	pthread_getattr_np(pthread_self(), &attributes);
+	pthread_attr_getstack(&attributes, &start, &size);
+	pthread_attr_destroy(&attributes);
+	return (struct unwind_stack){(uintptr_t)start, (uintptr_t)start + size};
+}
+
+static void on_signal(int signal, siginfo_t *info, void *context)
+{
+	(void)signal;
+	(void)info;
+	memset(trace, 0xee, sizeof trace);
+	seen = unwind_trace(context, &bounds, memo, trace, max_frames);
+	if (memo != NULL) {
+		struct unwind_result plain =
+			unwind_trace(context, &bounds, NULL, plain_trace, max_frames);
+		memo_differs += plain.depth != seen.depth || plain.truncated != seen.truncated ||
+		                memcmp(plain_trace, trace,
+		                       (size_t)plain.depth * sizeof trace[0]) != 0;
+	}
+}
+
+/* Takes a trace of here. int3 rather than raise(): no frames of libc. */
+__attribute__((noinline)) static void take_trace(void)
+{
+	__asm__ volatile("int3" : : : "memory");
+	sink++;
+}
+
+static bool is_in(uint64_t address, const void *function, size_t size)
+{
+	return address >= (uintptr_t)function && address < (uintptr_t)function + size;
+}
+
+/* Whether the code at `address` belongs to the function of that name. The program
+ * is linked with -rdynamic. */
+static bool is_named(uint64_t address, const char *name)
+{
+	Dl_info info;
+
+	return dladdr((void *)(uintptr_t)address, &info) != 0 && info.dli_sname != NULL &&
+	       strcmp(info.dli_sname, name) == 0;
+}
+
+static void print_trace(void)
+{
+	for (int i = 0; i < seen.depth; i++) {
+		Dl_info info = {0};
+		dladdr((void *)(uintptr_t)trace[i], &info);
+		print_message("  %2d %#llx %s in %s\n", i, (unsigned long long)trace[i],
+		              info.dli_sname ? info.dli_sname : "?",
+		              info.dli_fname ? info.dli_fname : "?");
+	}
+	print_message("  %d frames%s, bad reads %llu, no rule %llu\n", seen.depth,
+	              seen.truncated ? ", truncated" : "",
+	              (unsigned long long)unwind_counter(UNWIND_BAD_READ),
+	              (unsigned long long)unwind_counter(UNWIND_NO_RULE));
+}
+
+static int setup(void **state)
+{
+	struct sigaction action = {.sa_sigaction = on_signal, .sa_flags = SA_SIGINFO};
+
+	(void)state;
+	sigaction(SIGTRAP, &action, NULL);
+	sigaction(SIGUSR2, &action, NULL);
+	memo = NULL;
+	bounds = thread_bounds();
+	max_frames = TRACE_MAX_FRAMES;
+	return 0;
+}
+
+#define expect(condition)                  \
+	do {                               \
+		if (!(condition))          \
+			print_trace();     \
+		assert_true(condition);    \
+	} while (0)
+
+#define SEEN __attribute__((noinline, visibility("default")))
+
+int own_recursion(int n);
+SEEN int own_recursion(int n)
+{
+	if (n == 0)
+		take_trace();
+	else
+		own_recursion(n - 1);
+	return sink++; /* no tail call */
+}
+
+/* Frames of own_recursion that the trace holds next to each other from `from`. */
+static int count_recursion(int from)
+{
+	int count = 0;
+	while (from + count < seen.depth && is_named(trace[from + count], "own_recursion"))
+		count++;
+	return count;
+}
+
+static void test_main_thread(void **state)
+{
+	(void)state;
+	own_recursion(30);
+	expect(seen.depth > 33 && !seen.truncated);
+	expect(is_in(trace[0], (void *)take_trace, 32));
+	expect(count_recursion(1) == 31);
+	expect(is_named(trace[seen.depth - 1], "_start"));
+	expect(seen.generation == modules_generation());
+}
+
+static void *in_thread(void *argument)
+{
+	bounds = thread_bounds();
+	own_recursion(3);
+	return argument;
+}
+
+static void test_other_thread(void **state)
+{
+	pthread_t thread;
+
+	(void)state;
+	assert_int_equal(pthread_create(&thread, NULL, in_thread, NULL), 0);
+	pthread_join(thread, NULL);
+	expect(!seen.truncated);
+	expect(count_recursion(1) == 4);
+	expect(is_in(trace[5], (void *)in_thread, 200));
+}
+
+int compare_and_trace(const void *a, const void *b);
+SEEN int compare_and_trace(const void *a, const void *b)
+{
+	take_trace();
+	return *(const int *)a - *(const int *)b;
+}
+
+static void test_callback(void **state)
+{
+	int numbers[] = {3, 1, 2};
+
+	(void)state;
+	qsort(numbers, 3, sizeof numbers[0], compare_and_trace);
+	expect(!seen.truncated && seen.depth > 5);
+	expect(is_named(trace[1], "compare_and_trace"));
+	int inside = 0;
+	while (inside + 2 < seen.depth && !is_in(trace[2 + inside], (void *)test_callback, 400))
+		inside++;
+	expect(inside >= 1 && inside + 2 < seen.depth);
+}
+
+void raise_inside(int signal);
+SEEN void raise_inside(int signal)
+{
+	sink += signal;
+	raise(SIGUSR2);
+	sink++;
+}
+
+static void test_signal_frame(void **state)
+{
+	struct sigaction outer = {.sa_handler = raise_inside};
+	uintptr_t at;
+	int i;
+
+	(void)state;
+	sigaction(SIGTRAP, &outer, NULL);
+	__asm__ volatile("lea 1f(%%rip), %0\n\tint3\n1:" : "=r"(at) : : "memory");
+	expect(!seen.truncated);
+	for (i = 0; i < seen.depth && !is_named(trace[i], "raise_inside"); i++)
+		continue;
+	expect(i + 2 < seen.depth);
+	/* raise_inside, the trampoline, and what int3 interrupted: the address after
+	 * it, not less one. */
+	expect(trace[i + 2] == at);
+	expect(is_named(trace[seen.depth - 1], "_start"));
+}
+
+static ucontext_t coroutine, caller;
+
+static void in_coroutine(void)
+{
+	own_recursion(2);
+}
+
+static void test_coroutine(void **state)
+{
+	static char stack[64 * 1024];
+
+	(void)state;
+	getcontext(&coroutine);
+	coroutine.uc_stack.ss_sp = stack;
+	coroutine.uc_stack.ss_size = sizeof stack;
+	coroutine.uc_link = &caller;
+	makecontext(&coroutine, in_coroutine, 0);
+
+	/* With the thread's bounds the coroutine's stack may not be read. */
+	swapcontext(&caller, &coroutine);
+	expect(seen.depth == 1 && seen.truncated);
+
+	getcontext(&coroutine);
+	coroutine.uc_stack.ss_sp = stack;
+	coroutine.uc_stack.ss_size = sizeof stack;
+	coroutine.uc_link = &caller;
+	makecontext(&coroutine, in_coroutine, 0);
+	bounds = (struct unwind_stack){(uintptr_t)stack, (uintptr_t)stack + sizeof stack};
+	swapcontext(&caller, &coroutine);
+	expect(!seen.truncated && count_recursion(1) == 3);
+	bounds = thread_bounds();
+}
+
+static void test_no_information(void **state)
+{
+	uint64_t before = unwind_counter(UNWIND_NO_RULE);
+
+	(void)state;
+	frame_without_information(take_trace);
+	/* take_trace is known, and that it was called from there; nothing is guessed. */
+	expect(seen.depth == 2 && seen.truncated);
+	expect(is_named(trace[1], "frame_without_information"));
+	assert_int_equal(unwind_counter(UNWIND_NO_RULE), before + 1);
+}
+
+static void test_odd_frames(void **state)
+{
+	uint64_t before = unwind_counter(UNWIND_FULL_STEPS);
+
+	(void)state;
+	frame_by_rbx(take_trace);
+	expect(!seen.truncated && is_named(trace[1], "frame_by_rbx"));
+	expect(is_in(trace[2], (void *)test_odd_frames, 1000));
+	expect(unwind_counter(UNWIND_FULL_STEPS) > before);
+	frame_by_rax();
+	expect(!seen.truncated && is_named(trace[0], "frame_by_rax"));
+	expect(is_in(trace[1], (void *)test_odd_frames, 1000));
+	frame_with_value(take_trace);
+	expect(!seen.truncated && is_named(trace[1], "frame_with_value"));
+	frame_with_memory();
+	expect(!seen.truncated && is_named(trace[0], "frame_with_memory"));
+	frame_restored();
+	expect(!seen.truncated && is_named(trace[0], "frame_restored"));
+	frame_at_bottom();
+	expect(!seen.truncated && seen.depth == 1);
+}
+
+static void test_bounds(void **state)
+{
+	(void)state;
+	bounds = (struct unwind_stack){0, 0};
+	take_trace();
+	expect(seen.depth == 1 && seen.truncated);
+	expect(is_in(trace[0], (void *)take_trace, 32));
+
+	/* A stack that ends too early: what fits is told. */
+	bounds = thread_bounds();
+	bounds.end = (uintptr_t)__builtin_frame_address(0) - 8;
+	own_recursion(5);
+	expect(seen.depth >= 6 && seen.depth < 12 && seen.truncated);
+}
+
+static void test_limit(void **state)
+{
+	(void)state;
+	own_recursion(10);
+	const int whole = seen.depth;
+	for (int limit = 0; limit <= whole + 1; limit++) {
+		max_frames = limit;
+		own_recursion(10);
+		expect(seen.depth == (limit < whole ? limit : whole));
+		expect(seen.truncated == (limit < whole));
+		assert_true(trace[seen.depth] == UINT64_C(0xeeeeeeeeeeeeeeee));
+	}
+	max_frames = TRACE_MAX_FRAMES;
+	own_recursion(1000);
+	expect(seen.depth == TRACE_MAX_FRAMES && seen.truncated);
+}
+
+/* Once seen, a stack needs no parser, and the memo changes nothing. */
+static void test_cache_and_memo(void **state)
+{
+	(void)state;
+	for (int warm = 0; warm < 2; warm++) {
+		const uint64_t misses = unwind_counter(UNWIND_CACHE_MISSES);
+		memo = warm ? calloc(1, unwind_memo_bytes) : NULL;
+		memo_differs = 0;
+		for (int round = 0; round < 300; round++) {
+			own_recursion((round * 37) % 200);
+			expect(!seen.truncated);
+			expect(count_recursion(1) == (round * 37) % 200 + 1);
+		}
+		assert_int_equal(memo_differs, 0);
+		if (warm)
+			assert_int_equal(unwind_counter(UNWIND_CACHE_MISSES), misses);
+	}
+	free(memo);
+	memo = NULL;
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup(test_main_thread, setup),
+		cmocka_unit_test_setup(test_other_thread, setup),
+		cmocka_unit_test_setup(test_callback, setup),
+		cmocka_unit_test_setup(test_signal_frame, setup),
+		cmocka_unit_test_setup(test_coroutine, setup),
+		cmocka_unit_test_setup(test_no_information, setup),
+		cmocka_unit_test_setup(test_odd_frames, setup),
+		cmocka_unit_test_setup(test_bounds, setup),
+		cmocka_unit_test_setup(test_limit, setup),
+		cmocka_unit_test_setup(test_cache_and_memo, setup),
+	};
+
+	if (modules_init() != 0)
+		return 1;
+	return cmocka_run_group_tests_name("unwinding", tests, NULL, NULL);
+}
