@@ -555,9 +555,11 @@ static int begin(struct writer *writer)
 		writer->removals = removals;
 		writer->file_identity = identity;
 	}
-	if (writer->epoch != sqlite3_column_int64(state, 1))
+	if (writer->epoch != sqlite3_column_int64(state, 1)) {
+		writer->epoch = sqlite3_column_int64(state, 1);
 		writer->epoch_bytes = 0;
-	writer->epoch = sqlite3_column_int64(state, 1);
+		writer->last.series = 0; /* to be marked as used in the new one */
+	}
 	sqlite3_reset(state);
 	writer->sample_count = writer->span_count = writer->query_count = writer->bytes = 0;
 	writer->batch++;

@@ -80,8 +80,10 @@ static void test_real_half_asleep(void **state)
 	(void)state;
 	snprintf(path, sizeof path, "%s/half.db", host_directory());
 	assert_int_equal(sqlite3_open(path, &holder), SQLITE_OK);
-	host_exec(holder, "CREATE TABLE t(x); BEGIN EXCLUSIVE");
+	host_exec(holder, "CREATE TABLE t(x)");
 	db = host_open(path);
+	host_exec(db, "SELECT * FROM t"); /* reads the schema, so that it is the step that waits */
+	host_exec(holder, "BEGIN EXCLUSIVE");
 	sqlite3_busy_timeout(db, 20000);
 	host_exec(db, "PRAGMA query_profiler_cpu_time_period_ns = 0;"
 	              "PRAGMA query_profiler_real_time_period_ns = 1000000");

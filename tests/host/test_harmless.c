@@ -11,14 +11,18 @@
 static void test_busy_timeout(void **state)
 {
 	char path[128];
-	sqlite3 *holder, *db;
+	sqlite3 *holder, *db, *reader;
 	uint64_t start, waited;
 
 	(void)state;
 	snprintf(path, sizeof path, "%s/busy.db", host_directory());
 	assert_int_equal(sqlite3_open(path, &holder), SQLITE_OK);
-	host_exec(holder, "CREATE TABLE t(x); BEGIN EXCLUSIVE");
+	host_exec(holder, "CREATE TABLE t(x)");
 	db = host_open(path);
+	host_exec(db, "SELECT * FROM t"); /* reads the schema, so that it is the step that waits */
+	host_exec(holder, "BEGIN EXCLUSIVE");
+	reader = host_open(":memory:");
+	host_quiet(reader);
 	host_exec(db, "PRAGMA query_profiler_real_time_period_ns = 1000000");
 	sqlite3_busy_timeout(db, 5000);
 	start = host_now();
@@ -26,10 +30,11 @@ static void test_busy_timeout(void **state)
 	waited = host_now() - start;
 	host_quiet(db);
 	printf("busy_timeout(5000) under a 1 ms real-time period: %.1f ms, %lld samples\n", (double)waited / 1e6,
-	       (long long)host_int(db, "SELECT count(*) FROM system.trace_log WHERE trace_type = 'Real'"));
+	       (long long)host_int(reader, "SELECT count(*) FROM system.trace_log WHERE trace_type = 'Real'"));
 	/* SQLite itself stops a little before or after 5 s, by the steps of its sleeps. */
 	assert_true(waited > 4900000000u);
-	assert_true(host_sampled_ns(db, "trace_type = 'Real'") > 4500000000);
+	assert_true(host_sampled_ns(reader, "trace_type = 'Real'") > 4500000000);
+	host_close(reader);
 	start = host_now();
 	host_exec(db, "PRAGMA query_profiler_real_time_period_ns = 1000000");
 	sqlite3_sleep(300);
@@ -74,11 +79,11 @@ static void test_database_untouched(void **state)
 	assert_true(host_int(db, "SELECT count(*) FROM trace_log") > 0);
 	schema = host_text(db, "SELECT group_concat(name) FROM main.sqlite_schema");
 	assert_string_equal(schema, "t");
-	assert_int_equal(host_int(db, "SELECT count(*) FROM temp.sqlite_schema"), 0);
+	free(schema);
 	schema = host_text(db, "SELECT group_concat(name) FROM pragma_database_list");
 	assert_string_equal(schema, "main,system");
+	assert_int_equal(host_int(db, "SELECT count(*) FROM temp.sqlite_schema"), 0);
 	assert_int_equal(sqlite3_txn_state(db, "main"), SQLITE_TXN_NONE);
-	assert_int_equal(sqlite3_total_changes(db), 0 + host_int(db, "SELECT total_changes()"));
 	host_close(db);
 
 	after = read_file(path, &after_size);

@@ -202,7 +202,7 @@ static void folder_that_comes_later(void **state)
 	free(error);
 	mkdir(in_folder("sub"), 0700);
 	assert_eventually(stores_again());
-	assert_null(store_error());
+	assert_false(has_error());
 	stop_store();
 	assert_intact(path);
 	free(path);
@@ -274,7 +274,7 @@ static void test_read_only_folder(void)
 	for (int i = 0; i < 1000 && !stores_again(); i++)
 		nap();
 	CHECK(stored() > 0);
-	CHECK(!store_error());
+	CHECK(!has_error());
 	stop_store();
 }
 
@@ -309,7 +309,7 @@ static void full_disk(void **state)
 	free(error);
 	assert_int_equal(mount("tmpfs", disk, "tmpfs", MS_REMOUNT, "size=200m"), 0);
 	assert_eventually(stores_again());
-	assert_null(store_error());
+	assert_false(has_error());
 	stop_store();
 	assert_intact(path);
 	assert_int_equal(atoll(ask_file(path, "SELECT count(*) FROM samples")), stored());
@@ -330,12 +330,12 @@ static void test_file_size_limit(void)
 		CHECK(store_drain(30000));
 	}
 	CHECK(lost() > 0);
-	CHECK(store_error());
+	CHECK(has_error());
 	limit.rlim_cur = RLIM_INFINITY;
 	setrlimit(RLIMIT_FSIZE, &limit);
 	for (int i = 0; i < 1000 && !stores_again(); i++)
 		nap();
-	CHECK(!store_error());
+	CHECK(!has_error());
 	stop_store();
 	CHECK(!strcmp(ask_file(in_folder("x.db"), "PRAGMA integrity_check"), "ok"));
 }
@@ -422,7 +422,7 @@ static void locked_by_another_program(void **state)
 	pclose(other);
 	drain();
 	assert_int_equal(stored(), 1001);
-	assert_eventually(!store_error());
+	assert_eventually(!has_error());
 	stop_store();
 	free(path);
 }

@@ -261,7 +261,7 @@ static void fork_while_a_cursor_is_open(void **state)
 		store_drain(10000);
 		CHECK(store_counter(STORE_SAMPLES) == 0);
 		CHECK(store_counter(STORE_LOST) == 10);
-		CHECK(store_error());
+		CHECK(has_error());
 		CHECK(!store_select("SELECT 1", &error) && error);
 		store_shutdown();
 		_exit(0);

@@ -220,6 +220,14 @@ void drain(void)
 		fail_msg("store_drain: not all was stored; %s", store_error());
 }
 
+bool has_error(void)
+{
+	char *error = store_error();
+
+	free(error);
+	return error != NULL;
+}
+
 char *ask_text(const char *sql)
 {
 	struct store_cursor *cursor;

@@ -64,6 +64,7 @@ struct a_query {
 void put_query(const struct a_query *query);
 
 void drain(void);
+bool has_error(void); /* store_error() has something to tell */
 
 /* One value out of the store; the test fails, with the SQL, when there is none. */
 int64_t ask(const char *sql);
