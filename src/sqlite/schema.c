@@ -267,25 +267,26 @@ int schema_attach(struct session *session, char **error)
 	return rc;
 }
 
-/* Whether the connection's newest error says that something of ours is missing. */
+/* Whether the connection's newest error says that something of ours is missing. A
+ * schema `system` of the host's own is not searched for our tables. */
 static bool is_missed(sqlite3 *db)
 {
 	static const struct {
 		const char *message;
-		bool is_beginning;
+		bool is_beginning, of_schema;
 	} messages[] = {
-		{ "no such table: " NAME ".", true },
-		{ "unknown database " NAME, false },
+		{ "no such table: " NAME ".", true, true },
+		{ "unknown database " NAME, false, true },
 		/* The other tables' names are words that the host may look for itself. */
-		{ "no such table: trace_log", false },
-		{ "no such table: query_log", false },
+		{ "no such table: trace_log", false, false },
+		{ "no such table: query_log", false, false },
 	};
 	const char *said = sqlite3_errmsg(db);
 
 	for (size_t i = 0; i < sizeof messages / sizeof *messages; i++)
 		if (!sqlite3_strnicmp(said, messages[i].message, (int)strlen(messages[i].message)) &&
 		    (messages[i].is_beginning || !said[strlen(messages[i].message)]))
-			return true;
+			return !messages[i].of_schema || !sqlite3_db_filename(db, NAME);
 	return false;
 }
 
@@ -294,7 +295,7 @@ bool schema_follow(struct session *session)
 	char *error = NULL;
 	int rc;
 
-	if (!is_missed(session->db) || sqlite3_db_filename(session->db, NAME))
+	if (!is_missed(session->db) || is_ours(file_of(session->db)))
 		return false;
 	queries_suspend(); /* our statements are no queries of the host's */
 	rc = schema_attach(session, &error);

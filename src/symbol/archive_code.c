@@ -202,10 +202,13 @@ static bool decode_function(struct decoder *decoder, struct code_function *funct
 			names_place = decoder->relocation < side->relocation_count &&
 			              side->relocations[decoder->relocation].place == address + instruction.field;
 		if (names_place) {
+			uint32_t plain_hash = instruction.hash;
 			uint64_t target = resolve(decoder, &instruction, bytes + at, address, &instruction.hash);
 			if (!append_reference(side, (struct code_reference){
 					.token = side->token_count - function->token,
-					.is_branch = instruction.kind == CODE_BRANCH, .target = target }))
+					.is_branch = instruction.kind == CODE_BRANCH,
+					.is_slot = instruction.kind == CODE_SLOT && instruction.hash != plain_hash,
+					.target = target }))
 				return false;
 		}
 		if (instruction.kind != CODE_PADDING &&

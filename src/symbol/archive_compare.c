@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define BLOCK_MAX 128u
+
 /* --- places that are known to be the same ------------------------------------------ */
 
 static size_t slot_of(const struct place_map *map, uint64_t key)
@@ -149,6 +151,100 @@ static void add_guess(struct comparison *comparison, uint64_t archive, uint64_t 
 		(struct code_guess){ .archive = archive, .object = object };
 }
 
+/* The reference of that token; NULL when it names no place. */
+static const struct code_reference *reference_at(const struct code_side *side,
+                                                 const struct code_function *function,
+                                                 uint32_t token)
+{
+	const struct code_reference *references = side->references + function->reference;
+	uint32_t low = 0, high = function->reference_count;
+	while (low < high) {
+		uint32_t middle = low + (high - low) / 2;
+		if (references[middle].token < token)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low < function->reference_count && references[low].token == token ?
+	       &references[low] : NULL;
+}
+
+/* Tokens [start, end) of a function: what runs without jump or call, and the jump or
+ * call at its end. */
+struct block {
+	uint32_t start, end;
+	bool has_slot;
+};
+
+static struct block find_block(const struct code_side *side, const struct code_function *function,
+                               uint32_t token)
+{
+	struct block block = { .start = 0, .end = function->token_count };
+	for (uint32_t i = 0; i < function->reference_count; i++) {
+		const struct code_reference *reference = &side->references[function->reference + i];
+		if (reference->is_branch && reference->token < token) {
+			block.start = reference->token + 1;
+			block.has_slot = false;
+		} else if (reference->is_branch) {
+			block.end = reference->token + 1;
+			break;
+		} else {
+			block.has_slot |= reference->is_slot;
+		}
+	}
+	return block;
+}
+
+/* Gives each of the archive's tokens in the block its equal among the object's, in
+ * any order. The bigger the block, the longer it takes: a bound. */
+static bool pair_block(struct comparison *comparison, const struct code_function *a,
+                       const struct code_function *o, struct block block)
+{
+	const struct code_token *left = comparison->archive->tokens + a->token;
+	const struct code_token *right = comparison->object->tokens + o->token;
+	bool is_taken[BLOCK_MAX] = { false };
+	if (block.end - block.start > BLOCK_MAX)
+		return false;
+	for (uint32_t i = block.start; i < block.end; i++) {
+		uint32_t j = block.start;
+		while (j < block.end && (is_taken[j - block.start] || left[i].hash != right[j].hash))
+			j++;
+		if (j == block.end)
+			return false;
+		is_taken[j - block.start] = true;
+		comparison->partners[i] = j;
+	}
+	return true;
+}
+
+/* Gives each of the archive's tokens its equal among the object's. */
+static bool pair_tokens(struct comparison *comparison, const struct code_function *a,
+                        const struct code_function *o)
+{
+	const struct code_side *as = comparison->archive, *os = comparison->object;
+	if (a->token_count > comparison->partner_capacity) {
+		uint32_t wanted = a->token_count + 1024;
+		uint32_t *grown = reallocarray(comparison->partners, wanted, sizeof(*grown));
+		if (!grown) {
+			comparison->is_out_of_memory = true;
+			return false;
+		}
+		comparison->partners = grown;
+		comparison->partner_capacity = wanted;
+	}
+	for (uint32_t i = 0; i < a->token_count; i++) {
+		comparison->partners[i] = i;
+		if (as->tokens[a->token + i].hash == os->tokens[o->token + i].hash)
+			continue;
+		struct block block = find_block(as, a, i), other = find_block(os, o, i);
+		if (block.start != other.start || block.end != other.end ||
+		    !(block.has_slot || other.has_slot) || !pair_block(comparison, a, o, block))
+			return false;
+		i = block.end - 1;
+	}
+	return true;
+}
+
 bool compare_equal(struct comparison *comparison, uint32_t archive, uint32_t object,
                    uint32_t *known)
 {
@@ -157,15 +253,14 @@ bool compare_equal(struct comparison *comparison, uint32_t archive, uint32_t obj
 	comparison->guess_count = 0;
 	*known = 0;
 	if (a->is_strange || o->is_strange || a->token_count != o->token_count ||
-	    a->reference_count != o->reference_count)
+	    a->reference_count != o->reference_count || !pair_tokens(comparison, a, o))
 		return false;
-	for (uint32_t i = 0; i < a->token_count; i++)
-		if (as->tokens[a->token + i].hash != os->tokens[o->token + i].hash)
-			return false;
 	for (uint32_t i = 0; i < a->reference_count; i++) {
 		const struct code_reference *left = &as->references[a->reference + i];
 		const struct code_reference *right = &os->references[o->reference + i];
-		if (left->token != right->token)
+		if (right->token != comparison->partners[left->token])
+			right = reference_at(os, o, comparison->partners[left->token]);
+		if (!right)
 			return false;
 		enum place_verdict verdict = compare_places(comparison, a, o, left->target, right->target);
 		if (verdict == PLACE_DIFFERS)

@@ -79,6 +79,7 @@ struct code_token {
 struct code_reference {
 	uint32_t token; /* index in the function */
 	bool is_branch;
+	bool is_slot; /* an address that is read from the offset table */
 	uint64_t target;
 };
 
@@ -153,11 +154,16 @@ struct comparison {
 	struct place_map data_to_object, data_to_archive;
 	struct code_guess *guesses; /* what the last comparison would imply */
 	uint32_t guess_count, guess_capacity;
+	uint32_t *partners; /* of the archive's instructions, in the last comparison */
+	uint32_t partner_capacity;
 	bool is_out_of_memory;
 };
 
 /* Instruction by instruction the same, and each place that they name is the same
- * one or may be: then it is among the guesses. `known` counts places that are. */
+ * one or may be: then it is among the guesses. `known` counts places that are. Where
+ * one side reads an address from the offset table, which takes time, the compiler
+ * may do it earlier than the other one computes it: there the instructions between
+ * two jumps or calls may come in another order. */
 bool compare_equal(struct comparison *comparison, uint32_t archive, uint32_t object,
                    uint32_t *known);
 

@@ -97,10 +97,10 @@ static void test_real_half_asleep(void **state)
 	pthread_join(thread, NULL);
 	sqlite3_free(sql);
 	host_quiet(db);
-	check_within("half asleep, real time", (double)host_sampled_ns(db, "trace_type = 'Real' AND query_id = "
-	             "(SELECT query_id FROM system.query_log WHERE query LIKE '%/* half asleep */%')"),
+#define HALF_ASLEEP "query_id = (SELECT query_id FROM system.query_log WHERE query LIKE '%/* half asleep */%')"
+	check_within("half asleep, real time", (double)host_sampled_ns(db, "trace_type = 'Real' AND " HALF_ASLEEP),
 	             (double)exact, 0.05);
-	assert_int_equal(host_sampled_ns(db, "trace_type = 'CPU'"), 0);
+	assert_int_equal(host_sampled_ns(db, "trace_type = 'CPU' AND " HALF_ASLEEP), 0);
 	host_close(db);
 	host_close(holder);
 }

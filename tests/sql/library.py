@@ -17,7 +17,10 @@ def load(db):
 
 
 def connect(path=":memory:", **options):
-    return load(sqlite3.connect(path, isolation_level=None, **options))
+    """With the schema, whether it comes by itself or when it is named."""
+    db = load(sqlite3.connect(path, isolation_level=None, **options))
+    db.execute("SELECT 1 FROM system.settings").close()
+    return db
 
 
 def rows(db, sql, *values):

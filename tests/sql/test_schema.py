@@ -14,7 +14,7 @@ import unittest
 
 from library import Case, connect, in_new_process, load, rows, value
 
-TABLES = ["metrics", "query_log", "settings", "trace_log"]
+TABLES = ["trace_log", "query_log", "metrics", "settings"]
 
 
 def make(path, encoding="UTF-8"):
@@ -129,8 +129,7 @@ db = sqlite3.connect(":memory:", isolation_level=None)
 for i in range(10):
     db.execute(f"ATTACH ':memory:' AS a{i}")
 assert [row[1] for row in rows(db, "PRAGMA database_list")] == ["main"] + [f"a{i}" for i in range(10)]
-db = load(sqlite3.connect(":memory:", isolation_level=None))  # this one asks for it
-assert value(db, "SELECT count(*) FROM settings") >= 10
+db = connect()  # this one asks for it
 assert value(db, "SELECT count(*) FROM settings") >= 10
 db = sqlite3.connect(":memory:", isolation_level=None)
 assert value(db, "SELECT count(*) >= 0 FROM query_log") == 1
@@ -202,6 +201,24 @@ assert value(db, "SELECT count(*) FROM t") == 1000
     def test_name_taken(self):
         self.without_schema("db.execute(\"ATTACH ':memory:' AS SYSTEM\")")
 
+    def test_a_schema_of_the_host_with_that_name(self):
+        """What it lacks is missing, before and after ours have been named."""
+        in_new_process("""
+db = sqlite3.connect(":memory:", isolation_level=None)
+db.execute("ATTACH ':memory:' AS system")
+load(db)
+for attempt in range(2):
+    for table in ("nothing", "settings")[:2 - attempt]:
+        try:
+            db.execute(f"SELECT * FROM system.{table}")
+            raise SystemExit(f"system.{table} was found")
+        except sqlite3.OperationalError as error:
+            assert str(error) == f"no such table: system.{table}", error
+    assert value(db, "SELECT count(*) >= 0 FROM trace_log") == 1
+db.execute("CREATE TABLE system.settings(a)")
+assert rows(db, "SELECT * FROM system.settings") == []
+""")
+
     def test_all_databases_attached(self):
         self.without_schema("for i in range(10): db.execute(f\"ATTACH ':memory:' AS a{i}\")")
 
@@ -209,11 +226,12 @@ assert value(db, "SELECT count(*) FROM t") == 1000
         in_new_process("""
 locker = sqlite3.connect(sys.argv[1], isolation_level=None)
 locker.execute("BEGIN EXCLUSIVE")
-db = connect(sys.argv[1], timeout=0)
+db = load(sqlite3.connect(sys.argv[1], isolation_level=None, timeout=0))
 assert value(db, "SELECT get_setting('log_queries')") == 1
+assert value(db, "PRAGMA log_queries") == 1
 locker.execute("ROLLBACK")
 assert value(db, "SELECT count(*) FROM t") == 1000
-assert value(db, "SELECT count(*) > 9 FROM settings") == 1
+assert value(db, "SELECT count(*) > 9 FROM system.settings") == 1
 """, make(self.path("a.db")))
 
     def test_what_hosts_do_to_databases(self):
@@ -279,7 +297,7 @@ assert value(db, "SELECT count(*) > 9 FROM settings") == 1
                 ('table', 'x', 'x', 0, 'CREATE VIRTUAL TABLE x USING queryprof_query_log');
             """)
         db = connect(path)
-        self.assertRefused("are those of the schema system", db, "SELECT * FROM x")
+        self.assertRefused("are those of the schema system", db, "SELECT * FROM main.x")
         self.assertEqual(value(db, "SELECT count(*) FROM t"), 1000)
         self.use(db)
 
@@ -293,6 +311,7 @@ db, statement, none = ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_void_p()
 assert sqlite.sqlite3_open(b":memory:", ctypes.byref(db)) == 0
 assert sqlite.sqlite3_enable_load_extension(db, 1) == 0
 assert sqlite.sqlite3_load_extension(db, LIBRARY.encode(), None, None) == 0
+assert sqlite.sqlite3_exec(db, b"SELECT 1 FROM system.settings", None, None, None) == 0
 for sql in ("PRAGMA system.log_queries", "PRAGMA system.log_queries = off", "PRAGMA system.log_queries",
             "PRAGMA system.log_queries = maybe", "PRAGMA system.LOG_QUERIES", "PRAGMA system.unknown = 5"):
     if sqlite.sqlite3_prepare16_v2(db, sql.encode("utf-16le") + b"\0\0", -1, ctypes.byref(statement), None):
