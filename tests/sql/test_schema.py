@@ -208,7 +208,7 @@ db = sqlite3.connect(":memory:", isolation_level=None)
 db.execute("ATTACH ':memory:' AS system")
 load(db)
 for attempt in range(2):
-    for table in ("nothing", "settings")[:2 - attempt]:
+    for table in ("unknown", "settings")[:2 - attempt]:
         try:
             db.execute(f"SELECT * FROM system.{table}")
             raise SystemExit(f"system.{table} was found")
