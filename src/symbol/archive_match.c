@@ -9,7 +9,8 @@
  *   1. Archive and object belong together: every exported function is in the
  *      archive, constants that both export have the same content, no string of the
  *      archive is missing in the object, and at least half of the exported
- *      functions are equal, instruction by instruction. They are the first pairs.
+ *      functions are equal, instruction by instruction. The exported functions are
+ *      the first pairs.
  *   2. What a pair names at the same point is a pair too, when it is equal itself.
  *      Data pairs when its content is the same; pointers to functions in it (tables
  *      of methods) then say which function is which.
