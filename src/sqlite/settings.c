@@ -68,6 +68,9 @@ static const struct setting settings[] = {
 	            .min = PERIOD_MIN_NS, .max = PERIOD_MAX_NS, .default_value = 0,
 	            .description = "Real time of a query from one sample to the next; 0: no such samples" },
 	  .form = NUMBER, IN_SESSION(period_ns[TRACE_REAL]) },
+	/* On by default, unlike in a server: whoever could load the extension can run any
+	 * code in this process already. A host that lets strangers write SQL turns it
+	 * off and calls qp_lock_settings(). */
 	{ .info = { .name = "allow_introspection_functions", .unit = "", .max = 1, .default_value = 1,
 	            .description = "addressToSymbol, addressToLine, traceToText and the columns symbols and lines, "
 	                           "which tell about the program's code, may be used" },
