@@ -297,7 +297,7 @@ static void full_disk(void **state)
 		skip();
 	}
 	start_store(path, 0);
-	for (int i = 0; i < 100 && !lost(); i++) {
+	for (int i = 0; i < 200 && !(lost() && has_error()); i++) {
 		sample(5000);
 		drain();
 	}
@@ -325,7 +325,7 @@ static void test_file_size_limit(void)
 
 	setrlimit(RLIMIT_FSIZE, &limit);
 	start_store(in_folder("x.db"), 0);
-	for (int i = 0; i < 100 && !lost(); i++) {
+	for (int i = 0; i < 200 && !(lost() && has_error()); i++) {
 		sample(5000);
 		CHECK(store_drain(30000));
 	}

@@ -172,6 +172,13 @@ static void killed_while_it_is_made(void **state)
 	}
 }
 
+/* ThreadSanitizer knows a child's thread for the parent's, whose handle it gets. */
+#ifdef __SANITIZE_THREAD__
+#define SKIP_WITH_TSAN() skip()
+#else
+#define SKIP_WITH_TSAN() (void)0
+#endif
+
 static void forked(bool temporary)
 {
 	uint64_t lost = store_counter(STORE_LOST);
@@ -225,12 +232,14 @@ static void forked(bool temporary)
 static void fork_with_a_file(void **state)
 {
 	(void)state;
+	SKIP_WITH_TSAN();
 	forked(false);
 }
 
 static void fork_with_a_temporary_file(void **state)
 {
 	(void)state;
+	SKIP_WITH_TSAN();
 	forked(true);
 }
 
