@@ -88,6 +88,25 @@ class Reports(unittest.TestCase):
         self.assertLess(abs(percent(rows[0]["off"])), 50, rows)
 
 
+class QueryId(unittest.TestCase):
+    def test_goes_to_the_statement_it_is_meant_for(self):
+        """And not to what SQLite runs to read the schema of a database just opened."""
+        with tempfile.TemporaryDirectory() as directory:
+            database = os.path.join(directory, "app.db")
+            run_shell("CREATE TABLE t(a); INSERT INTO t VALUES (1);", database)
+            output = run_shell(f"""
+.load {LIBRARY}
+PRAGMA query_profiler_cpu_time_period_ns = 1000000;
+PRAGMA log_queries_min_query_duration_ns = 0;
+PRAGMA query_id = 'mine';
+SELECT count(*) FROM t;
+.mode list
+SELECT query_id, query FROM system.query_log WHERE query_id = 'mine' OR query LIKE '%FROM t;';
+""", database)
+            self.assertEqual(output.splitlines()[-1], "mine|SELECT count(*) FROM t;", output)
+            self.assertEqual(output.count("mine|"), 1, output)
+
+
 class DemoQueries(unittest.TestCase):
     def test_run_without_the_profiler(self):
         with tempfile.TemporaryDirectory() as directory:
