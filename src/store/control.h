@@ -32,7 +32,7 @@ struct control {
 	/* Set by API calls, under the lock. */
 	struct ring *ring;
 	struct settings_of_store settings;
-	bool initialised;
+	bool initialised, ending;
 	bool thread_running;
 	pthread_t thread;
 	int64_t retry_thread_at;

@@ -293,11 +293,11 @@ static void shut_down(int timeout_ms)
 	bool joinable;
 
 	pthread_mutex_lock(&store_control.lock);
-	if (!store_control.initialised || store_control.owner != getpid()) {
+	if (!store_control.initialised || store_control.ending || store_control.owner != getpid()) {
 		pthread_mutex_unlock(&store_control.lock);
 		return;
 	}
-	store_control.initialised = false;
+	store_control.ending = true;
 	if (!stop_thread(timeout_ms)) {
 		/* It hangs in the file system. It ends by itself, or with the process. */
 		pthread_mutex_unlock(&store_control.lock);
@@ -305,7 +305,7 @@ static void shut_down(int timeout_ms)
 	}
 	joinable = store_control.thread_running;
 	thread = store_control.thread;
-	store_control.thread_running = false;
+	store_control.thread_running = store_control.initialised = store_control.ending = false;
 	__atomic_store_n(&started, false, __ATOMIC_RELAXED);
 	free(store_control.error);
 	store_control.error = NULL;
@@ -422,7 +422,7 @@ void store_after_fork_child(void)
 	store_control.pauses = 0;
 	make_condition(); /* it may say that threads wait, which are not here */
 	store_control.thread_running = store_control.parked = store_control.finished = false;
-	store_control.stop = false;
+	store_control.stop = store_control.ending = false;
 	store_control.request = REQUEST_NONE;
 	store_control.owner = getpid();
 	store_control.retry_thread_at = 0;

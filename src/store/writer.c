@@ -249,6 +249,8 @@ int writer_open(struct writer *writer, const char *path, const struct database_l
 			return QP_STORE;
 		}
 	}
+	for (int i = 0; i < WRITER_SAMPLE_VALUES; i++)
+		writer->bound[i] = -1; /* none of the values */
 	writer_wait_when_busy(writer);
 	return QP_OK;
 }
@@ -478,15 +480,18 @@ static int64_t find_free_time(struct writer *writer, int64_t timestamp_ns)
 static int insert_sample(struct writer *writer, struct pending_sample *sample)
 {
 	sqlite3_stmt *statement = writer_statement(writer, WRITE_SAMPLE);
-	int64_t query = sample->span < writer->span_count ? writer->spans[sample->span].query : 0;
+	const int64_t values[WRITER_SAMPLE_VALUES] = {
+		sample->series, sample->span < writer->span_count ? writer->spans[sample->span].query : 0,
+		sample->stack, sample->cpu_id, sample->weight, sample->truncated,
+	};
 	int code;
 
-	sqlite3_bind_int64(statement, 2, sample->series);
-	sqlite3_bind_int64(statement, 3, query);
-	sqlite3_bind_int64(statement, 4, sample->stack);
-	sqlite3_bind_int64(statement, 5, sample->cpu_id);
-	sqlite3_bind_int64(statement, 6, sample->weight);
-	sqlite3_bind_int(statement, 7, sample->truncated);
+	/* Most are those of the sample before. */
+	for (int i = 0; i < WRITER_SAMPLE_VALUES; i++) {
+		if (values[i] != writer->bound[i])
+			sqlite3_bind_int64(statement, 2 + i, values[i]);
+		writer->bound[i] = values[i];
+	}
 	sqlite3_bind_int64(statement, 1, sample->timestamp_ns);
 	code = writer_run(writer, WRITE_SAMPLE);
 	if (code != SQLITE_CONSTRAINT_PRIMARYKEY && code != SQLITE_CONSTRAINT_ROWID)

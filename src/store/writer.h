@@ -50,6 +50,9 @@ enum writer_statement {
 /* Samples and other records of one transaction at most. */
 #define WRITER_BATCH 16384
 
+/* Columns of samples beside its time. */
+#define WRITER_SAMPLE_VALUES 6
+
 struct pending_sample {
 	int64_t timestamp_ns;
 	int64_t series, stack;
@@ -88,6 +91,8 @@ struct writer {
 		uint64_t period_ns;
 		int64_t series; /* 0: none */
 	} last;
+
+	int64_t bound[WRITER_SAMPLE_VALUES]; /* to the statement that inserts samples */
 
 	/* The batch. */
 	uint32_t batch; /* its number: tells entries that have a span in it */

@@ -293,6 +293,28 @@ static void left_directories_are_swept(void **state)
 	assert_int_equal(count_entries(folder, "queryprof-"), 3);
 }
 
+/* Nobody read, and nobody started the flusher: what was recorded is stored all the
+ * same. */
+static void exit_stores_what_is_left(void **state)
+{
+	struct store_config config = { .path = in_folder("x.db"), .flush_interval_ns = 1000000000 };
+	int status;
+	pid_t child = fork();
+
+	(void)state;
+	if (!child) {
+		ring = ring_create(1 << 20);
+		if (store_init(ring, &config))
+			_exit(9);
+		put_samples(T0, 500, 1, KEY);
+		exit(0);
+	}
+	waitpid(child, &status, 0);
+	assert_int_equal(status, 0);
+	assert_string_equal(ask_file(in_folder("x.db"), "SELECT count(*) FROM trace_log"), "500");
+	assert_int_equal(count_entries(folder, ""), 1);
+}
+
 static void shutdown_stores_what_is_left(void **state)
 {
 	(void)state;
@@ -332,6 +354,7 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 		TEST(temporary_file_goes_with_the_process),
 		TEST(left_directories_are_swept),
+		TEST(exit_stores_what_is_left),
 		TEST(nothing_before_it_is_needed),
 		TEST(sleeps_while_nothing_comes),
 		TEST(takes_no_signals),
