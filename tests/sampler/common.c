@@ -16,6 +16,7 @@ struct unwind_result unwind_trace(const void *ucontext, const struct unwind_stac
 	(void)stack;
 	(void)memo;
 
+	errno = EDOM; /* so that who forgets to keep it is found out */
 	if (fake_unwind_hook != NULL)
 		fake_unwind_hook();
 	for (int i = 0; i < depth; i++)

@@ -8,6 +8,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 
 /* In the child. */
@@ -18,6 +19,7 @@
 static struct ring *ring;
 static struct query_run run;
 static uint32_t stop_working;
+static struct query_key *child_key; /* shared with the child */
 
 static void *work(void *context)
 {
@@ -51,7 +53,7 @@ static void in_child(struct thread *thread, struct query_key parent_key)
 	CHECK(seen.threads == 1);
 	sampler_pop(thread);
 	query_start(&run, thread);
-	CHECK(run.key.lo != parent_key.lo);
+	*child_key = run.key;
 	query_finish(&run, thread, &(struct query_end){ .query = "child" });
 	while (thread->timers[TRACE_CPU].armed || thread->timers[TRACE_REAL].armed)
 		burn(1000000);
@@ -82,6 +84,9 @@ static void test_busy_fork(void **state)
 	struct drained seen = { 0 };
 	(void)state;
 
+	child_key = mmap(NULL, sizeof(*child_key), PROT_READ | PROT_WRITE,
+	                 MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	assert_true(child_key != MAP_FAILED);
 	for (int i = 0; i < 3; i++) {
 		query_start(&runs[i], thread);
 		assert_int_equal(pthread_create(&threads[i], NULL, work, &runs[i]), 0);
@@ -102,6 +107,12 @@ static void test_busy_fork(void **state)
 		if (status != 0)
 			fail_msg("child %d: status %#x", i, (unsigned)status);
 		sampler_pop(thread);
+		/* Their random numbers have parted. */
+		assert_true(child_key->lo != 0);
+		for (int key = 0; key < 10; key++) {
+			query_start(&run, thread);
+			assert_true(child_key->lo != run.key.lo);
+		}
 		drain(ring, &seen);
 	}
 	__atomic_store_n(&stop_working, 1, __ATOMIC_RELEASE);
