@@ -12,9 +12,9 @@ frames AS (
 	SELECT stack_id, ms, frame.key AS depth, addressToSymbol(frame.value) AS symbol
 	FROM stacks JOIN json_each(trace) AS frame),
 -- Each function once a stack, however often it recurs there. Code without names
--- ("module+0x1234") is one function a module.
+-- ("module+0x1234") counts as one function a module, "(module)".
 functions AS (
-	SELECT iif(symbol GLOB '*+0x*', substr(symbol, 1, instr(symbol, '+0x')) || '…',
+	SELECT iif(symbol GLOB '*+0x*', '(' || substr(symbol, 1, instr(symbol, '+0x') - 1) || ')',
 	           demangle(symbol)) AS function,
 	       ms, min(depth) = 0 AS is_leaf
 	FROM frames GROUP BY stack_id, function)
