@@ -38,6 +38,7 @@ static void add_fork_hooks(void)
 	static const struct fork_hooks hooks[] = {
 		{ modules_before_fork, modules_after_fork, modules_after_fork },
 		{ store_before_fork, store_after_fork_parent, store_after_fork_child },
+		{ settings_before_fork, settings_after_fork, settings_after_fork },
 		{ symbol_before_fork, symbol_after_fork, symbol_after_fork },
 		{ session_before_fork, session_after_fork, session_after_fork },
 	};

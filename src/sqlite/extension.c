@@ -58,7 +58,7 @@ static int attach_later_connection(sqlite3 *db, char **error, const sqlite3_api_
 
 	(void)error;
 	if (api == sqlite3_api && process_running()) {
-		session_attach(db, mode(), &ignored);
+		session_attach(db, mode(), SCHEMA_ON_DEMAND, &ignored);
 		sqlite3_free(ignored);
 		/* Forget what may have failed: sqlite3_open() looks for it. */
 		sqlite3_exec(db, "", NULL, NULL, NULL);
@@ -72,7 +72,7 @@ static int attach(sqlite3 *db, char **error)
 	int rc = sqlite3_auto_extension((void (*)(void))attach_later_connection);
 
 	if (!rc)
-		rc = session_attach(db, how, error);
+		rc = session_attach(db, how, SCHEMA_NOW, error);
 	if (!rc)
 		sleep_after_attach();
 	return rc;

@@ -158,35 +158,43 @@ static const sqlite3_module session_module = {
 	.xConnect = refuse_connect,
 };
 
-int session_attach(sqlite3 *db, enum session_mode mode, char **error)
+static struct session *session_new(sqlite3 *db, char **error, int *rc)
 {
-	struct session *session;
-	int rc;
+	struct session *session = calloc(1, sizeof *session);
 
-	if (session_of(db))
-		return SQLITE_OK;
-	session = calloc(1, sizeof *session);
+	*rc = SQLITE_NOMEM;
 	if (!session)
-		return SQLITE_NOMEM;
+		return NULL;
 	session->db = db;
 	settings_defaults(&session->settings);
 	if (!table_add(session)) {
 		free(session);
-		__atomic_add_fetch(&counters[SESSIONS_REFUSED], 1, __ATOMIC_RELAXED);
 		*error = sqlite3_mprintf("queryprof: no room for another connection");
-		return SQLITE_ERROR;
+		*rc = SQLITE_ERROR;
+		return NULL;
 	}
 	/* From here on the session goes with the connection, whatever follows. */
-	rc = sqlite3_create_module_v2(db, "queryprof_session", &session_module, session,
-	                              session_detach);
-	if (rc)
-		return rc; /* SQLite has called session_detach() */
+	*rc = sqlite3_create_module_v2(db, "queryprof_session", &session_module, session,
+	                               session_detach);
+	return *rc ? NULL : session; /* on failure SQLite has called session_detach() */
+}
 
-	rc = functions_register(session, error);
-	if (!rc && mode == SESSION_TRACED) {
+int session_attach(sqlite3 *db, enum session_mode mode, enum session_schema schema, char **error)
+{
+	struct session *session = session_of(db);
+	bool is_new = !session;
+	int rc = SQLITE_OK;
+
+	if (is_new)
+		session = session_new(db, error, &rc);
+	if (session && is_new)
+		rc = functions_register(session, error);
+	if (!rc && (schema == SCHEMA_NOW || mode == SESSION_TRACED)) {
 		queries_suspend();
 		rc = schema_attach(session, error);
 		queries_resume();
+	}
+	if (session && is_new && mode == SESSION_TRACED) {
 		read_mutex(session);
 		session->traced = true;
 		queries_trace(session);

@@ -22,14 +22,20 @@ struct session {
 
 /* How the connection's statements are seen. */
 enum session_mode {
-	SESSION_HOOKED, /* the `system` schema comes when a statement names it */
-	SESSION_TRACED, /* it comes at once, as nobody would see such a statement */
+	SESSION_HOOKED, /* by the hooks */
+	SESSION_TRACED, /* by sqlite3_trace_v2, as the host's calls cannot be hooked */
 };
 
-/* Makes `db` a session: functions, settings, schema. Once a connection; again is
- * SQLITE_OK. On failure the connection works as before, without what failed, with a
- * message in `*error` (sqlite3_malloc). */
-int session_attach(sqlite3 *db, enum session_mode mode, char **error);
+/* When it gets the `system` schema. */
+enum session_schema {
+	SCHEMA_NOW,
+	SCHEMA_ON_DEMAND, /* when a statement names it; now, if such a statement is not seen */
+};
+
+/* Makes `db` a session: functions, settings, schema. Again is SQLITE_OK, and brings
+ * a schema that is now wanted. On failure the connection works as before, without
+ * what failed, with a message in `*error` (sqlite3_malloc). */
+int session_attach(sqlite3 *db, enum session_mode mode, enum session_schema schema, char **error);
 
 /* The session of a connection, NULL when it has none. Lock-free; any thread that
  * may use the connection. */
