@@ -1,5 +1,6 @@
 /*
- * One pointer, stored by src/modules and loaded once per trace by the handler.
+ * One pointer, stored by src/modules and loaded once per trace by the handler, and
+ * the count of those who use it outside the sampler's handlers.
  */
 #include "handler/code_map.h"
 
@@ -16,6 +17,36 @@ void code_map_publish(const struct code_map *map)
 const struct code_map *code_map_current(void)
 {
 	return __atomic_load_n(&current, __ATOMIC_ACQUIRE);
+}
+
+/* New readers count themselves on the side that is open; turning opens the other,
+ * so that the first side's readers only leave. A reader may choose a side just
+ * before it closes and count just after: hence the second turn. Sequentially
+ * consistent, as a reader's count must be seen before what it then loads. */
+static uint32_t open_side;
+static uint32_t readers[2];
+
+unsigned code_map_enter(void)
+{
+	const unsigned side = __atomic_load_n(&open_side, __ATOMIC_SEQ_CST) & 1;
+
+	__atomic_fetch_add(&readers[side], 1, __ATOMIC_SEQ_CST);
+	return side;
+}
+
+void code_map_leave(unsigned side)
+{
+	__atomic_fetch_sub(&readers[side], 1, __ATOMIC_SEQ_CST);
+}
+
+unsigned code_map_turn(void)
+{
+	return __atomic_fetch_add(&open_side, 1, __ATOMIC_SEQ_CST) & 1;
+}
+
+uint32_t code_map_readers(unsigned side)
+{
+	return __atomic_load_n(&readers[side], __ATOMIC_SEQ_CST);
 }
 
 const struct code_range *code_map_find(const struct code_map *map, uintptr_t address)

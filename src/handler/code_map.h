@@ -33,9 +33,20 @@ struct code_map {
 };
 
 /* Makes `map` the one that handlers use from now on. The previous map, and its
- * rules when the epoch moved on, must stay readable until no handler can be using
- * them (sampler_quiesce). */
+ * rules when the epoch moved on, must stay readable until nobody can be using them:
+ * the sampler's handlers (sampler_quiesce) and who is between code_map_enter() and
+ * code_map_leave() (code_map_readers). */
 void code_map_publish(const struct code_map *map);
+
+/* Around uses of a map outside the sampler's handlers. Async-signal-safe, nest.
+ * code_map_leave() takes what code_map_enter() gave. */
+unsigned code_map_enter(void);
+void code_map_leave(unsigned side);
+
+/* Who reads a map of before is on one of two sides. To wait for all: turn, wait
+ * until the side that it returned has no readers, and once again both. */
+unsigned code_map_turn(void);
+uint32_t code_map_readers(unsigned side);
 
 /* Async-signal-safe. NULL before the first publish. */
 const struct code_map *code_map_current(void);

@@ -278,3 +278,13 @@ struct unwind_result unwind_trace(const void *ucontext, const struct unwind_stac
 		memo_release(memo);
 	return result;
 }
+
+struct unwind_result unwind_trace_for_host(const void *ucontext, const struct unwind_stack *stack,
+                                           uint64_t *trace, int max)
+{
+	const unsigned side = code_map_enter();
+	const struct unwind_result result = unwind_trace(ucontext, stack, NULL, trace, max);
+
+	code_map_leave(side);
+	return result;
+}

@@ -38,6 +38,12 @@ struct unwind_result {
 struct unwind_result unwind_trace(const void *ucontext, const struct unwind_stack *stack,
                                   struct unwind_memo *memo, uint64_t *trace, int max);
 
+/* The same for a signal handler of the host's, which the sampler does not count:
+ * keeps the code map readable for as long as it runs. No memo, as the signal may
+ * have interrupted a sample of the thread's own. */
+struct unwind_result unwind_trace_for_host(const void *ucontext, const struct unwind_stack *stack,
+                                           uint64_t *trace, int max);
+
 /* Counters for the ledger, added up over all threads. */
 enum unwind_counter {
 	UNWIND_CACHE_MISSES,   /* rules taken from the CFI parser */

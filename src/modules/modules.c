@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <time.h>
 
 #include "handler/code_map.h"
 #include "handler/unwind.h"
@@ -31,6 +32,7 @@ struct entry {
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_mutex_t turning = PTHREAD_MUTEX_INITIALIZER; /* of code_map_turn */
 static struct entry **mapped; /* sorted by address */
 static size_t mapped_count;
 static struct entry *dead;
@@ -128,12 +130,35 @@ static uint64_t *make_cache(void)
 	return memory != MAP_FAILED ? memory : NULL;
 }
 
-static void free_map(struct code_map *old, bool with_rules)
+/* Waits until nobody reads a map of before. False when that does not come to pass:
+ * a handler of the host's may have jumped out of a trace, or not have come along
+ * through fork. */
+static bool wait_for_readers(void)
 {
-	if (old == NULL)
-		return;
+	const struct timespec pause = {.tv_nsec = 100000};
+	static int patience = 10000; /* a second in all */
+
 	if (sampler_quiesce != NULL)
 		sampler_quiesce();
+	pthread_mutex_lock(&turning);
+	for (int turn = 0; turn < 2; turn++) {
+		const unsigned side = code_map_turn();
+		while (code_map_readers(side) != 0 && patience > 0) {
+			nanosleep(&pause, NULL);
+			patience--;
+		}
+	}
+	const bool all_left = patience > 0;
+	if (all_left)
+		patience = 10000; /* who never left is not waited for twice */
+	pthread_mutex_unlock(&turning);
+	return all_left;
+}
+
+static void free_map(struct code_map *old, bool with_rules)
+{
+	if (old == NULL || !wait_for_readers())
+		return; /* better lost than freed too early */
 	if (with_rules && old->rules != NULL)
 		munmap(old->rules, unwind_cache_bytes);
 	free(old);
@@ -298,10 +323,12 @@ void modules_each(bool (*each)(void *context, const struct module *module), void
 
 void modules_before_fork(void)
 {
+	pthread_mutex_lock(&turning);
 	pthread_mutex_lock(&lock);
 }
 
 void modules_after_fork(void)
 {
 	pthread_mutex_unlock(&lock);
+	pthread_mutex_unlock(&turning);
 }

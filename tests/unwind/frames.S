@@ -51,7 +51,7 @@ frame_by_rax:
 	.cfi_endproc
 	.size	frame_by_rax, .-frame_by_rax
 
-/* rbp by value: CFA - 16. */
+/* The caller's rbp by value: it is the CFA of what it calls. */
 	.globl	frame_with_value
 	.type	frame_with_value, @function
 frame_with_value:
@@ -59,15 +59,30 @@ frame_with_value:
 	pushq	%rbp
 	.cfi_adjust_cfa_offset 8
 	.cfi_offset %rbp, -16
-	leaq	(%rsp), %rbp
-	.cfi_escape 0x14, 6, 2 /* rbp: value at CFA + 2 * data alignment (-8) */
-	call	*%rdi
+	movq	%rsp, %rbp
+	.cfi_def_cfa_register %rbp
+	call	callee_with_value
 	popq	%rbp
-	.cfi_adjust_cfa_offset -8
+	.cfi_def_cfa %rsp, 8
 	.cfi_restore %rbp
 	ret
 	.cfi_endproc
 	.size	frame_with_value, .-frame_with_value
+
+	.type	callee_with_value, @function
+callee_with_value:
+	.cfi_startproc
+	subq	$8, %rsp
+	.cfi_adjust_cfa_offset 8
+	.cfi_escape 0x14, 6, 0 /* DW_CFA_val_offset: rbp is CFA + 0 */
+	xorl	%ebp, %ebp
+	call	*%rdi
+	addq	$8, %rsp
+	.cfi_adjust_cfa_offset -8
+	leaq	8(%rsp), %rbp
+	ret
+	.cfi_endproc
+	.size	callee_with_value, .-callee_with_value
 
 /* Many pairs of remember and restore, one nested. */
 	.globl	frame_with_memory

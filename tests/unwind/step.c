@@ -17,7 +17,6 @@
 
 #define DEEPEST 4096
 #define PLACES 64
-#define TRAP_FLAG 0x100u
 
 struct call {
 	uintptr_t slot; /* where its return address is */
@@ -144,21 +143,13 @@ static void on_trap(int signal, siginfo_t *info, void *context)
 	}
 }
 
-/* The first trap comes after the instruction behind the one that sets the flag.
- * Builtins, as they keep the unwind information of the pushes right. */
-static inline void set_trap_flag(void)
-{
-	__builtin_ia32_writeeflags_u64(__builtin_ia32_readeflags_u64() | TRAP_FLAG);
-}
-
-static inline void clear_trap_flag(void)
-{
-	__builtin_ia32_writeeflags_u64(__builtin_ia32_readeflags_u64() & ~(unsigned long)TRAP_FLAG);
-}
+/* trap_flag.S */
+extern void trap_on(void);
+extern void trap_off(void);
 
 /* The frame whose instructions are stepped first: the shadow stack is empty in it,
  * and its callers are the tail. */
-__attribute__((noinline, noclone)) static void run_stepped(void (*work)(void *), void *argument)
+__attribute__((noinline)) static void run_stepped(void (*work)(void *), void *argument)
 {
 	void *callers[TRACE_MAX_FRAMES];
 	const int count = backtrace(callers, TRACE_MAX_FRAMES);
@@ -168,11 +159,9 @@ __attribute__((noinline, noclone)) static void run_stepped(void (*work)(void *),
 	for (int i = 0; i < now.tail_count; i++)
 		now.tail[i] = (uintptr_t)callers[i + 1] - 1;
 	now.running = true;
-	set_trap_flag();
-	/* The call must not be the instruction that is not trapped. */
-	__asm__ volatile("nop\n\tnop");
+	trap_on();
 	work(argument);
-	clear_trap_flag();
+	trap_off();
 	now.running = false;
 }
 

@@ -149,8 +149,8 @@ static void sqlite_code(void *argument)
 	sqlite3 *db = argument;
 	static const char *const statements[] = {
 		"CREATE TABLE IF NOT EXISTS t(a INTEGER PRIMARY KEY, b TEXT)",
-		"WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i+1 FROM n WHERE i<20)"
-		" INSERT INTO t(b) SELECT 'text ' || i FROM n",
+		("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i+1 FROM n WHERE i<20)"
+		 " INSERT INTO t(b) SELECT 'text ' || i FROM n"),
 		"SELECT upper(b), count(*) FROM t WHERE b LIKE '%1%' GROUP BY 1 ORDER BY 2 DESC, 1",
 		"SELECT x.a, y.b FROM t x JOIN t y ON x.a = y.a + 1 WHERE y.b > 'text 1' LIMIT 5",
 	};

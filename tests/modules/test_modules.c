@@ -1,0 +1,376 @@
+/*
+ * What the process has mapped, through dlopen and dlclose, under other threads'
+ * feet, and after a file went.
+ *
+ * Usage: test_modules PLUGIN
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "handler/code_map.h"
+#include "handler/unwind.h"
+#include "modules/modules.h"
+
+static char plugin[4096]; /* absolute path */
+
+static uint64_t load_plugin(void **library, const char *path)
+{
+	*library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+	if (*library == NULL)
+		print_message("%s\n", dlerror());
+	assert_non_null(*library);
+	return (uintptr_t)dlsym(*library, "plugin_answer");
+}
+
+static void test_own_modules(void **state)
+{
+	const uint32_t now = modules_generation();
+	const struct module *self = modules_find((uintptr_t)&test_own_modules, now);
+	const struct module *libc = modules_find((uintptr_t)&strlen, now);
+	const struct module *vdso = modules_find(getauxval(AT_SYSINFO_EHDR) + 0x500, now);
+	char exe[4096] = {0};
+	struct stat file;
+
+	(void)state;
+	assert_true(readlink("/proc/self/exe", exe, sizeof exe - 1) > 0);
+	assert_non_null(self);
+	assert_string_equal(self->path, exe);
+	assert_int_equal(stat(exe, &file), 0);
+	assert_int_equal(self->file_size, file.st_size);
+	assert_true(self->born == 1 && self->died == UINT32_MAX);
+
+	assert_non_null(libc);
+	assert_int_equal(libc->path[0], '/');
+	assert_int_equal(strlen(libc->build_id), 40);
+	assert_int_equal(strspn(libc->build_id, "0123456789abcdef"), 40);
+
+	assert_non_null(vdso);
+	assert_string_equal(vdso->path, "[vdso]");
+	assert_int_equal(vdso->file_size, 0);
+
+	assert_null(modules_find(16, now));
+	assert_null(modules_find((uintptr_t)&self, now)); /* the stack */
+	assert_null(modules_find((uintptr_t)&strlen, 0));
+}
+
+/* Every executable mapping of a file is in the code map, and nothing else is. */
+static void test_code_map(void **state)
+{
+	const struct code_map *map = code_map_current();
+	FILE *maps = fopen("/proc/self/maps", "r");
+	char line[4400], rights[8], path[4200];
+	unsigned long start, end;
+	int executable = 0;
+
+	(void)state;
+	assert_non_null(maps);
+	while (fgets(line, sizeof line, maps) != NULL) {
+		path[0] = 0;
+		if (sscanf(line, "%lx-%lx %7s %*s %*s %*s %4199s", &start, &end, rights, path) < 3 ||
+		    rights[2] != 'x' || (path[0] != '/' && strcmp(path, "[vdso]") != 0))
+			continue;
+		executable++;
+		const struct code_range *range = code_map_find(map, start + 0x100);
+		if (range == NULL)
+			print_message("not in the map: %s", line);
+		assert_non_null(range);
+		assert_true(range->start >= start && range->end <= end);
+		assert_true(range->eh_frame_hdr == 0 ||
+		            (range->eh_frame_hdr >= range->cfi_start &&
+		             range->eh_frame_hdr_end <= range->cfi_end));
+	}
+	fclose(maps);
+	assert_true(executable >= 4);
+	assert_int_equal(map->count, executable);
+	for (uint32_t i = 1; i < map->count; i++)
+		assert_true(map->ranges[i - 1].end <= map->ranges[i].start);
+	assert_null(code_map_find(map, 16));
+	assert_int_equal(map->generation, modules_generation());
+	assert_non_null(map->rules);
+}
+
+static void test_load_and_unload(void **state)
+{
+	void *library;
+
+	(void)state;
+	modules_refresh(true);
+	const uint32_t before = modules_generation();
+	assert_false(modules_refresh(false));
+	assert_false(modules_refresh(true));
+	assert_int_equal(modules_generation(), before);
+	const uint64_t *rules = code_map_current()->rules;
+
+	const uint64_t address = load_plugin(&library, plugin);
+	assert_true(modules_refresh(false));
+	const uint32_t loaded = modules_generation();
+	assert_int_equal(loaded, before + 1);
+	const struct module *module = modules_find(address, loaded);
+	assert_non_null(module);
+	assert_string_equal(module->path, plugin);
+	assert_int_equal(module->born, loaded);
+	assert_null(modules_find(address, before));
+	/* What came changes no rule that was known. */
+	assert_ptr_equal(code_map_current()->rules, rules);
+	const uint32_t epoch = code_map_current()->epoch;
+
+	dlclose(library);
+	assert_true(modules_refresh(false));
+	const uint32_t unloaded = modules_generation();
+	assert_int_equal(unloaded, loaded + 1);
+	assert_int_equal(module->died, unloaded);
+	assert_null(modules_find(address, unloaded));
+	/* The sample of then is still read against the map of then. */
+	assert_ptr_equal(modules_find(address, loaded), module);
+	assert_int_equal(code_map_current()->epoch, unloaded);
+	assert_true(epoch < unloaded);
+}
+
+/* Gone and back at the same place between two looks: its rules may be others. */
+static void test_quick_replacement(void **state)
+{
+	void *library;
+
+	(void)state;
+	const uint64_t first = load_plugin(&library, plugin);
+	modules_refresh(false);
+	const uint32_t epoch = code_map_current()->epoch;
+	dlclose(library);
+	const uint64_t second = load_plugin(&library, plugin);
+	assert_true(modules_refresh(false));
+	assert_true(code_map_current()->epoch > epoch);
+	print_message("loaded at %#llx, then at %#llx\n", (unsigned long long)first,
+	              (unsigned long long)second);
+	assert_non_null(modules_find(second, modules_generation()));
+	dlclose(library);
+	modules_refresh(false);
+}
+
+static void copy_file(const char *from, const char *to)
+{
+	char command[9000];
+
+	snprintf(command, sizeof command, "cp '%s' '%s'", from, to);
+	assert_int_equal(system(command), 0);
+}
+
+static void test_relative_and_deleted(void **state)
+{
+	char folder[] = "/tmp/queryprof-modules-XXXXXX", old[4096], path[4200];
+	void *library;
+
+	(void)state;
+	assert_non_null(mkdtemp(folder));
+	assert_non_null(getcwd(old, sizeof old));
+	snprintf(path, sizeof path, "%s/copy of a plugin.so", folder);
+	copy_file(plugin, path);
+	assert_int_equal(chdir(folder), 0);
+	const uint64_t address = load_plugin(&library, "./copy of a plugin.so");
+	assert_int_equal(chdir(old), 0);
+	assert_true(modules_refresh(false));
+	const struct module *module = modules_find(address, modules_generation());
+	assert_non_null(module);
+	assert_string_equal(module->path, path);
+	assert_true(module->file_size > 0);
+	dlclose(library);
+	modules_refresh(false);
+
+	copy_file(plugin, path);
+	const uint64_t again = load_plugin(&library, path);
+	assert_int_equal(unlink(path), 0);
+	assert_true(modules_refresh(false));
+	module = modules_find(again, modules_generation());
+	assert_non_null(module);
+	assert_string_equal(module->path, path);
+	assert_int_equal(module->file_size, 0);
+	dlclose(library);
+	assert_int_equal(rmdir(folder), 0);
+	modules_refresh(false);
+}
+
+static bool stop;
+static volatile uint64_t traces, cut_traces;
+
+/* Not static, so that the callback is not inlined away. */
+int trace_here(void);
+static struct unwind_stack stack;
+
+static void on_signal(int signal, siginfo_t *info, void *context)
+{
+	uint64_t trace[64];
+	struct unwind_result result = unwind_trace_for_host(context, &stack, trace, 64);
+
+	(void)signal;
+	(void)info;
+	traces++;
+	cut_traces += result.truncated;
+}
+
+int trace_here(void)
+{
+	__asm__ volatile("int3" : : : "memory");
+	return 1;
+}
+
+static void *load_for_ever(void *argument)
+{
+	while (!__atomic_load_n(&stop, __ATOMIC_RELAXED)) {
+		void *library = dlopen(plugin, RTLD_NOW | RTLD_LOCAL);
+		modules_refresh(false);
+		if (library != NULL)
+			dlclose(library);
+		modules_refresh(false);
+	}
+	return argument;
+}
+
+static void *look_for_ever(void *argument)
+{
+	while (!__atomic_load_n(&stop, __ATOMIC_RELAXED)) {
+		const uint32_t now = modules_generation();
+		if (modules_find((uintptr_t)&strlen, now) == NULL)
+			abort();
+		modules_refresh(true);
+	}
+	return argument;
+}
+
+/* Traces through a library that the map does not know yet are whole as well, where
+ * the C library can be asked. */
+static void test_newer_than_the_map(void **state)
+{
+	struct sigaction action = {.sa_sigaction = on_signal, .sa_flags = SA_SIGINFO};
+	pthread_attr_t attributes;
+	void *library, *start;
+	size_t size;
+
+	(void)state;
+	sigaction(SIGTRAP, &action, NULL);
+	pthread_getattr_np(pthread_self(), &attributes);
+	pthread_attr_getstack(&attributes, &start, &size);
+	pthread_attr_destroy(&attributes);
+	stack = (struct unwind_stack){(uintptr_t)start, (uintptr_t)start + size};
+
+	modules_refresh(false);
+	int (*answer)(int (*)(void)) = (int (*)(int (*)(void)))load_plugin(&library, plugin);
+	traces = cut_traces = 0;
+	assert_int_equal(answer(trace_here), 2);
+	assert_int_equal(answer(trace_here), 2);
+	assert_int_equal(traces, 2);
+	if (dlsym(RTLD_DEFAULT, "_dl_find_object") != NULL)
+		assert_int_equal(cut_traces, 0);
+	else
+		assert_int_equal(cut_traces, 2);
+	/* Nothing was kept of it: it may be gone before the map ever knew. */
+	dlclose(library);
+	modules_refresh(false);
+	answer = (int (*)(int (*)(void)))load_plugin(&library, plugin);
+	modules_refresh(false);
+	traces = cut_traces = 0;
+	assert_int_equal(answer(trace_here), 2);
+	assert_int_equal(cut_traces, 0);
+	dlclose(library);
+	modules_refresh(false);
+}
+
+static void test_together(void **state)
+{
+	pthread_t threads[4];
+	struct timespec begin, now;
+
+	(void)state;
+	__atomic_store_n(&stop, false, __ATOMIC_RELAXED);
+	const uint32_t before = modules_generation();
+	for (int i = 0; i < 4; i++)
+		assert_int_equal(pthread_create(&threads[i], NULL,
+		                                i < 2 ? load_for_ever : look_for_ever, NULL), 0);
+	clock_gettime(CLOCK_MONOTONIC, &begin);
+	do { /* until enough has happened, however slow the machine is */
+		traces = cut_traces = 0;
+		for (int i = 0; i < 100; i++)
+			trace_here();
+		assert_int_equal(traces, 100);
+		assert_int_equal(cut_traces, 0);
+		clock_gettime(CLOCK_MONOTONIC, &now);
+	} while (modules_generation() - before < 300 && now.tv_sec - begin.tv_sec < 60);
+	__atomic_store_n(&stop, true, __ATOMIC_RELAXED);
+	for (int i = 0; i < 4; i++)
+		pthread_join(threads[i], NULL);
+	modules_refresh(false);
+	print_message("%u generations\n", modules_generation() - before);
+	assert_true(modules_generation() - before >= 300);
+	assert_non_null(modules_find((uintptr_t)&strlen, modules_generation()));
+}
+
+static bool count_modules(void *context, const struct module *module)
+{
+	int *count = context;
+
+	assert_true(module->died == UINT32_MAX);
+	return ++*count < 3;
+}
+
+static void test_each(void **state)
+{
+	int count = 0;
+
+	(void)state;
+	modules_each(count_modules, &count);
+	assert_int_equal(count, 3); /* stops when told to */
+}
+
+static void test_fork(void **state)
+{
+	int status;
+
+	(void)state;
+	modules_before_fork();
+	const pid_t child = fork();
+	modules_after_fork();
+	if (child == 0) {
+		modules_refresh(true);
+		_exit(modules_find((uintptr_t)&strlen, modules_generation()) != NULL ? 7 : 1);
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 7);
+	modules_refresh(true);
+}
+
+int main(int argc, char **argv)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_own_modules),
+		cmocka_unit_test(test_code_map),
+		cmocka_unit_test(test_load_and_unload),
+		cmocka_unit_test(test_quick_replacement),
+		cmocka_unit_test(test_relative_and_deleted),
+		cmocka_unit_test(test_newer_than_the_map),
+		cmocka_unit_test(test_together),
+		cmocka_unit_test(test_each),
+		cmocka_unit_test(test_fork),
+	};
+
+	if (argc != 2 || realpath(argv[1], plugin) == NULL) {
+		fprintf(stderr, "usage: %s PLUGIN\n", argv[0]);
+		return 2;
+	}
+	if (modules_init() != 0)
+		return 1;
+	return cmocka_run_group_tests_name("modules", tests, NULL, NULL);
+}
