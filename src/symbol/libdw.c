@@ -16,6 +16,7 @@
 #include "libdw.h"
 
 #include <dlfcn.h>
+#include <pthread.h>
 #include <stdbool.h>
 #include <string.h>
 
@@ -63,11 +64,17 @@ static bool load(struct libdw *libdw)
 	return libdw->elf_version(EV_CURRENT) != EV_NONE;
 }
 
+static struct libdw functions;
+static bool is_loaded;
+
+static void load_once(void)
+{
+	is_loaded = load(&functions);
+}
+
 const struct libdw *libdw_load(void)
 {
-	static struct libdw libdw;
-	static enum { NOT_TRIED, LOADED, FAILED } state;
-	if (state == NOT_TRIED)
-		state = load(&libdw) ? LOADED : FAILED;
-	return state == LOADED ? &libdw : NULL;
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+	pthread_once(&once, load_once);
+	return is_loaded ? &functions : NULL;
 }

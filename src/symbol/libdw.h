@@ -21,6 +21,7 @@
 	FUNCTION(dwarf_offdie)    \
 	FUNCTION(dwarf_getsrc_die) \
 	FUNCTION(dwarf_linesrc)   \
+	FUNCTION(dwarf_next_cfi)  \
 	FUNCTION(dwarf_lineno)
 
 struct libdw {
@@ -30,7 +31,7 @@ struct libdw {
 };
 
 /* NULL when it is not installed or cannot be used in this process. The first call
- * loads it; one thread at a time. */
+ * loads it. */
 const struct libdw *libdw_load(void);
 
 #endif

@@ -18,9 +18,14 @@ struct slot {
 	uint32_t symbol;
 };
 
+/* The slots of an object, and what to call them. */
 struct slots {
-	struct slot *items;
+	struct slot *items; /* by address */
 	size_t count;
+	Elf64_Sym *symbols;
+	uint64_t symbol_count;
+	char *strings;
+	uint64_t strings_size;
 };
 
 static int compare_slots(const void *left, const void *right)
@@ -61,6 +66,41 @@ static bool collect_slots(const struct elf_image *image, struct slots *slots)
 	return true;
 }
 
+static void free_slots(struct slots *slots)
+{
+	free(slots->items);
+	free(slots->symbols);
+	free(slots->strings);
+}
+
+/* False: no memory. An object without dynamic symbols has no slots. */
+static bool read_slots(const struct elf_image *image, struct slots *slots)
+{
+	memset(slots, 0, sizeof(*slots));
+	const Elf64_Shdr *dynamic = elf_image_section_of_type(image, SHT_DYNSYM);
+	if (image->machine != EM_X86_64 || !dynamic || dynamic->sh_link >= image->section_count ||
+	    dynamic->sh_entsize != sizeof(Elf64_Sym))
+		return true;
+	const Elf64_Shdr *strings = &image->sections[dynamic->sh_link];
+	slots->symbols = elf_image_contents(image, dynamic);
+	slots->symbol_count = dynamic->sh_size / sizeof(Elf64_Sym);
+	slots->strings = elf_image_contents(image, strings);
+	slots->strings_size = strings->sh_size;
+	return !slots->symbols || !slots->strings || collect_slots(image, slots);
+}
+
+/* Whose address the slot gets; NULL when it is no slot. */
+static const char *slot_name(const struct slots *slots, uint64_t address)
+{
+	struct slot key = { .address = address };
+	const struct slot *slot =
+		slots->count ? bsearch(&key, slots->items, slots->count, sizeof(key), compare_slots) : NULL;
+	if (!slot || slot->symbol == 0 || slot->symbol >= slots->symbol_count)
+		return NULL;
+	uint32_t name = slots->symbols[slot->symbol].st_name;
+	return name < slots->strings_size && slots->strings[name] ? slots->strings + name : NULL;
+}
+
 /* The slot that the stub jumps through; 0 when it is no such stub. */
 static uint64_t decode_stub(const unsigned char *code, uint64_t size, uint64_t address)
 {
@@ -77,30 +117,17 @@ static uint64_t decode_stub(const unsigned char *code, uint64_t size, uint64_t a
 	return address + at + 6 + (uint64_t)(int64_t)displacement;
 }
 
-struct names {
-	Elf64_Sym *symbols;
-	uint64_t count;
-	char *strings;
-	uint64_t size;
-};
-
 static bool name_stubs(const struct elf_image *image, const Elf64_Shdr *section,
-                       const struct slots *slots, const struct names *names,
-                       struct symbol_collector *collector)
+                       const struct slots *slots, struct symbol_collector *collector)
 {
 	unsigned char *code = elf_image_contents(image, section);
 	uint64_t step = section->sh_entsize == 8 ? 8 : STUB_BYTES;
 	bool good = true;
 	for (uint64_t at = 0; good && code && at + step <= section->sh_size; at += step) {
-		struct slot key = { .address = decode_stub(code + at, step, section->sh_addr + at) };
-		const struct slot *slot =
-			key.address ? bsearch(&key, slots->items, slots->count, sizeof(key), compare_slots) : NULL;
-		if (!slot || slot->symbol == 0 || slot->symbol >= names->count)
-			continue;
-		uint32_t name = names->symbols[slot->symbol].st_name;
-		if (name < names->size && names->strings[name])
-			good = symbol_collector_add(collector, section->sh_addr + at, step,
-			                            names->strings + name, "@plt");
+		uint64_t address = section->sh_addr + at;
+		const char *name = slot_name(slots, decode_stub(code + at, step, address));
+		if (name)
+			good = symbol_collector_add(collector, address, step, name, "@plt");
 	}
 	free(code);
 	return good;
@@ -109,27 +136,22 @@ static bool name_stubs(const struct elf_image *image, const Elf64_Shdr *section,
 bool plt_collect(const struct elf_image *image, struct symbol_collector *collector)
 {
 	static const char *const sections[] = { ".plt", ".plt.sec", ".plt.got" };
-	const Elf64_Shdr *dynamic = elf_image_section_of_type(image, SHT_DYNSYM);
-	if (image->machine != EM_X86_64 || !dynamic || dynamic->sh_link >= image->section_count ||
-	    dynamic->sh_entsize != sizeof(Elf64_Sym))
-		return true;
-	const Elf64_Shdr *strings = &image->sections[dynamic->sh_link];
-	struct names names = { .symbols = elf_image_contents(image, dynamic),
-		               .count = dynamic->sh_size / sizeof(Elf64_Sym),
-		               .strings = elf_image_contents(image, strings),
-		               .size = strings->sh_size };
-	struct slots slots = { 0 };
-	bool good = true;
-	if (names.symbols && names.strings) {
-		good = collect_slots(image, &slots);
-		for (size_t i = 0; good && slots.count && i < sizeof(sections) / sizeof(sections[0]); i++) {
-			const Elf64_Shdr *section = elf_image_section(image, sections[i]);
-			if (section)
-				good = name_stubs(image, section, &slots, &names, collector);
-		}
+	struct slots slots;
+	bool good = read_slots(image, &slots);
+	for (size_t i = 0; good && slots.count && i < sizeof(sections) / sizeof(sections[0]); i++) {
+		const Elf64_Shdr *section = elf_image_section(image, sections[i]);
+		if (section)
+			good = name_stubs(image, section, &slots, collector);
 	}
-	free(slots.items);
-	free(names.symbols);
-	free(names.strings);
+	free_slots(&slots);
 	return good;
+}
+
+bool plt_slot_is(const struct elf_image *image, uint64_t address, const char *name)
+{
+	struct slots slots;
+	const char *seen = read_slots(image, &slots) ? slot_name(&slots, address) : NULL;
+	bool same = seen && strcmp(seen, name) == 0;
+	free_slots(&slots);
+	return same;
 }

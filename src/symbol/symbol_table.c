@@ -327,7 +327,7 @@ struct symbol_table *symbol_table_create(const struct elf_image *image, const ch
 	if ((!debug || collect_image(&collector, debug)) &&
 	    (!image || (collect_image(&collector, image) && plt_collect(image, &collector))) &&
 	    (debug || !image || elf_image_section_of_type(image, SHT_SYMTAB) ||
-	     archive_collect(image, path, &collector)))
+	     (entry_collect(image, &collector) && archive_collect(image, path, &collector))))
 		table = finish(&collector);
 	free(collector.candidates);
 	free(collector.names);

@@ -13,7 +13,7 @@ struct symbol_table;
 
 /* Reads the functions of `image`, which lies at `path`, and, when it is not NULL, of
  * its separate debug file. A stripped image without debug file also gets the names
- * that an archive beside it proves (archive.h). NULL only when there is no memory;
+ * that its own code proves (entry.c), or an archive beside it (archive.h). NULL only when there is no memory;
  * an object without symbols gives an empty table. */
 struct symbol_table *symbol_table_create(const struct elf_image *image, const char *path,
                                          const struct elf_image *debug);
@@ -23,7 +23,7 @@ void symbol_table_destroy(struct symbol_table *table);
  * table. NULL when none does. */
 const char *symbol_table_find(const struct symbol_table *table, uint64_t address);
 
-/* --- while a table is being made (symbol_table.c, plt.c) --------------------- */
+/* --- while a table is being made (symbol_table.c, plt.c, entry.c) ------------ */
 
 struct symbol_collector;
 
@@ -33,5 +33,11 @@ bool symbol_collector_add(struct symbol_collector *collector, uint64_t start, ui
 
 /* Stubs of the procedure linkage table, as "name@plt". False: no memory. */
 bool plt_collect(const struct elf_image *image, struct symbol_collector *collector);
+
+/* Whether the dynamic linker puts the address of the function `name` there. */
+bool plt_slot_is(const struct elf_image *image, uint64_t address, const char *name);
+
+/* _start and main of a program, where its code proves them. False: no memory. */
+bool entry_collect(const struct elf_image *image, struct symbol_collector *collector);
 
 #endif
