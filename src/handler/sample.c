@@ -231,6 +231,21 @@ static void store_sample(struct thread *thread, struct ring *ring, const struct 
 	}
 }
 
+#define BETWEEN_MAX_NS NS_PER_S
+
+/* Between two steps of a query that nobody will start again in a way that we would
+ * see: the timer keeps ticking in the host's code. On the clock of wall time only
+ * for a while, as it interrupts the host's sleeps: a statement that is left open for
+ * long has its Real samples again when the thread's next query starts. */
+static void wait_between_steps(struct thread_timer *timer, enum trace_type type, uint64_t weight)
+{
+	timer->between_ns += weight * timer->period_ns;
+	if (type == TRACE_REAL && timer->between_ns > BETWEEN_MAX_NS) {
+		timer->between_ns = 0;
+		disarm(timer);
+	}
+}
+
 static void take_sample(struct thread *thread, enum trace_type type, const siginfo_t *info,
                         const void *ucontext)
 {
@@ -246,12 +261,13 @@ static void take_sample(struct thread *thread, enum trace_type type, const sigin
 		return;
 	}
 	uint64_t weight = take_weight(timer, type, info);
-	/* No tag: between two steps of a query that nobody will start again in a way
-	 * that we would see. The timer keeps ticking until its end. */
+	if (tag == NULL)
+		wait_between_steps(timer, type, weight);
 	if (tag == NULL || weight == 0) {
 		count(thread, SAMPLE_IDLE, 1);
 		return;
 	}
+	timer->between_ns = 0;
 	store_sample(thread, ring, tag, type, (uint32_t)weight, timestamp, ucontext);
 }
 

@@ -54,6 +54,7 @@ struct thread_timer {
 	volatile bool probing;   /* armed for one signal at the next kernel tick */
 	uint64_t period_ns;
 	uint64_t grid_ns;        /* a point of the timer's grid on its clock */
+	uint64_t between_ns;     /* since a query on the thread was last seen to run */
 };
 
 /* One a kind of sample_counter (sample.h). */
@@ -89,6 +90,7 @@ struct thread {
 	uint64_t newest_key;     /* time part of its newest query key */
 	uint64_t cpu_read_ns;    /* the CPU clock when it was read last, */
 	uint64_t cpu_read_at_ns; /* on CLOCK_MONOTONIC; see query.c */
+	uint64_t realtime_offset_ns; /* CLOCK_REALTIME - CLOCK_MONOTONIC at that time */
 	/* struct unwind_memo follows, unwind_memo_bytes of it */
 };
 

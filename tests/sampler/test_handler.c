@@ -203,6 +203,14 @@ static void test_mutex_owner(void **state)
 	assert_only(SAMPLE_IDLE, before);
 	/* Nobody would arm it again at the next step. */
 	assert_true(thread->timers[TRACE_CPU].armed);
+	/* But a statement left open does not interrupt the host's sleeps for ever. */
+	int fired = 0;
+	for (; thread->timers[TRACE_REAL].armed && fired < 5000; fired++) {
+		fire(thread, TRACE_REAL, 0);
+		fire(thread, TRACE_CPU, 0);
+	}
+	assert_in_range(fired, 1000, 1002); /* a second of 1 ms */
+	assert_true(thread->timers[TRACE_CPU].armed);
 	cell = NULL; /* the connection is closed */
 	note(before);
 	fire(thread, TRACE_CPU, 0);
