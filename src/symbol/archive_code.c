@@ -211,6 +211,8 @@ static bool decode_function(struct decoder *decoder, struct code_function *funct
 					.target = target }))
 				return false;
 		}
+		if (instruction.kind != CODE_PADDING)
+			function->sum += instruction.hash;
 		if (instruction.kind != CODE_PADDING &&
 		    !append_token(side, (struct code_token){ .hash = instruction.hash, .offset = (uint32_t)at }))
 			return false;

@@ -245,6 +245,44 @@ static bool pair_tokens(struct comparison *comparison, const struct code_functio
 	return true;
 }
 
+static int compare_guesses(const void *left, const void *right)
+{
+	const struct code_guess *a = left, *b = right;
+	if (a->archive != b->archive)
+		return a->archive < b->archive ? -1 : 1;
+	return (a->object > b->object) - (a->object < b->object);
+}
+
+static int compare_guesses_by_object(const void *left, const void *right)
+{
+	const struct code_guess *a = left, *b = right;
+	if (a->object != b->object)
+		return a->object < b->object ? -1 : 1;
+	return (a->archive > b->archive) - (a->archive < b->archive);
+}
+
+/* One place may not be two at once, on neither side. Leaves each guess once. */
+static bool guesses_agree(struct comparison *comparison)
+{
+	struct code_guess *guesses = comparison->guesses;
+	uint32_t count = comparison->guess_count, kept = 1;
+	if (count < 2)
+		return true;
+	qsort(guesses, count, sizeof(*guesses), compare_guesses);
+	for (uint32_t i = 1; i < count; i++) {
+		if (guesses[i].archive != guesses[kept - 1].archive)
+			guesses[kept++] = guesses[i];
+		else if (guesses[i].object != guesses[kept - 1].object)
+			return false;
+	}
+	comparison->guess_count = kept;
+	qsort(guesses, kept, sizeof(*guesses), compare_guesses_by_object);
+	for (uint32_t i = 1; i < kept; i++)
+		if (guesses[i].object == guesses[i - 1].object)
+			return false;
+	return true;
+}
+
 bool compare_equal(struct comparison *comparison, uint32_t archive, uint32_t object,
                    uint32_t *known)
 {
@@ -252,7 +290,7 @@ bool compare_equal(struct comparison *comparison, uint32_t archive, uint32_t obj
 	const struct code_function *a = &as->functions[archive], *o = &os->functions[object];
 	comparison->guess_count = 0;
 	*known = 0;
-	if (a->is_strange || o->is_strange || a->token_count != o->token_count ||
+	if (a->is_strange || o->is_strange || a->sum != o->sum || a->token_count != o->token_count ||
 	    a->reference_count != o->reference_count || !pair_tokens(comparison, a, o))
 		return false;
 	for (uint32_t i = 0; i < a->reference_count; i++) {
@@ -272,13 +310,7 @@ bool compare_equal(struct comparison *comparison, uint32_t archive, uint32_t obj
 		else if (token_at(as, a, left->target) != token_at(os, o, right->target))
 			return false;
 	}
-	/* One place may not be two at once. */
-	for (uint32_t i = 0; i < comparison->guess_count; i++)
-		for (uint32_t j = i + 1; j < comparison->guess_count; j++)
-			if ((comparison->guesses[i].archive == comparison->guesses[j].archive) !=
-			    (comparison->guesses[i].object == comparison->guesses[j].object))
-				return false;
-	return true;
+	return guesses_agree(comparison);
 }
 
 /* --- surroundings -------------------------------------------------------------------- */

@@ -33,6 +33,9 @@
 /* Shorter functions that name nothing are equal by chance. */
 #define TOKENS_ALONE 12u
 
+/* Comparisons of all with all that one section may take: some 50 ms. */
+#define PAIRS_MAX (UINT64_C(1) << 24)
+
 enum pair_state {
 	PAIR_NONE,
 	PAIR_GIVEN,   /* by its exported name */
@@ -473,6 +476,8 @@ static void pair_rest_of_section(struct matcher *matcher, const struct code_sect
 	struct range archive =
 		find_range(comparison->archive, section->address, section->address + section->size);
 	struct range object = find_range(comparison->object, extent->low, extent->high);
+	if ((uint64_t)(archive.end - archive.first) * (object.end - object.first) > PAIRS_MAX)
+		return;
 	for (uint32_t i = archive.first; i < archive.end; i++) {
 		uint32_t found = ARCHIVE_NONE, known = 0;
 		if (!is_left(matcher, i) || count_equal(matcher, i, object, &found, &known) != 1 ||

@@ -89,6 +89,7 @@ struct code_function {
 	uint32_t section;
 	uint32_t token, token_count; /* in the side's arrays */
 	uint32_t reference, reference_count;
+	uint32_t sum; /* of the tokens' hashes, in whatever order: equal ones have the same */
 	bool is_exported, is_strange; /* strange: not decoded, never compared */
 };
 

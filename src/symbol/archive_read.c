@@ -17,6 +17,9 @@
 #define OBJECT_BYTES_MAX  (UINT64_C(32) << 20)
 #define ARCHIVE_BYTES_MAX (UINT64_C(64) << 20)
 
+/* Bounds the time that a file made to waste it can take. */
+#define FUNCTION_BYTES_MAX (UINT64_C(1) << 18)
+
 /* Room for one more item; false: no memory. */
 static bool grow(void **items, uint32_t *capacity, uint32_t count, size_t item_size)
 {
@@ -135,7 +138,7 @@ static bool add_symbol(struct code_side *side, const Elf64_Sym *symbol, const ch
 static bool add_function(struct code_side *side, uint64_t address, uint64_t size, const char *name,
                          bool is_global)
 {
-	return size == 0 || size > UINT32_MAX ||
+	return size == 0 || size > FUNCTION_BYTES_MAX ||
 	       APPEND(side, function, (struct code_function){
 			.address = address, .size = size, .name = name, .is_exported = is_global });
 }
