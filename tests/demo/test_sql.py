@@ -106,6 +106,26 @@ SELECT query_id, query FROM system.query_log WHERE query_id = 'mine' OR query LI
             self.assertEqual(output.splitlines()[-1], "mine|SELECT count(*) FROM t;", output)
             self.assertEqual(output.count("mine|"), 1, output)
 
+    def test_on_a_connection_opened_later(self):
+        """Which has read no schema yet when the id is set."""
+        with tempfile.TemporaryDirectory() as directory:
+            database = os.path.join(directory, "app.db")
+            run_shell("CREATE TABLE t(a); INSERT INTO t VALUES (1);", database)
+            script = f"""
+import sqlite3
+loaded = sqlite3.connect(':memory:')
+loaded.enable_load_extension(True)
+loaded.load_extension({LIBRARY!r})
+db = sqlite3.connect({database!r})
+for sql in ('PRAGMA query_profiler_cpu_time_period_ns = 1000000',
+            'PRAGMA log_queries_min_query_duration_ns = 0',
+            "PRAGMA query_id = 'mine'", 'SELECT count(*) FROM t'):
+    db.execute(sql).fetchall()
+print(db.execute("SELECT query FROM system.query_log WHERE query_id = 'mine'").fetchall())
+"""
+            output = subprocess.run(["/usr/bin/python3", "-c", script], capture_output=True, text=True, check=False)
+            self.assertEqual(output.stdout, "[('SELECT count(*) FROM t',)]\n", output)
+
 
 class DemoQueries(unittest.TestCase):
     def test_run_without_the_profiler(self):
