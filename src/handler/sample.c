@@ -26,7 +26,10 @@ static volatile bool enabled;
 /* Signals on threads without a slot: late or foreign ones. */
 static uint64_t slotless[SAMPLE_COUNTERS];
 
-static struct sigaction previous;
+/* What was there before us. Two, so that one can be written while handlers read the
+ * other. */
+static struct sigaction previous_actions[2];
+static _Atomic unsigned previous_index;
 static atomic_bool previous_spent; /* it had SA_RESETHAND and has run */
 
 /* --- the ledger ------------------------------------------------------------------ */
@@ -80,8 +83,11 @@ void sample_enable(bool on)
 
 void sample_set_previous(const struct sigaction *action)
 {
-	previous = *action;
+	unsigned next = 1 - atomic_load(&previous_index);
+
+	previous_actions[next] = *action;
 	atomic_store(&previous_spent, false);
+	atomic_store(&previous_index, next);
 }
 
 /* What the default action of a real-time signal is: the process ends. The signal is
@@ -97,14 +103,15 @@ static void act_by_default(int signal, siginfo_t *info)
 }
 
 /* Blocks what would be blocked if the previous handler had been called directly. */
-static void take_previous_mask(int signal, const ucontext_t *context)
+static void take_previous_mask(int signal, const struct sigaction *previous,
+                               const ucontext_t *context)
 {
 	uint64_t interrupted, own; /* the kernel's 64 signals are the first word */
 
 	memcpy(&interrupted, &context->uc_sigmask, sizeof(interrupted));
-	memcpy(&own, &previous.sa_mask, sizeof(own));
+	memcpy(&own, &previous->sa_mask, sizeof(own));
 	own |= interrupted;
-	if ((previous.sa_flags & SA_NODEFER) == 0)
+	if ((previous->sa_flags & SA_NODEFER) == 0)
 		own |= 1ull << (signal - 1);
 	syscall(SYS_rt_sigprocmask, SIG_SETMASK, &own, NULL, sizeof(own));
 }
@@ -114,20 +121,22 @@ static void take_previous_mask(int signal, const ucontext_t *context)
  * alternate stack if there is one. It may leave by a long jump. */
 static void forward(int signal, siginfo_t *info, void *ucontext)
 {
-	if (previous.sa_handler == SIG_IGN)
+	const struct sigaction *previous = &previous_actions[atomic_load(&previous_index)];
+
+	if (previous->sa_handler == SIG_IGN)
 		return;
-	if (previous.sa_handler == SIG_DFL || atomic_load(&previous_spent)) {
+	if (previous->sa_handler == SIG_DFL || atomic_load(&previous_spent)) {
 		act_by_default(signal, info);
 		return;
 	}
-	if ((previous.sa_flags & SA_RESETHAND) != 0)
+	if ((previous->sa_flags & SA_RESETHAND) != 0)
 		atomic_store(&previous_spent, true);
 	if (ucontext != NULL)
-		take_previous_mask(signal, ucontext);
-	if ((previous.sa_flags & SA_SIGINFO) != 0)
-		previous.sa_sigaction(signal, info, ucontext);
+		take_previous_mask(signal, previous, ucontext);
+	if ((previous->sa_flags & SA_SIGINFO) != 0)
+		previous->sa_sigaction(signal, info, ucontext);
 	else
-		previous.sa_handler(signal);
+		previous->sa_handler(signal);
 }
 
 /* --- our own ------------------------------------------------------------------------ */

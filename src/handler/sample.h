@@ -30,7 +30,8 @@ uint64_t sample_counter(enum sample_counter which);
  * thread_timer as cookie in sival_ptr. */
 void sample_on_signal(int signal, siginfo_t *info, void *ucontext);
 
-/* What was installed for the signal before us; set before the handler is. */
+/* What was installed for the signal before us; set before the handler is. One caller
+ * at a time. */
 void sample_set_previous(const struct sigaction *previous);
 
 /* While disabled every timer that fires is disarmed as if no query ran, and

@@ -32,6 +32,10 @@ static inline void counter_set(enum sampler_counter which, uint64_t value)
 /* The ring that samples go to, NULL while stopped. */
 struct ring *sampler_ring(void);
 
+/* Puts the handler back if the host has set the signal anew; what it set is then
+ * what foreign signals go to. False: it could not be done now. */
+bool sampler_keep_signal(void);
+
 /* --- threads.c --- */
 
 /* Makes the key whose destructor frees slots. 0 or an errno value. */
@@ -52,8 +56,11 @@ void threads_after_fork(void);
 
 /* --- timers.c --- */
 
-/* Sets the tick of timer.h. At start and in a forked child. */
+/* Sets the tick of timer.h. */
 void timers_init(void);
+
+/* In a forked child. */
+void timers_after_fork(void);
 
 /* Arms the timer with `period_ns`, creating it when needed. Cold: sampler_push()
  * calls it only when the timer is not armed with that period. Keeps errno. */

@@ -7,7 +7,9 @@
  * handlers for all of them one is shared: what is not ours goes to the handler that
  * was there. SA_ONSTACK because hosts such as Go's have stacks on which no handler
  * may run; every other asynchronous signal is blocked while ours is handled, so
- * that a handler of the host's never runs inside.
+ * that a handler of the host's never runs inside. A host that sets the signal anew
+ * (some set all of them to their default) gets it back at the next arming: with a
+ * timer armed and no handler, the signal would end the process.
  */
 #include "sampler/sampler.h"
 
@@ -68,14 +70,16 @@ static int choose_signal(void)
 	return 0;
 }
 
-static int install_handler(void)
+static bool is_ours(const struct sigaction *action)
+{
+	return (action->sa_flags & SA_SIGINFO) != 0 && action->sa_sigaction == sample_on_signal;
+}
+
+static int install_handler(int number)
 {
 	struct sigaction action = { .sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK };
 	struct sigaction previous;
-	int number = choose_signal();
 
-	if (number == 0)
-		return EBUSY;
 	action.sa_sigaction = sample_on_signal;
 	sigfillset(&action.sa_mask);
 	for (size_t i = 0; i < sizeof(synchronous) / sizeof(synchronous[0]); i++)
@@ -84,12 +88,40 @@ static int install_handler(void)
 	/* Known before the handler can need it, and once more if it changed between. */
 	if (sigaction(number, NULL, &previous) != 0)
 		return errno;
+	if (is_ours(&previous))
+		return 0;
 	sample_set_previous(&previous);
 	if (sigaction(number, &action, &previous) != 0)
 		return errno;
-	sample_set_previous(&previous);
-	__atomic_store_n(&signal_number, number, __ATOMIC_RELEASE);
+	if (!is_ours(&previous))
+		sample_set_previous(&previous);
 	return 0;
+}
+
+static int choose_and_install(void)
+{
+	int number = choose_signal();
+	int error = number == 0 ? EBUSY : install_handler(number);
+
+	if (error == 0)
+		__atomic_store_n(&signal_number, number, __ATOMIC_RELEASE);
+	return error;
+}
+
+bool sampler_keep_signal(void)
+{
+	struct sigaction action;
+
+	if (sigaction(signal_number, NULL, &action) != 0)
+		return false;
+	if (is_ours(&action))
+		return true;
+	/* Not waited for: who holds the lock may be waiting for the host. */
+	if (pthread_mutex_trylock(&lock) != 0)
+		return false;
+	int error = install_handler(signal_number);
+	pthread_mutex_unlock(&lock);
+	return error == 0;
 }
 
 int sampler_signal(void)
@@ -110,8 +142,10 @@ static int start(struct ring *new_ring)
 
 	if (error == 0)
 		error = fork_init();
-	if (error == 0 && signal_number == 0)
-		error = install_handler();
+	if (error == 0 && signal_number != 0)
+		error = install_handler(signal_number);
+	else if (error == 0)
+		error = choose_and_install();
 	if (error != 0)
 		return error;
 	timers_init();
@@ -148,7 +182,7 @@ void sampler_after_fork(void)
 		counter_set((enum sampler_counter)which, 0);
 	counter_set(SAMPLER_SLOTS, thread_slots());
 	counter_set(SAMPLER_THREADS, thread_current != NULL);
-	timers_init();
+	timers_after_fork();
 }
 
 #define QUIESCE_LIMIT_NS NS_PER_S

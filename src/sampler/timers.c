@@ -66,6 +66,14 @@ void timers_init(void)
 		timer_tick_ns[TRACE_CPU] = (uint64_t)tick.tv_sec * NS_PER_S + (uint64_t)tick.tv_nsec;
 }
 
+void timers_after_fork(void)
+{
+	process = getpid();
+	/* Who was preparing is not here. */
+	if (real_time == REAL_TIME_PREPARING)
+		real_time = REAL_TIME_UNPREPARED;
+}
+
 static void note_refusal(struct thread *thread, int error, uint64_t now)
 {
 	uint64_t pause = thread->retry_pause_ns * 2;
@@ -137,10 +145,11 @@ void timers_arm(struct thread *thread, enum trace_type type, uint64_t period_ns)
 	struct thread_timer *timer = &thread->timers[type];
 	int saved_errno = errno;
 
-	if (sampler_ring() == NULL || getpid() != process)
+	if (sampler_ring() == NULL || getpid() != process || !sampler_keep_signal() ||
+	    (type == TRACE_REAL && !is_real_time_ready())) {
+		errno = saved_errno;
 		return;
-	if (type == TRACE_REAL && !is_real_time_ready())
-		return;
+	}
 	if (timer->created || create_timer(thread, type)) {
 		uint64_t now = clock_ns(timer_clock(type));
 		if (timer->period_ns != period_ns)

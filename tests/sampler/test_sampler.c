@@ -137,6 +137,40 @@ static void signal_is_shared(void)
 	CHECK(host_calls == 3);
 }
 
+static void wait_for_idle(struct thread *thread)
+{
+	while (thread->timers[TRACE_CPU].armed || thread->timers[TRACE_REAL].armed)
+		burn(1000000);
+}
+
+/* The host sets our signal after us: samples go on, and what it set is obeyed. */
+static void signal_is_kept(void)
+{
+	struct sigaction host = { .sa_flags = SA_SIGINFO };
+
+	host.sa_sigaction = host_handler;
+	sigaddset(&host.sa_mask, SIGUSR1);
+	begin();
+	struct thread *thread = sampler_thread();
+	for (int i = 0; i < 3; i++) {
+		push(thread, 1000000, 1000000);
+		burn_for_samples(4);
+		sampler_pop(thread);
+		wait_for_idle(thread);
+		if (i == 0)
+			signal(sampler_signal(), SIG_DFL);
+		else if (i == 1)
+			sigaction(sampler_signal(), &host, NULL);
+	}
+	raise(sampler_signal());
+	CHECK(host_calls == 1 && !host_mask_wrong);
+	signal(sampler_signal(), SIG_IGN);
+	sampler_stop();
+	CHECK(sampler_init(ring) == 0);
+	raise(sampler_signal());
+	CHECK(host_calls == 1 && sample_counter(SAMPLE_FOREIGN) == 2);
+}
+
 static void signal_kills_by_default(void)
 {
 	begin();
@@ -148,6 +182,7 @@ static void test_signal(void **state)
 	(void)state;
 	assert_int_equal(status_of(signal_is_chosen), 0);
 	assert_int_equal(status_of(signal_is_shared), 0);
+	assert_int_equal(status_of(signal_is_kept), 0);
 	int status = status_of(signal_kills_by_default);
 	assert_true(WIFSIGNALED(status));
 	assert_in_range(WTERMSIG(status), SIGRTMIN, SIGRTMAX);
