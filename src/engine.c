@@ -110,7 +110,7 @@ int qp_query_end(int64_t exception_code, const char *exception)
 	for (int type = 0; type < TRACE_TYPES; type++)
 		samples += __atomic_load_n(&query->run.counts.samples[type], __ATOMIC_RELAXED);
 	if (query->settings.log_queries &&
-	    (samples || query_elapsed_ns(&query->run) >= query->settings.log_queries_min_query_duration_ns)) {
+	    (samples || query_lasted(&query->run, query->settings.log_queries_min_query_duration_ns))) {
 		const struct query_end end = {
 			.query_id = query->query_id,
 			.query = query->text,

@@ -59,12 +59,14 @@ void query_key_text(struct query_key key, char text[37])
  * statement of a microsecond. When it was read just before, at the end of the
  * previous run, the thread is taken to have run since: at most this wrong, and only
  * if it was preempted meanwhile. */
-#define CPU_READ_VALID_NS 10000
+#define CPU_READ_VALID_NS 20000
 
 static uint64_t read_cpu(struct thread *thread)
 {
 	thread->cpu_read_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
 	thread->cpu_read_at_ns = clock_ns(CLOCK_MONOTONIC);
+	/* Between two readings the wall clock is taken to go with the monotonic one. */
+	thread->realtime_offset_ns = clock_ns(CLOCK_REALTIME) - thread->cpu_read_at_ns;
 	return thread->cpu_read_ns;
 }
 
@@ -79,18 +81,24 @@ static uint64_t estimate_cpu(struct thread *thread, uint64_t now_ns)
 
 void query_start(struct query_run *run, struct thread *thread)
 {
-	run->start_realtime_ns = clock_ns(CLOCK_REALTIME);
+	/* One clock, and the others from it when they were read just before. */
+	run->start_monotonic_ns = clock_ns(CLOCK_MONOTONIC);
+	run->start_cpu_ns = estimate_cpu(thread, run->start_monotonic_ns);
+	run->start_realtime_ns = run->start_monotonic_ns + thread->realtime_offset_ns;
 	run->key = make_key(thread, run->start_realtime_ns);
 	run->initial = thread->nesting != 0 ? thread->queries[0].key : run->key;
 	run->thread_id = thread->id;
 	memset(&run->counts, 0, sizeof(run->counts));
-	run->start_monotonic_ns = clock_ns(CLOCK_MONOTONIC);
-	run->start_cpu_ns = estimate_cpu(thread, run->start_monotonic_ns);
 }
 
-uint64_t query_elapsed_ns(const struct query_run *run)
+bool query_lasted(const struct query_run *run, uint64_t ns)
 {
-	return clock_ns(CLOCK_MONOTONIC) - run->start_monotonic_ns;
+	/* The coarse clock is a quarter of the price and at most a tick behind, which
+	 * is all that most runs need. */
+	if (ns > 2 * timer_tick_ns[TRACE_CPU] &&
+	    clock_ns(CLOCK_MONOTONIC_COARSE) + timer_tick_ns[TRACE_CPU] < run->start_monotonic_ns + ns)
+		return false;
+	return clock_ns(CLOCK_MONOTONIC) - run->start_monotonic_ns >= ns;
 }
 
 /* --- the record ------------------------------------------------------------------- */
@@ -162,7 +170,7 @@ static void fill_record(struct query_record *record, const struct query_run *run
 void query_finish(struct query_run *run, struct thread *thread, const struct query_end *end)
 {
 	/* First of all: what follows is not the query's. */
-	uint64_t duration_ns = query_elapsed_ns(run);
+	uint64_t duration_ns = clock_ns(CLOCK_MONOTONIC) - run->start_monotonic_ns;
 	uint64_t cpu_ns = thread->id == run->thread_id ? read_cpu(thread) : 0;
 	struct ring *ring = sampler_ring();
 	struct text texts[TEXTS] = {

@@ -5,6 +5,7 @@
 #ifndef QUERYPROF_SAMPLER_QUERY_H
 #define QUERYPROF_SAMPLER_QUERY_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -14,7 +15,7 @@ struct query_run {
 	struct query_key key, initial;
 	uint64_t start_realtime_ns;
 	uint64_t start_monotonic_ns;
-	uint64_t start_cpu_ns; /* of the thread that began the run, within 10 us */
+	uint64_t start_cpu_ns; /* of the thread that began the run, within 20 us */
 	uint32_t thread_id;
 	struct query_counts counts;
 };
@@ -25,7 +26,7 @@ struct query_run {
  *
  * Costs two clocks that are read without a system call and one, the thread's CPU
  * clock, that needs one: nine tenths of the whole. It is spared when the thread's
- * previous run ended less than 10 us ago. */
+ * previous run ended less than 20 us ago. */
 void query_start(struct query_run *run, struct thread *thread);
 
 /* What a finished run has to tell beyond its own times. Texts may be NULL. */
@@ -38,8 +39,8 @@ struct query_end {
 	uint64_t result_rows, vm_steps, fullscan_steps, sorts, autoindexes, memory_usage;
 };
 
-/* Duration of the run so far, CLOCK_MONOTONIC. */
-uint64_t query_elapsed_ns(const struct query_run *run);
+/* Whether the run has lasted `ns` by now, CLOCK_MONOTONIC. */
+bool query_lasted(const struct query_run *run, uint64_t ns);
 
 /* Ends the run: reads the clocks and writes its record to the ring. Call it when
  * the run is worth a line in query_log; a run with no record costs nothing more.

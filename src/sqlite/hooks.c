@@ -32,7 +32,7 @@ static int queryprof_step(sqlite3_stmt *stmt)
 	struct query_step step;
 	int rc;
 
-	if (!queries_enter(&step, stmt))
+	if (queries_idle() || !queries_enter(&step, stmt))
 		return real.step(stmt);
 	rc = real.step(stmt);
 	queries_leave(&step, rc);
@@ -41,14 +41,14 @@ static int queryprof_step(sqlite3_stmt *stmt)
 
 static int queryprof_reset(sqlite3_stmt *stmt)
 {
-	return queries_reset(stmt, real.reset);
+	return queries_idle() ? real.reset(stmt) : queries_reset(stmt, real.reset);
 }
 
 /* To finalize is to reset and to free. Reset first, so that what it undoes counts
  * for the query and the statement can still be asked. */
 static int queryprof_finalize(sqlite3_stmt *stmt)
 {
-	int reset_rc = queries_end(stmt, real.reset);
+	int reset_rc = queries_idle() ? SQLITE_OK : queries_end(stmt, real.reset);
 	int rc = real.finalize(stmt);
 
 	return reset_rc ? reset_rc : rc;

@@ -47,6 +47,10 @@ struct run_table {
 static struct run_table *table;
 static uint64_t counters[QUERIES_COUNTERS];
 
+/* Sessions that sample, or have open runs from when they did. While there is none,
+ * a step costs one look at this. */
+uint32_t queries_watched_sessions;
+
 /* The run whose step this thread is in, hooked; the one that its newest trace
  * event began, traced. */
 static __thread struct run *running;
@@ -155,7 +159,7 @@ static bool worth_logging(const struct run *run)
 	for (int type = 0; type < TRACE_TYPES; type++)
 		if (__atomic_load_n(&run->query.counts.samples[type], __ATOMIC_RELAXED))
 			return true;
-	return query_elapsed_ns(&run->query) >= settings->log_queries_min_query_duration_ns;
+	return query_lasted(&run->query, settings->log_queries_min_query_duration_ns);
 }
 
 static void end_run(struct run *run, struct thread *thread, int rc)
@@ -211,10 +215,36 @@ static bool session_samples(const struct session *session)
 	return false;
 }
 
+void queries_watch(struct session *session)
+{
+	if (session_samples(session) && !__atomic_exchange_n(&session->watched, true, __ATOMIC_RELAXED))
+		__atomic_add_fetch(&queries_watched_sessions, 1, __ATOMIC_RELAXED);
+}
+
+static void unwatch(struct session *session)
+{
+	if (__atomic_exchange_n(&session->watched, false, __ATOMIC_RELAXED))
+		__atomic_sub_fetch(&queries_watched_sessions, 1, __ATOMIC_RELAXED);
+}
+
+/* The open run of a statement about to be stepped, NULL when it has none. */
+static struct run *continued_run(const struct session *session, sqlite3_stmt *stmt)
+{
+	struct run *run = find_run(stmt);
+
+	if (!run || (run->session == session && sqlite3_stmt_busy(stmt)))
+		return run;
+	/* It ended where we did not see it; the statement may be another by now, in the
+	 * same place. */
+	count(QUERIES_LOST);
+	release_run(run);
+	return NULL;
+}
+
 bool queries_enter(struct query_step *step, sqlite3_stmt *stmt)
 {
 	struct session *session;
-	bool samples;
+	bool samples, has_runs;
 
 	/* A step inside a step belongs to the outer one. */
 	if (running || suspended || !stmt)
@@ -223,19 +253,15 @@ bool queries_enter(struct query_step *step, sqlite3_stmt *stmt)
 	if (!session || session->traced)
 		return false;
 	samples = session_samples(session);
-	if (!samples && !__atomic_load_n(&session->open_runs, __ATOMIC_RELAXED))
+	has_runs = __atomic_load_n(&session->open_runs, __ATOMIC_RELAXED) > 0;
+	if (!samples && !has_runs) {
+		unwatch(session);
 		return false;
+	}
 	step->thread = sampler_thread();
 	if (!step->thread)
 		return false;
-	step->run = find_run(stmt);
-	if (step->run && (step->run->session != session || !sqlite3_stmt_busy(stmt))) {
-		/* Its run ended where we did not see it; the statement may be another
-		 * by now, in the same place. */
-		count(QUERIES_LOST);
-		release_run(step->run);
-		step->run = NULL;
-	}
+	step->run = has_runs ? continued_run(session, stmt) : NULL;
 	if (!step->run && samples)
 		step->run = begin_run(session, stmt, step->thread);
 	if (!step->run)
@@ -261,9 +287,14 @@ void queries_leave(const struct query_step *step, int rc)
 /* The statement's open run, when its end is ours to see on this thread. */
 static struct run *run_to_end(sqlite3_stmt *stmt)
 {
-	struct run *run = running || suspended || !stmt ? NULL : find_run(stmt);
+	struct session *session;
 
-	return run && !run->session->traced ? run : NULL;
+	if (queries_idle() || running || suspended || !stmt)
+		return NULL;
+	session = session_of(sqlite3_db_handle(stmt));
+	if (!session || session->traced || !__atomic_load_n(&session->open_runs, __ATOMIC_RELAXED))
+		return NULL;
+	return find_run(stmt);
 }
 
 sqlite3_stmt *queries_newest_row(void)
@@ -391,7 +422,7 @@ void queries_trace(struct session *session)
 	sqlite3_trace_v2(session->db, SQLITE_TRACE_STMT | SQLITE_TRACE_PROFILE, on_trace, session);
 }
 
-void queries_forget(const struct session *session)
+void queries_forget(struct session *session)
 {
 	struct run_table *runs = __atomic_load_n(&table, __ATOMIC_ACQUIRE);
 	bool had_traced = false;
@@ -406,6 +437,8 @@ void queries_forget(const struct session *session)
 		had_traced |= runs->runs[i].mutex_owner != NULL;
 		release_run(&runs->runs[i]);
 	}
+	/* Nothing more will come of it. */
+	unwatch(session);
 	/* Another thread's handler may be looking at the mutex that goes now. */
 	if (had_traced)
 		sampler_quiesce();

@@ -17,6 +17,18 @@
 struct run;
 struct thread;
 
+/* The session's settings may say now that its queries are sampled. */
+void queries_watch(struct session *session);
+
+/* No session samples and no run is open: hooks have nothing to do. Inline, for it is
+ * all that the library costs a host with its timers off. */
+extern uint32_t queries_watched_sessions __attribute__((visibility("hidden")));
+
+static inline bool queries_idle(void)
+{
+	return __atomic_load_n(&queries_watched_sessions, __ATOMIC_RELAXED) == 0;
+}
+
 /* Around one sqlite3_step: true when the step belongs to a run, and then
  * queries_leave() must follow with the step's result. */
 struct query_step {
@@ -53,7 +65,7 @@ void queries_disown(void);
 void queries_trace(struct session *session);
 
 /* The connection is being closed: its runs end without a line in the log. */
-void queries_forget(const struct session *session);
+void queries_forget(struct session *session);
 
 /* Statements that the calling thread runs between these two are ours, not the
  * host's: no runs. They nest. */

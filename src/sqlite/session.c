@@ -189,6 +189,8 @@ int session_attach(sqlite3 *db, enum session_mode mode, enum session_schema sche
 		session = session_new(db, error, &rc);
 	if (session && is_new)
 		rc = functions_register(session, error);
+	if (session)
+		queries_watch(session);
 	if (!rc && (schema == SCHEMA_NOW || mode == SESSION_TRACED)) {
 		queries_suspend();
 		rc = schema_attach(session, error);

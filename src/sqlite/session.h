@@ -17,7 +17,9 @@ struct session {
 	 * holds it; NULL when the connection has none that we can read. */
 	const volatile int *mutex_owner;
 	const volatile unsigned *mutex_count;
-	uint32_t open_runs; /* src/sqlite/queries.c only */
+	/* src/sqlite/queries.c only */
+	uint32_t open_runs;
+	bool watched;
 };
 
 /* How the connection's statements are seen. */

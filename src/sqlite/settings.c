@@ -7,6 +7,7 @@
  * environment left it (`base_…`, what DEFAULT means for the process), for new
  * sessions, and in force.
  */
+#include "queries.h"
 #include "settings.h"
 
 #include <errno.h>
@@ -446,6 +447,8 @@ int settings_set(struct session *session, const char *name, const char *text,
 	if (!value)
 		return QP_NOMEM;
 	rc = change(setting, session, text, value, error);
+	if (!rc && session)
+		queries_watch(session);
 	free(value);
 	return rc;
 }
