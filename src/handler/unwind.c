@@ -37,6 +37,7 @@ struct unwind_memo {
 	uint32_t epoch; /* of the code map */
 	uint32_t count;
 	uint32_t done;
+	bool bottom; /* the last frame's rule says that it has no caller */
 	struct memo_frame frames[TRACE_MAX_FRAMES];
 	struct memo_frame fresh[TRACE_MAX_FRAMES];
 };
@@ -87,11 +88,14 @@ static bool same_frame(const struct unwind_frame *a, const struct unwind_frame *
 static bool memo_holds(const struct memo_frame *next, const struct unwind_bounds *bounds)
 {
 	const uintptr_t slot = arch_return_slot(&next->at);
-	if (next->fp_slot == FP_SLOT_OPAQUE || !unwind_can_read(bounds, slot) ||
-	    *(const uintptr_t *)slot - 1 != next->at.look)
+
+	/* Slots were found aligned when they were first read. */
+	if (!unwind_is_inside(bounds, slot) || *(const uintptr_t *)slot - 1 != next->at.look)
 		return false;
-	return next->fp_slot == 0 || (unwind_can_read(bounds, next->fp_slot) &&
-	                              *(const uintptr_t *)next->fp_slot == next->at.fp);
+	if (next->fp_slot <= FP_SLOT_OPAQUE)
+		return next->fp_slot != FP_SLOT_OPAQUE;
+	return unwind_is_inside(bounds, next->fp_slot) &&
+	       *(const uintptr_t *)next->fp_slot == next->at.fp;
 }
 
 /* One step with all registers from frame number `index`, which is `frame`. */
@@ -144,24 +148,22 @@ step_full(struct full_walk *full, const void *ucontext, const struct code_map *m
 }
 
 /* Takes over the memo's stack from number `old` on as number `n` on, where it
- * joins the walk at `frame`, as far as it still holds. Returns the number of
- * frames then written; *frame is the last of them. `fp_slot` is how `frame`
- * follows from the walk's frame before it. */
+ * joins the walk, as far as it still holds. Returns the number of frames then
+ * written. `fp_slot` is how frame `n` follows from the walk's frame before it. */
 static uint32_t memo_join(struct unwind_memo *memo, uint32_t old, uint32_t n, uint32_t max,
                           const struct unwind_bounds *bounds, uintptr_t fp_slot,
-                          struct unwind_frame *frame, uint64_t *trace)
+                          uint64_t *trace)
 {
 	memo_shift(memo, old, n);
 	memo_settle(memo, n);
 	memo->frames[n].fp_slot = fp_slot;
-	trace[n] = frame->look;
+	trace[n] = memo->frames[n].at.look;
 	uint32_t i = n + 1;
 	while (i < memo->count && i < max && memo_holds(&memo->frames[i], bounds)) {
 		trace[i] = memo->frames[i].at.look;
 		i++;
 	}
 	memo->done = i;
-	*frame = memo->frames[i - 1].at;
 	return i;
 }
 
@@ -173,6 +175,7 @@ static struct unwind_result walk(const void *ucontext, const struct code_map *ma
 	enum rule_result end;
 	uintptr_t fp_slot = FP_SLOT_OPAQUE;
 	uint32_t n = 0, old = 0;
+	bool by_rule = true; /* the walk ended by the last frame's address alone */
 	bool exact = true; /* `frame` was interrupted, not left by a call */
 
 	full.begun = full.lost = false;
@@ -183,9 +186,15 @@ static struct unwind_result walk(const void *ucontext, const struct code_map *ma
 				old++;
 			if (old < memo->count && same_frame(&memo->frames[old].at, &frame)) {
 				const uint32_t joined = n;
-				n = memo_join(memo, old, n, max, bounds, fp_slot, &frame, trace);
+				n = memo_join(memo, old, n, max, bounds, fp_slot, trace);
+				frame = memo->frames[n - 1].at;
 				old = n;
 				exact = exact && n == joined + 1;
+				if (n == memo->count && memo->bottom) {
+					end = RULE_AT_BOTTOM;
+					by_rule = true;
+					break;
+				}
 				goto written;
 			}
 			memo->fresh[n] = (struct memo_frame){frame, fp_slot};
@@ -193,13 +202,18 @@ static struct unwind_result walk(const void *ucontext, const struct code_map *ma
 		trace[n++] = frame.look;
 written:;
 		const struct found_rule found = rules_find(map, frame.look);
+		by_rule = found.lasting && rule_is_bottom(found.rule);
 		end = rule_apply(found.rule, &frame, bounds, &fp_slot);
 		if (__builtin_expect(end != RULE_STEPPED, 0)) {
 			if (end != RULE_NEEDS_ALL)
 				break;
-			end = step_full(&full, ucontext, map, bounds, n - 1, &frame);
+			/* Its own copy: `frame` must not need an address, as the loop
+			 * is one chain through it and has to run in registers. */
+			struct unwind_frame copy = frame;
+			end = step_full(&full, ucontext, map, bounds, n - 1, &copy);
 			if (end != RULE_STEPPED)
 				break;
+			frame = copy;
 			fp_slot = FP_SLOT_OPAQUE;
 		}
 		exact = rule_leaves_signal(found.rule);
@@ -220,6 +234,7 @@ written:;
 			memo->done = n;
 		memo_settle(memo, n);
 		memo->count = n;
+		memo->bottom = end == RULE_AT_BOTTOM && by_rule;
 	}
 	if (end == RULE_HAS_NONE || end == RULE_NOT_CODE)
 		unwind_count(UNWIND_NO_RULE);

@@ -43,11 +43,16 @@ enum rule_result {
  * address. */
 #define FP_SLOT_OPAQUE 1
 
+/* For an address known to be aligned. One comparison: below `low` the difference
+ * wraps. */
+static inline int unwind_is_inside(const struct unwind_bounds *bounds, uintptr_t address)
+{
+	return address - bounds->low <= bounds->high - bounds->low - sizeof(uintptr_t);
+}
+
 static inline int unwind_can_read(const struct unwind_bounds *bounds, uintptr_t address)
 {
-	/* One comparison: below `low` the difference wraps. */
-	return address - bounds->low <= bounds->high - bounds->low - sizeof(uintptr_t) &&
-	       (address & 7) == 0;
+	return unwind_is_inside(bounds, address) && (address & 7) == 0;
 }
 
 #if defined(__x86_64__)

@@ -80,13 +80,12 @@ enum section_result rules_find_section(const struct code_map *map, uintptr_t add
 
 static void keep_rule(uint64_t *rules, uintptr_t address, uint32_t rule)
 {
-	const uint64_t mixed = cache_mix(address);
-	uint64_t *set = rules + CACHE_WAYS * (mixed & ((1u << CACHE_SET_BITS) - 1));
+	uint64_t *set = cache_set(rules, address);
 
 	/* The newest goes first, the one before it stays; what others write at the
 	 * same time costs at most a later miss. */
 	__atomic_store_n(&set[1], __atomic_load_n(&set[0], __ATOMIC_RELAXED), __ATOMIC_RELAXED);
-	__atomic_store_n(&set[0], (mixed >> CACHE_SET_BITS) << RULE_BITS | rule, __ATOMIC_RELAXED);
+	__atomic_store_n(&set[0], cache_tag(address) << RULE_BITS | rule, __ATOMIC_RELAXED);
 }
 
 static uint32_t parse_rule(const struct cfi_section *section, uintptr_t address)

@@ -14,12 +14,13 @@
 #include "handler/unwind_arch.h"
 
 /*
- * One 64-bit word a slot: the rule below, above it what tells the address from
- * the others of its set. A word is whole by itself, so that relaxed loads and
- * stores by any number of threads suffice. The address is mixed by a bijection of
- * 48 bits, of which one part chooses the set and the other is the tag: a hit is
- * exact, never probable. Two ways, as unlucky layouts of the address space made a
- * direct-mapped cache thrash.
+ * One 64-bit word a slot: the rule below, above it the address without its lowest
+ * bits as the tag. A word is whole by itself, so that relaxed loads and stores by
+ * any number of threads suffice. The lowest bits, mixed with bits of the tag, choose
+ * the set: set and tag together give the address back, so a hit is exact, never
+ * probable. Two ways, as unlucky layouts of the address space made a direct-mapped
+ * cache thrash. No multiplication: the way from one return address to the next is
+ * one chain of dependent instructions, and this is part of it.
  */
 #define CACHE_WAYS 2
 #define CACHE_SET_BITS 13
@@ -27,12 +28,16 @@
 
 _Static_assert(CACHE_ADDRESS_BITS - CACHE_SET_BITS + RULE_BITS <= 64, "tag and rule fill a word");
 
-static inline uint64_t cache_mix(uint64_t address)
+static inline uint64_t *cache_set(uint64_t *rules, uintptr_t address)
 {
-	const uint64_t mask = (UINT64_C(1) << CACHE_ADDRESS_BITS) - 1;
-	address ^= address >> 17;
-	address = address * UINT64_C(0x9e3779b97f4b) & mask; /* odd: a bijection */
-	return address ^ address >> 23;
+	const uintptr_t mixed =
+		address ^ address >> CACHE_SET_BITS ^ address >> 2 * CACHE_SET_BITS;
+	return rules + CACHE_WAYS * (mixed & ((1u << CACHE_SET_BITS) - 1));
+}
+
+static inline uint64_t cache_tag(uintptr_t address)
+{
+	return address >> CACHE_SET_BITS;
 }
 
 /* A rule together with whether it may be kept: rules of objects that the map does
@@ -57,15 +62,12 @@ enum section_result rules_find_section(const struct code_map *map, uintptr_t add
 
 static inline struct found_rule rules_find(const struct code_map *map, uintptr_t address)
 {
-	const uint64_t mixed = cache_mix(address);
-	const uint64_t tag = mixed >> CACHE_SET_BITS;
 	if (__builtin_expect(map->rules != NULL && address >> CACHE_ADDRESS_BITS == 0, 1)) {
-		const uint64_t *set =
-			map->rules + CACHE_WAYS * (mixed & ((1u << CACHE_SET_BITS) - 1));
+		const uint64_t *set = cache_set(map->rules, address);
 		for (int way = 0; way < CACHE_WAYS; way++) {
 			const uint64_t word = __atomic_load_n(&set[way], __ATOMIC_RELAXED);
 			/* An empty slot is tag 0 with RULE_UNSET, which no kept rule has. */
-			if (word >> RULE_BITS == tag && word != 0)
+			if (word >> RULE_BITS == cache_tag(address) && word != 0)
 				return (struct found_rule){
 					(uint32_t)(word & ((1u << RULE_BITS) - 1)), true};
 		}

@@ -158,20 +158,20 @@ static inline enum rule_result rule_apply_signal(struct unwind_frame *frame,
 }
 
 /* Turns *frame into its caller; *frame is unchanged unless RULE_STEPPED. */
-static inline enum rule_result rule_apply(uint32_t rule, struct unwind_frame *frame,
+__attribute__((always_inline)) static inline enum rule_result rule_apply(uint32_t rule, struct unwind_frame *frame,
                                           const struct unwind_bounds *bounds, uintptr_t *fp_slot)
 {
 	const int64_t offset = rule_signed_words(rule) * 8;
+	const uint32_t saved = rule >> 21;
 	uintptr_t cfa, slot;
 	int opaque = 0;
 
+	/* Nearly all rules are one of the first two; the choice between them is no
+	 * branch that could be mispredicted. */
+	cfa = ((rule & 15) == RULE_RSP ? frame->sp : frame->fp) + (uintptr_t)offset;
+	if (__builtin_expect((rule & 15) <= RULE_RBP, 1))
+		goto have_cfa;
 	switch ((enum rule_kind)(rule & 15)) {
-	case RULE_RSP:
-		cfa = frame->sp + (uintptr_t)offset;
-		break;
-	case RULE_RBP:
-		cfa = frame->fp + (uintptr_t)offset;
-		break;
 	case RULE_PLT:
 		cfa = frame->sp + 8 + ((frame->look & 15) * 8 >= (uintptr_t)offset ? 8 : 0);
 		break;
@@ -204,10 +204,10 @@ static inline enum rule_result rule_apply(uint32_t rule, struct unwind_frame *fr
 		return RULE_HAS_NONE;
 	}
 
+have_cfa:
 	/* The stack is finite and the CFA rises with every frame: no loop. */
 	if (cfa <= frame->sp || !unwind_can_read(bounds, cfa - 8))
 		return RULE_OUT_OF_BOUNDS;
-	const uint32_t saved = rule >> 21;
 	uintptr_t fp = frame->fp;
 	slot = 0;
 	if (saved != 0) {
@@ -224,6 +224,12 @@ static inline enum rule_result rule_apply(uint32_t rule, struct unwind_frame *fr
 	frame->fp = fp;
 	*fp_slot = opaque ? FP_SLOT_OPAQUE : slot;
 	return RULE_STEPPED;
+}
+
+/* Whether a frame of this rule is the last, whatever it holds. */
+static inline int rule_is_bottom(uint32_t rule)
+{
+	return (rule & 15) == RULE_BOTTOM;
 }
 
 /* Whether the frame that the rule leads to was interrupted by a signal. */

@@ -1,0 +1,250 @@
+/*
+ * Damaged stacks and registers, at random, hundreds of thousands of them.
+ *
+ * A real stack is copied between two inaccessible pages, and unwinding it again and
+ * again must end within bounds while words and registers change and change back.
+ * Each round is unwound with the memo and without: the memo must never make a
+ * difference, whatever changed since the last round.
+ *
+ * QUERYPROF_TEST_SEED and QUERYPROF_TEST_ROUNDS change what is done.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <ucontext.h>
+#include <unistd.h>
+
+#include "handler/code_map.h"
+#include "handler/record.h"
+#include "handler/unwind.h"
+#include "modules/modules.h"
+
+#define MAX_WORDS (64u * 1024)
+#define MAX_DAMAGE 6
+
+/* The copy: `words` of stack, and the registers that go with it. */
+static uint64_t *words, *whole_words;
+static size_t word_count;
+static ucontext_t registers;
+static uintptr_t original_sp, original_end;
+
+static uint64_t random_state;
+static volatile int sink;
+
+static uint64_t next_random(void)
+{
+	random_state ^= random_state << 13;
+	random_state ^= random_state >> 7;
+	random_state ^= random_state << 17;
+	return random_state;
+}
+
+static uint64_t relocate(uint64_t value)
+{
+	if (value < original_sp || value > original_end)
+		return value;
+	return value - original_end + (uintptr_t)(words + word_count);
+}
+
+/* Copies the stack from the red zone on. Whatever looks like an address in it is
+ * moved along, so that frames by rbp work in the copy. */
+static void on_signal(int signal, siginfo_t *info, void *context)
+{
+	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+
+	(void)signal;
+	(void)info;
+	memcpy(&registers, context, sizeof registers);
+	original_sp = (uintptr_t)registers.uc_mcontext.gregs[REG_RSP] - 128;
+	word_count = (original_end - original_sp) / 8;
+	if (word_count > MAX_WORDS)
+		word_count = MAX_WORDS;
+	const size_t size = (word_count * 8 + page - 1) & ~(page - 1);
+	char *all = mmap(NULL, size + 2 * page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (all == MAP_FAILED || mprotect(all + page, size, PROT_READ | PROT_WRITE) != 0)
+		abort();
+	words = (uint64_t *)(void *)(all + page + size) - word_count;
+	whole_words = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (whole_words == MAP_FAILED)
+		abort();
+	for (size_t i = 0; i < word_count; i++)
+		words[i] = whole_words[i] = relocate(((const uint64_t *)original_sp)[i]);
+	for (int i = 0; i < NGREG; i++)
+		registers.uc_mcontext.gregs[i] =
+			(greg_t)relocate((uint64_t)registers.uc_mcontext.gregs[i]);
+}
+
+__attribute__((noinline)) static int dive(int n)
+{
+	int (*volatile self)(int) = dive;
+	volatile char room[64 + 16];
+
+	room[n % 80] = (char)n;
+	if (n == 0)
+		__asm__ volatile("int3" : : : "memory");
+	else
+		self(n - 1);
+	return sink += room[n % 80];
+}
+
+static void dive_below(void)
+{
+	dive(12);
+	sink++;
+}
+
+/* frames.S: steps with all registers, which the memo must not take on trust. */
+extern void frame_by_rbx(void (*callee)(void));
+
+__attribute__((noinline)) static void dive_above(int n)
+{
+	void (*volatile self)(int) = dive_above;
+
+	if (n == 0)
+		frame_by_rbx(dive_below);
+	else
+		self(n - 1);
+	sink++;
+}
+
+__attribute__((noinline)) static int compare_and_dive(const void *a, const void *b)
+{
+	if (words == NULL)
+		dive_above(12);
+	return *(const int *)a - *(const int *)b;
+}
+
+static void *make_stack(void *argument)
+{
+	int numbers[] = {3, 1, 2};
+	pthread_attr_t attributes;
+	void *start;
+	size_t size;
+
+	pthread_getattr_np(pthread_self(), &attributes);
+	pthread_attr_getstack(&attributes, &start, &size);
+	pthread_attr_destroy(&attributes);
+	original_end = (uintptr_t)start + size;
+	qsort(numbers, 3, sizeof numbers[0], compare_and_dive);
+	return argument;
+}
+
+static uint64_t random_code(void)
+{
+	const struct code_map *map = code_map_current();
+	const struct code_range *range = &map->ranges[next_random() % map->count];
+
+	return range->start + next_random() % (range->end - range->start);
+}
+
+static uint64_t damage(uint64_t value)
+{
+	const uintptr_t start = (uintptr_t)words, size = word_count * 8;
+
+	switch (next_random() % 8) {
+	case 0: return next_random();
+	case 1: return next_random() % 5000;
+	case 2: return random_code();
+	case 3: return start + (next_random() % size & ~UINT64_C(7));
+	case 4: return start + size - 64 + next_random() % 128;
+	case 5: return words[next_random() % word_count];
+	case 6: return value + 8 * (next_random() % 16) - 64;
+	default: return value ^ UINT64_C(1) << next_random() % 64;
+	}
+}
+
+static void test_damaged_stacks(void **state)
+{
+	const char *seed = getenv("QUERYPROF_TEST_SEED"), *rounds = getenv("QUERYPROF_TEST_ROUNDS");
+	const long count = rounds != NULL ? atol(rounds) : 300000;
+	static uint64_t trace[TRACE_MAX_FRAMES + 1], plain_trace[TRACE_MAX_FRAMES + 1];
+	struct unwind_memo *memo = calloc(1, unwind_memo_bytes);
+	const ucontext_t whole = registers;
+	uint64_t complete = 0, deep = 0, differs = 0;
+
+	(void)state;
+	random_state = seed != NULL ? strtoull(seed, NULL, 0) : 0x9e3779b97f4a7c15u;
+	print_message("QUERYPROF_TEST_SEED=%#llx, %zu words of stack\n",
+	              (unsigned long long)random_state, word_count);
+	const struct unwind_stack stack = {(uintptr_t)words, (uintptr_t)(words + word_count)};
+	const struct unwind_result first =
+		unwind_trace(&whole, &stack, NULL, plain_trace, TRACE_MAX_FRAMES);
+	assert_false(first.truncated);
+	assert_true(first.depth > 28);
+	const uint64_t full_steps = unwind_counter(UNWIND_FULL_STEPS);
+
+	for (long round = 0; round < count; round++) {
+		size_t at[MAX_DAMAGE];
+		uint64_t was[MAX_DAMAGE];
+		const int changes = (int)(next_random() % (MAX_DAMAGE + 1));
+
+		registers = whole;
+		for (int i = 0; i < changes; i++) {
+			at[i] = next_random() % word_count;
+			was[i] = words[at[i]];
+			words[at[i]] = damage(was[i]);
+		}
+		if (next_random() % 4 == 0) {
+			static const int which[] = {REG_RIP, REG_RIP, REG_RSP, REG_RBP, REG_RBX, REG_RDI};
+			const int reg = which[next_random() % 6];
+			uint64_t value = (uint64_t)registers.uc_mcontext.gregs[reg];
+			value = reg == REG_RIP && next_random() % 2 ? random_code() : damage(value);
+			registers.uc_mcontext.gregs[reg] = (greg_t)value;
+		}
+		trace[TRACE_MAX_FRAMES] = plain_trace[TRACE_MAX_FRAMES] = 77;
+		const int max = next_random() % 8 ? TRACE_MAX_FRAMES : (int)(next_random() % 40);
+		struct unwind_result with = unwind_trace(&registers, &stack, memo, trace, max);
+		struct unwind_result plain = unwind_trace(&registers, &stack, NULL, plain_trace, max);
+
+		assert_in_range(plain.depth, max > 0, max);
+		assert_int_equal(trace[TRACE_MAX_FRAMES], 77);
+		if (max > 0)
+			assert_true(plain_trace[0] == (uint64_t)registers.uc_mcontext.gregs[REG_RIP]);
+		if (with.depth != plain.depth || with.truncated != plain.truncated ||
+		    memcmp(trace, plain_trace, (size_t)plain.depth * sizeof trace[0]) != 0) {
+			if (differs++ == 0)
+				print_message("round %ld: %d frames%s with the memo, %d%s without\n", round,
+				              with.depth, with.truncated ? " truncated" : "", plain.depth,
+				              plain.truncated ? " truncated" : "");
+		}
+		complete += !plain.truncated;
+		deep += plain.depth > 20;
+		/* Mostly the damage goes again before the next round. */
+		for (int i = next_random() % 4 != 0 ? changes : 0; i-- > 0;)
+			words[at[i]] = was[i];
+		if (round % 64 == 63) /* and now and then all of it */
+			memcpy(words, whole_words, word_count * sizeof words[0]);
+	}
+	print_message("%ld rounds: %llu complete, %llu deep, %llu full steps, no rule %llu, bad reads %llu\n",
+	              count, (unsigned long long)complete, (unsigned long long)deep,
+	              (unsigned long long)(unwind_counter(UNWIND_FULL_STEPS) - full_steps),
+	              (unsigned long long)unwind_counter(UNWIND_NO_RULE),
+	              (unsigned long long)unwind_counter(UNWIND_BAD_READ));
+	assert_int_equal(differs, 0);
+	/* Hostile, but not so hostile that nothing was reached. */
+	assert_true(complete > (uint64_t)count / 100 && deep > (uint64_t)count / 100);
+	free(memo);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_damaged_stacks)};
+	struct sigaction action = {.sa_sigaction = on_signal, .sa_flags = SA_SIGINFO};
+	pthread_t thread;
+
+	if (modules_init() != 0)
+		return 1;
+	sigaction(SIGTRAP, &action, NULL);
+	pthread_create(&thread, NULL, make_stack, NULL);
+	pthread_join(thread, NULL);
+	return cmocka_run_group_tests_name("damaged stacks", tests, NULL, NULL);
+}
