@@ -58,8 +58,8 @@ void put_samples(uint64_t start_ns, size_t count, size_t stacks, struct query_ke
 void put_thread(uint32_t thread_id, const char *name);
 
 struct a_query {
-	struct query_record record; /* without sizes */
 	const char *query_id, *query, *database, *exception;
+	struct query_record record; /* without sizes; last, as it ends in its texts */
 };
 void put_query(const struct a_query *query);
 
