@@ -3,7 +3,9 @@
  *
  * Async-signal-safe: no malloc, no lock, no loader call. Reads of the stack stay
  * within [sp - 128, stack_end) of the thread (128: the ABI's red zone, where the
- * rule of an epilogue may still point).
+ * rule of an epilogue may still point). Needs at most 1 KiB of the interrupted
+ * thread's own stack when the rules are cached, at most 4 KiB otherwise (measured
+ * on x86-64: 350 bytes, 2.9 KiB with the parser, 3.5 KiB with all registers).
  */
 #ifndef QUERYPROF_HANDLER_UNWIND_H
 #define QUERYPROF_HANDLER_UNWIND_H

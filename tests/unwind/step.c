@@ -82,12 +82,18 @@ static bool is_jumping(const struct unwind_result *got, const uint64_t *trace, i
                        uintptr_t pc)
 {
 	const int left_out = expected - got->depth;
+	int same = 0;
 
-	/* The caller is the function that called setjmp, at the place of that call; its
-	 * own callers are as they were. */
-	if (got->truncated || left_out < -1 || got->depth < 3 || trace[0] != pc)
+	/* One frame is told at another address than that of its call in progress: at the
+	 * call of setjmp, or where an exception lands, which the runtime library has put
+	 * into its own frame's slots already. Its callers are as they were, or cut. */
+	while (same < got->depth && same < expected && trace[same] == expected_at(same, pc))
+		same++;
+	if (got->truncated)
+		return same > 0 && same == got->depth - 1;
+	if (left_out < -1 || same == 0 || same == got->depth)
 		return false;
-	for (int i = 2; i < got->depth; i++)
+	for (int i = same + 1; i < got->depth; i++)
 		if (trace[i] != expected_at(i + left_out, pc))
 			return false;
 	return true;

@@ -13,9 +13,9 @@ struct step_result {
 	uint64_t steps;
 	uint64_t exact;
 	uint64_t incomplete; /* what is told is right, and marked truncated */
-	uint64_t jumping;    /* right from the caller's caller to the bottom, but some
-	                      * frames left out: inside longjmp, whose unwind
-	                      * information describes the stack as it will be */
+	uint64_t jumping;    /* what is told is the stack as it will be: inside longjmp,
+	                      * whose unwind information says so, and where an
+	                      * exception lands */
 	uint64_t wrong;      /* anything else */
 	uint64_t memo_differs; /* with the memo it came out different */
 	uint64_t deepest;

@@ -28,7 +28,7 @@
 #include "handler/unwind.h"
 #include "modules/modules.h"
 
-#define MAX_WORDS (64u * 1024)
+#define MAX_WORDS (1024u * 1024)
 #define MAX_DAMAGE 6
 
 /* The copy: `words` of stack, and the registers that go with it. */
@@ -55,9 +55,9 @@ static uint64_t relocate(uint64_t value)
 	return value - original_end + (uintptr_t)(words + word_count);
 }
 
-/* Copies the stack from the red zone on. Whatever looks like an address in it is
+/* Copies the stack from the red zone on, sanitizers' fences and all. Whatever looks like an address in it is
  * moved along, so that frames by rbp work in the copy. */
-static void on_signal(int signal, siginfo_t *info, void *context)
+__attribute__((no_sanitize("address", "thread"))) static void on_signal(int signal, siginfo_t *info, void *context)
 {
 	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
 

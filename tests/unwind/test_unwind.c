@@ -17,6 +17,7 @@
 #include <string.h>
 #include <ucontext.h>
 
+#include "handler/code_map.h"
 #include "handler/record.h"
 #include "handler/unwind.h"
 #include "modules/modules.h"
@@ -348,6 +349,54 @@ static void test_cache_and_memo(void **state)
 	memo = NULL;
 }
 
+/* Stack that one trace needs, in bytes: what was overwritten below here. */
+__attribute__((noinline)) static size_t measure_stack(const void *context)
+{
+	enum { SPAN = 16384 };
+	const uint64_t pattern = UINT64_C(0x5aa5c33cdeadbeef);
+	volatile uint64_t *here;
+
+	__asm__ volatile("movq %%rsp, %0" : "=r"(here));
+	for (int i = 32; i < SPAN / 8; i++)
+		here[-i] = pattern;
+	seen = unwind_trace(context, &bounds, memo, trace, TRACE_MAX_FRAMES);
+	for (int i = SPAN / 8 - 1; i >= 32; i--)
+		if (here[-i] != pattern)
+			return (size_t)i * 8;
+	return 0;
+}
+
+size_t stack_missed, stack_cached;
+
+static void on_measured(int signal, siginfo_t *info, void *context)
+{
+	(void)signal;
+	(void)info;
+	/* An empty cache: every frame goes through the parser. */
+	memset(code_map_current()->rules, 0, unwind_cache_bytes);
+	stack_missed = measure_stack(context);
+	stack_cached = measure_stack(context);
+}
+
+/* As unwind.h promises. */
+static void test_stack_use(void **state)
+{
+	struct sigaction action = {.sa_sigaction = on_measured, .sa_flags = SA_SIGINFO};
+
+	(void)state;
+	sigaction(SIGTRAP, &action, NULL);
+	own_recursion(30);
+	print_message("plain frames: %zu bytes with the parser, %zu from the cache\n", stack_missed,
+	              stack_cached);
+	expect(!seen.truncated);
+	assert_in_range(stack_cached, 64, 1024);
+	assert_in_range(stack_missed, 64, 4096);
+	frame_by_rbx(take_trace);
+	print_message("with all registers: %zu bytes\n", stack_cached);
+	expect(!seen.truncated);
+	assert_in_range(stack_cached, 64, 4096);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -361,6 +410,7 @@ int main(void)
 		cmocka_unit_test_setup(test_bounds, setup),
 		cmocka_unit_test_setup(test_limit, setup),
 		cmocka_unit_test_setup(test_cache_and_memo, setup),
+		cmocka_unit_test_setup(test_stack_use, setup),
 	};
 
 	if (modules_init() != 0)
