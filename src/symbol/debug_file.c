@@ -1,6 +1,9 @@
 /*
  * Finds separate debug files. The places are those that gdb documents, so that
  * whatever works there works here.
+ *
+ * libdwfl, which knows them too, is not asked: it maps the files that it opens, and
+ * may fetch one from the network.
  */
 #include "debug_file.h"
 
@@ -8,6 +11,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
+
+/* Symbols of one object, unpacked: Fedora's largest take some MB. */
+#define EMBEDDED_BYTES_MAX (UINT64_C(64) << 20)
 
 struct search {
 	struct elf_image *debug;
@@ -17,29 +24,20 @@ struct search {
 	uint32_t checksum;
 };
 
-/* The CRC-32 of zlib and PNG, as .gnu_debuglink wants it. */
 static bool compute_checksum(const struct elf_image *image, uint32_t *checksum)
 {
-	uint32_t table[256];
-	for (uint32_t i = 0; i < 256; i++) {
-		uint32_t value = i;
-		for (int bit = 0; bit < 8; bit++)
-			value = (value >> 1) ^ (value & 1 ? 0xedb88320u : 0);
-		table[i] = value;
+	unsigned char bytes[4096];
+	uint64_t at = 0;
+	ssize_t got;
+	uLong sum = 0;
+	if (!image->libdw->crc32)
+		return false;
+	while ((got = pread(image->fd, bytes, sizeof(bytes), (off_t)at)) > 0) {
+		sum = image->libdw->crc32(sum, bytes, (uInt)got);
+		at += (uint64_t)got;
 	}
-	const uint64_t step = 1 << 20;
-	uint32_t sum = UINT32_MAX;
-	for (uint64_t at = 0; at < image->size; at += step) {
-		uint64_t size = image->size - at < step ? image->size - at : step;
-		unsigned char *bytes = elf_image_read(image, at, size);
-		if (!bytes)
-			return false;
-		for (uint64_t i = 0; i < size; i++)
-			sum = (sum >> 8) ^ table[(sum ^ bytes[i]) & 255];
-		free(bytes);
-	}
-	*checksum = ~sum;
-	return true;
+	*checksum = (uint32_t)sum;
+	return got == 0;
 }
 
 static bool try_file(struct search *search, const char *path)
@@ -62,43 +60,35 @@ static bool try_file(struct search *search, const char *path)
 }
 
 __attribute__((format(printf, 2, 3)))
-static char *try_format(struct search *search, const char *format, ...)
+static bool try_format(struct search *search, const char *format, ...)
 {
 	char *path;
 	va_list arguments;
 	va_start(arguments, format);
 	int length = vasprintf(&path, format, arguments);
 	va_end(arguments);
-	if (length < 0)
-		return NULL;
-	if (try_file(search, path))
-		return path;
-	free(path);
-	return NULL;
+	bool good = length >= 0 && try_file(search, path);
+	if (length >= 0)
+		free(path);
+	return good;
 }
 
-static char *search_build_id(struct search *search, const char *root, int length)
+static bool search_build_id(struct search *search, const char *root, int length)
 {
-	if (strlen(search->build_id) < 4)
-		return NULL;
-	return try_format(search, "%.*s/.build-id/%.2s/%s.debug", length, root, search->build_id,
+	return strlen(search->build_id) >= 4 &&
+	       try_format(search, "%.*s/.build-id/%.2s/%s.debug", length, root, search->build_id,
 	                  search->build_id + 2);
 }
 
-/* The link's content: a file name, zeros up to a multiple of four, the checksum. */
-static char *read_link(struct search *search, const struct elf_image *image)
+/* The file name in the link, NULL when there is none. */
+static const char *read_link(struct search *search, const struct elf_image *image)
 {
-	const Elf64_Shdr *section = elf_image_section(image, ".gnu_debuglink");
-	char *name = section ? elf_image_contents(image, section) : NULL;
-	if (!name)
+	GElf_Word checksum;
+	const char *name = image->libdw->dwelf_elf_gnu_debuglink(image->elf, &checksum);
+	if (!name || name[0] == 0 || strchr(name, '/'))
 		return NULL;
-	uint64_t at = (strlen(name) + 1 + 3) & ~UINT64_C(3);
-	if (name[0] == 0 || strchr(name, '/') || section->sh_size < 4 || at > section->sh_size - 4) {
-		free(name);
-		return NULL;
-	}
-	memcpy(&search->checksum, name + at, sizeof(search->checksum));
 	search->has_checksum = true;
+	search->checksum = checksum;
 	return name;
 }
 
@@ -110,18 +100,18 @@ static int next_root(const char **root, const char **rest)
 	return length;
 }
 
-char *debug_file_open(struct elf_image *debug, const struct elf_image *image, const char *path,
-                      const char *build_id, const char *debug_path, const char *needed)
+bool debug_file_open(struct elf_image *debug, const struct elf_image *image, const char *path,
+                     const char *build_id, const char *debug_path, const char *needed)
 {
 	struct search search = { .debug = debug, .build_id = build_id, .needed = needed };
 	const char *root;
-	char *found = NULL;
+	bool found = false;
 	for (const char *rest = debug_path; !found && *rest;) {
 		int length = next_root(&root, &rest);
 		if (length)
 			found = search_build_id(&search, root, length);
 	}
-	char *name = !found && image ? read_link(&search, image) : NULL;
+	const char *name = !found && image ? read_link(&search, image) : NULL;
 	if (!name)
 		return found;
 	const char *slash = strrchr(path, '/');
@@ -134,6 +124,27 @@ char *debug_file_open(struct elf_image *debug, const struct elf_image *image, co
 		if (length)
 			found = try_format(&search, "%.*s%.*s/%s", length, root, folder, path, name);
 	}
-	free(name);
 	return found;
+}
+
+bool debug_file_open_embedded(struct elf_image *debug, const struct elf_image *image)
+{
+	const Elf64_Shdr *section = elf_image_section(image, ".gnu_debugdata");
+	const Elf_Data *packed = section ? elf_image_data(image, section) : NULL;
+	if (!packed || !image->libdw->lzma_stream_buffer_decode)
+		return false;
+	lzma_ret result = LZMA_BUF_ERROR; /* no room for all of it */
+	for (size_t room = 1 << 20; result == LZMA_BUF_ERROR && room <= EMBEDDED_BYTES_MAX; room *= 4) {
+		uint64_t memory = EMBEDDED_BYTES_MAX;
+		size_t in = 0, size = 0;
+		unsigned char *bytes = malloc(room);
+		if (!bytes)
+			return false;
+		result = image->libdw->lzma_stream_buffer_decode(&memory, 0, NULL, packed->d_buf, &in,
+		                                                 packed->d_size, bytes, &size, room);
+		if (result == LZMA_OK)
+			return elf_image_adopt(debug, bytes, size);
+		free(bytes);
+	}
+	return false;
 }

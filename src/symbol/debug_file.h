@@ -10,9 +10,12 @@
  * `debug_path` (separated by colons), else by the .gnu_debuglink of `image`. Only
  * a file that proves that it belongs to the object is taken: by its build id, or
  * by the checksum in the link. `image` may be NULL (the object is gone), `path` is
- * where it was. Only files with the section `needed` count. Returns the malloc'ed
- * path of the file, NULL when there is none. */
-char *debug_file_open(struct elf_image *debug, const struct elf_image *image, const char *path,
-                      const char *build_id, const char *debug_path, const char *needed);
+ * where it was. Only files with the section `needed` count. False when there is none. */
+bool debug_file_open(struct elf_image *debug, const struct elf_image *image, const char *path,
+                     const char *build_id, const char *debug_path, const char *needed);
+
+/* Opens the symbols that some distributions leave in a stripped object, packed in
+ * its section .gnu_debugdata. False when there are none. */
+bool debug_file_open_embedded(struct elf_image *debug, const struct elf_image *image);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * Reads ELF files. See the header for why by pread and not by mmap.
+ * ELF files through libelf. See the header for why they are read and not mapped.
  */
 #include "elf_image.h"
 
@@ -9,96 +9,44 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define SECTIONS_MAX 1000000u
-#define SEGMENTS_MAX 1000u
-
-static bool range_is_inside(const struct elf_image *image, uint64_t offset, uint64_t size)
-{
-	return offset <= image->size && size <= image->size - offset;
-}
-
-static bool read_exactly(const struct elf_image *image, uint64_t offset, void *to, size_t size)
-{
-	if (!range_is_inside(image, offset, size))
-		return false;
-	if (image->fd < 0) {
-		memcpy(to, image->memory + offset, size);
-		return true;
-	}
-	for (size_t done = 0; done < size;) {
-		ssize_t got = pread(image->fd, (char *)to + done, size - done, (off_t)(offset + done));
-		if (got <= 0)
-			return false;
-		done += (size_t)got;
-	}
-	return true;
-}
-
-void *elf_image_read(const struct elf_image *image, uint64_t offset, uint64_t size)
-{
-	if (!range_is_inside(image, offset, size))
-		return NULL;
-	char *copy = malloc((size_t)size + 1);
-	if (!copy)
-		return NULL;
-	if (!read_exactly(image, offset, copy, (size_t)size)) {
-		free(copy);
-		return NULL;
-	}
-	copy[size] = 0;
-	return copy;
-}
-
-void *elf_image_contents(const struct elf_image *image, const Elf64_Shdr *section)
-{
-	if (section->sh_type == SHT_NOBITS || (section->sh_flags & SHF_COMPRESSED))
-		return NULL;
-	return elf_image_read(image, section->sh_offset, section->sh_size);
-}
-
-static bool read_header(struct elf_image *image)
-{
-	Elf64_Ehdr *header = &image->header;
-	if (!read_exactly(image, 0, header, sizeof(*header)))
-		return false;
-	unsigned char order = __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? ELFDATA2LSB : ELFDATA2MSB;
-	if (memcmp(header->e_ident, ELFMAG, SELFMAG) != 0 || header->e_ident[EI_CLASS] != ELFCLASS64 ||
-	    header->e_ident[EI_DATA] != order)
-		return false;
-	image->machine = header->e_machine;
-	/* Addresses of relocatable objects mean nothing in a process. */
-	return header->e_type == ET_EXEC || header->e_type == ET_DYN;
-}
-
-/* An object without section headers is still good for its build id. */
+/* An object without sections is still good for its build id. */
 static void read_sections(struct elf_image *image)
 {
-	const Elf64_Ehdr *header = &image->header;
-	if (header->e_shoff == 0 || header->e_shentsize != sizeof(Elf64_Shdr))
+	const struct libdw *libdw = image->libdw;
+	size_t count;
+	if (libdw->elf_getshdrnum(image->elf, &count) != 0 || count > UINT32_MAX)
 		return;
-	Elf64_Shdr first; /* holds what does not fit the header's fields */
-	if (!read_exactly(image, header->e_shoff, &first, sizeof(first)))
-		return;
-	uint64_t count = header->e_shnum ? header->e_shnum : first.sh_size;
-	uint64_t names = header->e_shstrndx == SHN_XINDEX ? first.sh_link : header->e_shstrndx;
-	if (count == 0 || count > SECTIONS_MAX)
-		return;
-	image->sections = elf_image_read(image, header->e_shoff, count * sizeof(Elf64_Shdr));
-	if (!image->sections)
-		return;
-	image->section_count = (unsigned)count;
-	if (names < count) {
-		image->section_names = elf_image_contents(image, &image->sections[names]);
-		image->section_names_size = image->sections[names].sh_size;
+	image->sections = calloc(count + 1, sizeof(*image->sections));
+	for (size_t i = 0; image->sections && i < count; i++) {
+		const Elf64_Shdr *section = libdw->elf64_getshdr(libdw->elf_getscn(image->elf, i));
+		if (!section)
+			break;
+		image->sections[image->section_count++] = *section;
 	}
+}
+
+/* Addresses of relocatable objects mean nothing in a process. */
+static bool is_usable(const Elf64_Ehdr *header)
+{
+	unsigned char order = __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? ELFDATA2LSB : ELFDATA2MSB;
+	return header && header->e_ident[EI_DATA] == order &&
+	       (header->e_type == ET_EXEC || header->e_type == ET_DYN);
 }
 
 static bool finish_open(struct elf_image *image)
 {
-	if (!read_header(image)) {
+	image->libdw = libdw_load();
+	if (image->libdw)
+		image->elf = image->memory ? image->libdw->elf_memory(image->memory, image->size) :
+		                             image->libdw->elf_begin(image->fd, ELF_C_READ, NULL);
+	/* NULL for anything but a 64-bit object. */
+	const Elf64_Ehdr *header = image->elf ? image->libdw->elf64_getehdr(image->elf) : NULL;
+	if (!is_usable(header)) {
 		elf_image_close(image);
 		return false;
 	}
+	image->header = *header;
+	image->machine = header->e_machine;
 	read_sections(image);
 	return true;
 }
@@ -108,10 +56,8 @@ bool elf_image_open(struct elf_image *image, const char *path)
 	memset(image, 0, sizeof(*image));
 	/* Not blocking: the path may by now be somebody's pipe. */
 	image->fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-	if (image->fd < 0)
-		return false;
 	struct stat status;
-	if (fstat(image->fd, &status) != 0 || !S_ISREG(status.st_mode) || status.st_size < 0) {
+	if (image->fd < 0 || fstat(image->fd, &status) != 0 || !S_ISREG(status.st_mode)) {
 		elf_image_close(image);
 		return false;
 	}
@@ -120,38 +66,36 @@ bool elf_image_open(struct elf_image *image, const char *path)
 	return finish_open(image);
 }
 
-bool elf_image_open_memory(struct elf_image *image, const void *memory)
+bool elf_image_adopt(struct elf_image *image, void *memory, uint64_t size)
 {
 	memset(image, 0, sizeof(*image));
 	image->fd = -1;
 	image->memory = memory;
-	/* The section headers are the last thing in the kernel's vdso; its program
-	 * headers say how much is mapped. */
-	image->size = sizeof(Elf64_Ehdr);
-	if (!read_header(image))
-		return false;
-	const Elf64_Ehdr *header = &image->header;
-	uint64_t table = (uint64_t)header->e_phnum * sizeof(Elf64_Phdr);
-	uint64_t sections = header->e_shoff + (uint64_t)header->e_shnum * sizeof(Elf64_Shdr);
-	image->size = header->e_phoff + table;
-	for (unsigned i = 0; i < header->e_phnum && header->e_phentsize == sizeof(Elf64_Phdr); i++) {
-		Elf64_Phdr segment;
-		memcpy(&segment, image->memory + header->e_phoff + i * sizeof(segment), sizeof(segment));
-		if (segment.p_type == PT_LOAD && segment.p_offset + segment.p_filesz > image->size)
-			image->size = segment.p_offset + segment.p_filesz;
-	}
-	/* What the last page holds beyond the segment is mapped with it. */
-	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
-	uint64_t mapped = (image->size + page - 1) / page * page;
-	if (sections > image->size && sections <= mapped)
-		image->size = sections;
-	return finish_open(image);
+	image->size = size;
+	return memory && finish_open(image);
+}
+
+bool elf_image_open_memory(struct elf_image *image, const void *memory)
+{
+	/* How much is mapped, only the object itself says: whole pages of its segment.
+	 * The section headers are in the last one, behind the segment. */
+	const Elf64_Ehdr *header = memory;
+	const Elf64_Phdr *segments = (const void *)((const char *)memory + header->e_phoff);
+	uint64_t size = 0, page = (uint64_t)sysconf(_SC_PAGESIZE);
+	for (unsigned i = 0; i < header->e_phnum; i++)
+		if (segments[i].p_type == PT_LOAD && segments[i].p_offset + segments[i].p_filesz > size)
+			size = segments[i].p_offset + segments[i].p_filesz;
+	size = (size + page - 1) / page * page;
+	void *copy = malloc(size);
+	return elf_image_adopt(image, copy ? memcpy(copy, memory, size) : NULL, size);
 }
 
 void elf_image_close(struct elf_image *image)
 {
+	if (image->elf)
+		image->libdw->elf_end(image->elf);
 	free(image->sections);
-	free(image->section_names);
+	free(image->memory);
 	if (image->fd >= 0)
 		close(image->fd);
 	memset(image, 0, sizeof(*image));
@@ -160,9 +104,12 @@ void elf_image_close(struct elf_image *image)
 
 const Elf64_Shdr *elf_image_section(const struct elf_image *image, const char *name)
 {
-	for (unsigned i = 0; image->section_names && i < image->section_count; i++) {
-		uint32_t at = image->sections[i].sh_name;
-		if (at < image->section_names_size && strcmp(image->section_names + at, name) == 0)
+	size_t names;
+	if (image->libdw->elf_getshdrstrndx(image->elf, &names) != 0)
+		return NULL;
+	for (unsigned i = 0; i < image->section_count; i++) {
+		const char *seen = image->libdw->elf_strptr(image->elf, names, image->sections[i].sh_name);
+		if (seen && strcmp(seen, name) == 0)
 			return &image->sections[i];
 	}
 	return NULL;
@@ -176,63 +123,47 @@ const Elf64_Shdr *elf_image_section_of_type(const struct elf_image *image, uint3
 	return NULL;
 }
 
-/* Looks for the build id in a run of notes. */
-static bool find_in_notes(const unsigned char *notes, uint64_t size, uint64_t align,
-                          char text[BUILD_ID_TEXT])
+Elf_Data *elf_image_data(const struct elf_image *image, const Elf64_Shdr *section)
 {
-	for (uint64_t at = 0; at <= size && size - at >= sizeof(Elf64_Nhdr);) {
-		Elf64_Nhdr note;
-		memcpy(&note, notes + at, sizeof(note));
-		uint64_t name = at + sizeof(note);
-		uint64_t content = name + (((uint64_t)note.n_namesz + align - 1) & ~(align - 1));
-		uint64_t end = content + note.n_descsz;
-		if (end > size)
-			return false;
-		if (note.n_type == NT_GNU_BUILD_ID && note.n_namesz == 4 &&
-		    memcmp(notes + name, "GNU", 4) == 0 && note.n_descsz > 0 &&
-		    note.n_descsz <= (BUILD_ID_TEXT - 1) / 2) {
-			static const char digits[] = "0123456789abcdef";
-			for (uint32_t i = 0; i < note.n_descsz; i++) {
-				text[2 * i] = digits[notes[content + i] >> 4];
-				text[2 * i + 1] = digits[notes[content + i] & 15];
-			}
-			text[2 * note.n_descsz] = 0;
-			return true;
-		}
-		at = content + (((uint64_t)note.n_descsz + align - 1) & ~(align - 1));
-	}
-	return false;
+	if (section->sh_type == SHT_NOBITS || (section->sh_flags & SHF_COMPRESSED))
+		return NULL;
+	size_t index = (size_t)(section - image->sections);
+	Elf_Data *data = image->libdw->elf_getdata(image->libdw->elf_getscn(image->elf, index), NULL);
+	return data && data->d_buf ? data : NULL;
 }
 
-static bool find_in_part(const struct elf_image *image, uint64_t offset, uint64_t size,
-                         uint64_t align, char text[BUILD_ID_TEXT])
+static void *copy_data(const Elf_Data *data)
 {
-	unsigned char *notes = elf_image_read(image, offset, size);
-	bool found = notes && find_in_notes(notes, size, align == 8 ? 8 : 4, text);
-	free(notes);
-	return found;
+	char *copy = data && data->d_buf ? malloc(data->d_size + 1) : NULL;
+	if (copy) {
+		memcpy(copy, data->d_buf, data->d_size);
+		copy[data->d_size] = 0;
+	}
+	return copy;
+}
+
+void *elf_image_contents(const struct elf_image *image, const Elf64_Shdr *section)
+{
+	return copy_data(elf_image_data(image, section));
+}
+
+void *elf_image_read(const struct elf_image *image, uint64_t offset, uint64_t size)
+{
+	return copy_data(image->libdw->elf_getdata_rawchunk(image->elf, (int64_t)offset, size,
+	                                                    ELF_T_BYTE));
 }
 
 void elf_image_build_id(const struct elf_image *image, char text[BUILD_ID_TEXT])
 {
-	text[0] = 0;
-	const Elf64_Ehdr *header = &image->header;
-	/* Sections first: in a separate debug file the segments still describe the
-	 * stripped object's layout. */
-	for (unsigned i = 0; i < image->section_count; i++) {
-		const Elf64_Shdr *section = &image->sections[i];
-		if (section->sh_type == SHT_NOTE &&
-		    find_in_part(image, section->sh_offset, section->sh_size, section->sh_addralign, text))
-			return;
+	static const char digits[] = "0123456789abcdef";
+	const void *bytes;
+	ssize_t size = image->libdw->dwelf_elf_gnu_build_id(image->elf, &bytes);
+	if (size < 0 || size > (BUILD_ID_TEXT - 1) / 2)
+		size = 0;
+	for (ssize_t i = 0; i < size; i++) {
+		unsigned char byte = ((const unsigned char *)bytes)[i];
+		text[2 * i] = digits[byte >> 4];
+		text[2 * i + 1] = digits[byte & 15];
 	}
-	if (image->section_count || header->e_phentsize != sizeof(Elf64_Phdr) ||
-	    header->e_phnum > SEGMENTS_MAX)
-		return;
-	Elf64_Phdr *segments =
-		elf_image_read(image, header->e_phoff, header->e_phnum * sizeof(Elf64_Phdr));
-	for (unsigned i = 0; segments && i < header->e_phnum; i++)
-		if (segments[i].p_type == PT_NOTE &&
-		    find_in_part(image, segments[i].p_offset, segments[i].p_filesz, segments[i].p_align, text))
-			break;
-	free(segments);
+	text[2 * size] = 0;
 }

@@ -1,11 +1,11 @@
 /*
- * The few things that symbols need of an ELF file: its sections, their contents,
- * its build id.
+ * One ELF file, opened with elfutils' libelf, and the little that it does not say
+ * in one call.
  *
- * Files are read with pread into memory of our own and never mapped: a file that
- * somebody truncates while we look at it then costs an answer, not the host's
- * life. Nothing read is trusted; every offset is checked against the file's size.
- * 64-bit objects of the machine's own byte order only.
+ * Files are read and never mapped: one that somebody truncates while we look at it
+ * then costs an answer, not the host's life. 64-bit objects of the machine's own
+ * byte order only, so that the structures of <elf.h> are those of the file. An
+ * image belongs to one thread at a time; different ones may be used at once.
  */
 #ifndef QUERYPROF_SYMBOL_ELF_IMAGE_H
 #define QUERYPROF_SYMBOL_ELF_IMAGE_H
@@ -15,38 +15,45 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "libdw.h"
+
 struct elf_image {
-	int fd;                      /* -1: the object lies at `memory` */
-	const unsigned char *memory; /* the vdso */
+	const struct libdw *libdw;
+	Elf *elf;
+	int fd;       /* -1: the object is `memory` */
+	void *memory; /* malloc'ed */
 	uint64_t size;
 	int64_t mtime_ns;
 	uint16_t machine;
 	Elf64_Ehdr header;
 	Elf64_Shdr *sections;
 	unsigned section_count;
-	char *section_names;
-	uint64_t section_names_size;
 };
 
 /* False when the path is no regular file that can be read, or no ELF object that
- * we can use; nothing is left open then. */
+ * we can use; nothing is left open then, and elf_image_close() does nothing. */
 bool elf_image_open(struct elf_image *image, const char *path);
 
-/* The object that the kernel mapped at `memory` (the vdso). */
+/* A copy of the object that the kernel mapped at `memory` (the vdso). */
 bool elf_image_open_memory(struct elf_image *image, const void *memory);
 
-void elf_image_close(struct elf_image *image);
+/* The object in malloc'ed memory, which becomes the image's own in any case. */
+bool elf_image_adopt(struct elf_image *image, void *memory, uint64_t size);
 
-/* A malloc'ed copy of part of the file with a zero byte after it; NULL when the
- * part is not in the file, or there is no memory. */
-void *elf_image_read(const struct elf_image *image, uint64_t offset, uint64_t size);
+void elf_image_close(struct elf_image *image);
 
 /* The first section of that name or type; NULL when there is none. */
 const Elf64_Shdr *elf_image_section(const struct elf_image *image, const char *name);
 const Elf64_Shdr *elf_image_section_of_type(const struct elf_image *image, uint32_t type);
 
-/* The section's contents as elf_image_read() gives them; NULL for one without. */
+/* What the section contains, valid until the image is closed; NULL when it has no
+ * contents in the file, or they are compressed or cannot be read. */
+Elf_Data *elf_image_data(const struct elf_image *image, const Elf64_Shdr *section);
+
+/* malloc'ed copies with a zero byte after them, of a section's contents and of any
+ * part of the file; NULL also when there is no memory. */
 void *elf_image_contents(const struct elf_image *image, const Elf64_Shdr *section);
+void *elf_image_read(const struct elf_image *image, uint64_t offset, uint64_t size);
 
 #define BUILD_ID_TEXT 129 /* hex of the longest build id that is taken, and a zero */
 

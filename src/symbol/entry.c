@@ -9,10 +9,8 @@
  * the first argument is a constant. Any other start names nothing. main's extent is
  * that of its call frame information, which stripping leaves.
  */
-#include <stdlib.h>
 #include <string.h>
 
-#include "libdw.h"
 #include "symbol_table.h"
 
 /* --- the start's code ---------------------------------------------------------------- */
@@ -99,11 +97,10 @@ static bool read_start(const struct elf_image *image, struct start *start)
 		if (!(section->sh_flags & SHF_EXECINSTR) || entry < section->sh_addr ||
 		    entry - section->sh_addr >= section->sh_size)
 			continue;
-		unsigned char *code = elf_image_contents(image, section);
+		const Elf_Data *code = elf_image_data(image, section);
 		uint64_t at = entry - section->sh_addr;
-		bool good = code && decode_start(code + at, section->sh_size - at, entry, start);
-		free(code);
-		return good;
+		return code && at < code->d_size &&
+		       decode_start((unsigned char *)code->d_buf + at, code->d_size - at, entry, start);
 	}
 	return false;
 }
@@ -129,19 +126,21 @@ static bool has_relative_addresses(const Dwarf_CFI_Entry *entry)
 }
 
 /* Size of the function that starts at the address, 0 when it has no entry. */
-static uint64_t find_size(const struct libdw *libdw, const struct elf_image *image,
-                          Elf_Data *frames, uint64_t section, uint64_t address)
+static uint64_t find_size(const struct elf_image *image, uint64_t address)
 {
+	const struct libdw *libdw = image->libdw;
+	const unsigned char *ident = image->header.e_ident;
+	const Elf64_Shdr *section = elf_image_section(image, ".eh_frame");
+	Elf_Data *frames = section ? elf_image_data(image, section) : NULL;
 	Dwarf_CFI_Entry entry, common;
 	Dwarf_Off next, at = 0, ignored;
-	const unsigned char *ident = image->header.e_ident;
-	for (; libdw->dwarf_next_cfi(ident, frames, true, at, &next, &entry) == 0; at = next) {
+	for (; frames && libdw->dwarf_next_cfi(ident, frames, true, at, &next, &entry) == 0; at = next) {
 		if (dwarf_cfi_cie_p(&entry) || entry.fde.end - entry.fde.start < 8)
 			continue;
 		int32_t words[2]; /* where the function lies, its size */
 		memcpy(words, entry.fde.start, sizeof(words));
-		uint64_t place = section + (uint64_t)(entry.fde.start - (unsigned char *)frames->d_buf);
-		if (place + (uint64_t)(int64_t)words[0] == address &&
+		uint64_t offset = (uint64_t)(entry.fde.start - (const unsigned char *)frames->d_buf);
+		if (section->sh_addr + offset + (uint64_t)(int64_t)words[0] == address &&
 		    libdw->dwarf_next_cfi(ident, frames, true, entry.fde.CIE_pointer, &ignored, &common) == 0 &&
 		    dwarf_cfi_cie_p(&common) && has_relative_addresses(&common))
 			return (uint32_t)words[1];
@@ -152,19 +151,11 @@ static uint64_t find_size(const struct libdw *libdw, const struct elf_image *ima
 bool entry_collect(const struct elf_image *image, struct symbol_collector *collector)
 {
 	struct start start = { 0 };
-	const Elf64_Shdr *section = elf_image_section(image, ".eh_frame");
-	const struct libdw *libdw = NULL;
-	if (section && is_program(image) && read_start(image, &start) &&
-	    plt_slot_is(image, start.slot, "__libc_start_main"))
-		libdw = libdw_load();
-	Elf_Data frames = { .d_buf = libdw ? elf_image_contents(image, section) : NULL,
-		                .d_size = section ? section->sh_size : 0 };
-	if (!frames.d_buf)
+	if (!is_program(image) || !read_start(image, &start) ||
+	    !plt_slot_is(image, start.slot, "__libc_start_main"))
 		return true;
 	uint64_t entry = image->header.e_entry;
-	uint64_t start_size = find_size(libdw, image, &frames, section->sh_addr, entry);
-	uint64_t main_size = find_size(libdw, image, &frames, section->sh_addr, start.main);
-	free(frames.d_buf);
+	uint64_t start_size = find_size(image, entry), main_size = find_size(image, start.main);
 	/* Without an entry _start is what was decoded, and the instruction at which the
 	 * call would return. */
 	return symbol_collector_add(collector, entry, start_size ? start_size : start.size + 1,

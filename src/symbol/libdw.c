@@ -2,10 +2,11 @@
  * Loads libdw at first use instead of linking it.
  *
  * Linked as a needed library it would bring five libraries into every host, also
- * into those that never ask for a line. Linked statically it cannot be: Debian's
+ * into those that never ask for a name. Linked statically it cannot be: Debian's
  * archive is built for executables (local-exec thread-locals). So it is loaded
- * with dlopen, and never unloaded. Names do not need it, only lines do: where it
- * is missing, everything else still works.
+ * with dlopen, and never unloaded. It brings libelf, zlib and liblzma along, which
+ * is why one handle has the functions of all. Where it is missing, everything else
+ * still works and addresses show as module+offset.
  *
  * The host may carry a copy of libelf or libdw of its own, linked statically and
  * exported; the loaded libdw would then call into it across versions. Only in that
@@ -60,6 +61,9 @@ static bool load(struct libdw *libdw)
 	if (!libdw->name)                                       \
 		return false;
 	LIBDW_FUNCTIONS(LIBDW_LOOK_UP)
+#undef LIBDW_LOOK_UP
+#define LIBDW_LOOK_UP(name) libdw->name = (__typeof__(libdw->name))dlsym(handle, #name);
+	LIBDW_COMPANIONS(LIBDW_LOOK_UP)
 #undef LIBDW_LOOK_UP
 	return libdw->elf_version(EV_CURRENT) != EV_NONE;
 }

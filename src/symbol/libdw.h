@@ -1,32 +1,55 @@
 /*
- * elfutils' libdw, loaded when the first line is asked for.
+ * elfutils' libelf and libdw, loaded when the first name is asked for.
  */
 #ifndef QUERYPROF_SYMBOL_LIBDW_H
 #define QUERYPROF_SYMBOL_LIBDW_H
 
 #include <elfutils/libdw.h>
+#include <elfutils/libdwelf.h>
+#include <gelf.h>
 #include <libelf.h>
+#include <lzma.h>
+#include <zlib.h>
 
 /* The functions that we use, by their own names. */
-#define LIBDW_FUNCTIONS(FUNCTION) \
-	FUNCTION(elf_version)     \
-	FUNCTION(elf_begin)       \
-	FUNCTION(elf_cntl)        \
-	FUNCTION(elf_end)         \
-	FUNCTION(dwarf_begin_elf) \
-	FUNCTION(dwarf_end)       \
-	FUNCTION(dwarf_get_units) \
-	FUNCTION(dwarf_ranges)    \
-	FUNCTION(dwarf_dieoffset) \
-	FUNCTION(dwarf_offdie)    \
-	FUNCTION(dwarf_getsrc_die) \
-	FUNCTION(dwarf_linesrc)   \
-	FUNCTION(dwarf_next_cfi)  \
-	FUNCTION(dwarf_lineno)
+#define LIBDW_FUNCTIONS(FUNCTION)               \
+	FUNCTION(elf_version)                       \
+	FUNCTION(elf_begin)                         \
+	FUNCTION(elf_memory)                        \
+	FUNCTION(elf_cntl)                          \
+	FUNCTION(elf_end)                           \
+	FUNCTION(elf64_getehdr)                     \
+	FUNCTION(elf_getshdrnum)                    \
+	FUNCTION(elf_getshdrstrndx)                 \
+	FUNCTION(elf_getscn)                        \
+	FUNCTION(elf64_getshdr)                     \
+	FUNCTION(elf_strptr)                        \
+	FUNCTION(elf_getdata)                       \
+	FUNCTION(elf_getdata_rawchunk)              \
+	FUNCTION(gelf_getsym)                       \
+	FUNCTION(gelf_getrela)                      \
+	FUNCTION(dwelf_elf_gnu_build_id)            \
+	FUNCTION(dwelf_elf_gnu_debuglink)           \
+	FUNCTION(dwarf_begin_elf)                   \
+	FUNCTION(dwarf_end)                         \
+	FUNCTION(dwarf_get_units)                   \
+	FUNCTION(dwarf_ranges)                      \
+	FUNCTION(dwarf_dieoffset)                   \
+	FUNCTION(dwarf_offdie)                      \
+	FUNCTION(dwarf_getsrc_die)                  \
+	FUNCTION(dwarf_linesrc)                     \
+	FUNCTION(dwarf_lineno)                      \
+	FUNCTION(dwarf_next_cfi)
+
+/* Of the libraries that libdw itself uses; NULL where it was built without. */
+#define LIBDW_COMPANIONS(FUNCTION)              \
+	FUNCTION(crc32)                             \
+	FUNCTION(lzma_stream_buffer_decode)
 
 struct libdw {
 #define LIBDW_MEMBER(name) __typeof__(name) *name;
 	LIBDW_FUNCTIONS(LIBDW_MEMBER)
+	LIBDW_COMPANIONS(LIBDW_MEMBER)
 #undef LIBDW_MEMBER
 };
 

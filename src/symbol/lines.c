@@ -10,12 +10,8 @@
  */
 #include "lines.h"
 
-#include <fcntl.h>
 #include <stdlib.h>
-#include <sys/stat.h>
 #include <unistd.h>
-
-#include "libdw.h"
 
 /* Debug sections are held in memory; larger files give no lines. */
 #define FILE_BYTES_MAX (UINT64_C(1) << 30)
@@ -26,8 +22,7 @@ struct unit_range {
 };
 
 struct lines {
-	const struct libdw *libdw;
-	Elf *elf;
+	struct elf_image image;
 	Dwarf *dwarf;
 	struct unit_range *ranges;
 	size_t count, capacity;
@@ -57,7 +52,7 @@ static int compare_ranges(const void *left, const void *right)
 
 static bool collect_units(struct lines *lines)
 {
-	const struct libdw *libdw = lines->libdw;
+	const struct libdw *libdw = lines->image.libdw;
 	Dwarf_CU *unit = NULL;
 	Dwarf_Die die;
 	while (libdw->dwarf_get_units(lines->dwarf, unit, &unit, NULL, NULL, &die, NULL) == 0) {
@@ -74,36 +69,30 @@ static bool collect_units(struct lines *lines)
 	return lines->count > 0;
 }
 
-static bool is_same_file(int fd, const struct elf_image *image)
+static void free_lines(struct lines *lines)
 {
-	struct stat now, then;
-	return fstat(fd, &now) == 0 && fstat(image->fd, &then) == 0 && now.st_dev == then.st_dev &&
-	       now.st_ino == then.st_ino;
+	if (lines->dwarf)
+		lines->image.libdw->dwarf_end(lines->dwarf);
+	free(lines->ranges);
+	free(lines);
 }
 
-struct lines *lines_open(const struct elf_image *image, const char *path)
+struct lines *lines_open(struct elf_image *image)
 {
-	if (image->fd < 0 || image->size > FILE_BYTES_MAX)
-		return NULL;
-	const struct libdw *libdw = libdw_load();
-	struct lines *lines = libdw ? calloc(1, sizeof(*lines)) : NULL;
+	struct lines *lines = image->size <= FILE_BYTES_MAX ? calloc(1, sizeof(*lines)) : NULL;
 	if (!lines)
 		return NULL;
-	lines->libdw = libdw;
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-	if (fd >= 0 && is_same_file(fd, image))
-		lines->elf = libdw->elf_begin(fd, ELF_C_READ, NULL);
-	if (lines->elf)
-		lines->dwarf = libdw->dwarf_begin_elf(lines->elf, DWARF_C_READ, NULL);
-	bool good = lines->dwarf && collect_units(lines);
-	if (lines->elf)
-		libdw->elf_cntl(lines->elf, ELF_C_FDDONE);
-	if (fd >= 0)
-		close(fd);
-	if (!good) {
-		lines_close(lines);
+	lines->image = *image;
+	lines->dwarf = image->libdw->dwarf_begin_elf(image->elf, DWARF_C_READ, NULL);
+	if (!lines->dwarf || !collect_units(lines)) {
+		free_lines(lines);
 		return NULL;
 	}
+	image->libdw->elf_cntl(image->elf, ELF_C_FDDONE);
+	if (image->fd >= 0)
+		close(image->fd);
+	lines->image.fd = -1;
+	*image = (struct elf_image){ .fd = -1 };
 	return lines;
 }
 
@@ -111,17 +100,14 @@ void lines_close(struct lines *lines)
 {
 	if (!lines)
 		return;
-	if (lines->dwarf)
-		lines->libdw->dwarf_end(lines->dwarf);
-	if (lines->elf)
-		lines->libdw->elf_end(lines->elf);
-	free(lines->ranges);
-	free(lines);
+	struct elf_image image = lines->image;
+	free_lines(lines); /* the DWARF before its file */
+	elf_image_close(&image);
 }
 
 bool lines_find(struct lines *lines, uint64_t address, const char **file, int *line)
 {
-	const struct libdw *libdw = lines->libdw;
+	const struct libdw *libdw = lines->image.libdw;
 	size_t low = 0, high = lines->count;
 	while (low < high) {
 		size_t middle = low + (high - low) / 2;

@@ -12,9 +12,9 @@
 /* One thread at a time uses these functions, for all objects together. */
 struct lines;
 
-/* The line information in `image`, which is opened again by its path; NULL when
- * it has none, is not the same file any more, or libdw cannot be had. */
-struct lines *lines_open(const struct elf_image *image, const char *path);
+/* The line information in `image`; NULL when it has none. Otherwise the image is
+ * taken over: the caller's is closed. */
+struct lines *lines_open(struct elf_image *image);
 void lines_close(struct lines *lines);
 
 /* `*file` lives as long as `lines`. */

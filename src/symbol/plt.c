@@ -1,7 +1,7 @@
 /*
  * Names for the stubs through which an object calls other objects.
  *
- * Stubs have no symbols. Each ends in a jump through a slot of the global offset
+ * Stubs have no symbols, and elfutils gives them no names. Each ends in a jump through a slot of the global offset
  * table, and a relocation says whose address the slot gets: decoding the jump
  * proves the name, whatever order and flavour (.plt, .plt.sec, .plt.got) the
  * linker chose. x86-64 only; elsewhere stubs show as module+offset.
@@ -20,12 +20,11 @@ struct slot {
 
 /* The slots of an object, and what to call them. */
 struct slots {
+	const struct elf_image *image;
 	struct slot *items; /* by address */
 	size_t count;
-	Elf64_Sym *symbols;
-	uint64_t symbol_count;
-	char *strings;
-	uint64_t strings_size;
+	Elf_Data *symbols; /* NULL: no dynamic ones */
+	uint32_t strings;  /* index of their section */
 };
 
 static int compare_slots(const void *left, const void *right)
@@ -35,70 +34,60 @@ static int compare_slots(const void *left, const void *right)
 }
 
 /* The slots that the dynamic linker fills with a function's address. */
-static bool collect_slots(const struct elf_image *image, struct slots *slots)
+static bool add_slots(struct slots *slots, const Elf64_Shdr *section)
 {
-	for (unsigned i = 0; i < image->section_count; i++) {
+	Elf_Data *data = elf_image_data(slots->image, section);
+	size_t count = data ? data->d_size / sizeof(Elf64_Rela) : 0;
+	struct slot *grown = reallocarray(slots->items, slots->count + count + 1, sizeof(*slots->items));
+	if (!grown)
+		return false;
+	slots->items = grown;
+	GElf_Rela relocation;
+	for (size_t i = 0; i < count; i++) {
+		if (!slots->image->libdw->gelf_getrela(data, (int)i, &relocation))
+			break;
+		uint64_t type = GELF_R_TYPE(relocation.r_info);
+		if (type == R_X86_64_JUMP_SLOT || type == R_X86_64_GLOB_DAT)
+			slots->items[slots->count++] =
+				(struct slot){ .address = relocation.r_offset,
+			                   .symbol = (uint32_t)GELF_R_SYM(relocation.r_info) };
+	}
+	return true;
+}
+
+/* False: no memory. */
+static bool read_slots(const struct elf_image *image, struct slots *slots)
+{
+	*slots = (struct slots){ .image = image };
+	const Elf64_Shdr *dynamic = elf_image_section_of_type(image, SHT_DYNSYM);
+	if (image->machine != EM_X86_64 || !dynamic)
+		return true;
+	slots->symbols = elf_image_data(image, dynamic);
+	slots->strings = dynamic->sh_link;
+	for (unsigned i = 0; slots->symbols && i < image->section_count; i++) {
 		const Elf64_Shdr *section = &image->sections[i];
-		if (section->sh_type != SHT_RELA || section->sh_entsize != sizeof(Elf64_Rela) ||
-		    section->sh_link >= image->section_count ||
-		    image->sections[section->sh_link].sh_type != SHT_DYNSYM)
-			continue;
-		Elf64_Rela *relocations = elf_image_contents(image, section);
-		uint64_t count = relocations ? section->sh_size / sizeof(Elf64_Rela) : 0;
-		struct slot *grown =
-			reallocarray(slots->items, slots->count + count + 1, sizeof(*slots->items));
-		if (!grown) {
-			free(relocations);
+		if (section->sh_type == SHT_RELA && section->sh_link == (size_t)(dynamic - image->sections) &&
+		    !add_slots(slots, section))
 			return false;
-		}
-		slots->items = grown;
-		for (uint64_t r = 0; r < count; r++) {
-			uint32_t type = ELF64_R_TYPE(relocations[r].r_info);
-			if (type == R_X86_64_JUMP_SLOT || type == R_X86_64_GLOB_DAT)
-				slots->items[slots->count++] =
-					(struct slot){ .address = relocations[r].r_offset,
-				                       .symbol = ELF64_R_SYM(relocations[r].r_info) };
-		}
-		free(relocations);
 	}
 	if (slots->count)
 		qsort(slots->items, slots->count, sizeof(*slots->items), compare_slots);
 	return true;
 }
 
-static void free_slots(struct slots *slots)
-{
-	free(slots->items);
-	free(slots->symbols);
-	free(slots->strings);
-}
-
-/* False: no memory. An object without dynamic symbols has no slots. */
-static bool read_slots(const struct elf_image *image, struct slots *slots)
-{
-	memset(slots, 0, sizeof(*slots));
-	const Elf64_Shdr *dynamic = elf_image_section_of_type(image, SHT_DYNSYM);
-	if (image->machine != EM_X86_64 || !dynamic || dynamic->sh_link >= image->section_count ||
-	    dynamic->sh_entsize != sizeof(Elf64_Sym))
-		return true;
-	const Elf64_Shdr *strings = &image->sections[dynamic->sh_link];
-	slots->symbols = elf_image_contents(image, dynamic);
-	slots->symbol_count = dynamic->sh_size / sizeof(Elf64_Sym);
-	slots->strings = elf_image_contents(image, strings);
-	slots->strings_size = strings->sh_size;
-	return !slots->symbols || !slots->strings || collect_slots(image, slots);
-}
-
 /* Whose address the slot gets; NULL when it is no slot. */
 static const char *slot_name(const struct slots *slots, uint64_t address)
 {
+	const struct libdw *libdw = slots->image->libdw;
 	struct slot key = { .address = address };
 	const struct slot *slot =
 		slots->count ? bsearch(&key, slots->items, slots->count, sizeof(key), compare_slots) : NULL;
-	if (!slot || slot->symbol == 0 || slot->symbol >= slots->symbol_count)
+	GElf_Sym symbol;
+	if (!slot || slot->symbol == 0 || slot->symbol > INT32_MAX ||
+	    !libdw->gelf_getsym(slots->symbols, (int)slot->symbol, &symbol))
 		return NULL;
-	uint32_t name = slots->symbols[slot->symbol].st_name;
-	return name < slots->strings_size && slots->strings[name] ? slots->strings + name : NULL;
+	const char *name = libdw->elf_strptr(slots->image->elf, slots->strings, symbol.st_name);
+	return name && name[0] ? name : NULL;
 }
 
 /* The slot that the stub jumps through; 0 when it is no such stub. */
@@ -117,19 +106,19 @@ static uint64_t decode_stub(const unsigned char *code, uint64_t size, uint64_t a
 	return address + at + 6 + (uint64_t)(int64_t)displacement;
 }
 
-static bool name_stubs(const struct elf_image *image, const Elf64_Shdr *section,
-                       const struct slots *slots, struct symbol_collector *collector)
+static bool name_stubs(const struct slots *slots, const Elf64_Shdr *section,
+                       struct symbol_collector *collector)
 {
-	unsigned char *code = elf_image_contents(image, section);
+	const Elf_Data *code = elf_image_data(slots->image, section);
 	uint64_t step = section->sh_entsize == 8 ? 8 : STUB_BYTES;
 	bool good = true;
-	for (uint64_t at = 0; good && code && at + step <= section->sh_size; at += step) {
+	for (uint64_t at = 0; good && code && at + step <= code->d_size; at += step) {
 		uint64_t address = section->sh_addr + at;
-		const char *name = slot_name(slots, decode_stub(code + at, step, address));
+		const unsigned char *stub = (unsigned char *)code->d_buf + at;
+		const char *name = slot_name(slots, decode_stub(stub, step, address));
 		if (name)
 			good = symbol_collector_add(collector, address, step, name, "@plt");
 	}
-	free(code);
 	return good;
 }
 
@@ -141,9 +130,9 @@ bool plt_collect(const struct elf_image *image, struct symbol_collector *collect
 	for (size_t i = 0; good && slots.count && i < sizeof(sections) / sizeof(sections[0]); i++) {
 		const Elf64_Shdr *section = elf_image_section(image, sections[i]);
 		if (section)
-			good = name_stubs(image, section, &slots, collector);
+			good = name_stubs(&slots, section, collector);
 	}
-	free_slots(&slots);
+	free(slots.items);
 	return good;
 }
 
@@ -152,6 +141,6 @@ bool plt_slot_is(const struct elf_image *image, uint64_t address, const char *na
 	struct slots slots;
 	const char *seen = read_slots(image, &slots) ? slot_name(&slots, address) : NULL;
 	bool same = seen && strcmp(seen, name) == 0;
-	free_slots(&slots);
+	free(slots.items);
 	return same;
 }

@@ -4,7 +4,8 @@
  * Look-ups take no lock: objects are never removed while look-ups go on (see
  * symbol_forget), are put into their bucket with a release store, and their
  * symbols are complete by then. One lock orders those who load an object, another
- * one everything that touches libdw, which is not made for threads.
+ * one those who ask for lines: elfutils is not made for threads that share a file,
+ * and libdw goes on reading the DWARF at each question.
  */
 #include "symbol.h"
 
@@ -64,8 +65,8 @@ static bool open_object(const struct symbol_object *object, struct elf_image *im
 	return same;
 }
 
-static char *open_debug_file(const struct symbol_object *object, const struct elf_image *image,
-                             struct elf_image *debug, const char *needed)
+static bool open_debug_file(const struct symbol_object *object, const struct elf_image *image,
+                            struct elf_image *debug, const char *needed)
 {
 	return debug_file_open(debug, image, object->path, object->build_id,
 	                       debug_path ? debug_path : DEBUG_PATH, needed);
@@ -74,19 +75,20 @@ static char *open_debug_file(const struct symbol_object *object, const struct el
 static struct symbol_table *load_table(const struct symbol_object *object)
 {
 	struct elf_image image, debug;
-	bool has_image = open_object(object, &image);
-	char *debug_file = NULL;
-	if (!has_image || !elf_image_section_of_type(&image, SHT_SYMTAB))
-		debug_file = open_debug_file(object, has_image ? &image : NULL, &debug, ".symtab");
+	bool has_image = open_object(object, &image), has_debug = false;
+	if (!has_image || !elf_image_section_of_type(&image, SHT_SYMTAB)) {
+		has_debug = open_debug_file(object, has_image ? &image : NULL, &debug, ".symtab");
+		if (!has_debug && has_image)
+			has_debug = debug_file_open_embedded(&debug, &image);
+	}
 	struct symbol_table *table = NULL;
-	if (has_image || debug_file)
+	if (has_image || has_debug)
 		table = symbol_table_create(has_image ? &image : NULL, object->path,
-		                            debug_file ? &debug : NULL);
-	if (debug_file)
+		                            has_debug ? &debug : NULL);
+	if (has_debug)
 		elf_image_close(&debug);
 	if (has_image)
 		elf_image_close(&image);
-	free(debug_file);
 	return table;
 }
 
@@ -97,15 +99,10 @@ static struct lines *load_lines(const struct symbol_object *object)
 	bool has_image = open_object(object, &image);
 	if (has_image && (elf_image_section(&image, ".debug_info") ||
 	                  elf_image_section(&image, ".zdebug_info")))
-		lines = lines_open(&image, object->path);
-	if (!lines) {
-		char *debug_file =
-			open_debug_file(object, has_image ? &image : NULL, &debug, ".debug_info");
-		if (debug_file) {
-			lines = lines_open(&debug, debug_file);
-			elf_image_close(&debug);
-		}
-		free(debug_file);
+		lines = lines_open(&image);
+	if (!lines && open_debug_file(object, has_image ? &image : NULL, &debug, ".debug_info")) {
+		lines = lines_open(&debug);
+		elf_image_close(&debug);
 	}
 	if (has_image)
 		elf_image_close(&image);

@@ -2,8 +2,8 @@
  * From an address in an ELF object to a name, a file and a line.
  *
  * Names come from the symbol tables of the objects and of their separate debug
- * files, lines from their DWARF through elfutils' libdw, which is loaded when the
- * first line is asked for; libiberty demangles. Results are cached for the life of
+ * files, lines from their DWARF, both through elfutils, which is loaded when the
+ * first name is asked for; libiberty demangles. Results are cached for the life of
  * the process. Any thread, not in a signal handler.
  */
 #ifndef QUERYPROF_SYMBOL_SYMBOL_H

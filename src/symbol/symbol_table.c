@@ -147,11 +147,12 @@ static bool judge(const struct elf_image *image, const Elf64_Sym *symbol, const 
 	return candidate->end > start;
 }
 
-static bool has_local_functions(const Elf64_Sym *symbols, uint64_t count)
+static bool has_local_functions(const struct libdw *libdw, Elf_Data *symbols)
 {
-	for (uint64_t i = 0; i < count; i++)
-		if (ELF64_ST_BIND(symbols[i].st_info) == STB_LOCAL &&
-		    ELF64_ST_TYPE(symbols[i].st_info) == STT_FUNC)
+	size_t count = symbols->d_size / sizeof(Elf64_Sym);
+	GElf_Sym symbol;
+	for (size_t i = 0; i < count && libdw->gelf_getsym(symbols, (int)i, &symbol); i++)
+		if (GELF_ST_BIND(symbol.st_info) == STB_LOCAL && GELF_ST_TYPE(symbol.st_info) == STT_FUNC)
 			return true;
 	return false;
 }
@@ -159,36 +160,24 @@ static bool has_local_functions(const Elf64_Sym *symbols, uint64_t count)
 static bool collect_section(struct symbol_collector *collector, const struct elf_image *image,
                             const Elf64_Shdr *section)
 {
-	if (section->sh_entsize != sizeof(Elf64_Sym) || section->sh_link >= image->section_count)
-		return true;
-	const Elf64_Shdr *string_section = &image->sections[section->sh_link];
-	Elf64_Sym *symbols = elf_image_contents(image, section);
-	char *strings = elf_image_contents(image, string_section);
-	uint64_t count = section->sh_size / sizeof(Elf64_Sym);
-	size_t names = collector->names_size;
-	bool is_complete = symbols && has_local_functions(symbols, count);
-	bool good = true;
-	if (symbols && strings && string_section->sh_size < UINT32_MAX)
-		good = add_names(collector, strings, (size_t)string_section->sh_size + 1);
-	else
-		count = 0;
-	free(strings);
-	for (uint64_t i = 0; good && i < count; i++) {
-		if (symbols[i].st_name >= string_section->sh_size)
-			continue;
-		char *name = collector->names + names + symbols[i].st_name;
+	const struct libdw *libdw = image->libdw;
+	Elf_Data *symbols = elf_image_data(image, section);
+	bool is_complete = symbols && has_local_functions(libdw, symbols);
+	size_t count = symbols ? symbols->d_size / sizeof(Elf64_Sym) : 0;
+	GElf_Sym symbol;
+	for (size_t i = 0; i < count && libdw->gelf_getsym(symbols, (int)i, &symbol); i++) {
+		const char *name = libdw->elf_strptr(image->elf, section->sh_link, symbol.st_name);
 		struct candidate candidate;
-		if (!judge(image, &symbols[i], name, is_complete, &candidate))
+		if (!name || !judge(image, &symbol, name, is_complete, &candidate))
 			continue;
 		/* Newer linkers append the version: "name@@VERSION". */
-		char *version = name[0] ? strchr(name + 1, '@') : NULL;
-		if (version)
-			*version = 0;
-		candidate.name = (uint32_t)(names + symbols[i].st_name);
-		good = add_candidate(collector, candidate);
+		size_t length = name[0] ? 1 + strcspn(name + 1, "@") : 0;
+		candidate.name = (uint32_t)collector->names_size;
+		if (!add_names(collector, name, length) || !add_names(collector, "", 1) ||
+		    !add_candidate(collector, candidate))
+			return false;
 	}
-	free(symbols);
-	return good;
+	return true;
 }
 
 static bool collect_image(struct symbol_collector *collector, const struct elf_image *image)

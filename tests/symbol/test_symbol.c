@@ -25,6 +25,7 @@
 #include "fixture.h"
 #include "store/store.h"
 #include "symbol/elf_image.h"
+#include "symbol/lines.h"
 #include "symbol/symbol.h"
 
 #define BUILD_ID "a1b2c3d4e5f60718"
@@ -163,6 +164,18 @@ static void test_stripped_object_has_names_from_its_debug_file(void **state)
 	expect_name(&object, address_of("fixture_static"), "fixture_static");
 
 	assert_true(symbol_set_debug_path(FIXTURES "/nowhere"));
+	expect_name(&object, address_of("fixture_static"), NULL);
+	expect_name(&object, address_of("fixture_global"), "fixture_global");
+}
+
+static void test_stripped_object_has_names_that_are_packed_in_it(void **state)
+{
+	(void)state;
+	assert_true(symbol_set_debug_path(FIXTURES "/nowhere"));
+	struct symbol_object object = by_build_id(FIXTURES "/embedded.so");
+	expect_name(&object, address_of("fixture_static"), "fixture_static");
+	expect_name(&object, address_of("fixture_global"), "fixture_global");
+	object = by_build_id(FIXTURES "/spoilt.so");
 	expect_name(&object, address_of("fixture_static"), NULL);
 	expect_name(&object, address_of("fixture_global"), "fixture_global");
 }
@@ -336,6 +349,39 @@ static void write_file(const char *path, const char *bytes, size_t size)
 	fclose(file);
 }
 
+static void copy_file(const char *from, const char *to)
+{
+	size_t size;
+	char *bytes = read_file(from, &size);
+	write_file(to, bytes, size);
+	free(bytes);
+}
+
+/* Somebody writes a library in place while we look at it. A mapped file would end
+ * the host with SIGBUS. */
+static void test_file_truncated_while_it_is_read(void **state)
+{
+	(void)state;
+	const char *path = FIXTURES "/truncated.so";
+	for (off_t rest = 0; rest < 16384; rest += 4096) {
+		struct elf_image image;
+		copy_file(FIXTURES "/full.so", path);
+		assert_true(elf_image_open(&image, path));
+		const Elf64_Shdr *section = elf_image_section_of_type(&image, SHT_SYMTAB);
+		assert_non_null(section);
+		assert_true(section->sh_offset + section->sh_size > (uint64_t)rest);
+		assert_int_equal(truncate(path, rest), 0);
+		assert_null(elf_image_data(&image, section));
+		assert_null(elf_image_read(&image, 0, image.size));
+		char build_id[BUILD_ID_TEXT];
+		elf_image_build_id(&image, build_id);
+		struct lines *lines = lines_open(&image);
+		lines_close(lines);
+		elf_image_close(&image);
+	}
+	unlink(path);
+}
+
 /* Whatever a damaged file says, it is only an answer that is lost: run under the
  * sanitizers, this looks for reads out of bounds. Same seed each time. */
 static void test_damaged_files(void **state)
@@ -507,6 +553,7 @@ int main(void)
 		                       forget),
 		cmocka_unit_test_setup(test_one_of_several_names, forget),
 		cmocka_unit_test_setup(test_stripped_object_has_names_from_its_debug_file, forget),
+		cmocka_unit_test_setup(test_stripped_object_has_names_that_are_packed_in_it, forget),
 		cmocka_unit_test_setup(test_deleted_object_has_names_from_its_debug_file, forget),
 		cmocka_unit_test_setup(test_debug_link, forget),
 		cmocka_unit_test_setup(test_replaced_file_names_nothing, forget),
@@ -515,6 +562,7 @@ int main(void)
 		cmocka_unit_test_setup(test_stubs, forget),
 		cmocka_unit_test_setup(test_vdso, forget),
 		cmocka_unit_test_setup(test_no_object_at_the_path, forget),
+		cmocka_unit_test_setup(test_file_truncated_while_it_is_read, forget),
 		cmocka_unit_test_setup(test_damaged_files, forget),
 		cmocka_unit_test_setup(test_demangle, forget),
 		cmocka_unit_test_setup(test_threads, forget),

@@ -1,0 +1,61 @@
+/*
+ * Where libdw is not installed, addresses show as module+offset.
+ */
+#include <dlfcn.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "store/store.h"
+#include "symbol/address.h"
+#include "symbol/symbol.h"
+
+#define PATH FIXTURES "/full.so"
+
+static unsigned asked;
+
+/* In place of the C library's. */
+void *dlopen(const char *name, int flags)
+{
+	(void)flags;
+	asked += strncmp(name, "libdw.so", 8) == 0;
+	return NULL;
+}
+
+bool store_locate(uint64_t address, struct store_location *location)
+{
+	*location = (struct store_location){
+		.path = PATH, .build_id = "a1b2c3d4e5f60718", .address = address, .offset = address
+	};
+	return true;
+}
+
+static void expect(char *seen, const char *expected)
+{
+	if (!seen || strcmp(seen, expected) != 0)
+		fail_msg("expected %s, seen %s", expected, seen ? seen : "nothing");
+	free(seen);
+}
+
+static void test_addresses_are_still_told(void **state)
+{
+	(void)state;
+	for (int round = 0; round < 2; round++) {
+		expect(address_symbol(0x1234), "full.so+0x1234");
+		expect(address_text(0x1234), "full.so+0x1234");
+		expect(address_line(0x1234), PATH);
+		symbol_forget();
+	}
+	assert_int_equal(asked, 1);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_addresses_are_still_told) };
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
