@@ -116,7 +116,7 @@ int store_init(struct ring *ring, const struct store_config *config)
 		store_control.stop = store_control.finished = store_control.parked = false;
 		store_control.drained = store_control.drain_target = ring_tail(ring);
 		store_control.retry_thread_at = 0;
-		store_control.owner = getpid();
+		__atomic_store_n(&store_control.owner, getpid(), __ATOMIC_RELAXED);
 		store_control.initialised = true;
 	}
 	pthread_mutex_unlock(&store_control.lock);
@@ -292,8 +292,12 @@ static void shut_down(int timeout_ms)
 	pthread_t thread;
 	bool joinable;
 
+	/* A child that came without our hooks: the lock may be held by a thread that it
+	 * does not have. */
+	if (__atomic_load_n(&store_control.owner, __ATOMIC_RELAXED) != getpid())
+		return;
 	pthread_mutex_lock(&store_control.lock);
-	if (!store_control.initialised || store_control.ending || store_control.owner != getpid()) {
+	if (!store_control.initialised || store_control.ending) {
 		pthread_mutex_unlock(&store_control.lock);
 		return;
 	}
@@ -424,7 +428,7 @@ void store_after_fork_child(void)
 	store_control.thread_running = store_control.parked = store_control.finished = false;
 	store_control.stop = store_control.ending = false;
 	store_control.request = REQUEST_NONE;
-	store_control.owner = getpid();
+	__atomic_store_n(&store_control.owner, getpid(), __ATOMIC_RELAXED);
 	store_control.retry_thread_at = 0;
 	__atomic_store_n(&started, false, __ATOMIC_RELAXED);
 	for (int i = 0; i < STORE_COUNTERS; i++)
