@@ -129,10 +129,8 @@ int qp_unwind(const void *ucontext, uint64_t *trace, int max)
 {
 	const struct thread *thread = thread_current;
 	const struct unwind_stack unknown = { 0 };
-	/* No memo: it belongs to the profiler's own samples, which a signal of the
-	 * caller's may have interrupted. */
-	struct unwind_result result = unwind_trace(ucontext, thread ? &thread->stack : &unknown,
-	                                           NULL, trace, max);
+	struct unwind_result result = unwind_trace_for_host(ucontext, thread ? &thread->stack : &unknown,
+	                                                    trace, max);
 
 	return result.truncated ? -result.depth : result.depth;
 }
