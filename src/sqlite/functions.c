@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "frames.h"
+#include "queries.h"
 #include "symbol/address.h"
 #include "symbol/symbol.h"
 
@@ -141,6 +142,9 @@ static void demangle(sqlite3_context *context, int argc, sqlite3_value **argv)
 
 /* --- settings --------------------------------------------------------------- */
 
+/* Statements that ask or change them, as our PRAGMAs become, are about the profiler
+ * and stay out of its log. */
+
 static void result_setting(sqlite3_context *context, const struct session *session, const char *name)
 {
 	char *text = settings_get(session, name);
@@ -166,6 +170,7 @@ static void get_setting(sqlite3_context *context, int argc, sqlite3_value **argv
 	const char *name = text_argument(context, "get_setting", argv[0]);
 
 	(void)argc;
+	queries_disown();
 	if (name)
 		result_setting(context, sqlite3_user_data(context), name);
 }
@@ -178,6 +183,7 @@ static void set_setting(sqlite3_context *context, int argc, sqlite3_value **argv
 	char *error;
 
 	(void)argc;
+	queries_disown();
 	if (!name)
 		return;
 	if (sqlite3_value_type(argv[1]) == SQLITE_NULL) {

@@ -123,16 +123,28 @@ static int prepare16_v3(const struct prepare_call *call)
 	return real.prepare16_v3(call->db, call->sql, call->bytes, call->flags, call->stmt, call->tail);
 }
 
+/* To prepare is to read the schema first, with statements of SQLite's own: they are
+ * no queries of the host's, and must not take the query_id meant for one. */
+static int prepare_quietly(int (*prepare)(const struct prepare_call *), const struct prepare_call *call)
+{
+	int rc;
+
+	queries_suspend();
+	rc = prepare(call);
+	queries_resume();
+	return rc;
+}
+
 /* Prepares; and if that fails for want of the `system` schema, brings it and
  * prepares again. */
 static int prepare_followed(int (*prepare)(const struct prepare_call *), const struct prepare_call *call)
 {
-	int rc = prepare(call);
+	int rc = prepare_quietly(prepare, call);
 	struct session *session;
 
 	if (rc != SQLITE_ERROR || !(session = session_of(call->db)) || !schema_follow(session))
 		return rc;
-	return prepare(call);
+	return prepare_quietly(prepare, call);
 }
 
 /* The same for UTF-8 text, in which a PRAGMA of ours stands for a SELECT. */
@@ -150,7 +162,7 @@ static int prepare_text(int (*prepare)(const struct prepare_call *), const struc
 	rewritten.sql = text;
 	rewritten.bytes = -1;
 	rewritten.tail = NULL;
-	rc = prepare(&rewritten);
+	rc = prepare_quietly(prepare, &rewritten);
 	if (call->tail)
 		*call->tail = end;
 	free(text);
