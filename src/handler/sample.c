@@ -170,19 +170,74 @@ static void disarm(struct thread_timer *timer)
 	if (timer->created && timer->armed && !timer->probing)
 		sys_timer_settime(timer->id, 0, 0, 0);
 	timer->probing = false;
+	timer->hit_ns = 0;
 	timer->armed = false;
 }
 
-/* The periods that this signal stands for; 0: none has ended. */
-static uint64_t take_weight(struct thread_timer *timer, enum trace_type type, const siginfo_t *info)
-{
-	if (!timer->probing) /* the kernel caps si_overrun at INT_MAX: the sum fits 32 bits */
-		return 1 + (uint64_t)(info->si_overrun > 0 ? info->si_overrun : 0);
+/* The share of a new measurement in the mean, of one thread and of all. */
+#define GAP_SHARE 16
+#define GAP_SHARE_OF_ALL 64
+#define GAP_MAX_TICKS 64
 
+static uint64_t mean_with(uint64_t mean, uint64_t value, int64_t share)
+{
+	return mean + (uint64_t)(((int64_t)value - (int64_t)mean) / share);
+}
+
+static void learn_gap(struct thread_timer *timer, enum trace_type type, uint64_t gap)
+{
+	uint64_t tick = timer_tick_ns[type];
+	uint64_t usual = __atomic_load_n(&timer_usual_gap_ns, __ATOMIC_RELAXED);
+
+	if (gap > GAP_MAX_TICKS * tick)
+		gap = GAP_MAX_TICKS * tick;
+	timer->gap_ns = mean_with(timer_gap(timer, type), gap, GAP_SHARE);
+	/* Relaxed: of two threads at the same time one is enough. */
+	__atomic_store_n(&timer_usual_gap_ns,
+	                 mean_with(usual != 0 ? usual : tick, gap, GAP_SHARE_OF_ALL),
+	                 __ATOMIC_RELAXED);
+}
+
+/* The first few probes and every fourth are followed by one that measures the gap. */
+static bool must_measure(struct thread_timer *timer, enum trace_type type)
+{
+	return !timer_shows_gap(timer, type) && (timer->probes < GAP_SHARE || timer->probes % 4 == 0);
+}
+
+/* Points of the grid that a probe's signal stands for, and what comes next. */
+static uint64_t take_probe(struct thread_timer *timer, enum trace_type type, bool running)
+{
+	bool measured = timer->hit_ns != 0;
+	bool again = running && !measured && must_measure(timer, type);
+
+	if (!running && !measured)
+		return 0;
 	uint64_t now = clock_ns(timer_clock(type));
-	timer->probing = false;
-	timer_set_on_grid(timer, now);
-	return timer_points(timer, now, timer_tick_ns[type]);
+	uint64_t window = measured ? now - timer->hit_ns : timer_gap(timer, type);
+	if (measured)
+		learn_gap(timer, type, window);
+	timer->hit_ns = again ? now : 0;
+	timer->probes++;
+	timer->probing = again || !running;
+	if (again)
+		timer_set_to_probe(timer);
+	else if (running)
+		timer_set_on_grid(timer, now);
+	return timer_points(timer, now, window);
+}
+
+/* The periods that this signal stands for; 0: none has ended. */
+static uint64_t take_weight(struct thread_timer *timer, enum trace_type type,
+                            const siginfo_t *info, bool running)
+{
+	if (timer->probing)
+		return take_probe(timer, type, running);
+
+	/* The kernel caps si_overrun at INT_MAX: the sum fits 32 bits. */
+	uint64_t weight = 1 + (uint64_t)(info->si_overrun > 0 ? info->si_overrun : 0);
+	if (timer_shows_gap(timer, type))
+		learn_gap(timer, type, weight * timer->period_ns);
+	return weight;
 }
 
 static void add(uint64_t *to, uint64_t by)
@@ -264,12 +319,14 @@ static void take_sample(struct thread *thread, enum trace_type type, const sigin
 
 	struct ring *ring = __atomic_load_n(&thread->ring, __ATOMIC_ACQUIRE);
 	bool on = __atomic_load_n(&enabled, __ATOMIC_SEQ_CST) && ring != NULL;
-	if (!on || thread->nesting == 0 || (tag != NULL && tag->period_ns[type] == 0)) {
+	bool running = on && thread->nesting != 0 && (tag == NULL || tag->period_ns[type] != 0);
+
+	uint64_t weight = take_weight(timer, type, info, running);
+	if (!running) {
 		disarm(timer);
 		count(thread, SAMPLE_IDLE, 1);
 		return;
 	}
-	uint64_t weight = take_weight(timer, type, info);
 	if (tag == NULL)
 		wait_between_steps(timer, type, weight);
 	if (tag == NULL || weight == 0) {

@@ -54,6 +54,9 @@ struct thread_timer {
 	volatile bool probing;   /* armed for one signal at the next kernel tick */
 	uint64_t period_ns;
 	uint64_t grid_ns;        /* a point of the timer's grid on its clock */
+	uint64_t gap_ns;         /* CPU time between two ticks, 0: not measured yet */
+	uint64_t hit_ns;         /* the clock at the probe just before this one, 0: none */
+	uint32_t probes;
 	uint64_t between_ns;     /* since a query on the thread was last seen to run */
 };
 

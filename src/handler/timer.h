@@ -16,16 +16,21 @@
  * told only of the points after its start; those between the tick before and its
  * start went to nobody, while points of a query that ended before the tick are
  * thrown away in the host's code: queries shorter than the tick would be counted
- * half or less. So the first tick after a re-arm counts all points of the tick that
- * it ends, as if the timer had never been disarmed:
+ * half or less. So the first tick after a re-arm counts all points since the tick
+ * before it, as if the timer had never been disarmed. When that tick was is not
+ * known, but how much CPU time a thread gets from one tick that hits it to the next
+ * is: the kernel's tick on an idle machine, more on one where other threads run at
+ * many ticks. This *gap* is learnt from signals that came without a re-arm between.
  *
- *   - re-arm with a point in the tick that went before: the timer *probes*, it is
+ *   - re-arm with a point in the gap that went before: the timer *probes*, it is
  *     set to fire once at the next tick. There the handler counts the points in
- *     (now - tick, now], sets the timer on its grid, and stores a sample if there
+ *     (now - gap, now], sets the timer on its grid, and stores a sample if there
  *     was a point. If the query has ended by then the signal finds none, and the
  *     timer is disarmed as ever;
  *   - re-arm without one: every point that the next tick can tell lies ahead, so
- *     the timer is set on its grid at once.
+ *     the timer is set on its grid at once;
+ *   - a period of more than half a tick does not show the gap in its overruns: now
+ *     and then a probe is followed by a second one, which does.
  *
  * The clock of wall time is told exactly: its tick is 0 here and nothing probes.
  */
@@ -71,7 +76,35 @@ static inline uint64_t timer_points(const struct thread_timer *timer, uint64_t n
 	return since < window ? 1 + (window - 1 - since) / timer->period_ns : 0;
 }
 
-/* Sets the timer on its grid. Keeps nothing but the kernel's timer. */
+/* The gap of a thread that has not been measured yet: what others have. */
+extern uint64_t timer_usual_gap_ns __attribute__((visibility("hidden")));
+
+/* CPU time that the thread is expected to get between two ticks; 0 on clocks that do
+ * not follow the tick. */
+static inline uint64_t timer_gap(const struct thread_timer *timer, enum trace_type type)
+{
+	if (timer_tick_ns[type] == 0)
+		return 0;
+	if (timer->gap_ns != 0)
+		return timer->gap_ns;
+	uint64_t usual = __atomic_load_n(&timer_usual_gap_ns, __ATOMIC_RELAXED);
+	return usual != 0 ? usual : timer_tick_ns[type];
+}
+
+/* Whether the overruns of a timer on its grid show the gap. */
+static inline bool timer_shows_gap(const struct thread_timer *timer, enum trace_type type)
+{
+	return timer->period_ns <= timer_tick_ns[type] / 2;
+}
+
+/* Makes the timer fire once, at the next tick. Relative: an absolute time of now
+ * would have passed and fire here. */
+static inline int timer_set_to_probe(const struct thread_timer *timer)
+{
+	return sys_timer_settime(timer->id, 0, 1, 0);
+}
+
+/* Sets the timer on its grid. */
 static inline int timer_set_on_grid(const struct thread_timer *timer, uint64_t now)
 {
 	return sys_timer_settime(timer->id, TIMER_ABSTIME, timer_next_point(timer, now),

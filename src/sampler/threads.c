@@ -171,8 +171,11 @@ static void fill_slot(struct thread *slot)
 	slot->stack = find_stack();
 	__atomic_store_n(&slot->ring, sampler_ring(), __ATOMIC_RELEASE);
 	slot->nesting = 0;
-	for (int type = 0; type < TRACE_TYPES; type++)
+	for (int type = 0; type < TRACE_TYPES; type++) {
 		slot->timers[type].period_ns = 0; /* a new thread, a new phase */
+		slot->timers[type].gap_ns = 0;
+		slot->timers[type].probes = 0;
+	}
 	slot->named = false;
 	slot->name_checked_ns = 0;
 	slot->retry_ns = slot->retry_pause_ns = 0;

@@ -130,14 +130,13 @@ static void choose_grid(struct thread *thread, struct thread_timer *timer, uint6
 
 static int set_timer(struct thread_timer *timer, enum trace_type type, uint64_t now)
 {
-	uint64_t tick = timer_tick_ns[type];
+	uint64_t gap = timer_gap(timer, type);
 
-	timer->probing = tick != 0 && timer_points(timer, now + NEAR_NS, tick + NEAR_NS) != 0;
+	timer->hit_ns = 0;
+	timer->probing = gap != 0 && timer_points(timer, now + NEAR_NS, gap + NEAR_NS) != 0;
 	HANDLER_BARRIER();
 	timer->armed = true;
-	/* Relative: an absolute time of now would have passed and fire here, not at
-	 * the tick. */
-	return timer->probing ? sys_timer_settime(timer->id, 0, 1, 0) : timer_set_on_grid(timer, now);
+	return timer->probing ? timer_set_to_probe(timer) : timer_set_on_grid(timer, now);
 }
 
 void timers_arm(struct thread *thread, enum trace_type type, uint64_t period_ns)

@@ -4,7 +4,8 @@
  *
  * The expected error of the short ones: the kernel's ticks hit a query by chance,
  * 250 a second, so a share of p measured over n ticks has a standard deviation of
- * sqrt(p (1 - p) / n). The bounds are more than four of them.
+ * sqrt(p (1 - p) / n), and more on a loaded machine, where the CPU time from tick to
+ * tick varies. The bounds are six of them.
  */
 #include "common.h"
 
@@ -119,7 +120,7 @@ static void short_queries(uint64_t query_ns, uint64_t host_ns, uint64_t period_n
 	       (unsigned long long)count, (unsigned long long)(query_ns / 1000), p * 100,
 	       (unsigned long long)period_ns, found, deviation,
 	       (unsigned long long)(sample_counter(SAMPLE_SIGNALS) - before));
-	assert_true(fabs(found - 1) < 4.5 * deviation);
+	assert_true(fabs(found - 1) < 6 * deviation);
 }
 
 static void test_short_queries(void **state)
@@ -171,7 +172,7 @@ static void test_short_threads(void **state)
 	double deviation = sqrt(1 / ((double)threads_cpu_ns / 4e6));
 	printf("%d threads of 1.5 ms, period 1 ms: found %.3f of %.2f s (deviation %.3f)\n", count, found,
 	       (double)threads_cpu_ns / 1e9, deviation);
-	assert_true(fabs(found - 1) < 4.5 * deviation);
+	assert_true(fabs(found - 1) < 6 * deviation);
 }
 
 /* More threads than processors, each with a query of its own. */
