@@ -296,7 +296,8 @@ static bool check_bound(void)
 static bool trim(void)
 {
 	uint64_t trimmed = 0;
-	int code = retention_apply(&flusher.retention, &flusher.writer, flusher.max_bytes, &trimmed);
+	int code = retention_apply(&flusher.retention, &flusher.writer, flusher.max_bytes,
+	                           is_interrupted, &trimmed);
 
 	store_count(STORE_TRIMMED, trimmed);
 	if (!code || (code & 0xff) == SQLITE_BUSY)

@@ -19,6 +19,7 @@
 #define WAL_MAX_BYTES (16 << 20)
 #define STEP_MAX 8192 /* rows a transaction */
 #define STEP_MIN 256
+#define QUERY_ROW_BYTES 1024 /* with its text and indexes */
 #define ROWS_FEW 16
 #define ROW_BYTES 32  /* of a sample, about */
 #define TIME_LIMIT_NS 30000000
@@ -124,14 +125,15 @@ static int64_t ask_near(sqlite3 *db, const char *format, int64_t rows)
 	return value;
 }
 
-static struct cut choose_cut(sqlite3 *db, int64_t rows)
+/* `samples`, `queries`: rows of each that may go. */
+static struct cut choose_cut(sqlite3 *db, int64_t samples, int64_t queries)
 {
 	struct cut cut;
 	int64_t time_ns;
 
-	cut.time_ns = ask_near(db, "SELECT timestamp_ns FROM samples ORDER BY timestamp_ns LIMIT 1 OFFSET %" PRId64, rows);
+	cut.time_ns = ask_near(db, "SELECT timestamp_ns FROM samples ORDER BY timestamp_ns LIMIT 1 OFFSET %" PRId64, samples);
 	cut.last = cut.time_ns == INT64_MAX;
-	cut.query = ask_near(db, "SELECT id FROM queries WHERE id > 0 ORDER BY id LIMIT 1 OFFSET %" PRId64, rows);
+	cut.query = ask_near(db, "SELECT id FROM queries WHERE id > 0 ORDER BY id LIMIT 1 OFFSET %" PRId64, queries);
 	if (cut.query != INT64_MAX) {
 		/* Numbers of queries follow time closely enough. */
 		time_ns = ask(db, "SELECT last_ns FROM queries WHERE id = %" PRId64, cut.query);
@@ -194,8 +196,12 @@ static int remove_before(sqlite3 *db, const struct cut *cut, uint64_t *removed)
 	return code ? code : remove_queries(db, cut);
 }
 
-static int remove_step(struct writer *writer, int64_t rows, bool *last, uint64_t *trimmed)
+/* Takes about `bytes` off, but no more than a transaction may write to the log. */
+static int remove_step(struct writer *writer, int64_t bytes, int64_t max_bytes, bool *last, uint64_t *trimmed)
 {
+	int64_t most = retention_wal_bytes(max_bytes) / 8;
+	int64_t samples = (bytes < most ? bytes : most) / ROW_BYTES;
+	int64_t queries = most / QUERY_ROW_BYTES;
 	sqlite3 *db = writer->database.db;
 	uint64_t removed = 0;
 	struct cut cut;
@@ -203,7 +209,11 @@ static int remove_step(struct writer *writer, int64_t rows, bool *last, uint64_t
 
 	if (code)
 		return code;
-	cut = choose_cut(db, rows);
+	if (samples > STEP_MAX)
+		samples = STEP_MAX;
+	if (samples < STEP_MIN)
+		samples = STEP_MIN;
+	cut = choose_cut(db, samples, queries < STEP_MAX ? queries : STEP_MAX);
 	*last = cut.last && cut.query == INT64_MAX;
 	code = remove_before(db, &cut, &removed);
 	if (!code)
@@ -228,7 +238,7 @@ static int shrink(sqlite3 *db, int64_t max_bytes)
 }
 
 int retention_apply(struct retention *retention, struct writer *writer, int64_t max_bytes,
-                    uint64_t *trimmed)
+                    bool (*is_interrupted)(void), uint64_t *trimmed)
 {
 	sqlite3 *db = writer->database.db;
 	int64_t deadline, used, lower = upper_mark(max_bytes) - slice(max_bytes);
@@ -242,12 +252,12 @@ int retention_apply(struct retention *retention, struct writer *writer, int64_t 
 	if (used > upper_mark(max_bytes))
 		retention->trimming = true;
 	deadline = now_ns() + TIME_LIMIT_NS;
-	while (!code && retention->trimming && now_ns() < deadline) {
-		int64_t rows = (used - lower) / ROW_BYTES / 2;
+	/* Below the upper mark in any case, or the next batch would go over the bound. */
+	while (!code && retention->trimming && !is_interrupted()
+	       && (used > upper_mark(max_bytes) || now_ns() < deadline)) {
 		bool last = false;
 
-		rows = rows > STEP_MAX ? STEP_MAX : rows < STEP_MIN ? STEP_MIN : rows;
-		code = remove_step(writer, rows, &last, trimmed);
+		code = remove_step(writer, (used - lower) / 2, max_bytes, &last, trimmed);
 		used = used_bytes(db);
 		retention->trimming = used > lower && !last;
 	}

@@ -22,10 +22,11 @@ struct retention {
 	bool trimming; /* between the upper mark and the lower one */
 };
 
-/* After a batch: begins epochs, removes what is over the bound, for a few tens of
- * milliseconds at most; what remains follows after the next batch. Adds to
+/* After a batch: begins epochs, removes what is over the upper mark, and for a few
+ * tens of milliseconds what is over the lower one; what remains follows after the
+ * next batch; or less, when `is_interrupted` says so. Adds to
  * `*trimmed` the samples removed. SQLITE_OK or the error. */
 int retention_apply(struct retention *retention, struct writer *writer, int64_t max_bytes,
-                    uint64_t *trimmed);
+                    bool (*is_interrupted)(void), uint64_t *trimmed);
 
 #endif

@@ -123,6 +123,7 @@ static void stacks_go_when_unused(void **state)
 
 static void queries_without_samples_are_bounded(void **state)
 {
+	uint64_t lost = store_counter(STORE_LOST);
 	char text[300];
 	int64_t most = 0;
 
@@ -143,6 +144,7 @@ static void queries_without_samples_are_bounded(void **state)
 	drain();
 	if (most > MB + MB / 10)
 		fail_msg("%lld bytes", (long long)most);
+	assert_int_equal(store_counter(STORE_LOST) - lost, 0);
 	assert_string_equal(ask_text("SELECT substr(query, 1, 17) FROM query_log ORDER BY query_start_time_microseconds DESC"),
 	                    "SELECT 0000019999");
 	assert_true(ask("SELECT count(*) FROM query_log") > 100);
