@@ -1,0 +1,47 @@
+/*
+ * Unwinders side by side in one process, ours and others', behind one type: from
+ * the context of an interrupted thread to the number of frames found.
+ *
+ * The others are opened at run time, each with its symbols kept to itself: three of
+ * them define the same names. One that is not installed has no `walk`.
+ */
+#ifndef TESTS_BENCH_UNWIND_PEERS_H
+#define TESTS_BENCH_UNWIND_PEERS_H
+
+#include <stdbool.h>
+
+#include "handler/unwind.h"
+
+enum peer_id {
+	PEER_FRAME_POINTERS,
+	PEER_MEMO,
+	PEER_CACHE,
+	PEER_MISS,
+	PEER_NONGNU,
+	PEER_GLIBC,
+	PEER_LLVM,
+	PEER_GPERFTOOLS,
+	PEERS,
+};
+
+struct peer {
+	const char *key, *name;
+	int (*walk)(const void *ucontext);
+	const char *missing; /* what to install when `walk` is NULL */
+	bool by_itself;      /* starts at its caller, through the handler's own frames */
+	int slow;            /* about how many times as long as a frame-pointer walk */
+};
+
+extern struct peer peers[PEERS];
+
+/* What all of them unwind. Set before a walk. */
+extern struct unwind_stack peer_stack;
+extern struct unwind_memo *peer_memo;
+
+/* Opens the others. False: there is no memory for ours. */
+bool peers_open(const char *llvm_module);
+
+/* Once all code is mapped and modules_init() or modules_refresh() has seen it. */
+bool peers_see_modules(void);
+
+#endif
