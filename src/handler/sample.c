@@ -178,6 +178,9 @@ static void disarm(struct thread_timer *timer)
 #define GAP_SHARE 16
 #define GAP_SHARE_OF_ALL 64
 #define GAP_MAX_TICKS 64
+/* A short period's next point may pass while the timer is being set; the kernel then
+ * tells it at once, and what lies between is no gap. */
+#define GAP_MIN_NS 50000
 
 static uint64_t mean_with(uint64_t mean, uint64_t value, int64_t share)
 {
@@ -189,6 +192,8 @@ static void learn_gap(struct thread_timer *timer, enum trace_type type, uint64_t
 	uint64_t tick = timer_tick_ns[type];
 	uint64_t usual = __atomic_load_n(&timer_usual_gap_ns, __ATOMIC_RELAXED);
 
+	if (gap < GAP_MIN_NS)
+		return;
 	if (gap > GAP_MAX_TICKS * tick)
 		gap = GAP_MAX_TICKS * tick;
 	timer->gap_ns = mean_with(timer_gap(timer, type), gap, GAP_SHARE);
