@@ -11,6 +11,7 @@
 #include "sampler/query.h"
 #include "sampler/sampler.h"
 #include "sqlite/settings.h"
+#include "store/store.h"
 
 /* The handler counts in `run`, so the memory of an engine_query is recycled and
  * never freed. */
@@ -81,6 +82,7 @@ static int begin(const qp_query *given)
 	query->thread = thread;
 	query->outer = innermost;
 	innermost = query;
+	store_start(); /* whoever samples will write */
 	query_start(&query->run, thread);
 	tag.key = query->run.key;
 	tag.counts = &query->run.counts;

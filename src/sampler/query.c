@@ -91,6 +91,22 @@ void query_start(struct query_run *run, struct thread *thread)
 	memset(&run->counts, 0, sizeof(run->counts));
 }
 
+/* While it is paused, a run holds how long it has run instead of when it began. */
+void query_pause(struct query_run *run, struct thread *thread)
+{
+	run->start_cpu_ns = read_cpu(thread) - run->start_cpu_ns;
+	run->start_monotonic_ns = thread->cpu_read_at_ns - run->start_monotonic_ns;
+}
+
+void query_resume(struct query_run *run, struct thread *thread)
+{
+	uint64_t now = clock_ns(CLOCK_MONOTONIC);
+
+	run->start_cpu_ns = estimate_cpu(thread, now) - run->start_cpu_ns;
+	run->start_monotonic_ns = now - run->start_monotonic_ns;
+	run->thread_id = thread->id;
+}
+
 bool query_lasted(const struct query_run *run, uint64_t ns)
 {
 	/* The coarse clock is a quarter of the price and at most a tick behind, which

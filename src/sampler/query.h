@@ -39,6 +39,11 @@ struct query_end {
 	uint64_t result_rows, vm_steps, fullscan_steps, sorts, autoindexes, memory_usage;
 };
 
+/* Between these two the run's clocks stand still: a query that was prepared and waits
+ * for its first step. On the same thread or on another. */
+void query_pause(struct query_run *run, struct thread *thread);
+void query_resume(struct query_run *run, struct thread *thread);
+
 /* Whether the run has lasted `ns` by now, CLOCK_MONOTONIC. */
 bool query_lasted(const struct query_run *run, uint64_t ns);
 

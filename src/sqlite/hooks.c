@@ -90,7 +90,14 @@ struct prepare_call {
 	unsigned flags;
 	sqlite3_stmt **stmt;
 	const void **tail;
+	const char *text; /* `sql` if it is UTF-8 and ends in a zero */
 };
+
+/* The statement's text when it ends in a zero, as it mostly does. */
+static const char *text_of(const char *sql, int bytes)
+{
+	return bytes < 0 || (bytes > 0 && sql && !sql[bytes - 1]) ? sql : NULL;
+}
 
 static int prepare_v1(const struct prepare_call *call)
 {
@@ -123,15 +130,14 @@ static int prepare16_v3(const struct prepare_call *call)
 	return real.prepare16_v3(call->db, call->sql, call->bytes, call->flags, call->stmt, call->tail);
 }
 
-/* To prepare is to read the schema first, with statements of SQLite's own: they are
- * no queries of the host's, and must not take the query_id meant for one. */
-static int prepare_quietly(int (*prepare)(const struct prepare_call *), const struct prepare_call *call)
+static int prepare_as_query(int (*prepare)(const struct prepare_call *), const struct prepare_call *call)
 {
+	struct query_step step;
 	int rc;
 
-	queries_suspend();
+	queries_prepare(&step, call->db, call->text);
 	rc = prepare(call);
-	queries_resume();
+	queries_prepared(&step, rc, rc ? NULL : *call->stmt);
 	return rc;
 }
 
@@ -139,12 +145,12 @@ static int prepare_quietly(int (*prepare)(const struct prepare_call *), const st
  * prepares again. */
 static int prepare_followed(int (*prepare)(const struct prepare_call *), const struct prepare_call *call)
 {
-	int rc = prepare_quietly(prepare, call);
+	int rc = prepare_as_query(prepare, call);
 	struct session *session;
 
 	if (rc != SQLITE_ERROR || !(session = session_of(call->db)) || !schema_follow(session))
 		return rc;
-	return prepare_quietly(prepare, call);
+	return prepare_as_query(prepare, call);
 }
 
 /* The same for UTF-8 text, in which a PRAGMA of ours stands for a SELECT. */
@@ -159,10 +165,10 @@ static int prepare_text(int (*prepare)(const struct prepare_call *), const struc
 		free(text);
 		return prepare_followed(prepare, call);
 	}
-	rewritten.sql = text;
+	rewritten.sql = rewritten.text = text;
 	rewritten.bytes = -1;
 	rewritten.tail = NULL;
-	rc = prepare_quietly(prepare, &rewritten);
+	rc = prepare_as_query(prepare, &rewritten);
 	if (call->tail)
 		*call->tail = end;
 	free(text);
@@ -172,7 +178,8 @@ static int prepare_text(int (*prepare)(const struct prepare_call *), const struc
 static int queryprof_prepare(sqlite3 *db, const char *sql, int bytes, sqlite3_stmt **stmt,
                              const char **tail)
 {
-	const struct prepare_call call = { db, sql, bytes, 0, stmt, (const void **)tail };
+	const struct prepare_call call = { db, sql, bytes, 0, stmt, (const void **)tail,
+	                                   text_of(sql, bytes) };
 
 	return prepare_text(prepare_v1, &call);
 }
@@ -180,7 +187,8 @@ static int queryprof_prepare(sqlite3 *db, const char *sql, int bytes, sqlite3_st
 static int queryprof_prepare_v2(sqlite3 *db, const char *sql, int bytes, sqlite3_stmt **stmt,
                                 const char **tail)
 {
-	const struct prepare_call call = { db, sql, bytes, 0, stmt, (const void **)tail };
+	const struct prepare_call call = { db, sql, bytes, 0, stmt, (const void **)tail,
+	                                   text_of(sql, bytes) };
 
 	return prepare_text(prepare_v2, &call);
 }
@@ -188,7 +196,8 @@ static int queryprof_prepare_v2(sqlite3 *db, const char *sql, int bytes, sqlite3
 static int queryprof_prepare_v3(sqlite3 *db, const char *sql, int bytes, unsigned flags,
                                 sqlite3_stmt **stmt, const char **tail)
 {
-	const struct prepare_call call = { db, sql, bytes, flags, stmt, (const void **)tail };
+	const struct prepare_call call = { db, sql, bytes, flags, stmt, (const void **)tail,
+	                                   text_of(sql, bytes) };
 
 	return prepare_text(prepare_v3, &call);
 }
@@ -196,7 +205,7 @@ static int queryprof_prepare_v3(sqlite3 *db, const char *sql, int bytes, unsigne
 static int queryprof_prepare16(sqlite3 *db, const void *sql, int bytes, sqlite3_stmt **stmt,
                                const void **tail)
 {
-	const struct prepare_call call = { db, sql, bytes, 0, stmt, tail };
+	const struct prepare_call call = { db, sql, bytes, 0, stmt, tail, NULL };
 
 	return prepare_followed(prepare16_v1, &call);
 }
@@ -204,7 +213,7 @@ static int queryprof_prepare16(sqlite3 *db, const void *sql, int bytes, sqlite3_
 static int queryprof_prepare16_v2(sqlite3 *db, const void *sql, int bytes, sqlite3_stmt **stmt,
                                   const void **tail)
 {
-	const struct prepare_call call = { db, sql, bytes, 0, stmt, tail };
+	const struct prepare_call call = { db, sql, bytes, 0, stmt, tail, NULL };
 
 	return prepare_followed(prepare16_v2, &call);
 }
@@ -212,7 +221,7 @@ static int queryprof_prepare16_v2(sqlite3 *db, const void *sql, int bytes, sqlit
 static int queryprof_prepare16_v3(sqlite3 *db, const void *sql, int bytes, unsigned flags,
                                   sqlite3_stmt **stmt, const void **tail)
 {
-	const struct prepare_call call = { db, sql, bytes, flags, stmt, tail };
+	const struct prepare_call call = { db, sql, bytes, flags, stmt, tail, NULL };
 
 	return prepare_followed(prepare16_v3, &call);
 }

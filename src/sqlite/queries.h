@@ -17,8 +17,10 @@
 struct run;
 struct thread;
 
-/* The session's settings may say now that its queries are sampled. */
+/* The session's settings may say now that its queries are sampled; its last query
+ * has ended for good. */
 void queries_watch(struct session *session);
+void queries_unwatch(struct session *session);
 
 /* No session samples and no run is open: hooks have nothing to do. Inline, for it is
  * all that the library costs a host with its timers off. */
@@ -37,6 +39,11 @@ struct query_step {
 };
 bool queries_enter(struct query_step *step, sqlite3_stmt *stmt);
 void queries_leave(const struct query_step *step, int rc);
+
+/* Around the preparation of a statement, whose time is the query's, too: `text` as the
+ * host gave it (UTF-8; NULL: not known), the result and the statement made. What SQLite itself runs meanwhile has no runs. */
+void queries_prepare(struct query_step *step, sqlite3 *db, const char *text);
+void queries_prepared(struct query_step *step, int rc, sqlite3_stmt *stmt);
 
 /* Resets the statement through `reset`, as part of its run if one is open, which
  * ends with it. Returns what `reset` returns. */
@@ -71,6 +78,7 @@ void queries_forget(struct session *session);
  * host's: no runs. They nest. */
 void queries_suspend(void);
 void queries_resume(void);
+bool queries_suspended(void);
 
 enum queries_counter {
 	QUERIES_STARTED,

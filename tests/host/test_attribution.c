@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 struct worker {
@@ -159,6 +160,56 @@ static void test_ends(void **state)
 	host_close(db);
 }
 
+/* The time to prepare a statement is its own: here SQLite reads the schema first and
+ * waits for its lock. */
+static void *release_lock(void *context)
+{
+	struct timespec half_a_second = { 0, 500000000 };
+
+	while (nanosleep(&half_a_second, &half_a_second))
+		;
+	host_exec(context, "COMMIT");
+	return NULL;
+}
+
+static void test_prepare(void **state)
+{
+	char path[128], *text;
+	sqlite3 *holder, *db;
+	sqlite3_stmt *stmt;
+	pthread_t thread;
+	int64_t real, duration;
+
+	(void)state;
+	snprintf(path, sizeof path, "%s/prepare.db", host_directory());
+	assert_int_equal(sqlite3_open(path, &holder), SQLITE_OK);
+	host_exec(holder, "CREATE TABLE t(x); BEGIN EXCLUSIVE");
+	assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+	host_exec(db, "PRAGMA query_profiler_real_time_period_ns = 1000000");
+	/* fails at once, then at the end of its patience */
+	sqlite3_busy_timeout(db, 100);
+	assert_int_equal(sqlite3_prepare_v2(db, "SELECT /* impatient */ * FROM t", -1, &stmt, NULL), SQLITE_BUSY);
+	sqlite3_busy_timeout(db, 20000);
+	assert_int_equal(pthread_create(&thread, NULL, release_lock, holder), 0);
+	assert_int_equal(sqlite3_prepare_v2(db, "SELECT /* patient */ * FROM t", -1, &stmt, NULL), SQLITE_OK);
+	pthread_join(thread, NULL);
+	assert_int_equal(sqlite3_sleep(300) >= 300, 1); /* of the host's own time */
+	assert_int_equal(sqlite3_step(stmt), SQLITE_DONE);
+	sqlite3_finalize(stmt);
+	host_quiet(db);
+	real = host_sampled_ns(db, "trace_type = 'Real' AND query_id = (SELECT query_id FROM system.query_log "
+	                       "WHERE query LIKE '%/* patient */%')");
+	duration = host_int(db, "SELECT query_duration_ns FROM system.query_log WHERE query LIKE '%%/* patient */%%'");
+	printf("prepared in %.1f ms, of which %.1f ms sampled\n", (double)duration / 1e6, (double)real / 1e6);
+	assert_true(duration > 450000000);
+	assert_true((double)real > 0.9 * (double)duration && (double)real < 1.1 * (double)duration);
+	text = host_text(db, "SELECT type || ' ' || exception FROM system.query_log WHERE query LIKE '%%/* impatient */%%'");
+	assert_string_equal(text, "ExceptionWhileProcessing database is locked");
+	free(text);
+	host_close(db);
+	host_close(holder);
+}
+
 /* Sorter threads work for the query that made them. */
 static void test_sorter_threads(void **state)
 {
@@ -191,6 +242,7 @@ int main(void)
 		cmocka_unit_test(test_interleaved),
 		cmocka_unit_test(test_nested),
 		cmocka_unit_test(test_ends),
+		cmocka_unit_test(test_prepare),
 		cmocka_unit_test(test_sorter_threads),
 	};
 

@@ -144,7 +144,30 @@ static void test_fork(void **state)
 	host_close(file);
 }
 
-/* The signal mask, an errno and a session of a closed connection. */
+/* Samples reach the file although nobody reads them through us. */
+static void test_stored_unasked(void **state)
+{
+	char path[128];
+	sqlite3 *db = host_open(":memory:"), *file;
+	int64_t stored = 0;
+
+	(void)state;
+	snprintf(path, sizeof path, "%s/unasked.trace", host_directory());
+	host_exec(db, "PRAGMA trace_log_flush_interval_ms = 10; PRAGMA query_profiler_cpu_time_period_ns = 1000000;"
+	              "PRAGMA trace_log_path = '%s'", path);
+	host_burn(db, 200000000, "unasked");
+	assert_int_equal(sqlite3_open_v2(path, &file, SQLITE_OPEN_READWRITE, NULL), SQLITE_OK);
+	sqlite3_busy_timeout(file, 10000);
+	for (uint64_t start = host_now(); stored < 20 && host_now() - start < 60000000000u; sqlite3_sleep(10))
+		stored = host_int(file, "SELECT count(*) FROM trace_log");
+	printf("%lld samples stored unasked\n", (long long)stored);
+	assert_true(stored >= 20);
+	host_close(file);
+	host_exec(db, "PRAGMA trace_log_path = ''");
+	host_close(db);
+}
+
+/* A closed connection leaves no session behind. */
 static void test_connections_come_and_go(void **state)
 {
 	sqlite3 *db = host_open(":memory:");
@@ -166,6 +189,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_thousand_threads),
 		cmocka_unit_test(test_fork),
+		cmocka_unit_test(test_stored_unasked),
 		cmocka_unit_test(test_connections_come_and_go),
 	};
 

@@ -1,0 +1,96 @@
+/*
+ * The trace fall-back: follows a connection's statements by sqlite3_trace_v2, for
+ * hosts whose steps cannot be hooked.
+ *
+ * Its events tell when a statement starts and ends, not when it is left between two
+ * steps. So a traced run's tag also names the owner of the connection's mutex: the
+ * query runs while its thread holds that.
+ */
+#include "runs.h"
+
+#include "sampler/sampler.h"
+
+/* The run that the thread's newest event began. */
+static __thread struct run *traced;
+
+static void leave_traced(struct thread *thread)
+{
+	if (traced && thread)
+		sampler_pop(thread);
+	traced = NULL;
+}
+
+static void trace_started(struct session *session, sqlite3_stmt *stmt, struct thread *thread)
+{
+	struct run *run;
+
+	/* Held more than once by this thread: the statement runs inside another. */
+	if (traced && session->mutex_owner && *session->mutex_owner == (int)thread->id &&
+	    *session->mutex_count > 1)
+		return;
+	run = runs_find(stmt);
+	if (run)
+		return; /* prepared anew in the middle of its run */
+	run = runs_begin(session, stmt, thread);
+	if (!run)
+		return;
+	leave_traced(thread);
+	__atomic_store_n(&run->mutex_owner, session->mutex_owner, __ATOMIC_RELAXED);
+	runs_push(run, thread);
+	traced = run;
+}
+
+static void trace_finished(sqlite3_stmt *stmt, struct thread *thread)
+{
+	struct run *run = runs_find(stmt);
+	int rc;
+
+	if (!run)
+		return;
+	if (run == traced)
+		leave_traced(thread);
+	rc = sqlite3_errcode(run->session->db);
+	runs_end(run, thread, rc);
+}
+
+static int on_trace(unsigned event, void *context, void *subject, void *detail)
+{
+	struct session *session = context;
+	struct thread *thread;
+
+	if (queries_suspended() || !(thread = sampler_thread()))
+		return 0;
+	if (event == SQLITE_TRACE_STMT) {
+		const char *text = detail;
+
+		/* "--": a trigger of a statement that runs already */
+		if (runs_wanted(session) && !(text && text[0] == '-' && text[1] == '-'))
+			trace_started(session, subject, thread);
+	} else if (event == SQLITE_TRACE_PROFILE) {
+		trace_finished(subject, thread);
+	}
+	return 0;
+}
+
+void queries_trace(struct session *session)
+{
+	sqlite3_trace_v2(session->db, SQLITE_TRACE_STMT | SQLITE_TRACE_PROFILE, on_trace, session);
+}
+
+void queries_forget(struct session *session)
+{
+	bool had_traced;
+
+	if (traced && traced->session == session)
+		leave_traced(sampler_thread());
+	had_traced = runs_release_all(session);
+	queries_unwatch(session);
+	/* Another thread's handler may be looking at the mutex that goes now. */
+	if (had_traced)
+		sampler_quiesce();
+}
+
+struct run *traced_run(void)
+{
+	return traced;
+}
