@@ -37,6 +37,7 @@ struct unwind_memo {
 	uint32_t epoch; /* of the code map */
 	uint32_t count;
 	uint32_t done;
+	uintptr_t high; /* the stack's end, at or below which all slots are */
 	bool bottom; /* the last frame's rule says that it has no caller */
 	struct memo_frame frames[TRACE_MAX_FRAMES];
 	struct memo_frame fresh[TRACE_MAX_FRAMES];
@@ -84,18 +85,32 @@ static bool same_frame(const struct unwind_frame *a, const struct unwind_frame *
 	return a->look == b->look && a->sp == b->sp && a->fp == b->fp;
 }
 
-/* Whether the caller that the memo holds at `next` is still the caller. */
-static bool memo_holds(const struct memo_frame *next, const struct unwind_bounds *bounds)
+/* Tells the memo's callers from number `n` on, as far as each still is the caller of
+ * the frame before it, and returns the number of the first that is not. Frame n - 1 is
+ * in the stack. */
+static inline uint32_t memo_follow(const struct unwind_memo *memo, uint32_t n, uint32_t max,
+                                   const struct unwind_bounds *bounds, uint64_t *trace)
 {
-	const uintptr_t slot = arch_return_slot(&next->at);
+	const uint32_t count = memo->count < max ? memo->count : max;
+	const uintptr_t low = bounds->low, span = bounds->high - low;
 
-	/* Slots were found aligned when they were first read. */
-	if (!unwind_is_inside(bounds, slot) || *(const uintptr_t *)slot - 1 != next->at.look)
-		return false;
-	if (next->fp_slot <= FP_SLOT_OPAQUE)
-		return next->fp_slot != FP_SLOT_OPAQUE;
-	return unwind_is_inside(bounds, next->fp_slot) &&
-	       *(const uintptr_t *)next->fp_slot == next->at.fp;
+	for (; n < count; n++) {
+		const struct memo_frame *next = &memo->frames[n];
+		/* Its frame lies above one that is in the stack, and below the stack's
+		 * end, which has not moved: memo_take(). */
+		if (*(const uintptr_t *)arch_return_slot(&next->at) - 1 != next->at.look)
+			break;
+		/* All slots were found to be aligned and below the end when they were
+		 * first read; this one may be below what may be read now. */
+		if (next->fp_slot - low < span) {
+			if (*(const uintptr_t *)next->fp_slot != next->at.fp)
+				break;
+		} else if (next->fp_slot != 0) {
+			break;
+		}
+		trace[n] = next->at.look;
+	}
+	return n;
 }
 
 /* One step with all registers from frame number `index`, which is `frame`. */
@@ -158,25 +173,25 @@ static uint32_t memo_join(struct unwind_memo *memo, uint32_t old, uint32_t n, ui
 	memo_settle(memo, n);
 	memo->frames[n].fp_slot = fp_slot;
 	trace[n] = memo->frames[n].at.look;
-	uint32_t i = n + 1;
-	while (i < memo->count && i < max && memo_holds(&memo->frames[i], bounds)) {
-		trace[i] = memo->frames[i].at.look;
-		i++;
-	}
-	memo->done = i;
-	return i;
+	memo->done = memo_follow(memo, n + 1, max, bounds, trace);
+	return memo->done;
 }
 
-static struct unwind_result walk(const void *ucontext, const struct code_map *map,
-                                 const struct unwind_bounds *bounds, struct unwind_memo *memo,
-                                 struct unwind_frame frame, uint64_t *trace, uint32_t max)
+/* `memo` is a constant where this is inlined: with none, the way from frame to frame
+ * is as short as can be. */
+__attribute__((always_inline)) static inline struct unwind_result
+walk(const void *ucontext, const struct code_map *map, const struct unwind_bounds *all_bounds,
+     struct unwind_memo *memo, struct unwind_frame frame, uint64_t *trace, uint32_t max)
 {
+	/* Copies that no store through `trace` could change. */
+	const struct unwind_bounds bounds = *all_bounds;
+	uint64_t *const rules = map->rules;
 	struct full_walk full;
 	enum rule_result end;
 	uintptr_t fp_slot = FP_SLOT_OPAQUE;
 	uint32_t n = 0, old = 0;
-	bool by_rule = true; /* the walk ended by the last frame's address alone */
-	bool exact = true; /* `frame` was interrupted, not left by a call */
+	uint32_t exact = 0;   /* the last frame that was interrupted, not left by a call */
+	bool by_rule;         /* the walk ended by the last frame's address alone */
 
 	full.begun = full.lost = false;
 	for (;;) {
@@ -185,11 +200,9 @@ static struct unwind_result walk(const void *ucontext, const struct code_map *ma
 			while (old < memo->count && memo->frames[old].at.sp < frame.sp)
 				old++;
 			if (old < memo->count && same_frame(&memo->frames[old].at, &frame)) {
-				const uint32_t joined = n;
-				n = memo_join(memo, old, n, max, bounds, fp_slot, trace);
+				n = memo_join(memo, old, n, max, &bounds, fp_slot, trace);
 				frame = memo->frames[n - 1].at;
 				old = n;
-				exact = exact && n == joined + 1;
 				if (n == memo->count && memo->bottom) {
 					end = RULE_AT_BOTTOM;
 					by_rule = true;
@@ -201,33 +214,40 @@ static struct unwind_result walk(const void *ucontext, const struct code_map *ma
 		}
 		trace[n++] = frame.look;
 written:;
-		const struct found_rule found = rules_find(map, frame.look);
-		by_rule = found.lasting && rule_is_bottom(found.rule);
-		end = rule_apply(found.rule, &frame, bounds, &fp_slot);
-		if (__builtin_expect(end != RULE_STEPPED, 0)) {
-			if (end != RULE_NEEDS_ALL)
-				break;
-			/* Its own copy: `frame` must not need an address, as the loop
-			 * is one chain through it and has to run in registers. */
+		const struct found_rule found = rules_find(map, rules, frame.look);
+		if (__builtin_expect(rule_is_plain(found.rule), 1)) {
+			end = rule_apply_plain(found.rule, &frame, &bounds, &fp_slot);
+		} else {
+			/* Their own copies: the two must not need an address, as the loop
+			 * is one chain through them and has to run in registers. */
 			struct unwind_frame copy = frame;
-			end = step_full(&full, ucontext, map, bounds, n - 1, &copy);
-			if (end != RULE_STEPPED)
-				break;
+			uintptr_t slot = FP_SLOT_OPAQUE;
+			end = rule_apply(found.rule, &copy, all_bounds, &slot);
+			if (end == RULE_NEEDS_ALL)
+				end = step_full(&full, ucontext, map, all_bounds, n - 1, &copy);
 			frame = copy;
-			fp_slot = FP_SLOT_OPAQUE;
+			fp_slot = slot;
+			if (rule_leaves_signal(found.rule))
+				exact = n;
 		}
-		exact = rule_leaves_signal(found.rule);
+		if (__builtin_expect(end != RULE_STEPPED, 0)) {
+			by_rule = found.lasting && rule_is_bottom(found.rule);
+			break;
+		}
 		if (!found.lasting)
 			fp_slot = FP_SLOT_OPAQUE;
-		if (n == max)
-			break; /* there is a caller, but no room for it */
+		if (n == max) { /* there is a caller, but no room for it */
+			by_rule = false;
+			break;
+		}
 	}
+	const bool last_exact = exact == n - 1;
 	if (end == RULE_AT_START)
-		end = exact ? RULE_HAS_NONE : RULE_AT_BOTTOM;
+		end = last_exact ? RULE_HAS_NONE : RULE_AT_BOTTOM;
 	/* What is no code was no return address: the rule before it was wrong, or the
 	 * stack is damaged. (Or the caller was compiled at run time; it would have no
 	 * name either.) */
-	if (end == RULE_NOT_CODE && !exact && n > 1)
+	if (end == RULE_NOT_CODE && !last_exact && n > 1)
 		n--;
 	if (memo != NULL) {
 		if (memo->done > n)
@@ -243,17 +263,36 @@ written:;
 	return (struct unwind_result){(int)n, end != RULE_AT_BOTTOM, map->generation};
 }
 
-/* Makes the memo this walk's own, empty when it is of another epoch. NULL when a
- * walk that this one interrupted is using it. */
-static struct unwind_memo *memo_take(struct unwind_memo *memo, const struct code_map *map)
+/* Not inlined into one another: the frame of the one would be the other's, too. */
+__attribute__((noinline)) static struct unwind_result
+walk_plain(const void *ucontext, const struct code_map *map, const struct unwind_bounds *bounds,
+           struct unwind_frame leaf, uint64_t *trace, uint32_t max)
+{
+	return walk(ucontext, map, bounds, NULL, leaf, trace, max);
+}
+
+__attribute__((noinline)) static struct unwind_result
+walk_with_memo(const void *ucontext, const struct code_map *map,
+               const struct unwind_bounds *bounds, struct unwind_memo *memo,
+               struct unwind_frame leaf, uint64_t *trace, uint32_t max)
+{
+	return walk(ucontext, map, bounds, memo, leaf, trace, max);
+}
+
+/* Makes the memo this walk's own, empty when it is of another epoch or stack. NULL when
+ * a walk that this one interrupted is using it. */
+static struct unwind_memo *memo_take(struct unwind_memo *memo, const struct code_map *map,
+                                     const struct unwind_bounds *bounds)
 {
 	if (memo == NULL || memo->busy)
 		return NULL;
 	memo->busy = 1;
 	/* Only handlers on this very thread look at it: program order is enough. */
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
-	if (memo->epoch != map->epoch || memo->count > TRACE_MAX_FRAMES) {
+	if (memo->epoch != map->epoch || memo->high != bounds->high ||
+	    memo->count > TRACE_MAX_FRAMES) {
 		memo->epoch = map->epoch;
+		memo->high = bounds->high;
 		memo->count = 0;
 	}
 	memo->done = 0;
@@ -264,6 +303,22 @@ static void memo_release(struct unwind_memo *memo)
 {
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	memo->busy = 0;
+}
+
+/* The short way through walk() when the stack is, from first to last, the memo's. */
+static bool tell_again(const struct unwind_memo *memo, const struct unwind_bounds *bounds,
+                       const struct unwind_frame *leaf, uint64_t *trace, uint32_t max,
+                       struct unwind_result *result)
+{
+	if (memo->count == 0 || !memo->bottom || !same_frame(&memo->frames[0].at, leaf))
+		return false;
+	trace[0] = leaf->look;
+	const uint32_t n = memo_follow(memo, 1, max, bounds, trace);
+	if (n != memo->count)
+		return false;
+	result->depth = (int)n;
+	result->truncated = false;
+	return true;
 }
 
 struct unwind_result unwind_trace(const void *ucontext, const struct unwind_stack *stack,
@@ -287,10 +342,12 @@ struct unwind_result unwind_trace(const void *ucontext, const struct unwind_stac
 	if (max > TRACE_MAX_FRAMES)
 		max = TRACE_MAX_FRAMES;
 
-	memo = memo_take(memo, map);
-	result = walk(ucontext, map, &bounds, memo, leaf, trace, (uint32_t)max);
-	if (memo != NULL)
-		memo_release(memo);
+	memo = memo_take(memo, map, &bounds);
+	if (memo == NULL)
+		return walk_plain(ucontext, map, &bounds, leaf, trace, (uint32_t)max);
+	if (!tell_again(memo, &bounds, &leaf, trace, (uint32_t)max, &result))
+		result = walk_with_memo(ucontext, map, &bounds, memo, leaf, trace, (uint32_t)max);
+	memo_release(memo);
 	return result;
 }
 

@@ -14,7 +14,10 @@
 
 #include "cfi.h"
 
+/* A signed number of RULE_BITS bits: where its sign is, the offset is, so that the
+ * cache's shift to the right makes an address offset of it at once. */
 #define RULE_BITS 29
+typedef int64_t rule_t;
 
 struct unwind_frame {
 	uintptr_t look; /* the address whose rule applies, and what is reported */

@@ -12,7 +12,7 @@
 #include <dlfcn.h>
 #include <stddef.h>
 
-const unsigned unwind_cache_bytes = CACHE_WAYS * (1u << CACHE_SET_BITS) * sizeof(uint64_t);
+const unsigned unwind_cache_bytes = CACHE_WAYS * CACHE_SETS * sizeof(uint64_t);
 
 static uint64_t counters[UNWIND_COUNTERS];
 
@@ -78,17 +78,19 @@ enum section_result rules_find_section(const struct code_map *map, uintptr_t add
 	return result;
 }
 
-static void keep_rule(uint64_t *rules, uintptr_t address, uint32_t rule)
+static void keep_rule(uint64_t *rules, uintptr_t address, rule_t rule)
 {
 	uint64_t *set = cache_set(rules, address);
 
 	/* The newest goes first, the one before it stays; what others write at the
 	 * same time costs at most a later miss. */
-	__atomic_store_n(&set[1], __atomic_load_n(&set[0], __ATOMIC_RELAXED), __ATOMIC_RELAXED);
-	__atomic_store_n(&set[0], cache_tag(address) << RULE_BITS | rule, __ATOMIC_RELAXED);
+	__atomic_store_n(&set[CACHE_SETS], __atomic_load_n(&set[0], __ATOMIC_RELAXED),
+	                 __ATOMIC_RELAXED);
+	__atomic_store_n(&set[0], (uint64_t)rule << CACHE_TAG_BITS | cache_tag(address),
+	                 __ATOMIC_RELAXED);
 }
 
-static uint32_t parse_rule(const struct cfi_section *section, uintptr_t address)
+static rule_t parse_rule(const struct cfi_section *section, uintptr_t address)
 {
 	struct cfi_row row;
 

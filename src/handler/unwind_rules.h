@@ -14,27 +14,33 @@
 #include "handler/unwind_arch.h"
 
 /*
- * One 64-bit word a slot: the rule below, above it the address without its lowest
+ * One 64-bit word a slot: the rule at the top, below it the address without its lowest
  * bits as the tag. A word is whole by itself, so that relaxed loads and stores by
  * any number of threads suffice. The lowest bits, mixed with bits of the tag, choose
  * the set: set and tag together give the address back, so a hit is exact, never
  * probable. Two ways, as unlucky layouts of the address space made a direct-mapped
- * cache thrash. No multiplication: the way from one return address to the next is
- * one chain of dependent instructions, and this is part of it.
+ * cache thrash; they are two tables, one behind the other.
+ *
+ * The way from one return address to the next is one chain of dependent instructions,
+ * and this is most of it: no multiplication, a set is an index that the processor
+ * scales itself, and one shift makes an offset of the rule.
  */
 #define CACHE_WAYS 2
 #define CACHE_SET_BITS 13
 #define CACHE_ADDRESS_BITS 48
+#define CACHE_TAG_BITS (CACHE_ADDRESS_BITS - CACHE_SET_BITS)
 
-_Static_assert(CACHE_ADDRESS_BITS - CACHE_SET_BITS + RULE_BITS <= 64, "tag and rule fill a word");
+_Static_assert(CACHE_TAG_BITS + RULE_BITS <= 64, "tag and rule fill a word");
+
+/* Its second way is CACHE_SETS words on. */
+#define CACHE_SETS (1u << CACHE_SET_BITS)
 
 static inline uint64_t *cache_set(uint64_t *rules, uintptr_t address)
 {
-	const uintptr_t mixed =
-		address ^ address >> CACHE_SET_BITS ^ address >> 2 * CACHE_SET_BITS;
-	return rules + CACHE_WAYS * (mixed & ((1u << CACHE_SET_BITS) - 1));
+	return rules + ((address ^ address >> CACHE_SET_BITS) & (CACHE_SETS - 1));
 }
 
+/* Longer than a tag for what is no address. */
 static inline uint64_t cache_tag(uintptr_t address)
 {
 	return address >> CACHE_SET_BITS;
@@ -43,7 +49,7 @@ static inline uint64_t cache_tag(uintptr_t address)
 /* A rule together with whether it may be kept: rules of objects that the map does
  * not know yet must not outlive the trace. */
 struct found_rule {
-	uint32_t rule;
+	rule_t rule;
 	bool lasting;
 };
 
@@ -60,16 +66,18 @@ enum section_result {
 enum section_result rules_find_section(const struct code_map *map, uintptr_t address,
                                        struct cfi_section *section);
 
-static inline struct found_rule rules_find(const struct code_map *map, uintptr_t address)
+/* `rules` is the map's cache. */
+__attribute__((always_inline)) static inline struct found_rule
+rules_find(const struct code_map *map, uint64_t *rules, uintptr_t address)
 {
-	if (__builtin_expect(map->rules != NULL && address >> CACHE_ADDRESS_BITS == 0, 1)) {
-		const uint64_t *set = cache_set(map->rules, address);
+	if (__builtin_expect(rules != NULL, 1)) {
+		const uint64_t *set = cache_set(rules, address);
 		for (int way = 0; way < CACHE_WAYS; way++) {
-			const uint64_t word = __atomic_load_n(&set[way], __ATOMIC_RELAXED);
+			const uint64_t word = __atomic_load_n(&set[way * CACHE_SETS], __ATOMIC_RELAXED);
 			/* An empty slot is tag 0 with RULE_UNSET, which no kept rule has. */
-			if (word >> RULE_BITS == cache_tag(address) && word != 0)
-				return (struct found_rule){
-					(uint32_t)(word & ((1u << RULE_BITS) - 1)), true};
+			if (__builtin_expect((word & ((UINT64_C(1) << CACHE_TAG_BITS) - 1)) ==
+			                             cache_tag(address) && word != 0, 1))
+				return (struct found_rule){(rule_t)word >> CACHE_TAG_BITS, true};
 		}
 	}
 	return rules_find_uncached(map, address);

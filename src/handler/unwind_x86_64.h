@@ -1,8 +1,8 @@
 /*
- * x86-64. A rule, from bit 0: its kind (4 bits), an offset in words (17 bits) that
- * each kind reads in its own way, and where the caller's rbp is saved (8 bits):
- * 0 unchanged, RBP_AT_RBP at the address in rbp, otherwise that many words below
- * the CFA. The return address is always in the word below the CFA.
+ * x86-64. A rule, from bit 0: its kind (4 bits), where the caller's rbp is saved
+ * (8 bits: 0 unchanged, RBP_AT_RBP at the address in rbp, otherwise that many words
+ * below the CFA), and a signed offset in words (17 bits) that each kind reads in its
+ * own way. The return address is always in the word below the CFA.
  *
  * Nearly every row of compiled code is a plain offset from rsp or rbp. The other
  * kinds are those that real libraries have: the lazy PLT's expression, realigned
@@ -35,18 +35,15 @@ enum rule_kind {
 #define RBP_AT_RBP 255u
 #define RBP_MAX_WORDS 254
 
-static inline uint32_t rule_make(enum rule_kind kind, int64_t words, uint32_t rbp)
-{
-	return (uint32_t)kind | ((uint32_t)words & ((1u << RULE_OFFSET_BITS) - 1)) << 4 | rbp << 21;
-}
+#define RULE_OFFSET_SHIFT 12
 
-static inline int64_t rule_signed_words(uint32_t rule)
+static inline rule_t rule_make(enum rule_kind kind, int64_t words, uint32_t rbp)
 {
-	return (int32_t)(rule << (32 - 4 - RULE_OFFSET_BITS)) >> (32 - RULE_OFFSET_BITS);
+	return words * (1 << RULE_OFFSET_SHIFT) + (rule_t)(rbp << 4) + (rule_t)kind;
 }
 
 /* The rule for a row whose offset is in bytes; RULE_FULL when it does not fit. */
-static inline uint32_t rule_make_checked(enum rule_kind kind, int64_t bytes, uint32_t rbp)
+static inline rule_t rule_make_checked(enum rule_kind kind, int64_t bytes, uint32_t rbp)
 {
 	const int64_t limit = (int64_t)1 << (RULE_OFFSET_BITS - 1);
 	if (bytes % 8 != 0 || bytes / 8 < -limit || bytes / 8 >= limit)
@@ -72,7 +69,7 @@ static inline int expression_read_sleb(const uint8_t **p, const uint8_t *end, in
 }
 
 /* Knows three forms of CFA expression by their bytes. */
-static inline uint32_t rule_from_expression(const uint8_t *p, uint64_t size, uint32_t rbp)
+static inline rule_t rule_from_expression(const uint8_t *p, uint64_t size, uint32_t rbp)
 {
 	enum { DEREF = 0x06, PLUS_UCONST = 0x23, BREG_RBP = 0x76, BREG_RSP = 0x77 };
 	const uint8_t *const end = p + size;
@@ -97,7 +94,7 @@ static inline uint32_t rule_from_expression(const uint8_t *p, uint64_t size, uin
 	return RULE_FULL;
 }
 
-static inline uint32_t rule_from_row(const struct cfi_row *row)
+static inline rule_t rule_from_row(const struct cfi_row *row)
 {
 	uint32_t rbp = 0;
 
@@ -157,37 +154,85 @@ static inline enum rule_result rule_apply_signal(struct unwind_frame *frame,
 	return RULE_STEPPED;
 }
 
+/* The last part of a step, from the CFA on. */
+__attribute__((always_inline)) static inline enum rule_result
+rule_step_to(uintptr_t cfa, uint32_t saved, struct unwind_frame *frame,
+             const struct unwind_bounds *bounds, uintptr_t *fp_slot)
+{
+	/* The stack is finite and the CFA rises with every frame: no loop. One
+	 * comparison for both: at or below sp the difference wraps. */
+	if (cfa - 8 - frame->sp >= bounds->high - frame->sp || (cfa & 7) != 0)
+		return RULE_OUT_OF_BOUNDS;
+	uintptr_t slot = 0;
+	if (saved != 0) {
+		slot = saved == RBP_AT_RBP ? frame->fp : cfa - 8 * (uintptr_t)saved;
+		if (!unwind_can_read(bounds, slot))
+			return RULE_OUT_OF_BOUNDS;
+	}
+	const uintptr_t return_address = *(const uintptr_t *)(cfa - 8);
+	if (return_address == 0)
+		return RULE_AT_BOTTOM;
+	if (saved != 0)
+		frame->fp = *(const uintptr_t *)slot;
+	frame->look = return_address - 1;
+	frame->sp = cfa;
+	*fp_slot = slot;
+	return RULE_STEPPED;
+}
+
+static inline uint32_t rule_saved(rule_t rule)
+{
+	return (uint32_t)rule >> 4 & 255;
+}
+
+static inline uintptr_t rule_offset(rule_t rule)
+{
+	return (uintptr_t)((rule >> RULE_OFFSET_SHIFT) * 8);
+}
+
+/* Nearly all rules are plain: one of the first two kinds. */
+static inline int rule_is_plain(rule_t rule)
+{
+	return (rule & 15) <= RULE_RBP;
+}
+
+/* rule_apply() for a plain rule. */
+__attribute__((always_inline)) static inline enum rule_result
+rule_apply_plain(rule_t rule, struct unwind_frame *frame, const struct unwind_bounds *bounds,
+                 uintptr_t *fp_slot)
+{
+	/* One bit tells the two apart, and choosing is no branch that could be
+	 * mispredicted. */
+	const uintptr_t base = (rule & RULE_RBP) != 0 ? frame->fp : frame->sp;
+
+	return rule_step_to(base + rule_offset(rule), rule_saved(rule), frame, bounds, fp_slot);
+}
+
 /* Turns *frame into its caller; *frame is unchanged unless RULE_STEPPED. */
-__attribute__((always_inline)) static inline enum rule_result rule_apply(uint32_t rule, struct unwind_frame *frame,
+static inline enum rule_result rule_apply(rule_t rule, struct unwind_frame *frame,
                                           const struct unwind_bounds *bounds, uintptr_t *fp_slot)
 {
-	const int64_t offset = rule_signed_words(rule) * 8;
-	const uint32_t saved = rule >> 21;
+	const uintptr_t offset = rule_offset(rule);
 	uintptr_t cfa, slot;
-	int opaque = 0;
 
-	/* Nearly all rules are one of the first two; the choice between them is no
-	 * branch that could be mispredicted. */
-	cfa = ((rule & 15) == RULE_RSP ? frame->sp : frame->fp) + (uintptr_t)offset;
-	if (__builtin_expect((rule & 15) <= RULE_RBP, 1))
-		goto have_cfa;
 	switch ((enum rule_kind)(rule & 15)) {
+	case RULE_RSP:
+	case RULE_RBP:
+		return rule_apply_plain(rule, frame, bounds, fp_slot);
 	case RULE_PLT:
-		cfa = frame->sp + 8 + ((frame->look & 15) * 8 >= (uintptr_t)offset ? 8 : 0);
-		break;
+		cfa = frame->sp + 8 + ((frame->look & 15) * 8 >= offset ? 8 : 0);
+		return rule_step_to(cfa, rule_saved(rule), frame, bounds, fp_slot);
 	case RULE_AT_RBP:
-		slot = frame->fp + (uintptr_t)offset;
+		slot = frame->fp + offset;
 		if (!unwind_can_read(bounds, slot))
 			return RULE_OUT_OF_BOUNDS;
 		cfa = *(const uintptr_t *)slot;
-		opaque = 1;
 		break;
 	case RULE_AT_RSP:
-		slot = frame->sp + (uintptr_t)offset;
+		slot = frame->sp + offset;
 		if (!unwind_can_read(bounds, slot))
 			return RULE_OUT_OF_BOUNDS;
 		cfa = *(const uintptr_t *)slot + 8;
-		opaque = 1;
 		break;
 	case RULE_SIGNAL:
 		*fp_slot = FP_SLOT_OPAQUE;
@@ -203,37 +248,19 @@ __attribute__((always_inline)) static inline enum rule_result rule_apply(uint32_
 	default:
 		return RULE_HAS_NONE;
 	}
-
-have_cfa:
-	/* The stack is finite and the CFA rises with every frame: no loop. */
-	if (cfa <= frame->sp || !unwind_can_read(bounds, cfa - 8))
-		return RULE_OUT_OF_BOUNDS;
-	uintptr_t fp = frame->fp;
-	slot = 0;
-	if (saved != 0) {
-		slot = saved == RBP_AT_RBP ? fp : cfa - 8 * (uintptr_t)saved;
-		if (!unwind_can_read(bounds, slot))
-			return RULE_OUT_OF_BOUNDS;
-		fp = *(const uintptr_t *)slot;
-	}
-	const uintptr_t return_address = *(const uintptr_t *)(cfa - 8);
-	if (return_address == 0)
-		return RULE_AT_BOTTOM;
-	frame->look = return_address - 1;
-	frame->sp = cfa;
-	frame->fp = fp;
-	*fp_slot = opaque ? FP_SLOT_OPAQUE : slot;
-	return RULE_STEPPED;
+	const enum rule_result result = rule_step_to(cfa, rule_saved(rule), frame, bounds, fp_slot);
+	*fp_slot = FP_SLOT_OPAQUE;
+	return result;
 }
 
 /* Whether a frame of this rule is the last, whatever it holds. */
-static inline int rule_is_bottom(uint32_t rule)
+static inline int rule_is_bottom(rule_t rule)
 {
 	return (rule & 15) == RULE_BOTTOM;
 }
 
 /* Whether the frame that the rule leads to was interrupted by a signal. */
-static inline int rule_leaves_signal(uint32_t rule)
+static inline int rule_leaves_signal(rule_t rule)
 {
 	return (rule & 15) == RULE_SIGNAL;
 }
