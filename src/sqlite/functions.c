@@ -170,7 +170,7 @@ static void get_setting(sqlite3_context *context, int argc, sqlite3_value **argv
 	const char *name = text_argument(context, "get_setting", argv[0]);
 
 	(void)argc;
-	queries_disown();
+	queries_disown(sqlite3_context_db_handle(context));
 	if (name)
 		result_setting(context, sqlite3_user_data(context), name);
 }
@@ -183,7 +183,7 @@ static void set_setting(sqlite3_context *context, int argc, sqlite3_value **argv
 	char *error;
 
 	(void)argc;
-	queries_disown();
+	queries_disown(sqlite3_context_db_handle(context));
 	if (!name)
 		return;
 	if (sqlite3_value_type(argv[1]) == SQLITE_NULL) {

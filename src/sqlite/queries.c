@@ -113,10 +113,10 @@ void queries_abandon(sqlite3_stmt *stmt)
 		runs_end(run, thread, SQLITE_ABORT);
 }
 
-void queries_disown(void)
+void queries_disown(const sqlite3 *db)
 {
 	struct run *run = running ? running : traced_run();
-	struct thread *thread = run && !run->own ? sampler_thread() : NULL;
+	struct thread *thread = run && !run->own && run->session->db == db ? sampler_thread() : NULL;
 
 	if (!thread)
 		return;

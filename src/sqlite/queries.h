@@ -61,9 +61,10 @@ sqlite3_stmt *queries_newest_row(void);
  * hooks see: its run, if one is open, ends now. NULL: nothing. */
 void queries_abandon(sqlite3_stmt *stmt);
 
-/* The statement whose step the calling thread is in reads what the profiler found:
- * its time is the profiler's own, which is not sampled and not logged. */
-void queries_disown(void);
+/* The statement of `db` whose step the calling thread is in reads what the profiler
+ * found, or sets it up: its time is the profiler's own, which is not sampled and not
+ * logged. Nothing when the thread is in a step of another connection. */
+void queries_disown(const sqlite3 *db);
 
 /* Follows the connection's statements by sqlite3_trace_v2 from now on, for hosts
  * whose steps cannot be hooked. Takes the connection's one trace slot. A statement

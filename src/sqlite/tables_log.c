@@ -239,7 +239,7 @@ static int filter(sqlite3_vtab_cursor *base, int number, const char *plan, int a
 	close_rows(cursor);
 	cursor->row = 0;
 	cursor->done = true;
-	queries_disown();
+	queries_disown(((const struct table_vtab *)base->pVtab)->session->db);
 	/* Once a cursor: it belongs to one run of a statement, which a subquery may
 	 * filter anew for each of a thousand rows. What cannot be stored in time is
 	 * missing, as it would be from any table a moment earlier. */

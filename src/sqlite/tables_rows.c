@@ -110,7 +110,7 @@ static int filter(sqlite3_vtab_cursor *base, int plan, const char *plan_text, in
 {
 	struct cursor *cursor = (struct cursor *)base;
 
-	queries_disown();
+	queries_disown(((const struct table_vtab *)base->pVtab)->session->db);
 	(void)plan, (void)plan_text, (void)argc, (void)argv;
 	free_rows(&cursor->rows);
 	cursor->at = 0;

@@ -75,6 +75,9 @@ static int child_profiles(void)
 	host_burn(db, 200000000, "child");
 	host_quiet(db);
 	own = host_int(db, "SELECT count(*) FROM trace_log WHERE process_id = %d", (int)getpid());
+	if (!own)
+		fprintf(stderr, "child without samples: %s\n", host_text(db, "SELECT group_concat(metric || '=' || value, ' ') "
+		       "FROM system.metrics WHERE value <> 0 OR metric LIKE '%%error'"));
 	host_close(db);
 	return own > 0 ? 0 : 1;
 }
