@@ -10,6 +10,7 @@
 #include <sqlite3.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 
 enum command_result {
@@ -20,7 +21,8 @@ enum command_result {
 
 /* --- command lines ------------------------------------------------------------ */
 
-/* One --option; the table of them parses and prints the help. */
+/* One --option, or -o where the name is one letter; the table of them parses and
+ * prints the help. */
 struct command_option {
 	const char *name;  /* without the dashes; NULL ends the table */
 	const char *value; /* what its value is, NULL: it takes none */
@@ -33,13 +35,14 @@ struct command {
 	const char *arguments; /* as the usage line shows them */
 	const char *summary;   /* one line, no full stop */
 	const char *details;   /* paragraphs for --help, or NULL */
+	void (*print_details)(FILE *to); /* the same where it comes from a table, or NULL */
 	const char *examples;  /* lines for --help */
 	const struct command_option *options;
 	int arguments_min, arguments_max;
 	int (*run)(int argc, char **argv); /* arguments alone; a command_result */
 };
 
-extern const struct command command_queries, command_report, command_sql;
+extern const struct command command_export, command_queries, command_report, command_sql;
 
 /* Prints "queryprof: …" to stderr; returns COMMAND_FAILED. */
 int complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
@@ -50,6 +53,18 @@ int complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
  * addresses are those of the file. NULL after a complaint. */
 sqlite3 *trace_file_open(const char *path);
 void trace_file_close(sqlite3 *db);
+
+/* A module in the address space of the open file. Strings stay valid until it is
+ * closed. */
+struct trace_module {
+	const char *path, *build_id; /* build_id "" when it has none */
+	uint64_t start, end;
+};
+bool trace_file_module(uint64_t address, struct trace_module *module); /* false: in none */
+
+/* The query_id in full that `given` stands for: itself, or the only one that begins
+ * with it. sqlite3_malloc'ed; NULL after a complaint, which names the file. */
+char *complete_query_id(sqlite3 *db, const char *path, const char *given);
 
 /* Gives `db` the SQL functions. An SQLite result; `*error` is sqlite3_malloc'ed.
  * trace_functions_free() once the connection is closed. */
@@ -75,6 +90,8 @@ struct output {
 	bool is_bare;         /* a table without its heading */
 	const char *if_empty; /* line instead of a table without rows, or NULL */
 };
+
+void sql_bind(sqlite3_stmt *statement, const struct sql_parameter *parameters);
 
 /* Runs all statements of `sql` and prints what they give. COMMAND_FAILED after a
  * complaint; it stops there. */

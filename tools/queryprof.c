@@ -14,6 +14,7 @@
 static const struct command *const commands[] = {
 	&command_queries,
 	&command_report,
+	&command_export,
 	&command_sql,
 };
 #define COMMANDS (sizeof(commands) / sizeof(commands[0]))
@@ -58,9 +59,14 @@ static void print_command_help(const struct command *command, FILE *to)
 	if (command->details)
 		fprintf(to, "\n%s", command->details);
 	fputc('\n', to);
+	if (command->print_details) {
+		command->print_details(to);
+		fputc('\n', to);
+	}
 	for (const struct command_option *option = command->options; option->name; option++) {
 		char left[40];
-		snprintf(left, sizeof(left), "--%s %s", option->name, option->value ? option->value : "");
+		snprintf(left, sizeof(left), "-%s%s %s", option->name[1] ? "-" : "", option->name,
+		         option->value ? option->value : "");
 		fprintf(to, "  %-18s %s\n", left, option->help);
 	}
 	fprintf(to, "  %-18s %s\n\nexamples:\n%s", "--help", "this text", command->examples);
@@ -92,11 +98,12 @@ static int run_command(const struct command *command, int argc, char **argv)
 
 	for (int i = 0; i < argc; i++) {
 		const char *word = argv[i];
-		if (options_end || strncmp(word, "--", 2) != 0) {
+		bool is_short = word[0] == '-' && word[1] && word[1] != '-' && !word[2];
+		if (options_end || (!is_short && strncmp(word, "--", 2) != 0)) {
 			argv[kept++] = argv[i];
 			continue;
 		}
-		if (word[2] == 0) {
+		if (strcmp(word, "--") == 0) {
 			options_end = true;
 			continue;
 		}
@@ -105,8 +112,9 @@ static int run_command(const struct command *command, int argc, char **argv)
 			return COMMAND_FINE;
 		}
 		const char *equals = strchr(word, '=');
-		size_t size = equals ? (size_t)(equals - word) - 2 : strlen(word) - 2;
-		const struct command_option *option = find_option(command, word + 2, size);
+		const char *option_name = word + (is_short ? 1 : 2);
+		size_t size = equals ? (size_t)(equals - option_name) : strlen(option_name);
+		const struct command_option *option = is_short == (size == 1) ? find_option(command, option_name, size) : NULL;
 		if (!option)
 			return misuse(command, "there is no option", word);
 		if (!option->value && equals)

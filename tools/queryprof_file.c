@@ -38,7 +38,8 @@ static int compare_places(const void *left, const void *right)
 	return (a->base > b->base) - (a->base < b->base);
 }
 
-static bool locate(uint64_t address, struct store_location *location)
+/* NULL: in none. */
+static const struct place *find_place(uint64_t address)
 {
 	size_t low = 0, high = place_count;
 
@@ -50,12 +51,32 @@ static bool locate(uint64_t address, struct store_location *location)
 			high = middle;
 	}
 	if (low == 0 || address - places[low - 1].base >= places[low - 1].extent)
+		return NULL;
+	return &places[low - 1];
+}
+
+static bool locate(uint64_t address, struct store_location *location)
+{
+	const struct place *place = find_place(address);
+
+	if (!place)
 		return false;
-	const struct place *place = &places[low - 1];
 	*location = place->object;
 	location->offset = address - place->base;
 	location->address += location->offset;
 	return true;
+}
+
+bool trace_file_module(uint64_t address, struct trace_module *module)
+{
+	const struct place *place = find_place(address);
+
+	if (place)
+		*module = (struct trace_module){
+			.path = place->object.path, .build_id = place->object.build_id,
+			.start = place->base, .end = place->base + place->extent,
+		};
+	return place;
 }
 
 static char *copy_column(sqlite3_stmt *row, int column)

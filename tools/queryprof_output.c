@@ -425,7 +425,7 @@ int output_rows(sqlite3_stmt *statement, const struct output *output)
 
 /* --- SQL ---------------------------------------------------------------------- */
 
-static void bind_parameters(sqlite3_stmt *statement, const struct sql_parameter *parameters)
+void sql_bind(sqlite3_stmt *statement, const struct sql_parameter *parameters)
 {
 	for (; parameters && parameters->name; parameters++) {
 		int index = sqlite3_bind_parameter_index(statement, parameters->name);
@@ -441,7 +441,7 @@ int sql_run(sqlite3 *db, const char *sql, const struct sql_parameter *parameters
 		sqlite3_stmt *statement;
 		int code = sqlite3_prepare_v2(db, sql, -1, &statement, &sql);
 		if (code == SQLITE_OK && statement) {
-			bind_parameters(statement, parameters);
+			sql_bind(statement, parameters);
 			code = output_rows(statement, output);
 		}
 		if (code != SQLITE_OK) {

@@ -44,15 +44,14 @@ static const char find_ids[] =
 	"UNION ALL SELECT query_id FROM ids WHERE substr(query_id, 1, length(?1)) = ?1 AND ?1 <> '' "
 	"AND NOT EXISTS (SELECT 1 FROM ids WHERE query_id = ?1) LIMIT 2";
 
-/* The id in full, sqlite3_malloc'ed; NULL after a complaint. */
-static char *complete_id(sqlite3 *db, const char *path)
+char *complete_query_id(sqlite3 *db, const char *path, const char *given)
 {
 	sqlite3_stmt *row = NULL;
 	char *id = NULL;
 	int found = 0;
 
 	if (sqlite3_prepare_v2(db, find_ids, -1, &row, NULL) == SQLITE_OK)
-		sqlite3_bind_text(row, 1, query_id, -1, SQLITE_STATIC);
+		sqlite3_bind_text(row, 1, given, -1, SQLITE_STATIC);
 	while (sqlite3_step(row) == SQLITE_ROW) {
 		const char *text = (const char *)sqlite3_column_text(row, 0);
 		found++;
@@ -63,9 +62,9 @@ static char *complete_id(sqlite3 *db, const char *path)
 	if (found == 1)
 		return id;
 	if (found)
-		complain("%s: more than one query's id begins with %s", path, query_id);
+		complain("%s: more than one query's id begins with %s", path, given);
 	else
-		complain("%s: no query has the id %s", path, query_id);
+		complain("%s: no query has the id %s", path, given);
 	sqlite3_free(id);
 	return NULL;
 }
@@ -111,7 +110,7 @@ static int run(int argc, char **argv)
 	sqlite3 *db = trace_file_open(argv[0]);
 	if (!db)
 		return COMMAND_FAILED;
-	char *id = query_id ? complete_id(db, argv[0]) : NULL;
+	char *id = query_id ? complete_query_id(db, argv[0], query_id) : NULL;
 	int result = query_id && !id ? COMMAND_FAILED : print_report(db, id);
 	sqlite3_free(id);
 	trace_file_close(db);

@@ -1,0 +1,7 @@
+-- What is known of the query in row :query and the thread in row :thread.
+SELECT coalesce(query_id, ''), coalesce(thread_name || ' (' || threads.thread_id || ')', ''),
+       coalesce(database, ''), trim(coalesce(statements.query, '')), coalesce(normalized_query_hash, 0)
+FROM (SELECT :query AS query, :thread AS thread) AS wanted
+LEFT JOIN queries ON queries.id = wanted.query
+LEFT JOIN statements ON statements.id = statement
+LEFT JOIN threads ON threads.id = wanted.thread;

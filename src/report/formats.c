@@ -1,0 +1,14 @@
+/*
+ * The export formats: this table parses --format and prints the help.
+ */
+#include "report/report.h"
+
+static const struct report_format *const formats[] = {
+	&report_collapsed,
+	&report_json,
+};
+
+const struct report_format *report_format_at(size_t index)
+{
+	return index < sizeof(formats) / sizeof(formats[0]) ? formats[index] : NULL;
+}

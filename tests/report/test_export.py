@@ -1,0 +1,146 @@
+#!/usr/bin/python3
+"""queryprof export, the formats that are text.
+
+usage: test_export.py QUERYPROF SOURCE_DIR FIXTURE [unittest arguments]"""
+
+import json
+import os
+
+import support
+from support import (AT, BUILD_ID, FIXTURE, HOLE, MS, ODD_DATABASE, ODD_STATEMENT, OTHER, OWN, SLOW,
+                     STATEMENT, WALK, WALK_SYMBOL)
+
+
+def frame_names(stack):
+    return [frame["function"] for frame in stack["frames"]]
+
+
+class Command(support.Exports):
+    def test_command_lines_that_make_no_sense(self):
+        for arguments, says in (
+                ([], "usage"),
+                ([self.trace, "-o", "-"], "--format is missing"),
+                ([self.trace, "--format", "xls", "-o", "-"], "no format xls"),
+                ([self.trace, "--format", "json"], "-o is missing"),
+                ([self.trace, "--format", "json", "-o"], "a value is missing after -o"),
+                ([self.trace, "--format", "json", "--o", "-"], "no option --o"),
+                ([self.trace, "--format", "json", "-x", "-"], "no option -x"),
+                ([self.trace, "--format", "json", "-o", "-", "--type", "cpu"], "expected CPU or Real"),
+                ([self.trace, "--format", "json", "-o", "-", "--like", "a", "--query", "b"], "exclude")):
+            self.assertIn(says, self.refused(2, *arguments))
+
+    def test_failures_leave_no_file(self):
+        out = os.path.join(self.folder, "out")
+        none = [self.trace, "--format", "json", "-o", out]
+        self.assertIn("no CPU samples of these queries", self.refused(1, *none, "--query", OWN))
+        self.assertIn("no query has the id x", self.refused(1, *none, "--query", "x"))
+        self.assertFalse(os.path.exists(out))
+        self.assertIn("No such file", self.refused(1, self.trace + ".not", "--format", "json", "-o", out))
+        self.assertIn("No such file", self.refused(1, self.trace, "--format", "json", "-o", out + "/x"))
+        self.assertIn("No space left", self.refused(1, self.trace, "--format", "json", "-o", "/dev/full"))
+        damaged = os.path.join(self.folder, "damaged.trace")
+        with open(self.trace, "rb") as source, open(damaged, "wb") as to:
+            to.write(source.read())
+        db = support.sqlite3.connect(damaged)
+        db.execute("UPDATE stacks SET trace = '[1,x]' WHERE id = 3")
+        db.commit()
+        db.close()
+        self.assertIn("stack 3 is no array of addresses",
+                      self.refused(1, damaged, "--format", "json", "-o", out))
+        self.assertFalse(os.path.exists(out))
+
+    def test_file_as_stdout(self):
+        out = os.path.join(self.folder, "out.json")
+        done = self.run_export(self.trace, "--format", "json", "-o", out)
+        self.assertEqual((done.returncode, done.stdout, done.stderr), (0, b"", b""))
+        with open(out, encoding="utf-8") as file:
+            self.assertEqual(file.read(), self.export(self.trace, "json"))
+
+    def test_help_names_the_formats(self):
+        done = self.run_export("--help")
+        for name in ("collapsed", "json"):
+            self.assertIn("\n  %s " % name, done.stdout.decode())
+        self.assertLessEqual(max(map(len, done.stdout.decode().splitlines())), 80)
+
+
+class Collapsed(support.Exports):
+    def test_all(self):
+        self.assertEqual(self.export(self.trace, "collapsed"), f"""\
+0x1234 3
+fixture_calls_out;{WALK};{WALK};{WALK} 20
+fixture_calls_out;fixture_visit;fixture_static 60
+fixture_calls_out;{HOLE} 20
+""")
+
+    def test_selected(self):
+        real = "fixture_calls_out;fixture_visit;fixture_static 150\n"
+        self.assertEqual(self.export(self.trace, "collapsed", "--type", "Real"), real)
+        self.assertEqual(self.export(self.trace, "collapsed", "--type", "Real", "--like", "ORDERS"), real)
+        self.assertEqual(self.export(self.trace, "collapsed", "--type", "Real", "--query", SLOW[:17]), real)
+        self.assertNotIn("0x1234", self.export(self.trace, "collapsed", "--like", "orders"))
+
+    def test_odd(self):
+        self.assertEqual(self.export(self.odd, "collapsed"), f"""\
+(no stack) 3
+0x1234 3
+fixture_calls_out;{WALK};{WALK};{WALK} 20
+fixture_calls_out;fixture_visit;fixture_static 66
+fixture_calls_out;{HOLE} 21
+""")
+
+
+class Json(support.Exports):
+    def line_of(self, frame):
+        self.assertTrue(os.path.exists(frame["file"]), frame)
+        with open(frame["file"], encoding="utf-8") as file:
+            return file.read().splitlines()[frame["line"] - 1]
+
+    def test_stacks(self):
+        stacks = json.loads(self.export(self.trace, "json", "--query", SLOW))
+        self.assertEqual([frame_names(stack) for stack in stacks],
+                         [["fixture_static", "fixture_visit", "fixture_calls_out"],
+                          [HOLE, "fixture_calls_out"],
+                          [WALK, WALK, WALK, "fixture_calls_out"]])
+        self.assertEqual([(stack["samples"], stack["weight"], stack["ns"]) for stack in stacks],
+                         [(60, 60, 60 * MS), (10, 20, 20 * MS), (20, 20, 20 * MS)])
+        for stack in stacks:
+            self.assertEqual({name: stack[name] for name in
+                              ("trace_type", "query_id", "thread", "database", "statement", "truncated")},
+                             {"trace_type": "CPU", "query_id": SLOW, "thread": "main (101)", "database": "",
+                              "statement": STATEMENT, "truncated": False})
+
+    def test_frames(self):
+        static, hole, walk = json.loads(self.export(self.trace, "json", "--query", SLOW))
+        frame = static["frames"][0]
+        self.assertEqual((frame["symbol"], frame["module"], frame["build_id"], frame["offset"]),
+                         ("fixture_static", FIXTURE, BUILD_ID, AT["fixture_static"] + 4))
+        self.assertIn("static int fixture_static", "\n".join(self.line_of(dict(frame, line=frame["line"] - back))
+                                                             for back in range(3)))
+        self.assertIn("visit(value)", self.line_of(dict(static["frames"][1],
+                                                        line=static["frames"][1]["line"] + 1)))
+        self.assertNotIn("symbol", hole["frames"][0])
+        self.assertEqual(walk["frames"][0]["symbol"], WALK_SYMBOL)
+
+    def test_odd(self):
+        stacks = json.loads(self.export(self.odd, "json"))
+        mine = [stack for stack in stacks if stack["query_id"] == OTHER]
+        self.assertEqual([(stack["thread"], stack["database"], stack["statement"], stack["ns"],
+                           stack["truncated"], len(stack["frames"])) for stack in mine],
+                         [("sort;er\n (102)", ODD_DATABASE, ODD_STATEMENT, 10 * MS, False, 3),
+                          ("sort;er\n (102)", ODD_DATABASE, ODD_STATEMENT, 2 * MS, True, 2),
+                          ("sort;er\n (102)", ODD_DATABASE, ODD_STATEMENT, 6 * MS, False, 0)])
+        none = [stack for stack in stacks if stack["query_id"] == ""]
+        self.assertEqual([(stack["statement"], stack["ns"]) for stack in none], [("", 2 * MS)])
+        outside = [stack for stack in stacks if "module" not in (stack["frames"] or [{"module": 1}])[0]]
+        self.assertEqual([stack["frames"] for stack in outside], [[{"function": "0x1234"}]])
+
+    def test_totals(self):
+        for path in (self.trace, self.odd):
+            for trace_type in ("CPU", "Real"):
+                stacks = json.loads(self.export(path, "json", "--type", trace_type))
+                self.assertEqual(tuple(sum(stack[name] for stack in stacks)
+                                       for name in ("samples", "weight", "ns")),
+                                 self.totals(path, trace_type))
+
+
+support.main()

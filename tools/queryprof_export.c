@@ -1,0 +1,354 @@
+/*
+ * queryprof export: the samples for other programs, and for the browser.
+ *
+ * Reads samples in the order of time; what they name by number, stacks and labels,
+ * is read and put together once each, and the format's writer (src/report) gets the
+ * whole.
+ */
+#include "command.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "report/names.h"
+#include "report/report.h"
+#include "sql_export_labels.h"
+#include "sql_export_samples.h"
+#include "store/store.h"
+#include "store/table.h"
+
+static const char *format_name, *out_path, *query_id, *like, *type_name;
+
+static const struct command_option options[] = {
+	{ "format", "FORMAT", "one of those above", &format_name },
+	{ "o", "OUT", "the file to write, - for stdout", &out_path },
+	{ "query", "ID", "only this query; the beginning of its id is enough", &query_id },
+	{ "like", "TEXT", "only queries with this in their text (LIKE's % and _ work)", &like },
+	{ "type", "TYPE", "samples of this type: CPU (default) or Real", &type_name },
+	{ NULL, NULL, NULL, NULL },
+};
+
+/* --- what samples name by number ------------------------------------------------ */
+
+struct labels_entry {
+	struct hash key;
+	struct report_labels *labels;
+};
+
+struct stack_entry {
+	struct hash key;
+	const struct report_stack *stack;
+};
+
+struct export {
+	const char *path; /* of the trace file */
+	sqlite3 *db;
+	sqlite3_stmt *samples, *labels_of, *stack_of;
+	struct names *names;
+	struct table labels, stacks;
+};
+
+static bool locate(uint64_t address, struct report_module *module)
+{
+	struct trace_module found;
+
+	if (!trace_file_module(address, &found))
+		return false;
+	*module = (struct report_module){
+		.path = found.path, .build_id = found.build_id, .start = found.start, .end = found.end,
+	};
+	return true;
+}
+
+static const char *column_text(sqlite3_stmt *row, int column)
+{
+	const char *text = (const char *)sqlite3_column_text(row, column);
+	return text ? text : "";
+}
+
+static int complain_of_memory(void)
+{
+	return complain("out of memory");
+}
+
+/* NULL after a complaint. */
+static const struct report_labels *find_labels(struct export *export, int64_t query, int64_t thread)
+{
+	uint64_t words[] = { (uint64_t)query, (uint64_t)thread };
+	struct hash key = hash_words(words, 2);
+	struct labels_entry *entry = table_find(&export->labels, key);
+
+	if (entry)
+		return entry->labels;
+	struct report_labels *labels = calloc(1, sizeof(*labels));
+	entry = labels ? table_add(&export->labels, key) : NULL;
+	if (!entry) {
+		free(labels);
+		complain_of_memory();
+		return NULL;
+	}
+	entry->labels = labels;
+	sqlite3_stmt *row = export->labels_of;
+	sqlite3_bind_int64(row, sqlite3_bind_parameter_index(row, ":query"), query);
+	sqlite3_bind_int64(row, sqlite3_bind_parameter_index(row, ":thread"), thread);
+	if (sqlite3_step(row) != SQLITE_ROW) {
+		complain("%s: %s", export->path, sqlite3_errmsg(export->db));
+		sqlite3_reset(row);
+		return NULL;
+	}
+	*labels = (struct report_labels){
+		.number = (uint32_t)export->labels.count - 1,
+		.query_id = names_keep(export->names, column_text(row, 0)),
+		.thread = names_keep(export->names, column_text(row, 1)),
+		.database = names_keep(export->names, column_text(row, 2)),
+		.statement = names_keep(export->names, column_text(row, 3)),
+		.statement_hash = sqlite3_column_int64(row, 4),
+	};
+	sqlite3_reset(row);
+	if (labels->query_id && labels->thread && labels->database && labels->statement)
+		return labels;
+	complain_of_memory();
+	return NULL;
+}
+
+/* NULL after a complaint. */
+static const struct report_stack *find_stack(struct export *export, int64_t id, bool is_truncated)
+{
+	uint64_t words[] = { (uint64_t)id, is_truncated };
+	struct hash key = hash_words(words, 2);
+	struct stack_entry *entry = table_find(&export->stacks, key);
+
+	if (entry)
+		return entry->stack;
+	sqlite3_stmt *row = export->stack_of;
+	sqlite3_bind_int64(row, 1, id);
+	/* A sample whose stack is not there still took its time. */
+	int code = sqlite3_step(row);
+	if (code != SQLITE_ROW && code != SQLITE_DONE) {
+		complain("%s: %s", export->path, sqlite3_errmsg(export->db));
+		sqlite3_reset(row);
+		return NULL;
+	}
+	bool bad = false;
+	const struct report_stack *stack =
+		names_stack(export->names, code == SQLITE_ROW ? column_text(row, 0) : "[]", is_truncated, &bad);
+	sqlite3_reset(row);
+	if (bad)
+		complain("%s: stack %lld is no array of addresses", export->path, (long long)id);
+	else if (!stack || !(entry = table_add(&export->stacks, key)))
+		complain_of_memory();
+	if (bad || !stack || !entry)
+		return NULL;
+	entry->stack = stack;
+	return stack;
+}
+
+static void free_labels(void *context, void *entry)
+{
+	(void)context;
+	free(((struct labels_entry *)entry)->labels);
+}
+
+/* --- reading and writing --------------------------------------------------------- */
+
+/* False after a complaint. */
+static bool open_export(struct export *export, const char *path, sqlite3 *db, const char *id)
+{
+	const struct sql_parameter parameters[] = {
+		{ ":query_id", id }, { ":like", like }, { ":trace_type", type_name }, { NULL, NULL },
+	};
+
+	*export = (struct export){ .path = path, .db = db };
+	export->labels = (struct table)TABLE_OF(struct labels_entry, SIZE_MAX);
+	export->stacks = (struct table)TABLE_OF(struct stack_entry, SIZE_MAX);
+	export->names = names_create(locate);
+	if (!export->names) {
+		complain_of_memory();
+		return false;
+	}
+	if (sqlite3_prepare_v2(db, sql_export_samples, -1, &export->samples, NULL) != SQLITE_OK ||
+	    sqlite3_prepare_v2(db, sql_export_labels, -1, &export->labels_of, NULL) != SQLITE_OK ||
+	    sqlite3_prepare_v2(db, "SELECT trace FROM stacks WHERE id = ?", -1, &export->stack_of,
+	                       NULL) != SQLITE_OK) {
+		complain("%s: %s", path, sqlite3_errmsg(db));
+		return false;
+	}
+	sql_bind(export->samples, parameters);
+	return true;
+}
+
+static void close_export(struct export *export)
+{
+	sqlite3_finalize(export->samples);
+	sqlite3_finalize(export->labels_of);
+	sqlite3_finalize(export->stack_of);
+	table_each(&export->labels, free_labels, NULL);
+	table_free(&export->labels);
+	table_free(&export->stacks);
+	names_free(export->names);
+}
+
+/* From the first row, which has been read, to the last. False after a complaint. */
+static bool add_samples(struct export *export, const struct report_format *format, void *writer)
+{
+	sqlite3_stmt *row = export->samples;
+	int code;
+
+	do {
+		struct report_sample sample = {
+			.time_ns = sqlite3_column_int64(row, 0),
+			.weight = sqlite3_column_int64(row, 1),
+			.period_ns = sqlite3_column_int64(row, 2),
+			.stack = find_stack(export, sqlite3_column_int64(row, 3), sqlite3_column_int(row, 4)),
+		};
+		if (!sample.stack)
+			return false;
+		sample.labels = find_labels(export, sqlite3_column_int64(row, 5), sqlite3_column_int64(row, 6));
+		if (!sample.labels)
+			return false;
+		if (!format->add(writer, &sample)) {
+			complain_of_memory();
+			return false;
+		}
+	} while ((code = sqlite3_step(row)) == SQLITE_ROW);
+	if (code != SQLITE_DONE)
+		complain("%s: %s", export->path, sqlite3_errmsg(export->db));
+	return code == SQLITE_DONE;
+}
+
+static int write_samples(struct export *export, const struct report_format *format, FILE *out)
+{
+	const struct report_info info = { .trace_type = type_name, .title = export->path };
+	void *writer = format->begin(out, &info);
+
+	if (!writer)
+		return complain_of_memory();
+	bool complete = add_samples(export, format, writer);
+	errno = 0;
+	bool written = format->end(writer, complete);
+	if (!complete)
+		return COMMAND_FAILED;
+	if (written && fflush(out) == 0)
+		return COMMAND_FINE;
+	return complain("%s: %s", out_path, errno ? strerror(errno) : "cannot be written");
+}
+
+static int write_file(struct export *export, const struct report_format *format)
+{
+	struct stat status;
+
+	if (strcmp(out_path, "-") == 0)
+		return write_samples(export, format, stdout);
+	FILE *out = fopen(out_path, "we");
+	if (!out)
+		return complain("%s: %s", out_path, strerror(errno));
+	int result = write_samples(export, format, out);
+	bool is_file = fstat(fileno(out), &status) == 0 && S_ISREG(status.st_mode);
+	if (fclose(out) != 0 && result == COMMAND_FINE)
+		result = complain("%s: %s", out_path, strerror(errno));
+	/* Half a file would look like all there is. */
+	if (result != COMMAND_FINE && is_file)
+		unlink(out_path);
+	return result;
+}
+
+static int export_file(const char *path, sqlite3 *db, const char *id,
+                       const struct report_format *format)
+{
+	struct export export;
+	int result = COMMAND_FAILED;
+
+	if (open_export(&export, path, db, id)) {
+		int code = sqlite3_step(export.samples);
+		if (code == SQLITE_ROW)
+			result = write_file(&export, format);
+		else if (code == SQLITE_DONE)
+			complain("%s: no %s samples%s", path, type_name,
+			         id || like ? " of these queries" : "");
+		else
+			complain("%s: %s", path, sqlite3_errmsg(db));
+	}
+	close_export(&export);
+	return result;
+}
+
+/* --- the command line ------------------------------------------------------------ */
+
+static void print_formats(FILE *to)
+{
+	const struct report_format *format;
+
+	fputs("formats, and the unit of their numbers:\n", to);
+	for (size_t i = 0; (format = report_format_at(i)) != NULL; i++)
+		fprintf(to, "  %-12s %s%s%s%s\n", format->name, format->summary,
+		        format->missing ? " (missing: " : "", format->missing ? format->missing : "",
+		        format->missing ? ")" : "");
+}
+
+static const struct report_format *find_format(const char *name)
+{
+	const struct report_format *format;
+
+	for (size_t i = 0; (format = report_format_at(i)) != NULL; i++)
+		if (strcmp(format->name, name) == 0)
+			return format;
+	return NULL;
+}
+
+/* NULL after a complaint about the command line. */
+static const struct report_format *check_command_line(void)
+{
+	const struct report_format *format = format_name ? find_format(format_name) : NULL;
+
+	if (!type_name)
+		type_name = "CPU";
+	if (!format) {
+		complain(format_name ? "export: there is no format %s (see queryprof export --help)"
+		                     : "export: --format is missing (see queryprof export --help)", format_name);
+	} else if (!out_path) {
+		complain("export: -o is missing: the file to write, - for stdout");
+	} else if (strcmp(type_name, "CPU") != 0 && strcmp(type_name, "Real") != 0) {
+		complain("export: --type %s; expected CPU or Real", type_name);
+	} else if (query_id && like) {
+		complain("export: --query and --like exclude each other");
+	} else if (format->is_binary && strcmp(out_path, "-") == 0 && isatty(STDOUT_FILENO)) {
+		complain("export: %s is not for terminals: give -o a file", format->name);
+	} else {
+		return format;
+	}
+	return NULL;
+}
+
+static int run(int argc, char **argv)
+{
+	(void)argc;
+	const struct report_format *format = check_command_line();
+	if (!format)
+		return COMMAND_MISUSED;
+	if (format->missing)
+		return complain("export: the format %s is not in this build: %s", format->name, format->missing);
+	sqlite3 *db = trace_file_open(argv[0]);
+	if (!db)
+		return COMMAND_FAILED;
+	char *id = query_id ? complete_query_id(db, argv[0], query_id) : NULL;
+	int result = query_id && !id ? COMMAND_FAILED : export_file(argv[0], db, id, format);
+	sqlite3_free(id);
+	trace_file_close(db);
+	return result;
+}
+
+const struct command command_export = {
+	.name = "export",
+	.arguments = "FILE --format FORMAT -o OUT [OPTION]...",
+	.summary = "Writes the samples for other programs and the browser",
+	.print_details = print_formats,
+	.examples =
+		"  queryprof export app.trace --format json -o - --like 'FROM orders'\n",
+	.options = options,
+	.arguments_min = 1,
+	.arguments_max = 1,
+	.run = run,
+};
