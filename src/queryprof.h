@@ -126,12 +126,17 @@ QP_API int qp_query_end(int64_t exception_code, const char *exception);
  * instruction (return address - 1), so that each entry can be looked up as it
  * is. Returns the number written, or minus that number when the bottom of the
  * stack was not reached.
- * Async-signal-safe after qp_init(), usable alone. Needs the calling thread to be
- * known, which qp_thread_register() or its first query makes it; a thread that is
- * not known gives only its interrupted address. */
+ * Async-signal-safe after qp_init(), usable alone. The thread's stack is read within
+ * its bounds, which qp_thread_register() or its first query makes known; any other
+ * stack (of a thread that is not known, an alternate signal stack, a coroutine's) as
+ * far as the kernel, asked about each page, says that it can be read. Needs at most
+ * 4 KiB of the stack that it is called on, less than 1 KiB when the code was seen
+ * before; the signal handler of the library's own samples needs no more below the
+ * frame that the kernel makes. */
 QP_API int qp_unwind(const void *ucontext, uint64_t *trace, int max);
 
-/* Makes the calling thread known, so that qp_unwind() has its stack's bounds.
+/* Makes the calling thread known, so that qp_unwind() has its stack's bounds and
+ * need not ask the kernel.
  * Undone when the thread ends. Errors: QP_NOT_RUNNING, QP_NOMEM. */
 QP_API int qp_thread_register(void);
 

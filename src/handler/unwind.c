@@ -22,7 +22,9 @@
 #include "handler/code_map.h"
 #include "handler/record.h"
 #include "handler/unwind_arch.h"
+#include "handler/unwind_full.h"
 #include "handler/unwind_rules.h"
+#include "handler/unwind_unknown.h"
 
 struct memo_frame {
 	struct unwind_frame at;
@@ -44,15 +46,6 @@ struct unwind_memo {
 };
 
 const unsigned unwind_memo_bytes = sizeof(struct unwind_memo);
-
-/* The walk with all registers: those of frame number `index`. */
-struct full_walk {
-	bool begun;
-	bool lost; /* it failed once */
-	uint32_t index;
-	uintptr_t look;
-	uint64_t registers[CFI_REGISTERS];
-};
 
 /* Puts the fresh frames before number `to` in their place. */
 static void memo_settle(struct unwind_memo *memo, uint32_t to)
@@ -111,55 +104,6 @@ static inline uint32_t memo_follow(const struct unwind_memo *memo, uint32_t n, u
 		trace[n] = next->at.look;
 	}
 	return n;
-}
-
-/* One step with all registers from frame number `index`, which is `frame`. */
-__attribute__((noinline)) static enum rule_result
-step_full(struct full_walk *full, const void *ucontext, const struct code_map *map,
-          const struct unwind_bounds *bounds, uint32_t index, struct unwind_frame *frame)
-{
-	if (!full->begun) {
-		arch_all_registers(ucontext, full->registers);
-		full->begun = true;
-		full->index = 0;
-		full->look = full->registers[CFI_INSTRUCTION_POINTER];
-	}
-	while (!full->lost && full->index <= index) {
-		struct cfi_section section;
-		bool signal_frame = false;
-		const uintptr_t sp = full->registers[CFI_STACK_POINTER];
-
-		if (full->index == index && (full->look != frame->look || sp != frame->sp))
-			break;
-		unwind_count(UNWIND_FULL_STEPS);
-		full->lost = true;
-		const enum section_result found = rules_find_section(map, full->look, &section);
-		if ((found != SECTION_LASTING && found != SECTION_NEWER) || section.header == 0)
-			return RULE_HAS_NONE;
-		switch (cfi_step(&section, full->look, bounds->low, bounds->high, full->registers,
-		                 &signal_frame)) {
-		case CFI_FOUND: break;
-		case CFI_BAD_READ: return RULE_OUT_OF_BOUNDS;
-		default: return RULE_HAS_NONE;
-		}
-		const uintptr_t ip = full->registers[CFI_INSTRUCTION_POINTER];
-		const uintptr_t new_sp = full->registers[CFI_STACK_POINTER];
-		if (ip == 0)
-			return RULE_AT_BOTTOM;
-		/* Only the interrupted frame may have nothing on the stack. */
-		if (new_sp < sp || (new_sp == sp && full->index > 0) || new_sp > bounds->high ||
-		    new_sp % 8 != 0)
-			return RULE_OUT_OF_BOUNDS;
-		full->lost = false;
-		full->index++;
-		full->look = signal_frame ? ip : ip - 1;
-	}
-	if (full->lost || full->index != index + 1)
-		return RULE_OUT_OF_BOUNDS; /* the two walks disagree: trust neither */
-	frame->look = full->look;
-	frame->sp = full->registers[CFI_STACK_POINTER];
-	frame->fp = full->registers[CFI_FRAME_POINTER];
-	return RULE_STEPPED;
 }
 
 /* Takes over the memo's stack from number `old` on as number `n` on, where it
@@ -330,17 +274,19 @@ struct unwind_result unwind_trace(const void *ucontext, const struct unwind_stac
 
 	if (max <= 0)
 		return result;
-	if (map == NULL || leaf.sp < stack->start || leaf.sp >= stack->end ||
-	    stack->end - leaf.sp < sizeof(uintptr_t)) {
+	if (map == NULL) {
 		trace[0] = leaf.look;
 		result.depth = 1;
 		return result;
 	}
+	if (max > TRACE_MAX_FRAMES)
+		max = TRACE_MAX_FRAMES;
+	if (leaf.sp < stack->start || leaf.sp >= stack->end ||
+	    stack->end - leaf.sp < sizeof(uintptr_t))
+		return unwind_unknown(ucontext, map, stack, leaf, trace, (uint32_t)max);
 	struct unwind_bounds bounds = {leaf.sp - ARCH_RED_ZONE, stack->end & ~(uintptr_t)7};
 	if (bounds.low < stack->start || bounds.low > leaf.sp)
 		bounds.low = stack->start;
-	if (max > TRACE_MAX_FRAMES)
-		max = TRACE_MAX_FRAMES;
 
 	memo = memo_take(memo, map, &bounds);
 	if (memo == NULL)

@@ -3,7 +3,7 @@
  *
  * Async-signal-safe: no malloc, no lock, no loader call. Reads of the stack stay
  * within [sp - 128, stack_end) of the thread (128: the ABI's red zone, where the
- * rule of an epilogue may still point). Needs at most 1 KiB of the interrupted
+ * rule of an epilogue may still point), or of another stack as far as it can be read. Needs at most 1 KiB of the interrupted
  * thread's own stack when the rules are cached, at most 4 KiB otherwise (measured
  * on x86-64: 350 bytes, 2.9 KiB with the parser, 3.5 KiB with all registers).
  */
@@ -13,8 +13,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* The bounds of the stack that the trace is taken from. Without them (both 0)
- * only the interrupted address is reported, as truncated. */
+/* The bounds of the thread's stack, both 0 when they are not known. A trace of
+ * another stack (an alternate signal stack, a coroutine's) is read as far as the
+ * kernel says that it can be: unwind_unknown.h. */
 struct unwind_stack {
 	uintptr_t start, end;
 };
@@ -52,6 +53,7 @@ enum unwind_counter {
 	UNWIND_FULL_STEPS,     /* frames that needed all registers */
 	UNWIND_NO_RULE,        /* traces that ended at code without unwind information */
 	UNWIND_BAD_READ,       /* traces that ended at a slot outside the stack */
+	UNWIND_UNKNOWN_STACKS, /* traces of stacks other than the thread's own */
 	UNWIND_COUNTERS,
 };
 uint64_t unwind_counter(enum unwind_counter which);

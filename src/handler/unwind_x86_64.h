@@ -137,20 +137,34 @@ static inline rule_t rule_from_row(const struct cfi_row *row)
 }
 
 /* The kernel puts a ucontext where the trampoline's rsp points. */
-static inline enum rule_result rule_apply_signal(struct unwind_frame *frame,
-                                                 const struct unwind_bounds *bounds)
+static inline const void *arch_signal_context(const struct unwind_frame *frame)
 {
-	const ucontext_t *context = (const ucontext_t *)frame->sp;
+	return (const void *)frame->sp;
+}
+
+/* Turns a trampoline's *frame into the one that the signal interrupted, on whatever
+ * stack; 0 when its registers may not be read. */
+static inline int arch_signal_frame(struct unwind_frame *frame, const struct unwind_bounds *bounds)
+{
+	const ucontext_t *context = (const ucontext_t *)arch_signal_context(frame);
 	const uintptr_t registers = (uintptr_t)context->uc_mcontext.gregs;
 	if (!unwind_can_read(bounds, registers) ||
 	    !unwind_can_read(bounds, registers + sizeof(gregset_t) - 8))
-		return RULE_OUT_OF_BOUNDS;
-	const uintptr_t sp = (uintptr_t)context->uc_mcontext.gregs[REG_RSP];
-	if (sp <= frame->sp || sp >= bounds->high || sp % 8 != 0)
-		return RULE_OUT_OF_BOUNDS;
+		return 0;
 	frame->look = (uintptr_t)context->uc_mcontext.gregs[REG_RIP];
 	frame->fp = (uintptr_t)context->uc_mcontext.gregs[REG_RBP];
-	frame->sp = sp;
+	frame->sp = (uintptr_t)context->uc_mcontext.gregs[REG_RSP];
+	return 1;
+}
+
+static inline enum rule_result rule_apply_signal(struct unwind_frame *frame,
+                                                 const struct unwind_bounds *bounds)
+{
+	struct unwind_frame interrupted = *frame;
+	if (!arch_signal_frame(&interrupted, bounds) || interrupted.sp <= frame->sp ||
+	    interrupted.sp >= bounds->high || interrupted.sp % 8 != 0)
+		return RULE_OUT_OF_BOUNDS;
+	*frame = interrupted;
 	return RULE_STEPPED;
 }
 

@@ -1,0 +1,60 @@
+/*
+ * Steps with all registers, by the parser's own interpreter.
+ */
+#include "handler/unwind_full.h"
+
+#include "handler/unwind_rules.h"
+
+void full_begin(struct full_walk *full, const void *context, uint32_t index)
+{
+	arch_all_registers(context, full->registers);
+	full->begun = true;
+	full->lost = false;
+	full->index = index;
+	full->look = full->registers[CFI_INSTRUCTION_POINTER];
+}
+
+/* Not inlined: its frame belongs to few walks. */
+__attribute__((noinline)) enum rule_result
+step_full(struct full_walk *full, const void *ucontext, const struct code_map *map,
+          const struct unwind_bounds *bounds, uint32_t index, struct unwind_frame *frame)
+{
+	if (!full->begun)
+		full_begin(full, ucontext, 0);
+	while (!full->lost && full->index <= index) {
+		struct cfi_section section;
+		bool signal_frame = false;
+		const uintptr_t sp = full->registers[CFI_STACK_POINTER];
+
+		if (full->index == index && (full->look != frame->look || sp != frame->sp))
+			break;
+		unwind_count(UNWIND_FULL_STEPS);
+		full->lost = true;
+		const enum section_result found = rules_find_section(map, full->look, &section);
+		if ((found != SECTION_LASTING && found != SECTION_NEWER) || section.header == 0)
+			return RULE_HAS_NONE;
+		switch (cfi_step(&section, full->look, bounds->low, bounds->high, full->registers,
+		                 &signal_frame)) {
+		case CFI_FOUND: break;
+		case CFI_BAD_READ: return RULE_OUT_OF_BOUNDS;
+		default: return RULE_HAS_NONE;
+		}
+		const uintptr_t ip = full->registers[CFI_INSTRUCTION_POINTER];
+		const uintptr_t new_sp = full->registers[CFI_STACK_POINTER];
+		if (ip == 0)
+			return RULE_AT_BOTTOM;
+		/* Only the interrupted frame may have nothing on the stack. */
+		if (new_sp < sp || (new_sp == sp && full->index > 0) || new_sp > bounds->high ||
+		    new_sp % 8 != 0)
+			return RULE_OUT_OF_BOUNDS;
+		full->lost = false;
+		full->index++;
+		full->look = signal_frame ? ip : ip - 1;
+	}
+	if (full->lost || full->index != index + 1)
+		return RULE_OUT_OF_BOUNDS; /* the two walks disagree: trust neither */
+	frame->look = full->look;
+	frame->sp = full->registers[CFI_STACK_POINTER];
+	frame->fp = full->registers[CFI_FRAME_POINTER];
+	return RULE_STEPPED;
+}

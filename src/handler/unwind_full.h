@@ -1,0 +1,33 @@
+/*
+ * The walk with all registers, for the few rows that need more than a frame holds.
+ * It follows the other walk behind: the registers of a frame are those of the
+ * interrupted one, stepped as often as it took to get there, and only when a row
+ * asks for them.
+ */
+#ifndef QUERYPROF_HANDLER_UNWIND_FULL_H
+#define QUERYPROF_HANDLER_UNWIND_FULL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "handler/code_map.h"
+#include "handler/unwind_arch.h"
+
+/* The registers of frame number `index`. Begins with `begun` and `lost` false. */
+struct full_walk {
+	bool begun;
+	bool lost; /* it failed once */
+	uint32_t index;
+	uintptr_t look;
+	uint64_t registers[CFI_REGISTERS];
+};
+
+/* Makes the frame that `context` tells of number `index`. */
+void full_begin(struct full_walk *full, const void *context, uint32_t index);
+
+/* One step from frame number `index`, which is `frame`. */
+enum rule_result step_full(struct full_walk *full, const void *ucontext,
+                           const struct code_map *map, const struct unwind_bounds *bounds,
+                           uint32_t index, struct unwind_frame *frame);
+
+#endif
