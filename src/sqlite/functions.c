@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "flame_graph.h"
 #include "frames.h"
 #include "queries.h"
 #include "symbol/address.h"
@@ -125,6 +126,69 @@ static void trace_to_text(sqlite3_context *context, int argc, sqlite3_value **ar
 		result_text(context, text);
 }
 
+/* The aggregate's memory between its calls: one pointer, NULL at first. */
+static struct flame_graph **graph_of(sqlite3_context *context, int size)
+{
+	return sqlite3_aggregate_context(context, size);
+}
+
+static bool weight_argument(sqlite3_context *context, sqlite3_value *argument, int64_t *weight)
+{
+	switch (sqlite3_value_numeric_type(argument)) {
+	case SQLITE_INTEGER:
+	case SQLITE_FLOAT: /* SQLite's way to an integer, which knows the ends of its range */
+		*weight = sqlite3_value_int64(argument);
+		return true;
+	default:
+		result_error(context, "flameGraph: '%.*s' is no weight; expected a number", SHOWN,
+		             (const char *)sqlite3_value_text(argument));
+		return false;
+	}
+}
+
+static void flame_graph_step(sqlite3_context *context, int argc, sqlite3_value **argv)
+{
+	struct flame_graph **graph;
+	const char *trace;
+	int64_t weight = 1;
+	bool bad = false;
+
+	if (!introspection_allowed(context, "flameGraph"))
+		return;
+	if (argc > 1 && (sqlite3_value_type(argv[1]) == SQLITE_NULL))
+		return;
+	trace = text_argument(context, "flameGraph", argv[0]);
+	if (!trace || (argc > 1 && !weight_argument(context, argv[1], &weight)))
+		return;
+	graph = graph_of(context, sizeof *graph);
+	if (graph && !*graph)
+		*graph = flame_graph_create();
+	if (!graph || !*graph || !flame_graph_add(*graph, trace, weight, &bad)) {
+		if (bad)
+			result_error(context, "flameGraph: '%.*s' is no trace; expected a JSON array of integers",
+			             SHOWN, trace);
+		else
+			sqlite3_result_error_nomem(context);
+	}
+}
+
+/* Also called, to clean up, where a step has failed. */
+static void flame_graph_final(sqlite3_context *context)
+{
+	struct flame_graph **graph = graph_of(context, 0);
+	char *text;
+
+	if (!graph || !*graph)
+		return; /* nothing came: NULL */
+	text = flame_graph_lines(*graph);
+	flame_graph_free(*graph);
+	*graph = NULL;
+	if (text)
+		result_text(context, text);
+	else
+		sqlite3_result_error_nomem(context);
+}
+
 static void demangle(sqlite3_context *context, int argc, sqlite3_value **argv)
 {
 	const char *name = text_argument(context, "demangle", argv[0]);
@@ -210,14 +274,17 @@ static const struct function {
 	int arguments;
 	int flags;
 	void (*call)(sqlite3_context *, int, sqlite3_value **);
+	void (*final)(sqlite3_context *); /* of an aggregate, whose step `call` is then */
 } functions[] = {
-	{ "addressToSymbol", 1, 0, address_to_symbol },
-	{ "addressToLine", 1, 0, address_to_line },
-	{ "traceToText", 1, 0, trace_to_text },
-	{ "traceToText", 2, 0, trace_to_text },
-	{ "demangle", 1, SQLITE_DETERMINISTIC, demangle },
-	{ "set_setting", 2, 0, set_setting },
-	{ "get_setting", 1, 0, get_setting },
+	{ "addressToSymbol", 1, 0, address_to_symbol, NULL },
+	{ "addressToLine", 1, 0, address_to_line, NULL },
+	{ "traceToText", 1, 0, trace_to_text, NULL },
+	{ "traceToText", 2, 0, trace_to_text, NULL },
+	{ "flameGraph", 1, 0, flame_graph_step, flame_graph_final },
+	{ "flameGraph", 2, 0, flame_graph_step, flame_graph_final },
+	{ "demangle", 1, SQLITE_DETERMINISTIC, demangle, NULL },
+	{ "set_setting", 2, 0, set_setting, NULL },
+	{ "get_setting", 1, 0, get_setting, NULL },
 };
 
 int functions_register(struct session *session, char **error)
@@ -226,7 +293,9 @@ int functions_register(struct session *session, char **error)
 		const struct function *function = &functions[i];
 		int rc = sqlite3_create_function_v2(session->db, function->name, function->arguments,
 		                                    SQLITE_UTF8 | SQLITE_DIRECTONLY | function->flags,
-		                                    session, function->call, NULL, NULL, NULL);
+		                                    session, function->final ? NULL : function->call,
+		                                    function->final ? function->call : NULL,
+		                                    function->final, NULL);
 
 		if (rc) {
 			*error = sqlite3_mprintf("queryprof: function %s: %s", function->name,

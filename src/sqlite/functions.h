@@ -1,7 +1,7 @@
 /*
  * The SQL functions. All are SQLITE_DIRECTONLY: usable in what the application
  * itself says, not from a view or trigger that a database file brings along. NULL
- * gives NULL. The first three of the list below, which tell about the program's
+ * gives NULL. The first four of the list below, which tell about the program's
  * code, are refused while allow_introspection_functions is 0.
  *
  *   addressToSymbol(address)   the function there, as its symbol table names it, or
@@ -14,6 +14,11 @@
  *                              takes the place of the line's end
  *     SELECT traceToText(trace, ' < '), sum(weight) AS n
  *     FROM trace_log GROUP BY stack_id ORDER BY n DESC LIMIT 5;
+ *   flameGraph(trace [, weight])   an aggregate: collapsed stacks, as flame graph
+ *                              programs read them, a line each: functions from the
+ *                              root to the leaf, and the sum of weights (else 1 each).
+ *                              NULL where there is no trace, as is a NULL weight's.
+ *     SELECT flameGraph(trace, weight) FROM trace_log WHERE trace_type = 'CPU';
  *   demangle(name)             as the source has it; the name itself when it is not
  *                              mangled
  *     SELECT demangle('_ZN5store5drainEi');

@@ -4,6 +4,7 @@
 usage: test_functions.py LIBRARY
 """
 
+import json
 import unittest
 
 from library import Case, connect, rows, value
@@ -45,6 +46,30 @@ class Functions(Case):
         self.assertTrue(self.sql("traceToText('[1]')").startswith("0x"))
         self.assertEqual(self.sql("traceToText('[]')"), "")
 
+    def test_flame_graph(self):
+        address = address_of_code()
+        name = "sqlite3_libversion"
+
+        def graph(traces, *weight):
+            return value(self.db, "SELECT flameGraph(%s) FROM json_each(?)" %
+                         ("value->>0, value->>1" if weight else "value"), json.dumps(traces))
+
+        def trace(*addresses):
+            return json.dumps(addresses)
+
+        self.assertEqual(graph([trace(address), trace(1, address), trace(address)]),
+                         f"{name} 2\n{name};0x1 1")
+        weighted = [[trace(address), 5], [trace(address + 1), 7], [trace(1, address), 2**62],
+                    [trace(1, address), 2**62], [trace(1, address), 2**62], [trace(2, address), 2.5],
+                    [None, 3], [trace(address), None], ["[]", 4], [trace(address), "11"]]
+        self.assertEqual(graph(weighted, True), "(no stack) 4\n"
+                         f"{name} 23\n{name};0x1 9223372036854775807\n{name};0x2 2")
+        self.assertIsNone(graph([]))
+        self.assertIsNone(graph([None]))
+        # Groups, one after another and side by side.
+        self.assertEqual(rows(self.db, "SELECT key % 2, flameGraph(value, key) FROM json_each(?) GROUP BY 1",
+                              json.dumps([trace(1)] * 4)), [(0, "0x1 2"), (1, "0x1 4")])
+
     def test_null(self):
         for call in ("addressToSymbol(NULL)", "addressToLine(NULL)", "demangle(NULL)", "traceToText(NULL)",
                      "traceToText(NULL, ',')", "traceToText('[1]', NULL)"):
@@ -56,6 +81,10 @@ class Functions(Case):
             "addressToSymbol('')": "addressToSymbol: '' is no address",
             "addressToSymbol(1.5)": "addressToSymbol: '1.5' is no address",
             "addressToLine(x'00')": "addressToLine: a blob, where a text is expected",
+            "flameGraph('[1,')": "flameGraph: '[1,' is no trace; expected a JSON array of integers",
+            "flameGraph('[1]', 'much')": "flameGraph: 'much' is no weight; expected a number",
+            "flameGraph('[1]', x'00')": "flameGraph: ",
+            "flameGraph(x'00')": "flameGraph: a blob, where a text is expected",
             "traceToText('')": "traceToText: '' is no trace; expected a JSON array of integers",
             "traceToText(1)": "traceToText: '1' is no trace",
             "traceToText('[1,')": "traceToText: '[1,' is no trace",
@@ -79,7 +108,8 @@ class Functions(Case):
 
     def test_not_allowed(self):
         self.db.execute("PRAGMA allow_introspection_functions = 0")
-        for call in ("addressToSymbol(1)", "addressToLine(1)", "traceToText('[1]')", "addressToSymbol(NULL)"):
+        for call in ("addressToSymbol(1)", "addressToLine(1)", "traceToText('[1]')", "addressToSymbol(NULL)",
+                     "flameGraph('[1]')", "flameGraph('[1]', 2)"):
             self.assertRefused(f"{call.split('(')[0]}: not allowed while allow_introspection_functions is 0",
                                self.db, f"SELECT {call}")
         self.assertEqual(self.sql("demangle('_Z1fv')"), "f()")
