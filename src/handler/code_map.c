@@ -6,6 +6,8 @@
 
 #include <stddef.h>
 
+const struct code_map code_map_nothing = {0};
+
 static const struct code_map *current;
 
 void code_map_publish(const struct code_map *map)

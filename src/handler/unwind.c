@@ -279,18 +279,32 @@ struct unwind_result unwind_trace(const void *ucontext, const struct unwind_stac
 		result.depth = 1;
 		return result;
 	}
+	if (__builtin_expect(code_map_moved(map), 0)) {
+		/* Neither its rules nor the memo, which rests on them: only what the
+		 * loader says. The next map is the one that will know this code. */
+		result.generation++;
+		map = &code_map_nothing;
+		memo = NULL;
+	}
+	const uint32_t generation = result.generation;
 	if (max > TRACE_MAX_FRAMES)
 		max = TRACE_MAX_FRAMES;
 	if (leaf.sp < stack->start || leaf.sp >= stack->end ||
-	    stack->end - leaf.sp < sizeof(uintptr_t))
-		return unwind_unknown(ucontext, map, stack, leaf, trace, (uint32_t)max);
+	    stack->end - leaf.sp < sizeof(uintptr_t)) {
+		result = unwind_unknown(ucontext, map, stack, leaf, trace, (uint32_t)max);
+		result.generation = generation;
+		return result;
+	}
 	struct unwind_bounds bounds = {leaf.sp - ARCH_RED_ZONE, stack->end & ~(uintptr_t)7};
 	if (bounds.low < stack->start || bounds.low > leaf.sp)
 		bounds.low = stack->start;
 
 	memo = memo_take(memo, map, &bounds);
-	if (memo == NULL)
-		return walk_plain(ucontext, map, &bounds, leaf, trace, (uint32_t)max);
+	if (memo == NULL) {
+		result = walk_plain(ucontext, map, &bounds, leaf, trace, (uint32_t)max);
+		result.generation = generation;
+		return result;
+	}
 	if (!tell_again(memo, &bounds, &leaf, trace, (uint32_t)max, &result))
 		result = walk_with_memo(ucontext, map, &bounds, memo, leaf, trace, (uint32_t)max);
 	memo_release(memo);

@@ -116,6 +116,8 @@ static struct code_map *make_map(const struct scan *scan)
 	if (made == NULL)
 		return NULL;
 	made->count = (uint32_t)scan->range_count;
+	made->watches = scan->watches;
+	memcpy(made->watch, scan->watch, sizeof made->watch);
 	memcpy(made->ranges, scan->ranges, scan->range_count * sizeof made->ranges[0]);
 	qsort(made->ranges, made->count, sizeof made->ranges[0], compare_ranges);
 	return made;
@@ -193,7 +195,8 @@ static int take_over(const struct scan *scan, struct code_map **old, bool *chang
 	const bool went = kept < mapped_count || (generation != 0 && scan->subs != seen_subs);
 	seen_adds = scan->adds;
 	seen_subs = scan->subs;
-	if (generation != 0 && !went && kept == scan->count) {
+	/* A watched word that was none of the counters is dropped by a new map. */
+	if (generation != 0 && !went && kept == scan->count && !code_map_moved(map)) {
 		free(list);
 		free(made);
 		return 0;
@@ -272,7 +275,8 @@ bool modules_refresh(bool force)
 	if (!force) {
 		scan_counters(&adds, &subs);
 		pthread_mutex_lock(&lock);
-		moved = adds != seen_adds || subs != seen_subs;
+		moved = adds != seen_adds || subs != seen_subs ||
+		        (map != NULL && code_map_moved(map));
 		pthread_mutex_unlock(&lock);
 		if (!moved)
 			return false;

@@ -22,6 +22,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "modules/watch.h"
+
 #define NOWHERE SIZE_MAX
 
 static uintptr_t page_floor(uintptr_t address)
@@ -204,6 +206,8 @@ static int see_object(struct dl_phdr_info *info, size_t size, void *context)
 	if (size >= offsetof(struct dl_phdr_info, dlpi_subs) + sizeof info->dlpi_subs) {
 		scan->adds = info->dlpi_adds;
 		scan->subs = info->dlpi_subs;
+		if (scan->count == 0)
+			scan->watches = watch_take(scan->adds, scan->subs, scan->watch);
 	}
 	add_object(scan, info);
 	return scan->cut;
@@ -320,6 +324,7 @@ static int read_files(struct scan *scan)
 
 int scan_take(struct scan *scan)
 {
+	watch_init();
 	memset(scan, 0, sizeof *scan);
 	scan->object_room = 32;
 	scan->range_room = 64;

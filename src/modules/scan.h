@@ -24,6 +24,8 @@ struct scan {
 	struct code_range *ranges;
 	char *text;
 	size_t count, range_count, text_size;
+	uint32_t watches;
+	struct code_watch watch[CODE_MAP_WATCHES]; /* of the same moment as the counters */
 	/* private to scan.c */
 	size_t object_room, range_room, text_room;
 	bool cut;
