@@ -321,10 +321,13 @@ static void take_sample(struct thread *thread, enum trace_type type, const sigin
 	struct thread_timer *timer = &thread->timers[type];
 	uint64_t timestamp = clock_ns(CLOCK_REALTIME);
 	const struct query_tag *tag = find_running(thread);
+	/* Left by a long jump (an error of a script language, thrown through SQLite):
+	 * nobody pops it before the thread's next query. */
+	bool left = tag != NULL && query_tag_was_left(tag, &thread->stack, interrupted_stack_pointer(ucontext));
 
 	struct ring *ring = __atomic_load_n(&thread->ring, __ATOMIC_ACQUIRE);
 	bool on = __atomic_load_n(&enabled, __ATOMIC_SEQ_CST) && ring != NULL;
-	bool running = on && thread->nesting != 0 && (tag == NULL || tag->period_ns[type] != 0);
+	bool running = on && !left && thread->nesting != 0 && (tag == NULL || tag->period_ns[type] != 0);
 
 	uint64_t weight = take_weight(timer, type, info, running);
 	if (!running) {

@@ -12,6 +12,7 @@
 #include <stdint.h>
 #include <sys/syscall.h>
 #include <time.h>
+#include <ucontext.h>
 #include <unistd.h>
 
 #define NS_PER_S 1000000000ull
@@ -29,6 +30,18 @@ static inline uint64_t clock_ns(clockid_t clock)
 	if (clock_gettime(clock, &now) != 0)
 		return 0;
 	return (uint64_t)now.tv_sec * NS_PER_S + (uint64_t)now.tv_nsec;
+}
+
+/* Where the interrupted thread's stack ended; 0: not known. */
+static inline uintptr_t interrupted_stack_pointer(const ucontext_t *context)
+{
+	if (context == NULL)
+		return 0;
+#if defined(__x86_64__)
+	return (uintptr_t)context->uc_mcontext.gregs[REG_RSP];
+#elif defined(__aarch64__)
+	return (uintptr_t)context->uc_mcontext.sp;
+#endif
 }
 
 static inline uint32_t sys_gettid(void)

@@ -35,6 +35,10 @@ struct query_tag {
 	struct query_key key;
 	uint64_t period_ns[TRACE_TYPES]; /* 0: this query takes no such samples */
 	struct query_counts *counts;     /* never NULL */
+	/* The stack frame of whoever pushed the tag and will pop it, and its return
+	 * address: when the thread's stack is shorter, or that word has changed, it was
+	 * left by a long jump, and the query no longer runs. 0: no such test. */
+	uintptr_t frame, frame_return;
 	/* For hosts whose steps cannot be hooked: the query runs only while the owner
 	 * of its connection's mutex is this thread. Points to a cell in memory that is
 	 * never unmapped, which holds the address of the owner's thread id, or NULL once
@@ -47,6 +51,24 @@ struct query_tag {
 #define QUERY_NESTING 16
 
 /* See timer.h for how they are armed. */
+/* Where a frame has its return address: behind the saved frame pointer, on x86-64 as
+ * on aarch64. */
+static inline uintptr_t frame_return_address(uintptr_t frame)
+{
+	return ((const volatile uintptr_t *)frame)[1];
+}
+
+/* Whether `tag` was pushed in a frame that is no longer there, as seen where the
+ * thread's stack ends at `sp`. Only within the thread's own stack: addresses of two
+ * stacks do not compare. */
+static inline bool query_tag_was_left(const struct query_tag *tag, const struct unwind_stack *stack,
+                                      uintptr_t sp)
+{
+	if (tag->frame < stack->start || tag->frame >= stack->end || sp < stack->start || sp >= stack->end)
+		return false;
+	return sp > tag->frame || frame_return_address(tag->frame) != tag->frame_return;
+}
+
 struct thread_timer {
 	int id;                  /* kernel timer id, valid while created */
 	volatile bool created;

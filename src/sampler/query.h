@@ -24,9 +24,9 @@ struct query_run {
  * the outermost query running on the thread, else its own. Starts nothing. `run`
  * must be in memory that is never unmapped (the handler counts in it).
  *
- * Costs two clocks that are read without a system call and one, the thread's CPU
- * clock, that needs one: nine tenths of the whole. It is spared when the thread's
- * previous run ended less than 20 us ago. */
+ * Costs one clock that is read without a system call; and one, the thread's CPU
+ * clock, that needs one and is ten times as dear, spared when it was read less than
+ * 20 us ago. */
 void query_start(struct query_run *run, struct thread *thread);
 
 /* What a finished run has to tell beyond its own times. Texts may be NULL. */

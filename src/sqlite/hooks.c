@@ -32,7 +32,7 @@ static int queryprof_step(sqlite3_stmt *stmt)
 	struct query_step step;
 	int rc;
 
-	if (queries_idle() || !queries_enter(&step, stmt))
+	if (queries_idle() || !queries_enter(&step, stmt, __builtin_frame_address(0)))
 		return real.step(stmt);
 	rc = real.step(stmt);
 	queries_leave(&step, rc);
@@ -135,7 +135,7 @@ static int prepare_as_query(int (*prepare)(const struct prepare_call *), const s
 	struct query_step step;
 	int rc;
 
-	queries_prepare(&step, call->db, call->text);
+	queries_prepare(&step, call->db, call->text, __builtin_frame_address(0));
 	rc = prepare(call);
 	queries_prepared(&step, rc, rc ? NULL : *call->stmt);
 	return rc;
@@ -262,6 +262,7 @@ static int queryprof_create_thread(pthread_t *id, const pthread_attr_t *attribut
 	*worker = (struct worker){ .run = run, .argument = argument, .tag = *tag };
 	/* The worker works while its maker holds the connection's mutex. */
 	worker->tag.mutex_owner = NULL;
+	worker->tag.frame = 0; /* of another stack */
 	error = real.create_thread(id, attributes, queryprof_worker, worker);
 	if (error)
 		free(worker);

@@ -144,6 +144,8 @@ static const struct metric {
 	{ "thread_slots", get_sampler, NULL, SAMPLER_SLOTS, "Slots made for such threads so far" },
 	{ "threads_failed", get_sampler, NULL, SAMPLER_THREADS_FAILED,
 	  "Threads that are not sampled for want of memory" },
+	{ "threads_blocked", get_sampler, NULL, SAMPLER_THREADS_BLOCKED,
+	  "Threads that had our signal blocked at their first query and are not sampled" },
 	{ "timers", get_sampler, NULL, SAMPLER_TIMERS, "Kernel timers that exist now" },
 	{ "timers_failed", get_sampler, NULL, SAMPLER_TIMERS_FAILED,
 	  "Timers that the system refused; their threads are not sampled" },

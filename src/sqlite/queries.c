@@ -9,6 +9,8 @@ uint32_t queries_watched_sessions;
 
 /* The run whose step, end or preparation this thread is in. */
 static __thread struct run *running;
+static __thread const void *running_frame; /* of the hook that it is in; NULL: not known */
+static __thread uint32_t running_nesting;  /* queries on the thread before it */
 static __thread sqlite3_stmt *newest_row; /* whose step gave the newest row */
 static __thread unsigned suspended;
 
@@ -22,6 +24,41 @@ void queries_unwatch(struct session *session)
 {
 	if (__atomic_exchange_n(&session->watched, false, __ATOMIC_RELAXED))
 		__atomic_sub_fetch(&queries_watched_sessions, 1, __ATOMIC_RELAXED);
+}
+
+/* Puts the run on the thread's stack of queries. */
+static void enter_run(struct run *run, struct thread *thread, const void *frame)
+{
+	running_nesting = thread->nesting;
+	running_frame = frame;
+	runs_push(run, thread, frame);
+	running = run;
+}
+
+static void leave_run(struct thread *thread)
+{
+	running = NULL;
+	sampler_pop(thread);
+}
+
+/* Whether the call is made inside a step, a preparation or an end of ours. */
+static bool is_inside(const void *frame)
+{
+	struct thread *thread = thread_current;
+
+	if (!running || !thread || running_nesting >= QUERY_NESTING || thread->nesting <= running_nesting)
+		return running != NULL;
+	/* A call in the very frame of the one that was left is behind it, too. */
+	if (!query_tag_was_left(&thread->queries[running_nesting], &thread->stack, (uintptr_t)frame + 1))
+		return true;
+	while (thread->nesting > running_nesting)
+		sampler_pop(thread);
+	/* Its statement may go on, or have gone: the run is not told from another. */
+	runs_count(QUERIES_LOST);
+	runs_release(running);
+	running = NULL;
+	suspended = 0;
+	return false;
 }
 
 /* The open run of a statement about to be stepped, NULL when it has none. */
@@ -43,13 +80,13 @@ static struct run *continued_run(const struct session *session, sqlite3_stmt *st
 	return NULL;
 }
 
-bool queries_enter(struct query_step *step, sqlite3_stmt *stmt)
+bool queries_enter(struct query_step *step, sqlite3_stmt *stmt, const void *frame)
 {
 	struct session *session;
 	bool samples, has_runs;
 
 	/* A step inside a step belongs to the outer one. */
-	if (running || suspended || !stmt)
+	if (is_inside(frame) || suspended || !stmt)
 		return false;
 	session = session_of(sqlite3_db_handle(stmt));
 	if (!session || session->traced)
@@ -68,16 +105,14 @@ bool queries_enter(struct query_step *step, sqlite3_stmt *stmt)
 		step->run = runs_begin(session, stmt, step->thread);
 	if (!step->run)
 		return false;
-	runs_push(step->run, step->thread);
-	running = step->run;
+	enter_run(step->run, step->thread, frame);
 	return true;
 }
 
 void queries_leave(const struct query_step *step, int rc)
 {
-	running = NULL;
 	newest_row = NULL;
-	sampler_pop(step->thread);
+	leave_run(step->thread);
 	if (rc == SQLITE_ROW) {
 		step->run->rows++;
 		newest_row = step->run->stmt;
@@ -122,7 +157,7 @@ void queries_disown(const sqlite3 *db)
 		return;
 	run->own = true;
 	sampler_pop(thread);
-	runs_push(run, thread);
+	runs_push(run, thread, run == running ? running_frame : NULL);
 }
 
 static int reset_and_end(struct run *run, int (*reset)(sqlite3_stmt *))
@@ -135,11 +170,9 @@ static int reset_and_end(struct run *run, int (*reset)(sqlite3_stmt *))
 		runs_release(run);
 		return reset(stmt);
 	}
-	runs_push(run, thread);
-	running = run;
+	enter_run(run, thread, NULL);
 	rc = reset(stmt);
-	running = NULL;
-	sampler_pop(thread);
+	leave_run(thread);
 	runs_end(run, thread, rc);
 	return rc;
 }
@@ -164,18 +197,16 @@ int queries_end(sqlite3_stmt *stmt, int (*reset)(sqlite3_stmt *))
  * time, too, and may be most of it. A run of its own, which the statement's first
  * step goes on with; it is kept only if it is worth a line already, so that a cached
  * statement does not start at its preparation hours ago. */
-void queries_prepare(struct query_step *step, sqlite3 *db, const char *text)
+void queries_prepare(struct query_step *step, sqlite3 *db, const char *text, const void *frame)
 {
 	struct session *session;
 
 	*step = (struct query_step){ 0 };
-	if (!queries_idle() && !running && !suspended && (session = session_of(db)) &&
+	if (!queries_idle() && !is_inside(frame) && !suspended && (session = session_of(db)) &&
 	    !session->traced && runs_wanted(session) && (step->thread = sampler_thread()))
 		step->run = runs_begin_prepare(session, step, text, step->thread);
-	if (step->run) {
-		runs_push(step->run, step->thread);
-		running = step->run;
-	}
+	if (step->run)
+		enter_run(step->run, step->thread, frame);
 	/* What SQLite runs to read the schema is no query of the host's. */
 	suspended++;
 }
@@ -187,8 +218,7 @@ void queries_prepared(struct query_step *step, int rc, sqlite3_stmt *stmt)
 	suspended--;
 	if (!run)
 		return;
-	running = NULL;
-	sampler_pop(step->thread);
+	leave_run(step->thread);
 	if (rc)
 		runs_end(run, step->thread, rc);
 	else if (!stmt || !runs_worth_logging(run))

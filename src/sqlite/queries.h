@@ -32,17 +32,18 @@ static inline bool queries_idle(void)
 }
 
 /* Around one sqlite3_step: true when the step belongs to a run, and then
- * queries_leave() must follow with the step's result. */
+ * queries_leave() must follow with the step's result. `frame` is the caller's: should
+ * the step be left by a long jump, the thread's next call finds the stack shorter. */
 struct query_step {
 	struct run *run;
 	struct thread *thread;
 };
-bool queries_enter(struct query_step *step, sqlite3_stmt *stmt);
+bool queries_enter(struct query_step *step, sqlite3_stmt *stmt, const void *frame);
 void queries_leave(const struct query_step *step, int rc);
 
 /* Around the preparation of a statement, whose time is the query's, too: `text` as the
  * host gave it (UTF-8; NULL: not known), the result and the statement made. What SQLite itself runs meanwhile has no runs. */
-void queries_prepare(struct query_step *step, sqlite3 *db, const char *text);
+void queries_prepare(struct query_step *step, sqlite3 *db, const char *text, const void *frame);
 void queries_prepared(struct query_step *step, int rc, sqlite3_stmt *stmt);
 
 /* Resets the statement through `reset`, as part of its run if one is open, which

@@ -253,12 +253,14 @@ void runs_end(struct run *run, struct thread *thread, int rc)
 	runs_release(run);
 }
 
-void runs_push(struct run *run, struct thread *thread)
+void runs_push(struct run *run, struct thread *thread, const void *frame)
 {
 	const struct session_settings *settings = &run->session->settings;
 	struct query_tag tag = {
 		.key = run->query.key,
 		.counts = &run->query.counts,
+		.frame = (uintptr_t)frame,
+		.frame_return = frame ? frame_return_address((uintptr_t)frame) : 0,
 		.mutex_owner = run->session->traced && run->mutex_owner ? &run->mutex_owner : NULL,
 	};
 

@@ -65,8 +65,8 @@ bool runs_worth_logging(const struct run *run);
 /* traced.c: the run that the thread's newest trace event began, NULL: none. */
 struct run *traced_run(void);
 
-/* The thread works for the run from here to sampler_pop(). */
-void runs_push(struct run *run, struct thread *thread);
+/* The thread works for the run from here to sampler_pop(). `frame` as in query_tag. */
+void runs_push(struct run *run, struct thread *thread, const void *frame);
 
 /* Whether the session's queries are to be sampled. */
 bool runs_wanted(const struct session *session);

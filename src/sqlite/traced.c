@@ -36,7 +36,7 @@ static void trace_started(struct session *session, sqlite3_stmt *stmt, struct th
 		return;
 	leave_traced(thread);
 	__atomic_store_n(&run->mutex_owner, session->mutex_owner, __ATOMIC_RELAXED);
-	runs_push(run, thread);
+	runs_push(run, thread, NULL);
 	traced = run;
 }
 

@@ -160,6 +160,44 @@ static void test_ends(void **state)
 	host_close(db);
 }
 
+/* A function that leaves SQLite by a long jump, as script languages do with errors:
+ * the thread's next query is told from the one that was left, and the timers stop. */
+static jmp_buf way_out;
+
+static void jump_out(sqlite3_context *context, int argc, sqlite3_value **argv)
+{
+	(void)context, (void)argc, (void)argv;
+	longjmp(way_out, 1);
+}
+
+static void test_long_jump(void **state)
+{
+	sqlite3 *db = host_open(":memory:"), *left;
+	int64_t idle, runs;
+
+	(void)state;
+	host_quiet(db);
+	assert_int_equal(sqlite3_open(":memory:", &left), SQLITE_OK);
+	host_exec(left, "PRAGMA query_profiler_real_time_period_ns = 1000000");
+	sqlite3_create_function(left, "jump_out", 0, SQLITE_UTF8, NULL, jump_out, NULL, NULL);
+	runs = host_metric(db, "query_profiler_runs");
+	if (!setjmp(way_out))
+		sqlite3_exec(left, "SELECT /* left */ jump_out()", NULL, NULL, NULL);
+	/* At most one signal of each clock comes to a host that does something else; some
+	 * more may come while the question is asked, deeper in the stack. */
+	while (host_metric(db, "query_profiler_runs") == runs)
+		;
+	idle = host_metric(db, "query_profiler_runs");
+	for (uint64_t start = host_now(); host_now() - start < 100000000;)
+		;
+	assert_true(host_metric(db, "query_profiler_runs") <= idle + 10);
+	host_exec(left, "%s", host_burn_sql(2, "after the jump"));
+	assert_true(host_int(db, "SELECT count(*) FROM system.trace_log WHERE trace_type = 'Real' AND query_id = "
+	            "(SELECT query_id FROM system.query_log WHERE query LIKE '%%/* after the jump */%%')") > 20);
+	host_close(db);
+	/* What was left holds the connection `left` for ever: that is the jump's doing. */
+}
+
 /* The time to prepare a statement is its own: here SQLite reads the schema first and
  * waits for its lock. */
 static void *release_lock(void *context)
@@ -243,6 +281,7 @@ int main(void)
 		cmocka_unit_test(test_nested),
 		cmocka_unit_test(test_ends),
 		cmocka_unit_test(test_prepare),
+		cmocka_unit_test(test_long_jump),
 		cmocka_unit_test(test_sorter_threads),
 	};
 
