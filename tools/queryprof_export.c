@@ -346,6 +346,8 @@ const struct command command_export = {
 	.summary = "Writes the samples for other programs and the browser",
 	.print_details = print_formats,
 	.examples =
+		"  queryprof export app.trace --format pprof -o app.pb.gz\n"
+		"  go tool pprof -top -tagfocus=query_id=0193a5b2-77c1 app.pb.gz\n"
 		"  queryprof export app.trace --format json -o - --like 'FROM orders'\n",
 	.options = options,
 	.arguments_min = 1,

@@ -5,6 +5,7 @@
 
 static const struct report_format *const formats[] = {
 	&report_collapsed,
+	&report_pprof,
 	&report_json,
 };
 

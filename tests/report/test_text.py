@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """queryprof export, the formats that are text.
 
-usage: test_export.py QUERYPROF SOURCE_DIR FIXTURE [unittest arguments]"""
+usage: test_text.py QUERYPROF SOURCE_DIR FIXTURE [unittest arguments]"""
 
 import json
 import os
@@ -58,7 +58,7 @@ class Command(support.Exports):
 
     def test_help_names_the_formats(self):
         done = self.run_export("--help")
-        for name in ("collapsed", "json"):
+        for name in ("collapsed", "pprof", "json"):
             self.assertIn("\n  %s " % name, done.stdout.decode())
         self.assertLessEqual(max(map(len, done.stdout.decode().splitlines())), 80)
 
