@@ -8,17 +8,12 @@
 
 const struct code_map code_map_nothing = {0};
 
-static const struct code_map *current;
+const struct code_map *code_map_published;
 
 void code_map_publish(const struct code_map *map)
 {
 	/* Release: whoever sees the pointer sees the table behind it. */
-	__atomic_store_n(&current, map, __ATOMIC_RELEASE);
-}
-
-const struct code_map *code_map_current(void)
-{
-	return __atomic_load_n(&current, __ATOMIC_ACQUIRE);
+	__atomic_store_n(&code_map_published, map, __ATOMIC_RELEASE);
 }
 
 /* New readers count themselves on the side that is open; turning opens the other,

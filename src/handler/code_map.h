@@ -81,8 +81,15 @@ void code_map_leave(unsigned side);
 unsigned code_map_turn(void);
 uint32_t code_map_readers(unsigned side);
 
-/* Async-signal-safe. NULL before the first publish. */
-const struct code_map *code_map_current(void);
+/* What code_map_publish() stores. */
+extern const struct code_map *code_map_published __attribute__((visibility("hidden")));
+
+/* Async-signal-safe. NULL before the first publish. Inline, as it may be all that an
+ * unchanged stack has to call. */
+static inline const struct code_map *code_map_current(void)
+{
+	return __atomic_load_n(&code_map_published, __ATOMIC_ACQUIRE);
+}
 
 /* The range that holds `address`, NULL when none does. Async-signal-safe. */
 const struct code_range *code_map_find(const struct code_map *map, uintptr_t address);

@@ -39,8 +39,9 @@ struct unwind_memo {
 	uint32_t epoch; /* of the code map */
 	uint32_t count;
 	uint32_t done;
-	uintptr_t high; /* the stack's end, at or below which all slots are */
+	struct unwind_stack stack; /* all slots are in it */
 	bool bottom; /* the last frame's rule says that it has no caller */
+	bool whole;  /* so it does, and no fp_slot but the first one's is FP_SLOT_OPAQUE */
 	struct memo_frame frames[TRACE_MAX_FRAMES];
 	struct memo_frame fresh[TRACE_MAX_FRAMES];
 };
@@ -90,7 +91,7 @@ static inline uint32_t memo_follow(const struct unwind_memo *memo, uint32_t n, u
 	for (; n < count; n++) {
 		const struct memo_frame *next = &memo->frames[n];
 		/* Its frame lies above one that is in the stack, and below the stack's
-		 * end, which has not moved: memo_take(). */
+		 * end, which has not moved. */
 		if (*(const uintptr_t *)arch_return_slot(&next->at) - 1 != next->at.look)
 			break;
 		/* All slots were found to be aligned and below the end when they were
@@ -136,11 +137,15 @@ walk(const void *ucontext, const struct code_map *map, const struct unwind_bound
 	uint32_t n = 0, old = 0;
 	uint32_t exact = 0;   /* the last frame that was interrupted, not left by a call */
 	bool by_rule;         /* the walk ended by the last frame's address alone */
+	bool opaque = false;
 
 	full.begun = full.lost = false;
+	if (memo != NULL)
+		memo->done = 0;
 	for (;;) {
 		/* Here `frame` is number n, not written yet. */
 		if (memo != NULL) {
+			opaque |= fp_slot == FP_SLOT_OPAQUE && n > 0;
 			while (old < memo->count && memo->frames[old].at.sp < frame.sp)
 				old++;
 			if (old < memo->count && same_frame(&memo->frames[old].at, &frame)) {
@@ -199,6 +204,7 @@ written:;
 		memo_settle(memo, n);
 		memo->count = n;
 		memo->bottom = end == RULE_AT_BOTTOM && by_rule;
+		memo->whole = memo->bottom && !opaque;
 	}
 	if (end == RULE_HAS_NONE || end == RULE_NOT_CODE)
 		unwind_count(UNWIND_NO_RULE);
@@ -223,52 +229,57 @@ walk_with_memo(const void *ucontext, const struct code_map *map,
 	return walk(ucontext, map, bounds, memo, leaf, trace, max);
 }
 
-/* Makes the memo this walk's own, empty when it is of another epoch or stack. NULL when
- * a walk that this one interrupted is using it. */
-static struct unwind_memo *memo_take(struct unwind_memo *memo, const struct code_map *map,
-                                     const struct unwind_bounds *bounds)
+/* Whether the memo is of this map and stack, and no walk that this one interrupted is
+ * using it. */
+static inline bool memo_is_usable(const struct unwind_memo *memo, const struct code_map *map,
+                                  const struct unwind_stack *stack)
 {
-	if (memo == NULL || memo->busy)
-		return NULL;
-	memo->busy = 1;
-	/* Only handlers on this very thread look at it: program order is enough. */
+	return !memo->busy && memo->epoch == map->epoch && memo->stack.start == stack->start &&
+	       memo->stack.end == stack->end;
+}
+
+/* Only handlers on this very thread look at it: program order is enough. */
+static inline void memo_set_busy(struct unwind_memo *memo, bool busy)
+{
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
-	if (memo->epoch != map->epoch || memo->high != bounds->high ||
-	    memo->count > TRACE_MAX_FRAMES) {
-		memo->epoch = map->epoch;
-		memo->high = bounds->high;
-		memo->count = 0;
+	memo->busy = busy;
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+}
+
+/* Tells the stack that the memo holds when it is still that one from first to last. As
+ * it starts where the memo's did, in the same bounds, all slots can be read. Returns the
+ * depth, 0 when anything differs. */
+static inline uint32_t memo_tell(struct unwind_memo *memo, const struct code_map *map,
+                                 const struct unwind_stack *stack,
+                                 const struct unwind_frame *leaf, uint64_t *trace, int max)
+{
+	const struct memo_frame *next = memo->frames, *const end = next + memo->count;
+	uint32_t depth = 0;
+
+	if (!memo_is_usable(memo, map, stack) || !memo->whole || (int)memo->count > max ||
+	    !same_frame(&next->at, leaf))
+		return 0;
+	memo_set_busy(memo, true);
+	for (*trace = leaf->look;; *trace = next->at.look) {
+		if (++next == end) {
+			depth = memo->count;
+			break;
+		}
+		trace++;
+		if (*(const uintptr_t *)arch_return_slot(&next->at) - 1 != next->at.look ||
+		    (next->fp_slot != 0 && *(const uintptr_t *)next->fp_slot != next->at.fp))
+			break;
 	}
-	memo->done = 0;
-	return memo;
+	memo_set_busy(memo, false);
+	return depth;
 }
 
-static void memo_release(struct unwind_memo *memo)
+/* A trace that the memo cannot tell as a whole. Not inlined: what it saves on the stack
+ * is nothing that an unchanged stack should pay for. */
+__attribute__((noinline)) static struct unwind_result
+trace_anew(const void *ucontext, const struct unwind_stack *stack, const struct code_map *map,
+           struct unwind_memo *memo, uint64_t *trace, int max)
 {
-	__atomic_signal_fence(__ATOMIC_SEQ_CST);
-	memo->busy = 0;
-}
-
-/* The short way through walk() when the stack is, from first to last, the memo's. */
-static bool tell_again(const struct unwind_memo *memo, const struct unwind_bounds *bounds,
-                       const struct unwind_frame *leaf, uint64_t *trace, uint32_t max,
-                       struct unwind_result *result)
-{
-	if (memo->count == 0 || !memo->bottom || !same_frame(&memo->frames[0].at, leaf))
-		return false;
-	trace[0] = leaf->look;
-	const uint32_t n = memo_follow(memo, 1, max, bounds, trace);
-	if (n != memo->count)
-		return false;
-	result->depth = (int)n;
-	result->truncated = false;
-	return true;
-}
-
-struct unwind_result unwind_trace(const void *ucontext, const struct unwind_stack *stack,
-                                  struct unwind_memo *memo, uint64_t *trace, int max)
-{
-	const struct code_map *map = code_map_current();
 	const struct unwind_frame leaf = arch_interrupted_frame(ucontext);
 	struct unwind_result result = {0, true, map != NULL ? map->generation : 0};
 
@@ -299,16 +310,35 @@ struct unwind_result unwind_trace(const void *ucontext, const struct unwind_stac
 	if (bounds.low < stack->start || bounds.low > leaf.sp)
 		bounds.low = stack->start;
 
-	memo = memo_take(memo, map, &bounds);
-	if (memo == NULL) {
+	if (memo == NULL || memo->busy) {
 		result = walk_plain(ucontext, map, &bounds, leaf, trace, (uint32_t)max);
 		result.generation = generation;
 		return result;
 	}
-	if (!tell_again(memo, &bounds, &leaf, trace, (uint32_t)max, &result))
-		result = walk_with_memo(ucontext, map, &bounds, memo, leaf, trace, (uint32_t)max);
-	memo_release(memo);
+	if (!memo_is_usable(memo, map, stack)) {
+		memo->epoch = map->epoch;
+		memo->stack = *stack;
+		memo->count = 0;
+	}
+	memo->whole = false;
+	memo_set_busy(memo, true);
+	result = walk_with_memo(ucontext, map, &bounds, memo, leaf, trace, (uint32_t)max);
+	memo_set_busy(memo, false);
 	return result;
+}
+
+struct unwind_result unwind_trace(const void *ucontext, const struct unwind_stack *stack,
+                                  struct unwind_memo *memo, uint64_t *trace, int max)
+{
+	const struct code_map *map = code_map_current();
+
+	if (memo != NULL && map != NULL && !code_map_moved(map)) {
+		const struct unwind_frame leaf = arch_interrupted_frame(ucontext);
+		const uint32_t depth = memo_tell(memo, map, stack, &leaf, trace, max);
+		if (depth != 0)
+			return (struct unwind_result){(int)depth, false, map->generation};
+	}
+	return trace_anew(ucontext, stack, map, memo, trace, max);
 }
 
 struct unwind_result unwind_trace_for_host(const void *ucontext, const struct unwind_stack *stack,

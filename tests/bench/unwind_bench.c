@@ -21,8 +21,8 @@
 #include "modules/modules.h"
 #include "unwind_peers.h"
 
-#define REPEATS 25
-#define EVICTED_ROUNDS 15
+#define REPEATS 60
+#define EVICTED_ROUNDS 41
 #define EVICT_BYTES (96u << 20) /* more than a last-level cache's share */
 
 struct figures {
