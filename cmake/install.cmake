@@ -11,6 +11,7 @@
 include(CMakePackageConfigHelpers)
 
 install(TARGETS queryprof EXPORT queryprof LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(TARGETS queryprof_preload LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(FILES ${PROJECT_SOURCE_DIR}/src/queryprof.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 
 # What a person can paste; the demo's own files need the demo.

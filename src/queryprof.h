@@ -85,6 +85,14 @@ QP_API int qp_shutdown(void);
  * Errors: those of qp_init(), QP_SQLITE. */
 QP_API int qp_attach(struct sqlite3 *db);
 
+/* Samples the queries of every connection, old and new, of the SQLite library that the
+ * process has loaded, as `queryprof record` does: nothing is added to a connection, so
+ * SQL sees neither tables nor functions nor settings; new settings come by qp_set()
+ * with NULL, before the connection's first statement. Calls qp_init(NULL) at the first
+ * query. Again: follows what has been loaded since.
+ * Errors: QP_SQLITE (none is loaded yet: call again when it is). */
+QP_API int qp_record(void);
+
 /* The extension's entry point, as SQLite calls it. */
 struct sqlite3_api_routines;
 QP_API int sqlite3_queryprof_init(struct sqlite3 *db, char **error,

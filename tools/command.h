@@ -27,7 +27,8 @@ struct command_option {
 	const char *name;  /* without the dashes; NULL ends the table */
 	const char *value; /* what its value is, NULL: it takes none */
 	const char *help;
-	const char **to;   /* where the value goes; "1" for an option without */
+	const char **to;   /* where the value goes; "1" for an option without. NULL: to
+	                    * the command's take() */
 };
 
 struct command {
@@ -39,10 +40,12 @@ struct command {
 	const char *examples;  /* lines for --help */
 	const struct command_option *options;
 	int arguments_min, arguments_max;
+	bool wraps_command; /* options end at the first argument: the rest is another's */
+	int (*take)(const struct command_option *option, const char *value); /* a command_result */
 	int (*run)(int argc, char **argv); /* arguments alone; a command_result */
 };
 
-extern const struct command command_export, command_queries, command_report, command_sql;
+extern const struct command command_export, command_queries, command_record, command_report, command_sql;
 
 /* Prints "queryprof: …" to stderr; returns COMMAND_FAILED. */
 int complain(const char *format, ...) __attribute__((format(printf, 1, 2)));

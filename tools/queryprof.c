@@ -13,6 +13,7 @@
 
 static const struct command *const commands[] = {
 	&command_queries,
+	&command_record,
 	&command_report,
 	&command_export,
 	&command_sql,
@@ -100,6 +101,7 @@ static int run_command(const struct command *command, int argc, char **argv)
 		const char *word = argv[i];
 		bool is_short = word[0] == '-' && word[1] && word[1] != '-' && !word[2];
 		if (options_end || (!is_short && strncmp(word, "--", 2) != 0)) {
+			options_end |= command->wraps_command;
 			argv[kept++] = argv[i];
 			continue;
 		}
@@ -121,7 +123,14 @@ static int run_command(const struct command *command, int argc, char **argv)
 			return misuse(command, "no value belongs to", word);
 		if (option->value && !equals && ++i == argc)
 			return misuse(command, "a value is missing after", word);
-		*option->to = !option->value ? "1" : equals ? equals + 1 : argv[i];
+		const char *value = !option->value ? "1" : equals ? equals + 1 : argv[i];
+		int result = COMMAND_FINE;
+		if (option->to)
+			*option->to = value;
+		else
+			result = command->take(option, value);
+		if (result)
+			return result;
 	}
 	if (kept < command->arguments_min)
 		return misuse(command, "usage:", command->arguments);

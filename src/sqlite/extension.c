@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "error.h"
+#include "extension.h"
 #include "hooks.h"
 #include "metrics.h"
 #include "process.h"
@@ -24,7 +25,13 @@ SQLITE_EXTENSION_INIT1
 /* The routines of the one SQLite library that we work with. */
 static pthread_mutex_t api_lock = PTHREAD_MUTEX_INITIALIZER;
 
-static int adopt_api(const sqlite3_api_routines *api, char **error)
+/* A library has one table of routines, but record.c makes one of its own. */
+static bool is_our_library(const sqlite3_api_routines *api)
+{
+	return sqlite3_api == api || sqlite3_api->libversion == api->libversion;
+}
+
+int extension_adopt(const sqlite3_api_routines *api, char **error)
 {
 	int rc = SQLITE_OK;
 
@@ -36,7 +43,7 @@ static int adopt_api(const sqlite3_api_routines *api, char **error)
 		} else {
 			sqlite3_api = api;
 		}
-	} else if (sqlite3_api != api) {
+	} else if (!is_our_library(api)) {
 		*error = api->mprintf("queryprof already works with another SQLite library of this process (%s)",
 		                      sqlite3_api->libversion());
 		rc = SQLITE_ERROR;
@@ -57,7 +64,7 @@ static int attach_later_connection(sqlite3 *db, char **error, const sqlite3_api_
 	char *ignored = NULL;
 
 	(void)error;
-	if (api == sqlite3_api && process_running()) {
+	if (is_our_library(api) && process_running()) {
 		session_attach(db, mode(), SCHEMA_ON_DEMAND, &ignored);
 		sqlite3_free(ignored);
 		/* Forget what may have failed: sqlite3_open() looks for it. */
@@ -80,7 +87,7 @@ static int attach(sqlite3 *db, char **error)
 
 int sqlite3_queryprof_init(sqlite3 *db, char **error, const sqlite3_api_routines *api)
 {
-	int rc = adopt_api(api, error);
+	int rc = extension_adopt(api, error);
 
 	if (rc)
 		return rc;
@@ -149,7 +156,7 @@ int qp_attach(sqlite3 *db)
 	if (!api)
 		return error_set(QP_SQLITE, "qp_attach: no shared SQLite library is loaded; with a static copy call "
 		                 "sqlite3_auto_extension((void (*)(void))sqlite3_queryprof_init) before opening");
-	if (adopt_api(api, &sentence))
+	if (extension_adopt(api, &sentence))
 		goto refused;
 	rc = qp_init(NULL);
 	if (rc)

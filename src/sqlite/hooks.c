@@ -10,6 +10,7 @@
 #include "schema.h"
 #include "sampler/sampler.h"
 #include "session.h"
+#include "store/store.h"
 
 /* The real functions of the library that is hooked. Ours are named so that a person
  * who meets them in a stack knows whose they are. */
@@ -24,7 +25,10 @@ static struct {
 	int (*prepare16)(sqlite3 *, const void *, int, sqlite3_stmt **, const void **);
 	int (*prepare16_v2)(sqlite3 *, const void *, int, sqlite3_stmt **, const void **);
 	int (*prepare16_v3)(sqlite3 *, const void *, int, unsigned, sqlite3_stmt **, const void **);
+	int (*close)(sqlite3 *);
+	int (*close_v2)(sqlite3 *);
 	int (*create_thread)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
+	void (*exit_at_once)(int) __attribute__((noreturn));
 } real;
 
 static int queryprof_step(sqlite3_stmt *stmt)
@@ -49,9 +53,43 @@ static int queryprof_reset(sqlite3_stmt *stmt)
 static int queryprof_finalize(sqlite3_stmt *stmt)
 {
 	int reset_rc = queries_idle() ? SQLITE_OK : queries_end(stmt, real.reset);
-	int rc = real.finalize(stmt);
+	int rc;
 
+	session_finalizing(stmt);
+	rc = real.finalize(stmt);
 	return reset_rc ? reset_rc : rc;
+}
+
+/* Virtual tables finalize their statements while their connection goes. */
+static int close_connection(int (*close)(sqlite3 *), sqlite3 *db)
+{
+	int rc;
+
+	queries_suspend();
+	rc = close(db);
+	queries_resume();
+	return rc;
+}
+
+static int queryprof_close(sqlite3 *db)
+{
+	session_closing(db, false);
+	return close_connection(real.close, db);
+}
+
+static int queryprof_close_v2(sqlite3 *db)
+{
+	session_closing(db, true);
+	return close_connection(real.close_v2, db);
+}
+
+/* What is stored at exit() goes the same way at _exit(), with which forked workers
+ * end, when it is the host's will that all is recorded. */
+static void __attribute__((noreturn)) queryprof_exit_at_once(int status)
+{
+	if (session_recording())
+		store_drain_for_exit();
+	real.exit_at_once(status);
 }
 
 /* sqlite3_exec() frees its statements without sqlite3_finalize(). One that is done
@@ -141,6 +179,14 @@ static int prepare_as_query(int (*prepare)(const struct prepare_call *), const s
 	return rc;
 }
 
+/* A recorded connection knows none of our words. */
+static struct session *session_that_asked(sqlite3 *db)
+{
+	struct session *session = session_of(db);
+
+	return session && !session->recorded ? session : NULL;
+}
+
 /* Prepares; and if that fails for want of the `system` schema, brings it and
  * prepares again. */
 static int prepare_followed(int (*prepare)(const struct prepare_call *), const struct prepare_call *call)
@@ -148,7 +194,7 @@ static int prepare_followed(int (*prepare)(const struct prepare_call *), const s
 	int rc = prepare_as_query(prepare, call);
 	struct session *session;
 
-	if (rc != SQLITE_ERROR || !(session = session_of(call->db)) || !schema_follow(session))
+	if (rc != SQLITE_ERROR || !(session = session_that_asked(call->db)) || !schema_follow(session))
 		return rc;
 	return prepare_as_query(prepare, call);
 }
@@ -161,7 +207,7 @@ static int prepare_text(int (*prepare)(const struct prepare_call *), const struc
 	struct prepare_call rewritten = *call;
 	int rc;
 
-	if (!text || !session_of(call->db)) {
+	if (!text || !session_that_asked(call->db)) {
 		free(text);
 		return prepare_followed(prepare, call);
 	}
@@ -275,15 +321,15 @@ static int queryprof_create_thread(pthread_t *id, const pthread_attr_t *attribut
 static struct got_hook hooks[HOOKS_MAX];
 static int hooks_count;
 static int step_slots;
+static const void *library; /* an address in the SQLite library */
 
-/* The address in the library that `api` belongs to whatever an earlier scan wrote
- * into its table. */
-static void *library_function(const void *api, const char *name, void *routine)
+/* The address in the library whatever an earlier scan wrote into its table. */
+static void *library_function(const char *name, void *routine)
 {
 	Dl_info info;
 	void *handle, *found;
 
-	if (!dladdr(api, &info) || !info.dli_fname)
+	if (!dladdr(library, &info) || !info.dli_fname)
 		return routine;
 	handle = dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
 	if (!handle)
@@ -293,16 +339,16 @@ static void *library_function(const void *api, const char *name, void *routine)
 	return found ? found : routine;
 }
 
-static void add_hook(const void *api, const char *name, void *routine, void *replacement, void **to)
+static void add_hook(const char *name, void *routine, void *replacement, void **to)
 {
-	*to = library_function(api, name, routine);
+	*to = library_function(name, routine);
 	hooks[hooks_count++] = (struct got_hook){ .symbol = name, .real = *to, .replacement = replacement };
 }
 
 static void fill_hooks(const sqlite3_api_routines *api)
 {
 #define HOOK(name) \
-	add_hook(api, "sqlite3_" #name, (void *)api->name, (void *)queryprof_##name, (void **)&real.name)
+	add_hook("sqlite3_" #name, (void *)api->name, (void *)queryprof_##name, (void **)&real.name)
 	HOOK(step); /* first: got_patch() counts its slots */
 	HOOK(reset);
 	HOOK(finalize);
@@ -313,30 +359,42 @@ static void fill_hooks(const sqlite3_api_routines *api)
 	HOOK(prepare16_v2);
 	HOOK(prepare_v3); /* from 3.20, the oldest that we work with */
 	HOOK(prepare16_v3);
+	HOOK(close);
+	HOOK(close_v2);
 #undef HOOK
 	*(void **)&real.create_thread = dlsym(RTLD_DEFAULT, "pthread_create");
 	hooks[hooks_count++] = (struct got_hook){
 		.symbol = "pthread_create",
 		.real = (void *)real.create_thread,
 		.replacement = (void *)queryprof_create_thread,
-		.only_in = api,
+		.only_in = library,
+	};
+	*(void **)&real.exit_at_once = dlsym(RTLD_DEFAULT, "_exit");
+	hooks[hooks_count++] = (struct got_hook){
+		.symbol = "_exit",
+		.real = (void *)real.exit_at_once,
+		.replacement = (void *)queryprof_exit_at_once,
 	};
 }
 
-bool hooks_install(const sqlite3_api_routines *api)
-{
-	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-	static bool installed, seen;
-	bool result;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-	pthread_mutex_lock(&lock);
+/* With the lock held. Whether the host's steps can be seen. */
+static bool patch(const sqlite3_api_routines *api)
+{
+	static bool installed, seen;
+
+	if (!library)
+		library = api;
 	if (!installed)
 		fill_hooks(api);
-	if (!installed || got_stale()) {
+	/* Again, for who brings an object meanwhile does not wait; but not for ever, when
+	 * there is no memory to look with. */
+	for (int i = 0; i < 4 && (!installed || got_stale()); i++) {
 		/* The table itself stays as it is: through it our own calls, and those of
 		 * other extensions, reach SQLite. */
 		const struct got_options options = {
-			.library = api,
+			.library = library,
 			.keep_start = api,
 			.keep_end = api + 1,
 		};
@@ -347,9 +405,36 @@ bool hooks_install(const sqlite3_api_routines *api)
 		/* Without slots of its own, sqlite3_exec() would go by us. */
 		seen = found.in_library && found.elsewhere;
 	}
-	result = seen;
+	return seen;
+}
+
+bool hooks_install(const sqlite3_api_routines *api)
+{
+	bool result;
+
+	pthread_mutex_lock(&lock);
+	result = patch(api);
 	pthread_mutex_unlock(&lock);
 	return result;
+}
+
+void hooks_record(const void *address)
+{
+	/* Another thread is at it: for the extension, which was loaded meanwhile. */
+	if (pthread_mutex_trylock(&lock))
+		return;
+	if (!library)
+		library = address;
+	patch(sqlite3_api);
+	pthread_mutex_unlock(&lock);
+}
+
+void hooks_follow(void)
+{
+	if (pthread_mutex_trylock(&lock))
+		return;
+	patch(sqlite3_api);
+	pthread_mutex_unlock(&lock);
 }
 
 int hooks_step_slots(void)

@@ -88,7 +88,7 @@ bool queries_enter(struct query_step *step, sqlite3_stmt *stmt, const void *fram
 	/* A step inside a step belongs to the outer one. */
 	if (is_inside(frame) || suspended || !stmt)
 		return false;
-	session = session_of(sqlite3_db_handle(stmt));
+	session = session_follow(sqlite3_db_handle(stmt));
 	if (!session || session->traced)
 		return false;
 	samples = runs_wanted(session);
@@ -202,7 +202,7 @@ void queries_prepare(struct query_step *step, sqlite3 *db, const char *text, con
 	struct session *session;
 
 	*step = (struct query_step){ 0 };
-	if (!queries_idle() && !is_inside(frame) && !suspended && (session = session_of(db)) &&
+	if (!queries_idle() && !is_inside(frame) && !suspended && (session = session_follow(db)) &&
 	    !session->traced && runs_wanted(session) && (step->thread = sampler_thread()))
 		step->run = runs_begin_prepare(session, step, text, step->thread);
 	if (step->run)

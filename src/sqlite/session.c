@@ -55,9 +55,11 @@ struct session *session_of(sqlite3 *db)
 	}
 }
 
-static bool table_add(struct session *session)
+/* The connection's session in the table: this one, the one that it had already, or
+ * NULL when there is no room. */
+static struct session *table_add(struct session *session)
 {
-	bool added = false;
+	struct session *added;
 
 	pthread_mutex_lock(&table_lock);
 	if (!table) {
@@ -67,7 +69,8 @@ static bool table_add(struct session *session)
 		if (memory != MAP_FAILED)
 			__atomic_store_n(&table, memory, __ATOMIC_RELEASE);
 	}
-	if (table && counters[SESSIONS_OPEN] < TABLE_FULL) {
+	added = session_of(session->db);
+	if (!added && table && counters[SESSIONS_OPEN] < TABLE_FULL) {
 		uint32_t i = hash(session->db);
 
 		while (table[i].db && table[i].db != REMOVED)
@@ -77,7 +80,7 @@ static bool table_add(struct session *session)
 			__atomic_store_n(&table[i].session, session, __ATOMIC_RELAXED);
 			__atomic_store_n(&table[i].db, session->db, __ATOMIC_RELEASE);
 			__atomic_add_fetch(&counters[SESSIONS_OPEN], 1, __ATOMIC_RELAXED);
-			added = true;
+			added = session;
 		}
 	}
 	pthread_mutex_unlock(&table_lock);
@@ -104,11 +107,23 @@ static void table_remove(const struct session *session)
 	pthread_mutex_unlock(&table_lock);
 }
 
-/* SQLite calls it when the connection is closed, behind everything else. */
+static uint32_t closing; /* sessions of sqlite3_close_v2() that wait for their statements */
+
+/* The session is no longer one that the hooks alone know of. */
+static void unrecord(struct session *session)
+{
+	if (session->closing)
+		__atomic_sub_fetch(&closing, 1, __ATOMIC_RELAXED);
+	session->closing = session->recorded = false;
+}
+
+/* SQLite calls it when the connection is closed, behind everything else; of a
+ * recorded connection the hooks call it before. */
 static void session_detach(void *context)
 {
 	struct session *session = context;
 
+	unrecord(session);
 	queries_forget(session);
 	table_remove(session);
 	free(session);
@@ -158,35 +173,100 @@ static const sqlite3_module session_module = {
 	.xConnect = refuse_connect,
 };
 
-static struct session *session_new(sqlite3 *db, char **error, int *rc)
+static struct session *session_new(sqlite3 *db, bool recorded)
 {
-	struct session *session = calloc(1, sizeof *session);
+	struct session *session = calloc(1, sizeof *session), *added;
 
-	*rc = SQLITE_NOMEM;
 	if (!session)
 		return NULL;
 	session->db = db;
+	session->recorded = recorded;
 	settings_defaults(&session->settings);
-	if (!table_add(session)) {
+	added = table_add(session);
+	if (added != session)
 		free(session);
-		*error = sqlite3_mprintf("queryprof: no room for another connection");
-		*rc = SQLITE_ERROR;
-		return NULL;
-	}
-	/* From here on the session goes with the connection, whatever follows. */
-	*rc = sqlite3_create_module_v2(db, "queryprof_session", &session_module, session,
-	                               session_detach);
-	return *rc ? NULL : session; /* on failure SQLite has called session_detach() */
+	return added;
 }
+
+/* From here on the session goes with the connection, whatever follows. On failure
+ * it has gone already: SQLite has called session_detach(). */
+static int session_bind(struct session *session)
+{
+	unrecord(session);
+	return sqlite3_create_module_v2(session->db, "queryprof_session", &session_module, session,
+	                                session_detach);
+}
+
+/* --- recording -------------------------------------------------------------- */
+
+static bool (*recording)(void); /* NULL: only connections that ask for it */
+
+void session_record_all(bool (*start)(void))
+{
+	__atomic_store_n(&recording, start, __ATOMIC_RELEASE);
+	/* For good: any statement may be one of a connection that we do not know yet. */
+	__atomic_add_fetch(&queries_watched_sessions, 1, __ATOMIC_RELAXED);
+}
+
+bool session_recording(void)
+{
+	return __atomic_load_n(&recording, __ATOMIC_ACQUIRE) != NULL;
+}
+
+struct session *session_follow(sqlite3 *db)
+{
+	struct session *session = session_of(db);
+	bool (*start)(void);
+
+	if (session || !db)
+		return session;
+	start = __atomic_load_n(&recording, __ATOMIC_ACQUIRE);
+	if (!start || !start())
+		return NULL;
+	session = session_new(db, true);
+	if (session && session->recorded)
+		queries_watch(session);
+	return session;
+}
+
+void session_closing(sqlite3 *db, bool even_with_statements)
+{
+	struct session *session = session_recording() ? session_of(db) : NULL;
+
+	if (!session || !session->recorded)
+		return;
+	if (!sqlite3_next_stmt(db, NULL))
+		session_detach(session);
+	else if (even_with_statements && !session->closing) {
+		session->closing = true;
+		__atomic_add_fetch(&closing, 1, __ATOMIC_RELAXED);
+	}
+}
+
+void session_finalizing(sqlite3_stmt *stmt)
+{
+	sqlite3 *db = stmt && __atomic_load_n(&closing, __ATOMIC_RELAXED) ? sqlite3_db_handle(stmt) : NULL;
+	struct session *session = db ? session_of(db) : NULL;
+
+	if (session && session->closing && sqlite3_next_stmt(db, NULL) == stmt &&
+	    !sqlite3_next_stmt(db, stmt))
+		session_detach(session);
+}
+
+/* --- attaching -------------------------------------------------------------- */
 
 int session_attach(sqlite3 *db, enum session_mode mode, enum session_schema schema, char **error)
 {
 	struct session *session = session_of(db);
-	bool is_new = !session;
+	bool is_new = !session || session->recorded;
 	int rc = SQLITE_OK;
 
-	if (is_new)
-		session = session_new(db, error, &rc);
+	if (!session && !(session = session_new(db, false))) {
+		*error = sqlite3_mprintf("queryprof: no room for another connection");
+		rc = SQLITE_ERROR;
+	}
+	if (session && is_new && (rc = session_bind(session)))
+		session = NULL;
 	if (session && is_new)
 		rc = functions_register(session, error);
 	if (session)

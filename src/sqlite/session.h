@@ -17,6 +17,9 @@ struct session {
 	 * holds it; NULL when the connection has none that we can read. */
 	const volatile int *mutex_owner;
 	const volatile unsigned *mutex_count;
+	/* The host did not ask for it: to the connection nothing was added, and the hooks
+	 * tell of its end. `closing`: the host has closed it, statements are left. */
+	bool recorded, closing;
 	/* src/sqlite/queries.c only */
 	uint32_t open_runs;
 	bool watched;
@@ -42,6 +45,21 @@ int session_attach(sqlite3 *db, enum session_mode mode, enum session_schema sche
 /* The session of a connection, NULL when it has none. Lock-free; any thread that
  * may use the connection. */
 struct session *session_of(sqlite3 *db);
+
+/* From now on every connection is a session, without schema, functions or PRAGMAs, from
+ * the first statement that session_follow() is asked about. `start`, called before,
+ * says whether there is anything to sample with. */
+void session_record_all(bool (*start)(void));
+bool session_recording(void);
+
+/* The session of a connection whose statement is about to be prepared or stepped: as
+ * session_of(), or a new one while all are recorded. */
+struct session *session_follow(sqlite3 *db);
+
+/* The host is about to close the connection, or to finalize the statement, which may
+ * be the last of a connection closed before: recorded sessions end. */
+void session_closing(sqlite3 *db, bool even_with_statements);
+void session_finalizing(sqlite3_stmt *stmt);
 
 enum session_counter {
 	SESSIONS_OPEN,

@@ -266,6 +266,26 @@ bool store_drain(int timeout_ms)
 	return drained;
 }
 
+void store_drain_for_exit(void)
+{
+	struct timespec deadline = deadline_after(EXIT_TIMEOUT_MS / 2);
+	bool in_time = true;
+	uint64_t target;
+
+	if (__atomic_load_n(&store_control.owner, __ATOMIC_RELAXED) != getpid()
+	    || !__atomic_load_n(&started, __ATOMIC_RELAXED)
+	    || pthread_mutex_clocklock(&store_control.lock, CLOCK_MONOTONIC, &deadline))
+		return;
+	target = ring_head(store_control.ring);
+	if (target > store_control.drain_target)
+		store_control.drain_target = target;
+	ring_wake(store_control.ring);
+	while (in_time && store_control.thread_running && !store_control.finished
+	       && store_control.drained < target)
+		in_time = wait_changed(&deadline);
+	pthread_mutex_unlock(&store_control.lock);
+}
+
 /* --- end ------------------------------------------------------------------------------------- */
 
 /* With the lock held. True when the flusher has stored all and ended. */

@@ -50,6 +50,10 @@ int store_configure(const struct store_config *config, char **error);
  * counted as lost. Waits at most `timeout_ms`; false when that passed. */
 bool store_drain(int timeout_ms);
 
+/* For _exit(): what is in the ring is stored within a second, or not. May be called
+ * where _exit() may: in a signal handler, in a child of vfork(). */
+void store_drain_for_exit(void);
+
 /* Drains, closes, and removes the private temporary file. store_init() starts
  * again. */
 void store_shutdown(void);

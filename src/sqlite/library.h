@@ -1,0 +1,23 @@
+/*
+ * Finds the SQLite library that a process has mapped, without calling it: a host may
+ * still want to configure it, which it no longer can once SQLite has been initialised.
+ *
+ * Also compiled into the preload, which has nothing else of ours.
+ */
+#ifndef QUERYPROF_SQLITE_LIBRARY_H
+#define QUERYPROF_SQLITE_LIBRARY_H
+
+#include <limits.h>
+#include <stdbool.h>
+
+struct sqlite_library {
+	const void *step; /* its sqlite3_step */
+	char path[PATH_MAX];
+};
+
+/* The first shared library that defines sqlite3_step; false: none does. The program
+ * itself does not count: its calls of its own copy go by no table. Not async-signal-
+ * safe; callable while the loader runs constructors. */
+bool library_find(struct sqlite_library *library);
+
+#endif

@@ -1,0 +1,133 @@
+/*
+ * Recording: the queries of every connection are sampled, and no connection is told.
+ *
+ * An extension gets SQLite's routines handed over with a connection. Here there is
+ * none: so the table of routines is filled by name from the library, which nobody
+ * has to call for that. The library is hooked as always; what its connections then
+ * lack is a session, which the first statement brings (session.c).
+ */
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "error.h"
+#include "extension.h"
+#include "hooks.h"
+#include "library.h"
+#include "process.h"
+#include "session.h"
+
+static struct sqlite3_api_routines routines;
+
+static const struct {
+	const char *name;
+	size_t offset;
+} members[] = {
+#define ROUTINE(member, name) { name, offsetof(struct sqlite3_api_routines, member) }
+#include "api_members.h"
+#undef ROUTINE
+};
+
+/* Routines that the library does not have stay NULL, as in a table of its own. */
+static void fill_routines(void *handle)
+{
+	for (size_t i = 0; i < sizeof members / sizeof *members; i++) {
+		void *routine = dlsym(handle, members[i].name);
+
+		memcpy((char *)&routines + members[i].offset, &routine, sizeof routine);
+	}
+}
+
+static bool has_needed(void)
+{
+	return routines.libversion && routines.libversion_number && routines.step &&
+	       routines.prepare_v3 && routines.mprintf && routines.free;
+}
+
+/* `queryprof record` gives the name of a file in which it looks, at the end, whether
+ * any process had something to record. */
+static void leave_mark(const char *path)
+{
+	const char *name = secure_getenv("QUERYPROF_RECORD");
+	struct stat status;
+	int fd = name && *name == '/' ? open(name, O_WRONLY | O_APPEND | O_NOFOLLOW | O_CLOEXEC) : -1;
+
+	if (fd < 0)
+		return;
+	if (!fstat(fd, &status) && S_ISREG(status.st_mode) && !status.st_size)
+		while (write(fd, path, strlen(path)) < 0 && errno == EINTR)
+			;
+	close(fd);
+}
+
+/* The sampler starts with the first query: a process without any stays as it was. */
+static bool start_sampling(void)
+{
+	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+	static bool tried, started;
+	bool result;
+
+	pthread_mutex_lock(&lock);
+	if (!tried)
+		started = qp_init(NULL) == QP_OK;
+	tried = true;
+	result = started;
+	pthread_mutex_unlock(&lock);
+	return result;
+}
+
+static int begin(void)
+{
+	struct sqlite_library library;
+	char *error = NULL;
+	void *handle;
+	int rc;
+
+	if (!library_find(&library))
+		return error_set(QP_SQLITE, "qp_record: no shared SQLite library is loaded");
+	/* The reference is kept: the hooks hold addresses in it. */
+	handle = dlopen(library.path, RTLD_LAZY | RTLD_NOLOAD);
+	if (!handle)
+		return error_set(QP_SQLITE, "qp_record: %s cannot be used", library.path);
+	fill_routines(handle);
+	if (!has_needed()) {
+		dlclose(handle);
+		return error_set(QP_SQLITE, "qp_record: %s has not all functions", library.path);
+	}
+	rc = extension_adopt(&routines, &error);
+	if (rc) {
+		error_set(QP_SQLITE, "qp_record: %s", error ? error : "SQLite refused");
+		routines.free(error);
+		dlclose(handle);
+		return QP_SQLITE;
+	}
+	hooks_record(library.step);
+	session_record_all(start_sampling);
+	leave_mark(library.path);
+	return QP_OK;
+}
+
+int qp_record(void)
+{
+	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+	static bool recording;
+	int code = QP_OK;
+
+	if (__atomic_load_n(&recording, __ATOMIC_ACQUIRE)) {
+		hooks_follow();
+		return QP_OK;
+	}
+	/* Not waited for: the caller may hold the loader's lock, which the other needs. */
+	if (pthread_mutex_trylock(&lock))
+		return QP_OK;
+	if (!recording && !(code = begin()))
+		__atomic_store_n(&recording, true, __ATOMIC_RELEASE);
+	pthread_mutex_unlock(&lock);
+	return code;
+}

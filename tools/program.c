@@ -1,0 +1,238 @@
+/*
+ * A program run as a child, with every signal passed on exactly once.
+ *
+ * To stay its parent, instead of becoming the program, is needed to say something at
+ * its end. The price is that signals sent to us have to be handed over: but only those
+ * sent to us alone. What the terminal sends, or kill() to the whole process group, the
+ * program has got already; and twice is not once for a program that counts its
+ * interrupts. The kernel marks the terminal's signals. For the others there is a
+ * witness: a process of the same group that never takes a signal, so that whatever was
+ * sent to the group stays pending in it, where /proc shows it.
+ *
+ * All signals are blocked here and taken one by one: their dispositions stay what the
+ * program shall inherit.
+ */
+#include "program.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+struct inherited {
+	sigset_t blocked;
+	struct sigaction on_child;
+};
+
+/* --- starting --------------------------------------------------------------------- */
+
+/* Should we be killed, so is the program: nobody could stop it through us any more. */
+static void die_with_parent(pid_t parent)
+{
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (getppid() != parent)
+		_exit(127);
+}
+
+static _Noreturn void become(char **argv, const struct inherited *inherited, pid_t parent, int tell)
+{
+	int error;
+
+	die_with_parent(parent);
+	sigaction(SIGCHLD, &inherited->on_child, NULL);
+	sigprocmask(SIG_SETMASK, &inherited->blocked, NULL);
+	execvp(argv[0], argv);
+	error = errno;
+	while (write(tell, &error, sizeof error) < 0 && errno == EINTR)
+		;
+	_exit(127);
+}
+
+static int start_program(char **argv, const struct inherited *inherited, pid_t *program)
+{
+	pid_t me = getpid();
+	int ends[2], error = 0;
+	ssize_t size;
+
+	/* The second end closes by itself when the program has been started. */
+	if (pipe2(ends, O_CLOEXEC))
+		return errno;
+	*program = fork();
+	if (*program == 0)
+		become(argv, inherited, me, ends[1]);
+	if (*program < 0)
+		error = errno;
+	close(ends[1]);
+	while (!error && (size = read(ends[0], &error, sizeof error)) < 0 && errno == EINTR)
+		;
+	close(ends[0]);
+	if (error && *program > 0)
+		waitpid(*program, NULL, 0);
+	return error;
+}
+
+/* Who reads from the program must see it close its output, though we live on. */
+static void let_go_of_descriptors(void)
+{
+	int nowhere = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+	if (nowhere >= 0) {
+		dup2(nowhere, STDIN_FILENO);
+		dup2(nowhere, STDOUT_FILENO);
+	}
+	close_range(STDERR_FILENO + 1, ~0u, 0);
+}
+
+/* --- the witness ------------------------------------------------------------------ */
+
+static pid_t start_witness(void)
+{
+	pid_t me = getpid(), witness = fork();
+
+	if (witness)
+		return witness;
+	die_with_parent(me);
+	prctl(PR_SET_NAME, "queryprof: wait");
+	close_range(0, ~0u, 0);
+	for (;;)
+		pause(); /* all signals are blocked */
+}
+
+static void end_witness(pid_t witness)
+{
+	if (witness > 0) {
+		kill(witness, SIGKILL);
+		while (waitpid(witness, NULL, 0) < 0 && errno == EINTR)
+			;
+	}
+}
+
+/* Whether the signal that we have got went to the whole group. */
+static bool has_witnessed(pid_t witness, int signal)
+{
+	/* The group's processes get theirs one after the other. */
+	const struct timespec moment = { .tv_nsec = 2000000 };
+	unsigned long long pending = 0;
+	char name[40], line[200];
+	FILE *status;
+
+	if (witness <= 0)
+		return false;
+	nanosleep(&moment, NULL);
+	snprintf(name, sizeof name, "/proc/%d/status", (int)witness);
+	status = fopen(name, "re");
+	while (status && fgets(line, sizeof line, status))
+		if (sscanf(line, "ShdPnd: %llx", &pending) == 1)
+			break;
+	if (status)
+		fclose(status);
+	return pending >> (signal - 1) & 1;
+}
+
+/* --- until its end ---------------------------------------------------------------- */
+
+/* Stops as the program has, so that a shell notices, until somebody continues us. */
+static void stop_alike(int signal_number)
+{
+	struct sigaction before, standard = { .sa_handler = SIG_DFL };
+	sigset_t one;
+
+	sigemptyset(&one);
+	sigaddset(&one, signal_number);
+	if (signal_number != SIGSTOP)
+		sigaction(signal_number, &standard, &before);
+	raise(signal_number);
+	sigprocmask(SIG_UNBLOCK, &one, NULL); /* here */
+	sigprocmask(SIG_BLOCK, &one, NULL);
+	if (signal_number != SIGSTOP)
+		sigaction(signal_number, &before, NULL);
+}
+
+static void pass_on(pid_t program, const siginfo_t *info, pid_t *witness)
+{
+	if (info->si_code > 0) /* the kernel's: the terminal's, to the group */
+		return;
+	if (has_witnessed(*witness, info->si_signo)) {
+		end_witness(*witness);
+		*witness = start_witness();
+	} else if (info->si_code == SI_QUEUE) {
+		sigqueue(program, info->si_signo, info->si_value);
+	} else {
+		kill(program, info->si_signo);
+	}
+}
+
+/* True: it has ended. */
+static bool look_at(pid_t program, int *status)
+{
+	pid_t changed;
+
+	while ((changed = waitpid(program, status, WNOHANG | WUNTRACED)) == program) {
+		if (!WIFSTOPPED(*status))
+			return true;
+		stop_alike(WSTOPSIG(*status));
+	}
+	return changed < 0 && errno == ECHILD;
+}
+
+static void wait_for(pid_t program, int *status)
+{
+	pid_t witness = start_witness();
+	sigset_t all;
+	siginfo_t info;
+
+	sigfillset(&all);
+	while (!look_at(program, status))
+		if (sigwaitinfo(&all, &info) > 0 && info.si_signo != SIGCHLD)
+			pass_on(program, &info, &witness);
+	end_witness(witness);
+}
+
+int program_run(char **argv, int *status)
+{
+	const struct sigaction standard = { .sa_handler = SIG_DFL };
+	struct inherited inherited;
+	pid_t program = -1;
+	sigset_t all;
+	int error;
+
+	sigfillset(&all);
+	sigprocmask(SIG_SETMASK, &all, &inherited.blocked);
+	/* Ignored, its end could not be waited for. */
+	sigaction(SIGCHLD, &standard, &inherited.on_child);
+	error = start_program(argv, &inherited, &program);
+	if (!error) {
+		let_go_of_descriptors();
+		*status = 0;
+		wait_for(program, status);
+	}
+	sigprocmask(SIG_SETMASK, &inherited.blocked, NULL);
+	return error;
+}
+
+_Noreturn void program_end_alike(int status)
+{
+	if (WIFSIGNALED(status)) {
+		const struct sigaction standard = { .sa_handler = SIG_DFL };
+		const struct rlimit none = { 0 };
+		int signal_number = WTERMSIG(status);
+		sigset_t one;
+
+		setrlimit(RLIMIT_CORE, &none); /* the program's is the one of interest */
+		sigaction(signal_number, &standard, NULL);
+		sigemptyset(&one);
+		sigaddset(&one, signal_number);
+		sigprocmask(SIG_UNBLOCK, &one, NULL);
+		raise(signal_number);
+		_exit(128 + signal_number);
+	}
+	_exit(WEXITSTATUS(status));
+}
