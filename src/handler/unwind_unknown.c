@@ -77,7 +77,7 @@ static bool enter_unknown(struct view *view, uintptr_t sp)
 	const uintptr_t page = sp & ~(PAGE - 1);
 	uintptr_t low = sp - ARCH_RED_ZONE;
 
-	if (sp % sizeof(uintptr_t) != 0 || page > UINTPTR_MAX - SPAN - PAGE || !can_read(page))
+	if (page > UINTPTR_MAX - SPAN - PAGE || !can_read(page))
 		return false;
 	if (low < page && !can_read(low))
 		low = page;

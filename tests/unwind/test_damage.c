@@ -4,7 +4,8 @@
  * A real stack is copied between two inaccessible pages, and unwinding it again and
  * again must end within bounds while words and registers change and change back.
  * Each round is unwound with the memo and without: the memo must never make a
- * difference, whatever changed since the last round.
+ * difference, whatever changed since the last round. And it is unwound as a stack that
+ * nobody told of: what was whole with bounds must be so without.
  *
  * QUERYPROF_TEST_SEED and QUERYPROF_TEST_ROUNDS change what is done.
  */
@@ -20,6 +21,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <ucontext.h>
 #include <unistd.h>
 
@@ -138,8 +140,22 @@ static void *make_stack(void *argument)
 	return argument;
 }
 
+/* Where a signal handler returns to: the frame above is a whole set of registers, on
+ * whatever stack they say. */
+static uint64_t trampoline;
+
+static void find_trampoline(void)
+{
+	struct { void *handler; unsigned long flags; uint64_t restorer, mask; } action;
+
+	if (syscall(SYS_rt_sigaction, SIGTRAP, NULL, &action, sizeof action.mask) == 0)
+		trampoline = action.restorer;
+}
+
 static uint64_t random_code(void)
 {
+	if (next_random() % 2)
+		return trampoline;
 	const struct code_map *map = code_map_current();
 	const struct code_range *range = &map->ranges[next_random() % map->count];
 
@@ -167,9 +183,13 @@ static void test_damaged_stacks(void **state)
 	const char *seed = getenv("QUERYPROF_TEST_SEED"), *rounds = getenv("QUERYPROF_TEST_ROUNDS");
 	const long count = rounds != NULL ? atol(rounds) : 300000;
 	static uint64_t trace[TRACE_MAX_FRAMES + 1], plain_trace[TRACE_MAX_FRAMES + 1];
+	static uint64_t unknown_trace[TRACE_MAX_FRAMES + 1];
+	/* No stack known, or another one. */
+	const struct unwind_stack elsewhere[2] = {
+		{0, 0}, {(uintptr_t)whole_words, (uintptr_t)(whole_words + word_count)}};
 	struct unwind_memo *memo = calloc(1, unwind_memo_bytes);
 	const ucontext_t whole = registers;
-	uint64_t complete = 0, deep = 0, differs = 0;
+	uint64_t complete = 0, deep = 0, differs = 0, unknown_complete = 0, unknown_differs = 0;
 
 	(void)state;
 	random_state = seed != NULL ? strtoull(seed, NULL, 0) : 0x9e3779b97f4a7c15u;
@@ -201,6 +221,7 @@ static void test_damaged_stacks(void **state)
 			registers.uc_mcontext.gregs[reg] = (greg_t)value;
 		}
 		trace[TRACE_MAX_FRAMES] = plain_trace[TRACE_MAX_FRAMES] = 77;
+		unknown_trace[TRACE_MAX_FRAMES] = 77;
 		const int max = next_random() % 8 ? TRACE_MAX_FRAMES : (int)(next_random() % 40);
 		struct unwind_result with = unwind_trace(&registers, &stack, memo, trace, max);
 		struct unwind_result plain = unwind_trace(&registers, &stack, NULL, plain_trace, max);
@@ -216,6 +237,19 @@ static void test_damaged_stacks(void **state)
 				              with.depth, with.truncated ? " truncated" : "", plain.depth,
 				              plain.truncated ? " truncated" : "");
 		}
+		struct unwind_result unknown =
+			unwind_trace(&registers, &elsewhere[round % 2], NULL, unknown_trace, max);
+		assert_in_range(unknown.depth, max > 0, max);
+		assert_int_equal(unknown_trace[TRACE_MAX_FRAMES], 77);
+		unknown_complete += !unknown.truncated;
+		if (!plain.truncated && (unknown.truncated || unknown.depth != plain.depth ||
+		                         memcmp(unknown_trace, plain_trace,
+		                                (size_t)plain.depth * sizeof trace[0]) != 0)) {
+			if (unknown_differs++ == 0)
+				print_message("round %ld: %d frames%s as an unknown stack, %d with bounds\n",
+				              round, unknown.depth, unknown.truncated ? " truncated" : "",
+				              plain.depth);
+		}
 		complete += !plain.truncated;
 		deep += plain.depth > 20;
 		/* Mostly the damage goes again before the next round. */
@@ -229,7 +263,9 @@ static void test_damaged_stacks(void **state)
 	              (unsigned long long)(unwind_counter(UNWIND_FULL_STEPS) - full_steps),
 	              (unsigned long long)unwind_counter(UNWIND_NO_RULE),
 	              (unsigned long long)unwind_counter(UNWIND_BAD_READ));
+	print_message("as unknown stacks: %llu complete\n", (unsigned long long)unknown_complete);
 	assert_int_equal(differs, 0);
+	assert_int_equal(unknown_differs, 0);
 	/* Hostile, but not so hostile that nothing was reached. */
 	assert_true(complete > (uint64_t)count / 100 && deep > (uint64_t)count / 100);
 	free(memo);
@@ -244,6 +280,7 @@ int main(void)
 	if (modules_init() != 0)
 		return 1;
 	sigaction(SIGTRAP, &action, NULL);
+	find_trampoline();
 	pthread_create(&thread, NULL, make_stack, NULL);
 	pthread_join(thread, NULL);
 	return cmocka_run_group_tests_name("damaged stacks", tests, NULL, NULL);

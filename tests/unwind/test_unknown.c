@@ -387,8 +387,8 @@ static void test_no_stack(void **state)
 {
 	char *guarded = make_stack(page);
 	const uintptr_t sps[] = {
-		0, 1, 8, 4095, 4096, 128, (uintptr_t)guarded - 8, (uintptr_t)guarded + 3,
-		(uintptr_t)guarded + page, UINT64_C(0x00007ffffffffff8), UINT64_C(0x0000800000000000),
+		0, 1, 8, 4095, 4096, 128, (uintptr_t)guarded - 8, (uintptr_t)guarded + page,
+		(uintptr_t)guarded - 3, UINT64_C(0x00007ffffffffff8), UINT64_C(0x0000800000000000),
 		UINT64_C(0xffff800000000000), UINTPTR_MAX - 7, UINTPTR_MAX,
 	};
 	struct sigaction before[2], after[2];
@@ -404,7 +404,7 @@ static void test_no_stack(void **state)
 		expect(seen.depth == 1 && seen.truncated);
 	}
 	/* Its last words. */
-	for (uintptr_t back = 8; back <= page; back += 8) {
+	for (uintptr_t back = 1; back <= page; back += back < 32 ? 1 : 8) {
 		context.uc_mcontext.gregs[REG_RSP] = (greg_t)((uintptr_t)guarded + page - back);
 		seen = unwind_trace(&context, &known, NULL, trace, TRACE_MAX_FRAMES);
 		expect(seen.depth >= 1 && seen.depth < 5);
