@@ -395,6 +395,17 @@ static void test_stack_use(void **state)
 	print_message("with all registers: %zu bytes\n", stack_cached);
 	expect(!seen.truncated);
 	assert_in_range(stack_cached, 64, 4096);
+	bounds = (struct unwind_stack){0, 0};
+	own_recursion(30);
+	print_message("unknown stack: %zu bytes with the parser, %zu from the cache\n",
+	              stack_missed, stack_cached);
+	expect(!seen.truncated);
+	assert_in_range(stack_cached, 64, 1024);
+	assert_in_range(stack_missed, 64, 4096);
+	frame_by_rbx(take_trace);
+	print_message("unknown stack with all registers: %zu bytes\n", stack_cached);
+	expect(!seen.truncated);
+	assert_in_range(stack_cached, 64, 4096);
 }
 
 int main(void)
