@@ -1,0 +1,454 @@
+/*
+ * Attacks on the memo: a stack that is the last one but for what the attack changes. The
+ * trace with the memo must be the trace without it, after every change and after it is
+ * taken back.
+ *
+ * The stack is the interrupted one itself. Its words are changed where they are, by
+ * the handler, which returns only after each is what it was.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <ucontext.h>
+
+#include "handler/code_map.h"
+#include "handler/record.h"
+#include "handler/unwind.h"
+#include "modules/modules.h"
+
+#define NO_SANITIZE __attribute__((no_sanitize("address", "thread", "undefined")))
+
+/* Not static: what the handler writes the compiler must not know. */
+struct unwind_stack bounds;
+struct unwind_memo *memo;
+uint64_t with_memo[TRACE_MAX_FRAMES], plain[TRACE_MAX_FRAMES];
+struct unwind_result seen;
+uint64_t attacks, effects, differences;
+void (*attack)(const ucontext_t *context);
+uintptr_t first_frame; /* above it are the thread's own variables */
+volatile int sink;
+
+extern void frame_by_rbx(void (*callee)(void));
+extern void frame_by_rax(void);
+
+/* One trace each way; whether they are equal is counted. */
+static void compare_at_most(const ucontext_t *context, int max)
+{
+	const struct unwind_result a = unwind_trace(context, &bounds, memo, with_memo, max);
+
+	seen = unwind_trace(context, &bounds, NULL, plain, max);
+	attacks++;
+	if (a.depth == seen.depth && a.truncated == seen.truncated &&
+	    memcmp(with_memo, plain, (size_t)a.depth * sizeof plain[0]) == 0)
+		return;
+	if (differences++ == 0)
+		print_message("%d frames%s with the memo, %d%s without\n", a.depth,
+		              a.truncated ? " truncated" : "", seen.depth,
+		              seen.truncated ? " truncated" : "");
+}
+
+static void compare(const ucontext_t *context)
+{
+	compare_at_most(context, TRACE_MAX_FRAMES);
+}
+
+static uint64_t whole[TRACE_MAX_FRAMES];
+static int whole_depth;
+
+static void keep_whole(void)
+{
+	whole_depth = seen.depth;
+	memcpy(whole, plain, sizeof whole);
+}
+
+/* Whether the attack made a difference to the stack as the unwinder sees it. */
+static void count_effect(void)
+{
+	effects += seen.depth != whole_depth ||
+	           memcmp(plain, whole, (size_t)whole_depth * sizeof whole[0]) != 0;
+}
+
+/* --- one word of the stack -------------------------------------------------------- */
+
+NO_SANITIZE static uint64_t other_value(int which, uint64_t value, const uint64_t *words,
+                                        size_t count, size_t i)
+{
+	switch (which) {
+	case 0: return 0;
+	case 1: return value + 8;
+	case 2: return value - 16;
+	case 3: return value ^ 1;
+	case 4: return words[(i + 2) % count]; /* often the next frame's */
+	case 5: return (uint64_t)(uintptr_t)&words[(i + 20) % count];
+	case 6: return (uint64_t)(uintptr_t)frame_by_rbx + 10;
+	default: return whole[(i * 7) % (size_t)whole_depth] + 1;
+	}
+}
+
+NO_SANITIZE static void attack_words(const ucontext_t *context)
+{
+	uint64_t *words = (uint64_t *)(context->uc_mcontext.gregs[REG_RSP] - 128);
+	const size_t count = (first_frame - (uintptr_t)words) / 8;
+
+	compare(context);
+	keep_whole();
+	for (size_t i = 0; i < count; i++) {
+		const uint64_t value = words[i];
+		for (int which = 0; which < 8; which++) {
+			words[i] = other_value(which, value, words, count, i);
+			compare(context);
+			count_effect();
+			/* And from there, with what is behind it changed back. */
+			if (which % 2 == 0)
+				compare(context);
+			words[i] = value;
+			compare(context);
+		}
+	}
+}
+
+/* --- one register ----------------------------------------------------------------- */
+
+NO_SANITIZE static void attack_registers(const ucontext_t *context)
+{
+	static const int registers[] = {
+		REG_RIP, REG_RSP, REG_RBP, REG_RAX, REG_RBX, REG_RCX, REG_RDX, REG_RSI, REG_RDI,
+		REG_R8, REG_R9, REG_R10, REG_R11, REG_R12, REG_R13, REG_R14, REG_R15,
+	};
+	const uint64_t *words = (const uint64_t *)context->uc_mcontext.gregs[REG_RSP];
+	ucontext_t changed = *context;
+
+	compare(context);
+	keep_whole();
+	for (size_t r = 0; r < sizeof registers / sizeof registers[0]; r++) {
+		greg_t *at = &changed.uc_mcontext.gregs[registers[r]];
+		for (int n = 0; n < 600; n++) {
+			const greg_t was = *at;
+			if (n < 128)
+				*at = was + 8 * (n - 64);
+			else if (n < 256)
+				*at = was + (n - 192);
+			else if (n < 512) /* a word of the stack as the frame */
+				*at = (greg_t)(uintptr_t)(words + (n - 256));
+			else
+				*at = (greg_t)whole[(n - 512) % whole_depth];
+			compare(&changed);
+			count_effect();
+			*at = was;
+			compare(&changed);
+		}
+	}
+}
+
+/* --- what is asked for -------------------------------------------------------------- */
+
+static void attack_limits(const ucontext_t *context)
+{
+	const struct unwind_stack all = bounds;
+
+	compare(context);
+	keep_whole();
+	for (int max = 0; max <= whole_depth + 1; max++) {
+		compare_at_most(context, max);
+		count_effect();
+		compare(context);
+	}
+	/* The same stack, which ends earlier or begins later than it did. */
+	const uintptr_t used = all.end - (uintptr_t)context->uc_mcontext.gregs[REG_RSP];
+	for (uintptr_t less = 8; less < used; less += 8) {
+		bounds.end = all.end - less;
+		compare(context);
+		count_effect();
+		bounds = all;
+		compare(context);
+		bounds.start = (uintptr_t)context->uc_mcontext.gregs[REG_RSP] + 64 - less % 256;
+		compare(context);
+		bounds = all;
+		compare(context);
+	}
+	/* Another map, in which all rules are made anew. */
+	modules_refresh(true);
+	compare(context);
+}
+
+/* --- stacks to attack ----------------------------------------------------------------- */
+
+__attribute__((noinline)) static void stop_here(void)
+{
+	__asm__ volatile("int3" : : : "memory");
+	sink++;
+}
+
+/* Its CFA is saved below rbp: a step that the memo does not take. */
+__attribute__((noinline)) static void realigned(void (*callee)(void))
+{
+	volatile char block[96] __attribute__((aligned(64)));
+	volatile char *more = __builtin_alloca((size_t)1 + (sink & 7));
+
+	block[sink & 7] = more[0] = 1;
+	callee();
+	sink += block[0] + more[0];
+}
+
+static void call_realigned(void)
+{
+	realigned(stop_here);
+	sink++;
+}
+
+__attribute__((noinline)) static int recurse(int n, void (*callee)(void))
+{
+	int (*volatile self)(int, void (*)(void)) = recurse;
+
+	if (n == 0)
+		callee();
+	else
+		self(n - 1, callee);
+	return sink++;
+}
+
+static int compare_in_sort(const void *a, const void *b)
+{
+	if (attack != NULL)
+		recurse(6, stop_here);
+	attack = NULL;
+	return *(const int *)a - *(const int *)b;
+}
+
+static void sort(void)
+{
+	int numbers[] = {3, 1, 2};
+
+	qsort(numbers, 3, sizeof numbers[0], compare_in_sort);
+}
+
+static void through_rbx(void)
+{
+	frame_by_rbx(stop_here);
+	sink++;
+}
+
+static void interrupt(void)
+{
+	raise(SIGUSR1);
+	sink++;
+}
+
+static void on_user_signal(int signal)
+{
+	sink += signal;
+	recurse(3, stop_here);
+}
+
+static void (*const stacks[])(void) = {
+	stop_here, call_realigned, sort, through_rbx, frame_by_rax, interrupt,
+};
+
+static void on_trap(int signal, siginfo_t *info, void *context)
+{
+	(void)signal;
+	(void)info;
+	attack(context);
+}
+
+static void *run_stacks(void *argument)
+{
+	void (*const chosen)(const ucontext_t *) = (void (*)(const ucontext_t *))argument;
+	pthread_attr_t attributes;
+	void *start;
+	size_t size;
+
+	pthread_getattr_np(pthread_self(), &attributes);
+	pthread_attr_getstack(&attributes, &start, &size);
+	pthread_attr_destroy(&attributes);
+	bounds = (struct unwind_stack){(uintptr_t)start, (uintptr_t)start + size};
+	first_frame = (uintptr_t)__builtin_frame_address(0) + 16;
+	/* One memo for all: each begins with what the one before left. */
+	for (size_t i = 0; i < sizeof stacks / sizeof stacks[0]; i++) {
+		attack = chosen;
+		recurse(5, stacks[i]);
+	}
+	return NULL;
+}
+
+/* On a thread: few frames of the C library's below. */
+static void run_attack(void (*chosen)(const ucontext_t *), uint64_t least_effects)
+{
+	struct sigaction action = {.sa_sigaction = on_trap, .sa_flags = SA_SIGINFO};
+	struct sigaction user = {.sa_handler = on_user_signal};
+	pthread_t thread;
+
+	sigaction(SIGTRAP, &action, NULL);
+	sigaction(SIGUSR1, &user, NULL);
+	attacks = effects = differences = 0;
+	memo = calloc(1, unwind_memo_bytes);
+	assert_int_equal(pthread_create(&thread, NULL, run_stacks, (void *)chosen), 0);
+	pthread_join(thread, NULL);
+	free(memo);
+	print_message("%llu traces, %llu changed by the attack, %llu wrong\n",
+	              (unsigned long long)attacks, (unsigned long long)effects,
+	              (unsigned long long)differences);
+	assert_int_equal(differences, 0);
+	assert_true(effects >= least_effects);
+}
+
+static void test_words(void **state)
+{
+	(void)state;
+	run_attack(attack_words, 500);
+}
+
+static void test_registers(void **state)
+{
+	(void)state;
+	run_attack(attack_registers, 500);
+}
+
+static void test_limits(void **state)
+{
+	(void)state;
+	run_attack(attack_limits, 50);
+}
+
+/* --- other calls at the same depth ------------------------------------------------------ */
+
+#define LEVELS 10
+static unsigned path;
+static int level;
+
+static void go_on(void);
+
+/* Twins: same frames, other return addresses. */
+#define TWIN(name, n)                                        \
+	__attribute__((noinline)) static void name(void)     \
+	{                                                    \
+		go_on();                                     \
+		sink += n;                                   \
+	}
+TWIN(left, 2)
+TWIN(right, 3)
+
+__attribute__((noinline)) static void go_on(void)
+{
+	if (level == LEVELS) {
+		stop_here();
+	} else if ((path >> level++ & 1) != 0) {
+		right();
+	} else {
+		left();
+	}
+	sink++;
+}
+
+/* Frames of `right`, which the path tells. */
+static void attack_path(const ucontext_t *context)
+{
+	static uintptr_t right_call;
+	int rights = 0;
+
+	compare(context);
+	/* stop_here, then go_on and a twin in turns. */
+	if (path == (1u << LEVELS) - 1)
+		right_call = (uintptr_t)plain[2];
+	for (int i = 0; i < LEVELS; i++)
+		rights += with_memo[2 + 2 * i] == right_call;
+	differences += rights != __builtin_popcount(path);
+}
+
+static void test_other_callers(void **state)
+{
+	struct sigaction action = {.sa_sigaction = on_trap, .sa_flags = SA_SIGINFO};
+	char here;
+
+	(void)state;
+	sigaction(SIGTRAP, &action, NULL);
+	bounds = (struct unwind_stack){(uintptr_t)&here - (1 << 16), ((uintptr_t)&here & ~UINT64_C(7)) + 64};
+	memo = calloc(1, unwind_memo_bytes);
+	attacks = differences = 0;
+	attack = attack_path;
+	for (unsigned n = 0; n < 1u << LEVELS; n++) {
+		/* All at first; then every path, neighbours differing in one call (Gray's
+		 * order), or in many. */
+		for (int order = 0; order < 2; order++) {
+			path = n == 0 ? (1u << LEVELS) - 1 : order != 0 ? n : n ^ n >> 1;
+			level = 0;
+			go_on();
+		}
+	}
+	free(memo);
+	assert_int_equal(attacks, 2u << LEVELS);
+	assert_int_equal(differences, 0);
+}
+
+/* --- it is used at all -------------------------------------------------------------------- */
+
+static uint64_t misses_with, misses_without;
+
+static uint64_t count_misses(const ucontext_t *context, struct unwind_memo *chosen)
+{
+	const uint64_t before = unwind_counter(UNWIND_CACHE_MISSES);
+
+	memset(code_map_current()->rules, 0, unwind_cache_bytes);
+	seen = unwind_trace(context, &bounds, chosen, plain, TRACE_MAX_FRAMES);
+	return unwind_counter(UNWIND_CACHE_MISSES) - before;
+}
+
+static void watch_misses(const ucontext_t *context)
+{
+	compare(context);
+	misses_with = count_misses(context, memo);
+	misses_without = count_misses(context, NULL);
+}
+
+static void *run_watched(void *argument)
+{
+	(void)argument;
+	attack = watch_misses;
+	recurse(20, stop_here);
+	return NULL;
+}
+
+/* Of an unchanged stack no rule is looked up. */
+static void test_used(void **state)
+{
+	pthread_t thread;
+
+	(void)state;
+	memo = calloc(1, unwind_memo_bytes);
+	pthread_attr_t attributes;
+	const size_t size = 1 << 20;
+	char *stack = calloc(1, size);
+
+	pthread_attr_init(&attributes);
+	pthread_attr_setstack(&attributes, stack, size);
+	bounds = (struct unwind_stack){(uintptr_t)stack, (uintptr_t)stack + size};
+	assert_int_equal(pthread_create(&thread, &attributes, run_watched, NULL), 0);
+	pthread_join(thread, NULL);
+	pthread_attr_destroy(&attributes);
+	free(stack);
+	free(memo);
+	assert_true(seen.depth > 20 && !seen.truncated);
+	assert_int_equal(misses_with, 0);
+	assert_true(misses_without > 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_words),         cmocka_unit_test(test_registers),
+		cmocka_unit_test(test_limits),        cmocka_unit_test(test_other_callers),
+		cmocka_unit_test(test_used),
+	};
+
+	if (modules_init() != 0)
+		return 1;
+	return cmocka_run_group_tests_name("the memo under attack", tests, NULL, NULL);
+}
