@@ -76,7 +76,7 @@ static void memo_shift(struct unwind_memo *memo, uint32_t from, uint32_t to)
 
 static bool same_frame(const struct unwind_frame *a, const struct unwind_frame *b)
 {
-	return a->look == b->look && a->sp == b->sp && a->fp == b->fp;
+	return a->look == b->look && a->sp == b->sp && a->fp == b->fp && arch_same_link(a, b);
 }
 
 /* Tells the memo's callers from number `n` on, as far as each still is the caller of
@@ -92,7 +92,7 @@ static inline uint32_t memo_follow(const struct unwind_memo *memo, uint32_t n, u
 		const struct memo_frame *next = &memo->frames[n];
 		/* Its frame lies above one that is in the stack, and below the stack's
 		 * end, which has not moved. */
-		if (*(const uintptr_t *)arch_return_slot(&next->at) - 1 != next->at.look)
+		if (arch_return_address(&next->at) - 1 != next->at.look)
 			break;
 		/* All slots were found to be aligned and below the end when they were
 		 * first read; this one may be below what may be read now. */
@@ -266,7 +266,7 @@ static inline uint32_t memo_tell(struct unwind_memo *memo, const struct code_map
 			break;
 		}
 		trace++;
-		if (*(const uintptr_t *)arch_return_slot(&next->at) - 1 != next->at.look ||
+		if (arch_return_address(&next->at) - 1 != next->at.look ||
 		    (next->fp_slot != 0 && *(const uintptr_t *)next->fp_slot != next->at.fp))
 			break;
 	}

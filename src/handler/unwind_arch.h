@@ -14,6 +14,10 @@
 
 #include "cfi.h"
 
+#if CFI_RETURN_ADDRESS != CFI_INSTRUCTION_POINTER
+#define ARCH_HAS_LINK /* a call leaves the return address in a register */
+#endif
+
 /* A signed number of RULE_BITS bits: where its sign is, the offset is, so that the
  * cache's shift to the right makes an address offset of it at once. */
 #define RULE_BITS 29
@@ -22,6 +26,10 @@ typedef int64_t rule_t;
 struct unwind_frame {
 	uintptr_t look; /* the address whose rule applies, and what is reported */
 	uintptr_t sp, fp;
+#ifdef ARCH_HAS_LINK
+	uintptr_t link;        /* of an interrupted frame: where it will return to, else 0 */
+	const uintptr_t *slot; /* where the return address to this frame was read */
+#endif
 };
 
 /* Words of the stack that may be read: [low, high), high 8-byte aligned. */
@@ -58,10 +66,11 @@ static inline int unwind_can_read(const struct unwind_bounds *bounds, uintptr_t 
 	return unwind_is_inside(bounds, address) && (address & 7) == 0;
 }
 
-#if defined(__x86_64__)
-#include "handler/unwind_x86_64.h"
-#elif defined(__aarch64__)
+/* CFI_FOR_AARCH64: its rules, tested on any machine. */
+#if defined(__aarch64__) || defined(CFI_FOR_AARCH64)
 #include "handler/unwind_aarch64.h"
+#elif defined(__x86_64__)
+#include "handler/unwind_x86_64.h"
 #else
 #error "no unwinder for this architecture yet"
 #endif

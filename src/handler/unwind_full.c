@@ -53,8 +53,6 @@ step_full(struct full_walk *full, const void *ucontext, const struct code_map *m
 	}
 	if (full->lost || full->index != index + 1)
 		return RULE_OUT_OF_BOUNDS; /* the two walks disagree: trust neither */
-	frame->look = full->look;
-	frame->sp = full->registers[CFI_STACK_POINTER];
-	frame->fp = full->registers[CFI_FRAME_POINTER];
+	*frame = arch_frame_of(full->registers, full->look);
 	return RULE_STEPPED;
 }

@@ -279,11 +279,30 @@ static inline int rule_leaves_signal(rule_t rule)
 	return (rule & 15) == RULE_SIGNAL;
 }
 
-/* Where the return address that led to `frame` was read by a rule that is not
- * opaque. */
-static inline uintptr_t arch_return_slot(const struct unwind_frame *frame)
+/* What the slot holds now that the return address to `frame` was read from by a rule
+ * that is not opaque. */
+static inline uintptr_t arch_return_address(const struct unwind_frame *frame)
 {
-	return frame->sp - 8;
+	return *(const uintptr_t *)(frame->sp - 8);
+}
+
+/* Whether what a frame holds beside look, sp and fp is the same: nothing here. */
+static inline int arch_same_link(const struct unwind_frame *a, const struct unwind_frame *b)
+{
+	(void)a;
+	(void)b;
+	return 1;
+}
+
+/* The frame of these registers. */
+static inline struct unwind_frame arch_frame_of(const uint64_t registers[CFI_REGISTERS],
+                                                uintptr_t look)
+{
+	return (struct unwind_frame){
+		.look = look,
+		.sp = (uintptr_t)registers[CFI_STACK_POINTER],
+		.fp = (uintptr_t)registers[CFI_FRAME_POINTER],
+	};
 }
 
 static inline struct unwind_frame arch_interrupted_frame(const void *ucontext)

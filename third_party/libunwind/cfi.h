@@ -17,22 +17,21 @@
 extern "C" {
 #endif
 
-#if defined(__x86_64__)
-#define CFI_FRAME_POINTER 6
-#define CFI_STACK_POINTER 7
-#define CFI_RETURN_ADDRESS 16
-#define CFI_REGISTERS 17 /* by DWARF number, the instruction pointer last */
-#elif defined(__aarch64__)
+/* Registers by DWARF number, the instruction pointer last. */
+#if defined(__aarch64__) || defined(CFI_FOR_AARCH64)
 #define CFI_FRAME_POINTER 29
 #define CFI_RETURN_ADDRESS 30
 #define CFI_STACK_POINTER 31
 #define CFI_INSTRUCTION_POINTER 32
 #define CFI_REGISTERS 33
+#elif defined(__x86_64__)
+#define CFI_FRAME_POINTER 6
+#define CFI_STACK_POINTER 7
+#define CFI_RETURN_ADDRESS 16
+#define CFI_INSTRUCTION_POINTER 16
+#define CFI_REGISTERS 17
 #else
 #error "no unwinder for this architecture yet"
-#endif
-#ifndef CFI_INSTRUCTION_POINTER
-#define CFI_INSTRUCTION_POINTER CFI_RETURN_ADDRESS
 #endif
 
 /* Where the unwind information of one object is. */

@@ -1,0 +1,272 @@
+/*
+ * aarch64. A rule, from bit 0: its kind (4 bits), whether the caller's frame pointer
+ * was saved (1 bit; then in the word below the return address, as the procedure call
+ * standard's frame record has it), how many words below the CFA the return address
+ * was saved (11 bits), and a signed offset in words (13 bits) from the stack pointer
+ * or the frame pointer to the CFA.
+ *
+ * Unlike on x86-64 a call saves nothing: until a function has made its frame record,
+ * and in functions that call nothing, the return address is in x30. Only an
+ * interrupted frame can be so, and only its x30 is known: `link`.
+ *
+ * Return addresses may be signed (pointer authentication): the bits above an address
+ * are a signature then. They are cleared rather than checked, as checking a damaged
+ * one would trap.
+ */
+#ifndef QUERYPROF_HANDLER_UNWIND_AARCH64_H
+#define QUERYPROF_HANDLER_UNWIND_AARCH64_H
+
+/* Linux gives code addresses below 2^48, whatever the size of pointers. */
+#define ARCH_CODE_BITS 48
+#define ARCH_RED_ZONE 0
+
+enum rule_kind {
+	RULE_UNSET = 0, /* an empty cache slot */
+	RULE_FP = 1,    /* CFA = x29 + offset */
+	RULE_SP = 2,    /* CFA = sp + offset */
+	RULE_LINK,      /* as RULE_SP, the return address is still in x30 */
+	RULE_SIGNAL,    /* the kernel's frame: registers in a ucontext above sp */
+	RULE_FULL,
+	RULE_BOTTOM,
+	RULE_NONE,      /* code without unwind information */
+	RULE_START,     /* the same, in front of a function's first instruction */
+	RULE_NOWHERE,   /* not in any object; never kept in the cache */
+};
+
+#define RULE_OFFSET_BITS 13
+#define RULE_OFFSET_SHIFT 16
+#define RULE_LINK_SHIFT 5
+#define RULE_LINK_MAX_WORDS 2047
+#define RULE_FP_SAVED 16
+
+/* What opaque steps leave as the slot of the return address: its value is none. */
+static const uintptr_t arch_no_slot = 0;
+
+static inline uintptr_t arch_strip(uintptr_t address)
+{
+	return address & ((UINT64_C(1) << ARCH_CODE_BITS) - 1);
+}
+
+/* The rule for a row whose offset is in bytes; RULE_FULL when it does not fit. */
+static inline rule_t rule_make_checked(enum rule_kind kind, int64_t bytes, int64_t link_words,
+                                       int fp_saved)
+{
+	const int64_t limit = (int64_t)1 << (RULE_OFFSET_BITS - 1);
+	if (bytes % 8 != 0 || bytes / 8 < -limit || bytes / 8 >= limit)
+		return RULE_FULL;
+	return bytes / 8 * (1 << RULE_OFFSET_SHIFT) + (link_words << RULE_LINK_SHIFT) +
+	       (fp_saved ? RULE_FP_SAVED : 0) + (rule_t)kind;
+}
+
+static inline rule_t rule_from_row(const struct cfi_row *row)
+{
+	const struct cfi_register *link = &row->return_address, *fp = &row->frame_pointer;
+
+	if (row->signal_frame)
+		return RULE_SIGNAL;
+	if (link->place == CFI_UNDEFINED)
+		return RULE_BOTTOM;
+	if (row->cfa_by_expression)
+		return RULE_FULL;
+	if (link->place == CFI_SAME)
+		return fp->place == CFI_SAME && row->cfa_register == CFI_STACK_POINTER
+		               ? rule_make_checked(RULE_LINK, row->cfa_offset, 0, 0)
+		               : RULE_FULL;
+	if (link->place != CFI_AT_CFA || link->value >= 0 || link->value % 8 != 0 ||
+	    link->value < -8 * RULE_LINK_MAX_WORDS)
+		return RULE_FULL;
+	if (fp->place != CFI_SAME && (fp->place != CFI_AT_CFA || fp->value != link->value - 8))
+		return RULE_FULL;
+	if (row->cfa_register != CFI_STACK_POINTER && row->cfa_register != CFI_FRAME_POINTER)
+		return RULE_FULL;
+	return rule_make_checked(row->cfa_register == CFI_STACK_POINTER ? RULE_SP : RULE_FP,
+	                         row->cfa_offset, -link->value / 8, fp->place == CFI_AT_CFA);
+}
+
+/* Where the kernel puts the registers of an interrupted program, from the stack
+ * pointer of its trampoline: behind a siginfo_t and the head of a ucontext_t. */
+enum {
+	SIGNAL_CONTEXT = 128,
+	CONTEXT_X0 = 184,
+	CONTEXT_SP = CONTEXT_X0 + 31 * 8,
+	CONTEXT_PC = CONTEXT_SP + 8,
+};
+
+static inline const void *arch_signal_context(const struct unwind_frame *frame)
+{
+	return (const void *)(frame->sp + SIGNAL_CONTEXT);
+}
+
+static inline uint64_t context_word(const void *context, unsigned offset)
+{
+	return *(const uint64_t *)(const void *)((const char *)context + offset);
+}
+
+static inline struct unwind_frame arch_interrupted_frame(const void *context)
+{
+	return (struct unwind_frame){
+		.look = (uintptr_t)context_word(context, CONTEXT_PC),
+		.sp = (uintptr_t)context_word(context, CONTEXT_SP),
+		.fp = (uintptr_t)context_word(context, CONTEXT_X0 + 29 * 8),
+		.link = (uintptr_t)context_word(context, CONTEXT_X0 + 30 * 8),
+		.slot = &arch_no_slot,
+	};
+}
+
+/* Turns a trampoline's *frame into the one that the signal interrupted, on whatever
+ * stack; 0 when its registers may not be read. */
+static inline int arch_signal_frame(struct unwind_frame *frame, const struct unwind_bounds *bounds)
+{
+	const void *context = arch_signal_context(frame);
+	if (!unwind_can_read(bounds, (uintptr_t)context + CONTEXT_X0) ||
+	    !unwind_can_read(bounds, (uintptr_t)context + CONTEXT_PC))
+		return 0;
+	*frame = arch_interrupted_frame(context);
+	return 1;
+}
+
+static inline enum rule_result rule_apply_signal(struct unwind_frame *frame,
+                                                 const struct unwind_bounds *bounds)
+{
+	struct unwind_frame interrupted = *frame;
+	if (!arch_signal_frame(&interrupted, bounds) || interrupted.sp <= frame->sp ||
+	    interrupted.sp >= bounds->high || interrupted.sp % 8 != 0)
+		return RULE_OUT_OF_BOUNDS;
+	*frame = interrupted;
+	return RULE_STEPPED;
+}
+
+static inline uintptr_t rule_offset(rule_t rule)
+{
+	return (uintptr_t)((rule >> RULE_OFFSET_SHIFT) * 8);
+}
+
+/* Nearly all rules are plain: one of the first two kinds. */
+static inline int rule_is_plain(rule_t rule)
+{
+	return (rule & 15) <= RULE_SP;
+}
+
+/* rule_apply() for a plain rule. */
+static inline enum rule_result rule_apply_plain(rule_t rule, struct unwind_frame *frame,
+                                                const struct unwind_bounds *bounds,
+                                                uintptr_t *fp_slot)
+{
+	const uintptr_t cfa = ((rule & RULE_FP) != 0 ? frame->fp : frame->sp) + rule_offset(rule);
+	const uintptr_t slot = cfa - ((rule >> RULE_LINK_SHIFT & RULE_LINK_MAX_WORDS) * 8);
+
+	/* The stack is finite and the CFA rises with every frame: no loop. Nothing is
+	 * saved below sp. */
+	if (cfa <= frame->sp || cfa > bounds->high || slot < frame->sp ||
+	    !unwind_can_read(bounds, slot))
+		return RULE_OUT_OF_BOUNDS;
+	*fp_slot = 0;
+	if ((rule & RULE_FP_SAVED) != 0) {
+		if (!unwind_can_read(bounds, slot - 8))
+			return RULE_OUT_OF_BOUNDS;
+		*fp_slot = slot - 8;
+	}
+	const uintptr_t return_address = arch_strip(*(const uintptr_t *)slot);
+	if (return_address == 0)
+		return RULE_AT_BOTTOM;
+	*frame = (struct unwind_frame){
+		.look = return_address - 1,
+		.sp = cfa,
+		.fp = *fp_slot != 0 ? *(const uintptr_t *)*fp_slot : frame->fp,
+		.slot = (const uintptr_t *)slot,
+	};
+	return RULE_STEPPED;
+}
+
+/* The return address in x30, which is known of an interrupted frame only. */
+static inline enum rule_result rule_apply_link(rule_t rule, struct unwind_frame *frame,
+                                               const struct unwind_bounds *bounds)
+{
+	const uintptr_t cfa = frame->sp + rule_offset(rule);
+
+	if (frame->link == 0 || cfa < frame->sp || cfa > bounds->high || cfa % 8 != 0)
+		return RULE_OUT_OF_BOUNDS;
+	*frame = (struct unwind_frame){
+		.look = arch_strip(frame->link) - 1,
+		.sp = cfa,
+		.fp = frame->fp,
+		.slot = &arch_no_slot,
+	};
+	return RULE_STEPPED;
+}
+
+/* Turns *frame into its caller; *frame is unchanged unless RULE_STEPPED. */
+static inline enum rule_result rule_apply(rule_t rule, struct unwind_frame *frame,
+                                          const struct unwind_bounds *bounds, uintptr_t *fp_slot)
+{
+	switch ((enum rule_kind)(rule & 15)) {
+	case RULE_FP:
+	case RULE_SP:
+		return rule_apply_plain(rule, frame, bounds, fp_slot);
+	case RULE_LINK:
+		*fp_slot = FP_SLOT_OPAQUE;
+		return rule_apply_link(rule, frame, bounds);
+	case RULE_SIGNAL:
+		*fp_slot = FP_SLOT_OPAQUE;
+		return rule_apply_signal(frame, bounds);
+	case RULE_FULL:
+		return RULE_NEEDS_ALL;
+	case RULE_BOTTOM:
+		return RULE_AT_BOTTOM;
+	case RULE_START:
+		return RULE_AT_START;
+	case RULE_NOWHERE:
+		return RULE_NOT_CODE;
+	default:
+		return RULE_HAS_NONE;
+	}
+}
+
+/* Whether a frame of this rule is the last, whatever it holds. */
+static inline int rule_is_bottom(rule_t rule)
+{
+	return (rule & 15) == RULE_BOTTOM;
+}
+
+/* Whether the frame that the rule leads to was interrupted by a signal. */
+static inline int rule_leaves_signal(rule_t rule)
+{
+	return (rule & 15) == RULE_SIGNAL;
+}
+
+/* What the slot holds now that the return address to `frame` was read from by a rule
+ * that is not opaque. */
+static inline uintptr_t arch_return_address(const struct unwind_frame *frame)
+{
+	return arch_strip(*frame->slot);
+}
+
+static inline int arch_same_link(const struct unwind_frame *a, const struct unwind_frame *b)
+{
+	return a->link == b->link;
+}
+
+/* All registers, by DWARF number. */
+static inline void arch_all_registers(const void *context, uint64_t registers[CFI_REGISTERS])
+{
+	for (unsigned i = 0; i < CFI_REGISTERS; i++)
+		registers[i] = context_word(context, CONTEXT_X0 + 8 * i);
+}
+
+/* The frame of these registers. */
+static inline struct unwind_frame arch_frame_of(const uint64_t registers[CFI_REGISTERS],
+                                                uintptr_t look)
+{
+	return (struct unwind_frame){
+		.look = look,
+		.sp = (uintptr_t)registers[CFI_STACK_POINTER],
+		.fp = (uintptr_t)registers[CFI_FRAME_POINTER],
+		/* Exact, not less one: it was interrupted. */
+		.link = look == registers[CFI_INSTRUCTION_POINTER]
+		                ? (uintptr_t)registers[CFI_RETURN_ADDRESS]
+		                : 0,
+		.slot = &arch_no_slot,
+	};
+}
+
+#endif
