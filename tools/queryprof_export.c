@@ -283,9 +283,10 @@ static void print_formats(FILE *to)
 
 	fputs("formats, and the unit of their numbers:\n", to);
 	for (size_t i = 0; (format = report_format_at(i)) != NULL; i++)
-		fprintf(to, "  %-12s %s%s%s%s\n", format->name, format->summary,
-		        format->missing ? " (missing: " : "", format->missing ? format->missing : "",
-		        format->missing ? ")" : "");
+		if (format->missing)
+			fprintf(to, "  %-12s not in this build: %s\n", format->name, format->missing);
+		else
+			fprintf(to, "  %-12s %s\n", format->name, format->summary);
 }
 
 static const struct report_format *find_format(const char *name)
@@ -348,6 +349,7 @@ const struct command command_export = {
 	.examples =
 		"  queryprof export app.trace --format pprof -o app.pb.gz\n"
 		"  go tool pprof -top -tagfocus=query_id=0193a5b2-77c1 app.pb.gz\n"
+		"  queryprof export app.trace --format flamegraph -o app.html\n"
 		"  queryprof export app.trace --format json -o - --like 'FROM orders'\n",
 	.options = options,
 	.arguments_min = 1,

@@ -6,6 +6,8 @@
 static const struct report_format *const formats[] = {
 	&report_collapsed,
 	&report_pprof,
+	&report_speedscope,
+	&report_flamegraph,
 	&report_json,
 };
 

@@ -14,7 +14,7 @@ sys.path.insert(0, os.path.join(SOURCE, "tests", "command"))
 
 import trace_file  # noqa: E402
 
-from trace_file import BASE, MS, OWN, SLOW, START  # noqa: E402,F401
+from trace_file import BASE, MS, OWN, RUNNING, SLOW, START  # noqa: E402,F401
 
 BUILD_ID = "a1b2c3d4e5f60718"
 WALK = "fixture::Thing::walk(char const*, int)"

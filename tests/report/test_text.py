@@ -5,9 +5,10 @@ usage: test_text.py QUERYPROF SOURCE_DIR FIXTURE [unittest arguments]"""
 
 import json
 import os
+import shutil
 
 import support
-from support import (AT, BUILD_ID, FIXTURE, HOLE, MS, ODD_DATABASE, ODD_STATEMENT, OTHER, OWN, SLOW,
+from support import (AT, BUILD_ID, FIXTURE, HOLE, MS, ODD_DATABASE, ODD_STATEMENT, OTHER, OWN, RUNNING, SLOW,
                      STATEMENT, WALK, WALK_SYMBOL)
 
 
@@ -58,7 +59,7 @@ class Command(support.Exports):
 
     def test_help_names_the_formats(self):
         done = self.run_export("--help")
-        for name in ("collapsed", "pprof", "json"):
+        for name in ("collapsed", "pprof", "speedscope", "flamegraph", "json"):
             self.assertIn("\n  %s " % name, done.stdout.decode())
         self.assertLessEqual(max(map(len, done.stdout.decode().splitlines())), 80)
 
@@ -141,6 +142,61 @@ class Json(support.Exports):
                 self.assertEqual(tuple(sum(stack[name] for stack in stacks)
                                        for name in ("samples", "weight", "ns")),
                                  self.totals(path, trace_type))
+
+
+class Speedscope(support.Exports):
+    def stacks(self, path, *arguments):
+        """Names of profiles to their stacks, root first, with weights."""
+        file = json.loads(self.export(path, "speedscope", *arguments))
+        frames = file["shared"]["frames"]
+        for profile in file["profiles"]:
+            self.assertEqual((profile["type"], profile["unit"], profile["startValue"]),
+                             ("sampled", "nanoseconds", 0))
+            self.assertEqual(len(profile["samples"]), len(profile["weights"]))
+            self.assertEqual(sum(profile["weights"]), profile["endValue"])
+        return file, {profile["name"]: [([frames[number]["name"] for number in stack], weight)
+                                        for stack, weight in zip(profile["samples"], profile["weights"])]
+                      for profile in file["profiles"]}
+
+    def test_stacks(self):
+        file, stacks = self.stacks(self.trace)
+        self.assertEqual(stacks, {
+            "SELECT * FROM orders WHERE id = 1": [
+                (["fixture_calls_out", "fixture_visit", "fixture_static"], 60 * MS),
+                (["fixture_calls_out", HOLE], 20 * MS),
+                (["fixture_calls_out", WALK, WALK, WALK], 20 * MS)],
+            "query " + RUNNING: [(["0x1234"], 3 * MS)]})
+        self.assertEqual(list(stacks)[0], "SELECT * FROM orders WHERE id = 1")  # the costliest
+        self.assertRegex(file["exporter"], r"^queryprof@\d")
+        self.assertEqual(file["$schema"], "https://www.speedscope.app/file-format-schema.json")
+        files = {frame["name"]: os.path.basename(frame.get("file", "")) for frame in file["shared"]["frames"]}
+        self.assertEqual(files, {"fixture_calls_out": "fixture.c", "fixture_visit": "fixture.c",
+                                 "fixture_static": "fixture.c", HOLE: "fixture_code.S", WALK: "fixture_cxx.cpp",
+                                 "0x1234": ""})
+
+    def test_odd(self):
+        _, stacks = self.stacks(self.odd)
+        self.assertEqual([(len(stack), weight) for stack, weight in stacks["SELECT '</script>\u20ac\ufffd\"' -- "]],
+                         [(3, 10 * MS), (2, 2 * MS), (0, 6 * MS)])
+        self.assertEqual([weight for _, weight in stacks["no query"]], [2 * MS])
+
+    def test_totals(self):
+        for path in (self.trace, self.odd):
+            for trace_type in ("CPU", "Real"):
+                _, stacks = self.stacks(path, "--type", trace_type)
+                self.assertEqual(sum(weight for profile in stacks.values() for _, weight in profile),
+                                 self.totals(path, trace_type)[2])
+
+    def test_long_names_are_cut_between_characters(self):
+        long = os.path.join(self.folder, "long.trace")
+        shutil.copy(self.trace, long)
+        for text, shown in (("\u20ac" * 200, "\u20ac" * 66 + "\u2026"), ("x" * 200, "x" * 200),
+                            ("x" * 201, "x" * 200 + "\u2026"), ("x" * 199 + "\u20ac", "x" * 199 + "\u2026")):
+            db = support.sqlite3.connect(long)
+            db.execute("UPDATE statements SET query = ? WHERE id = 1", (text,))
+            db.commit()
+            db.close()
+            self.assertIn(shown, self.stacks(long)[1])
 
 
 support.main()
