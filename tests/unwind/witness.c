@@ -1,0 +1,67 @@
+/*
+ * Preloaded into a program that a debugger runs: every millisecond of processor time
+ * it unwinds the main thread from a signal handler, then calls witness_stop(), where
+ * the debugger looks at the trace and at the stack. See gdb_witness.py.
+ */
+#include <pthread.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <sys/time.h>
+
+#include "handler/record.h"
+#include "handler/unwind.h"
+#include "modules/modules.h"
+
+#define SHOWN __attribute__((visibility("default")))
+
+SHOWN uint64_t witness_trace[TRACE_MAX_FRAMES];
+SHOWN volatile struct {
+	int64_t depth, truncated, memo_differs;
+} witness_result;
+
+static struct unwind_stack stack;
+static struct unwind_memo *memo;
+static uint64_t again[TRACE_MAX_FRAMES];
+
+SHOWN void witness_stop(void);
+
+__attribute__((noinline)) void witness_stop(void)
+{
+	__asm__ volatile("" : : : "memory");
+}
+
+static void on_tick(int signal, siginfo_t *info, void *context)
+{
+	const struct unwind_result plain =
+		unwind_trace(context, &stack, NULL, again, TRACE_MAX_FRAMES);
+	const struct unwind_result result =
+		unwind_trace(context, &stack, memo, witness_trace, TRACE_MAX_FRAMES);
+
+	(void)signal;
+	(void)info;
+	witness_result.depth = result.depth;
+	witness_result.truncated = result.truncated;
+	witness_result.memo_differs = plain.depth != result.depth || plain.truncated != result.truncated;
+	for (int i = 0; i < result.depth; i++)
+		witness_result.memo_differs |= witness_trace[i] != again[i];
+	witness_stop();
+}
+
+__attribute__((constructor)) static void start(void)
+{
+	struct sigaction action = {.sa_sigaction = on_tick, .sa_flags = SA_SIGINFO | SA_RESTART};
+	const struct itimerval millisecond = {{0, 1000}, {0, 1000}};
+	pthread_attr_t attributes;
+	void *low;
+	size_t size;
+
+	memo = calloc(1, unwind_memo_bytes);
+	pthread_getattr_np(pthread_self(), &attributes);
+	pthread_attr_getstack(&attributes, &low, &size);
+	pthread_attr_destroy(&attributes);
+	stack = (struct unwind_stack){(uintptr_t)low, (uintptr_t)low + size};
+	sigaction(SIGPROF, &action, NULL);
+	if (modules_init() == 0)
+		setitimer(ITIMER_PROF, &millisecond, NULL);
+}
