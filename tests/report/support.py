@@ -10,6 +10,7 @@ import tempfile
 import unittest
 
 QUERYPROF, SOURCE, FIXTURE = sys.argv[1:4]
+READERS = os.environ.get("QUERYPROF_TEST_READERS")  # a folder with node_modules
 sys.path.insert(0, os.path.join(SOURCE, "tests", "command"))
 
 import trace_file  # noqa: E402
@@ -49,6 +50,22 @@ def add_odd_rows(path):
     ])
     db.commit()
     db.close()
+
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+
+
+def browse(url):
+    """What Chromium has made of the page a while later, and what it complained of."""
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
+        done = subprocess.run(
+            [CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
+             "--disable-background-networking", "--disable-component-update", "--disable-sync",
+             "--disable-dev-shm-usage", "--user-data-dir=" + profile, "--window-size=1200,800",
+             "--virtual-time-budget=8000", "--dump-dom", url],
+            capture_output=True, text=True, encoding="utf-8", timeout=240, stdin=subprocess.DEVNULL, check=False,
+            env=dict(os.environ, HOME=profile))
+    return done.stdout, done.stderr
 
 
 def row(statement, *parameters, path):

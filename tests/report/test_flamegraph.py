@@ -8,15 +8,12 @@ import base64
 import json
 import os
 import re
-import shutil
 import subprocess
-import tempfile
 import unittest
 
 import support
 from support import HOLE, MS, ODD_DATABASE, OTHER, QUERYPROF, RUNNING, SLOW, WALK
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 HELP = subprocess.run([QUERYPROF, "export", "--help"], capture_output=True, text=True, check=True).stdout
 MISSING = re.search(r"\n  flamegraph +not in this build: ", HELP)
 
@@ -127,22 +124,15 @@ document.body.append(output);
 
 
 @unittest.skipIf(MISSING, "not in this build")
-@unittest.skipUnless(CHROMIUM, "Chromium is not installed")
+@unittest.skipUnless(support.CHROMIUM, "Chromium is not installed")
 class Browser(support.Exports):
     def open(self, path, more="", arguments=()):
         page = os.path.join(self.folder, "page.html")
         with open(page, "w", encoding="utf-8") as file:
             file.write(self.export(path, "flamegraph", *arguments) + more)
-        with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
-            done = subprocess.run(
-                [CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
-                 "--disable-background-networking", "--disable-component-update", "--disable-sync",
-                 "--disable-dev-shm-usage", "--user-data-dir=" + profile, "--window-size=1200,800",
-                 "--virtual-time-budget=8000", "--dump-dom", "file://" + page],
-                capture_output=True, text=True, encoding="utf-8", timeout=240, stdin=subprocess.DEVNULL, check=False,
-                env=dict(os.environ, HOME=self.folder))
-        self.assertIn("<svg", done.stdout, done.stderr[-3000:])
-        return done.stdout
+        shown, errors = support.browse("file://" + page)
+        self.assertIn("<svg", shown, errors[-3000:])
+        return shown
 
     def test_root_and_totals(self):
         page = self.open(self.trace)
