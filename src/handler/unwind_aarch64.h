@@ -183,11 +183,12 @@ static inline enum rule_result rule_apply_link(rule_t rule, struct unwind_frame 
                                                const struct unwind_bounds *bounds)
 {
 	const uintptr_t cfa = frame->sp + rule_offset(rule);
+	const uintptr_t return_address = arch_strip(frame->link);
 
-	if (frame->link == 0 || cfa < frame->sp || cfa > bounds->high || cfa % 8 != 0)
+	if (return_address == 0 || cfa < frame->sp || cfa > bounds->high || cfa % 8 != 0)
 		return RULE_OUT_OF_BOUNDS;
 	*frame = (struct unwind_frame){
-		.look = arch_strip(frame->link) - 1,
+		.look = return_address - 1,
 		.sp = cfa,
 		.fp = frame->fp,
 		.slot = &arch_no_slot,

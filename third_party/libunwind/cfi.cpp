@@ -72,7 +72,8 @@ public:
 	uint64_t get64(pint_t address) { return read<uint64_t>(address); }
 	pint_t getP(pint_t address) { return read<pint_t>(address); }
 	uint64_t getRegister(pint_t address) { return read<uint64_t>(address); }
-	double getDouble(pint_t) { leave(CFI_MALFORMED); }
+	/* No frame is found by what a floating-point register holds. */
+	double getDouble(pint_t) { return 0; }
 	libunwind::v128 getVector(pint_t) { leave(CFI_MALFORMED); }
 
 	uint64_t getULEB128(pint_t &address, pint_t limit) { return getLEB128(address, limit, false); }
@@ -246,6 +247,10 @@ __attribute__((noinline)) cfi_result step(const cfi_section *section, uintptr_t 
 		return CFI_MALFORMED;
 	for (int i = 0; i < CFI_REGISTERS; i++)
 		registers[i] = state.getRegister(i);
+#if defined(__aarch64__)
+	/* The signature of a return address is above the address. */
+	registers[CFI_INSTRUCTION_POINTER] &= (UINT64_C(1) << 48) - 1;
+#endif
 	return CFI_FOUND;
 }
 
