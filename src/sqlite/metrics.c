@@ -139,6 +139,8 @@ static const struct metric {
 	  "Traces that ended at code without unwind information" },
 	{ "unwind_bad_read", get_unwind, NULL, UNWIND_BAD_READ,
 	  "Traces that ended at an address outside the thread's stack" },
+	{ "unwind_unknown_stacks", get_unwind, NULL, UNWIND_UNKNOWN_STACKS,
+	  "Traces of another stack than the thread's own: a signal stack, a coroutine's" },
 
 	{ "threads", get_sampler, NULL, SAMPLER_THREADS, "Threads that have run queries and still live" },
 	{ "thread_slots", get_sampler, NULL, SAMPLER_SLOTS, "Slots made for such threads so far" },
