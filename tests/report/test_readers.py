@@ -2,7 +2,7 @@
 """The exports in other people's readers from npm: pprof-format, and speedscope in
 Chromium where that is installed.
 
-usage: QUERYPROF_TEST_READERS=FOLDER test_readers.py QUERYPROF SOURCE_DIR FIXTURE [unittest arguments]"""
+usage: QUERYPROF_TEST_NODE=NODE QUERYPROF_TEST_READERS=FOLDER test_readers.py QUERYPROF SOURCE_DIR FIXTURE [unittest arguments]"""
 
 import base64
 import json
@@ -21,7 +21,7 @@ class PprofFormat(support.Exports):
         out = os.path.join(self.folder, "out.pb.gz")
         self.assertEqual(self.run_export(path, "--format", "pprof", "-o", out, *arguments).returncode, 0)
         reader = os.path.join(os.path.dirname(os.path.abspath(__file__)), "readers", "read_pprof.mjs")
-        done = subprocess.run(["node", reader, READERS, out], capture_output=True, text=True, encoding="utf-8",
+        done = subprocess.run([os.environ["QUERYPROF_TEST_NODE"], reader, READERS, out], capture_output=True, text=True, encoding="utf-8",
                               timeout=120, check=False)
         self.assertEqual(done.returncode, 0, done.stderr)
         with open(out, "rb") as file:
