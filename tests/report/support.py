@@ -52,6 +52,7 @@ def add_odd_rows(path):
     db.close()
 
 
+HELP = subprocess.run([QUERYPROF, "export", "--help"], capture_output=True, text=True, check=True).stdout
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 
 

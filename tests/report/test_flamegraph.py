@@ -8,14 +8,12 @@ import base64
 import json
 import os
 import re
-import subprocess
 import unittest
 
 import support
-from support import HOLE, MS, ODD_DATABASE, OTHER, QUERYPROF, RUNNING, SLOW, WALK
+from support import HOLE, MS, ODD_DATABASE, OTHER, RUNNING, SLOW, WALK
 
-HELP = subprocess.run([QUERYPROF, "export", "--help"], capture_output=True, text=True, check=True).stdout
-MISSING = re.search(r"\n  flamegraph +not in this build: ", HELP)
+MISSING = re.search(r"\n  flamegraph +not in this build: ", support.HELP)
 
 
 class Missing(support.Exports):

@@ -1,0 +1,57 @@
+#!/usr/bin/python3
+"""Inlined functions in every format: the writers with a stack made for them.
+
+usage: INLINED=PROGRAM test_inlined.py QUERYPROF SOURCE_DIR FIXTURE [unittest arguments]"""
+
+import json
+import os
+import re
+import subprocess
+import unittest
+
+import support
+from pprof_profile import Profile
+
+LEAF_FIRST = ["small", "middle", "large", "main"]
+
+
+def written(form):
+    return subprocess.run([os.environ["INLINED"], form], capture_output=True, timeout=60, check=True).stdout
+
+
+class Inlined(unittest.TestCase):
+    def test_collapsed(self):
+        self.assertEqual(written("collapsed"), b"main;large;middle;small 4\n")
+
+    def test_pprof(self):
+        profile = Profile(written("pprof"))
+        self.assertEqual(profile.samples, [
+            ([("small", 3), ("middle", 7), ("large", 20), ("main", 5)], [2, 40],
+             {"query_id": "q", "thread": "t (1)", "statement": "SELECT 1"})])
+        # One location, three lines.
+        self.assertEqual([(location["address"], len(location["line"])) for location in profile.locations.values()],
+                         [(0x1234, 3), (0x1800, 1)])
+        self.assertEqual([mapping["has_inlines"] for mapping in profile.mappings.values()], [1])
+
+    def test_speedscope(self):
+        file = json.loads(written("speedscope"))
+        names = [frame["name"] for frame in file["shared"]["frames"]]
+        self.assertEqual([[names[number] for number in stack] for stack in file["profiles"][0]["samples"]],
+                         [LEAF_FIRST[::-1]])
+        self.assertEqual(file["profiles"][0]["weights"], [40])
+
+    def test_json(self):
+        frames = json.loads(written("json"))[0]["frames"]
+        self.assertEqual([(frame["function"], frame["file"], frame["line"], frame.get("inlined", False))
+                          for frame in frames],
+                         [("small", "x.h", 3, True), ("middle", "x.h", 7, True), ("large", "x.cpp", 20, False),
+                          ("main", "main.c", 5, False)])
+
+    @unittest.skipIf("not in this build" in support.HELP, "this build has no page")
+    def test_flamegraph(self):
+        data = json.loads(re.search(r'id="data">(.*?)</script>', written("flamegraph").decode(), re.DOTALL)[1])
+        self.assertEqual([function[0] for function in data["functions"]], LEAF_FIRST[::-1])
+        self.assertEqual((data["nodes"], data["samples"]), ([-1, 0, 0, 1, 1, 2, 2, 3], [3, 0, 2, 40]))
+
+
+support.main()
