@@ -53,7 +53,11 @@ static uint64_t read_word(const uint64_t *word)
 	return __atomic_load_n(word, __ATOMIC_RELAXED);
 }
 
-static void choose(uint64_t adds)
+/* The lock that guards what is static here is the loader's, of which the thread
+ * sanitizer does not know. */
+#define LOCKED_BY_LOADER __attribute__((no_sanitize("thread")))
+
+LOCKED_BY_LOADER static void choose(uint64_t adds)
 {
 	chosen = true;
 	added_count = 0;
@@ -71,7 +75,8 @@ static void choose(uint64_t adds)
 	}
 }
 
-uint32_t watch_take(uint64_t adds, uint64_t subs, struct code_watch watch[CODE_MAP_WATCHES])
+LOCKED_BY_LOADER uint32_t watch_take(uint64_t adds, uint64_t subs,
+                                     struct code_watch watch[CODE_MAP_WATCHES])
 {
 	uint32_t count = 0, kept = 0;
 

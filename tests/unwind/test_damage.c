@@ -17,6 +17,7 @@
 
 #include <pthread.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -191,6 +192,9 @@ static void test_damaged_stacks(void **state)
 	const ucontext_t whole = registers;
 	uint64_t complete = 0, deep = 0, differs = 0, unknown_complete = 0, unknown_differs = 0;
 
+	/* Of an unknown stack a single frame may take no more. */
+	const bool comparable = word_count * 8 <= 256 * 1024;
+
 	(void)state;
 	random_state = seed != NULL ? strtoull(seed, NULL, 0) : 0x9e3779b97f4a7c15u;
 	print_message("QUERYPROF_TEST_SEED=%#llx, %zu words of stack\n",
@@ -242,7 +246,7 @@ static void test_damaged_stacks(void **state)
 		assert_in_range(unknown.depth, max > 0, max);
 		assert_int_equal(unknown_trace[TRACE_MAX_FRAMES], 77);
 		unknown_complete += !unknown.truncated;
-		if (!plain.truncated && (unknown.truncated || unknown.depth != plain.depth ||
+		if (comparable && !plain.truncated && (unknown.truncated || unknown.depth != plain.depth ||
 		                         memcmp(unknown_trace, plain_trace,
 		                                (size_t)plain.depth * sizeof trace[0]) != 0)) {
 			if (unknown_differs++ == 0)

@@ -32,7 +32,7 @@
 
 /* Found by dladdr. */
 #define SEEN __attribute__((noinline, visibility("default")))
-#define STACK_BYTES (256u * 1024)
+#define STACK_BYTES (768u * 1024) /* room for a sanitizer's frames */
 
 uint64_t trace[TRACE_MAX_FRAMES];
 struct unwind_result seen;
