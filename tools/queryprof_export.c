@@ -49,6 +49,7 @@ struct export {
 	sqlite3_stmt *samples, *labels_of, *stack_of;
 	struct names *names;
 	struct table labels, stacks;
+	int64_t weight, ns; /* of all samples so far */
 };
 
 static bool locate(uint64_t address, struct report_module *module)
@@ -191,6 +192,20 @@ static void close_export(struct export *export)
 	names_free(export->names);
 }
 
+/* No writer has to look out for sums that overflow: the largest, of all samples, is
+ * formed here. False after a complaint. */
+static bool check_numbers(struct export *export, struct report_sample *sample)
+{
+	if (sample->weight >= 0 && sample->period_ns >= 0 &&
+	    !__builtin_mul_overflow(sample->weight, sample->period_ns, &sample->ns) &&
+	    !__builtin_add_overflow(export->weight, sample->weight, &export->weight) &&
+	    !__builtin_add_overflow(export->ns, sample->ns, &export->ns))
+		return true;
+	complain("%s: weight %lld, period %lld ns: no sample has such numbers", export->path,
+	         (long long)sample->weight, (long long)sample->period_ns);
+	return false;
+}
+
 /* From the first row, which has been read, to the last. False after a complaint. */
 static bool add_samples(struct export *export, const struct report_format *format, void *writer)
 {
@@ -204,7 +219,7 @@ static bool add_samples(struct export *export, const struct report_format *forma
 			.period_ns = sqlite3_column_int64(row, 2),
 			.stack = find_stack(export, sqlite3_column_int64(row, 3), sqlite3_column_int(row, 4)),
 		};
-		if (!sample.stack)
+		if (!sample.stack || !check_numbers(export, &sample))
 			return false;
 		sample.labels = find_labels(export, sqlite3_column_int64(row, 5), sqlite3_column_int64(row, 6));
 		if (!sample.labels)

@@ -113,7 +113,7 @@ static bool add_flamegraph(void *to, const struct report_sample *sample)
 	if (!query || statement == GROUPS_NO_MEMORY)
 		return false;
 	query->statement = statement;
-	query->ns += sample->weight * sample->period_ns;
+	query->ns += sample->ns;
 	/* All threads of a query are one here. */
 	struct report_sample bare = *sample;
 	bare.labels = query->labels;

@@ -88,7 +88,7 @@ uint32_t groups_add(struct groups *groups, const struct report_sample *sample)
 
 	if (number != GROUPS_NO_MEMORY) {
 		groups->list[number].samples++;
-		groups->list[number].ns += sample->weight * sample->period_ns;
+		groups->list[number].ns += sample->ns;
 	}
 	return number;
 }

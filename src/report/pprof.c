@@ -63,7 +63,7 @@ static bool add_pprof(void *to, const struct report_sample *sample)
 {
 	struct writer *writer = to;
 
-	if (!writer->first_ns) {
+	if (!writer->sums.count) {
 		writer->first_ns = sample->time_ns;
 		writer->period_min = writer->period_max = sample->period_ns;
 	}
@@ -297,7 +297,9 @@ static void write_head(struct writer *writer)
 	piece.sample_type = types;
 	piece.default_sample_type = time.type;
 	piece.time_nanos = writer->first_ns;
-	piece.duration_nanos = writer->last_ns - writer->first_ns;
+	/* Times may be anything where a file is damaged. */
+	if (__builtin_sub_overflow(writer->last_ns, writer->first_ns, &piece.duration_nanos))
+		piece.duration_nanos = 0;
 	piece.period_type = &time;
 	/* Samples may have several periods; their time is right without one. */
 	if (writer->period_min == writer->period_max)

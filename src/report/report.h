@@ -64,7 +64,9 @@ struct report_sample {
 	const struct report_labels *labels;
 	int64_t time_ns;   /* since 1970 */
 	int64_t period_ns;
+	/* Neither negative nor, all those of a stream together, too large. */
 	int64_t weight;    /* periods that it stands for */
+	int64_t ns;        /* their time */
 };
 
 struct report_info {

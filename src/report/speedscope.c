@@ -45,10 +45,8 @@ static void *begin_speedscope(FILE *out, const struct report_info *info)
 
 static bool add_piece(struct profile *profile, const struct report_sample *sample)
 {
-	int64_t ns = sample->weight * sample->period_ns;
-
 	if (profile->count && profile->pieces[profile->count - 1].stack == sample->stack) {
-		profile->pieces[profile->count - 1].ns += ns;
+		profile->pieces[profile->count - 1].ns += sample->ns;
 		return true;
 	}
 	if (profile->count == profile->capacity) {
@@ -59,7 +57,7 @@ static bool add_piece(struct profile *profile, const struct report_sample *sampl
 		profile->pieces = grown;
 		profile->capacity = capacity;
 	}
-	profile->pieces[profile->count++] = (struct piece){ sample->stack, ns };
+	profile->pieces[profile->count++] = (struct piece){ sample->stack, sample->ns };
 	return true;
 }
 

@@ -45,7 +45,7 @@ bool sums_add(struct sums *sums, const struct report_sample *sample)
 		return false;
 	sum->samples++;
 	sum->weight += sample->weight;
-	sum->ns += sample->weight * sample->period_ns;
+	sum->ns += sample->ns;
 	return true;
 }
 

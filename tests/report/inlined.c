@@ -34,7 +34,7 @@ int main(int argc, char **argv)
 		.query_id = "q", .thread = "t (1)", .database = "", .statement = "SELECT 1", .statement_hash = 1,
 	};
 	const struct report_sample sample = {
-		.stack = &stack, .labels = &labels, .time_ns = 1000, .period_ns = 10, .weight = 2,
+		.stack = &stack, .labels = &labels, .time_ns = 1000, .period_ns = 10, .weight = 2, .ns = 20,
 	};
 	const struct report_info info = { .trace_type = "CPU", .title = "constructed" };
 	const struct report_format *format;

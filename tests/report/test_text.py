@@ -39,16 +39,39 @@ class Command(support.Exports):
         self.assertIn("No such file", self.refused(1, self.trace + ".not", "--format", "json", "-o", out))
         self.assertIn("No such file", self.refused(1, self.trace, "--format", "json", "-o", out + "/x"))
         self.assertIn("No space left", self.refused(1, self.trace, "--format", "json", "-o", "/dev/full"))
+
+    def test_damaged_files(self):
+        out = os.path.join(self.folder, "out")
         damaged = os.path.join(self.folder, "damaged.trace")
-        with open(self.trace, "rb") as source, open(damaged, "wb") as to:
-            to.write(source.read())
+        for change, says in (
+                ("UPDATE stacks SET trace = '[1,x]' WHERE id = 3", "stack 3 is no array of addresses"),
+                ("UPDATE stacks SET trace = x'5b31' WHERE id = 3", "stack 3 is no array of addresses"),
+                ("UPDATE samples SET weight = -1 WHERE stack = 3", "weight -1, period 1000000 ns: no sample has"),
+                ("UPDATE samples SET weight = 1 << 62 WHERE stack = 3", "no sample has such numbers"),
+                ("UPDATE series SET period_ns = 1 << 62", "no sample has such numbers"),
+                ("DROP TABLE series", "no such table: series"),
+                ("UPDATE samples SET weight = 9223372036854775807, series = 4 WHERE stack = 3;"
+                 "INSERT INTO series VALUES (4, 1, 'CPU', 0, 1)", "no sample has such numbers")):
+            shutil.copy(self.trace, damaged)
+            db = support.sqlite3.connect(damaged)
+            db.executescript(change)
+            db.close()
+            for form in ("collapsed", "pprof", "speedscope", "json"):
+                self.assertIn(says, self.refused(1, damaged, "--format", form, "-o", out))
+                self.assertFalse(os.path.exists(out))
+        # What others name may be missing, or be anything.
+        shutil.copy(self.odd, damaged)
         db = support.sqlite3.connect(damaged)
-        db.execute("UPDATE stacks SET trace = '[1,x]' WHERE id = 3")
-        db.commit()
+        db.executescript("DELETE FROM modules; DELETE FROM statements; DELETE FROM threads;"
+                         "UPDATE samples SET timestamp_ns = -9223372036854775808 WHERE timestamp_ns ="
+                         " (SELECT min(timestamp_ns) FROM samples);"
+                         "UPDATE samples SET timestamp_ns = 9223372036854775807 WHERE timestamp_ns ="
+                         " (SELECT max(timestamp_ns) FROM samples)")
         db.close()
-        self.assertIn("stack 3 is no array of addresses",
-                      self.refused(1, damaged, "--format", "json", "-o", out))
-        self.assertFalse(os.path.exists(out))
+        for form in ("collapsed", "pprof", "speedscope", "json"):
+            self.assertTrue(self.export_bytes(damaged, form))
+        self.assertEqual(sum(int(line.rsplit(" ", 1)[1]) for line in self.export(damaged, "collapsed").splitlines()),
+                         self.totals(self.odd)[1])
 
     def test_file_as_stdout(self):
         out = os.path.join(self.folder, "out.json")
