@@ -136,6 +136,8 @@ class Browser(support.Exports):
         page = self.open(self.trace)
         self.assertIn("103 ms of CPU time in 93 samples", page)
         self.assertIn("<title>all queries \u00b7 103 ms, 100.0 % (self 0 ns)</title>", page)
+        # The root is at the top.
+        self.assertRegex(page, r'<g transform="translate\(0,0\)" [^>]*name="all queries"')
         self.assertRegex(page, r'name="fixture_calls_out" class="frame"><rect [^>]*></rect><title>fixture_calls_out '
                                r'\u00b7 full.so \u00b7 \S+/fixture.c \u00b7 100 ms, 97.1 % \(self 0 ns\)</title>')
         self.assertIn('<option value="1" title="%s">100 ms \u00b7 SELECT * FROM orders WHERE id = 1</option>' % SLOW,

@@ -12,7 +12,8 @@ import unittest
 import support
 from pprof_profile import Profile
 
-LEAF_FIRST = ["small", "middle", "large", "main"]
+MIDDLE = "middle<[u8; 4]>"
+LEAF_FIRST = ["small", MIDDLE, "large", "main"]
 
 
 def written(form):
@@ -21,13 +22,14 @@ def written(form):
 
 class Inlined(unittest.TestCase):
     def test_collapsed(self):
-        self.assertEqual(written("collapsed"), b"main;large;middle;small 4\n")
+        self.assertEqual(written("collapsed"), b"main;large;middle<[u8: 4]>;small 6\n")
 
     def test_pprof(self):
         profile = Profile(written("pprof"))
         self.assertEqual(profile.samples, [
-            ([("small", 3), ("middle", 7), ("large", 20), ("main", 5)], [2, 40],
-             {"query_id": "q", "thread": "t (1)", "statement": "SELECT 1"})])
+            ([("small", 3), (MIDDLE, 7), ("large", 20), ("main", 5)], values,
+             {"query_id": "q", "thread": thread, "statement": "SELECT 1"})
+            for values, thread in (([2, 40], "t (1)"), ([1, 20], "u (2)"))])
         # One location, three lines.
         self.assertEqual([(location["address"], len(location["line"])) for location in profile.locations.values()],
                          [(0x1234, 3), (0x1800, 1)])
@@ -38,20 +40,22 @@ class Inlined(unittest.TestCase):
         names = [frame["name"] for frame in file["shared"]["frames"]]
         self.assertEqual([[names[number] for number in stack] for stack in file["profiles"][0]["samples"]],
                          [LEAF_FIRST[::-1]])
-        self.assertEqual(file["profiles"][0]["weights"], [40])
+        self.assertEqual(file["profiles"][0]["weights"], [60])
 
     def test_json(self):
-        frames = json.loads(written("json"))[0]["frames"]
+        stacks = json.loads(written("json"))
+        self.assertEqual([(stack["thread"], stack["ns"]) for stack in stacks], [("t (1)", 40), ("u (2)", 20)])
+        frames = stacks[0]["frames"]
         self.assertEqual([(frame["function"], frame["file"], frame["line"], frame.get("inlined", False))
                           for frame in frames],
-                         [("small", "x.h", 3, True), ("middle", "x.h", 7, True), ("large", "x.cpp", 20, False),
+                         [("small", "x.h", 3, True), (MIDDLE, "x.h", 7, True), ("large", "x.cpp", 20, False),
                           ("main", "main.c", 5, False)])
 
     @unittest.skipIf("not in this build" in support.HELP, "this build has no page")
     def test_flamegraph(self):
         data = json.loads(re.search(r'id="data">(.*?)</script>', written("flamegraph").decode(), re.DOTALL)[1])
         self.assertEqual([function[0] for function in data["functions"]], LEAF_FIRST[::-1])
-        self.assertEqual((data["nodes"], data["samples"]), ([-1, 0, 0, 1, 1, 2, 2, 3], [3, 0, 2, 40]))
+        self.assertEqual((data["nodes"], data["samples"]), ([-1, 0, 0, 1, 1, 2, 2, 3], [3, 0, 3, 60]))
 
 
 support.main()

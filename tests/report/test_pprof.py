@@ -45,9 +45,9 @@ class Pprof(support.Exports):
 
     def test_places(self):
         profile = self.profile(self.trace)
-        self.assertEqual([(mapping["start"], mapping["filename"], mapping["build_id"], mapping["has_functions"],
+        self.assertEqual([(mapping["start"], mapping["limit"], mapping["filename"], mapping["build_id"], mapping["has_functions"],
                            mapping["has_lines"]) for mapping in profile.mappings.values()],
-                         [(BASE, FIXTURE, BUILD_ID, 1, 1)])
+                         [(BASE, BASE + 0x100000, FIXTURE, BUILD_ID, 1, 1)])
         self.assertEqual({function["system_name"] for function in profile.functions.values()},
                          {"fixture_static", "fixture_visit", "fixture_calls_out", WALK_SYMBOL, HOLE, "0x1234"})
         outside = {location["address"] for location in profile.locations.values() if not location["mapping"]}

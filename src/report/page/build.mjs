@@ -20,7 +20,6 @@ const built = await esbuild.build({
 	nodePaths: [packages],
 	bundle: true,
 	minify: true,
-	keepNames: true, // d3-flame-graph looks at the name of a class
 	format: "iife",
 	target: "es2020",
 	legalComments: "none", // the licenses are below, whole
