@@ -299,8 +299,9 @@ static bool has_interpreter(const unsigned char *file, size_t size)
 
 static enum reason find_reason(const char *path)
 {
-	/* Every copy of SQLite has the words in it with which its files begin. */
-	static const char words[] = "SQLite format 3";
+	/* A message that every copy of SQLite has in it, and programs that only use SQLite
+	 * have not. */
+	static const char words[] = "malformed database schema";
 	enum reason reason = NOT_KNOWN;
 	struct stat status;
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -317,10 +318,10 @@ static enum reason find_reason(const char *path)
 	close(fd);
 	if (file == MAP_FAILED)
 		return NOT_KNOWN;
-	if (memmem(file, size, words, sizeof(words)))
-		reason = OWN_COPY;
-	else if (status.st_mode & (S_ISUID | S_ISGID))
+	if (status.st_mode & (S_ISUID | S_ISGID))
 		reason = PRIVILEGED;
+	else if (memmem(file, size, words, strlen(words)))
+		reason = OWN_COPY;
 	else if (size > SELFMAG && memcmp(file, ELFMAG, SELFMAG) == 0 && !has_interpreter(file, size))
 		reason = STATIC;
 	munmap(file, size);
@@ -362,22 +363,22 @@ static void explain_nothing(const char *program)
 static void tell_end(const struct trace *trace, const char *program)
 {
 	struct summary found = { 0 };
+	bool is_read = summarize(trace, &found); /* has complained if not */
+	bool is_empty = is_read && !found.processes && !is_marked();
 
-	if (!summarize(trace, &found)) {
-		/* has complained */
-	} else if (found.processes) {
-		if (!quiet)
-			complain("%s: %lld samples, %lld queries, %lld process%s. To read it: queryprof report %s",
-			         path_as_given, found.samples, found.queries, found.processes,
-			         found.processes == 1 ? "" : "es", path_as_given);
-	} else if (is_marked()) {
-		if (!quiet)
-			complain("%s: SQLite was there, but no query took long enough to be sampled or logged "
-			         "(--setting log_queries_min_query_duration_ns=0 logs every one)", path_as_given);
-	} else {
-		explain_nothing(program);
+	if (is_empty)
 		remove_trace(trace);
-	}
+	if (quiet || !is_read)
+		return;
+	if (is_empty)
+		explain_nothing(program);
+	else if (found.processes)
+		complain("%s: %lld samples, %lld queries, %lld process%s. To read it: queryprof report %s",
+		         path_as_given, found.samples, found.queries, found.processes,
+		         found.processes == 1 ? "" : "es", path_as_given);
+	else
+		complain("%s: SQLite was there, but no query took long enough to be sampled or logged "
+		         "(--setting log_queries_min_query_duration_ns=0 logs every one)", path_as_given);
 }
 
 static int run(int argc, char **argv)

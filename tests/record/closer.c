@@ -1,0 +1,57 @@
+/*
+ * Closes a connection whose statements are still there, and prints how many the
+ * profiler knows: with both statements, with one, before and after the last goes.
+ *
+ * usage: closer LIBQUERYPROF
+ */
+#include <dlfcn.h>
+#include <sqlite3.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "queryprof.h"
+
+static int (*metrics)(int (*)(void *, const qp_metric *), void *);
+
+static int take_sessions(void *context, const qp_metric *metric)
+{
+	if (!strcmp(metric->name, "sessions"))
+		*(int *)context = (int)metric->value;
+	return 0;
+}
+
+static int sessions(void)
+{
+	int count = -1;
+
+	metrics(take_sessions, &count);
+	return count;
+}
+
+int main(int argc, char **argv)
+{
+	void *library = argc > 1 ? dlopen(argv[1], RTLD_NOW | RTLD_NOLOAD) : NULL;
+	sqlite3_stmt *first, *second;
+	sqlite3 *db;
+	int seen[4];
+
+	*(void **)&metrics = library ? dlsym(library, "qp_metrics") : NULL;
+	if (!metrics || sqlite3_open(":memory:", &db) ||
+	    sqlite3_prepare_v2(db, "VALUES (1), (2)", -1, &first, NULL) ||
+	    sqlite3_prepare_v2(db, "VALUES (1), (2)", -1, &second, NULL))
+		return 1;
+	sqlite3_step(first);
+	sqlite3_step(second);
+	if (sqlite3_close(db) != SQLITE_BUSY)
+		return 1;
+	seen[0] = sessions();
+	sqlite3_close_v2(db);
+	seen[1] = sessions();
+	sqlite3_step(first);
+	sqlite3_finalize(first);
+	seen[2] = sessions();
+	sqlite3_finalize(second);
+	seen[3] = sessions();
+	printf("%d %d %d %d\n", seen[0], seen[1], seen[2], seen[3]);
+	return 0;
+}

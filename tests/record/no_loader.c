@@ -1,0 +1,5 @@
+/* A program that no loader loads. */
+int main(void)
+{
+	return 0;
+}

@@ -1,0 +1,18 @@
+/* A program with a copy of SQLite of its own. */
+#include <sqlite3.h>
+#include <stdio.h>
+
+int main(void)
+{
+	const char *sql = "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c WHERE x < 250000)"
+	                  " SELECT sum(x) FROM c";
+	sqlite3_stmt *stmt;
+	sqlite3 *db;
+
+	if (sqlite3_open(":memory:", &db) || sqlite3_prepare_v2(db, sql, -1, &stmt, NULL) ||
+	    sqlite3_step(stmt) != SQLITE_ROW)
+		return 1;
+	puts((const char *)sqlite3_column_text(stmt, 0));
+	sqlite3_finalize(stmt);
+	return sqlite3_close(db);
+}

@@ -1,0 +1,89 @@
+"""Runs programs under `queryprof record` and reads what it left.
+
+The command is the first argument of every test program here."""
+
+import os
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+QUERYPROF = os.path.abspath(sys.argv.pop(1))
+PYTHON = "/usr/bin/python3"  # Debian's own: others may have a SQLite of their own
+SKIPPED = 77
+
+# About 50 ms of CPU time.
+SLOW = ("WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c WHERE x < 250000)"
+        " SELECT sum(x) FROM c")
+ANSWER = str(250000 * 250001 // 2)
+
+
+def state(pid):
+    """As ps shows it; "" when there is no such process."""
+    try:
+        with open("/proc/%d/stat" % pid, encoding="ascii") as file:
+            return file.read().rpartition(")")[2].split()[0]
+    except (FileNotFoundError, ProcessLookupError):
+        return ""
+
+
+def wait_until(condition, what, seconds=60):
+    """Waits for a condition, not for a time."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        value = condition()
+        if value:
+            return value
+        time.sleep(0.01)
+    raise AssertionError("never came: " + what)
+
+
+class Recording(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.mkdtemp(prefix="queryprof-record-test-")
+        os.chmod(self.folder, 0o755)  # one test runs as somebody else
+        self.trace = os.path.join(self.folder, "app.trace")
+        self.seen = ""
+        self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
+
+    def file(self, name, text):
+        path = os.path.join(self.folder, name)
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text)
+        return path
+
+    def arguments(self, *command, options=("--cpu", "1ms", "--real", "1ms")):
+        return [QUERYPROF, "record", "-o", self.trace, *options, "--", *command]
+
+    def record(self, *command, options=("--cpu", "1ms", "--real", "1ms"), **named):
+        done = subprocess.run(self.arguments(*command, options=options), capture_output=True, text=True,
+                              timeout=120, check=False, **named)
+        self.seen = "\nexit status %d\n%s%s" % (done.returncode, done.stdout, done.stderr)
+        return done
+
+    def rows(self, sql, *values):
+        db = sqlite3.connect(self.trace)
+        try:
+            return db.execute(sql, values).fetchall()
+        finally:
+            db.close()
+
+    def queries(self):
+        """Text, samples on the CPU's clock and on the real one, process of each query."""
+        return self.rows("""SELECT query,
+            (SELECT count(*) FROM trace_log AS t WHERE t.query_id = q.query_id AND trace_type = 'CPU'),
+            (SELECT count(*) FROM trace_log AS t WHERE t.query_id = q.query_id AND trace_type = 'Real'),
+            (SELECT max(process_id) FROM trace_log AS t WHERE t.query_id = q.query_id)
+            FROM query_log AS q ORDER BY query_start_time_microseconds""")
+
+    def expect_sampled(self, count, text=SLOW):
+        found = [query for query in self.queries() if query[0] == text]
+        self.assertEqual(len(found), count, self.seen)
+        for query in found:
+            self.assertGreaterEqual(query[1], 3, "on the CPU's clock: %r" % (query,))
+            self.assertGreaterEqual(query[2], 10, "on the real clock: %r" % (query,))
+        return found

@@ -1,0 +1,69 @@
+#!/usr/bin/python3
+"""One interpreter under `queryprof record`: how each comes to its SQLite differs.
+
+usage: test_interpreters.py QUERYPROF NAME"""
+
+import sys
+
+from recording import *
+
+# What it is, how it is asked whether it has its SQLite, the program it runs.
+INTERPRETERS = {
+    # Linked with the library.
+    "sqlite3": (["sqlite3", "-init", "/dev/null", ":memory:"], "SELECT 1", SLOW),
+    # A module that is loaded with a scope of its own.
+    "python3": ([PYTHON, "-c"], "import sqlite3", """import sqlite3
+db = sqlite3.connect(':memory:')
+print(db.execute(%r).fetchone()[0])""" % SLOW),
+    # Modules are loaded with RTLD_DEEPBIND: what is preloaded does not come first.
+    "php": (["php", "-r"], "new SQLite3(':memory:');", """
+$db = new SQLite3(':memory:'); echo $db->querySingle('%s'), "\n";""" % SLOW),
+    "php-pdo": (["php", "-r"], "new PDO('sqlite::memory:');", """
+$db = new PDO('sqlite::memory:'); echo $db->query('%s')->fetchColumn(), "\n";""" % SLOW),
+    "ruby": (["ruby", "-e"], "require 'sqlite3'", """require 'sqlite3'
+puts SQLite3::Database.new(':memory:').execute('%s')[0][0]""" % SLOW),
+    "perl": (["perl", "-e"], "use DBI; require DBD::SQLite;", """use DBI;
+my $db = DBI->connect('dbi:SQLite:dbname=:memory:');
+print $db->selectrow_array('%s'), "\n";""" % SLOW),
+    "tclsh": (["tclsh"], "package require sqlite3", """package require sqlite3
+sqlite3 db :memory:
+puts [db eval {%s}]""" % SLOW),
+}
+
+
+class Interpreter(Recording):
+    def command(self, program):
+        if NAME == "tclsh":
+            return [*COMMAND, self.file("program.tcl", program)]
+        return [*COMMAND, program]
+
+    def setUp(self):
+        super().setUp()
+        try:
+            ask = subprocess.run(self.command(QUESTION), capture_output=True, text=True, timeout=60, check=False)
+            reason = ask.returncode and ask.stderr
+        except FileNotFoundError as error:
+            reason = str(error)
+        if reason:
+            print(NAME, "is not here:", reason)
+            sys.exit(SKIPPED)
+
+    def test_sampled(self):
+        plain = subprocess.run(self.command(PROGRAM), capture_output=True, text=True, timeout=60, check=True)
+        self.assertEqual(plain.stdout, ANSWER + "\n")
+        done = self.record(*self.command(PROGRAM))
+        self.assertEqual((done.returncode, done.stdout), (0, plain.stdout), self.seen)
+        self.expect_sampled(1)
+        self.assertRegex(done.stderr, r"^queryprof: .*app\.trace: \d+ samples, \d+ queries, 1 process\. "
+                         r"To read it: queryprof report .*app\.trace\n$")
+        # Every stack goes down to the program's start, through the library's own code.
+        names = subprocess.run([QUERYPROF, "sql", self.trace,
+                                "SELECT count(*), sum(traceToText(trace) LIKE '%sqlite3_step%') FROM trace_log",
+                                "--format", "csv"], capture_output=True, text=True, timeout=60, check=True)
+        total, with_step = map(int, names.stdout.splitlines()[1].split(","))
+        self.assertGreaterEqual(with_step, total * 0.95, names.stdout)
+
+
+NAME = sys.argv.pop(1)
+COMMAND, QUESTION, PROGRAM = INTERPRETERS[NAME]
+unittest.main()

@@ -1,0 +1,144 @@
+#!/usr/bin/python3
+"""What `queryprof record` says when there is nothing to record, or it cannot.
+
+usage: test_messages.py QUERYPROF OWN_COPY STATIC: programs with a copy of SQLite of their
+own, dynamically linked otherwise, and without a loader."""
+
+import sys
+
+from recording import *
+
+OWN_COPY, STATIC = map(os.path.abspath, (sys.argv.pop(1), sys.argv.pop(1)))
+
+
+class Nothing(Recording):
+    def nothing(self, *command, **named):
+        done = self.record(*command, **named)
+        self.assertIn("nothing was recorded: no SQLite library was seen in %s, nor in what it started" % command[0],
+                      done.stderr)
+        self.assertFalse(os.path.exists(self.trace), "no empty file is left")
+        return done
+
+    def test_no_sqlite(self):
+        done = self.nothing("sh", "-c", "exit 4")
+        self.assertEqual(done.returncode, 4)
+        self.assertIn("load_extension(", done.stderr)
+
+    def test_own_copy(self):
+        done = self.nothing(OWN_COPY)
+        self.assertEqual((done.returncode, done.stdout), (0, ANSWER + "\n"), self.seen)
+        self.assertIn("%s has a copy of SQLite of its own inside" % OWN_COPY, done.stderr)
+        self.assertIn("qp_attach()", done.stderr)
+        self.assertIn("/libqueryprof.so", done.stderr)
+
+    def test_found_in_path(self):
+        done = self.nothing(os.path.basename(OWN_COPY),
+                            env={**os.environ, "PATH": os.path.dirname(OWN_COPY) + ":" + os.environ["PATH"]})
+        self.assertIn("%s has a copy of SQLite" % OWN_COPY, done.stderr)
+
+    def test_static_program(self):
+        done = self.nothing(STATIC)
+        self.assertEqual(done.returncode, 0, self.seen)
+        self.assertIn("is linked statically: nothing can be preloaded", done.stderr)
+
+    def test_file_that_was_there_stays(self):
+        self.record("sqlite3", "-init", "/dev/null", ":memory:", SLOW)
+        self.record("true")
+        self.assertEqual(len(self.queries()), 1)
+
+    def test_no_query_worth_a_line(self):
+        # Even when the machine is busy.
+        patient = ("--cpu", "0", "--real", "1000s", "--setting", "log_queries_min_query_duration_ns=1000s")
+        done = self.record("sqlite3", "-init", "/dev/null", ":memory:", "SELECT 1", options=patient)
+        self.assertIn("SQLite was there, but no query took long enough", done.stderr)
+        done = self.record("sqlite3", "-init", "/dev/null", ":memory:", "SELECT 1",
+                           options=("--setting", "log_queries_min_query_duration_ns=0"))
+        self.assertRegex(done.stderr, " 1 queries, 1 process", self.seen)
+
+    @unittest.skipIf(os.getuid(), "only root can make programs that are root's for others")
+    def test_set_user_id(self):
+        """Neither configured nor recorded, and it writes no file."""
+        program = os.path.join(self.folder, "sqlite3")
+        shutil.copy(shutil.which("sqlite3"), program)
+        os.chmod(self.folder, 0o777)
+        trace = os.path.join(self.folder, "others.trace")
+        for mode, seen in (0o755, True), (0o4755, False):
+            os.chmod(program, mode)
+            done = subprocess.run(
+                ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--inh-caps=-all",
+                 *self.arguments(program, "-init", "/dev/null", ":memory:", SLOW)],
+                capture_output=True, text=True, timeout=60, check=False)
+            if "setpriv" in done.stderr:
+                self.skipTest("others cannot run the command: " + done.stderr)
+            self.assertEqual((done.returncode, done.stdout), (0, ANSWER + "\n"), done.stderr)
+            self.assertEqual("set-user-id" in done.stderr, not seen, done.stderr)
+            self.assertEqual(os.path.exists(self.trace), seen, done.stderr)
+            if seen:
+                self.expect_sampled(1)
+                os.unlink(self.trace)
+        # And not by the environment alone.
+        environment = {**os.environ, "QUERYPROF_RECORD": self.file("mark", ""), "QUERYPROF_TRACE_LOG_PATH": trace,
+                       "LD_PRELOAD": os.path.join(os.path.dirname(QUERYPROF), "libqueryprof-preload.so")}
+        os.chmod(os.path.join(self.folder, "mark"), 0o666)
+        subprocess.run(["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups",
+                        program, "-init", "/dev/null", ":memory:", SLOW],
+                       capture_output=True, timeout=60, check=True, env=environment)
+        self.assertFalse(os.path.exists(trace))
+        self.assertEqual(os.path.getsize(os.path.join(self.folder, "mark")), 0)
+
+
+class Settings(Recording):
+    def refused(self, *options, status=2, **named):
+        done = self.record("sh", "-c", "echo it ran", options=options, **named)
+        self.assertEqual((done.returncode, done.stdout), (status, ""), self.seen)
+        return done.stderr
+
+    def test_refused_before_the_start(self):
+        self.assertIn("query_profiler_cpu_time_period_ns = 5: allowed are 0 (off) and 10000 to", self.refused("--cpu", "5"))
+        self.assertIn("query_profiler_real_time_period_ns = soon: allowed are", self.refused("--real", "soon"))
+        self.assertIn("no_such: there is no such setting", self.refused("--setting", "no_such=1"))
+        self.assertIn("expected NAME=VALUE", self.refused("--setting", "log_queries"))
+        self.assertIn("query_id is for one statement", self.refused("--setting", "query_id=a"))
+        self.assertIn("there is no option --frequency", self.refused("--frequency", "1"))
+        environment = {**os.environ, "QUERYPROF_LOG_QUERIES": "maybe"}
+        self.assertIn("environment: log_queries = maybe", self.refused(env=environment))
+
+    def test_trace_file_refused(self):
+        self.trace = self.file("notes.txt", "these are not samples")
+        self.assertIn("not a trace file", self.refused(status=125))
+        with open(self.trace, encoding="utf-8") as file:
+            self.assertEqual(file.read(), "these are not samples")
+        self.trace = os.path.join(self.folder, "no", "such", "folder.trace")
+        self.assertIn("No such file or directory", self.refused(status=125))
+
+    def test_periods(self):
+        self.record("sqlite3", "-init", "/dev/null", ":memory:", SLOW, options=("--cpu", "500us", "--real=0"))
+        self.assertEqual(self.rows("SELECT DISTINCT trace_type, period_ns FROM trace_log"), [("CPU", 500000)], self.seen)
+
+    def test_defaults(self):
+        self.record("sqlite3", "-init", "/dev/null", ":memory:", SLOW.replace("250000", "2000000"), options=())
+        self.assertEqual(self.rows("SELECT DISTINCT trace_type, period_ns FROM trace_log ORDER BY 1"),
+                         [("CPU", 10000000), ("Real", 10000000)], self.seen)
+
+    def test_environment_knows_best(self):
+        self.record("sqlite3", "-init", "/dev/null", ":memory:", SLOW, options=("--cpu", "0"),
+                    env={**os.environ, "QUERYPROF_QUERY_PROFILER_REAL_TIME_PERIOD_NS": "2ms"})
+        self.assertEqual(self.rows("SELECT DISTINCT trace_type, period_ns FROM trace_log"), [("Real", 2000000)], self.seen)
+
+    def test_options_of_the_command(self):
+        """What stands behind the command's name is its own, with and without `--`."""
+        for gap in [], ["--"]:
+            done = subprocess.run([QUERYPROF, "record", "--quiet", "-o", self.trace, *gap, "sh", "-c",
+                                   'echo "$@"', "sh", "--cpu", "-o", "--", "--help"],
+                                  capture_output=True, text=True, timeout=60, check=False)
+            self.assertEqual((done.returncode, done.stdout), (0, "--cpu -o -- --help\n"), done.stderr)
+
+    def test_default_file(self):
+        subprocess.run([QUERYPROF, "record", "sh", "-c", 'cd / && exec sqlite3 -init /dev/null :memory: "$0"', SLOW],
+                       capture_output=True, timeout=60, check=True, cwd=self.folder)
+        self.trace = os.path.join(self.folder, "queryprof.trace")
+        self.assertEqual(len(self.queries()), 1)
+        self.assertEqual(os.stat(self.trace).st_mode & 0o777, 0o600)
+
+
+unittest.main()
