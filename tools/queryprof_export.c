@@ -270,10 +270,27 @@ static bool add_samples(struct export *export, const struct report_format *forma
 	return code == SQLITE_DONE;
 }
 
+/* "" where none is known, NULL: no memory. */
+static const char *find_executable(struct export *export)
+{
+	sqlite3_stmt *row = NULL;
+	const char *path = "";
+
+	sqlite3_prepare_v2(export->db, "SELECT executable FROM processes ORDER BY id LIMIT 1", -1, &row, NULL);
+	if (row && sqlite3_step(row) == SQLITE_ROW)
+		path = column_text(row, 0);
+	path = names_keep(export->names, path);
+	sqlite3_finalize(row);
+	return path;
+}
+
 static int write_samples(struct export *export, const struct report_format *format, FILE *out)
 {
-	const struct report_info info = { .trace_type = type_name, .title = export->path };
-	void *writer = format->begin(out, &info);
+	const char *executable = find_executable(export);
+	const struct report_info info = {
+		.trace_type = type_name, .title = export->path, .executable = executable,
+	};
+	void *writer = executable ? format->begin(out, &info) : NULL;
 
 	if (!writer)
 		return complain_of_memory();

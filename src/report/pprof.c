@@ -267,8 +267,6 @@ static void write_mapping(struct writer *writer, const struct module_state *stat
 	Pprof__Mapping mapping = PPROF__MAPPING__INIT, *mappings[] = { &mapping };
 	Pprof__Profile piece = PPROF__PROFILE__INIT;
 
-	if (!state->module)
-		return;
 	mapping.id = state->module->number + 1ull;
 	mapping.memory_start = state->module->start;
 	mapping.memory_limit = state->module->end;
@@ -279,6 +277,18 @@ static void write_mapping(struct writer *writer, const struct module_state *stat
 	piece.n_mapping = 1;
 	piece.mapping = mappings;
 	write_piece(writer, &piece);
+}
+
+/* Readers take the first mapping for the program. */
+static void write_mappings(struct writer *writer)
+{
+	for (int turn = 0; turn < 2; turn++)
+		for (size_t i = 0; i < writer->module_capacity; i++) {
+			const struct module_state *state = &writer->modules[i];
+			if (state->module &&
+			    (strcmp(state->module->path, writer->info->executable) == 0) == (turn == 0))
+				write_mapping(writer, state);
+		}
 }
 
 /* What is there once. */
@@ -327,8 +337,7 @@ static void write_profile(struct writer *writer)
 	write_head(writer);
 	for (uint32_t i = 0; !writer->failed && i < writer->sums.count; i++)
 		write_sample(writer, &writer->sums.list[i]);
-	for (size_t i = 0; i < writer->module_capacity; i++)
-		write_mapping(writer, &writer->modules[i]);
+	write_mappings(writer);
 	write_strings(writer);
 }
 

@@ -72,6 +72,7 @@ struct report_sample {
 struct report_info {
 	const char *trace_type; /* "CPU" or "Real" */
 	const char *title;      /* what was exported, for a heading */
+	const char *executable; /* of the process, or the first of several; "" unknown */
 };
 
 struct report_format {

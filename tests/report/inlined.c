@@ -13,6 +13,10 @@ static const struct report_module module = {
 	.path = "/usr/lib/libx.so", .name = "libx.so", .build_id = "cafe", .start = 0x1000, .end = 0x2000,
 };
 
+static const struct report_module program = {
+	.number = 1, .path = "/usr/bin/app", .name = "app", .build_id = "", .start = 0x3000, .end = 0x4000,
+};
+
 /* small() in middle<…>() in large(), at one address; main() called that. */
 static const struct report_line inlined[] = {
 	{ "small", "_Z5smallv", "x.h", 3 },
@@ -23,7 +27,7 @@ static const struct report_line outer[] = { { "main", "main", "main.c", 5 } };
 
 static const struct report_frame frames[] = {
 	{ .number = 0, .address = 0x1234, .module = &module, .line_count = 3, .lines = inlined },
-	{ .number = 1, .address = 0x1800, .module = &module, .line_count = 1, .lines = outer },
+	{ .number = 1, .address = 0x3800, .module = &program, .line_count = 1, .lines = outer },
 };
 
 int main(int argc, char **argv)
@@ -38,7 +42,7 @@ int main(int argc, char **argv)
 	};
 	struct report_labels other = labels;
 	struct report_sample second = sample;
-	const struct report_info info = { .trace_type = "CPU", .title = "constructed" };
+	const struct report_info info = { .trace_type = "CPU", .title = "constructed", .executable = "/usr/bin/app" };
 	const struct report_format *format;
 
 	for (size_t i = 0; argc == 2 && (format = report_format_at(i)) != NULL; i++) {

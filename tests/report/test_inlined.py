@@ -32,8 +32,11 @@ class Inlined(unittest.TestCase):
             for values, thread in (([2, 40], "t (1)"), ([1, 20], "u (2)"))])
         # One location, three lines.
         self.assertEqual([(location["address"], len(location["line"])) for location in profile.locations.values()],
-                         [(0x1234, 3), (0x1800, 1)])
-        self.assertEqual([mapping["has_inlines"] for mapping in profile.mappings.values()], [1])
+                         [(0x1234, 3), (0x3800, 1)])
+        # The program comes first.
+        self.assertEqual([(mapping["filename"], mapping["start"], mapping["has_inlines"])
+                          for mapping in profile.mappings.values()],
+                         [("/usr/bin/app", 0x3000, 1), ("/usr/lib/libx.so", 0x1000, 1)])
 
     def test_speedscope(self):
         file = json.loads(written("speedscope"))

@@ -138,6 +138,17 @@ fixture_calls_out;{HOLE} 21
 """)
 
 
+    def test_same_from_sql(self):
+        for path in (self.trace, self.odd):
+            done = subprocess.run([support.QUERYPROF, "sql", path, "--format", "json",
+                                   "SELECT flameGraph(trace, weight) AS lines FROM trace_log WHERE trace_type = 'CPU'"],
+                                  capture_output=True, text=True, timeout=120, check=True)
+            # A stack that is not there is no trace for SQL.
+            self.assertEqual(json.loads(done.stdout)[0]["lines"].splitlines(),
+                             [line for line in self.export(path, "collapsed").splitlines()
+                              if not line.startswith("(no stack)")])
+
+
 class Json(support.Exports):
     def line_of(self, frame):
         self.assertTrue(os.path.exists(frame["file"]), frame)
@@ -182,6 +193,18 @@ class Json(support.Exports):
         self.assertEqual([(stack["statement"], stack["ns"]) for stack in none], [("", 2 * MS)])
         outside = [stack for stack in stacks if "module" not in (stack["frames"] or [{"module": 1}])[0]]
         self.assertEqual([stack["frames"] for stack in outside], [[{"function": "0x1234"}]])
+
+    def test_without_the_files_that_were_sampled(self):
+        moved = os.path.join(self.folder, "moved.trace")
+        shutil.copy(self.trace, moved)
+        db = support.sqlite3.connect(moved)
+        db.execute("UPDATE modules SET path = '/not/here/full.so'")
+        db.commit()
+        db.close()
+        static = json.loads(self.export(moved, "json"))[0]["frames"]
+        self.assertEqual(static, [
+            {"function": "full.so+" + hex(AT[name] + 4), "module": "/not/here/full.so", "build_id": BUILD_ID,
+             "offset": AT[name] + 4} for name in ("fixture_static", "fixture_visit", "fixture_calls_out")])
 
     def test_totals(self):
         for path in (self.trace, self.odd):
