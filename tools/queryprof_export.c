@@ -311,12 +311,21 @@ static int write_samples(struct export *export, const struct report_format *form
 	return complain("%s: %s", out_path, error ? strerror(error) : "cannot be written");
 }
 
+/* What is exported must not be written over, by whatever name. */
+static bool is_same_file(const char *one, const char *other)
+{
+	struct stat a, b;
+	return stat(one, &a) == 0 && stat(other, &b) == 0 && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+}
+
 static int write_file(struct export *export, const struct report_format *format)
 {
 	struct stat status;
 
 	if (strcmp(out_path, "-") == 0)
 		return write_samples(export, format, stdout);
+	if (is_same_file(out_path, export->path))
+		return complain("%s: is the file that is exported", out_path);
 	FILE *out = fopen(out_path, "we");
 	if (!out)
 		return complain("%s: %s", out_path, strerror(errno));

@@ -75,6 +75,16 @@ class Command(support.Exports):
         self.assertEqual(sum(int(line.rsplit(" ", 1)[1]) for line in self.export(damaged, "collapsed").splitlines()),
                          self.totals(self.odd)[1])
 
+    def test_never_writes_over_what_it_exports(self):
+        link = os.path.join(self.folder, "link")
+        os.symlink(self.trace, link)
+        with open(self.trace, "rb") as file:
+            before = file.read()
+        for out in (self.trace, link):
+            self.assertIn("is the file that is exported", self.refused(1, self.trace, "--format", "json", "-o", out))
+        with open(self.trace, "rb") as file:
+            self.assertEqual(file.read(), before)
+
     def test_file_as_stdout(self):
         out = os.path.join(self.folder, "out.json")
         done = self.run_export(self.trace, "--format", "json", "-o", out)
