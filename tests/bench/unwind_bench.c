@@ -200,18 +200,20 @@ static void *run(void *database)
 
 /* --- what comes out ------------------------------------------------------------------ */
 
-static void print_stack(const char *name, const struct figures *figures)
+/* `framed` is the stack on which a frame-pointer walk gets to the end. */
+static void print_stack(const char *name, const struct figures *figures,
+                        const struct figures *framed)
 {
 	printf("%s\n  %-24s %6s  %18s  %18s\n", name, "", "frames", "hot, ns/frame", "evicted, ns/frame");
-	for (int i = 0; i < PEERS; i++) {
+	for (int i = figures == framed ? 0 : 1; i < PEERS; i++) {
 		if (peers[i].walk == NULL) {
 			printf("  %-24s not installed (%s)\n", peers[i].name, peers[i].missing);
 			continue;
 		}
 		printf("  %-24s %6d  %8.2f x %7.2f  %8.1f x %7.2f\n", peers[i].name, figures->frames[i],
-		       figures->frame_ns[i], figures->frame_ns[i] / figures->frame_ns[PEER_FRAME_POINTERS],
+		       figures->frame_ns[i], figures->frame_ns[i] / framed->frame_ns[PEER_FRAME_POINTERS],
 		       figures->evicted_ns[i],
-		       figures->evicted_ns[i] / figures->evicted_ns[PEER_FRAME_POINTERS]);
+		       figures->evicted_ns[i] / framed->evicted_ns[PEER_FRAME_POINTERS]);
 	}
 }
 
@@ -229,15 +231,15 @@ static void print_budgets(const struct figures *figures, const struct figures *f
 {
 	const double *hot = figures->frame_ns, *cold = figures->evicted_ns;
 
-	print_budget("identical stack / frame-pointer walk",
+	print_budget("memo, identical stack / frame-pointer walk",
 	             hot[PEER_MEMO] / framed->frame_ns[PEER_FRAME_POINTERS], 1.5);
 	if (peers[PEER_NONGNU].walk != NULL) {
-		print_budget("rules cached / nongnu", hot[PEER_CACHE] / hot[PEER_NONGNU], 1.0);
-		print_budget("rules cached / nongnu, evicted", cold[PEER_CACHE] / cold[PEER_NONGNU], 0.6);
+		print_budget("rule cache / nongnu", hot[PEER_CACHE] / hot[PEER_NONGNU], 1.0);
+		print_budget("rule cache / nongnu, evicted", cold[PEER_CACHE] / cold[PEER_NONGNU], 0.6);
 	}
 	if (peers[PEER_LLVM].walk != NULL) {
-		print_budget("no rule cached / LLVM", hot[PEER_MISS] / hot[PEER_LLVM], 0.5);
-		print_budget("rules cached / LLVM", hot[PEER_CACHE] / hot[PEER_LLVM], 0.05);
+		print_budget("nothing cached / LLVM", hot[PEER_MISS] / hot[PEER_LLVM], 0.5);
+		print_budget("rule cache / LLVM", hot[PEER_CACHE] / hot[PEER_LLVM], 0.05);
 	}
 }
 
@@ -255,17 +257,19 @@ int main(int argc, char **argv)
 	pthread_create(&thread, NULL, run, database);
 	pthread_join(thread, NULL);
 	for (size_t i = 0; i < STACKS; i++) {
-		const bool framed = stacks[i].dive == dive;
-		print_stack(stacks[i].name, &stacks[i].figures);
 		/* SQLite is not built with frame pointers: what such a build would cost
-		 * is taken from the stack of about the same depth. */
-		print_budgets(&stacks[i].figures, &stacks[framed ? i : 1].figures);
+		 * is taken from the shortest of the other stacks. */
+		const struct figures *framed = &stacks[stacks[i].dive == dive ? i : 0].figures;
+		print_stack(stacks[i].name, &stacks[i].figures, framed);
+		print_budgets(&stacks[i].figures, framed);
 		printf("\n");
 	}
 	const struct code_map *map = code_map_current();
-	printf("memory: cache %u bytes, map of %u segments %zu bytes, memo %u bytes a thread\n",
-	       unwind_cache_bytes, map->count, sizeof *map + map->count * sizeof map->ranges[0],
-	       unwind_memo_bytes);
+	const size_t segment = sizeof map->ranges[0];
+	printf("memory: rules %u bytes, map of %u segments %zu bytes (of 30: %zu),"
+	       " memo %u bytes a thread\n",
+	       unwind_cache_bytes, map->count, sizeof *map + map->count * segment,
+	       sizeof *map + 30 * segment, unwind_memo_bytes);
 	sqlite3_close(database);
 	return argc > 1 && strcmp(argv[1], "--check") == 0 && missed != 0 ? 1 : 0;
 }

@@ -89,9 +89,9 @@ static int walk_gperftools(const void *context)
 
 struct peer peers[PEERS] = {
 	[PEER_FRAME_POINTERS] = {"fp", "frame pointers", walk_frame_pointers, "", false, 1},
-	[PEER_MEMO] = {"memo", "ours, identical stack", walk_memo, "", false, 1},
-	[PEER_CACHE] = {"cache", "ours, rules cached", walk_cache, "", false, 6},
-	[PEER_MISS] = {"miss", "ours, no rule cached", walk_miss, "", false, 80},
+	[PEER_MEMO] = {"memo", "ours, memo", walk_memo, "", false, 1},
+	[PEER_CACHE] = {"cache", "ours, rule cache", walk_cache, "", false, 6},
+	[PEER_MISS] = {"miss", "ours, nothing cached", walk_miss, "", false, 80},
 	[PEER_NONGNU] = {"nongnu", "nongnu unw_backtrace", NULL, "libunwind8", true, 6},
 	[PEER_GLIBC] = {"glibc", "glibc backtrace", walk_glibc, "", true, 120},
 	[PEER_LLVM] = {"llvm", "LLVM, unmodified", NULL, "its source", false, 200},
