@@ -3,14 +3,16 @@
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include "ends.h"
 #include "got.h"
+#include "lookup.h"
 #include "pragma.h"
 #include "queries.h"
 #include "schema.h"
 #include "sampler/sampler.h"
 #include "session.h"
-#include "store/store.h"
 
 /* The real functions of the library that is hooked. Ours are named so that a person
  * who meets them in a stack knows whose they are. */
@@ -28,7 +30,6 @@ static struct {
 	int (*close)(sqlite3 *);
 	int (*close_v2)(sqlite3 *);
 	int (*create_thread)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
-	void (*exit_at_once)(int) __attribute__((noreturn));
 } real;
 
 static int queryprof_step(sqlite3_stmt *stmt)
@@ -83,14 +84,6 @@ static int queryprof_close_v2(sqlite3 *db)
 	return close_connection(real.close_v2, db);
 }
 
-/* What is stored at exit() goes the same way at _exit(), with which forked workers
- * end, when it is the host's will that all is recorded. */
-static void __attribute__((noreturn)) queryprof_exit_at_once(int status)
-{
-	if (session_recording())
-		store_drain_for_exit();
-	real.exit_at_once(status);
-}
 
 /* sqlite3_exec() frees its statements without sqlite3_finalize(). One that is done
  * has ended at its last step; one that the callback gave up ends here. */
@@ -317,7 +310,7 @@ static int queryprof_create_thread(pthread_t *id, const pthread_attr_t *attribut
 
 /* --- installing ----------------------------------------------------------- */
 
-#define HOOKS_MAX 16
+#define HOOKS_MAX (14 + ENDS_HOOKS_MAX)
 static struct got_hook hooks[HOOKS_MAX];
 static int hooks_count;
 static int step_slots;
@@ -345,8 +338,17 @@ static void add_hook(const char *name, void *routine, void *replacement, void **
 	hooks[hooks_count++] = (struct got_hook){ .symbol = name, .real = *to, .replacement = replacement };
 }
 
+static void *replacement_of(const char *symbol, const void *function)
+{
+	for (int i = 0; i < hooks_count; i++)
+		if (hooks[i].real == function && !strcmp(hooks[i].symbol, symbol))
+			return hooks[i].replacement;
+	return NULL;
+}
+
 static void fill_hooks(const sqlite3_api_routines *api)
 {
+	hooks_count = 0;
 #define HOOK(name) \
 	add_hook("sqlite3_" #name, (void *)api->name, (void *)queryprof_##name, (void **)&real.name)
 	HOOK(step); /* first: got_patch() counts its slots */
@@ -369,12 +371,8 @@ static void fill_hooks(const sqlite3_api_routines *api)
 		.replacement = (void *)queryprof_create_thread,
 		.only_in = library,
 	};
-	*(void **)&real.exit_at_once = dlsym(RTLD_DEFAULT, "_exit");
-	hooks[hooks_count++] = (struct got_hook){
-		.symbol = "_exit",
-		.real = (void *)real.exit_at_once,
-		.replacement = (void *)queryprof_exit_at_once,
-	};
+	hooks_count += ends_hooks(&hooks[hooks_count]);
+	hooks_count += lookup_hook(&hooks[hooks_count], replacement_of);
 }
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;

@@ -2,8 +2,8 @@
  * Sees the host's calls of SQLite: replaces sqlite3_step, sqlite3_reset,
  * sqlite3_finalize, the prepare functions (for bare PRAGMAs of ours), the close
  * functions and, inside the SQLite library, pthread_create, so that its worker
- * threads work for the query that made them. And _exit(), which would throw away what
- * is not stored yet.
+ * threads work for the query that made them. And dlsym(), by which some hosts find what they
+ * call, and what ends a process early (ends.h).
  */
 #ifndef QUERYPROF_SQLITE_HOOKS_H
 #define QUERYPROF_SQLITE_HOOKS_H

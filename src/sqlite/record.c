@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "error.h"
@@ -66,20 +67,36 @@ static void leave_mark(const char *path)
 	close(fd);
 }
 
+/* 0: it has only just begun. */
+static bool is_here(const pid_t *process)
+{
+	pid_t who = __atomic_load_n(process, __ATOMIC_RELAXED);
+
+	return who == 0 || who == getpid();
+}
+
 /* The sampler starts with the first query: a process without any stays as it was. */
 static bool start_sampling(void)
 {
-	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-	static bool tried, started;
-	bool result;
+	enum { NOT_TRIED, TRYING, FAILED, STARTED };
+	const struct timespec moment = { .tv_nsec = 1000000 };
+	static int state;
+	static pid_t starter;
+	int now = __atomic_load_n(&state, __ATOMIC_ACQUIRE);
 
-	pthread_mutex_lock(&lock);
-	if (!tried)
-		started = qp_init(NULL) == QP_OK;
-	tried = true;
-	result = started;
-	pthread_mutex_unlock(&lock);
-	return result;
+	if (now == NOT_TRIED &&
+	    __atomic_compare_exchange_n(&state, &now, TRYING, false, __ATOMIC_ACQUIRE, __ATOMIC_ACQUIRE)) {
+		__atomic_store_n(&starter, getpid(), __ATOMIC_RELAXED);
+		now = qp_init(NULL) == QP_OK ? STARTED : FAILED;
+		__atomic_store_n(&state, now, __ATOMIC_RELEASE);
+	}
+	/* A few milliseconds. Not without end, for whoever starts may need a lock that the
+	 * host holds here; and in a child that was forked meanwhile there is nobody. */
+	for (int i = 0; i < 1000 && now == TRYING && is_here(&starter); i++) {
+		nanosleep(&moment, NULL);
+		now = __atomic_load_n(&state, __ATOMIC_ACQUIRE);
+	}
+	return now == STARTED;
 }
 
 static int begin(void)

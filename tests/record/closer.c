@@ -1,4 +1,7 @@
 /*
+ * What only C can ask of a program that is recorded. dlsym() still answers its caller:
+ * what comes after the program is SQLite, after the profiler it would be nothing.
+ *
  * Closes a connection whose statements are still there, and prints how many the
  * profiler knows: with both statements, with one, before and after the last goes.
  *
@@ -35,6 +38,9 @@ int main(int argc, char **argv)
 	sqlite3 *db;
 	int seen[4];
 
+	if (dlsym(RTLD_NEXT, "sqlite3_libversion") != (void *)sqlite3_libversion || dlsym(RTLD_NEXT, "main") ||
+	    dlsym(RTLD_DEFAULT, "sqlite3_step") != (void *)sqlite3_step)
+		return 2;
 	*(void **)&metrics = library ? dlsym(library, "qp_metrics") : NULL;
 	if (!metrics || sqlite3_open(":memory:", &db) ||
 	    sqlite3_prepare_v2(db, "VALUES (1), (2)", -1, &first, NULL) ||
