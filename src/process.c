@@ -15,6 +15,7 @@
 #include "handler/ring.h"
 #include "modules/modules.h"
 #include "sampler/sampler.h"
+#include "sqlite/hooks.h"
 #include "sqlite/metrics.h"
 #include "sqlite/session.h"
 #include "sqlite/settings.h"
@@ -41,6 +42,7 @@ static void add_fork_hooks(void)
 		{ settings_before_fork, settings_after_fork, settings_after_fork },
 		{ symbol_before_fork, symbol_after_fork, symbol_after_fork },
 		{ session_before_fork, session_after_fork, session_after_fork },
+		{ NULL, NULL, hooks_after_fork },
 	};
 	static bool added;
 

@@ -41,12 +41,18 @@ struct object {
 struct object_list {
 	struct object *objects;
 	size_t count, room;
+	size_t seen, skip; /* objects told of; those at the beginning that are done */
 	bool failed;
 	unsigned long long adds, subs;
 };
 
-/* The loader's counters at the newest scan. */
+/* The newest scan: the loader's counters, how many objects there were, for what it
+ * looked and what it found. As long as none has gone, new ones stand behind those: a
+ * program with hundreds of modules need not have all of them looked at for each. */
 static unsigned long long scanned_adds, scanned_subs;
+static size_t scanned_count;
+static const struct got_hook *scanned_hooks;
+static struct got_found scanned_found;
 
 static int collect_object(struct dl_phdr_info *info, size_t size, void *context)
 {
@@ -57,6 +63,10 @@ static int collect_object(struct dl_phdr_info *info, size_t size, void *context)
 		list->adds = info->dlpi_adds;
 		list->subs = info->dlpi_subs;
 	}
+	if (list->seen == 0 && list->subs != scanned_subs)
+		list->skip = 0;
+	if (list->seen++ < list->skip)
+		return 0;
 	for (int i = 0; i < info->dlpi_phnum; i++) {
 		const ElfW(Phdr) *segment = &info->dlpi_phdr[i];
 		uintptr_t start = info->dlpi_addr + segment->p_vaddr;
@@ -251,10 +261,12 @@ static void *hold_object(const struct object *object)
 
 struct got_found got_patch(const struct got_hook *hooks, int count, const struct got_options *options)
 {
+	struct object_list list = { .skip = hooks == scanned_hooks ? scanned_count : 0 };
 	struct got_found found = { 0 };
-	struct object_list list = { 0 };
 
 	dl_iterate_phdr(collect_object, &list);
+	if (list.skip)
+		found = scanned_found;
 	for (size_t i = 0; i < list.count; i++) {
 		const struct object *object = &list.objects[i];
 		void *handle = hold_object(object);
@@ -269,6 +281,9 @@ struct got_found got_patch(const struct got_hook *hooks, int count, const struct
 	if (!list.failed) {
 		scanned_adds = list.adds;
 		scanned_subs = list.subs;
+		scanned_count = list.seen;
+		scanned_hooks = hooks;
+		scanned_found = found;
 	}
 	return found;
 }

@@ -435,6 +435,13 @@ void hooks_follow(void)
 	pthread_mutex_unlock(&lock);
 }
 
+/* Whatever was left half done is done again or can stay: each slot is one store. Not held
+ * over the fork: who holds it may be waiting for the loader, and the loader for us. */
+void hooks_after_fork(void)
+{
+	lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
+}
+
 int hooks_step_slots(void)
 {
 	return __atomic_load_n(&step_slots, __ATOMIC_RELAXED);

@@ -36,7 +36,7 @@ static void run_query(const char *library, bool blocked)
 	    sqlite3_create_function(db, "block", 1, SQLITE_UTF8, NULL, block, NULL, NULL))
 		_exit(1);
 	if (library && (sqlite3_enable_load_extension(db, 1) || sqlite3_load_extension(db, library, NULL, NULL) ||
-	                sqlite3_exec(db, "PRAGMA query_profiler_real_time_period_ns = 20000", NULL, NULL, NULL)))
+	                sqlite3_exec(db, "PRAGMA query_profiler_real_time_period_ns = 200000", NULL, NULL, NULL)))
 		_exit(1);
 	if (sqlite3_exec(db, sql, NULL, NULL, NULL))
 		_exit(1);
