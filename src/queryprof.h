@@ -2,7 +2,8 @@
  * queryprof: a sampling profiler for what runs inside SQLite, or inside an engine
  * of your own.
  *
- * Three ways in, one library:
+ * Four ways in, one library:
+ *   - nothing:  `queryprof record COMMAND` for programs that nobody changes;
  *   - SQL:      SELECT load_extension('libqueryprof'), nothing of this header;
  *   - C:        qp_attach(db) gives a connection the same abilities;
  *   - engines:  qp_init(), then qp_query_begin() / qp_query_end() around your own

@@ -183,24 +183,22 @@ static bool look_at(pid_t program, int *status)
 	return changed < 0 && errno == ECHILD;
 }
 
-static void wait_for(pid_t program, int *status)
+static void wait_for(pid_t program, pid_t *witness, int *status)
 {
-	pid_t witness = start_witness();
 	sigset_t all;
 	siginfo_t info;
 
 	sigfillset(&all);
 	while (!look_at(program, status))
 		if (sigwaitinfo(&all, &info) > 0 && info.si_signo != SIGCHLD)
-			pass_on(program, &info, &witness);
-	end_witness(witness);
+			pass_on(program, &info, witness);
 }
 
 int program_run(char **argv, int *status)
 {
 	const struct sigaction standard = { .sa_handler = SIG_DFL };
 	struct inherited inherited;
-	pid_t program = -1;
+	pid_t program = -1, witness;
 	sigset_t all;
 	int error;
 
@@ -208,12 +206,14 @@ int program_run(char **argv, int *status)
 	sigprocmask(SIG_SETMASK, &all, &inherited.blocked);
 	/* Ignored, its end could not be waited for. */
 	sigaction(SIGCHLD, &standard, &inherited.on_child);
+	witness = start_witness(); /* first, to miss nothing */
 	error = start_program(argv, &inherited, &program);
 	if (!error) {
 		let_go_of_descriptors();
 		*status = 0;
-		wait_for(program, status);
+		wait_for(program, &witness, status);
 	}
+	end_witness(witness);
 	sigprocmask(SIG_SETMASK, &inherited.blocked, NULL);
 	return error;
 }

@@ -13,6 +13,7 @@ import time
 import unittest
 
 QUERYPROF = os.path.abspath(sys.argv.pop(1))
+LIBRARY = os.path.join(os.path.dirname(QUERYPROF), "libqueryprof.so")
 PYTHON = "/usr/bin/python3"  # Debian's own: others may have a SQLite of their own
 SKIPPED = 77
 

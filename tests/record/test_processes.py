@@ -63,8 +63,7 @@ os.execvp('sqlite3', ['sqlite3', '-init', '/dev/null', ':memory:', SLOW])""")
 
     def test_exec_at_once(self):
         """No signal of ours reaches a program that has no handler for it."""
-        library = os.path.join(os.path.dirname(QUERYPROF), "libqueryprof.so")
-        done = subprocess.run([EXECUTOR, library], capture_output=True, text=True, timeout=120, check=False)
+        done = subprocess.run([EXECUTOR, LIBRARY], capture_output=True, text=True, timeout=120, check=False)
         self.assertEqual((done.returncode, done.stdout), (0, "0 of 24 killed\n"), done.stderr)
         done = self.record(EXECUTOR)
         self.assertEqual((done.returncode, done.stdout), (0, "0 of 24 killed\n"), self.seen)
@@ -98,6 +97,23 @@ lib.sqlite3_finalize(stmt)
 lib.sqlite3_close(db)""", SLOW)
         self.assertEqual((done.returncode, done.stdout), (0, "100\n" + ANSWER + "\n"), self.seen)
         self.expect_sampled(1)
+
+    def test_by_the_library(self):
+        """qp_record(): the same in a program that calls it, as soon as there is SQLite."""
+        done = subprocess.run([PYTHON, "-c", """
+import ctypes, sys
+library = ctypes.CDLL(sys.argv[1])
+print(library.qp_record())
+""" + WORK + """
+db = sqlite3.connect(':memory:')
+print(library.qp_record(), library.qp_record())
+work()
+print(db.execute(SLOW).fetchone()[0])""", LIBRARY], capture_output=True, text=True, timeout=60, check=False,
+                              env={**os.environ, "QUERYPROF_TRACE_LOG_PATH": self.trace,
+                                   "QUERYPROF_QUERY_PROFILER_CPU_TIME_PERIOD_NS": "1ms",
+                                   "QUERYPROF_QUERY_PROFILER_REAL_TIME_PERIOD_NS": "1ms"})
+        self.assertEqual((done.returncode, done.stdout), (0, "7\n0 0\n%s\n" % ANSWER), done.stderr)
+        self.expect_sampled(2)
 
     def test_threads(self):
         done = self.record(PYTHON, "-c", WORK + """

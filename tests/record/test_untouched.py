@@ -26,8 +26,6 @@ print(sorted(got.items()), flush=True)
 """
 
 
-LIBRARY = os.path.join(os.path.dirname(QUERYPROF), "libqueryprof.so")
-
 # The connections that the library still knows, in the process where it is loaded.
 SESSIONS = """
 import ctypes
