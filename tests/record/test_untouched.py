@@ -129,7 +129,10 @@ class End(Recording):
         self.assertFalse(os.path.exists(self.trace), "no file when there was nothing to put in")
 
     def test_killed_with_us(self):
-        with subprocess.Popen(self.arguments(PYTHON, "-c", COUNTER), stdout=subprocess.PIPE, text=True) as us:
+        # What we can no longer remove goes with the folder.
+        environment = {**os.environ, "TMPDIR": self.folder}
+        with subprocess.Popen(self.arguments(PYTHON, "-c", COUNTER), stdout=subprocess.PIPE, text=True,
+                              env=environment) as us:
             program = int(us.stdout.readline().split()[1])
             us.kill()
             us.stdout.read()  # ends when the program has ended
@@ -190,7 +193,9 @@ class Signals(Recording):
     def finish(self, us):
         time.sleep(0.2)  # for a second copy, which must not come, to come
         os.kill(us.pid, signal.SIGUSR2)
-        return us.stdout.readline().strip()
+        line = us.stdout.readline().strip()
+        us.wait(60)
+        return line
 
     def test_sent_to_us(self):
         us = self.start()
