@@ -333,7 +333,7 @@ static int prepare_file(sqlite3 *db, const char *path, char **error)
 	}
 	if (code) {
 		*error = database_error(db, path);
-		return QP_STORE;
+		return (code & 0xff) == SQLITE_BUSY ? DATABASE_LOCKED : QP_STORE;
 	}
 	return QP_OK;
 }
@@ -351,7 +351,7 @@ int database_open(struct database *database, const char *path,
 		code = prepare_file(database->db, path, error);
 	if (!code && !lock_guard(database->guard)) {
 		*error = database_sentence("%s: locked by another process", path);
-		code = QP_STORE;
+		code = DATABASE_LOCKED;
 	}
 	if (code) {
 		database_close(database, false);

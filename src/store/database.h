@@ -27,8 +27,12 @@ struct database_limits {
 	bool temporary;    /* the file need not survive the machine */
 };
 
+/* Another process has the file locked for longer than is worth waiting: not an error
+ * of the file's, to be tried again. Negative, unlike a QP_ code. */
+#define DATABASE_LOCKED (-1)
+
 /* Opens the file for writing, and makes it where there is none or an empty one.
- * QP_OK, QP_STORE or QP_TOO_NEW with a sentence in `*error` (free() it); a file
+ * QP_OK, or QP_STORE, QP_TOO_NEW or DATABASE_LOCKED with a sentence in `*error` (free() it); a file
  * that is not ours is left as it was. */
 int database_open(struct database *database, const char *path,
                   const struct database_limits *limits, char **error);

@@ -220,30 +220,31 @@ static void note_failure(char *sentence)
 		flusher.retry_pause = RETRY_LAST_NS;
 }
 
-/* The file is open, and is still the one that its path names. */
-static bool ensure_file(void)
+/* Makes sure that the file is open, and is still the one that its path names. A QP_
+ * code or DATABASE_LOCKED when it cannot be had. */
+static int ensure_file(void)
 {
 	char *error = NULL;
+	int code;
 
 	if (store_control.disabled)
-		return false;
+		return QP_STORE;
 	if (flusher.writer.database.db) {
 		switch (database_check(&flusher.writer.database, flusher.path)) {
 		case DATABASE_CURRENT:
-			return true;
+			return QP_OK;
 		case DATABASE_STOLEN:
 			give_up_for_good();
-			return false;
+			return QP_STORE;
 		case DATABASE_GONE:
 			close_file(false);
 			break;
 		}
 	}
-	if (open_file(&error)) {
+	code = open_file(&error);
+	if (code)
 		note_failure(error);
-		return false;
-	}
-	return true;
+	return code;
 }
 
 /* --- flushing ---------------------------------------------------------------------- */
@@ -318,16 +319,22 @@ static void settle_batch(const struct writer_result *result)
 		clear_failure();
 }
 
+/* Another process has the file: what waits goes on waiting. */
+static void settle_locked(void)
+{
+	flusher.retry_at = 0; /* waiting was pause enough */
+	/* Half of it gives way to what comes. */
+	if (used_ring() > ring_bytes(store_control.ring) / 2)
+		discard_ring(ring_tail(store_control.ring) + used_ring() / 2);
+}
+
 static void settle_failure(int code, const struct writer_result *result)
 {
 	store_count(STORE_LOST, result->lost);
 	if (result->busy) {
 		if (!is_interrupted())
 			note_failure(database_sentence("%s: locked by another process", flusher.path));
-		flusher.retry_at = 0; /* waiting was pause enough */
-		/* Half of what waits gives way to what comes. */
-		if (used_ring() > ring_bytes(store_control.ring) / 2)
-			discard_ring(ring_tail(store_control.ring) + used_ring() / 2);
+		settle_locked();
 		return;
 	}
 	note_failure(database_error(flusher.writer.database.db, flusher.path));
@@ -350,11 +357,14 @@ static void flush(bool urgent)
 	}
 	modules_refresh(false);
 	while (result.more && !is_interrupted() && ring_tail(ring) < until) {
-		int code;
+		bool pausing = flusher.failing && !urgent && control_now_ns() < flusher.retry_at;
+		int code = store_control.disabled || pausing ? QP_STORE : ensure_file();
 
-		if (store_control.disabled
-		    || (flusher.failing && !urgent && control_now_ns() < flusher.retry_at) || !ensure_file()
-		    || (flusher.over_bound && !check_bound())) {
+		if (code == DATABASE_LOCKED) {
+			settle_locked();
+			break;
+		}
+		if (code || (flusher.over_bound && !check_bound())) {
 			discard_ring(until);
 			break;
 		}
@@ -407,7 +417,7 @@ static int serve_open(char **error)
 		note_failure(*error ? strdup(*error) : NULL);
 	else
 		clear_failure();
-	return code;
+	return code == DATABASE_LOCKED ? QP_STORE : code;
 }
 
 /* Whether the new file can be used; it exists afterwards. */
@@ -419,7 +429,7 @@ static int try_file(const struct settings_of_store *wanted, char **error)
 
 	if (!code)
 		database_close(&trial, false);
-	return code;
+	return code == DATABASE_LOCKED ? QP_STORE : code;
 }
 
 static int serve_configure(struct settings_of_store *wanted, char **error)

@@ -245,8 +245,9 @@ int writer_open(struct writer *writer, const char *path, const struct database_l
 		if (sqlite3_prepare_v3(writer->database.db, statement_sql[i], -1, SQLITE_PREPARE_PERSISTENT,
 		                       &writer->statements[i], NULL)) {
 			*error = database_error(writer->database.db, path);
+			code = (sqlite3_errcode(writer->database.db) & 0xff) == SQLITE_BUSY ? DATABASE_LOCKED : QP_STORE;
 			writer_close(writer, false);
-			return QP_STORE;
+			return code;
 		}
 	}
 	for (int i = 0; i < WRITER_SAMPLE_VALUES; i++)
