@@ -212,7 +212,36 @@ static int check_header(int fd, off_t size, const char *path, char **error)
 	return check_identity(path, read_big_endian(header + 68), read_big_endian(header + 60), error);
 }
 
-/* The file, made with mode 0600 where there is none. */
+/* Behind every byte that SQLite locks or could write. */
+#define SETUP_BYTE ((off_t)1 << 62)
+#define SETUP_NAP_NS 2000000
+#define SETUP_NAPS 1000 /* 2 s */
+
+/* Processes that open one file together take turns until each has it ready: half-made,
+ * it looks like somebody else's, and its journal mode can be changed only by one who
+ * has it alone. False: another has not finished in time. */
+static bool lock_setup(int fd)
+{
+	struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = SETUP_BYTE, .l_len = 1 };
+
+	for (int naps = 0; naps < SETUP_NAPS; naps++) {
+		if (!fcntl(fd, F_OFD_SETLK, &lock))
+			return true;
+		if (errno != EAGAIN && errno != EACCES)
+			return true; /* no such locks here: go on without */
+		nanosleep(&(struct timespec){ .tv_nsec = SETUP_NAP_NS }, NULL);
+	}
+	return false;
+}
+
+static void unlock_setup(int fd)
+{
+	struct flock lock = { .l_type = F_UNLCK, .l_whence = SEEK_SET, .l_start = SETUP_BYTE, .l_len = 1 };
+
+	fcntl(fd, F_OFD_SETLK, &lock);
+}
+
+/* The file, made with mode 0600 where there is none, and with the set-up's lock on it. */
 static int open_file(const char *path, struct database *database, char **error)
 {
 	const int flags = O_RDWR | O_CLOEXEC | O_NOCTTY | O_NONBLOCK;
@@ -233,7 +262,12 @@ static int open_file(const char *path, struct database *database, char **error)
 	if (!S_ISREG(status.st_mode)) {
 		*error = database_sentence("%s: not a regular file", path);
 		code = QP_STORE;
+	} else if (!lock_setup(fd)) {
+		*error = database_sentence("%s: locked by another process", path);
+		code = DATABASE_LOCKED;
 	} else {
+		if (fstat(fd, &status)) /* its size, now that nobody is making it */
+			status.st_size = 0;
 		code = check_header(fd, status.st_size, path, error);
 	}
 	if (code) {
@@ -357,6 +391,7 @@ int database_open(struct database *database, const char *path,
 		database_close(database, false);
 		return code;
 	}
+	unlock_setup(database->guard);
 	database_set_limits(database, limits);
 	return QP_OK;
 }

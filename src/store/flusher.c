@@ -378,6 +378,8 @@ static void flush(bool urgent)
 			result.more = true; /* the rest is lost in the next round */
 		} else if (result.records) {
 			settle_batch(&result);
+			if (result.more)
+				writer_let_others(&flusher.writer);
 		}
 	}
 	if (flusher.retention.trimming && flusher.writer.database.db && !is_interrupted())

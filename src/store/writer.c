@@ -14,6 +14,7 @@
 
 #include "handler/ring.h"
 #include "queryprof.h"
+#include "store/control.h"
 
 static const char *const statement_sql[WRITE_STATEMENTS] = {
 	[WRITE_BEGIN] = "BEGIN IMMEDIATE",
@@ -218,15 +219,23 @@ void writer_forget(struct writer *writer)
 
 #define BUSY_NAP_NS 2000000
 #define BUSY_NAPS 1000 /* 2 s */
+#define CONTENDED_NS 1000000000
 
 static int on_busy(void *context, int count)
 {
 	struct writer *writer = context;
 
+	writer->contended_until_ns = control_now_ns() + CONTENDED_NS;
 	if (count >= BUSY_NAPS || (writer->give_up && writer->give_up(writer->context)))
 		return 0;
 	nanosleep(&(struct timespec){ .tv_nsec = BUSY_NAP_NS }, NULL);
 	return 1;
+}
+
+void writer_let_others(struct writer *writer)
+{
+	if (control_now_ns() < writer->contended_until_ns)
+		nanosleep(&(struct timespec){ .tv_nsec = BUSY_NAP_NS + BUSY_NAP_NS / 2 }, NULL);
 }
 
 void writer_wait_when_busy(struct writer *writer)

@@ -76,6 +76,7 @@ struct writer_identity {
 };
 
 struct writer {
+	int64_t contended_until_ns; /* others were seen writing, not long ago */
 	struct database database;
 	sqlite3_stmt *statements[WRITE_STATEMENTS];
 	struct writer_identity identity;
@@ -126,6 +127,11 @@ void writer_abandon(struct writer *writer);
 
 /* The way it waits for other writers, after somebody changed that. */
 void writer_wait_when_busy(struct writer *writer);
+
+/* Between two transactions without a pause: when others want to write, too, leaves
+ * them the time to see that the file is free. SQLite's lock knows no queue, and who
+ * has just let it go is the first to ask again. */
+void writer_let_others(struct writer *writer);
 
 /* What became of a batch. */
 struct writer_result {
