@@ -45,8 +45,7 @@ class Interpreter(Recording):
         except FileNotFoundError as error:
             reason = str(error)
         if reason:
-            print(NAME, "is not here:", reason)
-            sys.exit(SKIPPED)
+            self.skipTest(f"{NAME} is not here: {reason}")
 
     def test_sampled(self):
         plain = subprocess.run(self.command(PROGRAM), capture_output=True, text=True, timeout=60, check=True)
@@ -66,4 +65,5 @@ class Interpreter(Recording):
 
 NAME = sys.argv.pop(1)
 COMMAND, QUESTION, PROGRAM = INTERPRETERS[NAME]
-unittest.main()
+outcome = unittest.main(exit=False).result
+sys.exit(SKIPPED if outcome.skipped else not outcome.wasSuccessful())
