@@ -332,26 +332,13 @@ static int rowid(sqlite3_vtab_cursor *base, sqlite3_int64 *result)
 	return SQLITE_OK;
 }
 
-#define METHODS                     \
-	.iVersion = 1,              \
-	.xBestIndex = best_index,   \
-	.xDisconnect = table_disconnect, \
-	.xDestroy = table_disconnect, \
-	.xOpen = open_cursor,       \
-	.xClose = close_cursor,     \
-	.xFilter = filter,          \
-	.xNext = next,              \
-	.xEof = at_end,             \
-	.xColumn = column,          \
-	.xRowid = rowid
-
 const sqlite3_module table_log_module = {
-	METHODS,
+	TABLE_METHODS,
 	.xCreate = table_refuse_create,
 	.xConnect = table_connect,
 };
 
 const sqlite3_module table_log_eponymous = {
-	METHODS,
+	TABLE_METHODS,
 	.xConnect = table_connect_eponymous,
 };

@@ -176,21 +176,8 @@ static int update(sqlite3_vtab *vtab, int argc, sqlite3_value **argv, sqlite3_in
 	return rc;
 }
 
-#define METHODS                     \
-	.iVersion = 1,              \
-	.xBestIndex = best_index,   \
-	.xDisconnect = table_disconnect, \
-	.xDestroy = table_disconnect, \
-	.xOpen = open_cursor,       \
-	.xClose = close_cursor,     \
-	.xFilter = filter,          \
-	.xNext = next,              \
-	.xEof = at_end,             \
-	.xColumn = column,          \
-	.xRowid = rowid
-
 const sqlite3_module table_rows_module = {
-	METHODS,
+	TABLE_METHODS,
 	.xCreate = table_refuse_create,
 	.xConnect = table_connect,
 	.xUpdate = update,
@@ -199,6 +186,6 @@ const sqlite3_module table_rows_module = {
 /* Without xUpdate: to change a table that is the host's `main` to SQLite would lock
  * and, before a commit, write the host's file. */
 const sqlite3_module table_rows_eponymous = {
-	METHODS,
+	TABLE_METHODS,
 	.xConnect = table_connect_eponymous,
 };
