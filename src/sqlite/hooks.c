@@ -313,7 +313,6 @@ static int queryprof_create_thread(pthread_t *id, const pthread_attr_t *attribut
 #define HOOKS_MAX (14 + ENDS_HOOKS_MAX)
 static struct got_hook hooks[HOOKS_MAX];
 static int hooks_count;
-static int step_slots;
 static const void *library; /* an address in the SQLite library */
 
 /* The address in the library whatever an earlier scan wrote into its table. */
@@ -399,7 +398,6 @@ static bool patch(const sqlite3_api_routines *api)
 		struct got_found found = got_patch(hooks, hooks_count, &options);
 
 		installed = true;
-		step_slots = found.in_library + found.elsewhere;
 		/* Without slots of its own, sqlite3_exec() would go by us. */
 		seen = found.in_library && found.elsewhere;
 	}
@@ -440,9 +438,4 @@ void hooks_follow(void)
 void hooks_after_fork(void)
 {
 	lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
-}
-
-int hooks_step_slots(void)
-{
-	return __atomic_load_n(&step_slots, __ATOMIC_RELAXED);
 }

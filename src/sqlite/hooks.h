@@ -28,7 +28,5 @@ void hooks_follow(void);
 /* In a forked child: the thread that was at it is not here. */
 void hooks_after_fork(void);
 
-/* Slots of sqlite3_step that lead to us: what hooks_install() found. */
-int hooks_step_slots(void);
 
 #endif

@@ -217,28 +217,27 @@ static int check_header(int fd, off_t size, const char *path, char **error)
 #define SETUP_NAP_NS 2000000
 #define SETUP_NAPS 1000 /* 2 s */
 
+/* `type` as for fcntl(). 0, or errno: EAGAIN when another has a lock in the way. */
+static int set_lock(int fd, short type, off_t start, off_t size)
+{
+	struct flock lock = { .l_type = type, .l_whence = SEEK_SET, .l_start = start, .l_len = size };
+
+	if (!fcntl(fd, F_OFD_SETLK, &lock))
+		return 0;
+	return errno == EACCES ? EAGAIN : errno;
+}
+
 /* Processes that open one file together take turns until each has it ready: half-made,
  * it looks like somebody else's, and its journal mode can be changed only by one who
  * has it alone. False: another has not finished in time. */
 static bool lock_setup(int fd)
 {
-	struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = SETUP_BYTE, .l_len = 1 };
-
 	for (int naps = 0; naps < SETUP_NAPS; naps++) {
-		if (!fcntl(fd, F_OFD_SETLK, &lock))
-			return true;
-		if (errno != EAGAIN && errno != EACCES)
-			return true; /* no such locks here: go on without */
+		if (set_lock(fd, F_WRLCK, SETUP_BYTE, 1) != EAGAIN)
+			return true; /* ours, or no such locks here: go on without */
 		nanosleep(&(struct timespec){ .tv_nsec = SETUP_NAP_NS }, NULL);
 	}
 	return false;
-}
-
-static void unlock_setup(int fd)
-{
-	struct flock lock = { .l_type = F_UNLCK, .l_whence = SEEK_SET, .l_start = SETUP_BYTE, .l_len = 1 };
-
-	fcntl(fd, F_OFD_SETLK, &lock);
 }
 
 /* The file, made with mode 0600 where there is none, and with the set-up's lock on it. */
@@ -282,15 +281,12 @@ static int open_file(const char *path, struct database *database, char **error)
 
 static bool lock_guard(int fd)
 {
-	struct flock lock = { .l_type = F_RDLCK, .l_whence = SEEK_SET,
-	                      .l_start = SHARED_FIRST, .l_len = SHARED_SIZE };
-
 	/* Somebody who closes the file as its last user holds it for a moment. */
 	for (int tries = 0; tries < 100; tries++) {
-		if (!fcntl(fd, F_OFD_SETLK, &lock))
-			return true;
-		if (errno != EAGAIN && errno != EACCES)
-			return errno == EINVAL || errno == ENOLCK; /* no such locks here: go on without */
+		int error = set_lock(fd, F_RDLCK, SHARED_FIRST, SHARED_SIZE);
+
+		if (error != EAGAIN) /* without such locks: go on without */
+			return error == 0 || error == EINVAL || error == ENOLCK;
 		nanosleep(&(struct timespec){ .tv_nsec = 5000000 }, NULL);
 	}
 	return false;
@@ -391,7 +387,7 @@ int database_open(struct database *database, const char *path,
 		database_close(database, false);
 		return code;
 	}
-	unlock_setup(database->guard);
+	set_lock(database->guard, F_UNLCK, SETUP_BYTE, 1);
 	database_set_limits(database, limits);
 	return QP_OK;
 }
