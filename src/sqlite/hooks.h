@@ -28,5 +28,4 @@ void hooks_follow(void);
 /* In a forked child: the thread that was at it is not here. */
 void hooks_after_fork(void);
 
-
 #endif
