@@ -39,6 +39,17 @@
 	FUNCTION(dwarf_getsrc_die)                  \
 	FUNCTION(dwarf_linesrc)                     \
 	FUNCTION(dwarf_lineno)                      \
+	FUNCTION(dwarf_cu_getdwarf)                 \
+	FUNCTION(dwarf_child)                       \
+	FUNCTION(dwarf_siblingof)                   \
+	FUNCTION(dwarf_tag)                         \
+	FUNCTION(dwarf_haspc)                       \
+	FUNCTION(dwarf_attr)                        \
+	FUNCTION(dwarf_attr_integrate)              \
+	FUNCTION(dwarf_formstring)                  \
+	FUNCTION(dwarf_formudata)                   \
+	FUNCTION(dwarf_getsrcfiles)                 \
+	FUNCTION(dwarf_filesrc)                     \
 	FUNCTION(dwarf_next_cfi)
 
 /* Of the libraries that libdw itself uses; NULL where it was built without. */

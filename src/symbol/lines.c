@@ -13,12 +13,20 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "inlines.h"
+
 /* Debug sections are held in memory; larger files give no lines. */
 #define FILE_BYTES_MAX (UINT64_C(1) << 30)
 
 struct unit_range {
 	uint64_t start, end;
-	Dwarf_Off unit;
+	uint32_t unit;
+};
+
+struct unit {
+	Dwarf_Off die;
+	bool tried; /* to read its functions */
+	struct inlines *inlines;
 };
 
 struct lines {
@@ -26,19 +34,39 @@ struct lines {
 	Dwarf *dwarf;
 	struct unit_range *ranges;
 	size_t count, capacity;
+	struct unit *units;
+	size_t unit_count, unit_capacity;
 };
 
-static bool add_range(struct lines *lines, struct unit_range range)
+static bool reserve(void **items, size_t *capacity, size_t count, size_t item_size)
 {
-	if (lines->count == lines->capacity) {
-		size_t wanted = lines->capacity ? lines->capacity * 2 : 64;
-		void *grown = reallocarray(lines->ranges, wanted, sizeof(*lines->ranges));
-		if (!grown)
-			return false;
-		lines->ranges = grown;
-		lines->capacity = wanted;
-	}
-	lines->ranges[lines->count++] = range;
+	if (count < *capacity)
+		return true;
+	size_t wanted = *capacity ? *capacity * 2 : 64;
+	void *grown = reallocarray(*items, wanted, item_size);
+	if (!grown)
+		return false;
+	*items = grown;
+	*capacity = wanted;
+	return true;
+}
+
+static bool add_unit(struct lines *lines, Dwarf_Off die)
+{
+	if (!reserve((void **)&lines->units, &lines->unit_capacity, lines->unit_count,
+	             sizeof(*lines->units)))
+		return false;
+	lines->units[lines->unit_count++] = (struct unit){ .die = die };
+	return true;
+}
+
+static bool add_range(struct lines *lines, uint64_t start, uint64_t end)
+{
+	if (!reserve((void **)&lines->ranges, &lines->capacity, lines->count, sizeof(*lines->ranges)))
+		return false;
+	lines->ranges[lines->count++] = (struct unit_range){
+		.start = start, .end = end, .unit = (uint32_t)(lines->unit_count - 1),
+	};
 	return true;
 }
 
@@ -58,10 +86,11 @@ static bool collect_units(struct lines *lines)
 	while (libdw->dwarf_get_units(lines->dwarf, unit, &unit, NULL, NULL, &die, NULL) == 0) {
 		Dwarf_Addr base, start, end;
 		ptrdiff_t at = 0;
+		if (!add_unit(lines, libdw->dwarf_dieoffset(&die)))
+			return false;
 		while ((at = libdw->dwarf_ranges(&die, at, &base, &start, &end)) > 0)
 			/* Functions that the linker dropped lie at 0. */
-			if (start && start < end &&
-			    !add_range(lines, (struct unit_range){ start, end, libdw->dwarf_dieoffset(&die) }))
+			if (start && start < end && !add_range(lines, start, end))
 				return false;
 	}
 	if (lines->count)
@@ -71,6 +100,9 @@ static bool collect_units(struct lines *lines)
 
 static void free_lines(struct lines *lines)
 {
+	for (size_t i = 0; i < lines->unit_count; i++)
+		inlines_close(lines->units[i].inlines);
+	free(lines->units);
 	if (lines->dwarf)
 		lines->image.libdw->dwarf_end(lines->dwarf);
 	free(lines->ranges);
@@ -105,9 +137,9 @@ void lines_close(struct lines *lines)
 	elf_image_close(&image);
 }
 
-bool lines_find(struct lines *lines, uint64_t address, const char **file, int *line)
+/* The unit that has the address; NULL when none does. */
+static struct unit *find_unit(struct lines *lines, uint64_t address)
 {
-	const struct libdw *libdw = lines->image.libdw;
 	size_t low = 0, high = lines->count;
 	while (low < high) {
 		size_t middle = low + (high - low) / 2;
@@ -116,15 +148,42 @@ bool lines_find(struct lines *lines, uint64_t address, const char **file, int *l
 		else
 			high = middle;
 	}
-	if (low == 0 || address >= lines->ranges[low - 1].end)
+	return low && address < lines->ranges[low - 1].end ? &lines->units[lines->ranges[low - 1].unit] : NULL;
+}
+
+bool lines_find(struct lines *lines, uint64_t address, const char **file, int *line)
+{
+	const struct libdw *libdw = lines->image.libdw;
+	const struct unit *unit = find_unit(lines, address);
+	Dwarf_Die die;
+	if (!unit || !libdw->dwarf_offdie(lines->dwarf, unit->die, &die))
 		return false;
-	Dwarf_Die unit;
-	if (!libdw->dwarf_offdie(lines->dwarf, lines->ranges[low - 1].unit, &unit))
-		return false;
-	Dwarf_Line *found = libdw->dwarf_getsrc_die(&unit, address);
+	Dwarf_Line *found = libdw->dwarf_getsrc_die(&die, address);
 	/* Line 0 is code that no line stands for. */
 	if (!found || libdw->dwarf_lineno(found, line) != 0 || *line <= 0)
 		return false;
 	*file = libdw->dwarf_linesrc(found, NULL, NULL);
 	return *file != NULL;
+}
+
+size_t lines_frames(struct lines *lines, uint64_t address, struct symbol_frame *frames, size_t room)
+{
+	struct unit *unit = find_unit(lines, address);
+	Dwarf_Die die;
+	if (unit && !unit->tried && lines->image.libdw->dwarf_offdie(lines->dwarf, unit->die, &die)) {
+		unit->tried = true;
+		unit->inlines = inlines_open(lines->image.libdw, &die);
+	}
+	size_t count = unit && unit->inlines ? inlines_find(unit->inlines, address, frames, room) : 0;
+	const char *file;
+	int line;
+	if (room == 0 || !lines_find(lines, address, &file, &line))
+		return count;
+	if (count == 0)
+		frames[count++] = (struct symbol_frame){ .function = NULL };
+	if (frames[0].file) /* what it calls was left out */
+		return count;
+	frames[0].file = file;
+	frames[0].line = line;
+	return count;
 }

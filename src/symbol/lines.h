@@ -1,13 +1,15 @@
 /*
- * Source files and lines of one object, from its DWARF.
+ * Source files, lines and inlined functions of one object, from its DWARF.
  */
 #ifndef QUERYPROF_SYMBOL_LINES_H
 #define QUERYPROF_SYMBOL_LINES_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "elf_image.h"
+#include "symbol.h"
 
 /* One thread at a time uses these functions, for all objects together. */
 struct lines;
@@ -19,5 +21,8 @@ void lines_close(struct lines *lines);
 
 /* `*file` lives as long as `lines`. */
 bool lines_find(struct lines *lines, uint64_t address, const char **file, int *line);
+
+/* The frames at the address, see symbol_frames(), as the DWARF names them. */
+size_t lines_frames(struct lines *lines, uint64_t address, struct symbol_frame *frames, size_t room);
 
 #endif

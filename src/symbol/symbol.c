@@ -196,6 +196,16 @@ const char *symbol_name(const struct symbol_object *object, uint64_t address)
 	return cached && cached->table ? symbol_table_find(cached->table, address) : NULL;
 }
 
+/* Under lines_lock. NULL when there are none. */
+static struct lines *get_lines(struct object *object)
+{
+	if (!object->lines_tried) {
+		object->lines = load_lines(&object->key);
+		object->lines_tried = true;
+	}
+	return object->lines;
+}
+
 bool symbol_line(const struct symbol_object *object, uint64_t address,
                  const char **file, int *line)
 {
@@ -203,13 +213,30 @@ bool symbol_line(const struct symbol_object *object, uint64_t address,
 	if (!cached)
 		return false;
 	pthread_mutex_lock(&lines_lock);
-	if (!cached->lines_tried) {
-		cached->lines = load_lines(&cached->key);
-		cached->lines_tried = true;
-	}
-	bool found = cached->lines && lines_find(cached->lines, address, file, line);
+	struct lines *lines = get_lines(cached);
+	bool found = lines && lines_find(lines, address, file, line);
 	pthread_mutex_unlock(&lines_lock);
 	return found;
+}
+
+size_t symbol_frames(const struct symbol_object *object, uint64_t address,
+                     struct symbol_frame *frames, size_t room)
+{
+	struct object *cached = get_object(object);
+	if (!cached || room == 0)
+		return 0;
+	pthread_mutex_lock(&lines_lock);
+	struct lines *lines = get_lines(cached);
+	size_t count = lines ? lines_frames(lines, address, frames, room) : 0;
+	pthread_mutex_unlock(&lines_lock);
+	/* The symbol table knows more about the code than the source does: parts that the
+	 * compiler split off or made for certain arguments have names of their own. */
+	const char *name = cached->table ? symbol_table_find(cached->table, address) : NULL;
+	if (name && count == 0)
+		frames[count++] = (struct symbol_frame){ .function = name };
+	else if (name)
+		frames[count - 1].function = name;
+	return count;
 }
 
 static void lock_all(void)

@@ -31,6 +31,23 @@ const char *symbol_name(const struct symbol_object *object, uint64_t address);
 bool symbol_line(const struct symbol_object *object, uint64_t address,
                  const char **file, int *line);
 
+/* One function at an address: the one whose code it is, or one inlined into it. */
+struct symbol_frame {
+	const char *function; /* mangled, as symbol_name(); NULL: only the line is known */
+	const char *file;     /* NULL when unknown, */
+	int line;             /* and then 0 */
+	bool is_inlined;
+};
+
+/* The functions at the address, what was inlined into what: the innermost one
+ * first, whose line is that of symbol_line(), then each with the line of the call
+ * that was inlined into it, the function that has the code last. Where there is no
+ * DWARF that is just symbol_name(). Returns the number of frames, at most `room`
+ * (the innermost ones are left out then); 0 when nothing is known. The strings stay
+ * valid until symbol_forget(). */
+size_t symbol_frames(const struct symbol_object *object, uint64_t address,
+                     struct symbol_frame *frames, size_t room);
+
 /* "name" of C++ and Rust symbols in source form; malloc'ed, NULL when the name
  * is not mangled (or there is no memory). */
 char *symbol_demangle(const char *name);

@@ -1,0 +1,219 @@
+/*
+ * Inlined frames from DWARF through libdw.
+ *
+ * libdw's own dwarf_getscopes() goes through the whole unit at each question. Here
+ * the functions of a unit are listed once, at its first question, and only the one
+ * that has the address is looked into.
+ *
+ * An inlined function says by itself only from where it was called and of which
+ * function it is an instance; what stands in the source is that function's, which
+ * may be in another unit (link-time optimisation) or another file (dwz).
+ */
+#include "inlines.h"
+
+#include <dwarf.h>
+#include <stdlib.h>
+
+#define DEPTH_MAX 256 /* of what is nested in a unit; deeper is damaged */
+
+struct function {
+	uint64_t start, end;
+	Dwarf_Off die;
+};
+
+struct inlines {
+	const struct libdw *libdw;
+	Dwarf_Die unit;
+	struct function *functions; /* by start; one with several ranges is there as often */
+	size_t count, capacity;
+};
+
+/* --- the functions of a unit ---------------------------------------------------- */
+
+static bool add_ranges(struct inlines *inlines, Dwarf_Die *die)
+{
+	const struct libdw *libdw = inlines->libdw;
+	Dwarf_Addr base, start, end;
+	ptrdiff_t at = 0;
+	while ((at = libdw->dwarf_ranges(die, at, &base, &start, &end)) > 0) {
+		if (start == 0 || start >= end) /* the linker dropped it */
+			continue;
+		if (inlines->count == inlines->capacity) {
+			size_t wanted = inlines->capacity ? inlines->capacity * 2 : 64;
+			void *grown = reallocarray(inlines->functions, wanted, sizeof(*inlines->functions));
+			if (!grown)
+				return false;
+			inlines->functions = grown;
+			inlines->capacity = wanted;
+		}
+		inlines->functions[inlines->count++] = (struct function){
+			.start = start, .end = end, .die = libdw->dwarf_dieoffset(die),
+		};
+	}
+	return true;
+}
+
+/* Functions stand in units and namespaces, but those of local classes and nested
+ * ones in other functions. */
+static bool may_hold_functions(int tag)
+{
+	switch (tag) {
+	case DW_TAG_namespace:
+	case DW_TAG_module:
+	case DW_TAG_class_type:
+	case DW_TAG_structure_type:
+	case DW_TAG_union_type:
+	case DW_TAG_subprogram:
+	case DW_TAG_lexical_block:
+		return true;
+	default:
+		return false;
+	}
+}
+
+static bool collect_functions(struct inlines *inlines, Dwarf_Die *parent, unsigned depth)
+{
+	const struct libdw *libdw = inlines->libdw;
+	Dwarf_Die child;
+	if (depth == DEPTH_MAX || libdw->dwarf_child(parent, &child) != 0)
+		return true;
+	do {
+		int tag = libdw->dwarf_tag(&child);
+		if (tag == DW_TAG_subprogram && !add_ranges(inlines, &child))
+			return false;
+		if (may_hold_functions(tag) && !collect_functions(inlines, &child, depth + 1))
+			return false;
+	} while (libdw->dwarf_siblingof(&child, &child) == 0);
+	return true;
+}
+
+static int compare_functions(const void *left, const void *right)
+{
+	const struct function *a = left, *b = right;
+	if (a->start != b->start)
+		return a->start < b->start ? -1 : 1;
+	return (a->die > b->die) - (a->die < b->die);
+}
+
+struct inlines *inlines_open(const struct libdw *libdw, Dwarf_Die *unit)
+{
+	struct inlines *inlines = calloc(1, sizeof(*inlines));
+	if (!inlines)
+		return NULL;
+	inlines->libdw = libdw;
+	inlines->unit = *unit;
+	if (!collect_functions(inlines, unit, 0)) {
+		inlines_close(inlines);
+		return NULL;
+	}
+	if (inlines->count)
+		qsort(inlines->functions, inlines->count, sizeof(*inlines->functions), compare_functions);
+	return inlines;
+}
+
+void inlines_close(struct inlines *inlines)
+{
+	if (!inlines)
+		return;
+	free(inlines->functions);
+	free(inlines);
+}
+
+/* --- frames ----------------------------------------------------------------------- */
+
+static const char *name_of(const struct libdw *libdw, Dwarf_Die *die)
+{
+	static const unsigned names[] = { DW_AT_linkage_name, DW_AT_MIPS_linkage_name, DW_AT_name };
+	Dwarf_Attribute attribute;
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (libdw->dwarf_attr_integrate(die, names[i], &attribute))
+			return libdw->dwarf_formstring(&attribute);
+	return NULL;
+}
+
+/* Where the inlined function was called. */
+static void read_call(const struct inlines *inlines, Dwarf_Die *inlined, struct symbol_frame *caller)
+{
+	const struct libdw *libdw = inlines->libdw;
+	Dwarf_Die unit = inlines->unit;
+	Dwarf_Attribute attribute;
+	Dwarf_Word file, line;
+	Dwarf_Files *files;
+	size_t count;
+	if (libdw->dwarf_formudata(libdw->dwarf_attr(inlined, DW_AT_call_line, &attribute), &line) != 0 ||
+	    line == 0 || line > INT32_MAX ||
+	    libdw->dwarf_formudata(libdw->dwarf_attr(inlined, DW_AT_call_file, &attribute), &file) != 0 ||
+	    libdw->dwarf_getsrcfiles(&unit, &files, &count) != 0 || file >= count)
+		return;
+	caller->file = libdw->dwarf_filesrc(files, file, NULL, NULL);
+	caller->line = caller->file ? (int)line : 0;
+}
+
+/* The inlined function in `parent`, at any depth of blocks, that has the address. */
+static bool find_inlined(const struct libdw *libdw, Dwarf_Die *parent, uint64_t address,
+                         Dwarf_Die *found, unsigned depth)
+{
+	Dwarf_Die child;
+	if (depth == DEPTH_MAX || libdw->dwarf_child(parent, &child) != 0)
+		return false;
+	do {
+		int tag = libdw->dwarf_tag(&child);
+		if ((tag != DW_TAG_inlined_subroutine && tag != DW_TAG_lexical_block) ||
+		    libdw->dwarf_haspc(&child, address) <= 0)
+			continue;
+		if (tag == DW_TAG_inlined_subroutine) {
+			*found = child;
+			return true;
+		}
+		if (find_inlined(libdw, &child, address, found, depth + 1))
+			return true;
+	} while (libdw->dwarf_siblingof(&child, &child) == 0);
+	return false;
+}
+
+static const struct function *find_function(const struct inlines *inlines, uint64_t address)
+{
+	size_t low = 0, high = inlines->count;
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+		if (inlines->functions[middle].start <= address)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low && address < inlines->functions[low - 1].end ? &inlines->functions[low - 1] : NULL;
+}
+
+static void reverse(struct symbol_frame *frames, size_t count)
+{
+	for (size_t i = 0; i < count / 2; i++) {
+		struct symbol_frame frame = frames[i];
+		frames[i] = frames[count - 1 - i];
+		frames[count - 1 - i] = frame;
+	}
+}
+
+size_t inlines_find(struct inlines *inlines, uint64_t address, struct symbol_frame *frames,
+                    size_t room)
+{
+	const struct libdw *libdw = inlines->libdw;
+	const struct function *function = find_function(inlines, address);
+	Dwarf *dwarf = libdw->dwarf_cu_getdwarf(inlines->unit.cu);
+	Dwarf_Die die, inlined;
+	if (!function || room == 0 || !libdw->dwarf_offdie(dwarf, function->die, &die))
+		return 0;
+	/* From the outermost on, as they are found. */
+	size_t count = 0;
+	frames[count++] = (struct symbol_frame){ .function = name_of(libdw, &die) };
+	while (find_inlined(libdw, &die, address, &inlined, 0)) {
+		read_call(inlines, &inlined, &frames[count - 1]);
+		if (count == room)
+			break;
+		frames[count++] = (struct symbol_frame){
+			.function = name_of(libdw, &inlined), .is_inlined = true,
+		};
+		die = inlined;
+	}
+	reverse(frames, count);
+	return count;
+}
