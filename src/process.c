@@ -19,7 +19,6 @@
 #include "sqlite/metrics.h"
 #include "sqlite/session.h"
 #include "sqlite/settings.h"
-#include "sqlite/sleep.h"
 #include "store/store.h"
 #include "symbol/symbol.h"
 
@@ -111,7 +110,6 @@ static int start(const qp_config *config)
 		}
 	}
 	add_fork_hooks();
-	sampler_before_real_time(sleep_before_real_time);
 	if ((error = sampler_init(ring))) {
 		store_shutdown();
 		return error_set(QP_SYSTEM, "sampling cannot be started: %s", strerror(error));

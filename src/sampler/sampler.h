@@ -51,9 +51,10 @@ const struct query_tag *sampler_top(const struct thread *thread);
  * starves): what handlers may use must then stay. */
 bool sampler_quiesce(void);
 
-/* `prepare` is called once, before the first timer on the real-time clock is armed in this
- * process: whoever must make the host's sleeps immune to signals registers here. */
-void sampler_before_real_time(void (*prepare)(void));
+/* The calling thread, on which no query runs, is about to wait: its timer of real time is
+ * stopped now, if it still ticks, instead of by its next signal, which would cut the wait
+ * short. Async-signal-safe. */
+void sampler_rest(struct thread *thread);
 
 /* Frees slots and timers of threads that ended without running destructors. The
  * flusher calls it now and then. */

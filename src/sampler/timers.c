@@ -28,34 +28,6 @@
  * own: it gets no samples. */
 static pid_t process;
 
-/* The host's sleeps are made ready for a real-time timer once. */
-enum { REAL_TIME_UNPREPARED, REAL_TIME_PREPARING, REAL_TIME_PREPARED };
-static uint32_t real_time;
-static void (*prepare_real_time)(void);
-
-void sampler_before_real_time(void (*prepare)(void))
-{
-	__atomic_store_n(&prepare_real_time, prepare, __ATOMIC_RELEASE);
-}
-
-/* False while another thread prepares: this query goes without, the next one asks
- * again. Waiting could deadlock with locks that `prepare` takes. */
-static bool is_real_time_ready(void)
-{
-	uint32_t expected = REAL_TIME_UNPREPARED;
-
-	if (__atomic_load_n(&real_time, __ATOMIC_ACQUIRE) == REAL_TIME_PREPARED)
-		return true;
-	if (!__atomic_compare_exchange_n(&real_time, &expected, REAL_TIME_PREPARING, false,
-	                                 __ATOMIC_ACQUIRE, __ATOMIC_ACQUIRE))
-		return expected == REAL_TIME_PREPARED;
-	void (*prepare)(void) = __atomic_load_n(&prepare_real_time, __ATOMIC_ACQUIRE);
-	if (prepare != NULL)
-		prepare();
-	__atomic_store_n(&real_time, REAL_TIME_PREPARED, __ATOMIC_RELEASE);
-	return true;
-}
-
 void timers_init(void)
 {
 	struct timespec tick;
@@ -69,9 +41,6 @@ void timers_init(void)
 void timers_after_fork(void)
 {
 	process = getpid();
-	/* Who was preparing is not here. */
-	if (real_time == REAL_TIME_PREPARING)
-		real_time = REAL_TIME_UNPREPARED;
 }
 
 static void note_refusal(struct thread *thread, int error, uint64_t now)
@@ -144,8 +113,7 @@ void timers_arm(struct thread *thread, enum trace_type type, uint64_t period_ns)
 	struct thread_timer *timer = &thread->timers[type];
 	int saved_errno = errno;
 
-	if (sampler_ring() == NULL || getpid() != process || !sampler_keep_signal() ||
-	    (type == TRACE_REAL && !is_real_time_ready())) {
+	if (sampler_ring() == NULL || getpid() != process || !sampler_keep_signal()) {
 		errno = saved_errno;
 		return;
 	}
@@ -158,6 +126,20 @@ void timers_arm(struct thread *thread, enum trace_type type, uint64_t period_ns)
 			timers_delete(thread);
 		threads_tell_name(thread);
 	}
+	errno = saved_errno;
+}
+
+void sampler_rest(struct thread *thread)
+{
+	struct thread_timer *timer = &thread->timers[TRACE_REAL];
+	int saved_errno = errno;
+
+	/* A thread's CPU clock stands still while it waits. */
+	if (!timer->armed || getpid() != process)
+		return;
+	/* One that has fired by now is told before this returns. */
+	sys_timer_settime(timer->id, 0, 0, 0);
+	timer->armed = false;
 	errno = saved_errno;
 }
 

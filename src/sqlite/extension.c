@@ -15,7 +15,6 @@
 #include "metrics.h"
 #include "process.h"
 #include "session.h"
-#include "sleep.h"
 
 SQLITE_EXTENSION_INIT1
 
@@ -78,11 +77,7 @@ static int attach(sqlite3 *db, char **error)
 	enum session_mode how = mode();
 	int rc = sqlite3_auto_extension((void (*)(void))attach_later_connection);
 
-	if (!rc)
-		rc = session_attach(db, how, SCHEMA_NOW, error);
-	if (!rc)
-		sleep_after_attach();
-	return rc;
+	return rc ? rc : session_attach(db, how, SCHEMA_NOW, error);
 }
 
 int sqlite3_queryprof_init(sqlite3 *db, char **error, const sqlite3_api_routines *api)

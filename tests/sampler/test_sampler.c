@@ -396,34 +396,32 @@ static void test_phases(void **state)
 	assert_int_equal(status_of(phases), 0);
 }
 
-static int prepared;
-
-static void prepare(void)
+/* A thread that is about to wait is left alone from then on, and the grid is the same
+ * afterwards. */
+static void rest(void)
 {
-	CHECK(sampler_counter(SAMPLER_TIMERS) <= 1); /* the CPU clock's at most */
-	prepared++;
-}
-
-static void before_real_time(void)
-{
-	sampler_before_real_time(prepare);
 	begin();
 	struct thread *thread = sampler_thread();
-	push(thread, 1000000, 0);
-	CHECK(prepared == 0);
+	const struct thread_timer *timer = &thread->timers[TRACE_REAL];
+	push(thread, 0, 1000000);
+	CHECK(timer->armed);
 	sampler_pop(thread);
-	for (int i = 0; i < 3; i++) {
-		push(thread, 0, 1000000);
-		CHECK(prepared == 1);
-		CHECK(thread->timers[TRACE_REAL].armed);
-		sampler_pop(thread);
-	}
+	sampler_rest(thread);
+	CHECK(!timer->armed);
+	uint64_t signals = sample_counter(SAMPLE_SIGNALS), grid = timer->grid_ns;
+	struct timespec time = timespec_of_ns(20000000);
+	CHECK(nanosleep(&time, NULL) == 0);
+	CHECK(sample_counter(SAMPLE_SIGNALS) == signals);
+	push(thread, 0, 1000000);
+	CHECK(timer->armed && timer->grid_ns == grid);
+	CHECK(nanosleep(&time, NULL) == -1);
+	sampler_pop(thread);
 }
 
-static void test_before_real_time(void **state)
+static void test_rest(void **state)
 {
 	(void)state;
-	assert_int_equal(status_of(before_real_time), 0);
+	assert_int_equal(status_of(rest), 0);
 }
 
 /* --- nesting ------------------------------------------------------------------------------ */
@@ -659,7 +657,7 @@ int main(void)
 		cmocka_unit_test(test_phase_is_kept),
 		cmocka_unit_test(test_idle_thread),
 		cmocka_unit_test(test_phases),
-		cmocka_unit_test(test_before_real_time),
+		cmocka_unit_test(test_rest),
 		cmocka_unit_test(test_nesting),
 		cmocka_unit_test(test_stop_and_start),
 		cmocka_unit_test(test_queries),
