@@ -31,6 +31,7 @@
 #include <unistd.h>
 
 #include "queryprof.h"
+#include "store/descriptors.h"
 #include "store_schema.h"
 
 /* Where SQLite's locks on the database file begin; those of the shared-memory file
@@ -39,22 +40,12 @@
 #define SHARED_FIRST (PENDING_BYTE + 2)
 #define SHARED_SIZE 510
 
-/* Descriptors of ours start here where the limit allows: out of the way of hosts
- * that count on the lowest ones. */
-#define DESCRIPTOR_MIN 200
-
 #define BUSY_TIMEOUT_MS 1000
 
 /* --- our copy of SQLite ------------------------------------------------------ */
 
-static int lock_or_forward(int fd, int command, ...)
+static int lock_or_forward(int fd, int command, void *argument)
 {
-	va_list arguments;
-	void *argument;
-
-	va_start(arguments, command);
-	argument = va_arg(arguments, void *);
-	va_end(arguments);
 	if (command == F_SETLK || command == F_GETLK) {
 		struct flock *lock = argument;
 
@@ -66,24 +57,6 @@ static int lock_or_forward(int fd, int command, ...)
 	return fcntl(fd, command, argument);
 }
 
-int database_raise_descriptor(int fd)
-{
-	int higher;
-
-	if (fd < 0 || fd >= DESCRIPTOR_MIN)
-		return fd;
-	higher = fcntl(fd, F_DUPFD_CLOEXEC, DESCRIPTOR_MIN);
-	if (higher < 0)
-		return fd;
-	close(fd);
-	return higher;
-}
-
-static int open_high(const char *path, int flags, int mode)
-{
-	return database_raise_descriptor(open(path, flags, mode));
-}
-
 static void start_sqlite(void)
 {
 	sqlite3_vfs *vfs;
@@ -93,10 +66,8 @@ static void start_sqlite(void)
 	sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0);
 	sqlite3_initialize();
 	vfs = sqlite3_vfs_find("unix");
-	if (!vfs || vfs->iVersion < 3)
-		return;
-	vfs->xSetSystemCall(vfs, "fcntl", (sqlite3_syscall_ptr)lock_or_forward);
-	vfs->xSetSystemCall(vfs, "open", (sqlite3_syscall_ptr)open_high);
+	if (vfs && vfs->iVersion >= 3)
+		descriptors_guard(vfs, lock_or_forward);
 }
 
 static int open_connection(const char *path, int flags, sqlite3 **db, char **error)
@@ -273,7 +244,11 @@ static int open_file(const char *path, struct database *database, char **error)
 		close(fd);
 		return code;
 	}
-	database->guard = database_raise_descriptor(fd);
+	database->guard = descriptors_keep(fd);
+	if (database->guard < 0) {
+		*error = database_sentence("%s: %s", path, strerror(errno));
+		return QP_STORE;
+	}
 	database->device = status.st_dev;
 	database->inode = status.st_ino;
 	return QP_OK;
@@ -411,14 +386,12 @@ void database_close(struct database *database, bool last)
 		if (last) {
 			/* Folding back needs the file without our own guard on it. */
 			sqlite3_db_config(database->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0, NULL);
-			if (database->guard >= 0)
-				close(database->guard);
+			descriptors_close(database->guard);
 			database->guard = -1;
 		}
 		sqlite3_close(database->db);
 	}
-	if (database->guard >= 0)
-		close(database->guard);
+	descriptors_close(database->guard);
 	*database = (struct database){ .guard = -1 };
 }
 
@@ -426,8 +399,7 @@ enum database_state database_check(const struct database *database, const char *
 {
 	struct stat status;
 
-	if (fstat(database->guard, &status) || status.st_dev != database->device
-	    || status.st_ino != database->inode)
+	if (!descriptors_intact())
 		return DATABASE_STOLEN;
 	if (stat(path, &status) || status.st_dev != database->device || status.st_ino != database->inode)
 		return DATABASE_GONE;

@@ -46,7 +46,7 @@ void database_close(struct database *database, bool last);
 enum database_state {
 	DATABASE_CURRENT,
 	DATABASE_GONE,   /* `path` is no longer the file we hold */
-	DATABASE_STOLEN, /* the host closed our descriptors: they may be its own by now */
+	DATABASE_STOLEN, /* the host closed descriptors of ours: to be opened again */
 };
 enum database_state database_check(const struct database *database, const char *path);
 
@@ -58,10 +58,6 @@ int64_t database_bytes(const char *path);
 
 /* A sentence (malloc'ed) for an error of `db`: "path: what". */
 char *database_error(sqlite3 *db, const char *path);
-
-/* The same file under a descriptor that is not one of the lowest, where the limit
- * allows; the old one is closed. */
-int database_raise_descriptor(int fd);
 
 /* malloc'ed sentence, NULL without memory. */
 char *database_sentence(const char *format, ...) __attribute__((format(printf, 1, 2)));

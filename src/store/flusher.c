@@ -147,7 +147,7 @@ static char *make_path(char **error)
 
 	if (flusher.settings_path)
 		return strdup(flusher.settings_path);
-	if (flusher.tempdir.path && access(flusher.tempdir.path, F_OK))
+	if (flusher.tempdir.path && !tempdir_hold(&flusher.tempdir))
 		tempdir_forget(&flusher.tempdir); /* somebody removed it */
 	if (!flusher.tempdir.path) {
 		number = tempdir_make(&flusher.tempdir);
@@ -181,20 +181,6 @@ static int open_file(char **error)
 	}
 	show_file(flusher.path, database_number(flusher.writer.database.db, "SELECT identity FROM state", 0));
 	return QP_OK;
-}
-
-/* The private SQLite may share descriptors with the host by now, so it must not even
- * close them. For good. */
-static void give_up_for_good(void)
-{
-	writer_abandon(&flusher.writer);
-	lock();
-	store_control.disabled = true;
-	unlock();
-	show_file(NULL, 0);
-	free(flusher.path);
-	flusher.path = NULL;
-	show_error(database_sentence("the host closed the trace file's descriptors"));
 }
 
 /* Back to what a first try would find. */
@@ -234,8 +220,9 @@ static int ensure_file(void)
 		case DATABASE_CURRENT:
 			return QP_OK;
 		case DATABASE_STOLEN:
-			give_up_for_good();
-			return QP_STORE;
+			store_count(STORE_ERRORS, 1);
+			close_file(false);
+			break;
 		case DATABASE_GONE:
 			close_file(false);
 			break;

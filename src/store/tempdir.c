@@ -21,6 +21,7 @@
 #include <unistd.h>
 
 #include "store/database.h"
+#include "store/descriptors.h"
 
 #define PREFIX "queryprof-"
 #define LOCK "lock"
@@ -120,9 +121,8 @@ static int take_lock(const char *folder, struct tempdir *directory)
 		unlink(path);
 	}
 	if (!error) {
-		directory->lock = database_raise_descriptor(lock);
-		directory->device = status.st_dev;
-		directory->inode = status.st_ino;
+		directory->lock = descriptors_keep(lock);
+		error = directory->lock < 0 ? errno : 0;
 	}
 	free(path);
 	return error;
@@ -172,13 +172,31 @@ void tempdir_remove(struct tempdir *directory)
 	tempdir_forget(directory);
 }
 
+bool tempdir_hold(struct tempdir *directory)
+{
+	bool is_there = !access(directory->path, F_OK);
+	char *path;
+	int lock;
+
+	if (!is_there || descriptors_has(directory->lock))
+		return is_there;
+	descriptors_close(directory->lock);
+	path = database_sentence("%s/%s", directory->path, LOCK);
+	lock = path ? open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK) : -1;
+	free(path);
+	/* Not ours when another process's sweep was quicker. */
+	if (lock >= 0 && flock(lock, LOCK_EX | LOCK_NB)) {
+		close(lock);
+		lock = -1;
+	}
+	directory->lock = descriptors_keep(lock);
+	return directory->lock >= 0;
+}
+
 void tempdir_forget(struct tempdir *directory)
 {
-	struct stat status;
-
-	if (directory->path && !fstat(directory->lock, &status) && status.st_dev == directory->device
-	    && status.st_ino == directory->inode)
-		close(directory->lock);
+	if (directory->path)
+		descriptors_close(directory->lock);
 	free(directory->path);
 	*directory = (struct tempdir){ .lock = -1 };
 }

@@ -4,18 +4,20 @@
 #ifndef QUERYPROF_STORE_TEMPDIR_H
 #define QUERYPROF_STORE_TEMPDIR_H
 
-#include <sys/types.h>
+#include <stdbool.h>
 
 struct tempdir {
 	char *path; /* NULL: none */
 	int lock;   /* held as long as the process lives */
-	dev_t device; /* of the lock: the host may close our descriptors */
-	ino_t inode;
 };
 
 /* Makes queryprof-XXXXXX (mode 0700) in $TMPDIR or /tmp, and removes those that
  * killed processes of the same user left there. 0 or an errno value. */
 int tempdir_make(struct tempdir *directory);
+
+/* Takes the lock again if the host has closed it. False: the directory is not there, or
+ * no longer ours. */
+bool tempdir_hold(struct tempdir *directory);
 
 /* Removes the directory and the trace file in it. */
 void tempdir_remove(struct tempdir *directory);

@@ -274,12 +274,6 @@ void writer_close(struct writer *writer, bool last)
 	database_close(&writer->database, last);
 }
 
-void writer_abandon(struct writer *writer)
-{
-	memset(writer->statements, 0, sizeof writer->statements);
-	writer->database = (struct database){ .guard = -1 };
-}
-
 /* --- a batch ------------------------------------------------------------------------- */
 
 /* Room in the file that a row takes, about; for the bounds of a batch. */

@@ -122,9 +122,6 @@ int writer_open(struct writer *writer, const char *path, const struct database_l
                 char **error);
 void writer_close(struct writer *writer, bool last);
 
-/* Leaves the connection as it is, for ever: its descriptors may be the host's. */
-void writer_abandon(struct writer *writer);
-
 /* The way it waits for other writers, after somebody changed that. */
 void writer_wait_when_busy(struct writer *writer);
 

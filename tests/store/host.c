@@ -5,6 +5,7 @@
  */
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -100,32 +101,106 @@ static void host_locks_count(void **state)
 	assert_intact(path);
 }
 
-/* In a child: its store is of no use afterwards. */
-static void close_descriptors(const char *mine)
+static void open_in_their_place(const char *mine)
+{
+	for (int i = 0; i < 400; i++)
+		open(mine, O_RDWR | O_CREAT, 0600);
+}
+
+static void close_all(void)
+{
+	for (int fd = 3; fd < 1024; fd++)
+		close(fd);
+}
+
+static uint64_t settled(void)
+{
+	return store_counter(STORE_SAMPLES) + store_counter(STORE_LOST);
+}
+
+/* In a child, for the test's own files are closed as well. */
+static int close_descriptors(const char *mine)
 {
 	start_store(path, 0);
 	put_samples(T0, 1000, 5, KEY);
 	drain();
-	for (int fd = 3; fd < 1024; fd++)
-		close(fd);
-	for (int i = 0; i < 400; i++)
-		open(mine, O_RDWR | O_CREAT, 0600);
-	put_samples(T0 + 10000000, 100000, 5, KEY);
-	store_drain(30000);
-	_exit(has_error() ? 0 : 1);
+	close_all();
+	open_in_their_place(mine);
+	put_samples(T0 + 10000000, 50000, 5, KEY);
+	if (!store_drain(30000))
+		return 1;
+	/* Seen before anything was written: nothing is lost. */
+	if (store_counter(STORE_SAMPLES) != 51000 || store_counter(STORE_ERRORS) != 1 || has_error())
+		return 2;
+	stop_store();
+	return 0;
 }
 
-/* As daemons do. Their numbers may be the host's files by the next write. */
-static void host_closes_our_descriptors(void **state)
+struct closer {
+	const char *mine;
+	int stop, rounds;
+};
+
+static void *keep_closing(void *context)
+{
+	struct closer *closer = context;
+
+	while (!__atomic_load_n(&closer->stop, __ATOMIC_RELAXED)) {
+		close_all();
+		open_in_their_place(closer->mine);
+		__atomic_fetch_add(&closer->rounds, 1, __ATOMIC_RELAXED);
+		usleep(2000); /* or nothing could ever be stored */
+	}
+	return NULL;
+}
+
+/* While the store writes, at any moment. */
+static int close_while_writing(const char *mine)
+{
+	struct closer closer = { .mine = mine };
+	pthread_t thread;
+	uint64_t put = 0;
+
+	start_store(path, 0);
+	if (pthread_create(&thread, NULL, keep_closing, &closer))
+		return 1;
+	while (store_counter(STORE_ERRORS) < 20) {
+		put_samples(T0 + put * 1000, 1000, 5, KEY);
+		put += 1000;
+		if (!store_drain(30000))
+			return 2;
+	}
+	__atomic_store_n(&closer.stop, 1, __ATOMIC_RELAXED);
+	pthread_join(thread, NULL);
+	fprintf(stderr, "%llu samples in %d rounds: %llu stored, %llu lost, %llu errors\n", (unsigned long long)put,
+	        closer.rounds, (unsigned long long)store_counter(STORE_SAMPLES),
+	        (unsigned long long)store_counter(STORE_LOST), (unsigned long long)store_counter(STORE_ERRORS));
+	if (settled() != put || !store_counter(STORE_ERRORS))
+		return 3;
+	/* And then it stores again. */
+	for (int i = 0; i < 100 && store_counter(STORE_LOST) != put; i++) {
+		uint64_t stored = store_counter(STORE_SAMPLES);
+
+		put_samples(T0 + put * 1000, 1000, 5, KEY);
+		put += 1000;
+		if (store_drain(30000) && store_counter(STORE_SAMPLES) == stored + 1000) {
+			stop_store();
+			return 0;
+		}
+	}
+	return 4;
+}
+
+/* As daemons do. Their numbers are the host's files by the next write. */
+static void check_closing(int (*host_that_closes)(const char *mine))
 {
 	char *mine = strdup(in_folder("mine"));
 	struct stat status;
 	int ended;
 	pid_t child = fork();
 
-	(void)state;
 	if (!child)
-		close_descriptors(mine);
+		_exit(host_that_closes(mine));
 	waitpid(child, &ended, 0);
 	assert_int_equal(ended, 0);
 	assert_int_equal(stat(mine, &status), 0);
@@ -134,11 +209,25 @@ static void host_closes_our_descriptors(void **state)
 	assert_intact(path);
 }
 
+static void host_closes_our_descriptors(void **state)
+{
+	(void)state;
+	check_closing(close_descriptors);
+	assert_int_equal(atoll(ask_file(path, "SELECT count(*) FROM samples")), 51000);
+}
+
+static void host_closes_them_while_we_write(void **state)
+{
+	(void)state;
+	check_closing(close_while_writing);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 		TEST(host_closes_our_descriptors),
+		TEST(host_closes_them_while_we_write),
 		TEST(host_reads_and_closes),
 		TEST(host_locks_count),
 	};
