@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "symbol/address.h"
+#include "symbol/symbol.h"
 
 static bool take_digits(const char **at, unsigned base, uint64_t limit, uint64_t *number)
 {
@@ -86,13 +87,9 @@ int frames_next(struct frames *frames, uint64_t *address)
 
 typedef void (*write_frame)(FILE *out, uint64_t address);
 
-static void write_json(FILE *out, const char *text)
+/* What stands inside the quotes. */
+static void write_json_characters(FILE *out, const char *text)
 {
-	if (!text) {
-		fputs("null", out);
-		return;
-	}
-	putc_unlocked('"', out);
 	for (; *text; text++) {
 		unsigned char c = (unsigned char)*text;
 
@@ -103,6 +100,16 @@ static void write_json(FILE *out, const char *text)
 		else
 			putc_unlocked(c, out);
 	}
+}
+
+static void write_json(FILE *out, const char *text)
+{
+	if (!text) {
+		fputs("null", out);
+		return;
+	}
+	putc_unlocked('"', out);
+	write_json_characters(out, text);
 	putc_unlocked('"', out);
 }
 
@@ -171,4 +178,54 @@ char *frames_symbols(const char *trace, bool *bad)
 char *frames_lines(const char *trace, bool *bad)
 {
 	return write_frames(trace, "[", ",", "]", write_line, bad);
+}
+
+/* --- inlined functions ----------------------------------------------------- */
+
+static void write_place(FILE *out, const struct symbol_frame *frame)
+{
+	write_json_characters(out, frame->file ? frame->file : "??");
+	fprintf(out, ":%d", frame->line);
+}
+
+static void write_inlined(FILE *out, const struct symbol_frame *frame)
+{
+	char *function = frame->function ? symbol_demangle(frame->function) : NULL;
+
+	fputs(",\"", out);
+	write_place(out, frame);
+	putc_unlocked(':', out);
+	write_json_characters(out, function ? function : frame->function ? frame->function : "??");
+	putc_unlocked('"', out);
+	free(function);
+}
+
+char *frames_line_with_inlines(uint64_t address)
+{
+	struct symbol_frame frames[SYMBOL_FRAMES_MAX];
+	size_t count = address_frames(address, frames, SYMBOL_FRAMES_MAX), size;
+	bool has_line = count && frames[count - 1].file;
+	char *line = has_line ? NULL : address_line(address), *text = NULL;
+	FILE *out;
+
+	if (!has_line && !line)
+		return NULL;
+	out = open_memstream(&text, &size);
+	if (out) {
+		fputs("[\"", out);
+		if (has_line)
+			write_place(out, &frames[count - 1]);
+		else
+			write_json_characters(out, line);
+		putc_unlocked('"', out);
+		for (size_t i = 0; i + 1 < count; i++)
+			write_inlined(out, &frames[i]);
+		putc_unlocked(']', out);
+		if (fclose(out)) {
+			free(text);
+			text = NULL;
+		}
+	}
+	free(line);
+	return text;
 }

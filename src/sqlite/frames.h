@@ -25,6 +25,12 @@ char *frames_text(const char *trace, const char *separator, bool *bad);
 char *frames_symbols(const char *trace, bool *bad);
 char *frames_lines(const char *trace, bool *bad);
 
+/* The line of an address in the function whose code it is, and then, innermost first,
+ * what was inlined there as file:line:function: a JSON array of texts. Without line
+ * information it holds the object's path alone. malloc'ed; NULL for an address in no
+ * known module, and when there is no memory. */
+char *frames_line_with_inlines(uint64_t address);
+
 /* A decimal or 0x number without anything around it. */
 bool frames_address(const char *text, uint64_t *address);
 

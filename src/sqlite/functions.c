@@ -103,6 +103,18 @@ static void address_to_line(sqlite3_context *context, int argc, sqlite3_value **
 	call_with_address(context, "addressToLine", argv[0], address_line);
 }
 
+static void address_to_line_with_inlines(sqlite3_context *context, int argc, sqlite3_value **argv)
+{
+	(void)argc;
+	call_with_address(context, "addressToLineWithInlines", argv[0], frames_line_with_inlines);
+}
+
+static void build_id(sqlite3_context *context, int argc, sqlite3_value **argv)
+{
+	(void)argc;
+	call_with_address(context, "buildId", argv[0], address_build_id);
+}
+
 static void trace_to_text(sqlite3_context *context, int argc, sqlite3_value **argv)
 {
 	const char *trace, *separator = "\n";
@@ -278,6 +290,8 @@ static const struct function {
 } functions[] = {
 	{ "addressToSymbol", 1, 0, address_to_symbol, NULL },
 	{ "addressToLine", 1, 0, address_to_line, NULL },
+	{ "addressToLineWithInlines", 1, 0, address_to_line_with_inlines, NULL },
+	{ "buildId", 1, 0, build_id, NULL },
 	{ "traceToText", 1, 0, trace_to_text, NULL },
 	{ "traceToText", 2, 0, trace_to_text, NULL },
 	{ "flameGraph", 1, 0, flame_graph_step, flame_graph_final },

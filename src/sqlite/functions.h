@@ -1,8 +1,8 @@
 /*
  * The SQL functions. All are SQLITE_DIRECTONLY: usable in what the application
  * itself says, not from a view or trigger that a database file brings along. NULL
- * gives NULL. The first four of the list below, which tell about the program's
- * code, are refused while allow_introspection_functions is 0.
+ * gives NULL. Those up to flameGraph() in the list below, which tell about the
+ * program's code, are refused while allow_introspection_functions is 0.
  *
  *   addressToSymbol(address)   the function there, as its symbol table names it, or
  *                              module+0x12 where it names none. NULL: no module.
@@ -10,6 +10,12 @@
  *     FROM trace_log GROUP BY symbol ORDER BY n DESC;
  *   addressToLine(address)     file.c:12, or the module where lines are not known
  *     SELECT addressToLine(value) FROM json_each((SELECT trace FROM trace_log));
+ *   addressToLineWithInlines(address)   a JSON array of texts: the line in the function
+ *                              whose code the address is, then what was inlined there,
+ *                              the innermost function first, as file.c:12:function.
+ *     SELECT addressToLineWithInlines(trace->>0) ->> 1 FROM trace_log;
+ *   buildId(address)           the build id of the program or library that the address
+ *                              lies in, in hex; '' when it has none. NULL: no module.
  *   traceToText(trace [, separator])   one frame a line, leaf first; the separator
  *                              takes the place of the line's end
  *     SELECT traceToText(trace, ' < '), sum(weight) AS n

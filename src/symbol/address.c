@@ -66,6 +66,21 @@ char *address_line(uint64_t address)
 	return asprintf(&text, "%s:%d", file, line) < 0 ? NULL : text;
 }
 
+char *address_build_id(uint64_t address)
+{
+	struct store_location location;
+	struct symbol_object object;
+	return locate(address, &location, &object) ? strdup(location.build_id) : NULL;
+}
+
+size_t address_frames(uint64_t address, struct symbol_frame *frames, size_t room)
+{
+	struct store_location location;
+	struct symbol_object object;
+	return locate(address, &location, &object) ?
+	       symbol_frames(&object, location.address, frames, room) : 0;
+}
+
 char *address_text(uint64_t address)
 {
 	struct store_location location;

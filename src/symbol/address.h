@@ -6,9 +6,11 @@
 #define QUERYPROF_SYMBOL_ADDRESS_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 struct store_location;
+struct symbol_frame;
 
 /* Who says where an address lies: store_locate() unless told otherwise. A program
  * that reads the trace file of another process, where its own modules mean
@@ -16,7 +18,7 @@ struct store_location;
 typedef bool (*address_locator)(uint64_t address, struct store_location *location);
 void address_use_locator(address_locator locate);
 
-/* All results are malloc'ed; NULL when there is no memory or, where it says so,
+/* All texts are malloc'ed; NULL when there is no memory or, where it says so,
  * nothing to tell. Any thread, not in a signal handler. */
 
 /* The symbol's name (mangled), else "module+0x1234" with the offset in the
@@ -26,6 +28,13 @@ char *address_symbol(uint64_t address);
 /* "file.c:123"; without line information the path of the object. NULL for an
  * address in no known module. */
 char *address_line(uint64_t address);
+
+/* The build id of the object that the address lies in, lower-case hex; "" when it
+ * has none. NULL for an address in no known module. */
+char *address_build_id(uint64_t address);
+
+/* The functions at the address, as symbol_frames() tells them. */
+size_t address_frames(uint64_t address, struct symbol_frame *frames, size_t room);
 
 /* Demangled symbol of one frame for people; "0x…" when nothing is known. */
 char *address_text(uint64_t address);

@@ -39,6 +39,8 @@ struct symbol_frame {
 	bool is_inlined;
 };
 
+#define SYMBOL_FRAMES_MAX 64 /* room for all that compilers do in practice */
+
 /* The functions at the address, what was inlined into what: the innermost one
  * first, whose line is that of symbol_line(), then each with the line of the call
  * that was inlined into it, the function that has the code last. Where there is no

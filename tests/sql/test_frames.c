@@ -11,6 +11,7 @@
 
 #include "sqlite/frames.h"
 #include "symbol/address.h"
+#include "symbol/symbol.h"
 
 /* Addresses below 10 are nowhere; 10 has a name that JSON must quote. */
 char *address_text(uint64_t address)
@@ -33,6 +34,55 @@ char *address_line(uint64_t address)
 
 	snprintf(text, sizeof text, "file.c:%llu", (unsigned long long)address);
 	return address < 10 ? NULL : strdup(text);
+}
+
+/* 20 has two functions inlined, 21 none, of 22 only its function is known, of 23 no
+ * more than that something is inlined. */
+size_t address_frames(uint64_t address, struct symbol_frame *frames, size_t room)
+{
+	static const struct symbol_frame inlined[] = {
+		{ "_ZN3foo3barEi", "a.h", 3, true },
+		{ "quote\"", "b\\.h", 7, true },
+		{ "whole", "c.c", 9, false },
+	};
+	static const struct symbol_frame unknown[] = { { NULL, NULL, 0, true }, { "f", NULL, 0, false } };
+
+	assert_true(room >= 3);
+	memcpy(frames, address == 23 ? unknown : inlined, address == 23 ? sizeof unknown : sizeof inlined);
+	if (address == 21)
+		frames[0] = (struct symbol_frame){ "whole", "c.c", 9, false };
+	if (address == 22)
+		frames[0] = (struct symbol_frame){ "whole", NULL, 0, false };
+	return address == 20 ? 3 : address == 23 ? 2 : address >= 21 ? 1 : 0;
+}
+
+char *symbol_demangle(const char *name)
+{
+	return strcmp(name, "_ZN3foo3barEi") == 0 ? strdup("foo::bar(int)") : NULL;
+}
+
+static void test_line_with_inlines(void **state)
+{
+	static const struct {
+		uint64_t address;
+		const char *json;
+	} cases[] = {
+		{ 20, "[\"c.c:9\",\"a.h:3:foo::bar(int)\",\"b\\\\.h:7:quote\\\"\"]" },
+		{ 21, "[\"c.c:9\"]" },
+		{ 22, "[\"file.c:22\"]" },
+		{ 23, "[\"file.c:23\",\"??:0:??\"]" },
+		{ 19, "[\"file.c:19\"]" },
+		{ 9, NULL },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+		char *seen = frames_line_with_inlines(cases[i].address);
+
+		if (!seen != !cases[i].json || (seen && strcmp(seen, cases[i].json)))
+			fail_msg("%d: expected %s, seen %s", (int)cases[i].address, cases[i].json, seen);
+		free(seen);
+	}
 }
 
 static void test_text(void **state)
@@ -105,6 +155,7 @@ static void test_address(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_line_with_inlines),
 		cmocka_unit_test(test_text),
 		cmocka_unit_test(test_json),
 		cmocka_unit_test(test_address),

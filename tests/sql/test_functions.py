@@ -34,6 +34,8 @@ class Functions(Case):
         self.assertEqual(self.sql("addressToSymbol(?)", hex(address)), "sqlite3_libversion")
         self.assertEqual(self.sql("demangle(addressToSymbol(json_array(?)->>0))", address), "sqlite3_libversion")
         self.assertIn("libsqlite3", self.sql("addressToLine(?)", address))
+        self.assertIn("libsqlite3", self.sql("addressToLineWithInlines(?) ->> 0", address))
+        self.assertRegex(self.sql("buildId(?)", address), "^[0-9a-f]{16,}$")
         self.assertEqual(self.sql("traceToText(json_array(?, ?))", address, address),
                          "sqlite3_libversion\nsqlite3_libversion")
         self.assertEqual(self.sql("traceToText(json_array(?, ?), ' < ')", address, address),
@@ -42,7 +44,8 @@ class Functions(Case):
     def test_nowhere(self):
         for address in (0, 1, -1, 2**63 - 1):
             self.assertIsNone(self.sql("addressToSymbol(?)", address), address)
-            self.assertIsNone(self.sql("addressToLine(?)", address), address)
+            for function in ("addressToLine", "addressToLineWithInlines", "buildId"):
+                self.assertIsNone(self.sql(f"{function}(?)", address), (function, address))
         self.assertTrue(self.sql("traceToText('[1]')").startswith("0x"))
         self.assertEqual(self.sql("traceToText('[]')"), "")
 
@@ -71,7 +74,8 @@ class Functions(Case):
                               json.dumps([trace(1)] * 4)), [(0, "0x1 2"), (1, "0x1 4")])
 
     def test_null(self):
-        for call in ("addressToSymbol(NULL)", "addressToLine(NULL)", "demangle(NULL)", "traceToText(NULL)",
+        for call in ("addressToSymbol(NULL)", "addressToLine(NULL)", "addressToLineWithInlines(NULL)",
+                     "buildId(NULL)", "demangle(NULL)", "traceToText(NULL)",
                      "traceToText(NULL, ',')", "traceToText('[1]', NULL)"):
             self.assertIsNone(self.sql(call), call)
 
@@ -109,7 +113,7 @@ class Functions(Case):
     def test_not_allowed(self):
         self.db.execute("PRAGMA allow_introspection_functions = 0")
         for call in ("addressToSymbol(1)", "addressToLine(1)", "traceToText('[1]')", "addressToSymbol(NULL)",
-                     "flameGraph('[1]')", "flameGraph('[1]', 2)"):
+                     "addressToLineWithInlines(1)", "buildId(1)", "flameGraph('[1]')", "flameGraph('[1]', 2)"):
             self.assertRefused(f"{call.split('(')[0]}: not allowed while allow_introspection_functions is 0",
                                self.db, f"SELECT {call}")
         self.assertEqual(self.sql("demangle('_Z1fv')"), "f()")
