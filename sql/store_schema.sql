@@ -71,6 +71,13 @@ CREATE TABLE statements (
 );
 CREATE INDEX statements_by_hash ON statements (hash);
 
+-- The SQLite libraries that queries ran in.
+CREATE TABLE libraries (
+	id      INTEGER PRIMARY KEY,
+	path    TEXT    NOT NULL,
+	version TEXT    NOT NULL
+);
+
 -- One row a query that was sampled or logged. Until its end is recorded `finished`
 -- is 0 and only the first columns tell something. All its samples lie between
 -- first_ns and last_ns: that range stands in for an index on samples.
@@ -102,7 +109,11 @@ CREATE TABLE queries (
 	weight_cpu        INTEGER NOT NULL DEFAULT 0,
 	weight_real       INTEGER NOT NULL DEFAULT 0,
 	samples_dropped   INTEGER NOT NULL DEFAULT 0,
-	samples_truncated INTEGER NOT NULL DEFAULT 0
+	samples_truncated INTEGER NOT NULL DEFAULT 0,
+	prepare_time_ns   INTEGER NOT NULL DEFAULT 0,
+	worker_cpu_time_ns INTEGER NOT NULL DEFAULT 0,
+	library           INTEGER NOT NULL DEFAULT 0, -- 0: none
+	expanded_query    TEXT    NOT NULL DEFAULT ''
 );
 CREATE INDEX queries_by_query_id ON queries (query_id);
 CREATE INDEX queries_by_statement ON queries (statement);
@@ -197,8 +208,14 @@ SELECT
 	q.weight_cpu AS weight_cpu,
 	q.weight_real AS weight_real,
 	q.samples_dropped AS samples_dropped,
-	q.samples_truncated AS samples_truncated
+	q.samples_truncated AS samples_truncated,
+	q.prepare_time_ns AS prepare_time_ns,
+	q.worker_cpu_time_ns AS worker_cpu_time_ns,
+	coalesce(l.version, '') AS library_version,
+	coalesce(l.path, '') AS library_path,
+	q.expanded_query AS expanded_query
 FROM queries AS q
 LEFT JOIN queries AS i ON i.id = q.initial
 LEFT JOIN statements AS x ON x.id = q.statement
+LEFT JOIN libraries AS l ON l.id = q.library
 WHERE q.finished;

@@ -63,7 +63,9 @@ struct query_record {
 	struct query_key query, initial;
 	uint64_t start_realtime_ns;
 	uint64_t duration_ns; /* CLOCK_MONOTONIC, first step to the end */
-	uint64_t cpu_time_ns; /* the thread's CPU clock over the same span */
+	uint64_t cpu_time_ns; /* the threads' CPU clocks over the same span, see query.h */
+	uint64_t prepare_time_ns;    /* the part of the duration before the first step */
+	uint64_t worker_cpu_time_ns; /* of threads that SQLite made for the query */
 	uint64_t result_rows;
 	uint64_t vm_steps, fullscan_steps, sorts, autoindexes, memory_usage;
 	uint64_t samples[TRACE_TYPES];        /* records committed to the ring */
@@ -77,6 +79,8 @@ struct query_record {
 	uint32_t query_size;
 	uint32_t database_size;
 	uint32_t exception_size;
+	uint32_t library_size;  /* version, a space, path */
+	uint32_t expanded_size;
 	char text[];
 };
 

@@ -28,6 +28,7 @@ struct query_counts {
 	uint64_t weights[TRACE_TYPES];
 	uint64_t dropped;
 	uint64_t truncated;
+	uint64_t worker_cpu_ns; /* not the handler's: CPU time of its worker threads */
 };
 
 /* What a sample is tagged with while a query runs on its thread. */

@@ -70,6 +70,19 @@ static uint64_t read_cpu(struct thread *thread)
 	return thread->cpu_read_ns;
 }
 
+/* The clock of another thread of this process, as pthread_getcpuclockid() makes its name;
+ * that wants a pthread_t, which may be gone. False: so is the thread. */
+static bool read_cpu_of(uint32_t thread_id, uint64_t *ns)
+{
+	const unsigned per_thread_scheduler_clock = 6;
+	struct timespec now;
+
+	if (clock_gettime((clockid_t)(~thread_id << 3 | per_thread_scheduler_clock), &now) != 0)
+		return false;
+	*ns = (uint64_t)now.tv_sec * NS_PER_S + (uint64_t)now.tv_nsec;
+	return true;
+}
+
 static uint64_t estimate_cpu(struct thread *thread, uint64_t now_ns)
 {
 	uint64_t since = now_ns - thread->cpu_read_at_ns;
@@ -87,7 +100,9 @@ void query_start(struct query_run *run, struct thread *thread)
 	run->start_realtime_ns = run->start_monotonic_ns + thread->realtime_offset_ns;
 	run->key = make_key(thread, run->start_realtime_ns);
 	run->initial = thread->nesting != 0 ? thread->queries[0].key : run->key;
+	run->earlier_cpu_ns = run->settled_cpu_ns = run->prepare_ns = 0;
 	run->thread_id = thread->id;
+	__atomic_store_n(&run->clock_thread, thread->id, __ATOMIC_RELAXED);
 	memset(&run->counts, 0, sizeof(run->counts));
 }
 
@@ -96,6 +111,8 @@ void query_pause(struct query_run *run, struct thread *thread)
 {
 	run->start_cpu_ns = read_cpu(thread) - run->start_cpu_ns;
 	run->start_monotonic_ns = thread->cpu_read_at_ns - run->start_monotonic_ns;
+	run->prepare_ns = run->start_monotonic_ns;
+	__atomic_store_n(&run->clock_thread, 0, __ATOMIC_RELAXED);
 }
 
 void query_resume(struct query_run *run, struct thread *thread)
@@ -105,6 +122,42 @@ void query_resume(struct query_run *run, struct thread *thread)
 	run->start_cpu_ns = estimate_cpu(thread, now) - run->start_cpu_ns;
 	run->start_monotonic_ns = now - run->start_monotonic_ns;
 	run->thread_id = thread->id;
+	__atomic_store_n(&run->clock_thread, thread->id, __ATOMIC_RELAXED);
+}
+
+static uint64_t stretch(const struct query_run *run, uint64_t now_ns)
+{
+	return now_ns > run->start_cpu_ns ? now_ns - run->start_cpu_ns : 0;
+}
+
+void query_move(struct query_run *run, struct thread *thread)
+{
+	uint32_t before = __atomic_load_n(&run->clock_thread, __ATOMIC_ACQUIRE);
+	uint64_t now = 0;
+
+	/* Its thread may end this very moment, and then says itself how long it was. Acquire:
+	 * it has written that before the 0. */
+	bool is_known = before != 0 && read_cpu_of(before, &now);
+	if (__atomic_compare_exchange_n(&run->clock_thread, &before, thread->id, false, __ATOMIC_ACQUIRE,
+	                                __ATOMIC_ACQUIRE) && before != 0) {
+		run->earlier_cpu_ns += is_known ? stretch(run, now) : 0;
+	} else {
+		run->earlier_cpu_ns += run->settled_cpu_ns;
+		__atomic_store_n(&run->clock_thread, thread->id, __ATOMIC_RELAXED);
+	}
+	run->settled_cpu_ns = 0;
+	run->start_cpu_ns = read_cpu(thread);
+}
+
+void query_settle(struct query_run *run, const struct thread *thread)
+{
+	uint32_t id = thread->id;
+
+	if (__atomic_load_n(&run->clock_thread, __ATOMIC_RELAXED) != id)
+		return;
+	run->settled_cpu_ns = stretch(run, clock_ns(CLOCK_THREAD_CPUTIME_ID));
+	/* Release: the line above. */
+	__atomic_compare_exchange_n(&run->clock_thread, &id, 0, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED);
 }
 
 bool query_lasted(const struct query_run *run, uint64_t ns)
@@ -119,7 +172,7 @@ bool query_lasted(const struct query_run *run, uint64_t ns)
 
 /* --- the record ------------------------------------------------------------------- */
 
-enum { TEXT_QUERY_ID, TEXT_QUERY, TEXT_DATABASE, TEXT_EXCEPTION, TEXTS };
+enum { TEXT_QUERY_ID, TEXT_QUERY, TEXT_DATABASE, TEXT_EXCEPTION, TEXT_LIBRARY, TEXT_EXPANDED, TEXTS };
 
 struct text {
 	const char *start;
@@ -139,7 +192,7 @@ static void cut_text(struct text *text, size_t size, uint32_t *flags)
 
 static void fit_texts(struct text texts[TEXTS], size_t room, uint32_t *flags)
 {
-	static const int side[] = { TEXT_QUERY_ID, TEXT_DATABASE, TEXT_EXCEPTION };
+	static const int side[] = { TEXT_QUERY_ID, TEXT_DATABASE, TEXT_EXCEPTION, TEXT_LIBRARY };
 	uint32_t side_flags = 0; /* the flag is about the statement's text */
 
 	for (size_t i = 0; i < sizeof(side) / sizeof(side[0]); i++) {
@@ -149,6 +202,9 @@ static void fit_texts(struct text texts[TEXTS], size_t room, uint32_t *flags)
 		room -= text->size;
 	}
 	cut_text(&texts[TEXT_QUERY], room, flags);
+	/* Where there is no room for all of it, the statement's text has to do. */
+	if (texts[TEXT_EXPANDED].size > room - texts[TEXT_QUERY].size)
+		texts[TEXT_EXPANDED].size = 0;
 }
 
 static struct text text_of(const char *start)
@@ -181,19 +237,23 @@ static void fill_record(struct query_record *record, const struct query_run *run
 	record->samples_truncated = load(&run->counts.truncated);
 	record->exception_code = end->exception_code;
 	record->thread_id = run->thread_id;
+	record->worker_cpu_time_ns = load(&run->counts.worker_cpu_ns);
 }
 
 void query_finish(struct query_run *run, struct thread *thread, const struct query_end *end)
 {
 	/* First of all: what follows is not the query's. */
 	uint64_t duration_ns = clock_ns(CLOCK_MONOTONIC) - run->start_monotonic_ns;
-	uint64_t cpu_ns = thread->id == run->thread_id ? read_cpu(thread) : 0;
+	query_continue(run, thread);
+	uint64_t cpu_ns = run->earlier_cpu_ns + stretch(run, read_cpu(thread));
 	struct ring *ring = sampler_ring();
 	struct text texts[TEXTS] = {
 		[TEXT_QUERY_ID] = text_of(end->query_id),
 		[TEXT_QUERY] = text_of(end->query),
 		[TEXT_DATABASE] = text_of(end->database),
 		[TEXT_EXCEPTION] = text_of(end->exception),
+		[TEXT_LIBRARY] = text_of(end->library),
+		[TEXT_EXPANDED] = text_of(end->expanded),
 	};
 	size_t size = sizeof(struct query_record);
 	uint32_t flags = 0;
@@ -211,15 +271,16 @@ void query_finish(struct query_run *run, struct thread *thread, const struct que
 		return;
 	fill_record(record, run, end);
 	record->duration_ns = duration_ns;
-	record->cpu_time_ns = cpu_ns > run->start_cpu_ns ? cpu_ns - run->start_cpu_ns : 0;
-	/* The start was estimated, see estimate_cpu(); a thread cannot use more than this. */
-	if (record->cpu_time_ns > duration_ns)
-		record->cpu_time_ns = duration_ns;
+	/* The start was estimated, see estimate_cpu(); the run was on one thread at a time. */
+	record->cpu_time_ns = cpu_ns < duration_ns ? cpu_ns : duration_ns;
+	record->prepare_time_ns = end->was_prepared_only ? duration_ns : run->prepare_ns;
 	record->flags = flags;
 	record->query_id_size = (uint32_t)texts[TEXT_QUERY_ID].size;
 	record->query_size = (uint32_t)texts[TEXT_QUERY].size;
 	record->database_size = (uint32_t)texts[TEXT_DATABASE].size;
 	record->exception_size = (uint32_t)texts[TEXT_EXCEPTION].size;
+	record->library_size = (uint32_t)texts[TEXT_LIBRARY].size;
+	record->expanded_size = (uint32_t)texts[TEXT_EXPANDED].size;
 	char *to = record->text;
 	for (int i = 0; i < TEXTS; i++) {
 		if (texts[i].size != 0)

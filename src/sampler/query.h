@@ -15,8 +15,12 @@ struct query_run {
 	struct query_key key, initial;
 	uint64_t start_realtime_ns;
 	uint64_t start_monotonic_ns;
-	uint64_t start_cpu_ns; /* of the thread that began the run, within 20 us */
-	uint32_t thread_id;
+	uint64_t start_cpu_ns; /* of the present stretch, within 20 us; see query_continue() */
+	uint64_t earlier_cpu_ns; /* of the stretches before */
+	uint64_t settled_cpu_ns; /* of the present one, when its thread has ended */
+	uint64_t prepare_ns;   /* of the run, before its first step */
+	uint32_t thread_id;    /* that began it */
+	uint32_t clock_thread; /* atomic: whose CPU clock the present stretch is on, 0: it has ended */
 	struct query_counts counts;
 };
 
@@ -29,11 +33,31 @@ struct query_run {
  * 20 us ago. */
 void query_start(struct query_run *run, struct thread *thread);
 
+/* The run goes on, on this thread. Where that is another thread than before, a stretch
+ * ends and one begins: the run's CPU time is the sum of its stretches, and a stretch is
+ * what its thread used from its first step there until a step on another thread. A
+ * thread's clock can be read from outside, so a run that stays on its thread pays
+ * nothing for it. */
+void query_move(struct query_run *run, struct thread *thread);
+
+static inline void query_continue(struct query_run *run, struct thread *thread)
+{
+	if (__builtin_expect(__atomic_load_n(&run->clock_thread, __ATOMIC_RELAXED) != thread->id, 0))
+		query_move(run, thread);
+}
+
+/* The calling thread ends: if the run's present stretch is on it, the stretch ends, too.
+ * Another thread may be at query_continue() for the same run. */
+void query_settle(struct query_run *run, const struct thread *thread);
+
 /* What a finished run has to tell beyond its own times. Texts may be NULL. */
 struct query_end {
 	const char *query_id; /* the user's own; NULL: the key as UUID */
 	const char *query;
 	const char *database;
+	const char *library;  /* the SQLite library: version, a space, path */
+	const char *expanded; /* the text with the values that were bound */
+	bool was_prepared_only; /* all of its time was preparation */
 	int64_t exception_code;
 	const char *exception;
 	uint64_t result_rows, vm_steps, fullscan_steps, sorts, autoindexes, memory_usage;
@@ -49,8 +73,7 @@ bool query_lasted(const struct query_run *run, uint64_t ns);
 
 /* Ends the run: reads the clocks and writes its record to the ring. Call it when
  * the run is worth a line in query_log; a run with no record costs nothing more.
- * A run that began on another thread has no CPU time that could be told: 0. Texts
- * longer than a 16th of the ring are cut (QUERY_TEXT_CUT). After
+ * Texts longer than a 16th of the ring are cut (QUERY_TEXT_CUT). After
  * sampler_stop() nothing is written. */
 void query_finish(struct query_run *run, struct thread *thread, const struct query_end *end);
 

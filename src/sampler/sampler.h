@@ -56,6 +56,9 @@ bool sampler_quiesce(void);
  * short. Async-signal-safe. */
 void sampler_rest(struct thread *thread);
 
+/* `settle` is called on every thread that has a slot and ends, before the slot goes. */
+void sampler_at_thread_end(void (*settle)(const struct thread *thread));
+
 /* Frees slots and timers of threads that ended without running destructors. The
  * flusher calls it now and then. */
 void sampler_reap(void);

@@ -255,12 +255,22 @@ void threads_tell_name(struct thread *thread)
 
 /* --- a thread goes --------------------------------------------------------------------- */
 
+static void (*settle_thread)(const struct thread *);
+
+void sampler_at_thread_end(void (*settle)(const struct thread *))
+{
+	__atomic_store_n(&settle_thread, settle, __ATOMIC_RELEASE);
+}
+
 static void on_thread_end(void *value)
 {
+	void (*settle)(const struct thread *) = __atomic_load_n(&settle_thread, __ATOMIC_ACQUIRE);
 	struct thread *slot = value;
 
 	if (slot != thread_current)
 		return;
+	if (settle != NULL)
+		settle(slot);
 	/* From here on signals find no slot: they are late. */
 	thread_current = NULL;
 	HANDLER_BARRIER();

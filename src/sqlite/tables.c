@@ -63,6 +63,11 @@ static const struct column query_log_columns[] = {
 	{ "weight_real", "INTEGER", 0 },
 	{ "samples_dropped", "INTEGER", 0 },
 	{ "samples_truncated", "INTEGER", 0 },
+	{ "prepare_time_ns", "INTEGER", 0 },
+	{ "worker_cpu_time_ns", "INTEGER", 0 },
+	{ "library_version", "TEXT", 0 },
+	{ "library_path", "TEXT", 0 },
+	{ "expanded_query", "TEXT", 0 },
 };
 
 /* --- settings -------------------------------------------------------------- */

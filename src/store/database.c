@@ -302,6 +302,53 @@ static int make_schema_once(sqlite3 *db)
 	return code;
 }
 
+/* From a version to the next: [0] makes a file of version 2 of one of version 1. What is
+ * added comes last in its table, as it does in the schema. */
+static const char *const upgrades[STORE_SCHEMA_VERSION - 1] = {
+	"CREATE TABLE libraries (id INTEGER PRIMARY KEY, path TEXT NOT NULL, version TEXT NOT NULL);"
+	"ALTER TABLE queries ADD COLUMN prepare_time_ns INTEGER NOT NULL DEFAULT 0;"
+	"ALTER TABLE queries ADD COLUMN worker_cpu_time_ns INTEGER NOT NULL DEFAULT 0;"
+	"ALTER TABLE queries ADD COLUMN library INTEGER NOT NULL DEFAULT 0;"
+	"ALTER TABLE queries ADD COLUMN expanded_query TEXT NOT NULL DEFAULT '';",
+};
+
+static int upgrade_tables(sqlite3 *db)
+{
+	/* They are the end of the schema, whose text they need not have twice. */
+	const char *views = strstr(store_schema, "CREATE VIEW trace_log");
+	int64_t version = database_number(db, "PRAGMA user_version", 0);
+	char set_version[48];
+	int code = SQLITE_OK;
+
+	for (; !code && version > 0 && version < STORE_SCHEMA_VERSION; version++)
+		code = sqlite3_exec(db, upgrades[version - 1], NULL, NULL, NULL);
+	snprintf(set_version, sizeof set_version, "PRAGMA user_version = %d", STORE_SCHEMA_VERSION);
+	if (!code)
+		code = sqlite3_exec(db, "DROP VIEW IF EXISTS trace_log; DROP VIEW IF EXISTS query_log", NULL, NULL, NULL);
+	if (!code)
+		code = sqlite3_exec(db, views, NULL, NULL, NULL);
+	return code ? code : sqlite3_exec(db, set_version, NULL, NULL, NULL);
+}
+
+/* In one transaction. A process of the older version that has the file open goes on. */
+static int upgrade_schema_once(sqlite3 *db)
+{
+	int code;
+
+	if (database_number(db, "PRAGMA user_version", 0) >= STORE_SCHEMA_VERSION)
+		return SQLITE_OK;
+	code = sqlite3_exec(db, "BEGIN IMMEDIATE", NULL, NULL, NULL);
+	if (code)
+		return code;
+	if (database_number(db, "PRAGMA user_version", 0) < STORE_SCHEMA_VERSION)
+		code = upgrade_tables(db);
+	if (!code)
+		code = sqlite3_exec(db, "COMMIT", NULL, NULL, NULL);
+	if (code)
+		sqlite3_exec(db, "ROLLBACK", NULL, NULL, NULL);
+	return code;
+}
+
 static bool is_wal(sqlite3 *db)
 {
 	sqlite3_stmt *statement = NULL;
@@ -323,6 +370,7 @@ static int prepare_file(sqlite3 *db, const char *path, char **error)
 		                          (uint32_t)database_number(db, "PRAGMA user_version", 0), error);
 		if (identity)
 			return identity;
+		code = upgrade_schema_once(db);
 	}
 
 	/* Changing the mode needs the file alone; another that starts now has it too,

@@ -336,6 +336,28 @@ int64_t intern_statement(struct writer *writer, const char *text, size_t size, b
 	return row;
 }
 
+int64_t intern_library(struct writer *writer, const char *text, size_t size)
+{
+	struct hash key = hash_bytes(text, size);
+	struct known_text *known = table_find(&writer->libraries, key);
+	const char *space = size ? memchr(text, ' ', size) : NULL;
+	size_t version = space ? (size_t)(space - text) : 0;
+	int64_t row = 0;
+
+	if (known || !space)
+		return known ? known->row : 0;
+	for (int which = WRITE_FIND_LIBRARY; which <= WRITE_LIBRARY && !row; which++) {
+		sqlite3_stmt *statement = writer_statement(writer, which);
+
+		writer_bind_text(statement, 1, space + 1, size - version - 1);
+		writer_bind_text(statement, 2, text, version);
+		row = which == WRITE_LIBRARY ? insert_row(writer, which) : writer_number(writer, which);
+	}
+	if (row > 0 && (known = table_add(&writer->libraries, key)))
+		known->row = row;
+	return row;
+}
+
 void intern_key_text(struct query_key key, char text[37])
 {
 	snprintf(text, 37, "%08x-%04x-%04x-%04x-%012llx", (unsigned)(key.hi >> 32),

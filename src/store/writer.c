@@ -45,6 +45,8 @@ static const char *const statement_sql[WRITE_STATEMENTS] = {
 	[WRITE_FIND_STATEMENT] = "SELECT id FROM statements WHERE hash = ?1 AND query = ?2 AND is_cut = ?3",
 	[WRITE_STATEMENT] =
 		"INSERT INTO statements (hash, normalized_query_hash, is_cut, query) VALUES (?1, ?2, ?3, ?4)",
+	[WRITE_FIND_LIBRARY] = "SELECT id FROM libraries WHERE path = ?1 AND version = ?2",
+	[WRITE_LIBRARY] = "INSERT INTO libraries (path, version) VALUES (?1, ?2)",
 	[WRITE_FIND_QUERY] = "SELECT id FROM queries WHERE query_id = ?1 AND process = ?2",
 	[WRITE_QUERY] =
 		"INSERT INTO queries (query_id, process, first_ns, last_ns)"
@@ -54,7 +56,8 @@ static const char *const statement_sql[WRITE_STATEMENTS] = {
 		" query_duration_ns = ?5, cpu_time_ns = ?6, database = ?7, thread_id = ?8, exception_code = ?9,"
 		" exception = ?10, result_rows = ?11, vm_steps = ?12, fullscan_steps = ?13, sorts = ?14,"
 		" autoindexes = ?15, memory_usage = ?16, samples_cpu = ?17, samples_real = ?18, weight_cpu = ?19,"
-		" weight_real = ?20, samples_dropped = ?21, samples_truncated = ?22 WHERE id = ?1",
+		" weight_real = ?20, samples_dropped = ?21, samples_truncated = ?22, prepare_time_ns = ?23,"
+		" worker_cpu_time_ns = ?24, library = ?25, expanded_query = ?26 WHERE id = ?1",
 	[WRITE_QUERY_ID] = "UPDATE queries SET query_id = ?2 WHERE id = ?1",
 	[WRITE_QUERY_RANGE] =
 		"UPDATE queries SET first_ns = min(first_ns, ?2), last_ns = max(last_ns, ?3) WHERE id = ?1",
@@ -164,6 +167,7 @@ bool writer_init(struct writer *writer, bool (*give_up)(void *context), void *co
 		.stacks = TABLE_OF(struct known_stack, 1 << 18),
 		.queries = TABLE_OF(struct known_query, 1 << 16),
 		.texts = TABLE_OF(struct known_text, 1 << 14),
+		.libraries = TABLE_OF(struct known_text, 16),
 		.modules = TABLE_OF(struct placed_module, 1 << 14),
 		.span_room = 2 * WRITER_BATCH,
 		.give_up = give_up,
@@ -182,8 +186,8 @@ bool writer_init(struct writer *writer, bool (*give_up)(void *context), void *co
 
 void writer_free(struct writer *writer)
 {
-	struct table *tables[] = { &writer->threads, &writer->series, &writer->stacks,
-	                           &writer->queries, &writer->texts, &writer->modules };
+	struct table *tables[] = { &writer->threads, &writer->series, &writer->stacks, &writer->queries,
+	                           &writer->texts, &writer->libraries, &writer->modules };
 
 	for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
 		table_free(tables[i]);
@@ -204,7 +208,7 @@ static void forget_thread_row(void *context, void *entry)
 void writer_forget(struct writer *writer)
 {
 	struct table *tables[] = { &writer->series, &writer->stacks, &writer->queries, &writer->texts,
-	                           &writer->modules };
+	                           &writer->libraries, &writer->modules };
 
 	for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
 		table_clear(tables[i]);
@@ -325,13 +329,13 @@ static void widen_span(struct writer *writer, uint32_t index, int64_t first_ns, 
 
 /* The texts of a query record. */
 struct query_texts {
-	const char *query_id, *query, *database, *exception;
+	const char *query_id, *query, *database, *exception, *library, *expanded;
 };
 
 static bool find_texts(const struct query_record *record, size_t size, struct query_texts *texts)
 {
 	uint64_t total = (uint64_t)record->query_id_size + record->query_size + record->database_size
-		+ record->exception_size;
+		+ record->exception_size + record->library_size + record->expanded_size;
 
 	if (total > size - sizeof *record)
 		return false;
@@ -339,6 +343,8 @@ static bool find_texts(const struct query_record *record, size_t size, struct qu
 	texts->query = texts->query_id + record->query_id_size;
 	texts->database = texts->query + record->query_size;
 	texts->exception = texts->database + record->database_size;
+	texts->library = texts->exception + record->exception_size;
+	texts->expanded = texts->library + record->library_size;
 	return true;
 }
 
@@ -352,20 +358,26 @@ static int set_query_id(struct writer *writer, int64_t row, const struct query_r
 	return writer_run(writer, WRITE_QUERY_ID);
 }
 
-static int write_query(struct writer *writer, int64_t row, int64_t initial, int64_t text,
+/* Rows that a query's row names. */
+struct query_rows {
+	int64_t query, initial, text, library;
+};
+
+static int write_query(struct writer *writer, const struct query_rows *rows,
                        const struct query_record *record, const struct query_texts *texts)
 {
 	const uint64_t numbers[] = {
 		record->result_rows, record->vm_steps, record->fullscan_steps, record->sorts,
 		record->autoindexes, record->memory_usage, record->samples[TRACE_CPU],
 		record->samples[TRACE_REAL], record->weights[TRACE_CPU], record->weights[TRACE_REAL],
-		record->samples_dropped, record->samples_truncated,
+		record->samples_dropped, record->samples_truncated, record->prepare_time_ns,
+		record->worker_cpu_time_ns, (uint64_t)rows->library,
 	};
 	sqlite3_stmt *statement = writer_statement(writer, WRITE_QUERY_END);
 
-	sqlite3_bind_int64(statement, 1, row);
-	sqlite3_bind_int64(statement, 2, initial);
-	sqlite3_bind_int64(statement, 3, text);
+	sqlite3_bind_int64(statement, 1, rows->query);
+	sqlite3_bind_int64(statement, 2, rows->initial);
+	sqlite3_bind_int64(statement, 3, rows->text);
 	sqlite3_bind_int64(statement, 4, (int64_t)record->start_realtime_ns);
 	sqlite3_bind_int64(statement, 5, (int64_t)record->duration_ns);
 	sqlite3_bind_int64(statement, 6, (int64_t)record->cpu_time_ns);
@@ -375,6 +387,7 @@ static int write_query(struct writer *writer, int64_t row, int64_t initial, int6
 	writer_bind_text(statement, 10, texts->exception, record->exception_size);
 	for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
 		sqlite3_bind_int64(statement, 11 + (int)i, (int64_t)numbers[i]);
+	writer_bind_text(statement, 26, texts->expanded, record->expanded_size);
 	return writer_run(writer, WRITE_QUERY_END);
 }
 
@@ -382,7 +395,8 @@ static int take_query(struct writer *writer, const struct query_record *record, 
 {
 	struct query_key first = record->initial;
 	struct query_texts texts;
-	int64_t row, initial, text, start, end;
+	struct query_rows rows;
+	int64_t start, end;
 	uint32_t span;
 	int code;
 
@@ -390,25 +404,28 @@ static int take_query(struct writer *writer, const struct query_record *record, 
 		return SQLITE_OK;
 	start = (int64_t)record->start_realtime_ns;
 	end = start + (int64_t)record->duration_ns;
-	row = initial = intern_query(writer, record->query, &span);
-	if (row < 0)
-		return (int)-row;
+	rows.query = rows.initial = intern_query(writer, record->query, &span);
+	if (rows.query < 0)
+		return (int)-rows.query;
 	widen_span(writer, span, start, end);
 	if ((first.hi || first.lo) && (first.hi != record->query.hi || first.lo != record->query.lo)) {
-		initial = intern_query(writer, first, &span);
-		if (initial < 0)
-			return (int)-initial;
+		rows.initial = intern_query(writer, first, &span);
+		if (rows.initial < 0)
+			return (int)-rows.initial;
 		/* It runs still: its row is as young as ours. */
 		widen_span(writer, span, start, end);
 	}
-	text = intern_statement(writer, texts.query, record->query_size, record->flags & QUERY_TEXT_CUT);
-	if (text < 0)
-		return (int)-text;
-	code = write_query(writer, row, initial, text, record, &texts);
+	rows.text = intern_statement(writer, texts.query, record->query_size, record->flags & QUERY_TEXT_CUT);
+	if (rows.text < 0)
+		return (int)-rows.text;
+	rows.library = intern_library(writer, texts.library, record->library_size);
+	if (rows.library < 0)
+		return (int)-rows.library;
+	code = write_query(writer, &rows, record, &texts);
 	if (!code && record->query_id_size)
-		code = set_query_id(writer, row, record, &texts);
+		code = set_query_id(writer, rows.query, record, &texts);
 	writer->query_count++;
-	writer->bytes += QUERY_BYTES + record->database_size + record->exception_size;
+	writer->bytes += QUERY_BYTES + record->database_size + record->exception_size + record->expanded_size;
 	return code;
 }
 

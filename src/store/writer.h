@@ -36,6 +36,8 @@ enum writer_statement {
 	WRITE_STACK_EPOCH,
 	WRITE_FIND_STATEMENT,
 	WRITE_STATEMENT,
+	WRITE_FIND_LIBRARY,
+	WRITE_LIBRARY,
 	WRITE_FIND_QUERY,
 	WRITE_QUERY,
 	WRITE_QUERY_END,
@@ -83,7 +85,7 @@ struct writer {
 
 	/* What is known of the file; forgotten when it may have changed. */
 	int64_t file_identity, process, removals, epoch;
-	struct table threads, series, stacks, queries, texts, modules;
+	struct table threads, series, stacks, queries, texts, libraries, modules;
 
 	/* The thread and series of the sample before. */
 	struct {
@@ -202,6 +204,9 @@ int64_t intern_process(struct writer *writer);
 int64_t intern_series(struct writer *writer, const struct sample_record *sample);
 int64_t intern_stack(struct writer *writer, const struct sample_record *sample);
 int64_t intern_statement(struct writer *writer, const char *text, size_t size, bool is_cut);
+
+/* `text`: version, a space, path. Row 0 for no text. */
+int64_t intern_library(struct writer *writer, const char *text, size_t size);
 
 /* The query's row and, in `*span`, its place in the batch. */
 int64_t intern_query(struct writer *writer, struct query_key key, uint32_t *span);

@@ -154,6 +154,38 @@ static void newer_version_is_left_alone(void **state)
 	assert_refused(in_folder("x.db"), QP_TOO_NEW, "newer");
 }
 
+static char *schema_of(const char *path)
+{
+	/* SQLite writes ALTER TABLE's columns without the schema's line breaks and comments. */
+	return strdup(ask_file(path, "SELECT group_concat(name || ':' || coalesce((SELECT group_concat("
+	                       "name || type || [notnull] || coalesce(dflt_value, '')) FROM pragma_table_info(s.name)), '')"
+	                       " || iif(type = 'view', sql, ''), x'0a') FROM (SELECT * FROM sqlite_schema ORDER BY name) AS s"));
+}
+
+static void older_version_is_brought_up(void **state)
+{
+	char *made, *upgraded;
+
+	(void)state;
+	start_store(in_folder("x.db"), 0);
+	sample(1);
+	stop_store();
+	made = schema_of(in_folder("x.db"));
+	ask_file(in_folder("x.db"), "DROP VIEW query_log; CREATE VIEW query_log AS SELECT query_id FROM queries;"
+	         "DROP TABLE libraries; ALTER TABLE queries DROP COLUMN prepare_time_ns;"
+	         "ALTER TABLE queries DROP COLUMN worker_cpu_time_ns; ALTER TABLE queries DROP COLUMN library;"
+	         "ALTER TABLE queries DROP COLUMN expanded_query; PRAGMA user_version = 1");
+	start_store(in_folder("x.db"), 0);
+	sample(1);
+	stop_store();
+	upgraded = schema_of(in_folder("x.db"));
+	assert_non_null(strstr(made, "query_log:"));
+	assert_string_equal(upgraded, made);
+	assert_string_equal(ask_file(in_folder("x.db"), "SELECT count(*) FROM trace_log"), "2");
+	free(made);
+	free(upgraded);
+}
+
 static void directory_is_refused(void **state)
 {
 	(void)state;
@@ -465,6 +497,7 @@ int main(void)
 		TEST(empty_files_are_taken),
 		TEST(text_file_is_left_alone),
 		TEST(newer_version_is_left_alone),
+		TEST(older_version_is_brought_up),
 		TEST(directory_is_refused),
 		TEST(damaged_file_is_no_crash),
 		TEST(folder_that_comes_later),
