@@ -137,7 +137,7 @@ walk(const void *ucontext, const struct code_map *map, const struct unwind_bound
 	enum rule_result end;
 	uintptr_t fp_slot = FP_SLOT_OPAQUE;
 	uint32_t n = 0, old = 0;
-	uint32_t exact = 0;   /* the last frame that was interrupted, not left by a call */
+	uint32_t exact = 0;   /* the last frame that was not left by a call */
 	bool by_rule;         /* the walk ended by the last frame's address alone */
 	bool opaque = false;
 
@@ -175,10 +175,11 @@ written:;
 			uintptr_t slot = FP_SLOT_OPAQUE;
 			end = rule_apply(found.rule, &copy, all_bounds, &slot);
 			if (end == RULE_NEEDS_ALL)
-				end = step_full(&full, ucontext, map, all_bounds, n - 1, &copy);
+				end = step_full(&full, ucontext, map, all_bounds, n - 1,
+				                rule_is_exact(found.rule), &copy);
 			frame = copy;
 			fp_slot = slot;
-			if (rule_leaves_signal(found.rule))
+			if (rule_is_exact(found.rule))
 				exact = n;
 		}
 		if (__builtin_expect(end != RULE_STEPPED, 0)) {

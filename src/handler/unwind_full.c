@@ -17,7 +17,8 @@ void full_begin(struct full_walk *full, const void *context, uint32_t index)
 /* Not inlined: its frame belongs to few walks. */
 __attribute__((noinline)) enum rule_result
 step_full(struct full_walk *full, const void *ucontext, const struct code_map *map,
-          const struct unwind_bounds *bounds, uint32_t index, struct unwind_frame *frame)
+          const struct unwind_bounds *bounds, uint32_t index, bool exact,
+          struct unwind_frame *frame)
 {
 	if (!full->begun)
 		full_begin(full, ucontext, 0);
@@ -49,7 +50,7 @@ step_full(struct full_walk *full, const void *ucontext, const struct code_map *m
 			return RULE_OUT_OF_BOUNDS;
 		full->lost = false;
 		full->index++;
-		full->look = signal_frame ? ip : ip - 1;
+		full->look = signal_frame || (exact && full->index == index + 1) ? ip : ip - 1;
 	}
 	if (full->lost || full->index != index + 1)
 		return RULE_OUT_OF_BOUNDS; /* the two walks disagree: trust neither */

@@ -25,9 +25,10 @@ struct full_walk {
 /* Makes the frame that `context` tells of number `index`. */
 void full_begin(struct full_walk *full, const void *context, uint32_t index);
 
-/* One step from frame number `index`, which is `frame`. */
+/* One step from frame number `index`, which is `frame`. `exact`: it leads to an exact
+ * address, which no call precedes. */
 enum rule_result step_full(struct full_walk *full, const void *ucontext,
                            const struct code_map *map, const struct unwind_bounds *bounds,
-                           uint32_t index, struct unwind_frame *frame);
+                           uint32_t index, bool exact, struct unwind_frame *frame);
 
 #endif

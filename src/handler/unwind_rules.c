@@ -12,6 +12,8 @@
 #include <dlfcn.h>
 #include <stddef.h>
 
+#include "handler/landing.h"
+
 const unsigned unwind_cache_bytes = CACHE_WAYS * CACHE_SETS * sizeof(uint64_t);
 
 static uint64_t counters[UNWIND_COUNTERS];
@@ -90,12 +92,17 @@ static void keep_rule(uint64_t *rules, uintptr_t address, rule_t rule)
 	                 __ATOMIC_RELAXED);
 }
 
-static rule_t parse_rule(const struct cfi_section *section, uintptr_t address)
+/* `code` is the segment of the address, NULL: only the object is known. */
+static rule_t parse_rule(const struct cfi_section *section, const struct code_range *code,
+                         uintptr_t address)
 {
 	struct cfi_row row;
 
 	switch (cfi_find_row(section, address, &row)) {
 	case CFI_FOUND:
+		if (row.eh_return)
+			return landing_rule(section, &row, code != NULL ? code->start : section->start,
+			                    code != NULL ? code->end : section->end, address);
 		return rule_from_row(&row);
 	case CFI_NO_ENTRY:
 		/* A call never returns to the first instruction of a function behind
@@ -131,7 +138,8 @@ __attribute__((noinline)) struct found_rule rules_find_uncached(const struct cod
 		break;
 	}
 	if (section.header != 0)
-		found.rule = parse_rule(&section, address);
+		found.rule = parse_rule(&section, found.lasting ? code_map_find(map, address) : NULL,
+		                        address);
 	if (found.lasting && map->rules != NULL && address >> CACHE_ADDRESS_BITS == 0)
 		keep_rule(map->rules, address, found.rule);
 	return found;

@@ -147,7 +147,7 @@ static enum rule_result step(struct view *view, struct full_walk *full,
 	/* Which slot it could not read it would not say. */
 	for (more = frame->sp + SPAN_OF_FRAME / 4; view->bounds.high < more && extend(view);)
 		continue;
-	return step_full(full, NULL, map, &view->bounds, index, frame);
+	return step_full(full, NULL, map, &view->bounds, index, rule_is_exact(found->rule), frame);
 }
 
 struct unwind_result unwind_unknown(const void *ucontext, const struct code_map *map,
@@ -159,7 +159,7 @@ struct unwind_result unwind_unknown(const void *ucontext, const struct code_map 
 	struct full_walk full;
 	enum rule_result end;
 	uint32_t n = 0;
-	bool exact = true; /* `frame` was interrupted, not left by a call */
+	bool exact = true; /* `frame` was not left by a call */
 
 	unwind_count(UNWIND_UNKNOWN_STACKS);
 	trace[n++] = frame.look;
@@ -171,7 +171,7 @@ struct unwind_result unwind_unknown(const void *ucontext, const struct code_map 
 		end = step(&view, &full, map, &found, n - 1, &frame);
 		if (end != RULE_STEPPED || n == max)
 			break;
-		exact = rule_leaves_signal(found.rule);
+		exact = rule_is_exact(found.rule);
 		trace[n++] = frame.look;
 	}
 	/* As in walk() of unwind.c. */

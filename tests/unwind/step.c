@@ -17,10 +17,19 @@
 
 #define DEEPEST 4096
 #define PLACES 64
+#define KEPT 1024
+#define KEPT_DEPTH 64
 
 struct call {
 	uintptr_t slot; /* where its return address is */
 	uintptr_t back;
+};
+
+/* A trace that is not that of the calls made. */
+struct kept {
+	struct unwind_result got;
+	uint64_t trace[KEPT_DEPTH];
+	int same, expected; /* its first frames that are, and how many calls there were */
 };
 
 static struct {
@@ -35,6 +44,8 @@ static struct {
 	uintptr_t places[PLACES];
 	const char *place_kinds[PLACES];
 	int place_count;
+	struct kept kept[KEPT];
+	int kept_count;
 	bool running;
 } now;
 
@@ -78,25 +89,61 @@ static uintptr_t expected_at(int i, uintptr_t pc)
 	return now.tail[i - 1 - now.depth];
 }
 
-static bool is_jumping(const struct unwind_result *got, const uint64_t *trace, int expected,
-                       uintptr_t pc)
+/* Whether the instruction at `pc` jumps to what rcx or rdx holds: the last one of
+ * longjmp, and of libgcc's functions that land. */
+static bool is_jump(const uint8_t *pc)
 {
-	const int left_out = expected - got->depth;
-	int same = 0;
+	return pc[0] == 0xff && (pc[1] == 0xe1 || pc[1] == 0xe2);
+}
 
-	/* One frame is told at another address than that of its call in progress: at the
-	 * call of setjmp, or where an exception lands, which the runtime library has put
-	 * into its own frame's slots already. Its callers are as they were, or cut. */
-	while (same < got->depth && same < expected && trace[same] == expected_at(same, pc))
-		same++;
-	if (got->truncated)
-		return same > 0 && same == got->depth - 1;
-	if (left_out < -1 || same == 0 || same == got->depth)
+static void keep(const struct unwind_result *got, const uint64_t *trace, int same, int expected)
+{
+	if (now.kept_count == KEPT || got->depth > KEPT_DEPTH) {
+		now.result->wrong++;
+		note("unexpected", now.last_pc, got, trace, expected);
+		return;
+	}
+	struct kept *kept = &now.kept[now.kept_count++];
+	*kept = (struct kept){.got = *got, .same = same, .expected = expected};
+	memcpy(kept->trace, trace, (size_t)got->depth * sizeof trace[0]);
+}
+
+/* Whether it told that the function which has jumped by now from `from` would land at
+ * `pc`: at this very address, or that of the call of setjmp before it. */
+static bool foretold(const struct kept *kept, uintptr_t from, uintptr_t pc, int *callers)
+{
+	const uint64_t *trace = kept->trace;
+	const int same = kept->same;
+
+	*callers = kept->got.depth - same - 1;
+	if (same == 0 || *callers < 0 || from - trace[same - 1] + 256 > 512 ||
+	    (trace[same] != pc && trace[same] != pc - 1) ||
+	    *callers > now.depth + now.tail_count)
 		return false;
-	for (int i = same + 1; i < got->depth; i++)
-		if (trace[i] != expected_at(i + left_out, pc))
+	for (int i = 1; i <= *callers; i++)
+		if (trace[same + i] != expected_at(i, pc))
 			return false;
 	return true;
+}
+
+/* The traces kept, once there has been a jump from `from` to `pc`. */
+static void judge_kept(uintptr_t from, uintptr_t pc)
+{
+	for (int i = 0; i < now.kept_count; i++) {
+		const struct kept *kept = &now.kept[i];
+		int callers;
+		if (!foretold(kept, from, pc, &callers)) {
+			now.result->wrong++;
+			note("wrong", kept->trace[0], &kept->got, kept->trace, kept->expected);
+		} else if (kept->got.truncated || callers != now.depth + now.tail_count) {
+			now.result->incomplete++;
+			note("incomplete", kept->trace[0], &kept->got, kept->trace, kept->expected);
+		} else {
+			now.result->exact++;
+			now.result->jumping++;
+		}
+	}
+	now.kept_count = 0;
 }
 
 static void on_trap(int signal, siginfo_t *info, void *context)
@@ -117,6 +164,8 @@ static void on_trap(int signal, siginfo_t *info, void *context)
 		if (back > now.last_pc && back - now.last_pc <= 9 && now.depth < DEEPEST)
 			now.calls[now.depth++] = (struct call){sp, back};
 	}
+	if (now.last_pc != 0 && is_jump((const uint8_t *)now.last_pc))
+		judge_kept(now.last_pc, pc);
 	now.last_pc = pc;
 
 	const int expected = 1 + now.depth + now.tail_count;
@@ -132,20 +181,16 @@ static void on_trap(int signal, siginfo_t *info, void *context)
 		now.result->memo_differs++;
 		note("memo differs", pc, &memo, with_memo, expected);
 	}
-	bool same = got.depth <= expected;
-	for (int i = 0; same && i < got.depth; i++)
-		same = trace[i] == expected_at(i, pc);
-	if (same && got.depth == expected && !got.truncated) {
+	int same = 0;
+	while (same < got.depth && same < expected && trace[same] == expected_at(same, pc))
+		same++;
+	if (same == got.depth && same == expected && !got.truncated) {
 		now.result->exact++;
-	} else if (same && got.truncated) {
+	} else if (same == got.depth && got.truncated) {
 		now.result->incomplete++;
 		note("incomplete", pc, &got, trace, expected);
-	} else if (is_jumping(&got, trace, expected, pc)) {
-		now.result->jumping++;
-		note("jumping", pc, &got, trace, expected);
 	} else {
-		now.result->wrong++;
-		note("wrong", pc, &got, trace, expected);
+		keep(&got, trace, same, expected);
 	}
 }
 
@@ -169,6 +214,7 @@ __attribute__((noinline)) static void run_stepped(void (*work)(void *), void *ar
 	work(argument);
 	trap_off();
 	now.running = false;
+	judge_kept(0, 0);
 }
 
 void step_run(const char *name, void (*work)(void *argument), void *argument,
@@ -195,7 +241,7 @@ void step_run(const char *name, void (*work)(void *argument), void *argument,
 	run_stepped(work, argument);
 	sigaction(SIGTRAP, &before, NULL);
 	free(now.memo);
-	fprintf(stderr, "%-22s %9lu steps, %.4f %% exact, %lu incomplete, %lu jumping, %lu wrong, %lu differ with the memo, depth to %lu\n",
+	fprintf(stderr, "%-22s %9lu steps, %.4f %% exact, %lu incomplete, %lu wrong, %lu told a landing, %lu differ with the memo, depth to %lu\n",
 	        name, result->steps, result->steps ? 100.0 * (double)result->exact / (double)result->steps : 0,
-	        result->incomplete, result->jumping, result->wrong, result->memo_differs, result->deepest);
+	        result->incomplete, result->wrong, result->jumping, result->memo_differs, result->deepest);
 }

@@ -207,7 +207,11 @@ __attribute__((noinline)) cfi_result find_row(const cfi_section *section, uintpt
 		return CFI_MALFORMED;
 
 	row->function_start = fde.pcStart;
+	row->function_end = fde.pcEnd;
 	row->signal_frame = cie.isSignalFrame;
+	/* No other function has to keep registers 0 and 1, on either architecture. */
+	row->eh_return = prolog.savedRegisters[0].location == Parser::kRegisterInCFA &&
+	                 prolog.savedRegisters[1].location == Parser::kRegisterInCFA;
 	row->return_address = place_of(prolog.savedRegisters[CFI_RETURN_ADDRESS], space.end);
 	row->frame_pointer = place_of(prolog.savedRegisters[CFI_FRAME_POINTER], space.end);
 	row->cfa_register = prolog.cfaRegister;

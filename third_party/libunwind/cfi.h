@@ -62,8 +62,10 @@ struct cfi_register {
 };
 
 struct cfi_row {
-	uintptr_t function_start;
+	uintptr_t function_start, function_end;
 	bool signal_frame;             /* a trampoline that returns from a signal */
+	bool eh_return;                /* saves the two registers that an exception brings to
+	                                * where it lands: it may return into any frame */
 	bool cfa_by_expression;
 	uint32_t cfa_register;
 	int32_t cfa_offset;
