@@ -41,6 +41,7 @@ static struct engine_query *query_new(void)
 
 static void query_recycle(struct engine_query *query)
 {
+	query_hide(&query->run);
 	free(query->text);
 	free(query->database);
 	free(query->query_id);
@@ -83,7 +84,12 @@ static int begin(const qp_query *given)
 	query->outer = innermost;
 	innermost = query;
 	store_start(); /* whoever samples will write */
+	query->run.text = query->text;
+	query->run.database = query->database;
+	query->run.query_id = query->query_id;
+	query->run.working = thread->id;
 	query_start(&query->run, thread);
+	query_show(&query->run);
 	tag.key = query->run.key;
 	tag.counts = &query->run.counts;
 	memcpy(tag.period_ns, query->settings.period_ns, sizeof tag.period_ns);

@@ -36,6 +36,11 @@ struct ring *sampler_ring(void);
  * what foreign signals go to. False: it could not be done now. */
 bool sampler_keep_signal(void);
 
+/* --- query.c --- */
+
+/* The CPU clock of a thread of this process. False: there is no such thread. */
+bool query_read_cpu_of(uint32_t thread_id, uint64_t *ns);
+
 /* --- threads.c --- */
 
 /* Makes the key whose destructor frees slots. 0 or an errno value. */

@@ -2,8 +2,10 @@
  * Runs of queries: key, clocks, record.
  *
  * The key is a UUID version 7 (RFC 9562): 48 bits of milliseconds, then 12 bits of
- * their fraction, then 62 random bits. Keys of one thread rise strictly, by a
- * count where the clock does not move; keys of different threads differ by chance.
+ * their fraction, then 32 bits that tell the session and 30 random ones. Keys of one
+ * thread rise strictly, by a count where the clock does not move; keys of different
+ * threads differ by chance. The session stands in the key so that whatever carries the
+ * key, each sample for one, tells whose query it was.
  */
 #include "sampler/query.h"
 
@@ -15,6 +17,7 @@
 
 #define UUID_VERSION 7ull
 #define UUID_VARIANT 2ull
+#define SESSION_SHIFT 30
 
 #define NS_PER_MS 1000000ull
 #define FRACTION_BITS 12
@@ -23,7 +26,7 @@
 #define SIDE_TEXT_MAX 4096u
 #define RING_SHARE 16
 
-static struct query_key make_key(struct thread *thread, uint64_t now_ns)
+static struct query_key make_key(struct thread *thread, uint32_t session, uint64_t now_ns)
 {
 	uint64_t ms = now_ns / NS_PER_MS;
 	uint64_t fraction = (now_ns % NS_PER_MS << FRACTION_BITS) / NS_PER_MS;
@@ -35,8 +38,14 @@ static struct query_key make_key(struct thread *thread, uint64_t now_ns)
 	return (struct query_key){
 		.hi = time >> FRACTION_BITS << 16 | UUID_VERSION << FRACTION_BITS |
 		      (time & ((1u << FRACTION_BITS) - 1)),
-		.lo = UUID_VARIANT << 62 | threads_random(thread) >> 2,
+		.lo = UUID_VARIANT << 62 | (uint64_t)session << SESSION_SHIFT |
+		      threads_random(thread) >> (64 - SESSION_SHIFT),
 	};
+}
+
+uint32_t query_key_session(struct query_key key)
+{
+	return (uint32_t)(key.lo >> SESSION_SHIFT);
 }
 
 void query_key_text(struct query_key key, char text[37])
@@ -70,9 +79,9 @@ static uint64_t read_cpu(struct thread *thread)
 	return thread->cpu_read_ns;
 }
 
-/* The clock of another thread of this process, as pthread_getcpuclockid() makes its name;
- * that wants a pthread_t, which may be gone. False: so is the thread. */
-static bool read_cpu_of(uint32_t thread_id, uint64_t *ns)
+/* By the clock's name as pthread_getcpuclockid() makes it, which wants a pthread_t that
+ * may be gone. */
+bool query_read_cpu_of(uint32_t thread_id, uint64_t *ns)
 {
 	const unsigned per_thread_scheduler_clock = 6;
 	struct timespec now;
@@ -98,7 +107,7 @@ void query_start(struct query_run *run, struct thread *thread)
 	run->start_monotonic_ns = clock_ns(CLOCK_MONOTONIC);
 	run->start_cpu_ns = estimate_cpu(thread, run->start_monotonic_ns);
 	run->start_realtime_ns = run->start_monotonic_ns + thread->realtime_offset_ns;
-	run->key = make_key(thread, run->start_realtime_ns);
+	run->key = make_key(thread, run->session, run->start_realtime_ns);
 	run->initial = thread->nesting != 0 ? thread->queries[0].key : run->key;
 	run->earlier_cpu_ns = run->settled_cpu_ns = run->prepare_ns = 0;
 	run->thread_id = thread->id;
@@ -137,7 +146,7 @@ void query_move(struct query_run *run, struct thread *thread)
 
 	/* Its thread may end this very moment, and then says itself how long it was. Acquire:
 	 * it has written that before the 0. */
-	bool is_known = before != 0 && read_cpu_of(before, &now);
+	bool is_known = before != 0 && query_read_cpu_of(before, &now);
 	if (__atomic_compare_exchange_n(&run->clock_thread, &before, thread->id, false, __ATOMIC_ACQUIRE,
 	                                __ATOMIC_ACQUIRE) && before != 0) {
 		run->earlier_cpu_ns += is_known ? stretch(run, now) : 0;

@@ -1,6 +1,7 @@
 /*
- * One run of a query: its identity, its exact times, and the record that ends it.
- * Knows nothing of SQLite; src/sqlite and qp_query_begin() both stand on it.
+ * One run of a query: its identity, its exact times, what other threads may see of it
+ * while it lasts, and the record that ends it. Knows nothing of SQLite; src/sqlite and
+ * qp_query_begin() both stand on it.
  */
 #ifndef QUERYPROF_SAMPLER_QUERY_H
 #define QUERYPROF_SAMPLER_QUERY_H
@@ -21,12 +22,26 @@ struct query_run {
 	uint64_t prepare_ns;   /* of the run, before its first step */
 	uint32_t thread_id;    /* that began it */
 	uint32_t clock_thread; /* atomic: whose CPU clock the present stretch is on, 0: it has ended */
+	uint32_t session; /* set before query_start(); part of the key. 0: none */
 	struct query_counts counts;
+
+	/* For those who look while it runs. `working`: the thread inside it now, 0: none. */
+	uint32_t working;
+	uint64_t rows;
+	const char *text, *database; /* NULL: not known */
+	const char *query_id;        /* the user's own, NULL: none */
+
+	/* query.c only */
+	uint64_t version; /* odd: shown */
+	char mark[8];     /* how `text` began */
+	struct query_run *next;
+	bool listed;
 };
 
 /* Begins a run: a fresh key, the clocks, counts at zero; `initial` is the key of
  * the outermost query running on the thread, else its own. Starts nothing. `run`
- * must be in memory that is never unmapped (the handler counts in it).
+ * must be in memory that is never unmapped (the handler counts in it), zero-filled at
+ * first.
  *
  * Costs one clock that is read without a system call; and one, the thread's CPU
  * clock, that needs one and is ten times as dear, spared when it was read less than
@@ -79,5 +94,36 @@ void query_finish(struct query_run *run, struct thread *thread, const struct que
 
 /* The key as text: 36 characters and a zero. */
 void query_key_text(struct query_key key, char text[37]);
+
+/* The session that the key was made for, 0: none. */
+uint32_t query_key_session(struct query_key key);
+
+/* --- seen from other threads ------------------------------------------------------ */
+
+/* Shows the run to query_look() and hides it again; each again is nothing. Its texts
+ * must stay as they are while it is shown, and nobody waits for those who read them:
+ * hide it before they go. Of the fields above only rows, working and the counts may
+ * change meanwhile. */
+void query_show(struct query_run *run);
+void query_hide(struct query_run *run);
+
+/* Makes `to` the run that `from` was; hidden both. */
+void query_hand_over(struct query_run *to, const struct query_run *from);
+
+/* A run as it was at one moment. Texts are malloc'ed copies; NULL: none, or the kernel
+ * does not let us look. */
+struct query_view {
+	struct query_key key, initial;
+	uint32_t session, thread_id, working;
+	uint64_t start_realtime_ns, elapsed_ns;
+	uint64_t cpu_time_ns;
+	uint64_t rows, samples[TRACE_TYPES];
+	char *text, *database, *query_id;
+};
+void query_view_free(struct query_view *view);
+
+/* The runs that are shown: start with NULL, go on with what came last, NULL ends.
+ * Lock-free, and never in the way of who runs them. */
+struct query_run *query_next_shown(struct query_run *last, struct query_view *view);
 
 #endif

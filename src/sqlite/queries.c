@@ -37,6 +37,7 @@ static void enter_run(struct run *run, struct thread *thread, const void *frame)
 
 static void leave_run(struct thread *thread)
 {
+	__atomic_store_n(&running->query.working, 0, __ATOMIC_RELAXED);
 	running = NULL;
 	sampler_pop(thread);
 }
@@ -114,7 +115,7 @@ void queries_leave(const struct query_step *step, int rc)
 	newest_row = NULL;
 	leave_run(step->thread);
 	if (rc == SQLITE_ROW) {
-		step->run->rows++;
+		step->run->query.rows++;
 		newest_row = step->run->stmt;
 	} else {
 		runs_end(step->run, step->thread, rc);
@@ -156,6 +157,7 @@ void queries_disown(const sqlite3 *db)
 	if (!thread)
 		return;
 	run->own = true;
+	query_hide(&run->query);
 	sampler_pop(thread);
 	runs_push(run, thread, run == running ? running_frame : NULL);
 }

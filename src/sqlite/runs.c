@@ -86,6 +86,7 @@ static struct run *claim(const void *key)
 
 static void free_slot(struct run *run)
 {
+	query_hide(&run->query);
 	run->stmt = NULL;
 	run->session = NULL;
 	__atomic_store_n(&run->mutex_owner, NULL, __ATOMIC_RELAXED);
@@ -127,6 +128,7 @@ static void take_query_id(struct run *run)
 	if (!settings->query_id[0])
 		return;
 	memcpy(run->query_id, settings->query_id, sizeof run->query_id);
+	run->query.query_id = run->query_id;
 	settings->query_id[0] = 0; /* for one statement only */
 }
 
@@ -137,12 +139,14 @@ static struct run *begin(struct session *session, const void *key, struct thread
 	if (!run)
 		return NULL;
 	run->stmt = NULL;
-	run->text = NULL;
 	run->session = session;
-	run->rows = 0;
 	run->own = false;
 	run->prepared = false;
-	run->query_id[0] = 0;
+	run->query.session = session->number;
+	run->query.database = session->database;
+	run->query.text = NULL;
+	run->query.query_id = NULL;
+	run->query.rows = 0;
 	__atomic_add_fetch(&session->open_runs, 1, __ATOMIC_RELAXED);
 	store_start(); /* whoever samples will write */
 	query_start(&run->query, thread);
@@ -157,8 +161,10 @@ struct run *runs_begin(struct session *session, sqlite3_stmt *stmt, struct threa
 	if (!run)
 		return NULL;
 	run->stmt = stmt;
+	run->query.text = sqlite3_sql(stmt);
 	read_counters(stmt, run->at_start);
 	take_query_id(run);
+	query_show(&run->query);
 	return run;
 }
 
@@ -167,8 +173,10 @@ struct run *runs_begin_prepare(struct session *session, const void *key, const c
 {
 	struct run *run = begin(session, key, thread);
 
-	if (run)
-		run->text = text;
+	if (!run)
+		return NULL;
+	run->query.text = text;
+	query_show(&run->query);
 	return run;
 }
 
@@ -181,14 +189,14 @@ void runs_prepared(struct run *run, sqlite3_stmt *stmt, struct thread *thread)
 		return;
 	}
 	/* No handler counts in it now: the statement is not running. */
-	named->query = run->query;
+	query_hide(&run->query);
+	query_hand_over(&named->query, &run->query);
 	query_pause(&named->query, thread);
+	named->query.text = sqlite3_sql(stmt);
 	named->stmt = stmt;
 	named->session = run->session;
-	named->rows = 0;
 	named->own = run->own;
 	named->prepared = true;
-	named->query_id[0] = 0;
 	read_counters(stmt, named->at_start);
 	free_slot(run); /* its place; the run itself stays open */
 }
@@ -198,6 +206,8 @@ void runs_first_step(struct run *run, struct thread *thread)
 	run->prepared = false;
 	query_resume(&run->query, thread);
 	take_query_id(run);
+	if (!run->own)
+		query_show(&run->query);
 }
 
 bool runs_worth_logging(const struct run *run)
@@ -234,10 +244,10 @@ void runs_end(struct run *run, struct thread *thread, int rc)
 	if (runs_worth_logging(run)) {
 		sqlite3 *db = run->session->db;
 		struct query_end end = {
-			.query_id = run->query_id[0] ? run->query_id : NULL,
-			.query = run->stmt ? sqlite3_sql(run->stmt) : run->text,
+			.query_id = run->query.query_id,
+			.query = run->query.text,
 			.database = sqlite3_db_filename(db, "main"),
-			.result_rows = run->rows,
+			.result_rows = run->query.rows,
 		};
 
 		if (run->stmt)
@@ -266,6 +276,7 @@ void runs_push(struct run *run, struct thread *thread, const void *frame)
 
 	for (int type = 0; type < TRACE_TYPES && !run->own; type++)
 		tag.period_ns[type] = settings->period_ns[type];
+	__atomic_store_n(&run->query.working, thread->id, __ATOMIC_RELAXED); /* only to be seen */
 	sampler_push(thread, &tag);
 }
 

@@ -22,14 +22,12 @@
 struct run {
 	struct query_run query;
 	sqlite3_stmt *stmt; /* NULL while it is being prepared */
-	const char *text;   /* of the statement, meanwhile; NULL: not known */
 	struct session *session;
 	const volatile int *mutex_owner; /* what a traced run's tag points to */
-	uint64_t rows;
 	bool own;      /* the profiler's, see queries_disown() */
 	bool prepared; /* and not stepped yet: the run is paused */
 	int at_start[STATEMENT_COUNTERS];
-	char query_id[QUERY_ID_MAX + 1];
+	char query_id[QUERY_ID_MAX + 1]; /* the user's own */
 };
 
 /* The open run of a statement; NULL: it has none. */

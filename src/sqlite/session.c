@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/random.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -117,6 +118,12 @@ static void unrecord(struct session *session)
 	session->closing = session->recorded = false;
 }
 
+static void session_free(struct session *session)
+{
+	free(session->database);
+	free(session);
+}
+
 /* SQLite calls it when the connection is closed, behind everything else; of a
  * recorded connection the hooks call it before. */
 static void session_detach(void *context)
@@ -126,7 +133,7 @@ static void session_detach(void *context)
 	unrecord(session);
 	queries_forget(session);
 	table_remove(session);
-	free(session);
+	session_free(session);
 }
 
 /* Finds the owner and the depth inside the connection's mutex, if it is the usual
@@ -173,6 +180,31 @@ static const sqlite3_module session_module = {
 	.xConnect = refuse_connect,
 };
 
+static char *copy_file_name(sqlite3 *db)
+{
+	const char *name = sqlite3_db_filename(db, "main");
+
+	return name ? strdup(name) : NULL;
+}
+
+/* Numbers begin at random, so that those of two processes which write to one trace
+ * file hardly meet; anew in a forked child. */
+static uint32_t next_number(void)
+{
+	static uint64_t newest; /* the process in the upper half */
+	uint64_t process = (uint64_t)(uint32_t)getpid() << 32, old = __atomic_load_n(&newest, __ATOMIC_RELAXED), next;
+
+	do {
+		uint32_t number = (uint32_t)old + 1;
+
+		if (old >> 32 != process >> 32 &&
+		    getrandom(&number, sizeof number, GRND_NONBLOCK) != (ssize_t)sizeof number)
+			number = (uint32_t)(process >> 12);
+		next = process | (number ? number : 1);
+	} while (!__atomic_compare_exchange_n(&newest, &old, next, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED));
+	return (uint32_t)next;
+}
+
 static struct session *session_new(sqlite3 *db, bool recorded)
 {
 	struct session *session = calloc(1, sizeof *session), *added;
@@ -181,10 +213,12 @@ static struct session *session_new(sqlite3 *db, bool recorded)
 		return NULL;
 	session->db = db;
 	session->recorded = recorded;
+	session->number = next_number();
+	session->database = copy_file_name(db);
 	settings_defaults(&session->settings);
 	added = table_add(session);
 	if (added != session)
-		free(session);
+		session_free(session);
 	return added;
 }
 

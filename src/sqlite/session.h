@@ -10,6 +10,8 @@
 struct session {
 	sqlite3 *db;
 	struct session_settings settings;
+	uint32_t number; /* session_id: no other of this process has it, 0 is none's */
+	char *database;  /* the file of `main`; NULL: not known */
 	/* The host's steps on this connection cannot be hooked: statements are told
 	 * by sqlite3_trace_v2, see queries.h. */
 	bool traced;

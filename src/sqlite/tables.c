@@ -180,14 +180,14 @@ static void fill_metrics(struct table_rows *rows, struct session *session)
 
 /* --------------------------------------------------------------------------- */
 
-#define COLUMNS(list) .columns = list, .column_count = sizeof list / sizeof *list
-
-static const struct table tables[] = {
-	{ .name = "trace_log", COLUMNS(trace_log_columns), .log = "trace_log" },
-	{ .name = "query_log", COLUMNS(query_log_columns), .log = "query_log" },
-	{ .name = "settings", COLUMNS(settings_columns), .fill = fill_settings, .update = update_setting },
-	{ .name = "metrics", COLUMNS(metrics_columns), .fill = fill_metrics },
+static const struct table trace_log = { .name = "trace_log", TABLE_COLUMNS(trace_log_columns), .log = "trace_log" };
+static const struct table query_log = { .name = "query_log", TABLE_COLUMNS(query_log_columns), .log = "query_log" };
+static const struct table settings = {
+	.name = "settings", TABLE_COLUMNS(settings_columns), .fill = fill_settings, .update = update_setting,
 };
+static const struct table metrics = { .name = "metrics", TABLE_COLUMNS(metrics_columns), .fill = fill_metrics };
+
+static const struct table *const tables[] = { &trace_log, &query_log, &settings, &metrics, &table_processes };
 #define TABLES ((int)(sizeof tables / sizeof *tables))
 
 int tables_count(void)
@@ -197,7 +197,7 @@ int tables_count(void)
 
 const char *tables_name(int index)
 {
-	return tables[index].name;
+	return tables[index]->name;
 }
 
 /* What a registered module carries. */
@@ -220,11 +220,11 @@ int tables_register(struct session *session, enum tables_where where, char **err
 
 		if (!aux)
 			return SQLITE_NOMEM;
-		aux->table = &tables[i];
+		aux->table = tables[i];
 		aux->session = session;
 		sqlite3_snprintf(sizeof name, name, "%s%s",
-		                 where == TABLES_IN_SCHEMA ? TABLES_MODULE_PREFIX : "", tables[i].name);
-		rc = sqlite3_create_module_v2(session->db, name, modules[where][tables[i].log != NULL],
+		                 where == TABLES_IN_SCHEMA ? TABLES_MODULE_PREFIX : "", tables[i]->name);
+		rc = sqlite3_create_module_v2(session->db, name, modules[where][tables[i]->log != NULL],
 		                              aux, sqlite3_free);
 		if (rc) {
 			*error = sqlite3_mprintf("queryprof: table %s: %s", name, sqlite3_errmsg(session->db));

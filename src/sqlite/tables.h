@@ -2,8 +2,9 @@
  * The virtual tables of the `system` schema.
  *
  * Two kinds: the logs, which the store keeps (tables_log.c), and small tables that
- * are made up anew when they are read (tables_rows.c). A table is a description, in
- * the list of tables.c; a new one needs a line there and no module of its own.
+ * are made up anew when they are read (tables_rows.c), from tables.c's own functions
+ * and those of tables_live.c. A table is a description, in the list of tables.c; a new
+ * one needs a line there and no module of its own.
  */
 #ifndef QUERYPROF_SQLITE_TABLES_H
 #define QUERYPROF_SQLITE_TABLES_H
@@ -33,7 +34,7 @@ enum column_flags {
 
 struct column {
 	const char *name;
-	const char *type; /* INTEGER, TEXT or "" */
+	const char *type; /* INTEGER, REAL, TEXT or "" */
 	unsigned flags;
 };
 #define TABLE_COLUMNS_MAX 48
@@ -54,7 +55,12 @@ struct table {
 	int (*update)(struct session *session, int64_t row, sqlite3_value **columns, char **error);
 };
 
+#define TABLE_COLUMNS(list) .columns = list, .column_count = sizeof list / sizeof *list
+
+extern const struct table table_processes; /* tables_live.c */
+
 void table_add_integer(struct table_rows *rows, int64_t value);
+void table_add_real(struct table_rows *rows, double value);
 void table_add_text(struct table_rows *rows, const char *text); /* copied; NULL: NULL */
 
 /* --- for the two kinds ------------------------------------------------------ */

@@ -9,9 +9,10 @@
 #include "tables.h"
 
 struct cell {
-	bool is_text;
+	enum { INTEGER, REAL, TEXT } type;
 	int64_t integer;
-	char *text;
+	double real;
+	char *text; /* NULL: NULL */
 };
 
 struct table_rows {
@@ -46,13 +47,23 @@ void table_add_integer(struct table_rows *rows, int64_t value)
 		cell->integer = value;
 }
 
+void table_add_real(struct table_rows *rows, double value)
+{
+	struct cell *cell = add_cell(rows);
+
+	if (!cell)
+		return;
+	cell->type = REAL;
+	cell->real = value;
+}
+
 void table_add_text(struct table_rows *rows, const char *text)
 {
 	struct cell *cell = add_cell(rows);
 
 	if (!cell)
 		return;
-	cell->is_text = true;
+	cell->type = TEXT;
 	if (text && !(cell->text = strdup(text)))
 		rows->failed = true;
 }
@@ -139,8 +150,10 @@ static int column(sqlite3_vtab_cursor *base, sqlite3_context *context, int index
 	/* An UPDATE that leaves the column alone: update() is told so. */
 	if (sqlite3_libversion_number() >= 3022000 && sqlite3_vtab_nochange(context))
 		return SQLITE_OK;
-	if (!cell->is_text)
+	if (cell->type == INTEGER)
 		sqlite3_result_int64(context, cell->integer);
+	else if (cell->type == REAL)
+		sqlite3_result_double(context, cell->real);
 	else if (cell->text)
 		sqlite3_result_text(context, cell->text, -1, SQLITE_TRANSIENT);
 	return SQLITE_OK;
