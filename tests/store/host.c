@@ -164,7 +164,7 @@ static int close_while_writing(const char *mine)
 	start_store(path, 0);
 	if (pthread_create(&thread, NULL, keep_closing, &closer))
 		return 1;
-	while (store_counter(STORE_ERRORS) < 20) {
+	while (store_counter(STORE_ERRORS) < 5) {
 		put_samples(T0 + put * 1000, 1000, 5, KEY);
 		put += 1000;
 		if (!store_drain(30000))
