@@ -72,6 +72,7 @@ static inline bool query_tag_was_left(const struct query_tag *tag, const struct 
 
 struct thread_timer {
 	int id;                  /* kernel timer id, valid while created */
+	int signal;              /* that it sends, valid while created */
 	volatile bool created;
 	volatile bool armed;     /* cleared by the handler when it disarms */
 	volatile bool probing;   /* armed for one signal at the next kernel tick */
@@ -107,6 +108,7 @@ struct thread {
 	uint32_t owner;          /* atomic: tid, 0: free; who clears it frees the slot */
 	uint32_t index;          /* of the slot, for ever */
 	uint32_t next_free;      /* index + 1 of the next free slot, 0: none */
+	volatile bool arming;    /* the thread is in timers_arm() */
 	bool named;              /* the ring has the thread's name */
 	char name[16];
 	uint64_t name_checked_ns; /* CLOCK_MONOTONIC_COARSE, as the next two */

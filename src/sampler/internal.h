@@ -32,9 +32,19 @@ static inline void counter_set(enum sampler_counter which, uint64_t value)
 /* The ring that samples go to, NULL while stopped. */
 struct ring *sampler_ring(void);
 
-/* Puts the handler back if the host has set the signal anew; what it set is then
- * what foreign signals go to. False: it could not be done now. */
+/* --- signal.c --- */
+
+extern int sampler_signal_number; /* atomic; sampler_signal() */
+
+/* Chooses the signal if there is none yet and installs the handler. 0 or an errno value. */
+int signal_start(void);
+
+/* Puts the handler back, or takes another signal, if the host has set ours without
+ * telling. False: it could not be done now. */
 bool sampler_keep_signal(void);
+
+/* In a forked child. */
+void signal_after_fork(void);
 
 /* --- query.c --- */
 
@@ -52,6 +62,13 @@ void threads_set_ring(struct ring *ring);
 /* Writes the thread's name to the ring if it is new; at most once a second. Only
  * the thread itself. */
 void threads_tell_name(struct thread *thread);
+
+/* Waits until no thread but the calling one is where timers_arm() was when this was
+ * called; a second at most. */
+void threads_wait_arming(void);
+
+/* Stops, in the kernel, all timers that send this signal. */
+void threads_silence(int number);
 
 /* The next random number of the thread. */
 uint64_t threads_random(struct thread *thread);
@@ -74,6 +91,10 @@ void timers_arm(struct thread *thread, enum trace_type type, uint64_t period_ns)
 /* Deletes the thread's kernel timers. Any thread, when no other does the same. */
 void timers_delete(struct thread *thread);
 
+/* Whether this is the process whose timers the slots name: not a child that was made
+ * without fork()'s hooks. */
+bool timers_in_process(void);
+
 /* The kernel has no timers of ours any more (a forked child). */
 void timers_forget(struct thread *thread);
 
@@ -83,7 +104,10 @@ static inline void timers_follow(struct thread *thread, const struct query_tag *
 	for (int type = 0; type < TRACE_TYPES; type++) {
 		const struct thread_timer *timer = &thread->timers[type];
 		uint64_t period_ns = tag->period_ns[type];
-		if (period_ns != 0 && !(timer->armed && timer->period_ns == period_ns))
+		/* Relaxed: a signal that moves right now is looked at by timers_arm(). */
+		if (period_ns != 0 &&
+		    !(timer->armed && timer->period_ns == period_ns &&
+		      timer->signal == __atomic_load_n(&sampler_signal_number, __ATOMIC_RELAXED)))
 			timers_arm(thread, (enum trace_type)type, period_ns);
 	}
 }

@@ -1,15 +1,5 @@
 /*
- * The signal, starting and stopping, and the stack of running queries.
- *
- * The signal is one of the real-time signals that the host left at their default.
- * They are tried from the upper end down, but for the last four: hosts count from
- * SIGRTMIN up, valgrind and qemu keep the last for themselves. If the host has
- * handlers for all of them one is shared: what is not ours goes to the handler that
- * was there. SA_ONSTACK because hosts such as Go's have stacks on which no handler
- * may run; every other asynchronous signal is blocked while ours is handled, so
- * that a handler of the host's never runs inside. A host that sets the signal anew
- * (some set all of them to their default) gets it back at the next arming: with a
- * timer armed and no handler, the signal would end the process.
+ * Starting and stopping, and the stack of running queries.
  */
 #include "sampler/sampler.h"
 
@@ -24,110 +14,7 @@
 uint64_t sampler_counters[SAMPLER_COUNTERS];
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static int signal_number;
 static struct ring *ring; /* NULL while stopped */
-
-/* Signals that a fault of the interrupted code raises; blocked, the kernel would
- * kill the process instead of calling the host's handler. */
-static const int synchronous[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS };
-
-#define KEPT_BY_OTHERS 4
-
-/* --- the signal ------------------------------------------------------------------ */
-
-struct wish {
-	bool unblocked; /* in the calling thread */
-	bool unused;    /* still at its default */
-};
-
-static bool grants(int number, const struct wish *wish, const sigset_t *blocked)
-{
-	struct sigaction action;
-
-	if (sigaction(number, NULL, &action) != 0)
-		return false;
-	if (wish->unused && ((action.sa_flags & SA_SIGINFO) != 0 || action.sa_handler != SIG_DFL))
-		return false;
-	return !wish->unblocked || sigismember(blocked, number) == 0;
-}
-
-static int choose_signal(void)
-{
-	static const struct wish wishes[] = { { true, true }, { false, true }, { false, false } };
-	int count = SIGRTMAX - SIGRTMIN + 1;
-	sigset_t blocked;
-
-	sigemptyset(&blocked);
-	pthread_sigmask(SIG_BLOCK, NULL, &blocked);
-	for (size_t w = 0; w < sizeof(wishes) / sizeof(wishes[0]); w++) {
-		/* Down from below those of others, and these at the end. */
-		for (int i = 0; i < count; i++) {
-			int down = (i + KEPT_BY_OTHERS) % count;
-			if (grants(SIGRTMAX - down, &wishes[w], &blocked))
-				return SIGRTMAX - down;
-		}
-	}
-	return 0;
-}
-
-static bool is_ours(const struct sigaction *action)
-{
-	return (action->sa_flags & SA_SIGINFO) != 0 && action->sa_sigaction == sample_on_signal;
-}
-
-static int install_handler(int number)
-{
-	struct sigaction action = { .sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK };
-	struct sigaction previous;
-
-	action.sa_sigaction = sample_on_signal;
-	sigfillset(&action.sa_mask);
-	for (size_t i = 0; i < sizeof(synchronous) / sizeof(synchronous[0]); i++)
-		sigdelset(&action.sa_mask, synchronous[i]);
-
-	/* Known before the handler can need it, and once more if it changed between. */
-	if (sigaction(number, NULL, &previous) != 0)
-		return errno;
-	if (is_ours(&previous))
-		return 0;
-	sample_set_previous(&previous);
-	if (sigaction(number, &action, &previous) != 0)
-		return errno;
-	if (!is_ours(&previous))
-		sample_set_previous(&previous);
-	return 0;
-}
-
-static int choose_and_install(void)
-{
-	int number = choose_signal();
-	int error = number == 0 ? EBUSY : install_handler(number);
-
-	if (error == 0)
-		__atomic_store_n(&signal_number, number, __ATOMIC_RELEASE);
-	return error;
-}
-
-bool sampler_keep_signal(void)
-{
-	struct sigaction action;
-
-	if (sigaction(signal_number, NULL, &action) != 0)
-		return false;
-	if (is_ours(&action))
-		return true;
-	/* Not waited for: who holds the lock may be waiting for the host. */
-	if (pthread_mutex_trylock(&lock) != 0)
-		return false;
-	int error = install_handler(signal_number);
-	pthread_mutex_unlock(&lock);
-	return error == 0;
-}
-
-int sampler_signal(void)
-{
-	return __atomic_load_n(&signal_number, __ATOMIC_ACQUIRE);
-}
 
 /* --- start and stop ---------------------------------------------------------------- */
 
@@ -142,10 +29,8 @@ static int start(struct ring *new_ring)
 
 	if (error == 0)
 		error = fork_init();
-	if (error == 0 && signal_number != 0)
-		error = install_handler(signal_number);
-	else if (error == 0)
-		error = choose_and_install();
+	if (error == 0)
+		error = signal_start();
 	if (error != 0)
 		return error;
 	timers_init();
@@ -178,6 +63,7 @@ void sampler_stop(void)
 void sampler_after_fork(void)
 {
 	pthread_mutex_init(&lock, NULL);
+	signal_after_fork();
 	for (int which = 0; which < SAMPLER_COUNTERS; which++)
 		counter_set((enum sampler_counter)which, 0);
 	counter_set(SAMPLER_SLOTS, thread_slots());

@@ -10,6 +10,7 @@
 #ifndef QUERYPROF_SAMPLER_SAMPLER_H
 #define QUERYPROF_SAMPLER_SAMPLER_H
 
+#include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -28,8 +29,21 @@ int sampler_init(struct ring *ring);
  * signals may be on their way. sampler_init() starts again. */
 void sampler_stop(void);
 
-/* The signal in use, 0 before sampler_init(). */
+/* The signal in use, 0 before sampler_init(). It changes when the host takes it. */
 int sampler_signal(void);
+
+/* The host is about to set the signal's action, to ask what it is, or to wait for one
+ * of `set` as sigwait() does. True: done, with what its call is to return; or with the
+ * set that it is to wait for. False: the real function is to be called. Any thread,
+ * also in a signal handler; in a child of vfork() they do nothing. */
+bool sampler_host_sets_signal(int number, const struct sigaction *action, struct sigaction *before,
+                              int *result);
+bool sampler_host_asks_signal(int number, struct sigaction *action);
+bool sampler_host_waits_signal(const sigset_t *set, sigset_t *without);
+
+/* The calling thread is about to become another program, which has no handler: no
+ * signal of ours is on its way to it afterwards. */
+void sampler_before_exec(void);
 
 /* The calling thread's slot, made at the first call. NULL when there is no
  * memory, on the profiler's own threads and after sampler_stop(). */
@@ -59,8 +73,9 @@ void sampler_rest(struct thread *thread);
 /* `settle` is called on every thread that has a slot and ends, before the slot goes. */
 void sampler_at_thread_end(void (*settle)(const struct thread *thread));
 
-/* Frees slots and timers of threads that ended without running destructors. The
- * flusher calls it now and then. */
+/* Finds out what nobody tells: frees slots and timers of threads that ended without
+ * running destructors; gives up a signal that the host has set. The flusher calls it now
+ * and then. */
 void sampler_reap(void);
 
 enum sampler_counter {
@@ -71,6 +86,7 @@ enum sampler_counter {
 	SAMPLER_TIMER_ERRNO,         /* errno of the newest refusal, 0: none */
 	SAMPLER_THREADS_FAILED,      /* no memory for a slot */
 	SAMPLER_THREADS_BLOCKED,     /* threads that had our signal blocked at their first query */
+	SAMPLER_SIGNAL_MOVES,        /* the host has taken our signal, we took another */
 	SAMPLER_COUNTERS,
 };
 uint64_t sampler_counter(enum sampler_counter which);

@@ -290,6 +290,8 @@ void sampler_reap(void)
 	uint32_t slots = thread_slots();
 	int saved_errno = errno;
 
+	if (sampler_ring() != NULL && timers_in_process())
+		sampler_keep_signal();
 	for (uint32_t i = 0; i < slots; i++) {
 		struct thread *slot = thread_slot(i);
 		uint32_t owner = __atomic_load_n(&slot->owner, __ATOMIC_ACQUIRE);
@@ -319,6 +321,37 @@ void threads_set_ring(struct ring *ring)
 		__atomic_store_n(&thread_slot(i)->ring, ring, __ATOMIC_RELEASE);
 }
 
+#define ARMING_LIMIT_NS NS_PER_S
+#define ARMING_PAUSE_NS 20000
+
+void threads_wait_arming(void)
+{
+	uint64_t deadline = clock_ns(CLOCK_MONOTONIC) + ARMING_LIMIT_NS;
+	const struct timespec pause = timespec_of_ns(ARMING_PAUSE_NS);
+	uint32_t slots = thread_slots();
+
+	for (uint32_t i = 0; i < slots; i++) {
+		struct thread *slot = thread_slot(i);
+		while (slot != thread_current && __atomic_load_n(&slot->arming, __ATOMIC_SEQ_CST) &&
+		       clock_ns(CLOCK_MONOTONIC) < deadline)
+			clock_nanosleep(CLOCK_MONOTONIC, 0, &pause, NULL);
+	}
+}
+
+void threads_silence(int number)
+{
+	uint32_t slots = thread_slots();
+
+	for (uint32_t i = 0; i < slots; i++) {
+		for (int type = 0; type < TRACE_TYPES; type++) {
+			const struct thread_timer *timer = &thread_slot(i)->timers[type];
+			/* Its thread makes it anew; if it does right now, the old one is gone. */
+			if (timer->created && timer->signal == number)
+				sys_timer_settime(timer->id, 0, 0, 0);
+		}
+	}
+}
+
 void threads_after_fork(void)
 {
 	uint32_t slots = thread_slots();
@@ -330,6 +363,7 @@ void threads_after_fork(void)
 		struct thread *slot = thread_slot(i);
 		timers_forget(slot);
 		slot->in_handler = 0;
+		slot->arming = false;
 		if (slot == self)
 			continue;
 		slot->owner = 0;

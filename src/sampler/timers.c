@@ -7,6 +7,7 @@
  * doubles, as asking costs a system call.
  */
 #include <errno.h>
+#include <signal.h>
 #include <string.h>
 
 #include "handler/timer.h"
@@ -77,6 +78,7 @@ static bool create_timer(struct thread *thread, enum trace_type type)
 	}
 	thread->retry_ns = thread->retry_pause_ns = 0;
 	timer->id = id;
+	timer->signal = event.sigev_signo;
 	timer->period_ns = 0;
 	timer->created = true;
 	counter_add(SAMPLER_TIMERS, 1);
@@ -108,15 +110,29 @@ static int set_timer(struct thread_timer *timer, enum trace_type type, uint64_t 
 	return timer->probing ? timer_set_to_probe(timer) : timer_set_on_grid(timer, now);
 }
 
-void timers_arm(struct thread *thread, enum trace_type type, uint64_t period_ns)
+bool timers_in_process(void)
+{
+	return getpid() == process;
+}
+
+/* A timer on a thread that has the signal blocked would fire into the host's hands when
+ * it waits for signals, and go on with each that it takes. */
+static bool is_blocked(int number)
+{
+	sigset_t mask;
+
+	return pthread_sigmask(SIG_BLOCK, NULL, &mask) == 0 && sigismember(&mask, number) == 1;
+}
+
+static void arm(struct thread *thread, enum trace_type type, uint64_t period_ns)
 {
 	struct thread_timer *timer = &thread->timers[type];
-	int saved_errno = errno;
 
-	if (sampler_ring() == NULL || getpid() != process || !sampler_keep_signal()) {
-		errno = saved_errno;
+	if (sampler_ring() == NULL || !timers_in_process() || !sampler_keep_signal() ||
+	    is_blocked(sampler_signal()))
 		return;
-	}
+	if (timer->created && timer->signal != sampler_signal())
+		timers_delete(thread);
 	if (timer->created || create_timer(thread, type)) {
 		uint64_t now = clock_ns(timer_clock(type));
 		if (timer->period_ns != period_ns)
@@ -126,6 +142,56 @@ void timers_arm(struct thread *thread, enum trace_type type, uint64_t period_ns)
 			timers_delete(thread);
 		threads_tell_name(thread);
 	}
+}
+
+void timers_arm(struct thread *thread, enum trace_type type, uint64_t period_ns)
+{
+	bool arming = thread->arming; /* a handler of the host's may run a query in here */
+	int saved_errno = errno;
+
+	/* Before the look at which signal it is: see threads_wait_arming(). */
+	__atomic_store_n(&thread->arming, true, __ATOMIC_SEQ_CST);
+	arm(thread, type, period_ns);
+	__atomic_store_n(&thread->arming, arming, __ATOMIC_RELEASE);
+	errno = saved_errno;
+}
+
+/* Throws away what is pending of ours, and blocked: nobody will take it. */
+static void drop_pending(int number)
+{
+	const struct timespec now = { 0, 0 };
+	siginfo_t info;
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, number);
+	while (sigtimedwait(&set, &info, &now) == number) {
+		if (info.si_code == SI_TIMER && thread_owns_timer(info.si_value.sival_ptr))
+			continue;
+		/* The host's: it goes on to wait for the new program. */
+		syscall(SYS_rt_tgsigqueueinfo, getpid(), sys_gettid(), number, &info);
+		return;
+	}
+}
+
+void sampler_before_exec(void)
+{
+	struct thread *thread = thread_current;
+	int saved_errno = errno;
+
+	/* Other threads' signals end with them. */
+	if (thread == NULL || !timers_in_process())
+		return;
+	for (int type = 0; type < TRACE_TYPES; type++) {
+		struct thread_timer *timer = &thread->timers[type];
+		if (timer->created)
+			sys_timer_settime(timer->id, 0, 0, 0);
+		/* What has fired by now is told before the call returns, or is blocked. */
+		timer->armed = false;
+		timer->probing = false;
+	}
+	if (is_blocked(sampler_signal()))
+		drop_pending(sampler_signal());
 	errno = saved_errno;
 }
 
@@ -135,7 +201,7 @@ void sampler_rest(struct thread *thread)
 	int saved_errno = errno;
 
 	/* A thread's CPU clock stands still while it waits. */
-	if (!timer->armed || getpid() != process)
+	if (!timer->armed || !timers_in_process())
 		return;
 	/* One that has fired by now is told before this returns. */
 	sys_timer_settime(timer->id, 0, 0, 0);
@@ -166,7 +232,7 @@ void timers_delete(struct thread *thread)
 	timers_forget(thread);
 	HANDLER_BARRIER();
 	for (int type = 0; type < TRACE_TYPES; type++) {
-		if (created[type] && getpid() == process)
+		if (created[type] && timers_in_process())
 			syscall(SYS_timer_delete, thread->timers[type].id);
 	}
 	errno = saved_errno;

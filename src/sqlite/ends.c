@@ -5,13 +5,17 @@
  * All of this may be called in a signal handler and in a child of vfork(), which has
  * its parent's memory: the store sees by the process id that it is not meant.
  *
- * Nothing has to be done about signals that are on their way at exec, when the new
- * program has no handler for them: the kernel drops what timers have queued.
+ * A signal that is on its way at exec would end the new program, which has no handler
+ * for it: kernels before 6.13 do not drop what timers have queued. So the thread's
+ * timers are stopped before. If exec fails they start again with its next query.
  */
 #include "ends.h"
 
 #include <dlfcn.h>
+#include <stdbool.h>
+#include <stdlib.h>
 
+#include "sampler/sampler.h"
 #include "session.h"
 #include "store/store.h"
 
@@ -37,6 +41,7 @@ void queryprof_before_exec(void)
 {
 	if (session_recording())
 		store_drain_for_exit();
+	sampler_before_exec();
 }
 
 /* Some take their arguments one by one, to any number: so the call goes on as it came,
@@ -103,7 +108,13 @@ static int add_exec(struct got_hook *hooks)
 
 int ends_hooks(struct got_hook hooks[ENDS_HOOKS_MAX])
 {
+	static bool asked;
+
+	if (!asked)
+		at_quick_exit(store_drain_for_exit);
+	asked = true;
 	*(void **)&real_exit_at_once = dlsym(RTLD_DEFAULT, "_exit");
 	add(&hooks[0], "_exit", (void *)real_exit_at_once, (void *)queryprof_exit_at_once);
-	return 1 + add_exec(hooks + 1);
+	add(&hooks[1], "_Exit", dlsym(RTLD_DEFAULT, "_Exit"), (void *)queryprof_exit_at_once);
+	return 2 + add_exec(hooks + 2);
 }

@@ -13,6 +13,7 @@
 #include "schema.h"
 #include "sampler/sampler.h"
 #include "session.h"
+#include "signals.h"
 #include "waits.h"
 
 /* The real functions of the library that is hooked. Ours are named so that a person
@@ -311,7 +312,7 @@ static int queryprof_create_thread(pthread_t *id, const pthread_attr_t *attribut
 
 /* --- installing ----------------------------------------------------------- */
 
-#define HOOKS_MAX (14 + ENDS_HOOKS_MAX + WAITS_HOOKS_MAX)
+#define HOOKS_MAX (14 + ENDS_HOOKS_MAX + SIGNALS_HOOKS_MAX + WAITS_HOOKS_MAX)
 static struct got_hook hooks[HOOKS_MAX];
 static int hooks_count;
 static const void *library; /* an address in the SQLite library */
@@ -372,6 +373,7 @@ static void fill_hooks(const sqlite3_api_routines *api)
 		.only_in = library,
 	};
 	hooks_count += ends_hooks(&hooks[hooks_count]);
+	hooks_count += signals_hooks(&hooks[hooks_count]);
 	hooks_count += waits_hooks(&hooks[hooks_count]);
 	hooks_count += lookup_hook(&hooks[hooks_count], replacement_of);
 }

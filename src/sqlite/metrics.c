@@ -116,6 +116,8 @@ static const struct metric {
 	const char *description;
 } metrics[] = {
 	{ "version", NULL, text_of_version, 0, "Version of queryprof" },
+	{ "signal_moves", get_sampler, NULL, SAMPLER_SIGNAL_MOVES,
+	  "Times that the host took our signal for itself; queries running then on other threads have no samples from there on" },
 	{ "signal", get_signal, NULL, 0, "Number of the signal that the timers send" },
 
 	{ "query_profiler_runs", get_sample, NULL, SAMPLE_SIGNALS, "Signals that reached the handler" },

@@ -1,0 +1,297 @@
+/*
+ * The signal that the timers send, among those that the host uses or may come to use.
+ *
+ * It is one of the real-time signals that the host left at their default. They are
+ * tried from the upper end down, but for the last four: hosts count from SIGRTMIN up,
+ * valgrind and qemu keep the last for themselves. If the host has handlers for all of
+ * them one is shared: what is not ours goes to the handler that was there. SA_ONSTACK
+ * because hosts such as Go's have stacks on which no handler may run; every other
+ * asynchronous signal is blocked while ours is handled, so that a handler of the host's
+ * never runs inside.
+ *
+ * A host that sets a handler for the signal later, or waits for it, gets the signal:
+ * the timers are silenced, what they have sent is thrown away, and they are made again
+ * with another signal when their threads start their next queries. Hooks (signals.c of
+ * src/sqlite) tell of it before it happens. A host that goes by them (with a bare system
+ * call) is noticed when a timer is armed and when the flusher has stored something.
+ * One that only sets the default again (some do that for all signals) does not use the
+ * signal: our handler stays and acts so for what is not ours, for with a timer armed
+ * and no handler the signal would end the process.
+ */
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+
+#include "handler/sample.h"
+#include "sampler/internal.h"
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+int sampler_signal_number;
+static struct sigaction previous; /* what the host has set or left for the signal */
+static bool host_has_set;         /* it has set it while it is ours */
+
+/* Signals that a fault of the interrupted code raises; blocked, the kernel would
+ * kill the process instead of calling the host's handler. */
+static const int synchronous[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS };
+
+#define KEPT_BY_OTHERS 4
+
+int sampler_signal(void)
+{
+	return __atomic_load_n(&sampler_signal_number, __ATOMIC_ACQUIRE);
+}
+
+/* --- which ----------------------------------------------------------------------- */
+
+struct wish {
+	bool unblocked; /* in the calling thread */
+	bool unused;    /* still at its default */
+};
+
+static bool is_handled(const struct sigaction *action)
+{
+	return (action->sa_flags & SA_SIGINFO) != 0 ||
+	       (action->sa_handler != SIG_DFL && action->sa_handler != SIG_IGN);
+}
+
+static bool is_default(const struct sigaction *action)
+{
+	return (action->sa_flags & SA_SIGINFO) == 0 && action->sa_handler == SIG_DFL;
+}
+
+static bool is_ours(const struct sigaction *action)
+{
+	return (action->sa_flags & SA_SIGINFO) != 0 && action->sa_sigaction == sample_on_signal;
+}
+
+static bool grants(int number, const struct wish *wish, const sigset_t *blocked)
+{
+	struct sigaction action;
+
+	if (sigaction(number, NULL, &action) != 0)
+		return false;
+	if (wish->unused && !is_default(&action))
+		return false;
+	return !wish->unblocked || sigismember(blocked, number) == 0;
+}
+
+static const struct wish wishes[] = { { true, true }, { false, true }, { false, false } };
+enum { OF_NOBODY = 2, ANY = 3 }; /* how many of the wishes may be tried */
+
+/* For a thread that has `blocked` blocked; not one of `avoid` (NULL: any will do). 0:
+ * there is none. */
+static int choose(int tries, const sigset_t *blocked, const sigset_t *avoid)
+{
+	int signals = SIGRTMAX - SIGRTMIN + 1;
+
+	for (int w = 0; w < tries; w++) {
+		/* Down from below those of others, and these at the end. */
+		for (int i = 0; i < signals; i++) {
+			int number = SIGRTMAX - (i + KEPT_BY_OTHERS) % signals;
+			if ((avoid == NULL || sigismember(avoid, number) == 0) &&
+			    grants(number, &wishes[w], blocked))
+				return number;
+		}
+	}
+	return 0;
+}
+
+/* --- the handler ------------------------------------------------------------------ */
+
+static void set_previous(const struct sigaction *action)
+{
+	previous = *action;
+	sample_set_previous(action);
+}
+
+static int install_handler(int number)
+{
+	struct sigaction action = { .sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK };
+	struct sigaction before;
+
+	action.sa_sigaction = sample_on_signal;
+	sigfillset(&action.sa_mask);
+	for (size_t i = 0; i < sizeof(synchronous) / sizeof(synchronous[0]); i++)
+		sigdelset(&action.sa_mask, synchronous[i]);
+
+	/* Known before the handler can need it, and once more if it changed between. */
+	if (sigaction(number, NULL, &before) != 0)
+		return errno;
+	if (is_ours(&before))
+		return 0;
+	set_previous(&before);
+	if (sigaction(number, &action, &before) != 0)
+		return errno;
+	if (!is_ours(&before))
+		set_previous(&before);
+	return 0;
+}
+
+/* With all signals blocked, so that no handler of the host's that sets a signal comes
+ * in between on this thread. Waits a while at most: false, nothing may be changed. */
+static bool take_lock(sigset_t *mask)
+{
+	const struct timespec pause = { .tv_nsec = 100000 };
+	sigset_t all;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, mask);
+	for (int tries = 0; tries < 1000; tries++) {
+		if (pthread_mutex_trylock(&lock) == 0)
+			return true;
+		clock_nanosleep(CLOCK_MONOTONIC, 0, &pause, NULL);
+	}
+	pthread_sigmask(SIG_SETMASK, mask, NULL);
+	return false;
+}
+
+static void release_lock(const sigset_t *mask)
+{
+	pthread_mutex_unlock(&lock);
+	pthread_sigmask(SIG_SETMASK, mask, NULL);
+}
+
+int signal_start(void)
+{
+	sigset_t mask;
+	int number, error;
+
+	if (!take_lock(&mask))
+		return EBUSY;
+	number = sampler_signal();
+	if (number == 0)
+		number = choose(ANY, &mask, NULL);
+	error = number == 0 ? EBUSY : install_handler(number);
+	if (error == 0)
+		__atomic_store_n(&sampler_signal_number, number, __ATOMIC_RELEASE);
+	release_lock(&mask);
+	return error;
+}
+
+void signal_after_fork(void)
+{
+	pthread_mutex_init(&lock, NULL);
+}
+
+/* --- giving it away ----------------------------------------------------------------- */
+
+/* With the lock held. The timers get another signal, not one of `avoid`; nothing of
+ * theirs comes by the old one afterwards. False: there is none. */
+static bool move(const sigset_t *blocked, const sigset_t *avoid)
+{
+	struct sigaction ignore = { .sa_handler = SIG_IGN };
+	struct sigaction action;
+	int old = sampler_signal(), number = choose(OF_NOBODY, blocked, avoid);
+
+	if (number == 0 || install_handler(number) != 0)
+		return false;
+	__atomic_store_n(&sampler_signal_number, number, __ATOMIC_SEQ_CST);
+	host_has_set = false;
+	/* Whoever read the old number has armed his timer by now. */
+	threads_wait_arming();
+	/* Takes away, on every thread, what is pending. A host's own handler is there
+	 * already if it went by the hooks. */
+	if (sigaction(old, NULL, &action) == 0 && is_ours(&action))
+		sigaction(old, &ignore, NULL);
+	/* A handler that runs still may arm its timer. */
+	sampler_quiesce();
+	threads_silence(old);
+	counter_add(SAMPLER_SIGNAL_MOVES, 1);
+	return true;
+}
+
+/* What runs on this thread gets its samples again at once. */
+static void follow_here(void)
+{
+	struct thread *thread = thread_current;
+	const struct query_tag *tag = thread != NULL ? sampler_top(thread) : NULL;
+
+	if (tag != NULL)
+		timers_follow(thread, tag);
+}
+
+bool sampler_host_sets_signal(int number, const struct sigaction *action, struct sigaction *before,
+                              int *result)
+{
+	sigset_t mask;
+	bool done = true;
+
+	if (!timers_in_process() || is_ours(action) || !take_lock(&mask))
+		return false;
+	*result = 0;
+	if (number != sampler_signal()) {
+		done = false; /* it has moved meanwhile */
+	} else {
+		struct sigaction was = previous;
+
+		if (is_handled(action) && move(&mask, NULL)) {
+			*result = sigaction(number, action, NULL);
+		} else {
+			/* The default, or there is no other signal: our handler passes on. */
+			set_previous(action);
+			host_has_set = true;
+		}
+		if (before != NULL)
+			*before = was;
+	}
+	release_lock(&mask);
+	follow_here();
+	return done;
+}
+
+bool sampler_host_asks_signal(int number, struct sigaction *action)
+{
+	sigset_t mask;
+	bool known;
+
+	if (!timers_in_process() || !take_lock(&mask))
+		return false;
+	known = number == sampler_signal() && host_has_set;
+	if (known)
+		*action = previous;
+	release_lock(&mask);
+	return known;
+}
+
+bool sampler_host_waits_signal(const sigset_t *set, sigset_t *without)
+{
+	sigset_t mask;
+	int number;
+
+	if (!timers_in_process() || !take_lock(&mask))
+		return false;
+	number = sampler_signal();
+	if (sigismember(set, number) == 1) {
+		struct sigaction was = previous;
+
+		if (move(&mask, set))
+			sigaction(number, &was, NULL);
+	}
+	release_lock(&mask);
+	number = sampler_signal();
+	if (sigismember(set, number) != 1)
+		return false;
+	*without = *set;
+	sigdelset(without, number);
+	return true;
+}
+
+bool sampler_keep_signal(void)
+{
+	struct sigaction action;
+	sigset_t mask;
+	bool kept;
+
+	if (sigaction(sampler_signal(), NULL, &action) != 0)
+		return false;
+	if (is_ours(&action))
+		return true;
+	/* Not waited for: who holds the lock may be waiting for the host. */
+	if (pthread_mutex_trylock(&lock) != 0)
+		return false;
+	sigemptyset(&mask);
+	pthread_sigmask(SIG_BLOCK, NULL, &mask);
+	kept = (is_handled(&action) && move(&mask, NULL)) || install_handler(sampler_signal()) == 0;
+	pthread_mutex_unlock(&lock);
+	return kept;
+}
