@@ -1,21 +1,19 @@
--- The queries that ran, the costliest first. Parameters, all of which may be left
--- NULL: :by (cpu, time, samples, start), :like, :since, :until (UTC), :limit.
+-- The runs that are selected (see selected.sql), the costliest first. Parameters,
+-- which may be left NULL: :by (cpu, wall, off, samples, start), :limit.
 -- cpu_ms is the time of the thread that began the query. In the sqlite3 shell on a
--- trace file: .read sql/queries.sql
-SELECT substr(query_start_time_microseconds, 1, 19) AS started,
-       printf('%.1f', query_duration_ns / 1e6) AS time_ms,
+-- trace file: .read sql/selected.sql, then .read sql/queries.sql
+SELECT strftime('%Y-%m-%d %H:%M:%S', query_start_ns / 1000000000, 'unixepoch') AS started,
+       printf('%.1f', query_duration_ns / 1e6) AS wall_ms,
        printf('%.1f', cpu_time_ns / 1e6) AS cpu_ms,
-       samples_cpu AS cpu, samples_real AS real, result_rows AS rows,
+       samples_cpu AS n_cpu, samples_real AS n_real, result_rows AS rows,
        -- as much of a UUID as tells it from the others
        CASE WHEN query_id GLOB '*-*-*-*-*' AND length(query_id) = 36
             THEN substr(query_id, 1, 18) ELSE query_id END AS query_id,
        trim(replace(replace(replace(query, char(10), ' '), char(13), ' '), char(9), ' ')) AS query
-FROM query_log
-WHERE (:like IS NULL OR query LIKE '%' || :like || '%')
-  AND (:since IS NULL OR query_start_time_microseconds >= :since)
-  AND (:until IS NULL OR query_start_time_microseconds < :until)
-ORDER BY CASE :by WHEN 'time' THEN query_duration_ns
+FROM temp.selected_runs
+ORDER BY CASE :by WHEN 'wall' THEN query_duration_ns
+                  WHEN 'off' THEN query_duration_ns - cpu_time_ns
                   WHEN 'samples' THEN samples_cpu + samples_real
-                  WHEN 'start' THEN query_start_time_microseconds
-                  ELSE cpu_time_ns END DESC
-LIMIT coalesce(:limit, 20);
+                  WHEN 'start' THEN query_start_ns
+                  ELSE cpu_time_ns END DESC, id
+LIMIT coalesce(CAST(:limit AS INTEGER), 20);

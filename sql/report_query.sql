@@ -1,30 +1,32 @@
--- What a report is about: one query (:query_id), those with :like in their text, or
--- all.
-WITH selected AS MATERIALIZED (
-	SELECT * FROM query_log
-	WHERE CASE WHEN :query_id IS NOT NULL THEN query_id = :query_id
-	           WHEN :like IS NOT NULL THEN query LIKE '%' || :like || '%'
-	           ELSE 1 END)
+-- What a report is about: the runs that are selected (see selected.sql).
+WITH runs AS MATERIALIZED (SELECT * FROM temp.selected_runs),
+times AS (
+	SELECT count(*) AS n, min(query_start_ns) AS first, max(query_start_ns) AS last
+	FROM runs)
 SELECT what, value FROM (
-	SELECT 1 AS line, 'query' AS what, :query_id AS value
+	SELECT 1 AS line, 'query' AS what, max(query_id) AS value FROM runs HAVING count(DISTINCT query_id) = 1
 	UNION ALL
-	SELECT 2, 'queries', count(*) || CASE WHEN :like IS NULL THEN '' ELSE ' with ' || :like END
-	FROM selected HAVING :query_id IS NULL OR count(*) > 1
+	SELECT 2, 'query', query_id || ' (not finished)' FROM temp.selected CROSS JOIN queries USING (id)
+	WHERE finished = 0 AND (SELECT count(*) FROM temp.selected) = 1
 	UNION ALL
-	SELECT 3, 'from', min(query_start_time_microseconds) || ' UTC' FROM selected
+	SELECT 3, 'runs', n || ' of ' || (SELECT count(*) FROM queries WHERE finished) FROM times
+	WHERE n <> 1
 	UNION ALL
-	SELECT 4, 'to', max(query_start_time_microseconds) || ' UTC' FROM selected
-	HAVING count(*) > 1
+	SELECT 4, 'from', strftime('%Y-%m-%d %H:%M:%S', first / 1000000000, 'unixepoch')
+	          || printf('.%06d UTC', first % 1000000000 / 1000) FROM times WHERE n > 0
 	UNION ALL
-	SELECT 5, 'rows', sum(result_rows) FROM selected
+	SELECT 5, 'to', strftime('%Y-%m-%d %H:%M:%S', last / 1000000000, 'unixepoch')
+	          || printf('.%06d UTC', last % 1000000000 / 1000) FROM times WHERE n > 1
 	UNION ALL
-	SELECT 6, 'failed', sum(exception_code <> 0) ||
-	       CASE count(DISTINCT exception) WHEN 0 THEN '' ELSE ': ' || max(exception) END
-	FROM selected HAVING sum(exception_code <> 0) > 0
+	SELECT 6, 'rows', sum(result_rows) FROM runs
 	UNION ALL
-	SELECT 7, 'text', max(trim(query)) FROM selected HAVING count(DISTINCT query) = 1
+	SELECT 7, 'failed', sum(exception_code <> 0) ||
+	       CASE count(DISTINCT nullif(exception, '')) WHEN 0 THEN '' ELSE ': ' || max(exception) END
+	FROM runs HAVING sum(exception_code <> 0) > 0
 	UNION ALL
-	SELECT 8, 'state', 'not finished'
-	WHERE :query_id IS NOT NULL AND NOT EXISTS (SELECT 1 FROM selected))
+	SELECT 8, 'dropped', sum(samples_dropped) || ' samples, for which there was no room'
+	FROM runs HAVING sum(samples_dropped) > 0
+	UNION ALL
+	SELECT 9, 'text', max(trim(query)) FROM runs HAVING count(DISTINCT query) = 1)
 WHERE value IS NOT NULL
 ORDER BY line;

@@ -1,30 +1,46 @@
--- The time of the queries of a report (see report_query.sql) as the clocks measured
--- it, and as the samples add up to it. After report_samples.sql.
--- `error` is the standard error of the sampled time, had the samples fallen
--- independently of each other; they come at even distances, so it is less. The
--- clock on the CPU is that of the thread that began the query: helper threads
--- have samples, too, but no part in the exact time.
+-- The time of the runs that are selected as the clocks measured it, and as the
+-- samples add up to it. After selected.sql and report_samples.sql.
+--
+-- error_ms is one standard error of the sampled time. The points in time at which
+-- samples are taken lie at even distances, the period p, with a first one that is
+-- equally likely everywhere in a period. Of a stretch that is x periods long, with
+-- the fraction f = x - floor(x), they hit floor(x) or one more, this with chance f;
+-- the variance of that number is f (1 - f), which is at most 1/4 and at most x.
+-- Over R stretches that are independent of each other (a run on a thread each) with
+-- N samples that is at most min(R / 4, N), and the error p * sqrt(min(R / 4, N)).
+-- For p stands the mean time of a sample, each counted by its time, and for N the
+-- number of such samples, so that weights above 1 widen the error: both are of the
+-- sum of times and the sum of their squares. Twice the error holds 95 of 100 cases.
+-- What it does not hold: samples that were dropped; time of helper threads, which
+-- have samples, but no part in the exact CPU time; the program's own time between
+-- two rows, which is in the exact wall time, but has no samples.
 WITH exact AS MATERIALIZED (
-	SELECT sum(query_duration_ns) AS wall, sum(cpu_time_ns) AS cpu FROM query_log
-	WHERE CASE WHEN :query_id IS NOT NULL THEN query_id = :query_id
-	           WHEN :like IS NOT NULL THEN query LIKE '%' || :like || '%'
-	           ELSE 1 END),
+	SELECT sum(query_duration_ns) AS wall, sum(cpu_time_ns) AS cpu FROM temp.selected_runs),
 sampled AS MATERIALIZED (
-	SELECT trace_type, sum(samples) AS samples, sum(ns) AS ns, sqrt(sum(square)) AS error
-	FROM temp.report_samples
-	GROUP BY trace_type),
+	SELECT trace_type, samples, ns, square / ns * sqrt(min(parts / 4.0, 1.0 * ns * ns / square)) AS error
+	FROM (SELECT trace_type, sum(samples) AS samples, sum(ns) AS ns, sum(square) AS square
+	      FROM temp.report_samples GROUP BY trace_type HAVING sum(ns) > 0)
+	JOIN temp.report_parts USING (trace_type)),
 clocks AS (
-	SELECT 1 AS line, 'wall' AS clock, wall AS exact, 'Real' AS trace_type FROM exact
+	SELECT 1 AS line, 'wall' AS clock, wall AS exact, samples, ns, error
+	FROM exact LEFT JOIN sampled ON trace_type = 'Real'
 	UNION ALL
-	SELECT 2, 'on CPU', cpu, 'CPU' FROM exact
+	SELECT 2, 'on CPU', cpu, samples, ns, error
+	FROM exact LEFT JOIN sampled ON trace_type = 'CPU'
 	UNION ALL
-	SELECT 3, 'off CPU', wall - cpu, NULL FROM exact)
+	SELECT 3, 'off CPU', wall - cpu, NULL, real.ns - cpu.ns,
+	       sqrt(real.error * real.error + cpu.error * cpu.error)
+	FROM exact
+	LEFT JOIN sampled AS real ON real.trace_type = 'Real'
+	LEFT JOIN sampled AS cpu ON cpu.trace_type = 'CPU')
 SELECT clock,
        CASE WHEN exact IS NULL THEN '' ELSE printf('%.1f', exact / 1e6) END AS exact_ms,
+       CASE WHEN coalesce(wall, 0) = 0 OR exact IS NULL THEN ''
+            ELSE printf('%.1f %%', 100.0 * exact / wall) END AS share,
        CASE WHEN ns IS NULL THEN '' ELSE printf('%.1f', ns / 1e6) END AS sampled_ms,
        CASE WHEN ns IS NULL THEN '' ELSE printf('%.1f', error / 1e6) END AS error_ms,
-       CASE WHEN ns IS NULL OR exact IS NULL OR exact = 0 THEN ''
+       CASE WHEN ns IS NULL OR coalesce(exact, 0) = 0 THEN ''
             ELSE printf('%+.1f %%', 100.0 * (ns - exact) / exact) END AS differs,
        coalesce(samples, '') AS samples
-FROM clocks LEFT JOIN sampled USING (trace_type)
+FROM clocks, (SELECT wall FROM exact)
 ORDER BY line;

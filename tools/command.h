@@ -21,24 +21,39 @@ enum command_result {
 
 /* --- command lines ------------------------------------------------------------ */
 
-/* One --option, or -o where the name is one letter; the table of them parses and
- * prints the help. */
+/* What an option's value is: how it is checked, and how a shell completes it. */
+enum option_kind {
+	OPTION_TEXT,
+	OPTION_WORD,    /* one of word_at() */
+	OPTION_NUMBER,  /* decimal digits */
+	OPTION_FILE,
+	OPTION_QUERY,   /* the id of a query of FILE, or its beginning */
+	OPTION_TIME,    /* see time_parse() */
+	OPTION_PERIOD,
+	OPTION_SETTING, /* NAME=VALUE */
+};
+
+/* One --option, or -o where the name is one letter. The tables of them are what is
+ * parsed, what --help and the man page say, and what a shell completes. */
 struct command_option {
 	const char *name;  /* without the dashes; NULL ends the table */
-	const char *value; /* what its value is, NULL: it takes none */
+	const char *value; /* what its value is called, NULL: it takes none */
 	const char *help;
 	const char **to;   /* where the value goes; "1" for an option without. NULL: to
 	                    * the command's take() */
+	enum option_kind kind;
+	const char *(*word_at)(size_t index); /* for OPTION_WORD; NULL past the last */
 };
 
 struct command {
 	const char *name;
 	const char *arguments; /* as the usage line shows them */
 	const char *summary;   /* one line, no full stop */
-	const char *details;   /* paragraphs for --help, or NULL */
-	void (*print_details)(FILE *to); /* the same where it comes from a table, or NULL */
-	const char *examples;  /* lines for --help */
+	const char *details;   /* paragraphs, an empty line between, or NULL */
+	void (*print_details)(FILE *to); /* lines that come from a table, or NULL */
+	const char *examples;  /* lines of commands */
 	const struct command_option *options;
+	const struct command_option *shared; /* a second table, of several commands, or NULL */
 	int arguments_min, arguments_max;
 	bool wraps_command; /* options end at the first argument: the rest is another's */
 	int (*take)(const struct command_option *option, const char *value); /* a command_result */
@@ -46,6 +61,23 @@ struct command {
 };
 
 extern const struct command command_export, command_queries, command_record, command_report, command_sql;
+
+/* The subcommands in the order of the help; NULL past the last. */
+const struct command *command_at(size_t index);
+const struct command *command_find(const char *name); /* NULL: none */
+
+/* The option of that name, `size` bytes without dashes; NULL: there is none. */
+const struct command_option *command_option_find(const struct command *command, const char *name,
+                                                 size_t size);
+
+/* What is said of the commands, from their tables (queryprof_help.c). */
+void help_print(FILE *to);
+void help_print_command(const struct command *command, FILE *to);
+void help_print_manual(FILE *to); /* man(7) */
+
+/* For bash: what the word at `cursor` of a command line, without the command's own
+ * name, can become (queryprof_complete.c). */
+int complete_words(int cursor, int count, char **words);
 
 /* Prints "queryprof: …" to stderr; returns COMMAND_FAILED. */
 int complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
@@ -65,14 +97,51 @@ struct trace_module {
 };
 bool trace_file_module(uint64_t address, struct trace_module *module); /* false: in none */
 
-/* The query_id in full that `given` stands for: itself, or the only one that begins
- * with it. sqlite3_malloc'ed; NULL after a complaint, which names the file. */
-char *complete_query_id(sqlite3 *db, const char *path, const char *given);
-
 /* Gives `db` the SQL functions. An SQLite result; `*error` is sqlite3_malloc'ed.
  * trace_functions_free() once the connection is closed. */
 int trace_functions_add(sqlite3 *db, char **error);
 void trace_functions_free(void);
+
+/* The names in the open file, for exports; NULL: no memory. names_free() it before
+ * the file is closed. */
+struct names *trace_file_names(void);
+
+/* Gives `db`, the open file, the function traceFrames() (queryprof_frames.c). */
+int trace_frames_add(sqlite3 *db);
+
+/* --- which runs ----------------------------------------------------------------- */
+
+/* What the shared options say; NULL where one is not given. */
+struct selection {
+	const char *query, *like, *since, *until, *last;
+};
+extern struct selection selection;
+extern const struct command_option selection_options[];
+
+bool selection_is_all(const struct selection *one); /* no option was given */
+
+/* COMMAND_MISUSED after a complaint: a time that is none. */
+int selection_check(const char *command, const struct selection *one);
+
+/* Gives `db` temp.selected and its views (sql/selected.sql). A command_result. */
+int selection_apply(sqlite3 *db, const char *path, const struct selection *one);
+
+/* Both at once; NULL after a complaint. */
+sqlite3 *selection_open(const char *path, const struct selection *one);
+
+/* Moments that a time on the command line may refer to, ns since 1970. */
+struct time_bases {
+	int64_t now, start, end; /* start, end: of the file */
+};
+
+/* ns since 1970. False: it is no time. */
+bool time_parse(const char *text, const struct time_bases *bases, int64_t *ns);
+
+/* The clocks: the names of --type, and of trace_type. */
+const char *trace_type_at(size_t index);
+#define TRACE_TYPE_OPTION(variable) \
+	{ .name = "type", .value = "TYPE", .help = "samples of this type: CPU (default) or Real", \
+	  .to = (variable), .kind = OPTION_WORD, .word_at = trace_type_at }
 
 /* --- running SQL -------------------------------------------------------------- */
 
@@ -84,13 +153,19 @@ struct sql_parameter {
 
 enum output_format { OUTPUT_TABLE, OUTPUT_CSV, OUTPUT_JSON };
 
-/* The format of that name (NULL: table); false when there is none. */
-bool output_format_find(const char *name, enum output_format *format);
-#define OUTPUT_FORMATS "table, csv or json"
+const char *output_format_at(size_t index); /* its name; NULL past the last */
+/* The format of that name, a table if there is none. */
+enum output_format output_format_find(const char *name);
+
+/* The option that names a format. */
+#define OUTPUT_FORMAT_OPTION(variable) \
+	{ .name = "format", .value = "FORMAT", .help = "table (default), csv or json", .to = (variable), \
+	  .kind = OPTION_WORD, .word_at = output_format_at }
 
 struct output {
 	enum output_format format;
 	bool is_bare;         /* a table without its heading */
+	bool cuts_middle;     /* text that does not fit loses its middle, not its end */
 	const char *if_empty; /* line instead of a table without rows, or NULL */
 };
 

@@ -1,10 +1,11 @@
 /*
- * The queryprof command: the table of its subcommands, its help, and the command
- * line that all subcommands share.
+ * The queryprof command: the table of its subcommands and the command line that all
+ * of them share.
  */
 #include "command.h"
 
 #include <locale.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,13 +13,27 @@
 #include "queryprof.h"
 
 static const struct command *const commands[] = {
-	&command_queries,
 	&command_record,
+	&command_queries,
 	&command_report,
 	&command_export,
 	&command_sql,
 };
-#define COMMANDS (sizeof(commands) / sizeof(commands[0]))
+
+const struct command *command_at(size_t index)
+{
+	return index < sizeof(commands) / sizeof(commands[0]) ? commands[index] : NULL;
+}
+
+const struct command *command_find(const char *name)
+{
+	const struct command *command;
+
+	for (size_t i = 0; (command = command_at(i)) != NULL; i++)
+		if (strcmp(command->name, name) == 0)
+			return command;
+	return NULL;
+}
 
 int complain(const char *format, ...)
 {
@@ -39,40 +54,6 @@ int complain(const char *format, ...)
 	return COMMAND_FAILED;
 }
 
-/* --- help --------------------------------------------------------------------- */
-
-static void print_help(FILE *to)
-{
-	fputs("Where queries spend their time: reads the trace files that queryprof's sampling\n"
-	      "profiler writes.\n\n"
-	      "usage: queryprof COMMAND [ARGUMENT]...\n\n", to);
-	for (size_t i = 0; i < COMMANDS; i++)
-		fprintf(to, "  %-10s %s\n", commands[i]->name, commands[i]->summary);
-	fputs("\n  --help     this text; after a command, that command's\n"
-	      "  --version\n\n"
-	      "exit status: 0 fine, 1 it failed, 2 the command line makes no sense\n", to);
-}
-
-static void print_command_help(const struct command *command, FILE *to)
-{
-	fprintf(to, "%s.\n\nusage: queryprof %s %s\n", command->summary, command->name,
-	        command->arguments);
-	if (command->details)
-		fprintf(to, "\n%s", command->details);
-	fputc('\n', to);
-	if (command->print_details) {
-		command->print_details(to);
-		fputc('\n', to);
-	}
-	for (const struct command_option *option = command->options; option->name; option++) {
-		char left[40];
-		snprintf(left, sizeof(left), "-%s%s %s", option->name[1] ? "-" : "", option->name,
-		         option->value ? option->value : "");
-		fprintf(to, "  %-18s %s\n", left, option->help);
-	}
-	fprintf(to, "  %-18s %s\n\nexamples:\n%s", "--help", "this text", command->examples);
-}
-
 /* --- command lines ------------------------------------------------------------ */
 
 static int misuse(const struct command *command, const char *what, const char *about)
@@ -82,13 +63,50 @@ static int misuse(const struct command *command, const char *what, const char *a
 	return COMMAND_MISUSED;
 }
 
-static const struct command_option *find_option(const struct command *command, const char *name,
-                                                size_t size)
+const struct command_option *command_option_find(const struct command *command, const char *name,
+                                                 size_t size)
 {
-	for (const struct command_option *option = command->options; option->name; option++)
-		if (strlen(option->name) == size && memcmp(option->name, name, size) == 0)
-			return option;
+	const struct command_option *const tables[] = { command->options, command->shared };
+
+	for (size_t i = 0; i < sizeof(tables) / sizeof(tables[0]); i++)
+		for (const struct command_option *option = tables[i]; option && option->name; option++)
+			if (strlen(option->name) == size && memcmp(option->name, name, size) == 0)
+				return option;
 	return NULL;
+}
+
+/* "a, b or c" */
+static void list_words(const struct command_option *option, char *list, size_t size)
+{
+	size_t used = 0;
+
+	list[0] = 0;
+	for (size_t i = 0; option->word_at(i) && used < size; i++)
+		used += (size_t)snprintf(list + used, size - used, "%s%s",
+		                         !i ? "" : option->word_at(i + 1) ? ", " : " or ", option->word_at(i));
+}
+
+static bool is_word(const struct command_option *option, const char *value)
+{
+	for (size_t i = 0; option->word_at(i); i++)
+		if (strcmp(option->word_at(i), value) == 0)
+			return true;
+	return false;
+}
+
+/* What can be told without knowing the command. A command_result. */
+static int check_value(const struct command *command, const struct command_option *option,
+                       const char *value)
+{
+	char words[256] = "a number";
+
+	if (option->kind == OPTION_WORD)
+		list_words(option, words, sizeof(words));
+	if (option->kind == OPTION_WORD ? is_word(option, value) :
+	    option->kind != OPTION_NUMBER || (value[0] && strlen(value) < 18 && !value[strspn(value, "0123456789")]))
+		return COMMAND_FINE;
+	complain("%s: --%s %s; expected %s", command->name, option->name, value, words);
+	return COMMAND_MISUSED;
 }
 
 /* Takes the options out of argv, wherever they stand, and runs the command. */
@@ -110,13 +128,14 @@ static int run_command(const struct command *command, int argc, char **argv)
 			continue;
 		}
 		if (strcmp(word, "--help") == 0) {
-			print_command_help(command, stdout);
+			help_print_command(command, stdout);
 			return COMMAND_FINE;
 		}
 		const char *equals = strchr(word, '=');
-		const char *option_name = word + (is_short ? 1 : 2);
-		size_t size = equals ? (size_t)(equals - option_name) : strlen(option_name);
-		const struct command_option *option = is_short == (size == 1) ? find_option(command, option_name, size) : NULL;
+		const char *name = word + (is_short ? 1 : 2);
+		size_t size = equals ? (size_t)(equals - name) : strlen(name);
+		const struct command_option *option =
+			is_short == (size == 1) ? command_option_find(command, name, size) : NULL;
 		if (!option)
 			return misuse(command, "there is no option", word);
 		if (!option->value && equals)
@@ -124,10 +143,10 @@ static int run_command(const struct command *command, int argc, char **argv)
 		if (option->value && !equals && ++i == argc)
 			return misuse(command, "a value is missing after", word);
 		const char *value = !option->value ? "1" : equals ? equals + 1 : argv[i];
-		int result = COMMAND_FINE;
-		if (option->to)
+		int result = check_value(command, option, value);
+		if (result == COMMAND_FINE && option->to)
 			*option->to = value;
-		else
+		else if (result == COMMAND_FINE)
 			result = command->take(option, value);
 		if (result)
 			return result;
@@ -136,15 +155,11 @@ static int run_command(const struct command *command, int argc, char **argv)
 		return misuse(command, "usage:", command->arguments);
 	if (kept > command->arguments_max)
 		return misuse(command, "one argument too many:", argv[command->arguments_max]);
+	/* `| head` ends us without a word, whatever we inherited; what another program
+	 * inherits through us is not ours to change. */
+	if (!command->wraps_command)
+		signal(SIGPIPE, SIG_DFL);
 	return command->run(kept, argv);
-}
-
-static const struct command *find_command(const char *name)
-{
-	for (size_t i = 0; i < COMMANDS; i++)
-		if (strcmp(commands[i]->name, name) == 0)
-			return commands[i];
-	return NULL;
 }
 
 static int run(int argc, char **argv)
@@ -155,20 +170,27 @@ static int run(int argc, char **argv)
 		puts("queryprof " QUERYPROF_VERSION);
 		return COMMAND_FINE;
 	}
-	if (strcmp(name, "--help") == 0 || strcmp(name, "help") == 0) {
-		const struct command *about = argc > 2 ? find_command(argv[2]) : NULL;
-		if (about)
-			print_command_help(about, stdout);
-		else
-			print_help(stdout);
+	/* For the build, and for bash's completion. */
+	if (strcmp(name, "--man") == 0) {
+		help_print_manual(stdout);
 		return COMMAND_FINE;
 	}
-	const struct command *command = find_command(name);
+	if (strcmp(name, "--complete") == 0 && argc > 2)
+		return complete_words(atoi(argv[2]), argc - 3, argv + 3);
+	if (strcmp(name, "--help") == 0 || strcmp(name, "help") == 0) {
+		const struct command *about = argc > 2 ? command_find(argv[2]) : NULL;
+		if (about)
+			help_print_command(about, stdout);
+		else
+			help_print(stdout);
+		return COMMAND_FINE;
+	}
+	const struct command *command = command_find(name);
 	if (command)
 		return run_command(command, argc - 2, argv + 2);
 	if (argc > 1)
 		complain("there is no command %s", name);
-	print_help(stderr);
+	help_print(stderr);
 	return COMMAND_MISUSED;
 }
 

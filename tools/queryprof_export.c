@@ -21,15 +21,21 @@
 #include "store/store.h"
 #include "store/table.h"
 
-static const char *format_name, *out_path, *query_id, *like, *type_name;
+static const char *format_name, *out_path, *type_name;
+
+static const char *format_at(size_t index)
+{
+	const struct report_format *format = report_format_at(index);
+	return format ? format->name : NULL;
+}
 
 static const struct command_option options[] = {
-	{ "format", "FORMAT", "one of those above", &format_name },
-	{ "o", "OUT", "the file to write, - for stdout", &out_path },
-	{ "query", "ID", "only this query; the beginning of its id is enough", &query_id },
-	{ "like", "TEXT", "only queries with this in their text (LIKE's % and _ work)", &like },
-	{ "type", "TYPE", "samples of this type: CPU (default) or Real", &type_name },
-	{ NULL, NULL, NULL, NULL },
+	{ .name = "format", .value = "FORMAT", .to = &format_name, .kind = OPTION_WORD, .word_at = format_at,
+	  .help = "one of those above" },
+	{ .name = "o", .value = "OUT", .to = &out_path, .kind = OPTION_FILE,
+	  .help = "the file to write, - for stdout" },
+	TRACE_TYPE_OPTION(&type_name),
+	{ 0 },
 };
 
 /* --- what samples name by number ------------------------------------------------ */
@@ -53,18 +59,6 @@ struct export {
 	int64_t weight, ns; /* of all samples so far */
 	int64_t count, shown_ns; /* samples; when progress was shown, 0: not yet */
 };
-
-static bool locate(uint64_t address, struct report_module *module)
-{
-	struct trace_module found;
-
-	if (!trace_file_module(address, &found))
-		return false;
-	*module = (struct report_module){
-		.path = found.path, .build_id = found.build_id, .start = found.start, .end = found.end,
-	};
-	return true;
-}
 
 static const char *column_text(sqlite3_stmt *row, int column)
 {
@@ -190,16 +184,14 @@ static void hide_progress(struct export *export)
 /* --- reading and writing --------------------------------------------------------- */
 
 /* False after a complaint. */
-static bool open_export(struct export *export, const char *path, sqlite3 *db, const char *id)
+static bool open_export(struct export *export, const char *path, sqlite3 *db)
 {
-	const struct sql_parameter parameters[] = {
-		{ ":query_id", id }, { ":like", like }, { ":trace_type", type_name }, { NULL, NULL },
-	};
+	const struct sql_parameter parameters[] = { { ":trace_type", type_name }, { NULL, NULL } };
 
 	*export = (struct export){ .path = path, .db = db };
 	export->labels = (struct table)TABLE_OF(struct labels_entry, SIZE_MAX);
 	export->stacks = (struct table)TABLE_OF(struct stack_entry, SIZE_MAX);
-	export->names = names_create(locate);
+	export->names = trace_file_names();
 	if (!export->names) {
 		complain_of_memory();
 		return false;
@@ -339,19 +331,18 @@ static int write_file(struct export *export, const struct report_format *format)
 	return result;
 }
 
-static int export_file(const char *path, sqlite3 *db, const char *id,
-                       const struct report_format *format)
+static int export_file(const char *path, sqlite3 *db, const struct report_format *format)
 {
 	struct export export;
 	int result = COMMAND_FAILED;
 
-	if (open_export(&export, path, db, id)) {
+	if (open_export(&export, path, db)) {
 		int code = sqlite3_step(export.samples);
 		if (code == SQLITE_ROW)
 			result = write_file(&export, format);
 		else if (code == SQLITE_DONE)
 			complain("%s: no %s samples%s", path, type_name,
-			         id || like ? " of these queries" : "");
+			         selection_is_all(&selection) ? "" : " of these queries");
 		else
 			complain("%s: %s", path, sqlite3_errmsg(db));
 	}
@@ -373,37 +364,29 @@ static void print_formats(FILE *to)
 			fprintf(to, "  %-12s %s\n", format->name, format->summary);
 }
 
-static const struct report_format *find_format(const char *name)
+static const struct report_format *find_format(void)
 {
-	const struct report_format *format;
-
-	for (size_t i = 0; (format = report_format_at(i)) != NULL; i++)
-		if (strcmp(format->name, name) == 0)
-			return format;
+	for (size_t i = 0; format_name && format_at(i); i++)
+		if (strcmp(format_at(i), format_name) == 0)
+			return report_format_at(i);
 	return NULL;
 }
 
 /* NULL after a complaint about the command line. */
 static const struct report_format *check_command_line(void)
 {
-	const struct report_format *format = format_name ? find_format(format_name) : NULL;
+	const struct report_format *format = find_format();
 
 	if (!type_name)
-		type_name = "CPU";
-	if (!format) {
-		complain(format_name ? "export: there is no format %s (see queryprof export --help)"
-		                     : "export: --format is missing (see queryprof export --help)", format_name);
-	} else if (!out_path) {
+		type_name = trace_type_at(0);
+	if (!format)
+		complain("export: --format is missing (see queryprof export --help)");
+	else if (!out_path)
 		complain("export: -o is missing: the file to write, - for stdout");
-	} else if (strcmp(type_name, "CPU") != 0 && strcmp(type_name, "Real") != 0) {
-		complain("export: --type %s; expected CPU or Real", type_name);
-	} else if (query_id && like) {
-		complain("export: --query and --like exclude each other");
-	} else if (format->is_binary && strcmp(out_path, "-") == 0 && isatty(STDOUT_FILENO)) {
+	else if (format->is_binary && strcmp(out_path, "-") == 0 && isatty(STDOUT_FILENO))
 		complain("export: %s is not for terminals: give -o a file", format->name);
-	} else {
+	else if (selection_check("export", &selection) == COMMAND_FINE)
 		return format;
-	}
 	return NULL;
 }
 
@@ -415,12 +398,10 @@ static int run(int argc, char **argv)
 		return COMMAND_MISUSED;
 	if (format->missing)
 		return complain("export: the format %s is not in this build: %s", format->name, format->missing);
-	sqlite3 *db = trace_file_open(argv[0]);
+	sqlite3 *db = selection_open(argv[0], &selection);
 	if (!db)
 		return COMMAND_FAILED;
-	char *id = query_id ? complete_query_id(db, argv[0], query_id) : NULL;
-	int result = query_id && !id ? COMMAND_FAILED : export_file(argv[0], db, id, format);
-	sqlite3_free(id);
+	int result = export_file(argv[0], db, format);
 	trace_file_close(db);
 	return result;
 }
@@ -436,6 +417,7 @@ const struct command command_export = {
 		"  queryprof export app.trace --format flamegraph -o app.html\n"
 		"  queryprof export app.trace --format json -o - --like 'FROM orders'\n",
 	.options = options,
+	.shared = selection_options,
 	.arguments_min = 1,
 	.arguments_max = 1,
 	.run = run,

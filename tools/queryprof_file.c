@@ -226,6 +226,8 @@ sqlite3 *trace_file_open(const char *path)
 		complain("%s: %s", path, sqlite3_errmsg(db));
 	} else if (trace_functions_add(db, &error) != SQLITE_OK) {
 		complain("%s", error ? error : "out of memory");
+	} else if (trace_frames_add(db) != SQLITE_OK) {
+		complain("%s: %s", path, sqlite3_errmsg(db));
 	} else {
 		address_use_locator(locate);
 		return db;

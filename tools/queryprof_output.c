@@ -20,19 +20,18 @@
 #define TEXT_WIDTH_MIN 8
 #define GAP 2
 
-bool output_format_find(const char *name, enum output_format *format)
+const char *output_format_at(size_t index)
 {
 	static const char *const names[] = { "table", "csv", "json" };
+	return index < sizeof(names) / sizeof(names[0]) ? names[index] : NULL;
+}
 
-	*format = OUTPUT_TABLE;
-	if (!name)
-		return true;
-	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
-		if (strcmp(names[i], name) == 0) {
-			*format = (enum output_format)i;
-			return true;
-		}
-	return false;
+enum output_format output_format_find(const char *name)
+{
+	for (size_t i = 0; name && output_format_at(i); i++)
+		if (strcmp(output_format_at(i), name) == 0)
+			return (enum output_format)i;
+	return OUTPUT_TABLE;
 }
 
 /* --- text on a terminal ------------------------------------------------------- */
@@ -91,31 +90,39 @@ static int measure(const char *line, size_t size)
 	return total;
 }
 
-/* Prints a line of a cell; cut when it is wider than `room`. Returns its width. */
-static int print_cut(const char *line, size_t size, int room)
+/* Prints the characters from the column `from` on and before `to`, counted on the
+ * terminal. Returns their width. */
+static int print_columns(const char *line, size_t size, int from, int to)
 {
-	const char *ellipsis = strcmp(nl_langinfo(CODESET), "UTF-8") == 0 ? "\xe2\x80\xa6" : "~";
-	bool cut = measure(line, size) > room;
-	int total = 0, width;
+	int at = 0, printed = 0, width;
 	bool shown;
 
-	while (size) {
-		size_t step = next_character(line, size, &width, &shown);
-		if (total + width > room - cut)
-			break;
+	for (size_t step; size; line += step, size -= step, at += width) {
+		step = next_character(line, size, &width, &shown);
+		if (at < from || at + width > to)
+			continue;
 		if (shown)
 			fwrite(line, 1, step, stdout);
 		else
 			putchar(' ');
-		total += width;
-		line += step;
-		size -= step;
+		printed += width;
 	}
-	if (cut) {
-		fputs(ellipsis, stdout);
-		total++;
-	}
-	return total;
+	return printed;
+}
+
+/* Prints a line of a cell; what is wider than `room` loses its end, or its middle:
+ * names of functions begin alike. Returns its width. */
+static int print_cut(const char *line, size_t size, int room, bool cuts_middle)
+{
+	const char *ellipsis = strcmp(nl_langinfo(CODESET), "UTF-8") == 0 ? "\xe2\x80\xa6" : "~";
+	int width = measure(line, size);
+
+	if (width <= room)
+		return print_columns(line, size, 0, width);
+	int end = cuts_middle ? (room - 1) / 2 : 0; /* of the text that stays */
+	int printed = print_columns(line, size, 0, room - 1 - end);
+	fputs(ellipsis, stdout);
+	return printed + 1 + print_columns(line, size, width - end, width);
 }
 
 /* --- tables ------------------------------------------------------------------- */
@@ -128,6 +135,7 @@ struct column {
 struct table {
 	sqlite3_stmt *statement;
 	int count;
+	bool cuts_middle;
 	struct column *columns;
 	char **cells; /* of the rows measured, row by row; NULL is NULL */
 	size_t rows;
@@ -205,7 +213,7 @@ static void print_row(const struct table *table, const char *const *cells)
 				width = column->width;
 			if (size) {
 				print_padding(owed + (column->is_number ? column->width - width : 0));
-				printed = print_cut(text, size, column->width);
+				printed = print_cut(text, size, column->width, table->cuts_middle);
 				owed = column->is_number ? 0 : column->width - printed;
 			} else {
 				owed += column->width;
@@ -229,7 +237,7 @@ static void print_heading(const struct table *table)
 		if (width > column->width)
 			width = column->width;
 		print_padding(column->is_number ? column->width - width : 0);
-		print_cut(name, strlen(name), column->width);
+		print_cut(name, strlen(name), column->width, false);
 		if (i + 1 < table->count)
 			print_padding(GAP + (column->is_number ? 0 : column->width - width));
 	}
@@ -308,7 +316,11 @@ static int print_table(struct table *table, const struct output *output)
 
 static int output_table(sqlite3_stmt *statement, const struct output *output)
 {
-	struct table table = { .statement = statement, .count = sqlite3_column_count(statement) };
+	struct table table = {
+		.statement = statement,
+		.count = sqlite3_column_count(statement),
+		.cuts_middle = output->cuts_middle,
+	};
 	int code = print_table(&table, output);
 
 	for (size_t i = 0; i < table.rows * (size_t)table.count; i++)

@@ -3,58 +3,40 @@
  */
 #include "command.h"
 
-#include <string.h>
-
 #include "sql_queries.h"
 #include "sql_statements.h"
 
-static const char *by, *like, *since, *until, *limit, *statements, *format_name;
+static const char *by, *limit, *statements, *format_name;
+
+static const char *order_at(size_t index)
+{
+	static const char *const names[] = { "cpu", "wall", "off", "samples", "start" };
+	return index < sizeof(names) / sizeof(names[0]) ? names[index] : NULL;
+}
 
 static const struct command_option options[] = {
-	{ "by", "WHAT", "order: cpu (default), time, samples or start (newest first)", &by },
-	{ "like", "TEXT", "only queries whose text has this in it (LIKE's % and _ work)", &like },
-	{ "since", "TIME", "only those started then or later: '2026-11-20 09:30' (UTC)", &since },
-	{ "until", "TIME", "only those started before", &until },
-	{ "limit", "N", "lines at most (default 20)", &limit },
-	{ "statements", NULL, "one line a statement, all its runs together", &statements },
-	{ "format", "FORMAT", OUTPUT_FORMATS, &format_name },
-	{ NULL, NULL, NULL, NULL },
+	{ .name = "by", .value = "WHAT", .to = &by, .kind = OPTION_WORD, .word_at = order_at,
+	  .help = "the order: cpu (default), wall, off (time off the CPU), samples or start (newest first)" },
+	{ .name = "statements", .to = &statements, .help = "one line a statement, all its runs together" },
+	{ .name = "limit", .value = "N", .to = &limit, .kind = OPTION_NUMBER,
+	  .help = "lines at most (default 20)" },
+	OUTPUT_FORMAT_OPTION(&format_name),
+	{ 0 },
 };
-
-static bool is_known_order(const char *name)
-{
-	static const char *const names[] = { "cpu", "time", "samples", "start" };
-
-	for (size_t i = 0; name && i < sizeof(names) / sizeof(names[0]); i++)
-		if (strcmp(names[i], name) == 0)
-			return true;
-	return !name;
-}
 
 static int run(int argc, char **argv)
 {
-	struct output output = { .if_empty = "no queries" };
+	const struct output output = {
+		.format = output_format_find(format_name), .if_empty = "no queries",
+	};
+	const struct sql_parameter parameters[] = { { ":by", by }, { ":limit", limit }, { NULL, NULL } };
 
 	(void)argc;
-	if (!output_format_find(format_name, &output.format)) {
-		complain("queries: there is no format %s; expected " OUTPUT_FORMATS, format_name);
+	if (selection_check("queries", &selection) != COMMAND_FINE)
 		return COMMAND_MISUSED;
-	}
-	if (!is_known_order(by)) {
-		complain("queries: --by %s; expected cpu, time, samples or start", by);
-		return COMMAND_MISUSED;
-	}
-	if (limit && (!limit[0] || limit[strspn(limit, "0123456789")])) {
-		complain("queries: --limit %s; expected a number", limit);
-		return COMMAND_MISUSED;
-	}
-	sqlite3 *db = trace_file_open(argv[0]);
+	sqlite3 *db = selection_open(argv[0], &selection);
 	if (!db)
 		return COMMAND_FAILED;
-	const struct sql_parameter parameters[] = {
-		{ ":by", by }, { ":like", like }, { ":since", since },
-		{ ":until", until }, { ":limit", limit }, { NULL, NULL },
-	};
 	int result = sql_run(db, statements ? sql_statements : sql_queries, parameters, &output);
 	trace_file_close(db);
 	return result;
@@ -65,14 +47,16 @@ const struct command command_queries = {
 	.arguments = "FILE [OPTION]...",
 	.summary = "Lists queries and what they cost, the costliest first",
 	.details =
-		"Times are exact; samples are those on the CPU clock and on the real one. An id,\n"
-		"or its beginning, is what `queryprof report --query` takes.\n",
+		"A run is from a statement's first step to its end; runs that differ in their literals "
+		"only are one statement. Times are exact; n_cpu and n_real are samples on the CPU "
+		"clock and on the real one. An id, or its beginning, is what --query takes.",
 	.examples =
 		"  queryprof queries app.trace\n"
-		"  queryprof queries app.trace --by time --like 'FROM orders' --limit 5\n"
-		"  queryprof queries app.trace --statements\n"
-		"  queryprof queries app.trace --by start --limit 1\n",
+		"  queryprof queries app.trace --by wall --like 'FROM orders' --limit 5\n"
+		"  queryprof queries app.trace --statements --since yesterday\n"
+		"  queryprof queries app.trace --by start --last 1\n",
 	.options = options,
+	.shared = selection_options,
 	.arguments_min = 1,
 	.arguments_max = 1,
 	.run = run,

@@ -32,12 +32,16 @@ enum { RECORD_FAILED = 125, CANNOT_START = 126, NOT_FOUND = 127 };
 static const char *quiet;
 
 static const struct command_option options[] = {
-	{ "o", "FILE", "the trace file (default queryprof.trace); one that exists grows", NULL },
-	{ "cpu", "PERIOD", "CPU time from one sample to the next (default 10ms), 0: none", NULL },
-	{ "real", "PERIOD", "real time from one sample to the next (default 10ms), 0: none", NULL },
-	{ "setting", "NAME=VALUE", "any other setting; as often as you like", NULL },
-	{ "quiet", NULL, "say nothing at the end", &quiet },
-	{ NULL, NULL, NULL, NULL },
+	{ .name = "o", .value = "FILE", .kind = OPTION_FILE,
+	  .help = "the trace file (default queryprof.trace); one that exists grows" },
+	{ .name = "cpu", .value = "PERIOD", .kind = OPTION_PERIOD,
+	  .help = "CPU time from one sample to the next (default 10ms), 0: none" },
+	{ .name = "real", .value = "PERIOD", .kind = OPTION_PERIOD,
+	  .help = "real time from one sample to the next (default 10ms), 0: none" },
+	{ .name = "setting", .value = "NAME=VALUE", .kind = OPTION_SETTING,
+	  .help = "any other setting; as often as you like" },
+	{ .name = "quiet", .to = &quiet, .help = "say nothing at the end" },
+	{ 0 },
 };
 
 /* --- settings, which go by the environment ------------------------------------------ */
@@ -410,12 +414,12 @@ const struct command command_record = {
 	.arguments = "[OPTION]... [--] COMMAND [ARGUMENT]...",
 	.summary = "Runs a command and records what its queries do",
 	.details =
-		"COMMAND need not be changed: its SQLite library, and that of every program it starts, is\n"
-		"watched from within. Their connections stay as they are: no table, no function, no\n"
+		"COMMAND need not be changed: its SQLite library, and that of every program it starts, "
+		"is watched from within. Their connections stay as they are: no table, no function, no "
 		"setting is added. Exit status, signals, standard input and terminal are the command's.\n\n"
-		"A period is a time as 10ms, 500us or 1s. Settings are those of system.settings.\n"
-		"When COMMAND cannot be started the exit status is 127 (not found) or 126, and 125 when\n"
-		"the trace file cannot be written.\n",
+		"A period is a time as 10ms, 500us or 1s. Settings are those of system.settings.\n\n"
+		"When COMMAND cannot be started the exit status is 127 (not found) or 126, and 125 when "
+		"the trace file cannot be written.",
 	.examples =
 		"  queryprof record -o app.trace -- python3 app.py\n"
 		"  queryprof record --cpu 1ms --real 0 -- sqlite3 app.db '.read report.sql'\n"

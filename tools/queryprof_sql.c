@@ -12,8 +12,8 @@
 static const char *format_name;
 
 static const struct command_option options[] = {
-	{ "format", "FORMAT", OUTPUT_FORMATS, &format_name },
-	{ NULL, NULL, NULL, NULL },
+	OUTPUT_FORMAT_OPTION(&format_name),
+	{ 0 },
 };
 
 static sqlite3 *shell_db;
@@ -118,13 +118,9 @@ static char *read_all(FILE *from)
 
 static int run(int argc, char **argv)
 {
-	struct output output = { 0 };
+	const struct output output = { .format = output_format_find(format_name) };
 	int result;
 
-	if (!output_format_find(format_name, &output.format)) {
-		complain("sql: there is no format %s; expected " OUTPUT_FORMATS, format_name);
-		return COMMAND_MISUSED;
-	}
 	sqlite3 *db = trace_file_open(argv[0]);
 	if (!db)
 		return COMMAND_FAILED;
@@ -146,9 +142,9 @@ const struct command command_sql = {
 	.arguments = "FILE [SQL]",
 	.summary = "Runs SQL on a trace file, with queryprof's functions",
 	.details =
-		"Without SQL, or with -, it is read from standard input; on a terminal, statement\n"
-		"by statement. The file is opened for reading only. Tables: trace_log, query_log.\n"
-		"Functions: addressToSymbol, addressToLine, demangle, traceToText.\n",
+		"Without SQL, or with -, it is read from standard input; on a terminal, statement "
+		"by statement. The file is opened for reading only. Tables: trace_log, query_log. "
+		"Functions: addressToSymbol, addressToLine, demangle, traceToText.",
 	.examples =
 		"  queryprof sql app.trace \"SELECT query_id, query FROM query_log\"\n"
 		"  queryprof sql app.trace --format csv < sql/queries.sql > queries.csv\n"

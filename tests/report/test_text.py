@@ -23,13 +23,13 @@ class Command(support.Exports):
         for arguments, says in (
                 ([], "usage"),
                 ([self.trace, "-o", "-"], "--format is missing"),
-                ([self.trace, "--format", "xls", "-o", "-"], "no format xls"),
+                ([self.trace, "--format", "xls", "-o", "-"], "--format xls; expected collapsed"),
                 ([self.trace, "--format", "json"], "-o is missing"),
                 ([self.trace, "--format", "json", "-o"], "a value is missing after -o"),
                 ([self.trace, "--format", "json", "--o", "-"], "no option --o"),
                 ([self.trace, "--format", "json", "-x", "-"], "no option -x"),
                 ([self.trace, "--format", "json", "-o", "-", "--type", "cpu"], "expected CPU or Real"),
-                ([self.trace, "--format", "json", "-o", "-", "--like", "a", "--query", "b"], "exclude")):
+                ([self.trace, "--format", "json", "-o", "-", "--since", "soon"], "expected a time")):
             self.assertIn(says, self.refused(2, *arguments))
 
     def test_failures_leave_no_file(self):

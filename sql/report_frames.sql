@@ -1,0 +1,14 @@
+-- The functions on each stack of a report's samples, in temp.report_frames, for
+-- those that come after: :trace_type is CPU or Real. After report_samples.sql.
+-- depth: 0 is the leaf.
+DROP TABLE IF EXISTS temp.report_frames;
+
+CREATE TEMP TABLE report_frames AS
+SELECT stack_id, samples, ns, square, frame.key AS depth,
+       frame.value ->> 0 AS function,
+       coalesce(frame.value ->> 1, '') AS module,
+       frame.value ->> 2 AS has_name
+FROM temp.report_samples
+LEFT JOIN stacks ON stacks.id = stack_id
+JOIN json_each(traceFrames(coalesce(stacks.trace, '[]'))) AS frame
+WHERE trace_type = coalesce(:trace_type, 'CPU');

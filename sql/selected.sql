@@ -1,0 +1,53 @@
+-- Which runs of queries a command is about, in temp.selected, and what they left, in
+-- two temporary views: run this first, the others read them.
+--
+-- Parameters, all of which may be left NULL; what is given must all be so:
+-- :query_id, :like (in the text), :since and :until (when the run began, ns since
+-- 1970), :last (of those that are left and have finished, so many of the newest).
+DROP VIEW IF EXISTS temp.selected_samples;
+DROP VIEW IF EXISTS temp.selected_runs;
+DROP TABLE IF EXISTS temp.selected;
+
+-- id: of main.queries. All its samples lie between the two times. Row 0, "no query",
+-- is there when nothing is asked for: then all samples count.
+CREATE TEMP TABLE selected (
+	id       INTEGER PRIMARY KEY,
+	first_ns INTEGER NOT NULL,
+	last_ns  INTEGER NOT NULL
+);
+
+INSERT INTO selected
+SELECT id, first_ns, last_ns
+FROM (
+	-- Two, since only one can use the index.
+	SELECT *, CASE WHEN finished THEN query_start_ns ELSE first_ns END AS start_ns
+	FROM queries WHERE query_id = :query_id AND id <> 0
+	UNION ALL
+	SELECT *, CASE WHEN finished THEN query_start_ns ELSE first_ns END
+	FROM queries WHERE :query_id IS NULL AND id <> 0)
+WHERE (:like IS NULL OR statement IN (SELECT id FROM statements WHERE query LIKE '%' || :like || '%'))
+  AND (:since IS NULL OR start_ns >= CAST(:since AS INTEGER))
+  AND (:until IS NULL OR start_ns < CAST(:until AS INTEGER))
+  AND (:last IS NULL OR finished)
+ORDER BY start_ns DESC, id DESC
+LIMIT coalesce(CAST(:last AS INTEGER), -1);
+
+INSERT INTO selected
+SELECT id, first_ns, last_ns FROM queries
+WHERE id = 0 AND coalesce(:query_id, :like, :since, :until, :last) IS NULL;
+
+-- The finished ones with their texts.
+CREATE TEMP VIEW selected_runs AS
+SELECT queries.*, coalesce(statements.query, '') AS query,
+       coalesce(normalized_query_hash, 0) AS normalized_query_hash
+FROM selected CROSS JOIN queries USING (id)
+LEFT JOIN statements ON statements.id = queries.statement
+WHERE finished;
+
+-- run: of main.queries, 0 when it is not known (a sample may outlive that row).
+CREATE TEMP VIEW selected_samples AS
+SELECT timestamp_ns, series, coalesce(selected.id, 0) AS run, stack, truncated, weight
+FROM samples LEFT JOIN selected
+  ON selected.id = query AND timestamp_ns BETWEEN first_ns AND last_ns
+WHERE timestamp_ns BETWEEN (SELECT min(first_ns) FROM selected) AND (SELECT max(last_ns) FROM selected)
+  AND (selected.id IS NOT NULL OR EXISTS (SELECT 1 FROM selected WHERE id = 0));
