@@ -261,6 +261,23 @@ static int compare_guesses_by_object(const void *left, const void *right)
 	return (a->archive > b->archive) - (a->archive < b->archive);
 }
 
+/* Most functions guess a handful of places: too few for qsort() to pay. */
+static void sort_guesses(struct code_guess *guesses, uint32_t count,
+                         int (*compare)(const void *, const void *))
+{
+	if (count > 16) {
+		qsort(guesses, count, sizeof(*guesses), compare);
+		return;
+	}
+	for (uint32_t i = 1; i < count; i++) {
+		struct code_guess guess = guesses[i];
+		uint32_t at = i;
+		for (; at > 0 && compare(&guess, &guesses[at - 1]) < 0; at--)
+			guesses[at] = guesses[at - 1];
+		guesses[at] = guess;
+	}
+}
+
 /* One place may not be two at once, on neither side. Leaves each guess once. */
 static bool guesses_agree(struct comparison *comparison)
 {
@@ -268,7 +285,7 @@ static bool guesses_agree(struct comparison *comparison)
 	uint32_t count = comparison->guess_count, kept = 1;
 	if (count < 2)
 		return true;
-	qsort(guesses, count, sizeof(*guesses), compare_guesses);
+	sort_guesses(guesses, count, compare_guesses);
 	for (uint32_t i = 1; i < count; i++) {
 		if (guesses[i].archive != guesses[kept - 1].archive)
 			guesses[kept++] = guesses[i];
@@ -276,7 +293,7 @@ static bool guesses_agree(struct comparison *comparison)
 			return false;
 	}
 	comparison->guess_count = kept;
-	qsort(guesses, kept, sizeof(*guesses), compare_guesses_by_object);
+	sort_guesses(guesses, kept, compare_guesses_by_object);
 	for (uint32_t i = 1; i < kept; i++)
 		if (guesses[i].object == guesses[i - 1].object)
 			return false;

@@ -73,16 +73,13 @@ struct cursor {
 	uint8_t map; /* 0: one byte, 1: 0f, 2: 0f 38, 3: 0f 3a */
 };
 
-static bool is_legacy_prefix(uint8_t byte)
-{
-	return byte == 0x66 || byte == 0x67 || byte == 0xf0 || byte == 0xf2 || byte == 0xf3 ||
-	       byte == 0x26 || byte == 0x2e || byte == 0x36 || byte == 0x3e || byte == 0x64 ||
-	       byte == 0x65;
-}
-
 static void read_prefixes(struct cursor *cursor)
 {
-	while (cursor->at < cursor->size && is_legacy_prefix(cursor->bytes[cursor->at])) {
+	static const bool is_prefix[256] = {
+		[0x26] = true, [0x2e] = true, [0x36] = true, [0x3e] = true, [0x64] = true, [0x65] = true,
+		[0x66] = true, [0x67] = true, [0xf0] = true, [0xf2] = true, [0xf3] = true,
+	};
+	while (cursor->at < cursor->size && is_prefix[cursor->bytes[cursor->at]]) {
 		uint8_t byte = cursor->bytes[cursor->at++];
 		cursor->has_short_operand |= byte == 0x66;
 		cursor->has_repeat |= byte == 0xf2 || byte == 0xf3;
@@ -183,11 +180,27 @@ static uint32_t mix(uint32_t hash, uint32_t value)
 	return (hash ^ value) * UINT32_C(0x01000193);
 }
 
-static uint32_t hash_bytes(uint32_t hash, const unsigned char *bytes, size_t count)
+/* Up to 8 bytes as a number; in one load where 8 can be read. */
+static uint64_t read_bytes(const unsigned char *bytes, size_t count, bool has_eight)
 {
-	for (size_t i = 0; i < count; i++)
-		hash = mix(hash, bytes[i]);
-	return hash;
+	uint64_t number = 0;
+	if (!has_eight) {
+		while (count-- > 0)
+			number = number << 8 | bytes[count];
+		return number;
+	}
+	memcpy(&number, bytes, sizeof(number));
+	return count < 8 ? number & ((UINT64_C(1) << (8 * count)) - 1) : number;
+}
+
+/* Of up to 15 bytes: an instruction's, so this runs for every one there is. */
+static uint32_t hash_bytes(uint32_t hash, const unsigned char *bytes, size_t count, size_t room)
+{
+	uint64_t first = read_bytes(bytes, count < 8 ? count : 8, room >= 8);
+	uint64_t second = count > 8 ? read_bytes(bytes + 8, count - 8, room >= 16) : 0;
+	uint64_t word = (first ^ hash) * UINT64_C(0x9e3779b97f4a7c15);
+	word = (word ^ word >> 32 ^ second ^ (uint64_t)count << 56) * UINT64_C(0xff51afd7ed558ccd);
+	return (uint32_t)(word >> 32);
 }
 
 /* Operations that have several encodings. */
@@ -280,11 +293,12 @@ bool code_decode(const unsigned char *bytes, size_t size, struct code_instructio
 		instruction->slot_hash =
 			hash_same(SAME_ADDRESS, (opcode & 7u) | (cursor.rex & 1 ? 8u : 0u));
 	}
-	instruction->hash = hash_bytes(UINT32_C(0x811c9dc5), bytes, place ? place : cursor.at);
+	instruction->hash = hash_bytes(UINT32_C(0x811c9dc5), bytes, place ? place : cursor.at, size);
 	if (!place)
 		return true;
 	size_t rest = (size_t)place + instruction->field_size;
-	instruction->hash = hash_bytes(instruction->hash, bytes + rest, cursor.at - rest);
+	if (rest < cursor.at)
+		instruction->hash = hash_bytes(instruction->hash, bytes + rest, cursor.at - rest, size - rest);
 	if (form & (J | K))
 		judge_branch(instruction, &cursor, opcode);
 	else

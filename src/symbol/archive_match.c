@@ -54,6 +54,7 @@ struct matcher {
 	uint8_t *states;        /* of the archive's functions */
 	bool *is_explored;      /* of the archive's functions */
 	struct extent *extents; /* of the archive's sections */
+	uint32_t *archive_by_sum, *object_by_sum; /* functions, those that can be equal together */
 	bool *is_foreign;       /* members compiled from something else */
 	struct code_guess *guesses; /* to be judged */
 	uint32_t guess_count, guess_capacity;
@@ -200,79 +201,7 @@ static bool may_be_at(const struct matcher *matcher, uint32_t archive, uint32_t 
 	       (function->address >= extent->low && function->address + function->size <= extent->high);
 }
 
-/* --- strings: members from another source ------------------------------------------------ */
-
-static uint32_t hash_back(uint32_t hash, unsigned char byte)
-{
-	return (hash + byte + 1) * UINT32_C(0x9e3779b1);
-}
-
-struct string_set {
-	uint32_t *slots; /* 0: free */
-	size_t capacity;
-};
-
-static uint32_t *find_slot(const struct string_set *set, uint32_t hash)
-{
-	size_t slot = hash & (set->capacity - 1);
-	while (set->slots[slot] && set->slots[slot] != hash)
-		slot = (slot + 1) & (set->capacity - 1);
-	return &set->slots[slot];
-}
-
-/* All ends of all strings in read-only data: linkers let a string start within one
- * that ends alike. Read from the back, each byte gives the hash of one more. */
-static bool collect_strings(const struct code_side *object, struct string_set *set)
-{
-	uint64_t bytes = 0;
-	for (uint32_t i = 0; i < object->section_count; i++)
-		if (object->sections[i].bytes && !object->sections[i].is_code)
-			bytes += object->sections[i].size;
-	for (set->capacity = 1024; set->capacity < bytes * 2; set->capacity *= 2)
-		continue;
-	set->slots = calloc(set->capacity, sizeof(*set->slots));
-	for (uint32_t i = 0; set->slots && i < object->section_count; i++) {
-		const struct code_section *section = &object->sections[i];
-		uint32_t hash = 0;
-		if (!section->bytes || section->is_code)
-			continue;
-		for (uint64_t at = section->size; at-- > 0;) {
-			hash = section->bytes[at] ? hash_back(hash, section->bytes[at]) : 0;
-			if (hash)
-				*find_slot(set, hash) = hash;
-		}
-	}
-	return set->slots != NULL;
-}
-
-static bool has_string(const struct string_set *set, const unsigned char *text, size_t length)
-{
-	uint32_t hash = 0;
-	while (length-- > 0)
-		hash = hash_back(hash, text[length]);
-	return hash == 0 || *find_slot(set, hash) == hash;
-}
-
-static bool find_foreign_members(struct matcher *matcher)
-{
-	const struct code_side *archive = matcher->comparison.archive;
-	struct string_set set = { 0 };
-	if (!collect_strings(matcher->comparison.object, &set))
-		return false;
-	for (uint32_t i = 0; i < archive->section_count; i++) {
-		const struct code_section *section = &archive->sections[i];
-		if (!section->bytes || !section->is_strings || section->unit != 1)
-			continue;
-		for (uint64_t at = 0; at < section->size;) {
-			size_t length = strnlen((const char *)section->bytes + at, (size_t)(section->size - at));
-			if (!has_string(&set, section->bytes + at, length))
-				matcher->is_foreign[section->member] = true;
-			at += length + 1;
-		}
-	}
-	free(set.slots);
-	return true;
-}
+/* --- members from another source ---------------------------------------------------------- */
 
 /* One member of another source: the whole archive is of another version. Members
  * that were not linked into the object say nothing. */
@@ -444,28 +373,80 @@ static bool is_left(const struct matcher *matcher, uint32_t archive)
 	return matcher->states[archive] == PAIR_NONE && !matcher->comparison.archive->functions[archive].is_strange;
 }
 
+static int compare_sums(const void *left, const void *right, void *functions)
+{
+	const uint32_t *a = left, *b = right;
+	uint32_t sum = ((struct code_function *)functions)[*a].sum;
+	uint32_t other = ((struct code_function *)functions)[*b].sum;
+	if (sum != other)
+		return sum < other ? -1 : 1;
+	return (*a > *b) - (*a < *b);
+}
+
+static uint32_t *sort_by_sum(const struct code_side *side)
+{
+	uint32_t *order = malloc((side->function_count + 1) * sizeof(*order));
+	for (uint32_t i = 0; order && i < side->function_count; i++)
+		order[i] = i;
+	if (order && side->function_count)
+		qsort_r(order, side->function_count, sizeof(*order), compare_sums, side->functions);
+	return order;
+}
+
+/* Where in the order the functions with that sum begin. */
+static uint32_t first_of_sum(const struct code_side *side, const uint32_t *order, uint32_t sum)
+{
+	uint32_t low = 0, high = side->function_count;
+	while (low < high) {
+		uint32_t middle = low + (high - low) / 2;
+		if (side->functions[order[middle]].sum < sum)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+static bool is_in(struct range range, uint32_t function)
+{
+	return function >= range.first && function < range.end;
+}
+
 /* How many of the object's functions that are left equal the archive's one, and the
  * other way round; the last one seen, and how much of it is known to be the same. */
 static uint32_t count_equal(struct matcher *matcher, uint32_t archive, struct range range,
                             uint32_t *object, uint32_t *known)
 {
-	uint32_t count = 0, now_known;
-	for (uint32_t i = range.first; i < range.end && count < 2; i++)
-		if (matcher->comparison.to_archive[i] == ARCHIVE_NONE &&
+	const struct code_side *side = matcher->comparison.object;
+	uint32_t sum = matcher->comparison.archive->functions[archive].sum, count = 0, now_known;
+	for (uint32_t k = first_of_sum(side, matcher->object_by_sum, sum);
+	     k < side->function_count && count < 2; k++) {
+		uint32_t i = matcher->object_by_sum[k];
+		if (side->functions[i].sum != sum)
+			break;
+		if (is_in(range, i) && matcher->comparison.to_archive[i] == ARCHIVE_NONE &&
 		    may_be_at(matcher, archive, i) &&
 		    compare_equal(&matcher->comparison, archive, i, &now_known)) {
 			*object = i;
 			*known = now_known;
 			count++;
 		}
+	}
 	return count;
 }
 
 static uint32_t count_rivals(struct matcher *matcher, struct range range, uint32_t object)
 {
-	uint32_t count = 0, known;
-	for (uint32_t i = range.first; i < range.end && count < 2; i++)
-		count += is_left(matcher, i) && compare_equal(&matcher->comparison, i, object, &known);
+	const struct code_side *side = matcher->comparison.archive;
+	uint32_t sum = matcher->comparison.object->functions[object].sum, count = 0, known;
+	for (uint32_t k = first_of_sum(side, matcher->archive_by_sum, sum);
+	     k < side->function_count && count < 2; k++) {
+		uint32_t i = matcher->archive_by_sum[k];
+		if (side->functions[i].sum != sum)
+			break;
+		count += is_in(range, i) && is_left(matcher, i) &&
+		         compare_equal(&matcher->comparison, i, object, &known);
+	}
 	return count;
 }
 
@@ -538,7 +519,11 @@ static bool run(struct matcher *matcher, struct code_side *object, struct code_s
 	const struct comparison *comparison = &matcher->comparison;
 	if (!has_same_constants(comparison->object, comparison->archive) || !pair_exported(matcher) ||
 	    !side_decode(archive) || !side_decode(object) || !are_mostly_equal(matcher) ||
-	    !find_extents(matcher) || !find_foreign_members(matcher) || has_foreign_part(matcher))
+	    !find_extents(matcher) || !archive_find_foreign(object, archive, matcher->is_foreign) || has_foreign_part(matcher))
+		return false;
+	matcher->archive_by_sum = sort_by_sum(comparison->archive);
+	matcher->object_by_sum = sort_by_sum(comparison->object);
+	if (!matcher->archive_by_sum || !matcher->object_by_sum)
 		return false;
 	pair_exported_data(matcher);
 	do {
@@ -578,6 +563,8 @@ uint32_t *archive_match(struct code_side *object, struct code_side *archive)
 	free(matcher.states);
 	free(matcher.is_explored);
 	free(matcher.extents);
+	free(matcher.archive_by_sum);
+	free(matcher.object_by_sum);
 	free(matcher.is_foreign);
 	free(matcher.guesses);
 	if (good)

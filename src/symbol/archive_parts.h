@@ -172,6 +172,13 @@ bool compare_equal(struct comparison *comparison, uint32_t archive, uint32_t obj
  * places named in surroundings that occur once in each. */
 void compare_context(struct comparison *comparison, uint32_t archive, uint32_t object);
 
+/* --- members of another source (archive_strings.c) --------------------------------- */
+
+/* Marks the members that have a string which the object does not have. False: no
+ * memory. */
+bool archive_find_foreign(const struct code_side *object, const struct code_side *archive,
+                          bool *is_foreign);
+
 /* --- which function is which (archive_match.c) ------------------------------------ */
 
 /* For each function of the archive the object's function that is proven to be the
