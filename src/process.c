@@ -39,7 +39,7 @@ static void add_fork_hooks(void)
 		{ modules_before_fork, modules_after_fork, modules_after_fork },
 		{ store_before_fork, store_after_fork_parent, store_after_fork_child },
 		{ settings_before_fork, settings_after_fork, settings_after_fork },
-		{ symbol_before_fork, symbol_after_fork, symbol_after_fork },
+		{ symbol_before_fork, symbol_after_fork_parent, symbol_after_fork_child },
 		{ session_before_fork, session_after_fork, session_after_fork },
 		{ NULL, NULL, hooks_after_fork },
 	};

@@ -27,6 +27,7 @@
 #include "session.h"
 #include "settings_number.h"
 #include "store/store.h"
+#include "symbol/symbol.h"
 
 #define MIB (1024 * 1024ll)
 #define SHOWN 60 /* bytes of a bad value that a message repeats */
@@ -41,9 +42,10 @@ struct process_settings {
 	int64_t trace_log_max_bytes;
 	int64_t trace_log_flush_interval_ms;
 	int64_t trace_log_ring_bytes;
+	char debug_path[PATH_BYTES + 1];
 };
 
-enum form { NUMBER, SWITCH, TEXT, PATH };
+enum form { NUMBER, SWITCH, TEXT, PATH, PATHS };
 
 struct setting {
 	struct setting_info info;
@@ -56,6 +58,7 @@ struct setting {
 
 static int apply_to_store(const struct process_settings *wanted, char **reason);
 static int refuse_for_ring(const struct process_settings *wanted, char **reason);
+static int apply_debug_path(const struct process_settings *wanted, char **reason);
 
 #define IN_SESSION(member) .offset = offsetof(struct session_settings, member)
 #define IN_PROCESS(member) .info.is_process_wide = true, .offset = offsetof(struct process_settings, member)
@@ -102,6 +105,10 @@ static const struct setting settings[] = {
 	            .description = "Memory for samples on their way to the trace file; rounded up to a power "
 	                           "of two, fixed once the library has started" },
 	  .form = NUMBER, IN_PROCESS(trace_log_ring_bytes), .apply = refuse_for_ring },
+	{ .info = { .name = "debug_path", .unit = "", .is_text = true, .max = PATH_BYTES,
+	            .default_text = SYMBOL_DEBUG_PATH,
+	            .description = "Folders with separate debug files, for names and lines; separated by colons" },
+	  .form = PATHS, IN_PROCESS(debug_path), .apply = apply_debug_path },
 };
 #define SETTINGS ((int)(sizeof settings / sizeof *settings))
 
@@ -148,6 +155,7 @@ static char *allowed_text(const struct setting *setting)
 		return format_text("allowed are 0 (off) and 1 (on)");
 	case TEXT:
 	case PATH:
+	case PATHS:
 		return format_text("allowed are texts of at most %lld bytes", (long long)info->max);
 	case NUMBER:
 		break;
@@ -206,6 +214,32 @@ static bool parse_path(const char *text, struct value *value)
 	return size > 0 && (size_t)size < sizeof value->text;
 }
 
+/* Each of them as above. */
+static bool parse_paths(const char *text, struct value *value)
+{
+	struct value *one = malloc(sizeof *one);
+	size_t size = 0;
+	bool good = one;
+
+	value->text[0] = 0;
+	for (size_t length; good && *text; text += length + (text[length] == ':')) {
+		size_t room = sizeof value->text - size;
+		char *path;
+
+		length = strcspn(text, ":");
+		if (!length)
+			continue;
+		path = strndup(text, length);
+		good = path && parse_path(path, one);
+		if (good)
+			size += (size_t)snprintf(value->text + size, room, "%s%s", size ? ":" : "", one->text);
+		good = good && size < sizeof value->text;
+		free(path);
+	}
+	free(one);
+	return good;
+}
+
 static bool parse(const struct setting *setting, const char *text, struct value *value)
 {
 	const struct setting_info *info = &setting->info;
@@ -217,6 +251,8 @@ static bool parse(const struct setting *setting, const char *text, struct value 
 			return false;
 		if (setting->form == PATH)
 			return parse_path(text, value);
+		if (setting->form == PATHS)
+			return parse_paths(text, value);
 		memcpy(value->text, text, strlen(text) + 1);
 		return true;
 	}
@@ -319,7 +355,7 @@ static void read_defaults(void)
 
 	for (int i = 0; i < SETTINGS && value; i++) {
 		value->number = settings[i].info.default_value;
-		value->text[0] = 0;
+		strcpy(value->text, settings[i].info.default_text ? settings[i].info.default_text : "");
 		write_value(&settings[i], settings[i].info.is_process_wide ? (void *)&base_process : (void *)&base_session,
 		            value);
 		/* A query_id is for one statement: one for every session's first makes
@@ -330,6 +366,7 @@ static void read_defaults(void)
 	free(value);
 	new_session = base_session;
 	process = base_process;
+	symbol_set_debug_path(process.debug_path);
 }
 
 void settings_init(void)
@@ -374,6 +411,12 @@ static int refuse_for_ring(const struct process_settings *wanted, char **reason)
 	                      "in the environment, or qp_config.trace_log_ring_bytes for qp_init()",
 	                      (long long)now);
 	return QP_LOCKED;
+}
+
+static int apply_debug_path(const struct process_settings *wanted, char **reason)
+{
+	(void)reason;
+	return symbol_set_debug_path(wanted->debug_path) ? QP_OK : QP_NOMEM;
 }
 
 static int change_process(const struct setting *setting, const struct value *value, char **reason)

@@ -79,6 +79,7 @@ struct setting_info {
 	bool is_process_wide;
 	const char *zero; /* what 0 stands for where it is allowed besides min..max, else NULL */
 	int64_t min, max, default_value; /* of a text: max is its largest size in bytes */
+	const char *default_text; /* NULL: "" */
 };
 int settings_count(void);
 const struct setting_info *settings_info(int index);

@@ -6,6 +6,7 @@
  * Runs inside the write transaction, so all processes that write to the file agree.
  */
 #include "modules/modules.h"
+#include "store/store.h"
 #include "store/writer.h"
 
 /* Ranges for modules whose own is taken: between where Linux puts programs and
@@ -88,7 +89,7 @@ int place_address(struct writer *writer, uint64_t address, uint32_t generation, 
 	int64_t base;
 
 	/* Marked always: a module that comes later may take the range. */
-	*placed = (address & (PLACE_UNKNOWN - 1)) | PLACE_UNKNOWN;
+	*placed = (address & (STORE_NOWHERE - 1)) | STORE_NOWHERE;
 	if (!module || address < module->start || address >= module->end)
 		return SQLITE_OK;
 	key = module_key(module);

@@ -177,7 +177,7 @@ static bool locate_in_process(uint64_t address, struct store_location *location)
 
 bool store_locate(uint64_t address, struct store_location *location)
 {
-	if (address & PLACE_UNKNOWN)
+	if (address & STORE_NOWHERE)
 		return false;
 	return locate_in_file(address, location) || locate_in_process(address, location);
 }

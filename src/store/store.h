@@ -106,6 +106,10 @@ void store_close(struct store_cursor *cursor);
 
 /* --- the store's address space -------------------------------------------- */
 
+/* Set in an address of a trace that lies in no module; the other bits are what it was
+ * in its process. */
+#define STORE_NOWHERE (1ull << 62)
+
 /* Where an address of a trace lies. Strings stay valid until store_shutdown(). */
 struct store_location {
 	const char *path;
@@ -120,6 +124,9 @@ struct store_location {
  * sample has named yet. False: in no module that the store knows or the process
  * has mapped. */
 bool store_locate(uint64_t address, struct store_location *location);
+
+/* When this process began, ns since 1970, as the file's table of processes has it. */
+int64_t store_process_start(void);
 
 /* --- fork ----------------------------------------------------------------- */
 

@@ -110,7 +110,7 @@ int64_t writer_number(struct writer *writer, enum writer_statement which)
 
 /* Start of the process by the kernel's account. The clocks move against each other,
  * so it is worked out once a process. */
-static int64_t read_start_time(void)
+int64_t store_process_start(void)
 {
 	struct timespec now, up;
 	unsigned long long ticks;
@@ -149,7 +149,7 @@ void writer_reset_identity(struct writer *writer)
 	size = readlink("/proc/self/exe", identity->executable, sizeof identity->executable - 1);
 	identity->executable[size > 0 ? size : 0] = '\0';
 	if (identity->process_id != getpid())
-		identity->start_time_ns = read_start_time();
+		identity->start_time_ns = store_process_start();
 	identity->process_id = getpid();
 	table_clear(&writer->threads);
 	writer_forget(writer);

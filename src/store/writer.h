@@ -220,7 +220,4 @@ void intern_key_text(struct query_key key, char text[37]);
 /* The address of this process in the file's address space; 0 on success. */
 int place_address(struct writer *writer, uint64_t address, uint32_t generation, uint64_t *placed);
 
-/* An address that lies in no module. */
-#define PLACE_UNKNOWN (1ull << 62)
-
 #endif

@@ -7,7 +7,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "perf_map.h"
 #include "store/store.h"
 #include "symbol.h"
 
@@ -18,6 +20,7 @@ void address_use_locator(address_locator locate)
 	atomic_store_explicit(&locator, locate ? locate : store_locate, memory_order_relaxed);
 }
 
+/* False: in no module. */
 static bool locate(uint64_t address, struct store_location *location, struct symbol_object *object)
 {
 	address_locator ask = atomic_load_explicit(&locator, memory_order_relaxed);
@@ -29,7 +32,29 @@ static bool locate(uint64_t address, struct store_location *location, struct sym
 		.file_size = location->file_size,
 		.mtime_ns = location->mtime_ns,
 	};
+	symbol_fetch(object);
 	return true;
+}
+
+static int64_t own_start_time(void)
+{
+	static _Atomic(int64_t) start;
+	static _Atomic(pid_t) process;
+	pid_t now = getpid();
+	/* Acquire, release: who sees the process sees its start. */
+	if (atomic_load_explicit(&process, memory_order_acquire) != now) {
+		atomic_store_explicit(&start, store_process_start(), memory_order_relaxed);
+		atomic_store_explicit(&process, now, memory_order_release);
+	}
+	return atomic_load_explicit(&start, memory_order_relaxed);
+}
+
+/* The name of an address that lies in no module; NULL when it has none. */
+static char *generated_name(uint64_t address)
+{
+	if (atomic_load_explicit(&locator, memory_order_relaxed) != store_locate)
+		return NULL; /* another process's, and nobody says which */
+	return perf_map_name(getpid(), own_start_time(), address & ~STORE_NOWHERE);
 }
 
 static char *format_offset(const struct store_location *location)
@@ -47,7 +72,7 @@ char *address_symbol(uint64_t address)
 	struct store_location location;
 	struct symbol_object object;
 	if (!locate(address, &location, &object))
-		return NULL;
+		return generated_name(address);
 	const char *name = symbol_name(&object, location.address);
 	return name ? strdup(name) : format_offset(&location);
 }
@@ -86,8 +111,8 @@ char *address_text(uint64_t address)
 	struct store_location location;
 	struct symbol_object object;
 	if (!locate(address, &location, &object)) {
-		char *text;
-		return asprintf(&text, "0x%llx", (unsigned long long)address) < 0 ? NULL : text;
+		char *text = generated_name(address);
+		return text || asprintf(&text, "0x%llx", (unsigned long long)address) >= 0 ? text : NULL;
 	}
 	const char *name = symbol_name(&object, location.address);
 	if (!name)

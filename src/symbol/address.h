@@ -19,10 +19,15 @@ typedef bool (*address_locator)(uint64_t address, struct store_location *locatio
 void address_use_locator(address_locator locate);
 
 /* All texts are malloc'ed; NULL when there is no memory or, where it says so,
- * nothing to tell. Any thread, not in a signal handler. */
+ * nothing to tell. Any thread that can wait, not in a signal handler: the first
+ * question about an object may fetch its debug file, see symbol_fetch().
+ *
+ * Without a locator an address in no module is taken for code that a JIT compiler made
+ * in this process (perf_map.h). */
 
 /* The symbol's name (mangled), else "module+0x1234" with the offset in the
- * module's image. NULL for an address in no known module. */
+ * module's image; what its compiler says of JIT code. NULL for any other address in no
+ * known module. */
 char *address_symbol(uint64_t address);
 
 /* "file.c:123"; without line information the path of the object. NULL for an

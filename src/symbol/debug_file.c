@@ -100,17 +100,23 @@ static int next_root(const char **root, const char **rest)
 	return length;
 }
 
+static bool search_build_ids(struct search *search, const char *debug_path)
+{
+	const char *root;
+	bool found = false;
+	for (const char *rest = debug_path; !found && *rest;) {
+		int length = next_root(&root, &rest);
+		found = length && search_build_id(search, root, length);
+	}
+	return found;
+}
+
 bool debug_file_open(struct elf_image *debug, const struct elf_image *image, const char *path,
                      const char *build_id, const char *debug_path, const char *needed)
 {
 	struct search search = { .debug = debug, .build_id = build_id, .needed = needed };
 	const char *root;
-	bool found = false;
-	for (const char *rest = debug_path; !found && *rest;) {
-		int length = next_root(&root, &rest);
-		if (length)
-			found = search_build_id(&search, root, length);
-	}
+	bool found = search_build_ids(&search, debug_path);
 	const char *name = !found && image ? read_link(&search, image) : NULL;
 	if (!name)
 		return found;
@@ -124,6 +130,31 @@ bool debug_file_open(struct elf_image *debug, const struct elf_image *image, con
 		if (length)
 			found = try_format(&search, "%.*s%.*s/%s", length, root, folder, path, name);
 	}
+	return found;
+}
+
+bool debug_file_open_at(struct elf_image *debug, const char *path, const char *build_id,
+                        const char *needed)
+{
+	struct search search = { .debug = debug, .build_id = build_id, .needed = needed };
+	return build_id[0] && try_file(&search, path);
+}
+
+bool debug_file_open_alternate(struct elf_image *alternate, const struct elf_image *debug,
+                               const char *name, const char *build_id, const char *debug_path)
+{
+	struct search search = { .debug = alternate, .build_id = build_id, .needed = ".debug_str" };
+	if (!build_id[0])
+		return false;
+	if (search_build_ids(&search, debug_path))
+		return true;
+	if (name[0] == '/')
+		return try_file(&search, name);
+	/* The debug file may have been reached by a link elsewhere. */
+	char *place = debug->path ? realpath(debug->path, NULL) : NULL;
+	const char *slash = place ? strrchr(place, '/') : NULL;
+	bool found = slash && try_format(&search, "%.*s/%s", (int)(slash - place), place, name);
+	free(place);
 	return found;
 }
 

@@ -56,8 +56,9 @@ bool elf_image_open(struct elf_image *image, const char *path)
 	memset(image, 0, sizeof(*image));
 	/* Not blocking: the path may by now be somebody's pipe. */
 	image->fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	image->path = strdup(path);
 	struct stat status;
-	if (image->fd < 0 || fstat(image->fd, &status) != 0 || !S_ISREG(status.st_mode)) {
+	if (image->fd < 0 || !image->path || fstat(image->fd, &status) != 0 || !S_ISREG(status.st_mode)) {
 		elf_image_close(image);
 		return false;
 	}
@@ -96,6 +97,7 @@ void elf_image_close(struct elf_image *image)
 		image->libdw->elf_end(image->elf);
 	free(image->sections);
 	free(image->memory);
+	free(image->path);
 	if (image->fd >= 0)
 		close(image->fd);
 	memset(image, 0, sizeof(*image));
@@ -155,9 +157,14 @@ void *elf_image_read(const struct elf_image *image, uint64_t offset, uint64_t si
 
 void elf_image_build_id(const struct elf_image *image, char text[BUILD_ID_TEXT])
 {
-	static const char digits[] = "0123456789abcdef";
 	const void *bytes;
 	ssize_t size = image->libdw->dwelf_elf_gnu_build_id(image->elf, &bytes);
+	elf_build_id_text(bytes, size, text);
+}
+
+void elf_build_id_text(const void *bytes, ssize_t size, char text[BUILD_ID_TEXT])
+{
+	static const char digits[] = "0123456789abcdef";
 	if (size < 0 || size > (BUILD_ID_TEXT - 1) / 2)
 		size = 0;
 	for (ssize_t i = 0; i < size; i++) {

@@ -14,6 +14,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "libdw.h"
 
@@ -22,6 +23,7 @@ struct elf_image {
 	Elf *elf;
 	int fd;       /* -1: the object is `memory` */
 	void *memory; /* malloc'ed */
+	char *path;   /* as it was opened; NULL for what is in memory */
 	uint64_t size;
 	int64_t mtime_ns;
 	uint16_t machine;
@@ -59,5 +61,8 @@ void *elf_image_read(const struct elf_image *image, uint64_t offset, uint64_t si
 
 /* The build id as lower-case hex, "" when there is none. */
 void elf_image_build_id(const struct elf_image *image, char text[BUILD_ID_TEXT]);
+
+/* The same from its bytes; a negative size: none. */
+void elf_build_id_text(const void *bytes, ssize_t size, char text[BUILD_ID_TEXT]);
 
 #endif

@@ -30,7 +30,9 @@
 	FUNCTION(gelf_getrela)                      \
 	FUNCTION(dwelf_elf_gnu_build_id)            \
 	FUNCTION(dwelf_elf_gnu_debuglink)           \
+	FUNCTION(dwelf_dwarf_gnu_debugaltlink)      \
 	FUNCTION(dwarf_begin_elf)                   \
+	FUNCTION(dwarf_setalt)                      \
 	FUNCTION(dwarf_end)                         \
 	FUNCTION(dwarf_get_units)                   \
 	FUNCTION(dwarf_ranges)                      \

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "debug_file.h"
 #include "inlines.h"
 
 /* Debug sections are held in memory; larger files give no lines. */
@@ -30,8 +31,9 @@ struct unit {
 };
 
 struct lines {
-	struct elf_image image;
+	struct elf_image image, alternate;
 	Dwarf *dwarf;
+	Dwarf *alternate_dwarf; /* of what several debug files share; NULL: there is none */
 	struct unit_range *ranges;
 	size_t count, capacity;
 	struct unit *units;
@@ -98,32 +100,66 @@ static bool collect_units(struct lines *lines)
 	return lines->count > 0;
 }
 
+static void close_file(struct elf_image *image)
+{
+	image->libdw->elf_cntl(image->elf, ELF_C_FDDONE);
+	if (image->fd >= 0)
+		close(image->fd);
+	image->fd = -1;
+}
+
+/* libdw would search it by itself, but not in the folders that we were told, and keep
+ * it open. */
+static void open_alternate(struct lines *lines, const char *debug_path)
+{
+	const struct libdw *libdw = lines->image.libdw;
+	const char *name;
+	const void *bytes;
+	char build_id[BUILD_ID_TEXT];
+	ssize_t size = libdw->dwelf_dwarf_gnu_debugaltlink(lines->dwarf, &name, &bytes);
+	if (size <= 0)
+		return;
+	elf_build_id_text(bytes, size, build_id);
+	if (!debug_file_open_alternate(&lines->alternate, &lines->image, name, build_id, debug_path))
+		return;
+	if (lines->alternate.size <= FILE_BYTES_MAX)
+		lines->alternate_dwarf = libdw->dwarf_begin_elf(lines->alternate.elf, DWARF_C_READ, NULL);
+	if (lines->alternate_dwarf)
+		libdw->dwarf_setalt(lines->dwarf, lines->alternate_dwarf);
+	close_file(&lines->alternate);
+}
+
+/* All but the image. */
 static void free_lines(struct lines *lines)
 {
+	const struct libdw *libdw = lines->image.libdw;
 	for (size_t i = 0; i < lines->unit_count; i++)
 		inlines_close(lines->units[i].inlines);
-	free(lines->units);
 	if (lines->dwarf)
-		lines->image.libdw->dwarf_end(lines->dwarf);
+		libdw->dwarf_end(lines->dwarf);
+	if (lines->alternate_dwarf)
+		libdw->dwarf_end(lines->alternate_dwarf);
+	elf_image_close(&lines->alternate);
+	free(lines->units);
 	free(lines->ranges);
 	free(lines);
 }
 
-struct lines *lines_open(struct elf_image *image)
+struct lines *lines_open(struct elf_image *image, const char *debug_path)
 {
 	struct lines *lines = image->size <= FILE_BYTES_MAX ? calloc(1, sizeof(*lines)) : NULL;
 	if (!lines)
 		return NULL;
 	lines->image = *image;
+	lines->alternate.fd = -1;
 	lines->dwarf = image->libdw->dwarf_begin_elf(image->elf, DWARF_C_READ, NULL);
+	if (lines->dwarf)
+		open_alternate(lines, debug_path);
 	if (!lines->dwarf || !collect_units(lines)) {
 		free_lines(lines);
 		return NULL;
 	}
-	image->libdw->elf_cntl(image->elf, ELF_C_FDDONE);
-	if (image->fd >= 0)
-		close(image->fd);
-	lines->image.fd = -1;
+	close_file(&lines->image);
 	*image = (struct elf_image){ .fd = -1 };
 	return lines;
 }

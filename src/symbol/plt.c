@@ -1,10 +1,10 @@
 /*
  * Names for the stubs through which an object calls other objects.
  *
- * Stubs have no symbols, and elfutils gives them no names. Each ends in a jump through a slot of the global offset
- * table, and a relocation says whose address the slot gets: decoding the jump
- * proves the name, whatever order and flavour (.plt, .plt.sec, .plt.got) the
- * linker chose. x86-64 only; elsewhere stubs show as module+offset.
+ * Stubs have no symbols, and elfutils gives them no names. Each ends in a jump through
+ * a slot of the global offset table, and a relocation says whose address the slot
+ * gets: decoding the jump proves the name, whatever order and flavour (.plt, .plt.sec,
+ * .plt.got) the linker chose. x86-64 only; elsewhere stubs show as module+offset.
  */
 #include <stdlib.h>
 #include <string.h>

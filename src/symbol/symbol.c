@@ -5,7 +5,10 @@
  * symbol_forget), are put into their bucket with a release store, and their
  * symbols are complete by then. One lock orders those who load an object, another
  * one those who ask for lines: elfutils is not made for threads that share a file,
- * and libdw goes on reading the DWARF at each question.
+ * and libdw goes on reading the DWARF at each question. Neither is held while
+ * something comes over the network.
+ *
+ * Archives take long to match, so that is left until an address has no other name.
  */
 #include "symbol.h"
 
@@ -16,19 +19,30 @@
 #include <sys/auxv.h>
 
 #include "debug_file.h"
+#include "debuginfod.h"
 #include "elf_image.h"
 #include "lines.h"
+#include "perf_map.h"
 #include "symbol_table.h"
 
 #define BUCKETS 1024u
 #define VDSO_PATH "[vdso]"
-#define DEBUG_PATH "/usr/lib/debug"
+
+/* Where debug files are searched. Never freed: an object that was loaded with other
+ * folders stays as it is, since somebody may be looking at it. */
+struct debug_path {
+	struct debug_path *next;
+	char folders[];
+};
 
 struct object {
 	struct object *next;
 	uint64_t hash;
 	struct symbol_object key; /* strings are ours */
+	const struct debug_path *debug_path; /* part of the key */
 	struct symbol_table *table; /* NULL: nothing to tell */
+	atomic_bool has_archived; /* or it was found that there are none; then never again */
+	struct symbol_table *archived;
 	/* Under lines_lock. */
 	bool lines_tried;
 	struct lines *lines;
@@ -37,7 +51,9 @@ struct object {
 static _Atomic(struct object *) buckets[BUCKETS];
 static pthread_mutex_t load_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_mutex_t lines_lock = PTHREAD_MUTEX_INITIALIZER;
-static char *debug_path; /* NULL: DEBUG_PATH; under load_lock and lines_lock */
+static struct debug_path default_path = { .folders = SYMBOL_DEBUG_PATH };
+static struct debug_path *debug_paths = &default_path; /* under load_lock */
+static _Atomic(const struct debug_path *) debug_path = &default_path;
 
 /* --- the object's file --------------------------------------------------------- */
 
@@ -65,26 +81,32 @@ static bool open_object(const struct symbol_object *object, struct elf_image *im
 	return same;
 }
 
-static bool open_debug_file(const struct symbol_object *object, const struct elf_image *image,
-                            struct elf_image *debug, const char *needed)
+static bool open_debug_file(const struct symbol_object *object, const char *folders,
+                            const struct elf_image *image, struct elf_image *debug,
+                            const char *needed)
 {
-	return debug_file_open(debug, image, object->path, object->build_id,
-	                       debug_path ? debug_path : DEBUG_PATH, needed);
+	if (debug_file_open(debug, image, object->path, object->build_id, folders, needed))
+		return true;
+	const char *fetched = debuginfod_path(object->build_id);
+	return fetched && debug_file_open_at(debug, fetched, object->build_id, needed);
 }
 
-static struct symbol_table *load_table(const struct symbol_object *object)
+/* *is_stripped: it could have more names. */
+static struct symbol_table *load_table(const struct symbol_object *object, const char *folders,
+                                       bool *is_stripped)
 {
 	struct elf_image image, debug;
 	bool has_image = open_object(object, &image), has_debug = false;
-	if (!has_image || !elf_image_section_of_type(&image, SHT_SYMTAB)) {
-		has_debug = open_debug_file(object, has_image ? &image : NULL, &debug, ".symtab");
+	*is_stripped = !has_image || !elf_image_section_of_type(&image, SHT_SYMTAB);
+	if (*is_stripped) {
+		has_debug = open_debug_file(object, folders, has_image ? &image : NULL, &debug, ".symtab");
 		if (!has_debug && has_image)
 			has_debug = debug_file_open_embedded(&debug, &image);
+		*is_stripped = has_image && !has_debug;
 	}
 	struct symbol_table *table = NULL;
 	if (has_image || has_debug)
-		table = symbol_table_create(has_image ? &image : NULL, object->path,
-		                            has_debug ? &debug : NULL);
+		table = symbol_table_create(has_image ? &image : NULL, has_debug ? &debug : NULL);
 	if (has_debug)
 		elf_image_close(&debug);
 	if (has_image)
@@ -92,21 +114,51 @@ static struct symbol_table *load_table(const struct symbol_object *object)
 	return table;
 }
 
-static struct lines *load_lines(const struct symbol_object *object)
+static struct symbol_table *load_archived(const struct symbol_object *object)
+{
+	struct elf_image image;
+	if (!open_object(object, &image))
+		return NULL;
+	struct symbol_table *table = symbol_table_create_archived(&image, object->path);
+	elf_image_close(&image);
+	return table;
+}
+
+static bool has_debug_info(const struct elf_image *image)
+{
+	return elf_image_section(image, ".debug_info") || elf_image_section(image, ".zdebug_info");
+}
+
+static struct lines *load_lines(const struct symbol_object *object, const char *folders)
 {
 	struct elf_image image, debug;
 	struct lines *lines = NULL;
 	bool has_image = open_object(object, &image);
-	if (has_image && (elf_image_section(&image, ".debug_info") ||
-	                  elf_image_section(&image, ".zdebug_info")))
-		lines = lines_open(&image);
-	if (!lines && open_debug_file(object, has_image ? &image : NULL, &debug, ".debug_info")) {
-		lines = lines_open(&debug);
+	if (has_image && has_debug_info(&image))
+		lines = lines_open(&image, folders);
+	if (!lines && open_debug_file(object, folders, has_image ? &image : NULL, &debug, ".debug_info")) {
+		lines = lines_open(&debug, folders);
 		elf_image_close(&debug);
 	}
 	if (has_image)
 		elf_image_close(&image);
 	return lines;
+}
+
+/* Whether names and lines are all there. */
+static bool has_debug_file(const struct symbol_object *object, const char *folders)
+{
+	struct elf_image image, debug;
+	bool has_image = open_object(object, &image);
+	bool found = has_image && has_debug_info(&image);
+	if (!found && debug_file_open(&debug, has_image ? &image : NULL, object->path, object->build_id,
+	                              folders, ".debug_info")) {
+		elf_image_close(&debug);
+		found = true;
+	}
+	if (has_image)
+		elf_image_close(&image);
+	return found;
 }
 
 /* --- the cache ----------------------------------------------------------------- */
@@ -140,9 +192,12 @@ static _Atomic(struct object *) *bucket_of(uint64_t hash)
 
 static struct object *find_object(const struct symbol_object *key, uint64_t hash)
 {
+	/* Relaxed: only its address counts here. */
+	const struct debug_path *folders = atomic_load_explicit(&debug_path, memory_order_relaxed);
 	/* Acquire: pairs with the release in add_object, whose table we then read. */
 	struct object *object = atomic_load_explicit(bucket_of(hash), memory_order_acquire);
-	while (object && (object->hash != hash || !is_key(&object->key, key)))
+	while (object && (object->hash != hash || object->debug_path != folders ||
+	                  !is_key(&object->key, key)))
 		object = object->next;
 	return object;
 }
@@ -150,6 +205,7 @@ static struct object *find_object(const struct symbol_object *key, uint64_t hash
 static void free_object(struct object *object)
 {
 	symbol_table_destroy(object->table);
+	symbol_table_destroy(object->archived);
 	lines_close(object->lines);
 	free((char *)object->key.path);
 	free((char *)object->key.build_id);
@@ -169,7 +225,10 @@ static struct object *add_object(const struct symbol_object *key, uint64_t hash)
 		free_object(object);
 		return NULL;
 	}
-	object->table = load_table(key);
+	object->debug_path = atomic_load_explicit(&debug_path, memory_order_relaxed);
+	bool is_stripped;
+	object->table = load_table(key, object->debug_path->folders, &is_stripped);
+	atomic_init(&object->has_archived, !is_stripped);
 	_Atomic(struct object *) *bucket = bucket_of(hash);
 	object->next = atomic_load_explicit(bucket, memory_order_relaxed);
 	atomic_store_explicit(bucket, object, memory_order_release);
@@ -190,17 +249,37 @@ static struct object *get_object(const struct symbol_object *key)
 	return object;
 }
 
+static const char *find_archived(struct object *object, uint64_t address)
+{
+	/* Acquire: pairs with the release below. */
+	if (!atomic_load_explicit(&object->has_archived, memory_order_acquire)) {
+		pthread_mutex_lock(&load_lock);
+		if (!atomic_load_explicit(&object->has_archived, memory_order_relaxed)) {
+			object->archived = load_archived(&object->key);
+			atomic_store_explicit(&object->has_archived, true, memory_order_release);
+		}
+		pthread_mutex_unlock(&load_lock);
+	}
+	return object->archived ? symbol_table_find(object->archived, address) : NULL;
+}
+
+static const char *find_name(struct object *object, uint64_t address)
+{
+	const char *name = object->table ? symbol_table_find(object->table, address) : NULL;
+	return name ? name : find_archived(object, address);
+}
+
 const char *symbol_name(const struct symbol_object *object, uint64_t address)
 {
-	const struct object *cached = get_object(object);
-	return cached && cached->table ? symbol_table_find(cached->table, address) : NULL;
+	struct object *cached = get_object(object);
+	return cached ? find_name(cached, address) : NULL;
 }
 
 /* Under lines_lock. NULL when there are none. */
 static struct lines *get_lines(struct object *object)
 {
 	if (!object->lines_tried) {
-		object->lines = load_lines(&object->key);
+		object->lines = load_lines(&object->key, object->debug_path->folders);
 		object->lines_tried = true;
 	}
 	return object->lines;
@@ -231,13 +310,25 @@ size_t symbol_frames(const struct symbol_object *object, uint64_t address,
 	pthread_mutex_unlock(&lines_lock);
 	/* The symbol table knows more about the code than the source does: parts that the
 	 * compiler split off or made for certain arguments have names of their own. */
-	const char *name = cached->table ? symbol_table_find(cached->table, address) : NULL;
+	const char *name = find_name(cached, address);
 	if (name && count == 0)
 		frames[count++] = (struct symbol_frame){ .function = name };
 	else if (name)
 		frames[count - 1].function = name;
 	return count;
 }
+
+void symbol_fetch(const struct symbol_object *object)
+{
+	if (!object->build_id[0] || !debuginfod_is_wanted() || find_object(object, hash_key(object)))
+		return;
+	/* Acquire: pairs with the release of who added it. */
+	const struct debug_path *folders = atomic_load_explicit(&debug_path, memory_order_acquire);
+	if (!has_debug_file(object, folders->folders))
+		debuginfod_fetch(object->build_id);
+}
+
+/* --- all of it ------------------------------------------------------------------ */
 
 static void lock_all(void)
 {
@@ -251,8 +342,9 @@ static void unlock_all(void)
 	pthread_mutex_unlock(&load_lock);
 }
 
-static void forget_locked(void)
+void symbol_forget(void)
 {
+	lock_all();
 	for (size_t i = 0; i < BUCKETS; i++) {
 		struct object *object = atomic_exchange_explicit(&buckets[i], NULL, memory_order_acq_rel);
 		while (object) {
@@ -261,35 +353,56 @@ static void forget_locked(void)
 			object = next;
 		}
 	}
-}
-
-void symbol_forget(void)
-{
-	lock_all();
-	forget_locked();
 	unlock_all();
 }
 
-bool symbol_set_debug_path(const char *path)
+static struct debug_path *find_path(const char *folders)
 {
-	char *copy = path ? strdup(path) : NULL;
-	if (path && !copy)
-		return false;
-	lock_all();
-	free(debug_path);
-	debug_path = copy;
-	forget_locked();
-	unlock_all();
-	return true;
+	struct debug_path *path = debug_paths;
+	while (path && strcmp(path->folders, folders) != 0)
+		path = path->next;
+	return path;
+}
+
+static struct debug_path *add_path(const char *folders)
+{
+	size_t size = strlen(folders) + 1;
+	struct debug_path *path = malloc(sizeof(*path) + size);
+	if (path) {
+		memcpy(path->folders, folders, size);
+		path->next = debug_paths;
+		debug_paths = path;
+	}
+	return path;
+}
+
+bool symbol_set_debug_path(const char *folders)
+{
+	pthread_mutex_lock(&load_lock);
+	struct debug_path *path = find_path(folders);
+	if (!path)
+		path = add_path(folders);
+	if (path)
+		atomic_store_explicit(&debug_path, path, memory_order_release);
+	pthread_mutex_unlock(&load_lock);
+	return path != NULL;
 }
 
 void symbol_before_fork(void)
 {
 	lock_all();
+	perf_map_before_fork();
 }
 
-/* In the parent and in the child: the locks belong to the thread that forked. */
-void symbol_after_fork(void)
+/* The locks belong to the thread that forked. */
+void symbol_after_fork_parent(void)
 {
+	perf_map_after_fork();
 	unlock_all();
+}
+
+void symbol_after_fork_child(void)
+{
+	debuginfod_after_fork_child();
+	symbol_after_fork_parent();
 }

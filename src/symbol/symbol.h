@@ -2,7 +2,7 @@
  * From an address in an ELF object to a name, a file and a line.
  *
  * Names come from the symbol tables of the objects and of their separate debug
- * files, lines from their DWARF, both through elfutils, which is loaded when the
+ * files (and, of stripped ones, from what proves a name: entry.c, archive.c), lines from their DWARF, both through elfutils, which is loaded when the
  * first name is asked for; libiberty demangles. Results are cached for the life of
  * the process. Any thread, not in a signal handler.
  */
@@ -54,16 +54,25 @@ size_t symbol_frames(const struct symbol_object *object, uint64_t address,
  * is not mangled (or there is no memory). */
 char *symbol_demangle(const char *name);
 
-/* Folders with separate debug files, separated by colons; NULL: /usr/lib/debug.
- * Forgets all results, as symbol_forget(). False: no memory, nothing changed. */
-bool symbol_set_debug_path(const char *path);
+#define SYMBOL_DEBUG_PATH "/usr/lib/debug"
+
+/* Folders with separate debug files, separated by colons: SYMBOL_DEBUG_PATH unless
+ * told otherwise. Questions from now on are answered with what is there; results that
+ * were given stay valid. False: no memory, nothing changed. */
+bool symbol_set_debug_path(const char *folders);
+
+/* Where the environment names debuginfod servers (DEBUGINFOD_URLS), and no debug file
+ * of the object is here: gets it from there, before the first question about the
+ * object; afterwards it does nothing. May take as long as debuginfod.h says, so it is
+ * for threads that can wait. Nothing else in this header ever asks the network. */
+void symbol_fetch(const struct symbol_object *object);
 
 /* Closes the objects and drops the cache. No result may be in use. */
 void symbol_forget(void);
 
-/* fork: no lock is held by another thread in the child. symbol_after_fork() is for
- * the parent and the child. */
+/* fork: no lock is held by another thread in the child. */
 void symbol_before_fork(void);
-void symbol_after_fork(void);
+void symbol_after_fork_parent(void);
+void symbol_after_fork_child(void);
 
 #endif

@@ -307,20 +307,31 @@ static struct symbol_table *finish(struct symbol_collector *collector)
 	return table;
 }
 
-struct symbol_table *symbol_table_create(const struct elf_image *image, const char *path,
+/* Frees what the collector holds. `is_complete`: there was memory for everything. */
+static struct symbol_table *close_collector(struct symbol_collector *collector, bool is_complete)
+{
+	struct symbol_table *table = is_complete ? finish(collector) : NULL;
+	free(collector->candidates);
+	free(collector->names);
+	return table;
+}
+
+struct symbol_table *symbol_table_create(const struct elf_image *image,
                                          const struct elf_image *debug)
 {
 	struct symbol_collector collector = { 0 };
-	struct symbol_table *table = NULL;
 	/* The debug file repeats .symtab of the object it was taken from, if any. */
-	if ((!debug || collect_image(&collector, debug)) &&
-	    (!image || (collect_image(&collector, image) && plt_collect(image, &collector))) &&
-	    (debug || !image || elf_image_section_of_type(image, SHT_SYMTAB) ||
-	     (entry_collect(image, &collector) && archive_collect(image, path, &collector))))
-		table = finish(&collector);
-	free(collector.candidates);
-	free(collector.names);
-	return table;
+	bool good = (!debug || collect_image(&collector, debug)) &&
+	            (!image || (collect_image(&collector, image) && plt_collect(image, &collector))) &&
+	            (debug || !image || elf_image_section_of_type(image, SHT_SYMTAB) ||
+	             entry_collect(image, &collector));
+	return close_collector(&collector, good);
+}
+
+struct symbol_table *symbol_table_create_archived(const struct elf_image *image, const char *path)
+{
+	struct symbol_collector collector = { 0 };
+	return close_collector(&collector, archive_collect(image, path, &collector));
 }
 
 void symbol_table_destroy(struct symbol_table *table)

@@ -11,12 +11,17 @@
 /* Immutable once made: any number of threads may look up at once. */
 struct symbol_table;
 
-/* Reads the functions of `image`, which lies at `path`, and, when it is not NULL, of
- * its separate debug file. A stripped image without debug file also gets the names
- * that its own code proves (entry.c), or an archive beside it (archive.h). NULL only when there is no memory;
- * an object without symbols gives an empty table. */
-struct symbol_table *symbol_table_create(const struct elf_image *image, const char *path,
+/* Reads the functions of `image` and, when it is not NULL, of its separate debug
+ * file. A stripped image without debug file also gets the names that its own code
+ * proves (entry.c). NULL only when there is no memory; an object without symbols
+ * gives an empty table. */
+struct symbol_table *symbol_table_create(const struct elf_image *image,
                                          const struct elf_image *debug);
+
+/* The functions that only an archive beside the image, which lies at `path`, proves
+ * (archive.h); NULL as above. */
+struct symbol_table *symbol_table_create_archived(const struct elf_image *image, const char *path);
+
 void symbol_table_destroy(struct symbol_table *table);
 
 /* Name of the function whose extent holds the address; lives as long as the

@@ -3,10 +3,14 @@
 #define TESTS_SQL_FAKE_STORE_H
 
 #include "store/store.h"
+#include "symbol/symbol.h"
 
 extern const char *fake_store_refusal; /* NULL: takes it */
 extern int fake_store_calls;
 extern struct store_config fake_store_config;
 extern char fake_store_path[4096];
+
+/* What symbol_set_debug_path() was told last. */
+extern char fake_debug_path[4096];
 
 #endif

@@ -180,6 +180,23 @@ static void test_path(void **state)
 	expect_set(&session, "trace_log_path", "DEFAULT", "");
 }
 
+static void test_paths(void **state)
+{
+	char folder[1024], expected[2300];
+
+	(void)state;
+	check_value(NULL, "debug_path", "/usr/lib/debug");
+	assert_string_equal(fake_debug_path, "/usr/lib/debug");
+	assert_non_null(getcwd(folder, sizeof folder));
+	snprintf(expected, sizeof expected, "/a:%s/b:%s/c d:/e", folder, folder);
+	expect_set(&session, "debug_path", "/a:b::c d:/e:", expected);
+	assert_string_equal(fake_debug_path, expected);
+	expect_set(&session, "debug_path", "", "");
+	assert_string_equal(fake_debug_path, "");
+	expect_set(&session, "debug_path", "DEFAULT", "/usr/lib/debug");
+	assert_string_equal(fake_debug_path, "/usr/lib/debug");
+}
+
 /* Before the library runs a change is only remembered; then the store is asked. */
 static void test_store(void **state)
 {
@@ -292,6 +309,7 @@ int main(void)
 		cmocka_unit_test_setup(test_sentences, setup),
 		cmocka_unit_test_setup(test_scopes, setup),
 		cmocka_unit_test_setup(test_path, setup),
+		cmocka_unit_test_setup(test_paths, setup),
 		cmocka_unit_test_setup(test_store, setup),
 		cmocka_unit_test_setup(test_table, setup),
 		cmocka_unit_test_setup(test_lock, setup), /* the last: it is for good */

@@ -23,6 +23,11 @@ bool store_locate(uint64_t address, struct store_location *location)
 	return false;
 }
 
+int64_t store_process_start(void)
+{
+	return 0;
+}
+
 struct program {
 	char path[4096], build_id[BUILD_ID_TEXT];
 	struct symbol_object object;

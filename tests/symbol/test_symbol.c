@@ -39,6 +39,11 @@ bool store_locate(uint64_t address, struct store_location *location)
 	return false;
 }
 
+int64_t store_process_start(void)
+{
+	return 0;
+}
+
 static const struct fixture_function *functions;
 static uint64_t bias;
 
@@ -98,6 +103,7 @@ static int set_up(void **state)
 static int forget(void **state)
 {
 	(void)state;
+	symbol_forget();
 	return symbol_set_debug_path(DEBUG_PATH) ? 0 : -1;
 }
 
@@ -375,7 +381,7 @@ static void test_file_truncated_while_it_is_read(void **state)
 		assert_null(elf_image_read(&image, 0, image.size));
 		char build_id[BUILD_ID_TEXT];
 		elf_image_build_id(&image, build_id);
-		struct lines *lines = lines_open(&image);
+		struct lines *lines = lines_open(&image, FIXTURES);
 		lines_close(lines);
 		elf_image_close(&image);
 	}
@@ -396,6 +402,7 @@ static void test_damaged_files(void **state)
 	memcpy(&header, bytes, sizeof(header));
 	unsigned random = 20261120;
 	unsigned names = 0;
+	assert_true(symbol_set_debug_path(FIXTURES "/nowhere"));
 	for (int round = 0; round < 600; round++) {
 		memcpy(damaged, bytes, size);
 		size_t length = size;
@@ -420,7 +427,7 @@ static void test_damaged_files(void **state)
 		 * its failures are taken as such. */
 		if (round % 10 == 9)
 			symbol_line(&object, address_of("fixture_global"), &file, &line);
-		assert_true(symbol_set_debug_path(FIXTURES "/nowhere"));
+		symbol_forget();
 	}
 	free(damaged);
 	free(bytes);
@@ -525,8 +532,10 @@ static void test_fork(void **state)
 	for (int i = 0; i < 20 && !failed; i++) {
 		symbol_before_fork();
 		pid_t child = fork();
-		symbol_after_fork();
+		if (child != 0)
+			symbol_after_fork_parent();
 		if (child == 0) {
+			symbol_after_fork_child();
 			alarm(30); /* a deadlock ends the child by a signal */
 			struct symbol_object object = by_build_id(FIXTURES "/stripped.so");
 			const char *file;

@@ -1,0 +1,171 @@
+/*
+ * elfutils' client library, loaded when it is first needed and only then: it brings
+ * libcurl and a TLS library along.
+ */
+#include "debuginfod.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#define LIBRARY_NAME "libdebuginfod.so.1"
+#define SECONDS_DEFAULT 10
+#define SECONDS_MAX 86400
+
+struct debuginfod_client;
+
+/* elfutils/debuginfod.h, which would be one more package to build with. */
+static struct {
+	struct debuginfod_client *(*begin)(void);
+	int (*find_debuginfo)(struct debuginfod_client *, const unsigned char *build_id, int size, char **path);
+	void (*set_progressfn)(struct debuginfod_client *, int (*progress)(struct debuginfod_client *, long, long));
+	void (*end)(struct debuginfod_client *);
+} client;
+
+/* What was asked for; never removed. */
+struct answer {
+	struct answer *next;
+	char *path; /* NULL: nothing came */
+	char build_id[];
+};
+
+static _Atomic(struct answer *) answers;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of who fetches */
+static bool has_given_up;    /* under the lock */
+static struct timespec limit; /* of the attempt, under the lock */
+
+/* --- the library ---------------------------------------------------------------- */
+
+static const char *servers(void)
+{
+	const char *urls = secure_getenv("DEBUGINFOD_URLS");
+	return urls && urls[strspn(urls, " \t\n")] ? urls : NULL;
+}
+
+static bool load(void)
+{
+	void *library = dlopen(LIBRARY_NAME, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+	if (!library)
+		return false;
+	const struct {
+		const char *name;
+		void *place;
+	} functions[] = {
+		{ "debuginfod_begin", &client.begin },
+		{ "debuginfod_find_debuginfo", &client.find_debuginfo },
+		{ "debuginfod_set_progressfn", &client.set_progressfn },
+		{ "debuginfod_end", &client.end },
+	};
+	for (size_t i = 0; i < sizeof(functions) / sizeof(functions[0]); i++) {
+		void *function = dlsym(library, functions[i].name);
+		if (!function)
+			return false;
+		memcpy(functions[i].place, &function, sizeof(function));
+	}
+	return true;
+}
+
+static bool is_wanted;
+
+static void decide_once(void)
+{
+	is_wanted = servers() && load();
+}
+
+bool debuginfod_is_wanted(void)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+	pthread_once(&once, decide_once);
+	return is_wanted;
+}
+
+/* --- attempts ------------------------------------------------------------------- */
+
+static long seconds_allowed(void)
+{
+	const char *text = secure_getenv("DEBUGINFOD_TIMEOUT");
+	char *end;
+	long seconds = text ? strtol(text, &end, 10) : 0;
+	return text && end != text && seconds > 0 && seconds <= SECONDS_MAX ? seconds : SECONDS_DEFAULT;
+}
+
+/* The client asks about once a second whether to go on. */
+static int has_taken_too_long(struct debuginfod_client *asking, long done, long whole)
+{
+	struct timespec now;
+	(void)asking;
+	(void)done;
+	(void)whole;
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec > limit.tv_sec || (now.tv_sec == limit.tv_sec && now.tv_nsec >= limit.tv_nsec);
+}
+
+static const struct answer *find_answer(const char *build_id)
+{
+	/* Acquire: pairs with the release in remember(). */
+	const struct answer *answer = atomic_load_explicit(&answers, memory_order_acquire);
+	while (answer && strcmp(answer->build_id, build_id) != 0)
+		answer = answer->next;
+	return answer;
+}
+
+static void remember(const char *build_id, char *path)
+{
+	size_t size = strlen(build_id) + 1;
+	struct answer *answer = malloc(sizeof(*answer) + size);
+	if (!answer) {
+		free(path);
+		return;
+	}
+	memcpy(answer->build_id, build_id, size);
+	answer->path = path;
+	answer->next = atomic_load_explicit(&answers, memory_order_relaxed);
+	atomic_store_explicit(&answers, answer, memory_order_release);
+}
+
+static char *ask(const char *build_id)
+{
+	struct debuginfod_client *asking = client.begin();
+	char *path = NULL;
+	if (!asking)
+		return NULL;
+	clock_gettime(CLOCK_MONOTONIC, &limit);
+	limit.tv_sec += seconds_allowed();
+	client.set_progressfn(asking, has_taken_too_long);
+	/* A size of 0: it is text. */
+	int result = client.find_debuginfo(asking, (const unsigned char *)build_id, 0, &path);
+	client.end(asking);
+	if (result >= 0) {
+		close(result); /* it is opened, and checked, as any other debug file */
+		return path;
+	}
+	has_given_up = result != -ENOENT;
+	return NULL;
+}
+
+void debuginfod_fetch(const char *build_id)
+{
+	if (!debuginfod_is_wanted())
+		return;
+	pthread_mutex_lock(&lock);
+	if (!has_given_up && !find_answer(build_id))
+		remember(build_id, ask(build_id));
+	pthread_mutex_unlock(&lock);
+}
+
+const char *debuginfod_path(const char *build_id)
+{
+	const struct answer *answer = find_answer(build_id);
+	return answer ? answer->path : NULL;
+}
+
+void debuginfod_after_fork_child(void)
+{
+	pthread_mutex_init(&lock, NULL);
+}

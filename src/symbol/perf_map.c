@@ -1,0 +1,246 @@
+/*
+ * Reads perf's maps: a line for each piece of code, "START SIZE NAME", numbers in
+ * hex. Anybody can put a file of that name into /tmp, so it is taken only when it is
+ * a plain file of ours, and not read beyond a bound.
+ *
+ * Compilers append to their map while it is read: only what ends in a newline is
+ * taken, the rest waits for the next look.
+ */
+#include "perf_map.h"
+
+#include <fcntl.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define MAP_BYTES_MAX ((off_t)64 << 20)
+
+/* File times are those of the last kernel tick, and a process is a little older than
+ * what it says of itself. */
+#define START_SLACK_NS 1000000000
+
+struct code {
+	uint64_t start, size;
+	uint32_t name;  /* offset in the text */
+	uint32_t order; /* later ones count */
+};
+
+struct map {
+	struct map *next;
+	int64_t process_id;
+	dev_t device;
+	ino_t inode;
+	struct timespec changed;
+	off_t size;       /* of the file when we looked */
+	char *text;       /* what was taken of it; lines end in a zero */
+	size_t text_size;
+	struct code *codes; /* by start */
+	size_t count, capacity;
+	uint64_t largest; /* size of a piece */
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct map *maps;
+
+/* --- the file ------------------------------------------------------------------- */
+
+static int64_t nanoseconds(struct timespec time)
+{
+	return (int64_t)time.tv_sec * 1000000000 + time.tv_nsec;
+}
+
+static bool is_ours(const struct stat *status, int64_t start_time_ns)
+{
+	return S_ISREG(status->st_mode) && status->st_uid == geteuid() && status->st_size > 0 &&
+	       status->st_size <= MAP_BYTES_MAX &&
+	       nanoseconds(status->st_mtim) >= start_time_ns - START_SLACK_NS;
+}
+
+static bool is_unchanged(const struct map *map, const struct stat *status)
+{
+	return map->device == status->st_dev && map->inode == status->st_ino &&
+	       map->size == status->st_size && nanoseconds(map->changed) == nanoseconds(status->st_mtim);
+}
+
+/* More of the same file: what is known stays. */
+static bool has_grown(const struct map *map, const struct stat *status)
+{
+	return map->device == status->st_dev && map->inode == status->st_ino && map->size < status->st_size;
+}
+
+static void empty(struct map *map)
+{
+	free(map->text);
+	free(map->codes);
+	*map = (struct map){ .next = map->next, .process_id = map->process_id };
+}
+
+/* The part of the file that is new, behind the text. */
+static bool read_rest(struct map *map, int fd, off_t size)
+{
+	char *grown = realloc(map->text, (size_t)size + 1);
+	if (!grown)
+		return false;
+	map->text = grown;
+	size_t end = map->text_size;
+	while (end < (size_t)size) {
+		ssize_t got = pread(fd, map->text + end, (size_t)size - end, (off_t)end);
+		if (got <= 0)
+			break;
+		end += (size_t)got;
+	}
+	while (end > map->text_size && map->text[end - 1] != '\n')
+		end--;
+	map->text_size = end;
+	return true;
+}
+
+/* --- its lines ------------------------------------------------------------------ */
+
+/* Takes a number and the blank behind it. */
+static bool take_hex(char **at, uint64_t *number)
+{
+	char *end;
+	if (!strchr("0123456789abcdefABCDEF", **at) || !**at) /* no sign, no blank */
+		return false;
+	*number = strtoull(*at, &end, 16);
+	if (end == *at || *end != ' ')
+		return false;
+	*at = end + 1;
+	return true;
+}
+
+static bool add_line(struct map *map, char *line)
+{
+	struct code code = { .order = (uint32_t)map->count };
+	if (!take_hex(&line, &code.start) || !take_hex(&line, &code.size) || code.size == 0 || !line[0])
+		return true;
+	if (map->count == map->capacity) {
+		size_t wanted = map->capacity ? map->capacity * 2 : 256;
+		struct code *grown = reallocarray(map->codes, wanted, sizeof(*grown));
+		if (!grown)
+			return false;
+		map->codes = grown;
+		map->capacity = wanted;
+	}
+	code.name = (uint32_t)(line - map->text);
+	if (code.size > map->largest)
+		map->largest = code.size;
+	map->codes[map->count++] = code;
+	return true;
+}
+
+static int compare_codes(const void *left, const void *right)
+{
+	const struct code *a = left, *b = right;
+	if (a->start != b->start)
+		return a->start < b->start ? -1 : 1;
+	return (a->order > b->order) - (a->order < b->order);
+}
+
+static bool read_map(struct map *map, int fd, const struct stat *status)
+{
+	if (!has_grown(map, status))
+		empty(map);
+	size_t from = map->text_size;
+	bool good = read_rest(map, fd, status->st_size);
+	for (size_t at = from; good && at < map->text_size;) {
+		char *line = map->text + at, *end = memchr(line, '\n', map->text_size - at);
+		*end = 0;
+		at = (size_t)(end + 1 - map->text);
+		good = add_line(map, line);
+	}
+	if (!good) {
+		empty(map);
+		return false;
+	}
+	if (map->count)
+		qsort(map->codes, map->count, sizeof(*map->codes), compare_codes);
+	map->device = status->st_dev;
+	map->inode = status->st_ino;
+	map->size = status->st_size;
+	map->changed = status->st_mtim;
+	return true;
+}
+
+/* --- look-ups ------------------------------------------------------------------- */
+
+static struct map *find_map(int64_t process_id)
+{
+	struct map *map = maps;
+	while (map && map->process_id != process_id)
+		map = map->next;
+	if (map)
+		return map;
+	map = calloc(1, sizeof(*map));
+	if (map) {
+		map->process_id = process_id;
+		map->next = maps;
+		maps = map;
+	}
+	return map;
+}
+
+/* The process's map as its file is now; NULL when there is none for us. */
+static const struct map *current_map(int64_t process_id, int64_t start_time_ns)
+{
+	char path[64];
+	struct stat status;
+	snprintf(path, sizeof(path), "/tmp/perf-%" PRId64 ".map", process_id);
+	if (lstat(path, &status) != 0 || !is_ours(&status, start_time_ns))
+		return NULL;
+	struct map *map = find_map(process_id);
+	if (!map || is_unchanged(map, &status))
+		return map;
+	/* Looked at again once it is open: by then the name may be that of another file. */
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
+	bool good = fd >= 0 && fstat(fd, &status) == 0 && is_ours(&status, start_time_ns) &&
+	            read_map(map, fd, &status);
+	if (fd >= 0)
+		close(fd);
+	return good ? map : NULL;
+}
+
+static const char *find_name(const struct map *map, uint64_t address)
+{
+	const struct code *found = NULL;
+	size_t low = 0, high = map->count;
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+		if (map->codes[middle].start <= address)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	for (; low > 0 && address - map->codes[low - 1].start < map->largest; low--) {
+		const struct code *code = &map->codes[low - 1];
+		if (address - code->start < code->size && (!found || code->order > found->order))
+			found = code;
+	}
+	return found ? map->text + found->name : NULL;
+}
+
+char *perf_map_name(int64_t process_id, int64_t start_time_ns, uint64_t address)
+{
+	pthread_mutex_lock(&lock);
+	const struct map *map = current_map(process_id, start_time_ns);
+	const char *name = map ? find_name(map, address) : NULL;
+	char *copy = name ? strdup(name) : NULL;
+	pthread_mutex_unlock(&lock);
+	return copy;
+}
+
+void perf_map_before_fork(void)
+{
+	pthread_mutex_lock(&lock);
+}
+
+void perf_map_after_fork(void)
+{
+	pthread_mutex_unlock(&lock);
+}
