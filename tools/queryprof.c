@@ -16,6 +16,7 @@ static const struct command *const commands[] = {
 	&command_record,
 	&command_queries,
 	&command_report,
+	&command_diff,
 	&command_export,
 	&command_sql,
 };

@@ -24,7 +24,7 @@ def symbols(library):
             (line.split() for line in lines.splitlines() if len(line.split()) == 3)}
 
 
-def make(path, schema, library, build_id):
+def make(path, schema, library, build_id, base=BASE):
     at = symbols(library)
     db = sqlite3.connect(path)
     with open(schema, encoding="utf-8") as file:
@@ -35,10 +35,10 @@ def make(path, schema, library, build_id):
     db.execute("INSERT INTO threads VALUES (1, 1, 101, 'main')")
     db.execute("INSERT INTO series VALUES (1, 1, 'CPU', ?, 1), (2, 1, 'Real', ?, 1)", (MS, MS))
     db.execute("INSERT INTO modules VALUES (1, ?, ?, ?, 0, ?, ?, 0)",
-               (build_id, library, os.path.getsize(library), BASE, 0x100000))
+               (build_id, library, os.path.getsize(library), base, 0x100000))
 
     def stack(*frames):
-        return "[" + ",".join(str(BASE + frame) for frame in frames) + "]"
+        return "[" + ",".join(str(base + frame) for frame in frames) + "]"
 
     walk = at["_ZN7fixture5Thing4walkEPKci"]
     stacks = [

@@ -1,0 +1,136 @@
+#!/usr/bin/python3
+"""queryprof diff, to the letter, on two trace files whose content is known: the second
+with its module at another address and in another version.
+
+usage: test_diff.py QUERYPROF SOURCE_DIR FIXTURE [unittest arguments]"""
+
+import contextlib
+import os
+import shutil
+import sqlite3
+
+import trace_file
+from tool import BUILD_ID, FIXTURE, SCHEMA, Tool, main
+from trace_file import FAST, MS, SLOW, START
+
+SOME = "INSERT INTO queries (id, query_id, process, first_ns, last_ns, finished, statement," \
+    " query_start_ns, query_duration_ns, cpu_time_ns) VALUES (?, 'run ' || ?1, 1, ?2, ?2, 1, ?, ?2, ?4, ?4)"
+
+
+class Diff(Tool):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        os.chdir(cls.folder)
+        shutil.copy(FIXTURE, "fixture.so.1")
+        shutil.copy(FIXTURE, "fixture.so.2")
+        for name, base in (("1", trace_file.BASE), ("2", trace_file.BASE - 0x55000000)):
+            trace_file.make(name, SCHEMA, os.path.join(cls.folder, "fixture.so." + name), BUILD_ID, base)
+        with contextlib.closing(sqlite3.connect("2")) as db:
+            # 48 of 60 samples go from fixture_static to the recursion.
+            db.execute("UPDATE samples SET stack = 3 WHERE query = 1 AND stack = 1 AND series = 1"
+                       " AND timestamp_ns % 5000 <> 0")
+            db.commit()
+        # Runs of 5, and of 5 or 6 ms, that differ by up to 0.2; runs between 1 and 9 ms.
+        for name, statement, times in (("1", 4, (5, 5.1, 4.9, 5.2)), ("2", 4, (6, 5.9, 6.1, 6.2)),
+                                       ("1", 3, (9, 1, 1)), ("2", 3, (9, 5))):
+            with contextlib.closing(sqlite3.connect(name)) as db:
+                for i, ms in enumerate(times):
+                    db.execute(SOME, (statement * 100 + i, START + (700 + i) * MS, statement, int(ms * MS)))
+                db.commit()
+
+    def test_two_files(self):
+        self.assertEqual(self.output("diff", "1", "2"), """\
+A  1
+B  2
+
+what               A      B   change
+runs              11     10   -9.1 %
+samples           93     93   +0.0 %
+wall_ms        257.2  264.2   +2.7 %
+cpu_ms         147.2  154.2   +4.8 %
+wall_ms a run   23.4   26.4  +13.0 %
+cpu_ms a run    13.4   15.4  +15.2 %
+
+Statements: CPU time of a run, exact
+A_ms  B_ms  change_ms   change  noise  runs_A  runs_B  total_ms  query
+ 5.0   5.8       +0.8  +15.9 %              5       5      +4.0  SELECT 'own'
+ 3.0   5.0       +2.0  +66.7 %  ~           4       3      +3.0  SELECT nothing FROM nowhere  [31m
+55.0  55.0       +0.0   +0.0 %  ~           2       2      +0.0  SELECT *  FROM orders WHERE id = 1
+
+Functions: CPU time of a run, sampled
+A_ms  B_ms  change_ms    change  noise  n_A  n_B  function
+ 1.8   6.8       +5.0  +274.0 %          20   68  fixture::Thing::walk(char const*, int)
+ 5.5   1.2       -4.3   -78.0 %          60   12  fixture_static
+ 1.8   2.0       +0.2   +10.0 %  ~       10   10  (fixture.so)
+ 0.3   0.3       +0.0   +10.0 %  ~        3    3  (no module)
+
+Functions, with what they called: CPU time of a run, sampled
+A_ms  B_ms  change_ms    change  noise  n_A  n_B  function
+ 1.8   6.8       +5.0  +274.0 %          20   68  fixture::Thing::walk(char const*, int)
+ 5.5   1.2       -4.3   -78.0 %          60   12  fixture_static
+ 5.5   1.2       -4.3   -78.0 %          60   12  fixture_visit
+ 9.1  10.0       +0.9   +10.0 %  ~       90   90  fixture_calls_out
+ 1.8   2.0       +0.2   +10.0 %  ~       10   10  (fixture.so)
+ 0.3   0.3       +0.0   +10.0 %  ~        3    3  (no module)
+""")
+
+    def test_two_queries(self):
+        self.assertEqual(self.output("diff", "1", "--query", SLOW[:17], "--with", FAST), """\
+A  1, query 0193a5b2-77c1-7aa
+B  1, query 0193a5b2-77c1-7bbb-8000-000000000002
+
+what         A     B    change
+runs         1     1    +0.0 %
+samples     90     0  -100.0 %
+wall_ms  200.0  20.0   -90.0 %
+cpu_ms   100.0  10.0   -90.0 %
+
+Statements: CPU time of a run, exact
+ A_ms  B_ms  change_ms   change  noise  runs_A  runs_B  total_ms  query
+100.0  10.0      -90.0  -90.0 %  ?           1       1     -90.0  SELECT *  FROM orders WHERE id = 2
+
+Functions: CPU time, sampled
+A_ms  B_ms  change_ms    change  noise  n_A  n_B  function
+60.0   0.0      -60.0  -100.0 %          60    0  fixture_static
+20.0   0.0      -20.0  -100.0 %          10    0  (fixture.so)
+20.0   0.0      -20.0  -100.0 %          20    0  fixture::Thing::walk(char const*, int)
+
+Functions, with what they called: CPU time, sampled
+ A_ms  B_ms  change_ms    change  noise  n_A  n_B  function
+100.0   0.0     -100.0  -100.0 %          90    0  fixture_calls_out
+ 60.0   0.0      -60.0  -100.0 %          60    0  fixture_static
+ 60.0   0.0      -60.0  -100.0 %          60    0  fixture_visit
+ 20.0   0.0      -20.0  -100.0 %          10    0  (fixture.so)
+ 20.0   0.0      -20.0  -100.0 %          20    0  fixture::Thing::walk(char const*, int)
+""")
+
+    def test_two_times(self):
+        self.assertEqual(self.output("diff", "1", "--at", "start+350ms", "--limit", "1"), """\
+A  1, until start+350ms
+B  1, since start+350ms
+
+what               A     B    change
+runs               2     9  +350.0 %
+samples           90     3   -96.7 %
+wall_ms        220.0  37.2   -83.1 %
+cpu_ms         110.0  37.2   -66.2 %
+wall_ms a run  110.0   4.1   -96.2 %
+cpu_ms a run    55.0   4.1   -92.5 %
+
+Statements: CPU time of a run, exact
+A_ms  B_ms  change_ms  change  noise  runs_A  runs_B  total_ms  query
+55.0                                       2       0    -110.0  SELECT *  FROM orders WHERE id = 1
+
+Functions: CPU time of a run, sampled
+A_ms  B_ms  change_ms    change  noise  n_A  n_B  function
+30.0   0.0      -30.0  -100.0 %          60    0  fixture_static
+
+Functions, with what they called: CPU time of a run, sampled
+A_ms  B_ms  change_ms    change  noise  n_A  n_B  function
+50.0   0.0      -50.0  -100.0 %          90    0  fixture_calls_out
+""")
+
+
+if __name__ == "__main__":
+    main()
