@@ -12,6 +12,7 @@
 #include <dlfcn.h>
 #include <stddef.h>
 
+#include "handler/handwritten.h"
 #include "handler/landing.h"
 
 const unsigned unwind_cache_bytes = CACHE_WAYS * CACHE_SETS * sizeof(uint64_t);
@@ -96,14 +97,15 @@ static void keep_rule(uint64_t *rules, uintptr_t address, rule_t rule)
 static rule_t parse_rule(const struct cfi_section *section, const struct code_range *code,
                          uintptr_t address)
 {
+	const uintptr_t start = code != NULL ? code->start : section->start;
+	const uintptr_t end = code != NULL ? code->end : section->end;
 	struct cfi_row row;
 
 	switch (cfi_find_row(section, address, &row)) {
 	case CFI_FOUND:
 		if (row.eh_return)
-			return landing_rule(section, &row, code != NULL ? code->start : section->start,
-			                    code != NULL ? code->end : section->end, address);
-		return rule_from_row(&row);
+			return landing_rule(section, &row, start, end, address);
+		return handwritten_rule(section, &row, rule_from_row(&row), start, end, address);
 	case CFI_NO_ENTRY:
 		/* A call never returns to the first instruction of a function behind
 		 * padding. Whoever made the stack (makecontext) put that address there,

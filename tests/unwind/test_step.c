@@ -131,8 +131,9 @@ static void float_code(void *argument)
 	char text[100];
 
 	(void)argument;
-	snprintf(text, sizeof text, "%f %g", 3.25, 1e100);
+	snprintf(text, sizeof text, "%f %g %.40e", 3.25, 1e100, 1.1e-290);
 	sink += (int)strtod("12.5e3", NULL);
+	sink += (int)strtod("1.7976931348623157081452742373170435679807056752584e-300", NULL);
 }
 
 static void iconv_code(void *argument)
@@ -235,10 +236,11 @@ static void test_libc(void **state)
 	check("libc", libc_code, NULL);
 	/* Loads a library: the start-up code that every library gets from the compiler
 	 * has functions without unwind information (register_tm_clones), 18 steps. */
-	check_within("iconv", iconv_code, NULL, 0.999);
+	check_within("iconv, first", iconv_code, NULL, 0.999);
+	check("iconv", iconv_code, NULL);
 	/* glibc's multiplication in assembly (__mpn_mul_1 and its kin) pushes two
 	 * registers without saying so in its unwind information. */
-	check_within("floats", float_code, NULL, 0.98);
+	check("floats", float_code, NULL);
 }
 
 static void test_first_calls(void **state)
