@@ -5,8 +5,8 @@
  * within [sp - 128, stack_end) of the thread (128: the ABI's red zone, where the
  * rule of an epilogue may still point), or go as far as another stack can be read.
  * Needs at most 1 KiB of the interrupted thread's own stack when the rules are
- * cached, at most 4 KiB otherwise (measured on x86-64: 600 bytes, 3.1 KiB with the
- * parser, 3.7 KiB with all registers; on an unknown stack 50 to 150 more).
+ * cached, at most 4 KiB otherwise (measured on x86-64: 600 bytes, 2.5 KiB with the
+ * parser, 3.1 KiB with all registers; on an unknown stack up to 150 more).
  */
 #ifndef QUERYPROF_HANDLER_UNWIND_H
 #define QUERYPROF_HANDLER_UNWIND_H

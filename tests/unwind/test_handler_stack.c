@@ -98,10 +98,11 @@ static void *run(void *argument)
 	}
 	print_message("plain frames: %zu to %zu bytes; with all registers: up to %zu\n", least[0],
 	              most[0], most[1]);
-	/* A handler that ran at all, from the cache, from the parser. */
+	/* A handler that ran at all, from the cache, from the parser: 4 KiB are promised,
+	 * and other compilers need a little more. */
 	assert_in_range(least[0], 64, 1024);
-	assert_in_range(most[0], 64, 4096);
-	assert_in_range(most[1], 64, 4096);
+	assert_in_range(most[0], 64, 4096 - 512);
+	assert_in_range(most[1], 64, 4096 - 512);
 	return argument;
 }
 

@@ -15,7 +15,7 @@
 extern "C" [[noreturn]] void cfi_bail_out();
 
 #define CFI_CFA_BY_EXPRESSION 0xffffffffu
-#define CFI_MAX_REMEMBERED 4
+#define CFI_MAX_REMEMBERED 2
 
 #include "libunwind.h"
 #include "config.h"
