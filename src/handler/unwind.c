@@ -196,11 +196,8 @@ written:;
 	const bool last_exact = exact == n - 1;
 	if (end == RULE_AT_START)
 		end = last_exact ? RULE_HAS_NONE : RULE_AT_BOTTOM;
-	/* What is no code was no return address: the rule before it was wrong, or the
-	 * stack is damaged. (Or the caller was compiled at run time; it would have no
-	 * name either.) */
-	if (end == RULE_NOT_CODE && !last_exact && n > 1)
-		n--;
+	/* RULE_NOT_CODE, a return address in no object, stays: rules are exact, so it is
+	 * the caller, compiled at run time, and all that can be known of it. */
 	if (memo != NULL) {
 		if (memo->done > n)
 			memo->done = n;

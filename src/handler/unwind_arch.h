@@ -45,7 +45,7 @@ enum rule_result {
 	RULE_NEEDS_ALL, /* RULE_FULL */
 	RULE_AT_START,  /* as RULE_AT_BOTTOM when the frame was left by a call, else as the next */
 	RULE_HAS_NONE,  /* code without unwind information */
-	RULE_NOT_CODE,  /* no object holds this address */
+	RULE_NOT_CODE,  /* no object holds this address: code made at run time */
 };
 
 /* What a rule reads can be checked later by reading it again, see the memo in

@@ -177,8 +177,6 @@ struct unwind_result unwind_unknown(const void *ucontext, const struct code_map 
 	/* As in walk() of unwind.c. */
 	if (end == RULE_AT_START)
 		end = exact ? RULE_HAS_NONE : RULE_AT_BOTTOM;
-	if (end == RULE_NOT_CODE && !exact && n > 1)
-		n--;
 	if (end == RULE_HAS_NONE || end == RULE_NOT_CODE)
 		unwind_count(UNWIND_NO_RULE);
 	else if (end == RULE_OUT_OF_BOUNDS)

@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <ucontext.h>
 
 #include "handler/code_map.h"
@@ -272,6 +273,46 @@ static void test_no_information(void **state)
 	assert_int_equal(unwind_counter(UNWIND_NO_RULE), before + 1);
 }
 
+/* What a compiler makes at run time: sub $24,%rsp; call *%rdi; add $24,%rsp; ret */
+static const uint8_t made_code[] = {0x48, 0x83, 0xec, 0x18, 0xff, 0xd7, 0x48, 0x83, 0xc4, 0x18, 0xc3};
+#define MADE_RETURN 6
+
+static void in_made_code(void)
+{
+	own_recursion(3);
+	sink++; /* no tail call */
+}
+
+/* The return address into such code is exact, and the last that is known. */
+static void test_made_code(void **state)
+{
+	void *const page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	void (*call)(void (*)(void)) = (void (*)(void (*)(void)))(uintptr_t)page;
+	uint64_t before;
+
+	(void)state;
+	assert_ptr_not_equal(page, MAP_FAILED);
+	memcpy(page, made_code, sizeof made_code);
+	assert_int_equal(mprotect(page, 4096, PROT_READ | PROT_EXEC), 0);
+	for (int round = 0; round < 6; round++) {
+		/* Twice each: on the known stack, with the memo, on an unknown one. */
+		if (round == 2)
+			memo = calloc(1, unwind_memo_bytes);
+		if (round == 4)
+			bounds = (struct unwind_stack){0, 0};
+		before = unwind_counter(UNWIND_NO_RULE);
+		call(in_made_code);
+		expect(count_recursion(1) == 4 && seen.depth == 7 && seen.truncated);
+		expect(trace[6] == (uintptr_t)page + MADE_RETURN - 1);
+		expect(unwind_counter(UNWIND_NO_RULE) > before);
+	}
+	expect(memo_differs == 0);
+	bounds = thread_bounds();
+	free(memo);
+	memo = NULL;
+	munmap(page, 4096);
+}
+
 void test_odd_frames(void **state);
 SEEN void test_odd_frames(void **state)
 {
@@ -417,6 +458,7 @@ int main(void)
 		cmocka_unit_test_setup(test_signal_frame, setup),
 		cmocka_unit_test_setup(test_coroutine, setup),
 		cmocka_unit_test_setup(test_no_information, setup),
+		cmocka_unit_test_setup(test_made_code, setup),
 		cmocka_unit_test_setup(test_odd_frames, setup),
 		cmocka_unit_test_setup(test_bounds, setup),
 		cmocka_unit_test_setup(test_limit, setup),
