@@ -2,6 +2,9 @@
 -- tests and people can run it as well. PRAGMA application_id and user_version are
 -- set by the code (src/store/database.c), with the same transaction.
 --
+-- A new version only adds: tables, indexes, views, columns with a default. Older
+-- files get what they lack of this text (src/store/upgrade.c).
+--
 -- Shape: a sample is one narrow row; all that repeats (where it was taken, its
 -- stack, its query, the query's text) is a row of another table that samples name
 -- by number. A row of those tables never changes its meaning.
@@ -51,6 +54,7 @@ CREATE TABLE modules (
 	extent    INTEGER NOT NULL,
 	elf_start INTEGER NOT NULL
 );
+CREATE INDEX modules_by_base ON modules (base);
 
 -- trace: JSON array of addresses in the space above, leaf first.
 CREATE TABLE stacks (
@@ -60,6 +64,30 @@ CREATE TABLE stacks (
 	trace TEXT    NOT NULL
 );
 CREATE INDEX stacks_by_hash ON stacks (hash);
+
+-- What stands at the addresses of the traces, so that the file can be read where the
+-- programs are not. An address that is not here has no name, or nobody has looked yet
+-- (see src/symbol/embed.h).
+--
+-- A row a function, `level` 0 the innermost: those that were inlined at the address,
+-- each into the next one, and last (`inlined` 0) the one whose code it is. The line is
+-- that of the address, and beyond level 0 that of the call that was inlined.
+-- function, symbol and file are names, 0: not known.
+CREATE TABLE frames (
+	address  INTEGER NOT NULL,
+	level    INTEGER NOT NULL,
+	inlined  INTEGER NOT NULL,
+	function INTEGER NOT NULL, -- for people: in source form
+	symbol   INTEGER NOT NULL, -- as the symbol table has it
+	file     INTEGER NOT NULL,
+	line     INTEGER NOT NULL,
+	PRIMARY KEY (address, level)
+) WITHOUT ROWID;
+
+CREATE TABLE names (
+	id   INTEGER PRIMARY KEY,
+	name TEXT NOT NULL UNIQUE
+);
 
 -- Texts of queries, once each.
 CREATE TABLE statements (
@@ -153,8 +181,43 @@ CREATE TABLE state (
 );
 INSERT INTO state (id, identity, removals) VALUES (1, random(), 0);
 
+-- Views use no function of JSON but json_each: SQLite 3.40 refuses the others where the
+-- schema is not trusted.
+
+-- The frames of each stack, leaf first, a row a function: `frame` is the place in
+-- trace, and functions that were inlined there have rows of their own, the innermost
+-- at level 0. function is module+0x1234 where no name is known, 0x1234 in no module;
+-- symbol is '' then. function_id and module_id are 0 where there is none.
+CREATE VIEW stack_frames AS
+SELECT
+	k.id AS stack_id,
+	a.key AS frame,
+	coalesce(f.level, 0) AS level,
+	coalesce(f.inlined, 0) AS inlined,
+	a.value AS address,
+	coalesce(n.name,
+		substr(m.path, 1 + length(rtrim(m.path, replace(m.path, '/', '')))) || printf('+0x%x', a.value - m.base),
+		printf('0x%x', a.value)) AS function,
+	coalesce(y.name, '') AS symbol,
+	coalesce(x.name, '') AS file,
+	coalesce(f.line, 0) AS line,
+	coalesce(m.path, '') AS module,
+	coalesce(f.function, 0) AS function_id,
+	coalesce(m.id, 0) AS module_id
+FROM stacks AS k
+JOIN json_each(k.trace) AS a
+LEFT JOIN frames AS f ON f.address = a.value
+LEFT JOIN names AS n ON n.id = f.function
+LEFT JOIN names AS y ON y.id = f.symbol
+LEFT JOIN names AS x ON x.id = f.file
+LEFT JOIN modules AS m
+  ON m.id = (SELECT i.id FROM modules AS i WHERE i.base <= a.value ORDER BY i.base DESC LIMIT 1)
+  AND a.value < m.base + m.extent;
+
 -- What people read. The joins are outer ones so that those a query does not need
--- cost nothing.
+-- cost nothing. symbols and lines are parallel to trace: the function whose code it
+-- is, and the line of the address (the module's path where lines are not known).
+-- They take their time for every row: sum up by stack_id first.
 CREATE VIEW trace_log AS
 SELECT
 	p.hostname AS hostname,
@@ -174,7 +237,12 @@ SELECT
 	s.truncated AS truncated,
 	s.weight AS weight,
 	r.period_ns AS period_ns,
-	s.size AS size
+	s.size AS size,
+	(SELECT '[' || coalesce(group_concat('"' || replace(replace(function, '\', '\\'), '"', '\"') || '"'), '') || ']' FROM stack_frames
+	 WHERE stack_id = s.stack AND inlined = 0) AS symbols,
+	(SELECT '[' || coalesce(group_concat(coalesce('"' || replace(replace(
+		iif(line, file || ':' || line, nullif(module, '')), '\', '\\'), '"', '\"') || '"', 'null')), '') || ']'
+	 FROM stack_frames WHERE stack_id = s.stack AND level = 0) AS lines
 FROM samples AS s
 LEFT JOIN series AS r ON r.id = s.series
 LEFT JOIN threads AS t ON t.id = r.thread
@@ -219,3 +287,162 @@ LEFT JOIN queries AS i ON i.id = q.initial
 LEFT JOIN statements AS x ON x.id = q.statement
 LEFT JOIN libraries AS l ON l.id = q.library
 WHERE q.finished;
+
+-- Time by stack: names come in when the samples are summed up.
+CREATE VIEW stack_times AS
+SELECT
+	r.trace_type AS trace_type,
+	s.stack AS stack_id,
+	count(*) AS samples,
+	sum(s.weight * r.period_ns) AS time_ns
+FROM samples AS s
+JOIN series AS r ON r.id = s.series
+GROUP BY s.stack, r.trace_type;
+
+-- Ready-made answers, the most time first. self: in the function itself; total: also
+-- in what it called. A function counts once a stack, however often it recurs there. All
+-- code of a module that has no name is one function, "(module)".
+CREATE VIEW top_functions AS
+WITH
+times AS MATERIALIZED (SELECT * FROM stack_times),
+wholes AS MATERIALIZED (SELECT trace_type, sum(time_ns) AS whole_ns FROM times GROUP BY 1),
+functions AS MATERIALIZED (
+	SELECT stack_id, function_id, module_id, max(frame = 0 AND level = 0) AS is_leaf
+	FROM stack_frames
+	GROUP BY 1, 2, 3),
+sums AS MATERIALIZED (
+	SELECT trace_type, function_id, module_id, sum(time_ns * is_leaf) AS self_ns, sum(time_ns) AS total_ns
+	FROM functions JOIN times USING (stack_id)
+	GROUP BY 1, 2, 3)
+SELECT
+	trace_type,
+	round(100.0 * self_ns / whole_ns, 2) AS self_percent,
+	round(100.0 * total_ns / whole_ns, 2) AS total_percent,
+	round(self_ns / 1e6, 3) AS self_ms,
+	round(total_ns / 1e6, 3) AS total_ms,
+	coalesce(n.name,
+		'(' || substr(m.path, 1 + length(rtrim(m.path, replace(m.path, '/', '')))) || ')',
+		'(no module)') AS function,
+	coalesce(m.path, '') AS module
+FROM sums
+JOIN wholes USING (trace_type)
+LEFT JOIN names AS n ON n.id = function_id
+LEFT JOIN modules AS m ON m.id = module_id
+ORDER BY self_ns DESC, total_ns DESC, function;
+
+-- Stacks that differ only in the places within their functions are one.
+CREATE VIEW top_stacks AS
+WITH
+times AS MATERIALIZED (SELECT * FROM stack_times),
+wholes AS MATERIALIZED (SELECT trace_type, sum(time_ns) AS whole_ns FROM times GROUP BY 1),
+texts AS MATERIALIZED (
+	SELECT id AS stack_id,
+	       (SELECT group_concat(function, ' < ') FROM stack_frames WHERE stack_id = stacks.id) AS stack
+	FROM stacks)
+SELECT
+	trace_type,
+	round(100.0 * sum(time_ns) / whole_ns, 2) AS percent,
+	round(sum(time_ns) / 1e6, 3) AS ms,
+	sum(samples) AS samples,
+	coalesce(stack, '') AS stack
+FROM times LEFT JOIN texts USING (stack_id) JOIN wholes USING (trace_type)
+GROUP BY trace_type, stack
+ORDER BY sum(time_ns) DESC, stack;
+
+-- All runs of a statement together; those that differ only in literals are one.
+CREATE VIEW top_queries AS
+SELECT
+	normalized_query_hash,
+	count(*) AS runs,
+	round(sum(query_duration_ns) / 1e6, 3) AS ms,
+	round(sum(cpu_time_ns) / 1e6, 3) AS cpu_ms,
+	round(max(query_duration_ns) / 1e6, 3) AS max_ms,
+	sum(samples_cpu) AS samples_cpu,
+	sum(samples_real) AS samples_real,
+	sum(result_rows) AS result_rows,
+	min(query) AS query
+FROM query_log
+GROUP BY normalized_query_hash
+ORDER BY sum(cpu_time_ns) DESC, sum(query_duration_ns) DESC;
+
+-- top_functions of one run of a query: WHERE query_id = …. Per cents are of the run's
+-- samples. So that sums are formed of those runs only that the WHERE asks for, each
+-- run's travel as an array of one text a function: five numbers of 20 digits, and the
+-- type.
+CREATE VIEW query_functions AS
+SELECT
+	q.query_id AS query_id,
+	coalesce(x.normalized_query_hash, 0) AS normalized_query_hash,
+	coalesce(x.query, '') AS query,
+	substr(t.value, 101) AS trace_type,
+	round(100.0 * substr(t.value, 1, 20) / substr(t.value, 41, 20), 2) AS self_percent,
+	round(100.0 * substr(t.value, 21, 20) / substr(t.value, 41, 20), 2) AS total_percent,
+	round(substr(t.value, 1, 20) / 1e6, 3) AS self_ms,
+	round(substr(t.value, 21, 20) / 1e6, 3) AS total_ms,
+	coalesce(n.name,
+		'(' || substr(m.path, 1 + length(rtrim(m.path, replace(m.path, '/', '')))) || ')',
+		'(no module)') AS function,
+	coalesce(m.path, '') AS module
+FROM queries AS q
+LEFT JOIN statements AS x ON x.id = q.statement
+CROSS JOIN json_each((
+	SELECT '[' || group_concat(printf('"%020d%020d%020d%020d%020d%s"',
+	                                  self_ns, total_ns, whole_ns, function_id, module_id, trace_type)) || ']'
+	FROM (
+		SELECT trace_type, function_id, module_id, sum(time_ns * is_leaf) AS self_ns, sum(time_ns) AS total_ns,
+		       sum(sum(time_ns * is_leaf)) OVER (PARTITION BY trace_type) AS whole_ns
+		FROM (
+			SELECT trace_type, time_ns, function_id, module_id, max(frame = 0 AND level = 0) AS is_leaf
+			FROM (
+				SELECT r.trace_type AS trace_type, s.stack AS stack_id, sum(s.weight * r.period_ns) AS time_ns
+				FROM samples AS s
+				JOIN series AS r ON r.id = s.series
+				WHERE s.query = q.id AND s.timestamp_ns BETWEEN q.first_ns AND q.last_ns
+				GROUP BY 1, 2)
+			JOIN stack_frames USING (stack_id)
+			GROUP BY trace_type, stack_id, function_id, module_id)
+		GROUP BY 1, 2, 3))) AS t
+LEFT JOIN names AS n ON n.id = substr(t.value, 61, 20) + 0
+LEFT JOIN modules AS m ON m.id = substr(t.value, 81, 20) + 0
+ORDER BY t.value DESC, function;
+
+-- The same for all runs of a statement: WHERE normalized_query_hash = …, or WHERE query
+-- LIKE …; query is the text of one of them.
+CREATE VIEW statement_functions AS
+SELECT
+	x.normalized_query_hash AS normalized_query_hash,
+	x.query AS query,
+	substr(t.value, 101) AS trace_type,
+	round(100.0 * substr(t.value, 1, 20) / substr(t.value, 41, 20), 2) AS self_percent,
+	round(100.0 * substr(t.value, 21, 20) / substr(t.value, 41, 20), 2) AS total_percent,
+	round(substr(t.value, 1, 20) / 1e6, 3) AS self_ms,
+	round(substr(t.value, 21, 20) / 1e6, 3) AS total_ms,
+	coalesce(n.name,
+		'(' || substr(m.path, 1 + length(rtrim(m.path, replace(m.path, '/', '')))) || ')',
+		'(no module)') AS function,
+	coalesce(m.path, '') AS module
+FROM (
+	SELECT normalized_query_hash, min(query) AS query FROM statements GROUP BY normalized_query_hash) AS x
+CROSS JOIN json_each((
+	SELECT '[' || group_concat(printf('"%020d%020d%020d%020d%020d%s"',
+	                                  self_ns, total_ns, whole_ns, function_id, module_id, trace_type)) || ']'
+	FROM (
+		SELECT trace_type, function_id, module_id, sum(time_ns * is_leaf) AS self_ns, sum(time_ns) AS total_ns,
+		       sum(sum(time_ns * is_leaf)) OVER (PARTITION BY trace_type) AS whole_ns
+		FROM (
+			SELECT trace_type, time_ns, function_id, module_id, max(frame = 0 AND level = 0) AS is_leaf
+			FROM (
+				SELECT r.trace_type AS trace_type, s.stack AS stack_id, sum(s.weight * r.period_ns) AS time_ns
+				FROM queries AS q
+				CROSS JOIN samples AS s
+				  ON s.timestamp_ns BETWEEN q.first_ns AND q.last_ns AND s.query = q.id
+				JOIN series AS r ON r.id = s.series
+				WHERE q.statement IN (
+					SELECT y.id FROM statements AS y WHERE y.normalized_query_hash = x.normalized_query_hash)
+				GROUP BY 1, 2)
+			JOIN stack_frames USING (stack_id)
+			GROUP BY trace_type, stack_id, function_id, module_id)
+		GROUP BY 1, 2, 3))) AS t
+LEFT JOIN names AS n ON n.id = substr(t.value, 61, 20) + 0
+LEFT JOIN modules AS m ON m.id = substr(t.value, 81, 20) + 0
+ORDER BY t.value DESC, function;

@@ -20,6 +20,7 @@
 
 #include "store/database.h"
 #include "store/store.h"
+#include "store/upgrade.h"
 #include "symbol/address.h"
 
 /* --- the file's address space ------------------------------------------------- */
@@ -199,6 +200,10 @@ static bool check_identity(sqlite3 *db, const char *path)
 	if (version > STORE_SCHEMA_VERSION) {
 		complain("%s: written by a newer queryprof (format %lld, this one reads up to %d)", path,
 		         (long long)version, STORE_SCHEMA_VERSION);
+		return false;
+	}
+	if (version < STORE_SCHEMA_VERSION && upgrade_view(db) != SQLITE_OK) {
+		complain("%s: %s", path, sqlite3_errmsg(db));
 		return false;
 	}
 	return true;

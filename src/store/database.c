@@ -32,6 +32,7 @@
 
 #include "queryprof.h"
 #include "store/descriptors.h"
+#include "store/upgrade.h"
 #include "store_schema.h"
 
 /* Where SQLite's locks on the database file begin; those of the shared-memory file
@@ -269,15 +270,20 @@ static bool lock_guard(int fd)
 
 /* --- opening ----------------------------------------------------------------- */
 
-static int make_schema(sqlite3 *db)
+static int set_identity(sqlite3 *db)
 {
 	char identity[96];
-	int code;
 
 	snprintf(identity, sizeof identity, "PRAGMA application_id = %d; PRAGMA user_version = %d",
 	         STORE_APPLICATION_ID, STORE_SCHEMA_VERSION);
-	code = sqlite3_exec(db, store_schema, NULL, NULL, NULL);
-	return code ? code : sqlite3_exec(db, identity, NULL, NULL, NULL);
+	return sqlite3_exec(db, identity, NULL, NULL, NULL);
+}
+
+static int make_schema(sqlite3 *db)
+{
+	int code = sqlite3_exec(db, store_schema, NULL, NULL, NULL);
+
+	return code ? code : set_identity(db);
 }
 
 /* In one exclusive transaction: of several processes that start together one makes
@@ -302,34 +308,6 @@ static int make_schema_once(sqlite3 *db)
 	return code;
 }
 
-/* From a version to the next: [0] makes a file of version 2 of one of version 1. What is
- * added comes last in its table, as it does in the schema. */
-static const char *const upgrades[STORE_SCHEMA_VERSION - 1] = {
-	"CREATE TABLE libraries (id INTEGER PRIMARY KEY, path TEXT NOT NULL, version TEXT NOT NULL);"
-	"ALTER TABLE queries ADD COLUMN prepare_time_ns INTEGER NOT NULL DEFAULT 0;"
-	"ALTER TABLE queries ADD COLUMN worker_cpu_time_ns INTEGER NOT NULL DEFAULT 0;"
-	"ALTER TABLE queries ADD COLUMN library INTEGER NOT NULL DEFAULT 0;"
-	"ALTER TABLE queries ADD COLUMN expanded_query TEXT NOT NULL DEFAULT '';",
-};
-
-static int upgrade_tables(sqlite3 *db)
-{
-	/* They are the end of the schema, whose text they need not have twice. */
-	const char *views = strstr(store_schema, "CREATE VIEW trace_log");
-	int64_t version = database_number(db, "PRAGMA user_version", 0);
-	char set_version[48];
-	int code = SQLITE_OK;
-
-	for (; !code && version > 0 && version < STORE_SCHEMA_VERSION; version++)
-		code = sqlite3_exec(db, upgrades[version - 1], NULL, NULL, NULL);
-	snprintf(set_version, sizeof set_version, "PRAGMA user_version = %d", STORE_SCHEMA_VERSION);
-	if (!code)
-		code = sqlite3_exec(db, "DROP VIEW IF EXISTS trace_log; DROP VIEW IF EXISTS query_log", NULL, NULL, NULL);
-	if (!code)
-		code = sqlite3_exec(db, views, NULL, NULL, NULL);
-	return code ? code : sqlite3_exec(db, set_version, NULL, NULL, NULL);
-}
-
 /* In one transaction. A process of the older version that has the file open goes on. */
 static int upgrade_schema_once(sqlite3 *db)
 {
@@ -340,8 +318,8 @@ static int upgrade_schema_once(sqlite3 *db)
 	code = sqlite3_exec(db, "BEGIN IMMEDIATE", NULL, NULL, NULL);
 	if (code)
 		return code;
-	if (database_number(db, "PRAGMA user_version", 0) < STORE_SCHEMA_VERSION)
-		code = upgrade_tables(db);
+	if (database_number(db, "PRAGMA user_version", 0) < STORE_SCHEMA_VERSION && !(code = upgrade_file(db)))
+		code = set_identity(db);
 	if (!code)
 		code = sqlite3_exec(db, "COMMIT", NULL, NULL, NULL);
 	if (code)

@@ -31,7 +31,8 @@ struct database_limits {
  * of the file's, to be tried again. Negative, unlike a QP_ code. */
 #define DATABASE_LOCKED (-1)
 
-/* Opens the file for writing, and makes it where there is none or an empty one.
+/* Opens the file for writing, and makes it where there is none or an empty one; one of
+ * an older version becomes one of this.
  * QP_OK, or QP_STORE, QP_TOO_NEW or DATABASE_LOCKED with a sentence in `*error` (free() it); a file
  * that is not ours is left as it was. */
 int database_open(struct database *database, const char *path,

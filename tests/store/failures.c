@@ -162,6 +162,17 @@ static char *schema_of(const char *path)
 	                       " || iif(type = 'view', sql, ''), x'0a') FROM (SELECT * FROM sqlite_schema ORDER BY name) AS s"));
 }
 
+static void make_version_1(const char *path)
+{
+	ask_file(path, ".read " SCHEMA_1);
+	ask_file(path, "PRAGMA application_id = 1364218438; PRAGMA user_version = 1;"
+	         "INSERT INTO processes VALUES (1, 'host', 1, 2, '/bin/x'); INSERT INTO threads VALUES (1, 1, 3, 'main');"
+	         "INSERT INTO series VALUES (1, 1, 'CPU', 10, 1); INSERT INTO stacks VALUES (1, 0, 1, '[1,2]');"
+	         "INSERT INTO statements VALUES (1, 0, 4, 0, 'SELECT 1');"
+	         "INSERT INTO queries (id, query_id, process, first_ns, last_ns, finished, statement, result_rows)"
+	         " VALUES (1, 'old', 1, 0, 9, 1, 1, 7); INSERT INTO samples VALUES (5, 1, 1, 1, 0, 1, 0, 0)");
+}
+
 static void older_version_is_brought_up(void **state)
 {
 	char *made, *upgraded;
@@ -171,19 +182,29 @@ static void older_version_is_brought_up(void **state)
 	sample(1);
 	stop_store();
 	made = schema_of(in_folder("x.db"));
-	ask_file(in_folder("x.db"), "DROP VIEW query_log; CREATE VIEW query_log AS SELECT query_id FROM queries;"
-	         "DROP TABLE libraries; ALTER TABLE queries DROP COLUMN prepare_time_ns;"
-	         "ALTER TABLE queries DROP COLUMN worker_cpu_time_ns; ALTER TABLE queries DROP COLUMN library;"
-	         "ALTER TABLE queries DROP COLUMN expanded_query; PRAGMA user_version = 1");
-	start_store(in_folder("x.db"), 0);
+	make_version_1(in_folder("old.db"));
+	start_store(in_folder("old.db"), 0);
 	sample(1);
 	stop_store();
-	upgraded = schema_of(in_folder("x.db"));
+	upgraded = schema_of(in_folder("old.db"));
 	assert_non_null(strstr(made, "query_log:"));
 	assert_string_equal(upgraded, made);
-	assert_string_equal(ask_file(in_folder("x.db"), "SELECT count(*) FROM trace_log"), "2");
+	assert_string_equal(ask_file(in_folder("old.db"), "PRAGMA user_version"), "2");
+	assert_string_equal(ask_file(in_folder("old.db"), "SELECT count(*) FROM trace_log"), "2");
+	assert_string_equal(ask_file(in_folder("old.db"), "SELECT query, result_rows, prepare_time_ns, library_path"
+	                             " FROM query_log WHERE query_id = 'old'"), "SELECT 1|7|0|");
+	assert_intact(in_folder("old.db"));
 	free(made);
 	free(upgraded);
+}
+
+/* What is called as in the schema and is something else. */
+static void older_version_that_is_none_is_refused(void **state)
+{
+	(void)state;
+	make_version_1(in_folder("x.db"));
+	ask_file(in_folder("x.db"), "CREATE VIEW names AS SELECT 1 AS id, 'x' AS name");
+	assert_refused(in_folder("x.db"), QP_STORE, "x.db");
 }
 
 static void directory_is_refused(void **state)
@@ -498,6 +519,7 @@ int main(void)
 		TEST(text_file_is_left_alone),
 		TEST(newer_version_is_left_alone),
 		TEST(older_version_is_brought_up),
+		TEST(older_version_that_is_none_is_refused),
 		TEST(directory_is_refused),
 		TEST(damaged_file_is_no_crash),
 		TEST(folder_that_comes_later),
