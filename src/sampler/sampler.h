@@ -32,14 +32,18 @@ void sampler_stop(void);
 /* The signal in use, 0 before sampler_init(). It changes when the host takes it. */
 int sampler_signal(void);
 
-/* The host is about to set the signal's action, to ask what it is, or to wait for one
- * of `set` as sigwait() does. True: done, with what its call is to return; or with the
- * set that it is to wait for. False: the real function is to be called. Any thread,
+/* The host is about to set the signal's action, to ask what it is, or to make a
+ * descriptor for the signals of `set`. True: done, with what its call is to return; or
+ * with the set that it is to use. False: the real function is to be called. Any thread,
  * also in a signal handler; in a child of vfork() they do nothing. */
 bool sampler_host_sets_signal(int number, const struct sigaction *action, struct sigaction *before,
                               int *result);
 bool sampler_host_asks_signal(int number, struct sigaction *action);
-bool sampler_host_waits_signal(const sigset_t *set, sigset_t *without);
+bool sampler_host_reads_signal(const sigset_t *set, sigset_t *without);
+
+/* Whether a signal that the calling thread took by waiting for it (sigwaitinfo) is one
+ * of ours; then its timer is stopped, or taking it would have made it go on. */
+bool sampler_took_signal(const siginfo_t *info);
 
 /* The calling thread is about to become another program, which has no handler: no
  * signal of ours is on its way to it afterwards. */

@@ -9,7 +9,7 @@
  * asynchronous signal is blocked while ours is handled, so that a handler of the host's
  * never runs inside.
  *
- * A host that sets a handler for the signal later, or waits for it, gets the signal:
+ * A host that sets a handler for the signal later, or a descriptor, gets the signal:
  * the timers are silenced, what they have sent is thrown away, and they are made again
  * with another signal when their threads start their next queries. Hooks (signals.c of
  * src/sqlite) tell of it before it happens. A host that goes by them (with a bare system
@@ -253,7 +253,7 @@ bool sampler_host_asks_signal(int number, struct sigaction *action)
 	return known;
 }
 
-bool sampler_host_waits_signal(const sigset_t *set, sigset_t *without)
+bool sampler_host_reads_signal(const sigset_t *set, sigset_t *without)
 {
 	sigset_t mask;
 	int number;

@@ -174,6 +174,31 @@ static void drop_pending(int number)
 	}
 }
 
+/* What has fired by now is told before this returns, or is blocked. */
+static void stop_timers(struct thread *thread)
+{
+	for (int type = 0; type < TRACE_TYPES; type++) {
+		struct thread_timer *timer = &thread->timers[type];
+		if (timer->created)
+			sys_timer_settime(timer->id, 0, 0, 0);
+		timer->armed = false;
+		timer->probing = false;
+	}
+}
+
+bool sampler_took_signal(const siginfo_t *info)
+{
+	struct thread *thread = thread_current;
+	int saved_errno = errno;
+
+	if (info->si_code != SI_TIMER || !thread_owns_timer(info->si_value.sival_ptr))
+		return false;
+	if (thread != NULL && timers_in_process())
+		stop_timers(thread);
+	errno = saved_errno;
+	return true;
+}
+
 void sampler_before_exec(void)
 {
 	struct thread *thread = thread_current;
@@ -182,14 +207,7 @@ void sampler_before_exec(void)
 	/* Other threads' signals end with them. */
 	if (thread == NULL || !timers_in_process())
 		return;
-	for (int type = 0; type < TRACE_TYPES; type++) {
-		struct thread_timer *timer = &thread->timers[type];
-		if (timer->created)
-			sys_timer_settime(timer->id, 0, 0, 0);
-		/* What has fired by now is told before the call returns, or is blocked. */
-		timer->armed = false;
-		timer->probing = false;
-	}
+	stop_timers(thread);
 	if (is_blocked(sampler_signal()))
 		drop_pending(sampler_signal());
 	errno = saved_errno;

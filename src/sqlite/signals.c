@@ -4,6 +4,7 @@
 #include "signals.h"
 
 #include <dlfcn.h>
+#include <errno.h>
 #include <signal.h>
 #include <sys/signalfd.h>
 
@@ -13,7 +14,6 @@ static struct {
 	int (*sigaction)(int, const struct sigaction *, struct sigaction *);
 	sighandler_t (*signal)(int, sighandler_t);
 	sighandler_t (*signal_once)(int, sighandler_t);
-	int (*sigwait)(const sigset_t *, int *);
 	int (*sigwaitinfo)(const sigset_t *, siginfo_t *);
 	int (*sigtimedwait)(const sigset_t *, siginfo_t *, const struct timespec *);
 	int (*signalfd)(int, const sigset_t *, int);
@@ -58,42 +58,58 @@ static sighandler_t queryprof_signal_once(int number, sighandler_t handler)
 	return set_handler(number, handler, (int)(SA_RESETHAND | SA_NODEFER), real.signal_once);
 }
 
-/* Those that wait for all signals do not mean ours. */
-static const sigset_t *without_ours(const sigset_t *set, sigset_t *room)
-{
-	int number = sampler_signal();
+/* --- waiting ------------------------------------------------------------------ */
 
-	if (number != 0 && set && sigismember(set, number) == 1 && sampler_host_waits_signal(set, room))
-		return room;
-	return set;
+/* Who waits for a signal has it blocked, and what our timers sent before that waits with
+ * the host's own. Once or twice: then they are stopped. */
+
+static int queryprof_sigwaitinfo(const sigset_t *set, siginfo_t *info)
+{
+	siginfo_t room;
+	int number;
+
+	do
+		number = real.sigwaitinfo(set, info ? info : &room);
+	while (number > 0 && sampler_took_signal(info ? info : &room));
+	return number;
 }
 
 static int queryprof_sigwait(const sigset_t *set, int *number)
 {
-	sigset_t room;
+	int saved_errno = errno, found, error;
+	siginfo_t info;
 
-	return real.sigwait(without_ours(set, &room), number);
+	do
+		found = queryprof_sigwaitinfo(set, &info);
+	while (found < 0 && errno == EINTR);
+	error = found < 0 ? errno : 0;
+	errno = saved_errno;
+	if (!error)
+		*number = found;
+	return error;
 }
 
-static int queryprof_sigwaitinfo(const sigset_t *set, siginfo_t *info)
-{
-	sigset_t room;
-
-	return real.sigwaitinfo(without_ours(set, &room), info);
-}
-
+/* What there is of ours is there at the beginning: the wait becomes no longer. */
 static int queryprof_sigtimedwait(const sigset_t *set, siginfo_t *info, const struct timespec *time)
 {
-	sigset_t room;
+	siginfo_t room;
+	int number;
 
-	return real.sigtimedwait(without_ours(set, &room), info, time);
+	do
+		number = real.sigtimedwait(set, info ? info : &room, time);
+	while (number > 0 && sampler_took_signal(info ? info : &room));
+	return number;
 }
 
+/* A descriptor cannot leave ours out. */
 static int queryprof_signalfd(int fd, const sigset_t *set, int flags)
 {
+	int number = sampler_signal();
 	sigset_t room;
 
-	return real.signalfd(fd, without_ours(set, &room), flags);
+	if (number != 0 && set && sigismember(set, number) == 1 && sampler_host_reads_signal(set, &room))
+		set = &room;
+	return real.signalfd(fd, set, flags);
 }
 
 int signals_hooks(struct got_hook hooks[SIGNALS_HOOKS_MAX])
@@ -108,7 +124,8 @@ int signals_hooks(struct got_hook hooks[SIGNALS_HOOKS_MAX])
 	HOOK(sigaction, "sigaction");
 	HOOK(signal, "signal");
 	HOOK(signal_once, "__sysv_signal");
-	HOOK(sigwait, "sigwait");
+	hooks[count++] = (struct got_hook){ .symbol = "sigwait", .real = dlsym(RTLD_DEFAULT, "sigwait"),
+	                                    .replacement = (void *)queryprof_sigwait };
 	HOOK(sigwaitinfo, "sigwaitinfo");
 	HOOK(sigtimedwait, "sigtimedwait");
 	HOOK(signalfd, "signalfd");
