@@ -56,6 +56,7 @@ static void *open_library(void)
 /* One thread at a time: the loader's lock is held, or only one thread is there yet. */
 static void look(void)
 {
+	static struct library_search search;
 	struct sqlite_library library;
 	unsigned long long adds = 0;
 	void *handle;
@@ -64,7 +65,7 @@ static void look(void)
 	if (adds == seen_adds)
 		return;
 	seen_adds = adds;
-	if (!record && library_find(&library)) {
+	if (!record && library_find(&search, &library)) {
 		handle = open_library();
 		if (handle)
 			*(void **)&record = dlsym(handle, "qp_record");

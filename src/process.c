@@ -17,6 +17,7 @@
 #include "sampler/sampler.h"
 #include "sqlite/hooks.h"
 #include "sqlite/metrics.h"
+#include "sqlite/queries.h"
 #include "sqlite/session.h"
 #include "sqlite/settings.h"
 #include "store/store.h"
@@ -110,6 +111,7 @@ static int start(const qp_config *config)
 		}
 	}
 	add_fork_hooks();
+	sampler_at_thread_end(queries_thread_ends);
 	if ((error = sampler_init(ring))) {
 		store_shutdown();
 		return error_set(QP_SYSTEM, "sampling cannot be started: %s", strerror(error));

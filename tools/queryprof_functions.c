@@ -26,9 +26,7 @@ static struct session *session;
 static int take_routines(sqlite3 *db, char **error, const sqlite3_api_routines *api)
 {
 	(void)db;
-	(void)error;
-	sqlite3_api = api;
-	return SQLITE_OK;
+	return host_adopt(api, error) ? SQLITE_OK : SQLITE_ERROR;
 }
 
 int trace_functions_add(sqlite3 *db, char **error)

@@ -10,64 +10,31 @@
 #include <string.h>
 
 #include "error.h"
-#include "extension.h"
 #include "hooks.h"
 #include "metrics.h"
 #include "process.h"
 #include "session.h"
 
-SQLITE_EXTENSION_INIT1
-
-/* sqlite3_trace_v2, sqlite3_stmt_busy and persistent loading are older. */
-#define SQLITE_OLDEST 3020000
-
-/* The routines of the one SQLite library that we work with. */
-static pthread_mutex_t api_lock = PTHREAD_MUTEX_INITIALIZER;
-
-/* A library has one table of routines, but record.c makes one of its own. */
-static bool is_our_library(const sqlite3_api_routines *api)
-{
-	return sqlite3_api == api || sqlite3_api->libversion == api->libversion;
-}
-
-int extension_adopt(const sqlite3_api_routines *api, char **error)
-{
-	int rc = SQLITE_OK;
-
-	pthread_mutex_lock(&api_lock);
-	if (!sqlite3_api) {
-		if (api->libversion_number() < SQLITE_OLDEST) {
-			*error = api->mprintf("queryprof needs SQLite 3.20 or newer, this is %s", api->libversion());
-			rc = SQLITE_ERROR;
-		} else {
-			sqlite3_api = api;
-		}
-	} else if (!is_our_library(api)) {
-		*error = api->mprintf("queryprof already works with another SQLite library of this process (%s)",
-		                      sqlite3_api->libversion());
-		rc = SQLITE_ERROR;
-	}
-	pthread_mutex_unlock(&api_lock);
-	return rc;
-}
-
 static enum session_mode mode(void)
 {
-	return hooks_install(sqlite3_api) ? SESSION_HOOKED : SESSION_TRACED;
+	return hooks_install(host_library()) ? SESSION_HOOKED : SESSION_TRACED;
 }
 
 /* SQLite calls it for every connection opened after the first. It must not fail:
  * sqlite3_open() would. */
 static int attach_later_connection(sqlite3 *db, char **error, const sqlite3_api_routines *api)
 {
+	const struct host_library *library = host_find(api), *before;
 	char *ignored = NULL;
 
 	(void)error;
-	if (is_our_library(api) && process_running()) {
+	if (library && process_running()) {
+		before = host_enter(library);
 		session_attach(db, mode(), SCHEMA_ON_DEMAND, &ignored);
 		sqlite3_free(ignored);
 		/* Forget what may have failed: sqlite3_open() looks for it. */
 		sqlite3_exec(db, "", NULL, NULL, NULL);
+		host_leave(before);
 	}
 	return SQLITE_OK;
 }
@@ -82,15 +49,18 @@ static int attach(sqlite3 *db, char **error)
 
 int sqlite3_queryprof_init(sqlite3 *db, char **error, const sqlite3_api_routines *api)
 {
-	int rc = extension_adopt(api, error);
+	const struct host_library *library = host_adopt(api, error), *before;
+	int rc;
 
-	if (rc)
-		return rc;
+	if (!library)
+		return SQLITE_ERROR;
 	if (qp_init(NULL)) {
-		*error = sqlite3_mprintf("queryprof: %s", qp_error());
+		*error = api->mprintf("queryprof: %s", qp_error());
 		return SQLITE_ERROR;
 	}
+	before = host_enter(library);
 	rc = attach(db, error);
+	host_leave(before);
 	/* Signals may be on their way to the handler: never unloaded. */
 	return rc ? rc : SQLITE_OK_LOAD_PERMANENTLY;
 }
@@ -106,21 +76,40 @@ static int take_offer(sqlite3 *db, char **error, const sqlite3_api_routines *api
 	return SQLITE_OK;
 }
 
+/* The SQLite that the code at `caller` would reach by name: of several libraries, or of
+ * one and the program's own copy, that is whose connections it has. */
+static void *open_library_of(const void *caller)
+{
+	Dl_info info;
+	void *handle = NULL;
+
+	if (dladdr(caller, &info) && info.dli_fname) {
+		handle = dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
+		if (!handle)
+			handle = dlopen(NULL, RTLD_LAZY); /* the program itself */
+	}
+	if (handle && dlsym(handle, "sqlite3_open"))
+		return handle;
+	if (handle)
+		dlclose(handle);
+	handle = dlopen("libsqlite3.so.0", RTLD_LAZY | RTLD_NOLOAD);
+	return handle ? handle : dlopen(NULL, RTLD_LAZY);
+}
+
 /* SQLite hands its table of routines to extensions only: be one for a moment, on a
  * connection of our own. */
-static const sqlite3_api_routines *find_api(void)
+static const sqlite3_api_routines *find_api(const void *caller)
 {
 	int (*open)(const char *, sqlite3 **);
 	int (*close)(sqlite3 *);
 	int (*extend)(void (*)(void));
 	int (*cancel)(void (*)(void));
-	void *library = dlopen("libsqlite3.so.0", RTLD_LAZY | RTLD_NOLOAD);
+	void *library = open_library_of(caller);
 	sqlite3 *scratch = NULL;
 
 	if (!library)
-		library = dlopen(NULL, RTLD_LAZY);
-	if (!library)
 		return NULL;
+	offered = NULL;
 	*(void **)&open = dlsym(library, "sqlite3_open");
 	*(void **)&close = dlsym(library, "sqlite3_close");
 	*(void **)&extend = dlsym(library, "sqlite3_auto_extension");
@@ -137,30 +126,28 @@ static const sqlite3_api_routines *find_api(void)
 int qp_attach(sqlite3 *db)
 {
 	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-	const sqlite3_api_routines *api = sqlite3_api;
+	const struct session *session = db ? session_of(db) : NULL;
+	const struct host_library *library, *before;
+	const sqlite3_api_routines *api;
 	char *sentence = NULL;
 	int rc;
 
 	if (!db)
 		return error_set(QP_INVALID, "qp_attach: no connection");
-	if (!api) {
-		pthread_mutex_lock(&lock);
-		api = find_api();
-		pthread_mutex_unlock(&lock);
-	}
+	pthread_mutex_lock(&lock);
+	api = session ? session->library->api : find_api(__builtin_return_address(0));
+	pthread_mutex_unlock(&lock);
 	if (!api)
 		return error_set(QP_SQLITE, "qp_attach: no shared SQLite library is loaded; with a static copy call "
 		                 "sqlite3_auto_extension((void (*)(void))sqlite3_queryprof_init) before opening");
-	if (extension_adopt(api, &sentence))
-		goto refused;
-	rc = qp_init(NULL);
-	if (rc)
+	library = host_adopt(api, &sentence);
+	if (library && (rc = qp_init(NULL)))
 		return rc;
-	if (attach(db, &sentence))
-		goto refused;
-	return QP_OK;
-
-refused:
+	before = host_enter(library);
+	rc = library ? attach(db, &sentence) : SQLITE_ERROR;
+	host_leave(before);
+	if (!rc)
+		return QP_OK;
 	error_set(QP_SQLITE, "qp_attach: %s", sentence ? sentence : "SQLite refused");
 	api->free(sentence);
 	return QP_SQLITE;

@@ -46,13 +46,13 @@ struct object_list {
 	unsigned long long adds, subs;
 };
 
-/* The newest scan: the loader's counters, how many objects there were, for what it
- * looked and what it found. As long as none has gone, new ones stand behind those: a
- * program with hundreds of modules need not have all of them looked at for each. */
+/* The newest scan: the loader's counters, how many objects there were, and for what it
+ * looked. As long as none has gone, new ones stand behind those: a program with hundreds
+ * of modules need not have all of them looked at for each. 0 objects: there was one of
+ * which not all could be told. */
 static unsigned long long scanned_adds, scanned_subs;
 static size_t scanned_count;
-static const struct got_hook *scanned_hooks;
-static struct got_found scanned_found;
+static int scanned_hooks;
 
 static int collect_object(struct dl_phdr_info *info, size_t size, void *context)
 {
@@ -126,7 +126,7 @@ bool got_stale(void)
 	struct object_list now = { 0 };
 
 	dl_iterate_phdr(read_counters, &now);
-	return now.adds != scanned_adds || now.subs != scanned_subs;
+	return now.adds != scanned_adds || now.subs != scanned_subs || !scanned_count;
 }
 
 static bool object_holds(const struct object *object, const void *address)
@@ -179,65 +179,128 @@ static struct dynamic_tables read_dynamic(const struct object *object)
 	return tables;
 }
 
-static const struct got_hook *find_hook(const struct got_hook *hooks, int count, const char *name)
+static bool is_hooked(const struct got_hook *hooks, int count, const char *name)
 {
 	for (int i = 0; i < count; i++)
 		if (hooks[i].real && !strcmp(hooks[i].symbol, name))
-			return &hooks[i];
+			return true;
+	return false;
+}
+
+/* The linker looks for a name among what the program was started with and what was
+ * opened for all, then where the object's own needs lead; for some objects
+ * (RTLD_DEEPBIND) the other way round. Nothing tells but a slot of the object that is
+ * bound already, to one of two. */
+enum found_first { NOT_KNOWN, FOR_ALL, ITS_OWN };
+
+struct scope {
+	const struct object *object;
+	struct dynamic_tables tables;
+	void *handle, *program;
+	enum found_first first;
+	bool is_looked_at, is_unsure;
+};
+
+static enum found_first find_first(const struct scope *scope)
+{
+	const struct dynamic_tables *tables = &scope->tables;
+
+	for (int t = 0; t < 2; t++) {
+		size_t n = tables->relocations[t] ? tables->sizes[t] / sizeof(ElfW(Rela)) : 0;
+
+		for (size_t i = 0; i < n; i++) {
+			const ElfW(Rela) *relocation = &tables->relocations[t][i];
+			const char *symbol = tables->strings + tables->symbols[ELF64_R_SYM(relocation->r_info)].st_name;
+			void *for_all, *own, *target;
+
+			if (strncmp(symbol, "sqlite3_", 8))
+				continue;
+			target = *(void **)(scope->object->bias + relocation->r_offset);
+			for_all = dlsym(scope->program, symbol);
+			own = dlsym(scope->handle, symbol);
+			if (for_all && own && for_all != own && (target == for_all || target == own))
+				return target == own ? ITS_OWN : FOR_ALL;
+		}
+	}
+	return NOT_KNOWN;
+}
+
+/* What the linker would find for the object; NULL: that cannot be told yet. */
+static void *find_target(struct scope *scope, const char *symbol)
+{
+	void *for_all = dlsym(scope->program, symbol), *own = dlsym(scope->handle, symbol);
+
+	if (!for_all || !own || for_all == own)
+		return own ? own : for_all;
+	if (!scope->is_looked_at)
+		scope->first = find_first(scope);
+	scope->is_looked_at = true;
+	scope->is_unsure |= scope->first == NOT_KNOWN;
+	return scope->first == FOR_ALL ? for_all : scope->first == ITS_OWN ? own : NULL;
+}
+
+static struct got_hook *hook_of(struct got_hook *hooks, int count, const struct object *object,
+                                  const char *symbol, void *const *slot, const void *target)
+{
+	for (int i = 0; i < count; i++) {
+		struct got_hook *hook = &hooks[i];
+
+		if (hook->real && (target == hook->real || target == hook->replacement) &&
+		    !strcmp(hook->symbol, symbol) && (!hook->only_in || object_holds(object, hook->only_in)) &&
+		    ((const void *)slot < hook->keep_start || (const void *)slot >= hook->keep_end))
+			return hook;
+	}
 	return NULL;
 }
 
-/* Whether calls through the slot reach, or once bound will reach, the hook's
- * function. A slot that the linker has not bound yet still points into its own
- * object: then the linker is asked what it would find. */
-static bool slot_leads_to(const struct object *object, void *handle, void *const *slot,
-                          const struct got_hook *hook)
+/* The hook of the function that calls through the slot reach, or will reach once it is
+ * bound: a slot that the linker has not bound yet still points into its own object. */
+static struct got_hook *find_hook(struct got_hook *hooks, int count, struct scope *scope, const char *symbol,
+                                  void *const *slot)
 {
 	void *target = __atomic_load_n(slot, __ATOMIC_RELAXED);
+	struct got_hook *hook = hook_of(hooks, count, scope->object, symbol, slot, target);
 
-	if (target == hook->real)
-		return true;
-	return object_holds(object, target) && dlsym(handle, hook->symbol) == hook->real;
+	if (!hook && object_holds(scope->object, target) && (target = find_target(scope, symbol)))
+		hook = hook_of(hooks, count, scope->object, symbol, slot, target);
+	return hook;
 }
 
-static void patch_object(const struct object *object, void *handle, const struct got_hook *hooks,
-                         int count, const struct got_options *options, struct got_found *found)
+/* False when it has slots of which nothing can be told yet. */
+static bool patch_object(const struct object *object, void *handle, void *program, struct got_hook *hooks,
+                         int count)
 {
-	struct dynamic_tables tables = read_dynamic(object);
-	bool is_library = object_holds(object, options->library);
+	const struct dynamic_tables tables = read_dynamic(object);
+	struct scope scope = { .object = object, .tables = tables, .handle = handle, .program = program };
 
 	if (!tables.symbols || !tables.strings)
-		return;
+		return true;
 	for (int t = 0; t < 2; t++) {
 		size_t n = tables.relocations[t] ? tables.sizes[t] / sizeof(ElfW(Rela)) : 0;
 
 		for (size_t i = 0; i < n; i++) {
 			const ElfW(Rela) *relocation = &tables.relocations[t][i];
 			unsigned type = ELF64_R_TYPE(relocation->r_info);
-			const struct got_hook *hook;
+			const char *symbol;
+			struct got_hook *hook;
 			void **slot;
 
 			if (type != RELOCATION_JUMP && type != RELOCATION_GOT && type != RELOCATION_WORD)
 				continue;
-			hook = find_hook(hooks, count,
-			                 tables.strings + tables.symbols[ELF64_R_SYM(relocation->r_info)].st_name);
-			if (!hook || (hook->only_in && !object_holds(object, hook->only_in)))
+			symbol = tables.strings + tables.symbols[ELF64_R_SYM(relocation->r_info)].st_name;
+			if (!is_hooked(hooks, count, symbol))
 				continue;
 			slot = (void **)(object->bias + relocation->r_offset);
-			if ((const void *)slot >= options->keep_start && (const void *)slot < options->keep_end)
+			hook = find_hook(hooks, count, &scope, symbol, slot);
+			if (!hook || (*slot != hook->replacement && !write_slot(object, slot, hook->replacement)))
 				continue;
-			if (*slot != hook->replacement &&
-			    (!slot_leads_to(object, handle, slot, hook) ||
-			     !write_slot(object, slot, hook->replacement)))
-				continue;
-			if (hook == hooks) {
-				if (is_library)
-					found->in_library++;
-				else
-					found->elsewhere++;
-			}
+			if (object_holds(object, hook->real))
+				hook->in_library++;
+			else
+				hook->elsewhere++;
 		}
 	}
+	return !scope.is_unsure;
 }
 
 /* A reference to the object, NULL when it has gone or another of its name has
@@ -259,31 +322,32 @@ static void *hold_object(const struct object *object)
 	return handle;
 }
 
-struct got_found got_patch(const struct got_hook *hooks, int count, const struct got_options *options)
+void got_patch(struct got_hook *hooks, int count)
 {
-	struct object_list list = { .skip = hooks == scanned_hooks ? scanned_count : 0 };
-	struct got_found found = { 0 };
+	struct object_list list = { .skip = count == scanned_hooks ? scanned_count : 0 };
+	void *program = dlopen(NULL, RTLD_LAZY);
+	bool all = true;
 
 	dl_iterate_phdr(collect_object, &list);
-	if (list.skip)
-		found = scanned_found;
+	for (int i = 0; !list.skip && i < count; i++)
+		hooks[i].in_library = hooks[i].elsewhere = 0;
 	for (size_t i = 0; i < list.count; i++) {
 		const struct object *object = &list.objects[i];
 		void *handle = hold_object(object);
 
 		if (handle) {
-			patch_object(object, handle, hooks, count, options, &found);
+			all &= patch_object(object, handle, program, hooks, count);
 			dlclose(handle);
 		}
 		free(list.objects[i].name);
 	}
 	free(list.objects);
+	if (program)
+		dlclose(program);
 	if (!list.failed) {
 		scanned_adds = list.adds;
 		scanned_subs = list.subs;
-		scanned_count = list.seen;
-		scanned_hooks = hooks;
-		scanned_found = found;
+		scanned_count = all ? list.seen : 0;
+		scanned_hooks = count;
 	}
-	return found;
 }

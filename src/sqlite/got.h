@@ -16,24 +16,20 @@ struct got_hook {
 	void *real;          /* slots that resolve to another function stay as they are */
 	void *replacement;
 	const void *only_in; /* only slots of the object that holds this address; NULL: all */
-};
-
-struct got_options {
-	const void *library;               /* an address in the library that defines the functions */
-	const void *keep_start, *keep_end; /* slots in here are left alone */
-};
-
-/* What the newest scan found, for the slots of hooks[0]. */
-struct got_found {
-	int in_library; /* in the library itself: its own calls can be seen */
-	int elsewhere;
+	/* Slots in here are left alone. */
+	const void *keep_start, *keep_end;
+	/* What the newest scan found: slots in the object that holds the real function (so
+	 * its own calls can be seen), and elsewhere. */
+	int in_library, elsewhere;
 };
 
 /* Scans every object mapped now and patches what is not patched yet. Any number of
- * times; calls must not overlap. Objects can come and go meanwhile. */
-struct got_found got_patch(const struct got_hook *hooks, int count, const struct got_options *options);
+ * times; calls must not overlap. Objects can come and go meanwhile, and hooks be added
+ * at the end. Several hooks may have one symbol: of several libraries. */
+void got_patch(struct got_hook *hooks, int count);
 
-/* Whether objects came or went since the newest got_patch(). */
+/* Whether objects came or went since the newest got_patch(), or it could not yet tell
+ * which function every slot will reach. */
 bool got_stale(void);
 
 #endif

@@ -78,14 +78,26 @@ static const ElfW(Sym) *find_symbol(const struct symbols *in, const char *name)
 	}
 }
 
+struct look {
+	struct library_search *search;
+	struct sqlite_library *library;
+	size_t at;
+};
+
 static int see_object(struct dl_phdr_info *info, size_t size, void *context)
 {
-	struct sqlite_library *library = context;
+	struct look *look = context;
+	struct sqlite_library *library = look->library;
 	const ElfW(Sym) *symbol;
 	struct symbols symbols;
 
 	(void)size;
-	if (!info->dlpi_name || info->dlpi_name[0] != '/' || !read_symbols(info, &symbols))
+	if (look->at == 0 && info->dlpi_subs != look->search->gone)
+		*look->search = (struct library_search){ 0, info->dlpi_subs };
+	if (look->at++ < look->search->seen)
+		return 0;
+	look->search->seen++;
+	if (!info->dlpi_name || !strchr(info->dlpi_name, '/') || !read_symbols(info, &symbols))
 		return 0;
 	symbol = find_symbol(&symbols, "sqlite3_step");
 	if (!symbol || ELF64_ST_TYPE(symbol->st_info) != STT_FUNC)
@@ -95,7 +107,9 @@ static int see_object(struct dl_phdr_info *info, size_t size, void *context)
 	return 1;
 }
 
-bool library_find(struct sqlite_library *library)
+bool library_find(struct library_search *search, struct sqlite_library *library)
 {
-	return dl_iterate_phdr(see_object, library) == 1;
+	struct look look = { .search = search, .library = library };
+
+	return dl_iterate_phdr(see_object, &look) == 1;
 }

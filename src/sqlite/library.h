@@ -9,15 +9,22 @@
 
 #include <limits.h>
 #include <stdbool.h>
+#include <stddef.h>
 
 struct sqlite_library {
 	const void *step; /* its sqlite3_step */
 	char path[PATH_MAX];
 };
 
-/* The first shared library that defines sqlite3_step; false: none does. The program
- * itself does not count: its calls of its own copy go by no table. Not async-signal-
- * safe; callable while the loader runs constructors. */
-bool library_find(struct sqlite_library *library);
+/* How far a search has come; all 0 at the beginning. */
+struct library_search {
+	size_t seen;             /* mapped objects */
+	unsigned long long gone; /* how many have been unmapped: then it begins again */
+};
+
+/* The next shared library that defines sqlite3_step; false: there is none, yet. The
+ * program itself does not count: its calls of its own copy go by no table. Not
+ * async-signal-safe; callable while the loader runs constructors. */
+bool library_find(struct library_search *search, struct sqlite_library *library);
 
 #endif

@@ -12,6 +12,7 @@ static __thread struct run *running;
 static __thread const void *running_frame; /* of the hook that it is in; NULL: not known */
 static __thread uint32_t running_nesting;  /* queries on the thread before it */
 static __thread sqlite3_stmt *newest_row; /* whose step gave the newest row */
+static __thread bool in_exec; /* of the host's, inside a step: see queries_begin_exec() */
 static __thread unsigned suspended;
 
 void queries_watch(struct session *session)
@@ -26,8 +27,7 @@ void queries_unwatch(struct session *session)
 		__atomic_sub_fetch(&queries_watched_sessions, 1, __ATOMIC_RELAXED);
 }
 
-/* Puts the run on the thread's stack of queries. */
-static void enter_run(struct run *run, struct thread *thread, const void *frame)
+void queries_enter_run(struct run *run, struct thread *thread, const void *frame)
 {
 	running_nesting = thread->nesting;
 	running_frame = frame;
@@ -35,7 +35,7 @@ static void enter_run(struct run *run, struct thread *thread, const void *frame)
 	running = run;
 }
 
-static void leave_run(struct thread *thread)
+void queries_leave_run(struct thread *thread)
 {
 	__atomic_store_n(&running->query.working, 0, __ATOMIC_RELAXED);
 	running = NULL;
@@ -58,8 +58,14 @@ static bool is_inside(const void *frame)
 	runs_count(QUERIES_LOST);
 	runs_release(running);
 	running = NULL;
+	in_exec = false;
 	suspended = 0;
 	return false;
+}
+
+bool queries_at_top(const void *frame)
+{
+	return !is_inside(frame) && !suspended;
 }
 
 /* The open run of a statement about to be stepped, NULL when it has none. */
@@ -68,11 +74,17 @@ static struct run *continued_run(const struct session *session, sqlite3_stmt *st
 {
 	struct run *run = runs_find(stmt);
 
-	if (!run || (run->session == session && sqlite3_stmt_busy(stmt)))
-		return run;
-	if (run->session == session && run->prepared) {
-		runs_first_step(run, thread);
-		return run;
+	if (!run)
+		return NULL;
+	if (run->session == session && run->stmt == stmt) {
+		if (sqlite3_stmt_busy(stmt)) {
+			query_continue(&run->query, thread);
+			return run;
+		}
+		if (run->prepared) {
+			runs_first_step(run, thread);
+			return run;
+		}
 	}
 	/* It ended where we did not see it; the statement may be another by now, in the
 	 * same place. */
@@ -81,13 +93,60 @@ static struct run *continued_run(const struct session *session, sqlite3_stmt *st
 	return NULL;
 }
 
-bool queries_enter(struct query_step *step, sqlite3_stmt *stmt, const void *frame)
+/* Inside a step: is it the host's code that runs SQL there, or SQLite's own? */
+static bool is_host(const void *caller)
+{
+	return in_exec || !host_is_within(host_library(), caller);
+}
+
+bool queries_begin_exec(const void *caller)
+{
+	bool outer = in_exec;
+
+	in_exec = running && is_host(caller);
+	return outer;
+}
+
+void queries_end_exec(bool outer)
+{
+	in_exec = outer;
+}
+
+/* The thread's outermost run goes on counting; what it counts meanwhile is the nested
+ * one's, too. */
+static void enter_nested(struct query_step *step)
+{
+	const struct query_counts *counts = &running->query.counts;
+
+	for (int type = 0; type < TRACE_TYPES; type++) {
+		step->samples[type] = __atomic_load_n(&counts->samples[type], __ATOMIC_RELAXED);
+		step->weights[type] = __atomic_load_n(&counts->weights[type], __ATOMIC_RELAXED);
+	}
+	step->was_in_exec = in_exec;
+	in_exec = false;
+	__atomic_store_n(&step->run->query.working, step->thread->id, __ATOMIC_RELAXED); /* only to be seen */
+}
+
+static void leave_nested(const struct query_step *step)
+{
+	const struct query_counts *counts = &running->query.counts;
+	struct query_counts *own = &step->run->query.counts;
+
+	for (int type = 0; type < TRACE_TYPES; type++) {
+		own->samples[type] += __atomic_load_n(&counts->samples[type], __ATOMIC_RELAXED) - step->samples[type];
+		own->weights[type] += __atomic_load_n(&counts->weights[type], __ATOMIC_RELAXED) - step->weights[type];
+	}
+	in_exec = step->was_in_exec;
+	__atomic_store_n(&step->run->query.working, 0, __ATOMIC_RELAXED);
+}
+
+bool queries_enter(struct query_step *step, sqlite3_stmt *stmt, const void *frame, const void *caller)
 {
 	struct session *session;
 	bool samples, has_runs;
 
-	/* A step inside a step belongs to the outer one. */
-	if (is_inside(frame) || suspended || !stmt)
+	step->is_nested = is_inside(frame);
+	if (suspended || !stmt || (step->is_nested && (running->own || !is_host(caller))))
 		return false;
 	session = session_follow(sqlite3_db_handle(stmt));
 	if (!session || session->traced)
@@ -106,14 +165,20 @@ bool queries_enter(struct query_step *step, sqlite3_stmt *stmt, const void *fram
 		step->run = runs_begin(session, stmt, step->thread);
 	if (!step->run)
 		return false;
-	enter_run(step->run, step->thread, frame);
+	if (step->is_nested)
+		enter_nested(step);
+	else
+		queries_enter_run(step->run, step->thread, frame);
 	return true;
 }
 
 void queries_leave(const struct query_step *step, int rc)
 {
 	newest_row = NULL;
-	leave_run(step->thread);
+	if (step->is_nested)
+		leave_nested(step);
+	else
+		queries_leave_run(step->thread);
 	if (rc == SQLITE_ROW) {
 		step->run->query.rows++;
 		newest_row = step->run->stmt;
@@ -126,13 +191,15 @@ void queries_leave(const struct query_step *step, int rc)
 static struct run *run_to_end(sqlite3_stmt *stmt)
 {
 	struct session *session;
+	struct run *run;
 
-	if (queries_idle() || running || suspended || !stmt)
+	if (queries_idle() || suspended || !stmt)
 		return NULL;
 	session = session_of(sqlite3_db_handle(stmt));
 	if (!session || session->traced || !__atomic_load_n(&session->open_runs, __ATOMIC_RELAXED))
 		return NULL;
-	return runs_find(stmt);
+	run = runs_find(stmt);
+	return run && run != running && run->stmt == stmt ? run : NULL;
 }
 
 sqlite3_stmt *queries_newest_row(void)
@@ -172,9 +239,14 @@ static int reset_and_end(struct run *run, int (*reset)(sqlite3_stmt *))
 		runs_release(run);
 		return reset(stmt);
 	}
-	enter_run(run, thread, NULL);
-	rc = reset(stmt);
-	leave_run(thread);
+	if (running) {
+		rc = reset(stmt);
+	} else {
+		query_continue(&run->query, thread);
+		queries_enter_run(run, thread, NULL);
+		rc = reset(stmt);
+		queries_leave_run(thread);
+	}
 	runs_end(run, thread, rc);
 	return rc;
 }
@@ -208,7 +280,7 @@ void queries_prepare(struct query_step *step, sqlite3 *db, const char *text, con
 	    !session->traced && runs_wanted(session) && (step->thread = sampler_thread()))
 		step->run = runs_begin_prepare(session, step, text, step->thread);
 	if (step->run)
-		enter_run(step->run, step->thread, frame);
+		queries_enter_run(step->run, step->thread, frame);
 	/* What SQLite runs to read the schema is no query of the host's. */
 	suspended++;
 }
@@ -220,7 +292,7 @@ void queries_prepared(struct query_step *step, int rc, sqlite3_stmt *stmt)
 	suspended--;
 	if (!run)
 		return;
-	leave_run(step->thread);
+	queries_leave_run(step->thread);
 	if (rc)
 		runs_end(run, step->thread, rc);
 	else if (!stmt || !runs_worth_logging(run))

@@ -3,8 +3,12 @@
  * (done, an error, reset or finalize). The hooks, or the trace fall-back, say what
  * happens; here the open runs are kept, and the sampler and the query log told.
  *
- * What a statement runs inside its steps (triggers, functions that run SQL, FTS5,
- * virtual tables) belongs to it and has no run of its own.
+ * What runs inside a statement's steps belongs to it: its samples are the statement's.
+ * SQL that SQLite itself runs there (triggers, FTS5, VACUUM) is no more than that. SQL
+ * that the host's code runs there (its functions and virtual tables) has runs of its
+ * own besides, which name the outermost as their initial query: they are not sampled
+ * under their own name, but have their exact times, and tell how many of the outer
+ * one's samples were taken in them.
  */
 #ifndef QUERYPROF_SQLITE_QUERIES_H
 #define QUERYPROF_SQLITE_QUERIES_H
@@ -32,14 +36,22 @@ static inline bool queries_idle(void)
 }
 
 /* Around one sqlite3_step: true when the step belongs to a run, and then
- * queries_leave() must follow with the step's result. `frame` is the caller's: should
- * the step be left by a long jump, the thread's next call finds the stack shorter. */
+ * queries_leave() must follow with the step's result. `frame` is the wrapper's: should
+ * the step be left by a long jump, the thread's next call finds the stack shorter.
+ * `caller` is the code that calls SQLite. */
 struct query_step {
 	struct run *run;
 	struct thread *thread;
+	/* Of a step inside another run's: what that has had so far. */
+	bool is_nested, was_in_exec;
+	uint64_t samples[TRACE_TYPES], weights[TRACE_TYPES];
 };
-bool queries_enter(struct query_step *step, sqlite3_stmt *stmt, const void *frame);
+bool queries_enter(struct query_step *step, sqlite3_stmt *stmt, const void *frame, const void *caller);
 void queries_leave(const struct query_step *step, int rc);
+
+/* Around sqlite3_exec(), which runs its statements for its caller. */
+bool queries_begin_exec(const void *caller);
+void queries_end_exec(bool outer);
 
 /* Around the preparation of a statement, whose time is the query's, too: `text` as the
  * host gave it (UTF-8; NULL: not known), the result and the statement made. What SQLite itself runs meanwhile has no runs. */
@@ -81,6 +93,9 @@ void queries_forget(struct session *session);
 void queries_suspend(void);
 void queries_resume(void);
 bool queries_suspended(void);
+
+/* The calling thread ends: so does the part of the runs that it had to do with. */
+void queries_thread_ends(const struct thread *thread);
 
 enum queries_counter {
 	QUERIES_STARTED,

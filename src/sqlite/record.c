@@ -18,13 +18,14 @@
 #include <unistd.h>
 
 #include "error.h"
-#include "extension.h"
 #include "hooks.h"
 #include "library.h"
 #include "process.h"
 #include "session.h"
 
-static struct sqlite3_api_routines routines;
+/* A table of routines for each library. */
+static struct sqlite3_api_routines routines[HOST_LIBRARIES_MAX];
+static int routines_count;
 
 static const struct {
 	const char *name;
@@ -36,19 +37,19 @@ static const struct {
 };
 
 /* Routines that the library does not have stay NULL, as in a table of its own. */
-static void fill_routines(void *handle)
+static void fill_routines(struct sqlite3_api_routines *to, void *handle)
 {
 	for (size_t i = 0; i < sizeof members / sizeof *members; i++) {
 		void *routine = dlsym(handle, members[i].name);
 
-		memcpy((char *)&routines + members[i].offset, &routine, sizeof routine);
+		memcpy((char *)to + members[i].offset, &routine, sizeof routine);
 	}
 }
 
-static bool has_needed(void)
+static bool has_needed(const struct sqlite3_api_routines *api)
 {
-	return routines.libversion && routines.libversion_number && routines.step &&
-	       routines.prepare_v3 && routines.mprintf && routines.free;
+	return api->libversion && api->libversion_number && api->step && api->prepare_v3 && api->mprintf &&
+	       api->free;
 }
 
 /* `queryprof record` gives the name of a file in which it looks, at the end, whether
@@ -99,52 +100,64 @@ static bool start_sampling(void)
 	return now == STARTED;
 }
 
-static int begin(void)
+static int adopt(const struct sqlite_library *library)
 {
-	struct sqlite_library library;
-	char *error = NULL;
-	void *handle;
-	int rc;
-
-	if (!library_find(&library))
-		return error_set(QP_SQLITE, "qp_record: no shared SQLite library is loaded");
+	struct sqlite3_api_routines *api = &routines[routines_count];
 	/* The reference is kept: the hooks hold addresses in it. */
-	handle = dlopen(library.path, RTLD_LAZY | RTLD_NOLOAD);
+	void *handle = dlopen(library->path, RTLD_LAZY | RTLD_NOLOAD);
+	char *error = NULL;
+	int code = QP_OK;
+
 	if (!handle)
-		return error_set(QP_SQLITE, "qp_record: %s cannot be used", library.path);
-	fill_routines(handle);
-	if (!has_needed()) {
-		dlclose(handle);
-		return error_set(QP_SQLITE, "qp_record: %s has not all functions", library.path);
+		return error_set(QP_SQLITE, "qp_record: %s cannot be used", library->path);
+	fill_routines(api, handle);
+	if (!has_needed(api)) {
+		code = error_set(QP_SQLITE, "qp_record: %s has not all functions", library->path);
+	} else if (host_find(api)) {
+		/* The extension came first, or this one hands on to one that we have. */
+	} else if (host_adopt(api, &error)) {
+		routines_count++;
+		return QP_OK;
+	} else {
+		code = error_set(QP_SQLITE, "qp_record: %s", error ? error : "SQLite refused");
+		api->free(error);
 	}
-	rc = extension_adopt(&routines, &error);
-	if (rc) {
-		error_set(QP_SQLITE, "qp_record: %s", error ? error : "SQLite refused");
-		routines.free(error);
-		dlclose(handle);
-		return QP_SQLITE;
+	dlclose(handle);
+	return code;
+}
+
+/* Takes on the libraries that have come. */
+static int follow(void)
+{
+	static struct library_search search;
+	static bool recording;
+	struct sqlite_library library;
+	int code = QP_NOT_FOUND;
+
+	while (routines_count < HOST_LIBRARIES_MAX && library_find(&search, &library)) {
+		code = adopt(&library);
+		if (code || recording)
+			continue;
+		session_record_all(start_sampling);
+		leave_mark(library.path);
+		recording = true;
 	}
-	hooks_record(library.step);
-	session_record_all(start_sampling);
-	leave_mark(library.path);
-	return QP_OK;
+	if (recording) {
+		hooks_follow();
+		return QP_OK;
+	}
+	return code == QP_NOT_FOUND ? error_set(QP_SQLITE, "qp_record: no shared SQLite library is loaded") : code;
 }
 
 int qp_record(void)
 {
 	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-	static bool recording;
-	int code = QP_OK;
+	int code;
 
-	if (__atomic_load_n(&recording, __ATOMIC_ACQUIRE)) {
-		hooks_follow();
-		return QP_OK;
-	}
 	/* Not waited for: the caller may hold the loader's lock, which the other needs. */
 	if (pthread_mutex_trylock(&lock))
 		return QP_OK;
-	if (!recording && !(code = begin()))
-		__atomic_store_n(&recording, true, __ATOMIC_RELEASE);
+	code = follow();
 	pthread_mutex_unlock(&lock);
 	return code;
 }

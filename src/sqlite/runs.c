@@ -56,13 +56,13 @@ static uint32_t window_of(const void *key)
 	return (uint32_t)((uintptr_t)key * 0x9E3779B97F4A7C15ull >> 40) & (RUNS - 1) & ~(WINDOW - 1);
 }
 
-struct run *runs_find(const sqlite3_stmt *stmt)
+struct run *runs_find(const void *key)
 {
 	struct run_table *runs = __atomic_load_n(&table, __ATOMIC_ACQUIRE);
-	uint32_t first = window_of(stmt);
+	uint32_t first = window_of(key);
 
 	for (uint32_t i = first; runs && i < first + WINDOW; i++)
-		if (__atomic_load_n(&runs->keys[i], __ATOMIC_RELAXED) == stmt)
+		if (__atomic_load_n(&runs->keys[i], __ATOMIC_RELAXED) == key)
 			return &runs->runs[i];
 	return NULL;
 }
@@ -139,6 +139,7 @@ static struct run *begin(struct session *session, const void *key, struct thread
 	if (!run)
 		return NULL;
 	run->stmt = NULL;
+	run->label[0] = 0;
 	run->session = session;
 	run->own = false;
 	run->prepared = false;
@@ -180,25 +181,59 @@ struct run *runs_begin_prepare(struct session *session, const void *key, const c
 	return run;
 }
 
-void runs_prepared(struct run *run, sqlite3_stmt *stmt, struct thread *thread)
+struct run *runs_begin_call(struct session *session, const void *key, struct thread *thread)
 {
-	struct run *named = claim(stmt);
+	struct run *run = begin(session, key, thread);
+
+	if (run)
+		take_query_id(run);
+	return run;
+}
+
+static struct run *rename_run(struct run *run, const void *key)
+{
+	struct run *named = claim(key);
 
 	if (!named) {
 		runs_release(run);
-		return;
+		return NULL;
 	}
-	/* No handler counts in it now: the statement is not running. */
+	/* No handler counts in it now: it is not running. */
 	query_hide(&run->query);
 	query_hand_over(&named->query, &run->query);
+	named->stmt = NULL;
+	named->session = run->session;
+	named->own = run->own;
+	named->prepared = false;
+	memcpy(named->query_id, run->query_id, sizeof named->query_id);
+	memcpy(named->label, run->label, sizeof named->label);
+	if (run->query.query_id)
+		named->query.query_id = named->query_id;
+	if (run->label[0])
+		named->query.text = named->label;
+	free_slot(run); /* its place; the run itself stays open */
+	return named;
+}
+
+void runs_rename(struct run *run, const void *key)
+{
+	struct run *named = rename_run(run, key);
+
+	if (named)
+		query_show(&named->query);
+}
+
+void runs_prepared(struct run *run, sqlite3_stmt *stmt, struct thread *thread)
+{
+	struct run *named = rename_run(run, stmt);
+
+	if (!named)
+		return;
 	query_pause(&named->query, thread);
 	named->query.text = sqlite3_sql(stmt);
 	named->stmt = stmt;
-	named->session = run->session;
-	named->own = run->own;
 	named->prepared = true;
 	read_counters(stmt, named->at_start);
-	free_slot(run); /* its place; the run itself stays open */
 }
 
 void runs_first_step(struct run *run, struct thread *thread)
@@ -237,30 +272,77 @@ static void add_counters(struct query_end *end, const struct run *run)
 	end->memory_usage = (uint64_t)sqlite3_stmt_status(run->stmt, SQLITE_STMTSTATUS_MEMUSED, 0);
 }
 
+#define EXPANDED_MAX 65536
+
+/* The statement with the values that were bound to it, if it is not too long: a value
+ * may be a blob of a gigabyte, so SQLite is told its limit for the moment. */
+static char *expand(sqlite3 *db, sqlite3_stmt *stmt)
+{
+	sqlite3_mutex *mutex = sqlite3_db_mutex(db);
+	char *text;
+	int limit;
+
+	sqlite3_mutex_enter(mutex);
+	limit = sqlite3_limit(db, SQLITE_LIMIT_LENGTH, -1);
+	if (limit > EXPANDED_MAX)
+		sqlite3_limit(db, SQLITE_LIMIT_LENGTH, EXPANDED_MAX);
+	text = sqlite3_expanded_sql(stmt);
+	sqlite3_limit(db, SQLITE_LIMIT_LENGTH, limit);
+	sqlite3_mutex_leave(mutex);
+	return text;
+}
+
+static const char *exception_of(const struct run *run, int rc)
+{
+	/* SQLite has no message yet for what the caller gave up, and none any more for a
+	 * call whose connection may be gone. */
+	if (rc == SQLITE_ABORT || run->label[0])
+		return sqlite3_errstr(rc);
+	return sqlite3_errmsg(run->session->db);
+}
+
+static void write_line(struct run *run, struct thread *thread, int rc)
+{
+	const struct session *session = run->session;
+	struct query_end end = {
+		.query_id = run->query.query_id,
+		.query = run->query.text,
+		.database = run->label[0] ? run->query.database : sqlite3_db_filename(session->db, "main"),
+		.library = session->library->name,
+		.was_prepared_only = !run->label[0] && (!run->stmt || run->prepared),
+		.result_rows = run->query.rows,
+	};
+	char *expanded = NULL;
+
+	if (run->stmt)
+		add_counters(&end, run);
+	if (rc != SQLITE_OK && rc != SQLITE_ROW && rc != SQLITE_DONE) {
+		end.exception_code = rc;
+		end.exception = exception_of(run, rc);
+	}
+	if (run->stmt && session->settings.log_query_parameters && sqlite3_bind_parameter_count(run->stmt))
+		end.expanded = expanded = expand(session->db, run->stmt);
+	query_finish(&run->query, thread, &end);
+	sqlite3_free(expanded);
+	runs_count(QUERIES_LOGGED);
+}
+
 void runs_end(struct run *run, struct thread *thread, int rc)
 {
 	if (run->prepared) /* and never stepped */
 		query_resume(&run->query, thread);
-	if (runs_worth_logging(run)) {
-		sqlite3 *db = run->session->db;
-		struct query_end end = {
-			.query_id = run->query.query_id,
-			.query = run->query.text,
-			.database = sqlite3_db_filename(db, "main"),
-			.result_rows = run->query.rows,
-		};
-
-		if (run->stmt)
-			add_counters(&end, run);
-		if (rc != SQLITE_OK && rc != SQLITE_ROW && rc != SQLITE_DONE) {
-			end.exception_code = rc;
-			/* SQLite has no message yet for what the caller gave up. */
-			end.exception = rc == SQLITE_ABORT ? sqlite3_errstr(rc) : sqlite3_errmsg(db);
-		}
-		query_finish(&run->query, thread, &end);
-		runs_count(QUERIES_LOGGED);
-	}
+	if (runs_worth_logging(run))
+		write_line(run, thread, rc);
 	runs_release(run);
+}
+
+void queries_thread_ends(const struct thread *thread)
+{
+	struct run_table *runs = __atomic_load_n(&table, __ATOMIC_ACQUIRE);
+
+	for (uint32_t i = 0; runs && i < RUNS; i++)
+		if (__atomic_load_n(&runs->keys[i], __ATOMIC_ACQUIRE))
+			query_settle(&runs->runs[i].query, thread);
 }
 
 void runs_push(struct run *run, struct thread *thread, const void *frame)

@@ -21,17 +21,18 @@
 
 struct run {
 	struct query_run query;
-	sqlite3_stmt *stmt; /* NULL while it is being prepared */
+	sqlite3_stmt *stmt; /* NULL while it is being prepared, and for calls without one */
 	struct session *session;
 	const volatile int *mutex_owner; /* what a traced run's tag points to */
 	bool own;      /* the profiler's, see queries_disown() */
 	bool prepared; /* and not stepped yet: the run is paused */
 	int at_start[STATEMENT_COUNTERS];
 	char query_id[QUERY_ID_MAX + 1]; /* the user's own */
+	char label[128]; /* "", or the text of a call without a statement */
 };
 
-/* The open run of a statement; NULL: it has none. */
-struct run *runs_find(const sqlite3_stmt *stmt);
+/* The open run of a statement, or of what a call without one has made; NULL: none. */
+struct run *runs_find(const void *key);
 
 /* Begins the run of a statement, and its clocks. NULL when the table has no room
  * (counted). */
@@ -41,6 +42,12 @@ struct run *runs_begin(struct session *session, sqlite3_stmt *stmt, struct threa
  * run has meanwhile. */
 struct run *runs_begin_prepare(struct session *session, const void *key, const char *text,
                                struct thread *thread);
+
+/* The same for a call without a statement; its label and database are to be filled in. */
+struct run *runs_begin_call(struct session *session, const void *key, struct thread *thread);
+
+/* The run is found by another key from now on. It ends here when the table has no room. */
+void runs_rename(struct run *run, const void *key);
 
 /* The statement has been prepared: its run is paused until the first step, and the
  * statement's from now on. It ends here when the table has no room. */
@@ -59,6 +66,12 @@ void runs_release(struct run *run);
 bool runs_release_all(const struct session *session);
 
 bool runs_worth_logging(const struct run *run);
+
+/* queries.c, for calls.c: whether the thread is in no run, and SQLite is not busy with
+ * what is its own; and to put a run on the thread's stack of queries. */
+bool queries_at_top(const void *frame);
+void queries_enter_run(struct run *run, struct thread *thread, const void *frame);
+void queries_leave_run(struct thread *thread);
 
 /* traced.c: the run that the thread's newest trace event began, NULL: none. */
 struct run *traced_run(void);

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "functions.h"
+#include "hooks.h"
 #include "queries.h"
 #include "schema.h"
 
@@ -212,6 +213,7 @@ static struct session *session_new(sqlite3 *db, bool recorded)
 	if (!session)
 		return NULL;
 	session->db = db;
+	session->library = host_library();
 	session->recorded = recorded;
 	session->number = next_number();
 	session->database = copy_file_name(db);
@@ -257,6 +259,7 @@ struct session *session_follow(sqlite3 *db)
 	start = __atomic_load_n(&recording, __ATOMIC_ACQUIRE);
 	if (!start || !start())
 		return NULL;
+	hooks_follow(); /* whose slots could not be told yet */
 	session = session_new(db, true);
 	if (session && session->recorded)
 		queries_watch(session);

@@ -9,6 +9,7 @@
 
 struct session {
 	sqlite3 *db;
+	const struct host_library *library; /* that the connection belongs to */
 	struct session_settings settings;
 	uint32_t number; /* session_id: no other of this process has it, 0 is none's */
 	char *database;  /* the file of `main`; NULL: not known */

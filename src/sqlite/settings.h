@@ -23,6 +23,7 @@ struct session_settings {
 	bool allow_introspection_functions;
 	bool log_queries;
 	uint64_t log_queries_min_query_duration_ns;
+	bool log_query_parameters;
 	char query_id[QUERY_ID_MAX + 1]; /* for the next statement; "" none */
 };
 

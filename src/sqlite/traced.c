@@ -58,6 +58,9 @@ static int on_trace(unsigned event, void *context, void *subject, void *detail)
 	struct session *session = context;
 	struct thread *thread;
 
+	/* The host's call went by us; what it calls next, our functions or tables, is of
+	 * the same library. */
+	host_current = session->library;
 	if (queries_suspended() || !(thread = sampler_thread()))
 		return 0;
 	if (event == SQLITE_TRACE_STMT) {
