@@ -6,6 +6,7 @@
  * whole.
  */
 #include "command.h"
+#include "out_file.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -295,12 +296,14 @@ static int write_samples(struct export *export, const struct report_format *form
 	if (export->count >= PROGRESS_STEP)
 		show_progress(export, "writing");
 	errno = 0;
-	bool written = format->end(writer, true) && fflush(out) == 0;
+	bool written = format->end(writer, true);
 	int error = errno;
 	hide_progress(export);
 	if (written)
 		return COMMAND_FINE;
-	return complain("%s: %s", out_path, error ? strerror(error) : "cannot be written");
+	if (!error && !ferror(out))
+		return complain_of_memory();
+	return complain("%s: %s", out_file_name(out_path), error ? strerror(error) : "cannot be written");
 }
 
 /* What is exported must not be written over, by whatever name. */
@@ -312,23 +315,15 @@ static bool is_same_file(const char *one, const char *other)
 
 static int write_file(struct export *export, const struct report_format *format)
 {
-	struct stat status;
+	struct out_file out;
 
-	if (strcmp(out_path, "-") == 0)
-		return write_samples(export, format, stdout);
-	if (is_same_file(out_path, export->path))
+	if (strcmp(out_path, "-") != 0 && is_same_file(out_path, export->path))
 		return complain("%s: is the file that is exported", out_path);
-	FILE *out = fopen(out_path, "we");
-	if (!out)
-		return complain("%s: %s", out_path, strerror(errno));
-	int result = write_samples(export, format, out);
-	bool is_file = fstat(fileno(out), &status) == 0 && S_ISREG(status.st_mode);
-	if (fclose(out) != 0 && result == COMMAND_FINE)
-		result = complain("%s: %s", out_path, strerror(errno));
-	/* Half a file would look like all there is. */
-	if (result != COMMAND_FINE && is_file)
-		unlink(out_path);
-	return result;
+	if (out_file_open(&out, out_path) != COMMAND_FINE)
+		return COMMAND_FAILED;
+	int result = write_samples(export, format, out.stream);
+	int closed = out_file_close(&out, result == COMMAND_FINE);
+	return result ? result : closed;
 }
 
 static int export_file(const char *path, sqlite3 *db, const struct report_format *format)

@@ -1,0 +1,132 @@
+/*
+ * See out_file.h.
+ */
+#include "out_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio_ext.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "command.h"
+
+/* For the signals that end us: half a file would look like all there is. */
+static const char *unfinished;
+static const int ends[] = { SIGINT, SIGTERM, SIGHUP, SIGPIPE, SIGXFSZ };
+
+static void remove_unfinished(int signal)
+{
+	if (unfinished)
+		unlink(unfinished);
+	raise(signal); /* SA_RESETHAND: this time it ends us */
+}
+
+static void catch_signals(void)
+{
+	struct sigaction was, action = { .sa_handler = remove_unfinished, .sa_flags = (int)SA_RESETHAND };
+
+	for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++)
+		if (sigaction(ends[i], NULL, &was) == 0 && was.sa_handler == SIG_DFL)
+			sigaction(ends[i], &action, NULL);
+}
+
+/* As open() gives it to a new file, or what the old one has. */
+static mode_t find_mode(const struct stat *old)
+{
+	if (old)
+		return old->st_mode & 07777;
+	mode_t mask = umask(0);
+	umask(mask);
+	return 0666 & ~mask;
+}
+
+static int open_partial(struct out_file *out, const struct stat *old)
+{
+	/* The file that a link names is replaced, not the link. */
+	out->target = old ? realpath(out->path, NULL) : strdup(out->path);
+	if (!out->target || asprintf(&out->partial, "%s.XXXXXX", out->target) < 0)
+		return -1;
+	int fd = mkostemp(out->partial, O_CLOEXEC);
+	if (fd < 0)
+		return -1;
+	unfinished = out->partial;
+	catch_signals();
+	if (fchmod(fd, find_mode(old)) != 0) {
+		/* a file system without modes */
+	}
+	return fd;
+}
+
+const char *out_file_name(const char *path)
+{
+	return strcmp(path, "-") == 0 ? "standard output" : path;
+}
+
+/* Of which has been told. */
+static void drop_output(void)
+{
+	__fpurge(stdout);
+	clearerr(stdout);
+}
+
+static void forget(struct out_file *out)
+{
+	unfinished = NULL;
+	free(out->target);
+	free(out->partial);
+	*out = (struct out_file){ 0 };
+}
+
+int out_file_open(struct out_file *out, const char *path)
+{
+	struct stat link, old;
+	int fd;
+
+	*out = (struct out_file){ .path = path };
+	if (strcmp(path, "-") == 0) {
+		out->stream = stdout;
+		return COMMAND_FINE;
+	}
+	bool is_there = stat(path, &old) == 0;
+	if (is_there ? S_ISREG(old.st_mode) : lstat(path, &link) != 0)
+		fd = open_partial(out, is_there ? &old : NULL);
+	else
+		fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+	out->stream = fd >= 0 ? fdopen(fd, "w") : NULL;
+	if (out->stream)
+		return COMMAND_FINE;
+	complain("%s: %s", path, strerror(errno));
+	if (fd >= 0 && unfinished)
+		unlink(unfinished);
+	forget(out);
+	return COMMAND_FAILED;
+}
+
+int out_file_close(struct out_file *out, bool is_whole)
+{
+	int result = COMMAND_FINE;
+
+	bool written = fflush(out->stream) == 0 && !ferror(out->stream);
+	int error = written ? 0 : errno;
+	if (out->stream != stdout && fclose(out->stream) != 0) {
+		error = written ? errno : error;
+		written = false;
+	}
+	/* A process that is ended before this leaves nothing, after it the whole. */
+	if (written && is_whole && out->partial && rename(out->partial, out->target) != 0) {
+		error = errno;
+		written = false;
+	}
+	if (is_whole && !written)
+		result = complain("%s: %s", out_file_name(out->path), error ? strerror(error) : "cannot be written");
+	if (out->stream == stdout && !written)
+		drop_output();
+	if (out->partial && !(is_whole && written))
+		unlink(out->partial);
+	forget(out);
+	return result;
+}
