@@ -4,12 +4,14 @@
  */
 #include "command.h"
 
+#include <errno.h>
 #include <locale.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "progress.h"
 #include "queryprof.h"
 
 static const struct command *const commands[] = {
@@ -49,6 +51,7 @@ int complain(const char *format, ...)
 	for (char *at = text; at && *at; at++)
 		if ((unsigned char)*at < ' ' || *at == 0x7f)
 			*at = ' ';
+	progress_end();
 	fflush(stdout); /* where both go to one place, in the order of events */
 	fprintf(stderr, "queryprof: %s\n", text ? text : "out of memory");
 	free(text);
@@ -199,10 +202,9 @@ int main(int argc, char **argv)
 {
 	setlocale(LC_CTYPE, ""); /* how wide the terminal shows a character */
 	int result = run(argc, argv);
+	errno = 0;
 	/* What could not be written was no success. */
-	if (fflush(stdout) != 0 || ferror(stdout)) {
-		complain("standard output: cannot be written");
-		return COMMAND_FAILED;
-	}
+	if (fflush(stdout) != 0 || ferror(stdout))
+		return complain("standard output: %s", errno ? strerror(errno) : "cannot be written");
 	return result;
 }

@@ -69,19 +69,21 @@ static int copy_rows(sqlite3 *from, sqlite3 *to, const char *select, const char 
 
 static int read_side(sqlite3 *both, const struct side *side)
 {
-	static const char *const steps[] = { sql_report_samples, sql_report_frames };
+	static const struct { const char *sql, *doing; } steps[] = {
+		{ sql_report_samples, "reading samples" }, { sql_report_frames, "looking up names" },
+	};
 	static const struct { const char *select, *insert; } copies[] = {
 		{ sql_diff_side_totals, "INSERT INTO side_totals VALUES (?, ?, ?, ?, ?, ?)" },
 		{ sql_diff_side_statements, "INSERT INTO side_statements VALUES (?, ?, ?, ?, ?, ?)" },
 		{ sql_diff_side_functions, "INSERT INTO side_functions VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)" },
 	};
 	const struct sql_parameter parameters[] = { { ":trace_type", type_name }, { NULL, NULL } };
-	const struct output none = { .is_bare = true };
 	sqlite3 *db = selection_open(side->path, &side->selection);
 	int result = db ? COMMAND_FINE : COMMAND_FAILED;
 
 	for (size_t i = 0; !result && i < sizeof(steps) / sizeof(steps[0]); i++)
-		result = sql_run(db, steps[i], parameters, &none);
+		result = sql_run(db, steps[i].sql, parameters,
+		                 &(struct output){ .is_bare = true, .doing = steps[i].doing });
 	for (size_t i = 0; !result && i < sizeof(copies) / sizeof(copies[0]); i++)
 		result = copy_rows(db, both, copies[i].select, copies[i].insert, side);
 	if (db)

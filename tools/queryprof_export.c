@@ -7,12 +7,12 @@
  */
 #include "command.h"
 #include "out_file.h"
+#include "progress.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "report/names.h"
@@ -58,7 +58,7 @@ struct export {
 	struct names *names;
 	struct table labels, stacks;
 	int64_t weight, ns; /* of all samples so far */
-	int64_t count, shown_ns; /* samples; when progress was shown, 0: not yet */
+	int64_t count; /* samples */
 };
 
 static const char *column_text(sqlite3_stmt *row, int column)
@@ -150,38 +150,6 @@ static void free_labels(void *context, void *entry)
 	free(((struct labels_entry *)entry)->labels);
 }
 
-/* --- progress -------------------------------------------------------------------- */
-
-/* For people who wait, on a line of the terminal that is empty again afterwards. */
-
-#define PROGRESS_STEP 65536 /* samples, a small part of a second */
-#define PROGRESS_EVERY_NS 500000000
-
-static int64_t clock_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
-}
-
-static void show_progress(struct export *export, const char *verb)
-{
-	if (!isatty(STDERR_FILENO) || (strcmp(out_path, "-") == 0 && isatty(STDOUT_FILENO)))
-		return;
-	/* The next one, or a complaint, takes its place. */
-	fprintf(stderr, "queryprof: %s %lld samples\r", verb, (long long)export->count);
-	fflush(stderr);
-	export->shown_ns = clock_ns();
-}
-
-static void hide_progress(struct export *export)
-{
-	if (export->shown_ns)
-		fprintf(stderr, "%50s\r", "");
-	export->shown_ns = 0;
-}
-
 /* --- reading and writing --------------------------------------------------------- */
 
 /* False after a complaint. */
@@ -255,8 +223,7 @@ static bool add_samples(struct export *export, const struct report_format *forma
 			complain_of_memory();
 			return false;
 		}
-		if (++export->count % PROGRESS_STEP == 0 && clock_ns() - export->shown_ns >= PROGRESS_EVERY_NS)
-			show_progress(export, "reading");
+		progress_count(++export->count, "samples");
 	} while ((code = sqlite3_step(row)) == SQLITE_ROW);
 	if (code != SQLITE_DONE)
 		complain("%s: %s", export->path, sqlite3_errmsg(export->db));
@@ -287,18 +254,17 @@ static int write_samples(struct export *export, const struct report_format *form
 
 	if (!writer)
 		return complain_of_memory();
+	progress_begin("reading");
 	bool complete = add_samples(export, format, writer);
 	if (!complete) {
 		format->end(writer, false);
 		return COMMAND_FAILED;
 	}
-	/* What writing takes nobody knows; many samples may take long. */
-	if (export->count >= PROGRESS_STEP)
-		show_progress(export, "writing");
+	progress_begin("writing");
 	errno = 0;
 	bool written = format->end(writer, true);
 	int error = errno;
-	hide_progress(export);
+	progress_end();
 	if (written)
 		return COMMAND_FINE;
 	if (!error && !ferror(out))

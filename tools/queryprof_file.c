@@ -18,6 +18,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "progress.h"
 #include "store/database.h"
 #include "store/store.h"
 #include "store/upgrade.h"
@@ -235,6 +236,7 @@ sqlite3 *trace_file_open(const char *path)
 		complain("%s: %s", path, sqlite3_errmsg(db));
 	} else {
 		address_use_locator(locate);
+		progress_watch(db);
 		return db;
 	}
 	sqlite3_free(error);

@@ -16,6 +16,8 @@
 #include <unistd.h>
 #include <wchar.h>
 
+#include "progress.h"
+
 #define ROWS_MEASURED 1000
 #define TEXT_WIDTH_MIN 8
 #define GAP 2
@@ -54,6 +56,13 @@ static bool wants_bold(void)
 	const char *term = getenv("TERM"), *refused = getenv("NO_COLOR");
 
 	return isatty(STDOUT_FILENO) && term && strcmp(term, "dumb") != 0 && !(refused && refused[0]);
+}
+
+/* What comes now goes where progress is shown, perhaps. */
+static void begin_output(void)
+{
+	if (isatty(STDOUT_FILENO))
+		progress_end();
 }
 
 /* The next character of a line: its bytes, and its width on the terminal. What
@@ -299,6 +308,7 @@ static int print_table(struct table *table, const struct output *output)
 			table->columns[i].width = width;
 	}
 	fit_columns(table);
+	begin_output();
 	if (table->rows == 0 && output->if_empty)
 		puts(output->if_empty);
 	else if (!output->is_bare)
@@ -353,6 +363,7 @@ static int output_csv(sqlite3_stmt *statement)
 {
 	int count = sqlite3_column_count(statement), code;
 
+	begin_output();
 	for (int i = 0; i < count; i++) {
 		fputs(i ? "," : "", stdout);
 		print_csv_cell(sqlite3_column_name(statement, i));
@@ -403,6 +414,7 @@ static int output_json(sqlite3_stmt *statement)
 	int count = sqlite3_column_count(statement), code;
 	bool first = true;
 
+	begin_output();
 	putchar('[');
 	while ((code = sqlite3_step(statement)) == SQLITE_ROW) {
 		fputs(first ? "\n{" : ",\n{", stdout);
@@ -423,6 +435,7 @@ int output_rows(sqlite3_stmt *statement, const struct output *output)
 {
 	int code;
 
+	progress_begin(output->doing ? output->doing : "working");
 	if (sqlite3_column_count(statement) == 0)
 		while ((code = sqlite3_step(statement)) == SQLITE_ROW)
 			;
@@ -432,6 +445,7 @@ int output_rows(sqlite3_stmt *statement, const struct output *output)
 		code = output_json(statement);
 	else
 		code = output_table(statement, output);
+	progress_end();
 	return code == SQLITE_DONE ? SQLITE_OK : code;
 }
 

@@ -25,15 +25,16 @@ static const struct command_option options[] = {
 static const struct part {
 	const char *title; /* NULL: none */
 	const char *sql;
+	const char *doing;
 	bool is_bare;
 	bool is_sampled; /* shows samples of one clock */
 } parts[] = {
-	{ NULL, sql_report_query, true, false },
-	{ NULL, sql_report_samples, true, false }, /* for those that follow */
-	{ "Time, as measured and as sampled", sql_report_times, false, false },
-	{ NULL, sql_report_frames, true, false },
-	{ "Top functions", sql_report_functions, false, true },
-	{ "Top stacks, leaf first", sql_report_stacks, false, true },
+	{ NULL, sql_report_query, "reading queries", true, false },
+	{ NULL, sql_report_samples, "reading samples", true, false }, /* for those that follow */
+	{ "Time, as measured and as sampled", sql_report_times, "adding up", false, false },
+	{ NULL, sql_report_frames, "looking up names", true, false },
+	{ "Top functions", sql_report_functions, "adding up functions", false, true },
+	{ "Top stacks, leaf first", sql_report_stacks, "adding up stacks", false, true },
 };
 
 static int print_report(sqlite3 *db)
@@ -46,7 +47,9 @@ static int print_report(sqlite3 *db)
 
 	for (size_t i = 0; result == COMMAND_FINE && i < sizeof(parts) / sizeof(parts[0]); i++) {
 		const struct part *part = &parts[i];
-		struct output output = { .is_bare = part->is_bare, .cuts_middle = part->is_sampled };
+		struct output output = {
+			.doing = part->doing, .is_bare = part->is_bare, .cuts_middle = part->is_sampled,
+		};
 		if (part->is_sampled)
 			output.if_empty = is_real ? "no samples on the real clock" : "no samples on the CPU clock";
 		if (part->title)

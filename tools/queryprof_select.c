@@ -130,7 +130,7 @@ int selection_apply(sqlite3 *db, const char *path, const struct selection *one)
 		snprintf(until, sizeof(until), "%lld", (long long)ns);
 		parameters[3].value = until;
 	}
-	int result = sql_run(db, sql_selected, parameters, &(struct output){ .is_bare = true });
+	int result = sql_run(db, sql_selected, parameters, &(struct output){ .is_bare = true, .doing = "reading queries" });
 	sqlite3_free(id);
 	return result;
 }
