@@ -5,7 +5,6 @@ usage: test_text.py QUERYPROF SOURCE_DIR FIXTURE [unittest arguments]"""
 
 import json
 import os
-import pty
 import shutil
 import subprocess
 
@@ -91,29 +90,6 @@ class Command(support.Exports):
         self.assertEqual((done.returncode, done.stdout, done.stderr), (0, b"", b""))
         with open(out, encoding="utf-8") as file:
             self.assertEqual(file.read(), self.export(self.trace, "json"))
-
-    def test_progress_on_a_terminal_only(self):
-        large = os.path.join(self.folder, "large.trace")
-        shutil.copy(self.trace, large)
-        db = support.sqlite3.connect(large)
-        db.execute("WITH n(i) AS (VALUES (1) UNION ALL SELECT i + 1 FROM n WHERE i < 70000)"
-                   " INSERT INTO samples SELECT ? + i, 1, 0, 1, 0, 1, 0, 0 FROM n", (support.START + 10**12,))
-        db.commit()
-        db.close()
-        command = [support.QUERYPROF, "export", large, "--format", "collapsed", "-o", "-"]
-        controller, terminal = pty.openpty()
-        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=terminal, timeout=120, check=False)
-        os.close(terminal)
-        seen = b""
-        try:
-            while part := os.read(controller, 4096):
-                seen += part
-        except OSError:  # Linux's way to say that nobody has the terminal open
-            pass
-        os.close(controller)
-        self.assertEqual(done.returncode, 0, seen)
-        self.assertRegex(seen, rb"queryprof: writing 70093 samples\r +\r$")
-        self.assertEqual(self.export_bytes(large, "collapsed"), done.stdout)
 
     def test_help_names_the_formats(self):
         done = self.run_export("--help")

@@ -1,0 +1,194 @@
+#!/usr/bin/python3
+"""Where the queryprof command writes to: files that are whole or not there, pipes that
+nobody reads, full disks, terminals that show how far it is.
+
+usage: test_outputs.py QUERYPROF SOURCE_DIR FIXTURE [unittest arguments]"""
+
+import contextlib
+import os
+import pty
+import resource
+import select
+import shutil
+import signal
+import sqlite3
+import subprocess
+
+import trace_file
+from tool import BUILD_ID, FIXTURE, QUERYPROF, SCHEMA, Tool, environment, main
+
+# Longer than any test waits.
+ENDLESS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n"
+
+
+class Files(Tool):
+    def setUp(self):
+        self.place = os.path.join(self.folder, "place")
+        os.mkdir(self.place)
+        self.out = os.path.join(self.place, "out.json")
+        self.export = ["export", self.trace, "--format", "json", "-o"]
+
+    def tearDown(self):
+        shutil.rmtree(self.place)
+
+    def text(self, path=None):
+        with open(path or self.out, encoding="utf-8") as file:
+            return file.read()
+
+    def test_new_file(self):
+        umask = os.umask(0o027)
+        try:
+            self.output(*self.export, self.out)
+        finally:
+            os.umask(umask)
+        self.assertEqual(os.stat(self.out).st_mode & 0o777, 0o640)
+        self.assertEqual(self.text(), self.output(*self.export, "-"))
+        self.assertEqual(os.listdir(self.place), ["out.json"])
+
+    def test_file_that_was_there(self):
+        with open(self.out, "w", encoding="ascii") as file:
+            file.write("old")
+        os.chmod(self.out, 0o604)
+        link = os.path.join(self.place, "link")
+        os.symlink("out.json", link)
+        self.output(*self.export, link)
+        self.assertTrue(os.path.islink(link))
+        self.assertEqual(os.stat(self.out).st_mode & 0o777, 0o604)
+        self.assertEqual(self.text(), self.output(*self.export, "-"))
+
+    def test_failure_leaves_what_was_there(self):
+        """The process may write 10 bytes a file: an error, or a signal that ends it."""
+        with open(self.out, "w", encoding="ascii") as file:
+            file.write("old")
+
+        def limit(action):
+            def prepare():
+                signal.signal(signal.SIGXFSZ, action)
+                resource.setrlimit(resource.RLIMIT_FSIZE, (10, 10))
+            return prepare
+
+        for action, code in ((signal.SIG_IGN, 1), (signal.SIG_DFL, -signal.SIGXFSZ)):
+            for name in ("out.json", "new.json"):
+                done = subprocess.run([QUERYPROF, *self.export, os.path.join(self.place, name)], stderr=subprocess.PIPE,
+                                      preexec_fn=limit(action), restore_signals=False, timeout=120, check=False)
+                self.assertEqual(done.returncode, code, done.stderr)
+                self.assertEqual(os.listdir(self.place), ["out.json"])
+                self.assertEqual(self.text(), "old")
+                self.assertEqual(b"File too large" in done.stderr, code == 1)
+
+    def test_ended_while_it_writes(self):
+        with open(self.out, "w", encoding="ascii") as file:
+            file.write("old")
+        for end in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            with subprocess.Popen([QUERYPROF, "export", self.large(), "--format", "json", "-o", self.out],
+                                  stderr=subprocess.PIPE) as process:
+                while process.poll() is None and len(os.listdir(self.place)) == 1:
+                    select.select([], [], [], 0.001)
+                process.send_signal(end)
+                process.communicate(timeout=120)
+            # It may have been done by then; never half done.
+            self.assertIn(process.returncode, (0, -end))
+            self.assertEqual(os.listdir(self.place), ["out.json"])
+            if process.returncode:
+                self.assertEqual(self.text(), "old")
+
+    def large(self):
+        path = os.path.join(self.folder, "large.trace")
+        if not os.path.exists(path):
+            trace_file.make(path, SCHEMA, FIXTURE, BUILD_ID)
+            with contextlib.closing(sqlite3.connect(path)) as db:
+                db.execute("WITH n(i) AS (VALUES (1) UNION ALL SELECT i + 1 FROM n WHERE i < 300000)"
+                           " INSERT INTO samples SELECT ? + i, 1, 0, 1, 0, 1, 0, 0 FROM n",
+                           (trace_file.START + 10**12,))
+                db.commit()
+        return path
+
+    def test_places_that_cannot_be_written(self):
+        for path, says in ((os.path.join(self.place, "none", "x"), "No such file"), (self.place, "Is a directory"),
+                           ("/dev/full", "No space left"), (os.path.join(self.trace, "x"), "Not a directory"),
+                           (self.trace, "is the file that is exported")):
+            for kind in ("json", "pprof", "speedscope", "collapsed"):
+                err = self.refused(1, "export", self.trace, "--format", kind, "-o", path)
+                self.assertIn(says, err)
+                self.assertEqual(err.count("\n"), 1)
+        self.assertEqual(os.listdir(self.place), [])
+
+    def test_full_disk(self):
+        for arguments in (["queries", self.trace], ["report", self.trace], ["diff", self.trace, self.trace],
+                          self.export + ["-"], ["sql", self.trace, "SELECT * FROM trace_log"], ["--help"], ["--man"],
+                          ["report", "--help"]):
+            with open("/dev/full", "w", encoding="ascii") as full:
+                done = subprocess.run([QUERYPROF, *arguments], stdout=full, stderr=subprocess.PIPE, text=True,
+                                      timeout=120, check=False)
+            self.assertEqual((done.returncode, done.stderr),
+                             (1, "queryprof: standard output: No space left on device\n"), arguments)
+
+    def test_pipe_that_nobody_reads(self):
+        many = ["sql", self.trace, "SELECT trace FROM trace_log, (VALUES (1), (2), (3), (4)) AS x, query_log"]
+        for ignore in (False, True):
+            with subprocess.Popen([QUERYPROF, *many], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                  preexec_fn=(lambda: signal.signal(signal.SIGPIPE, signal.SIG_IGN)) if ignore else None,
+                                  restore_signals=not ignore) as process:
+                process.stdout.readline()
+                process.stdout.close()
+                err = process.stderr.read()
+            self.assertEqual((process.returncode, err), (-signal.SIGPIPE, b""))
+
+
+class Terminals(Tool):
+    def start(self, *arguments, **named):
+        """The command with a terminal as its stderr."""
+        controller, terminal = pty.openpty()
+        self.addCleanup(os.close, controller)
+        process = subprocess.Popen([QUERYPROF, *arguments], stderr=terminal, env=environment(), **named)
+        os.close(terminal)
+        return process, controller
+
+    def read_until(self, controller, text):
+        seen = b""
+        while text not in seen:
+            self.assertTrue(select.select([controller], [], [], 60)[0], seen)
+            try:
+                seen += os.read(controller, 4096)
+            except OSError:  # Linux's way to say that nobody has the terminal open
+                self.fail(seen)
+        return seen
+
+    def test_progress_shows_after_a_second(self):
+        process, controller = self.start("sql", self.trace, ENDLESS, stdout=subprocess.DEVNULL)
+        self.read_until(controller, b"queryprof: working, 1 s\r")
+        process.terminate()
+        self.assertEqual(process.wait(120), -signal.SIGTERM)
+
+    def test_progress_leaves_an_empty_line(self):
+        """A fast machine may show none. Otherwise what comes afterwards has a line of its own."""
+        process, controller = self.start("sql", self.trace, "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1"
+                                         " FROM n WHERE i < 4000000) SELECT abs(-9223372036854775807 - (i > 3999999))"
+                                         " FROM n WHERE i > 3999998", stdout=subprocess.DEVNULL)
+        seen = self.read_until(controller, b"integer overflow")
+        self.assertEqual(process.wait(120), 1)
+        self.assertRegex(seen, rb"^((queryprof: working, \d+ s *\r)+ +\r)?queryprof: integer overflow")
+
+    def test_no_progress_without_a_terminal(self):
+        with subprocess.Popen([QUERYPROF, "sql", self.trace, ENDLESS], stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE) as process:
+            self.assertEqual(select.select([process.stderr], [], [], 2)[0], [])
+            process.kill()
+
+    def test_bold_on_a_terminal_only(self):
+        for variables, bold in (({"TERM": "xterm"}, True), ({"TERM": "dumb"}, False),
+                                ({"TERM": "xterm", "NO_COLOR": "1"}, False)):
+            controller, terminal = pty.openpty()
+            done = subprocess.run([QUERYPROF, "queries", self.trace], stdout=terminal, env=environment(80, **variables),
+                                  timeout=120, check=False)
+            os.close(terminal)
+            seen = os.read(controller, 65536)
+            os.close(controller)
+            self.assertEqual(done.returncode, 0)
+            self.assertEqual(b"\x1b[1m" in seen, bold, variables)
+            self.assertEqual(b"\x1b" in seen, bold, variables)
+        self.assertNotIn("\x1b", self.output("queries", self.trace))
+
+
+if __name__ == "__main__":
+    main()
