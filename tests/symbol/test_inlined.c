@@ -1,0 +1,190 @@
+/*
+ * Inlined functions, of a library that knows its own (inlined/), as gcc and clang tell
+ * them in DWARF 4 and 5. The library calls us from each place, so that the addresses
+ * are those that a sample would have.
+ */
+#include <dlfcn.h>
+#include <link.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "inlined/inlined.h"
+#include "store/store.h"
+#include "symbol/elf_image.h"
+#include "symbol/symbol.h"
+
+bool store_locate(uint64_t address, struct store_location *location)
+{
+	(void)address;
+	(void)location;
+	return false;
+}
+
+int64_t store_process_start(void)
+{
+	return 0;
+}
+
+struct library {
+	char path[4096], build_id[BUILD_ID_TEXT];
+	struct symbol_object object;
+	uint64_t addresses[INLINED_PLACES]; /* ELF */
+	const struct inlined_expected *(*expect)(enum inlined_place, int);
+};
+
+static uint64_t *visited;
+
+/* Callers stand in traces with the address before the one they return to. */
+static __attribute__((noinline)) void visit(enum inlined_place place)
+{
+	visited[place] = (uint64_t)(uintptr_t)__builtin_return_address(0) - 1;
+}
+
+/* False: it was not built. */
+static bool load(const char *name, struct library *library)
+{
+	memset(library, 0, sizeof(*library));
+	snprintf(library->path, sizeof(library->path), INLINED "/%s.so", name);
+	if (access(library->path, R_OK) != 0)
+		return false;
+	void *handle = dlopen(library->path, RTLD_NOW);
+	struct link_map *map;
+	struct elf_image image;
+	if (!handle || dlinfo(handle, RTLD_DI_LINKMAP, &map) != 0)
+		fail_msg("%s", dlerror());
+	void (*run)(inlined_visitor) = (void (*)(inlined_visitor))dlsym(handle, "inlined_run");
+	library->expect =
+		(const struct inlined_expected *(*)(enum inlined_place, int))dlsym(handle, "inlined_expect");
+	assert_true(run && library->expect);
+	visited = library->addresses;
+	run(visit);
+	for (int i = 0; i < INLINED_PLACES; i++) {
+		assert_true(library->addresses[i] != 0);
+		library->addresses[i] -= map->l_addr;
+	}
+	assert_true(elf_image_open(&image, library->path));
+	elf_image_build_id(&image, library->build_id);
+	elf_image_close(&image);
+	library->object = (struct symbol_object){ .path = library->path, .build_id = library->build_id };
+	return true;
+}
+
+static bool is_frame(const struct symbol_frame *frame, const struct inlined_expected *expected)
+{
+	char *function = frame->function ? symbol_demangle(frame->function) : NULL;
+	const char *seen = function ? function : frame->function ? frame->function : "";
+	const char *slash = frame->file ? strrchr(frame->file, '/') : NULL;
+	bool good = strcmp(seen, expected->function) == 0 && slash &&
+	            strcmp(slash + 1, expected->file) == 0 && frame->line == expected->line;
+	if (!good)
+		print_message("expected %s %s:%d, seen %s %s:%d\n", expected->function, expected->file,
+		              expected->line, seen, frame->file ? frame->file : "-", frame->line);
+	free(function);
+	return good;
+}
+
+static void check_place(const struct library *library, enum inlined_place place, bool is_one)
+{
+	const struct inlined_expected *expected = library->expect(place, is_one);
+	struct symbol_frame frames[SYMBOL_FRAMES_MAX];
+	size_t count = symbol_frames(&library->object, library->addresses[place], frames, SYMBOL_FRAMES_MAX);
+	size_t wanted = 0;
+	while (expected[wanted].function)
+		wanted++;
+	if (count != wanted)
+		fail_msg("%s, place %d: expected %zu frames, seen %zu", library->path, place, wanted, count);
+	for (size_t i = 0; i < count; i++) {
+		if (!is_frame(&frames[i], &expected[i]) || frames[i].is_inlined != (i + 1 < count))
+			fail_msg("%s, place %d, frame %zu", library->path, place, i);
+	}
+	/* The innermost line is what symbol_line() says. */
+	const char *file;
+	int line;
+	assert_true(symbol_line(&library->object, library->addresses[place], &file, &line));
+	assert_string_equal(file, frames[0].file);
+	assert_int_equal(line, frames[0].line);
+
+	/* With less room the outer ones are told, with their own lines. */
+	struct symbol_frame fewer[SYMBOL_FRAMES_MAX];
+	for (size_t room = 0; room < count; room++) {
+		assert_int_equal(symbol_frames(&library->object, library->addresses[place], fewer, room), room);
+		for (size_t i = 0; i < room; i++)
+			assert_true(is_frame(&fewer[i], &expected[count - room + i]));
+	}
+}
+
+static void check_library(void **state)
+{
+	const char *name = *state;
+	struct library library;
+	assert_true(symbol_set_debug_path(INLINED "/debug"));
+	if (!load(name, &library))
+		skip(); /* its compiler or tool is not here */
+	for (int place = 0; place < INLINED_PLACES; place++)
+		check_place(&library, place, strncmp(name, "lto", 3) == 0);
+}
+
+/* What is in other files is left there (libdw maps them): lines, and no inlined
+ * functions. */
+static void test_split(void **state)
+{
+	struct library library;
+	(void)state;
+	if (!load("split", &library))
+		skip();
+	for (int place = 0; place < INLINED_PLACES; place++) {
+		const struct inlined_expected *expected = library.expect(place, 0);
+		struct symbol_frame frames[SYMBOL_FRAMES_MAX];
+		size_t last = 0;
+		while (expected[last + 1].function)
+			last++;
+		struct inlined_expected wanted = { expected[last].function, expected[0].file, expected[0].line };
+		assert_int_equal(symbol_frames(&library.object, library.addresses[place], frames,
+		                               SYMBOL_FRAMES_MAX), 1);
+		assert_true(is_frame(&frames[0], &wanted));
+	}
+}
+
+static void test_without_debug_information(void **state)
+{
+	struct library library;
+	struct symbol_frame frames[SYMBOL_FRAMES_MAX];
+	(void)state;
+	assert_true(symbol_set_debug_path(INLINED "/nowhere"));
+	if (!load("shared", &library))
+		skip();
+	size_t count = symbol_frames(&library.object, library.addresses[INLINED_TWICE], frames, SYMBOL_FRAMES_MAX);
+	assert_int_equal(count, 1);
+	assert_string_equal(frames[0].function, "inlined_large");
+	assert_null(frames[0].file);
+	assert_int_equal(frames[0].line, 0);
+	assert_false(frames[0].is_inlined);
+	/* No function, no line. */
+	assert_int_equal(symbol_frames(&library.object, 1, frames, SYMBOL_FRAMES_MAX), 0);
+	library.object.build_id = "00";
+	assert_int_equal(symbol_frames(&library.object, library.addresses[INLINED_TWICE], frames, 8), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_prestate(check_library, (char[]){ "gcc4" }),
+		cmocka_unit_test_prestate(check_library, (char[]){ "gcc5" }),
+		cmocka_unit_test_prestate(check_library, (char[]){ "clang4" }),
+		cmocka_unit_test_prestate(check_library, (char[]){ "clang5" }),
+		cmocka_unit_test_prestate(check_library, (char[]){ "lto4" }),
+		cmocka_unit_test_prestate(check_library, (char[]){ "lto5" }),
+		cmocka_unit_test_prestate(check_library, (char[]){ "shared" }),
+		cmocka_unit_test(test_split),
+		cmocka_unit_test(test_without_debug_information),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
