@@ -38,7 +38,9 @@ struct answer {
 static _Atomic(struct answer *) answers;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of who fetches */
 static bool has_given_up;    /* under the lock */
-static struct timespec limit; /* of the attempt, under the lock */
+/* Of the attempt under way, under the lock. */
+static struct timespec limit;
+static bool was_cut;
 
 /* --- the library ---------------------------------------------------------------- */
 
@@ -103,7 +105,9 @@ static int has_taken_too_long(struct debuginfod_client *asking, long done, long 
 	(void)done;
 	(void)whole;
 	clock_gettime(CLOCK_MONOTONIC, &now);
-	return now.tv_sec > limit.tv_sec || (now.tv_sec == limit.tv_sec && now.tv_nsec >= limit.tv_nsec);
+	was_cut = now.tv_sec > limit.tv_sec ||
+	          (now.tv_sec == limit.tv_sec && now.tv_nsec >= limit.tv_nsec);
+	return was_cut;
 }
 
 static const struct answer *find_answer(const char *build_id)
@@ -137,6 +141,7 @@ static char *ask(const char *build_id)
 		return NULL;
 	clock_gettime(CLOCK_MONOTONIC, &limit);
 	limit.tv_sec += seconds_allowed();
+	was_cut = false;
 	client.set_progressfn(asking, has_taken_too_long);
 	/* A size of 0: it is text. */
 	int result = client.find_debuginfo(asking, (const unsigned char *)build_id, 0, &path);
@@ -145,7 +150,8 @@ static char *ask(const char *build_id)
 		close(result); /* it is opened, and checked, as any other debug file */
 		return path;
 	}
-	has_given_up = result != -ENOENT;
+	/* An attempt that we end looks like "there is no such file". */
+	has_given_up = was_cut || result != -ENOENT;
 	return NULL;
 }
 
@@ -165,7 +171,13 @@ const char *debuginfod_path(const char *build_id)
 	return answer ? answer->path : NULL;
 }
 
+/* Who was fetching may have held locks of the libraries below. */
 void debuginfod_after_fork_child(void)
 {
+	if (pthread_mutex_trylock(&lock) == 0) {
+		pthread_mutex_unlock(&lock);
+		return;
+	}
 	pthread_mutex_init(&lock, NULL);
+	has_given_up = true;
 }

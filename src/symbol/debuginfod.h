@@ -24,7 +24,8 @@ void debuginfod_fetch(const char *build_id);
  * valid. */
 const char *debuginfod_path(const char *build_id);
 
-/* Whoever was fetching does not exist here. */
+/* In the child: whoever was fetching does not exist here. If somebody was, the child
+ * asks no server. */
 void debuginfod_after_fork_child(void);
 
 #endif

@@ -1,0 +1,130 @@
+/*
+ * Tells the name and line of fixture_static in fixtures, for test_debuginfod.py.
+ *
+ *   asking_program [FIXTURE[=BUILD_ID] | forget | fork]...
+ *
+ * One line a question, and at last which library was loaded for the network. `forget`
+ * drops the cache of names; `fork` asks for bare.so on another thread, forks while that
+ * waits for the server, and the child asks for something else: "fine" when it got it.
+ */
+#include <dlfcn.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "store/store.h"
+#include "symbol/address.h"
+#include "symbol/elf_image.h"
+#include "symbol/symbol.h"
+
+static char path[4096], build_id[64];
+static uint64_t static_function;
+
+/* Every address is one of the fixture in question. */
+bool store_locate(uint64_t address, struct store_location *location)
+{
+	*location = (struct store_location){
+		.path = path, .build_id = build_id, .address = address, .offset = address,
+	};
+	return true;
+}
+
+int64_t store_process_start(void)
+{
+	return 0;
+}
+
+static uint64_t find_static_function(void)
+{
+	struct elf_image image;
+	uint64_t found = 0;
+	if (!elf_image_open(&image, FIXTURES "/full.so"))
+		return 0;
+	const Elf64_Shdr *section = elf_image_section_of_type(&image, SHT_SYMTAB);
+	const Elf64_Sym *symbols = elf_image_contents(&image, section);
+	const char *names = elf_image_contents(&image, &image.sections[section->sh_link]);
+	for (size_t i = 0; i < section->sh_size / sizeof(*symbols); i++)
+		if (strcmp(names + symbols[i].st_name, "fixture_static") == 0)
+			found = symbols[i].st_value;
+	free((void *)symbols);
+	free((void *)names);
+	elf_image_close(&image);
+	return found;
+}
+
+static void ask_for(const char *question)
+{
+	const char *equals = strchr(question, '=');
+	int length = equals ? (int)(equals - question) : (int)strlen(question);
+	snprintf(path, sizeof(path), FIXTURES "/%.*s", length, question);
+	snprintf(build_id, sizeof(build_id), "%s", equals ? equals + 1 : "a1b2c3d4e5f60718");
+	char *symbol = address_symbol(static_function), *line = address_line(static_function);
+	const char *colon = line ? strrchr(line, ':') : NULL;
+	printf("%s %s\n", symbol && !strstr(symbol, "+0x") ? symbol : "-", colon ? line : "-");
+	free(symbol);
+	free(line);
+}
+
+static void *fetch(void *object)
+{
+	symbol_fetch(object);
+	return NULL;
+}
+
+static bool is_waiting(void)
+{
+	struct symbol_object full = { .path = FIXTURES "/full.so", .build_id = "a1b2c3d4e5f60718" };
+	/* libcurl is loaded when the client is; then the request is under way soon. */
+	return symbol_name(&full, static_function) && dlopen("libdebuginfod.so.1", RTLD_NOW | RTLD_NOLOAD);
+}
+
+static void ask_and_fork(void)
+{
+	struct symbol_object bare = { .path = FIXTURES "/bare.so", .build_id = "a1b2c3d4e5f60718" };
+	struct symbol_object full = { .path = FIXTURES "/full.so", .build_id = "a1b2c3d4e5f60718" };
+	pthread_t thread;
+	int status = -1;
+	pthread_create(&thread, NULL, fetch, &bare);
+	while (!is_waiting())
+		sched_yield();
+	fflush(stdout);
+	symbol_before_fork();
+	pid_t child = fork();
+	if (child == 0) {
+		symbol_after_fork_child();
+		alarm(60);
+		const char *file;
+		int line;
+		symbol_fetch(&bare); /* waits for nobody who is not there */
+		_exit(symbol_line(&full, static_function, &file, &line) ? 0 : 1);
+	}
+	symbol_after_fork_parent();
+	waitpid(child, &status, 0);
+	pthread_join(thread, NULL);
+	printf("%s\n", status == 0 ? "fine" : "stuck");
+}
+
+int main(int argc, char **argv)
+{
+	static_function = find_static_function();
+	if (!static_function || !symbol_set_debug_path(FIXTURES "/nowhere"))
+		return 1;
+	for (int i = 1; i < argc; i++) {
+		if (strcmp(argv[i], "forget") == 0) {
+			symbol_forget();
+			printf("\n");
+		} else if (strcmp(argv[i], "fork") == 0) {
+			ask_and_fork();
+		} else {
+			/* Its debug file is here. */
+			symbol_set_debug_path(strncmp(argv[i], "stripped", 8) == 0 ? FIXTURES "/debug" : FIXTURES "/nowhere");
+			ask_for(argv[i]);
+		}
+	}
+	printf("%s\n", dlopen("libdebuginfod.so.1", RTLD_NOW | RTLD_NOLOAD) ? "libdebuginfod" : "nothing");
+	return 0;
+}
