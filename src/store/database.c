@@ -14,8 +14,9 @@
  * that: its own header tells what it is, whenever the process was killed. Only a
  * database without anything in it may be left in between; it counts as empty.
  *
- * synchronous is NORMAL: a power loss may cost the newest transactions, not the
- * file. A temporary file needs no such care.
+ * synchronous is NORMAL: a power loss may cost the newest transactions, not the file,
+ * and the flusher has the log synced once a flush rather than at each transaction. A
+ * temporary file needs no such care.
  */
 #include "store/database.h"
 
@@ -341,8 +342,12 @@ static bool is_wal(sqlite3 *db)
 
 static int prepare_file(sqlite3 *db, const char *path, char **error)
 {
-	int code = make_schema_once(db), identity;
+	int code, identity;
 
+	/* The removal of a journal, too: one that came back after a loss of power would
+	 * undo what was written since. */
+	sqlite3_exec(db, "PRAGMA synchronous = EXTRA", NULL, NULL, NULL);
+	code = make_schema_once(db);
 	if (!code) {
 		identity = check_identity(path, (uint32_t)database_number(db, "PRAGMA application_id", 0),
 		                          (uint32_t)database_number(db, "PRAGMA user_version", 0), error);

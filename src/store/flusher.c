@@ -26,6 +26,10 @@
 #define RETRY_LAST_NS (2000 * NS_PER_MS)
 #define REAP_INTERVAL_NS (1000 * NS_PER_MS)
 
+/* A sync is followed by a pause this many times as long as it took: a slow disk has
+ * the host's own work to do. */
+#define SYNC_PAUSE 10
+
 /* Look again this soon at a record that is still being written while somebody
  * waits for it. */
 #define STALL_NS (1 * NS_PER_MS)
@@ -42,6 +46,8 @@ static struct flusher {
 	bool failing, over_bound;
 	int64_t retry_at, retry_pause;
 	int64_t reaped_at;
+	bool unsynced;          /* stored since the newest sync */
+	int64_t sync_at;        /* no sync before, while more comes */
 } flusher = { .tempdir = { .lock = -1 } };
 
 /* --- what others see ------------------------------------------------------------ */
@@ -301,6 +307,7 @@ static void settle_batch(const struct writer_result *result)
 	store_count(STORE_QUERIES, result->queries);
 	store_count(STORE_LOST, result->lost);
 	store_count(STORE_FLUSHES, 1);
+	flusher.unsynced = true;
 	__atomic_store_n(&store_counters[STORE_STACKS], flusher.writer.stacks.count, __ATOMIC_RELAXED);
 	if (trim() && check_bound())
 		clear_failure();
@@ -328,6 +335,21 @@ static void settle_failure(int code, const struct writer_result *result)
 	/* A file that is damaged, full or gone is best looked at afresh. */
 	if ((code & 0xff) != SQLITE_FULL)
 		close_file(false);
+}
+
+/* What was stored is to survive the machine. `last`: nothing more comes for now. */
+static void sync_file(bool last)
+{
+	int64_t start = control_now_ns(), end;
+
+	if (!flusher.unsynced || !flusher.writer.database.db || !flusher.settings_path
+	    || (!last && start < flusher.sync_at))
+		return;
+	flusher.unsynced = false;
+	if (writer_sync(&flusher.writer))
+		note_failure(database_error(flusher.writer.database.db, flusher.path));
+	end = control_now_ns();
+	flusher.sync_at = end + SYNC_PAUSE * (end - start);
 }
 
 /* Stores what the ring holds. */
@@ -372,6 +394,7 @@ static void flush(bool urgent)
 	if (flusher.retention.trimming && flusher.writer.database.db && !is_interrupted())
 		trim();
 	show_drained();
+	sync_file(false);
 }
 
 /* --- requests ------------------------------------------------------------------------ */
@@ -560,8 +583,10 @@ void *flusher_main(void *unused)
 			gathered = any;
 			continue;
 		}
-		if (!any && !flusher.retention.trimming)
+		if (!any && !flusher.retention.trimming) {
+			sync_file(true);
 			ring_wait(store_control.ring, -1);
+		}
 		if (is_asked())
 			continue;
 		ring_wait(store_control.ring, flusher.interval_ns);

@@ -278,6 +278,16 @@ void writer_close(struct writer *writer, bool last)
 	database_close(&writer->database, last);
 }
 
+int writer_sync(struct writer *writer)
+{
+	sqlite3_file *log = NULL; /* the write-ahead log, which has what was stored since it began */
+
+	if (sqlite3_file_control(writer->database.db, "main", SQLITE_FCNTL_JOURNAL_POINTER, &log)
+	    || !log || !log->pMethods)
+		return SQLITE_OK;
+	return log->pMethods->xSync(log, SQLITE_SYNC_NORMAL);
+}
+
 /* --- a batch ------------------------------------------------------------------------- */
 
 /* Room in the file that a row takes, about; for the bounds of a batch. */

@@ -124,6 +124,9 @@ int writer_open(struct writer *writer, const char *path, const struct database_l
                 char **error);
 void writer_close(struct writer *writer, bool last);
 
+/* What was stored survives a loss of power from now on. SQLITE_OK or the error. */
+int writer_sync(struct writer *writer);
+
 /* The way it waits for other writers, after somebody changed that. */
 void writer_wait_when_busy(struct writer *writer);
 

@@ -1,0 +1,173 @@
+/*
+ * Power is lost at any moment of the file's life. What is found afterwards opens, is
+ * whole, and has all that was stored up to the last flush that was synced; and every
+ * flush is, within a flush interval, or when nothing more comes.
+ *
+ * Takes a number of moments to try (default 150) and a seed.
+ */
+#include <sqlite3.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "lossy_disk.h"
+#include "support.h"
+
+#define MB (1 << 20)
+#define KEY ((struct query_key){ 7, 7 })
+
+static size_t wanted_moments = 150;
+static uint64_t seed;
+static uint64_t stored_before;
+
+/* In the flusher: what is committed. */
+static uint64_t stored(void)
+{
+	return store_counter(STORE_SAMPLES) - stored_before;
+}
+
+/* The newest sample that a file has, as its number from 1 on; 0: none. The test fails when
+ * the file cannot be opened or is not whole. */
+static uint64_t read_newest(const char *path, const char *what)
+{
+	sqlite3_stmt *statement = NULL;
+	uint64_t newest = 0;
+	sqlite3 *db;
+
+	if (sqlite3_open_v2(path, &db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, "unix"))
+		fail_msg("%s: %s", what, sqlite3_errmsg(db));
+	if (sqlite3_prepare_v2(db, "PRAGMA integrity_check", -1, &statement, NULL)
+	    || sqlite3_step(statement) != SQLITE_ROW
+	    || strcmp((const char *)sqlite3_column_text(statement, 0), "ok") != 0)
+		fail_msg("%s: %s, %s", what, sqlite3_errmsg(db),
+		         statement ? (const char *)sqlite3_column_text(statement, 0) : "");
+	sqlite3_finalize(statement);
+	/* No table: the file was not made yet. */
+	if (!sqlite3_prepare_v2(db, "SELECT max(timestamp_ns) FROM trace_log", -1, &statement, NULL)
+	    && sqlite3_step(statement) == SQLITE_ROW && sqlite3_column_int64(statement, 0))
+		newest = (uint64_t)(sqlite3_column_int64(statement, 0) - (int64_t)T0) / 1000 + 1;
+	sqlite3_finalize(statement);
+	sqlite3_close(db);
+	return newest;
+}
+
+/* Our own way: opens it, stores one more sample. */
+static void assert_goes_on(const char *path, const char *what)
+{
+	uint64_t before = store_counter(STORE_SAMPLES);
+
+	start_store(path, 2 * MB);
+	put_samples(T0 + 3600000000000ull, 1, 1, KEY);
+	drain();
+	if (store_counter(STORE_SAMPLES) != before + 1)
+		fail_msg("%s: %s", what, store_error());
+	stop_store();
+}
+
+static void lose_power_at(size_t moment, enum disk_loss loss)
+{
+	char *path = in_folder("found.db"), what[100];
+	uint64_t noted = disk_noted(moment), newest;
+
+	snprintf(what, sizeof what, "moment %zu of %zu, loss %d, seed %llu", moment, disk_moments(), (int)loss,
+	         (unsigned long long)seed);
+	disk_make(path, moment, loss, seed + moment);
+	newest = read_newest(path, what);
+	if (newest < noted)
+		fail_msg("%s: %llu samples of %llu", what, (unsigned long long)newest, (unsigned long long)noted);
+	if (moment % 16 == 0) {
+		assert_goes_on(path, what);
+		read_newest(path, what);
+	}
+}
+
+static void lose_power_everywhere(void)
+{
+	size_t moments = disk_moments(), step = moments / wanted_moments + 1;
+
+	disk_record(NULL, NULL);
+	/* All of the file's first moments, when it is made. */
+	for (size_t moment = 0; moment < moments; moment += moment < 60 ? 1 : step) {
+		for (enum disk_loss loss = LOSE_NOTHING; loss <= LOSE_RANDOMLY; loss++)
+			lose_power_at(moment, loss);
+	}
+	printf("%zu writes, every %zu. of them\n", moments, step);
+}
+
+static int set_up(void **state)
+{
+	(void)state;
+	make_folder();
+	stored_before = store_counter(STORE_SAMPLES);
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	if (ring)
+		stop_store();
+	remove_folder();
+	return 0;
+}
+
+static bool all_synced(uint64_t count)
+{
+	return disk_noted(disk_moments()) == count;
+}
+
+static void fill(size_t flushes, size_t samples, size_t stacks)
+{
+	for (size_t i = 0; i < flushes; i++) {
+		put_samples(T0 + i * samples * 1000, samples, stacks, KEY);
+		drain();
+		/* What was stored is on the disk, too, without anything more to come. */
+		if (i % 16 == 0)
+			assert_eventually(all_synced((i + 1) * samples));
+	}
+}
+
+static void file_grows(void **state)
+{
+	char *path = in_folder("x.db");
+
+	(void)state;
+	disk_record(path, stored);
+	start_store(path, 0);
+	fill(120, 50, 40);
+	stop_store();
+	lose_power_everywhere();
+}
+
+/* The bound makes the log start again, samples go, pages are used again. */
+static void file_is_trimmed(void **state)
+{
+	char *path = in_folder("x.db");
+	uint64_t trimmed = store_counter(STORE_TRIMMED);
+
+	(void)state;
+	disk_record(path, stored);
+	start_store(path, MB);
+	fill(80, 800, 2000);
+	stop_store();
+	assert_true(store_counter(STORE_TRIMMED) > trimmed);
+	lose_power_everywhere();
+}
+
+int main(int count, char **arguments)
+{
+	const struct CMUnitTest tests[] = {
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+		TEST(file_grows),
+		TEST(file_is_trimmed),
+	};
+
+	if (count > 1)
+		wanted_moments = strtoul(arguments[1], NULL, 10);
+	seed = count > 2 ? strtoull(arguments[2], NULL, 10) : (uint64_t)time(NULL);
+	printf("seed %llu\n", (unsigned long long)seed);
+	disk_install();
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
