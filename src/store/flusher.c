@@ -341,13 +341,17 @@ static void settle_failure(int code, const struct writer_result *result)
 static void sync_file(bool last)
 {
 	int64_t start = control_now_ns(), end;
+	int number;
 
 	if (!flusher.unsynced || !flusher.writer.database.db || !flusher.settings_path
 	    || (!last && start < flusher.sync_at))
 		return;
-	flusher.unsynced = false;
-	if (writer_sync(&flusher.writer))
-		note_failure(database_error(flusher.writer.database.db, flusher.path));
+	errno = 0;
+	flusher.unsynced = writer_sync(&flusher.writer) != SQLITE_OK;
+	number = errno;
+	if (flusher.unsynced && database_check(&flusher.writer.database, flusher.path) == DATABASE_CURRENT)
+		note_failure(database_sentence("%s: cannot be synced: %s", flusher.path, strerror(number)));
+	/* else the host closed its descriptor: once it is open again */
 	end = control_now_ns();
 	flusher.sync_at = end + SYNC_PAUSE * (end - start);
 }
