@@ -162,6 +162,9 @@ static bool locate_in_process(uint64_t address, struct store_location *location)
 {
 	const struct module *module = modules_find(address, modules_generation());
 
+	/* It may be new: nobody has looked since it was loaded. */
+	if (!module && modules_refresh(false))
+		module = modules_find(address, modules_generation());
 	if (!module)
 		return false;
 	*location = (struct store_location) {

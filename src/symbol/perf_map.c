@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #define MAP_BYTES_MAX ((off_t)64 << 20)
+#define CODE_BYTES_MAX ((uint64_t)1 << 30) /* of one piece */
 
 /* File times are those of the last kernel tick, and a process is a little older than
  * what it says of itself. */
@@ -118,7 +119,8 @@ static bool take_hex(char **at, uint64_t *number)
 static bool add_line(struct map *map, char *line)
 {
 	struct code code = { .order = (uint32_t)map->count };
-	if (!take_hex(&line, &code.start) || !take_hex(&line, &code.size) || code.size == 0 || !line[0])
+	if (!take_hex(&line, &code.start) || !take_hex(&line, &code.size) || code.size == 0 ||
+	    code.size > CODE_BYTES_MAX || !line[0])
 		return true;
 	if (map->count == map->capacity) {
 		size_t wanted = map->capacity ? map->capacity * 2 : 256;

@@ -5,9 +5,10 @@ usage: test_functions.py LIBRARY
 """
 
 import json
+import platform
 import unittest
 
-from library import Case, connect, rows, value
+from library import Case, connect, in_new_process, rows, value
 
 
 def address_of_code():
@@ -17,6 +18,39 @@ def address_of_code():
 
     library = ctypes.CDLL("libsqlite3.so.0")
     return ctypes.cast(library.sqlite3_libversion, ctypes.c_void_p).value
+
+
+# A function of SQL whose code is made at run time: it counts down for some 100 ms and
+# returns NULL. All through the C interface, as a compiler's host would.
+GENERATED = """
+import ctypes, mmap, os
+
+code = mmap.mmap(-1, 4096, prot=mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC)
+code.write(bytes.fromhex("b900002010" "ffc9" "75fc" "c3"))  # mov ecx; 1: dec ecx; jnz 1b; ret
+start = ctypes.addressof(ctypes.c_char.from_buffer(code))
+path = f"/tmp/perf-{os.getpid()}.map"
+with open(path, "w") as file:
+    file.write(f"{start:x} {10:x} Script:spin\\n")
+sqlite = ctypes.CDLL("libsqlite3.so.0")
+db, error = ctypes.c_void_p(), ctypes.c_char_p()
+assert sqlite.sqlite3_open(b":memory:", ctypes.byref(db)) == 0
+sqlite.sqlite3_enable_load_extension(db, 1)
+assert sqlite.sqlite3_load_extension(db, LIBRARY.encode(), None, ctypes.byref(error)) == 0, error.value
+assert sqlite.sqlite3_create_function(db, b"spin", 0, 1, None, ctypes.c_void_p(start), None, None) == 0
+rows = []
+@ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_int, ctypes.POINTER(ctypes.c_char_p), ctypes.c_void_p)
+def take(_, count, values, names):
+    rows.append(values[0])
+    return 0
+def run(sql):
+    assert sqlite.sqlite3_exec(db, sql.encode(), take, None, ctypes.byref(error)) == 0, error.value
+run("PRAGMA query_profiler_cpu_time_period_ns = 4000000")
+run("SELECT spin() FROM json_each('[1, 2, 3, 4]')")
+rows.clear()
+run("SELECT symbols->>0 AS name FROM trace_log GROUP BY name ORDER BY sum(weight) DESC LIMIT 1")
+os.unlink(path)
+print(rows[0].decode() if rows and rows[0] else rows)
+"""
 
 
 class Functions(Case):
@@ -48,6 +82,12 @@ class Functions(Case):
                 self.assertIsNone(self.sql(f"{function}(?)", address), (function, address))
         self.assertTrue(self.sql("traceToText('[1]')").startswith("0x"))
         self.assertEqual(self.sql("traceToText('[]')"), "")
+
+    @unittest.skipUnless(platform.machine() == "x86_64", "its code is x86-64's")
+    def test_generated_code(self):
+        """Code that no module has, run in a query, with a name in perf's map."""
+        done = in_new_process(GENERATED)
+        self.assertEqual(done, "Script:spin", done)
 
     def test_flame_graph(self):
         address = address_of_code()
