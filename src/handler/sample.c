@@ -16,6 +16,7 @@
 #include <ucontext.h>
 
 #include "handler/ring.h"
+#include "handler/stack_copy.h"
 #include "handler/sys.h"
 #include "handler/timer.h"
 
@@ -57,6 +58,7 @@ void sample_forget(void)
 {
 	uint32_t slots = thread_slots();
 
+	stack_copy_reset_in_child();
 	memset(slotless, 0, sizeof(slotless));
 	for (uint32_t i = 0; i < slots; i++)
 		memset(thread_slot(i)->counters, 0, sizeof(slotless));

@@ -41,7 +41,8 @@ void sample_enable(bool enabled);
 /* Number of threads whose handler is running now. */
 uint32_t sample_in_flight(void);
 
-/* For a forked child: all counters start again from 0. No handler may run. */
+/* For a forked child: all counters start again from 0, and what other threads' handlers
+ * had taken is free. No handler may run. */
 void sample_forget(void);
 
 #endif

@@ -131,7 +131,7 @@ walk(const void *ucontext, const struct code_map *map, const struct unwind_bound
      struct unwind_memo *memo, struct unwind_frame frame, uint64_t *trace, uint32_t max)
 {
 	/* Copies that no store through `trace` could change. */
-	const struct unwind_bounds bounds = *all_bounds;
+	const struct unwind_bounds bounds = {all_bounds->low, all_bounds->high, NULL};
 	uint64_t *const rules = map->rules;
 	struct full_walk full;
 	enum rule_result end;
@@ -306,7 +306,7 @@ trace_anew(const void *ucontext, const struct unwind_stack *stack, const struct 
 		result.generation = generation;
 		return result;
 	}
-	struct unwind_bounds bounds = {leaf.sp - ARCH_RED_ZONE, stack->end & ~(uintptr_t)7};
+	struct unwind_bounds bounds = {leaf.sp - ARCH_RED_ZONE, stack->end & ~(uintptr_t)7, NULL};
 	if (bounds.low < stack->start || bounds.low > leaf.sp)
 		bounds.low = stack->start;
 

@@ -6,7 +6,7 @@
  * rule of an epilogue may still point), or go as far as another stack can be read.
  * Needs at most 1 KiB of the interrupted thread's own stack when the rules are
  * cached, at most 4 KiB otherwise (measured on x86-64: 600 bytes, 2.5 KiB with the
- * parser, 3.1 KiB with all registers; on an unknown stack up to 150 more).
+ * parser, 3.1 KiB with all registers; on an unknown stack up to 350 more).
  */
 #ifndef QUERYPROF_HANDLER_UNWIND_H
 #define QUERYPROF_HANDLER_UNWIND_H

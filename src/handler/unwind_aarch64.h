@@ -92,9 +92,9 @@ enum {
 	CONTEXT_PC = CONTEXT_SP + 8,
 };
 
-static inline const void *arch_signal_context(const struct unwind_frame *frame)
+static inline uintptr_t arch_signal_registers(const struct unwind_frame *frame)
 {
-	return (const void *)(frame->sp + SIGNAL_CONTEXT);
+	return frame->sp + SIGNAL_CONTEXT + CONTEXT_X0;
 }
 
 static inline uint64_t context_word(const void *context, unsigned offset)
@@ -113,15 +113,26 @@ static inline struct unwind_frame arch_interrupted_frame(const void *context)
 	};
 }
 
+/* All registers of a trampoline's *frame, by DWARF number; 0 when they may not be read. */
+static inline int arch_load_registers(const struct unwind_frame *frame,
+                                      const struct unwind_bounds *bounds,
+                                      uint64_t registers[CFI_REGISTERS])
+{
+	return unwind_load_words(bounds, arch_signal_registers(frame), registers, CFI_REGISTERS);
+}
+
 /* Turns a trampoline's *frame into the one that the signal interrupted, on whatever
  * stack; 0 when its registers may not be read. */
 static inline int arch_signal_frame(struct unwind_frame *frame, const struct unwind_bounds *bounds)
 {
-	const void *context = arch_signal_context(frame);
-	if (!unwind_can_read(bounds, (uintptr_t)context + CONTEXT_X0) ||
-	    !unwind_can_read(bounds, (uintptr_t)context + CONTEXT_PC))
+	const uintptr_t registers = arch_signal_registers(frame);
+	struct unwind_frame next = {.slot = &arch_no_slot};
+	if (!unwind_load_words(bounds, registers + 8 * CFI_FRAME_POINTER, &next.fp, 1) ||
+	    !unwind_load_words(bounds, registers + 8 * CFI_RETURN_ADDRESS, &next.link, 1) ||
+	    !unwind_load_words(bounds, registers + 8 * CFI_STACK_POINTER, &next.sp, 1) ||
+	    !unwind_load_words(bounds, registers + 8 * CFI_INSTRUCTION_POINTER, &next.look, 1))
 		return 0;
-	*frame = arch_interrupted_frame(context);
+	*frame = next;
 	return 1;
 }
 
@@ -166,13 +177,18 @@ static inline enum rule_result rule_apply_plain(rule_t rule, struct unwind_frame
 			return RULE_OUT_OF_BOUNDS;
 		*fp_slot = slot - 8;
 	}
-	const uintptr_t return_address = arch_strip(*(const uintptr_t *)slot);
+	uintptr_t return_address, fp = frame->fp;
+	if (!unwind_load(bounds, slot, &return_address))
+		return RULE_OUT_OF_BOUNDS;
+	return_address = arch_strip(return_address);
 	if (return_address == 0)
 		return RULE_AT_BOTTOM;
+	if (*fp_slot != 0 && !unwind_load(bounds, *fp_slot, &fp))
+		return RULE_OUT_OF_BOUNDS;
 	*frame = (struct unwind_frame){
 		.look = return_address - 1,
 		.sp = cfa,
-		.fp = *fp_slot != 0 ? *(const uintptr_t *)*fp_slot : frame->fp,
+		.fp = fp,
 		.slot = (const uintptr_t *)slot,
 	};
 	return RULE_STEPPED;

@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "cfi.h"
+#include "handler/stack_copy.h"
 
 #if CFI_RETURN_ADDRESS != CFI_INSTRUCTION_POINTER
 #define ARCH_HAS_LINK /* a call leaves the return address in a register */
@@ -32,9 +33,11 @@ struct unwind_frame {
 #endif
 };
 
-/* Words of the stack that may be read: [low, high), high 8-byte aligned. */
+/* Words of the stack that may be read: [low, high), high 8-byte aligned. `copy` is NULL
+ * when they can be read as they stand, else what they are read through. */
 struct unwind_bounds {
 	uintptr_t low, high;
+	struct stack_copy *copy;
 };
 
 /* What applying a rule came to. */
@@ -64,6 +67,27 @@ static inline int unwind_is_inside(const struct unwind_bounds *bounds, uintptr_t
 static inline int unwind_can_read(const struct unwind_bounds *bounds, uintptr_t address)
 {
 	return unwind_is_inside(bounds, address) && (address & 7) == 0;
+}
+
+/* Reads the word at an address within the bounds; 0 when it is not there. */
+static inline int unwind_load(const struct unwind_bounds *bounds, uintptr_t address,
+                              uintptr_t *value)
+{
+	if (__builtin_expect(bounds->copy != NULL, 0))
+		return stack_copy_read(bounds->copy, address, value, sizeof *value);
+	*value = *(const uintptr_t *)address;
+	return 1;
+}
+
+/* Reads `count` words. */
+static inline int unwind_load_words(const struct unwind_bounds *bounds, uintptr_t address,
+                                    uintptr_t *values, unsigned count)
+{
+	for (unsigned i = 0; i < count; i++)
+		if (!unwind_can_read(bounds, address + 8 * i) ||
+		    !unwind_load(bounds, address + 8 * i, &values[i]))
+			return 0;
+	return 1;
 }
 
 /* CFI_FOR_AARCH64: its rules, tested on any machine. */

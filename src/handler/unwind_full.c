@@ -5,13 +5,27 @@
 
 #include "handler/unwind_rules.h"
 
-void full_begin(struct full_walk *full, const void *context, uint32_t index)
+void full_begin(struct full_walk *full, const void *ucontext)
 {
-	arch_all_registers(context, full->registers);
+	arch_all_registers(ucontext, full->registers);
 	full->begun = true;
 	full->lost = false;
+	full->index = 0;
+	full->look = full->registers[CFI_INSTRUCTION_POINTER];
+}
+
+void full_begin_again(struct full_walk *full, const struct unwind_frame *frame,
+                      const struct unwind_bounds *bounds, uint32_t index)
+{
+	full->begun = true;
+	full->lost = !arch_load_registers(frame, bounds, full->registers);
 	full->index = index;
 	full->look = full->registers[CFI_INSTRUCTION_POINTER];
+}
+
+static bool read_copy(void *context, uintptr_t address, void *to, unsigned size)
+{
+	return stack_copy_read(context, address, to, size);
 }
 
 /* Not inlined: its frame belongs to few walks. */
@@ -20,8 +34,11 @@ step_full(struct full_walk *full, const void *ucontext, const struct code_map *m
           const struct unwind_bounds *bounds, uint32_t index, bool exact,
           struct unwind_frame *frame)
 {
+	const struct cfi_stack stack = {bounds->low, bounds->high,
+	                                bounds->copy != NULL ? read_copy : NULL, bounds->copy};
+
 	if (!full->begun)
-		full_begin(full, ucontext, 0);
+		full_begin(full, ucontext);
 	while (!full->lost && full->index <= index) {
 		struct cfi_section section;
 		bool signal_frame = false;
@@ -34,8 +51,7 @@ step_full(struct full_walk *full, const void *ucontext, const struct code_map *m
 		const enum section_result found = rules_find_section(map, full->look, &section);
 		if ((found != SECTION_LASTING && found != SECTION_NEWER) || section.header == 0)
 			return RULE_HAS_NONE;
-		switch (cfi_step(&section, full->look, bounds->low, bounds->high, full->registers,
-		                 &signal_frame)) {
+		switch (cfi_step(&section, full->look, &stack, full->registers, &signal_frame)) {
 		case CFI_FOUND: break;
 		case CFI_BAD_READ: return RULE_OUT_OF_BOUNDS;
 		default: return RULE_HAS_NONE;

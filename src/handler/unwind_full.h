@@ -22,8 +22,12 @@ struct full_walk {
 	uint64_t registers[CFI_REGISTERS];
 };
 
-/* Makes the frame that `context` tells of number `index`. */
-void full_begin(struct full_walk *full, const void *context, uint32_t index);
+/* Makes the interrupted frame that `ucontext` tells of number 0. */
+void full_begin(struct full_walk *full, const void *ucontext);
+
+/* Makes the frame that the signal of trampoline *frame interrupted number `index`. */
+void full_begin_again(struct full_walk *full, const struct unwind_frame *frame,
+                      const struct unwind_bounds *bounds, uint32_t index);
 
 /* One step from frame number `index`, which is `frame`. `exact`: it leads to an exact
  * address, which no call precedes. */

@@ -12,6 +12,7 @@
 #ifndef QUERYPROF_HANDLER_UNWIND_X86_64_H
 #define QUERYPROF_HANDLER_UNWIND_X86_64_H
 
+#include <stddef.h>
 #include <ucontext.h>
 
 #define ARCH_RED_ZONE 128
@@ -140,24 +141,41 @@ static inline rule_t rule_from_row(const struct cfi_row *row)
 	return RULE_FULL;
 }
 
+/* Where DWARF's registers are in a ucontext. */
+static const uint8_t arch_register_order[CFI_REGISTERS] = {
+	REG_RAX, REG_RDX, REG_RCX, REG_RBX, REG_RSI, REG_RDI, REG_RBP, REG_RSP, REG_R8,
+	REG_R9, REG_R10, REG_R11, REG_R12, REG_R13, REG_R14, REG_R15, REG_RIP,
+};
+
 /* The kernel puts a ucontext where the trampoline's rsp points. */
-static inline const void *arch_signal_context(const struct unwind_frame *frame)
+static inline uintptr_t arch_signal_registers(const struct unwind_frame *frame)
 {
-	return (const void *)frame->sp;
+	return frame->sp + offsetof(ucontext_t, uc_mcontext.gregs);
+}
+
+/* All registers of a trampoline's *frame, by DWARF number; 0 when they may not be read. */
+static inline int arch_load_registers(const struct unwind_frame *frame,
+                                      const struct unwind_bounds *bounds,
+                                      uint64_t registers[CFI_REGISTERS])
+{
+	for (int i = 0; i < CFI_REGISTERS; i++)
+		if (!unwind_load_words(bounds, arch_signal_registers(frame) + 8u * arch_register_order[i],
+		                       &registers[i], 1))
+			return 0;
+	return 1;
 }
 
 /* Turns a trampoline's *frame into the one that the signal interrupted, on whatever
  * stack; 0 when its registers may not be read. */
 static inline int arch_signal_frame(struct unwind_frame *frame, const struct unwind_bounds *bounds)
 {
-	const ucontext_t *context = (const ucontext_t *)arch_signal_context(frame);
-	const uintptr_t registers = (uintptr_t)context->uc_mcontext.gregs;
-	if (!unwind_can_read(bounds, registers) ||
-	    !unwind_can_read(bounds, registers + sizeof(gregset_t) - 8))
+	const uintptr_t registers = arch_signal_registers(frame);
+	struct unwind_frame next;
+	if (!unwind_load_words(bounds, registers + 8 * REG_RIP, &next.look, 1) ||
+	    !unwind_load_words(bounds, registers + 8 * REG_RBP, &next.fp, 1) ||
+	    !unwind_load_words(bounds, registers + 8 * REG_RSP, &next.sp, 1))
 		return 0;
-	frame->look = (uintptr_t)context->uc_mcontext.gregs[REG_RIP];
-	frame->fp = (uintptr_t)context->uc_mcontext.gregs[REG_RBP];
-	frame->sp = (uintptr_t)context->uc_mcontext.gregs[REG_RSP];
+	*frame = next;
 	return 1;
 }
 
@@ -179,23 +197,23 @@ static inline enum rule_result rule_apply_signal(struct unwind_frame *frame,
 static inline enum rule_result rule_apply_landing(uintptr_t context, struct unwind_frame *frame,
                                                   const struct unwind_bounds *bounds)
 {
-	enum { SAVED_RBP = -0x60, HANDLER = 0x08, FLAGS = 0x30, PUSHED = 0x40, BY_VALUE = 0x48 };
+	enum { SAVED_RBP = -0x60, FLAGS = 0x30, PUSHED = 0x40, BY_VALUE = 0x48 };
 	const uint64_t extended = UINT64_C(1) << 62;
+	uintptr_t cfa_handler[2], fp, flags, pushed, by_value;
 
-	if (!unwind_can_read(bounds, context + (uintptr_t)SAVED_RBP) ||
-	    !unwind_can_read(bounds, context + BY_VALUE))
+	if (!unwind_load_words(bounds, context, cfa_handler, 2) ||
+	    !unwind_load_words(bounds, context + (uintptr_t)SAVED_RBP, &fp, 1) ||
+	    !unwind_load_words(bounds, context + FLAGS, &flags, 1) ||
+	    !unwind_load_words(bounds, context + PUSHED, &pushed, 1) ||
+	    !unwind_load_words(bounds, context + BY_VALUE, &by_value, 1))
 		return RULE_OUT_OF_BOUNDS;
-	const uintptr_t *const word = (const uintptr_t *)context;
-	const uintptr_t sp = word[0] + word[PUSHED / 8], handler = word[HANDLER / 8];
-	uintptr_t fp = word[SAVED_RBP / 8];
+	const uintptr_t sp = cfa_handler[0] + pushed, handler = cfa_handler[1];
 	if (sp <= frame->sp || sp > bounds->high || sp % 8 != 0 || handler == 0)
 		return RULE_OUT_OF_BOUNDS;
 	/* Where rbp is saved, nearly always. */
-	if ((word[FLAGS / 8] & extended) == 0 || (word[BY_VALUE / 8] >> (8 * CFI_FRAME_POINTER) & 255) == 0) {
-		if (!unwind_can_read(bounds, fp))
-			return RULE_OUT_OF_BOUNDS;
-		fp = *(const uintptr_t *)fp;
-	}
+	if (((flags & extended) == 0 || (by_value >> (8 * CFI_FRAME_POINTER) & 255) == 0) &&
+	    !unwind_load_words(bounds, fp, &fp, 1))
+		return RULE_OUT_OF_BOUNDS;
 	*frame = (struct unwind_frame){.look = handler, .sp = sp, .fp = fp};
 	return RULE_STEPPED;
 }
@@ -215,11 +233,14 @@ rule_step_to(uintptr_t cfa, uint32_t saved, struct unwind_frame *frame,
 		if (!unwind_can_read(bounds, slot))
 			return RULE_OUT_OF_BOUNDS;
 	}
-	const uintptr_t return_address = *(const uintptr_t *)(cfa - 8);
+	uintptr_t return_address, fp = frame->fp;
+	if (!unwind_load(bounds, cfa - 8, &return_address))
+		return RULE_OUT_OF_BOUNDS;
 	if (return_address == 0)
 		return RULE_AT_BOTTOM;
-	if (saved != 0)
-		frame->fp = *(const uintptr_t *)slot;
+	if (saved != 0 && !unwind_load(bounds, slot, &fp))
+		return RULE_OUT_OF_BOUNDS;
+	frame->fp = fp;
 	frame->look = return_address - 1;
 	frame->sp = cfa;
 	*fp_slot = slot;
@@ -254,9 +275,11 @@ rule_apply_plain(rule_t rule, struct unwind_frame *frame, const struct unwind_bo
 	return rule_step_to(base + rule_offset(rule), rule_saved(rule), frame, bounds, fp_slot);
 }
 
-/* Turns *frame into its caller; *frame is unchanged unless RULE_STEPPED. */
-static inline enum rule_result rule_apply(rule_t rule, struct unwind_frame *frame,
-                                          const struct unwind_bounds *bounds, uintptr_t *fp_slot)
+/* Turns *frame into its caller; *frame is unchanged unless RULE_STEPPED. Not inlined:
+ * nearly all frames do with rule_apply_plain(). */
+__attribute__((noinline, unused)) static enum rule_result
+rule_apply(rule_t rule, struct unwind_frame *frame, const struct unwind_bounds *bounds,
+           uintptr_t *fp_slot)
 {
 	const uintptr_t offset = rule_offset(rule);
 	uintptr_t cfa, slot;
@@ -270,15 +293,14 @@ static inline enum rule_result rule_apply(rule_t rule, struct unwind_frame *fram
 		return rule_step_to(cfa, rule_saved(rule), frame, bounds, fp_slot);
 	case RULE_AT_RBP:
 		slot = frame->fp + offset;
-		if (!unwind_can_read(bounds, slot))
+		if (!unwind_load_words(bounds, slot, &cfa, 1))
 			return RULE_OUT_OF_BOUNDS;
-		cfa = *(const uintptr_t *)slot;
 		break;
 	case RULE_AT_RSP:
 		slot = frame->sp + offset;
-		if (!unwind_can_read(bounds, slot))
+		if (!unwind_load_words(bounds, slot, &cfa, 1))
 			return RULE_OUT_OF_BOUNDS;
-		cfa = *(const uintptr_t *)slot + 8;
+		cfa += 8;
 		break;
 	case RULE_SIGNAL:
 		*fp_slot = FP_SLOT_OPAQUE;
@@ -359,13 +381,9 @@ static inline struct unwind_frame arch_interrupted_frame(const void *ucontext)
 /* All registers, by DWARF number. */
 static inline void arch_all_registers(const void *ucontext, uint64_t registers[CFI_REGISTERS])
 {
-	static const uint8_t order[CFI_REGISTERS] = {
-		REG_RAX, REG_RDX, REG_RCX, REG_RBX, REG_RSI, REG_RDI, REG_RBP, REG_RSP, REG_R8,
-		REG_R9, REG_R10, REG_R11, REG_R12, REG_R13, REG_R14, REG_R15, REG_RIP,
-	};
 	const greg_t *from = ((const ucontext_t *)ucontext)->uc_mcontext.gregs;
 	for (int i = 0; i < CFI_REGISTERS; i++)
-		registers[i] = (uint64_t)from[order[i]];
+		registers[i] = (uint64_t)from[arch_register_order[i]];
 }
 
 #endif

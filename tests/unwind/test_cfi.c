@@ -88,13 +88,13 @@ static struct cfi_section build(const uint8_t *instructions, size_t size)
 
 static enum cfi_result step(const struct cfi_section *section, uintptr_t pc, uint64_t *registers)
 {
+	const struct cfi_stack whole = {(uintptr_t)stack.start, (uintptr_t)stack.start + stack.size, NULL, NULL};
 	bool signal_frame;
 
 	for (int i = 0; i < CFI_REGISTERS; i++)
 		registers[i] = 0x5000 + (uint64_t)i;
 	registers[CFI_STACK_POINTER] = (uintptr_t)stack.start + stack.size - 256;
-	return cfi_step(section, pc, (uintptr_t)stack.start, (uintptr_t)stack.start + stack.size,
-	                registers, &signal_frame);
+	return cfi_step(section, pc, &whole, registers, &signal_frame);
 }
 
 static void test_well_formed(void **state)

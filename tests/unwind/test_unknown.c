@@ -11,7 +11,9 @@
 #include <alloca.h>
 #include <dlfcn.h>
 #include <errno.h>
+#include <linux/filter.h>
 #include <linux/futex.h>
+#include <linux/seccomp.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -20,7 +22,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <ucontext.h>
 #include <unistd.h>
@@ -438,6 +442,94 @@ static void test_cut_file(void **state)
 	fclose(file);
 }
 
+/* --- pages that go while they are read ---------------------------------------------------- */
+
+static volatile bool done;
+
+/* Takes the pages behind the first frames away and gives them back, over and over. */
+static void *take_pages_away(void *from)
+{
+	while (!done) {
+		mprotect(from, 2 * page, PROT_NONE);
+		mprotect(from, 2 * page, PROT_READ | PROT_WRITE);
+	}
+	return NULL;
+}
+
+/* While one thread tells a stack, another unmaps it: the trace is whole or ends, and
+ * no signal is raised. A coroutine's pages go so only when it does, and garbage that a
+ * trace is led to may at any time. */
+static void test_unmapped(void **state)
+{
+	char *stack = make_stack(STACK_BYTES);
+	uint64_t whole = 0, cut = 0;
+	pthread_t thread;
+
+	(void)state;
+	coroutine_depth = 60;
+	run_coroutine(stack, STACK_BYTES);
+	const ucontext_t context = interrupted;
+	char *const from = (char *)(((uintptr_t)context.uc_mcontext.gregs[REG_RSP] & ~(page - 1)) + page);
+
+	expect(!seen.truncated && from + 2 * page <= stack + STACK_BYTES);
+	done = false;
+	assert_int_equal(pthread_create(&thread, NULL, take_pages_away, from), 0);
+	errno = 0;
+	for (int round = 0; round < 2000000 && (whole < 2000 || cut < 2000); round++) {
+		seen = unwind_trace(&context, &known, NULL, trace, TRACE_MAX_FRAMES);
+		/* take_trace() and dive(); what called them has returned since. */
+		whole += seen.depth >= 62;
+		cut += seen.truncated && seen.depth < 62;
+	}
+	const int errno_after = errno;
+	done = true;
+	pthread_join(thread, NULL);
+	print_message("%llu traces whole, %llu cut\n", (unsigned long long)whole, (unsigned long long)cut);
+	assert_true(whole >= 100 && cut >= 100);
+	assert_int_equal(errno_after, 0);
+	free_stack(stack, STACK_BYTES);
+}
+
+/* --- filtered system calls ------------------------------------------------------------------ */
+
+static void forbid(long number)
+{
+	struct sock_filter code[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)number, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	const struct sock_fprog program = {sizeof code / sizeof code[0], code};
+
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
+	    prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0)
+		_exit(77);
+}
+
+/* A process that is killed if it copies memory through the kernel is not. */
+static void test_filtered(void **state)
+{
+	char *stack = make_stack(STACK_BYTES);
+	int status;
+
+	(void)state;
+	coroutine_depth = 30;
+	fflush(NULL);
+	const pid_t child = fork();
+	if (child == 0) {
+		forbid(SYS_process_vm_readv);
+		run_coroutine(stack, STACK_BYTES);
+		_exit(!seen.truncated && count_named("dive") == 31 ? 0 : 1);
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	free_stack(stack, STACK_BYTES);
+	if (WIFEXITED(status) && WEXITSTATUS(status) == 77)
+		skip();
+	print_message("status %#x\n", (unsigned)status);
+	assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}
+
 /* --- the price ------------------------------------------------------------------------------ */
 
 static uint64_t now_ns(void)
@@ -482,6 +574,8 @@ int main(void)
 		cmocka_unit_test_setup(test_bare_clone, setup),
 		cmocka_unit_test_setup(test_no_stack, setup),
 		cmocka_unit_test_setup(test_cut_file, setup),
+		cmocka_unit_test_setup(test_unmapped, setup),
+		cmocka_unit_test_setup(test_filtered, setup),
 		cmocka_unit_test_setup(test_cost, setup),
 	};
 

@@ -49,7 +49,7 @@ public:
 	typedef intptr_t sint_t;
 
 	uintptr_t start, end;
-	uintptr_t stack_start = 0, stack_end = 0;
+	const cfi_stack *stack = nullptr;
 
 	explicit CheckedSpace(const cfi_section *section) : start(section->start), end(section->end) {}
 
@@ -58,9 +58,15 @@ public:
 		/* One comparison each: an address below the start wraps to a huge offset. */
 		if (__builtin_expect(address - start >= end - start ||
 		                     end - address < sizeof(T), 0)) {
-			if (address - stack_start >= stack_end - stack_start ||
-			    stack_end - address < sizeof(T))
+			if (stack == nullptr || address - stack->start >= stack->end - stack->start ||
+			    stack->end - address < sizeof(T))
 				leave(CFI_BAD_READ);
+			if (stack->read != nullptr) {
+				T copied;
+				if (!stack->read(stack->context, address, &copied, sizeof copied))
+					leave(CFI_BAD_READ);
+				return copied;
+			}
 		}
 		T value;
 		memcpy(&value, reinterpret_cast<const void *>(address), sizeof value);
@@ -230,8 +236,8 @@ __attribute__((noinline)) cfi_result find_row(const cfi_section *section, uintpt
 }
 
 __attribute__((noinline)) cfi_result step(const cfi_section *section, uintptr_t pc,
-                                          uintptr_t stack_start, uintptr_t stack_end,
-                                          uint64_t *registers, bool *signal_frame)
+                                          const cfi_stack *stack, uint64_t *registers,
+                                          bool *signal_frame)
 {
 	CheckedSpace space(section);
 	Parser::FDE_Info fde;
@@ -240,8 +246,7 @@ __attribute__((noinline)) cfi_result step(const cfi_section *section, uintptr_t 
 		return CFI_NO_ENTRY;
 	if (cie.returnAddressRegister != CFI_RETURN_ADDRESS)
 		return CFI_MALFORMED;
-	space.stack_start = stack_start;
-	space.stack_end = stack_end;
+	space.stack = stack;
 
 	Registers state;
 	for (int i = 0; i < CFI_REGISTERS; i++)
@@ -281,16 +286,15 @@ extern "C" __attribute__((noinline)) cfi_result cfi_find_row(const cfi_section *
 }
 
 extern "C" __attribute__((noinline)) cfi_result cfi_step(const cfi_section *section, uintptr_t pc,
-                                                         uintptr_t stack_start,
-                                                         uintptr_t stack_end, uint64_t *registers,
-                                                         bool *signal_frame)
+                                                         const cfi_stack *stack,
+                                                         uint64_t *registers, bool *signal_frame)
 {
 	BailOut here;
 	here.outer = bail;
 	bail = &here;
 	cfi_result result;
 	if (__builtin_setjmp(here.jump) == 0)
-		result = step(section, pc, stack_start, stack_end, registers, signal_frame);
+		result = step(section, pc, stack, registers, signal_frame);
 	else
 		result = bail->reason;
 	bail = bail->outer;

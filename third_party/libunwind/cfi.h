@@ -78,12 +78,19 @@ struct cfi_row {
  * address less one. */
 enum cfi_result cfi_find_row(const struct cfi_section *section, uintptr_t pc, struct cfi_row *row);
 
-/* Replaces `registers` by the caller's. `pc` as above; the stack is read only
- * within [stack_start, stack_end). `signal_frame`: whether the frame left was a
+/* Where the stack may be read. `read` is NULL when it can be as it stands; else it is
+ * what it is read with, and may refuse. */
+struct cfi_stack {
+	uintptr_t start, end;
+	bool (*read)(void *context, uintptr_t address, void *to, unsigned size);
+	void *context;
+};
+
+/* Replaces `registers` by the caller's. `pc` as above. `signal_frame`: whether the frame left was a
  * signal's trampoline, so that the new instruction pointer is exact. A new
  * instruction pointer of 0 is the bottom of the stack. */
-enum cfi_result cfi_step(const struct cfi_section *section, uintptr_t pc, uintptr_t stack_start,
-                         uintptr_t stack_end, uint64_t registers[CFI_REGISTERS],
+enum cfi_result cfi_step(const struct cfi_section *section, uintptr_t pc,
+                         const struct cfi_stack *stack, uint64_t registers[CFI_REGISTERS],
                          bool *signal_frame);
 
 #ifdef __cplusplus

@@ -76,7 +76,7 @@ static struct unwind_frame load(const struct recorded *recorded)
 		words[i] = relocate(recorded, recorded->words[i]);
 	for (int i = 0; i < CFI_REGISTERS; i++)
 		registers[i] = relocate(recorded, recorded->registers[i]);
-	bounds = (struct unwind_bounds){(uintptr_t)words, (uintptr_t)(words + recorded->word_count)};
+	bounds = (struct unwind_bounds){(uintptr_t)words, (uintptr_t)(words + recorded->word_count), NULL};
 	return arch_frame_of(registers, registers[CFI_INSTRUCTION_POINTER]);
 }
 

@@ -1,0 +1,171 @@
+/*
+ * What stack_copy.h says.
+ */
+#include "handler/stack_copy.h"
+
+#include <errno.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/uio.h>
+
+#include "handler/sys.h"
+
+#define PAGE STACK_COPY_BYTES
+#define NOTHING 1 /* no page's address */
+
+static uintptr_t page_of(uintptr_t address)
+{
+	return address & ~(PAGE - 1);
+}
+
+/* Whether the page of `address` can be read. */
+static bool ask_kernel(uintptr_t address)
+{
+	enum { NO_SUCH_OPERATION = 0x7fff };
+	const long result = syscall(SYS_rt_sigprocmask, NO_SUCH_OPERATION, page_of(address), NULL,
+	                            sizeof(uint64_t));
+
+	return result == -1 && errno == EINVAL;
+}
+
+static bool can_read(uintptr_t address)
+{
+	/* A kernel that looked at the operation first would call anything readable.
+	 * The highest page, which is never a program's, shows it. */
+	enum { UNTRIED, WORKS, FAILS };
+	static int tried;
+	int now = __atomic_load_n(&tried, __ATOMIC_RELAXED);
+
+	if (now == UNTRIED) {
+		now = ask_kernel(UINTPTR_MAX) ? FAILS : WORKS;
+		__atomic_store_n(&tried, now, __ATOMIC_RELAXED);
+	}
+	/* An address of 0 would be no mask at all. */
+	return now == WORKS && address >= PAGE && ask_kernel(address);
+}
+
+/* Whether what the kernel copies comes without a risk: see stack_copy.h. */
+static bool is_filtered(void)
+{
+	/* EINVAL: a kernel without filters. */
+	return syscall(SYS_prctl, PR_GET_SECCOMP, 0, 0, 0, 0) > 0;
+}
+
+static bool kernel_copies(uintptr_t address, void *to, size_t size)
+{
+	const struct iovec local = {.iov_base = to, .iov_len = size};
+	const struct iovec remote = {.iov_base = (void *)address, .iov_len = size};
+
+	return syscall(SYS_process_vm_readv, getpid(), &local, 1, &remote, 1, 0) == (long)size;
+}
+
+/* Within one page, in either way. */
+static bool read_part(struct stack_copy *copy, uintptr_t address, void *to, size_t size)
+{
+	const uintptr_t page = page_of(address);
+
+	if (!copy->by_asking && copy->page == NULL)
+		return kernel_copies(address, to, size);
+	if (page != copy->held) {
+		copy->held = NOTHING;
+		if (copy->by_asking ? !can_read(page) : !kernel_copies(page, copy->page, PAGE))
+			return false;
+		copy->held = page;
+	}
+	memcpy(to, copy->by_asking ? (const void *)address : copy->page + (address - page), size);
+	return true;
+}
+
+/* Pages for as many threads at the same time; the next ones copy word by word. Lost
+ * when a handler is left by a long jump. */
+#define PAGES 16
+
+static struct {
+	_Alignas(PAGE) unsigned char memory[PAGE];
+} pages[PAGES];
+static uint32_t taken[PAGES];
+
+static unsigned char *take_page(void)
+{
+	for (int i = 0; i < PAGES; i++)
+		/* Acquire: who had it before has read it. */
+		if (__atomic_load_n(&taken[i], __ATOMIC_RELAXED) == 0 &&
+		    __atomic_exchange_n(&taken[i], 1, __ATOMIC_ACQUIRE) == 0)
+			return pages[i].memory;
+	return NULL;
+}
+
+void stack_copy_end(struct stack_copy *copy)
+{
+	if (copy->page != NULL)
+		__atomic_store_n(&taken[(copy->page - pages[0].memory) / (ptrdiff_t)PAGE], 0,
+		                 __ATOMIC_RELEASE);
+	copy->page = NULL;
+}
+
+void stack_copy_reset_in_child(void)
+{
+	for (int i = 0; i < PAGES; i++)
+		__atomic_store_n(&taken[i], 0, __ATOMIC_RELAXED);
+}
+
+bool stack_copy_begin(struct stack_copy *copy, uintptr_t address)
+{
+	const int saved_errno = errno;
+	unsigned char byte;
+	bool good;
+
+	copy->held = NOTHING;
+	copy->reached = page_of(address);
+	copy->by_asking = is_filtered();
+	if (!copy->by_asking && copy->page == NULL)
+		copy->page = take_page();
+	errno = 0;
+	good = read_part(copy, address, &byte, 1);
+	if (!good && !copy->by_asking && errno != EFAULT) {
+		/* No such call here, or not for us. */
+		copy->by_asking = true;
+		good = read_part(copy, address, &byte, 1);
+	}
+	errno = saved_errno;
+	return good;
+}
+
+static bool reach(struct stack_copy *copy, uintptr_t page)
+{
+	unsigned char byte;
+
+	while (copy->reached < page) {
+		if (!(copy->by_asking ? can_read(copy->reached + PAGE)
+		                      : kernel_copies(copy->reached + PAGE, &byte, 1)))
+			return false;
+		copy->reached += PAGE;
+	}
+	return true;
+}
+
+bool stack_copy_reaches(struct stack_copy *copy, uintptr_t address)
+{
+	const int saved_errno = errno;
+	const bool result = reach(copy, page_of(address));
+
+	errno = saved_errno;
+	return result;
+}
+
+bool stack_copy_read(struct stack_copy *copy, uintptr_t address, void *to, size_t size)
+{
+	const int saved_errno = errno;
+	const uintptr_t page = page_of(address), next = page + PAGE;
+	const size_t first = next - address < size ? next - address : size;
+	bool good;
+
+	/* The next page is read for its own sake. */
+	good = (page <= copy->reached + PAGE || reach(copy, page)) && read_part(copy, address, to, first) &&
+	       (first == size || read_part(copy, next, (char *)to + first, size - first));
+	if (good && page > copy->reached)
+		copy->reached = page;
+	errno = saved_errno;
+	return good;
+}
