@@ -1,6 +1,6 @@
 /*
  * The signal handler: whose signal is it, what runs, how much does it stand for,
- * the stack, the record.
+ * the stack, the record. Or, when somebody asked, the stack alone.
  *
  * It runs with every other asynchronous signal blocked, so no handler of the host
  * can interrupt it, or leave it by a long jump with a record half written. It takes
@@ -347,6 +347,40 @@ static void take_sample(struct thread *thread, enum trace_type type, const sigin
 	store_sample(thread, ring, tag, type, (uint32_t)weight, timestamp, ucontext);
 }
 
+/* --- a question -------------------------------------------------------------------- */
+
+uint32_t sample_answers;
+
+static void answer(struct thread *thread, const void *ucontext)
+{
+	struct thread_answer *to = &thread->answer;
+	const struct query_tag *tag = find_running(thread);
+
+	/* Sequentially consistent with the asker, who writes `wanted` and then looks whether
+	 * a signal is on its way: this one answers whatever was wanted until now. */
+	__atomic_store_n(&to->on_way, 0, __ATOMIC_SEQ_CST);
+	uint32_t wanted = __atomic_load_n(&to->wanted, __ATOMIC_SEQ_CST);
+	if (wanted == to->given) {
+		count(thread, SAMPLE_LATE, 1);
+		return;
+	}
+	if (tag != NULL && query_tag_was_left(tag, &thread->stack, interrupted_stack_pointer(ucontext)))
+		tag = NULL;
+	struct unwind_result trace = unwind_trace(ucontext, &thread->stack, thread_memo(thread), to->trace,
+	                                          TRACE_MAX_FRAMES);
+	to->depth = trace.depth;
+	to->truncated = trace.truncated;
+	to->generation = trace.generation;
+	to->query = tag != NULL ? tag->key : (struct query_key){ 0, 0 };
+	count(thread, SAMPLE_ASKED, 1);
+	/* Release: the answer before its number. */
+	__atomic_store_n(&to->given, wanted, __ATOMIC_RELEASE);
+	__atomic_fetch_add(&sample_answers, 1, __ATOMIC_RELEASE);
+	sys_futex_wake(&sample_answers);
+}
+
+/* --- which of them ------------------------------------------------------------------ */
+
 /* The trace type whose timer the cookie is; -1: none of this thread's. Compares
  * pointers only, so a foreign cookie is never followed. */
 static int find_type(const struct thread *thread, const void *cookie)
@@ -385,12 +419,13 @@ void sample_on_signal(int signal, siginfo_t *info, void *ucontext)
 {
 	int saved_errno = errno;
 	struct thread *thread = thread_current;
-	const void *cookie = info->si_code == SI_TIMER ? info->si_value.sival_ptr : NULL;
-	int type = find_type(thread, cookie);
+	const void *cookie = info->si_value.sival_ptr;
+	int type = info->si_code == SI_TIMER ? find_type(thread, cookie) : -1;
+	bool asked = info->si_code == SI_QUEUE && thread != NULL && cookie == &thread->answer;
 
 	count(thread, SAMPLE_SIGNALS, 1);
-	if (type < 0) {
-		bool ours = cookie != NULL && thread_owns_timer(cookie);
+	if (type < 0 && !asked) {
+		bool ours = thread_owns_signal(info->si_code, cookie);
 		count(thread, ours ? SAMPLE_LATE : SAMPLE_FOREIGN, 1);
 		errno = saved_errno;
 		if (!ours)
@@ -399,7 +434,10 @@ void sample_on_signal(int signal, siginfo_t *info, void *ucontext)
 	}
 
 	if (enter_handler(thread)) {
-		take_sample(thread, (enum trace_type)type, info, ucontext);
+		if (asked)
+			answer(thread, ucontext);
+		else
+			take_sample(thread, (enum trace_type)type, info, ucontext);
 		leave_handler(thread);
 	} else {
 		count(thread, SAMPLE_REENTERED, 1);

@@ -11,13 +11,14 @@
 #include "thread.h"
 
 /* What becomes of every signal that reaches the handler. In the end
- * signals = stored + dropped + idle + late + foreign + reentered. */
+ * signals = stored + dropped + idle + asked + late + foreign + reentered. */
 enum sample_counter {
 	SAMPLE_SIGNALS,
 	SAMPLE_STORED,     /* committed to the ring */
 	SAMPLE_DROPPED,    /* the ring was full */
 	SAMPLE_IDLE,       /* no query ran on the thread, or no period had ended yet */
-	SAMPLE_LATE,       /* of a timer that is no longer this thread's */
+	SAMPLE_ASKED,      /* answered with a stack, see thread_answer */
+	SAMPLE_LATE,       /* of a timer that is no longer this thread's, or answered already */
 	SAMPLE_FOREIGN,    /* not ours: handed to the handler that was there */
 	SAMPLE_REENTERED,  /* arrived inside the handler */
 	SAMPLE_OVERRUNS,   /* periods that came on top of a stored sample's first */
@@ -27,7 +28,7 @@ enum sample_counter {
 uint64_t sample_counter(enum sample_counter which);
 
 /* Installed with SA_SIGINFO | SA_RESTART | SA_ONSTACK. Our timers carry the address of their
- * thread_timer as cookie in sival_ptr. */
+ * thread_timer as cookie in sival_ptr, and questions that of the thread's answer. */
 void sample_on_signal(int signal, siginfo_t *info, void *ucontext);
 
 /* What was installed for the signal before us; set before the handler is. One caller
@@ -37,6 +38,9 @@ void sample_set_previous(const struct sigaction *previous);
 /* While disabled every timer that fires is disarmed as if no query ran, and
  * nothing is written to a ring. Disabled at first. */
 void sample_enable(bool enabled);
+
+/* Moves with each answer that a thread gives, and wakes the futex's sleepers. */
+extern uint32_t sample_answers __attribute__((visibility("hidden")));
 
 /* Number of threads whose handler is running now. */
 uint32_t sample_in_flight(void);

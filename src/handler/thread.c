@@ -9,6 +9,7 @@
  */
 #include "handler/thread.h"
 
+#include <signal.h>
 #include <stdatomic.h>
 
 #include "handler/timer.h"
@@ -62,7 +63,8 @@ struct thread *thread_slot(uint32_t index)
 	return (struct thread *)(void *)(block + index % THREADS_PER_BLOCK * thread_slot_bytes());
 }
 
-bool thread_owns_timer(const void *cookie)
+/* Where in its slot `cookie` points, SIZE_MAX when it is in none. */
+static size_t place_in_slot(const void *cookie)
 {
 	uintptr_t address = (uintptr_t)cookie;
 	size_t bytes = thread_slot_bytes();
@@ -70,11 +72,18 @@ bool thread_owns_timer(const void *cookie)
 
 	for (uint32_t i = 0; i < count; i++) {
 		uintptr_t offset = address - (uintptr_t)blocks[i];
-		if (offset >= THREADS_PER_BLOCK * bytes)
-			continue;
-		uintptr_t inside = offset % bytes - offsetof(struct thread, timers);
-		return inside < sizeof(((struct thread *)0)->timers) &&
-		       inside % sizeof(struct thread_timer) == 0;
+		if (offset < THREADS_PER_BLOCK * bytes)
+			return offset % bytes;
 	}
-	return false;
+	return SIZE_MAX;
+}
+
+bool thread_owns_signal(int code, const void *cookie)
+{
+	size_t inside = place_in_slot(cookie), in_timers = inside - offsetof(struct thread, timers);
+
+	if (code == SI_QUEUE)
+		return inside == offsetof(struct thread, answer);
+	return code == SI_TIMER && in_timers < sizeof(((struct thread *)0)->timers) &&
+	       in_timers % sizeof(struct thread_timer) == 0;
 }

@@ -84,8 +84,23 @@ struct thread_timer {
 	uint64_t between_ns;     /* since a query on the thread was last seen to run */
 };
 
+/* One stack, asked for from outside (src/sampler/stacks.c): a signal whose cookie is the
+ * address of this makes the handler answer the newest question here. One asker at a
+ * time writes `wanted`. An answer stays as it is until the next question, and a signal
+ * that finds its question answered writes nothing: it may come as late as it will. */
+struct thread_answer {
+	uint32_t wanted;  /* number of the newest question, never 0 */
+	uint32_t given;   /* of the newest one answered: what follows is the answer */
+	uint32_t on_way;  /* number of the signal that was sent and has not come yet */
+	uint32_t generation; /* of the code map */
+	bool truncated;
+	int depth;
+	struct query_key query; /* that ran, 0: none */
+	uint64_t trace[TRACE_MAX_FRAMES];
+};
+
 /* One a kind of sample_counter (sample.h). */
-#define THREAD_COUNTERS 9
+#define THREAD_COUNTERS 10
 
 struct thread {
 	uint32_t id; /* kernel thread id */
@@ -104,7 +119,7 @@ struct thread {
 	uint64_t counters[THREAD_COUNTERS]; /* never reset: slots are added up */
 	uint64_t trace[TRACE_MAX_FRAMES];
 
-	/* src/sampler only, from here to the end. */
+	/* src/sampler only, from here to the answer. */
 	uint32_t owner;          /* atomic: tid, 0: free; who clears it frees the slot */
 	uint32_t index;          /* of the slot, for ever */
 	uint32_t next_free;      /* index + 1 of the next free slot, 0: none */
@@ -119,6 +134,8 @@ struct thread {
 	uint64_t cpu_read_ns;    /* the CPU clock when it was read last, */
 	uint64_t cpu_read_at_ns; /* on CLOCK_MONOTONIC; see query.c */
 	uint64_t realtime_offset_ns; /* CLOCK_REALTIME - CLOCK_MONOTONIC at that time */
+
+	struct thread_answer answer; /* last: memory that few ever touch */
 	/* struct unwind_memo follows, unwind_memo_bytes of it */
 };
 
@@ -143,7 +160,8 @@ bool thread_add_block(void *block);
 uint32_t thread_slots(void);
 struct thread *thread_slot(uint32_t index);
 
-/* Whether `cookie` is the address of a timer of any slot, past or present. */
-bool thread_owns_timer(const void *cookie);
+/* Whether a signal with this si_code and cookie is ours: from a timer of any slot, past or
+ * present, or a question to one. */
+bool thread_owns_signal(int code, const void *cookie);
 
 #endif

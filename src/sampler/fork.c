@@ -60,6 +60,7 @@ static void after_in_child(void)
 	sample_forget();
 	threads_after_fork();
 	sampler_after_fork();
+	stacks_after_fork();
 	for (int i = 0; i < hook_count; i++) {
 		if (hooks[i].after_in_child != NULL)
 			hooks[i].after_in_child();

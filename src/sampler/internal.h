@@ -43,6 +43,9 @@ int signal_start(void);
  * telling. False: it could not be done now. */
 bool sampler_keep_signal(void);
 
+/* The signals, bit number - 1, that are not blocked inside the handler. */
+uint64_t signal_unblockable(void);
+
 /* In a forked child. */
 void signal_after_fork(void);
 
@@ -116,6 +119,15 @@ static inline void timers_follow(struct thread *thread, const struct query_tag *
 
 /* Installs the hooks, once. 0 or an errno value. */
 int fork_init(void);
+
+/* --- stacks.c --- */
+
+/* The calling thread begins to exec: waits until nobody is sending it a question, and
+ * nobody does for a second. Async-signal-safe. */
+void stacks_before_exec(void);
+
+/* In a forked child. */
+void stacks_after_fork(void);
 
 /* --- for fork.c, in the child --- */
 void sampler_after_fork(void);

@@ -104,6 +104,18 @@ static void set_previous(const struct sigaction *action)
 	sample_set_previous(action);
 }
 
+uint64_t signal_unblockable(void)
+{
+	uint64_t set = 1ull << (SIGKILL - 1) | 1ull << (SIGSTOP - 1);
+
+	for (size_t i = 0; i < sizeof(synchronous) / sizeof(synchronous[0]); i++)
+		set |= 1ull << (synchronous[i] - 1);
+	/* What the C library keeps for itself, and lets nobody block. */
+	for (int number = SIGSYS + 1; number < SIGRTMIN; number++)
+		set |= 1ull << (number - 1);
+	return set;
+}
+
 static int install_handler(int number)
 {
 	struct sigaction action = { .sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK };

@@ -181,6 +181,8 @@ static void fill_slot(struct thread *slot)
 	slot->retry_ns = slot->retry_pause_ns = 0;
 	slot->newest_key = 0;
 	slot->cpu_read_at_ns = 0;
+	/* Signals that were on their way to another thread went with it. */
+	__atomic_store_n(&slot->answer.on_way, 0, __ATOMIC_SEQ_CST);
 	/* The old thread's frames: its stack may be gone, or somebody else's. */
 	memset(thread_memo(slot), 0, unwind_memo_bytes);
 	seed_random(slot);

@@ -166,7 +166,7 @@ static void drop_pending(int number)
 	sigemptyset(&set);
 	sigaddset(&set, number);
 	while (sigtimedwait(&set, &info, &now) == number) {
-		if (info.si_code == SI_TIMER && thread_owns_timer(info.si_value.sival_ptr))
+		if (thread_owns_signal(info.si_code, info.si_value.sival_ptr))
 			continue;
 		/* The host's: it goes on to wait for the new program. */
 		syscall(SYS_rt_tgsigqueueinfo, getpid(), sys_gettid(), number, &info);
@@ -191,9 +191,11 @@ bool sampler_took_signal(const siginfo_t *info)
 	struct thread *thread = thread_current;
 	int saved_errno = errno;
 
-	if (info->si_code != SI_TIMER || !thread_owns_timer(info->si_value.sival_ptr))
+	if (!thread_owns_signal(info->si_code, info->si_value.sival_ptr))
 		return false;
-	if (thread != NULL && timers_in_process())
+	if (thread != NULL && info->si_value.sival_ptr == &thread->answer)
+		__atomic_store_n(&thread->answer.on_way, 0, __ATOMIC_SEQ_CST);
+	else if (thread != NULL && timers_in_process())
 		stop_timers(thread);
 	errno = saved_errno;
 	return true;
@@ -207,6 +209,7 @@ void sampler_before_exec(void)
 	/* Other threads' signals end with them. */
 	if (thread == NULL || !timers_in_process())
 		return;
+	stacks_before_exec();
 	stop_timers(thread);
 	if (is_blocked(sampler_signal()))
 		drop_pending(sampler_signal());

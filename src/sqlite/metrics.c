@@ -3,7 +3,7 @@
  * metric that is a text is "" while there is nothing to tell.
  *
  * Signals add up, as they do in the handler: query_profiler_runs = samples +
- * samples_dropped + signals_idle + signals_late + signals_foreign +
+ * samples_dropped + signals_idle + signals_asked + signals_late + signals_foreign +
  * signals_reentered.
  */
 #include "metrics.h"
@@ -129,7 +129,9 @@ static const struct metric {
 	{ "samples_dropped", get_sample, NULL, SAMPLE_DROPPED, "Samples lost because the ring was full" },
 	{ "signals_idle", get_sample, NULL, SAMPLE_IDLE,
 	  "Signals that found no query on the thread and disarmed its timer" },
-	{ "signals_late", get_sample, NULL, SAMPLE_LATE, "Signals of a timer that the thread no longer had" },
+	{ "signals_asked", get_sample, NULL, SAMPLE_ASKED, "Signals that system.stack_trace sent, and got a stack for" },
+	{ "signals_late", get_sample, NULL, SAMPLE_LATE,
+	  "Signals of a timer that the thread no longer had, or of a stack_trace that had been answered" },
 	{ "signals_foreign", get_sample, NULL, SAMPLE_FOREIGN,
 	  "Signals that were not ours, handed to the handler that was there" },
 	{ "signals_reentered", get_sample, NULL, SAMPLE_REENTERED, "Signals that arrived inside the handler" },

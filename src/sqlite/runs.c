@@ -349,7 +349,7 @@ void runs_push(struct run *run, struct thread *thread, const void *frame)
 {
 	const struct session_settings *settings = &run->session->settings;
 	struct query_tag tag = {
-		.key = run->query.key,
+		.key = run->own ? (struct query_key){ 0 } : run->query.key,
 		.counts = &run->query.counts,
 		.frame = (uintptr_t)frame,
 		.frame_return = frame ? frame_return_address((uintptr_t)frame) : 0,

@@ -24,6 +24,7 @@ struct session_settings {
 	bool log_queries;
 	uint64_t log_queries_min_query_duration_ns;
 	bool log_query_parameters;
+	uint64_t stack_trace_timeout_ms;
 	char query_id[QUERY_ID_MAX + 1]; /* for the next statement; "" none */
 };
 

@@ -187,7 +187,7 @@ static const struct table settings = {
 };
 static const struct table metrics = { .name = "metrics", TABLE_COLUMNS(metrics_columns), .fill = fill_metrics };
 
-static const struct table *const tables[] = { &trace_log, &query_log, &settings, &metrics, &table_processes };
+static const struct table *const tables[] = { &trace_log, &query_log, &settings, &metrics, &table_processes, &table_stack_trace };
 #define TABLES ((int)(sizeof tables / sizeof *tables))
 
 int tables_count(void)
@@ -292,6 +292,18 @@ int table_disconnect(sqlite3_vtab *vtab)
 {
 	sqlite3_free(vtab);
 	return SQLITE_OK;
+}
+
+bool table_may_look(sqlite3_context *context, const struct table_vtab *vtab, const struct column *column)
+{
+	char text[128];
+
+	if (vtab->session->settings.allow_introspection_functions)
+		return true;
+	sqlite3_snprintf(sizeof text, text, "%s.%s: not allowed while allow_introspection_functions is 0",
+	                 vtab->table->name, column->name);
+	sqlite3_result_error(context, text, -1);
+	return false;
 }
 
 int table_fail(sqlite3_vtab *vtab, char *text)

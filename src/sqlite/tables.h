@@ -57,10 +57,11 @@ struct table {
 
 #define TABLE_COLUMNS(list) .columns = list, .column_count = sizeof list / sizeof *list
 
-extern const struct table table_processes; /* tables_live.c */
+extern const struct table table_processes, table_stack_trace; /* tables_live.c */
 
 void table_add_integer(struct table_rows *rows, int64_t value);
 void table_add_real(struct table_rows *rows, double value);
+void table_add_failed(struct table_rows *rows); /* no memory for more */
 void table_add_text(struct table_rows *rows, const char *text); /* copied; NULL: NULL */
 
 /* --- for the two kinds ------------------------------------------------------ */
@@ -79,6 +80,9 @@ int table_connect_eponymous(sqlite3 *db, void *aux, int argc, const char *const 
 int table_refuse_create(sqlite3 *db, void *aux, int argc, const char *const *argv,
                         sqlite3_vtab **vtab, char **error);
 int table_disconnect(sqlite3_vtab *vtab);
+
+/* Whether a column that tells about the program's code may be read; an error if not. */
+bool table_may_look(sqlite3_context *context, const struct table_vtab *vtab, const struct column *column);
 
 /* Makes `text` (malloc'ed or NULL) the message of the table's next error. */
 int table_fail(sqlite3_vtab *vtab, char *text);

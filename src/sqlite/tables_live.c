@@ -1,6 +1,6 @@
 /*
  * Tables of what happens now: system.processes, the queries that run, of all threads of
- * the process.
+ * the process; system.stack_trace, what each thread that we know is doing.
  *
  * A statement that reads a table of the profiler is the profiler's own: it is in none of
  * them, the one that asks included.
@@ -9,13 +9,19 @@
 
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "sampler/query.h"
+#include "sampler/sampler.h"
+#include "sampler/stacks.h"
+#include "store/store.h"
 
 #define NS_PER_S 1000000000ull
+
+/* --- processes ------------------------------------------------------------- */
 
 static const struct column processes_columns[] = {
 	{ "query_id", "TEXT", 0 },
@@ -117,4 +123,118 @@ static void fill_processes(struct table_rows *rows, struct session *session)
 	}
 }
 
+/* --- stack_trace ----------------------------------------------------------- */
+
+static const struct column stack_trace_columns[] = {
+	{ "thread_name", "TEXT", 0 },
+	{ "thread_id", "INTEGER", 0 },
+	{ "query_id", "TEXT", 0 },
+	{ "trace", "TEXT", 0 },
+	{ "truncated", "INTEGER", 0 },
+	{ "symbols", "TEXT", COLUMN_HIDDEN | COLUMN_SYMBOLS },
+	{ "lines", "TEXT", COLUMN_HIDDEN | COLUMN_LINES },
+};
+
+/* The stacks are copied while threads are asked, and made into rows afterwards. */
+struct stacks {
+	struct kept_stack {
+		struct thread_stack stack;
+		uint64_t *trace;
+	} *kept;
+	size_t count, room;
+	bool failed;
+};
+
+static void keep_stack(void *context, const struct thread_stack *stack)
+{
+	struct stacks *stacks = context;
+	struct kept_stack *kept;
+
+	if (stacks->count == stacks->room) {
+		size_t room = stacks->room ? stacks->room * 2 : 32;
+		struct kept_stack *larger = realloc(stacks->kept, room * sizeof *larger);
+
+		if (!larger) {
+			stacks->failed = true;
+			return;
+		}
+		stacks->kept = larger;
+		stacks->room = room;
+	}
+	kept = &stacks->kept[stacks->count];
+	kept->stack = *stack;
+	kept->trace = calloc((size_t)stack->depth + 1, sizeof *kept->trace);
+	if (!kept->trace) {
+		stacks->failed = true;
+		return;
+	}
+	if (stack->depth)
+		memcpy(kept->trace, stack->trace, (size_t)stack->depth * sizeof *kept->trace);
+	stacks->count++;
+}
+
+/* As the logs name the query: by the user's own id, while it runs still. Whose thread did
+ * not answer is found by the thread. */
+static void add_query_id(struct table_rows *rows, const struct thread_stack *stack)
+{
+	const struct query_key *key = &stack->query;
+	bool has_key = key->hi || key->lo, found = false;
+	struct query_view view;
+	char text[37] = "";
+
+	if (has_key)
+		query_key_text(*key, text);
+	for (struct query_run *run = NULL; !found && (has_key || !stack->depth) && (run = query_next_shown(run, &view));) {
+		found = has_key ? view.key.hi == key->hi && view.key.lo == key->lo : view.working == stack->thread_id;
+		if (found) {
+			query_key_text(view.key, text);
+			table_add_text(rows, view.query_id ? view.query_id : text);
+		}
+		query_view_free(&view);
+	}
+	if (!found)
+		table_add_text(rows, text);
+}
+
+static void add_trace(struct table_rows *rows, struct kept_stack *kept)
+{
+	char text[TRACE_MAX_FRAMES * 21 + 3];
+	size_t size = 0;
+
+	store_place(kept->trace, (size_t)kept->stack.depth, kept->stack.generation);
+	text[size++] = '[';
+	for (int i = 0; i < kept->stack.depth; i++)
+		size += (size_t)sprintf(text + size, "%s%lld", i ? "," : "", (long long)kept->trace[i]);
+	text[size++] = ']';
+	text[size] = 0;
+	table_add_text(rows, text);
+}
+
+static void fill_stack_trace(struct table_rows *rows, struct session *session)
+{
+	struct stacks stacks = { 0 };
+
+	sampler_thread(); /* who asks is known from now on */
+	sampler_stacks(session->settings.stack_trace_timeout_ms, keep_stack, &stacks);
+	for (size_t i = 0; i < stacks.count; i++) {
+		struct kept_stack *kept = &stacks.kept[i];
+		char name[32];
+
+		table_add_text(rows, read_thread_name(kept->stack.thread_id, name) ? name : NULL);
+		table_add_integer(rows, kept->stack.thread_id);
+		add_query_id(rows, &kept->stack);
+		add_trace(rows, kept);
+		table_add_integer(rows, kept->stack.truncated);
+		table_add_text(rows, NULL); /* symbols, lines: made of the trace */
+		table_add_text(rows, NULL);
+		free(kept->trace);
+	}
+	free(stacks.kept);
+	if (stacks.failed)
+		table_add_failed(rows);
+}
+
+const struct table table_stack_trace = {
+	.name = "stack_trace", TABLE_COLUMNS(stack_trace_columns), .fill = fill_stack_trace,
+};
 const struct table table_processes = { .name = "processes", TABLE_COLUMNS(processes_columns), .fill = fill_processes };

@@ -270,14 +270,8 @@ static int made_column(struct cursor *cursor, sqlite3_context *context, const st
 	const char *trace;
 	size_t size;
 
-	if (!((const struct table_vtab *)cursor->base.pVtab)->session->settings.allow_introspection_functions) {
-		char text[128];
-
-		sqlite3_snprintf(sizeof text, text, "trace_log.%s: not allowed while allow_introspection_functions is 0",
-		                 column->name);
-		sqlite3_result_error(context, text, -1);
+	if (!table_may_look(context, (const struct table_vtab *)cursor->base.pVtab, column))
 		return SQLITE_OK;
-	}
 	trace = store_column_bytes(cursor->rows, cursor->trace, &size);
 	if (!trace)
 		return SQLITE_OK;

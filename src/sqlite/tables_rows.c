@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "frames.h"
 #include "queries.h"
 #include "tables.h"
 
@@ -66,6 +67,11 @@ void table_add_text(struct table_rows *rows, const char *text)
 	cell->type = TEXT;
 	if (text && !(cell->text = strdup(text)))
 		rows->failed = true;
+}
+
+void table_add_failed(struct table_rows *rows)
+{
+	rows->failed = true;
 }
 
 static void free_rows(struct table_rows *rows)
@@ -142,14 +148,39 @@ static int at_end(sqlite3_vtab_cursor *base)
 	return (cursor->at + 1) * (size_t)table_of(base)->column_count > cursor->rows.count;
 }
 
+/* Symbols or lines of the row's trace. */
+static int made_column(const struct cursor *cursor, sqlite3_context *context, const struct cell *row,
+                       const struct column *column)
+{
+	const struct table_vtab *vtab = (const struct table_vtab *)cursor->base.pVtab;
+	const struct table *table = vtab->table;
+	char *text = NULL;
+	bool bad;
+
+	if (!table_may_look(context, vtab, column))
+		return SQLITE_OK;
+	for (int i = 0; i < table->column_count; i++)
+		if (!strcmp(table->columns[i].name, "trace") && row[i].text)
+			text = column->flags & COLUMN_LINES ? frames_lines(row[i].text, &bad) :
+			                                      frames_symbols(row[i].text, &bad);
+	if (!text)
+		return SQLITE_NOMEM;
+	sqlite3_result_text(context, text, -1, free);
+	return SQLITE_OK;
+}
+
 static int column(sqlite3_vtab_cursor *base, sqlite3_context *context, int index)
 {
 	const struct cursor *cursor = (const struct cursor *)base;
-	const struct cell *cell = &cursor->rows.cells[cursor->at * (size_t)table_of(base)->column_count + (size_t)index];
+	const struct column *described = &table_of(base)->columns[index];
+	const struct cell *row = &cursor->rows.cells[cursor->at * (size_t)table_of(base)->column_count];
+	const struct cell *cell = &row[index];
 
 	/* An UPDATE that leaves the column alone: update() is told so. */
 	if (sqlite3_libversion_number() >= 3022000 && sqlite3_vtab_nochange(context))
 		return SQLITE_OK;
+	if (described->flags & (COLUMN_SYMBOLS | COLUMN_LINES))
+		return made_column(cursor, context, row, described);
 	if (cell->type == INTEGER)
 		sqlite3_result_int64(context, cell->integer);
 	else if (cell->type == REAL)

@@ -185,6 +185,47 @@ bool store_locate(uint64_t address, struct store_location *location)
 	return locate_in_file(address, location) || locate_in_process(address, location);
 }
 
+/* As WRITE_FIND_MODULE says what is one module. */
+static bool is_same(const struct placed *placed, const struct module *module)
+{
+	if (placed->extent != module->end - module->start || strcmp(placed->build_id, module->build_id))
+		return false;
+	return module->build_id[0] || (!strcmp(placed->path, module->path) &&
+	                               placed->file_size == module->file_size &&
+	                               placed->mtime_ns == module->mtime_ns);
+}
+
+/* The module's base in the file; 0: it has none, and could not lie where it is here. */
+static uint64_t find_base(const struct module *module)
+{
+	uint64_t base = module->start;
+
+	for (size_t i = 0; i < space.count; i++) {
+		const struct placed *placed = &space.modules[i];
+
+		if (is_same(placed, module))
+			return placed->base;
+		if (placed->base < module->end && module->start < placed->base + placed->extent)
+			base = 0;
+	}
+	return base;
+}
+
+void store_place(uint64_t *addresses, size_t count, uint32_t generation)
+{
+	pthread_mutex_lock(&space.lock);
+	refresh();
+	for (size_t i = 0; i < count; i++) {
+		const struct module *module = modules_find(addresses[i], generation);
+		bool is_inside = module && addresses[i] >= module->start && addresses[i] < module->end;
+		uint64_t base = is_inside ? find_base(module) : 0;
+
+		addresses[i] = base ? addresses[i] - module->start + base :
+		                      (addresses[i] & (STORE_NOWHERE - 1)) | STORE_NOWHERE;
+	}
+	pthread_mutex_unlock(&space.lock);
+}
+
 void space_free(void)
 {
 	pthread_mutex_lock(&space.lock);

@@ -128,6 +128,11 @@ bool store_locate(uint64_t address, struct store_location *location);
 /* When this process began, ns since 1970, as the file's table of processes has it. */
 int64_t store_process_start(void);
 
+/* Makes addresses of this process, read against the code map `generation`, what a trace
+ * in the file has for them. A module that the file does not know yet lies at its real
+ * place, or nowhere when that is another's. */
+void store_place(uint64_t *addresses, size_t count, uint32_t generation);
+
 /* --- fork ----------------------------------------------------------------- */
 
 /* before: no connection of ours is open afterwards (bounded wait; a reader that

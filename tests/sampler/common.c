@@ -107,17 +107,19 @@ int kernel_timers(void)
 void assert_ledger(void)
 {
 	static const enum sample_counter ends[] = { SAMPLE_STORED, SAMPLE_DROPPED, SAMPLE_IDLE,
-		                                    SAMPLE_LATE, SAMPLE_FOREIGN, SAMPLE_REENTERED };
+		                                    SAMPLE_ASKED, SAMPLE_LATE, SAMPLE_FOREIGN,
+		                                    SAMPLE_REENTERED };
 	uint64_t sum = 0;
 
 	for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++)
 		sum += sample_counter(ends[i]);
-	printf("signals %llu = stored %llu + dropped %llu + idle %llu + late %llu + foreign %llu + "
+	printf("signals %llu = stored %llu + dropped %llu + idle %llu + asked %llu + late %llu + foreign %llu + "
 	       "reentered %llu\n",
 	       (unsigned long long)sample_counter(SAMPLE_SIGNALS),
 	       (unsigned long long)sample_counter(SAMPLE_STORED),
 	       (unsigned long long)sample_counter(SAMPLE_DROPPED),
 	       (unsigned long long)sample_counter(SAMPLE_IDLE),
+	       (unsigned long long)sample_counter(SAMPLE_ASKED),
 	       (unsigned long long)sample_counter(SAMPLE_LATE),
 	       (unsigned long long)sample_counter(SAMPLE_FOREIGN),
 	       (unsigned long long)sample_counter(SAMPLE_REENTERED));

@@ -243,11 +243,15 @@ static void test_late(void **state)
 	fire(thread, TRACE_CPU, 0);
 	assert_only(SAMPLE_LATE, before);
 	thread_current = thread;
-	assert_false(thread_owns_timer(&thread->timers[0].id + 1));
-	assert_false(thread_owns_timer(thread));
-	assert_false(thread_owns_timer(&thread->timers[TRACE_TYPES]));
-	assert_false(thread_owns_timer((const void *)8));
-	assert_true(thread_owns_timer(&thread_slot(thread_slots() - 1)->timers[TRACE_REAL]));
+	assert_false(thread_owns_signal(SI_TIMER, &thread->timers[0].id + 1));
+	assert_false(thread_owns_signal(SI_TIMER, thread));
+	assert_false(thread_owns_signal(SI_TIMER, &thread->timers[TRACE_TYPES]));
+	assert_false(thread_owns_signal(SI_TIMER, (const void *)8));
+	assert_true(thread_owns_signal(SI_TIMER, &thread_slot(thread_slots() - 1)->timers[TRACE_REAL]));
+	assert_true(thread_owns_signal(SI_QUEUE, &thread->answer));
+	assert_false(thread_owns_signal(SI_QUEUE, &thread->answer.given));
+	assert_false(thread_owns_signal(SI_QUEUE, &thread->timers[0]));
+	assert_false(thread_owns_signal(SI_TIMER, &thread->answer));
 }
 
 /* --- foreign ---------------------------------------------------------------------- */

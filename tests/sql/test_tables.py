@@ -176,8 +176,8 @@ print(dict(rows(db, "SELECT metric, value FROM system.metrics WHERE typeof(value
         self.assertGreater(metrics["samples"], 0, metrics)
         self.assertEqual(
             metrics["query_profiler_runs"],
-            sum(metrics[name] for name in ("samples", "samples_dropped", "signals_idle", "signals_late",
-                                           "signals_foreign", "signals_reentered")), metrics)
+            sum(metrics[name] for name in ("samples", "samples_dropped", "signals_idle", "signals_asked",
+                                           "signals_late", "signals_foreign", "signals_reentered")), metrics)
 
 
 if __name__ == "__main__":

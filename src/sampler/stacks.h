@@ -1,0 +1,31 @@
+/*
+ * One live stack of every known thread, asked for by signal.
+ */
+#ifndef QUERYPROF_SAMPLER_STACKS_H
+#define QUERYPROF_SAMPLER_STACKS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "handler/record.h"
+
+/* What a thread was doing. One that has the signal blocked, cannot be sent it or did not
+ * answer in time has no trace: `depth` is 0. */
+struct thread_stack {
+	uint32_t thread_id;
+	struct query_key query; /* that ran, 0: none */
+	uint32_t generation;    /* of the code map that the trace is read against */
+	bool truncated;
+	int depth;
+	const uint64_t *trace; /* valid during the call, leaf first */
+};
+
+/* Asks every thread that has a slot, the calling one included, and calls `each` for
+ * those that are still there in the end; waits at most `timeout_ms` for all of them
+ * together, and for others who ask before. Each thread gets one signal at most, and
+ * system calls that a signal interrupts although SA_RESTART is set end early. Any
+ * thread, outside the handler; `each` must not ask again. */
+void sampler_stacks(uint64_t timeout_ms, void (*each)(void *context, const struct thread_stack *stack),
+                    void *context);
+
+#endif

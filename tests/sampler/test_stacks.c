@@ -1,0 +1,399 @@
+/*
+ * Asking threads for their stacks: everyone answers for himself, in time or not at all,
+ * whoever asks, ends, forks or does not listen meanwhile.
+ */
+#include "common.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#include "sampler/stacks.h"
+
+#define RING_BYTES 65536
+/* For threads that will answer, on however slow a machine. TSan keeps signals back from
+ * threads that wait for a lock, as a second asker does. */
+#define ALL_TIME_MS (UNDER_TSAN ? 100 : 20000)
+#define TIMES(count) (UNDER_TSAN ? (count) / 20 : (count))
+
+static struct ring *ring;
+static struct query_run runs[16];
+static bool stop;
+
+static int set_up(void **state)
+{
+	(void)state;
+	ring = ring_create(RING_BYTES);
+	return ring == NULL || sampler_init(ring) != 0 || sampler_thread() == NULL;
+}
+
+/* --- what came ------------------------------------------------------------------------- */
+
+struct answers {
+	uint32_t count, empty;
+	struct thread_stack of[64];
+};
+
+static void note(void *context, const struct thread_stack *stack)
+{
+	struct answers *answers = context;
+
+	assert_true(answers->count < 64);
+	answers->of[answers->count++] = *stack;
+	answers->empty += stack->depth == 0;
+	for (int i = 0; i < stack->depth; i++)
+		assert_int_equal(stack->trace[i], i + 1);
+}
+
+static struct answers ask(uint64_t timeout_ms)
+{
+	struct answers answers = { 0 };
+
+	errno = ENOTTY;
+	sampler_stacks(timeout_ms, note, &answers);
+	assert_int_equal(errno, ENOTTY);
+	return answers;
+}
+
+/* NULL: it is not among them. */
+static const struct thread_stack *find(const struct answers *answers, uint32_t id)
+{
+	for (uint32_t i = 0; i < answers->count; i++) {
+		if (answers->of[i].thread_id == id)
+			return &answers->of[i];
+	}
+	return NULL;
+}
+
+/* --- threads to ask -------------------------------------------------------------------- */
+
+struct worker {
+	struct query_run *run; /* NULL: none runs */
+	bool blocks;
+	pthread_t thread;
+	uint32_t id; /* once it is ready */
+};
+
+/* No periods: nothing but questions makes signals. */
+static void *work(void *context)
+{
+	struct worker *worker = context;
+	struct thread *thread = sampler_thread();
+	sigset_t own;
+
+	sigemptyset(&own);
+	sigaddset(&own, sampler_signal());
+	if (worker->blocks)
+		pthread_sigmask(SIG_BLOCK, &own, NULL);
+	if (worker->run != NULL) {
+		struct query_tag tag = tag_of(worker->run, 0, 0);
+		query_start(worker->run, thread);
+		tag.key = worker->run->key;
+		sampler_push(thread, &tag);
+	}
+	errno = ENOTTY;
+	__atomic_store_n(&worker->id, thread->id, __ATOMIC_RELEASE);
+	while (!__atomic_load_n(&stop, __ATOMIC_ACQUIRE))
+		pause_for(100000);
+	if (errno != ENOTTY) /* pause_for() leaves it alone */
+		abort();
+	if (worker->run != NULL)
+		sampler_pop(thread);
+	return NULL;
+}
+
+static void start(struct worker *workers, int count)
+{
+	stop = false;
+	for (int i = 0; i < count; i++) {
+		assert_int_equal(pthread_create(&workers[i].thread, NULL, work, &workers[i]), 0);
+		while (__atomic_load_n(&workers[i].id, __ATOMIC_ACQUIRE) == 0)
+			pause_for(100000);
+	}
+}
+
+static void end(struct worker *workers, int count)
+{
+	__atomic_store_n(&stop, true, __ATOMIC_RELEASE);
+	for (int i = 0; i < count; i++)
+		pthread_join(workers[i].thread, NULL);
+}
+
+/* --- tests ------------------------------------------------------------------------------ */
+
+#define WORKERS 8
+
+static void assert_all(const struct answers *answers, const struct worker *workers)
+{
+	for (int i = 0; i < WORKERS; i++) {
+		const struct thread_stack *stack = find(answers, workers[i].id);
+		assert_non_null(stack);
+		if (stack->depth == 0)
+			fail_msg("worker %d did not answer", i);
+		assert_int_equal(stack->depth, fake_depth);
+		assert_int_equal(stack->query.hi, workers[i].run->key.hi);
+		assert_int_equal(stack->query.lo, workers[i].run->key.lo);
+	}
+	assert_non_null(find(answers, thread_current->id));
+}
+
+static void test_all_answer(void **state)
+{
+	struct worker workers[WORKERS];
+	uint64_t before = sample_counter(SAMPLE_ASKED);
+
+	(void)state;
+	memset(workers, 0, sizeof(workers));
+	for (int i = 0; i < WORKERS; i++)
+		workers[i].run = &runs[i];
+	start(workers, WORKERS);
+	struct answers answers = ask(ALL_TIME_MS);
+	assert_int_equal(answers.count, WORKERS + 1);
+	assert_all(&answers, workers);
+	assert_int_equal(find(&answers, thread_current->id)->query.lo, 0);
+	assert_int_equal(sample_counter(SAMPLE_ASKED) - before, WORKERS + 1);
+	/* Each question anew, with one signal. */
+	fake_depth = 9;
+	answers = ask(ALL_TIME_MS);
+	assert_all(&answers, workers);
+	fake_depth = 5;
+	assert_int_equal(sample_counter(SAMPLE_ASKED) - before, 2 * (WORKERS + 1));
+	end(workers, WORKERS);
+	assert_ledger();
+}
+
+#define ASKERS 2
+#define QUESTIONS 200
+
+static void *ask_often(void *context)
+{
+	sampler_thread();
+	for (int i = 0; i < TIMES(QUESTIONS); i++) {
+		struct answers answers = ask(ALL_TIME_MS);
+		assert_all(&answers, context);
+	}
+	return NULL;
+}
+
+static void test_two_askers(void **state)
+{
+	struct worker workers[WORKERS];
+	pthread_t askers[ASKERS];
+
+	(void)state;
+	memset(workers, 0, sizeof(workers));
+	for (int i = 0; i < WORKERS; i++)
+		workers[i].run = &runs[i];
+	start(workers, WORKERS);
+	for (int i = 0; i < ASKERS; i++)
+		assert_int_equal(pthread_create(&askers[i], NULL, ask_often, workers), 0);
+	for (int i = 0; i < ASKERS; i++)
+		pthread_join(askers[i], NULL);
+	end(workers, WORKERS);
+	assert_ledger();
+}
+
+/* It is not sent anything, so that nobody waits for it. */
+static void test_blocked(void **state)
+{
+	struct worker workers[2];
+	uint64_t before = sample_counter(SAMPLE_SIGNALS), start_ns = clock_ns(CLOCK_MONOTONIC);
+
+	(void)state;
+	memset(workers, 0, sizeof(workers));
+	workers[0].blocks = true;
+	start(workers, 2);
+	for (int i = 0; i < 10; i++) {
+		struct answers answers = ask(ALL_TIME_MS);
+		assert_int_equal(find(&answers, workers[0].id)->depth, 0);
+		assert_int_equal(find(&answers, workers[1].id)->depth, 5);
+	}
+	assert_int_equal(sample_counter(SAMPLE_SIGNALS) - before, 20);
+	assert_true(clock_ns(CLOCK_MONOTONIC) - start_ns < ALL_TIME_MS * 1000000ull);
+	end(workers, 2);
+}
+
+/* One that is in the handler, for longer than anyone waits. */
+static uint32_t late_id;
+static bool is_inside, may_leave;
+
+static void wait_inside(void)
+{
+	if (sys_gettid() != __atomic_load_n(&late_id, __ATOMIC_ACQUIRE))
+		return;
+	__atomic_store_n(&is_inside, true, __ATOMIC_RELEASE);
+	while (!__atomic_load_n(&may_leave, __ATOMIC_ACQUIRE))
+		;
+}
+
+static void test_late_answer(void **state)
+{
+	struct worker workers[1];
+	struct answers answers;
+
+	(void)state;
+	memset(workers, 0, sizeof(workers));
+	start(workers, 1);
+	late_id = workers[0].id;
+	fake_unwind_hook = wait_inside;
+	answers = ask(20);
+	while (!__atomic_load_n(&is_inside, __ATOMIC_ACQUIRE))
+		pause_for(100000); /* the signal may have come later than that */
+	assert_int_equal(find(&answers, late_id)->depth, 0);
+	answers = ask(20); /* its second signal waits behind the handler */
+	assert_int_equal(find(&answers, late_id)->depth, 0);
+	fake_depth = 7;
+	__atomic_store_n(&may_leave, true, __ATOMIC_RELEASE);
+	answers = ask(ALL_TIME_MS);
+	assert_int_equal(find(&answers, late_id)->depth, 7);
+	fake_unwind_hook = NULL;
+	fake_depth = 5;
+	answers = ask(ALL_TIME_MS);
+	assert_int_equal(find(&answers, late_id)->depth, 5);
+	end(workers, 1);
+	assert_ledger();
+}
+
+/* --- threads that come and go ------------------------------------------------------------ */
+
+static void *live_shortly(void *context)
+{
+	(void)context;
+	sampler_thread();
+	pause_for(50000);
+	return NULL;
+}
+
+static void *breed(void *context)
+{
+	(void)context;
+	while (!__atomic_load_n(&stop, __ATOMIC_ACQUIRE)) {
+		pthread_t threads[4];
+		for (int i = 0; i < 4; i++) {
+			if (pthread_create(&threads[i], NULL, live_shortly, NULL) != 0)
+				abort();
+		}
+		for (int i = 0; i < 4; i++)
+			pthread_join(threads[i], NULL);
+	}
+	return NULL;
+}
+
+static void test_dying_threads(void **state)
+{
+	pthread_t breeder;
+	uint64_t rows = 0, empty = 0;
+
+	(void)state;
+	stop = false;
+	assert_int_equal(pthread_create(&breeder, NULL, breed, NULL), 0);
+	while (rows < TIMES(300)) {
+		struct answers answers = ask(ALL_TIME_MS);
+		assert_int_equal(find(&answers, thread_current->id)->depth, 5);
+		rows += answers.count - 1;
+		empty += answers.empty;
+	}
+	__atomic_store_n(&stop, true, __ATOMIC_RELEASE);
+	pthread_join(breeder, NULL);
+	printf("%llu threads, %llu without a stack as they ended meanwhile\n", (unsigned long long)rows,
+	       (unsigned long long)empty);
+	assert_ledger();
+}
+
+/* A child has the forking thread only, and no question of before. */
+static void *fork_often(void *context)
+{
+	uint32_t *failed = context;
+
+	sampler_thread();
+	while (!__atomic_load_n(&stop, __ATOMIC_ACQUIRE)) {
+		int status;
+		pid_t child = fork();
+		if (child == 0) {
+			struct answers answers = { 0 };
+			sampler_stacks(ALL_TIME_MS, note, &answers);
+			_exit(answers.count == 1 && answers.of[0].depth == 5 ? 0 : 1);
+		}
+		while (waitpid(child, &status, 0) < 0 && errno == EINTR)
+			;
+		*failed += status != 0;
+	}
+	return NULL;
+}
+
+static void test_fork_meanwhile(void **state)
+{
+	uint32_t failed = 0;
+	pthread_t forker;
+
+	(void)state;
+	stop = false;
+	assert_int_equal(pthread_create(&forker, NULL, fork_often, &failed), 0);
+	for (int i = 0; i < TIMES(200); i++)
+		ask(ALL_TIME_MS);
+	__atomic_store_n(&stop, true, __ATOMIC_RELEASE);
+	pthread_join(forker, NULL);
+	assert_int_equal(failed, 0);
+	assert_ledger();
+}
+
+/* --- exec --------------------------------------------------------------------------------- */
+
+/* The new program has no handler: a question that is left would be its end. */
+static void test_exec(void **state)
+{
+	int status;
+	pid_t child = fork();
+
+	(void)state;
+	if (child == 0) {
+		struct thread *thread = sampler_thread();
+		siginfo_t question = { .si_code = SI_QUEUE };
+		sigset_t own;
+		sigemptyset(&own);
+		sigaddset(&own, sampler_signal());
+		pthread_sigmask(SIG_BLOCK, &own, NULL);
+		question.si_value.sival_ptr = &thread->answer;
+		syscall(SYS_rt_tgsigqueueinfo, getpid(), sys_gettid(), sampler_signal(), &question);
+		sampler_before_exec();
+		pthread_sigmask(SIG_UNBLOCK, &own, NULL);
+		if (sample_counter(SAMPLE_SIGNALS) != 0)
+			_exit(1);
+		/* Nobody is asked now. */
+		struct answers answers = { 0 };
+		sampler_stacks(ALL_TIME_MS, note, &answers);
+		_exit(answers.count == 1 && answers.empty == 1 ? 0 : 2);
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+}
+
+static void test_stopped(void **state)
+{
+	(void)state;
+	sampler_stop();
+	struct answers answers = ask(ALL_TIME_MS);
+	assert_int_equal(answers.count, 1);
+	assert_int_equal(answers.empty, 1);
+	assert_int_equal(sampler_init(ring), 0);
+	answers = ask(ALL_TIME_MS);
+	assert_int_equal(answers.empty, 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_all_answer),
+		cmocka_unit_test(test_two_askers),
+		cmocka_unit_test(test_blocked),
+		cmocka_unit_test(test_late_answer),
+		cmocka_unit_test(test_dying_threads),
+		cmocka_unit_test(test_fork_meanwhile),
+		cmocka_unit_test(test_exec),
+		cmocka_unit_test(test_stopped),
+	};
+
+	return cmocka_run_group_tests(tests, set_up, NULL);
+}
