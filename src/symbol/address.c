@@ -20,6 +20,28 @@ void address_use_locator(address_locator locate)
 	atomic_store_explicit(&locator, locate ? locate : store_locate, memory_order_relaxed);
 }
 
+static _Atomic(address_reader) reader;
+
+void address_use_reader(address_reader read)
+{
+	atomic_store_explicit(&reader, read, memory_order_relaxed);
+}
+
+/* What the reader knows; 0: nothing, or there is none. */
+static size_t read_frames(uint64_t address, struct symbol_frame *frames, size_t room)
+{
+	address_reader read = atomic_load_explicit(&reader, memory_order_relaxed);
+	return read ? read(address, frames, room) : 0;
+}
+
+/* The name of the function whose code it is, NULL when the reader knows none. */
+static const char *read_name(uint64_t address)
+{
+	struct symbol_frame frames[SYMBOL_FRAMES_MAX];
+	size_t count = read_frames(address, frames, SYMBOL_FRAMES_MAX);
+	return count ? frames[count - 1].function : NULL;
+}
+
 /* False: in no module. */
 static bool locate(uint64_t address, struct store_location *location, struct symbol_object *object)
 {
@@ -71,24 +93,33 @@ char *address_symbol(uint64_t address)
 {
 	struct store_location location;
 	struct symbol_object object;
+	const char *name = read_name(address);
+	if (name)
+		return strdup(name);
 	if (!locate(address, &location, &object))
 		return generated_name(address);
-	const char *name = symbol_name(&object, location.address);
+	name = symbol_name(&object, location.address);
 	return name ? strdup(name) : format_offset(&location);
+}
+
+static char *format_line(const char *file, int line)
+{
+	char *text;
+	return asprintf(&text, "%s:%d", file, line) < 0 ? NULL : text;
 }
 
 char *address_line(uint64_t address)
 {
+	struct symbol_frame frames[SYMBOL_FRAMES_MAX];
 	struct store_location location;
 	struct symbol_object object;
+	if (read_frames(address, frames, SYMBOL_FRAMES_MAX) && frames[0].file)
+		return format_line(frames[0].file, frames[0].line);
 	if (!locate(address, &location, &object))
 		return NULL;
 	const char *file;
 	int line;
-	if (!symbol_line(&object, location.address, &file, &line))
-		return strdup(location.path);
-	char *text;
-	return asprintf(&text, "%s:%d", file, line) < 0 ? NULL : text;
+	return symbol_line(&object, location.address, &file, &line) ? format_line(file, line) : strdup(location.path);
 }
 
 char *address_build_id(uint64_t address)
@@ -100,21 +131,30 @@ char *address_build_id(uint64_t address)
 
 size_t address_frames(uint64_t address, struct symbol_frame *frames, size_t room)
 {
+	struct symbol_frame found[SYMBOL_FRAMES_MAX];
 	struct store_location location;
 	struct symbol_object object;
-	return locate(address, &location, &object) ?
-	       symbol_frames(&object, location.address, frames, room) : 0;
+	size_t read = read_frames(address, frames, room), count;
+	if ((read && frames[0].file) || !locate(address, &location, &object))
+		return read;
+	count = symbol_frames(&object, location.address, found, room < SYMBOL_FRAMES_MAX ? room : SYMBOL_FRAMES_MAX);
+	if (!count || (read && !found[0].file))
+		return read;
+	memcpy(frames, found, count * sizeof(*found));
+	return count;
 }
 
 char *address_text(uint64_t address)
 {
 	struct store_location location;
 	struct symbol_object object;
-	if (!locate(address, &location, &object)) {
+	const char *name = read_name(address);
+	if (!name && !locate(address, &location, &object)) {
 		char *text = generated_name(address);
 		return text || asprintf(&text, "0x%llx", (unsigned long long)address) >= 0 ? text : NULL;
 	}
-	const char *name = symbol_name(&object, location.address);
+	if (!name)
+		name = symbol_name(&object, location.address);
 	if (!name)
 		return format_offset(&location);
 	char *text = symbol_demangle(name);

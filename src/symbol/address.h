@@ -18,6 +18,12 @@ struct symbol_frame;
 typedef bool (*address_locator)(uint64_t address, struct store_location *location);
 void address_use_locator(address_locator locate);
 
+/* Who knows frames without the programs: what a trace file has of them (embed.h), as
+ * symbol_frames() would tell them. NULL, as at the start: nobody. Where it knows no
+ * lines, the programs are asked, too, and the answer that says more is taken. */
+typedef size_t (*address_reader)(uint64_t address, struct symbol_frame *frames, size_t room);
+void address_use_reader(address_reader read);
+
 /* All texts are malloc'ed; NULL when there is no memory or, where it says so,
  * nothing to tell. Any thread that can wait, not in a signal handler: the first
  * question about an object may fetch its debug file, see symbol_fetch().
@@ -38,7 +44,7 @@ char *address_line(uint64_t address);
  * has none. NULL for an address in no known module. */
 char *address_build_id(uint64_t address);
 
-/* The functions at the address, as symbol_frames() tells them. */
+/* The functions at the address, as symbol_frames() tells them: 0 when nothing is known. */
 size_t address_frames(uint64_t address, struct symbol_frame *frames, size_t room);
 
 /* Demangled symbol of one frame for people; "0x…" when nothing is known. */
