@@ -60,7 +60,8 @@ struct command {
 	int (*run)(int argc, char **argv); /* arguments alone; a command_result */
 };
 
-extern const struct command command_diff, command_export, command_queries, command_record, command_report, command_sql;
+extern const struct command command_diff, command_embed, command_export, command_queries, command_record,
+	command_report, command_sql;
 
 /* The subcommands in the order of the help; NULL past the last. */
 const struct command *command_at(size_t index);
@@ -102,9 +103,17 @@ bool trace_file_module(uint64_t address, struct trace_module *module); /* false:
 int trace_functions_add(sqlite3 *db, char **error);
 void trace_functions_free(void);
 
-/* The names in the open file, for exports; NULL: no memory. names_free() it before
- * the file is closed. */
-struct names *trace_file_names(void);
+/* The names in the open file, for exports, with a function that was inlined as one of
+ * its own or not; NULL: no memory. names_free() it before the file is closed. */
+struct names *trace_file_names(bool inlines);
+
+/* Puts names and lines into the file. A command_result, after a complaint. */
+int trace_file_embed(const char *path);
+
+/* What `db`, the open file, has of names and lines is used from now on, until it is
+ * closed. An SQLite result. */
+int trace_names_open(sqlite3 *db);
+void trace_names_close(void);
 
 /* Gives `db`, the open file, the function traceFrames() (queryprof_frames.c). */
 int trace_frames_add(sqlite3 *db);

@@ -20,6 +20,7 @@ static const struct command *const commands[] = {
 	&command_report,
 	&command_diff,
 	&command_export,
+	&command_embed,
 	&command_sql,
 };
 

@@ -22,7 +22,7 @@
 #include "store/store.h"
 #include "store/table.h"
 
-static const char *format_name, *out_path, *type_name;
+static const char *format_name, *out_path, *type_name, *no_inlines;
 
 static const char *format_at(size_t index)
 {
@@ -35,6 +35,8 @@ static const struct command_option options[] = {
 	  .help = "one of those above" },
 	{ .name = "o", .value = "OUT", .to = &out_path, .kind = OPTION_FILE,
 	  .help = "the file to write, - for stdout" },
+	{ .name = "no-inlines", .to = &no_inlines,
+	  .help = "inlined functions count as the one that they were inlined into" },
 	TRACE_TYPE_OPTION(&type_name),
 	{ 0 },
 };
@@ -160,7 +162,7 @@ static bool open_export(struct export *export, const char *path, sqlite3 *db)
 	*export = (struct export){ .path = path, .db = db };
 	export->labels = (struct table)TABLE_OF(struct labels_entry, SIZE_MAX);
 	export->stacks = (struct table)TABLE_OF(struct stack_entry, SIZE_MAX);
-	export->names = trace_file_names();
+	export->names = trace_file_names(!no_inlines);
 	if (!export->names) {
 		complain_of_memory();
 		return false;
@@ -249,6 +251,7 @@ static int write_samples(struct export *export, const struct report_format *form
 	const char *executable = find_executable(export);
 	const struct report_info info = {
 		.trace_type = type_name, .title = export->path, .executable = executable,
+		.inlines = !no_inlines,
 	};
 	void *writer = executable ? format->begin(out, &info) : NULL;
 

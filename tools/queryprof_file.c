@@ -232,7 +232,7 @@ sqlite3 *trace_file_open(const char *path)
 		complain("%s: %s", path, sqlite3_errmsg(db));
 	} else if (trace_functions_add(db, &error) != SQLITE_OK) {
 		complain("%s", error ? error : "out of memory");
-	} else if (trace_frames_add(db) != SQLITE_OK) {
+	} else if (trace_names_open(db) != SQLITE_OK || trace_frames_add(db) != SQLITE_OK) {
 		complain("%s: %s", path, sqlite3_errmsg(db));
 	} else {
 		address_use_locator(locate);
@@ -246,6 +246,7 @@ sqlite3 *trace_file_open(const char *path)
 
 void trace_file_close(sqlite3 *db)
 {
+	trace_names_close();
 	sqlite3_close(db);
 	trace_functions_free();
 	address_use_locator(NULL);

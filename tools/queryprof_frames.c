@@ -25,9 +25,9 @@ static bool locate(uint64_t address, struct report_module *module)
 	return true;
 }
 
-struct names *trace_file_names(void)
+struct names *trace_file_names(bool inlines)
 {
-	return names_create(locate);
+	return names_create(locate, inlines);
 }
 
 static void append_text(sqlite3_str *json, const char *text)
@@ -88,7 +88,7 @@ static void free_names(void *names)
 
 int trace_frames_add(sqlite3 *db)
 {
-	struct names *names = trace_file_names();
+	struct names *names = trace_file_names(true);
 
 	/* The destructor runs when that fails, too. */
 	return !names ? SQLITE_NOMEM :

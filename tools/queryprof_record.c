@@ -29,7 +29,7 @@
 /* As env(1) and timeout(1) have it, so that a program's own status is not mistaken. */
 enum { RECORD_FAILED = 125, CANNOT_START = 126, NOT_FOUND = 127 };
 
-static const char *quiet;
+static const char *quiet, *no_symbols;
 
 static const struct command_option options[] = {
 	{ .name = "o", .value = "FILE", .kind = OPTION_FILE,
@@ -40,6 +40,8 @@ static const struct command_option options[] = {
 	  .help = "real time from one sample to the next (default 10ms), 0: none" },
 	{ .name = "setting", .value = "NAME=VALUE", .kind = OPTION_SETTING,
 	  .help = "any other setting; as often as you like" },
+	{ .name = "no-symbols", .to = &no_symbols,
+	  .help = "leave names and lines out of the file; queryprof embed brings them in" },
 	{ .name = "quiet", .to = &quiet, .help = "say nothing at the end" },
 	{ 0 },
 };
@@ -372,6 +374,8 @@ static void tell_end(const struct trace *trace, const char *program)
 
 	if (is_empty)
 		remove_trace(trace);
+	else if (is_read && found.processes && !no_symbols)
+		trace_file_embed(trace->path);
 	if (quiet || !is_read)
 		return;
 	if (is_empty)

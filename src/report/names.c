@@ -11,6 +11,7 @@
 #include "report/strings.h"
 #include "sqlite/frames.h"
 #include "symbol/address.h"
+#include "symbol/symbol.h"
 
 /* Things that are pointed to stay where they are; the list is for freeing them. */
 struct list {
@@ -25,18 +26,20 @@ struct entry {
 
 struct names {
 	names_locator locate;
+	bool inlines;
 	struct strings strings;
 	struct table frames_by_address, modules_by_start;
 	struct list frames, modules, stacks;
 };
 
-struct names *names_create(names_locator locate)
+struct names *names_create(names_locator locate, bool inlines)
 {
 	struct names *names = calloc(1, sizeof(*names));
 
 	if (!names)
 		return NULL;
 	names->locate = locate;
+	names->inlines = inlines;
 	names->frames_by_address = names->modules_by_start =
 		(struct table)TABLE_OF(struct entry, SIZE_MAX);
 	return names;
@@ -125,82 +128,78 @@ static bool find_module(struct names *names, uint64_t address, const struct repo
 	return remember(&names->modules_by_start, said.start, module);
 }
 
-/* The name, unless it says no more than where in the module the address is. */
-static bool is_name(const char *symbol, const struct report_module *module, uint64_t address)
+/* NULL: no memory. */
+static const char *keep_offset(struct names *names, const struct report_module *module, uint64_t address)
 {
-	char *offset;
-	bool is = true;
+	char *text;
+	int size = module ? asprintf(&text, "%s+0x%" PRIx64, module->name, address - module->start)
+	                  : asprintf(&text, "0x%" PRIx64, address);
+	const char *kept = size < 0 ? NULL : names_keep(names, text);
 
-	if (!symbol || !module)
-		return false;
-	if (asprintf(&offset, "%s+0x%" PRIx64, module->name, address - module->start) >= 0) {
-		is = strcmp(symbol, offset) != 0;
-		free(offset);
-	}
-	return is;
+	if (size >= 0)
+		free(text);
+	return kept;
 }
 
-/* "file.c:12" to file and line; the module's path means that lines are not known. */
-static bool keep_line(struct names *names, struct report_line *line, char *text,
-                      const struct report_module *module)
+/* False: no memory. */
+static bool fill_line(struct names *names, struct report_line *line, const struct report_frame *frame,
+                      const struct symbol_frame *known)
 {
-	char *colon = text ? strrchr(text, ':') : NULL;
+	char *source = known->function ? symbol_demangle(known->function) : NULL;
 
-	line->file = "";
-	if (!colon || !module || strcmp(text, module->path) == 0)
-		return true;
-	long number = strtol(colon + 1, NULL, 10);
-	if (number <= 0 || number > INT32_MAX)
-		return true;
-	*colon = 0;
-	line->line = (int)number;
-	line->file = names_keep(names, text);
-	return line->file;
+	line->function = source ? names_keep(names, source)
+	               : known->function ? names_keep(names, known->function)
+	               : keep_offset(names, frame->module, frame->address);
+	line->symbol = names_keep(names, known->function ? known->function : "");
+	line->file = names_keep(names, known->file ? known->file : "");
+	line->line = known->line;
+	free(source);
+	return line->function && line->symbol && line->file;
 }
 
-static bool fill_line(struct names *names, struct report_line *line,
-                      const struct report_module *module, uint64_t address)
-{
-	char *symbol = address_symbol(address), *function = address_text(address);
-	char *place = address_line(address);
-	bool filled = false;
-
-	if (function) {
-		line->function = names_keep(names, function);
-		line->symbol = is_name(symbol, module, address) ? names_keep(names, symbol) : "";
-		filled = line->function && line->symbol && keep_line(names, line, place, module);
-	}
-	free(symbol);
-	free(function);
-	free(place);
-	return filled;
-}
-
-struct frame_with_line {
+struct frame_with_lines {
 	struct report_frame frame;
-	struct report_line line;
+	struct report_line lines[];
 };
+
+/* NULL: no memory. */
+static struct frame_with_lines *make_frame(struct names *names, uint64_t address)
+{
+	struct symbol_frame known[SYMBOL_FRAMES_MAX] = { { .function = NULL } }, *first = known;
+	size_t count = address_frames(address, known, SYMBOL_FRAMES_MAX);
+	struct frame_with_lines *made;
+
+	if (!count)
+		count = 1; /* where it is */
+	if (!names->inlines) {
+		first += count - 1;
+		count = 1;
+	}
+	made = add_thing(&names->frames, sizeof(*made) + count * sizeof(*made->lines));
+	if (!made)
+		return NULL;
+	made->frame = (struct report_frame){
+		.number = names->frames.count - 1,
+		.address = address,
+		.line_count = count,
+		.lines = made->lines,
+	};
+	if (!find_module(names, address, &made->frame.module))
+		return NULL;
+	for (size_t i = 0; i < count; i++)
+		if (!fill_line(names, &made->lines[i], &made->frame, &first[i]))
+			return NULL;
+	return made;
+}
 
 static const struct report_frame *find_frame(struct names *names, uint64_t address)
 {
-	struct frame_with_line *known = recall(&names->frames_by_address, address);
+	struct frame_with_lines *frame = recall(&names->frames_by_address, address);
 
-	if (known)
-		return &known->frame;
-	known = add_thing(&names->frames, sizeof(*known));
-	if (!known)
-		return NULL;
-	known->frame = (struct report_frame){
-		.number = names->frames.count - 1,
-		.address = address,
-		.line_count = 1,
-		.lines = &known->line,
-	};
-	if (!find_module(names, address, &known->frame.module) ||
-	    !fill_line(names, &known->line, known->frame.module, address) ||
-	    !remember(&names->frames_by_address, address, known))
-		return NULL;
-	return &known->frame;
+	if (frame)
+		return &frame->frame;
+	frame = make_frame(names, address);
+	return frame && remember(&names->frames_by_address, address, frame) ? &frame->frame : NULL;
 }
 
 const struct report_stack *names_stack(struct names *names, const char *trace, bool is_truncated,

@@ -13,7 +13,9 @@ struct names;
  * strings stay valid. False: in no module. */
 typedef bool (*names_locator)(uint64_t address, struct report_module *module);
 
-struct names *names_create(names_locator locate); /* NULL: no memory */
+/* `inlines`: functions that were inlined are frames of their own; else the one that
+ * they were inlined into is the only one, at the line of the call. NULL: no memory. */
+struct names *names_create(names_locator locate, bool inlines);
 void names_free(struct names *names);
 
 /* The stack of a trace, a JSON array of addresses, leaf first. The caller keeps it

@@ -272,8 +272,9 @@ static void write_mapping(struct writer *writer, const struct module_state *stat
 	mapping.memory_limit = state->module->end;
 	mapping.filename = string_number(writer, state->module->path);
 	mapping.build_id = string_number(writer, state->module->build_id);
-	mapping.has_functions = mapping.has_inline_frames = true;
+	mapping.has_functions = true; /* as far as can be had: readers need not look again */
 	mapping.has_filenames = mapping.has_line_numbers = state->has_lines;
+	mapping.has_inline_frames = state->has_lines && writer->info->inlines;
 	piece.n_mapping = 1;
 	piece.mapping = mappings;
 	write_piece(writer, &piece);

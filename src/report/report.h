@@ -73,6 +73,7 @@ struct report_info {
 	const char *trace_type; /* "CPU" or "Real" */
 	const char *title;      /* what was exported, for a heading */
 	const char *executable; /* of the process, or the first of several; "" unknown */
+	bool inlines;           /* functions that were inlined are lines of their own */
 };
 
 struct report_format {

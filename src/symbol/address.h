@@ -18,7 +18,7 @@ struct symbol_frame;
 typedef bool (*address_locator)(uint64_t address, struct store_location *location);
 void address_use_locator(address_locator locate);
 
-/* Who knows frames without the programs: what a trace file has of them (embed.h), as
+/* Who knows frames without the programs: what a trace file has of them (embed/embed.h), as
  * symbol_frames() would tell them. NULL, as at the start: nobody. Where it knows no
  * lines, the programs are asked, too, and the answer that says more is taken. */
 typedef size_t (*address_reader)(uint64_t address, struct symbol_frame *frames, size_t room);

@@ -42,7 +42,9 @@ int main(int argc, char **argv)
 	};
 	struct report_labels other = labels;
 	struct report_sample second = sample;
-	const struct report_info info = { .trace_type = "CPU", .title = "constructed", .executable = "/usr/bin/app" };
+	const struct report_info info = {
+		.trace_type = "CPU", .title = "constructed", .executable = "/usr/bin/app", .inlines = true,
+	};
 	const struct report_format *format;
 
 	for (size_t i = 0; argc == 2 && (format = report_format_at(i)) != NULL; i++) {

@@ -7,8 +7,8 @@
  * programs are gone. A program counts when its build id, or its size and time, are
  * those of the one that was sampled.
  */
-#ifndef QUERYPROF_SYMBOL_EMBED_H
-#define QUERYPROF_SYMBOL_EMBED_H
+#ifndef QUERYPROF_EMBED_EMBED_H
+#define QUERYPROF_EMBED_EMBED_H
 
 #include <sqlite3.h>
 #include <stdbool.h>

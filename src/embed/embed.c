@@ -2,7 +2,7 @@
  * Stack by stack in the order of their rows, each address once. Looking up comes
  * first, without a lock on the file; what was found is stored in one transaction.
  */
-#include "embed.h"
+#include "embed/embed.h"
 
 #include <limits.h>
 #include <stdlib.h>
@@ -10,9 +10,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "perf_map.h"
 #include "store/store.h"
-#include "symbol.h"
+#include "symbol/perf_map.h"
+#include "symbol/symbol.h"
 
 #define STACKS_A_TURN "256"
 #define SEEN_MAX (1 << 18)
