@@ -3,13 +3,12 @@
  * `record` does at its end.
  */
 #include "command.h"
+#include "progress.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
-#include <unistd.h>
 
 #include "sql_embed_missing.h"
 #include "store/database.h"
@@ -17,34 +16,17 @@
 
 #define TURN_NS 200000000
 #define PATIENCE 10 /* turns in which others kept the file to themselves, a second each */
-#define PROGRESS_AFTER_NS 1000000000
-
-static int64_t clock_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
-}
 
 static int embed_all(struct embed *embed, sqlite3 *db)
 {
-	int64_t last = database_number(db, "SELECT max(id) FROM stacks", 0), start = clock_ns();
-	bool is_shown = false;
 	int code = SQLITE_OK, failures = 0;
 
+	progress_begin("looking up names and lines");
 	while (code == SQLITE_OK || ((code & 0xff) == SQLITE_BUSY && ++failures < PATIENCE)) {
 		code = embed_some(embed, db, TURN_NS);
-		if (last > 0 && embed->stack < last && isatty(STDERR_FILENO) &&
-		    clock_ns() - start > PROGRESS_AFTER_NS) {
-			fprintf(stderr, "queryprof: looking up names and lines, %lld %%\r",
-			        (long long)(100.0 * (double)embed->stack / (double)last));
-			fflush(stderr);
-			is_shown = true;
-		}
+		progress_count(embed->named, "addresses");
 	}
-	if (is_shown)
-		fprintf(stderr, "%50s\r", "");
+	progress_end();
 	return code == SQLITE_DONE ? SQLITE_OK : code;
 }
 
