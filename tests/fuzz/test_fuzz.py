@@ -1,0 +1,136 @@
+#!/usr/bin/python3
+"""Damaged, forged and foreign trace files: the store and every subcommand read them
+without a crash or a hang, and where they fail they say why.
+
+usage: test_fuzz.py QUERYPROF VICTIM SOURCE_DIR FIXTURE [--rounds N] [--seed N] [--keep FOLDER]
+"""
+
+import argparse
+import os
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+
+import damage
+
+TIME_LIMIT = 60
+SUBCOMMANDS = (
+    ("queries", "FILE"),
+    ("queries", "FILE", "--by", "runs"),
+    ("report", "FILE"),
+    ("report", "FILE", "--like", "SELECT"),
+    ("diff", "FILE", "GOOD"),
+    ("export", "FILE", "--format", "collapsed", "-o", "-"),
+    ("export", "FILE", "--format", "pprof", "-o", "-"),
+    ("export", "FILE", "--format", "speedscope", "-o", "-"),
+    ("export", "FILE", "--format", "flamegraph", "-o", "-"),
+    ("export", "FILE", "--format", "json", "-o", "-"),
+    ("sql", "FILE", "SELECT *, symbols, lines FROM trace_log LIMIT 50"),
+    ("sql", "FILE", "SELECT * FROM query_log"),
+    ("sql", "FILE", "SELECT traceToText(trace) FROM trace_log LIMIT 50"),
+    ("sql", "FILE", "SELECT * FROM top_functions"),
+    ("sql", "FILE", "SELECT * FROM top_stacks"),
+    ("embed", "FILE"),
+)
+
+
+def copy(path, to):
+    for suffix in ("-wal", "-journal", "-shm"):
+        if os.path.exists(path + suffix):
+            shutil.copy(path + suffix, to + suffix)
+    shutil.copy(path, to)
+
+
+class Fuzz:
+    def __init__(self, options, folder):
+        self.options = options
+        self.folder = folder
+        self.failures = 0
+        self.refused = self.served = 0
+        self.good = os.path.join(folder, "good.trace")
+
+    def run(self, name, *command):
+        try:
+            process = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=TIME_LIMIT)
+        except subprocess.TimeoutExpired:
+            return self.fail(name, command, "no end after %d s" % TIME_LIMIT)
+        err = process.stderr.decode("utf-8", "replace")
+        if process.returncode < 0 or process.returncode > 2:
+            return self.fail(name, command, "status %d, %s" % (process.returncode, err[-3000:]))
+        if "Sanitizer" in err or "runtime error" in err:
+            return self.fail(name, command, err[:6000])
+        if process.returncode and not err.startswith("queryprof: "):
+            return self.fail(name, command, "status %d without a message: %r" % (process.returncode, err))
+        self.refused += process.returncode != 0
+        self.served += process.returncode == 0
+        return process
+
+    def fail(self, name, command, what):
+        self.failures += 1
+        print("FAILED: %s: %s\n%s" % (name, " ".join(command), what))
+        if self.options.keep:
+            os.makedirs(self.options.keep, exist_ok=True)
+            copy(os.path.join(self.folder, name), os.path.join(self.options.keep, name))
+
+    def round(self, number):
+        chance = random.Random(self.options.seed * 1000003 + number)
+        kinds = [damage.KINDS[number % len(damage.KINDS)]]
+        if number >= len(damage.KINDS) and chance.random() < 0.3:
+            kinds.append(chance.choice(damage.KINDS))
+        name = "%d-%s.trace" % (number, "-".join(kind.__name__ for kind in kinds))
+        path = os.path.join(self.folder, name)
+        copy(self.good, path)
+        for kind in kinds:
+            try:
+                kind(chance, path)
+            except damage.sqlite3.DatabaseError:
+                pass  # the damage before was enough
+        used = os.path.join(self.folder, "used.trace")
+        # All of them in each round of a long run; in a short one a few, by turns.
+        for turn, subcommand in enumerate(SUBCOMMANDS):
+            if self.options.rounds < 1000 and (turn + number) % 4:
+                continue
+            copy(path, used)
+            self.run(name, self.options.queryprof, *(
+                used if word == "FILE" else self.good if word == "GOOD" else word for word in subcommand))
+            self.remove(used)
+        copy(path, used)
+        self.run(name, self.options.victim, used)
+        self.remove(used)
+        self.remove(path)
+
+    @staticmethod
+    def remove(path):
+        for suffix in ("", "-wal", "-journal", "-shm"):
+            if os.path.exists(path + suffix):
+                os.unlink(path + suffix)
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    for name in ("queryprof", "victim", "source", "fixture"):
+        parser.add_argument(name)
+    parser.add_argument("--rounds", type=int, default=2 * len(damage.KINDS))
+    parser.add_argument("--first", type=int, default=0)
+    parser.add_argument("--seed", type=int, default=int.from_bytes(os.urandom(3), "big"))
+    parser.add_argument("--keep")
+    options = parser.parse_args()
+    sys.path.insert(0, os.path.join(options.source, "tests", "command"))
+    import trace_file
+    print("seed %d" % options.seed)
+    with tempfile.TemporaryDirectory(prefix="qp-test-fuzz-") as folder:
+        os.environ["XDG_STATE_HOME"] = folder
+        fuzz = Fuzz(options, folder)
+        trace_file.make(fuzz.good, os.path.join(options.source, "sql", "store_schema.sql"), options.fixture, "")
+        for number in range(options.first, options.first + options.rounds):
+            fuzz.round(number)
+    print("%d rounds: %d times refused, %d times served, %d failures"
+          % (options.rounds, fuzz.refused, fuzz.served, fuzz.failures))
+    # Both must have come, or nothing was tested.
+    return 1 if fuzz.failures or not fuzz.refused or not fuzz.served else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
