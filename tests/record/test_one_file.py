@@ -1,0 +1,52 @@
+#!/usr/bin/python3
+"""Runs at other addresses, and processes of one family, in one trace file: a stack that
+is the same is one row, a module one as well.
+
+usage: test_one_file.py QUERYPROF"""
+
+from recording import *
+
+PROGRAM = """
+import os, sqlite3
+db = sqlite3.connect(':memory:')
+def work():
+    sqlite3.connect(':memory:').execute(%r).fetchone()
+print(next(line.split('-')[0] for line in open('/proc/self/maps') if 'libsqlite3' in line), flush=True)
+for worker in range(2):
+    if not os.fork():
+        work()
+        os._exit(0)
+work()
+while True:
+    try:
+        os.wait()
+    except ChildProcessError:
+        break
+""" % SLOW
+
+
+class OneFile(Recording):
+    def test_family_and_two_runs(self):
+        script = self.file("family.py", PROGRAM)
+        bases = set()
+        for _ in range(2):
+            done = self.record(PYTHON, script, options=("--cpu", "500us", "--real", "0"))
+            self.assertEqual(done.returncode, 0, self.seen)
+            bases.add(done.stdout.strip())
+        self.assertEqual(len(bases), 2, "loaded at the same address twice: %r" % bases)
+        self.assertEqual(self.rows("SELECT count(*) FROM processes"), [(6,)])
+        # A module is told by its build id, whatever it is loaded at.
+        self.assertEqual(self.rows("SELECT build_id, count(*) FROM modules WHERE build_id != ''"
+                                   " GROUP BY 1 HAVING count(*) > 1"), [])
+        self.assertEqual(self.rows("SELECT count(*) FROM modules WHERE path LIKE '%/libsqlite3.so%'"), [(1,)])
+        self.assertEqual(self.rows("SELECT trace, count(*) FROM stacks GROUP BY 1 HAVING count(*) > 1"), [])
+        # Where the statement is run from is the same in all six; where in it a sample falls, in some.
+        same = [self.rows("""SELECT count(DISTINCT process_id) AS processes FROM trace_log
+            WHERE NOT truncated GROUP BY %s ORDER BY processes DESC LIMIT 1""" % what)[0][0]
+            for what in ("substr(trace, instr(trace, ','))", "stack_id")]
+        self.assertEqual(same[0], 6, self.seen)
+        self.assertGreaterEqual(same[1], 2, self.seen)
+
+
+if __name__ == "__main__":
+    unittest.main()
