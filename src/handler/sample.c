@@ -242,7 +242,9 @@ static uint64_t take_weight(struct thread_timer *timer, enum trace_type type,
 
 	/* The kernel caps si_overrun at INT_MAX: the sum fits 32 bits. */
 	uint64_t weight = 1 + (uint64_t)(info->si_overrun > 0 ? info->si_overrun : 0);
-	if (timer_shows_gap(timer, type))
+	if (timer->whole)
+		timer->told += weight;
+	else if (timer_shows_gap(timer, type))
 		learn_gap(timer, type, weight * timer->period_ns);
 	return weight;
 }

@@ -82,6 +82,8 @@ struct thread_timer {
 	uint64_t hit_ns;         /* the clock at the probe just before this one, 0: none */
 	uint32_t probes;
 	uint64_t between_ns;     /* since a query on the thread was last seen to run */
+	bool whole;              /* counts from the thread's beginning to its end, see timer.h */
+	uint64_t told;           /* points that signals stood for; of a whole one only */
 };
 
 /* One stack, asked for from outside (src/sampler/stacks.c): a signal whose cookie is the

@@ -32,6 +32,11 @@
  *   - a period of more than half a tick does not show the gap in its overruns: now
  *     and then a probe is followed by a second one, which does.
  *
+ * A thread that works for one query all its life (SQLite's sorter threads) ends before
+ * the next tick, and often starts just behind one. Its timer is *whole*: it never
+ * probes, its grid begins with the thread, and when the thread ends the kernel is asked
+ * to tell at once the points since the newest signal.
+ *
  * The clock of wall time is told exactly: its tick is 0 here and nothing probes.
  */
 #ifndef QUERYPROF_HANDLER_TIMER_H

@@ -91,6 +91,9 @@ void timers_after_fork(void);
  * calls it only when the timer is not armed with that period. Keeps errno. */
 void timers_arm(struct thread *thread, enum trace_type type, uint64_t period_ns);
 
+/* The calling thread ends: what its whole timer of the CPU clock has not told yet. */
+void timers_tell_rest(const struct thread *thread);
+
 /* Deletes the thread's kernel timers. Any thread, when no other does the same. */
 void timers_delete(struct thread *thread);
 

@@ -119,6 +119,23 @@ void sampler_push(struct thread *thread, const struct query_tag *tag)
 		timers_follow(thread, tag);
 }
 
+void sampler_push_worker(struct thread *thread, const struct query_tag *tag)
+{
+	struct thread_timer *timer = &thread->timers[TRACE_CPU];
+
+	/* Not when the thread has run something else before. */
+	timer->whole = timer->period_ns == 0;
+	timer->told = 0;
+	sampler_push(thread, tag);
+}
+
+void sampler_pop_worker(struct thread *thread)
+{
+	timers_tell_rest(thread);
+	thread->timers[TRACE_CPU].whole = false;
+	sampler_pop(thread);
+}
+
 void sampler_pop(struct thread *thread)
 {
 	uint32_t nesting = thread->nesting;

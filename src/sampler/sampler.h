@@ -61,6 +61,11 @@ void sampler_exclude_thread(void);
 void sampler_push(struct thread *thread, const struct query_tag *tag);
 void sampler_pop(struct thread *thread);
 
+/* The same for a thread that works for one query from its beginning to its end: its
+ * samples then stand for all of its CPU time, however short it lives. */
+void sampler_push_worker(struct thread *thread, const struct query_tag *tag);
+void sampler_pop_worker(struct thread *thread);
+
 /* The tag of the innermost running query, NULL when there is none. */
 const struct query_tag *sampler_top(const struct thread *thread);
 

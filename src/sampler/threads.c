@@ -175,6 +175,7 @@ static void fill_slot(struct thread *slot)
 		slot->timers[type].period_ns = 0; /* a new thread, a new phase */
 		slot->timers[type].gap_ns = 0;
 		slot->timers[type].probes = 0;
+		slot->timers[type].whole = false;
 	}
 	slot->named = false;
 	slot->name_checked_ns = 0;

@@ -96,7 +96,7 @@ static void choose_grid(struct thread *thread, struct thread_timer *timer, uint6
 		timer->probing = false;
 	}
 	timer->period_ns = period_ns;
-	timer->grid_ns = now + 1 + threads_random(thread) % period_ns;
+	timer->grid_ns = (timer->whole ? 0 : now) + 1 + threads_random(thread) % period_ns;
 }
 
 static int set_timer(struct thread_timer *timer, enum trace_type type, uint64_t now)
@@ -104,10 +104,25 @@ static int set_timer(struct thread_timer *timer, enum trace_type type, uint64_t 
 	uint64_t gap = timer_gap(timer, type);
 
 	timer->hit_ns = 0;
-	timer->probing = gap != 0 && timer_points(timer, now + NEAR_NS, gap + NEAR_NS) != 0;
+	timer->probing = gap != 0 && !timer->whole && timer_points(timer, now + NEAR_NS, gap + NEAR_NS) != 0;
 	HANDLER_BARRIER();
 	timer->armed = true;
 	return timer->probing ? timer_set_to_probe(timer) : timer_set_on_grid(timer, now);
+}
+
+void timers_tell_rest(const struct thread *thread)
+{
+	const struct thread_timer *timer = &thread->timers[TRACE_CPU];
+	uint64_t now = clock_ns(CLOCK_THREAD_CPUTIME_ID), next;
+	int saved_errno = errno;
+
+	if (!timer->whole || !timer->armed || !timers_in_process())
+		return;
+	/* A time that has passed is told before the call returns, with all points since. */
+	next = timer->grid_ns + timer->told * timer->period_ns;
+	if (next <= now)
+		sys_timer_settime(timer->id, TIMER_ABSTIME, next, timer->period_ns);
+	errno = saved_errno;
 }
 
 bool timers_in_process(void)

@@ -443,10 +443,10 @@ static void *queryprof_worker(void *context)
 
 	free(context);
 	if (thread)
-		sampler_push(thread, &worker.tag);
+		sampler_push_worker(thread, &worker.tag);
 	result = worker.run(worker.argument);
 	if (thread)
-		sampler_pop(thread);
+		sampler_pop_worker(thread);
 	/* All that the thread has used. The query waits for it to end. */
 	__atomic_add_fetch(&worker.tag.counts->worker_cpu_ns, cpu_clock(), __ATOMIC_RELAXED);
 	return result;
