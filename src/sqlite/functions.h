@@ -33,7 +33,9 @@
  *   get_setting(name)
  *     SELECT get_setting('trace_log_path');
  *
- * An address is an integer, or a text that reads as one (decimal or 0x…).
+ * An address is an integer, or a text that reads as one (decimal or 0x…): that of an
+ * instruction. Those of a trace are looked up as they stand: a caller's is that of its
+ * call, not the one that the call returns to.
  */
 #ifndef QUERYPROF_SQLITE_FUNCTIONS_H
 #define QUERYPROF_SQLITE_FUNCTIONS_H

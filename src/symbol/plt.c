@@ -5,6 +5,10 @@
  * a slot of the global offset table, and a relocation says whose address the slot
  * gets: decoding the jump proves the name, whatever order and flavour (.plt, .plt.sec,
  * .plt.got) the linker chose. x86-64 only; elsewhere stubs show as module+offset.
+ *
+ * Within libc, and in static programs, slots get whichever version of a function fits
+ * the processor; the relocation names the function that chooses, and its symbol is
+ * what callers call it.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +19,8 @@
 
 struct slot {
 	uint64_t address;
-	uint32_t symbol;
+	uint32_t symbol;  /* index of a dynamic one; 0: */
+	uint64_t chooser; /* the function that gives the address */
 };
 
 /* The slots of an object, and what to call them. */
@@ -33,8 +38,9 @@ static int compare_slots(const void *left, const void *right)
 	return (a->address > b->address) - (a->address < b->address);
 }
 
-/* The slots that the dynamic linker fills with a function's address. */
-static bool add_slots(struct slots *slots, const Elf64_Shdr *section)
+/* The slots that the dynamic linker, or a static program itself, fills with a
+ * function's address. */
+static bool add_slots(struct slots *slots, const Elf64_Shdr *section, bool has_symbols)
 {
 	Elf_Data *data = elf_image_data(slots->image, section);
 	size_t count = data ? data->d_size / sizeof(Elf64_Rela) : 0;
@@ -47,10 +53,13 @@ static bool add_slots(struct slots *slots, const Elf64_Shdr *section)
 		if (!slots->image->libdw->gelf_getrela(data, (int)i, &relocation))
 			break;
 		uint64_t type = GELF_R_TYPE(relocation.r_info);
-		if (type == R_X86_64_JUMP_SLOT || type == R_X86_64_GLOB_DAT)
-			slots->items[slots->count++] =
-				(struct slot){ .address = relocation.r_offset,
-			                   .symbol = (uint32_t)GELF_R_SYM(relocation.r_info) };
+		struct slot slot = { .address = relocation.r_offset };
+		if (has_symbols && (type == R_X86_64_JUMP_SLOT || type == R_X86_64_GLOB_DAT))
+			slot.symbol = (uint32_t)GELF_R_SYM(relocation.r_info);
+		else if (type == R_X86_64_IRELATIVE)
+			slot.chooser = (uint64_t)relocation.r_addend;
+		if (slot.symbol || slot.chooser)
+			slots->items[slots->count++] = slot;
 	}
 	return true;
 }
@@ -60,14 +69,17 @@ static bool read_slots(const struct elf_image *image, struct slots *slots)
 {
 	*slots = (struct slots){ .image = image };
 	const Elf64_Shdr *dynamic = elf_image_section_of_type(image, SHT_DYNSYM);
-	if (image->machine != EM_X86_64 || !dynamic)
+	if (image->machine != EM_X86_64)
 		return true;
-	slots->symbols = elf_image_data(image, dynamic);
-	slots->strings = dynamic->sh_link;
-	for (unsigned i = 0; slots->symbols && i < image->section_count; i++) {
+	if (dynamic) {
+		slots->symbols = elf_image_data(image, dynamic);
+		slots->strings = dynamic->sh_link;
+	}
+	for (unsigned i = 0; i < image->section_count; i++) {
 		const Elf64_Shdr *section = &image->sections[i];
-		if (section->sh_type == SHT_RELA && section->sh_link == (size_t)(dynamic - image->sections) &&
-		    !add_slots(slots, section))
+		bool has_symbols = slots->symbols && section->sh_link == (size_t)(dynamic - image->sections);
+		if (section->sh_type == SHT_RELA && (section->sh_flags & SHF_ALLOC) &&
+		    !add_slots(slots, section, has_symbols))
 			return false;
 	}
 	if (slots->count)
@@ -75,13 +87,16 @@ static bool read_slots(const struct elf_image *image, struct slots *slots)
 	return true;
 }
 
-/* Whose address the slot gets; NULL when it is no slot. */
-static const char *slot_name(const struct slots *slots, uint64_t address)
+static const struct slot *find_slot(const struct slots *slots, uint64_t address)
+{
+	struct slot key = { .address = address };
+	return slots->count ? bsearch(&key, slots->items, slots->count, sizeof(key), compare_slots) : NULL;
+}
+
+/* The dynamic symbol whose address the slot gets; NULL when it gets none's. */
+static const char *slot_name(const struct slots *slots, const struct slot *slot)
 {
 	const struct libdw *libdw = slots->image->libdw;
-	struct slot key = { .address = address };
-	const struct slot *slot =
-		slots->count ? bsearch(&key, slots->items, slots->count, sizeof(key), compare_slots) : NULL;
 	GElf_Sym symbol;
 	if (!slot || slot->symbol == 0 || slot->symbol > INT32_MAX ||
 	    !libdw->gelf_getsym(slots->symbols, (int)slot->symbol, &symbol))
@@ -115,9 +130,12 @@ static bool name_stubs(const struct slots *slots, const Elf64_Shdr *section,
 	for (uint64_t at = 0; good && code && at + step <= code->d_size; at += step) {
 		uint64_t address = section->sh_addr + at;
 		const unsigned char *stub = (unsigned char *)code->d_buf + at;
-		const char *name = slot_name(slots, decode_stub(stub, step, address));
-		if (name)
-			good = symbol_collector_add(collector, address, step, name, "@plt");
+		const struct slot *slot = find_slot(slots, decode_stub(stub, step, address));
+		const char *name = slot && slot->chooser ? symbol_collector_find(collector, slot->chooser) :
+		                                          slot_name(slots, slot);
+		char *copy = name ? strdup(name) : NULL; /* adding may move what was collected */
+		good = !name || (copy && symbol_collector_add(collector, address, step, copy, "@plt"));
+		free(copy);
 	}
 	return good;
 }
@@ -139,7 +157,7 @@ bool plt_collect(const struct elf_image *image, struct symbol_collector *collect
 bool plt_slot_is(const struct elf_image *image, uint64_t address, const char *name)
 {
 	struct slots slots;
-	const char *seen = read_slots(image, &slots) ? slot_name(&slots, address) : NULL;
+	const char *seen = read_slots(image, &slots) ? slot_name(&slots, find_slot(&slots, address)) : NULL;
 	bool same = seen && strcmp(seen, name) == 0;
 	free(slots.items);
 	return same;

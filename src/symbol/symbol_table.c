@@ -219,6 +219,18 @@ static int compare_candidates(const void *left, const void *right, void *names)
 	return compare_names((char *)names + a->name, (char *)names + b->name);
 }
 
+const char *symbol_collector_find(const struct symbol_collector *collector, uint64_t start)
+{
+	const struct candidate *found = NULL;
+	for (size_t i = 0; i < collector->count; i++) {
+		const struct candidate *candidate = &collector->candidates[i];
+		if (candidate->start == start && candidate->reach != REACH_NOTHING &&
+		    (!found || compare_candidates(candidate, found, collector->names) < 0))
+			found = candidate;
+	}
+	return found ? collector->names + found->name : NULL;
+}
+
 /* Settles how far symbols of unknown size reach and drops what names nothing:
  * second names for a range, labels. Returns the number left. */
 static size_t settle(struct candidate *candidates, size_t count)

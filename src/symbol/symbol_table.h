@@ -36,7 +36,12 @@ struct symbol_collector;
 bool symbol_collector_add(struct symbol_collector *collector, uint64_t start, uint64_t size,
                           const char *name, const char *suffix);
 
-/* Stubs of the procedure linkage table, as "name@plt". False: no memory. */
+/* The name of the function that starts there, of those that were collected; valid until
+ * the next one is added. NULL when there is none. */
+const char *symbol_collector_find(const struct symbol_collector *collector, uint64_t start);
+
+/* Stubs of the procedure linkage table, as "name@plt", for an image whose functions
+ * have been collected. False: no memory. */
 bool plt_collect(const struct elf_image *image, struct symbol_collector *collector);
 
 /* Whether the dynamic linker puts the address of the function `name` there. */
