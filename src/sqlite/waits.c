@@ -208,14 +208,6 @@ static bool begin_polling(struct polling *polling, const struct timespec *time)
 	return true;
 }
 
-static bool begin_polling_ms(struct polling *polling, int ms)
-{
-	const struct timespec time = of_ms(ms);
-
-	/* It does not wait. */
-	return ms != 0 && begin_polling(polling, ms < 0 ? NULL : &time);
-}
-
 /* Whether it must go on, and then for how long. */
 static bool poll_on(struct polling *polling, int result, struct timespec *left)
 {
@@ -226,40 +218,17 @@ static bool poll_on(struct polling *polling, int result, struct timespec *left)
 	return true;
 }
 
-static bool poll_on_ms(struct polling *polling, int result, int *ms)
-{
-	struct timespec left;
-
-	if (!poll_on(polling, result, &left))
-		return false;
-	if (polling->is_limited)
-		*ms = to_ms(&left);
-	return true;
-}
-
-static int queryprof_poll(struct pollfd *fds, nfds_t count, int ms)
-{
-	struct polling polling;
-	int result;
-
-	if (!begin_polling_ms(&polling, ms))
-		return real.poll(fds, count, ms);
-	do
-		result = real.poll(fds, count, ms);
-	while (poll_on_ms(&polling, result, &ms));
-	return result;
-}
-
 static int queryprof_epoll_wait(int epoll, struct epoll_event *events, int max, int ms)
 {
+	const struct timespec time = of_ms(ms);
 	struct polling polling;
+	struct timespec left;
 	int result;
 
-	if (!begin_polling_ms(&polling, ms))
+	if (ms == 0 || !begin_polling(&polling, ms < 0 ? NULL : &time))
 		return real.epoll_wait(epoll, events, max, ms);
-	do
-		result = real.epoll_wait(epoll, events, max, ms);
-	while (poll_on_ms(&polling, result, &ms));
+	while (poll_on(&polling, result = real.epoll_wait(epoll, events, max, ms), &left))
+		ms = ms < 0 ? ms : to_ms(&left);
 	return result;
 }
 
@@ -299,6 +268,16 @@ static int queryprof_ppoll(struct pollfd *fds, nfds_t count, const struct timesp
 	while (poll_on(&polling, result = real.ppoll(fds, count, time, NULL), &left))
 		time = time ? &left : NULL;
 	return result;
+}
+
+static int queryprof_poll(struct pollfd *fds, nfds_t count, int ms)
+{
+	const struct timespec time = of_ms(ms);
+
+	if (ms == 0 || !thread_current)
+		return real.poll(fds, count, ms);
+	/* It counts in ns: what is left of the time is not rounded up again and again. */
+	return queryprof_ppoll(fds, count, ms < 0 ? NULL : &time, NULL);
 }
 
 static int queryprof_pselect(int count, fd_set *reading, fd_set *writing, fd_set *failing,
