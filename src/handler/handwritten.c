@@ -289,7 +289,7 @@ rule_t handwritten_rule(const struct cfi_section *section, const struct cfi_row 
 {
 	const uintptr_t start = row->function_start, end = row->function_end;
 
-	if (said != rule_make(RULE_RSP, 1, 0) || address == start || start < code_start || end > code_end ||
+	if (!rule_is_as_called(said) || address == start || start < code_start || end > code_end ||
 	    end - start > MAX_BYTES)
 		return said;
 	const uintptr_t first = behind_push(start, end);

@@ -152,6 +152,14 @@ static inline uintptr_t rule_offset(rule_t rule)
 	return (uintptr_t)((rule >> RULE_OFFSET_SHIFT) * 8);
 }
 
+/* Whether it is the rule of a function's first instruction, where it may be wrong: no
+ * call pushes anything here. */
+static inline int rule_is_as_called(rule_t rule)
+{
+	(void)rule;
+	return 0;
+}
+
 /* Nearly all rules are plain: one of the first two kinds. */
 static inline int rule_is_plain(rule_t rule)
 {

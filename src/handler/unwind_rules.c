@@ -93,19 +93,33 @@ static void keep_rule(uint64_t *rules, uintptr_t address, rule_t rule)
 	                 __ATOMIC_RELAXED);
 }
 
-/* `code` is the segment of the address, NULL: only the object is known. */
-static rule_t parse_rule(const struct cfi_section *section, const struct code_range *code,
-                         uintptr_t address)
+/* The rule of a row that is not all there is to know: see landing.h, handwritten.h. Not
+ * inlined: few rows. */
+__attribute__((noinline)) static rule_t
+rule_from_code(const struct code_map *map, bool lasting, const struct cfi_section *section,
+               const struct cfi_row *row, rule_t said, uintptr_t address)
 {
-	const uintptr_t start = code != NULL ? code->start : section->start;
-	const uintptr_t end = code != NULL ? code->end : section->end;
+	/* Of what the map does not know, the loader knows the object. */
+	const struct code_range *range = lasting ? code_map_find(map, address) : NULL;
+	const uintptr_t start = range != NULL ? range->start : section->start;
+	const uintptr_t end = range != NULL ? range->end : section->end;
+
+	return row->eh_return ? landing_rule(section, row, start, end, address)
+	                      : handwritten_rule(section, row, said, start, end, address);
+}
+
+static rule_t parse_rule(const struct code_map *map, bool lasting,
+                         const struct cfi_section *section, uintptr_t address)
+{
 	struct cfi_row row;
+	rule_t rule;
 
 	switch (cfi_find_row(section, address, &row)) {
 	case CFI_FOUND:
-		if (row.eh_return)
-			return landing_rule(section, &row, start, end, address);
-		return handwritten_rule(section, &row, rule_from_row(&row), start, end, address);
+		rule = rule_from_row(&row);
+		if (__builtin_expect(row.eh_return || rule_is_as_called(rule), 0))
+			rule = rule_from_code(map, lasting, section, &row, rule, address);
+		return rule;
 	case CFI_NO_ENTRY:
 		/* A call never returns to the first instruction of a function behind
 		 * padding. Whoever made the stack (makecontext) put that address there,
@@ -140,8 +154,7 @@ __attribute__((noinline)) struct found_rule rules_find_uncached(const struct cod
 		break;
 	}
 	if (section.header != 0)
-		found.rule = parse_rule(&section, found.lasting ? code_map_find(map, address) : NULL,
-		                        address);
+		found.rule = parse_rule(map, found.lasting, &section, address);
 	if (found.lasting && map->rules != NULL && address >> CACHE_ADDRESS_BITS == 0)
 		keep_rule(map->rules, address, found.rule);
 	return found;

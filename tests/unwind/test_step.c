@@ -22,6 +22,7 @@
 #include "step.h"
 
 static volatile int sink;
+static uint64_t all_steps, all_exact;
 
 /* `least` is the share that must be exact; why it may be less than 0.9999 stands where
  * it is. */
@@ -37,6 +38,8 @@ static struct step_result check_within(const char *name, void (*work)(void *), v
 	assert_int_equal(result.wrong, 0);
 	assert_int_equal(result.exact + result.incomplete, result.steps);
 	assert_true((double)result.exact >= least * (double)result.steps);
+	all_steps += result.steps;
+	all_exact += result.exact;
 	return result;
 }
 
@@ -261,6 +264,16 @@ static void test_sqlite(void **state)
 	sqlite3_close(db);
 }
 
+/* All workloads together. */
+static void test_all(void **state)
+{
+	(void)state;
+	print_message("all: %llu steps, %.5f %% exact, none wrong\n", (unsigned long long)all_steps,
+	              100.0 * (double)all_exact / (double)all_steps);
+	assert_true(all_steps > 500000);
+	assert_true((double)all_exact >= 0.9999 * (double)all_steps);
+}
+
 /* The name of a test: that one alone. */
 int main(int count, char **arguments)
 {
@@ -271,6 +284,7 @@ int main(int count, char **arguments)
 		cmocka_unit_test(test_exceptions),
 		cmocka_unit_test(test_libcrypto),
 		cmocka_unit_test(test_sqlite),
+		cmocka_unit_test(test_all),
 	};
 
 	if (modules_init() != 0)

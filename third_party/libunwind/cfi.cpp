@@ -57,17 +57,8 @@ public:
 	{
 		/* One comparison each: an address below the start wraps to a huge offset. */
 		if (__builtin_expect(address - start >= end - start ||
-		                     end - address < sizeof(T), 0)) {
-			if (stack == nullptr || address - stack->start >= stack->end - stack->start ||
-			    stack->end - address < sizeof(T))
-				leave(CFI_BAD_READ);
-			if (stack->read != nullptr) {
-				T copied;
-				if (!stack->read(stack->context, address, &copied, sizeof copied))
-					leave(CFI_BAD_READ);
-				return copied;
-			}
-		}
+		                     end - address < sizeof(T), 0))
+			return read_stack<T>(stack, address);
 		T value;
 		memcpy(&value, reinterpret_cast<const void *>(address), sizeof value);
 		return value;
@@ -120,6 +111,22 @@ public:
 	}
 
 private:
+	/* Not inlined, and without `this`: seldom among many reads, whose object is in
+	 * registers. */
+	template <typename T>
+	__attribute__((noinline, cold)) static T read_stack(const cfi_stack *stack, pint_t address)
+	{
+		T value;
+		if (stack == nullptr || address - stack->start >= stack->end - stack->start ||
+		    stack->end - address < sizeof(T))
+			leave(CFI_BAD_READ);
+		if (stack->read == nullptr)
+			memcpy(&value, reinterpret_cast<const void *>(address), sizeof value);
+		else if (!stack->read(stack->context, address, &value, sizeof value))
+			leave(CFI_BAD_READ);
+		return value;
+	}
+
 	uint64_t getLEB128(pint_t &address, pint_t limit, bool is_signed)
 	{
 		pint_t p = address;
