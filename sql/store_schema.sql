@@ -404,7 +404,7 @@ CROSS JOIN json_each((
 		GROUP BY 1, 2, 3))) AS t
 LEFT JOIN names AS n ON n.id = substr(t.value, 61, 20) + 0
 LEFT JOIN modules AS m ON m.id = substr(t.value, 81, 20) + 0
-ORDER BY t.value DESC, function;
+ORDER BY substr(t.value, 1, 40) DESC, function;
 
 -- The same for all runs of a statement: WHERE normalized_query_hash = …, or WHERE query
 -- LIKE …; query is the text of one of them.
@@ -445,4 +445,4 @@ CROSS JOIN json_each((
 		GROUP BY 1, 2, 3))) AS t
 LEFT JOIN names AS n ON n.id = substr(t.value, 61, 20) + 0
 LEFT JOIN modules AS m ON m.id = substr(t.value, 81, 20) + 0
-ORDER BY t.value DESC, function;
+ORDER BY substr(t.value, 1, 40) DESC, function;

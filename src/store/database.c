@@ -280,9 +280,14 @@ static int set_identity(sqlite3 *db)
 	return sqlite3_exec(db, identity, NULL, NULL, NULL);
 }
 
+int database_make_tables(sqlite3 *db)
+{
+	return sqlite3_exec(db, store_schema, NULL, NULL, NULL);
+}
+
 static int make_schema(sqlite3 *db)
 {
-	int code = sqlite3_exec(db, store_schema, NULL, NULL, NULL);
+	int code = database_make_tables(db);
 
 	return code ? code : set_identity(db);
 }

@@ -54,6 +54,9 @@ enum database_state database_check(const struct database *database, const char *
 /* A connection that only reads. Path NULL: an empty database with the schema. */
 int database_open_reader(const char *path, sqlite3 **db, char **error);
 
+/* Runs sql/store_schema.sql on an empty database. An SQLite result. */
+int database_make_tables(sqlite3 *db);
+
 /* Bytes of the file and of its log. */
 int64_t database_bytes(const char *path);
 

@@ -7,7 +7,6 @@
 #include "store/upgrade.h"
 
 #include <stdbool.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "store/database.h"
@@ -118,10 +117,10 @@ static int add_what_lacks(struct upgrade *upgrade)
 {
 	sqlite3 *model = NULL;
 	sqlite3_stmt *object = NULL;
-	char *error = NULL;
-	int code = database_open_reader(NULL, &model, &error) ? SQLITE_NOMEM : SQLITE_OK;
+	int code = sqlite3_open_v2(":memory:", &model, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, "unix");
 
-	free(error);
+	if (!code)
+		code = database_make_tables(model);
 	if (!code)
 		code = sqlite3_prepare_v2(model, "SELECT type, name, sql FROM sqlite_schema WHERE sql IS NOT NULL"
 		                                 " ORDER BY rowid", -1, &object, NULL);
