@@ -242,6 +242,16 @@ class Views(Known):
                                           " WHERE stack_id = 1"),
                          [(*FRAMES[0], 0, 0, 1), (*FRAMES[1], 0, 1, 1), (*FRAMES[2], 0, 2, 0), (*FRAMES[3], 1, 0, 0)])
 
+    def test_past_the_end_of_a_module(self):
+        db = sqlite3.connect(self.trace)
+        db.execute("INSERT INTO modules VALUES (2, '', '/other', 0, 0, ?, 16, 0)", (BASE + 0x200000,))
+        db.execute("INSERT INTO stacks VALUES (9, 0, 1, ?)",
+                   (f"[{BASE - 1},{BASE + 0x100000},{BASE + 0x200000},{BASE + 0x200010}]",))
+        self.assertEqual(db.execute("SELECT function, module FROM stack_frames WHERE stack_id = 9").fetchall(),
+                         [(hex(BASE - 1), ""), (hex(BASE + 0x100000), ""), ("other+0x0", "/other"),
+                          (hex(BASE + 0x200010), "")])
+        db.close()
+
     TOP = [("CPU", 74.07, 74.07, 20.0, 20.0, NAMES[0]), ("CPU", 18.52, 18.52, 5.0, 5.0, "(known)"),
            ("CPU", 7.41, 7.41, 2.0, 2.0, "(no module)"), ("CPU", 0.0, 92.59, 0.0, 25.0, NAMES[3]),
            ("CPU", 0.0, 74.07, 0.0, 20.0, NAMES[1]), ("CPU", 0.0, 74.07, 0.0, 20.0, NAMES[2])]
