@@ -160,7 +160,8 @@ struct sql_parameter {
 	const char *value;
 };
 
-enum output_format { OUTPUT_TABLE, OUTPUT_CSV, OUTPUT_JSON };
+enum output_format { OUTPUT_TABLE, OUTPUT_CSV, OUTPUT_JSON, OUTPUT_LINE };
+#define OUTPUT_FORMATS "table, csv, json or line"
 
 const char *output_format_at(size_t index); /* its name; NULL past the last */
 /* The format of that name, a table if there is none. */
@@ -168,7 +169,7 @@ enum output_format output_format_find(const char *name);
 
 /* The option that names a format. */
 #define OUTPUT_FORMAT_OPTION(variable) \
-	{ .name = "format", .value = "FORMAT", .help = "table (default), csv or json", .to = (variable), \
+	{ .name = "format", .value = "FORMAT", .help = OUTPUT_FORMATS "; table if not given", .to = (variable), \
 	  .kind = OPTION_WORD, .word_at = output_format_at }
 
 struct output {

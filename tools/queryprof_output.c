@@ -10,6 +10,7 @@
 #include "command.h"
 
 #include <langinfo.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -24,7 +25,7 @@
 
 const char *output_format_at(size_t index)
 {
-	static const char *const names[] = { "table", "csv", "json" };
+	static const char *const names[] = { "table", "csv", "json", "line" };
 	return index < sizeof(names) / sizeof(names[0]) ? names[index] : NULL;
 }
 
@@ -431,6 +432,49 @@ static int output_json(sqlite3_stmt *statement)
 	return code;
 }
 
+/* --- one value a line ----------------------------------------------------------- */
+
+static void print_value(const char *text, int indent)
+{
+	for (;;) {
+		size_t size = strcspn(text, "\n");
+		print_columns(text, size, 0, INT_MAX);
+		putchar('\n');
+		text += size;
+		if (!*text)
+			return;
+		text++;
+		print_padding(indent);
+	}
+}
+
+static int output_line(sqlite3_stmt *statement)
+{
+	int count = sqlite3_column_count(statement), widest = 0, code;
+	bool first = true;
+
+	for (int i = 0; i < count; i++) {
+		const char *name = sqlite3_column_name(statement, i);
+		int width = measure(name, strlen(name));
+		if (width > widest)
+			widest = width;
+	}
+	begin_output();
+	while ((code = sqlite3_step(statement)) == SQLITE_ROW) {
+		if (!first)
+			putchar('\n');
+		first = false;
+		for (int i = 0; i < count; i++) {
+			const char *name = sqlite3_column_name(statement, i), *text = cell_text(statement, i);
+			print_padding(widest - measure(name, strlen(name)));
+			print_columns(name, strlen(name), 0, INT_MAX);
+			fputs(" = ", stdout);
+			print_value(text ? text : "", widest + 3);
+		}
+	}
+	return code;
+}
+
 int output_rows(sqlite3_stmt *statement, const struct output *output)
 {
 	int code;
@@ -443,6 +487,8 @@ int output_rows(sqlite3_stmt *statement, const struct output *output)
 		code = output_csv(statement);
 	else if (output->format == OUTPUT_JSON)
 		code = output_json(statement);
+	else if (output->format == OUTPUT_LINE)
+		code = output_line(statement);
 	else
 		code = output_table(statement, output);
 	progress_end();

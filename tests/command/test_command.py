@@ -8,8 +8,6 @@ import hashlib
 import io
 import json
 import os
-import pty
-import select
 import shutil
 import sqlite3
 import subprocess
@@ -76,40 +74,6 @@ class Command(Tool):
         rows = list(csv.reader(io.StringIO(self.output("sql", self.trace, sql, "--format", "csv"), newline="")))
         self.assertEqual([row[0] for row in rows[1:]], [row[0] for row in expected])
         self.assertEqual(self.output("sql", self.trace, "SELECT 1 WHERE 0", "--format", "json"), "[\n]\n")
-
-    def test_shell(self):
-        pid, terminal = pty.fork()
-        if pid == 0:
-            try:
-                os.environ.update(environment(80), TERM="dumb")
-                os.execv(QUERYPROF, [QUERYPROF, "sql", self.trace])
-            finally:
-                os._exit(127)
-        seen = b""
-
-        def wait_for(text):
-            nonlocal seen
-            while text not in seen:
-                ready = select.select([terminal], [], [], 60)[0]
-                self.assertTrue(ready, seen)
-                seen += os.read(terminal, 4096)
-            seen = seen[seen.index(text) + len(text):]
-
-        wait_for(b"queryprof> ")
-        os.write(terminal, b".tables\n")
-        wait_for(b"trace_log")
-        wait_for(b"queryprof> ")
-        os.write(terminal, b"SELECT nonsense;\n")
-        wait_for(b"no such column")
-        wait_for(b"queryprof> ")
-        os.write(terminal, b"SELECT 40\n")
-        wait_for(b"...> ")
-        os.write(terminal, b"+ 2;\n")
-        wait_for(b"42")
-        wait_for(b"queryprof> ")
-        os.write(terminal, b".quit\n")
-        self.assertEqual(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), 0)
-        os.close(terminal)
 
     # --- terminals ----------------------------------------------------------
 
