@@ -26,7 +26,8 @@ struct unwind_stack {
 struct unwind_memo;
 extern const unsigned unwind_memo_bytes;
 
-/* Size of the rule cache that a code map carries (code_map.h). */
+/* Size of the rule cache that a code map carries (code_map.h). With it a process of 30
+ * modules keeps 130 KiB for unwinding, and 32 KiB of memo for each sampled thread. */
 extern const unsigned unwind_cache_bytes;
 
 struct unwind_result {
