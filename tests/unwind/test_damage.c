@@ -7,7 +7,8 @@
  * difference, whatever changed since the last round. And it is unwound as a stack that
  * nobody told of: what was whole with bounds must be so without.
  *
- * QUERYPROF_TEST_SEED and QUERYPROF_TEST_ROUNDS change what is done.
+ * QUERYPROF_TEST_SEED (a number, or `random`) and QUERYPROF_TEST_ROUNDS change what is
+ * done.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -15,6 +16,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <dlfcn.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -23,6 +25,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <ucontext.h>
 #include <unistd.h>
 
@@ -153,10 +156,14 @@ static void find_trampoline(void)
 		trampoline = action.restorer;
 }
 
+/* A function whose end is told by what is in its frame (handler/landing.h). */
+static uint64_t lander;
+#define LANDER_BYTES 0x1d0
+
 static uint64_t random_code(void)
 {
 	if (next_random() % 2)
-		return trampoline;
+		return lander != 0 && next_random() % 2 ? lander + next_random() % LANDER_BYTES : trampoline;
 	const struct code_map *map = code_map_current();
 	const struct code_range *range = &map->ranges[next_random() % map->count];
 
@@ -196,7 +203,9 @@ static void test_damaged_stacks(void **state)
 	const bool comparable = word_count * 8 <= 256 * 1024;
 
 	(void)state;
-	random_state = seed != NULL ? strtoull(seed, NULL, 0) : 0x9e3779b97f4a7c15u;
+	random_state = seed == NULL                  ? 0x9e3779b97f4a7c15u
+	               : strcmp(seed, "random") == 0 ? (uint64_t)time(NULL) * 0x9e3779b97f4a7c15u | 1
+	                                             : strtoull(seed, NULL, 0);
 	print_message("QUERYPROF_TEST_SEED=%#llx, %zu words of stack\n",
 	              (unsigned long long)random_state, word_count);
 	const struct unwind_stack stack = {(uintptr_t)words, (uintptr_t)(words + word_count)};
@@ -281,6 +290,8 @@ int main(void)
 	struct sigaction action = {.sa_sigaction = on_signal, .sa_flags = SA_SIGINFO};
 	pthread_t thread;
 
+	void *const runtime = dlopen("libgcc_s.so.1", RTLD_NOW);
+	lander = runtime != NULL ? (uintptr_t)dlsym(runtime, "_Unwind_Resume") : 0;
 	if (modules_init() != 0)
 		return 1;
 	sigaction(SIGTRAP, &action, NULL);
