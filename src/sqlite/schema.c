@@ -230,8 +230,10 @@ static int fill(sqlite3 *db)
 	if (!page)
 		return SQLITE_NOMEM;
 	make_image(page, encoding);
-	/* Frees the page, whether it succeeds or not. */
-	rc = sqlite3_deserialize(db, NAME, page, PAGE, PAGE, SQLITE_DESERIALIZE_FREEONCLOSE);
+	/* Frees the page, whether it succeeds or not. It can grow, for a bare ANALYZE writes
+	 * a table of its own into every schema. */
+	rc = sqlite3_deserialize(db, NAME, page, PAGE, PAGE,
+	                         SQLITE_DESERIALIZE_FREEONCLOSE | SQLITE_DESERIALIZE_RESIZEABLE);
 	return rc ? rc : sqlite3_exec(db, "SELECT 1 FROM " NAME ".sqlite_master", NULL, NULL, NULL);
 }
 
