@@ -197,17 +197,6 @@ static int prepare16_v3(const struct prepare_call *call)
 	return call->real->prepare16_v3(call->db, call->sql, call->bytes, call->flags, call->stmt, call->tail);
 }
 
-static int prepare_as_query(prepare_function *prepare, const struct prepare_call *call)
-{
-	struct query_step step;
-	int rc;
-
-	queries_prepare(&step, call->db, call->text, call->frame);
-	rc = prepare(call);
-	queries_prepared(&step, rc, rc ? NULL : *call->stmt);
-	return rc;
-}
-
 /* A recorded connection knows none of our words. */
 static struct session *session_that_asked(sqlite3 *db)
 {
@@ -220,12 +209,16 @@ static struct session *session_that_asked(sqlite3 *db)
  * prepares again. */
 static int prepare_followed(prepare_function *prepare, const struct prepare_call *call)
 {
-	int rc = prepare_as_query(prepare, call);
 	struct session *session;
+	struct query_step step;
+	int rc;
 
-	if (rc != SQLITE_ERROR || !(session = session_that_asked(call->db)) || !schema_follow(session))
-		return rc;
-	return prepare_as_query(prepare, call);
+	queries_prepare(&step, call->db, call->text, call->frame);
+	rc = prepare(call);
+	if (rc == SQLITE_ERROR && (session = session_that_asked(call->db)) && schema_follow(session))
+		rc = prepare(call);
+	queries_prepared(&step, rc, rc ? NULL : *call->stmt);
+	return rc;
 }
 
 /* The same for UTF-8 text, in which a PRAGMA of ours stands for a SELECT. */
@@ -243,7 +236,7 @@ static int prepare_text(prepare_function *prepare, const struct prepare_call *ca
 	rewritten.sql = rewritten.text = text;
 	rewritten.bytes = -1;
 	rewritten.tail = NULL;
-	rc = prepare_as_query(prepare, &rewritten);
+	rc = prepare_followed(prepare, &rewritten);
 	if (call->tail)
 		*call->tail = end;
 	free(text);
