@@ -366,10 +366,11 @@ class Embedding(Known):
         output(QUERYPROF, "embed", self.trace)
         best = self.frames()
         self.assertEqual(rows(self.trace, "SELECT function, line FROM stack_frames WHERE stack_id = 1"), FRAMES)
-        output("strip", "-o", stripped, PROGRAM)
-        os.replace(stripped, self.program)
-        output(QUERYPROF, "embed", self.trace)
-        self.assertEqual(self.frames(), best)
+        for option in "--strip-debug", "--strip-all":
+            output("strip", option, "-o", stripped, PROGRAM)
+            os.replace(stripped, self.program)
+            output(QUERYPROF, "embed", self.trace)
+            self.assertEqual(self.frames(), best)
 
     def test_another_program_in_its_place(self):
         make(self.trace, self.program, identity="00" * 20)
