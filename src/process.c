@@ -38,9 +38,10 @@ static void add_fork_hooks(void)
 {
 	static const struct fork_hooks hooks[] = {
 		{ modules_before_fork, modules_after_fork, modules_after_fork },
+		/* The flusher and readers of the store may be looking up names, and are waited for. */
+		{ symbol_before_fork, symbol_after_fork_parent, symbol_after_fork_child },
 		{ store_before_fork, store_after_fork_parent, store_after_fork_child },
 		{ settings_before_fork, settings_after_fork, settings_after_fork },
-		{ symbol_before_fork, symbol_after_fork_parent, symbol_after_fork_child },
 		{ session_before_fork, session_after_fork, session_after_fork },
 		{ NULL, NULL, hooks_after_fork },
 	};

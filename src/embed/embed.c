@@ -396,3 +396,18 @@ void embed_end(struct embed *embed, sqlite3 *db)
 		sqlite3_exec(db, "DROP TABLE IF EXISTS temp.embed_owners", NULL, NULL, NULL);
 	table_free(&embed->seen);
 }
+
+#define CHORE_NS 5000000
+
+bool embed_chore(sqlite3 *db, int64_t file)
+{
+	static struct embed embed; /* the flusher's alone */
+	static int64_t known_file;
+
+	if (!embed.seen.entry_size || file != known_file) {
+		embed_end(&embed, NULL);
+		embed_begin(&embed, false);
+		known_file = file;
+	}
+	return embed_some(&embed, db, CHORE_NS) == SQLITE_OK;
+}

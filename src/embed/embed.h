@@ -34,6 +34,9 @@ void embed_begin(struct embed *embed, bool can_wait);
  * SQLITE_OK when there are, otherwise an error; then nothing of this turn was stored. */
 int embed_some(struct embed *embed, sqlite3 *db, int64_t budget_ns);
 
+/* For store_config.chore: turns of a few ms, without the network. */
+bool embed_chore(sqlite3 *db, int64_t file);
+
 /* `db` as for embed_some(), if there was one. */
 void embed_end(struct embed *embed, sqlite3 *db);
 

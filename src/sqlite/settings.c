@@ -21,6 +21,7 @@
 #include <strings.h>
 #include <unistd.h>
 
+#include "embed/embed.h"
 #include "handler/ring.h"
 #include "queryprof.h"
 #include "sampler/sampler.h"
@@ -42,6 +43,7 @@ struct process_settings {
 	int64_t trace_log_max_bytes;
 	int64_t trace_log_flush_interval_ms;
 	int64_t trace_log_ring_bytes;
+	bool trace_log_symbolize;
 	char debug_path[PATH_BYTES + 1];
 };
 
@@ -111,6 +113,9 @@ static const struct setting settings[] = {
 	            .description = "Memory for samples on their way to the trace file; rounded up to a power "
 	                           "of two, fixed once the library has started" },
 	  .form = NUMBER, IN_PROCESS(trace_log_ring_bytes), .apply = refuse_for_ring },
+	{ .info = { .name = "trace_log_symbolize", .unit = "", .max = 1,
+	            .description = "Names and lines of what was sampled are put into the trace file after flushes" },
+	  .form = SWITCH, IN_PROCESS(trace_log_symbolize), .apply = apply_to_store },
 	{ .info = { .name = "debug_path", .unit = "", .is_text = true, .max = PATH_BYTES,
 	            .default_text = SYMBOL_DEBUG_PATH,
 	            .description = "Folders with separate debug files, for names and lines; separated by colons" },
@@ -394,6 +399,7 @@ static void make_store_config(const struct process_settings *from, struct store_
 		.path = from->trace_log_path,
 		.max_bytes = from->trace_log_max_bytes,
 		.flush_interval_ns = from->trace_log_flush_interval_ms * 1000000,
+		.chore = from->trace_log_symbolize ? embed_chore : NULL,
 	};
 }
 

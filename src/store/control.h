@@ -21,6 +21,7 @@ struct ring;
 struct settings_of_store {
 	char *path; /* absolute, malloc'ed */
 	int64_t max_bytes, flush_interval_ns;
+	store_chore chore;
 };
 
 enum request { REQUEST_NONE, REQUEST_OPEN, REQUEST_CONFIGURE };

@@ -43,6 +43,7 @@ static struct flusher {
 	char *path;             /* of the open file */
 	char *settings_path;    /* of the settings in force, NULL: temporary */
 	int64_t max_bytes, interval_ns;
+	store_chore chore;
 	bool failing, over_bound;
 	int64_t retry_at, retry_pause;
 	int64_t reaped_at;
@@ -409,6 +410,7 @@ static void take_settings(struct settings_of_store *settings)
 	flusher.settings_path = settings->path ? strdup(settings->path) : NULL;
 	flusher.max_bytes = settings->max_bytes;
 	flusher.interval_ns = settings->flush_interval_ns;
+	flusher.chore = settings->chore;
 }
 
 static bool is_same_path(const char *left, const char *right)
@@ -537,6 +539,15 @@ static bool is_asked(void)
 	return asked;
 }
 
+/* What can wait, while there is room for samples to wait, too. */
+static void do_chores(void)
+{
+	bool more = flusher.chore && flusher.writer.database.db && ensure_file() == QP_OK;
+
+	while (more && !flusher.failing && !is_asked() && used_ring() < ring_bytes(store_control.ring) / 8)
+		more = flusher.chore(flusher.writer.database.db, flusher.writer.file_identity);
+}
+
 static bool has_records(void)
 {
 	unsigned kind;
@@ -587,6 +598,7 @@ void *flusher_main(void *unused)
 			gathered = any;
 			continue;
 		}
+		do_chores();
 		if (!any && !flusher.retention.trimming) {
 			sync_file(true);
 			ring_wait(store_control.ring, -1);

@@ -81,6 +81,7 @@ static int copy_settings(const struct store_config *config, struct settings_of_s
 	*settings = (struct settings_of_store) {
 		.max_bytes = config->max_bytes > 0 ? config->max_bytes : 0,
 		.flush_interval_ns = config->flush_interval_ns > 0 ? config->flush_interval_ns : INTERVAL_DEFAULT_NS,
+		.chore = config->chore,
 	};
 	if (!config->path || !*config->path)
 		return 0;

@@ -19,11 +19,18 @@
 #include <stdint.h>
 
 struct ring;
+struct sqlite3;
+
+/* Work on the trace file that can wait: the flusher does it after a flush, in turns
+ * of a few ms, as long as nobody asks for anything. `db` is its connection, without a
+ * transaction, and `file` tells one file from another. True: there is more to do. */
+typedef bool (*store_chore)(struct sqlite3 *db, int64_t file);
 
 struct store_config {
 	const char *path;           /* NULL or "": a private temporary file */
 	int64_t max_bytes;          /* of the file and its WAL; 0: no bound */
 	int64_t flush_interval_ns;
+	store_chore chore;          /* NULL: none */
 };
 
 /* Remembers where to store. The file comes with the first record, the flusher with

@@ -1,0 +1,74 @@
+#!/usr/bin/python3
+"""trace_log_symbolize: names come into the trace file while the process goes on.
+
+usage: LIBQUERYPROF=LIBRARY test_symbolize.py [unittest arguments]"""
+
+import os
+import shutil
+import sqlite3
+import tempfile
+import time
+import unittest
+
+LIBRARY = os.environ["LIBQUERYPROF"]
+WORK = "WITH RECURSIVE n(i) AS (VALUES (1) UNION ALL SELECT i + 1 FROM n WHERE i < 100000) SELECT sum(i) FROM n"
+
+
+class Symbolize(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.mkdtemp(prefix="queryprof-symbolize-")
+        cls.trace = os.path.join(cls.folder, "app.trace")
+        cls.db = sqlite3.connect(":memory:")
+        cls.db.enable_load_extension(True)
+        cls.db.load_extension(LIBRARY)
+        for setting in (f"trace_log_path = '{cls.trace}'", "trace_log_flush_interval_ms = 20",
+                        "query_profiler_cpu_time_period_ns = 1000000"):
+            cls.db.execute("PRAGMA " + setting)
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.db.close()
+        shutil.rmtree(cls.folder)
+
+    def ask(self, sql):
+        db = sqlite3.connect(self.trace)
+        try:
+            return db.execute(sql).fetchone()[0]
+        finally:
+            db.close()
+
+    def work_until(self, sql):
+        """Until the file says yes; what it said last otherwise."""
+        deadline = time.monotonic() + 60
+        while not (said := self.ask(sql)) and time.monotonic() < deadline:
+            self.db.execute(WORK).fetchall()
+        return said
+
+    def test(self):
+        self.assertTrue(self.work_until("SELECT count(*) > 20 FROM samples"))
+        self.assertEqual(self.db.execute("SELECT value, \"default\" FROM system.settings"
+                                         " WHERE name = 'trace_log_symbolize'").fetchone(), (0, 0))
+        self.assertEqual(self.ask("SELECT count(*) FROM frames"), 0)  # nobody asked for it
+        self.db.execute("PRAGMA trace_log_symbolize = 1")
+        named = "SELECT count(*) > 0 FROM frames JOIN names ON names.id = function WHERE name = 'sqlite3_step'"
+        self.assertTrue(self.work_until(named))
+        # Also of stacks that were there before.
+        old = ("SELECT EXISTS (SELECT 1 FROM stack_frames WHERE symbol <> ''"
+               " AND stack_id = (SELECT min(stack) FROM samples))")
+        self.assertTrue(self.work_until(old), self.ask("SELECT group_concat(DISTINCT function) FROM stack_frames"))
+        self.assertEqual(self.ask("PRAGMA integrity_check"), "ok")
+        # A child has its own flusher, which goes on with it.
+        self.db.execute(WORK).fetchall()
+        if os.fork() == 0:
+            child = sqlite3.connect(":memory:")
+            until = time.monotonic() + 0.2
+            while time.monotonic() < until:
+                child.execute(WORK).fetchall()
+            os._exit(0)
+        self.assertEqual(os.wait()[1], 0)
+        self.assertEqual(self.ask("SELECT count(*) FROM processes"), 2)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=1)
