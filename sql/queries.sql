@@ -1,8 +1,10 @@
 -- The runs that are selected (see selected.sql), the costliest first. Parameters,
--- which may be left NULL: :by (cpu, wall, off, samples, start), :limit.
+-- which may be left NULL: :by (cpu, wall, off, samples, start), :limit, :for_table
+-- (times without the year).
 -- cpu_ms is the time of the thread that began the query. In the sqlite3 shell on a
 -- trace file: .read sql/selected.sql, then .read sql/queries.sql
-SELECT strftime('%Y-%m-%d %H:%M:%S', query_start_ns / 1000000000, 'unixepoch') AS started,
+SELECT strftime(CASE WHEN :for_table THEN '%m-%d %H:%M:%S' ELSE '%Y-%m-%d %H:%M:%S' END,
+                query_start_ns / 1000000000, 'unixepoch') AS started,
        printf('%.1f', query_duration_ns / 1e6) AS wall_ms,
        printf('%.1f', cpu_time_ns / 1e6) AS cpu_ms,
        samples_cpu AS n_cpu, samples_real AS n_real, result_rows AS rows,

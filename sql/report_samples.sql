@@ -12,11 +12,15 @@ SELECT trace_type, stack AS stack_id, count(*) AS samples, sum(weight * period_n
 FROM temp.selected_samples JOIN series ON series.id = series
 GROUP BY trace_type, stack;
 
--- How many stretches of time the samples were taken from: one a run and thread.
--- Those without a sample are the runs that are left.
+-- By run and thread, each a stretch of time that samples were taken from. is_worker: the
+-- thread helped the run's own, as those that sort for `PRAGMA threads` do. (A statement
+-- may be continued on another thread; that is the run's own then.)
 CREATE TEMP TABLE report_parts AS
-SELECT trace_type,
-       max(count(*), (SELECT count(*) FROM temp.selected WHERE id <> 0)) AS parts
-FROM (SELECT DISTINCT trace_type, run, thread
-      FROM temp.selected_samples JOIN series ON series.id = series)
-GROUP BY trace_type;
+SELECT trace_type, run, coalesce(threads.thread_id <> queries.thread_id AND worker_cpu_time_ns > 0, 0) AS is_worker,
+       samples, ns, square
+FROM (SELECT trace_type, run, thread, count(*) AS samples, sum(weight * period_ns) AS ns,
+             sum(1.0 * weight * period_ns * weight * period_ns) AS square
+      FROM temp.selected_samples JOIN series ON series.id = series
+      GROUP BY trace_type, run, thread)
+LEFT JOIN queries ON queries.id = run AND run <> 0
+LEFT JOIN threads ON threads.id = thread;

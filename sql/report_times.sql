@@ -1,5 +1,5 @@
 -- The time of the runs that are selected as the clocks measured it, and as the
--- samples add up to it. After selected.sql and report_samples.sql.
+-- samples add up to it; that of threads that helped them (workers) apart. After selected.sql and report_samples.sql.
 --
 -- error_ms is one standard error of the sampled time. The points in time at which
 -- samples are taken lie at even distances, the period p, with a first one that is
@@ -11,31 +11,37 @@
 -- For p stands the mean time of a sample, each counted by its time, and for N the
 -- number of such samples, so that weights above 1 widen the error: both are of the
 -- sum of times and the sum of their squares. Twice the error holds 95 of 100 cases.
--- What it does not hold: samples that were dropped; time of helper threads, which
--- have samples, but no part in the exact CPU time; the program's own time between
+-- What it does not hold: samples that were dropped; and the program's own time between
 -- two rows, which is in the exact wall time, but has no samples.
 WITH exact AS MATERIALIZED (
-	SELECT sum(query_duration_ns) AS wall, sum(cpu_time_ns) AS cpu FROM temp.selected_runs),
+	SELECT sum(query_duration_ns) AS wall, sum(cpu_time_ns) AS cpu, sum(worker_cpu_time_ns) AS workers
+	FROM temp.selected_runs),
+-- Runs without a sample are stretches, too.
 sampled AS MATERIALIZED (
-	SELECT trace_type, samples, ns, square / ns * sqrt(min(parts / 4.0, 1.0 * ns * ns / square)) AS error
-	FROM (SELECT trace_type, sum(samples) AS samples, sum(ns) AS ns, sum(square) AS square
-	      FROM temp.report_samples GROUP BY trace_type HAVING sum(ns) > 0)
-	JOIN temp.report_parts USING (trace_type)),
+	SELECT trace_type, is_worker, sum(samples) AS samples, sum(ns) AS ns,
+	       sum(square) / sum(ns) * sqrt(min(1.0 * sum(ns) * sum(ns) / sum(square),
+	           max(count(*), (SELECT count(*) FROM temp.selected WHERE id <> 0 AND is_worker = 0)) / 4.0)) AS error
+	FROM temp.report_parts
+	GROUP BY trace_type, is_worker HAVING sum(ns) > 0),
 clocks AS (
 	SELECT 1 AS line, 'wall' AS clock, wall AS exact, samples, ns, error
-	FROM exact LEFT JOIN sampled ON trace_type = 'Real'
+	FROM exact LEFT JOIN sampled ON trace_type = 'Real' AND NOT is_worker
 	UNION ALL
 	SELECT 2, 'on CPU', cpu, samples, ns, error
-	FROM exact LEFT JOIN sampled ON trace_type = 'CPU'
+	FROM exact LEFT JOIN sampled ON trace_type = 'CPU' AND NOT is_worker
 	UNION ALL
 	SELECT 3, 'off CPU', wall - cpu, NULL, real.ns - cpu.ns,
 	       sqrt(real.error * real.error + cpu.error * cpu.error)
 	FROM exact
-	LEFT JOIN sampled AS real ON real.trace_type = 'Real'
-	LEFT JOIN sampled AS cpu ON cpu.trace_type = 'CPU')
+	LEFT JOIN sampled AS real ON real.trace_type = 'Real' AND NOT real.is_worker
+	LEFT JOIN sampled AS cpu ON cpu.trace_type = 'CPU' AND NOT cpu.is_worker
+	UNION ALL
+	SELECT 4, 'workers', workers, samples, ns, error
+	FROM exact LEFT JOIN sampled ON trace_type = 'CPU' AND is_worker WHERE workers > 0)
 SELECT clock,
        CASE WHEN exact IS NULL THEN '' ELSE printf('%.1f', exact / 1e6) END AS exact_ms,
-       CASE WHEN coalesce(wall, 0) = 0 OR exact IS NULL THEN ''
+       -- workers run beside it: theirs is no share of it
+       CASE WHEN coalesce(wall, 0) = 0 OR exact IS NULL OR line = 4 THEN ''
             ELSE printf('%.1f %%', 100.0 * exact / wall) END AS share,
        CASE WHEN ns IS NULL THEN '' ELSE printf('%.1f', ns / 1e6) END AS sampled_ms,
        CASE WHEN ns IS NULL THEN '' ELSE printf('%.1f', error / 1e6) END AS error_ms,

@@ -201,7 +201,8 @@ const struct command command_diff = {
 	.summary = "Compares two files, queries or times: what got slower, what faster",
 	.details =
 		"Statements are compared by the exact times of their runs, functions by the times that "
-		"samples stand for; of a run each, where the sides differ in the number of runs. "
+		"samples stand for; of a run each, where the sides differ in the number of runs (if they "
+		"differ in what ran, too, choose the same statements by --like). "
 		"`change` is from A to B. Statements that differ in literals only are one; functions are the same "
 		"where their name and their module's are, so files from before and after a new build "
 		"can be compared.\n\n"

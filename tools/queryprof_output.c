@@ -2,9 +2,8 @@
  * Runs SQL and prints rows: as a table that fits the terminal, as CSV, as JSON.
  *
  * A table's widths come from its first rows (ROWS_MEASURED of them, so that any
- * number of rows can follow). Where it is too wide for the terminal its widest
- * columns of text are cut; numbers never are, and nothing is where the output is
- * no terminal. What a trace file contains is shown without its control characters:
+ * number of rows can follow). Where it is too wide for the terminal, columns of text
+ * are cut; numbers never are, and nothing is where the output is no terminal. What a trace file contains is shown without its control characters:
  * a query's text must not be able to drive the terminal.
  */
 #include "command.h"
@@ -20,6 +19,8 @@
 #include "progress.h"
 
 #define ROWS_MEASURED 1000
+#define TEXT_WIDTH_LONG 24
+#define TEXT_WIDTH_LAST 12
 #define TEXT_WIDTH_MIN 8
 #define GAP 2
 
@@ -172,23 +173,41 @@ static void measure_cell(struct column *column, const char *text)
 	}
 }
 
+/* The widest column of text beyond `width`; NULL: none is. */
+static struct column *widest_text(struct table *table, int width)
+{
+	struct column *widest = NULL;
+
+	for (int i = 0; i < table->count; i++) {
+		struct column *column = &table->columns[i];
+		if (!column->is_number && column->width > width && (!widest || column->width > widest->width))
+			widest = column;
+	}
+	return widest;
+}
+
+static struct column *last_text(struct table *table, int width)
+{
+	for (int i = table->count; i-- > 0;)
+		if (!table->columns[i].is_number)
+			return table->columns[i].width > width ? &table->columns[i] : NULL;
+	return NULL;
+}
+
+/* What is long loses first; then the last column, as dates and ids, which stand before
+ * it, say nothing when they are cut. */
 static void fit_columns(struct table *table)
 {
 	int room = terminal_width(), total = GAP * (table->count - 1);
+	struct column *column;
 
 	for (int i = 0; i < table->count; i++)
 		total += table->columns[i].width;
-	while (room && total > room) {
-		struct column *widest = NULL;
-		for (int i = 0; i < table->count; i++) {
-			struct column *column = &table->columns[i];
-			if (!column->is_number && column->width > TEXT_WIDTH_MIN &&
-			    (!widest || column->width > widest->width))
-				widest = column;
-		}
-		if (!widest)
-			return;
-		widest->width--;
+	while (room && total > room &&
+	       ((column = widest_text(table, TEXT_WIDTH_LONG)) != NULL ||
+	        (column = last_text(table, TEXT_WIDTH_LAST)) != NULL ||
+	        (column = widest_text(table, TEXT_WIDTH_MIN)) != NULL)) {
+		column->width--;
 		total--;
 	}
 }
@@ -468,7 +487,7 @@ static int output_line(sqlite3_stmt *statement)
 			const char *name = sqlite3_column_name(statement, i), *text = cell_text(statement, i);
 			print_padding(widest - measure(name, strlen(name)));
 			print_columns(name, strlen(name), 0, INT_MAX);
-			fputs(" = ", stdout);
+			fputs(text && text[0] ? " = " : " =", stdout);
 			print_value(text ? text : "", widest + 3);
 		}
 	}

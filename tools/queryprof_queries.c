@@ -29,7 +29,10 @@ static int run(int argc, char **argv)
 	const struct output output = {
 		.format = output_format_find(format_name), .if_empty = "no queries",
 	};
-	const struct sql_parameter parameters[] = { { ":by", by }, { ":limit", limit }, { NULL, NULL } };
+	const struct sql_parameter parameters[] = {
+		{ ":by", by }, { ":limit", limit },
+		{ ":for_table", output.format == OUTPUT_TABLE ? "1" : NULL }, { NULL, NULL },
+	};
 
 	(void)argc;
 	if (selection_check("queries", &selection) != COMMAND_FINE)

@@ -197,7 +197,8 @@ class Command(Tool):
     def test_sql_files_can_be_pasted(self):
         """What does not need our functions runs in any sqlite3."""
         db = sqlite3.connect(self.trace)
-        unset = dict.fromkeys(("by", "like", "since", "until", "last", "limit", "query_id", "trace_type"))
+        unset = dict.fromkeys(("by", "like", "since", "until", "last", "limit", "query_id", "trace_type",
+                               "for_table"))
         for name in ("selected", "queries", "statements", "report_query", "report_samples", "report_times",
                      "export_samples"):
             with open(os.path.join(SOURCE, "sql", name + ".sql"), encoding="utf-8") as file:

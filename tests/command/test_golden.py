@@ -1,0 +1,76 @@
+#!/usr/bin/python3
+"""Every report of the command, to the letter: what it says of fixed.sql (and, in
+comparisons, of fixed_later.sql) is in golden/. The files are written anew with
+QUERYPROF_TEST_GOLDEN=write in the environment; look at what has changed.
+
+usage: test_golden.py QUERYPROF SOURCE_DIR FIXTURE [unittest arguments]"""
+
+import contextlib
+import os
+import sqlite3
+
+from tool import SCHEMA, SOURCE, Tool, main
+
+HERE = os.path.join(SOURCE, "tests", "command")
+SLOW, FAST = "0193a5b2-77c1", "0193a5b2-77c2"
+
+# File of golden/, columns of the terminal (None: no terminal), arguments.
+REPORTS = (
+    ("queries", None, ("queries", "now.trace")),
+    ("queries_80", 80, ("queries", "now.trace", "--by", "wall")),
+    ("queries_filtered", 120, ("queries", "now.trace", "--since", "start+500ms", "--until", "end", "--last", "3")),
+    ("queries_line", None, ("queries", "now.trace", "--query", SLOW, "--format", "line")),
+    ("queries.json", None, ("queries", "now.trace", "--format", "json", "--limit", "2")),
+    ("queries.csv", None, ("queries", "now.trace", "--format", "csv", "--like", "report")),
+    ("statements", 100, ("queries", "now.trace", "--statements")),
+    ("report", None, ("report", "now.trace")),
+    ("report_80", 80, ("report", "now.trace", "--limit", "7")),
+    ("report_query", 100, ("report", "now.trace", "--query", SLOW)),
+    ("report_wall", 100, ("report", "now.trace", "--like", "größe", "--type", "Real")),
+    ("report_helpers", 100, ("report", "now.trace", "--query", "the big")),
+    ("report_failed", 100, ("report", "now.trace", "--like", "report")),
+    ("report_unfinished", 100, ("report", "now.trace", "--query", "0193a5b2-77c6")),
+    ("diff", None, ("diff", "now.trace", "later.trace")),
+    ("diff_80", 80, ("diff", "now.trace", "later.trace", "--like", "orders", "--type", "Real")),
+    ("diff_queries", 100, ("diff", "now.trace", "--query", SLOW, "--with", FAST)),
+    ("diff_times", 100, ("diff", "now.trace", "--at", "start+1500ms", "--limit", "3")),
+    ("sql", 80, ("sql", "now.trace", "SELECT query_id, query, cpu_time_ns FROM query_log LIMIT 2;"
+                 "SELECT traceToText(trace) AS stack FROM trace_log ORDER BY timestamp_ns LIMIT 1")),
+    ("sql_line", None, ("sql", "now.trace", "SELECT * FROM query_log WHERE query_id = 'the big sort'", "--format", "line")),
+)
+
+
+def make(path, *scripts):
+    with contextlib.closing(sqlite3.connect(path)) as db:
+        for script in (SCHEMA, *scripts):
+            with open(os.path.join(HERE, script), encoding="utf-8") as file:
+                db.executescript(file.read())
+        db.execute("PRAGMA application_id = %d" % 0x51505246)
+        db.execute("PRAGMA user_version = 2")
+        db.commit()
+
+
+class Golden(Tool):
+    def test_reports(self):
+        os.chdir(self.folder)
+        make("now.trace", "fixed.sql")
+        make("later.trace", "fixed.sql", "fixed_later.sql")
+        for name, columns, arguments in REPORTS:
+            with self.subTest(name):
+                out = self.output(*arguments, columns=columns)
+                path = os.path.join(HERE, "golden", name + ("" if "." in name else ".txt"))
+                if os.environ.get("QUERYPROF_TEST_GOLDEN") == "write":
+                    with open(path, "w", encoding="utf-8") as file:
+                        file.write(out)
+                with open(path, encoding="utf-8") as file:
+                    self.assertEqual(out, file.read())
+                if columns:
+                    self.assertLessEqual(max(map(len, out.splitlines())), columns)
+
+    def test_nothing_else_is_there(self):
+        names = {name + ("" if "." in name else ".txt") for name, *_ in REPORTS}
+        self.assertEqual(set(os.listdir(os.path.join(HERE, "golden"))), names)
+
+
+if __name__ == "__main__":
+    main()
