@@ -8,6 +8,7 @@ import hashlib
 import io
 import json
 import os
+import re
 import shutil
 import sqlite3
 import subprocess
@@ -23,12 +24,15 @@ class Command(Tool):
 
     def test_help(self):
         out = self.output("--help")
-        for name in ("queries", "report", "sql"):
-            self.assertIn("\n  %s " % name, out)
+        names = re.findall(r"^  ([a-z]+) +[A-Z]", out, re.MULTILINE)
+        self.assertEqual(names, ["record", "queries", "report", "diff", "export", "embed", "sql"])
+        for name in names:
             about = self.output(name, "--help")
-            self.assertIn("usage: queryprof %s FILE" % name, about)
+            self.assertIn("usage: queryprof %s " % name, about)
             self.assertIn("examples:\n  queryprof %s " % name, about)
+            self.assertLessEqual(max(map(len, about.splitlines())), 80, about)
             self.assertEqual(self.output("help", name), about)
+            self.assertEqual(self.output(name, "--by", "cpu", "--help") if name == "queries" else about, about)
         self.assertRegex(self.output("--version"), r"^queryprof \d+\.\d+\.\d+\n$")
         self.assertLessEqual(max(map(len, out.splitlines())), 80)
 
@@ -39,7 +43,11 @@ class Command(Tool):
                           ["queries", self.trace, "--statements=1"],
                           ["report", self.trace, "--type", "sundial"],
                           ["report", self.trace, "--since", "soon"], ["report", self.trace, "--last", "-1"],
-                          ["sql", self.trace, "SELECT 1", "--format", "x"]):
+                          ["sql", self.trace, "SELECT 1", "--format", "x"], ["diff"], ["diff", self.trace],
+                          ["diff", self.trace, "--query", "a"], ["diff", self.trace, "--with", "a"],
+                          ["diff", self.trace, "--at", "soon"], ["diff", self.trace, "--at", "now", "--since", "now"],
+                          ["export", self.trace, "-o", "-"], ["export", self.trace, "--format", "json"],
+                          ["embed"], ["record"]):
             code, out, err = run(*arguments)
             self.assertEqual((code, out), (2, ""), arguments)
             self.assertTrue(err)
@@ -136,9 +144,14 @@ class Command(Tool):
         for name, message in (("missing", "No such file"), ("", "not a file"), ("text", "not a database"),
                               ("empty", "not a trace file"), ("foreign", "not a trace file"),
                               ("newer", "newer queryprof")):
-            for command in (["queries"], ["report"], ["sql"]):
-                self.assertIn(message, self.refused(1, command[0], path(name), *command[1:]), name)
-        self.refused(1, "report", path("cut"))
+            for command, *more in (["queries"], ["report"], ["sql"], ["sql", "SELECT 1"], ["diff", self.trace],
+                                   ["diff", "--at", "now"], ["export", "--format", "json", "-o", path("out")]):
+                err = self.refused(1, command, path(name), *more)
+                self.assertIn(message, err, (name, command))
+                self.assertEqual(err.count("\n"), 1, err)
+        for command, *more in (["report"], ["diff", self.trace], ["export", "--format", "json", "-o", path("out")]):
+            self.refused(1, command, path("cut"), *more)
+        self.assertFalse(os.path.exists(path("out")))
         shutil.rmtree(path(""))
 
     def test_damaged_files(self):
@@ -153,8 +166,10 @@ class Command(Tool):
                 damaged[100 + random % (len(whole) - 100)] = random >> 24
             with open(path, "wb") as file:
                 file.write(damaged)
-            code, out, err = run("report", path)
-            self.assertIn(code, (0, 1), (out, err))
+            for arguments in (["report", path], ["queries", path, "--since", "start"], ["diff", path, self.trace]):
+                code, out, err = run(*arguments)
+                self.assertIn(code, (0, 1), (out, err))
+                self.assertEqual(code == 1, err.startswith("queryprof: "), (out, err))
         os.unlink(path)
 
     def test_names_with_a_meaning_in_uris(self):
