@@ -28,6 +28,14 @@ static void __attribute__((noreturn)) queryprof_exit_at_once(int status)
 	real_exit_at_once(status);
 }
 
+static void (*real_exit_thread)(void *) __attribute__((noreturn));
+
+static void __attribute__((noreturn)) queryprof_exit_thread(void *result)
+{
+	store_leader_ends();
+	real_exit_thread(result);
+}
+
 static void add(struct got_hook *hook, const char *symbol, void *real, void *replacement)
 {
 	*hook = (struct got_hook){ .symbol = symbol, .real = real, .replacement = replacement };
@@ -116,5 +124,7 @@ int ends_hooks(struct got_hook hooks[ENDS_HOOKS_MAX])
 	*(void **)&real_exit_at_once = dlsym(RTLD_DEFAULT, "_exit");
 	add(&hooks[0], "_exit", (void *)real_exit_at_once, (void *)queryprof_exit_at_once);
 	add(&hooks[1], "_Exit", dlsym(RTLD_DEFAULT, "_Exit"), (void *)queryprof_exit_at_once);
-	return 2 + add_exec(hooks + 2);
+	*(void **)&real_exit_thread = dlsym(RTLD_DEFAULT, "pthread_exit");
+	add(&hooks[2], "pthread_exit", (void *)real_exit_thread, (void *)queryprof_exit_thread);
+	return 3 + add_exec(hooks + 3);
 }

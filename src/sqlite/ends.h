@@ -1,13 +1,13 @@
 /*
- * How a process ends without exit(): _exit(), quick_exit(), and the exec functions, by
- * which it becomes another program.
+ * How a process ends without exit(): _exit(), quick_exit(), with its last thread, and by
+ * the exec functions, with which it becomes another program.
  */
 #ifndef QUERYPROF_SQLITE_ENDS_H
 #define QUERYPROF_SQLITE_ENDS_H
 
 #include "got.h"
 
-#define ENDS_HOOKS_MAX 10
+#define ENDS_HOOKS_MAX 11
 
 /* Fills the hooks; returns their number. */
 int ends_hooks(struct got_hook hooks[ENDS_HOOKS_MAX]);

@@ -39,6 +39,7 @@ struct control {
 	int64_t retry_thread_at;
 	pid_t owner;
 	bool stop;
+	bool leader_ends;        /* see store_leader_ends() */
 	unsigned pauses;         /* forks under way */
 	uint64_t drain_target;   /* ring position that somebody waits for */
 	enum request request;    /* one at a time */

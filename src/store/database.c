@@ -431,6 +431,13 @@ void database_close(struct database *database, bool last)
 	*database = (struct database){ .guard = -1 };
 }
 
+bool database_is_linked(const struct database *database)
+{
+	struct stat status;
+
+	return !fstat(database->guard, &status) && status.st_nlink;
+}
+
 enum database_state database_check(const struct database *database, const char *path)
 {
 	struct stat status;

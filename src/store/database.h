@@ -49,6 +49,9 @@ enum database_state {
 	DATABASE_GONE,   /* `path` is no longer the file we hold */
 	DATABASE_STOLEN, /* the host closed descriptors of ours: to be opened again */
 };
+/* Whether the file that we hold still has a name. */
+bool database_is_linked(const struct database *database);
+
 enum database_state database_check(const struct database *database, const char *path);
 
 /* A connection that only reads. Path NULL: an empty database with the schema. */

@@ -8,8 +8,10 @@
  * grows. When another process keeps the file locked, the records wait in the ring
  * while there is room.
  */
+#include <dirent.h>
 #include <errno.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -24,6 +26,7 @@
 #define NS_PER_MS 1000000ll
 #define RETRY_FIRST_NS (100 * NS_PER_MS)
 #define RETRY_LAST_NS (2000 * NS_PER_MS)
+#define LOOK_INTERVAL_NS (50 * NS_PER_MS)
 #define REAP_INTERVAL_NS (1000 * NS_PER_MS)
 
 /* A sync is followed by a pause this many times as long as it took: a slow disk has
@@ -213,6 +216,30 @@ static void note_failure(char *sentence)
 		flusher.retry_pause = RETRY_LAST_NS;
 }
 
+/* Whether the new file can be used; it exists afterwards. */
+static int try_file(const struct settings_of_store *wanted, char **error)
+{
+	struct database_limits limits = { .wal_bytes = retention_wal_bytes(wanted->max_bytes) };
+	struct database trial;
+	int code = database_open(&trial, wanted->path, &limits, error);
+
+	if (!code)
+		database_close(&trial, false);
+	return code == DATABASE_LOCKED ? QP_STORE : code;
+}
+
+/* The file has another name than the process can reach: it has changed its root, or its
+ * user. What is open can be written all the same. */
+static bool is_kept_elsewhere(void)
+{
+	struct settings_of_store here = { .path = flusher.path, .max_bytes = flusher.max_bytes };
+	char *error = NULL;
+	bool kept = database_is_linked(&flusher.writer.database) && try_file(&here, &error) != QP_OK;
+
+	free(error);
+	return kept;
+}
+
 /* Makes sure that the file is open, and is still the one that its path names. A QP_
  * code or DATABASE_LOCKED when it cannot be had. */
 static int ensure_file(void)
@@ -231,6 +258,8 @@ static int ensure_file(void)
 			close_file(false);
 			break;
 		case DATABASE_GONE:
+			if (is_kept_elsewhere())
+				return QP_OK;
 			close_file(false);
 			break;
 		}
@@ -438,18 +467,6 @@ static int serve_open(char **error)
 	return code == DATABASE_LOCKED ? QP_STORE : code;
 }
 
-/* Whether the new file can be used; it exists afterwards. */
-static int try_file(const struct settings_of_store *wanted, char **error)
-{
-	struct database_limits limits = { .wal_bytes = retention_wal_bytes(wanted->max_bytes) };
-	struct database trial;
-	int code = database_open(&trial, wanted->path, &limits, error);
-
-	if (!code)
-		database_close(&trial, false);
-	return code == DATABASE_LOCKED ? QP_STORE : code;
-}
-
 static int serve_configure(struct settings_of_store *wanted, char **error)
 {
 	struct database_limits limits;
@@ -556,6 +573,42 @@ static bool has_records(void)
 	return ring_peek(store_control.ring, &kind, &size) != NULL;
 }
 
+/* Whether the first thread has ended and only this one is there. It stays in the list,
+ * as a zombie. */
+static bool is_last_thread(void)
+{
+	char path[48], text[256];
+	const char *state = NULL;
+	struct dirent *entry;
+	int threads = 0;
+	DIR *folder = opendir("/proc/self/task");
+	FILE *file;
+
+	while (folder && (entry = readdir(folder)))
+		threads += entry->d_name[0] != '.';
+	if (folder)
+		closedir(folder);
+	if (threads != 2)
+		return false;
+	snprintf(path, sizeof path, "/proc/self/task/%d/stat", (int)getpid());
+	file = fopen(path, "re");
+	if (file && fgets(text, sizeof text, file))
+		state = strrchr(text, ')');
+	if (file)
+		fclose(file);
+	return state && state[1] && state[2] == 'Z';
+}
+
+static bool is_without_leader(void)
+{
+	bool without;
+
+	lock();
+	without = store_control.leader_ends;
+	unlock();
+	return without;
+}
+
 /* What is left, and what comes while it is stored, once. */
 static void finish(void)
 {
@@ -574,7 +627,7 @@ static void finish(void)
 
 void *flusher_main(void *unused)
 {
-	bool stop, urgent, gathered = false;
+	bool stop, urgent, without_leader, gathered = false;
 
 	(void)unused;
 	pthread_setname_np(pthread_self(), "queryprof");
@@ -586,7 +639,9 @@ void *flusher_main(void *unused)
 		bool any = has_records();
 
 		serve(&stop, &urgent);
-		if (stop)
+		/* With the last thread of the host's the process would end, but for us. */
+		without_leader = is_without_leader();
+		if (stop || (without_leader && is_last_thread()))
 			break;
 		if (urgent || gathered)
 			flush(urgent);
@@ -601,7 +656,7 @@ void *flusher_main(void *unused)
 		do_chores();
 		if (!any && !flusher.retention.trimming) {
 			sync_file(true);
-			ring_wait(store_control.ring, -1);
+			ring_wait(store_control.ring, without_leader ? LOOK_INTERVAL_NS : -1);
 		}
 		if (is_asked())
 			continue;

@@ -11,6 +11,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -287,6 +288,17 @@ void store_drain_for_exit(void)
 	pthread_mutex_unlock(&store_control.lock);
 }
 
+void store_leader_ends(void)
+{
+	if (__atomic_load_n(&store_control.owner, __ATOMIC_RELAXED) != getpid() || syscall(SYS_gettid) != getpid())
+		return;
+	pthread_mutex_lock(&store_control.lock);
+	store_control.leader_ends = true;
+	if (store_control.thread_running)
+		ring_wake(store_control.ring);
+	pthread_mutex_unlock(&store_control.lock);
+}
+
 /* --- end ------------------------------------------------------------------------------------- */
 
 /* With the lock held. True when the flusher has stored all and ended. */
@@ -447,7 +459,7 @@ void store_after_fork_child(void)
 	store_control.pauses = 0;
 	make_condition(); /* it may say that threads wait, which are not here */
 	store_control.thread_running = store_control.parked = store_control.finished = false;
-	store_control.stop = store_control.ending = false;
+	store_control.stop = store_control.ending = store_control.leader_ends = false;
 	store_control.request = REQUEST_NONE;
 	__atomic_store_n(&store_control.owner, getpid(), __ATOMIC_RELAXED);
 	store_control.retry_thread_at = 0;

@@ -1,0 +1,117 @@
+#!/usr/bin/python3
+"""Hosts that end in any way, become other programs, make processes, close everything.
+
+usage: test_ends.py QUERYPROF LIBRARY ENDS_HOST"""
+
+import random
+import time
+
+from hosts import *
+
+HOST = os.path.abspath(sys.argv.pop(1))
+
+
+class Ends(Hosts):
+    def test_exit(self):
+        """What is told at the end of a process is stored, but where _exit() is called by one
+        that is not recorded."""
+        for how, status, samples in (("exit_now", 7, 20), ("exit_by_c", 8, 20), ("exit_quickly", 9, 150),
+                                     ("exit_by_abort", -signal.SIGABRT, 20), ("first_thread_ends", 0, 200),
+                                     ("exit_beside", 10, 100)):
+            with self.subTest(how):
+                done = self.expect_unharmed(HOST, how, samples=samples, ledger=False)
+                self.assertEqual(done.status, status)
+
+    def test_exit_recorded(self):
+        """Under `queryprof record` nothing is lost by _exit()."""
+        for how in ("exit_now", "exit_by_c", "exit_quickly"):
+            with self.subTest(how):
+                done = self.run_host("recorded", HOST, how)
+                end, last = done.rows("SELECT (SELECT max(query_start_time_microseconds) FROM query_log),"
+                                      " (SELECT max(event_time_microseconds) FROM trace_log)")[0]
+                self.assertGreaterEqual(self.expect_readable(done), 150, (how, end, last))
+
+    def wait_for_samples(self, done):
+        end = time.monotonic() + 60
+        while True:
+            try:
+                if done.rows("SELECT count(*) FROM trace_log")[0][0]:
+                    return
+            except sqlite3.OperationalError:
+                pass  # it is being made
+            self.assertLess(time.monotonic(), end, "nothing was ever stored")
+            time.sleep(0.01)
+
+    def test_killed(self):
+        """At any moment: the file is whole, and has all but the newest."""
+        chance = random.Random(1)
+        for i in range(24):
+            trace = os.path.join(self.folder, "killed-%d.trace" % i)
+            environment = self.environment(trace, "50us")
+            environment["QUERYPROF_TRACE_LOG_FLUSH_INTERVAL_MS"] = "10"  # it is storing most of the time
+            with subprocess.Popen([HOST, "burn_on", LIBRARY], stdout=subprocess.PIPE, env=environment) as host:
+                self.assertEqual(host.stdout.readline(), b"burning\n")
+                done = Done(subprocess.CompletedProcess([], -signal.SIGKILL, "", ""), trace)
+                self.wait_for_samples(done)
+                time.sleep(chance.uniform(0, 0.2))
+                killed = time.time()
+                host.kill()
+            with self.subTest(round=i):
+                self.expect_readable(done)
+                newest = done.rows("SELECT max(timestamp_ns) / 1e9 FROM trace_log")[0][0]
+                self.assertGreater(newest, killed - 5, "lost more than one interval, much more")
+
+    def test_exec(self):
+        """Often, with both timers at 10 us."""
+        done = self.expect_unharmed(HOST, "exec_often", period="10us", samples=20)
+        self.assertEqual(done.out, "120 good\n", done)
+
+    def test_processes(self):
+        done = self.expect_unharmed(HOST, "make_processes", samples=20)
+        self.assertEqual(done.out, "by_vfork: 40, 0 refused\nby_fork: 20, 0 refused\nby_spawn: 20, 0 refused\n"
+                                   "by_system: 20, 0 refused\nby_popen: 20, 0 refused\n")
+
+    def expect_later(self, done):
+        found = done.rows("SELECT count(*), sum(query LIKE '%/* later */%') FROM trace_log JOIN query_log USING (query_id)")
+        self.assertGreaterEqual(found[0][1] or 0, 20, "after the descriptors were closed: %r" % (found,))
+
+    def test_close_others(self):
+        """Ours are closed with them: nothing of ours gets into its files, and storing goes on."""
+        for way in ("loaded", "recorded"):
+            with self.subTest(way):
+                done = self.run_host(way, HOST, "close_others", cwd=self.folder)
+                self.assertEqual((done.status, done.out), (0, "300 of 300 files as they were\n"), done)
+                self.expect_readable(done, 100)
+                self.expect_later(done)
+                if way == "loaded":
+                    self.expect_ledger(done)
+                    self.assertEqual(done.metrics["store_error"], "", done)
+                    self.assertGreaterEqual(done.metrics["store_errors"], 1, done)
+
+    def test_daemon(self):
+        for way in ("alone", "loaded", "recorded"):
+            with self.subTest(way):
+                folder = os.path.join(self.folder, way)
+                os.mkdir(folder)
+                done = self.run_host(way, HOST, "daemonize", cwd=folder)
+                self.assertEqual((done.status, done.out), (0, ""), done)
+                path, end = os.path.join(folder, "done"), time.monotonic() + 60
+                while not os.path.exists(path):
+                    self.assertLess(time.monotonic(), end, "the daemon never came to its end")
+                    time.sleep(0.02)
+                with open(path, encoding="ascii") as file:
+                    self.assertEqual(file.read(), "300 of 300 files as they were\n")
+                if way == "alone":
+                    continue
+                while True:
+                    try:
+                        self.expect_later(done)
+                        break
+                    except AssertionError:
+                        if time.monotonic() > end:
+                            raise
+                        time.sleep(0.05)
+                self.expect_readable(done, 20)
+
+
+unittest.main()

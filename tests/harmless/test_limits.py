@@ -1,0 +1,83 @@
+#!/usr/bin/python3
+"""Hosts that are short of something or may not do everything: they go on, and what is
+lost is told.
+
+usage: test_limits.py QUERYPROF LIBRARY LIMITS_HOST"""
+
+from hosts import *
+
+HOST = os.path.abspath(sys.argv.pop(1))
+
+
+class Limits(Hosts):
+    def expect_goes_on(self, scenario, samples=20, **named):
+        if self.run_host("alone", HOST, scenario, cwd=self.place("alone")).status == SKIPPED:
+            self.skipTest(scenario + " cannot be had here")
+        return self.expect_unharmed(HOST, scenario, samples=samples, **named)
+
+    def place(self, name):
+        folder = os.path.join(self.folder, name)
+        os.makedirs(folder, exist_ok=True)
+        return folder
+
+    def run_host(self, way, *command, **named):
+        """Each in a folder of its own."""
+        named.setdefault("cwd", self.place("run-%d" % self.runs))
+        return super().run_host(way, *command, **named)
+
+    def test_no_signals_pending(self):
+        if not os.geteuid():
+            self.skipTest("root's signals are counted with everybody's, but not limited")
+        done = self.expect_goes_on("no_signals_pending", samples=0)
+        self.assertGreaterEqual(done.metrics["timers_failed"], 1, done)
+
+    def test_no_descriptors(self):
+        done = self.expect_goes_on("no_descriptors", samples=1)
+        self.assertGreaterEqual(done.metrics["store_errors"], 1, done)
+        self.assertGreaterEqual(done.metrics["store_lost"], 1, done)
+
+    def test_no_file_size(self):
+        done = self.expect_goes_on("no_file_size")
+        self.assertEqual(done.out, "own write: File too large\n")
+        self.assertGreaterEqual(done.metrics["store_lost"], 1, done)
+
+    def test_no_memory(self):
+        done = self.expect_goes_on("no_memory", samples=0, ledger=False)
+        self.assertRegex(done.err, "refused: .*[Mm]emory")
+
+    def test_no_more_memory(self):
+        self.expect_goes_on("no_more_memory")
+
+    def test_refused_timers(self):
+        done = self.expect_goes_on("refused_timers", samples=0)
+        self.assertGreaterEqual(done.metrics["timers_failed"], 1, done)
+        self.assertEqual(done.metrics["timer_error"], "Function not implemented", done)
+        self.assertEqual(done.metrics["samples"], 0, done)
+
+    def test_refused_timers_later(self):
+        self.expect_goes_on("refused_timers_later")
+
+    def test_refused_calls(self):
+        self.expect_goes_on("refused_calls", samples=100)
+
+    def test_refused_files(self):
+        """What was open goes on being written; what was not is lost, and told."""
+        done = self.expect_goes_on("refused_files", samples=0, ways=("loaded",), ledger=False)
+        self.assertEqual(done.out, "went on\n")
+
+    def test_no_proc(self):
+        self.expect_goes_on("no_proc")
+
+    def test_changed_root(self):
+        done = self.expect_goes_on("changed_root")
+        self.assertGreater(done.rows("SELECT count(*) FROM query_log WHERE query LIKE '%/* later */%'")[0][0], 5, done)
+
+    def test_changed_user(self):
+        done = self.expect_goes_on("changed_user")
+        self.assertGreater(done.rows("SELECT count(*) FROM query_log WHERE query LIKE '%/* later */%'")[0][0], 5, done)
+
+    def test_unloaded(self):
+        self.expect_goes_on("unloaded", samples=50)
+
+
+unittest.main()
