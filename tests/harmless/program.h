@@ -23,6 +23,7 @@ void check(int holds, const char *file, int line, const char *text);
 /* A connection, in memory, with the library if there is to be one. */
 sqlite3 *open_db(void);
 void load_library(sqlite3 *db);
+const char *library_path(void); /* NULL: none is to be loaded */
 
 /* Runs SQL, which must go well; gives the first number of the first row, or 0. */
 long long ask(sqlite3 *db, const char *sql);
