@@ -19,6 +19,7 @@
 #include "functions.h"
 #include "hooks.h"
 #include "queries.h"
+#include "runs.h"
 #include "schema.h"
 
 #define TABLE_SLOTS 65536u /* a power of two */
@@ -240,8 +241,21 @@ static bool (*recording)(void); /* NULL: only connections that ask for it */
 void session_record_all(bool (*start)(void))
 {
 	__atomic_store_n(&recording, start, __ATOMIC_RELEASE);
-	/* For good: any statement may be one of a connection that we do not know yet. */
-	__atomic_add_fetch(&queries_watched_sessions, 1, __ATOMIC_RELAXED);
+	session_watch_strangers();
+}
+
+void session_watch_strangers(void)
+{
+	static bool watched;
+	struct session new_session = { 0 };
+	bool wanted;
+
+	if (!session_recording())
+		return;
+	settings_defaults(&new_session.settings);
+	wanted = runs_wanted(&new_session);
+	if (__atomic_exchange_n(&watched, wanted, __ATOMIC_RELAXED) != wanted)
+		__atomic_add_fetch(&queries_watched_sessions, wanted ? 1 : -1u, __ATOMIC_RELAXED);
 }
 
 bool session_recording(void)

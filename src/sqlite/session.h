@@ -55,6 +55,10 @@ struct session *session_of(sqlite3 *db);
 void session_record_all(bool (*start)(void));
 bool session_recording(void);
 
+/* What new sessions start with may have changed: while all are recorded and that has a
+ * period, any statement may be one of a connection that has no session yet. */
+void session_watch_strangers(void);
+
 /* The session of a connection whose statement is about to be prepared or stepped: as
  * session_of(), or a new one while all are recorded. */
 struct session *session_follow(sqlite3 *db);

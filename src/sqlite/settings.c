@@ -504,6 +504,8 @@ int settings_set(struct session *session, const char *name, const char *text,
 	rc = change(setting, session, text, value, error);
 	if (!rc && session)
 		queries_watch(session);
+	else if (!rc)
+		session_watch_strangers();
 	free(value);
 	return rc;
 }

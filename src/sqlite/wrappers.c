@@ -63,15 +63,17 @@ static int (*real_create_thread)(pthread_t *, const pthread_attr_t *, void *(*)(
 
 /* --- statements ------------------------------------------------------------- */
 
-WRAPPER int wrap_step(int number, sqlite3_stmt *stmt)
+/* What the most frequent calls do when there is something to do is apart: then, when there
+ * is nothing, no register has to be saved for it. */
+#define WATCHED static __attribute__((noinline))
+
+WATCHED int queryprof_step_watched(int number, sqlite3_stmt *stmt, const void *caller)
 {
 	struct query_step step;
 	int rc;
 
-	if (queries_idle())
-		return real[number].step(stmt);
 	ENTER(number);
-	if (queries_enter(&step, stmt, FRAME, CALLER)) {
+	if (queries_enter(&step, stmt, FRAME, caller)) {
 		rc = real[number].step(stmt);
 		queries_leave(&step, rc);
 	} else {
@@ -81,32 +83,43 @@ WRAPPER int wrap_step(int number, sqlite3_stmt *stmt)
 	return rc;
 }
 
-WRAPPER int wrap_reset(int number, sqlite3_stmt *stmt)
+WRAPPER int wrap_step(int number, sqlite3_stmt *stmt)
+{
+	return queries_idle() ? real[number].step(stmt) : queryprof_step_watched(number, stmt, CALLER);
+}
+
+WATCHED int queryprof_reset_watched(int number, sqlite3_stmt *stmt)
 {
 	int rc;
 
-	if (queries_idle())
-		return real[number].reset(stmt);
 	ENTER(number);
 	rc = queries_reset(stmt, real[number].reset);
 	LEAVE();
 	return rc;
 }
 
+WRAPPER int wrap_reset(int number, sqlite3_stmt *stmt)
+{
+	return queries_idle() ? real[number].reset(stmt) : queryprof_reset_watched(number, stmt);
+}
+
 /* To finalize is to reset and to free. Reset first, so that what it undoes counts
  * for the query and the statement can still be asked. */
-WRAPPER int wrap_finalize(int number, sqlite3_stmt *stmt)
+WATCHED int queryprof_finalize_watched(int number, sqlite3_stmt *stmt)
 {
 	int reset_rc, rc;
 
-	if (queries_idle())
-		return real[number].finalize(stmt);
 	ENTER(number);
 	reset_rc = queries_end(stmt, real[number].reset);
 	session_finalizing(stmt);
 	rc = real[number].finalize(stmt);
 	LEAVE();
 	return reset_rc ? reset_rc : rc;
+}
+
+WRAPPER int wrap_finalize(int number, sqlite3_stmt *stmt)
+{
+	return queries_idle() ? real[number].finalize(stmt) : queryprof_finalize_watched(number, stmt);
 }
 
 /* sqlite3_exec() frees its statements without sqlite3_finalize(). One that is done
