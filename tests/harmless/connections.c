@@ -1,0 +1,208 @@
+/*
+ * Connections come and go, with queries that are sampled: 10,000 one after another, 1,000
+ * at once, and several threads that each open and close theirs. Afterwards memory,
+ * descriptors, timers and what is kept of connections and queries are where they were.
+ *
+ *   connections LIBRARY
+ */
+#include <dirent.h>
+#include <malloc.h>
+#include <pthread.h>
+#include <sqlite3.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define IN_TURN 10000
+#define AT_ONCE 1000
+#define THREADS 8
+#define PER_THREAD 100
+#define THREAD_ROUNDS 4
+
+static char path[64] = "/tmp/queryprof-connections-XXXXXX";
+
+static void must(int rc, sqlite3 *db)
+{
+	if (rc == SQLITE_OK)
+		return;
+	fprintf(stderr, "%s\n", sqlite3_errmsg(db));
+	exit(1);
+}
+
+static void run(sqlite3 *db, const char *sql)
+{
+	must(sqlite3_exec(db, sql, NULL, NULL, NULL), db);
+}
+
+static sqlite3 *open_one(void)
+{
+	sqlite3 *db;
+
+	must(sqlite3_open(path, &db), db);
+	return db;
+}
+
+/* Every tenth names a table of ours, and so gets the schema. */
+static void use(sqlite3 *db, int number)
+{
+	run(db, "SELECT count(*) FROM t");
+	if (number % 10 == 0)
+		run(db, "SELECT name FROM system.settings");
+}
+
+static int read_number(void *context, int count, char **values, char **names)
+{
+	(void)names;
+	*(long *)context = count && values[0] ? atol(values[0]) : 0;
+	return 0;
+}
+
+static sqlite3 *watcher;
+
+static long metric(const char *name)
+{
+	long value = -1;
+	char *sql = sqlite3_mprintf("SELECT value FROM system.metrics WHERE metric = %Q", name);
+
+	must(sqlite3_exec(watcher, sql, read_number, &value, NULL), watcher);
+	sqlite3_free(sql);
+	return value;
+}
+
+static int entries(const char *folder)
+{
+	DIR *directory = opendir(folder);
+	int count = 0;
+
+	while (readdir(directory))
+		count++;
+	closedir(directory);
+	return count;
+}
+
+struct state {
+	long bytes; /* that malloc has given out */
+	int fds, os_threads;
+	long sessions, timers, threads, refused;
+};
+
+static struct state look(void)
+{
+	struct mallinfo2 info = mallinfo2();
+
+	return (struct state){
+		.bytes = (long)(info.uordblks + info.hblkhd),
+		.fds = entries("/proc/self/fd"),
+		.os_threads = entries("/proc/self/task"),
+		.sessions = metric("sessions"),
+		.timers = metric("timers"),
+		.threads = metric("threads"),
+		.refused = metric("sessions_refused"),
+	};
+}
+
+static void show(const char *when, const struct state *state)
+{
+	printf("%-28s %8ld bytes, %d descriptors, %d threads; sessions %ld, timers %ld, threads %ld, refused %ld\n",
+	       when, state->bytes, state->fds, state->os_threads, state->sessions, state->timers, state->threads,
+	       state->refused);
+}
+
+static void *open_and_close(void *context)
+{
+	(void)context;
+	for (int i = 0; i < PER_THREAD; i++) {
+		sqlite3 *db = open_one();
+
+		use(db, i);
+		must(sqlite3_close(db), db);
+	}
+	return NULL;
+}
+
+static void in_turn(void)
+{
+	for (int i = 0; i < IN_TURN; i++) {
+		sqlite3 *db = open_one();
+
+		use(db, i);
+		must(sqlite3_close(db), db);
+	}
+}
+
+static void at_once(void)
+{
+	static sqlite3 *all[AT_ONCE];
+
+	for (int i = 0; i < AT_ONCE; i++)
+		use(all[i] = open_one(), i);
+	printf("sessions with %d open at once: %ld\n", AT_ONCE, metric("sessions"));
+	if (metric("sessions") < AT_ONCE)
+		exit(1);
+	for (int i = 0; i < AT_ONCE; i++)
+		must(sqlite3_close(all[i]), all[i]);
+}
+
+static void in_threads(void)
+{
+	pthread_t threads[THREADS];
+
+	for (int round = 0; round < THREAD_ROUNDS; round++) {
+		for (int i = 0; i < THREADS; i++)
+			pthread_create(&threads[i], NULL, open_and_close, NULL);
+		for (int i = 0; i < THREADS; i++)
+			pthread_join(threads[i], NULL);
+	}
+}
+
+int main(int argc, char **argv)
+{
+	static const struct {
+		const char *name;
+		void (*run)(void);
+		int connections;
+	} ways[] = {
+		{ "10,000 in turn", in_turn, IN_TURN },
+		{ "1,000 at once", at_once, AT_ONCE },
+		{ "8 threads, 4 times", in_threads, THREADS * PER_THREAD * THREAD_ROUNDS },
+	};
+	struct state before;
+	char *error = NULL;
+	sqlite3 *db;
+	int bad = 0;
+
+	if (argc < 2 || mkstemp(path) < 0)
+		return 2;
+	db = open_one();
+	run(db, "CREATE TABLE t(x); INSERT INTO t VALUES (1), (2), (3)");
+	sqlite3_db_config(db, SQLITE_DBCONFIG_ENABLE_LOAD_EXTENSION, 1, NULL);
+	if (sqlite3_load_extension(db, argv[1], "sqlite3_queryprof_init", &error)) {
+		fprintf(stderr, "%s\n", error);
+		return 1;
+	}
+	must(sqlite3_open(":memory:", &watcher), watcher);
+	run(watcher, "PRAGMA system.query_profiler_cpu_time_period_ns = 0");
+	/* What is made once, or kept for the next, is there. */
+	in_threads();
+	at_once();
+	before = look();
+	show("before", &before);
+	for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
+		struct state after;
+
+		ways[i].run();
+		after = look();
+		show(ways[i].name, &after);
+		/* New stacks are kept, whatever the connection. To forget the smallest piece
+		 * of memory with each connection would be more: 32 bytes. */
+		bad |= after.bytes - before.bytes > 32 * ways[i].connections || after.fds != before.fds ||
+		       after.os_threads != before.os_threads || after.sessions != before.sessions ||
+		       after.timers > before.timers || after.threads > before.threads || after.refused;
+		before.bytes = after.bytes;
+	}
+	sqlite3_close(watcher);
+	sqlite3_close(db);
+	unlink(path);
+	return bad;
+}
