@@ -79,12 +79,57 @@ QP_API int qp_shutdown(void);
 
 /* Gives `db` what loading the extension gives it: the `system` schema, the SQL
  * functions, sampling of its queries. Later connections get it as well. Calls
- * qp_init(NULL) when needed. Uses the SQLite library that the process has loaded
- * as a shared library; a program with a static copy instead calls, once and
- * before it opens connections,
- *   sqlite3_auto_extension((void (*)(void))sqlite3_queryprof_init);
+ * qp_init(NULL) when needed.
+ *
+ * With sqlite3.h included before this header, `db` is of the SQLite that the caller is
+ * linked with, a static copy as well as a shared library. Without, it is of the library
+ * that the caller would reach by name, or else of libsqlite3.so.0.
+ *
+ * Calls of a static copy cannot be seen. There statements are followed by
+ * sqlite3_trace_v2(), and of the above this is different:
+ *   - the connection's one trace callback is taken: set yours by qp_trace(). One that was
+ *     set before is lost; one that is set by sqlite3_trace_v2() later ends the sampling;
+ *   - a query is taken to run while its thread holds the connection's mutex. Without that
+ *     (SQLITE_OPEN_NOMUTEX, a SQLite without threads) the time between two rows is
+ *     sampled as the query's, too; statements stepped in turns on one thread are counted
+ *     to the one that started last; SQLite's worker threads are not sampled;
+ *   - a statement continued on another thread is not sampled there;
+ *   - SQL inside SQL, preparation, backups, blobs, checkpoints and closing have no lines;
+ *   - the end of a statement that is finalized is part of nothing, its checkpoint neither;
+ *   - bare `PRAGMA name` of a setting needs a file: on ":memory:" it is
+ *     `PRAGMA system.name`, and the schema is there from the start.
  * Errors: those of qp_init(), QP_SQLITE. */
 QP_API int qp_attach(struct sqlite3 *db);
+
+/* The functions of a SQLite by which a connection of it is attached: for callers that
+ * are not linked with it. Set `size` to sizeof(qp_sqlite). */
+typedef struct qp_sqlite {
+	size_t size;
+	int (*open)(const char *path, struct sqlite3 **db);
+	int (*close)(struct sqlite3 *db);
+	int (*auto_extension)(void (*entry)(void));
+	int (*cancel_auto_extension)(void (*entry)(void));
+} qp_sqlite;
+
+/* qp_attach() of a connection of that SQLite. Errors: as qp_attach(), QP_INVALID. */
+QP_API int qp_attach_of(struct sqlite3 *db, const qp_sqlite *sqlite);
+
+#if defined(SQLITE_VERSION) && !defined(SQLITE3EXT_H)
+static inline int qp_attach_linked(struct sqlite3 *db)
+{
+	const qp_sqlite linked = { sizeof linked, sqlite3_open, sqlite3_close, sqlite3_auto_extension,
+	                           sqlite3_cancel_auto_extension };
+
+	return qp_attach_of(db, &linked);
+}
+#define qp_attach(db) qp_attach_linked(db)
+#endif
+
+/* sqlite3_trace_v2() of an attached connection, with the same arguments: your callback is
+ * called after ours where that needs the connection's only one, as above. Callback NULL:
+ * none. Errors: QP_INVALID (not attached), QP_SQLITE. */
+QP_API int qp_trace(struct sqlite3 *db, unsigned mask, int (*callback)(unsigned, void *, void *, void *),
+                    void *context);
 
 /* Samples the queries of every connection, old and new, of the SQLite library that the
  * process has loaded, as `queryprof record` does: nothing is added to a connection, so

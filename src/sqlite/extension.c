@@ -13,6 +13,7 @@
 #include "hooks.h"
 #include "metrics.h"
 #include "process.h"
+#include "queries.h"
 #include "session.h"
 
 static enum session_mode mode(void)
@@ -98,48 +99,52 @@ static void *open_library_of(const void *caller)
 
 /* SQLite hands its table of routines to extensions only: be one for a moment, on a
  * connection of our own. */
+static const sqlite3_api_routines *ask_api(const qp_sqlite *sqlite)
+{
+	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+	const sqlite3_api_routines *api;
+	sqlite3 *scratch = NULL;
+
+	pthread_mutex_lock(&lock);
+	offered = NULL;
+	if (!sqlite->auto_extension((void (*)(void))take_offer)) {
+		sqlite->open(":memory:", &scratch);
+		sqlite->close(scratch);
+		sqlite->cancel_auto_extension((void (*)(void))take_offer);
+	}
+	api = offered;
+	pthread_mutex_unlock(&lock);
+	return api;
+}
+
 static const sqlite3_api_routines *find_api(const void *caller)
 {
-	int (*open)(const char *, sqlite3 **);
-	int (*close)(sqlite3 *);
-	int (*extend)(void (*)(void));
-	int (*cancel)(void (*)(void));
 	void *library = open_library_of(caller);
-	sqlite3 *scratch = NULL;
+	const sqlite3_api_routines *api = NULL;
+	qp_sqlite sqlite;
 
 	if (!library)
 		return NULL;
-	offered = NULL;
-	*(void **)&open = dlsym(library, "sqlite3_open");
-	*(void **)&close = dlsym(library, "sqlite3_close");
-	*(void **)&extend = dlsym(library, "sqlite3_auto_extension");
-	*(void **)&cancel = dlsym(library, "sqlite3_cancel_auto_extension");
-	if (open && close && extend && cancel && !extend((void (*)(void))take_offer)) {
-		open(":memory:", &scratch);
-		close(scratch);
-		cancel((void (*)(void))take_offer);
-	}
+	*(void **)&sqlite.open = dlsym(library, "sqlite3_open");
+	*(void **)&sqlite.close = dlsym(library, "sqlite3_close");
+	*(void **)&sqlite.auto_extension = dlsym(library, "sqlite3_auto_extension");
+	*(void **)&sqlite.cancel_auto_extension = dlsym(library, "sqlite3_cancel_auto_extension");
+	if (sqlite.open && sqlite.close && sqlite.auto_extension && sqlite.cancel_auto_extension)
+		api = ask_api(&sqlite);
 	dlclose(library);
-	return offered;
+	return api;
 }
 
-int qp_attach(sqlite3 *db)
+/* `api` NULL: of the session that there is. */
+static int attach_from_c(sqlite3 *db, const sqlite3_api_routines *api)
 {
-	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-	const struct session *session = db ? session_of(db) : NULL;
+	const struct session *session = session_of(db);
 	const struct host_library *library, *before;
-	const sqlite3_api_routines *api;
 	char *sentence = NULL;
 	int rc;
 
-	if (!db)
-		return error_set(QP_INVALID, "qp_attach: no connection");
-	pthread_mutex_lock(&lock);
-	api = session ? session->library->api : find_api(__builtin_return_address(0));
-	pthread_mutex_unlock(&lock);
-	if (!api)
-		return error_set(QP_SQLITE, "qp_attach: no shared SQLite library is loaded; with a static copy call "
-		                 "sqlite3_auto_extension((void (*)(void))sqlite3_queryprof_init) before opening");
+	if (session)
+		api = session->library->api;
 	library = host_adopt(api, &sentence);
 	if (library && (rc = qp_init(NULL)))
 		return rc;
@@ -151,6 +156,49 @@ int qp_attach(sqlite3 *db)
 	error_set(QP_SQLITE, "qp_attach: %s", sentence ? sentence : "SQLite refused");
 	api->free(sentence);
 	return QP_SQLITE;
+}
+
+int qp_attach(sqlite3 *db)
+{
+	const sqlite3_api_routines *api = NULL;
+
+	if (!db)
+		return error_set(QP_INVALID, "qp_attach: no connection");
+	if (!session_of(db) && !(api = find_api(__builtin_return_address(0))))
+		return error_set(QP_SQLITE, "qp_attach: no SQLite can be found by name; with a static copy, include "
+		                 "sqlite3.h before queryprof.h, or call qp_attach_of()");
+	return attach_from_c(db, api);
+}
+
+int qp_attach_of(sqlite3 *db, const qp_sqlite *sqlite)
+{
+	const sqlite3_api_routines *api = NULL;
+
+	if (!db)
+		return error_set(QP_INVALID, "qp_attach: no connection");
+	if (!sqlite || sqlite->size < sizeof *sqlite)
+		return error_set(QP_INVALID, "qp_sqlite.size = %zu: set it to sizeof(qp_sqlite), %zu",
+		                 sqlite ? sqlite->size : 0, sizeof *sqlite);
+	if (!session_of(db) && !(api = ask_api(sqlite)))
+		return error_set(QP_SQLITE, "qp_attach: SQLite loads no extensions");
+	return attach_from_c(db, api);
+}
+
+int qp_trace(sqlite3 *db, unsigned mask, int (*callback)(unsigned, void *, void *, void *), void *context)
+{
+	struct session *session = db ? session_of(db) : NULL;
+	const struct host_library *before;
+	int rc = SQLITE_OK;
+
+	if (!session)
+		return error_set(QP_INVALID, "qp_trace: the connection is not attached, call qp_attach() first");
+	before = host_enter(session->library);
+	if (session->traced)
+		queries_trace(session, callback ? mask : 0, callback, context);
+	else
+		rc = sqlite3_trace_v2(db, mask, callback, context);
+	host_leave(before);
+	return rc ? error_set(QP_SQLITE, "qp_trace: SQLite refused") : QP_OK;
 }
 
 static int session_for(sqlite3 *db, struct session **session)

@@ -80,10 +80,15 @@ void queries_abandon(sqlite3_stmt *stmt);
 void queries_disown(const sqlite3 *db);
 
 /* Follows the connection's statements by sqlite3_trace_v2 from now on, for hosts
- * whose steps cannot be hooked. Takes the connection's one trace slot. A statement
+ * whose steps cannot be hooked. Takes the connection's one trace slot, and calls what the
+ * host would have there, with the events in `mask`; again sets that anew. A statement
  * counts as running while its connection's mutex is held by the thread; statements
  * stepped in turns on one thread are counted to the one that started last. */
-void queries_trace(struct session *session);
+void queries_trace(struct session *session, unsigned mask,
+                   int (*callback)(unsigned, void *, void *, void *), void *context);
+
+/* Whether the calling thread's newest query is followed by the trace. */
+bool queries_traced(void);
 
 /* The connection is being closed: its runs end without a line in the log. */
 void queries_forget(struct session *session);

@@ -330,7 +330,7 @@ int session_attach(sqlite3 *db, enum session_mode mode, enum session_schema sche
 	if (session && is_new && mode == SESSION_TRACED) {
 		read_mutex(session);
 		session->traced = true;
-		queries_trace(session);
+		queries_trace(session, 0, NULL, NULL);
 	}
 	if (rc)
 		__atomic_add_fetch(&counters[SESSIONS_REFUSED], 1, __ATOMIC_RELAXED);

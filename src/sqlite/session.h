@@ -20,6 +20,12 @@ struct session {
 	 * holds it; NULL when the connection has none that we can read. */
 	const volatile int *mutex_owner;
 	const volatile unsigned *mutex_count;
+	/* And the host's own trace callback, see qp_trace(). */
+	struct {
+		int (*callback)(unsigned, void *, void *, void *);
+		void *context;
+		unsigned mask;
+	} host_trace;
 	/* The host did not ask for it: to the connection nothing was added, and the hooks
 	 * tell of its end. `closing`: the host has closed it, statements are left. */
 	bool recorded, closing;

@@ -10,6 +10,9 @@
 
 #include "sampler/sampler.h"
 
+/* The events that we need. */
+#define OURS (SQLITE_TRACE_STMT | SQLITE_TRACE_PROFILE)
+
 /* The run that the thread's newest event began. */
 static __thread struct run *traced;
 
@@ -53,16 +56,12 @@ static void trace_finished(sqlite3_stmt *stmt, struct thread *thread)
 	runs_end(run, thread, rc);
 }
 
-static int on_trace(unsigned event, void *context, void *subject, void *detail)
+static void follow(struct session *session, unsigned event, void *subject, void *detail)
 {
-	struct session *session = context;
 	struct thread *thread;
 
-	/* The host's call went by us; what it calls next, our functions or tables, is of
-	 * the same library. */
-	host_current = session->library;
 	if (queries_suspended() || !(thread = sampler_thread()))
-		return 0;
+		return;
 	if (event == SQLITE_TRACE_STMT) {
 		const char *text = detail;
 
@@ -72,12 +71,29 @@ static int on_trace(unsigned event, void *context, void *subject, void *detail)
 	} else if (event == SQLITE_TRACE_PROFILE) {
 		trace_finished(subject, thread);
 	}
+}
+
+static int on_trace(unsigned event, void *context, void *subject, void *detail)
+{
+	struct session *session = context;
+
+	/* The host's call went by us; what it calls next, our functions or tables, is of
+	 * the same library. */
+	host_current = session->library;
+	if (event & OURS)
+		follow(session, event, subject, detail);
+	if (event & session->host_trace.mask)
+		return session->host_trace.callback(event, session->host_trace.context, subject, detail);
 	return 0;
 }
 
-void queries_trace(struct session *session)
+void queries_trace(struct session *session, unsigned mask,
+                   int (*callback)(unsigned, void *, void *, void *), void *context)
 {
-	sqlite3_trace_v2(session->db, SQLITE_TRACE_STMT | SQLITE_TRACE_PROFILE, on_trace, session);
+	session->host_trace.callback = callback;
+	session->host_trace.context = context;
+	session->host_trace.mask = mask;
+	sqlite3_trace_v2(session->db, OURS | mask, on_trace, session);
 }
 
 void queries_forget(struct session *session)
@@ -91,6 +107,11 @@ void queries_forget(struct session *session)
 	/* Another thread's handler may be looking at the mutex that goes now. */
 	if (had_traced)
 		sampler_quiesce();
+}
+
+bool queries_traced(void)
+{
+	return traced != NULL;
 }
 
 struct run *traced_run(void)

@@ -458,11 +458,24 @@ static void *queryprof_worker(void *context)
 	return result;
 }
 
-static int queryprof_create_thread(pthread_t *id, const pthread_attr_t *attributes,
-                                   void *(*run)(void *), void *argument)
+/* The query that a thread made now works for, NULL: none. A static copy's calls are the
+ * program's, and a traced query stays on the stack between its steps. */
+static const struct query_tag *query_of_worker(void)
 {
 	struct thread *thread = thread_current;
 	const struct query_tag *tag = thread ? sampler_top(thread) : NULL;
+	const volatile int *owner;
+
+	if (!tag || !queries_traced())
+		return tag;
+	owner = tag->mutex_owner ? *tag->mutex_owner : NULL;
+	return owner && *owner == (int)thread->id ? tag : NULL;
+}
+
+static int queryprof_create_thread(pthread_t *id, const pthread_attr_t *attributes,
+                                   void *(*run)(void *), void *argument)
+{
+	const struct query_tag *tag = query_of_worker();
 	struct worker *worker = tag ? malloc(sizeof *worker) : NULL;
 	int error;
 

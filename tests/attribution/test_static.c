@@ -1,0 +1,221 @@
+/*
+ * A program with a SQLite of its own inside: qp_attach(), and what can be had there.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <sqlite3.h> /* before queryprof.h: qp_attach() is for the copy that is linked */
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <queryprof.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+static sqlite3 *attached(int flags)
+{
+	sqlite3 *db;
+
+	assert_int_equal(sqlite3_open_v2(":memory:", &db, SQLITE_OPEN_READWRITE | flags, NULL), SQLITE_OK);
+	if (qp_attach(db) || qp_set(db, "query_profiler_cpu_time_period_ns", "1000000"))
+		fail_msg("%s", qp_error());
+	return db;
+}
+
+static sqlite3_stmt *prepare(sqlite3 *db, const char *sql)
+{
+	sqlite3_stmt *stmt;
+
+	if (sqlite3_prepare_v2(db, sql, -1, &stmt, NULL))
+		fail_msg("%s: %s", sql, sqlite3_errmsg(db));
+	return stmt;
+}
+
+static int64_t ask(sqlite3 *db, const char *sql)
+{
+	sqlite3_stmt *stmt = prepare(db, sql);
+	int64_t number;
+
+	if (sqlite3_step(stmt) != SQLITE_ROW)
+		fail_msg("%s: %s", sql, sqlite3_errmsg(db));
+	number = sqlite3_column_int64(stmt, 0);
+	sqlite3_finalize(stmt);
+	return number;
+}
+
+static uint64_t cpu(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+#define BURN "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c WHERE x < %d) SELECT /* %s */ sum(x) FROM c"
+#define ROWS "SELECT /* rows */ v.column1, (WITH RECURSIVE c(x) AS (SELECT v.column1 UNION ALL SELECT x + 1 FROM c " \
+             "WHERE x < 300000) SELECT sum(x) FROM c) FROM (VALUES (1), (2), (3), (4)) AS v"
+
+static void burn(sqlite3 *db, int count, const char *mark)
+{
+	char *sql = sqlite3_mprintf(BURN, count, mark);
+
+	assert_int_equal(sqlite3_exec(db, sql, NULL, NULL, NULL), SQLITE_OK);
+	sqlite3_free(sql);
+}
+
+/* Of the SQLite inside, not of the shared one that is there as well. */
+static void test_whose(void **state)
+{
+	void *shared = dlopen("libsqlite3.so.0", RTLD_NOW | RTLD_GLOBAL);
+	sqlite3 *db, *later;
+
+	(void)state;
+	assert_non_null(shared);
+	db = attached(SQLITE_OPEN_FULLMUTEX);
+	burn(db, 1000000, "inside");
+	assert_int_equal(sqlite3_open(":memory:", &later), SQLITE_OK); /* gets it as well */
+	assert_int_equal(qp_set(later, "query_profiler_cpu_time_period_ns", "1000000"), QP_OK);
+	burn(later, 1000000, "later");
+	for (int i = 0; i < 2; i++) {
+		sqlite3_stmt *stmt = prepare(db, "SELECT q.library_path, count(*), q.result_rows, q.exception_code, abs(1.0 * sum("
+		                             "t.weight * t.period_ns) - q.cpu_time_ns) < 0.2 * q.cpu_time_ns FROM system.query_log q "
+		                             "JOIN system.trace_log t USING (query_id) WHERE q.query LIKE ?");
+		sqlite3_bind_text(stmt, 1, i ? "%/* later */%" : "%/* inside */%", -1, NULL);
+		assert_int_equal(sqlite3_step(stmt), SQLITE_ROW);
+		assert_non_null(strstr((const char *)sqlite3_column_text(stmt, 0), "test_attribution_static"));
+		printf("%d samples\n", sqlite3_column_int(stmt, 1));
+		assert_true(sqlite3_column_int(stmt, 1) > 20);
+		assert_int_equal(sqlite3_column_int(stmt, 4), 1);
+		sqlite3_finalize(stmt);
+	}
+	sqlite3_close(later);
+	assert_int_equal(sqlite3_close(db), SQLITE_OK);
+}
+
+/* What the program does between two rows is not the query's: it does not hold the mutex
+ * then. */
+static void test_between_rows(void **state)
+{
+	sqlite3 *db = attached(SQLITE_OPEN_FULLMUTEX);
+	sqlite3_stmt *stmt = prepare(db, ROWS);
+	uint64_t inside = 0, outside = 0, start;
+	int64_t sampled;
+
+	(void)state;
+	for (int i = 0; i < 4; i++) {
+		start = cpu();
+		assert_int_equal(sqlite3_step(stmt), SQLITE_ROW);
+		inside += cpu() - start;
+		for (start = cpu(); cpu() - start < 100000000;)
+			;
+		outside += 100000000;
+	}
+	assert_int_equal(sqlite3_step(stmt), SQLITE_DONE);
+	sqlite3_finalize(stmt);
+	sampled = ask(db, "SELECT sum(weight * period_ns) FROM system.trace_log WHERE query_id = (SELECT query_id FROM "
+	              "system.query_log WHERE query LIKE '%/* rows */%')");
+	printf("%.1f ms inside, %.1f ms outside, %.1f ms sampled\n", (double)inside / 1e6, (double)outside / 1e6,
+	       (double)sampled / 1e6);
+	assert_true((double)sampled > 0.8 * (double)inside && (double)sampled < 1.2 * (double)inside);
+	sqlite3_close(db);
+}
+
+/* SQLite's threads work for their query; the program's own do not, whose call of
+ * pthread_create() is the same. */
+static void *burn_alone(void *thread_id)
+{
+	uint64_t start = cpu();
+
+	*(int *)thread_id = gettid();
+	while (cpu() - start < 100000000)
+		;
+	return NULL;
+}
+
+static void test_threads(void **state)
+{
+	sqlite3 *db = attached(SQLITE_OPEN_FULLMUTEX);
+	sqlite3_stmt *stmt = prepare(db, ROWS), *count;
+	pthread_t thread;
+	int thread_id;
+
+	(void)state;
+	assert_int_equal(sqlite3_step(stmt), SQLITE_ROW);
+	assert_int_equal(pthread_create(&thread, NULL, burn_alone, &thread_id), 0);
+	assert_int_equal(sqlite3_step(stmt), SQLITE_ROW);
+	pthread_join(thread, NULL);
+	sqlite3_finalize(stmt);
+	assert_int_equal(sqlite3_exec(db, "PRAGMA threads = 4; PRAGMA cache_size = -1000; CREATE TABLE t(a, b);"
+	                              "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c WHERE x < 300000) "
+	                              "INSERT INTO t SELECT x, hex(randomblob(12)) FROM c; CREATE INDEX i ON t(b)",
+	                              NULL, NULL, NULL), SQLITE_OK);
+	assert_true(ask(db, "SELECT worker_cpu_time_ns FROM system.query_log WHERE query LIKE ' CREATE INDEX%' OR query LIKE "
+	                "'CREATE INDEX%'") > 10000000);
+	count = prepare(db, "SELECT count(*) FROM system.trace_log WHERE thread_id = ?");
+	sqlite3_bind_int(count, 1, thread_id);
+	assert_int_equal(sqlite3_step(count), SQLITE_ROW);
+	assert_int_equal(sqlite3_column_int(count, 0), 0);
+	sqlite3_finalize(count);
+	sqlite3_close(db);
+}
+
+/* The program's own trace callback. */
+struct seen {
+	int statements, rows, closed, others;
+};
+
+static int on_event(unsigned event, void *context, void *subject, void *detail)
+{
+	struct seen *seen = context;
+
+	(void)subject, (void)detail;
+	seen->statements += event == SQLITE_TRACE_STMT;
+	seen->rows += event == SQLITE_TRACE_ROW;
+	seen->closed += event == SQLITE_TRACE_CLOSE;
+	seen->others += event == SQLITE_TRACE_PROFILE;
+	return 0;
+}
+
+static void test_trace(void **state)
+{
+	sqlite3 *db = attached(SQLITE_OPEN_FULLMUTEX), *other;
+	struct seen seen = { 0 };
+
+	(void)state;
+	assert_int_equal(qp_trace(db, SQLITE_TRACE_STMT | SQLITE_TRACE_ROW | SQLITE_TRACE_CLOSE, on_event, &seen), QP_OK);
+	burn(db, 1000000, "traced");
+	assert_int_equal(seen.statements, 1);
+	assert_int_equal(seen.rows, 1);
+	assert_int_equal(seen.others, 0); /* of which it did not ask to be told */
+	assert_true(ask(db, "SELECT count(*) FROM system.trace_log WHERE query_id = (SELECT query_id FROM "
+	                "system.query_log WHERE query LIKE '%/* traced */%')") > 20);
+	assert_int_equal(qp_trace(db, 0, NULL, NULL), QP_OK);
+	seen = (struct seen){ 0 };
+	burn(db, 300000, "traced no more");
+	assert_int_equal(seen.statements, 0);
+	assert_true(ask(db, "SELECT count(*) FROM system.query_log WHERE query LIKE '%/* traced no more */%'") == 1);
+	assert_int_equal(qp_trace(db, SQLITE_TRACE_CLOSE, on_event, &seen), QP_OK);
+	sqlite3_close(db);
+	assert_int_equal(seen.closed, 1);
+	assert_int_equal(sqlite3_open(":memory:", &other), SQLITE_OK);
+	sqlite3_close(other);
+	assert_int_equal(qp_trace(other, 0, NULL, NULL), QP_INVALID);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_whose),
+		cmocka_unit_test(test_between_rows),
+		cmocka_unit_test(test_threads),
+		cmocka_unit_test(test_trace),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
