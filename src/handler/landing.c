@@ -63,8 +63,8 @@ static uintptr_t find_begin(const struct cfi_row *row, uintptr_t end, int32_t *c
 {
 	enum { CALL = 5, LOAD = 7 };
 
-	for (uintptr_t p = end - CALL - 2 * LOAD; p >= row->function_start; p--) {
-		const uintptr_t first = p + CALL, second = first + LOAD;
+	for (uintptr_t back = CALL + 2 * LOAD; back <= end - row->function_start; back++) {
+		const uintptr_t p = end - back, first = p + CALL, second = first + LOAD;
 		if (!has_bytes(p, 0xe8, 0xff) || !has_bytes(first, 0xb58b48, 0xffffff) ||
 		    !has_bytes(second, 0xbd8b48, 0xffffff))
 			continue;
@@ -87,7 +87,7 @@ rule_t landing_rule(const struct cfi_section *section, const struct cfi_row *row
 		return RULE_NONE;
 	const uintptr_t end = find_end(section, row);
 	/* None: the cold part of one, which gives up. */
-	if (end < row->function_start + 32)
+	if (end == 0)
 		return rule_from_row(row);
 	const uintptr_t begin = find_begin(row, end, &cfa);
 	if (address >= end || address < (begin != 0 ? begin : end - LANDING_MAX_BYTES))

@@ -73,7 +73,16 @@ static bool read_part(struct stack_copy *copy, uintptr_t address, void *to, size
 			return false;
 		copy->held = page;
 	}
-	memcpy(to, copy->by_asking ? (const void *)address : copy->page + (address - page), size);
+	const unsigned char *from =
+		copy->by_asking ? (const unsigned char *)address : copy->page + (address - page);
+	/* Nearly always a word, or the byte that it begins with: no call, which is a tool's
+	 * in a program that is being checked. */
+	if (size == sizeof(uintptr_t))
+		memcpy(to, from, sizeof(uintptr_t));
+	else if (size == 1)
+		*(unsigned char *)to = *from;
+	else
+		memcpy(to, from, size);
 	return true;
 }
 

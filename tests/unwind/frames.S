@@ -140,4 +140,40 @@ frame_at_bottom:
 	.cfi_endproc
 	.size	frame_at_bottom, .-frame_at_bottom
 
+/* (callee): return as libgcc's functions do that land an exception, in the frame of
+ * their caller here, but without the code that tells where (handler/landing.h). The
+ * second has the call further from its end. */
+	.macro landing name, room
+	.globl \name
+	.type \name, @function
+\name:
+	.cfi_startproc
+	push %rbp
+	.cfi_def_cfa_offset 16
+	.cfi_offset %rbp, -16
+	mov %rsp, %rbp
+	.cfi_def_cfa_register %rbp
+	push %rdx
+	.cfi_offset %rdx, -24
+	push %rax
+	.cfi_offset %rax, -32
+	call *%rdi
+	.fill \room, 1, 0x90
+	lea 8(%rbp), %rcx
+	mov 0(%rbp), %rbp
+	.cfi_def_cfa %rcx, 8
+	.cfi_same_value %rbp
+	mov %rcx, %rsp
+	.cfi_def_cfa %rsp, 8
+	pop %rcx
+	.cfi_def_cfa_offset 0
+	.cfi_register %rip, %rcx
+	jmp *%rcx
+	.cfi_endproc
+	.size \name, . - \name
+	.endm
+
+	landing frame_landing_soon, 0
+	landing frame_landing_later, 300
+
 	.section .note.GNU-stack, "", @progbits

@@ -30,6 +30,8 @@ extern void frame_with_value(void (*callee)(void));
 extern void frame_with_memory(void);
 extern void frame_restored(void);
 extern void frame_at_bottom(void);
+extern void frame_landing_soon(void (*callee)(void));
+extern void frame_landing_later(void (*callee)(void));
 
 /* What the signal handler is told and saw. Not static: the compiler would know
  * that nothing it calls changes them, as it does not know of the handler. */
@@ -273,6 +275,19 @@ static void test_no_information(void **state)
 	assert_int_equal(unwind_counter(UNWIND_NO_RULE), before + 1);
 }
 
+/* Where libgcc is not as we know it, a trace ends rather than tell a frame that may have
+ * been overwritten: near the end of such a function, and nowhere else. */
+void test_unknown_landing(void **state);
+SEEN void test_unknown_landing(void **state)
+{
+	(void)state;
+	frame_landing_soon(take_trace);
+	expect(seen.truncated && seen.depth == 2 && is_named(trace[1], "frame_landing_soon"));
+	frame_landing_later(take_trace);
+	expect(!seen.truncated && is_named(trace[1], "frame_landing_later"));
+	expect(is_named(trace[2], "test_unknown_landing"));
+}
+
 /* What a compiler makes at run time: sub $24,%rsp; call *%rdi; add $24,%rsp; ret */
 static const uint8_t made_code[] = {0x48, 0x83, 0xec, 0x18, 0xff, 0xd7, 0x48, 0x83, 0xc4, 0x18, 0xc3};
 #define MADE_RETURN 6
@@ -458,6 +473,7 @@ int main(void)
 		cmocka_unit_test_setup(test_signal_frame, setup),
 		cmocka_unit_test_setup(test_coroutine, setup),
 		cmocka_unit_test_setup(test_no_information, setup),
+		cmocka_unit_test_setup(test_unknown_landing, setup),
 		cmocka_unit_test_setup(test_made_code, setup),
 		cmocka_unit_test_setup(test_odd_frames, setup),
 		cmocka_unit_test_setup(test_bounds, setup),
