@@ -284,29 +284,30 @@ static void set_setting(sqlite3_context *context, int argc, sqlite3_value **argv
 static const struct function {
 	const char *name;
 	int arguments;
-	int flags;
 	void (*call)(sqlite3_context *, int, sqlite3_value **);
 	void (*final)(sqlite3_context *); /* of an aggregate, whose step `call` is then */
 } functions[] = {
-	{ "addressToSymbol", 1, 0, address_to_symbol, NULL },
-	{ "addressToLine", 1, 0, address_to_line, NULL },
-	{ "addressToLineWithInlines", 1, 0, address_to_line_with_inlines, NULL },
-	{ "buildId", 1, 0, build_id, NULL },
-	{ "traceToText", 1, 0, trace_to_text, NULL },
-	{ "traceToText", 2, 0, trace_to_text, NULL },
-	{ "flameGraph", 1, 0, flame_graph_step, flame_graph_final },
-	{ "flameGraph", 2, 0, flame_graph_step, flame_graph_final },
-	{ "demangle", 1, SQLITE_DETERMINISTIC, demangle, NULL },
-	{ "set_setting", 2, 0, set_setting, NULL },
-	{ "get_setting", 1, 0, get_setting, NULL },
+	{ "addressToSymbol", 1, address_to_symbol, NULL },
+	{ "addressToLine", 1, address_to_line, NULL },
+	{ "addressToLineWithInlines", 1, address_to_line_with_inlines, NULL },
+	{ "buildId", 1, build_id, NULL },
+	{ "traceToText", 1, trace_to_text, NULL },
+	{ "traceToText", 2, trace_to_text, NULL },
+	{ "flameGraph", 1, flame_graph_step, flame_graph_final },
+	{ "flameGraph", 2, flame_graph_step, flame_graph_final },
+	{ "demangle", 1, demangle, NULL },
+	{ "set_setting", 2, set_setting, NULL },
+	{ "get_setting", 1, get_setting, NULL },
 };
 
+/* Before 3.50 SQLite holds CHECK constraints to SQLITE_DIRECTONLY only where functions
+ * are deterministic: so all are, although two statements may get different answers. */
 int functions_register(struct session *session, char **error)
 {
 	for (size_t i = 0; i < sizeof functions / sizeof *functions; i++) {
 		const struct function *function = &functions[i];
 		int rc = sqlite3_create_function_v2(session->db, function->name, function->arguments,
-		                                    SQLITE_UTF8 | SQLITE_DIRECTONLY | function->flags,
+		                                    SQLITE_UTF8 | SQLITE_DIRECTONLY | SQLITE_DETERMINISTIC,
 		                                    session, function->final ? NULL : function->call,
 		                                    function->final ? function->call : NULL,
 		                                    function->final, NULL);
@@ -318,4 +319,57 @@ int functions_register(struct session *session, char **error)
 		}
 	}
 	return SQLITE_OK;
+}
+
+/* --- schemas that were read before ------------------------------------------ */
+
+static bool names_ours(sqlite3 *db, const char *schema)
+{
+	char *sql = sqlite3_mprintf("SELECT 1 FROM \"%w\".sqlite_master WHERE 0", schema);
+	sqlite3_stmt *stmt = NULL;
+	bool found;
+
+	for (size_t i = 0; i < sizeof functions / sizeof *functions; i++)
+		sql = sqlite3_mprintf("%z OR instr(lower(sql), lower('%s'))", sql, functions[i].name);
+	found = sql && !sqlite3_prepare_v2(db, sql, -1, &stmt, NULL) && sqlite3_step(stmt) == SQLITE_ROW;
+	sqlite3_finalize(stmt);
+	sqlite3_free(sql);
+	return found;
+}
+
+static int read_schemas(void *context, int argc, char **values, char **names)
+{
+	char **list = context;
+
+	(void)names;
+	if (argc > 1 && values[1] && sqlite3_stricmp(values[1], "temp"))
+		*list = sqlite3_mprintf("%z%s%c", *list, values[1], '\n');
+	return 0;
+}
+
+static int read_flag(void *context, int argc, char **values, char **names)
+{
+	(void)names;
+	*(bool *)context = argc > 0 && values[0] && values[0][0] == '1';
+	return 0;
+}
+
+void functions_guard(struct session *session)
+{
+	sqlite3 *db = session->db;
+	bool found = false, writable = false;
+	char *schemas = NULL;
+
+	sqlite3_exec(db, "PRAGMA database_list", read_schemas, &schemas, NULL);
+	for (char *at = schemas, *end; at && !found && (end = strchr(at, '\n')); at = end + 1) {
+		*end = 0;
+		found = names_ours(db, at);
+	}
+	sqlite3_free(schemas);
+	if (!found)
+		return;
+	sqlite3_exec(db, "PRAGMA writable_schema", read_flag, &writable, NULL);
+	sqlite3_exec(db, "PRAGMA writable_schema = RESET", NULL, NULL, NULL);
+	if (writable)
+		sqlite3_exec(db, "PRAGMA writable_schema = ON", NULL, NULL, NULL);
 }

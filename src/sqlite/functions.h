@@ -46,4 +46,8 @@
  * samples. */
 int functions_register(struct session *session, char **error);
 
+/* SQLite marks the calls in a schema as the schema's when it reads it, of functions that
+ * are there at the time. If a schema names one of ours it is read again. */
+void functions_guard(struct session *session);
+
 #endif

@@ -324,6 +324,8 @@ int session_attach(sqlite3 *db, enum session_mode mode, enum session_schema sche
 		queries_watch(session);
 	if (!rc && (schema == SCHEMA_NOW || mode == SESSION_TRACED)) {
 		queries_suspend();
+		if (is_new)
+			functions_guard(session);
 		rc = schema_attach(session, error);
 		queries_resume();
 	}

@@ -249,14 +249,11 @@ static int declare(sqlite3 *db, const struct table *table)
 	return sqlite3_declare_vtab(db, sql);
 }
 
-int table_connect_eponymous(sqlite3 *db, void *aux, int argc, const char *const *argv,
-                            sqlite3_vtab **vtab, char **error)
+static int connect_table(sqlite3 *db, const struct registration *registration, sqlite3_vtab **vtab)
 {
-	const struct registration *registration = aux;
 	struct table_vtab *ours;
 	int rc = declare(db, registration->table);
 
-	(void)argc, (void)argv, (void)error;
 	if (rc)
 		return rc;
 	/* An SQLite older than the option ignores it. */
@@ -271,13 +268,36 @@ int table_connect_eponymous(sqlite3 *db, void *aux, int argc, const char *const 
 	return SQLITE_OK;
 }
 
-/* A database file may say CREATE VIRTUAL TABLE … USING queryprof_…, too. */
+/* Whether the database has a table of that name; also when it does not tell. */
+static bool has_table(sqlite3 *db, const char *schema, const char *name)
+{
+	char *sql = sqlite3_mprintf("SELECT 1 FROM \"%w\".sqlite_master WHERE name = %Q COLLATE NOCASE", schema, name);
+	sqlite3_stmt *stmt = NULL;
+	bool found = !sql || sqlite3_prepare_v2(db, sql, -1, &stmt, NULL) || sqlite3_step(stmt) != SQLITE_DONE;
+
+	sqlite3_finalize(stmt);
+	sqlite3_free(sql);
+	return found;
+}
+
+/* A database file may say CREATE VIRTUAL TABLE … USING one of our modules, too: its
+ * table, which a host takes for data of its own, must not be ours. */
+
+int table_connect_eponymous(sqlite3 *db, void *aux, int argc, const char *const *argv,
+                            sqlite3_vtab **vtab, char **error)
+{
+	/* Without such a statement table and module have one name, and no schema has it. */
+	if (argc != 3 || strcmp(argv[0], argv[2]) || has_table(db, argv[1], argv[2]))
+		return table_refuse_create(db, aux, argc, argv, vtab, error);
+	return connect_table(db, aux, vtab);
+}
+
 int table_connect(sqlite3 *db, void *aux, int argc, const char *const *argv,
                   sqlite3_vtab **vtab, char **error)
 {
 	if (strcmp(argv[1], "system"))
 		return table_refuse_create(db, aux, argc, argv, vtab, error);
-	return table_connect_eponymous(db, aux, argc, argv, vtab, error);
+	return connect_table(db, aux, vtab);
 }
 
 int table_refuse_create(sqlite3 *db, void *aux, int argc, const char *const *argv,

@@ -1,0 +1,197 @@
+"""A database file that somebody else made, opened by a program with the extension: none
+of its views, triggers, columns, constraints and indexes reaches what is queryprof's,
+whatever trusted_schema says. What the program itself says does."""
+
+from library import *
+
+# A call of each function that works when the program makes it. A function that is not
+# here makes the test fail: it needs a line.
+CALLS = {
+    "addressToSymbol": ["addressToSymbol(1)"],
+    "addressToLine": ["addressToLine(1)"],
+    "addressToLineWithInlines": ["addressToLineWithInlines(1)"],
+    "buildId": ["buildId(1)"],
+    "traceToText": ["traceToText('[1]')", "traceToText('[1]', ' ')"],
+    "flameGraph": ["flameGraph('[1]')", "flameGraph('[1]', 1)"],
+    "demangle": ["demangle('_Z1fv')"],
+    "set_setting": ["set_setting('trace_log_path', '/nonexistent/evil')"],
+    "get_setting": ["get_setting('trace_log_path')"],
+}
+UNSAFE = "unsafe use of "
+
+
+def names(db):
+    return {row[0] for row in db.execute("SELECT name FROM pragma_function_list")}
+
+
+def our_functions():
+    plain, ours = sqlite3.connect(":memory:"), connect()
+    return {name for name in names(ours) - names(plain)}
+
+
+def our_tables(db):
+    return [name for name, in rows(db, "SELECT name FROM system.sqlite_schema")]
+
+
+class Untrusted(Case):
+    def evil(self, *objects):
+        """A file whose schema is these CREATE statements, whatever its maker's SQLite would
+        have said to them."""
+        path = self.path(f"{len(os.listdir(self.directory))}.db")
+        db = sqlite3.connect(path, isolation_level=None)
+        db.execute("CREATE TABLE victim (x)")
+        db.execute("PRAGMA writable_schema = ON")
+        for kind, name, table, sql in objects:
+            page = 0
+            if kind in ("table", "index") and not sql.startswith("CREATE VIRTUAL"):
+                db.execute(f"CREATE TABLE spare_{name} (x)" if kind == "table" else f"CREATE INDEX spare_{name} ON victim (x)")
+                page = value(db, "SELECT rootpage FROM sqlite_schema WHERE name = ?", f"spare_{name}")
+                db.execute("DELETE FROM sqlite_schema WHERE name = ?", (f"spare_{name}",))
+            db.execute("INSERT INTO sqlite_schema VALUES (?, ?, ?, ?, ?)", (kind, name, table, page, sql))
+        db.close()
+        return path
+
+    def assertUnreached(self, path, sql, also=()):
+        """With the schema `system` and, its name taken, without; trusted and not. The message
+        is one of those that say so, not one of a mistake in the test."""
+        for taken in (False, True):
+            for trusted in (0, 1):
+                db = sqlite3.connect(path, isolation_level=None)
+                with self.subTest(sql=sql, taken=taken, trusted=trusted):
+                    with self.assertRaises(sqlite3.Error) as caught:
+                        db.execute(f"PRAGMA trusted_schema = {trusted}")
+                        if taken:
+                            db.execute("ATTACH ':memory:' AS system")
+                        load(db)
+                        self.fail(f"reached: {db.execute(sql).fetchall()}")
+                    self.assertTrue(any(part in str(caught.exception) for part in (UNSAFE, *also)),
+                                    str(caught.exception))
+                db.close()
+
+    def test_every_function_has_a_call(self):
+        ours = our_functions()
+        self.assertEqual({name.lower() for name in CALLS}, {name.lower() for name in ours})
+
+    def test_the_program_itself_reaches_all(self):
+        db = connect()
+        for calls in CALLS.values():
+            for call in calls:
+                if not call.startswith("set_setting"):
+                    db.execute(f"SELECT {call}").fetchall()
+        for table in our_tables(db):
+            db.execute(f"SELECT * FROM system.{table} LIMIT 1").fetchall()
+            db.execute(f"SELECT * FROM {table} LIMIT 1").fetchall()
+
+    def test_functions(self):
+        for calls in CALLS.values():
+            for call in calls:
+                self.assertUnreached(self.evil(("view", "v", "v", f"CREATE VIEW v AS SELECT {call} AS x")),
+                                     "SELECT * FROM v")
+                self.assertUnreached(self.evil(("trigger", "t", "victim",
+                    f"CREATE TRIGGER t AFTER INSERT ON victim BEGIN INSERT INTO victim SELECT {call}; END")),
+                    "INSERT INTO victim VALUES (1)")
+                self.assertUnreached(self.evil(("trigger", "t", "victim",
+                    f"CREATE TRIGGER t AFTER INSERT ON victim WHEN {call} BEGIN SELECT 1; END")),
+                    "INSERT INTO victim VALUES (1)", ("misuse of aggregate",))
+
+    def test_functions_in_tables(self):
+        # What SQLite allows in none of these places, whoever says it, is refused as such.
+        refused = ("malformed database schema", "non-deterministic", "misuse of aggregate", "prohibited",
+                   "unknown function: flameGraph")
+        for calls in CALLS.values():
+            for call in calls:
+                for columns in (f"x, y AS ({call})", f"x, y AS ({call}) STORED", f"x CHECK ({call} IS NOT 3)",
+                                f"x, y DEFAULT ({call})"):
+                    path = self.evil(("table", "e", "e", f"CREATE TABLE e ({columns})"))
+                    self.assertUnreached(path, "INSERT INTO e (x) VALUES (1) RETURNING *", refused)
+                for index in (f"CREATE INDEX i ON victim ({call})", f"CREATE INDEX i ON victim (x) WHERE {call}"):
+                    self.assertUnreached(self.evil(("index", "i", "victim", index)),
+                                         "INSERT INTO victim VALUES (1)", refused)
+
+    def test_functions_in_a_schema_that_was_read_before(self):
+        """SQLite knew none of them then. In a new process, as connections have them from their
+        beginning once the extension is there."""
+        call = CALLS["get_setting"][0]
+        for columns in (f"x, y AS ({call})", f"x CHECK ({call} IS NOT 3)", f"x, y DEFAULT ({call})"):
+            path = self.evil(("table", "e", "e", f"CREATE TABLE e ({columns})"))
+            for name, attached in ("main", ":memory:"), ("other", path):
+                self.assertIn(UNSAFE, in_new_process("""
+name, path, attached = sys.argv[1:]
+db = sqlite3.connect(path if name == "main" else ":memory:", isolation_level=None)
+db.execute(f"ATTACH ? AS other", (attached,))
+db.execute(f"SELECT * FROM {name}.victim").fetchall()
+load(db)
+try:
+    print("reached", db.execute(f"INSERT INTO {name}.e (x) VALUES (1) RETURNING *").fetchall())
+except sqlite3.Error as error:
+    print(error)""", name, path, attached))
+
+    def test_tables(self):
+        # A view or trigger of main reaches no other schema, and in main there are none.
+        refused = ("no such table", "cannot reference objects in database system",
+                   "no such module", "malformed database schema")
+        for table in our_tables(connect()):
+            for named in (table, f"system.{table}", f"queryprof_{table}"):
+                self.assertUnreached(self.evil(("view", "v", "v", f"CREATE VIEW v AS SELECT * FROM {named}")),
+                                     "SELECT * FROM v", refused)
+                self.assertUnreached(self.evil(("view", "v", "v",
+                    f"CREATE VIEW v AS WITH a AS (SELECT 1 WHERE EXISTS (SELECT 1 FROM {named})) SELECT * FROM a")),
+                    "SELECT * FROM v", refused)
+                self.assertUnreached(self.evil(("trigger", "t", "victim",
+                    f"CREATE TRIGGER t AFTER INSERT ON victim BEGIN INSERT INTO victim SELECT 1 FROM {named}; END")),
+                    "INSERT INTO victim VALUES (1)", refused)
+
+    def test_tables_made_by_name(self):
+        for table in our_tables(connect()):
+            for module in (table, f"queryprof_{table}"):
+                for name in ("e", table, table.upper()):
+                    self.assertUnreached(
+                        self.evil(("table", name, name, f"CREATE VIRTUAL TABLE {name} USING {module}")),
+                        f"SELECT * FROM main.{name}", ("no such module", "the schema system"))
+        self.assertUnreached(self.evil(("table", "e", "e", "CREATE VIRTUAL TABLE e USING queryprof_session")),
+                             "SELECT * FROM e", ("makes no tables",))
+
+    def test_settings(self):
+        refused = ("no such table", "qualified table names are not allowed", "may not be modified",
+                   "malformed database schema", "syntax error", "cannot be changed")
+        for statement in ("UPDATE settings SET value = 0", "UPDATE system.settings SET value = 0",
+                          "DELETE FROM settings", "INSERT INTO settings (name) VALUES (1)"):
+            self.assertUnreached(self.evil(("trigger", "t", "victim",
+                f"CREATE TRIGGER t AFTER INSERT ON victim BEGIN {statement}; END")),
+                "INSERT INTO victim VALUES (1)", refused)
+        for setting, in rows(connect(), "SELECT name FROM system.settings"):
+            self.assertUnreached(self.evil(("view", "v", "v", f"CREATE VIEW v AS SELECT * FROM pragma_{setting}")),
+                                 "SELECT * FROM v", refused)
+
+    def test_named_system_by_the_program(self):
+        """The file itself attached under the schema's name: its tables are its own."""
+        for table in our_tables(connect()):
+            path = self.evil(("table", "e", "e", f"CREATE VIRTUAL TABLE e USING queryprof_{table}"),
+                             ("view", "v", "v", "CREATE VIEW v AS SELECT * FROM e"))
+            db = sqlite3.connect(":memory:", isolation_level=None)
+            db.execute("ATTACH ? AS system", (path,))
+            load(db)
+            self.assertRefused(UNSAFE, db, "SELECT * FROM system.v")
+
+    def test_temporary_objects_are_the_programs(self):
+        """No file brings a temp schema along; what the program put there is its own SQL.
+        But through it nothing of the file's is trusted."""
+        db = load(sqlite3.connect(self.evil(("view", "v", "v", "CREATE VIEW v AS SELECT get_setting('query_id') AS x")),
+                                  isolation_level=None))
+        db.execute("CREATE TEMP VIEW own AS SELECT name FROM system.settings WHERE get_setting(name) IS NOT NULL")
+        self.assertGreater(len(rows(db, "SELECT * FROM own")), 3)
+        db.execute("CREATE TEMP VIEW through AS SELECT * FROM main.v")
+        self.assertRefused(UNSAFE, db, "SELECT * FROM through")
+
+    def test_in_the_shell(self):
+        path = self.evil(("view", "v", "v", "CREATE VIEW v AS SELECT get_setting('trace_log_path') AS path"))
+        for trusted in ("0", "1"):
+            done = subprocess.run(["sqlite3", path, f".load {LIBRARY}", f"PRAGMA trusted_schema = {trusted}",
+                                   "SELECT count(*) FROM system.settings", "SELECT * FROM v"],
+                                  capture_output=True, text=True, timeout=60)
+            self.assertRegex(done.stdout, r"^\d+\n$")
+            self.assertIn(UNSAFE + "get_setting()", done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
