@@ -141,7 +141,8 @@ CREATE TABLE queries (
 	prepare_time_ns   INTEGER NOT NULL DEFAULT 0,
 	worker_cpu_time_ns INTEGER NOT NULL DEFAULT 0,
 	library           INTEGER NOT NULL DEFAULT 0, -- 0: none
-	expanded_query    TEXT    NOT NULL DEFAULT ''
+	expanded_query    TEXT    NOT NULL DEFAULT '',
+	session           INTEGER NOT NULL DEFAULT 0  -- of its connection; 0: none
 );
 CREATE INDEX queries_by_query_id ON queries (query_id);
 CREATE INDEX queries_by_statement ON queries (statement);
@@ -238,6 +239,7 @@ SELECT
 	s.weight AS weight,
 	r.period_ns AS period_ns,
 	s.size AS size,
+	q.session AS session_id,
 	(SELECT '[' || coalesce(group_concat('"' || replace(replace(function, '\', '\\'), '"', '\"') || '"'), '') || ']' FROM stack_frames
 	 WHERE stack_id = s.stack AND inlined = 0) AS symbols,
 	(SELECT '[' || coalesce(group_concat(coalesce('"' || replace(replace(
@@ -281,7 +283,8 @@ SELECT
 	q.worker_cpu_time_ns AS worker_cpu_time_ns,
 	coalesce(l.version, '') AS library_version,
 	coalesce(l.path, '') AS library_path,
-	q.expanded_query AS expanded_query
+	q.expanded_query AS expanded_query,
+	q.session AS session_id
 FROM queries AS q
 LEFT JOIN queries AS i ON i.id = q.initial
 LEFT JOIN statements AS x ON x.id = q.statement

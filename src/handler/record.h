@@ -38,6 +38,13 @@ struct query_key {
 	uint64_t hi, lo;
 };
 
+/* The number of the session that the key was made for, 0: none. */
+#define QUERY_SESSION_SHIFT 30
+static inline uint32_t query_key_session(struct query_key key)
+{
+	return (uint32_t)(key.lo >> QUERY_SESSION_SHIFT);
+}
+
 enum sample_flags {
 	SAMPLE_TRUNCATED = 1, /* the trace does not reach the bottom of the stack */
 };

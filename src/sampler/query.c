@@ -17,7 +17,6 @@
 
 #define UUID_VERSION 7ull
 #define UUID_VARIANT 2ull
-#define SESSION_SHIFT 30
 
 #define NS_PER_MS 1000000ull
 #define FRACTION_BITS 12
@@ -38,14 +37,9 @@ static struct query_key make_key(struct thread *thread, uint32_t session, uint64
 	return (struct query_key){
 		.hi = time >> FRACTION_BITS << 16 | UUID_VERSION << FRACTION_BITS |
 		      (time & ((1u << FRACTION_BITS) - 1)),
-		.lo = UUID_VARIANT << 62 | (uint64_t)session << SESSION_SHIFT |
-		      threads_random(thread) >> (64 - SESSION_SHIFT),
+		.lo = UUID_VARIANT << 62 | (uint64_t)session << QUERY_SESSION_SHIFT |
+		      threads_random(thread) >> (64 - QUERY_SESSION_SHIFT),
 	};
-}
-
-uint32_t query_key_session(struct query_key key)
-{
-	return (uint32_t)(key.lo >> SESSION_SHIFT);
 }
 
 void query_key_text(struct query_key key, char text[37])

@@ -95,9 +95,6 @@ void query_finish(struct query_run *run, struct thread *thread, const struct que
 /* The key as text: 36 characters and a zero. */
 void query_key_text(struct query_key key, char text[37]);
 
-/* The session that the key was made for, 0: none. */
-uint32_t query_key_session(struct query_key key);
-
 /* --- seen from other threads ------------------------------------------------------ */
 
 /* Shows the run to query_look() and hides it again; each again is nothing. Its texts

@@ -69,6 +69,12 @@ void session_watch_strangers(void);
  * session_of(), or a new one while all are recorded. */
 struct session *session_follow(sqlite3 *db);
 
+/* Whether the session may be told of queries of the one with this number (0: of none). */
+static inline bool session_may_see(const struct session *session, uint32_t number)
+{
+	return session->settings.show_queries_of_other_sessions || number == session->number;
+}
+
 /* The host is about to close the connection, or to finalize the statement, which may
  * be the last of a connection closed before: recorded sessions end. */
 void session_closing(sqlite3 *db, bool even_with_statements);

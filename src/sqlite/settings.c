@@ -52,6 +52,7 @@ enum form { NUMBER, SWITCH, TEXT, PATH, PATHS };
 struct setting {
 	struct setting_info info;
 	enum form form;
+	bool is_hosts; /* SQL may not change it */
 	size_t offset; /* in session_settings or process_settings */
 	/* Process-wide ones: makes the change happen before it is remembered. A QP_ code
 	 * with a malloc'ed reason. */
@@ -94,6 +95,13 @@ static const struct setting settings[] = {
 	{ .info = { .name = "stack_trace_timeout_ms", .unit = "ms", .min = 1, .max = 60000, .default_value = 100,
 	            .description = "Longest time that reading system.stack_trace waits for the threads' answers" },
 	  .form = NUMBER, IN_SESSION(stack_trace_timeout_ms) },
+	/* On by default, for a person who looks for what is slow in a program. A host whose
+	 * connections belong to different people turns it off, and their SQL cannot turn it
+	 * on. */
+	{ .info = { .name = "show_queries_of_other_sessions", .unit = "", .max = 1, .default_value = 1,
+	            .description = "query_log, trace_log, processes and stack_trace show what all connections run, "
+	                           "not only this one; only the host program can change it" },
+	  .form = SWITCH, .is_hosts = true, IN_SESSION(show_queries_of_other_sessions) },
 	{ .info = { .name = "query_id", .unit = "", .is_text = true, .max = QUERY_ID_MAX,
 	            .description = "Your own query_id for the next statement; empty: one is made" },
 	  .form = TEXT, IN_SESSION(query_id) },
@@ -479,6 +487,16 @@ static int change(const struct setting *setting, struct session *session, const 
 	return QP_OK;
 }
 
+/* So that an UPDATE of all settings can leave one as it is. */
+static bool is_value(const struct setting *setting, const struct session *session, const char *text)
+{
+	char *now = settings_get(session, setting->info.name);
+	bool is = now && !strcmp(now, text);
+
+	free(now);
+	return is;
+}
+
 int settings_set(struct session *session, const char *name, const char *text,
                  enum setting_source source, char **error)
 {
@@ -496,6 +514,11 @@ int settings_set(struct session *session, const char *name, const char *text,
 	}
 	if (source == SETTING_FROM_SQL && __atomic_load_n(&locked, __ATOMIC_RELAXED)) {
 		*error = error_text(setting, text, format_text("settings are locked by the host program"));
+		return QP_LOCKED;
+	}
+	if (source == SETTING_FROM_SQL && setting->is_hosts && !is_value(setting, session, text)) {
+		*error = error_text(setting, text, format_text("only the host program can change it, with qp_set() "
+		                                               "or the environment at its start"));
 		return QP_LOCKED;
 	}
 	value = calloc(1, sizeof *value); /* 4 KiB: too much for a host's small stack */

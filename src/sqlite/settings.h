@@ -25,6 +25,7 @@ struct session_settings {
 	uint64_t log_queries_min_query_duration_ns;
 	bool log_query_parameters;
 	uint64_t stack_trace_timeout_ms;
+	bool show_queries_of_other_sessions;
 	char query_id[QUERY_ID_MAX + 1]; /* for the next statement; "" none */
 };
 

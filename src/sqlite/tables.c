@@ -34,6 +34,7 @@ static const struct column trace_log_columns[] = {
 	{ "weight", "INTEGER", 0 },
 	{ "period_ns", "INTEGER", 0 },
 	{ "size", "INTEGER", 0 },
+	{ "session_id", "INTEGER", 0 },
 	{ "symbols", "TEXT", COLUMN_HIDDEN | COLUMN_SYMBOLS },
 	{ "lines", "TEXT", COLUMN_HIDDEN | COLUMN_LINES },
 };
@@ -68,6 +69,7 @@ static const struct column query_log_columns[] = {
 	{ "library_version", "TEXT", 0 },
 	{ "library_path", "TEXT", 0 },
 	{ "expanded_query", "TEXT", 0 },
+	{ "session_id", "INTEGER", 0 },
 };
 
 /* --- settings -------------------------------------------------------------- */

@@ -116,9 +116,9 @@ static void fill_processes(struct table_rows *rows, struct session *session)
 {
 	struct query_view view;
 
-	(void)session;
 	for (struct query_run *run = NULL; (run = query_next_shown(run, &view));) {
-		add_process(rows, &view);
+		if (session_may_see(session, view.session))
+			add_process(rows, &view);
 		query_view_free(&view);
 	}
 }
@@ -220,6 +220,12 @@ static void fill_stack_trace(struct table_rows *rows, struct session *session)
 		struct kept_stack *kept = &stacks.kept[i];
 		char name[32];
 
+		/* Its own thread tells nobody anything new. */
+		if (kept->stack.thread_id != (uint32_t)gettid() &&
+		    !session_may_see(session, query_key_session(kept->stack.query))) {
+			free(kept->trace);
+			continue;
+		}
 		table_add_text(rows, read_thread_name(kept->stack.thread_id, name) ? name : NULL);
 		table_add_integer(rows, kept->stack.thread_id);
 		add_query_id(rows, &kept->stack);

@@ -196,6 +196,7 @@ static void write_columns(FILE *sql, struct cursor *cursor, uint64_t used)
 static char *make_select(struct cursor *cursor, const char *plan, int argc, sqlite3_value **argv, int *taken)
 {
 	const struct table *table = table_of(&cursor->base);
+	const struct session *session = ((const struct table_vtab *)cursor->base.pVtab)->session;
 	const char *between = " WHERE ";
 	char *text = NULL, *at;
 	size_t size;
@@ -218,6 +219,8 @@ static char *make_select(struct cursor *cursor, const char *plan, int argc, sqli
 		fprintf(sql, "%st.%s %s ?%d", between, table->columns[column].name, operators[operator].text, i + 1);
 		between = " AND ";
 	}
+	if (!session->settings.show_queries_of_other_sessions)
+		fprintf(sql, "%st.session_id = %u", between, session->number);
 	for (int i = 0; order && i < table->column_count; i++)
 		if (table->columns[i].flags & COLUMN_ORDERED)
 			fprintf(sql, " ORDER BY t.%s%s", table->columns[i].name, order > 1 ? " DESC" : "");

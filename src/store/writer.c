@@ -49,8 +49,8 @@ static const char *const statement_sql[WRITE_STATEMENTS] = {
 	[WRITE_LIBRARY] = "INSERT INTO libraries (path, version) VALUES (?1, ?2)",
 	[WRITE_FIND_QUERY] = "SELECT id FROM queries WHERE query_id = ?1 AND process = ?2",
 	[WRITE_QUERY] =
-		"INSERT INTO queries (query_id, process, first_ns, last_ns)"
-		" VALUES (?1, ?2, 9223372036854775807, -9223372036854775808)",
+		"INSERT INTO queries (query_id, process, first_ns, last_ns, session)"
+		" VALUES (?1, ?2, 9223372036854775807, -9223372036854775808, ?3)",
 	[WRITE_QUERY_END] =
 		"UPDATE queries SET finished = 1, initial = ?2, statement = ?3, query_start_ns = ?4,"
 		" query_duration_ns = ?5, cpu_time_ns = ?6, database = ?7, thread_id = ?8, exception_code = ?9,"
