@@ -49,7 +49,7 @@ static bool can_read(uintptr_t address)
 static bool is_filtered(void)
 {
 	/* EINVAL: a kernel without filters. */
-	return syscall(SYS_prctl, PR_GET_SECCOMP, 0, 0, 0, 0) > 0;
+	return syscall(SYS_prctl, PR_GET_SECCOMP, 0ul, 0ul, 0ul, 0ul) > 0;
 }
 
 static bool kernel_copies(uintptr_t address, void *to, size_t size)
@@ -57,7 +57,9 @@ static bool kernel_copies(uintptr_t address, void *to, size_t size)
 	const struct iovec local = {.iov_base = to, .iov_len = size};
 	const struct iovec remote = {.iov_base = (void *)address, .iov_len = size};
 
-	return syscall(SYS_process_vm_readv, getpid(), &local, 1, &remote, 1, 0) == (long)size;
+	/* Numbers as long as the kernel takes them: nothing extends shorter ones. */
+	return syscall(SYS_process_vm_readv, (long)getpid(), &local, 1ul, &remote, 1ul, 0ul) ==
+	       (long)size;
 }
 
 /* Within one page, in either way. */
@@ -90,9 +92,7 @@ static bool read_part(struct stack_copy *copy, uintptr_t address, void *to, size
  * when a handler is left by a long jump. */
 #define PAGES 16
 
-static struct {
-	_Alignas(PAGE) unsigned char memory[PAGE];
-} pages[PAGES];
+static _Alignas(PAGE) unsigned char pages[PAGES * PAGE];
 static uint32_t taken[PAGES];
 
 static unsigned char *take_page(void)
@@ -101,15 +101,14 @@ static unsigned char *take_page(void)
 		/* Acquire: who had it before has read it. */
 		if (__atomic_load_n(&taken[i], __ATOMIC_RELAXED) == 0 &&
 		    __atomic_exchange_n(&taken[i], 1, __ATOMIC_ACQUIRE) == 0)
-			return pages[i].memory;
+			return pages + (uintptr_t)i * PAGE;
 	return NULL;
 }
 
 void stack_copy_end(struct stack_copy *copy)
 {
 	if (copy->page != NULL)
-		__atomic_store_n(&taken[(copy->page - pages[0].memory) / (ptrdiff_t)PAGE], 0,
-		                 __ATOMIC_RELEASE);
+		__atomic_store_n(&taken[(copy->page - pages) / (ptrdiff_t)PAGE], 0, __ATOMIC_RELEASE);
 	copy->page = NULL;
 }
 
