@@ -1,0 +1,88 @@
+#!/usr/bin/python3
+"""What a host can notice in its databases and connections: all that database_observer
+writes down, with the library and without it, line by line.
+
+    test_database.py QUERYPROF LIBRARY OBSERVER"""
+
+import collections
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+
+QUERYPROF, LIBRARY, OBSERVER = map(os.path.abspath, sys.argv[1:4])
+
+# Under `.load`: the kinds of lines that differ, and why. Each does differ: what no longer
+# differs is to go from here, and from the README.
+SCHEMA = {
+    "PRAGMA database_list": "one database more, `system`",
+    "SELECT schema, name FROM pragma_table_list ORDER BY 1, 2": "its tables",
+    "read-only": "sqlite3_db_readonly() knows the name `system`",
+    "schema memory": "its tables, in sqlite3_db_status()",
+    "cache memory": "its one page",
+    "ATTACH ':memory:' AS a10": "of SQLite's ten it takes one",
+    "ATTACH ':memory:' AS system": "the name is taken",
+    "PRAGMA database_list; DETACH a1": "one database more",
+    "CREATE TABLE system.own(x); SELECT name FROM system.sqlite_schema": "it is not the host's",
+}
+FUNCTIONS = {
+    "SELECT count(*) FROM pragma_function_list": "its functions",
+    "SELECT count(*) FROM pragma_module_list": "its tables' modules",
+}
+
+
+class Database(unittest.TestCase):
+    maxDiff = None
+
+    def observe(self, *arguments, prefix=()):
+        with tempfile.TemporaryDirectory(prefix="queryprof-database-") as folder:
+            own = os.path.join(folder, "own")
+            os.mkdir(own)
+            environment = dict(os.environ)
+            if arguments:
+                for clock in ("CPU", "REAL"):
+                    environment["QUERYPROF_QUERY_PROFILER_%s_TIME_PERIOD_NS" % clock] = "1000000"
+            command = [part.replace("%FOLDER%", folder) for part in prefix] + [OBSERVER, own, *arguments]
+            done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=False)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            return done.stdout.splitlines()
+
+    @classmethod
+    def setUpClass(cls):
+        cls.plain = cls("observe").observe()
+
+    def different(self, lines):
+        """The lines of each kind that are not the same, in the order of the scenes."""
+        seen = [collections.defaultdict(list), collections.defaultdict(list)]
+        for side, text in zip(seen, (self.plain, lines)):
+            for line in text:
+                scene, key, value = line.split(" | ", 2) if line.count(" | ") > 1 else (line, "", "")
+                side[scene, key].append(value)
+        return {place: (seen[0][place], seen[1][place]) for place in {**seen[0], **seen[1]}
+                if seen[0][place] != seen[1][place]}
+
+    def expect(self, lines, *allowed):
+        allowed = {key for kinds in allowed for key in kinds}
+        found = self.different(lines)
+        unexpected = {place: both for place, both in found.items() if place[1] not in allowed}
+        self.assertEqual(unexpected, {})
+        self.assertEqual(allowed - {key for _, key in found}, set(), "no longer to be noticed")
+
+    def test_twice_the_same(self):
+        self.assertGreater(len(self.plain), 2000)
+        self.assertEqual(self.observe(), self.plain)
+
+    def test_recorded(self):
+        self.assertEqual(self.observe(prefix=(QUERYPROF, "record", "--quiet", "-o", "%FOLDER%/trace", "--cpu", "1ms",
+                                              "--real", "1ms", "--")), self.plain)
+
+    def test_loaded_into_every_connection(self):
+        self.expect(self.observe(LIBRARY, "all"), SCHEMA, FUNCTIONS)
+
+    def test_loaded_into_another_connection(self):
+        self.expect(self.observe(LIBRARY, "first"), FUNCTIONS)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])
