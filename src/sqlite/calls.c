@@ -30,9 +30,9 @@ static struct run *begin(struct query_step *step, struct session *session)
 	return step->run = runs_begin_call(session, step, step->thread);
 }
 
-static void enter(const struct query_step *step, const char *database, const void *frame)
+static void enter(const struct query_step *step, const char *text, const char *database, const void *frame)
 {
-	step->run->query.text = step->run->label;
+	step->run->query.text = text;
 	step->run->query.database = database;
 	query_show(&step->run->query);
 	queries_enter_run(step->run, step->thread, frame);
@@ -44,7 +44,16 @@ void calls_begin(struct query_step *step, sqlite3 *db, const struct call_text *t
 	if (!queries_at_top(frame) || !begin(step, session_follow(db)))
 		return;
 	write_label(step->run, text);
-	enter(step, sqlite3_db_filename(db, text->schema ? text->schema : "main"), frame);
+	enter(step, step->run->label, sqlite3_db_filename(db, text->schema ? text->schema : "main"), frame);
+}
+
+void calls_begin_exec(struct query_step *step, sqlite3 *db, const char *sql, const void *frame)
+{
+	*step = (struct query_step){ 0 };
+	if (queries_idle() || !queries_at_top(frame) || !begin(step, session_follow(db)))
+		return;
+	strcpy(step->run->label, "sqlite3_exec()");
+	enter(step, sql, step->run->session->database, frame);
 }
 
 void calls_end(const struct query_step *step, int rc)
@@ -105,7 +114,7 @@ void calls_close(struct closing_call *closing, sqlite3 *db, const void *frame)
 		return;
 	strcpy(closing->step.run->label, "sqlite3_close()");
 	closing->database = session->database ? strdup(session->database) : NULL;
-	enter(&closing->step, closing->database, frame);
+	enter(&closing->step, closing->step.run->label, closing->database, frame);
 }
 
 void calls_closed(struct closing_call *closing, int rc)

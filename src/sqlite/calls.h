@@ -29,6 +29,9 @@ void calls_begin(struct query_step *step, sqlite3 *db, const struct call_text *t
 void calls_end(const struct query_step *step, int rc);
 void calls_opened(const struct query_step *step, const void *handle, int rc);
 
+/* The same for sqlite3_exec() of a library whose own calls go by us. calls_end() follows. */
+void calls_begin_exec(struct query_step *step, sqlite3 *db, const char *sql, const void *frame);
+
 /* Around a call that works on a handle: calls_used() must follow or, with the handle
  * gone, calls_end(). */
 void calls_use(struct query_step *step, const void *handle, const void *frame);

@@ -60,6 +60,8 @@ static void patch(void)
 			break;
 		got_patch(hooks, hooks_count);
 	}
+	for (int i = 0; i < HOST_LIBRARIES_MAX; i++)
+		host_libraries[i].calls_are_seen = steps[i] && hooks[steps[i]].in_library;
 }
 
 bool hooks_install(const struct host_library *library)

@@ -21,6 +21,7 @@ struct host_library {
 	const sqlite3_api_routines *api;
 	uintptr_t start, end; /* of its image in memory */
 	const char *name;     /* version, a space, path */
+	bool calls_are_seen;  /* its own calls of its own functions, as sqlite3_exec()'s */
 };
 
 /* In the order in which they were adopted, up to the first without `api`. */

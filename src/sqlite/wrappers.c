@@ -144,14 +144,18 @@ WRAPPER int wrap_exec(int number, sqlite3 *db, const char *sql, exec_callback *c
                       char **error)
 {
 	struct exec_call call = { callback, context };
+	struct query_step step = { 0 };
 	bool outer;
 	int rc;
 
 	/* Never without: the script may be what turns the sampling on. */
 	ENTER(number);
 	outer = queries_begin_exec(CALLER);
+	if (!host_libraries[number].calls_are_seen)
+		calls_begin_exec(&step, db, sql, FRAME);
 	rc = callback ? real[number].exec(db, sql, on_exec_row, &call, error) :
 	                real[number].exec(db, sql, NULL, context, error);
+	calls_end(&step, rc);
 	queries_end_exec(outer);
 	LEAVE();
 	return rc;

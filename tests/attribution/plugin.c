@@ -7,6 +7,7 @@
 
 __attribute__((visibility("default"))) int plugin_open(const char *path, sqlite3 **db);
 __attribute__((visibility("default"))) long long plugin_ask(sqlite3 *db, const char *sql);
+__attribute__((visibility("default"))) int plugin_exec(sqlite3 *db, const char *sql);
 __attribute__((visibility("default"))) int plugin_load(sqlite3 *db, const char *library);
 __attribute__((visibility("default"))) int plugin_close(sqlite3 *db);
 __attribute__((visibility("default"))) const char *plugin_version(void);
@@ -29,6 +30,11 @@ long long plugin_ask(sqlite3 *db, const char *sql)
 	}
 	sqlite3_finalize(stmt);
 	return rc == SQLITE_DONE || number < 0 ? number : -rc;
+}
+
+int plugin_exec(sqlite3 *db, const char *sql)
+{
+	return sqlite3_exec(db, sql, NULL, NULL, NULL);
 }
 
 int plugin_load(sqlite3 *db, const char *library)

@@ -96,13 +96,16 @@ plugin.plugin_ask.restype = ctypes.c_int64
 other = ctypes.c_void_p()
 assert plugin.plugin_open(b":memory:", ctypes.byref(other)) == 0
 print(plugin.plugin_ask(other, (%r).encode()))
+assert plugin.plugin_exec(other, b"SELECT 'a'; " + (%r).encode()) == 0
 assert plugin.plugin_close(other) == 0
 print(first.execute(%r).fetchone()[0])
 """ % (MARKED % "module", ctypes_program(copy, "__import__('os').RTLD_DEEPBIND", " of the copy"), PLUGIN,
-            MARKED % "plugin", MARKED % "again")
+            MARKED % "plugin", MARKED % "script", MARKED % "again")
         done = self.record(PYTHON, "-c", program)
         self.assertEqual((done.returncode, done.stdout), (0, (ANSWER + "\n") * 3), self.seen)
         self.expect_all(copy, " of the copy")
+        # What its exec() runs goes by no table: it is one query.
+        self.expect_sampled(1, "SELECT 'a'; " + MARKED % "script")
         for mark, library in (("module", LIBSQLITE), ("again", LIBSQLITE),
                               ("plugin", os.path.join(os.path.dirname(PLUGIN), "libother_sqlite.so"))):
             self.expect_sampled(1, MARKED % mark)
