@@ -53,6 +53,14 @@ static bool add_ranges(struct inlines *inlines, Dwarf_Die *die)
 	return true;
 }
 
+/* Siblings come one behind the other; where a file says otherwise it is damaged, and
+ * the way would have no end. */
+static bool next_sibling(const struct libdw *libdw, Dwarf_Die *die)
+{
+	const void *before = die->addr;
+	return libdw->dwarf_siblingof(die, die) == 0 && (const char *)die->addr > (const char *)before;
+}
+
 /* Functions stand in units and namespaces, but those of local classes and nested
  * ones in other functions. */
 static bool may_hold_functions(int tag)
@@ -83,7 +91,7 @@ static bool collect_functions(struct inlines *inlines, Dwarf_Die *parent, unsign
 			return false;
 		if (may_hold_functions(tag) && !collect_functions(inlines, &child, depth + 1))
 			return false;
-	} while (libdw->dwarf_siblingof(&child, &child) == 0);
+	} while (next_sibling(libdw, &child));
 	return true;
 }
 
@@ -167,7 +175,7 @@ static bool find_inlined(const struct libdw *libdw, Dwarf_Die *parent, uint64_t 
 		}
 		if (find_inlined(libdw, &child, address, found, depth + 1))
 			return true;
-	} while (libdw->dwarf_siblingof(&child, &child) == 0);
+	} while (next_sibling(libdw, &child));
 	return false;
 }
 

@@ -173,6 +173,53 @@ static void test_without_debug_information(void **state)
 	assert_int_equal(symbol_frames(&library.object, library.addresses[INLINED_TWICE], frames, 8), 0);
 }
 
+/* Damaged DWARF costs an answer, no more; run under the sanitizers, this looks for reads
+ * out of bounds. Same seed each time. */
+static void test_damaged(void **state)
+{
+	static const char *const sections[] = {
+		".debug_info", ".debug_abbrev", ".debug_line", ".debug_rnglists", ".debug_str", ".debug_line_str",
+	};
+	struct library library;
+	struct elf_image image;
+	unsigned random = 20261121, frames_seen = 0;
+	(void)state;
+	assert_true(load("gcc5", &library));
+	assert_true(elf_image_open(&image, library.path));
+	char *whole = elf_image_read(&image, 0, image.size), *damaged = malloc(image.size);
+	assert_true(whole && damaged);
+	library.object.path = INLINED "/damaged.so";
+	alarm(120); /* no end */
+	for (int round = 0; round < 200; round++) {
+		memcpy(damaged, whole, image.size);
+		for (int flip = 0; flip < 1 + round % 6; flip++) {
+			random = random * 1664525 + 1013904223;
+			const Elf64_Shdr *section = elf_image_section(&image, sections[(random >> 16) % 6]);
+			assert_non_null(section);
+			random = random * 1664525 + 1013904223;
+			damaged[section->sh_offset + (random >> 3) % section->sh_size] = (char)(random >> 24);
+		}
+		FILE *file = fopen(library.object.path, "wb");
+		assert_non_null(file);
+		assert_int_equal(fwrite(damaged, 1, image.size, file), image.size);
+		fclose(file);
+		for (int place = 0; place < INLINED_PLACES; place++) {
+			struct symbol_frame frames[SYMBOL_FRAMES_MAX];
+			size_t count = symbol_frames(&library.object, library.addresses[place], frames, SYMBOL_FRAMES_MAX);
+			for (size_t i = 0; i < count; i++)
+				frames_seen += frames[i].function && strlen(frames[i].function) > 0;
+		}
+		symbol_forget();
+	}
+	alarm(0);
+	unlink(library.object.path);
+	free(whole);
+	free(damaged);
+	elf_image_close(&image);
+	print_message("damaged files still gave %u frames\n", frames_seen);
+	assert_true(frames_seen > 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -185,6 +232,7 @@ int main(void)
 		cmocka_unit_test_prestate(check_library, (char[]){ "shared" }),
 		cmocka_unit_test(test_split),
 		cmocka_unit_test(test_without_debug_information),
+		cmocka_unit_test(test_damaged),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
