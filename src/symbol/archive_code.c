@@ -44,6 +44,21 @@ uint32_t side_function(const struct code_side *side, uint64_t address)
 	       (uint32_t)(found - side->functions) : ARCHIVE_NONE;
 }
 
+uint32_t side_token(const struct code_side *side, const struct code_function *function,
+                    uint64_t address)
+{
+	const struct code_token *tokens = side->tokens + function->token;
+	uint32_t low = 0, high = function->token_count;
+	while (low < high) {
+		uint32_t middle = low + (high - low) / 2;
+		if (tokens[middle].offset < address - function->address)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
 const struct code_symbol *side_object(const struct code_side *side, uint64_t address)
 {
 	const struct code_symbol *found;
@@ -179,6 +194,22 @@ static bool append_reference(struct code_side *side, struct code_reference refer
 	return true;
 }
 
+/* Which functions the references of a decoded one lead to. */
+static void resolve_functions(const struct code_side *side, const struct code_function *function)
+{
+	for (uint32_t i = 0; i < function->reference_count; i++) {
+		struct code_reference *reference = &side->references[function->reference + i];
+		uint64_t target = reference->target;
+		reference->function = ARCHIVE_NONE;
+		if (target - function->address < function->size) {
+			reference->function = (uint32_t)(function - side->functions);
+			reference->target = side_token(side, function, target);
+		} else if (target && !(target & ARCHIVE_EXTERN)) {
+			reference->function = side_function(side, target);
+		}
+	}
+}
+
 static bool decode_function(struct decoder *decoder, struct code_function *function)
 {
 	struct code_side *side = decoder->side;
@@ -205,7 +236,7 @@ static bool decode_function(struct decoder *decoder, struct code_function *funct
 			uint32_t plain_hash = instruction.hash;
 			uint64_t target = resolve(decoder, &instruction, bytes + at, address, &instruction.hash);
 			if (!append_reference(side, (struct code_reference){
-					.token = side->token_count - function->token,
+					.token = (side->token_count - function->token) & 0x3fffffff,
 					.is_branch = instruction.kind == CODE_BRANCH,
 					.is_slot = instruction.kind == CODE_SLOT && instruction.hash != plain_hash,
 					.target = target }))
@@ -220,6 +251,7 @@ static bool decode_function(struct decoder *decoder, struct code_function *funct
 	}
 	function->token_count = side->token_count - function->token;
 	function->reference_count = side->reference_count - function->reference;
+	resolve_functions(side, function);
 	return true;
 }
 

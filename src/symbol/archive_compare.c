@@ -62,11 +62,6 @@ void place_map_free(struct place_map *map)
 
 enum place_verdict { PLACE_DIFFERS, PLACE_MAY_BE, PLACE_IS };
 
-static bool lies_in(const struct code_function *function, uint64_t address)
-{
-	return address - function->address < function->size;
-}
-
 /* Constants that linkers merge have no place of their own, only content. */
 static bool is_same_constant(const struct comparison *comparison,
                              const struct code_section *section, uint64_t archive, uint64_t object)
@@ -82,36 +77,21 @@ static bool is_same_constant(const struct comparison *comparison,
 	return size <= room && size <= other_room && memcmp(bytes, other, (size_t)size) == 0;
 }
 
-/* The first token at or after the address: padding may stand there. */
-static uint32_t token_at(const struct code_side *side, const struct code_function *function,
-                         uint64_t address)
-{
-	const struct code_token *tokens = side->tokens + function->token;
-	uint32_t low = 0, high = function->token_count;
-	while (low < high) {
-		uint32_t middle = low + (high - low) / 2;
-		if (tokens[middle].offset < address - function->address)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
-}
-
+/* Of a reference of each of the two functions. */
 static enum place_verdict compare_places(const struct comparison *comparison,
-                                         const struct code_function *archive_function,
-                                         const struct code_function *object_function,
-                                         uint64_t archive, uint64_t object)
+                                         uint32_t archive_function, uint32_t object_function,
+                                         const struct code_reference *left,
+                                         const struct code_reference *right)
 {
+	uint64_t archive = left->target, object = right->target;
+	uint32_t a = left->function, o = right->function;
+	if (a == archive_function || o == object_function)
+		return a == archive_function && o == object_function && archive == object ?
+		       PLACE_IS : PLACE_DIFFERS;
 	if (archive == 0 || object == 0)
 		return PLACE_DIFFERS;
 	if ((archive | object) & ARCHIVE_EXTERN)
 		return archive == object ? PLACE_IS : PLACE_DIFFERS;
-	if (lies_in(archive_function, archive) || lies_in(object_function, object))
-		return lies_in(archive_function, archive) && lies_in(object_function, object) ?
-		       PLACE_IS : PLACE_DIFFERS;
-	uint32_t a = side_function(comparison->archive, archive);
-	uint32_t o = side_function(comparison->object, object);
 	if (a != ARCHIVE_NONE || o != ARCHIVE_NONE) {
 		if (a == ARCHIVE_NONE || o == ARCHIVE_NONE)
 			return PLACE_DIFFERS;
@@ -119,8 +99,8 @@ static enum place_verdict compare_places(const struct comparison *comparison,
 		if (is_start != (comparison->object->functions[o].address == object))
 			return PLACE_DIFFERS;
 		if (comparison->to_object[a] == o)
-			return is_start || token_at(comparison->archive, &comparison->archive->functions[a], archive) ==
-			                   token_at(comparison->object, &comparison->object->functions[o], object) ?
+			return is_start || side_token(comparison->archive, &comparison->archive->functions[a], archive) ==
+			                   side_token(comparison->object, &comparison->object->functions[o], object) ?
 			       PLACE_IS : PLACE_DIFFERS;
 		return comparison->to_object[a] == ARCHIVE_NONE &&
 		       comparison->to_archive[o] == ARCHIVE_NONE ? PLACE_MAY_BE : PLACE_DIFFERS;
@@ -317,15 +297,13 @@ bool compare_equal(struct comparison *comparison, uint32_t archive, uint32_t obj
 			right = reference_at(os, o, comparison->partners[left->token]);
 		if (!right)
 			return false;
-		enum place_verdict verdict = compare_places(comparison, a, o, left->target, right->target);
+		enum place_verdict verdict = compare_places(comparison, archive, object, left, right);
 		if (verdict == PLACE_DIFFERS)
 			return false;
 		if (verdict == PLACE_MAY_BE)
 			add_guess(comparison, left->target, right->target);
-		else if (!lies_in(a, left->target))
+		else if (left->function != archive)
 			++*known;
-		else if (token_at(as, a, left->target) != token_at(os, o, right->target))
-			return false;
 	}
 	return guesses_agree(comparison);
 }
@@ -385,10 +363,10 @@ void compare_context(struct comparison *comparison, uint32_t archive, uint32_t o
 			continue;
 		}
 		if (is_single(left, a->reference_count, i) && is_single(right, o->reference_count, j)) {
-			uint64_t from = as->references[a->reference + left[i].reference].target;
-			uint64_t to = os->references[o->reference + right[j].reference].target;
-			if (compare_places(comparison, a, o, from, to) == PLACE_MAY_BE)
-				add_guess(comparison, from, to);
+			const struct code_reference *from = &as->references[a->reference + left[i].reference];
+			const struct code_reference *to = &os->references[o->reference + right[j].reference];
+			if (compare_places(comparison, archive, object, from, to) == PLACE_MAY_BE)
+				add_guess(comparison, from->target, to->target);
 		}
 		i++;
 		j++;

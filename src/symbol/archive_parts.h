@@ -77,10 +77,11 @@ struct code_token {
 };
 
 struct code_reference {
-	uint32_t token; /* index in the function */
-	bool is_branch;
-	bool is_slot; /* an address that is read from the offset table */
-	uint64_t target;
+	uint32_t token : 30; /* index in the function */
+	uint32_t is_branch : 1;
+	uint32_t is_slot : 1; /* an address that is read from the offset table */
+	uint32_t function;    /* that holds the target; ARCHIVE_NONE: none does */
+	uint64_t target;      /* within the same function: the token's index */
 };
 
 struct code_function {
@@ -126,6 +127,9 @@ const struct code_relocation *side_relocation(const struct code_side *side, uint
 /* The function that holds the address; ARCHIVE_NONE when none does. */
 uint32_t side_function(const struct code_side *side, uint64_t address);
 const struct code_symbol *side_global(const struct code_side *side, const char *name);
+/* The function's first token at or after the address: padding may stand there. */
+uint32_t side_token(const struct code_side *side, const struct code_function *function,
+                    uint64_t address);
 /* The object with data that holds the address, NULL when none does. */
 const struct code_symbol *side_object(const struct code_side *side, uint64_t address);
 /* Up to `*size` bytes of the file at the address; NULL when there are none. */

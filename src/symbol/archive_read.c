@@ -323,10 +323,15 @@ static int compare_functions(const void *left, const void *right)
 	return (a->name == NULL) - (b->name == NULL);
 }
 
+/* Most come in order. */
 static void sort(void *items, uint32_t count, size_t size, int (*compare)(const void *, const void *))
 {
-	if (count)
-		qsort(items, count, size, compare);
+	const char *bytes = items;
+	for (uint32_t i = 1; i < count; i++)
+		if (compare(bytes + (i - 1) * size, bytes + i * size) > 0) {
+			qsort(items, count, size, compare);
+			break;
+		}
 }
 
 /* Drops what lies in no code, in stubs, or over another function. */

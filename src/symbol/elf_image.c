@@ -151,8 +151,24 @@ void *elf_image_contents(const struct elf_image *image, const Elf64_Shdr *sectio
 
 void *elf_image_read(const struct elf_image *image, uint64_t offset, uint64_t size)
 {
-	return copy_data(image->libdw->elf_getdata_rawchunk(image->elf, (int64_t)offset, size,
-	                                                    ELF_T_BYTE));
+	if (image->fd < 0)
+		return copy_data(image->libdw->elf_getdata_rawchunk(image->elf, (int64_t)offset, size,
+		                                                    ELF_T_BYTE));
+	/* libelf would keep a copy of its own. */
+	char *copy = offset <= image->size && size <= image->size - offset ? malloc(size + 1) : NULL;
+	uint64_t at = 0;
+	while (copy && at < size) {
+		ssize_t got = pread(image->fd, copy + at, size - at, (off_t)(offset + at));
+		if (got <= 0) {
+			free(copy);
+			copy = NULL;
+			break;
+		}
+		at += (uint64_t)got;
+	}
+	if (copy)
+		copy[size] = 0;
+	return copy;
 }
 
 void elf_image_build_id(const struct elf_image *image, char text[BUILD_ID_TEXT])
