@@ -189,7 +189,8 @@ static const struct table settings = {
 };
 static const struct table metrics = { .name = "metrics", TABLE_COLUMNS(metrics_columns), .fill = fill_metrics };
 
-static const struct table *const tables[] = { &trace_log, &query_log, &settings, &metrics, &table_processes, &table_stack_trace };
+static const struct table *const tables[] = { &trace_log, &query_log, &settings, &metrics, &table_processes, &table_stack_trace,
+                                             &table_symbols };
 #define TABLES ((int)(sizeof tables / sizeof *tables))
 
 int tables_count(void)

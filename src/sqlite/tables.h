@@ -3,7 +3,7 @@
  *
  * Two kinds: the logs, which the store keeps (tables_log.c), and small tables that
  * are made up anew when they are read (tables_rows.c), from tables.c's own functions
- * and those of tables_live.c. A table is a description, in the list of tables.c; a new
+ * and those of tables_live.c and tables_symbols.c. A table is a description, in the list of tables.c; a new
  * one needs a line there and no module of its own.
  */
 #ifndef QUERYPROF_SQLITE_TABLES_H
@@ -58,10 +58,12 @@ struct table {
 #define TABLE_COLUMNS(list) .columns = list, .column_count = sizeof list / sizeof *list
 
 extern const struct table table_processes, table_stack_trace; /* tables_live.c */
+extern const struct table table_symbols;                      /* tables_symbols.c */
 
 void table_add_integer(struct table_rows *rows, int64_t value);
 void table_add_real(struct table_rows *rows, double value);
 void table_add_failed(struct table_rows *rows); /* no memory for more */
+void table_add_error(struct table_rows *rows, const char *sentence); /* there are no rows, but this */
 void table_add_text(struct table_rows *rows, const char *text); /* copied; NULL: NULL */
 
 /* --- for the two kinds ------------------------------------------------------ */

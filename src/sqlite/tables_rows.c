@@ -20,6 +20,7 @@ struct table_rows {
 	struct cell *cells; /* row by row */
 	size_t count, room;
 	bool failed; /* no memory */
+	const char *error; /* instead of rows */
 };
 
 static struct cell *add_cell(struct table_rows *rows)
@@ -72,6 +73,11 @@ void table_add_text(struct table_rows *rows, const char *text)
 void table_add_failed(struct table_rows *rows)
 {
 	rows->failed = true;
+}
+
+void table_add_error(struct table_rows *rows, const char *sentence)
+{
+	rows->error = sentence;
 }
 
 static void free_rows(struct table_rows *rows)
@@ -132,6 +138,8 @@ static int filter(sqlite3_vtab_cursor *base, int plan, const char *plan_text, in
 	free_rows(&cursor->rows);
 	cursor->at = 0;
 	table_of(base)->fill(&cursor->rows, ((const struct table_vtab *)base->pVtab)->session);
+	if (cursor->rows.error)
+		return table_fail(base->pVtab, strdup(cursor->rows.error));
 	return cursor->rows.failed ? SQLITE_NOMEM : SQLITE_OK;
 }
 

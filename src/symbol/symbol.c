@@ -249,7 +249,8 @@ static struct object *get_object(const struct symbol_object *key)
 	return object;
 }
 
-static const char *find_archived(struct object *object, uint64_t address)
+/* NULL: there are none. */
+static const struct symbol_table *get_archived(struct object *object)
 {
 	/* Acquire: pairs with the release below. */
 	if (!atomic_load_explicit(&object->has_archived, memory_order_acquire)) {
@@ -260,7 +261,13 @@ static const char *find_archived(struct object *object, uint64_t address)
 		}
 		pthread_mutex_unlock(&load_lock);
 	}
-	return object->archived ? symbol_table_find(object->archived, address) : NULL;
+	return object->archived;
+}
+
+static const char *find_archived(struct object *object, uint64_t address)
+{
+	const struct symbol_table *archived = get_archived(object);
+	return archived ? symbol_table_find(archived, address) : NULL;
 }
 
 static const char *find_name(struct object *object, uint64_t address)
@@ -273,6 +280,18 @@ const char *symbol_name(const struct symbol_object *object, uint64_t address)
 {
 	struct object *cached = get_object(object);
 	return cached ? find_name(cached, address) : NULL;
+}
+
+void symbol_each(const struct symbol_object *object,
+                 void (*each)(void *context, const char *name, uint64_t start, uint64_t end),
+                 void *context)
+{
+	struct object *cached = get_object(object);
+	const struct symbol_table *archived = cached ? get_archived(cached) : NULL;
+	if (cached && cached->table)
+		symbol_table_each(cached->table, each, context);
+	if (archived)
+		symbol_table_each(archived, each, context);
 }
 
 /* Under lines_lock. NULL when there are none. */

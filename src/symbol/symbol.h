@@ -31,6 +31,13 @@ const char *symbol_name(const struct symbol_object *object, uint64_t address);
 bool symbol_line(const struct symbol_object *object, uint64_t address,
                  const char **file, int *line);
 
+/* Calls `each` for all functions that symbol_name() knows in the object, with the ELF
+ * virtual addresses of their code: [start, end). In no order; one function may have
+ * several pieces. The name stays valid until symbol_forget(). */
+void symbol_each(const struct symbol_object *object,
+                 void (*each)(void *context, const char *name, uint64_t start, uint64_t end),
+                 void *context);
+
 /* One function at an address: the one whose code it is, or one inlined into it. */
 struct symbol_frame {
 	const char *function; /* mangled, as symbol_name(); NULL: only the line is known */

@@ -369,3 +369,13 @@ const char *symbol_table_find(const struct symbol_table *table, uint64_t address
 	const struct symbol_range *range = &table->ranges[low - 1];
 	return address - range->start < range->size ? table->names + range->name : NULL;
 }
+
+void symbol_table_each(const struct symbol_table *table,
+                       void (*each)(void *context, const char *name, uint64_t start, uint64_t end),
+                       void *context)
+{
+	for (size_t i = 0; i < table->count; i++) {
+		const struct symbol_range *range = &table->ranges[i];
+		each(context, table->names + range->name, range->start, range->start + range->size);
+	}
+}

@@ -28,6 +28,11 @@ void symbol_table_destroy(struct symbol_table *table);
  * table. NULL when none does. */
 const char *symbol_table_find(const struct symbol_table *table, uint64_t address);
 
+/* Calls `each` for every range, by address; one function may have several. */
+void symbol_table_each(const struct symbol_table *table,
+                       void (*each)(void *context, const char *name, uint64_t start, uint64_t end),
+                       void *context);
+
 /* --- while a table is being made (symbol_table.c, plt.c, entry.c) ------------ */
 
 struct symbol_collector;
