@@ -183,7 +183,8 @@ CREATE TABLE state (
 INSERT INTO state (id, identity, removals) VALUES (1, random(), 0);
 
 -- Views use no function of JSON but json_each: SQLite 3.40 refuses the others where the
--- schema is not trusted.
+-- schema is not trusted. A CAST tells readers that go by declared types (ClickHouse) what
+-- it is: such columns would be texts to them.
 
 -- The frames of each stack, leaf first, a row a function: `frame` is the place in
 -- trace, and functions that were inlined there have rows of their own, the innermost
@@ -192,19 +193,19 @@ INSERT INTO state (id, identity, removals) VALUES (1, random(), 0);
 CREATE VIEW stack_frames AS
 SELECT
 	k.id AS stack_id,
-	a.key AS frame,
-	coalesce(f.level, 0) AS level,
-	coalesce(f.inlined, 0) AS inlined,
-	a.value AS address,
+	CAST(a.key AS INTEGER) AS frame,
+	CAST(coalesce(f.level, 0) AS INTEGER) AS level,
+	CAST(coalesce(f.inlined, 0) AS INTEGER) AS inlined,
+	CAST(a.value AS INTEGER) AS address,
 	coalesce(n.name,
 		substr(m.path, 1 + length(rtrim(m.path, replace(m.path, '/', '')))) || printf('+0x%x', a.value - m.base),
 		printf('0x%x', a.value)) AS function,
 	coalesce(y.name, '') AS symbol,
 	coalesce(x.name, '') AS file,
-	coalesce(f.line, 0) AS line,
+	CAST(coalesce(f.line, 0) AS INTEGER) AS line,
 	coalesce(m.path, '') AS module,
-	coalesce(f.function, 0) AS function_id,
-	coalesce(m.id, 0) AS module_id
+	CAST(coalesce(f.function, 0) AS INTEGER) AS function_id,
+	CAST(coalesce(m.id, 0) AS INTEGER) AS module_id
 FROM stacks AS k
 JOIN json_each(k.trace) AS a
 LEFT JOIN frames AS f ON f.address = a.value
@@ -296,8 +297,8 @@ CREATE VIEW stack_times AS
 SELECT
 	r.trace_type AS trace_type,
 	s.stack AS stack_id,
-	count(*) AS samples,
-	sum(s.weight * r.period_ns) AS time_ns
+	CAST(count(*) AS INTEGER) AS samples,
+	CAST(sum(s.weight * r.period_ns) AS INTEGER) AS time_ns
 FROM samples AS s
 JOIN series AS r ON r.id = s.series
 GROUP BY s.stack, r.trace_type;
@@ -319,10 +320,10 @@ sums AS MATERIALIZED (
 	GROUP BY 1, 2, 3)
 SELECT
 	trace_type,
-	round(100.0 * self_ns / whole_ns, 2) AS self_percent,
-	round(100.0 * total_ns / whole_ns, 2) AS total_percent,
-	round(self_ns / 1e6, 3) AS self_ms,
-	round(total_ns / 1e6, 3) AS total_ms,
+	CAST(round(100.0 * self_ns / whole_ns, 2) AS REAL) AS self_percent,
+	CAST(round(100.0 * total_ns / whole_ns, 2) AS REAL) AS total_percent,
+	CAST(round(self_ns / 1e6, 3) AS REAL) AS self_ms,
+	CAST(round(total_ns / 1e6, 3) AS REAL) AS total_ms,
 	coalesce(n.name,
 		'(' || substr(m.path, 1 + length(rtrim(m.path, replace(m.path, '/', '')))) || ')',
 		'(no module)') AS function,
@@ -344,9 +345,9 @@ texts AS MATERIALIZED (
 	FROM stacks)
 SELECT
 	trace_type,
-	round(100.0 * sum(time_ns) / whole_ns, 2) AS percent,
-	round(sum(time_ns) / 1e6, 3) AS ms,
-	sum(samples) AS samples,
+	CAST(round(100.0 * sum(time_ns) / whole_ns, 2) AS REAL) AS percent,
+	CAST(round(sum(time_ns) / 1e6, 3) AS REAL) AS ms,
+	CAST(sum(samples) AS INTEGER) AS samples,
 	coalesce(stack, '') AS stack
 FROM times LEFT JOIN texts USING (stack_id) JOIN wholes USING (trace_type)
 GROUP BY trace_type, stack
@@ -356,13 +357,13 @@ ORDER BY sum(time_ns) DESC, stack;
 CREATE VIEW top_queries AS
 SELECT
 	normalized_query_hash,
-	count(*) AS runs,
-	round(sum(query_duration_ns) / 1e6, 3) AS ms,
-	round(sum(cpu_time_ns) / 1e6, 3) AS cpu_ms,
-	round(max(query_duration_ns) / 1e6, 3) AS max_ms,
-	sum(samples_cpu) AS samples_cpu,
-	sum(samples_real) AS samples_real,
-	sum(result_rows) AS result_rows,
+	CAST(count(*) AS INTEGER) AS runs,
+	CAST(round(sum(query_duration_ns) / 1e6, 3) AS REAL) AS ms,
+	CAST(round(sum(cpu_time_ns) / 1e6, 3) AS REAL) AS cpu_ms,
+	CAST(round(max(query_duration_ns) / 1e6, 3) AS REAL) AS max_ms,
+	CAST(sum(samples_cpu) AS INTEGER) AS samples_cpu,
+	CAST(sum(samples_real) AS INTEGER) AS samples_real,
+	CAST(sum(result_rows) AS INTEGER) AS result_rows,
 	min(query) AS query
 FROM query_log
 GROUP BY normalized_query_hash
@@ -375,13 +376,13 @@ ORDER BY sum(cpu_time_ns) DESC, sum(query_duration_ns) DESC;
 CREATE VIEW query_functions AS
 SELECT
 	q.query_id AS query_id,
-	coalesce(x.normalized_query_hash, 0) AS normalized_query_hash,
+	CAST(coalesce(x.normalized_query_hash, 0) AS INTEGER) AS normalized_query_hash,
 	coalesce(x.query, '') AS query,
 	substr(t.value, 101) AS trace_type,
-	round(100.0 * substr(t.value, 1, 20) / substr(t.value, 41, 20), 2) AS self_percent,
-	round(100.0 * substr(t.value, 21, 20) / substr(t.value, 41, 20), 2) AS total_percent,
-	round(substr(t.value, 1, 20) / 1e6, 3) AS self_ms,
-	round(substr(t.value, 21, 20) / 1e6, 3) AS total_ms,
+	CAST(round(100.0 * substr(t.value, 1, 20) / substr(t.value, 41, 20), 2) AS REAL) AS self_percent,
+	CAST(round(100.0 * substr(t.value, 21, 20) / substr(t.value, 41, 20), 2) AS REAL) AS total_percent,
+	CAST(round(substr(t.value, 1, 20) / 1e6, 3) AS REAL) AS self_ms,
+	CAST(round(substr(t.value, 21, 20) / 1e6, 3) AS REAL) AS total_ms,
 	coalesce(n.name,
 		'(' || substr(m.path, 1 + length(rtrim(m.path, replace(m.path, '/', '')))) || ')',
 		'(no module)') AS function,
@@ -416,10 +417,10 @@ SELECT
 	x.normalized_query_hash AS normalized_query_hash,
 	x.query AS query,
 	substr(t.value, 101) AS trace_type,
-	round(100.0 * substr(t.value, 1, 20) / substr(t.value, 41, 20), 2) AS self_percent,
-	round(100.0 * substr(t.value, 21, 20) / substr(t.value, 41, 20), 2) AS total_percent,
-	round(substr(t.value, 1, 20) / 1e6, 3) AS self_ms,
-	round(substr(t.value, 21, 20) / 1e6, 3) AS total_ms,
+	CAST(round(100.0 * substr(t.value, 1, 20) / substr(t.value, 41, 20), 2) AS REAL) AS self_percent,
+	CAST(round(100.0 * substr(t.value, 21, 20) / substr(t.value, 41, 20), 2) AS REAL) AS total_percent,
+	CAST(round(substr(t.value, 1, 20) / 1e6, 3) AS REAL) AS self_ms,
+	CAST(round(substr(t.value, 21, 20) / 1e6, 3) AS REAL) AS total_ms,
 	coalesce(n.name,
 		'(' || substr(m.path, 1 + length(rtrim(m.path, replace(m.path, '/', '')))) || ')',
 		'(no module)') AS function,
