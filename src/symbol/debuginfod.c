@@ -44,10 +44,10 @@ static bool was_cut;
 
 /* --- the library ---------------------------------------------------------------- */
 
-static const char *servers(void)
+static bool has_servers(void)
 {
 	const char *urls = secure_getenv("DEBUGINFOD_URLS");
-	return urls && urls[strspn(urls, " \t\n")] ? urls : NULL;
+	return urls && urls[strspn(urls, " \t\n")];
 }
 
 static bool load(void)
@@ -77,7 +77,7 @@ static bool is_wanted;
 
 static void decide_once(void)
 {
-	is_wanted = servers() && load();
+	is_wanted = has_servers();
 }
 
 bool debuginfod_is_wanted(void)
@@ -160,6 +160,8 @@ void debuginfod_fetch(const char *build_id)
 	if (!debuginfod_is_wanted())
 		return;
 	pthread_mutex_lock(&lock);
+	if (!has_given_up && !client.begin)
+		has_given_up = !load();
 	if (!has_given_up && !find_answer(build_id))
 		remember(build_id, ask(build_id));
 	pthread_mutex_unlock(&lock);

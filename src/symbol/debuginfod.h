@@ -14,7 +14,7 @@
 
 #include <stdbool.h>
 
-/* Whether the environment names servers and the client library is there. */
+/* Whether the environment names servers. */
 bool debuginfod_is_wanted(void);
 
 /* Gets the debug file of a build id (hex). One thread at a time: others wait. */

@@ -105,8 +105,9 @@ class Debuginfod(unittest.TestCase):
     def test_only_what_is_missing(self):
         server = self.serve({BUILD_ID: self.DEBUG})
         for has_it in ("full.so", "stripped.so"):
-            answers, _ = self.ask(has_it, servers=server.url)
+            answers, loaded = self.ask(has_it, servers=server.url)
             self.assertRegex(answers[0], r"^fixture_static .*/fixture\.c:\d+$")
+            self.assertFalse(loaded)
         self.assertEqual(server.asked, [])
 
     def test_not_there(self):

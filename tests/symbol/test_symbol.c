@@ -510,6 +510,37 @@ static void test_threads(void **state)
 
 static atomic_bool stop;
 
+/* What was told stays valid when the folders change: with either there is a name, or
+ * there is none. */
+static void *change_folders(void *argument)
+{
+	(void)argument;
+	for (unsigned i = 0; !atomic_load(&stop); i++)
+		symbol_set_debug_path(i % 2 ? FIXTURES "/nowhere" : DEBUG_PATH);
+	return NULL;
+}
+
+static void test_folders_change_meanwhile(void **state)
+{
+	(void)state;
+	struct symbol_object object = by_build_id(FIXTURES "/stripped.so");
+	pthread_t thread;
+	unsigned named = 0, wrong = 0;
+	atomic_store(&stop, false);
+	assert_int_equal(pthread_create(&thread, NULL, change_folders, NULL), 0);
+	/* Until both answers were seen. */
+	for (unsigned round = 0; round < 1000 || (named % round == 0 && round < 100000000); round++) {
+		const char *name = symbol_name(&object, address_of("fixture_static")), *file;
+		int line = functions[1].line;
+		symbol_line(&object, address_of("fixture_static"), &file, &line);
+		named += name != NULL;
+		wrong += (name && strcmp(name, "fixture_static") != 0) || line != functions[1].line;
+	}
+	atomic_store(&stop, true);
+	pthread_join(thread, NULL);
+	assert_int_equal(wrong, 0);
+}
+
 /* Keeps the locks busy: a key that was never seen loads the object again. */
 static void *load_all_the_time(void *argument)
 {
@@ -575,6 +606,7 @@ int main(void)
 		cmocka_unit_test_setup(test_damaged_files, forget),
 		cmocka_unit_test_setup(test_demangle, forget),
 		cmocka_unit_test_setup(test_threads, forget),
+		cmocka_unit_test_setup(test_folders_change_meanwhile, forget),
 		cmocka_unit_test_setup(test_fork, forget),
 	};
 	return cmocka_run_group_tests(tests, set_up, NULL);
