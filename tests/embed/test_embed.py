@@ -466,6 +466,37 @@ class Recorded(Known):
         lines = rows(self.trace, "SELECT DISTINCT line FROM stack_frames WHERE function = 'known::middle(int)'")
         self.assertEqual(lines, [(LINE["middle"],)])
 
+    def elsewhere(self, *arguments):
+        """queryprof in a root folder with nothing in it but queryprof, its libraries in a
+        place of their own, and the trace file."""
+        root = os.path.join(self.folder, "root")
+        os.makedirs(os.path.join(root, "x"), exist_ok=True)
+        # Without what it was built with: the library stays outside.
+        for path in [QUERYPROF, *re.findall(r"(/\S+) \(0x", text("ldd", QUERYPROF))]:
+            shutil.copy(path, os.path.join(root, "x"))
+        shutil.copy(self.trace, os.path.join(root, "app.trace"))
+        loader = "/x/ld-linux-x86-64.so.2"
+        enter = ["unshare", "--map-root-user", "chroot", root]
+        if subprocess.run([*enter, loader, "--version"], capture_output=True, check=False).returncode:
+            self.skipTest("no new root folder can be had here")
+        return text(*enter, loader, "--library-path", "/x", "/x/queryprof", *arguments)
+
+    def test_in_another_root(self):
+        self.record()
+        collapsed = self.export("collapsed").decode()
+        self.assertEqual(self.elsewhere("export", "/app.trace", "--format", "collapsed", "-o", "-"), collapsed)
+        line = next(line for line in collapsed.splitlines() if NAMES[0] in line)
+        self.assertRegex(line, r";main;.*;sqlite3_exec;.*;sqlite3VdbeExec;.*;known::small\(int\) \d+$")
+        self.assertIn("known.cpp:", self.elsewhere(
+            "sql", "/app.trace", "SELECT lines FROM trace_log WHERE symbols LIKE '%known::outer%' LIMIT 1"))
+
+    def test_in_another_root_without(self):
+        self.record("--no-symbols")
+        collapsed = self.elsewhere("export", "/app.trace", "--format", "collapsed", "-o", "-")
+        for line in collapsed.splitlines():
+            for frame in line.rsplit(" ", 1)[0].split(";"):
+                self.assertRegex(frame, r"^((known|lib[a-z]+\S*\.so\S*)\+)?0x[0-9a-f]+$", line)
+
     def test_without(self):
         self.record("--no-symbols")
         self.assertEqual(self.frames(), [])
