@@ -170,6 +170,7 @@ static bool look(const struct query_run *run, struct query_view *view)
 		.working = seen->working,
 		.start_realtime_ns = seen->start_realtime_ns,
 		.rows = seen->rows,
+		.library = seen->library,
 	};
 	for (int type = 0; type < TRACE_TYPES; type++)
 		view->samples[type] = seen->counts.samples[type];

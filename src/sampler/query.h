@@ -30,6 +30,7 @@ struct query_run {
 	uint64_t rows;
 	const char *text, *database; /* NULL: not known */
 	const char *query_id;        /* the user's own, NULL: none */
+	const char *library;         /* as query_end has it; stays for ever */
 
 	/* query.c only */
 	uint64_t version; /* odd: shown */
@@ -107,8 +108,8 @@ void query_hide(struct query_run *run);
 /* Makes `to` the run that `from` was; hidden both. */
 void query_hand_over(struct query_run *to, const struct query_run *from);
 
-/* A run as it was at one moment. Texts are malloc'ed copies; NULL: none, or the kernel
- * does not let us look. */
+/* A run as it was at one moment. Texts but the library's are malloc'ed copies; NULL:
+ * none, or the kernel does not let us look. */
 struct query_view {
 	struct query_key key, initial;
 	uint32_t session, thread_id, working;
@@ -116,6 +117,7 @@ struct query_view {
 	uint64_t cpu_time_ns;
 	uint64_t rows, samples[TRACE_TYPES];
 	char *text, *database, *query_id;
+	const char *library;
 };
 void query_view_free(struct query_view *view);
 

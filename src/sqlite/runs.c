@@ -145,6 +145,7 @@ static struct run *begin(struct session *session, const void *key, struct thread
 	run->prepared = false;
 	run->query.session = session->number;
 	run->query.database = session->database;
+	run->query.library = session->library->name;
 	run->query.text = NULL;
 	run->query.query_id = NULL;
 	run->query.rows = 0;

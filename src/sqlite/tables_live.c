@@ -41,6 +41,8 @@ static const struct column processes_columns[] = {
 	{ "samples_real", "INTEGER", 0 },
 	{ "query", "TEXT", 0 },
 	{ "database", "TEXT", 0 },
+	{ "library_version", "TEXT", 0 },
+	{ "library_path", "TEXT", 0 },
 };
 
 /* The name that the thread has now; false: there is no such thread, or no /proc. */
@@ -83,6 +85,18 @@ static void add_time(struct table_rows *rows, uint64_t ns)
 	table_add_text(rows, text);
 }
 
+/* "" as in query_log, for an engine that is no SQLite. */
+static void add_library(struct table_rows *rows, const char *library)
+{
+	const char *path = library ? strchr(library, ' ') : NULL;
+	char version[32] = "";
+
+	if (path)
+		snprintf(version, sizeof version, "%.*s", (int)(path - library), library);
+	table_add_text(rows, version);
+	table_add_text(rows, path ? path + 1 : "");
+}
+
 static void add_process(struct table_rows *rows, const struct query_view *view)
 {
 	bool is_initial = view->key.hi == view->initial.hi && view->key.lo == view->initial.lo;
@@ -110,6 +124,7 @@ static void add_process(struct table_rows *rows, const struct query_view *view)
 	table_add_integer(rows, (int64_t)view->samples[TRACE_REAL]);
 	table_add_text(rows, view->text);
 	table_add_text(rows, view->database);
+	add_library(rows, view->library);
 }
 
 static void fill_processes(struct table_rows *rows, struct session *session)

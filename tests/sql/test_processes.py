@@ -61,6 +61,8 @@ class Processes(Case):
         self.assertEqual(row["thread_id"], thread.native_id)
         with open(f"/proc/self/task/{thread.native_id}/comm") as name:
             self.assertEqual(row["thread_name"], name.read().strip())
+        self.assertEqual(row["library_version"], sqlite3.sqlite_version)
+        self.assertIn("libsqlite3", row["library_path"])
         self.assertEqual(row["elapsed"], row["elapsed_ns"] / 1e9)
         self.assertGreater(row["cpu_time_ns"], 0)
         self.assertLessEqual(row["cpu_time_ns"], row["elapsed_ns"])
