@@ -35,7 +35,9 @@ static const struct topic {
 	{ "environment",
 	  "COLUMNS: how wide tables may be, else it is what the terminal says, and any width where the "
 	  "output is no terminal. NO_COLOR: headings are not bold. XDG_STATE_HOME: where the history of "
-	  "queryprof sql is kept. QUERYPROF_NAME: the setting of that name, for record and what it runs." },
+	  "queryprof sql is kept. QUERYPROF_NAME: the setting of that name, for record and what it runs. "
+	  "QUERYPROF_DEBUG_PATH: folders with separate debug files, /usr/lib/debug if not set; "
+	  "DEBUGINFOD_URLS: servers to ask for those that are missing." },
 };
 #define TOPICS (sizeof(topics) / sizeof(topics[0]))
 
