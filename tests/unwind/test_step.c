@@ -259,7 +259,6 @@ static void test_sqlite(void **state)
 
 	(void)state;
 	assert_int_equal(sqlite3_open(":memory:", &db), SQLITE_OK);
-	check("sqlite, cold", sqlite_code, db);
 	check("sqlite", sqlite_code, db);
 	sqlite3_close(db);
 }
