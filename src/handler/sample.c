@@ -233,6 +233,43 @@ static uint64_t take_probe(struct thread_timer *timer, enum trace_type type, boo
 	return timer_points(timer, now, window);
 }
 
+/* More than every fifth late: the timer slows down. All of so many in time: it is faster
+ * again. Any machine has the time for an interval of this length; if signals come late
+ * then it is because other threads run. */
+#define BEHIND_LATE 4
+#define BEHIND_MOST 128
+#define IN_TIME_MOST 4096
+#define INTERVAL_ENOUGH_NS 100000
+
+static void keep_pace(struct thread_timer *timer, bool overrun)
+{
+	uint32_t slowed = timer->slowed;
+
+	if (timer->slowed == 0 && timer_interval(timer) >= INTERVAL_ENOUGH_NS)
+		return;
+	if (timer->period_ns == 0) /* of a timer that was deleted; it is being made anew */
+		return;
+	/* Late, too, when the way here alone took a good part of the interval. */
+	uint64_t now = clock_ns(timer_clock(TRACE_REAL));
+	bool behind = overrun || timer_since_point(timer, now) > timer_interval(timer) / 4;
+	if (behind)
+		timer->behind += BEHIND_LATE;
+	else if (timer->behind > 0)
+		timer->behind--;
+	timer->in_time = behind ? 0 : timer->in_time + 1;
+	if (timer->behind >= BEHIND_MOST && timer_interval(timer) < INTERVAL_ENOUGH_NS)
+		slowed++;
+	else if (timer->in_time >= IN_TIME_MOST && slowed > 0)
+		slowed--;
+	if (timer->behind > BEHIND_MOST)
+		timer->behind = BEHIND_MOST;
+	if (slowed == timer->slowed)
+		return;
+	timer->slowed = slowed;
+	timer->behind = timer->in_time = 0;
+	timer_set_on_grid(timer, now);
+}
+
 /* The periods that this signal stands for; 0: none has ended. */
 static uint64_t take_weight(struct thread_timer *timer, enum trace_type type,
                             const siginfo_t *info, bool running)
@@ -240,13 +277,18 @@ static uint64_t take_weight(struct thread_timer *timer, enum trace_type type,
 	if (timer->probing)
 		return take_probe(timer, type, running);
 
-	/* The kernel caps si_overrun at INT_MAX: the sum fits 32 bits. */
+	/* The kernel caps si_overrun at INT_MAX. */
 	uint64_t weight = 1 + (uint64_t)(info->si_overrun > 0 ? info->si_overrun : 0);
 	if (timer->whole)
 		timer->told += weight;
 	else if (timer_shows_gap(timer, type))
 		learn_gap(timer, type, weight * timer->period_ns);
-	return weight;
+	if (type == TRACE_REAL) {
+		bool overrun = weight > 1;
+		weight <<= timer->slowed;
+		keep_pace(timer, overrun);
+	}
+	return weight < UINT32_MAX ? weight : UINT32_MAX;
 }
 
 static void add(uint64_t *to, uint64_t by)

@@ -84,6 +84,8 @@ struct thread_timer {
 	uint64_t between_ns;     /* since a query on the thread was last seen to run */
 	bool whole;              /* counts from the thread's beginning to its end, see timer.h */
 	uint64_t told;           /* points that signals stood for; of a whole one only */
+	uint32_t slowed;         /* fires at every 2^slowed-th point only, see timer.h */
+	uint32_t behind, in_time; /* how many came late of late, and in time since the last of them */
 };
 
 /* One stack, asked for from outside (src/sampler/stacks.c): a signal whose cookie is the

@@ -37,7 +37,11 @@
  * probes, its grid begins with the thread, and when the thread ends the kernel is asked
  * to tell at once the points since the newest signal.
  *
- * The clock of wall time is told exactly: its tick is 0 here and nothing probes.
+ * The clock of wall time is told exactly: its tick is 0 here and nothing probes. But a
+ * period that is shorter than a signal takes would leave the thread no time at all: as
+ * soon as the handler has returned the next signal is there. When many had more than
+ * one point to tell, the timer fires at every second point only, and so on; each signal
+ * then stands for as many. After many in time it is tried again.
  */
 #ifndef QUERYPROF_HANDLER_TIMER_H
 #define QUERYPROF_HANDLER_TIMER_H
@@ -59,10 +63,16 @@ static inline clockid_t timer_clock(enum trace_type type)
  * first timer is armed. */
 extern uint64_t timer_tick_ns[TRACE_TYPES] __attribute__((visibility("hidden")));
 
-/* Time from the newest point of the grid to `now`, less than a period. */
+/* From one signal to the next; a period on the CPU clock. */
+static inline uint64_t timer_interval(const struct thread_timer *timer)
+{
+	return timer->period_ns << timer->slowed;
+}
+
+/* Time from the newest point of the grid at which the timer fires to `now`. */
 static inline uint64_t timer_since_point(const struct thread_timer *timer, uint64_t now)
 {
-	uint64_t period = timer->period_ns;
+	uint64_t period = timer_interval(timer);
 
 	return (now % period + period - timer->grid_ns % period) % period;
 }
@@ -70,7 +80,7 @@ static inline uint64_t timer_since_point(const struct thread_timer *timer, uint6
 /* The first point after `now`. */
 static inline uint64_t timer_next_point(const struct thread_timer *timer, uint64_t now)
 {
-	return now + timer->period_ns - timer_since_point(timer, now);
+	return now + timer_interval(timer) - timer_since_point(timer, now);
 }
 
 /* Points in (now - window, now]. */
@@ -113,7 +123,7 @@ static inline int timer_set_to_probe(const struct thread_timer *timer)
 static inline int timer_set_on_grid(const struct thread_timer *timer, uint64_t now)
 {
 	return sys_timer_settime(timer->id, TIMER_ABSTIME, timer_next_point(timer, now),
-	                         timer->period_ns);
+	                         timer_interval(timer));
 }
 
 #endif

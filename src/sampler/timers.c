@@ -96,6 +96,7 @@ static void choose_grid(struct thread *thread, struct thread_timer *timer, uint6
 		timer->probing = false;
 	}
 	timer->period_ns = period_ns;
+	timer->slowed = timer->behind = timer->in_time = 0;
 	timer->grid_ns = (timer->whole ? 0 : now) + 1 + threads_random(thread) % period_ns;
 }
 

@@ -3,6 +3,8 @@
 
 usage: test_signals.py QUERYPROF LIBRARY SIGNALS_HOST"""
 
+import re
+
 from hosts import *
 
 HOST = os.path.abspath(sys.argv.pop(1))
@@ -60,6 +62,25 @@ class Signals(Hosts):
     def test_own_alarm(self):
         done = self.expect_unharmed(HOST, "own_alarm", samples=20)
         self.assertEqual(done.out, "20 of 20 reads interrupted, 20 alarms\n")
+
+    def test_short_period(self):
+        """A thread goes on although its next signal is there when one has been handled; and what
+        the samples stand for is the time that has passed."""
+        def cpu(done):
+            return int(re.search("^cpu ([0-9]+)$", done.err, re.M)[1])
+
+        alone = self.run_host("alone", HOST, "short_period")
+        done = self.run_host("loaded", HOST, "short_period", period="10us")
+        self.assertEqual(done.status, 0, done)
+        self.assertLess(cpu(done), 15 * cpu(alone), done)
+        stored, passed = done.rows("SELECT sum(weight * period_ns), sum(query_duration_ns) FROM (SELECT query_duration_ns,"
+                                   " (SELECT sum(weight) FROM trace_log AS t WHERE t.query_id = q.query_id"
+                                   " AND trace_type = 'Real') AS weight, 10000 AS period_ns"
+                                   " FROM query_log AS q WHERE query LIKE '%often%')")[0]
+        dropped = done.metrics["samples_dropped"]
+        print("%.1f x the CPU time, %.2f of the time sampled, %d dropped" % (cpu(done) / cpu(alone), stored / passed, dropped))
+        if not dropped:
+            self.assertAlmostEqual(stored / passed, 1, delta=0.2, msg=done)
 
     def test_bare_clone(self):
         self.expect_unharmed(HOST, "bare_clone", samples=20)
