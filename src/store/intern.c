@@ -234,12 +234,15 @@ static int write_trace(struct writer *writer, const struct sample_record *sample
 	return SQLITE_OK;
 }
 
+#define STACK_BYTES 500 /* of an ordinary one */
+
 static int touch_stack(struct writer *writer, int64_t row)
 {
 	sqlite3_stmt *statement = writer_statement(writer, WRITE_STACK_EPOCH);
 
 	sqlite3_bind_int64(statement, 1, writer->epoch);
 	sqlite3_bind_int64(statement, 2, row);
+	writer->rewritten += STACK_BYTES;
 	return writer_run(writer, WRITE_STACK_EPOCH);
 }
 

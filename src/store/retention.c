@@ -133,6 +133,10 @@ static struct cut choose_cut(sqlite3 *db, int64_t samples, int64_t queries)
 
 	cut.time_ns = ask_near(db, "SELECT timestamp_ns FROM samples ORDER BY timestamp_ns LIMIT 1 OFFSET %" PRId64, samples);
 	cut.last = cut.time_ns == INT64_MAX;
+	/* One epoch at a time: all the stacks that go with it are written to the log. */
+	time_ns = ask(db, "SELECT start_ns FROM epochs ORDER BY id LIMIT 1 OFFSET %" PRId64, 1);
+	if (time_ns < cut.time_ns)
+		cut.time_ns = time_ns;
 	cut.query = ask_near(db, "SELECT id FROM queries WHERE id > 0 ORDER BY id LIMIT 1 OFFSET %" PRId64, queries);
 	if (cut.query != INT64_MAX) {
 		/* Numbers of queries follow time closely enough. */

@@ -597,7 +597,7 @@ static int begin(struct writer *writer)
 		writer->last.series = 0; /* to be marked as used in the new one */
 	}
 	sqlite3_reset(state);
-	writer->sample_count = writer->span_count = writer->query_count = writer->bytes = 0;
+	writer->sample_count = writer->span_count = writer->query_count = writer->bytes = writer->rewritten = 0;
 	writer->batch++;
 	return SQLITE_OK;
 }
@@ -633,7 +633,7 @@ int writer_store(struct writer *writer, struct ring *ring, size_t most_records, 
 	if (most_records > WRITER_BATCH)
 		most_records = WRITER_BATCH;
 	while (!code && (record = ring_peek(ring, &kind, &size))) {
-		if (result->records >= most_records || writer->bytes >= most_bytes) {
+		if (result->records >= most_records || writer->bytes + writer->rewritten >= most_bytes) {
 			result->more = true;
 			break;
 		}

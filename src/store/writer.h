@@ -101,6 +101,7 @@ struct writer {
 	uint32_t batch; /* its number: tells entries that have a span in it */
 	size_t sample_count, span_count, span_room;
 	size_t query_count, bytes; /* bytes: what it will take in the file, about */
+	size_t rewritten; /* of rows that are in the file, about */
 	struct pending_sample *samples;
 	struct query_span *spans;
 

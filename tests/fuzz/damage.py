@@ -62,7 +62,7 @@ def random_bytes(random, path):
 
 def random_behind_the_header(random, path):
     data = read(path)
-    write(path, data[:100] + random.randbytes(len(data) - 100))
+    write(path, data[:100] + random.randbytes(max(0, len(data) - 100)))
 
 
 def strange_log(random, path):

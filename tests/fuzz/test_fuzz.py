@@ -85,7 +85,7 @@ class Fuzz:
         for kind in kinds:
             try:
                 kind(chance, path)
-            except damage.sqlite3.DatabaseError:
+            except (damage.sqlite3.Error, ValueError, IndexError):
                 pass  # the damage before was enough
         used = os.path.join(self.folder, "used.trace")
         # All of them in each round of a long run; in a short one a few, by turns.

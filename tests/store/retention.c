@@ -1,6 +1,9 @@
 /*
  * The bound: file and log stay under it, what is oldest goes first, and what is
  * left is complete.
+ *
+ * Takes a number of times that everything is to be written, default 1: 100 are as many
+ * samples as eleven hours of one thread at 1 ms.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,6 +16,7 @@
 #define MB (1 << 20)
 
 static char *path;
+static uint64_t times = 1;
 
 static int set_up(void **state)
 {
@@ -86,16 +90,16 @@ static void oldest_go_first(void **state)
 	int64_t left;
 
 	(void)state;
-	fill(2 * MB, 400, 100);
+	fill(2 * MB, 400 * times, 100);
 	trimmed = store_counter(STORE_TRIMMED) - trimmed;
 	stored = store_counter(STORE_SAMPLES) - stored;
 	left = ask("SELECT count(*) FROM trace_log");
 	assert_int_equal(store_counter(STORE_LOST) - lost, 0);
-	assert_int_equal(stored, 400000);
-	assert_int_equal(left + (int64_t)trimmed, 400000);
+	assert_int_equal(stored, 400000 * times);
+	assert_int_equal(left + (int64_t)trimmed, 400000 * times);
 	assert_true(left > 20000);
 	/* The newest are there, without a gap: what is left is one stretch of time. */
-	assert_int_equal(ask("SELECT max(timestamp_ns) FROM trace_log"), T0 + 399 * 10000000ull + 999000);
+	assert_int_equal(ask("SELECT max(timestamp_ns) FROM trace_log"), T0 + (400 * times - 1) * 10000000ull + 999000);
 	assert_int_equal(ask("SELECT count(*) FROM trace_log WHERE timestamp_ns >= (SELECT min(timestamp_ns) FROM trace_log)"), left);
 	assert_complete();
 	/* Queries went with their samples, their texts with them. */
@@ -111,7 +115,7 @@ static void oldest_go_first(void **state)
 static void stacks_go_when_unused(void **state)
 {
 	(void)state;
-	fill(4 * MB, 60, SIZE_MAX / 2);
+	fill(4 * MB, 60 * times, SIZE_MAX / 2);
 	assert_complete();
 	assert_true(ask("SELECT count(*) FROM stacks") < 20000);
 	/* All that are left are used, but for those of the epochs not yet over. */
@@ -131,12 +135,11 @@ static void queries_without_samples_are_bounded(void **state)
 	start_store(path, MB);
 	memset(text, 'x', sizeof text);
 	text[sizeof text - 1] = '\0';
-	for (uint64_t i = 0; i < 20000; i++) {
+	for (uint64_t i = 0; i < 20000 * times; i++) {
 		struct a_query query = { .record = { .query = { 0x0190000000007000ull + i, 1 },
 			.start_realtime_ns = T0 + i * 1000 }, .query = text };
 
-		snprintf(text, 20, "SELECT %010llu", (unsigned long long)i);
-		text[17] = ' ';
+		text[snprintf(text, sizeof text, "SELECT %010llu", (unsigned long long)i)] = ' ';
 		put_query(&query);
 		if (i % 100 == 0 && bytes_now() > most)
 			most = bytes_now();
@@ -145,8 +148,9 @@ static void queries_without_samples_are_bounded(void **state)
 	if (most > MB + MB / 10)
 		fail_msg("%lld bytes", (long long)most);
 	assert_int_equal(store_counter(STORE_LOST) - lost, 0);
+	snprintf(text, sizeof text, "SELECT %010llu", (unsigned long long)(20000 * times - 1));
 	assert_string_equal(ask_text("SELECT substr(query, 1, 17) FROM query_log ORDER BY query_start_time_microseconds DESC"),
-	                    "SELECT 0000019999");
+	                    text);
 	assert_true(ask("SELECT count(*) FROM query_log") > 100);
 	stop_store();
 	assert_intact(path);
@@ -180,7 +184,7 @@ static void reader_stays_open(void **state)
 	drain();
 	cursor = store_select("SELECT timestamp_ns FROM trace_log", &error);
 	assert_int_equal(store_step(cursor), 1);
-	for (uint64_t i = 1; i < 300; i++) {
+	for (uint64_t i = 1; i < 300 * times; i++) {
 		put_samples(T0 + i * 1000000, 1000, 10, (struct query_key){ 1, 1 });
 		assert_true(bytes_now() <= 2 * MB + 2 * MB / 10);
 	}
@@ -192,14 +196,14 @@ static void reader_stays_open(void **state)
 	assert_int_equal(store_step(cursor), 0);
 	store_close(cursor);
 	stored = store_counter(STORE_SAMPLES);
-	assert_eventually((put_samples(T0 + 1000000000, 1, 1, (struct query_key){ 1, 1 }), drain(),
+	assert_eventually((put_samples(T0 + times * 1000000000, 1, 1, (struct query_key){ 1, 1 }), drain(),
 	                   store_counter(STORE_SAMPLES) > stored && !has_error()));
 	assert_complete();
 	stop_store();
 	assert_intact(path);
 }
 
-int main(void)
+int main(int count, char **arguments)
 {
 	const struct CMUnitTest tests[] = {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -210,5 +214,7 @@ int main(void)
 		TEST(reader_stays_open),
 	};
 
+	if (count > 1)
+		times = strtoull(arguments[1], NULL, 10);
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

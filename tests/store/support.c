@@ -167,7 +167,7 @@ void put_samples(uint64_t start_ns, size_t count, size_t stacks, struct query_ke
 		                           .trace = trace, .depth = 30 };
 
 		for (size_t frame = 0; frame < 30; frame++)
-			trace[frame] = 0x7f0000000000 + frame * 0x1000 + i % stacks;
+			trace[frame] = 0x7f0000000000 + frame * 0x1000 + (start_ns / 1000 + i) % stacks;
 		while (!put_sample(sample))
 			nap();
 	}
