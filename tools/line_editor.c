@@ -181,6 +181,9 @@ const char *line_editor_read(const char *prompt, bool *interrupted)
 	prompt_now = prompt;
 	was_interrupted = 0;
 	sigaction(SIGINT, &action, &before);
+	/* Before the prompt: Ctrl-D pressed at its sight must not meet the terminal's own
+	 * line editing, where it would become a character. */
+	el_set(editor, EL_PREP_TERM, 1);
 	const char *line = el_gets(editor, &size);
 	sigaction(SIGINT, &before, NULL);
 	*interrupted = was_interrupted;

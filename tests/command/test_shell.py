@@ -47,6 +47,7 @@ class Terminal:
         os.write(self.terminal, text.encode())
 
     def ask(self, line, answer):
+        """The answer must be none that the echo of the line has in it."""
         self.type(line + "\n")
         self.wait_for(answer)
         self.wait_for(PROMPT)
@@ -127,7 +128,7 @@ class Shell(Tool):
             os.umask(old)
         shell.ask("SELECT 'secret', 'ä';", "secret    ä\n")
         self.assertEqual(lines(), ["SELECT 'secret', 'ä';"]) # not only at the end
-        other.ask("SELECT 2;", "2")
+        other.ask("SELECT 2;", "2\n2\n")
         other.end("\x04")
         shell.end(".quit\n")
         self.assertEqual(lines(), ["SELECT 'secret', 'ä';", "SELECT 2;", ".quit"])
@@ -137,17 +138,18 @@ class Shell(Tool):
         shell = self.start(TERM="xterm")
         shell.type("\x1b[A\x1b[A\x1b[A\n")
         shell.wait_for("'secret'  'ä'\nsecret    ä\n")
+        shell.wait_for(PROMPT)
         shell.end("\x04")
         self.assertEqual(lines()[3:], ["SELECT 'secret', 'ä';"])
 
     def test_history_elsewhere_and_nowhere(self):
         state = os.path.join(self.home, "state")
         shell = self.start(XDG_STATE_HOME=state)
-        shell.ask("SELECT 1;", "1")
+        shell.ask("SELECT 1;", "1\n1\n")
         shell.end(".quit\n")
         self.assertTrue(os.path.exists(os.path.join(state, "queryprof", "sql_history")))
         shell = self.start(HOME="/proc/1/nowhere")
-        shell.ask("SELECT 1;", "1")
+        shell.ask("SELECT 1;", "1\n1\n")
         shell.end(".quit\n")
         # Not through a link to somebody else's file.
         os.makedirs(os.path.dirname(self.history))
@@ -156,7 +158,7 @@ class Shell(Tool):
             file.write("untouched")
         os.symlink(victim, self.history)
         shell = self.start()
-        shell.ask("SELECT 1;", "1")
+        shell.ask("SELECT 1;", "1\n1\n")
         shell.end(".quit\n")
         with open(victim, encoding="ascii") as file:
             self.assertEqual(file.read(), "untouched")
@@ -168,7 +170,7 @@ class Shell(Tool):
                 file.write("SELECT %d, '%s';\n" % (i, "x" * 700))
         os.chmod(self.history, 0o644)
         shell = self.start()
-        shell.ask("SELECT 'last';", "last")
+        shell.ask("SELECT 'last';", "'last'\nlast\n")
         shell.end("\x04")
         with open(self.history, encoding="ascii") as file:
             lines = file.read().splitlines()
