@@ -36,7 +36,7 @@ REPORTS = (
     ("diff_times", 100, ("diff", "now.trace", "--at", "start+1500ms", "--limit", "3")),
     ("sql", 80, ("sql", "now.trace", "SELECT query_id, query, cpu_time_ns FROM query_log LIMIT 2;"
                  "SELECT traceToText(trace) AS stack FROM trace_log ORDER BY timestamp_ns LIMIT 1")),
-    ("sql_line", None, ("sql", "now.trace", "SELECT * FROM query_log WHERE query_id = 'the big sort'", "--format", "line")),
+    ("sql_line", None, ("sql", "now.trace", "SELECT query_id, cpu_time_ns, NULL AS none, query FROM query_log WHERE cpu_time_ns > 100000000", "--format", "line")),
 )
 
 
