@@ -6,6 +6,7 @@ writes down, with the library and without it, line by line.
 
 import collections
 import os
+import sqlite3
 import subprocess
 import sys
 import tempfile
@@ -46,6 +47,10 @@ class Database(unittest.TestCase):
             command = [part.replace("%FOLDER%", folder) for part in prefix] + [OBSERVER, own, *arguments]
             done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=False)
             self.assertEqual(done.returncode, 0, done.stderr)
+            if prefix:  # it was recorded
+                trace = sqlite3.connect(os.path.join(folder, "trace"))
+                self.assertGreater(trace.execute("SELECT count(*) FROM trace_log").fetchone()[0], 20)
+                trace.close()
             return done.stdout.splitlines()
 
     @classmethod

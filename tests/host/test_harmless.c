@@ -1,5 +1,5 @@
 /*
- * The host cannot tell that we are there: its sleeps, files, schema and locks.
+ * The host cannot tell that we are there: its files, schema and locks.
  */
 #include "host.h"
 
@@ -7,41 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-static void test_busy_timeout(void **state)
-{
-	char path[128];
-	sqlite3 *holder, *db, *reader;
-	uint64_t start, waited;
-
-	(void)state;
-	snprintf(path, sizeof path, "%s/busy.db", host_directory());
-	assert_int_equal(sqlite3_open(path, &holder), SQLITE_OK);
-	host_exec(holder, "CREATE TABLE t(x)");
-	db = host_open(path);
-	host_exec(db, "SELECT * FROM t"); /* reads the schema, so that it is the step that waits */
-	host_exec(holder, "BEGIN EXCLUSIVE");
-	reader = host_open(":memory:");
-	host_quiet(reader);
-	host_exec(db, "PRAGMA query_profiler_real_time_period_ns = 1000000");
-	sqlite3_busy_timeout(db, 5000);
-	start = host_now();
-	assert_int_equal(sqlite3_exec(db, "INSERT INTO t VALUES (1)", NULL, NULL, NULL), SQLITE_BUSY);
-	waited = host_now() - start;
-	host_quiet(db);
-	printf("busy_timeout(5000) under a 1 ms real-time period: %.1f ms, %lld samples\n", (double)waited / 1e6,
-	       (long long)host_int(reader, "SELECT count(*) FROM system.trace_log WHERE trace_type = 'Real'"));
-	/* SQLite itself stops a little before or after 5 s, by the steps of its sleeps. */
-	assert_true(waited > 4900000000u);
-	assert_true(host_sampled_ns(reader, "trace_type = 'Real'") > 4500000000);
-	host_close(reader);
-	start = host_now();
-	host_exec(db, "PRAGMA query_profiler_real_time_period_ns = 1000000");
-	sqlite3_sleep(300);
-	assert_true(host_now() - start >= 299000000u);
-	host_close(db);
-	host_close(holder);
-}
 
 static char *read_file(const char *path, long *size)
 {
@@ -166,7 +131,6 @@ static void test_writer_delete(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_busy_timeout),
 		cmocka_unit_test(test_database_untouched),
 		cmocka_unit_test(test_writer_wal),
 		cmocka_unit_test(test_writer_delete),
