@@ -8,10 +8,8 @@
  * grows. When another process keeps the file locked, the records wait in the ring
  * while there is room.
  */
-#include <dirent.h>
 #include <errno.h>
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -22,6 +20,7 @@
 #include "queryprof.h"
 #include "sampler/sampler.h"
 #include "store/control.h"
+#include "store/last_thread.h"
 
 #define NS_PER_MS 1000000ll
 #define RETRY_FIRST_NS (100 * NS_PER_MS)
@@ -573,32 +572,6 @@ static bool has_records(void)
 	return ring_peek(store_control.ring, &kind, &size) != NULL;
 }
 
-/* Whether the first thread has ended and only this one is there. It stays in the list,
- * as a zombie. */
-static bool is_last_thread(void)
-{
-	char path[48], text[256];
-	const char *state = NULL;
-	struct dirent *entry;
-	int threads = 0;
-	DIR *folder = opendir("/proc/self/task");
-	FILE *file;
-
-	while (folder && (entry = readdir(folder)))
-		threads += entry->d_name[0] != '.';
-	if (folder)
-		closedir(folder);
-	if (threads != 2)
-		return false;
-	snprintf(path, sizeof path, "/proc/self/task/%d/stat", (int)getpid());
-	file = fopen(path, "re");
-	if (file && fgets(text, sizeof text, file))
-		state = strrchr(text, ')');
-	if (file)
-		fclose(file);
-	return state && state[1] && state[2] == 'Z';
-}
-
 static bool is_without_leader(void)
 {
 	bool without;
@@ -641,7 +614,7 @@ void *flusher_main(void *unused)
 		serve(&stop, &urgent);
 		/* With the last thread of the host's the process would end, but for us. */
 		without_leader = is_without_leader();
-		if (stop || (without_leader && is_last_thread()))
+		if (stop || (without_leader && last_thread_is_ours()))
 			break;
 		if (urgent || gathered)
 			flush(urgent);
