@@ -125,7 +125,7 @@ static void check_library(void **state)
 {
 	const char *name = *state;
 	struct library library;
-	assert_true(symbol_set_debug_path(INLINED "/debug"));
+	assert_true(symbol_set_debug_path(INLINED "/debug:" INLINED "/other:" INLINED "/beside"));
 	if (!load(name, &library))
 		skip(); /* its compiler or tool is not here */
 	for (int place = 0; place < INLINED_PLACES; place++)
@@ -230,6 +230,7 @@ int main(void)
 		cmocka_unit_test_prestate(check_library, (char[]){ "lto4" }),
 		cmocka_unit_test_prestate(check_library, (char[]){ "lto5" }),
 		cmocka_unit_test_prestate(check_library, (char[]){ "shared" }),
+		cmocka_unit_test_prestate(check_library, (char[]){ "beside" }),
 		cmocka_unit_test(test_split),
 		cmocka_unit_test(test_without_debug_information),
 		cmocka_unit_test(test_damaged),
