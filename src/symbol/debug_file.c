@@ -20,6 +20,7 @@ struct search {
 	struct elf_image *debug;
 	const char *build_id; /* "" when the object has none */
 	const char *needed;
+	bool is_alternate; /* content for other debug files, without addresses */
 	bool has_checksum;
 	uint32_t checksum;
 };
@@ -48,7 +49,8 @@ static bool try_file(struct search *search, const char *path)
 	elf_image_build_id(search->debug, build_id);
 	uint32_t checksum;
 	const Elf64_Shdr *section = elf_image_section(search->debug, search->needed);
-	bool good = section && section->sh_type != SHT_NOBITS;
+	bool good = section && section->sh_type != SHT_NOBITS &&
+	            (search->is_alternate || search->debug->header.e_type != ET_REL);
 	if (good && search->build_id[0])
 		good = strcmp(build_id, search->build_id) == 0;
 	else if (good)
@@ -143,7 +145,9 @@ bool debug_file_open_at(struct elf_image *debug, const char *path, const char *b
 bool debug_file_open_alternate(struct elf_image *alternate, const struct elf_image *debug,
                                const char *name, const char *build_id, const char *debug_path)
 {
-	struct search search = { .debug = alternate, .build_id = build_id, .needed = ".debug_str" };
+	struct search search = {
+		.debug = alternate, .build_id = build_id, .needed = ".debug_str", .is_alternate = true,
+	};
 	if (!build_id[0])
 		return false;
 	if (search_build_ids(&search, debug_path))

@@ -25,12 +25,12 @@ static void read_sections(struct elf_image *image)
 	}
 }
 
-/* Addresses of relocatable objects mean nothing in a process. */
+/* Relocatable objects are for what dwz shares; their addresses mean nothing. */
 static bool is_usable(const Elf64_Ehdr *header)
 {
 	unsigned char order = __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? ELFDATA2LSB : ELFDATA2MSB;
 	return header && header->e_ident[EI_DATA] == order &&
-	       (header->e_type == ET_EXEC || header->e_type == ET_DYN);
+	       (header->e_type == ET_EXEC || header->e_type == ET_DYN || header->e_type == ET_REL);
 }
 
 static bool finish_open(struct elf_image *image)

@@ -76,6 +76,7 @@ static bool open_object(const struct symbol_object *object, struct elf_image *im
 		same = object->file_size != 0 && object->file_size == image->size &&
 		       object->mtime_ns == image->mtime_ns;
 	}
+	same = same && image->header.e_type != ET_REL;
 	if (!same)
 		elf_image_close(image);
 	return same;
