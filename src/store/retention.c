@@ -9,6 +9,9 @@
  * Whether a stack is needed is told by epochs. When epoch e begins, everything
  * stored so far is older than its start; so once all samples before that start are
  * removed, a stack that was last used in an epoch before e has none left.
+ *
+ * Names of addresses stay: they are as many as there is code, not as many as there are
+ * samples. Where even they are too much for the bound, they go when nothing else is left.
  */
 #include "store/retention.h"
 
@@ -241,6 +244,17 @@ static int shrink(sqlite3 *db, int64_t max_bytes)
 	return run(db, "PRAGMA incremental_vacuum(1000)");
 }
 
+/* They can be looked up again (src/embed). What they took is given back at once: nobody
+ * comes by here again while nothing fits. */
+static int remove_names(sqlite3 *db)
+{
+	int code = run(db, "BEGIN IMMEDIATE; DELETE FROM frames; DELETE FROM names; COMMIT");
+
+	if (code)
+		run(db, "ROLLBACK");
+	return code ? code : run(db, "PRAGMA incremental_vacuum");
+}
+
 int retention_apply(struct retention *retention, struct writer *writer, int64_t max_bytes,
                     bool (*is_interrupted)(void), uint64_t *trimmed)
 {
@@ -262,6 +276,8 @@ int retention_apply(struct retention *retention, struct writer *writer, int64_t 
 		bool last = false;
 
 		code = remove_step(writer, (used - lower) / 2, max_bytes, &last, trimmed);
+		if (!code && last && used_bytes(db) > lower)
+			code = remove_names(db);
 		used = used_bytes(db);
 		retention->trimming = used > lower && !last;
 	}

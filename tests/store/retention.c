@@ -125,6 +125,38 @@ static void stacks_go_when_unused(void **state)
 	assert_intact(path);
 }
 
+/* Names alone are more than the file may have: it takes samples all the same. */
+static void names_go_last(void **state)
+{
+	uint64_t lost = store_counter(STORE_LOST);
+
+	(void)state;
+	start_store(path, 0);
+	put_samples(T0, 1000, 10, (struct query_key){ 0 });
+	stop_store();
+	ask_file(path, "WITH n(i) AS (VALUES (1) UNION ALL SELECT i + 1 FROM n WHERE i < 30000)"
+	         " INSERT INTO names SELECT i, printf('%0100d', i) FROM n");
+	ask_file(path, "INSERT INTO frames SELECT id, 0, 0, id, id, id, 1 FROM names");
+	assert_true(bytes_now() > 4 * MB);
+	start_store(path, 2 * MB);
+	for (uint64_t i = 1; i < 20; i++) {
+		put_samples(T0 + i * 10000000, 1000, 10, (struct query_key){ 0 });
+		drain();
+	}
+	assert_int_equal(store_counter(STORE_LOST) - lost, 0);
+	assert_false(has_error());
+	assert_int_equal(ask("SELECT count(*) FROM frames"), 0);
+	assert_true(ask("SELECT count(*) FROM trace_log") >= 1000);
+	stop_store();
+	assert_true(bytes_now() < 2 * MB + MB / 5);
+	assert_intact(path);
+	/* Where there is room they stay, while samples come and go. */
+	ask_file(path, "INSERT INTO names VALUES (1, 'x'); INSERT INTO frames VALUES (1, 0, 0, 1, 1, 0, 0)");
+	fill(2 * MB, 200, 100);
+	assert_int_equal(ask("SELECT count(*) FROM frames"), 1);
+	stop_store();
+}
+
 static void queries_without_samples_are_bounded(void **state)
 {
 	uint64_t lost = store_counter(STORE_LOST);
@@ -209,6 +241,7 @@ int main(int count, char **arguments)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 		TEST(oldest_go_first),
 		TEST(stacks_go_when_unused),
+		TEST(names_go_last),
 		TEST(queries_without_samples_are_bounded),
 		TEST(bound_is_lowered),
 		TEST(reader_stays_open),
