@@ -4,7 +4,7 @@
  *   asking_program [FIXTURE[=BUILD_ID] | forget | fork]...
  *
  * One line a question, and at last which library was loaded for the network. `forget`
- * drops the cache of names; `fork` asks for bare.so on another thread, forks while that
+ * drops the cache of names, and what elfutils' client remembers of bare.so; `fork` asks for bare.so on another thread, forks while that
  * waits for the server, and the child asks for something else: "fine" when it got it.
  */
 #include <dlfcn.h>
@@ -115,7 +115,10 @@ int main(int argc, char **argv)
 		return 1;
 	for (int i = 1; i < argc; i++) {
 		if (strcmp(argv[i], "forget") == 0) {
+			char file[8192];
 			symbol_forget();
+			snprintf(file, sizeof(file), "%s/a1b2c3d4e5f60718/debuginfo", getenv("DEBUGINFOD_CACHE_PATH"));
+			unlink(file);
 			printf("\n");
 		} else if (strcmp(argv[i], "fork") == 0) {
 			ask_and_fork();

@@ -63,10 +63,6 @@ class Debuginfod(unittest.TestCase):
     def setUp(self):
         self.folder = tempfile.mkdtemp()
         self.addCleanup(shutil.rmtree, self.folder)
-        # The client would remember what is not there by itself, for ten minutes.
-        os.mkdir(self.folder + "/cache")
-        with open(self.folder + "/cache/cache_miss_s", "w") as seconds:
-            seconds.write("-1\n")
 
     def ask(self, *questions, servers="", **environment):
         """The program's lines: one a question, then what it has loaded."""
