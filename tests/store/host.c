@@ -149,7 +149,7 @@ static void *keep_closing(void *context)
 		close_all();
 		open_in_their_place(closer->mine);
 		__atomic_fetch_add(&closer->rounds, 1, __ATOMIC_RELAXED);
-		usleep(2000); /* or nothing could ever be stored */
+		usleep(20000); /* or nothing could ever be stored */
 	}
 	return NULL;
 }
