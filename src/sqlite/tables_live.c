@@ -85,6 +85,35 @@ static void add_time(struct table_rows *rows, uint64_t ns)
 	table_add_text(rows, text);
 }
 
+static bool is_none(struct query_key key)
+{
+	return !key.hi && !key.lo;
+}
+
+static bool is_same(struct query_key a, struct query_key b)
+{
+	return a.hi == b.hi && a.lo == b.lo;
+}
+
+/* The query's id as the logs have it: the user's own, which is known while it runs. */
+static void add_id(struct table_rows *rows, struct query_key key)
+{
+	struct query_view view;
+	char text[37] = "";
+	bool found = false;
+
+	if (!is_none(key))
+		query_key_text(key, text);
+	for (struct query_run *run = NULL; !found && !is_none(key) && (run = query_next_shown(run, &view));) {
+		found = is_same(view.key, key) && view.query_id;
+		if (found)
+			table_add_text(rows, view.query_id);
+		query_view_free(&view);
+	}
+	if (!found)
+		table_add_text(rows, text);
+}
+
 /* "" as in query_log, for an engine that is no SQLite. */
 static void add_library(struct table_rows *rows, const char *library)
 {
@@ -99,17 +128,15 @@ static void add_library(struct table_rows *rows, const char *library)
 
 static void add_process(struct table_rows *rows, const struct query_view *view)
 {
-	bool is_initial = view->key.hi == view->initial.hi && view->key.lo == view->initial.lo;
+	bool is_initial = is_same(view->key, view->initial);
 	char key[37];
 
 	query_key_text(view->key, key);
 	table_add_text(rows, view->query_id ? view->query_id : key);
-	if (is_initial && view->query_id) {
-		table_add_text(rows, view->query_id);
-	} else {
-		query_key_text(view->initial, key);
-		table_add_text(rows, key);
-	}
+	if (is_initial)
+		table_add_text(rows, view->query_id ? view->query_id : key);
+	else
+		add_id(rows, view->initial);
 	table_add_integer(rows, is_initial);
 	table_add_integer(rows, getpid());
 	add_thread(rows, view->working ? view->working : view->thread_id);
@@ -188,27 +215,18 @@ static void keep_stack(void *context, const struct thread_stack *stack)
 	stacks->count++;
 }
 
-/* As the logs name the query: by the user's own id, while it runs still. Whose thread did
- * not answer is found by the thread. */
+/* Whose thread did not answer is found by the thread. */
 static void add_query_id(struct table_rows *rows, const struct thread_stack *stack)
 {
-	const struct query_key *key = &stack->query;
-	bool has_key = key->hi || key->lo, found = false;
+	struct query_key key = stack->query;
 	struct query_view view;
-	char text[37] = "";
 
-	if (has_key)
-		query_key_text(*key, text);
-	for (struct query_run *run = NULL; !found && (has_key || !stack->depth) && (run = query_next_shown(run, &view));) {
-		found = has_key ? view.key.hi == key->hi && view.key.lo == key->lo : view.working == stack->thread_id;
-		if (found) {
-			query_key_text(view.key, text);
-			table_add_text(rows, view.query_id ? view.query_id : text);
-		}
+	for (struct query_run *run = NULL; !stack->depth && is_none(key) && (run = query_next_shown(run, &view));) {
+		if (view.working == stack->thread_id)
+			key = view.key;
 		query_view_free(&view);
 	}
-	if (!found)
-		table_add_text(rows, text);
+	add_id(rows, key);
 }
 
 static void add_trace(struct table_rows *rows, struct kept_stack *kept)
