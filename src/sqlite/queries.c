@@ -11,6 +11,7 @@ uint32_t queries_watched_sessions;
 static __thread struct run *running;
 static __thread const void *running_frame; /* of the hook that it is in; NULL: not known */
 static __thread uint32_t running_nesting;  /* queries on the thread before it */
+static __thread struct run *nested; /* the innermost one inside that, NULL: none */
 static __thread sqlite3_stmt *newest_row; /* whose step gave the newest row */
 static __thread bool in_exec; /* of the host's, inside a step: see queries_begin_exec() */
 static __thread unsigned suspended;
@@ -33,6 +34,7 @@ void queries_enter_run(struct run *run, struct thread *thread, const void *frame
 	running_frame = frame;
 	runs_push(run, thread, frame);
 	running = run;
+	nested = NULL;
 }
 
 void queries_leave_run(struct thread *thread)
@@ -57,7 +59,7 @@ static bool is_inside(const void *frame)
 	/* Its statement may go on, or have gone: the run is not told from another. */
 	runs_count(QUERIES_LOST);
 	runs_release(running);
-	running = NULL;
+	running = nested = NULL;
 	in_exec = false;
 	suspended = 0;
 	return false;
@@ -124,6 +126,8 @@ static void enter_nested(struct query_step *step)
 	}
 	step->was_in_exec = in_exec;
 	in_exec = false;
+	step->outer = nested;
+	nested = step->run;
 	__atomic_store_n(&step->run->query.working, step->thread->id, __ATOMIC_RELAXED); /* only to be seen */
 }
 
@@ -137,6 +141,7 @@ static void leave_nested(const struct query_step *step)
 		own->weights[type] += __atomic_load_n(&counts->weights[type], __ATOMIC_RELAXED) - step->weights[type];
 	}
 	in_exec = step->was_in_exec;
+	nested = step->outer;
 	__atomic_store_n(&step->run->query.working, 0, __ATOMIC_RELAXED);
 }
 
@@ -218,13 +223,15 @@ void queries_abandon(sqlite3_stmt *stmt)
 
 void queries_disown(const sqlite3 *db)
 {
-	struct run *run = running ? running : traced_run();
+	struct run *run = nested ? nested : running ? running : traced_run();
 	struct thread *thread = run && !run->own && run->session->db == db ? sampler_thread() : NULL;
 
 	if (!thread)
 		return;
 	run->own = true;
 	query_hide(&run->query);
+	if (run == nested)
+		return; /* the samples are the outermost one's */
 	sampler_pop(thread);
 	runs_push(run, thread, run == running ? running_frame : NULL);
 }

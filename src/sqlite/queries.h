@@ -44,6 +44,7 @@ struct query_step {
 	struct thread *thread;
 	/* Of a step inside another run's: what that has had so far. */
 	bool is_nested, was_in_exec;
+	struct run *outer; /* nested, too; NULL: none */
 	uint64_t samples[TRACE_TYPES], weights[TRACE_TYPES];
 };
 bool queries_enter(struct query_step *step, sqlite3_stmt *stmt, const void *frame, const void *caller);
