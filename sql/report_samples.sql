@@ -6,10 +6,13 @@
 DROP TABLE IF EXISTS temp.report_samples;
 DROP TABLE IF EXISTS temp.report_parts;
 
+-- By number first: texts are slow to sort.
 CREATE TEMP TABLE report_samples AS
-SELECT trace_type, stack AS stack_id, count(*) AS samples, sum(weight * period_ns) AS ns,
-       sum(1.0 * weight * period_ns * weight * period_ns) AS square
-FROM temp.selected_samples JOIN series ON series.id = series
+SELECT trace_type, stack AS stack_id, sum(samples) AS samples, sum(weight * period_ns) AS ns,
+       sum(1.0 * square * period_ns * period_ns) AS square
+FROM (SELECT stack, series, count(*) AS samples, sum(weight) AS weight, sum(1.0 * weight * weight) AS square
+      FROM temp.selected_samples GROUP BY stack, series)
+JOIN series ON series.id = series
 GROUP BY trace_type, stack;
 
 -- By run and thread, each a stretch of time that samples were taken from. is_worker: the
@@ -18,9 +21,11 @@ GROUP BY trace_type, stack;
 CREATE TEMP TABLE report_parts AS
 SELECT trace_type, run, coalesce(threads.thread_id <> queries.thread_id AND worker_cpu_time_ns > 0, 0) AS is_worker,
        samples, ns, square
-FROM (SELECT trace_type, run, thread, count(*) AS samples, sum(weight * period_ns) AS ns,
-             sum(1.0 * weight * period_ns * weight * period_ns) AS square
-      FROM temp.selected_samples JOIN series ON series.id = series
+FROM (SELECT trace_type, run, thread, sum(samples) AS samples, sum(weight * period_ns) AS ns,
+             sum(1.0 * square * period_ns * period_ns) AS square
+      FROM (SELECT run, series, count(*) AS samples, sum(weight) AS weight, sum(1.0 * weight * weight) AS square
+            FROM temp.selected_samples GROUP BY run, series)
+      JOIN series ON series.id = series
       GROUP BY trace_type, run, thread)
 LEFT JOIN queries ON queries.id = run AND run <> 0
 LEFT JOIN threads ON threads.id = thread;
