@@ -1,7 +1,7 @@
 -- The runs that are selected (see selected.sql), the costliest first. Parameters,
 -- which may be left NULL: :by (cpu, wall, off, samples, start), :limit, :for_table
 -- (times without the year).
--- cpu_ms is the time of the thread that began the query. In the sqlite3 shell on a
+-- cpu_ms is without the worker threads that SQLite made. In the sqlite3 shell on a
 -- trace file: .read sql/selected.sql, then .read sql/queries.sql
 SELECT strftime(CASE WHEN :for_table THEN '%m-%d %H:%M:%S' ELSE '%Y-%m-%d %H:%M:%S' END,
                 query_start_ns / 1000000000, 'unixepoch') AS started,

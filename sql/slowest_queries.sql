@@ -1,9 +1,11 @@
--- The queries that took the most CPU time: their exact times in ms, how many
+-- The queries that took the most CPU time, with that of the worker threads SQLite made:
+-- their exact times in ms, how many
 -- samples of each kind they have, and how far the CPU time that the samples stand
 -- for is off the exact one.
 WITH slowest AS MATERIALIZED (
-	SELECT query_id, query_duration_ns, cpu_time_ns, samples_cpu, samples_real, query
-	FROM system.query_log ORDER BY cpu_time_ns DESC LIMIT 10),
+	SELECT query_id, query_duration_ns, cpu_time_ns + worker_cpu_time_ns AS cpu_time_ns,
+	       samples_cpu, samples_real, query
+	FROM system.query_log ORDER BY 3 DESC LIMIT 10),
 sampled AS MATERIALIZED (
 	SELECT query_id, sum(weight * period_ns) AS ns
 	FROM system.trace_log
