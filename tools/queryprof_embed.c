@@ -6,6 +6,7 @@
 #include "progress.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -17,17 +18,45 @@
 #define TURN_NS 200000000
 #define PATIENCE 10 /* turns in which others kept the file to themselves, a second each */
 
+static volatile sig_atomic_t is_stopped;
+
+static void stop(int signal_number)
+{
+	(void)signal_number;
+	is_stopped = 1;
+}
+
+/* Ctrl-C ends it between two turns: `record` still has something to say, and the status
+ * of its command to pass on. A second one ends the program. */
 static int embed_all(struct embed *embed, sqlite3 *db)
 {
+	const struct sigaction on_interrupt = { .sa_handler = stop, .sa_flags = SA_RESETHAND };
+	struct sigaction before;
 	int code = SQLITE_OK, failures = 0;
 
+	sigaction(SIGINT, NULL, &before);
+	if (before.sa_handler != SIG_IGN)
+		sigaction(SIGINT, &on_interrupt, NULL);
 	progress_begin("looking up names and lines");
-	while (code == SQLITE_OK || ((code & 0xff) == SQLITE_BUSY && ++failures < PATIENCE)) {
+	while (!is_stopped && (code == SQLITE_OK || ((code & 0xff) == SQLITE_BUSY && ++failures < PATIENCE))) {
 		code = embed_some(embed, db, TURN_NS);
 		progress_count(embed->named, "addresses");
 	}
 	progress_end();
-	return code == SQLITE_DONE ? SQLITE_OK : code;
+	sigaction(SIGINT, &before, NULL);
+	return code == SQLITE_DONE ? SQLITE_OK : is_stopped ? SQLITE_INTERRUPT : code;
+}
+
+static const char *describe(int code)
+{
+	switch (code & 0xff) {
+	case SQLITE_BUSY:
+		return "locked by another process";
+	case SQLITE_INTERRUPT:
+		return "stopped; queryprof embed looks up the names that are missing";
+	default:
+		return sqlite3_errstr(code);
+	}
 }
 
 /* It must be there: opening for writing would make it. */
@@ -64,7 +93,7 @@ int trace_file_embed(const char *path)
 	embed_begin(&embed, true);
 	code = embed_all(&embed, database.db);
 	if (code)
-		complain("%s: %s", path, (code & 0xff) == SQLITE_BUSY ? "locked by another process" : sqlite3_errstr(code));
+		complain("%s: %s", path, describe(code));
 	embed_end(&embed, database.db);
 	database_close(&database, true);
 	return code ? COMMAND_FAILED : COMMAND_FINE;

@@ -10,6 +10,7 @@ import json
 import os
 import re
 import shutil
+import signal
 import socket
 import sqlite3
 import struct
@@ -398,6 +399,39 @@ class Embedding(Known):
         output(QUERYPROF, "embed", other)
         self.assertEqual(rows(other, "SELECT DISTINCT symbols FROM trace_log WHERE stack_id = 3"),
                          [(f'["{hex(NOWHERE | 0x7010)}"]',)])
+
+    def test_while_another_writes(self):
+        make(self.trace, self.program)
+        db = sqlite3.connect(self.trace, isolation_level=None)
+        db.execute("PRAGMA journal_mode = WAL")
+        for interrupted in (False, True):
+            with self.subTest(interrupted=interrupted):
+                db.execute("DELETE FROM frames")
+                db.execute("BEGIN IMMEDIATE")
+                embed = subprocess.Popen([QUERYPROF, "embed", self.trace], text=True,
+                                         stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+                while embed.poll() is None and not self.catches_interrupt(embed.pid):
+                    time.sleep(0.01)
+                if interrupted:
+                    embed.send_signal(signal.SIGINT)
+                else:
+                    db.execute("COMMIT")
+                _, errors = embed.communicate(timeout=60)
+                if interrupted:
+                    db.execute("COMMIT")
+                    self.assertEqual(embed.returncode, 1, errors)
+                    self.assertIn("stopped", errors)
+                else:
+                    self.assertEqual((embed.returncode, errors), (0, ""))
+                self.assertEqual(len(self.frames()), 0 if interrupted else 4)
+        db.close()
+
+    @staticmethod
+    def catches_interrupt(pid):
+        """As it does while it looks names up."""
+        with open(f"/proc/{pid}/status", encoding="utf-8") as file:
+            caught = int(re.search(r"^SigCgt:\s*(\w+)", file.read(), re.MULTILINE)[1], 16)
+        return caught >> (signal.SIGINT - 1) & 1
 
     def test_refusals(self):
         for name, content, says in (("not", None, "No such file"), ("empty", b"", "not a trace file"),
