@@ -136,6 +136,8 @@ void writer_wait_when_busy(struct writer *writer);
  * has just let it go is the first to ask again. */
 void writer_let_others(struct writer *writer);
 
+/* --- batch.c ------------------------------------------------------------------ */
+
 /* What became of a batch. */
 struct writer_result {
 	size_t records; /* taken from the ring */
@@ -154,10 +156,10 @@ int writer_store(struct writer *writer, struct ring *ring, size_t most_records, 
 /* Takes one record that will not be stored, and remembers what later ones need. */
 void writer_discard(struct writer *writer, unsigned kind, const void *record, size_t size);
 
+/* --- between writer.c, batch.c, intern.c and place.c -------------------------- */
+
 /* Forgets all rows it knows. */
 void writer_forget(struct writer *writer);
-
-/* --- between writer.c, intern.c and place.c ---------------------------------- */
 
 /* Entries of the tables. */
 struct known_thread {
