@@ -10,16 +10,15 @@
 #include "wrappers.h"
 
 #include <dlfcn.h>
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "calls.h"
 #include "pragma.h"
 #include "queries.h"
-#include "sampler/sampler.h"
 #include "schema.h"
 #include "session.h"
+#include "workers.h"
 
 typedef int exec_callback(void *, int, char **, char **);
 
@@ -48,8 +47,6 @@ static struct real {
 	int (*wal_checkpoint_v2)(sqlite3 *, const char *, int, int *, int *);
 	unsigned char *(*serialize)(sqlite3 *, const char *, sqlite3_int64 *, unsigned int);
 } real[HOST_LIBRARIES_MAX];
-
-static int (*real_create_thread)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
 
 /* A wrapper's body. `number` is a constant wherever it is inlined. */
 #define WRAPPER static inline __attribute__((always_inline))
@@ -429,72 +426,6 @@ WRAPPER unsigned char *wrap_serialize(int number, sqlite3 *db, const char *schem
 	return image;
 }
 
-/* --- the library's worker threads ----------------------------------------- */
-
-struct worker {
-	void *(*run)(void *);
-	void *argument;
-	struct query_tag tag;
-};
-
-static uint64_t cpu_clock(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
-
-static void *queryprof_worker(void *context)
-{
-	struct worker worker = *(struct worker *)context;
-	struct thread *thread = sampler_thread();
-	void *result;
-
-	free(context);
-	if (thread)
-		sampler_push_worker(thread, &worker.tag);
-	result = worker.run(worker.argument);
-	if (thread)
-		sampler_pop_worker(thread);
-	/* All that the thread has used. The query waits for it to end. */
-	__atomic_add_fetch(&worker.tag.counts->worker_cpu_ns, cpu_clock(), __ATOMIC_RELAXED);
-	return result;
-}
-
-/* The query that a thread made now works for, NULL: none. A static copy's calls are the
- * program's, and a traced query stays on the stack between its steps. */
-static const struct query_tag *query_of_worker(void)
-{
-	struct thread *thread = thread_current;
-	const struct query_tag *tag = thread ? sampler_top(thread) : NULL;
-	const volatile int *owner;
-
-	if (!tag || !queries_traced())
-		return tag;
-	owner = tag->mutex_owner ? *tag->mutex_owner : NULL;
-	return owner && *owner == (int)thread->id ? tag : NULL;
-}
-
-static int queryprof_create_thread(pthread_t *id, const pthread_attr_t *attributes,
-                                   void *(*run)(void *), void *argument)
-{
-	const struct query_tag *tag = query_of_worker();
-	struct worker *worker = tag ? malloc(sizeof *worker) : NULL;
-	int error;
-
-	if (!worker)
-		return real_create_thread(id, attributes, run, argument);
-	*worker = (struct worker){ .run = run, .argument = argument, .tag = *tag };
-	/* The worker works while its maker holds the connection's mutex. */
-	worker->tag.mutex_owner = NULL;
-	worker->tag.frame = 0; /* of another stack */
-	error = real_create_thread(id, attributes, queryprof_worker, worker);
-	if (error)
-		free(worker);
-	return error;
-}
-
 /* --- for each library --------------------------------------------------------- */
 
 #define LIBRARY 0
@@ -602,12 +533,6 @@ int wrappers_hooks(const struct host_library *library, struct got_hook hooks[WRA
 			.keep_end = library->api + 1,
 		};
 	}
-	*(void **)&real_create_thread = dlsym(RTLD_DEFAULT, "pthread_create");
-	hooks[FUNCTIONS] = (struct got_hook){
-		.symbol = "pthread_create",
-		.real = (void *)real_create_thread,
-		.replacement = (void *)queryprof_create_thread,
-		.only_in = (const void *)library->start,
-	};
+	hooks[FUNCTIONS] = workers_hook(library);
 	return (int)FUNCTIONS + 1;
 }
