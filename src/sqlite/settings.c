@@ -1,41 +1,31 @@
 /*
- * The settings: one table, and behind each line of it one way to check, show and
- * store a value, whichever way it comes.
+ * The settings: one table, and one way to change and to show what it lists, whichever
+ * way a value comes. What a value may be is in settings_value.c.
  *
  * Values live in two structures, one a session and one for the process, and a line
  * of the table says where in which. Each structure exists three times: as the
  * environment left it (`base_…`, what DEFAULT means for the process), for new
  * sessions, and in force.
  */
-#include "queries.h"
 #include "settings.h"
 
-#include <errno.h>
-#include <limits.h>
 #include <pthread.h>
-#include <stdarg.h>
 #include <stddef.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-#include <unistd.h>
 
 #include "embed/embed.h"
 #include "handler/ring.h"
+#include "queries.h"
 #include "queryprof.h"
 #include "sampler/sampler.h"
 #include "session.h"
-#include "settings_number.h"
+#include "settings_value.h"
 #include "store/store.h"
 #include "symbol/symbol.h"
 
 #define MIB (1024 * 1024ll)
-#define SHOWN 60 /* bytes of a bad value that a message repeats */
-
-_Static_assert(sizeof(uint64_t) == sizeof(int64_t), "one kind of number behind all of them");
-
-#define PATH_BYTES 4095
 
 /* The path is absolute, or "". */
 struct process_settings {
@@ -45,18 +35,6 @@ struct process_settings {
 	int64_t trace_log_ring_bytes;
 	bool trace_log_symbolize;
 	char debug_path[PATH_BYTES + 1];
-};
-
-enum form { NUMBER, SWITCH, TEXT, PATH, PATHS };
-
-struct setting {
-	struct setting_info info;
-	enum form form;
-	bool is_hosts; /* SQL may not change it */
-	size_t offset; /* in session_settings or process_settings */
-	/* Process-wide ones: makes the change happen before it is remembered. A QP_ code
-	 * with a malloc'ed reason. */
-	int (*apply)(const struct process_settings *wanted, char **reason);
 };
 
 static int apply_to_store(const struct process_settings *wanted, char **reason);
@@ -143,178 +121,7 @@ static bool locked;
 static char *environment_error;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-/* A checked value: a number, or the text. */
-struct value {
-	int64_t number;
-	char text[PATH_BYTES + 1];
-};
-
-/* --- messages -------------------------------------------------------------- */
-
-__attribute__((format(printf, 1, 2)))
-static char *format_text(const char *format, ...)
-{
-	char *text = NULL;
-	va_list arguments;
-
-	va_start(arguments, format);
-	if (vasprintf(&text, format, arguments) < 0)
-		text = NULL;
-	va_end(arguments);
-	return text;
-}
-
-static char *allowed_text(const struct setting *setting)
-{
-	const struct setting_info *info = &setting->info;
-	const char *space = info->unit[0] ? " " : "";
-
-	switch (setting->form) {
-	case SWITCH:
-		return format_text("allowed are 0 (off) and 1 (on)");
-	case TEXT:
-	case PATH:
-	case PATHS:
-		return format_text("allowed are texts of at most %lld bytes", (long long)info->max);
-	case NUMBER:
-		break;
-	}
-	return info->zero ? format_text("allowed are 0 (%s) and %lld to %lld%s%s", info->zero, (long long)info->min,
-	                                (long long)info->max, space, info->unit) :
-	                    format_text("allowed are %lld to %lld%s%s", (long long)info->min, (long long)info->max,
-	                                space, info->unit);
-}
-
-/* `name = value: reason`, which frees the reason. */
-static char *error_text(const struct setting *setting, const char *value, char *reason)
-{
-	/* Not in the middle of a UTF-8 character. */
-	int shown = (int)strnlen(value, SHOWN + 1);
-	char *text;
-
-	if (shown > SHOWN)
-		for (shown = SHOWN; shown > SHOWN - 3 && ((unsigned char)value[shown] & 0xC0) == 0x80;)
-			shown--;
-	text = format_text("%s = %.*s%s: %s", setting->info.name, shown, value,
-	                   value[shown] ? "…" : "", reason ? reason : "out of memory");
-	free(reason);
-	return text;
-}
-
-/* --- reading values -------------------------------------------------------- */
-
-static bool parse_switch(const char *text, int64_t *result)
-{
-	static const char *const words[][4] = { { "0", "off", "false", "no" }, { "1", "on", "true", "yes" } };
-
-	for (int on = 0; on < 2; on++)
-		for (int i = 0; i < 4; i++)
-			if (!strcasecmp(text, words[on][i])) {
-				*result = on;
-				return true;
-			}
-	return false;
-}
-
-/* A relative path is made absolute: the file is opened later, by another thread,
- * wherever the host may stand then. */
-static bool parse_path(const char *text, struct value *value)
-{
-	char folder[PATH_BYTES + 1];
-	int size;
-
-	if (!*text || *text == '/') {
-		memcpy(value->text, text, strlen(text) + 1);
-		return true;
-	}
-	if (!getcwd(folder, sizeof folder))
-		return false;
-	size = snprintf(value->text, sizeof value->text, "%s/%s", folder, text);
-	return size > 0 && (size_t)size < sizeof value->text;
-}
-
-/* Each of them as above. */
-static bool parse_paths(const char *text, struct value *value)
-{
-	struct value *one = malloc(sizeof *one);
-	size_t size = 0;
-	bool good = one;
-
-	value->text[0] = 0;
-	for (size_t length; good && *text; text += length + (text[length] == ':')) {
-		size_t room = sizeof value->text - size;
-		char *path;
-
-		length = strcspn(text, ":");
-		if (!length)
-			continue;
-		path = strndup(text, length);
-		good = path && parse_path(path, one);
-		if (good)
-			size += (size_t)snprintf(value->text + size, room, "%s%s", size ? ":" : "", one->text);
-		good = good && size < sizeof value->text;
-		free(path);
-	}
-	free(one);
-	return good;
-}
-
-static bool parse(const struct setting *setting, const char *text, struct value *value)
-{
-	const struct setting_info *info = &setting->info;
-	char number[128];
-	size_t size;
-
-	if (info->is_text) {
-		if (strlen(text) > (size_t)info->max)
-			return false;
-		if (setting->form == PATH)
-			return parse_path(text, value);
-		if (setting->form == PATHS)
-			return parse_paths(text, value);
-		memcpy(value->text, text, strlen(text) + 1);
-		return true;
-	}
-	text += strspn(text, " \t\n");
-	size = strlen(text);
-	while (size && strchr(" \t\n", text[size - 1]))
-		size--;
-	if (size >= sizeof number)
-		return false;
-	memcpy(number, text, size);
-	number[size] = 0;
-	if (setting->form == SWITCH)
-		return parse_switch(number, &value->number);
-	return settings_number(number, info->unit, &value->number) &&
-	       ((info->zero && !value->number) || (value->number >= info->min && value->number <= info->max));
-}
-
 /* --- where values stand ---------------------------------------------------- */
-
-/* Scalars are read by other threads without a lock, hence the atomic stores. */
-static void write_value(const struct setting *setting, void *block, const struct value *value)
-{
-	char *place = (char *)block + setting->offset;
-
-	if (setting->info.is_text)
-		memcpy(place, value->text, strlen(value->text) + 1);
-	else if (setting->form == SWITCH)
-		__atomic_store_n((bool *)place, value->number != 0, __ATOMIC_RELAXED);
-	else
-		__atomic_store_n((int64_t *)place, value->number, __ATOMIC_RELAXED);
-}
-
-static void read_value(const struct setting *setting, const void *block, struct value *value)
-{
-	const char *place = (const char *)block + setting->offset;
-
-	if (setting->info.is_text)
-		memcpy(value->text, place, strlen(place) + 1);
-	else if (setting->form == SWITCH)
-		value->number = __atomic_load_n((const bool *)place, __ATOMIC_RELAXED);
-	else
-		value->number = __atomic_load_n((const int64_t *)place, __ATOMIC_RELAXED);
-}
 
 static void *block_of(const struct setting *setting, const struct session *session)
 {
@@ -340,7 +147,12 @@ static const struct setting *find_setting(const char *name, size_t size)
 
 /* --- the environment ------------------------------------------------------- */
 
-static void read_environment(const struct setting *setting, struct value *value)
+static void *base_of(const struct setting *setting)
+{
+	return setting->info.is_process_wide ? (void *)&base_process : (void *)&base_session;
+}
+
+static void read_environment(const struct setting *setting, struct setting_value *value)
 {
 	char name[128] = "QUERYPROF_";
 	size_t size = strlen(name);
@@ -353,14 +165,13 @@ static void read_environment(const struct setting *setting, struct value *value)
 	text = secure_getenv(name);
 	if (!text)
 		return;
-	if (parse(setting, text, value)) {
-		write_value(setting, setting->info.is_process_wide ? (void *)&base_process : (void *)&base_session,
-		            value);
+	if (setting_parse(setting, text, value)) {
+		setting_write(setting, base_of(setting), value);
 		return;
 	}
-	error = error_text(setting, text, allowed_text(setting));
-	all = format_text("%s%senvironment: %s", environment_error ? environment_error : "",
-	                  environment_error ? "; " : "", error ? error : name);
+	error = setting_error(setting, text, setting_allowed(setting));
+	all = setting_format("%s%senvironment: %s", environment_error ? environment_error : "",
+	                     environment_error ? "; " : "", error ? error : name);
 	free(error);
 	if (all) {
 		free(environment_error);
@@ -370,13 +181,12 @@ static void read_environment(const struct setting *setting, struct value *value)
 
 static void read_defaults(void)
 {
-	struct value *value = calloc(1, sizeof *value);
+	struct setting_value *value = calloc(1, sizeof *value);
 
 	for (int i = 0; i < SETTINGS && value; i++) {
 		value->number = settings[i].info.default_value;
 		strcpy(value->text, settings[i].info.default_text ? settings[i].info.default_text : "");
-		write_value(&settings[i], settings[i].info.is_process_wide ? (void *)&base_process : (void *)&base_session,
-		            value);
+		setting_write(&settings[i], base_of(&settings[i]), value);
 		/* A query_id is for one statement: one for every session's first makes
 		 * no sense. */
 		if (settings[i].form != TEXT)
@@ -427,9 +237,9 @@ static int refuse_for_ring(const struct process_settings *wanted, char **reason)
 
 	if (!ring_fixed || wanted->trace_log_ring_bytes == now)
 		return QP_OK;
-	*reason = format_text("fixed at %lld bytes since the library started; set QUERYPROF_TRACE_LOG_RING_BYTES "
-	                      "in the environment, or qp_config.trace_log_ring_bytes for qp_init()",
-	                      (long long)now);
+	*reason = setting_format("fixed at %lld bytes since the library started; set QUERYPROF_TRACE_LOG_RING_BYTES "
+	                         "in the environment, or qp_config.trace_log_ring_bytes for qp_init()",
+	                         (long long)now);
 	return QP_LOCKED;
 }
 
@@ -439,7 +249,7 @@ static int apply_debug_path(const struct process_settings *wanted, char **reason
 	return symbol_set_debug_path(wanted->debug_path) ? QP_OK : QP_NOMEM;
 }
 
-static int change_process(const struct setting *setting, const struct value *value, char **reason)
+static int change_process(const struct setting *setting, const struct setting_value *value, char **reason)
 {
 	struct process_settings *wanted = malloc(sizeof *wanted);
 	int rc = QP_OK;
@@ -448,12 +258,12 @@ static int change_process(const struct setting *setting, const struct value *val
 		return QP_NOMEM;
 	pthread_mutex_lock(&changing);
 	*wanted = process; /* written only under `changing` */
-	write_value(setting, wanted, value);
+	setting_write(setting, wanted, value);
 	if (setting->apply)
 		rc = setting->apply(wanted, reason);
 	if (!rc) {
 		pthread_mutex_lock(&values);
-		write_value(setting, &process, value);
+		setting_write(setting, &process, value);
 		pthread_mutex_unlock(&values);
 	}
 	pthread_mutex_unlock(&changing);
@@ -462,27 +272,27 @@ static int change_process(const struct setting *setting, const struct value *val
 }
 
 static int change(const struct setting *setting, struct session *session, const char *text,
-                  struct value *value, char **error)
+                  struct setting_value *value, char **error)
 {
 	char *reason = NULL;
 	int rc;
 
 	if (!strcasecmp(text, "DEFAULT")) {
 		pthread_mutex_lock(&values);
-		read_value(setting, default_block_of(setting, session), value);
+		setting_read(setting, default_block_of(setting, session), value);
 		pthread_mutex_unlock(&values);
-	} else if (!parse(setting, text, value)) {
-		*error = error_text(setting, text, allowed_text(setting));
+	} else if (!setting_parse(setting, text, value)) {
+		*error = setting_error(setting, text, setting_allowed(setting));
 		return QP_INVALID;
 	}
 	if (setting->info.is_process_wide) {
 		rc = change_process(setting, value, &reason);
 		if (rc)
-			*error = error_text(setting, text, reason);
+			*error = setting_error(setting, text, reason);
 		return rc;
 	}
 	pthread_mutex_lock(&values);
-	write_value(setting, block_of(setting, session), value);
+	setting_write(setting, block_of(setting, session), value);
 	pthread_mutex_unlock(&values);
 	return QP_OK;
 }
@@ -501,24 +311,24 @@ int settings_set(struct session *session, const char *name, const char *text,
                  enum setting_source source, char **error)
 {
 	const struct setting *setting;
-	struct value *value;
+	struct setting_value *value;
 	int rc;
 
 	settings_init();
 	*error = NULL;
 	setting = find_setting(name, strlen(name));
 	if (!setting) {
-		*error = format_text("%.*s: there is no such setting; SELECT name FROM system.settings lists them",
-		                     SHOWN, name);
+		*error = setting_format("%.*s: there is no such setting; SELECT name FROM system.settings lists them",
+		                        SETTING_SHOWN, name);
 		return QP_NOT_FOUND;
 	}
 	if (source == SETTING_FROM_SQL && __atomic_load_n(&locked, __ATOMIC_RELAXED)) {
-		*error = error_text(setting, text, format_text("settings are locked by the host program"));
+		*error = setting_error(setting, text, setting_format("settings are locked by the host program"));
 		return QP_LOCKED;
 	}
 	if (source == SETTING_FROM_SQL && setting->is_hosts && !is_value(setting, session, text)) {
-		*error = error_text(setting, text, format_text("only the host program can change it, with qp_set() "
-		                                               "or the environment at its start"));
+		*error = setting_error(setting, text, setting_format("only the host program can change it, with qp_set() "
+		                                                     "or the environment at its start"));
 		return QP_LOCKED;
 	}
 	value = calloc(1, sizeof *value); /* 4 KiB: too much for a host's small stack */
@@ -570,15 +380,15 @@ void settings_started(bool started)
 
 static char *value_text(const struct setting *setting, const void *block)
 {
-	struct value *value = calloc(1, sizeof *value);
+	struct setting_value *value = calloc(1, sizeof *value);
 	char *text;
 
 	if (!value)
 		return NULL;
 	pthread_mutex_lock(&values);
-	read_value(setting, block, value);
+	setting_read(setting, block, value);
 	pthread_mutex_unlock(&values);
-	text = setting->info.is_text ? strdup(value->text) : format_text("%lld", (long long)value->number);
+	text = setting->info.is_text ? strdup(value->text) : setting_format("%lld", (long long)value->number);
 	free(value);
 	return text;
 }
