@@ -134,6 +134,22 @@ Elf_Data *elf_image_data(const struct elf_image *image, const Elf64_Shdr *sectio
 	return data && data->d_buf ? data : NULL;
 }
 
+bool elf_image_ends_in_zero(const struct elf_image *image, const char *name)
+{
+	size_t names;
+	if (image->libdw->elf_getshdrstrndx(image->elf, &names) != 0)
+		return false;
+	for (unsigned i = 0; i < image->section_count; i++) {
+		const char *seen = image->libdw->elf_strptr(image->elf, names, image->sections[i].sh_name);
+		if (!seen || strcmp(seen, name) != 0 || image->sections[i].sh_type == SHT_NOBITS)
+			continue;
+		Elf_Data *data = image->libdw->elf_getdata(image->libdw->elf_getscn(image->elf, i), NULL);
+		if (data && data->d_buf && data->d_size && ((const char *)data->d_buf)[data->d_size - 1])
+			return false;
+	}
+	return true;
+}
+
 static void *copy_data(const Elf_Data *data)
 {
 	char *copy = data && data->d_buf ? malloc(data->d_size + 1) : NULL;

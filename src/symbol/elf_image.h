@@ -52,6 +52,10 @@ const Elf64_Shdr *elf_image_section_of_type(const struct elf_image *image, uint3
  * contents in the file, or they are compressed or cannot be read. */
 Elf_Data *elf_image_data(const struct elf_image *image, const Elf64_Shdr *section);
 
+/* Whether the contents of all sections of that name, decompressed by now, end in a zero
+ * byte, as a table of strings must. */
+bool elf_image_ends_in_zero(const struct elf_image *image, const char *name);
+
 /* malloc'ed copies with a zero byte after them, of a section's contents and of any
  * part of the file; NULL also when there is no memory. */
 void *elf_image_contents(const struct elf_image *image, const Elf64_Shdr *section);

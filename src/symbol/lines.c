@@ -108,6 +108,16 @@ static void close_file(struct elf_image *image)
 	image->fd = -1;
 }
 
+/* libdw takes it that the last string of a section has an end. */
+static Dwarf *begin_dwarf(struct elf_image *image)
+{
+	Dwarf *dwarf = image->libdw->dwarf_begin_elf(image->elf, DWARF_C_READ, NULL);
+	if (!dwarf || (elf_image_ends_in_zero(image, ".debug_str") && elf_image_ends_in_zero(image, ".debug_line_str")))
+		return dwarf;
+	image->libdw->dwarf_end(dwarf);
+	return NULL;
+}
+
 /* libdw would search it by itself, but not in the folders that we were told, and keep
  * it open. */
 static void open_alternate(struct lines *lines, const char *debug_path)
@@ -123,7 +133,7 @@ static void open_alternate(struct lines *lines, const char *debug_path)
 	if (!debug_file_open_alternate(&lines->alternate, &lines->image, name, build_id, debug_path))
 		return;
 	if (lines->alternate.size <= FILE_BYTES_MAX)
-		lines->alternate_dwarf = libdw->dwarf_begin_elf(lines->alternate.elf, DWARF_C_READ, NULL);
+		lines->alternate_dwarf = begin_dwarf(&lines->alternate);
 	if (lines->alternate_dwarf)
 		libdw->dwarf_setalt(lines->dwarf, lines->alternate_dwarf);
 	close_file(&lines->alternate);
@@ -152,7 +162,7 @@ struct lines *lines_open(struct elf_image *image, const char *debug_path)
 		return NULL;
 	lines->image = *image;
 	lines->alternate.fd = -1;
-	lines->dwarf = image->libdw->dwarf_begin_elf(image->elf, DWARF_C_READ, NULL);
+	lines->dwarf = begin_dwarf(&lines->image);
 	if (lines->dwarf)
 		open_alternate(lines, debug_path);
 	if (!lines->dwarf || !collect_units(lines)) {
