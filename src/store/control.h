@@ -10,10 +10,7 @@
 #include <stdint.h>
 
 #include "store/database.h"
-#include "store/retention.h"
 #include "store/store.h"
-#include "store/tempdir.h"
-#include "store/writer.h"
 
 struct ring;
 
@@ -77,19 +74,6 @@ uint64_t control_epoch(void);
 bool control_reading_path(char **path, uint64_t *epoch, char **error);
 
 int64_t control_now_ns(void); /* CLOCK_MONOTONIC */
-
-/* --- flusher.c --------------------------------------------------------------- */
-
-void *flusher_main(void *unused);
-
-/* Without a thread: takes what the ring holds, as lost. */
-void flusher_discard(void);
-
-/* In a forked child: what the thread of the parent left. */
-void flusher_reset_in_child(void);
-
-/* Frees the memory of a flusher that has finished. */
-void flusher_free(void);
 
 /* --- reader.c ---------------------------------------------------------------- */
 

@@ -12,19 +12,15 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
-#include <unistd.h>
 
 #include "handler/ring.h"
 #include "modules/modules.h"
 #include "queryprof.h"
 #include "sampler/sampler.h"
-#include "store/control.h"
+#include "store/flusher.h"
 #include "store/last_thread.h"
 
 #define NS_PER_MS 1000000ll
-#define RETRY_FIRST_NS (100 * NS_PER_MS)
-#define RETRY_LAST_NS (2000 * NS_PER_MS)
 #define LOOK_INTERVAL_NS (50 * NS_PER_MS)
 #define REAP_INTERVAL_NS (1000 * NS_PER_MS)
 
@@ -36,25 +32,6 @@
  * waits for it. */
 #define STALL_NS (1 * NS_PER_MS)
 
-/* The thread's own; others touch it only when there is no thread. */
-static struct flusher {
-	struct writer writer;
-	bool has_writer;
-	struct retention retention;
-	struct tempdir tempdir;
-	char *path;             /* of the open file */
-	char *settings_path;    /* of the settings in force, NULL: temporary */
-	int64_t max_bytes, interval_ns;
-	store_chore chore;
-	bool failing, over_bound;
-	int64_t retry_at, retry_pause;
-	int64_t reaped_at;
-	bool unsynced;          /* stored since the newest sync */
-	int64_t sync_at;        /* no sync before, while more comes */
-} flusher = { .tempdir = { .lock = -1 } };
-
-/* --- what others see ------------------------------------------------------------ */
-
 static void lock(void)
 {
 	pthread_mutex_lock(&store_control.lock);
@@ -63,33 +40,6 @@ static void lock(void)
 static void unlock(void)
 {
 	pthread_mutex_unlock(&store_control.lock);
-}
-
-/* `sentence` is taken over; NULL: all is well. */
-static void show_error(char *sentence)
-{
-	lock();
-	free(store_control.error);
-	store_control.error = sentence;
-	unlock();
-}
-
-/* A file opened again keeps its epoch. */
-static void show_file(const char *path, int64_t identity)
-{
-	static uint64_t epochs;
-	static int64_t newest;
-
-	if (path && (!epochs || identity != newest)) {
-		newest = identity;
-		epochs++;
-	}
-	lock();
-	free(store_control.open_path);
-	store_control.open_path = path ? strdup(path) : NULL;
-	__atomic_store_n(&store_control.epoch, path ? epochs : 0, __ATOMIC_RELEASE);
-	unlock();
-	readers_close_idle();
 }
 
 /* Everything before the ring's tail is settled: tells who waits. */
@@ -104,169 +54,6 @@ static void show_drained(void)
 	store_control.drained = ring_tail(store_control.ring);
 	pthread_cond_broadcast(&store_control.changed);
 	unlock();
-}
-
-/* Somebody asks for something else than what the flusher is busy with. */
-static bool is_interrupted(void)
-{
-	bool interrupted;
-
-	lock();
-	interrupted = store_control.pauses || store_control.stop;
-	unlock();
-	return interrupted;
-}
-
-static uint64_t used_ring(void)
-{
-	return ring_head(store_control.ring) - ring_tail(store_control.ring);
-}
-
-/* While another process writes: not when the ring runs full. */
-static bool give_up_waiting(void *context)
-{
-	(void)context;
-	return is_interrupted() || used_ring() > ring_bytes(store_control.ring) / 4 * 3;
-}
-
-/* --- the file --------------------------------------------------------------------- */
-
-static void set_limits(struct database_limits *limits)
-{
-	limits->wal_bytes = retention_wal_bytes(flusher.max_bytes);
-	limits->temporary = !flusher.settings_path;
-}
-
-static void close_file(bool last)
-{
-	if (flusher.writer.database.db) {
-		/* Readers first: the last one to close folds the log back. */
-		show_file(NULL, 0);
-		writer_close(&flusher.writer, last && flusher.settings_path);
-	}
-	free(flusher.path);
-	flusher.path = NULL;
-	flusher.over_bound = false;
-}
-
-/* Path of the file to open: malloc'ed, NULL with a sentence in `*error`. */
-static char *make_path(char **error)
-{
-	int number;
-
-	if (flusher.settings_path)
-		return strdup(flusher.settings_path);
-	if (flusher.tempdir.path && !tempdir_hold(&flusher.tempdir))
-		tempdir_forget(&flusher.tempdir); /* somebody removed it */
-	if (!flusher.tempdir.path) {
-		number = tempdir_make(&flusher.tempdir);
-		if (number) {
-			*error = database_sentence("no temporary directory for the trace file: %s", strerror(number));
-			return NULL;
-		}
-	}
-	return database_sentence("%s/trace.db", flusher.tempdir.path);
-}
-
-static int open_file(char **error)
-{
-	struct database_limits limits;
-	int code;
-
-	if (!flusher.has_writer)
-		flusher.has_writer = writer_init(&flusher.writer, give_up_waiting, NULL);
-	if (!flusher.has_writer) {
-		*error = database_sentence("no memory for the flusher");
-		return QP_NOMEM;
-	}
-	flusher.path = make_path(error);
-	if (!flusher.path)
-		return QP_STORE;
-	set_limits(&limits);
-	code = writer_open(&flusher.writer, flusher.path, &limits, error);
-	if (code) {
-		close_file(false);
-		return code;
-	}
-	show_file(flusher.path, database_number(flusher.writer.database.db, "SELECT identity FROM state", 0));
-	return QP_OK;
-}
-
-/* Back to what a first try would find. */
-static void clear_failure(void)
-{
-	if (flusher.failing)
-		show_error(NULL);
-	flusher.failing = false;
-	flusher.retry_pause = RETRY_FIRST_NS;
-	flusher.retry_at = 0;
-}
-
-static void note_failure(char *sentence)
-{
-	store_count(STORE_ERRORS, 1);
-	show_error(sentence);
-	if (!flusher.failing)
-		flusher.retry_pause = RETRY_FIRST_NS;
-	flusher.failing = true;
-	flusher.retry_at = control_now_ns() + flusher.retry_pause;
-	flusher.retry_pause *= 2;
-	if (flusher.retry_pause > RETRY_LAST_NS)
-		flusher.retry_pause = RETRY_LAST_NS;
-}
-
-/* Whether the new file can be used; it exists afterwards. */
-static int try_file(const struct settings_of_store *wanted, char **error)
-{
-	struct database_limits limits = { .wal_bytes = retention_wal_bytes(wanted->max_bytes) };
-	struct database trial;
-	int code = database_open(&trial, wanted->path, &limits, error);
-
-	if (!code)
-		database_close(&trial, false);
-	return code == DATABASE_LOCKED ? QP_STORE : code;
-}
-
-/* The file has another name than the process can reach: it has changed its root, or its
- * user. What is open can be written all the same. */
-static bool is_kept_elsewhere(void)
-{
-	struct settings_of_store here = { .path = flusher.path, .max_bytes = flusher.max_bytes };
-	char *error = NULL;
-	bool kept = database_is_linked(&flusher.writer.database) && try_file(&here, &error) != QP_OK;
-
-	free(error);
-	return kept;
-}
-
-/* Makes sure that the file is open, and is still the one that its path names. A QP_
- * code or DATABASE_LOCKED when it cannot be had. */
-static int ensure_file(void)
-{
-	char *error = NULL;
-	int code;
-
-	if (store_control.disabled)
-		return QP_STORE;
-	if (flusher.writer.database.db) {
-		switch (database_check(&flusher.writer.database, flusher.path)) {
-		case DATABASE_CURRENT:
-			return QP_OK;
-		case DATABASE_STOLEN:
-			store_count(STORE_ERRORS, 1);
-			close_file(false);
-			break;
-		case DATABASE_GONE:
-			if (is_kept_elsewhere())
-				return QP_OK;
-			close_file(false);
-			break;
-		}
-	}
-	code = open_file(&error);
-	if (code)
-		note_failure(error);
-	return code;
 }
 
 /* --- flushing ---------------------------------------------------------------------- */
@@ -310,7 +97,7 @@ static bool check_bound(void)
 {
 	flusher.over_bound = is_over_bound();
 	if (flusher.over_bound)
-		note_failure(database_sentence("%s: at its bound of %" PRId64 " bytes while a reader holds the log",
+		flusher_note_failure(database_sentence("%s: at its bound of %" PRId64 " bytes while a reader holds the log",
 		                               flusher.path, flusher.max_bytes));
 	return !flusher.over_bound;
 }
@@ -320,12 +107,12 @@ static bool trim(void)
 {
 	uint64_t trimmed = 0;
 	int code = retention_apply(&flusher.retention, &flusher.writer, flusher.max_bytes,
-	                           is_interrupted, &trimmed);
+	                           flusher_is_interrupted, &trimmed);
 
 	store_count(STORE_TRIMMED, trimmed);
 	if (!code || (code & 0xff) == SQLITE_BUSY)
 		return true;
-	note_failure(database_error(flusher.writer.database.db, flusher.path));
+	flusher_note_failure(database_error(flusher.writer.database.db, flusher.path));
 	return false;
 }
 
@@ -339,7 +126,7 @@ static void settle_batch(const struct writer_result *result)
 	flusher.unsynced = true;
 	__atomic_store_n(&store_counters[STORE_STACKS], flusher.writer.stacks.count, __ATOMIC_RELAXED);
 	if (trim() && check_bound())
-		clear_failure();
+		flusher_clear_failure();
 }
 
 /* Another process has the file: what waits goes on waiting. */
@@ -347,23 +134,23 @@ static void settle_locked(void)
 {
 	flusher.retry_at = 0; /* waiting was pause enough */
 	/* Half of it gives way to what comes. */
-	if (used_ring() > ring_bytes(store_control.ring) / 2)
-		discard_ring(ring_tail(store_control.ring) + used_ring() / 2);
+	if (flusher_used_ring() > ring_bytes(store_control.ring) / 2)
+		discard_ring(ring_tail(store_control.ring) + flusher_used_ring() / 2);
 }
 
 static void settle_failure(int code, const struct writer_result *result)
 {
 	store_count(STORE_LOST, result->lost);
 	if (result->busy) {
-		if (!is_interrupted())
-			note_failure(database_sentence("%s: locked by another process", flusher.path));
+		if (!flusher_is_interrupted())
+			flusher_note_failure(database_sentence("%s: locked by another process", flusher.path));
 		settle_locked();
 		return;
 	}
-	note_failure(database_error(flusher.writer.database.db, flusher.path));
+	flusher_note_failure(database_error(flusher.writer.database.db, flusher.path));
 	/* A file that is damaged, full or gone is best looked at afresh. */
 	if ((code & 0xff) != SQLITE_FULL)
-		close_file(false);
+		flusher_close_file(false);
 }
 
 /* What was stored is to survive the machine. `last`: nothing more comes for now. */
@@ -379,7 +166,7 @@ static void sync_file(bool last)
 	flusher.unsynced = writer_sync(&flusher.writer) != SQLITE_OK;
 	number = errno;
 	if (flusher.unsynced && database_check(&flusher.writer.database, flusher.path) == DATABASE_CURRENT)
-		note_failure(database_sentence("%s: cannot be synced: %s", flusher.path, strerror(number)));
+		flusher_note_failure(database_sentence("%s: cannot be synced: %s", flusher.path, strerror(number)));
 	/* else the host closed its descriptor: once it is open again */
 	end = control_now_ns();
 	flusher.sync_at = end + SYNC_PAUSE * (end - start);
@@ -398,9 +185,9 @@ static void flush(bool urgent)
 		sampler_reap();
 	}
 	modules_refresh(false);
-	while (result.more && !is_interrupted() && ring_tail(ring) < until) {
+	while (result.more && !flusher_is_interrupted() && ring_tail(ring) < until) {
 		bool pausing = flusher.failing && !urgent && control_now_ns() < flusher.retry_at;
-		int code = store_control.disabled || pausing ? QP_STORE : ensure_file();
+		int code = store_control.disabled || pausing ? QP_STORE : flusher_ensure_file();
 
 		if (code == DATABASE_LOCKED) {
 			settle_locked();
@@ -424,7 +211,7 @@ static void flush(bool urgent)
 				writer_let_others(&flusher.writer);
 		}
 	}
-	if (flusher.retention.trimming && flusher.writer.database.db && !is_interrupted())
+	if (flusher.retention.trimming && flusher.writer.database.db && !flusher_is_interrupted())
 		trim();
 	show_drained();
 	sync_file(false);
@@ -457,12 +244,12 @@ static int serve_open(char **error)
 	if (flusher.writer.database.db
 	    && database_check(&flusher.writer.database, flusher.path) == DATABASE_CURRENT)
 		return QP_OK;
-	close_file(false);
-	code = open_file(error);
+	flusher_close_file(false);
+	code = flusher_open_file(error);
 	if (code)
-		note_failure(*error ? strdup(*error) : NULL);
+		flusher_note_failure(*error ? strdup(*error) : NULL);
 	else
-		clear_failure();
+		flusher_clear_failure();
 	return code == DATABASE_LOCKED ? QP_STORE : code;
 }
 
@@ -474,18 +261,18 @@ static int serve_configure(struct settings_of_store *wanted, char **error)
 	if (is_same_path(wanted->path, flusher.settings_path)) {
 		take_settings(wanted);
 		if (flusher.writer.database.db) {
-			set_limits(&limits);
+			flusher_set_limits(&limits);
 			database_set_limits(&flusher.writer.database, &limits);
 			flusher.retention.trimming = true; /* the bound may be lower now */
 		}
 		return QP_OK;
 	}
 	flush(true);
-	if (wanted->path && (code = try_file(wanted, error)))
+	if (wanted->path && (code = flusher_try_file(wanted, error)))
 		return code;
-	close_file(true);
+	flusher_close_file(true);
 	tempdir_remove(&flusher.tempdir);
-	clear_failure();
+	flusher_clear_failure();
 	take_settings(wanted);
 	return wanted->path ? serve_open(error) : QP_OK;
 }
@@ -516,7 +303,7 @@ static void park(void)
 {
 	unlock();
 	if (!store_control.disabled)
-		close_file(false);
+		flusher_close_file(false);
 	lock();
 	store_control.parked = true;
 	pthread_cond_broadcast(&store_control.changed);
@@ -558,9 +345,9 @@ static bool is_asked(void)
 /* What can wait, while there is room for samples to wait, too. */
 static void do_chores(void)
 {
-	bool more = flusher.chore && flusher.writer.database.db && ensure_file() == QP_OK;
+	bool more = flusher.chore && flusher.writer.database.db && flusher_ensure_file() == QP_OK;
 
-	while (more && !flusher.failing && !is_asked() && used_ring() < ring_bytes(store_control.ring) / 8)
+	while (more && !flusher.failing && !is_asked() && flusher_used_ring() < ring_bytes(store_control.ring) / 8)
 		more = flusher.chore(flusher.writer.database.db, flusher.writer.file_identity);
 }
 
@@ -590,7 +377,7 @@ static void finish(void)
 	unlock();
 	flush(true);
 	if (!store_control.disabled)
-		close_file(true);
+		flusher_close_file(true);
 	tempdir_remove(&flusher.tempdir);
 	lock();
 	store_control.finished = true;

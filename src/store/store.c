@@ -18,6 +18,7 @@
 #include "handler/ring.h"
 #include "queryprof.h"
 #include "store/control.h"
+#include "store/flusher.h"
 #include "store/space.h"
 
 #define NS_PER_MS 1000000ll

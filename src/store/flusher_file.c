@@ -1,0 +1,206 @@
+/*
+ * The file that the flusher writes: made, opened, looked after while it is open, and
+ * given up and opened again when something is wrong with it.
+ */
+#include "store/flusher.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "handler/ring.h"
+#include "queryprof.h"
+
+#define NS_PER_MS 1000000ll
+#define RETRY_FIRST_NS (100 * NS_PER_MS)
+#define RETRY_LAST_NS (2000 * NS_PER_MS)
+
+struct flusher flusher = { .tempdir = { .lock = -1 } };
+
+/* --- what others see ------------------------------------------------------------ */
+
+/* `sentence` is taken over; NULL: all is well. */
+static void show_error(char *sentence)
+{
+	pthread_mutex_lock(&store_control.lock);
+	free(store_control.error);
+	store_control.error = sentence;
+	pthread_mutex_unlock(&store_control.lock);
+}
+
+/* A file opened again keeps its epoch. */
+static void show_file(const char *path, int64_t identity)
+{
+	static uint64_t epochs;
+	static int64_t newest;
+
+	if (path && (!epochs || identity != newest)) {
+		newest = identity;
+		epochs++;
+	}
+	pthread_mutex_lock(&store_control.lock);
+	free(store_control.open_path);
+	store_control.open_path = path ? strdup(path) : NULL;
+	__atomic_store_n(&store_control.epoch, path ? epochs : 0, __ATOMIC_RELEASE);
+	pthread_mutex_unlock(&store_control.lock);
+	readers_close_idle();
+}
+
+/* --- waiting for others ---------------------------------------------------------- */
+
+bool flusher_is_interrupted(void)
+{
+	bool interrupted;
+
+	pthread_mutex_lock(&store_control.lock);
+	interrupted = store_control.pauses || store_control.stop;
+	pthread_mutex_unlock(&store_control.lock);
+	return interrupted;
+}
+
+uint64_t flusher_used_ring(void)
+{
+	return ring_head(store_control.ring) - ring_tail(store_control.ring);
+}
+
+/* While another process writes: not when the ring runs full. */
+static bool give_up_waiting(void *context)
+{
+	(void)context;
+	return flusher_is_interrupted() || flusher_used_ring() > ring_bytes(store_control.ring) / 4 * 3;
+}
+
+/* --- opening and closing ----------------------------------------------------------- */
+
+void flusher_set_limits(struct database_limits *limits)
+{
+	limits->wal_bytes = retention_wal_bytes(flusher.max_bytes);
+	limits->temporary = !flusher.settings_path;
+}
+
+void flusher_close_file(bool last)
+{
+	if (flusher.writer.database.db) {
+		/* Readers first: the last one to close folds the log back. */
+		show_file(NULL, 0);
+		writer_close(&flusher.writer, last && flusher.settings_path);
+	}
+	free(flusher.path);
+	flusher.path = NULL;
+	flusher.over_bound = false;
+}
+
+/* Path of the file to open: malloc'ed, NULL with a sentence in `*error`. */
+static char *make_path(char **error)
+{
+	int number;
+
+	if (flusher.settings_path)
+		return strdup(flusher.settings_path);
+	if (flusher.tempdir.path && !tempdir_hold(&flusher.tempdir))
+		tempdir_forget(&flusher.tempdir); /* somebody removed it */
+	if (!flusher.tempdir.path) {
+		number = tempdir_make(&flusher.tempdir);
+		if (number) {
+			*error = database_sentence("no temporary directory for the trace file: %s", strerror(number));
+			return NULL;
+		}
+	}
+	return database_sentence("%s/trace.db", flusher.tempdir.path);
+}
+
+int flusher_open_file(char **error)
+{
+	struct database_limits limits;
+	int code;
+
+	if (!flusher.has_writer)
+		flusher.has_writer = writer_init(&flusher.writer, give_up_waiting, NULL);
+	if (!flusher.has_writer) {
+		*error = database_sentence("no memory for the flusher");
+		return QP_NOMEM;
+	}
+	flusher.path = make_path(error);
+	if (!flusher.path)
+		return QP_STORE;
+	flusher_set_limits(&limits);
+	code = writer_open(&flusher.writer, flusher.path, &limits, error);
+	if (code) {
+		flusher_close_file(false);
+		return code;
+	}
+	show_file(flusher.path, database_number(flusher.writer.database.db, "SELECT identity FROM state", 0));
+	return QP_OK;
+}
+
+void flusher_clear_failure(void)
+{
+	if (flusher.failing)
+		show_error(NULL);
+	flusher.failing = false;
+	flusher.retry_pause = RETRY_FIRST_NS;
+	flusher.retry_at = 0;
+}
+
+void flusher_note_failure(char *sentence)
+{
+	store_count(STORE_ERRORS, 1);
+	show_error(sentence);
+	if (!flusher.failing)
+		flusher.retry_pause = RETRY_FIRST_NS;
+	flusher.failing = true;
+	flusher.retry_at = control_now_ns() + flusher.retry_pause;
+	flusher.retry_pause *= 2;
+	if (flusher.retry_pause > RETRY_LAST_NS)
+		flusher.retry_pause = RETRY_LAST_NS;
+}
+
+int flusher_try_file(const struct settings_of_store *wanted, char **error)
+{
+	struct database_limits limits = { .wal_bytes = retention_wal_bytes(wanted->max_bytes) };
+	struct database trial;
+	int code = database_open(&trial, wanted->path, &limits, error);
+
+	if (!code)
+		database_close(&trial, false);
+	return code == DATABASE_LOCKED ? QP_STORE : code;
+}
+
+/* The file has another name than the process can reach: it has changed its root, or its
+ * user. What is open can be written all the same. */
+static bool is_kept_elsewhere(void)
+{
+	struct settings_of_store here = { .path = flusher.path, .max_bytes = flusher.max_bytes };
+	char *error = NULL;
+	bool kept = database_is_linked(&flusher.writer.database) && flusher_try_file(&here, &error) != QP_OK;
+
+	free(error);
+	return kept;
+}
+
+int flusher_ensure_file(void)
+{
+	char *error = NULL;
+	int code;
+
+	if (store_control.disabled)
+		return QP_STORE;
+	if (flusher.writer.database.db) {
+		switch (database_check(&flusher.writer.database, flusher.path)) {
+		case DATABASE_CURRENT:
+			return QP_OK;
+		case DATABASE_STOLEN:
+			store_count(STORE_ERRORS, 1);
+			flusher_close_file(false);
+			break;
+		case DATABASE_GONE:
+			if (is_kept_elsewhere())
+				return QP_OK;
+			flusher_close_file(false);
+			break;
+		}
+	}
+	code = flusher_open_file(&error);
+	if (code)
+		flusher_note_failure(error);
+	return code;
+}
