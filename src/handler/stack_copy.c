@@ -118,6 +118,19 @@ void stack_copy_reset_in_child(void)
 		__atomic_store_n(&taken[i], 0, __ATOMIC_RELAXED);
 }
 
+/* The first part, in the way that it finds to be possible here. */
+static bool read_first(struct stack_copy *copy, uintptr_t address, void *to, size_t size)
+{
+	errno = 0;
+	if (read_part(copy, address, to, size))
+		return true;
+	if (copy->by_asking || errno == EFAULT)
+		return false;
+	/* No such call here, or not for us. */
+	copy->by_asking = true;
+	return read_part(copy, address, to, size);
+}
+
 bool stack_copy_begin(struct stack_copy *copy, uintptr_t address)
 {
 	const int saved_errno = errno;
@@ -129,13 +142,17 @@ bool stack_copy_begin(struct stack_copy *copy, uintptr_t address)
 	copy->by_asking = is_filtered();
 	if (!copy->by_asking && copy->page == NULL)
 		copy->page = take_page();
-	errno = 0;
-	good = read_part(copy, address, &byte, 1);
-	if (!good && !copy->by_asking && errno != EFAULT) {
-		/* No such call here, or not for us. */
-		copy->by_asking = true;
-		good = read_part(copy, address, &byte, 1);
-	}
+	good = read_first(copy, address, &byte, 1);
+	errno = saved_errno;
+	return good;
+}
+
+bool stack_copy_part(uintptr_t address, void *to, size_t size)
+{
+	const int saved_errno = errno;
+	struct stack_copy copy = {.held = NOTHING, .by_asking = is_filtered()};
+	const bool good = read_first(&copy, address, to, size);
+
 	errno = saved_errno;
 	return good;
 }

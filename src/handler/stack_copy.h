@@ -20,7 +20,8 @@
  * operation; every program makes this call. Between that answer and the read another
  * thread could take the page away. Frames of the interrupted thread, which stands still,
  * are nothing that it would take; only a trace that a damaged stack has led elsewhere
- * could be there.
+ * could be there. So could another thread's text (stack_copy_part), if it is freed
+ * between the two and its page given back at once.
  */
 #ifndef QUERYPROF_HANDLER_STACK_COPY_H
 #define QUERYPROF_HANDLER_STACK_COPY_H
@@ -52,6 +53,9 @@ void stack_copy_reset_in_child(void);
 /* Copies `size` <= 8 bytes. False: they cannot be read, or not all pages from where
  * it began up to there. */
 bool stack_copy_read(struct stack_copy *copy, uintptr_t address, void *to, size_t size);
+
+/* Copies bytes of one page, on no stack in particular. False: they cannot be read. */
+bool stack_copy_part(uintptr_t address, void *to, size_t size);
 
 /* Whether everything from where it began up to `address` can be read. */
 bool stack_copy_reaches(struct stack_copy *copy, uintptr_t address);

@@ -7,7 +7,8 @@
  * only if the run was shown all the time.
  *
  * Texts are the host's or SQLite's and may be freed in the middle of being copied, so
- * the kernel copies them: it stops at memory that is not there. A run that was left
+ * they are read as unknown stacks are (handler/stack_copy.h), up to memory that is not
+ * there. A run that was left
  * where nobody saw it (a statement freed behind our back) stays shown, and its text
  * may be anything by now: it is taken for what it was only while it begins as it did.
  * A free block's first eight bytes are the first that its allocator writes over, in
@@ -18,8 +19,8 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/uio.h>
 
+#include "handler/stack_copy.h"
 #include "handler/sys.h"
 #include "sampler/internal.h"
 
@@ -73,20 +74,7 @@ void query_hand_over(struct query_run *to, const struct query_run *from)
 
 /* --- looking ----------------------------------------------------------------------- */
 
-#define PAGE 4096u
 #define TEXT_MAX (1u << 20)
-
-/* Up to the end of the page: what is asked of the kernel is there as a whole, or not. */
-static size_t copy_part(char *to, const char *from, size_t room)
-{
-	size_t size = PAGE - ((uintptr_t)from & (PAGE - 1));
-	struct iovec here, there;
-
-	here = (struct iovec){ to, size < room ? size : room };
-	there = (struct iovec){ (void *)from, here.iov_len };
-	long copied = syscall(SYS_process_vm_readv, getpid(), &here, 1ul, &there, 1ul, 0ul);
-	return copied > 0 ? (size_t)copied : 0;
-}
 
 /* A text that may go at any moment; NULL: it has gone, or there is no memory. */
 static char *copy_text(const char *from)
@@ -95,15 +83,17 @@ static char *copy_text(const char *from)
 	char *text = NULL;
 
 	while (from != NULL && size < TEXT_MAX) {
-		if (room - size < PAGE) {
-			room = room * 2 + 2 * PAGE;
+		if (room - size < STACK_COPY_BYTES) {
+			room = room * 2 + 2 * STACK_COPY_BYTES;
 			char *larger = realloc(text, room + 1);
 			if (larger == NULL)
 				break;
 			text = larger;
 		}
-		size_t part = copy_part(text + size, from + size, room - size);
-		if (part == 0)
+		/* Up to the end of the page: it is there as a whole, or not. */
+		const uintptr_t at = (uintptr_t)(from + size);
+		const size_t part = STACK_COPY_BYTES - at % STACK_COPY_BYTES;
+		if (!stack_copy_part(at, text + size, part))
 			break;
 		if (memchr(text + size, 0, part) != NULL)
 			return text;
