@@ -7,9 +7,9 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "handler/sys.h"
 #include "store/store.h"
 #include "symbol/perf_map.h"
 #include "symbol/symbol.h"
@@ -94,14 +94,6 @@ static int64_t number_of(sqlite3_stmt *statement)
 }
 
 /* --- looking up ------------------------------------------------------------------ */
-
-static int64_t now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
-}
 
 /* 0: nothing is known of the address; 1: a name; 2: lines, too. */
 static int64_t known(struct turn *turn, uint64_t address)
@@ -229,7 +221,7 @@ static int look_up_some(struct turn *turn, int64_t deadline_ns, int64_t *stack, 
 
 		if (sqlite3_column_int64(row, 0) != *stack) {
 			/* One at least, however slow. */
-			if (*stack > embed->stack && now_ns() >= deadline_ns) {
+			if (*stack > embed->stack && (int64_t)clock_ns(CLOCK_MONOTONIC) >= deadline_ns) {
 				*more = true;
 				code = SQLITE_DONE;
 				break;
@@ -365,7 +357,7 @@ static void end_turn(struct turn *turn)
 
 int embed_some(struct embed *embed, sqlite3 *db, int64_t budget_ns)
 {
-	int64_t deadline = now_ns() + budget_ns, stack = embed->stack;
+	int64_t deadline = (int64_t)clock_ns(CLOCK_MONOTONIC) + budget_ns, stack = embed->stack;
 	struct turn turn;
 	bool more = false;
 	int code = begin_turn(&turn, embed, db);

@@ -8,8 +8,8 @@
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdlib.h>
-#include <time.h>
 
+#include "handler/sys.h"
 #include "queries.h"
 #include "sampler/sampler.h"
 
@@ -20,14 +20,6 @@ struct worker {
 	void *argument;
 	struct query_tag tag;
 };
-
-static uint64_t cpu_clock(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
 
 /* Named for whoever meets them on a stack, as the wrappers are. */
 static void *queryprof_worker(void *context)
@@ -43,7 +35,7 @@ static void *queryprof_worker(void *context)
 	if (thread)
 		sampler_pop_worker(thread);
 	/* All that the thread has used. The query waits for it to end. */
-	__atomic_add_fetch(&worker.tag.counts->worker_cpu_ns, cpu_clock(), __ATOMIC_RELAXED);
+	__atomic_add_fetch(&worker.tag.counts->worker_cpu_ns, clock_ns(CLOCK_THREAD_CPUTIME_ID), __ATOMIC_RELAXED);
 	return result;
 }
 

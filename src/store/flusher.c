@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "handler/ring.h"
+#include "handler/sys.h"
 #include "modules/modules.h"
 #include "queryprof.h"
 #include "sampler/sampler.h"
@@ -45,11 +46,8 @@ static void unlock(void)
 /* Everything before the ring's tail is settled: tells who waits. */
 static void show_drained(void)
 {
-	struct timespec cpu;
-
-	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &cpu);
-	__atomic_store_n(&store_counters[STORE_FLUSHER_CPU_NS],
-	                 (uint64_t)cpu.tv_sec * 1000000000 + (uint64_t)cpu.tv_nsec, __ATOMIC_RELAXED);
+	__atomic_store_n(&store_counters[STORE_FLUSHER_CPU_NS], clock_ns(CLOCK_THREAD_CPUTIME_ID),
+	                 __ATOMIC_RELAXED);
 	lock();
 	store_control.drained = ring_tail(store_control.ring);
 	pthread_cond_broadcast(&store_control.changed);

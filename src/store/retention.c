@@ -17,7 +17,8 @@
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <time.h>
+
+#include "store/control.h"
 
 #define WAL_MAX_BYTES (16 << 20)
 #define STEP_MAX 8192 /* rows a transaction */
@@ -63,14 +64,6 @@ static int64_t used_bytes(sqlite3 *db)
 {
 	return database_number(db, "SELECT (page_count - freelist_count) * page_size"
 	                           " FROM pragma_page_count, pragma_freelist_count, pragma_page_size", 0);
-}
-
-static int64_t now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
 static int run(sqlite3 *db, const char *sql)
@@ -269,10 +262,10 @@ int retention_apply(struct retention *retention, struct writer *writer, int64_t 
 	used = used_bytes(db);
 	if (used > upper_mark(max_bytes))
 		retention->trimming = true;
-	deadline = now_ns() + TIME_LIMIT_NS;
+	deadline = control_now_ns() + TIME_LIMIT_NS;
 	/* Below the upper mark in any case, or the next batch would go over the bound. */
 	while (!code && retention->trimming && !is_interrupted()
-	       && (used > upper_mark(max_bytes) || now_ns() < deadline)) {
+	       && (used > upper_mark(max_bytes) || control_now_ns() < deadline)) {
 		bool last = false;
 
 		code = remove_step(writer, (used - lower) / 2, max_bytes, &last, trimmed);

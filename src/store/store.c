@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "handler/ring.h"
+#include "handler/sys.h"
 #include "queryprof.h"
 #include "store/control.h"
 #include "store/flusher.h"
@@ -45,10 +46,7 @@ static bool started; /* the flusher runs; relaxed atomic, for store_start() */
 
 int64_t control_now_ns(void)
 {
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+	return (int64_t)clock_ns(CLOCK_MONOTONIC);
 }
 
 static struct timespec deadline_after(int timeout_ms)

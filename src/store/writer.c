@@ -10,6 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "handler/sys.h"
 #include "queryprof.h"
 #include "store/control.h"
 
@@ -109,17 +110,15 @@ int64_t writer_number(struct writer *writer, enum writer_statement which)
  * so it is worked out once a process. */
 int64_t store_process_start(void)
 {
-	struct timespec now, up;
 	unsigned long long ticks;
 	char text[1024];
 	char *behind_name;
-	int64_t start;
+	int64_t start, up;
 	FILE *file;
 	size_t size;
 
-	clock_gettime(CLOCK_REALTIME, &now);
-	clock_gettime(CLOCK_BOOTTIME, &up);
-	start = (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+	start = (int64_t)clock_ns(CLOCK_REALTIME);
+	up = (int64_t)clock_ns(CLOCK_BOOTTIME);
 	file = fopen("/proc/self/stat", "re");
 	if (!file)
 		return start;
@@ -131,8 +130,7 @@ int64_t store_process_start(void)
 	    || sscanf(behind_name + 1, " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu",
 	              &ticks) != 1)
 		return start;
-	start -= (int64_t)up.tv_sec * 1000000000 + up.tv_nsec;
-	return start + (int64_t)(ticks * (1000000000ull / (unsigned long long)sysconf(_SC_CLK_TCK)));
+	return start - up + (int64_t)(ticks * (1000000000ull / (unsigned long long)sysconf(_SC_CLK_TCK)));
 }
 
 void writer_reset_identity(struct writer *writer)

@@ -19,7 +19,7 @@ static int started;
 
 /* Functions that are told apart by their names only: each stays in itself. */
 #define PLACE(number) \
-	__attribute__((noinline, noclone)) void place_##number(sqlite3_context *context, int argc, \
+	__attribute__((noinline)) void place_##number(sqlite3_context *context, int argc, \
 	                                                       sqlite3_value **argv); \
 	void place_##number(sqlite3_context *context, int argc, sqlite3_value **argv) \
 	{ \
