@@ -6,12 +6,14 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <histedit.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <wchar.h>
 
 #define HISTORY_LINES 1000       /* that are offered */
 #define HISTORY_BYTES (1 << 20)  /* that the file may have before it is cut */
@@ -21,6 +23,7 @@ static History *history_of_lines;
 static FILE *history_file; /* to be appended to; NULL: there is none */
 static const char *prompt_now;
 static volatile sig_atomic_t was_interrupted;
+static sigset_t mask_while_waiting;
 
 static char *find_prompt(EditLine *of)
 {
@@ -138,6 +141,34 @@ static void keep_line(const char *line)
 
 /* --- the editor --------------------------------------------------------------------- */
 
+/* SIGINT is let in only while we wait: between two keys it would find nothing to end. */
+static int read_key(EditLine *of, wchar_t *key)
+{
+	struct pollfd terminal = { .fd = STDIN_FILENO, .events = POLLIN };
+	mbstate_t state = { 0 };
+
+	for (;;) {
+		char byte;
+		int ready = ppoll(&terminal, 1, NULL, &mask_while_waiting);
+		size_t size;
+
+		if (was_interrupted || (ready < 0 && errno != EINTR))
+			return -1;
+		if (ready < 0) {
+			el_set(of, EL_REFRESH); /* the window has changed, or the shell was stopped */
+			continue;
+		}
+		if (read(STDIN_FILENO, &byte, 1) != 1)
+			return 0;
+		size = mbrtowc(key, &byte, 1, &state);
+		if (size == (size_t)-2)
+			continue; /* there is more of this character */
+		if (size == (size_t)-1)
+			*key = L'?';
+		return 1;
+	}
+}
+
 bool line_editor_open(void)
 {
 	HistEvent event;
@@ -153,6 +184,7 @@ bool line_editor_open(void)
 	el_set(editor, EL_PROMPT, find_prompt);
 	el_set(editor, EL_EDITOR, "emacs");
 	el_set(editor, EL_HIST, history, history_of_lines);
+	el_set(editor, EL_GETCFN, read_key);
 	el_set(editor, EL_SIGNAL, 1); /* another size of the window; stopped and continued */
 	el_source(editor, NULL);
 	load_history();
@@ -174,17 +206,23 @@ void line_editor_close(void)
 
 const char *line_editor_read(const char *prompt, bool *interrupted)
 {
-	/* Without SA_RESTART: it is to end the waiting for a key. */
 	struct sigaction before, action = { .sa_handler = note_interrupt };
+	sigset_t interrupts, mask;
 	int size;
 
 	prompt_now = prompt;
 	was_interrupted = 0;
+	sigemptyset(&interrupts);
+	sigaddset(&interrupts, SIGINT);
+	sigprocmask(SIG_BLOCK, &interrupts, &mask);
+	mask_while_waiting = mask;
+	sigdelset(&mask_while_waiting, SIGINT);
 	sigaction(SIGINT, &action, &before);
 	/* Before the prompt: Ctrl-D pressed at its sight must not meet the terminal's own
 	 * line editing, where it would become a character. */
 	el_set(editor, EL_PREP_TERM, 1);
 	const char *line = el_gets(editor, &size);
+	sigprocmask(SIG_SETMASK, &mask, NULL);
 	sigaction(SIGINT, &before, NULL);
 	*interrupted = was_interrupted;
 	if (was_interrupted || !line || size <= 0)
