@@ -132,10 +132,8 @@ bool selection_is_all(const struct selection *one); /* no option was given */
 /* COMMAND_MISUSED after a complaint: a time that is none. */
 int selection_check(const char *command, const struct selection *one);
 
-/* Gives `db` temp.selected and its views (sql/selected.sql). A command_result. */
-int selection_apply(sqlite3 *db, const char *path, const struct selection *one);
-
-/* Both at once; NULL after a complaint. */
+/* Opens the file and gives it temp.selected and its views (sql/selected.sql); NULL after
+ * a complaint. */
 sqlite3 *selection_open(const char *path, const struct selection *one);
 
 /* Moments that a time on the command line may refer to, ns since 1970. */
@@ -186,8 +184,5 @@ void sql_bind(sqlite3_stmt *statement, const struct sql_parameter *parameters);
  * complaint; it stops there. */
 int sql_run(sqlite3 *db, const char *sql, const struct sql_parameter *parameters,
             const struct output *output);
-
-/* Runs the statement to its end and prints its rows. An SQLite result. */
-int output_rows(sqlite3_stmt *statement, const struct output *output);
 
 #endif

@@ -494,7 +494,8 @@ static int output_line(sqlite3_stmt *statement)
 	return code;
 }
 
-int output_rows(sqlite3_stmt *statement, const struct output *output)
+/* Runs the statement to its end and prints its rows. An SQLite result. */
+static int output_rows(sqlite3_stmt *statement, const struct output *output)
 {
 	int code;
 

@@ -106,7 +106,8 @@ static void find_bases(sqlite3 *db, struct time_bases *bases)
 	sqlite3_finalize(row);
 }
 
-int selection_apply(sqlite3 *db, const char *path, const struct selection *one)
+/* A command_result. */
+static int selection_apply(sqlite3 *db, const char *path, const struct selection *one)
 {
 	char since[24], until[24];
 	struct time_bases bases;

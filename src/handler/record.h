@@ -45,6 +45,21 @@ static inline uint32_t query_key_session(struct query_key key)
 	return (uint32_t)(key.lo >> QUERY_SESSION_SHIFT);
 }
 
+/* The key as text: 36 characters and a zero. */
+static inline void query_key_text(struct query_key key, char text[37])
+{
+	static const char digits[] = "0123456789abcdef";
+	char *to = text;
+
+	for (int nibble = 0; nibble < 32; nibble++) {
+		uint64_t word = nibble < 16 ? key.hi : key.lo;
+		if (nibble == 8 || nibble == 12 || nibble == 16 || nibble == 20)
+			*to++ = '-';
+		*to++ = digits[word >> (60 - nibble % 16 * 4) & 15];
+	}
+	*to = '\0';
+}
+
 enum sample_flags {
 	SAMPLE_TRUNCATED = 1, /* the trace does not reach the bottom of the stack */
 };

@@ -64,16 +64,6 @@ void sample_forget(void)
 		memset(thread_slot(i)->counters, 0, sizeof(slotless));
 }
 
-uint32_t sample_in_flight(void)
-{
-	uint32_t sum = 0;
-	uint32_t slots = thread_slots();
-
-	for (uint32_t i = 0; i < slots; i++)
-		sum += __atomic_load_n(&thread_slot(i)->in_handler, __ATOMIC_SEQ_CST);
-	return sum;
-}
-
 void sample_enable(bool on)
 {
 	/* Sequentially consistent against the handler, which first says that it runs

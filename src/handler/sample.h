@@ -42,9 +42,6 @@ void sample_enable(bool enabled);
 /* Moves with each answer that a thread gives, and wakes the futex's sleepers. */
 extern uint32_t sample_answers __attribute__((visibility("hidden")));
 
-/* Number of threads whose handler is running now. */
-uint32_t sample_in_flight(void);
-
 /* For a forked child: all counters start again from 0, and what other threads' handlers
  * had taken is free. No handler may run. */
 void sample_forget(void);

@@ -42,20 +42,6 @@ static struct query_key make_key(struct thread *thread, uint32_t session, uint64
 	};
 }
 
-void query_key_text(struct query_key key, char text[37])
-{
-	static const char digits[] = "0123456789abcdef";
-	char *to = text;
-
-	for (int nibble = 0; nibble < 32; nibble++) {
-		uint64_t word = nibble < 16 ? key.hi : key.lo;
-		if (nibble == 8 || nibble == 12 || nibble == 16 || nibble == 20)
-			*to++ = '-';
-		*to++ = digits[word >> (60 - nibble % 16 * 4) & 15];
-	}
-	*to = '\0';
-}
-
 /* --- the CPU clock ------------------------------------------------------------------ */
 
 /* Reading it is a system call that takes a lock of the scheduler's, dear for a

@@ -93,9 +93,6 @@ bool query_lasted(const struct query_run *run, uint64_t ns);
  * sampler_stop() nothing is written. */
 void query_finish(struct query_run *run, struct thread *thread, const struct query_end *end);
 
-/* The key as text: 36 characters and a zero. */
-void query_key_text(struct query_key key, char text[37]);
-
 /* --- seen from other threads ------------------------------------------------------ */
 
 /* Shows the run to query_look() and hides it again; each again is nothing. Its texts

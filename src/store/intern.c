@@ -31,7 +31,7 @@ static void bind_process(struct writer *writer, sqlite3_stmt *statement)
 	sqlite3_bind_int64(statement, 3, writer->identity.start_time_ns);
 }
 
-int64_t intern_process(struct writer *writer)
+static int64_t intern_process(struct writer *writer)
 {
 	if (writer->process)
 		return writer->process;
@@ -361,13 +361,6 @@ int64_t intern_library(struct writer *writer, const char *text, size_t size)
 	return row;
 }
 
-void intern_key_text(struct query_key key, char text[37])
-{
-	snprintf(text, 37, "%08x-%04x-%04x-%04x-%012llx", (unsigned)(key.hi >> 32),
-	         (unsigned)(key.hi >> 16 & 0xffff), (unsigned)(key.hi & 0xffff),
-	         (unsigned)(key.lo >> 48), (unsigned long long)(key.lo & 0xffffffffffffull));
-}
-
 static uint32_t add_span(struct writer *writer, int64_t row)
 {
 	if (writer->span_count == writer->span_room)
@@ -388,7 +381,7 @@ static int64_t find_query(struct writer *writer, struct query_key key)
 
 	if (process < 0)
 		return process;
-	intern_key_text(key, text);
+	query_key_text(key, text);
 	statement = writer_statement(writer, WRITE_FIND_QUERY);
 	writer_bind_text(statement, 1, text, 36);
 	sqlite3_bind_int64(statement, 2, process);

@@ -206,7 +206,6 @@ sqlite3_stmt *writer_statement(struct writer *writer, enum writer_statement whic
 void writer_bind_text(sqlite3_stmt *statement, int index, const char *text, size_t size);
 
 /* Rows, found or made: their numbers, > 0; else minus SQLite's code. */
-int64_t intern_process(struct writer *writer);
 int64_t intern_series(struct writer *writer, const struct sample_record *sample);
 int64_t intern_stack(struct writer *writer, const struct sample_record *sample);
 int64_t intern_statement(struct writer *writer, const char *text, size_t size, bool is_cut);
@@ -219,9 +218,6 @@ int64_t intern_query(struct writer *writer, struct query_key key, uint32_t *span
 
 /* Remembers a thread's name; the row comes with its first sample. */
 void intern_thread_name(struct writer *writer, const struct thread_record *record);
-
-/* The query's own id replaces the one made from its key. */
-void intern_key_text(struct query_key key, char text[37]);
 
 /* The address of this process in the file's address space; 0 on success. */
 int place_address(struct writer *writer, uint64_t address, uint32_t generation, uint64_t *placed);
