@@ -34,6 +34,26 @@ static void catch_signals(void)
 			sigaction(ends[i], &action, NULL);
 }
 
+/* A signal that comes when the file is there, and not yet known as unfinished, waits. */
+static int make_unfinished(char *path)
+{
+	sigset_t held, was;
+
+	sigemptyset(&held);
+	for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++)
+		sigaddset(&held, ends[i]);
+	sigprocmask(SIG_BLOCK, &held, &was);
+	int fd = mkostemp(path, O_CLOEXEC);
+	if (fd >= 0) {
+		unfinished = path;
+		catch_signals();
+	}
+	int error = errno;
+	sigprocmask(SIG_SETMASK, &was, NULL);
+	errno = error;
+	return fd;
+}
+
 /* As open() gives it to a new file, or what the old one has. */
 static mode_t find_mode(const struct stat *old)
 {
@@ -50,11 +70,9 @@ static int open_partial(struct out_file *out, const struct stat *old)
 	out->target = old ? realpath(out->path, NULL) : strdup(out->path);
 	if (!out->target || asprintf(&out->partial, "%s.XXXXXX", out->target) < 0)
 		return -1;
-	int fd = mkostemp(out->partial, O_CLOEXEC);
+	int fd = make_unfinished(out->partial);
 	if (fd < 0)
 		return -1;
-	unfinished = out->partial;
-	catch_signals();
 	if (fchmod(fd, find_mode(old)) != 0) {
 		/* a file system without modes */
 	}

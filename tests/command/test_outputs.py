@@ -92,6 +92,13 @@ class Files(Tool):
             if process.returncode:
                 self.assertEqual(self.text(), "old")
 
+    def test_ended_when_the_file_is_there(self):
+        """... and nothing else has been done yet."""
+        done = subprocess.run([QUERYPROF, *self.export, self.out], stderr=subprocess.PIPE, timeout=120, check=False,
+                              env=environment(LD_PRELOAD=os.environ["END_AT_NEW_FILE"],
+                                              ASAN_OPTIONS="verify_asan_link_order=0"))
+        self.assertEqual((done.returncode, os.listdir(self.place)), (-signal.SIGTERM, []), done.stderr)
+
     def large(self):
         path = os.path.join(self.folder, "large.trace")
         if not os.path.exists(path):
