@@ -188,8 +188,8 @@ INSERT INTO state (id, identity, removals) VALUES (1, random(), 0);
 
 -- The frames of each stack, leaf first, a row a function: `frame` is the place in
 -- trace, and functions that were inlined there have rows of their own, the innermost
--- at level 0. function is module+0x1234 where no name is known, 0x1234 in no module;
--- symbol is '' then. function_id and module_id are 0 where there is none.
+-- at level 0. function is module+0x1234 where no name is known, 0x1234 in no module
+-- (what it was in its process); symbol is '' then. function_id and module_id are 0 where there is none.
 CREATE VIEW stack_frames AS
 SELECT
 	k.id AS stack_id,
@@ -199,7 +199,7 @@ SELECT
 	CAST(a.value AS INTEGER) AS address,
 	coalesce(n.name,
 		substr(m.path, 1 + length(rtrim(m.path, replace(m.path, '/', '')))) || printf('+0x%x', a.value - m.base),
-		printf('0x%x', a.value)) AS function,
+		printf('0x%x', a.value & ~0x4000000000000000)) AS function,
 	coalesce(y.name, '') AS symbol,
 	coalesce(x.name, '') AS file,
 	CAST(coalesce(f.line, 0) AS INTEGER) AS line,

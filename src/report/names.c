@@ -10,6 +10,7 @@
 
 #include "report/strings.h"
 #include "sqlite/frames.h"
+#include "store/store.h"
 #include "symbol/address.h"
 #include "symbol/symbol.h"
 
@@ -133,7 +134,7 @@ static const char *keep_offset(struct names *names, const struct report_module *
 {
 	char *text;
 	int size = module ? asprintf(&text, "%s+0x%" PRIx64, module->name, address - module->start)
-	                  : asprintf(&text, "0x%" PRIx64, address);
+	                  : asprintf(&text, "0x%" PRIx64, address & ~(uint64_t)STORE_NOWHERE);
 	const char *kept = size < 0 ? NULL : names_keep(names, text);
 
 	if (size >= 0)

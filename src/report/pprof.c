@@ -15,6 +15,7 @@
 #include "report/report.h"
 #include "report/strings.h"
 #include "report/sums.h"
+#include "store/store.h"
 
 #include "profile.pb-c.h"
 
@@ -206,7 +207,7 @@ static uint64_t write_location(struct writer *writer, const struct report_frame 
 	}
 	if (lines && pointers) {
 		location.mapping_id = note_module(writer, frame);
-		location.address = frame->address;
+		location.address = frame->address & ~STORE_NOWHERE;
 		location.n_line = frame->line_count;
 		location.line = pointers;
 		piece.n_location = 1;

@@ -151,7 +151,7 @@ char *address_text(uint64_t address)
 	const char *name = read_name(address);
 	if (!name && !locate(address, &location, &object)) {
 		char *text = generated_name(address);
-		return text || asprintf(&text, "0x%llx", (unsigned long long)address) >= 0 ? text : NULL;
+		return text || asprintf(&text, "0x%llx", (unsigned long long)(address & ~STORE_NOWHERE)) >= 0 ? text : NULL;
 	}
 	if (!name)
 		name = symbol_name(&object, location.address);

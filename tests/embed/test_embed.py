@@ -148,7 +148,7 @@ class Formats(Known):
 
     def test_collapsed(self):
         self.assertEqual(set(self.export("collapsed").decode().splitlines()), {
-            f"{hex(NOWHERE | 0x7010)} 2", ";".join(NAMES[::-1]) + " 20", f"{NAMES[3]};{HOLE} 5"})
+            f"{hex(0x7010)} 2", ";".join(NAMES[::-1]) + " 20", f"{NAMES[3]};{HOLE} 5"})
         self.assertIn("known::entry(int);known::outer(int) 20\n", self.export("collapsed", "--no-inlines").decode())
 
     def test_json(self):
@@ -236,7 +236,7 @@ class Views(Known):
         hole, nowhere = rows(self.trace, "SELECT symbols, lines FROM trace_log WHERE stack_id > 1 GROUP BY stack_id")
         self.assertEqual(json.loads(hole[0]), [HOLE, "known::entry(int)"])
         self.assertEqual(json.loads(hole[1])[0], self.program)
-        self.assertEqual([json.loads(column) for column in nowhere], [[hex(NOWHERE | 0x7010)], [None]])
+        self.assertEqual([json.loads(column) for column in nowhere], [[hex(0x7010)], [None]])
 
     def test_stack_frames(self):
         self.assertEqual(rows(self.trace, "SELECT function, line, frame, level, inlined FROM stack_frames"
@@ -272,7 +272,7 @@ class Views(Known):
         self.assertEqual(rows(self.trace, "SELECT * FROM top_stacks"), [
             ("CPU", 74.07, 20.0, 20, " < ".join(NAMES)),
             ("CPU", 18.52, 5.0, 5, f"{HOLE} < {NAMES[3]}"),
-            ("CPU", 7.41, 2.0, 2, hex(NOWHERE | 0x7010))])
+            ("CPU", 7.41, 2.0, 2, hex(0x7010))])
 
     def test_top_queries(self):
         self.assertEqual(rows(self.trace, "SELECT * FROM top_queries"),
@@ -398,7 +398,7 @@ class Embedding(Known):
         db.close()
         output(QUERYPROF, "embed", other)
         self.assertEqual(rows(other, "SELECT DISTINCT symbols FROM trace_log WHERE stack_id = 3"),
-                         [(f'["{hex(NOWHERE | 0x7010)}"]',)])
+                         [(f'["{hex(0x7010)}"]',)])
 
     def test_while_another_writes(self):
         make(self.trace, self.program)
