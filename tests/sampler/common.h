@@ -12,6 +12,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -53,6 +54,11 @@ void pause_for(uint64_t ns);  /* wall time, whatever signals come */
 
 /* Timers of the process as the kernel lists them; -1: it does not. */
 int kernel_timers(void);
+
+/* As an assertion, in a child, where one of cmocka's would not end the test. */
+#define CHECK(condition) \
+	((condition) ? (void)0 : \
+	 (printf("%s:%d: %s\n", __FILE__, __LINE__, #condition), fflush(stdout), _exit(1)))
 
 /* Samples, idle, ... add up to the signals. */
 void assert_ledger(void);

@@ -11,11 +11,6 @@
 #include <sys/mman.h>
 #include <sys/wait.h>
 
-/* In the child. */
-#define CHECK(condition) \
-	((condition) ? (void)0 : \
-	 (printf("%s:%d: %s\n", __FILE__, __LINE__, #condition), fflush(stdout), _exit(1)))
-
 static struct ring *ring;
 static struct query_run run;
 static uint32_t stop_working;

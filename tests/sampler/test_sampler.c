@@ -1,245 +1,17 @@
 /*
- * The sampler on one thread, with real timers: signals, timers, grids, nesting,
+ * The sampler on one thread, with real timers: timers, grids, nesting,
  * stop and start, queries. Each test runs in a process of its own, as most need the
  * sampler's very beginning.
  */
-#include "common.h"
+#include "alone.h"
 
 #include <errno.h>
 #include <math.h>
 #include <pthread.h>
-#include <signal.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
-#include <sys/wait.h>
 
 #include "handler/timer.h"
-
-/* In the child, where a failed assertion of cmocka's would not end the test. */
-#define CHECK(condition) \
-	((condition) ? (void)0 : \
-	 (printf("%s:%d: %s\n", __FILE__, __LINE__, #condition), fflush(stdout), _exit(1)))
-
-static struct ring *ring;
-static struct query_run run;
-
-static void begin(void)
-{
-	ring = ring_create(4 << 20);
-	CHECK(ring != NULL);
-	CHECK(sampler_init(ring) == 0);
-}
-
-static int status_of(void (*test)(void))
-{
-	int status = -1;
-
-	fflush(stdout);
-	pid_t child = fork();
-	assert_true(child >= 0);
-	if (child == 0) {
-		test();
-		fflush(stdout);
-		_exit(0);
-	}
-	while (waitpid(child, &status, 0) < 0 && errno == EINTR)
-		;
-	return status;
-}
-
-static void push(struct thread *thread, uint64_t cpu_period_ns, uint64_t real_period_ns)
-{
-	struct query_tag tag;
-
-	query_start(&run, thread);
-	tag = tag_of(&run, cpu_period_ns, real_period_ns);
-	sampler_push(thread, &tag);
-}
-
-static uint64_t stored(void)
-{
-	return sample_counter(SAMPLE_STORED);
-}
-
-/* Burns until `count` more samples are stored. */
-static void burn_for_samples(uint64_t count)
-{
-	uint64_t goal = stored() + count;
-
-	while (stored() < goal)
-		burn(1000000);
-}
-
-/* --- the signal ---------------------------------------------------------------------- */
-
-static void signal_is_chosen(void)
-{
-	struct sigaction action, host = { .sa_handler = SIG_IGN };
-	int taken = SIGRTMAX - 4;
-
-	CHECK(sampler_signal() == 0);
-	CHECK(sampler_thread() == NULL);
-	sigaction(taken, &host, NULL);
-	begin();
-	int number = sampler_signal();
-	CHECK(number >= SIGRTMIN && number < taken);
-	CHECK(sigaction(number, NULL, &action) == 0);
-	CHECK(action.sa_sigaction == sample_on_signal);
-	CHECK((action.sa_flags & (SA_SIGINFO | SA_RESTART | SA_ONSTACK)) ==
-	      (SA_SIGINFO | SA_RESTART | SA_ONSTACK));
-	CHECK(sigismember(&action.sa_mask, SIGTERM) == 1 && sigismember(&action.sa_mask, number) == 1);
-	CHECK(sigismember(&action.sa_mask, SIGSEGV) == 0);
-	CHECK(sigaction(taken, NULL, &action) == 0 && action.sa_handler == SIG_IGN);
-	CHECK(sampler_init(ring) == 0 && sampler_signal() == number);
-}
-
-static volatile sig_atomic_t host_calls, host_mask_wrong;
-
-static void host_handler(int number, siginfo_t *info, void *context)
-{
-	sigset_t mask;
-	(void)context;
-
-	sigprocmask(SIG_BLOCK, NULL, &mask);
-	host_mask_wrong |= sigismember(&mask, SIGUSR1) != 1 || sigismember(&mask, SIGUSR2) != 0 ||
-	                   sigismember(&mask, number) != 1 || info->si_code != SI_TKILL;
-	host_calls++;
-}
-
-/* All signals have handlers of the host's: one is shared, and the host's handler
- * still gets what is sent to it, with the mask that it asked for. */
-static void signal_is_shared(void)
-{
-	struct sigaction host = { .sa_flags = SA_SIGINFO };
-	sigset_t before, after;
-
-	memset(&before, 0, sizeof(before)); /* only the kernel's part is written */
-	memset(&after, 0, sizeof(after));
-	host.sa_sigaction = host_handler;
-	sigaddset(&host.sa_mask, SIGUSR1);
-	for (int number = SIGRTMIN; number <= SIGRTMAX; number++)
-		sigaction(number, &host, NULL);
-	begin();
-	CHECK(sampler_signal() != 0);
-	sigprocmask(SIG_BLOCK, NULL, &before);
-	for (int i = 0; i < 3; i++)
-		raise(sampler_signal());
-	CHECK(host_calls == 3 && !host_mask_wrong);
-	CHECK(sample_counter(SAMPLE_FOREIGN) == 3);
-	sigprocmask(SIG_BLOCK, NULL, &after);
-	CHECK(memcmp(&before, &after, sizeof(before)) == 0);
-
-	struct thread *thread = sampler_thread();
-	push(thread, 1000000, 0);
-	burn_for_samples(5);
-	sampler_pop(thread);
-	CHECK(host_calls == 3);
-}
-
-static void wait_for_idle(struct thread *thread)
-{
-	while (thread->timers[TRACE_CPU].armed || thread->timers[TRACE_REAL].armed)
-		burn(1000000);
-}
-
-/* The host sets our signal after us, and nobody told us: samples go on, with another
- * signal when it has a handler, and what it set is obeyed. */
-static void signal_is_kept(void)
-{
-	struct sigaction host = { .sa_flags = SA_SIGINFO };
-
-	host.sa_sigaction = host_handler;
-	sigaddset(&host.sa_mask, SIGUSR1);
-	begin();
-	struct thread *thread = sampler_thread();
-	int first = sampler_signal();
-	for (int i = 0; i < 3; i++) {
-		push(thread, 1000000, 1000000);
-		burn_for_samples(4);
-		sampler_pop(thread);
-		wait_for_idle(thread);
-		if (i == 0)
-			signal(sampler_signal(), SIG_DFL);
-		else if (i == 1)
-			sigaction(sampler_signal(), &host, NULL);
-	}
-	CHECK(sampler_signal() != first && sampler_counter(SAMPLER_SIGNAL_MOVES) == 1);
-	raise(first);
-	CHECK(host_calls == 1 && !host_mask_wrong && sample_counter(SAMPLE_FOREIGN) == 0);
-	signal(sampler_signal(), SIG_IGN);
-	sampler_stop();
-	CHECK(sampler_init(ring) == 0);
-	raise(sampler_signal());
-	CHECK(host_calls == 1 && sample_counter(SAMPLE_FOREIGN) == 1);
-}
-
-static void signal_kills_by_default(void)
-{
-	begin();
-	raise(sampler_signal());
-}
-
-static void test_signal(void **state)
-{
-	(void)state;
-	assert_int_equal(status_of(signal_is_chosen), 0);
-	assert_int_equal(status_of(signal_is_shared), 0);
-	assert_int_equal(status_of(signal_is_kept), 0);
-	int status = status_of(signal_kills_by_default);
-	assert_true(WIFSIGNALED(status));
-	assert_in_range(WTERMSIG(status), SIGRTMIN, SIGRTMAX);
-}
-
-static void blocked_thread(void)
-{
-	sigset_t all, mask;
-
-	begin();
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, NULL);
-	struct thread *thread = sampler_thread();
-	CHECK(sampler_counter(SAMPLER_THREADS_BLOCKED) == 1);
-	push(thread, 1000000, 0);
-	burn(30000000);
-	sampler_pop(thread);
-	CHECK(sample_counter(SAMPLE_SIGNALS) == 0);
-	pthread_sigmask(SIG_BLOCK, NULL, &mask);
-	CHECK(sigismember(&mask, sampler_signal()) == 1);
-	/* What has been waiting finds no query. */
-	pthread_sigmask(SIG_UNBLOCK, &all, NULL);
-	CHECK(stored() == 0);
-	assert_ledger();
-}
-
-static void test_blocked_thread(void **state)
-{
-	(void)state;
-	assert_int_equal(status_of(blocked_thread), 0);
-}
-
-static void errno_is_kept(void)
-{
-	begin();
-	errno = 77;
-	struct thread *thread = sampler_thread();
-	push(thread, 1000000, 300000);
-	uint64_t goal = stored() + 300;
-	while (stored() < goal) {
-		errno = 1234;
-		for (volatile int i = 0; i < 20000; i++)
-			;
-		CHECK(errno == 1234);
-	}
-	sampler_pop(thread);
-	CHECK(errno == 1234);
-}
-
-static void test_errno(void **state)
-{
-	(void)state;
-	assert_int_equal(status_of(errno_is_kept), 0);
-}
 
 /* --- timers ---------------------------------------------------------------------------- */
 
@@ -340,8 +112,7 @@ static void idle_thread(void)
 		burn_for_samples(4);
 		sampler_pop(thread);
 		uint64_t signals = sample_counter(SAMPLE_SIGNALS);
-		while (thread->timers[TRACE_CPU].armed || thread->timers[TRACE_REAL].armed)
-			burn(1000000);
+		wait_for_idle(thread);
 		signals = sample_counter(SAMPLE_SIGNALS) - signals;
 		printf("%llu signals after the last query\n", (unsigned long long)signals);
 		CHECK(signals <= TRACE_TYPES); /* one a clock */
@@ -653,9 +424,6 @@ static void test_costs(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_signal),
-		cmocka_unit_test(test_blocked_thread),
-		cmocka_unit_test(test_errno),
 		cmocka_unit_test(test_refused_timers),
 		cmocka_unit_test(test_phase_is_kept),
 		cmocka_unit_test(test_idle_thread),

@@ -1,0 +1,30 @@
+/*
+ * Tests that need the sampler's very beginning, each in a process of its own, with one
+ * thread and one query.
+ */
+#ifndef TESTS_SAMPLER_ALONE_H
+#define TESTS_SAMPLER_ALONE_H
+
+#include "common.h"
+
+extern struct ring *ring;
+extern struct query_run run;
+
+/* Runs `test` in a child; how that ended, as wait() tells it. */
+int status_of(void (*test)(void));
+
+/* What such a test begins with: the ring, and the sampler on it. */
+void begin(void);
+
+/* Starts the query, with samples of these periods. */
+void push(struct thread *thread, uint64_t cpu_period_ns, uint64_t real_period_ns);
+
+uint64_t stored(void); /* samples */
+
+/* Burns until `count` more samples are stored. */
+void burn_for_samples(uint64_t count);
+
+/* Burns until no timer of the thread's is armed. */
+void wait_for_idle(const struct thread *thread);
+
+#endif

@@ -1,0 +1,188 @@
+/*
+ * The signal that the sampler takes: which one, beside the host's own handlers, blocked
+ * ones, errno.
+ */
+#include "alone.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/wait.h>
+
+static void signal_is_chosen(void)
+{
+	struct sigaction action, host = { .sa_handler = SIG_IGN };
+	int taken = SIGRTMAX - 4;
+
+	CHECK(sampler_signal() == 0);
+	CHECK(sampler_thread() == NULL);
+	sigaction(taken, &host, NULL);
+	begin();
+	int number = sampler_signal();
+	CHECK(number >= SIGRTMIN && number < taken);
+	CHECK(sigaction(number, NULL, &action) == 0);
+	CHECK(action.sa_sigaction == sample_on_signal);
+	CHECK((action.sa_flags & (SA_SIGINFO | SA_RESTART | SA_ONSTACK)) ==
+	      (SA_SIGINFO | SA_RESTART | SA_ONSTACK));
+	CHECK(sigismember(&action.sa_mask, SIGTERM) == 1 && sigismember(&action.sa_mask, number) == 1);
+	CHECK(sigismember(&action.sa_mask, SIGSEGV) == 0);
+	CHECK(sigaction(taken, NULL, &action) == 0 && action.sa_handler == SIG_IGN);
+	CHECK(sampler_init(ring) == 0 && sampler_signal() == number);
+}
+
+static volatile sig_atomic_t host_calls, host_mask_wrong;
+
+static void host_handler(int number, siginfo_t *info, void *context)
+{
+	sigset_t mask;
+	(void)context;
+
+	sigprocmask(SIG_BLOCK, NULL, &mask);
+	host_mask_wrong |= sigismember(&mask, SIGUSR1) != 1 || sigismember(&mask, SIGUSR2) != 0 ||
+	                   sigismember(&mask, number) != 1 || info->si_code != SI_TKILL;
+	host_calls++;
+}
+
+/* All signals have handlers of the host's: one is shared, and the host's handler
+ * still gets what is sent to it, with the mask that it asked for. */
+static void signal_is_shared(void)
+{
+	struct sigaction host = { .sa_flags = SA_SIGINFO };
+	sigset_t before, after;
+
+	memset(&before, 0, sizeof(before)); /* only the kernel's part is written */
+	memset(&after, 0, sizeof(after));
+	host.sa_sigaction = host_handler;
+	sigaddset(&host.sa_mask, SIGUSR1);
+	for (int number = SIGRTMIN; number <= SIGRTMAX; number++)
+		sigaction(number, &host, NULL);
+	begin();
+	CHECK(sampler_signal() != 0);
+	sigprocmask(SIG_BLOCK, NULL, &before);
+	for (int i = 0; i < 3; i++)
+		raise(sampler_signal());
+	CHECK(host_calls == 3 && !host_mask_wrong);
+	CHECK(sample_counter(SAMPLE_FOREIGN) == 3);
+	sigprocmask(SIG_BLOCK, NULL, &after);
+	CHECK(memcmp(&before, &after, sizeof(before)) == 0);
+
+	struct thread *thread = sampler_thread();
+	push(thread, 1000000, 0);
+	burn_for_samples(5);
+	sampler_pop(thread);
+	CHECK(host_calls == 3);
+}
+
+/* The host sets our signal after us, and nobody told us: samples go on, with another
+ * signal when it has a handler, and what it set is obeyed. */
+static void signal_is_kept(void)
+{
+	struct sigaction host = { .sa_flags = SA_SIGINFO };
+
+	host.sa_sigaction = host_handler;
+	sigaddset(&host.sa_mask, SIGUSR1);
+	begin();
+	struct thread *thread = sampler_thread();
+	int first = sampler_signal();
+	for (int i = 0; i < 3; i++) {
+		push(thread, 1000000, 1000000);
+		burn_for_samples(4);
+		sampler_pop(thread);
+		wait_for_idle(thread);
+		if (i == 0)
+			signal(sampler_signal(), SIG_DFL);
+		else if (i == 1)
+			sigaction(sampler_signal(), &host, NULL);
+	}
+	CHECK(sampler_signal() != first && sampler_counter(SAMPLER_SIGNAL_MOVES) == 1);
+	raise(first);
+	CHECK(host_calls == 1 && !host_mask_wrong && sample_counter(SAMPLE_FOREIGN) == 0);
+	signal(sampler_signal(), SIG_IGN);
+	sampler_stop();
+	CHECK(sampler_init(ring) == 0);
+	raise(sampler_signal());
+	CHECK(host_calls == 1 && sample_counter(SAMPLE_FOREIGN) == 1);
+}
+
+static void signal_kills_by_default(void)
+{
+	begin();
+	raise(sampler_signal());
+}
+
+static void test_signal(void **state)
+{
+	(void)state;
+	assert_int_equal(status_of(signal_is_chosen), 0);
+	assert_int_equal(status_of(signal_is_shared), 0);
+	assert_int_equal(status_of(signal_is_kept), 0);
+	int status = status_of(signal_kills_by_default);
+	assert_true(WIFSIGNALED(status));
+	assert_in_range(WTERMSIG(status), SIGRTMIN, SIGRTMAX);
+}
+
+static void blocked_thread(void)
+{
+	sigset_t all, mask;
+
+	begin();
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, NULL);
+	struct thread *thread = sampler_thread();
+	CHECK(sampler_counter(SAMPLER_THREADS_BLOCKED) == 1);
+	push(thread, 1000000, 0);
+	burn(30000000);
+	sampler_pop(thread);
+	CHECK(sample_counter(SAMPLE_SIGNALS) == 0);
+	pthread_sigmask(SIG_BLOCK, NULL, &mask);
+	CHECK(sigismember(&mask, sampler_signal()) == 1);
+	/* What has been waiting finds no query. */
+	pthread_sigmask(SIG_UNBLOCK, &all, NULL);
+	CHECK(stored() == 0);
+	assert_ledger();
+}
+
+static void test_blocked_thread(void **state)
+{
+	(void)state;
+	assert_int_equal(status_of(blocked_thread), 0);
+}
+
+static void errno_is_kept(void)
+{
+	begin();
+	errno = 77;
+	struct thread *thread = sampler_thread();
+	push(thread, 1000000, 300000);
+	uint64_t goal = stored() + 300;
+	while (stored() < goal) {
+		errno = 1234;
+		for (volatile int i = 0; i < 20000; i++)
+			;
+		CHECK(errno == 1234);
+	}
+	sampler_pop(thread);
+	CHECK(errno == 1234);
+}
+
+static void test_errno(void **state)
+{
+	(void)state;
+	assert_int_equal(status_of(errno_is_kept), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_signal),
+		cmocka_unit_test(test_blocked_thread),
+		cmocka_unit_test(test_errno),
+	};
+
+	if (UNDER_TSAN) {
+		puts("skipped: ThreadSanitizer delivers signals late");
+		return 0;
+	}
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
