@@ -46,7 +46,10 @@ struct unwind_memo {
 	struct memo_frame fresh[TRACE_MAX_FRAMES];
 };
 
-#define PREFETCHED_LINES 12
+/* How far ahead of the walk the stack is fetched. */
+#define LINE_BYTES 64u
+#define BYTES_AHEAD (12 * LINE_BYTES)
+#define SETS_OF_PAGE (4096 / sizeof(uint64_t)) /* of the rule cache */
 
 const unsigned unwind_memo_bytes = sizeof(struct unwind_memo);
 
@@ -168,6 +171,11 @@ written:;
 		const struct found_rule found = rules_find(map, rules, frame.look);
 		if (__builtin_expect(rule_is_plain(found.rule), 1)) {
 			end = rule_apply_plain(found.rule, &frame, &bounds, &fp_slot);
+			__builtin_prefetch((const void *)(frame.sp + BYTES_AHEAD));
+		} else if (rule_is_bottom(found.rule)) {
+			/* Nearly every trace ends so. Code of no other use is left alone: it
+			 * is in no cache. */
+			end = RULE_AT_BOTTOM;
 		} else {
 			/* Their own copies: the two must not need an address, as the loop
 			 * is one chain through them and has to run in registers. */
@@ -274,6 +282,20 @@ static inline uint32_t memo_tell(struct unwind_memo *memo, const struct code_map
 	return depth;
 }
 
+/* Each load from the stack tells which rule is next, and that one where the next load
+ * is. Where nothing is in a cache, that is one wait after the other, and each is twice
+ * as long where the processor has to find the page as well. So the stack's loads begin
+ * together here. Which rules it will be is not known, but the few pages that they are
+ * in are. (Always inlined: a call that changes nothing would be left out.) */
+__attribute__((always_inline)) static inline void fetch_ahead(const struct code_map *map, uintptr_t sp)
+{
+	/* Of the first way: the second is for few. */
+	for (unsigned set = 0; map->rules != NULL && set < CACHE_SETS; set += SETS_OF_PAGE)
+		__builtin_prefetch(&map->rules[set]);
+	for (uintptr_t ahead = 0; ahead < BYTES_AHEAD; ahead += LINE_BYTES)
+		__builtin_prefetch((const void *)(sp + ahead));
+}
+
 /* A trace that the memo cannot tell as a whole. Not inlined: what it saves on the stack
  * is nothing that an unchanged stack should pay for. */
 __attribute__((noinline)) static struct unwind_result
@@ -310,11 +332,7 @@ trace_anew(const void *ucontext, const struct unwind_stack *stack, const struct 
 	if (bounds.low < stack->start || bounds.low > leaf.sp)
 		bounds.low = stack->start;
 
-	/* Each load from the stack tells where the next one is. Where none of it is in a
-	 * cache, that is one wait after the other, unless they begin together here. */
-	for (int line = 0; line < PREFETCHED_LINES; line++)
-		__builtin_prefetch((const void *)(leaf.sp + 64u * (unsigned)line));
-
+	fetch_ahead(map, leaf.sp);
 	if (memo == NULL || memo->busy) {
 		result = walk_plain(ucontext, map, &bounds, leaf, trace, (uint32_t)max);
 		result.generation = generation;
