@@ -33,11 +33,6 @@ bool store_locate(uint64_t address, struct store_location *location)
 	return true;
 }
 
-int64_t store_process_start(void)
-{
-	return 0;
-}
-
 static uint64_t find_static_function(void)
 {
 	struct elf_image image;

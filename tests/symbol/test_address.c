@@ -35,11 +35,6 @@ bool store_locate(uint64_t address, struct store_location *location)
 	return true;
 }
 
-int64_t store_process_start(void)
-{
-	return 0;
-}
-
 /* The address of a symbol, found without the code that is tested here. */
 static uint64_t find_symbol(const char *wanted)
 {

@@ -16,26 +16,12 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "store/store.h"
 #include "symbol/archive_parts.h"
 #include "symbol/elf_image.h"
 #include "symbol/symbol.h"
 
 #define SQLITE_LIBRARY "/usr/lib/x86_64-linux-gnu/libsqlite3.so.0"
 #define SQLITE_ARCHIVE "/usr/lib/x86_64-linux-gnu/libsqlite3.a"
-
-/* Only address.c asks, and nothing here asks address.c. */
-bool store_locate(uint64_t address, struct store_location *location)
-{
-	(void)address;
-	(void)location;
-	return false;
-}
-
-int64_t store_process_start(void)
-{
-	return 0;
-}
 
 /* --- the library whose truth is known ------------------------------------------------ */
 

@@ -11,22 +11,8 @@
 
 #include <cmocka.h>
 
-#include "store/store.h"
 #include "symbol/elf_image.h"
 #include "symbol/symbol.h"
-
-/* Only address.c asks, and nothing here asks address.c. */
-bool store_locate(uint64_t address, struct store_location *location)
-{
-	(void)address;
-	(void)location;
-	return false;
-}
-
-int64_t store_process_start(void)
-{
-	return 0;
-}
 
 struct program {
 	char path[4096], build_id[BUILD_ID_TEXT];

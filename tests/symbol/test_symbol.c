@@ -23,26 +23,12 @@
 #include <cmocka.h>
 
 #include "fixture.h"
-#include "store/store.h"
 #include "symbol/elf_image.h"
 #include "symbol/lines.h"
 #include "symbol/symbol.h"
 
 #define BUILD_ID "a1b2c3d4e5f60718"
 #define DEBUG_PATH FIXTURES "/nowhere:" FIXTURES "/debug"
-
-/* Only address.c asks, and nothing here asks address.c. */
-bool store_locate(uint64_t address, struct store_location *location)
-{
-	(void)address;
-	(void)location;
-	return false;
-}
-
-int64_t store_process_start(void)
-{
-	return 0;
-}
 
 static const struct fixture_function *functions;
 static uint64_t bias;
@@ -436,41 +422,6 @@ static void test_damaged_files(void **state)
 	assert_true(names > 0);
 }
 
-static void test_demangle(void **state)
-{
-	(void)state;
-	static const struct {
-		const char *name, *text;
-	} cases[] = {
-		{ "_ZN7fixture5Thing4walkEPKci", "fixture::Thing::walk(char const*, int)" },
-		{ "_ZNSt6vectorIiSaIiEE9push_backEOi",
-		  "std::vector<int, std::allocator<int> >::push_back(int&&)" },
-		{ "_RNvC7fixture4main", "fixture::main" },
-		{ "_ZN7fixture4work17h0123456789abcdefE", "fixture::work" },
-		{ "sqlite3_step", NULL },
-		{ "", NULL },
-		{ "_Z", NULL },
-		{ "_R", NULL },
-		{ "_ZN", NULL },
-		{ "__libc_start_main", NULL },
-	};
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		char *text = symbol_demangle(cases[i].name);
-		if (!text != !cases[i].text || (text && strcmp(text, cases[i].text) != 0))
-			fail_msg("%s: expected %s, seen %s", cases[i].name, cases[i].text, text);
-		free(text);
-	}
-	/* Names made to exhaust the demangler's stack. */
-	char deep[60000];
-	memset(deep, 'P', sizeof(deep));
-	memcpy(deep, "_Z1f", 4);
-	deep[sizeof(deep) - 1] = 0;
-	free(symbol_demangle(deep));
-	memset(deep, 'N', sizeof(deep) - 1);
-	memcpy(deep, "_R", 2);
-	free(symbol_demangle(deep));
-}
-
 /* Threads on a cold cache, each asking for names and lines of its own order. */
 static void *ask_everything(void *argument)
 {
@@ -604,7 +555,6 @@ int main(void)
 		cmocka_unit_test_setup(test_no_object_at_the_path, forget),
 		cmocka_unit_test_setup(test_file_truncated_while_it_is_read, forget),
 		cmocka_unit_test_setup(test_damaged_files, forget),
-		cmocka_unit_test_setup(test_demangle, forget),
 		cmocka_unit_test_setup(test_threads, forget),
 		cmocka_unit_test_setup(test_folders_change_meanwhile, forget),
 		cmocka_unit_test_setup(test_fork, forget),

@@ -35,11 +35,6 @@ bool store_locate(uint64_t address, struct store_location *location)
 	return true;
 }
 
-int64_t store_process_start(void)
-{
-	return 0;
-}
-
 static void expect(char *seen, const char *expected)
 {
 	if (!seen || strcmp(seen, expected) != 0)
