@@ -213,7 +213,7 @@ const struct command command_diff = {
 	.examples =
 		"  queryprof diff before.trace after.trace\n"
 		"  queryprof diff before.trace after.trace --like 'FROM orders' --type Real\n"
-		"  queryprof diff app.trace --query 0193a5b2-77c1-7aaa --with 0193a5b2-77c1-7bbb\n"
+		"  queryprof diff app.trace --query 0193a5b2-77c1 --with 0193a5b2-8d40\n"
 		"  queryprof diff app.trace --at '2026-11-20 09:30'\n",
 	.options = options,
 	.shared = selection_options,

@@ -189,9 +189,9 @@ static void print_paragraphs(FILE *to, const char *text)
 
 static void print_literally(FILE *to, const char *lines)
 {
-	fputs(".PP\n.nf\n", to);
+	fputs(".PP\n.nf\n.in -2n\n", to); /* the lines are indented */
 	print_escaped(to, lines, strlen(lines), true);
-	fputs(".fi\n", to);
+	fputs(".in\n.fi\n", to);
 }
 
 static void print_manual_options(FILE *to, const struct command_option *option)

@@ -64,7 +64,7 @@ static bool end_collapsed(void *ended, bool complete)
 
 const struct report_format report_collapsed = {
 	.name = "collapsed",
-	.summary = "a line a stack, root first, for flame graph programs; periods",
+	.summary = "a line a stack, root first, for flame graph tools; periods",
 	.begin = begin_collapsed,
 	.add = add_collapsed,
 	.end = end_collapsed,

@@ -171,7 +171,7 @@ static bool end_speedscope(void *ended, bool complete)
 
 const struct report_format report_speedscope = {
 	.name = "speedscope",
-	.summary = "for speedscope.app, a profile a statement in order of time; ns",
+	.summary = "for speedscope.app, a profile a statement in time order; ns",
 	.begin = begin_speedscope,
 	.add = add_speedscope,
 	.end = end_speedscope,
