@@ -66,8 +66,10 @@ static void offer_settings(const char *prefix, const char *name)
 {
 	for (int i = 0; i < settings_count(); i++) {
 		const struct setting_info *setting = settings_info(i);
-		if (!name)
+		if (!name && strcmp(setting->name, "query_id") != 0) /* which is no program's */
 			offer(prefix, "", setting->name, "=");
+		else if (!name)
+			continue;
 		else if (strcmp(name, setting->name) != 0 || setting->is_text)
 			continue;
 		else if (strstr(name, "period_ns"))
