@@ -22,6 +22,7 @@
 #include <unistd.h>
 
 #include "queryprof.h"
+#include "sqlite/record.h"
 #include "sqlite/settings.h"
 #include "store/database.h"
 #include "sql_record_summary.h"
@@ -160,6 +161,34 @@ static bool find_library(const char *name, char *path)
 	return false;
 }
 
+/* NULL: it cannot be read, or is empty. */
+static void *map_file(const char *path, struct stat *status)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	void *file = MAP_FAILED;
+
+	if (fd < 0)
+		return NULL;
+	if (fstat(fd, status) == 0 && S_ISREG(status->st_mode) && status->st_size > 0)
+		file = mmap(NULL, (size_t)status->st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+	close(fd);
+	return file == MAP_FAILED ? NULL : file;
+}
+
+/* Another version would take the settings otherwise, or refuse the trace file, and
+ * nobody would hear of it. */
+static bool is_ours(const char *library)
+{
+	static const char agreement[] = RECORD_AGREEMENT;
+	struct stat status;
+	void *file = map_file(library, &status);
+	bool found = file && memmem(file, (size_t)status.st_size, agreement, sizeof(agreement));
+
+	if (file)
+		munmap(file, (size_t)status.st_size);
+	return found;
+}
+
 static int set_preload(void)
 {
 	char library[PATH_MAX], preload[PATH_MAX];
@@ -170,6 +199,9 @@ static int set_preload(void)
 	    !find_library("libqueryprof-preload.so", preload))
 		return complain("record: libqueryprof.so and libqueryprof-preload.so are neither beside "
 		                "this command nor in " QUERYPROF_LIBDIR " from there");
+	if (!is_ours(library))
+		return complain("record: %s is of another version than this command (" QUERYPROF_VERSION "): "
+		                "install both from one build", library);
 	if (strpbrk(preload, ": "))
 		return complain("record: %s: nothing with a blank or a colon in its path can be preloaded", preload);
 	/* Behind the others: some must come first, and none of them has our names. */
@@ -310,20 +342,11 @@ static enum reason find_reason(const char *path)
 	static const char words[] = "malformed database schema";
 	enum reason reason = NOT_KNOWN;
 	struct stat status;
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	size_t size;
-	void *file;
+	void *file = map_file(path, &status);
 
-	if (fd < 0 || fstat(fd, &status) != 0 || !S_ISREG(status.st_mode) || status.st_size == 0) {
-		if (fd >= 0)
-			close(fd);
+	if (!file)
 		return NOT_KNOWN;
-	}
-	size = (size_t)status.st_size;
-	file = mmap(NULL, size, PROT_READ, MAP_PRIVATE, fd, 0);
-	close(fd);
-	if (file == MAP_FAILED)
-		return NOT_KNOWN;
+	size_t size = (size_t)status.st_size;
 	if (status.st_mode & (S_ISUID | S_ISGID))
 		reason = PRIVILEGED;
 	else if (memmem(file, size, words, strlen(words)))
@@ -381,9 +404,10 @@ static void tell_end(const struct trace *trace, const char *program)
 	if (is_empty)
 		explain_nothing(program);
 	else if (found.processes)
-		complain("%s: %lld samples, %lld queries, %lld process%s. To read it: queryprof report %s",
-		         path_as_given, found.samples, found.queries, found.processes,
-		         found.processes == 1 ? "" : "es", path_as_given);
+		complain("%s: %lld sample%s, %lld quer%s, %lld process%s. To read it: queryprof report %s",
+		         path_as_given, found.samples, found.samples == 1 ? "" : "s", found.queries,
+		         found.queries == 1 ? "y" : "ies", found.processes, found.processes == 1 ? "" : "es",
+		         path_as_given);
 	else
 		complain("%s: SQLite was there, but no query took long enough to be sampled or logged "
 		         "(--setting log_queries_min_query_duration_ns=0 logs every one)", path_as_given);
@@ -427,7 +451,7 @@ const struct command command_record = {
 	.examples =
 		"  queryprof record -o app.trace -- python3 app.py\n"
 		"  queryprof record --cpu 1ms --real 0 -- sqlite3 app.db '.read report.sql'\n"
-		"  queryprof record --setting log_queries_min_query_duration_ns=0 -- ./server\n",
+		"  queryprof record --setting log_query_parameters=1 -- ./server\n",
 	.options = options,
 	.arguments_min = 1,
 	.arguments_max = INT_MAX,

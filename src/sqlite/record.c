@@ -21,7 +21,10 @@
 #include "hooks.h"
 #include "library.h"
 #include "process.h"
+#include "record.h"
 #include "session.h"
+
+__attribute__((used)) static const char agreement[] = RECORD_AGREEMENT;
 
 /* A table of routines for each library. */
 static struct sqlite3_api_routines routines[HOST_LIBRARIES_MAX];

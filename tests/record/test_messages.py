@@ -53,7 +53,7 @@ class Nothing(Recording):
         self.assertIn("SQLite was there, but no query took long enough", done.stderr)
         done = self.record("sqlite3", "-init", "/dev/null", ":memory:", "SELECT 1",
                            options=("--setting", "log_queries_min_query_duration_ns=0"))
-        self.assertRegex(done.stderr, " 1 queries, 1 process", self.seen)
+        self.assertRegex(done.stderr, " 1 query, 1 process", self.seen)
 
     @unittest.skipIf(os.getuid(), "only root can make programs that are root's for others")
     def test_set_user_id(self):
@@ -110,6 +110,23 @@ class Settings(Recording):
             self.assertEqual(file.read(), "these are not samples")
         self.trace = os.path.join(self.folder, "no", "such", "folder.trace")
         self.assertIn("No such file or directory", self.refused(status=125))
+
+    def test_library_of_another_version(self):
+        for name in ("queryprof", "libqueryprof.so", "libqueryprof-preload.so"):
+            shutil.copy(os.path.join(os.path.dirname(QUERYPROF), name), self.folder)
+        library = os.path.join(self.folder, "libqueryprof.so")
+        command = [os.path.join(self.folder, "queryprof"), *self.arguments("echo", "it ran")[1:]]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+        self.assertEqual((done.returncode, done.stdout), (0, "it ran\n"), done.stderr)
+        with open(library, "r+b") as file:
+            content = file.read()
+            self.assertEqual(content.count(b"queryprof record: version "), 1)
+            file.seek(content.index(b"queryprof record: version "))
+            file.write(b"queryprof record: version 9")
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+        self.assertEqual((done.returncode, done.stdout), (125, ""), done.stderr)
+        self.assertIn("%s is of another version than this command" % os.path.realpath(library), done.stderr)
+        self.assertFalse(os.path.exists(self.trace))
 
     def test_periods(self):
         self.record("sqlite3", "-init", "/dev/null", ":memory:", SLOW, options=("--cpu", "500us", "--real=0"))
