@@ -96,6 +96,7 @@ QP_API int qp_shutdown(void);
  *   - a statement continued on another thread is not sampled there;
  *   - SQL inside SQL, preparation, backups, blobs, checkpoints and closing have no lines;
  *   - the end of a statement that is finalized is part of nothing, its checkpoint neither;
+ *   - query_log has no errors (exception_code 0) and no result_rows (0);
  *   - bare `PRAGMA name` of a setting needs a file: on ":memory:" it is
  *     `PRAGMA system.name`, and the schema is there from the start.
  * Errors: those of qp_init(), QP_SQLITE. */

@@ -43,17 +43,17 @@ static void trace_started(struct session *session, sqlite3_stmt *stmt, struct th
 	traced = run;
 }
 
+/* SQLite tells the statement's result only after this event: sqlite3_errcode() is that of
+ * an earlier call, maybe of another statement. So none is known. */
 static void trace_finished(sqlite3_stmt *stmt, struct thread *thread)
 {
 	struct run *run = runs_find(stmt);
-	int rc;
 
 	if (!run)
 		return;
 	if (run == traced)
 		leave_traced(thread);
-	rc = sqlite3_errcode(run->session->db);
-	runs_end(run, thread, rc);
+	runs_end(run, thread, SQLITE_OK);
 }
 
 static void follow(struct session *session, unsigned event, void *subject, void *detail)
@@ -63,10 +63,9 @@ static void follow(struct session *session, unsigned event, void *subject, void 
 	if (queries_suspended() || !(thread = sampler_thread()))
 		return;
 	if (event == SQLITE_TRACE_STMT) {
-		const char *text = detail;
-
-		/* "--": a trigger of a statement that runs already */
-		if (runs_wanted(session) && !(text && text[0] == '-' && text[1] == '-'))
+		/* Another text than the statement's, a comment: a trigger or SQL inside a
+		 * statement that runs already. The statement's own may begin with one, too. */
+		if (runs_wanted(session) && detail == sqlite3_sql(subject))
 			trace_started(session, subject, thread);
 	} else if (event == SQLITE_TRACE_PROFILE) {
 		trace_finished(subject, thread);

@@ -208,6 +208,32 @@ static void test_trace(void **state)
 	assert_int_equal(qp_trace(other, 0, NULL, NULL), QP_INVALID);
 }
 
+/* A comment before a statement makes no trigger of it; and what the statement before it
+ * failed with is not its error. */
+static void test_statements(void **state)
+{
+	sqlite3 *db = attached(SQLITE_OPEN_FULLMUTEX);
+	sqlite3_stmt *bad, *good;
+
+	(void)state;
+	assert_int_equal(qp_set(db, "log_queries_min_query_duration_ns", "0"), QP_OK);
+	assert_int_equal(sqlite3_exec(db, "CREATE TABLE noted(x); CREATE TABLE u(x); CREATE TRIGGER r AFTER INSERT ON noted "
+	                              "BEGIN INSERT INTO u VALUES (new.x); END", NULL, NULL, NULL), SQLITE_OK);
+	assert_int_equal(sqlite3_exec(db, "-- what it is for\nINSERT INTO noted VALUES (1)", NULL, NULL, NULL), SQLITE_OK);
+	assert_int_equal(ask(db, "SELECT count(*) FROM system.query_log WHERE query LIKE '%INSERT INTO noted%' "
+	                     "AND query NOT LIKE '%CREATE%'"), 1);
+	assert_int_equal(ask(db, "SELECT count(*) FROM system.query_log WHERE query LIKE '%INSERT INTO u%' "
+	                     "AND query NOT LIKE '%CREATE%'"), 0);
+	bad = prepare(db, "SELECT abs(-9223372036854775807 - 1)");
+	good = prepare(db, "INSERT INTO u VALUES (2)");
+	assert_int_equal(sqlite3_step(bad), SQLITE_ERROR);
+	assert_int_equal(sqlite3_step(good), SQLITE_DONE);
+	sqlite3_finalize(bad);
+	sqlite3_finalize(good);
+	assert_int_equal(ask(db, "SELECT exception_code FROM system.query_log WHERE query = 'INSERT INTO u VALUES (2)'"), 0);
+	sqlite3_close(db);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -215,6 +241,7 @@ int main(void)
 		cmocka_unit_test(test_between_rows),
 		cmocka_unit_test(test_threads),
 		cmocka_unit_test(test_trace),
+		cmocka_unit_test(test_statements),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
