@@ -23,21 +23,11 @@ static uint64_t next_time = T0;
 /* Counters run through the process; tests look at what they added. */
 static uint64_t stored_before, lost_before;
 
-static int set_up(void **state)
+static int note_counters(void **state)
 {
-	(void)state;
-	make_folder();
+	set_up(state);
 	stored_before = store_counter(STORE_SAMPLES);
 	lost_before = store_counter(STORE_LOST);
-	return 0;
-}
-
-static int tear_down(void **state)
-{
-	(void)state;
-	if (ring)
-		stop_store();
-	remove_folder();
 	return 0;
 }
 
@@ -510,7 +500,7 @@ static void ring_stays_open_while_locked(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, note_counters, tear_down)
 		/* Those that fork first: they want SQLite untouched. */
 		TEST(read_only_folder),
 		TEST(file_size_limit),

@@ -23,30 +23,16 @@ static struct {
 	int (*close)(void *);
 } host;
 
-static char *path;
-
-static int set_up(void **state)
+static int find_library(void **state)
 {
 	void *library = dlopen("libsqlite3.so.0", RTLD_NOW | RTLD_LOCAL);
 
-	(void)state;
-	make_folder();
-	path = strdup(in_folder("x.db"));
+	set_up(state);
 	if (!library)
 		return 1;
 	*(void **)&host.open = dlsym(library, "sqlite3_open");
 	*(void **)&host.exec = dlsym(library, "sqlite3_exec");
 	*(void **)&host.close = dlsym(library, "sqlite3_close");
-	return 0;
-}
-
-static int tear_down(void **state)
-{
-	(void)state;
-	if (ring)
-		stop_store();
-	remove_folder();
-	free(path);
 	return 0;
 }
 
@@ -56,25 +42,25 @@ static void host_reads_and_closes(void **state)
 	char log[200];
 
 	(void)state;
-	snprintf(log, sizeof log, "%s-wal", path);
-	start_store(path, 0);
+	snprintf(log, sizeof log, "%s-wal", trace_path);
+	start_store(trace_path, 0);
 	for (uint64_t i = 0; i < 20; i++) {
 		void *db;
 
 		put_samples(T0 + i * 1000000, 1000, 5, KEY);
 		drain();
 		assert_int_equal(stat(log, &before), 0);
-		assert_int_equal(host.open(path, &db), 0);
+		assert_int_equal(host.open(trace_path, &db), 0);
 		assert_int_equal(host.exec(db, "SELECT count(*) FROM trace_log", NULL, NULL, NULL), 0);
 		assert_int_equal(host.close(db), 0);
 		/* As its last user, it thinks, it would have removed the log. */
 		assert_int_equal(stat(log, &after), 0);
 		assert_int_equal(before.st_ino, after.st_ino);
-		assert_int_equal(atoll(ask_file(path, "SELECT count(*) FROM samples")), (int64_t)(i + 1) * 1000);
+		assert_int_equal(atoll(ask_file(trace_path, "SELECT count(*) FROM samples")), (int64_t)(i + 1) * 1000);
 	}
 	assert_int_equal(ask("SELECT count(*) FROM trace_log"), 20000);
 	stop_store();
-	assert_intact(path);
+	assert_intact(trace_path);
 }
 
 /* Its writes and ours exclude each other, though both are of one process. */
@@ -84,11 +70,11 @@ static void host_locks_count(void **state)
 	void *db;
 
 	(void)state;
-	start_store(path, 0);
+	start_store(trace_path, 0);
 	put_samples(T0, 10, 5, KEY);
 	drain();
 	stored = store_counter(STORE_SAMPLES);
-	assert_int_equal(host.open(path, &db), 0);
+	assert_int_equal(host.open(trace_path, &db), 0);
 	assert_int_equal(host.exec(db, "BEGIN IMMEDIATE", NULL, NULL, NULL), 0);
 	put_samples(T0 + 1000000, 10, 5, KEY);
 	assert_false(store_drain(200));
@@ -98,7 +84,7 @@ static void host_locks_count(void **state)
 	assert_int_equal(store_counter(STORE_SAMPLES), stored + 10);
 	host.close(db);
 	stop_store();
-	assert_intact(path);
+	assert_intact(trace_path);
 }
 
 static void open_in_their_place(const char *mine)
@@ -121,7 +107,7 @@ static uint64_t settled(void)
 /* In a child, for the test's own files are closed as well. */
 static int close_descriptors(const char *mine)
 {
-	start_store(path, 0);
+	start_store(trace_path, 0);
 	put_samples(T0, 1000, 5, KEY);
 	drain();
 	close_all();
@@ -162,7 +148,7 @@ static int close_while_writing(const char *mine)
 	uint64_t put = 0;
 
 	/* The file is there: to make it takes longer than they are left open. */
-	start_store(path, 0);
+	start_store(trace_path, 0);
 	put_samples(T0, 1000, 5, KEY);
 	put = 1000;
 	if (!store_drain(30000) || pthread_create(&thread, NULL, keep_closing, &closer))
@@ -209,14 +195,14 @@ static void check_closing(int (*host_that_closes)(const char *mine))
 	assert_int_equal(stat(mine, &status), 0);
 	assert_int_equal(status.st_size, 0);
 	free(mine);
-	assert_intact(path);
+	assert_intact(trace_path);
 }
 
 static void host_closes_our_descriptors(void **state)
 {
 	(void)state;
 	check_closing(close_descriptors);
-	assert_int_equal(atoll(ask_file(path, "SELECT count(*) FROM samples")), 51000);
+	assert_int_equal(atoll(ask_file(trace_path, "SELECT count(*) FROM samples")), 51000);
 }
 
 static void host_closes_them_while_we_write(void **state)
@@ -228,7 +214,7 @@ static void host_closes_them_while_we_write(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, find_library, tear_down)
 		TEST(host_closes_our_descriptors),
 		TEST(host_closes_them_while_we_write),
 		TEST(host_reads_and_closes),

@@ -18,24 +18,6 @@
 
 #define KEY ((struct query_key){ 7, 7 })
 
-static int set_up(void **state)
-{
-	(void)state;
-	make_folder();
-	setenv("TMPDIR", folder, 1);
-	return 0;
-}
-
-static int tear_down(void **state)
-{
-	(void)state;
-	if (ring)
-		stop_store();
-	unsetenv("TMPDIR");
-	remove_folder();
-	return 0;
-}
-
 static int count_entries(const char *where, const char *prefix)
 {
 	DIR *directory = opendir(where);
@@ -348,10 +330,11 @@ static void path_is_that_of_the_start(void **state)
 	stop_store();
 }
 
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 		TEST(temporary_file_goes_with_the_process),
 		TEST(left_directories_are_swept),
 		TEST(exit_stores_what_is_left),

@@ -97,20 +97,10 @@ static void lose_power_everywhere(void)
 	printf("%zu writes, every %zu. of them\n", moments, step);
 }
 
-static int set_up(void **state)
+static int note_counters(void **state)
 {
-	(void)state;
-	make_folder();
+	set_up(state);
 	stored_before = store_counter(STORE_SAMPLES);
-	return 0;
-}
-
-static int tear_down(void **state)
-{
-	(void)state;
-	if (ring)
-		stop_store();
-	remove_folder();
 	return 0;
 }
 
@@ -160,7 +150,7 @@ static void file_is_trimmed(void **state)
 int main(int count, char **arguments)
 {
 	const struct CMUnitTest tests[] = {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, note_counters, tear_down)
 		TEST(file_grows),
 		TEST(file_is_trimmed),
 	};

@@ -13,26 +13,6 @@
 
 #define KEY(n) ((struct query_key){ 0x0190000000007000ull + (uint64_t)(n), 0x8000000000000000ull })
 
-static char *path;
-
-static int set_up(void **state)
-{
-	(void)state;
-	make_folder();
-	path = strdup(in_folder("x.db"));
-	return 0;
-}
-
-static int tear_down(void **state)
-{
-	(void)state;
-	if (ring)
-		stop_store();
-	remove_folder();
-	free(path);
-	return 0;
-}
-
 #define CHECK(condition) \
 	do { \
 		if (!(condition)) { \
@@ -58,7 +38,7 @@ static void write_much(int number)
 {
 	uint64_t before = store_counter(STORE_SAMPLES);
 
-	start_store(path, 0);
+	start_store(trace_path, 0);
 	for (int i = 0; i < EACH / 1000; i++) {
 		struct a_query query = { .record = { .query = KEY(number * 1000 + i), .start_realtime_ns = T0 },
 			.query = "SELECT 1" };
@@ -87,14 +67,14 @@ static void writers_share_a_file(void **state)
 	}
 	for (int i = 0; i < WRITERS; i++)
 		assert_child_well(children[i]);
-	assert_intact(path);
-	assert_int_equal(atoi(ask_file(path, "SELECT count(*) FROM trace_log")), WRITERS * EACH);
-	assert_string_equal(ask_file(path, "SELECT count(*) FROM stacks"), "50");
-	assert_string_equal(ask_file(path, "SELECT count(*) FROM statements"), "1");
-	assert_int_equal(atoi(ask_file(path, "SELECT count(*) FROM processes")), WRITERS);
-	assert_int_equal(atoi(ask_file(path, "SELECT count(*) FROM query_log")), WRITERS * EACH / 1000);
+	assert_intact(trace_path);
+	assert_int_equal(atoi(ask_file(trace_path, "SELECT count(*) FROM trace_log")), WRITERS * EACH);
+	assert_string_equal(ask_file(trace_path, "SELECT count(*) FROM stacks"), "50");
+	assert_string_equal(ask_file(trace_path, "SELECT count(*) FROM statements"), "1");
+	assert_int_equal(atoi(ask_file(trace_path, "SELECT count(*) FROM processes")), WRITERS);
+	assert_int_equal(atoi(ask_file(trace_path, "SELECT count(*) FROM query_log")), WRITERS * EACH / 1000);
 	/* Each sample under its own query, each query with all its samples. */
-	assert_string_equal(ask_file(path, "SELECT min(n) || '|' || max(n) || '|' || count(*) FROM"
+	assert_string_equal(ask_file(trace_path, "SELECT min(n) || '|' || max(n) || '|' || count(*) FROM"
 		" (SELECT count(*) AS n FROM trace_log GROUP BY query_id)"), "1000|1000|80");
 }
 
@@ -106,7 +86,7 @@ static void killed_at_any_moment(void **state)
 
 	(void)state;
 	if (!first) {
-		start_store(path, 2 << 20);
+		start_store(trace_path, 2 << 20);
 		put_samples(T0 - 1000000, 10, 5, KEY(99));
 		stop_store();
 		_exit(0);
@@ -119,7 +99,7 @@ static void killed_at_any_moment(void **state)
 
 		if (!child) {
 			/* A bound, so that removing is interrupted as well. */
-			start_store(path, 2 << 20);
+			start_store(trace_path, 2 << 20);
 			for (uint64_t i = 0;; i++)
 				put_samples(T0 + (uint64_t)round * 1000000000 + i * 1000000, 1000, 200, KEY(round));
 		}
@@ -128,11 +108,11 @@ static void killed_at_any_moment(void **state)
 		kill(child, SIGKILL);
 		waitpid(child, &status, 0);
 		assert_true(WIFSIGNALED(status));
-		assert_intact(path);
-		now = atoll(ask_file(path, "SELECT coalesce(max(timestamp_ns), 0) FROM samples"));
+		assert_intact(trace_path);
+		now = atoll(ask_file(trace_path, "SELECT coalesce(max(timestamp_ns), 0) FROM samples"));
 		assert_true(now >= last);
 		last = now;
-		assert_string_equal(ask_file(path, "SELECT count(*) FROM trace_log WHERE trace IS NULL OR query_id IS NULL"
+		assert_string_equal(ask_file(trace_path, "SELECT count(*) FROM trace_log WHERE trace IS NULL OR query_id IS NULL"
 			" OR thread_id IS NULL OR process_id IS NULL"), "0");
 	}
 	assert_true(last > (int64_t)T0);
@@ -150,7 +130,7 @@ static void killed_while_it_is_made(void **state)
 			char *error;
 
 			alarm(30);
-			start_store(path, 0);
+			start_store(trace_path, 0);
 			store_open(&error);
 			_exit(0);
 		}
@@ -159,7 +139,7 @@ static void killed_while_it_is_made(void **state)
 		waitpid(child, &status, 0);
 		child = fork();
 		if (!child) {
-			start_store(path, 0);
+			start_store(trace_path, 0);
 			put_samples(T0, 10, 2, KEY(1));
 			CHECK(store_drain(30000));
 			CHECK(store_counter(STORE_SAMPLES) == 10);
@@ -167,8 +147,8 @@ static void killed_while_it_is_made(void **state)
 			_exit(0);
 		}
 		assert_child_well(child);
-		assert_intact(path);
-		unlink(path);
+		assert_intact(trace_path);
+		unlink(trace_path);
 	}
 }
 
@@ -186,7 +166,7 @@ static void forked(bool temporary)
 	int64_t pid;
 	pid_t child;
 
-	start_store(temporary ? NULL : path, 0);
+	start_store(temporary ? NULL : trace_path, 0);
 	put_samples(T0, 10, 2, KEY(1));
 	drain();
 	parents = store_path();
@@ -226,7 +206,7 @@ static void forked(bool temporary)
 	free(parents);
 	stop_store();
 	if (!temporary)
-		assert_intact(path);
+		assert_intact(trace_path);
 }
 
 static void fork_with_a_file(void **state)
@@ -250,7 +230,7 @@ static void fork_while_a_cursor_is_open(void **state)
 	pid_t child;
 
 	(void)state;
-	start_store(path, 0);
+	start_store(trace_path, 0);
 	put_samples(T0, 1000, 2, KEY(1));
 	drain();
 	cursor = store_select("SELECT timestamp_ns FROM trace_log", &error);
@@ -284,13 +264,13 @@ static void fork_while_a_cursor_is_open(void **state)
 	drain();
 	assert_int_equal(ask("SELECT count(*) FROM trace_log"), 1010);
 	stop_store();
-	assert_intact(path);
+	assert_intact(trace_path);
 }
 
 static void many_forks(void **state)
 {
 	(void)state;
-	start_store(path, 0);
+	start_store(trace_path, 0);
 	for (int i = 0; i < 50; i++) {
 		pid_t child;
 
@@ -308,13 +288,14 @@ static void many_forks(void **state)
 	assert_int_equal(ask("SELECT count(*) FROM trace_log"), 5000);
 	assert_int_equal(ask("SELECT count(*) FROM stacks"), 20);
 	stop_store();
-	assert_intact(path);
+	assert_intact(trace_path);
 }
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 		/* First those whose children use SQLite though this process has not. */
 		TEST(writers_share_a_file),
 		TEST(killed_at_any_moment),

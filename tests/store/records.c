@@ -18,20 +18,10 @@ static struct a_sample sample_at(uint64_t ns)
 	return (struct a_sample){ .timestamp_ns = T0 + ns, .trace = trace, .depth = 3 };
 }
 
-static int set_up(void **state)
+static int start(void **state)
 {
-	(void)state;
-	make_folder();
+	set_up(state);
 	start_store(in_folder("trace.db"), 0);
-	return 0;
-}
-
-static int tear_down(void **state)
-{
-	(void)state;
-	stop_store();
-	set_modules(NULL, 0);
-	remove_folder();
 	return 0;
 }
 
@@ -267,7 +257,7 @@ static void queries_and_times_are_found_without_a_scan(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, start, tear_down)
 		TEST(every_column_of_a_sample),
 		TEST(every_column_of_a_query),
 		TEST(query_id_before_during_and_after),

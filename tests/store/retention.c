@@ -15,26 +15,7 @@
 
 #define MB (1 << 20)
 
-static char *path;
 static uint64_t times = 1;
-
-static int set_up(void **state)
-{
-	(void)state;
-	make_folder();
-	path = strdup(in_folder("x.db"));
-	return 0;
-}
-
-static int tear_down(void **state)
-{
-	(void)state;
-	if (ring)
-		stop_store();
-	remove_folder();
-	free(path);
-	return 0;
-}
 
 static int64_t bytes_now(void)
 {
@@ -42,9 +23,9 @@ static int64_t bytes_now(void)
 	int64_t bytes = 0;
 	char log[200];
 
-	if (!stat(path, &status))
+	if (!stat(trace_path, &status))
 		bytes += status.st_size;
-	snprintf(log, sizeof log, "%s-wal", path);
+	snprintf(log, sizeof log, "%s-wal", trace_path);
 	if (!stat(log, &status))
 		bytes += status.st_size;
 	return bytes;
@@ -63,7 +44,7 @@ static void fill(int64_t bound, uint64_t rounds, size_t stacks)
 {
 	int64_t most = 0;
 
-	start_store(path, bound);
+	start_store(trace_path, bound);
 	for (uint64_t i = 0; i < rounds; i++) {
 		char text[60];
 		struct a_query query = { .record = { .query = { 0x0190000000007000ull + i, 1 },
@@ -108,7 +89,7 @@ static void oldest_go_first(void **state)
 	assert_int_equal(ask("SELECT count(*) FROM statements"), ask("SELECT count(*) FROM query_log"));
 	assert_true(ask("SELECT count(*) FROM epochs") < 100);
 	stop_store();
-	assert_intact(path);
+	assert_intact(trace_path);
 }
 
 /* Every stack another one: what fills the file is stacks. */
@@ -122,7 +103,7 @@ static void stacks_go_when_unused(void **state)
 	assert_true(ask("SELECT count(*) FROM stacks WHERE id NOT IN (SELECT stack FROM samples)")
 	            < ask("SELECT count(*) FROM stacks") / 2);
 	stop_store();
-	assert_intact(path);
+	assert_intact(trace_path);
 }
 
 /* Names alone are more than the file may have: it takes samples all the same. */
@@ -131,14 +112,14 @@ static void names_go_last(void **state)
 	uint64_t lost = store_counter(STORE_LOST);
 
 	(void)state;
-	start_store(path, 0);
+	start_store(trace_path, 0);
 	put_samples(T0, 1000, 10, (struct query_key){ 0 });
 	stop_store();
-	ask_file(path, "WITH n(i) AS (VALUES (1) UNION ALL SELECT i + 1 FROM n WHERE i < 30000)"
+	ask_file(trace_path, "WITH n(i) AS (VALUES (1) UNION ALL SELECT i + 1 FROM n WHERE i < 30000)"
 	         " INSERT INTO names SELECT i, printf('%0100d', i) FROM n");
-	ask_file(path, "INSERT INTO frames SELECT id, 0, 0, id, id, id, 1 FROM names");
+	ask_file(trace_path, "INSERT INTO frames SELECT id, 0, 0, id, id, id, 1 FROM names");
 	assert_true(bytes_now() > 4 * MB);
-	start_store(path, 2 * MB);
+	start_store(trace_path, 2 * MB);
 	for (uint64_t i = 1; i < 20; i++) {
 		put_samples(T0 + i * 10000000, 1000, 10, (struct query_key){ 0 });
 		drain();
@@ -149,9 +130,9 @@ static void names_go_last(void **state)
 	assert_true(ask("SELECT count(*) FROM trace_log") >= 1000);
 	stop_store();
 	assert_true(bytes_now() < 2 * MB + MB / 5);
-	assert_intact(path);
+	assert_intact(trace_path);
 	/* Where there is room they stay, while samples come and go. */
-	ask_file(path, "INSERT INTO names VALUES (1, 'x'); INSERT INTO frames VALUES (1, 0, 0, 1, 1, 0, 0)");
+	ask_file(trace_path, "INSERT INTO names VALUES (1, 'x'); INSERT INTO frames VALUES (1, 0, 0, 1, 1, 0, 0)");
 	fill(2 * MB, 200, 100);
 	assert_int_equal(ask("SELECT count(*) FROM frames"), 1);
 	stop_store();
@@ -164,7 +145,7 @@ static void queries_without_samples_are_bounded(void **state)
 	int64_t most = 0;
 
 	(void)state;
-	start_store(path, MB);
+	start_store(trace_path, MB);
 	memset(text, 'x', sizeof text);
 	text[sizeof text - 1] = '\0';
 	for (uint64_t i = 0; i < 20000 * times; i++) {
@@ -185,21 +166,21 @@ static void queries_without_samples_are_bounded(void **state)
 	                    text);
 	assert_true(ask("SELECT count(*) FROM query_log") > 100);
 	stop_store();
-	assert_intact(path);
+	assert_intact(trace_path);
 }
 
 static void bound_is_lowered(void **state)
 {
 	(void)state;
-	start_store(path, 0);
+	start_store(trace_path, 0);
 	put_samples(T0, 200000, 100, (struct query_key){ 1, 1 });
 	drain();
 	assert_true(bytes_now() > 4 * MB);
-	configure_store(path, 2 * MB);
+	configure_store(trace_path, 2 * MB);
 	assert_eventually((put_samples(T0 + 1000000000, 1, 1, (struct query_key){ 1, 1 }), drain(), bytes_now() <= 2 * MB));
 	assert_complete();
 	stop_store();
-	assert_intact(path);
+	assert_intact(trace_path);
 }
 
 /* A reader on an old state keeps the log from being folded back: the bound holds,
@@ -211,7 +192,7 @@ static void reader_stays_open(void **state)
 	char *error;
 
 	(void)state;
-	start_store(path, 2 * MB);
+	start_store(trace_path, 2 * MB);
 	put_samples(T0, 1000, 10, (struct query_key){ 1, 1 });
 	drain();
 	cursor = store_select("SELECT timestamp_ns FROM trace_log", &error);
@@ -232,13 +213,14 @@ static void reader_stays_open(void **state)
 	                   store_counter(STORE_SAMPLES) > stored && !has_error()));
 	assert_complete();
 	stop_store();
-	assert_intact(path);
+	assert_intact(trace_path);
 }
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(int count, char **arguments)
 {
 	const struct CMUnitTest tests[] = {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 		TEST(oldest_go_first),
 		TEST(stacks_go_when_unused),
 		TEST(names_go_last),

@@ -7,23 +7,6 @@
 
 #include "support.h"
 
-static int set_up(void **state)
-{
-	(void)state;
-	make_folder();
-	return 0;
-}
-
-static int tear_down(void **state)
-{
-	(void)state;
-	if (ring)
-		stop_store();
-	set_modules(NULL, 0);
-	remove_folder();
-	return 0;
-}
-
 static struct module module_at(uint64_t start, const char *path, const char *build_id)
 {
 	return (struct module) {
@@ -165,10 +148,11 @@ static void another_module_at_the_same_address_later(void **state)
 	stop_store();
 }
 
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 		TEST(same_stack_at_other_addresses),
 		TEST(taken_range_and_what_lies_nowhere),
 		TEST(many_modules_at_one_place),

@@ -15,7 +15,7 @@
 #include "sampler/sampler.h"
 
 struct ring *ring;
-char folder[64];
+char folder[64], trace_path[72];
 
 /* --- stand-ins ------------------------------------------------------------------ */
 
@@ -59,20 +59,30 @@ void sampler_reap(void)
 
 /* --- files ------------------------------------------------------------------------ */
 
-void make_folder(void)
+int set_up(void **state)
 {
+	(void)state;
 	strcpy(folder, "/tmp/qp-test-store-XXXXXX");
 	if (!mkdtemp(folder))
 		fail_msg("no temporary directory");
+	snprintf(trace_path, sizeof trace_path, "%s/x.db", folder);
+	setenv("TMPDIR", folder, 1);
+	return 0;
 }
 
-void remove_folder(void)
+int tear_down(void **state)
 {
 	char command[128];
 
+	(void)state;
+	if (ring)
+		stop_store();
+	set_modules(NULL, 0);
+	unsetenv("TMPDIR");
 	snprintf(command, sizeof command, "rm -rf '%s'", folder);
 	if (system(command))
 		fail_msg("cannot remove %s", folder);
+	return 0;
 }
 
 static char *next_buffer(size_t *size)

@@ -22,10 +22,13 @@
 
 extern struct ring *ring;
 
-/* A fresh directory for the test's files; removed by remove_folder(). */
+/* Around each test: a fresh directory for its files, which TMPDIR names, too; a store that
+ * still runs is stopped. */
 extern char folder[64];
-void make_folder(void);
-void remove_folder(void);
+extern char trace_path[72]; /* x.db in it */
+int set_up(void **state);
+int tear_down(void **state);
+
 char *in_folder(const char *name); /* a static buffer; four at a time */
 
 /* The module map that the store sees: none until set. */
