@@ -3,8 +3,9 @@
  *
  * A table's widths come from its first rows (ROWS_MEASURED of them, so that any
  * number of rows can follow). Where it is too wide for the terminal, columns of text
- * are cut; numbers never are, and nothing is where the output is no terminal. What a trace file contains is shown without its control characters:
- * a query's text must not be able to drive the terminal.
+ * are cut, or the last one gets lines of its own; numbers never are cut, and nothing is
+ * where the output is no terminal. What a trace file contains is shown without its control
+ * characters: a query's text must not be able to drive the terminal.
  */
 #include "command.h"
 
@@ -23,6 +24,7 @@
 #define TEXT_WIDTH_LAST 12
 #define TEXT_WIDTH_MIN 8
 #define GAP 2
+#define FOLD_INDENT 4
 
 const char *output_format_at(size_t index)
 {
@@ -145,8 +147,8 @@ struct column {
 
 struct table {
 	sqlite3_stmt *statement;
-	int count;
-	bool cuts_middle;
+	int count, beside; /* columns, and those of them that stand side by side */
+	bool cuts_middle, folds_last;
 	struct column *columns;
 	char **cells; /* of the rows measured, row by row; NULL is NULL */
 	size_t rows;
@@ -178,7 +180,7 @@ static struct column *widest_text(struct table *table, int width)
 {
 	struct column *widest = NULL;
 
-	for (int i = 0; i < table->count; i++) {
+	for (int i = 0; i < table->beside; i++) {
 		struct column *column = &table->columns[i];
 		if (!column->is_number && column->width > width && (!widest || column->width > widest->width))
 			widest = column;
@@ -188,24 +190,33 @@ static struct column *widest_text(struct table *table, int width)
 
 static struct column *last_text(struct table *table, int width)
 {
-	for (int i = table->count; i-- > 0;)
+	for (int i = table->beside; i-- > 0;)
 		if (!table->columns[i].is_number)
 			return table->columns[i].width > width ? &table->columns[i] : NULL;
 	return NULL;
 }
 
-/* What is long loses first; then the last column, as dates and ids, which stand before
- * it, say nothing when they are cut. */
+/* What is long loses first; then the last column stands below the others, or loses, as
+ * dates and ids, which stand before it, say nothing when they are cut. */
 static void fit_columns(struct table *table)
 {
 	int room = terminal_width(), total = GAP * (table->count - 1);
-	struct column *column;
+	struct column *column, *last = &table->columns[table->count - 1];
 
+	table->beside = table->count;
 	for (int i = 0; i < table->count; i++)
 		total += table->columns[i].width;
+	while (room && total > room && (column = widest_text(table, TEXT_WIDTH_LONG)) != NULL) {
+		column->width--;
+		total--;
+	}
+	if (room && total > room && table->folds_last && table->count > 1) {
+		table->beside--;
+		total -= GAP + last->width;
+		last->width = room > FOLD_INDENT + TEXT_WIDTH_MIN ? room - FOLD_INDENT : TEXT_WIDTH_MIN;
+	}
 	while (room && total > room &&
-	       ((column = widest_text(table, TEXT_WIDTH_LONG)) != NULL ||
-	        (column = last_text(table, TEXT_WIDTH_LAST)) != NULL ||
+	       ((column = last_text(table, TEXT_WIDTH_LAST)) != NULL ||
 	        (column = widest_text(table, TEXT_WIDTH_MIN)) != NULL)) {
 		column->width--;
 		total--;
@@ -218,6 +229,16 @@ static void print_padding(int width)
 		printf("%*s", width, "");
 }
 
+/* The last column's, below the row, in one line. */
+static void print_folded(const struct table *table, const char *text)
+{
+	if (table->beside == table->count)
+		return;
+	print_padding(FOLD_INDENT);
+	print_cut(text, strcspn(text, "\n"), table->columns[table->count - 1].width, table->cuts_middle);
+	putchar('\n');
+}
+
 /* One row, whose cells may have several lines. */
 static void print_row(const struct table *table, const char *const *cells)
 {
@@ -226,7 +247,7 @@ static void print_row(const struct table *table, const char *const *cells)
 	for (int line = 0; more; line++) {
 		int owed = 0; /* padding, held back so that no line ends in blanks */
 		more = false;
-		for (int i = 0; i < table->count; i++) {
+		for (int i = 0; i < table->beside; i++) {
 			const struct column *column = &table->columns[i];
 			const char *text = cells[i] ? cells[i] : "";
 			for (int skip = 0; skip < line && text; skip++) {
@@ -251,6 +272,8 @@ static void print_row(const struct table *table, const char *const *cells)
 		}
 		putchar('\n');
 	}
+	if (cells[table->count - 1])
+		print_folded(table, cells[table->count - 1]);
 }
 
 static void print_heading(const struct table *table)
@@ -259,7 +282,7 @@ static void print_heading(const struct table *table)
 
 	if (bold)
 		fputs("\033[1m", stdout);
-	for (int i = 0; i < table->count; i++) {
+	for (int i = 0; i < table->beside; i++) {
 		const char *name = sqlite3_column_name(table->statement, i);
 		const struct column *column = &table->columns[i];
 		int width = measure(name, strlen(name));
@@ -267,12 +290,13 @@ static void print_heading(const struct table *table)
 			width = column->width;
 		print_padding(column->is_number ? column->width - width : 0);
 		print_cut(name, strlen(name), column->width, false);
-		if (i + 1 < table->count)
+		if (i + 1 < table->beside)
 			print_padding(GAP + (column->is_number ? 0 : column->width - width));
 	}
+	putchar('\n');
+	print_folded(table, sqlite3_column_name(table->statement, table->count - 1));
 	if (bold)
 		fputs("\033[0m", stdout);
-	putchar('\n');
 }
 
 static const char *cell_text(sqlite3_stmt *statement, int column)
@@ -350,6 +374,7 @@ static int output_table(sqlite3_stmt *statement, const struct output *output)
 		.statement = statement,
 		.count = sqlite3_column_count(statement),
 		.cuts_middle = output->cuts_middle,
+		.folds_last = output->folds_last,
 	};
 	int code = print_table(&table, output);
 

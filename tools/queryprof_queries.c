@@ -27,7 +27,7 @@ static const struct command_option options[] = {
 static int run(int argc, char **argv)
 {
 	const struct output output = {
-		.format = output_format_find(format_name), .if_empty = "no queries",
+		.format = output_format_find(format_name), .if_empty = "no queries", .folds_last = true,
 	};
 	const struct sql_parameter parameters[] = {
 		{ ":by", by }, { ":limit", limit },
