@@ -21,6 +21,10 @@ from tool import BUILD_ID, FIXTURE, QUERYPROF, SCHEMA, Tool, environment, main
 ENDLESS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n"
 
 
+def preloaded(name):
+    return environment(LD_PRELOAD=os.environ[name], ASAN_OPTIONS="verify_asan_link_order=0")
+
+
 class Files(Tool):
     def setUp(self):
         self.place = os.path.join(self.folder, "place")
@@ -95,8 +99,7 @@ class Files(Tool):
     def test_ended_when_the_file_is_there(self):
         """... and nothing else has been done yet."""
         done = subprocess.run([QUERYPROF, *self.export, self.out], stderr=subprocess.PIPE, timeout=120, check=False,
-                              env=environment(LD_PRELOAD=os.environ["END_AT_NEW_FILE"],
-                                              ASAN_OPTIONS="verify_asan_link_order=0"))
+                              env=preloaded("END_AT_NEW_FILE"))
         self.assertEqual((done.returncode, os.listdir(self.place)), (-signal.SIGTERM, []), done.stderr)
 
     def large(self):
@@ -143,11 +146,11 @@ class Files(Tool):
 
 
 class Terminals(Tool):
-    def start(self, *arguments, **named):
+    def start(self, *arguments, env=None, **named):
         """The command with a terminal as its stderr."""
         controller, terminal = pty.openpty()
         self.addCleanup(os.close, controller)
-        process = subprocess.Popen([QUERYPROF, *arguments], stderr=terminal, env=environment(), **named)
+        process = subprocess.Popen([QUERYPROF, *arguments], stderr=terminal, env=env or environment(), **named)
         os.close(terminal)
         return process, controller
 
@@ -175,6 +178,23 @@ class Terminals(Tool):
         seen = self.read_until(controller, b"integer overflow")
         self.assertEqual(process.wait(120), 1)
         self.assertRegex(seen, rb"^((queryprof: working, \d+ s *\r)+ +\r)?queryprof: integer overflow")
+
+    def test_progress_of_an_export(self):
+        path = os.path.join(self.folder, "many.trace")
+        trace_file.make(path, SCHEMA, FIXTURE, BUILD_ID)
+        with contextlib.closing(sqlite3.connect(path)) as db:
+            db.execute("WITH n(i) AS (VALUES (1) UNION ALL SELECT i + 1 FROM n WHERE i < 600)"
+                       " INSERT INTO samples SELECT ? + i, 1, 0, 1, 0, 1, 0, 0 FROM n", (trace_file.START + 10**12,))
+            db.commit()
+        process, controller = self.start("export", path, "--format", "json", "-o", "-", stdout=subprocess.DEVNULL,
+                                         env=preloaded("FAST_CLOCK"))
+        seen = b""
+        with contextlib.suppress(OSError):  # nobody has the terminal open any more
+            while select.select([controller], [], [], 60)[0]:
+                seen += os.read(controller, 4096)
+        self.assertEqual(process.wait(120), 0)
+        self.assertRegex(seen, rb"queryprof: reading, 256 samples *\rqueryprof: reading, 512 samples *\r"
+                               rb"queryprof: writing, \d+ s *\r +\r$")
 
     def test_no_progress_without_a_terminal(self):
         with subprocess.Popen([QUERYPROF, "sql", self.trace, ENDLESS], stdout=subprocess.PIPE,
