@@ -292,6 +292,15 @@ static int make_schema(sqlite3 *db)
 	return code ? code : set_identity(db);
 }
 
+static int end_transaction(sqlite3 *db, int code)
+{
+	if (!code)
+		code = sqlite3_exec(db, "COMMIT", NULL, NULL, NULL);
+	if (code)
+		sqlite3_exec(db, "ROLLBACK", NULL, NULL, NULL);
+	return code;
+}
+
 /* In one exclusive transaction: of several processes that start together one makes
  * the schema, the others find it. */
 static int make_schema_once(sqlite3 *db)
@@ -307,11 +316,7 @@ static int make_schema_once(sqlite3 *db)
 		return code;
 	if (database_number(db, "SELECT count(*) FROM sqlite_schema", -1) == 0)
 		code = make_schema(db);
-	if (!code)
-		code = sqlite3_exec(db, "COMMIT", NULL, NULL, NULL);
-	if (code)
-		sqlite3_exec(db, "ROLLBACK", NULL, NULL, NULL);
-	return code;
+	return end_transaction(db, code);
 }
 
 /* In one transaction. A process of the older version that has the file open goes on. */
@@ -326,11 +331,7 @@ static int upgrade_schema_once(sqlite3 *db)
 		return code;
 	if (database_number(db, "PRAGMA user_version", 0) < STORE_SCHEMA_VERSION && !(code = upgrade_file(db)))
 		code = set_identity(db);
-	if (!code)
-		code = sqlite3_exec(db, "COMMIT", NULL, NULL, NULL);
-	if (code)
-		sqlite3_exec(db, "ROLLBACK", NULL, NULL, NULL);
-	return code;
+	return end_transaction(db, code);
 }
 
 static bool is_wal(sqlite3 *db)
