@@ -112,6 +112,13 @@ static void no_memory(void)
 	puts("went on");
 }
 
+/* The end of a host that was not stopped. */
+static void go_on(sqlite3 *db)
+{
+	puts("went on");
+	tell_metrics(db);
+}
+
 /* The same after it has begun. */
 static void no_more_memory(void)
 {
@@ -121,8 +128,7 @@ static void no_more_memory(void)
 	set_limit(RLIMIT_AS, address_space() + (1 << 20));
 	burn(db, 200);
 	set_limit(RLIMIT_AS, RLIM_INFINITY);
-	puts("went on");
-	tell_metrics(db);
+	go_on(db);
 }
 
 /* --- seccomp -------------------------------------------------------------------------- */
@@ -161,8 +167,7 @@ static void refused_timers(void)
 	REFUSE(ENOSYS, SYS_timer_create);
 	db = open_db();
 	burn(db, 200);
-	puts("went on");
-	tell_metrics(db);
+	go_on(db);
 }
 
 static void refused_timers_later(void)
@@ -173,8 +178,7 @@ static void refused_timers_later(void)
 	REFUSE(EPERM, SYS_timer_create, SYS_timer_settime, SYS_timer_delete);
 	burn(db, 200);
 	usleep(20000);
-	puts("went on");
-	tell_metrics(db);
+	go_on(db);
 }
 
 /* What else the library asks of the kernel, but for memory, threads and locks. */
@@ -187,8 +191,7 @@ static void refused_calls(void)
 	       SYS_sched_getaffinity, SYS_flock, SYS_fchown, SYS_fchmod, SYS_fallocate, SYS_readlink, SYS_getcwd,
 	       SYS_uname);
 	burn(db, 200);
-	puts("went on");
-	tell_metrics(db);
+	go_on(db);
 }
 
 /* A sandbox: no file can be opened any more. */
@@ -198,8 +201,7 @@ static void refused_files(void)
 
 	REFUSE(EACCES, SYS_openat, SYS_open, SYS_mkdir, SYS_unlink, SYS_newfstatat, SYS_statx, SYS_access);
 	burn(db, 300);
-	puts("went on");
-	tell_metrics(db);
+	go_on(db);
 }
 
 /* --- where it is and who it is --------------------------------------------------------- */
@@ -215,8 +217,7 @@ static void no_proc(void)
 	}
 	db = open_db();
 	burn(db, 200);
-	puts("went on");
-	tell_metrics(db);
+	go_on(db);
 }
 
 /* Into an empty folder, where its trace file cannot be named. */
@@ -232,8 +233,7 @@ static void changed_root(void)
 	for (int i = 0; i < 10; i++)
 		CHECK(ask(db, "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c WHERE x < 200000) "
 		              "SELECT /* later */ count(*) FROM c") == 200000);
-	puts("went on");
-	tell_metrics(db);
+	go_on(db);
 }
 
 /* As servers do that start as root. */
@@ -249,8 +249,7 @@ static void changed_user(void)
 	for (int i = 0; i < 10; i++)
 		CHECK(ask(db, "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c WHERE x < 200000) "
 		              "SELECT /* later */ count(*) FROM c") == 200000);
-	puts("went on");
-	tell_metrics(db);
+	go_on(db);
 }
 
 /* --- the library comes and goes ----------------------------------------------------------- */
@@ -293,8 +292,7 @@ static void unloaded(void)
 	stop = 1;
 	for (int i = 0; i < 3; i++)
 		pthread_join(threads[i], NULL);
-	puts("went on");
-	tell_metrics(db);
+	go_on(db);
 }
 
 const struct scenario scenarios[] = {
