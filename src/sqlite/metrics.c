@@ -171,7 +171,7 @@ static const struct metric {
 	{ "store_flushes", get_store, NULL, STORE_FLUSHES, "Transactions" },
 	{ "store_errors", get_store, NULL, STORE_ERRORS, "Failed transactions and attempts to open the file" },
 	{ "store_bytes", get_store, NULL, STORE_BYTES, "Size of the trace file with its WAL" },
-	{ "store_flusher_cpu_ns", get_store, NULL, STORE_FLUSHER_CPU_NS, "CPU time of the flusher" },
+	{ "store_flusher_cpu_time_ns", get_store, NULL, STORE_FLUSHER_CPU_TIME_NS, "CPU time of the flusher" },
 	{ "store_path", NULL, text_of_store, 0, "The trace file in use" },
 	{ "store_error", NULL, text_of_store, 1, "Why nothing can be stored now" },
 

@@ -46,7 +46,7 @@ static void unlock(void)
 /* Everything before the ring's tail is settled: tells who waits. */
 static void show_drained(void)
 {
-	__atomic_store_n(&store_counters[STORE_FLUSHER_CPU_NS], clock_ns(CLOCK_THREAD_CPUTIME_ID),
+	__atomic_store_n(&store_counters[STORE_FLUSHER_CPU_TIME_NS], clock_ns(CLOCK_THREAD_CPUTIME_ID),
 	                 __ATOMIC_RELAXED);
 	lock();
 	store_control.drained = ring_tail(store_control.ring);

@@ -81,7 +81,7 @@ enum store_counter {
 	STORE_FLUSHES,      /* transactions */
 	STORE_ERRORS,       /* failed transactions or opens */
 	STORE_BYTES,        /* file and WAL after the newest flush */
-	STORE_FLUSHER_CPU_NS,
+	STORE_FLUSHER_CPU_TIME_NS,
 	STORE_COUNTERS,
 };
 uint64_t store_counter(enum store_counter which);

@@ -197,12 +197,12 @@ int main(void)
 	run_query(SHORT_TURNS);
 	signals = metric("query_profiler_runs");
 	samples = metric("samples");
-	flusher = metric("store_flusher_cpu_ns");
+	flusher = metric("store_flusher_cpu_time_ns");
 	seconds = run_query(LONG_TURNS) / 1e9;
 	set_periods(0, 0);
 	signals = (metric("query_profiler_runs") - signals) / seconds;
 	samples = metric("samples") - samples;
-	flusher = (metric("store_flusher_cpu_ns") - flusher) / samples;
+	flusher = (metric("store_flusher_cpu_time_ns") - flusher) / samples;
 	samples /= seconds;
 	cpu_samples = signals > 1000 ? signals - 1000 : 0;
 

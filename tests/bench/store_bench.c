@@ -67,7 +67,7 @@ static struct result run_store(size_t count)
 	}
 	drain();
 	result.per_second = (double)count / (seconds(CLOCK_MONOTONIC) - start);
-	cpu = (double)store_counter(STORE_FLUSHER_CPU_NS) / 1e9;
+	cpu = (double)store_counter(STORE_FLUSHER_CPU_TIME_NS) / 1e9;
 	lost = store_counter(STORE_LOST);
 	stop_store();
 	result.cpu_us = cpu / (double)count * 1e6;
