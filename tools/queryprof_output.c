@@ -232,11 +232,8 @@ static void print_padding(int width)
 /* The last column's, below the row, in one line. */
 static void print_folded(const struct table *table, const char *text)
 {
-	if (table->beside == table->count)
-		return;
 	print_padding(FOLD_INDENT);
 	print_cut(text, strcspn(text, "\n"), table->columns[table->count - 1].width, table->cuts_middle);
-	putchar('\n');
 }
 
 /* One row, whose cells may have several lines. */
@@ -272,8 +269,10 @@ static void print_row(const struct table *table, const char *const *cells)
 		}
 		putchar('\n');
 	}
-	if (cells[table->count - 1])
+	if (table->beside < table->count && cells[table->count - 1]) {
 		print_folded(table, cells[table->count - 1]);
+		putchar('\n');
+	}
 }
 
 static void print_heading(const struct table *table)
@@ -293,10 +292,13 @@ static void print_heading(const struct table *table)
 		if (i + 1 < table->beside)
 			print_padding(GAP + (column->is_number ? 0 : column->width - width));
 	}
-	putchar('\n');
-	print_folded(table, sqlite3_column_name(table->statement, table->count - 1));
+	if (table->beside < table->count) {
+		putchar('\n');
+		print_folded(table, sqlite3_column_name(table->statement, table->count - 1));
+	}
 	if (bold)
 		fputs("\033[0m", stdout);
+	putchar('\n');
 }
 
 static const char *cell_text(sqlite3_stmt *statement, int column)
