@@ -79,7 +79,7 @@ started         wall_ms  cpu_ms  n_cpu  n_real  rows  query_id            query
     def test_statements(self):
         rows = json.loads(self.output("queries", self.trace, "--statements", "--format", "json"))
         self.assertEqual([row["runs"] for row in rows], [2, 1, 1])
-        self.assertEqual(rows[0]["wall_ms"], "220.0")
+        self.assertEqual(rows[0]["wall_ms"], 220.0)
         self.assertEqual(rows[2]["failed"], 1)
 
     # --- report -------------------------------------------------------------
