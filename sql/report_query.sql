@@ -1,7 +1,7 @@
 -- What a report is about: the runs that are selected (see selected.sql).
 WITH runs AS MATERIALIZED (SELECT * FROM temp.selected_runs),
 times AS (
-	SELECT count(*) AS n, min(query_start_ns) AS first, max(query_start_ns) AS last
+	SELECT count(*) AS n, min(query_start_ns) AS first, max(query_start_ns + query_duration_ns) AS last
 	FROM runs)
 SELECT what, value FROM (
 	SELECT 1 AS line, 'query' AS what, max(query_id) AS value FROM runs HAVING count(DISTINCT query_id) = 1

@@ -45,7 +45,8 @@ SELECT clock,
             ELSE printf('%.1f %%', 100.0 * exact / wall) END AS share,
        CASE WHEN ns IS NULL THEN '' ELSE printf('%.1f', ns / 1e6) END AS sampled_ms,
        CASE WHEN ns IS NULL THEN '' ELSE printf('%.1f', error / 1e6) END AS error_ms,
-       CASE WHEN ns IS NULL OR coalesce(exact, 0) = 0 THEN ''
+       -- of less than the error it would be a number without a meaning
+       CASE WHEN ns IS NULL OR coalesce(exact, 0) = 0 OR error > exact THEN ''
             ELSE printf('%+.1f %%', 100.0 * (ns - exact) / exact) END AS differs,
        coalesce(samples, '') AS samples
 FROM clocks, (SELECT wall FROM exact)

@@ -26,6 +26,7 @@ REPORTS = (
     ("report", None, ("report", "now.trace")),
     ("report_80", 80, ("report", "now.trace", "--limit", "7")),
     ("report_query", 100, ("report", "now.trace", "--query", SLOW)),
+    ("report_hardly_waits", 100, ("report", "now.trace", "--query", FAST, "--limit", "1")),
     ("report_wall", 100, ("report", "now.trace", "--like", "größe", "--type", "Real")),
     ("report_helpers", 100, ("report", "now.trace", "--query", "the big")),
     ("report_failed", 100, ("report", "now.trace", "--like", "report")),
