@@ -236,6 +236,13 @@ void queries_disown(const sqlite3 *db)
 	runs_push(run, thread, run == running ? running_frame : NULL);
 }
 
+void queries_disown_prepared(const sqlite3 *db)
+{
+	/* Inside a step of another statement what is prepared has no run. */
+	if (running && !running->stmt && !running->label[0])
+		queries_disown(db);
+}
+
 static int reset_and_end(struct run *run, int (*reset)(sqlite3_stmt *))
 {
 	struct thread *thread = sampler_thread();

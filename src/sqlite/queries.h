@@ -80,6 +80,9 @@ void queries_abandon(sqlite3_stmt *stmt);
  * logged. Nothing when the thread is in a step of another connection. */
 void queries_disown(const sqlite3 *db);
 
+/* The same for the statement of `db` that the calling thread is preparing. */
+void queries_disown_prepared(const sqlite3 *db);
+
 /* Follows the connection's statements by sqlite3_trace_v2 from now on, for hosts
  * whose steps cannot be hooked. Takes the connection's one trace slot, and calls what the
  * host would have there, with the events in `mask`; again sets that anew. A statement

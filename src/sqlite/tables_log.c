@@ -51,6 +51,7 @@ static int best_index(sqlite3_vtab *vtab, sqlite3_index_info *info)
 	int arguments = 0, order = 0;
 	size_t size;
 
+	queries_disown_prepared(((const struct table_vtab *)vtab)->session->db);
 	if (info->nOrderBy == 1 && info->aOrderBy[0].iColumn >= 0 &&
 	    table->columns[info->aOrderBy[0].iColumn].flags & COLUMN_ORDERED) {
 		order = 1 + info->aOrderBy[0].desc;

@@ -103,7 +103,7 @@ static const struct table *table_of(const sqlite3_vtab_cursor *cursor)
 
 static int best_index(sqlite3_vtab *vtab, sqlite3_index_info *info)
 {
-	(void)vtab;
+	queries_disown_prepared(((const struct table_vtab *)vtab)->session->db);
 	info->estimatedRows = 100;
 	info->estimatedCost = 1000;
 	return SQLITE_OK;

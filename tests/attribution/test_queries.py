@@ -8,6 +8,7 @@ import os
 import sqlite3
 import sys
 import tempfile
+import time
 import unittest
 import uuid
 
@@ -150,6 +151,21 @@ class Queries(unittest.TestCase):
         self.set("trace_log_path", "")
         with open(os.path.join(self.folder.name, "app.trace"), "rb") as file:
             self.assertNotIn(b"a secret", file.read())
+
+    def test_own_preparation(self):
+        """A statement about the profiler is not sampled, from where its tables are planned."""
+        tables = ", ".join(f"system.settings t{i}" for i in range(60))
+        same = " AND ".join(f"t{i}.name = t{i + 1}.name" for i in range(59))
+        self.db.execute("PRAGMA query_profiler_cpu_time_period_ns = 0")
+        self.db.execute("PRAGMA query_profiler_real_time_period_ns = 200000")
+        start = time.monotonic_ns()
+        for i in range(100):
+            self.db.execute(f"SELECT {i} FROM {tables} WHERE t0.name = 'none' AND {same}").fetchall()
+        took = time.monotonic_ns() - start
+        self.db.execute("PRAGMA query_profiler_real_time_period_ns = 0")
+        sampled = self.db.execute("SELECT total(weight * period_ns) FROM system.trace_log").fetchone()[0]
+        self.assertLess(sampled, 0.7 * took)
+        self.assertEqual(self.log("*", "1"), [])
 
     def test_later_connections(self):
         """Without loading anything: every connection of the process has it."""
