@@ -6,9 +6,13 @@
  * `_rtld_global`, whose layout is nobody's business but glibc's. So no offset is
  * assumed: of all words that equal the number of additions at our first look,
  * those stay that still equal it at each later look. Which of them is the counter
- * does not matter. A word that only happens to hold the number may move without
- * reason, which costs some traces their cached rules until the next look drops it;
- * the counter itself never moves without one and is never dropped.
+ * does not matter.
+ *
+ * A word that only happens to hold the number may move without reason, which would cost
+ * some traces their cached rules until the next look drops it. The one that does move
+ * counts the symbols that were looked up, one more at nearly each first call of a
+ * function. So the first two looks have such a look-up between them. The counter itself
+ * never moves without reason and is never dropped.
  *
  * The number of objects mapped now is the one word that is told by its place,
  * behind the head of the list of them. It tells of a dlclose that no dlopen has
@@ -31,6 +35,16 @@ static const uint64_t *added[CODE_MAP_WATCHES];
 static uint32_t added_count;
 static bool chosen;
 
+static int look(struct dl_phdr_info *info, size_t size, void *context)
+{
+	struct code_watch watch[CODE_MAP_WATCHES];
+
+	(void)context;
+	if (size >= offsetof(struct dl_phdr_info, dlpi_subs) + sizeof info->dlpi_subs)
+		watch_take(info->dlpi_adds, info->dlpi_subs, watch);
+	return 1;
+}
+
 void watch_init(void)
 {
 	const struct r_debug *debug = dlsym(RTLD_DEFAULT, "_r_debug");
@@ -46,6 +60,9 @@ void watch_init(void)
 	if (global[0] == (uintptr_t)debug->r_map)
 		mapped_now = &global[1];
 	__atomic_store_n(&first_word, global, __ATOMIC_RELEASE);
+	dl_iterate_phdr(look, NULL);
+	dlsym(RTLD_DEFAULT, "_r_debug");
+	dl_iterate_phdr(look, NULL);
 }
 
 static uint64_t read_word(const uint64_t *word)
