@@ -193,11 +193,7 @@ static void *run(void *database)
 	pthread_attr_destroy(&attributes);
 	peer_stack = (struct unwind_stack){(uintptr_t)start, (uintptr_t)start + size};
 	for (size_t i = 0; i < STACKS; i++) {
-		/* As the library's own thread does: a word that was taken for the loader's
-		 * counter may have moved (src/modules/watch.c). */
 		measured = &stacks[i].figures;
-		if (modules_refresh(false) && !peers_see_modules())
-			break;
 		stacks[i].dive(database, stacks[i].depth);
 	}
 	return NULL;
