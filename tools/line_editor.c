@@ -146,6 +146,7 @@ static int read_key(EditLine *of, wchar_t *key)
 {
 	struct pollfd terminal = { .fd = STDIN_FILENO, .events = POLLIN };
 	mbstate_t state = { 0 };
+	sigset_t pending;
 
 	for (;;) {
 		char byte;
@@ -155,7 +156,10 @@ static int read_key(EditLine *of, wchar_t *key)
 		if (was_interrupted || (ready < 0 && errno != EINTR))
 			return -1;
 		if (ready < 0) {
-			el_set(of, EL_REFRESH); /* the window has changed, or the shell was stopped */
+			/* The window has changed, or the shell was stopped. Ctrl-C reaches the
+			 * editor first, which sends it on. */
+			if (sigpending(&pending) == 0 && !sigismember(&pending, SIGINT))
+				el_set(of, EL_REFRESH);
 			continue;
 		}
 		if (read(STDIN_FILENO, &byte, 1) != 1)

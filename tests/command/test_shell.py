@@ -31,7 +31,7 @@ class Terminal:
                 os._exit(127)
 
     def wait_for(self, text):
-        """What comes after it is left for the next time."""
+        """What comes after it is left for the next time, what came before is returned."""
         while text.encode() not in self.seen:
             self.test.assertTrue(select.select([self.terminal], [], [], 60)[0], (text, self.seen))
             try:
@@ -41,7 +41,8 @@ class Terminal:
             self.test.assertTrue(part, (text, self.seen))
             # What moves the cursor is libedit's own.
             self.seen = re.sub(b"\x1b\\[[0-9;?]*[a-zA-Z]|\x1b[=>]|\r", b"", self.seen + part)
-        self.seen = self.seen.split(text.encode(), 1)[1]
+        before, self.seen = self.seen.split(text.encode(), 1)
+        return before.decode()
 
     def type(self, text):
         os.write(self.terminal, text.encode())
@@ -104,8 +105,10 @@ class Shell(Tool):
         shell = self.start()
         shell.type("SELECT 1,\n")
         shell.wait_for(MORE)
-        shell.type("2,\x03")
-        shell.wait_for(PROMPT)
+        shell.type("2,")
+        shell.wait_for("2,")
+        shell.type("\x03")
+        self.assertEqual(shell.wait_for(PROMPT), "\n")
         shell.ask("SELECT 'anew' AS a;", "a\nanew\n")
         shell.type(ENDLESS + "\n")
         shell.wait_for("queryprof: working, 1 s") # it runs
