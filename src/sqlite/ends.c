@@ -53,11 +53,12 @@ void queryprof_before_exec(void)
 }
 
 /* Some take their arguments one by one, to any number: so the call goes on as it came,
- * with all registers in which arguments are passed. */
+ * with all registers in which arguments are passed. The section is put back: without
+ * optimization the compiler writes the next variable behind this, and goes by its own. */
 #define PASS_ON(name) \
 	void (*queryprof_real_##name)(void) __attribute__((visibility("hidden"))); \
 	void queryprof_##name(void) __attribute__((visibility("hidden"))); \
-	__asm__(".text\n" \
+	__asm__(".pushsection .text\n" \
 	        ".p2align 4\n" \
 	        ".globl queryprof_" #name "\n" \
 	        ".hidden queryprof_" #name "\n" \
@@ -86,7 +87,8 @@ void queryprof_before_exec(void)
 	        "	.cfi_adjust_cfa_offset -56\n" \
 	        "	jmp *queryprof_real_" #name "(%rip)\n" \
 	        "	.cfi_endproc\n" \
-	        ".size queryprof_" #name ", . - queryprof_" #name "\n")
+	        ".size queryprof_" #name ", . - queryprof_" #name "\n" \
+	        ".popsection\n")
 
 #define EACH_EXEC(_) _(execve); _(execv); _(execvp); _(execvpe); _(fexecve); _(execl); _(execle); _(execlp)
 

@@ -32,7 +32,7 @@ void *queryprof_looked_up(void *handle, const char *symbol)
 	return found ? replacement_of(symbol, found) : NULL;
 }
 
-__asm__(".text\n"
+__asm__(".pushsection .text\n"
         ".p2align 4\n"
         ".globl queryprof_dlsym\n"
         ".hidden queryprof_dlsym\n"
@@ -58,7 +58,8 @@ __asm__(".text\n"
         "	ret\n"
         "1:	jmp *queryprof_real_dlsym(%rip)\n"
         "	.cfi_endproc\n"
-        ".size queryprof_dlsym, . - queryprof_dlsym\n");
+        ".size queryprof_dlsym, . - queryprof_dlsym\n"
+        ".popsection\n");
 
 bool lookup_hook(struct got_hook *hook, void *(*replace)(const char *symbol, const void *real))
 {
