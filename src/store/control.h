@@ -44,6 +44,7 @@ struct control {
 	struct settings_of_store wanted;
 	int request_code;
 	char *request_error;
+	bool reading_wanted;     /* a reading thread */
 
 	/* Set by the flusher, under the lock. */
 	bool parked;             /* holds no connection and waits for the fork's end */
@@ -75,6 +76,9 @@ bool control_reading_path(char **path, uint64_t *epoch, char **error);
 
 int64_t control_now_ns(void); /* CLOCK_MONOTONIC */
 
+/* Has the flusher start the reading thread, and waits for that. */
+void control_start_reading(void);
+
 /* --- reader.c ---------------------------------------------------------------- */
 
 /* Closes the idle connections and waits `timeout_ms` for the busy ones; keeps new
@@ -85,5 +89,19 @@ void readers_reset_in_child(void);
 
 /* Closes the idle connections (they are of a file that is in use no more). */
 void readers_close_idle(void);
+
+/* For the flusher, before it takes a descriptor table of its own: no cursor is open that
+ * works on the file with the table that the flusher has still. */
+bool readers_can_be_separate(void);
+
+/* On the flusher's thread, with which it shares the table: the reading thread runs, if
+ * one can be had. */
+void readers_start(void);
+
+/* On the flusher's thread: no connection of the reading thread's is open afterwards, and
+ * it has ended. False: it hangs in the file system. */
+bool readers_end(int timeout_ms);
+
+bool readers_have_thread(void);
 
 #endif

@@ -1,17 +1,26 @@
 /*
  * A host that becomes a daemon, or is about to start another program, may close every
  * descriptor there is, ours with its own; and what it opens next gets their numbers.
- * A page of the trace file written to such a number would be in the host's file. So
- * it is remembered which file stands behind each of ours (device and inode), and
- * before each use the kernel is asked whether it still does. What is not ours any
- * more is an error (EBADF) to the private SQLite: the connection is closed, without
- * the descriptors that are gone, and the file opened again.
+ * A page of the trace file written to such a number would be in the host's file.
+ *
+ * So the store's threads have a descriptor table of their own (Linux 5.9): nothing that
+ * the host closes is ours, and nothing of ours is in its /proc/self/fd, counts towards
+ * its limit, or goes to its children. One call makes the table and empties it: not even
+ * for a moment is there another descriptor of the host's pipes, whose end would keep
+ * somebody waiting.
+ *
+ * Where that call is refused, the table is the host's. For that it is remembered which
+ * file stands behind each of ours (device and inode), and before each use the kernel is
+ * asked whether it still does. What is not ours any more is an error (EBADF) to the
+ * private SQLite: the connection is closed, without the descriptors that are gone, and
+ * the file opened again.
  *
  * Nothing is written as soon as any of them has gone: the locks that made a write
  * safe may have gone with it.
  *
- * Between the question and the write another thread of the host's may close the number
- * and open it again: less than a microsecond, once in a page.
+ * Between the question and the write another thread of the host's may still close the
+ * number and open it again: less than a microsecond, once in a page. In a table of our
+ * own nobody does; the question stays, for a thread that should not be where it is.
  *
  * A table without a lock: slots are claimed by compare-and-swap, so that a fork in the
  * middle leaves nothing locked.
@@ -22,9 +31,26 @@
 #include <fcntl.h>
 #include <stdarg.h>
 #include <stdint.h>
+#include <sys/epoll.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
+
+/* Older headers know neither. */
+#ifndef SYS_close_range
+#define SYS_close_range 436
+#endif
+#ifndef CLOSE_RANGE_UNSHARE
+#define CLOSE_RANGE_UNSHARE 2u
+#endif
+
+/* A sanitizer tells what it has found on the descriptor 2. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define FIRST_CLOSED 3u
+#else
+#define FIRST_CLOSED 0u
+#endif
 
 /* Ours start here where the limit allows: out of the way of hosts that count on the
  * lowest ones. */
@@ -43,6 +69,24 @@ static struct slot {
 	ino_t inode;
 } slots[SLOTS];
 static int used; /* slots that were ever claimed: one behind the last */
+
+static bool is_own; /* relaxed atomic: set before the file is opened */
+
+void descriptors_separate(void)
+{
+	bool own = !syscall(SYS_close_range, FIRST_CLOSED, ~0u, CLOSE_RANGE_UNSHARE);
+
+	/* What is written to the standard ones, by the C library at an abort(), must not
+	 * come to a file of ours: these are of a kind that cannot be written. */
+	for (int fd = 0; own && fd >= 0 && fd < 2;)
+		fd = epoll_create1(EPOLL_CLOEXEC);
+	__atomic_store_n(&is_own, own, __ATOMIC_RELAXED);
+}
+
+bool descriptors_are_own(void)
+{
+	return __atomic_load_n(&is_own, __ATOMIC_RELAXED);
+}
 
 static int slot_fd(const struct slot *slot)
 {

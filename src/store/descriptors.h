@@ -7,6 +7,13 @@
 #include <sqlite3.h>
 #include <stdbool.h>
 
+/* Gives the calling thread, and those that it makes from now on, a descriptor table of
+ * their own, empty, where the kernel lets it. */
+void descriptors_separate(void);
+
+/* Whether the newest call did. */
+bool descriptors_are_own(void);
+
 /* Takes over an open descriptor: it gets a number that is not one of the lowest, where
  * the limit allows, and is remembered. The number; -1 and errno: it is closed. */
 int descriptors_keep(int fd);

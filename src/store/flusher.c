@@ -18,11 +18,13 @@
 #include "modules/modules.h"
 #include "queryprof.h"
 #include "sampler/sampler.h"
+#include "store/descriptors.h"
 #include "store/flusher.h"
 #include "store/last_thread.h"
 
 #define NS_PER_MS 1000000ll
 #define LOOK_INTERVAL_NS (50 * NS_PER_MS)
+#define READING_TIMEOUT_MS 1000
 #define REAP_INTERVAL_NS (1000 * NS_PER_MS)
 
 /* A sync is followed by a pause this many times as long as it took: a slow disk has
@@ -321,6 +323,8 @@ static void serve(bool *stop, bool *urgent)
 			park();
 		else if (store_control.request != REQUEST_NONE)
 			serve_request();
+		else if (store_control.reading_wanted)
+			flusher_start_reading();
 		else
 			break;
 	}
@@ -335,6 +339,7 @@ static bool is_asked(void)
 
 	lock();
 	asked = store_control.pauses || store_control.stop || store_control.request != REQUEST_NONE
+		|| store_control.reading_wanted
 		|| store_control.drained < store_control.drain_target;
 	unlock();
 	return asked;
@@ -374,6 +379,9 @@ static void finish(void)
 	store_control.stop = false; /* so that the flush is not interrupted */
 	unlock();
 	flush(true);
+	/* Before the file is closed: the last one to close folds the log back. */
+	if (!readers_end(READING_TIMEOUT_MS))
+		store_control.disabled = true;
 	if (!store_control.disabled)
 		flusher_close_file(true);
 	tempdir_remove(&flusher.tempdir);
@@ -390,6 +398,8 @@ void *flusher_main(void *unused)
 	(void)unused;
 	pthread_setname_np(pthread_self(), "queryprof");
 	sampler_exclude_thread();
+	if (readers_can_be_separate())
+		descriptors_separate();
 	lock();
 	take_settings(&store_control.settings);
 	unlock();
@@ -399,7 +409,7 @@ void *flusher_main(void *unused)
 		serve(&stop, &urgent);
 		/* With the last thread of the host's the process would end, but for us. */
 		without_leader = is_without_leader();
-		if (stop || (without_leader && last_thread_is_ours()))
+		if (stop || (without_leader && last_thread_is_ours(1 + readers_have_thread())))
 			break;
 		if (urgent || gathered)
 			flush(urgent);

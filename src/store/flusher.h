@@ -63,6 +63,10 @@ void flusher_note_failure(char *sentence);
 /* Back to what a first try would find. */
 void flusher_clear_failure(void);
 
+/* The reading thread that somebody waits for. Called and left with the control block's
+ * lock held. */
+void flusher_start_reading(void);
+
 /* Somebody asks for something else than what the flusher is busy with. */
 bool flusher_is_interrupted(void);
 

@@ -47,12 +47,22 @@ static void show_file(const char *path, int64_t identity)
 
 /* --- waiting for others ---------------------------------------------------------- */
 
+void flusher_start_reading(void)
+{
+	readers_start();
+	store_control.reading_wanted = false;
+	pthread_cond_broadcast(&store_control.changed);
+}
+
 bool flusher_is_interrupted(void)
 {
 	bool interrupted;
 
 	pthread_mutex_lock(&store_control.lock);
 	interrupted = store_control.pauses || store_control.stop;
+	/* No reason to give up what is under way, nor to wait for its end. */
+	if (store_control.reading_wanted && !interrupted)
+		flusher_start_reading();
 	pthread_mutex_unlock(&store_control.lock);
 	return interrupted;
 }

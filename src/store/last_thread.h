@@ -7,7 +7,7 @@
 
 #include <stdbool.h>
 
-/* Whether the first thread has ended and only the calling one is there. */
-bool last_thread_is_ours(void);
+/* Whether the first thread has ended and only ours are there, so many. */
+bool last_thread_is_ours(int ours);
 
 #endif

@@ -115,6 +115,7 @@ int store_init(struct ring *ring, const struct store_config *config)
 		free(store_control.settings.path);
 		store_control.settings = settings;
 		store_control.stop = store_control.finished = store_control.parked = false;
+		store_control.reading_wanted = false;
 		store_control.drained = store_control.drain_target = ring_tail(ring);
 		store_control.retry_thread_at = 0;
 		__atomic_store_n(&store_control.owner, getpid(), __ATOMIC_RELAXED);
@@ -421,6 +422,21 @@ bool control_reading_path(char **path, uint64_t *epoch, char **error)
 	return true;
 }
 
+void control_start_reading(void)
+{
+	struct timespec deadline = deadline_after(REQUEST_TIMEOUT_MS);
+	bool in_time = true;
+
+	pthread_mutex_lock(&store_control.lock);
+	if (start_thread()) {
+		store_control.reading_wanted = true;
+		ring_wake(store_control.ring);
+		while (in_time && store_control.reading_wanted && !store_control.finished)
+			in_time = wait_changed(&deadline);
+	}
+	pthread_mutex_unlock(&store_control.lock);
+}
+
 /* --- fork -------------------------------------------------------------------------------------- */
 
 /* Between before and after all locks are held. SQLite forbids a child to use what
@@ -460,6 +476,7 @@ void store_after_fork_child(void)
 	store_control.thread_running = store_control.parked = store_control.finished = false;
 	store_control.stop = store_control.ending = store_control.leader_ends = false;
 	store_control.request = REQUEST_NONE;
+	store_control.reading_wanted = false;
 	__atomic_store_n(&store_control.owner, getpid(), __ATOMIC_RELAXED);
 	store_control.retry_thread_at = 0;
 	__atomic_store_n(&started, false, __ATOMIC_RELAXED);

@@ -76,7 +76,8 @@ class Ends(Hosts):
         self.assertGreaterEqual(found[0][1] or 0, 20, "after the descriptors were closed: %r" % (found,))
 
     def test_close_others(self):
-        """Ours are closed with them: nothing of ours gets into its files, and storing goes on."""
+        """Ours are not its own to close, or closed with them, as the kernel is new or old: nothing
+        of ours gets into its files, and storing goes on."""
         for way in ("loaded", "recorded"):
             with self.subTest(way):
                 done = self.run_host(way, HOST, "close_others", cwd=self.folder)
@@ -86,7 +87,6 @@ class Ends(Hosts):
                 if way == "loaded":
                     self.expect_ledger(done)
                     self.assertEqual(done.metrics["store_error"], "", done)
-                    self.assertGreaterEqual(done.metrics["store_errors"], 1, done)
 
     def test_daemon(self):
         for way in ("alone", "loaded", "recorded"):

@@ -30,9 +30,9 @@ class Limits(Hosts):
         self.assertGreaterEqual(done.metrics["timers_failed"], 1, done)
 
     def test_no_descriptors(self):
+        """The store has a table of its own, or (on an old kernel) loses some and goes on."""
         done = self.expect_goes_on("no_descriptors", samples=1)
-        self.assertGreaterEqual(done.metrics["store_errors"], 1, done)
-        self.assertGreaterEqual(done.metrics["store_lost"], 1, done)
+        self.assertEqual(done.metrics["store_error"], "", done)
 
     def test_no_file_size(self):
         done = self.expect_goes_on("no_file_size")
