@@ -37,6 +37,7 @@ struct control {
 	pid_t owner;
 	bool stop;
 	bool leader_ends;        /* see store_leader_ends() */
+	bool has_watch;          /* a thread waits for the host's last one */
 	unsigned pauses;         /* forks under way */
 	uint64_t drain_target;   /* ring position that somebody waits for */
 	enum request request;    /* one at a time */

@@ -45,11 +45,17 @@
 #define CLOSE_RANGE_UNSHARE 2u
 #endif
 
-/* A sanitizer tells what it has found on the descriptor 2. */
+/* A sanitizer tells what it has found on the descriptor 2. To that of threads one number
+ * is one descriptor in all of a process: ours are others than the host's there. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define FIRST_CLOSED 3u
 #else
 #define FIRST_CLOSED 0u
+#endif
+#ifdef __SANITIZE_THREAD__
+#define FIRST_FREE 200
+#else
+#define FIRST_FREE 3
 #endif
 
 /* Ours start here where the limit allows: out of the way of hosts that count on the
@@ -78,8 +84,8 @@ void descriptors_separate(void)
 
 	/* What is written to the standard ones, by the C library at an abort(), must not
 	 * come to a file of ours: these are of a kind that cannot be written. */
-	for (int fd = 0; own && fd >= 0 && fd < 2;)
-		fd = epoll_create1(EPOLL_CLOEXEC);
+	for (long fd = FIRST_CLOSED; own && fd >= 0 && fd < FIRST_FREE; fd++)
+		fd = syscall(SYS_epoll_create1, EPOLL_CLOEXEC);
 	__atomic_store_n(&is_own, own, __ATOMIC_RELAXED);
 }
 

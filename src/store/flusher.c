@@ -20,10 +20,8 @@
 #include "sampler/sampler.h"
 #include "store/descriptors.h"
 #include "store/flusher.h"
-#include "store/last_thread.h"
 
 #define NS_PER_MS 1000000ll
-#define LOOK_INTERVAL_NS (50 * NS_PER_MS)
 #define READING_TIMEOUT_MS 1000
 #define REAP_INTERVAL_NS (1000 * NS_PER_MS)
 
@@ -362,16 +360,6 @@ static bool has_records(void)
 	return ring_peek(store_control.ring, &kind, &size) != NULL;
 }
 
-static bool is_without_leader(void)
-{
-	bool without;
-
-	lock();
-	without = store_control.leader_ends;
-	unlock();
-	return without;
-}
-
 /* What is left, and what comes while it is stored, once. */
 static void finish(void)
 {
@@ -393,7 +381,7 @@ static void finish(void)
 
 void *flusher_main(void *unused)
 {
-	bool stop, urgent, without_leader, gathered = false;
+	bool stop, urgent, gathered = false;
 
 	(void)unused;
 	pthread_setname_np(pthread_self(), "queryprof");
@@ -407,9 +395,7 @@ void *flusher_main(void *unused)
 		bool any = has_records();
 
 		serve(&stop, &urgent);
-		/* With the last thread of the host's the process would end, but for us. */
-		without_leader = is_without_leader();
-		if (stop || (without_leader && last_thread_is_ours(1 + readers_have_thread())))
+		if (stop)
 			break;
 		if (urgent || gathered)
 			flush(urgent);
@@ -424,7 +410,7 @@ void *flusher_main(void *unused)
 		do_chores();
 		if (!any && !flusher.retention.trimming) {
 			sync_file(true);
-			ring_wait(store_control.ring, without_leader ? LOOK_INTERVAL_NS : -1);
+			ring_wait(store_control.ring, -1);
 		}
 		if (is_asked())
 			continue;

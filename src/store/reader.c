@@ -233,6 +233,8 @@ static void settle(struct store_cursor *cursor)
 
 static void make_ready(struct store_cursor *cursor)
 {
+	if (!cursor->statement)
+		return;
 	sqlite3_reset(cursor->statement);
 	sqlite3_clear_bindings(cursor->statement);
 }

@@ -18,8 +18,10 @@
 #include "handler/ring.h"
 #include "handler/sys.h"
 #include "queryprof.h"
+#include "sampler/sampler.h"
 #include "store/control.h"
 #include "store/flusher.h"
+#include "store/last_thread.h"
 #include "store/space.h"
 
 #define NS_PER_MS 1000000ll
@@ -36,6 +38,8 @@
 #define RETRY_THREAD_NS (1000 * NS_PER_MS)
 
 #define STACK_BYTES (512 * 1024)
+
+#define LOOK_INTERVAL_NS (50 * NS_PER_MS)
 
 struct control store_control = { .lock = PTHREAD_MUTEX_INITIALIZER };
 uint64_t store_counters[STORE_COUNTERS];
@@ -127,11 +131,64 @@ int store_init(struct ring *ring, const struct store_config *config)
 
 /* --- the thread ------------------------------------------------------------------------- */
 
-/* With the lock held. The thread takes no signals: they are the host's. */
-static bool start_thread(void)
+/* With the lock held. The thread takes no signals: they are the host's. 0 or errno. */
+static int make_thread(pthread_t *thread, void *(*start)(void *))
 {
 	pthread_attr_t attributes;
 	sigset_t all, before;
+	int error;
+
+	pthread_attr_init(&attributes);
+	pthread_attr_setstacksize(&attributes, STACK_BYTES);
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	error = pthread_create(thread, &attributes, start, NULL);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	pthread_attr_destroy(&attributes);
+	return error;
+}
+
+static void shut_down(int timeout_ms);
+
+/* The process ends with its last thread, which runs what the host has for exit(), and
+ * writes what its streams hold. That is this one: it has the host's descriptors, which
+ * the flusher has not. */
+static void *watch_main(void *unused)
+{
+	(void)unused;
+	pthread_setname_np(pthread_self(), "queryprof");
+	sampler_exclude_thread();
+	for (;;) {
+		int ours;
+
+		pthread_mutex_lock(&store_control.lock);
+		ours = 1 + store_control.thread_running + readers_have_thread();
+		pthread_mutex_unlock(&store_control.lock);
+		if (last_thread_is_ours(ours))
+			break;
+		nanosleep(&(struct timespec){ .tv_nsec = LOOK_INTERVAL_NS }, NULL);
+	}
+	shut_down(EXIT_TIMEOUT_MS);
+	return NULL;
+}
+
+/* With the lock held, on a thread of the host's. False: there is none. */
+static bool start_watch(void)
+{
+	pthread_t thread;
+
+	if (!store_control.leader_ends || store_control.has_watch)
+		return true;
+	if (make_thread(&thread, watch_main))
+		return false;
+	pthread_detach(thread);
+	store_control.has_watch = true;
+	return true;
+}
+
+/* With the lock held. */
+static bool start_thread(void)
+{
 	int error;
 
 	if (store_control.thread_running)
@@ -139,13 +196,7 @@ static bool start_thread(void)
 	if (!store_control.initialised || store_control.disabled
 	    || control_now_ns() < store_control.retry_thread_at)
 		return false;
-	pthread_attr_init(&attributes);
-	pthread_attr_setstacksize(&attributes, STACK_BYTES);
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	error = pthread_create(&store_control.thread, &attributes, flusher_main, NULL);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	pthread_attr_destroy(&attributes);
+	error = start_watch() ? make_thread(&store_control.thread, flusher_main) : EAGAIN;
 	if (error) {
 		store_control.retry_thread_at = control_now_ns() + RETRY_THREAD_NS;
 		free(store_control.error);
@@ -290,13 +341,16 @@ void store_drain_for_exit(void)
 
 void store_leader_ends(void)
 {
+	bool watched;
+
 	if (__atomic_load_n(&store_control.owner, __ATOMIC_RELAXED) != getpid() || syscall(SYS_gettid) != getpid())
 		return;
 	pthread_mutex_lock(&store_control.lock);
 	store_control.leader_ends = true;
-	if (store_control.thread_running)
-		ring_wake(store_control.ring);
+	watched = !store_control.thread_running || start_watch();
 	pthread_mutex_unlock(&store_control.lock);
+	if (!watched)
+		store_shutdown(); /* rather than a process that never ends */
 }
 
 /* --- end ------------------------------------------------------------------------------------- */
@@ -474,7 +528,7 @@ void store_after_fork_child(void)
 	store_control.pauses = 0;
 	make_condition(); /* it may say that threads wait, which are not here */
 	store_control.thread_running = store_control.parked = store_control.finished = false;
-	store_control.stop = store_control.ending = store_control.leader_ends = false;
+	store_control.stop = store_control.ending = store_control.leader_ends = store_control.has_watch = false;
 	store_control.request = REQUEST_NONE;
 	store_control.reading_wanted = false;
 	__atomic_store_n(&store_control.owner, getpid(), __ATOMIC_RELAXED);

@@ -62,7 +62,7 @@ bool store_drain(int timeout_ms);
 void store_drain_for_exit(void);
 
 /* The process's first thread is about to end, and the process goes on. It ends with its
- * last thread, and that must not be the flusher: from now on it looks for that. */
+ * last thread, and that must not be the flusher: from now on a thread looks for that. */
 void store_leader_ends(void);
 
 /* Drains, closes, and removes the private temporary file. store_init() starts

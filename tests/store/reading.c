@@ -1,0 +1,171 @@
+/*
+ * Reading through cursors: values as they are in the file, one cursor beside another,
+ * and what becomes of one that the store does not wait for.
+ */
+#include <dirent.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "support.h"
+
+#define KEY ((struct query_key){ 7, 7 })
+
+static int set_up(void **state)
+{
+	(void)state;
+	make_folder();
+	start_store(in_folder("x.db"), 0);
+	put_samples(T0, 3000, 5, KEY);
+	drain();
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	if (ring)
+		stop_store();
+	remove_folder();
+	return 0;
+}
+
+static struct store_cursor *select_all(const char *sql)
+{
+	char *error;
+	struct store_cursor *cursor = store_select(sql, &error);
+
+	if (!cursor)
+		fail_msg("%s: %s", sql, error);
+	return cursor;
+}
+
+static void values_are_kept(void **state)
+{
+	struct store_cursor *cursor = select_all("SELECT -5, 2.5, 'a' || char(0) || 'b', x'0001', NULL, ?1, zeroblob(100000)");
+	const char *bytes;
+	size_t size;
+
+	(void)state;
+	store_bind_text(cursor, 1, "bound", 5);
+	assert_int_equal(store_step(cursor), 1);
+	assert_int_equal(store_column_type(cursor, 0), STORE_INT64);
+	assert_int_equal(store_column_int64(cursor, 0), -5);
+	assert_string_equal(store_column_bytes(cursor, 0, &size), "-5");
+	assert_int_equal(store_column_type(cursor, 1), STORE_DOUBLE);
+	assert_true(store_column_double(cursor, 1) == 2.5);
+	assert_string_equal(store_column_bytes(cursor, 1, &size), "2.5");
+	assert_int_equal(store_column_type(cursor, 2), STORE_TEXT);
+	bytes = store_column_bytes(cursor, 2, &size);
+	assert_int_equal(size, 3);
+	assert_memory_equal(bytes, "a\0b", 4);
+	assert_int_equal(store_column_type(cursor, 3), STORE_BLOB);
+	bytes = store_column_bytes(cursor, 3, &size);
+	assert_int_equal(size, 2);
+	assert_memory_equal(bytes, "\0\1", 2);
+	assert_int_equal(store_column_type(cursor, 4), STORE_NULL);
+	assert_null(store_column_bytes(cursor, 4, &size));
+	assert_string_equal(store_column_bytes(cursor, 5, &size), "bound");
+	store_column_bytes(cursor, 6, &size);
+	assert_int_equal(size, 100000);
+	assert_int_equal(store_step(cursor), 0);
+	assert_int_equal(store_step(cursor), 0);
+	store_close(cursor);
+}
+
+static void cursors_interleave(void **state)
+{
+	const char *sql = "SELECT timestamp_ns FROM trace_log ORDER BY timestamp_ns";
+	struct store_cursor *cursors[6];
+
+	(void)state;
+	for (int i = 0; i < 6; i++)
+		cursors[i] = select_all(sql);
+	for (int row = 0; row < 3000; row++) {
+		for (int i = 0; i < 6; i++) {
+			if (store_step(cursors[i]) != 1 || store_column_int64(cursors[i], 0) != (int64_t)T0 + row * 1000)
+				fail_msg("cursor %d, row %d: %lld %s", i, row, (long long)store_column_int64(cursors[i], 0),
+				         store_cursor_error(cursors[i]));
+		}
+	}
+	for (int i = 0; i < 6; i++) {
+		assert_int_equal(store_step(cursors[i]), 0);
+		store_close(cursors[i]);
+	}
+}
+
+static void errors_are_told(void **state)
+{
+	struct store_cursor *cursor;
+	char *error;
+
+	(void)state;
+	assert_null(store_select("SELECT no_such_column FROM trace_log", &error));
+	assert_non_null(strstr(error, "no_such_column"));
+	free(error);
+	cursor = select_all("SELECT 1 UNION ALL SELECT json('[')");
+	assert_int_equal(store_step(cursor), 1);
+	assert_int_equal(store_step(cursor), -1);
+	assert_non_null(strstr(store_cursor_error(cursor), "malformed JSON"));
+	store_close(cursor);
+	assert_int_equal(ask("SELECT count(*) FROM trace_log"), 3000);
+}
+
+/* Its first rows are there; then it tells an error, and can be closed. */
+static void store_ends_under_a_cursor(void **state)
+{
+	struct store_cursor *cursor = select_all("SELECT timestamp_ns FROM trace_log");
+	int rows = 0, code;
+
+	(void)state;
+	assert_int_equal(store_step(cursor), 1);
+	stop_store();
+	assert_string_equal(ask_file(in_folder("x.db"), "SELECT count(*) FROM trace_log"), "3000");
+	while ((code = store_step(cursor)) == 1)
+		rows++;
+	assert_true(code == -1 ? rows < 3000 && *store_cursor_error(cursor) : rows == 2999);
+	store_close(cursor);
+	start_store(in_folder("x.db"), 0);
+	put_samples(T0 + 1000000000, 10, 5, KEY);
+	drain();
+	assert_int_equal(ask("SELECT count(*) FROM trace_log"), 3010);
+}
+
+static int count_threads(void)
+{
+	DIR *directory = opendir("/proc/self/task");
+	struct dirent *entry;
+	int count = 0;
+
+	assert_non_null(directory);
+	while ((entry = readdir(directory)))
+		count += *entry->d_name != '.';
+	closedir(directory);
+	return count;
+}
+
+/* Somebody who reads seldom has no thread more for that. */
+static void thread_ends_after_reading(void **state)
+{
+	int before = count_threads();
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(ask("SELECT count(*) FROM trace_log"), 3000);
+		assert_true(count_threads() <= before + 1);
+		assert_eventually(count_threads() == before);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+		TEST(values_are_kept),
+		TEST(cursors_interleave),
+		TEST(errors_are_told),
+		TEST(store_ends_under_a_cursor),
+		TEST(thread_ends_after_reading),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
