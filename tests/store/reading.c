@@ -10,23 +10,14 @@
 
 #define KEY ((struct query_key){ 7, 7 })
 
-static int set_up(void **state)
+static int start_filled(void **state)
 {
-	(void)state;
-	make_folder();
-	start_store(in_folder("x.db"), 0);
+	int failed = set_up(state);
+
+	start_store(trace_path, 0);
 	put_samples(T0, 3000, 5, KEY);
 	drain();
-	return 0;
-}
-
-static int tear_down(void **state)
-{
-	(void)state;
-	if (ring)
-		stop_store();
-	remove_folder();
-	return 0;
+	return failed;
 }
 
 static struct store_cursor *select_all(const char *sql)
@@ -119,12 +110,12 @@ static void store_ends_under_a_cursor(void **state)
 	(void)state;
 	assert_int_equal(store_step(cursor), 1);
 	stop_store();
-	assert_string_equal(ask_file(in_folder("x.db"), "SELECT count(*) FROM trace_log"), "3000");
+	assert_string_equal(ask_file(trace_path, "SELECT count(*) FROM trace_log"), "3000");
 	while ((code = store_step(cursor)) == 1)
 		rows++;
 	assert_true(code == -1 ? rows < 3000 && *store_cursor_error(cursor) : rows == 2999);
 	store_close(cursor);
-	start_store(in_folder("x.db"), 0);
+	start_store(trace_path, 0);
 	put_samples(T0 + 1000000000, 10, 5, KEY);
 	drain();
 	assert_int_equal(ask("SELECT count(*) FROM trace_log"), 3010);
@@ -159,7 +150,7 @@ static void thread_ends_after_reading(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, start_filled, tear_down)
 		TEST(values_are_kept),
 		TEST(cursors_interleave),
 		TEST(errors_are_told),
