@@ -477,7 +477,8 @@ static void short_period(void)
 /* A host that means its read to be interrupted. */
 static void own_alarm(void)
 {
-	struct itimerval period = { { 0, 0 }, { 0, 20000 } };
+	/* Again and again: the first may come before the read, on a busy machine. */
+	struct itimerval period = { { 0, 20000 }, { 0, 20000 } }, off = { { 0, 0 }, { 0, 0 } };
 	struct sigaction action = { .sa_handler = on_tick };
 	sqlite3 *db = open_db();
 	int interrupted = 0, ends[2];
@@ -489,8 +490,9 @@ static void own_alarm(void)
 		burn(db, 5);
 		CHECK(setitimer(ITIMER_REAL, &period, NULL) == 0);
 		interrupted += read(ends[0], &byte, 1) < 0 && errno == EINTR;
+		CHECK(setitimer(ITIMER_REAL, &off, NULL) == 0);
 	}
-	printf("%d of 20 reads interrupted, %d alarms\n", interrupted, ticks);
+	printf("%d of 20 reads interrupted, %s\n", interrupted, ticks >= 20 ? "by alarms" : "by others");
 	tell_metrics(db);
 }
 

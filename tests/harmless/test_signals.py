@@ -61,7 +61,7 @@ class Signals(Hosts):
 
     def test_own_alarm(self):
         done = self.expect_unharmed(HOST, "own_alarm", samples=20)
-        self.assertEqual(done.out, "20 of 20 reads interrupted, 20 alarms\n")
+        self.assertEqual(done.out, "20 of 20 reads interrupted, by alarms\n")
 
     def test_short_period(self):
         """A thread goes on although its next signal is there when one has been handled; and what
