@@ -137,13 +137,13 @@ int main(int argc, char **argv)
 		for (size_t frame = 0; frame < DEPTH; frame++)
 			stacks[i][frame] = 0x7f0000000000 + ((uint64_t)random() & 0xffffff);
 	}
-	make_folder();
+	set_up(NULL);
 	plain = run_plain(count);
 	store = run_store(count);
 	print("plain", plain);
 	print("store", store);
 	printf("%-8s %10.2f x %20.2f x %22.2f x\n", "ratio", store.per_second / plain.per_second,
 	       store.cpu_us / plain.cpu_us, store.bytes / plain.bytes);
-	remove_folder();
+	tear_down(NULL);
 	return 0;
 }
