@@ -130,7 +130,9 @@ class Queries(unittest.TestCase):
                                                 (prepare_time_ns / 1e9 + 0.002) || ' seconds'))""").fetchone()[0], 0)
         (duration, prepare), = self.log("query_duration_ns, prepare_time_ns", "query LIKE 'INSERT /* wrong */%'")
         self.assertEqual(duration, prepare, "it never came to run")
-        self.assertEqual(self.log("prepare_time_ns", "query LIKE '%/* run */%'"), [(0,)])
+        # 0, unless the machine was busy: then it may have taken long, too.
+        (duration, prepare), = self.log("query_duration_ns, prepare_time_ns", "query LIKE '%/* run */%'")
+        self.assertLess(prepare, duration / 4)
 
     def test_values(self):
         self.log_all()
