@@ -8,6 +8,7 @@
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <time.h>
 
 #include "store/database.h"
 #include "store/store.h"
@@ -76,6 +77,12 @@ uint64_t control_epoch(void);
 bool control_reading_path(char **path, uint64_t *epoch, char **error);
 
 int64_t control_now_ns(void); /* CLOCK_MONOTONIC */
+
+/* That clock's time so many ms from now; at once for a negative number. */
+struct timespec control_deadline(int timeout_ms);
+
+/* A thread of ours, which takes no signals: they are the host's. 0 or errno. */
+int control_make_thread(pthread_t *thread, void *(*start)(void *));
 
 /* Has the flusher start the reading thread, and waits for that. */
 void control_start_reading(void);

@@ -23,8 +23,7 @@
 #include "store/rows.h"
 
 #define IDLE_MAX 4
-#define IDLE_SECONDS 5
-#define STACK_BYTES (512 * 1024)
+#define IDLE_MS 5000
 
 struct store_cursor {
 	sqlite3 *db;             /* NULL: not open yet, or closed under us when the store ended */
@@ -72,6 +71,12 @@ static struct {
 	.changed = PTHREAD_COND_INITIALIZER,
 	.asked = PTHREAD_COND_INITIALIZER,
 };
+
+/* With the lock held; false once the deadline has passed. */
+static bool wait_until(pthread_cond_t *condition, const struct timespec *deadline)
+{
+	return pthread_cond_clockwait(condition, &pool.lock, CLOCK_MONOTONIC, deadline) != ETIMEDOUT;
+}
 
 /* --- who works on the file ------------------------------------------------------------ */
 
@@ -265,19 +270,14 @@ void readers_close_idle(void)
 
 bool readers_pause(int timeout_ms)
 {
-	struct timespec deadline;
+	struct timespec deadline = control_deadline(timeout_ms);
 	bool quiet;
 
-	clock_gettime(CLOCK_REALTIME, &deadline);
-	deadline.tv_nsec += timeout_ms * 1000000l;
-	deadline.tv_sec += deadline.tv_nsec / 1000000000;
-	deadline.tv_nsec %= 1000000000;
 	pthread_mutex_lock(&pool.lock);
 	pool.pauses++;
 	close_idle(false, true);
 	pthread_cond_signal(&pool.asked);
-	while ((pool.busy_count || pool.idle)
-	       && pthread_cond_timedwait(&pool.changed, &pool.lock, &deadline) != ETIMEDOUT)
+	while ((pool.busy_count || pool.idle) && wait_until(&pool.changed, &deadline))
 		;
 	close_idle(false, true);
 	quiet = !pool.busy_count && !pool.idle;
@@ -405,10 +405,8 @@ static void *reading_main(void *unused)
 	while (!pool.ending) {
 		if (serve_one())
 			continue;
-		clock_gettime(CLOCK_MONOTONIC, &until);
-		until.tv_sec += IDLE_SECONDS;
-		if (pthread_cond_clockwait(&pool.asked, &pool.lock, CLOCK_MONOTONIC, &until) == ETIMEDOUT
-		    && !pool.remote && !pool.first_job)
+		until = control_deadline(IDLE_MS);
+		if (!wait_until(&pool.asked, &until) && !pool.remote && !pool.first_job)
 			break;
 	}
 	end_reading();
@@ -428,24 +426,19 @@ bool readers_can_be_separate(void)
 
 void readers_start(void)
 {
-	pthread_attr_t attributes;
-
 	pthread_mutex_lock(&pool.lock);
 	if (!pool.runs) {
 		if (pool.has_thread)
 			pthread_join(pool.thread, NULL); /* at its very end */
-		pthread_attr_init(&attributes);
-		pthread_attr_setstacksize(&attributes, STACK_BYTES);
 		pool.ending = false;
-		pool.has_thread = pool.runs = !pthread_create(&pool.thread, &attributes, reading_main, NULL);
-		pthread_attr_destroy(&attributes);
+		pool.has_thread = pool.runs = !control_make_thread(&pool.thread, reading_main);
 	}
 	pthread_mutex_unlock(&pool.lock);
 }
 
 bool readers_end(int timeout_ms)
 {
-	struct timespec until;
+	struct timespec deadline = control_deadline(timeout_ms);
 	bool ended;
 
 	pthread_mutex_lock(&pool.lock);
@@ -453,9 +446,7 @@ bool readers_end(int timeout_ms)
 	if (pool.stepping)
 		sqlite3_interrupt(pool.stepping);
 	pthread_cond_signal(&pool.asked);
-	clock_gettime(CLOCK_MONOTONIC, &until);
-	until.tv_sec += timeout_ms / 1000;
-	while (pool.runs && pthread_cond_clockwait(&pool.changed, &pool.lock, CLOCK_MONOTONIC, &until) != ETIMEDOUT)
+	while (pool.runs && wait_until(&pool.changed, &deadline))
 		;
 	ended = !pool.runs;
 	pthread_mutex_unlock(&pool.lock);

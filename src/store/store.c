@@ -53,7 +53,7 @@ int64_t control_now_ns(void)
 	return (int64_t)clock_ns(CLOCK_MONOTONIC);
 }
 
-static struct timespec deadline_after(int timeout_ms)
+struct timespec control_deadline(int timeout_ms)
 {
 	int64_t at = control_now_ns() + (timeout_ms < 0 ? 0 : timeout_ms) * NS_PER_MS;
 
@@ -131,8 +131,7 @@ int store_init(struct ring *ring, const struct store_config *config)
 
 /* --- the thread ------------------------------------------------------------------------- */
 
-/* With the lock held. The thread takes no signals: they are the host's. 0 or errno. */
-static int make_thread(pthread_t *thread, void *(*start)(void *))
+int control_make_thread(pthread_t *thread, void *(*start)(void *))
 {
 	pthread_attr_t attributes;
 	sigset_t all, before;
@@ -179,7 +178,7 @@ static bool start_watch(void)
 
 	if (!store_control.leader_ends || store_control.has_watch)
 		return true;
-	if (make_thread(&thread, watch_main))
+	if (control_make_thread(&thread, watch_main))
 		return false;
 	pthread_detach(thread);
 	store_control.has_watch = true;
@@ -196,7 +195,7 @@ static bool start_thread(void)
 	if (!store_control.initialised || store_control.disabled
 	    || control_now_ns() < store_control.retry_thread_at)
 		return false;
-	error = start_watch() ? make_thread(&store_control.thread, flusher_main) : EAGAIN;
+	error = start_watch() ? control_make_thread(&store_control.thread, flusher_main) : EAGAIN;
 	if (error) {
 		store_control.retry_thread_at = control_now_ns() + RETRY_THREAD_NS;
 		free(store_control.error);
@@ -224,7 +223,7 @@ void store_start(void)
 /* Asks the flusher and waits for the answer. Takes over `wanted`. */
 static int ask_flusher(enum request request, struct settings_of_store *wanted, char **error)
 {
-	struct timespec deadline = deadline_after(REQUEST_TIMEOUT_MS);
+	struct timespec deadline = control_deadline(REQUEST_TIMEOUT_MS);
 	uint64_t number;
 	bool in_time = true;
 	int code;
@@ -291,7 +290,7 @@ int store_configure(const struct store_config *config, char **error)
 
 bool store_drain(int timeout_ms)
 {
-	struct timespec deadline = deadline_after(timeout_ms);
+	struct timespec deadline = control_deadline(timeout_ms);
 	bool in_time = true, drained;
 	uint64_t target;
 
@@ -321,7 +320,7 @@ bool store_drain(int timeout_ms)
 
 void store_drain_for_exit(void)
 {
-	struct timespec deadline = deadline_after(EXIT_TIMEOUT_MS / 2);
+	struct timespec deadline = control_deadline(EXIT_TIMEOUT_MS / 2);
 	bool in_time = true;
 	uint64_t target;
 
@@ -358,7 +357,7 @@ void store_leader_ends(void)
 /* With the lock held. True when the flusher has stored all and ended. */
 static bool stop_thread(int timeout_ms)
 {
-	struct timespec deadline = deadline_after(timeout_ms);
+	struct timespec deadline = control_deadline(timeout_ms);
 	bool in_time = true;
 	unsigned kind;
 	size_t size;
@@ -478,7 +477,7 @@ bool control_reading_path(char **path, uint64_t *epoch, char **error)
 
 void control_start_reading(void)
 {
-	struct timespec deadline = deadline_after(REQUEST_TIMEOUT_MS);
+	struct timespec deadline = control_deadline(REQUEST_TIMEOUT_MS);
 	bool in_time = true;
 
 	pthread_mutex_lock(&store_control.lock);
@@ -500,7 +499,7 @@ static bool child_is_clean;
 
 void store_before_fork(void)
 {
-	struct timespec deadline = deadline_after(FORK_TIMEOUT_MS);
+	struct timespec deadline = control_deadline(FORK_TIMEOUT_MS);
 	bool in_time = true;
 
 	space_before_fork();
