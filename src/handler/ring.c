@@ -21,7 +21,7 @@
 #include <stdatomic.h>
 #include <sys/mman.h>
 
-#include "handler/sys.h"
+#include "base/sys.h"
 
 #define CACHE_LINE 64
 #define WORD sizeof(uint64_t)

@@ -16,8 +16,8 @@
 #include <ucontext.h>
 
 #include "handler/ring.h"
-#include "handler/stack_copy.h"
-#include "handler/sys.h"
+#include "handler/unwind/stack_copy.h"
+#include "base/sys.h"
 #include "handler/timer.h"
 
 _Static_assert((int)SAMPLE_COUNTERS == THREAD_COUNTERS, "one counter of a slot for each kind");

@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "thread.h"
+#include "handler/thread.h"
 
 /* What becomes of every signal that reaches the handler. In the end
  * signals = stored + dropped + idle + asked + late + foreign + reentered. */

@@ -16,8 +16,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "record.h"
-#include "unwind.h"
+#include "handler/record.h"
+#include "handler/unwind/unwind.h"
 
 struct ring;
 

@@ -50,7 +50,7 @@
 #include <stdint.h>
 #include <time.h>
 
-#include "handler/sys.h"
+#include "base/sys.h"
 #include "handler/thread.h"
 
 /* The clock of each trace type. */

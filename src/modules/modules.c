@@ -17,8 +17,8 @@
 #include <sys/mman.h>
 #include <time.h>
 
-#include "handler/code_map.h"
-#include "handler/unwind.h"
+#include "handler/unwind/code_map.h"
+#include "handler/unwind/unwind.h"
 #include "modules/scan.h"
 #include "sampler/sampler.h"
 

@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "handler/code_map.h"
+#include "handler/unwind/code_map.h"
 
 struct scan_object {
 	uint64_t bias, start, end;

@@ -1,13 +1,13 @@
 /*
  * Words of the loader's memory that tell, without a lock, that something was mapped
- * or unmapped: see handler/code_map.h for what they are good for.
+ * or unmapped: see handler/unwind/code_map.h for what they are good for.
  */
 #ifndef QUERYPROF_MODULES_WATCH_H
 #define QUERYPROF_MODULES_WATCH_H
 
 #include <stdint.h>
 
-#include "handler/code_map.h"
+#include "handler/unwind/code_map.h"
 
 /* Finds the memory to look at. Takes the loader's lock: not from a callback of it. */
 void watch_init(void);

@@ -23,7 +23,7 @@
 #include <string.h>
 
 #include "handler/sample.h"
-#include "handler/sys.h"
+#include "base/sys.h"
 #include "sampler/internal.h"
 
 #define NS_PER_MS 1000000ull

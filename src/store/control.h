@@ -10,7 +10,7 @@
 #include <stdint.h>
 #include <time.h>
 
-#include "store/database.h"
+#include "store/file/database.h"
 #include "store/store.h"
 
 struct ring;

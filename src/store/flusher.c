@@ -14,11 +14,11 @@
 #include <string.h>
 
 #include "handler/ring.h"
-#include "handler/sys.h"
+#include "base/sys.h"
 #include "modules/modules.h"
 #include "queryprof.h"
 #include "sampler/sampler.h"
-#include "store/descriptors.h"
+#include "store/file/descriptors.h"
 #include "store/flusher.h"
 
 #define NS_PER_MS 1000000ll

@@ -6,9 +6,9 @@
 #define QUERYPROF_STORE_FLUSHER_H
 
 #include "store/control.h"
-#include "store/retention.h"
-#include "store/tempdir.h"
-#include "store/writer.h"
+#include "store/write/retention.h"
+#include "store/file/tempdir.h"
+#include "store/write/writer.h"
 
 void *flusher_main(void *unused);
 

@@ -16,13 +16,13 @@
 #include <unistd.h>
 
 #include "handler/ring.h"
-#include "handler/sys.h"
+#include "base/sys.h"
 #include "queryprof.h"
 #include "sampler/sampler.h"
 #include "store/control.h"
 #include "store/flusher.h"
 #include "store/last_thread.h"
-#include "store/space.h"
+#include "store/read/space.h"
 
 #define NS_PER_MS 1000000ll
 #define INTERVAL_DEFAULT_NS (500 * NS_PER_MS)

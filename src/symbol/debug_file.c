@@ -5,7 +5,7 @@
  * libdwfl, which knows them too, is not asked: it maps the files that it opens, and
  * may fetch one from the network.
  */
-#include "debug_file.h"
+#include "symbol/debug_file.h"
 
 #include <stdarg.h>
 #include <stdio.h>

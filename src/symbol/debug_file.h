@@ -4,7 +4,7 @@
 #ifndef QUERYPROF_SYMBOL_DEBUG_FILE_H
 #define QUERYPROF_SYMBOL_DEBUG_FILE_H
 
-#include "elf_image.h"
+#include "symbol/elf_image.h"
 
 /* Opens the debug file of an object: by build id below each folder of
  * `debug_path` (separated by colons), else by the .gnu_debuglink of `image`. Only

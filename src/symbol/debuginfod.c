@@ -2,7 +2,7 @@
  * elfutils' client library, loaded when it is first needed and only then: it brings
  * libcurl and a TLS library along.
  */
-#include "debuginfod.h"
+#include "symbol/debuginfod.h"
 
 #include <dlfcn.h>
 #include <errno.h>

@@ -8,7 +8,7 @@
 #include <libiberty/demangle.h>
 #include <stddef.h>
 
-#include "symbol.h"
+#include "symbol/symbol.h"
 
 char *symbol_demangle(const char *name)
 {

@@ -1,7 +1,7 @@
 /*
  * ELF files through libelf. See the header for why they are read and not mapped.
  */
-#include "elf_image.h"
+#include "symbol/elf_image.h"
 
 #include <fcntl.h>
 #include <stdlib.h>

@@ -16,7 +16,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "libdw.h"
+#include "symbol/libdw.h"
 
 struct elf_image {
 	const struct libdw *libdw;

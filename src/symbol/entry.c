@@ -11,7 +11,7 @@
  */
 #include <string.h>
 
-#include "symbol_table.h"
+#include "symbol/symbol_table.h"
 
 /* --- the start's code ---------------------------------------------------------------- */
 

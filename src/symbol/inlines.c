@@ -9,7 +9,7 @@
  * function it is an instance; what stands in the source is that function's, which
  * may be in another unit (link-time optimisation) or another file (dwz).
  */
-#include "inlines.h"
+#include "symbol/inlines.h"
 
 #include <dwarf.h>
 #include <stdlib.h>

@@ -7,8 +7,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "libdw.h"
-#include "symbol.h"
+#include "symbol/libdw.h"
+#include "symbol/symbol.h"
 
 /* One thread at a time uses these functions, for all units together. */
 struct inlines;

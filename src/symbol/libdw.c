@@ -14,7 +14,7 @@
  * libraries; it is not asked for otherwise, since it also hides a preloaded
  * malloc, and sanitizers abort the process on it.
  */
-#include "libdw.h"
+#include "symbol/libdw.h"
 
 #include <dlfcn.h>
 #include <pthread.h>

@@ -8,13 +8,13 @@
  * its own would make us read those. libdw has read the debug sections when
  * dwarf_begin_elf() returns.
  */
-#include "lines.h"
+#include "symbol/lines.h"
 
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "debug_file.h"
-#include "inlines.h"
+#include "symbol/debug_file.h"
+#include "symbol/inlines.h"
 
 /* Debug sections are held in memory; larger files give no lines. */
 #define FILE_BYTES_MAX (UINT64_C(1) << 30)

@@ -8,8 +8,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "elf_image.h"
-#include "symbol.h"
+#include "symbol/elf_image.h"
+#include "symbol/symbol.h"
 
 /* One thread at a time uses these functions, for all objects together. */
 struct lines;

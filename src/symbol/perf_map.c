@@ -6,7 +6,7 @@
  * Compilers append to their map while it is read: only what ends in a newline is
  * taken, the rest waits for the next look.
  */
-#include "perf_map.h"
+#include "symbol/perf_map.h"
 
 #include <fcntl.h>
 #include <inttypes.h>

@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "symbol_table.h"
+#include "symbol/symbol_table.h"
 
 #define STUB_BYTES 16u /* of .plt and .plt.sec; those of .plt.got may be 8 */
 

@@ -10,7 +10,7 @@
  *
  * Archives take long to match, so that is left until an address has no other name.
  */
-#include "symbol.h"
+#include "symbol/symbol.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -18,12 +18,12 @@
 #include <string.h>
 #include <sys/auxv.h>
 
-#include "debug_file.h"
-#include "debuginfod.h"
-#include "elf_image.h"
-#include "lines.h"
-#include "perf_map.h"
-#include "symbol_table.h"
+#include "symbol/debug_file.h"
+#include "symbol/debuginfod.h"
+#include "symbol/elf_image.h"
+#include "symbol/lines.h"
+#include "symbol/perf_map.h"
+#include "symbol/symbol_table.h"
 
 #define BUCKETS 1024u
 #define VDSO_PATH "[vdso]"

@@ -15,12 +15,12 @@
  * shorter; first by byte value. Where ranges overlap, the one that starts last
  * has the address (the inner one when they nest).
  */
-#include "symbol_table.h"
+#include "symbol/symbol_table.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "archive.h"
+#include "symbol/archive/archive.h"
 
 enum reach {
 	REACH_SIZE,    /* covers [start, end) */

@@ -6,7 +6,7 @@
 
 #include <stdint.h>
 
-#include "elf_image.h"
+#include "symbol/elf_image.h"
 
 /* Immutable once made: any number of threads may look up at once. */
 struct symbol_table;

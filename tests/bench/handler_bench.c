@@ -21,7 +21,7 @@
 #include "handler/ring.h"
 #include "handler/sample.h"
 #include "modules/modules.h"
-#include "sampler/query.h"
+#include "query/query.h"
 #include "sampler/sampler.h"
 
 #define ROUNDS 500

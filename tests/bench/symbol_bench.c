@@ -23,7 +23,7 @@
 #include <unistd.h>
 
 #include "store/store.h"
-#include "symbol/address.h"
+#include "trace/address.h"
 #include "symbol/elf_image.h"
 #include "symbol/symbol.h"
 

@@ -17,7 +17,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "handler/code_map.h"
+#include "handler/unwind/code_map.h"
 #include "handler/record.h"
 #include "modules/modules.h"
 #include "unwind_peers.h"

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <ucontext.h>
 
-#include "handler/code_map.h"
+#include "handler/unwind/code_map.h"
 #include "handler/record.h"
 
 struct unwind_stack peer_stack;

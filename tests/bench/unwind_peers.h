@@ -10,7 +10,7 @@
 
 #include <stdbool.h>
 
-#include "handler/unwind.h"
+#include "handler/unwind/unwind.h"
 
 enum peer_id {
 	PEER_FRAME_POINTERS,

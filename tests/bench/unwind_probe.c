@@ -15,7 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "handler/code_map.h"
+#include "handler/unwind/code_map.h"
 #include "modules/modules.h"
 #include "unwind_peers.h"
 

@@ -3,7 +3,7 @@
 recording it to every format and view, with the program there and gone.
 
 usage: test_embed.py QUERYPROF SOURCE_DIR KNOWN_PROGRAM [unittest arguments]
-environment: EMBED_TEST_NODE and EMBED_TEST_READERS, as tests/report/test_readers.py has
+environment: EMBED_TEST_NODE and EMBED_TEST_READERS, as tests/export/test_readers.py has
 them; EMBED_TEST_NO_RECORD where this build cannot be preloaded"""
 
 import json
@@ -23,7 +23,7 @@ import unittest
 QUERYPROF, SOURCE, PROGRAM = sys.argv[1:4]
 SCHEMA = os.path.join(SOURCE, "sql", "store_schema.sql")
 SCHEMA_1 = os.path.join(SOURCE, "tests", "store", "schema_1.sql")
-sys.path.insert(0, os.path.join(SOURCE, "tests", "report"))
+sys.path.insert(0, os.path.join(SOURCE, "tests", "export"))
 
 from pprof_profile import Profile  # noqa: E402
 
@@ -186,7 +186,7 @@ class Formats(Known):
         path = os.path.join(self.folder, "app.pb.gz")
         with open(path, "wb") as file:
             file.write(self.export("pprof"))
-        reader = os.path.join(SOURCE, "tests", "report", "readers", "read_pprof.mjs")
+        reader = os.path.join(SOURCE, "tests", "export", "readers", "read_pprof.mjs")
         read = json.loads(output(os.environ["EMBED_TEST_NODE"], reader, os.environ["EMBED_TEST_READERS"], path))
         self.assertEqual([tuple(frame) for frame in read["samples"][0][0]], FRAMES)
         self.assertEqual(read["samples"][0][1], [20, 20 * MS])

@@ -23,8 +23,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "handler/code_map.h"
-#include "handler/unwind.h"
+#include "handler/unwind/code_map.h"
+#include "handler/unwind/unwind.h"
 #include "modules/modules.h"
 
 static char plugin[4096]; /* absolute path */

@@ -21,7 +21,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "handler/code_map.h"
+#include "handler/unwind/code_map.h"
 #include "modules/modules.h"
 
 #define WORDS_MAX 2048

@@ -20,7 +20,7 @@
 #include <cmocka.h>
 
 #include "handler/ring.h"
-#include "handler/sys.h"
+#include "base/sys.h"
 
 /* A record that says who wrote it, the how-many-th, and whose every byte is known;
  * the bytes stand behind it. */

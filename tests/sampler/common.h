@@ -19,9 +19,9 @@
 #include "handler/record.h"
 #include "handler/ring.h"
 #include "handler/sample.h"
-#include "handler/sys.h"
+#include "base/sys.h"
 #include "handler/thread.h"
-#include "sampler/query.h"
+#include "query/query.h"
 #include "sampler/sampler.h"
 
 #if defined(__SANITIZE_THREAD__)

@@ -1,12 +1,12 @@
 #include "fake_store.h"
 
-#include "sqlite/queries.h"
-#include "sqlite/session.h"
+#include "watch/queries.h"
+#include "watch/session.h"
 
 #include <stdio.h>
 #include <string.h>
 
-#include "embed/embed.h"
+#include "trace/embed.h"
 #include "queryprof.h"
 
 const char *fake_store_refusal;

@@ -9,8 +9,8 @@
 
 #include <cmocka.h>
 
-#include "sqlite/frames.h"
-#include "symbol/address.h"
+#include "trace/frames.h"
+#include "trace/address.h"
 #include "symbol/symbol.h"
 
 /* Addresses below 10 are nowhere; 10 has a name that JSON must quote. */

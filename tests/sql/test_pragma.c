@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "sqlite/pragma.h"
+#include "sql/pragma.h"
 
 #define READ(name) "SELECT get_setting('" name "') AS \"" name "\""
 #define WRITE(name, value) "SELECT set_setting('" name "','" value "') AS \"" name "\""

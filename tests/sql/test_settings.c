@@ -13,8 +13,8 @@
 
 #include "fake_store.h"
 #include "queryprof.h"
-#include "sqlite/session.h"
-#include "sqlite/settings.h"
+#include "watch/session.h"
+#include "settings/settings.h"
 
 #define CPU "query_profiler_cpu_time_period_ns"
 #define REAL "query_profiler_real_time_period_ns"

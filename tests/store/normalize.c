@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "store/normalize.h"
+#include "store/write/normalize.h"
 #include "support.h"
 
 static const struct {

@@ -12,7 +12,7 @@
 #include <cmocka.h>
 
 #include "store/store.h"
-#include "symbol/address.h"
+#include "trace/address.h"
 #include "symbol/elf_image.h"
 #include "symbol/symbol.h"
 

@@ -16,7 +16,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "symbol/archive_parts.h"
+#include "symbol/archive/parts.h"
 #include "symbol/elf_image.h"
 #include "symbol/symbol.h"
 

@@ -16,7 +16,7 @@
 #include <cmocka.h>
 
 #include "store/store.h"
-#include "symbol/address.h"
+#include "trace/address.h"
 #include "symbol/perf_map.h"
 
 static char path[64], other[80];

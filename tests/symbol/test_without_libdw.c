@@ -12,7 +12,7 @@
 #include <cmocka.h>
 
 #include "store/store.h"
-#include "symbol/address.h"
+#include "trace/address.h"
 #include "symbol/symbol.h"
 
 #define PATH FIXTURES "/full.so"

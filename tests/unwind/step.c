@@ -13,7 +13,7 @@
 #include <ucontext.h>
 
 #include "handler/record.h"
-#include "handler/unwind.h"
+#include "handler/unwind/unwind.h"
 
 #define DEEPEST 4096
 #define PLACES 64

@@ -29,9 +29,9 @@
 #include <ucontext.h>
 #include <unistd.h>
 
-#include "handler/code_map.h"
+#include "handler/unwind/code_map.h"
 #include "handler/record.h"
-#include "handler/unwind.h"
+#include "handler/unwind/unwind.h"
 #include "modules/modules.h"
 
 #define MAX_WORDS (1024u * 1024)
@@ -156,7 +156,7 @@ static void find_trampoline(void)
 		trampoline = action.restorer;
 }
 
-/* A function whose end is told by what is in its frame (handler/landing.h). */
+/* A function whose end is told by what is in its frame (handler/unwind/landing.h). */
 static uint64_t lander;
 #define LANDER_BYTES 0x1d0
 

@@ -19,9 +19,9 @@
 #include <string.h>
 #include <ucontext.h>
 
-#include "handler/code_map.h"
+#include "handler/unwind/code_map.h"
 #include "handler/record.h"
-#include "handler/unwind.h"
+#include "handler/unwind/unwind.h"
 #include "modules/modules.h"
 
 #define NO_SANITIZE __attribute__((no_sanitize("address", "thread", "undefined")))

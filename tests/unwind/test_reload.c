@@ -21,9 +21,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "handler/code_map.h"
+#include "handler/unwind/code_map.h"
 #include "handler/record.h"
-#include "handler/unwind.h"
+#include "handler/unwind/unwind.h"
 #include "modules/modules.h"
 
 #define THREADS 8

@@ -11,8 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "handler/code_map.h"
-#include "handler/unwind_rules.h"
+#include "handler/unwind/code_map.h"
+#include "handler/unwind/rules.h"
 #include "modules/modules.h"
 
 #define MOST 400000u /* addresses of a segment */

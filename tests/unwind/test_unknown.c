@@ -29,9 +29,9 @@
 #include <ucontext.h>
 #include <unistd.h>
 
-#include "handler/code_map.h"
+#include "handler/unwind/code_map.h"
 #include "handler/record.h"
-#include "handler/unwind.h"
+#include "handler/unwind/unwind.h"
 #include "modules/modules.h"
 
 /* Found by dladdr. */

@@ -18,9 +18,9 @@
 #include <sys/mman.h>
 #include <ucontext.h>
 
-#include "handler/code_map.h"
+#include "handler/unwind/code_map.h"
 #include "handler/record.h"
-#include "handler/unwind.h"
+#include "handler/unwind/unwind.h"
 #include "modules/modules.h"
 
 extern void frame_without_information(void (*callee)(void));

@@ -10,7 +10,7 @@
 #include <sys/time.h>
 
 #include "handler/record.h"
-#include "handler/unwind.h"
+#include "handler/unwind/unwind.h"
 #include "modules/modules.h"
 
 #define SHOWN __attribute__((visibility("default")))

@@ -15,7 +15,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "handler/unwind_arch.h" /* CFI_FOR_AARCH64 is defined */
+#include "handler/unwind/arch.h" /* CFI_FOR_AARCH64 is defined */
 
 #define RECORDED_WORDS 760
 

@@ -18,11 +18,11 @@
 #include <ucontext.h>
 #include <unistd.h>
 
-#include "handler/code_map.h"
+#include "handler/unwind/code_map.h"
 #include "handler/record.h"
-#include "handler/unwind.h"
-#include "handler/unwind_arch.h"
-#include "handler/unwind_rules.h"
+#include "handler/unwind/unwind.h"
+#include "handler/unwind/arch.h"
+#include "handler/unwind/rules.h"
 #include "modules/modules.h"
 
 #define RECORDED_WORDS 760

@@ -1,0 +1,15 @@
+/*
+ * The sentence behind a QP_ code, kept for the calling thread (qp_error()).
+ */
+#ifndef QUERYPROF_BASE_ERROR_H
+#define QUERYPROF_BASE_ERROR_H
+
+#include "queryprof.h"
+
+/* Keeps the sentence and returns `code`. */
+int error_set(int code, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* The same with a malloc'ed sentence, which it frees; NULL: `fallback`. */
+int error_take(int code, char *sentence, const char *fallback);
+
+#endif

@@ -1,0 +1,153 @@
+/*
+ * Queries of engines other than SQLite: qp_query_begin() / qp_query_end(), and the
+ * small functions for code that only wants to unwind.
+ */
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "entry/process.h"
+#include "query/query.h"
+#include "sampler/sampler.h"
+#include "settings/settings.h"
+#include "store/store.h"
+
+/* The handler counts in `run`, so the memory of an engine_query is recycled and
+ * never freed. */
+struct engine_query {
+	struct query_run run;
+	struct engine_query *outer; /* or the next free one */
+	struct thread *thread;
+	struct session_settings settings;
+	char *text, *database, *query_id;
+};
+
+static struct engine_query *unused;
+static pthread_mutex_t unused_lock = PTHREAD_MUTEX_INITIALIZER;
+static __thread struct engine_query *innermost;
+
+static struct engine_query *query_new(void)
+{
+	struct engine_query *query;
+
+	pthread_mutex_lock(&unused_lock);
+	query = unused;
+	if (query)
+		unused = query->outer;
+	pthread_mutex_unlock(&unused_lock);
+	return query ? query : calloc(1, sizeof *query);
+}
+
+static void query_recycle(struct engine_query *query)
+{
+	query_hide(&query->run);
+	free(query->text);
+	free(query->database);
+	free(query->query_id);
+	query->text = query->database = query->query_id = NULL;
+	pthread_mutex_lock(&unused_lock);
+	query->outer = unused;
+	unused = query;
+	pthread_mutex_unlock(&unused_lock);
+}
+
+static bool copy_text(char **to, const char *from)
+{
+	*to = from ? strdup(from) : NULL;
+	return !from || *to;
+}
+
+static int begin(const qp_query *given)
+{
+	struct query_tag tag = { .mutex_owner = NULL };
+	struct engine_query *query;
+	struct thread *thread;
+
+	if (given->size < sizeof *given)
+		return error_set(QP_INVALID, "qp_query.size = %zu: set it to sizeof(qp_query), %zu",
+		                 given->size, sizeof *given);
+	if (given->query_id && strlen(given->query_id) > QUERY_ID_MAX)
+		return error_set(QP_INVALID, "qp_query.query_id has %zu bytes: allowed are up to %d",
+		                 strlen(given->query_id), QUERY_ID_MAX);
+	thread = sampler_thread();
+	query = thread ? query_new() : NULL;
+	if (!query)
+		return error_set(QP_NOMEM, "qp_query_begin: no memory");
+	if (!copy_text(&query->text, given->text) || !copy_text(&query->database, given->database) ||
+	    !copy_text(&query->query_id, given->query_id)) {
+		query_recycle(query);
+		return error_set(QP_NOMEM, "qp_query_begin: no memory");
+	}
+	settings_defaults(&query->settings);
+	query->thread = thread;
+	query->outer = innermost;
+	innermost = query;
+	store_start(); /* whoever samples will write */
+	query->run.text = query->text;
+	query->run.database = query->database;
+	query->run.query_id = query->query_id;
+	query->run.working = thread->id;
+	query_start(&query->run, thread);
+	query_show(&query->run);
+	tag.key = query->run.key;
+	tag.counts = &query->run.counts;
+	memcpy(tag.period_ns, query->settings.period_ns, sizeof tag.period_ns);
+	sampler_push(thread, &tag);
+	return QP_OK;
+}
+
+int qp_query_begin(const qp_query *query)
+{
+	const qp_query nameless = { .size = sizeof nameless };
+
+	if (!process_running())
+		return error_set(QP_NOT_RUNNING, "qp_query_begin: queryprof is not running, call qp_init() first");
+	return begin(query ? query : &nameless);
+}
+
+int qp_query_end(int64_t exception_code, const char *exception)
+{
+	struct engine_query *query = innermost;
+	uint64_t samples = 0;
+
+	if (!query)
+		return error_set(QP_NOT_RUNNING, "qp_query_end: no query of qp_query_begin() runs on this thread");
+	sampler_pop(query->thread);
+	innermost = query->outer;
+	for (int type = 0; type < TRACE_TYPES; type++)
+		samples += __atomic_load_n(&query->run.counts.samples[type], __ATOMIC_RELAXED);
+	if (query->settings.log_queries &&
+	    (samples || query_lasted(&query->run, query->settings.log_queries_min_query_duration_ns))) {
+		const struct query_end end = {
+			.query_id = query->query_id,
+			.query = query->text,
+			.database = query->database,
+			.exception_code = exception_code,
+			.exception = exception,
+		};
+
+		query_finish(&query->run, query->thread, &end);
+	}
+	query_recycle(query);
+	return QP_OK;
+}
+
+int qp_unwind(const void *ucontext, uint64_t *trace, int max)
+{
+	const struct thread *thread = thread_current;
+	const struct unwind_stack unknown = { 0 };
+	struct unwind_result result = unwind_trace_for_host(ucontext, thread ? &thread->stack : &unknown,
+	                                                    trace, max);
+
+	return result.truncated ? -result.depth : result.depth;
+}
+
+int qp_thread_register(void)
+{
+	if (!process_running())
+		return error_set(QP_NOT_RUNNING, "qp_thread_register: queryprof is not running, call qp_init() first");
+	if (!sampler_thread())
+		return error_set(QP_NOMEM, "qp_thread_register: no memory");
+	return QP_OK;
+}

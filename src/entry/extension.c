@@ -1,0 +1,255 @@
+/*
+ * The ways in through SQLite: the extension's entry point, every later connection
+ * of the process (auto-extension), qp_attach(), and the settings of a connection
+ * from C.
+ */
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "watch/hooks.h"
+#include "sql/metrics.h"
+#include "entry/process.h"
+#include "watch/queries.h"
+#include "watch/session.h"
+
+static enum session_mode mode(void)
+{
+	return hooks_install(host_library()) ? SESSION_HOOKED : SESSION_TRACED;
+}
+
+/* SQLite calls it for every connection opened after the first. It must not fail:
+ * sqlite3_open() would. */
+static int attach_later_connection(sqlite3 *db, char **error, const sqlite3_api_routines *api)
+{
+	const struct host_library *library = host_find(api), *before;
+	char *ignored = NULL;
+
+	(void)error;
+	if (library && process_running()) {
+		before = host_enter(library);
+		session_attach(db, mode(), SCHEMA_ON_DEMAND, &ignored);
+		sqlite3_free(ignored);
+		/* Forget what may have failed: sqlite3_open() looks for it. */
+		sqlite3_exec(db, "", NULL, NULL, NULL);
+		host_leave(before);
+	}
+	return SQLITE_OK;
+}
+
+static int attach(sqlite3 *db, char **error)
+{
+	enum session_mode how = mode();
+	int rc = sqlite3_auto_extension((void (*)(void))attach_later_connection);
+
+	return rc ? rc : session_attach(db, how, SCHEMA_NOW, error);
+}
+
+int sqlite3_queryprof_init(sqlite3 *db, char **error, const sqlite3_api_routines *api)
+{
+	const struct host_library *library = host_adopt(api, error), *before;
+	int rc;
+
+	if (!library)
+		return SQLITE_ERROR;
+	if (qp_init(NULL)) {
+		*error = api->mprintf("queryprof: %s", qp_error());
+		return SQLITE_ERROR;
+	}
+	before = host_enter(library);
+	rc = attach(db, error);
+	host_leave(before);
+	/* Signals may be on their way to the handler: never unloaded. */
+	return rc ? rc : SQLITE_OK_LOAD_PERMANENTLY;
+}
+
+/* --- C -------------------------------------------------------------------- */
+
+static const sqlite3_api_routines *offered;
+
+static int take_offer(sqlite3 *db, char **error, const sqlite3_api_routines *api)
+{
+	(void)db, (void)error;
+	offered = api;
+	return SQLITE_OK;
+}
+
+/* The SQLite that the code at `caller` would reach by name: of several libraries, or of
+ * one and the program's own copy, that is whose connections it has. */
+static void *open_library_of(const void *caller)
+{
+	Dl_info info;
+	void *handle = NULL;
+
+	if (dladdr(caller, &info) && info.dli_fname) {
+		handle = dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
+		if (!handle)
+			handle = dlopen(NULL, RTLD_LAZY); /* the program itself */
+	}
+	if (handle && dlsym(handle, "sqlite3_open"))
+		return handle;
+	if (handle)
+		dlclose(handle);
+	handle = dlopen("libsqlite3.so.0", RTLD_LAZY | RTLD_NOLOAD);
+	return handle ? handle : dlopen(NULL, RTLD_LAZY);
+}
+
+/* SQLite hands its table of routines to extensions only: be one for a moment, on a
+ * connection of our own. */
+static const sqlite3_api_routines *ask_api(const qp_sqlite *sqlite)
+{
+	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+	const sqlite3_api_routines *api;
+	sqlite3 *scratch = NULL;
+
+	pthread_mutex_lock(&lock);
+	offered = NULL;
+	if (!sqlite->auto_extension((void (*)(void))take_offer)) {
+		sqlite->open(":memory:", &scratch);
+		sqlite->close(scratch);
+		sqlite->cancel_auto_extension((void (*)(void))take_offer);
+	}
+	api = offered;
+	pthread_mutex_unlock(&lock);
+	return api;
+}
+
+static const sqlite3_api_routines *find_api(const void *caller)
+{
+	void *library = open_library_of(caller);
+	const sqlite3_api_routines *api = NULL;
+	qp_sqlite sqlite;
+
+	if (!library)
+		return NULL;
+	*(void **)&sqlite.open = dlsym(library, "sqlite3_open");
+	*(void **)&sqlite.close = dlsym(library, "sqlite3_close");
+	*(void **)&sqlite.auto_extension = dlsym(library, "sqlite3_auto_extension");
+	*(void **)&sqlite.cancel_auto_extension = dlsym(library, "sqlite3_cancel_auto_extension");
+	if (sqlite.open && sqlite.close && sqlite.auto_extension && sqlite.cancel_auto_extension)
+		api = ask_api(&sqlite);
+	dlclose(library);
+	return api;
+}
+
+/* `api` NULL: of the session that there is. */
+static int attach_from_c(sqlite3 *db, const sqlite3_api_routines *api)
+{
+	const struct session *session = session_of(db);
+	const struct host_library *library, *before;
+	char *sentence = NULL;
+	int rc;
+
+	if (session)
+		api = session->library->api;
+	library = host_adopt(api, &sentence);
+	if (library && (rc = qp_init(NULL)))
+		return rc;
+	before = host_enter(library);
+	rc = library ? attach(db, &sentence) : SQLITE_ERROR;
+	host_leave(before);
+	if (!rc)
+		return QP_OK;
+	error_set(QP_SQLITE, "qp_attach: %s", sentence ? sentence : "SQLite refused");
+	api->free(sentence);
+	return QP_SQLITE;
+}
+
+int qp_attach(sqlite3 *db)
+{
+	const sqlite3_api_routines *api = NULL;
+
+	if (!db)
+		return error_set(QP_INVALID, "qp_attach: no connection");
+	if (!session_of(db) && !(api = find_api(__builtin_return_address(0))))
+		return error_set(QP_SQLITE, "qp_attach: no SQLite can be found by name; with a static copy, include "
+		                 "sqlite3.h before queryprof.h, or call qp_attach_of()");
+	return attach_from_c(db, api);
+}
+
+int qp_attach_of(sqlite3 *db, const qp_sqlite *sqlite)
+{
+	const sqlite3_api_routines *api = NULL;
+
+	if (!db)
+		return error_set(QP_INVALID, "qp_attach: no connection");
+	if (!sqlite || sqlite->size < sizeof *sqlite)
+		return error_set(QP_INVALID, "qp_sqlite.size = %zu: set it to sizeof(qp_sqlite), %zu",
+		                 sqlite ? sqlite->size : 0, sizeof *sqlite);
+	if (!session_of(db) && !(api = ask_api(sqlite)))
+		return error_set(QP_SQLITE, "qp_attach: SQLite loads no extensions");
+	return attach_from_c(db, api);
+}
+
+int qp_trace(sqlite3 *db, unsigned mask, int (*callback)(unsigned, void *, void *, void *), void *context)
+{
+	struct session *session = db ? session_of(db) : NULL;
+	const struct host_library *before;
+	int rc = SQLITE_OK;
+
+	if (!session)
+		return error_set(QP_INVALID, "qp_trace: the connection is not attached, call qp_attach() first");
+	before = host_enter(session->library);
+	if (session->traced)
+		queries_trace(session, callback ? mask : 0, callback, context);
+	else
+		rc = sqlite3_trace_v2(db, mask, callback, context);
+	host_leave(before);
+	return rc ? error_set(QP_SQLITE, "qp_trace: SQLite refused") : QP_OK;
+}
+
+static int session_for(sqlite3 *db, struct session **session)
+{
+	*session = db ? session_of(db) : NULL;
+	if (db && !*session)
+		return error_set(QP_INVALID, "the connection is not attached, call qp_attach() first");
+	return QP_OK;
+}
+
+int qp_set(sqlite3 *db, const char *name, const char *value)
+{
+	struct session *session;
+	char *error = NULL;
+	int code = session_for(db, &session);
+
+	if (code)
+		return code;
+	if (!name || !value)
+		return error_set(QP_INVALID, "qp_set: a name and a value are needed");
+	settings_init();
+	code = settings_set(session, name, value, SETTING_FROM_C, &error);
+	return code ? error_take(code, error, "the setting was refused") : QP_OK;
+}
+
+int qp_get(sqlite3 *db, const char *name, char *value, size_t size)
+{
+	struct session *session;
+	int code = session_for(db, &session);
+	char *text;
+
+	if (code)
+		return code;
+	if (!name || !value || !size)
+		return error_set(QP_INVALID, "qp_get: a name and room for the value are needed");
+	settings_init();
+	text = settings_get(session, name);
+	if (!text)
+		return error_set(QP_NOT_FOUND, "no setting is named %s", name);
+	snprintf(value, size, "%s", text);
+	free(text);
+	return QP_OK;
+}
+
+void qp_lock_settings(void)
+{
+	settings_lock();
+}
+
+int qp_metrics(int (*each)(void *context, const qp_metric *metric), void *context)
+{
+	metrics_each(each, context);
+	return QP_OK;
+}

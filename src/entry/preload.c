@@ -1,0 +1,89 @@
+/*
+ * The preload of `queryprof record`: loads the library as soon as the process has
+ * SQLite, and tells it when modules have come. Most processes that a command starts
+ * (shells, compilers) never have SQLite; they carry these two functions and nothing
+ * else.
+ *
+ * SQLite may come long after the start, with a module that a script loads. dlopen()
+ * is not wrapped for that: it looks at its caller's own search path, and so would find
+ * something else. Instead there is a function that the start-up code of every object
+ * calls if it exists, `__gmon_start__`: it runs within dlopen(), when all new objects
+ * are in place and before any of their code. A program that is itself being profiled
+ * by gprof has its own, which comes before ours, and then what it loads later is not
+ * seen.
+ *
+ * Only when the environment says so, and never in a set-user-id program: there the
+ * loader leaves preloads out, and secure_getenv() the environment.
+ */
+#include <dlfcn.h>
+#include <link.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "watch/library.h"
+
+__attribute__((visibility("default"))) void __gmon_start__(void);
+
+static bool active;
+static int (*record)(void); /* qp_record() */
+static unsigned long long seen_adds;
+
+static int read_adds(struct dl_phdr_info *info, size_t size, void *context)
+{
+	(void)size;
+	*(unsigned long long *)context = info->dlpi_adds;
+	return 1;
+}
+
+/* The library lies beside us. */
+static void *open_library(void)
+{
+	char path[PATH_MAX];
+	const char *slash;
+	Dl_info info;
+
+	if (!dladdr((void *)__gmon_start__, &info) || !info.dli_fname)
+		return NULL;
+	slash = strrchr(info.dli_fname, '/');
+	if (!slash || snprintf(path, sizeof path, "%.*s/libqueryprof.so", (int)(slash - info.dli_fname),
+	                       info.dli_fname) >= (int)sizeof path)
+		return NULL;
+	return dlopen(path, RTLD_NOW | RTLD_LOCAL);
+}
+
+/* One thread at a time: the loader's lock is held, or only one thread is there yet. */
+static void look(void)
+{
+	static struct library_search search;
+	struct sqlite_library library;
+	unsigned long long adds = 0;
+	void *handle;
+
+	dl_iterate_phdr(read_adds, &adds);
+	if (adds == seen_adds)
+		return;
+	seen_adds = adds;
+	if (!record && library_find(&search, &library)) {
+		handle = open_library();
+		if (handle)
+			*(void **)&record = dlsym(handle, "qp_record");
+		active = record != NULL; /* it will not be there later either */
+	}
+	if (record)
+		record();
+}
+
+void __gmon_start__(void)
+{
+	if (active)
+		look();
+}
+
+__attribute__((constructor)) static void start(void)
+{
+	active = secure_getenv("QUERYPROF_RECORD") != NULL;
+	if (active)
+		look();
+}

@@ -1,0 +1,166 @@
+/*
+ * Recording: the queries of every connection are sampled, and no connection is told.
+ *
+ * An extension gets SQLite's routines handed over with a connection. Here there is
+ * none: so the table of routines is filled by name from the library, which nobody
+ * has to call for that. The library is hooked as always; what its connections then
+ * lack is a session, which the first statement brings (session.c).
+ */
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "watch/hooks.h"
+#include "watch/library.h"
+#include "entry/process.h"
+#include "entry/record.h"
+#include "watch/session.h"
+
+__attribute__((used)) static const char agreement[] = RECORD_AGREEMENT;
+
+/* A table of routines for each library. */
+static struct sqlite3_api_routines routines[HOST_LIBRARIES_MAX];
+static int routines_count;
+
+static const struct {
+	const char *name;
+	size_t offset;
+} members[] = {
+#define ROUTINE(member, name) { name, offsetof(struct sqlite3_api_routines, member) }
+#include "api_members.h"
+#undef ROUTINE
+};
+
+/* Routines that the library does not have stay NULL, as in a table of its own. */
+static void fill_routines(struct sqlite3_api_routines *to, void *handle)
+{
+	for (size_t i = 0; i < sizeof members / sizeof *members; i++) {
+		void *routine = dlsym(handle, members[i].name);
+
+		memcpy((char *)to + members[i].offset, &routine, sizeof routine);
+	}
+}
+
+static bool has_needed(const struct sqlite3_api_routines *api)
+{
+	return api->libversion && api->libversion_number && api->step && api->prepare_v3 && api->mprintf &&
+	       api->free;
+}
+
+/* `queryprof record` gives the name of a file in which it looks, at the end, whether
+ * any process had something to record. */
+static void leave_mark(const char *path)
+{
+	const char *name = secure_getenv("QUERYPROF_RECORD");
+	struct stat status;
+	int fd = name && *name == '/' ? open(name, O_WRONLY | O_APPEND | O_NOFOLLOW | O_CLOEXEC) : -1;
+
+	if (fd < 0)
+		return;
+	if (!fstat(fd, &status) && S_ISREG(status.st_mode) && !status.st_size)
+		while (write(fd, path, strlen(path)) < 0 && errno == EINTR)
+			;
+	close(fd);
+}
+
+/* 0: it has only just begun. */
+static bool is_here(const pid_t *process)
+{
+	pid_t who = __atomic_load_n(process, __ATOMIC_RELAXED);
+
+	return who == 0 || who == getpid();
+}
+
+/* The sampler starts with the first query: a process without any stays as it was. */
+static bool start_sampling(void)
+{
+	enum { NOT_TRIED, TRYING, FAILED, STARTED };
+	const struct timespec moment = { .tv_nsec = 1000000 };
+	static int state;
+	static pid_t starter;
+	int now = __atomic_load_n(&state, __ATOMIC_ACQUIRE);
+
+	if (now == NOT_TRIED &&
+	    __atomic_compare_exchange_n(&state, &now, TRYING, false, __ATOMIC_ACQUIRE, __ATOMIC_ACQUIRE)) {
+		__atomic_store_n(&starter, getpid(), __ATOMIC_RELAXED);
+		now = qp_init(NULL) == QP_OK ? STARTED : FAILED;
+		__atomic_store_n(&state, now, __ATOMIC_RELEASE);
+	}
+	/* A few milliseconds. Not without end, for whoever starts may need a lock that the
+	 * host holds here; and in a child that was forked meanwhile there is nobody. */
+	for (int i = 0; i < 1000 && now == TRYING && is_here(&starter); i++) {
+		nanosleep(&moment, NULL);
+		now = __atomic_load_n(&state, __ATOMIC_ACQUIRE);
+	}
+	return now == STARTED;
+}
+
+static int adopt(const struct sqlite_library *library)
+{
+	struct sqlite3_api_routines *api = &routines[routines_count];
+	/* The reference is kept: the hooks hold addresses in it. */
+	void *handle = dlopen(library->path, RTLD_LAZY | RTLD_NOLOAD);
+	char *error = NULL;
+	int code = QP_OK;
+
+	if (!handle)
+		return error_set(QP_SQLITE, "qp_record: %s cannot be used", library->path);
+	fill_routines(api, handle);
+	if (!has_needed(api)) {
+		code = error_set(QP_SQLITE, "qp_record: %s has not all functions", library->path);
+	} else if (host_find(api)) {
+		/* The extension came first, or this one hands on to one that we have. */
+	} else if (host_adopt(api, &error)) {
+		routines_count++;
+		return QP_OK;
+	} else {
+		code = error_set(QP_SQLITE, "qp_record: %s", error ? error : "SQLite refused");
+		api->free(error);
+	}
+	dlclose(handle);
+	return code;
+}
+
+/* Takes on the libraries that have come. */
+static int follow(void)
+{
+	static struct library_search search;
+	static bool recording;
+	struct sqlite_library library;
+	int code = QP_NOT_FOUND;
+
+	while (routines_count < HOST_LIBRARIES_MAX && library_find(&search, &library)) {
+		code = adopt(&library);
+		if (code || recording)
+			continue;
+		session_record_all(start_sampling);
+		leave_mark(library.path);
+		recording = true;
+	}
+	if (recording) {
+		hooks_follow();
+		return QP_OK;
+	}
+	return code == QP_NOT_FOUND ? error_set(QP_SQLITE, "qp_record: no shared SQLite library is loaded") : code;
+}
+
+int qp_record(void)
+{
+	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+	int code;
+
+	/* Not waited for: the caller may hold the loader's lock, which the other needs. */
+	if (pthread_mutex_trylock(&lock))
+		return QP_OK;
+	code = follow();
+	pthread_mutex_unlock(&lock);
+	return code;
+}

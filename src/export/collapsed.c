@@ -1,0 +1,71 @@
+/*
+ * Collapsed stacks: a line a stack, its functions from the root to the leaf with
+ * semicolons between them, a blank and a number. The number is the sum of weights:
+ * sampling periods. flamegraph.pl, inferno, speedscope and others take it.
+ */
+#include <stdlib.h>
+
+#include "export/export.h"
+#include "export/sums.h"
+#include "trace/collapse.h"
+
+struct writer {
+	FILE *out;
+	struct sums sums;
+	struct report_labels none; /* labels do not matter here */
+};
+
+static void *begin_collapsed(FILE *out, const struct report_info *info)
+{
+	struct writer *writer = calloc(1, sizeof(*writer));
+
+	(void)info;
+	if (writer)
+		writer->out = out;
+	return writer;
+}
+
+static bool add_collapsed(void *to, const struct report_sample *sample)
+{
+	struct writer *writer = to;
+	struct report_sample bare = *sample;
+
+	bare.labels = &writer->none;
+	return sums_add(&writer->sums, &bare);
+}
+
+/* Stacks that differ only in the places within their functions are one line. */
+static bool collapse_sum(struct collapse *collapse, const struct sum *sum)
+{
+	for (size_t i = sum->stack->count; i-- > 0;) {
+		const struct report_frame *frame = sum->stack->frames[i];
+		for (size_t j = frame->line_count; j-- > 0;)
+			if (!collapse_frame(collapse, frame->lines[j].function))
+				return false;
+	}
+	return collapse_stack(collapse, sum->weight);
+}
+
+static bool end_collapsed(void *ended, bool complete)
+{
+	struct writer *writer = ended;
+	struct collapse *collapse = complete ? collapse_create() : NULL;
+	bool fine = !complete || collapse;
+
+	for (uint32_t i = 0; collapse && fine && i < writer->sums.count; i++)
+		fine = collapse_sum(collapse, &writer->sums.list[i]);
+	if (collapse && fine)
+		fine = collapse_write(collapse, writer->out);
+	collapse_free(collapse);
+	sums_free(&writer->sums);
+	free(writer);
+	return fine;
+}
+
+const struct report_format report_collapsed = {
+	.name = "collapsed",
+	.summary = "a line a stack, root first, for flame graph tools; periods",
+	.begin = begin_collapsed,
+	.add = add_collapsed,
+	.end = end_collapsed,
+};

@@ -1,0 +1,99 @@
+/*
+ * What the export formats are made of: one stream of samples in the order of time,
+ * and one writer a format that takes it.
+ *
+ * Whoever exports (tools/queryprof_export.c) reads the trace file, makes stacks and
+ * labels once each (names.h) and hands every sample to a writer. A writer puts
+ * together what its format wants put together (sums.h): all formats say the same
+ * because all have seen the same.
+ *
+ * Texts are UTF-8, whatever the file had. Everything that a sample points to stays
+ * where it is until the writer has ended. One thread.
+ */
+#ifndef QUERYPROF_EXPORT_EXPORT_H
+#define QUERYPROF_EXPORT_EXPORT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+/* `number`, here and below: counted from 0 as they come, for tables by number. */
+struct report_module {
+	uint32_t number;
+	const char *path;
+	const char *name;       /* the path's last part */
+	const char *build_id;   /* "" when the module has none */
+	uint64_t start, end;    /* where it lies in the file's address space */
+};
+
+/* A place in the source. */
+struct report_line {
+	const char *function; /* for people; module+0x12 or 0x12 when it has no name */
+	const char *symbol;   /* as the symbol table has it, "" when it has no name */
+	const char *file;     /* "" when lines are not known */
+	int line;
+};
+
+/* A frame of the machine: one address. Functions that were inlined there come
+ * before the one that they were inlined into; there is at least one line. */
+struct report_frame {
+	uint32_t number;
+	uint64_t address;
+	const struct report_module *module; /* NULL: in none */
+	size_t line_count;
+	const struct report_line *lines;
+};
+
+struct report_stack {
+	uint32_t number;
+	bool is_truncated; /* its root is missing */
+	size_t count;
+	const struct report_frame **frames; /* leaf first */
+};
+
+/* The strings are "" where nothing is known. */
+struct report_labels {
+	uint32_t number;
+	const char *query_id, *thread, *database, *statement;
+	int64_t statement_hash; /* equal for statements that differ in literals only */
+};
+
+struct report_sample {
+	const struct report_stack *stack;
+	const struct report_labels *labels;
+	int64_t time_ns;   /* since 1970 */
+	int64_t period_ns;
+	/* Neither negative nor, all those of a stream together, too large. */
+	int64_t weight;    /* periods that it stands for */
+	int64_t ns;        /* their time */
+};
+
+struct report_info {
+	const char *trace_type; /* "CPU" or "Real" */
+	const char *title;      /* what was exported, for a heading */
+	const char *executable; /* of the process, or the first of several; "" unknown */
+	bool inlines;           /* functions that were inlined are lines of their own */
+};
+
+struct report_format {
+	const char *name;
+	const char *summary; /* with the unit, for the help */
+	bool is_binary;
+	const char *missing; /* why this build does not have it; NULL: it does */
+	/* NULL: no memory. `info` and its strings stay valid until end(). */
+	void *(*begin)(FILE *out, const struct report_info *info);
+	/* False: no memory. */
+	bool (*add)(void *writer, const struct report_sample *sample);
+	/* Writes the rest where `complete`, frees the writer in any case. False: no
+	 * memory, or it could not be written (ferror(out), errno). */
+	bool (*end)(void *writer, bool complete);
+};
+
+/* The formats in the order of the help; NULL past the last. */
+const struct report_format *report_format_at(size_t index);
+
+extern const struct report_format report_collapsed, report_pprof, report_speedscope,
+	report_flamegraph, report_json;
+
+#endif

@@ -1,0 +1,108 @@
+/*
+ * JSON for programs of one's own: an array with one object for each stack of each
+ * query and thread, with all that is known of it. Frames are leaf first, as in
+ * trace_log.
+ *
+ *   jq -r '.[] | select(.query_id == "big sort") | [.ns, .frames[0].function] | @tsv'
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "export/export.h"
+#include "export/sums.h"
+#include "export/text.h"
+
+struct writer {
+	FILE *out;
+	const struct report_info *info;
+	struct sums sums;
+};
+
+static void *begin_json(FILE *out, const struct report_info *info)
+{
+	struct writer *writer = calloc(1, sizeof(*writer));
+
+	if (writer)
+		*writer = (struct writer){ .out = out, .info = info };
+	return writer;
+}
+
+static bool add_json(void *writer, const struct report_sample *sample)
+{
+	return sums_add(&((struct writer *)writer)->sums, sample);
+}
+
+static void write_member(FILE *out, const char *before, const char *name, const char *value)
+{
+	fprintf(out, "%s\"%s\":", before, name);
+	text_write_json(out, value);
+}
+
+/* Members that nothing is known of are left out. */
+static void write_line(FILE *out, const struct report_frame *frame, size_t index)
+{
+	const struct report_line *line = &frame->lines[index];
+
+	write_member(out, "{", "function", line->function);
+	if (line->symbol[0])
+		write_member(out, ",", "symbol", line->symbol);
+	if (line->file[0]) {
+		write_member(out, ",", "file", line->file);
+		fprintf(out, ",\"line\":%d", line->line);
+	}
+	if (frame->module) {
+		write_member(out, ",", "module", frame->module->path);
+		if (frame->module->build_id[0])
+			write_member(out, ",", "build_id", frame->module->build_id);
+		fprintf(out, ",\"offset\":%" PRIu64, frame->address - frame->module->start);
+	}
+	if (index + 1 < frame->line_count)
+		fputs(",\"inlined\":true", out);
+	fputc('}', out);
+}
+
+static void write_sum(FILE *out, const struct sum *sum, const char *trace_type)
+{
+	const struct report_labels *labels = sum->labels;
+
+	write_member(out, "{", "trace_type", trace_type);
+	write_member(out, ",", "query_id", labels->query_id);
+	write_member(out, ",", "thread", labels->thread);
+	write_member(out, ",", "database", labels->database);
+	write_member(out, ",", "statement", labels->statement);
+	fprintf(out, ",\"samples\":%" PRId64 ",\"weight\":%" PRId64 ",\"ns\":%" PRId64
+	        ",\"truncated\":%s,\"frames\":[", sum->samples, sum->weight, sum->ns,
+	        sum->stack->is_truncated ? "true" : "false");
+	for (size_t i = 0; i < sum->stack->count; i++)
+		for (size_t j = 0; j < sum->stack->frames[i]->line_count; j++) {
+			fputs(i || j ? "," : "", out);
+			write_line(out, sum->stack->frames[i], j);
+		}
+	fputs("]}", out);
+}
+
+static bool end_json(void *ended, bool complete)
+{
+	struct writer *writer = ended;
+
+	if (complete) {
+		fputc('[', writer->out);
+		for (uint32_t i = 0; i < writer->sums.count; i++) {
+			fputs(i ? ",\n" : "\n", writer->out);
+			write_sum(writer->out, &writer->sums.list[i], writer->info->trace_type);
+		}
+		fputs("\n]\n", writer->out);
+	}
+	bool written = !ferror(writer->out);
+	sums_free(&writer->sums);
+	free(writer);
+	return written;
+}
+
+const struct report_format report_json = {
+	.name = "json",
+	.summary = "an object a stack, all that is known; samples, periods, ns",
+	.begin = begin_json,
+	.add = add_json,
+	.end = end_json,
+};

@@ -1,0 +1,161 @@
+/*
+ * The slow path of unwind_rules.h: find the object that holds the address, parse
+ * its unwind information, make a rule of the row, keep it.
+ *
+ * Objects come and go between two maps. So the loader is asked as well, where the
+ * C library can answer without a lock (glibc >= 2.35): what it says wins, and what
+ * the map did not know is used once and not kept. Elsewhere code newer than the
+ * map has no unwind information until the next map.
+ */
+#include "handler/unwind/rules.h"
+
+#include <dlfcn.h>
+#include <stddef.h>
+
+#include "handler/unwind/handwritten.h"
+#include "handler/unwind/landing.h"
+
+const unsigned unwind_cache_bytes = CACHE_WAYS * CACHE_SETS * sizeof(uint64_t);
+
+static uint64_t counters[UNWIND_COUNTERS];
+
+void unwind_count(enum unwind_counter which)
+{
+	__atomic_fetch_add(&counters[which], 1, __ATOMIC_RELAXED);
+}
+
+uint64_t unwind_counter(enum unwind_counter which)
+{
+	return __atomic_load_n(&counters[which], __ATOMIC_RELAXED);
+}
+
+#ifdef DLFO_STRUCT_HAS_EH_DBASE /* the C library's headers know the function */
+extern __typeof(_dl_find_object) _dl_find_object __attribute__((weak));
+
+/* What the loader says; SECTION_LASTING: that the map is right. */
+static enum section_result ask_loader(const struct code_range *range, uintptr_t address,
+                                      struct cfi_section *section)
+{
+	struct dl_find_object found;
+
+	if (_dl_find_object == NULL)
+		return range != NULL ? SECTION_LASTING : SECTION_NO_CODE;
+	if (_dl_find_object((void *)address, &found) != 0)
+		return SECTION_NO_CODE;
+	const uintptr_t header = (uintptr_t)found.dlfo_eh_frame;
+	if (range != NULL && (uintptr_t)found.dlfo_map_start == range->image_start &&
+	    (header == range->eh_frame_hdr || range->eh_frame_hdr == 0))
+		return SECTION_LASTING;
+	section->header = header;
+	section->start = (uintptr_t)found.dlfo_map_start;
+	section->end = (uintptr_t)found.dlfo_map_end;
+	section->header_end = section->end;
+	return SECTION_NEWER;
+}
+#else
+static enum section_result ask_loader(const struct code_range *range, uintptr_t address,
+                                      struct cfi_section *section)
+{
+	(void)address;
+	(void)section;
+	return range != NULL ? SECTION_LASTING : SECTION_NO_CODE;
+}
+#endif
+
+enum section_result rules_find_section(const struct code_map *map, uintptr_t address,
+                                       struct cfi_section *section)
+{
+	const struct code_range *range = code_map_find(map, address);
+	const enum section_result result = ask_loader(range, address, section);
+
+	if (result != SECTION_LASTING)
+		return result;
+	if (range->eh_frame_hdr == 0)
+		return SECTION_NONE;
+	*section = (struct cfi_section){
+		.header = range->eh_frame_hdr,
+		.header_end = range->eh_frame_hdr_end,
+		.start = range->cfi_start,
+		.end = range->cfi_end,
+	};
+	return result;
+}
+
+static void keep_rule(uint64_t *rules, uintptr_t address, rule_t rule)
+{
+	uint64_t *set = cache_set(rules, address);
+
+	/* The newest goes first, the one before it stays; what others write at the
+	 * same time costs at most a later miss. */
+	__atomic_store_n(&set[CACHE_SETS], __atomic_load_n(&set[0], __ATOMIC_RELAXED),
+	                 __ATOMIC_RELAXED);
+	__atomic_store_n(&set[0], (uint64_t)rule << CACHE_TAG_BITS | cache_tag(address),
+	                 __ATOMIC_RELAXED);
+}
+
+/* The rule of a row that is not all there is to know: see landing.h, handwritten.h. Not
+ * inlined: few rows. */
+__attribute__((noinline)) static rule_t
+rule_from_code(const struct code_map *map, bool lasting, const struct cfi_section *section,
+               const struct cfi_row *row, rule_t said, uintptr_t address)
+{
+	/* Of what the map does not know, the loader knows the object. */
+	const struct code_range *range = lasting ? code_map_find(map, address) : NULL;
+	const uintptr_t start = range != NULL ? range->start : section->start;
+	const uintptr_t end = range != NULL ? range->end : section->end;
+
+	return row->eh_return ? landing_rule(section, row, start, end, address)
+	                      : handwritten_rule(section, row, said, start, end, address);
+}
+
+static rule_t parse_rule(const struct code_map *map, bool lasting,
+                         const struct cfi_section *section, uintptr_t address)
+{
+	struct cfi_row row;
+	rule_t rule;
+
+	switch (cfi_find_row(section, address, &row)) {
+	case CFI_FOUND:
+		rule = rule_from_row(&row);
+		if (__builtin_expect(row.eh_return || rule_is_as_called(rule), 0))
+			rule = rule_from_code(map, lasting, section, &row, rule, address);
+		return rule;
+	case CFI_NO_ENTRY:
+		/* A call never returns to the first instruction of a function behind
+		 * padding. Whoever made the stack (makecontext) put that address there,
+		 * and there the stack ends. */
+		if (cfi_find_row(section, address + 1, &row) == CFI_FOUND &&
+		    row.function_start == address + 1)
+			return RULE_START;
+		return RULE_NONE;
+	default:
+		return RULE_NONE;
+	}
+}
+
+/* Not inlined: its frame and those below it belong to misses only. */
+__attribute__((noinline)) struct found_rule rules_find_uncached(const struct code_map *map,
+                                                                uintptr_t address)
+{
+	struct found_rule found = {RULE_NONE, true};
+	struct cfi_section section;
+
+	unwind_count(UNWIND_CACHE_MISSES);
+	switch (rules_find_section(map, address, &section)) {
+	case SECTION_NO_CODE:
+		return (struct found_rule){RULE_NOWHERE, false};
+	case SECTION_NEWER:
+		found.lasting = false;
+		break;
+	case SECTION_NONE:
+		section.header = 0;
+		break;
+	case SECTION_LASTING:
+		break;
+	}
+	if (section.header != 0)
+		found.rule = parse_rule(map, found.lasting, &section, address);
+	if (found.lasting && map->rules != NULL && address >> CACHE_ADDRESS_BITS == 0)
+		keep_rule(map->rules, address, found.rule);
+	return found;
+}

@@ -1,0 +1,202 @@
+/*
+ * What stack_copy.h says.
+ */
+#include "handler/unwind/stack_copy.h"
+
+#include <errno.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/uio.h>
+
+#include "base/sys.h"
+
+#define PAGE STACK_COPY_BYTES
+#define NOTHING 1 /* no page's address */
+
+static uintptr_t page_of(uintptr_t address)
+{
+	return address & ~(PAGE - 1);
+}
+
+/* Whether the page of `address` can be read. */
+static bool ask_kernel(uintptr_t address)
+{
+	enum { NO_SUCH_OPERATION = 0x7fff };
+	const long result = syscall(SYS_rt_sigprocmask, NO_SUCH_OPERATION, page_of(address), NULL,
+	                            sizeof(uint64_t));
+
+	return result == -1 && errno == EINVAL;
+}
+
+static bool can_read(uintptr_t address)
+{
+	/* A kernel that looked at the operation first would call anything readable.
+	 * The highest page, which is never a program's, shows it. */
+	enum { UNTRIED, WORKS, FAILS };
+	static int tried;
+	int now = __atomic_load_n(&tried, __ATOMIC_RELAXED);
+
+	if (now == UNTRIED) {
+		now = ask_kernel(UINTPTR_MAX) ? FAILS : WORKS;
+		__atomic_store_n(&tried, now, __ATOMIC_RELAXED);
+	}
+	/* An address of 0 would be no mask at all. */
+	return now == WORKS && address >= PAGE && ask_kernel(address);
+}
+
+/* Whether what the kernel copies comes without a risk: see stack_copy.h. */
+static bool is_filtered(void)
+{
+	/* EINVAL: a kernel without filters. */
+	return syscall(SYS_prctl, PR_GET_SECCOMP, 0ul, 0ul, 0ul, 0ul) > 0;
+}
+
+static bool kernel_copies(uintptr_t address, void *to, size_t size)
+{
+	const struct iovec local = {.iov_base = to, .iov_len = size};
+	const struct iovec remote = {.iov_base = (void *)address, .iov_len = size};
+
+	/* Numbers as long as the kernel takes them: nothing extends shorter ones. */
+	return syscall(SYS_process_vm_readv, (long)getpid(), &local, 1ul, &remote, 1ul, 0ul) ==
+	       (long)size;
+}
+
+/* Goes beyond what the host has of memory there, as the page allows: no tool's business. */
+__attribute__((no_sanitize("address", "thread")))
+static void copy_bytes(void *to, const volatile unsigned char *from, size_t size)
+{
+	for (size_t i = 0; i < size; i++)
+		((unsigned char *)to)[i] = from[i];
+}
+
+/* Within one page, in either way. */
+static bool read_part(struct stack_copy *copy, uintptr_t address, void *to, size_t size)
+{
+	const uintptr_t page = page_of(address);
+
+	if (!copy->by_asking && copy->page == NULL)
+		return kernel_copies(address, to, size);
+	if (page != copy->held) {
+		copy->held = NOTHING;
+		if (copy->by_asking ? !can_read(page) : !kernel_copies(page, copy->page, PAGE))
+			return false;
+		copy->held = page;
+	}
+	const unsigned char *from =
+		copy->by_asking ? (const unsigned char *)address : copy->page + (address - page);
+	/* Nearly always a word. No call of memcpy(), which is a tool's in a program that is
+	 * being checked. */
+	if (size == sizeof(uintptr_t))
+		memcpy(to, from, sizeof(uintptr_t));
+	else
+		copy_bytes(to, from, size);
+	return true;
+}
+
+/* Pages for as many threads at the same time; the next ones copy word by word. Lost
+ * when a handler is left by a long jump. */
+#define PAGES 16
+
+static _Alignas(PAGE) unsigned char pages[PAGES * PAGE];
+static uint32_t taken[PAGES];
+
+static unsigned char *take_page(void)
+{
+	for (int i = 0; i < PAGES; i++)
+		/* Acquire: who had it before has read it. */
+		if (__atomic_load_n(&taken[i], __ATOMIC_RELAXED) == 0 &&
+		    __atomic_exchange_n(&taken[i], 1, __ATOMIC_ACQUIRE) == 0)
+			return pages + (uintptr_t)i * PAGE;
+	return NULL;
+}
+
+void stack_copy_end(struct stack_copy *copy)
+{
+	if (copy->page != NULL)
+		__atomic_store_n(&taken[(copy->page - pages) / (ptrdiff_t)PAGE], 0, __ATOMIC_RELEASE);
+	copy->page = NULL;
+}
+
+void stack_copy_reset_in_child(void)
+{
+	for (int i = 0; i < PAGES; i++)
+		__atomic_store_n(&taken[i], 0, __ATOMIC_RELAXED);
+}
+
+/* The first part, in the way that it finds to be possible here. */
+static bool read_first(struct stack_copy *copy, uintptr_t address, void *to, size_t size)
+{
+	errno = 0;
+	if (read_part(copy, address, to, size))
+		return true;
+	if (copy->by_asking || errno == EFAULT)
+		return false;
+	/* No such call here, or not for us. */
+	copy->by_asking = true;
+	return read_part(copy, address, to, size);
+}
+
+bool stack_copy_begin(struct stack_copy *copy, uintptr_t address)
+{
+	const int saved_errno = errno;
+	unsigned char byte;
+	bool good;
+
+	copy->held = NOTHING;
+	copy->reached = page_of(address);
+	copy->by_asking = is_filtered();
+	if (!copy->by_asking && copy->page == NULL)
+		copy->page = take_page();
+	good = read_first(copy, address, &byte, 1);
+	errno = saved_errno;
+	return good;
+}
+
+bool stack_copy_part(uintptr_t address, void *to, size_t size)
+{
+	const int saved_errno = errno;
+	struct stack_copy copy = {.held = NOTHING, .by_asking = is_filtered()};
+	const bool good = read_first(&copy, address, to, size);
+
+	errno = saved_errno;
+	return good;
+}
+
+static bool reach(struct stack_copy *copy, uintptr_t page)
+{
+	unsigned char byte;
+
+	while (copy->reached < page) {
+		if (!(copy->by_asking ? can_read(copy->reached + PAGE)
+		                      : kernel_copies(copy->reached + PAGE, &byte, 1)))
+			return false;
+		copy->reached += PAGE;
+	}
+	return true;
+}
+
+bool stack_copy_reaches(struct stack_copy *copy, uintptr_t address)
+{
+	const int saved_errno = errno;
+	const bool result = reach(copy, page_of(address));
+
+	errno = saved_errno;
+	return result;
+}
+
+bool stack_copy_read(struct stack_copy *copy, uintptr_t address, void *to, size_t size)
+{
+	const int saved_errno = errno;
+	const uintptr_t page = page_of(address), next = page + PAGE;
+	const size_t first = next - address < size ? next - address : size;
+	bool good;
+
+	/* The next page is read for its own sake. */
+	good = (page <= copy->reached + PAGE || reach(copy, page)) && read_part(copy, address, to, first) &&
+	       (first == size || read_part(copy, next, (char *)to + first, size - first));
+	if (good && page > copy->reached)
+		copy->reached = page;
+	errno = saved_errno;
+	return good;
+}

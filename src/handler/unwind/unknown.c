@@ -1,0 +1,143 @@
+/*
+ * The walk over unknown stacks, see unwind_unknown.h. It has the rule cache but no
+ * memo, and is in no hurry: the bounds may move between two frames.
+ */
+#include "handler/unwind/unknown.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "handler/unwind/stack_copy.h"
+#include "handler/unwind/full.h"
+#include "handler/unwind/rules.h"
+
+/* How much of an unknown stack is read at most: in all, and for the sake of one frame. */
+#define SPAN ((uintptr_t)1 << 20)
+#define SPAN_OF_FRAME (SPAN / 4)
+
+/* Signal stacks within signal stacks; more of them is damage. */
+#define MAX_CHANGES 4
+
+/* The stack that the walk is on. */
+struct view {
+	struct unwind_bounds bounds;
+	uintptr_t limit; /* how far bounds.high may be moved, 0: the known stack */
+	const struct unwind_stack *known;
+	struct stack_copy copy;
+	uint32_t changes;
+};
+
+static bool enter_known(struct view *view, uintptr_t sp)
+{
+	const struct unwind_stack *known = view->known;
+
+	if (sp < known->start || sp >= known->end)
+		return false;
+	view->bounds = (struct unwind_bounds){sp - ARCH_RED_ZONE, known->end & ~(uintptr_t)7, NULL};
+	if (view->bounds.low < known->start || view->bounds.low > sp)
+		view->bounds.low = known->start;
+	view->limit = 0;
+	return true;
+}
+
+static bool enter_unknown(struct view *view, uintptr_t sp)
+{
+	if (sp < STACK_COPY_BYTES || sp > UINTPTR_MAX - 2 * SPAN ||
+	    !stack_copy_begin(&view->copy, sp))
+		return false;
+	view->bounds = (struct unwind_bounds){sp - ARCH_RED_ZONE, sp, &view->copy};
+	view->limit = (sp + SPAN) & ~(uintptr_t)7;
+	return true;
+}
+
+/* Lets the frame at `sp` have its span. */
+static void move_up(struct view *view, uintptr_t sp)
+{
+	if (view->limit == 0)
+		return;
+	view->bounds.high = (sp + SPAN_OF_FRAME) & ~(uintptr_t)7;
+	if (view->bounds.high > view->limit)
+		view->bounds.high = view->limit;
+}
+
+/* Whether `sp` is further up on the stack that `from` is on. */
+static bool is_above(struct view *view, uintptr_t from, uintptr_t sp)
+{
+	const struct unwind_stack *known = view->known;
+
+	if (view->limit != 0 && sp >= known->start && sp < known->end)
+		return false;
+	return sp > from && sp < view->bounds.high &&
+	       (view->limit == 0 || stack_copy_reaches(&view->copy, sp));
+}
+
+/* From a signal's trampoline to what the signal interrupted. */
+static enum rule_result step_signal(struct view *view, struct full_walk *full, uint32_t index,
+                                    struct unwind_frame *frame)
+{
+	struct unwind_frame interrupted = *frame;
+
+	if (!arch_signal_frame(&interrupted, &view->bounds))
+		return RULE_OUT_OF_BOUNDS;
+	full_begin_again(full, frame, &view->bounds, index + 1);
+	if (!is_above(view, frame->sp, interrupted.sp) &&
+	    (view->limit == 0 || view->changes++ == MAX_CHANGES ||
+	     !(enter_known(view, interrupted.sp) || enter_unknown(view, interrupted.sp))))
+		return RULE_OUT_OF_BOUNDS;
+	*frame = interrupted;
+	return RULE_STEPPED;
+}
+
+/* One step from frame number `index`. */
+static enum rule_result step(struct view *view, struct full_walk *full,
+                             const struct code_map *map, const struct found_rule *found,
+                             uint32_t index, struct unwind_frame *frame)
+{
+	uintptr_t fp_slot;
+
+	move_up(view, frame->sp);
+	if (rule_leaves_signal(found->rule))
+		return step_signal(view, full, index, frame);
+	const enum rule_result result = rule_apply(found->rule, frame, &view->bounds, &fp_slot);
+	if (result != RULE_NEEDS_ALL)
+		return result;
+	return step_full(full, NULL, map, &view->bounds, index, rule_is_exact(found->rule), frame);
+}
+
+struct unwind_result unwind_unknown(const void *ucontext, const struct code_map *map,
+                                    const struct unwind_stack *known, struct unwind_frame leaf,
+                                    uint64_t *trace, uint32_t max)
+{
+	struct view view = {.known = known};
+	struct unwind_frame frame = leaf;
+	struct full_walk full;
+	enum rule_result end;
+	uint32_t n = 0;
+	bool exact = true; /* `frame` was not left by a call */
+
+	unwind_count(UNWIND_UNKNOWN_STACKS);
+	trace[n++] = frame.look;
+	if (!enter_unknown(&view, leaf.sp)) {
+		stack_copy_end(&view.copy);
+		unwind_count(UNWIND_BAD_READ);
+		return (struct unwind_result){1, true, map->generation};
+	}
+	full_begin(&full, ucontext);
+	for (;;) {
+		const struct found_rule found = rules_find(map, map->rules, frame.look);
+		end = step(&view, &full, map, &found, n - 1, &frame);
+		if (end != RULE_STEPPED || n == max)
+			break;
+		exact = rule_is_exact(found.rule);
+		trace[n++] = frame.look;
+	}
+	stack_copy_end(&view.copy);
+	/* As in walk() of unwind.c. */
+	if (end == RULE_AT_START)
+		end = exact ? RULE_HAS_NONE : RULE_AT_BOTTOM;
+	if (end == RULE_HAS_NONE || end == RULE_NOT_CODE)
+		unwind_count(UNWIND_NO_RULE);
+	else if (end == RULE_OUT_OF_BOUNDS)
+		unwind_count(UNWIND_BAD_READ);
+	return (struct unwind_result){(int)n, end != RULE_AT_BOTTOM, map->generation};
+}

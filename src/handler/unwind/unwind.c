@@ -1,0 +1,375 @@
+/*
+ * The walk from the interrupted frame to the bottom of the stack.
+ *
+ * Each frame is three words (look, sp, fp), and its caller follows from them by
+ * the rule of its address. Three layers, from fast to slow:
+ *
+ * The memo. A thread's stack is mostly the one of its last sample. Once a frame
+ * equals one of the memo, the same rule read the same slots to get to its caller;
+ * if the return-address slot and the saved-frame-pointer slot still hold what they
+ * held, so does the caller, and so on by induction: exact, with two loads a frame.
+ * A step that read anything else (FP_SLOT_OPAQUE) is never taken from the memo.
+ *
+ * The rule cache, for frames that are new.
+ *
+ * All registers, for the few rows that need more than a frame holds. They are
+ * carried along from the interrupted frame only when such a row is met.
+ */
+#include "handler/unwind/unwind.h"
+
+#include <stddef.h>
+
+#include "handler/unwind/code_map.h"
+#include "handler/record.h"
+#include "handler/unwind/arch.h"
+#include "handler/unwind/full.h"
+#include "handler/unwind/rules.h"
+#include "handler/unwind/unknown.h"
+
+struct memo_frame {
+	struct unwind_frame at;
+	uintptr_t fp_slot; /* how `at` follows from the frame before it */
+};
+
+/* `frames` is the last stack, leaf first. A walk writes its new frames to `fresh`
+ * at their own positions, as the memo's are still needed to find where it joins
+ * them; positions below `done` are already in `frames`. */
+struct unwind_memo {
+	uint32_t busy;  /* a walk is using it */
+	uint32_t epoch; /* of the code map */
+	uint32_t count;
+	uint32_t done;
+	struct unwind_stack stack; /* all slots are in it */
+	bool bottom; /* the last frame's rule says that it has no caller */
+	bool whole;  /* so it does, and no fp_slot but the first one's is FP_SLOT_OPAQUE */
+	struct memo_frame frames[TRACE_MAX_FRAMES];
+	struct memo_frame fresh[TRACE_MAX_FRAMES];
+};
+
+/* How far ahead of the walk the stack is fetched. */
+#define LINE_BYTES 64u
+#define BYTES_AHEAD (12 * LINE_BYTES)
+#define SETS_OF_PAGE (4096 / sizeof(uint64_t)) /* of the rule cache */
+
+const unsigned unwind_memo_bytes = sizeof(struct unwind_memo);
+
+/* Puts the fresh frames before number `to` in their place. */
+static void memo_settle(struct unwind_memo *memo, uint32_t to)
+{
+	for (uint32_t i = memo->done; i < to; i++)
+		memo->frames[i] = memo->fresh[i];
+	memo->done = to;
+}
+
+/* Moves the memo's frames from `from` on so that they begin at `to`. */
+static void memo_shift(struct unwind_memo *memo, uint32_t from, uint32_t to)
+{
+	uint32_t length = memo->count - from;
+	if (from == to)
+		return;
+	if (length > TRACE_MAX_FRAMES - to)
+		length = TRACE_MAX_FRAMES - to;
+	if (to < from) {
+		for (uint32_t i = 0; i < length; i++)
+			memo->frames[to + i] = memo->frames[from + i];
+	} else {
+		for (uint32_t i = length; i-- > 0;)
+			memo->frames[to + i] = memo->frames[from + i];
+	}
+	memo->count = to + length;
+}
+
+static bool same_frame(const struct unwind_frame *a, const struct unwind_frame *b)
+{
+	return a->look == b->look && a->sp == b->sp && a->fp == b->fp && arch_same_link(a, b);
+}
+
+/* Tells the memo's callers from number `n` on, as far as each still is the caller of
+ * the frame before it, and returns the number of the first that is not. Frame n - 1 is
+ * in the stack. */
+static inline uint32_t memo_follow(const struct unwind_memo *memo, uint32_t n, uint32_t max,
+                                   const struct unwind_bounds *bounds, uint64_t *trace)
+{
+	const uint32_t count = memo->count < max ? memo->count : max;
+	const uintptr_t low = bounds->low, span = bounds->high - low;
+
+	for (; n < count; n++) {
+		const struct memo_frame *next = &memo->frames[n];
+		/* Its frame lies above one that is in the stack, and below the stack's
+		 * end, which has not moved. */
+		if (arch_return_address(&next->at) - 1 != next->at.look)
+			break;
+		/* All slots were found to be aligned and below the end when they were
+		 * first read; this one may be below what may be read now. */
+		if (next->fp_slot - low < span) {
+			if (*(const uintptr_t *)next->fp_slot != next->at.fp)
+				break;
+		} else if (next->fp_slot != 0) {
+			break;
+		}
+		trace[n] = next->at.look;
+	}
+	return n;
+}
+
+/* Takes over the memo's stack from number `old` on as number `n` on, where it
+ * joins the walk, as far as it still holds. Returns the number of frames then
+ * written. `fp_slot` is how frame `n` follows from the walk's frame before it. */
+static uint32_t memo_join(struct unwind_memo *memo, uint32_t old, uint32_t n, uint32_t max,
+                          const struct unwind_bounds *bounds, uintptr_t fp_slot,
+                          uint64_t *trace)
+{
+	memo_shift(memo, old, n);
+	memo_settle(memo, n);
+	memo->frames[n].fp_slot = fp_slot;
+	trace[n] = memo->frames[n].at.look;
+	memo->done = memo_follow(memo, n + 1, max, bounds, trace);
+	return memo->done;
+}
+
+/* `memo` is a constant where this is inlined: with none, the way from frame to frame
+ * is as short as can be. */
+__attribute__((always_inline)) static inline struct unwind_result
+walk(const void *ucontext, const struct code_map *map, const struct unwind_bounds *all_bounds,
+     struct unwind_memo *memo, struct unwind_frame frame, uint64_t *trace, uint32_t max)
+{
+	/* Copies that no store through `trace` could change. */
+	const struct unwind_bounds bounds = {all_bounds->low, all_bounds->high, NULL};
+	uint64_t *const rules = map->rules;
+	struct full_walk full;
+	enum rule_result end;
+	uintptr_t fp_slot = FP_SLOT_OPAQUE;
+	uint32_t n = 0, old = 0;
+	uint32_t exact = 0;   /* the last frame that was not left by a call */
+	bool by_rule;         /* the walk ended by the last frame's address alone */
+	bool opaque = false;
+
+	full.begun = full.lost = false;
+	if (memo != NULL)
+		memo->done = 0;
+	for (;;) {
+		/* Here `frame` is number n, not written yet. */
+		if (memo != NULL) {
+			opaque |= fp_slot == FP_SLOT_OPAQUE && n > 0;
+			while (old < memo->count && memo->frames[old].at.sp < frame.sp)
+				old++;
+			if (old < memo->count && same_frame(&memo->frames[old].at, &frame)) {
+				n = memo_join(memo, old, n, max, &bounds, fp_slot, trace);
+				frame = memo->frames[n - 1].at;
+				old = n;
+				if (n == memo->count && memo->bottom) {
+					end = RULE_AT_BOTTOM;
+					by_rule = true;
+					break;
+				}
+				goto written;
+			}
+			memo->fresh[n] = (struct memo_frame){frame, fp_slot};
+		}
+		trace[n++] = frame.look;
+written:;
+		const struct found_rule found = rules_find(map, rules, frame.look);
+		if (__builtin_expect(rule_is_plain(found.rule), 1)) {
+			end = rule_apply_plain(found.rule, &frame, &bounds, &fp_slot);
+			__builtin_prefetch((const void *)(frame.sp + BYTES_AHEAD));
+		} else if (rule_is_bottom(found.rule)) {
+			/* Nearly every trace ends so. Code of no other use is left alone: it
+			 * is in no cache. */
+			end = RULE_AT_BOTTOM;
+		} else {
+			/* Their own copies: the two must not need an address, as the loop
+			 * is one chain through them and has to run in registers. */
+			struct unwind_frame copy = frame;
+			uintptr_t slot = FP_SLOT_OPAQUE;
+			end = rule_apply(found.rule, &copy, all_bounds, &slot);
+			if (end == RULE_NEEDS_ALL)
+				end = step_full(&full, ucontext, map, all_bounds, n - 1,
+				                rule_is_exact(found.rule), &copy);
+			frame = copy;
+			fp_slot = slot;
+			if (rule_is_exact(found.rule))
+				exact = n;
+		}
+		if (__builtin_expect(end != RULE_STEPPED, 0)) {
+			by_rule = found.lasting && rule_is_bottom(found.rule);
+			break;
+		}
+		if (!found.lasting)
+			fp_slot = FP_SLOT_OPAQUE;
+		if (n == max) { /* there is a caller, but no room for it */
+			by_rule = false;
+			break;
+		}
+	}
+	const bool last_exact = exact == n - 1;
+	if (end == RULE_AT_START)
+		end = last_exact ? RULE_HAS_NONE : RULE_AT_BOTTOM;
+	/* RULE_NOT_CODE, a return address in no object, stays: rules are exact, so it is
+	 * the caller, compiled at run time, and all that can be known of it. */
+	if (memo != NULL) {
+		if (memo->done > n)
+			memo->done = n;
+		memo_settle(memo, n);
+		memo->count = n;
+		memo->bottom = end == RULE_AT_BOTTOM && by_rule;
+		memo->whole = memo->bottom && !opaque;
+	}
+	if (end == RULE_HAS_NONE || end == RULE_NOT_CODE)
+		unwind_count(UNWIND_NO_RULE);
+	else if (end == RULE_OUT_OF_BOUNDS)
+		unwind_count(UNWIND_BAD_READ);
+	return (struct unwind_result){(int)n, end != RULE_AT_BOTTOM, map->generation};
+}
+
+/* Not inlined into one another: the frame of the one would be the other's, too. */
+__attribute__((noinline)) static struct unwind_result
+walk_plain(const void *ucontext, const struct code_map *map, const struct unwind_bounds *bounds,
+           struct unwind_frame leaf, uint64_t *trace, uint32_t max)
+{
+	return walk(ucontext, map, bounds, NULL, leaf, trace, max);
+}
+
+__attribute__((noinline)) static struct unwind_result
+walk_with_memo(const void *ucontext, const struct code_map *map,
+               const struct unwind_bounds *bounds, struct unwind_memo *memo,
+               struct unwind_frame leaf, uint64_t *trace, uint32_t max)
+{
+	return walk(ucontext, map, bounds, memo, leaf, trace, max);
+}
+
+/* Whether the memo is of this map and stack, and no walk that this one interrupted is
+ * using it. */
+static inline bool memo_is_usable(const struct unwind_memo *memo, const struct code_map *map,
+                                  const struct unwind_stack *stack)
+{
+	return !memo->busy && memo->epoch == map->epoch && memo->stack.start == stack->start &&
+	       memo->stack.end == stack->end;
+}
+
+/* Only handlers on this very thread look at it: program order is enough. */
+static inline void memo_set_busy(struct unwind_memo *memo, bool busy)
+{
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	memo->busy = busy;
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+}
+
+/* Tells the stack that the memo holds when it is still that one from first to last. As
+ * it starts where the memo's did, in the same bounds, all slots can be read. Returns the
+ * depth, 0 when anything differs. */
+static inline uint32_t memo_tell(struct unwind_memo *memo, const struct code_map *map,
+                                 const struct unwind_stack *stack,
+                                 const struct unwind_frame *leaf, uint64_t *trace, int max)
+{
+	const struct memo_frame *next = memo->frames, *const end = next + memo->count;
+	uint32_t depth = 0;
+
+	if (!memo_is_usable(memo, map, stack) || !memo->whole || (int)memo->count > max ||
+	    !same_frame(&next->at, leaf))
+		return 0;
+	memo_set_busy(memo, true);
+	for (*trace = leaf->look;; *trace = next->at.look) {
+		if (++next == end) {
+			depth = memo->count;
+			break;
+		}
+		trace++;
+		if (arch_return_address(&next->at) - 1 != next->at.look ||
+		    (next->fp_slot != 0 && *(const uintptr_t *)next->fp_slot != next->at.fp))
+			break;
+	}
+	memo_set_busy(memo, false);
+	return depth;
+}
+
+/* Each load from the stack tells which rule is next, and that one where the next load
+ * is. Where nothing is in a cache, that is one wait after the other, and each is twice
+ * as long where the processor has to find the page as well. So the stack's loads begin
+ * together here. Which rules it will be is not known, but the few pages that they are
+ * in are. (Always inlined: a call that changes nothing would be left out.) */
+__attribute__((always_inline)) static inline void fetch_ahead(const struct code_map *map, uintptr_t sp)
+{
+	/* Of the first way: the second is for few. */
+	for (unsigned set = 0; map->rules != NULL && set < CACHE_SETS; set += SETS_OF_PAGE)
+		__builtin_prefetch(&map->rules[set]);
+	for (uintptr_t ahead = 0; ahead < BYTES_AHEAD; ahead += LINE_BYTES)
+		__builtin_prefetch((const void *)(sp + ahead));
+}
+
+/* A trace that the memo cannot tell as a whole. Not inlined: what it saves on the stack
+ * is nothing that an unchanged stack should pay for. */
+__attribute__((noinline)) static struct unwind_result
+trace_anew(const void *ucontext, const struct unwind_stack *stack, const struct code_map *map,
+           struct unwind_memo *memo, uint64_t *trace, int max)
+{
+	const struct unwind_frame leaf = arch_interrupted_frame(ucontext);
+	struct unwind_result result = {0, true, map != NULL ? map->generation : 0};
+
+	if (max <= 0)
+		return result;
+	if (map == NULL) {
+		trace[0] = leaf.look;
+		result.depth = 1;
+		return result;
+	}
+	if (__builtin_expect(code_map_moved(map), 0)) {
+		/* Neither its rules nor the memo, which rests on them: only what the
+		 * loader says. The next map is the one that will know this code. */
+		result.generation++;
+		map = &code_map_nothing;
+		memo = NULL;
+	}
+	const uint32_t generation = result.generation;
+	if (max > TRACE_MAX_FRAMES)
+		max = TRACE_MAX_FRAMES;
+	if (leaf.sp < stack->start || leaf.sp >= stack->end ||
+	    stack->end - leaf.sp < sizeof(uintptr_t)) {
+		result = unwind_unknown(ucontext, map, stack, leaf, trace, (uint32_t)max);
+		result.generation = generation;
+		return result;
+	}
+	struct unwind_bounds bounds = {leaf.sp - ARCH_RED_ZONE, stack->end & ~(uintptr_t)7, NULL};
+	if (bounds.low < stack->start || bounds.low > leaf.sp)
+		bounds.low = stack->start;
+
+	fetch_ahead(map, leaf.sp);
+	if (memo == NULL || memo->busy) {
+		result = walk_plain(ucontext, map, &bounds, leaf, trace, (uint32_t)max);
+		result.generation = generation;
+		return result;
+	}
+	if (!memo_is_usable(memo, map, stack)) {
+		memo->epoch = map->epoch;
+		memo->stack = *stack;
+		memo->count = 0;
+	}
+	memo->whole = false;
+	memo_set_busy(memo, true);
+	result = walk_with_memo(ucontext, map, &bounds, memo, leaf, trace, (uint32_t)max);
+	memo_set_busy(memo, false);
+	return result;
+}
+
+struct unwind_result unwind_trace(const void *ucontext, const struct unwind_stack *stack,
+                                  struct unwind_memo *memo, uint64_t *trace, int max)
+{
+	const struct code_map *map = code_map_current();
+
+	if (memo != NULL && map != NULL && !code_map_moved(map)) {
+		const struct unwind_frame leaf = arch_interrupted_frame(ucontext);
+		const uint32_t depth = memo_tell(memo, map, stack, &leaf, trace, max);
+		if (depth != 0)
+			return (struct unwind_result){(int)depth, false, map->generation};
+	}
+	return trace_anew(ucontext, stack, map, memo, trace, max);
+}
+
+struct unwind_result unwind_trace_for_host(const void *ucontext, const struct unwind_stack *stack,
+                                           uint64_t *trace, int max)
+{
+	const unsigned side = code_map_enter();
+	const struct unwind_result result = unwind_trace(ucontext, stack, NULL, trace, max);
+
+	code_map_leave(side);
+	return result;
+}

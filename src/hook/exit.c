@@ -1,0 +1,132 @@
+/*
+ * What is not stored yet when a process ends in its own way is stored, as at exit(), if
+ * all is recorded.
+ *
+ * All of this may be called in a signal handler and in a child of vfork(), which has
+ * its parent's memory: the store sees by the process id that it is not meant.
+ *
+ * A signal that is on its way at exec would end the new program, which has no handler
+ * for it: kernels before 6.13 do not drop what timers have queued. So the thread's
+ * timers are stopped before. If exec fails they start again with its next query.
+ */
+#include "hook/exit.h"
+
+#include <dlfcn.h>
+#include <stdbool.h>
+#include <stdlib.h>
+
+#include "sampler/sampler.h"
+#include "watch/session.h"
+#include "store/store.h"
+
+static void (*real_exit_at_once)(int) __attribute__((noreturn));
+
+static void __attribute__((noreturn)) queryprof_exit_at_once(int status)
+{
+	if (session_recording())
+		store_drain_for_exit();
+	real_exit_at_once(status);
+}
+
+static void (*real_exit_thread)(void *) __attribute__((noreturn));
+
+static void __attribute__((noreturn)) queryprof_exit_thread(void *result)
+{
+	store_leader_ends();
+	real_exit_thread(result);
+}
+
+static void add(struct got_hook *hook, const char *symbol, void *real, void *replacement)
+{
+	*hook = (struct got_hook){ .symbol = symbol, .real = real, .replacement = replacement };
+}
+
+#if defined(__x86_64__)
+
+void queryprof_before_exec(void) __attribute__((visibility("hidden"), used));
+
+void queryprof_before_exec(void)
+{
+	if (session_recording())
+		store_drain_for_exit();
+	sampler_before_exec();
+}
+
+/* Some take their arguments one by one, to any number: so the call goes on as it came,
+ * with all registers in which arguments are passed. The section is put back: without
+ * optimization the compiler writes the next variable behind this, and goes by its own. */
+#define PASS_ON(name) \
+	void (*queryprof_real_##name)(void) __attribute__((visibility("hidden"))); \
+	void queryprof_##name(void) __attribute__((visibility("hidden"))); \
+	__asm__(".pushsection .text\n" \
+	        ".p2align 4\n" \
+	        ".globl queryprof_" #name "\n" \
+	        ".hidden queryprof_" #name "\n" \
+	        ".type queryprof_" #name ", @function\n" \
+	        "queryprof_" #name ":\n" \
+	        "	.cfi_startproc\n" \
+	        "	endbr64\n" \
+	        "	sub $56, %rsp\n" \
+	        "	.cfi_adjust_cfa_offset 56\n" \
+	        "	mov %rdi, (%rsp)\n" \
+	        "	mov %rsi, 8(%rsp)\n" \
+	        "	mov %rdx, 16(%rsp)\n" \
+	        "	mov %rcx, 24(%rsp)\n" \
+	        "	mov %r8, 32(%rsp)\n" \
+	        "	mov %r9, 40(%rsp)\n" \
+	        "	mov %rax, 48(%rsp)\n" \
+	        "	call queryprof_before_exec\n" \
+	        "	mov (%rsp), %rdi\n" \
+	        "	mov 8(%rsp), %rsi\n" \
+	        "	mov 16(%rsp), %rdx\n" \
+	        "	mov 24(%rsp), %rcx\n" \
+	        "	mov 32(%rsp), %r8\n" \
+	        "	mov 40(%rsp), %r9\n" \
+	        "	mov 48(%rsp), %rax\n" \
+	        "	add $56, %rsp\n" \
+	        "	.cfi_adjust_cfa_offset -56\n" \
+	        "	jmp *queryprof_real_" #name "(%rip)\n" \
+	        "	.cfi_endproc\n" \
+	        ".size queryprof_" #name ", . - queryprof_" #name "\n" \
+	        ".popsection\n")
+
+#define EACH_EXEC(_) _(execve); _(execv); _(execvp); _(execvpe); _(fexecve); _(execl); _(execle); _(execlp)
+
+EACH_EXEC(PASS_ON);
+
+static int add_exec(struct got_hook *hooks)
+{
+	int count = 0;
+
+#define ADD(name) \
+	*(void **)&queryprof_real_##name = dlsym(RTLD_DEFAULT, #name); \
+	add(&hooks[count++], #name, (void *)queryprof_real_##name, (void *)queryprof_##name)
+	EACH_EXEC(ADD);
+#undef ADD
+	return count;
+}
+
+#else
+
+static int add_exec(struct got_hook *hooks)
+{
+	(void)hooks;
+	return 0;
+}
+
+#endif
+
+int ends_hooks(struct got_hook hooks[ENDS_HOOKS_MAX])
+{
+	static bool asked;
+
+	if (!asked)
+		at_quick_exit(store_drain_for_exit);
+	asked = true;
+	*(void **)&real_exit_at_once = dlsym(RTLD_DEFAULT, "_exit");
+	add(&hooks[0], "_exit", (void *)real_exit_at_once, (void *)queryprof_exit_at_once);
+	add(&hooks[1], "_Exit", dlsym(RTLD_DEFAULT, "_Exit"), (void *)queryprof_exit_at_once);
+	*(void **)&real_exit_thread = dlsym(RTLD_DEFAULT, "pthread_exit");
+	add(&hooks[2], "pthread_exit", (void *)real_exit_thread, (void *)queryprof_exit_thread);
+	return 3 + add_exec(hooks + 3);
+}

@@ -1,0 +1,353 @@
+/*
+ * Walks the relocations of every loaded object and redirects those that name one
+ * of our functions.
+ *
+ * The list of objects is copied under the loader's lock and worked on without it,
+ * for resolving a name takes the loader's other lock and the order of the two is
+ * the loader's business. While an object is worked on, a reference of our own
+ * keeps it mapped.
+ */
+#include "hook/import.h"
+
+#include <dlfcn.h>
+#include <elf.h>
+#include <link.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#if defined(__x86_64__)
+#define RELOCATION_JUMP R_X86_64_JUMP_SLOT
+#define RELOCATION_GOT R_X86_64_GLOB_DAT
+#define RELOCATION_WORD R_X86_64_64
+#elif defined(__aarch64__)
+#define RELOCATION_JUMP R_AARCH64_JUMP_SLOT
+#define RELOCATION_GOT R_AARCH64_GLOB_DAT
+#define RELOCATION_WORD R_AARCH64_ABS64
+#else
+#error "queryprof knows x86-64 and aarch64"
+#endif
+
+struct object {
+	uintptr_t bias;
+	uintptr_t start, end;             /* the image in memory */
+	uintptr_t relro_start, relro_end; /* read-only after relocation */
+	const ElfW(Dyn) *dynamic;
+	char *name;                       /* "" is the program itself */
+};
+
+struct object_list {
+	struct object *objects;
+	size_t count, room;
+	size_t seen, skip; /* objects told of; those at the beginning that are done */
+	bool failed;
+	unsigned long long adds, subs;
+};
+
+/* The newest scan: the loader's counters, how many objects there were, and for what it
+ * looked. As long as none has gone, new ones stand behind those: a program with hundreds
+ * of modules need not have all of them looked at for each. 0 objects: there was one of
+ * which not all could be told. */
+static unsigned long long scanned_adds, scanned_subs;
+static size_t scanned_count;
+static int scanned_hooks;
+
+static int collect_object(struct dl_phdr_info *info, size_t size, void *context)
+{
+	struct object_list *list = context;
+	struct object object = { .bias = info->dlpi_addr, .start = UINTPTR_MAX };
+
+	if (size >= offsetof(struct dl_phdr_info, dlpi_subs) + sizeof info->dlpi_subs) {
+		list->adds = info->dlpi_adds;
+		list->subs = info->dlpi_subs;
+	}
+	if (list->seen == 0 && list->subs != scanned_subs)
+		list->skip = 0;
+	if (list->seen++ < list->skip)
+		return 0;
+	for (int i = 0; i < info->dlpi_phnum; i++) {
+		const ElfW(Phdr) *segment = &info->dlpi_phdr[i];
+		uintptr_t start = info->dlpi_addr + segment->p_vaddr;
+
+		switch (segment->p_type) {
+		case PT_LOAD:
+			if (start < object.start)
+				object.start = start;
+			if (start + segment->p_memsz > object.end)
+				object.end = start + segment->p_memsz;
+			break;
+		case PT_DYNAMIC:
+			object.dynamic = (const ElfW(Dyn) *)start;
+			break;
+		case PT_GNU_RELRO:
+			object.relro_start = start;
+			object.relro_end = start + segment->p_memsz;
+			break;
+		}
+	}
+	/* The vdso calls nobody, and its table is not relocated. */
+	if (!object.dynamic || strstr(info->dlpi_name, "linux-vdso"))
+		return 0;
+	if (list->count == list->room) {
+		size_t room = list->room ? 2 * list->room : 64;
+		struct object *grown = realloc(list->objects, room * sizeof *grown);
+
+		if (!grown) {
+			list->failed = true;
+			return 1;
+		}
+		list->objects = grown;
+		list->room = room;
+	}
+	object.name = strdup(info->dlpi_name ? info->dlpi_name : "");
+	if (!object.name) {
+		list->failed = true;
+		return 1;
+	}
+	list->objects[list->count++] = object;
+	return 0;
+}
+
+static int read_counters(struct dl_phdr_info *info, size_t size, void *context)
+{
+	struct object_list *list = context;
+
+	if (size >= offsetof(struct dl_phdr_info, dlpi_subs) + sizeof info->dlpi_subs) {
+		list->adds = info->dlpi_adds;
+		list->subs = info->dlpi_subs;
+	}
+	return 1;
+}
+
+bool got_stale(void)
+{
+	struct object_list now = { 0 };
+
+	dl_iterate_phdr(read_counters, &now);
+	return now.adds != scanned_adds || now.subs != scanned_subs || !scanned_count;
+}
+
+static bool object_holds(const struct object *object, const void *address)
+{
+	return (uintptr_t)address >= object->start && (uintptr_t)address < object->end;
+}
+
+static bool write_slot(const struct object *object, void **slot, void *value)
+{
+	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+	uintptr_t start = (uintptr_t)slot & ~(page - 1);
+	/* The loader protects whole pages: up to the last one that RELRO fills. */
+	bool read_only = (uintptr_t)slot >= (object->relro_start & ~(page - 1)) &&
+	                 (uintptr_t)slot < (object->relro_end & ~(page - 1));
+
+	if (read_only && mprotect((void *)start, page, PROT_READ | PROT_WRITE))
+		return false;
+	/* Other threads may be calling through the slot: one whole store. */
+	__atomic_store_n(slot, value, __ATOMIC_RELEASE);
+	if (read_only)
+		mprotect((void *)start, page, PROT_READ);
+	return true;
+}
+
+struct dynamic_tables {
+	const ElfW(Rela) *relocations[2]; /* of the PLT, and all others */
+	size_t sizes[2];                  /* in bytes */
+	const ElfW(Sym) *symbols;
+	const char *strings;
+};
+
+static struct dynamic_tables read_dynamic(const struct object *object)
+{
+	struct dynamic_tables tables = { 0 };
+
+	for (const ElfW(Dyn) *entry = object->dynamic; entry->d_tag != DT_NULL; entry++) {
+		/* glibc has relocated these pointers; other loaders leave them relative. */
+		uintptr_t at = entry->d_un.d_ptr;
+		const void *pointer = (const void *)(at < object->start ? at + object->bias : at);
+
+		switch (entry->d_tag) {
+		case DT_JMPREL: tables.relocations[0] = pointer; break;
+		case DT_PLTRELSZ: tables.sizes[0] = entry->d_un.d_val; break;
+		case DT_RELA: tables.relocations[1] = pointer; break;
+		case DT_RELASZ: tables.sizes[1] = entry->d_un.d_val; break;
+		case DT_SYMTAB: tables.symbols = pointer; break;
+		case DT_STRTAB: tables.strings = pointer; break;
+		}
+	}
+	return tables;
+}
+
+static bool is_hooked(const struct got_hook *hooks, int count, const char *name)
+{
+	for (int i = 0; i < count; i++)
+		if (hooks[i].real && !strcmp(hooks[i].symbol, name))
+			return true;
+	return false;
+}
+
+/* The linker looks for a name among what the program was started with and what was
+ * opened for all, then where the object's own needs lead; for some objects
+ * (RTLD_DEEPBIND) the other way round. Nothing tells but a slot of the object that is
+ * bound already, to one of two. */
+enum found_first { NOT_KNOWN, FOR_ALL, ITS_OWN };
+
+struct scope {
+	const struct object *object;
+	struct dynamic_tables tables;
+	void *handle, *program;
+	enum found_first first;
+	bool is_looked_at, is_unsure;
+};
+
+static enum found_first find_first(const struct scope *scope)
+{
+	const struct dynamic_tables *tables = &scope->tables;
+
+	for (int t = 0; t < 2; t++) {
+		size_t n = tables->relocations[t] ? tables->sizes[t] / sizeof(ElfW(Rela)) : 0;
+
+		for (size_t i = 0; i < n; i++) {
+			const ElfW(Rela) *relocation = &tables->relocations[t][i];
+			const char *symbol = tables->strings + tables->symbols[ELF64_R_SYM(relocation->r_info)].st_name;
+			void *for_all, *own, *target;
+
+			if (strncmp(symbol, "sqlite3_", 8))
+				continue;
+			target = *(void **)(scope->object->bias + relocation->r_offset);
+			for_all = dlsym(scope->program, symbol);
+			own = dlsym(scope->handle, symbol);
+			if (for_all && own && for_all != own && (target == for_all || target == own))
+				return target == own ? ITS_OWN : FOR_ALL;
+		}
+	}
+	return NOT_KNOWN;
+}
+
+/* What the linker would find for the object; NULL: that cannot be told yet. */
+static void *find_target(struct scope *scope, const char *symbol)
+{
+	void *for_all = dlsym(scope->program, symbol), *own = dlsym(scope->handle, symbol);
+
+	if (!for_all || !own || for_all == own)
+		return own ? own : for_all;
+	if (!scope->is_looked_at)
+		scope->first = find_first(scope);
+	scope->is_looked_at = true;
+	scope->is_unsure |= scope->first == NOT_KNOWN;
+	return scope->first == FOR_ALL ? for_all : scope->first == ITS_OWN ? own : NULL;
+}
+
+static struct got_hook *hook_of(struct got_hook *hooks, int count, const struct object *object,
+                                  const char *symbol, void *const *slot, const void *target)
+{
+	for (int i = 0; i < count; i++) {
+		struct got_hook *hook = &hooks[i];
+
+		if (hook->real && (target == hook->real || target == hook->replacement) &&
+		    !strcmp(hook->symbol, symbol) && (!hook->only_in || object_holds(object, hook->only_in)) &&
+		    ((const void *)slot < hook->keep_start || (const void *)slot >= hook->keep_end))
+			return hook;
+	}
+	return NULL;
+}
+
+/* The hook of the function that calls through the slot reach, or will reach once it is
+ * bound: a slot that the linker has not bound yet still points into its own object. */
+static struct got_hook *find_hook(struct got_hook *hooks, int count, struct scope *scope, const char *symbol,
+                                  void *const *slot)
+{
+	void *target = __atomic_load_n(slot, __ATOMIC_RELAXED);
+	struct got_hook *hook = hook_of(hooks, count, scope->object, symbol, slot, target);
+
+	if (!hook && object_holds(scope->object, target) && (target = find_target(scope, symbol)))
+		hook = hook_of(hooks, count, scope->object, symbol, slot, target);
+	return hook;
+}
+
+/* False when it has slots of which nothing can be told yet. */
+static bool patch_object(const struct object *object, void *handle, void *program, struct got_hook *hooks,
+                         int count)
+{
+	const struct dynamic_tables tables = read_dynamic(object);
+	struct scope scope = { .object = object, .tables = tables, .handle = handle, .program = program };
+
+	if (!tables.symbols || !tables.strings)
+		return true;
+	for (int t = 0; t < 2; t++) {
+		size_t n = tables.relocations[t] ? tables.sizes[t] / sizeof(ElfW(Rela)) : 0;
+
+		for (size_t i = 0; i < n; i++) {
+			const ElfW(Rela) *relocation = &tables.relocations[t][i];
+			unsigned type = ELF64_R_TYPE(relocation->r_info);
+			const char *symbol;
+			struct got_hook *hook;
+			void **slot;
+
+			if (type != RELOCATION_JUMP && type != RELOCATION_GOT && type != RELOCATION_WORD)
+				continue;
+			symbol = tables.strings + tables.symbols[ELF64_R_SYM(relocation->r_info)].st_name;
+			if (!is_hooked(hooks, count, symbol))
+				continue;
+			slot = (void **)(object->bias + relocation->r_offset);
+			hook = find_hook(hooks, count, &scope, symbol, slot);
+			if (!hook || (*slot != hook->replacement && !write_slot(object, slot, hook->replacement)))
+				continue;
+			if (object_holds(object, hook->real))
+				hook->in_library++;
+			else
+				hook->elsewhere++;
+		}
+	}
+	return !scope.is_unsure;
+}
+
+/* A reference to the object, NULL when it has gone or another of its name has
+ * come, or when it is ourselves: our own calls must reach the real functions. */
+static void *hold_object(const struct object *object)
+{
+	struct link_map *map;
+	void *handle;
+
+	if (object_holds(object, (const void *)got_patch))
+		return NULL;
+	handle = dlopen(*object->name ? object->name : NULL, RTLD_LAZY | RTLD_NOLOAD);
+	if (!handle)
+		return NULL;
+	if (dlinfo(handle, RTLD_DI_LINKMAP, &map) || map->l_addr != object->bias) {
+		dlclose(handle);
+		return NULL;
+	}
+	return handle;
+}
+
+void got_patch(struct got_hook *hooks, int count)
+{
+	struct object_list list = { .skip = count == scanned_hooks ? scanned_count : 0 };
+	void *program = dlopen(NULL, RTLD_LAZY);
+	bool all = true;
+
+	dl_iterate_phdr(collect_object, &list);
+	for (int i = 0; !list.skip && i < count; i++)
+		hooks[i].in_library = hooks[i].elsewhere = 0;
+	for (size_t i = 0; i < list.count; i++) {
+		const struct object *object = &list.objects[i];
+		void *handle = hold_object(object);
+
+		if (handle) {
+			all &= patch_object(object, handle, program, hooks, count);
+			dlclose(handle);
+		}
+		free(list.objects[i].name);
+	}
+	free(list.objects);
+	if (program)
+		dlclose(program);
+	if (!list.failed) {
+		scanned_adds = list.adds;
+		scanned_subs = list.subs;
+		scanned_count = all ? list.seen : 0;
+		scanned_hooks = count;
+	}
+}

@@ -1,0 +1,35 @@
+/*
+ * Replaces a function for everybody in the process who calls it through the
+ * dynamic linker, by writing to the slots (GOT entries, pointers in data) that the
+ * linker filled or will fill.
+ *
+ * Not in a signal handler, not inside dl_iterate_phdr.
+ */
+#ifndef QUERYPROF_HOOK_IMPORT_H
+#define QUERYPROF_HOOK_IMPORT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct got_hook {
+	const char *symbol;
+	void *real;          /* slots that resolve to another function stay as they are */
+	void *replacement;
+	const void *only_in; /* only slots of the object that holds this address; NULL: all */
+	/* Slots in here are left alone. */
+	const void *keep_start, *keep_end;
+	/* What the newest scan found: slots in the object that holds the real function (so
+	 * its own calls can be seen), and elsewhere. */
+	int in_library, elsewhere;
+};
+
+/* Scans every object mapped now and patches what is not patched yet. Any number of
+ * times; calls must not overlap. Objects can come and go meanwhile, and hooks be added
+ * at the end. Several hooks may have one symbol: of several libraries. */
+void got_patch(struct got_hook *hooks, int count);
+
+/* Whether objects came or went since the newest got_patch(), or it could not yet tell
+ * which function every slot will reach. */
+bool got_stale(void);
+
+#endif

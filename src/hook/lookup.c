@@ -1,0 +1,84 @@
+/*
+ * What dlsym() finds depends on who calls it: RTLD_NEXT is what comes after the
+ * caller, and RTLD_DEFAULT begins with what the caller was loaded with. So a wrapper
+ * that calls it would change the answer. Ours first asks whether the answer will be a
+ * hooked function, and otherwise jumps to the real one, which sees the host as its
+ * caller.
+ */
+#include "hook/lookup.h"
+
+#include <dlfcn.h>
+#include <string.h>
+
+#if defined(__x86_64__)
+
+static void *(*replacement_of)(const char *symbol, const void *real);
+
+/* Both are named by the assembly below. */
+void *(*queryprof_real_dlsym)(void *, const char *) __attribute__((visibility("hidden")));
+void *queryprof_looked_up(void *handle, const char *symbol) __attribute__((visibility("hidden"), used));
+void *queryprof_dlsym(void *handle, const char *symbol) __attribute__((visibility("hidden")));
+
+/* NULL: the real dlsym() is to answer. */
+void *queryprof_looked_up(void *handle, const char *symbol)
+{
+	void *found;
+
+	/* What comes after the caller, only dlsym() can tell; who asks for it means to
+	 * wrap the function, and does not call it in vain. */
+	if (handle == RTLD_NEXT || !symbol || strncmp(symbol, "sqlite3_", 8))
+		return NULL;
+	found = queryprof_real_dlsym(handle, symbol);
+	return found ? replacement_of(symbol, found) : NULL;
+}
+
+__asm__(".pushsection .text\n"
+        ".p2align 4\n"
+        ".globl queryprof_dlsym\n"
+        ".hidden queryprof_dlsym\n"
+        ".type queryprof_dlsym, @function\n"
+        "queryprof_dlsym:\n"
+        "	.cfi_startproc\n"
+        "	endbr64\n"
+        "	push %rdi\n"
+        "	.cfi_adjust_cfa_offset 8\n"
+        "	push %rsi\n"
+        "	.cfi_adjust_cfa_offset 8\n"
+        "	sub $8, %rsp\n"
+        "	.cfi_adjust_cfa_offset 8\n"
+        "	call queryprof_looked_up\n"
+        "	add $8, %rsp\n"
+        "	.cfi_adjust_cfa_offset -8\n"
+        "	pop %rsi\n"
+        "	.cfi_adjust_cfa_offset -8\n"
+        "	pop %rdi\n"
+        "	.cfi_adjust_cfa_offset -8\n"
+        "	test %rax, %rax\n"
+        "	jz 1f\n"
+        "	ret\n"
+        "1:	jmp *queryprof_real_dlsym(%rip)\n"
+        "	.cfi_endproc\n"
+        ".size queryprof_dlsym, . - queryprof_dlsym\n"
+        ".popsection\n");
+
+bool lookup_hook(struct got_hook *hook, void *(*replace)(const char *symbol, const void *real))
+{
+	*(void **)&queryprof_real_dlsym = dlsym(RTLD_DEFAULT, "dlsym");
+	replacement_of = replace;
+	*hook = (struct got_hook){
+		.symbol = "dlsym",
+		.real = (void *)queryprof_real_dlsym,
+		.replacement = (void *)queryprof_dlsym,
+	};
+	return queryprof_real_dlsym != NULL;
+}
+
+#else
+
+bool lookup_hook(struct got_hook *hook, void *(*replace)(const char *symbol, const void *real))
+{
+	(void)hook, (void)replace;
+	return false;
+}
+
+#endif

@@ -1,0 +1,134 @@
+/*
+ * Async-signal-safe, as what they stand for, and fit for a child of vfork().
+ */
+#include "hook/signals.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <signal.h>
+#include <sys/signalfd.h>
+
+#include "sampler/sampler.h"
+
+static struct {
+	int (*sigaction)(int, const struct sigaction *, struct sigaction *);
+	sighandler_t (*signal)(int, sighandler_t);
+	sighandler_t (*signal_once)(int, sighandler_t);
+	int (*sigwaitinfo)(const sigset_t *, siginfo_t *);
+	int (*sigtimedwait)(const sigset_t *, siginfo_t *, const struct timespec *);
+	int (*signalfd)(int, const sigset_t *, int);
+} real;
+
+static int queryprof_sigaction(int number, const struct sigaction *action, struct sigaction *before)
+{
+	int result;
+
+	if (number == 0 || number != sampler_signal())
+		return real.sigaction(number, action, before);
+	if (action ? sampler_host_sets_signal(number, action, before, &result) :
+	             before && sampler_host_asks_signal(number, before))
+		return action ? result : 0;
+	return real.sigaction(number, action, before);
+}
+
+static sighandler_t set_handler(int number, sighandler_t handler, int flags,
+                                sighandler_t (*otherwise)(int, sighandler_t))
+{
+	struct sigaction action = { .sa_handler = handler, .sa_flags = flags }, before;
+	int result;
+
+	if (number == 0 || number != sampler_signal())
+		return otherwise(number, handler);
+	sigemptyset(&action.sa_mask);
+	if (!(flags & SA_NODEFER))
+		sigaddset(&action.sa_mask, number);
+	if (!sampler_host_sets_signal(number, &action, &before, &result))
+		return otherwise(number, handler);
+	return result ? SIG_ERR : before.sa_handler;
+}
+
+static sighandler_t queryprof_signal(int number, sighandler_t handler)
+{
+	return set_handler(number, handler, SA_RESTART, real.signal);
+}
+
+/* signal() of programs that are compiled for System V. */
+static sighandler_t queryprof_signal_once(int number, sighandler_t handler)
+{
+	return set_handler(number, handler, (int)(SA_RESETHAND | SA_NODEFER), real.signal_once);
+}
+
+/* --- waiting ------------------------------------------------------------------ */
+
+/* Who waits for a signal has it blocked, and what our timers sent before that waits with
+ * the host's own. Once or twice: then they are stopped. */
+
+static int queryprof_sigwaitinfo(const sigset_t *set, siginfo_t *info)
+{
+	siginfo_t room;
+	int number;
+
+	do
+		number = real.sigwaitinfo(set, info ? info : &room);
+	while (number > 0 && sampler_took_signal(info ? info : &room));
+	return number;
+}
+
+static int queryprof_sigwait(const sigset_t *set, int *number)
+{
+	int saved_errno = errno, found, error;
+	siginfo_t info;
+
+	do
+		found = queryprof_sigwaitinfo(set, &info);
+	while (found < 0 && errno == EINTR);
+	error = found < 0 ? errno : 0;
+	errno = saved_errno;
+	if (!error)
+		*number = found;
+	return error;
+}
+
+/* What there is of ours is there at the beginning: the wait becomes no longer. */
+static int queryprof_sigtimedwait(const sigset_t *set, siginfo_t *info, const struct timespec *time)
+{
+	siginfo_t room;
+	int number;
+
+	do
+		number = real.sigtimedwait(set, info ? info : &room, time);
+	while (number > 0 && sampler_took_signal(info ? info : &room));
+	return number;
+}
+
+/* A descriptor cannot leave ours out. */
+static int queryprof_signalfd(int fd, const sigset_t *set, int flags)
+{
+	int number = sampler_signal();
+	sigset_t room;
+
+	if (number != 0 && set && sigismember(set, number) == 1 && sampler_host_reads_signal(set, &room))
+		set = &room;
+	return real.signalfd(fd, set, flags);
+}
+
+int signals_hooks(struct got_hook hooks[SIGNALS_HOOKS_MAX])
+{
+	int count = 0;
+
+#define HOOK(name, called) \
+	*(void **)&real.name = dlsym(RTLD_DEFAULT, called); \
+	if (real.name) \
+		hooks[count++] = (struct got_hook){ .symbol = called, .real = (void *)real.name, \
+		                                    .replacement = (void *)queryprof_##name }
+	HOOK(sigaction, "sigaction");
+	HOOK(signal, "signal");
+	HOOK(signal_once, "__sysv_signal");
+	hooks[count++] = (struct got_hook){ .symbol = "sigwait", .real = dlsym(RTLD_DEFAULT, "sigwait"),
+	                                    .replacement = (void *)queryprof_sigwait };
+	HOOK(sigwaitinfo, "sigwaitinfo");
+	HOOK(sigtimedwait, "sigtimedwait");
+	HOOK(signalfd, "signalfd");
+#undef HOOK
+	return count;
+}

@@ -1,0 +1,15 @@
+/*
+ * The functions by which the host sets signals and waits for them: they tell the sampler
+ * when it is the signal that our timers send.
+ */
+#ifndef QUERYPROF_HOOK_SIGNALS_H
+#define QUERYPROF_HOOK_SIGNALS_H
+
+#include "hook/import.h"
+
+#define SIGNALS_HOOKS_MAX 7
+
+/* Fills the hooks; returns their number. */
+int signals_hooks(struct got_hook hooks[SIGNALS_HOOKS_MAX]);
+
+#endif

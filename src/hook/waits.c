@@ -1,0 +1,368 @@
+/*
+ * What stands for the host's sleeping and polling functions.
+ *
+ * All of it may be called in a signal handler, as what it stands for: it reads the
+ * thread's slot and clocks, and keeps errno as the real functions leave it. A signal of
+ * the host's that comes in the same moment as ours ends a wait no earlier than one that
+ * comes just before the wait; where the host brings a signal mask to wait with, so as
+ * not to miss any, ours is blocked by that mask instead.
+ */
+#include "hook/waits.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <limits.h>
+#include <poll.h>
+#include <semaphore.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/epoll.h>
+#include <sys/select.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "sampler/sampler.h"
+
+static struct {
+	int (*nanosleep)(const struct timespec *, struct timespec *);
+	int (*clock_nanosleep)(clockid_t, int, const struct timespec *, struct timespec *);
+	int (*usleep)(useconds_t);
+	unsigned (*sleep)(unsigned);
+	int (*poll)(struct pollfd *, nfds_t, int);
+	int (*ppoll)(struct pollfd *, nfds_t, const struct timespec *, const sigset_t *);
+	int (*select)(int, fd_set *, fd_set *, fd_set *, struct timeval *);
+	int (*pselect)(int, fd_set *, fd_set *, fd_set *, const struct timespec *, const sigset_t *);
+	int (*epoll_wait)(int, struct epoll_event *, int, int);
+	int (*epoll_pwait)(int, struct epoll_event *, int, int, const sigset_t *);
+	int (*sem_timedwait)(sem_t *, const struct timespec *);
+	int (*sem_clockwait)(sem_t *, clockid_t, const struct timespec *);
+} real;
+
+struct wait {
+	const struct thread *thread;
+	uint32_t handled; /* signals of ours, up to now */
+};
+
+/* False: our signals do not matter to this wait, any more. */
+static bool begin(struct wait *wait)
+{
+	struct thread *thread = thread_current;
+
+	if (!thread)
+		return false;
+	if (!thread->nesting) {
+		sampler_rest(thread);
+		return false;
+	}
+	*wait = (struct wait){ thread, thread->handlers_done };
+	return true;
+}
+
+/* Whether what has ended with `error` was ended by us. */
+static bool must_go_on(struct wait *wait, int error)
+{
+	uint32_t handled = wait->thread->handlers_done;
+	bool ours = error == EINTR && handled != wait->handled;
+
+	wait->handled = handled;
+	return ours;
+}
+
+/* --- time ----------------------------------------------------------------- */
+
+#define NS_PER_S 1000000000L
+#define NS_PER_MS 1000000L
+
+static bool is_valid(const struct timespec *time)
+{
+	return time && time->tv_sec >= 0 && time->tv_nsec >= 0 && time->tv_nsec < NS_PER_S;
+}
+
+static struct timespec deadline_after(clockid_t clock, const struct timespec *time)
+{
+	struct timespec deadline;
+
+	clock_gettime(clock, &deadline);
+	deadline.tv_nsec += time->tv_nsec;
+	/* For ever, rather than in the past. */
+	if (__builtin_add_overflow(deadline.tv_sec, time->tv_sec + deadline.tv_nsec / NS_PER_S, &deadline.tv_sec))
+		deadline.tv_sec = LONG_MAX;
+	deadline.tv_nsec %= NS_PER_S;
+	return deadline;
+}
+
+static struct timespec left_until(clockid_t clock, const struct timespec *deadline)
+{
+	struct timespec now, left;
+
+	clock_gettime(clock, &now);
+	left.tv_sec = deadline->tv_sec - now.tv_sec;
+	left.tv_nsec = deadline->tv_nsec - now.tv_nsec;
+	if (left.tv_nsec < 0) {
+		left.tv_nsec += NS_PER_S;
+		left.tv_sec--;
+	}
+	return left.tv_sec < 0 ? (struct timespec){ 0 } : left;
+}
+
+static struct timespec of_ms(int ms)
+{
+	return (struct timespec){ ms / 1000, ms % 1000 * NS_PER_MS };
+}
+
+/* Rounded up: a wait never ends before its time. */
+static int to_ms(const struct timespec *time)
+{
+	return (int)(time->tv_sec * 1000 + (time->tv_nsec + NS_PER_MS - 1) / NS_PER_MS);
+}
+
+/* --- sleeping ------------------------------------------------------------- */
+
+/* Sleeps to a deadline; the error as a result. */
+static int sleep_on(struct wait *wait, clockid_t clock, const struct timespec *time, struct timespec *left)
+{
+	struct timespec deadline;
+	int error;
+
+	if (clock == CLOCK_REALTIME)
+		clock = CLOCK_MONOTONIC; /* who sets the clock does not change a length */
+	deadline = deadline_after(clock, time);
+	do
+		error = real.clock_nanosleep(clock, TIMER_ABSTIME, &deadline, NULL);
+	while (must_go_on(wait, error));
+	if (error == EINTR && left)
+		*left = left_until(clock, &deadline);
+	return error;
+}
+
+static int as_errno(int error)
+{
+	if (!error)
+		return 0;
+	errno = error;
+	return -1;
+}
+
+static int queryprof_nanosleep(const struct timespec *time, struct timespec *left)
+{
+	struct wait wait;
+
+	if (!begin(&wait) || !is_valid(time))
+		return real.nanosleep(time, left);
+	return as_errno(sleep_on(&wait, CLOCK_MONOTONIC, time, left));
+}
+
+static int queryprof_clock_nanosleep(clockid_t clock, int flags, const struct timespec *time,
+                                     struct timespec *left)
+{
+	struct wait wait;
+	int error;
+
+	if (!begin(&wait) || !is_valid(time))
+		return real.clock_nanosleep(clock, flags, time, left);
+	if (!(flags & TIMER_ABSTIME))
+		return sleep_on(&wait, clock, time, left);
+	do
+		error = real.clock_nanosleep(clock, flags, time, left);
+	while (must_go_on(&wait, error));
+	return error;
+}
+
+static int queryprof_usleep(useconds_t us)
+{
+	const struct timespec time = { us / 1000000, us % 1000000 * 1000L };
+	struct wait wait;
+
+	return begin(&wait) ? as_errno(sleep_on(&wait, CLOCK_MONOTONIC, &time, NULL)) : real.usleep(us);
+}
+
+static unsigned queryprof_sleep(unsigned seconds)
+{
+	const struct timespec time = { seconds, 0 };
+	struct timespec left = { 0 };
+	struct wait wait;
+
+	if (!begin(&wait))
+		return real.sleep(seconds);
+	return sleep_on(&wait, CLOCK_MONOTONIC, &time, &left) ? (unsigned)(left.tv_sec + (left.tv_nsec > 0)) : 0;
+}
+
+/* --- polling -------------------------------------------------------------- */
+
+/* A wait with a time limit, of any kind. */
+struct polling {
+	struct wait wait;
+	struct timespec deadline;
+	bool is_limited;
+};
+
+/* `time` NULL: for ever. */
+static bool begin_polling(struct polling *polling, const struct timespec *time)
+{
+	if (!begin(&polling->wait) || (time && !is_valid(time)))
+		return false;
+	polling->is_limited = time != NULL;
+	if (time)
+		polling->deadline = deadline_after(CLOCK_MONOTONIC, time);
+	return true;
+}
+
+/* Whether it must go on, and then for how long. */
+static bool poll_on(struct polling *polling, int result, struct timespec *left)
+{
+	if (result >= 0 || !must_go_on(&polling->wait, errno))
+		return false;
+	if (polling->is_limited)
+		*left = left_until(CLOCK_MONOTONIC, &polling->deadline);
+	return true;
+}
+
+static int queryprof_epoll_wait(int epoll, struct epoll_event *events, int max, int ms)
+{
+	const struct timespec time = of_ms(ms);
+	struct polling polling;
+	struct timespec left;
+	int result;
+
+	if (ms == 0 || !begin_polling(&polling, ms < 0 ? NULL : &time))
+		return real.epoll_wait(epoll, events, max, ms);
+	while (poll_on(&polling, result = real.epoll_wait(epoll, events, max, ms), &left))
+		ms = ms < 0 ? ms : to_ms(&left);
+	return result;
+}
+
+/* The kernel leaves in `time` what is left of it. */
+static int queryprof_select(int count, fd_set *reading, fd_set *writing, fd_set *failing, struct timeval *time)
+{
+	struct wait wait;
+	int result;
+
+	if (!begin(&wait))
+		return real.select(count, reading, writing, failing, time);
+	do
+		result = real.select(count, reading, writing, failing, time);
+	while (result < 0 && must_go_on(&wait, errno));
+	return result;
+}
+
+/* With a mask for the time of the wait. */
+static const sigset_t *with_ours(const sigset_t *mask, sigset_t *room)
+{
+	*room = *mask;
+	sigaddset(room, sampler_signal());
+	return room;
+}
+
+static int queryprof_ppoll(struct pollfd *fds, nfds_t count, const struct timespec *time, const sigset_t *mask)
+{
+	struct polling polling;
+	struct timespec left;
+	sigset_t room;
+	int result;
+
+	if (!begin_polling(&polling, time))
+		return real.ppoll(fds, count, time, mask);
+	if (mask)
+		return real.ppoll(fds, count, time, with_ours(mask, &room));
+	while (poll_on(&polling, result = real.ppoll(fds, count, time, NULL), &left))
+		time = time ? &left : NULL;
+	return result;
+}
+
+static int queryprof_poll(struct pollfd *fds, nfds_t count, int ms)
+{
+	const struct timespec time = of_ms(ms);
+
+	if (ms == 0 || !thread_current)
+		return real.poll(fds, count, ms);
+	/* It counts in ns: what is left of the time is not rounded up again and again. */
+	return queryprof_ppoll(fds, count, ms < 0 ? NULL : &time, NULL);
+}
+
+static int queryprof_pselect(int count, fd_set *reading, fd_set *writing, fd_set *failing,
+                             const struct timespec *time, const sigset_t *mask)
+{
+	struct polling polling;
+	struct timespec left;
+	sigset_t room;
+	int result;
+
+	if (!begin_polling(&polling, time))
+		return real.pselect(count, reading, writing, failing, time, mask);
+	if (mask)
+		return real.pselect(count, reading, writing, failing, time, with_ours(mask, &room));
+	while (poll_on(&polling, result = real.pselect(count, reading, writing, failing, time, NULL), &left))
+		time = time ? &left : NULL;
+	return result;
+}
+
+static int queryprof_epoll_pwait(int epoll, struct epoll_event *events, int max, int ms, const sigset_t *mask)
+{
+	struct wait wait;
+	sigset_t room;
+
+	if (!mask)
+		return queryprof_epoll_wait(epoll, events, max, ms);
+	if (ms != 0 && begin(&wait))
+		mask = with_ours(mask, &room);
+	return real.epoll_pwait(epoll, events, max, ms, mask);
+}
+
+/* --- semaphores ----------------------------------------------------------- */
+
+/* sem_wait() is one of those that SA_RESTART keeps whole. */
+static int queryprof_sem_timedwait(sem_t *semaphore, const struct timespec *deadline)
+{
+	struct wait wait;
+	int result;
+
+	if (!begin(&wait))
+		return real.sem_timedwait(semaphore, deadline);
+	do
+		result = real.sem_timedwait(semaphore, deadline);
+	while (result && must_go_on(&wait, errno));
+	return result;
+}
+
+static int queryprof_sem_clockwait(sem_t *semaphore, clockid_t clock, const struct timespec *deadline)
+{
+	struct wait wait;
+	int result;
+
+	if (!begin(&wait))
+		return real.sem_clockwait(semaphore, clock, deadline);
+	do
+		result = real.sem_clockwait(semaphore, clock, deadline);
+	while (result && must_go_on(&wait, errno));
+	return result;
+}
+
+/* -------------------------------------------------------------------------- */
+
+int waits_hooks(struct got_hook hooks[WAITS_HOOKS_MAX])
+{
+	int count = 0;
+
+#define HOOK(name)                                                \
+	*(void **)&real.name = dlsym(RTLD_DEFAULT, #name);        \
+	hooks[count++] = (struct got_hook){                       \
+		.symbol = #name,                                  \
+		.real = (void *)real.name,                        \
+		.replacement = (void *)queryprof_##name,          \
+	}
+	HOOK(nanosleep);
+	HOOK(clock_nanosleep);
+	HOOK(usleep);
+	HOOK(sleep);
+	HOOK(poll);
+	HOOK(ppoll);
+	HOOK(select);
+	HOOK(pselect);
+	HOOK(epoll_wait);
+	HOOK(epoll_pwait);
+	HOOK(sem_timedwait);
+	HOOK(sem_clockwait);
+#undef HOOK
+	return count;
+}

@@ -1,0 +1,23 @@
+/*
+ * The waits of the host's code, which the signals of real-time samples would cut short.
+ *
+ * A sleep or a poll that a signal interrupts ends with EINTR, whatever SA_RESTART says,
+ * and much code takes that for its end: SQLite's busy handler counts its sleeps, not the
+ * time, and gives up after 59 ms of 5 s under a timer of 1 ms; others begin again with
+ * the whole time and never come to the end.
+ *
+ * So these functions are hooked, SQLite's own calls among them. Inside a query a wait
+ * that our signal ended goes on for the rest of its time; the host's own signals end it
+ * as ever. Outside, the thread's timer is stopped before it waits.
+ */
+#ifndef QUERYPROF_HOOK_WAITS_H
+#define QUERYPROF_HOOK_WAITS_H
+
+#include "hook/import.h"
+
+#define WAITS_HOOKS_MAX 12
+
+/* Fills the hooks; returns their number. */
+int waits_hooks(struct got_hook hooks[WAITS_HOOKS_MAX]);
+
+#endif

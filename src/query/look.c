@@ -1,0 +1,200 @@
+/*
+ * Runs of queries, as other threads see them.
+ *
+ * Whoever looks must cost those who run nothing: they take no lock for it, copy no
+ * text and wait for nobody. So a run says with one store that it can be seen, and
+ * with another one that it ends; who looks copies what there is and keeps the copy
+ * only if the run was shown all the time.
+ *
+ * Texts are the host's or SQLite's and may be freed in the middle of being copied, so
+ * they are read as unknown stacks are (handler/unwind/stack_copy.h), up to memory that is not
+ * there. A run that was left
+ * where nobody saw it (a statement freed behind our back) stays shown, and its text
+ * may be anything by now: it is taken for what it was only while it begins as it did.
+ * A free block's first eight bytes are the first that its allocator writes over, in
+ * glibc as in SQLite's own.
+ */
+#include "query/query.h"
+
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "handler/unwind/stack_copy.h"
+#include "base/sys.h"
+#include "sampler/internal.h"
+
+/* Every run that was ever shown; none is removed, as their memory stays. */
+static struct query_run *listed;
+
+static void list(struct query_run *run)
+{
+	run->listed = true;
+	run->next = __atomic_load_n(&listed, __ATOMIC_RELAXED);
+	/* Release: who finds the run finds its `next`. */
+	while (!__atomic_compare_exchange_n(&listed, &run->next, run, true, __ATOMIC_RELEASE,
+	                                    __ATOMIC_RELAXED))
+		;
+}
+
+void query_show(struct query_run *run)
+{
+	if ((run->version & 1) != 0)
+		return;
+	for (size_t i = 0; i < sizeof(run->mark); i++) {
+		run->mark[i] = run->text != NULL ? run->text[i] : 0;
+		if (run->mark[i] == 0)
+			break;
+	}
+	if (!run->listed)
+		list(run);
+	/* Release: who sees it shown sees all of it. */
+	__atomic_store_n(&run->version, run->version + 1, __ATOMIC_RELEASE);
+}
+
+__attribute__((no_sanitize("thread"))) /* it knows no fences, nor what look() reads */
+void query_hide(struct query_run *run)
+{
+	if ((run->version & 1) == 0)
+		return;
+	__atomic_store_n(&run->version, run->version + 1, __ATOMIC_RELAXED);
+	/* Before anything is written over what was shown. */
+	__atomic_thread_fence(__ATOMIC_RELEASE);
+}
+
+void query_hand_over(struct query_run *to, const struct query_run *from)
+{
+	struct query_run before = *to;
+
+	*to = *from;
+	to->version = before.version;
+	to->next = before.next;
+	to->listed = before.listed;
+}
+
+/* --- looking ----------------------------------------------------------------------- */
+
+#define TEXT_MAX (1u << 20)
+
+/* A text that may go at any moment; NULL: it has gone, or there is no memory. */
+static char *copy_text(const char *from)
+{
+	size_t size = 0, room = 0;
+	char *text = NULL;
+
+	while (from != NULL && size < TEXT_MAX) {
+		if (room - size < STACK_COPY_BYTES) {
+			room = room * 2 + 2 * STACK_COPY_BYTES;
+			char *larger = realloc(text, room + 1);
+			if (larger == NULL)
+				break;
+			text = larger;
+		}
+		/* Up to the end of the page: it is there as a whole, or not. */
+		const uintptr_t at = (uintptr_t)(from + size);
+		const size_t part = STACK_COPY_BYTES - at % STACK_COPY_BYTES;
+		if (!stack_copy_part(at, text + size, part))
+			break;
+		if (memchr(text + size, 0, part) != NULL)
+			return text;
+		size += part;
+	}
+	if (size >= TEXT_MAX) {
+		text[size] = 0; /* the rest is left out */
+		return text;
+	}
+	free(text);
+	return NULL;
+}
+
+void query_view_free(struct query_view *view)
+{
+	free(view->text);
+	free(view->database);
+	free(view->query_id);
+	view->text = view->database = view->query_id = NULL;
+}
+
+/* Of query_run. When its thread changes in between the sum is of neither: the next look
+ * has it right. */
+struct query_clocks {
+	uint64_t start_monotonic_ns, start_cpu_ns, earlier_cpu_ns, settled_cpu_ns;
+	uint32_t thread;
+};
+
+static void read_clocks(struct query_view *view, const struct query_clocks *clocks)
+{
+	uint64_t monotonic = clock_ns(CLOCK_MONOTONIC), cpu = 0;
+	bool is_known = clocks->thread != 0 && query_read_cpu_of(clocks->thread, &cpu);
+
+	view->elapsed_ns = monotonic > clocks->start_monotonic_ns ? monotonic - clocks->start_monotonic_ns : 0;
+	view->cpu_time_ns = clocks->earlier_cpu_ns;
+	if (clocks->thread == 0)
+		view->cpu_time_ns += clocks->settled_cpu_ns;
+	else if (is_known && cpu > clocks->start_cpu_ns)
+		view->cpu_time_ns += cpu - clocks->start_cpu_ns;
+	/* The start was estimated. */
+	if (view->cpu_time_ns > view->elapsed_ns)
+		view->cpu_time_ns = view->elapsed_ns;
+	/* In a forked child: a thread of the parent's. */
+	if (view->working != 0 && !query_read_cpu_of(view->working, &cpu))
+		view->working = 0;
+}
+
+/* What is read here may be written at the same time, and is then thrown away. */
+__attribute__((no_sanitize("thread")))
+static bool look(const struct query_run *run, struct query_view *view)
+{
+	/* Acquire: with query_show(). */
+	uint64_t version = __atomic_load_n(&run->version, __ATOMIC_ACQUIRE);
+	char mark[sizeof(run->mark)];
+
+	if ((version & 1) == 0)
+		return false;
+	const volatile struct query_run *seen = run;
+	*view = (struct query_view){
+		.key = { seen->key.hi, seen->key.lo },
+		.initial = { seen->initial.hi, seen->initial.lo },
+		.session = seen->session,
+		.thread_id = seen->thread_id,
+		.working = seen->working,
+		.start_realtime_ns = seen->start_realtime_ns,
+		.rows = seen->rows,
+		.library = seen->library,
+	};
+	for (int type = 0; type < TRACE_TYPES; type++)
+		view->samples[type] = seen->counts.samples[type];
+	struct query_clocks clocks = {
+		.start_monotonic_ns = seen->start_monotonic_ns,
+		.start_cpu_ns = seen->start_cpu_ns,
+		.earlier_cpu_ns = seen->earlier_cpu_ns,
+		.settled_cpu_ns = seen->settled_cpu_ns,
+		.thread = seen->clock_thread,
+	};
+	for (size_t i = 0; i < sizeof(mark); i++)
+		mark[i] = seen->mark[i];
+	view->text = copy_text(seen->text);
+	view->database = copy_text(seen->database);
+	view->query_id = copy_text(seen->query_id);
+	read_clocks(view, &clocks);
+	/* All of the above came before this look at the version. */
+	__atomic_thread_fence(__ATOMIC_ACQUIRE);
+	if (__atomic_load_n(&run->version, __ATOMIC_RELAXED) != version) {
+		query_view_free(view);
+		return false;
+	}
+	if (view->text != NULL && strncmp(view->text, mark, sizeof(mark)) != 0) {
+		free(view->text);
+		view->text = NULL;
+	}
+	return true;
+}
+
+struct query_run *query_next_shown(struct query_run *last, struct query_view *view)
+{
+	struct query_run *run = last != NULL ? last->next : __atomic_load_n(&listed, __ATOMIC_ACQUIRE);
+
+	while (run != NULL && !look(run, view))
+		run = run->next;
+	return run;
+}

@@ -1,0 +1,280 @@
+/*
+ * Runs of queries: key, clocks, record.
+ *
+ * The key is a UUID version 7 (RFC 9562): 48 bits of milliseconds, then 12 bits of
+ * their fraction, then 32 bits that tell the session and 30 random ones. Keys of one
+ * thread rise strictly, by a count where the clock does not move; keys of different
+ * threads differ by chance. The session stands in the key so that whatever carries the
+ * key, each sample for one, tells whose query it was.
+ */
+#include "query/query.h"
+
+#include <string.h>
+
+#include "handler/ring.h"
+#include "handler/timer.h"
+#include "sampler/internal.h"
+
+#define UUID_VERSION 7ull
+#define UUID_VARIANT 2ull
+
+#define NS_PER_MS 1000000ull
+#define FRACTION_BITS 12
+
+/* Texts other than the statement are short by nature; a longer one is cut. */
+#define SIDE_TEXT_MAX 4096u
+#define RING_SHARE 16
+
+static struct query_key make_key(struct thread *thread, uint32_t session, uint64_t now_ns)
+{
+	uint64_t ms = now_ns / NS_PER_MS;
+	uint64_t fraction = (now_ns % NS_PER_MS << FRACTION_BITS) / NS_PER_MS;
+	uint64_t time = ms << FRACTION_BITS | fraction;
+
+	if (time <= thread->newest_key)
+		time = thread->newest_key + 1;
+	thread->newest_key = time;
+	return (struct query_key){
+		.hi = time >> FRACTION_BITS << 16 | UUID_VERSION << FRACTION_BITS |
+		      (time & ((1u << FRACTION_BITS) - 1)),
+		.lo = UUID_VARIANT << 62 | (uint64_t)session << QUERY_SESSION_SHIFT |
+		      threads_random(thread) >> (64 - QUERY_SESSION_SHIFT),
+	};
+}
+
+/* --- the CPU clock ------------------------------------------------------------------ */
+
+/* Reading it is a system call that takes a lock of the scheduler's, dear for a
+ * statement of a microsecond. When it was read just before, at the end of the
+ * previous run, the thread is taken to have run since: at most this wrong, and only
+ * if it was preempted meanwhile. */
+#define CPU_READ_VALID_NS 20000
+
+static uint64_t read_cpu(struct thread *thread)
+{
+	thread->cpu_read_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+	thread->cpu_read_at_ns = clock_ns(CLOCK_MONOTONIC);
+	/* Between two readings the wall clock is taken to go with the monotonic one. */
+	thread->realtime_offset_ns = clock_ns(CLOCK_REALTIME) - thread->cpu_read_at_ns;
+	return thread->cpu_read_ns;
+}
+
+/* By the clock's name as pthread_getcpuclockid() makes it, which wants a pthread_t that
+ * may be gone. */
+bool query_read_cpu_of(uint32_t thread_id, uint64_t *ns)
+{
+	const unsigned per_thread_scheduler_clock = 6;
+	struct timespec now;
+
+	if (clock_gettime((clockid_t)(~thread_id << 3 | per_thread_scheduler_clock), &now) != 0)
+		return false;
+	*ns = (uint64_t)now.tv_sec * NS_PER_S + (uint64_t)now.tv_nsec;
+	return true;
+}
+
+static uint64_t estimate_cpu(struct thread *thread, uint64_t now_ns)
+{
+	uint64_t since = now_ns - thread->cpu_read_at_ns;
+
+	return since < CPU_READ_VALID_NS ? thread->cpu_read_ns + since : read_cpu(thread);
+}
+
+/* --- a run ----------------------------------------------------------------------------- */
+
+void query_start(struct query_run *run, struct thread *thread)
+{
+	/* One clock, and the others from it when they were read just before. */
+	run->start_monotonic_ns = clock_ns(CLOCK_MONOTONIC);
+	run->start_cpu_ns = estimate_cpu(thread, run->start_monotonic_ns);
+	run->start_realtime_ns = run->start_monotonic_ns + thread->realtime_offset_ns;
+	run->key = make_key(thread, run->session, run->start_realtime_ns);
+	run->initial = thread->nesting != 0 ? thread->queries[0].key : run->key;
+	run->earlier_cpu_ns = run->settled_cpu_ns = run->prepare_ns = 0;
+	run->thread_id = thread->id;
+	__atomic_store_n(&run->clock_thread, thread->id, __ATOMIC_RELAXED);
+	memset(&run->counts, 0, sizeof(run->counts));
+}
+
+/* While it is paused, a run holds how long it has run instead of when it began. */
+void query_pause(struct query_run *run, struct thread *thread)
+{
+	run->start_cpu_ns = read_cpu(thread) - run->start_cpu_ns;
+	run->start_monotonic_ns = thread->cpu_read_at_ns - run->start_monotonic_ns;
+	run->prepare_ns = run->start_monotonic_ns;
+	__atomic_store_n(&run->clock_thread, 0, __ATOMIC_RELAXED);
+}
+
+void query_resume(struct query_run *run, struct thread *thread)
+{
+	uint64_t now = clock_ns(CLOCK_MONOTONIC);
+
+	run->start_cpu_ns = estimate_cpu(thread, now) - run->start_cpu_ns;
+	run->start_monotonic_ns = now - run->start_monotonic_ns;
+	run->thread_id = thread->id;
+	__atomic_store_n(&run->clock_thread, thread->id, __ATOMIC_RELAXED);
+}
+
+static uint64_t stretch(const struct query_run *run, uint64_t now_ns)
+{
+	return now_ns > run->start_cpu_ns ? now_ns - run->start_cpu_ns : 0;
+}
+
+void query_move(struct query_run *run, struct thread *thread)
+{
+	uint32_t before = __atomic_load_n(&run->clock_thread, __ATOMIC_ACQUIRE);
+	uint64_t now = 0;
+
+	/* Its thread may end this very moment, and then says itself how long it was. Acquire:
+	 * it has written that before the 0. */
+	bool is_known = before != 0 && query_read_cpu_of(before, &now);
+	if (__atomic_compare_exchange_n(&run->clock_thread, &before, thread->id, false, __ATOMIC_ACQUIRE,
+	                                __ATOMIC_ACQUIRE) && before != 0) {
+		run->earlier_cpu_ns += is_known ? stretch(run, now) : 0;
+	} else {
+		run->earlier_cpu_ns += run->settled_cpu_ns;
+		__atomic_store_n(&run->clock_thread, thread->id, __ATOMIC_RELAXED);
+	}
+	run->settled_cpu_ns = 0;
+	run->start_cpu_ns = read_cpu(thread);
+}
+
+void query_settle(struct query_run *run, const struct thread *thread)
+{
+	uint32_t id = thread->id;
+
+	if (__atomic_load_n(&run->clock_thread, __ATOMIC_RELAXED) != id)
+		return;
+	run->settled_cpu_ns = stretch(run, clock_ns(CLOCK_THREAD_CPUTIME_ID));
+	/* Release: the line above. */
+	__atomic_compare_exchange_n(&run->clock_thread, &id, 0, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED);
+}
+
+bool query_lasted(const struct query_run *run, uint64_t ns)
+{
+	/* The coarse clock is a quarter of the price and at most a tick behind, which
+	 * is all that most runs need. */
+	if (ns > 2 * timer_tick_ns[TRACE_CPU] &&
+	    clock_ns(CLOCK_MONOTONIC_COARSE) + timer_tick_ns[TRACE_CPU] < run->start_monotonic_ns + ns)
+		return false;
+	return clock_ns(CLOCK_MONOTONIC) - run->start_monotonic_ns >= ns;
+}
+
+/* --- the record ------------------------------------------------------------------- */
+
+enum { TEXT_QUERY_ID, TEXT_QUERY, TEXT_DATABASE, TEXT_EXCEPTION, TEXT_LIBRARY, TEXT_EXPANDED, TEXTS };
+
+struct text {
+	const char *start;
+	size_t size;
+};
+
+/* Cuts to at most `size` bytes, not inside a UTF-8 character. */
+static void cut_text(struct text *text, size_t size, uint32_t *flags)
+{
+	if (text->size <= size)
+		return;
+	while (size > 0 && ((unsigned char)text->start[size] & 0xc0) == 0x80)
+		size--;
+	text->size = size;
+	*flags |= QUERY_TEXT_CUT;
+}
+
+static void fit_texts(struct text texts[TEXTS], size_t room, uint32_t *flags)
+{
+	static const int side[] = { TEXT_QUERY_ID, TEXT_DATABASE, TEXT_EXCEPTION, TEXT_LIBRARY };
+	uint32_t side_flags = 0; /* the flag is about the statement's text */
+
+	for (size_t i = 0; i < sizeof(side) / sizeof(side[0]); i++) {
+		struct text *text = &texts[side[i]];
+		/* Each leaves as much to the others and to the statement. */
+		cut_text(text, room / 4 < SIDE_TEXT_MAX ? room / 4 : SIDE_TEXT_MAX, &side_flags);
+		room -= text->size;
+	}
+	cut_text(&texts[TEXT_QUERY], room, flags);
+	/* Where there is no room for all of it, the statement's text has to do. */
+	if (texts[TEXT_EXPANDED].size > room - texts[TEXT_QUERY].size)
+		texts[TEXT_EXPANDED].size = 0;
+}
+
+static struct text text_of(const char *start)
+{
+	return (struct text){ start, start != NULL ? strlen(start) : 0 };
+}
+
+static uint64_t load(const uint64_t *counter)
+{
+	return __atomic_load_n(counter, __ATOMIC_RELAXED);
+}
+
+static void fill_record(struct query_record *record, const struct query_run *run,
+                        const struct query_end *end)
+{
+	record->query = run->key;
+	record->initial = run->initial;
+	record->start_realtime_ns = run->start_realtime_ns;
+	record->result_rows = end->result_rows;
+	record->vm_steps = end->vm_steps;
+	record->fullscan_steps = end->fullscan_steps;
+	record->sorts = end->sorts;
+	record->autoindexes = end->autoindexes;
+	record->memory_usage = end->memory_usage;
+	for (int type = 0; type < TRACE_TYPES; type++) {
+		record->samples[type] = load(&run->counts.samples[type]);
+		record->weights[type] = load(&run->counts.weights[type]);
+	}
+	record->samples_dropped = load(&run->counts.dropped);
+	record->samples_truncated = load(&run->counts.truncated);
+	record->exception_code = end->exception_code;
+	record->thread_id = run->thread_id;
+	record->worker_cpu_time_ns = load(&run->counts.worker_cpu_ns);
+}
+
+void query_finish(struct query_run *run, struct thread *thread, const struct query_end *end)
+{
+	/* First of all: what follows is not the query's. */
+	uint64_t duration_ns = clock_ns(CLOCK_MONOTONIC) - run->start_monotonic_ns;
+	query_continue(run, thread);
+	uint64_t cpu_ns = run->earlier_cpu_ns + stretch(run, read_cpu(thread));
+	struct ring *ring = sampler_ring();
+	struct text texts[TEXTS] = {
+		[TEXT_QUERY_ID] = text_of(end->query_id),
+		[TEXT_QUERY] = text_of(end->query),
+		[TEXT_DATABASE] = text_of(end->database),
+		[TEXT_EXCEPTION] = text_of(end->exception),
+		[TEXT_LIBRARY] = text_of(end->library),
+		[TEXT_EXPANDED] = text_of(end->expanded),
+	};
+	size_t size = sizeof(struct query_record);
+	uint32_t flags = 0;
+
+	if (ring == NULL)
+		return;
+	size_t share = ring_bytes(ring) / RING_SHARE;
+	size_t limit = share > RING_MIN_BYTES / 2 ? share : ring_max_payload(ring);
+	fit_texts(texts, limit - size, &flags);
+	for (int i = 0; i < TEXTS; i++)
+		size += texts[i].size;
+
+	struct query_record *record = ring_reserve(ring, size);
+	if (record == NULL)
+		return;
+	fill_record(record, run, end);
+	record->duration_ns = duration_ns;
+	/* The start was estimated, see estimate_cpu(); the run was on one thread at a time. */
+	record->cpu_time_ns = cpu_ns < duration_ns ? cpu_ns : duration_ns;
+	record->prepare_time_ns = end->was_prepared_only ? duration_ns : run->prepare_ns;
+	record->flags = flags;
+	record->query_id_size = (uint32_t)texts[TEXT_QUERY_ID].size;
+	record->query_size = (uint32_t)texts[TEXT_QUERY].size;
+	record->database_size = (uint32_t)texts[TEXT_DATABASE].size;
+	record->exception_size = (uint32_t)texts[TEXT_EXCEPTION].size;
+	record->library_size = (uint32_t)texts[TEXT_LIBRARY].size;
+	record->expanded_size = (uint32_t)texts[TEXT_EXPANDED].size;
+	char *to = record->text;
+	for (int i = 0; i < TEXTS; i++) {
+		if (texts[i].size != 0)
+			memcpy(to, texts[i].start, texts[i].size);
+		to += texts[i].size;
+	}
+	ring_commit(ring, record, RECORD_QUERY);
+}

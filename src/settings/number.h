@@ -1,0 +1,15 @@
+/*
+ * Numbers as users write them.
+ */
+#ifndef QUERYPROF_SETTINGS_NUMBER_H
+#define QUERYPROF_SETTINGS_NUMBER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Reads `text`, all of it, as a number of `unit` (ns, ms, bytes, or "" for none):
+ * digits with a sign, a fraction, an exponent or a unit of their own, as in 10ms,
+ * 1.5s, 64MiB, 1e6. Worked out exactly; false when it is none or nothing whole. */
+bool settings_number(const char *text, const char *unit, int64_t *result);
+
+#endif

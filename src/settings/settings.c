@@ -1,0 +1,439 @@
+/*
+ * The settings: one table, and one way to change and to show what it lists, whichever
+ * way a value comes. What a value may be is in settings_value.c.
+ *
+ * Values live in two structures, one a session and one for the process, and a line
+ * of the table says where in which. Each structure exists three times: as the
+ * environment left it (`base_…`, what DEFAULT means for the process), for new
+ * sessions, and in force.
+ */
+#include "settings/settings.h"
+
+#include <pthread.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "trace/embed.h"
+#include "handler/ring.h"
+#include "watch/queries.h"
+#include "queryprof.h"
+#include "sampler/sampler.h"
+#include "watch/session.h"
+#include "settings/value.h"
+#include "store/store.h"
+#include "symbol/symbol.h"
+
+#define MIB (1024 * 1024ll)
+
+/* The path is absolute, or "". */
+struct process_settings {
+	char trace_log_path[PATH_BYTES + 1];
+	int64_t trace_log_max_bytes;
+	int64_t trace_log_flush_interval_ms;
+	int64_t trace_log_ring_bytes;
+	bool trace_log_symbolize;
+	char debug_path[PATH_BYTES + 1];
+};
+
+static int apply_to_store(const struct process_settings *wanted, char **reason);
+static int refuse_for_ring(const struct process_settings *wanted, char **reason);
+static int apply_debug_path(const struct process_settings *wanted, char **reason);
+
+#define IN_SESSION(member) .offset = offsetof(struct session_settings, member)
+#define IN_PROCESS(member) .info.is_process_wide = true, .offset = offsetof(struct process_settings, member)
+
+static const struct setting settings[] = {
+	{ .info = { .name = "query_profiler_cpu_time_period_ns", .unit = "ns", .zero = "off",
+	            .min = PERIOD_MIN_NS, .max = PERIOD_MAX_NS, .default_value = 10000000,
+	            .description = "CPU time of a query's thread from one sample to the next; 0: no such samples" },
+	  .form = NUMBER, IN_SESSION(period_ns[TRACE_CPU]) },
+	{ .info = { .name = "query_profiler_real_time_period_ns", .unit = "ns", .zero = "off",
+	            .min = PERIOD_MIN_NS, .max = PERIOD_MAX_NS, .default_value = 0,
+	            .description = "Real time of a query from one sample to the next; 0: no such samples" },
+	  .form = NUMBER, IN_SESSION(period_ns[TRACE_REAL]) },
+	/* On by default, unlike in a server: whoever could load the extension can run any
+	 * code in this process already. A host that lets strangers write SQL turns it
+	 * off and calls qp_lock_settings(). */
+	{ .info = { .name = "allow_introspection_functions", .unit = "", .max = 1, .default_value = 1,
+	            .description = "addressToSymbol, addressToLine, traceToText and the columns symbols and lines, "
+	                           "which tell about the program's code, may be used" },
+	  .form = SWITCH, IN_SESSION(allow_introspection_functions) },
+	{ .info = { .name = "log_queries", .unit = "", .max = 1, .default_value = 1,
+	            .description = "Queries that have samples or take long enough get a line in query_log" },
+	  .form = SWITCH, IN_SESSION(log_queries) },
+	{ .info = { .name = "log_queries_min_query_duration_ns", .unit = "ns", .max = PERIOD_MAX_NS,
+	            .default_value = 10000000,
+	            .description = "Queries without samples are logged from this duration on; 0: all of them" },
+	  .form = NUMBER, IN_SESSION(log_queries_min_query_duration_ns) },
+	{ .info = { .name = "log_query_parameters", .unit = "", .max = 1,
+	            .description = "query_log.expanded_query holds the values that were bound to the statement" },
+	  .form = SWITCH, IN_SESSION(log_query_parameters) },
+	{ .info = { .name = "stack_trace_timeout_ms", .unit = "ms", .min = 1, .max = 60000, .default_value = 100,
+	            .description = "Longest time that reading system.stack_trace waits for the threads' answers" },
+	  .form = NUMBER, IN_SESSION(stack_trace_timeout_ms) },
+	/* On by default, for a person who looks for what is slow in a program. A host whose
+	 * connections belong to different people turns it off, and their SQL cannot turn it
+	 * on. */
+	{ .info = { .name = "show_queries_of_other_sessions", .unit = "", .max = 1, .default_value = 1,
+	            .description = "query_log, trace_log, processes and stack_trace show what all connections run, "
+	                           "not only this one; only the host program can change it" },
+	  .form = SWITCH, .is_hosts = true, IN_SESSION(show_queries_of_other_sessions) },
+	{ .info = { .name = "query_id", .unit = "", .is_text = true, .max = QUERY_ID_MAX,
+	            .description = "Your own query_id for the next statement; empty: one is made" },
+	  .form = TEXT, IN_SESSION(query_id) },
+	{ .info = { .name = "trace_log_path", .unit = "", .is_text = true, .max = PATH_BYTES,
+	            .description = "The trace file; empty: a private temporary file that goes with the process" },
+	  .form = PATH, IN_PROCESS(trace_log_path), .apply = apply_to_store },
+	{ .info = { .name = "trace_log_max_bytes", .unit = "bytes", .zero = "no bound",
+	            .min = MIB, .max = INT64_MAX, .default_value = 1024 * MIB,
+	            .description = "Size of the trace file at which its oldest samples go; 0: no bound" },
+	  .form = NUMBER, IN_PROCESS(trace_log_max_bytes), .apply = apply_to_store },
+	{ .info = { .name = "trace_log_flush_interval_ms", .unit = "ms", .min = 1, .max = 3600000,
+	            .default_value = 500,
+	            .description = "Longest time that a sample waits to be written to the trace file" },
+	  .form = NUMBER, IN_PROCESS(trace_log_flush_interval_ms), .apply = apply_to_store },
+	{ .info = { .name = "trace_log_ring_bytes", .unit = "bytes", .min = RING_MIN_BYTES,
+	            .max = RING_MAX_BYTES, .default_value = 8 * MIB,
+	            .description = "Memory for samples on their way to the trace file; rounded up to a power "
+	                           "of two, fixed once the library has started" },
+	  .form = NUMBER, IN_PROCESS(trace_log_ring_bytes), .apply = refuse_for_ring },
+	{ .info = { .name = "trace_log_symbolize", .unit = "", .max = 1,
+	            .description = "Names and lines of what was sampled are put into the trace file after flushes" },
+	  .form = SWITCH, IN_PROCESS(trace_log_symbolize), .apply = apply_to_store },
+	{ .info = { .name = "debug_path", .unit = "", .is_text = true, .max = PATH_BYTES,
+	            .default_text = SYMBOL_DEBUG_PATH,
+	            .description = "Folders with separate debug files, for names and lines; separated by colons" },
+	  .form = PATHS, IN_PROCESS(debug_path), .apply = apply_debug_path },
+};
+#define SETTINGS ((int)(sizeof settings / sizeof *settings))
+
+/* Lock order: `changing`, then `values`. The first is held while the store takes a
+ * change over, which may last; the second only to copy. */
+static pthread_mutex_t changing = PTHREAD_MUTEX_INITIALIZER;
+static pthread_mutex_t values = PTHREAD_MUTEX_INITIALIZER;
+static struct session_settings base_session, new_session;
+static struct process_settings base_process, process;
+static bool running;    /* there is a store to tell; under `changing` */
+static bool ring_fixed; /* the ring outlives the store; under `changing` */
+static bool locked;
+static char *environment_error;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+/* --- where values stand ---------------------------------------------------- */
+
+static void *block_of(const struct setting *setting, const struct session *session)
+{
+	if (setting->info.is_process_wide)
+		return &process;
+	return session ? (void *)&session->settings : (void *)&new_session;
+}
+
+static const void *default_block_of(const struct setting *setting, const struct session *session)
+{
+	if (setting->info.is_process_wide)
+		return &base_process;
+	return session ? &new_session : &base_session;
+}
+
+static const struct setting *find_setting(const char *name, size_t size)
+{
+	for (int i = 0; i < SETTINGS; i++)
+		if (strlen(settings[i].info.name) == size && !strncasecmp(settings[i].info.name, name, size))
+			return &settings[i];
+	return NULL;
+}
+
+/* --- the environment ------------------------------------------------------- */
+
+static void *base_of(const struct setting *setting)
+{
+	return setting->info.is_process_wide ? (void *)&base_process : (void *)&base_session;
+}
+
+static void read_environment(const struct setting *setting, struct setting_value *value)
+{
+	char name[128] = "QUERYPROF_";
+	size_t size = strlen(name);
+	const char *text;
+	char *error, *all;
+
+	for (const char *from = setting->info.name; *from && size < sizeof name - 1; from++)
+		name[size++] = *from >= 'a' && *from <= 'z' ? (char)(*from - 'a' + 'A') : *from;
+	name[size] = 0;
+	text = secure_getenv(name);
+	if (!text)
+		return;
+	if (setting_parse(setting, text, value)) {
+		setting_write(setting, base_of(setting), value);
+		return;
+	}
+	error = setting_error(setting, text, setting_allowed(setting));
+	all = setting_format("%s%senvironment: %s", environment_error ? environment_error : "",
+	                     environment_error ? "; " : "", error ? error : name);
+	free(error);
+	if (all) {
+		free(environment_error);
+		environment_error = all;
+	}
+}
+
+static void read_defaults(void)
+{
+	struct setting_value *value = calloc(1, sizeof *value);
+
+	for (int i = 0; i < SETTINGS && value; i++) {
+		value->number = settings[i].info.default_value;
+		strcpy(value->text, settings[i].info.default_text ? settings[i].info.default_text : "");
+		setting_write(&settings[i], base_of(&settings[i]), value);
+		/* A query_id is for one statement: one for every session's first makes
+		 * no sense. */
+		if (settings[i].form != TEXT)
+			read_environment(&settings[i], value);
+	}
+	free(value);
+	new_session = base_session;
+	process = base_process;
+	symbol_set_debug_path(process.debug_path);
+}
+
+void settings_init(void)
+{
+	pthread_once(&once, read_defaults);
+}
+
+const char *settings_environment_error(void)
+{
+	settings_init();
+	return environment_error;
+}
+
+/* --- changing -------------------------------------------------------------- */
+
+static void make_store_config(const struct process_settings *from, struct store_config *config)
+{
+	*config = (struct store_config) {
+		.path = from->trace_log_path,
+		.max_bytes = from->trace_log_max_bytes,
+		.flush_interval_ns = from->trace_log_flush_interval_ms * 1000000,
+		.chore = from->trace_log_symbolize ? embed_chore : NULL,
+	};
+}
+
+static int apply_to_store(const struct process_settings *wanted, char **reason)
+{
+	struct store_config config;
+
+	if (!running)
+		return QP_OK;
+	make_store_config(wanted, &config);
+	return store_configure(&config, reason);
+}
+
+static int refuse_for_ring(const struct process_settings *wanted, char **reason)
+{
+	int64_t now = process.trace_log_ring_bytes;
+
+	if (!ring_fixed || wanted->trace_log_ring_bytes == now)
+		return QP_OK;
+	*reason = setting_format("fixed at %lld bytes since the library started; set QUERYPROF_TRACE_LOG_RING_BYTES "
+	                         "in the environment, or qp_config.trace_log_ring_bytes for qp_init()",
+	                         (long long)now);
+	return QP_LOCKED;
+}
+
+static int apply_debug_path(const struct process_settings *wanted, char **reason)
+{
+	(void)reason;
+	return symbol_set_debug_path(wanted->debug_path) ? QP_OK : QP_NOMEM;
+}
+
+static int change_process(const struct setting *setting, const struct setting_value *value, char **reason)
+{
+	struct process_settings *wanted = malloc(sizeof *wanted);
+	int rc = QP_OK;
+
+	if (!wanted)
+		return QP_NOMEM;
+	pthread_mutex_lock(&changing);
+	*wanted = process; /* written only under `changing` */
+	setting_write(setting, wanted, value);
+	if (setting->apply)
+		rc = setting->apply(wanted, reason);
+	if (!rc) {
+		pthread_mutex_lock(&values);
+		setting_write(setting, &process, value);
+		pthread_mutex_unlock(&values);
+	}
+	pthread_mutex_unlock(&changing);
+	free(wanted);
+	return rc;
+}
+
+static int change(const struct setting *setting, struct session *session, const char *text,
+                  struct setting_value *value, char **error)
+{
+	char *reason = NULL;
+	int rc;
+
+	if (!strcasecmp(text, "DEFAULT")) {
+		pthread_mutex_lock(&values);
+		setting_read(setting, default_block_of(setting, session), value);
+		pthread_mutex_unlock(&values);
+	} else if (!setting_parse(setting, text, value)) {
+		*error = setting_error(setting, text, setting_allowed(setting));
+		return QP_INVALID;
+	}
+	if (setting->info.is_process_wide) {
+		rc = change_process(setting, value, &reason);
+		if (rc)
+			*error = setting_error(setting, text, reason);
+		return rc;
+	}
+	pthread_mutex_lock(&values);
+	setting_write(setting, block_of(setting, session), value);
+	pthread_mutex_unlock(&values);
+	return QP_OK;
+}
+
+/* So that an UPDATE of all settings can leave one as it is. */
+static bool is_value(const struct setting *setting, const struct session *session, const char *text)
+{
+	char *now = settings_get(session, setting->info.name);
+	bool is = now && !strcmp(now, text);
+
+	free(now);
+	return is;
+}
+
+int settings_set(struct session *session, const char *name, const char *text,
+                 enum setting_source source, char **error)
+{
+	const struct setting *setting;
+	struct setting_value *value;
+	int rc;
+
+	settings_init();
+	*error = NULL;
+	setting = find_setting(name, strlen(name));
+	if (!setting) {
+		*error = setting_format("%.*s: there is no such setting; SELECT name FROM system.settings lists them",
+		                        SETTING_SHOWN, name);
+		return QP_NOT_FOUND;
+	}
+	if (source == SETTING_FROM_SQL && __atomic_load_n(&locked, __ATOMIC_RELAXED)) {
+		*error = setting_error(setting, text, setting_format("settings are locked by the host program"));
+		return QP_LOCKED;
+	}
+	if (source == SETTING_FROM_SQL && setting->is_hosts && !is_value(setting, session, text)) {
+		*error = setting_error(setting, text, setting_format("only the host program can change it, with qp_set() "
+		                                                     "or the environment at its start"));
+		return QP_LOCKED;
+	}
+	value = calloc(1, sizeof *value); /* 4 KiB: too much for a host's small stack */
+	if (!value)
+		return QP_NOMEM;
+	rc = change(setting, session, text, value, error);
+	if (!rc && session)
+		queries_watch(session);
+	else if (!rc)
+		session_watch_strangers();
+	free(value);
+	return rc;
+}
+
+void settings_lock(void)
+{
+	__atomic_store_n(&locked, true, __ATOMIC_RELAXED);
+}
+
+void settings_defaults(struct session_settings *of_session)
+{
+	settings_init();
+	pthread_mutex_lock(&values);
+	*of_session = new_session;
+	pthread_mutex_unlock(&values);
+}
+
+void settings_store_config(struct store_config *config)
+{
+	settings_init();
+	make_store_config(&process, config);
+}
+
+size_t settings_ring_bytes(void)
+{
+	settings_init();
+	return (size_t)__atomic_load_n(&process.trace_log_ring_bytes, __ATOMIC_RELAXED);
+}
+
+void settings_started(bool started)
+{
+	pthread_mutex_lock(&changing);
+	running = started;
+	ring_fixed |= started;
+	pthread_mutex_unlock(&changing);
+}
+
+/* --- showing --------------------------------------------------------------- */
+
+static char *value_text(const struct setting *setting, const void *block)
+{
+	struct setting_value *value = calloc(1, sizeof *value);
+	char *text;
+
+	if (!value)
+		return NULL;
+	pthread_mutex_lock(&values);
+	setting_read(setting, block, value);
+	pthread_mutex_unlock(&values);
+	text = setting->info.is_text ? strdup(value->text) : setting_format("%lld", (long long)value->number);
+	free(value);
+	return text;
+}
+
+char *settings_get(const struct session *session, const char *name)
+{
+	const struct setting *setting = find_setting(name, strlen(name));
+
+	settings_init();
+	return setting ? value_text(setting, block_of(setting, session)) : NULL;
+}
+
+char *settings_get_default(const struct session *session, const char *name)
+{
+	const struct setting *setting = find_setting(name, strlen(name));
+
+	settings_init();
+	return setting ? value_text(setting, default_block_of(setting, session)) : NULL;
+}
+
+bool settings_known(const char *name, int size)
+{
+	return size > 0 && find_setting(name, (size_t)size);
+}
+
+int settings_count(void)
+{
+	return SETTINGS;
+}
+
+const struct setting_info *settings_info(int index)
+{
+	return &settings[index].info;
+}
+
+/* --- fork ------------------------------------------------------------------ */
+
+void settings_before_fork(void)
+{
+	pthread_mutex_lock(&changing);
+	pthread_mutex_lock(&values);
+}
+
+void settings_after_fork(void)
+{
+	pthread_mutex_unlock(&values);
+	pthread_mutex_unlock(&changing);
+}

@@ -1,0 +1,23 @@
+/*
+ * The aggregate behind flameGraph(): traces with weights go in, collapsed stacks
+ * come out. A trace's names are looked up once, however often it came.
+ */
+#ifndef QUERYPROF_SQL_FLAME_GRAPH_H
+#define QUERYPROF_SQL_FLAME_GRAPH_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct flame_graph;
+
+struct flame_graph *flame_graph_create(void); /* NULL: no memory */
+void flame_graph_free(struct flame_graph *graph);
+
+/* False: with *bad `trace` is no JSON array of addresses, without there is no
+ * memory. */
+bool flame_graph_add(struct flame_graph *graph, const char *trace, int64_t weight, bool *bad);
+
+/* The lines, without an end of the last one; malloc'ed, NULL: no memory. */
+char *flame_graph_lines(struct flame_graph *graph);
+
+#endif

@@ -1,0 +1,375 @@
+/*
+ * One table of functions; functions.h says what each does. Their context is the
+ * session, which outlives them: SQLite drops a connection's functions before the
+ * module that the session goes with.
+ */
+#include "sql/functions.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "sql/flame_graph.h"
+#include "trace/frames.h"
+#include "watch/queries.h"
+#include "trace/address.h"
+#include "symbol/symbol.h"
+
+#define SHOWN 60 /* bytes of a bad argument that a message repeats */
+
+__attribute__((format(printf, 2, 3)))
+static void result_error(sqlite3_context *context, const char *format, ...)
+{
+	va_list arguments;
+	char *text;
+
+	va_start(arguments, format);
+	text = sqlite3_vmprintf(format, arguments);
+	va_end(arguments);
+	if (text)
+		sqlite3_result_error(context, text, -1);
+	else
+		sqlite3_result_error_nomem(context);
+	sqlite3_free(text);
+}
+
+/* Hands a malloc'ed text over; NULL gives NULL. */
+static void result_text(sqlite3_context *context, char *text)
+{
+	if (text)
+		sqlite3_result_text(context, text, -1, free);
+}
+
+/* The argument's text: NULL with an error, or without one when it is NULL. */
+static const char *text_argument(sqlite3_context *context, const char *function, sqlite3_value *argument)
+{
+	const char *text;
+
+	if (sqlite3_value_type(argument) == SQLITE_NULL)
+		return NULL;
+	if (sqlite3_value_type(argument) == SQLITE_BLOB) {
+		result_error(context, "%s: a blob, where a text is expected", function);
+		return NULL;
+	}
+	text = (const char *)sqlite3_value_text(argument);
+	if (!text)
+		sqlite3_result_error_nomem(context);
+	return text;
+}
+
+/* --- addresses -------------------------------------------------------------- */
+
+static bool introspection_allowed(sqlite3_context *context, const char *function)
+{
+	const struct session *session = sqlite3_user_data(context);
+
+	if (session->settings.allow_introspection_functions)
+		return true;
+	result_error(context, "%s: not allowed while allow_introspection_functions is 0", function);
+	return false;
+}
+
+static void call_with_address(sqlite3_context *context, const char *function,
+                              sqlite3_value *argument, char *(*tell)(uint64_t))
+{
+	uint64_t address;
+
+	if (!introspection_allowed(context, function) || sqlite3_value_type(argument) == SQLITE_NULL)
+		return;
+	if (sqlite3_value_type(argument) == SQLITE_INTEGER) {
+		address = (uint64_t)sqlite3_value_int64(argument);
+	} else {
+		/* A number out of JSON may be a text, an addition may be a real. */
+		const char *text = text_argument(context, function, argument);
+
+		if (!text)
+			return;
+		if (!frames_address(text, &address)) {
+			result_error(context, "%s: '%.*s' is no address; expected an integer", function, SHOWN, text);
+			return;
+		}
+	}
+	result_text(context, tell(address));
+}
+
+static void address_to_symbol(sqlite3_context *context, int argc, sqlite3_value **argv)
+{
+	(void)argc;
+	call_with_address(context, "addressToSymbol", argv[0], address_symbol);
+}
+
+static void address_to_line(sqlite3_context *context, int argc, sqlite3_value **argv)
+{
+	(void)argc;
+	call_with_address(context, "addressToLine", argv[0], address_line);
+}
+
+static void address_to_line_with_inlines(sqlite3_context *context, int argc, sqlite3_value **argv)
+{
+	(void)argc;
+	call_with_address(context, "addressToLineWithInlines", argv[0], frames_line_with_inlines);
+}
+
+static void build_id(sqlite3_context *context, int argc, sqlite3_value **argv)
+{
+	(void)argc;
+	call_with_address(context, "buildId", argv[0], address_build_id);
+}
+
+static void trace_to_text(sqlite3_context *context, int argc, sqlite3_value **argv)
+{
+	const char *trace, *separator = "\n";
+	char *text;
+	bool bad;
+
+	if (!introspection_allowed(context, "traceToText"))
+		return;
+	trace = text_argument(context, "traceToText", argv[0]);
+	if (trace && argc > 1)
+		separator = text_argument(context, "traceToText", argv[1]);
+	if (!trace || !separator)
+		return;
+	text = frames_text(trace, separator, &bad);
+	if (bad)
+		result_error(context, "traceToText: '%.*s' is no trace; expected a JSON array of integers",
+		             SHOWN, trace);
+	else if (!text)
+		sqlite3_result_error_nomem(context);
+	else
+		result_text(context, text);
+}
+
+/* The aggregate's memory between its calls: one pointer, NULL at first. */
+static struct flame_graph **graph_of(sqlite3_context *context, int size)
+{
+	return sqlite3_aggregate_context(context, size);
+}
+
+static bool weight_argument(sqlite3_context *context, sqlite3_value *argument, int64_t *weight)
+{
+	switch (sqlite3_value_numeric_type(argument)) {
+	case SQLITE_INTEGER:
+	case SQLITE_FLOAT: /* SQLite's way to an integer, which knows the ends of its range */
+		*weight = sqlite3_value_int64(argument);
+		return true;
+	default:
+		result_error(context, "flameGraph: '%.*s' is no weight; expected a number", SHOWN,
+		             (const char *)sqlite3_value_text(argument));
+		return false;
+	}
+}
+
+static void flame_graph_step(sqlite3_context *context, int argc, sqlite3_value **argv)
+{
+	struct flame_graph **graph;
+	const char *trace;
+	int64_t weight = 1;
+	bool bad = false;
+
+	if (!introspection_allowed(context, "flameGraph"))
+		return;
+	if (argc > 1 && (sqlite3_value_type(argv[1]) == SQLITE_NULL))
+		return;
+	trace = text_argument(context, "flameGraph", argv[0]);
+	if (!trace || (argc > 1 && !weight_argument(context, argv[1], &weight)))
+		return;
+	graph = graph_of(context, sizeof *graph);
+	if (graph && !*graph)
+		*graph = flame_graph_create();
+	if (!graph || !*graph || !flame_graph_add(*graph, trace, weight, &bad)) {
+		if (bad)
+			result_error(context, "flameGraph: '%.*s' is no trace; expected a JSON array of integers",
+			             SHOWN, trace);
+		else
+			sqlite3_result_error_nomem(context);
+	}
+}
+
+/* Also called, to clean up, where a step has failed. */
+static void flame_graph_final(sqlite3_context *context)
+{
+	struct flame_graph **graph = graph_of(context, 0);
+	char *text;
+
+	if (!graph || !*graph)
+		return; /* nothing came: NULL */
+	text = flame_graph_lines(*graph);
+	flame_graph_free(*graph);
+	*graph = NULL;
+	if (text)
+		result_text(context, text);
+	else
+		sqlite3_result_error_nomem(context);
+}
+
+static void demangle(sqlite3_context *context, int argc, sqlite3_value **argv)
+{
+	const char *name = text_argument(context, "demangle", argv[0]);
+	char *text;
+
+	(void)argc;
+	if (!name)
+		return;
+	text = symbol_demangle(name);
+	if (text)
+		result_text(context, text);
+	else
+		sqlite3_result_value(context, argv[0]);
+}
+
+/* --- settings --------------------------------------------------------------- */
+
+/* Statements that ask or change them, as our PRAGMAs become, are about the profiler
+ * and stay out of its log. */
+
+static void result_setting(sqlite3_context *context, const struct session *session, const char *name)
+{
+	char *text = settings_get(session, name);
+
+	if (!text) {
+		result_error(context, "%.*s: there is no such setting", SHOWN, name);
+		return;
+	}
+	for (int i = 0; i < settings_count(); i++) {
+		const struct setting_info *info = settings_info(i);
+
+		if (!info->is_text && !sqlite3_stricmp(info->name, name)) {
+			sqlite3_result_int64(context, strtoll(text, NULL, 10));
+			free(text);
+			return;
+		}
+	}
+	result_text(context, text);
+}
+
+static void get_setting(sqlite3_context *context, int argc, sqlite3_value **argv)
+{
+	const char *name = text_argument(context, "get_setting", argv[0]);
+
+	(void)argc;
+	queries_disown(sqlite3_context_db_handle(context));
+	if (name)
+		result_setting(context, sqlite3_user_data(context), name);
+}
+
+static void set_setting(sqlite3_context *context, int argc, sqlite3_value **argv)
+{
+	struct session *session = sqlite3_user_data(context);
+	const char *name = text_argument(context, "set_setting", argv[0]);
+	const char *value;
+	char *error;
+
+	(void)argc;
+	queries_disown(sqlite3_context_db_handle(context));
+	if (!name)
+		return;
+	if (sqlite3_value_type(argv[1]) == SQLITE_NULL) {
+		result_error(context, "%.*s = NULL: a value is expected; 'DEFAULT' restores the default",
+		             SHOWN, name);
+		return;
+	}
+	value = text_argument(context, "set_setting", argv[1]);
+	if (!value)
+		return;
+	if (!settings_set(session, name, value, SETTING_FROM_SQL, &error))
+		result_setting(context, session, name);
+	else if (error)
+		result_error(context, "%s", error);
+	else
+		sqlite3_result_error_nomem(context);
+	free(error);
+}
+
+/* ---------------------------------------------------------------------------- */
+
+static const struct function {
+	const char *name;
+	int arguments;
+	void (*call)(sqlite3_context *, int, sqlite3_value **);
+	void (*final)(sqlite3_context *); /* of an aggregate, whose step `call` is then */
+} functions[] = {
+	{ "addressToSymbol", 1, address_to_symbol, NULL },
+	{ "addressToLine", 1, address_to_line, NULL },
+	{ "addressToLineWithInlines", 1, address_to_line_with_inlines, NULL },
+	{ "buildId", 1, build_id, NULL },
+	{ "traceToText", 1, trace_to_text, NULL },
+	{ "traceToText", 2, trace_to_text, NULL },
+	{ "flameGraph", 1, flame_graph_step, flame_graph_final },
+	{ "flameGraph", 2, flame_graph_step, flame_graph_final },
+	{ "demangle", 1, demangle, NULL },
+	{ "set_setting", 2, set_setting, NULL },
+	{ "get_setting", 1, get_setting, NULL },
+};
+
+/* Before 3.50 SQLite holds CHECK constraints to SQLITE_DIRECTONLY only where functions
+ * are deterministic: so all are, although two statements may get different answers. */
+int functions_register(struct session *session, char **error)
+{
+	for (size_t i = 0; i < sizeof functions / sizeof *functions; i++) {
+		const struct function *function = &functions[i];
+		int rc = sqlite3_create_function_v2(session->db, function->name, function->arguments,
+		                                    SQLITE_UTF8 | SQLITE_DIRECTONLY | SQLITE_DETERMINISTIC,
+		                                    session, function->final ? NULL : function->call,
+		                                    function->final ? function->call : NULL,
+		                                    function->final, NULL);
+
+		if (rc) {
+			*error = sqlite3_mprintf("queryprof: function %s: %s", function->name,
+			                         sqlite3_errmsg(session->db));
+			return rc;
+		}
+	}
+	return SQLITE_OK;
+}
+
+/* --- schemas that were read before ------------------------------------------ */
+
+static bool names_ours(sqlite3 *db, const char *schema)
+{
+	char *sql = sqlite3_mprintf("SELECT 1 FROM \"%w\".sqlite_master WHERE 0", schema);
+	sqlite3_stmt *stmt = NULL;
+	bool found;
+
+	for (size_t i = 0; i < sizeof functions / sizeof *functions; i++)
+		sql = sqlite3_mprintf("%z OR instr(lower(sql), lower('%s'))", sql, functions[i].name);
+	found = sql && !sqlite3_prepare_v2(db, sql, -1, &stmt, NULL) && sqlite3_step(stmt) == SQLITE_ROW;
+	sqlite3_finalize(stmt);
+	sqlite3_free(sql);
+	return found;
+}
+
+static int read_schemas(void *context, int argc, char **values, char **names)
+{
+	char **list = context;
+
+	(void)names;
+	if (argc > 1 && values[1] && sqlite3_stricmp(values[1], "temp"))
+		*list = sqlite3_mprintf("%z%s%c", *list, values[1], '\n');
+	return 0;
+}
+
+static int read_flag(void *context, int argc, char **values, char **names)
+{
+	(void)names;
+	*(bool *)context = argc > 0 && values[0] && values[0][0] == '1';
+	return 0;
+}
+
+void functions_guard(struct session *session)
+{
+	sqlite3 *db = session->db;
+	bool found = false, writable = false;
+	char *schemas = NULL;
+
+	sqlite3_exec(db, "PRAGMA database_list", read_schemas, &schemas, NULL);
+	for (char *at = schemas, *end; at && !found && (end = strchr(at, '\n')); at = end + 1) {
+		*end = 0;
+		found = names_ours(db, at);
+	}
+	sqlite3_free(schemas);
+	if (!found)
+		return;
+	sqlite3_exec(db, "PRAGMA writable_schema", read_flag, &writable, NULL);
+	sqlite3_exec(db, "PRAGMA writable_schema = RESET", NULL, NULL, NULL);
+	if (writable)
+		sqlite3_exec(db, "PRAGMA writable_schema = ON", NULL, NULL, NULL);
+}

@@ -1,0 +1,205 @@
+/*
+ * One line a metric: its name, what it says, and where the number comes from. A
+ * metric that is a text is "" while there is nothing to tell.
+ *
+ * Signals add up, as they do in the handler: query_profiler_runs = samples +
+ * samples_dropped + signals_idle + signals_asked + signals_late + signals_foreign +
+ * signals_reentered.
+ */
+#include "sql/metrics.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "handler/ring.h"
+#include "handler/sample.h"
+#include "handler/unwind/unwind.h"
+#include "watch/queries.h"
+#include "sampler/sampler.h"
+#include "watch/session.h"
+#include "settings/settings.h"
+#include "store/store.h"
+
+static const struct ring *the_ring;
+
+void metrics_set_ring(const struct ring *ring)
+{
+	__atomic_store_n(&the_ring, ring, __ATOMIC_RELEASE);
+}
+
+static uint64_t get_sample(int which)
+{
+	return sample_counter((enum sample_counter)which);
+}
+
+static uint64_t get_unwind(int which)
+{
+	return unwind_counter((enum unwind_counter)which);
+}
+
+static uint64_t get_sampler(int which)
+{
+	return sampler_counter((enum sampler_counter)which);
+}
+
+static uint64_t get_store(int which)
+{
+	return store_counter((enum store_counter)which);
+}
+
+static uint64_t get_queries(int which)
+{
+	return queries_counter((enum queries_counter)which);
+}
+
+static uint64_t get_session(int which)
+{
+	return session_counter((enum session_counter)which);
+}
+
+static uint64_t get_signal(int which)
+{
+	(void)which;
+	return (uint64_t)sampler_signal();
+}
+
+enum { RING_SIZE, RING_USED, RING_DROPPED };
+
+static uint64_t get_ring(int which)
+{
+	const struct ring *ring = __atomic_load_n(&the_ring, __ATOMIC_ACQUIRE);
+	uint64_t tail;
+
+	if (!ring)
+		return 0;
+	if (which == RING_SIZE)
+		return ring_bytes(ring);
+	if (which == RING_DROPPED)
+		return ring_dropped(ring);
+	tail = ring_tail(ring); /* first: the head is never behind it */
+	return ring_head(ring) - tail;
+}
+
+static char *text_of_errno(int which)
+{
+	uint64_t code = sampler_counter((enum sampler_counter)which);
+	char buffer[128];
+
+	return code ? strdup(strerror_r((int)code, buffer, sizeof buffer)) : NULL;
+}
+
+static char *text_of_store(int which)
+{
+	return which ? store_error() : store_path();
+}
+
+static char *text_of_environment(int which)
+{
+	const char *text = settings_environment_error();
+
+	(void)which;
+	return text ? strdup(text) : NULL;
+}
+
+static char *text_of_version(int which)
+{
+	(void)which;
+	return strdup(QUERYPROF_VERSION);
+}
+
+static const struct metric {
+	const char *name;
+	uint64_t (*get)(int which);
+	char *(*text)(int which); /* malloc'ed; NULL: nothing to tell */
+	int which;
+	const char *description;
+} metrics[] = {
+	{ "version", NULL, text_of_version, 0, "Version of queryprof" },
+	{ "signal_moves", get_sampler, NULL, SAMPLER_SIGNAL_MOVES,
+	  "Times that the host took our signal for itself; queries running then on other threads have no samples from there on" },
+	{ "signal", get_signal, NULL, 0, "Number of the signal that the timers send" },
+
+	{ "query_profiler_runs", get_sample, NULL, SAMPLE_SIGNALS, "Signals that reached the handler" },
+	{ "query_profiler_signal_overruns", get_sample, NULL, SAMPLE_OVERRUNS,
+	  "Periods that passed on top of a sample's first; they are part of its weight" },
+	{ "samples", get_sample, NULL, SAMPLE_STORED, "Samples taken and handed to the ring" },
+	{ "samples_truncated", get_sample, NULL, SAMPLE_CUT,
+	  "Those of them whose trace does not reach the bottom of the stack" },
+	{ "samples_dropped", get_sample, NULL, SAMPLE_DROPPED, "Samples lost because the ring was full" },
+	{ "signals_idle", get_sample, NULL, SAMPLE_IDLE,
+	  "Signals that found no query on the thread and disarmed its timer" },
+	{ "signals_asked", get_sample, NULL, SAMPLE_ASKED, "Signals that system.stack_trace sent, and got a stack for" },
+	{ "signals_late", get_sample, NULL, SAMPLE_LATE,
+	  "Signals of a timer that the thread no longer had, or of a stack_trace that had been answered" },
+	{ "signals_foreign", get_sample, NULL, SAMPLE_FOREIGN,
+	  "Signals that were not ours, handed to the handler that was there" },
+	{ "signals_reentered", get_sample, NULL, SAMPLE_REENTERED, "Signals that arrived inside the handler" },
+
+	{ "unwind_cache_misses", get_unwind, NULL, UNWIND_CACHE_MISSES,
+	  "Frames whose unwind rule was not cached yet" },
+	{ "unwind_full_steps", get_unwind, NULL, UNWIND_FULL_STEPS, "Frames that needed all registers" },
+	{ "unwind_no_rule", get_unwind, NULL, UNWIND_NO_RULE,
+	  "Traces that ended at code without unwind information" },
+	{ "unwind_bad_read", get_unwind, NULL, UNWIND_BAD_READ,
+	  "Traces that ended at an address outside the thread's stack" },
+	{ "unwind_unknown_stacks", get_unwind, NULL, UNWIND_UNKNOWN_STACKS,
+	  "Traces of another stack than the thread's own: a signal stack, a coroutine's" },
+
+	{ "threads", get_sampler, NULL, SAMPLER_THREADS, "Threads that have run queries and still live" },
+	{ "thread_slots", get_sampler, NULL, SAMPLER_SLOTS, "Slots made for such threads so far" },
+	{ "threads_failed", get_sampler, NULL, SAMPLER_THREADS_FAILED,
+	  "Threads that are not sampled for want of memory" },
+	{ "threads_blocked", get_sampler, NULL, SAMPLER_THREADS_BLOCKED,
+	  "Threads that had our signal blocked at their first query and are not sampled" },
+	{ "timers", get_sampler, NULL, SAMPLER_TIMERS, "Kernel timers that exist now" },
+	{ "timers_failed", get_sampler, NULL, SAMPLER_TIMERS_FAILED,
+	  "Timers that the system refused; their threads are not sampled" },
+	{ "timer_error", NULL, text_of_errno, SAMPLER_TIMER_ERRNO,
+	  "Why it refused last (see RLIMIT_SIGPENDING, ulimit -i)" },
+
+	{ "ring_bytes", get_ring, NULL, RING_SIZE, "Size of the ring between handlers and flusher" },
+	{ "ring_used_bytes", get_ring, NULL, RING_USED, "Records in it that wait to be stored" },
+	{ "ring_dropped", get_ring, NULL, RING_DROPPED, "Records refused because it was full, of samples and queries" },
+
+	{ "store_samples", get_store, NULL, STORE_SAMPLES, "Samples written to the trace file" },
+	{ "store_queries", get_store, NULL, STORE_QUERIES, "Queries written to it" },
+	{ "store_lost", get_store, NULL, STORE_LOST, "Records that could not be written" },
+	{ "store_trimmed", get_store, NULL, STORE_TRIMMED,
+	  "Samples removed, oldest first, to keep trace_log_max_bytes" },
+	{ "store_stacks", get_store, NULL, STORE_STACKS, "Distinct stacks of this process" },
+	{ "store_flushes", get_store, NULL, STORE_FLUSHES, "Transactions" },
+	{ "store_errors", get_store, NULL, STORE_ERRORS, "Failed transactions and attempts to open the file" },
+	{ "store_bytes", get_store, NULL, STORE_BYTES, "Size of the trace file with its WAL" },
+	{ "store_flusher_cpu_time_ns", get_store, NULL, STORE_FLUSHER_CPU_TIME_NS, "CPU time of the flusher" },
+	{ "store_path", NULL, text_of_store, 0, "The trace file in use" },
+	{ "store_error", NULL, text_of_store, 1, "Why nothing can be stored now" },
+
+	{ "queries_started", get_queries, NULL, QUERIES_STARTED, "Queries begun under the profiler" },
+	{ "queries_logged", get_queries, NULL, QUERIES_LOGGED, "Lines for query_log handed to the ring" },
+	{ "queries_lost", get_queries, NULL, QUERIES_LOST, "Queries that ended unseen, without a line for query_log" },
+	{ "queries_untracked", get_queries, NULL, QUERIES_UNTRACKED,
+	  "Statements that ran without samples because too many were open at once" },
+	{ "sessions", get_session, NULL, SESSIONS_OPEN, "Connections that have queryprof" },
+	{ "sessions_refused", get_session, NULL, SESSIONS_REFUSED, "Connections that could not be given it" },
+	{ "settings_environment_error", NULL, text_of_environment, 0,
+	  "Settings in the environment that were not taken, and why" },
+};
+
+void metrics_each(int (*each)(void *context, const qp_metric *metric), void *context)
+{
+	for (size_t i = 0; i < sizeof metrics / sizeof *metrics; i++) {
+		char *text = metrics[i].text ? metrics[i].text(metrics[i].which) : NULL;
+		qp_metric metric = {
+			.name = metrics[i].name,
+			.value = metrics[i].get ? (int64_t)metrics[i].get(metrics[i].which) : 0,
+			.text = metrics[i].text ? text ? text : "" : NULL,
+			.description = metrics[i].description,
+		};
+		int stop = each(context, &metric);
+
+		free(text);
+		if (stop)
+			return;
+	}
+}

@@ -1,0 +1,18 @@
+/*
+ * The ledger: every counter of every part as one table, for system.metrics and
+ * qp_metrics().
+ */
+#ifndef QUERYPROF_SQL_METRICS_H
+#define QUERYPROF_SQL_METRICS_H
+
+#include "queryprof.h"
+
+struct ring;
+
+/* The ring to tell about; NULL: none (yet). It must outlive all calls below. */
+void metrics_set_ring(const struct ring *ring);
+
+/* Calls `each` until it returns non-zero. */
+void metrics_each(int (*each)(void *context, const qp_metric *metric), void *context);
+
+#endif

@@ -1,0 +1,307 @@
+/*
+ * How the `system` schema comes into a connection.
+ *
+ * A virtual table has to stand in some schema. In the host's own, to create one is
+ * a write, and to read one takes its lock; as an eponymous table it still belongs to
+ * the host's `main`. So the connection gets a schema more: an attached in-memory
+ * database, filled by sqlite3_deserialize() with an image whose only page says
+ * CREATE VIRTUAL TABLE for each of ours. Unlike those statements themselves that
+ * works inside a transaction and outlives its rollback.
+ *
+ * The image is made here, by hand: a scratch connection to make it with would run
+ * every automatic extension of the host's, ours included, for the sake of one page.
+ *
+ * The schema's file object also brings `PRAGMA system.NAME`: SQLite offers a PRAGMA
+ * that it does not know to the file. The object gets a copy of its own methods in
+ * which that one question goes to the settings first.
+ */
+#include "sql/schema.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "watch/queries.h"
+#include "sql/tables.h"
+
+#define NAME "system"
+#define PAGE 4096
+
+/* --- the image ------------------------------------------------------------- */
+
+enum encoding { UTF8 = 1, UTF16LE = 2, UTF16BE = 3 };
+
+static void put(unsigned char *at, int size, uint32_t number)
+{
+	while (size--) {
+		at[size] = (unsigned char)number;
+		number >>= 8;
+	}
+}
+
+/* A varint of at most two bytes. */
+static unsigned char *put_varint(unsigned char *at, unsigned number)
+{
+	if (number > 0x7F)
+		*at++ = (unsigned char)(0x80 | number >> 7);
+	*at++ = number & 0x7F;
+	return at;
+}
+
+/* A text as the database's encoding has it; all of ours are ASCII. */
+static unsigned char *put_text(unsigned char *at, const char *text, enum encoding encoding)
+{
+	for (; *text; text++) {
+		if (encoding == UTF16BE)
+			*at++ = 0;
+		*at++ = (unsigned char)*text;
+		if (encoding == UTF16LE)
+			*at++ = 0;
+	}
+	return at;
+}
+
+/* One row of sqlite_schema as a cell of a table's leaf page; returns its size. */
+static size_t make_cell(unsigned char *cell, unsigned rowid, const char *table, enum encoding encoding)
+{
+	char sql[160];
+	const char *texts[] = { "table", table, table, sql };
+	unsigned char header[16], *h = header + 1, body[2 * sizeof sql + 256], *b = body, *at;
+
+	sqlite3_snprintf(sizeof sql, sql, "CREATE VIRTUAL TABLE %s USING " TABLES_MODULE_PREFIX "%s", table, table);
+	for (int i = 0; i < 4; i++) {
+		unsigned size = (unsigned)strlen(texts[i]) * (encoding == UTF8 ? 1 : 2);
+
+		if (i == 3)
+			*h++ = 8; /* rootpage: the integer 0, a virtual table has none */
+		h = put_varint(h, 13 + 2 * size);
+		b = put_text(b, texts[i], encoding);
+	}
+	header[0] = (unsigned char)(h - header);
+	at = put_varint(cell, (unsigned)(h - header + (b - body)));
+	at = put_varint(at, rowid);
+	memcpy(at, header, (size_t)(h - header));
+	at += h - header;
+	memcpy(at, body, (size_t)(b - body));
+	return (size_t)(at + (b - body) - cell);
+}
+
+/* The database: SQLite's file format, a header and a leaf of sqlite_schema. */
+static void make_image(unsigned char *page, enum encoding encoding)
+{
+	unsigned char *leaf = page + 100, cell[512];
+	size_t end = PAGE;
+
+	memset(page, 0, PAGE);
+	memcpy(page, "SQLite format 3", 16);
+	put(page + 16, 2, PAGE);
+	page[18] = page[19] = 1; /* no WAL */
+	page[21] = 64;           /* payload fractions: always these */
+	page[22] = page[23] = 32;
+	put(page + 24, 4, 1); /* change counter */
+	put(page + 28, 4, 1); /* pages */
+	put(page + 40, 4, 1); /* schema cookie */
+	put(page + 44, 4, 4); /* schema format */
+	put(page + 56, 4, encoding);
+	put(page + 92, 4, 1); /* the change counter for which the pages are right */
+	put(page + 96, 4, (uint32_t)sqlite3_libversion_number());
+
+	leaf[0] = 13;
+	for (int i = 0; i < tables_count(); i++) {
+		size_t size = make_cell(cell, (unsigned)i + 1, tables_name(i), encoding);
+
+		end -= size;
+		memcpy(page + end, cell, size);
+		put(leaf + 8 + 2 * i, 2, (uint32_t)end);
+	}
+	put(leaf + 3, 2, (uint32_t)tables_count());
+	put(leaf + 5, 2, (uint32_t)end);
+}
+
+/* --- PRAGMA system.NAME ---------------------------------------------------- */
+
+/* The methods of one file object; goes with it. */
+struct file_methods {
+	sqlite3_io_methods methods;
+	const sqlite3_io_methods *original;
+	struct session *session;
+};
+
+static int on_pragma(struct session *session, char **arguments)
+{
+	const char *name = arguments[1], *value = arguments[2];
+	char *error = NULL, *text;
+	int rc;
+
+	if (!name || !settings_known(name, (int)strlen(name)))
+		return SQLITE_NOTFOUND;
+	rc = value ? settings_set(session, name, value, SETTING_FROM_SQL, &error) : 0;
+	if (rc) {
+		arguments[0] = sqlite3_mprintf("%s", error ? error : "out of memory");
+		free(error);
+		return SQLITE_ERROR;
+	}
+	text = settings_get(session, name);
+	arguments[0] = text ? sqlite3_mprintf("%s", text) : NULL;
+	free(text);
+	return SQLITE_OK;
+}
+
+static int file_control(sqlite3_file *file, int op, void *argument)
+{
+	const struct file_methods *ours = (const struct file_methods *)file->pMethods;
+
+	if (op == SQLITE_FCNTL_PRAGMA) {
+		int rc = on_pragma(ours->session, argument);
+
+		if (rc != SQLITE_NOTFOUND)
+			return rc;
+	}
+	return ours->original->xFileControl(file, op, argument);
+}
+
+static int file_close(sqlite3_file *file)
+{
+	struct file_methods *ours = (struct file_methods *)file->pMethods;
+	int rc;
+
+	file->pMethods = ours->original;
+	rc = file->pMethods->xClose(file);
+	free(ours);
+	return rc;
+}
+
+/* The schema's file, NULL when there is none. */
+static sqlite3_file *file_of(sqlite3 *db)
+{
+	sqlite3_file *file = NULL;
+
+	if (sqlite3_file_control(db, NAME, SQLITE_FCNTL_FILE_POINTER, &file) || !file || !file->pMethods)
+		return NULL;
+	return file;
+}
+
+static bool is_ours(const sqlite3_file *file)
+{
+	return file && file->pMethods->xFileControl == file_control;
+}
+
+/* Without it PRAGMA system.NAME does nothing, as any unknown PRAGMA; no reason to
+ * fail. */
+static void let_pragmas_through(struct session *session)
+{
+	sqlite3_file *file = file_of(session->db);
+	struct file_methods *ours = file ? malloc(sizeof *ours) : NULL;
+
+	if (!ours)
+		return;
+	ours->original = file->pMethods;
+	ours->session = session;
+	ours->methods = *ours->original;
+	ours->methods.xFileControl = file_control;
+	ours->methods.xClose = file_close;
+	file->pMethods = &ours->methods;
+}
+
+/* --------------------------------------------------------------------------- */
+
+static int read_encoding(void *context, int argc, char **values, char **names)
+{
+	enum encoding *encoding = context;
+
+	(void)names;
+	if (argc > 0 && values[0])
+		*encoding = !strcmp(values[0], "UTF-16le") ? UTF16LE :
+		            !strcmp(values[0], "UTF-16be") ? UTF16BE : UTF8;
+	return 0;
+}
+
+/* An attached database must have the encoding of `main`. When `main` is still empty
+ * that is open until a schema has been read: read ours at once, or a later PRAGMA
+ * encoding would be carried out and leave a connection that can prepare nothing. */
+static int fill(sqlite3 *db)
+{
+	enum encoding encoding = UTF8;
+	unsigned char *page;
+	int rc = sqlite3_exec(db, "PRAGMA main.encoding", read_encoding, &encoding, NULL);
+
+	if (rc)
+		return rc;
+	page = sqlite3_malloc(PAGE);
+	if (!page)
+		return SQLITE_NOMEM;
+	make_image(page, encoding);
+	/* Frees the page, whether it succeeds or not. It can grow, for a bare ANALYZE writes
+	 * a table of its own into every schema. */
+	rc = sqlite3_deserialize(db, NAME, page, PAGE, PAGE,
+	                         SQLITE_DESERIALIZE_FREEONCLOSE | SQLITE_DESERIALIZE_RESIZEABLE);
+	return rc ? rc : sqlite3_exec(db, "SELECT 1 FROM " NAME ".sqlite_master", NULL, NULL, NULL);
+}
+
+/* False: this connection cannot have the schema. It is then as it was before. */
+static bool attach(struct session *session)
+{
+	sqlite3 *db = session->db;
+
+	/* Newer routines lie behind the end of an older SQLite's table. */
+	if (sqlite3_libversion_number() < 3023000 || !sqlite3_deserialize)
+		return false;
+	if (sqlite3_db_filename(db, NAME))
+		return false; /* the name is taken */
+	if (sqlite3_exec(db, "ATTACH ':memory:' AS " NAME, NULL, NULL, NULL))
+		return false;
+	if (fill(db)) {
+		sqlite3_exec(db, "DETACH " NAME, NULL, NULL, NULL);
+		return false;
+	}
+	let_pragmas_through(session);
+	return true;
+}
+
+int schema_attach(struct session *session, char **error)
+{
+	int rc;
+
+	if (is_ours(file_of(session->db)))
+		return SQLITE_OK;
+	rc = tables_register(session, TABLES_IN_SCHEMA, error);
+	if (!rc && !attach(session))
+		rc = tables_register(session, TABLES_EPONYMOUS, error);
+	return rc;
+}
+
+/* Whether the connection's newest error says that something of ours is missing. A
+ * schema `system` of the host's own is not searched for our tables. */
+static bool is_missed(sqlite3 *db)
+{
+	static const struct {
+		const char *message;
+		bool is_beginning, of_schema;
+	} messages[] = {
+		{ "no such table: " NAME ".", true, true },
+		{ "unknown database " NAME, false, true },
+		/* The other tables' names are words that the host may look for itself. */
+		{ "no such table: trace_log", false, false },
+		{ "no such table: query_log", false, false },
+	};
+	const char *said = sqlite3_errmsg(db);
+
+	for (size_t i = 0; i < sizeof messages / sizeof *messages; i++)
+		if (!sqlite3_strnicmp(said, messages[i].message, (int)strlen(messages[i].message)) &&
+		    (messages[i].is_beginning || !said[strlen(messages[i].message)]))
+			return !messages[i].of_schema || !sqlite3_db_filename(db, NAME);
+	return false;
+}
+
+bool schema_follow(struct session *session)
+{
+	char *error = NULL;
+	int rc;
+
+	if (!is_missed(session->db) || is_ours(file_of(session->db)))
+		return false;
+	queries_suspend(); /* our statements are no queries of the host's */
+	rc = schema_attach(session, &error);
+	queries_resume();
+	sqlite3_free(error);
+	return rc == SQLITE_OK;
+}

@@ -1,0 +1,338 @@
+/*
+ * The list of tables, and what their two kinds have in common: to be registered
+ * with a connection and to be connected.
+ *
+ * All are SQLITE_VTAB_DIRECTONLY: a database file that somebody else made cannot
+ * reach them from its views and triggers.
+ */
+#include "sql/tables.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "sql/metrics.h"
+
+/* --- the logs -------------------------------------------------------------- */
+
+/* As sql/store_schema.sql has them. `symbols` and `lines` look every address of the
+ * trace up: one asks for them by name. */
+static const struct column trace_log_columns[] = {
+	{ "hostname", "TEXT", 0 },
+	{ "process_id", "INTEGER", 0 },
+	{ "event_date", "TEXT", 0 },
+	{ "event_time", "TEXT", 0 },
+	{ "event_time_microseconds", "TEXT", 0 },
+	{ "timestamp_ns", "INTEGER", COLUMN_SEARCHED | COLUMN_ORDERED },
+	{ "trace_type", "TEXT", 0 },
+	{ "cpu_id", "INTEGER", 0 },
+	{ "thread_id", "INTEGER", 0 },
+	{ "thread_name", "TEXT", 0 },
+	{ "query_id", "TEXT", COLUMN_SEARCHED },
+	{ "stack_id", "INTEGER", 0 },
+	{ "trace", "TEXT", 0 },
+	{ "truncated", "INTEGER", 0 },
+	{ "weight", "INTEGER", 0 },
+	{ "period_ns", "INTEGER", 0 },
+	{ "size", "INTEGER", 0 },
+	{ "session_id", "INTEGER", 0 },
+	{ "symbols", "TEXT", COLUMN_HIDDEN | COLUMN_SYMBOLS },
+	{ "lines", "TEXT", COLUMN_HIDDEN | COLUMN_LINES },
+};
+
+static const struct column query_log_columns[] = {
+	{ "query_id", "TEXT", COLUMN_SEARCHED },
+	{ "initial_query_id", "TEXT", 0 },
+	{ "type", "TEXT", 0 },
+	{ "query_start_time_microseconds", "TEXT", 0 },
+	{ "query_duration_ns", "INTEGER", 0 },
+	{ "cpu_time_ns", "INTEGER", 0 },
+	{ "query", "TEXT", 0 },
+	{ "normalized_query_hash", "INTEGER", 0 },
+	{ "database", "TEXT", 0 },
+	{ "thread_id", "INTEGER", 0 },
+	{ "exception_code", "INTEGER", 0 },
+	{ "exception", "TEXT", 0 },
+	{ "result_rows", "INTEGER", 0 },
+	{ "vm_steps", "INTEGER", 0 },
+	{ "fullscan_steps", "INTEGER", 0 },
+	{ "sorts", "INTEGER", 0 },
+	{ "autoindexes", "INTEGER", 0 },
+	{ "memory_usage", "INTEGER", 0 },
+	{ "samples_cpu", "INTEGER", 0 },
+	{ "samples_real", "INTEGER", 0 },
+	{ "weight_cpu", "INTEGER", 0 },
+	{ "weight_real", "INTEGER", 0 },
+	{ "samples_dropped", "INTEGER", 0 },
+	{ "samples_truncated", "INTEGER", 0 },
+	{ "prepare_time_ns", "INTEGER", 0 },
+	{ "worker_cpu_time_ns", "INTEGER", 0 },
+	{ "library_version", "TEXT", 0 },
+	{ "library_path", "TEXT", 0 },
+	{ "expanded_query", "TEXT", 0 },
+	{ "session_id", "INTEGER", 0 },
+};
+
+/* --- settings -------------------------------------------------------------- */
+
+enum settings_column { SETTING_NAME, SETTING_VALUE, SETTING_DEFAULT, SETTING_CHANGED };
+
+static const struct column settings_columns[] = {
+	[SETTING_NAME] = { "name", "TEXT", 0 },
+	[SETTING_VALUE] = { "value", "", 0 },
+	[SETTING_DEFAULT] = { "default", "", 0 },
+	[SETTING_CHANGED] = { "changed", "INTEGER", 0 },
+	{ "min", "INTEGER", 0 },
+	{ "max", "INTEGER", 0 },
+	{ "unit", "TEXT", 0 },
+	{ "scope", "TEXT", 0 }, /* session or process */
+	{ "description", "TEXT", 0 },
+};
+#define SETTINGS_COLUMNS ((int)(sizeof settings_columns / sizeof *settings_columns))
+
+static void add_value(struct table_rows *rows, const struct setting_info *info, const char *text)
+{
+	if (info->is_text || !text)
+		table_add_text(rows, text);
+	else
+		table_add_integer(rows, strtoll(text, NULL, 10));
+}
+
+static void fill_settings(struct table_rows *rows, struct session *session)
+{
+	for (int i = 0; i < settings_count(); i++) {
+		const struct setting_info *info = settings_info(i);
+		char *value = settings_get(session, info->name);
+		char *by_default = settings_get_default(session, info->name);
+
+		table_add_text(rows, info->name);
+		add_value(rows, info, value);
+		add_value(rows, info, by_default);
+		table_add_integer(rows, value && by_default && strcmp(value, by_default) != 0);
+		if (info->is_text) {
+			table_add_text(rows, NULL);
+			table_add_text(rows, NULL);
+		} else {
+			table_add_integer(rows, info->min);
+			table_add_integer(rows, info->max);
+		}
+		table_add_text(rows, info->unit);
+		table_add_text(rows, info->is_process_wide ? "process" : "session");
+		table_add_text(rows, info->description);
+		free(value);
+		free(by_default);
+	}
+}
+
+static int update_setting(struct session *session, int64_t row, sqlite3_value **columns, char **error)
+{
+	const char *name = settings_info((int)row)->name;
+	const char *value;
+	char *reason;
+	int rc;
+
+	for (int i = 0; i < SETTINGS_COLUMNS; i++)
+		if (i != SETTING_VALUE && !sqlite3_value_nochange(columns[i])) {
+			*error = sqlite3_mprintf("system.settings.%s cannot be changed, only value can",
+			                         settings_columns[i].name);
+			return SQLITE_ERROR;
+		}
+	if (sqlite3_value_nochange(columns[SETTING_VALUE]))
+		return SQLITE_OK;
+	if (sqlite3_value_type(columns[SETTING_VALUE]) == SQLITE_NULL) {
+		*error = sqlite3_mprintf("%s = NULL: a value is expected; 'DEFAULT' restores the default", name);
+		return SQLITE_ERROR;
+	}
+	value = (const char *)sqlite3_value_text(columns[SETTING_VALUE]);
+	if (!value)
+		return SQLITE_NOMEM;
+	rc = settings_set(session, name, value, SETTING_FROM_SQL, &reason);
+	if (!rc)
+		return SQLITE_OK;
+	*error = sqlite3_mprintf("%s", reason ? reason : "out of memory");
+	free(reason);
+	return SQLITE_ERROR;
+}
+
+/* --- metrics --------------------------------------------------------------- */
+
+static const struct column metrics_columns[] = {
+	{ "metric", "TEXT", 0 },
+	{ "value", "", 0 },
+	{ "description", "TEXT", 0 },
+};
+
+static int add_metric(void *context, const qp_metric *metric)
+{
+	struct table_rows *rows = context;
+
+	table_add_text(rows, metric->name);
+	if (metric->text)
+		table_add_text(rows, metric->text);
+	else
+		table_add_integer(rows, metric->value);
+	table_add_text(rows, metric->description);
+	return 0;
+}
+
+static void fill_metrics(struct table_rows *rows, struct session *session)
+{
+	(void)session;
+	metrics_each(add_metric, rows);
+}
+
+/* --------------------------------------------------------------------------- */
+
+static const struct table trace_log = { .name = "trace_log", TABLE_COLUMNS(trace_log_columns), .log = "trace_log" };
+static const struct table query_log = { .name = "query_log", TABLE_COLUMNS(query_log_columns), .log = "query_log" };
+static const struct table settings = {
+	.name = "settings", TABLE_COLUMNS(settings_columns), .fill = fill_settings, .update = update_setting,
+};
+static const struct table metrics = { .name = "metrics", TABLE_COLUMNS(metrics_columns), .fill = fill_metrics };
+
+static const struct table *const tables[] = { &trace_log, &query_log, &settings, &metrics, &table_processes, &table_stack_trace,
+                                             &table_symbols };
+#define TABLES ((int)(sizeof tables / sizeof *tables))
+
+int tables_count(void)
+{
+	return TABLES;
+}
+
+const char *tables_name(int index)
+{
+	return tables[index]->name;
+}
+
+/* What a registered module carries. */
+struct registration {
+	const struct table *table;
+	struct session *session;
+};
+
+int tables_register(struct session *session, enum tables_where where, char **error)
+{
+	static const sqlite3_module *const modules[2][2] = {
+		[TABLES_IN_SCHEMA] = { &table_rows_module, &table_log_module },
+		[TABLES_EPONYMOUS] = { &table_rows_eponymous, &table_log_eponymous },
+	};
+
+	for (int i = 0; i < TABLES; i++) {
+		struct registration *aux = sqlite3_malloc(sizeof *aux);
+		char name[64];
+		int rc;
+
+		if (!aux)
+			return SQLITE_NOMEM;
+		aux->table = tables[i];
+		aux->session = session;
+		sqlite3_snprintf(sizeof name, name, "%s%s",
+		                 where == TABLES_IN_SCHEMA ? TABLES_MODULE_PREFIX : "", tables[i]->name);
+		rc = sqlite3_create_module_v2(session->db, name, modules[where][tables[i]->log != NULL],
+		                              aux, sqlite3_free);
+		if (rc) {
+			*error = sqlite3_mprintf("queryprof: table %s: %s", name, sqlite3_errmsg(session->db));
+			return rc;
+		}
+	}
+	return SQLITE_OK;
+}
+
+static int declare(sqlite3 *db, const struct table *table)
+{
+	char sql[4096] = "CREATE TABLE x(";
+
+	for (int i = 0; i < table->column_count; i++) {
+		const struct column *column = &table->columns[i];
+		size_t size = strlen(sql);
+
+		sqlite3_snprintf((int)(sizeof sql - size), sql + size, "%s\"%s\" %s%s", i ? "," : "",
+		                 column->name, column->type, column->flags & COLUMN_HIDDEN ? " HIDDEN" : "");
+	}
+	strcat(sql, ")");
+	return sqlite3_declare_vtab(db, sql);
+}
+
+static int connect_table(sqlite3 *db, const struct registration *registration, sqlite3_vtab **vtab)
+{
+	struct table_vtab *ours;
+	int rc = declare(db, registration->table);
+
+	if (rc)
+		return rc;
+	/* An SQLite older than the option ignores it. */
+	sqlite3_vtab_config(db, SQLITE_VTAB_DIRECTONLY);
+	ours = sqlite3_malloc(sizeof *ours);
+	if (!ours)
+		return SQLITE_NOMEM;
+	memset(ours, 0, sizeof *ours);
+	ours->table = registration->table;
+	ours->session = registration->session;
+	*vtab = &ours->base;
+	return SQLITE_OK;
+}
+
+/* Whether the database has a table of that name; also when it does not tell. */
+static bool has_table(sqlite3 *db, const char *schema, const char *name)
+{
+	char *sql = sqlite3_mprintf("SELECT 1 FROM \"%w\".sqlite_master WHERE name = %Q COLLATE NOCASE", schema, name);
+	sqlite3_stmt *stmt = NULL;
+	bool found = !sql || sqlite3_prepare_v2(db, sql, -1, &stmt, NULL) || sqlite3_step(stmt) != SQLITE_DONE;
+
+	sqlite3_finalize(stmt);
+	sqlite3_free(sql);
+	return found;
+}
+
+/* A database file may say CREATE VIRTUAL TABLE … USING one of our modules, too: its
+ * table, which a host takes for data of its own, must not be ours. */
+
+int table_connect_eponymous(sqlite3 *db, void *aux, int argc, const char *const *argv,
+                            sqlite3_vtab **vtab, char **error)
+{
+	/* Without such a statement table and module have one name, and no schema has it. */
+	if (argc != 3 || strcmp(argv[0], argv[2]) || has_table(db, argv[1], argv[2]))
+		return table_refuse_create(db, aux, argc, argv, vtab, error);
+	return connect_table(db, aux, vtab);
+}
+
+int table_connect(sqlite3 *db, void *aux, int argc, const char *const *argv,
+                  sqlite3_vtab **vtab, char **error)
+{
+	if (strcmp(argv[1], "system"))
+		return table_refuse_create(db, aux, argc, argv, vtab, error);
+	return connect_table(db, aux, vtab);
+}
+
+int table_refuse_create(sqlite3 *db, void *aux, int argc, const char *const *argv,
+                        sqlite3_vtab **vtab, char **error)
+{
+	(void)db, (void)aux, (void)argc, (void)vtab;
+	*error = sqlite3_mprintf("%s: queryprof's tables are those of the schema system", argv[0]);
+	return SQLITE_ERROR;
+}
+
+int table_disconnect(sqlite3_vtab *vtab)
+{
+	sqlite3_free(vtab);
+	return SQLITE_OK;
+}
+
+bool table_may_look(sqlite3_context *context, const struct table_vtab *vtab, const struct column *column)
+{
+	char text[128];
+
+	if (vtab->session->settings.allow_introspection_functions)
+		return true;
+	sqlite3_snprintf(sizeof text, text, "%s.%s: not allowed while allow_introspection_functions is 0",
+	                 vtab->table->name, column->name);
+	sqlite3_result_error(context, text, -1);
+	return false;
+}
+
+int table_fail(sqlite3_vtab *vtab, char *text)
+{
+	sqlite3_free(vtab->zErrMsg);
+	vtab->zErrMsg = sqlite3_mprintf("%s", text ? text : "out of memory");
+	free(text);
+	return SQLITE_ERROR;
+}

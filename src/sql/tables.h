@@ -1,0 +1,110 @@
+/*
+ * The virtual tables of the `system` schema.
+ *
+ * Two kinds: the logs, which the store keeps (tables_log.c), and small tables that
+ * are made up anew when they are read (tables_rows.c), from tables.c's own functions
+ * and those of tables_live.c and tables_symbols.c. A table is a description, in the list of tables.c; a new
+ * one needs a line there and no module of its own.
+ */
+#ifndef QUERYPROF_SQL_TABLES_H
+#define QUERYPROF_SQL_TABLES_H
+
+#include "watch/session.h"
+
+#define TABLES_MODULE_PREFIX "queryprof_"
+
+int tables_count(void);
+const char *tables_name(int index);
+
+enum tables_where {
+	TABLES_IN_SCHEMA, /* modules of the prefixed names, for CREATE VIRTUAL TABLE in `system` */
+	TABLES_EPONYMOUS, /* tables that are there without a schema, read-only */
+};
+int tables_register(struct session *session, enum tables_where where, char **error);
+
+/* --- describing a table ----------------------------------------------------- */
+
+enum column_flags {
+	COLUMN_HIDDEN = 1,   /* not in SELECT *: costs something, or is seldom wanted */
+	COLUMN_SEARCHED = 2, /* the store finds rows by it without reading all */
+	COLUMN_ORDERED = 4,  /* the store has its rows in this order */
+	COLUMN_SYMBOLS = 8,  /* not the store's: made from the column `trace` */
+	COLUMN_LINES = 16,
+};
+
+struct column {
+	const char *name;
+	const char *type; /* INTEGER, REAL, TEXT or "" */
+	unsigned flags;
+};
+#define TABLE_COLUMNS_MAX 48
+
+struct table_rows;
+
+struct table {
+	const char *name;
+	const struct column *columns;
+	int column_count;
+	/* A log: the store's table or view of this name. */
+	const char *log;
+	/* Any other: adds its rows, cell by cell, with the functions below. */
+	void (*fill)(struct table_rows *rows, struct session *session);
+	/* May its rows be changed? Gets the row's number in the order of fill() and all
+	 * its columns as they shall be. A SQLite code with a message in `*error`
+	 * (sqlite3_malloc). */
+	int (*update)(struct session *session, int64_t row, sqlite3_value **columns, char **error);
+};
+
+#define TABLE_COLUMNS(list) .columns = list, .column_count = sizeof list / sizeof *list
+
+extern const struct table table_processes, table_stack_trace; /* tables_live.c */
+extern const struct table table_symbols;                      /* tables_symbols.c */
+
+void table_add_integer(struct table_rows *rows, int64_t value);
+void table_add_real(struct table_rows *rows, double value);
+void table_add_failed(struct table_rows *rows); /* no memory for more */
+void table_add_error(struct table_rows *rows, const char *sentence); /* there are no rows, but this */
+void table_add_text(struct table_rows *rows, const char *text); /* copied; NULL: NULL */
+
+/* --- for the two kinds ------------------------------------------------------ */
+
+struct table_vtab {
+	sqlite3_vtab base; /* first: SQLite's view of it */
+	const struct table *table;
+	struct session *session;
+};
+
+/* xConnect of the module's tables; `aux` as registered by tables_register(). */
+int table_connect(sqlite3 *db, void *aux, int argc, const char *const *argv,
+                  sqlite3_vtab **vtab, char **error);
+int table_connect_eponymous(sqlite3 *db, void *aux, int argc, const char *const *argv,
+                            sqlite3_vtab **vtab, char **error);
+int table_refuse_create(sqlite3 *db, void *aux, int argc, const char *const *argv,
+                        sqlite3_vtab **vtab, char **error);
+int table_disconnect(sqlite3_vtab *vtab);
+
+/* Whether a column that tells about the program's code may be read; an error if not. */
+bool table_may_look(sqlite3_context *context, const struct table_vtab *vtab, const struct column *column);
+
+/* Makes `text` (malloc'ed or NULL) the message of the table's next error. */
+int table_fail(sqlite3_vtab *vtab, char *text);
+
+extern const sqlite3_module table_log_module, table_log_eponymous;
+extern const sqlite3_module table_rows_module, table_rows_eponymous;
+
+/* What the modules of a kind have in common, by the names that its file gives to the
+ * functions. */
+#define TABLE_METHODS                    \
+	.iVersion = 1,                   \
+	.xBestIndex = best_index,        \
+	.xDisconnect = table_disconnect, \
+	.xDestroy = table_disconnect,    \
+	.xOpen = open_cursor,            \
+	.xClose = close_cursor,          \
+	.xFilter = filter,               \
+	.xNext = next,                   \
+	.xEof = at_end,                  \
+	.xColumn = column,               \
+	.xRowid = rowid
+
+#endif

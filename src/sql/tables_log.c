@@ -1,0 +1,342 @@
+/*
+ * The logs: virtual tables over the store's own connection to the trace file.
+ *
+ * A scan becomes one SELECT of the store with the columns that are used, the
+ * conditions that it can judge as SQLite would, and the order when rows are stored
+ * in it. SQLite checks all conditions again, so what is handed on must only never
+ * lose a row: values take the column's affinity first, and conditions with another
+ * collation or on a blob are kept back.
+ *
+ * The plan travels from best_index() to filter() as text: the used columns as a hex
+ * number, the order (0, 1 up, 2 down), then one `column operator` for each value.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "trace/frames.h"
+#include "store/store.h"
+#include "watch/queries.h"
+#include "sql/tables.h"
+
+#define DRAIN_MS 10000
+#define PLAN_CONDITIONS 32
+
+static const struct {
+	unsigned char code;
+	const char *text;
+	double share; /* of the rows that are left, where the store searches */
+} operators[] = {
+	{ SQLITE_INDEX_CONSTRAINT_EQ, "=", 0.001 },
+	{ SQLITE_INDEX_CONSTRAINT_GT, ">", 0.25 },
+	{ SQLITE_INDEX_CONSTRAINT_LE, "<=", 0.25 },
+	{ SQLITE_INDEX_CONSTRAINT_LT, "<", 0.25 },
+	{ SQLITE_INDEX_CONSTRAINT_GE, ">=", 0.25 },
+};
+#define OPERATORS ((int)(sizeof operators / sizeof *operators))
+
+static int find_operator(unsigned char code)
+{
+	for (int i = 0; i < OPERATORS; i++)
+		if (operators[i].code == code)
+			return i;
+	return -1;
+}
+
+static int best_index(sqlite3_vtab *vtab, sqlite3_index_info *info)
+{
+	const struct table *table = ((const struct table_vtab *)vtab)->table;
+	char plan[32 + 8 * PLAN_CONDITIONS];
+	double rows = 1e6, work = 1e6;
+	int arguments = 0, order = 0;
+	size_t size;
+
+	queries_disown_prepared(((const struct table_vtab *)vtab)->session->db);
+	if (info->nOrderBy == 1 && info->aOrderBy[0].iColumn >= 0 &&
+	    table->columns[info->aOrderBy[0].iColumn].flags & COLUMN_ORDERED) {
+		order = 1 + info->aOrderBy[0].desc;
+		info->orderByConsumed = 1;
+	}
+	size = (size_t)snprintf(plan, sizeof plan, "%llx %d", (unsigned long long)info->colUsed, order);
+	for (int i = 0; i < info->nConstraint && arguments < PLAN_CONDITIONS; i++) {
+		const struct sqlite3_index_constraint *constraint = &info->aConstraint[i];
+		const struct column *column;
+		int found = find_operator(constraint->op);
+
+		if (!constraint->usable || constraint->iColumn < 0 || found < 0)
+			continue;
+		column = &table->columns[constraint->iColumn];
+		if (column->flags & (COLUMN_SYMBOLS | COLUMN_LINES))
+			continue;
+		if (sqlite3_libversion_number() < 3022000 ||
+		    sqlite3_stricmp(sqlite3_vtab_collation(info, i), "BINARY"))
+			continue;
+		info->aConstraintUsage[i].argvIndex = ++arguments;
+		size += (size_t)snprintf(plan + size, sizeof plan - size, " %d %d", constraint->iColumn, found);
+		rows *= operators[found].share * (column->flags & COLUMN_SEARCHED ? 1 : 2);
+		if (column->flags & COLUMN_SEARCHED)
+			work *= operators[found].share;
+	}
+	info->idxStr = sqlite3_mprintf("%s", plan);
+	if (!info->idxStr)
+		return SQLITE_NOMEM;
+	info->needToFreeIdxStr = 1;
+	info->estimatedRows = rows < 1 ? 1 : (sqlite3_int64)rows;
+	info->estimatedCost = 100 + work;
+	return SQLITE_OK;
+}
+
+/* --- a cursor -------------------------------------------------------------- */
+
+struct cursor {
+	sqlite3_vtab_cursor base;
+	struct store_cursor *rows;
+	int place[TABLE_COLUMNS_MAX]; /* column to column of the SELECT, -1: not in it */
+	int trace;                    /* the column `trace` in the SELECT */
+	bool drained, done;
+	sqlite3_int64 row;
+	/* The newest trace made into symbols or lines: it often comes again. */
+	struct {
+		char *trace, *text;
+	} made[2];
+};
+
+static const struct table *table_of(const sqlite3_vtab_cursor *cursor)
+{
+	return ((const struct table_vtab *)cursor->pVtab)->table;
+}
+
+static int open_cursor(sqlite3_vtab *vtab, sqlite3_vtab_cursor **result)
+{
+	struct cursor *cursor = calloc(1, sizeof *cursor);
+
+	(void)vtab;
+	if (!cursor)
+		return SQLITE_NOMEM;
+	*result = &cursor->base;
+	return SQLITE_OK;
+}
+
+static void close_rows(struct cursor *cursor)
+{
+	if (cursor->rows)
+		store_close(cursor->rows);
+	cursor->rows = NULL;
+}
+
+static int close_cursor(sqlite3_vtab_cursor *base)
+{
+	struct cursor *cursor = (struct cursor *)base;
+
+	close_rows(cursor);
+	for (int i = 0; i < 2; i++) {
+		free(cursor->made[i].trace);
+		free(cursor->made[i].text);
+	}
+	free(cursor);
+	return SQLITE_OK;
+}
+
+static int next(sqlite3_vtab_cursor *base)
+{
+	struct cursor *cursor = (struct cursor *)base;
+	int rc = store_step(cursor->rows);
+
+	cursor->row++;
+	cursor->done = rc != 1;
+	if (rc >= 0)
+		return SQLITE_OK;
+	return table_fail(base->pVtab, strdup(store_cursor_error(cursor->rows)));
+}
+
+/* The value as the column's affinity would make it: SQLite does that to values that
+ * it compares itself, not to those that it hands on. */
+static void bind(struct store_cursor *rows, int index, const struct column *column, sqlite3_value *value)
+{
+	int type = strcmp(column->type, "INTEGER") ? sqlite3_value_type(value) : sqlite3_value_numeric_type(value);
+
+	if (type == SQLITE_NULL)
+		store_bind_null(rows, index);
+	else if (type == SQLITE_TEXT || !strcmp(column->type, "TEXT"))
+		store_bind_text(rows, index, (const char *)sqlite3_value_text(value), (size_t)sqlite3_value_bytes(value));
+	else if (type == SQLITE_INTEGER)
+		store_bind_int64(rows, index, sqlite3_value_int64(value));
+	else
+		store_bind_double(rows, index, sqlite3_value_double(value));
+}
+
+static void write_columns(FILE *sql, struct cursor *cursor, uint64_t used)
+{
+	const struct table *table = table_of(&cursor->base);
+	int count = 0, trace = -1;
+
+	for (int i = 0; i < table->column_count; i++) {
+		cursor->place[i] = -1;
+		if (!strcmp(table->columns[i].name, "trace"))
+			trace = i;
+		/* The mask's last bit stands for all columns from there on. */
+		if (!(used >> (i < 63 ? i : 63) & 1))
+			continue;
+		if (table->columns[i].flags & (COLUMN_SYMBOLS | COLUMN_LINES)) {
+			used |= 1ull << trace; /* which stands before them */
+			if (cursor->place[trace] >= 0)
+				continue;
+			cursor->place[trace] = count;
+		} else {
+			cursor->place[i] = count;
+		}
+		fprintf(sql, "%st.%s", count++ ? "," : "", table->columns[cursor->place[i] < 0 ? trace : i].name);
+	}
+	cursor->trace = trace < 0 ? -1 : cursor->place[trace];
+	if (!count)
+		fputs("1", sql);
+}
+
+/* Writes the SELECT of a plan; `taken` gets the column of each value that is to be
+ * bound, -1 for those that are kept back. */
+static char *make_select(struct cursor *cursor, const char *plan, int argc, sqlite3_value **argv, int *taken)
+{
+	const struct table *table = table_of(&cursor->base);
+	const struct session *session = ((const struct table_vtab *)cursor->base.pVtab)->session;
+	const char *between = " WHERE ";
+	char *text = NULL, *at;
+	size_t size;
+	FILE *sql = open_memstream(&text, &size);
+	uint64_t used = strtoull(plan, &at, 16);
+	long order = strtol(at, &at, 10);
+
+	if (!sql)
+		return NULL;
+	fputs("SELECT ", sql);
+	write_columns(sql, cursor, used);
+	fprintf(sql, " FROM %s AS t", table->log);
+	for (int i = 0; i < argc; i++) {
+		long column = strtol(at, &at, 10), operator = strtol(at, &at, 10);
+
+		/* The store takes no blobs, and no integer is equal to one. */
+		taken[i] = sqlite3_value_type(argv[i]) == SQLITE_BLOB ? -1 : (int)column;
+		if (taken[i] < 0)
+			continue;
+		fprintf(sql, "%st.%s %s ?%d", between, table->columns[column].name, operators[operator].text, i + 1);
+		between = " AND ";
+	}
+	if (!session->settings.show_queries_of_other_sessions)
+		fprintf(sql, "%st.session_id = %u", between, session->number);
+	for (int i = 0; order && i < table->column_count; i++)
+		if (table->columns[i].flags & COLUMN_ORDERED)
+			fprintf(sql, " ORDER BY t.%s%s", table->columns[i].name, order > 1 ? " DESC" : "");
+	if (fclose(sql)) {
+		free(text);
+		return NULL;
+	}
+	return text;
+}
+
+static int filter(sqlite3_vtab_cursor *base, int number, const char *plan, int argc, sqlite3_value **argv)
+{
+	struct cursor *cursor = (struct cursor *)base;
+	const struct table *table = table_of(base);
+	int taken[PLAN_CONDITIONS];
+	char *sql, *error = NULL;
+
+	(void)number;
+	close_rows(cursor);
+	cursor->row = 0;
+	cursor->done = true;
+	queries_disown(((const struct table_vtab *)base->pVtab)->session->db);
+	/* Once a cursor: it belongs to one run of a statement, which a subquery may
+	 * filter anew for each of a thousand rows. What cannot be stored in time is
+	 * missing, as it would be from any table a moment earlier. */
+	if (!cursor->drained)
+		store_drain(DRAIN_MS);
+	cursor->drained = true;
+	sql = make_select(cursor, plan, argc, argv, taken);
+	if (!sql)
+		return SQLITE_NOMEM;
+	cursor->rows = store_select(sql, &error);
+	free(sql);
+	if (!cursor->rows)
+		return table_fail(base->pVtab, error);
+	for (int i = 0; i < argc; i++)
+		if (taken[i] >= 0)
+			bind(cursor->rows, i + 1, &table->columns[taken[i]], argv[i]);
+	return next(base);
+}
+
+static int at_end(sqlite3_vtab_cursor *base)
+{
+	return ((struct cursor *)base)->done;
+}
+
+static int made_column(struct cursor *cursor, sqlite3_context *context, const struct column *column)
+{
+	bool lines = column->flags & COLUMN_LINES, bad;
+	const char *trace;
+	size_t size;
+
+	if (!table_may_look(context, (const struct table_vtab *)cursor->base.pVtab, column))
+		return SQLITE_OK;
+	trace = store_column_bytes(cursor->rows, cursor->trace, &size);
+	if (!trace)
+		return SQLITE_OK;
+	if (!cursor->made[lines].trace || strcmp(cursor->made[lines].trace, trace)) {
+		free(cursor->made[lines].trace);
+		free(cursor->made[lines].text);
+		cursor->made[lines].trace = strdup(trace);
+		cursor->made[lines].text = lines ? frames_lines(trace, &bad) : frames_symbols(trace, &bad);
+	}
+	if (cursor->made[lines].text)
+		sqlite3_result_text(context, cursor->made[lines].text, -1, SQLITE_TRANSIENT);
+	return SQLITE_OK;
+}
+
+static int column(sqlite3_vtab_cursor *base, sqlite3_context *context, int index)
+{
+	struct cursor *cursor = (struct cursor *)base;
+	const struct column *described = &table_of(base)->columns[index];
+	int place = cursor->place[index];
+	const char *bytes;
+	size_t size;
+
+	if (described->flags & (COLUMN_SYMBOLS | COLUMN_LINES))
+		return made_column(cursor, context, described);
+	if (place < 0)
+		return SQLITE_OK;
+	switch (store_column_type(cursor->rows, place)) {
+	case STORE_NULL:
+		break;
+	case STORE_INT64:
+		sqlite3_result_int64(context, store_column_int64(cursor->rows, place));
+		break;
+	case STORE_DOUBLE:
+		sqlite3_result_double(context, store_column_double(cursor->rows, place));
+		break;
+	case STORE_TEXT:
+		bytes = store_column_bytes(cursor->rows, place, &size);
+		sqlite3_result_text64(context, bytes, size, SQLITE_TRANSIENT, SQLITE_UTF8);
+		break;
+	case STORE_BLOB:
+		bytes = store_column_bytes(cursor->rows, place, &size);
+		sqlite3_result_blob64(context, bytes, size, SQLITE_TRANSIENT);
+		break;
+	}
+	return SQLITE_OK;
+}
+
+/* Rows have no lasting number: they are those of a view. */
+static int rowid(sqlite3_vtab_cursor *base, sqlite3_int64 *result)
+{
+	*result = ((struct cursor *)base)->row;
+	return SQLITE_OK;
+}
+
+const sqlite3_module table_log_module = {
+	TABLE_METHODS,
+	.xCreate = table_refuse_create,
+	.xConnect = table_connect,
+};
+
+const sqlite3_module table_log_eponymous = {
+	TABLE_METHODS,
+	.xConnect = table_connect_eponymous,
+};

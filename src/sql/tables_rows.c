@@ -1,0 +1,243 @@
+/*
+ * Tables that are made up when they are read: the table's fill() says all its
+ * cells, a cursor walks over them. Small, so nothing is pushed down to them.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "trace/frames.h"
+#include "watch/queries.h"
+#include "sql/tables.h"
+
+struct cell {
+	enum { INTEGER, REAL, TEXT } type;
+	int64_t integer;
+	double real;
+	char *text; /* NULL: NULL */
+};
+
+struct table_rows {
+	struct cell *cells; /* row by row */
+	size_t count, room;
+	bool failed; /* no memory */
+	const char *error; /* instead of rows */
+};
+
+static struct cell *add_cell(struct table_rows *rows)
+{
+	if (rows->count == rows->room && !rows->failed) {
+		size_t room = rows->room ? rows->room * 2 : 256;
+		struct cell *cells = realloc(rows->cells, room * sizeof *cells);
+
+		if (!cells) {
+			rows->failed = true;
+		} else {
+			rows->cells = cells;
+			rows->room = room;
+		}
+	}
+	if (rows->failed)
+		return NULL;
+	return memset(&rows->cells[rows->count++], 0, sizeof *rows->cells);
+}
+
+void table_add_integer(struct table_rows *rows, int64_t value)
+{
+	struct cell *cell = add_cell(rows);
+
+	if (cell)
+		cell->integer = value;
+}
+
+void table_add_real(struct table_rows *rows, double value)
+{
+	struct cell *cell = add_cell(rows);
+
+	if (!cell)
+		return;
+	cell->type = REAL;
+	cell->real = value;
+}
+
+void table_add_text(struct table_rows *rows, const char *text)
+{
+	struct cell *cell = add_cell(rows);
+
+	if (!cell)
+		return;
+	cell->type = TEXT;
+	if (text && !(cell->text = strdup(text)))
+		rows->failed = true;
+}
+
+void table_add_failed(struct table_rows *rows)
+{
+	rows->failed = true;
+}
+
+void table_add_error(struct table_rows *rows, const char *sentence)
+{
+	rows->error = sentence;
+}
+
+static void free_rows(struct table_rows *rows)
+{
+	for (size_t i = 0; i < rows->count; i++)
+		free(rows->cells[i].text);
+	free(rows->cells);
+	memset(rows, 0, sizeof *rows);
+}
+
+/* --- a cursor -------------------------------------------------------------- */
+
+struct cursor {
+	sqlite3_vtab_cursor base;
+	struct table_rows rows;
+	size_t at; /* row */
+};
+
+static const struct table *table_of(const sqlite3_vtab_cursor *cursor)
+{
+	return ((const struct table_vtab *)cursor->pVtab)->table;
+}
+
+static int best_index(sqlite3_vtab *vtab, sqlite3_index_info *info)
+{
+	queries_disown_prepared(((const struct table_vtab *)vtab)->session->db);
+	info->estimatedRows = 100;
+	info->estimatedCost = 1000;
+	return SQLITE_OK;
+}
+
+static int open_cursor(sqlite3_vtab *vtab, sqlite3_vtab_cursor **result)
+{
+	struct cursor *cursor = calloc(1, sizeof *cursor);
+
+	(void)vtab;
+	if (!cursor)
+		return SQLITE_NOMEM;
+	*result = &cursor->base;
+	return SQLITE_OK;
+}
+
+static int close_cursor(sqlite3_vtab_cursor *base)
+{
+	struct cursor *cursor = (struct cursor *)base;
+
+	free_rows(&cursor->rows);
+	free(cursor);
+	return SQLITE_OK;
+}
+
+static int filter(sqlite3_vtab_cursor *base, int plan, const char *plan_text, int argc, sqlite3_value **argv)
+{
+	struct cursor *cursor = (struct cursor *)base;
+
+	queries_disown(((const struct table_vtab *)base->pVtab)->session->db);
+	(void)plan, (void)plan_text, (void)argc, (void)argv;
+	free_rows(&cursor->rows);
+	cursor->at = 0;
+	table_of(base)->fill(&cursor->rows, ((const struct table_vtab *)base->pVtab)->session);
+	if (cursor->rows.error)
+		return table_fail(base->pVtab, strdup(cursor->rows.error));
+	return cursor->rows.failed ? SQLITE_NOMEM : SQLITE_OK;
+}
+
+static int next(sqlite3_vtab_cursor *base)
+{
+	((struct cursor *)base)->at++;
+	return SQLITE_OK;
+}
+
+static int at_end(sqlite3_vtab_cursor *base)
+{
+	const struct cursor *cursor = (const struct cursor *)base;
+
+	return (cursor->at + 1) * (size_t)table_of(base)->column_count > cursor->rows.count;
+}
+
+/* Symbols or lines of the row's trace. */
+static int made_column(const struct cursor *cursor, sqlite3_context *context, const struct cell *row,
+                       const struct column *column)
+{
+	const struct table_vtab *vtab = (const struct table_vtab *)cursor->base.pVtab;
+	const struct table *table = vtab->table;
+	char *text = NULL;
+	bool bad;
+
+	if (!table_may_look(context, vtab, column))
+		return SQLITE_OK;
+	for (int i = 0; i < table->column_count; i++)
+		if (!strcmp(table->columns[i].name, "trace") && row[i].text)
+			text = column->flags & COLUMN_LINES ? frames_lines(row[i].text, &bad) :
+			                                      frames_symbols(row[i].text, &bad);
+	if (!text)
+		return SQLITE_NOMEM;
+	sqlite3_result_text(context, text, -1, free);
+	return SQLITE_OK;
+}
+
+static int column(sqlite3_vtab_cursor *base, sqlite3_context *context, int index)
+{
+	const struct cursor *cursor = (const struct cursor *)base;
+	const struct column *described = &table_of(base)->columns[index];
+	const struct cell *row = &cursor->rows.cells[cursor->at * (size_t)table_of(base)->column_count];
+	const struct cell *cell = &row[index];
+
+	/* An UPDATE that leaves the column alone: update() is told so. */
+	if (sqlite3_libversion_number() >= 3022000 && sqlite3_vtab_nochange(context))
+		return SQLITE_OK;
+	if (described->flags & (COLUMN_SYMBOLS | COLUMN_LINES))
+		return made_column(cursor, context, row, described);
+	if (cell->type == INTEGER)
+		sqlite3_result_int64(context, cell->integer);
+	else if (cell->type == REAL)
+		sqlite3_result_double(context, cell->real);
+	else if (cell->text)
+		sqlite3_result_text(context, cell->text, -1, SQLITE_TRANSIENT);
+	return SQLITE_OK;
+}
+
+static int rowid(sqlite3_vtab_cursor *base, sqlite3_int64 *result)
+{
+	*result = (sqlite3_int64)((struct cursor *)base)->at;
+	return SQLITE_OK;
+}
+
+/* argv: the row's old and new number, then its columns; old NULL: INSERT; alone:
+ * DELETE. */
+static int update(sqlite3_vtab *vtab, int argc, sqlite3_value **argv, sqlite3_int64 *result)
+{
+	const struct table_vtab *ours = (const struct table_vtab *)vtab;
+	const struct table *table = ours->table;
+	char *error = NULL;
+	int rc = SQLITE_READONLY;
+
+	(void)result;
+	if (!table->update)
+		error = sqlite3_mprintf("system.%s cannot be changed", table->name);
+	else if (argc < 2 || sqlite3_value_type(argv[0]) == SQLITE_NULL ||
+	         sqlite3_value_int64(argv[0]) != sqlite3_value_int64(argv[1]))
+		error = sqlite3_mprintf("rows of system.%s come and go by themselves, only UPDATE works", table->name);
+	else
+		rc = table->update(ours->session, sqlite3_value_int64(argv[0]), argv + 2, &error);
+	if (error) {
+		sqlite3_free(vtab->zErrMsg);
+		vtab->zErrMsg = error;
+	}
+	return rc;
+}
+
+const sqlite3_module table_rows_module = {
+	TABLE_METHODS,
+	.xCreate = table_refuse_create,
+	.xConnect = table_connect,
+	.xUpdate = update,
+};
+
+/* Without xUpdate: to change a table that is the host's `main` to SQLite would lock
+ * and, before a commit, write the host's file. */
+const sqlite3_module table_rows_eponymous = {
+	TABLE_METHODS,
+	.xConnect = table_connect_eponymous,
+};

@@ -1,0 +1,62 @@
+/*
+ * system.symbols: the functions of the programs and libraries that are mapped now, at the
+ * addresses that traces have for them.
+ *
+ * Who reads it waits for all of their files to be read, as the first look-up of a name
+ * does for one.
+ */
+#include "modules/modules.h"
+#include "store/store.h"
+#include "symbol/symbol.h"
+#include "sql/tables.h"
+
+static const struct column symbols_columns[] = {
+	{ "symbol", "TEXT", 0 },
+	{ "address_begin", "INTEGER", 0 },
+	{ "address_end", "INTEGER", 0 }, /* the first one behind */
+	{ "module", "TEXT", 0 },
+};
+
+struct place {
+	struct table_rows *rows;
+	const struct module *module;
+	uint64_t shift; /* from an ELF address to one of a trace */
+};
+
+static void add_symbol(void *context, const char *name, uint64_t start, uint64_t end)
+{
+	const struct place *place = context;
+
+	table_add_text(place->rows, name);
+	table_add_integer(place->rows, (int64_t)(start + place->shift));
+	table_add_integer(place->rows, (int64_t)(end + place->shift));
+	table_add_text(place->rows, place->module->path);
+}
+
+static bool add_module(void *context, const struct module *module)
+{
+	const struct symbol_object object = {
+		.path = module->path,
+		.build_id = module->build_id,
+		.file_size = module->file_size,
+		.mtime_ns = module->mtime_ns,
+	};
+	struct place place = { .rows = context, .module = module, .shift = module->start };
+
+	store_place(&place.shift, 1, modules_generation());
+	place.shift -= module->start - module->bias;
+	symbol_each(&object, add_symbol, &place);
+	return true;
+}
+
+static void fill_symbols(struct table_rows *rows, struct session *session)
+{
+	if (!session->settings.allow_introspection_functions) {
+		table_add_error(rows, "symbols: not allowed while allow_introspection_functions is 0");
+		return;
+	}
+	modules_refresh(false);
+	modules_each(add_module, rows);
+}
+
+const struct table table_symbols = { .name = "symbols", TABLE_COLUMNS(symbols_columns), .fill = fill_symbols };

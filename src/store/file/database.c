@@ -1,0 +1,481 @@
+/*
+ * Two copies of SQLite may have the trace file open in one process: ours, and the
+ * host's when it reads the file itself. POSIX locks belong to the process, and any
+ * close() of the file drops them all, so each copy would break the other's locks
+ * and, closing, remove the write-ahead log that the other still uses. Therefore
+ *   - our locks on the shared-memory file, which order the WAL, are open file
+ *     description locks: they are ours, whatever the host closes;
+ *   - a guard, one more descriptor of the file with such a lock on SQLite's "shared"
+ *     bytes, makes us look like any other reader: nobody can take the file for
+ *     unused.
+ * Both are ordinary locks of SQLite's protocol to every other process.
+ *
+ * The file is made in one transaction of a rollback journal, and set to WAL after
+ * that: its own header tells what it is, whenever the process was killed. Only a
+ * database without anything in it may be left in between; it counts as empty.
+ *
+ * synchronous is NORMAL: a power loss may cost the newest transactions, not the file,
+ * and the flusher has the log synced once a flush rather than at each transaction. A
+ * temporary file needs no such care.
+ */
+#include "store/file/database.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "queryprof.h"
+#include "store/file/descriptors.h"
+#include "store/file/upgrade.h"
+#include "store_schema.h"
+
+/* Where SQLite's locks on the database file begin; those of the shared-memory file
+ * lie far below. Part of SQLite's file format. */
+#define PENDING_BYTE 0x40000000
+#define SHARED_FIRST (PENDING_BYTE + 2)
+#define SHARED_SIZE 510
+
+#define BUSY_TIMEOUT_MS 1000
+
+/* --- our copy of SQLite ------------------------------------------------------ */
+
+static int lock_or_forward(int fd, int command, void *argument)
+{
+	if (command == F_SETLK || command == F_GETLK) {
+		struct flock *lock = argument;
+
+		if (lock->l_whence == SEEK_SET && lock->l_start < PENDING_BYTE) {
+			lock->l_pid = 0;
+			command = command == F_SETLK ? F_OFD_SETLK : F_OFD_GETLK;
+		}
+	}
+	return fcntl(fd, command, argument);
+}
+
+static void start_sqlite(void)
+{
+	sqlite3_vfs *vfs;
+
+	/* One thread at a time uses a connection; nobody reads memory statistics. */
+	sqlite3_config(SQLITE_CONFIG_MULTITHREAD);
+	sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0);
+	sqlite3_initialize();
+	vfs = sqlite3_vfs_find("unix");
+	if (vfs && vfs->iVersion >= 3)
+		descriptors_guard(vfs, lock_or_forward);
+}
+
+static int open_connection(const char *path, int flags, sqlite3 **db, char **error)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+	int code;
+
+	pthread_once(&once, start_sqlite);
+	code = sqlite3_open_v2(path, db, flags | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_PRIVATECACHE, "unix");
+	if (code) {
+		*error = database_error(*db, path);
+		sqlite3_close(*db);
+		*db = NULL;
+		return QP_STORE;
+	}
+	sqlite3_extended_result_codes(*db, 1);
+	sqlite3_busy_timeout(*db, BUSY_TIMEOUT_MS);
+	/* The file may come from anywhere: what it says must not run. */
+	sqlite3_db_config(*db, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
+	sqlite3_db_config(*db, SQLITE_DBCONFIG_ENABLE_TRIGGER, 0, NULL);
+	sqlite3_db_config(*db, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
+	/* A close for fork must be quick; the last close says otherwise. */
+	sqlite3_db_config(*db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
+	/* No temporary files, and no mapping of the file: a page that somebody cuts
+	 * off would be a SIGBUS in the host. */
+	sqlite3_exec(*db, "PRAGMA temp_store = MEMORY; PRAGMA mmap_size = 0; PRAGMA secure_delete = OFF",
+	             NULL, NULL, NULL);
+	return QP_OK;
+}
+
+/* --- words ------------------------------------------------------------------- */
+
+char *database_sentence(const char *format, ...)
+{
+	va_list arguments;
+	char *text;
+	int size;
+
+	va_start(arguments, format);
+	size = vasprintf(&text, format, arguments);
+	va_end(arguments);
+	return size < 0 ? NULL : text;
+}
+
+char *database_error(sqlite3 *db, const char *path)
+{
+	int code = db ? sqlite3_extended_errcode(db) : SQLITE_NOMEM;
+	int number = db ? sqlite3_system_errno(db) : 0;
+	bool of_system = (code & 0xff) == SQLITE_IOERR || (code & 0xff) == SQLITE_CANTOPEN;
+
+	if (of_system && number)
+		return database_sentence("%s: %s (%s)", path, sqlite3_errstr(code & 0xff), strerror(number));
+	return database_sentence("%s: %s", path, db ? sqlite3_errmsg(db) : sqlite3_errstr(code));
+}
+
+int64_t database_number(sqlite3 *db, const char *sql, int64_t otherwise)
+{
+	sqlite3_stmt *statement = NULL;
+	int64_t number = otherwise;
+
+	if (sqlite3_prepare_v2(db, sql, -1, &statement, NULL) == SQLITE_OK
+	    && sqlite3_step(statement) == SQLITE_ROW)
+		number = sqlite3_column_int64(statement, 0);
+	sqlite3_finalize(statement);
+	return number;
+}
+
+/* --- whose file it is -------------------------------------------------------- */
+
+static uint32_t read_big_endian(const unsigned char *bytes)
+{
+	return (uint32_t)bytes[0] << 24 | (uint32_t)bytes[1] << 16 | (uint32_t)bytes[2] << 8 | bytes[3];
+}
+
+static int check_identity(const char *path, uint32_t application, uint32_t version, char **error)
+{
+	if (application != STORE_APPLICATION_ID) {
+		*error = database_sentence("%s: a SQLite database, but not a trace file", path);
+		return QP_STORE;
+	}
+	if (version > STORE_SCHEMA_VERSION) {
+		*error = database_sentence("%s: written by a newer queryprof (schema %u, this one knows %d)",
+		                           path, version, STORE_SCHEMA_VERSION);
+		return QP_TOO_NEW;
+	}
+	return QP_OK;
+}
+
+/* A database of one page, which holds no table, with neither id nor version: what
+ * setting auto_vacuum leaves. Whether it is so is seen again before it is used. */
+static bool is_blank(const unsigned char *header, off_t size)
+{
+	off_t page = (off_t)header[16] << 8 | header[17];
+
+	return size == (page == 1 ? 65536 : page) && !read_big_endian(header + 60) && !read_big_endian(header + 68);
+}
+
+/* From the header alone: opening a file with SQLite may already change things next
+ * to it. An empty file is nobody's. */
+static int check_header(int fd, off_t size, const char *path, char **error)
+{
+	unsigned char header[100];
+
+	if (!size)
+		return QP_OK;
+	if (pread(fd, header, sizeof header, 0) != (ssize_t)sizeof header
+	    || memcmp(header, "SQLite format 3", 16) != 0) {
+		*error = database_sentence("%s: not a trace file", path);
+		return QP_STORE;
+	}
+	if (is_blank(header, size))
+		return QP_OK;
+	return check_identity(path, read_big_endian(header + 68), read_big_endian(header + 60), error);
+}
+
+/* Behind every byte that SQLite locks or could write. */
+#define SETUP_BYTE ((off_t)1 << 62)
+#define SETUP_NAP_NS 2000000
+#define SETUP_NAPS 1000 /* 2 s */
+
+/* `type` as for fcntl(). 0, or errno: EAGAIN when another has a lock in the way. */
+static int set_lock(int fd, short type, off_t start, off_t size)
+{
+	struct flock lock = { .l_type = type, .l_whence = SEEK_SET, .l_start = start, .l_len = size };
+
+	if (!fcntl(fd, F_OFD_SETLK, &lock))
+		return 0;
+	return errno == EACCES ? EAGAIN : errno;
+}
+
+/* Processes that open one file together take turns until each has it ready: half-made,
+ * it looks like somebody else's, and its journal mode can be changed only by one who
+ * has it alone. False: another has not finished in time. */
+static bool lock_setup(int fd)
+{
+	for (int naps = 0; naps < SETUP_NAPS; naps++) {
+		if (set_lock(fd, F_WRLCK, SETUP_BYTE, 1) != EAGAIN)
+			return true; /* ours, or no such locks here: go on without */
+		nanosleep(&(struct timespec){ .tv_nsec = SETUP_NAP_NS }, NULL);
+	}
+	return false;
+}
+
+/* The file, made with mode 0600 where there is none, and with the set-up's lock on it. */
+static int open_file(const char *path, struct database *database, char **error)
+{
+	const int flags = O_RDWR | O_CLOEXEC | O_NOCTTY | O_NONBLOCK;
+	struct stat status;
+	int fd, code;
+
+	fd = open(path, flags | O_CREAT | O_EXCL, 0600);
+	if (fd >= 0)
+		fchmod(fd, 0600); /* whatever the umask */
+	else if (errno == EEXIST)
+		fd = open(path, flags);
+	if (fd < 0 || fstat(fd, &status)) {
+		*error = database_sentence("%s: %s", path, strerror(errno));
+		if (fd >= 0)
+			close(fd);
+		return QP_STORE;
+	}
+	if (!S_ISREG(status.st_mode)) {
+		*error = database_sentence("%s: not a regular file", path);
+		code = QP_STORE;
+	} else if (!lock_setup(fd)) {
+		*error = database_sentence("%s: locked by another process", path);
+		code = DATABASE_LOCKED;
+	} else {
+		if (fstat(fd, &status)) /* its size, now that nobody is making it */
+			status.st_size = 0;
+		code = check_header(fd, status.st_size, path, error);
+	}
+	if (code) {
+		close(fd);
+		return code;
+	}
+	database->guard = descriptors_keep(fd);
+	if (database->guard < 0) {
+		*error = database_sentence("%s: %s", path, strerror(errno));
+		return QP_STORE;
+	}
+	database->device = status.st_dev;
+	database->inode = status.st_ino;
+	return QP_OK;
+}
+
+static bool lock_guard(int fd)
+{
+	/* Somebody who closes the file as its last user holds it for a moment. */
+	for (int tries = 0; tries < 100; tries++) {
+		int error = set_lock(fd, F_RDLCK, SHARED_FIRST, SHARED_SIZE);
+
+		if (error != EAGAIN) /* without such locks: go on without */
+			return error == 0 || error == EINVAL || error == ENOLCK;
+		nanosleep(&(struct timespec){ .tv_nsec = 5000000 }, NULL);
+	}
+	return false;
+}
+
+/* --- opening ----------------------------------------------------------------- */
+
+static int set_identity(sqlite3 *db)
+{
+	char identity[96];
+
+	snprintf(identity, sizeof identity, "PRAGMA application_id = %d; PRAGMA user_version = %d",
+	         STORE_APPLICATION_ID, STORE_SCHEMA_VERSION);
+	return sqlite3_exec(db, identity, NULL, NULL, NULL);
+}
+
+int database_make_tables(sqlite3 *db)
+{
+	return sqlite3_exec(db, store_schema, NULL, NULL, NULL);
+}
+
+static int make_schema(sqlite3 *db)
+{
+	int code = database_make_tables(db);
+
+	return code ? code : set_identity(db);
+}
+
+static int end_transaction(sqlite3 *db, int code)
+{
+	if (!code)
+		code = sqlite3_exec(db, "COMMIT", NULL, NULL, NULL);
+	if (code)
+		sqlite3_exec(db, "ROLLBACK", NULL, NULL, NULL);
+	return code;
+}
+
+/* In one exclusive transaction: of several processes that start together one makes
+ * the schema, the others find it. */
+static int make_schema_once(sqlite3 *db)
+{
+	int code;
+
+	if (database_number(db, "PRAGMA application_id", 0) == STORE_APPLICATION_ID)
+		return SQLITE_OK;
+	/* Lets the file shrink when its bound is lowered; must come first. */
+	sqlite3_exec(db, "PRAGMA auto_vacuum = INCREMENTAL", NULL, NULL, NULL);
+	code = sqlite3_exec(db, "BEGIN EXCLUSIVE", NULL, NULL, NULL);
+	if (code)
+		return code;
+	if (database_number(db, "SELECT count(*) FROM sqlite_schema", -1) == 0)
+		code = make_schema(db);
+	return end_transaction(db, code);
+}
+
+/* In one transaction. A process of the older version that has the file open goes on. */
+static int upgrade_schema_once(sqlite3 *db)
+{
+	int code;
+
+	if (database_number(db, "PRAGMA user_version", 0) >= STORE_SCHEMA_VERSION)
+		return SQLITE_OK;
+	code = sqlite3_exec(db, "BEGIN IMMEDIATE", NULL, NULL, NULL);
+	if (code)
+		return code;
+	if (database_number(db, "PRAGMA user_version", 0) < STORE_SCHEMA_VERSION && !(code = upgrade_file(db)))
+		code = set_identity(db);
+	return end_transaction(db, code);
+}
+
+static bool is_wal(sqlite3 *db)
+{
+	sqlite3_stmt *statement = NULL;
+	bool wal = false;
+
+	if (sqlite3_prepare_v2(db, "PRAGMA journal_mode = WAL", -1, &statement, NULL) == SQLITE_OK
+	    && sqlite3_step(statement) == SQLITE_ROW)
+		wal = !strcmp((const char *)sqlite3_column_text(statement, 0), "wal");
+	sqlite3_finalize(statement);
+	return wal;
+}
+
+static int prepare_file(sqlite3 *db, const char *path, char **error)
+{
+	int code, identity;
+
+	/* The removal of a journal, too: one that came back after a loss of power would
+	 * undo what was written since. */
+	sqlite3_exec(db, "PRAGMA synchronous = EXTRA", NULL, NULL, NULL);
+	code = make_schema_once(db);
+	if (!code) {
+		identity = check_identity(path, (uint32_t)database_number(db, "PRAGMA application_id", 0),
+		                          (uint32_t)database_number(db, "PRAGMA user_version", 0), error);
+		if (identity)
+			return identity;
+		code = upgrade_schema_once(db);
+	}
+
+	/* Changing the mode needs the file alone; another that starts now has it too,
+	 * for a moment. */
+	for (int tries = 0; !code && !is_wal(db); tries++) {
+		code = sqlite3_errcode(db);
+		if ((code == SQLITE_OK || code == SQLITE_BUSY) && tries < 50) {
+			nanosleep(&(struct timespec){ .tv_nsec = 10000000 }, NULL);
+			code = SQLITE_OK;
+		} else if (!code) {
+			code = SQLITE_BUSY;
+		}
+	}
+	if (code) {
+		*error = database_error(db, path);
+		return (code & 0xff) == SQLITE_BUSY ? DATABASE_LOCKED : QP_STORE;
+	}
+	return QP_OK;
+}
+
+int database_open(struct database *database, const char *path,
+                  const struct database_limits *limits, char **error)
+{
+	int code;
+
+	*database = (struct database){ .guard = -1 };
+	code = open_file(path, database, error);
+	if (!code)
+		code = open_connection(path, SQLITE_OPEN_READWRITE, &database->db, error);
+	if (!code)
+		code = prepare_file(database->db, path, error);
+	if (!code && !lock_guard(database->guard)) {
+		*error = database_sentence("%s: locked by another process", path);
+		code = DATABASE_LOCKED;
+	}
+	if (code) {
+		database_close(database, false);
+		return code;
+	}
+	set_lock(database->guard, F_UNLCK, SETUP_BYTE, 1);
+	database_set_limits(database, limits);
+	return QP_OK;
+}
+
+void database_set_limits(struct database *database, const struct database_limits *limits)
+{
+	char text[160];
+	int64_t pages = limits->wal_bytes / 2 / 4096;
+
+	/* The log starts again from its beginning once it was folded back: it reaches
+	 * half the limit, and one transaction on top. */
+	snprintf(text, sizeof text,
+	         "PRAGMA synchronous = %s; PRAGMA wal_autocheckpoint = %lld; PRAGMA journal_size_limit = %lld",
+	         limits->temporary ? "OFF" : "NORMAL", (long long)pages, (long long)limits->wal_bytes);
+	sqlite3_exec(database->db, text, NULL, NULL, NULL);
+}
+
+void database_close(struct database *database, bool last)
+{
+	if (database->db) {
+		if (last) {
+			/* Folding back needs the file without our own guard on it. */
+			sqlite3_db_config(database->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0, NULL);
+			descriptors_close(database->guard);
+			database->guard = -1;
+		}
+		sqlite3_close(database->db);
+	}
+	descriptors_close(database->guard);
+	*database = (struct database){ .guard = -1 };
+}
+
+bool database_is_linked(const struct database *database)
+{
+	struct stat status;
+
+	return !fstat(database->guard, &status) && status.st_nlink;
+}
+
+enum database_state database_check(const struct database *database, const char *path)
+{
+	struct stat status;
+
+	if (!descriptors_intact())
+		return DATABASE_STOLEN;
+	if (stat(path, &status) || status.st_dev != database->device || status.st_ino != database->inode)
+		return DATABASE_GONE;
+	return DATABASE_CURRENT;
+}
+
+int database_open_reader(const char *path, sqlite3 **db, char **error)
+{
+	int code = open_connection(path ? path : ":memory:", SQLITE_OPEN_READWRITE, db, error);
+
+	if (code)
+		return code;
+	if (!path && make_schema(*db)) {
+		*error = database_error(*db, "empty trace log");
+		sqlite3_close(*db);
+		*db = NULL;
+		return QP_STORE;
+	}
+	sqlite3_exec(*db, "PRAGMA query_only = ON; PRAGMA cache_size = -4000", NULL, NULL, NULL);
+	return QP_OK;
+}
+
+int64_t database_bytes(const char *path)
+{
+	struct stat status;
+	int64_t bytes = 0;
+	char *log = database_sentence("%s-wal", path);
+
+	if (!stat(path, &status))
+		bytes += status.st_size;
+	if (log && !stat(log, &status))
+		bytes += status.st_size;
+	free(log);
+	return bytes;
+}

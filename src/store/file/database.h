@@ -1,0 +1,75 @@
+/*
+ * Connections to the trace file over the library's private copy of SQLite: opened
+ * with the same care everywhere, so that neither the host nor another process can
+ * pull the file from under us.
+ */
+#ifndef QUERYPROF_STORE_FILE_DATABASE_H
+#define QUERYPROF_STORE_FILE_DATABASE_H
+
+#include <stdbool.h>
+#include <sqlite3.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#define STORE_APPLICATION_ID 0x51505246 /* "QPRF" */
+#define STORE_SCHEMA_VERSION 2
+
+/* The file as the writer holds it. */
+struct database {
+	sqlite3 *db; /* NULL: not open */
+	int guard;   /* see database.c */
+	dev_t device;
+	ino_t inode;
+};
+
+struct database_limits {
+	int64_t wal_bytes; /* the write-ahead log is kept near this */
+	bool temporary;    /* the file need not survive the machine */
+};
+
+/* Another process has the file locked for longer than is worth waiting: not an error
+ * of the file's, to be tried again. Negative, unlike a QP_ code. */
+#define DATABASE_LOCKED (-1)
+
+/* Opens the file for writing, and makes it where there is none or an empty one; one of
+ * an older version becomes one of this.
+ * QP_OK, or QP_STORE, QP_TOO_NEW or DATABASE_LOCKED with a sentence in `*error` (free() it); a file
+ * that is not ours is left as it was. */
+int database_open(struct database *database, const char *path,
+                  const struct database_limits *limits, char **error);
+
+void database_set_limits(struct database *database, const struct database_limits *limits);
+
+/* `last` folds the log back into the file where nobody else has it open; otherwise
+ * closing is a matter of microseconds. */
+void database_close(struct database *database, bool last);
+
+enum database_state {
+	DATABASE_CURRENT,
+	DATABASE_GONE,   /* `path` is no longer the file we hold */
+	DATABASE_STOLEN, /* the host closed descriptors of ours: to be opened again */
+};
+/* Whether the file that we hold still has a name. */
+bool database_is_linked(const struct database *database);
+
+enum database_state database_check(const struct database *database, const char *path);
+
+/* A connection that only reads. Path NULL: an empty database with the schema. */
+int database_open_reader(const char *path, sqlite3 **db, char **error);
+
+/* Runs sql/store_schema.sql on an empty database. An SQLite result. */
+int database_make_tables(sqlite3 *db);
+
+/* Bytes of the file and of its log. */
+int64_t database_bytes(const char *path);
+
+/* A sentence (malloc'ed) for an error of `db`: "path: what". */
+char *database_error(sqlite3 *db, const char *path);
+
+/* malloc'ed sentence, NULL without memory. */
+char *database_sentence(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* The one number that `sql` asks for; `otherwise` when it gives no row. */
+int64_t database_number(sqlite3 *db, const char *sql, int64_t otherwise);
+
+#endif

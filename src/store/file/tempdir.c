@@ -1,0 +1,202 @@
+/*
+ * Whether a directory is still in use cannot be told by process ids, which come
+ * again: its owner holds an flock on the file `lock` in it, which the kernel drops
+ * when the process ends, however it ends.
+ *
+ * Only names that we make are ever removed, in a directory of our own name, that
+ * belongs to us and is not a link.
+ */
+#include "store/file/tempdir.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "store/file/database.h"
+#include "store/file/descriptors.h"
+
+#define PREFIX "queryprof-"
+#define LOCK "lock"
+
+/* A directory without a lock file this old was left between two steps. */
+#define UNLOCKED_SECONDS 60
+
+/* Names looked at in a crowded folder before the sweep gives up. */
+#define SWEEP_LIMIT 20000
+
+static const char *const our_files[] = {
+	"trace.db", "trace.db-wal", "trace.db-shm", "trace.db-journal", LOCK,
+};
+
+static const char *parent_folder(void)
+{
+	const char *folder = secure_getenv("TMPDIR");
+
+	/* The host may change its working directory. */
+	return folder && *folder == '/' ? folder : "/tmp";
+}
+
+static bool is_our_name(const char *name)
+{
+	if (strncmp(name, PREFIX, sizeof PREFIX - 1) != 0 || strlen(name) != sizeof PREFIX - 1 + 6)
+		return false;
+	for (name += sizeof PREFIX - 1; *name; name++) {
+		if (!isalnum((unsigned char)*name))
+			return false;
+	}
+	return true;
+}
+
+/* True when nobody uses the directory: with the lock in hand, or without a lock
+ * file for so long that none will come. */
+static bool is_left(int folder, int *lock)
+{
+	struct stat status;
+
+	*lock = openat(folder, LOCK, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	if (*lock >= 0)
+		return !flock(*lock, LOCK_EX | LOCK_NB);
+	return errno == ENOENT && !fstat(folder, &status)
+		&& status.st_mtime + UNLOCKED_SECONDS < time(NULL);
+}
+
+static void sweep_one(int parent, const char *name)
+{
+	struct stat status;
+	int lock = -1;
+	int folder = openat(parent, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+
+	if (folder < 0)
+		return;
+	if (!fstat(folder, &status) && status.st_uid == geteuid() && is_left(folder, &lock)) {
+		for (size_t i = 0; i < sizeof our_files / sizeof *our_files; i++)
+			unlinkat(folder, our_files[i], 0);
+		unlinkat(parent, name, AT_REMOVEDIR);
+	}
+	if (lock >= 0)
+		close(lock);
+	close(folder);
+}
+
+static void sweep(const char *parent)
+{
+	DIR *folder = opendir(parent);
+	struct dirent *entry;
+
+	if (!folder)
+		return;
+	for (int i = 0; i < SWEEP_LIMIT && (entry = readdir(folder)); i++) {
+		if (is_our_name(entry->d_name))
+			sweep_one(dirfd(folder), entry->d_name);
+	}
+	closedir(folder);
+}
+
+/* A sweep of another process may find the directory before the lock is held, and
+ * remove it: then the lock file has no name any more. */
+static int take_lock(const char *folder, struct tempdir *directory)
+{
+	char *path = database_sentence("%s/%s", folder, LOCK);
+	struct stat status;
+	int error = 0;
+	int lock;
+
+	if (!path)
+		return ENOMEM;
+	lock = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+	if (lock < 0)
+		error = errno == ENOENT ? EAGAIN : errno;
+	else if (flock(lock, LOCK_EX | LOCK_NB) || fstat(lock, &status) || !status.st_nlink)
+		error = EAGAIN;
+	if (error && lock >= 0) {
+		close(lock);
+		unlink(path);
+	}
+	if (!error) {
+		directory->lock = descriptors_keep(lock);
+		error = directory->lock < 0 ? errno : 0;
+	}
+	free(path);
+	return error;
+}
+
+int tempdir_make(struct tempdir *directory)
+{
+	const char *parent = parent_folder();
+	int error = EAGAIN;
+
+	*directory = (struct tempdir){ .lock = -1 };
+	sweep(parent);
+	for (int tries = 0; error == EAGAIN && tries < 5; tries++) {
+		char *path = database_sentence("%s/" PREFIX "XXXXXX", parent);
+
+		if (!path)
+			return ENOMEM;
+		if (!mkdtemp(path)) {
+			error = errno;
+			free(path);
+			return error;
+		}
+		chmod(path, 0700); /* whatever the umask */
+		error = take_lock(path, directory);
+		if (error) {
+			rmdir(path);
+			free(path);
+		} else {
+			directory->path = path;
+		}
+	}
+	return error;
+}
+
+void tempdir_remove(struct tempdir *directory)
+{
+	if (!directory->path)
+		return;
+	for (size_t i = 0; i < sizeof our_files / sizeof *our_files; i++) {
+		char *path = database_sentence("%s/%s", directory->path, our_files[i]);
+
+		if (path)
+			unlink(path);
+		free(path);
+	}
+	rmdir(directory->path);
+	tempdir_forget(directory);
+}
+
+bool tempdir_hold(struct tempdir *directory)
+{
+	bool is_there = !access(directory->path, F_OK);
+	char *path;
+	int lock;
+
+	if (!is_there || descriptors_has(directory->lock))
+		return is_there;
+	descriptors_close(directory->lock);
+	path = database_sentence("%s/%s", directory->path, LOCK);
+	lock = path ? open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK) : -1;
+	free(path);
+	/* Not ours when another process's sweep was quicker. */
+	if (lock >= 0 && flock(lock, LOCK_EX | LOCK_NB)) {
+		close(lock);
+		lock = -1;
+	}
+	directory->lock = descriptors_keep(lock);
+	return directory->lock >= 0;
+}
+
+void tempdir_forget(struct tempdir *directory)
+{
+	if (directory->path)
+		descriptors_close(directory->lock);
+	free(directory->path);
+	*directory = (struct tempdir){ .lock = -1 };
+}

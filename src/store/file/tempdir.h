@@ -1,0 +1,28 @@
+/*
+ * The private directory of a store that goes with its process.
+ */
+#ifndef QUERYPROF_STORE_FILE_TEMPDIR_H
+#define QUERYPROF_STORE_FILE_TEMPDIR_H
+
+#include <stdbool.h>
+
+struct tempdir {
+	char *path; /* NULL: none */
+	int lock;   /* held as long as the process lives */
+};
+
+/* Makes queryprof-XXXXXX (mode 0700) in $TMPDIR or /tmp, and removes those that
+ * killed processes of the same user left there. 0 or an errno value. */
+int tempdir_make(struct tempdir *directory);
+
+/* Takes the lock again if the host has closed it. False: the directory is not there, or
+ * no longer ours. */
+bool tempdir_hold(struct tempdir *directory);
+
+/* Removes the directory and the trace file in it. */
+void tempdir_remove(struct tempdir *directory);
+
+/* The directory is another process's (the parent's): forgets it. */
+void tempdir_forget(struct tempdir *directory);
+
+#endif

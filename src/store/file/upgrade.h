@@ -1,0 +1,17 @@
+/*
+ * Trace files of an older version.
+ */
+#ifndef QUERYPROF_STORE_FILE_UPGRADE_H
+#define QUERYPROF_STORE_FILE_UPGRADE_H
+
+#include <sqlite3.h>
+
+/* Brings the file up to sql/store_schema.sql. Within the caller's transaction; does
+ * not set the version. An SQLite result. */
+int upgrade_file(sqlite3 *db);
+
+/* The same for a file that can only be read: what it lacks is put before it, for this
+ * connection, as temporary tables and views. */
+int upgrade_view(sqlite3 *db);
+
+#endif

@@ -1,0 +1,44 @@
+/*
+ * Rows of a statement, copied out of it: they are made on one thread and read on
+ * another.
+ */
+#ifndef QUERYPROF_STORE_READ_ROWS_H
+#define QUERYPROF_STORE_READ_ROWS_H
+
+#include <sqlite3.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "store/store.h"
+
+struct cell;
+
+struct rows {
+	struct cell *cells;
+	char *bytes;                   /* of texts and blobs */
+	size_t cell_room, size, room;  /* room and size: of the bytes */
+	unsigned columns, count, next; /* next: the row behind the one that is read */
+	unsigned batch;                /* rows of the newest batch at most */
+	char number[32];               /* one read as a text */
+};
+
+/* For a statement that begins. */
+void rows_begin(struct rows *rows);
+
+/* The next batch, more each time. SQLITE_ROW: there may be more after it; SQLITE_DONE:
+ * there is not; else an error, and what came before it is there. */
+int rows_fetch(struct rows *rows, sqlite3_stmt *statement);
+
+/* Goes to the next row of the batch; false: it has no more. */
+bool rows_advance(struct rows *rows);
+
+/* Of the row, as the store_column_...() of the same name. */
+enum store_type rows_type(const struct rows *rows, int column);
+int64_t rows_int64(const struct rows *rows, int column);
+double rows_double(const struct rows *rows, int column);
+const char *rows_text(struct rows *rows, int column, size_t *size);
+
+void rows_free(struct rows *rows);
+
+#endif

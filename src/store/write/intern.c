@@ -1,0 +1,425 @@
+/*
+ * What repeats is stored once: look up what is known in memory, else in the file,
+ * else add it. The tables in memory only save look-ups. They are keyed by what a
+ * record says (addresses as they are in this process, kernel thread ids, query
+ * keys), so that a sample whose parts are all known costs no SQL but its own row.
+ */
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "store/write/normalize.h"
+#include "store/write/writer.h"
+
+static const char *const type_names[TRACE_TYPES] = { [TRACE_CPU] = "CPU", [TRACE_REAL] = "Real" };
+
+/* The row that an insert made. */
+static int64_t insert_row(struct writer *writer, enum writer_statement which)
+{
+	int code = writer_run(writer, which);
+
+	return code ? -code : sqlite3_last_insert_rowid(writer->database.db);
+}
+
+/* --- processes, threads, series ----------------------------------------------- */
+
+static void bind_process(struct writer *writer, sqlite3_stmt *statement)
+{
+	writer_bind_text(statement, 1, writer->identity.hostname, SIZE_MAX);
+	sqlite3_bind_int64(statement, 2, writer->identity.process_id);
+	sqlite3_bind_int64(statement, 3, writer->identity.start_time_ns);
+}
+
+static int64_t intern_process(struct writer *writer)
+{
+	if (writer->process)
+		return writer->process;
+	bind_process(writer, writer_statement(writer, WRITE_FIND_PROCESS));
+	writer->process = writer_number(writer, WRITE_FIND_PROCESS);
+	if (!writer->process) {
+		sqlite3_stmt *add = writer_statement(writer, WRITE_PROCESS);
+
+		bind_process(writer, add);
+		writer_bind_text(add, 4, writer->identity.executable, SIZE_MAX);
+		writer->process = insert_row(writer, WRITE_PROCESS);
+	}
+	if (writer->process < 0) {
+		int64_t error = writer->process;
+
+		writer->process = 0;
+		return error;
+	}
+	return writer->process;
+}
+
+static struct hash thread_key(uint32_t thread_id)
+{
+	uint64_t word = thread_id;
+
+	return hash_words(&word, 1);
+}
+
+/* The kernel's name of a thread whose own record did not arrive. */
+static void read_thread_name(uint32_t thread_id, char *name, size_t size)
+{
+	char path[64];
+	ssize_t length = 0;
+	int fd;
+
+	snprintf(path, sizeof path, "/proc/self/task/%u/comm", thread_id);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd >= 0) {
+		length = read(fd, name, size - 1);
+		close(fd);
+	}
+	if (length < 0)
+		length = 0;
+	name[length] = '\0';
+	name[strcspn(name, "\n")] = '\0';
+}
+
+static struct known_thread *add_thread(struct writer *writer, uint32_t thread_id)
+{
+	return table_add(&writer->threads, thread_key(thread_id));
+}
+
+void intern_thread_name(struct writer *writer, const struct thread_record *record)
+{
+	struct known_thread *thread = table_find(&writer->threads, thread_key(record->thread_id));
+
+	if (!thread)
+		thread = add_thread(writer, record->thread_id);
+	if (!thread)
+		return;
+	/* The id may have been another thread's before. */
+	thread->row = 0;
+	memcpy(thread->name, record->name, sizeof thread->name);
+	thread->name[sizeof thread->name - 1] = '\0';
+	writer->last.series = 0;
+}
+
+static int64_t intern_thread(struct writer *writer, uint32_t thread_id)
+{
+	struct known_thread *thread = table_find(&writer->threads, thread_key(thread_id));
+	struct known_thread unknown = { .row = 0 };
+	int64_t process, row;
+	sqlite3_stmt *statement;
+
+	if (!thread) {
+		thread = add_thread(writer, thread_id);
+		if (!thread)
+			thread = &unknown;
+		read_thread_name(thread_id, thread->name, sizeof thread->name);
+	}
+	if (thread->row)
+		return thread->row;
+	process = intern_process(writer);
+	if (process < 0)
+		return process;
+	for (enum writer_statement which = WRITE_FIND_THREAD;; which = WRITE_THREAD) {
+		statement = writer_statement(writer, which);
+		sqlite3_bind_int64(statement, 1, process);
+		sqlite3_bind_int64(statement, 2, thread_id);
+		writer_bind_text(statement, 3, thread->name, SIZE_MAX);
+		row = which == WRITE_FIND_THREAD ? writer_number(writer, which) : insert_row(writer, which);
+		if (row || which == WRITE_THREAD)
+			break;
+	}
+	if (row > 0)
+		thread->row = row;
+	return row;
+}
+
+static int touch_series(struct writer *writer, struct known_series *series)
+{
+	sqlite3_stmt *statement = writer_statement(writer, WRITE_SERIES_EPOCH);
+
+	sqlite3_bind_int64(statement, 1, writer->epoch);
+	sqlite3_bind_int64(statement, 2, series->row);
+	series->epoch = writer->epoch;
+	return writer_run(writer, WRITE_SERIES_EPOCH);
+}
+
+static int64_t find_series(struct writer *writer, int64_t thread, const char *type, uint64_t period_ns,
+                           struct known_series *series)
+{
+	sqlite3_stmt *statement = writer_statement(writer, WRITE_FIND_SERIES);
+
+	sqlite3_bind_int64(statement, 1, thread);
+	writer_bind_text(statement, 2, type, SIZE_MAX);
+	sqlite3_bind_int64(statement, 3, (int64_t)period_ns);
+	series->row = writer_number(writer, WRITE_FIND_SERIES);
+	if (series->row)
+		return series->row;
+	statement = writer_statement(writer, WRITE_SERIES);
+	sqlite3_bind_int64(statement, 1, thread);
+	writer_bind_text(statement, 2, type, SIZE_MAX);
+	sqlite3_bind_int64(statement, 3, (int64_t)period_ns);
+	sqlite3_bind_int64(statement, 4, writer->epoch);
+	series->row = insert_row(writer, WRITE_SERIES);
+	series->epoch = writer->epoch;
+	return series->row;
+}
+
+int64_t intern_series(struct writer *writer, const struct sample_record *sample)
+{
+	uint8_t type = sample->trace_type < TRACE_TYPES ? sample->trace_type : TRACE_CPU;
+	struct known_series *known, fresh = { .epoch = 0 };
+	int64_t thread;
+	struct hash key;
+	int code;
+
+	if (writer->last.series && writer->last.thread_id == sample->thread_id
+	    && writer->last.trace_type == type && writer->last.period_ns == sample->period_ns)
+		return writer->last.series;
+	thread = intern_thread(writer, sample->thread_id);
+	if (thread < 0)
+		return thread;
+	key = hash_words((uint64_t[]){ (uint64_t)thread, type, sample->period_ns }, 3);
+	known = table_find(&writer->series, key);
+	if (!known) {
+		if (find_series(writer, thread, type_names[type], sample->period_ns, &fresh) < 0)
+			return fresh.row;
+		known = table_add(&writer->series, key);
+		if (known) {
+			known->row = fresh.row;
+			known->epoch = fresh.epoch;
+		} else {
+			known = &fresh;
+		}
+	}
+	if (known->epoch != writer->epoch && (code = touch_series(writer, known)))
+		return -code;
+	writer->last.thread_id = sample->thread_id;
+	writer->last.trace_type = type;
+	writer->last.period_ns = sample->period_ns;
+	writer->last.series = known->row;
+	return known->row;
+}
+
+/* --- stacks ---------------------------------------------------------------------- */
+
+static char *write_number(char *at, uint64_t number)
+{
+	char digits[20];
+	size_t count = 0;
+
+	do
+		digits[count++] = (char)('0' + number % 10);
+	while (number /= 10);
+	while (count)
+		*at++ = digits[--count];
+	return at;
+}
+
+/* The trace as the file has it: JSON text in the file's address space. */
+static int write_trace(struct writer *writer, const struct sample_record *sample, size_t depth, size_t *size)
+{
+	char *at = writer->trace_text;
+
+	*at++ = '[';
+	for (size_t i = 0; i < depth; i++) {
+		uint64_t address;
+		int code = place_address(writer, sample->trace[i], sample->generation, &address);
+
+		if (code)
+			return code;
+		if (i)
+			*at++ = ',';
+		at = write_number(at, address);
+	}
+	*at++ = ']';
+	*size = (size_t)(at - writer->trace_text);
+	return SQLITE_OK;
+}
+
+#define STACK_BYTES 500 /* of an ordinary one */
+
+static int touch_stack(struct writer *writer, int64_t row)
+{
+	sqlite3_stmt *statement = writer_statement(writer, WRITE_STACK_EPOCH);
+
+	sqlite3_bind_int64(statement, 1, writer->epoch);
+	sqlite3_bind_int64(statement, 2, row);
+	writer->rewritten += STACK_BYTES;
+	return writer_run(writer, WRITE_STACK_EPOCH);
+}
+
+/* Its row after a look into the file; its epoch is the present one then. */
+static int64_t find_stack(struct writer *writer, const struct sample_record *sample, size_t depth)
+{
+	sqlite3_stmt *statement;
+	int64_t hash, row;
+	size_t size;
+	int code = write_trace(writer, sample, depth, &size);
+
+	if (code)
+		return -code;
+	hash = (int64_t)hash_bytes(writer->trace_text, size).first;
+	statement = writer_statement(writer, WRITE_FIND_STACK);
+	sqlite3_bind_int64(statement, 1, hash);
+	writer_bind_text(statement, 2, writer->trace_text, size);
+	row = writer_number(writer, WRITE_FIND_STACK);
+	if (row < 0)
+		return row;
+	if (row) {
+		code = touch_stack(writer, row);
+		return code ? -code : row;
+	}
+	statement = writer_statement(writer, WRITE_STACK);
+	sqlite3_bind_int64(statement, 1, hash);
+	sqlite3_bind_int64(statement, 2, writer->epoch);
+	writer_bind_text(statement, 3, writer->trace_text, size);
+	writer->bytes += size + 40;
+	return insert_row(writer, WRITE_STACK);
+}
+
+int64_t intern_stack(struct writer *writer, const struct sample_record *sample)
+{
+	size_t depth = sample->depth < TRACE_MAX_FRAMES ? sample->depth : TRACE_MAX_FRAMES;
+	struct hash key = hash_words(sample->trace, depth);
+	struct known_stack *known = table_find(&writer->stacks, key);
+	int64_t row;
+	int code;
+
+	if (known && known->generation == sample->generation) {
+		if (known->epoch != writer->epoch) {
+			code = touch_stack(writer, known->row);
+			if (code)
+				return -code;
+			known->epoch = writer->epoch;
+		}
+		return known->row;
+	}
+	/* New, or the code map has changed since: the same addresses may now be
+	 * another module's. */
+	row = find_stack(writer, sample, depth);
+	if (row < 0)
+		return row;
+	if (!known)
+		known = table_add(&writer->stacks, key);
+	if (known) {
+		known->row = row;
+		known->epoch = writer->epoch;
+		known->generation = sample->generation;
+	}
+	return row;
+}
+
+/* --- statements and queries ---------------------------------------------------- */
+
+int64_t intern_statement(struct writer *writer, const char *text, size_t size, bool is_cut)
+{
+	struct hash key = hash_bytes(text, size);
+	struct known_text *known;
+	sqlite3_stmt *statement;
+	int64_t row;
+
+	key.second ^= (uint64_t)is_cut << 1;
+	known = table_find(&writer->texts, key);
+	if (known)
+		return known->row;
+	statement = writer_statement(writer, WRITE_FIND_STATEMENT);
+	sqlite3_bind_int64(statement, 1, (int64_t)key.first);
+	writer_bind_text(statement, 2, text, size);
+	sqlite3_bind_int(statement, 3, is_cut);
+	row = writer_number(writer, WRITE_FIND_STATEMENT);
+	if (!row) {
+		statement = writer_statement(writer, WRITE_STATEMENT);
+		sqlite3_bind_int64(statement, 1, (int64_t)key.first);
+		sqlite3_bind_int64(statement, 2, (int64_t)normalize_hash(text, size));
+		sqlite3_bind_int(statement, 3, is_cut);
+		writer_bind_text(statement, 4, text, size);
+		row = insert_row(writer, WRITE_STATEMENT);
+		writer->bytes += size + 40;
+	}
+	if (row > 0 && (known = table_add(&writer->texts, key)))
+		known->row = row;
+	return row;
+}
+
+int64_t intern_library(struct writer *writer, const char *text, size_t size)
+{
+	struct hash key = hash_bytes(text, size);
+	struct known_text *known = table_find(&writer->libraries, key);
+	const char *space = size ? memchr(text, ' ', size) : NULL;
+	size_t version = space ? (size_t)(space - text) : 0;
+	int64_t row = 0;
+
+	if (known || !space)
+		return known ? known->row : 0;
+	for (int which = WRITE_FIND_LIBRARY; which <= WRITE_LIBRARY && !row; which++) {
+		sqlite3_stmt *statement = writer_statement(writer, which);
+
+		writer_bind_text(statement, 1, space + 1, size - version - 1);
+		writer_bind_text(statement, 2, text, version);
+		row = which == WRITE_LIBRARY ? insert_row(writer, which) : writer_number(writer, which);
+	}
+	if (row > 0 && (known = table_add(&writer->libraries, key)))
+		known->row = row;
+	return row;
+}
+
+static uint32_t add_span(struct writer *writer, int64_t row)
+{
+	if (writer->span_count == writer->span_room)
+		return UINT32_MAX;
+	writer->spans[writer->span_count] = (struct query_span){ row, INT64_MAX, INT64_MIN };
+	return (uint32_t)writer->span_count++;
+}
+
+/* Other threads of the query, or an earlier connection of ours, may have made the
+ * row: it goes by the id that the key makes until the query's record brings its
+ * own. */
+static int64_t find_query(struct writer *writer, struct query_key key)
+{
+	int64_t process = intern_process(writer);
+	sqlite3_stmt *statement;
+	char text[37];
+	int64_t row;
+
+	if (process < 0)
+		return process;
+	query_key_text(key, text);
+	statement = writer_statement(writer, WRITE_FIND_QUERY);
+	writer_bind_text(statement, 1, text, 36);
+	sqlite3_bind_int64(statement, 2, process);
+	row = writer_number(writer, WRITE_FIND_QUERY);
+	if (row)
+		return row;
+	statement = writer_statement(writer, WRITE_QUERY);
+	writer_bind_text(statement, 1, text, 36);
+	sqlite3_bind_int64(statement, 2, process);
+	sqlite3_bind_int64(statement, 3, query_key_session(key));
+	row = insert_row(writer, WRITE_QUERY);
+	writer->bytes += 200;
+	return row;
+}
+
+int64_t intern_query(struct writer *writer, struct query_key key, uint32_t *span)
+{
+	struct hash hash = hash_words((uint64_t[]){ key.hi, key.lo }, 2);
+	struct known_query *known = table_find(&writer->queries, hash);
+	int64_t row;
+
+	if (known) {
+		if (known->batch != writer->batch) {
+			known->span = add_span(writer, known->row);
+			known->batch = writer->batch;
+		}
+		*span = known->span;
+		return known->row;
+	}
+	row = find_query(writer, key);
+	if (row < 0)
+		return row;
+	*span = add_span(writer, row);
+	known = table_add(&writer->queries, hash);
+	if (known) {
+		known->row = row;
+		known->batch = writer->batch;
+		known->span = *span;
+	}
+	return row;
+}

@@ -1,0 +1,15 @@
+/*
+ * The shape of a statement: equal for texts that differ only in literals, white
+ * space, comments and the case of words.
+ */
+#ifndef QUERYPROF_STORE_WRITE_NORMALIZE_H
+#define QUERYPROF_STORE_WRITE_NORMALIZE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* 64-bit hash of the statement's shape. The text need not be valid SQL, complete
+ * or free of zeros. */
+uint64_t normalize_hash(const char *sql, size_t size);
+
+#endif

@@ -1,0 +1,278 @@
+/*
+ * The bound is on the file and its log together. Removing starts at an upper mark
+ * and goes on to a lower one, so that it comes seldom: each removal makes every
+ * writer forget the rows it knows. Pages that become free are used again; the file
+ * itself shrinks only when the bound was lowered.
+ *
+ * A step removes, in one transaction, what is older than some time: first samples,
+ * then the stacks, series and threads that no sample needs any more, then queries.
+ * Whether a stack is needed is told by epochs. When epoch e begins, everything
+ * stored so far is older than its start; so once all samples before that start are
+ * removed, a stack that was last used in an epoch before e has none left.
+ *
+ * Names of addresses stay: they are as many as there is code, not as many as there are
+ * samples. Where even they are too much for the bound, they go when nothing else is left.
+ */
+#include "store/write/retention.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "store/control.h"
+
+#define WAL_MAX_BYTES (16 << 20)
+#define STEP_MAX 8192 /* rows a transaction */
+#define STEP_MIN 256
+#define QUERY_ROW_BYTES 1024 /* with its text and indexes */
+#define ROWS_FEW 16
+#define ROW_BYTES 32  /* of a sample, about */
+#define TIME_LIMIT_NS 30000000
+#define PROCESSES_KEPT 64
+#define EPOCHS_MAX 128 /* some 30 in the ordinary way */
+
+static int64_t effective(int64_t max_bytes)
+{
+	return max_bytes < RETENTION_MIN_BYTES ? RETENTION_MIN_BYTES : max_bytes;
+}
+
+int64_t retention_wal_bytes(int64_t max_bytes)
+{
+	int64_t part;
+
+	if (max_bytes <= 0)
+		return WAL_MAX_BYTES;
+	part = effective(max_bytes) / 8;
+	return part < WAL_MAX_BYTES ? part : WAL_MAX_BYTES;
+}
+
+size_t retention_batch_bytes(int64_t max_bytes)
+{
+	return (size_t)retention_wal_bytes(max_bytes) / 4;
+}
+
+static int64_t slice(int64_t max_bytes)
+{
+	return effective(max_bytes) / 32;
+}
+
+static int64_t upper_mark(int64_t max_bytes)
+{
+	return effective(max_bytes) - retention_wal_bytes(max_bytes) - slice(max_bytes);
+}
+
+static int64_t used_bytes(sqlite3 *db)
+{
+	return database_number(db, "SELECT (page_count - freelist_count) * page_size"
+	                           " FROM pragma_page_count, pragma_freelist_count, pragma_page_size", 0);
+}
+
+static int run(sqlite3 *db, const char *sql)
+{
+	return sqlite3_exec(db, sql, NULL, NULL, NULL);
+}
+
+static int run_with(sqlite3 *db, const char *format, int64_t a, int64_t b)
+{
+	char sql[400];
+
+	snprintf(sql, sizeof sql, format, a, b);
+	return run(db, sql);
+}
+
+static int begin_epoch(struct writer *writer)
+{
+	int code = writer_run(writer, WRITE_BEGIN);
+
+	if (code)
+		return code;
+	code = writer_run(writer, WRITE_EPOCH);
+	if (!code)
+		code = writer_run(writer, WRITE_COMMIT);
+	if (code)
+		writer_run(writer, WRITE_ROLLBACK);
+	else
+		writer->epoch_bytes = 0;
+	return code;
+}
+
+/* What a step removes: all before `time_ns`; of queries only up to row `query`. */
+struct cut {
+	int64_t time_ns, query;
+	bool last; /* next to no samples are left: all go */
+};
+
+/* The number that `format` asks for, INT64_MAX when there is none. */
+static int64_t ask(sqlite3 *db, const char *format, int64_t a)
+{
+	char sql[200];
+
+	snprintf(sql, sizeof sql, format, a);
+	return database_number(db, sql, INT64_MAX);
+}
+
+/* Value of the row `rows` rows from the beginning, or of one that is nearer when
+ * there are not so many. */
+static int64_t ask_near(sqlite3 *db, const char *format, int64_t rows)
+{
+	int64_t value = ask(db, format, rows);
+
+	for (; value == INT64_MAX && rows > ROWS_FEW; rows /= 4)
+		value = ask(db, format, rows / 4);
+	return value;
+}
+
+/* `samples`, `queries`: rows of each that may go. */
+static struct cut choose_cut(sqlite3 *db, int64_t samples, int64_t queries)
+{
+	struct cut cut;
+	int64_t time_ns;
+
+	cut.time_ns = ask_near(db, "SELECT timestamp_ns FROM samples ORDER BY timestamp_ns LIMIT 1 OFFSET %" PRId64, samples);
+	cut.last = cut.time_ns == INT64_MAX;
+	/* One epoch at a time: all the stacks that go with it are written to the log. */
+	time_ns = ask(db, "SELECT start_ns FROM epochs ORDER BY id LIMIT 1 OFFSET %" PRId64, 1);
+	if (time_ns < cut.time_ns)
+		cut.time_ns = time_ns;
+	cut.query = ask_near(db, "SELECT id FROM queries WHERE id > 0 ORDER BY id LIMIT 1 OFFSET %" PRId64, queries);
+	if (cut.query != INT64_MAX) {
+		/* Numbers of queries follow time closely enough. */
+		time_ns = ask(db, "SELECT last_ns FROM queries WHERE id = %" PRId64, cut.query);
+		if (time_ns < cut.time_ns)
+			cut.time_ns = time_ns;
+	}
+	return cut;
+}
+
+static int remove_unused_rows(sqlite3 *db, int64_t epoch)
+{
+	int code = run_with(db, "DELETE FROM stacks WHERE epoch < %" PRId64, epoch, 0);
+
+	if (!code)
+		code = run_with(db, "DELETE FROM series WHERE epoch < %" PRId64, epoch, 0);
+	if (!code)
+		code = run(db, "DELETE FROM threads WHERE id NOT IN (SELECT thread FROM series)");
+	/* Looks at every query, so not before there is something to gain. */
+	if (!code && database_number(db, "SELECT count(*) FROM processes", 0) > PROCESSES_KEPT)
+		code = run(db, "DELETE FROM processes WHERE id NOT IN (SELECT process FROM threads)"
+		               " AND id NOT IN (SELECT process FROM queries)");
+	return code;
+}
+
+static int remove_queries(sqlite3 *db, const struct cut *cut)
+{
+	int code = run_with(db,
+		"DELETE FROM statements WHERE id IN (SELECT statement FROM queries"
+		" WHERE id > 0 AND id <= %1$" PRId64 " AND last_ns < %2$" PRId64 ")"
+		" AND NOT EXISTS (SELECT 1 FROM queries AS q WHERE q.statement = statements.id"
+		" AND NOT (q.id <= %1$" PRId64 " AND q.last_ns < %2$" PRId64 "))", cut->query, cut->time_ns);
+
+	if (!code)
+		code = run_with(db, "DELETE FROM queries WHERE id > 0 AND id <= %" PRId64 " AND last_ns < %" PRId64,
+		                cut->query, cut->time_ns);
+	return code;
+}
+
+static int remove_before(sqlite3 *db, const struct cut *cut, uint64_t *removed)
+{
+	int64_t epoch;
+	int code = run_with(db, "DELETE FROM samples WHERE timestamp_ns < %" PRId64, cut->time_ns, 0);
+
+	if (code)
+		return code;
+	*removed = (uint64_t)sqlite3_changes64(db);
+	/* Nearly nothing but stacks in the file, or epochs that do not end since a clock
+	 * was far ahead once: look at the stacks one by one. */
+	if (cut->last || database_number(db, "SELECT count(*) FROM epochs", 0) > EPOCHS_MAX) {
+		code = run(db, "DELETE FROM stacks WHERE id NOT IN (SELECT stack FROM samples)");
+		if (!code)
+			code = run(db, "DELETE FROM epochs WHERE id < (SELECT max(id) FROM epochs)");
+	}
+	if (code)
+		return code;
+	epoch = ask(db, "SELECT coalesce(max(id), 0) FROM epochs WHERE start_ns <= %" PRId64, cut->time_ns);
+	code = run_with(db, "DELETE FROM epochs WHERE id < %" PRId64, epoch, 0);
+	if (!code && sqlite3_changes64(db) > 0)
+		code = remove_unused_rows(db, epoch);
+	return code ? code : remove_queries(db, cut);
+}
+
+/* Takes about `bytes` off, but no more than a transaction may write to the log. */
+static int remove_step(struct writer *writer, int64_t bytes, int64_t max_bytes, bool *last, uint64_t *trimmed)
+{
+	int64_t most = retention_wal_bytes(max_bytes) / 8;
+	int64_t samples = (bytes < most ? bytes : most) / ROW_BYTES;
+	int64_t queries = most / QUERY_ROW_BYTES;
+	sqlite3 *db = writer->database.db;
+	uint64_t removed = 0;
+	struct cut cut;
+	int code = writer_run(writer, WRITE_BEGIN);
+
+	if (code)
+		return code;
+	if (samples > STEP_MAX)
+		samples = STEP_MAX;
+	if (samples < STEP_MIN)
+		samples = STEP_MIN;
+	cut = choose_cut(db, samples, queries < STEP_MAX ? queries : STEP_MAX);
+	*last = cut.last && cut.query == INT64_MAX;
+	code = remove_before(db, &cut, &removed);
+	if (!code)
+		code = run(db, "UPDATE state SET removals = removals + 1");
+	if (!code)
+		code = writer_run(writer, WRITE_COMMIT);
+	if (code)
+		writer_run(writer, WRITE_ROLLBACK);
+	else
+		*trimmed += removed;
+	return code;
+}
+
+/* Gives pages back when the file is over the bound though little of it is used. */
+static int shrink(sqlite3 *db, int64_t max_bytes)
+{
+	int64_t file = database_number(db, "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size", 0);
+
+	if (file <= upper_mark(max_bytes) + slice(max_bytes))
+		return SQLITE_OK;
+	return run(db, "PRAGMA incremental_vacuum(1000)");
+}
+
+/* They can be looked up again (src/embed). What they took is given back at once: nobody
+ * comes by here again while nothing fits. */
+static int remove_names(sqlite3 *db)
+{
+	int code = run(db, "BEGIN IMMEDIATE; DELETE FROM frames; DELETE FROM names; COMMIT");
+
+	if (code)
+		run(db, "ROLLBACK");
+	return code ? code : run(db, "PRAGMA incremental_vacuum");
+}
+
+int retention_apply(struct retention *retention, struct writer *writer, int64_t max_bytes,
+                    bool (*is_interrupted)(void), uint64_t *trimmed)
+{
+	sqlite3 *db = writer->database.db;
+	int64_t deadline, used, lower = upper_mark(max_bytes) - slice(max_bytes);
+	int code = SQLITE_OK;
+
+	if (max_bytes <= 0)
+		return SQLITE_OK;
+	if (writer->epoch_bytes > slice(max_bytes))
+		code = begin_epoch(writer);
+	used = used_bytes(db);
+	if (used > upper_mark(max_bytes))
+		retention->trimming = true;
+	deadline = control_now_ns() + TIME_LIMIT_NS;
+	/* Below the upper mark in any case, or the next batch would go over the bound. */
+	while (!code && retention->trimming && !is_interrupted()
+	       && (used > upper_mark(max_bytes) || control_now_ns() < deadline)) {
+		bool last = false;
+
+		code = remove_step(writer, (used - lower) / 2, max_bytes, &last, trimmed);
+		if (!code && last && used_bytes(db) > lower)
+			code = remove_names(db);
+		used = used_bytes(db);
+		retention->trimming = used > lower && !last;
+	}
+	return code ? code : shrink(db, max_bytes);
+}

@@ -1,0 +1,32 @@
+/*
+ * Keeps the trace file within its bound: what is oldest goes first.
+ */
+#ifndef QUERYPROF_STORE_WRITE_RETENTION_H
+#define QUERYPROF_STORE_WRITE_RETENTION_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "store/write/writer.h"
+
+/* Smaller bounds are taken for this one: the empty schema needs some room. */
+#define RETENTION_MIN_BYTES (512 * 1024)
+
+/* Room that the write-ahead log may take under the bound; 0: none given. */
+int64_t retention_wal_bytes(int64_t max_bytes);
+
+/* Most that one batch may write, so that it cannot overrun the bound alone. */
+size_t retention_batch_bytes(int64_t max_bytes);
+
+struct retention {
+	bool trimming; /* between the upper mark and the lower one */
+};
+
+/* After a batch: begins epochs, removes what is over the upper mark, and for a few
+ * tens of milliseconds what is over the lower one; what remains follows after the
+ * next batch; or less, when `is_interrupted` says so. Adds to
+ * `*trimmed` the samples removed. SQLITE_OK or the error. */
+int retention_apply(struct retention *retention, struct writer *writer, int64_t max_bytes,
+                    bool (*is_interrupted)(void), uint64_t *trimmed);
+
+#endif

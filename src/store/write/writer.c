@@ -1,0 +1,284 @@
+/*
+ * The writing connection: its statements, prepared once a file, what it knows of the
+ * file, and how it waits for others. What it writes is in batch.c.
+ */
+#include "store/write/writer.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/sys.h"
+#include "queryprof.h"
+#include "store/control.h"
+
+static const char *const statement_sql[WRITE_STATEMENTS] = {
+	[WRITE_BEGIN] = "BEGIN IMMEDIATE",
+	[WRITE_COMMIT] = "COMMIT",
+	[WRITE_ROLLBACK] = "ROLLBACK",
+	[WRITE_STATE] = "SELECT removals, (SELECT max(id) FROM epochs), identity FROM state",
+	[WRITE_FIND_PROCESS] =
+		"SELECT id FROM processes WHERE hostname = ?1 AND process_id = ?2 AND start_time_ns = ?3",
+	[WRITE_PROCESS] =
+		"INSERT INTO processes (hostname, process_id, start_time_ns, executable) VALUES (?1, ?2, ?3, ?4)",
+	[WRITE_FIND_THREAD] =
+		"SELECT id FROM threads WHERE process = ?1 AND thread_id = ?2 AND thread_name = ?3",
+	[WRITE_THREAD] = "INSERT INTO threads (process, thread_id, thread_name) VALUES (?1, ?2, ?3)",
+	[WRITE_FIND_SERIES] = "SELECT id FROM series WHERE thread = ?1 AND trace_type = ?2 AND period_ns = ?3",
+	[WRITE_SERIES] = "INSERT INTO series (thread, trace_type, period_ns, epoch) VALUES (?1, ?2, ?3, ?4)",
+	[WRITE_SERIES_EPOCH] = "UPDATE series SET epoch = ?1 WHERE id = ?2",
+	[WRITE_FIND_MODULE] =
+		"SELECT base FROM modules WHERE build_id = ?1 AND extent = ?2"
+		" AND (?1 != '' OR (path = ?3 AND file_size = ?4 AND mtime_ns = ?5))",
+	[WRITE_MODULE] =
+		"INSERT INTO modules (build_id, path, file_size, mtime_ns, base, extent, elf_start)"
+		" VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+	[WRITE_RANGE_END] = "SELECT max(base + extent) FROM modules WHERE base < ?2 AND base + extent > ?1",
+	[WRITE_FREE_RANGE] = "SELECT max(base + extent) FROM modules WHERE base + extent > ?1 AND base < ?2",
+	[WRITE_FIND_STACK] = "SELECT id FROM stacks WHERE hash = ?1 AND trace = ?2",
+	[WRITE_STACK] = "INSERT INTO stacks (hash, epoch, trace) VALUES (?1, ?2, ?3)",
+	[WRITE_STACK_EPOCH] = "UPDATE stacks SET epoch = ?1 WHERE id = ?2",
+	[WRITE_FIND_STATEMENT] = "SELECT id FROM statements WHERE hash = ?1 AND query = ?2 AND is_cut = ?3",
+	[WRITE_STATEMENT] =
+		"INSERT INTO statements (hash, normalized_query_hash, is_cut, query) VALUES (?1, ?2, ?3, ?4)",
+	[WRITE_FIND_LIBRARY] = "SELECT id FROM libraries WHERE path = ?1 AND version = ?2",
+	[WRITE_LIBRARY] = "INSERT INTO libraries (path, version) VALUES (?1, ?2)",
+	[WRITE_FIND_QUERY] = "SELECT id FROM queries WHERE query_id = ?1 AND process = ?2",
+	[WRITE_QUERY] =
+		"INSERT INTO queries (query_id, process, first_ns, last_ns, session)"
+		" VALUES (?1, ?2, 9223372036854775807, -9223372036854775808, ?3)",
+	[WRITE_QUERY_END] =
+		"UPDATE queries SET finished = 1, initial = ?2, statement = ?3, query_start_ns = ?4,"
+		" query_duration_ns = ?5, cpu_time_ns = ?6, database = ?7, thread_id = ?8, exception_code = ?9,"
+		" exception = ?10, result_rows = ?11, vm_steps = ?12, fullscan_steps = ?13, sorts = ?14,"
+		" autoindexes = ?15, memory_usage = ?16, samples_cpu = ?17, samples_real = ?18, weight_cpu = ?19,"
+		" weight_real = ?20, samples_dropped = ?21, samples_truncated = ?22, prepare_time_ns = ?23,"
+		" worker_cpu_time_ns = ?24, library = ?25, expanded_query = ?26 WHERE id = ?1",
+	[WRITE_QUERY_ID] = "UPDATE queries SET query_id = ?2 WHERE id = ?1",
+	[WRITE_QUERY_RANGE] =
+		"UPDATE queries SET first_ns = min(first_ns, ?2), last_ns = max(last_ns, ?3) WHERE id = ?1",
+	[WRITE_SAMPLE] =
+		"INSERT INTO samples (timestamp_ns, series, query, stack, cpu_id, weight, truncated, size)"
+		" VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, 0)",
+	[WRITE_LAST_TIME] = "SELECT max(timestamp_ns) FROM samples WHERE timestamp_ns >= ?1 AND timestamp_ns < ?2",
+	[WRITE_EPOCH] =
+		"INSERT INTO epochs (start_ns) SELECT 1 + coalesce(max(timestamp_ns), 0) FROM samples",
+};
+
+/* --- prepared statements ------------------------------------------------------- */
+
+sqlite3_stmt *writer_statement(struct writer *writer, enum writer_statement which)
+{
+	return writer->statements[which];
+}
+
+/* Cut at a zero inside, if `size` does not say; the text must stay until the
+ * statement has run. */
+void writer_bind_text(sqlite3_stmt *statement, int index, const char *text, size_t size)
+{
+	sqlite3_bind_text(statement, index, text, size == SIZE_MAX ? -1 : (int)size, SQLITE_STATIC);
+}
+
+int writer_run(struct writer *writer, enum writer_statement which)
+{
+	sqlite3_stmt *statement = writer->statements[which];
+	int code = sqlite3_step(statement);
+
+	sqlite3_reset(statement);
+	return code == SQLITE_DONE || code == SQLITE_ROW ? SQLITE_OK : code;
+}
+
+int64_t writer_number(struct writer *writer, enum writer_statement which)
+{
+	sqlite3_stmt *statement = writer->statements[which];
+	int code = sqlite3_step(statement);
+	int64_t number = 0;
+
+	if (code == SQLITE_ROW)
+		number = sqlite3_column_int64(statement, 0);
+	else if (code != SQLITE_DONE)
+		number = -code;
+	sqlite3_reset(statement);
+	return number;
+}
+
+/* --- life ------------------------------------------------------------------------- */
+
+/* Start of the process by the kernel's account. The clocks move against each other,
+ * so it is worked out once a process. */
+int64_t store_process_start(void)
+{
+	unsigned long long ticks;
+	char text[1024];
+	char *behind_name;
+	int64_t start, up;
+	FILE *file;
+	size_t size;
+
+	start = (int64_t)clock_ns(CLOCK_REALTIME);
+	up = (int64_t)clock_ns(CLOCK_BOOTTIME);
+	file = fopen("/proc/self/stat", "re");
+	if (!file)
+		return start;
+	size = fread(text, 1, sizeof text - 1, file);
+	fclose(file);
+	text[size] = '\0';
+	behind_name = strrchr(text, ')'); /* the name may hold anything */
+	if (!behind_name
+	    || sscanf(behind_name + 1, " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu",
+	              &ticks) != 1)
+		return start;
+	return start - up + (int64_t)(ticks * (1000000000ull / (unsigned long long)sysconf(_SC_CLK_TCK)));
+}
+
+void writer_reset_identity(struct writer *writer)
+{
+	struct writer_identity *identity = &writer->identity;
+	ssize_t size;
+
+	if (gethostname(identity->hostname, sizeof identity->hostname))
+		identity->hostname[0] = '\0';
+	identity->hostname[sizeof identity->hostname - 1] = '\0';
+	size = readlink("/proc/self/exe", identity->executable, sizeof identity->executable - 1);
+	identity->executable[size > 0 ? size : 0] = '\0';
+	if (identity->process_id != getpid())
+		identity->start_time_ns = store_process_start();
+	identity->process_id = getpid();
+	table_clear(&writer->threads);
+	writer_forget(writer);
+}
+
+bool writer_init(struct writer *writer, bool (*give_up)(void *context), void *context)
+{
+	static struct writer_identity identity; /* outlives the writer: one row a process */
+
+	*writer = (struct writer) {
+		.identity = identity,
+		.database = { .guard = -1 },
+		.threads = TABLE_OF(struct known_thread, 1 << 15),
+		.series = TABLE_OF(struct known_series, 1 << 15),
+		.stacks = TABLE_OF(struct known_stack, 1 << 18),
+		.queries = TABLE_OF(struct known_query, 1 << 16),
+		.texts = TABLE_OF(struct known_text, 1 << 14),
+		.libraries = TABLE_OF(struct known_text, 16),
+		.modules = TABLE_OF(struct placed_module, 1 << 14),
+		.span_room = 2 * WRITER_BATCH,
+		.give_up = give_up,
+		.context = context,
+	};
+	writer->samples = malloc(WRITER_BATCH * sizeof *writer->samples);
+	writer->spans = malloc(writer->span_room * sizeof *writer->spans);
+	if (!writer->samples || !writer->spans) {
+		writer_free(writer);
+		return false;
+	}
+	writer_reset_identity(writer);
+	identity = writer->identity;
+	return true;
+}
+
+void writer_free(struct writer *writer)
+{
+	struct table *tables[] = { &writer->threads, &writer->series, &writer->stacks, &writer->queries,
+	                           &writer->texts, &writer->libraries, &writer->modules };
+
+	for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
+		table_free(tables[i]);
+	free(writer->samples);
+	free(writer->spans);
+	writer->samples = NULL;
+	writer->spans = NULL;
+}
+
+static void forget_thread_row(void *context, void *entry)
+{
+	struct known_thread *thread = entry;
+
+	(void)context;
+	thread->row = 0;
+}
+
+void writer_forget(struct writer *writer)
+{
+	struct table *tables[] = { &writer->series, &writer->stacks, &writer->queries, &writer->texts,
+	                           &writer->libraries, &writer->modules };
+
+	for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
+		table_clear(tables[i]);
+	/* Names come once from the ring and are nowhere else. */
+	table_each(&writer->threads, forget_thread_row, NULL);
+	writer->process = 0;
+	writer->last.series = 0;
+	writer->removals = -1;
+}
+
+/* --- connection -------------------------------------------------------------------- */
+
+#define BUSY_NAP_NS 2000000
+#define BUSY_NAPS 1000 /* 2 s */
+#define CONTENDED_NS 1000000000
+
+static int on_busy(void *context, int count)
+{
+	struct writer *writer = context;
+
+	writer->contended_until_ns = control_now_ns() + CONTENDED_NS;
+	if (count >= BUSY_NAPS || (writer->give_up && writer->give_up(writer->context)))
+		return 0;
+	nanosleep(&(struct timespec){ .tv_nsec = BUSY_NAP_NS }, NULL);
+	return 1;
+}
+
+void writer_let_others(struct writer *writer)
+{
+	if (control_now_ns() < writer->contended_until_ns)
+		nanosleep(&(struct timespec){ .tv_nsec = BUSY_NAP_NS + BUSY_NAP_NS / 2 }, NULL);
+}
+
+void writer_wait_when_busy(struct writer *writer)
+{
+	sqlite3_busy_handler(writer->database.db, on_busy, writer);
+}
+
+int writer_open(struct writer *writer, const char *path, const struct database_limits *limits,
+                char **error)
+{
+	int code = database_open(&writer->database, path, limits, error);
+
+	if (code)
+		return code;
+	for (int i = 0; i < WRITE_STATEMENTS; i++) {
+		if (sqlite3_prepare_v3(writer->database.db, statement_sql[i], -1, SQLITE_PREPARE_PERSISTENT,
+		                       &writer->statements[i], NULL)) {
+			*error = database_error(writer->database.db, path);
+			code = (sqlite3_errcode(writer->database.db) & 0xff) == SQLITE_BUSY ? DATABASE_LOCKED : QP_STORE;
+			writer_close(writer, false);
+			return code;
+		}
+	}
+	for (int i = 0; i < WRITER_SAMPLE_VALUES; i++)
+		writer->bound[i] = -1; /* none of the values */
+	writer_wait_when_busy(writer);
+	return QP_OK;
+}
+
+void writer_close(struct writer *writer, bool last)
+{
+	for (int i = 0; i < WRITE_STATEMENTS; i++) {
+		sqlite3_finalize(writer->statements[i]);
+		writer->statements[i] = NULL;
+	}
+	database_close(&writer->database, last);
+}
+
+int writer_sync(struct writer *writer)
+{
+	sqlite3_file *log = NULL; /* the write-ahead log, which has what was stored since it began */
+
+	if (sqlite3_file_control(writer->database.db, "main", SQLITE_FCNTL_JOURNAL_POINTER, &log)
+	    || !log || !log->pMethods)
+		return SQLITE_OK;
+	return log->pMethods->xSync(log, SQLITE_SYNC_NORMAL);
+}

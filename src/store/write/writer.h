@@ -1,0 +1,225 @@
+/*
+ * Writes records to the trace file: one transaction a batch. Belongs to one thread,
+ * the flusher.
+ */
+#ifndef QUERYPROF_STORE_WRITE_WRITER_H
+#define QUERYPROF_STORE_WRITE_WRITER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "handler/record.h"
+#include "store/file/database.h"
+#include "store/write/table.h"
+
+struct ring;
+
+enum writer_statement {
+	WRITE_BEGIN,
+	WRITE_COMMIT,
+	WRITE_ROLLBACK,
+	WRITE_STATE,
+	WRITE_FIND_PROCESS,
+	WRITE_PROCESS,
+	WRITE_FIND_THREAD,
+	WRITE_THREAD,
+	WRITE_FIND_SERIES,
+	WRITE_SERIES,
+	WRITE_SERIES_EPOCH,
+	WRITE_FIND_MODULE,
+	WRITE_MODULE,
+	WRITE_RANGE_END,
+	WRITE_FREE_RANGE,
+	WRITE_FIND_STACK,
+	WRITE_STACK,
+	WRITE_STACK_EPOCH,
+	WRITE_FIND_STATEMENT,
+	WRITE_STATEMENT,
+	WRITE_FIND_LIBRARY,
+	WRITE_LIBRARY,
+	WRITE_FIND_QUERY,
+	WRITE_QUERY,
+	WRITE_QUERY_END,
+	WRITE_QUERY_ID,
+	WRITE_QUERY_RANGE,
+	WRITE_SAMPLE,
+	WRITE_LAST_TIME,
+	WRITE_EPOCH,
+	WRITE_STATEMENTS,
+};
+
+/* Samples and other records of one transaction at most. */
+#define WRITER_BATCH 16384
+
+/* Columns of samples beside its time. */
+#define WRITER_SAMPLE_VALUES 6
+
+struct pending_sample {
+	int64_t timestamp_ns;
+	int64_t series, stack;
+	uint32_t span; /* index into writer.spans; UINT32_MAX: no query */
+	uint32_t cpu_id, weight;
+	bool truncated;
+};
+
+/* First and last time that the batch has of one query. */
+struct query_span {
+	int64_t query;
+	int64_t first_ns, last_ns;
+};
+
+/* What one process tells of itself. */
+struct writer_identity {
+	char hostname[65];
+	char executable[256];
+	int64_t process_id;
+	int64_t start_time_ns;
+};
+
+struct writer {
+	int64_t contended_until_ns; /* others were seen writing, not long ago */
+	struct database database;
+	sqlite3_stmt *statements[WRITE_STATEMENTS];
+	struct writer_identity identity;
+
+	/* What is known of the file; forgotten when it may have changed. */
+	int64_t file_identity, process, removals, epoch;
+	struct table threads, series, stacks, queries, texts, libraries, modules;
+
+	/* The thread and series of the sample before. */
+	struct {
+		uint32_t thread_id;
+		uint8_t trace_type;
+		uint64_t period_ns;
+		int64_t series; /* 0: none */
+	} last;
+
+	int64_t bound[WRITER_SAMPLE_VALUES]; /* to the statement that inserts samples */
+
+	/* The batch. */
+	uint32_t batch; /* its number: tells entries that have a span in it */
+	size_t sample_count, span_count, span_room;
+	size_t query_count, bytes; /* bytes: what it will take in the file, about */
+	size_t rewritten; /* of rows that are in the file, about */
+	struct pending_sample *samples;
+	struct query_span *spans;
+
+	int64_t epoch_bytes; /* written since the epoch began */
+	char trace_text[TRACE_MAX_FRAMES * 21 + 3];
+
+	/* Asked while another process writes: true ends the wait. */
+	bool (*give_up)(void *context);
+	void *context;
+};
+
+/* Memory and identity; opens nothing. False: no memory. */
+bool writer_init(struct writer *writer, bool (*give_up)(void *context), void *context);
+void writer_free(struct writer *writer);
+
+/* After a fork: this is another process now. */
+void writer_reset_identity(struct writer *writer);
+
+/* As database_open(). */
+int writer_open(struct writer *writer, const char *path, const struct database_limits *limits,
+                char **error);
+void writer_close(struct writer *writer, bool last);
+
+/* What was stored survives a loss of power from now on. SQLITE_OK or the error. */
+int writer_sync(struct writer *writer);
+
+/* The way it waits for other writers, after somebody changed that. */
+void writer_wait_when_busy(struct writer *writer);
+
+/* Between two transactions without a pause: when others want to write, too, leaves
+ * them the time to see that the file is free. SQLite's lock knows no queue, and who
+ * has just let it go is the first to ask again. */
+void writer_let_others(struct writer *writer);
+
+/* --- batch.c ------------------------------------------------------------------ */
+
+/* What became of a batch. */
+struct writer_result {
+	size_t records; /* taken from the ring */
+	size_t samples, queries; /* stored */
+	size_t lost;
+	bool more;      /* the batch was full: the ring may have more */
+	bool busy;      /* another process kept writing: nothing was taken */
+};
+
+/* Takes records from the ring and stores them in one transaction, at most
+ * `most_records`, and about `most_bytes` of the file. SQLITE_OK or the error, after
+ * which the batch is lost. */
+int writer_store(struct writer *writer, struct ring *ring, size_t most_records, size_t most_bytes,
+                 struct writer_result *result);
+
+/* Takes one record that will not be stored, and remembers what later ones need. */
+void writer_discard(struct writer *writer, unsigned kind, const void *record, size_t size);
+
+/* --- between writer.c, batch.c, intern.c and place.c -------------------------- */
+
+/* Forgets all rows it knows. */
+void writer_forget(struct writer *writer);
+
+/* Entries of the tables. */
+struct known_thread {
+	struct hash key;
+	int64_t row; /* 0: not looked up yet */
+	char name[20];
+};
+
+struct known_series {
+	struct hash key;
+	int64_t row, epoch;
+};
+
+struct known_stack {
+	struct hash key;
+	int64_t row, epoch;
+	uint32_t generation; /* of the code map that its addresses were read with */
+};
+
+struct known_query {
+	struct hash key;
+	int64_t row;
+	uint32_t batch, span; /* its span, valid in that batch only */
+};
+
+struct known_text {
+	struct hash key;
+	int64_t row;
+};
+
+struct placed_module {
+	struct hash key;
+	int64_t base; /* 0: nowhere */
+};
+
+/* Runs a prepared statement without rows and makes it ready again. */
+int writer_run(struct writer *writer, enum writer_statement which);
+
+/* First column of the first row, 0 when there is none; negative errors are minus
+ * SQLite's code. */
+int64_t writer_number(struct writer *writer, enum writer_statement which);
+
+sqlite3_stmt *writer_statement(struct writer *writer, enum writer_statement which);
+void writer_bind_text(sqlite3_stmt *statement, int index, const char *text, size_t size);
+
+/* Rows, found or made: their numbers, > 0; else minus SQLite's code. */
+int64_t intern_series(struct writer *writer, const struct sample_record *sample);
+int64_t intern_stack(struct writer *writer, const struct sample_record *sample);
+int64_t intern_statement(struct writer *writer, const char *text, size_t size, bool is_cut);
+
+/* `text`: version, a space, path. Row 0 for no text. */
+int64_t intern_library(struct writer *writer, const char *text, size_t size);
+
+/* The query's row and, in `*span`, its place in the batch. */
+int64_t intern_query(struct writer *writer, struct query_key key, uint32_t *span);
+
+/* Remembers a thread's name; the row comes with its first sample. */
+void intern_thread_name(struct writer *writer, const struct thread_record *record);
+
+/* The address of this process in the file's address space; 0 on success. */
+int place_address(struct writer *writer, uint64_t address, uint32_t generation, uint64_t *placed);
+
+#endif

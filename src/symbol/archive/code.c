@@ -1,0 +1,273 @@
+/*
+ * Functions as sequences of tokens and of the places that they name, and the
+ * look-ups of a side.
+ */
+#include "symbol/archive/parts.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* --- look-ups: the last item at or before an address ------------------------------ */
+
+#define FIND_LAST(items, count, field, wanted, found)         \
+	do {                                                      \
+		uint32_t low_ = 0, high_ = (count);                   \
+		while (low_ < high_) {                                \
+			uint32_t middle_ = low_ + (high_ - low_) / 2;     \
+			if ((items)[middle_].field <= (wanted))           \
+				low_ = middle_ + 1;                           \
+			else                                              \
+				high_ = middle_;                              \
+		}                                                     \
+		(found) = low_ ? &(items)[low_ - 1] : NULL;           \
+	} while (0)
+
+const struct code_section *side_section(const struct code_side *side, uint64_t address)
+{
+	const struct code_section *found;
+	FIND_LAST(side->sections, side->section_count, address, address, found);
+	return found && address - found->address < found->size ? found : NULL;
+}
+
+const struct code_relocation *side_relocation(const struct code_side *side, uint64_t place)
+{
+	const struct code_relocation *found;
+	FIND_LAST(side->relocations, side->relocation_count, place, place, found);
+	return found && found->place == place ? found : NULL;
+}
+
+uint32_t side_function(const struct code_side *side, uint64_t address)
+{
+	const struct code_function *found;
+	FIND_LAST(side->functions, side->function_count, address, address, found);
+	return found && address - found->address < found->size ?
+	       (uint32_t)(found - side->functions) : ARCHIVE_NONE;
+}
+
+uint32_t side_token(const struct code_side *side, const struct code_function *function,
+                    uint64_t address)
+{
+	const struct code_token *tokens = side->tokens + function->token;
+	uint32_t low = 0, high = function->token_count;
+	while (low < high) {
+		uint32_t middle = low + (high - low) / 2;
+		if (tokens[middle].offset < address - function->address)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+const struct code_symbol *side_object(const struct code_side *side, uint64_t address)
+{
+	const struct code_symbol *found;
+	FIND_LAST(side->objects, side->object_count, address, address, found);
+	return found && address - found->address < found->size ? found : NULL;
+}
+
+const struct code_symbol *side_global(const struct code_side *side, const char *name)
+{
+	uint32_t low = 0, high = side->global_count;
+	while (low < high) {
+		uint32_t middle = low + (high - low) / 2;
+		if (strcmp(side->globals[middle].name, name) < 0)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low < side->global_count && strcmp(side->globals[low].name, name) == 0 ?
+	       &side->globals[low] : NULL;
+}
+
+const unsigned char *side_bytes(const struct code_side *side, uint64_t address, uint64_t *size)
+{
+	const struct code_section *section = side_section(side, address);
+	if (!section || !section->bytes)
+		return NULL;
+	uint64_t room = section->size - (address - section->address);
+	if (*size > room)
+		*size = room;
+	return section->bytes + (address - section->address);
+}
+
+/* --- decoding --------------------------------------------------------------------- */
+
+/* Where a call into a stub ends up: stubs end in a jump through a slot, and the
+ * slot's relocation says whose address it gets. */
+static uint64_t follow_stub(const struct code_side *side, uint64_t target)
+{
+	const struct code_section *section = side_section(side, target);
+	if (!section || !section->is_stub || !section->bytes)
+		return target;
+	uint64_t at = target - section->address;
+	for (int i = 0; i < 2 && at < section->size; i++) {
+		struct code_instruction instruction;
+		if (!code_decode(section->bytes + at, (size_t)(section->size - at), &instruction))
+			break;
+		if (instruction.kind == CODE_SLOT) {
+			int32_t displacement;
+			memcpy(&displacement, section->bytes + at + instruction.field, sizeof(displacement));
+			const struct code_relocation *slot =
+				side_relocation(side, section->address + at + instruction.length +
+			                          (uint64_t)(int64_t)displacement);
+			return slot ? slot->value : target;
+		}
+		at += instruction.length; /* endbr64 */
+	}
+	return target;
+}
+
+struct decoder {
+	struct code_side *side;
+	const struct code_section *section; /* of the function */
+	uint32_t relocation; /* the next one at or after the instruction */
+};
+
+/* The place that the instruction names, and its token's hash. */
+static uint64_t resolve(const struct decoder *decoder, const struct code_instruction *instruction,
+                        const unsigned char *bytes, uint64_t address, uint32_t *hash)
+{
+	const struct code_side *side = decoder->side;
+	uint64_t next = address + instruction->length, place = address + instruction->field;
+	const struct code_relocation *relocation =
+		decoder->relocation < side->relocation_count ?
+		&side->relocations[decoder->relocation] : NULL;
+	if (relocation && relocation->place == place && instruction->field_size == 4) {
+		if (instruction->kind == CODE_ABSOLUTE) {
+			*hash = instruction->slot_hash;
+			return relocation->value;
+		}
+		if (relocation->is_slot && instruction->kind == CODE_SLOT)
+			*hash = instruction->slot_hash;
+		else if (relocation->is_slot)
+			return 0;
+		return relocation->value ? relocation->value + (next - place) : 0;
+	}
+	int32_t displacement;
+	if (instruction->field_size == 1) {
+		displacement = (int8_t)bytes[instruction->field];
+	} else {
+		memcpy(&displacement, bytes + instruction->field, sizeof(displacement));
+	}
+	uint64_t target = next + (uint64_t)(int64_t)displacement;
+	if (instruction->kind == CODE_BRANCH)
+		return target - decoder->section->address < decoder->section->size ?
+		       target : follow_stub(side, target);
+	if (instruction->kind == CODE_SLOT) {
+		const struct code_section *section = side_section(side, target);
+		const struct code_relocation *slot =
+			section && section->is_offset_table ? side_relocation(side, target) : NULL;
+		if (slot) {
+			*hash = instruction->slot_hash;
+			return slot->value;
+		}
+	}
+	return target;
+}
+
+static bool append_token(struct code_side *side, struct code_token token)
+{
+	if (side->token_count == side->token_capacity) {
+		uint32_t wanted = side->token_capacity * 2;
+		struct code_token *grown = reallocarray(side->tokens, wanted, sizeof(*grown));
+		if (!grown)
+			return false;
+		side->tokens = grown;
+		side->token_capacity = wanted;
+	}
+	side->tokens[side->token_count++] = token;
+	return true;
+}
+
+static bool append_reference(struct code_side *side, struct code_reference reference)
+{
+	if (side->reference_count == side->reference_capacity) {
+		uint32_t wanted = side->reference_capacity ? side->reference_capacity * 2 : 1u << 14;
+		struct code_reference *grown = reallocarray(side->references, wanted, sizeof(*grown));
+		if (!grown)
+			return false;
+		side->references = grown;
+		side->reference_capacity = wanted;
+	}
+	side->references[side->reference_count++] = reference;
+	return true;
+}
+
+/* Which functions the references of a decoded one lead to. */
+static void resolve_functions(const struct code_side *side, const struct code_function *function)
+{
+	for (uint32_t i = 0; i < function->reference_count; i++) {
+		struct code_reference *reference = &side->references[function->reference + i];
+		uint64_t target = reference->target;
+		reference->function = ARCHIVE_NONE;
+		if (target - function->address < function->size) {
+			reference->function = (uint32_t)(function - side->functions);
+			reference->target = side_token(side, function, target);
+		} else if (target && !(target & ARCHIVE_EXTERN)) {
+			reference->function = side_function(side, target);
+		}
+	}
+}
+
+static bool decode_function(struct decoder *decoder, struct code_function *function)
+{
+	struct code_side *side = decoder->side;
+	const struct code_section *section = &side->sections[function->section];
+	decoder->section = section;
+	const unsigned char *bytes = section->bytes + (function->address - section->address);
+	function->token = side->token_count;
+	function->reference = side->reference_count;
+	for (uint64_t at = 0; at < function->size;) {
+		struct code_instruction instruction;
+		uint64_t address = function->address + at;
+		if (!code_decode(bytes + at, (size_t)(function->size - at), &instruction)) {
+			function->is_strange = true;
+			break;
+		}
+		while (decoder->relocation < side->relocation_count &&
+		       side->relocations[decoder->relocation].place < address)
+			decoder->relocation++;
+		bool names_place = instruction.kind != CODE_PLAIN && instruction.kind != CODE_PADDING;
+		if (instruction.kind == CODE_ABSOLUTE)
+			names_place = decoder->relocation < side->relocation_count &&
+			              side->relocations[decoder->relocation].place == address + instruction.field;
+		if (names_place) {
+			uint32_t plain_hash = instruction.hash;
+			uint64_t target = resolve(decoder, &instruction, bytes + at, address, &instruction.hash);
+			if (!append_reference(side, (struct code_reference){
+					.token = (side->token_count - function->token) & 0x3fffffff,
+					.is_branch = instruction.kind == CODE_BRANCH,
+					.is_slot = instruction.kind == CODE_SLOT && instruction.hash != plain_hash,
+					.target = target }))
+				return false;
+		}
+		if (instruction.kind != CODE_PADDING)
+			function->sum += instruction.hash;
+		if (instruction.kind != CODE_PADDING &&
+		    !append_token(side, (struct code_token){ .hash = instruction.hash, .offset = (uint32_t)at }))
+			return false;
+		at += instruction.length;
+	}
+	function->token_count = side->token_count - function->token;
+	function->reference_count = side->reference_count - function->reference;
+	resolve_functions(side, function);
+	return true;
+}
+
+bool side_decode(struct code_side *side)
+{
+	struct decoder decoder = { .side = side };
+	/* An instruction has about four bytes. */
+	uint64_t size = 4096;
+	for (uint32_t i = 0; i < side->function_count; i++)
+		size += side->functions[i].size;
+	side->token_capacity = (uint32_t)(size / 4 + size / 16);
+	side->tokens = malloc(side->token_capacity * sizeof(*side->tokens));
+	if (!side->tokens)
+		return false;
+	for (uint32_t i = 0; i < side->function_count; i++)
+		if (!decode_function(&decoder, &side->functions[i]))
+			return false;
+	return true;
+}

@@ -1,0 +1,231 @@
+/*
+ * Traces are written by the store and read back from SQL, where anybody may have
+ * made one: so the array is parsed strictly, and an integer that SQLite shows as
+ * negative is the address with the same 64 bits.
+ */
+#include "trace/frames.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "trace/address.h"
+#include "symbol/symbol.h"
+
+static bool take_digits(const char **at, unsigned base, uint64_t limit, uint64_t *number)
+{
+	const char *start = *at;
+
+	*number = 0;
+	for (;; ++*at) {
+		unsigned char c = (unsigned char)**at, lower = c | 0x20;
+		unsigned digit = c >= '0' && c <= '9' ? c - '0' + 0u :
+		                 lower >= 'a' && lower <= 'f' ? lower - 'a' + 10u : 16;
+
+		if (digit >= base)
+			return *at > start;
+		if (*number > (limit - digit) / base)
+			return false;
+		*number = *number * base + digit;
+	}
+}
+
+static bool take_decimal(const char **at, uint64_t *address)
+{
+	if (**at != '-')
+		return take_digits(at, 10, UINT64_MAX, address);
+	++*at;
+	if (!take_digits(at, 10, 1ull << 63, address))
+		return false;
+	*address = 0 - *address;
+	return true;
+}
+
+bool frames_address(const char *text, uint64_t *address)
+{
+	bool taken;
+
+	if (text[0] == '0' && (text[1] | 0x20) == 'x') {
+		text += 2;
+		taken = take_digits(&text, 16, UINT64_MAX, address);
+	} else {
+		taken = take_decimal(&text, address);
+	}
+	return taken && !*text;
+}
+
+static char skip_blank(struct frames *frames)
+{
+	frames->at += strspn(frames->at, " \t\r\n");
+	return *frames->at;
+}
+
+int frames_next(struct frames *frames, uint64_t *address)
+{
+	char c = skip_blank(frames);
+
+	if (!frames->begun) {
+		frames->begun = true;
+		if (c != '[')
+			return -1;
+		frames->at++;
+		c = skip_blank(frames);
+		if (c != ']')
+			return take_decimal(&frames->at, address) ? 1 : -1;
+	}
+	frames->at++;
+	if (c == ',') {
+		skip_blank(frames);
+		return take_decimal(&frames->at, address) ? 1 : -1;
+	}
+	if (c != ']')
+		return -1;
+	return skip_blank(frames) ? -1 : 0;
+}
+
+/* --- for people ------------------------------------------------------------ */
+
+typedef void (*write_frame)(FILE *out, uint64_t address);
+
+/* What stands inside the quotes. */
+static void write_json_characters(FILE *out, const char *text)
+{
+	for (; *text; text++) {
+		unsigned char c = (unsigned char)*text;
+
+		if (c == '"' || c == '\\')
+			fprintf(out, "\\%c", c);
+		else if (c < 0x20)
+			fprintf(out, "\\u%04x", c);
+		else
+			putc_unlocked(c, out);
+	}
+}
+
+static void write_json(FILE *out, const char *text)
+{
+	if (!text) {
+		fputs("null", out);
+		return;
+	}
+	putc_unlocked('"', out);
+	write_json_characters(out, text);
+	putc_unlocked('"', out);
+}
+
+static void write_text(FILE *out, uint64_t address)
+{
+	char *text = address_text(address);
+
+	if (text)
+		fputs(text, out);
+	free(text);
+}
+
+static void write_symbol(FILE *out, uint64_t address)
+{
+	char *text = address_text(address);
+
+	write_json(out, text);
+	free(text);
+}
+
+static void write_line(FILE *out, uint64_t address)
+{
+	char *text = address_line(address);
+
+	write_json(out, text);
+	free(text);
+}
+
+static char *write_frames(const char *trace, const char *before, const char *separator,
+                          const char *after, write_frame write, bool *bad)
+{
+	struct frames frames = { trace, false };
+	uint64_t address;
+	size_t size;
+	char *text = NULL;
+	int next;
+	FILE *out = open_memstream(&text, &size);
+
+	*bad = false;
+	if (!out)
+		return NULL;
+	fputs(before, out);
+	for (const char *between = ""; (next = frames_next(&frames, &address)) > 0; between = separator) {
+		fputs(between, out);
+		write(out, address);
+	}
+	fputs(after, out);
+	*bad = next < 0;
+	if (fclose(out) || *bad) {
+		free(text);
+		return NULL;
+	}
+	return text;
+}
+
+char *frames_text(const char *trace, const char *separator, bool *bad)
+{
+	return write_frames(trace, "", separator, "", write_text, bad);
+}
+
+char *frames_symbols(const char *trace, bool *bad)
+{
+	return write_frames(trace, "[", ",", "]", write_symbol, bad);
+}
+
+char *frames_lines(const char *trace, bool *bad)
+{
+	return write_frames(trace, "[", ",", "]", write_line, bad);
+}
+
+/* --- inlined functions ----------------------------------------------------- */
+
+static void write_place(FILE *out, const struct symbol_frame *frame)
+{
+	write_json_characters(out, frame->file ? frame->file : "??");
+	fprintf(out, ":%d", frame->line);
+}
+
+static void write_inlined(FILE *out, const struct symbol_frame *frame)
+{
+	char *function = frame->function ? symbol_demangle(frame->function) : NULL;
+
+	fputs(",\"", out);
+	write_place(out, frame);
+	putc_unlocked(':', out);
+	write_json_characters(out, function ? function : frame->function ? frame->function : "??");
+	putc_unlocked('"', out);
+	free(function);
+}
+
+char *frames_line_with_inlines(uint64_t address)
+{
+	struct symbol_frame frames[SYMBOL_FRAMES_MAX];
+	size_t count = address_frames(address, frames, SYMBOL_FRAMES_MAX), size;
+	bool has_line = count && frames[count - 1].file;
+	char *line = has_line ? NULL : address_line(address), *text = NULL;
+	FILE *out;
+
+	if (!has_line && !line)
+		return NULL;
+	out = open_memstream(&text, &size);
+	if (out) {
+		fputs("[\"", out);
+		if (has_line)
+			write_place(out, &frames[count - 1]);
+		else
+			write_json_characters(out, line);
+		putc_unlocked('"', out);
+		for (size_t i = 0; i + 1 < count; i++)
+			write_inlined(out, &frames[i]);
+		putc_unlocked(']', out);
+		if (fclose(out)) {
+			free(text);
+			text = NULL;
+		}
+	}
+	free(line);
+	return text;
+}

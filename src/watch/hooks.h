@@ -1,0 +1,26 @@
+/*
+ * Sees the host's calls of SQLite: puts our wrappers in the place of the functions that
+ * run statements (wrappers.h), of every SQLite library that has been met. And of dlsym(),
+ * by which some hosts find what they call, of what ends a process early (ends.h), and of
+ * the waits that signals would cut short (waits.h).
+ */
+#ifndef QUERYPROF_WATCH_HOOKS_H
+#define QUERYPROF_WATCH_HOOKS_H
+
+#include <stdbool.h>
+
+#include "watch/host.h"
+
+/* Hooks the library, one of host_libraries, in every object that calls it. Again when
+ * objects have come since; cheap when none has. True when the host's steps can be seen
+ * now; false: use the trace fall-back for connections opened now. */
+bool hooks_install(const struct host_library *library);
+
+/* Hooks all libraries that are known, in what objects have come since. Never waits: safe
+ * while the loader loads. Whoever is at it already looks again. */
+void hooks_follow(void);
+
+/* In a forked child: the thread that was at it is not here. */
+void hooks_after_fork(void);
+
+#endif

@@ -1,0 +1,117 @@
+/*
+ * The SQLite libraries of the process that we have met.
+ */
+#include "watch/host.h"
+
+#include <link.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "watch/queries.h"
+
+/* sqlite3_trace_v2, sqlite3_stmt_busy and persistent loading are older. */
+#define SQLITE_OLDEST 3020000
+
+struct host_library host_libraries[HOST_LIBRARIES_MAX];
+__thread const struct host_library *host_current;
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+/* A library has one table of routines, but who records makes one of its own. */
+const struct host_library *host_find(const sqlite3_api_routines *api)
+{
+	for (int i = 0; i < HOST_LIBRARIES_MAX; i++) {
+		/* acquire: the rest of the entry */
+		const sqlite3_api_routines *known = __atomic_load_n(&host_libraries[i].api, __ATOMIC_ACQUIRE);
+
+		if (known && (known == api || known->libversion == api->libversion))
+			return &host_libraries[i];
+	}
+	return NULL;
+}
+
+struct place {
+	uintptr_t address, start, end;
+	const char *path;
+};
+
+static int find_place(struct dl_phdr_info *info, size_t size, void *context)
+{
+	struct place *place = context;
+	uintptr_t start = UINTPTR_MAX, end = 0;
+
+	(void)size;
+	for (int i = 0; i < info->dlpi_phnum; i++) {
+		const ElfW(Phdr) *segment = &info->dlpi_phdr[i];
+
+		if (segment->p_type != PT_LOAD)
+			continue;
+		if (info->dlpi_addr + segment->p_vaddr < start)
+			start = info->dlpi_addr + segment->p_vaddr;
+		if (info->dlpi_addr + segment->p_vaddr + segment->p_memsz > end)
+			end = info->dlpi_addr + segment->p_vaddr + segment->p_memsz;
+	}
+	if (place->address < start || place->address >= end)
+		return 0;
+	*place = (struct place){ place->address, start, end, info->dlpi_name };
+	return 1;
+}
+
+static const char *make_name(const char *version, const char *path)
+{
+	char *name = NULL, *resolved;
+
+	if (!path || !*path)
+		path = "/proc/self/exe"; /* the program itself */
+	resolved = realpath(path, NULL);
+	if (asprintf(&name, "%s %s", version, resolved ? resolved : path) < 0)
+		name = NULL;
+	free(resolved);
+	return name;
+}
+
+static void fill(struct host_library *library, const sqlite3_api_routines *api)
+{
+	struct place place = { .address = (uintptr_t)api->libversion };
+
+	dl_iterate_phdr(find_place, &place);
+	library->start = place.start;
+	library->end = place.end;
+	library->name = make_name(api->libversion(), place.path);
+	__atomic_store_n(&library->api, api, __ATOMIC_RELEASE);
+}
+
+static struct host_library *find_free(void)
+{
+	for (int i = 0; i < HOST_LIBRARIES_MAX; i++)
+		if (!host_libraries[i].api)
+			return &host_libraries[i];
+	return NULL;
+}
+
+const struct host_library *host_adopt(const sqlite3_api_routines *api, char **error)
+{
+	const struct host_library *known;
+	struct host_library *added;
+
+	if (api->libversion_number() < SQLITE_OLDEST) {
+		*error = api->mprintf("queryprof needs SQLite 3.20 or newer, this is %s", api->libversion());
+		return NULL;
+	}
+	pthread_mutex_lock(&lock);
+	known = host_find(api);
+	added = known ? NULL : find_free();
+	if (added) {
+		fill(added, api);
+		/* For good: a call must now say which library it is in, sampled or not. */
+		if (added != host_libraries)
+			__atomic_add_fetch(&queries_watched_sessions, 1, __ATOMIC_RELAXED);
+	}
+	pthread_mutex_unlock(&lock);
+	if (!known && !added)
+		*error = api->mprintf("queryprof already works with %d other SQLite libraries of this process",
+		                      HOST_LIBRARIES_MAX);
+	return known ? known : added;
+}

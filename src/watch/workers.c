@@ -1,0 +1,84 @@
+/*
+ * SQLite sorts with threads of its own (PRAGMA threads), which live for one sort. Their
+ * work is their maker's query's: they start with it as if it were theirs, and what they
+ * used of the CPU is told it when they end.
+ */
+#include "watch/workers.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "base/sys.h"
+#include "watch/queries.h"
+#include "sampler/sampler.h"
+
+static int (*real_create_thread)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
+
+struct worker {
+	void *(*run)(void *);
+	void *argument;
+	struct query_tag tag;
+};
+
+/* Named for whoever meets them on a stack, as the wrappers are. */
+static void *queryprof_worker(void *context)
+{
+	struct worker worker = *(struct worker *)context;
+	struct thread *thread = sampler_thread();
+	void *result;
+
+	free(context);
+	if (thread)
+		sampler_push_worker(thread, &worker.tag);
+	result = worker.run(worker.argument);
+	if (thread)
+		sampler_pop_worker(thread);
+	/* All that the thread has used. The query waits for it to end. */
+	__atomic_add_fetch(&worker.tag.counts->worker_cpu_ns, clock_ns(CLOCK_THREAD_CPUTIME_ID), __ATOMIC_RELAXED);
+	return result;
+}
+
+/* The query that a thread made now works for, NULL: none. A static copy's calls are the
+ * program's, and a traced query stays on the stack between its steps. */
+static const struct query_tag *query_of_worker(void)
+{
+	struct thread *thread = thread_current;
+	const struct query_tag *tag = thread ? sampler_top(thread) : NULL;
+	const volatile int *owner;
+
+	if (!tag || !queries_traced())
+		return tag;
+	owner = tag->mutex_owner ? *tag->mutex_owner : NULL;
+	return owner && *owner == (int)thread->id ? tag : NULL;
+}
+
+static int queryprof_create_thread(pthread_t *id, const pthread_attr_t *attributes,
+                                   void *(*run)(void *), void *argument)
+{
+	const struct query_tag *tag = query_of_worker();
+	struct worker *worker = tag ? malloc(sizeof *worker) : NULL;
+	int error;
+
+	if (!worker)
+		return real_create_thread(id, attributes, run, argument);
+	*worker = (struct worker){ .run = run, .argument = argument, .tag = *tag };
+	/* The worker works while its maker holds the connection's mutex. */
+	worker->tag.mutex_owner = NULL;
+	worker->tag.frame = 0; /* of another stack */
+	error = real_create_thread(id, attributes, queryprof_worker, worker);
+	if (error)
+		free(worker);
+	return error;
+}
+
+struct got_hook workers_hook(const struct host_library *library)
+{
+	*(void **)&real_create_thread = dlsym(RTLD_DEFAULT, "pthread_create");
+	return (struct got_hook){
+		.symbol = "pthread_create",
+		.real = (void *)real_create_thread,
+		.replacement = (void *)queryprof_create_thread,
+		.only_in = (const void *)library->start,
+	};
+}

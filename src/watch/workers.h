@@ -1,0 +1,13 @@
+/*
+ * The worker threads of SQLite's own.
+ */
+#ifndef QUERYPROF_WATCH_WORKERS_H
+#define QUERYPROF_WATCH_WORKERS_H
+
+#include "hook/import.h"
+#include "watch/host.h"
+
+/* What makes the threads that the library starts work for the query of their maker. */
+struct got_hook workers_hook(const struct host_library *library);
+
+#endif

@@ -1,0 +1,538 @@
+/*
+ * The wrappers: each tells queries.c, calls.c or session.c what the host does, and calls
+ * the real function in between.
+ *
+ * What a wrapper does is written once, inlined into its form for each library
+ * (wrappers.inc): on a stack there is one frame, named so that a person who meets it
+ * knows whose it is, and the profiler finds the frame gone when it was left by a long
+ * jump.
+ */
+#include "watch/wrappers.h"
+
+#include <dlfcn.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "watch/calls.h"
+#include "sql/pragma.h"
+#include "watch/queries.h"
+#include "sql/schema.h"
+#include "watch/session.h"
+#include "watch/workers.h"
+
+typedef int exec_callback(void *, int, char **, char **);
+
+static struct real {
+	int (*step)(sqlite3_stmt *);
+	int (*reset)(sqlite3_stmt *);
+	int (*finalize)(sqlite3_stmt *);
+	int (*exec)(sqlite3 *, const char *, exec_callback *, void *, char **);
+	int (*prepare)(sqlite3 *, const char *, int, sqlite3_stmt **, const char **);
+	int (*prepare_v2)(sqlite3 *, const char *, int, sqlite3_stmt **, const char **);
+	int (*prepare_v3)(sqlite3 *, const char *, int, unsigned, sqlite3_stmt **, const char **);
+	int (*prepare16)(sqlite3 *, const void *, int, sqlite3_stmt **, const void **);
+	int (*prepare16_v2)(sqlite3 *, const void *, int, sqlite3_stmt **, const void **);
+	int (*prepare16_v3)(sqlite3 *, const void *, int, unsigned, sqlite3_stmt **, const void **);
+	int (*close)(sqlite3 *);
+	int (*close_v2)(sqlite3 *);
+	sqlite3_backup *(*backup_init)(sqlite3 *, const char *, sqlite3 *, const char *);
+	int (*backup_step)(sqlite3_backup *, int);
+	int (*backup_finish)(sqlite3_backup *);
+	int (*blob_open)(sqlite3 *, const char *, const char *, const char *, sqlite3_int64, int, sqlite3_blob **);
+	int (*blob_reopen)(sqlite3_blob *, sqlite3_int64);
+	int (*blob_read)(sqlite3_blob *, void *, int, int);
+	int (*blob_write)(sqlite3_blob *, const void *, int, int);
+	int (*blob_close)(sqlite3_blob *);
+	int (*wal_checkpoint)(sqlite3 *, const char *);
+	int (*wal_checkpoint_v2)(sqlite3 *, const char *, int, int *, int *);
+	unsigned char *(*serialize)(sqlite3 *, const char *, sqlite3_int64 *, unsigned int);
+} real[HOST_LIBRARIES_MAX];
+
+/* A wrapper's body. `number` is a constant wherever it is inlined. */
+#define WRAPPER static inline __attribute__((always_inline))
+
+/* Where a body is inlined, that is the wrapper's own. */
+#define FRAME __builtin_frame_address(0)
+#define CALLER __builtin_return_address(0)
+
+#define ENTER(number) const struct host_library *before = host_enter(&host_libraries[number])
+#define LEAVE() host_leave(before)
+
+/* --- statements ------------------------------------------------------------- */
+
+/* What the most frequent calls do when there is something to do is apart: then, when there
+ * is nothing, no register has to be saved for it. */
+#define WATCHED static __attribute__((noinline))
+
+WATCHED int queryprof_step_watched(int number, sqlite3_stmt *stmt, const void *caller)
+{
+	struct query_step step;
+	int rc;
+
+	ENTER(number);
+	if (queries_enter(&step, stmt, FRAME, caller)) {
+		rc = real[number].step(stmt);
+		queries_leave(&step, rc);
+	} else {
+		rc = real[number].step(stmt);
+	}
+	LEAVE();
+	return rc;
+}
+
+WRAPPER int wrap_step(int number, sqlite3_stmt *stmt)
+{
+	return queries_idle() ? real[number].step(stmt) : queryprof_step_watched(number, stmt, CALLER);
+}
+
+WATCHED int queryprof_reset_watched(int number, sqlite3_stmt *stmt)
+{
+	int rc;
+
+	ENTER(number);
+	rc = queries_reset(stmt, real[number].reset);
+	LEAVE();
+	return rc;
+}
+
+WRAPPER int wrap_reset(int number, sqlite3_stmt *stmt)
+{
+	return queries_idle() ? real[number].reset(stmt) : queryprof_reset_watched(number, stmt);
+}
+
+/* To finalize is to reset and to free. Reset first, so that what it undoes counts
+ * for the query and the statement can still be asked. */
+WATCHED int queryprof_finalize_watched(int number, sqlite3_stmt *stmt)
+{
+	int reset_rc, rc;
+
+	ENTER(number);
+	reset_rc = queries_end(stmt, real[number].reset);
+	session_finalizing(stmt);
+	rc = real[number].finalize(stmt);
+	LEAVE();
+	return reset_rc ? reset_rc : rc;
+}
+
+WRAPPER int wrap_finalize(int number, sqlite3_stmt *stmt)
+{
+	return queries_idle() ? real[number].finalize(stmt) : queryprof_finalize_watched(number, stmt);
+}
+
+/* sqlite3_exec() frees its statements without sqlite3_finalize(). One that is done
+ * has ended at its last step; one that the callback gave up ends here. */
+struct exec_call {
+	exec_callback *callback;
+	void *context;
+};
+
+static int on_exec_row(void *context, int count, char **values, char **names)
+{
+	const struct exec_call *call = context;
+	sqlite3_stmt *stmt = queries_newest_row();
+	int rc = call->callback(call->context, count, values, names);
+
+	if (rc)
+		queries_abandon(stmt);
+	return rc;
+}
+
+WRAPPER int wrap_exec(int number, sqlite3 *db, const char *sql, exec_callback *callback, void *context,
+                      char **error)
+{
+	struct exec_call call = { callback, context };
+	struct query_step step = { 0 };
+	bool outer;
+	int rc;
+
+	/* Never without: the script may be what turns the sampling on. */
+	ENTER(number);
+	outer = queries_begin_exec(CALLER);
+	if (!host_libraries[number].calls_are_seen)
+		calls_begin_exec(&step, db, sql, FRAME);
+	rc = callback ? real[number].exec(db, sql, on_exec_row, &call, error) :
+	                real[number].exec(db, sql, NULL, context, error);
+	calls_end(&step, rc);
+	queries_end_exec(outer);
+	LEAVE();
+	return rc;
+}
+
+/* --- preparing ---------------------------------------------------------------- */
+
+struct prepare_call {
+	const struct real *real;
+	sqlite3 *db;
+	const void *sql;
+	int bytes;
+	unsigned flags;
+	sqlite3_stmt **stmt;
+	const void **tail;
+	const char *text; /* `sql` if it is UTF-8 and ends in a zero */
+	const void *frame;
+};
+
+/* The statement's text when it ends in a zero, as it mostly does. */
+static const char *text_of(const char *sql, int bytes)
+{
+	return bytes < 0 || (bytes > 0 && sql && !sql[bytes - 1]) ? sql : NULL;
+}
+
+typedef int prepare_function(const struct prepare_call *);
+
+static int prepare_v1(const struct prepare_call *call)
+{
+	return call->real->prepare(call->db, call->sql, call->bytes, call->stmt, (const char **)call->tail);
+}
+
+static int prepare_v2(const struct prepare_call *call)
+{
+	return call->real->prepare_v2(call->db, call->sql, call->bytes, call->stmt, (const char **)call->tail);
+}
+
+static int prepare_v3(const struct prepare_call *call)
+{
+	return call->real->prepare_v3(call->db, call->sql, call->bytes, call->flags, call->stmt,
+	                              (const char **)call->tail);
+}
+
+static int prepare16_v1(const struct prepare_call *call)
+{
+	return call->real->prepare16(call->db, call->sql, call->bytes, call->stmt, call->tail);
+}
+
+static int prepare16_v2(const struct prepare_call *call)
+{
+	return call->real->prepare16_v2(call->db, call->sql, call->bytes, call->stmt, call->tail);
+}
+
+static int prepare16_v3(const struct prepare_call *call)
+{
+	return call->real->prepare16_v3(call->db, call->sql, call->bytes, call->flags, call->stmt, call->tail);
+}
+
+/* A recorded connection knows none of our words. */
+static struct session *session_that_asked(sqlite3 *db)
+{
+	struct session *session = session_of(db);
+
+	return session && !session->recorded ? session : NULL;
+}
+
+/* Prepares; and if that fails for want of the `system` schema, brings it and
+ * prepares again. */
+static int prepare_followed(prepare_function *prepare, const struct prepare_call *call)
+{
+	struct session *session;
+	struct query_step step;
+	int rc;
+
+	queries_prepare(&step, call->db, call->text, call->frame);
+	rc = prepare(call);
+	if (rc == SQLITE_ERROR && (session = session_that_asked(call->db)) && schema_follow(session))
+		rc = prepare(call);
+	queries_prepared(&step, rc, rc ? NULL : *call->stmt);
+	return rc;
+}
+
+/* The same for UTF-8 text, in which a PRAGMA of ours stands for a SELECT. */
+static int prepare_text(prepare_function *prepare, const struct prepare_call *call)
+{
+	const char *end;
+	char *text = call->sql ? pragma_rewrite(call->sql, call->bytes, &end) : NULL;
+	struct prepare_call rewritten = *call;
+	int rc;
+
+	if (!text || !session_that_asked(call->db)) {
+		free(text);
+		return prepare_followed(prepare, call);
+	}
+	rewritten.sql = rewritten.text = text;
+	rewritten.bytes = -1;
+	rewritten.tail = NULL;
+	rc = prepare_followed(prepare, &rewritten);
+	if (call->tail)
+		*call->tail = end;
+	free(text);
+	return rc;
+}
+
+/* A statement of UTF-8, `is_text`, or of UTF-16. */
+WRAPPER int wrap_prepare(int number, prepare_function *prepare, bool is_text, sqlite3 *db, const void *sql,
+                         int bytes, unsigned flags, sqlite3_stmt **stmt, const void **tail)
+{
+	const struct prepare_call call = {
+		&real[number], db, sql, bytes, flags, stmt, tail, is_text ? text_of(sql, bytes) : NULL, FRAME
+	};
+	int rc;
+
+	ENTER(number);
+	rc = is_text ? prepare_text(prepare, &call) : prepare_followed(prepare, &call);
+	LEAVE();
+	return rc;
+}
+
+/* --- without a statement ------------------------------------------------------ */
+
+WRAPPER int wrap_close(int number, int (*close)(sqlite3 *), bool even_with_statements, sqlite3 *db)
+{
+	struct closing_call closing;
+	int rc;
+
+	ENTER(number);
+	calls_close(&closing, db, FRAME);
+	session_closing(db, even_with_statements);
+	/* Virtual tables finalize their statements while their connection goes. */
+	queries_suspend();
+	rc = close(db);
+	queries_resume();
+	calls_closed(&closing, rc);
+	LEAVE();
+	return rc;
+}
+
+WRAPPER sqlite3_backup *wrap_backup_init(int number, sqlite3 *to, const char *to_name, sqlite3 *from,
+                                         const char *from_name)
+{
+	const struct call_text text = { "sqlite3_backup_step", from_name, NULL, NULL };
+	struct query_step step;
+	sqlite3_backup *backup;
+
+	if (queries_idle())
+		return real[number].backup_init(to, to_name, from, from_name);
+	ENTER(number);
+	calls_begin(&step, from, &text, FRAME);
+	backup = real[number].backup_init(to, to_name, from, from_name);
+	calls_opened(&step, backup, backup ? SQLITE_OK : sqlite3_errcode(to));
+	LEAVE();
+	return backup;
+}
+
+WRAPPER int wrap_blob_open(int number, sqlite3 *db, const char *schema, const char *table, const char *column,
+                           sqlite3_int64 row, int flags, sqlite3_blob **blob)
+{
+	const struct call_text text = { "sqlite3_blob_open", schema, table, column };
+	struct query_step step;
+	int rc;
+
+	if (queries_idle())
+		return real[number].blob_open(db, schema, table, column, row, flags, blob);
+	ENTER(number);
+	calls_begin(&step, db, &text, FRAME);
+	rc = real[number].blob_open(db, schema, table, column, row, flags, blob);
+	calls_opened(&step, rc ? NULL : *blob, rc);
+	LEAVE();
+	return rc;
+}
+
+/* Calls that work on a backup or a blob, and the one that frees it. */
+#define WRAP_USE(handle, call)                                   \
+	struct query_step step;                                  \
+	int rc;                                                  \
+	if (queries_idle())                                      \
+		return real[number].call;                        \
+	ENTER(number);                                           \
+	calls_use(&step, handle, FRAME);                         \
+	rc = real[number].call
+
+WRAPPER int wrap_backup_step(int number, sqlite3_backup *backup, int pages)
+{
+	WRAP_USE(backup, backup_step(backup, pages));
+	calls_used(&step);
+	LEAVE();
+	return rc;
+}
+
+WRAPPER int wrap_backup_finish(int number, sqlite3_backup *backup)
+{
+	WRAP_USE(backup, backup_finish(backup));
+	calls_end(&step, rc);
+	LEAVE();
+	return rc;
+}
+
+WRAPPER int wrap_blob_reopen(int number, sqlite3_blob *blob, sqlite3_int64 row)
+{
+	WRAP_USE(blob, blob_reopen(blob, row));
+	calls_used(&step);
+	LEAVE();
+	return rc;
+}
+
+WRAPPER int wrap_blob_read(int number, sqlite3_blob *blob, void *to, int bytes, int offset)
+{
+	WRAP_USE(blob, blob_read(blob, to, bytes, offset));
+	calls_used(&step);
+	LEAVE();
+	return rc;
+}
+
+WRAPPER int wrap_blob_write(int number, sqlite3_blob *blob, const void *from, int bytes, int offset)
+{
+	WRAP_USE(blob, blob_write(blob, from, bytes, offset));
+	calls_used(&step);
+	LEAVE();
+	return rc;
+}
+
+WRAPPER int wrap_blob_close(int number, sqlite3_blob *blob)
+{
+	WRAP_USE(blob, blob_close(blob));
+	calls_end(&step, rc);
+	LEAVE();
+	return rc;
+}
+
+/* Calls that do it all at once. */
+#define WRAP_ONE(function, db, schema, call)                                      \
+	const struct call_text text = { "sqlite3_" function, schema, NULL, NULL }; \
+	struct query_step step;                                                   \
+	if (queries_idle())                                                       \
+		return real[number].call;                                         \
+	ENTER(number);                                                            \
+	calls_begin(&step, db, &text, FRAME)
+
+WRAPPER int wrap_wal_checkpoint(int number, sqlite3 *db, const char *schema)
+{
+	int rc;
+	WRAP_ONE("wal_checkpoint", db, schema, wal_checkpoint(db, schema));
+
+	rc = real[number].wal_checkpoint(db, schema);
+	calls_end(&step, rc);
+	LEAVE();
+	return rc;
+}
+
+WRAPPER int wrap_wal_checkpoint_v2(int number, sqlite3 *db, const char *schema, int mode, int *log, int *done)
+{
+	int rc;
+	WRAP_ONE("wal_checkpoint_v2", db, schema, wal_checkpoint_v2(db, schema, mode, log, done));
+
+	rc = real[number].wal_checkpoint_v2(db, schema, mode, log, done);
+	calls_end(&step, rc);
+	LEAVE();
+	return rc;
+}
+
+WRAPPER unsigned char *wrap_serialize(int number, sqlite3 *db, const char *schema, sqlite3_int64 *size,
+                                      unsigned int flags)
+{
+	unsigned char *image;
+	WRAP_ONE("serialize", db, schema, serialize(db, schema, size, flags));
+
+	image = real[number].serialize(db, schema, size, flags);
+	calls_end(&step, SQLITE_OK); /* NULL is an empty database, too */
+	LEAVE();
+	return image;
+}
+
+/* --- for each library --------------------------------------------------------- */
+
+#define LIBRARY 0
+#define OURS(name) queryprof_##name
+#include "watch/wrappers.inc"
+#undef LIBRARY
+#undef OURS
+
+#define LIBRARY 1
+#define OURS(name) queryprof_##name##_2
+#include "watch/wrappers.inc"
+#undef LIBRARY
+#undef OURS
+
+#define LIBRARY 2
+#define OURS(name) queryprof_##name##_3
+#include "watch/wrappers.inc"
+#undef LIBRARY
+#undef OURS
+
+#define LIBRARY 3
+#define OURS(name) queryprof_##name##_4
+#include "watch/wrappers.inc"
+#undef LIBRARY
+#undef OURS
+
+_Static_assert(HOST_LIBRARIES_MAX == 4, "a set of wrappers for each library");
+
+/* The address in the library whatever an earlier scan wrote into its table. */
+static void *library_function(const struct host_library *library, const char *name, void *routine)
+{
+	Dl_info info;
+	void *handle, *found;
+
+	if (!dladdr((const void *)library->api->libversion, &info) || !info.dli_fname)
+		return routine;
+	handle = dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
+	if (!handle)
+		return routine; /* the program itself: a static copy */
+	found = dlsym(handle, name);
+	dlclose(handle);
+	return found ? found : routine;
+}
+
+static const struct {
+	const char *name;
+	size_t routine; /* in the table of routines */
+	size_t real;    /* in struct real */
+	int since;      /* the table of an older library does not reach that far */
+	void *wrappers[HOST_LIBRARIES_MAX];
+} functions[] = {
+#define FUNCTION_SINCE(version, name) \
+	{ "sqlite3_" #name, offsetof(sqlite3_api_routines, name), offsetof(struct real, name), version, \
+	  { (void *)queryprof_##name, (void *)queryprof_##name##_2, (void *)queryprof_##name##_3, \
+	    (void *)queryprof_##name##_4 } }
+#define FUNCTION(name) FUNCTION_SINCE(0, name)
+	FUNCTION(step),
+	FUNCTION(reset),
+	FUNCTION(finalize),
+	FUNCTION(exec),
+	FUNCTION(prepare),
+	FUNCTION(prepare_v2),
+	FUNCTION(prepare_v3), /* from 3.20, the oldest that we work with */
+	FUNCTION(prepare16),
+	FUNCTION(prepare16_v2),
+	FUNCTION(prepare16_v3),
+	FUNCTION(close),
+	FUNCTION(close_v2),
+	FUNCTION(backup_init),
+	FUNCTION(backup_step),
+	FUNCTION(backup_finish),
+	FUNCTION(blob_open),
+	FUNCTION(blob_reopen),
+	FUNCTION(blob_read),
+	FUNCTION(blob_write),
+	FUNCTION(blob_close),
+	FUNCTION(wal_checkpoint),
+	FUNCTION(wal_checkpoint_v2),
+	FUNCTION_SINCE(3039000, serialize),
+#undef FUNCTION
+#undef FUNCTION_SINCE
+};
+#define FUNCTIONS (sizeof functions / sizeof *functions)
+
+_Static_assert(FUNCTIONS + 1 <= WRAPPERS_MAX, "and pthread_create");
+
+int wrappers_hooks(const struct host_library *library, struct got_hook hooks[WRAPPERS_MAX])
+{
+	size_t number = (size_t)(library - host_libraries);
+
+	for (size_t i = 0; i < FUNCTIONS; i++) {
+		void *routine = NULL;
+
+		if (library->api->libversion_number() >= functions[i].since)
+			memcpy(&routine, (const char *)library->api + functions[i].routine, sizeof routine);
+		routine = library_function(library, functions[i].name, routine);
+		memcpy((char *)&real[number] + functions[i].real, &routine, sizeof routine);
+		/* The table itself stays as it is: through it our own calls, and those of other
+		 * extensions, reach SQLite. */
+		hooks[i] = (struct got_hook){
+			.symbol = functions[i].name,
+			.real = routine,
+			.replacement = functions[i].wrappers[number],
+			.keep_start = library->api,
+			.keep_end = library->api + 1,
+		};
+	}
+	hooks[FUNCTIONS] = workers_hook(library);
+	return (int)FUNCTIONS + 1;
+}

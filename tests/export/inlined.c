@@ -1,0 +1,63 @@
+/*
+ * Hands a writer a stack with inlined functions, by construction, from two threads of
+ * one query, and leaves what it writes on stdout, for test_inlined.py.
+ *
+ *   inlined FORMAT
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "export/export.h"
+
+static const struct report_module module = {
+	.path = "/usr/lib/libx.so", .name = "libx.so", .build_id = "cafe", .start = 0x1000, .end = 0x2000,
+};
+
+static const struct report_module program = {
+	.number = 1, .path = "/usr/bin/app", .name = "app", .build_id = "", .start = 0x3000, .end = 0x4000,
+};
+
+/* small() in middle<…>() in large(), at one address; main() called that. */
+static const struct report_line inlined[] = {
+	{ "small", "_Z5smallv", "x.h", 3 },
+	{ "middle<[u8; 4]>", "_Z6middlev", "x.h", 7 },
+	{ "large", "_Z5largev", "x.cpp", 20 },
+};
+static const struct report_line outer[] = { { "main", "main", "main.c", 5 } };
+
+static const struct report_frame frames[] = {
+	{ .number = 0, .address = 0x1234, .module = &module, .line_count = 3, .lines = inlined },
+	{ .number = 1, .address = 0x3800, .module = &program, .line_count = 1, .lines = outer },
+};
+
+int main(int argc, char **argv)
+{
+	const struct report_frame *pointers[] = { &frames[0], &frames[1] };
+	const struct report_stack stack = { .count = 2, .frames = pointers };
+	const struct report_labels labels = {
+		.query_id = "q", .thread = "t (1)", .database = "", .statement = "SELECT 1", .statement_hash = 1,
+	};
+	const struct report_sample sample = {
+		.stack = &stack, .labels = &labels, .time_ns = 1000, .period_ns = 10, .weight = 2, .ns = 20,
+	};
+	struct report_labels other = labels;
+	struct report_sample second = sample;
+	const struct report_info info = {
+		.trace_type = "CPU", .title = "constructed", .executable = "/usr/bin/app", .inlines = true,
+	};
+	const struct report_format *format;
+
+	for (size_t i = 0; argc == 2 && (format = report_format_at(i)) != NULL; i++) {
+		if (strcmp(format->name, argv[1]) != 0)
+			continue;
+		other.number = 1;
+		other.thread = "u (2)";
+		second.labels = &other;
+		void *writer = format->begin(stdout, &info);
+		bool added = writer && format->add(writer, &sample) && format->add(writer, &sample) &&
+		             format->add(writer, &second);
+		return writer && format->end(writer, added) && added ? 0 : 1;
+	}
+	fprintf(stderr, "usage: inlined FORMAT\n");
+	return 2;
+}

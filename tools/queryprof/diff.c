@@ -1,0 +1,223 @@
+/*
+ * queryprof diff: what got slower and faster from one side to the other.
+ *
+ * Addresses are those of one file, so each side is read to its end, as names and
+ * sums, before the other is opened; they are compared in a database in memory.
+ */
+#include "command.h"
+
+#include <string.h>
+
+#include "sql_diff_functions.h"
+#include "sql_diff_side_functions.h"
+#include "sql_diff_side_statements.h"
+#include "sql_diff_side_totals.h"
+#include "sql_diff_sides.h"
+#include "sql_diff_statements.h"
+#include "sql_diff_totals.h"
+#include "sql_report_frames.h"
+#include "sql_report_samples.h"
+#include "store/file/database.h"
+
+static const char *type_name, *limit, *with, *at;
+
+static const struct command_option options[] = {
+	{ .name = "with", .value = "ID", .to = &with, .kind = OPTION_QUERY,
+	  .help = "B is this query, --query is A: of two files or of one" },
+	{ .name = "at", .value = "TIME", .to = &at, .kind = OPTION_TIME,
+	  .help = "A is what began before TIME, B what began then or later" },
+	TRACE_TYPE_OPTION(&type_name),
+	{ .name = "limit", .value = "N", .to = &limit, .kind = OPTION_NUMBER,
+	  .help = "statements and functions at most (default 15)" },
+	{ 0 },
+};
+
+struct side {
+	const char *name, *path;
+	struct selection selection;
+};
+
+/* --- reading one side ------------------------------------------------------------ */
+
+/* Rows of `select` on the file into a table of the other database, the side's name
+ * before them. */
+static int copy_rows(sqlite3 *from, sqlite3 *to, const char *select, const char *insert,
+                     const struct side *side)
+{
+	const struct sql_parameter parameters[] = { { ":trace_type", type_name }, { NULL, NULL } };
+	sqlite3_stmt *rows = NULL, *copy = NULL;
+	int code = sqlite3_prepare_v2(from, select, -1, &rows, NULL);
+
+	if (code == SQLITE_OK && sqlite3_prepare_v2(to, insert, -1, &copy, NULL) == SQLITE_OK) {
+		sql_bind(rows, parameters);
+		while ((code = sqlite3_step(rows)) == SQLITE_ROW) {
+			sqlite3_bind_text(copy, 1, side->name, -1, SQLITE_STATIC);
+			for (int i = 0; i < sqlite3_column_count(rows); i++)
+				sqlite3_bind_value(copy, i + 2, sqlite3_column_value(rows, i));
+			if (sqlite3_step(copy) != SQLITE_DONE)
+				break;
+			sqlite3_reset(copy);
+		}
+	}
+	bool is_whole = code == SQLITE_DONE;
+	if (!is_whole)
+		complain("%s: %s", side->path, sqlite3_errmsg(code == SQLITE_ROW || code == SQLITE_OK ? to : from));
+	sqlite3_finalize(rows);
+	sqlite3_finalize(copy);
+	return is_whole ? COMMAND_FINE : COMMAND_FAILED;
+}
+
+static int read_side(sqlite3 *both, const struct side *side)
+{
+	static const struct { const char *sql, *doing; } steps[] = {
+		{ sql_report_samples, "reading samples" }, { sql_report_frames, "looking up names" },
+	};
+	static const struct { const char *select, *insert; } copies[] = {
+		{ sql_diff_side_totals, "INSERT INTO side_totals VALUES (?, ?, ?, ?, ?, ?)" },
+		{ sql_diff_side_statements, "INSERT INTO side_statements VALUES (?, ?, ?, ?, ?, ?)" },
+		{ sql_diff_side_functions, "INSERT INTO side_functions VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)" },
+	};
+	const struct sql_parameter parameters[] = { { ":trace_type", type_name }, { NULL, NULL } };
+	sqlite3 *db = selection_open(side->path, &side->selection);
+	int result = db ? COMMAND_FINE : COMMAND_FAILED;
+
+	for (size_t i = 0; !result && i < sizeof(steps) / sizeof(steps[0]); i++)
+		result = sql_run(db, steps[i].sql, parameters,
+		                 &(struct output){ .is_bare = true, .doing = steps[i].doing });
+	for (size_t i = 0; !result && i < sizeof(copies) / sizeof(copies[0]); i++)
+		result = copy_rows(db, both, copies[i].select, copies[i].insert, side);
+	if (db)
+		trace_file_close(db);
+	return result;
+}
+
+/* --- both ------------------------------------------------------------------------- */
+
+static void print_side(const struct side *side)
+{
+	const struct selection *one = &side->selection;
+	const struct { const char *name, *value; } filters[] = {
+		{ "query", one->query }, { "like", one->like }, { "since", one->since },
+		{ "until", one->until }, { "last", one->last },
+	};
+
+	printf("%s  %s", side->name, side->path);
+	for (size_t i = 0; i < sizeof(filters) / sizeof(filters[0]); i++)
+		if (filters[i].value)
+			printf(", %s %s", filters[i].name, filters[i].value);
+	putchar('\n');
+}
+
+static bool have_as_many_runs(sqlite3 *both)
+{
+	return database_number(both, "SELECT count(DISTINCT runs) FROM side_totals", 0) == 1;
+}
+
+static int compare(sqlite3 *both)
+{
+	static const struct {
+		const char *title, *sql, *with_calls, *if_empty;
+		bool is_sampled;
+	} parts[] = {
+		{ NULL, sql_diff_totals, "0", NULL, false },
+		{ "Statements", sql_diff_statements, "0", "no runs", false },
+		{ "Functions", sql_diff_functions, "0", "no samples", true },
+		{ "Functions, with what they called", sql_diff_functions, "1", "no samples", true },
+	};
+	const char *clock = strcmp(type_name, "Real") == 0 ? "wall" : "CPU";
+	bool is_per_run = !have_as_many_runs(both);
+	int result = COMMAND_FINE;
+
+	for (size_t i = 0; !result && i < sizeof(parts) / sizeof(parts[0]); i++) {
+		const struct sql_parameter parameters[] = {
+			{ ":limit", limit }, { ":with_calls", parts[i].with_calls }, { NULL, NULL },
+		};
+		const struct output output = {
+			.if_empty = parts[i].if_empty, .cuts_middle = parts[i].is_sampled,
+		};
+		putchar('\n');
+		if (parts[i].title)
+			printf("%s: %s time%s, %s\n", parts[i].title, clock,
+			       is_per_run || !parts[i].is_sampled ? " of a run" : "",
+			       parts[i].is_sampled ? "sampled" : "exact");
+		result = sql_run(both, parts[i].sql, parameters, &output);
+	}
+	return result;
+}
+
+/* False after a complaint about the command line. */
+static bool find_sides(int argc, char **argv, struct side *sides)
+{
+	for (int i = 0; i < 2; i++) {
+		sides[i] = (struct side){ i ? "B" : "A", argv[i && argc > 1], selection };
+		if (i && with)
+			sides[i].selection.query = with;
+		if (at && *(i ? &sides[i].selection.since : &sides[i].selection.until)) {
+			complain("diff: --at is the end of one side and the beginning of the other: no --since, no --until");
+			return false;
+		}
+		if (at)
+			*(i ? &sides[i].selection.since : &sides[i].selection.until) = at;
+		if (selection_check("diff", &sides[i].selection) != COMMAND_FINE)
+			return false;
+	}
+	if (with && !selection.query)
+		complain("diff: --with is B's query; --query, which is A's, is missing");
+	else if (argc == 1 && !with && !at)
+		complain("diff: one file; what is there to compare? A second file, --query with --with, or --at "
+		         "(see queryprof diff --help)");
+	else
+		return true;
+	return false;
+}
+
+static int run(int argc, char **argv)
+{
+	struct side sides[2];
+	sqlite3 *both = NULL;
+	int result = COMMAND_FINE;
+
+	if (!type_name)
+		type_name = trace_type_at(0);
+	if (!find_sides(argc, argv, sides))
+		return COMMAND_MISUSED;
+	if (sqlite3_open(":memory:", &both) != SQLITE_OK)
+		result = complain("out of memory");
+	else
+		result = sql_run(both, sql_diff_sides, NULL, &(struct output){ .is_bare = true });
+	for (int i = 0; !result && i < 2; i++)
+		result = read_side(both, &sides[i]);
+	for (int i = 0; !result && i < 2; i++)
+		print_side(&sides[i]);
+	if (!result)
+		result = compare(both);
+	sqlite3_close(both);
+	return result;
+}
+
+const struct command command_diff = {
+	.name = "diff",
+	.arguments = "A [B] [OPTION]...",
+	.summary = "Compares two files, queries or times: what got slower, what faster",
+	.details =
+		"Statements are compared by the exact times of their runs, functions by the times that "
+		"samples stand for; of a run each, where the sides differ in the number of runs (if they "
+		"differ in what ran, too, choose the same statements by --like). "
+		"`change` is from A to B. Statements that differ in literals only are one; functions are the same "
+		"where their name and their module's are, so files from before and after a new build "
+		"can be compared.\n\n"
+		"`noise` is ~ where the difference is none that could be told from chance: for a statement, "
+		"runs differ too much among themselves (Welch's t-test, 5 %); for a function, it is less "
+		"than two standard errors of the difference of two Poisson counts. ? is for a statement "
+		"that has only one run on a side, so that nobody can know.",
+	.examples =
+		"  queryprof diff before.trace after.trace\n"
+		"  queryprof diff before.trace after.trace --like 'FROM orders' --type Real\n"
+		"  queryprof diff app.trace --query 0193a5b2-77c1 --with 0193a5b2-8d40\n"
+		"  queryprof diff app.trace --at '2026-11-20 09:30'\n",
+	.options = options,
+	.shared = selection_options,
+	.arguments_min = 1,
+	.arguments_max = 2,
+	.run = run,
+};

@@ -1,0 +1,24 @@
+/*
+ * How far a command is, for people who wait: after a second, on a line of stderr that
+ * is empty again when it is done. Only where stderr is a terminal.
+ *
+ * From one progress_begin() to the next or to progress_end() one thing is being done.
+ * Whoever writes to a terminal in between ends it first; complain() does.
+ */
+#ifndef QUERYPROF_COMMAND_PROGRESS_H
+#define QUERYPROF_COMMAND_PROGRESS_H
+
+#include <sqlite3.h>
+#include <stdint.h>
+
+void progress_begin(const char *doing); /* "reading samples"; stays valid */
+
+/* How many of them are done, where that is known. Cheap: call it for each. */
+void progress_count(int64_t count, const char *things);
+
+void progress_end(void);
+
+/* Statements of this connection show it while they run. */
+void progress_watch(sqlite3 *db);
+
+#endif
