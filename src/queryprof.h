@@ -37,7 +37,7 @@ struct sqlite3;
 
 enum qp_code {
 	QP_OK = 0,
-	QP_ERROR = 1,       /* anything without a code of its own */
+	QP_ERROR = 1, /* anything without a code of its own */
 	QP_NOMEM = 2,
 	QP_INVALID = 3,     /* an argument or value is not allowed; nothing changed */
 	QP_NOT_FOUND = 4,   /* no setting of that name */
@@ -59,10 +59,10 @@ QP_API const char *qp_error(void);
  * default. */
 typedef struct qp_config {
 	size_t size;
-	const char *trace_log_path;       /* NULL: a private temporary file */
-	int64_t trace_log_max_bytes;      /* default 1 GiB */
+	const char *trace_log_path;          /* NULL: a private temporary file */
+	int64_t trace_log_max_bytes;         /* default 1 GiB */
 	int64_t trace_log_flush_interval_ms; /* default 500 */
-	int64_t trace_log_ring_bytes;     /* default 8 MiB, a power of two */
+	int64_t trace_log_ring_bytes;        /* default 8 MiB, a power of two */
 } qp_config;
 
 /* Starts the library; NULL: all defaults. A second call while it runs changes
@@ -119,7 +119,7 @@ QP_API int qp_attach_of(struct sqlite3 *db, const qp_sqlite *sqlite);
 static inline int qp_attach_linked(struct sqlite3 *db)
 {
 	const qp_sqlite linked = { sizeof linked, sqlite3_open, sqlite3_close, sqlite3_auto_extension,
-	                           sqlite3_cancel_auto_extension };
+		                   sqlite3_cancel_auto_extension };
 
 	return qp_attach_of(db, &linked);
 }
@@ -142,8 +142,7 @@ QP_API int qp_record(void);
 
 /* The extension's entry point, as SQLite calls it. */
 struct sqlite3_api_routines;
-QP_API int sqlite3_queryprof_init(struct sqlite3 *db, char **error,
-                                  const struct sqlite3_api_routines *api);
+QP_API int sqlite3_queryprof_init(struct sqlite3 *db, char **error, const struct sqlite3_api_routines *api);
 
 /* Changes one setting, as PRAGMA name = value does. `db` may be NULL for a
  * process-wide setting; for a setting of a session it then sets what new

@@ -19,8 +19,7 @@
 
 static inline struct timespec timespec_of_ns(uint64_t ns)
 {
-	return (struct timespec){ .tv_sec = (time_t)(ns / NS_PER_S),
-	                          .tv_nsec = (long)(ns % NS_PER_S) };
+	return (struct timespec){ .tv_sec = (time_t)(ns / NS_PER_S), .tv_nsec = (long)(ns % NS_PER_S) };
 }
 
 static inline uint64_t clock_ns(clockid_t clock)
@@ -53,7 +52,7 @@ static inline uint32_t sys_gettid(void)
 static inline int sys_timer_settime(int id, int flags, uint64_t first_ns, uint64_t period_ns)
 {
 	struct itimerspec when = { .it_interval = timespec_of_ns(period_ns),
-	                           .it_value = timespec_of_ns(first_ns) };
+		                   .it_value = timespec_of_ns(first_ns) };
 
 	return (int)syscall(SYS_timer_settime, id, flags, &when, NULL);
 }

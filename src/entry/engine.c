@@ -102,7 +102,8 @@ int qp_query_begin(const qp_query *query)
 	const qp_query nameless = { .size = sizeof nameless };
 
 	if (!process_running())
-		return error_set(QP_NOT_RUNNING, "qp_query_begin: queryprof is not running, call qp_init() first");
+		return error_set(QP_NOT_RUNNING,
+		                 "qp_query_begin: queryprof is not running, call qp_init() first");
 	return begin(query ? query : &nameless);
 }
 
@@ -112,7 +113,8 @@ int qp_query_end(int64_t exception_code, const char *exception)
 	uint64_t samples = 0;
 
 	if (!query)
-		return error_set(QP_NOT_RUNNING, "qp_query_end: no query of qp_query_begin() runs on this thread");
+		return error_set(QP_NOT_RUNNING,
+		                 "qp_query_end: no query of qp_query_begin() runs on this thread");
 	sampler_pop(query->thread);
 	innermost = query->outer;
 	for (int type = 0; type < TRACE_TYPES; type++)
@@ -137,8 +139,8 @@ int qp_unwind(const void *ucontext, uint64_t *trace, int max)
 {
 	const struct thread *thread = thread_current;
 	const struct unwind_stack unknown = { 0 };
-	struct unwind_result result = unwind_trace_for_host(ucontext, thread ? &thread->stack : &unknown,
-	                                                    trace, max);
+	struct unwind_result result =
+		unwind_trace_for_host(ucontext, thread ? &thread->stack : &unknown, trace, max);
 
 	return result.truncated ? -result.depth : result.depth;
 }
@@ -146,7 +148,8 @@ int qp_unwind(const void *ucontext, uint64_t *trace, int max)
 int qp_thread_register(void)
 {
 	if (!process_running())
-		return error_set(QP_NOT_RUNNING, "qp_thread_register: queryprof is not running, call qp_init() first");
+		return error_set(QP_NOT_RUNNING,
+		                 "qp_thread_register: queryprof is not running, call qp_init() first");
 	if (!sampler_thread())
 		return error_set(QP_NOMEM, "qp_thread_register: no memory");
 	return QP_OK;

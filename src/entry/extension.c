@@ -165,7 +165,8 @@ int qp_attach(sqlite3 *db)
 	if (!db)
 		return error_set(QP_INVALID, "qp_attach: no connection");
 	if (!session_of(db) && !(api = find_api(__builtin_return_address(0))))
-		return error_set(QP_SQLITE, "qp_attach: no SQLite can be found by name; with a static copy, include "
+		return error_set(QP_SQLITE,
+		                 "qp_attach: no SQLite can be found by name; with a static copy, include "
 		                 "sqlite3.h before queryprof.h, or call qp_attach_of()");
 	return attach_from_c(db, api);
 }
@@ -191,7 +192,8 @@ int qp_trace(sqlite3 *db, unsigned mask, int (*callback)(unsigned, void *, void 
 	int rc = SQLITE_OK;
 
 	if (!session)
-		return error_set(QP_INVALID, "qp_trace: the connection is not attached, call qp_attach() first");
+		return error_set(QP_INVALID,
+		                 "qp_trace: the connection is not attached, call qp_attach() first");
 	before = host_enter(session->library);
 	if (session->traced)
 		queries_trace(session, callback ? mask : 0, callback, context);

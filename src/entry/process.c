@@ -94,8 +94,8 @@ static int start(const qp_config *config)
 	if (config && (code = apply_config(config)))
 		return code;
 	if (!ring && !(ring = ring_create(settings_ring_bytes())))
-		return error_set(QP_NOMEM, "no memory for a ring of %zu bytes: %s",
-		                 settings_ring_bytes(), strerror(errno));
+		return error_set(QP_NOMEM, "no memory for a ring of %zu bytes: %s", settings_ring_bytes(),
+		                 strerror(errno));
 	metrics_set_ring(ring);
 	settings_store_config(&store);
 	if ((error = modules_init()))

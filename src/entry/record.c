@@ -34,7 +34,10 @@ static const struct {
 	const char *name;
 	size_t offset;
 } members[] = {
-#define ROUTINE(member, name) { name, offsetof(struct sqlite3_api_routines, member) }
+#define ROUTINE(member, name)                                                                                \
+	{                                                                                                    \
+		name, offsetof(struct sqlite3_api_routines, member)                                          \
+	}
 #include "api_members.h"
 #undef ROUTINE
 };
@@ -149,7 +152,8 @@ static int follow(void)
 		hooks_follow();
 		return QP_OK;
 	}
-	return code == QP_NOT_FOUND ? error_set(QP_SQLITE, "qp_record: no shared SQLite library is loaded") : code;
+	return code == QP_NOT_FOUND ? error_set(QP_SQLITE, "qp_record: no shared SQLite library is loaded")
+	                            : code;
 }
 
 int qp_record(void)

@@ -12,7 +12,8 @@
 
 #define RECORD_NUMBER_TEXT_(number) #number
 #define RECORD_NUMBER_TEXT(number) RECORD_NUMBER_TEXT_(number)
-#define RECORD_AGREEMENT \
-	"queryprof record: version " QUERYPROF_VERSION ", trace file " RECORD_NUMBER_TEXT(STORE_SCHEMA_VERSION)
+#define RECORD_AGREEMENT                                                                                     \
+	"queryprof record: version " QUERYPROF_VERSION                                                       \
+	", trace file " RECORD_NUMBER_TEXT(STORE_SCHEMA_VERSION)
 
 #endif

@@ -22,9 +22,9 @@
 struct report_module {
 	uint32_t number;
 	const char *path;
-	const char *name;       /* the path's last part */
-	const char *build_id;   /* "" when the module has none */
-	uint64_t start, end;    /* where it lies in the file's address space */
+	const char *name;     /* the path's last part */
+	const char *build_id; /* "" when the module has none */
+	uint64_t start, end;  /* where it lies in the file's address space */
 };
 
 /* A place in the source. */
@@ -62,11 +62,11 @@ struct report_labels {
 struct report_sample {
 	const struct report_stack *stack;
 	const struct report_labels *labels;
-	int64_t time_ns;   /* since 1970 */
+	int64_t time_ns; /* since 1970 */
 	int64_t period_ns;
 	/* Neither negative nor, all those of a stream together, too large. */
-	int64_t weight;    /* periods that it stands for */
-	int64_t ns;        /* their time */
+	int64_t weight; /* periods that it stands for */
+	int64_t ns;     /* their time */
 };
 
 struct report_info {
@@ -93,7 +93,7 @@ struct report_format {
 /* The formats in the order of the help; NULL past the last. */
 const struct report_format *report_format_at(size_t index);
 
-extern const struct report_format report_collapsed, report_pprof, report_speedscope,
-	report_flamegraph, report_json;
+extern const struct report_format report_collapsed, report_pprof, report_speedscope, report_flamegraph,
+	report_json;
 
 #endif

@@ -4,11 +4,7 @@
 #include "export/export.h"
 
 static const struct report_format *const formats[] = {
-	&report_collapsed,
-	&report_pprof,
-	&report_speedscope,
-	&report_flamegraph,
-	&report_json,
+	&report_collapsed, &report_pprof, &report_speedscope, &report_flamegraph, &report_json,
 };
 
 const struct report_format *report_format_at(size_t index)

@@ -36,7 +36,9 @@ uint32_t functions_add(struct functions *functions, const struct report_frame *f
 		return FUNCTIONS_NO_MEMORY;
 	entry->number = functions->count;
 	functions->list[functions->count] = (struct report_function){
-		.name = at->function, .file = at->file, .module = frame->module,
+		.name = at->function,
+		.file = at->file,
+		.module = frame->module,
 	};
 	return functions->count++;
 }

@@ -10,7 +10,7 @@
 
 struct report_function {
 	const char *name;
-	const char *file; /* of the source; "" when it is not known */
+	const char *file;                   /* of the source; "" when it is not known */
 	const struct report_module *module; /* NULL: in none */
 };
 

@@ -9,7 +9,7 @@
 #include "store/write/table.h"
 
 struct group {
-	char *name;      /* the first one's text, in one line and not too long */
+	char *name; /* the first one's text, in one line and not too long */
 	int64_t samples, ns;
 };
 

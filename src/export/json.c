@@ -70,9 +70,10 @@ static void write_sum(FILE *out, const struct sum *sum, const char *trace_type)
 	write_member(out, ",", "thread", labels->thread);
 	write_member(out, ",", "database", labels->database);
 	write_member(out, ",", "statement", labels->statement);
-	fprintf(out, ",\"samples\":%" PRId64 ",\"weight\":%" PRId64 ",\"ns\":%" PRId64
-	        ",\"truncated\":%s,\"frames\":[", sum->samples, sum->weight, sum->ns,
-	        sum->stack->is_truncated ? "true" : "false");
+	fprintf(out,
+	        ",\"samples\":%" PRId64 ",\"weight\":%" PRId64 ",\"ns\":%" PRId64
+	        ",\"truncated\":%s,\"frames\":[",
+	        sum->samples, sum->weight, sum->ns, sum->stack->is_truncated ? "true" : "false");
 	for (size_t i = 0; i < sum->stack->count; i++)
 		for (size_t j = 0; j < sum->stack->frames[i]->line_count; j++) {
 			fputs(i || j ? "," : "", out);

@@ -41,8 +41,7 @@ struct names *names_create(names_locator locate, bool inlines)
 		return NULL;
 	names->locate = locate;
 	names->inlines = inlines;
-	names->frames_by_address = names->modules_by_start =
-		(struct table)TABLE_OF(struct entry, SIZE_MAX);
+	names->frames_by_address = names->modules_by_start = (struct table)TABLE_OF(struct entry, SIZE_MAX);
 	return names;
 }
 
@@ -148,9 +147,9 @@ static bool fill_line(struct names *names, struct report_line *line, const struc
 {
 	char *source = known->function ? symbol_demangle(known->function) : NULL;
 
-	line->function = source ? names_keep(names, source)
-	               : known->function ? names_keep(names, known->function)
-	               : keep_offset(names, frame->module, frame->address);
+	line->function = source            ? names_keep(names, source)
+	                 : known->function ? names_keep(names, known->function)
+	                                   : keep_offset(names, frame->module, frame->address);
 	line->symbol = names_keep(names, known->function ? known->function : "");
 	line->file = names_keep(names, known->file ? known->file : "");
 	line->line = known->line;
@@ -203,8 +202,7 @@ static const struct report_frame *find_frame(struct names *names, uint64_t addre
 	return frame && remember(&names->frames_by_address, address, frame) ? &frame->frame : NULL;
 }
 
-const struct report_stack *names_stack(struct names *names, const char *trace, bool is_truncated,
-                                       bool *bad)
+const struct report_stack *names_stack(struct names *names, const char *trace, bool is_truncated, bool *bad)
 {
 	struct frames addresses = { trace, false };
 	uint64_t address;

@@ -144,7 +144,7 @@ static uint64_t write_function(struct writer *writer, const struct report_line *
 	function.system_name = string_number(writer, line->symbol[0] ? line->symbol : line->function);
 	function.filename = string_number(writer, line->file);
 	uint64_t words[] = { (uint64_t)function.name, (uint64_t)function.system_name,
-	                     (uint64_t)function.filename };
+		             (uint64_t)function.filename };
 	struct hash key = hash_words(words, 3);
 	struct function_entry *entry = table_find(&writer->functions, key);
 	if (entry)
@@ -225,7 +225,9 @@ static uint64_t write_location(struct writer *writer, const struct report_frame 
 
 static void write_sample(struct writer *writer, const struct sum *sum)
 {
-	const struct { const char *key, *value; } texts[LABELS_MAX] = {
+	const struct {
+		const char *key, *value;
+	} texts[LABELS_MAX] = {
 		{ "query_id", sum->labels->query_id },
 		{ "thread", sum->labels->thread },
 		{ "database", sum->labels->database },

@@ -102,7 +102,8 @@ static bool write_profile(struct writer *writer, uint32_t number)
 
 	fputs("{\"type\":\"sampled\",\"name\":", writer->out);
 	text_write_json(writer->out, group->name);
-	fprintf(writer->out, ",\"unit\":\"nanoseconds\",\"startValue\":0,\"endValue\":%" PRId64 ",\n\"samples\":[",
+	fprintf(writer->out,
+	        ",\"unit\":\"nanoseconds\",\"startValue\":0,\"endValue\":%" PRId64 ",\n\"samples\":[",
 	        group->ns);
 	for (size_t i = 0; i < profile->count; i++) {
 		fputs(i ? "," : "", writer->out);
@@ -140,7 +141,8 @@ static bool write_file(struct writer *writer)
 	bool fine = order;
 
 	fputs("{\"$schema\":\"https://www.speedscope.app/file-format-schema.json\",\n"
-	      "\"exporter\":\"queryprof@" QUERYPROF_VERSION "\",\n\"name\":", writer->out);
+	      "\"exporter\":\"queryprof@" QUERYPROF_VERSION "\",\n\"name\":",
+	      writer->out);
 	text_write_json(writer->out, writer->info->title);
 	fputs(",\n\"activeProfileIndex\":0,\n\"profiles\":[", writer->out);
 	for (uint32_t i = 0; fine && i < writer->groups.count; i++) {

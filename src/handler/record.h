@@ -72,11 +72,11 @@ struct sample_record {
 	uint32_t weight;     /* periods this sample stands for */
 	uint32_t generation; /* of the code map in force, see code_map.h */
 	uint32_t cpu_id;
-	uint32_t fields;     /* bit mask of what follows the trace; none yet */
-	uint16_t depth;      /* entries of trace */
-	uint8_t trace_type;  /* enum trace_type */
-	uint8_t flags;       /* enum sample_flags */
-	uint64_t trace[];    /* leaf first, see qp_unwind() in queryprof.h */
+	uint32_t fields;    /* bit mask of what follows the trace; none yet */
+	uint16_t depth;     /* entries of trace */
+	uint8_t trace_type; /* enum trace_type */
+	uint8_t flags;      /* enum sample_flags */
+	uint64_t trace[];   /* leaf first, see qp_unwind() in queryprof.h */
 };
 
 /* One finished run of a query. Times in ns. The texts stand one behind the
@@ -84,15 +84,15 @@ struct sample_record {
 struct query_record {
 	struct query_key query, initial;
 	uint64_t start_realtime_ns;
-	uint64_t duration_ns; /* CLOCK_MONOTONIC, first step to the end */
-	uint64_t cpu_time_ns; /* the threads' CPU clocks over the same span, see query.h */
+	uint64_t duration_ns;        /* CLOCK_MONOTONIC, first step to the end */
+	uint64_t cpu_time_ns;        /* the threads' CPU clocks over the same span, see query.h */
 	uint64_t prepare_time_ns;    /* the part of the duration before the first step */
 	uint64_t worker_cpu_time_ns; /* of threads that SQLite made for the query */
 	uint64_t result_rows;
 	uint64_t vm_steps, fullscan_steps, sorts, autoindexes, memory_usage;
-	uint64_t samples[TRACE_TYPES];        /* records committed to the ring */
-	uint64_t weights[TRACE_TYPES];        /* their weights added up */
-	uint64_t samples_dropped;   /* ring full */
+	uint64_t samples[TRACE_TYPES]; /* records committed to the ring */
+	uint64_t weights[TRACE_TYPES]; /* their weights added up */
+	uint64_t samples_dropped;      /* ring full */
 	uint64_t samples_truncated;
 	int64_t exception_code; /* 0: finished well */
 	uint32_t thread_id;
@@ -101,7 +101,7 @@ struct query_record {
 	uint32_t query_size;
 	uint32_t database_size;
 	uint32_t exception_size;
-	uint32_t library_size;  /* version, a space, path */
+	uint32_t library_size; /* version, a space, path */
 	uint32_t expanded_size;
 	char text[];
 };

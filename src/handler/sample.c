@@ -95,8 +95,7 @@ static void act_by_default(int signal, siginfo_t *info)
 }
 
 /* Blocks what would be blocked if the previous handler had been called directly. */
-static void take_previous_mask(int signal, const struct sigaction *previous,
-                               const ucontext_t *context)
+static void take_previous_mask(int signal, const struct sigaction *previous, const ucontext_t *context)
 {
 	uint64_t interrupted, own; /* the kernel's 64 signals are the first word */
 
@@ -190,8 +189,7 @@ static void learn_gap(struct thread_timer *timer, enum trace_type type, uint64_t
 		gap = GAP_MAX_TICKS * tick;
 	timer->gap_ns = mean_with(timer_gap(timer, type), gap, GAP_SHARE);
 	/* Relaxed: of two threads at the same time one is enough. */
-	__atomic_store_n(&timer_usual_gap_ns,
-	                 mean_with(usual != 0 ? usual : tick, gap, GAP_SHARE_OF_ALL),
+	__atomic_store_n(&timer_usual_gap_ns, mean_with(usual != 0 ? usual : tick, gap, GAP_SHARE_OF_ALL),
 	                 __ATOMIC_RELAXED);
 }
 
@@ -261,8 +259,8 @@ static void keep_pace(struct thread_timer *timer, bool overrun)
 }
 
 /* The periods that this signal stands for; 0: none has ended. */
-static uint64_t take_weight(struct thread_timer *timer, enum trace_type type,
-                            const siginfo_t *info, bool running)
+static uint64_t take_weight(struct thread_timer *timer, enum trace_type type, const siginfo_t *info,
+                            bool running)
 {
 	if (timer->probing)
 		return take_probe(timer, type, running);
@@ -295,14 +293,13 @@ static int max_depth(const struct ring *ring)
 }
 
 static void store_sample(struct thread *thread, struct ring *ring, const struct query_tag *tag,
-                         enum trace_type type, uint32_t weight, uint64_t timestamp,
-                         const void *ucontext)
+                         enum trace_type type, uint32_t weight, uint64_t timestamp, const void *ucontext)
 {
 	struct query_counts *counts = tag->counts;
 
 	/* Unwound beside the ring: the record is reserved with its exact size. */
-	struct unwind_result trace = unwind_trace(ucontext, &thread->stack, thread_memo(thread),
-	                                          thread->trace, max_depth(ring));
+	struct unwind_result trace =
+		unwind_trace(ucontext, &thread->stack, thread_memo(thread), thread->trace, max_depth(ring));
 	size_t trace_bytes = (size_t)trace.depth * sizeof(uint64_t);
 	struct sample_record *record = ring_reserve(ring, sizeof(*record) + trace_bytes);
 	if (record == NULL) {
@@ -359,7 +356,8 @@ static void take_sample(struct thread *thread, enum trace_type type, const sigin
 	const struct query_tag *tag = find_running(thread);
 	/* Left by a long jump (an error of a script language, thrown through SQLite):
 	 * nobody pops it before the thread's next query. */
-	bool left = tag != NULL && query_tag_was_left(tag, &thread->stack, interrupted_stack_pointer(ucontext));
+	bool left =
+		tag != NULL && query_tag_was_left(tag, &thread->stack, interrupted_stack_pointer(ucontext));
 
 	struct ring *ring = __atomic_load_n(&thread->ring, __ATOMIC_ACQUIRE);
 	bool on = __atomic_load_n(&enabled, __ATOMIC_SEQ_CST) && ring != NULL;
@@ -400,8 +398,8 @@ static void answer(struct thread *thread, const void *ucontext)
 	}
 	if (tag != NULL && query_tag_was_left(tag, &thread->stack, interrupted_stack_pointer(ucontext)))
 		tag = NULL;
-	struct unwind_result trace = unwind_trace(ucontext, &thread->stack, thread_memo(thread), to->trace,
-	                                          TRACE_MAX_FRAMES);
+	struct unwind_result trace =
+		unwind_trace(ucontext, &thread->stack, thread_memo(thread), to->trace, TRACE_MAX_FRAMES);
 	to->depth = trace.depth;
 	to->truncated = trace.truncated;
 	to->generation = trace.generation;

@@ -14,15 +14,15 @@
  * signals = stored + dropped + idle + asked + late + foreign + reentered. */
 enum sample_counter {
 	SAMPLE_SIGNALS,
-	SAMPLE_STORED,     /* committed to the ring */
-	SAMPLE_DROPPED,    /* the ring was full */
-	SAMPLE_IDLE,       /* no query ran on the thread, or no period had ended yet */
-	SAMPLE_ASKED,      /* answered with a stack, see thread_answer */
-	SAMPLE_LATE,       /* of a timer that is no longer this thread's, or answered already */
-	SAMPLE_FOREIGN,    /* not ours: handed to the handler that was there */
-	SAMPLE_REENTERED,  /* arrived inside the handler */
-	SAMPLE_OVERRUNS,   /* periods that came on top of a stored sample's first */
-	SAMPLE_CUT,        /* stored samples whose trace is truncated */
+	SAMPLE_STORED,    /* committed to the ring */
+	SAMPLE_DROPPED,   /* the ring was full */
+	SAMPLE_IDLE,      /* no query ran on the thread, or no period had ended yet */
+	SAMPLE_ASKED,     /* answered with a stack, see thread_answer */
+	SAMPLE_LATE,      /* of a timer that is no longer this thread's, or answered already */
+	SAMPLE_FOREIGN,   /* not ours: handed to the handler that was there */
+	SAMPLE_REENTERED, /* arrived inside the handler */
+	SAMPLE_OVERRUNS,  /* periods that came on top of a stored sample's first */
+	SAMPLE_CUT,       /* stored samples whose trace is truncated */
 	SAMPLE_COUNTERS,
 };
 uint64_t sample_counter(enum sample_counter which);

@@ -71,20 +71,20 @@ static inline bool query_tag_was_left(const struct query_tag *tag, const struct 
 }
 
 struct thread_timer {
-	int id;                  /* kernel timer id, valid while created */
-	int signal;              /* that it sends, valid while created */
+	int id;     /* kernel timer id, valid while created */
+	int signal; /* that it sends, valid while created */
 	volatile bool created;
-	volatile bool armed;     /* cleared by the handler when it disarms */
-	volatile bool probing;   /* armed for one signal at the next kernel tick */
+	volatile bool armed;   /* cleared by the handler when it disarms */
+	volatile bool probing; /* armed for one signal at the next kernel tick */
 	uint64_t period_ns;
-	uint64_t grid_ns;        /* a point of the timer's grid on its clock */
-	uint64_t gap_ns;         /* CPU time between two ticks, 0: not measured yet */
-	uint64_t hit_ns;         /* the clock at the probe just before this one, 0: none */
+	uint64_t grid_ns; /* a point of the timer's grid on its clock */
+	uint64_t gap_ns;  /* CPU time between two ticks, 0: not measured yet */
+	uint64_t hit_ns;  /* the clock at the probe just before this one, 0: none */
 	uint32_t probes;
-	uint64_t between_ns;     /* since a query on the thread was last seen to run */
-	bool whole;              /* counts from the thread's beginning to its end, see timer.h */
-	uint64_t told;           /* points that signals stood for; of a whole one only */
-	uint32_t slowed;         /* fires at every 2^slowed-th point only, see timer.h */
+	uint64_t between_ns;      /* since a query on the thread was last seen to run */
+	bool whole;               /* counts from the thread's beginning to its end, see timer.h */
+	uint64_t told;            /* points that signals stood for; of a whole one only */
+	uint32_t slowed;          /* fires at every 2^slowed-th point only, see timer.h */
 	uint32_t behind, in_time; /* how many came late of late, and in time since the last of them */
 };
 
@@ -93,9 +93,9 @@ struct thread_timer {
  * time writes `wanted`. An answer stays as it is until the next question, and a signal
  * that finds its question answered writes nothing: it may come as late as it will. */
 struct thread_answer {
-	uint32_t wanted;  /* number of the newest question, never 0 */
-	uint32_t given;   /* of the newest one answered: what follows is the answer */
-	uint32_t on_way;  /* number of the signal that was sent and has not come yet */
+	uint32_t wanted;     /* number of the newest question, never 0 */
+	uint32_t given;      /* of the newest one answered: what follows is the answer */
+	uint32_t on_way;     /* number of the signal that was sent and has not come yet */
 	uint32_t generation; /* of the code map */
 	bool truncated;
 	int depth;
@@ -119,28 +119,28 @@ struct thread {
 	 * how often it has returned. */
 	volatile uint32_t in_handler;
 	volatile uint32_t handlers_done;
-	uintptr_t handler_frame; /* where the running one's stack frame is */
+	uintptr_t handler_frame;            /* where the running one's stack frame is */
 	uint64_t counters[THREAD_COUNTERS]; /* never reset: slots are added up */
 	uint64_t trace[TRACE_MAX_FRAMES];
 
 	/* src/sampler only, from here to the answer. */
-	uint32_t owner;          /* atomic: tid, 0: free; who clears it frees the slot */
-	uint32_t index;          /* of the slot, for ever */
-	uint32_t next_free;      /* index + 1 of the next free slot, 0: none */
-	volatile bool arming;    /* the thread is in timers_arm() */
-	bool named;              /* the ring has the thread's name */
+	uint32_t owner;       /* atomic: tid, 0: free; who clears it frees the slot */
+	uint32_t index;       /* of the slot, for ever */
+	uint32_t next_free;   /* index + 1 of the next free slot, 0: none */
+	volatile bool arming; /* the thread is in timers_arm() */
+	bool named;           /* the ring has the thread's name */
 	char name[16];
-	uint64_t name_checked_ns; /* CLOCK_MONOTONIC_COARSE, as the next two */
-	uint64_t retry_ns;       /* no timer is created before */
-	uint64_t retry_pause_ns; /* doubled at each refusal */
-	uint64_t random;         /* state of the thread's random numbers */
-	uint64_t newest_key;     /* time part of its newest query key */
-	uint64_t cpu_read_ns;    /* the CPU clock when it was read last, */
-	uint64_t cpu_read_at_ns; /* on CLOCK_MONOTONIC; see query.c */
+	uint64_t name_checked_ns;    /* CLOCK_MONOTONIC_COARSE, as the next two */
+	uint64_t retry_ns;           /* no timer is created before */
+	uint64_t retry_pause_ns;     /* doubled at each refusal */
+	uint64_t random;             /* state of the thread's random numbers */
+	uint64_t newest_key;         /* time part of its newest query key */
+	uint64_t cpu_read_ns;        /* the CPU clock when it was read last, */
+	uint64_t cpu_read_at_ns;     /* on CLOCK_MONOTONIC; see query.c */
 	uint64_t realtime_offset_ns; /* CLOCK_REALTIME - CLOCK_MONOTONIC at that time */
 
 	struct thread_answer answer; /* last: memory that few ever touch */
-	/* struct unwind_memo follows, unwind_memo_bytes of it */
+				     /* struct unwind_memo follows, unwind_memo_bytes of it */
 };
 
 struct unwind_memo *thread_memo(struct thread *thread);

@@ -55,42 +55,50 @@ void queryprof_before_exec(void)
 /* Some take their arguments one by one, to any number: so the call goes on as it came,
  * with all registers in which arguments are passed. The section is put back: without
  * optimization the compiler writes the next variable behind this, and goes by its own. */
-#define PASS_ON(name) \
-	void (*queryprof_real_##name)(void) __attribute__((visibility("hidden"))); \
-	void queryprof_##name(void) __attribute__((visibility("hidden"))); \
-	__asm__(".pushsection .text\n" \
-	        ".p2align 4\n" \
-	        ".globl queryprof_" #name "\n" \
-	        ".hidden queryprof_" #name "\n" \
-	        ".type queryprof_" #name ", @function\n" \
-	        "queryprof_" #name ":\n" \
-	        "	.cfi_startproc\n" \
-	        "	endbr64\n" \
-	        "	sub $56, %rsp\n" \
-	        "	.cfi_adjust_cfa_offset 56\n" \
-	        "	mov %rdi, (%rsp)\n" \
-	        "	mov %rsi, 8(%rsp)\n" \
-	        "	mov %rdx, 16(%rsp)\n" \
-	        "	mov %rcx, 24(%rsp)\n" \
-	        "	mov %r8, 32(%rsp)\n" \
-	        "	mov %r9, 40(%rsp)\n" \
-	        "	mov %rax, 48(%rsp)\n" \
-	        "	call queryprof_before_exec\n" \
-	        "	mov (%rsp), %rdi\n" \
-	        "	mov 8(%rsp), %rsi\n" \
-	        "	mov 16(%rsp), %rdx\n" \
-	        "	mov 24(%rsp), %rcx\n" \
-	        "	mov 32(%rsp), %r8\n" \
-	        "	mov 40(%rsp), %r9\n" \
-	        "	mov 48(%rsp), %rax\n" \
-	        "	add $56, %rsp\n" \
-	        "	.cfi_adjust_cfa_offset -56\n" \
-	        "	jmp *queryprof_real_" #name "(%rip)\n" \
-	        "	.cfi_endproc\n" \
-	        ".size queryprof_" #name ", . - queryprof_" #name "\n" \
+#define PASS_ON(name)                                                                                        \
+	void (*queryprof_real_##name)(void) __attribute__((visibility("hidden")));                           \
+	void queryprof_##name(void) __attribute__((visibility("hidden")));                                   \
+	__asm__(".pushsection .text\n"                                                                       \
+	        ".p2align 4\n"                                                                               \
+	        ".globl queryprof_" #name "\n"                                                               \
+	        ".hidden queryprof_" #name "\n"                                                              \
+	        ".type queryprof_" #name ", @function\n"                                                     \
+	        "queryprof_" #name ":\n"                                                                     \
+	        "	.cfi_startproc\n"                                                                          \
+	        "	endbr64\n"                                                                                 \
+	        "	sub $56, %rsp\n"                                                                           \
+	        "	.cfi_adjust_cfa_offset 56\n"                                                               \
+	        "	mov %rdi, (%rsp)\n"                                                                        \
+	        "	mov %rsi, 8(%rsp)\n"                                                                       \
+	        "	mov %rdx, 16(%rsp)\n"                                                                      \
+	        "	mov %rcx, 24(%rsp)\n"                                                                      \
+	        "	mov %r8, 32(%rsp)\n"                                                                       \
+	        "	mov %r9, 40(%rsp)\n"                                                                       \
+	        "	mov %rax, 48(%rsp)\n"                                                                      \
+	        "	call queryprof_before_exec\n"                                                              \
+	        "	mov (%rsp), %rdi\n"                                                                        \
+	        "	mov 8(%rsp), %rsi\n"                                                                       \
+	        "	mov 16(%rsp), %rdx\n"                                                                      \
+	        "	mov 24(%rsp), %rcx\n"                                                                      \
+	        "	mov 32(%rsp), %r8\n"                                                                       \
+	        "	mov 40(%rsp), %r9\n"                                                                       \
+	        "	mov 48(%rsp), %rax\n"                                                                      \
+	        "	add $56, %rsp\n"                                                                           \
+	        "	.cfi_adjust_cfa_offset -56\n"                                                              \
+	        "	jmp *queryprof_real_" #name "(%rip)\n"                                               \
+	        "	.cfi_endproc\n"                                                                            \
+	        ".size queryprof_" #name ", . - queryprof_" #name "\n"                                       \
 	        ".popsection\n")
 
-#define EACH_EXEC(_) _(execve); _(execv); _(execvp); _(execvpe); _(fexecve); _(execl); _(execle); _(execlp)
+#define EACH_EXEC(_)                                                                                         \
+	_(execve);                                                                                           \
+	_(execv);                                                                                            \
+	_(execvp);                                                                                           \
+	_(execvpe);                                                                                          \
+	_(fexecve);                                                                                          \
+	_(execl);                                                                                            \
+	_(execle);                                                                                           \
+	_(execlp)
 
 EACH_EXEC(PASS_ON);
 
@@ -98,8 +106,8 @@ static int add_exec(struct got_hook *hooks)
 {
 	int count = 0;
 
-#define ADD(name) \
-	*(void **)&queryprof_real_##name = dlsym(RTLD_DEFAULT, #name); \
+#define ADD(name)                                                                                            \
+	*(void **)&queryprof_real_##name = dlsym(RTLD_DEFAULT, #name);                                       \
 	add(&hooks[count++], #name, (void *)queryprof_real_##name, (void *)queryprof_##name)
 	EACH_EXEC(ADD);
 #undef ADD

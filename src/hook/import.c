@@ -35,7 +35,7 @@ struct object {
 	uintptr_t start, end;             /* the image in memory */
 	uintptr_t relro_start, relro_end; /* read-only after relocation */
 	const ElfW(Dyn) *dynamic;
-	char *name;                       /* "" is the program itself */
+	char *name; /* "" is the program itself */
 };
 
 struct object_list {
@@ -78,9 +78,7 @@ static int collect_object(struct dl_phdr_info *info, size_t size, void *context)
 			if (start + segment->p_memsz > object.end)
 				object.end = start + segment->p_memsz;
 			break;
-		case PT_DYNAMIC:
-			object.dynamic = (const ElfW(Dyn) *)start;
-			break;
+		case PT_DYNAMIC: object.dynamic = (const ElfW(Dyn) *)start; break;
 		case PT_GNU_RELRO:
 			object.relro_start = start;
 			object.relro_end = start + segment->p_memsz;
@@ -210,7 +208,8 @@ static enum found_first find_first(const struct scope *scope)
 
 		for (size_t i = 0; i < n; i++) {
 			const ElfW(Rela) *relocation = &tables->relocations[t][i];
-			const char *symbol = tables->strings + tables->symbols[ELF64_R_SYM(relocation->r_info)].st_name;
+			const char *symbol =
+				tables->strings + tables->symbols[ELF64_R_SYM(relocation->r_info)].st_name;
 			void *for_all, *own, *target;
 
 			if (strncmp(symbol, "sqlite3_", 8))
@@ -240,13 +239,14 @@ static void *find_target(struct scope *scope, const char *symbol)
 }
 
 static struct got_hook *hook_of(struct got_hook *hooks, int count, const struct object *object,
-                                  const char *symbol, void *const *slot, const void *target)
+                                const char *symbol, void *const *slot, const void *target)
 {
 	for (int i = 0; i < count; i++) {
 		struct got_hook *hook = &hooks[i];
 
 		if (hook->real && (target == hook->real || target == hook->replacement) &&
-		    !strcmp(hook->symbol, symbol) && (!hook->only_in || object_holds(object, hook->only_in)) &&
+		    !strcmp(hook->symbol, symbol) &&
+		    (!hook->only_in || object_holds(object, hook->only_in)) &&
 		    ((const void *)slot < hook->keep_start || (const void *)slot >= hook->keep_end))
 			return hook;
 	}
@@ -292,7 +292,8 @@ static bool patch_object(const struct object *object, void *handle, void *progra
 				continue;
 			slot = (void **)(object->bias + relocation->r_offset);
 			hook = find_hook(hooks, count, &scope, symbol, slot);
-			if (!hook || (*slot != hook->replacement && !write_slot(object, slot, hook->replacement)))
+			if (!hook ||
+			    (*slot != hook->replacement && !write_slot(object, slot, hook->replacement)))
 				continue;
 			if (object_holds(object, hook->real))
 				hook->in_library++;

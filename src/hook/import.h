@@ -13,7 +13,7 @@
 
 struct got_hook {
 	const char *symbol;
-	void *real;          /* slots that resolve to another function stay as they are */
+	void *real; /* slots that resolve to another function stay as they are */
 	void *replacement;
 	const void *only_in; /* only slots of the object that holds this address; NULL: all */
 	/* Slots in here are left alone. */

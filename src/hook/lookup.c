@@ -15,7 +15,7 @@
 static void *(*replacement_of)(const char *symbol, const void *real);
 
 /* Both are named by the assembly below. */
-void *(*queryprof_real_dlsym)(void *, const char *) __attribute__((visibility("hidden")));
+void *(*queryprof_real_dlsym)(void *, const char *)__attribute__((visibility("hidden")));
 void *queryprof_looked_up(void *handle, const char *symbol) __attribute__((visibility("hidden"), used));
 void *queryprof_dlsym(void *handle, const char *symbol) __attribute__((visibility("hidden")));
 

@@ -25,8 +25,8 @@ static int queryprof_sigaction(int number, const struct sigaction *action, struc
 
 	if (number == 0 || number != sampler_signal())
 		return real.sigaction(number, action, before);
-	if (action ? sampler_host_sets_signal(number, action, before, &result) :
-	             before && sampler_host_asks_signal(number, before))
+	if (action ? sampler_host_sets_signal(number, action, before, &result)
+	           : before && sampler_host_asks_signal(number, before))
 		return action ? result : 0;
 	return real.sigaction(number, action, before);
 }
@@ -116,16 +116,18 @@ int signals_hooks(struct got_hook hooks[SIGNALS_HOOKS_MAX])
 {
 	int count = 0;
 
-#define HOOK(name, called) \
-	*(void **)&real.name = dlsym(RTLD_DEFAULT, called); \
-	if (real.name) \
-		hooks[count++] = (struct got_hook){ .symbol = called, .real = (void *)real.name, \
-		                                    .replacement = (void *)queryprof_##name }
+#define HOOK(name, called)                                                                                   \
+	*(void **)&real.name = dlsym(RTLD_DEFAULT, called);                                                  \
+	if (real.name)                                                                                       \
+	hooks[count++] = (struct got_hook){ .symbol = called,                                                \
+		                            .real = (void *)real.name,                                       \
+		                            .replacement = (void *)queryprof_##name }
 	HOOK(sigaction, "sigaction");
 	HOOK(signal, "signal");
 	HOOK(signal_once, "__sysv_signal");
-	hooks[count++] = (struct got_hook){ .symbol = "sigwait", .real = dlsym(RTLD_DEFAULT, "sigwait"),
-	                                    .replacement = (void *)queryprof_sigwait };
+	hooks[count++] = (struct got_hook){ .symbol = "sigwait",
+		                            .real = dlsym(RTLD_DEFAULT, "sigwait"),
+		                            .replacement = (void *)queryprof_sigwait };
 	HOOK(sigwaitinfo, "sigwaitinfo");
 	HOOK(sigtimedwait, "sigtimedwait");
 	HOOK(signalfd, "signalfd");

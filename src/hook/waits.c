@@ -86,7 +86,8 @@ static struct timespec deadline_after(clockid_t clock, const struct timespec *ti
 	clock_gettime(clock, &deadline);
 	deadline.tv_nsec += time->tv_nsec;
 	/* For ever, rather than in the past. */
-	if (__builtin_add_overflow(deadline.tv_sec, time->tv_sec + deadline.tv_nsec / NS_PER_S, &deadline.tv_sec))
+	if (__builtin_add_overflow(deadline.tv_sec, time->tv_sec + deadline.tv_nsec / NS_PER_S,
+	                           &deadline.tv_sec))
 		deadline.tv_sec = LONG_MAX;
 	deadline.tv_nsec %= NS_PER_S;
 	return deadline;
@@ -185,7 +186,8 @@ static unsigned queryprof_sleep(unsigned seconds)
 
 	if (!begin(&wait))
 		return real.sleep(seconds);
-	return sleep_on(&wait, CLOCK_MONOTONIC, &time, &left) ? (unsigned)(left.tv_sec + (left.tv_nsec > 0)) : 0;
+	return sleep_on(&wait, CLOCK_MONOTONIC, &time, &left) ? (unsigned)(left.tv_sec + (left.tv_nsec > 0))
+	                                                      : 0;
 }
 
 /* --- polling -------------------------------------------------------------- */
@@ -233,7 +235,8 @@ static int queryprof_epoll_wait(int epoll, struct epoll_event *events, int max, 
 }
 
 /* The kernel leaves in `time` what is left of it. */
-static int queryprof_select(int count, fd_set *reading, fd_set *writing, fd_set *failing, struct timeval *time)
+static int queryprof_select(int count, fd_set *reading, fd_set *writing, fd_set *failing,
+                            struct timeval *time)
 {
 	struct wait wait;
 	int result;
@@ -254,7 +257,8 @@ static const sigset_t *with_ours(const sigset_t *mask, sigset_t *room)
 	return room;
 }
 
-static int queryprof_ppoll(struct pollfd *fds, nfds_t count, const struct timespec *time, const sigset_t *mask)
+static int queryprof_ppoll(struct pollfd *fds, nfds_t count, const struct timespec *time,
+                           const sigset_t *mask)
 {
 	struct polling polling;
 	struct timespec left;
@@ -344,12 +348,12 @@ int waits_hooks(struct got_hook hooks[WAITS_HOOKS_MAX])
 {
 	int count = 0;
 
-#define HOOK(name)                                                \
-	*(void **)&real.name = dlsym(RTLD_DEFAULT, #name);        \
-	hooks[count++] = (struct got_hook){                       \
-		.symbol = #name,                                  \
-		.real = (void *)real.name,                        \
-		.replacement = (void *)queryprof_##name,          \
+#define HOOK(name)                                                                                           \
+	*(void **)&real.name = dlsym(RTLD_DEFAULT, #name);                                                   \
+	hooks[count++] = (struct got_hook){                                                                  \
+		.symbol = #name,                                                                             \
+		.real = (void *)real.name,                                                                   \
+		.replacement = (void *)queryprof_##name,                                                     \
 	}
 	HOOK(nanosleep);
 	HOOK(clock_nanosleep);

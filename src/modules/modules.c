@@ -33,7 +33,7 @@ struct entry {
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_mutex_t turning = PTHREAD_MUTEX_INITIALIZER; /* of code_map_turn */
-static struct entry **mapped; /* sorted by address */
+static struct entry **mapped;                               /* sorted by address */
 static size_t mapped_count;
 static struct entry *dead;
 static struct code_map *map;
@@ -56,19 +56,17 @@ static int compare_entries(const void *a, const void *b)
 static bool is_same_object(const struct module *module, const struct scan *scan,
                            const struct scan_object *object)
 {
-	if (module->start != object->start || module->end != object->end ||
-	    module->bias != object->bias ||
+	if (module->start != object->start || module->end != object->end || module->bias != object->bias ||
 	    strcmp(module->path, scan->text + object->path) != 0 ||
 	    strcmp(module->build_id, scan->text + object->build_id) != 0)
 		return false;
 	/* A file may change on disk under its mapping; without a build id that is also
 	 * all that tells two builds apart. */
-	return module->build_id[0] != 0 || (module->file_size == object->file_size &&
-	                                    module->mtime_ns == object->mtime_ns);
+	return module->build_id[0] != 0 ||
+	       (module->file_size == object->file_size && module->mtime_ns == object->mtime_ns);
 }
 
-static struct entry *make_entry(const struct scan *scan, const struct scan_object *object,
-                                uint32_t born)
+static struct entry *make_entry(const struct scan *scan, const struct scan_object *object, uint32_t born)
 {
 	const char *path = scan->text + object->path, *build_id = scan->text + object->build_id;
 	const size_t path_size = strlen(path) + 1, id_size = strlen(build_id) + 1;
@@ -110,8 +108,7 @@ static struct entry *find_mapped(uint64_t address)
 
 static struct code_map *make_map(const struct scan *scan)
 {
-	struct code_map *made =
-		calloc(1, sizeof *made + scan->range_count * sizeof made->ranges[0]);
+	struct code_map *made = calloc(1, sizeof *made + scan->range_count * sizeof made->ranges[0]);
 
 	if (made == NULL)
 		return NULL;
@@ -127,8 +124,8 @@ static uint64_t *make_cache(void)
 {
 	/* Untouched pages cost nothing. Without memory there is no cache, only a
 	 * slower unwinder. */
-	void *memory = mmap(NULL, unwind_cache_bytes, PROT_READ | PROT_WRITE,
-	                    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	void *memory =
+		mmap(NULL, unwind_cache_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	return memory != MAP_FAILED ? memory : NULL;
 }
 
@@ -137,7 +134,7 @@ static uint64_t *make_cache(void)
  * through fork. */
 static bool wait_for_readers(void)
 {
-	const struct timespec pause = {.tv_nsec = 100000};
+	const struct timespec pause = { .tv_nsec = 100000 };
 	static int patience = 10000; /* a second in all */
 
 	if (sampler_quiesce != NULL)
@@ -275,8 +272,7 @@ bool modules_refresh(bool force)
 	if (!force) {
 		scan_counters(&adds, &subs);
 		pthread_mutex_lock(&lock);
-		moved = adds != seen_adds || subs != seen_subs ||
-		        (map != NULL && code_map_moved(map));
+		moved = adds != seen_adds || subs != seen_subs || (map != NULL && code_map_moved(map));
 		pthread_mutex_unlock(&lock);
 		if (!moved)
 			return false;

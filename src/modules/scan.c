@@ -96,8 +96,8 @@ static size_t add_build_id(struct scan *scan, const struct dl_phdr_info *info)
 		uint32_t size = 0;
 		if (notes->p_type != PT_NOTE || !is_loaded(info, start, notes->p_memsz))
 			continue;
-		const uint8_t *id = find_build_id((const char *)start,
-		                                  (const char *)start + notes->p_memsz, &size);
+		const uint8_t *id =
+			find_build_id((const char *)start, (const char *)start + notes->p_memsz, &size);
 		if (id == NULL || size > sizeof text / 2)
 			continue;
 		for (uint32_t b = 0; b < size; b++) {
@@ -111,8 +111,8 @@ static size_t add_build_id(struct scan *scan, const struct dl_phdr_info *info)
 
 /* The readable memory around `address`: its segment and those that adjoin it page
  * by page. Between segments that do not adjoin, nothing may be readable. */
-static void find_readable_run(const struct dl_phdr_info *info, uintptr_t address,
-                              uintptr_t *run_start, uintptr_t *run_end)
+static void find_readable_run(const struct dl_phdr_info *info, uintptr_t address, uintptr_t *run_start,
+                              uintptr_t *run_end)
 {
 	bool grew = true;
 
@@ -124,8 +124,7 @@ static void find_readable_run(const struct dl_phdr_info *info, uintptr_t address
 			if (segment->p_type != PT_LOAD || !(segment->p_flags & PF_R))
 				continue;
 			const uintptr_t from = page_floor(info->dlpi_addr + segment->p_vaddr);
-			const uintptr_t to =
-				page_ceil(info->dlpi_addr + segment->p_vaddr + segment->p_memsz);
+			const uintptr_t to = page_ceil(info->dlpi_addr + segment->p_vaddr + segment->p_memsz);
 			if (from > *run_end || to < *run_start)
 				continue;
 			if (from < *run_start || to > *run_end)
@@ -136,8 +135,7 @@ static void find_readable_run(const struct dl_phdr_info *info, uintptr_t address
 	}
 }
 
-static void add_ranges(struct scan *scan, const struct dl_phdr_info *info,
-                       struct scan_object *object)
+static void add_ranges(struct scan *scan, const struct dl_phdr_info *info, struct scan_object *object)
 {
 	struct code_range range = {
 		.image_start = (uintptr_t)object->start,
@@ -171,7 +169,7 @@ static void add_ranges(struct scan *scan, const struct dl_phdr_info *info,
 
 static void add_object(struct scan *scan, const struct dl_phdr_info *info)
 {
-	struct scan_object object = {.bias = info->dlpi_addr, .start = UINT64_MAX};
+	struct scan_object object = { .bias = info->dlpi_addr, .start = UINT64_MAX };
 	const char *name = info->dlpi_name != NULL ? info->dlpi_name : "";
 
 	for (int i = 0; i < info->dlpi_phnum; i++) {
@@ -374,7 +372,7 @@ static int see_counters(struct dl_phdr_info *info, size_t size, void *context)
 
 void scan_counters(uint64_t *adds, uint64_t *subs)
 {
-	uint64_t counters[2] = {0, 0};
+	uint64_t counters[2] = { 0, 0 };
 
 	dl_iterate_phdr(see_counters, counters);
 	*adds = counters[0];

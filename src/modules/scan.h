@@ -14,7 +14,7 @@ struct scan_object {
 	uint64_t bias, start, end;
 	uint64_t file_size;
 	int64_t mtime_ns;
-	size_t path, build_id;         /* offsets in `text` */
+	size_t path, build_id;        /* offsets in `text` */
 	uint32_t first_range, ranges; /* of `ranges` */
 };
 

@@ -92,8 +92,7 @@ LOCKED_BY_LOADER static void choose(uint64_t adds)
 	}
 }
 
-LOCKED_BY_LOADER uint32_t watch_take(uint64_t adds, uint64_t subs,
-                                     struct code_watch watch[CODE_MAP_WATCHES])
+LOCKED_BY_LOADER uint32_t watch_take(uint64_t adds, uint64_t subs, struct code_watch watch[CODE_MAP_WATCHES])
 {
 	uint32_t count = 0, kept = 0;
 
@@ -106,11 +105,11 @@ LOCKED_BY_LOADER uint32_t watch_take(uint64_t adds, uint64_t subs,
 			added[kept++] = added[i];
 	added_count = kept;
 	for (uint32_t i = 0; i < added_count; i++)
-		watch[count++] = (struct code_watch){added[i], adds};
+		watch[count++] = (struct code_watch){ added[i], adds };
 	/* Other namespaces have their share of what was not removed. */
 	if (mapped_now != NULL && read_word(mapped_now) > adds - subs)
 		mapped_now = NULL;
 	if (mapped_now != NULL)
-		watch[count++] = (struct code_watch){mapped_now, read_word(mapped_now)};
+		watch[count++] = (struct code_watch){ mapped_now, read_word(mapped_now) };
 	return count;
 }

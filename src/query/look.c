@@ -127,7 +127,8 @@ static void read_clocks(struct query_view *view, const struct query_clocks *cloc
 	uint64_t monotonic = clock_ns(CLOCK_MONOTONIC), cpu = 0;
 	bool is_known = clocks->thread != 0 && query_read_cpu_of(clocks->thread, &cpu);
 
-	view->elapsed_ns = monotonic > clocks->start_monotonic_ns ? monotonic - clocks->start_monotonic_ns : 0;
+	view->elapsed_ns =
+		monotonic > clocks->start_monotonic_ns ? monotonic - clocks->start_monotonic_ns : 0;
 	view->cpu_time_ns = clocks->earlier_cpu_ns;
 	if (clocks->thread == 0)
 		view->cpu_time_ns += clocks->settled_cpu_ns;
@@ -142,8 +143,7 @@ static void read_clocks(struct query_view *view, const struct query_clocks *cloc
 }
 
 /* What is read here may be written at the same time, and is then thrown away. */
-__attribute__((no_sanitize("thread")))
-static bool look(const struct query_run *run, struct query_view *view)
+__attribute__((no_sanitize("thread"))) static bool look(const struct query_run *run, struct query_view *view)
 {
 	/* Acquire: with query_show(). */
 	uint64_t version = __atomic_load_n(&run->version, __ATOMIC_ACQUIRE);

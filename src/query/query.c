@@ -128,7 +128,8 @@ void query_move(struct query_run *run, struct thread *thread)
 	 * it has written that before the 0. */
 	bool is_known = before != 0 && query_read_cpu_of(before, &now);
 	if (__atomic_compare_exchange_n(&run->clock_thread, &before, thread->id, false, __ATOMIC_ACQUIRE,
-	                                __ATOMIC_ACQUIRE) && before != 0) {
+	                                __ATOMIC_ACQUIRE) &&
+	    before != 0) {
 		run->earlier_cpu_ns += is_known ? stretch(run, now) : 0;
 	} else {
 		run->earlier_cpu_ns += run->settled_cpu_ns;
@@ -206,8 +207,7 @@ static uint64_t load(const uint64_t *counter)
 	return __atomic_load_n(counter, __ATOMIC_RELAXED);
 }
 
-static void fill_record(struct query_record *record, const struct query_run *run,
-                        const struct query_end *end)
+static void fill_record(struct query_record *record, const struct query_run *run, const struct query_end *end)
 {
 	record->query = run->key;
 	record->initial = run->initial;
@@ -237,12 +237,9 @@ void query_finish(struct query_run *run, struct thread *thread, const struct que
 	uint64_t cpu_ns = run->earlier_cpu_ns + stretch(run, read_cpu(thread));
 	struct ring *ring = sampler_ring();
 	struct text texts[TEXTS] = {
-		[TEXT_QUERY_ID] = text_of(end->query_id),
-		[TEXT_QUERY] = text_of(end->query),
-		[TEXT_DATABASE] = text_of(end->database),
-		[TEXT_EXCEPTION] = text_of(end->exception),
-		[TEXT_LIBRARY] = text_of(end->library),
-		[TEXT_EXPANDED] = text_of(end->expanded),
+		[TEXT_QUERY_ID] = text_of(end->query_id), [TEXT_QUERY] = text_of(end->query),
+		[TEXT_DATABASE] = text_of(end->database), [TEXT_EXCEPTION] = text_of(end->exception),
+		[TEXT_LIBRARY] = text_of(end->library),   [TEXT_EXPANDED] = text_of(end->expanded),
 	};
 	size_t size = sizeof(struct query_record);
 	uint32_t flags = 0;

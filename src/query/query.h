@@ -16,13 +16,13 @@ struct query_run {
 	struct query_key key, initial;
 	uint64_t start_realtime_ns;
 	uint64_t start_monotonic_ns;
-	uint64_t start_cpu_ns; /* of the present stretch, within 20 us; see query_continue() */
+	uint64_t start_cpu_ns;   /* of the present stretch, within 20 us; see query_continue() */
 	uint64_t earlier_cpu_ns; /* of the stretches before */
 	uint64_t settled_cpu_ns; /* of the present one, when its thread has ended */
-	uint64_t prepare_ns;   /* of the run, before its first step */
-	uint32_t thread_id;    /* that began it */
-	uint32_t clock_thread; /* atomic: whose CPU clock the present stretch is on, 0: it has ended */
-	uint32_t session; /* set before query_start(); part of the key. 0: none */
+	uint64_t prepare_ns;     /* of the run, before its first step */
+	uint32_t thread_id;      /* that began it */
+	uint32_t clock_thread;   /* atomic: whose CPU clock the present stretch is on, 0: it has ended */
+	uint32_t session;        /* set before query_start(); part of the key. 0: none */
 	struct query_counts counts;
 
 	/* For those who look while it runs. `working`: the thread inside it now, 0: none. */
@@ -71,8 +71,8 @@ struct query_end {
 	const char *query_id; /* the user's own; NULL: the key as UUID */
 	const char *query;
 	const char *database;
-	const char *library;  /* the SQLite library: version, a space, path */
-	const char *expanded; /* the text with the values that were bound */
+	const char *library;    /* the SQLite library: version, a space, path */
+	const char *expanded;   /* the text with the values that were bound */
 	bool was_prepared_only; /* all of its time was preparation */
 	int64_t exception_code;
 	const char *exception;

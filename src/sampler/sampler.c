@@ -86,8 +86,7 @@ bool sampler_quiesce(void)
 		struct thread *slot = thread_slot(i);
 		uint32_t done = __atomic_load_n(&slot->handlers_done, __ATOMIC_SEQ_CST);
 
-		while (slot != thread_current &&
-		       __atomic_load_n(&slot->in_handler, __ATOMIC_SEQ_CST) != 0 &&
+		while (slot != thread_current && __atomic_load_n(&slot->in_handler, __ATOMIC_SEQ_CST) != 0 &&
 		       __atomic_load_n(&slot->handlers_done, __ATOMIC_ACQUIRE) == done) {
 			struct timespec pause = timespec_of_ns(QUIESCE_PAUSE_NS);
 			if (clock_ns(CLOCK_MONOTONIC) > deadline)

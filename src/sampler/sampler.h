@@ -88,14 +88,14 @@ void sampler_at_thread_end(void (*settle)(const struct thread *thread));
 void sampler_reap(void);
 
 enum sampler_counter {
-	SAMPLER_THREADS,             /* slots in use */
-	SAMPLER_SLOTS,               /* slots ever made */
-	SAMPLER_TIMERS,              /* kernel timers that exist now */
-	SAMPLER_TIMERS_FAILED,       /* timer_create refused */
-	SAMPLER_TIMER_ERRNO,         /* errno of the newest refusal, 0: none */
-	SAMPLER_THREADS_FAILED,      /* no memory for a slot */
-	SAMPLER_THREADS_BLOCKED,     /* threads that had our signal blocked at their first query */
-	SAMPLER_SIGNAL_MOVES,        /* the host has taken our signal, we took another */
+	SAMPLER_THREADS,         /* slots in use */
+	SAMPLER_SLOTS,           /* slots ever made */
+	SAMPLER_TIMERS,          /* kernel timers that exist now */
+	SAMPLER_TIMERS_FAILED,   /* timer_create refused */
+	SAMPLER_TIMER_ERRNO,     /* errno of the newest refusal, 0: none */
+	SAMPLER_THREADS_FAILED,  /* no memory for a slot */
+	SAMPLER_THREADS_BLOCKED, /* threads that had our signal blocked at their first query */
+	SAMPLER_SIGNAL_MOVES,    /* the host has taken our signal, we took another */
 	SAMPLER_COUNTERS,
 };
 uint64_t sampler_counter(enum sampler_counter which);

@@ -34,8 +34,8 @@
 static pthread_mutex_t asking = PTHREAD_MUTEX_INITIALIZER;
 static uint32_t newest; /* question; under the lock */
 
-static uint32_t sending;     /* a signal is being sent */
-static uint64_t exec_at_ns;  /* when a thread last began to exec, 0: never */
+static uint32_t sending;    /* a signal is being sent */
+static uint64_t exec_at_ns; /* when a thread last began to exec, 0: never */
 
 struct asked {
 	struct thread *slot;
@@ -110,7 +110,8 @@ static bool ask(struct asked *asked)
 		/* Sequentially consistent with the handler, see there. */
 		__atomic_store_n(&answer->wanted, newest, __ATOMIC_SEQ_CST);
 		asked->sent = __atomic_exchange_n(&answer->on_way, (uint32_t)number, __ATOMIC_SEQ_CST) ==
-		              (uint32_t)number || send_unless_exec(asked, number);
+		                      (uint32_t)number ||
+		              send_unless_exec(asked, number);
 		if (!asked->sent)
 			__atomic_store_n(&answer->on_way, 0, __ATOMIC_SEQ_CST);
 	}

@@ -62,8 +62,7 @@ static struct thread *take_free(void)
 
 	while ((uint32_t)old != 0) {
 		struct thread *slot = thread_slot((uint32_t)old - 1);
-		uint64_t next = ((old >> 32) + 1) << 32 |
-		                __atomic_load_n(&slot->next_free, __ATOMIC_RELAXED);
+		uint64_t next = ((old >> 32) + 1) << 32 | __atomic_load_n(&slot->next_free, __ATOMIC_RELAXED);
 		if (__atomic_compare_exchange_n(&free_slots, &old, next, false, __ATOMIC_ACQUIRE,
 		                                __ATOMIC_ACQUIRE))
 			return slot;
@@ -87,8 +86,8 @@ static bool add_block(void)
 {
 	size_t bytes = THREADS_PER_BLOCK * thread_slot_bytes();
 	uint32_t first = thread_slots();
-	void *block = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
-	                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	void *block =
+		mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
 	if (block == MAP_FAILED)
 		return false;
@@ -160,8 +159,7 @@ static void count_if_blocked(void)
 	sigset_t blocked;
 
 	/* Counted, not changed: the mask is the host's. */
-	if (pthread_sigmask(SIG_BLOCK, NULL, &blocked) == 0 &&
-	    sigismember(&blocked, sampler_signal()) == 1)
+	if (pthread_sigmask(SIG_BLOCK, NULL, &blocked) == 0 && sigismember(&blocked, sampler_signal()) == 1)
 		counter_add(SAMPLER_THREADS_BLOCKED, 1);
 }
 

@@ -86,8 +86,7 @@ static bool create_timer(struct thread *thread, enum trace_type type)
 }
 
 /* A new period is a new grid, with a random phase. */
-static void choose_grid(struct thread *thread, struct thread_timer *timer, uint64_t period_ns,
-                        uint64_t now)
+static void choose_grid(struct thread *thread, struct thread_timer *timer, uint64_t period_ns, uint64_t now)
 {
 	if (timer->armed) {
 		/* No signal may come between the two stores below. */

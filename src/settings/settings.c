@@ -45,67 +45,144 @@ static int apply_debug_path(const struct process_settings *wanted, char **reason
 #define IN_PROCESS(member) .info.is_process_wide = true, .offset = offsetof(struct process_settings, member)
 
 static const struct setting settings[] = {
-	{ .info = { .name = "query_profiler_cpu_time_period_ns", .unit = "ns", .zero = "off",
-	            .min = PERIOD_MIN_NS, .max = PERIOD_MAX_NS, .default_value = 10000000,
-	            .description = "CPU time of a query's thread from one sample to the next; 0: no such samples" },
-	  .form = NUMBER, IN_SESSION(period_ns[TRACE_CPU]) },
-	{ .info = { .name = "query_profiler_real_time_period_ns", .unit = "ns", .zero = "off",
-	            .min = PERIOD_MIN_NS, .max = PERIOD_MAX_NS, .default_value = 0,
+	{ .info = { .name = "query_profiler_cpu_time_period_ns",
+	            .unit = "ns",
+	            .zero = "off",
+	            .min = PERIOD_MIN_NS,
+	            .max = PERIOD_MAX_NS,
+	            .default_value = 10000000,
+	            .description =
+	                    "CPU time of a query's thread from one sample to the next; 0: no such samples" },
+	  .form = NUMBER,
+	  IN_SESSION(period_ns[TRACE_CPU]) },
+	{ .info = { .name = "query_profiler_real_time_period_ns",
+	            .unit = "ns",
+	            .zero = "off",
+	            .min = PERIOD_MIN_NS,
+	            .max = PERIOD_MAX_NS,
+	            .default_value = 0,
 	            .description = "Real time of a query from one sample to the next; 0: no such samples" },
-	  .form = NUMBER, IN_SESSION(period_ns[TRACE_REAL]) },
+	  .form = NUMBER,
+	  IN_SESSION(period_ns[TRACE_REAL]) },
 	/* On by default, unlike in a server: whoever could load the extension can run any
 	 * code in this process already. A host that lets strangers write SQL turns it
 	 * off and calls qp_lock_settings(). */
-	{ .info = { .name = "allow_introspection_functions", .unit = "", .max = 1, .default_value = 1,
-	            .description = "addressToSymbol, addressToLine, traceToText and the columns symbols and lines, "
-	                           "which tell about the program's code, may be used" },
-	  .form = SWITCH, IN_SESSION(allow_introspection_functions) },
-	{ .info = { .name = "log_queries", .unit = "", .max = 1, .default_value = 1,
+	{ .info = { .name = "allow_introspection_functions",
+	            .unit = "",
+	            .max = 1,
+	            .default_value = 1,
+	            .description =
+	                    "addressToSymbol, addressToLine, traceToText and the columns symbols and lines, "
+	                    "which tell about the program's code, may be used" },
+	  .form = SWITCH,
+	  IN_SESSION(allow_introspection_functions) },
+	{ .info = { .name = "log_queries",
+	            .unit = "",
+	            .max = 1,
+	            .default_value = 1,
 	            .description = "Queries that have samples or take long enough get a line in query_log" },
-	  .form = SWITCH, IN_SESSION(log_queries) },
-	{ .info = { .name = "log_queries_min_query_duration_ns", .unit = "ns", .max = PERIOD_MAX_NS,
+	  .form = SWITCH,
+	  IN_SESSION(log_queries) },
+	{ .info = { .name = "log_queries_min_query_duration_ns",
+	            .unit = "ns",
+	            .max = PERIOD_MAX_NS,
 	            .default_value = 10000000,
-	            .description = "Queries without samples are logged from this duration on; 0: all of them" },
-	  .form = NUMBER, IN_SESSION(log_queries_min_query_duration_ns) },
-	{ .info = { .name = "log_query_parameters", .unit = "", .max = 1,
-	            .description = "query_log.expanded_query holds the values that were bound to the statement" },
-	  .form = SWITCH, IN_SESSION(log_query_parameters) },
-	{ .info = { .name = "stack_trace_timeout_ms", .unit = "ms", .min = 1, .max = 60000, .default_value = 100,
-	            .description = "Longest time that reading system.stack_trace waits for the threads' answers" },
-	  .form = NUMBER, IN_SESSION(stack_trace_timeout_ms) },
+	            .description =
+	                    "Queries without samples are logged from this duration on; 0: all of them" },
+	  .form = NUMBER,
+	  IN_SESSION(log_queries_min_query_duration_ns) },
+	{ .info = { .name = "log_query_parameters",
+	            .unit = "",
+	            .max = 1,
+	            .description =
+	                    "query_log.expanded_query holds the values that were bound to the statement" },
+	  .form = SWITCH,
+	  IN_SESSION(log_query_parameters) },
+	{ .info = { .name = "stack_trace_timeout_ms",
+	            .unit = "ms",
+	            .min = 1,
+	            .max = 60000,
+	            .default_value = 100,
+	            .description =
+	                    "Longest time that reading system.stack_trace waits for the threads' answers" },
+	  .form = NUMBER,
+	  IN_SESSION(stack_trace_timeout_ms) },
 	/* On by default, for a person who looks for what is slow in a program. A host whose
 	 * connections belong to different people turns it off, and their SQL cannot turn it
 	 * on. */
-	{ .info = { .name = "show_queries_of_other_sessions", .unit = "", .max = 1, .default_value = 1,
-	            .description = "query_log, trace_log, processes and stack_trace show what all connections run, "
-	                           "not only this one; only the host program can change it" },
-	  .form = SWITCH, .is_hosts = true, IN_SESSION(show_queries_of_other_sessions) },
-	{ .info = { .name = "query_id", .unit = "", .is_text = true, .max = QUERY_ID_MAX,
+	{ .info = { .name = "show_queries_of_other_sessions",
+	            .unit = "",
+	            .max = 1,
+	            .default_value = 1,
+	            .description =
+	                    "query_log, trace_log, processes and stack_trace show what all connections run, "
+	                    "not only this one; only the host program can change it" },
+	  .form = SWITCH,
+	  .is_hosts = true,
+	  IN_SESSION(show_queries_of_other_sessions) },
+	{ .info = { .name = "query_id",
+	            .unit = "",
+	            .is_text = true,
+	            .max = QUERY_ID_MAX,
 	            .description = "Your own query_id for the next statement; empty: one is made" },
-	  .form = TEXT, IN_SESSION(query_id) },
-	{ .info = { .name = "trace_log_path", .unit = "", .is_text = true, .max = PATH_BYTES,
-	            .description = "The trace file; empty: a private temporary file that goes with the process" },
-	  .form = PATH, IN_PROCESS(trace_log_path), .apply = apply_to_store },
-	{ .info = { .name = "trace_log_max_bytes", .unit = "bytes", .zero = "no bound",
-	            .min = MIB, .max = INT64_MAX, .default_value = 1024 * MIB,
+	  .form = TEXT,
+	  IN_SESSION(query_id) },
+	{ .info = { .name = "trace_log_path",
+	            .unit = "",
+	            .is_text = true,
+	            .max = PATH_BYTES,
+	            .description =
+	                    "The trace file; empty: a private temporary file that goes with the process" },
+	  .form = PATH,
+	  IN_PROCESS(trace_log_path),
+	  .apply = apply_to_store },
+	{ .info = { .name = "trace_log_max_bytes",
+	            .unit = "bytes",
+	            .zero = "no bound",
+	            .min = MIB,
+	            .max = INT64_MAX,
+	            .default_value = 1024 * MIB,
 	            .description = "Size of the trace file at which its oldest samples go; 0: no bound" },
-	  .form = NUMBER, IN_PROCESS(trace_log_max_bytes), .apply = apply_to_store },
-	{ .info = { .name = "trace_log_flush_interval_ms", .unit = "ms", .min = 1, .max = 3600000,
+	  .form = NUMBER,
+	  IN_PROCESS(trace_log_max_bytes),
+	  .apply = apply_to_store },
+	{ .info = { .name = "trace_log_flush_interval_ms",
+	            .unit = "ms",
+	            .min = 1,
+	            .max = 3600000,
 	            .default_value = 500,
 	            .description = "Longest time that a sample waits to be written to the trace file" },
-	  .form = NUMBER, IN_PROCESS(trace_log_flush_interval_ms), .apply = apply_to_store },
-	{ .info = { .name = "trace_log_ring_bytes", .unit = "bytes", .min = RING_MIN_BYTES,
-	            .max = RING_MAX_BYTES, .default_value = 8 * MIB,
+	  .form = NUMBER,
+	  IN_PROCESS(trace_log_flush_interval_ms),
+	  .apply = apply_to_store },
+	{ .info = { .name = "trace_log_ring_bytes",
+	            .unit = "bytes",
+	            .min = RING_MIN_BYTES,
+	            .max = RING_MAX_BYTES,
+	            .default_value = 8 * MIB,
 	            .description = "Memory for samples on their way to the trace file; rounded up to a power "
 	                           "of two, fixed once the library has started" },
-	  .form = NUMBER, IN_PROCESS(trace_log_ring_bytes), .apply = refuse_for_ring },
-	{ .info = { .name = "trace_log_symbolize", .unit = "", .max = 1,
-	            .description = "Names and lines of what was sampled are put into the trace file after flushes" },
-	  .form = SWITCH, IN_PROCESS(trace_log_symbolize), .apply = apply_to_store },
-	{ .info = { .name = "debug_path", .unit = "", .is_text = true, .max = PATH_BYTES,
+	  .form = NUMBER,
+	  IN_PROCESS(trace_log_ring_bytes),
+	  .apply = refuse_for_ring },
+	{ .info = { .name = "trace_log_symbolize",
+	            .unit = "",
+	            .max = 1,
+	            .description =
+	                    "Names and lines of what was sampled are put into the trace file after flushes" },
+	  .form = SWITCH,
+	  IN_PROCESS(trace_log_symbolize),
+	  .apply = apply_to_store },
+	{ .info = { .name = "debug_path",
+	            .unit = "",
+	            .is_text = true,
+	            .max = PATH_BYTES,
 	            .default_text = SYMBOL_DEBUG_PATH,
-	            .description = "Folders with separate debug files, for names and lines; separated by colons" },
-	  .form = PATHS, IN_PROCESS(debug_path), .apply = apply_debug_path },
+	            .description =
+	                    "Folders with separate debug files, for names and lines; separated by colons" },
+	  .form = PATHS,
+	  IN_PROCESS(debug_path),
+	  .apply = apply_debug_path },
 };
 #define SETTINGS ((int)(sizeof settings / sizeof *settings))
 
@@ -213,7 +290,7 @@ const char *settings_environment_error(void)
 
 static void make_store_config(const struct process_settings *from, struct store_config *config)
 {
-	*config = (struct store_config) {
+	*config = (struct store_config){
 		.path = from->trace_log_path,
 		.max_bytes = from->trace_log_max_bytes,
 		.flush_interval_ns = from->trace_log_flush_interval_ms * 1000000,
@@ -237,9 +314,10 @@ static int refuse_for_ring(const struct process_settings *wanted, char **reason)
 
 	if (!ring_fixed || wanted->trace_log_ring_bytes == now)
 		return QP_OK;
-	*reason = setting_format("fixed at %lld bytes since the library started; set QUERYPROF_TRACE_LOG_RING_BYTES "
-	                         "in the environment, or qp_config.trace_log_ring_bytes for qp_init()",
-	                         (long long)now);
+	*reason = setting_format(
+		"fixed at %lld bytes since the library started; set QUERYPROF_TRACE_LOG_RING_BYTES "
+		"in the environment, or qp_config.trace_log_ring_bytes for qp_init()",
+		(long long)now);
 	return QP_LOCKED;
 }
 
@@ -307,8 +385,8 @@ static bool is_value(const struct setting *setting, const struct session *sessio
 	return is;
 }
 
-int settings_set(struct session *session, const char *name, const char *text,
-                 enum setting_source source, char **error)
+int settings_set(struct session *session, const char *name, const char *text, enum setting_source source,
+                 char **error)
 {
 	const struct setting *setting;
 	struct setting_value *value;
@@ -318,17 +396,20 @@ int settings_set(struct session *session, const char *name, const char *text,
 	*error = NULL;
 	setting = find_setting(name, strlen(name));
 	if (!setting) {
-		*error = setting_format("%.*s: there is no such setting; SELECT name FROM system.settings lists them",
-		                        SETTING_SHOWN, name);
+		*error = setting_format(
+			"%.*s: there is no such setting; SELECT name FROM system.settings lists them",
+			SETTING_SHOWN, name);
 		return QP_NOT_FOUND;
 	}
 	if (source == SETTING_FROM_SQL && __atomic_load_n(&locked, __ATOMIC_RELAXED)) {
-		*error = setting_error(setting, text, setting_format("settings are locked by the host program"));
+		*error = setting_error(setting, text,
+		                       setting_format("settings are locked by the host program"));
 		return QP_LOCKED;
 	}
 	if (source == SETTING_FROM_SQL && setting->is_hosts && !is_value(setting, session, text)) {
-		*error = setting_error(setting, text, setting_format("only the host program can change it, with qp_set() "
-		                                                     "or the environment at its start"));
+		*error = setting_error(setting, text,
+		                       setting_format("only the host program can change it, with qp_set() "
+		                                      "or the environment at its start"));
 		return QP_LOCKED;
 	}
 	value = calloc(1, sizeof *value); /* 4 KiB: too much for a host's small stack */

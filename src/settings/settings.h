@@ -44,8 +44,8 @@ enum setting_source { SETTING_FROM_SQL, SETTING_FROM_C };
  * new sessions start with or, where `session` has no part in it, what the
  * environment or else the table says. A QP_ code; with one, `*error` (free() it)
  * names the setting, the value and what is allowed, and nothing has changed. */
-int settings_set(struct session *session, const char *name, const char *value,
-                 enum setting_source source, char **error);
+int settings_set(struct session *session, const char *name, const char *value, enum setting_source source,
+                 char **error);
 
 /* The value as text, malloc'ed; NULL: no such setting. */
 char *settings_get(const struct session *session, const char *name);
@@ -82,7 +82,7 @@ struct setting_info {
 	bool is_process_wide;
 	const char *zero; /* what 0 stands for where it is allowed besides min..max, else NULL */
 	int64_t min, max, default_value; /* of a text: max is its largest size in bytes */
-	const char *default_text; /* NULL: "" */
+	const char *default_text;        /* NULL: "" */
 };
 int settings_count(void);
 const struct setting_info *settings_info(int index);

@@ -35,20 +35,17 @@ char *setting_allowed(const struct setting *setting)
 	const char *space = info->unit[0] ? " " : "";
 
 	switch (setting->form) {
-	case SWITCH:
-		return setting_format("allowed are 0 (off) and 1 (on)");
+	case SWITCH: return setting_format("allowed are 0 (off) and 1 (on)");
 	case TEXT:
 	case PATH:
-	case PATHS:
-		return setting_format("allowed are texts of at most %lld bytes", (long long)info->max);
-	case NUMBER:
-		break;
+	case PATHS: return setting_format("allowed are texts of at most %lld bytes", (long long)info->max);
+	case NUMBER: break;
 	}
 	if (info->zero)
-		return setting_format("allowed are 0 (%s) and %lld to %lld%s%s", info->zero, (long long)info->min,
-		                      (long long)info->max, space, info->unit);
-	return setting_format("allowed are %lld to %lld%s%s", (long long)info->min, (long long)info->max, space,
-	                      info->unit);
+		return setting_format("allowed are 0 (%s) and %lld to %lld%s%s", info->zero,
+		                      (long long)info->min, (long long)info->max, space, info->unit);
+	return setting_format("allowed are %lld to %lld%s%s", (long long)info->min, (long long)info->max,
+	                      space, info->unit);
 }
 
 char *setting_error(const struct setting *setting, const char *value, char *reason)
@@ -58,10 +55,11 @@ char *setting_error(const struct setting *setting, const char *value, char *reas
 	char *text;
 
 	if (shown > SETTING_SHOWN)
-		for (shown = SETTING_SHOWN; shown > SETTING_SHOWN - 3 && ((unsigned char)value[shown] & 0xC0) == 0x80;)
+		for (shown = SETTING_SHOWN;
+		     shown > SETTING_SHOWN - 3 && ((unsigned char)value[shown] & 0xC0) == 0x80;)
 			shown--;
-	text = setting_format("%s = %.*s%s: %s", setting->info.name, shown, value,
-	                      value[shown] ? "…" : "", reason ? reason : "out of memory");
+	text = setting_format("%s = %.*s%s: %s", setting->info.name, shown, value, value[shown] ? "…" : "",
+	                      reason ? reason : "out of memory");
 	free(reason);
 	return text;
 }
@@ -116,7 +114,8 @@ static bool parse_paths(const char *text, struct setting_value *value)
 		path = strndup(text, length);
 		good = path && parse_path(path, one);
 		if (good)
-			size += (size_t)snprintf(value->text + size, room, "%s%s", size ? ":" : "", one->text);
+			size += (size_t)snprintf(value->text + size, room, "%s%s", size ? ":" : "",
+			                         one->text);
 		good = good && size < sizeof value->text;
 		free(path);
 	}

@@ -11,8 +11,8 @@
 
 #include "settings/settings.h"
 
-#define PATH_BYTES 4095    /* of a path, without the zero */
-#define SETTING_SHOWN 60   /* bytes of a bad value that a message repeats */
+#define PATH_BYTES 4095  /* of a path, without the zero */
+#define SETTING_SHOWN 60 /* bytes of a bad value that a message repeats */
 
 struct process_settings;
 
@@ -44,8 +44,7 @@ void setting_read(const struct setting *setting, const void *block, struct setti
 
 /* --- messages: malloc'ed, NULL without memory --------------------------------- */
 
-__attribute__((format(printf, 1, 2)))
-char *setting_format(const char *format, ...);
+__attribute__((format(printf, 1, 2))) char *setting_format(const char *format, ...);
 
 /* What a value may be. */
 char *setting_allowed(const struct setting *setting);

@@ -16,8 +16,8 @@
 
 #define SHOWN 60 /* bytes of a bad argument that a message repeats */
 
-__attribute__((format(printf, 2, 3)))
-static void result_error(sqlite3_context *context, const char *format, ...)
+__attribute__((format(printf, 2, 3))) static void result_error(sqlite3_context *context, const char *format,
+                                                               ...)
 {
 	va_list arguments;
 	char *text;
@@ -68,8 +68,8 @@ static bool introspection_allowed(sqlite3_context *context, const char *function
 	return false;
 }
 
-static void call_with_address(sqlite3_context *context, const char *function,
-                              sqlite3_value *argument, char *(*tell)(uint64_t))
+static void call_with_address(sqlite3_context *context, const char *function, sqlite3_value *argument,
+                              char *(*tell)(uint64_t))
 {
 	uint64_t address;
 
@@ -84,7 +84,8 @@ static void call_with_address(sqlite3_context *context, const char *function,
 		if (!text)
 			return;
 		if (!frames_address(text, &address)) {
-			result_error(context, "%s: '%.*s' is no address; expected an integer", function, SHOWN, text);
+			result_error(context, "%s: '%.*s' is no address; expected an integer", function,
+			             SHOWN, text);
 			return;
 		}
 	}
@@ -177,7 +178,8 @@ static void flame_graph_step(sqlite3_context *context, int argc, sqlite3_value *
 		*graph = flame_graph_create();
 	if (!graph || !*graph || !flame_graph_add(*graph, trace, weight, &bad)) {
 		if (bad)
-			result_error(context, "flameGraph: '%.*s' is no trace; expected a JSON array of integers",
+			result_error(context,
+			             "flameGraph: '%.*s' is no trace; expected a JSON array of integers",
 			             SHOWN, trace);
 		else
 			sqlite3_result_error_nomem(context);
@@ -309,8 +311,8 @@ int functions_register(struct session *session, char **error)
 		int rc = sqlite3_create_function_v2(session->db, function->name, function->arguments,
 		                                    SQLITE_UTF8 | SQLITE_DIRECTONLY | SQLITE_DETERMINISTIC,
 		                                    session, function->final ? NULL : function->call,
-		                                    function->final ? function->call : NULL,
-		                                    function->final, NULL);
+		                                    function->final ? function->call : NULL, function->final,
+		                                    NULL);
 
 		if (rc) {
 			*error = sqlite3_mprintf("queryprof: function %s: %s", function->name,

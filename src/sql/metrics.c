@@ -117,7 +117,8 @@ static const struct metric {
 } metrics[] = {
 	{ "version", NULL, text_of_version, 0, "Version of queryprof" },
 	{ "signal_moves", get_sampler, NULL, SAMPLER_SIGNAL_MOVES,
-	  "Times that the host took our signal for itself; queries running then on other threads have no samples from there on" },
+	  "Times that the host took our signal for itself; queries running then on other threads have no "
+	  "samples from there on" },
 	{ "signal", get_signal, NULL, 0, "Number of the signal that the timers send" },
 
 	{ "query_profiler_runs", get_sample, NULL, SAMPLE_SIGNALS, "Signals that reached the handler" },
@@ -129,12 +130,14 @@ static const struct metric {
 	{ "samples_dropped", get_sample, NULL, SAMPLE_DROPPED, "Samples lost because the ring was full" },
 	{ "signals_idle", get_sample, NULL, SAMPLE_IDLE,
 	  "Signals that found no query on the thread and disarmed its timer" },
-	{ "signals_asked", get_sample, NULL, SAMPLE_ASKED, "Signals that system.stack_trace sent, and got a stack for" },
+	{ "signals_asked", get_sample, NULL, SAMPLE_ASKED,
+	  "Signals that system.stack_trace sent, and got a stack for" },
 	{ "signals_late", get_sample, NULL, SAMPLE_LATE,
 	  "Signals of a timer that the thread no longer had, or of a stack_trace that had been answered" },
 	{ "signals_foreign", get_sample, NULL, SAMPLE_FOREIGN,
 	  "Signals that were not ours, handed to the handler that was there" },
-	{ "signals_reentered", get_sample, NULL, SAMPLE_REENTERED, "Signals that arrived inside the handler" },
+	{ "signals_reentered", get_sample, NULL, SAMPLE_REENTERED,
+	  "Signals that arrived inside the handler" },
 
 	{ "unwind_cache_misses", get_unwind, NULL, UNWIND_CACHE_MISSES,
 	  "Frames whose unwind rule was not cached yet" },
@@ -160,7 +163,8 @@ static const struct metric {
 
 	{ "ring_bytes", get_ring, NULL, RING_SIZE, "Size of the ring between handlers and flusher" },
 	{ "ring_used_bytes", get_ring, NULL, RING_USED, "Records in it that wait to be stored" },
-	{ "ring_dropped", get_ring, NULL, RING_DROPPED, "Records refused because it was full, of samples and queries" },
+	{ "ring_dropped", get_ring, NULL, RING_DROPPED,
+	  "Records refused because it was full, of samples and queries" },
 
 	{ "store_samples", get_store, NULL, STORE_SAMPLES, "Samples written to the trace file" },
 	{ "store_queries", get_store, NULL, STORE_QUERIES, "Queries written to it" },
@@ -169,15 +173,18 @@ static const struct metric {
 	  "Samples removed, oldest first, to keep trace_log_max_bytes" },
 	{ "store_stacks", get_store, NULL, STORE_STACKS, "Distinct stacks of this process" },
 	{ "store_flushes", get_store, NULL, STORE_FLUSHES, "Transactions" },
-	{ "store_errors", get_store, NULL, STORE_ERRORS, "Failed transactions and attempts to open the file" },
+	{ "store_errors", get_store, NULL, STORE_ERRORS,
+	  "Failed transactions and attempts to open the file" },
 	{ "store_bytes", get_store, NULL, STORE_BYTES, "Size of the trace file with its WAL" },
-	{ "store_flusher_cpu_time_ns", get_store, NULL, STORE_FLUSHER_CPU_TIME_NS, "CPU time of the flusher" },
+	{ "store_flusher_cpu_time_ns", get_store, NULL, STORE_FLUSHER_CPU_TIME_NS,
+	  "CPU time of the flusher" },
 	{ "store_path", NULL, text_of_store, 0, "The trace file in use" },
 	{ "store_error", NULL, text_of_store, 1, "Why nothing can be stored now" },
 
 	{ "queries_started", get_queries, NULL, QUERIES_STARTED, "Queries begun under the profiler" },
 	{ "queries_logged", get_queries, NULL, QUERIES_LOGGED, "Lines for query_log handed to the ring" },
-	{ "queries_lost", get_queries, NULL, QUERIES_LOST, "Queries that ended unseen, without a line for query_log" },
+	{ "queries_lost", get_queries, NULL, QUERIES_LOST,
+	  "Queries that ended unseen, without a line for query_log" },
 	{ "queries_untracked", get_queries, NULL, QUERIES_UNTRACKED,
 	  "Statements that ran without samples because too many were open at once" },
 	{ "sessions", get_session, NULL, SESSIONS_OPEN, "Connections that have queryprof" },

@@ -41,8 +41,8 @@ static bool is_space(char c)
 
 static bool is_word(char c)
 {
-	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-	       c == '_' || c == '$' || (c & 0x80);
+	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+	       c == '$' || (c & 0x80);
 }
 
 /* White space and comments; a comment may lack its end at the end of the text. */
@@ -199,7 +199,8 @@ char *pragma_rewrite(const char *sql, int bytes, const char **tail)
 	static const char word[] = "pragma";
 	struct rest text = { sql, bytes < 0 ? NULL : sql + bytes };
 
-	while (skip_char(&text, ';')) {} /* and all that is blank */
+	while (skip_char(&text, ';')) {
+	} /* and all that is blank */
 	for (int i = 0; word[i]; i++, text.start++)
 		if ((look(&text, 0) | 0x20) != word[i])
 			return NULL;

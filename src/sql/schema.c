@@ -67,7 +67,8 @@ static size_t make_cell(unsigned char *cell, unsigned rowid, const char *table, 
 	const char *texts[] = { "table", table, table, sql };
 	unsigned char header[16], *h = header + 1, body[2 * sizeof sql + 256], *b = body, *at;
 
-	sqlite3_snprintf(sizeof sql, sql, "CREATE VIRTUAL TABLE %s USING " TABLES_MODULE_PREFIX "%s", table, table);
+	sqlite3_snprintf(sizeof sql, sql, "CREATE VIRTUAL TABLE %s USING " TABLES_MODULE_PREFIX "%s", table,
+	                 table);
 	for (int i = 0; i < 4; i++) {
 		unsigned size = (unsigned)strlen(texts[i]) * (encoding == UTF8 ? 1 : 2);
 
@@ -210,8 +211,9 @@ static int read_encoding(void *context, int argc, char **values, char **names)
 
 	(void)names;
 	if (argc > 0 && values[0])
-		*encoding = !strcmp(values[0], "UTF-16le") ? UTF16LE :
-		            !strcmp(values[0], "UTF-16be") ? UTF16BE : UTF8;
+		*encoding = !strcmp(values[0], "UTF-16le")   ? UTF16LE
+		            : !strcmp(values[0], "UTF-16be") ? UTF16BE
+		                                             : UTF8;
 	return 0;
 }
 

@@ -139,7 +139,8 @@ static int update_setting(struct session *session, int64_t row, sqlite3_value **
 	if (sqlite3_value_nochange(columns[SETTING_VALUE]))
 		return SQLITE_OK;
 	if (sqlite3_value_type(columns[SETTING_VALUE]) == SQLITE_NULL) {
-		*error = sqlite3_mprintf("%s = NULL: a value is expected; 'DEFAULT' restores the default", name);
+		*error = sqlite3_mprintf("%s = NULL: a value is expected; 'DEFAULT' restores the default",
+		                         name);
 		return SQLITE_ERROR;
 	}
 	value = (const char *)sqlite3_value_text(columns[SETTING_VALUE]);
@@ -182,15 +183,24 @@ static void fill_metrics(struct table_rows *rows, struct session *session)
 
 /* --------------------------------------------------------------------------- */
 
-static const struct table trace_log = { .name = "trace_log", TABLE_COLUMNS(trace_log_columns), .log = "trace_log" };
-static const struct table query_log = { .name = "query_log", TABLE_COLUMNS(query_log_columns), .log = "query_log" };
+static const struct table trace_log = { .name = "trace_log",
+	                                TABLE_COLUMNS(trace_log_columns),
+	                                .log = "trace_log" };
+static const struct table query_log = { .name = "query_log",
+	                                TABLE_COLUMNS(query_log_columns),
+	                                .log = "query_log" };
 static const struct table settings = {
-	.name = "settings", TABLE_COLUMNS(settings_columns), .fill = fill_settings, .update = update_setting,
+	.name = "settings",
+	TABLE_COLUMNS(settings_columns),
+	.fill = fill_settings,
+	.update = update_setting,
 };
-static const struct table metrics = { .name = "metrics", TABLE_COLUMNS(metrics_columns), .fill = fill_metrics };
+static const struct table metrics = { .name = "metrics",
+	                              TABLE_COLUMNS(metrics_columns),
+	                              .fill = fill_metrics };
 
-static const struct table *const tables[] = { &trace_log, &query_log, &settings, &metrics, &table_processes, &table_stack_trace,
-                                             &table_symbols };
+static const struct table *const tables[] = { &trace_log,       &query_log,         &settings,     &metrics,
+	                                      &table_processes, &table_stack_trace, &table_symbols };
 #define TABLES ((int)(sizeof tables / sizeof *tables))
 
 int tables_count(void)
@@ -227,10 +237,11 @@ int tables_register(struct session *session, enum tables_where where, char **err
 		aux->session = session;
 		sqlite3_snprintf(sizeof name, name, "%s%s",
 		                 where == TABLES_IN_SCHEMA ? TABLES_MODULE_PREFIX : "", tables[i]->name);
-		rc = sqlite3_create_module_v2(session->db, name, modules[where][tables[i]->log != NULL],
-		                              aux, sqlite3_free);
+		rc = sqlite3_create_module_v2(session->db, name, modules[where][tables[i]->log != NULL], aux,
+		                              sqlite3_free);
 		if (rc) {
-			*error = sqlite3_mprintf("queryprof: table %s: %s", name, sqlite3_errmsg(session->db));
+			*error =
+				sqlite3_mprintf("queryprof: table %s: %s", name, sqlite3_errmsg(session->db));
 			return rc;
 		}
 	}
@@ -274,9 +285,11 @@ static int connect_table(sqlite3 *db, const struct registration *registration, s
 /* Whether the database has a table of that name; also when it does not tell. */
 static bool has_table(sqlite3 *db, const char *schema, const char *name)
 {
-	char *sql = sqlite3_mprintf("SELECT 1 FROM \"%w\".sqlite_master WHERE name = %Q COLLATE NOCASE", schema, name);
+	char *sql = sqlite3_mprintf("SELECT 1 FROM \"%w\".sqlite_master WHERE name = %Q COLLATE NOCASE",
+	                            schema, name);
 	sqlite3_stmt *stmt = NULL;
-	bool found = !sql || sqlite3_prepare_v2(db, sql, -1, &stmt, NULL) || sqlite3_step(stmt) != SQLITE_DONE;
+	bool found =
+		!sql || sqlite3_prepare_v2(db, sql, -1, &stmt, NULL) || sqlite3_step(stmt) != SQLITE_DONE;
 
 	sqlite3_finalize(stmt);
 	sqlite3_free(sql);
@@ -286,8 +299,8 @@ static bool has_table(sqlite3 *db, const char *schema, const char *name)
 /* A database file may say CREATE VIRTUAL TABLE … USING one of our modules, too: its
  * table, which a host takes for data of its own, must not be ours. */
 
-int table_connect_eponymous(sqlite3 *db, void *aux, int argc, const char *const *argv,
-                            sqlite3_vtab **vtab, char **error)
+int table_connect_eponymous(sqlite3 *db, void *aux, int argc, const char *const *argv, sqlite3_vtab **vtab,
+                            char **error)
 {
 	/* Without such a statement table and module have one name, and no schema has it. */
 	if (argc != 3 || strcmp(argv[0], argv[2]) || has_table(db, argv[1], argv[2]))
@@ -295,16 +308,16 @@ int table_connect_eponymous(sqlite3 *db, void *aux, int argc, const char *const 
 	return connect_table(db, aux, vtab);
 }
 
-int table_connect(sqlite3 *db, void *aux, int argc, const char *const *argv,
-                  sqlite3_vtab **vtab, char **error)
+int table_connect(sqlite3 *db, void *aux, int argc, const char *const *argv, sqlite3_vtab **vtab,
+                  char **error)
 {
 	if (strcmp(argv[1], "system"))
 		return table_refuse_create(db, aux, argc, argv, vtab, error);
 	return connect_table(db, aux, vtab);
 }
 
-int table_refuse_create(sqlite3 *db, void *aux, int argc, const char *const *argv,
-                        sqlite3_vtab **vtab, char **error)
+int table_refuse_create(sqlite3 *db, void *aux, int argc, const char *const *argv, sqlite3_vtab **vtab,
+                        char **error)
 {
 	(void)db, (void)aux, (void)argc, (void)vtab;
 	*error = sqlite3_mprintf("%s: queryprof's tables are those of the schema system", argv[0]);

@@ -62,9 +62,9 @@ extern const struct table table_symbols;                      /* tables_symbols.
 
 void table_add_integer(struct table_rows *rows, int64_t value);
 void table_add_real(struct table_rows *rows, double value);
-void table_add_failed(struct table_rows *rows); /* no memory for more */
+void table_add_failed(struct table_rows *rows);                      /* no memory for more */
 void table_add_error(struct table_rows *rows, const char *sentence); /* there are no rows, but this */
-void table_add_text(struct table_rows *rows, const char *text); /* copied; NULL: NULL */
+void table_add_text(struct table_rows *rows, const char *text);      /* copied; NULL: NULL */
 
 /* --- for the two kinds ------------------------------------------------------ */
 
@@ -75,12 +75,12 @@ struct table_vtab {
 };
 
 /* xConnect of the module's tables; `aux` as registered by tables_register(). */
-int table_connect(sqlite3 *db, void *aux, int argc, const char *const *argv,
-                  sqlite3_vtab **vtab, char **error);
-int table_connect_eponymous(sqlite3 *db, void *aux, int argc, const char *const *argv,
-                            sqlite3_vtab **vtab, char **error);
-int table_refuse_create(sqlite3 *db, void *aux, int argc, const char *const *argv,
-                        sqlite3_vtab **vtab, char **error);
+int table_connect(sqlite3 *db, void *aux, int argc, const char *const *argv, sqlite3_vtab **vtab,
+                  char **error);
+int table_connect_eponymous(sqlite3 *db, void *aux, int argc, const char *const *argv, sqlite3_vtab **vtab,
+                            char **error);
+int table_refuse_create(sqlite3 *db, void *aux, int argc, const char *const *argv, sqlite3_vtab **vtab,
+                        char **error);
 int table_disconnect(sqlite3_vtab *vtab);
 
 /* Whether a column that tells about the program's code may be read; an error if not. */
@@ -94,17 +94,9 @@ extern const sqlite3_module table_rows_module, table_rows_eponymous;
 
 /* What the modules of a kind have in common, by the names that its file gives to the
  * functions. */
-#define TABLE_METHODS                    \
-	.iVersion = 1,                   \
-	.xBestIndex = best_index,        \
-	.xDisconnect = table_disconnect, \
-	.xDestroy = table_disconnect,    \
-	.xOpen = open_cursor,            \
-	.xClose = close_cursor,          \
-	.xFilter = filter,               \
-	.xNext = next,                   \
-	.xEof = at_end,                  \
-	.xColumn = column,               \
-	.xRowid = rowid
+#define TABLE_METHODS                                                                                        \
+	.iVersion = 1, .xBestIndex = best_index, .xDisconnect = table_disconnect,                            \
+	.xDestroy = table_disconnect, .xOpen = open_cursor, .xClose = close_cursor, .xFilter = filter,       \
+	.xNext = next, .xEof = at_end, .xColumn = column, .xRowid = rowid
 
 #endif

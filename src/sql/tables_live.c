@@ -182,7 +182,7 @@ struct stacks {
 	struct kept_stack {
 		struct thread_stack stack;
 		uint64_t *trace;
-	} *kept;
+	} * kept;
 	size_t count, room;
 	bool failed;
 };
@@ -221,7 +221,8 @@ static void add_query_id(struct table_rows *rows, const struct thread_stack *sta
 	struct query_key key = stack->query;
 	struct query_view view;
 
-	for (struct query_run *run = NULL; !stack->depth && is_none(key) && (run = query_next_shown(run, &view));) {
+	for (struct query_run *run = NULL;
+	     !stack->depth && is_none(key) && (run = query_next_shown(run, &view));) {
 		if (view.working == stack->thread_id)
 			key = view.key;
 		query_view_free(&view);
@@ -274,6 +275,10 @@ static void fill_stack_trace(struct table_rows *rows, struct session *session)
 }
 
 const struct table table_stack_trace = {
-	.name = "stack_trace", TABLE_COLUMNS(stack_trace_columns), .fill = fill_stack_trace,
+	.name = "stack_trace",
+	TABLE_COLUMNS(stack_trace_columns),
+	.fill = fill_stack_trace,
 };
-const struct table table_processes = { .name = "processes", TABLE_COLUMNS(processes_columns), .fill = fill_processes };
+const struct table table_processes = { .name = "processes",
+	                               TABLE_COLUMNS(processes_columns),
+	                               .fill = fill_processes };

@@ -27,10 +27,8 @@ static const struct {
 	const char *text;
 	double share; /* of the rows that are left, where the store searches */
 } operators[] = {
-	{ SQLITE_INDEX_CONSTRAINT_EQ, "=", 0.001 },
-	{ SQLITE_INDEX_CONSTRAINT_GT, ">", 0.25 },
-	{ SQLITE_INDEX_CONSTRAINT_LE, "<=", 0.25 },
-	{ SQLITE_INDEX_CONSTRAINT_LT, "<", 0.25 },
+	{ SQLITE_INDEX_CONSTRAINT_EQ, "=", 0.001 }, { SQLITE_INDEX_CONSTRAINT_GT, ">", 0.25 },
+	{ SQLITE_INDEX_CONSTRAINT_LE, "<=", 0.25 }, { SQLITE_INDEX_CONSTRAINT_LT, "<", 0.25 },
 	{ SQLITE_INDEX_CONSTRAINT_GE, ">=", 0.25 },
 };
 #define OPERATORS ((int)(sizeof operators / sizeof *operators))
@@ -72,7 +70,8 @@ static int best_index(sqlite3_vtab *vtab, sqlite3_index_info *info)
 		    sqlite3_stricmp(sqlite3_vtab_collation(info, i), "BINARY"))
 			continue;
 		info->aConstraintUsage[i].argvIndex = ++arguments;
-		size += (size_t)snprintf(plan + size, sizeof plan - size, " %d %d", constraint->iColumn, found);
+		size += (size_t)snprintf(plan + size, sizeof plan - size, " %d %d", constraint->iColumn,
+		                         found);
 		rows *= operators[found].share * (column->flags & COLUMN_SEARCHED ? 1 : 2);
 		if (column->flags & COLUMN_SEARCHED)
 			work *= operators[found].share;
@@ -153,12 +152,14 @@ static int next(sqlite3_vtab_cursor *base)
  * it compares itself, not to those that it hands on. */
 static void bind(struct store_cursor *rows, int index, const struct column *column, sqlite3_value *value)
 {
-	int type = strcmp(column->type, "INTEGER") ? sqlite3_value_type(value) : sqlite3_value_numeric_type(value);
+	int type = strcmp(column->type, "INTEGER") ? sqlite3_value_type(value)
+	                                           : sqlite3_value_numeric_type(value);
 
 	if (type == SQLITE_NULL)
 		store_bind_null(rows, index);
 	else if (type == SQLITE_TEXT || !strcmp(column->type, "TEXT"))
-		store_bind_text(rows, index, (const char *)sqlite3_value_text(value), (size_t)sqlite3_value_bytes(value));
+		store_bind_text(rows, index, (const char *)sqlite3_value_text(value),
+		                (size_t)sqlite3_value_bytes(value));
 	else if (type == SQLITE_INTEGER)
 		store_bind_int64(rows, index, sqlite3_value_int64(value));
 	else
@@ -185,7 +186,8 @@ static void write_columns(FILE *sql, struct cursor *cursor, uint64_t used)
 		} else {
 			cursor->place[i] = count;
 		}
-		fprintf(sql, "%st.%s", count++ ? "," : "", table->columns[cursor->place[i] < 0 ? trace : i].name);
+		fprintf(sql, "%st.%s", count++ ? "," : "",
+		        table->columns[cursor->place[i] < 0 ? trace : i].name);
 	}
 	cursor->trace = trace < 0 ? -1 : cursor->place[trace];
 	if (!count)
@@ -211,7 +213,7 @@ static char *make_select(struct cursor *cursor, const char *plan, int argc, sqli
 	write_columns(sql, cursor, used);
 	fprintf(sql, " FROM %s AS t", table->log);
 	for (int i = 0; i < argc; i++) {
-		long column = strtol(at, &at, 10), operator = strtol(at, &at, 10);
+		long column = strtol(at, &at, 10), operator= strtol(at, &at, 10);
 
 		/* The store takes no blobs, and no integer is equal to one. */
 		taken[i] = sqlite3_value_type(argv[i]) == SQLITE_BLOB ? -1 : (int)column;
@@ -303,14 +305,9 @@ static int column(sqlite3_vtab_cursor *base, sqlite3_context *context, int index
 	if (place < 0)
 		return SQLITE_OK;
 	switch (store_column_type(cursor->rows, place)) {
-	case STORE_NULL:
-		break;
-	case STORE_INT64:
-		sqlite3_result_int64(context, store_column_int64(cursor->rows, place));
-		break;
-	case STORE_DOUBLE:
-		sqlite3_result_double(context, store_column_double(cursor->rows, place));
-		break;
+	case STORE_NULL: break;
+	case STORE_INT64: sqlite3_result_int64(context, store_column_int64(cursor->rows, place)); break;
+	case STORE_DOUBLE: sqlite3_result_double(context, store_column_double(cursor->rows, place)); break;
 	case STORE_TEXT:
 		bytes = store_column_bytes(cursor->rows, place, &size);
 		sqlite3_result_text64(context, bytes, size, SQLITE_TRANSIENT, SQLITE_UTF8);

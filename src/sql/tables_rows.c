@@ -19,7 +19,7 @@ struct cell {
 struct table_rows {
 	struct cell *cells; /* row by row */
 	size_t count, room;
-	bool failed; /* no memory */
+	bool failed;       /* no memory */
 	const char *error; /* instead of rows */
 };
 
@@ -169,8 +169,8 @@ static int made_column(const struct cursor *cursor, sqlite3_context *context, co
 		return SQLITE_OK;
 	for (int i = 0; i < table->column_count; i++)
 		if (!strcmp(table->columns[i].name, "trace") && row[i].text)
-			text = column->flags & COLUMN_LINES ? frames_lines(row[i].text, &bad) :
-			                                      frames_symbols(row[i].text, &bad);
+			text = column->flags & COLUMN_LINES ? frames_lines(row[i].text, &bad)
+			                                    : frames_symbols(row[i].text, &bad);
 	if (!text)
 		return SQLITE_NOMEM;
 	sqlite3_result_text(context, text, -1, free);
@@ -218,7 +218,8 @@ static int update(sqlite3_vtab *vtab, int argc, sqlite3_value **argv, sqlite3_in
 		error = sqlite3_mprintf("system.%s cannot be changed", table->name);
 	else if (argc < 2 || sqlite3_value_type(argv[0]) == SQLITE_NULL ||
 	         sqlite3_value_int64(argv[0]) != sqlite3_value_int64(argv[1]))
-		error = sqlite3_mprintf("rows of system.%s come and go by themselves, only UPDATE works", table->name);
+		error = sqlite3_mprintf("rows of system.%s come and go by themselves, only UPDATE works",
+		                        table->name);
 	else
 		rc = table->update(ours->session, sqlite3_value_int64(argv[0]), argv + 2, &error);
 	if (error) {

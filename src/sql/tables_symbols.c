@@ -59,4 +59,6 @@ static void fill_symbols(struct table_rows *rows, struct session *session)
 	modules_each(add_module, rows);
 }
 
-const struct table table_symbols = { .name = "symbols", TABLE_COLUMNS(symbols_columns), .fill = fill_symbols };
+const struct table table_symbols = { .name = "symbols",
+	                             TABLE_COLUMNS(symbols_columns),
+	                             .fill = fill_symbols };

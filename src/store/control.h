@@ -37,23 +37,23 @@ struct control {
 	int64_t retry_thread_at;
 	pid_t owner;
 	bool stop;
-	bool leader_ends;        /* see store_leader_ends() */
-	bool has_watch;          /* a thread waits for the host's last one */
-	unsigned pauses;         /* forks under way */
-	uint64_t drain_target;   /* ring position that somebody waits for */
-	enum request request;    /* one at a time */
+	bool leader_ends;      /* see store_leader_ends() */
+	bool has_watch;        /* a thread waits for the host's last one */
+	unsigned pauses;       /* forks under way */
+	uint64_t drain_target; /* ring position that somebody waits for */
+	enum request request;  /* one at a time */
 	uint64_t request_number, request_done;
 	struct settings_of_store wanted;
 	int request_code;
 	char *request_error;
-	bool reading_wanted;     /* a reading thread */
+	bool reading_wanted; /* a reading thread */
 
 	/* Set by the flusher, under the lock. */
-	bool parked;             /* holds no connection and waits for the fork's end */
-	bool finished;           /* has stopped */
-	uint64_t drained;        /* ring position up to which all is settled */
-	char *open_path;         /* NULL: no file is open */
-	uint64_t epoch;          /* of the open file; changes with every file */
+	bool parked;      /* holds no connection and waits for the fork's end */
+	bool finished;    /* has stopped */
+	uint64_t drained; /* ring position up to which all is settled */
+	char *open_path;  /* NULL: no file is open */
+	uint64_t epoch;   /* of the open file; changes with every file */
 	char *error;
 
 	/* The private SQLite must not be used any more: it is in an unknown state. */

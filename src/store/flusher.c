@@ -63,8 +63,8 @@ static void discard_ring(uint64_t until)
 	unsigned kind;
 	size_t size;
 
-	while (ring_tail(store_control.ring) < until
-	       && (record = ring_peek(store_control.ring, &kind, &size))) {
+	while (ring_tail(store_control.ring) < until &&
+	       (record = ring_peek(store_control.ring, &kind, &size))) {
 		if (flusher.has_writer)
 			writer_discard(&flusher.writer, kind, record, size);
 		lost += kind == RECORD_SAMPLE || kind == RECORD_QUERY;
@@ -95,8 +95,9 @@ static bool check_bound(void)
 {
 	flusher.over_bound = is_over_bound();
 	if (flusher.over_bound)
-		flusher_note_failure(database_sentence("%s: at its bound of %" PRId64 " bytes while a reader holds the log",
-		                               flusher.path, flusher.max_bytes));
+		flusher_note_failure(database_sentence("%s: at its bound of %" PRId64
+		                                       " bytes while a reader holds the log",
+		                                       flusher.path, flusher.max_bytes));
 	return !flusher.over_bound;
 }
 
@@ -141,7 +142,8 @@ static void settle_failure(int code, const struct writer_result *result)
 	store_count(STORE_LOST, result->lost);
 	if (result->busy) {
 		if (!flusher_is_interrupted())
-			flusher_note_failure(database_sentence("%s: locked by another process", flusher.path));
+			flusher_note_failure(
+				database_sentence("%s: locked by another process", flusher.path));
 		settle_locked();
 		return;
 	}
@@ -157,14 +159,15 @@ static void sync_file(bool last)
 	int64_t start = control_now_ns(), end;
 	int number;
 
-	if (!flusher.unsynced || !flusher.writer.database.db || !flusher.settings_path
-	    || (!last && start < flusher.sync_at))
+	if (!flusher.unsynced || !flusher.writer.database.db || !flusher.settings_path ||
+	    (!last && start < flusher.sync_at))
 		return;
 	errno = 0;
 	flusher.unsynced = writer_sync(&flusher.writer) != SQLITE_OK;
 	number = errno;
 	if (flusher.unsynced && database_check(&flusher.writer.database, flusher.path) == DATABASE_CURRENT)
-		flusher_note_failure(database_sentence("%s: cannot be synced: %s", flusher.path, strerror(number)));
+		flusher_note_failure(
+			database_sentence("%s: cannot be synced: %s", flusher.path, strerror(number)));
 	/* else the host closed its descriptor: once it is open again */
 	end = control_now_ns();
 	flusher.sync_at = end + SYNC_PAUSE * (end - start);
@@ -197,7 +200,8 @@ static void flush(bool urgent)
 		}
 		/* One new try for who waits. */
 		urgent = false;
-		code = writer_store(&flusher.writer, ring, WRITER_BATCH, retention_batch_bytes(flusher.max_bytes), &result);
+		code = writer_store(&flusher.writer, ring, WRITER_BATCH,
+		                    retention_batch_bytes(flusher.max_bytes), &result);
 		if (code) {
 			settle_failure(code, &result);
 			if (result.busy)
@@ -239,8 +243,8 @@ static int serve_open(char **error)
 		*error = store_error();
 		return QP_STORE;
 	}
-	if (flusher.writer.database.db
-	    && database_check(&flusher.writer.database, flusher.path) == DATABASE_CURRENT)
+	if (flusher.writer.database.db &&
+	    database_check(&flusher.writer.database, flusher.path) == DATABASE_CURRENT)
 		return QP_OK;
 	flusher_close_file(false);
 	code = flusher_open_file(error);
@@ -336,9 +340,8 @@ static bool is_asked(void)
 	bool asked;
 
 	lock();
-	asked = store_control.pauses || store_control.stop || store_control.request != REQUEST_NONE
-		|| store_control.reading_wanted
-		|| store_control.drained < store_control.drain_target;
+	asked = store_control.pauses || store_control.stop || store_control.request != REQUEST_NONE ||
+	        store_control.reading_wanted || store_control.drained < store_control.drain_target;
 	unlock();
 	return asked;
 }
@@ -348,7 +351,8 @@ static void do_chores(void)
 {
 	bool more = flusher.chore && flusher.writer.database.db && flusher_ensure_file() == QP_OK;
 
-	while (more && !flusher.failing && !is_asked() && flusher_used_ring() < ring_bytes(store_control.ring) / 8)
+	while (more && !flusher.failing && !is_asked() &&
+	       flusher_used_ring() < ring_bytes(store_control.ring) / 8)
 		more = flusher.chore(flusher.writer.database.db, flusher.writer.file_identity);
 }
 

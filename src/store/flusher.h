@@ -29,15 +29,15 @@ struct flusher {
 	bool has_writer;
 	struct retention retention;
 	struct tempdir tempdir;
-	char *path;             /* of the open file */
-	char *settings_path;    /* of the settings in force, NULL: temporary */
+	char *path;          /* of the open file */
+	char *settings_path; /* of the settings in force, NULL: temporary */
 	int64_t max_bytes, interval_ns;
 	store_chore chore;
 	bool failing, over_bound;
 	int64_t retry_at, retry_pause;
 	int64_t reaped_at;
-	bool unsynced;          /* stored since the newest sync */
-	int64_t sync_at;        /* no sync before, while more comes */
+	bool unsynced;   /* stored since the newest sync */
+	int64_t sync_at; /* no sync before, while more comes */
 };
 extern struct flusher flusher;
 

@@ -111,7 +111,8 @@ static char *make_path(char **error)
 	if (!flusher.tempdir.path) {
 		number = tempdir_make(&flusher.tempdir);
 		if (number) {
-			*error = database_sentence("no temporary directory for the trace file: %s", strerror(number));
+			*error = database_sentence("no temporary directory for the trace file: %s",
+			                           strerror(number));
 			return NULL;
 		}
 	}
@@ -196,8 +197,7 @@ int flusher_ensure_file(void)
 		return QP_STORE;
 	if (flusher.writer.database.db) {
 		switch (database_check(&flusher.writer.database, flusher.path)) {
-		case DATABASE_CURRENT:
-			return QP_OK;
+		case DATABASE_CURRENT: return QP_OK;
 		case DATABASE_STOLEN:
 			store_count(STORE_ERRORS, 1);
 			flusher_close_file(false);

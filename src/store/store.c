@@ -82,9 +82,10 @@ static void make_condition(void)
  * URI: the path becomes absolute here. 0 or an errno value. */
 static int copy_settings(const struct store_config *config, struct settings_of_store *settings)
 {
-	*settings = (struct settings_of_store) {
+	*settings = (struct settings_of_store){
 		.max_bytes = config->max_bytes > 0 ? config->max_bytes : 0,
-		.flush_interval_ns = config->flush_interval_ns > 0 ? config->flush_interval_ns : INTERVAL_DEFAULT_NS,
+		.flush_interval_ns =
+			config->flush_interval_ns > 0 ? config->flush_interval_ns : INTERVAL_DEFAULT_NS,
 		.chore = config->chore,
 	};
 	if (!config->path || !*config->path)
@@ -192,8 +193,8 @@ static bool start_thread(void)
 
 	if (store_control.thread_running)
 		return true;
-	if (!store_control.initialised || store_control.disabled
-	    || control_now_ns() < store_control.retry_thread_at)
+	if (!store_control.initialised || store_control.disabled ||
+	    control_now_ns() < store_control.retry_thread_at)
 		return false;
 	error = start_watch() ? control_make_thread(&store_control.thread, flusher_main) : EAGAIN;
 	if (error) {
@@ -233,7 +234,8 @@ static int ask_flusher(enum request request, struct settings_of_store *wanted, c
 		in_time = wait_changed(&deadline);
 	if (!in_time || !store_control.thread_running) {
 		*error = store_control.error ? strdup(store_control.error)
-			: database_sentence(in_time ? "the store is not running" : "the flusher is busy");
+		                             : database_sentence(in_time ? "the store is not running"
+		                                                         : "the flusher is busy");
 		pthread_mutex_unlock(&store_control.lock);
 		free(wanted->path);
 		return store_control.initialised ? QP_STORE : QP_NOT_RUNNING;
@@ -310,8 +312,8 @@ bool store_drain(int timeout_ms)
 		store_control.drained = ring_tail(store_control.ring);
 	}
 	/* The tail says too little: what was taken may not be stored yet. */
-	while (in_time && store_control.thread_running && !store_control.finished
-	       && store_control.drained < target)
+	while (in_time && store_control.thread_running && !store_control.finished &&
+	       store_control.drained < target)
 		in_time = wait_changed(&deadline);
 	drained = store_control.drained >= target;
 	pthread_mutex_unlock(&store_control.lock);
@@ -324,16 +326,16 @@ void store_drain_for_exit(void)
 	bool in_time = true;
 	uint64_t target;
 
-	if (__atomic_load_n(&store_control.owner, __ATOMIC_RELAXED) != getpid()
-	    || !__atomic_load_n(&started, __ATOMIC_RELAXED)
-	    || pthread_mutex_clocklock(&store_control.lock, CLOCK_MONOTONIC, &deadline))
+	if (__atomic_load_n(&store_control.owner, __ATOMIC_RELAXED) != getpid() ||
+	    !__atomic_load_n(&started, __ATOMIC_RELAXED) ||
+	    pthread_mutex_clocklock(&store_control.lock, CLOCK_MONOTONIC, &deadline))
 		return;
 	target = ring_head(store_control.ring);
 	if (target > store_control.drain_target)
 		store_control.drain_target = target;
 	ring_wake(store_control.ring);
-	while (in_time && store_control.thread_running && !store_control.finished
-	       && store_control.drained < target)
+	while (in_time && store_control.thread_running && !store_control.finished &&
+	       store_control.drained < target)
 		in_time = wait_changed(&deadline);
 	pthread_mutex_unlock(&store_control.lock);
 }
@@ -342,7 +344,8 @@ void store_leader_ends(void)
 {
 	bool watched;
 
-	if (__atomic_load_n(&store_control.owner, __ATOMIC_RELAXED) != getpid() || syscall(SYS_gettid) != getpid())
+	if (__atomic_load_n(&store_control.owner, __ATOMIC_RELAXED) != getpid() ||
+	    syscall(SYS_gettid) != getpid())
 		return;
 	pthread_mutex_lock(&store_control.lock);
 	store_control.leader_ends = true;
@@ -462,8 +465,8 @@ bool control_reading_path(char **path, uint64_t *epoch, char **error)
 		pthread_mutex_unlock(&store_control.lock);
 		return false;
 	}
-	must_open = store_control.initialised && !store_control.open_path
-		&& (store_control.settings.path || store_control.error);
+	must_open = store_control.initialised && !store_control.open_path &&
+	            (store_control.settings.path || store_control.error);
 	pthread_mutex_unlock(&store_control.lock);
 	if (must_open && store_open(error))
 		return false;
@@ -527,7 +530,8 @@ void store_after_fork_child(void)
 	store_control.pauses = 0;
 	make_condition(); /* it may say that threads wait, which are not here */
 	store_control.thread_running = store_control.parked = store_control.finished = false;
-	store_control.stop = store_control.ending = store_control.leader_ends = store_control.has_watch = false;
+	store_control.stop = store_control.ending = store_control.leader_ends = store_control.has_watch =
+		false;
 	store_control.request = REQUEST_NONE;
 	store_control.reading_wanted = false;
 	__atomic_store_n(&store_control.owner, getpid(), __ATOMIC_RELAXED);

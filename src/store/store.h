@@ -27,10 +27,10 @@ struct sqlite3;
 typedef bool (*store_chore)(struct sqlite3 *db, int64_t file);
 
 struct store_config {
-	const char *path;           /* NULL or "": a private temporary file */
-	int64_t max_bytes;          /* of the file and its WAL; 0: no bound */
+	const char *path;  /* NULL or "": a private temporary file */
+	int64_t max_bytes; /* of the file and its WAL; 0: no bound */
 	int64_t flush_interval_ns;
-	store_chore chore;          /* NULL: none */
+	store_chore chore; /* NULL: none */
 };
 
 /* Remembers where to store. The file comes with the first record, the flusher with
@@ -73,14 +73,14 @@ void store_shutdown(void);
 char *store_path(void);
 
 enum store_counter {
-	STORE_SAMPLES,      /* rows written */
+	STORE_SAMPLES, /* rows written */
 	STORE_QUERIES,
-	STORE_LOST,         /* records taken from the ring that could not be written */
-	STORE_TRIMMED,      /* samples removed to keep the size bound */
-	STORE_STACKS,       /* distinct stacks known to this process */
-	STORE_FLUSHES,      /* transactions */
-	STORE_ERRORS,       /* failed transactions or opens */
-	STORE_BYTES,        /* file and WAL after the newest flush */
+	STORE_LOST,    /* records taken from the ring that could not be written */
+	STORE_TRIMMED, /* samples removed to keep the size bound */
+	STORE_STACKS,  /* distinct stacks known to this process */
+	STORE_FLUSHES, /* transactions */
+	STORE_ERRORS,  /* failed transactions or opens */
+	STORE_BYTES,   /* file and WAL after the newest flush */
 	STORE_FLUSHER_CPU_TIME_NS,
 	STORE_COUNTERS,
 };
@@ -127,8 +127,8 @@ struct store_location {
 	const char *build_id; /* "" when the module has none */
 	uint64_t file_size;   /* with mtime_ns tells a module without build id */
 	int64_t mtime_ns;
-	uint64_t address;     /* the ELF virtual address in that object */
-	uint64_t offset;      /* from the start of the module's image */
+	uint64_t address; /* the ELF virtual address in that object */
+	uint64_t offset;  /* from the start of the module's image */
 };
 
 /* `address` as in trace_log.trace; also takes an address of this process that no

@@ -61,8 +61,7 @@ static bool try_file(struct search *search, const char *path)
 	return good;
 }
 
-__attribute__((format(printf, 2, 3)))
-static bool try_format(struct search *search, const char *format, ...)
+__attribute__((format(printf, 2, 3))) static bool try_format(struct search *search, const char *format, ...)
 {
 	char *path;
 	va_list arguments;
@@ -77,9 +76,8 @@ static bool try_format(struct search *search, const char *format, ...)
 
 static bool search_build_id(struct search *search, const char *root, int length)
 {
-	return strlen(search->build_id) >= 4 &&
-	       try_format(search, "%.*s/.build-id/%.2s/%s.debug", length, root, search->build_id,
-	                  search->build_id + 2);
+	return strlen(search->build_id) >= 4 && try_format(search, "%.*s/.build-id/%.2s/%s.debug", length,
+	                                                   root, search->build_id, search->build_id + 2);
 }
 
 /* The file name in the link, NULL when there is none. */
@@ -135,18 +133,20 @@ bool debug_file_open(struct elf_image *debug, const struct elf_image *image, con
 	return found;
 }
 
-bool debug_file_open_at(struct elf_image *debug, const char *path, const char *build_id,
-                        const char *needed)
+bool debug_file_open_at(struct elf_image *debug, const char *path, const char *build_id, const char *needed)
 {
 	struct search search = { .debug = debug, .build_id = build_id, .needed = needed };
 	return build_id[0] && try_file(&search, path);
 }
 
-bool debug_file_open_alternate(struct elf_image *alternate, const struct elf_image *debug,
-                               const char *name, const char *build_id, const char *debug_path)
+bool debug_file_open_alternate(struct elf_image *alternate, const struct elf_image *debug, const char *name,
+                               const char *build_id, const char *debug_path)
 {
 	struct search search = {
-		.debug = alternate, .build_id = build_id, .needed = ".debug_str", .is_alternate = true,
+		.debug = alternate,
+		.build_id = build_id,
+		.needed = ".debug_str",
+		.is_alternate = true,
 	};
 	if (!build_id[0])
 		return false;

@@ -15,14 +15,13 @@ bool debug_file_open(struct elf_image *debug, const struct elf_image *image, con
                      const char *build_id, const char *debug_path, const char *needed);
 
 /* Opens the file at the path, if it has that build id and the section. */
-bool debug_file_open_at(struct elf_image *debug, const char *path, const char *build_id,
-                        const char *needed);
+bool debug_file_open_at(struct elf_image *debug, const char *path, const char *build_id, const char *needed);
 
 /* Opens what dwz took out of several debug files into one (.gnu_debugaltlink): by
  * build id below each folder of `debug_path`, else by the name in the link, which is
  * relative to the folder of the debug file. */
-bool debug_file_open_alternate(struct elf_image *alternate, const struct elf_image *debug,
-                               const char *name, const char *build_id, const char *debug_path);
+bool debug_file_open_alternate(struct elf_image *alternate, const struct elf_image *debug, const char *name,
+                               const char *build_id, const char *debug_path);
 
 /* Opens the symbols that some distributions leave in a stripped object, packed in
  * its section .gnu_debugdata. False when there are none. */

@@ -23,8 +23,10 @@ struct debuginfod_client;
 /* elfutils/debuginfod.h, which would be one more package to build with. */
 static struct {
 	struct debuginfod_client *(*begin)(void);
-	int (*find_debuginfo)(struct debuginfod_client *, const unsigned char *build_id, int size, char **path);
-	void (*set_progressfn)(struct debuginfod_client *, int (*progress)(struct debuginfod_client *, long, long));
+	int (*find_debuginfo)(struct debuginfod_client *, const unsigned char *build_id, int size,
+	                      char **path);
+	void (*set_progressfn)(struct debuginfod_client *,
+	                       int (*progress)(struct debuginfod_client *, long, long));
 	void (*end)(struct debuginfod_client *);
 } client;
 
@@ -37,7 +39,7 @@ struct answer {
 
 static _Atomic(struct answer *) answers;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of who fetches */
-static bool has_given_up;    /* under the lock */
+static bool has_given_up;                                /* under the lock */
 /* Of the attempt under way, under the lock. */
 static struct timespec limit;
 static bool was_cut;
@@ -105,8 +107,7 @@ static int has_taken_too_long(struct debuginfod_client *asking, long done, long 
 	(void)done;
 	(void)whole;
 	clock_gettime(CLOCK_MONOTONIC, &now);
-	was_cut = now.tv_sec > limit.tv_sec ||
-	          (now.tv_sec == limit.tv_sec && now.tv_nsec >= limit.tv_nsec);
+	was_cut = now.tv_sec > limit.tv_sec || (now.tv_sec == limit.tv_sec && now.tv_nsec >= limit.tv_nsec);
 	return was_cut;
 }
 

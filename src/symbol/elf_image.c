@@ -37,8 +37,8 @@ static bool finish_open(struct elf_image *image)
 {
 	image->libdw = libdw_load();
 	if (image->libdw)
-		image->elf = image->memory ? image->libdw->elf_memory(image->memory, image->size) :
-		                             image->libdw->elf_begin(image->fd, ELF_C_READ, NULL);
+		image->elf = image->memory ? image->libdw->elf_memory(image->memory, image->size)
+		                           : image->libdw->elf_begin(image->fd, ELF_C_READ, NULL);
 	/* NULL for anything but a 64-bit object. */
 	const Elf64_Ehdr *header = image->elf ? image->libdw->elf64_getehdr(image->elf) : NULL;
 	if (!is_usable(header)) {
@@ -168,8 +168,8 @@ void *elf_image_contents(const struct elf_image *image, const Elf64_Shdr *sectio
 void *elf_image_read(const struct elf_image *image, uint64_t offset, uint64_t size)
 {
 	if (image->fd < 0)
-		return copy_data(image->libdw->elf_getdata_rawchunk(image->elf, (int64_t)offset, size,
-		                                                    ELF_T_BYTE));
+		return copy_data(
+			image->libdw->elf_getdata_rawchunk(image->elf, (int64_t)offset, size, ELF_T_BYTE));
 	/* libelf would keep a copy of its own. */
 	char *copy = offset <= image->size && size <= image->size - offset ? malloc(size + 1) : NULL;
 	uint64_t at = 0;

@@ -31,24 +31,24 @@ struct instruction {
 
 /* The starts of glibc since 2.2.5; another machine needs a table of its own. */
 static const struct instruction x86_64[] = {
-	{ { 0xf3, 0x0f, 0x1e, 0xfa }, 4, 0, EFFECT_OTHER },     /* endbr64 */
-	{ { 0x31, 0xed }, 2, 0, EFFECT_OTHER },                 /* xor %ebp,%ebp */
-	{ { 0x49, 0x89, 0xd1 }, 3, 0, EFFECT_OTHER },           /* mov %rdx,%r9 */
-	{ { 0x5e }, 1, 0, EFFECT_OTHER },                       /* pop %rsi */
-	{ { 0x48, 0x89, 0xe2 }, 3, 0, EFFECT_OTHER },           /* mov %rsp,%rdx */
-	{ { 0x48, 0x83, 0xe4, 0xf0 }, 4, 0, EFFECT_OTHER },     /* and $-16,%rsp */
-	{ { 0x50 }, 1, 0, EFFECT_OTHER },                       /* push %rax */
-	{ { 0x54 }, 1, 0, EFFECT_OTHER },                       /* push %rsp */
-	{ { 0x45, 0x31, 0xc0 }, 3, 0, EFFECT_OTHER },           /* xor %r8d,%r8d */
-	{ { 0x31, 0xc9 }, 2, 0, EFFECT_OTHER },                 /* xor %ecx,%ecx */
-	{ { 0x49, 0xc7, 0xc0 }, 3, 4, EFFECT_OTHER },           /* mov $…,%r8 */
-	{ { 0x4c, 0x8d, 0x05 }, 3, 4, EFFECT_OTHER },           /* lea …(%rip),%r8 */
-	{ { 0x48, 0xc7, 0xc1 }, 3, 4, EFFECT_OTHER },           /* mov $…,%rcx */
-	{ { 0x48, 0x8d, 0x0d }, 3, 4, EFFECT_OTHER },           /* lea …(%rip),%rcx */
-	{ { 0x48, 0x8d, 0x3d }, 3, 4, EFFECT_MAIN_RELATIVE },   /* lea …(%rip),%rdi */
-	{ { 0x48, 0xc7, 0xc7 }, 3, 4, EFFECT_MAIN_ABSOLUTE },   /* mov $…,%rdi */
-	{ { 0xbf }, 1, 4, EFFECT_MAIN_ABSOLUTE },               /* mov $…,%edi */
-	{ { 0xff, 0x15 }, 2, 4, EFFECT_CALL },                  /* call *…(%rip) */
+	{ { 0xf3, 0x0f, 0x1e, 0xfa }, 4, 0, EFFECT_OTHER },   /* endbr64 */
+	{ { 0x31, 0xed }, 2, 0, EFFECT_OTHER },               /* xor %ebp,%ebp */
+	{ { 0x49, 0x89, 0xd1 }, 3, 0, EFFECT_OTHER },         /* mov %rdx,%r9 */
+	{ { 0x5e }, 1, 0, EFFECT_OTHER },                     /* pop %rsi */
+	{ { 0x48, 0x89, 0xe2 }, 3, 0, EFFECT_OTHER },         /* mov %rsp,%rdx */
+	{ { 0x48, 0x83, 0xe4, 0xf0 }, 4, 0, EFFECT_OTHER },   /* and $-16,%rsp */
+	{ { 0x50 }, 1, 0, EFFECT_OTHER },                     /* push %rax */
+	{ { 0x54 }, 1, 0, EFFECT_OTHER },                     /* push %rsp */
+	{ { 0x45, 0x31, 0xc0 }, 3, 0, EFFECT_OTHER },         /* xor %r8d,%r8d */
+	{ { 0x31, 0xc9 }, 2, 0, EFFECT_OTHER },               /* xor %ecx,%ecx */
+	{ { 0x49, 0xc7, 0xc0 }, 3, 4, EFFECT_OTHER },         /* mov $…,%r8 */
+	{ { 0x4c, 0x8d, 0x05 }, 3, 4, EFFECT_OTHER },         /* lea …(%rip),%r8 */
+	{ { 0x48, 0xc7, 0xc1 }, 3, 4, EFFECT_OTHER },         /* mov $…,%rcx */
+	{ { 0x48, 0x8d, 0x0d }, 3, 4, EFFECT_OTHER },         /* lea …(%rip),%rcx */
+	{ { 0x48, 0x8d, 0x3d }, 3, 4, EFFECT_MAIN_RELATIVE }, /* lea …(%rip),%rdi */
+	{ { 0x48, 0xc7, 0xc7 }, 3, 4, EFFECT_MAIN_ABSOLUTE }, /* mov $…,%rdi */
+	{ { 0xbf }, 1, 4, EFFECT_MAIN_ABSOLUTE },             /* mov $…,%edi */
+	{ { 0xff, 0x15 }, 2, 4, EFFECT_CALL },                /* call *…(%rip) */
 };
 
 struct start {
@@ -56,8 +56,7 @@ struct start {
 	uint64_t size; /* of the code up to the call's return address */
 };
 
-static bool decode_start(const unsigned char *code, uint64_t size, uint64_t address,
-                         struct start *start)
+static bool decode_start(const unsigned char *code, uint64_t size, uint64_t address, struct start *start)
 {
 	enum { INSTRUCTIONS = sizeof(x86_64) / sizeof(x86_64[0]) };
 
@@ -74,12 +73,8 @@ static bool decode_start(const unsigned char *code, uint64_t size, uint64_t addr
 			memcpy(&operand, code + at - sizeof(operand), sizeof(operand));
 		uint64_t place = (uint64_t)(int64_t)operand;
 		switch (known->effect) {
-		case EFFECT_MAIN_RELATIVE:
-			start->main = address + at + place;
-			break;
-		case EFFECT_MAIN_ABSOLUTE:
-			start->main = place;
-			break;
+		case EFFECT_MAIN_RELATIVE: start->main = address + at + place; break;
+		case EFFECT_MAIN_ABSOLUTE: start->main = place; break;
 		case EFFECT_CALL:
 			start->slot = address + at + place;
 			start->size = at;
@@ -120,8 +115,8 @@ static bool has_relative_addresses(const Dwarf_CFI_Entry *entry)
 
 	const char *augmentation = entry->cie.augmentation;
 	size_t length = strlen(augmentation);
-	return augmentation[0] == 'z' && augmentation[length - 1] == 'R' &&
-	       entry->cie.augmentation_data && entry->cie.augmentation_data_size > 0 &&
+	return augmentation[0] == 'z' && augmentation[length - 1] == 'R' && entry->cie.augmentation_data &&
+	       entry->cie.augmentation_data_size > 0 &&
 	       entry->cie.augmentation_data[entry->cie.augmentation_data_size - 1] == RELATIVE;
 }
 
@@ -141,7 +136,8 @@ static uint64_t find_size(const struct elf_image *image, uint64_t address)
 		memcpy(words, entry.fde.start, sizeof(words));
 		uint64_t offset = (uint64_t)(entry.fde.start - (const unsigned char *)frames->d_buf);
 		if (section->sh_addr + offset + (uint64_t)(int64_t)words[0] == address &&
-		    libdw->dwarf_next_cfi(ident, frames, true, entry.fde.CIE_pointer, &ignored, &common) == 0 &&
+		    libdw->dwarf_next_cfi(ident, frames, true, entry.fde.CIE_pointer, &ignored, &common) ==
+		            0 &&
 		    dwarf_cfi_cie_p(&common) && has_relative_addresses(&common))
 			return (uint32_t)words[1];
 	}
@@ -158,7 +154,7 @@ bool entry_collect(const struct elf_image *image, struct symbol_collector *colle
 	uint64_t start_size = find_size(image, entry), main_size = find_size(image, start.main);
 	/* Without an entry _start is what was decoded, and the instruction at which the
 	 * call would return. */
-	return symbol_collector_add(collector, entry, start_size ? start_size : start.size + 1,
-	                            "_start", "") &&
+	return symbol_collector_add(collector, entry, start_size ? start_size : start.size + 1, "_start",
+	                            "") &&
 	       (!main_size || symbol_collector_add(collector, start.main, main_size, "main", ""));
 }

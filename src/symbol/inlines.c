@@ -47,7 +47,9 @@ static bool add_ranges(struct inlines *inlines, Dwarf_Die *die)
 			inlines->capacity = wanted;
 		}
 		inlines->functions[inlines->count++] = (struct function){
-			.start = start, .end = end, .die = libdw->dwarf_dieoffset(die),
+			.start = start,
+			.end = end,
+			.die = libdw->dwarf_dieoffset(die),
 		};
 	}
 	return true;
@@ -72,10 +74,8 @@ static bool may_hold_functions(int tag)
 	case DW_TAG_structure_type:
 	case DW_TAG_union_type:
 	case DW_TAG_subprogram:
-	case DW_TAG_lexical_block:
-		return true;
-	default:
-		return false;
+	case DW_TAG_lexical_block: return true;
+	default: return false;
 	}
 }
 
@@ -158,8 +158,8 @@ static void read_call(const struct inlines *inlines, Dwarf_Die *inlined, struct 
 }
 
 /* The inlined function in `parent`, at any depth of blocks, that has the address. */
-static bool find_inlined(const struct libdw *libdw, Dwarf_Die *parent, uint64_t address,
-                         Dwarf_Die *found, unsigned depth)
+static bool find_inlined(const struct libdw *libdw, Dwarf_Die *parent, uint64_t address, Dwarf_Die *found,
+                         unsigned depth)
 {
 	Dwarf_Die child;
 	if (depth == DEPTH_MAX || libdw->dwarf_child(parent, &child) != 0)
@@ -201,8 +201,7 @@ static void reverse(struct symbol_frame *frames, size_t count)
 	}
 }
 
-size_t inlines_find(struct inlines *inlines, uint64_t address, struct symbol_frame *frames,
-                    size_t room)
+size_t inlines_find(struct inlines *inlines, uint64_t address, struct symbol_frame *frames, size_t room)
 {
 	const struct libdw *libdw = inlines->libdw;
 	const struct function *function = find_function(inlines, address);
@@ -218,7 +217,8 @@ size_t inlines_find(struct inlines *inlines, uint64_t address, struct symbol_fra
 		if (count == room)
 			break;
 		frames[count++] = (struct symbol_frame){
-			.function = name_of(libdw, &inlined), .is_inlined = true,
+			.function = name_of(libdw, &inlined),
+			.is_inlined = true,
 		};
 		die = inlined;
 	}

@@ -19,7 +19,6 @@ void inlines_close(struct inlines *inlines);
 
 /* The frames at the address, see symbol_frames(); the line of the first one is left
  * unknown. All strings are the DWARF's. */
-size_t inlines_find(struct inlines *inlines, uint64_t address, struct symbol_frame *frames,
-                    size_t room);
+size_t inlines_find(struct inlines *inlines, uint64_t address, struct symbol_frame *frames, size_t room);
 
 #endif

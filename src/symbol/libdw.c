@@ -56,9 +56,9 @@ static bool load(struct libdw *libdw)
 	void *handle = dlopen(LIBDW_NAME, flags);
 	if (!handle)
 		return false;
-#define LIBDW_LOOK_UP(name)                                     \
-	libdw->name = (__typeof__(libdw->name))dlsym(handle, #name); \
-	if (!libdw->name)                                       \
+#define LIBDW_LOOK_UP(name)                                                                                  \
+	libdw->name = (__typeof__(libdw->name))dlsym(handle, #name);                                         \
+	if (!libdw->name)                                                                                    \
 		return false;
 	LIBDW_FUNCTIONS(LIBDW_LOOK_UP)
 #undef LIBDW_LOOK_UP

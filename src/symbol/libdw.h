@@ -12,51 +12,51 @@
 #include <zlib.h>
 
 /* The functions that we use, by their own names. */
-#define LIBDW_FUNCTIONS(FUNCTION)               \
-	FUNCTION(elf_version)                       \
-	FUNCTION(elf_begin)                         \
-	FUNCTION(elf_memory)                        \
-	FUNCTION(elf_cntl)                          \
-	FUNCTION(elf_end)                           \
-	FUNCTION(elf64_getehdr)                     \
-	FUNCTION(elf_getshdrnum)                    \
-	FUNCTION(elf_getshdrstrndx)                 \
-	FUNCTION(elf_getscn)                        \
-	FUNCTION(elf64_getshdr)                     \
-	FUNCTION(elf_strptr)                        \
-	FUNCTION(elf_getdata)                       \
-	FUNCTION(elf_getdata_rawchunk)              \
-	FUNCTION(gelf_getsym)                       \
-	FUNCTION(gelf_getrela)                      \
-	FUNCTION(dwelf_elf_gnu_build_id)            \
-	FUNCTION(dwelf_elf_gnu_debuglink)           \
-	FUNCTION(dwelf_dwarf_gnu_debugaltlink)      \
-	FUNCTION(dwarf_begin_elf)                   \
-	FUNCTION(dwarf_setalt)                      \
-	FUNCTION(dwarf_end)                         \
-	FUNCTION(dwarf_get_units)                   \
-	FUNCTION(dwarf_ranges)                      \
-	FUNCTION(dwarf_dieoffset)                   \
-	FUNCTION(dwarf_offdie)                      \
-	FUNCTION(dwarf_getsrc_die)                  \
-	FUNCTION(dwarf_linesrc)                     \
-	FUNCTION(dwarf_lineno)                      \
-	FUNCTION(dwarf_cu_getdwarf)                 \
-	FUNCTION(dwarf_child)                       \
-	FUNCTION(dwarf_siblingof)                   \
-	FUNCTION(dwarf_tag)                         \
-	FUNCTION(dwarf_haspc)                       \
-	FUNCTION(dwarf_attr)                        \
-	FUNCTION(dwarf_attr_integrate)              \
-	FUNCTION(dwarf_formstring)                  \
-	FUNCTION(dwarf_formudata)                   \
-	FUNCTION(dwarf_getsrcfiles)                 \
-	FUNCTION(dwarf_filesrc)                     \
+#define LIBDW_FUNCTIONS(FUNCTION)                                                                            \
+	FUNCTION(elf_version)                                                                                \
+	FUNCTION(elf_begin)                                                                                  \
+	FUNCTION(elf_memory)                                                                                 \
+	FUNCTION(elf_cntl)                                                                                   \
+	FUNCTION(elf_end)                                                                                    \
+	FUNCTION(elf64_getehdr)                                                                              \
+	FUNCTION(elf_getshdrnum)                                                                             \
+	FUNCTION(elf_getshdrstrndx)                                                                          \
+	FUNCTION(elf_getscn)                                                                                 \
+	FUNCTION(elf64_getshdr)                                                                              \
+	FUNCTION(elf_strptr)                                                                                 \
+	FUNCTION(elf_getdata)                                                                                \
+	FUNCTION(elf_getdata_rawchunk)                                                                       \
+	FUNCTION(gelf_getsym)                                                                                \
+	FUNCTION(gelf_getrela)                                                                               \
+	FUNCTION(dwelf_elf_gnu_build_id)                                                                     \
+	FUNCTION(dwelf_elf_gnu_debuglink)                                                                    \
+	FUNCTION(dwelf_dwarf_gnu_debugaltlink)                                                               \
+	FUNCTION(dwarf_begin_elf)                                                                            \
+	FUNCTION(dwarf_setalt)                                                                               \
+	FUNCTION(dwarf_end)                                                                                  \
+	FUNCTION(dwarf_get_units)                                                                            \
+	FUNCTION(dwarf_ranges)                                                                               \
+	FUNCTION(dwarf_dieoffset)                                                                            \
+	FUNCTION(dwarf_offdie)                                                                               \
+	FUNCTION(dwarf_getsrc_die)                                                                           \
+	FUNCTION(dwarf_linesrc)                                                                              \
+	FUNCTION(dwarf_lineno)                                                                               \
+	FUNCTION(dwarf_cu_getdwarf)                                                                          \
+	FUNCTION(dwarf_child)                                                                                \
+	FUNCTION(dwarf_siblingof)                                                                            \
+	FUNCTION(dwarf_tag)                                                                                  \
+	FUNCTION(dwarf_haspc)                                                                                \
+	FUNCTION(dwarf_attr)                                                                                 \
+	FUNCTION(dwarf_attr_integrate)                                                                       \
+	FUNCTION(dwarf_formstring)                                                                           \
+	FUNCTION(dwarf_formudata)                                                                            \
+	FUNCTION(dwarf_getsrcfiles)                                                                          \
+	FUNCTION(dwarf_filesrc)                                                                              \
 	FUNCTION(dwarf_next_cfi)
 
 /* Of the libraries that libdw itself uses; NULL where it was built without. */
-#define LIBDW_COMPANIONS(FUNCTION)              \
-	FUNCTION(crc32)                             \
+#define LIBDW_COMPANIONS(FUNCTION)                                                                           \
+	FUNCTION(crc32)                                                                                      \
 	FUNCTION(lzma_stream_buffer_decode)
 
 struct libdw {

@@ -55,8 +55,7 @@ static bool reserve(void **items, size_t *capacity, size_t count, size_t item_si
 
 static bool add_unit(struct lines *lines, Dwarf_Off die)
 {
-	if (!reserve((void **)&lines->units, &lines->unit_capacity, lines->unit_count,
-	             sizeof(*lines->units)))
+	if (!reserve((void **)&lines->units, &lines->unit_capacity, lines->unit_count, sizeof(*lines->units)))
 		return false;
 	lines->units[lines->unit_count++] = (struct unit){ .die = die };
 	return true;
@@ -67,7 +66,9 @@ static bool add_range(struct lines *lines, uint64_t start, uint64_t end)
 	if (!reserve((void **)&lines->ranges, &lines->capacity, lines->count, sizeof(*lines->ranges)))
 		return false;
 	lines->ranges[lines->count++] = (struct unit_range){
-		.start = start, .end = end, .unit = (uint32_t)(lines->unit_count - 1),
+		.start = start,
+		.end = end,
+		.unit = (uint32_t)(lines->unit_count - 1),
 	};
 	return true;
 }
@@ -112,7 +113,8 @@ static void close_file(struct elf_image *image)
 static Dwarf *begin_dwarf(struct elf_image *image)
 {
 	Dwarf *dwarf = image->libdw->dwarf_begin_elf(image->elf, DWARF_C_READ, NULL);
-	if (!dwarf || (elf_image_ends_in_zero(image, ".debug_str") && elf_image_ends_in_zero(image, ".debug_line_str")))
+	if (!dwarf ||
+	    (elf_image_ends_in_zero(image, ".debug_str") && elf_image_ends_in_zero(image, ".debug_line_str")))
 		return dwarf;
 	image->libdw->dwarf_end(dwarf);
 	return NULL;
@@ -194,7 +196,8 @@ static struct unit *find_unit(struct lines *lines, uint64_t address)
 		else
 			high = middle;
 	}
-	return low && address < lines->ranges[low - 1].end ? &lines->units[lines->ranges[low - 1].unit] : NULL;
+	return low && address < lines->ranges[low - 1].end ? &lines->units[lines->ranges[low - 1].unit]
+	                                                   : NULL;
 }
 
 bool lines_find(struct lines *lines, uint64_t address, const char **file, int *line)

@@ -37,8 +37,8 @@ struct map {
 	dev_t device;
 	ino_t inode;
 	struct timespec changed;
-	off_t size;       /* of the file when we looked */
-	char *text;       /* what was taken of it; lines end in a zero */
+	off_t size; /* of the file when we looked */
+	char *text; /* what was taken of it; lines end in a zero */
 	size_t text_size;
 	struct code *codes; /* by start */
 	size_t count, capacity;

@@ -131,8 +131,8 @@ static bool name_stubs(const struct slots *slots, const Elf64_Shdr *section,
 		uint64_t address = section->sh_addr + at;
 		const unsigned char *stub = (unsigned char *)code->d_buf + at;
 		const struct slot *slot = find_slot(slots, decode_stub(stub, step, address));
-		const char *name = slot && slot->chooser ? symbol_collector_find(collector, slot->chooser) :
-		                                          slot_name(slots, slot);
+		const char *name = slot && slot->chooser ? symbol_collector_find(collector, slot->chooser)
+		                                         : slot_name(slots, slot);
 		char *copy = name ? strdup(name) : NULL; /* adding may move what was collected */
 		good = !name || (copy && symbol_collector_add(collector, address, step, copy, "@plt"));
 		free(copy);

@@ -38,10 +38,10 @@ struct debug_path {
 struct object {
 	struct object *next;
 	uint64_t hash;
-	struct symbol_object key; /* strings are ours */
+	struct symbol_object key;            /* strings are ours */
 	const struct debug_path *debug_path; /* part of the key */
-	struct symbol_table *table; /* NULL: nothing to tell */
-	atomic_bool has_archived; /* or it was found that there are none; then never again */
+	struct symbol_table *table;          /* NULL: nothing to tell */
+	atomic_bool has_archived;            /* or it was found that there are none; then never again */
 	struct symbol_table *archived;
 	/* Under lines_lock. */
 	bool lines_tried;
@@ -83,8 +83,7 @@ static bool open_object(const struct symbol_object *object, struct elf_image *im
 }
 
 static bool open_debug_file(const struct symbol_object *object, const char *folders,
-                            const struct elf_image *image, struct elf_image *debug,
-                            const char *needed)
+                            const struct elf_image *image, struct elf_image *debug, const char *needed)
 {
 	if (debug_file_open(debug, image, object->path, object->build_id, folders, needed))
 		return true;
@@ -197,8 +196,8 @@ static struct object *find_object(const struct symbol_object *key, uint64_t hash
 	const struct debug_path *folders = atomic_load_explicit(&debug_path, memory_order_relaxed);
 	/* Acquire: pairs with the release in add_object, whose table we then read. */
 	struct object *object = atomic_load_explicit(bucket_of(hash), memory_order_acquire);
-	while (object && (object->hash != hash || object->debug_path != folders ||
-	                  !is_key(&object->key, key)))
+	while (object &&
+	       (object->hash != hash || object->debug_path != folders || !is_key(&object->key, key)))
 		object = object->next;
 	return object;
 }
@@ -284,8 +283,7 @@ const char *symbol_name(const struct symbol_object *object, uint64_t address)
 }
 
 void symbol_each(const struct symbol_object *object,
-                 void (*each)(void *context, const char *name, uint64_t start, uint64_t end),
-                 void *context)
+                 void (*each)(void *context, const char *name, uint64_t start, uint64_t end), void *context)
 {
 	struct object *cached = get_object(object);
 	const struct symbol_table *archived = cached ? get_archived(cached) : NULL;
@@ -305,8 +303,7 @@ static struct lines *get_lines(struct object *object)
 	return object->lines;
 }
 
-bool symbol_line(const struct symbol_object *object, uint64_t address,
-                 const char **file, int *line)
+bool symbol_line(const struct symbol_object *object, uint64_t address, const char **file, int *line)
 {
 	struct object *cached = get_object(object);
 	if (!cached)
@@ -318,8 +315,8 @@ bool symbol_line(const struct symbol_object *object, uint64_t address,
 	return found;
 }
 
-size_t symbol_frames(const struct symbol_object *object, uint64_t address,
-                     struct symbol_frame *frames, size_t room)
+size_t symbol_frames(const struct symbol_object *object, uint64_t address, struct symbol_frame *frames,
+                     size_t room)
 {
 	struct object *cached = get_object(object);
 	if (!cached || room == 0)

@@ -2,9 +2,9 @@
  * From an address in an ELF object to a name, a file and a line.
  *
  * Names come from the symbol tables of the objects and of their separate debug
- * files (and, of stripped ones, from what proves a name: entry.c, archive.c), lines from their DWARF, both through elfutils, which is loaded when the
- * first name is asked for; libiberty demangles. Results are cached for the life of
- * the process. Any thread, not in a signal handler.
+ * files (and, of stripped ones, from what proves a name: entry.c, archive.c), lines from their DWARF, both
+ * through elfutils, which is loaded when the first name is asked for; libiberty demangles. Results are cached
+ * for the life of the process. Any thread, not in a signal handler.
  */
 #ifndef QUERYPROF_SYMBOL_SYMBOL_H
 #define QUERYPROF_SYMBOL_SYMBOL_H
@@ -28,15 +28,13 @@ const char *symbol_name(const struct symbol_object *object, uint64_t address);
 
 /* Source file and line of the address; false when there is no line information.
  * `*file` stays valid until symbol_forget(). */
-bool symbol_line(const struct symbol_object *object, uint64_t address,
-                 const char **file, int *line);
+bool symbol_line(const struct symbol_object *object, uint64_t address, const char **file, int *line);
 
 /* Calls `each` for all functions that symbol_name() knows in the object, with the ELF
  * virtual addresses of their code: [start, end). In no order; one function may have
  * several pieces. The name stays valid until symbol_forget(). */
 void symbol_each(const struct symbol_object *object,
-                 void (*each)(void *context, const char *name, uint64_t start, uint64_t end),
-                 void *context);
+                 void (*each)(void *context, const char *name, uint64_t start, uint64_t end), void *context);
 
 /* One function at an address: the one whose code it is, or one inlined into it. */
 struct symbol_frame {
@@ -54,8 +52,8 @@ struct symbol_frame {
  * DWARF that is just symbol_name(). Returns the number of frames, at most `room`
  * (the innermost ones are left out then); 0 when nothing is known. The strings stay
  * valid until symbol_forget(). */
-size_t symbol_frames(const struct symbol_object *object, uint64_t address,
-                     struct symbol_frame *frames, size_t room);
+size_t symbol_frames(const struct symbol_object *object, uint64_t address, struct symbol_frame *frames,
+                     size_t room);
 
 /* "name" of C++ and Rust symbols in source form; malloc'ed, NULL when the name
  * is not mangled (or there is no memory). */

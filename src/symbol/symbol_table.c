@@ -83,39 +83,36 @@ static bool add_candidate(struct symbol_collector *collector, struct candidate c
 static bool add_names(struct symbol_collector *collector, const char *bytes, size_t size)
 {
 	if (size > UINT32_MAX - collector->names_size ||
-	    !reserve((void **)&collector->names, &collector->names_capacity,
-	             collector->names_size + size, 1))
+	    !reserve((void **)&collector->names, &collector->names_capacity, collector->names_size + size, 1))
 		return false;
 	memcpy(collector->names + collector->names_size, bytes, size);
 	collector->names_size += size;
 	return true;
 }
 
-bool symbol_collector_add(struct symbol_collector *collector, uint64_t start, uint64_t size,
-                          const char *name, const char *suffix)
+bool symbol_collector_add(struct symbol_collector *collector, uint64_t start, uint64_t size, const char *name,
+                          const char *suffix)
 {
 	size_t at = collector->names_size;
-	return add_names(collector, name, strlen(name)) &&
-	       add_names(collector, suffix, strlen(suffix) + 1) &&
-	       add_candidate(collector, (struct candidate){
-			.start = start, .end = start + size, .name = (uint32_t)at, .reach = REACH_SIZE });
+	return add_names(collector, name, strlen(name)) && add_names(collector, suffix, strlen(suffix) + 1) &&
+	       add_candidate(collector, (struct candidate){ .start = start,
+	                                                    .end = start + size,
+	                                                    .name = (uint32_t)at,
+	                                                    .reach = REACH_SIZE });
 }
 
 static uint8_t rank_of(const Elf64_Sym *symbol)
 {
 	switch (ELF64_ST_BIND(symbol->st_info)) {
-	case STB_LOCAL:
-		return 1;
-	case STB_WEAK:
-		return 2;
-	default:
-		return 0;
+	case STB_LOCAL: return 1;
+	case STB_WEAK: return 2;
+	default: return 0;
 	}
 }
 
 /* Whether the symbol stands for code, and how far it reaches. False: ignore it. */
-static bool judge(const struct elf_image *image, const Elf64_Sym *symbol, const char *name,
-                  bool is_complete, struct candidate *candidate)
+static bool judge(const struct elf_image *image, const Elf64_Sym *symbol, const char *name, bool is_complete,
+                  struct candidate *candidate)
 {
 	unsigned type = ELF64_ST_TYPE(symbol->st_info);
 	bool is_local = ELF64_ST_BIND(symbol->st_info) == STB_LOCAL;
@@ -125,8 +122,8 @@ static bool judge(const struct elf_image *image, const Elf64_Sym *symbol, const 
 		return false;
 	const Elf64_Shdr *section = &image->sections[symbol->st_shndx];
 	uint64_t start = symbol->st_value, room = start - section->sh_addr;
-	if (!(section->sh_flags & SHF_EXECINSTR) || start < section->sh_addr ||
-	    room >= section->sh_size || symbol->st_size > UINT32_MAX)
+	if (!(section->sh_flags & SHF_EXECINSTR) || start < section->sh_addr || room >= section->sh_size ||
+	    symbol->st_size > UINT32_MAX)
 		return false;
 
 	*candidate = (struct candidate){ .start = start, .rank = rank_of(symbol) };
@@ -137,8 +134,9 @@ static bool judge(const struct elf_image *image, const Elf64_Sym *symbol, const 
 		return true;
 	}
 	if (symbol->st_size > 0) {
-		candidate->end = start + (symbol->st_size < section->sh_size - room ?
-		                          symbol->st_size : section->sh_size - room);
+		candidate->end =
+			start + (symbol->st_size < section->sh_size - room ? symbol->st_size
+		                                                           : section->sh_size - room);
 		candidate->reach = REACH_SIZE;
 	} else {
 		candidate->end = is_complete ? section->sh_addr + section->sh_size : start + 1;
@@ -303,8 +301,7 @@ static struct symbol_table *finish(struct symbol_collector *collector)
 		count = settle(collector->candidates, count);
 	}
 	/* Each candidate opens one range and, at its end, lets the outer one go on. */
-	struct symbol_table *table =
-		malloc(sizeof(*table) + (2 * count + 1) * sizeof(table->ranges[0]));
+	struct symbol_table *table = malloc(sizeof(*table) + (2 * count + 1) * sizeof(table->ranges[0]));
 	uint32_t *open = malloc((count + 1) * sizeof(*open));
 	if (table && open) {
 		table->count = 0;
@@ -328,8 +325,7 @@ static struct symbol_table *close_collector(struct symbol_collector *collector, 
 	return table;
 }
 
-struct symbol_table *symbol_table_create(const struct elf_image *image,
-                                         const struct elf_image *debug)
+struct symbol_table *symbol_table_create(const struct elf_image *image, const struct elf_image *debug)
 {
 	struct symbol_collector collector = { 0 };
 	/* The debug file repeats .symtab of the object it was taken from, if any. */

@@ -15,8 +15,7 @@ struct symbol_table;
  * file. A stripped image without debug file also gets the names that its own code
  * proves (entry.c). NULL only when there is no memory; an object without symbols
  * gives an empty table. */
-struct symbol_table *symbol_table_create(const struct elf_image *image,
-                                         const struct elf_image *debug);
+struct symbol_table *symbol_table_create(const struct elf_image *image, const struct elf_image *debug);
 
 /* The functions that only an archive beside the image, which lies at `path`, proves
  * (archive.h); NULL as above. */
@@ -38,8 +37,8 @@ void symbol_table_each(const struct symbol_table *table,
 struct symbol_collector;
 
 /* Adds a range with a name of its own; false when there is no memory. */
-bool symbol_collector_add(struct symbol_collector *collector, uint64_t start, uint64_t size,
-                          const char *name, const char *suffix);
+bool symbol_collector_add(struct symbol_collector *collector, uint64_t start, uint64_t size, const char *name,
+                          const char *suffix);
 
 /* The name of the function that starts there, of those that were collected; valid until
  * the next one is added. NULL when there is none. */

@@ -119,7 +119,8 @@ char *address_line(uint64_t address)
 		return NULL;
 	const char *file;
 	int line;
-	return symbol_line(&object, location.address, &file, &line) ? format_line(file, line) : strdup(location.path);
+	return symbol_line(&object, location.address, &file, &line) ? format_line(file, line)
+	                                                            : strdup(location.path);
 }
 
 char *address_build_id(uint64_t address)
@@ -137,7 +138,8 @@ size_t address_frames(uint64_t address, struct symbol_frame *frames, size_t room
 	size_t read = read_frames(address, frames, room), count;
 	if ((read && frames[0].file) || !locate(address, &location, &object))
 		return read;
-	count = symbol_frames(&object, location.address, found, room < SYMBOL_FRAMES_MAX ? room : SYMBOL_FRAMES_MAX);
+	count = symbol_frames(&object, location.address, found,
+	                      room < SYMBOL_FRAMES_MAX ? room : SYMBOL_FRAMES_MAX);
 	if (!count || (read && !found[0].file))
 		return read;
 	memcpy(frames, found, count * sizeof(*found));
@@ -151,7 +153,9 @@ char *address_text(uint64_t address)
 	const char *name = read_name(address);
 	if (!name && !locate(address, &location, &object)) {
 		char *text = generated_name(address);
-		return text || asprintf(&text, "0x%llx", (unsigned long long)(address & ~STORE_NOWHERE)) >= 0 ? text : NULL;
+		return text || asprintf(&text, "0x%llx", (unsigned long long)(address & ~STORE_NOWHERE)) >= 0
+		               ? text
+		               : NULL;
 	}
 	if (!name)
 		name = symbol_name(&object, location.address);

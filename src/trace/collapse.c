@@ -60,7 +60,9 @@ bool collapse_frame(struct collapse *collapse, const char *name)
 	if (collapse->size)
 		collapse->line[collapse->size++] = ';';
 	for (; *name; name++)
-		collapse->line[collapse->size++] = *name == ';' ? ':' : (unsigned char)*name < ' ' ? ' ' : *name;
+		collapse->line[collapse->size++] = *name == ';'                 ? ':'
+		                                   : (unsigned char)*name < ' ' ? ' '
+		                                                                : *name;
 	collapse->line[collapse->size] = 0;
 	return true;
 }

@@ -34,27 +34,22 @@ enum statement {
 };
 
 static const char *const statement_sql[STATEMENTS] = {
-	[NEXT_ADDRESS] =
-		"SELECT k.id, a.value FROM ("
-		"SELECT id, iif(json_valid(trace), trace, '[]') AS trace FROM stacks WHERE id > ?1"
-		" ORDER BY id LIMIT " STACKS_A_TURN ") AS k"
-		" LEFT JOIN json_each(k.trace) AS a ON a.type = 'integer'",
-	[MODULE_OF] =
-		"SELECT path, build_id, file_size, mtime_ns, ?1 - base + elf_start, ?1 < base + extent"
-		" FROM modules WHERE base <= ?1 ORDER BY base DESC LIMIT 1",
+	[NEXT_ADDRESS] = "SELECT k.id, a.value FROM ("
+			 "SELECT id, iif(json_valid(trace), trace, '[]') AS trace FROM stacks WHERE id > ?1"
+			 " ORDER BY id LIMIT " STACKS_A_TURN ") AS k"
+			 " LEFT JOIN json_each(k.trace) AS a ON a.type = 'integer'",
+	[MODULE_OF] = "SELECT path, build_id, file_size, mtime_ns, ?1 - base + elf_start, ?1 < base + extent"
+		      " FROM modules WHERE base <= ?1 ORDER BY base DESC LIMIT 1",
 	[KNOWN] = "SELECT 1 + (file > 0) FROM frames WHERE address = ?1 AND level = 0",
-	[ONLY_PROCESS] =
-		"SELECT process_id, start_time_ns FROM processes WHERE hostname = ?2"
-		" AND (SELECT count(*) FROM processes) = 1",
-	[OWNERS] =
-		"SELECT process_id, start_time_ns, hostname = ?2 FROM temp.embed_owners"
-		" JOIN processes ON processes.id = process WHERE stack = ?1",
+	[ONLY_PROCESS] = "SELECT process_id, start_time_ns FROM processes WHERE hostname = ?2"
+			 " AND (SELECT count(*) FROM processes) = 1",
+	[OWNERS] = "SELECT process_id, start_time_ns, hostname = ?2 FROM temp.embed_owners"
+		   " JOIN processes ON processes.id = process WHERE stack = ?1",
 	[FIND_NAME] = "SELECT id FROM names WHERE name = ?1",
 	[ADD_NAME] = "INSERT INTO names (name) VALUES (?1)",
 	[FORGET] = "DELETE FROM frames WHERE address = ?1",
-	[ADD_FRAME] =
-		"INSERT INTO frames (address, level, inlined, function, symbol, file, line)"
-		" VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+	[ADD_FRAME] = "INSERT INTO frames (address, level, inlined, function, symbol, file, line)"
+		      " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
 };
 
 /* What one address got; strings of frames are the symbols'. */
@@ -125,7 +120,8 @@ static size_t find_frames(struct turn *turn, uint64_t address, struct symbol_fra
 		};
 		if (turn->embed->can_wait)
 			symbol_fetch(&object);
-		count = symbol_frames(&object, (uint64_t)sqlite3_column_int64(row, 4), frames, SYMBOL_FRAMES_MAX);
+		count = symbol_frames(&object, (uint64_t)sqlite3_column_int64(row, 4), frames,
+		                      SYMBOL_FRAMES_MAX);
 	}
 	sqlite3_reset(row);
 	return count;
@@ -137,10 +133,13 @@ static bool has_owners(struct turn *turn)
 	struct embed *embed = turn->embed;
 
 	if (!embed->has_owners && embed->can_wait)
-		embed->has_owners = sqlite3_exec(turn->db,
-			"CREATE TEMP TABLE embed_owners AS SELECT DISTINCT stack, process FROM samples"
-			" JOIN series ON series.id = series JOIN threads ON threads.id = thread;"
-			"CREATE INDEX temp.embed_owners_by_stack ON embed_owners (stack)", NULL, NULL, NULL) == SQLITE_OK;
+		embed->has_owners =
+			sqlite3_exec(turn->db,
+		                     "CREATE TEMP TABLE embed_owners AS SELECT DISTINCT stack, process FROM "
+		                     "samples"
+		                     " JOIN series ON series.id = series JOIN threads ON threads.id = thread;"
+		                     "CREATE INDEX temp.embed_owners_by_stack ON embed_owners (stack)",
+		                     NULL, NULL, NULL) == SQLITE_OK;
 	return embed->has_owners;
 }
 
@@ -157,8 +156,9 @@ static char *find_generated(struct turn *turn, int64_t stack, uint64_t address)
 	sqlite3_bind_text(row, 2, turn->hostname, -1, SQLITE_STATIC);
 	while (agreed && sqlite3_step(row) == SQLITE_ROW) {
 		bool is_here = sqlite3_column_count(row) < 3 || sqlite3_column_int(row, 2);
-		char *said = !is_here ? NULL : perf_map_name(sqlite3_column_int64(row, 0), sqlite3_column_int64(row, 1),
-		                                              address & ~STORE_NOWHERE);
+		char *said = !is_here ? NULL
+		                      : perf_map_name(sqlite3_column_int64(row, 0),
+		                                      sqlite3_column_int64(row, 1), address & ~STORE_NOWHERE);
 		agreed = said && (!name || strcmp(name, said) == 0);
 		free(name);
 		name = said;

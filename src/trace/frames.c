@@ -19,8 +19,9 @@ static bool take_digits(const char **at, unsigned base, uint64_t limit, uint64_t
 	*number = 0;
 	for (;; ++*at) {
 		unsigned char c = (unsigned char)**at, lower = c | 0x20;
-		unsigned digit = c >= '0' && c <= '9' ? c - '0' + 0u :
-		                 lower >= 'a' && lower <= 'f' ? lower - 'a' + 10u : 16;
+		unsigned digit = c >= '0' && c <= '9'           ? c - '0' + 0u
+		                 : lower >= 'a' && lower <= 'f' ? lower - 'a' + 10u
+		                                                : 16;
 
 		if (digit >= base)
 			return *at > start;
@@ -138,8 +139,8 @@ static void write_line(FILE *out, uint64_t address)
 	free(text);
 }
 
-static char *write_frames(const char *trace, const char *before, const char *separator,
-                          const char *after, write_frame write, bool *bad)
+static char *write_frames(const char *trace, const char *before, const char *separator, const char *after,
+                          write_frame write, bool *bad)
 {
 	struct frames frames = { trace, false };
 	uint64_t address;

@@ -11,7 +11,8 @@
 #include "watch/wrappers.h"
 
 /* Those that are not a library's come first: libraries follow as they are met. */
-#define HOOKS_MAX (1 + ENDS_HOOKS_MAX + SIGNALS_HOOKS_MAX + WAITS_HOOKS_MAX + HOST_LIBRARIES_MAX * WRAPPERS_MAX)
+#define HOOKS_MAX                                                                                            \
+	(1 + ENDS_HOOKS_MAX + SIGNALS_HOOKS_MAX + WAITS_HOOKS_MAX + HOST_LIBRARIES_MAX * WRAPPERS_MAX)
 static struct got_hook hooks[HOOKS_MAX];
 static int hooks_count;
 static int steps[HOST_LIBRARIES_MAX]; /* the hook of each library's sqlite3_step; 0: not yet */

@@ -111,7 +111,8 @@ const struct host_library *host_adopt(const sqlite3_api_routines *api, char **er
 	}
 	pthread_mutex_unlock(&lock);
 	if (!known && !added)
-		*error = api->mprintf("queryprof already works with %d other SQLite libraries of this process",
-		                      HOST_LIBRARIES_MAX);
+		*error =
+			api->mprintf("queryprof already works with %d other SQLite libraries of this process",
+		                     HOST_LIBRARIES_MAX);
 	return known ? known : added;
 }

@@ -59,8 +59,8 @@ static const ElfW(Sym) *find_symbol(const struct symbols *in, const char *name)
 	const uint32_t *hashes = bucket + buckets;
 	const uint32_t hash = hash_name(name);
 	const unsigned bits = sizeof *filter * 8;
-	const ElfW(Addr) wanted = (ElfW(Addr))1 << hash % bits |
-	                          (ElfW(Addr))1 << (hash >> in->hash[3]) % bits;
+	const ElfW(Addr) wanted = (ElfW(Addr))1 << hash % bits | (ElfW(Addr))1
+	                                                                 << (hash >> in->hash[3]) % bits;
 	uint32_t i;
 
 	if (!buckets || !filters || (filter[hash / bits % filters] & wanted) != wanted)

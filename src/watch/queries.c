@@ -11,9 +11,9 @@ uint32_t queries_watched_sessions;
 static __thread struct run *running;
 static __thread const void *running_frame; /* of the hook that it is in; NULL: not known */
 static __thread uint32_t running_nesting;  /* queries on the thread before it */
-static __thread struct run *nested; /* the innermost one inside that, NULL: none */
-static __thread sqlite3_stmt *newest_row; /* whose step gave the newest row */
-static __thread bool in_exec; /* of the host's, inside a step: see queries_begin_exec() */
+static __thread struct run *nested;        /* the innermost one inside that, NULL: none */
+static __thread sqlite3_stmt *newest_row;  /* whose step gave the newest row */
+static __thread bool in_exec;              /* of the host's, inside a step: see queries_begin_exec() */
 static __thread unsigned suspended;
 
 void queries_watch(struct session *session)
@@ -71,8 +71,7 @@ bool queries_at_top(const void *frame)
 }
 
 /* The open run of a statement about to be stepped, NULL when it has none. */
-static struct run *continued_run(const struct session *session, sqlite3_stmt *stmt,
-                                 struct thread *thread)
+static struct run *continued_run(const struct session *session, sqlite3_stmt *stmt, struct thread *thread)
 {
 	struct run *run = runs_find(stmt);
 
@@ -137,8 +136,10 @@ static void leave_nested(const struct query_step *step)
 	struct query_counts *own = &step->run->query.counts;
 
 	for (int type = 0; type < TRACE_TYPES; type++) {
-		own->samples[type] += __atomic_load_n(&counts->samples[type], __ATOMIC_RELAXED) - step->samples[type];
-		own->weights[type] += __atomic_load_n(&counts->weights[type], __ATOMIC_RELAXED) - step->weights[type];
+		own->samples[type] +=
+			__atomic_load_n(&counts->samples[type], __ATOMIC_RELAXED) - step->samples[type];
+		own->weights[type] +=
+			__atomic_load_n(&counts->weights[type], __ATOMIC_RELAXED) - step->weights[type];
 	}
 	in_exec = step->was_in_exec;
 	nested = step->outer;

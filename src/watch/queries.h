@@ -55,7 +55,8 @@ bool queries_begin_exec(const void *caller);
 void queries_end_exec(bool outer);
 
 /* Around the preparation of a statement, whose time is the query's, too: `text` as the
- * host gave it (UTF-8; NULL: not known), the result and the statement made. What SQLite itself runs meanwhile has no runs. */
+ * host gave it (UTF-8; NULL: not known), the result and the statement made. What SQLite itself runs meanwhile
+ * has no runs. */
 void queries_prepare(struct query_step *step, sqlite3 *db, const char *text, const void *frame);
 void queries_prepared(struct query_step *step, int rc, sqlite3_stmt *stmt);
 
@@ -88,8 +89,8 @@ void queries_disown_prepared(const sqlite3 *db);
  * host would have there, with the events in `mask`; again sets that anew. A statement
  * counts as running while its connection's mutex is held by the thread; statements
  * stepped in turns on one thread are counted to the one that started last. */
-void queries_trace(struct session *session, unsigned mask,
-                   int (*callback)(unsigned, void *, void *, void *), void *context);
+void queries_trace(struct session *session, unsigned mask, int (*callback)(unsigned, void *, void *, void *),
+                   void *context);
 
 /* Whether the calling thread's newest query is followed by the trace. */
 bool queries_traced(void);

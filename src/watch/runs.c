@@ -40,8 +40,8 @@ static struct run_table *get_table(void)
 
 	if (now)
 		return now;
-	made = mmap(NULL, sizeof *made, PROT_READ | PROT_WRITE,
-	            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	made = mmap(NULL, sizeof *made, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
+	            -1, 0);
 	if (made == MAP_FAILED)
 		return NULL;
 	if (!__atomic_compare_exchange_n(&table, &now, made, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
@@ -76,8 +76,8 @@ static struct run *claim(const void *key)
 		const void *empty = NULL;
 
 		/* acquire: with the release of whoever had it before */
-		if (__atomic_compare_exchange_n(&runs->keys[i], &empty, key, false,
-		                                __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+		if (__atomic_compare_exchange_n(&runs->keys[i], &empty, key, false, __ATOMIC_ACQUIRE,
+		                                __ATOMIC_RELAXED))
 			return &runs->runs[i];
 	}
 	runs_count(QUERIES_UNTRACKED);

@@ -24,11 +24,11 @@ struct run {
 	sqlite3_stmt *stmt; /* NULL while it is being prepared, and for calls without one */
 	struct session *session;
 	const volatile int *mutex_owner; /* what a traced run's tag points to */
-	bool own;      /* the profiler's, see queries_disown() */
-	bool prepared; /* and not stepped yet: the run is paused */
+	bool own;                        /* the profiler's, see queries_disown() */
+	bool prepared;                   /* and not stepped yet: the run is paused */
 	int at_start[STATEMENT_COUNTERS];
 	char query_id[QUERY_ID_MAX + 1]; /* the user's own */
-	char label[128]; /* "", or the text of a call without a statement */
+	char label[128];                 /* "", or the text of a call without a statement */
 };
 
 /* The open run of a statement, or of what a call without one has made; NULL: none. */

@@ -163,16 +163,16 @@ static void read_mutex(struct session *session)
 /* A module is the one thing whose destructor SQLite calls after all statements
  * and virtual tables of a connection have gone. It makes no tables; two functions,
  * for with one it would be taken as eponymous. */
-static int refuse_create(sqlite3 *db, void *aux, int argc, const char *const *argv,
-                         sqlite3_vtab **vtab, char **error)
+static int refuse_create(sqlite3 *db, void *aux, int argc, const char *const *argv, sqlite3_vtab **vtab,
+                         char **error)
 {
 	(void)db, (void)aux, (void)argc, (void)argv, (void)vtab;
 	*error = sqlite3_mprintf("queryprof_session makes no tables");
 	return SQLITE_ERROR;
 }
 
-static int refuse_connect(sqlite3 *db, void *aux, int argc, const char *const *argv,
-                          sqlite3_vtab **vtab, char **error)
+static int refuse_connect(sqlite3 *db, void *aux, int argc, const char *const *argv, sqlite3_vtab **vtab,
+                          char **error)
 {
 	return refuse_create(db, aux, argc, argv, vtab, error);
 }
@@ -194,7 +194,8 @@ static char *copy_file_name(sqlite3 *db)
 static uint32_t next_number(void)
 {
 	static uint64_t newest; /* the process in the upper half */
-	uint64_t process = (uint64_t)(uint32_t)getpid() << 32, old = __atomic_load_n(&newest, __ATOMIC_RELAXED), next;
+	uint64_t process = (uint64_t)(uint32_t)getpid() << 32,
+		 old = __atomic_load_n(&newest, __ATOMIC_RELAXED), next;
 
 	do {
 		uint32_t number = (uint32_t)old + 1;
@@ -203,7 +204,8 @@ static uint32_t next_number(void)
 		    getrandom(&number, sizeof number, GRND_NONBLOCK) != (ssize_t)sizeof number)
 			number = (uint32_t)(process >> 12);
 		next = process | (number ? number : 1);
-	} while (!__atomic_compare_exchange_n(&newest, &old, next, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED));
+	} while (
+		!__atomic_compare_exchange_n(&newest, &old, next, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED));
 	return (uint32_t)next;
 }
 

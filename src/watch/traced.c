@@ -86,8 +86,8 @@ static int on_trace(unsigned event, void *context, void *subject, void *detail)
 	return 0;
 }
 
-void queries_trace(struct session *session, unsigned mask,
-                   int (*callback)(unsigned, void *, void *, void *), void *context)
+void queries_trace(struct session *session, unsigned mask, int (*callback)(unsigned, void *, void *, void *),
+                   void *context)
 {
 	session->host_trace.callback = callback;
 	session->host_trace.context = context;

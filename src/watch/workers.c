@@ -35,7 +35,8 @@ static void *queryprof_worker(void *context)
 	if (thread)
 		sampler_pop_worker(thread);
 	/* All that the thread has used. The query waits for it to end. */
-	__atomic_add_fetch(&worker.tag.counts->worker_cpu_ns, clock_ns(CLOCK_THREAD_CPUTIME_ID), __ATOMIC_RELAXED);
+	__atomic_add_fetch(&worker.tag.counts->worker_cpu_ns, clock_ns(CLOCK_THREAD_CPUTIME_ID),
+	                   __ATOMIC_RELAXED);
 	return result;
 }
 
@@ -53,8 +54,8 @@ static const struct query_tag *query_of_worker(void)
 	return owner && *owner == (int)thread->id ? tag : NULL;
 }
 
-static int queryprof_create_thread(pthread_t *id, const pthread_attr_t *attributes,
-                                   void *(*run)(void *), void *argument)
+static int queryprof_create_thread(pthread_t *id, const pthread_attr_t *attributes, void *(*run)(void *),
+                                   void *argument)
 {
 	const struct query_tag *tag = query_of_worker();
 	struct worker *worker = tag ? malloc(sizeof *worker) : NULL;

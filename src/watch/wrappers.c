@@ -38,7 +38,8 @@ static struct real {
 	sqlite3_backup *(*backup_init)(sqlite3 *, const char *, sqlite3 *, const char *);
 	int (*backup_step)(sqlite3_backup *, int);
 	int (*backup_finish)(sqlite3_backup *);
-	int (*blob_open)(sqlite3 *, const char *, const char *, const char *, sqlite3_int64, int, sqlite3_blob **);
+	int (*blob_open)(sqlite3 *, const char *, const char *, const char *, sqlite3_int64, int,
+	                 sqlite3_blob **);
 	int (*blob_reopen)(sqlite3_blob *, sqlite3_int64);
 	int (*blob_read)(sqlite3_blob *, void *, int, int);
 	int (*blob_write)(sqlite3_blob *, const void *, int, int);
@@ -150,8 +151,8 @@ WRAPPER int wrap_exec(int number, sqlite3 *db, const char *sql, exec_callback *c
 	outer = queries_begin_exec(CALLER);
 	if (!host_libraries[number].calls_are_seen)
 		calls_begin_exec(&step, db, sql, FRAME);
-	rc = callback ? real[number].exec(db, sql, on_exec_row, &call, error) :
-	                real[number].exec(db, sql, NULL, context, error);
+	rc = callback ? real[number].exec(db, sql, on_exec_row, &call, error)
+	              : real[number].exec(db, sql, NULL, context, error);
 	calls_end(&step, rc);
 	queries_end_exec(outer);
 	LEAVE();
@@ -187,7 +188,8 @@ static int prepare_v1(const struct prepare_call *call)
 
 static int prepare_v2(const struct prepare_call *call)
 {
-	return call->real->prepare_v2(call->db, call->sql, call->bytes, call->stmt, (const char **)call->tail);
+	return call->real->prepare_v2(call->db, call->sql, call->bytes, call->stmt,
+	                              (const char **)call->tail);
 }
 
 static int prepare_v3(const struct prepare_call *call)
@@ -208,7 +210,8 @@ static int prepare16_v2(const struct prepare_call *call)
 
 static int prepare16_v3(const struct prepare_call *call)
 {
-	return call->real->prepare16_v3(call->db, call->sql, call->bytes, call->flags, call->stmt, call->tail);
+	return call->real->prepare16_v3(call->db, call->sql, call->bytes, call->flags, call->stmt,
+	                                call->tail);
 }
 
 /* A recorded connection knows none of our words. */
@@ -261,9 +264,9 @@ static int prepare_text(prepare_function *prepare, const struct prepare_call *ca
 WRAPPER int wrap_prepare(int number, prepare_function *prepare, bool is_text, sqlite3 *db, const void *sql,
                          int bytes, unsigned flags, sqlite3_stmt **stmt, const void **tail)
 {
-	const struct prepare_call call = {
-		&real[number], db, sql, bytes, flags, stmt, tail, is_text ? text_of(sql, bytes) : NULL, FRAME
-	};
+	const struct prepare_call call = { &real[number], db,   sql,  bytes,
+		                           flags,         stmt, tail, is_text ? text_of(sql, bytes) : NULL,
+		                           FRAME };
 	int rc;
 
 	ENTER(number);
@@ -326,13 +329,13 @@ WRAPPER int wrap_blob_open(int number, sqlite3 *db, const char *schema, const ch
 }
 
 /* Calls that work on a backup or a blob, and the one that frees it. */
-#define WRAP_USE(handle, call)                                   \
-	struct query_step step;                                  \
-	int rc;                                                  \
-	if (queries_idle())                                      \
-		return real[number].call;                        \
-	ENTER(number);                                           \
-	calls_use(&step, handle, FRAME);                         \
+#define WRAP_USE(handle, call)                                                                               \
+	struct query_step step;                                                                              \
+	int rc;                                                                                              \
+	if (queries_idle())                                                                                  \
+		return real[number].call;                                                                    \
+	ENTER(number);                                                                                       \
+	calls_use(&step, handle, FRAME);                                                                     \
 	rc = real[number].call
 
 WRAPPER int wrap_backup_step(int number, sqlite3_backup *backup, int pages)
@@ -384,12 +387,12 @@ WRAPPER int wrap_blob_close(int number, sqlite3_blob *blob)
 }
 
 /* Calls that do it all at once. */
-#define WRAP_ONE(function, db, schema, call)                                      \
-	const struct call_text text = { "sqlite3_" function, schema, NULL, NULL }; \
-	struct query_step step;                                                   \
-	if (queries_idle())                                                       \
-		return real[number].call;                                         \
-	ENTER(number);                                                            \
+#define WRAP_ONE(function, db, schema, call)                                                                 \
+	const struct call_text text = { "sqlite3_" function, schema, NULL, NULL };                           \
+	struct query_step step;                                                                              \
+	if (queries_idle())                                                                                  \
+		return real[number].call;                                                                    \
+	ENTER(number);                                                                                       \
 	calls_begin(&step, db, &text, FRAME)
 
 WRAPPER int wrap_wal_checkpoint(int number, sqlite3 *db, const char *schema)
@@ -477,10 +480,15 @@ static const struct {
 	int since;      /* the table of an older library does not reach that far */
 	void *wrappers[HOST_LIBRARIES_MAX];
 } functions[] = {
-#define FUNCTION_SINCE(version, name) \
-	{ "sqlite3_" #name, offsetof(sqlite3_api_routines, name), offsetof(struct real, name), version, \
-	  { (void *)queryprof_##name, (void *)queryprof_##name##_2, (void *)queryprof_##name##_3, \
-	    (void *)queryprof_##name##_4 } }
+#define FUNCTION_SINCE(version, name)                                                                        \
+	{                                                                                                    \
+		"sqlite3_" #name, offsetof(sqlite3_api_routines, name), offsetof(struct real, name),         \
+			version,                                                                             \
+		{                                                                                            \
+			(void *)queryprof_##name, (void *)queryprof_##name##_2,                              \
+				(void *)queryprof_##name##_3, (void *)queryprof_##name##_4                   \
+		}                                                                                            \
+	}
 #define FUNCTION(name) FUNCTION_SINCE(0, name)
 	FUNCTION(step),
 	FUNCTION(reset),

@@ -18,7 +18,8 @@ static sqlite3 *open_file(const char *name)
 /* About 40 MB, in the log if there is one. */
 static void fill(sqlite3 *db)
 {
-	host_exec(db, "CREATE TABLE t(a, b); WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c WHERE x < 20000) "
+	host_exec(db, "CREATE TABLE t(a, b); WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c "
+	              "WHERE x < 20000) "
 	              "INSERT INTO t SELECT x, randomblob(2000) FROM c");
 }
 
@@ -26,28 +27,39 @@ static void start(sqlite3 *db)
 {
 	host_exec(db, "PRAGMA trace_log_path = '%s.trace'", path);
 	host_exec(db, "PRAGMA log_queries_min_query_duration_ns = 0;"
-	              "PRAGMA query_profiler_cpu_time_period_ns = 100000; PRAGMA query_profiler_real_time_period_ns = 100000");
+	              "PRAGMA query_profiler_cpu_time_period_ns = 100000; PRAGMA "
+	              "query_profiler_real_time_period_ns = 100000");
 }
 
 /* The samples of the one query of that text are inside `function`. */
-static void expect_samples(sqlite3 *db, const char *query, const char *function, const char *database, int code)
+static void expect_samples(sqlite3 *db, const char *query, const char *function, const char *database,
+                           int code)
 {
 	int64_t lines, samples, inside;
 
 	host_quiet(db);
 	lines = host_int(db, "SELECT count(*) FROM system.query_log WHERE query = '%s'", query);
-	samples = host_int(db, "SELECT count(*) FROM system.trace_log WHERE query_id = (SELECT query_id FROM "
-	                   "system.query_log WHERE query = '%s')", query);
-	inside = host_int(db, "SELECT count(*) FROM system.trace_log WHERE query_id = (SELECT query_id FROM "
-	                  "system.query_log WHERE query = '%s') AND traceToText(trace) LIKE '%%%s%%'", query, function);
-	printf("%s: %lld line, %lld samples, %lld of them in %s\n", query, (long long)lines, (long long)samples,
-	       (long long)inside, function);
+	samples = host_int(db,
+	                   "SELECT count(*) FROM system.trace_log WHERE query_id = (SELECT query_id FROM "
+	                   "system.query_log WHERE query = '%s')",
+	                   query);
+	inside = host_int(db,
+	                  "SELECT count(*) FROM system.trace_log WHERE query_id = (SELECT query_id FROM "
+	                  "system.query_log WHERE query = '%s') AND traceToText(trace) LIKE '%%%s%%'",
+	                  query, function);
+	printf("%s: %lld line, %lld samples, %lld of them in %s\n", query, (long long)lines,
+	       (long long)samples, (long long)inside, function);
 	assert_int_equal(lines, 1);
 	assert_true(samples > 0);
 	assert_true(inside >= samples - samples / 10); /* the others in our own few steps around it */
-	assert_int_equal(host_int(db, "SELECT count(*) FROM system.query_log WHERE query = '%s' AND database = '%s' AND "
-	                 "query_id = initial_query_id AND exception_code = %d AND samples_cpu + samples_real = %lld AND "
-	                 "normalized_query_hash <> 0 AND prepare_time_ns = 0", query, database, code, (long long)samples), 1);
+	assert_int_equal(
+		host_int(db,
+	                 "SELECT count(*) FROM system.query_log WHERE query = '%s' AND database = '%s' AND "
+	                 "query_id = initial_query_id AND exception_code = %d AND samples_cpu + samples_real "
+	                 "= %lld AND "
+	                 "normalized_query_hash <> 0 AND prepare_time_ns = 0",
+	                 query, database, code, (long long)samples),
+		1);
 }
 
 static void test_backup(void **state)
@@ -92,7 +104,8 @@ static void test_blob(void **state)
 	assert_int_equal(sqlite3_blob_open(db, "main", "docs", "no column", 1, 1, &blob), SQLITE_ERROR);
 	expect_samples(db, "sqlite3_blob_open(main.docs.body)", "queryprof_blob", path, 0);
 	assert_int_equal(host_int(db, "SELECT exception_code FROM system.query_log WHERE query = "
-	                 "'sqlite3_blob_open(main.docs.no column)'"), SQLITE_ERROR);
+	                              "'sqlite3_blob_open(main.docs.no column)'"),
+	                 SQLITE_ERROR);
 	host_close(db);
 	free(buffer);
 }
@@ -102,10 +115,12 @@ static void test_checkpoint(void **state)
 	sqlite3 *db = open_file("checkpoint");
 
 	(void)state;
-	host_exec(db, "PRAGMA journal_mode = WAL; PRAGMA wal_autocheckpoint = 0; PRAGMA synchronous = NORMAL");
+	host_exec(db,
+	          "PRAGMA journal_mode = WAL; PRAGMA wal_autocheckpoint = 0; PRAGMA synchronous = NORMAL");
 	fill(db);
 	start(db);
-	assert_int_equal(sqlite3_wal_checkpoint_v2(db, "main", SQLITE_CHECKPOINT_FULL, NULL, NULL), SQLITE_OK);
+	assert_int_equal(sqlite3_wal_checkpoint_v2(db, "main", SQLITE_CHECKPOINT_FULL, NULL, NULL),
+	                 SQLITE_OK);
 	expect_samples(db, "sqlite3_wal_checkpoint_v2(main)", "sqlite3_wal_checkpoint_v2", path, 0);
 	host_close(db);
 }
@@ -117,20 +132,27 @@ static void test_automatic_checkpoint(void **state)
 	int64_t inside, other;
 
 	(void)state;
-	host_exec(db, "PRAGMA journal_mode = WAL; PRAGMA wal_autocheckpoint = 1000; PRAGMA cache_size = -100000");
+	host_exec(db,
+	          "PRAGMA journal_mode = WAL; PRAGMA wal_autocheckpoint = 1000; PRAGMA cache_size = -100000");
 	start(db);
 	host_exec(db, "BEGIN");
 	fill(db);
 	host_exec(db, "COMMIT");
 	host_quiet(db);
-	inside = host_int(db, "SELECT count(*) FROM system.trace_log WHERE traceToText(trace) LIKE '%%sqlite3_wal_checkpoint%%' "
-	                  "AND query_id = (SELECT query_id FROM system.query_log WHERE query = 'COMMIT')");
-	other = host_int(db, "SELECT count(*) FROM system.trace_log WHERE traceToText(trace) LIKE '%%sqlite3_wal_checkpoint%%' "
+	inside =
+		host_int(db, "SELECT count(*) FROM system.trace_log WHERE traceToText(trace) LIKE "
+	                     "'%%sqlite3_wal_checkpoint%%' "
+	                     "AND query_id = (SELECT query_id FROM system.query_log WHERE query = 'COMMIT')");
+	other = host_int(db,
+	                 "SELECT count(*) FROM system.trace_log WHERE traceToText(trace) LIKE "
+	                 "'%%sqlite3_wal_checkpoint%%' "
 	                 "AND query_id <> (SELECT query_id FROM system.query_log WHERE query = 'COMMIT')");
-	printf("COMMIT: %lld samples in its checkpoint, %lld elsewhere\n", (long long)inside, (long long)other);
+	printf("COMMIT: %lld samples in its checkpoint, %lld elsewhere\n", (long long)inside,
+	       (long long)other);
 	assert_true(inside > 0);
 	assert_int_equal(other, 0);
-	assert_int_equal(host_int(db, "SELECT count(*) FROM system.query_log WHERE query LIKE 'sqlite3_wal%%'"), 0);
+	assert_int_equal(
+		host_int(db, "SELECT count(*) FROM system.query_log WHERE query LIKE 'sqlite3_wal%%'"), 0);
 	host_close(db);
 }
 
@@ -157,7 +179,8 @@ static void test_close(void **state)
 
 	(void)state;
 	strcpy(closed, path);
-	host_exec(db, "PRAGMA journal_mode = WAL; PRAGMA wal_autocheckpoint = 0; PRAGMA synchronous = NORMAL");
+	host_exec(db,
+	          "PRAGMA journal_mode = WAL; PRAGMA wal_autocheckpoint = 0; PRAGMA synchronous = NORMAL");
 	fill(db);
 	start(db);
 	/* One that is refused, and at once, is no line. */
@@ -179,24 +202,25 @@ static void test_reset_work(void **state)
 	(void)state;
 	fill(db);
 	start(db);
-	assert_int_equal(sqlite3_prepare_v2(db, "UPDATE t SET b = zeroblob(2001) RETURNING a", -1, &stmt, NULL), SQLITE_OK);
+	assert_int_equal(
+		sqlite3_prepare_v2(db, "UPDATE t SET b = zeroblob(2001) RETURNING a", -1, &stmt, NULL),
+		SQLITE_OK);
 	assert_int_equal(sqlite3_step(stmt), SQLITE_ROW);
 	sqlite3_finalize(stmt); /* commits */
 	host_quiet(db);
-	assert_true(host_int(db, "SELECT count(*) FROM system.trace_log WHERE traceToText(trace) LIKE '%%queryprof_finalize%%' "
-	            "AND query_id = (SELECT query_id FROM system.query_log WHERE query LIKE 'UPDATE t%%')") > 0);
+	assert_true(host_int(db, "SELECT count(*) FROM system.trace_log WHERE traceToText(trace) LIKE "
+	                         "'%%queryprof_finalize%%' "
+	                         "AND query_id = (SELECT query_id FROM system.query_log WHERE query LIKE "
+	                         "'UPDATE t%%')") > 0);
 	host_close(db);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_backup),
-		cmocka_unit_test(test_blob),
-		cmocka_unit_test(test_checkpoint),
-		cmocka_unit_test(test_automatic_checkpoint),
-		cmocka_unit_test(test_serialize),
-		cmocka_unit_test(test_close),
+		cmocka_unit_test(test_backup),     cmocka_unit_test(test_blob),
+		cmocka_unit_test(test_checkpoint), cmocka_unit_test(test_automatic_checkpoint),
+		cmocka_unit_test(test_serialize),  cmocka_unit_test(test_close),
 		cmocka_unit_test(test_reset_work),
 	};
 

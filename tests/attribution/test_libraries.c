@@ -9,7 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define BURN "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c WHERE x < %d) SELECT /* %s */ sum(x) FROM c"
+#define BURN                                                                                                 \
+	"WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c WHERE x < %d) SELECT /* %s */ "      \
+	"sum(x) FROM c"
 
 /* The library that is not the program's. */
 static struct other {
@@ -22,7 +24,8 @@ static struct other {
 	int (*finalize)(sqlite3_stmt *);
 	int (*exec)(sqlite3 *, const char *, int (*)(void *, int, char **, char **), void *, char **);
 	sqlite3_int64 (*column)(sqlite3_stmt *, int);
-	int (*function)(sqlite3 *, const char *, int, int, void *, void (*)(sqlite3_context *, int, sqlite3_value **),
+	int (*function)(sqlite3 *, const char *, int, int, void *,
+	                void (*)(sqlite3_context *, int, sqlite3_value **),
 	                void (*)(sqlite3_context *, int, sqlite3_value **), void (*)(sqlite3_context *));
 	void (*result)(sqlite3_context *, int);
 } other;
@@ -33,11 +36,16 @@ static void look_up(void *handle)
 		const char *name;
 		void *to;
 	} functions[] = {
-		{ "sqlite3_open", &other.open }, { "sqlite3_close", &other.close },
-		{ "sqlite3_enable_load_extension", &other.enable }, { "sqlite3_load_extension", &other.load },
-		{ "sqlite3_prepare_v2", &other.prepare }, { "sqlite3_step", &other.step },
-		{ "sqlite3_finalize", &other.finalize }, { "sqlite3_exec", &other.exec },
-		{ "sqlite3_column_int64", &other.column }, { "sqlite3_create_function", &other.function },
+		{ "sqlite3_open", &other.open },
+		{ "sqlite3_close", &other.close },
+		{ "sqlite3_enable_load_extension", &other.enable },
+		{ "sqlite3_load_extension", &other.load },
+		{ "sqlite3_prepare_v2", &other.prepare },
+		{ "sqlite3_step", &other.step },
+		{ "sqlite3_finalize", &other.finalize },
+		{ "sqlite3_exec", &other.exec },
+		{ "sqlite3_column_int64", &other.column },
+		{ "sqlite3_create_function", &other.function },
 		{ "sqlite3_result_int", &other.result },
 	};
 
@@ -70,7 +78,8 @@ static char *copy_of_library(void)
 	assert_int_not_equal(dladdr((void *)sqlite3_libversion, &info), 0);
 	/* The address may be a stub of the program's. */
 	info.dli_fname = NULL;
-	assert_int_not_equal(dladdr(dlsym(dlopen("libsqlite3.so.0", RTLD_LAZY | RTLD_NOLOAD), "sqlite3_step"), &info), 0);
+	assert_int_not_equal(
+		dladdr(dlsym(dlopen("libsqlite3.so.0", RTLD_LAZY | RTLD_NOLOAD), "sqlite3_step"), &info), 0);
 	snprintf(path, 256, "%s/libanother.so", host_directory());
 	snprintf(command, 1024, "cp -L '%s' '%s'", info.dli_fname, path);
 	assert_int_equal(system(command), 0);
@@ -85,27 +94,34 @@ static sqlite3 *inner; /* of the other one */
 static void run_in_other(sqlite3_context *context, int argc, sqlite3_value **argv)
 {
 	(void)argc, (void)argv;
-	sqlite3_result_int64(context, ask_other(inner, "SELECT run_in_first() + length(get_setting('log_queries'))"));
+	sqlite3_result_int64(context,
+	                     ask_other(inner, "SELECT run_in_first() + length(get_setting('log_queries'))"));
 }
 
 static void run_in_first(sqlite3_context *context, int argc, sqlite3_value **argv)
 {
 	(void)argc, (void)argv;
-	other.result(context, (int)host_int(outer, BURN " WHERE x > length(get_setting('log_queries'))", 500000, "first") > 0);
+	other.result(context, (int)host_int(outer, BURN " WHERE x > length(get_setting('log_queries'))",
+	                                    500000, "first") > 0);
 }
 
 static void expect_library(const char *mark, const char *path)
 {
-	char *seen = host_text(outer, "SELECT group_concat(DISTINCT library_path) FROM system.query_log WHERE query LIKE "
-	                       "'%%/* %s */%%' AND library_version = sqlite_version()", mark);
+	char *seen =
+		host_text(outer,
+	                  "SELECT group_concat(DISTINCT library_path) FROM system.query_log WHERE query LIKE "
+	                  "'%%/* %s */%%' AND library_version = sqlite_version()",
+	                  mark);
 
 	printf("%s: %s\n", mark, seen);
 	assert_non_null(seen);
 	assert_non_null(strstr(seen, path));
 	assert_null(strchr(seen, ','));
 	free(seen);
-	assert_true(host_int(outer, "SELECT count(*) FROM system.trace_log WHERE query_id IN (SELECT query_id FROM "
-	            "system.query_log WHERE query LIKE '%%/* %s */%%')", mark) > 20);
+	assert_true(host_int(outer,
+	                     "SELECT count(*) FROM system.trace_log WHERE query_id IN (SELECT query_id FROM "
+	                     "system.query_log WHERE query LIKE '%%/* %s */%%')",
+	                     mark) > 20);
 }
 
 /* A private copy, its functions looked up by name: all of it can be hooked. */
@@ -127,7 +143,9 @@ static void test_looked_up(void **state)
 	assert_int_equal(other.load(inner, QUERYPROF_LIBRARY, "sqlite3_queryprof_init", NULL), SQLITE_OK);
 	/* Those found before they were hooked are the real ones. */
 	look_up(handle);
-	assert_int_equal(other.exec(inner, "PRAGMA query_profiler_cpu_time_period_ns = 1000000", NULL, NULL, NULL), SQLITE_OK);
+	assert_int_equal(
+		other.exec(inner, "PRAGMA query_profiler_cpu_time_period_ns = 1000000", NULL, NULL, NULL),
+		SQLITE_OK);
 
 	sql = sqlite3_mprintf(BURN, 1000000, "in the copy");
 	ask_other(inner, sql);
@@ -137,11 +155,14 @@ static void test_looked_up(void **state)
 	sqlite3_free(sql);
 	host_exec(outer, BURN, 1000000, "in the first");
 	/* Its own tables and functions work in either, in one another. */
-	assert_true(ask_other(inner, "SELECT count(*) FROM trace_log WHERE query_id IN (SELECT query_id FROM query_log "
-	                      "WHERE query LIKE '%/* in the copy */%') AND traceToText(trace) <> ''") > 20);
+	assert_true(
+		ask_other(inner,
+	                  "SELECT count(*) FROM trace_log WHERE query_id IN (SELECT query_id FROM query_log "
+	                  "WHERE query LIKE '%/* in the copy */%') AND traceToText(trace) <> ''") > 20);
 	sqlite3_create_function(outer, "run_in_other", 0, SQLITE_UTF8, NULL, run_in_other, NULL, NULL);
 	other.function(inner, "run_in_first", 0, SQLITE_UTF8, NULL, run_in_first, NULL, NULL);
-	assert_int_equal(host_int(outer, "SELECT /* both */ run_in_other() + length(get_setting('log_queries'))"), 3);
+	assert_int_equal(
+		host_int(outer, "SELECT /* both */ run_in_other() + length(get_setting('log_queries'))"), 3);
 	host_quiet(outer);
 	expect_library("in the copy", path);
 	expect_library("exec in the copy", path);
@@ -175,13 +196,17 @@ static void test_plugin(void **state)
 	host_exec(outer, "PRAGMA query_profiler_cpu_time_period_ns = 1000000");
 	assert_int_equal(open(":memory:", &db), SQLITE_OK);
 	assert_int_equal(load(db, QUERYPROF_LIBRARY), SQLITE_OK);
-	assert_int_equal(ask(db, "SELECT set_setting('query_profiler_cpu_time_period_ns', '1000000')"), 1000000);
+	assert_int_equal(ask(db, "SELECT set_setting('query_profiler_cpu_time_period_ns', '1000000')"),
+	                 1000000);
 	for (int i = 0; i < 3; i++) {
 		sql = sqlite3_mprintf(BURN, 500000, "in the plugin");
 		assert_true(ask(db, sql) > 0);
 		sqlite3_free(sql);
 		host_exec(outer, BURN, 500000, "beside it");
-		assert_true(ask(db, "SELECT count(*) + length(get_setting('log_queries')) FROM system.trace_log") > 0);
+		assert_true(
+			ask(db,
+		            "SELECT count(*) + length(get_setting('log_queries')) FROM system.trace_log") >
+			0);
 	}
 	host_quiet(outer);
 	expect_library("in the plugin", "libother_sqlite.so");

@@ -13,11 +13,14 @@
 static char *lines(sqlite3 *db)
 {
 	host_quiet(db);
-	return host_text(db, "SELECT group_concat(line, '; ') FROM (SELECT q.query || iif(q.query_id = "
-	                 "q.initial_query_id, '', ' < ' || coalesce(i.query, '?')) || iif(q.exception_code, ' !' || "
-	                 "q.exception_code, '') AS line FROM system.query_log AS q LEFT JOIN system.query_log AS i ON "
-	                 "i.query_id = q.initial_query_id WHERE q.query NOT LIKE 'PRAGMA query_profiler%%' AND q.query NOT "
-	                 "LIKE 'SELECT set_setting%%' ORDER BY q.query_start_time_microseconds, q.query_id)");
+	return host_text(
+		db,
+		"SELECT group_concat(line, '; ') FROM (SELECT q.query || iif(q.query_id = "
+		"q.initial_query_id, '', ' < ' || coalesce(i.query, '?')) || iif(q.exception_code, ' !' || "
+		"q.exception_code, '') AS line FROM system.query_log AS q LEFT JOIN system.query_log AS i ON "
+		"i.query_id = q.initial_query_id WHERE q.query NOT LIKE 'PRAGMA query_profiler%%' AND "
+		"q.query NOT "
+		"LIKE 'SELECT set_setting%%' ORDER BY q.query_start_time_microseconds, q.query_id)");
 }
 
 static void expect_lines(sqlite3 *db, const char *expected)
@@ -38,7 +41,8 @@ static sqlite3 *open_fresh(const char *name)
 	snprintf(path, sizeof path, "%s/%s.db", host_directory(), name);
 	db = host_open(path);
 	host_exec(db, "PRAGMA trace_log_path = '%s/%s.trace'", host_directory(), name);
-	host_exec(db, "PRAGMA log_queries_min_query_duration_ns = 0; PRAGMA query_profiler_cpu_time_period_ns = 1000000");
+	host_exec(db, "PRAGMA log_queries_min_query_duration_ns = 0; PRAGMA "
+	              "query_profiler_cpu_time_period_ns = 1000000");
 	return db;
 }
 
@@ -48,23 +52,27 @@ static void test_of_sqlite(void **state)
 	sqlite3 *db = open_fresh("own");
 
 	(void)state;
-	host_exec(db, "CREATE TABLE t(x); CREATE TABLE log(x);"
-	              "CREATE TRIGGER g AFTER INSERT ON t BEGIN INSERT INTO log SELECT new.x; DELETE FROM log; END;"
-	              "INSERT INTO t VALUES (1);"
-	              "CREATE VIRTUAL TABLE f USING fts5(body);"
-	              "INSERT INTO f VALUES ('one two');"
-	              "SELECT count(*) FROM f WHERE f MATCH 'two';"
-	              "ATTACH ':memory:' AS other;"
-	              "VACUUM;"
-	              "DETACH other;"
-	              "BEGIN; INSERT INTO t VALUES (2); COMMIT;"
-	              "PRAGMA integrity_check;"
-	              "DROP TABLE f");
+	host_exec(
+		db,
+		"CREATE TABLE t(x); CREATE TABLE log(x);"
+		"CREATE TRIGGER g AFTER INSERT ON t BEGIN INSERT INTO log SELECT new.x; DELETE FROM log; END;"
+		"INSERT INTO t VALUES (1);"
+		"CREATE VIRTUAL TABLE f USING fts5(body);"
+		"INSERT INTO f VALUES ('one two');"
+		"SELECT count(*) FROM f WHERE f MATCH 'two';"
+		"ATTACH ':memory:' AS other;"
+		"VACUUM;"
+		"DETACH other;"
+		"BEGIN; INSERT INTO t VALUES (2); COMMIT;"
+		"PRAGMA integrity_check;"
+		"DROP TABLE f");
 	expect_lines(db, "CREATE TABLE t(x);; CREATE TABLE log(x);; "
-	                 "CREATE TRIGGER g AFTER INSERT ON t BEGIN INSERT INTO log SELECT new.x; DELETE FROM log; END;; "
+	                 "CREATE TRIGGER g AFTER INSERT ON t BEGIN INSERT INTO log SELECT new.x; DELETE FROM "
+	                 "log; END;; "
 	                 "INSERT INTO t VALUES (1);; CREATE VIRTUAL TABLE f USING fts5(body);; "
 	                 "INSERT INTO f VALUES ('one two');; SELECT count(*) FROM f WHERE f MATCH 'two';; "
-	                 "ATTACH ':memory:' AS other;; VACUUM;; DETACH other;; BEGIN;; INSERT INTO t VALUES (2);; COMMIT;; "
+	                 "ATTACH ':memory:' AS other;; VACUUM;; DETACH other;; BEGIN;; INSERT INTO t VALUES "
+	                 "(2);; COMMIT;; "
 	                 "PRAGMA integrity_check;; DROP TABLE f");
 	host_close(db);
 }
@@ -76,7 +84,8 @@ static void run_sql(sqlite3_context *context, int argc, sqlite3_value **argv)
 	sqlite3_stmt *stmt;
 
 	(void)argc;
-	assert_int_equal(sqlite3_prepare_v2(db, (const char *)sqlite3_value_text(argv[0]), -1, &stmt, NULL), SQLITE_OK);
+	assert_int_equal(sqlite3_prepare_v2(db, (const char *)sqlite3_value_text(argv[0]), -1, &stmt, NULL),
+	                 SQLITE_OK);
 	while (sqlite3_step(stmt) == SQLITE_ROW)
 		sqlite3_result_value(context, sqlite3_column_value(stmt, 0));
 	sqlite3_finalize(stmt);
@@ -85,7 +94,8 @@ static void run_sql(sqlite3_context *context, int argc, sqlite3_value **argv)
 static void exec_sql(sqlite3_context *context, int argc, sqlite3_value **argv)
 {
 	(void)argc;
-	sqlite3_exec(sqlite3_context_db_handle(context), (const char *)sqlite3_value_text(argv[0]), NULL, NULL, NULL);
+	sqlite3_exec(sqlite3_context_db_handle(context), (const char *)sqlite3_value_text(argv[0]), NULL,
+	             NULL, NULL);
 	sqlite3_result_int(context, 1);
 }
 
@@ -101,17 +111,20 @@ static void test_of_functions(void **state)
 	              "CREATE VIRTUAL TABLE f USING fts5(body);"
 	              "SELECT exec('INSERT INTO f VALUES (''a b'')');"
 	              "SELECT exec('SELECT abs(-9223372036854775807 - 1)')");
-	expect_lines(db, "SELECT run('SELECT 1'), run('SELECT run(''SELECT 2'')');; "
-	                 "SELECT 1 < SELECT run('SELECT 1'), run('SELECT run(''SELECT 2'')');; "
-	                 "SELECT run('SELECT 2') < SELECT run('SELECT 1'), run('SELECT run(''SELECT 2'')');; "
-	                 "SELECT 2 < SELECT run('SELECT 1'), run('SELECT run(''SELECT 2'')');; "
-	                 "SELECT exec('CREATE TABLE t(x); INSERT INTO t VALUES (1)');; "
-	                 "CREATE TABLE t(x); < SELECT exec('CREATE TABLE t(x); INSERT INTO t VALUES (1)');; "
-	                 "INSERT INTO t VALUES (1) < SELECT exec('CREATE TABLE t(x); INSERT INTO t VALUES (1)');; "
-	                 "CREATE VIRTUAL TABLE f USING fts5(body);; SELECT exec('INSERT INTO f VALUES (''a b'')');; "
-	                 "INSERT INTO f VALUES ('a b') < SELECT exec('INSERT INTO f VALUES (''a b'')');; "
-	                 "SELECT exec('SELECT abs(-9223372036854775807 - 1)'); "
-	                 "SELECT abs(-9223372036854775807 - 1) < SELECT exec('SELECT abs(-9223372036854775807 - 1)') !1");
+	expect_lines(
+		db,
+		"SELECT run('SELECT 1'), run('SELECT run(''SELECT 2'')');; "
+		"SELECT 1 < SELECT run('SELECT 1'), run('SELECT run(''SELECT 2'')');; "
+		"SELECT run('SELECT 2') < SELECT run('SELECT 1'), run('SELECT run(''SELECT 2'')');; "
+		"SELECT 2 < SELECT run('SELECT 1'), run('SELECT run(''SELECT 2'')');; "
+		"SELECT exec('CREATE TABLE t(x); INSERT INTO t VALUES (1)');; "
+		"CREATE TABLE t(x); < SELECT exec('CREATE TABLE t(x); INSERT INTO t VALUES (1)');; "
+		"INSERT INTO t VALUES (1) < SELECT exec('CREATE TABLE t(x); INSERT INTO t VALUES (1)');; "
+		"CREATE VIRTUAL TABLE f USING fts5(body);; SELECT exec('INSERT INTO f VALUES (''a b'')');; "
+		"INSERT INTO f VALUES ('a b') < SELECT exec('INSERT INTO f VALUES (''a b'')');; "
+		"SELECT exec('SELECT abs(-9223372036854775807 - 1)'); "
+		"SELECT abs(-9223372036854775807 - 1) < SELECT exec('SELECT abs(-9223372036854775807 - 1)') "
+		"!1");
 	host_close(db);
 }
 
@@ -124,7 +137,8 @@ struct cursor {
 
 static sqlite3 *behind; /* the connection that the table reads */
 
-static int table_connect(sqlite3 *db, void *aux, int argc, const char *const *argv, sqlite3_vtab **vtab, char **error)
+static int table_connect(sqlite3 *db, void *aux, int argc, const char *const *argv, sqlite3_vtab **vtab,
+                         char **error)
 {
 	(void)aux, (void)argc, (void)argv, (void)error;
 	*vtab = calloc(1, sizeof **vtab);
@@ -163,12 +177,16 @@ static int table_next(sqlite3_vtab_cursor *cursor)
 	return SQLITE_OK;
 }
 
-static int table_filter(sqlite3_vtab_cursor *cursor, int number, const char *text, int argc, sqlite3_value **argv)
+static int table_filter(sqlite3_vtab_cursor *cursor, int number, const char *text, int argc,
+                        sqlite3_value **argv)
 {
 	(void)number, (void)text, (void)argc, (void)argv;
-	assert_int_equal(sqlite3_prepare_v2(behind, "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c WHERE "
-	                 "x < 400000) SELECT /* behind */ sum(x) FROM c GROUP BY x / 100000", -1,
-	                 &((struct cursor *)cursor)->stmt, NULL), SQLITE_OK);
+	assert_int_equal(
+		sqlite3_prepare_v2(behind,
+	                           "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c WHERE "
+	                           "x < 400000) SELECT /* behind */ sum(x) FROM c GROUP BY x / 100000",
+	                           -1, &((struct cursor *)cursor)->stmt, NULL),
+		SQLITE_OK);
 	return table_next(cursor);
 }
 
@@ -192,9 +210,16 @@ static int table_rowid(sqlite3_vtab_cursor *cursor, sqlite3_int64 *row)
 }
 
 static const sqlite3_module module = {
-	.xConnect = table_connect, .xDisconnect = table_disconnect, .xBestIndex = table_best_index,
-	.xOpen = table_open, .xClose = table_close, .xFilter = table_filter, .xNext = table_next,
-	.xEof = table_eof, .xColumn = table_column, .xRowid = table_rowid,
+	.xConnect = table_connect,
+	.xDisconnect = table_disconnect,
+	.xBestIndex = table_best_index,
+	.xOpen = table_open,
+	.xClose = table_close,
+	.xFilter = table_filter,
+	.xNext = table_next,
+	.xEof = table_eof,
+	.xColumn = table_column,
+	.xRowid = table_rowid,
 };
 
 static void test_of_virtual_tables(void **state)
@@ -211,15 +236,26 @@ static void test_of_virtual_tables(void **state)
 	host_quiet(db);
 	/* Sampled are the statements that the program runs, to the last sample; of how many
 	 * the others know. */
-	assert_int_equal(host_int(db, "SELECT count(*) FROM system.query_log WHERE query LIKE '%%/* behind */%%' AND "
-	                 "query_id <> initial_query_id AND samples_cpu > 0"), 2);
-	assert_int_equal(host_int(db, "SELECT group_concat(result_rows) = '5,1' FROM (SELECT result_rows FROM "
-	                 "system.query_log WHERE query LIKE '%%/* behind */%%' ORDER BY query_id)"), 1);
-	assert_int_equal(host_int(db, "SELECT count(*) FROM system.trace_log WHERE query_id NOT IN (SELECT query_id FROM "
-	                 "system.query_log WHERE query LIKE '%%/* before */%%')"), 0);
-	assert_int_equal(host_int(db, "SELECT count(*) FROM system.query_log AS b JOIN system.query_log AS i ON "
-	                 "i.initial_query_id = b.query_id WHERE b.query LIKE '%%/* before */%%' AND i.query LIKE "
-	                 "'%%/* behind */%%' AND i.weight_cpu BETWEEN 0.7 * b.weight_cpu AND b.weight_cpu"), 2);
+	assert_int_equal(
+		host_int(db, "SELECT count(*) FROM system.query_log WHERE query LIKE '%%/* behind */%%' AND "
+	                     "query_id <> initial_query_id AND samples_cpu > 0"),
+		2);
+	assert_int_equal(host_int(db,
+	                          "SELECT group_concat(result_rows) = '5,1' FROM (SELECT result_rows FROM "
+	                          "system.query_log WHERE query LIKE '%%/* behind */%%' ORDER BY query_id)"),
+	                 1);
+	assert_int_equal(
+		host_int(db,
+	                 "SELECT count(*) FROM system.trace_log WHERE query_id NOT IN (SELECT query_id FROM "
+	                 "system.query_log WHERE query LIKE '%%/* before */%%')"),
+		0);
+	assert_int_equal(
+		host_int(db,
+	                 "SELECT count(*) FROM system.query_log AS b JOIN system.query_log AS i ON "
+	                 "i.initial_query_id = b.query_id WHERE b.query LIKE '%%/* before */%%' AND i.query "
+	                 "LIKE "
+	                 "'%%/* behind */%%' AND i.weight_cpu BETWEEN 0.7 * b.weight_cpu AND b.weight_cpu"),
+		2);
 	host_close(db);
 	host_close(behind);
 }

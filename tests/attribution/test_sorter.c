@@ -55,10 +55,11 @@ static void test_workers(void **state)
 	snprintf(path, sizeof path, "%s/sorter.db", host_directory());
 	db = host_open(path);
 	sqlite3_create_collation(db, "slow", SQLITE_UTF8, NULL, compare);
-	host_exec(db, "PRAGMA query_profiler_cpu_time_period_ns = 1000000; PRAGMA threads = 4;"
-	              "PRAGMA synchronous = OFF; PRAGMA cache_size = -1000; CREATE TABLE t(a, b COLLATE slow);"
-	              "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c WHERE x < 600000) "
-	              "INSERT INTO t SELECT x, hex(randomblob(12)) FROM c");
+	host_exec(db,
+	          "PRAGMA query_profiler_cpu_time_period_ns = 1000000; PRAGMA threads = 4;"
+	          "PRAGMA synchronous = OFF; PRAGMA cache_size = -1000; CREATE TABLE t(a, b COLLATE slow);"
+	          "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c WHERE x < 600000) "
+	          "INSERT INTO t SELECT x, hex(randomblob(12)) FROM c");
 	host_exec(db, "CREATE INDEX i ON t(b)");
 	host_quiet(db);
 
@@ -66,14 +67,19 @@ static void test_workers(void **state)
 	assert_true(worker_count > 1 && worker_count <= WORKERS);
 	for (int i = 0; i < worker_count; i++) {
 		by_clock += workers[i].cpu_ns;
-		host_exec(db, "INSERT INTO worker VALUES (%d, %lld)", workers[i].thread_id, (long long)workers[i].cpu_ns);
+		host_exec(db, "INSERT INTO worker VALUES (%d, %lld)", workers[i].thread_id,
+		          (long long)workers[i].cpu_ns);
 	}
-	logged = host_int(db, "SELECT worker_cpu_time_ns FROM system.query_log WHERE query LIKE 'CREATE INDEX%%'");
-	sampled = host_int(db, "SELECT coalesce(sum(weight * period_ns), 0) FROM system.trace_log WHERE thread_id IN "
-	                   "(SELECT thread_id FROM worker) AND query_id = (SELECT query_id FROM system.query_log "
-	                   "WHERE query LIKE 'CREATE INDEX%%')");
-	foreign = host_int(db, "SELECT count(*) FROM system.trace_log WHERE thread_id IN (SELECT thread_id FROM worker) "
-	                   "AND query_id IS NOT (SELECT query_id FROM system.query_log WHERE query LIKE 'CREATE INDEX%%')");
+	logged = host_int(
+		db, "SELECT worker_cpu_time_ns FROM system.query_log WHERE query LIKE 'CREATE INDEX%%'");
+	sampled = host_int(
+		db, "SELECT coalesce(sum(weight * period_ns), 0) FROM system.trace_log WHERE thread_id IN "
+		    "(SELECT thread_id FROM worker) AND query_id = (SELECT query_id FROM system.query_log "
+		    "WHERE query LIKE 'CREATE INDEX%%')");
+	foreign = host_int(
+		db, "SELECT count(*) FROM system.trace_log WHERE thread_id IN (SELECT thread_id FROM worker) "
+		    "AND query_id IS NOT (SELECT query_id FROM system.query_log WHERE query LIKE 'CREATE "
+		    "INDEX%%')");
 	printf("%d workers: %.1f ms by their clocks, %.1f ms in the log, %.1f ms sampled\n", worker_count,
 	       (double)by_clock / 1e6, (double)logged / 1e6, (double)sampled / 1e6);
 	assert_int_equal(foreign, 0);
@@ -83,12 +89,17 @@ static void test_workers(void **state)
 	assert_true((double)sampled > 0.95 * (double)by_clock && (double)sampled < 1.05 * (double)by_clock);
 	/* Each one for itself: to the period, in which a point may or may not lie, and to
 	 * what a thread does before and after its work. */
-	assert_int_equal(host_int(db, "SELECT count(*) FROM worker AS w WHERE abs(cpu_ns - (SELECT coalesce(sum("
-	                 "weight * period_ns), 0) FROM system.trace_log AS t WHERE t.thread_id = w.thread_id)) > 1500000"), 0);
+	assert_int_equal(host_int(db,
+	                          "SELECT count(*) FROM worker AS w WHERE abs(cpu_ns - (SELECT coalesce(sum("
+	                          "weight * period_ns), 0) FROM system.trace_log AS t WHERE t.thread_id = "
+	                          "w.thread_id)) > 1500000"),
+	                 0);
 	/* and the whole query by its samples */
-	assert_int_equal(host_int(db, "SELECT count(*) FROM system.query_log WHERE query LIKE 'CREATE INDEX%%' AND "
-	                 "weight_cpu * 1e6 BETWEEN 0.85 * (cpu_time_ns + worker_cpu_time_ns) AND "
-	                 "1.15 * (cpu_time_ns + worker_cpu_time_ns)"), 1);
+	assert_int_equal(
+		host_int(db, "SELECT count(*) FROM system.query_log WHERE query LIKE 'CREATE INDEX%%' AND "
+	                     "weight_cpu * 1e6 BETWEEN 0.85 * (cpu_time_ns + worker_cpu_time_ns) AND "
+	                     "1.15 * (cpu_time_ns + worker_cpu_time_ns)"),
+		1);
 	host_close(db);
 }
 

@@ -57,9 +57,13 @@ static uint64_t cpu(void)
 	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-#define BURN "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c WHERE x < %d) SELECT /* %s */ sum(x) FROM c"
-#define ROWS "SELECT /* rows */ v.column1, (WITH RECURSIVE c(x) AS (SELECT v.column1 UNION ALL SELECT x + 1 FROM c " \
-             "WHERE x < 300000) SELECT sum(x) FROM c) FROM (VALUES (1), (2), (3), (4)) AS v"
+#define BURN                                                                                                 \
+	"WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c WHERE x < %d) SELECT /* %s */ "      \
+	"sum(x) FROM c"
+#define ROWS                                                                                                 \
+	"SELECT /* rows */ v.column1, (WITH RECURSIVE c(x) AS (SELECT v.column1 UNION ALL SELECT x + 1 "     \
+	"FROM c "                                                                                            \
+	"WHERE x < 300000) SELECT sum(x) FROM c) FROM (VALUES (1), (2), (3), (4)) AS v"
 
 static void burn(sqlite3 *db, int count, const char *mark)
 {
@@ -83,12 +87,15 @@ static void test_whose(void **state)
 	assert_int_equal(qp_set(later, "query_profiler_cpu_time_period_ns", "1000000"), QP_OK);
 	burn(later, 1000000, "later");
 	for (int i = 0; i < 2; i++) {
-		sqlite3_stmt *stmt = prepare(db, "SELECT q.library_path, count(*), q.result_rows, q.exception_code, abs(1.0 * sum("
-		                             "t.weight * t.period_ns) - q.cpu_time_ns) < 0.2 * q.cpu_time_ns FROM system.query_log q "
-		                             "JOIN system.trace_log t USING (query_id) WHERE q.query LIKE ?");
+		sqlite3_stmt *stmt = prepare(
+			db, "SELECT q.library_path, count(*), q.result_rows, q.exception_code, abs(1.0 * sum("
+			    "t.weight * t.period_ns) - q.cpu_time_ns) < 0.2 * q.cpu_time_ns FROM "
+			    "system.query_log q "
+			    "JOIN system.trace_log t USING (query_id) WHERE q.query LIKE ?");
 		sqlite3_bind_text(stmt, 1, i ? "%/* later */%" : "%/* inside */%", -1, NULL);
 		assert_int_equal(sqlite3_step(stmt), SQLITE_ROW);
-		assert_non_null(strstr((const char *)sqlite3_column_text(stmt, 0), "test_attribution_static"));
+		assert_non_null(
+			strstr((const char *)sqlite3_column_text(stmt, 0), "test_attribution_static"));
 		printf("%d samples\n", sqlite3_column_int(stmt, 1));
 		assert_true(sqlite3_column_int(stmt, 1) > 20);
 		assert_int_equal(sqlite3_column_int(stmt, 4), 1);
@@ -118,10 +125,12 @@ static void test_between_rows(void **state)
 	}
 	assert_int_equal(sqlite3_step(stmt), SQLITE_DONE);
 	sqlite3_finalize(stmt);
-	sampled = ask(db, "SELECT sum(weight * period_ns) FROM system.trace_log WHERE query_id = (SELECT query_id FROM "
-	              "system.query_log WHERE query LIKE '%/* rows */%')");
-	printf("%.1f ms inside, %.1f ms outside, %.1f ms sampled\n", (double)inside / 1e6, (double)outside / 1e6,
-	       (double)sampled / 1e6);
+	sampled = ask(
+		db,
+		"SELECT sum(weight * period_ns) FROM system.trace_log WHERE query_id = (SELECT query_id FROM "
+		"system.query_log WHERE query LIKE '%/* rows */%')");
+	printf("%.1f ms inside, %.1f ms outside, %.1f ms sampled\n", (double)inside / 1e6,
+	       (double)outside / 1e6, (double)sampled / 1e6);
 	assert_true((double)sampled > 0.8 * (double)inside && (double)sampled < 1.2 * (double)inside);
 	sqlite3_close(db);
 }
@@ -151,12 +160,17 @@ static void test_threads(void **state)
 	assert_int_equal(sqlite3_step(stmt), SQLITE_ROW);
 	pthread_join(thread, NULL);
 	sqlite3_finalize(stmt);
-	assert_int_equal(sqlite3_exec(db, "PRAGMA threads = 4; PRAGMA cache_size = -1000; CREATE TABLE t(a, b);"
-	                              "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c WHERE x < 300000) "
-	                              "INSERT INTO t SELECT x, hex(randomblob(12)) FROM c; CREATE INDEX i ON t(b)",
-	                              NULL, NULL, NULL), SQLITE_OK);
-	assert_true(ask(db, "SELECT worker_cpu_time_ns FROM system.query_log WHERE query LIKE ' CREATE INDEX%' OR query LIKE "
-	                "'CREATE INDEX%'") > 10000000);
+	assert_int_equal(
+		sqlite3_exec(
+			db,
+			"PRAGMA threads = 4; PRAGMA cache_size = -1000; CREATE TABLE t(a, b);"
+			"WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c WHERE x < 300000) "
+			"INSERT INTO t SELECT x, hex(randomblob(12)) FROM c; CREATE INDEX i ON t(b)",
+			NULL, NULL, NULL),
+		SQLITE_OK);
+	assert_true(ask(db, "SELECT worker_cpu_time_ns FROM system.query_log WHERE query LIKE ' CREATE "
+	                    "INDEX%' OR query LIKE "
+	                    "'CREATE INDEX%'") > 10000000);
 	count = prepare(db, "SELECT count(*) FROM system.trace_log WHERE thread_id = ?");
 	sqlite3_bind_int(count, 1, thread_id);
 	assert_int_equal(sqlite3_step(count), SQLITE_ROW);
@@ -188,18 +202,22 @@ static void test_trace(void **state)
 	struct seen seen = { 0 };
 
 	(void)state;
-	assert_int_equal(qp_trace(db, SQLITE_TRACE_STMT | SQLITE_TRACE_ROW | SQLITE_TRACE_CLOSE, on_event, &seen), QP_OK);
+	assert_int_equal(
+		qp_trace(db, SQLITE_TRACE_STMT | SQLITE_TRACE_ROW | SQLITE_TRACE_CLOSE, on_event, &seen),
+		QP_OK);
 	burn(db, 1000000, "traced");
 	assert_int_equal(seen.statements, 1);
 	assert_int_equal(seen.rows, 1);
 	assert_int_equal(seen.others, 0); /* of which it did not ask to be told */
 	assert_true(ask(db, "SELECT count(*) FROM system.trace_log WHERE query_id = (SELECT query_id FROM "
-	                "system.query_log WHERE query LIKE '%/* traced */%')") > 20);
+	                    "system.query_log WHERE query LIKE '%/* traced */%')") > 20);
 	assert_int_equal(qp_trace(db, 0, NULL, NULL), QP_OK);
 	seen = (struct seen){ 0 };
 	burn(db, 300000, "traced no more");
 	assert_int_equal(seen.statements, 0);
-	assert_true(ask(db, "SELECT count(*) FROM system.query_log WHERE query LIKE '%/* traced no more */%'") == 1);
+	assert_true(
+		ask(db, "SELECT count(*) FROM system.query_log WHERE query LIKE '%/* traced no more */%'") ==
+		1);
 	assert_int_equal(qp_trace(db, SQLITE_TRACE_CLOSE, on_event, &seen), QP_OK);
 	sqlite3_close(db);
 	assert_int_equal(seen.closed, 1);
@@ -217,30 +235,41 @@ static void test_statements(void **state)
 
 	(void)state;
 	assert_int_equal(qp_set(db, "log_queries_min_query_duration_ns", "0"), QP_OK);
-	assert_int_equal(sqlite3_exec(db, "CREATE TABLE noted(x); CREATE TABLE u(x); CREATE TRIGGER r AFTER INSERT ON noted "
-	                              "BEGIN INSERT INTO u VALUES (new.x); END", NULL, NULL, NULL), SQLITE_OK);
-	assert_int_equal(sqlite3_exec(db, "-- what it is for\nINSERT INTO noted VALUES (1)", NULL, NULL, NULL), SQLITE_OK);
-	assert_int_equal(ask(db, "SELECT count(*) FROM system.query_log WHERE query LIKE '%INSERT INTO noted%' "
-	                     "AND query NOT LIKE '%CREATE%'"), 1);
+	assert_int_equal(
+		sqlite3_exec(
+			db,
+			"CREATE TABLE noted(x); CREATE TABLE u(x); CREATE TRIGGER r AFTER INSERT ON noted "
+			"BEGIN INSERT INTO u VALUES (new.x); END",
+			NULL, NULL, NULL),
+		SQLITE_OK);
+	assert_int_equal(
+		sqlite3_exec(db, "-- what it is for\nINSERT INTO noted VALUES (1)", NULL, NULL, NULL),
+		SQLITE_OK);
+	assert_int_equal(ask(db,
+	                     "SELECT count(*) FROM system.query_log WHERE query LIKE '%INSERT INTO noted%' "
+	                     "AND query NOT LIKE '%CREATE%'"),
+	                 1);
 	assert_int_equal(ask(db, "SELECT count(*) FROM system.query_log WHERE query LIKE '%INSERT INTO u%' "
-	                     "AND query NOT LIKE '%CREATE%'"), 0);
+	                         "AND query NOT LIKE '%CREATE%'"),
+	                 0);
 	bad = prepare(db, "SELECT abs(-9223372036854775807 - 1)");
 	good = prepare(db, "INSERT INTO u VALUES (2)");
 	assert_int_equal(sqlite3_step(bad), SQLITE_ERROR);
 	assert_int_equal(sqlite3_step(good), SQLITE_DONE);
 	sqlite3_finalize(bad);
 	sqlite3_finalize(good);
-	assert_int_equal(ask(db, "SELECT exception_code FROM system.query_log WHERE query = 'INSERT INTO u VALUES (2)'"), 0);
+	assert_int_equal(
+		ask(db,
+	            "SELECT exception_code FROM system.query_log WHERE query = 'INSERT INTO u VALUES (2)'"),
+		0);
 	sqlite3_close(db);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_whose),
-		cmocka_unit_test(test_between_rows),
-		cmocka_unit_test(test_threads),
-		cmocka_unit_test(test_trace),
+		cmocka_unit_test(test_whose),      cmocka_unit_test(test_between_rows),
+		cmocka_unit_test(test_threads),    cmocka_unit_test(test_trace),
 		cmocka_unit_test(test_statements),
 	};
 

@@ -8,14 +8,16 @@
 #include <stdlib.h>
 #include <time.h>
 
-#define SLOW_ROWS "SELECT /* %s */ x, (WITH RECURSIVE c(y) AS (SELECT n.x UNION ALL SELECT y + 1 FROM c " \
-                  "WHERE y < %d) SELECT sum(y) FROM c) FROM n"
+#define SLOW_ROWS                                                                                            \
+	"SELECT /* %s */ x, (WITH RECURSIVE c(y) AS (SELECT n.x UNION ALL SELECT y + 1 FROM c "              \
+	"WHERE y < %d) SELECT sum(y) FROM c) FROM n"
 
 static sqlite3 *open_with_numbers(const char *settings)
 {
 	sqlite3 *db = host_open(":memory:");
 
-	host_exec(db, "CREATE TABLE n(x); INSERT INTO n VALUES (1), (2), (3), (4), (5), (6), (7), (8); %s", settings);
+	host_exec(db, "CREATE TABLE n(x); INSERT INTO n VALUES (1), (2), (3), (4), (5), (6), (7), (8); %s",
+	          settings);
 	return db;
 }
 
@@ -66,10 +68,14 @@ static void *step_in_turns(void *context)
 
 static void expect_cpu_time(sqlite3 *db, const char *mark, uint64_t inside)
 {
-	int64_t logged = host_int(db, "SELECT cpu_time_ns FROM system.query_log WHERE query LIKE '%%/* %s */%%'", mark);
-	int64_t sampled = host_int(db, "SELECT coalesce(sum(weight * period_ns), 0) FROM system.trace_log "
-	                           "WHERE trace_type = 'CPU' AND query_id = (SELECT query_id FROM system.query_log "
-	                           "WHERE query LIKE '%%/* %s */%%')", mark);
+	int64_t logged = host_int(
+		db, "SELECT cpu_time_ns FROM system.query_log WHERE query LIKE '%%/* %s */%%'", mark);
+	int64_t sampled =
+		host_int(db,
+	                 "SELECT coalesce(sum(weight * period_ns), 0) FROM system.trace_log "
+	                 "WHERE trace_type = 'CPU' AND query_id = (SELECT query_id FROM system.query_log "
+	                 "WHERE query LIKE '%%/* %s */%%')",
+	                 mark);
 
 	printf("%s: %.2f ms inside, cpu_time_ns %.2f ms, sampled %.2f ms\n", mark, (double)inside / 1e6,
 	       (double)logged / 1e6, (double)sampled / 1e6);
@@ -96,8 +102,10 @@ static void test_threads_that_end(void **state)
 	sqlite3_finalize(stepper.stmt);
 	host_quiet(db);
 	expect_cpu_time(db, "ending", stepper.inside);
-	assert_int_equal(host_int(db, "SELECT count(DISTINCT thread_id) FROM system.trace_log WHERE query_id = "
-	                 "(SELECT query_id FROM system.query_log WHERE query LIKE '%%/* ending */%%')"), 8);
+	assert_int_equal(
+		host_int(db, "SELECT count(DISTINCT thread_id) FROM system.trace_log WHERE query_id = "
+	                     "(SELECT query_id FROM system.query_log WHERE query LIKE '%%/* ending */%%')"),
+		8);
 	host_close(db);
 }
 
@@ -165,15 +173,22 @@ static void test_shared_connection(void **state)
 	for (int i = 0; i < 4; i++)
 		pthread_join(threads[i], NULL);
 	host_quiet(db);
-	wrong = host_int(db, "SELECT count(*) FROM system.trace_log AS t JOIN system.query_log AS q USING (query_id) "
-	                 "WHERE q.query LIKE '%%/* sharer _ */%%' AND t.thread_id <> q.thread_id");
-	printf("%lld samples on %lld threads\n", (long long)host_int(db, "SELECT count(*) FROM system.trace_log"),
+	wrong = host_int(
+		db, "SELECT count(*) FROM system.trace_log AS t JOIN system.query_log AS q USING (query_id) "
+		    "WHERE q.query LIKE '%%/* sharer _ */%%' AND t.thread_id <> q.thread_id");
+	printf("%lld samples on %lld threads\n",
+	       (long long)host_int(db, "SELECT count(*) FROM system.trace_log"),
 	       (long long)host_int(db, "SELECT count(DISTINCT thread_id) FROM system.trace_log"));
 	assert_int_equal(wrong, 0);
-	assert_int_equal(host_int(db, "SELECT count(*) FROM (SELECT thread_id FROM system.query_log WHERE query "
-	                 "LIKE '%%/* sharer _ */%%' GROUP BY thread_id HAVING count(DISTINCT query) = 1)"), 4);
-	assert_int_equal(host_int(db, "SELECT count(*) FROM system.query_log WHERE query LIKE '%%/* sharer _ */%%' "
-	                 "AND result_rows = 8"), 12);
+	assert_int_equal(
+		host_int(db,
+	                 "SELECT count(*) FROM (SELECT thread_id FROM system.query_log WHERE query "
+	                 "LIKE '%%/* sharer _ */%%' GROUP BY thread_id HAVING count(DISTINCT query) = 1)"),
+		4);
+	assert_int_equal(
+		host_int(db, "SELECT count(*) FROM system.query_log WHERE query LIKE '%%/* sharer _ */%%' "
+	                     "AND result_rows = 8"),
+		12);
 	host_close(db);
 }
 

@@ -59,8 +59,10 @@ static double run_query(int turns)
 	char sql[160];
 	uint64_t start;
 
-	snprintf(sql, sizeof sql, "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c WHERE x < %d) "
-	         "SELECT sum(x * 7 %% 13) FROM c", turns);
+	snprintf(sql, sizeof sql,
+	         "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c WHERE x < %d) "
+	         "SELECT sum(x * 7 %% 13) FROM c",
+	         turns);
 	start = cpu_ns();
 	must(sqlite3_exec(db, sql, NULL, NULL, NULL), sql);
 	return (double)(cpu_ns() - start);
@@ -70,8 +72,10 @@ static void set_periods(long cpu, long real)
 {
 	char sql[160];
 
-	snprintf(sql, sizeof sql, "PRAGMA query_profiler_cpu_time_period_ns = %ld; "
-	         "PRAGMA query_profiler_real_time_period_ns = %ld", cpu, real);
+	snprintf(sql, sizeof sql,
+	         "PRAGMA query_profiler_cpu_time_period_ns = %ld; "
+	         "PRAGMA query_profiler_real_time_period_ns = %ld",
+	         cpu, real);
 	must(sqlite3_exec(db, sql, NULL, NULL, NULL), sql);
 }
 
@@ -88,7 +92,9 @@ static double metric(const char *name)
 	double value = 0;
 	char sql[160];
 
-	must(sqlite3_exec(quiet, "SELECT count(*) FROM system.trace_log WHERE thread_id = 0", NULL, NULL, NULL), "drain");
+	must(sqlite3_exec(quiet, "SELECT count(*) FROM system.trace_log WHERE thread_id = 0", NULL, NULL,
+	                  NULL),
+	     "drain");
 	snprintf(sql, sizeof sql, "SELECT value FROM system.metrics WHERE metric = '%s'", name);
 	must(sqlite3_exec(quiet, sql, read_number, &value, NULL), sql);
 	return value;
@@ -170,7 +176,8 @@ int main(void)
 		return 1;
 	}
 	must(sqlite3_open(":memory:", &quiet), "open");
-	must(sqlite3_exec(quiet, "PRAGMA system.query_profiler_cpu_time_period_ns = 0", NULL, NULL, NULL), "quiet");
+	must(sqlite3_exec(quiet, "PRAGMA system.query_profiler_cpu_time_period_ns = 0", NULL, NULL, NULL),
+	     "quiet");
 
 	for (int round = 0; round < ROUNDS; round++) {
 		double before, cost, without;

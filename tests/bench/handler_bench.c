@@ -98,16 +98,16 @@ static double measure(int number, bool changing)
 static void measure_all(void)
 {
 	const int ours = sampler_signal(), empty = ours == SIGRTMAX ? ours - 1 : SIGRTMAX;
-	struct sigaction action = {.sa_sigaction = do_nothing, .sa_flags = SA_SIGINFO | SA_RESTART};
+	struct sigaction action = { .sa_sigaction = do_nothing, .sa_flags = SA_SIGINFO | SA_RESTART };
 	static const struct {
 		const char *name;
 		bool ours, changing;
 	} ways[] = {
-		{"empty handler", false, false},
-		{"ours, same stack", true, false},
-		{"ours, leaf changes", true, true},
+		{ "empty handler", false, false },
+		{ "ours, same stack", true, false },
+		{ "ours, leaf changes", true, true },
 	};
-	double best[3] = {1e30, 1e30, 1e30};
+	double best[3] = { 1e30, 1e30, 1e30 };
 	const uint64_t stored = sample_counter(SAMPLE_STORED);
 
 	sigfillset(&action.sa_mask);
@@ -120,8 +120,8 @@ static void measure_all(void)
 		}
 	}
 	const uint64_t count = sample_counter(SAMPLE_STORED) - stored;
-	printf("%llu samples stored of %d, %d frames each\n", (unsigned long long)count,
-	       2 * ROUNDS * REPEATS, depth);
+	printf("%llu samples stored of %d, %d frames each\n", (unsigned long long)count, 2 * ROUNDS * REPEATS,
+	       depth);
 	for (int way = 0; way < 3; way++)
 		printf("  %-20s %6.0f ns a signal, beyond the empty one's: %5.0f ns, x %.2f (budget 0.30)\n",
 		       ways[way].name, best[way], best[way] - best[0], (best[way] - best[0]) / best[0]);
@@ -145,8 +145,8 @@ static void *run_thread(void *argument)
 		return argument;
 	/* A query of a long period, whose timers are not armed. */
 	thread->queries[0] = (struct query_tag){
-		.key = {1, 2},
-		.period_ns = {[TRACE_CPU] = 1000000, [TRACE_REAL] = 1000000},
+		.key = { 1, 2 },
+		.period_ns = { [TRACE_CPU] = 1000000, [TRACE_REAL] = 1000000 },
 		.counts = &run.counts,
 	};
 	thread->timers[TRACE_CPU].period_ns = 1000000;

@@ -104,9 +104,11 @@ static const struct {
 	{ "timers turned off",
 	  "PRAGMA query_profiler_cpu_time_period_ns=0; PRAGMA query_profiler_real_time_period_ns=0", LOADED },
 	{ "CPU period 10 ms",
-	  "PRAGMA query_profiler_cpu_time_period_ns=10000000; PRAGMA query_profiler_real_time_period_ns=0", LOADED },
+	  "PRAGMA query_profiler_cpu_time_period_ns=10000000; PRAGMA query_profiler_real_time_period_ns=0",
+	  LOADED },
 	{ "both periods 1 ms",
-	  "PRAGMA query_profiler_cpu_time_period_ns=1000000; PRAGMA query_profiler_real_time_period_ns=1000000",
+	  "PRAGMA query_profiler_cpu_time_period_ns=1000000; PRAGMA "
+	  "query_profiler_real_time_period_ns=1000000",
 	  LOADED },
 };
 
@@ -125,8 +127,12 @@ static int serve(const char *library)
 	sqlite3 *db;
 
 	must(sqlite3_open(":memory:", &db), "open");
-	must(sqlite3_exec(db, "CREATE TABLE t(a, b); WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c "
-	                  "WHERE x < 30000) INSERT INTO t SELECT x, x * 2 FROM c", NULL, NULL, NULL), "fill");
+	must(sqlite3_exec(
+		     db,
+		     "CREATE TABLE t(a, b); WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c "
+		     "WHERE x < 30000) INSERT INTO t SELECT x, x * 2 FROM c",
+		     NULL, NULL, NULL),
+	     "fill");
 	if (library && !*library) {
 		pthread_create(&thread, NULL, wait_for_ever, NULL);
 	} else if (library) {
@@ -164,8 +170,8 @@ static struct server start(const char *program, int which)
 		[WITH_THREAD] = { program, "serve", "" },
 		[LOADED_OFF] = { program, "serve", QUERYPROF_LIBRARY },
 		[LOADED] = { program, "serve", QUERYPROF_LIBRARY },
-		[UNDER_RECORD] = { QUERYPROF_COMMAND, "record", "--quiet", "-o", trace, "--cpu", "0", "--real", "0",
-		                   program, "serve" },
+		[UNDER_RECORD] = { QUERYPROF_COMMAND, "record", "--quiet", "-o", trace, "--cpu", "0",
+		                   "--real", "0", program, "serve" },
 	};
 	int in[2], out[2];
 	struct server server;
@@ -212,7 +218,8 @@ static void measure(const char *program, int number)
 
 			fprintf(server->in, "%d", mode);
 			for (int turn = 0; turn < 4; turn++) {
-				double value = ask(server, "tr"[turn % 2]), *known = &least[turn % 2][mode][number];
+				double value = ask(server, "tr"[turn % 2]),
+				       *known = &least[turn % 2][mode][number];
 
 				if (turn >= 2 && (!round || value < *known))
 					*known = value;

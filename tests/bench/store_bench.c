@@ -59,8 +59,10 @@ static struct result run_store(size_t count)
 		struct a_sample sample = {
 			.timestamp_ns = T0 + i * 1000 - (uint64_t)random() % 4000,
 			.query = { 0x0190000000007000ull + i / 1000, 0x8000000000000000ull },
-			.thread_id = 4000 + (uint32_t)(i % 8), .cpu_id = i % 2,
-			.trace = stacks[choose_stack()], .depth = DEPTH,
+			.thread_id = 4000 + (uint32_t)(i % 8),
+			.cpu_id = i % 2,
+			.trace = stacks[choose_stack()],
+			.depth = DEPTH,
 		};
 		while (!put_sample(sample))
 			nanosleep(&(struct timespec){ .tv_nsec = 100000 }, NULL);
@@ -99,7 +101,8 @@ static struct result run_plain(size_t count)
 	execute(db, "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL;"
 	            "CREATE TABLE trace_log (time_ns INTEGER, type INTEGER, thread_id INTEGER, query INTEGER,"
 	            " cpu INTEGER, weight INTEGER, period INTEGER, trace BLOB)");
-	sqlite3_prepare_v2(db, "INSERT INTO trace_log VALUES (?, 0, ?, ?, ?, 1, 10000000, ?)", -1, &insert, NULL);
+	sqlite3_prepare_v2(db, "INSERT INTO trace_log VALUES (?, 0, ?, ?, ?, 1, 10000000, ?)", -1, &insert,
+	                   NULL);
 	start = seconds(CLOCK_MONOTONIC);
 	cpu = seconds(CLOCK_THREAD_CPUTIME_ID);
 	for (size_t i = 0; i < count; i++) {

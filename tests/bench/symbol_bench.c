@@ -31,13 +31,13 @@
 #define CALLS_OF_DWFL 1000 /* it goes through all symbols at each */
 
 static struct library {
-	const char *name;     /* as dlopen takes it */
-	const char *exported; /* a function of it */
+	const char *name;           /* as dlopen takes it */
+	const char *exported;       /* a function of it */
 	uint64_t base, first, size; /* of its code */
 	char path[4096];
 	char build_id[BUILD_ID_TEXT];
 } libraries[] = { { .name = "libsqlite3.so.0", .exported = "sqlite3_step" },
-	              { .name = LIBC_SO, .exported = "qsort" } };
+	          { .name = LIBC_SO, .exported = "qsort" } };
 #define LIBRARIES (sizeof(libraries) / sizeof(libraries[0]))
 
 /* A store that knows these two, as quick as it can be: what is measured is ours. */
@@ -112,7 +112,8 @@ static void measure_ours(const struct library *library, uint64_t exported)
 	double loaded = now_ms();
 	free(address_symbol(exported));
 	double named = now_ms();
-	printf("  %-28s %8.1f ms, and %.1f for libdw\n", "first name, exported", named - loaded, loaded - start);
+	printf("  %-28s %8.1f ms, and %.1f for libdw\n", "first name, exported", named - loaded,
+	       loaded - start);
 
 	uint64_t random = 1;
 	struct symbol_object object = { .path = library->path, .build_id = library->build_id };
@@ -148,7 +149,8 @@ static void measure_dwfl(const struct library *library, uint64_t exported)
 	GElf_Sym symbol;
 	double start = now_ms();
 	Dwfl *dwfl = dwfl_begin(&callbacks);
-	Dwfl_Module *module = dwfl ? dwfl_report_elf(dwfl, library->name, library->path, -1, library->base, false) : NULL;
+	Dwfl_Module *module =
+		dwfl ? dwfl_report_elf(dwfl, library->name, library->path, -1, library->base, false) : NULL;
 	if (!module) {
 		printf("  libdwfl: %s\n", dwfl_errmsg(-1));
 		return;
@@ -160,8 +162,8 @@ static void measure_dwfl(const struct library *library, uint64_t exported)
 	size_t count = 0;
 	start = now_ms();
 	for (int i = 0; i < CALLS_OF_DWFL; i++) {
-		const char *name = dwfl_module_addrinfo(module, next_address(library, &random), &offset, &symbol,
-		                                        NULL, NULL, NULL);
+		const char *name = dwfl_module_addrinfo(module, next_address(library, &random), &offset,
+		                                        &symbol, NULL, NULL, NULL);
 		char *copy = name ? strdup(name) : NULL; /* as ours */
 		count += name && offset < symbol.st_size;
 		free(copy);

@@ -160,7 +160,7 @@ static int compare_deeply(void *argument, int a_size, const void *a, int b_size,
 
 static void dive_in_sqlite(sqlite3 *database, int depth)
 {
-	struct nest nest = {database, depth};
+	struct nest nest = { database, depth };
 
 	sqlite3_create_collation(database, "deep", SQLITE_UTF8, &nest, compare_deeply);
 	nest.left = depth - 1;
@@ -174,10 +174,10 @@ static struct {
 	int depth;
 	struct figures figures;
 } stacks[] = {
-	{"12 frames", dive, 12, {0}},
-	{"32 frames", dive, 32, {0}},
-	{"100 frames", dive, 100, {0}},
-	{"inside SQLite", dive_in_sqlite, 2, {0}},
+	{ "12 frames", dive, 12, { 0 } },
+	{ "32 frames", dive, 32, { 0 } },
+	{ "100 frames", dive, 100, { 0 } },
+	{ "inside SQLite", dive_in_sqlite, 2, { 0 } },
 };
 #define STACKS (sizeof stacks / sizeof stacks[0])
 
@@ -191,7 +191,7 @@ static void *run(void *database)
 	pthread_getattr_np(pthread_self(), &attributes);
 	pthread_attr_getstack(&attributes, &start, &size);
 	pthread_attr_destroy(&attributes);
-	peer_stack = (struct unwind_stack){(uintptr_t)start, (uintptr_t)start + size};
+	peer_stack = (struct unwind_stack){ (uintptr_t)start, (uintptr_t)start + size };
 	for (size_t i = 0; i < STACKS; i++) {
 		measured = &stacks[i].figures;
 		stacks[i].dive(database, stacks[i].depth);
@@ -202,8 +202,7 @@ static void *run(void *database)
 /* --- what comes out ------------------------------------------------------------------ */
 
 /* `framed` is the stack on which a frame-pointer walk gets to the end. */
-static void print_stack(const char *name, const struct figures *figures,
-                        const struct figures *framed)
+static void print_stack(const char *name, const struct figures *figures, const struct figures *framed)
 {
 	printf("%s\n  %-24s %6s  %18s  %18s\n", name, "", "frames", "hot, ns/frame", "evicted, ns/frame");
 	for (int i = figures == framed ? 0 : 1; i < PEERS; i++) {
@@ -256,7 +255,7 @@ static void print_budgets(const struct figures *figures, const struct figures *f
 
 int main(int argc, char **argv)
 {
-	struct sigaction action = {.sa_sigaction = on_trap, .sa_flags = SA_SIGINFO};
+	struct sigaction action = { .sa_sigaction = on_trap, .sa_flags = SA_SIGINFO };
 	pthread_t thread;
 	sqlite3 *database;
 
@@ -279,8 +278,8 @@ int main(int argc, char **argv)
 	const size_t segment = sizeof map->ranges[0];
 	printf("memory: rules %u bytes, map of %u segments %zu bytes (of 30: %zu),"
 	       " memo %u bytes a thread\n",
-	       unwind_cache_bytes, map->count, sizeof *map + map->count * segment,
-	       sizeof *map + 30 * segment, unwind_memo_bytes);
+	       unwind_cache_bytes, map->count, sizeof *map + map->count * segment, sizeof *map + 30 * segment,
+	       unwind_memo_bytes);
 	sqlite3_close(database);
 	if (argc < 2 || strcmp(argv[1], "--check") != 0)
 		return 0;

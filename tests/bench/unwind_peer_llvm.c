@@ -7,13 +7,12 @@
 #include <string.h>
 #include <ucontext.h>
 
-__attribute__((visibility("default"))) int peer_llvm_walk(const void *ucontext, uint64_t *trace,
-                                                          int max);
+__attribute__((visibility("default"))) int peer_llvm_walk(const void *ucontext, uint64_t *trace, int max);
 
 /* Its registers, in the order in which its context holds them. */
 static const int order[] = {
-	REG_RAX, REG_RBX, REG_RCX, REG_RDX, REG_RDI, REG_RSI, REG_RBP, REG_RSP, REG_R8, REG_R9,
-	REG_R10, REG_R11, REG_R12, REG_R13, REG_R14, REG_R15, REG_RIP,
+	REG_RAX, REG_RBX, REG_RCX, REG_RDX, REG_RDI, REG_RSI, REG_RBP, REG_RSP, REG_R8,
+	REG_R9,  REG_R10, REG_R11, REG_R12, REG_R13, REG_R14, REG_R15, REG_RIP,
 };
 
 int peer_llvm_walk(const void *ucontext, uint64_t *trace, int max)

@@ -88,14 +88,14 @@ static int walk_gperftools(const void *context)
 }
 
 struct peer peers[PEERS] = {
-	[PEER_FRAME_POINTERS] = {"fp", "frame pointers", walk_frame_pointers, "", false, 1},
-	[PEER_MEMO] = {"memo", "ours, memo", walk_memo, "", false, 1},
-	[PEER_CACHE] = {"cache", "ours, rule cache", walk_cache, "", false, 6},
-	[PEER_MISS] = {"miss", "ours, nothing cached", walk_miss, "", false, 80},
-	[PEER_NONGNU] = {"nongnu", "nongnu unw_backtrace", NULL, "libunwind8", true, 6},
-	[PEER_GLIBC] = {"glibc", "glibc backtrace", walk_glibc, "", true, 120},
-	[PEER_LLVM] = {"llvm", "LLVM, unmodified", NULL, "its source", false, 200},
-	[PEER_GPERFTOOLS] = {"gperftools", "gperftools", NULL, "libgoogle-perftools4", true, 500},
+	[PEER_FRAME_POINTERS] = { "fp", "frame pointers", walk_frame_pointers, "", false, 1 },
+	[PEER_MEMO] = { "memo", "ours, memo", walk_memo, "", false, 1 },
+	[PEER_CACHE] = { "cache", "ours, rule cache", walk_cache, "", false, 6 },
+	[PEER_MISS] = { "miss", "ours, nothing cached", walk_miss, "", false, 80 },
+	[PEER_NONGNU] = { "nongnu", "nongnu unw_backtrace", NULL, "libunwind8", true, 6 },
+	[PEER_GLIBC] = { "glibc", "glibc backtrace", walk_glibc, "", true, 120 },
+	[PEER_LLVM] = { "llvm", "LLVM, unmodified", NULL, "its source", false, 200 },
+	[PEER_GPERFTOOLS] = { "gperftools", "gperftools", NULL, "libgoogle-perftools4", true, 500 },
 };
 
 static void *find(const char *library, const char *symbol)
@@ -113,8 +113,7 @@ bool peers_open(const char *llvm_module)
 	if ((gperftools_trace = (int (*)(void **, int, int, const void *))find(
 		     "libprofiler.so.0", "_Z24GetStackTraceWithContextPPviiPKv")) != NULL)
 		peers[PEER_GPERFTOOLS].walk = walk_gperftools;
-	if ((llvm_walk = (int (*)(const void *, uint64_t *, int))find(llvm_module,
-	                                                             "peer_llvm_walk")) != NULL)
+	if ((llvm_walk = (int (*)(const void *, uint64_t *, int))find(llvm_module, "peer_llvm_walk")) != NULL)
 		peers[PEER_LLVM].walk = walk_llvm;
 	return (peer_memo = calloc(1, unwind_memo_bytes)) != NULL;
 }

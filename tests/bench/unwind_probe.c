@@ -59,7 +59,7 @@ static int compare(const void *a, const void *b)
  * program. */
 static void *wait_for_end(void *argument)
 {
-	const struct timespec pause = {0, 50000000};
+	const struct timespec pause = { 0, 50000000 };
 
 	while (taken != wanted) {
 		modules_refresh(false);
@@ -77,8 +77,8 @@ static void *wait_for_end(void *argument)
 __attribute__((constructor)) static void start(void)
 {
 	const char *key = getenv("PROBE_PEER"), *hz = getenv("PROBE_HZ"), *samples = getenv("PROBE_SAMPLES");
-	struct sigaction action = {.sa_sigaction = on_tick, .sa_flags = SA_SIGINFO | SA_RESTART};
-	struct sigevent event = {.sigev_notify = SIGEV_THREAD_ID, .sigev_signo = SIGPROF};
+	struct sigaction action = { .sa_sigaction = on_tick, .sa_flags = SA_SIGINFO | SA_RESTART };
+	struct sigevent event = { .sigev_notify = SIGEV_THREAD_ID, .sigev_signo = SIGPROF };
 	sigset_t all, before;
 	pthread_attr_t attributes;
 	pthread_t thread;
@@ -99,7 +99,7 @@ __attribute__((constructor)) static void start(void)
 	pthread_getattr_np(pthread_self(), &attributes);
 	pthread_attr_getstack(&attributes, &low, &size);
 	pthread_attr_destroy(&attributes);
-	peer_stack = (struct unwind_stack){(uintptr_t)low, (uintptr_t)low + size};
+	peer_stack = (struct unwind_stack){ (uintptr_t)low, (uintptr_t)low + size };
 	if (modules_init() != 0)
 		return;
 
@@ -113,7 +113,7 @@ __attribute__((constructor)) static void start(void)
 	sigaction(SIGPROF, &action, NULL);
 	event._sigev_un._tid = (pid_t)syscall(SYS_gettid);
 	const long period = 1000000000 / atol(hz);
-	const struct itimerspec times = {{0, period}, {0, period}};
+	const struct itimerspec times = { { 0, period }, { 0, period } };
 	if (timer_create(CLOCK_MONOTONIC, &event, &timer) == 0)
 		timer_settime(timer, 0, &times, NULL);
 }

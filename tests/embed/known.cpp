@@ -10,7 +10,8 @@
 #include <stdlib.h>
 #include <time.h>
 
-namespace known {
+namespace known
+{
 
 #if defined(__x86_64__)
 #define MARK(number) __asm__ volatile("nopl " #number "(%rax)") /* 0f 1f 80 and the number */
@@ -56,7 +57,7 @@ __attribute__((noinline)) int entry(int ms)
 	return rounds;
 }
 
-}
+} // namespace known
 
 static void spin(sqlite3_context *context, int, sqlite3_value **values)
 {

@@ -76,26 +76,38 @@ static void test_simple(void **state)
 {
 	(void)state;
 	assert_int_equal(run("sum 1000000000", "first", ENGINE_OK), 500000000500000000);
-	assert_int_equal(ask("SELECT count(*) FROM query_log WHERE query = 'sum 1000000000' AND query_id = 'first' AND "
-	                     "initial_query_id = 'first' AND database = 'numbers' AND type = 'QueryFinish' AND "
-	                     "library_path = '' AND cpu_time_ns BETWEEN 1000000 AND query_duration_ns"), 1);
+	assert_int_equal(
+		ask("SELECT count(*) FROM query_log WHERE query = 'sum 1000000000' AND query_id = 'first' "
+	            "AND "
+	            "initial_query_id = 'first' AND database = 'numbers' AND type = 'QueryFinish' AND "
+	            "library_path = '' AND cpu_time_ns BETWEEN 1000000 AND query_duration_ns"),
+		1);
 	assert_true(ask("SELECT count(*) FROM trace_log WHERE query_id = 'first'") > 10);
-	assert_int_equal(ask("SELECT abs(sum(weight * period_ns) - cpu_time_ns) < 0.15 * cpu_time_ns FROM trace_log JOIN "
-	                     "query_log USING (query_id) WHERE query_id = 'first'"), 1);
+	assert_int_equal(ask("SELECT abs(sum(weight * period_ns) - cpu_time_ns) < 0.15 * cpu_time_ns FROM "
+	                     "trace_log JOIN "
+	                     "query_log USING (query_id) WHERE query_id = 'first'"),
+	                 1);
 }
 
 static void test_nested(void **state)
 {
 	(void)state;
 	run("both (sum 600000000) (both (sum 300000000) (sum 1))", "outer", ENGINE_OK);
-	assert_int_equal(ask("SELECT count(*) FROM query_log WHERE initial_query_id = 'outer' AND query_id <> 'outer'"), 3);
+	assert_int_equal(ask("SELECT count(*) FROM query_log WHERE initial_query_id = 'outer' AND query_id "
+	                     "<> 'outer'"),
+	                 3);
 	/* each sample is the innermost's */
 	assert_int_equal(ask("SELECT count(*) FROM trace_log WHERE query_id = 'outer'") <= 2, 1);
-	assert_int_equal(ask("SELECT count(*) FROM query_log WHERE initial_query_id = 'outer' AND query = 'sum 600000000' "
+	assert_int_equal(ask("SELECT count(*) FROM query_log WHERE initial_query_id = 'outer' AND query = "
+	                     "'sum 600000000' "
 	                     "AND samples_cpu > 5 AND samples_cpu = (SELECT count(*) FROM trace_log WHERE "
-	                     "trace_log.query_id = query_log.query_id)"), 1);
-	assert_int_equal(ask("SELECT o.query_duration_ns >= i.ns FROM query_log AS o, (SELECT sum(query_duration_ns) AS ns "
-	                     "FROM query_log WHERE query IN ('sum 600000000', 'sum 300000000')) AS i WHERE query_id = 'outer'"), 1);
+	                     "trace_log.query_id = query_log.query_id)"),
+	                 1);
+	assert_int_equal(ask("SELECT o.query_duration_ns >= i.ns FROM query_log AS o, (SELECT "
+	                     "sum(query_duration_ns) AS ns "
+	                     "FROM query_log WHERE query IN ('sum 600000000', 'sum 300000000')) AS i WHERE "
+	                     "query_id = 'outer'"),
+	                 1);
 }
 
 static void test_errors(void **state)
@@ -105,10 +117,14 @@ static void test_errors(void **state)
 	run("both (sum 1) (fail for a reason)", "failing", ENGINE_FAILED);
 	run("nonsense", NULL, ENGINE_SYNTAX);
 	qp_set(NULL, "log_queries_min_query_duration_ns", "DEFAULT");
-	assert_int_equal(ask("SELECT count(*) FROM query_log WHERE exception_code = 42 AND exception = 'for a reason' AND "
-	                     "type = 'ExceptionWhileProcessing' AND initial_query_id = 'failing'"), 2);
-	assert_int_equal(ask("SELECT count(*) FROM query_log WHERE query = 'nonsense' AND exception = 'no such query' AND "
-	                     "length(query_id) = 36 AND query_id GLOB '*-*-7*-[89ab]*-*'"), 1);
+	assert_int_equal(ask("SELECT count(*) FROM query_log WHERE exception_code = 42 AND exception = 'for "
+	                     "a reason' AND "
+	                     "type = 'ExceptionWhileProcessing' AND initial_query_id = 'failing'"),
+	                 2);
+	assert_int_equal(ask("SELECT count(*) FROM query_log WHERE query = 'nonsense' AND exception = 'no "
+	                     "such query' AND "
+	                     "length(query_id) = 36 AND query_id GLOB '*-*-7*-[89ab]*-*'"),
+	                 1);
 }
 
 /* Worker threads under the id of the query: a line each, and all samples by one id. */
@@ -116,11 +132,18 @@ static void test_threads(void **state)
 {
 	(void)state;
 	run("threads 4 (sum 600000000)", "parallel", ENGINE_OK);
-	assert_int_equal(ask("SELECT count(*) FROM query_log WHERE query_id = 'parallel' AND query = 'sum 600000000'"), 4);
-	assert_int_equal(ask("SELECT count(DISTINCT thread_id) FROM trace_log WHERE query_id = 'parallel' AND thread_id NOT IN "
-	                     "(SELECT thread_id FROM query_log WHERE query LIKE 'threads 4%')"), 4);
-	assert_int_equal(ask("SELECT abs((SELECT sum(weight * period_ns) FROM trace_log WHERE query_id = 'parallel') - "
-	                     "sum(cpu_time_ns)) < 0.15 * sum(cpu_time_ns) FROM query_log WHERE query_id = 'parallel'"), 1);
+	assert_int_equal(
+		ask("SELECT count(*) FROM query_log WHERE query_id = 'parallel' AND query = 'sum 600000000'"),
+		4);
+	assert_int_equal(ask("SELECT count(DISTINCT thread_id) FROM trace_log WHERE query_id = 'parallel' "
+	                     "AND thread_id NOT IN "
+	                     "(SELECT thread_id FROM query_log WHERE query LIKE 'threads 4%')"),
+	                 4);
+	assert_int_equal(
+		ask("SELECT abs((SELECT sum(weight * period_ns) FROM trace_log WHERE query_id = 'parallel') "
+	            "- "
+	            "sum(cpu_time_ns)) < 0.15 * sum(cpu_time_ns) FROM query_log WHERE query_id = 'parallel'"),
+		1);
 }
 
 /* An engine that stores in SQLite: its statements name the query that they are in. */
@@ -135,22 +158,28 @@ static void test_with_sqlite(void **state)
 		fail_msg("%s", qp_error());
 	assert_int_equal(qp_set(db, "query_profiler_cpu_time_period_ns", "1000000"), QP_OK);
 	assert_int_equal(qp_query_begin(&query), QP_OK);
-	assert_int_equal(sqlite3_exec(db, "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c WHERE x < 1000000) "
-	                              "SELECT /* inside */ sum(x) FROM c", NULL, NULL, NULL), SQLITE_OK);
+	assert_int_equal(
+		sqlite3_exec(
+			db,
+			"WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c WHERE x < 1000000) "
+			"SELECT /* inside */ sum(x) FROM c",
+			NULL, NULL, NULL),
+		SQLITE_OK);
 	assert_int_equal(qp_query_end(0, NULL), QP_OK);
 	sqlite3_close(db);
-	assert_int_equal(ask("SELECT count(*) FROM query_log WHERE query LIKE '%/* inside */%' AND initial_query_id = 'storing' "
-	                     "AND query_id <> 'storing' AND library_path <> '' AND samples_cpu > 10"), 1);
-	assert_int_equal(ask("SELECT count(*) FROM query_log WHERE query_id = 'storing' AND library_path = ''"), 1);
+	assert_int_equal(ask("SELECT count(*) FROM query_log WHERE query LIKE '%/* inside */%' AND "
+	                     "initial_query_id = 'storing' "
+	                     "AND query_id <> 'storing' AND library_path <> '' AND samples_cpu > 10"),
+	                 1);
+	assert_int_equal(
+		ask("SELECT count(*) FROM query_log WHERE query_id = 'storing' AND library_path = ''"), 1);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_simple),
-		cmocka_unit_test(test_nested),
-		cmocka_unit_test(test_errors),
-		cmocka_unit_test(test_threads),
+		cmocka_unit_test(test_simple),      cmocka_unit_test(test_nested),
+		cmocka_unit_test(test_errors),      cmocka_unit_test(test_threads),
 		cmocka_unit_test(test_with_sqlite),
 	};
 

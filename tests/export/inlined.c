@@ -10,11 +10,20 @@
 #include "export/export.h"
 
 static const struct report_module module = {
-	.path = "/usr/lib/libx.so", .name = "libx.so", .build_id = "cafe", .start = 0x1000, .end = 0x2000,
+	.path = "/usr/lib/libx.so",
+	.name = "libx.so",
+	.build_id = "cafe",
+	.start = 0x1000,
+	.end = 0x2000,
 };
 
 static const struct report_module program = {
-	.number = 1, .path = "/usr/bin/app", .name = "app", .build_id = "", .start = 0x3000, .end = 0x4000,
+	.number = 1,
+	.path = "/usr/bin/app",
+	.name = "app",
+	.build_id = "",
+	.start = 0x3000,
+	.end = 0x4000,
 };
 
 /* small() in middle<…>() in large(), at one address; main() called that. */
@@ -35,15 +44,27 @@ int main(int argc, char **argv)
 	const struct report_frame *pointers[] = { &frames[0], &frames[1] };
 	const struct report_stack stack = { .count = 2, .frames = pointers };
 	const struct report_labels labels = {
-		.query_id = "q", .thread = "t (1)", .database = "", .statement = "SELECT 1", .statement_hash = 1,
+		.query_id = "q",
+		.thread = "t (1)",
+		.database = "",
+		.statement = "SELECT 1",
+		.statement_hash = 1,
 	};
 	const struct report_sample sample = {
-		.stack = &stack, .labels = &labels, .time_ns = 1000, .period_ns = 10, .weight = 2, .ns = 20,
+		.stack = &stack,
+		.labels = &labels,
+		.time_ns = 1000,
+		.period_ns = 10,
+		.weight = 2,
+		.ns = 20,
 	};
 	struct report_labels other = labels;
 	struct report_sample second = sample;
 	const struct report_info info = {
-		.trace_type = "CPU", .title = "constructed", .executable = "/usr/bin/app", .inlines = true,
+		.trace_type = "CPU",
+		.title = "constructed",
+		.executable = "/usr/bin/app",
+		.inlines = true,
 	};
 	const struct report_format *format;
 

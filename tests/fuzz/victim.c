@@ -36,8 +36,11 @@ static void read_all(const char *sql)
 static void use(const char *path)
 {
 	struct query_key key = { 0x0190000000007000ull, 1 };
-	struct a_query query = { .query_id = "mine", .query = "SELECT 1", .database = "main", .exception = "",
-	                         .record = { .query = key, .start_realtime_ns = T0 } };
+	struct a_query query = { .query_id = "mine",
+		                 .query = "SELECT 1",
+		                 .database = "main",
+		                 .exception = "",
+		                 .record = { .query = key, .start_realtime_ns = T0 } };
 	struct store_location location;
 	char *error = NULL;
 

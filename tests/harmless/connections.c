@@ -105,9 +105,10 @@ static struct state look(void)
 
 static void show(const char *when, const struct state *state)
 {
-	printf("%-28s %8ld bytes, %d descriptors, %d threads; sessions %ld, timers %ld, threads %ld, refused %ld\n",
-	       when, state->bytes, state->fds, state->os_threads, state->sessions, state->timers, state->threads,
-	       state->refused);
+	printf("%-28s %8ld bytes, %d descriptors, %d threads; sessions %ld, timers %ld, threads %ld, refused "
+	       "%ld\n",
+	       when, state->bytes, state->fds, state->os_threads, state->sessions, state->timers,
+	       state->threads, state->refused);
 }
 
 static void *open_and_close(void *context)
@@ -197,9 +198,10 @@ int main(int argc, char **argv)
 		show(ways[i].name, &after);
 		/* New stacks are kept, whatever the connection. To forget a piece of memory with
 		 * each of 10,000 connections would be more. */
-		bad |= after.bytes - before.bytes > 32 * ways[i].connections + STACKS_BYTES || after.fds != before.fds ||
-		       after.os_threads != before.os_threads || after.sessions != before.sessions ||
-		       after.timers > before.timers || after.threads > before.threads || after.refused;
+		bad |= after.bytes - before.bytes > 32 * ways[i].connections + STACKS_BYTES ||
+		       after.fds != before.fds || after.os_threads != before.os_threads ||
+		       after.sessions != before.sessions || after.timers > before.timers ||
+		       after.threads > before.threads || after.refused;
 		before.bytes = after.bytes;
 	}
 	sqlite3_close(watcher);

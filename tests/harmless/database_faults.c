@@ -139,7 +139,8 @@ static void *work(void *context)
 			run(db, "SELECT count(*), max(b) FROM t");
 			continue;
 		}
-		if (run(db, "BEGIN IMMEDIATE; INSERT INTO t(b) VALUES (randomblob(3000)); UPDATE t SET b = randomblob(2000) "
+		if (run(db, "BEGIN IMMEDIATE; INSERT INTO t(b) VALUES (randomblob(3000)); UPDATE t SET b = "
+		            "randomblob(2000) "
 		            "WHERE id % 7 = 3; COMMIT"))
 			fail(db, "a transaction");
 		if (i == TRANSACTIONS / 2)
@@ -195,7 +196,8 @@ int main(int argc, char **argv)
 		sqlite3_close(db);
 	}
 	db = open_sampled(":memory:");
-	run(db, "PRAGMA query_profiler_cpu_time_period_ns = 0; PRAGMA query_profiler_real_time_period_ns = 0");
+	run(db,
+	    "PRAGMA query_profiler_cpu_time_period_ns = 0; PRAGMA query_profiler_real_time_period_ns = 0");
 	sqlite3_exec(db, "SELECT count(*) FROM system.trace_log", read_text, text, NULL);
 	printf("%s samples\n", text);
 	if (atol(text) < 1000)

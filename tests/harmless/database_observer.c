@@ -118,7 +118,8 @@ static void look_at_files(void)
 		if (strstr(name, "-wal") || strstr(name, "-journal") || strstr(name, "-shm"))
 			tell("file", "%s %zd", name, size);
 		else
-			tell("file", "%s %zd %016llx", name, size, (unsigned long long)hash(bytes, (size_t)size));
+			tell("file", "%s %zd %016llx", name, size,
+			     (unsigned long long)hash(bytes, (size_t)size));
 		free(bytes);
 		close(fd);
 	}
@@ -128,30 +129,47 @@ static void look_at_files(void)
 static void look_at(sqlite3 *db)
 {
 	static const char *const questions[] = {
-		"PRAGMA database_list", "PRAGMA schema_version", "PRAGMA data_version", "PRAGMA user_version",
-		"PRAGMA application_id", "PRAGMA page_count", "PRAGMA freelist_count", "PRAGMA journal_mode",
-		"PRAGMA locking_mode", "PRAGMA synchronous", "PRAGMA encoding", "PRAGMA cache_size",
-		"PRAGMA integrity_check", "PRAGMA foreign_key_check", "PRAGMA compile_options",
-		"SELECT type, name, rootpage, sql FROM sqlite_schema", "SELECT name, sql FROM temp.sqlite_schema",
+		"PRAGMA database_list",
+		"PRAGMA schema_version",
+		"PRAGMA data_version",
+		"PRAGMA user_version",
+		"PRAGMA application_id",
+		"PRAGMA page_count",
+		"PRAGMA freelist_count",
+		"PRAGMA journal_mode",
+		"PRAGMA locking_mode",
+		"PRAGMA synchronous",
+		"PRAGMA encoding",
+		"PRAGMA cache_size",
+		"PRAGMA integrity_check",
+		"PRAGMA foreign_key_check",
+		"PRAGMA compile_options",
+		"SELECT type, name, rootpage, sql FROM sqlite_schema",
+		"SELECT name, sql FROM temp.sqlite_schema",
 		"SELECT schema, name FROM pragma_table_list ORDER BY 1, 2",
-		"SELECT count(*) FROM pragma_function_list", "SELECT count(*) FROM pragma_module_list",
+		"SELECT count(*) FROM pragma_function_list",
+		"SELECT count(*) FROM pragma_module_list",
 		"SELECT count(*) FROM pragma_collation_list",
 	};
 	static const struct {
 		const char *name;
 		int which;
 	} statuses[] = {
-		{ "statement memory", SQLITE_DBSTATUS_STMT_USED }, { "schema memory", SQLITE_DBSTATUS_SCHEMA_USED },
-		{ "cache memory", SQLITE_DBSTATUS_CACHE_USED }, { "cache writes", SQLITE_DBSTATUS_CACHE_WRITE },
+		{ "statement memory", SQLITE_DBSTATUS_STMT_USED },
+		{ "schema memory", SQLITE_DBSTATUS_SCHEMA_USED },
+		{ "cache memory", SQLITE_DBSTATUS_CACHE_USED },
+		{ "cache writes", SQLITE_DBSTATUS_CACHE_WRITE },
 		{ "cache spills", SQLITE_DBSTATUS_CACHE_SPILL },
 	};
 
-	tell("counts", "changes %d, total %d, last rowid %lld", sqlite3_changes(db), sqlite3_total_changes(db),
-	     (long long)sqlite3_last_insert_rowid(db));
+	tell("counts", "changes %d, total %d, last rowid %lld", sqlite3_changes(db),
+	     sqlite3_total_changes(db), (long long)sqlite3_last_insert_rowid(db));
 	tell("error", "%d %s", sqlite3_errcode(db), sqlite3_errmsg(db));
-	tell("transaction", "autocommit %d, state %d", sqlite3_get_autocommit(db), sqlite3_txn_state(db, NULL));
-	tell("file name", "%s", sqlite3_db_filename(db, "main") + (strncmp(sqlite3_db_filename(db, "main"), folder,
-	     strlen(folder)) ? 0 : strlen(folder)));
+	tell("transaction", "autocommit %d, state %d", sqlite3_get_autocommit(db),
+	     sqlite3_txn_state(db, NULL));
+	tell("file name", "%s",
+	     sqlite3_db_filename(db, "main") +
+	             (strncmp(sqlite3_db_filename(db, "main"), folder, strlen(folder)) ? 0 : strlen(folder)));
 	tell("read-only", "%d %d", sqlite3_db_readonly(db, "main"), sqlite3_db_readonly(db, "system"));
 	tell("limit", "attached %d, functions' arguments %d", sqlite3_limit(db, SQLITE_LIMIT_ATTACHED, -1),
 	     sqlite3_limit(db, SQLITE_LIMIT_FUNCTION_ARG, -1));
@@ -220,8 +238,9 @@ static int on_progress(void *context)
 static void with_hooks(sqlite3 *db, int on)
 {
 	sqlite3_set_authorizer(db, on ? on_authorize : NULL, NULL);
-	sqlite3_trace_v2(db, on ? SQLITE_TRACE_STMT | SQLITE_TRACE_PROFILE | SQLITE_TRACE_ROW | SQLITE_TRACE_CLOSE : 0,
-	                 on ? on_trace : NULL, NULL);
+	sqlite3_trace_v2(
+		db, on ? SQLITE_TRACE_STMT | SQLITE_TRACE_PROFILE | SQLITE_TRACE_ROW | SQLITE_TRACE_CLOSE : 0,
+		on ? on_trace : NULL, NULL);
 	sqlite3_update_hook(db, on ? on_update : NULL, NULL);
 	sqlite3_commit_hook(db, on ? on_commit : NULL, NULL);
 	sqlite3_wal_hook(db, on ? on_wal : NULL, NULL);
@@ -234,7 +253,8 @@ static void with_hooks(sqlite3 *db, int on)
 /* --- scenes -------------------------------------------------------------------- */
 
 #define RW (SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE)
-#define FILL "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c WHERE x < 3000) " \
+#define FILL                                                                                                 \
+	"WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c WHERE x < 3000) "                    \
 	"INSERT INTO t(a, b) SELECT x, hex(x * 7919) FROM c"
 
 static void work(sqlite3 *db)
@@ -347,7 +367,8 @@ static void with_attached(void)
 	library = kept;
 	run(db, "ATTACH ':memory:' AS system; CREATE TABLE system.own(x)");
 	load(db);
-	run(db, "SELECT name FROM system.sqlite_schema; INSERT INTO system.own VALUES (5); SELECT x FROM own");
+	run(db,
+	    "SELECT name FROM system.sqlite_schema; INSERT INTO system.own VALUES (5); SELECT x FROM own");
 	run(db, "PRAGMA database_list; DETACH system; PRAGMA database_list");
 	sqlite3_close(db);
 }

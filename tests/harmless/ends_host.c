@@ -105,7 +105,7 @@ static void burn_on(void)
 
 /* --- other programs ------------------------------------------------------------------ */
 
-static char *const true_arguments[] = { (char *)(uintptr_t)"true", NULL };
+static char *const true_arguments[] = { (char *)(uintptr_t) "true", NULL };
 
 /* Enough for a signal or two: they come faster than some machines can handle them. */
 static void query_a_little(sqlite3 *db)
@@ -151,12 +151,8 @@ static void exec_after(sqlite3 *db, int way)
 
 	way_of_exec = way;
 	switch (way / 4 % 5) {
-	case 0:
-		query_a_little(db);
-		break;
-	case 1:
-		ask(db, "SELECT exec_within()");
-		break;
+	case 0: query_a_little(db); break;
+	case 1: ask(db, "SELECT exec_within()"); break;
 	case 2:
 		pthread_create(&thread, NULL, become_true_here, (void *)(intptr_t)way);
 		for (;;)
@@ -204,7 +200,8 @@ static void take_status(pid_t child, int expected)
 {
 	int status;
 
-	if (child > 0 && waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == expected)
+	if (child > 0 && waitpid(child, &status, 0) == child && WIFEXITED(status) &&
+	    WEXITSTATUS(status) == expected)
 		made++;
 	else
 		refused++;
@@ -238,7 +235,8 @@ static int by_fork(void)
 
 static int by_spawn(void)
 {
-	char *arguments[] = { (char *)(uintptr_t)"sh", (char *)(uintptr_t)"-c", (char *)(uintptr_t)"exit 6", NULL };
+	char *arguments[] = { (char *)(uintptr_t) "sh", (char *)(uintptr_t) "-c",
+		              (char *)(uintptr_t) "exit 6", NULL };
 	pid_t child = -1;
 
 	posix_spawn(&child, "/bin/sh", NULL, NULL, arguments, environ);
@@ -275,15 +273,17 @@ static void make_processes(void)
 		const char *name;
 		int (*make)(void);
 	} ways[] = {
-		{ "by_vfork", by_vfork }, { "by_fork", by_fork },     { "by_spawn", by_spawn },
+		{ "by_vfork", by_vfork },   { "by_fork", by_fork },   { "by_spawn", by_spawn },
 		{ "by_system", by_system }, { "by_popen", by_popen },
 	};
 	sqlite3 *db = open_db();
 
 	burn(db, 50);
 	for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
-		char *sql = sqlite3_mprintf("WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c WHERE x < 20000) "
-		                            "SELECT max(CASE x %% 1000 WHEN 0 THEN %s() END) FROM c", ways[i].name);
+		char *sql = sqlite3_mprintf(
+			"WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c WHERE x < 20000) "
+			"SELECT max(CASE x %% 1000 WHEN 0 THEN %s() END) FROM c",
+			ways[i].name);
 
 		made = refused = 0;
 		add_function(db, ways[i].name, ways[i].make);
@@ -333,8 +333,8 @@ static int own_intact(const int fds[FILES])
 		if (i % 3)
 			good += read(fds[i], bytes, sizeof bytes) < 0 && errno == EAGAIN;
 		else
-			good += status.st_size == 4 && pread(fds[i], bytes, 8, 0) == 4 && !memcmp(bytes, "mine", 4) &&
-			        lseek(fds[i], 0, SEEK_CUR) == 4;
+			good += status.st_size == 4 && pread(fds[i], bytes, 8, 0) == 4 &&
+			        !memcmp(bytes, "mine", 4) && lseek(fds[i], 0, SEEK_CUR) == 4;
 	}
 	return good;
 }
@@ -354,8 +354,9 @@ static void close_others(void)
 		CHECK(close(fds[i]) == 0);
 	ask(db, "SELECT /* later */ 1");
 	for (int i = 0; i < 10; i++)
-		CHECK(ask(db, "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c WHERE x < 200000) "
-		              "SELECT /* later */ count(*) FROM c") == 200000);
+		CHECK(ask(db,
+		          "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c WHERE x < 200000) "
+		          "SELECT /* later */ count(*) FROM c") == 200000);
 	tell_metrics(db);
 }
 
@@ -390,8 +391,9 @@ static void daemonize(void)
 	CHECK(chdir(folder) == 0);
 	open_own(fds);
 	for (int i = 0; i < 10; i++)
-		CHECK(ask(db, "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c WHERE x < 200000) "
-		              "SELECT /* later */ count(*) FROM c") == 200000);
+		CHECK(ask(db,
+		          "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c WHERE x < 200000) "
+		          "SELECT /* later */ count(*) FROM c") == 200000);
 	snprintf(line, sizeof line, "%d of %d files as they were\n", own_intact(fds), FILES);
 	result = open("result", O_WRONLY | O_CREAT | O_EXCL, 0600);
 	CHECK(result >= 0 && write(result, line, strlen(line)) == (ssize_t)strlen(line));

@@ -103,7 +103,8 @@ static void no_memory(void)
 	set_limit(RLIMIT_AS, address_space() + (4 << 20));
 	if (library_path()) {
 		sqlite3_enable_load_extension(db, 1);
-		CHECK(sqlite3_load_extension(db, library_path(), "sqlite3_queryprof_init", &error) == SQLITE_ERROR);
+		CHECK(sqlite3_load_extension(db, library_path(), "sqlite3_queryprof_init", &error) ==
+		      SQLITE_ERROR);
 		fprintf(stderr, "refused: %s\n", error);
 	}
 	burn(db, 100);
@@ -139,10 +140,13 @@ static void refuse(int error, const int *calls, int count)
 	struct sock_filter filter[40];
 	int size = 0;
 
-	filter[size++] = (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr));
+	filter[size++] =
+		(struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr));
 	for (int i = 0; i < count; i++) {
-		filter[size++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (unsigned)calls[i], 0, 1);
-		filter[size++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | (unsigned)error);
+		filter[size++] =
+			(struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (unsigned)calls[i], 0, 1);
+		filter[size++] =
+			(struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | (unsigned)error);
 	}
 	filter[size++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
 	struct sock_fprog program = { .len = (unsigned short)size, .filter = filter };
@@ -154,10 +158,10 @@ static void refuse(int error, const int *calls, int count)
 	}
 }
 
-#define REFUSE(error, ...) \
-	do { \
-		const int calls[] = { __VA_ARGS__ }; \
-		refuse(error, calls, (int)(sizeof calls / sizeof *calls)); \
+#define REFUSE(error, ...)                                                                                   \
+	do {                                                                                                 \
+		const int calls[] = { __VA_ARGS__ };                                                         \
+		refuse(error, calls, (int)(sizeof calls / sizeof *calls));                                   \
 	} while (0)
 
 static void refused_timers(void)
@@ -187,9 +191,9 @@ static void refused_calls(void)
 	sqlite3 *db = open_db();
 
 	burn(db, 100);
-	REFUSE(EPERM, SYS_timer_create, SYS_rt_tgsigqueueinfo, SYS_tgkill, SYS_getrandom, SYS_prctl, SYS_process_vm_readv,
-	       SYS_sched_getaffinity, SYS_flock, SYS_fchown, SYS_fchmod, SYS_fallocate, SYS_readlink, SYS_getcwd,
-	       SYS_uname);
+	REFUSE(EPERM, SYS_timer_create, SYS_rt_tgsigqueueinfo, SYS_tgkill, SYS_getrandom, SYS_prctl,
+	       SYS_process_vm_readv, SYS_sched_getaffinity, SYS_flock, SYS_fchown, SYS_fchmod, SYS_fallocate,
+	       SYS_readlink, SYS_getcwd, SYS_uname);
 	burn(db, 200);
 	go_on(db);
 }
@@ -231,8 +235,9 @@ static void changed_root(void)
 		_exit(77);
 	}
 	for (int i = 0; i < 10; i++)
-		CHECK(ask(db, "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c WHERE x < 200000) "
-		              "SELECT /* later */ count(*) FROM c") == 200000);
+		CHECK(ask(db,
+		          "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c WHERE x < 200000) "
+		          "SELECT /* later */ count(*) FROM c") == 200000);
 	go_on(db);
 }
 
@@ -247,8 +252,9 @@ static void changed_user(void)
 		_exit(77);
 	}
 	for (int i = 0; i < 10; i++)
-		CHECK(ask(db, "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c WHERE x < 200000) "
-		              "SELECT /* later */ count(*) FROM c") == 200000);
+		CHECK(ask(db,
+		          "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c WHERE x < 200000) "
+		          "SELECT /* later */ count(*) FROM c") == 200000);
 	go_on(db);
 }
 

@@ -70,8 +70,9 @@ void burn(sqlite3 *db, int ms)
 	long long start = -1, ns;
 
 	do {
-		CHECK(ask(db, "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c WHERE x < 20000) "
-		              "SELECT sum(x) FROM c") == 200010000);
+		CHECK(ask(db,
+		          "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c WHERE x < 20000) "
+		          "SELECT sum(x) FROM c") == 200010000);
 		clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
 		ns = now.tv_sec * 1000000000ll + now.tv_nsec;
 		if (start < 0)
@@ -116,13 +117,16 @@ void tell_metrics(sqlite3 *db)
 
 	if (!library)
 		return;
-	CHECK(sqlite3_exec(db, "PRAGMA query_profiler_cpu_time_period_ns = 0; PRAGMA query_profiler_real_time_period_ns = 0",
+	CHECK(sqlite3_exec(db,
+	                   "PRAGMA query_profiler_cpu_time_period_ns = 0; PRAGMA "
+	                   "query_profiler_real_time_period_ns = 0",
 	                   NULL, NULL, NULL) == SQLITE_OK);
 	/* Everything is stored or lost before it is read; or it cannot be read. */
 	if (sqlite3_exec(db, "SELECT count(*) FROM trace_log", NULL, NULL, &error))
 		fprintf(stderr, "reading: %s\n", error);
 	sqlite3_free(error);
-	CHECK(sqlite3_exec(db, "SELECT metric, value FROM system.metrics", print_metric, NULL, NULL) == SQLITE_OK);
+	CHECK(sqlite3_exec(db, "SELECT metric, value FROM system.metrics", print_metric, NULL, NULL) ==
+	      SQLITE_OK);
 }
 
 int main(int argc, char **argv)

@@ -285,8 +285,9 @@ static int block_all(void)
 /* In the middle of a query, with both timers running. */
 static void block_within(sqlite3 *db)
 {
-	CHECK(ask(db, "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c WHERE x < 400000) "
-	              "SELECT count(*) + sum(CASE x WHEN 200000 THEN block_all() ELSE 0 END) FROM c") == 400001);
+	CHECK(ask(db,
+	          "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c WHERE x < 400000) "
+	          "SELECT count(*) + sum(CASE x WHEN 200000 THEN block_all() ELSE 0 END) FROM c") == 400001);
 }
 
 static void blocked_within(void)
@@ -395,8 +396,10 @@ static int touch_and_leave(void)
 
 static void fault_often(sqlite3 *db, const char *function)
 {
-	char *sql = sqlite3_mprintf("WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c WHERE x < 20000) "
-	                            "SELECT sum(%s()) FROM c", function);
+	char *sql = sqlite3_mprintf(
+		"WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c WHERE x < 20000) "
+		"SELECT sum(%s()) FROM c",
+		function);
 
 	printf("%lld from a query", ask(db, sql));
 	printf(", %d faults\n", faults);
@@ -452,7 +455,8 @@ static void other_profiler(void)
 	burn(db, 400);
 	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &end);
 	CHECK(setitimer(ITIMER_PROF, &none, NULL) == 0);
-	share = ticks * 0.01 / ((double)(end.tv_sec - start.tv_sec) + (double)(end.tv_nsec - start.tv_nsec) / 1e9);
+	share = ticks * 0.01 /
+	        ((double)(end.tv_sec - start.tv_sec) + (double)(end.tv_nsec - start.tv_nsec) / 1e9);
 	fprintf(stderr, "%d ticks, %.2f of the CPU time\n", ticks, share);
 	printf("ticks are %s\n", share > 0.5 && share < 1.6 ? "all there" : "wrong");
 	tell_metrics(db);
@@ -467,10 +471,12 @@ static void short_period(void)
 	ask(db, "SELECT 1");
 	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &start);
 	for (int i = 0; i < 5; i++)
-		CHECK(ask(db, "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c WHERE x < 100000) "
-		              "SELECT /* often */ count(*) FROM c") == 100000);
+		CHECK(ask(db,
+		          "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c WHERE x < 100000) "
+		          "SELECT /* often */ count(*) FROM c") == 100000);
 	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &end);
-	fprintf(stderr, "cpu %lld\n", (end.tv_sec - start.tv_sec) * 1000000000ll + end.tv_nsec - start.tv_nsec);
+	fprintf(stderr, "cpu %lld\n",
+	        (end.tv_sec - start.tv_sec) * 1000000000ll + end.tv_nsec - start.tv_nsec);
 	tell_metrics(db);
 }
 
@@ -522,7 +528,8 @@ static void bare_clone(void)
 		CHECK(stack != MAP_FAILED);
 		CHECK(clone(query_in_clone, stack + size,
 		            CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD | CLONE_SYSVSEM |
-		            CLONE_CHILD_CLEARTID | CLONE_PARENT_SETTID, NULL, &thread, NULL, &thread) > 0);
+		                    CLONE_CHILD_CLEARTID | CLONE_PARENT_SETTID,
+		            NULL, &thread, NULL, &thread) > 0);
 		for (pid_t now; (now = __atomic_load_n(&thread, __ATOMIC_ACQUIRE)) != 0;)
 			syscall(SYS_futex, &thread, FUTEX_WAIT, now, NULL, NULL, 0);
 		munmap(stack, size);

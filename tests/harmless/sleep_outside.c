@@ -190,8 +190,9 @@ static long signals(sqlite3 *quiet)
 {
 	long value = 0;
 
-	must(sqlite3_exec(quiet, "SELECT value FROM system.metrics WHERE metric = 'query_profiler_runs'", read_number,
-	                  &value, NULL), quiet);
+	must(sqlite3_exec(quiet, "SELECT value FROM system.metrics WHERE metric = 'query_profiler_runs'",
+	                  read_number, &value, NULL),
+	     quiet);
 	return value;
 }
 
@@ -210,8 +211,11 @@ static void *wait_after_queries(void *context)
 	for (int query = 0; query < QUERIES; query++) {
 		long before;
 
-		must(sqlite3_exec(result->db, "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c "
-		                  "WHERE x < 30000) SELECT sum(x) FROM c", NULL, NULL, NULL), result->db);
+		must(sqlite3_exec(result->db,
+		                  "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c "
+		                  "WHERE x < 30000) SELECT sum(x) FROM c",
+		                  NULL, NULL, NULL),
+		     result->db);
 		before = signals(result->quiet);
 		for (int i = 0; i < STEPS; i++) {
 			struct timespec start, end;
@@ -237,8 +241,9 @@ int main(int argc, char **argv)
 	char *error = NULL;
 	int bad = 0;
 
-	if (argc < 2 || pipe(pipe_fds) || (listener = socket(AF_INET, SOCK_STREAM, 0)) < 0 || listen(listener, 1) ||
-	    setsockopt(listener, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit) || (epoll = epoll_create1(0)) < 0)
+	if (argc < 2 || pipe(pipe_fds) || (listener = socket(AF_INET, SOCK_STREAM, 0)) < 0 ||
+	    listen(listener, 1) || setsockopt(listener, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit) ||
+	    (epoll = epoll_create1(0)) < 0)
 		return 2;
 	sem_init(&semaphore, 0, 0);
 	must(sqlite3_open(":memory:", &db), db);
@@ -248,9 +253,13 @@ int main(int argc, char **argv)
 		return 1;
 	}
 	must(sqlite3_open(":memory:", &quiet), quiet);
-	must(sqlite3_exec(quiet, "PRAGMA system.query_profiler_cpu_time_period_ns = 0", NULL, NULL, NULL), quiet);
-	must(sqlite3_exec(db, "PRAGMA query_profiler_cpu_time_period_ns = 1000000;"
-	                  "PRAGMA query_profiler_real_time_period_ns = 1000000", NULL, NULL, NULL), db);
+	must(sqlite3_exec(quiet, "PRAGMA system.query_profiler_cpu_time_period_ns = 0", NULL, NULL, NULL),
+	     quiet);
+	must(sqlite3_exec(db,
+	                  "PRAGMA query_profiler_cpu_time_period_ns = 1000000;"
+	                  "PRAGMA query_profiler_real_time_period_ns = 1000000",
+	                  NULL, NULL, NULL),
+	     db);
 	for (size_t way = 0; way < WAYS; way++) {
 		struct result *result = &results[way];
 		long before = signals(quiet);
@@ -259,8 +268,10 @@ int main(int argc, char **argv)
 		*result = (struct result){ .db = db, .quiet = quiet, .way = way };
 		pthread_create(&thread, NULL, wait_after_queries, result);
 		pthread_join(thread, NULL);
-		printf("%-26s %d queries, %d waits: %d ended early; %ld signals after the queries, %ld in all\n",
-		       ways[way].name, QUERIES, QUERIES * STEPS, result->early, result->signals, signals(quiet) - before);
+		printf("%-26s %d queries, %d waits: %d ended early; %ld signals after the queries, %ld in "
+		       "all\n",
+		       ways[way].name, QUERIES, QUERIES * STEPS, result->early, result->signals,
+		       signals(quiet) - before);
 		/* One for each thread, query and kind of timer, and that seldom. The CPU clock's
 		 * may come in the very moment in which the thread begins to wait. */
 		if (result->early > 1 + QUERIES * ways[way].early_allowed || result->signals > 2 * QUERIES ||

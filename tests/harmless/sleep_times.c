@@ -177,7 +177,8 @@ static sqlite3 *open_database(const struct waiter *waiter, size_t number)
 	char path[64];
 
 	snprintf(path, sizeof path, "%s/%zu.db", folder, number);
-	must(sqlite3_open_v2(path, &db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, waiter->wait->vfs), db, path);
+	must(sqlite3_open_v2(path, &db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, waiter->wait->vfs), db,
+	     path);
 	return db;
 }
 
@@ -209,15 +210,17 @@ static void *wait_once(void *context)
 	int rc;
 
 	if (wait->means == OUTSIDE) /* the timers tick when it has ended */
-		run(waiter->db, "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c WHERE x < 30000) "
-		                "SELECT sum(x) FROM c");
+		run(waiter->db,
+		    "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c WHERE x < 30000) "
+		    "SELECT sum(x) FROM c");
 	start = now_ms();
 	if (wait->means == OUTSIDE) {
 		for (int i = 0; i < STEPS; i++)
 			wait->step();
 	} else if (wait->means == IN_FUNCTION) {
 		run(waiter->db, "SELECT nap()");
-	} else if ((rc = sqlite3_exec(waiter->db, "INSERT INTO t VALUES (2)", NULL, NULL, NULL)) != SQLITE_BUSY) {
+	} else if ((rc = sqlite3_exec(waiter->db, "INSERT INTO t VALUES (2)", NULL, NULL, NULL)) !=
+	           SQLITE_BUSY) {
 		fprintf(stderr, "%s: %d instead of SQLITE_BUSY\n", wait->name, rc);
 		exit(1);
 	}
@@ -233,7 +236,8 @@ static int run_round(struct waiter *waiters)
 
 	for (size_t i = 0; i < WAITS; i++)
 		if (!waiters[i].good)
-			must(pthread_create(&threads[i], NULL, wait_once, &waiters[i]), NULL, "pthread_create");
+			must(pthread_create(&threads[i], NULL, wait_once, &waiters[i]), NULL,
+			     "pthread_create");
 	for (size_t i = 0; i < WAITS; i++) {
 		struct waiter *waiter = &waiters[i];
 
@@ -241,8 +245,8 @@ static int run_round(struct waiter *waiters)
 			continue;
 		pthread_join(threads[i], NULL);
 		printf("%-30s %-13s %-7s %8.1f ms\n", waiter->wait->name,
-		       waiter->wait->vfs ? waiter->wait->vfs : "the host's", waiter->wait->before ? "before" : "after",
-		       waiter->ms);
+		       waiter->wait->vfs ? waiter->wait->vfs : "the host's",
+		       waiter->wait->before ? "before" : "after", waiter->ms);
 		if (waiter->ms < WAIT_MS * 0.98) {
 			fprintf(stderr, "too short\n");
 			exit(1);
@@ -318,8 +322,9 @@ int main(int argc, char **argv)
 
 	if (loads) {
 		must(sqlite3_open(":memory:", &db), db, "open");
-		must(sqlite3_exec(db, "SELECT sum(weight) FROM system.trace_log WHERE trace_type = 'Real'", read_number,
-		                  &samples, NULL), db, "samples");
+		must(sqlite3_exec(db, "SELECT sum(weight) FROM system.trace_log WHERE trace_type = 'Real'",
+		                  read_number, &samples, NULL),
+		     db, "samples");
 		printf("%ld samples\n", samples);
 		if (samples < (long)WAITS * WAIT_MS / 2)
 			good = 0;

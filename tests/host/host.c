@@ -46,7 +46,8 @@ void host_exec(sqlite3 *db, const char *format, ...)
 
 void host_quiet(sqlite3 *db)
 {
-	host_exec(db, "PRAGMA query_profiler_cpu_time_period_ns = 0; PRAGMA query_profiler_real_time_period_ns = 0");
+	host_exec(db, "PRAGMA query_profiler_cpu_time_period_ns = 0; PRAGMA "
+	              "query_profiler_real_time_period_ns = 0");
 }
 
 static sqlite3_stmt *first_row(sqlite3 *db, const char *format, va_list arguments)
@@ -67,11 +68,11 @@ static sqlite3_stmt *first_row(sqlite3 *db, const char *format, va_list argument
 	return stmt;
 }
 
-#define ROW(stmt, format) \
-	sqlite3_stmt *stmt; \
-	va_list arguments; \
-	va_start(arguments, format); \
-	stmt = first_row(db, format, arguments); \
+#define ROW(stmt, format)                                                                                    \
+	sqlite3_stmt *stmt;                                                                                  \
+	va_list arguments;                                                                                   \
+	va_start(arguments, format);                                                                         \
+	stmt = first_row(db, format, arguments);                                                             \
 	va_end(arguments)
 
 int64_t host_int(sqlite3 *db, const char *format, ...)
@@ -153,9 +154,10 @@ uint64_t host_thread_cpu(void)
 
 char *host_burn_sql(double millions, const char *mark)
 {
-	return sqlite3_mprintf("WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c WHERE x < %lld) "
-	                       "SELECT /* %s */ sum(x * 7 %% 13) FROM c",
-	                       (long long)(millions * 1e6), mark);
+	return sqlite3_mprintf(
+		"WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c WHERE x < %lld) "
+		"SELECT /* %s */ sum(x * 7 %% 13) FROM c",
+		(long long)(millions * 1e6), mark);
 }
 
 uint64_t host_burn(sqlite3 *db, uint64_t ns, const char *mark)
@@ -180,7 +182,8 @@ uint64_t host_burn(sqlite3 *db, uint64_t ns, const char *mark)
 
 int64_t host_sampled_ns(sqlite3 *db, const char *where)
 {
-	return host_int(db, "SELECT coalesce(sum(weight * period_ns), 0) FROM system.trace_log WHERE %s", where);
+	return host_int(db, "SELECT coalesce(sum(weight * period_ns), 0) FROM system.trace_log WHERE %s",
+	                where);
 }
 
 int64_t host_metric(sqlite3 *db, const char *name)

@@ -38,11 +38,17 @@ static void check_cpu(const char *period_ns)
 	sqlite3_free(sql);
 
 	host_quiet(db);
-	snprintf(where, sizeof where, "trace_type = 'CPU' AND query_id = (SELECT query_id FROM system.query_log "
-	         "WHERE query LIKE '%%%s%%')", mark);
+	snprintf(where, sizeof where,
+	         "trace_type = 'CPU' AND query_id = (SELECT query_id FROM system.query_log "
+	         "WHERE query LIKE '%%%s%%')",
+	         mark);
 	check_within(mark, (double)host_sampled_ns(db, where), (double)exact, 0.05);
-	check_within("  its cpu_time_ns", (double)host_int(db, "SELECT cpu_time_ns FROM system.query_log "
-	             "WHERE query LIKE '%%%s%%'", mark), (double)exact, 0.05);
+	check_within("  its cpu_time_ns",
+	             (double)host_int(db,
+	                              "SELECT cpu_time_ns FROM system.query_log "
+	                              "WHERE query LIKE '%%%s%%'",
+	                              mark),
+	             (double)exact, 0.05);
 	host_close(db);
 }
 
@@ -89,17 +95,20 @@ static void test_real_half_asleep(void **state)
 	              "PRAGMA query_profiler_real_time_period_ns = 1000000");
 
 	assert_int_equal(pthread_create(&thread, NULL, hold_lock, holder), 0);
-	sql = sqlite3_mprintf("WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c WHERE x < 12000000) "
-	                      "SELECT /* half asleep */ sum(x * 7 %% 13) + (SELECT count(*) FROM t) FROM c");
+	sql = sqlite3_mprintf(
+		"WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c WHERE x < 12000000) "
+		"SELECT /* half asleep */ sum(x * 7 %% 13) + (SELECT count(*) FROM t) FROM c");
 	start = host_now();
 	host_exec(db, "%s", sql);
 	exact = host_now() - start;
 	pthread_join(thread, NULL);
 	sqlite3_free(sql);
 	host_quiet(db);
-#define HALF_ASLEEP "query_id = (SELECT query_id FROM system.query_log WHERE query LIKE '%/* half asleep */%')"
-	check_within("half asleep, real time", (double)host_sampled_ns(db, "trace_type = 'Real' AND " HALF_ASLEEP),
-	             (double)exact, 0.05);
+#define HALF_ASLEEP                                                                                          \
+	"query_id = (SELECT query_id FROM system.query_log WHERE query LIKE '%/* half asleep */%')"
+	check_within("half asleep, real time",
+	             (double)host_sampled_ns(db, "trace_type = 'Real' AND " HALF_ASLEEP), (double)exact,
+	             0.05);
 	assert_int_equal(host_sampled_ns(db, "trace_type = 'CPU' AND " HALF_ASLEEP), 0);
 	host_close(db);
 	host_close(holder);

@@ -55,23 +55,35 @@ static void test_two_threads(void **state)
 		const struct worker *own = &workers[i], *other = &workers[!i];
 		int64_t right, wrong, sampled;
 
-		right = host_int(db, "SELECT count(*) FROM system.trace_log t JOIN system.query_log q USING (query_id) "
-		                 "WHERE t.thread_id = %d AND q.query LIKE '%%/* %s */%%'", own->thread_id, own->mark);
-		wrong = host_int(db, "SELECT count(*) FROM system.trace_log t JOIN system.query_log q USING (query_id) "
-		                 "WHERE t.thread_id = %d AND q.query LIKE '%%/* %s */%%'", own->thread_id, other->mark);
-		sampled = host_int(db, "SELECT coalesce(sum(t.weight * t.period_ns), 0) FROM system.trace_log t "
+		right = host_int(
+			db,
+			"SELECT count(*) FROM system.trace_log t JOIN system.query_log q USING (query_id) "
+			"WHERE t.thread_id = %d AND q.query LIKE '%%/* %s */%%'",
+			own->thread_id, own->mark);
+		wrong = host_int(
+			db,
+			"SELECT count(*) FROM system.trace_log t JOIN system.query_log q USING (query_id) "
+			"WHERE t.thread_id = %d AND q.query LIKE '%%/* %s */%%'",
+			own->thread_id, other->mark);
+		sampled = host_int(db,
+		                   "SELECT coalesce(sum(t.weight * t.period_ns), 0) FROM system.trace_log t "
 		                   "JOIN system.query_log q USING (query_id) WHERE t.trace_type = 'CPU' AND "
-		                   "q.query LIKE '%%/* %s */%%'", own->mark);
-		printf("%s: %lld samples of its own, %lld of the other's, %.1f ms sampled of %.1f ms\n", own->mark,
-		       (long long)right, (long long)wrong, (double)sampled / 1e6, (double)own->inside / 1e6);
+		                   "q.query LIKE '%%/* %s */%%'",
+		                   own->mark);
+		printf("%s: %lld samples of its own, %lld of the other's, %.1f ms sampled of %.1f ms\n",
+		       own->mark, (long long)right, (long long)wrong, (double)sampled / 1e6,
+		       (double)own->inside / 1e6);
 		assert_true(right > 100);
 		assert_int_equal(wrong, 0);
-		assert_true((double)sampled > 0.9 * (double)own->inside && (double)sampled < 1.1 * (double)own->inside);
+		assert_true((double)sampled > 0.9 * (double)own->inside &&
+		            (double)sampled < 1.1 * (double)own->inside);
 	}
 	/* no sample without a query that is in the log */
-	assert_int_equal(host_int(db, "SELECT count(*) FROM system.trace_log WHERE thread_id IN (%d, %d) AND "
-	                 "query_id NOT IN (SELECT query_id FROM system.query_log)",
-	                 workers[0].thread_id, workers[1].thread_id), 0);
+	assert_int_equal(host_int(db,
+	                          "SELECT count(*) FROM system.trace_log WHERE thread_id IN (%d, %d) AND "
+	                          "query_id NOT IN (SELECT query_id FROM system.query_log)",
+	                          workers[0].thread_id, workers[1].thread_id),
+	                 0);
 	host_close(db);
 }
 
@@ -85,10 +97,18 @@ static void test_interleaved(void **state)
 	(void)state;
 	host_exec(db, "PRAGMA query_profiler_cpu_time_period_ns = 1000000;"
 	              "CREATE TABLE n(x); INSERT INTO n VALUES (1), (2), (3), (4), (5), (6), (7), (8)");
-	assert_int_equal(sqlite3_prepare_v2(db, "SELECT /* heavy */ x, (WITH RECURSIVE c(y) AS (SELECT n.x UNION ALL "
-	                 "SELECT y + 1 FROM c WHERE y < 900000) SELECT sum(y) FROM c) FROM n", -1, &heavy, NULL), 0);
-	assert_int_equal(sqlite3_prepare_v2(db, "SELECT /* light */ x, (WITH RECURSIVE c(y) AS (SELECT n.x UNION ALL "
-	                 "SELECT y + 1 FROM c WHERE y < 300000) SELECT sum(y) FROM c) FROM n", -1, &light, NULL), 0);
+	assert_int_equal(
+		sqlite3_prepare_v2(db,
+	                           "SELECT /* heavy */ x, (WITH RECURSIVE c(y) AS (SELECT n.x UNION ALL "
+	                           "SELECT y + 1 FROM c WHERE y < 900000) SELECT sum(y) FROM c) FROM n",
+	                           -1, &heavy, NULL),
+		0);
+	assert_int_equal(
+		sqlite3_prepare_v2(db,
+	                           "SELECT /* light */ x, (WITH RECURSIVE c(y) AS (SELECT n.x UNION ALL "
+	                           "SELECT y + 1 FROM c WHERE y < 300000) SELECT sum(y) FROM c) FROM n",
+	                           -1, &light, NULL),
+		0);
 	for (int i = 0; i < 8; i++) {
 		assert_int_equal(sqlite3_step(heavy), SQLITE_ROW);
 		assert_int_equal(sqlite3_step(light), SQLITE_ROW);
@@ -98,11 +118,15 @@ static void test_interleaved(void **state)
 	sqlite3_finalize(heavy);
 	sqlite3_finalize(light);
 	host_quiet(db);
-	heavy_ns = host_sampled_ns(db, "query_id = (SELECT query_id FROM system.query_log WHERE query LIKE '%/* heavy */%')");
-	light_ns = host_sampled_ns(db, "query_id = (SELECT query_id FROM system.query_log WHERE query LIKE '%/* light */%')");
+	heavy_ns = host_sampled_ns(
+		db, "query_id = (SELECT query_id FROM system.query_log WHERE query LIKE '%/* heavy */%')");
+	light_ns = host_sampled_ns(
+		db, "query_id = (SELECT query_id FROM system.query_log WHERE query LIKE '%/* light */%')");
 	printf("heavy %.1f ms, light %.1f ms\n", (double)heavy_ns / 1e6, (double)light_ns / 1e6);
 	assert_true(heavy_ns > 2 * light_ns && heavy_ns < 4 * light_ns);
-	assert_int_equal(host_int(db, "SELECT result_rows FROM system.query_log WHERE query LIKE '%%/* heavy */%%'"), 8);
+	assert_int_equal(
+		host_int(db, "SELECT result_rows FROM system.query_log WHERE query LIKE '%%/* heavy */%%'"),
+		8);
 	host_close(db);
 }
 
@@ -127,17 +151,23 @@ static void test_nested(void **state)
 	sqlite3_create_function(db, "run_inner", 0, SQLITE_UTF8, NULL, run_inner, NULL, NULL);
 	host_exec(db, "SELECT /* outer */ run_inner()");
 	host_quiet(db);
-	assert_true(host_int(db, "SELECT count(*) FROM system.trace_log WHERE query_id = (SELECT query_id FROM "
-	            "system.query_log WHERE query LIKE '%%/* outer */%%')") > 10);
-	assert_int_equal(host_int(db, "SELECT count(*) FROM system.query_log AS i JOIN system.query_log AS o "
+	assert_true(host_int(db,
+	                     "SELECT count(*) FROM system.trace_log WHERE query_id = (SELECT query_id FROM "
+	                     "system.query_log WHERE query LIKE '%%/* outer */%%')") > 10);
+	assert_int_equal(
+		host_int(db,
+	                 "SELECT count(*) FROM system.query_log AS i JOIN system.query_log AS o "
 	                 "ON i.initial_query_id = o.query_id WHERE i.query LIKE '%%/* inner */%%' AND "
 	                 "o.query LIKE '%%/* outer */%%' AND i.query_id <> o.query_id AND "
 	                 "o.initial_query_id = o.query_id AND i.result_rows = 1 AND "
 	                 "i.query_duration_ns <= o.query_duration_ns AND i.cpu_time_ns <= o.cpu_time_ns AND "
 	                 "i.samples_cpu > 0.8 * o.samples_cpu AND i.samples_cpu <= o.samples_cpu AND "
-	                 "i.weight_cpu <= o.weight_cpu"), 1);
-	assert_int_equal(host_int(db, "SELECT count(*) FROM system.trace_log WHERE query_id = (SELECT query_id FROM "
-	                 "system.query_log WHERE query LIKE '%%/* inner */%%')"), 0);
+	                 "i.weight_cpu <= o.weight_cpu"),
+		1);
+	assert_int_equal(
+		host_int(db, "SELECT count(*) FROM system.trace_log WHERE query_id = (SELECT query_id FROM "
+	                     "system.query_log WHERE query LIKE '%%/* inner */%%')"),
+		0);
 	host_close(db);
 }
 
@@ -151,18 +181,26 @@ static void test_ends(void **state)
 	(void)state;
 	host_exec(db, "PRAGMA query_profiler_cpu_time_period_ns = 1000000; SELECT set_setting("
 	              "'log_queries_min_query_duration_ns', '0')");
-	assert_int_equal(sqlite3_prepare_v2(db, "SELECT /* reset */ value FROM json_each('[1,2,3]')", -1, &stmt, NULL), 0);
+	assert_int_equal(
+		sqlite3_prepare_v2(db, "SELECT /* reset */ value FROM json_each('[1,2,3]')", -1, &stmt, NULL),
+		0);
 	assert_int_equal(sqlite3_step(stmt), SQLITE_ROW);
 	assert_int_equal(sqlite3_step(stmt), SQLITE_ROW);
 	sqlite3_reset(stmt);
 	assert_int_equal(sqlite3_step(stmt), SQLITE_ROW);
 	sqlite3_finalize(stmt);
-	assert_int_equal(sqlite3_exec(db, "SELECT /* fails */ abs(-9223372036854775807 - 1)", NULL, NULL, NULL), SQLITE_ERROR);
+	assert_int_equal(
+		sqlite3_exec(db, "SELECT /* fails */ abs(-9223372036854775807 - 1)", NULL, NULL, NULL),
+		SQLITE_ERROR);
 	host_quiet(db);
-	assert_int_equal(host_int(db, "SELECT count(*) FROM system.query_log WHERE query LIKE '%%/* reset */%%json_each%%'"), 2);
-	assert_int_equal(host_int(db, "SELECT sum(result_rows) FROM system.query_log WHERE query LIKE '%%/* reset */%%json_each%%'"), 3);
+	assert_int_equal(host_int(db, "SELECT count(*) FROM system.query_log WHERE query LIKE '%%/* reset "
+	                              "*/%%json_each%%'"),
+	                 2);
+	assert_int_equal(host_int(db, "SELECT sum(result_rows) FROM system.query_log WHERE query LIKE '%%/* "
+	                              "reset */%%json_each%%'"),
+	                 3);
 	text = host_text(db, "SELECT type || ' ' || exception_code || ' ' || exception FROM system.query_log "
-	                 "WHERE query LIKE '%%/* fails */%%'");
+	                     "WHERE query LIKE '%%/* fails */%%'");
 	assert_string_equal(text, "ExceptionWhileProcessing 1 integer overflow");
 	free(text);
 	host_close(db);
@@ -200,8 +238,10 @@ static void test_long_jump(void **state)
 		;
 	assert_true(host_metric(db, "query_profiler_runs") <= idle + 10);
 	host_exec(left, "%s", host_burn_sql(2, "after the jump"));
-	assert_true(host_int(db, "SELECT count(*) FROM system.trace_log WHERE trace_type = 'Real' AND query_id = "
-	            "(SELECT query_id FROM system.query_log WHERE query LIKE '%%/* after the jump */%%')") > 20);
+	assert_true(host_int(db,
+	                     "SELECT count(*) FROM system.trace_log WHERE trace_type = 'Real' AND query_id = "
+	                     "(SELECT query_id FROM system.query_log WHERE query LIKE '%%/* after the jump "
+	                     "*/%%')") > 20);
 	host_close(db);
 	/* What was left holds the connection `left` for ever: that is the jump's doing. */
 }
@@ -234,7 +274,8 @@ static void test_prepare(void **state)
 	host_exec(db, "PRAGMA query_profiler_real_time_period_ns = 1000000");
 	/* fails at once, then at the end of its patience */
 	sqlite3_busy_timeout(db, 100);
-	assert_int_equal(sqlite3_prepare_v2(db, "SELECT /* impatient */ * FROM t", -1, &stmt, NULL), SQLITE_BUSY);
+	assert_int_equal(sqlite3_prepare_v2(db, "SELECT /* impatient */ * FROM t", -1, &stmt, NULL),
+	                 SQLITE_BUSY);
 	sqlite3_busy_timeout(db, 20000);
 	assert_int_equal(pthread_create(&thread, NULL, release_lock, holder), 0);
 	assert_int_equal(sqlite3_prepare_v2(db, "SELECT /* patient */ * FROM t", -1, &stmt, NULL), SQLITE_OK);
@@ -243,13 +284,16 @@ static void test_prepare(void **state)
 	assert_int_equal(sqlite3_step(stmt), SQLITE_DONE);
 	sqlite3_finalize(stmt);
 	host_quiet(db);
-	real = host_sampled_ns(db, "trace_type = 'Real' AND query_id = (SELECT query_id FROM system.query_log "
+	real = host_sampled_ns(db,
+	                       "trace_type = 'Real' AND query_id = (SELECT query_id FROM system.query_log "
 	                       "WHERE query LIKE '%/* patient */%')");
-	duration = host_int(db, "SELECT query_duration_ns FROM system.query_log WHERE query LIKE '%%/* patient */%%'");
+	duration = host_int(
+		db, "SELECT query_duration_ns FROM system.query_log WHERE query LIKE '%%/* patient */%%'");
 	printf("prepared in %.1f ms, of which %.1f ms sampled\n", (double)duration / 1e6, (double)real / 1e6);
 	assert_true(duration > 450000000);
 	assert_true((double)real > 0.9 * (double)duration && (double)real < 1.1 * (double)duration);
-	text = host_text(db, "SELECT type || ' ' || exception FROM system.query_log WHERE query LIKE '%%/* impatient */%%'");
+	text = host_text(db, "SELECT type || ' ' || exception FROM system.query_log WHERE query LIKE '%%/* "
+	                     "impatient */%%'");
 	assert_string_equal(text, "ExceptionWhileProcessing database is locked");
 	free(text);
 	host_close(db);
@@ -272,11 +316,18 @@ static void test_sorter_threads(void **state)
 	              "INSERT INTO t SELECT x, hex(randomblob(12)) FROM c");
 	host_exec(db, "CREATE INDEX /* sorter */ i ON t(b)");
 	host_quiet(db);
-	own = host_int(db, "SELECT count(*) FROM system.trace_log WHERE thread_id = %d AND query_id = (SELECT query_id "
-	               "FROM system.query_log WHERE query LIKE 'CREATE INDEX%%')", (int)syscall(SYS_gettid));
-	other = host_int(db, "SELECT count(*) FROM system.trace_log WHERE thread_id <> %d AND query_id = (SELECT query_id "
-	                 "FROM system.query_log WHERE query LIKE 'CREATE INDEX%%')", (int)syscall(SYS_gettid));
-	printf("CREATE INDEX: %lld samples on its thread, %lld on sorter threads\n", (long long)own, (long long)other);
+	own = host_int(
+		db,
+		"SELECT count(*) FROM system.trace_log WHERE thread_id = %d AND query_id = (SELECT query_id "
+		"FROM system.query_log WHERE query LIKE 'CREATE INDEX%%')",
+		(int)syscall(SYS_gettid));
+	other = host_int(
+		db,
+		"SELECT count(*) FROM system.trace_log WHERE thread_id <> %d AND query_id = (SELECT query_id "
+		"FROM system.query_log WHERE query LIKE 'CREATE INDEX%%')",
+		(int)syscall(SYS_gettid));
+	printf("CREATE INDEX: %lld samples on its thread, %lld on sorter threads\n", (long long)own,
+	       (long long)other);
 	assert_true(own > 0 && other > 0);
 	host_close(db);
 }
@@ -284,12 +335,9 @@ static void test_sorter_threads(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_two_threads),
-		cmocka_unit_test(test_interleaved),
-		cmocka_unit_test(test_nested),
-		cmocka_unit_test(test_ends),
-		cmocka_unit_test(test_prepare),
-		cmocka_unit_test(test_long_jump),
+		cmocka_unit_test(test_two_threads),    cmocka_unit_test(test_interleaved),
+		cmocka_unit_test(test_nested),         cmocka_unit_test(test_ends),
+		cmocka_unit_test(test_prepare),        cmocka_unit_test(test_long_jump),
 		cmocka_unit_test(test_sorter_threads),
 	};
 

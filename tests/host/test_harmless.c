@@ -39,7 +39,8 @@ static void test_database_untouched(void **state)
 	db = host_open(path);
 	host_exec(db, "PRAGMA query_profiler_cpu_time_period_ns = 1000000;"
 	              "PRAGMA system.query_profiler_real_time_period_ns = 1000000;"
-	              "UPDATE system.settings SET value = 2000000 WHERE name = 'query_profiler_cpu_time_period_ns'");
+	              "UPDATE system.settings SET value = 2000000 WHERE name = "
+	              "'query_profiler_cpu_time_period_ns'");
 	host_burn(db, 300000000, "untouched");
 	assert_true(host_int(db, "SELECT count(*) FROM trace_log") > 0);
 	schema = host_text(db, "SELECT group_concat(name) FROM main.sqlite_schema");
@@ -73,7 +74,8 @@ static void *keep_writing(void *context)
 	assert_int_equal(sqlite3_open(writer->path, &db), SQLITE_OK);
 	host_exec(db, "PRAGMA synchronous = OFF");
 	while (!__atomic_load_n(&writer->stop, __ATOMIC_RELAXED)) {
-		int rc = sqlite3_exec(db, "BEGIN IMMEDIATE; INSERT INTO t VALUES (1); COMMIT", NULL, NULL, NULL);
+		int rc = sqlite3_exec(db, "BEGIN IMMEDIATE; INSERT INTO t VALUES (1); COMMIT", NULL, NULL,
+		                      NULL);
 
 		if (rc == SQLITE_BUSY)
 			writer->busy++;
@@ -105,13 +107,15 @@ static void check_writer(const char *journal_mode)
 	for (int i = 0; i < 20; i++) {
 		host_int(db, "SELECT count(*) FROM trace_log WHERE trace_type = 'CPU'");
 		host_int(db, "SELECT count(*) FROM query_log");
-		host_exec(db, "UPDATE system.settings SET value = 1000000 WHERE name = 'query_profiler_cpu_time_period_ns'");
+		host_exec(db, "UPDATE system.settings SET value = 1000000 WHERE name = "
+		              "'query_profiler_cpu_time_period_ns'");
 	}
 	while (__atomic_load_n(&writer.written, __ATOMIC_RELAXED) < 100)
 		;
 	__atomic_store_n(&writer.stop, 1, __ATOMIC_RELAXED);
 	pthread_join(thread, NULL);
-	printf("%s: %d transactions beside the profile, %d SQLITE_BUSY\n", journal_mode, writer.written, writer.busy);
+	printf("%s: %d transactions beside the profile, %d SQLITE_BUSY\n", journal_mode, writer.written,
+	       writer.busy);
 	assert_int_equal(writer.busy, 0);
 	host_close(db);
 }

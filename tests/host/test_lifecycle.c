@@ -54,8 +54,8 @@ static void test_thousand_threads(void **state)
 	}
 	host_quiet(db);
 	slots = host_metric(db, "thread_slots");
-	printf("after 1,000 threads: %d timers, %lld threads known, %lld slots, %lld samples\n", timers_of_process(),
-	       (long long)host_metric(db, "threads"), (long long)slots,
+	printf("after 1,000 threads: %d timers, %lld threads known, %lld slots, %lld samples\n",
+	       timers_of_process(), (long long)host_metric(db, "threads"), (long long)slots,
 	       (long long)host_int(db, "SELECT count(*) FROM trace_log"));
 	assert_int_equal(host_metric(db, "threads"), 1);
 	assert_true(timers_of_process() <= 2); /* this thread's own */
@@ -76,8 +76,9 @@ static int child_profiles(void)
 	host_quiet(db);
 	own = host_int(db, "SELECT count(*) FROM trace_log WHERE process_id = %d", (int)getpid());
 	if (!own)
-		fprintf(stderr, "child without samples: %s\n", host_text(db, "SELECT group_concat(metric || '=' || value, ' ') "
-		       "FROM system.metrics WHERE value <> 0 OR metric LIKE '%%error'"));
+		fprintf(stderr, "child without samples: %s\n",
+		        host_text(db, "SELECT group_concat(metric || '=' || value, ' ') "
+		                      "FROM system.metrics WHERE value <> 0 OR metric LIKE '%%error'"));
 	host_close(db);
 	return own > 0 ? 0 : 1;
 }
@@ -134,7 +135,9 @@ static void test_fork(void **state)
 	host_quiet(db);
 	after = host_int(db, "SELECT count(*) FROM trace_log WHERE process_id = %d", (int)getpid());
 	printf("parent: %lld samples before the forks, %lld after; of children %lld\n", (long long)before,
-	       (long long)after, (long long)host_int(db, "SELECT count(*) FROM trace_log WHERE process_id <> %d", (int)getpid()));
+	       (long long)after,
+	       (long long)host_int(db, "SELECT count(*) FROM trace_log WHERE process_id <> %d",
+	                           (int)getpid()));
 	assert_true(before > 50 && after > before + 50);
 	host_exec(db, "PRAGMA trace_log_path = ''");
 	host_close(db);
@@ -143,7 +146,8 @@ static void test_fork(void **state)
 	check = host_text(file, "PRAGMA integrity_check");
 	assert_string_equal(check, "ok");
 	free(check);
-	assert_int_equal(host_int(file, "SELECT count(*) FROM trace_log WHERE process_id = %d", (int)getpid()), after);
+	assert_int_equal(
+		host_int(file, "SELECT count(*) FROM trace_log WHERE process_id = %d", (int)getpid()), after);
 	host_close(file);
 }
 
@@ -156,8 +160,11 @@ static void test_stored_unasked(void **state)
 
 	(void)state;
 	snprintf(path, sizeof path, "%s/unasked.trace", host_directory());
-	host_exec(db, "PRAGMA trace_log_flush_interval_ms = 10; PRAGMA query_profiler_cpu_time_period_ns = 1000000;"
-	              "PRAGMA trace_log_path = '%s'", path);
+	host_exec(
+		db,
+		"PRAGMA trace_log_flush_interval_ms = 10; PRAGMA query_profiler_cpu_time_period_ns = 1000000;"
+		"PRAGMA trace_log_path = '%s'",
+		path);
 	host_burn(db, 200000000, "unasked");
 	assert_int_equal(sqlite3_open_v2(path, &file, SQLITE_OPEN_READWRITE, NULL), SQLITE_OK);
 	sqlite3_busy_timeout(file, 10000);

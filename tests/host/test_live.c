@@ -18,16 +18,16 @@ static bool stop;
 static int started;
 
 /* Functions that are told apart by their names only: each stays in itself. */
-#define PLACE(number) \
-	__attribute__((noinline)) void place_##number(sqlite3_context *context, int argc, \
-	                                                       sqlite3_value **argv); \
-	void place_##number(sqlite3_context *context, int argc, sqlite3_value **argv) \
-	{ \
-		(void)argc, (void)argv; \
-		__atomic_add_fetch(&started, 1, __ATOMIC_RELEASE); \
-		while (!__atomic_load_n(&stop, __ATOMIC_ACQUIRE)) \
-			; \
-		sqlite3_result_int(context, number); \
+#define PLACE(number)                                                                                        \
+	__attribute__((noinline)) void place_##number(sqlite3_context *context, int argc,                    \
+	                                              sqlite3_value **argv);                                 \
+	void place_##number(sqlite3_context *context, int argc, sqlite3_value **argv)                        \
+	{                                                                                                    \
+		(void)argc, (void)argv;                                                                      \
+		__atomic_add_fetch(&started, 1, __ATOMIC_RELEASE);                                           \
+		while (!__atomic_load_n(&stop, __ATOMIC_ACQUIRE))                                            \
+			;                                                                                    \
+		sqlite3_result_int(context, number);                                                         \
 	}
 PLACE(0)
 PLACE(1)
@@ -46,7 +46,8 @@ static void *be_in_place(void *context)
 	int number = (int)(intptr_t)context;
 	sqlite3 *db = host_open(":memory:");
 
-	assert_int_equal(sqlite3_create_function(db, "stay", 0, SQLITE_UTF8, NULL, places[number], NULL, NULL), 0);
+	assert_int_equal(
+		sqlite3_create_function(db, "stay", 0, SQLITE_UTF8, NULL, places[number], NULL, NULL), 0);
 	host_exec(db, "PRAGMA query_id = 'place %d'", number);
 	assert_int_equal(host_int(db, "SELECT stay()"), number);
 	host_close(db);
@@ -64,17 +65,20 @@ static void *ask(void *context)
 	host_exec(db, "PRAGMA stack_trace_timeout_ms = 60000");
 	for (int i = 0; i < QUESTIONS; i++) {
 		/* The leaf is the place itself. */
-		char *found = host_text(db, "SELECT group_concat(query_id || ': ' || (symbols->>0), ', ') FROM "
-		                            "(SELECT query_id, symbols FROM system.stack_trace"
-		                            " WHERE query_id LIKE 'place%%' AND NOT truncated ORDER BY 1)");
+		char *found =
+			host_text(db, "SELECT group_concat(query_id || ': ' || (symbols->>0), ', ') FROM "
+		                      "(SELECT query_id, symbols FROM system.stack_trace"
+		                      " WHERE query_id LIKE 'place%%' AND NOT truncated ORDER BY 1)");
 
-		assert_string_equal(found, "place 0: place_0, place 1: place_1, place 2: place_2, place 3: place_3, "
-		                           "place 4: place_4, place 5: place_5, place 6: place_6, place 7: place_7");
+		assert_string_equal(found,
+		                    "place 0: place_0, place 1: place_1, place 2: place_2, place 3: place_3, "
+		                    "place 4: place_4, place 5: place_5, place 6: place_6, place 7: place_7");
 		free(found);
 	}
 	/* What lies below it, in the words of trace_log. */
 	assert_int_equal(host_int(db, "SELECT count(*) FROM system.stack_trace WHERE query_id LIKE 'place%%'"
-	                              " AND symbols LIKE '%%\"sqlite3_step\"%%' AND traceToText(trace) LIKE '%%be_in_place%%'"),
+	                              " AND symbols LIKE '%%\"sqlite3_step\"%%' AND traceToText(trace) LIKE "
+	                              "'%%be_in_place%%'"),
 	                 PLACES);
 	host_close(db);
 	return NULL;

@@ -24,8 +24,12 @@ static void test_loads(void **state)
 	assert_int_equal(sqlite3_enable_load_extension(db, 1), SQLITE_OK);
 	if (sqlite3_load_extension(db, QUERYPROF_LIBRARY, NULL, &error))
 		fail_msg("%s", error);
-	assert_int_equal(sqlite3_exec(db, "CREATE TABLE t(x); INSERT INTO t VALUES (1); SELECT count(*) FROM system.processes",
-	                              NULL, NULL, NULL), SQLITE_OK);
+	assert_int_equal(
+		sqlite3_exec(
+			db,
+			"CREATE TABLE t(x); INSERT INTO t VALUES (1); SELECT count(*) FROM system.processes",
+			NULL, NULL, NULL),
+		SQLITE_OK);
 	child = fork();
 	if (!child) {
 		execl("/bin/sh", "sh", "-c", "exit $1", "sh", "7", (char *)NULL);

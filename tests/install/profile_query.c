@@ -51,15 +51,18 @@ int main(void)
 
 	if (qp_set(db, "query_profiler_cpu_time_period_ns", "0") != QP_OK)
 		fail("qp_set", qp_error());
-#define OF_THE_QUERY \
-	" WHERE query_id = (SELECT query_id FROM system.query_log WHERE query LIKE '%/* the query */ FROM n')"
+#define OF_THE_QUERY                                                                                         \
+	" WHERE query_id = (SELECT query_id FROM system.query_log WHERE query LIKE '%/* the query */ FROM "  \
+	"n')"
 	queries = read_number(db, "SELECT count(*) FROM system.query_log" OF_THE_QUERY);
 	cpu_ms = read_number(db, "SELECT cpu_time_ns / 1000000 FROM system.query_log" OF_THE_QUERY);
 	samples = read_number(db, "SELECT count(*) FROM system.trace_log" OF_THE_QUERY);
-	weighted_ms = read_number(db, "SELECT sum(weight * period_ns) / 1000000 FROM system.trace_log" OF_THE_QUERY);
+	weighted_ms = read_number(
+		db, "SELECT sum(weight * period_ns) / 1000000 FROM system.trace_log" OF_THE_QUERY);
 	named = read_number(db, "SELECT count(*) FROM system.trace_log" OF_THE_QUERY
 	                        " AND traceToText(trace) LIKE '%sqlite3_step%main%'");
-	printf("queries %lld, cpu %lld ms, samples %lld standing for %lld ms, %lld from main to sqlite3_step\n",
+	printf("queries %lld, cpu %lld ms, samples %lld standing for %lld ms, %lld from main to "
+	       "sqlite3_step\n",
 	       queries, cpu_ms, samples, weighted_ms, named);
 	/* Half and double: this is about the installation, accuracy has tests of its own. */
 	if (queries != 1 || samples == 0 || weighted_ms < cpu_ms / 2 || weighted_ms > cpu_ms * 2 ||

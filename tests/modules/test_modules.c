@@ -44,7 +44,7 @@ static void test_own_modules(void **state)
 	const struct module *self = modules_find((uintptr_t)&test_own_modules, now);
 	const struct module *libc = modules_find((uintptr_t)&strlen, now);
 	const struct module *vdso = modules_find(getauxval(AT_SYSINFO_EHDR) + 0x500, now);
-	char exe[4096] = {0};
+	char exe[4096] = { 0 };
 	struct stat file;
 
 	(void)state;
@@ -91,9 +91,8 @@ static void test_code_map(void **state)
 			print_message("not in the map: %s", line);
 		assert_non_null(range);
 		assert_true(range->start >= start && range->end <= end);
-		assert_true(range->eh_frame_hdr == 0 ||
-		            (range->eh_frame_hdr >= range->cfi_start &&
-		             range->eh_frame_hdr_end <= range->cfi_end));
+		assert_true(range->eh_frame_hdr == 0 || (range->eh_frame_hdr >= range->cfi_start &&
+		                                         range->eh_frame_hdr_end <= range->cfi_end));
 	}
 	fclose(maps);
 	assert_true(executable >= 4);
@@ -255,7 +254,7 @@ static void *look_for_ever(void *argument)
  * the C library can be asked. */
 static void test_newer_than_the_map(void **state)
 {
-	struct sigaction action = {.sa_sigaction = on_signal, .sa_flags = SA_SIGINFO};
+	struct sigaction action = { .sa_sigaction = on_signal, .sa_flags = SA_SIGINFO };
 	pthread_attr_t attributes;
 	void *library, *start;
 	size_t size;
@@ -265,7 +264,7 @@ static void test_newer_than_the_map(void **state)
 	pthread_getattr_np(pthread_self(), &attributes);
 	pthread_attr_getstack(&attributes, &start, &size);
 	pthread_attr_destroy(&attributes);
-	stack = (struct unwind_stack){(uintptr_t)start, (uintptr_t)start + size};
+	stack = (struct unwind_stack){ (uintptr_t)start, (uintptr_t)start + size };
 
 	modules_refresh(false);
 	int (*answer)(int (*)(void)) = (int (*)(int (*)(void)))load_plugin(&library, plugin);
@@ -298,8 +297,8 @@ static void test_together(void **state)
 	__atomic_store_n(&stop, false, __ATOMIC_RELAXED);
 	const uint32_t before = modules_generation();
 	for (int i = 0; i < 4; i++)
-		assert_int_equal(pthread_create(&threads[i], NULL,
-		                                i < 2 ? load_for_ever : look_for_ever, NULL), 0);
+		assert_int_equal(
+			pthread_create(&threads[i], NULL, i < 2 ? load_for_ever : look_for_ever, NULL), 0);
 	clock_gettime(CLOCK_MONOTONIC, &begin);
 	do { /* until enough has happened, however slow the machine is */
 		traces = cut_traces = 0;

@@ -38,8 +38,8 @@ int main(int argc, char **argv)
 	sqlite3 *db;
 	int seen[4];
 
-	if (dlsym(RTLD_NEXT, "sqlite3_libversion") != (void *)sqlite3_libversion || dlsym(RTLD_NEXT, "main") ||
-	    dlsym(RTLD_DEFAULT, "sqlite3_step") != (void *)sqlite3_step)
+	if (dlsym(RTLD_NEXT, "sqlite3_libversion") != (void *)sqlite3_libversion ||
+	    dlsym(RTLD_NEXT, "main") || dlsym(RTLD_DEFAULT, "sqlite3_step") != (void *)sqlite3_step)
 		return 2;
 	*(void **)&metrics = library ? dlsym(library, "qp_metrics") : NULL;
 	if (!metrics || sqlite3_open(":memory:", &db) ||

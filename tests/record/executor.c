@@ -28,15 +28,16 @@ static void block(sqlite3_context *context, int argc, sqlite3_value **argv)
 static void run_query(const char *library, bool blocked)
 {
 	const char *format = "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c WHERE x < 20000)"
-	                     " SELECT sum(x), block(%d) FROM c WHERE x < 10000 OR block(%d)";
+			     " SELECT sum(x), block(%d) FROM c WHERE x < 10000 OR block(%d)";
 	char *sql = sqlite3_mprintf(format, blocked, blocked);
 	sqlite3 *db;
 
 	if (sqlite3_open(":memory:", &db) ||
 	    sqlite3_create_function(db, "block", 1, SQLITE_UTF8, NULL, block, NULL, NULL))
 		_exit(1);
-	if (library && (sqlite3_enable_load_extension(db, 1) || sqlite3_load_extension(db, library, NULL, NULL) ||
-	                sqlite3_exec(db, "PRAGMA query_profiler_real_time_period_ns = 200000", NULL, NULL, NULL)))
+	if (library &&
+	    (sqlite3_enable_load_extension(db, 1) || sqlite3_load_extension(db, library, NULL, NULL) ||
+	     sqlite3_exec(db, "PRAGMA query_profiler_real_time_period_ns = 200000", NULL, NULL, NULL)))
 		_exit(1);
 	if (sqlite3_exec(db, sql, NULL, NULL, NULL))
 		_exit(1);

@@ -5,7 +5,7 @@
 int main(void)
 {
 	const char *sql = "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c WHERE x < 250000)"
-	                  " SELECT sum(x) FROM c";
+			  " SELECT sum(x) FROM c";
 	sqlite3_stmt *stmt;
 	sqlite3 *db;
 

@@ -80,7 +80,7 @@ static bool is_empty(struct ring *ring)
 static void test_sizes(void **state)
 {
 	static const size_t asked[][2] = {
-		{ 0, RING_MIN_BYTES }, { 4096, 4096 }, { 4097, 8192 }, { 1 << 20, 1 << 20 },
+		{ 0, RING_MIN_BYTES },        { 4096, 4096 }, { 4097, 8192 }, { 1 << 20, 1 << 20 },
 		{ SIZE_MAX, RING_MAX_BYTES },
 	};
 	(void)state;
@@ -230,9 +230,8 @@ static void run_producers(size_t ring_size, size_t largest)
 		assert_int_equal(producers[i].stored, next[i]);
 		stored += producers[i].stored;
 	}
-	printf("ring of %zu: %d attempts, %llu received, %llu dropped\n", ring_size,
-	       PRODUCERS * ATTEMPTS, (unsigned long long)received,
-	       (unsigned long long)ring_dropped(ring));
+	printf("ring of %zu: %d attempts, %llu received, %llu dropped\n", ring_size, PRODUCERS * ATTEMPTS,
+	       (unsigned long long)received, (unsigned long long)ring_dropped(ring));
 	assert_int_equal(stored, received);
 	assert_int_equal(received + ring_dropped(ring), (uint64_t)PRODUCERS * ATTEMPTS);
 	assert_int_equal(ring_head(ring), ring_tail(ring));
@@ -261,7 +260,7 @@ static void test_producers_roomy_ring(void **state)
 
 static struct ring *interrupted_ring;
 static volatile sig_atomic_t from_handler;
-static volatile sig_atomic_t inside;      /* between reserve and commit */
+static volatile sig_atomic_t inside; /* between reserve and commit */
 static volatile sig_atomic_t met_inside;
 
 static void on_alarm(int number)

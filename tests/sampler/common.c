@@ -26,8 +26,8 @@ struct unwind_result unwind_trace(const void *ucontext, const struct unwind_stac
 
 static void drain_sample(const struct sample_record *sample, size_t size, struct drained *to)
 {
-	if (size != sizeof(*sample) + sample->depth * sizeof(uint64_t) ||
-	    sample->trace_type >= TRACE_TYPES || sample->weight == 0 || sample->period_ns == 0) {
+	if (size != sizeof(*sample) + sample->depth * sizeof(uint64_t) || sample->trace_type >= TRACE_TYPES ||
+	    sample->weight == 0 || sample->period_ns == 0) {
 		to->wrong++;
 		return;
 	}
@@ -106,8 +106,8 @@ int kernel_timers(void)
 
 void assert_ledger(void)
 {
-	static const enum sample_counter ends[] = { SAMPLE_STORED, SAMPLE_DROPPED, SAMPLE_IDLE,
-		                                    SAMPLE_ASKED, SAMPLE_LATE, SAMPLE_FOREIGN,
+	static const enum sample_counter ends[] = { SAMPLE_STORED,   SAMPLE_DROPPED, SAMPLE_IDLE,
+		                                    SAMPLE_ASKED,    SAMPLE_LATE,    SAMPLE_FOREIGN,
 		                                    SAMPLE_REENTERED };
 	uint64_t sum, signals;
 
@@ -118,10 +118,10 @@ void assert_ledger(void)
 		for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++)
 			sum += sample_counter(ends[i]);
 	} while (signals != sample_counter(SAMPLE_SIGNALS));
-	printf("signals %llu = stored %llu + dropped %llu + idle %llu + asked %llu + late %llu + foreign %llu + "
+	printf("signals %llu = stored %llu + dropped %llu + idle %llu + asked %llu + late %llu + foreign "
+	       "%llu + "
 	       "reentered %llu\n",
-	       (unsigned long long)signals,
-	       (unsigned long long)sample_counter(SAMPLE_STORED),
+	       (unsigned long long)signals, (unsigned long long)sample_counter(SAMPLE_STORED),
 	       (unsigned long long)sample_counter(SAMPLE_DROPPED),
 	       (unsigned long long)sample_counter(SAMPLE_IDLE),
 	       (unsigned long long)sample_counter(SAMPLE_ASKED),

@@ -40,7 +40,7 @@ extern void (*fake_unwind_hook)(void);
 struct drained {
 	uint64_t samples[TRACE_TYPES], weights[TRACE_TYPES], time_ns[TRACE_TYPES];
 	uint64_t queries, threads;
-	uint64_t wrong; /* records that contradict themselves */
+	uint64_t wrong;              /* records that contradict themselves */
 	struct sample_record newest; /* without its trace */
 };
 void drain(struct ring *ring, struct drained *to);
@@ -49,16 +49,16 @@ void drain(struct ring *ring, struct drained *to);
 struct query_tag tag_of(struct query_run *run, uint64_t cpu_period_ns, uint64_t real_period_ns);
 
 uint64_t cpu_now(void);
-void burn(uint64_t cpu_ns);   /* the thread's CPU time */
-void pause_for(uint64_t ns);  /* wall time, whatever signals come */
+void burn(uint64_t cpu_ns);  /* the thread's CPU time */
+void pause_for(uint64_t ns); /* wall time, whatever signals come */
 
 /* Timers of the process as the kernel lists them; -1: it does not. */
 int kernel_timers(void);
 
 /* As an assertion, in a child, where one of cmocka's would not end the test. */
-#define CHECK(condition) \
-	((condition) ? (void)0 : \
-	 (printf("%s:%d: %s\n", __FILE__, __LINE__, #condition), fflush(stdout), _exit(1)))
+#define CHECK(condition)                                                                                     \
+	((condition) ? (void)0                                                                               \
+	             : (printf("%s:%d: %s\n", __FILE__, __LINE__, #condition), fflush(stdout), _exit(1)))
 
 /* Samples, idle, ... add up to the signals. */
 void assert_ledger(void);

@@ -218,8 +218,8 @@ static void test_busy_threads(void **state)
 		}
 		drain(ring, &seen);
 		double found = share(seen.time_ns[TRACE_CPU], cpu);
-		printf("%d threads, period %8llu: CPU %.4f of %.3f s\n", BUSY,
-		       (unsigned long long)periods[i], found, (double)cpu / 1e9);
+		printf("%d threads, period %8llu: CPU %.4f of %.3f s\n", BUSY, (unsigned long long)periods[i],
+		       found, (double)cpu / 1e9);
 		assert_int_equal(seen.wrong, 0);
 		/* Half a period of deviation for each thread. At its end the CPU time since
 		 * the last tick that found it running is lost: one tick when it has a CPU
@@ -234,10 +234,8 @@ static void test_busy_threads(void **state)
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_long_query),
-		cmocka_unit_test(test_busy_threads),
-		cmocka_unit_test(test_half_asleep),
-		cmocka_unit_test(test_short_queries),
+		cmocka_unit_test(test_long_query),    cmocka_unit_test(test_busy_threads),
+		cmocka_unit_test(test_half_asleep),   cmocka_unit_test(test_short_queries),
 		cmocka_unit_test(test_short_threads),
 	};
 

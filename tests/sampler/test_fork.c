@@ -54,8 +54,8 @@ static void in_child(struct thread *thread, struct query_key parent_key)
 		burn(1000000);
 	drain(ring, &seen);
 	CHECK(seen.queries == 1);
-	uint64_t ends = sample_counter(SAMPLE_STORED) + sample_counter(SAMPLE_IDLE) +
-	                sample_counter(SAMPLE_DROPPED);
+	uint64_t ends =
+		sample_counter(SAMPLE_STORED) + sample_counter(SAMPLE_IDLE) + sample_counter(SAMPLE_DROPPED);
 	CHECK(sample_counter(SAMPLE_SIGNALS) == ends && sampler_quiesce());
 	CHECK(sample_counter(SAMPLE_STORED) == seen.samples[0] + seen.samples[1]);
 
@@ -79,8 +79,7 @@ static void test_busy_fork(void **state)
 	struct drained seen = { 0 };
 	(void)state;
 
-	child_key = mmap(NULL, sizeof(*child_key), PROT_READ | PROT_WRITE,
-	                 MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	child_key = mmap(NULL, sizeof(*child_key), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	assert_true(child_key != MAP_FAILED);
 	for (int i = 0; i < 3; i++) {
 		query_start(&runs[i], thread);
@@ -128,12 +127,30 @@ static void note(const char *what)
 	strcat(order, what);
 }
 
-static void before_1(void) { note("a"); }
-static void parent_1(void) { note("b"); }
-static void child_1(void) { note("c"); }
-static void before_2(void) { note("d"); }
-static void parent_2(void) { note("e"); }
-static void child_2(void) { note("f"); }
+static void before_1(void)
+{
+	note("a");
+}
+static void parent_1(void)
+{
+	note("b");
+}
+static void child_1(void)
+{
+	note("c");
+}
+static void before_2(void)
+{
+	note("d");
+}
+static void parent_2(void)
+{
+	note("e");
+}
+static void child_2(void)
+{
+	note("f");
+}
 
 static void test_hooks(void **state)
 {

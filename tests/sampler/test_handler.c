@@ -294,7 +294,7 @@ static void test_foreign(void **state)
 	sample_set_previous(&plain);
 	note(before);
 	send(NULL, SI_TKILL, 0);
-	send((void *)1, SI_TIMER, 0); /* a timer of the host's with any value */
+	send((void *)1, SI_TIMER, 0);                    /* a timer of the host's with any value */
 	send(&sampler_thread()->timers[0], SI_QUEUE, 0); /* ours, but not from a timer */
 	assert_int_equal(sample_counter(SAMPLE_FOREIGN) - before[SAMPLE_FOREIGN], 3);
 	assert_int_equal(plain_calls, 3);
@@ -442,8 +442,7 @@ static void test_many_threads(void **state)
 			samples += runs[i].counts.samples[type];
 		dropped += runs[i].counts.dropped;
 	}
-	printf("%llu samples, %llu dropped\n", (unsigned long long)samples,
-	       (unsigned long long)dropped);
+	printf("%llu samples, %llu dropped\n", (unsigned long long)samples, (unsigned long long)dropped);
 	assert_int_equal(seen.wrong, 0);
 	assert_int_equal(seen.samples[0] + seen.samples[1], samples);
 	assert_int_equal(sample_counter(SAMPLE_STORED) - before[SAMPLE_STORED], samples);

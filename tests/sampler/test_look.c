@@ -55,7 +55,8 @@ static void test_shown_and_hidden(void **state)
 	run.rows = 7;
 	run.working = thread_current->id;
 	assert_true(find_only(&view));
-	printf("elapsed %llu ns, CPU %llu ns\n", (unsigned long long)view.elapsed_ns, (unsigned long long)view.cpu_time_ns);
+	printf("elapsed %llu ns, CPU %llu ns\n", (unsigned long long)view.elapsed_ns,
+	       (unsigned long long)view.cpu_time_ns);
 	assert_string_equal(view.text, "SELECT 1");
 	assert_string_equal(view.database, "a.db");
 	assert_null(view.query_id);
@@ -198,8 +199,9 @@ static void test_filtered(void **state)
 		munmap(text, 4096);
 		_exit(query_next_shown(NULL, &view) != &run ? 2
 		      : view.text != NULL                   ? 3
-		      : view.database == NULL || strcmp(view.database, text + 4096) != 0 ? 4
-		      : strcmp(view.query_id, "mine") != 0);
+		      : view.database == NULL || strcmp(view.database, text + 4096) != 0
+		              ? 4
+		              : strcmp(view.query_id, "mine") != 0);
 	}
 	assert_int_equal(waitpid(child, &status, 0), child);
 	query_hide(&run);

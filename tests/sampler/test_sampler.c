@@ -29,8 +29,7 @@ static void refused_timers(void)
 		push(thread, 1000000, 1000000);
 		sampler_pop(thread);
 	}
-	printf("refused %llu times, errno %llu\n",
-	       (unsigned long long)sampler_counter(SAMPLER_TIMERS_FAILED),
+	printf("refused %llu times, errno %llu\n", (unsigned long long)sampler_counter(SAMPLER_TIMERS_FAILED),
 	       (unsigned long long)sampler_counter(SAMPLER_TIMER_ERRNO));
 	CHECK(sampler_counter(SAMPLER_TIMERS_FAILED) >= 1);
 	CHECK(sampler_counter(SAMPLER_TIMERS_FAILED) < 10); /* not asked at each query */
@@ -345,9 +344,13 @@ static void queries(void)
 	uint64_t cpu = cpu_now();
 	burn(20000000);
 	run.counts.samples[TRACE_REAL] = 3;
-	query_finish(&run, thread, &(struct query_end){
-		.query_id = "mine", .query = "select 1", .database = "/tmp/x",
-		.exception_code = 5, .exception = "locked", .result_rows = 8 });
+	query_finish(&run, thread,
+	             &(struct query_end){ .query_id = "mine",
+	                                  .query = "select 1",
+	                                  .database = "/tmp/x",
+	                                  .exception_code = 5,
+	                                  .exception = "locked",
+	                                  .result_rows = 8 });
 	cpu = cpu_now() - cpu;
 	struct query_record *record = newest_query();
 	CHECK(record->query.hi == run.key.hi && record->initial.lo == run.key.lo);
@@ -398,8 +401,7 @@ static void costs(void)
 			sampler_push(thread, &tag);
 			sampler_pop(thread);
 		}
-		printf("push and pop, %s: %.1f ns\n", cases[i].name,
-		       (double)(cpu_now() - start) / ROUNDS);
+		printf("push and pop, %s: %.1f ns\n", cases[i].name, (double)(cpu_now() - start) / ROUNDS);
 		sampler_pop(thread);
 	}
 	uint64_t start = cpu_now();
@@ -424,14 +426,10 @@ static void test_costs(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_refused_timers),
-		cmocka_unit_test(test_phase_is_kept),
-		cmocka_unit_test(test_idle_thread),
-		cmocka_unit_test(test_phases),
-		cmocka_unit_test(test_rest),
-		cmocka_unit_test(test_nesting),
-		cmocka_unit_test(test_stop_and_start),
-		cmocka_unit_test(test_queries),
+		cmocka_unit_test(test_refused_timers), cmocka_unit_test(test_phase_is_kept),
+		cmocka_unit_test(test_idle_thread),    cmocka_unit_test(test_phases),
+		cmocka_unit_test(test_rest),           cmocka_unit_test(test_nesting),
+		cmocka_unit_test(test_stop_and_start), cmocka_unit_test(test_queries),
 		cmocka_unit_test(test_costs),
 	};
 

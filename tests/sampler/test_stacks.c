@@ -385,14 +385,10 @@ static void test_stopped(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_all_answer),
-		cmocka_unit_test(test_two_askers),
-		cmocka_unit_test(test_blocked),
-		cmocka_unit_test(test_late_answer),
-		cmocka_unit_test(test_dying_threads),
-		cmocka_unit_test(test_fork_meanwhile),
-		cmocka_unit_test(test_exec),
-		cmocka_unit_test(test_stopped),
+		cmocka_unit_test(test_all_answer),    cmocka_unit_test(test_two_askers),
+		cmocka_unit_test(test_blocked),       cmocka_unit_test(test_late_answer),
+		cmocka_unit_test(test_dying_threads), cmocka_unit_test(test_fork_meanwhile),
+		cmocka_unit_test(test_exec),          cmocka_unit_test(test_stopped),
 	};
 
 	return cmocka_run_group_tests(tests, set_up, NULL);

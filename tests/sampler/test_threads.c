@@ -63,8 +63,7 @@ static void test_thousand(void **state)
 		assert_true(kernel_timers() <= 0);
 	}
 	drain(ring, &seen);
-	printf("%llu CPU and %llu Real samples, %llu names\n",
-	       (unsigned long long)seen.samples[TRACE_CPU],
+	printf("%llu CPU and %llu Real samples, %llu names\n", (unsigned long long)seen.samples[TRACE_CPU],
 	       (unsigned long long)seen.samples[TRACE_REAL], (unsigned long long)seen.threads);
 	assert_int_equal(seen.wrong, 0);
 	assert_int_equal(seen.threads + sample_counter(SAMPLE_DROPPED) >= THREADS, 1);

@@ -18,7 +18,10 @@ char *address_text(uint64_t address)
 {
 	char text[64];
 
-	snprintf(text, sizeof text, address == 10 ? "op\"\\\n" : address < 10 ? "0x%llx" : "f%llu",
+	snprintf(text, sizeof text,
+	         address == 10  ? "op\"\\\n"
+	         : address < 10 ? "0x%llx"
+	                        : "f%llu",
 	         (unsigned long long)address);
 	return strdup(text);
 }
@@ -90,14 +93,43 @@ static void test_text(void **state)
 	static const struct {
 		const char *trace, *text;
 	} good[] = {
-		{ "[]", "" }, { " [ ] ", "" }, { "[1]", "0x1" }, { "[11,12,13]", "f11;f12;f13" },
-		{ "\t[ 11 ,\r\n12 ]\n", "f11;f12" }, { "[18446744073709551615]", "f18446744073709551615" },
-		{ "[-1]", "f18446744073709551615" }, { "[-9223372036854775808]", "f9223372036854775808" },
+		{ "[]", "" },
+		{ " [ ] ", "" },
+		{ "[1]", "0x1" },
+		{ "[11,12,13]", "f11;f12;f13" },
+		{ "\t[ 11 ,\r\n12 ]\n", "f11;f12" },
+		{ "[18446744073709551615]", "f18446744073709551615" },
+		{ "[-1]", "f18446744073709551615" },
+		{ "[-9223372036854775808]", "f9223372036854775808" },
 	};
 	static const char *const bad[] = {
-		"", " ", "[", "]", "[1", "[1,", "[1,]", "[,1]", "1", "[1] x", "[1]]", "[[1]]", "[1 2]", "[1,,2]", "[1.5]",
-		"[1e3]", "[\"1\"]", "[null]", "[0x10]", "[+1]", "[-]", "[18446744073709551616]", "[-9223372036854775809]",
-		"[1[2]", "{}", "null", "[1;2]",
+		"",
+		" ",
+		"[",
+		"]",
+		"[1",
+		"[1,",
+		"[1,]",
+		"[,1]",
+		"1",
+		"[1] x",
+		"[1]]",
+		"[[1]]",
+		"[1 2]",
+		"[1,,2]",
+		"[1.5]",
+		"[1e3]",
+		"[\"1\"]",
+		"[null]",
+		"[0x10]",
+		"[+1]",
+		"[-]",
+		"[18446744073709551616]",
+		"[-9223372036854775809]",
+		"[1[2]",
+		"{}",
+		"null",
+		"[1;2]",
 	};
 	bool is_bad;
 
@@ -106,7 +138,8 @@ static void test_text(void **state)
 		char *text = frames_text(good[i].trace, ";", &is_bad);
 
 		if (!text || is_bad || strcmp(text, good[i].text))
-			fail_msg("%s gave %s, expected %s", good[i].trace, text ? text : "NULL", good[i].text);
+			fail_msg("%s gave %s, expected %s", good[i].trace, text ? text : "NULL",
+			         good[i].text);
 		free(text);
 	}
 	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
@@ -136,10 +169,21 @@ static void test_address(void **state)
 		bool taken;
 		uint64_t address;
 	} cases[] = {
-		{ "0", true, 0 }, { "123", true, 123 }, { "-1", true, UINT64_MAX }, { "0x7fFF", true, 0x7fff },
-		{ "0Xffffffffffffffff", true, UINT64_MAX }, { "18446744073709551615", true, UINT64_MAX },
-		{ "", false, 0 }, { "0x", false, 0 }, { "0x1g", false, 0 }, { " 1", false, 0 }, { "1 ", false, 0 },
-		{ "1.0", false, 0 }, { "0x10000000000000000", false, 0 }, { "a", false, 0 }, { "-0x1", false, 0 },
+		{ "0", true, 0 },
+		{ "123", true, 123 },
+		{ "-1", true, UINT64_MAX },
+		{ "0x7fFF", true, 0x7fff },
+		{ "0Xffffffffffffffff", true, UINT64_MAX },
+		{ "18446744073709551615", true, UINT64_MAX },
+		{ "", false, 0 },
+		{ "0x", false, 0 },
+		{ "0x1g", false, 0 },
+		{ " 1", false, 0 },
+		{ "1 ", false, 0 },
+		{ "1.0", false, 0 },
+		{ "0x10000000000000000", false, 0 },
+		{ "a", false, 0 },
+		{ "-0x1", false, 0 },
 	};
 
 	(void)state;

@@ -42,24 +42,68 @@ static const struct {
 	{ "PRAGMA log_queries = DEFAULT|", WRITE("log_queries", "DEFAULT") },
 	{ "PRAGMA log_queries=-1|", WRITE("log_queries", "-1") },
 	{ "PRAGMA log_queries = + 1|", WRITE("log_queries", "+1") },
-	{ "PRAGMA query_profiler_cpu_time_period_ns = 1000000;|", WRITE("query_profiler_cpu_time_period_ns", "1000000") },
-	{ "PRAGMA query_profiler_cpu_time_period_ns = 1e6;|", WRITE("query_profiler_cpu_time_period_ns", "1e6") },
-	{ "PRAGMA query_profiler_cpu_time_period_ns = 1.5e+6;|", WRITE("query_profiler_cpu_time_period_ns", "1.5e+6") },
-	{ "PRAGMA query_profiler_cpu_time_period_ns = 10ms|", WRITE("query_profiler_cpu_time_period_ns", "10ms") },
-	{ "PRAGMA query_profiler_cpu_time_period_ns = .5|", WRITE("query_profiler_cpu_time_period_ns", ".5") },
+	{ "PRAGMA query_profiler_cpu_time_period_ns = 1000000;|",
+	  WRITE("query_profiler_cpu_time_period_ns", "1000000") },
+	{ "PRAGMA query_profiler_cpu_time_period_ns = 1e6;|",
+	  WRITE("query_profiler_cpu_time_period_ns", "1e6") },
+	{ "PRAGMA query_profiler_cpu_time_period_ns = 1.5e+6;|",
+	  WRITE("query_profiler_cpu_time_period_ns", "1.5e+6") },
+	{ "PRAGMA query_profiler_cpu_time_period_ns = 10ms|",
+	  WRITE("query_profiler_cpu_time_period_ns", "10ms") },
+	{ "PRAGMA query_profiler_cpu_time_period_ns = .5|",
+	  WRITE("query_profiler_cpu_time_period_ns", ".5") },
 };
 
 /* Left alone: other statements, and what SQLite shall refuse in its own words. */
 static const char *const not_ours[] = {
-	"", ";", " ", "--", "/*", "/", "-", "p", "P", "PRAGM", "PRAGMA", "PRAGMA ", "PRAGMA ;",
-	"SELECT 1", "SELECT 'PRAGMA query_id'", "pragmatic", "PRAGMAquery_id", "PRAGMA_query_id",
-	"-- PRAGMA query_id", "/* PRAGMA query_id */", "EXPLAIN PRAGMA query_id", "SELECT 1; PRAGMA query_id",
-	"PRAGMA journal_mode", "PRAGMA journal_mode = wal", "PRAGMA query_ids", "PRAGMA query_i",
-	"PRAGMA main.query_id", "PRAGMA temp.query_id = 1", "PRAGMA system.journal_mode", "PRAGMA a.system.query_id",
-	"PRAGMA query_id x", "PRAGMA query_id = ", "PRAGMA query_id = ;", "PRAGMA query_id = a b",
-	"PRAGMA query_id = ?", "PRAGMA query_id = :x", "PRAGMA query_id == 1", "PRAGMA query_id = (1)",
-	"PRAGMA query_id('x'", "PRAGMA query_id()", "PRAGMA query_id = 'open", "PRAGMA \"query_id", "PRAGMA query_id.x",
-	"PRAGMA query_id = - ", "PRAGMA query_id = 1 + 1", "PRAGMA query_id 'x'", "PRAGMA .query_id", "PRAGMA system.",
+	"",
+	";",
+	" ",
+	"--",
+	"/*",
+	"/",
+	"-",
+	"p",
+	"P",
+	"PRAGM",
+	"PRAGMA",
+	"PRAGMA ",
+	"PRAGMA ;",
+	"SELECT 1",
+	"SELECT 'PRAGMA query_id'",
+	"pragmatic",
+	"PRAGMAquery_id",
+	"PRAGMA_query_id",
+	"-- PRAGMA query_id",
+	"/* PRAGMA query_id */",
+	"EXPLAIN PRAGMA query_id",
+	"SELECT 1; PRAGMA query_id",
+	"PRAGMA journal_mode",
+	"PRAGMA journal_mode = wal",
+	"PRAGMA query_ids",
+	"PRAGMA query_i",
+	"PRAGMA main.query_id",
+	"PRAGMA temp.query_id = 1",
+	"PRAGMA system.journal_mode",
+	"PRAGMA a.system.query_id",
+	"PRAGMA query_id x",
+	"PRAGMA query_id = ",
+	"PRAGMA query_id = ;",
+	"PRAGMA query_id = a b",
+	"PRAGMA query_id = ?",
+	"PRAGMA query_id = :x",
+	"PRAGMA query_id == 1",
+	"PRAGMA query_id = (1)",
+	"PRAGMA query_id('x'",
+	"PRAGMA query_id()",
+	"PRAGMA query_id = 'open",
+	"PRAGMA \"query_id",
+	"PRAGMA query_id.x",
+	"PRAGMA query_id = - ",
+	"PRAGMA query_id = 1 + 1",
+	"PRAGMA query_id 'x'",
+	"PRAGMA .query_id",
+	"PRAGMA system.",
 };
 
 static void check(const char *sql, int bytes, const char *becomes, const char *end)
@@ -68,8 +112,9 @@ static void check(const char *sql, int bytes, const char *becomes, const char *e
 	char *text = pragma_rewrite(sql, bytes, &tail);
 
 	if (!text != !becomes || (text && (strcmp(text, becomes) || tail != end)))
-		fail_msg("%s (bytes %d)\n  became   %s\n  expected %s\n  and ended at '%s', expected '%s'", sql, bytes,
-		         text ? text : "NULL", becomes ? becomes : "NULL", text ? tail : "", becomes ? end : "");
+		fail_msg("%s (bytes %d)\n  became   %s\n  expected %s\n  and ended at '%s', expected '%s'",
+		         sql, bytes, text ? text : "NULL", becomes ? becomes : "NULL", text ? tail : "",
+		         becomes ? end : "");
 	free(text);
 }
 
@@ -148,7 +193,8 @@ static void test_long_value(void **state)
 	strcpy(sql + strlen(start) + size, "'");
 	text = pragma_rewrite(sql, -1, &tail);
 	assert_non_null(text);
-	assert_int_equal(strlen(text), strlen("SELECT set_setting('trace_log_path','') AS \"trace_log_path\"") + size);
+	assert_int_equal(strlen(text),
+	                 strlen("SELECT set_setting('trace_log_path','') AS \"trace_log_path\"") + size);
 	free(text);
 	free(sql);
 }

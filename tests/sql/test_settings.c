@@ -64,13 +64,15 @@ static void expect_set(struct session *of, const char *name, const char *value, 
 	check_value(of, name, becomes);
 }
 
-static void expect_refused(struct session *of, const char *name, const char *value, int expected, const char *says)
+static void expect_refused(struct session *of, const char *name, const char *value, int expected,
+                           const char *says)
 {
 	char *before = settings_get(of, name), sentence[8192];
 	int code = set(of, name, value, sentence);
 
 	if (code != expected || (says && strcmp(sentence, says)))
-		fail_msg("%s = %s: code %d, says\n  %s\nexpected code %d and\n  %s", name, value, code, sentence, expected, says);
+		fail_msg("%s = %s: code %d, says\n  %s\nexpected code %d and\n  %s", name, value, code,
+		         sentence, expected, says);
 	if (before)
 		check_value(of, name, before);
 	free(before);
@@ -81,32 +83,78 @@ static void test_numbers(void **state)
 	static const struct {
 		const char *name, *value, *becomes;
 	} good[] = {
-		{ CPU, "1000000", "1000000" }, { CPU, " 1000000\n", "1000000" }, { CPU, "+1000000", "1000000" },
-		{ CPU, "0", "0" }, { CPU, "-0", "0" }, { CPU, "10000", "10000" }, { CPU, "3600000000000", "3600000000000" },
-		{ CPU, "1e6", "1000000" }, { CPU, "1000000.0", "1000000" }, { CPU, "1.5e6", "1500000" },
-		{ CPU, "1000000e0", "1000000" }, { CPU, "100000000e-2", "1000000" },
-		{ CPU, "10ms", "10000000" }, { CPU, "10 ms", "10000000" }, { CPU, "1.5MS", "1500000" },
-		{ CPU, "500us", "500000" }, { CPU, "1s", "1000000000" }, { CPU, "20000ns", "20000" },
-		{ CPU, "0.00001s", "10000" }, { CPU, "0s", "0" }, { CPU, "00000000000000000000000000000000010000", "10000" },
-		{ "trace_log_max_bytes", "64MiB", "67108864" }, { "trace_log_max_bytes", "1.5 GiB", "1610612736" },
+		{ CPU, "1000000", "1000000" },
+		{ CPU, " 1000000\n", "1000000" },
+		{ CPU, "+1000000", "1000000" },
+		{ CPU, "0", "0" },
+		{ CPU, "-0", "0" },
+		{ CPU, "10000", "10000" },
+		{ CPU, "3600000000000", "3600000000000" },
+		{ CPU, "1e6", "1000000" },
+		{ CPU, "1000000.0", "1000000" },
+		{ CPU, "1.5e6", "1500000" },
+		{ CPU, "1000000e0", "1000000" },
+		{ CPU, "100000000e-2", "1000000" },
+		{ CPU, "10ms", "10000000" },
+		{ CPU, "10 ms", "10000000" },
+		{ CPU, "1.5MS", "1500000" },
+		{ CPU, "500us", "500000" },
+		{ CPU, "1s", "1000000000" },
+		{ CPU, "20000ns", "20000" },
+		{ CPU, "0.00001s", "10000" },
+		{ CPU, "0s", "0" },
+		{ CPU, "00000000000000000000000000000000010000", "10000" },
+		{ "trace_log_max_bytes", "64MiB", "67108864" },
+		{ "trace_log_max_bytes", "1.5 GiB", "1610612736" },
 		{ "trace_log_max_bytes", "9223372036854775807", "9223372036854775807" },
-		{ "trace_log_flush_interval_ms", "2s", "2000" }, { "trace_log_flush_interval_ms", "5000us", "5" }, { "trace_log_flush_interval_ms", "5e3us", "5" },
-		{ "log_queries", "off", "0" }, { "log_queries", "TRUE", "1" }, { "log_queries", "No", "0" },
+		{ "trace_log_flush_interval_ms", "2s", "2000" },
+		{ "trace_log_flush_interval_ms", "5000us", "5" },
+		{ "trace_log_flush_interval_ms", "5e3us", "5" },
+		{ "log_queries", "off", "0" },
+		{ "log_queries", "TRUE", "1" },
+		{ "log_queries", "No", "0" },
 		{ "LOG_Queries", "1", "1" },
-		{ "query_id", "", "" }, { "query_id", " a b ", " a b " },
+		{ "query_id", "", "" },
+		{ "query_id", " a b ", " a b " },
 	};
 	static const struct {
 		const char *name, *value;
 	} bad[] = {
-		{ CPU, "" }, { CPU, " " }, { CPU, "x" }, { CPU, "1x" }, { CPU, "-1" }, { CPU, "9999" }, { CPU, "3600000000001" },
-		{ CPU, "1.5" }, { CPU, "10000.5" }, { CPU, "." }, { CPU, "1e" }, { CPU, "1e99" }, { CPU, "1e-99" },
-		{ CPU, "0x10000" }, { CPU, "1_000_000" }, { CPU, "10 m s" }, { CPU, "1 MiB" }, { CPU, "1 min" },
-		{ CPU, "99999999999999999999999999999999999999999999999999" }, { CPU, "18446744073709561616" },
-		{ CPU, "1e38s" }, { CPU, "NULL" }, { CPU, "1.2.3" }, { CPU, "--1" }, { CPU, "1000000;" },
-		{ "trace_log_max_bytes", "1" }, { "trace_log_max_bytes", "9223372036854775808" }, { "trace_log_max_bytes", "1 s" },
-		{ "trace_log_flush_interval_ms", "0" }, { "trace_log_flush_interval_ms", "500us" },
-		{ "log_queries", "2" }, { "log_queries", "" }, { "log_queries", "yes please" },
-		{ "trace_log_ring_bytes", "4095" }, { "trace_log_ring_bytes", "2GiB" },
+		{ CPU, "" },
+		{ CPU, " " },
+		{ CPU, "x" },
+		{ CPU, "1x" },
+		{ CPU, "-1" },
+		{ CPU, "9999" },
+		{ CPU, "3600000000001" },
+		{ CPU, "1.5" },
+		{ CPU, "10000.5" },
+		{ CPU, "." },
+		{ CPU, "1e" },
+		{ CPU, "1e99" },
+		{ CPU, "1e-99" },
+		{ CPU, "0x10000" },
+		{ CPU, "1_000_000" },
+		{ CPU, "10 m s" },
+		{ CPU, "1 MiB" },
+		{ CPU, "1 min" },
+		{ CPU, "99999999999999999999999999999999999999999999999999" },
+		{ CPU, "18446744073709561616" },
+		{ CPU, "1e38s" },
+		{ CPU, "NULL" },
+		{ CPU, "1.2.3" },
+		{ CPU, "--1" },
+		{ CPU, "1000000;" },
+		{ "trace_log_max_bytes", "1" },
+		{ "trace_log_max_bytes", "9223372036854775808" },
+		{ "trace_log_max_bytes", "1 s" },
+		{ "trace_log_flush_interval_ms", "0" },
+		{ "trace_log_flush_interval_ms", "500us" },
+		{ "log_queries", "2" },
+		{ "log_queries", "" },
+		{ "log_queries", "yes please" },
+		{ "trace_log_ring_bytes", "4095" },
+		{ "trace_log_ring_bytes", "2GiB" },
 	};
 
 	(void)state;
@@ -123,9 +171,11 @@ static void test_sentences(void **state)
 	(void)state;
 	expect_refused(&session, CPU, "5", QP_INVALID,
 	               CPU " = 5: allowed are 0 (off) and 10000 to 3600000000000 ns");
-	expect_refused(&session, "trace_log_max_bytes", "5", QP_INVALID,
-	               "trace_log_max_bytes = 5: allowed are 0 (no bound) and 1048576 to 9223372036854775807 bytes");
-	expect_refused(&session, "log_queries", "maybe", QP_INVALID, "log_queries = maybe: allowed are 0 (off) and 1 (on)");
+	expect_refused(
+		&session, "trace_log_max_bytes", "5", QP_INVALID,
+		"trace_log_max_bytes = 5: allowed are 0 (no bound) and 1048576 to 9223372036854775807 bytes");
+	expect_refused(&session, "log_queries", "maybe", QP_INVALID,
+	               "log_queries = maybe: allowed are 0 (off) and 1 (on)");
 	expect_refused(&session, "nothing", "1", QP_NOT_FOUND,
 	               "nothing: there is no such setting; SELECT name FROM system.settings lists them");
 	/* A long value is cut, and not inside a character of several bytes. */
@@ -222,7 +272,8 @@ static void test_store(void **state)
 	assert_int_equal(fake_store_config.flush_interval_ns, 100000000);
 
 	fake_store_refusal = "No such file or directory";
-	expect_refused(&session, "trace_log_path", "/y.trace", QP_STORE, "trace_log_path = /y.trace: No such file or directory");
+	expect_refused(&session, "trace_log_path", "/y.trace", QP_STORE,
+	               "trace_log_path = /y.trace: No such file or directory");
 	expect_refused(&session, "trace_log_path", "DEFAULT", QP_STORE, NULL);
 	fake_store_refusal = NULL;
 	expect_set(&session, "trace_log_flush_interval_ms", "200", "200");
@@ -236,7 +287,8 @@ static void test_store(void **state)
 	/* The ring stays for good. */
 	expect_refused(&session, "trace_log_ring_bytes", "128KiB", QP_LOCKED,
 	               "trace_log_ring_bytes = 128KiB: fixed at 65536 bytes since the library started; set "
-	               "QUERYPROF_TRACE_LOG_RING_BYTES in the environment, or qp_config.trace_log_ring_bytes for qp_init()");
+	               "QUERYPROF_TRACE_LOG_RING_BYTES in the environment, or qp_config.trace_log_ring_bytes "
+	               "for qp_init()");
 	expect_set(&session, "trace_log_ring_bytes", "64KiB", "65536");
 	settings_started(false);
 	expect_refused(&session, "trace_log_ring_bytes", "128KiB", QP_LOCKED, NULL);
@@ -259,7 +311,8 @@ static void test_environment(void **state)
 	check_value(NULL, "log_queries", "1");
 	check_value(NULL, "log_queries_min_query_duration_ns", "10000000");
 	assert_non_null(error);
-	assert_string_equal(error,
+	assert_string_equal(
+		error,
 		"environment: log_queries = perhaps: allowed are 0 (off) and 1 (on); "
 		"environment: log_queries_min_query_duration_ns = -5: allowed are 0 to 3600000000000 ns");
 }
@@ -269,7 +322,8 @@ static void test_table(void **state)
 	(void)state;
 	for (int i = 0; i < settings_count(); i++) {
 		const struct setting_info *info = settings_info(i);
-		char *value = settings_get(&session, info->name), *by_default = settings_get_default(&session, info->name);
+		char *value = settings_get(&session, info->name),
+		     *by_default = settings_get_default(&session, info->name);
 
 		assert_true(settings_known(info->name, (int)strlen(info->name)));
 		assert_non_null(value);
@@ -295,7 +349,8 @@ static void test_lock(void **state)
 
 	(void)state;
 	settings_lock();
-	expect_refused(&session, CPU, "2ms", QP_LOCKED, CPU " = 2ms: settings are locked by the host program");
+	expect_refused(&session, CPU, "2ms", QP_LOCKED,
+	               CPU " = 2ms: settings are locked by the host program");
 	expect_refused(&session, "trace_log_path", "/z", QP_LOCKED, NULL);
 	assert_int_equal(settings_set(&session, CPU, "2ms", SETTING_FROM_C, &error), QP_OK);
 	check_value(&session, CPU, "2000000");
@@ -304,14 +359,10 @@ static void test_lock(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup(test_environment, setup),
-		cmocka_unit_test_setup(test_numbers, setup),
-		cmocka_unit_test_setup(test_sentences, setup),
-		cmocka_unit_test_setup(test_scopes, setup),
-		cmocka_unit_test_setup(test_path, setup),
-		cmocka_unit_test_setup(test_paths, setup),
-		cmocka_unit_test_setup(test_store, setup),
-		cmocka_unit_test_setup(test_table, setup),
+		cmocka_unit_test_setup(test_environment, setup), cmocka_unit_test_setup(test_numbers, setup),
+		cmocka_unit_test_setup(test_sentences, setup),   cmocka_unit_test_setup(test_scopes, setup),
+		cmocka_unit_test_setup(test_path, setup),        cmocka_unit_test_setup(test_paths, setup),
+		cmocka_unit_test_setup(test_store, setup),       cmocka_unit_test_setup(test_table, setup),
 		cmocka_unit_test_setup(test_lock, setup), /* the last: it is for good */
 	};
 

@@ -147,19 +147,26 @@ static void newer_version_is_left_alone(void **state)
 static char *schema_of(const char *path)
 {
 	/* SQLite writes ALTER TABLE's columns without the schema's line breaks and comments. */
-	return strdup(ask_file(path, "SELECT group_concat(name || ':' || coalesce((SELECT group_concat("
-	                       "name || type || [notnull] || coalesce(dflt_value, '')) FROM pragma_table_info(s.name)), '')"
-	                       " || iif(type = 'view', sql, ''), x'0a') FROM (SELECT * FROM sqlite_schema ORDER BY name) AS s"));
+	return strdup(ask_file(
+		path,
+		"SELECT group_concat(name || ':' || coalesce((SELECT group_concat("
+		"name || type || [notnull] || coalesce(dflt_value, '')) FROM pragma_table_info(s.name)), '')"
+		" || iif(type = 'view', sql, ''), x'0a') FROM (SELECT * FROM sqlite_schema ORDER BY name) AS "
+		"s"));
 }
 
 static void make_version_1(const char *path)
 {
 	ask_file(path, ".read " SCHEMA_1);
-	ask_file(path, "PRAGMA application_id = 1364218438; PRAGMA user_version = 1;"
-	         "INSERT INTO processes VALUES (1, 'host', 1, 2, '/bin/x'); INSERT INTO threads VALUES (1, 1, 3, 'main');"
-	         "INSERT INTO series VALUES (1, 1, 'CPU', 10, 1); INSERT INTO stacks VALUES (1, 0, 1, '[1,2]');"
+	ask_file(path,
+	         "PRAGMA application_id = 1364218438; PRAGMA user_version = 1;"
+	         "INSERT INTO processes VALUES (1, 'host', 1, 2, '/bin/x'); INSERT INTO threads VALUES (1, "
+	         "1, 3, 'main');"
+	         "INSERT INTO series VALUES (1, 1, 'CPU', 10, 1); INSERT INTO stacks VALUES (1, 0, 1, "
+	         "'[1,2]');"
 	         "INSERT INTO statements VALUES (1, 0, 4, 0, 'SELECT 1');"
-	         "INSERT INTO queries (id, query_id, process, first_ns, last_ns, finished, statement, result_rows)"
+	         "INSERT INTO queries (id, query_id, process, first_ns, last_ns, finished, statement, "
+	         "result_rows)"
 	         " VALUES (1, 'old', 1, 0, 9, 1, 1, 7); INSERT INTO samples VALUES (5, 1, 1, 1, 0, 1, 0, 0)");
 }
 
@@ -181,8 +188,10 @@ static void older_version_is_brought_up(void **state)
 	assert_string_equal(upgraded, made);
 	assert_string_equal(ask_file(in_folder("old.db"), "PRAGMA user_version"), "2");
 	assert_string_equal(ask_file(in_folder("old.db"), "SELECT count(*) FROM trace_log"), "2");
-	assert_string_equal(ask_file(in_folder("old.db"), "SELECT query, result_rows, prepare_time_ns, library_path"
-	                             " FROM query_log WHERE query_id = 'old'"), "SELECT 1|7|0|");
+	assert_string_equal(ask_file(in_folder("old.db"),
+	                             "SELECT query, result_rows, prepare_time_ns, library_path"
+	                             " FROM query_log WHERE query_id = 'old'"),
+	                    "SELECT 1|7|0|");
 	assert_intact(in_folder("old.db"));
 	free(made);
 	free(upgraded);
@@ -294,12 +303,12 @@ static void in_child_as_nobody(void (*test)(void))
 	assert_int_equal(WEXITSTATUS(status), 0);
 }
 
-#define CHECK(condition) \
-	do { \
-		if (!(condition)) { \
-			fprintf(stderr, "%s:%d: not so: %s\n", __FILE__, __LINE__, #condition); \
-			_exit(1); \
-		} \
+#define CHECK(condition)                                                                                     \
+	do {                                                                                                 \
+		if (!(condition)) {                                                                          \
+			fprintf(stderr, "%s:%d: not so: %s\n", __FILE__, __LINE__, #condition);              \
+			_exit(1);                                                                            \
+		}                                                                                            \
 	} while (0)
 
 static void test_read_only_folder(void)

@@ -62,7 +62,8 @@ static void host_reads_and_closes(void **state)
 		/* As its last user, it thinks, it would have removed the log. */
 		assert_int_equal(stat(log, &after), 0);
 		assert_int_equal(before.st_ino, after.st_ino);
-		assert_int_equal(atoll(ask_file(trace_path, "SELECT count(*) FROM samples")), (int64_t)(i + 1) * 1000);
+		assert_int_equal(atoll(ask_file(trace_path, "SELECT count(*) FROM samples")),
+		                 (int64_t)(i + 1) * 1000);
 	}
 	assert_int_equal(ask("SELECT count(*) FROM trace_log"), 20000);
 	stop_store();
@@ -127,8 +128,9 @@ static bool refuse_own_table(void)
 	};
 	struct sock_fprog program = { .len = sizeof code / sizeof *code, .filter = code };
 
-	return !prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) && !prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program)
-		&& syscall(SYS_close_range, 5000, 5000, 0) && errno == ENOSYS;
+	return !prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) &&
+	       !prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) &&
+	       syscall(SYS_close_range, 5000, 5000, 0) && errno == ENOSYS;
 }
 
 /* In a child a test cannot fail, but end. -1: no answer. */
@@ -202,9 +204,10 @@ static int close_while_writing(const char *mine)
 	}
 	__atomic_store_n(&closer.stop, 1, __ATOMIC_RELAXED);
 	pthread_join(thread, NULL);
-	fprintf(stderr, "%llu samples in %d rounds: %llu stored, %llu lost, %llu errors\n", (unsigned long long)put,
-	        closer.rounds, (unsigned long long)store_counter(STORE_SAMPLES),
-	        (unsigned long long)store_counter(STORE_LOST), (unsigned long long)store_counter(STORE_ERRORS));
+	fprintf(stderr, "%llu samples in %d rounds: %llu stored, %llu lost, %llu errors\n",
+	        (unsigned long long)put, closer.rounds, (unsigned long long)store_counter(STORE_SAMPLES),
+	        (unsigned long long)store_counter(STORE_LOST),
+	        (unsigned long long)store_counter(STORE_ERRORS));
 	if (settled() != put || !store_counter(STORE_ERRORS))
 		return 3;
 	/* And then it stores again. */
@@ -247,10 +250,12 @@ static int close_without_pause(const char *mine)
 		__atomic_store_n(&closers[i].stop, 1, __ATOMIC_RELAXED);
 		pthread_join(threads[i], NULL);
 	}
-	fprintf(stderr, "%llu samples in %d and %d rounds: %llu stored, %lld read, %llu errors\n", (unsigned long long)put,
-	        closers[0].rounds, closers[1].rounds, (unsigned long long)store_counter(STORE_SAMPLES), (long long)read,
+	fprintf(stderr, "%llu samples in %d and %d rounds: %llu stored, %lld read, %llu errors\n",
+	        (unsigned long long)put, closers[0].rounds, closers[1].rounds,
+	        (unsigned long long)store_counter(STORE_SAMPLES), (long long)read,
 	        (unsigned long long)store_counter(STORE_ERRORS));
-	if (store_counter(STORE_SAMPLES) != put || store_counter(STORE_ERRORS) || has_error() || read != (int64_t)put)
+	if (store_counter(STORE_SAMPLES) != put || store_counter(STORE_ERRORS) || has_error() ||
+	    read != (int64_t)put)
 		return 3;
 	stop_store();
 	return 0;
@@ -285,7 +290,8 @@ static void need_own_table(void)
 	struct utsname system;
 	int major, minor;
 
-	if (uname(&system) || sscanf(system.release, "%d.%d", &major, &minor) != 2 || major * 100 + minor < 509)
+	if (uname(&system) || sscanf(system.release, "%d.%d", &major, &minor) != 2 ||
+	    major * 100 + minor < 509)
 		skip();
 }
 

@@ -157,7 +157,8 @@ static void drain_means_all_before_it(void **state)
 	for (uint64_t i = 1; i <= 100; i++) {
 		put_samples(T0 + i * 1000, 1, 1, (struct query_key){ 1, 1 });
 		drain();
-		assert_int_equal(ask("SELECT count(*) FROM trace_log WHERE query_id LIKE '00000000-0000-0001%'"), i);
+		assert_int_equal(
+			ask("SELECT count(*) FROM trace_log WHERE query_id LIKE '00000000-0000-0001%'"), i);
 	}
 	pthread_join(other, NULL);
 	drain();

@@ -25,12 +25,12 @@ static const char *const suffixes[] = { "", "-journal", "-wal" };
 
 struct event {
 	enum event_kind kind;
-	bool kept;       /* REMOVE: the directory was told */
+	bool kept; /* REMOVE: the directory was told */
 	int file;
-	int64_t offset;  /* TRUNCATE: the size */
+	int64_t offset; /* TRUNCATE: the size */
 	size_t size;
 	void *bytes;
-	uint64_t noted;  /* SYNC */
+	uint64_t noted; /* SYNC */
 };
 
 static struct {
@@ -142,8 +142,9 @@ static int disk_read(sqlite3_file *file, void *bytes, int size, sqlite3_int64 of
 
 static int disk_write(sqlite3_file *file, const void *bytes, int size, sqlite3_int64 offset)
 {
-	struct event event = { .kind = WRITE, .file = ((struct file *)file)->which, .offset = offset,
-	                       .size = (size_t)size };
+	struct event event = {
+		.kind = WRITE, .file = ((struct file *)file)->which, .offset = offset, .size = (size_t)size
+	};
 
 	if (event.file >= 0)
 		append(event, bytes);
@@ -351,30 +352,25 @@ static void apply(struct image *image, const struct event *event)
 			resize(image, (size_t)event->offset + event->size);
 		memcpy(image->bytes + event->offset, event->bytes, event->size);
 		break;
-	case TRUNCATE:
-		resize(image, (size_t)event->offset);
-		break;
+	case TRUNCATE: resize(image, (size_t)event->offset); break;
 	case REMOVE:
 		image->size = 0;
 		image->exists = false;
 		break;
-	case SYNC:
-		break;
+	case SYNC: break;
 	}
 }
 
 /* An event after the last order to keep. */
-static void apply_or_lose(struct image *image, const struct event *event, enum disk_loss loss, uint64_t *random)
+static void apply_or_lose(struct image *image, const struct event *event, enum disk_loss loss,
+                          uint64_t *random)
 {
 	if (loss == LOSE_NOTHING || (event->kind == REMOVE && event->kept)) {
 		apply(image, event);
 	} else if (loss == LOSE_RANDOMLY) {
 		switch (next_random(random) % 3) {
-		case 0:
-			break;
-		case 1:
-			apply(image, event);
-			break;
+		case 0: break;
+		case 1: apply(image, event); break;
 		default:
 			if (event->kind == WRITE)
 				write_torn(image, event, random);
@@ -414,7 +410,8 @@ void disk_make(const char *path, size_t moment, enum disk_loss loss, uint64_t se
 		for (size_t i = 0; i < moment; i++) {
 			const struct event *event = &disk.events[i];
 
-			if (event->file == file && (event->kind == SYNC || (event->kind == REMOVE && event->kept)))
+			if (event->file == file &&
+			    (event->kind == SYNC || (event->kind == REMOVE && event->kept)))
 				safe = i;
 		}
 		for (size_t i = 0; i < moment; i++) {

@@ -45,11 +45,12 @@ static void pairs_are_told_apart(void **state)
 {
 	(void)state;
 	for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
-		bool same = normalize_hash(pairs[i].left, strlen(pairs[i].left))
-			== normalize_hash(pairs[i].right, strlen(pairs[i].right));
+		bool same = normalize_hash(pairs[i].left, strlen(pairs[i].left)) ==
+		            normalize_hash(pairs[i].right, strlen(pairs[i].right));
 
 		if (same != pairs[i].same)
-			fail_msg("%s\n%s\nare %s", pairs[i].left, pairs[i].right, same ? "the same" : "not the same");
+			fail_msg("%s\n%s\nare %s", pairs[i].left, pairs[i].right,
+			         same ? "the same" : "not the same");
 	}
 }
 

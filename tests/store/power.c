@@ -39,15 +39,15 @@ static uint64_t read_newest(const char *path, const char *what)
 	if (sqlite3_open_v2(path, &db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, "unix"))
 		fail_msg("%s: %s", what, sqlite3_errmsg(db));
 	sqlite3_exec(db, "PRAGMA synchronous = OFF", NULL, NULL, NULL); /* what is read is not kept */
-	if (sqlite3_prepare_v2(db, "PRAGMA integrity_check", -1, &statement, NULL)
-	    || sqlite3_step(statement) != SQLITE_ROW
-	    || strcmp((const char *)sqlite3_column_text(statement, 0), "ok") != 0)
+	if (sqlite3_prepare_v2(db, "PRAGMA integrity_check", -1, &statement, NULL) ||
+	    sqlite3_step(statement) != SQLITE_ROW ||
+	    strcmp((const char *)sqlite3_column_text(statement, 0), "ok") != 0)
 		fail_msg("%s: %s, %s", what, sqlite3_errmsg(db),
 		         statement ? (const char *)sqlite3_column_text(statement, 0) : "");
 	sqlite3_finalize(statement);
 	/* No table: the file was not made yet. */
-	if (!sqlite3_prepare_v2(db, "SELECT max(timestamp_ns) FROM trace_log", -1, &statement, NULL)
-	    && sqlite3_step(statement) == SQLITE_ROW && sqlite3_column_int64(statement, 0))
+	if (!sqlite3_prepare_v2(db, "SELECT max(timestamp_ns) FROM trace_log", -1, &statement, NULL) &&
+	    sqlite3_step(statement) == SQLITE_ROW && sqlite3_column_int64(statement, 0))
 		newest = (uint64_t)(sqlite3_column_int64(statement, 0) - (int64_t)T0) / 1000 + 1;
 	sqlite3_finalize(statement);
 	sqlite3_close(db);
@@ -72,12 +72,13 @@ static void lose_power_at(size_t moment, enum disk_loss loss)
 	char *path = in_folder("found.db"), what[100];
 	uint64_t noted = disk_noted(moment), newest;
 
-	snprintf(what, sizeof what, "moment %zu of %zu, loss %d, seed %llu", moment, disk_moments(), (int)loss,
-	         (unsigned long long)seed);
+	snprintf(what, sizeof what, "moment %zu of %zu, loss %d, seed %llu", moment, disk_moments(),
+	         (int)loss, (unsigned long long)seed);
 	disk_make(path, moment, loss, seed + moment);
 	newest = read_newest(path, what);
 	if (newest < noted)
-		fail_msg("%s: %llu samples of %llu", what, (unsigned long long)newest, (unsigned long long)noted);
+		fail_msg("%s: %llu samples of %llu", what, (unsigned long long)newest,
+		         (unsigned long long)noted);
 	if (moment % 16 == 0) {
 		assert_goes_on(path, what);
 		read_newest(path, what);

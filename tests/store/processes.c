@@ -13,13 +13,14 @@
 
 #define KEY(n) ((struct query_key){ 0x0190000000007000ull + (uint64_t)(n), 0x8000000000000000ull })
 
-#define CHECK(condition) \
-	do { \
-		if (!(condition)) { \
-			char *error_ = store_error(); \
-			fprintf(stderr, "%s:%d: not so: %s; %s\n", __FILE__, __LINE__, #condition, error_ ? error_ : ""); \
-			_exit(1); \
-		} \
+#define CHECK(condition)                                                                                     \
+	do {                                                                                                 \
+		if (!(condition)) {                                                                          \
+			char *error_ = store_error();                                                        \
+			fprintf(stderr, "%s:%d: not so: %s; %s\n", __FILE__, __LINE__, #condition,           \
+			        error_ ? error_ : "");                                                       \
+			_exit(1);                                                                            \
+		}                                                                                            \
 	} while (0)
 
 static void assert_child_well(pid_t child)
@@ -40,8 +41,9 @@ static void write_much(int number)
 
 	start_store(trace_path, 0);
 	for (int i = 0; i < EACH / 1000; i++) {
-		struct a_query query = { .record = { .query = KEY(number * 1000 + i), .start_realtime_ns = T0 },
-			.query = "SELECT 1" };
+		struct a_query query = { .record = { .query = KEY(number * 1000 + i),
+			                             .start_realtime_ns = T0 },
+			                 .query = "SELECT 1" };
 
 		/* At the same times, with the same stacks. */
 		put_samples(T0 + (uint64_t)i * 1000000, 1000, 50, query.record.query);
@@ -75,7 +77,8 @@ static void writers_share_a_file(void **state)
 	assert_int_equal(atoi(ask_file(trace_path, "SELECT count(*) FROM query_log")), WRITERS * EACH / 1000);
 	/* Each sample under its own query, each query with all its samples. */
 	assert_string_equal(ask_file(trace_path, "SELECT min(n) || '|' || max(n) || '|' || count(*) FROM"
-		" (SELECT count(*) AS n FROM trace_log GROUP BY query_id)"), "1000|1000|80");
+	                                         " (SELECT count(*) AS n FROM trace_log GROUP BY query_id)"),
+	                    "1000|1000|80");
 }
 
 /* Kill -9 in the middle, again and again, on one file. */
@@ -101,7 +104,8 @@ static void killed_at_any_moment(void **state)
 			/* A bound, so that removing is interrupted as well. */
 			start_store(trace_path, 2 << 20);
 			for (uint64_t i = 0;; i++)
-				put_samples(T0 + (uint64_t)round * 1000000000 + i * 1000000, 1000, 200, KEY(round));
+				put_samples(T0 + (uint64_t)round * 1000000000 + i * 1000000, 1000, 200,
+				            KEY(round));
 		}
 		for (int i = 0; i < 1 + round * 3; i++)
 			nap();
@@ -112,8 +116,11 @@ static void killed_at_any_moment(void **state)
 		now = atoll(ask_file(trace_path, "SELECT coalesce(max(timestamp_ns), 0) FROM samples"));
 		assert_true(now >= last);
 		last = now;
-		assert_string_equal(ask_file(trace_path, "SELECT count(*) FROM trace_log WHERE trace IS NULL OR query_id IS NULL"
-			" OR thread_id IS NULL OR process_id IS NULL"), "0");
+		assert_string_equal(
+			ask_file(trace_path,
+		                 "SELECT count(*) FROM trace_log WHERE trace IS NULL OR query_id IS NULL"
+		                 " OR thread_id IS NULL OR process_id IS NULL"),
+			"0");
 	}
 	assert_true(last > (int64_t)T0);
 }
@@ -187,8 +194,10 @@ static void forked(bool temporary)
 		own = store_path();
 		CHECK(own && temporary == !!strcmp(own, parents));
 		CHECK(ask("SELECT count(*) FROM trace_log WHERE query_id LIKE '01900000-0000-7002%'") == 20);
-		CHECK(ask("SELECT count(DISTINCT process_id) FROM trace_log WHERE query_id LIKE '01900000-0000-7002%'") == 1);
-		CHECK(ask("SELECT max(process_id) FROM trace_log WHERE query_id LIKE '01900000-0000-7002%'") == getpid());
+		CHECK(ask("SELECT count(DISTINCT process_id) FROM trace_log WHERE query_id LIKE "
+		          "'01900000-0000-7002%'") == 1);
+		CHECK(ask("SELECT max(process_id) FROM trace_log WHERE query_id LIKE "
+		          "'01900000-0000-7002%'") == getpid());
 		store_shutdown();
 		CHECK(temporary == (access(own, F_OK) != 0));
 		CHECK(access(parents, F_OK) == 0);
@@ -200,7 +209,8 @@ static void forked(bool temporary)
 	pid = getpid();
 	assert_int_equal(ask("SELECT count(*) FROM trace_log WHERE query_id LIKE '01900000-0000-7001%'"), 22);
 	assert_int_equal(ask("SELECT count(*) FROM trace_log"), temporary ? 22 : 42);
-	assert_int_equal(ask("SELECT min(process_id) FROM trace_log WHERE query_id LIKE '01900000-0000-7001%'"), pid);
+	assert_int_equal(
+		ask("SELECT min(process_id) FROM trace_log WHERE query_id LIKE '01900000-0000-7001%'"), pid);
 	assert_int_equal(ask("SELECT count(*) FROM stacks"), 2);
 	assert_int_equal(store_counter(STORE_LOST) - lost, 0);
 	free(parents);

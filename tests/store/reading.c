@@ -32,7 +32,8 @@ static struct store_cursor *select_all(const char *sql)
 
 static void values_are_kept(void **state)
 {
-	struct store_cursor *cursor = select_all("SELECT -5, 2.5, 'a' || char(0) || 'b', x'0001', NULL, ?1, zeroblob(100000)");
+	struct store_cursor *cursor =
+		select_all("SELECT -5, 2.5, 'a' || char(0) || 'b', x'0001', NULL, ?1, zeroblob(100000)");
 	const char *bytes;
 	size_t size;
 
@@ -73,8 +74,10 @@ static void cursors_interleave(void **state)
 		cursors[i] = select_all(sql);
 	for (int row = 0; row < 3000; row++) {
 		for (int i = 0; i < 6; i++) {
-			if (store_step(cursors[i]) != 1 || store_column_int64(cursors[i], 0) != (int64_t)T0 + row * 1000)
-				fail_msg("cursor %d, row %d: %lld %s", i, row, (long long)store_column_int64(cursors[i], 0),
+			if (store_step(cursors[i]) != 1 ||
+			    store_column_int64(cursors[i], 0) != (int64_t)T0 + row * 1000)
+				fail_msg("cursor %d, row %d: %lld %s", i, row,
+				         (long long)store_column_int64(cursors[i], 0),
 				         store_cursor_error(cursors[i]));
 		}
 	}
@@ -149,11 +152,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, start_filled, tear_down)
-		TEST(values_are_kept),
-		TEST(cursors_interleave),
-		TEST(errors_are_told),
-		TEST(store_ends_under_a_cursor),
-		TEST(thread_ends_after_reading),
+		TEST(values_are_kept),           TEST(cursors_interleave),        TEST(errors_are_told),
+		TEST(store_ends_under_a_cursor), TEST(thread_ends_after_reading),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

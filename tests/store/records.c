@@ -27,8 +27,13 @@ static int start(void **state)
 
 static void every_column_of_a_sample(void **state)
 {
-	static const struct module module = { .bias = 0x400000, .start = 0x400000, .end = 0x500000,
-		.born = 1, .died = UINT32_MAX, .path = "/bin/x", .build_id = "abc" };
+	static const struct module module = { .bias = 0x400000,
+		                              .start = 0x400000,
+		                              .end = 0x500000,
+		                              .born = 1,
+		                              .died = UINT32_MAX,
+		                              .path = "/bin/x",
+		                              .build_id = "abc" };
 	struct a_sample sample = sample_at(123456789);
 	char host[65];
 
@@ -44,11 +49,15 @@ static void every_column_of_a_sample(void **state)
 	sample.query = KEY(1);
 	put_sample(sample);
 	drain();
-	assert_string_equal(ask_text("SELECT event_date || '|' || event_time || '|' || event_time_microseconds || '|'"
-		" || timestamp_ns || '|' || trace_type || '|' || cpu_id || '|' || thread_id || '|' || thread_name || '|'"
-		" || query_id || '|' || trace || '|' || truncated || '|' || weight || '|' || period_ns || '|' || size"
-		" FROM trace_log"),
-		"2026-09-21|2026-09-21 14:13:20|2026-09-21 14:13:20.123456|1790000000123456789|Real|3|77|worker|"
+	assert_string_equal(
+		ask_text("SELECT event_date || '|' || event_time || '|' || event_time_microseconds || '|'"
+	                 " || timestamp_ns || '|' || trace_type || '|' || cpu_id || '|' || thread_id || '|' "
+	                 "|| thread_name || '|'"
+	                 " || query_id || '|' || trace || '|' || truncated || '|' || weight || '|' || "
+	                 "period_ns || '|' || size"
+	                 " FROM trace_log"),
+		"2026-09-21|2026-09-21 14:13:20|2026-09-21 "
+		"14:13:20.123456|1790000000123456789|Real|3|77|worker|"
 		"01900000-0000-7001-8000-000000000001|[4198400,4202496,4206592]|1|5|1000000|0");
 	assert_int_equal(ask("SELECT process_id FROM trace_log"), getpid());
 	gethostname(host, sizeof host);
@@ -62,24 +71,46 @@ static void every_column_of_a_sample(void **state)
 static void every_column_of_a_query(void **state)
 {
 	struct a_query query = {
-		.record = { .query = KEY(9), .initial = KEY(9), .start_realtime_ns = T0 + 1500, .duration_ns = 20,
-			.cpu_time_ns = 15, .result_rows = 1, .vm_steps = 2, .fullscan_steps = 3, .sorts = 4,
-			.autoindexes = 5, .memory_usage = 6, .samples = { 7, 8 }, .weights = { 9, 10 },
-			.samples_dropped = 11, .samples_truncated = 12, .exception_code = 19, .thread_id = 13 },
-		.query = "SELECT 'a b'", .database = "/x.db", .exception = "constraint failed",
+		.record = { .query = KEY(9),
+		            .initial = KEY(9),
+		            .start_realtime_ns = T0 + 1500,
+		            .duration_ns = 20,
+		            .cpu_time_ns = 15,
+		            .result_rows = 1,
+		            .vm_steps = 2,
+		            .fullscan_steps = 3,
+		            .sorts = 4,
+		            .autoindexes = 5,
+		            .memory_usage = 6,
+		            .samples = { 7, 8 },
+		            .weights = { 9, 10 },
+		            .samples_dropped = 11,
+		            .samples_truncated = 12,
+		            .exception_code = 19,
+		            .thread_id = 13 },
+		.query = "SELECT 'a b'",
+		.database = "/x.db",
+		.exception = "constraint failed",
 	};
 
 	(void)state;
 	put_query(&query);
 	drain();
 	assert_string_equal(ask_text("SELECT query_id || '|' || initial_query_id || '|' || type || '|'"
-		" || query_start_time_microseconds || '|' || query_duration_ns || '|' || cpu_time_ns || '|' || query"
-		" || '|' || database || '|' || thread_id || '|' || exception_code || '|' || exception || '|'"
-		" || result_rows || '|' || vm_steps || '|' || fullscan_steps || '|' || sorts || '|' || autoindexes"
-		" || '|' || memory_usage || '|' || samples_cpu || '|' || samples_real || '|' || weight_cpu || '|'"
-		" || weight_real || '|' || samples_dropped || '|' || samples_truncated FROM query_log"),
-		"01900000-0000-7009-8000-000000000009|01900000-0000-7009-8000-000000000009|ExceptionWhileProcessing|"
-		"2026-09-21 14:13:20.000001|20|15|SELECT 'a b'|/x.db|13|19|constraint failed|1|2|3|4|5|6|7|8|9|10|11|12");
+	                             " || query_start_time_microseconds || '|' || query_duration_ns || '|' "
+	                             "|| cpu_time_ns || '|' || query"
+	                             " || '|' || database || '|' || thread_id || '|' || exception_code || "
+	                             "'|' || exception || '|'"
+	                             " || result_rows || '|' || vm_steps || '|' || fullscan_steps || '|' || "
+	                             "sorts || '|' || autoindexes"
+	                             " || '|' || memory_usage || '|' || samples_cpu || '|' || samples_real "
+	                             "|| '|' || weight_cpu || '|'"
+	                             " || weight_real || '|' || samples_dropped || '|' || samples_truncated "
+	                             "FROM query_log"),
+	                    "01900000-0000-7009-8000-000000000009|01900000-0000-7009-8000-000000000009|"
+	                    "ExceptionWhileProcessing|"
+	                    "2026-09-21 14:13:20.000001|20|15|SELECT 'a b'|/x.db|13|19|constraint "
+	                    "failed|1|2|3|4|5|6|7|8|9|10|11|12");
 	assert_string_equal(ask_text("SELECT typeof(normalized_query_hash) FROM query_log"), "integer");
 	query.record.query = KEY(10);
 	query.record.exception_code = 0;
@@ -92,14 +123,16 @@ static void query_id_before_during_and_after(void **state)
 {
 	struct a_sample sample = sample_at(0);
 	struct a_query query = { .record = { .query = KEY(3), .start_realtime_ns = T0, .duration_ns = 1000 },
-		.query_id = "mine", .query = "SELECT 1" };
+		                 .query_id = "mine",
+		                 .query = "SELECT 1" };
 
 	(void)state;
 	sample.query = KEY(3);
 	put_sample(sample);
 	drain();
 	/* It runs still. */
-	assert_string_equal(ask_text("SELECT query_id FROM trace_log"), "01900000-0000-7003-8000-000000000003");
+	assert_string_equal(ask_text("SELECT query_id FROM trace_log"),
+	                    "01900000-0000-7003-8000-000000000003");
 	assert_int_equal(ask("SELECT count(*) FROM query_log"), 0);
 	put_query(&query);
 	/* One more thread of it reports late. */
@@ -122,12 +155,13 @@ static void nested_query_names_the_outer_one(void **state)
 {
 	struct a_query inner = { .record = { .query = KEY(5), .initial = KEY(4), .start_realtime_ns = T0 } };
 	struct a_query outer = { .record = { .query = KEY(4), .initial = KEY(4), .start_realtime_ns = T0 },
-		.query_id = "outer" };
+		                 .query_id = "outer" };
 
 	(void)state;
 	put_query(&inner);
 	drain();
-	assert_string_equal(ask_text("SELECT initial_query_id FROM query_log"), "01900000-0000-7004-8000-000000000004");
+	assert_string_equal(ask_text("SELECT initial_query_id FROM query_log"),
+	                    "01900000-0000-7004-8000-000000000004");
 	put_query(&outer);
 	drain();
 	assert_int_equal(ask("SELECT count(*) FROM query_log WHERE initial_query_id = 'outer'"), 2);
@@ -141,7 +175,7 @@ static void stored_once(void **state)
 	put_samples(T0, 10000, 7, KEY(1));
 	for (int i = 0; i < 100; i++) {
 		struct a_query query = { .record = { .query = KEY(100 + i), .start_realtime_ns = T0 },
-			.query = i % 2 ? "SELECT 1" : "SELECT 2" };
+			                 .query = i % 2 ? "SELECT 1" : "SELECT 2" };
 		put_query(&query);
 	}
 	drain();
@@ -204,10 +238,13 @@ static void deep_and_empty_traces(void **state)
 	sample.timestamp_ns++;
 	put_sample(sample);
 	drain();
-	assert_int_equal(ask("SELECT json_array_length(trace) FROM trace_log ORDER BY timestamp_ns"), TRACE_MAX_FRAMES);
+	assert_int_equal(ask("SELECT json_array_length(trace) FROM trace_log ORDER BY timestamp_ns"),
+	                 TRACE_MAX_FRAMES);
 	assert_string_equal(ask_text("SELECT trace FROM trace_log ORDER BY timestamp_ns DESC"), "[]");
 	/* In no module: bit 62 says so, and nothing is negative. */
-	assert_int_equal(ask("SELECT count(*) FROM trace_log, json_each(trace) WHERE value & (1 << 62) = 0 OR value < 0"), 0);
+	assert_int_equal(ask("SELECT count(*) FROM trace_log, json_each(trace) WHERE value & (1 << 62) = 0 "
+	                     "OR value < 0"),
+	                 0);
 }
 
 static void records_that_lie_are_left_out(void **state)
@@ -239,7 +276,8 @@ static void plan_uses(const char *sql, const char *detail)
 
 	snprintf(question, sizeof question, "EXPLAIN QUERY PLAN %s", sql);
 	if (!strstr(ask_file(in_folder("trace.db"), question), detail))
-		fail_msg("%s\nis not done by: %s\nbut by: %s", sql, detail, ask_file(in_folder("trace.db"), question));
+		fail_msg("%s\nis not done by: %s\nbut by: %s", sql, detail,
+		         ask_file(in_folder("trace.db"), question));
 }
 
 static void queries_and_times_are_found_without_a_scan(void **state)
@@ -250,7 +288,8 @@ static void queries_and_times_are_found_without_a_scan(void **state)
 	plan_uses("SELECT trace FROM trace_log WHERE query_id = 'x'", "SEARCH s USING INTEGER PRIMARY KEY");
 	plan_uses("SELECT sum(weight) FROM trace_log WHERE query_id = (SELECT query_id FROM query_log)",
 	          "SEARCH s USING INTEGER PRIMARY KEY");
-	plan_uses("SELECT weight FROM trace_log WHERE timestamp_ns BETWEEN 1 AND 2", "SEARCH s USING INTEGER PRIMARY KEY");
+	plan_uses("SELECT weight FROM trace_log WHERE timestamp_ns BETWEEN 1 AND 2",
+	          "SEARCH s USING INTEGER PRIMARY KEY");
 	plan_uses("SELECT query FROM query_log WHERE query_id = 'x'", "SEARCH q USING INDEX");
 }
 

@@ -34,8 +34,10 @@ static int64_t bytes_now(void)
 static void assert_complete(void)
 {
 	assert_int_equal(ask("SELECT count(*) FROM trace_log WHERE trace IS NULL OR query_id IS NULL"
-	                     " OR thread_id IS NULL OR process_id IS NULL"), 0);
-	assert_int_equal(ask("SELECT count(*) FROM query_log WHERE query IS NULL OR initial_query_id IS NULL"), 0);
+	                     " OR thread_id IS NULL OR process_id IS NULL"),
+	                 0);
+	assert_int_equal(
+		ask("SELECT count(*) FROM query_log WHERE query IS NULL OR initial_query_id IS NULL"), 0);
 }
 
 /* Writes many times the bound, each query with samples of its own, and looks at the
@@ -48,7 +50,9 @@ static void fill(int64_t bound, uint64_t rounds, size_t stacks)
 	for (uint64_t i = 0; i < rounds; i++) {
 		char text[60];
 		struct a_query query = { .record = { .query = { 0x0190000000007000ull + i, 1 },
-			.start_realtime_ns = T0 + i * 10000000, .duration_ns = 1000000 }, .query = text };
+			                             .start_realtime_ns = T0 + i * 10000000,
+			                             .duration_ns = 1000000 },
+			                 .query = text };
 
 		snprintf(text, sizeof text, "SELECT %llu", (unsigned long long)i);
 		put_samples(T0 + i * 10000000, 1000, stacks, query.record.query);
@@ -80,8 +84,11 @@ static void oldest_go_first(void **state)
 	assert_int_equal(left + (int64_t)trimmed, 400000 * times);
 	assert_true(left > 20000);
 	/* The newest are there, without a gap: what is left is one stretch of time. */
-	assert_int_equal(ask("SELECT max(timestamp_ns) FROM trace_log"), T0 + (400 * times - 1) * 10000000ull + 999000);
-	assert_int_equal(ask("SELECT count(*) FROM trace_log WHERE timestamp_ns >= (SELECT min(timestamp_ns) FROM trace_log)"), left);
+	assert_int_equal(ask("SELECT max(timestamp_ns) FROM trace_log"),
+	                 T0 + (400 * times - 1) * 10000000ull + 999000);
+	assert_int_equal(ask("SELECT count(*) FROM trace_log WHERE timestamp_ns >= (SELECT min(timestamp_ns) "
+	                     "FROM trace_log)"),
+	                 left);
 	assert_complete();
 	/* Queries went with their samples, their texts with them. */
 	assert_true(ask("SELECT count(*) FROM query_log") < 200);
@@ -100,8 +107,8 @@ static void stacks_go_when_unused(void **state)
 	assert_complete();
 	assert_true(ask("SELECT count(*) FROM stacks") < 20000);
 	/* All that are left are used, but for those of the epochs not yet over. */
-	assert_true(ask("SELECT count(*) FROM stacks WHERE id NOT IN (SELECT stack FROM samples)")
-	            < ask("SELECT count(*) FROM stacks") / 2);
+	assert_true(ask("SELECT count(*) FROM stacks WHERE id NOT IN (SELECT stack FROM samples)") <
+	            ask("SELECT count(*) FROM stacks") / 2);
 	stop_store();
 	assert_intact(trace_path);
 }
@@ -116,7 +123,7 @@ static void names_go_last(void **state)
 	put_samples(T0, 1000, 10, (struct query_key){ 0 });
 	stop_store();
 	ask_file(trace_path, "WITH n(i) AS (VALUES (1) UNION ALL SELECT i + 1 FROM n WHERE i < 30000)"
-	         " INSERT INTO names SELECT i, printf('%0100d', i) FROM n");
+	                     " INSERT INTO names SELECT i, printf('%0100d', i) FROM n");
 	ask_file(trace_path, "INSERT INTO frames SELECT id, 0, 0, id, id, id, 1 FROM names");
 	assert_true(bytes_now() > 4 * MB);
 	start_store(trace_path, 2 * MB);
@@ -132,7 +139,8 @@ static void names_go_last(void **state)
 	assert_true(bytes_now() < 2 * MB + MB / 5);
 	assert_intact(trace_path);
 	/* Where there is room they stay, while samples come and go. */
-	ask_file(trace_path, "INSERT INTO names VALUES (1, 'x'); INSERT INTO frames VALUES (1, 0, 0, 1, 1, 0, 0)");
+	ask_file(trace_path,
+	         "INSERT INTO names VALUES (1, 'x'); INSERT INTO frames VALUES (1, 0, 0, 1, 1, 0, 0)");
 	fill(2 * MB, 200, 100);
 	assert_int_equal(ask("SELECT count(*) FROM frames"), 1);
 	stop_store();
@@ -150,7 +158,8 @@ static void queries_without_samples_are_bounded(void **state)
 	text[sizeof text - 1] = '\0';
 	for (uint64_t i = 0; i < 20000 * times; i++) {
 		struct a_query query = { .record = { .query = { 0x0190000000007000ull + i, 1 },
-			.start_realtime_ns = T0 + i * 1000 }, .query = text };
+			                             .start_realtime_ns = T0 + i * 1000 },
+			                 .query = text };
 
 		text[snprintf(text, sizeof text, "SELECT %010llu", (unsigned long long)i)] = ' ';
 		put_query(&query);
@@ -162,7 +171,8 @@ static void queries_without_samples_are_bounded(void **state)
 		fail_msg("%lld bytes", (long long)most);
 	assert_int_equal(store_counter(STORE_LOST) - lost, 0);
 	snprintf(text, sizeof text, "SELECT %010llu", (unsigned long long)(20000 * times - 1));
-	assert_string_equal(ask_text("SELECT substr(query, 1, 17) FROM query_log ORDER BY query_start_time_microseconds DESC"),
+	assert_string_equal(ask_text("SELECT substr(query, 1, 17) FROM query_log ORDER BY "
+	                             "query_start_time_microseconds DESC"),
 	                    text);
 	assert_true(ask("SELECT count(*) FROM query_log") > 100);
 	stop_store();
@@ -177,7 +187,8 @@ static void bound_is_lowered(void **state)
 	drain();
 	assert_true(bytes_now() > 4 * MB);
 	configure_store(trace_path, 2 * MB);
-	assert_eventually((put_samples(T0 + 1000000000, 1, 1, (struct query_key){ 1, 1 }), drain(), bytes_now() <= 2 * MB));
+	assert_eventually((put_samples(T0 + 1000000000, 1, 1, (struct query_key){ 1, 1 }), drain(),
+	                   bytes_now() <= 2 * MB));
 	assert_complete();
 	stop_store();
 	assert_intact(trace_path);
@@ -221,12 +232,9 @@ static void reader_stays_open(void **state)
 int main(int count, char **arguments)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(oldest_go_first),
-		TEST(stacks_go_when_unused),
-		TEST(names_go_last),
-		TEST(queries_without_samples_are_bounded),
-		TEST(bound_is_lowered),
-		TEST(reader_stays_open),
+		TEST(oldest_go_first),  TEST(stacks_go_when_unused),
+		TEST(names_go_last),    TEST(queries_without_samples_are_bounded),
+		TEST(bound_is_lowered), TEST(reader_stays_open),
 	};
 
 	if (count > 1)

@@ -9,9 +9,16 @@
 
 static struct module module_at(uint64_t start, const char *path, const char *build_id)
 {
-	return (struct module) {
-		.bias = start - 0x1000, .start = start, .end = start + 0x10000, .born = 1, .died = UINT32_MAX,
-		.file_size = 5000, .mtime_ns = 77, .path = path, .build_id = build_id,
+	return (struct module){
+		.bias = start - 0x1000,
+		.start = start,
+		.end = start + 0x10000,
+		.born = 1,
+		.died = UINT32_MAX,
+		.file_size = 5000,
+		.mtime_ns = 77,
+		.path = path,
+		.build_id = build_id,
 	};
 }
 
@@ -28,8 +35,10 @@ static void run(const struct module *modules, size_t count, const uint64_t *trac
 
 static void same_stack_at_other_addresses(void **state)
 {
-	struct module first[] = { module_at(0x7f1000000000, "/lib/a.so", "aaaa"), module_at(0x7f2000000000, "/lib/b.so", "bbbb") };
-	struct module second[] = { module_at(0x7f8800000000, "/other/b.so", "bbbb"), module_at(0x7f9900000000, "/lib/a.so", "aaaa") };
+	struct module first[] = { module_at(0x7f1000000000, "/lib/a.so", "aaaa"),
+		                  module_at(0x7f2000000000, "/lib/b.so", "bbbb") };
+	struct module second[] = { module_at(0x7f8800000000, "/other/b.so", "bbbb"),
+		                   module_at(0x7f9900000000, "/lib/a.so", "aaaa") };
 	struct store_location location;
 
 	(void)state;
@@ -60,7 +69,8 @@ static void same_stack_at_other_addresses(void **state)
 static void taken_range_and_what_lies_nowhere(void **state)
 {
 	struct module first = module_at(0x7f1000000000, "/lib/a.so", "aaaa");
-	struct module second[] = { module_at(0x7f1000008000, "/lib/c.so", "cccc"), module_at(0x7f1000020000, "/lib/d.so", "dddd") };
+	struct module second[] = { module_at(0x7f1000008000, "/lib/c.so", "cccc"),
+		                   module_at(0x7f1000020000, "/lib/d.so", "dddd") };
 	struct store_location location;
 	uint64_t moved;
 
@@ -74,13 +84,15 @@ static void taken_range_and_what_lies_nowhere(void **state)
 	assert_string_equal(location.path, "/lib/c.so");
 	assert_int_equal(location.offset, 1);
 	assert_int_equal(ask("SELECT trace ->> 1 FROM trace_log ORDER BY timestamp_ns DESC"), 0x7f1000020001);
-	assert_int_equal(ask("SELECT trace ->> 2 FROM trace_log ORDER BY timestamp_ns DESC"), 0x7f1000000020 | 1ll << 62);
+	assert_int_equal(ask("SELECT trace ->> 2 FROM trace_log ORDER BY timestamp_ns DESC"),
+	                 0x7f1000000020 | 1ll << 62);
 	assert_false(store_locate(0x7f1000000020 | 1ull << 62, &location));
 	assert_true(store_locate(0x7f1000000010, &location));
 	assert_string_equal(location.path, "/lib/a.so");
 	/* No two modules meet. */
 	assert_int_equal(ask("SELECT count(*) FROM modules a, modules b WHERE a.id < b.id"
-	                     " AND a.base < b.base + b.extent AND b.base < a.base + a.extent"), 0);
+	                     " AND a.base < b.base + b.extent AND b.base < a.base + a.extent"),
+	                 0);
 	stop_store();
 }
 
@@ -100,7 +112,8 @@ static void many_modules_at_one_place(void **state)
 	assert_int_equal(ask("SELECT count(*) FROM modules"), 20);
 	assert_int_equal(ask("SELECT count(*) FROM stacks"), 20);
 	assert_int_equal(ask("SELECT count(*) FROM modules a, modules b WHERE a.id < b.id"
-	                     " AND a.base < b.base + b.extent AND b.base < a.base + a.extent"), 0);
+	                     " AND a.base < b.base + b.extent AND b.base < a.base + a.extent"),
+	                 0);
 	stop_store();
 }
 
@@ -124,8 +137,11 @@ static void without_a_build_id(void **state)
 
 static void another_module_at_the_same_address_later(void **state)
 {
-	struct module modules[] = { module_at(0x7f1000000000, "/lib/a.so", "aaaa"), module_at(0x7f1000000000, "/lib/b.so", "bbbb") };
-	struct a_sample sample = { .timestamp_ns = T0, .trace = (uint64_t[]){ 0x7f1000000010 }, .depth = 1, .generation = 1 };
+	struct module modules[] = { module_at(0x7f1000000000, "/lib/a.so", "aaaa"),
+		                    module_at(0x7f1000000000, "/lib/b.so", "bbbb") };
+	struct a_sample sample = {
+		.timestamp_ns = T0, .trace = (uint64_t[]){ 0x7f1000000010 }, .depth = 1, .generation = 1
+	};
 	struct store_location location;
 
 	(void)state;
@@ -142,7 +158,9 @@ static void another_module_at_the_same_address_later(void **state)
 	put_sample(sample);
 	drain();
 	assert_int_equal(ask("SELECT count(*) FROM stacks"), 2);
-	assert_true(store_locate((uint64_t)ask("SELECT trace ->> 0 FROM trace_log ORDER BY timestamp_ns LIMIT 1 OFFSET 1"), &location));
+	assert_true(store_locate(
+		(uint64_t)ask("SELECT trace ->> 0 FROM trace_log ORDER BY timestamp_ns LIMIT 1 OFFSET 1"),
+		&location));
 	assert_string_equal(location.path, "/lib/b.so");
 	assert_int_equal(ask("SELECT count(*) FROM trace_log WHERE trace ->> 0 = 0x7f1000000010"), 2);
 	stop_store();

@@ -42,8 +42,8 @@ uint32_t modules_generation(void)
 const struct module *modules_find(uint64_t address, uint32_t generation)
 {
 	for (size_t i = 0; i < map_count; i++) {
-		if (address >= map[i].start && address < map[i].end
-		    && map[i].born <= generation && generation < map[i].died)
+		if (address >= map[i].start && address < map[i].end && map[i].born <= generation &&
+		    generation < map[i].died)
 			return &map[i];
 	}
 	return NULL;
@@ -151,7 +151,7 @@ bool put_sample(struct a_sample sample)
 
 	if (!record)
 		return false;
-	*record = (struct sample_record) {
+	*record = (struct sample_record){
 		.timestamp_ns = sample.timestamp_ns,
 		.period_ns = sample.period_ns ? sample.period_ns : 10000000,
 		.query = sample.query,
@@ -173,8 +173,9 @@ void put_samples(uint64_t start_ns, size_t count, size_t stacks, struct query_ke
 	uint64_t trace[30];
 
 	for (size_t i = 0; i < count; i++) {
-		struct a_sample sample = { .timestamp_ns = start_ns + i * 1000, .query = query,
-		                           .trace = trace, .depth = 30 };
+		struct a_sample sample = {
+			.timestamp_ns = start_ns + i * 1000, .query = query, .trace = trace, .depth = 30
+		};
 
 		for (size_t frame = 0; frame < 30; frame++)
 			trace[frame] = 0x7f0000000000 + frame * 0x1000 + (start_ns / 1000 + i) % stacks;

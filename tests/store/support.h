@@ -78,13 +78,13 @@ char *ask_file(const char *path, const char *sql);
 void assert_intact(const char *path);
 
 /* Waits until the condition holds, 30 s at most. */
-#define assert_eventually(condition) \
-	do { \
-		int tries_ = 0; \
-		while (!(condition) && tries_++ < 3000) \
-			nap(); \
-		if (!(condition)) \
-			fail_msg("never became true: %s", #condition); \
+#define assert_eventually(condition)                                                                         \
+	do {                                                                                                 \
+		int tries_ = 0;                                                                              \
+		while (!(condition) && tries_++ < 3000)                                                      \
+			nap();                                                                               \
+		if (!(condition))                                                                            \
+			fail_msg("never became true: %s", #condition);                                       \
 	} while (0)
 void nap(void);
 

@@ -4,8 +4,9 @@
  *   asking_program [FIXTURE[=BUILD_ID] | forget | fork]...
  *
  * One line a question, and at last which library was loaded for the network. `forget`
- * drops the cache of names, and what elfutils' client remembers of bare.so; `fork` asks for bare.so on another thread, forks while that
- * waits for the server, and the child asks for something else: "fine" when it got it.
+ * drops the cache of names, and what elfutils' client remembers of bare.so; `fork` asks for bare.so on
+ * another thread, forks while that waits for the server, and the child asks for something else: "fine" when
+ * it got it.
  */
 #include <dlfcn.h>
 #include <inttypes.h>
@@ -28,7 +29,10 @@ static uint64_t static_function;
 bool store_locate(uint64_t address, struct store_location *location)
 {
 	*location = (struct store_location){
-		.path = path, .build_id = build_id, .address = address, .offset = address,
+		.path = path,
+		.build_id = build_id,
+		.address = address,
+		.offset = address,
 	};
 	return true;
 }
@@ -112,14 +116,16 @@ int main(int argc, char **argv)
 		if (strcmp(argv[i], "forget") == 0) {
 			char file[8192];
 			symbol_forget();
-			snprintf(file, sizeof(file), "%s/a1b2c3d4e5f60718/debuginfo", getenv("DEBUGINFOD_CACHE_PATH"));
+			snprintf(file, sizeof(file), "%s/a1b2c3d4e5f60718/debuginfo",
+			         getenv("DEBUGINFOD_CACHE_PATH"));
 			unlink(file);
 			printf("\n");
 		} else if (strcmp(argv[i], "fork") == 0) {
 			ask_and_fork();
 		} else {
 			/* Its debug file is here. */
-			symbol_set_debug_path(strncmp(argv[i], "stripped", 8) == 0 ? FIXTURES "/debug" : FIXTURES "/nowhere");
+			symbol_set_debug_path(strncmp(argv[i], "stripped", 8) == 0 ? FIXTURES "/debug"
+			                                                           : FIXTURES "/nowhere");
 			ask_for(argv[i]);
 		}
 	}

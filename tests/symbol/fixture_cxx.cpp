@@ -1,5 +1,6 @@
 // A name that the compiler mangled itself.
-namespace fixture {
+namespace fixture
+{
 
 struct Thing {
 	int walk(const char *text, int count);
@@ -10,4 +11,4 @@ int Thing::walk(const char *text, int count)
 	return text[count];
 }
 
-}
+} // namespace fixture

@@ -27,8 +27,7 @@ static void open_program(struct program *program, const char *folder, const char
 		fail_msg("%s cannot be read", program->path);
 	elf_image_build_id(&image, program->build_id);
 	elf_image_close(&image);
-	program->object =
-		(struct symbol_object){ .path = program->path, .build_id = program->build_id };
+	program->object = (struct symbol_object){ .path = program->path, .build_id = program->build_id };
 }
 
 /* The functions of the unstripped program, each with what the stripped one calls it. */

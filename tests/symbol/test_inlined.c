@@ -102,7 +102,8 @@ static void check_place(const struct library *library, enum inlined_place place,
 	/* With less room the outer ones are told, with their own lines. */
 	struct symbol_frame fewer[SYMBOL_FRAMES_MAX];
 	for (size_t room = 0; room < count; room++) {
-		assert_int_equal(symbol_frames(&library->object, library->addresses[place], fewer, room), room);
+		assert_int_equal(symbol_frames(&library->object, library->addresses[place], fewer, room),
+		                 room);
 		for (size_t i = 0; i < room; i++)
 			assert_true(is_frame(&fewer[i], &expected[count - room + i]));
 	}
@@ -133,9 +134,11 @@ static void test_split(void **state)
 		size_t last = 0;
 		while (expected[last + 1].function)
 			last++;
-		struct inlined_expected wanted = { expected[last].function, expected[0].file, expected[0].line };
-		assert_int_equal(symbol_frames(&library.object, library.addresses[place], frames,
-		                               SYMBOL_FRAMES_MAX), 1);
+		struct inlined_expected wanted = { expected[last].function, expected[0].file,
+			                           expected[0].line };
+		assert_int_equal(
+			symbol_frames(&library.object, library.addresses[place], frames, SYMBOL_FRAMES_MAX),
+			1);
 		assert_true(is_frame(&frames[0], &wanted));
 	}
 }
@@ -148,7 +151,8 @@ static void test_without_debug_information(void **state)
 	assert_true(symbol_set_debug_path(INLINED "/nowhere"));
 	if (!load("shared", &library))
 		skip();
-	size_t count = symbol_frames(&library.object, library.addresses[INLINED_TWICE], frames, SYMBOL_FRAMES_MAX);
+	size_t count =
+		symbol_frames(&library.object, library.addresses[INLINED_TWICE], frames, SYMBOL_FRAMES_MAX);
 	assert_int_equal(count, 1);
 	assert_string_equal(frames[0].function, "inlined_large");
 	assert_null(frames[0].file);
@@ -165,7 +169,8 @@ static void test_without_debug_information(void **state)
 static void test_damaged(void **state)
 {
 	static const char *const sections[] = {
-		".debug_info", ".debug_abbrev", ".debug_line", ".debug_rnglists", ".debug_str", ".debug_line_str",
+		".debug_info",     ".debug_abbrev", ".debug_line",
+		".debug_rnglists", ".debug_str",    ".debug_line_str",
 	};
 	struct library library;
 	struct elf_image image;
@@ -192,7 +197,8 @@ static void test_damaged(void **state)
 		fclose(file);
 		for (int place = 0; place < INLINED_PLACES; place++) {
 			struct symbol_frame frames[SYMBOL_FRAMES_MAX];
-			size_t count = symbol_frames(&library.object, library.addresses[place], frames, SYMBOL_FRAMES_MAX);
+			size_t count = symbol_frames(&library.object, library.addresses[place], frames,
+			                             SYMBOL_FRAMES_MAX);
 			for (size_t i = 0; i < count; i++)
 				frames_seen += frames[i].function && strlen(frames[i].function) > 0;
 		}

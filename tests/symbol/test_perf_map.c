@@ -65,8 +65,9 @@ static void test_names(void **state)
 {
 	(void)state;
 	expect(0x1000, NULL);
-	write_text(path, "w", "1000 10 one\n7f0000002000 20 LazyCompile:~two /a b.js:1\n"
-	                      "7f0000001000 8 before\n1010 1 next\n");
+	write_text(path, "w",
+	           "1000 10 one\n7f0000002000 20 LazyCompile:~two /a b.js:1\n"
+	           "7f0000001000 8 before\n1010 1 next\n");
 	expect(0xfff, NULL);
 	expect(0x1000, "one");
 	expect(0x100f, "one");
@@ -126,9 +127,10 @@ static void test_another_file(void **state)
 static void test_strange_lines(void **state)
 {
 	(void)state;
-	write_text(path, "w", "\n \nname\n1000\n1000 \n1000 10\n1000 10 \n0x1000 10 hex\n-1 10 minus\n"
-	                      "1000 0 empty\nffffffffffffffffffff ffffffffffffffffff most\n"
-	                      " 1000 10 blank\nfffffffffffffff0 10 end\n5000 10 good\n");
+	write_text(path, "w",
+	           "\n \nname\n1000\n1000 \n1000 10\n1000 10 \n0x1000 10 hex\n-1 10 minus\n"
+	           "1000 0 empty\nffffffffffffffffffff ffffffffffffffffff most\n"
+	           " 1000 10 blank\nfffffffffffffff0 10 end\n5000 10 good\n");
 	expect(0x1000, "hex");
 	expect(UINT64_MAX, "end");
 	expect(0x5000, "good");
@@ -152,7 +154,8 @@ static void test_not_our_file(void **state)
 	/* Of a process that had this id before. */
 	write_text(path, "w", "1000 10 stale\n");
 	expect(0x1000, "stale");
-	struct timespec old[2] = { { .tv_sec = began / 1000000000 - 60 }, { .tv_sec = began / 1000000000 - 60 } };
+	struct timespec old[2] = { { .tv_sec = began / 1000000000 - 60 },
+		                   { .tv_sec = began / 1000000000 - 60 } };
 	assert_int_equal(utimensat(AT_FDCWD, path, old, 0), 0);
 	expect(0x1000, NULL);
 	write_text(path, "w", "1000 10 fresh\n");

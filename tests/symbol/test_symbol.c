@@ -64,8 +64,8 @@ static void expect_name(const struct symbol_object *object, uint64_t address, co
 {
 	const char *seen = symbol_name(object, address);
 	if (!seen != !name || (seen && strcmp(seen, name) != 0))
-		fail_msg("%s at 0x%llx: expected %s, seen %s", object->path,
-		         (unsigned long long)address, name ? name : "nothing", seen ? seen : "nothing");
+		fail_msg("%s at 0x%llx: expected %s, seen %s", object->path, (unsigned long long)address,
+		         name ? name : "nothing", seen ? seen : "nothing");
 }
 
 static int set_up(void **state)

@@ -5,16 +5,20 @@
 #include <cstring>
 #include <unwind.h>
 
-namespace {
+namespace
+{
 
 struct Guard {
 	int *count;
-	~Guard() { ++*count; }
+	~Guard()
+	{
+		++*count;
+	}
 };
 
 __attribute__((noinline)) int throw_below(int depth, int *count)
 {
-	Guard guard{count};
+	Guard guard{ count };
 	if (depth == 0)
 		throw depth;
 	return throw_below(depth - 1, count) + 1;
@@ -23,7 +27,7 @@ __attribute__((noinline)) int throw_below(int depth, int *count)
 /* Its frame is found by rbp. */
 __attribute__((noinline)) int catch_in_frame(int size, int *count)
 {
-	Guard guard{count};
+	Guard guard{ count };
 	char *room = static_cast<char *>(__builtin_alloca(static_cast<unsigned>(size)));
 	std::memset(room, size, static_cast<unsigned>(size));
 	try {
@@ -48,7 +52,7 @@ _Unwind_Reason_Code stop_at_end(int, _Unwind_Action, _Unwind_Exception_Class, _U
 
 __attribute__((noinline)) int force_below(int depth, int *count, _Unwind_Exception *exception)
 {
-	Guard guard{count};
+	Guard guard{ count };
 	if (depth > 0)
 		return force_below(depth - 1, count, exception) + 1;
 	return _Unwind_ForcedUnwind(exception, stop_at_end, exception);

@@ -58,8 +58,8 @@ static bool is_call(const uint8_t *pc)
 	return *pc == 0xe8 || (*pc == 0xff && (pc[1] & 0x38) == 0x10);
 }
 
-static void note(const char *kind, uintptr_t pc, const struct unwind_result *got,
-                 const uint64_t *trace, int expected)
+static void note(const char *kind, uintptr_t pc, const struct unwind_result *got, const uint64_t *trace,
+                 int expected)
 {
 	for (int i = 0; i < now.place_count; i++)
 		if (now.places[i] == pc && now.place_kinds[i] == kind)
@@ -69,15 +69,14 @@ static void note(const char *kind, uintptr_t pc, const struct unwind_result *got
 	now.places[now.place_count] = pc;
 	now.place_kinds[now.place_count++] = kind;
 
-	Dl_info info = {0};
+	Dl_info info = { 0 };
 	dladdr((void *)pc, &info);
 	/* Not safe in a handler, but the program is single-threaded and being tested. */
-	fprintf(stderr, "  %s at %#lx %s+%#lx (%s+%#lx): %d frames%s, expected %d; frame %d is %#lx\n", kind, pc,
-	        info.dli_sname ? info.dli_sname : "?",
-	        info.dli_saddr ? pc - (uintptr_t)info.dli_saddr : 0,
-	        info.dli_fname ? info.dli_fname : "?", pc - (uintptr_t)info.dli_fbase, got->depth,
-	        got->truncated ? " truncated" : "", expected, got->depth - 1,
-	        (unsigned long)trace[got->depth - 1]);
+	fprintf(stderr, "  %s at %#lx %s+%#lx (%s+%#lx): %d frames%s, expected %d; frame %d is %#lx\n", kind,
+	        pc, info.dli_sname ? info.dli_sname : "?",
+	        info.dli_saddr ? pc - (uintptr_t)info.dli_saddr : 0, info.dli_fname ? info.dli_fname : "?",
+	        pc - (uintptr_t)info.dli_fbase, got->depth, got->truncated ? " truncated" : "", expected,
+	        got->depth - 1, (unsigned long)trace[got->depth - 1]);
 }
 
 static uintptr_t expected_at(int i, uintptr_t pc)
@@ -104,7 +103,7 @@ static void keep(const struct unwind_result *got, const uint64_t *trace, int sam
 		return;
 	}
 	struct kept *kept = &now.kept[now.kept_count++];
-	*kept = (struct kept){.got = *got, .same = same, .expected = expected};
+	*kept = (struct kept){ .got = *got, .same = same, .expected = expected };
 	memcpy(kept->trace, trace, (size_t)got->depth * sizeof trace[0]);
 }
 
@@ -117,8 +116,7 @@ static bool foretold(const struct kept *kept, uintptr_t from, uintptr_t pc, int 
 
 	*callers = kept->got.depth - same - 1;
 	if (same == 0 || *callers < 0 || from - trace[same - 1] + 256 > 512 ||
-	    (trace[same] != pc && trace[same] != pc - 1) ||
-	    *callers > now.depth + now.tail_count)
+	    (trace[same] != pc && trace[same] != pc - 1) || *callers > now.depth + now.tail_count)
 		return false;
 	for (int i = 1; i <= *callers; i++)
 		if (trace[same + i] != expected_at(i, pc))
@@ -162,7 +160,7 @@ static void on_trap(int signal, siginfo_t *info, void *context)
 	if (now.last_pc != 0 && is_call((const uint8_t *)now.last_pc)) {
 		const uintptr_t back = *(uintptr_t *)sp;
 		if (back > now.last_pc && back - now.last_pc <= 9 && now.depth < DEEPEST)
-			now.calls[now.depth++] = (struct call){sp, back};
+			now.calls[now.depth++] = (struct call){ sp, back };
 	}
 	if (now.last_pc != 0 && is_jump((const uint8_t *)now.last_pc))
 		judge_kept(now.last_pc, pc);
@@ -170,8 +168,7 @@ static void on_trap(int signal, siginfo_t *info, void *context)
 
 	const int expected = 1 + now.depth + now.tail_count;
 	struct unwind_result got = unwind_trace(context, &now.stack, NULL, trace, TRACE_MAX_FRAMES);
-	struct unwind_result memo =
-		unwind_trace(context, &now.stack, now.memo, with_memo, TRACE_MAX_FRAMES);
+	struct unwind_result memo = unwind_trace(context, &now.stack, now.memo, with_memo, TRACE_MAX_FRAMES);
 
 	now.result->steps++;
 	if ((uint64_t)expected > now.result->deepest)
@@ -217,12 +214,11 @@ __attribute__((noinline)) static void run_stepped(void (*work)(void *), void *ar
 	judge_kept(0, 0);
 }
 
-void step_run(const char *name, void (*work)(void *argument), void *argument,
-              struct step_result *result)
+void step_run(const char *name, void (*work)(void *argument), void *argument, struct step_result *result)
 {
-	struct sigaction action = {.sa_sigaction = on_trap, .sa_flags = SA_SIGINFO | SA_ONSTACK}, before;
+	struct sigaction action = { .sa_sigaction = on_trap, .sa_flags = SA_SIGINFO | SA_ONSTACK }, before;
 	static char alternate[256 * 1024];
-	stack_t alternate_stack = {.ss_sp = alternate, .ss_size = sizeof alternate};
+	stack_t alternate_stack = { .ss_sp = alternate, .ss_size = sizeof alternate };
 	pthread_attr_t attributes;
 	void *start;
 	size_t size;
@@ -232,7 +228,7 @@ void step_run(const char *name, void (*work)(void *argument), void *argument,
 	pthread_getattr_np(pthread_self(), &attributes);
 	pthread_attr_getstack(&attributes, &start, &size);
 	pthread_attr_destroy(&attributes);
-	now.stack = (struct unwind_stack){(uintptr_t)start, (uintptr_t)start + size};
+	now.stack = (struct unwind_stack){ (uintptr_t)start, (uintptr_t)start + size };
 	now.memo = calloc(1, unwind_memo_bytes);
 	now.result = result;
 	sigaltstack(&alternate_stack, NULL);
@@ -241,7 +237,10 @@ void step_run(const char *name, void (*work)(void *argument), void *argument,
 	run_stepped(work, argument);
 	sigaction(SIGTRAP, &before, NULL);
 	free(now.memo);
-	fprintf(stderr, "%-22s %9lu steps, %.4f %% exact, %lu incomplete, %lu wrong, %lu told a landing, %lu differ with the memo, depth to %lu\n",
-	        name, result->steps, result->steps ? 100.0 * (double)result->exact / (double)result->steps : 0,
-	        result->incomplete, result->wrong, result->jumping, result->memo_differs, result->deepest);
+	fprintf(stderr,
+	        "%-22s %9lu steps, %.4f %% exact, %lu incomplete, %lu wrong, %lu told a landing, %lu differ "
+	        "with the memo, depth to %lu\n",
+	        name, result->steps,
+	        result->steps ? 100.0 * (double)result->exact / (double)result->steps : 0, result->incomplete,
+	        result->wrong, result->jumping, result->memo_differs, result->deepest);
 }

@@ -15,17 +15,16 @@
 struct step_result {
 	uint64_t steps;
 	uint64_t exact;
-	uint64_t incomplete; /* what is told is right, and marked truncated */
-	uint64_t jumping;    /* those of the exact ones that told where longjmp or an
-	                      * exception lands, before it did; it then landed there */
-	uint64_t wrong;      /* anything else */
+	uint64_t incomplete;   /* what is told is right, and marked truncated */
+	uint64_t jumping;      /* those of the exact ones that told where longjmp or an
+	                        * exception lands, before it did; it then landed there */
+	uint64_t wrong;        /* anything else */
 	uint64_t memo_differs; /* with the memo it came out different */
 	uint64_t deepest;
 };
 
 /* Steps through work(argument). The first few failures are printed, each place
  * once. */
-void step_run(const char *name, void (*work)(void *argument), void *argument,
-              struct step_result *result);
+void step_run(const char *name, void (*work)(void *argument), void *argument, struct step_result *result);
 
 #endif

@@ -49,10 +49,10 @@ static uintptr_t function; /* where the described function pretends to be */
  * may pretend to be anywhere. */
 static struct cfi_section build(const uint8_t *instructions, size_t size)
 {
-	uint8_t image[512] = {0};
+	uint8_t image[512] = { 0 };
 	uint8_t cie[] = {
-		0, 0, 0, 0, 0, 0, 0, 0, 1, 'z', 'R', 0, 1, 0x78, 16, 1, 0x00, /* code 1, data -8 */
-		0x0c, 7, 8, 0x90, 1, 0, 0,                                     /* CFA = rsp + 8 */
+		0,    0, 0, 0,    0, 0, 0, 0, 1, 'z', 'R', 0, 1, 0x78, 16, 1, 0x00, /* code 1, data -8 */
+		0x0c, 7, 8, 0x90, 1, 0, 0,                                          /* CFA = rsp + 8 */
 	};
 	const uint32_t cie_length = sizeof cie - 4;
 	const size_t fde_at = 20 + sizeof cie;
@@ -66,15 +66,15 @@ static struct cfi_section build(const uint8_t *instructions, size_t size)
 	memcpy(image + fde_at, &fde_length, 4);
 	const uint32_t to_cie = (uint32_t)(fde_at + 4 - 20);
 	memcpy(image + fde_at + 4, &to_cie, 4);
-	const uint64_t range[2] = {function, FUNCTION_SIZE};
+	const uint64_t range[2] = { function, FUNCTION_SIZE };
 	memcpy(image + fde_at + 8, range, 16);
 	image[fde_at + 24] = 0;
 	memcpy(image + fde_at + 25, instructions, size);
 
 	base = memory.start + memory.size - total;
-	const uint8_t header[4] = {1, 0x1b, 0x03, 0x3b};
+	const uint8_t header[4] = { 1, 0x1b, 0x03, 0x3b };
 	const uint32_t count = 1;
-	const int32_t entry[2] = {(int32_t)(function - (uintptr_t)base), (int32_t)fde_at};
+	const int32_t entry[2] = { (int32_t)(function - (uintptr_t)base), (int32_t)fde_at };
 	memcpy(image, header, 4);
 	memcpy(image + 8, &count, 4);
 	memcpy(image + 12, entry, 8);
@@ -89,7 +89,8 @@ static struct cfi_section build(const uint8_t *instructions, size_t size)
 
 static enum cfi_result step(const struct cfi_section *section, uintptr_t pc, uint64_t *registers)
 {
-	const struct cfi_stack whole = {(uintptr_t)stack.start, (uintptr_t)stack.start + stack.size, NULL, NULL};
+	const struct cfi_stack whole = { (uintptr_t)stack.start, (uintptr_t)stack.start + stack.size, NULL,
+		                         NULL };
 	bool signal_frame;
 
 	for (int i = 0; i < CFI_REGISTERS; i++)
@@ -101,7 +102,7 @@ static enum cfi_result step(const struct cfi_section *section, uintptr_t pc, uin
 static void test_well_formed(void **state)
 {
 	/* offset rbp at cfa-16 from 4 on, the CFA 16 above rsp. */
-	const uint8_t code[] = {0x44, 0x0e, 16, 0x86, 2};
+	const uint8_t code[] = { 0x44, 0x0e, 16, 0x86, 2 };
 	struct cfi_section section = build(code, sizeof code);
 	struct cfi_row row;
 	uint64_t registers[CFI_REGISTERS];
@@ -138,28 +139,37 @@ static void test_malformed(void **state)
 		uint8_t size, code[24];
 		bool row_is_fine; /* only a step with all registers finds out */
 	} cases[] = {
-		{"unknown instruction", 1, {0x3f}, false},
-		{"register too big", 3, {0x05, 0x7f, 1}, false},
-		{"restore without remember", 1, {0x0b}, false},
-		{"remember too deep", 8, {0x0a, 0x0a, 0x0a, 0x0a, 0x0a, 0x0a, 0x0a, 0x0a}, false},
-		{"number without end", 12, {0x0e, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80}, false},
-		{"number cut", 2, {0x0e, 0x80}, false},
-		{"operand cut", 1, {0x04}, false},
-		{"expression beyond the section", 4, {0x0f, 0xff, 0xff, 0x03}, false},
-		{"expression of nearly 2^64", 11, {0x0f, 0xf0, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01}, false},
-		{"expression reads nowhere", 5, {0x0f, 3, 0x08, 0x10, 0x06}, true},
-		{"expression pops too much", 4, {0x0f, 2, 0x13, 0x13}, true},
-		{"expression adds nothing", 3, {0x0f, 1, 0x22}, true},
-		{"expression picks too deep", 4, {0x0f, 2, 0x15, 0xff}, true},
-		{"expression never ends", 5, {0x0f, 3, 0x2f, 0xfd, 0xff}, true},
-		{"expression fills its stack", 6, {0x0f, 4, 0x12, 0x2f, 0xfc, 0xff}, true},
-		{"division by 0", 5, {0x0f, 3, 0x31, 0x30, 0x1b}, true},
-		{"remainder of 0", 5, {0x0f, 3, 0x31, 0x30, 0x1d}, true},
-		{"division of the smallest by -1", 14, {0x0f, 12, 0x0e, 0, 0, 0, 0, 0, 0, 0, 0x80, 0x09, 0xff, 0x1b}, true},
-		{"no such register", 5, {0x0f, 3, 0x92, 0x63, 0}, true},
-		{"no such operation", 3, {0x0f, 1, 0xe9}, true},
-		{"CFA outside the stack", 6, {0x0e, 0x80, 0x80, 0x80, 0x80, 0x04}, true},
-		{"rbp outside the stack", 7, {0x11, 6, 0x80, 0x80, 0x80, 0x80, 0x01}, true},
+		{ "unknown instruction", 1, { 0x3f }, false },
+		{ "register too big", 3, { 0x05, 0x7f, 1 }, false },
+		{ "restore without remember", 1, { 0x0b }, false },
+		{ "remember too deep", 8, { 0x0a, 0x0a, 0x0a, 0x0a, 0x0a, 0x0a, 0x0a, 0x0a }, false },
+		{ "number without end",
+		  12,
+		  { 0x0e, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80 },
+		  false },
+		{ "number cut", 2, { 0x0e, 0x80 }, false },
+		{ "operand cut", 1, { 0x04 }, false },
+		{ "expression beyond the section", 4, { 0x0f, 0xff, 0xff, 0x03 }, false },
+		{ "expression of nearly 2^64",
+		  11,
+		  { 0x0f, 0xf0, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01 },
+		  false },
+		{ "expression reads nowhere", 5, { 0x0f, 3, 0x08, 0x10, 0x06 }, true },
+		{ "expression pops too much", 4, { 0x0f, 2, 0x13, 0x13 }, true },
+		{ "expression adds nothing", 3, { 0x0f, 1, 0x22 }, true },
+		{ "expression picks too deep", 4, { 0x0f, 2, 0x15, 0xff }, true },
+		{ "expression never ends", 5, { 0x0f, 3, 0x2f, 0xfd, 0xff }, true },
+		{ "expression fills its stack", 6, { 0x0f, 4, 0x12, 0x2f, 0xfc, 0xff }, true },
+		{ "division by 0", 5, { 0x0f, 3, 0x31, 0x30, 0x1b }, true },
+		{ "remainder of 0", 5, { 0x0f, 3, 0x31, 0x30, 0x1d }, true },
+		{ "division of the smallest by -1",
+		  14,
+		  { 0x0f, 12, 0x0e, 0, 0, 0, 0, 0, 0, 0, 0x80, 0x09, 0xff, 0x1b },
+		  true },
+		{ "no such register", 5, { 0x0f, 3, 0x92, 0x63, 0 }, true },
+		{ "no such operation", 3, { 0x0f, 1, 0xe9 }, true },
+		{ "CFA outside the stack", 6, { 0x0e, 0x80, 0x80, 0x80, 0x80, 0x04 }, true },
+		{ "rbp outside the stack", 7, { 0x11, 6, 0x80, 0x80, 0x80, 0x80, 0x01 }, true },
 	};
 	struct cfi_row row;
 	uint64_t registers[CFI_REGISTERS];
@@ -194,7 +204,7 @@ static void test_random(void **state)
 {
 	const char *seed = getenv("QUERYPROF_TEST_SEED"), *rounds = getenv("QUERYPROF_TEST_ROUNDS");
 	const long count = rounds != NULL ? atol(rounds) : 300000;
-	uint64_t results[CFI_BAD_READ + 1][2] = {{0}};
+	uint64_t results[CFI_BAD_READ + 1][2] = { { 0 } };
 	uint64_t registers[CFI_REGISTERS];
 	uint8_t code[64];
 	struct cfi_row row;
@@ -213,8 +223,8 @@ static void test_random(void **state)
 		}
 		struct cfi_section section = build(code, size);
 		for (uint64_t damage = next_random() % 4; damage > 0 && (round & 1); damage--) {
-			uint8_t *at = (uint8_t *)section.header +
-			              next_random() % (section.end - section.header);
+			uint8_t *at =
+				(uint8_t *)section.header + next_random() % (section.end - section.header);
 			*at = (uint8_t)next_random();
 		}
 		const uintptr_t pc = function + next_random() % 64;
@@ -222,8 +232,8 @@ static void test_random(void **state)
 		results[step(&section, pc, registers)][1]++;
 	}
 	for (int i = 0; i <= CFI_BAD_READ; i++)
-		print_message("result %d: %llu rows, %llu steps\n", i,
-		              (unsigned long long)results[i][0], (unsigned long long)results[i][1]);
+		print_message("result %d: %llu rows, %llu steps\n", i, (unsigned long long)results[i][0],
+		              (unsigned long long)results[i][1]);
 	/* The input is hostile, but not so hostile that nothing was reached. */
 	assert_true(results[CFI_FOUND][0] > 1000 && results[CFI_MALFORMED][0] > 1000);
 	assert_true(results[CFI_FOUND][1] > 100 && results[CFI_BAD_READ][1] > 100);

@@ -63,7 +63,8 @@ static uint64_t relocate(uint64_t value)
 
 /* Copies the stack from the red zone on, sanitizers' fences and all. Whatever looks like an address in it is
  * moved along, so that frames by rbp work in the copy. */
-__attribute__((no_sanitize("address", "thread"))) static void on_signal(int signal, siginfo_t *info, void *context)
+__attribute__((no_sanitize("address", "thread"))) static void on_signal(int signal, siginfo_t *info,
+                                                                        void *context)
 {
 	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
 
@@ -85,8 +86,7 @@ __attribute__((no_sanitize("address", "thread"))) static void on_signal(int sign
 	for (size_t i = 0; i < word_count; i++)
 		words[i] = whole_words[i] = relocate(((const uint64_t *)original_sp)[i]);
 	for (int i = 0; i < NGREG; i++)
-		registers.uc_mcontext.gregs[i] =
-			(greg_t)relocate((uint64_t)registers.uc_mcontext.gregs[i]);
+		registers.uc_mcontext.gregs[i] = (greg_t)relocate((uint64_t)registers.uc_mcontext.gregs[i]);
 }
 
 __attribute__((noinline)) static int dive(int n)
@@ -131,7 +131,7 @@ __attribute__((noinline)) static int compare_and_dive(const void *a, const void 
 
 static void *make_stack(void *argument)
 {
-	int numbers[] = {3, 1, 2};
+	int numbers[] = { 3, 1, 2 };
 	pthread_attr_t attributes;
 	void *start;
 	size_t size;
@@ -150,7 +150,11 @@ static uint64_t trampoline;
 
 static void find_trampoline(void)
 {
-	struct { void *handler; unsigned long flags; uint64_t restorer, mask; } action;
+	struct {
+		void *handler;
+		unsigned long flags;
+		uint64_t restorer, mask;
+	} action;
 
 	if (syscall(SYS_rt_sigaction, SIGTRAP, NULL, &action, sizeof action.mask) == 0)
 		trampoline = action.restorer;
@@ -194,7 +198,8 @@ static void test_damaged_stacks(void **state)
 	static uint64_t unknown_trace[TRACE_MAX_FRAMES + 1];
 	/* No stack known, or another one. */
 	const struct unwind_stack elsewhere[2] = {
-		{0, 0}, {(uintptr_t)whole_words, (uintptr_t)(whole_words + word_count)}};
+		{ 0, 0 }, { (uintptr_t)whole_words, (uintptr_t)(whole_words + word_count) }
+	};
 	struct unwind_memo *memo = calloc(1, unwind_memo_bytes);
 	const ucontext_t whole = registers;
 	uint64_t complete = 0, deep = 0, differs = 0, unknown_complete = 0, unknown_differs = 0;
@@ -206,11 +211,10 @@ static void test_damaged_stacks(void **state)
 	random_state = seed == NULL                  ? 0x9e3779b97f4a7c15u
 	               : strcmp(seed, "random") == 0 ? (uint64_t)time(NULL) * 0x9e3779b97f4a7c15u | 1
 	                                             : strtoull(seed, NULL, 0);
-	print_message("QUERYPROF_TEST_SEED=%#llx, %zu words of stack\n",
-	              (unsigned long long)random_state, word_count);
-	const struct unwind_stack stack = {(uintptr_t)words, (uintptr_t)(words + word_count)};
-	const struct unwind_result first =
-		unwind_trace(&whole, &stack, NULL, plain_trace, TRACE_MAX_FRAMES);
+	print_message("QUERYPROF_TEST_SEED=%#llx, %zu words of stack\n", (unsigned long long)random_state,
+	              word_count);
+	const struct unwind_stack stack = { (uintptr_t)words, (uintptr_t)(words + word_count) };
+	const struct unwind_result first = unwind_trace(&whole, &stack, NULL, plain_trace, TRACE_MAX_FRAMES);
 	assert_false(first.truncated);
 	assert_true(first.depth > 28);
 	const uint64_t full_steps = unwind_counter(UNWIND_FULL_STEPS);
@@ -227,7 +231,7 @@ static void test_damaged_stacks(void **state)
 			words[at[i]] = damage(was[i]);
 		}
 		if (next_random() % 4 == 0) {
-			static const int which[] = {REG_RIP, REG_RIP, REG_RSP, REG_RBP, REG_RBX, REG_RDI};
+			static const int which[] = { REG_RIP, REG_RIP, REG_RSP, REG_RBP, REG_RBX, REG_RDI };
 			const int reg = which[next_random() % 6];
 			uint64_t value = (uint64_t)registers.uc_mcontext.gregs[reg];
 			value = reg == REG_RIP && next_random() % 2 ? random_code() : damage(value);
@@ -255,9 +259,9 @@ static void test_damaged_stacks(void **state)
 		assert_in_range(unknown.depth, max > 0, max);
 		assert_int_equal(unknown_trace[TRACE_MAX_FRAMES], 77);
 		unknown_complete += !unknown.truncated;
-		if (comparable && !plain.truncated && (unknown.truncated || unknown.depth != plain.depth ||
-		                         memcmp(unknown_trace, plain_trace,
-		                                (size_t)plain.depth * sizeof trace[0]) != 0)) {
+		if (comparable && !plain.truncated &&
+		    (unknown.truncated || unknown.depth != plain.depth ||
+		     memcmp(unknown_trace, plain_trace, (size_t)plain.depth * sizeof trace[0]) != 0)) {
 			if (unknown_differs++ == 0)
 				print_message("round %ld: %d frames%s as an unknown stack, %d with bounds\n",
 				              round, unknown.depth, unknown.truncated ? " truncated" : "",
@@ -286,8 +290,8 @@ static void test_damaged_stacks(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(test_damaged_stacks)};
-	struct sigaction action = {.sa_sigaction = on_signal, .sa_flags = SA_SIGINFO};
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_damaged_stacks) };
+	struct sigaction action = { .sa_sigaction = on_signal, .sa_flags = SA_SIGINFO };
 	pthread_t thread;
 
 	void *const runtime = dlopen("libgcc_s.so.1", RTLD_NOW);

@@ -78,9 +78,9 @@ static size_t measure(bool odd)
 
 static void *run(void *argument)
 {
-	const stack_t alternate = {.ss_sp = stack, .ss_size = sizeof stack};
-	struct sigaction probe = {.sa_sigaction = on_probe, .sa_flags = SA_SIGINFO | SA_ONSTACK};
-	size_t least[2] = {SIZE_MAX, SIZE_MAX}, most[2] = {0, 0};
+	const stack_t alternate = { .ss_sp = stack, .ss_size = sizeof stack };
+	struct sigaction probe = { .sa_sigaction = on_probe, .sa_flags = SA_SIGINFO | SA_ONSTACK };
+	size_t least[2] = { SIZE_MAX, SIZE_MAX }, most[2] = { 0, 0 };
 
 	assert_int_equal(sigaltstack(&alternate, NULL), 0);
 	sigaction(SIGUSR1, &probe, NULL);
@@ -96,8 +96,8 @@ static void *run(void *argument)
 		if (used > most[odd])
 			most[odd] = used;
 	}
-	print_message("plain frames: %zu to %zu bytes; with all registers: up to %zu\n", least[0],
-	              most[0], most[1]);
+	print_message("plain frames: %zu to %zu bytes; with all registers: up to %zu\n", least[0], most[0],
+	              most[1]);
 	/* A handler that ran at all, from the cache, from the parser: 4 KiB are promised,
 	 * and other compilers need a little more. */
 	assert_in_range(least[0], 64, 1024);
@@ -121,7 +121,7 @@ static void test_handler_stack(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(test_handler_stack)};
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_handler_stack) };
 
 	return cmocka_run_group_tests_name("the handler's stack", tests, NULL, NULL);
 }

@@ -72,14 +72,14 @@ static void keep_whole(void)
 /* Whether the attack made a difference to the stack as the unwinder sees it. */
 static void count_effect(void)
 {
-	effects += seen.depth != whole_depth ||
-	           memcmp(plain, whole, (size_t)whole_depth * sizeof whole[0]) != 0;
+	effects +=
+		seen.depth != whole_depth || memcmp(plain, whole, (size_t)whole_depth * sizeof whole[0]) != 0;
 }
 
 /* --- one word of the stack -------------------------------------------------------- */
 
-NO_SANITIZE static uint64_t other_value(int which, uint64_t value, const uint64_t *words,
-                                        size_t count, size_t i)
+NO_SANITIZE static uint64_t other_value(int which, uint64_t value, const uint64_t *words, size_t count,
+                                        size_t i)
 {
 	switch (which) {
 	case 0: return 0;
@@ -121,7 +121,7 @@ NO_SANITIZE static void attack_registers(const ucontext_t *context)
 {
 	static const int registers[] = {
 		REG_RIP, REG_RSP, REG_RBP, REG_RAX, REG_RBX, REG_RCX, REG_RDX, REG_RSI, REG_RDI,
-		REG_R8, REG_R9, REG_R10, REG_R11, REG_R12, REG_R13, REG_R14, REG_R15,
+		REG_R8,  REG_R9,  REG_R10, REG_R11, REG_R12, REG_R13, REG_R14, REG_R15,
 	};
 	const uint64_t *words = (const uint64_t *)context->uc_mcontext.gregs[REG_RSP];
 	ucontext_t changed = *context;
@@ -225,7 +225,7 @@ static int compare_in_sort(const void *a, const void *b)
 
 static void sort(void)
 {
-	int numbers[] = {3, 1, 2};
+	int numbers[] = { 3, 1, 2 };
 
 	qsort(numbers, 3, sizeof numbers[0], compare_in_sort);
 }
@@ -269,7 +269,7 @@ static void *run_stacks(void *argument)
 	pthread_getattr_np(pthread_self(), &attributes);
 	pthread_attr_getstack(&attributes, &start, &size);
 	pthread_attr_destroy(&attributes);
-	bounds = (struct unwind_stack){(uintptr_t)start, (uintptr_t)start + size};
+	bounds = (struct unwind_stack){ (uintptr_t)start, (uintptr_t)start + size };
 	first_frame = (uintptr_t)__builtin_frame_address(0) + 16;
 	/* One memo for all: each begins with what the one before left. */
 	for (size_t i = 0; i < sizeof stacks / sizeof stacks[0]; i++) {
@@ -282,8 +282,8 @@ static void *run_stacks(void *argument)
 /* On a thread: few frames of the C library's below. */
 static void run_attack(void (*chosen)(const ucontext_t *), uint64_t least_effects)
 {
-	struct sigaction action = {.sa_sigaction = on_trap, .sa_flags = SA_SIGINFO};
-	struct sigaction user = {.sa_handler = on_user_signal};
+	struct sigaction action = { .sa_sigaction = on_trap, .sa_flags = SA_SIGINFO };
+	struct sigaction user = { .sa_handler = on_user_signal };
 	pthread_t thread;
 
 	sigaction(SIGTRAP, &action, NULL);
@@ -293,9 +293,8 @@ static void run_attack(void (*chosen)(const ucontext_t *), uint64_t least_effect
 	assert_int_equal(pthread_create(&thread, NULL, run_stacks, (void *)chosen), 0);
 	pthread_join(thread, NULL);
 	free(memo);
-	print_message("%llu traces, %llu changed by the attack, %llu wrong\n",
-	              (unsigned long long)attacks, (unsigned long long)effects,
-	              (unsigned long long)differences);
+	print_message("%llu traces, %llu changed by the attack, %llu wrong\n", (unsigned long long)attacks,
+	              (unsigned long long)effects, (unsigned long long)differences);
 	assert_int_equal(differences, 0);
 	assert_true(effects >= least_effects);
 }
@@ -327,11 +326,11 @@ static int level;
 static void go_on(void);
 
 /* Twins: same frames, other return addresses. */
-#define TWIN(name, n)                                        \
-	__attribute__((noinline)) static void name(void)     \
-	{                                                    \
-		go_on();                                     \
-		sink += n;                                   \
+#define TWIN(name, n)                                                                                        \
+	__attribute__((noinline)) static void name(void)                                                     \
+	{                                                                                                    \
+		go_on();                                                                                     \
+		sink += n;                                                                                   \
 	}
 TWIN(left, 2)
 TWIN(right, 3)
@@ -365,12 +364,13 @@ static void attack_path(const ucontext_t *context)
 
 static void test_other_callers(void **state)
 {
-	struct sigaction action = {.sa_sigaction = on_trap, .sa_flags = SA_SIGINFO};
+	struct sigaction action = { .sa_sigaction = on_trap, .sa_flags = SA_SIGINFO };
 	char here;
 
 	(void)state;
 	sigaction(SIGTRAP, &action, NULL);
-	bounds = (struct unwind_stack){(uintptr_t)&here - (1 << 16), ((uintptr_t)&here & ~UINT64_C(7)) + 64};
+	bounds =
+		(struct unwind_stack){ (uintptr_t)&here - (1 << 16), ((uintptr_t)&here & ~UINT64_C(7)) + 64 };
 	memo = calloc(1, unwind_memo_bytes);
 	attacks = differences = 0;
 	attack = attack_path;
@@ -429,7 +429,7 @@ static void test_used(void **state)
 
 	pthread_attr_init(&attributes);
 	pthread_attr_setstack(&attributes, stack, size);
-	bounds = (struct unwind_stack){(uintptr_t)stack, (uintptr_t)stack + size};
+	bounds = (struct unwind_stack){ (uintptr_t)stack, (uintptr_t)stack + size };
 	assert_int_equal(pthread_create(&thread, &attributes, run_watched, NULL), 0);
 	pthread_join(thread, NULL);
 	pthread_attr_destroy(&attributes);
@@ -443,8 +443,8 @@ static void test_used(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_words),         cmocka_unit_test(test_registers),
-		cmocka_unit_test(test_limits),        cmocka_unit_test(test_other_callers),
+		cmocka_unit_test(test_words),  cmocka_unit_test(test_registers),
+		cmocka_unit_test(test_limits), cmocka_unit_test(test_other_callers),
 		cmocka_unit_test(test_used),
 	};
 

@@ -69,8 +69,7 @@ static void on_signal(int signal, siginfo_t *info, void *context)
 	(void)info;
 	const unsigned side = code_map_enter();
 	const bool moved = code_map_moved(code_map_current());
-	const struct unwind_result result =
-		unwind_trace(context, &stack, memo, trace, TRACE_MAX_FRAMES);
+	const struct unwind_result result = unwind_trace(context, &stack, memo, trace, TRACE_MAX_FRAMES);
 	code_map_leave(side);
 	count(&samples);
 	if (result.truncated)
@@ -96,7 +95,7 @@ static void know_stack(void)
 	pthread_getattr_np(pthread_self(), &attributes);
 	pthread_attr_getstack(&attributes, &start, &size);
 	pthread_attr_destroy(&attributes);
-	stack = (struct unwind_stack){(uintptr_t)start, (uintptr_t)start + size};
+	stack = (struct unwind_stack){ (uintptr_t)start, (uintptr_t)start + size };
 	memo = calloc(1, unwind_memo_bytes);
 }
 
@@ -163,14 +162,13 @@ static void test_one_after_the_other(void **state)
 
 static void *run(void *argument)
 {
-	const struct itimerspec every = {{0, 200000}, {0, 100000}};
-	struct sigevent event = {.sigev_notify = SIGEV_THREAD_ID, .sigev_signo = SIGNAL};
+	const struct itimerspec every = { { 0, 200000 }, { 0, 100000 } };
+	struct sigevent event = { .sigev_notify = SIGEV_THREAD_ID, .sigev_signo = SIGNAL };
 	timer_t timer;
 
 	know_stack();
 	event._sigev_un._tid = (pid_t)syscall(SYS_gettid);
-	if (timer_create(CLOCK_MONOTONIC, &event, &timer) != 0 ||
-	    timer_settime(timer, 0, &every, NULL) != 0)
+	if (timer_create(CLOCK_MONOTONIC, &event, &timer) != 0 || timer_settime(timer, 0, &every, NULL) != 0)
 		abort();
 	for (int i = 0; !__atomic_load_n(&stop, __ATOMIC_RELAXED); i++) {
 		depth = i % 20;
@@ -198,7 +196,7 @@ static double seconds(void)
 
 static void test_under_sampled_threads(void **state)
 {
-	const struct timespec pause = {.tv_nsec = 500000};
+	const struct timespec pause = { .tv_nsec = 500000 };
 	const double begin = seconds();
 	pthread_t threads[THREADS];
 	int swaps = 0, same = 0;
@@ -212,8 +210,8 @@ static void test_under_sampled_threads(void **state)
 	samples = inside_samples = moved_samples = cut = wrong = 0;
 	for (int i = 0; i < THREADS; i++)
 		assert_int_equal(pthread_create(&threads[i], NULL, run, NULL), 0);
-	while ((swaps < SWAPS || value(&inside_samples) < SAMPLES ||
-	        value(&moved_samples) < SAMPLES / 10) && seconds() - begin < DEADLINE_S) {
+	while ((swaps < SWAPS || value(&inside_samples) < SAMPLES || value(&moved_samples) < SAMPLES / 10) &&
+	       seconds() - begin < DEADLINE_S) {
 		pthread_rwlock_wrlock(&in_use);
 		const uintptr_t before = (uintptr_t)dive;
 		dlclose(library);
@@ -231,10 +229,9 @@ static void test_under_sampled_threads(void **state)
 	for (int i = 0; i < THREADS; i++)
 		pthread_join(threads[i], NULL);
 	print_message("%d swaps, %d at the same address; %llu samples, %llu in the library, "
-	              "%llu of these before the map knew; %llu cut, %llu wrong\n", swaps, same,
-	              (unsigned long long)samples, (unsigned long long)inside_samples,
-	              (unsigned long long)moved_samples, (unsigned long long)cut,
-	              (unsigned long long)wrong);
+	              "%llu of these before the map knew; %llu cut, %llu wrong\n",
+	              swaps, same, (unsigned long long)samples, (unsigned long long)inside_samples,
+	              (unsigned long long)moved_samples, (unsigned long long)cut, (unsigned long long)wrong);
 	assert_int_equal(wrong, 0);
 	assert_int_equal(cut, 0);
 	assert_true(same > swaps / 4);
@@ -247,7 +244,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_one_after_the_other),
 		cmocka_unit_test(test_under_sampled_threads),
 	};
-	struct sigaction action = {.sa_sigaction = on_signal, .sa_flags = SA_SIGINFO | SA_RESTART};
+	struct sigaction action = { .sa_sigaction = on_signal, .sa_flags = SA_SIGINFO | SA_RESTART };
 
 	if (argc != 3) {
 		fprintf(stderr, "usage: %s VARIANT VARIANT\n", argv[0]);

@@ -78,7 +78,7 @@ static int find_metric(void *context, const qp_metric *metric)
 
 static int64_t metric(const char *name)
 {
-	struct wanted wanted = {name, -1};
+	struct wanted wanted = { name, -1 };
 
 	qp_metrics(find_metric, &wanted);
 	assert_true(wanted.value >= 0);
@@ -95,7 +95,7 @@ static double seconds(void)
 
 static void test_sampled(void **state)
 {
-	static const char *const troubles[] = {"samples_truncated", "unwind_no_rule", "unwind_bad_read"};
+	static const char *const troubles[] = { "samples_truncated", "unwind_no_rule", "unwind_bad_read" };
 	const double begin = seconds();
 	pthread_rwlockattr_t kind;
 	pthread_t threads[THREADS];
@@ -119,8 +119,7 @@ static void test_sampled(void **state)
 		loaded = load(++swaps % 2);
 		pthread_rwlock_unlock(&in_use);
 		assert_true(loaded);
-	} while ((swaps < SWAPS || metric("samples") < SAMPLES) &&
-	         seconds() - begin < DEADLINE_S);
+	} while ((swaps < SWAPS || metric("samples") < SAMPLES) && seconds() - begin < DEADLINE_S);
 	__atomic_store_n(&stop, true, __ATOMIC_RELAXED);
 	for (int i = 0; i < THREADS; i++)
 		pthread_join(threads[i], NULL);
@@ -136,7 +135,7 @@ static void test_sampled(void **state)
 
 int main(int argc, char **argv)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(test_sampled)};
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_sampled) };
 
 	if (argc != 3) {
 		fprintf(stderr, "usage: %s VARIANT VARIANT\n", argv[0]);

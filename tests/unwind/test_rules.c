@@ -17,8 +17,8 @@
 
 #define MOST 400000u /* addresses of a segment */
 
-static void compare_range(const struct code_map *map, const struct code_map *without,
-                          uintptr_t start, uintptr_t end, unsigned step, uint64_t *count)
+static void compare_range(const struct code_map *map, const struct code_map *without, uintptr_t start,
+                          uintptr_t end, unsigned step, uint64_t *count)
 {
 	for (uintptr_t n = 0; n < end - start; n++) {
 		const uintptr_t address = start + (n * step) % (end - start);
@@ -55,15 +55,14 @@ static void test_every_address(void **state)
 			compare_range(map, without, range->start, end, step, &count);
 		}
 	}
-	print_message("%llu addresses compared in %u segments\n", (unsigned long long)count,
-	              map->count);
+	print_message("%llu addresses compared in %u segments\n", (unsigned long long)count, map->count);
 	assert_true(count > 500000);
 	free(without);
 }
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(test_every_address)};
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_every_address) };
 
 	if (modules_init() != 0)
 		return 1;

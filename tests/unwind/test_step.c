@@ -26,8 +26,7 @@ static uint64_t all_steps, all_exact;
 
 /* `least` is the share that must be exact; why it may be less than 0.9999 stands where
  * it is. */
-static struct step_result check_within(const char *name, void (*work)(void *), void *argument,
-                                       double least)
+static struct step_result check_within(const char *name, void (*work)(void *), void *argument, double least)
 {
 	struct step_result result;
 
@@ -197,8 +196,8 @@ typedef unsigned char *digest_function(const unsigned char *data, size_t size, u
 
 static void hash_code(void *argument)
 {
-	static const char *const digests[] = {"SHA1", "SHA256", "SHA512"};
-	unsigned char data[1000] = {1, 2, 3}, out[64];
+	static const char *const digests[] = { "SHA1", "SHA256", "SHA512" };
+	unsigned char data[1000] = { 1, 2, 3 }, out[64];
 
 	for (size_t i = 0; i < 3; i++) {
 		digest_function *digest = (digest_function *)dlsym(argument, digests[i]);
@@ -277,12 +276,9 @@ static void test_all(void **state)
 int main(int count, char **arguments)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_own_code),
-		cmocka_unit_test(test_libc),
-		cmocka_unit_test(test_first_calls),
-		cmocka_unit_test(test_exceptions),
-		cmocka_unit_test(test_libcrypto),
-		cmocka_unit_test(test_sqlite),
+		cmocka_unit_test(test_own_code),    cmocka_unit_test(test_libc),
+		cmocka_unit_test(test_first_calls), cmocka_unit_test(test_exceptions),
+		cmocka_unit_test(test_libcrypto),   cmocka_unit_test(test_sqlite),
 		cmocka_unit_test(test_all),
 	};
 

@@ -100,7 +100,7 @@ static int count_named(const char *name)
 static void print_trace(void)
 {
 	for (int i = 0; i < seen.depth && i < 40; i++) {
-		Dl_info info = {0};
+		Dl_info info = { 0 };
 		dladdr((void *)(uintptr_t)trace[i], &info);
 		print_message("  %2d %#llx %s\n", i, (unsigned long long)trace[i],
 		              info.dli_sname ? info.dli_sname : "?");
@@ -108,11 +108,11 @@ static void print_trace(void)
 	print_message("  %d frames%s\n", seen.depth, seen.truncated ? ", truncated" : "");
 }
 
-#define expect(condition)                  \
-	do {                               \
-		if (!(condition))          \
-			print_trace();     \
-		assert_true(condition);    \
+#define expect(condition)                                                                                    \
+	do {                                                                                                 \
+		if (!(condition))                                                                            \
+			print_trace();                                                                       \
+		assert_true(condition);                                                                      \
 	} while (0)
 
 static struct unwind_stack own_stack(void)
@@ -124,7 +124,7 @@ static struct unwind_stack own_stack(void)
 	pthread_getattr_np(pthread_self(), &attributes);
 	pthread_attr_getstack(&attributes, &start, &size);
 	pthread_attr_destroy(&attributes);
-	return (struct unwind_stack){(uintptr_t)start, (uintptr_t)start + size};
+	return (struct unwind_stack){ (uintptr_t)start, (uintptr_t)start + size };
 }
 
 /* A stack between two pages that cannot be touched. */
@@ -144,7 +144,7 @@ static void free_stack(char *stack, size_t bytes)
 
 static int setup(void **state)
 {
-	struct sigaction action = {.sa_sigaction = on_signal, .sa_flags = SA_SIGINFO};
+	struct sigaction action = { .sa_sigaction = on_signal, .sa_flags = SA_SIGINFO };
 
 	(void)state;
 	sigaction(SIGTRAP, &action, NULL);
@@ -184,7 +184,7 @@ static void run_coroutine(char *stack, size_t bytes)
 
 static void test_coroutine(void **state)
 {
-	static const int depths[] = {0, 3, 30, 200};
+	static const int depths[] = { 0, 3, 30, 200 };
 	char *stack = make_stack(STACK_BYTES);
 	const uint64_t before = unwind_counter(UNWIND_UNKNOWN_STACKS);
 
@@ -274,7 +274,7 @@ SEEN void interrupted_work(void)
 
 static void use_signal_stack(char *stack, struct sigaction *action)
 {
-	const stack_t alternate = {.ss_sp = stack, .ss_size = STACK_BYTES};
+	const stack_t alternate = { .ss_sp = stack, .ss_size = STACK_BYTES };
 
 	memset(action, 0, sizeof *action);
 	action->sa_handler = host_handler;
@@ -285,7 +285,7 @@ static void use_signal_stack(char *stack, struct sigaction *action)
 
 static void drop_signal_stack(char *stack)
 {
-	const stack_t none = {.ss_flags = SS_DISABLE};
+	const stack_t none = { .ss_flags = SS_DISABLE };
 
 	sigaltstack(&none, NULL);
 	free_stack(stack, STACK_BYTES);
@@ -356,7 +356,7 @@ static void test_unregistered_thread(void **state)
 	assert_int_equal(pthread_create(&thread, NULL, in_thread, NULL), 0);
 	pthread_join(thread, NULL);
 	expect(!seen.truncated && count_named("dive") == 7);
-	known = (struct unwind_stack){0, 0};
+	known = (struct unwind_stack){ 0, 0 };
 	assert_int_equal(pthread_create(&thread, NULL, in_thread, NULL), 0);
 	pthread_join(thread, NULL);
 	expect(!seen.truncated && count_named("dive") == 7);
@@ -371,8 +371,8 @@ static int in_clone(void *argument)
 
 static void test_bare_clone(void **state)
 {
-	const int flags = CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD |
-	                  CLONE_SYSVSEM | CLONE_CHILD_CLEARTID | CLONE_PARENT_SETTID;
+	const int flags = CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD | CLONE_SYSVSEM |
+	                  CLONE_CHILD_CLEARTID | CLONE_PARENT_SETTID;
 	char *stack = make_stack(STACK_BYTES);
 	static int child;
 
@@ -391,9 +391,20 @@ static void test_no_stack(void **state)
 {
 	char *guarded = make_stack(page);
 	const uintptr_t sps[] = {
-		0, 1, 8, 4095, 4096, 128, (uintptr_t)guarded - 8, (uintptr_t)guarded + page,
-		(uintptr_t)guarded - 3, UINT64_C(0x00007ffffffffff8), UINT64_C(0x0000800000000000),
-		UINT64_C(0xffff800000000000), UINTPTR_MAX - 7, UINTPTR_MAX,
+		0,
+		1,
+		8,
+		4095,
+		4096,
+		128,
+		(uintptr_t)guarded - 8,
+		(uintptr_t)guarded + page,
+		(uintptr_t)guarded - 3,
+		UINT64_C(0x00007ffffffffff8),
+		UINT64_C(0x0000800000000000),
+		UINT64_C(0xffff800000000000),
+		UINTPTR_MAX - 7,
+		UINTPTR_MAX,
 	};
 	struct sigaction before[2], after[2];
 
@@ -500,7 +511,7 @@ static void forbid(long number)
 		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
 		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
 	};
-	const struct sock_fprog program = {sizeof code / sizeof code[0], code};
+	const struct sock_fprog program = { sizeof code / sizeof code[0], code };
 
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
 	    prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0)
@@ -551,7 +562,7 @@ static void test_cost(void **state)
 	coroutine_depth = 30;
 	run_coroutine(stack, STACK_BYTES);
 	const ucontext_t context = interrupted;
-	const struct unwind_stack told = {(uintptr_t)stack, (uintptr_t)stack + STACK_BYTES};
+	const struct unwind_stack told = { (uintptr_t)stack, (uintptr_t)stack + STACK_BYTES };
 	for (int i = 0; i < 2; i++) {
 		const uint64_t begin = now_ns();
 		for (int round = 0; round < ROUNDS; round++)

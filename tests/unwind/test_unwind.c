@@ -56,7 +56,7 @@ static struct unwind_stack thread_bounds(void)
 	pthread_getattr_np(pthread_self(), &attributes);
 	pthread_attr_getstack(&attributes, &start, &size);
 	pthread_attr_destroy(&attributes);
-	return (struct unwind_stack){(uintptr_t)start, (uintptr_t)start + size};
+	return (struct unwind_stack){ (uintptr_t)start, (uintptr_t)start + size };
 }
 
 static void on_signal(int signal, siginfo_t *info, void *context)
@@ -66,11 +66,9 @@ static void on_signal(int signal, siginfo_t *info, void *context)
 	memset(trace, 0xee, sizeof trace);
 	seen = unwind_trace(context, &bounds, memo, trace, max_frames);
 	if (memo != NULL) {
-		struct unwind_result plain =
-			unwind_trace(context, &bounds, NULL, plain_trace, max_frames);
+		struct unwind_result plain = unwind_trace(context, &bounds, NULL, plain_trace, max_frames);
 		memo_differs += plain.depth != seen.depth || plain.truncated != seen.truncated ||
-		                memcmp(plain_trace, trace,
-		                       (size_t)plain.depth * sizeof trace[0]) != 0;
+		                memcmp(plain_trace, trace, (size_t)plain.depth * sizeof trace[0]) != 0;
 	}
 }
 
@@ -95,11 +93,10 @@ static bool is_named(uint64_t address, const char *name)
 static void print_trace(void)
 {
 	for (int i = 0; i < seen.depth; i++) {
-		Dl_info info = {0};
+		Dl_info info = { 0 };
 		dladdr((void *)(uintptr_t)trace[i], &info);
 		print_message("  %2d %#llx %s in %s\n", i, (unsigned long long)trace[i],
-		              info.dli_sname ? info.dli_sname : "?",
-		              info.dli_fname ? info.dli_fname : "?");
+		              info.dli_sname ? info.dli_sname : "?", info.dli_fname ? info.dli_fname : "?");
 	}
 	print_message("  %d frames%s, bad reads %llu, no rule %llu\n", seen.depth,
 	              seen.truncated ? ", truncated" : "",
@@ -109,7 +106,7 @@ static void print_trace(void)
 
 static int setup(void **state)
 {
-	struct sigaction action = {.sa_sigaction = on_signal, .sa_flags = SA_SIGINFO};
+	struct sigaction action = { .sa_sigaction = on_signal, .sa_flags = SA_SIGINFO };
 
 	(void)state;
 	sigaction(SIGTRAP, &action, NULL);
@@ -120,11 +117,11 @@ static int setup(void **state)
 	return 0;
 }
 
-#define expect(condition)                  \
-	do {                               \
-		if (!(condition))          \
-			print_trace();     \
-		assert_true(condition);    \
+#define expect(condition)                                                                                    \
+	do {                                                                                                 \
+		if (!(condition))                                                                            \
+			print_trace();                                                                       \
+		assert_true(condition);                                                                      \
 	} while (0)
 
 int own_recursion(int n);
@@ -187,7 +184,7 @@ SEEN int compare_and_trace(const void *a, const void *b)
 void test_callback(void **state);
 SEEN void test_callback(void **state)
 {
-	int numbers[] = {3, 1, 2};
+	int numbers[] = { 3, 1, 2 };
 
 	(void)state;
 	qsort(numbers, 3, sizeof numbers[0], compare_and_trace);
@@ -209,7 +206,7 @@ SEEN void raise_inside(int signal)
 
 static void test_signal_frame(void **state)
 {
-	struct sigaction outer = {.sa_handler = raise_inside};
+	struct sigaction outer = { .sa_handler = raise_inside };
 	uintptr_t at;
 	int i;
 
@@ -257,7 +254,7 @@ static void test_coroutine(void **state)
 	coroutine.uc_stack.ss_size = sizeof stack;
 	coroutine.uc_link = &caller;
 	makecontext(&coroutine, in_coroutine, 0);
-	bounds = (struct unwind_stack){(uintptr_t)stack, (uintptr_t)stack + sizeof stack};
+	bounds = (struct unwind_stack){ (uintptr_t)stack, (uintptr_t)stack + sizeof stack };
 	swapcontext(&caller, &coroutine);
 	expect(!seen.truncated && count_recursion(1) == 3);
 	bounds = thread_bounds();
@@ -289,7 +286,7 @@ SEEN void test_unknown_landing(void **state)
 }
 
 /* What a compiler makes at run time: sub $24,%rsp; call *%rdi; add $24,%rsp; ret */
-static const uint8_t made_code[] = {0x48, 0x83, 0xec, 0x18, 0xff, 0xd7, 0x48, 0x83, 0xc4, 0x18, 0xc3};
+static const uint8_t made_code[] = { 0x48, 0x83, 0xec, 0x18, 0xff, 0xd7, 0x48, 0x83, 0xc4, 0x18, 0xc3 };
 #define MADE_RETURN 6
 
 static void in_made_code(void)
@@ -314,7 +311,7 @@ static void test_made_code(void **state)
 		if (round == 2)
 			memo = calloc(1, unwind_memo_bytes);
 		if (round == 4)
-			bounds = (struct unwind_stack){0, 0};
+			bounds = (struct unwind_stack){ 0, 0 };
 		before = unwind_counter(UNWIND_NO_RULE);
 		call(in_made_code);
 		expect(count_recursion(1) == 4 && seen.depth == 7 && seen.truncated);
@@ -355,7 +352,7 @@ SEEN void test_odd_frames(void **state)
 static void test_bounds(void **state)
 {
 	(void)state;
-	bounds = (struct unwind_stack){0, 0};
+	bounds = (struct unwind_stack){ 0, 0 };
 	take_trace();
 	expect(!seen.truncated && is_named(trace[0], "take_trace"));
 	expect(is_named(trace[seen.depth - 1], "_start"));
@@ -437,7 +434,7 @@ static void on_measured(int signal, siginfo_t *info, void *context)
 /* As unwind.h promises. */
 static void test_stack_use(void **state)
 {
-	struct sigaction action = {.sa_sigaction = on_measured, .sa_flags = SA_SIGINFO};
+	struct sigaction action = { .sa_sigaction = on_measured, .sa_flags = SA_SIGINFO };
 
 	(void)state;
 	sigaction(SIGTRAP, &action, NULL);
@@ -451,10 +448,10 @@ static void test_stack_use(void **state)
 	print_message("with all registers: %zu bytes\n", stack_cached);
 	expect(!seen.truncated);
 	assert_in_range(stack_cached, 64, 4096);
-	bounds = (struct unwind_stack){0, 0};
+	bounds = (struct unwind_stack){ 0, 0 };
 	own_recursion(30);
-	print_message("unknown stack: %zu bytes with the parser, %zu from the cache\n",
-	              stack_missed, stack_cached);
+	print_message("unknown stack: %zu bytes with the parser, %zu from the cache\n", stack_missed,
+	              stack_cached);
 	expect(!seen.truncated);
 	assert_in_range(stack_cached, 64, 1024);
 	assert_in_range(stack_missed, 64, 4096);

@@ -33,8 +33,7 @@ __attribute__((noinline)) void witness_stop(void)
 
 static void on_tick(int signal, siginfo_t *info, void *context)
 {
-	const struct unwind_result plain =
-		unwind_trace(context, &stack, NULL, again, TRACE_MAX_FRAMES);
+	const struct unwind_result plain = unwind_trace(context, &stack, NULL, again, TRACE_MAX_FRAMES);
 	const struct unwind_result result =
 		unwind_trace(context, &stack, memo, witness_trace, TRACE_MAX_FRAMES);
 
@@ -50,8 +49,8 @@ static void on_tick(int signal, siginfo_t *info, void *context)
 
 __attribute__((constructor)) static void start(void)
 {
-	struct sigaction action = {.sa_sigaction = on_tick, .sa_flags = SA_SIGINFO | SA_RESTART};
-	const struct itimerval millisecond = {{0, 1000}, {0, 1000}};
+	struct sigaction action = { .sa_sigaction = on_tick, .sa_flags = SA_SIGINFO | SA_RESTART };
+	const struct itimerval millisecond = { { 0, 1000 }, { 0, 1000 } };
 	pthread_attr_t attributes;
 	void *low;
 	size_t size;
@@ -60,7 +59,7 @@ __attribute__((constructor)) static void start(void)
 	pthread_getattr_np(pthread_self(), &attributes);
 	pthread_attr_getstack(&attributes, &low, &size);
 	pthread_attr_destroy(&attributes);
-	stack = (struct unwind_stack){(uintptr_t)low, (uintptr_t)low + size};
+	stack = (struct unwind_stack){ (uintptr_t)low, (uintptr_t)low + size };
 	sigaction(SIGPROF, &action, NULL);
 	if (modules_init() == 0)
 		setitimer(ITIMER_PROF, &millisecond, NULL);

@@ -25,7 +25,8 @@ extern "C" [[noreturn]] void cfi_bail_out();
 #include "EHHeaderParser.hpp"
 #include "DwarfInstructions.hpp"
 
-namespace {
+namespace
+{
 
 struct BailOut {
 	void *jump[5]; /* as __builtin_setjmp wants it */
@@ -43,37 +44,66 @@ __attribute__((tls_model("initial-exec"))) __thread BailOut *bail;
 }
 
 /* Memory as the parser sees it. */
-class CheckedSpace {
-public:
+class CheckedSpace
+{
+      public:
 	typedef uintptr_t pint_t;
 	typedef intptr_t sint_t;
 
 	uintptr_t start, end;
 	const cfi_stack *stack = nullptr;
 
-	explicit CheckedSpace(const cfi_section *section) : start(section->start), end(section->end) {}
+	explicit CheckedSpace(const cfi_section *section) : start(section->start), end(section->end)
+	{
+	}
 
 	template <typename T> T read(pint_t address)
 	{
 		/* One comparison each: an address below the start wraps to a huge offset. */
-		if (__builtin_expect(address - start >= end - start ||
-		                     end - address < sizeof(T), 0))
+		if (__builtin_expect(address - start >= end - start || end - address < sizeof(T), 0))
 			return read_stack<T>(stack, address);
 		T value;
 		memcpy(&value, reinterpret_cast<const void *>(address), sizeof value);
 		return value;
 	}
-	uint8_t get8(pint_t address) { return read<uint8_t>(address); }
-	uint16_t get16(pint_t address) { return read<uint16_t>(address); }
-	uint32_t get32(pint_t address) { return read<uint32_t>(address); }
-	uint64_t get64(pint_t address) { return read<uint64_t>(address); }
-	pint_t getP(pint_t address) { return read<pint_t>(address); }
-	uint64_t getRegister(pint_t address) { return read<uint64_t>(address); }
+	uint8_t get8(pint_t address)
+	{
+		return read<uint8_t>(address);
+	}
+	uint16_t get16(pint_t address)
+	{
+		return read<uint16_t>(address);
+	}
+	uint32_t get32(pint_t address)
+	{
+		return read<uint32_t>(address);
+	}
+	uint64_t get64(pint_t address)
+	{
+		return read<uint64_t>(address);
+	}
+	pint_t getP(pint_t address)
+	{
+		return read<pint_t>(address);
+	}
+	uint64_t getRegister(pint_t address)
+	{
+		return read<uint64_t>(address);
+	}
 	/* No frame is found by what a floating-point register holds. */
-	double getDouble(pint_t) { return 0; }
-	libunwind::v128 getVector(pint_t) { leave(CFI_MALFORMED); }
+	double getDouble(pint_t)
+	{
+		return 0;
+	}
+	libunwind::v128 getVector(pint_t)
+	{
+		leave(CFI_MALFORMED);
+	}
 
-	uint64_t getULEB128(pint_t &address, pint_t limit) { return getLEB128(address, limit, false); }
+	uint64_t getULEB128(pint_t &address, pint_t limit)
+	{
+		return getLEB128(address, limit, false);
+	}
 	int64_t getSLEB128(pint_t &address, pint_t limit)
 	{
 		return static_cast<int64_t>(getLEB128(address, limit, true));
@@ -86,13 +116,22 @@ public:
 		switch (encoding & 0x0f) {
 		case DW_EH_PE_ptr:
 		case DW_EH_PE_udata8:
-		case DW_EH_PE_sdata8: value = get64(at); address += 8; break;
-		case DW_EH_PE_udata4: value = get32(at); address += 4; break;
+		case DW_EH_PE_sdata8:
+			value = get64(at);
+			address += 8;
+			break;
+		case DW_EH_PE_udata4:
+			value = get32(at);
+			address += 4;
+			break;
 		case DW_EH_PE_sdata4:
 			value = static_cast<pint_t>(static_cast<int32_t>(get32(at)));
 			address += 4;
 			break;
-		case DW_EH_PE_udata2: value = get16(at); address += 2; break;
+		case DW_EH_PE_udata2:
+			value = get16(at);
+			address += 2;
+			break;
 		case DW_EH_PE_sdata2:
 			value = static_cast<pint_t>(static_cast<int16_t>(get16(at)));
 			address += 2;
@@ -110,7 +149,7 @@ public:
 		return encoding & DW_EH_PE_indirect ? getP(value) : value;
 	}
 
-private:
+      private:
 	/* Not inlined, and without `this`: seldom among many reads, whose object is in
 	 * registers. */
 	template <typename T>
@@ -157,8 +196,8 @@ typedef libunwind::Registers_arm64 Registers;
 
 /* Binary search of the header that every linker writes: pairs of 32-bit offsets
  * from the header. Other layouts go through upstream's parser. */
-bool find_function(CheckedSpace &space, const cfi_section *section, uintptr_t pc,
-                   Parser::FDE_Info *fde, Parser::CIE_Info *cie)
+bool find_function(CheckedSpace &space, const cfi_section *section, uintptr_t pc, Parser::FDE_Info *fde,
+                   Parser::CIE_Info *cie)
 {
 	const uint32_t usual = DW_EH_PE_pcrel << 8 | DW_EH_PE_sdata4 << 8 | DW_EH_PE_udata4 << 16 |
 	                       static_cast<uint32_t>(DW_EH_PE_datarel | DW_EH_PE_sdata4) << 24 | 1;
@@ -170,7 +209,9 @@ bool find_function(CheckedSpace &space, const cfi_section *section, uintptr_t pc
 			space, pc, section->header,
 			static_cast<uint32_t>(section->header_end - section->header), fde, cie);
 
-	struct Entry { int32_t function, fde; };
+	struct Entry {
+		int32_t function, fde;
+	};
 	const uintptr_t table = section->header + 12;
 	size_t count = space.get32(section->header + 8);
 	if (count > (section->header_end - table) / sizeof(Entry))
@@ -192,15 +233,15 @@ bool find_function(CheckedSpace &space, const cfi_section *section, uintptr_t pc
 cfi_register place_of(const Parser::RegisterLocation &location, uintptr_t end)
 {
 	switch (location.location) {
-	case Parser::kRegisterUnused: return {CFI_SAME, 0};
-	case Parser::kRegisterUndefined: return {CFI_UNDEFINED, 0};
-	case Parser::kRegisterInCFA: return {CFI_AT_CFA, location.value};
+	case Parser::kRegisterUnused: return { CFI_SAME, 0 };
+	case Parser::kRegisterUndefined: return { CFI_UNDEFINED, 0 };
+	case Parser::kRegisterInCFA: return { CFI_AT_CFA, location.value };
 	case Parser::kRegisterAtExpression:
 		/* Its caller looks at the size and the two bytes behind it. */
 		if (end - static_cast<uintptr_t>(location.value) < 3)
-			return {CFI_OTHERWISE, 0};
-		return {CFI_BY_EXPRESSION, location.value};
-	default: return {CFI_OTHERWISE, location.value};
+			return { CFI_OTHERWISE, 0 };
+		return { CFI_BY_EXPRESSION, location.value };
+	default: return { CFI_OTHERWISE, location.value };
 	}
 }
 
@@ -242,9 +283,8 @@ __attribute__((noinline)) cfi_result find_row(const cfi_section *section, uintpt
 	return CFI_FOUND;
 }
 
-__attribute__((noinline)) cfi_result step(const cfi_section *section, uintptr_t pc,
-                                          const cfi_stack *stack, uint64_t *registers,
-                                          bool *signal_frame)
+__attribute__((noinline)) cfi_result step(const cfi_section *section, uintptr_t pc, const cfi_stack *stack,
+                                          uint64_t *registers, bool *signal_frame)
 {
 	CheckedSpace space(section);
 	Parser::FDE_Info fde;
@@ -259,7 +299,7 @@ __attribute__((noinline)) cfi_result step(const cfi_section *section, uintptr_t 
 	for (int i = 0; i < CFI_REGISTERS; i++)
 		state.setRegister(i, registers[i]);
 	if (libunwind::DwarfInstructions<CheckedSpace, Registers>::stepWithDwarf(
-	        space, pc, fde.fdeStart, state, *signal_frame, false) != UNW_STEP_SUCCESS)
+		    space, pc, fde.fdeStart, state, *signal_frame, false) != UNW_STEP_SUCCESS)
 		return CFI_MALFORMED;
 	for (int i = 0; i < CFI_REGISTERS; i++)
 		registers[i] = state.getRegister(i);
@@ -277,8 +317,8 @@ extern "C" void cfi_bail_out()
 	leave(CFI_MALFORMED);
 }
 
-extern "C" __attribute__((noinline)) cfi_result cfi_find_row(const cfi_section *section,
-                                                             uintptr_t pc, cfi_row *row)
+extern "C" __attribute__((noinline)) cfi_result cfi_find_row(const cfi_section *section, uintptr_t pc,
+                                                             cfi_row *row)
 {
 	BailOut here;
 	here.outer = bail;
@@ -293,8 +333,8 @@ extern "C" __attribute__((noinline)) cfi_result cfi_find_row(const cfi_section *
 }
 
 extern "C" __attribute__((noinline)) cfi_result cfi_step(const cfi_section *section, uintptr_t pc,
-                                                         const cfi_stack *stack,
-                                                         uint64_t *registers, bool *signal_frame)
+                                                         const cfi_stack *stack, uint64_t *registers,
+                                                         bool *signal_frame)
 {
 	BailOut here;
 	here.outer = bail;

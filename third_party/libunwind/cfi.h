@@ -42,14 +42,14 @@ struct cfi_section {
 
 enum cfi_result {
 	CFI_FOUND,
-	CFI_NO_ENTRY,  /* no function of the table holds the address */
+	CFI_NO_ENTRY, /* no function of the table holds the address */
 	CFI_MALFORMED,
-	CFI_BAD_READ,  /* a stack slot outside the stack */
+	CFI_BAD_READ, /* a stack slot outside the stack */
 };
 
 enum cfi_place {
-	CFI_SAME,          /* unchanged */
-	CFI_AT_CFA,        /* saved at CFA + value */
+	CFI_SAME,   /* unchanged */
+	CFI_AT_CFA, /* saved at CFA + value */
 	CFI_UNDEFINED,
 	CFI_BY_EXPRESSION, /* saved at the address that the expression at `value` gives;
 	                    * its size and two bytes of it are readable */
@@ -63,9 +63,9 @@ struct cfi_register {
 
 struct cfi_row {
 	uintptr_t function_start, function_end;
-	bool signal_frame;             /* a trampoline that returns from a signal */
-	bool eh_return;                /* saves the two registers that an exception brings to
-	                                * where it lands: it may return into any frame */
+	bool signal_frame; /* a trampoline that returns from a signal */
+	bool eh_return;    /* saves the two registers that an exception brings to
+	                    * where it lands: it may return into any frame */
 	bool cfa_by_expression;
 	uint32_t cfa_register;
 	int32_t cfa_offset;
@@ -89,9 +89,8 @@ struct cfi_stack {
 /* Replaces `registers` by the caller's. `pc` as above. `signal_frame`: whether the frame left was a
  * signal's trampoline, so that the new instruction pointer is exact. A new
  * instruction pointer of 0 is the bottom of the stack. */
-enum cfi_result cfi_step(const struct cfi_section *section, uintptr_t pc,
-                         const struct cfi_stack *stack, uint64_t registers[CFI_REGISTERS],
-                         bool *signal_frame);
+enum cfi_result cfi_step(const struct cfi_section *section, uintptr_t pc, const struct cfi_stack *stack,
+                         uint64_t registers[CFI_REGISTERS], bool *signal_frame);
 
 #ifdef __cplusplus
 }

@@ -15,7 +15,7 @@
 
 enum command_result {
 	COMMAND_FINE = 0,
-	COMMAND_FAILED = 1, /* the file cannot be read, the SQL is wrong, no such query */
+	COMMAND_FAILED = 1,  /* the file cannot be read, the SQL is wrong, no such query */
 	COMMAND_MISUSED = 2, /* the command line makes no sense */
 };
 
@@ -24,11 +24,11 @@ enum command_result {
 /* What an option's value is: how it is checked, and how a shell completes it. */
 enum option_kind {
 	OPTION_TEXT,
-	OPTION_WORD,    /* one of word_at() */
-	OPTION_NUMBER,  /* decimal digits */
+	OPTION_WORD,   /* one of word_at() */
+	OPTION_NUMBER, /* decimal digits */
 	OPTION_FILE,
-	OPTION_QUERY,   /* the id of a query of FILE, or its beginning */
-	OPTION_TIME,    /* see time_parse() */
+	OPTION_QUERY, /* the id of a query of FILE, or its beginning */
+	OPTION_TIME,  /* see time_parse() */
 	OPTION_PERIOD,
 	OPTION_SETTING, /* NAME=VALUE */
 };
@@ -39,19 +39,19 @@ struct command_option {
 	const char *name;  /* without the dashes; NULL ends the table */
 	const char *value; /* what its value is called, NULL: it takes none */
 	const char *help;
-	const char **to;   /* where the value goes; "1" for an option without. NULL: to
-	                    * the command's take() */
+	const char **to; /* where the value goes; "1" for an option without. NULL: to
+	                  * the command's take() */
 	enum option_kind kind;
 	const char *(*word_at)(size_t index); /* for OPTION_WORD; NULL past the last */
 };
 
 struct command {
 	const char *name;
-	const char *arguments; /* as the usage line shows them */
-	const char *summary;   /* one line, no full stop */
-	const char *details;   /* paragraphs, an empty line between, or NULL */
+	const char *arguments;           /* as the usage line shows them */
+	const char *summary;             /* one line, no full stop */
+	const char *details;             /* paragraphs, an empty line between, or NULL */
 	void (*print_details)(FILE *to); /* lines that come from a table, or NULL */
-	const char *examples;  /* lines of commands */
+	const char *examples;            /* lines of commands */
 	const struct command_option *options;
 	const struct command_option *shared; /* a second table, of several commands, or NULL */
 	int arguments_min, arguments_max;
@@ -146,9 +146,11 @@ bool time_parse(const char *text, const struct time_bases *bases, int64_t *ns);
 
 /* The clocks: the names of --type, and of trace_type. */
 const char *trace_type_at(size_t index);
-#define TRACE_TYPE_OPTION(variable) \
-	{ .name = "type", .value = "TYPE", .help = "samples of this type: CPU (default) or Real", \
-	  .to = (variable), .kind = OPTION_WORD, .word_at = trace_type_at }
+#define TRACE_TYPE_OPTION(variable)                                                                          \
+	{                                                                                                    \
+		.name = "type", .value = "TYPE", .help = "samples of this type: CPU (default) or Real",      \
+		.to = (variable), .kind = OPTION_WORD, .word_at = trace_type_at                              \
+	}
 
 /* --- running SQL -------------------------------------------------------------- */
 
@@ -166,9 +168,11 @@ const char *output_format_at(size_t index); /* its name; NULL past the last */
 enum output_format output_format_find(const char *name);
 
 /* The option that names a format. */
-#define OUTPUT_FORMAT_OPTION(variable) \
-	{ .name = "format", .value = "FORMAT", .help = OUTPUT_FORMATS "; table if not given", .to = (variable), \
-	  .kind = OPTION_WORD, .word_at = output_format_at }
+#define OUTPUT_FORMAT_OPTION(variable)                                                                       \
+	{                                                                                                    \
+		.name = "format", .value = "FORMAT", .help = OUTPUT_FORMATS "; table if not given",          \
+		.to = (variable), .kind = OPTION_WORD, .word_at = output_format_at                           \
+	}
 
 struct output {
 	enum output_format format;

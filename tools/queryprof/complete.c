@@ -48,7 +48,8 @@ static void offer_query_ids(const char *prefix, const char *path)
 
 	if (!db)
 		return;
-	sqlite3_prepare_v2(db, "SELECT DISTINCT query_id FROM query_log WHERE query_id GLOB ?1 || '*' LIMIT 1000",
+	sqlite3_prepare_v2(db,
+	                   "SELECT DISTINCT query_id FROM query_log WHERE query_id GLOB ?1 || '*' LIMIT 1000",
 	                   -1, &row, NULL);
 	sqlite3_bind_text(row, 1, prefix, -1, SQLITE_STATIC);
 	while (row && sqlite3_step(row) == SQLITE_ROW) {
@@ -86,24 +87,13 @@ static void offer_value(const struct command_option *option, const char *prefix,
 		for (size_t i = 0; option->word_at(i); i++)
 			offer(prefix, "", option->word_at(i), "");
 		break;
-	case OPTION_FILE:
-		puts(":files");
-		break;
-	case OPTION_QUERY:
-		offer_query_ids(prefix, path);
-		break;
-	case OPTION_TIME:
-		offer_all(prefix, times);
-		break;
-	case OPTION_PERIOD:
-		offer_all(prefix, periods);
-		break;
-	case OPTION_SETTING:
-		offer_settings(prefix, NULL);
-		break;
+	case OPTION_FILE: puts(":files"); break;
+	case OPTION_QUERY: offer_query_ids(prefix, path); break;
+	case OPTION_TIME: offer_all(prefix, times); break;
+	case OPTION_PERIOD: offer_all(prefix, periods); break;
+	case OPTION_SETTING: offer_settings(prefix, NULL); break;
 	case OPTION_TEXT:
-	case OPTION_NUMBER:
-		break;
+	case OPTION_NUMBER: break;
 	}
 }
 

@@ -22,12 +22,21 @@
 static const char *type_name, *limit, *with, *at;
 
 static const struct command_option options[] = {
-	{ .name = "with", .value = "ID", .to = &with, .kind = OPTION_QUERY,
+	{ .name = "with",
+	  .value = "ID",
+	  .to = &with,
+	  .kind = OPTION_QUERY,
 	  .help = "B is this query, --query is A: of two files or of one" },
-	{ .name = "at", .value = "TIME", .to = &at, .kind = OPTION_TIME,
+	{ .name = "at",
+	  .value = "TIME",
+	  .to = &at,
+	  .kind = OPTION_TIME,
 	  .help = "A is what began before TIME, B what began then or later" },
 	TRACE_TYPE_OPTION(&type_name),
-	{ .name = "limit", .value = "N", .to = &limit, .kind = OPTION_NUMBER,
+	{ .name = "limit",
+	  .value = "N",
+	  .to = &limit,
+	  .kind = OPTION_NUMBER,
 	  .help = "statements and functions at most (default 15)" },
 	{ 0 },
 };
@@ -61,7 +70,8 @@ static int copy_rows(sqlite3 *from, sqlite3 *to, const char *select, const char 
 	}
 	bool is_whole = code == SQLITE_DONE;
 	if (!is_whole)
-		complain("%s: %s", side->path, sqlite3_errmsg(code == SQLITE_ROW || code == SQLITE_OK ? to : from));
+		complain("%s: %s", side->path,
+		         sqlite3_errmsg(code == SQLITE_ROW || code == SQLITE_OK ? to : from));
 	sqlite3_finalize(rows);
 	sqlite3_finalize(copy);
 	return is_whole ? COMMAND_FINE : COMMAND_FAILED;
@@ -69,10 +79,15 @@ static int copy_rows(sqlite3 *from, sqlite3 *to, const char *select, const char 
 
 static int read_side(sqlite3 *both, const struct side *side)
 {
-	static const struct { const char *sql, *doing; } steps[] = {
-		{ sql_report_samples, "reading samples" }, { sql_report_frames, "looking up names" },
+	static const struct {
+		const char *sql, *doing;
+	} steps[] = {
+		{ sql_report_samples, "reading samples" },
+		{ sql_report_frames, "looking up names" },
 	};
-	static const struct { const char *select, *insert; } copies[] = {
+	static const struct {
+		const char *select, *insert;
+	} copies[] = {
 		{ sql_diff_side_totals, "INSERT INTO side_totals VALUES (?, ?, ?, ?, ?, ?)" },
 		{ sql_diff_side_statements, "INSERT INTO side_statements VALUES (?, ?, ?, ?, ?, ?)" },
 		{ sql_diff_side_functions, "INSERT INTO side_functions VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)" },
@@ -96,7 +111,9 @@ static int read_side(sqlite3 *both, const struct side *side)
 static void print_side(const struct side *side)
 {
 	const struct selection *one = &side->selection;
-	const struct { const char *name, *value; } filters[] = {
+	const struct {
+		const char *name, *value;
+	} filters[] = {
 		{ "query", one->query }, { "like", one->like }, { "since", one->since },
 		{ "until", one->until }, { "last", one->last },
 	};
@@ -130,10 +147,13 @@ static int compare(sqlite3 *both)
 
 	for (size_t i = 0; !result && i < sizeof(parts) / sizeof(parts[0]); i++) {
 		const struct sql_parameter parameters[] = {
-			{ ":limit", limit }, { ":with_calls", parts[i].with_calls }, { NULL, NULL },
+			{ ":limit", limit },
+			{ ":with_calls", parts[i].with_calls },
+			{ NULL, NULL },
 		};
 		const struct output output = {
-			.if_empty = parts[i].if_empty, .cuts_middle = parts[i].is_sampled,
+			.if_empty = parts[i].if_empty,
+			.cuts_middle = parts[i].is_sampled,
 		};
 		putchar('\n');
 		if (parts[i].title)
@@ -153,7 +173,8 @@ static bool find_sides(int argc, char **argv, struct side *sides)
 		if (i && with)
 			sides[i].selection.query = with;
 		if (at && *(i ? &sides[i].selection.since : &sides[i].selection.until)) {
-			complain("diff: --at is the end of one side and the beginning of the other: no --since, no --until");
+			complain("diff: --at is the end of one side and the beginning of the other: no "
+			         "--since, no --until");
 			return false;
 		}
 		if (at)
@@ -164,7 +185,8 @@ static bool find_sides(int argc, char **argv, struct side *sides)
 	if (with && !selection.query)
 		complain("diff: --with is B's query; --query, which is A's, is missing");
 	else if (argc == 1 && !with && !at)
-		complain("diff: one file; what is there to compare? A second file, --query with --with, or --at "
+		complain("diff: one file; what is there to compare? A second file, --query with --with, or "
+		         "--at "
 		         "(see queryprof diff --help)");
 	else
 		return true;
@@ -203,18 +225,18 @@ const struct command command_diff = {
 		"Statements are compared by the exact times of their runs, functions by the times that "
 		"samples stand for; of a run each, where the sides differ in the number of runs (if they "
 		"differ in what ran, too, choose the same statements by --like). "
-		"`change` is from A to B. Statements that differ in literals only are one; functions are the same "
+		"`change` is from A to B. Statements that differ in literals only are one; functions are the "
+		"same "
 		"where their name and their module's are, so files from before and after a new build "
 		"can be compared.\n\n"
 		"`noise` is ~ where the difference is none that could be told from chance: for a statement, "
 		"runs differ too much among themselves (Welch's t-test, 5 %); for a function, it is less "
 		"than two standard errors of the difference of two Poisson counts. ? is for a statement "
 		"that has only one run on a side, so that nobody can know.",
-	.examples =
-		"  queryprof diff before.trace after.trace\n"
-		"  queryprof diff before.trace after.trace --like 'FROM orders' --type Real\n"
-		"  queryprof diff app.trace --query 0193a5b2-77c1 --with 0193a5b2-8d40\n"
-		"  queryprof diff app.trace --at '2026-11-20 09:30'\n",
+	.examples = "  queryprof diff before.trace after.trace\n"
+		    "  queryprof diff before.trace after.trace --like 'FROM orders' --type Real\n"
+		    "  queryprof diff app.trace --query 0193a5b2-77c1 --with 0193a5b2-8d40\n"
+		    "  queryprof diff app.trace --at '2026-11-20 09:30'\n",
 	.options = options,
 	.shared = selection_options,
 	.arguments_min = 1,

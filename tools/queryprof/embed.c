@@ -38,7 +38,8 @@ static int embed_all(struct embed *embed, sqlite3 *db)
 	if (before.sa_handler != SIG_IGN)
 		sigaction(SIGINT, &on_interrupt, NULL);
 	progress_begin("looking up names and lines");
-	while (!is_stopped && (code == SQLITE_OK || ((code & 0xff) == SQLITE_BUSY && ++failures < PATIENCE))) {
+	while (!is_stopped &&
+	       (code == SQLITE_OK || ((code & 0xff) == SQLITE_BUSY && ++failures < PATIENCE))) {
 		code = embed_some(embed, db, TURN_NS);
 		progress_count(embed->named, "addresses");
 	}
@@ -50,12 +51,9 @@ static int embed_all(struct embed *embed, sqlite3 *db)
 static const char *describe(int code)
 {
 	switch (code & 0xff) {
-	case SQLITE_BUSY:
-		return "locked by another process";
-	case SQLITE_INTERRUPT:
-		return "stopped; queryprof embed looks up the names that are missing";
-	default:
-		return sqlite3_errstr(code);
+	case SQLITE_BUSY: return "locked by another process";
+	case SQLITE_INTERRUPT: return "stopped; queryprof embed looks up the names that are missing";
+	default: return sqlite3_errstr(code);
 	}
 }
 
@@ -102,7 +100,9 @@ int trace_file_embed(const char *path)
 static const char *all;
 
 static const struct command_option options[] = {
-	{ .name = "all", .to = &all, .help = "tell of every module, also of those whose names are all known" },
+	{ .name = "all",
+	  .to = &all,
+	  .help = "tell of every module, also of those whose names are all known" },
 	{ 0 },
 };
 
@@ -128,16 +128,14 @@ const struct command command_embed = {
 	.name = "embed",
 	.arguments = "FILE [OPTION]...",
 	.summary = "Puts the names of functions, and lines, into a trace file",
-	.details =
-		"Then it can be read where the programs are not, and with any sqlite3. `record` does "
-		"it at its end; do it afterwards for programs that went on, and when debug information "
-		"has come later. What the file knows already stays. Programs and libraries are used "
-		"only when they are those that were sampled, by their build id, or else by size and "
-		"time.\n\n"
-		"Prints which modules have addresses without a name, or without lines.",
-	.examples =
-		"  queryprof embed app.trace\n"
-		"  queryprof embed app.trace && scp app.trace desk:\n",
+	.details = "Then it can be read where the programs are not, and with any sqlite3. `record` does "
+		   "it at its end; do it afterwards for programs that went on, and when debug information "
+		   "has come later. What the file knows already stays. Programs and libraries are used "
+		   "only when they are those that were sampled, by their build id, or else by size and "
+		   "time.\n\n"
+		   "Prints which modules have addresses without a name, or without lines.",
+	.examples = "  queryprof embed app.trace\n"
+		    "  queryprof embed app.trace && scp app.trace desk:\n",
 	.options = options,
 	.arguments_min = 1,
 	.arguments_max = 1,

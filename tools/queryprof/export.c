@@ -31,11 +31,19 @@ static const char *format_at(size_t index)
 }
 
 static const struct command_option options[] = {
-	{ .name = "format", .value = "FORMAT", .to = &format_name, .kind = OPTION_WORD, .word_at = format_at,
+	{ .name = "format",
+	  .value = "FORMAT",
+	  .to = &format_name,
+	  .kind = OPTION_WORD,
+	  .word_at = format_at,
 	  .help = "one of those above" },
-	{ .name = "o", .value = "OUT", .to = &out_path, .kind = OPTION_FILE,
+	{ .name = "o",
+	  .value = "OUT",
+	  .to = &out_path,
+	  .kind = OPTION_FILE,
 	  .help = "the file to write, - for stdout" },
-	{ .name = "no-inlines", .to = &no_inlines,
+	{ .name = "no-inlines",
+	  .to = &no_inlines,
 	  .help = "inlined functions count as the one that they were inlined into" },
 	TRACE_TYPE_OPTION(&type_name),
 	{ 0 },
@@ -53,14 +61,15 @@ struct stack_entry {
 	const struct report_stack *stack;
 };
 
-struct export {
+struct export
+{
 	const char *path; /* of the trace file */
 	sqlite3 *db;
 	sqlite3_stmt *samples, *labels_of, *stack_of;
 	struct names *names;
 	struct table labels, stacks;
 	int64_t weight, ns; /* of all samples so far */
-	int64_t count; /* samples */
+	int64_t count;      /* samples */
 };
 
 static const char *column_text(sqlite3_stmt *row, int column)
@@ -100,7 +109,7 @@ static const struct report_labels *find_labels(struct export *export, int64_t qu
 		return NULL;
 	}
 	*labels = (struct report_labels){
-		.number = (uint32_t)export->labels.count - 1,
+		.number = (uint32_t) export->labels.count - 1,
 		.query_id = names_keep(export->names, column_text(row, 0)),
 		.thread = names_keep(export->names, column_text(row, 1)),
 		.database = names_keep(export->names, column_text(row, 2)),
@@ -133,8 +142,8 @@ static const struct report_stack *find_stack(struct export *export, int64_t id, 
 		return NULL;
 	}
 	bool bad = false;
-	const struct report_stack *stack =
-		names_stack(export->names, code == SQLITE_ROW ? column_text(row, 0) : "[]", is_truncated, &bad);
+	const struct report_stack *stack = names_stack(
+		export->names, code == SQLITE_ROW ? column_text(row, 0) : "[]", is_truncated, &bad);
 	sqlite3_reset(row);
 	if (bad)
 		complain("%s: stack %lld is no array of addresses", export->path, (long long)id);
@@ -169,8 +178,8 @@ static bool open_export(struct export *export, const char *path, sqlite3 *db)
 	}
 	if (sqlite3_prepare_v2(db, sql_export_samples, -1, &export->samples, NULL) != SQLITE_OK ||
 	    sqlite3_prepare_v2(db, sql_export_labels, -1, &export->labels_of, NULL) != SQLITE_OK ||
-	    sqlite3_prepare_v2(db, "SELECT trace FROM stacks WHERE id = ?", -1, &export->stack_of,
-	                       NULL) != SQLITE_OK) {
+	    sqlite3_prepare_v2(db, "SELECT trace FROM stacks WHERE id = ?", -1, &export->stack_of, NULL) !=
+	            SQLITE_OK) {
 		complain("%s: %s", path, sqlite3_errmsg(db));
 		return false;
 	}
@@ -218,7 +227,8 @@ static bool add_samples(struct export *export, const struct report_format *forma
 		};
 		if (!sample.stack || !check_numbers(export, &sample))
 			return false;
-		sample.labels = find_labels(export, sqlite3_column_int64(row, 5), sqlite3_column_int64(row, 6));
+		sample.labels =
+			find_labels(export, sqlite3_column_int64(row, 5), sqlite3_column_int64(row, 6));
 		if (!sample.labels)
 			return false;
 		if (!format->add(writer, &sample)) {
@@ -238,7 +248,8 @@ static const char *find_executable(struct export *export)
 	sqlite3_stmt *row = NULL;
 	const char *path = "";
 
-	sqlite3_prepare_v2(export->db, "SELECT executable FROM processes ORDER BY id LIMIT 1", -1, &row, NULL);
+	sqlite3_prepare_v2(export->db, "SELECT executable FROM processes ORDER BY id LIMIT 1", -1, &row,
+	                   NULL);
 	if (row && sqlite3_step(row) == SQLITE_ROW)
 		path = column_text(row, 0);
 	path = names_keep(export->names, path);
@@ -250,7 +261,9 @@ static int write_samples(struct export *export, const struct report_format *form
 {
 	const char *executable = find_executable(export);
 	const struct report_info info = {
-		.trace_type = type_name, .title = export->path, .executable = executable,
+		.trace_type = type_name,
+		.title = export->path,
+		.executable = executable,
 		.inlines = !no_inlines,
 	};
 	void *writer = executable ? format->begin(out, &info) : NULL;
@@ -361,7 +374,8 @@ static int run(int argc, char **argv)
 	if (!format)
 		return COMMAND_MISUSED;
 	if (format->missing)
-		return complain("export: the format %s is not in this build: %s", format->name, format->missing);
+		return complain("export: the format %s is not in this build: %s", format->name,
+		                format->missing);
 	sqlite3 *db = selection_open(argv[0], &selection);
 	if (!db)
 		return COMMAND_FAILED;
@@ -375,11 +389,10 @@ const struct command command_export = {
 	.arguments = "FILE --format FORMAT -o OUT [OPTION]...",
 	.summary = "Writes the samples for other programs and the browser",
 	.print_details = print_formats,
-	.examples =
-		"  queryprof export app.trace --format pprof -o app.pb.gz\n"
-		"  go tool pprof -top -tagfocus=query_id=0193a5b2-77c1 app.pb.gz\n"
-		"  queryprof export app.trace --format flamegraph -o app.html\n"
-		"  queryprof export app.trace --format json -o - --like 'FROM orders'\n",
+	.examples = "  queryprof export app.trace --format pprof -o app.pb.gz\n"
+		    "  go tool pprof -top -tagfocus=query_id=0193a5b2-77c1 app.pb.gz\n"
+		    "  queryprof export app.trace --format flamegraph -o app.html\n"
+		    "  queryprof export app.trace --format json -o - --like 'FROM orders'\n",
 	.options = options,
 	.shared = selection_options,
 	.arguments_min = 1,

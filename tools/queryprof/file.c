@@ -75,8 +75,10 @@ bool trace_file_module(uint64_t address, struct trace_module *module)
 
 	if (place)
 		*module = (struct trace_module){
-			.path = place->object.path, .build_id = place->object.build_id,
-			.start = place->base, .end = place->base + place->extent,
+			.path = place->object.path,
+			.build_id = place->object.build_id,
+			.start = place->base,
+			.end = place->base + place->extent,
 		};
 	return place;
 }
@@ -90,8 +92,10 @@ static char *copy_column(sqlite3_stmt *row, int column)
 static int read_places(sqlite3 *db)
 {
 	sqlite3_stmt *row;
-	int code = sqlite3_prepare_v2(db, "SELECT base, extent, elf_start, path, build_id, file_size, "
-	                              "mtime_ns FROM modules", -1, &row, NULL);
+	int code = sqlite3_prepare_v2(db,
+	                              "SELECT base, extent, elf_start, path, build_id, file_size, "
+	                              "mtime_ns FROM modules",
+	                              -1, &row, NULL);
 
 	while (code == SQLITE_OK && (code = sqlite3_step(row)) == SQLITE_ROW) {
 		struct place *grown = reallocarray(places, place_count + 1, sizeof(*places));
@@ -136,8 +140,7 @@ static void forget_places(void)
  * lock on it, a range past the first gigabyte. */
 static bool is_in_use(const char *path)
 {
-	struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET,
-	                      .l_start = 0x40000002, .l_len = 510 };
+	struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = 0x40000002, .l_len = 510 };
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
 	bool used = fd < 0 || fcntl(fd, F_OFD_GETLK, &lock) != 0 || lock.l_type != F_UNLCK;
 

@@ -20,7 +20,10 @@ static bool locate(uint64_t address, struct report_module *module)
 	if (!trace_file_module(address, &found))
 		return false;
 	*module = (struct report_module){
-		.path = found.path, .build_id = found.build_id, .start = found.start, .end = found.end,
+		.path = found.path,
+		.build_id = found.build_id,
+		.start = found.start,
+		.end = found.end,
 	};
 	return true;
 }
@@ -41,8 +44,7 @@ static void append_text(sqlite3_str *json, const char *text)
 	sqlite3_str_appendchar(json, 1, '"');
 }
 
-static void append_line(sqlite3_str *json, const struct report_line *line,
-                        const struct report_module *module)
+static void append_line(sqlite3_str *json, const struct report_line *line, const struct report_module *module)
 {
 	sqlite3_str_appendall(json, sqlite3_str_length(json) > 1 ? ",[" : "[");
 	append_text(json, line->function);
@@ -77,7 +79,8 @@ static void trace_frames(sqlite3_context *context, int argc, sqlite3_value **arg
 	if (sqlite3_str_errcode(json))
 		sqlite3_result_error_code(context, sqlite3_str_errcode(json));
 	else
-		sqlite3_result_text(context, sqlite3_str_value(json), sqlite3_str_length(json), SQLITE_TRANSIENT);
+		sqlite3_result_text(context, sqlite3_str_value(json), sqlite3_str_length(json),
+		                    SQLITE_TRANSIENT);
 	sqlite3_free(sqlite3_str_finish(json));
 }
 
@@ -91,7 +94,7 @@ int trace_frames_add(sqlite3 *db)
 	struct names *names = trace_file_names(true);
 
 	/* The destructor runs when that fails, too. */
-	return !names ? SQLITE_NOMEM :
-	       sqlite3_create_function_v2(db, "traceFrames", 1, SQLITE_UTF8 | SQLITE_DIRECTONLY, names,
-	                                  trace_frames, NULL, NULL, free_names);
+	return !names ? SQLITE_NOMEM
+	              : sqlite3_create_function_v2(db, "traceFrames", 1, SQLITE_UTF8 | SQLITE_DIRECTONLY,
+	                                           names, trace_frames, NULL, NULL, free_names);
 }

@@ -23,11 +23,12 @@ static const struct topic {
 	const char *title;
 	const char *text;
 } topics[] = {
-	{ "times",
-	  "A TIME is UTC. It is a date and time as 2026-11-20, '2026-11-20 09:30' or "
-	  "2026-11-20T09:30:15.25+01:00; or today, yesterday (their midnight), now, start, end (the "
-	  "beginning of the file's first run and of its last), each with a span added or taken away if you like, "
-	  "as end-10min; a span alone, as 2h, is so long ago. A span is a number and us, ms, s, min, h, d or w." },
+	{ "times", "A TIME is UTC. It is a date and time as 2026-11-20, '2026-11-20 09:30' or "
+	           "2026-11-20T09:30:15.25+01:00; or today, yesterday (their midnight), now, start, end (the "
+	           "beginning of the file's first run and of its last), each with a span added or taken away "
+	           "if you like, "
+	           "as end-10min; a span alone, as 2h, is so long ago. A span is a number and us, ms, s, "
+	           "min, h, d or w." },
 	{ "exit status",
 	  "0 when all is fine, 1 when it failed (the file cannot be read or written, the SQL is wrong, "
 	  "there is no such query), 2 when the command line makes no sense. "
@@ -106,7 +107,8 @@ void help_print(FILE *to)
 		fprintf(to, "  %-10s %s\n", command->name, command->summary);
 	fputc('\n', to);
 	print_option(to, &version_option);
-	print_option(to, &(const struct command_option){ .name = "help", .help = "this text; after a command, that command's" });
+	print_option(to, &(const struct command_option){
+				 .name = "help", .help = "this text; after a command, that command's" });
 	for (size_t i = 0; i < TOPICS; i++) {
 		int at = fprintf(to, "\n%s: ", topics[i].title) - 1;
 		print_filled(to, topics[i].text, at, 2);
@@ -115,8 +117,7 @@ void help_print(FILE *to)
 
 void help_print_command(const struct command *command, FILE *to)
 {
-	fprintf(to, "%s.\n\nusage: queryprof %s %s\n", command->summary, command->name,
-	        command->arguments);
+	fprintf(to, "%s.\n\nusage: queryprof %s %s\n", command->summary, command->name, command->arguments);
 	if (command->details) {
 		fputc('\n', to);
 		print_filled(to, command->details, 0, 0);
@@ -150,17 +151,10 @@ static void print_escaped(FILE *to, const char *text, size_t size, bool is_line_
 			fputs("\\&", to);
 		is_line_start = text[i] == '\n';
 		switch (text[i]) {
-		case '\\':
-			fputs("\\e", to);
-			break;
-		case '-':
-			fputs("\\-", to);
-			break;
-		case '\'':
-			fputs("\\(aq", to);
-			break;
-		default:
-			fputc(text[i], to);
+		case '\\': fputs("\\e", to); break;
+		case '-': fputs("\\-", to); break;
+		case '\'': fputs("\\(aq", to); break;
+		default: fputc(text[i], to);
 		}
 	}
 }

@@ -15,8 +15,8 @@
 #include <unistd.h>
 #include <wchar.h>
 
-#define HISTORY_LINES 1000       /* that are offered */
-#define HISTORY_BYTES (1 << 20)  /* that the file may have before it is cut */
+#define HISTORY_LINES 1000      /* that are offered */
+#define HISTORY_BYTES (1 << 20) /* that the file may have before it is cut */
 
 static EditLine *editor;
 static History *history_of_lines;

@@ -15,13 +15,8 @@
 #include "queryprof.h"
 
 static const struct command *const commands[] = {
-	&command_record,
-	&command_queries,
-	&command_report,
-	&command_diff,
-	&command_export,
-	&command_embed,
-	&command_sql,
+	&command_record, &command_queries, &command_report, &command_diff,
+	&command_export, &command_embed,   &command_sql,
 };
 
 const struct command *command_at(size_t index)
@@ -68,8 +63,7 @@ static int misuse(const struct command *command, const char *what, const char *a
 	return COMMAND_MISUSED;
 }
 
-const struct command_option *command_option_find(const struct command *command, const char *name,
-                                                 size_t size)
+const struct command_option *command_option_find(const struct command *command, const char *name, size_t size)
 {
 	const struct command_option *const tables[] = { command->options, command->shared };
 
@@ -88,7 +82,10 @@ static void list_words(const struct command_option *option, char *list, size_t s
 	list[0] = 0;
 	for (size_t i = 0; option->word_at(i) && used < size; i++)
 		used += (size_t)snprintf(list + used, size - used, "%s%s",
-		                         !i ? "" : option->word_at(i + 1) ? ", " : " or ", option->word_at(i));
+		                         !i                       ? ""
+		                         : option->word_at(i + 1) ? ", "
+		                                                  : " or ",
+		                         option->word_at(i));
 }
 
 static bool is_word(const struct command_option *option, const char *value)
@@ -100,15 +97,16 @@ static bool is_word(const struct command_option *option, const char *value)
 }
 
 /* What can be told without knowing the command. A command_result. */
-static int check_value(const struct command *command, const struct command_option *option,
-                       const char *value)
+static int check_value(const struct command *command, const struct command_option *option, const char *value)
 {
 	char words[256] = "a number";
 
 	if (option->kind == OPTION_WORD)
 		list_words(option, words, sizeof(words));
-	if (option->kind == OPTION_WORD ? is_word(option, value) :
-	    option->kind != OPTION_NUMBER || (value[0] && strlen(value) < 18 && !value[strspn(value, "0123456789")]))
+	if (option->kind == OPTION_WORD
+	            ? is_word(option, value)
+	            : option->kind != OPTION_NUMBER ||
+	                      (value[0] && strlen(value) < 18 && !value[strspn(value, "0123456789")]))
 		return COMMAND_FINE;
 	complain("%s: --%s %s; expected %s", command->name, option->name, value, words);
 	return COMMAND_MISUSED;

@@ -8,11 +8,10 @@
 #include "trace/address.h"
 #include "symbol/symbol.h"
 
-static const char frames_sql[] =
-	"SELECT called.name, source.name, line, inlined FROM frames"
-	" LEFT JOIN names AS called ON called.id = symbol"
-	" LEFT JOIN names AS source ON source.id = file"
-	" WHERE address = ?1 ORDER BY level";
+static const char frames_sql[] = "SELECT called.name, source.name, line, inlined FROM frames"
+				 " LEFT JOIN names AS called ON called.id = symbol"
+				 " LEFT JOIN names AS source ON source.id = file"
+				 " WHERE address = ?1 ORDER BY level";
 
 static sqlite3_stmt *frames_at;
 static struct strings strings;

@@ -140,7 +140,8 @@ int out_file_close(struct out_file *out, bool is_whole)
 		written = false;
 	}
 	if (is_whole && !written)
-		result = complain("%s: %s", out_file_name(out->path), error ? strerror(error) : "cannot be written");
+		result = complain("%s: %s", out_file_name(out->path),
+		                  error ? strerror(error) : "cannot be written");
 	if (out->stream == stdout && !written)
 		drop_output();
 	if (out->partial && !(is_whole && written))

@@ -444,15 +444,10 @@ static void print_json_text(const char *text)
 static void print_json_value(sqlite3_stmt *statement, int column)
 {
 	switch (sqlite3_column_type(statement, column)) {
-	case SQLITE_NULL:
-		fputs("null", stdout);
-		break;
+	case SQLITE_NULL: fputs("null", stdout); break;
 	case SQLITE_INTEGER:
-	case SQLITE_FLOAT:
-		fputs((const char *)sqlite3_column_text(statement, column), stdout);
-		break;
-	default:
-		print_json_text((const char *)sqlite3_column_text(statement, column));
+	case SQLITE_FLOAT: fputs((const char *)sqlite3_column_text(statement, column), stdout); break;
+	default: print_json_text((const char *)sqlite3_column_text(statement, column));
 	}
 }
 
@@ -553,8 +548,7 @@ void sql_bind(sqlite3_stmt *statement, const struct sql_parameter *parameters)
 	}
 }
 
-int sql_run(sqlite3 *db, const char *sql, const struct sql_parameter *parameters,
-            const struct output *output)
+int sql_run(sqlite3 *db, const char *sql, const struct sql_parameter *parameters, const struct output *output)
 {
 	while (*sql) {
 		sqlite3_stmt *statement;

@@ -15,10 +15,17 @@ static const char *order_at(size_t index)
 }
 
 static const struct command_option options[] = {
-	{ .name = "by", .value = "WHAT", .to = &by, .kind = OPTION_WORD, .word_at = order_at,
+	{ .name = "by",
+	  .value = "WHAT",
+	  .to = &by,
+	  .kind = OPTION_WORD,
+	  .word_at = order_at,
 	  .help = "the order: cpu (default), wall, off (time off the CPU), samples or start (newest first)" },
 	{ .name = "statements", .to = &statements, .help = "one line a statement, all its runs together" },
-	{ .name = "limit", .value = "N", .to = &limit, .kind = OPTION_NUMBER,
+	{ .name = "limit",
+	  .value = "N",
+	  .to = &limit,
+	  .kind = OPTION_NUMBER,
 	  .help = "lines at most (default 20)" },
 	OUTPUT_FORMAT_OPTION(&format_name),
 	{ 0 },
@@ -27,11 +34,15 @@ static const struct command_option options[] = {
 static int run(int argc, char **argv)
 {
 	const struct output output = {
-		.format = output_format_find(format_name), .if_empty = "no queries", .folds_last = true,
+		.format = output_format_find(format_name),
+		.if_empty = "no queries",
+		.folds_last = true,
 	};
 	const struct sql_parameter parameters[] = {
-		{ ":by", by }, { ":limit", limit },
-		{ ":for_table", output.format == OUTPUT_TABLE ? "1" : NULL }, { NULL, NULL },
+		{ ":by", by },
+		{ ":limit", limit },
+		{ ":for_table", output.format == OUTPUT_TABLE ? "1" : NULL },
+		{ NULL, NULL },
 	};
 
 	(void)argc;
@@ -49,15 +60,13 @@ const struct command command_queries = {
 	.name = "queries",
 	.arguments = "FILE [OPTION]...",
 	.summary = "Lists queries and what they cost, the costliest first",
-	.details =
-		"A run is from a statement's first step to its end; runs that differ in their literals "
-		"only are one statement. Times are exact; n_cpu and n_real are samples on the CPU "
-		"clock and on the real one. An id, or its beginning, is what --query takes.",
-	.examples =
-		"  queryprof queries app.trace\n"
-		"  queryprof queries app.trace --by wall --like 'FROM orders' --limit 5\n"
-		"  queryprof queries app.trace --statements --since yesterday\n"
-		"  queryprof queries app.trace --by start --last 1\n",
+	.details = "A run is from a statement's first step to its end; runs that differ in their literals "
+		   "only are one statement. Times are exact; n_cpu and n_real are samples on the CPU "
+		   "clock and on the real one. An id, or its beginning, is what --query takes.",
+	.examples = "  queryprof queries app.trace\n"
+		    "  queryprof queries app.trace --by wall --like 'FROM orders' --limit 5\n"
+		    "  queryprof queries app.trace --statements --since yesterday\n"
+		    "  queryprof queries app.trace --by start --last 1\n",
 	.options = options,
 	.shared = selection_options,
 	.arguments_min = 1,

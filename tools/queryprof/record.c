@@ -33,15 +33,24 @@ enum { RECORD_FAILED = 125, CANNOT_START = 126, NOT_FOUND = 127 };
 static const char *quiet, *no_symbols;
 
 static const struct command_option options[] = {
-	{ .name = "o", .value = "FILE", .kind = OPTION_FILE,
+	{ .name = "o",
+	  .value = "FILE",
+	  .kind = OPTION_FILE,
 	  .help = "the trace file (default queryprof.trace); one that exists grows" },
-	{ .name = "cpu", .value = "PERIOD", .kind = OPTION_PERIOD,
+	{ .name = "cpu",
+	  .value = "PERIOD",
+	  .kind = OPTION_PERIOD,
 	  .help = "CPU time from one sample to the next (default 10ms), 0: none" },
-	{ .name = "real", .value = "PERIOD", .kind = OPTION_PERIOD,
+	{ .name = "real",
+	  .value = "PERIOD",
+	  .kind = OPTION_PERIOD,
 	  .help = "real time from one sample to the next (default 10ms), 0: none" },
-	{ .name = "setting", .value = "NAME=VALUE", .kind = OPTION_SETTING,
+	{ .name = "setting",
+	  .value = "NAME=VALUE",
+	  .kind = OPTION_SETTING,
 	  .help = "any other setting; as often as you like" },
-	{ .name = "no-symbols", .to = &no_symbols,
+	{ .name = "no-symbols",
+	  .to = &no_symbols,
 	  .help = "leave names and lines out of the file; queryprof embed brings them in" },
 	{ .name = "quiet", .to = &quiet, .help = "say nothing at the end" },
 	{ 0 },
@@ -56,7 +65,8 @@ static void variable_of(const char *setting, char *variable, size_t size)
 	int used = snprintf(variable, size, "QUERYPROF_");
 
 	for (; *setting && (size_t)used + 1 < size; setting++)
-		variable[used++] = *setting >= 'a' && *setting <= 'z' ? (char)(*setting - 'a' + 'A') : *setting;
+		variable[used++] =
+			*setting >= 'a' && *setting <= 'z' ? (char)(*setting - 'a' + 'A') : *setting;
 	variable[used] = 0;
 }
 
@@ -77,7 +87,8 @@ static int set(const char *name, const char *value)
 	}
 	checked = settings_get(NULL, name);
 	variable_of(name, variable, sizeof(variable));
-	code = checked && setenv(variable, checked, 1) == 0 ? COMMAND_FINE : complain("record: out of memory");
+	code = checked && setenv(variable, checked, 1) == 0 ? COMMAND_FINE
+	                                                    : complain("record: out of memory");
 	if (strcasecmp(name, "trace_log_path") == 0)
 		path_as_given = value;
 	free(checked);
@@ -88,7 +99,9 @@ static int set(const char *name, const char *value)
  * Short waits with the results of a program that may be killed at any time. */
 static int set_defaults(void)
 {
-	static const struct { const char *name, *value; } defaults[] = {
+	static const struct {
+		const char *name, *value;
+	} defaults[] = {
 		{ "trace_log_path", "queryprof.trace" },
 		{ "query_profiler_real_time_period_ns", "10ms" },
 		{ "trace_log_flush_interval_ms", "100" },
@@ -115,7 +128,9 @@ static int set_defaults(void)
 
 static int take_option(const struct command_option *option, const char *value)
 {
-	static const struct { const char *option, *setting; } shorts[] = {
+	static const struct {
+		const char *option, *setting;
+	} shorts[] = {
 		{ "o", "trace_log_path" },
 		{ "cpu", "query_profiler_cpu_time_period_ns" },
 		{ "real", "query_profiler_real_time_period_ns" },
@@ -195,15 +210,16 @@ static int set_preload(void)
 	const char *others = getenv("LD_PRELOAD");
 	char *both = NULL;
 
-	if (!find_library("libqueryprof.so", library) ||
-	    !find_library("libqueryprof-preload.so", preload))
+	if (!find_library("libqueryprof.so", library) || !find_library("libqueryprof-preload.so", preload))
 		return complain("record: libqueryprof.so and libqueryprof-preload.so are neither beside "
 		                "this command nor in " QUERYPROF_LIBDIR " from there");
 	if (!is_ours(library))
 		return complain("record: %s is of another version than this command (" QUERYPROF_VERSION "): "
-		                "install both from one build", library);
+		                "install both from one build",
+		                library);
 	if (strpbrk(preload, ": "))
-		return complain("record: %s: nothing with a blank or a colon in its path can be preloaded", preload);
+		return complain("record: %s: nothing with a blank or a colon in its path can be preloaded",
+		                preload);
 	/* Behind the others: some must come first, and none of them has our names. */
 	if (asprintf(&both, "%s%s%s", others ? others : "", others && *others ? ":" : "", preload) < 0 ||
 	    setenv("LD_PRELOAD", both, 1))
@@ -277,8 +293,9 @@ static bool summarize(const struct trace *trace, struct summary *summary)
 	if (db && sqlite3_prepare_v2(db, sql_record_summary, -1, &row, NULL) == SQLITE_OK) {
 		sqlite3_bind_int64(row, sqlite3_bind_parameter_index(row, ":before"), trace->before);
 		if (sqlite3_step(row) == SQLITE_ROW) {
-			*summary = (struct summary){ sqlite3_column_int64(row, 0), sqlite3_column_int64(row, 1),
-			                             sqlite3_column_int64(row, 2) };
+			*summary =
+				(struct summary){ sqlite3_column_int64(row, 0), sqlite3_column_int64(row, 1),
+				                  sqlite3_column_int64(row, 2) };
 			found = true;
 		}
 	}
@@ -311,7 +328,8 @@ static bool find_program(const char *name, char *path)
 
 	if (strchr(name, '/'))
 		return realpath(name, path) != NULL;
-	for (const char *at = folders ? folders : "/bin:/usr/bin"; at; at = strchr(at, ':') ? strchr(at, ':') + 1 : NULL) {
+	for (const char *at = folders ? folders : "/bin:/usr/bin"; at;
+	     at = strchr(at, ':') ? strchr(at, ':') + 1 : NULL) {
 		snprintf(tried, sizeof(tried), "%.*s/%s", (int)strcspn(at, ":"), at, name);
 		if (access(tried, X_OK) == 0 && realpath(tried, path))
 			return true;
@@ -368,21 +386,28 @@ static void explain_nothing(const char *program)
 	switch (find_reason(path)) {
 	case OWN_COPY:
 		complain("%s has a copy of SQLite of its own inside, which cannot be reached from outside. "
-		         "Load the extension in it (.load %s, or SELECT load_extension('%s')); or let the program "
-		         "call the library (qp_attach() in queryprof.h says how)", path, library, library);
+		         "Load the extension in it (.load %s, or SELECT load_extension('%s')); or let the "
+		         "program "
+		         "call the library (qp_attach() in queryprof.h says how)",
+		         path, library, library);
 		break;
 	case PRIVILEGED:
-		complain("%s runs with more rights than its caller has (set-user-id), and then it is never recorded",
+		complain("%s runs with more rights than its caller has (set-user-id), and then it is never "
+		         "recorded",
 		         path);
 		break;
 	case STATIC:
-		complain("%s is linked statically: nothing can be preloaded. Let the program call the library "
-		         "(qp_attach() in queryprof.h says how)", path);
+		complain(
+			"%s is linked statically: nothing can be preloaded. Let the program call the library "
+			"(qp_attach() in queryprof.h says how)",
+			path);
 		break;
 	case NOT_KNOWN:
 		complain("if there is one with a copy of SQLite of its own inside, load the extension in it "
-		         "(SELECT load_extension('%s')), or let it call the library (qp_attach() in queryprof.h "
-		         "says how)", library);
+		         "(SELECT load_extension('%s')), or let it call the library (qp_attach() in "
+		         "queryprof.h "
+		         "says how)",
+		         library);
 		break;
 	}
 }
@@ -410,7 +435,8 @@ static void tell_end(const struct trace *trace, const char *program)
 		         path_as_given);
 	else
 		complain("%s: SQLite was there, but no query took long enough to be sampled or logged "
-		         "(--setting log_queries_min_query_duration_ns=0 logs every one)", path_as_given);
+		         "(--setting log_queries_min_query_duration_ns=0 logs every one)",
+		         path_as_given);
 }
 
 static int run(int argc, char **argv)
@@ -448,10 +474,9 @@ const struct command command_record = {
 		"A period is a time as 10ms, 500us or 1s. Settings are those of system.settings.\n\n"
 		"When COMMAND cannot be started the exit status is 127 (not found) or 126, and 125 when "
 		"the trace file cannot be written.",
-	.examples =
-		"  queryprof record -o app.trace -- python3 app.py\n"
-		"  queryprof record --cpu 1ms --real 0 -- sqlite3 app.db '.read report.sql'\n"
-		"  queryprof record --setting log_query_parameters=1 -- ./server\n",
+	.examples = "  queryprof record -o app.trace -- python3 app.py\n"
+		    "  queryprof record --cpu 1ms --real 0 -- sqlite3 app.db '.read report.sql'\n"
+		    "  queryprof record --setting log_query_parameters=1 -- ./server\n",
 	.options = options,
 	.arguments_min = 1,
 	.arguments_max = INT_MAX,

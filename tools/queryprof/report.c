@@ -16,7 +16,10 @@ static const char *type_name, *limit;
 
 static const struct command_option options[] = {
 	TRACE_TYPE_OPTION(&type_name),
-	{ .name = "limit", .value = "N", .to = &limit, .kind = OPTION_NUMBER,
+	{ .name = "limit",
+	  .value = "N",
+	  .to = &limit,
+	  .kind = OPTION_NUMBER,
 	  .help = "functions and stacks at most (default 15 and 5)" },
 	{ 0 },
 };
@@ -41,20 +44,27 @@ static int print_report(sqlite3 *db)
 {
 	bool is_real = strcmp(type_name, "Real") == 0;
 	const struct sql_parameter parameters[] = {
-		{ ":limit", limit }, { ":trace_type", type_name }, { NULL, NULL },
+		{ ":limit", limit },
+		{ ":trace_type", type_name },
+		{ NULL, NULL },
 	};
 	int result = COMMAND_FINE;
 
 	for (size_t i = 0; result == COMMAND_FINE && i < sizeof(parts) / sizeof(parts[0]); i++) {
 		const struct part *part = &parts[i];
 		struct output output = {
-			.doing = part->doing, .is_bare = part->is_bare, .cuts_middle = part->is_sampled,
+			.doing = part->doing,
+			.is_bare = part->is_bare,
+			.cuts_middle = part->is_sampled,
 		};
 		if (part->is_sampled)
-			output.if_empty = is_real ? "no samples on the real clock" : "no samples on the CPU clock";
+			output.if_empty =
+				is_real ? "no samples on the real clock" : "no samples on the CPU clock";
 		if (part->title)
 			printf("\n%s%s\n", part->title,
-			       !part->is_sampled ? "" : is_real ? ", by real time" : ", by CPU time");
+			       !part->is_sampled ? ""
+			       : is_real         ? ", by real time"
+			                         : ", by CPU time");
 		result = sql_run(db, part->sql, parameters, &output);
 	}
 	return result;
@@ -79,15 +89,13 @@ const struct command command_report = {
 	.name = "report",
 	.arguments = "FILE [OPTION]...",
 	.summary = "Reports where the time went: functions and stacks",
-	.details =
-		"All runs of the file, or those that the options leave. The exact times stand beside "
-		"the sampled ones. `self` is time in the function itself, `total` also in what it "
-		"called. `error` is one standard error of the column before it: the true value is no "
-		"farther away than twice that in 95 of 100 cases.",
-	.examples =
-		"  queryprof report app.trace\n"
-		"  queryprof report app.trace --query 0193a5b2-77c1\n"
-		"  queryprof report app.trace --like 'FROM orders' --type Real --last 10\n",
+	.details = "All runs of the file, or those that the options leave. The exact times stand beside "
+		   "the sampled ones. `self` is time in the function itself, `total` also in what it "
+		   "called. `error` is one standard error of the column before it: the true value is no "
+		   "farther away than twice that in 95 of 100 cases.",
+	.examples = "  queryprof report app.trace\n"
+		    "  queryprof report app.trace --query 0193a5b2-77c1\n"
+		    "  queryprof report app.trace --like 'FROM orders' --type Real --last 10\n",
 	.options = options,
 	.shared = selection_options,
 	.arguments_min = 1,

@@ -11,15 +11,29 @@
 struct selection selection;
 
 const struct command_option selection_options[] = {
-	{ .name = "query", .value = "ID", .to = &selection.query, .kind = OPTION_QUERY,
+	{ .name = "query",
+	  .value = "ID",
+	  .to = &selection.query,
+	  .kind = OPTION_QUERY,
 	  .help = "those with this id; its beginning is enough" },
-	{ .name = "like", .value = "TEXT", .to = &selection.like,
+	{ .name = "like",
+	  .value = "TEXT",
+	  .to = &selection.like,
 	  .help = "those with TEXT in the statement; LIKE's % and _ work" },
-	{ .name = "since", .value = "TIME", .to = &selection.since, .kind = OPTION_TIME,
+	{ .name = "since",
+	  .value = "TIME",
+	  .to = &selection.since,
+	  .kind = OPTION_TIME,
 	  .help = "those begun then or later: '2026-11-20 09:30', 10min (ago), end-10min" },
-	{ .name = "until", .value = "TIME", .to = &selection.until, .kind = OPTION_TIME,
+	{ .name = "until",
+	  .value = "TIME",
+	  .to = &selection.until,
+	  .kind = OPTION_TIME,
 	  .help = "those begun before" },
-	{ .name = "last", .value = "N", .to = &selection.last, .kind = OPTION_NUMBER,
+	{ .name = "last",
+	  .value = "N",
+	  .to = &selection.last,
+	  .kind = OPTION_NUMBER,
 	  .help = "of those that are left the N newest" },
 	{ 0 },
 };
@@ -43,8 +57,10 @@ int selection_check(const char *command, const struct selection *one)
 	for (int i = 0; i < 2; i++) {
 		const char *text = i ? one->until : one->since;
 		if (text && !time_parse(text, &bases, &ns)) {
-			complain("%s: --%s %s; expected a time as '2026-11-20 09:30', yesterday, 2h (ago), end-10min "
-			         "or start+1min", command, i ? "until" : "since", text);
+			complain("%s: --%s %s; expected a time as '2026-11-20 09:30', yesterday, 2h (ago), "
+			         "end-10min "
+			         "or start+1min",
+			         command, i ? "until" : "since", text);
 			return COMMAND_MISUSED;
 		}
 	}
@@ -96,7 +112,8 @@ static void find_bases(sqlite3 *db, struct time_bases *bases)
 
 	clock_gettime(CLOCK_REALTIME, &now);
 	*bases = (struct time_bases){ .now = now.tv_sec * INT64_C(1000000000) + now.tv_nsec };
-	sqlite3_prepare_v2(db, "SELECT min(start_ns), max(start_ns) FROM (SELECT CASE WHEN finished "
+	sqlite3_prepare_v2(db,
+	                   "SELECT min(start_ns), max(start_ns) FROM (SELECT CASE WHEN finished "
 	                   "THEN query_start_ns ELSE first_ns END AS start_ns FROM queries WHERE id <> 0)",
 	                   -1, &row, NULL);
 	if (row && sqlite3_step(row) == SQLITE_ROW) {
@@ -114,7 +131,7 @@ static int selection_apply(sqlite3 *db, const char *path, const struct selection
 	int64_t ns;
 	struct sql_parameter parameters[] = {
 		{ ":query_id", NULL }, { ":like", one->like }, { ":since", NULL },
-		{ ":until", NULL }, { ":last", one->last }, { NULL, NULL },
+		{ ":until", NULL },    { ":last", one->last }, { NULL, NULL },
 	};
 
 	char *id = one->query ? complete_query_id(db, path, one->query) : NULL;
@@ -131,7 +148,8 @@ static int selection_apply(sqlite3 *db, const char *path, const struct selection
 		snprintf(until, sizeof(until), "%lld", (long long)ns);
 		parameters[3].value = until;
 	}
-	int result = sql_run(db, sql_selected, parameters, &(struct output){ .is_bare = true, .doing = "reading queries" });
+	int result = sql_run(db, sql_selected, parameters,
+	                     &(struct output){ .is_bare = true, .doing = "reading queries" });
 	sqlite3_free(id);
 	return result;
 }

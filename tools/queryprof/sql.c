@@ -35,18 +35,20 @@ struct shell {
 static int show_tables(struct shell *shell, const char *name)
 {
 	(void)name;
-	return sql_run(shell->db, "SELECT name, type FROM sqlite_schema WHERE type IN ('table', 'view') "
-	               "AND name NOT LIKE 'sqlite_%' ORDER BY type DESC, name", NULL,
-	               &(struct output){ .is_bare = true });
+	return sql_run(shell->db,
+	               "SELECT name, type FROM sqlite_schema WHERE type IN ('table', 'view') "
+	               "AND name NOT LIKE 'sqlite_%' ORDER BY type DESC, name",
+	               NULL, &(struct output){ .is_bare = true });
 }
 
 static int show_schema(struct shell *shell, const char *name)
 {
 	const struct sql_parameter parameters[] = { { ":name", name[0] ? name : NULL }, { NULL, NULL } };
 
-	return sql_run(shell->db, "SELECT sql || ';' FROM sqlite_schema "
-	               "WHERE sql IS NOT NULL AND (:name IS NULL OR tbl_name LIKE :name)", parameters,
-	               &(struct output){ .is_bare = true });
+	return sql_run(shell->db,
+	               "SELECT sql || ';' FROM sqlite_schema "
+	               "WHERE sql IS NOT NULL AND (:name IS NULL OR tbl_name LIKE :name)",
+	               parameters, &(struct output){ .is_bare = true });
 }
 
 static int set_mode(struct shell *shell, const char *name)
@@ -238,13 +240,12 @@ const struct command command_sql = {
 		"The file is opened for reading only.\n\n"
 		"Tables: trace_log, query_log; .tables has all. "
 		"Functions: addressToSymbol, addressToLine, demangle, traceToText, flameGraph.",
-	.examples =
-		"  queryprof sql app.trace\n"
-		"  queryprof sql app.trace \"SELECT query_id, query FROM query_log\"\n"
-		"  queryprof sql app.trace --format csv < questions.sql > answers.csv\n"
-		"  queryprof sql app.trace \"SELECT sum(weight) AS n,\n"
-		"      demangle(addressToSymbol(trace->>0)) AS symbol\n"
-		"    FROM trace_log GROUP BY symbol ORDER BY n DESC LIMIT 10\"\n",
+	.examples = "  queryprof sql app.trace\n"
+		    "  queryprof sql app.trace \"SELECT query_id, query FROM query_log\"\n"
+		    "  queryprof sql app.trace --format csv < questions.sql > answers.csv\n"
+		    "  queryprof sql app.trace \"SELECT sum(weight) AS n,\n"
+		    "      demangle(addressToSymbol(trace->>0)) AS symbol\n"
+		    "    FROM trace_log GROUP BY symbol ORDER BY n DESC LIMIT 10\"\n",
 	.options = options,
 	.arguments_min = 1,
 	.arguments_max = 2,

@@ -16,7 +16,8 @@ static const struct {
 	int64_t ns;
 } units[] = {
 	{ "us", SECOND / 1000000 }, { "ms", SECOND / 1000 }, { "s", SECOND },
-	{ "min", 60 * SECOND }, { "h", 3600 * SECOND }, { "d", DAY }, { "w", 7 * DAY },
+	{ "min", 60 * SECOND },     { "h", 3600 * SECOND },  { "d", DAY },
+	{ "w", 7 * DAY },
 };
 
 /* The whole of the text: a number, a fraction perhaps, a unit. */
@@ -77,7 +78,8 @@ static bool parse_date(const char **at, int64_t *ns)
 	int64_t fraction = 0;
 
 	if (!parse_digits(at, 4, &date.tm_year) || !parse_character(at, '-') ||
-	    !parse_digits(at, 2, &date.tm_mon) || !parse_character(at, '-') || !parse_digits(at, 2, &date.tm_mday))
+	    !parse_digits(at, 2, &date.tm_mon) || !parse_character(at, '-') ||
+	    !parse_digits(at, 2, &date.tm_mday))
 		return false;
 	bool has_time = **at == 'T' || (**at == ' ' && (*at)[1] >= '0' && (*at)[1] <= '9');
 	if (has_time) {
@@ -111,7 +113,7 @@ static bool parse_base(const char **at, const struct time_bases *bases, int64_t 
 		const char *word;
 		int64_t ns;
 	} words[] = {
-		{ "now", bases->now }, { "today", midnight }, { "yesterday", midnight - DAY },
+		{ "now", bases->now },     { "today", midnight }, { "yesterday", midnight - DAY },
 		{ "start", bases->start }, { "end", bases->end },
 	};
 

@@ -28,9 +28,9 @@ enum rule_kind {
 	RULE_SIGNAL,    /* the kernel's frame: registers in a ucontext above sp */
 	RULE_FULL,
 	RULE_BOTTOM,
-	RULE_NONE,      /* code without unwind information */
-	RULE_START,     /* the same, in front of a function's first instruction */
-	RULE_NOWHERE,   /* not in any object; never kept in the cache */
+	RULE_NONE,    /* code without unwind information */
+	RULE_START,   /* the same, in front of a function's first instruction */
+	RULE_NOWHERE, /* not in any object; never kept in the cache */
 };
 
 #define RULE_OFFSET_BITS 13
@@ -48,8 +48,7 @@ static inline uintptr_t arch_strip(uintptr_t address)
 }
 
 /* The rule for a row whose offset is in bytes; RULE_FULL when it does not fit. */
-static inline rule_t rule_make_checked(enum rule_kind kind, int64_t bytes, int64_t link_words,
-                                       int fp_saved)
+static inline rule_t rule_make_checked(enum rule_kind kind, int64_t bytes, int64_t link_words, int fp_saved)
 {
 	const int64_t limit = (int64_t)1 << (RULE_OFFSET_BITS - 1);
 	if (bytes % 8 != 0 || bytes / 8 < -limit || bytes / 8 >= limit)
@@ -79,8 +78,8 @@ static inline rule_t rule_from_row(const struct cfi_row *row)
 		return RULE_FULL;
 	if (row->cfa_register != CFI_STACK_POINTER && row->cfa_register != CFI_FRAME_POINTER)
 		return RULE_FULL;
-	return rule_make_checked(row->cfa_register == CFI_STACK_POINTER ? RULE_SP : RULE_FP,
-	                         row->cfa_offset, -link->value / 8, fp->place == CFI_AT_CFA);
+	return rule_make_checked(row->cfa_register == CFI_STACK_POINTER ? RULE_SP : RULE_FP, row->cfa_offset,
+	                         -link->value / 8, fp->place == CFI_AT_CFA);
 }
 
 /* Where the kernel puts the registers of an interrupted program, from the stack
@@ -114,8 +113,7 @@ static inline struct unwind_frame arch_interrupted_frame(const void *context)
 }
 
 /* All registers of a trampoline's *frame, by DWARF number; 0 when they may not be read. */
-static inline int arch_load_registers(const struct unwind_frame *frame,
-                                      const struct unwind_bounds *bounds,
+static inline int arch_load_registers(const struct unwind_frame *frame, const struct unwind_bounds *bounds,
                                       uint64_t registers[CFI_REGISTERS])
 {
 	return unwind_load_words(bounds, arch_signal_registers(frame), registers, CFI_REGISTERS);
@@ -126,7 +124,7 @@ static inline int arch_load_registers(const struct unwind_frame *frame,
 static inline int arch_signal_frame(struct unwind_frame *frame, const struct unwind_bounds *bounds)
 {
 	const uintptr_t registers = arch_signal_registers(frame);
-	struct unwind_frame next = {.slot = &arch_no_slot};
+	struct unwind_frame next = { .slot = &arch_no_slot };
 	if (!unwind_load_words(bounds, registers + 8 * CFI_FRAME_POINTER, &next.fp, 1) ||
 	    !unwind_load_words(bounds, registers + 8 * CFI_RETURN_ADDRESS, &next.link, 1) ||
 	    !unwind_load_words(bounds, registers + 8 * CFI_STACK_POINTER, &next.sp, 1) ||
@@ -168,16 +166,14 @@ static inline int rule_is_plain(rule_t rule)
 
 /* rule_apply() for a plain rule. */
 static inline enum rule_result rule_apply_plain(rule_t rule, struct unwind_frame *frame,
-                                                const struct unwind_bounds *bounds,
-                                                uintptr_t *fp_slot)
+                                                const struct unwind_bounds *bounds, uintptr_t *fp_slot)
 {
 	const uintptr_t cfa = ((rule & RULE_FP) != 0 ? frame->fp : frame->sp) + rule_offset(rule);
 	const uintptr_t slot = cfa - ((rule >> RULE_LINK_SHIFT & RULE_LINK_MAX_WORDS) * 8);
 
 	/* The stack is finite and the CFA rises with every frame: no loop. Nothing is
 	 * saved below sp. */
-	if (cfa <= frame->sp || cfa > bounds->high || slot < frame->sp ||
-	    !unwind_can_read(bounds, slot))
+	if (cfa <= frame->sp || cfa > bounds->high || slot < frame->sp || !unwind_can_read(bounds, slot))
 		return RULE_OUT_OF_BOUNDS;
 	*fp_slot = 0;
 	if ((rule & RULE_FP_SAVED) != 0) {
@@ -226,24 +222,14 @@ static inline enum rule_result rule_apply(rule_t rule, struct unwind_frame *fram
 {
 	switch ((enum rule_kind)(rule & 15)) {
 	case RULE_FP:
-	case RULE_SP:
-		return rule_apply_plain(rule, frame, bounds, fp_slot);
-	case RULE_LINK:
-		*fp_slot = FP_SLOT_OPAQUE;
-		return rule_apply_link(rule, frame, bounds);
-	case RULE_SIGNAL:
-		*fp_slot = FP_SLOT_OPAQUE;
-		return rule_apply_signal(frame, bounds);
-	case RULE_FULL:
-		return RULE_NEEDS_ALL;
-	case RULE_BOTTOM:
-		return RULE_AT_BOTTOM;
-	case RULE_START:
-		return RULE_AT_START;
-	case RULE_NOWHERE:
-		return RULE_NOT_CODE;
-	default:
-		return RULE_HAS_NONE;
+	case RULE_SP: return rule_apply_plain(rule, frame, bounds, fp_slot);
+	case RULE_LINK: *fp_slot = FP_SLOT_OPAQUE; return rule_apply_link(rule, frame, bounds);
+	case RULE_SIGNAL: *fp_slot = FP_SLOT_OPAQUE; return rule_apply_signal(frame, bounds);
+	case RULE_FULL: return RULE_NEEDS_ALL;
+	case RULE_BOTTOM: return RULE_AT_BOTTOM;
+	case RULE_START: return RULE_AT_START;
+	case RULE_NOWHERE: return RULE_NOT_CODE;
+	default: return RULE_HAS_NONE;
 	}
 }
 
@@ -285,17 +271,15 @@ static inline void arch_all_registers(const void *context, uint64_t registers[CF
 }
 
 /* The frame of these registers. */
-static inline struct unwind_frame arch_frame_of(const uint64_t registers[CFI_REGISTERS],
-                                                uintptr_t look)
+static inline struct unwind_frame arch_frame_of(const uint64_t registers[CFI_REGISTERS], uintptr_t look)
 {
 	return (struct unwind_frame){
 		.look = look,
 		.sp = (uintptr_t)registers[CFI_STACK_POINTER],
 		.fp = (uintptr_t)registers[CFI_FRAME_POINTER],
 		/* Exact, not less one: it was interrupted. */
-		.link = look == registers[CFI_INSTRUCTION_POINTER]
-		                ? (uintptr_t)registers[CFI_RETURN_ADDRESS]
-		                : 0,
+		.link = look == registers[CFI_INSTRUCTION_POINTER] ? (uintptr_t)registers[CFI_RETURN_ADDRESS]
+		                                                   : 0,
 		.slot = &arch_no_slot,
 	};
 }

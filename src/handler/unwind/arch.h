@@ -70,8 +70,7 @@ static inline int unwind_can_read(const struct unwind_bounds *bounds, uintptr_t 
 }
 
 /* Reads the word at an address within the bounds; 0 when it is not there. */
-static inline int unwind_load(const struct unwind_bounds *bounds, uintptr_t address,
-                              uintptr_t *value)
+static inline int unwind_load(const struct unwind_bounds *bounds, uintptr_t address, uintptr_t *value)
 {
 	if (__builtin_expect(bounds->copy != NULL, 0))
 		return stack_copy_read(bounds->copy, address, value, sizeof *value);
@@ -80,8 +79,8 @@ static inline int unwind_load(const struct unwind_bounds *bounds, uintptr_t addr
 }
 
 /* Reads `count` words. */
-static inline int unwind_load_words(const struct unwind_bounds *bounds, uintptr_t address,
-                                    uintptr_t *values, unsigned count)
+static inline int unwind_load_words(const struct unwind_bounds *bounds, uintptr_t address, uintptr_t *values,
+                                    unsigned count)
 {
 	for (unsigned i = 0; i < count; i++)
 		if (!unwind_can_read(bounds, address + 8 * i) ||

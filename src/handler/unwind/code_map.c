@@ -6,7 +6,7 @@
 
 #include <stddef.h>
 
-const struct code_map code_map_nothing = {0};
+const struct code_map code_map_nothing = { 0 };
 
 const struct code_map *code_map_published;
 

@@ -23,9 +23,9 @@
 #include <stdint.h>
 
 struct code_range {
-	uintptr_t start, end;       /* one executable segment */
-	uintptr_t eh_frame_hdr;     /* address of .eh_frame_hdr, 0: none */
-	uintptr_t eh_frame_hdr_end; /* its end */
+	uintptr_t start, end;             /* one executable segment */
+	uintptr_t eh_frame_hdr;           /* address of .eh_frame_hdr, 0: none */
+	uintptr_t eh_frame_hdr_end;       /* its end */
 	uintptr_t cfi_start, cfi_end;     /* readable memory around it: bounds for CFI reads */
 	uintptr_t image_start, image_end; /* the whole object */
 };

@@ -29,13 +29,13 @@ static bool read_copy(void *context, uintptr_t address, void *to, unsigned size)
 }
 
 /* Not inlined: its frame belongs to few walks. */
-__attribute__((noinline)) enum rule_result
-step_full(struct full_walk *full, const void *ucontext, const struct code_map *map,
-          const struct unwind_bounds *bounds, uint32_t index, bool exact,
-          struct unwind_frame *frame)
+__attribute__((noinline)) enum rule_result step_full(struct full_walk *full, const void *ucontext,
+                                                     const struct code_map *map,
+                                                     const struct unwind_bounds *bounds, uint32_t index,
+                                                     bool exact, struct unwind_frame *frame)
 {
-	const struct cfi_stack stack = {bounds->low, bounds->high,
-	                                bounds->copy != NULL ? read_copy : NULL, bounds->copy};
+	const struct cfi_stack stack = { bounds->low, bounds->high, bounds->copy != NULL ? read_copy : NULL,
+		                         bounds->copy };
 
 	if (!full->begun)
 		full_begin(full, ucontext);

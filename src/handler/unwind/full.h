@@ -31,8 +31,8 @@ void full_begin_again(struct full_walk *full, const struct unwind_frame *frame,
 
 /* One step from frame number `index`, which is `frame`. `exact`: it leads to an exact
  * address, which no call precedes. */
-enum rule_result step_full(struct full_walk *full, const void *ucontext,
-                           const struct code_map *map, const struct unwind_bounds *bounds,
-                           uint32_t index, bool exact, struct unwind_frame *frame);
+enum rule_result step_full(struct full_walk *full, const void *ucontext, const struct code_map *map,
+                           const struct unwind_bounds *bounds, uint32_t index, bool exact,
+                           struct unwind_frame *frame);
 
 #endif

@@ -27,49 +27,49 @@
  *	v  4 bytes, 8 with REX.W
  *	x  not known, or it moves the stack pointer
  * Pushes, jumps and returns are told apart before. */
-static const char one_byte[] =
-	"mmmmijxxmmmmijxx"
-	"mmmmijxxmmmmijxx"
-	"mmmmijxxmmmmijxx"
-	"mmmmijxxmmmmijxx"
-	"xxxxxxxxxxxxxxxx"
-	"xxxxxxxxxxxxxxxx"
-	"xxxmxxxxxdxbxxxx"
-	"xxxxxxxxxxxxxxxx"
-	"BDxBmmmmmmmmxmxx"
-	"----x-----xxxx--"
-	"xxxx----ij------"
-	"iiiixiiivvvvxvvv"
-	"BBxxxxBDxxxxxxxx"
-	"ggggxxxxxxxxxxxx"
-	"xxxxxxxxxxxxxxxx"
-	"xxxxx-tT--xx--gx";
+static const char one_byte[] = "mmmmijxxmmmmijxx"
+			       "mmmmijxxmmmmijxx"
+			       "mmmmijxxmmmmijxx"
+			       "mmmmijxxmmmmijxx"
+			       "xxxxxxxxxxxxxxxx"
+			       "xxxxxxxxxxxxxxxx"
+			       "xxxmxxxxxdxbxxxx"
+			       "xxxxxxxxxxxxxxxx"
+			       "BDxBmmmmmmmmxmxx"
+			       "----x-----xxxx--"
+			       "xxxx----ij------"
+			       "iiiixiiivvvvxvvv"
+			       "BBxxxxBDxxxxxxxx"
+			       "ggggxxxxxxxxxxxx"
+			       "xxxxxxxxxxxxxxxx"
+			       "xxxxx-tT--xx--gx";
 
 /* Behind 0f. */
-static const char two_bytes[] =
-	"xxxxxxxxxxxxxxxx"
-	"mmmmmmmmgxxxxxgg"
-	"xxxxxxxxmmmmmmmm"
-	"xxxxxxxxxxxxxxxx"
-	"mmmmmmmmmmmmmmmm"
-	"mmmmmmmmmmmmmmmm"
-	"mmmmmmmmmmmmmmmm"
-	"bBBBmmm-xxxxmmmm"
-	"xxxxxxxxxxxxxxxx"
-	"gggggggggggggggg"
-	"xx-mbmxxxxxmbmxm"
-	"mmxmxxmmxxBmmmmm"
-	"mmbmbbbx----x---"
-	"mmmmmmmmmmmmmmmm"
-	"mmmmmmmmmmmmmmmm"
-	"mmmmmmmmmmmmmmmx";
+static const char two_bytes[] = "xxxxxxxxxxxxxxxx"
+				"mmmmmmmmgxxxxxgg"
+				"xxxxxxxxmmmmmmmm"
+				"xxxxxxxxxxxxxxxx"
+				"mmmmmmmmmmmmmmmm"
+				"mmmmmmmmmmmmmmmm"
+				"mmmmmmmmmmmmmmmm"
+				"bBBBmmm-xxxxmmmm"
+				"xxxxxxxxxxxxxxxx"
+				"gggggggggggggggg"
+				"xx-mbmxxxxxmbmxm"
+				"mmxmxxmmxxBmmmmm"
+				"mmbmbbbx----x---"
+				"mmmmmmmmmmmmmmmm"
+				"mmmmmmmmmmmmmmmm"
+				"mmmmmmmmmmmmmmmx";
 
 struct reader {
 	uintptr_t at, start, end;
 	uint8_t pushed[MAX_PUSHED];
 	uint32_t depth, deepest;
 	bool known; /* what is pushed here */
-	struct { uint16_t offset, depth; } targets[MAX_TARGETS];
+	struct {
+		uint16_t offset, depth;
+	} targets[MAX_TARGETS];
 	uint32_t target_count;
 };
 
@@ -164,8 +164,10 @@ static int operands_bytes(const struct reader *reader, uintptr_t at, char form, 
 	if (operand == 0)
 		return -1;
 	switch (form) {
-	case 'b': case 'B': return (int)operand + 1;
-	case 'd': case 'D': return (int)(operand + four);
+	case 'b':
+	case 'B': return (int)operand + 1;
+	case 'd':
+	case 'D': return (int)(operand + four);
 	case 't': return (int)operand + (part < 2);
 	case 'T': return (int)(operand + (part < 2 ? four : 0));
 	default: return (int)operand;
@@ -249,7 +251,7 @@ static uintptr_t behind_push(uintptr_t start, uintptr_t end)
 /* Not inlined: its frame is for few functions, and not above the parser's. */
 __attribute__((noinline)) static rule_t read_pushes(uintptr_t start, uintptr_t end, uintptr_t address)
 {
-	struct reader reader = {.start = start, .end = end};
+	struct reader reader = { .start = start, .end = end };
 	bool found = false;
 	uint32_t depth = 0, rbp = 0;
 

@@ -37,9 +37,8 @@ static bool is_end(const struct cfi_section *section, uintptr_t address)
 {
 	struct cfi_row row;
 
-	return has_bytes(address, 0xcc8948, 0xffffff) &&
-	       cfi_find_row(section, address, &row) == CFI_FOUND && !row.cfa_by_expression &&
-	       row.cfa_register == RCX && row.cfa_offset == 8;
+	return has_bytes(address, 0xcc8948, 0xffffff) && cfi_find_row(section, address, &row) == CFI_FOUND &&
+	       !row.cfa_by_expression && row.cfa_register == RCX && row.cfa_offset == 8;
 }
 
 /* The instruction that moves the stack pointer, 0: there is none. */
@@ -75,8 +74,8 @@ static uintptr_t find_begin(const struct cfi_row *row, uintptr_t end, int32_t *c
 	return 0;
 }
 
-rule_t landing_rule(const struct cfi_section *section, const struct cfi_row *row,
-                    uintptr_t code_start, uintptr_t code_end, uintptr_t address)
+rule_t landing_rule(const struct cfi_section *section, const struct cfi_row *row, uintptr_t code_start,
+                    uintptr_t code_end, uintptr_t address)
 {
 	int32_t cfa;
 
@@ -102,8 +101,8 @@ rule_t landing_rule(const struct cfi_section *section, const struct cfi_row *row
 #else
 
 /* The moment is told wrong, for want of a machine to try it on. */
-rule_t landing_rule(const struct cfi_section *section, const struct cfi_row *row,
-                    uintptr_t code_start, uintptr_t code_end, uintptr_t address)
+rule_t landing_rule(const struct cfi_section *section, const struct cfi_row *row, uintptr_t code_start,
+                    uintptr_t code_end, uintptr_t address)
 {
 	(void)section;
 	(void)code_start;

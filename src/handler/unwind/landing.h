@@ -18,7 +18,7 @@
 
 /* The rule at `address` of a function whose row says `eh_return`. Instructions are read
  * within [code_start, code_end). */
-rule_t landing_rule(const struct cfi_section *section, const struct cfi_row *row,
-                    uintptr_t code_start, uintptr_t code_end, uintptr_t address);
+rule_t landing_rule(const struct cfi_section *section, const struct cfi_row *row, uintptr_t code_start,
+                    uintptr_t code_end, uintptr_t address);
 
 #endif

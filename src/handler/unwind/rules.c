@@ -87,17 +87,16 @@ static void keep_rule(uint64_t *rules, uintptr_t address, rule_t rule)
 
 	/* The newest goes first, the one before it stays; what others write at the
 	 * same time costs at most a later miss. */
-	__atomic_store_n(&set[CACHE_SETS], __atomic_load_n(&set[0], __ATOMIC_RELAXED),
-	                 __ATOMIC_RELAXED);
-	__atomic_store_n(&set[0], (uint64_t)rule << CACHE_TAG_BITS | cache_tag(address),
-	                 __ATOMIC_RELAXED);
+	__atomic_store_n(&set[CACHE_SETS], __atomic_load_n(&set[0], __ATOMIC_RELAXED), __ATOMIC_RELAXED);
+	__atomic_store_n(&set[0], (uint64_t)rule << CACHE_TAG_BITS | cache_tag(address), __ATOMIC_RELAXED);
 }
 
 /* The rule of a row that is not all there is to know: see landing.h, handwritten.h. Not
  * inlined: few rows. */
-__attribute__((noinline)) static rule_t
-rule_from_code(const struct code_map *map, bool lasting, const struct cfi_section *section,
-               const struct cfi_row *row, rule_t said, uintptr_t address)
+__attribute__((noinline)) static rule_t rule_from_code(const struct code_map *map, bool lasting,
+                                                       const struct cfi_section *section,
+                                                       const struct cfi_row *row, rule_t said,
+                                                       uintptr_t address)
 {
 	/* Of what the map does not know, the loader knows the object. */
 	const struct code_range *range = lasting ? code_map_find(map, address) : NULL;
@@ -108,8 +107,8 @@ rule_from_code(const struct code_map *map, bool lasting, const struct cfi_sectio
 	                      : handwritten_rule(section, row, said, start, end, address);
 }
 
-static rule_t parse_rule(const struct code_map *map, bool lasting,
-                         const struct cfi_section *section, uintptr_t address)
+static rule_t parse_rule(const struct code_map *map, bool lasting, const struct cfi_section *section,
+                         uintptr_t address)
 {
 	struct cfi_row row;
 	rule_t rule;
@@ -128,30 +127,22 @@ static rule_t parse_rule(const struct code_map *map, bool lasting,
 		    row.function_start == address + 1)
 			return RULE_START;
 		return RULE_NONE;
-	default:
-		return RULE_NONE;
+	default: return RULE_NONE;
 	}
 }
 
 /* Not inlined: its frame and those below it belong to misses only. */
-__attribute__((noinline)) struct found_rule rules_find_uncached(const struct code_map *map,
-                                                                uintptr_t address)
+__attribute__((noinline)) struct found_rule rules_find_uncached(const struct code_map *map, uintptr_t address)
 {
-	struct found_rule found = {RULE_NONE, true};
+	struct found_rule found = { RULE_NONE, true };
 	struct cfi_section section;
 
 	unwind_count(UNWIND_CACHE_MISSES);
 	switch (rules_find_section(map, address, &section)) {
-	case SECTION_NO_CODE:
-		return (struct found_rule){RULE_NOWHERE, false};
-	case SECTION_NEWER:
-		found.lasting = false;
-		break;
-	case SECTION_NONE:
-		section.header = 0;
-		break;
-	case SECTION_LASTING:
-		break;
+	case SECTION_NO_CODE: return (struct found_rule){ RULE_NOWHERE, false };
+	case SECTION_NEWER: found.lasting = false; break;
+	case SECTION_NONE: section.header = 0; break;
+	case SECTION_LASTING: break;
 	}
 	if (section.header != 0)
 		found.rule = parse_rule(map, found.lasting, &section, address);

@@ -67,8 +67,8 @@ enum section_result rules_find_section(const struct code_map *map, uintptr_t add
                                        struct cfi_section *section);
 
 /* `rules` is the map's cache. */
-__attribute__((always_inline)) static inline struct found_rule
-rules_find(const struct code_map *map, uint64_t *rules, uintptr_t address)
+__attribute__((always_inline)) static inline struct found_rule rules_find(const struct code_map *map,
+                                                                          uint64_t *rules, uintptr_t address)
 {
 	if (__builtin_expect(rules != NULL, 1)) {
 		const uint64_t *set = cache_set(rules, address);
@@ -76,8 +76,10 @@ rules_find(const struct code_map *map, uint64_t *rules, uintptr_t address)
 			const uint64_t word = __atomic_load_n(&set[way * CACHE_SETS], __ATOMIC_RELAXED);
 			/* An empty slot is tag 0 with RULE_UNSET, which no kept rule has. */
 			if (__builtin_expect((word & ((UINT64_C(1) << CACHE_TAG_BITS) - 1)) ==
-			                             cache_tag(address) && word != 0, 1))
-				return (struct found_rule){(rule_t)word >> CACHE_TAG_BITS, true};
+			                                     cache_tag(address) &&
+			                             word != 0,
+			                     1))
+				return (struct found_rule){ (rule_t)word >> CACHE_TAG_BITS, true };
 		}
 	}
 	return rules_find_uncached(map, address);

@@ -23,8 +23,8 @@ static uintptr_t page_of(uintptr_t address)
 static bool ask_kernel(uintptr_t address)
 {
 	enum { NO_SUCH_OPERATION = 0x7fff };
-	const long result = syscall(SYS_rt_sigprocmask, NO_SUCH_OPERATION, page_of(address), NULL,
-	                            sizeof(uint64_t));
+	const long result =
+		syscall(SYS_rt_sigprocmask, NO_SUCH_OPERATION, page_of(address), NULL, sizeof(uint64_t));
 
 	return result == -1 && errno == EINVAL;
 }
@@ -54,17 +54,16 @@ static bool is_filtered(void)
 
 static bool kernel_copies(uintptr_t address, void *to, size_t size)
 {
-	const struct iovec local = {.iov_base = to, .iov_len = size};
-	const struct iovec remote = {.iov_base = (void *)address, .iov_len = size};
+	const struct iovec local = { .iov_base = to, .iov_len = size };
+	const struct iovec remote = { .iov_base = (void *)address, .iov_len = size };
 
 	/* Numbers as long as the kernel takes them: nothing extends shorter ones. */
-	return syscall(SYS_process_vm_readv, (long)getpid(), &local, 1ul, &remote, 1ul, 0ul) ==
-	       (long)size;
+	return syscall(SYS_process_vm_readv, (long)getpid(), &local, 1ul, &remote, 1ul, 0ul) == (long)size;
 }
 
 /* Goes beyond what the host has of memory there, as the page allows: no tool's business. */
-__attribute__((no_sanitize("address", "thread")))
-static void copy_bytes(void *to, const volatile unsigned char *from, size_t size)
+__attribute__((no_sanitize("address", "thread"))) static void
+copy_bytes(void *to, const volatile unsigned char *from, size_t size)
 {
 	for (size_t i = 0; i < size; i++)
 		((unsigned char *)to)[i] = from[i];
@@ -156,7 +155,7 @@ bool stack_copy_begin(struct stack_copy *copy, uintptr_t address)
 bool stack_copy_part(uintptr_t address, void *to, size_t size)
 {
 	const int saved_errno = errno;
-	struct stack_copy copy = {.held = NOTHING, .by_asking = is_filtered()};
+	struct stack_copy copy = { .held = NOTHING, .by_asking = is_filtered() };
 	const bool good = read_first(&copy, address, to, size);
 
 	errno = saved_errno;

@@ -33,7 +33,7 @@ static bool enter_known(struct view *view, uintptr_t sp)
 
 	if (sp < known->start || sp >= known->end)
 		return false;
-	view->bounds = (struct unwind_bounds){sp - ARCH_RED_ZONE, known->end & ~(uintptr_t)7, NULL};
+	view->bounds = (struct unwind_bounds){ sp - ARCH_RED_ZONE, known->end & ~(uintptr_t)7, NULL };
 	if (view->bounds.low < known->start || view->bounds.low > sp)
 		view->bounds.low = known->start;
 	view->limit = 0;
@@ -42,10 +42,9 @@ static bool enter_known(struct view *view, uintptr_t sp)
 
 static bool enter_unknown(struct view *view, uintptr_t sp)
 {
-	if (sp < STACK_COPY_BYTES || sp > UINTPTR_MAX - 2 * SPAN ||
-	    !stack_copy_begin(&view->copy, sp))
+	if (sp < STACK_COPY_BYTES || sp > UINTPTR_MAX - 2 * SPAN || !stack_copy_begin(&view->copy, sp))
 		return false;
-	view->bounds = (struct unwind_bounds){sp - ARCH_RED_ZONE, sp, &view->copy};
+	view->bounds = (struct unwind_bounds){ sp - ARCH_RED_ZONE, sp, &view->copy };
 	view->limit = (sp + SPAN) & ~(uintptr_t)7;
 	return true;
 }
@@ -89,9 +88,8 @@ static enum rule_result step_signal(struct view *view, struct full_walk *full, u
 }
 
 /* One step from frame number `index`. */
-static enum rule_result step(struct view *view, struct full_walk *full,
-                             const struct code_map *map, const struct found_rule *found,
-                             uint32_t index, struct unwind_frame *frame)
+static enum rule_result step(struct view *view, struct full_walk *full, const struct code_map *map,
+                             const struct found_rule *found, uint32_t index, struct unwind_frame *frame)
 {
 	uintptr_t fp_slot;
 
@@ -108,7 +106,7 @@ struct unwind_result unwind_unknown(const void *ucontext, const struct code_map 
                                     const struct unwind_stack *known, struct unwind_frame leaf,
                                     uint64_t *trace, uint32_t max)
 {
-	struct view view = {.known = known};
+	struct view view = { .known = known };
 	struct unwind_frame frame = leaf;
 	struct full_walk full;
 	enum rule_result end;
@@ -120,7 +118,7 @@ struct unwind_result unwind_unknown(const void *ucontext, const struct code_map 
 	if (!enter_unknown(&view, leaf.sp)) {
 		stack_copy_end(&view.copy);
 		unwind_count(UNWIND_BAD_READ);
-		return (struct unwind_result){1, true, map->generation};
+		return (struct unwind_result){ 1, true, map->generation };
 	}
 	full_begin(&full, ucontext);
 	for (;;) {
@@ -139,5 +137,5 @@ struct unwind_result unwind_unknown(const void *ucontext, const struct code_map 
 		unwind_count(UNWIND_NO_RULE);
 	else if (end == RULE_OUT_OF_BOUNDS)
 		unwind_count(UNWIND_BAD_READ);
-	return (struct unwind_result){(int)n, end != RULE_AT_BOTTOM, map->generation};
+	return (struct unwind_result){ (int)n, end != RULE_AT_BOTTOM, map->generation };
 }

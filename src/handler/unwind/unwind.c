@@ -40,8 +40,8 @@ struct unwind_memo {
 	uint32_t count;
 	uint32_t done;
 	struct unwind_stack stack; /* all slots are in it */
-	bool bottom; /* the last frame's rule says that it has no caller */
-	bool whole;  /* so it does, and no fp_slot but the first one's is FP_SLOT_OPAQUE */
+	bool bottom;               /* the last frame's rule says that it has no caller */
+	bool whole;                /* so it does, and no fp_slot but the first one's is FP_SLOT_OPAQUE */
 	struct memo_frame frames[TRACE_MAX_FRAMES];
 	struct memo_frame fresh[TRACE_MAX_FRAMES];
 };
@@ -116,8 +116,7 @@ static inline uint32_t memo_follow(const struct unwind_memo *memo, uint32_t n, u
  * joins the walk, as far as it still holds. Returns the number of frames then
  * written. `fp_slot` is how frame `n` follows from the walk's frame before it. */
 static uint32_t memo_join(struct unwind_memo *memo, uint32_t old, uint32_t n, uint32_t max,
-                          const struct unwind_bounds *bounds, uintptr_t fp_slot,
-                          uint64_t *trace)
+                          const struct unwind_bounds *bounds, uintptr_t fp_slot, uint64_t *trace)
 {
 	memo_shift(memo, old, n);
 	memo_settle(memo, n);
@@ -134,14 +133,14 @@ walk(const void *ucontext, const struct code_map *map, const struct unwind_bound
      struct unwind_memo *memo, struct unwind_frame frame, uint64_t *trace, uint32_t max)
 {
 	/* Copies that no store through `trace` could change. */
-	const struct unwind_bounds bounds = {all_bounds->low, all_bounds->high, NULL};
+	const struct unwind_bounds bounds = { all_bounds->low, all_bounds->high, NULL };
 	uint64_t *const rules = map->rules;
 	struct full_walk full;
 	enum rule_result end;
 	uintptr_t fp_slot = FP_SLOT_OPAQUE;
 	uint32_t n = 0, old = 0;
-	uint32_t exact = 0;   /* the last frame that was not left by a call */
-	bool by_rule;         /* the walk ended by the last frame's address alone */
+	uint32_t exact = 0; /* the last frame that was not left by a call */
+	bool by_rule;       /* the walk ended by the last frame's address alone */
 	bool opaque = false;
 
 	full.begun = full.lost = false;
@@ -164,7 +163,7 @@ walk(const void *ucontext, const struct code_map *map, const struct unwind_bound
 				}
 				goto written;
 			}
-			memo->fresh[n] = (struct memo_frame){frame, fp_slot};
+			memo->fresh[n] = (struct memo_frame){ frame, fp_slot };
 		}
 		trace[n++] = frame.look;
 written:;
@@ -218,7 +217,7 @@ written:;
 		unwind_count(UNWIND_NO_RULE);
 	else if (end == RULE_OUT_OF_BOUNDS)
 		unwind_count(UNWIND_BAD_READ);
-	return (struct unwind_result){(int)n, end != RULE_AT_BOTTOM, map->generation};
+	return (struct unwind_result){ (int)n, end != RULE_AT_BOTTOM, map->generation };
 }
 
 /* Not inlined into one another: the frame of the one would be the other's, too. */
@@ -230,9 +229,8 @@ walk_plain(const void *ucontext, const struct code_map *map, const struct unwind
 }
 
 __attribute__((noinline)) static struct unwind_result
-walk_with_memo(const void *ucontext, const struct code_map *map,
-               const struct unwind_bounds *bounds, struct unwind_memo *memo,
-               struct unwind_frame leaf, uint64_t *trace, uint32_t max)
+walk_with_memo(const void *ucontext, const struct code_map *map, const struct unwind_bounds *bounds,
+               struct unwind_memo *memo, struct unwind_frame leaf, uint64_t *trace, uint32_t max)
 {
 	return walk(ucontext, map, bounds, memo, leaf, trace, max);
 }
@@ -258,8 +256,8 @@ static inline void memo_set_busy(struct unwind_memo *memo, bool busy)
  * it starts where the memo's did, in the same bounds, all slots can be read. Returns the
  * depth, 0 when anything differs. */
 static inline uint32_t memo_tell(struct unwind_memo *memo, const struct code_map *map,
-                                 const struct unwind_stack *stack,
-                                 const struct unwind_frame *leaf, uint64_t *trace, int max)
+                                 const struct unwind_stack *stack, const struct unwind_frame *leaf,
+                                 uint64_t *trace, int max)
 {
 	const struct memo_frame *next = memo->frames, *const end = next + memo->count;
 	uint32_t depth = 0;
@@ -303,7 +301,7 @@ trace_anew(const void *ucontext, const struct unwind_stack *stack, const struct 
            struct unwind_memo *memo, uint64_t *trace, int max)
 {
 	const struct unwind_frame leaf = arch_interrupted_frame(ucontext);
-	struct unwind_result result = {0, true, map != NULL ? map->generation : 0};
+	struct unwind_result result = { 0, true, map != NULL ? map->generation : 0 };
 
 	if (max <= 0)
 		return result;
@@ -322,13 +320,12 @@ trace_anew(const void *ucontext, const struct unwind_stack *stack, const struct 
 	const uint32_t generation = result.generation;
 	if (max > TRACE_MAX_FRAMES)
 		max = TRACE_MAX_FRAMES;
-	if (leaf.sp < stack->start || leaf.sp >= stack->end ||
-	    stack->end - leaf.sp < sizeof(uintptr_t)) {
+	if (leaf.sp < stack->start || leaf.sp >= stack->end || stack->end - leaf.sp < sizeof(uintptr_t)) {
 		result = unwind_unknown(ucontext, map, stack, leaf, trace, (uint32_t)max);
 		result.generation = generation;
 		return result;
 	}
-	struct unwind_bounds bounds = {leaf.sp - ARCH_RED_ZONE, stack->end & ~(uintptr_t)7, NULL};
+	struct unwind_bounds bounds = { leaf.sp - ARCH_RED_ZONE, stack->end & ~(uintptr_t)7, NULL };
 	if (bounds.low < stack->start || bounds.low > leaf.sp)
 		bounds.low = stack->start;
 
@@ -359,7 +356,7 @@ struct unwind_result unwind_trace(const void *ucontext, const struct unwind_stac
 		const struct unwind_frame leaf = arch_interrupted_frame(ucontext);
 		const uint32_t depth = memo_tell(memo, map, stack, &leaf, trace, max);
 		if (depth != 0)
-			return (struct unwind_result){(int)depth, false, map->generation};
+			return (struct unwind_result){ (int)depth, false, map->generation };
 	}
 	return trace_anew(ucontext, stack, map, memo, trace, max);
 }

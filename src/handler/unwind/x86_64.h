@@ -28,9 +28,9 @@ enum rule_kind {
 	RULE_LANDING,   /* an exception is about to land: see landing.h */
 	RULE_FULL,
 	RULE_BOTTOM,
-	RULE_NONE,      /* code without unwind information */
-	RULE_START,     /* the same, in front of a function's first instruction */
-	RULE_NOWHERE,   /* not in any object; never kept in the cache */
+	RULE_NONE,    /* code without unwind information */
+	RULE_START,   /* the same, in front of a function's first instruction */
+	RULE_NOWHERE, /* not in any object; never kept in the cache */
 };
 
 #define RULE_OFFSET_BITS 17
@@ -83,8 +83,8 @@ static inline rule_t rule_from_expression(const uint8_t *p, uint64_t size, uint3
 	/* rsp + 8 + ((rip & 15) >= n) * 8, which linkers write for lazy PLTs; n is
 	 * the one byte that differs (DW_OP_lit0 + n). */
 	if (size == 11 && p[0] == BREG_RSP && p[1] == 8 && p[2] == 0x80 && p[3] == 0 && p[4] == 0x3f &&
-	    p[5] == 0x1a && p[6] >= 0x30 && p[6] <= 0x3f && p[7] == 0x2a && p[8] == 0x33 &&
-	    p[9] == 0x24 && p[10] == 0x22)
+	    p[5] == 0x1a && p[6] >= 0x30 && p[6] <= 0x3f && p[7] == 0x2a && p[8] == 0x33 && p[9] == 0x24 &&
+	    p[10] == 0x22)
 		return rbp == 0 ? rule_make(RULE_PLT, p[6] - 0x30, 0) : RULE_FULL;
 
 	if (size == 0)
@@ -111,8 +111,7 @@ static inline rule_t rule_from_row(const struct cfi_row *row)
 		return RULE_FULL;
 
 	switch (row->frame_pointer.place) {
-	case CFI_SAME:
-		break;
+	case CFI_SAME: break;
 	case CFI_AT_CFA:
 		if (row->frame_pointer.value >= 0 || row->frame_pointer.value % 8 != 0 ||
 		    row->frame_pointer.value < -8 * RBP_MAX_WORDS)
@@ -128,8 +127,7 @@ static inline rule_t rule_from_row(const struct cfi_row *row)
 		rbp = RBP_AT_RBP;
 		break;
 	}
-	default:
-		return RULE_FULL;
+	default: return RULE_FULL;
 	}
 
 	if (row->cfa_by_expression)
@@ -144,7 +142,7 @@ static inline rule_t rule_from_row(const struct cfi_row *row)
 /* Where DWARF's registers are in a ucontext. */
 static const uint8_t arch_register_order[CFI_REGISTERS] = {
 	REG_RAX, REG_RDX, REG_RCX, REG_RBX, REG_RSI, REG_RDI, REG_RBP, REG_RSP, REG_R8,
-	REG_R9, REG_R10, REG_R11, REG_R12, REG_R13, REG_R14, REG_R15, REG_RIP,
+	REG_R9,  REG_R10, REG_R11, REG_R12, REG_R13, REG_R14, REG_R15, REG_RIP,
 };
 
 /* The kernel puts a ucontext where the trampoline's rsp points. */
@@ -154,8 +152,7 @@ static inline uintptr_t arch_signal_registers(const struct unwind_frame *frame)
 }
 
 /* All registers of a trampoline's *frame, by DWARF number; 0 when they may not be read. */
-static inline int arch_load_registers(const struct unwind_frame *frame,
-                                      const struct unwind_bounds *bounds,
+static inline int arch_load_registers(const struct unwind_frame *frame, const struct unwind_bounds *bounds,
                                       uint64_t registers[CFI_REGISTERS])
 {
 	for (int i = 0; i < CFI_REGISTERS; i++)
@@ -214,14 +211,15 @@ static inline enum rule_result rule_apply_landing(uintptr_t context, struct unwi
 	if (((flags & extended) == 0 || (by_value >> (8 * CFI_FRAME_POINTER) & 255) == 0) &&
 	    !unwind_load_words(bounds, fp, &fp, 1))
 		return RULE_OUT_OF_BOUNDS;
-	*frame = (struct unwind_frame){.look = handler, .sp = sp, .fp = fp};
+	*frame = (struct unwind_frame){ .look = handler, .sp = sp, .fp = fp };
 	return RULE_STEPPED;
 }
 
 /* The last part of a step, from the CFA on. */
-__attribute__((always_inline)) static inline enum rule_result
-rule_step_to(uintptr_t cfa, uint32_t saved, struct unwind_frame *frame,
-             const struct unwind_bounds *bounds, uintptr_t *fp_slot)
+__attribute__((always_inline)) static inline enum rule_result rule_step_to(uintptr_t cfa, uint32_t saved,
+                                                                           struct unwind_frame *frame,
+                                                                           const struct unwind_bounds *bounds,
+                                                                           uintptr_t *fp_slot)
 {
 	/* The stack is finite and the CFA rises with every frame: no loop. One
 	 * comparison for both: at or below sp the difference wraps. */
@@ -284,16 +282,14 @@ rule_apply_plain(rule_t rule, struct unwind_frame *frame, const struct unwind_bo
 /* Turns *frame into its caller; *frame is unchanged unless RULE_STEPPED. Not inlined:
  * nearly all frames do with rule_apply_plain(). */
 __attribute__((noinline, unused)) static enum rule_result
-rule_apply(rule_t rule, struct unwind_frame *frame, const struct unwind_bounds *bounds,
-           uintptr_t *fp_slot)
+rule_apply(rule_t rule, struct unwind_frame *frame, const struct unwind_bounds *bounds, uintptr_t *fp_slot)
 {
 	const uintptr_t offset = rule_offset(rule);
 	uintptr_t cfa, slot;
 
 	switch ((enum rule_kind)(rule & 15)) {
 	case RULE_RSP:
-	case RULE_RBP:
-		return rule_apply_plain(rule, frame, bounds, fp_slot);
+	case RULE_RBP: return rule_apply_plain(rule, frame, bounds, fp_slot);
 	case RULE_PLT:
 		cfa = frame->sp + 8 + ((frame->look & 15) * 8 >= offset ? 8 : 0);
 		return rule_step_to(cfa, rule_saved(rule), frame, bounds, fp_slot);
@@ -308,22 +304,15 @@ rule_apply(rule_t rule, struct unwind_frame *frame, const struct unwind_bounds *
 			return RULE_OUT_OF_BOUNDS;
 		cfa += 8;
 		break;
-	case RULE_SIGNAL:
-		*fp_slot = FP_SLOT_OPAQUE;
-		return rule_apply_signal(frame, bounds);
+	case RULE_SIGNAL: *fp_slot = FP_SLOT_OPAQUE; return rule_apply_signal(frame, bounds);
 	case RULE_LANDING:
 		*fp_slot = FP_SLOT_OPAQUE;
 		return rule_apply_landing(frame->fp + offset, frame, bounds);
-	case RULE_FULL:
-		return RULE_NEEDS_ALL;
-	case RULE_BOTTOM:
-		return RULE_AT_BOTTOM;
-	case RULE_START:
-		return RULE_AT_START;
-	case RULE_NOWHERE:
-		return RULE_NOT_CODE;
-	default:
-		return RULE_HAS_NONE;
+	case RULE_FULL: return RULE_NEEDS_ALL;
+	case RULE_BOTTOM: return RULE_AT_BOTTOM;
+	case RULE_START: return RULE_AT_START;
+	case RULE_NOWHERE: return RULE_NOT_CODE;
+	default: return RULE_HAS_NONE;
 	}
 	const enum rule_result result = rule_step_to(cfa, rule_saved(rule), frame, bounds, fp_slot);
 	*fp_slot = FP_SLOT_OPAQUE;
@@ -364,8 +353,7 @@ static inline int arch_same_link(const struct unwind_frame *a, const struct unwi
 }
 
 /* The frame of these registers. */
-static inline struct unwind_frame arch_frame_of(const uint64_t registers[CFI_REGISTERS],
-                                                uintptr_t look)
+static inline struct unwind_frame arch_frame_of(const uint64_t registers[CFI_REGISTERS], uintptr_t look)
 {
 	return (struct unwind_frame){
 		.look = look,

@@ -130,8 +130,8 @@ int64_t database_number(sqlite3 *db, const char *sql, int64_t otherwise)
 	sqlite3_stmt *statement = NULL;
 	int64_t number = otherwise;
 
-	if (sqlite3_prepare_v2(db, sql, -1, &statement, NULL) == SQLITE_OK
-	    && sqlite3_step(statement) == SQLITE_ROW)
+	if (sqlite3_prepare_v2(db, sql, -1, &statement, NULL) == SQLITE_OK &&
+	    sqlite3_step(statement) == SQLITE_ROW)
 		number = sqlite3_column_int64(statement, 0);
 	sqlite3_finalize(statement);
 	return number;
@@ -164,7 +164,8 @@ static bool is_blank(const unsigned char *header, off_t size)
 {
 	off_t page = (off_t)header[16] << 8 | header[17];
 
-	return size == (page == 1 ? 65536 : page) && !read_big_endian(header + 60) && !read_big_endian(header + 68);
+	return size == (page == 1 ? 65536 : page) && !read_big_endian(header + 60) &&
+	       !read_big_endian(header + 68);
 }
 
 /* From the header alone: opening a file with SQLite may already change things next
@@ -175,8 +176,8 @@ static int check_header(int fd, off_t size, const char *path, char **error)
 
 	if (!size)
 		return QP_OK;
-	if (pread(fd, header, sizeof header, 0) != (ssize_t)sizeof header
-	    || memcmp(header, "SQLite format 3", 16) != 0) {
+	if (pread(fd, header, sizeof header, 0) != (ssize_t)sizeof header ||
+	    memcmp(header, "SQLite format 3", 16) != 0) {
 		*error = database_sentence("%s: not a trace file", path);
 		return QP_STORE;
 	}
@@ -329,7 +330,8 @@ static int upgrade_schema_once(sqlite3 *db)
 	code = sqlite3_exec(db, "BEGIN IMMEDIATE", NULL, NULL, NULL);
 	if (code)
 		return code;
-	if (database_number(db, "PRAGMA user_version", 0) < STORE_SCHEMA_VERSION && !(code = upgrade_file(db)))
+	if (database_number(db, "PRAGMA user_version", 0) < STORE_SCHEMA_VERSION &&
+	    !(code = upgrade_file(db)))
 		code = set_identity(db);
 	return end_transaction(db, code);
 }
@@ -339,8 +341,8 @@ static bool is_wal(sqlite3 *db)
 	sqlite3_stmt *statement = NULL;
 	bool wal = false;
 
-	if (sqlite3_prepare_v2(db, "PRAGMA journal_mode = WAL", -1, &statement, NULL) == SQLITE_OK
-	    && sqlite3_step(statement) == SQLITE_ROW)
+	if (sqlite3_prepare_v2(db, "PRAGMA journal_mode = WAL", -1, &statement, NULL) == SQLITE_OK &&
+	    sqlite3_step(statement) == SQLITE_ROW)
 		wal = !strcmp((const char *)sqlite3_column_text(statement, 0), "wal");
 	sqlite3_finalize(statement);
 	return wal;
@@ -380,8 +382,8 @@ static int prepare_file(sqlite3 *db, const char *path, char **error)
 	return QP_OK;
 }
 
-int database_open(struct database *database, const char *path,
-                  const struct database_limits *limits, char **error)
+int database_open(struct database *database, const char *path, const struct database_limits *limits,
+                  char **error)
 {
 	int code;
 
@@ -411,9 +413,10 @@ void database_set_limits(struct database *database, const struct database_limits
 
 	/* The log starts again from its beginning once it was folded back: it reaches
 	 * half the limit, and one transaction on top. */
-	snprintf(text, sizeof text,
-	         "PRAGMA synchronous = %s; PRAGMA wal_autocheckpoint = %lld; PRAGMA journal_size_limit = %lld",
-	         limits->temporary ? "OFF" : "NORMAL", (long long)pages, (long long)limits->wal_bytes);
+	snprintf(
+		text, sizeof text,
+		"PRAGMA synchronous = %s; PRAGMA wal_autocheckpoint = %lld; PRAGMA journal_size_limit = %lld",
+		limits->temporary ? "OFF" : "NORMAL", (long long)pages, (long long)limits->wal_bytes);
 	sqlite3_exec(database->db, text, NULL, NULL, NULL);
 }
 

@@ -35,8 +35,8 @@ struct database_limits {
  * an older version becomes one of this.
  * QP_OK, or QP_STORE, QP_TOO_NEW or DATABASE_LOCKED with a sentence in `*error` (free() it); a file
  * that is not ours is left as it was. */
-int database_open(struct database *database, const char *path,
-                  const struct database_limits *limits, char **error);
+int database_open(struct database *database, const char *path, const struct database_limits *limits,
+                  char **error);
 
 void database_set_limits(struct database *database, const struct database_limits *limits);
 

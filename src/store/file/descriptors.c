@@ -128,8 +128,8 @@ static struct slot *find_slot(int fd, const struct stat *status)
 	int count = __atomic_load_n(&used, __ATOMIC_ACQUIRE);
 
 	for (int i = 0; i < count; i++) {
-		if (slot_fd(&slots[i]) == fd && slots[i].device == status->st_dev
-		    && slots[i].inode == status->st_ino)
+		if (slot_fd(&slots[i]) == fd && slots[i].device == status->st_dev &&
+		    slots[i].inode == status->st_ino)
 			return &slots[i];
 	}
 	return NULL;

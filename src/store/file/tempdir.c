@@ -64,8 +64,7 @@ static bool is_left(int folder, int *lock)
 	*lock = openat(folder, LOCK, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
 	if (*lock >= 0)
 		return !flock(*lock, LOCK_EX | LOCK_NB);
-	return errno == ENOENT && !fstat(folder, &status)
-		&& status.st_mtime + UNLOCKED_SECONDS < time(NULL);
+	return errno == ENOENT && !fstat(folder, &status) && status.st_mtime + UNLOCKED_SECONDS < time(NULL);
 }
 
 static void sweep_one(int parent, const char *name)

@@ -46,13 +46,15 @@ static int add_column(struct upgrade *upgrade, const char *table, sqlite3_stmt *
 	const char *type = (const char *)sqlite3_column_text(column, 1);
 	const char *value = (const char *)sqlite3_column_text(column, 2);
 	bool found;
-	int code = has(upgrade->db, "SELECT 1 FROM pragma_table_info(?1, 'main') WHERE name = ?2", table, name, &found);
+	int code = has(upgrade->db, "SELECT 1 FROM pragma_table_info(?1, 'main') WHERE name = ?2", table,
+	               name, &found);
 
 	if (code || found)
 		return code;
 	if (!upgrade->temporary)
-		return run(upgrade->db, sqlite3_mprintf("ALTER TABLE main.\"%w\" ADD COLUMN \"%w\" %s NOT NULL DEFAULT %s",
-		                                        table, name, type, value));
+		return run(upgrade->db,
+		           sqlite3_mprintf("ALTER TABLE main.\"%w\" ADD COLUMN \"%w\" %s NOT NULL DEFAULT %s",
+		                           table, name, type, value));
 	sqlite3_str_appendf(upgrade->columns, ", %s AS \"%w\"", value, name);
 	return sqlite3_str_errcode(upgrade->columns);
 }
@@ -60,8 +62,10 @@ static int add_column(struct upgrade *upgrade, const char *table, sqlite3_stmt *
 static int add_columns(struct upgrade *upgrade, sqlite3 *model, const char *table)
 {
 	sqlite3_stmt *column = NULL;
-	int code = sqlite3_prepare_v2(model, "SELECT name, type, dflt_value FROM pragma_table_info(?1)"
-	                                     " WHERE dflt_value IS NOT NULL", -1, &column, NULL);
+	int code = sqlite3_prepare_v2(model,
+	                              "SELECT name, type, dflt_value FROM pragma_table_info(?1)"
+	                              " WHERE dflt_value IS NOT NULL",
+	                              -1, &column, NULL);
 
 	if (code)
 		return code;
@@ -73,8 +77,9 @@ static int add_columns(struct upgrade *upgrade, sqlite3 *model, const char *tabl
 	bool lacks = sqlite3_str_length(upgrade->columns) > 0;
 	char *columns = sqlite3_str_finish(upgrade->columns);
 	if (!code && lacks)
-		code = run(upgrade->db, sqlite3_mprintf("CREATE TEMP VIEW \"%w\" AS SELECT *%s FROM main.\"%w\"",
-		                                        table, columns, table));
+		code = run(upgrade->db,
+		           sqlite3_mprintf("CREATE TEMP VIEW \"%w\" AS SELECT *%s FROM main.\"%w\"", table,
+		                           columns, table));
 	sqlite3_free(columns);
 	return code;
 }
@@ -86,7 +91,8 @@ static int create(struct upgrade *upgrade, const char *sql)
 
 	if (strlen(sql) < verb)
 		return SQLITE_CORRUPT;
-	return run(upgrade->db, sqlite3_mprintf("CREATE %s%s", upgrade->temporary ? "TEMP " : "", sql + verb));
+	return run(upgrade->db,
+	           sqlite3_mprintf("CREATE %s%s", upgrade->temporary ? "TEMP " : "", sql + verb));
 }
 
 static int add_object(struct upgrade *upgrade, sqlite3 *model, sqlite3_stmt *object)
@@ -95,7 +101,8 @@ static int add_object(struct upgrade *upgrade, sqlite3 *model, sqlite3_stmt *obj
 	const char *name = (const char *)sqlite3_column_text(object, 1);
 	const char *sql = (const char *)sqlite3_column_text(object, 2);
 	bool found;
-	int code = has(upgrade->db, "SELECT 1 FROM main.sqlite_schema WHERE name = ?2 AND type = ?1", type, name, &found);
+	int code = has(upgrade->db, "SELECT 1 FROM main.sqlite_schema WHERE name = ?2 AND type = ?1", type,
+	               name, &found);
 
 	if (code)
 		return code;
@@ -122,8 +129,10 @@ static int add_what_lacks(struct upgrade *upgrade)
 	if (!code)
 		code = database_make_tables(model);
 	if (!code)
-		code = sqlite3_prepare_v2(model, "SELECT type, name, sql FROM sqlite_schema WHERE sql IS NOT NULL"
-		                                 " ORDER BY rowid", -1, &object, NULL);
+		code = sqlite3_prepare_v2(model,
+		                          "SELECT type, name, sql FROM sqlite_schema WHERE sql IS NOT NULL"
+		                          " ORDER BY rowid",
+		                          -1, &object, NULL);
 	while (!code && (code = sqlite3_step(object)) == SQLITE_ROW)
 		code = add_object(upgrade, model, object);
 	sqlite3_finalize(object);

@@ -26,17 +26,17 @@
 #define IDLE_MS 5000
 
 struct store_cursor {
-	sqlite3 *db;             /* NULL: not open yet, or closed under us when the store ended */
+	sqlite3 *db; /* NULL: not open yet, or closed under us when the store ended */
 	sqlite3_stmt *statement;
 	char *sql;
-	char *path;              /* of the file; NULL: the empty stand-in */
-	uint64_t epoch;          /* of the file */
+	char *path;     /* of the file; NULL: the empty stand-in */
+	uint64_t epoch; /* of the file */
 	struct rows rows;
-	int code;                /* of the statement: SQLITE_ROW while it goes on */
-	char *error;             /* of the newest step */
-	uint64_t forks;          /* when it was opened: a parent's cursor is not ours to touch */
+	int code;       /* of the statement: SQLITE_ROW while it goes on */
+	char *error;    /* of the newest step */
+	uint64_t forks; /* when it was opened: a parent's cursor is not ours to touch */
 	bool is_remote;
-	struct store_cursor *next; /* of the idle ones, or of those given back */
+	struct store_cursor *next;           /* of the idle ones, or of those given back */
 	struct store_cursor *before, *after; /* of the remote ones that are in use */
 };
 
@@ -54,8 +54,8 @@ static struct {
 	struct store_cursor *idle;
 	unsigned idle_count, busy_count;
 	unsigned direct_count; /* of the busy ones: on the file, and not remote */
-	unsigned pauses; /* no new cursors */
-	uint64_t forks;  /* behind us; relaxed atomic */
+	unsigned pauses;       /* no new cursors */
+	uint64_t forks;        /* behind us; relaxed atomic */
 
 	/* The reading thread. */
 	pthread_cond_t asked;
@@ -214,8 +214,8 @@ static struct store_cursor *take(const char *sql, char *path, uint64_t epoch)
 
 static bool can_be_kept(const struct store_cursor *cursor)
 {
-	return cursor->statement && cursor->sql && pool.idle_count < IDLE_MAX && !pool.pauses
-		&& cursor->epoch == control_epoch();
+	return cursor->statement && cursor->sql && pool.idle_count < IDLE_MAX && !pool.pauses &&
+	       cursor->epoch == control_epoch();
 }
 
 /* Into the pool, or closed before it counts as closed: a fork waits for that. Called and
@@ -327,8 +327,9 @@ static void set_up(struct store_cursor *cursor)
 		return;
 	sqlite3_finalize(cursor->statement);
 	cursor->statement = NULL;
-	if (sqlite3_prepare_v3(cursor->db, cursor->sql, -1, SQLITE_PREPARE_PERSISTENT, &cursor->statement, NULL)
-	    || !cursor->statement)
+	if (sqlite3_prepare_v3(cursor->db, cursor->sql, -1, SQLITE_PREPARE_PERSISTENT, &cursor->statement,
+	                       NULL) ||
+	    !cursor->statement)
 		fail(cursor, database_error(cursor->db, "trace log"));
 }
 
@@ -526,12 +527,12 @@ struct store_cursor *store_select(const char *sql, char **error)
 }
 
 /* The lock: the store may end meanwhile, and the statement with it. */
-#define BIND(cursor, call) \
-	do { \
-		pthread_mutex_lock(&pool.lock); \
-		if ((cursor)->statement && !is_foreign(cursor)) \
-			call; \
-		pthread_mutex_unlock(&pool.lock); \
+#define BIND(cursor, call)                                                                                   \
+	do {                                                                                                 \
+		pthread_mutex_lock(&pool.lock);                                                              \
+		if ((cursor)->statement && !is_foreign(cursor))                                              \
+			call;                                                                                \
+		pthread_mutex_unlock(&pool.lock);                                                            \
 	} while (0)
 
 void store_bind_int64(struct store_cursor *cursor, int index, int64_t value)
@@ -546,7 +547,8 @@ void store_bind_double(struct store_cursor *cursor, int index, double value)
 
 void store_bind_text(struct store_cursor *cursor, int index, const char *text, size_t size)
 {
-	BIND(cursor, sqlite3_bind_text64(cursor->statement, index, text, size, SQLITE_TRANSIENT, SQLITE_UTF8));
+	BIND(cursor,
+	     sqlite3_bind_text64(cursor->statement, index, text, size, SQLITE_TRANSIENT, SQLITE_UTF8));
 }
 
 void store_bind_null(struct store_cursor *cursor, int index)

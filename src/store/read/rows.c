@@ -77,9 +77,7 @@ static bool copy_cell(struct rows *rows, sqlite3_stmt *statement, int column)
 		cell->type = STORE_BLOB;
 		bytes = sqlite3_column_blob(statement, column);
 		break;
-	default:
-		cell->type = STORE_NULL;
-		return true;
+	default: cell->type = STORE_NULL; return true;
 	}
 	size = (size_t)sqlite3_column_bytes(statement, column);
 	if (!make_room(rows, size + 1) || (size && !bytes))
@@ -153,14 +151,10 @@ int64_t rows_int64(const struct rows *rows, int column)
 	const struct cell *cell = find_cell(rows, column);
 
 	switch (cell->type) {
-	case STORE_INT64:
-		return cell->integer;
-	case STORE_DOUBLE:
-		return cell->real > -9.2e18 && cell->real < 9.2e18 ? (int64_t)cell->real : 0;
-	case STORE_NULL:
-		return 0;
-	default:
-		return strtoll(rows->bytes + cell->bytes.start, NULL, 10);
+	case STORE_INT64: return cell->integer;
+	case STORE_DOUBLE: return cell->real > -9.2e18 && cell->real < 9.2e18 ? (int64_t)cell->real : 0;
+	case STORE_NULL: return 0;
+	default: return strtoll(rows->bytes + cell->bytes.start, NULL, 10);
 	}
 }
 
@@ -169,14 +163,10 @@ double rows_double(const struct rows *rows, int column)
 	const struct cell *cell = find_cell(rows, column);
 
 	switch (cell->type) {
-	case STORE_INT64:
-		return (double)cell->integer;
-	case STORE_DOUBLE:
-		return cell->real;
-	case STORE_NULL:
-		return 0;
-	default:
-		return strtod(rows->bytes + cell->bytes.start, NULL);
+	case STORE_INT64: return (double)cell->integer;
+	case STORE_DOUBLE: return cell->real;
+	case STORE_NULL: return 0;
+	default: return strtod(rows->bytes + cell->bytes.start, NULL);
 	}
 }
 
@@ -186,17 +176,12 @@ const char *rows_text(struct rows *rows, int column, size_t *size)
 
 	*size = 0;
 	switch (cell->type) {
-	case STORE_NULL:
-		return NULL;
+	case STORE_NULL: return NULL;
 	case STORE_INT64:
 		sqlite3_snprintf(sizeof rows->number, rows->number, "%lld", (long long)cell->integer);
 		break;
-	case STORE_DOUBLE:
-		sqlite3_snprintf(sizeof rows->number, rows->number, "%!.15g", cell->real);
-		break;
-	default:
-		*size = cell->bytes.size;
-		return rows->bytes + cell->bytes.start;
+	case STORE_DOUBLE: sqlite3_snprintf(sizeof rows->number, rows->number, "%!.15g", cell->real); break;
+	default: *size = cell->bytes.size; return rows->bytes + cell->bytes.start;
 	}
 	*size = strlen(rows->number);
 	return rows->number;

@@ -104,7 +104,8 @@ static bool refresh(void)
 		space.last_row = 0;
 	}
 	cursor = store_select("SELECT id, base, extent, elf_start, path, build_id, file_size, mtime_ns"
-	                      " FROM modules WHERE id > ?1 ORDER BY id", &error);
+	                      " FROM modules WHERE id > ?1 ORDER BY id",
+	                      &error);
 	free(error);
 	if (!cursor)
 		return false;
@@ -143,7 +144,7 @@ static bool locate_in_file(uint64_t address, struct store_location *location)
 	if (!module && refresh())
 		module = find(address);
 	if (module) {
-		*location = (struct store_location) {
+		*location = (struct store_location){
 			.path = module->path,
 			.build_id = module->build_id,
 			.file_size = module->file_size,
@@ -167,7 +168,7 @@ static bool locate_in_process(uint64_t address, struct store_location *location)
 		module = modules_find(address, modules_generation());
 	if (!module)
 		return false;
-	*location = (struct store_location) {
+	*location = (struct store_location){
 		.path = module->path,
 		.build_id = module->build_id,
 		.file_size = module->file_size,
@@ -190,9 +191,9 @@ static bool is_same(const struct placed *placed, const struct module *module)
 {
 	if (placed->extent != module->end - module->start || strcmp(placed->build_id, module->build_id))
 		return false;
-	return module->build_id[0] || (!strcmp(placed->path, module->path) &&
-	                               placed->file_size == module->file_size &&
-	                               placed->mtime_ns == module->mtime_ns);
+	return module->build_id[0] ||
+	       (!strcmp(placed->path, module->path) && placed->file_size == module->file_size &&
+	        placed->mtime_ns == module->mtime_ns);
 }
 
 /* The module's base in the file; 0: it has none, and could not lie where it is here. */
@@ -220,8 +221,8 @@ void store_place(uint64_t *addresses, size_t count, uint32_t generation)
 		bool is_inside = module && addresses[i] >= module->start && addresses[i] < module->end;
 		uint64_t base = is_inside ? find_base(module) : 0;
 
-		addresses[i] = base ? addresses[i] - module->start + base :
-		                      (addresses[i] & (STORE_NOWHERE - 1)) | STORE_NOWHERE;
+		addresses[i] = base ? addresses[i] - module->start + base
+		                    : (addresses[i] & (STORE_NOWHERE - 1)) | STORE_NOWHERE;
 	}
 	pthread_mutex_unlock(&space.lock);
 }

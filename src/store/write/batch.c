@@ -22,7 +22,7 @@ static int take_sample(struct writer *writer, const struct sample_record *record
 
 	if (size < sizeof *record || size - sizeof *record < record->depth * sizeof record->trace[0])
 		return SQLITE_OK; /* not a sample; never written by our handler */
-	*sample = (struct pending_sample) {
+	*sample = (struct pending_sample){
 		.timestamp_ns = (int64_t)record->timestamp_ns,
 		.cpu_id = record->cpu_id,
 		.weight = record->weight,
@@ -65,8 +65,8 @@ struct query_texts {
 
 static bool find_texts(const struct query_record *record, size_t size, struct query_texts *texts)
 {
-	uint64_t total = (uint64_t)record->query_id_size + record->query_size + record->database_size
-		+ record->exception_size + record->library_size + record->expanded_size;
+	uint64_t total = (uint64_t)record->query_id_size + record->query_size + record->database_size +
+	                 record->exception_size + record->library_size + record->expanded_size;
 
 	if (total > size - sizeof *record)
 		return false;
@@ -98,11 +98,14 @@ static int write_query(struct writer *writer, const struct query_rows *rows,
                        const struct query_record *record, const struct query_texts *texts)
 {
 	const uint64_t numbers[] = {
-		record->result_rows, record->vm_steps, record->fullscan_steps, record->sorts,
-		record->autoindexes, record->memory_usage, record->samples[TRACE_CPU],
-		record->samples[TRACE_REAL], record->weights[TRACE_CPU], record->weights[TRACE_REAL],
-		record->samples_dropped, record->samples_truncated, record->prepare_time_ns,
-		record->worker_cpu_time_ns, (uint64_t)rows->library,
+		record->result_rows,        record->vm_steps,
+		record->fullscan_steps,     record->sorts,
+		record->autoindexes,        record->memory_usage,
+		record->samples[TRACE_CPU], record->samples[TRACE_REAL],
+		record->weights[TRACE_CPU], record->weights[TRACE_REAL],
+		record->samples_dropped,    record->samples_truncated,
+		record->prepare_time_ns,    record->worker_cpu_time_ns,
+		(uint64_t)rows->library,
 	};
 	sqlite3_stmt *statement = writer_statement(writer, WRITE_QUERY_END);
 
@@ -163,13 +166,9 @@ static int take_query(struct writer *writer, const struct query_record *record, 
 static int take_record(struct writer *writer, unsigned kind, const void *record, size_t size)
 {
 	switch (kind) {
-	case RECORD_SAMPLE:
-		return take_sample(writer, record, size);
-	case RECORD_QUERY:
-		return take_query(writer, record, size);
-	default:
-		writer_discard(writer, kind, record, size);
-		return SQLITE_OK;
+	case RECORD_SAMPLE: return take_sample(writer, record, size);
+	case RECORD_QUERY: return take_query(writer, record, size);
+	default: writer_discard(writer, kind, record, size); return SQLITE_OK;
 	}
 }
 
@@ -234,7 +233,8 @@ static int insert_sample(struct writer *writer, struct pending_sample *sample)
 	sqlite3_stmt *statement = writer_statement(writer, WRITE_SAMPLE);
 	const int64_t values[WRITER_SAMPLE_VALUES] = {
 		sample->series, sample->span < writer->span_count ? writer->spans[sample->span].query : 0,
-		sample->stack, sample->cpu_id, sample->weight, sample->truncated,
+		sample->stack,  sample->cpu_id,
+		sample->weight, sample->truncated,
 	};
 	int code;
 
@@ -318,7 +318,8 @@ static int begin(struct writer *writer)
 		writer->last.series = 0; /* to be marked as used in the new one */
 	}
 	sqlite3_reset(state);
-	writer->sample_count = writer->span_count = writer->query_count = writer->bytes = writer->rewritten = 0;
+	writer->sample_count = writer->span_count = writer->query_count = writer->bytes = writer->rewritten =
+		0;
 	writer->batch++;
 	return SQLITE_OK;
 }

@@ -170,8 +170,8 @@ int64_t intern_series(struct writer *writer, const struct sample_record *sample)
 	struct hash key;
 	int code;
 
-	if (writer->last.series && writer->last.thread_id == sample->thread_id
-	    && writer->last.trace_type == type && writer->last.period_ns == sample->period_ns)
+	if (writer->last.series && writer->last.thread_id == sample->thread_id &&
+	    writer->last.trace_type == type && writer->last.period_ns == sample->period_ns)
 		return writer->last.series;
 	thread = intern_thread(writer, sample->thread_id);
 	if (thread < 0)

@@ -36,8 +36,8 @@ static bool is_digit(char c)
 
 static bool is_word(char c)
 {
-	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || is_digit(c) || c == '_' || c == '$'
-		|| (unsigned char)c >= 0x80;
+	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || is_digit(c) || c == '_' || c == '$' ||
+	       (unsigned char)c >= 0x80;
 }
 
 static void add_byte(struct shape *shape, unsigned char byte)
@@ -73,8 +73,7 @@ static void add_token(struct shape *shape, enum token token, const char *text, s
 			return;
 		}
 		break;
-	default:
-		break;
+	default: break;
 	}
 	if (size == 1 && *text == ';') {
 		if (shape->value)
@@ -122,9 +121,10 @@ static size_t skip_comment(const char *sql, size_t size, size_t at)
 
 static size_t skip_number(const char *sql, size_t size, size_t at)
 {
-	while (at < size && (is_word(sql[at]) || sql[at] == '.'
-	                     || ((sql[at] == '+' || sql[at] == '-') && (sql[at - 1] | 0x20) == 'e'
-	                         && (is_digit(sql[at - 2]) || sql[at - 2] == '.') && at + 1 < size && is_digit(sql[at + 1]))))
+	while (at < size &&
+	       (is_word(sql[at]) || sql[at] == '.' ||
+	        ((sql[at] == '+' || sql[at] == '-') && (sql[at - 1] | 0x20) == 'e' &&
+	         (is_digit(sql[at - 2]) || sql[at - 2] == '.') && at + 1 < size && is_digit(sql[at + 1]))))
 		at++;
 	return at;
 }

@@ -25,7 +25,7 @@
 #define STEP_MIN 256
 #define QUERY_ROW_BYTES 1024 /* with its text and indexes */
 #define ROWS_FEW 16
-#define ROW_BYTES 32  /* of a sample, about */
+#define ROW_BYTES 32 /* of a sample, about */
 #define TIME_LIMIT_NS 30000000
 #define PROCESSES_KEPT 64
 #define EPOCHS_MAX 128 /* some 30 in the ordinary way */
@@ -62,8 +62,10 @@ static int64_t upper_mark(int64_t max_bytes)
 
 static int64_t used_bytes(sqlite3 *db)
 {
-	return database_number(db, "SELECT (page_count - freelist_count) * page_size"
-	                           " FROM pragma_page_count, pragma_freelist_count, pragma_page_size", 0);
+	return database_number(db,
+	                       "SELECT (page_count - freelist_count) * page_size"
+	                       " FROM pragma_page_count, pragma_freelist_count, pragma_page_size",
+	                       0);
 }
 
 static int run(sqlite3 *db, const char *sql)
@@ -127,13 +129,16 @@ static struct cut choose_cut(sqlite3 *db, int64_t samples, int64_t queries)
 	struct cut cut;
 	int64_t time_ns;
 
-	cut.time_ns = ask_near(db, "SELECT timestamp_ns FROM samples ORDER BY timestamp_ns LIMIT 1 OFFSET %" PRId64, samples);
+	cut.time_ns =
+		ask_near(db, "SELECT timestamp_ns FROM samples ORDER BY timestamp_ns LIMIT 1 OFFSET %" PRId64,
+	                 samples);
 	cut.last = cut.time_ns == INT64_MAX;
 	/* One epoch at a time: all the stacks that go with it are written to the log. */
 	time_ns = ask(db, "SELECT start_ns FROM epochs ORDER BY id LIMIT 1 OFFSET %" PRId64, 1);
 	if (time_ns < cut.time_ns)
 		cut.time_ns = time_ns;
-	cut.query = ask_near(db, "SELECT id FROM queries WHERE id > 0 ORDER BY id LIMIT 1 OFFSET %" PRId64, queries);
+	cut.query = ask_near(db, "SELECT id FROM queries WHERE id > 0 ORDER BY id LIMIT 1 OFFSET %" PRId64,
+	                     queries);
 	if (cut.query != INT64_MAX) {
 		/* Numbers of queries follow time closely enough. */
 		time_ns = ask(db, "SELECT last_ns FROM queries WHERE id = %" PRId64, cut.query);
@@ -161,14 +166,16 @@ static int remove_unused_rows(sqlite3 *db, int64_t epoch)
 static int remove_queries(sqlite3 *db, const struct cut *cut)
 {
 	int code = run_with(db,
-		"DELETE FROM statements WHERE id IN (SELECT statement FROM queries"
-		" WHERE id > 0 AND id <= %1$" PRId64 " AND last_ns < %2$" PRId64 ")"
-		" AND NOT EXISTS (SELECT 1 FROM queries AS q WHERE q.statement = statements.id"
-		" AND NOT (q.id <= %1$" PRId64 " AND q.last_ns < %2$" PRId64 "))", cut->query, cut->time_ns);
+	                    "DELETE FROM statements WHERE id IN (SELECT statement FROM queries"
+	                    " WHERE id > 0 AND id <= %1$" PRId64 " AND last_ns < %2$" PRId64 ")"
+	                    " AND NOT EXISTS (SELECT 1 FROM queries AS q WHERE q.statement = statements.id"
+	                    " AND NOT (q.id <= %1$" PRId64 " AND q.last_ns < %2$" PRId64 "))",
+	                    cut->query, cut->time_ns);
 
 	if (!code)
-		code = run_with(db, "DELETE FROM queries WHERE id > 0 AND id <= %" PRId64 " AND last_ns < %" PRId64,
-		                cut->query, cut->time_ns);
+		code = run_with(
+			db, "DELETE FROM queries WHERE id > 0 AND id <= %" PRId64 " AND last_ns < %" PRId64,
+			cut->query, cut->time_ns);
 	return code;
 }
 
@@ -230,7 +237,8 @@ static int remove_step(struct writer *writer, int64_t bytes, int64_t max_bytes, 
 /* Gives pages back when the file is over the bound though little of it is used. */
 static int shrink(sqlite3 *db, int64_t max_bytes)
 {
-	int64_t file = database_number(db, "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size", 0);
+	int64_t file = database_number(
+		db, "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size", 0);
 
 	if (file <= upper_mark(max_bytes) + slice(max_bytes))
 		return SQLITE_OK;
@@ -264,8 +272,8 @@ int retention_apply(struct retention *retention, struct writer *writer, int64_t 
 		retention->trimming = true;
 	deadline = control_now_ns() + TIME_LIMIT_NS;
 	/* Below the upper mark in any case, or the next batch would go over the bound. */
-	while (!code && retention->trimming && !is_interrupted()
-	       && (used > upper_mark(max_bytes) || control_now_ns() < deadline)) {
+	while (!code && retention->trimming && !is_interrupted() &&
+	       (used > upper_mark(max_bytes) || control_now_ns() < deadline)) {
 		bool last = false;
 
 		code = remove_step(writer, (used - lower) / 2, max_bytes, &last, trimmed);

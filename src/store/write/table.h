@@ -18,7 +18,10 @@ struct table {
 	char *entries;
 };
 
-#define TABLE_OF(type, most) { .entry_size = sizeof(type), .limit = (most) }
+#define TABLE_OF(type, most)                                                                                 \
+	{                                                                                                    \
+		.entry_size = sizeof(type), .limit = (most)                                                  \
+	}
 
 /* The entry, NULL when there is none. */
 void *table_find(const struct table *table, struct hash key);

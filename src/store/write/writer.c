@@ -21,20 +21,19 @@ static const char *const statement_sql[WRITE_STATEMENTS] = {
 	[WRITE_STATE] = "SELECT removals, (SELECT max(id) FROM epochs), identity FROM state",
 	[WRITE_FIND_PROCESS] =
 		"SELECT id FROM processes WHERE hostname = ?1 AND process_id = ?2 AND start_time_ns = ?3",
-	[WRITE_PROCESS] =
-		"INSERT INTO processes (hostname, process_id, start_time_ns, executable) VALUES (?1, ?2, ?3, ?4)",
+	[WRITE_PROCESS] = "INSERT INTO processes (hostname, process_id, start_time_ns, executable) VALUES "
+			  "(?1, ?2, ?3, ?4)",
 	[WRITE_FIND_THREAD] =
 		"SELECT id FROM threads WHERE process = ?1 AND thread_id = ?2 AND thread_name = ?3",
 	[WRITE_THREAD] = "INSERT INTO threads (process, thread_id, thread_name) VALUES (?1, ?2, ?3)",
-	[WRITE_FIND_SERIES] = "SELECT id FROM series WHERE thread = ?1 AND trace_type = ?2 AND period_ns = ?3",
+	[WRITE_FIND_SERIES] =
+		"SELECT id FROM series WHERE thread = ?1 AND trace_type = ?2 AND period_ns = ?3",
 	[WRITE_SERIES] = "INSERT INTO series (thread, trace_type, period_ns, epoch) VALUES (?1, ?2, ?3, ?4)",
 	[WRITE_SERIES_EPOCH] = "UPDATE series SET epoch = ?1 WHERE id = ?2",
-	[WRITE_FIND_MODULE] =
-		"SELECT base FROM modules WHERE build_id = ?1 AND extent = ?2"
-		" AND (?1 != '' OR (path = ?3 AND file_size = ?4 AND mtime_ns = ?5))",
-	[WRITE_MODULE] =
-		"INSERT INTO modules (build_id, path, file_size, mtime_ns, base, extent, elf_start)"
-		" VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+	[WRITE_FIND_MODULE] = "SELECT base FROM modules WHERE build_id = ?1 AND extent = ?2"
+			      " AND (?1 != '' OR (path = ?3 AND file_size = ?4 AND mtime_ns = ?5))",
+	[WRITE_MODULE] = "INSERT INTO modules (build_id, path, file_size, mtime_ns, base, extent, elf_start)"
+			 " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
 	[WRITE_RANGE_END] = "SELECT max(base + extent) FROM modules WHERE base < ?2 AND base + extent > ?1",
 	[WRITE_FREE_RANGE] = "SELECT max(base + extent) FROM modules WHERE base + extent > ?1 AND base < ?2",
 	[WRITE_FIND_STACK] = "SELECT id FROM stacks WHERE hash = ?1 AND trace = ?2",
@@ -46,14 +45,15 @@ static const char *const statement_sql[WRITE_STATEMENTS] = {
 	[WRITE_FIND_LIBRARY] = "SELECT id FROM libraries WHERE path = ?1 AND version = ?2",
 	[WRITE_LIBRARY] = "INSERT INTO libraries (path, version) VALUES (?1, ?2)",
 	[WRITE_FIND_QUERY] = "SELECT id FROM queries WHERE query_id = ?1 AND process = ?2",
-	[WRITE_QUERY] =
-		"INSERT INTO queries (query_id, process, first_ns, last_ns, session)"
-		" VALUES (?1, ?2, 9223372036854775807, -9223372036854775808, ?3)",
+	[WRITE_QUERY] = "INSERT INTO queries (query_id, process, first_ns, last_ns, session)"
+			" VALUES (?1, ?2, 9223372036854775807, -9223372036854775808, ?3)",
 	[WRITE_QUERY_END] =
 		"UPDATE queries SET finished = 1, initial = ?2, statement = ?3, query_start_ns = ?4,"
-		" query_duration_ns = ?5, cpu_time_ns = ?6, database = ?7, thread_id = ?8, exception_code = ?9,"
+		" query_duration_ns = ?5, cpu_time_ns = ?6, database = ?7, thread_id = ?8, exception_code = "
+		"?9,"
 		" exception = ?10, result_rows = ?11, vm_steps = ?12, fullscan_steps = ?13, sorts = ?14,"
-		" autoindexes = ?15, memory_usage = ?16, samples_cpu = ?17, samples_real = ?18, weight_cpu = ?19,"
+		" autoindexes = ?15, memory_usage = ?16, samples_cpu = ?17, samples_real = ?18, weight_cpu = "
+		"?19,"
 		" weight_real = ?20, samples_dropped = ?21, samples_truncated = ?22, prepare_time_ns = ?23,"
 		" worker_cpu_time_ns = ?24, library = ?25, expanded_query = ?26 WHERE id = ?1",
 	[WRITE_QUERY_ID] = "UPDATE queries SET query_id = ?2 WHERE id = ?1",
@@ -62,7 +62,8 @@ static const char *const statement_sql[WRITE_STATEMENTS] = {
 	[WRITE_SAMPLE] =
 		"INSERT INTO samples (timestamp_ns, series, query, stack, cpu_id, weight, truncated, size)"
 		" VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, 0)",
-	[WRITE_LAST_TIME] = "SELECT max(timestamp_ns) FROM samples WHERE timestamp_ns >= ?1 AND timestamp_ns < ?2",
+	[WRITE_LAST_TIME] =
+		"SELECT max(timestamp_ns) FROM samples WHERE timestamp_ns >= ?1 AND timestamp_ns < ?2",
 	[WRITE_EPOCH] =
 		"INSERT INTO epochs (start_ns) SELECT 1 + coalesce(max(timestamp_ns), 0) FROM samples",
 };
@@ -126,9 +127,10 @@ int64_t store_process_start(void)
 	fclose(file);
 	text[size] = '\0';
 	behind_name = strrchr(text, ')'); /* the name may hold anything */
-	if (!behind_name
-	    || sscanf(behind_name + 1, " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu",
-	              &ticks) != 1)
+	if (!behind_name ||
+	    sscanf(behind_name + 1,
+	           " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu",
+	           &ticks) != 1)
 		return start;
 	return start - up + (int64_t)(ticks * (1000000000ull / (unsigned long long)sysconf(_SC_CLK_TCK)));
 }
@@ -154,7 +156,7 @@ bool writer_init(struct writer *writer, bool (*give_up)(void *context), void *co
 {
 	static struct writer_identity identity; /* outlives the writer: one row a process */
 
-	*writer = (struct writer) {
+	*writer = (struct writer){
 		.identity = identity,
 		.database = { .guard = -1 },
 		.threads = TABLE_OF(struct known_thread, 1 << 15),
@@ -181,8 +183,8 @@ bool writer_init(struct writer *writer, bool (*give_up)(void *context), void *co
 
 void writer_free(struct writer *writer)
 {
-	struct table *tables[] = { &writer->threads, &writer->series, &writer->stacks, &writer->queries,
-	                           &writer->texts, &writer->libraries, &writer->modules };
+	struct table *tables[] = { &writer->threads, &writer->series,    &writer->stacks, &writer->queries,
+		                   &writer->texts,   &writer->libraries, &writer->modules };
 
 	for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
 		table_free(tables[i]);
@@ -202,8 +204,8 @@ static void forget_thread_row(void *context, void *entry)
 
 void writer_forget(struct writer *writer)
 {
-	struct table *tables[] = { &writer->series, &writer->stacks, &writer->queries, &writer->texts,
-	                           &writer->libraries, &writer->modules };
+	struct table *tables[] = { &writer->series, &writer->stacks,    &writer->queries,
+		                   &writer->texts,  &writer->libraries, &writer->modules };
 
 	for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
 		table_clear(tables[i]);
@@ -242,8 +244,7 @@ void writer_wait_when_busy(struct writer *writer)
 	sqlite3_busy_handler(writer->database.db, on_busy, writer);
 }
 
-int writer_open(struct writer *writer, const char *path, const struct database_limits *limits,
-                char **error)
+int writer_open(struct writer *writer, const char *path, const struct database_limits *limits, char **error)
 {
 	int code = database_open(&writer->database, path, limits, error);
 
@@ -253,7 +254,8 @@ int writer_open(struct writer *writer, const char *path, const struct database_l
 		if (sqlite3_prepare_v3(writer->database.db, statement_sql[i], -1, SQLITE_PREPARE_PERSISTENT,
 		                       &writer->statements[i], NULL)) {
 			*error = database_error(writer->database.db, path);
-			code = (sqlite3_errcode(writer->database.db) & 0xff) == SQLITE_BUSY ? DATABASE_LOCKED : QP_STORE;
+			code = (sqlite3_errcode(writer->database.db) & 0xff) == SQLITE_BUSY ? DATABASE_LOCKED
+			                                                                    : QP_STORE;
 			writer_close(writer, false);
 			return code;
 		}
@@ -277,8 +279,8 @@ int writer_sync(struct writer *writer)
 {
 	sqlite3_file *log = NULL; /* the write-ahead log, which has what was stored since it began */
 
-	if (sqlite3_file_control(writer->database.db, "main", SQLITE_FCNTL_JOURNAL_POINTER, &log)
-	    || !log || !log->pMethods)
+	if (sqlite3_file_control(writer->database.db, "main", SQLITE_FCNTL_JOURNAL_POINTER, &log) || !log ||
+	    !log->pMethods)
 		return SQLITE_OK;
 	return log->pMethods->xSync(log, SQLITE_SYNC_NORMAL);
 }

@@ -101,7 +101,7 @@ struct writer {
 	uint32_t batch; /* its number: tells entries that have a span in it */
 	size_t sample_count, span_count, span_room;
 	size_t query_count, bytes; /* bytes: what it will take in the file, about */
-	size_t rewritten; /* of rows that are in the file, about */
+	size_t rewritten;          /* of rows that are in the file, about */
 	struct pending_sample *samples;
 	struct query_span *spans;
 
@@ -121,8 +121,7 @@ void writer_free(struct writer *writer);
 void writer_reset_identity(struct writer *writer);
 
 /* As database_open(). */
-int writer_open(struct writer *writer, const char *path, const struct database_limits *limits,
-                char **error);
+int writer_open(struct writer *writer, const char *path, const struct database_limits *limits, char **error);
 void writer_close(struct writer *writer, bool last);
 
 /* What was stored survives a loss of power from now on. SQLITE_OK or the error. */
@@ -140,11 +139,11 @@ void writer_let_others(struct writer *writer);
 
 /* What became of a batch. */
 struct writer_result {
-	size_t records; /* taken from the ring */
+	size_t records;          /* taken from the ring */
 	size_t samples, queries; /* stored */
 	size_t lost;
-	bool more;      /* the batch was full: the ring may have more */
-	bool busy;      /* another process kept writing: nothing was taken */
+	bool more; /* the batch was full: the ring may have more */
+	bool busy; /* another process kept writing: nothing was taken */
 };
 
 /* Takes records from the ring and stores them in one transaction, at most

@@ -51,8 +51,7 @@ static bool read_archive(struct code_side *archive, const struct elf_image *imag
 	return false;
 }
 
-bool archive_collect(const struct elf_image *image, const char *path,
-                     struct symbol_collector *collector)
+bool archive_collect(const struct elf_image *image, const char *path, struct symbol_collector *collector)
 {
 	struct code_side object = { 0 }, archive = { 0 };
 	uint32_t *matches = NULL;

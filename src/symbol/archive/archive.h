@@ -15,7 +15,6 @@ struct symbol_collector;
  * the same stem beside it proves: libsqlite3.a for libsqlite3.so.0.8.6. Adds
  * nothing where there is no such archive, it does not match, or the machine is not
  * x86-64. False: no memory for the collector. */
-bool archive_collect(const struct elf_image *image, const char *path,
-                     struct symbol_collector *collector);
+bool archive_collect(const struct elf_image *image, const char *path, struct symbol_collector *collector);
 
 #endif

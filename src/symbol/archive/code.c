@@ -9,17 +9,17 @@
 
 /* --- look-ups: the last item at or before an address ------------------------------ */
 
-#define FIND_LAST(items, count, field, wanted, found)         \
-	do {                                                      \
-		uint32_t low_ = 0, high_ = (count);                   \
-		while (low_ < high_) {                                \
-			uint32_t middle_ = low_ + (high_ - low_) / 2;     \
-			if ((items)[middle_].field <= (wanted))           \
-				low_ = middle_ + 1;                           \
-			else                                              \
-				high_ = middle_;                              \
-		}                                                     \
-		(found) = low_ ? &(items)[low_ - 1] : NULL;           \
+#define FIND_LAST(items, count, field, wanted, found)                                                        \
+	do {                                                                                                 \
+		uint32_t low_ = 0, high_ = (count);                                                          \
+		while (low_ < high_) {                                                                       \
+			uint32_t middle_ = low_ + (high_ - low_) / 2;                                        \
+			if ((items)[middle_].field <= (wanted))                                              \
+				low_ = middle_ + 1;                                                          \
+			else                                                                                 \
+				high_ = middle_;                                                             \
+		}                                                                                            \
+		(found) = low_ ? &(items)[low_ - 1] : NULL;                                                  \
 	} while (0)
 
 const struct code_section *side_section(const struct code_side *side, uint64_t address)
@@ -40,12 +40,11 @@ uint32_t side_function(const struct code_side *side, uint64_t address)
 {
 	const struct code_function *found;
 	FIND_LAST(side->functions, side->function_count, address, address, found);
-	return found && address - found->address < found->size ?
-	       (uint32_t)(found - side->functions) : ARCHIVE_NONE;
+	return found && address - found->address < found->size ? (uint32_t)(found - side->functions)
+	                                                       : ARCHIVE_NONE;
 }
 
-uint32_t side_token(const struct code_side *side, const struct code_function *function,
-                    uint64_t address)
+uint32_t side_token(const struct code_side *side, const struct code_function *function, uint64_t address)
 {
 	const struct code_token *tokens = side->tokens + function->token;
 	uint32_t low = 0, high = function->token_count;
@@ -76,8 +75,8 @@ const struct code_symbol *side_global(const struct code_side *side, const char *
 		else
 			high = middle;
 	}
-	return low < side->global_count && strcmp(side->globals[low].name, name) == 0 ?
-	       &side->globals[low] : NULL;
+	return low < side->global_count && strcmp(side->globals[low].name, name) == 0 ? &side->globals[low]
+	                                                                              : NULL;
 }
 
 const unsigned char *side_bytes(const struct code_side *side, uint64_t address, uint64_t *size)
@@ -110,7 +109,7 @@ static uint64_t follow_stub(const struct code_side *side, uint64_t target)
 			memcpy(&displacement, section->bytes + at + instruction.field, sizeof(displacement));
 			const struct code_relocation *slot =
 				side_relocation(side, section->address + at + instruction.length +
-			                          (uint64_t)(int64_t)displacement);
+			                                      (uint64_t)(int64_t)displacement);
 			return slot ? slot->value : target;
 		}
 		at += instruction.length; /* endbr64 */
@@ -121,7 +120,7 @@ static uint64_t follow_stub(const struct code_side *side, uint64_t target)
 struct decoder {
 	struct code_side *side;
 	const struct code_section *section; /* of the function */
-	uint32_t relocation; /* the next one at or after the instruction */
+	uint32_t relocation;                /* the next one at or after the instruction */
 };
 
 /* The place that the instruction names, and its token's hash. */
@@ -131,8 +130,7 @@ static uint64_t resolve(const struct decoder *decoder, const struct code_instruc
 	const struct code_side *side = decoder->side;
 	uint64_t next = address + instruction->length, place = address + instruction->field;
 	const struct code_relocation *relocation =
-		decoder->relocation < side->relocation_count ?
-		&side->relocations[decoder->relocation] : NULL;
+		decoder->relocation < side->relocation_count ? &side->relocations[decoder->relocation] : NULL;
 	if (relocation && relocation->place == place && instruction->field_size == 4) {
 		if (instruction->kind == CODE_ABSOLUTE) {
 			*hash = instruction->slot_hash;
@@ -152,8 +150,9 @@ static uint64_t resolve(const struct decoder *decoder, const struct code_instruc
 	}
 	uint64_t target = next + (uint64_t)(int64_t)displacement;
 	if (instruction->kind == CODE_BRANCH)
-		return target - decoder->section->address < decoder->section->size ?
-		       target : follow_stub(side, target);
+		return target - decoder->section->address < decoder->section->size
+		               ? target
+		               : follow_stub(side, target);
 	if (instruction->kind == CODE_SLOT) {
 		const struct code_section *section = side_section(side, target);
 		const struct code_relocation *slot =
@@ -230,22 +229,27 @@ static bool decode_function(struct decoder *decoder, struct code_function *funct
 			decoder->relocation++;
 		bool names_place = instruction.kind != CODE_PLAIN && instruction.kind != CODE_PADDING;
 		if (instruction.kind == CODE_ABSOLUTE)
-			names_place = decoder->relocation < side->relocation_count &&
-			              side->relocations[decoder->relocation].place == address + instruction.field;
+			names_place =
+				decoder->relocation < side->relocation_count &&
+				side->relocations[decoder->relocation].place == address + instruction.field;
 		if (names_place) {
 			uint32_t plain_hash = instruction.hash;
-			uint64_t target = resolve(decoder, &instruction, bytes + at, address, &instruction.hash);
-			if (!append_reference(side, (struct code_reference){
-					.token = (side->token_count - function->token) & 0x3fffffff,
-					.is_branch = instruction.kind == CODE_BRANCH,
-					.is_slot = instruction.kind == CODE_SLOT && instruction.hash != plain_hash,
-					.target = target }))
+			uint64_t target =
+				resolve(decoder, &instruction, bytes + at, address, &instruction.hash);
+			if (!append_reference(
+				    side, (struct code_reference){
+						  .token = (side->token_count - function->token) & 0x3fffffff,
+						  .is_branch = instruction.kind == CODE_BRANCH,
+						  .is_slot = instruction.kind == CODE_SLOT &&
+			                                     instruction.hash != plain_hash,
+						  .target = target }))
 				return false;
 		}
 		if (instruction.kind != CODE_PADDING)
 			function->sum += instruction.hash;
 		if (instruction.kind != CODE_PADDING &&
-		    !append_token(side, (struct code_token){ .hash = instruction.hash, .offset = (uint32_t)at }))
+		    !append_token(side,
+		                  (struct code_token){ .hash = instruction.hash, .offset = (uint32_t)at }))
 			return false;
 		at += instruction.length;
 	}

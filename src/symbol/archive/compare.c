@@ -63,8 +63,8 @@ void place_map_free(struct place_map *map)
 enum place_verdict { PLACE_DIFFERS, PLACE_MAY_BE, PLACE_IS };
 
 /* Constants that linkers merge have no place of their own, only content. */
-static bool is_same_constant(const struct comparison *comparison,
-                             const struct code_section *section, uint64_t archive, uint64_t object)
+static bool is_same_constant(const struct comparison *comparison, const struct code_section *section,
+                             uint64_t archive, uint64_t object)
 {
 	uint64_t room = UINT64_MAX, other_room = UINT64_MAX;
 	const unsigned char *bytes = side_bytes(comparison->archive, archive, &room);
@@ -78,16 +78,15 @@ static bool is_same_constant(const struct comparison *comparison,
 }
 
 /* Of a reference of each of the two functions. */
-static enum place_verdict compare_places(const struct comparison *comparison,
-                                         uint32_t archive_function, uint32_t object_function,
-                                         const struct code_reference *left,
+static enum place_verdict compare_places(const struct comparison *comparison, uint32_t archive_function,
+                                         uint32_t object_function, const struct code_reference *left,
                                          const struct code_reference *right)
 {
 	uint64_t archive = left->target, object = right->target;
 	uint32_t a = left->function, o = right->function;
 	if (a == archive_function || o == object_function)
-		return a == archive_function && o == object_function && archive == object ?
-		       PLACE_IS : PLACE_DIFFERS;
+		return a == archive_function && o == object_function && archive == object ? PLACE_IS
+		                                                                          : PLACE_DIFFERS;
 	if (archive == 0 || object == 0)
 		return PLACE_DIFFERS;
 	if ((archive | object) & ARCHIVE_EXTERN)
@@ -99,11 +98,15 @@ static enum place_verdict compare_places(const struct comparison *comparison,
 		if (is_start != (comparison->object->functions[o].address == object))
 			return PLACE_DIFFERS;
 		if (comparison->to_object[a] == o)
-			return is_start || side_token(comparison->archive, &comparison->archive->functions[a], archive) ==
-			                   side_token(comparison->object, &comparison->object->functions[o], object) ?
-			       PLACE_IS : PLACE_DIFFERS;
-		return comparison->to_object[a] == ARCHIVE_NONE &&
-		       comparison->to_archive[o] == ARCHIVE_NONE ? PLACE_MAY_BE : PLACE_DIFFERS;
+			return is_start || side_token(comparison->archive, &comparison->archive->functions[a],
+			                              archive) ==
+			                               side_token(comparison->object,
+			                                          &comparison->object->functions[o], object)
+			               ? PLACE_IS
+			               : PLACE_DIFFERS;
+		return comparison->to_object[a] == ARCHIVE_NONE && comparison->to_archive[o] == ARCHIVE_NONE
+		               ? PLACE_MAY_BE
+		               : PLACE_DIFFERS;
 	}
 	const struct code_section *section = side_section(comparison->archive, archive);
 	if (section && section->unit)
@@ -133,8 +136,7 @@ static void add_guess(struct comparison *comparison, uint64_t archive, uint64_t 
 
 /* The reference of that token; NULL when it names no place. */
 static const struct code_reference *reference_at(const struct code_side *side,
-                                                 const struct code_function *function,
-                                                 uint32_t token)
+                                                 const struct code_function *function, uint32_t token)
 {
 	const struct code_reference *references = side->references + function->reference;
 	uint32_t low = 0, high = function->reference_count;
@@ -145,8 +147,7 @@ static const struct code_reference *reference_at(const struct code_side *side,
 		else
 			high = middle;
 	}
-	return low < function->reference_count && references[low].token == token ?
-	       &references[low] : NULL;
+	return low < function->reference_count && references[low].token == token ? &references[low] : NULL;
 }
 
 /* Tokens [start, end) of a function: what runs without jump or call, and the jump or
@@ -280,8 +281,7 @@ static bool guesses_agree(struct comparison *comparison)
 	return true;
 }
 
-bool compare_equal(struct comparison *comparison, uint32_t archive, uint32_t object,
-                   uint32_t *known)
+bool compare_equal(struct comparison *comparison, uint32_t archive, uint32_t object, uint32_t *known)
 {
 	const struct code_side *as = comparison->archive, *os = comparison->object;
 	const struct code_function *a = &as->functions[archive], *o = &os->functions[object];
@@ -332,7 +332,8 @@ static struct surrounding *find_surroundings(const struct code_side *side,
 		uint32_t hash = UINT32_C(0x811c9dc5);
 		for (uint32_t t = token < REACH ? 0 : token - REACH;
 		     t <= token + REACH && t < function->token_count; t++)
-			hash = (hash ^ side->tokens[function->token + t].hash) * UINT32_C(0x01000193) + (t == token);
+			hash = (hash ^ side->tokens[function->token + t].hash) * UINT32_C(0x01000193) +
+			       (t == token);
 		found[i] = (struct surrounding){ .hash = hash, .reference = i };
 	}
 	if (found && function->reference_count)

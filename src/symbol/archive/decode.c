@@ -25,41 +25,42 @@ enum {
 };
 
 static const uint8_t one_byte[256] = {
-	/* 00 */ M, M, M, M, B, Z, X, X, M, M, M, M, B, Z, X, X,
-	/* 10 */ M, M, M, M, B, Z, X, X, M, M, M, M, B, Z, X, X,
-	/* 20 */ M, M, M, M, B, Z, P, X, M, M, M, M, B, Z, P, X,
-	/* 30 */ M, M, M, M, B, Z, P, X, M, M, M, M, B, Z, P, X,
-	/* 40 */ P, P, P, P, P, P, P, P, P, P, P, P, P, P, P, P,
-	/* 50 */ N, N, N, N, N, N, N, N, N, N, N, N, N, N, N, N,
-	/* 60 */ X, X, P, M, P, P, P, P, Z, M | Z, B, M | B, N, N, N, N,
-	/* 70 */ J, J, J, J, J, J, J, J, J, J, J, J, J, J, J, J,
-	/* 80 */ M | B, M | Z, X, M | B, M, M, M, M, M, M, M, M, M, M, M, M,
-	/* 90 */ N, N, N, N, N, N, N, N, N, N, X, N, N, N, N, N,
-	/* a0 */ X, X, X, X, N, N, N, N, B, Z, N, N, N, N, N, N,
-	/* b0 */ B, B, B, B, B, B, B, B, V, V, V, V, V, V, V, V,
-	/* c0 */ M | B, M | B, W, N, P, P, M | B, M | Z, W | B, N, W, N, N, B, X, N,
-	/* d0 */ M, M, M, M, X, X, X, N, M, M, M, M, M, M, M, M,
-	/* e0 */ J, J, J, J, B, B, B, B, K, K, X, J, N, N, N, N,
-	/* f0 */ P, N, P, P, N, N, M, M, N, N, N, N, N, N, M, M,
+	/* 00 */ M,     M,     M, M,     B, Z, X,     X,     M,     M,     M, M,     B, Z, X, X,
+	/* 10 */ M,     M,     M, M,     B, Z, X,     X,     M,     M,     M, M,     B, Z, X, X,
+	/* 20 */ M,     M,     M, M,     B, Z, P,     X,     M,     M,     M, M,     B, Z, P, X,
+	/* 30 */ M,     M,     M, M,     B, Z, P,     X,     M,     M,     M, M,     B, Z, P, X,
+	/* 40 */ P,     P,     P, P,     P, P, P,     P,     P,     P,     P, P,     P, P, P, P,
+	/* 50 */ N,     N,     N, N,     N, N, N,     N,     N,     N,     N, N,     N, N, N, N,
+	/* 60 */ X,     X,     P, M,     P, P, P,     P,     Z,     M | Z, B, M | B, N, N, N, N,
+	/* 70 */ J,     J,     J, J,     J, J, J,     J,     J,     J,     J, J,     J, J, J, J,
+	/* 80 */ M | B, M | Z, X, M | B, M, M, M,     M,     M,     M,     M, M,     M, M, M, M,
+	/* 90 */ N,     N,     N, N,     N, N, N,     N,     N,     N,     X, N,     N, N, N, N,
+	/* a0 */ X,     X,     X, X,     N, N, N,     N,     B,     Z,     N, N,     N, N, N, N,
+	/* b0 */ B,     B,     B, B,     B, B, B,     B,     V,     V,     V, V,     V, V, V, V,
+	/* c0 */ M | B, M | B, W, N,     P, P, M | B, M | Z, W | B, N,     W, N,     N, B, X, N,
+	/* d0 */ M,     M,     M, M,     X, X, X,     N,     M,     M,     M, M,     M, M, M, M,
+	/* e0 */ J,     J,     J, J,     B, B, B,     B,     K,     K,     X, J,     N, N, N, N,
+	/* f0 */ P,     N,     P, P,     N, N, M,     M,     N,     N,     N, N,     N, N, M, M,
 };
 
-static const uint8_t two_bytes[256] = { /* after 0f */
-	/* 00 */ M, M, M, M, X, N, N, N, N, N, X, N, X, M, N, X,
-	/* 10 */ M, M, M, M, M, M, M, M, M, M, M, M, M, M, M, M,
-	/* 20 */ M, M, M, M, X, X, X, X, M, M, M, M, M, M, M, M,
-	/* 30 */ N, N, N, N, N, N, X, N, P, X, P, X, X, X, X, X,
-	/* 40 */ M, M, M, M, M, M, M, M, M, M, M, M, M, M, M, M,
-	/* 50 */ M, M, M, M, M, M, M, M, M, M, M, M, M, M, M, M,
-	/* 60 */ M, M, M, M, M, M, M, M, M, M, M, M, M, M, M, M,
-	/* 70 */ M | B, M | B, M | B, M | B, M, M, M, N, M, M, M, M, M, M, M, M,
-	/* 80 */ K, K, K, K, K, K, K, K, K, K, K, K, K, K, K, K,
-	/* 90 */ M, M, M, M, M, M, M, M, M, M, M, M, M, M, M, M,
-	/* a0 */ N, N, N, M, M | B, M, X, X, N, N, N, M, M | B, M, M, M,
-	/* b0 */ M, M, M, M, M, M, M, M, M, M, M | B, M, M, M, M, M,
-	/* c0 */ M, M, M | B, M, M | B, M | B, M | B, M, N, N, N, N, N, N, N, N,
-	/* d0 */ M, M, M, M, M, M, M, M, M, M, M, M, M, M, M, M,
-	/* e0 */ M, M, M, M, M, M, M, M, M, M, M, M, M, M, M, M,
-	/* f0 */ M, M, M, M, M, M, M, M, M, M, M, M, M, M, M, M,
+static const uint8_t two_bytes[256] = {
+	/* after 0f */
+	/* 00 */ M,     M,     M,     M,     X,     N,     N,     N, N, N, X,     N, X,     M, N, X,
+	/* 10 */ M,     M,     M,     M,     M,     M,     M,     M, M, M, M,     M, M,     M, M, M,
+	/* 20 */ M,     M,     M,     M,     X,     X,     X,     X, M, M, M,     M, M,     M, M, M,
+	/* 30 */ N,     N,     N,     N,     N,     N,     X,     N, P, X, P,     X, X,     X, X, X,
+	/* 40 */ M,     M,     M,     M,     M,     M,     M,     M, M, M, M,     M, M,     M, M, M,
+	/* 50 */ M,     M,     M,     M,     M,     M,     M,     M, M, M, M,     M, M,     M, M, M,
+	/* 60 */ M,     M,     M,     M,     M,     M,     M,     M, M, M, M,     M, M,     M, M, M,
+	/* 70 */ M | B, M | B, M | B, M | B, M,     M,     M,     N, M, M, M,     M, M,     M, M, M,
+	/* 80 */ K,     K,     K,     K,     K,     K,     K,     K, K, K, K,     K, K,     K, K, K,
+	/* 90 */ M,     M,     M,     M,     M,     M,     M,     M, M, M, M,     M, M,     M, M, M,
+	/* a0 */ N,     N,     N,     M,     M | B, M,     X,     X, N, N, N,     M, M | B, M, M, M,
+	/* b0 */ M,     M,     M,     M,     M,     M,     M,     M, M, M, M | B, M, M,     M, M, M,
+	/* c0 */ M,     M,     M | B, M,     M | B, M | B, M | B, M, N, N, N,     N, N,     N, N, N,
+	/* d0 */ M,     M,     M,     M,     M,     M,     M,     M, M, M, M,     M, M,     M, M, M,
+	/* e0 */ M,     M,     M,     M,     M,     M,     M,     M, M, M, M,     M, M,     M, M, M,
+	/* f0 */ M,     M,     M,     M,     M,     M,     M,     M, M, M, M,     M, M,     M, M, M,
 };
 
 struct cursor {
@@ -121,14 +122,10 @@ static bool read_map(struct cursor *cursor)
 static uint8_t form_of(const struct cursor *cursor, uint8_t opcode)
 {
 	switch (cursor->map) {
-	case 0:
-		return one_byte[opcode];
-	case 1:
-		return two_bytes[opcode];
-	case 2:
-		return M;
-	default:
-		return M | B;
+	case 0: return one_byte[opcode];
+	case 1: return two_bytes[opcode];
+	case 2: return M;
+	default: return M | B;
 	}
 }
 
@@ -211,8 +208,7 @@ static uint32_t hash_same(uint32_t operation, uint32_t detail)
 	return mix(mix(UINT32_C(0x811c9dc5), operation), detail);
 }
 
-static void judge_branch(struct code_instruction *instruction, const struct cursor *cursor,
-                         uint8_t opcode)
+static void judge_branch(struct code_instruction *instruction, const struct cursor *cursor, uint8_t opcode)
 {
 	instruction->kind = CODE_BRANCH;
 	if (cursor->map == 0 && opcode == 0xe8)
@@ -226,8 +222,8 @@ static void judge_branch(struct code_instruction *instruction, const struct curs
 }
 
 /* The operand at `operand` is relative to the instruction pointer. */
-static void judge_memory(struct code_instruction *instruction, const struct cursor *cursor,
-                         uint8_t opcode, uint8_t operand)
+static void judge_memory(struct code_instruction *instruction, const struct cursor *cursor, uint8_t opcode,
+                         uint8_t operand)
 {
 	uint8_t number = (operand >> 3) & 7;
 	uint32_t target = number | (cursor->rex & 4 ? 8u : 0u);
@@ -290,15 +286,15 @@ bool code_decode(const unsigned char *bytes, size_t size, struct code_instructio
 	    !cursor.has_short_operand) {
 		instruction->kind = CODE_ABSOLUTE;
 		instruction->field = (uint8_t)constants;
-		instruction->slot_hash =
-			hash_same(SAME_ADDRESS, (opcode & 7u) | (cursor.rex & 1 ? 8u : 0u));
+		instruction->slot_hash = hash_same(SAME_ADDRESS, (opcode & 7u) | (cursor.rex & 1 ? 8u : 0u));
 	}
 	instruction->hash = hash_bytes(UINT32_C(0x811c9dc5), bytes, place ? place : cursor.at, size);
 	if (!place)
 		return true;
 	size_t rest = (size_t)place + instruction->field_size;
 	if (rest < cursor.at)
-		instruction->hash = hash_bytes(instruction->hash, bytes + rest, cursor.at - rest, size - rest);
+		instruction->hash =
+			hash_bytes(instruction->hash, bytes + rest, cursor.at - rest, size - rest);
 	if (form & (J | K))
 		judge_branch(instruction, &cursor, opcode);
 	else

@@ -38,7 +38,7 @@
 
 enum pair_state {
 	PAIR_NONE,
-	PAIR_GIVEN,   /* by its exported name */
+	PAIR_GIVEN, /* by its exported name */
 	PAIR_EQUAL,
 	PAIR_DOUBTFUL, /* two proofs contradict each other: never a name */
 };
@@ -51,12 +51,12 @@ struct extent {
 
 struct matcher {
 	struct comparison comparison;
-	uint8_t *states;        /* of the archive's functions */
-	bool *is_explored;      /* of the archive's functions */
-	struct extent *extents; /* of the archive's sections */
+	uint8_t *states;                          /* of the archive's functions */
+	bool *is_explored;                        /* of the archive's functions */
+	struct extent *extents;                   /* of the archive's sections */
 	uint32_t *archive_by_sum, *object_by_sum; /* functions, those that can be equal together */
-	bool *is_foreign;       /* members compiled from something else */
-	struct code_guess *guesses; /* to be judged */
+	bool *is_foreign;                         /* members compiled from something else */
+	struct code_guess *guesses;               /* to be judged */
 	uint32_t guess_count, guess_capacity;
 	bool has_changed;
 };
@@ -65,8 +65,7 @@ static void push_guess(struct matcher *matcher, struct code_guess guess)
 {
 	if (matcher->guess_count == matcher->guess_capacity) {
 		uint32_t wanted = matcher->guess_capacity ? matcher->guess_capacity * 2 : 1024;
-		struct code_guess *grown =
-			reallocarray(matcher->guesses, wanted, sizeof(*matcher->guesses));
+		struct code_guess *grown = reallocarray(matcher->guesses, wanted, sizeof(*matcher->guesses));
 		if (!grown) {
 			matcher->comparison.is_out_of_memory = true;
 			return;
@@ -135,7 +134,8 @@ static bool are_mostly_equal(struct matcher *matcher)
 	for (uint32_t i = 0; i < matcher->comparison.archive->function_count; i++)
 		if (matcher->states[i] == PAIR_GIVEN) {
 			given++;
-			equal += compare_equal(&matcher->comparison, i, matcher->comparison.to_object[i], &known);
+			equal += compare_equal(&matcher->comparison, i, matcher->comparison.to_object[i],
+			                       &known);
 		}
 	return given >= 2 && equal * 2 >= given;
 }
@@ -175,7 +175,8 @@ static bool find_extents(struct matcher *matcher)
 	for (uint32_t i = 0; i < archive->section_count; i++)
 		if (matcher->extents[i].end)
 			pieces[count++] = (struct piece){ .start = matcher->extents[i].start,
-				                              .end = matcher->extents[i].end, .section = i };
+				                          .end = matcher->extents[i].end,
+				                          .section = i };
 	if (count)
 		qsort(pieces, count, sizeof(*pieces), compare_pieces);
 	for (uint32_t i = 0; i < count; i++) {
@@ -255,8 +256,7 @@ static uint32_t first_relocation(const struct code_side *side, uint64_t place)
 
 /* Whether the object's data has the content of the archive's, apart from pointers,
  * and a pointer where that has one. */
-static bool has_same_content(const struct matcher *matcher, const struct code_symbol *data,
-                             uint64_t object)
+static bool has_same_content(const struct matcher *matcher, const struct code_symbol *data, uint64_t object)
 {
 	const struct code_side *as = matcher->comparison.archive, *os = matcher->comparison.object;
 	const struct code_section *section = side_section(as, data->address);
@@ -269,9 +269,10 @@ static bool has_same_content(const struct matcher *matcher, const struct code_sy
 	const unsigned char *o = other->bytes + (object - other->address);
 	uint64_t at = 0;
 	for (uint32_t i = first_relocation(as, data->address); at < data->size; i++) {
-		uint64_t next = i < as->relocation_count &&
-		                as->relocations[i].place - data->address < data->size ?
-		                as->relocations[i].place - data->address : data->size;
+		uint64_t next =
+			i < as->relocation_count && as->relocations[i].place - data->address < data->size
+				? as->relocations[i].place - data->address
+				: data->size;
 		if (next > at && memcmp(a + at, o + at, (size_t)(next - at)) != 0)
 			return false;
 		if (next < data->size && !side_relocation(os, object + next))
@@ -307,7 +308,8 @@ static void judge_data(struct matcher *matcher, uint64_t archive, uint64_t objec
 		const struct code_relocation *to =
 			side_relocation(comparison->object, start + (from->place - data->address));
 		if (to && from->value && !((to->value | from->value) & ARCHIVE_EXTERN))
-			push_guess(matcher, (struct code_guess){ .archive = from->value, .object = to->value });
+			push_guess(matcher,
+			           (struct code_guess){ .archive = from->value, .object = to->value });
 	}
 }
 
@@ -370,7 +372,8 @@ static struct range find_range(const struct code_side *side, uint64_t start, uin
 
 static bool is_left(const struct matcher *matcher, uint32_t archive)
 {
-	return matcher->states[archive] == PAIR_NONE && !matcher->comparison.archive->functions[archive].is_strange;
+	return matcher->states[archive] == PAIR_NONE &&
+	       !matcher->comparison.archive->functions[archive].is_strange;
 }
 
 static int compare_sums(const void *left, const void *right, void *functions)
@@ -414,8 +417,8 @@ static bool is_in(struct range range, uint32_t function)
 
 /* How many of the object's functions that are left equal the archive's one, and the
  * other way round; the last one seen, and how much of it is known to be the same. */
-static uint32_t count_equal(struct matcher *matcher, uint32_t archive, struct range range,
-                            uint32_t *object, uint32_t *known)
+static uint32_t count_equal(struct matcher *matcher, uint32_t archive, struct range range, uint32_t *object,
+                            uint32_t *known)
 {
 	const struct code_side *side = matcher->comparison.object;
 	uint32_t sum = matcher->comparison.archive->functions[archive].sum, count = 0, now_known;
@@ -510,7 +513,7 @@ static void pair_exported_data(struct matcher *matcher)
 			side_global(matcher->comparison.archive, object->objects[i].name);
 		if (other && object->objects[i].is_global)
 			push_guess(matcher, (struct code_guess){ .archive = other->address,
-				                                     .object = object->objects[i].address });
+			                                         .object = object->objects[i].address });
 	}
 }
 
@@ -519,7 +522,8 @@ static bool run(struct matcher *matcher, struct code_side *object, struct code_s
 	const struct comparison *comparison = &matcher->comparison;
 	if (!has_same_constants(comparison->object, comparison->archive) || !pair_exported(matcher) ||
 	    !side_decode(archive) || !side_decode(object) || !are_mostly_equal(matcher) ||
-	    !find_extents(matcher) || !archive_find_foreign(object, archive, matcher->is_foreign) || has_foreign_part(matcher))
+	    !find_extents(matcher) || !archive_find_foreign(object, archive, matcher->is_foreign) ||
+	    has_foreign_part(matcher))
 		return false;
 	matcher->archive_by_sum = sort_by_sum(comparison->archive);
 	matcher->object_by_sum = sort_by_sum(comparison->object);

@@ -21,7 +21,7 @@
 #define ARCHIVE_NONE UINT32_MAX
 
 /* Made-up addresses: above all that an object has in its file. */
-#define ARCHIVE_BASE   (UINT64_C(1) << 48)
+#define ARCHIVE_BASE (UINT64_C(1) << 48)
 #define ARCHIVE_EXTERN (UINT64_C(1) << 63)
 
 /* --- one instruction (archive_decode.c) ---------------------------------------- */
@@ -90,7 +90,7 @@ struct code_function {
 	uint32_t section;
 	uint32_t token, token_count; /* in the side's arrays */
 	uint32_t reference, reference_count;
-	uint32_t sum; /* of the tokens' hashes, in whatever order: equal ones have the same */
+	uint32_t sum;                 /* of the tokens' hashes, in whatever order: equal ones have the same */
 	bool is_exported, is_strange; /* strange: not decoded, never compared */
 };
 
@@ -128,8 +128,7 @@ const struct code_relocation *side_relocation(const struct code_side *side, uint
 uint32_t side_function(const struct code_side *side, uint64_t address);
 const struct code_symbol *side_global(const struct code_side *side, const char *name);
 /* The function's first token at or after the address: padding may stand there. */
-uint32_t side_token(const struct code_side *side, const struct code_function *function,
-                    uint64_t address);
+uint32_t side_token(const struct code_side *side, const struct code_function *function, uint64_t address);
 /* The object with data that holds the address, NULL when none does. */
 const struct code_symbol *side_object(const struct code_side *side, uint64_t address);
 /* Up to `*size` bytes of the file at the address; NULL when there are none. */
@@ -169,8 +168,7 @@ struct comparison {
  * one side reads an address from the offset table, which takes time, the compiler
  * may do it earlier than the other one computes it: there the instructions between
  * two jumps or calls may come in another order. */
-bool compare_equal(struct comparison *comparison, uint32_t archive, uint32_t object,
-                   uint32_t *known);
+bool compare_equal(struct comparison *comparison, uint32_t archive, uint32_t object, uint32_t *known);
 
 /* Guesses from two functions that are the same one but were compiled differently:
  * places named in surroundings that occur once in each. */
@@ -180,8 +178,7 @@ void compare_context(struct comparison *comparison, uint32_t archive, uint32_t o
 
 /* Marks the members that have a string which the object does not have. False: no
  * memory. */
-bool archive_find_foreign(const struct code_side *object, const struct code_side *archive,
-                          bool *is_foreign);
+bool archive_find_foreign(const struct code_side *object, const struct code_side *archive, bool *is_foreign);
 
 /* --- which function is which (archive_match.c) ------------------------------------ */
 

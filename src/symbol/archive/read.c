@@ -14,7 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define OBJECT_BYTES_MAX  (UINT64_C(32) << 20)
+#define OBJECT_BYTES_MAX (UINT64_C(32) << 20)
 #define ARCHIVE_BYTES_MAX (UINT64_C(64) << 20)
 
 /* Bounds the time that a file made to waste it can take. */
@@ -34,10 +34,11 @@ static bool grow(void **items, uint32_t *capacity, uint32_t count, size_t item_s
 	return true;
 }
 
-#define APPEND(side, list, ...)                                                      \
-	(grow((void **)&(side)->list##s, &(side)->list##_capacity, (side)->list##_count, \
-	      sizeof(*(side)->list##s)) ?                                                \
-	 ((side)->list##s[(side)->list##_count++] = (__VA_ARGS__), true) : false)
+#define APPEND(side, list, ...)                                                                              \
+	(grow((void **)&(side)->list##s, &(side)->list##_capacity, (side)->list##_count,                     \
+	      sizeof(*(side)->list##s))                                                                      \
+	         ? ((side)->list##s[(side)->list##_count++] = (__VA_ARGS__), true)                           \
+	         : false)
 
 /* A symbol of neither side, as a place. Two names with one number would need a
  * collision of 63 bits. */
@@ -89,10 +90,9 @@ static bool open_file(struct file *file, const unsigned char *bytes, uint64_t si
 	file->size = size;
 	return read_part(file, 0, &file->header, sizeof(file->header)) &&
 	       memcmp(file->header.e_ident, ELFMAG, SELFMAG) == 0 &&
-	       file->header.e_ident[EI_CLASS] == ELFCLASS64 &&
-	       file->header.e_ident[EI_DATA] == ELFDATA2LSB && file->header.e_type == type &&
-	       file->header.e_machine == machine && file->header.e_shentsize == sizeof(Elf64_Shdr) &&
-	       file->header.e_shoff <= file->size;
+	       file->header.e_ident[EI_CLASS] == ELFCLASS64 && file->header.e_ident[EI_DATA] == ELFDATA2LSB &&
+	       file->header.e_type == type && file->header.e_machine == machine &&
+	       file->header.e_shentsize == sizeof(Elf64_Shdr) && file->header.e_shoff <= file->size;
 }
 
 /* The file's first section of that type. */
@@ -108,25 +108,27 @@ static bool add_section(struct code_side *side, const struct file *file, const E
                         const char *name, uint64_t address)
 {
 	bool is_constant = (header->sh_flags & SHF_MERGE) && header->sh_entsize <= 64;
-	return APPEND(side, section, (struct code_section){
-		.address = address,
-		.size = header->sh_size,
-		.bytes = header->sh_type == SHT_NOBITS ? NULL : file->bytes + header->sh_offset,
-		.member = side->member_count,
-		.unit = is_constant ? (uint32_t)header->sh_entsize : 0,
-		.is_strings = header->sh_flags & SHF_STRINGS,
-		.is_code = header->sh_flags & SHF_EXECINSTR,
-		.is_writable = header->sh_flags & SHF_WRITE,
-		.is_offset_table = strncmp(name, ".got", 4) == 0,
-		.is_stub = strncmp(name, ".plt", 4) == 0 });
+	return APPEND(side, section,
+	              (struct code_section){
+			      .address = address,
+			      .size = header->sh_size,
+			      .bytes = header->sh_type == SHT_NOBITS ? NULL : file->bytes + header->sh_offset,
+			      .member = side->member_count,
+			      .unit = is_constant ? (uint32_t)header->sh_entsize : 0,
+			      .is_strings = header->sh_flags & SHF_STRINGS,
+			      .is_code = header->sh_flags & SHF_EXECINSTR,
+			      .is_writable = header->sh_flags & SHF_WRITE,
+			      .is_offset_table = strncmp(name, ".got", 4) == 0,
+			      .is_stub = strncmp(name, ".plt", 4) == 0 });
 }
 
-static bool add_symbol(struct code_side *side, const Elf64_Sym *symbol, const char *name,
-                       uint64_t address)
+static bool add_symbol(struct code_side *side, const Elf64_Sym *symbol, const char *name, uint64_t address)
 {
-	struct code_symbol item = { .name = name, .address = address, .size = symbol->st_size,
-		                        .is_function = ELF64_ST_TYPE(symbol->st_info) == STT_FUNC,
-		                        .is_global = ELF64_ST_BIND(symbol->st_info) != STB_LOCAL };
+	struct code_symbol item = { .name = name,
+		                    .address = address,
+		                    .size = symbol->st_size,
+		                    .is_function = ELF64_ST_TYPE(symbol->st_info) == STT_FUNC,
+		                    .is_global = ELF64_ST_BIND(symbol->st_info) != STB_LOCAL };
 	bool good = true;
 	if (item.is_global)
 		good = APPEND(side, global, item);
@@ -139,8 +141,9 @@ static bool add_function(struct code_side *side, uint64_t address, uint64_t size
                          bool is_global)
 {
 	return size == 0 || size > FUNCTION_BYTES_MAX ||
-	       APPEND(side, function, (struct code_function){
-			.address = address, .size = size, .name = name, .is_exported = is_global });
+	       APPEND(side, function,
+	              (struct code_function){
+			      .address = address, .size = size, .name = name, .is_exported = is_global });
 }
 
 /* --- the object ------------------------------------------------------------------ */
@@ -214,14 +217,11 @@ static bool read_object_relocations(struct code_side *side, const struct file *f
 				value = dynamic_symbol_place(file, &symbols, &strings,
 				                             ELF64_R_SYM(relocation.r_info));
 				/* fall through */
-			case R_X86_64_RELATIVE:
-				value += (uint64_t)relocation.r_addend;
-				break;
-			default:
-				continue;
+			case R_X86_64_RELATIVE: value += (uint64_t)relocation.r_addend; break;
+			default: continue;
 			}
-			if (!APPEND(side, relocation, (struct code_relocation){
-					.place = relocation.r_offset, .value = value }))
+			if (!APPEND(side, relocation,
+			            (struct code_relocation){ .place = relocation.r_offset, .value = value }))
 				return false;
 		}
 	}
@@ -295,11 +295,11 @@ static bool read_frames(struct code_side *side, const struct code_section *secti
 
 /* --- order ------------------------------------------------------------------------ */
 
-#define COMPARE_BY(list, type, field)                                  \
-	static int compare_##list(const void *left, const void *right)     \
-	{                                                                  \
-		const struct type *a = left, *b = right;                       \
-		return (a->field > b->field) - (a->field < b->field);          \
+#define COMPARE_BY(list, type, field)                                                                        \
+	static int compare_##list(const void *left, const void *right)                                       \
+	{                                                                                                    \
+		const struct type *a = left, *b = right;                                                     \
+		return (a->field > b->field) - (a->field < b->field);                                        \
 	}
 COMPARE_BY(sections, code_section, address)
 COMPARE_BY(relocations, code_relocation, place)
@@ -349,8 +349,8 @@ static void settle_functions(struct code_side *side)
 			struct code_function *last = &side->functions[kept - 1];
 			if (function->address - last->address < last->size) {
 				/* The same function; a part of one has no business here. */
-				last->is_strange |= function->address != last->address ||
-				                    function->size != last->size;
+				last->is_strange |=
+					function->address != last->address || function->size != last->size;
 				continue;
 			}
 		}
@@ -404,8 +404,7 @@ static void close_member(struct member *member)
 	free(member->addresses);
 }
 
-static bool open_member(struct member *member, const unsigned char *bytes, uint64_t size,
-                        uint16_t machine)
+static bool open_member(struct member *member, const unsigned char *bytes, uint64_t size, uint16_t machine)
 {
 	memset(member, 0, sizeof(*member));
 	if (!open_file(&member->file, bytes, size, ET_REL, machine) ||
@@ -454,8 +453,7 @@ static bool read_member_symbols(struct code_side *side, const struct member *mem
 		if (!add_symbol(side, &symbol, name, address))
 			return false;
 		/* Of weak functions there may be one in each member. */
-		if (ELF64_ST_TYPE(symbol.st_info) == STT_FUNC &&
-		    ELF64_ST_BIND(symbol.st_info) != STB_WEAK &&
+		if (ELF64_ST_TYPE(symbol.st_info) == STT_FUNC && ELF64_ST_BIND(symbol.st_info) != STB_WEAK &&
 		    !add_function(side, address, symbol.st_size, name, is_global))
 			return false;
 	}
@@ -463,15 +461,15 @@ static bool read_member_symbols(struct code_side *side, const struct member *mem
 }
 
 /* 0: nowhere that we know. */
-static uint64_t symbol_place(const struct code_side *side, const struct member *member,
-                             uint64_t index)
+static uint64_t symbol_place(const struct code_side *side, const struct member *member, uint64_t index)
 {
 	Elf64_Sym symbol;
 	if (!read_symbol(member, index, &symbol))
 		return 0;
 	if (symbol.st_shndx != SHN_UNDEF && symbol.st_shndx < member->file.header.e_shnum)
-		return member->addresses[symbol.st_shndx] ?
-		       member->addresses[symbol.st_shndx] + symbol.st_value : 0;
+		return member->addresses[symbol.st_shndx]
+		               ? member->addresses[symbol.st_shndx] + symbol.st_value
+		               : 0;
 	if (symbol.st_shndx != SHN_UNDEF && symbol.st_shndx != SHN_COMMON)
 		return 0;
 	const char *name = read_string(&member->file, &member->strings, symbol.st_name);
@@ -491,7 +489,7 @@ static bool read_member_relocations(struct code_side *side, const struct member 
 			read_part(&member->file, section.sh_offset + at, &relocation, sizeof(relocation));
 			uint32_t type = ELF64_R_TYPE(relocation.r_info);
 			struct code_relocation item = { .place = member->addresses[section.sh_info] +
-				                                     relocation.r_offset };
+				                                 relocation.r_offset };
 			bool is_known = type == R_X86_64_64 || type == R_X86_64_PC32 ||
 			                type == R_X86_64_PLT32 || type == R_X86_64_32 || type == R_X86_64_32S;
 			item.is_slot = type == R_X86_64_GOTPCREL || type == R_X86_64_GOTPCRELX ||
@@ -517,8 +515,8 @@ static bool next_member(const struct code_side *side, uint64_t *at, uint64_t *st
 	if (memcmp(header.ar_fmag, ARFMAG, sizeof(header.ar_fmag)) != 0)
 		return false;
 	*size = 0;
-	for (size_t i = 0; i < sizeof(header.ar_size) && header.ar_size[i] >= '0' &&
-	                   header.ar_size[i] <= '9'; i++)
+	for (size_t i = 0; i < sizeof(header.ar_size) && header.ar_size[i] >= '0' && header.ar_size[i] <= '9';
+	     i++)
 		*size = *size * 10 + (uint64_t)(header.ar_size[i] - '0');
 	*start = *at + sizeof(header);
 	if (*size > side->file_size - *start)
@@ -537,8 +535,8 @@ static bool read_members(struct code_side *side, uint16_t machine, bool is_first
 		if (!open_member(&member, side->file + start, size, machine))
 			continue;
 		bool good = place_sections(side, &member, &next, is_first) &&
-		            (is_first ? read_member_symbols(side, &member) :
-		                        read_member_relocations(side, &member));
+		            (is_first ? read_member_symbols(side, &member)
+		                      : read_member_relocations(side, &member));
 		close_member(&member);
 		if (!good)
 			return false;

@@ -82,8 +82,7 @@ static void mark_strings(const struct code_side *object, struct string_set *set)
 	}
 }
 
-bool archive_find_foreign(const struct code_side *object, const struct code_side *archive,
-                          bool *is_foreign)
+bool archive_find_foreign(const struct code_side *object, const struct code_side *archive, bool *is_foreign)
 {
 	struct string_set set = { 0 };
 	bool good = collect_strings(archive, &set);

@@ -5,11 +5,11 @@
 #define QUERYPROF_TESTS_SYMBOL_INLINED_H
 
 enum inlined_place {
-	INLINED_TWICE,   /* leaf in middle in large */
-	INLINED_ONCE,    /* leaf in large */
-	INLINED_NOT,     /* large itself */
-	INLINED_FAR,     /* a function of another unit, which link-time optimisation inlines */
-	INLINED_METHOD,  /* C++: a template's method in a function of a namespace */
+	INLINED_TWICE,  /* leaf in middle in large */
+	INLINED_ONCE,   /* leaf in large */
+	INLINED_NOT,    /* large itself */
+	INLINED_FAR,    /* a function of another unit, which link-time optimisation inlines */
+	INLINED_METHOD, /* C++: a template's method in a function of a namespace */
 	INLINED_PLACES,
 };
 

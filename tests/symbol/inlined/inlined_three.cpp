@@ -1,16 +1,15 @@
 // Names that the compiler mangled, of functions that have no code of their own.
 #include "inlined.h"
 
-namespace fixture {
+namespace fixture
+{
 
 struct Box {
-	template <class T>
-	void open(T content, inlined_visitor visit);
+	template <class T> void open(T content, inlined_visitor visit);
 };
 
 static const int open_line = __LINE__ + 4;
-template <class T>
-inline __attribute__((always_inline)) void Box::open(T content, inlined_visitor visit)
+template <class T> inline __attribute__((always_inline)) void Box::open(T content, inlined_visitor visit)
 {
 	visit(INLINED_METHOD);
 	inlined_sink = inlined_sink + static_cast<int>(content);
@@ -24,7 +23,7 @@ __attribute__((noinline)) void unpack(inlined_visitor visit)
 	inlined_sink = inlined_sink + 1;
 }
 
-}
+} // namespace fixture
 
 const struct inlined_expected inlined_method[] = {
 	{ "void fixture::Box::open<long>(long, void (*)(inlined_place))", "inlined_three.cpp",

@@ -23,7 +23,10 @@ struct recorded {
 	const char *name;
 	uint64_t registers[CFI_REGISTERS];
 	/* What the trace said, and the row in force there. */
-	struct { uint64_t look; struct cfi_row row; } steps[16];
+	struct {
+		uint64_t look;
+		struct cfi_row row;
+	} steps[16];
 	int depth;
 	uint64_t words[RECORDED_WORDS]; /* from the interrupted sp up */
 	uint64_t word_count;
@@ -76,7 +79,7 @@ static struct unwind_frame load(const struct recorded *recorded)
 		words[i] = relocate(recorded, recorded->words[i]);
 	for (int i = 0; i < CFI_REGISTERS; i++)
 		registers[i] = relocate(recorded, recorded->registers[i]);
-	bounds = (struct unwind_bounds){(uintptr_t)words, (uintptr_t)(words + recorded->word_count), NULL};
+	bounds = (struct unwind_bounds){ (uintptr_t)words, (uintptr_t)(words + recorded->word_count), NULL };
 	return arch_frame_of(registers, registers[CFI_INSTRUCTION_POINTER]);
 }
 
@@ -112,8 +115,8 @@ static void test_whole(void **state)
 		}
 		print_message("%s: %d frames\n", recorded->name, i + 1);
 	}
-	print_message("%d return addresses in x30, %d signed ones, %d signal frames\n", links,
-	              signed_ones, signals);
+	print_message("%d return addresses in x30, %d signed ones, %d signal frames\n", links, signed_ones,
+	              signals);
 	assert_true(links >= (int)COUNT && signed_ones > 10 && signals == 2);
 }
 
@@ -123,22 +126,29 @@ static void test_rows(void **state)
 		struct cfi_row row;
 		unsigned kind;
 	} cases[] = {
-		{{.cfa_register = 31, .cfa_offset = 32, .return_address = {CFI_AT_CFA, -24}}, RULE_SP},
-		{{.cfa_register = 29, .cfa_offset = 32, .return_address = {CFI_AT_CFA, -24}}, RULE_FP},
-		{{.cfa_register = 31, .cfa_offset = 0}, RULE_LINK},
-		{{.cfa_register = 29, .cfa_offset = 16}, RULE_FULL},
-		{{.cfa_register = 19, .cfa_offset = 16, .return_address = {CFI_AT_CFA, -8}}, RULE_FULL},
-		{{.cfa_register = 31, .cfa_offset = 32760, .return_address = {CFI_AT_CFA, -16376}}, RULE_SP},
-		{{.cfa_register = 31, .cfa_offset = 32768, .return_address = {CFI_AT_CFA, -8}}, RULE_FULL},
-		{{.cfa_register = 31, .cfa_offset = 32760, .return_address = {CFI_AT_CFA, -16384}}, RULE_FULL},
-		{{.cfa_register = 31, .cfa_offset = 36, .return_address = {CFI_AT_CFA, -8}}, RULE_FULL},
-		{{.cfa_register = 31, .cfa_offset = 32, .return_address = {CFI_AT_CFA, 8}}, RULE_FULL},
-		{{.cfa_register = 31, .cfa_offset = 32, .return_address = {CFI_AT_CFA, -8},
-		  .frame_pointer = {CFI_AT_CFA, -32}}, RULE_FULL},
-		{{.cfa_register = 31, .cfa_offset = 32, .return_address = {CFI_OTHERWISE, 0}}, RULE_FULL},
-		{{.cfa_by_expression = true, .return_address = {CFI_AT_CFA, -8}}, RULE_FULL},
-		{{.return_address = {CFI_UNDEFINED, 0}}, RULE_BOTTOM},
-		{{.signal_frame = true}, RULE_SIGNAL},
+		{ { .cfa_register = 31, .cfa_offset = 32, .return_address = { CFI_AT_CFA, -24 } }, RULE_SP },
+		{ { .cfa_register = 29, .cfa_offset = 32, .return_address = { CFI_AT_CFA, -24 } }, RULE_FP },
+		{ { .cfa_register = 31, .cfa_offset = 0 }, RULE_LINK },
+		{ { .cfa_register = 29, .cfa_offset = 16 }, RULE_FULL },
+		{ { .cfa_register = 19, .cfa_offset = 16, .return_address = { CFI_AT_CFA, -8 } }, RULE_FULL },
+		{ { .cfa_register = 31, .cfa_offset = 32760, .return_address = { CFI_AT_CFA, -16376 } },
+		  RULE_SP },
+		{ { .cfa_register = 31, .cfa_offset = 32768, .return_address = { CFI_AT_CFA, -8 } },
+		  RULE_FULL },
+		{ { .cfa_register = 31, .cfa_offset = 32760, .return_address = { CFI_AT_CFA, -16384 } },
+		  RULE_FULL },
+		{ { .cfa_register = 31, .cfa_offset = 36, .return_address = { CFI_AT_CFA, -8 } }, RULE_FULL },
+		{ { .cfa_register = 31, .cfa_offset = 32, .return_address = { CFI_AT_CFA, 8 } }, RULE_FULL },
+		{ { .cfa_register = 31,
+		    .cfa_offset = 32,
+		    .return_address = { CFI_AT_CFA, -8 },
+		    .frame_pointer = { CFI_AT_CFA, -32 } },
+		  RULE_FULL },
+		{ { .cfa_register = 31, .cfa_offset = 32, .return_address = { CFI_OTHERWISE, 0 } },
+		  RULE_FULL },
+		{ { .cfa_by_expression = true, .return_address = { CFI_AT_CFA, -8 } }, RULE_FULL },
+		{ { .return_address = { CFI_UNDEFINED, 0 } }, RULE_BOTTOM },
+		{ { .signal_frame = true }, RULE_SIGNAL },
 	};
 	struct unwind_frame frame = load(&recordings[0]);
 	uintptr_t fp_slot;
@@ -164,7 +174,7 @@ static void test_damaged(void **state)
 {
 	const char *seed = getenv("QUERYPROF_TEST_SEED"), *rounds = getenv("QUERYPROF_TEST_ROUNDS");
 	const long count = rounds != NULL ? atol(rounds) : 200000;
-	long results[RULE_NOT_CODE + 1] = {0};
+	long results[RULE_NOT_CODE + 1] = { 0 };
 
 	(void)state;
 	random_state = seed != NULL ? strtoull(seed, NULL, 0) : 0x9e3779b97f4a7c15u;
@@ -177,7 +187,8 @@ static void test_damaged(void **state)
 		int i = 0;
 
 		for (unsigned n = (unsigned)(next_random() % 8); n-- > 0;) {
-			uint64_t *word = &words[next_random() % (next_random() % 2 ? 100 : recorded->word_count)];
+			uint64_t *word =
+				&words[next_random() % (next_random() % 2 ? 100 : recorded->word_count)];
 			*word = next_random() % 2 ? next_random() : *word ^ UINT64_C(1) << next_random() % 64;
 		}
 		if (next_random() % 4 == 0)
@@ -199,8 +210,8 @@ static void test_damaged(void **state)
 			result = rule_apply(rule_from_row(&row), &frame, &bounds, &fp_slot);
 			if (result == RULE_STEPPED) {
 				assert_true(frame.sp >= sp);
-				assert_true(row.signal_frame ||
-				            frame.look + 1 < UINT64_C(1) << ARCH_CODE_BITS);
+				assert_true(row.signal_frame || frame.look + 1 < UINT64_C(1)
+				                                                         << ARCH_CODE_BITS);
 			}
 			i++;
 		} while (result == RULE_STEPPED && i < recorded->depth);

@@ -58,8 +58,8 @@ static const char *name_of(uint64_t address)
 {
 	Dl_info info;
 
-	return dladdr((void *)(uintptr_t)address, &info) != 0 && info.dli_sname != NULL
-	               ? info.dli_sname : "?";
+	return dladdr((void *)(uintptr_t)address, &info) != 0 && info.dli_sname != NULL ? info.dli_sname
+	                                                                                : "?";
 }
 
 /* Everything that a trace was made from, as C. */
@@ -82,10 +82,11 @@ static void record(const void *context)
 		if (rules_find_section(map, trace[i], &section) <= SECTION_NEWER && section.header != 0)
 			cfi_find_row(&section, trace[i], &row);
 		printf("\t\t{%#" PRIx64 ", {.signal_frame = %d, .cfa_register = %u, .cfa_offset = %d, "
-		       ".return_address = {%d, %" PRId64 "}, .frame_pointer = {%d, %" PRId64 "}}}, /* %s */\n",
-		       trace[i], row.signal_frame, row.cfa_register, row.cfa_offset,
-		       row.return_address.place, row.return_address.value, row.frame_pointer.place,
-		       row.frame_pointer.value, name_of(trace[i]));
+		       ".return_address = {%d, %" PRId64 "}, .frame_pointer = {%d, %" PRId64
+		       "}}}, /* %s */\n",
+		       trace[i], row.signal_frame, row.cfa_register, row.cfa_offset, row.return_address.place,
+		       row.return_address.value, row.frame_pointer.place, row.frame_pointer.value,
+		       name_of(trace[i]));
 	}
 	printf("\t},\n\t.depth = %d,\n\t.words = {", seen.depth);
 	if (words > RECORDED_WORDS)
@@ -102,8 +103,7 @@ static void on_trap(int signal, siginfo_t *info, void *context)
 	(void)signal;
 	(void)info;
 	seen = unwind_trace(context, &stack, memo, trace, TRACE_MAX_FRAMES);
-	const struct unwind_result plain =
-		unwind_trace(context, &stack, NULL, plain_trace, TRACE_MAX_FRAMES);
+	const struct unwind_result plain = unwind_trace(context, &stack, NULL, plain_trace, TRACE_MAX_FRAMES);
 	differs += plain.depth != seen.depth || plain.truncated != seen.truncated ||
 	           memcmp(trace, plain_trace, (size_t)seen.depth * sizeof trace[0]) != 0;
 	if (record_as != NULL)
@@ -181,7 +181,7 @@ static void handle_usr1(unsigned long flags)
 		unsigned long flags;
 		void (*restorer)(void);
 		uint64_t mask;
-	} action = {handle, flags | SA_HAS_RESTORER, return_from_signal, 0};
+	} action = { handle, flags | SA_HAS_RESTORER, return_from_signal, 0 };
 
 	if (syscall(SYS_rt_sigaction, SIGUSR1, &action, NULL, sizeof action.mask) != 0)
 		perror("rt_sigaction");
@@ -196,7 +196,7 @@ static struct unwind_stack own_stack(void)
 	pthread_getattr_np(pthread_self(), &attributes);
 	pthread_attr_getstack(&attributes, &start, &size);
 	pthread_attr_destroy(&attributes);
-	return (struct unwind_stack){(uintptr_t)start, (uintptr_t)start + size};
+	return (struct unwind_stack){ (uintptr_t)start, (uintptr_t)start + size };
 }
 
 static void *in_thread(void *argument)
@@ -232,10 +232,10 @@ static void in_coroutine(void)
 
 int main(int argc, char **argv)
 {
-	struct sigaction action = {.sa_sigaction = on_trap, .sa_flags = SA_SIGINFO};
+	struct sigaction action = { .sa_sigaction = on_trap, .sa_flags = SA_SIGINFO };
 	const bool recording = argc > 1 && strcmp(argv[1], "--record") == 0;
 	static char other_stack[128 * 1024] __attribute__((aligned(16)));
-	int numbers[] = {3, 1, 2};
+	int numbers[] = { 3, 1, 2 };
 	pthread_t thread;
 
 	if (modules_init() != 0)
@@ -254,7 +254,8 @@ int main(int argc, char **argv)
 	for (int i = 0; i < 40; i++) {
 		dive(i % 7 * 5);
 		check(!seen.truncated && count("dive") == i % 7 * 5 + 1 && count("leaf_trap") == 1 &&
-		      count("main") == 1 && is_named(trace[seen.depth - 1], "_start"), "recursion");
+		              count("main") == 1 && is_named(trace[seen.depth - 1], "_start"),
+		      "recursion");
 		dive_with_alloca(i % 5);
 		check(!seen.truncated && count("dive_with_alloca") == i % 5 + 1, "alloca");
 	}
@@ -271,7 +272,7 @@ int main(int argc, char **argv)
 	raise(SIGUSR1);
 	check(!seen.truncated && count("handle") == 1 && count("dive") == 3 && count("main") == 1,
 	      "signal frame");
-	const stack_t alternate = {.ss_sp = other_stack, .ss_size = sizeof other_stack};
+	const stack_t alternate = { .ss_sp = other_stack, .ss_size = sizeof other_stack };
 	sigaltstack(&alternate, NULL);
 	handle_usr1(SA_ONSTACK);
 	raise(SIGUSR1);
