@@ -17,6 +17,8 @@ void sampler_push(struct thread *thread, const struct query_tag *tag)
 	thread->nesting = nesting + 1;
 	if (nesting < QUERY_NESTING)
 		timers_follow(thread, tag);
+	if (__builtin_expect(thread->name_due, 0))
+		threads_tell_name(thread);
 }
 
 void sampler_push_worker(struct thread *thread, const struct query_tag *tag)
@@ -25,7 +27,6 @@ void sampler_push_worker(struct thread *thread, const struct query_tag *tag)
 
 	/* Not when the thread has run something else before. */
 	timer->whole = timer->period_ns == 0;
-	timer->told = 0;
 	sampler_push(thread, tag);
 }
 
