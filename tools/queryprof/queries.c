@@ -2,9 +2,11 @@
  * queryprof queries: which queries ran, and what they cost.
  */
 #include "command.h"
-
+#include "run_sql.h"
+#include "selection.h"
 #include "sql_queries.h"
 #include "sql_statements.h"
+#include "trace_file.h"
 
 static const char *by, *limit, *statements, *format_name;
 
@@ -51,7 +53,7 @@ static int run(int argc, char **argv)
 	sqlite3 *db = selection_open(argv[0], &selection);
 	if (!db)
 		return COMMAND_FAILED;
-	int result = sql_run(db, statements ? sql_statements : sql_queries, parameters, &output);
+	int result = run_sql(db, statements ? sql_statements : sql_queries, parameters, &output);
 	trace_file_close(db);
 	return result;
 }

@@ -5,12 +5,15 @@
 
 #include <string.h>
 
+#include "run_sql.h"
+#include "selection.h"
 #include "sql_report_frames.h"
 #include "sql_report_functions.h"
 #include "sql_report_query.h"
 #include "sql_report_samples.h"
 #include "sql_report_stacks.h"
 #include "sql_report_times.h"
+#include "trace_file.h"
 
 static const char *type_name, *limit;
 
@@ -65,7 +68,7 @@ static int print_report(sqlite3 *db)
 			       !part->is_sampled ? ""
 			       : is_real         ? ", by real time"
 			                         : ", by CPU time");
-		result = sql_run(db, part->sql, parameters, &output);
+		result = run_sql(db, part->sql, parameters, &output);
 	}
 	return result;
 }

@@ -9,7 +9,7 @@
  * The file may come from anybody: what it contains is data, and what its schema
  * says is not trusted.
  */
-#include "command.h"
+#include "trace_file.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -18,123 +18,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "command.h"
 #include "progress.h"
+#include "queryprof.h"
 #include "store/file/database.h"
 #include "store/store.h"
 #include "store/file/upgrade.h"
-#include "trace/address.h"
-
-/* --- the file's address space ------------------------------------------------- */
-
-struct place {
-	uint64_t base, extent;
-	struct store_location object; /* of the base; strings are ours */
-};
-
-static struct place *places;
-static size_t place_count;
-
-static int compare_places(const void *left, const void *right)
-{
-	const struct place *a = left, *b = right;
-	return (a->base > b->base) - (a->base < b->base);
-}
-
-/* NULL: in none. */
-static const struct place *find_place(uint64_t address)
-{
-	size_t low = 0, high = place_count;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-		if (places[middle].base <= address)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	if (low == 0 || address - places[low - 1].base >= places[low - 1].extent)
-		return NULL;
-	return &places[low - 1];
-}
-
-static bool locate(uint64_t address, struct store_location *location)
-{
-	const struct place *place = find_place(address);
-
-	if (!place)
-		return false;
-	*location = place->object;
-	location->offset = address - place->base;
-	location->address += location->offset;
-	return true;
-}
-
-bool trace_file_module(uint64_t address, struct trace_module *module)
-{
-	const struct place *place = find_place(address);
-
-	if (place)
-		*module = (struct trace_module){
-			.path = place->object.path,
-			.build_id = place->object.build_id,
-			.start = place->base,
-			.end = place->base + place->extent,
-		};
-	return place;
-}
-
-static char *copy_column(sqlite3_stmt *row, int column)
-{
-	const char *text = (const char *)sqlite3_column_text(row, column);
-	return strdup(text ? text : "");
-}
-
-static int read_places(sqlite3 *db)
-{
-	sqlite3_stmt *row;
-	int code = sqlite3_prepare_v2(db,
-	                              "SELECT base, extent, elf_start, path, build_id, file_size, "
-	                              "mtime_ns FROM modules",
-	                              -1, &row, NULL);
-
-	while (code == SQLITE_OK && (code = sqlite3_step(row)) == SQLITE_ROW) {
-		struct place *grown = reallocarray(places, place_count + 1, sizeof(*places));
-		code = grown ? SQLITE_OK : SQLITE_NOMEM;
-		if (!grown)
-			break;
-		places = grown;
-		struct place *place = &places[place_count];
-		*place = (struct place){
-			.base = (uint64_t)sqlite3_column_int64(row, 0),
-			.extent = (uint64_t)sqlite3_column_int64(row, 1),
-			.object = { .address = (uint64_t)sqlite3_column_int64(row, 2),
-			            .path = copy_column(row, 3),
-			            .build_id = copy_column(row, 4),
-			            .file_size = (uint64_t)sqlite3_column_int64(row, 5),
-			            .mtime_ns = sqlite3_column_int64(row, 6) },
-		};
-		place_count++;
-		if (!place->object.path || !place->object.build_id)
-			code = SQLITE_NOMEM;
-	}
-	sqlite3_finalize(row);
-	if (place_count)
-		qsort(places, place_count, sizeof(*places), compare_places);
-	return code == SQLITE_DONE ? SQLITE_OK : code;
-}
-
-static void forget_places(void)
-{
-	for (size_t i = 0; i < place_count; i++) {
-		free((char *)places[i].object.path);
-		free((char *)places[i].object.build_id);
-	}
-	free(places);
-	places = NULL;
-	place_count = 0;
-}
-
-/* --- opening ------------------------------------------------------------------ */
+#include "trace_frames.h"
 
 /* Whether a process has the file open in WAL mode: it then holds SQLite's shared
  * lock on it, a range past the first gigabyte. */
@@ -159,24 +49,28 @@ static bool has_log(const char *path)
 	return has;
 }
 
-static int open_connection(const char *path, sqlite3 **db)
+char *trace_file_uri(const char *path)
 {
-	/* As an URI, in which some characters of the path have a meaning. */
 	sqlite3_str *uri = sqlite3_str_new(NULL);
 
 	sqlite3_str_appendall(uri, "file:");
 	for (const char *at = path; *at; at++)
-		if (strchr("%?#", *at))
+		if (strchr("%?#", *at)) /* which have a meaning in URIs */
 			sqlite3_str_appendf(uri, "%%%02x", *at);
 		else
 			sqlite3_str_appendchar(uri, 1, *at);
 	sqlite3_str_appendall(uri, "?mode=ro");
 	if (!is_in_use(path) && !has_log(path))
 		sqlite3_str_appendall(uri, "&immutable=1");
-	char *text = sqlite3_str_finish(uri);
-	int code = text ? sqlite3_open_v2(text, db, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI, "unix")
-	                : SQLITE_NOMEM;
-	sqlite3_free(text);
+	return sqlite3_str_finish(uri);
+}
+
+static int open_connection(const char *path, sqlite3 **db)
+{
+	char *uri = trace_file_uri(path);
+	int code =
+		uri ? sqlite3_open_v2(uri, db, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI, "unix") : SQLITE_NOMEM;
+	sqlite3_free(uri);
 	if (code == SQLITE_OK) {
 		sqlite3_db_config(*db, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
 		sqlite3_db_config(*db, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
@@ -213,6 +107,30 @@ static bool check_identity(sqlite3 *db, const char *path)
 	return true;
 }
 
+/* SQLite hands its routines to extensions only. This one takes them. */
+static const sqlite3_api_routines *routines;
+
+static int take_routines(sqlite3 *db, char **error, const sqlite3_api_routines *api)
+{
+	(void)db, (void)error;
+	routines = api;
+	return SQLITE_OK;
+}
+
+/* Gives the connection the functions of the library, as if it had been loaded. */
+static int add_functions(sqlite3 *db, char **error)
+{
+	sqlite3 *scratch = NULL;
+
+	if (!routines) {
+		sqlite3_auto_extension((void (*)(void))take_routines);
+		sqlite3_open(":memory:", &scratch);
+		sqlite3_close(scratch);
+		sqlite3_cancel_auto_extension((void (*)(void))take_routines);
+	}
+	return routines ? sqlite3_queryprof_trace_init(db, error, routines) : SQLITE_NOMEM;
+}
+
 sqlite3 *trace_file_open(const char *path)
 {
 	struct stat status;
@@ -231,14 +149,11 @@ sqlite3 *trace_file_open(const char *path)
 		complain("%s: %s", path, sqlite3_errmsg(db));
 	} else if (!check_identity(db, path)) {
 		/* has complained */
-	} else if (read_places(db) != SQLITE_OK) {
-		complain("%s: %s", path, sqlite3_errmsg(db));
-	} else if (trace_functions_add(db, &error) != SQLITE_OK) {
-		complain("%s", error ? error : "out of memory");
-	} else if (trace_names_open(db) != SQLITE_OK || trace_frames_add(db) != SQLITE_OK) {
+	} else if (add_functions(db, &error) != SQLITE_OK) {
+		complain("%s: %s", path, error ? error : "out of memory");
+	} else if (trace_frames_add(db) != SQLITE_OK) {
 		complain("%s: %s", path, sqlite3_errmsg(db));
 	} else {
-		address_use_locator(locate);
 		progress_watch(db);
 		return db;
 	}
@@ -249,9 +164,5 @@ sqlite3 *trace_file_open(const char *path)
 
 void trace_file_close(sqlite3 *db)
 {
-	trace_names_close();
 	sqlite3_close(db);
-	trace_functions_free();
-	address_use_locator(NULL);
-	forget_places();
 }
