@@ -63,8 +63,8 @@ const struct command command_queries = {
 	.arguments = "FILE [OPTION]...",
 	.summary = "Lists queries and what they cost, the costliest first",
 	.details = "A run is from a statement's first step to its end; runs that differ in their literals "
-		   "only are one statement. Times are exact; n_cpu and n_real are samples on the CPU "
-		   "clock and on the real one. An id, or its beginning, is what --query takes.",
+		   "only are one statement. Times are exact; n_cpu and n_wall are samples on the CPU "
+		   "clock and on the wall clock. An id, or its beginning, is what --query takes.",
 	.examples = "  queryprof queries app.trace\n"
 		    "  queryprof queries app.trace --by wall --like 'FROM orders' --limit 5\n"
 		    "  queryprof queries app.trace --statements --since yesterday\n"

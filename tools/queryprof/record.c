@@ -47,7 +47,7 @@ static const struct command_option options[] = {
 	{ .name = "real",
 	  .value = "PERIOD",
 	  .kind = OPTION_PERIOD,
-	  .help = "real time from one sample to the next (default 10ms), 0: none" },
+	  .help = "wall time from one sample to the next (default 10ms), 0: none" },
 	{ .name = "setting",
 	  .value = "NAME=VALUE",
 	  .kind = OPTION_SETTING,

@@ -62,11 +62,11 @@ static int print_report(sqlite3 *db)
 		};
 		if (part->is_sampled)
 			output.if_empty =
-				is_real ? "no samples on the real clock" : "no samples on the CPU clock";
+				is_real ? "no samples on the wall clock" : "no samples on the CPU clock";
 		if (part->title)
 			printf("\n%s%s\n", part->title,
 			       !part->is_sampled ? ""
-			       : is_real         ? ", by real time"
+			       : is_real         ? ", by wall time"
 			                         : ", by CPU time");
 		result = run_sql(db, part->sql, parameters, &output);
 	}
