@@ -9,9 +9,11 @@
  * the first argument is a constant. Any other start names nothing. main's extent is
  * that of its call frame information, which stripping leaves.
  */
+#include "symbol/entry.h"
+
 #include <string.h>
 
-#include "symbol/symbol_table.h"
+#include "symbol/plt.h"
 
 /* --- the start's code ---------------------------------------------------------------- */
 

@@ -10,10 +10,10 @@
  * the processor; the relocation names the function that chooses, and its symbol is
  * what callers call it.
  */
+#include "symbol/plt.h"
+
 #include <stdlib.h>
 #include <string.h>
-
-#include "symbol/symbol_table.h"
 
 #define STUB_BYTES 16u /* of .plt and .plt.sec; those of .plt.got may be 8 */
 
