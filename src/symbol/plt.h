@@ -13,6 +13,10 @@
  * functions have been collected. False: no memory. */
 bool plt_collect(const struct elf_image *image, struct symbol_collector *collector);
 
+/* The slot that the stub at `address` jumps through, of which `code` are the first bytes; 0
+ * when it is no such stub. */
+uint64_t plt_decode(const unsigned char *code, size_t size, uint64_t address);
+
 /* Whether the dynamic linker puts the address of the function `name` there. */
 bool plt_slot_is(const struct elf_image *image, uint64_t address, const char *name);
 
