@@ -22,7 +22,7 @@
 #include "store/file/database.h"
 #include "store/store.h"
 #include "store/file/upgrade.h"
-#include "trace/address.h"
+#include "trace/process_space.h"
 
 /* --- the file's address space ------------------------------------------------- */
 

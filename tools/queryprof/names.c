@@ -5,7 +5,7 @@
 #include "command.h"
 
 #include "export/strings.h"
-#include "trace/address.h"
+#include "trace/process_space.h"
 #include "symbol/symbol.h"
 
 static const char frames_sql[] = "SELECT called.name, source.name, line, inlined FROM frames"
