@@ -1,0 +1,23 @@
+/*
+ * The unwinder's counters in the ledger, over all threads.
+ */
+#ifndef QUERYPROF_HANDLER_UNWIND_COUNTERS_H
+#define QUERYPROF_HANDLER_UNWIND_COUNTERS_H
+
+#include <stdint.h>
+
+enum unwind_counter {
+	UNWIND_CACHE_MISSES,   /* rules taken from the CFI parser */
+	UNWIND_FULL_STEPS,     /* frames that needed all registers */
+	UNWIND_NO_RULE,        /* traces that ended at code without a rule */
+	UNWIND_BAD_READ,       /* traces that ended at a slot outside the stack */
+	UNWIND_UNKNOWN_STACKS, /* traces of stacks other than the thread's own */
+	UNWIND_COUNTERS,
+};
+
+/* Async-signal-safe. */
+void unwind_count(enum unwind_counter which);
+
+uint64_t unwind_counter(enum unwind_counter which);
+
+#endif
