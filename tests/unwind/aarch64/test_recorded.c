@@ -33,6 +33,7 @@ struct recorded {
 };
 
 #include "recorded.h"
+#include "../../seed.h"
 
 #define COUNT (sizeof recordings / sizeof recordings[0])
 
@@ -172,13 +173,11 @@ static void test_rows(void **state)
 /* Reads outside the stack would be fatal here. */
 static void test_damaged(void **state)
 {
-	const char *seed = getenv("QUERYPROF_TEST_SEED"), *rounds = getenv("QUERYPROF_TEST_ROUNDS");
-	const long count = rounds != NULL ? atol(rounds) : 200000;
+	const long count = test_rounds(200000);
 	long results[RULE_NOT_CODE + 1] = { 0 };
 
 	(void)state;
-	random_state = seed != NULL ? strtoull(seed, NULL, 0) : 0x9e3779b97f4a7c15u;
-	print_message("QUERYPROF_TEST_SEED=%#llx\n", (unsigned long long)random_state);
+	random_state = test_seed(0x9e3779b97f4a7c15u);
 	for (long round = 0; round < count; round++) {
 		const struct recorded *recorded = &recordings[next_random() % COUNT];
 		struct unwind_frame frame = load(recorded);
