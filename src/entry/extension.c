@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "watch/hooks.h"
 #include "sql/metrics.h"
+#include "sql/trace_names.h"
 #include "entry/process.h"
 #include "watch/queries.h"
 #include "watch/session.h"
@@ -64,6 +65,11 @@ int sqlite3_queryprof_init(sqlite3 *db, char **error, const sqlite3_api_routines
 	host_leave(before);
 	/* Signals may be on their way to the handler: never unloaded. */
 	return rc ? rc : SQLITE_OK_LOAD_PERMANENTLY;
+}
+
+int sqlite3_queryprof_trace_init(sqlite3 *db, char **error, const sqlite3_api_routines *api)
+{
+	return trace_names_attach(db, error, api);
 }
 
 /* --- C -------------------------------------------------------------------- */

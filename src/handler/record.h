@@ -1,33 +1,29 @@
 /*
- * What travels through the ring: one record per sample, per finished query and
+ * The records that travel through the ring: one per sample, per finished query and
  * per thread seen for the first time.
  *
- * Samples are written by the signal handler, the other kinds by ordinary code
- * on the host's threads; the flusher (src/store) is the only reader. Records of
- * one thread are read in the order in which it wrote them, so a query's own
- * record follows its samples and a thread's name precedes them.
+ * The signal handler writes samples, ordinary code on the host's threads writes the
+ * other kinds; the flusher (src/store) is the only reader. It reads the records of
+ * one thread in the order in which the thread wrote them, so a query's own record
+ * follows its samples and a thread's name precedes them.
  *
- * A record is a small fixed head and a variable tail. Later fields (labels, a
- * span, off-CPU duration, a plan node) go behind the tail, one bit each in
- * `fields`; a reader that does not know a bit can skip them, for the ring knows
- * the record's size.
+ * A sample is a fixed head, its trace, and optional fields (a value; later labels, a
+ * span, a plan node). Each field carries its tag and its size, so that a reader skips
+ * the fields that it does not know and reads those behind them.
  */
 #ifndef QUERYPROF_HANDLER_RECORD_H
 #define QUERYPROF_HANDLER_RECORD_H
 
+#include <stddef.h>
 #include <stdint.h>
+#include <string.h>
+
+#include "base/sample_type.h"
 
 enum record_kind {
 	RECORD_SAMPLE = 1,
 	RECORD_QUERY = 2,
 	RECORD_THREAD = 3,
-};
-
-/* The values of trace_log.trace_type, in the order of its names. */
-enum trace_type {
-	TRACE_CPU = 0,
-	TRACE_REAL = 1,
-	TRACE_TYPES = 2,
 };
 
 #define TRACE_MAX_FRAMES 512
@@ -72,17 +68,62 @@ struct sample_record {
 	uint32_t weight;     /* periods this sample stands for */
 	uint32_t generation; /* of the code map in force, see code_map.h */
 	uint32_t cpu_id;
-	uint32_t fields;    /* bit mask of what follows the trace; none yet */
+	uint32_t fields;    /* optional fields behind the trace: how many */
 	uint16_t depth;     /* entries of trace */
 	uint8_t trace_type; /* enum trace_type */
 	uint8_t flags;      /* enum sample_flags */
 	uint64_t trace[];   /* leaf first, see qp_unwind() in queryprof.h */
 };
 
+/* The tags of optional fields. A number keeps its meaning for ever. */
+enum sample_field_tag {
+	/* int64_t: the value in the type's unit. A sample without this field stands for
+	 * weight × period_ns, if a timer took it. */
+	FIELD_VALUE = 1,
+};
+
+struct sample_field {
+	uint32_t tag, size; /* size: bytes of content */
+	uint64_t content[]; /* filled up to whole words */
+};
+
+#define SAMPLE_FIELD_BYTES(content_size) (sizeof(struct sample_field) + ((content_size) + 7ul) / 8 * 8)
+
+/* Writes a field at `at`, which has SAMPLE_FIELD_BYTES(size) bytes, and counts it. The
+ * first field belongs at record->trace + record->depth. Returns the place of the next
+ * one. */
+static inline void *sample_field_put(struct sample_record *record, void *at, uint32_t tag,
+                                     const void *content, uint32_t size)
+{
+	struct sample_field *field = at;
+
+	field->tag = tag;
+	field->size = size;
+	memcpy(field->content, content, size);
+	record->fields++;
+	return (char *)at + SAMPLE_FIELD_BYTES(size);
+}
+
+/* The field at `*at`, which moves on to the next one; NULL when none is left before
+ * `end`. */
+static inline const struct sample_field *sample_field_next(const void **at, const void *end)
+{
+	const struct sample_field *field = *at;
+	size_t left = (size_t)((const char *)end - (const char *)*at);
+
+	if (left < sizeof(*field) || field->size > left - sizeof(*field))
+		return NULL;
+	size_t size = SAMPLE_FIELD_BYTES(field->size);
+	*at = (const char *)*at + (size < left ? size : left);
+	return field;
+}
+
 /* One finished run of a query. Times in ns. The texts stand one behind the
  * other in `text`, without terminators, in the order of their lengths. */
 struct query_record {
-	struct query_key query, initial;
+	struct query_key query;
+	struct query_key initial; /* the outermost query around it, or itself */
+	struct query_key parent;  /* the query right around it; zero: none */
 	uint64_t start_realtime_ns;
 	uint64_t duration_ns;        /* CLOCK_MONOTONIC, first step to the end */
 	uint64_t cpu_time_ns;        /* the threads' CPU clocks over the same span, see query.h */

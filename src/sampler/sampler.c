@@ -1,5 +1,5 @@
 /*
- * Starting and stopping, and the stack of running queries.
+ * Starting and stopping.
  */
 #include "sampler/sampler.h"
 
@@ -100,58 +100,4 @@ bool sampler_quiesce(void)
 uint64_t sampler_counter(enum sampler_counter which)
 {
 	return __atomic_load_n(&sampler_counters[which], __ATOMIC_RELAXED);
-}
-
-/* --- running queries ------------------------------------------------------------------ */
-
-void sampler_push(struct thread *thread, const struct query_tag *tag)
-{
-	uint32_t nesting = thread->nesting;
-
-	if (nesting < QUERY_NESTING)
-		thread->queries[nesting] = *tag;
-	HANDLER_BARRIER();
-	/* Before the look at the timers: a signal in between finds the query, so it
-	 * cannot disarm what was just seen armed. */
-	thread->nesting = nesting + 1;
-	if (nesting < QUERY_NESTING)
-		timers_follow(thread, tag);
-}
-
-void sampler_push_worker(struct thread *thread, const struct query_tag *tag)
-{
-	struct thread_timer *timer = &thread->timers[TRACE_CPU];
-
-	/* Not when the thread has run something else before. */
-	timer->whole = timer->period_ns == 0;
-	timer->told = 0;
-	sampler_push(thread, tag);
-}
-
-void sampler_pop_worker(struct thread *thread)
-{
-	timers_tell_rest(thread);
-	thread->timers[TRACE_CPU].whole = false;
-	sampler_pop(thread);
-}
-
-void sampler_pop(struct thread *thread)
-{
-	uint32_t nesting = thread->nesting;
-
-	if (nesting == 0)
-		return;
-	thread->nesting = nesting - 1;
-	/* The query around it may want other periods. */
-	if (nesting > 1 && nesting <= QUERY_NESTING)
-		timers_follow(thread, &thread->queries[nesting - 2]);
-}
-
-const struct query_tag *sampler_top(const struct thread *thread)
-{
-	uint32_t nesting = thread->nesting;
-
-	if (nesting == 0)
-		return NULL;
-	return &thread->queries[(nesting < QUERY_NESTING ? nesting : QUERY_NESTING) - 1];
 }

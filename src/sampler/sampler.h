@@ -15,6 +15,7 @@
 #include <stdint.h>
 
 #include "handler/thread.h"
+#include "sampler/push.h"
 
 /* Limits of a period. Below the first the kernel spends its time on signals. */
 #define PERIOD_MIN_NS 10000ull /* 10 us */
@@ -55,19 +56,6 @@ struct thread *sampler_thread(void);
 
 /* The calling thread is the profiler's own: never sampled, never logged. */
 void sampler_exclude_thread(void);
-
-/* Starts and ends a query on the calling thread; strictly nested. The tag is
- * copied. sampler_push() arms the timers that the tag's periods ask for. */
-void sampler_push(struct thread *thread, const struct query_tag *tag);
-void sampler_pop(struct thread *thread);
-
-/* The same for a thread that works for one query from its beginning to its end: its
- * samples then stand for all of its CPU time, however short it lives. */
-void sampler_push_worker(struct thread *thread, const struct query_tag *tag);
-void sampler_pop_worker(struct thread *thread);
-
-/* The tag of the innermost running query, NULL when there is none. */
-const struct query_tag *sampler_top(const struct thread *thread);
 
 /* Waits until every handler that was running at the call has returned. Not from
  * a handler. False after a second of waiting (a thread is stopped by a debugger, or

@@ -8,7 +8,7 @@ struct Box {
 	template <class T> void open(T content, inlined_visitor visit);
 };
 
-static const int open_line = __LINE__ + 4;
+static const int open_line = __LINE__ + 3;
 template <class T> inline __attribute__((always_inline)) void Box::open(T content, inlined_visitor visit)
 {
 	visit(INLINED_METHOD);

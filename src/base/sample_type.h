@@ -1,0 +1,46 @@
+/*
+ * The types of samples: what a sample's value counts, and in which unit.
+ *
+ * A type is not a clock: two of the types are taken by timers, each on a clock of its
+ * own; others are taken where something happens (a wait ends, memory is allocated). A
+ * reader may meet types that this build does not know, in a record or in a file that a
+ * newer build wrote. Their values are shown in their own unit and never added to time.
+ */
+#ifndef QUERYPROF_BASE_SAMPLE_TYPE_H
+#define QUERYPROF_BASE_SAMPLE_TYPE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <time.h>
+
+enum trace_type {
+	TRACE_CPU = 0,
+	TRACE_REAL = 1,
+	TRACE_TYPES = 2,
+};
+
+#define SAMPLE_TYPE_NO_CLOCK ((clockid_t)-1)
+
+/* Units of values. */
+#define UNIT_NS "ns"
+#define UNIT_BYTES "bytes"
+#define UNIT_UNKNOWN "unknown"
+
+struct sample_type {
+	const char *name; /* in trace_log.trace_type */
+	const char *unit; /* of the value */
+	/* Of the timer that takes the samples. The value of such a sample is its weight
+	 * times its period. SAMPLE_TYPE_NO_CLOCK: no timer does. */
+	clockid_t clock;
+};
+
+/* The types of this build, by their number; NULL past the last. */
+const struct sample_type *sample_type_at(size_t number);
+
+/* NULL: this build does not know the name. */
+const struct sample_type *sample_type_find(const char *name);
+
+/* Whether a timer takes such samples; false for a name that this build does not know. */
+bool sample_type_is_timed(const char *name);
+
+#endif
