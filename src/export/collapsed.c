@@ -1,7 +1,8 @@
 /*
  * Collapsed stacks: a line a stack, its functions from the root to the leaf with
- * semicolons between them, a blank and a number. The number is the sum of weights:
- * sampling periods. flamegraph.pl, inferno, speedscope and others take it.
+ * semicolons between them, a blank and a number. flamegraph.pl, inferno, speedscope and
+ * others take it. The number is the sum of weights, sampling periods, for samples that a
+ * timer took, and the sum of values for others.
  */
 #include <stdlib.h>
 
@@ -11,6 +12,7 @@
 
 struct writer {
 	FILE *out;
+	const struct report_info *info;
 	struct sums sums;
 	struct report_labels none; /* labels do not matter here */
 };
@@ -19,9 +21,8 @@ static void *begin_collapsed(FILE *out, const struct report_info *info)
 {
 	struct writer *writer = calloc(1, sizeof(*writer));
 
-	(void)info;
 	if (writer)
-		writer->out = out;
+		*writer = (struct writer){ .out = out, .info = info };
 	return writer;
 }
 
@@ -35,7 +36,7 @@ static bool add_collapsed(void *to, const struct report_sample *sample)
 }
 
 /* Stacks that differ only in the places within their functions are one line. */
-static bool collapse_sum(struct collapse *collapse, const struct sum *sum)
+static bool collapse_sum(struct collapse *collapse, const struct sum *sum, bool is_timed)
 {
 	for (size_t i = sum->stack->count; i-- > 0;) {
 		const struct report_frame *frame = sum->stack->frames[i];
@@ -43,7 +44,7 @@ static bool collapse_sum(struct collapse *collapse, const struct sum *sum)
 			if (!collapse_frame(collapse, frame->lines[j].function))
 				return false;
 	}
-	return collapse_stack(collapse, sum->weight);
+	return collapse_stack(collapse, is_timed ? sum->weight : sum->value);
 }
 
 static bool end_collapsed(void *ended, bool complete)
@@ -52,8 +53,8 @@ static bool end_collapsed(void *ended, bool complete)
 	struct collapse *collapse = complete ? collapse_create() : NULL;
 	bool fine = !complete || collapse;
 
-	for (uint32_t i = 0; collapse && fine && i < writer->sums.count; i++)
-		fine = collapse_sum(collapse, &writer->sums.list[i]);
+	for (size_t i = 0; collapse && fine && i < writer->sums.list.count; i++)
+		fine = collapse_sum(collapse, &writer->sums.list.items[i], writer->info->is_timed);
 	if (collapse && fine)
 		fine = collapse_write(collapse, writer->out);
 	collapse_free(collapse);

@@ -62,15 +62,18 @@ struct report_labels {
 struct report_sample {
 	const struct report_stack *stack;
 	const struct report_labels *labels;
-	int64_t time_ns; /* since 1970 */
-	int64_t period_ns;
+	int64_t time_ns;   /* since 1970 */
+	int64_t period_ns; /* 0: it has none */
 	/* Neither negative nor, all those of a stream together, too large. */
-	int64_t weight; /* periods that it stands for */
-	int64_t ns;     /* their time */
+	int64_t weight; /* periods, or events, that it stands for */
+	int64_t value;  /* in the unit of the stream */
 };
 
+/* A stream has samples of one type. */
 struct report_info {
-	const char *trace_type; /* "CPU" or "Real" */
+	const char *trace_type;
+	const char *unit;       /* of the values: "ns", "bytes", or another, which a format shows as it is */
+	bool is_timed;          /* a timer took the samples: weights are periods */
 	const char *title;      /* what was exported, for a heading */
 	const char *executable; /* of the process, or the first of several; "" unknown */
 	bool inlines;           /* functions that were inlined are lines of their own */

@@ -5,8 +5,9 @@
 #ifndef QUERYPROF_EXPORT_FUNCTIONS_H
 #define QUERYPROF_EXPORT_FUNCTIONS_H
 
+#include "base/index.h"
+#include "base/vector.h"
 #include "export/export.h"
-#include "base/hash_table.h"
 
 struct report_function {
 	const char *name;
@@ -16,12 +17,11 @@ struct report_function {
 
 /* Start with a zeroed struct. */
 struct functions {
-	struct hash_table table;
-	struct report_function *list; /* by number */
-	uint32_t count, capacity;
+	struct index index;
+	VECTOR(struct report_function) list; /* by number */
 };
 
-#define FUNCTIONS_NO_MEMORY UINT32_MAX
+#define FUNCTIONS_NO_MEMORY INDEX_NONE
 
 /* The number of the function at that line of the frame. */
 uint32_t functions_add(struct functions *functions, const struct report_frame *frame, size_t line);

@@ -4,20 +4,20 @@
 #ifndef QUERYPROF_EXPORT_SUMS_H
 #define QUERYPROF_EXPORT_SUMS_H
 
+#include "base/index.h"
+#include "base/vector.h"
 #include "export/export.h"
-#include "base/hash_table.h"
 
 struct sum {
 	const struct report_stack *stack;
 	const struct report_labels *labels;
-	int64_t samples, weight, ns;
+	int64_t samples, weight, value;
 };
 
 /* Start with a zeroed struct. */
 struct sums {
-	struct hash_table table;
-	struct sum *list; /* in the order in which they first came */
-	uint32_t count, capacity;
+	struct index index;
+	VECTOR(struct sum) list; /* in the order in which they first came */
 };
 
 /* False: no memory. */

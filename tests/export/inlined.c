@@ -56,12 +56,14 @@ int main(int argc, char **argv)
 		.time_ns = 1000,
 		.period_ns = 10,
 		.weight = 2,
-		.ns = 20,
+		.value = 20,
 	};
 	struct report_labels other = labels;
 	struct report_sample second = sample;
 	const struct report_info info = {
 		.trace_type = "CPU",
+		.unit = "ns",
+		.is_timed = true,
 		.title = "constructed",
 		.executable = "/usr/bin/app",
 		.inlines = true,

@@ -21,6 +21,7 @@
 #include "sql_export_labels.h"
 #include "run_sql.h"
 #include "selection.h"
+#include "shown_type.h"
 #include "sql_export_samples.h"
 #include "store/store.h"
 #include "trace_file.h"
@@ -49,7 +50,7 @@ static const struct command_option options[] = {
 	{ .name = "no-inlines",
 	  .to = &no_inlines,
 	  .help = "inlined functions count as the one that they were inlined into" },
-	TRACE_TYPE_OPTION(&type_name),
+	SHOWN_TYPE_OPTION(&type_name),
 	{ 0 },
 };
 
@@ -72,8 +73,9 @@ struct export
 	sqlite3_stmt *samples, *labels_of, *stack_of;
 	struct names *names;
 	struct hash_table labels, stacks;
-	int64_t weight, ns; /* of all samples so far */
-	int64_t count;      /* samples */
+	struct shown_type type;
+	int64_t weight, value; /* of all samples so far */
+	int64_t count;         /* samples */
 };
 
 static const char *column_text(sqlite3_stmt *row, int column)
@@ -170,9 +172,8 @@ static void free_labels(void *context, void *entry)
 /* False after a complaint. */
 static bool open_export(struct export *export, const char *path, sqlite3 *db)
 {
-	const struct sql_parameter parameters[] = { { ":trace_type", type_name }, { NULL, NULL } };
+	const struct sql_parameter parameters[] = { { ":trace_type", export->type.name }, { NULL, NULL } };
 
-	*export = (struct export){ .path = path, .db = db };
 	export->labels = (struct hash_table)HASH_TABLE_OF(struct labels_entry, SIZE_MAX);
 	export->stacks = (struct hash_table)HASH_TABLE_OF(struct stack_entry, SIZE_MAX);
 	export->names = trace_frames_names(!no_inlines);
@@ -206,13 +207,15 @@ static void close_export(struct export *export)
  * formed here. False after a complaint. */
 static bool check_numbers(struct export *export, struct report_sample *sample)
 {
-	if (sample->weight >= 0 && sample->period_ns >= 0 &&
-	    !__builtin_mul_overflow(sample->weight, sample->period_ns, &sample->ns) &&
+	/* A product that is too large is no integer. */
+	if (sample->weight >= 0 && sample->period_ns >= 0 && sample->value >= 0 &&
+	    sqlite3_column_type(export->samples, 3) == SQLITE_INTEGER &&
 	    !__builtin_add_overflow(export->weight, sample->weight, &export->weight) &&
-	    !__builtin_add_overflow(export->ns, sample->ns, &export->ns))
+	    !__builtin_add_overflow(export->value, sample->value, &export->value))
 		return true;
-	complain("%s: weight %lld, period %lld ns: no sample has such numbers", export->path,
-	         (long long)sample->weight, (long long)sample->period_ns);
+	complain("%s: weight %lld, period %lld ns, value %s %s: no sample has such numbers", export->path,
+	         (long long)sample->weight, (long long)sample->period_ns, column_text(export->samples, 3),
+	         export->type.unit);
 	return false;
 }
 
@@ -227,12 +230,13 @@ static bool add_samples(struct export *export, const struct report_format *forma
 			.time_ns = sqlite3_column_int64(row, 0),
 			.weight = sqlite3_column_int64(row, 1),
 			.period_ns = sqlite3_column_int64(row, 2),
-			.stack = find_stack(export, sqlite3_column_int64(row, 3), sqlite3_column_int(row, 4)),
+			.value = sqlite3_column_int64(row, 3),
+			.stack = find_stack(export, sqlite3_column_int64(row, 4), sqlite3_column_int(row, 5)),
 		};
 		if (!sample.stack || !check_numbers(export, &sample))
 			return false;
 		sample.labels =
-			find_labels(export, sqlite3_column_int64(row, 5), sqlite3_column_int64(row, 6));
+			find_labels(export, sqlite3_column_int64(row, 6), sqlite3_column_int64(row, 7));
 		if (!sample.labels)
 			return false;
 		if (!format->add(writer, &sample)) {
@@ -265,7 +269,9 @@ static int write_samples(struct export *export, const struct report_format *form
 {
 	const char *executable = find_executable(export);
 	const struct report_info info = {
-		.trace_type = type_name,
+		.trace_type = export->type.name,
+		.unit = export->type.unit,
+		.is_timed = export->type.clock,
 		.title = export->path,
 		.executable = executable,
 		.inlines = !no_inlines,
@@ -314,15 +320,17 @@ static int write_file(struct export *export, const struct report_format *format)
 
 static int export_file(const char *path, sqlite3 *db, const struct report_format *format)
 {
-	struct export export;
+	struct export export = { .path = path, .db = db, .type = shown_type_of(type_name) };
 	int result = COMMAND_FAILED;
 
+	if (!shown_type_read(&export.type, db))
+		return shown_type_refuse(&export.type, "export");
 	if (open_export(&export, path, db)) {
 		int code = sqlite3_step(export.samples);
 		if (code == SQLITE_ROW)
 			result = write_file(&export, format);
 		else if (code == SQLITE_DONE)
-			complain("%s: no %s samples%s", path, type_name,
+			complain("%s: no %s samples%s", path, export.type.name,
 			         selection_is_all(&selection) ? "" : " of these queries");
 		else
 			complain("%s: %s", path, sqlite3_errmsg(db));
@@ -358,8 +366,6 @@ static const struct report_format *check_command_line(void)
 {
 	const struct report_format *format = find_format();
 
-	if (!type_name)
-		type_name = trace_type_at(0);
 	if (!format)
 		complain("export: --format is missing (see queryprof export --help)");
 	else if (!out_path)
