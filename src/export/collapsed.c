@@ -12,12 +12,12 @@
 
 struct writer {
 	FILE *out;
-	const struct report_info *info;
+	const struct export_info *info;
 	struct sums sums;
-	struct report_labels none; /* labels do not matter here */
+	struct export_labels none; /* labels do not matter here */
 };
 
-static void *begin_collapsed(FILE *out, const struct report_info *info)
+static void *begin_collapsed(FILE *out, const struct export_info *info)
 {
 	struct writer *writer = calloc(1, sizeof(*writer));
 
@@ -26,10 +26,10 @@ static void *begin_collapsed(FILE *out, const struct report_info *info)
 	return writer;
 }
 
-static bool add_collapsed(void *to, const struct report_sample *sample)
+static bool add_collapsed(void *to, const struct export_sample *sample)
 {
 	struct writer *writer = to;
-	struct report_sample bare = *sample;
+	struct export_sample bare = *sample;
 
 	bare.labels = &writer->none;
 	return sums_add(&writer->sums, &bare);
@@ -39,7 +39,7 @@ static bool add_collapsed(void *to, const struct report_sample *sample)
 static bool collapse_sum(struct collapse *collapse, const struct sum *sum, bool is_timed)
 {
 	for (size_t i = sum->stack->count; i-- > 0;) {
-		const struct report_frame *frame = sum->stack->frames[i];
+		const struct export_frame *frame = sum->stack->frames[i];
 		for (size_t j = frame->line_count; j-- > 0;)
 			if (!collapse_frame(collapse, frame->lines[j].function))
 				return false;
@@ -63,7 +63,7 @@ static bool end_collapsed(void *ended, bool complete)
 	return fine;
 }
 
-const struct report_format report_collapsed = {
+const struct export_format export_collapsed = {
 	.name = "collapsed",
 	.summary = "a line a stack, root first, for flame graph tools; periods",
 	.begin = begin_collapsed,

@@ -30,14 +30,14 @@ struct node {
 };
 
 struct query {
-	const struct report_labels *labels;
+	const struct export_labels *labels;
 	uint32_t statement;
 	int64_t value;
 };
 
 struct writer {
 	FILE *out;
-	const struct report_info *info;
+	const struct export_info *info;
 	struct sums sums;
 	struct groups statements;
 	struct index query_index;
@@ -48,7 +48,7 @@ struct writer {
 	VECTOR(struct node) nodes;
 };
 
-static void *begin_flamegraph(FILE *out, const struct report_info *info)
+static void *begin_flamegraph(FILE *out, const struct export_info *info)
 {
 	struct writer *writer = calloc(1, sizeof(*writer));
 
@@ -60,13 +60,13 @@ static void *begin_flamegraph(FILE *out, const struct report_info *info)
 /* --- queries --------------------------------------------------------------------- */
 
 /* By id and statement: an id of the user's own may be that of several. */
-static struct hash query_key(const struct report_labels *labels)
+static struct hash query_key(const struct export_labels *labels)
 {
 	uint64_t words[] = { (uintptr_t)labels->query_id, (uint64_t)labels->statement_hash };
 	return hash_words(words, 2);
 }
 
-static struct query *find_query(struct writer *writer, const struct report_labels *labels)
+static struct query *find_query(struct writer *writer, const struct export_labels *labels)
 {
 	struct hash key = query_key(labels);
 	uint32_t number = index_find(&writer->query_index, key);
@@ -81,7 +81,7 @@ static struct query *find_query(struct writer *writer, const struct report_label
 	return query;
 }
 
-static bool add_flamegraph(void *to, const struct report_sample *sample)
+static bool add_flamegraph(void *to, const struct export_sample *sample)
 {
 	struct writer *writer = to;
 	struct query *query = find_query(writer, sample->labels);
@@ -92,7 +92,7 @@ static bool add_flamegraph(void *to, const struct report_sample *sample)
 	query->statement = statement;
 	query->value += sample->value;
 	/* All threads of a query are one here. */
-	struct report_sample bare = *sample;
+	struct export_sample bare = *sample;
 	bare.labels = query->labels;
 	return sums_add(&writer->sums, &bare);
 }
@@ -118,7 +118,7 @@ static uint32_t find_node(struct writer *writer, uint32_t parent, uint32_t funct
 }
 
 /* The node of the stack's leaf. */
-static uint32_t find_leaf(struct writer *writer, const struct report_stack *stack)
+static uint32_t find_leaf(struct writer *writer, const struct export_stack *stack)
 {
 	uint32_t node = NODE_ROOT;
 
@@ -170,12 +170,12 @@ static void write_nodes(const struct writer *writer)
 static bool write_functions(const struct writer *writer)
 {
 	struct index numbers = { 0 };
-	VECTOR(const struct report_module *) modules = { 0 };
+	VECTOR(const struct export_module *) modules = { 0 };
 	bool fine = true;
 
 	fputs("\"functions\":[", writer->out);
 	for (size_t i = 0; fine && i < writer->functions.list.count; i++) {
-		const struct report_function *function = &writer->functions.list.items[i];
+		const struct export_function *function = &writer->functions.list.items[i];
 		uint64_t word = (uintptr_t)function->module;
 		uint32_t number = function->module ? index_find(&numbers, hash_words(&word, 1)) : INDEX_NONE;
 		if (function->module && number == INDEX_NONE) {
@@ -277,7 +277,7 @@ static bool end_flamegraph(void *ended, bool complete)
 }
 #endif
 
-const struct report_format report_flamegraph = {
+const struct export_format export_flamegraph = {
 	.name = "flamegraph",
 	.summary = "an HTML page, all in one file, for the browser; time",
 #ifdef QUERYPROF_FLAME_GRAPH_PAGE

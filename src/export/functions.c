@@ -1,8 +1,8 @@
 #include "export/functions.h"
 
-uint32_t functions_add(struct functions *functions, const struct report_frame *frame, size_t line)
+uint32_t functions_add(struct functions *functions, const struct export_frame *frame, size_t line)
 {
-	const struct report_line *at = &frame->lines[line];
+	const struct export_line *at = &frame->lines[line];
 	/* Equal texts of frames are one text, see names.h. */
 	uint64_t words[] = { (uintptr_t)at->function, (uintptr_t)at->file, (uintptr_t)frame->module };
 	struct hash key = hash_words(words, 3);
@@ -11,7 +11,7 @@ uint32_t functions_add(struct functions *functions, const struct report_frame *f
 	if (number != INDEX_NONE || !vector_reserve(&functions->list, functions->list.count + 1) ||
 	    (number = index_add(&functions->index, key)) == INDEX_NONE)
 		return number;
-	vector_push(&functions->list, (struct report_function){ at->function, at->file, frame->module });
+	vector_push(&functions->list, (struct export_function){ at->function, at->file, frame->module });
 	return number;
 }
 

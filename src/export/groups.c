@@ -6,7 +6,7 @@
 #define NAME_BYTES 200
 
 /* The statement without its line ends and repeated blanks, cut where it is long. */
-static char *make_name(const struct report_labels *labels)
+static char *make_name(const struct export_labels *labels)
 {
 	if (!labels->statement[0]) {
 		char *name;
@@ -37,7 +37,7 @@ static char *make_name(const struct report_labels *labels)
 	return name;
 }
 
-static struct hash key_of(const struct report_labels *labels)
+static struct hash key_of(const struct export_labels *labels)
 {
 	/* Without a text it is a query of its own. */
 	if (!labels->statement[0])
@@ -46,7 +46,7 @@ static struct hash key_of(const struct report_labels *labels)
 	return hash_words(words, 2);
 }
 
-static uint32_t find_group(struct groups *groups, const struct report_labels *labels)
+static uint32_t find_group(struct groups *groups, const struct export_labels *labels)
 {
 	struct hash key = key_of(labels);
 	uint32_t number = index_find(&groups->index, key);
@@ -64,7 +64,7 @@ static uint32_t find_group(struct groups *groups, const struct report_labels *la
 	return number;
 }
 
-uint32_t groups_add(struct groups *groups, const struct report_sample *sample)
+uint32_t groups_add(struct groups *groups, const struct export_sample *sample)
 {
 	uint32_t number = find_group(groups, sample->labels);
 

@@ -23,7 +23,7 @@ struct groups {
 #define GROUPS_NO_MEMORY INDEX_NONE
 
 /* Adds the sample to its group; the group's number, or GROUPS_NO_MEMORY. */
-uint32_t groups_add(struct groups *groups, const struct report_sample *sample);
+uint32_t groups_add(struct groups *groups, const struct export_sample *sample);
 
 /* The groups' numbers, the one with the largest value first; malloc'ed, NULL: no
  * memory. */

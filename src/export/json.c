@@ -16,11 +16,11 @@
 
 struct writer {
 	FILE *out;
-	const struct report_info *info;
+	const struct export_info *info;
 	struct sums sums;
 };
 
-static void *begin_json(FILE *out, const struct report_info *info)
+static void *begin_json(FILE *out, const struct export_info *info)
 {
 	struct writer *writer = calloc(1, sizeof(*writer));
 
@@ -29,7 +29,7 @@ static void *begin_json(FILE *out, const struct report_info *info)
 	return writer;
 }
 
-static bool add_json(void *writer, const struct report_sample *sample)
+static bool add_json(void *writer, const struct export_sample *sample)
 {
 	return sums_add(&((struct writer *)writer)->sums, sample);
 }
@@ -41,9 +41,9 @@ static void write_member(FILE *out, const char *before, const char *name, const 
 }
 
 /* Members that nothing is known of are left out. */
-static void write_line(FILE *out, const struct report_frame *frame, size_t index)
+static void write_line(FILE *out, const struct export_frame *frame, size_t index)
 {
-	const struct report_line *line = &frame->lines[index];
+	const struct export_line *line = &frame->lines[index];
 
 	write_member(out, "{", "function", line->function);
 	if (line->symbol[0])
@@ -63,9 +63,9 @@ static void write_line(FILE *out, const struct report_frame *frame, size_t index
 	fputc('}', out);
 }
 
-static void write_sum(FILE *out, const struct sum *sum, const struct report_info *info)
+static void write_sum(FILE *out, const struct sum *sum, const struct export_info *info)
 {
-	const struct report_labels *labels = sum->labels;
+	const struct export_labels *labels = sum->labels;
 
 	write_member(out, "{", "trace_type", info->trace_type);
 	write_member(out, ",", "query_id", labels->query_id);
@@ -106,7 +106,7 @@ static bool end_json(void *ended, bool complete)
 	return written;
 }
 
-const struct report_format report_json = {
+const struct export_format export_json = {
 	.name = "json",
 	.summary = "an object a stack, all that is known; samples, periods, ns",
 	.begin = begin_json,

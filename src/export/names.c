@@ -16,10 +16,11 @@
 #include "store/store.h"
 #include "trace/address.h"
 #include "symbol/symbol.h"
+#include "trace/process_space.h"
 
 struct frame_with_lines {
-	struct report_frame frame;
-	struct report_line lines[];
+	struct export_frame frame;
+	struct export_line lines[];
 };
 
 /* Writers keep pointers to frames, modules and stacks: each is an allocation of its own. */
@@ -29,8 +30,8 @@ struct names {
 	struct interner texts;
 	struct index frame_index, module_index;   /* by address, by start */
 	VECTOR(struct frame_with_lines *) frames; /* by number, as all three */
-	VECTOR(struct report_module *) modules;
-	VECTOR(struct report_stack *) stacks;
+	VECTOR(struct export_module *) modules;
+	VECTOR(struct export_stack *) stacks;
 };
 
 struct names *names_create(names_locator locate, bool inlines)
@@ -74,9 +75,9 @@ const char *names_keep(struct names *names, const char *text)
 }
 
 /* False: no memory. */
-static bool find_module(struct names *names, uint64_t address, const struct report_module **found)
+static bool find_module(struct names *names, uint64_t address, const struct export_module **found)
 {
-	struct report_module said, *module;
+	struct export_module said, *module;
 
 	*found = NULL;
 	if (!names->locate(address, &said))
@@ -106,7 +107,7 @@ static bool find_module(struct names *names, uint64_t address, const struct repo
 }
 
 /* NULL: no memory. */
-static const char *keep_offset(struct names *names, const struct report_module *module, uint64_t address)
+static const char *keep_offset(struct names *names, const struct export_module *module, uint64_t address)
 {
 	char *text;
 	int size = module ? asprintf(&text, "%s+0x%" PRIx64, module->name, address - module->start)
@@ -119,7 +120,7 @@ static const char *keep_offset(struct names *names, const struct report_module *
 }
 
 /* False: no memory. */
-static bool fill_line(struct names *names, struct report_line *line, const struct report_frame *frame,
+static bool fill_line(struct names *names, struct export_line *line, const struct export_frame *frame,
                       const struct symbol_frame *known)
 {
 	char *source = known->function ? symbol_demangle(known->function) : NULL;
@@ -138,7 +139,7 @@ static bool fill_line(struct names *names, struct report_line *line, const struc
 static struct frame_with_lines *make_frame(struct names *names, uint64_t address)
 {
 	struct symbol_frame known[SYMBOL_FRAMES_MAX] = { { .function = NULL } }, *first = known;
-	size_t count = address_frames(address, known, SYMBOL_FRAMES_MAX);
+	size_t count = address_frames(process_space(), address, known, SYMBOL_FRAMES_MAX);
 	struct frame_with_lines *made;
 
 	if (!count)
@@ -163,7 +164,7 @@ static struct frame_with_lines *make_frame(struct names *names, uint64_t address
 }
 
 /* NULL: no memory. */
-static const struct report_frame *find_frame(struct names *names, uint64_t address)
+static const struct export_frame *find_frame(struct names *names, uint64_t address)
 {
 	struct hash key = hash_words(&address, 1);
 	uint32_t number = index_find(&names->frame_index, key);
@@ -183,7 +184,7 @@ static const struct report_frame *find_frame(struct names *names, uint64_t addre
 	return &made->frame;
 }
 
-const struct report_stack *names_stack(struct names *names, const char *trace, bool is_truncated, bool *bad)
+const struct export_stack *names_stack(struct names *names, const char *trace, bool is_truncated, bool *bad)
 {
 	struct frames addresses = { trace, false };
 	uint64_t address;
@@ -195,17 +196,17 @@ const struct report_stack *names_stack(struct names *names, const char *trace, b
 	*bad = next < 0;
 	if (*bad)
 		return NULL;
-	struct report_stack *stack = calloc(1, sizeof(*stack) + count * sizeof(*stack->frames));
+	struct export_stack *stack = calloc(1, sizeof(*stack) + count * sizeof(*stack->frames));
 	if (!stack || !vector_push(&names->stacks, stack)) {
 		free(stack);
 		return NULL;
 	}
 	stack->number = (uint32_t)names->stacks.count - 1;
 	stack->is_truncated = is_truncated;
-	stack->frames = (const struct report_frame **)(stack + 1);
+	stack->frames = (const struct export_frame **)(stack + 1);
 	addresses = (struct frames){ trace, false };
 	while (frames_next(&addresses, &address) > 0) {
-		const struct report_frame *frame = find_frame(names, address);
+		const struct export_frame *frame = find_frame(names, address);
 		if (!frame)
 			return NULL;
 		stack->frames[stack->count++] = frame;

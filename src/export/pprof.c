@@ -23,13 +23,13 @@
 #include "profile.pb-c.h"
 
 struct module_state {
-	const struct report_module *module; /* NULL: has not come yet */
+	const struct export_module *module; /* NULL: has not come yet */
 	bool has_lines;
 };
 
 struct writer {
 	FILE *out;
-	const struct report_info *info;
+	const struct export_info *info;
 	struct sums sums;
 	int64_t first_ns, last_ns, period_min, period_max;
 
@@ -43,7 +43,7 @@ struct writer {
 	VECTOR(struct module_state) modules; /* by number */
 };
 
-static void *begin_pprof(FILE *out, const struct report_info *info)
+static void *begin_pprof(FILE *out, const struct export_info *info)
 {
 	struct writer *writer = calloc(1, sizeof(*writer));
 
@@ -52,7 +52,7 @@ static void *begin_pprof(FILE *out, const struct report_info *info)
 	return writer;
 }
 
-static bool add_pprof(void *to, const struct report_sample *sample)
+static bool add_pprof(void *to, const struct export_sample *sample)
 {
 	struct writer *writer = to;
 
@@ -112,7 +112,7 @@ static int64_t string_number(struct writer *writer, const char *text)
 		has_item_ ? &(vector)->items[number] : NULL;                                                 \
 	})
 
-static uint64_t write_function(struct writer *writer, const struct report_line *line)
+static uint64_t write_function(struct writer *writer, const struct export_line *line)
 {
 	Pprof__Function function = PPROF__FUNCTION__INIT, *functions[] = { &function };
 	Pprof__Profile piece = PPROF__PROFILE__INIT;
@@ -139,9 +139,9 @@ static uint64_t write_function(struct writer *writer, const struct report_line *
 }
 
 /* Mappings are written at the end, when it is known what they have. */
-static uint64_t note_module(struct writer *writer, const struct report_frame *frame)
+static uint64_t note_module(struct writer *writer, const struct export_frame *frame)
 {
-	const struct report_module *module = frame->module;
+	const struct export_module *module = frame->module;
 
 	if (!module)
 		return 0;
@@ -157,7 +157,7 @@ static uint64_t note_module(struct writer *writer, const struct report_frame *fr
 	return module->number + 1ull;
 }
 
-static uint64_t write_location(struct writer *writer, const struct report_frame *frame)
+static uint64_t write_location(struct writer *writer, const struct export_frame *frame)
 {
 	Pprof__Location location = PPROF__LOCATION__INIT, *locations[] = { &location };
 	Pprof__Profile piece = PPROF__PROFILE__INIT;
@@ -362,7 +362,7 @@ static bool end_pprof(void *ended, bool complete)
 	return fine;
 }
 
-const struct report_format report_pprof = {
+const struct export_format export_pprof = {
 	.name = "pprof",
 	.summary = "for go tool pprof and its like, with labels; samples, ns",
 	.is_binary = true,

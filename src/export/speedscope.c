@@ -18,7 +18,7 @@
 #include "export/text.h"
 
 struct piece {
-	const struct report_stack *stack;
+	const struct export_stack *stack;
 	int64_t value;
 };
 
@@ -28,13 +28,13 @@ struct profile {
 
 struct writer {
 	FILE *out;
-	const struct report_info *info;
+	const struct export_info *info;
 	struct groups groups;
 	VECTOR(struct profile) profiles; /* by the group's number */
 	struct functions functions;
 };
 
-static void *begin_speedscope(FILE *out, const struct report_info *info)
+static void *begin_speedscope(FILE *out, const struct export_info *info)
 {
 	struct writer *writer = calloc(1, sizeof(*writer));
 
@@ -43,7 +43,7 @@ static void *begin_speedscope(FILE *out, const struct report_info *info)
 	return writer;
 }
 
-static bool add_speedscope(void *to, const struct report_sample *sample)
+static bool add_speedscope(void *to, const struct export_sample *sample)
 {
 	struct writer *writer = to;
 	uint32_t group = groups_add(&writer->groups, sample);
@@ -60,7 +60,7 @@ static bool add_speedscope(void *to, const struct report_sample *sample)
 }
 
 /* The functions' numbers, root first. */
-static bool write_stack(struct writer *writer, const struct report_stack *stack)
+static bool write_stack(struct writer *writer, const struct export_stack *stack)
 {
 	const char *between = "";
 
@@ -109,7 +109,7 @@ static void write_functions(const struct writer *writer)
 
 	fputs("\"shared\":{\"frames\":[", out);
 	for (size_t i = 0; i < writer->functions.list.count; i++) {
-		const struct report_function *function = &writer->functions.list.items[i];
+		const struct export_function *function = &writer->functions.list.items[i];
 		fputs(i ? ",\n{\"name\":" : "\n{\"name\":", out);
 		text_write_json(out, function->name);
 		if (function->file[0] || function->module) {
@@ -157,7 +157,7 @@ static bool end_speedscope(void *ended, bool complete)
 	return fine;
 }
 
-const struct report_format report_speedscope = {
+const struct export_format export_speedscope = {
 	.name = "speedscope",
 	.summary = "for speedscope.app, a profile a statement in time order; ns",
 	.begin = begin_speedscope,

@@ -1,6 +1,6 @@
 #include "export/sums.h"
 
-static struct sum *find_sum(struct sums *sums, const struct report_sample *sample)
+static struct sum *find_sum(struct sums *sums, const struct export_sample *sample)
 {
 	uint64_t words[] = { sample->stack->number, sample->labels->number };
 	struct hash key = hash_words(words, 2);
@@ -16,7 +16,7 @@ static struct sum *find_sum(struct sums *sums, const struct report_sample *sampl
 	return sum;
 }
 
-bool sums_add(struct sums *sums, const struct report_sample *sample)
+bool sums_add(struct sums *sums, const struct export_sample *sample)
 {
 	struct sum *sum = find_sum(sums, sample);
 

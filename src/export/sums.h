@@ -9,8 +9,8 @@
 #include "export/export.h"
 
 struct sum {
-	const struct report_stack *stack;
-	const struct report_labels *labels;
+	const struct export_stack *stack;
+	const struct export_labels *labels;
 	int64_t samples, weight, value;
 };
 
@@ -21,7 +21,7 @@ struct sums {
 };
 
 /* False: no memory. */
-bool sums_add(struct sums *sums, const struct report_sample *sample);
+bool sums_add(struct sums *sums, const struct export_sample *sample);
 
 void sums_free(struct sums *sums);
 

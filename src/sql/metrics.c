@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "handler/ring.h"
+#include "sampler/ring_reader.h"
 #include "handler/sample.h"
 #include "handler/unwind/unwind.h"
 #include "watch/queries.h"

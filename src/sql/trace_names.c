@@ -12,7 +12,7 @@
 #include "store/file/database.h"
 #include "store/store.h"
 #include "symbol/symbol.h"
-#include "trace/address.h"
+#include "trace/process_space.h"
 
 struct place {
 	uint64_t base, extent;

@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "handler/ring.h"
+#include "sampler/ring_reader.h"
 #include "base/sys.h"
 #include "modules/modules.h"
 #include "queryprof.h"

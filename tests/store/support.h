@@ -16,7 +16,7 @@
 #include <stdbool.h>
 
 #include "handler/record.h"
-#include "handler/ring.h"
+#include "sampler/ring_reader.h"
 #include "modules/modules.h"
 #include "store/store.h"
 
