@@ -14,7 +14,7 @@ sampled AS MATERIALIZED (
 SELECT printf('%7.1f', query_duration_ns / 1e6) AS time,
        printf('%7.1f', cpu_time_ns / 1e6) AS cpu,
        samples_cpu AS n_cpu,
-       samples_real AS n_real,
+       samples_real AS n_wall,
        iif(ns, printf('%+5.1f %%', 100.0 * (ns - cpu_time_ns) / cpu_time_ns), '') AS off,
        query_id,
        substr(trim(replace(replace(query, char(10), ' '), char(9), ' ')), 1, 20) AS query

@@ -13,6 +13,7 @@
 #include "entry/attach.h"
 #include "entry/process.h"
 #include "sql/metrics.h"
+#include "sql/trace_names.h"
 #include "watch/hooks.h"
 #include "watch/queries.h"
 #include "watch/session.h"
@@ -38,10 +39,8 @@ static int attach_later_connection(sqlite3 *db, char **error, const sqlite3_api_
 
 static int attach(sqlite3 *db, char **error)
 {
-	int rc;
+	int rc = sqlite3_auto_extension((void (*)(void))attach_later_connection);
 
-	hooks_install(host_library());
-	rc = sqlite3_auto_extension((void (*)(void))attach_later_connection);
 	return rc ? rc : attach_connection(db, true, error);
 }
 
@@ -61,6 +60,11 @@ int sqlite3_queryprof_init(sqlite3 *db, char **error, const sqlite3_api_routines
 	host_leave(before);
 	/* Signals may be on their way to the handler: never unloaded. */
 	return rc ? rc : SQLITE_OK_LOAD_PERMANENTLY;
+}
+
+int sqlite3_queryprof_trace_init(sqlite3 *db, char **error, const sqlite3_api_routines *api)
+{
+	return trace_names_attach(db, error, api);
 }
 
 /* --- C -------------------------------------------------------------------- */

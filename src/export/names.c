@@ -13,6 +13,7 @@
 #include "store/store.h"
 #include "trace/address.h"
 #include "symbol/symbol.h"
+#include "trace/process_space.h"
 
 /* Things that are pointed to stay where they are; the list is for freeing them. */
 struct list {
@@ -167,7 +168,7 @@ struct frame_with_lines {
 static struct frame_with_lines *make_frame(struct names *names, uint64_t address)
 {
 	struct symbol_frame known[SYMBOL_FRAMES_MAX] = { { .function = NULL } }, *first = known;
-	size_t count = address_frames(address, known, SYMBOL_FRAMES_MAX);
+	size_t count = address_frames(process_space(), address, known, SYMBOL_FRAMES_MAX);
 	struct frame_with_lines *made;
 
 	if (!count)

@@ -12,6 +12,7 @@
 #include "trace/frames.h"
 #include "base/hash_table.h"
 #include "trace/address.h"
+#include "trace/process_space.h"
 
 struct entry {
 	struct hash key;
@@ -102,7 +103,7 @@ static bool collapse_entry(struct collapse *collapse, const struct entry *entry)
 	bool fine = true;
 
 	for (size_t i = entry->count; fine && i-- > 0;) {
-		char *text = address_text(entry->addresses[i]);
+		char *text = address_text(process_space(), entry->addresses[i]);
 		fine = text && collapse_frame(collapse, text);
 		free(text);
 	}

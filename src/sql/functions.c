@@ -13,6 +13,7 @@
 #include "watch/queries.h"
 #include "trace/address.h"
 #include "symbol/symbol.h"
+#include "trace/process_space.h"
 
 #define SHOWN 60 /* bytes of a bad argument that a message repeats */
 
@@ -69,7 +70,7 @@ static bool introspection_allowed(sqlite3_context *context, const char *function
 }
 
 static void call_with_address(sqlite3_context *context, const char *function, sqlite3_value *argument,
-                              char *(*tell)(uint64_t))
+                              char *(*tell)(const struct address_space *, uint64_t))
 {
 	uint64_t address;
 
@@ -89,7 +90,7 @@ static void call_with_address(sqlite3_context *context, const char *function, sq
 			return;
 		}
 	}
-	result_text(context, tell(address));
+	result_text(context, tell(process_space(), address));
 }
 
 static void address_to_symbol(sqlite3_context *context, int argc, sqlite3_value **argv)
@@ -129,7 +130,7 @@ static void trace_to_text(sqlite3_context *context, int argc, sqlite3_value **ar
 		separator = text_argument(context, "traceToText", argv[1]);
 	if (!trace || !separator)
 		return;
-	text = frames_text(trace, separator, &bad);
+	text = frames_text(process_space(), trace, separator, &bad);
 	if (bad)
 		result_error(context, "traceToText: '%.*s' is no trace; expected a JSON array of integers",
 		             SHOWN, trace);

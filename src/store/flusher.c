@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "handler/ring.h"
+#include "sampler/ring_reader.h"
 #include "base/sys.h"
 #include "modules/modules.h"
 #include "queryprof.h"
@@ -121,6 +121,7 @@ static void settle_batch(const struct writer_result *result)
 	store_count(STORE_SAMPLES, result->samples);
 	store_count(STORE_QUERIES, result->queries);
 	store_count(STORE_LOST, result->lost);
+	store_count(STORE_FIELDS_SKIPPED, result->fields_skipped);
 	store_count(STORE_FLUSHES, 1);
 	flusher.unsynced = true;
 	__atomic_store_n(&store_counters[STORE_STACKS], flusher.writer.stacks.count, __ATOMIC_RELAXED);

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "handler/ring.h"
+#include "sampler/ring_reader.h"
 #include "queryprof.h"
 
 #define NS_PER_MS 1000000ll

@@ -15,7 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "handler/ring.h"
+#include "sampler/ring_reader.h"
 #include "base/sys.h"
 #include "queryprof.h"
 #include "sampler/sampler.h"

@@ -52,7 +52,7 @@ class Command(support.Exports):
                 ("UPDATE series SET period_ns = 1 << 62", "no sample has such numbers"),
                 ("DROP TABLE series", "no such table: series"),
                 ("UPDATE samples SET weight = 9223372036854775807, series = 4 WHERE stack = 3;"
-                 "INSERT INTO series VALUES (4, 1, 'CPU', 0, 1)", "no sample has such numbers")):
+                 "INSERT INTO series (id, thread, trace_type, period_ns, epoch) VALUES (4, 1, 'CPU', 0, 1)", "no sample has such numbers")):
             shutil.copy(self.trace, damaged)
             db = support.sqlite3.connect(damaged)
             db.executescript(change)

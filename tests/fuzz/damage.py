@@ -216,7 +216,7 @@ def strange_statistics(random, path):
 
 def other_versions(random, path):
     db = sqlite3.connect(path)
-    db.execute("PRAGMA user_version = %d" % random.choice((0, 1, 3, 1000, -1, 2**31 - 1)))
+    db.execute("PRAGMA user_version = %d" % random.choice((0, 1, 2, 1000, -1, 2**31 - 1)))
     db.commit()
     db.close()
 
@@ -229,7 +229,7 @@ def other_database(random, path):
     db.execute("CREATE TABLE samples (a, b)")
     if random.random() < 0.7:
         db.execute("PRAGMA application_id = %d" % 0x51505246)
-        db.execute("PRAGMA user_version = %d" % random.choice((1, 2)))
+        db.execute("PRAGMA user_version = %d" % random.choice((1, 2, 3)))
     db.commit()
     db.close()
 

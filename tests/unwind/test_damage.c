@@ -160,7 +160,7 @@ static void find_trampoline(void)
 		trampoline = action.restorer;
 }
 
-/* A function whose end is told by what is in its frame (handler/unwind/landing.h). */
+/* A function in which an exception can land (handler/unwind/distrust.h). */
 static uint64_t lander;
 #define LANDER_BYTES 0x1d0
 

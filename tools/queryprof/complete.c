@@ -6,11 +6,13 @@
  * The answer is a candidate a line; or one line that says what bash itself knows
  * better: ":files", or ":command N" for the command line that begins at word N.
  */
-#include "command.h"
+#include "complete.h"
 
 #include <string.h>
 
+#include "command.h"
 #include "settings/settings.h"
+#include "trace_file.h"
 
 static const char *const periods[] = { "0", "100us", "1ms", "10ms", "100ms", NULL };
 static const char *const times[] = { "now", "today", "yesterday", "start+", "end-", NULL };

@@ -8,6 +8,8 @@
 
 #include <string.h>
 
+#include "run_sql.h"
+#include "selection.h"
 #include "sql_diff_functions.h"
 #include "sql_diff_side_functions.h"
 #include "sql_diff_side_statements.h"
@@ -18,6 +20,7 @@
 #include "sql_report_frames.h"
 #include "sql_report_samples.h"
 #include "store/file/database.h"
+#include "trace_file.h"
 
 static const char *type_name, *limit, *with, *at;
 
@@ -58,7 +61,7 @@ static int copy_rows(sqlite3 *from, sqlite3 *to, const char *select, const char 
 	int code = sqlite3_prepare_v2(from, select, -1, &rows, NULL);
 
 	if (code == SQLITE_OK && sqlite3_prepare_v2(to, insert, -1, &copy, NULL) == SQLITE_OK) {
-		sql_bind(rows, parameters);
+		run_sql_bind(rows, parameters);
 		while ((code = sqlite3_step(rows)) == SQLITE_ROW) {
 			sqlite3_bind_text(copy, 1, side->name, -1, SQLITE_STATIC);
 			for (int i = 0; i < sqlite3_column_count(rows); i++)
@@ -97,7 +100,7 @@ static int read_side(sqlite3 *both, const struct side *side)
 	int result = db ? COMMAND_FINE : COMMAND_FAILED;
 
 	for (size_t i = 0; !result && i < sizeof(steps) / sizeof(steps[0]); i++)
-		result = sql_run(db, steps[i].sql, parameters,
+		result = run_sql(db, steps[i].sql, parameters,
 		                 &(struct output){ .is_bare = true, .doing = steps[i].doing });
 	for (size_t i = 0; !result && i < sizeof(copies) / sizeof(copies[0]); i++)
 		result = copy_rows(db, both, copies[i].select, copies[i].insert, side);
@@ -160,7 +163,7 @@ static int compare(sqlite3 *both)
 			printf("%s: %s time%s, %s\n", parts[i].title, clock,
 			       is_per_run || !parts[i].is_sampled ? " of a run" : "",
 			       parts[i].is_sampled ? "sampled" : "exact");
-		result = sql_run(both, parts[i].sql, parameters, &output);
+		result = run_sql(both, parts[i].sql, parameters, &output);
 	}
 	return result;
 }
@@ -206,7 +209,7 @@ static int run(int argc, char **argv)
 	if (sqlite3_open(":memory:", &both) != SQLITE_OK)
 		result = complain("out of memory");
 	else
-		result = sql_run(both, sql_diff_sides, NULL, &(struct output){ .is_bare = true });
+		result = run_sql(both, sql_diff_sides, NULL, &(struct output){ .is_bare = true });
 	for (int i = 0; !result && i < 2; i++)
 		result = read_side(both, &sides[i]);
 	for (int i = 0; !result && i < 2; i++)

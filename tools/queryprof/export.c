@@ -18,9 +18,13 @@
 #include "export/names.h"
 #include "export/export.h"
 #include "sql_export_labels.h"
+#include "run_sql.h"
+#include "selection.h"
 #include "sql_export_samples.h"
 #include "store/store.h"
 #include "base/hash_table.h"
+#include "trace_file.h"
+#include "trace_frames.h"
 
 static const char *format_name, *out_path, *type_name, *no_inlines;
 
@@ -171,7 +175,7 @@ static bool open_export(struct export *export, const char *path, sqlite3 *db)
 	*export = (struct export){ .path = path, .db = db };
 	export->labels = (struct hash_table)HASH_TABLE_OF(struct labels_entry, SIZE_MAX);
 	export->stacks = (struct hash_table)HASH_TABLE_OF(struct stack_entry, SIZE_MAX);
-	export->names = trace_file_names(!no_inlines);
+	export->names = trace_frames_names(!no_inlines);
 	if (!export->names) {
 		complain_of_memory();
 		return false;
@@ -183,7 +187,7 @@ static bool open_export(struct export *export, const char *path, sqlite3 *db)
 		complain("%s: %s", path, sqlite3_errmsg(db));
 		return false;
 	}
-	sql_bind(export->samples, parameters);
+	run_sql_bind(export->samples, parameters);
 	return true;
 }
 

@@ -5,12 +5,15 @@
 
 #include <string.h>
 
+#include "run_sql.h"
+#include "selection.h"
 #include "sql_report_frames.h"
 #include "sql_report_functions.h"
 #include "sql_report_query.h"
 #include "sql_report_samples.h"
 #include "sql_report_stacks.h"
 #include "sql_report_times.h"
+#include "trace_file.h"
 
 static const char *type_name, *limit;
 
@@ -59,13 +62,13 @@ static int print_report(sqlite3 *db)
 		};
 		if (part->is_sampled)
 			output.if_empty =
-				is_real ? "no samples on the real clock" : "no samples on the CPU clock";
+				is_real ? "no samples on the wall clock" : "no samples on the CPU clock";
 		if (part->title)
 			printf("\n%s%s\n", part->title,
 			       !part->is_sampled ? ""
-			       : is_real         ? ", by real time"
+			       : is_real         ? ", by wall time"
 			                         : ", by CPU time");
-		result = sql_run(db, part->sql, parameters, &output);
+		result = run_sql(db, part->sql, parameters, &output);
 	}
 	return result;
 }

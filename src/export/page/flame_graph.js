@@ -27,7 +27,7 @@ function showShare(part, whole) {
 	return (whole ? 100 * part / whole : 0).toFixed(1) + " %";
 }
 
-const clock = data.trace_type === "CPU" ? "CPU time" : "real time";
+const clock = data.trace_type === "CPU" ? "CPU time" : "wall time";
 
 /* --- trees ------------------------------------------------------------------- */
 

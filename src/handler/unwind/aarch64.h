@@ -245,12 +245,6 @@ static inline int rule_leaves_signal(rule_t rule)
 	return (rule & 15) == RULE_SIGNAL;
 }
 
-/* Whether the address in the frame that the rule leads to is exact, not one in a call. */
-static inline int rule_is_exact(rule_t rule)
-{
-	return rule_leaves_signal(rule);
-}
-
 /* What the slot holds now that the return address to `frame` was read from by a rule
  * that is not opaque. */
 static inline uintptr_t arch_return_address(const struct unwind_frame *frame)

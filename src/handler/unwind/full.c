@@ -32,7 +32,7 @@ static bool read_copy(void *context, uintptr_t address, void *to, unsigned size)
 __attribute__((noinline)) enum rule_result step_full(struct full_walk *full, const void *ucontext,
                                                      const struct code_map *map,
                                                      const struct unwind_bounds *bounds, uint32_t index,
-                                                     bool exact, struct unwind_frame *frame)
+                                                     struct unwind_frame *frame)
 {
 	const struct cfi_stack stack = { bounds->low, bounds->high, bounds->copy != NULL ? read_copy : NULL,
 		                         bounds->copy };
@@ -66,7 +66,7 @@ __attribute__((noinline)) enum rule_result step_full(struct full_walk *full, con
 			return RULE_OUT_OF_BOUNDS;
 		full->lost = false;
 		full->index++;
-		full->look = signal_frame || (exact && full->index == index + 1) ? ip : ip - 1;
+		full->look = signal_frame ? ip : ip - 1;
 	}
 	if (full->lost || full->index != index + 1)
 		return RULE_OUT_OF_BOUNDS; /* the two walks disagree: trust neither */

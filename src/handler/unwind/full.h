@@ -29,10 +29,8 @@ void full_begin(struct full_walk *full, const void *ucontext);
 void full_begin_again(struct full_walk *full, const struct unwind_frame *frame,
                       const struct unwind_bounds *bounds, uint32_t index);
 
-/* One step from frame number `index`, which is `frame`. `exact`: it leads to an exact
- * address, which no call precedes. */
+/* One step from frame number `index`, which is `frame`. */
 enum rule_result step_full(struct full_walk *full, const void *ucontext, const struct code_map *map,
-                           const struct unwind_bounds *bounds, uint32_t index, bool exact,
-                           struct unwind_frame *frame);
+                           const struct unwind_bounds *bounds, uint32_t index, struct unwind_frame *frame);
 
 #endif

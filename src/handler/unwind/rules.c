@@ -12,8 +12,7 @@
 #include <dlfcn.h>
 #include <stddef.h>
 
-#include "handler/unwind/handwritten.h"
-#include "handler/unwind/landing.h"
+#include "handler/unwind/distrust.h"
 
 const unsigned unwind_cache_bytes = CACHE_WAYS * CACHE_SETS * sizeof(uint64_t);
 
@@ -91,20 +90,19 @@ static void keep_rule(uint64_t *rules, uintptr_t address, rule_t rule)
 	__atomic_store_n(&set[0], (uint64_t)rule << CACHE_TAG_BITS | cache_tag(address), __ATOMIC_RELAXED);
 }
 
-/* The rule of a row that is not all there is to know: see landing.h, handwritten.h. Not
- * inlined: few rows. */
-__attribute__((noinline)) static rule_t rule_from_code(const struct code_map *map, bool lasting,
-                                                       const struct cfi_section *section,
-                                                       const struct cfi_row *row, rule_t said,
-                                                       uintptr_t address)
+/* Whether the unwind information for the row's function may be wrong at `address`. Not
+ * inlined: few rows need it. */
+__attribute__((noinline)) static bool is_distrusted(const struct code_map *map, bool lasting,
+                                                    const struct cfi_section *section,
+                                                    const struct cfi_row *row, rule_t rule, uintptr_t address)
 {
-	/* Of what the map does not know, the loader knows the object. */
+	/* The map does not know newer objects; the loader then gave the bounds. */
 	const struct code_range *range = lasting ? code_map_find(map, address) : NULL;
 	const uintptr_t start = range != NULL ? range->start : section->start;
 	const uintptr_t end = range != NULL ? range->end : section->end;
 
-	return row->eh_return ? landing_rule(section, row, start, end, address)
-	                      : handwritten_rule(section, row, said, start, end, address);
+	return row->function_start < start || row->function_end > end ||
+	       distrust_rule(section, row, rule, address);
 }
 
 static rule_t parse_rule(const struct code_map *map, bool lasting, const struct cfi_section *section,
@@ -116,8 +114,9 @@ static rule_t parse_rule(const struct code_map *map, bool lasting, const struct 
 	switch (cfi_find_row(section, address, &row)) {
 	case CFI_FOUND:
 		rule = rule_from_row(&row);
-		if (__builtin_expect(row.eh_return || rule_is_as_called(rule), 0))
-			rule = rule_from_code(map, lasting, section, &row, rule, address);
+		if (__builtin_expect(row.eh_return || rule_is_as_called(rule), 0) &&
+		    is_distrusted(map, lasting, section, &row, rule, address))
+			return RULE_NONE;
 		return rule;
 	case CFI_NO_ENTRY:
 		/* A call never returns to the first instruction of a function behind

@@ -99,7 +99,7 @@ static enum rule_result step(struct view *view, struct full_walk *full, const st
 	const enum rule_result result = rule_apply(found->rule, frame, &view->bounds, &fp_slot);
 	if (result != RULE_NEEDS_ALL)
 		return result;
-	return step_full(full, NULL, map, &view->bounds, index, rule_is_exact(found->rule), frame);
+	return step_full(full, NULL, map, &view->bounds, index, frame);
 }
 
 struct unwind_result unwind_unknown(const void *ucontext, const struct code_map *map,
@@ -126,7 +126,7 @@ struct unwind_result unwind_unknown(const void *ucontext, const struct code_map 
 		end = step(&view, &full, map, &found, n - 1, &frame);
 		if (end != RULE_STEPPED || n == max)
 			break;
-		exact = rule_is_exact(found.rule);
+		exact = rule_leaves_signal(found.rule);
 		trace[n++] = frame.look;
 	}
 	stack_copy_end(&view.copy);

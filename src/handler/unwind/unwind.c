@@ -182,11 +182,10 @@ written:;
 			uintptr_t slot = FP_SLOT_OPAQUE;
 			end = rule_apply(found.rule, &copy, all_bounds, &slot);
 			if (end == RULE_NEEDS_ALL)
-				end = step_full(&full, ucontext, map, all_bounds, n - 1,
-				                rule_is_exact(found.rule), &copy);
+				end = step_full(&full, ucontext, map, all_bounds, n - 1, &copy);
 			frame = copy;
 			fp_slot = slot;
-			if (rule_is_exact(found.rule))
+			if (rule_leaves_signal(found.rule))
 				exact = n;
 		}
 		if (__builtin_expect(end != RULE_STEPPED, 0)) {

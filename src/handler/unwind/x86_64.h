@@ -25,7 +25,6 @@ enum rule_kind {
 	RULE_AT_RBP,    /* CFA = *(rbp + offset) */
 	RULE_AT_RSP,    /* CFA = *(rsp + offset) + 8 */
 	RULE_SIGNAL,    /* the kernel's frame: registers in a ucontext at rsp */
-	RULE_LANDING,   /* an exception is about to land: see landing.h */
 	RULE_FULL,
 	RULE_BOTTOM,
 	RULE_NONE,    /* code without unwind information */
@@ -38,9 +37,6 @@ enum rule_kind {
 #define RBP_MAX_WORDS 254
 
 #define RULE_OFFSET_SHIFT 12
-
-/* RULE_FULL, and the caller's address is exact: where an exception lands. */
-#define RULE_FULL_EXACT ((rule_t)RULE_FULL + (1 << 4))
 
 static inline rule_t rule_make(enum rule_kind kind, int64_t words, uint32_t rbp)
 {
@@ -187,34 +183,6 @@ static inline enum rule_result rule_apply_signal(struct unwind_frame *frame,
 	return RULE_STEPPED;
 }
 
-/* The frame that an exception is about to land in, of which libgcc has made a
- * struct _Unwind_Context in its own frame. Its word for the CFA is at `context`; the
- * distances to the others have been the same since gcc 4.3. The address is that of the
- * handler, exactly. */
-static inline enum rule_result rule_apply_landing(uintptr_t context, struct unwind_frame *frame,
-                                                  const struct unwind_bounds *bounds)
-{
-	enum { SAVED_RBP = -0x60, FLAGS = 0x30, PUSHED = 0x40, BY_VALUE = 0x48 };
-	const uint64_t extended = UINT64_C(1) << 62;
-	uintptr_t cfa_handler[2], fp, flags, pushed, by_value;
-
-	if (!unwind_load_words(bounds, context, cfa_handler, 2) ||
-	    !unwind_load_words(bounds, context + (uintptr_t)SAVED_RBP, &fp, 1) ||
-	    !unwind_load_words(bounds, context + FLAGS, &flags, 1) ||
-	    !unwind_load_words(bounds, context + PUSHED, &pushed, 1) ||
-	    !unwind_load_words(bounds, context + BY_VALUE, &by_value, 1))
-		return RULE_OUT_OF_BOUNDS;
-	const uintptr_t sp = cfa_handler[0] + pushed, handler = cfa_handler[1];
-	if (sp <= frame->sp || sp > bounds->high || sp % 8 != 0 || handler == 0)
-		return RULE_OUT_OF_BOUNDS;
-	/* Where rbp is saved, nearly always. */
-	if (((flags & extended) == 0 || (by_value >> (8 * CFI_FRAME_POINTER) & 255) == 0) &&
-	    !unwind_load_words(bounds, fp, &fp, 1))
-		return RULE_OUT_OF_BOUNDS;
-	*frame = (struct unwind_frame){ .look = handler, .sp = sp, .fp = fp };
-	return RULE_STEPPED;
-}
-
 /* The last part of a step, from the CFA on. */
 __attribute__((always_inline)) static inline enum rule_result rule_step_to(uintptr_t cfa, uint32_t saved,
                                                                            struct unwind_frame *frame,
@@ -305,9 +273,6 @@ rule_apply(rule_t rule, struct unwind_frame *frame, const struct unwind_bounds *
 		cfa += 8;
 		break;
 	case RULE_SIGNAL: *fp_slot = FP_SLOT_OPAQUE; return rule_apply_signal(frame, bounds);
-	case RULE_LANDING:
-		*fp_slot = FP_SLOT_OPAQUE;
-		return rule_apply_landing(frame->fp + offset, frame, bounds);
 	case RULE_FULL: return RULE_NEEDS_ALL;
 	case RULE_BOTTOM: return RULE_AT_BOTTOM;
 	case RULE_START: return RULE_AT_START;
@@ -329,12 +294,6 @@ static inline int rule_is_bottom(rule_t rule)
 static inline int rule_leaves_signal(rule_t rule)
 {
 	return (rule & 15) == RULE_SIGNAL;
-}
-
-/* Whether the address in the frame that the rule leads to is exact, not one in a call. */
-static inline int rule_is_exact(rule_t rule)
-{
-	return rule_leaves_signal(rule) || (rule & 15) == RULE_LANDING || rule == RULE_FULL_EXACT;
 }
 
 /* What the slot holds now that the return address to `frame` was read from by a rule

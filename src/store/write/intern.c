@@ -12,8 +12,6 @@
 #include "store/write/normalize.h"
 #include "store/write/writer.h"
 
-static const char *const type_names[TRACE_TYPES] = { [TRACE_CPU] = "CPU", [TRACE_REAL] = "Real" };
-
 /* The row that an insert made. */
 static int64_t insert_row(struct writer *writer, enum writer_statement which)
 {
@@ -141,11 +139,16 @@ static int touch_series(struct writer *writer, struct known_series *series)
 	return writer_run(writer, WRITE_SERIES_EPOCH);
 }
 
-static int64_t find_series(struct writer *writer, int64_t thread, const char *type, uint64_t period_ns,
+/* A number that this build has no type for gets a name and a unit that no build has. */
+static int64_t find_series(struct writer *writer, int64_t thread, unsigned number, uint64_t period_ns,
                            struct known_series *series)
 {
 	sqlite3_stmt *statement = writer_statement(writer, WRITE_FIND_SERIES);
+	const struct sample_type *known = sample_type_at(number);
+	char unknown[16];
+	const char *type = known ? known->name : unknown;
 
+	snprintf(unknown, sizeof unknown, "Type%u", number);
 	sqlite3_bind_int64(statement, 1, thread);
 	writer_bind_text(statement, 2, type, SIZE_MAX);
 	sqlite3_bind_int64(statement, 3, (int64_t)period_ns);
@@ -157,6 +160,7 @@ static int64_t find_series(struct writer *writer, int64_t thread, const char *ty
 	writer_bind_text(statement, 2, type, SIZE_MAX);
 	sqlite3_bind_int64(statement, 3, (int64_t)period_ns);
 	sqlite3_bind_int64(statement, 4, writer->epoch);
+	writer_bind_text(statement, 5, known ? known->unit : UNIT_UNKNOWN, SIZE_MAX);
 	series->row = insert_row(writer, WRITE_SERIES);
 	series->epoch = writer->epoch;
 	return series->row;
@@ -164,7 +168,7 @@ static int64_t find_series(struct writer *writer, int64_t thread, const char *ty
 
 int64_t intern_series(struct writer *writer, const struct sample_record *sample)
 {
-	uint8_t type = sample->trace_type < TRACE_TYPES ? sample->trace_type : TRACE_CPU;
+	uint8_t type = sample->trace_type;
 	struct known_series *known, fresh = { .epoch = 0 };
 	int64_t thread;
 	struct hash key;
@@ -179,7 +183,7 @@ int64_t intern_series(struct writer *writer, const struct sample_record *sample)
 	key = hash_words((uint64_t[]){ (uint64_t)thread, type, sample->period_ns }, 3);
 	known = hash_table_find(&writer->series, key);
 	if (!known) {
-		if (find_series(writer, thread, type_names[type], sample->period_ns, &fresh) < 0)
+		if (find_series(writer, thread, type, sample->period_ns, &fresh) < 0)
 			return fresh.row;
 		known = hash_table_add(&writer->series, key);
 		if (known) {

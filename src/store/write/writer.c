@@ -14,6 +14,13 @@
 #include "queryprof.h"
 #include "store/control.h"
 
+/* The columns of store/columns.h, in the order in which batch.c binds their values. */
+#define SET_STORED(name, type, definition, flags, value) ", " #name " = ?"
+#define SET_FILED(name, type, definition, value) ", " #name " = ?"
+#define NAME_STORED(name, type, definition, flags, value) ", " #name
+#define NAME_FILED(name, type, definition, value) ", " #name
+#define MARK(...) ", ?"
+
 static const char *const statement_sql[WRITE_STATEMENTS] = {
 	[WRITE_BEGIN] = "BEGIN IMMEDIATE",
 	[WRITE_COMMIT] = "COMMIT",
@@ -28,7 +35,8 @@ static const char *const statement_sql[WRITE_STATEMENTS] = {
 	[WRITE_THREAD] = "INSERT INTO threads (process, thread_id, thread_name) VALUES (?1, ?2, ?3)",
 	[WRITE_FIND_SERIES] =
 		"SELECT id FROM series WHERE thread = ?1 AND trace_type = ?2 AND period_ns = ?3",
-	[WRITE_SERIES] = "INSERT INTO series (thread, trace_type, period_ns, epoch) VALUES (?1, ?2, ?3, ?4)",
+	[WRITE_SERIES] =
+		"INSERT INTO series (thread, trace_type, period_ns, epoch, unit) VALUES (?1, ?2, ?3, ?4, ?5)",
 	[WRITE_SERIES_EPOCH] = "UPDATE series SET epoch = ?1 WHERE id = ?2",
 	[WRITE_FIND_MODULE] = "SELECT base FROM modules WHERE build_id = ?1 AND extent = ?2"
 			      " AND (?1 != '' OR (path = ?3 AND file_size = ?4 AND mtime_ns = ?5))",
@@ -47,21 +55,15 @@ static const char *const statement_sql[WRITE_STATEMENTS] = {
 	[WRITE_FIND_QUERY] = "SELECT id FROM queries WHERE query_id = ?1 AND process = ?2",
 	[WRITE_QUERY] = "INSERT INTO queries (query_id, process, first_ns, last_ns, session)"
 			" VALUES (?1, ?2, 9223372036854775807, -9223372036854775808, ?3)",
-	[WRITE_QUERY_END] =
-		"UPDATE queries SET finished = 1, initial = ?2, statement = ?3, query_start_ns = ?4,"
-		" query_duration_ns = ?5, cpu_time_ns = ?6, database = ?7, thread_id = ?8, exception_code = "
-		"?9,"
-		" exception = ?10, result_rows = ?11, vm_steps = ?12, fullscan_steps = ?13, sorts = ?14,"
-		" autoindexes = ?15, memory_usage = ?16, samples_cpu = ?17, samples_real = ?18, weight_cpu = "
-		"?19,"
-		" weight_real = ?20, samples_dropped = ?21, samples_truncated = ?22, prepare_time_ns = ?23,"
-		" worker_cpu_time_ns = ?24, library = ?25, expanded_query = ?26 WHERE id = ?1",
+	[WRITE_QUERY_END] = "UPDATE queries SET finished = 1" QUERY_LOG_COLUMNS(
+		SET_STORED, SET_FILED, WRITER_NOTHING) " WHERE id = ?",
 	[WRITE_QUERY_ID] = "UPDATE queries SET query_id = ?2 WHERE id = ?1",
 	[WRITE_QUERY_RANGE] =
 		"UPDATE queries SET first_ns = min(first_ns, ?2), last_ns = max(last_ns, ?3) WHERE id = ?1",
-	[WRITE_SAMPLE] =
-		"INSERT INTO samples (timestamp_ns, series, query, stack, cpu_id, weight, truncated, size)"
-		" VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, 0)",
+	[WRITE_SAMPLE] = "INSERT INTO samples (timestamp_ns" TRACE_LOG_COLUMNS(
+		NAME_STORED, NAME_FILED, WRITER_NOTHING,
+		WRITER_NOTHING) ") VALUES (?" TRACE_LOG_COLUMNS(MARK, MARK, WRITER_NOTHING,
+	                                                        WRITER_NOTHING) ")",
 	[WRITE_LAST_TIME] =
 		"SELECT max(timestamp_ns) FROM samples WHERE timestamp_ns >= ?1 AND timestamp_ns < ?2",
 	[WRITE_EPOCH] =
@@ -262,7 +264,7 @@ int writer_open(struct writer *writer, const char *path, const struct database_l
 		}
 	}
 	for (int i = 0; i < WRITER_SAMPLE_VALUES; i++)
-		writer->bound[i] = -1; /* none of the values */
+		writer->bound[i] = WRITER_NULL; /* which the parameters are */
 	writer_wait_when_busy(writer);
 	return QP_OK;
 }

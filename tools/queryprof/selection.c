@@ -2,10 +2,13 @@
  * Which runs a command is about: the options that queries, report, export and diff
  * share, and what they leave of a file (sql/selected.sql).
  */
-#include "command.h"
+#include "selection.h"
 
 #include <time.h>
 
+#include "moment.h"
+#include "run_sql.h"
+#include "trace_file.h"
 #include "sql_selected.h"
 
 struct selection selection;
@@ -51,12 +54,12 @@ bool selection_is_all(const struct selection *one)
 
 int selection_check(const char *command, const struct selection *one)
 {
-	const struct time_bases bases = { 0 };
+	const struct moment_bases bases = { 0 };
 	int64_t ns;
 
 	for (int i = 0; i < 2; i++) {
 		const char *text = i ? one->until : one->since;
-		if (text && !time_parse(text, &bases, &ns)) {
+		if (text && !moment_parse(text, &bases, &ns)) {
 			complain("%s: --%s %s; expected a time as '2026-11-20 09:30', yesterday, 2h (ago), "
 			         "end-10min "
 			         "or start+1min",
@@ -105,13 +108,13 @@ static char *complete_query_id(sqlite3 *db, const char *path, const char *given)
 }
 
 /* When the file's first run began, and its last. */
-static void find_bases(sqlite3 *db, struct time_bases *bases)
+static void find_bases(sqlite3 *db, struct moment_bases *bases)
 {
 	sqlite3_stmt *row = NULL;
 	struct timespec now;
 
 	clock_gettime(CLOCK_REALTIME, &now);
-	*bases = (struct time_bases){ .now = now.tv_sec * INT64_C(1000000000) + now.tv_nsec };
+	*bases = (struct moment_bases){ .now = now.tv_sec * INT64_C(1000000000) + now.tv_nsec };
 	sqlite3_prepare_v2(db,
 	                   "SELECT min(start_ns), max(start_ns) FROM (SELECT CASE WHEN finished "
 	                   "THEN query_start_ns ELSE first_ns END AS start_ns FROM queries WHERE id <> 0)",
@@ -127,7 +130,7 @@ static void find_bases(sqlite3 *db, struct time_bases *bases)
 static int selection_apply(sqlite3 *db, const char *path, const struct selection *one)
 {
 	char since[24], until[24];
-	struct time_bases bases;
+	struct moment_bases bases;
 	int64_t ns;
 	struct sql_parameter parameters[] = {
 		{ ":query_id", NULL }, { ":like", one->like }, { ":since", NULL },
@@ -140,15 +143,15 @@ static int selection_apply(sqlite3 *db, const char *path, const struct selection
 	parameters[0].value = id;
 	if (one->since || one->until)
 		find_bases(db, &bases);
-	if (one->since && time_parse(one->since, &bases, &ns)) {
+	if (one->since && moment_parse(one->since, &bases, &ns)) {
 		snprintf(since, sizeof(since), "%lld", (long long)ns);
 		parameters[2].value = since;
 	}
-	if (one->until && time_parse(one->until, &bases, &ns)) {
+	if (one->until && moment_parse(one->until, &bases, &ns)) {
 		snprintf(until, sizeof(until), "%lld", (long long)ns);
 		parameters[3].value = until;
 	}
-	int result = sql_run(db, sql_selected, parameters,
+	int result = run_sql(db, sql_selected, parameters,
 	                     &(struct output){ .is_bare = true, .doing = "reading queries" });
 	sqlite3_free(id);
 	return result;

@@ -2,7 +2,7 @@
  * Times on the command line: a base (a date, now, the end of the file, …), with a
  * span added or taken away; or a span alone, which is so long ago. All in UTC.
  */
-#include "command.h"
+#include "moment.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -106,7 +106,7 @@ static bool parse_date(const char **at, int64_t *ns)
 	return true;
 }
 
-static bool parse_base(const char **at, const struct time_bases *bases, int64_t *ns)
+static bool parse_base(const char **at, const struct moment_bases *bases, int64_t *ns)
 {
 	int64_t midnight = bases->now - bases->now % DAY;
 	const struct {
@@ -126,7 +126,7 @@ static bool parse_base(const char **at, const struct time_bases *bases, int64_t 
 	return parse_date(at, ns);
 }
 
-bool time_parse(const char *text, const struct time_bases *bases, int64_t *ns)
+bool moment_parse(const char *text, const struct moment_bases *bases, int64_t *ns)
 {
 	const char *at = text;
 	int64_t span;

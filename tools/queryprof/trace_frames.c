@@ -6,18 +6,19 @@
  * A function without a name is module+0x12, module is NULL where the address is in
  * none. Inlined functions come before the one that they were inlined into.
  */
-#include "command.h"
+#include "trace_frames.h"
 
 #include <stdlib.h>
 
 #include "export/names.h"
 #include "export/export.h"
+#include "sql/trace_names.h"
 
 static bool locate(uint64_t address, struct report_module *module)
 {
 	struct trace_module found;
 
-	if (!trace_file_module(address, &found))
+	if (!trace_names_module(address, &found))
 		return false;
 	*module = (struct report_module){
 		.path = found.path,
@@ -28,7 +29,7 @@ static bool locate(uint64_t address, struct report_module *module)
 	return true;
 }
 
-struct names *trace_file_names(bool inlines)
+struct names *trace_frames_names(bool inlines)
 {
 	return names_create(locate, inlines);
 }
@@ -91,7 +92,7 @@ static void free_names(void *names)
 
 int trace_frames_add(sqlite3 *db)
 {
-	struct names *names = trace_file_names(true);
+	struct names *names = trace_frames_names(true);
 
 	/* The destructor runs when that fails, too. */
 	return !names ? SQLITE_NOMEM

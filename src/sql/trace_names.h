@@ -1,0 +1,32 @@
+/*
+ * The SQL functions on a trace file: an address is one of the file, whatever this
+ * process has mapped there. The file's own names and lines come first; what it lacks is
+ * looked up in the programs and libraries that it names.
+ *
+ * For the extension's second entry point, and for the queryprof command. Free of SQLite's
+ * macros for extensions, so that a program with an SQLite of its own can include it.
+ */
+#ifndef QUERYPROF_SQL_TRACE_NAMES_H
+#define QUERYPROF_SQL_TRACE_NAMES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct sqlite3;
+struct sqlite3_api_routines;
+
+/* Gives `db`, whose main database is a trace file, the functions of functions.h, until
+ * the connection is closed; no sampling, no hooks, no schema. Of several such connections
+ * in a process the newest one's file is read. An SQLite result; `*error` is
+ * sqlite3_malloc'ed by the library of `api`. */
+int trace_names_attach(struct sqlite3 *db, char **error, const struct sqlite3_api_routines *api);
+
+/* A module in the address space of the file. Strings stay valid until its connection is
+ * closed. */
+struct trace_module {
+	const char *path, *build_id; /* build_id "" when it has none */
+	uint64_t start, end;
+};
+bool trace_names_module(uint64_t address, struct trace_module *module); /* false: in none */
+
+#endif
