@@ -13,7 +13,6 @@
 #include "store/store.h"
 #include "trace/address.h"
 #include "symbol/symbol.h"
-#include "trace/process_space.h"
 
 /* Things that are pointed to stay where they are; the list is for freeing them. */
 struct list {
@@ -27,6 +26,7 @@ struct entry {
 };
 
 struct names {
+	const struct address_space *space;
 	names_locator locate;
 	bool inlines;
 	struct strings strings;
@@ -34,12 +34,13 @@ struct names {
 	struct list frames, modules, stacks;
 };
 
-struct names *names_create(names_locator locate, bool inlines)
+struct names *names_create(const struct address_space *space, names_locator locate, bool inlines)
 {
 	struct names *names = calloc(1, sizeof(*names));
 
 	if (!names)
 		return NULL;
+	names->space = space;
 	names->locate = locate;
 	names->inlines = inlines;
 	names->frames_by_address = names->modules_by_start =
@@ -110,7 +111,7 @@ static bool find_module(struct names *names, uint64_t address, const struct repo
 	struct report_module said;
 
 	*found = NULL;
-	if (!names->locate(address, &said))
+	if (!names->locate(names->space, address, &said))
 		return true;
 	*found = recall(&names->modules_by_start, said.start);
 	if (*found)
@@ -168,7 +169,7 @@ struct frame_with_lines {
 static struct frame_with_lines *make_frame(struct names *names, uint64_t address)
 {
 	struct symbol_frame known[SYMBOL_FRAMES_MAX] = { { .function = NULL } }, *first = known;
-	size_t count = address_frames(process_space(), address, known, SYMBOL_FRAMES_MAX);
+	size_t count = address_frames(names->space, address, known, SYMBOL_FRAMES_MAX);
 	struct frame_with_lines *made;
 
 	if (!count)
