@@ -64,7 +64,7 @@ int sqlite3_queryprof_init(sqlite3 *db, char **error, const sqlite3_api_routines
 
 int sqlite3_queryprof_trace_init(sqlite3 *db, char **error, const sqlite3_api_routines *api)
 {
-	return trace_names_attach(db, error, api);
+	return trace_names_attach(db, error, api, NULL);
 }
 
 /* --- C -------------------------------------------------------------------- */

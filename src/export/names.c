@@ -16,7 +16,6 @@
 #include "store/store.h"
 #include "trace/address.h"
 #include "symbol/symbol.h"
-#include "trace/process_space.h"
 
 struct frame_with_lines {
 	struct export_frame frame;
@@ -25,6 +24,7 @@ struct frame_with_lines {
 
 /* Writers keep pointers to frames, modules and stacks: each is an allocation of its own. */
 struct names {
+	const struct address_space *space;
 	names_locator locate;
 	bool inlines;
 	struct interner texts;
@@ -34,12 +34,13 @@ struct names {
 	VECTOR(struct export_stack *) stacks;
 };
 
-struct names *names_create(names_locator locate, bool inlines)
+struct names *names_create(const struct address_space *space, names_locator locate, bool inlines)
 {
 	struct names *names = calloc(1, sizeof(*names));
 
 	if (!names)
 		return NULL;
+	names->space = space;
 	names->locate = locate;
 	names->inlines = inlines;
 	return names;
@@ -80,7 +81,7 @@ static bool find_module(struct names *names, uint64_t address, const struct expo
 	struct export_module said, *module;
 
 	*found = NULL;
-	if (!names->locate(address, &said))
+	if (!names->locate(names->space, address, &said))
 		return true;
 	struct hash key = hash_words(&said.start, 1);
 	uint32_t number = index_find(&names->module_index, key);
@@ -139,7 +140,7 @@ static bool fill_line(struct names *names, struct export_line *line, const struc
 static struct frame_with_lines *make_frame(struct names *names, uint64_t address)
 {
 	struct symbol_frame known[SYMBOL_FRAMES_MAX] = { { .function = NULL } }, *first = known;
-	size_t count = address_frames(process_space(), address, known, SYMBOL_FRAMES_MAX);
+	size_t count = address_frames(names->space, address, known, SYMBOL_FRAMES_MAX);
 	struct frame_with_lines *made;
 
 	if (!count)

@@ -13,6 +13,8 @@ struct session {
 	struct session_settings settings;
 	uint32_t number; /* session_id: no other of this process has it, 0 is none's */
 	char *database;  /* the file of `main`; NULL: not known */
+	/* What addresses in its SQL mean; NULL: those of this process. */
+	const struct address_space *space;
 	/* The host's steps on this connection cannot be hooked: statements are told
 	 * by sqlite3_trace_v2, see queries.h. */
 	bool traced;

@@ -13,12 +13,13 @@
 #include "export/names.h"
 #include "export/export.h"
 #include "sql/trace_names.h"
+#include "trace_file.h"
 
-static bool locate(uint64_t address, struct export_module *module)
+static bool locate(const struct address_space *space, uint64_t address, struct export_module *module)
 {
 	struct trace_module found;
 
-	if (!trace_names_module(address, &found))
+	if (!trace_names_module(space, address, &found))
 		return false;
 	*module = (struct export_module){
 		.path = found.path,
@@ -31,7 +32,7 @@ static bool locate(uint64_t address, struct export_module *module)
 
 struct names *trace_frames_names(bool inlines)
 {
-	return names_create(locate, inlines);
+	return names_create(trace_file_space(), locate, inlines);
 }
 
 static void append_text(sqlite3_str *json, const char *text)
