@@ -7,7 +7,7 @@ SELECT strftime(CASE WHEN :for_table THEN '%m-%d %H:%M:%S' ELSE '%Y-%m-%d %H:%M:
                 query_start_ns / 1000000000, 'unixepoch') AS started,
        round(query_duration_ns / 1e6, iif(:for_table, 1, 3)) AS wall_ms,
        round(cpu_time_ns / 1e6, iif(:for_table, 1, 3)) AS cpu_ms,
-       samples_cpu AS n_cpu, samples_real AS n_real, result_rows AS rows,
+       samples_cpu AS n_cpu, samples_real AS n_wall, result_rows AS rows,
        -- as much of a UUID as tells it from the others
        CASE WHEN :for_table AND query_id GLOB '*-*-*-*-*' AND length(query_id) = 36
             THEN substr(query_id, 1, 18) ELSE query_id END AS query_id,

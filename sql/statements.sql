@@ -5,7 +5,7 @@ SELECT count(*) AS runs,
        round(sum(query_duration_ns) / 1e6, iif(:for_table, 1, 3)) AS wall_ms,
        round(sum(cpu_time_ns) / 1e6, iif(:for_table, 1, 3)) AS cpu_ms,
        round(max(query_duration_ns) / 1e6, iif(:for_table, 1, 3)) AS max_ms,
-       sum(samples_cpu) AS n_cpu, sum(samples_real) AS n_real, sum(result_rows) AS rows,
+       sum(samples_cpu) AS n_cpu, sum(samples_real) AS n_wall, sum(result_rows) AS rows,
        sum(exception_code <> 0) AS failed,
        trim(replace(replace(replace(query, char(10), ' '), char(13), ' '), char(9), ' ')) AS query
 FROM temp.selected_runs

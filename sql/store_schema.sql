@@ -29,13 +29,16 @@ CREATE TABLE threads (
 );
 CREATE INDEX threads_by_process ON threads (process, thread_id);
 
--- What the samples of one timer have in common. `epoch`: see epochs.
+-- What samples of one type, thread and period have in common. trace_type is CPU or Real
+-- for samples that a timer took; a reader takes any other for a type of its own, whose
+-- values count `unit`. `epoch`: see epochs.
 CREATE TABLE series (
 	id         INTEGER PRIMARY KEY,
 	thread     INTEGER NOT NULL REFERENCES threads (id),
 	trace_type TEXT    NOT NULL,
 	period_ns  INTEGER NOT NULL,
-	epoch      INTEGER NOT NULL
+	epoch      INTEGER NOT NULL,
+	unit       TEXT    NOT NULL DEFAULT 'ns' -- of the samples' values: ns, bytes, unknown
 );
 CREATE INDEX series_by_thread ON series (thread);
 
@@ -117,32 +120,35 @@ CREATE TABLE queries (
 	first_ns          INTEGER NOT NULL,
 	last_ns           INTEGER NOT NULL,
 	finished          INTEGER NOT NULL DEFAULT 0,
-	initial           INTEGER NOT NULL DEFAULT 0,
-	statement         INTEGER NOT NULL DEFAULT 0,
-	query_start_ns    INTEGER NOT NULL DEFAULT 0,
-	query_duration_ns INTEGER NOT NULL DEFAULT 0,
-	cpu_time_ns       INTEGER NOT NULL DEFAULT 0,
-	database          TEXT    NOT NULL DEFAULT '',
-	thread_id         INTEGER NOT NULL DEFAULT 0,
-	exception_code    INTEGER NOT NULL DEFAULT 0,
-	exception         TEXT    NOT NULL DEFAULT '',
-	result_rows       INTEGER NOT NULL DEFAULT 0,
-	vm_steps          INTEGER NOT NULL DEFAULT 0,
-	fullscan_steps    INTEGER NOT NULL DEFAULT 0,
-	sorts             INTEGER NOT NULL DEFAULT 0,
-	autoindexes       INTEGER NOT NULL DEFAULT 0,
-	memory_usage      INTEGER NOT NULL DEFAULT 0,
-	samples_cpu       INTEGER NOT NULL DEFAULT 0,
-	samples_real      INTEGER NOT NULL DEFAULT 0,
-	weight_cpu        INTEGER NOT NULL DEFAULT 0,
-	weight_real       INTEGER NOT NULL DEFAULT 0,
-	samples_dropped   INTEGER NOT NULL DEFAULT 0,
-	samples_truncated INTEGER NOT NULL DEFAULT 0,
-	prepare_time_ns   INTEGER NOT NULL DEFAULT 0,
+	-- columns.h: queries
+	initial            INTEGER NOT NULL DEFAULT 0,
+	statement          INTEGER NOT NULL DEFAULT 0,
+	query_start_ns     INTEGER NOT NULL DEFAULT 0,
+	query_duration_ns  INTEGER NOT NULL DEFAULT 0,
+	cpu_time_ns        INTEGER NOT NULL DEFAULT 0,
+	database           TEXT NOT NULL DEFAULT '',
+	thread_id          INTEGER NOT NULL DEFAULT 0,
+	exception_code     INTEGER NOT NULL DEFAULT 0,
+	exception          TEXT NOT NULL DEFAULT '',
+	result_rows        INTEGER NOT NULL DEFAULT 0,
+	vm_steps           INTEGER NOT NULL DEFAULT 0,
+	fullscan_steps     INTEGER NOT NULL DEFAULT 0,
+	sorts              INTEGER NOT NULL DEFAULT 0,
+	autoindexes        INTEGER NOT NULL DEFAULT 0,
+	memory_usage       INTEGER NOT NULL DEFAULT 0,
+	samples_cpu        INTEGER NOT NULL DEFAULT 0,
+	samples_real       INTEGER NOT NULL DEFAULT 0,
+	weight_cpu         INTEGER NOT NULL DEFAULT 0,
+	weight_real        INTEGER NOT NULL DEFAULT 0,
+	samples_dropped    INTEGER NOT NULL DEFAULT 0,
+	samples_truncated  INTEGER NOT NULL DEFAULT 0,
+	prepare_time_ns    INTEGER NOT NULL DEFAULT 0,
 	worker_cpu_time_ns INTEGER NOT NULL DEFAULT 0,
-	library           INTEGER NOT NULL DEFAULT 0, -- 0: none
-	expanded_query    TEXT    NOT NULL DEFAULT '',
-	session           INTEGER NOT NULL DEFAULT 0  -- of its connection; 0: none
+	library            INTEGER NOT NULL DEFAULT 0,
+	expanded_query     TEXT NOT NULL DEFAULT '',
+	session            INTEGER NOT NULL DEFAULT 0,
+	parent             INTEGER NOT NULL DEFAULT 0
+	-- end of columns.h
 );
 CREATE INDEX queries_by_query_id ON queries (query_id);
 CREATE INDEX queries_by_statement ON queries (statement);
@@ -151,16 +157,20 @@ VALUES (0, '', 0, -9223372036854775808, 9223372036854775807);
 
 -- Ordered by time, which makes time ranges and "oldest first" cheap without an
 -- index. Of two samples of the same nanosecond the later comes one after.
--- size: bytes, for samples of memory; 0 for those of time.
+-- value: in the unit of the series; NULL: weight * period_ns, as for all samples that a
+-- timer took (see sample_values). size: 0; the views compute it.
 CREATE TABLE samples (
 	timestamp_ns INTEGER PRIMARY KEY,
-	series       INTEGER NOT NULL,
-	query        INTEGER NOT NULL,
-	stack        INTEGER NOT NULL,
-	cpu_id       INTEGER NOT NULL,
-	weight       INTEGER NOT NULL,
-	truncated    INTEGER NOT NULL,
-	size         INTEGER NOT NULL
+	-- columns.h: samples
+	series             INTEGER NOT NULL,
+	query              INTEGER NOT NULL,
+	stack              INTEGER NOT NULL,
+	cpu_id             INTEGER NOT NULL,
+	weight             INTEGER NOT NULL,
+	truncated          INTEGER NOT NULL,
+	size               INTEGER NOT NULL,
+	value              INTEGER DEFAULT NULL
+	-- end of columns.h
 );
 
 -- Which stacks are still needed, without counting: time is cut into epochs, and a
@@ -222,12 +232,12 @@ LEFT JOIN modules AS m
 -- They take their time for every row: sum up by stack_id first.
 CREATE VIEW trace_log AS
 SELECT
+	-- columns.h: trace_log
 	p.hostname AS hostname,
 	p.process_id AS process_id,
 	strftime('%Y-%m-%d', s.timestamp_ns / 1000000000, 'unixepoch') AS event_date,
 	strftime('%Y-%m-%d %H:%M:%S', s.timestamp_ns / 1000000000, 'unixepoch') AS event_time,
-	strftime('%Y-%m-%d %H:%M:%S', s.timestamp_ns / 1000000000, 'unixepoch')
-		|| printf('.%06d', s.timestamp_ns % 1000000000 / 1000) AS event_time_microseconds,
+	strftime('%Y-%m-%d %H:%M:%S', s.timestamp_ns / 1000000000, 'unixepoch') || printf('.%06d', s.timestamp_ns % 1000000000 / 1000) AS event_time_microseconds,
 	s.timestamp_ns AS timestamp_ns,
 	r.trace_type AS trace_type,
 	s.cpu_id AS cpu_id,
@@ -239,8 +249,11 @@ SELECT
 	s.truncated AS truncated,
 	s.weight AS weight,
 	r.period_ns AS period_ns,
-	s.size AS size,
+	CAST(iif(r.unit = 'bytes', coalesce(s.value, s.weight * r.period_ns), 0) AS INTEGER) AS size,
 	q.session AS session_id,
+	CAST(coalesce(s.value, s.weight * r.period_ns) AS INTEGER) AS value,
+	r.unit AS unit,
+	-- end of columns.h
 	(SELECT '[' || coalesce(group_concat('"' || replace(replace(function, '\', '\\'), '"', '\"') || '"'), '') || ']' FROM stack_frames
 	 WHERE stack_id = s.stack AND inlined = 0) AS symbols,
 	(SELECT '[' || coalesce(group_concat(coalesce('"' || replace(replace(
@@ -255,11 +268,11 @@ LEFT JOIN stacks AS k ON k.id = s.stack;
 
 CREATE VIEW query_log AS
 SELECT
+	-- columns.h: query_log
 	q.query_id AS query_id,
 	i.query_id AS initial_query_id,
 	CASE q.exception_code WHEN 0 THEN 'QueryFinish' ELSE 'ExceptionWhileProcessing' END AS type,
-	strftime('%Y-%m-%d %H:%M:%S', q.query_start_ns / 1000000000, 'unixepoch')
-		|| printf('.%06d', q.query_start_ns % 1000000000 / 1000) AS query_start_time_microseconds,
+	strftime('%Y-%m-%d %H:%M:%S', q.query_start_ns / 1000000000, 'unixepoch') || printf('.%06d', q.query_start_ns % 1000000000 / 1000) AS query_start_time_microseconds,
 	q.query_duration_ns AS query_duration_ns,
 	q.cpu_time_ns AS cpu_time_ns,
 	x.query AS query,
@@ -285,73 +298,106 @@ SELECT
 	coalesce(l.version, '') AS library_version,
 	coalesce(l.path, '') AS library_path,
 	q.expanded_query AS expanded_query,
-	q.session AS session_id
+	q.session AS session_id,
+	coalesce(p.query_id, '') AS parent_query_id
+	-- end of columns.h
 FROM queries AS q
 LEFT JOIN queries AS i ON i.id = q.initial
+LEFT JOIN queries AS p ON p.id = q.parent
 LEFT JOIN statements AS x ON x.id = q.statement
 LEFT JOIN libraries AS l ON l.id = q.library
 WHERE q.finished;
 
--- Time by stack: names come in when the samples are summed up.
+-- The types of samples in this file.
+CREATE VIEW sample_types AS
+SELECT trace_type AS name, unit FROM series GROUP BY trace_type, unit;
+
+-- What each sample stands for: `value`, in `unit`. Only values of one unit may be added,
+-- and only those in ns are times.
+CREATE VIEW sample_values AS
+SELECT
+	s.timestamp_ns AS timestamp_ns,
+	r.trace_type AS trace_type,
+	s.series AS series,
+	r.thread AS thread,
+	s.query AS query,
+	s.stack AS stack_id,
+	s.truncated AS truncated,
+	s.weight AS weight,
+	r.period_ns AS period_ns,
+	coalesce(s.value, s.weight * r.period_ns) AS value,
+	r.unit AS unit
+FROM samples AS s
+JOIN series AS r ON r.id = s.series;
+
+-- Values by stack: names come in when the samples are summed up. time_ns is the value
+-- where that is a time.
 CREATE VIEW stack_times AS
 SELECT
-	r.trace_type AS trace_type,
-	s.stack AS stack_id,
+	trace_type,
+	stack_id,
 	CAST(count(*) AS INTEGER) AS samples,
-	CAST(sum(s.weight * r.period_ns) AS INTEGER) AS time_ns
-FROM samples AS s
-JOIN series AS r ON r.id = s.series
-GROUP BY s.stack, r.trace_type;
+	CAST(iif(unit = 'ns', sum(value), NULL) AS INTEGER) AS time_ns,
+	CAST(sum(value) AS INTEGER) AS value,
+	unit
+FROM sample_values
+GROUP BY stack_id, trace_type, unit;
 
--- Ready-made answers, the most time first. self: in the function itself; total: also
--- in what it called. A function counts once a stack, however often it recurs there. All
--- code of a module that has no name is one function, "(module)".
+-- Ready-made answers, by type, the largest value first. self: in the function itself;
+-- total: also in what it called. A function counts once a stack, however often it recurs
+-- there. All code of a module that has no name is one function, "(module)". Columns in ms
+-- are NULL where the unit is not ns.
 CREATE VIEW top_functions AS
 WITH
 times AS MATERIALIZED (SELECT * FROM stack_times),
-wholes AS MATERIALIZED (SELECT trace_type, sum(time_ns) AS whole_ns FROM times GROUP BY 1),
+wholes AS MATERIALIZED (SELECT trace_type, unit, sum(value) AS whole FROM times GROUP BY 1, 2),
 functions AS MATERIALIZED (
 	SELECT stack_id, function_id, module_id, max(frame = 0 AND level = 0) AS is_leaf
 	FROM stack_frames
 	GROUP BY 1, 2, 3),
 sums AS MATERIALIZED (
-	SELECT trace_type, function_id, module_id, sum(time_ns * is_leaf) AS self_ns, sum(time_ns) AS total_ns
+	SELECT trace_type, unit, function_id, module_id, sum(value * is_leaf) AS self, sum(value) AS total
 	FROM functions JOIN times USING (stack_id)
-	GROUP BY 1, 2, 3)
+	GROUP BY 1, 2, 3, 4)
 SELECT
 	trace_type,
-	CAST(round(100.0 * self_ns / whole_ns, 2) AS REAL) AS self_percent,
-	CAST(round(100.0 * total_ns / whole_ns, 2) AS REAL) AS total_percent,
-	CAST(round(self_ns / 1e6, 3) AS REAL) AS self_ms,
-	CAST(round(total_ns / 1e6, 3) AS REAL) AS total_ms,
+	CAST(round(100.0 * self / whole, 2) AS REAL) AS self_percent,
+	CAST(round(100.0 * total / whole, 2) AS REAL) AS total_percent,
+	CAST(iif(unit = 'ns', round(self / 1e6, 3), NULL) AS REAL) AS self_ms,
+	CAST(iif(unit = 'ns', round(total / 1e6, 3), NULL) AS REAL) AS total_ms,
 	coalesce(n.name,
 		'(' || substr(m.path, 1 + length(rtrim(m.path, replace(m.path, '/', '')))) || ')',
 		'(no module)') AS function,
-	coalesce(m.path, '') AS module
+	coalesce(m.path, '') AS module,
+	CAST(self AS INTEGER) AS self_value,
+	CAST(total AS INTEGER) AS total_value,
+	unit
 FROM sums
-JOIN wholes USING (trace_type)
+JOIN wholes USING (trace_type, unit)
 LEFT JOIN names AS n ON n.id = function_id
 LEFT JOIN modules AS m ON m.id = module_id
-ORDER BY self_ns DESC, total_ns DESC, function;
+ORDER BY self DESC, total DESC, function;
 
 -- Stacks that differ only in the places within their functions are one.
 CREATE VIEW top_stacks AS
 WITH
 times AS MATERIALIZED (SELECT * FROM stack_times),
-wholes AS MATERIALIZED (SELECT trace_type, sum(time_ns) AS whole_ns FROM times GROUP BY 1),
+wholes AS MATERIALIZED (SELECT trace_type, unit, sum(value) AS whole FROM times GROUP BY 1, 2),
 texts AS MATERIALIZED (
 	SELECT id AS stack_id,
 	       (SELECT group_concat(function, ' < ') FROM stack_frames WHERE stack_id = stacks.id) AS stack
 	FROM stacks)
 SELECT
 	trace_type,
-	CAST(round(100.0 * sum(time_ns) / whole_ns, 2) AS REAL) AS percent,
-	CAST(round(sum(time_ns) / 1e6, 3) AS REAL) AS ms,
+	CAST(round(100.0 * sum(value) / whole, 2) AS REAL) AS percent,
+	CAST(iif(unit = 'ns', round(sum(value) / 1e6, 3), NULL) AS REAL) AS ms,
 	CAST(sum(samples) AS INTEGER) AS samples,
-	coalesce(stack, '') AS stack
-FROM times LEFT JOIN texts USING (stack_id) JOIN wholes USING (trace_type)
-GROUP BY trace_type, stack
-ORDER BY sum(time_ns) DESC, stack;
+	coalesce(stack, '') AS stack,
+	CAST(sum(value) AS INTEGER) AS value,
+	unit
+FROM times LEFT JOIN texts USING (stack_id) JOIN wholes USING (trace_type, unit)
+GROUP BY trace_type, unit, stack
+ORDER BY sum(value) DESC, stack;
 
 -- All runs of a statement together; those that differ only in literals are one.
 CREATE VIEW top_queries AS
@@ -371,41 +417,45 @@ ORDER BY sum(cpu_time_ns) DESC, sum(query_duration_ns) DESC;
 
 -- top_functions of one run of a query: WHERE query_id = …. Per cents are of the run's
 -- samples. So that sums are formed of those runs only that the WHERE asks for, each
--- run's travel as an array of one text a function: five numbers of 20 digits, and the
--- type.
+-- run's travel as an array of one text a function: six numbers of 20 digits, the last a
+-- series of the type.
 CREATE VIEW query_functions AS
 SELECT
 	q.query_id AS query_id,
 	CAST(coalesce(x.normalized_query_hash, 0) AS INTEGER) AS normalized_query_hash,
 	coalesce(x.query, '') AS query,
-	substr(t.value, 101) AS trace_type,
+	r.trace_type AS trace_type,
 	CAST(round(100.0 * substr(t.value, 1, 20) / substr(t.value, 41, 20), 2) AS REAL) AS self_percent,
 	CAST(round(100.0 * substr(t.value, 21, 20) / substr(t.value, 41, 20), 2) AS REAL) AS total_percent,
-	CAST(round(substr(t.value, 1, 20) / 1e6, 3) AS REAL) AS self_ms,
-	CAST(round(substr(t.value, 21, 20) / 1e6, 3) AS REAL) AS total_ms,
+	CAST(iif(r.unit = 'ns', round(substr(t.value, 1, 20) / 1e6, 3), NULL) AS REAL) AS self_ms,
+	CAST(iif(r.unit = 'ns', round(substr(t.value, 21, 20) / 1e6, 3), NULL) AS REAL) AS total_ms,
 	coalesce(n.name,
 		'(' || substr(m.path, 1 + length(rtrim(m.path, replace(m.path, '/', '')))) || ')',
 		'(no module)') AS function,
-	coalesce(m.path, '') AS module
+	coalesce(m.path, '') AS module,
+	CAST(substr(t.value, 1, 20) AS INTEGER) AS self_value,
+	CAST(substr(t.value, 21, 20) AS INTEGER) AS total_value,
+	r.unit AS unit
 FROM queries AS q
 LEFT JOIN statements AS x ON x.id = q.statement
 CROSS JOIN json_each((
-	SELECT '[' || group_concat(printf('"%020d%020d%020d%020d%020d%s"',
-	                                  self_ns, total_ns, whole_ns, function_id, module_id, trace_type)) || ']'
+	SELECT '[' || group_concat(printf('"%020d%020d%020d%020d%020d%020d"',
+	                                  self, total, whole, function_id, module_id, series)) || ']'
 	FROM (
-		SELECT trace_type, function_id, module_id, sum(time_ns * is_leaf) AS self_ns, sum(time_ns) AS total_ns,
-		       sum(sum(time_ns * is_leaf)) OVER (PARTITION BY trace_type) AS whole_ns
+		SELECT function_id, module_id, sum(value * is_leaf) AS self, sum(value) AS total,
+		       sum(sum(value * is_leaf)) OVER (PARTITION BY trace_type, unit) AS whole, max(series) AS series
 		FROM (
-			SELECT trace_type, time_ns, function_id, module_id, max(frame = 0 AND level = 0) AS is_leaf
+			SELECT trace_type, unit, series, value, function_id, module_id,
+			       max(frame = 0 AND level = 0) AS is_leaf
 			FROM (
-				SELECT r.trace_type AS trace_type, s.stack AS stack_id, sum(s.weight * r.period_ns) AS time_ns
-				FROM samples AS s
-				JOIN series AS r ON r.id = s.series
+				SELECT trace_type, unit, stack_id, sum(value) AS value, max(series) AS series
+				FROM sample_values AS s
 				WHERE s.query = q.id AND s.timestamp_ns BETWEEN q.first_ns AND q.last_ns
-				GROUP BY 1, 2)
+				GROUP BY 1, 2, 3)
 			JOIN stack_frames USING (stack_id)
-			GROUP BY trace_type, stack_id, function_id, module_id)
-		GROUP BY 1, 2, 3))) AS t
+			GROUP BY trace_type, unit, stack_id, function_id, module_id)
+		GROUP BY trace_type, unit, function_id, module_id))) AS t
+JOIN series AS r ON r.id = substr(t.value, 101, 20) + 0
 LEFT JOIN names AS n ON n.id = substr(t.value, 61, 20) + 0
 LEFT JOIN modules AS m ON m.id = substr(t.value, 81, 20) + 0
 ORDER BY substr(t.value, 1, 40) DESC, function;
@@ -416,37 +466,41 @@ CREATE VIEW statement_functions AS
 SELECT
 	x.normalized_query_hash AS normalized_query_hash,
 	x.query AS query,
-	substr(t.value, 101) AS trace_type,
+	r.trace_type AS trace_type,
 	CAST(round(100.0 * substr(t.value, 1, 20) / substr(t.value, 41, 20), 2) AS REAL) AS self_percent,
 	CAST(round(100.0 * substr(t.value, 21, 20) / substr(t.value, 41, 20), 2) AS REAL) AS total_percent,
-	CAST(round(substr(t.value, 1, 20) / 1e6, 3) AS REAL) AS self_ms,
-	CAST(round(substr(t.value, 21, 20) / 1e6, 3) AS REAL) AS total_ms,
+	CAST(iif(r.unit = 'ns', round(substr(t.value, 1, 20) / 1e6, 3), NULL) AS REAL) AS self_ms,
+	CAST(iif(r.unit = 'ns', round(substr(t.value, 21, 20) / 1e6, 3), NULL) AS REAL) AS total_ms,
 	coalesce(n.name,
 		'(' || substr(m.path, 1 + length(rtrim(m.path, replace(m.path, '/', '')))) || ')',
 		'(no module)') AS function,
-	coalesce(m.path, '') AS module
+	coalesce(m.path, '') AS module,
+	CAST(substr(t.value, 1, 20) AS INTEGER) AS self_value,
+	CAST(substr(t.value, 21, 20) AS INTEGER) AS total_value,
+	r.unit AS unit
 FROM (
 	SELECT normalized_query_hash, min(query) AS query FROM statements GROUP BY normalized_query_hash) AS x
 CROSS JOIN json_each((
-	SELECT '[' || group_concat(printf('"%020d%020d%020d%020d%020d%s"',
-	                                  self_ns, total_ns, whole_ns, function_id, module_id, trace_type)) || ']'
+	SELECT '[' || group_concat(printf('"%020d%020d%020d%020d%020d%020d"',
+	                                  self, total, whole, function_id, module_id, series)) || ']'
 	FROM (
-		SELECT trace_type, function_id, module_id, sum(time_ns * is_leaf) AS self_ns, sum(time_ns) AS total_ns,
-		       sum(sum(time_ns * is_leaf)) OVER (PARTITION BY trace_type) AS whole_ns
+		SELECT function_id, module_id, sum(value * is_leaf) AS self, sum(value) AS total,
+		       sum(sum(value * is_leaf)) OVER (PARTITION BY trace_type, unit) AS whole, max(series) AS series
 		FROM (
-			SELECT trace_type, time_ns, function_id, module_id, max(frame = 0 AND level = 0) AS is_leaf
+			SELECT trace_type, unit, series, value, function_id, module_id,
+			       max(frame = 0 AND level = 0) AS is_leaf
 			FROM (
-				SELECT r.trace_type AS trace_type, s.stack AS stack_id, sum(s.weight * r.period_ns) AS time_ns
+				SELECT trace_type, unit, stack_id, sum(value) AS value, max(series) AS series
 				FROM queries AS q
-				CROSS JOIN samples AS s
+				CROSS JOIN sample_values AS s
 				  ON s.timestamp_ns BETWEEN q.first_ns AND q.last_ns AND s.query = q.id
-				JOIN series AS r ON r.id = s.series
 				WHERE q.statement IN (
 					SELECT y.id FROM statements AS y WHERE y.normalized_query_hash = x.normalized_query_hash)
-				GROUP BY 1, 2)
+				GROUP BY 1, 2, 3)
 			JOIN stack_frames USING (stack_id)
-			GROUP BY trace_type, stack_id, function_id, module_id)
-		GROUP BY 1, 2, 3))) AS t
+			GROUP BY trace_type, unit, stack_id, function_id, module_id)
+		GROUP BY trace_type, unit, function_id, module_id))) AS t
+JOIN series AS r ON r.id = substr(t.value, 101, 20) + 0
 LEFT JOIN names AS n ON n.id = substr(t.value, 61, 20) + 0
 LEFT JOIN modules AS m ON m.id = substr(t.value, 81, 20) + 0
 ORDER BY substr(t.value, 1, 40) DESC, function;

@@ -144,6 +144,13 @@ QP_API int qp_record(void);
 struct sqlite3_api_routines;
 QP_API int sqlite3_queryprof_init(struct sqlite3 *db, char **error, const struct sqlite3_api_routines *api);
 
+/* A second entry point, for a connection whose main database is a trace file: it gets the
+ * SQL functions, with names and lines of that file, and nothing else. Nothing is sampled.
+ *   sqlite3 -readonly app.trace
+ *   sqlite> .load ./libqueryprof sqlite3_queryprof_trace_init */
+QP_API int sqlite3_queryprof_trace_init(struct sqlite3 *db, char **error,
+                                        const struct sqlite3_api_routines *api);
+
 /* Changes one setting, as PRAGMA name = value does. `db` may be NULL for a
  * process-wide setting; for a setting of a session it then sets what new
  * connections start with, and what qp_query_begin() uses.

@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "handler/ring.h"
+#include "sampler/ring_reader.h"
 #include "modules/modules.h"
 #include "sampler/sampler.h"
 #include "watch/hooks.h"

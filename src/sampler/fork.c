@@ -11,7 +11,7 @@
 #include <errno.h>
 #include <pthread.h>
 
-#include "handler/ring.h"
+#include "sampler/ring_reader.h"
 #include "handler/sample.h"
 #include "sampler/internal.h"
 

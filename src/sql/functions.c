@@ -13,6 +13,7 @@
 #include "watch/queries.h"
 #include "trace/address.h"
 #include "symbol/symbol.h"
+#include "trace/process_space.h"
 
 #define SHOWN 60 /* bytes of a bad argument that a message repeats */
 
@@ -68,8 +69,15 @@ static bool introspection_allowed(sqlite3_context *context, const char *function
 	return false;
 }
 
+static const struct address_space *space_of(sqlite3_context *context)
+{
+	const struct session *session = sqlite3_user_data(context);
+
+	return session->space ? session->space : process_space();
+}
+
 static void call_with_address(sqlite3_context *context, const char *function, sqlite3_value *argument,
-                              char *(*tell)(uint64_t))
+                              char *(*tell)(const struct address_space *, uint64_t))
 {
 	uint64_t address;
 
@@ -89,7 +97,7 @@ static void call_with_address(sqlite3_context *context, const char *function, sq
 			return;
 		}
 	}
-	result_text(context, tell(address));
+	result_text(context, tell(space_of(context), address));
 }
 
 static void address_to_symbol(sqlite3_context *context, int argc, sqlite3_value **argv)
@@ -129,7 +137,7 @@ static void trace_to_text(sqlite3_context *context, int argc, sqlite3_value **ar
 		separator = text_argument(context, "traceToText", argv[1]);
 	if (!trace || !separator)
 		return;
-	text = frames_text(trace, separator, &bad);
+	text = frames_text(space_of(context), trace, separator, &bad);
 	if (bad)
 		result_error(context, "traceToText: '%.*s' is no trace; expected a JSON array of integers",
 		             SHOWN, trace);
@@ -194,7 +202,7 @@ static void flame_graph_final(sqlite3_context *context)
 
 	if (!graph || !*graph)
 		return; /* nothing came: NULL */
-	text = flame_graph_lines(*graph);
+	text = flame_graph_lines(*graph, space_of(context));
 	flame_graph_free(*graph);
 	*graph = NULL;
 	if (text)
@@ -325,30 +333,6 @@ int functions_register(struct session *session, char **error)
 
 /* --- schemas that were read before ------------------------------------------ */
 
-static bool names_ours(sqlite3 *db, const char *schema)
-{
-	char *sql = sqlite3_mprintf("SELECT 1 FROM \"%w\".sqlite_master WHERE 0", schema);
-	sqlite3_stmt *stmt = NULL;
-	bool found;
-
-	for (size_t i = 0; i < sizeof functions / sizeof *functions; i++)
-		sql = sqlite3_mprintf("%z OR instr(lower(sql), lower('%s'))", sql, functions[i].name);
-	found = sql && !sqlite3_prepare_v2(db, sql, -1, &stmt, NULL) && sqlite3_step(stmt) == SQLITE_ROW;
-	sqlite3_finalize(stmt);
-	sqlite3_free(sql);
-	return found;
-}
-
-static int read_schemas(void *context, int argc, char **values, char **names)
-{
-	char **list = context;
-
-	(void)names;
-	if (argc > 1 && values[1] && sqlite3_stricmp(values[1], "temp"))
-		*list = sqlite3_mprintf("%z%s%c", *list, values[1], '\n');
-	return 0;
-}
-
 static int read_flag(void *context, int argc, char **values, char **names)
 {
 	(void)names;
@@ -359,16 +343,11 @@ static int read_flag(void *context, int argc, char **values, char **names)
 void functions_guard(struct session *session)
 {
 	sqlite3 *db = session->db;
-	bool found = false, writable = false;
-	char *schemas = NULL;
+	int used = 0, most = 0;
+	bool writable = false;
 
-	sqlite3_exec(db, "PRAGMA database_list", read_schemas, &schemas, NULL);
-	for (char *at = schemas, *end; at && !found && (end = strchr(at, '\n')); at = end + 1) {
-		*end = 0;
-		found = names_ours(db, at);
-	}
-	sqlite3_free(schemas);
-	if (!found)
+	sqlite3_db_status(db, SQLITE_DBSTATUS_SCHEMA_USED, &used, &most, 0);
+	if (!used)
 		return;
 	sqlite3_exec(db, "PRAGMA writable_schema", read_flag, &writable, NULL);
 	sqlite3_exec(db, "PRAGMA writable_schema = RESET", NULL, NULL, NULL);

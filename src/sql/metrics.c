@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "handler/ring.h"
+#include "sampler/ring_reader.h"
 #include "handler/sample.h"
 #include "handler/unwind/unwind.h"
 #include "watch/queries.h"
@@ -178,6 +178,8 @@ static const struct metric {
 	{ "store_bytes", get_store, NULL, STORE_BYTES, "Size of the trace file with its WAL" },
 	{ "store_flusher_cpu_time_ns", get_store, NULL, STORE_FLUSHER_CPU_TIME_NS,
 	  "CPU time of the flusher" },
+	{ "store_fields_skipped", get_store, NULL, STORE_FIELDS_SKIPPED,
+	  "Optional fields of samples that this version does not know" },
 	{ "store_path", NULL, text_of_store, 0, "The trace file in use" },
 	{ "store_error", NULL, text_of_store, 1, "Why nothing can be stored now" },
 

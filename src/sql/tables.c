@@ -11,66 +11,21 @@
 #include <string.h>
 
 #include "sql/metrics.h"
+#include "store/columns.h"
 
 /* --- the logs -------------------------------------------------------------- */
 
-/* As sql/store_schema.sql has them. `symbols` and `lines` look every address of the
- * trace up: one asks for them by name. */
-static const struct column trace_log_columns[] = {
-	{ "hostname", "TEXT", 0 },
-	{ "process_id", "INTEGER", 0 },
-	{ "event_date", "TEXT", 0 },
-	{ "event_time", "TEXT", 0 },
-	{ "event_time_microseconds", "TEXT", 0 },
-	{ "timestamp_ns", "INTEGER", COLUMN_SEARCHED | COLUMN_ORDERED },
-	{ "trace_type", "TEXT", 0 },
-	{ "cpu_id", "INTEGER", 0 },
-	{ "thread_id", "INTEGER", 0 },
-	{ "thread_name", "TEXT", 0 },
-	{ "query_id", "TEXT", COLUMN_SEARCHED },
-	{ "stack_id", "INTEGER", 0 },
-	{ "trace", "TEXT", 0 },
-	{ "truncated", "INTEGER", 0 },
-	{ "weight", "INTEGER", 0 },
-	{ "period_ns", "INTEGER", 0 },
-	{ "size", "INTEGER", 0 },
-	{ "session_id", "INTEGER", 0 },
-	{ "symbols", "TEXT", COLUMN_HIDDEN | COLUMN_SYMBOLS },
-	{ "lines", "TEXT", COLUMN_HIDDEN | COLUMN_LINES },
-};
+/* As store/columns.h has them. `symbols` and `lines` look up every address of the trace:
+ * only a statement that names them gets them. */
+#define NO_COLUMN(...)
+#define STORED_COLUMN(name, type, definition, flags, value) { #name, #type, flags },
+#define SHOWN_COLUMN(name, type, flags, expression) { #name, #type, flags },
+#define MADE_COLUMN(name, type, flags) { #name, #type, flags },
 
-static const struct column query_log_columns[] = {
-	{ "query_id", "TEXT", COLUMN_SEARCHED },
-	{ "initial_query_id", "TEXT", 0 },
-	{ "type", "TEXT", 0 },
-	{ "query_start_time_microseconds", "TEXT", 0 },
-	{ "query_duration_ns", "INTEGER", 0 },
-	{ "cpu_time_ns", "INTEGER", 0 },
-	{ "query", "TEXT", 0 },
-	{ "normalized_query_hash", "INTEGER", 0 },
-	{ "database", "TEXT", 0 },
-	{ "thread_id", "INTEGER", 0 },
-	{ "exception_code", "INTEGER", 0 },
-	{ "exception", "TEXT", 0 },
-	{ "result_rows", "INTEGER", 0 },
-	{ "vm_steps", "INTEGER", 0 },
-	{ "fullscan_steps", "INTEGER", 0 },
-	{ "sorts", "INTEGER", 0 },
-	{ "autoindexes", "INTEGER", 0 },
-	{ "memory_usage", "INTEGER", 0 },
-	{ "samples_cpu", "INTEGER", 0 },
-	{ "samples_real", "INTEGER", 0 },
-	{ "weight_cpu", "INTEGER", 0 },
-	{ "weight_real", "INTEGER", 0 },
-	{ "samples_dropped", "INTEGER", 0 },
-	{ "samples_truncated", "INTEGER", 0 },
-	{ "prepare_time_ns", "INTEGER", 0 },
-	{ "worker_cpu_time_ns", "INTEGER", 0 },
-	{ "library_version", "TEXT", 0 },
-	{ "library_path", "TEXT", 0 },
-	{ "expanded_query", "TEXT", 0 },
-	{ "session_id", "INTEGER", 0 },
-};
+static const struct column trace_log_columns[] = { TRACE_LOG_COLUMNS(STORED_COLUMN, NO_COLUMN, SHOWN_COLUMN,
+	                                                             MADE_COLUMN) };
+static const struct column query_log_columns[] = { QUERY_LOG_COLUMNS(STORED_COLUMN, NO_COLUMN,
+	                                                             SHOWN_COLUMN) };
 
 /* --- settings -------------------------------------------------------------- */
 

@@ -82,6 +82,7 @@ enum store_counter {
 	STORE_ERRORS,  /* failed transactions or opens */
 	STORE_BYTES,   /* file and WAL after the newest flush */
 	STORE_FLUSHER_CPU_TIME_NS,
+	STORE_FIELDS_SKIPPED, /* optional fields of samples that this build does not know */
 	STORE_COUNTERS,
 };
 uint64_t store_counter(enum store_counter which);

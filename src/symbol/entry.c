@@ -9,75 +9,82 @@
  * the first argument is a constant. Any other start names nothing. main's extent is
  * that of its call frame information, which stripping leaves.
  */
+#include "symbol/entry.h"
+
 #include <string.h>
 
-#include "symbol/symbol_table.h"
+#include "symbol/plt.h"
+#include "symbol/x86_64.h"
 
 /* --- the start's code ---------------------------------------------------------------- */
 
-enum effect {
-	EFFECT_OTHER,         /* leaves the first argument as it is */
-	EFFECT_MAIN_RELATIVE, /* sets it, relative to the next instruction */
-	EFFECT_MAIN_ABSOLUTE,
-	EFFECT_CALL, /* through a slot, relative to the next instruction */
+/* An instruction that glibc's start has, since 2.2.5; another machine needs a table of its
+ * own. `operand`, the operand byte, is 0 where there is none. */
+static const struct known {
+	uint8_t rex, map, opcode, operand;
+	enum {
+		LEAVES_MAIN,  /* leaves the first argument as it is */
+		PASSES_PLACE, /* sets the first argument to the place that it names */
+		PASSES_VALUE, /* sets it to a constant of 32 bits */
+		CALLS,        /* calls through a slot */
+	} effect;
+} known_instructions[] = {
+	{ 0, X86_0F, 0x1e, 0xfa, LEAVES_MAIN },           /* endbr64 */
+	{ 0, X86_ONE_BYTE, 0x31, 0xed, LEAVES_MAIN },     /* xor %ebp,%ebp */
+	{ 0x49, X86_ONE_BYTE, 0x89, 0xd1, LEAVES_MAIN },  /* mov %rdx,%r9 */
+	{ 0, X86_ONE_BYTE, 0x5e, 0, LEAVES_MAIN },        /* pop %rsi */
+	{ 0x48, X86_ONE_BYTE, 0x89, 0xe2, LEAVES_MAIN },  /* mov %rsp,%rdx */
+	{ 0x48, X86_ONE_BYTE, 0x83, 0xe4, LEAVES_MAIN },  /* and $-16,%rsp */
+	{ 0, X86_ONE_BYTE, 0x50, 0, LEAVES_MAIN },        /* push %rax */
+	{ 0, X86_ONE_BYTE, 0x54, 0, LEAVES_MAIN },        /* push %rsp */
+	{ 0x45, X86_ONE_BYTE, 0x31, 0xc0, LEAVES_MAIN },  /* xor %r8d,%r8d */
+	{ 0, X86_ONE_BYTE, 0x31, 0xc9, LEAVES_MAIN },     /* xor %ecx,%ecx */
+	{ 0x49, X86_ONE_BYTE, 0xc7, 0xc0, LEAVES_MAIN },  /* mov $…,%r8 */
+	{ 0x4c, X86_ONE_BYTE, 0x8d, 0x05, LEAVES_MAIN },  /* lea …(%rip),%r8 */
+	{ 0x48, X86_ONE_BYTE, 0xc7, 0xc1, LEAVES_MAIN },  /* mov $…,%rcx */
+	{ 0x48, X86_ONE_BYTE, 0x8d, 0x0d, LEAVES_MAIN },  /* lea …(%rip),%rcx */
+	{ 0x48, X86_ONE_BYTE, 0x8d, 0x3d, PASSES_PLACE }, /* lea …(%rip),%rdi */
+	{ 0x48, X86_ONE_BYTE, 0xc7, 0xc7, PASSES_VALUE }, /* mov $…,%rdi */
+	{ 0, X86_ONE_BYTE, 0xbf, 0, PASSES_VALUE },       /* mov $…,%edi */
+	{ 0, X86_ONE_BYTE, 0xff, 0x15, CALLS },           /* call *…(%rip) */
 };
 
-struct instruction {
-	unsigned char bytes[4];
-	uint8_t size;    /* of these */
-	uint8_t operand; /* bytes that follow */
-	uint8_t effect;
-};
+static const struct known *find_known(const struct x86_instruction *instruction)
+{
+	enum { KNOWN = sizeof(known_instructions) / sizeof(known_instructions[0]) };
 
-/* The starts of glibc since 2.2.5; another machine needs a table of its own. */
-static const struct instruction x86_64[] = {
-	{ { 0xf3, 0x0f, 0x1e, 0xfa }, 4, 0, EFFECT_OTHER },   /* endbr64 */
-	{ { 0x31, 0xed }, 2, 0, EFFECT_OTHER },               /* xor %ebp,%ebp */
-	{ { 0x49, 0x89, 0xd1 }, 3, 0, EFFECT_OTHER },         /* mov %rdx,%r9 */
-	{ { 0x5e }, 1, 0, EFFECT_OTHER },                     /* pop %rsi */
-	{ { 0x48, 0x89, 0xe2 }, 3, 0, EFFECT_OTHER },         /* mov %rsp,%rdx */
-	{ { 0x48, 0x83, 0xe4, 0xf0 }, 4, 0, EFFECT_OTHER },   /* and $-16,%rsp */
-	{ { 0x50 }, 1, 0, EFFECT_OTHER },                     /* push %rax */
-	{ { 0x54 }, 1, 0, EFFECT_OTHER },                     /* push %rsp */
-	{ { 0x45, 0x31, 0xc0 }, 3, 0, EFFECT_OTHER },         /* xor %r8d,%r8d */
-	{ { 0x31, 0xc9 }, 2, 0, EFFECT_OTHER },               /* xor %ecx,%ecx */
-	{ { 0x49, 0xc7, 0xc0 }, 3, 4, EFFECT_OTHER },         /* mov $…,%r8 */
-	{ { 0x4c, 0x8d, 0x05 }, 3, 4, EFFECT_OTHER },         /* lea …(%rip),%r8 */
-	{ { 0x48, 0xc7, 0xc1 }, 3, 4, EFFECT_OTHER },         /* mov $…,%rcx */
-	{ { 0x48, 0x8d, 0x0d }, 3, 4, EFFECT_OTHER },         /* lea …(%rip),%rcx */
-	{ { 0x48, 0x8d, 0x3d }, 3, 4, EFFECT_MAIN_RELATIVE }, /* lea …(%rip),%rdi */
-	{ { 0x48, 0xc7, 0xc7 }, 3, 4, EFFECT_MAIN_ABSOLUTE }, /* mov $…,%rdi */
-	{ { 0xbf }, 1, 4, EFFECT_MAIN_ABSOLUTE },             /* mov $…,%edi */
-	{ { 0xff, 0x15 }, 2, 4, EFFECT_CALL },                /* call *…(%rip) */
-};
+	for (const struct known *known = known_instructions; known < known_instructions + KNOWN; known++)
+		if (known->rex == instruction->rex && known->map == instruction->map &&
+		    known->opcode == instruction->opcode && known->operand == instruction->operand &&
+		    !instruction->has_short && !instruction->is_vector &&
+		    instruction->has_repeat == (known->map == X86_0F))
+			return known;
+	return NULL;
+}
 
 struct start {
 	uint64_t main, slot;
 	uint64_t size; /* of the code up to the call's return address */
 };
 
-static bool decode_start(const unsigned char *code, uint64_t size, uint64_t address, struct start *start)
+static bool decode_start(const unsigned char *code, size_t size, uint64_t address, struct start *start)
 {
-	enum { INSTRUCTIONS = sizeof(x86_64) / sizeof(x86_64[0]) };
-
-	for (uint64_t at = 0; at < size;) {
-		const struct instruction *known = x86_64, *end = x86_64 + INSTRUCTIONS;
-		while (known < end && (size - at < known->size + known->operand ||
-		                       memcmp(code + at, known->bytes, known->size) != 0))
-			known++;
-		if (known == end)
+	struct x86_instruction instruction;
+	for (size_t at = 0; x86_decode(code + at, size - at, &instruction); at += instruction.length) {
+		const struct known *known = find_known(&instruction);
+		int32_t value;
+		if (!known)
 			return false;
-		at += known->size + known->operand;
-		int32_t operand = 0;
-		if (known->operand)
-			memcpy(&operand, code + at - sizeof(operand), sizeof(operand));
-		uint64_t place = (uint64_t)(int64_t)operand;
 		switch (known->effect) {
-		case EFFECT_MAIN_RELATIVE: start->main = address + at + place; break;
-		case EFFECT_MAIN_ABSOLUTE: start->main = place; break;
-		case EFFECT_CALL:
-			start->slot = address + at + place;
-			start->size = at;
+		case LEAVES_MAIN: break;
+		case PASSES_PLACE: start->main = x86_place(&instruction, code + at, address + at); break;
+		case PASSES_VALUE:
+			memcpy(&value, code + at + instruction.constants, sizeof(value));
+			start->main = (uint64_t)(int64_t)value;
+			break;
+		case CALLS:
+			start->slot = x86_place(&instruction, code + at, address + at);
+			start->size = at + instruction.length;
 			return start->main != 0;
 		}
 	}

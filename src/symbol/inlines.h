@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 #include "symbol/libdw.h"
-#include "symbol/symbol.h"
+#include "symbol/frame.h"
 
 /* One thread at a time uses these functions, for all units together. */
 struct inlines;

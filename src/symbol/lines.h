@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 #include "symbol/elf_image.h"
-#include "symbol/symbol.h"
+#include "symbol/frame.h"
 
 /* One thread at a time uses these functions, for all objects together. */
 struct lines;

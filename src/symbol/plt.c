@@ -10,10 +10,12 @@
  * the processor; the relocation names the function that chooses, and its symbol is
  * what callers call it.
  */
+#include "symbol/plt.h"
+
 #include <stdlib.h>
 #include <string.h>
 
-#include "symbol/symbol_table.h"
+#include "symbol/x86_64.h"
 
 #define STUB_BYTES 16u /* of .plt and .plt.sec; those of .plt.got may be 8 */
 
@@ -105,20 +107,23 @@ static const char *slot_name(const struct slots *slots, const struct slot *slot)
 	return name && name[0] ? name : NULL;
 }
 
-/* The slot that the stub jumps through; 0 when it is no such stub. */
-static uint64_t decode_stub(const unsigned char *code, uint64_t size, uint64_t address)
+uint64_t plt_decode(const unsigned char *code, size_t size, uint64_t address)
 {
-	static const unsigned char endbr64[] = { 0xf3, 0x0f, 0x1e, 0xfa };
-	uint64_t at = 0;
-	if (size >= sizeof(endbr64) && memcmp(code, endbr64, sizeof(endbr64)) == 0)
-		at = sizeof(endbr64);
-	if (at < size && code[at] == 0xf2) /* bnd */
-		at++;
-	if (size - at < 6 || code[at] != 0xff || code[at + 1] != 0x25) /* jmp *disp(%rip) */
+	struct x86_instruction instruction;
+	size_t at = 0;
+	if (!x86_decode(code, size, &instruction))
 		return 0;
-	int32_t displacement;
-	memcpy(&displacement, code + at + 2, sizeof(displacement));
-	return address + at + 6 + (uint64_t)(int64_t)displacement;
+	/* endbr64 */
+	if (instruction.map == X86_0F && instruction.opcode == 0x1e && instruction.operand == 0xfa) {
+		at = instruction.length;
+		if (!x86_decode(code + at, size - at, &instruction))
+			return 0;
+	}
+	/* jmp *…(%rip), also with the prefix bnd */
+	if (instruction.map != X86_ONE_BYTE || instruction.opcode != 0xff ||
+	    x86_register(&instruction) != 4 || !instruction.place)
+		return 0;
+	return x86_place(&instruction, code + at, address + at);
 }
 
 static bool name_stubs(const struct slots *slots, const Elf64_Shdr *section,
@@ -130,7 +135,7 @@ static bool name_stubs(const struct slots *slots, const Elf64_Shdr *section,
 	for (uint64_t at = 0; good && code && at + step <= code->d_size; at += step) {
 		uint64_t address = section->sh_addr + at;
 		const unsigned char *stub = (unsigned char *)code->d_buf + at;
-		const struct slot *slot = find_slot(slots, decode_stub(stub, step, address));
+		const struct slot *slot = find_slot(slots, plt_decode(stub, step, address));
 		const char *name = slot && slot->chooser ? symbol_collector_find(collector, slot->chooser)
 		                                         : slot_name(slots, slot);
 		char *copy = name ? strdup(name) : NULL; /* adding may move what was collected */

@@ -1,14 +1,12 @@
 /*
  * The cache of objects.
  *
- * Look-ups take no lock: objects are never removed while look-ups go on (see
- * symbol_forget), are put into their bucket with a release store, and their
- * symbols are complete by then. One lock orders those who load an object, another
- * one those who ask for lines: elfutils is not made for threads that share a file,
- * and libdw goes on reading the DWARF at each question. Neither is held while
- * something comes over the network.
- *
- * Archives take long to match, so that is left until an address has no other name.
+ * A look-up takes no lock: no object is removed while look-ups go on (see
+ * symbol_forget), and a thread publishes an object, and each stage of its names, with a
+ * release store once they are complete. load_lock orders the threads that read an
+ * object, lines_lock those that look for lines: elfutils does not allow two threads in
+ * one file, and libdw reads the DWARF at every look-up. No thread holds either of them
+ * while it waits for the network.
  */
 #include "symbol/symbol.h"
 
@@ -16,17 +14,15 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/auxv.h>
+#include <sys/stat.h>
 
-#include "symbol/debug_file.h"
 #include "symbol/debuginfod.h"
-#include "symbol/elf_image.h"
 #include "symbol/lines.h"
 #include "symbol/perf_map.h"
+#include "symbol/sources.h"
 #include "symbol/symbol_table.h"
 
 #define BUCKETS 1024u
-#define VDSO_PATH "[vdso]"
 
 /* Where debug files are searched. Never freed: an object that was loaded with other
  * folders stays as it is, since somebody may be looking at it. */
@@ -40,9 +36,11 @@ struct object {
 	uint64_t hash;
 	struct symbol_object key;            /* strings are ours */
 	const struct debug_path *debug_path; /* part of the key */
-	struct symbol_table *table;          /* NULL: nothing to tell */
-	atomic_bool has_archived;            /* or it was found that there are none; then never again */
-	struct symbol_table *archived;
+	/* Those of each stage that was read, NULL where it gave none. Written under
+	 * load_lock, before the number of stages is. */
+	struct symbol_table *tables[NAME_STAGES];
+	atomic_uint stages;
+	struct names_found found; /* under load_lock */
 	/* Under lines_lock. */
 	bool lines_tried;
 	struct lines *lines;
@@ -54,112 +52,6 @@ static pthread_mutex_t lines_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct debug_path default_path = { .folders = SYMBOL_DEBUG_PATH };
 static struct debug_path *debug_paths = &default_path; /* under load_lock */
 static _Atomic(const struct debug_path *) debug_path = &default_path;
-
-/* --- the object's file --------------------------------------------------------- */
-
-/* Opens the very object that was mapped, not what lies at its path by now. */
-static bool open_object(const struct symbol_object *object, struct elf_image *image)
-{
-	if (strcmp(object->path, VDSO_PATH) == 0) {
-		const void *vdso = (const void *)getauxval(AT_SYSINFO_EHDR);
-		if (!vdso || !elf_image_open_memory(image, vdso))
-			return false;
-	} else if (!elf_image_open(image, object->path)) {
-		return false;
-	}
-	bool same;
-	if (object->build_id[0]) {
-		char build_id[BUILD_ID_TEXT];
-		elf_image_build_id(image, build_id);
-		same = strcmp(build_id, object->build_id) == 0;
-	} else {
-		same = object->file_size != 0 && object->file_size == image->size &&
-		       object->mtime_ns == image->mtime_ns;
-	}
-	same = same && image->header.e_type != ET_REL;
-	if (!same)
-		elf_image_close(image);
-	return same;
-}
-
-static bool open_debug_file(const struct symbol_object *object, const char *folders,
-                            const struct elf_image *image, struct elf_image *debug, const char *needed)
-{
-	if (debug_file_open(debug, image, object->path, object->build_id, folders, needed))
-		return true;
-	const char *fetched = debuginfod_path(object->build_id);
-	return fetched && debug_file_open_at(debug, fetched, object->build_id, needed);
-}
-
-/* *is_stripped: it could have more names. */
-static struct symbol_table *load_table(const struct symbol_object *object, const char *folders,
-                                       bool *is_stripped)
-{
-	struct elf_image image, debug;
-	bool has_image = open_object(object, &image), has_debug = false;
-	*is_stripped = !has_image || !elf_image_section_of_type(&image, SHT_SYMTAB);
-	if (*is_stripped) {
-		has_debug = open_debug_file(object, folders, has_image ? &image : NULL, &debug, ".symtab");
-		if (!has_debug && has_image)
-			has_debug = debug_file_open_embedded(&debug, &image);
-		*is_stripped = has_image && !has_debug;
-	}
-	struct symbol_table *table = NULL;
-	if (has_image || has_debug)
-		table = symbol_table_create(has_image ? &image : NULL, has_debug ? &debug : NULL);
-	if (has_debug)
-		elf_image_close(&debug);
-	if (has_image)
-		elf_image_close(&image);
-	return table;
-}
-
-static struct symbol_table *load_archived(const struct symbol_object *object)
-{
-	struct elf_image image;
-	if (!open_object(object, &image))
-		return NULL;
-	struct symbol_table *table = symbol_table_create_archived(&image, object->path);
-	elf_image_close(&image);
-	return table;
-}
-
-static bool has_debug_info(const struct elf_image *image)
-{
-	return elf_image_section(image, ".debug_info") || elf_image_section(image, ".zdebug_info");
-}
-
-static struct lines *load_lines(const struct symbol_object *object, const char *folders)
-{
-	struct elf_image image, debug;
-	struct lines *lines = NULL;
-	bool has_image = open_object(object, &image);
-	if (has_image && has_debug_info(&image))
-		lines = lines_open(&image, folders);
-	if (!lines && open_debug_file(object, folders, has_image ? &image : NULL, &debug, ".debug_info")) {
-		lines = lines_open(&debug, folders);
-		elf_image_close(&debug);
-	}
-	if (has_image)
-		elf_image_close(&image);
-	return lines;
-}
-
-/* Whether names and lines are all there. */
-static bool has_debug_file(const struct symbol_object *object, const char *folders)
-{
-	struct elf_image image, debug;
-	bool has_image = open_object(object, &image);
-	bool found = has_image && has_debug_info(&image);
-	if (!found && debug_file_open(&debug, has_image ? &image : NULL, object->path, object->build_id,
-	                              folders, ".debug_info")) {
-		elf_image_close(&debug);
-		found = true;
-	}
-	if (has_image)
-		elf_image_close(&image);
-	return found;
-}
 
 /* --- the cache ----------------------------------------------------------------- */
 
@@ -204,12 +96,21 @@ static struct object *find_object(const struct symbol_object *key, uint64_t hash
 
 static void free_object(struct object *object)
 {
-	symbol_table_destroy(object->table);
-	symbol_table_destroy(object->archived);
+	for (int stage = 0; stage < NAME_STAGES; stage++)
+		symbol_table_destroy(object->tables[stage]);
 	lines_close(object->lines);
 	free((char *)object->key.path);
 	free((char *)object->key.build_id);
 	free(object);
+}
+
+/* Under load_lock, one stage after the other. */
+static void read_stage(struct object *object, enum name_stage stage)
+{
+	object->tables[stage] =
+		sources_read_names(&object->key, object->debug_path->folders, stage, &object->found);
+	/* Release: pairs with the acquire in get_table(), whose table is read then. */
+	atomic_store_explicit(&object->stages, stage + 1u, memory_order_release);
 }
 
 static struct object *add_object(const struct symbol_object *key, uint64_t hash)
@@ -226,9 +127,7 @@ static struct object *add_object(const struct symbol_object *key, uint64_t hash)
 		return NULL;
 	}
 	object->debug_path = atomic_load_explicit(&debug_path, memory_order_relaxed);
-	bool is_stripped;
-	object->table = load_table(key, object->debug_path->folders, &is_stripped);
-	atomic_init(&object->has_archived, !is_stripped);
+	read_stage(object, NAMES_AT_ONCE);
 	_Atomic(struct object *) *bucket = bucket_of(hash);
 	object->next = atomic_load_explicit(bucket, memory_order_relaxed);
 	atomic_store_explicit(bucket, object, memory_order_release);
@@ -249,31 +148,27 @@ static struct object *get_object(const struct symbol_object *key)
 	return object;
 }
 
-/* NULL: there are none. */
-static const struct symbol_table *get_archived(struct object *object)
+/* The names of a stage, read by the first who needs them; NULL: there are none. */
+static const struct symbol_table *get_table(struct object *object, enum name_stage stage)
 {
-	/* Acquire: pairs with the release below. */
-	if (!atomic_load_explicit(&object->has_archived, memory_order_acquire)) {
+	/* Acquire: pairs with the release in read_stage(). */
+	if (atomic_load_explicit(&object->stages, memory_order_acquire) <= stage) {
 		pthread_mutex_lock(&load_lock);
-		if (!atomic_load_explicit(&object->has_archived, memory_order_relaxed)) {
-			object->archived = load_archived(&object->key);
-			atomic_store_explicit(&object->has_archived, true, memory_order_release);
-		}
+		if (atomic_load_explicit(&object->stages, memory_order_relaxed) <= stage)
+			read_stage(object, stage);
 		pthread_mutex_unlock(&load_lock);
 	}
-	return object->archived;
-}
-
-static const char *find_archived(struct object *object, uint64_t address)
-{
-	const struct symbol_table *archived = get_archived(object);
-	return archived ? symbol_table_find(archived, address) : NULL;
+	return object->tables[stage];
 }
 
 static const char *find_name(struct object *object, uint64_t address)
 {
-	const char *name = object->table ? symbol_table_find(object->table, address) : NULL;
-	return name ? name : find_archived(object, address);
+	const char *name = NULL;
+	for (int stage = 0; !name && stage < NAME_STAGES; stage++) {
+		const struct symbol_table *table = get_table(object, (enum name_stage)stage);
+		name = table ? symbol_table_find(table, address) : NULL;
+	}
+	return name;
 }
 
 const char *symbol_name(const struct symbol_object *object, uint64_t address)
@@ -286,18 +181,18 @@ void symbol_each(const struct symbol_object *object,
                  void (*each)(void *context, const char *name, uint64_t start, uint64_t end), void *context)
 {
 	struct object *cached = get_object(object);
-	const struct symbol_table *archived = cached ? get_archived(cached) : NULL;
-	if (cached && cached->table)
-		symbol_table_each(cached->table, each, context);
-	if (archived)
-		symbol_table_each(archived, each, context);
+	for (int stage = 0; cached && stage < NAME_STAGES; stage++) {
+		const struct symbol_table *table = get_table(cached, (enum name_stage)stage);
+		if (table)
+			symbol_table_each(table, each, context);
+	}
 }
 
 /* Under lines_lock. NULL when there are none. */
 static struct lines *get_lines(struct object *object)
 {
 	if (!object->lines_tried) {
-		object->lines = load_lines(&object->key, object->debug_path->folders);
+		object->lines = sources_read_lines(&object->key, object->debug_path->folders);
 		object->lines_tried = true;
 	}
 	return object->lines;
@@ -341,8 +236,38 @@ void symbol_fetch(const struct symbol_object *object)
 		return;
 	/* Acquire: pairs with the release of who added it. */
 	const struct debug_path *folders = atomic_load_explicit(&debug_path, memory_order_acquire);
-	if (!has_debug_file(object, folders->folders))
+	struct why ignored = { "" };
+	if (!sources_lines_from(object, folders->folders, &ignored))
 		debuginfod_fetch(object->build_id);
+}
+
+/* --- for people ------------------------------------------------------------------- */
+
+bool symbol_describe(const char *path, const char *build_id, struct symbol_description *description)
+{
+	struct symbol_object key = { .path = path, .build_id = build_id };
+	struct why names = { "" }, lines = { "" }, both = { "" };
+	struct stat status;
+	if (!build_id[0] && stat(path, &status) == 0) {
+		key.file_size = (uint64_t)status.st_size;
+		key.mtime_ns = (int64_t)status.st_mtim.tv_sec * 1000000000 + status.st_mtim.tv_nsec;
+	}
+	struct object *object = get_object(&key);
+	if (!object)
+		return false;
+	get_table(object, NAMES_LATE);
+	pthread_mutex_lock(&load_lock);
+	description->names_from = sources_best(&object->found);
+	if (!object->found.has_locals)
+		names = object->found.why_not;
+	pthread_mutex_unlock(&load_lock);
+	description->lines_from = sources_lines_from(&key, object->debug_path->folders, &lines);
+	if (names.text[0])
+		why_add(&both, "names: %s", names.text);
+	if (!description->lines_from)
+		why_add(&both, "lines: %s", lines.text);
+	memcpy(description->why_not, both.text, sizeof(both.text));
+	return true;
 }
 
 /* --- all of it ------------------------------------------------------------------ */

@@ -13,13 +13,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The object an address lies in, see store_location. */
-struct symbol_object {
-	const char *path;
-	const char *build_id; /* "" when unknown; a file with another one is not used */
-	uint64_t file_size;   /* with mtime_ns checked when there is no build id; 0: */
-	int64_t mtime_ns;     /* unknown, and then no file is trusted */
-};
+#include "symbol/frame.h"
+#include "symbol/object.h"
 
 /* Name of the function whose extent covers the ELF virtual address, as in the
  * symbol table (mangled). A symbol covers its own size and no more. NULL when
@@ -35,16 +30,6 @@ bool symbol_line(const struct symbol_object *object, uint64_t address, const cha
  * several pieces. The name stays valid until symbol_forget(). */
 void symbol_each(const struct symbol_object *object,
                  void (*each)(void *context, const char *name, uint64_t start, uint64_t end), void *context);
-
-/* One function at an address: the one whose code it is, or one inlined into it. */
-struct symbol_frame {
-	const char *function; /* mangled, as symbol_name(); NULL: only the line is known */
-	const char *file;     /* NULL when unknown, */
-	int line;             /* and then 0 */
-	bool is_inlined;
-};
-
-#define SYMBOL_FRAMES_MAX 64 /* room for all that compilers do in practice */
 
 /* The functions at the address, what was inlined into what: the innermost one
  * first, whose line is that of symbol_line(), then each with the line of the call
@@ -71,6 +56,18 @@ bool symbol_set_debug_path(const char *folders);
  * object; afterwards it does nothing. May take as long as debuginfod.h says, so it is
  * for threads that can wait. Nothing else in this header ever asks the network. */
 void symbol_fetch(const struct symbol_object *object);
+
+/* Where the names and lines of one object come from, for people. */
+struct symbol_description {
+	const char *names_from; /* the best of the sources that gave names; NULL: none did */
+	const char *lines_from; /* NULL: there are no lines */
+	char why_not[256];      /* why names of local functions, or lines, are missing; "": they are not */
+};
+
+/* Describes the object at `path`. Looks into all sources as the first look-ups of a name
+ * and a line would, except that nothing is fetched. An object without a build id is taken
+ * as its file is now. False: no memory. */
+bool symbol_describe(const char *path, const char *build_id, struct symbol_description *description);
 
 /* Closes the objects and drops the cache. No result may be in use. */
 void symbol_forget(void);

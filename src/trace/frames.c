@@ -86,7 +86,7 @@ int frames_next(struct frames *frames, uint64_t *address)
 
 /* --- for people ------------------------------------------------------------ */
 
-typedef void (*write_frame)(FILE *out, uint64_t address);
+typedef void (*write_frame)(FILE *out, const struct address_space *space, uint64_t address);
 
 /* What stands inside the quotes. */
 static void write_json_characters(FILE *out, const char *text)
@@ -114,33 +114,33 @@ static void write_json(FILE *out, const char *text)
 	putc_unlocked('"', out);
 }
 
-static void write_text(FILE *out, uint64_t address)
+static void write_text(FILE *out, const struct address_space *space, uint64_t address)
 {
-	char *text = address_text(address);
+	char *text = address_text(space, address);
 
 	if (text)
 		fputs(text, out);
 	free(text);
 }
 
-static void write_symbol(FILE *out, uint64_t address)
+static void write_symbol(FILE *out, const struct address_space *space, uint64_t address)
 {
-	char *text = address_text(address);
+	char *text = address_text(space, address);
 
 	write_json(out, text);
 	free(text);
 }
 
-static void write_line(FILE *out, uint64_t address)
+static void write_line(FILE *out, const struct address_space *space, uint64_t address)
 {
-	char *text = address_line(address);
+	char *text = address_line(space, address);
 
 	write_json(out, text);
 	free(text);
 }
 
-static char *write_frames(const char *trace, const char *before, const char *separator, const char *after,
-                          write_frame write, bool *bad)
+static char *write_frames(const struct address_space *space, const char *trace, const char *before,
+                          const char *separator, const char *after, write_frame write, bool *bad)
 {
 	struct frames frames = { trace, false };
 	uint64_t address;
@@ -155,7 +155,7 @@ static char *write_frames(const char *trace, const char *before, const char *sep
 	fputs(before, out);
 	for (const char *between = ""; (next = frames_next(&frames, &address)) > 0; between = separator) {
 		fputs(between, out);
-		write(out, address);
+		write(out, space, address);
 	}
 	fputs(after, out);
 	*bad = next < 0;
@@ -166,19 +166,19 @@ static char *write_frames(const char *trace, const char *before, const char *sep
 	return text;
 }
 
-char *frames_text(const char *trace, const char *separator, bool *bad)
+char *frames_text(const struct address_space *space, const char *trace, const char *separator, bool *bad)
 {
-	return write_frames(trace, "", separator, "", write_text, bad);
+	return write_frames(space, trace, "", separator, "", write_text, bad);
 }
 
-char *frames_symbols(const char *trace, bool *bad)
+char *frames_symbols(const struct address_space *space, const char *trace, bool *bad)
 {
-	return write_frames(trace, "[", ",", "]", write_symbol, bad);
+	return write_frames(space, trace, "[", ",", "]", write_symbol, bad);
 }
 
-char *frames_lines(const char *trace, bool *bad)
+char *frames_lines(const struct address_space *space, const char *trace, bool *bad)
 {
-	return write_frames(trace, "[", ",", "]", write_line, bad);
+	return write_frames(space, trace, "[", ",", "]", write_line, bad);
 }
 
 /* --- inlined functions ----------------------------------------------------- */
@@ -201,12 +201,12 @@ static void write_inlined(FILE *out, const struct symbol_frame *frame)
 	free(function);
 }
 
-char *frames_line_with_inlines(uint64_t address)
+char *frames_line_with_inlines(const struct address_space *space, uint64_t address)
 {
 	struct symbol_frame frames[SYMBOL_FRAMES_MAX];
-	size_t count = address_frames(address, frames, SYMBOL_FRAMES_MAX), size;
+	size_t count = address_frames(space, address, frames, SYMBOL_FRAMES_MAX), size;
 	bool has_line = count && frames[count - 1].file;
-	char *line = has_line ? NULL : address_line(address), *text = NULL;
+	char *line = has_line ? NULL : address_line(space, address), *text = NULL;
 	FILE *out;
 
 	if (!has_line && !line)

@@ -18,7 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "handler/ring.h"
+#include "sampler/ring_reader.h"
 #include "handler/sample.h"
 #include "modules/modules.h"
 #include "query/query.h"

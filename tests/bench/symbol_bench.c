@@ -40,9 +40,10 @@ static struct library {
 	          { .name = LIBC_SO, .exported = "qsort" } };
 #define LIBRARIES (sizeof(libraries) / sizeof(libraries[0]))
 
-/* A store that knows these two, as quick as it can be: what is measured is ours. */
-bool store_locate(uint64_t address, struct store_location *location)
+/* An address space of these two, as quick as it can be: what is measured is ours. */
+static bool locate(const struct address_space *space, uint64_t address, struct store_location *location)
 {
+	(void)space;
 	for (size_t i = 0; i < LIBRARIES; i++) {
 		const struct library *library = &libraries[i];
 		if (address - library->base >= library->first + library->size)
@@ -58,10 +59,7 @@ bool store_locate(uint64_t address, struct store_location *location)
 	return false;
 }
 
-int64_t store_process_start(void)
-{
-	return 0;
-}
+static const struct address_space space = { .locate = locate };
 
 static double now_ms(void)
 {
@@ -110,7 +108,7 @@ static void measure_ours(const struct library *library, uint64_t exported)
 	double start = now_ms();
 	libdw_load();
 	double loaded = now_ms();
-	free(address_symbol(exported));
+	free(address_symbol(&space, exported));
 	double named = now_ms();
 	printf("  %-28s %8.1f ms, and %.1f for libdw\n", "first name, exported", named - loaded,
 	       loaded - start);
@@ -118,7 +116,7 @@ static void measure_ours(const struct library *library, uint64_t exported)
 	uint64_t random = 1;
 	struct symbol_object object = { .path = library->path, .build_id = library->build_id };
 	start = now_ms();
-	free(address_symbol(library->base + library->first)); /* the start-up code has none */
+	free(address_symbol(&space, library->base + library->first)); /* the start-up code has none */
 	printf("  %-28s %8.1f ms\n", "first without a symbol", now_ms() - start);
 	const char *file;
 	int line;
@@ -129,7 +127,7 @@ static void measure_ours(const struct library *library, uint64_t exported)
 	size_t count = 0;
 	start = now_ms();
 	for (int i = 0; i < CALLS; i++) {
-		char *text = address_symbol(next_address(library, &random));
+		char *text = address_symbol(&space, next_address(library, &random));
 		count += text && !strstr(text, "+0x");
 		free(text);
 	}

@@ -53,10 +53,10 @@ INSERT INTO queries (id, query_id, process, first_ns, last_ns, finished, initial
                      worker_cpu_time_ns, samples_cpu, samples_real, weight_cpu, weight_real, samples_dropped)
 SELECT id, query_id, 1, start, start + duration, 1, id, statement, start, duration, cpu, '/opt/shop/orders.db', 101,
        code, CASE code WHEN 0 THEN '' ELSE 'disk is full' END, rows,
-       CASE id WHEN 4 THEN 236000000 ELSE 0 END, n_cpu, n_real, n_cpu, n_real, dropped
+       CASE id WHEN 4 THEN 236000000 ELSE 0 END, n_cpu, n_wall, n_cpu, n_wall, dropped
 FROM (SELECT column1 AS id, column2 AS query_id, column3 AS statement, 1795000000000000000 + column4 * 1000000 AS start,
              column5 * 1000000 AS duration, column6 * 1000000 AS cpu, column7 AS code, column8 AS rows,
-             column9 AS n_cpu, column10 AS n_real, column11 AS dropped
+             column9 AS n_cpu, column10 AS n_wall, column11 AS dropped
       FROM (VALUES (1, '0193a5b2-77c1-7aaa-8000-000000000001', 1,    0, 400, 200, 0,  12, 50, 40, 0),
                    (2, '0193a5b2-77c2-7bbb-8000-000000000002', 4, 1000,  84,  80, 0,   3, 20,  8, 0),
                    (3, '0193a5b2-77c3-7ccc-8000-000000000003', 4, 2000,  88,  84, 0,   3, 21,  9, 0),

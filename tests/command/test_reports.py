@@ -21,7 +21,7 @@ class Reports(Tool):
 
     def test_queries(self):
         self.assertEqual(self.output("queries", self.trace), """\
-started         wall_ms  cpu_ms  n_cpu  n_real  rows  query_id            query
+started         wall_ms  cpu_ms  n_cpu  n_wall  rows  query_id            query
 11-18 11:06:40    200.0   100.0     90       0     7  0193a5b2-77c1-7aaa  SELECT *  FROM orders WHERE id = 1
 11-18 11:06:40     20.0    10.0      0       0     1  0193a5b2-77c1-7bbb  SELECT *  FROM orders WHERE id = 2
 11-18 11:06:40      5.0     5.0      0       0     0  my own id           SELECT 'own'

@@ -1,201 +1,182 @@
 #!/usr/bin/python3
-"""queryprof sql as a shell, on a terminal and in scripts.
+"""queryprof sql without SQL: the sqlite3 shell on a terminal, and scripts; and the
+extension's entry point for trace files, which the shell loads.
 
 usage: test_shell.py QUERYPROF SOURCE_DIR FIXTURE [unittest arguments]"""
 
+import contextlib
 import os
 import pty
 import re
 import select
 import shutil
-import stat
+import sqlite3
 
-from tool import QUERYPROF, Tool, environment, main, run
+import trace_file
+from tool import FIXTURE, QUERYPROF, SOURCE, Tool, environment, main, run
 
-ENDLESS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n;"
-PROMPT, MORE = "queryprof> ", "...> "
+PROMPT = "sqlite> "
+LIBRARY = os.path.join(os.path.dirname(QUERYPROF), "libqueryprof")
+WALK = trace_file.BASE + trace_file.symbols(FIXTURE)["_ZN7fixture5Thing4walkEPKci"]
 
 
 class Terminal:
-    """A shell on a terminal, typed to and read."""
+    """The command on a terminal, typed to and read."""
 
-    def __init__(self, test, trace, **variables):
+    def __init__(self, test, *arguments, command=QUERYPROF, **variables):
         self.test = test
         self.seen = b""
         self.pid, self.terminal = pty.fork()
         if self.pid == 0:
             try:
-                os.execve(QUERYPROF, [QUERYPROF, "sql", trace],
-                          environment(80, **dict({"TERM": "dumb", "HOME": test.home}, **variables)))
+                os.execve(command, [command, "sql", *arguments],
+                          environment(80, **dict({"TERM": "dumb", "HOME": test.folder}, **variables)))
             finally:
                 os._exit(127)
+
+    def read(self):
+        """False at the end."""
+        self.test.assertTrue(select.select([self.terminal], [], [], 60)[0], self.seen)
+        try:
+            part = os.read(self.terminal, 4096)
+        except OSError:  # Linux's way to say that nobody has the terminal open
+            part = b""
+        # What moves the cursor is the line editor's.
+        self.seen = re.sub(b"\x1b\\[[0-9;?]*[a-zA-Z]|\x1b[=>]|\r", b"", self.seen + part)
+        return bool(part)
 
     def wait_for(self, text):
         """What comes after it is left for the next time, what came before is returned."""
         while text.encode() not in self.seen:
-            self.test.assertTrue(select.select([self.terminal], [], [], 60)[0], (text, self.seen))
-            try:
-                part = os.read(self.terminal, 4096)
-            except OSError:
-                part = b""
-            self.test.assertTrue(part, (text, self.seen))
-            # What moves the cursor is libedit's own.
-            self.seen = re.sub(b"\x1b\\[[0-9;?]*[a-zA-Z]|\x1b[=>]|\r", b"", self.seen + part)
+            self.test.assertTrue(self.read(), (text, self.seen))
         before, self.seen = self.seen.split(text.encode(), 1)
         return before.decode()
 
-    def type(self, text):
-        os.write(self.terminal, text.encode())
-
     def ask(self, line, answer):
         """The answer must be none that the echo of the line has in it."""
-        self.type(line + "\n")
+        os.write(self.terminal, (line + "\n").encode())
         self.wait_for(answer)
         self.wait_for(PROMPT)
 
-    def end(self, text):
-        self.type(text)
-        try:
-            while select.select([self.terminal], [], [], 60)[0] and (part := os.read(self.terminal, 4096)):
-                self.seen += part
-        except OSError:  # Linux's way to say that nobody has the terminal open
+    def end(self, text, status=0):
+        """What was printed since."""
+        os.write(self.terminal, text.encode())
+        while self.read():
             pass
-        os.close(self.terminal) # a shell that has not ended gets SIGHUP
-        self.test.assertEqual(os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1]), 0, self.seen)
+        os.close(self.terminal)
+        self.test.assertEqual(os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1]), status, self.seen)
+        return self.seen.decode()
 
 
 class Shell(Tool):
-    def setUp(self):
-        self.home = os.path.join(self.folder, "home")
-        os.mkdir(self.home)
-        self.history = os.path.join(self.home, ".local", "state", "queryprof", "sql_history")
-
-    def tearDown(self):
-        shutil.rmtree(self.home)
-
-    def start(self, **variables):
-        terminal = Terminal(self, self.trace, **variables)
+    def start(self, *arguments, **named):
+        terminal = Terminal(self, *arguments, **named)
         terminal.wait_for(PROMPT)
         return terminal
 
-    def test_statements_and_words(self):
-        shell = self.start()
+    def test_names_are_those_of_the_file(self):
+        shell = self.start(self.trace)
         shell.ask(".tables", "trace_log")
-        shell.ask(".schema stacks", "CREATE TABLE stacks (")
-        shell.ask(".help", ".quit")
-        shell.ask(".mode xml", "expected table, csv, json or line")
-        shell.ask("SELECT nonsense;", "no such column")
-        shell.type("SELECT 40 AS n,\n")
-        shell.wait_for(MORE)
-        shell.type("+ 2 AS m;\n")
-        shell.wait_for("n  m\n40  2\n")
-        shell.wait_for(PROMPT)
-        shell.type(".mode line\n")
-        shell.wait_for(PROMPT)
-        shell.ask("SELECT 7 AS n, 'x' AS name;", "   n = 7\nname = x\n")
-        shell.ask("SELECT 1; SELECT 2 AS second;", "second = 2\n")
-        shell.ask(".nothing", "there is no .nothing")
+        shell.ask("SELECT demangle(addressToSymbol(%d)) AS name;" % WALK,
+                  "│ fixture::Thing::walk(char const*, int) │")
+        shell.ask("SELECT count(*) + 1000 AS n FROM trace_log;", "│ 1243 │")
+        shell.ask("SELECT coalesce(addressToSymbol(1), 'no' || 'where') AS name;", "│ nowhere │")
         shell.end(".quit\n")
 
-    def test_end_of_input(self):
-        self.start().end("\x04")
+    def test_the_file_is_only_read(self):
+        before = sorted(os.listdir(self.folder))
+        shell = self.start(self.trace)
+        shell.ask("DELETE FROM samples;", "readonly database")
+        shell.ask("PRAGMA trusted_schema;", "│ 0 ")
+        shell.ask("SELECT group_concat(name) || '.' AS schemas FROM pragma_database_list;", "│ main.")
+        self.assertEqual(sorted(os.listdir(self.folder)), before)
+        shell.end(".quit\n", 1)  # the shell's own way to say that there was an error
 
-    def test_interrupts(self):
-        """Ctrl-C takes back what is typed, ends what runs, and does not end the shell."""
-        shell = self.start()
-        shell.type("SELECT 1,\n")
-        shell.wait_for(MORE)
-        shell.type("2,")
-        shell.wait_for("2,")
-        shell.type("\x03")
-        self.assertEqual(shell.wait_for(PROMPT), "\n")
-        shell.ask("SELECT 'anew' AS a;", "a\nanew\n")
-        shell.type(ENDLESS + "\n")
-        shell.wait_for("queryprof: working, 1 s") # it runs
-        shell.type("\x03")
-        shell.wait_for("queryprof: interrupted")
-        shell.wait_for(PROMPT)
-        shell.ask("SELECT 'still there' AS a;", "a\nstill there\n")
-        shell.end(".exit\n")
+    def test_formats(self):
+        for name, answer in (("csv", "n,m\n41,42\n"), ("json", '[{"n":41,"m":42}]'), ("line", "n = 41\n")):
+            shell = self.start(self.trace, "--format", name)
+            shell.ask("SELECT 40 + 1 AS n, 42 AS m;", answer)
+            shell.end(".quit\n")
 
-    def test_history(self):
-        def lines():
-            with open(self.history, encoding="utf-8") as file:
-                return file.read().splitlines()
-
-        old = os.umask(0)
-        try:
-            shell = self.start(TERM="xterm")
-            other = self.start()
-        finally:
-            os.umask(old)
-        shell.ask("SELECT 'secret', 'ä';", "secret    ä\n")
-        self.assertEqual(lines(), ["SELECT 'secret', 'ä';"]) # not only at the end
-        other.ask("SELECT 2;", "2\n2\n")
-        other.end("\x04")
+    def test_file_of_an_older_version(self):
+        path = os.path.join(self.folder, "it's \"old\" ä?.trace")
+        with contextlib.closing(sqlite3.connect(path)) as db:
+            with open(os.path.join(SOURCE, "tests", "store", "schema_1.sql"), encoding="utf-8") as file:
+                db.executescript(file.read())
+            db.execute("PRAGMA application_id = %d" % 0x51505246)
+            db.execute("PRAGMA user_version = 1")
+            self.assertFalse(db.execute("SELECT 1 FROM sqlite_schema WHERE name = 'top_queries'").fetchall())
+        shell = self.start(path)
+        shell.ask("SELECT count(*) + 40 AS n FROM top_queries;", "│ 40 │")
+        shell.ask("SELECT count(session_id) + 40 AS n FROM query_log;", "│ 40 │")
         shell.end(".quit\n")
-        self.assertEqual(lines(), ["SELECT 'secret', 'ä';", "SELECT 2;", ".quit"])
-        self.assertEqual(stat.S_IMODE(os.stat(self.history).st_mode), 0o600)
-        self.assertEqual(stat.S_IMODE(os.stat(os.path.dirname(self.history)).st_mode), 0o700)
-        # The next one has it: three lines up.
-        shell = self.start(TERM="xterm")
-        shell.type("\x1b[A\x1b[A\x1b[A\n")
-        shell.wait_for("'secret'  'ä'\nsecret    ä\n")
-        shell.wait_for(PROMPT)
-        shell.end("\x04")
-        self.assertEqual(lines()[3:], ["SELECT 'secret', 'ä';"])
+        os.unlink(path)
 
-    def test_history_elsewhere_and_nowhere(self):
-        state = os.path.join(self.home, "state")
-        shell = self.start(XDG_STATE_HOME=state)
-        shell.ask("SELECT 1;", "1\n1\n")
+    def test_what_is_missing(self):
+        text = Terminal(self, self.trace, PATH="/nowhere").end("", 1)
+        self.assertIn("package sqlite3", text)
+        for path, message in ((FIXTURE, "not a database"), ("/nowhere", "No such file")):
+            self.assertIn(message, Terminal(self, path).end("", 1))
+        alone = os.path.join(self.folder, "alone", "queryprof")
+        os.mkdir(os.path.dirname(alone))
+        shutil.copy(QUERYPROF, alone)
+        shell = Terminal(self, self.trace, command=alone)
+        self.assertIn("libqueryprof.so is neither", shell.wait_for(PROMPT))
+        shell.ask("SELECT count(*) + 1000 AS n FROM trace_log;", "│ 1243 │")
         shell.end(".quit\n")
-        self.assertTrue(os.path.exists(os.path.join(state, "queryprof", "sql_history")))
-        shell = self.start(HOME="/proc/1/nowhere")
-        shell.ask("SELECT 1;", "1\n1\n")
-        shell.end(".quit\n")
-        # Not through a link to somebody else's file.
-        os.makedirs(os.path.dirname(self.history))
-        victim = os.path.join(self.home, "victim")
-        with open(victim, "w", encoding="ascii") as file:
-            file.write("untouched")
-        os.symlink(victim, self.history)
-        shell = self.start()
-        shell.ask("SELECT 1;", "1\n1\n")
-        shell.end(".quit\n")
-        with open(victim, encoding="ascii") as file:
-            self.assertEqual(file.read(), "untouched")
+        shutil.rmtree(os.path.dirname(alone))
 
-    def test_long_history_is_cut(self):
-        os.makedirs(os.path.dirname(self.history))
-        with open(self.history, "w", encoding="ascii") as file:
-            for i in range(2000):
-                file.write("SELECT %d, '%s';\n" % (i, "x" * 700))
-        os.chmod(self.history, 0o644)
-        shell = self.start()
-        shell.ask("SELECT 'last';", "'last'\nlast\n")
-        shell.end("\x04")
-        with open(self.history, encoding="ascii") as file:
-            lines = file.read().splitlines()
-        self.assertEqual((len(lines), lines[0][:12], lines[-2][:12], lines[-1]),
-                         (1001, "SELECT 1000,", "SELECT 1999,", "SELECT 'last';"))
-        self.assertEqual(stat.S_IMODE(os.stat(self.history).st_mode), 0o600)
+    # --- the entry point ----------------------------------------------------------
 
-    # --- scripts --------------------------------------------------------------
+    def load(self, db):
+        db.enable_load_extension(True)
+        db.execute("SELECT load_extension(?, 'sqlite3_queryprof_trace_init')", (LIBRARY,))
+        return db
+
+    def test_entry_point(self):
+        def threads():
+            return len(os.listdir("/proc/self/task"))
+
+        before = threads()
+        with contextlib.closing(self.load(sqlite3.connect(self.trace))) as db:
+            self.assertEqual(db.execute("SELECT addressToSymbol(?)", (WALK,)).fetchone()[0],
+                             "_ZN7fixture5Thing4walkEPKci")
+            self.assertEqual([row[1] for row in db.execute("PRAGMA database_list")], ["main"])
+            self.load(db)  # again
+            self.assertIsNone(db.execute("SELECT addressToSymbol(1)").fetchone()[0])
+        self.assertEqual(threads(), before)
+        with contextlib.closing(sqlite3.connect(":memory:")) as db:
+            with self.assertRaisesRegex(sqlite3.OperationalError, "not a trace file"):
+                self.load(db)
+
+    def test_names_in_the_file_come_first(self):
+        path = os.path.join(self.folder, "named.trace")
+        shutil.copy(self.trace, path)
+        with contextlib.closing(sqlite3.connect(path)) as db:
+            db.execute("INSERT INTO names VALUES (1, 'in the file'), (2, 'in.c'), (3, 'inlined'), (4, 'high')")
+            db.executemany("INSERT INTO frames VALUES (?, ?, ?, ?, ?, ?, ?)", [
+                (WALK, 0, 1, 3, 3, 2, 7), (WALK, 1, 0, 1, 1, 2, 9), (-2**62, 0, 0, 4, 4, 0, 0)])
+            db.commit()
+        with contextlib.closing(self.load(sqlite3.connect(path))) as db:
+            self.assertEqual(
+                db.execute("SELECT addressToSymbol(?1), addressToLine(?1), addressToSymbol(?2)",
+                           (WALK, -2**62)).fetchone(), ("in the file", "in.c:7", "high"))
+        os.unlink(path)
+
+    # --- scripts ------------------------------------------------------------------
 
     def test_scripts(self):
         self.assertEqual(self.output("sql", self.trace, stdin="SELECT 1 AS a;\n\nSELECT 2\nAS b"), "a\n1\nb\n2\n")
         self.assertEqual(self.output("sql", self.trace, "-", stdin="SELECT 3 AS c"), "c\n3\n")
-        self.assertEqual(self.output("sql", self.trace, stdin=".mode csv\nSELECT 1 AS a; SELECT 2 AS b;\n.quit\nx"),
-                         "a\n1\nb\n2\n")
+        self.assertEqual(self.output("sql", self.trace, "--format", "csv", stdin="SELECT 1 AS a, 2 AS b;"),
+                         "a,b\n1,2\n")
         self.assertEqual(self.output("sql", self.trace, stdin=""), "")
         self.assertEqual(self.output("sql", self.trace, stdin="-- nothing\n"), "")
-        for script in ("SELECT 1 AS a;\nSELECT x;\nSELECT 2;\n", "SELECT 1 AS a;\n.nothing\nSELECT 2;\n",
+        for script in ("SELECT 1 AS a;\nSELECT x;\nSELECT 2;\n", "SELECT 1 AS a;\n.nothing x\nSELECT 2;\n",
                        "SELECT 1 AS a; SELECT x; SELECT 2"):
             code, out, err = run("sql", self.trace, stdin=script)
             self.assertEqual((code, out), (1, "a\n1\n"), script)
-            self.assertRegex(err, "^queryprof: .*x|.nothing")
-        self.assertFalse(os.path.exists(self.history))
+            self.assertRegex(err, r"^queryprof: .*(x|\.)")
 
 
 if __name__ == "__main__":

@@ -30,10 +30,11 @@ def make(path, schema, library, build_id, base=BASE):
     with open(schema, encoding="utf-8") as file:
         db.executescript(file.read())
     db.execute("PRAGMA application_id = %d" % 0x51505246)
-    db.execute("PRAGMA user_version = 2")
+    db.execute("PRAGMA user_version = 3")
     db.execute("INSERT INTO processes VALUES (1, 'host', 100, ?, '/usr/bin/app')", (START,))
     db.execute("INSERT INTO threads VALUES (1, 1, 101, 'main')")
-    db.execute("INSERT INTO series VALUES (1, 1, 'CPU', ?, 1), (2, 1, 'Real', ?, 1)", (MS, MS))
+    db.execute("INSERT INTO series (id, thread, trace_type, period_ns, epoch)"
+               " VALUES (1, 1, 'CPU', ?, 1), (2, 1, 'Real', ?, 1)", (MS, MS))
     db.execute("INSERT INTO modules VALUES (1, ?, ?, ?, 0, ?, ?, 0)",
                (build_id, library, os.path.getsize(library), base, 0x100000))
 
@@ -88,7 +89,8 @@ def make(path, schema, library, build_id, base=BASE):
     sample(1, 1, 150, 1, series=2)
     time = START + 600 * MS
     sample(5, 4, 3, 1)    # in no module
-    db.executemany("INSERT INTO samples VALUES (?, ?, ?, ?, ?, ?, ?, ?)", samples)
+    db.executemany("INSERT INTO samples (timestamp_ns, series, query, stack, cpu_id, weight, truncated, size)"
+                   " VALUES (?, ?, ?, ?, ?, ?, ?, ?)", samples)
     db.execute("PRAGMA optimize")
     db.commit()
     db.close()

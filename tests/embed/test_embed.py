@@ -77,7 +77,7 @@ OFFSETS = [f"known+{hex(SMALL_AT)}", f"known+{hex(ENTRY_AT)}"]
 HOLE = "known+0x10"
 
 
-def make(path, program, schema=SCHEMA, version=2, identity=None):
+def make(path, program, schema=SCHEMA, version=3, identity=None):
     """Three stacks: the known one (20 ms), one in no function of the program (5 ms), one
     in code that this very process might have generated (2 ms)."""
     db = sqlite3.connect(path)
@@ -88,7 +88,7 @@ def make(path, program, schema=SCHEMA, version=2, identity=None):
     db.execute("INSERT INTO processes VALUES (1, ?, ?, ?, ?)",
                (socket.gethostname(), os.getpid(), time.time_ns() - 3600 * 10**9, program))
     db.execute("INSERT INTO threads VALUES (1, 1, 101, 'main')")
-    db.execute("INSERT INTO series VALUES (1, 1, 'CPU', ?, 1)", (MS,))
+    db.execute("INSERT INTO series (id, thread, trace_type, period_ns, epoch) VALUES (1, 1, 'CPU', ?, 1)", (MS,))
     db.execute("INSERT INTO modules VALUES (1, ?, ?, 0, 0, ?, ?, 0)",
                (identity or build_id(PROGRAM), program, BASE, 0x100000))
     db.executemany("INSERT INTO stacks VALUES (?, 0, 1, ?)", [
@@ -101,7 +101,8 @@ def make(path, program, schema=SCHEMA, version=2, identity=None):
                " query_start_ns, query_duration_ns, cpu_time_ns, samples_cpu)"
                " VALUES (1, 'known', 1, ?, ?, 1, 1, 1, ?, ?, ?, 27)",
                (START, START + 30 * MS, START, 30 * MS, 27 * MS))
-    db.executemany("INSERT INTO samples VALUES (?, 1, 1, ?, 0, 1, 0, 0)",
+    db.executemany("INSERT INTO samples (timestamp_ns, series, query, stack, cpu_id, weight, truncated, size)"
+                   " VALUES (?, 1, 1, ?, 0, 1, 0, 0)",
                    [(START + number * MS, 1 if number < 20 else 2 if number < 25 else 3) for number in range(27)])
     db.commit()
     db.close()
@@ -269,7 +270,7 @@ class Views(Known):
         self.assertEqual(rows(self.trace, "SELECT * FROM query_functions WHERE query_id = 'x'"), [])
 
     def test_top_stacks(self):
-        self.assertEqual(rows(self.trace, "SELECT * FROM top_stacks"), [
+        self.assertEqual(rows(self.trace, "SELECT trace_type, percent, ms, samples, stack FROM top_stacks"), [
             ("CPU", 74.07, 20.0, 20, " < ".join(NAMES)),
             ("CPU", 18.52, 5.0, 5, f"{HOLE} < {NAMES[3]}"),
             ("CPU", 7.41, 2.0, 2, hex(0x7010))])
@@ -393,8 +394,10 @@ class Embedding(Known):
         make(other, self.program)
         db = sqlite3.connect(other)
         db.executescript("INSERT INTO processes SELECT 2, hostname, 0, start_time_ns, executable FROM processes;"
-                         "INSERT INTO threads VALUES (2, 2, 1, ''); INSERT INTO series VALUES (2, 2, 'CPU', 1, 1);"
-                         "INSERT INTO samples VALUES (1, 2, 0, 3, 0, 1, 0, 0)")
+                         "INSERT INTO threads VALUES (2, 2, 1, '');"
+                         "INSERT INTO series (id, thread, trace_type, period_ns, epoch) VALUES (2, 2, 'CPU', 1, 1);"
+                         "INSERT INTO samples (timestamp_ns, series, query, stack, cpu_id, weight, truncated, size)"
+                         " VALUES (1, 2, 0, 3, 0, 1, 0, 0)")
         db.close()
         output(QUERYPROF, "embed", other)
         self.assertEqual(rows(other, "SELECT DISTINCT symbols FROM trace_log WHERE stack_id = 3"),
@@ -475,7 +478,7 @@ class Versions(Known):
         make(self.trace, self.program, schema=SCHEMA_1, version=1)
         output(QUERYPROF, "embed", self.trace)
         os.unlink(self.program)
-        self.assertEqual(rows(self.trace, "PRAGMA user_version"), [(2,)])
+        self.assertEqual(rows(self.trace, "PRAGMA user_version"), [(3,)])
         self.assertEqual(rows(self.trace, "SELECT function, line FROM stack_frames WHERE stack_id = 1"), FRAMES)
         self.assertEqual(rows(self.trace, "PRAGMA integrity_check"), [("ok",)])
 

@@ -34,7 +34,7 @@ def add_odd_rows(path):
     another period."""
     db = sqlite3.connect(path)
     db.execute("INSERT INTO threads VALUES (2, 1, 102, 'sort;er\n')")
-    db.execute("INSERT INTO series VALUES (3, 2, 'CPU', ?, 1)", (2 * MS,))
+    db.execute("INSERT INTO series (id, thread, trace_type, period_ns, epoch) VALUES (3, 2, 'CPU', ?, 1)", (2 * MS,))
     db.execute("INSERT INTO statements VALUES (5, 0, 14, 0, CAST(? AS TEXT))",
                (b"SELECT '</script>\xe2\x82\xac\xff\"' --\x01",))
     start = START + 800 * MS
@@ -42,7 +42,8 @@ def add_odd_rows(path):
                " query_start_ns, query_duration_ns, cpu_time_ns, database, thread_id, samples_cpu)"
                " VALUES (6, ?, 1, ?, ?, 1, 6, 5, ?, ?, ?, ?, 102, 5)",
                (OTHER, start, start + 100 * MS, start, 100 * MS, 20 * MS, ODD_DATABASE))
-    db.executemany("INSERT INTO samples VALUES (?, ?, ?, ?, 0, ?, ?, 0)", [
+    db.executemany("INSERT INTO samples (timestamp_ns, series, query, stack, cpu_id, weight, truncated, size)"
+                   " VALUES (?, ?, ?, ?, 0, ?, ?, 0)", [
         (start + 1, 3, 6, 1, 5, 0),
         (start + 2, 3, 6, 2, 1, 1),
         (start + 3, 3, 0, 1, 1, 0),

@@ -144,7 +144,7 @@ class Browser(support.Exports):
                       page)
         self.assertIn("full.so 97.1 %", page)
         real = self.open(self.trace, arguments=("--type", "Real"))
-        self.assertIn("150 ms of real time in 150 samples", real)
+        self.assertIn("150 ms of wall time in 150 samples", real)
 
     def test_odd(self):
         page = self.open(self.odd)

@@ -88,6 +88,8 @@ def edit_schema(path, edit):
     db = sqlite3.connect(path)
     db.execute("PRAGMA writable_schema = ON")
     for name, sql in db.execute("SELECT name, sql FROM sqlite_schema WHERE sql IS NOT NULL").fetchall():
+        if not isinstance(sql, str):
+            continue  # an earlier damage put another value there
         changed = edit(name, sql)
         if changed != sql:
             db.execute("UPDATE sqlite_schema SET sql = ? WHERE name = ?", (changed, name))
@@ -216,7 +218,7 @@ def strange_statistics(random, path):
 
 def other_versions(random, path):
     db = sqlite3.connect(path)
-    db.execute("PRAGMA user_version = %d" % random.choice((0, 1, 3, 1000, -1, 2**31 - 1)))
+    db.execute("PRAGMA user_version = %d" % random.choice((0, 1, 2, 1000, -1, 2**31 - 1)))
     db.commit()
     db.close()
 
@@ -229,7 +231,7 @@ def other_database(random, path):
     db.execute("CREATE TABLE samples (a, b)")
     if random.random() < 0.7:
         db.execute("PRAGMA application_id = %d" % 0x51505246)
-        db.execute("PRAGMA user_version = %d" % random.choice((1, 2)))
+        db.execute("PRAGMA user_version = %d" % random.choice((1, 2, 3)))
     db.commit()
     db.close()
 

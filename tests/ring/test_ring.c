@@ -7,6 +7,7 @@
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -19,8 +20,8 @@
 
 #include <cmocka.h>
 
-#include "handler/ring.h"
 #include "base/sys.h"
+#include "sampler/ring_reader.h"
 
 /* A record that says who wrote it, the how-many-th, and whose every byte is known;
  * the bytes stand behind it. */

@@ -17,7 +17,7 @@
 #include <cmocka.h>
 
 #include "handler/record.h"
-#include "handler/ring.h"
+#include "sampler/ring_reader.h"
 #include "handler/sample.h"
 #include "base/sys.h"
 #include "handler/thread.h"

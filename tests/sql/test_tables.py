@@ -12,10 +12,12 @@ import unittest
 from library import Case, connect, in_new_process, rows, value
 
 TRACE_LOG = """hostname process_id event_date event_time event_time_microseconds timestamp_ns trace_type cpu_id
-    thread_id thread_name query_id stack_id trace truncated weight period_ns size session_id""".split()
+    thread_id thread_name query_id stack_id trace truncated weight period_ns size session_id value unit""".split()
 QUERY_LOG = """query_id initial_query_id type query_start_time_microseconds query_duration_ns cpu_time_ns query
     normalized_query_hash database thread_id exception_code exception result_rows vm_steps fullscan_steps sorts
-    autoindexes memory_usage samples_cpu samples_real""".split()
+    autoindexes memory_usage samples_cpu samples_real weight_cpu weight_real samples_dropped samples_truncated
+    prepare_time_ns worker_cpu_time_ns library_version library_path expanded_query session_id
+    parent_query_id""".split()
 SLOW = """WITH RECURSIVE c(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM c WHERE i < 400000)
     SELECT count(*) FROM c WHERE printf('%d', i) LIKE '%9%'"""
 
@@ -42,7 +44,7 @@ class Tables(Case):
 
     def test_columns(self):
         self.assertEqual(columns(self.db, "system.trace_log"), TRACE_LOG)
-        self.assertEqual(columns(self.db, "system.query_log")[:len(QUERY_LOG)], QUERY_LOG)
+        self.assertEqual(columns(self.db, "system.query_log"), QUERY_LOG)
         self.assertEqual(columns(self.db, "system.settings"),
                          ["name", "value", "default", "changed", "min", "max", "unit", "scope", "description"])
         self.assertEqual(columns(self.db, "system.metrics"), ["metric", "value", "description"])
@@ -96,12 +98,14 @@ class Tables(Case):
             trace LIKE '[%'
             trace = (SELECT trace FROM trace_copy LIMIT 1)
             truncated = 0 AND period_ns = 1000000 AND size = 0
+            value = weight * period_ns AND unit = 'ns'
+            value > '1000000'
             weight >= 1 OR query_id = 'first'
             cpu_id = '0x0'
             """.strip().split("\n"):
             self.compare("trace", condition.strip())
         for condition in ("query_id = 'first'", "cpu_time_ns > 0 AND result_rows = 1", "exception_code = 0",
-                          "query LIKE 'WITH%'", "query = '" + SLOW.replace("'", "''") + "'", "samples_cpu > '1'"):
+                          "query LIKE 'WITH%'", "parent_query_id = ''", "query = '" + SLOW.replace("'", "''") + "'", "samples_cpu > '1'"):
             self.compare("query", condition)
 
     def compare(self, log, condition):

@@ -155,53 +155,89 @@ static char *schema_of(const char *path)
 		"s"));
 }
 
-static void make_version_1(const char *path)
+static void make_version(int version, const char *path)
 {
-	ask_file(path, ".read " SCHEMA_1);
+	char identity[80];
+
+	snprintf(identity, sizeof identity, "PRAGMA application_id = 1364218438; PRAGMA user_version = %d",
+	         version);
+	ask_file(path, version == 1 ? ".read " SCHEMA_1 : ".read " SCHEMA_2);
+	ask_file(path, identity);
 	ask_file(path,
-	         "PRAGMA application_id = 1364218438; PRAGMA user_version = 1;"
 	         "INSERT INTO processes VALUES (1, 'host', 1, 2, '/bin/x'); INSERT INTO threads VALUES (1, "
 	         "1, 3, 'main');"
-	         "INSERT INTO series VALUES (1, 1, 'CPU', 10, 1); INSERT INTO stacks VALUES (1, 0, 1, "
+	         "INSERT INTO series (id, thread, trace_type, period_ns, epoch) VALUES (1, 1, 'CPU', 10, 1); "
+	         "INSERT INTO stacks VALUES (1, 0, 1, "
 	         "'[1,2]');"
 	         "INSERT INTO statements VALUES (1, 0, 4, 0, 'SELECT 1');"
 	         "INSERT INTO queries (id, query_id, process, first_ns, last_ns, finished, statement, "
 	         "result_rows)"
-	         " VALUES (1, 'old', 1, 0, 9, 1, 1, 7); INSERT INTO samples VALUES (5, 1, 1, 1, 0, 1, 0, 0)");
+	         " VALUES (1, 'old', 1, 0, 9, 1, 1, 7); INSERT INTO samples (timestamp_ns, series, query, "
+	         "stack, cpu_id, weight, truncated, size) VALUES (5, 1, 1, 1, 0, 3, 0, 0)");
 }
 
-static void older_version_is_brought_up(void **state)
+static void bring_up(int version, const char *model)
 {
-	char *made, *upgraded;
+	char name[16], *path, *upgraded;
+
+	snprintf(name, sizeof name, "old%d.db", version);
+	path = strdup(in_folder(name));
+	make_version(version, path);
+	start_store(path, 0);
+	sample(1);
+	stop_store();
+	upgraded = schema_of(path);
+	assert_string_equal(upgraded, model);
+	assert_string_equal(ask_file(path, "PRAGMA user_version"), "3");
+	assert_string_equal(
+		ask_file(path, "SELECT query, result_rows, prepare_time_ns, library_path, parent_query_id"
+	                       " FROM query_log WHERE query_id = 'old'"),
+		"SELECT 1|7|0||");
+	/* The value of the old row is worked out, that of the new one as well. */
+	assert_string_equal(ask_file(path, "SELECT value, unit FROM trace_log ORDER BY timestamp_ns"),
+	                    "30|ns\n10000000|ns");
+	assert_intact(path);
+	free(upgraded);
+	free(path);
+}
+
+static void older_versions_are_brought_up(void **state)
+{
+	char *made;
 
 	(void)state;
 	start_store(in_folder("x.db"), 0);
 	sample(1);
 	stop_store();
 	made = schema_of(in_folder("x.db"));
-	make_version_1(in_folder("old.db"));
-	start_store(in_folder("old.db"), 0);
-	sample(1);
-	stop_store();
-	upgraded = schema_of(in_folder("old.db"));
 	assert_non_null(strstr(made, "query_log:"));
-	assert_string_equal(upgraded, made);
-	assert_string_equal(ask_file(in_folder("old.db"), "PRAGMA user_version"), "2");
-	assert_string_equal(ask_file(in_folder("old.db"), "SELECT count(*) FROM trace_log"), "2");
-	assert_string_equal(ask_file(in_folder("old.db"),
-	                             "SELECT query, result_rows, prepare_time_ns, library_path"
-	                             " FROM query_log WHERE query_id = 'old'"),
-	                    "SELECT 1|7|0|");
-	assert_intact(in_folder("old.db"));
+	bring_up(1, made);
+	bring_up(2, made);
 	free(made);
-	free(upgraded);
+}
+
+/* It has the file open while another process upgrades it. */
+static void older_process_goes_on_writing(void **state)
+{
+	(void)state;
+	make_version(2, in_folder("x.db"));
+	start_store(in_folder("x.db"), 0);
+	sample(1);
+	drain();
+	ask_file(in_folder("x.db"),
+	         "INSERT INTO series (thread, trace_type, period_ns, epoch) VALUES (1, 'Real', 100, 1);"
+	         "INSERT INTO samples (timestamp_ns, series, query, stack, cpu_id, weight, truncated, size)"
+	         " SELECT 6, max(id), 0, 1, 0, 2, 0, 0 FROM series");
+	assert_string_equal(
+		ask_text("SELECT trace_type || value || unit FROM trace_log WHERE timestamp_ns = 6"),
+		"Real200ns");
 }
 
 /* What is called as in the schema and is something else. */
 static void older_version_that_is_none_is_refused(void **state)
 {
 	(void)state;
-	make_version_1(in_folder("x.db"));
+	make_version(1, in_folder("x.db"));
 	ask_file(in_folder("x.db"), "CREATE VIEW names AS SELECT 1 AS id, 'x' AS name");
 	assert_refused(in_folder("x.db"), QP_STORE, "x.db");
 }
@@ -517,7 +553,8 @@ int main(void)
 		TEST(empty_files_are_taken),
 		TEST(text_file_is_left_alone),
 		TEST(newer_version_is_left_alone),
-		TEST(older_version_is_brought_up),
+		TEST(older_versions_are_brought_up),
+		TEST(older_process_goes_on_writing),
 		TEST(older_version_that_is_none_is_refused),
 		TEST(directory_is_refused),
 		TEST(damaged_file_is_no_crash),

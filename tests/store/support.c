@@ -147,8 +147,12 @@ void configure_store(const char *path, int64_t max_bytes)
 bool put_sample(struct a_sample sample)
 {
 	size_t size = sizeof(struct sample_record) + sample.depth * sizeof sample.trace[0];
-	struct sample_record *record = ring_reserve(ring, size);
+	struct sample_record *record;
+	void *at;
 
+	for (const struct a_field *field = sample.fields; field->tag; field++)
+		size += SAMPLE_FIELD_BYTES(field->size);
+	record = ring_reserve(ring, size);
 	if (!record)
 		return false;
 	*record = (struct sample_record){
@@ -164,6 +168,9 @@ bool put_sample(struct a_sample sample)
 		.flags = sample.flags,
 	};
 	memcpy(record->trace, sample.trace, sample.depth * sizeof sample.trace[0]);
+	at = record->trace + sample.depth;
+	for (const struct a_field *field = sample.fields; field->tag; field++)
+		at = sample_field_put(record, at, field->tag, field->content, field->size);
 	ring_commit(ring, record, RECORD_SAMPLE);
 	return true;
 }

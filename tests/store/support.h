@@ -16,7 +16,7 @@
 #include <stdbool.h>
 
 #include "handler/record.h"
-#include "handler/ring.h"
+#include "sampler/ring_reader.h"
 #include "modules/modules.h"
 #include "store/store.h"
 
@@ -51,6 +51,11 @@ struct a_sample {
 	uint8_t trace_type, flags;
 	const uint64_t *trace;
 	uint16_t depth;
+	/* Optional fields, the first without a tag ends them. */
+	struct a_field {
+		uint32_t tag, size;
+		const void *content;
+	} fields[4];
 };
 bool put_sample(struct a_sample sample);
 

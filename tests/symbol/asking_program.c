@@ -26,8 +26,9 @@ static char path[4096], build_id[64];
 static uint64_t static_function;
 
 /* Every address is one of the fixture in question. */
-bool store_locate(uint64_t address, struct store_location *location)
+static bool locate(const struct address_space *space, uint64_t address, struct store_location *location)
 {
+	(void)space;
 	*location = (struct store_location){
 		.path = path,
 		.build_id = build_id,
@@ -36,6 +37,8 @@ bool store_locate(uint64_t address, struct store_location *location)
 	};
 	return true;
 }
+
+static const struct address_space space = { .locate = locate };
 
 static uint64_t find_static_function(void)
 {
@@ -61,7 +64,7 @@ static void ask_for(const char *question)
 	int length = equals ? (int)(equals - question) : (int)strlen(question);
 	snprintf(path, sizeof(path), FIXTURES "/%.*s", length, question);
 	snprintf(build_id, sizeof(build_id), "%s", equals ? equals + 1 : "a1b2c3d4e5f60718");
-	char *symbol = address_symbol(static_function), *line = address_line(static_function);
+	char *symbol = address_symbol(&space, static_function), *line = address_line(&space, static_function);
 	const char *colon = line ? strrchr(line, ':') : NULL;
 	printf("%s %s\n", symbol && !strstr(symbol, "+0x") ? symbol : "-", colon ? line : "-");
 	free(symbol);

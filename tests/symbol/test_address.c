@@ -16,13 +16,14 @@
 #include "symbol/elf_image.h"
 #include "symbol/symbol.h"
 
-/* The fake store: one module at BASE, the fixture, and one that has no file. */
+/* A space with two modules: the fixture at BASE, and one that has no file. */
 #define BASE UINT64_C(0x7f0000000000)
 #define GONE UINT64_C(0x7e0000000000)
 #define MODULE_BYTES UINT64_C(0x100000)
 
-bool store_locate(uint64_t address, struct store_location *location)
+static bool locate(const struct address_space *space, uint64_t address, struct store_location *location)
 {
+	(void)space;
 	uint64_t base = address >= BASE ? BASE : GONE;
 	if (address < base || address >= base + MODULE_BYTES)
 		return false;
@@ -34,6 +35,8 @@ bool store_locate(uint64_t address, struct store_location *location)
 	};
 	return true;
 }
+
+static const struct address_space space = { .locate = locate };
 
 /* The address of a symbol, found without the code that is tested here. */
 static uint64_t find_symbol(const char *wanted)
@@ -67,16 +70,16 @@ static void test_function(void **state)
 {
 	(void)state;
 	uint64_t walk = BASE + find_symbol("_ZN7fixture5Thing4walkEPKci");
-	expect(address_symbol(walk), "_ZN7fixture5Thing4walkEPKci");
-	expect(address_text(walk), "fixture::Thing::walk(char const*, int)");
-	char *line = address_line(walk);
+	expect(address_symbol(&space, walk), "_ZN7fixture5Thing4walkEPKci");
+	expect(address_text(&space, walk), "fixture::Thing::walk(char const*, int)");
+	char *line = address_line(&space, walk);
 	assert_non_null(line);
 	const char *colon = strrchr(line, ':');
 	assert_non_null(colon);
 	assert_non_null(strstr(line, "/tests/symbol/fixture_cxx.cpp:"));
 	assert_true(atoi(colon + 1) > 0);
 	free(line);
-	expect(address_text(BASE + find_symbol("fixture_static")), "fixture_static");
+	expect(address_text(&space, BASE + find_symbol("fixture_static")), "fixture_static");
 }
 
 static void test_between_functions(void **state)
@@ -85,40 +88,92 @@ static void test_between_functions(void **state)
 	uint64_t hole = find_symbol("fixture_hole");
 	char expected[64];
 	snprintf(expected, sizeof(expected), "full.so+0x%llx", (unsigned long long)hole);
-	expect(address_symbol(BASE + hole), expected);
-	expect(address_text(BASE + hole), expected);
+	expect(address_symbol(&space, BASE + hole), expected);
+	expect(address_text(&space, BASE + hole), expected);
 }
 
 static void test_object_that_cannot_be_read(void **state)
 {
 	(void)state;
-	expect(address_symbol(GONE + 0x1a2b), "libgone.so.1.2+0x1a2b");
-	expect(address_text(GONE + 0x1a2b), "libgone.so.1.2+0x1a2b");
-	expect(address_line(GONE + 0x1a2b), "/usr/lib/libgone.so.1.2");
+	expect(address_symbol(&space, GONE + 0x1a2b), "libgone.so.1.2+0x1a2b");
+	expect(address_text(&space, GONE + 0x1a2b), "libgone.so.1.2+0x1a2b");
+	expect(address_line(&space, GONE + 0x1a2b), "/usr/lib/libgone.so.1.2");
 }
 
 static void test_nowhere(void **state)
 {
 	(void)state;
-	expect(address_symbol(0x1234), NULL);
-	expect(address_line(0x1234), NULL);
-	expect(address_text(0x1234), "0x1234");
+	expect(address_symbol(&space, 0x1234), NULL);
+	expect(address_line(&space, 0x1234), NULL);
+	expect(address_text(&space, 0x1234), "0x1234");
 }
 
-static bool nothing_is_anywhere(uint64_t address, struct store_location *location)
+/* A space of its own, in use beside the other: nothing is in a module, and the file has
+ * frames of one address. */
+struct recalling {
+	struct address_space space;
+	uint64_t known;
+	bool has_lines;
+};
+
+static bool locate_nowhere(const struct address_space *of, uint64_t address, struct store_location *location)
 {
+	(void)of;
 	(void)address;
 	(void)location;
 	return false;
 }
 
-static void test_other_locator(void **state)
+static size_t recall(const struct address_space *of, uint64_t address, struct symbol_frame *frames,
+                     size_t room)
 {
+	const struct recalling *recalling = (const struct recalling *)of;
+	const char *file = recalling->has_lines ? "a.c" : NULL;
+	if (address != recalling->known || room < 2)
+		return 0;
+	frames[0] = (struct symbol_frame){ "inlined", file, file ? 7 : 0, true };
+	frames[1] = (struct symbol_frame){ "whole", file, file ? 9 : 0, false };
+	return 2;
+}
+
+static char *name_generated(const struct address_space *of, uint64_t address)
+{
+	(void)of;
+	return address == 0x2000 ? strdup("_Z9generatedv") : NULL;
+}
+
+static void test_spaces_side_by_side(void **state)
+{
+	const struct recalling file = { { locate_nowhere, recall, name_generated }, GONE + 1, true };
 	(void)state;
-	address_use_locator(nothing_is_anywhere);
-	expect(address_symbol(GONE + 1), NULL);
-	address_use_locator(NULL);
-	expect(address_symbol(GONE + 1), "libgone.so.1.2+0x1");
+	expect(address_symbol(&file.space, GONE + 1), "whole");
+	expect(address_symbol(&space, GONE + 1), "libgone.so.1.2+0x1");
+	expect(address_text(&file.space, GONE + 1), "whole");
+	expect(address_line(&file.space, GONE + 1), "a.c:7");
+	expect(address_symbol(&file.space, GONE + 2), NULL);
+	expect(address_build_id(&file.space, GONE + 1), NULL);
+	expect(address_build_id(&space, GONE + 1), "00");
+	expect(address_symbol(&file.space, 0x2000), "_Z9generatedv");
+	expect(address_symbol(&space, 0x2000), NULL);
+}
+
+/* A file with names only is completed by the object, where that has lines. */
+static void test_the_better_frames_are_taken(void **state)
+{
+	uint64_t walk = BASE + find_symbol("_ZN7fixture5Thing4walkEPKci");
+	struct recalling file = { { locate, recall, NULL }, walk, false };
+	struct symbol_frame frames[SYMBOL_FRAMES_MAX];
+	(void)state;
+	assert_int_equal(address_frames(&file.space, walk, frames, SYMBOL_FRAMES_MAX), 1);
+	assert_string_equal(frames[0].function, "_ZN7fixture5Thing4walkEPKci");
+	assert_true(frames[0].line > 0);
+	file.has_lines = true;
+	assert_int_equal(address_frames(&file.space, walk, frames, SYMBOL_FRAMES_MAX), 2);
+	assert_string_equal(frames[0].function, "inlined");
+	/* The file has names alone, and the object is gone. */
+	file = (struct recalling){ { locate, recall, NULL }, GONE + 4, false };
+	assert_int_equal(address_frames(&file.space, GONE + 4, frames, SYMBOL_FRAMES_MAX), 2);
+	assert_string_equal(frames[1].function, "whole");
 }
 
 int main(void)
@@ -128,7 +183,8 @@ int main(void)
 		cmocka_unit_test(test_between_functions),
 		cmocka_unit_test(test_object_that_cannot_be_read),
 		cmocka_unit_test(test_nowhere),
-		cmocka_unit_test(test_other_locator),
+		cmocka_unit_test(test_spaces_side_by_side),
+		cmocka_unit_test(test_the_better_frames_are_taken),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

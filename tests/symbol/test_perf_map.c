@@ -16,11 +16,19 @@
 #include <cmocka.h>
 
 #include "store/store.h"
-#include "trace/address.h"
+#include "trace/process_space.h"
 #include "symbol/perf_map.h"
 
 static char path[64], other[80];
 static int64_t began;
+
+/* The store of a process without modules. */
+bool store_locate(uint64_t address, struct store_location *location)
+{
+	(void)address;
+	(void)location;
+	return false;
+}
 
 int64_t store_process_start(void)
 {
@@ -170,13 +178,6 @@ static void test_not_our_file(void **state)
 		print_message("not root: a file of another owner is not tested\n");
 }
 
-static bool nothing_is_anywhere(uint64_t address, struct store_location *location)
-{
-	(void)address;
-	(void)location;
-	return false;
-}
-
 static void check_text(char *seen, const char *expected)
 {
 	if (!expected)
@@ -191,16 +192,13 @@ static void test_addresses(void **state)
 {
 	(void)state;
 	write_text(path, "w", "7f0000002000 20 Script:run\n");
-	check_text(address_symbol(STORE_NOWHERE | 0x7f0000002004), "Script:run");
-	check_text(address_symbol(0x7f0000002004), "Script:run");
-	check_text(address_text(STORE_NOWHERE | 0x7f0000002004), "Script:run");
-	check_text(address_line(STORE_NOWHERE | 0x7f0000002004), NULL);
-	check_text(address_symbol(STORE_NOWHERE | 0x7f0000003000), NULL);
-	check_text(address_text(STORE_NOWHERE | 0x7f0000003000), "0x7f0000003000");
+	check_text(address_symbol(process_space(), STORE_NOWHERE | 0x7f0000002004), "Script:run");
+	check_text(address_symbol(process_space(), 0x7f0000002004), "Script:run");
+	check_text(address_text(process_space(), STORE_NOWHERE | 0x7f0000002004), "Script:run");
+	check_text(address_line(process_space(), STORE_NOWHERE | 0x7f0000002004), NULL);
+	check_text(address_symbol(process_space(), STORE_NOWHERE | 0x7f0000003000), NULL);
+	check_text(address_text(process_space(), STORE_NOWHERE | 0x7f0000003000), "0x7f0000003000");
 	/* Who reads the trace of another process does not see our names. */
-	address_use_locator(nothing_is_anywhere);
-	check_text(address_symbol(STORE_NOWHERE | 0x7f0000002004), NULL);
-	address_use_locator(NULL);
 }
 
 int main(void)

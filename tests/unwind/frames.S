@@ -141,7 +141,8 @@ frame_at_bottom:
 	.size	frame_at_bottom, .-frame_at_bottom
 
 /* (callee): return as libgcc's functions do that land an exception, in the frame of
- * their caller here, but without the code that tells where (handler/unwind/landing.h). The
+ * their caller here, but without the call that copies the registers
+ * (handler/unwind/distrust.h). The
  * second has the call further from its end. */
 	.macro landing name, room
 	.globl \name

@@ -89,7 +89,7 @@ static uintptr_t expected_at(int i, uintptr_t pc)
 }
 
 /* Whether the instruction at `pc` jumps to what rcx or rdx holds: the last one of
- * longjmp, and of libgcc's functions that land. */
+ * longjmp. */
 static bool is_jump(const uint8_t *pc)
 {
 	return pc[0] == 0xff && (pc[1] == 0xe1 || pc[1] == 0xe2);
@@ -107,8 +107,8 @@ static void keep(const struct unwind_result *got, const uint64_t *trace, int sam
 	memcpy(kept->trace, trace, (size_t)got->depth * sizeof trace[0]);
 }
 
-/* Whether it told that the function which has jumped by now from `from` would land at
- * `pc`: at this very address, or that of the call of setjmp before it. */
+/* Whether the trace named the target of the jump that has happened from `from` to `pc`: at
+ * this very address, or at that of the call of setjmp before it. */
 static bool foretold(const struct kept *kept, uintptr_t from, uintptr_t pc, int *callers)
 {
 	const uint64_t *trace = kept->trace;
@@ -238,7 +238,8 @@ void step_run(const char *name, void (*work)(void *argument), void *argument, st
 	sigaction(SIGTRAP, &before, NULL);
 	free(now.memo);
 	fprintf(stderr,
-	        "%-22s %9lu steps, %.4f %% exact, %lu incomplete, %lu wrong, %lu told a landing, %lu differ "
+	        "%-22s %9lu steps, %.4f %% exact, %lu incomplete, %lu wrong, %lu foretold a longjmp, %lu "
+	        "differ "
 	        "with the memo, depth to %lu\n",
 	        name, result->steps,
 	        result->steps ? 100.0 * (double)result->exact / (double)result->steps : 0, result->incomplete,

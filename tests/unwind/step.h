@@ -2,10 +2,9 @@
  * Runs a function one instruction at a time and unwinds at each of them.
  *
  * The truth is a shadow stack kept from the calls and returns that are seen, on
- * top of the callers that glibc's backtrace() tells before the first step. Shortly
- * before a jump out of several functions the truth may as well be where it leads. A
- * trace that says so is kept until the jump has been made, and compared with the shadow
- * stack as it is then.
+ * top of the callers that glibc's backtrace() reports before the first step. In longjmp's
+ * last instructions the unwind information already describes the target's frame. Such a
+ * trace is kept until the jump, and compared with the shadow stack after it.
  */
 #ifndef TESTS_UNWIND_STEP_H
 #define TESTS_UNWIND_STEP_H
@@ -15,9 +14,9 @@
 struct step_result {
 	uint64_t steps;
 	uint64_t exact;
-	uint64_t incomplete;   /* what is told is right, and marked truncated */
-	uint64_t jumping;      /* those of the exact ones that told where longjmp or an
-	                        * exception lands, before it did; it then landed there */
+	uint64_t incomplete;   /* the frames are right, and the trace is marked truncated */
+	uint64_t jumping;      /* those of the exact ones that named longjmp's target before
+	                        * the jump */
 	uint64_t wrong;        /* anything else */
 	uint64_t memo_differs; /* with the memo it came out different */
 	uint64_t deepest;

@@ -272,8 +272,8 @@ static void test_no_information(void **state)
 	assert_int_equal(unwind_counter(UNWIND_NO_RULE), before + 1);
 }
 
-/* Where libgcc is not as we know it, a trace ends rather than tell a frame that may have
- * been overwritten: near the end of such a function, and nowhere else. */
+/* Where the call that copies the registers is not recognized, a trace ends near the end of
+ * such a function, and nowhere else (handler/unwind/distrust.h). */
 void test_unknown_landing(void **state);
 SEEN void test_unknown_landing(void **state)
 {

@@ -8,6 +8,9 @@
 
 #include <string.h>
 
+#include "run_sql.h"
+#include "selection.h"
+#include "shown_type.h"
 #include "sql_diff_functions.h"
 #include "sql_diff_side_functions.h"
 #include "sql_diff_side_statements.h"
@@ -18,8 +21,10 @@
 #include "sql_report_frames.h"
 #include "sql_report_samples.h"
 #include "store/file/database.h"
+#include "trace_file.h"
 
 static const char *type_name, *limit, *with, *at;
+static struct shown_type type;
 
 static const struct command_option options[] = {
 	{ .name = "with",
@@ -32,7 +37,7 @@ static const struct command_option options[] = {
 	  .to = &at,
 	  .kind = OPTION_TIME,
 	  .help = "A is what began before TIME, B what began then or later" },
-	TRACE_TYPE_OPTION(&type_name),
+	SHOWN_TYPE_OPTION(&type_name),
 	{ .name = "limit",
 	  .value = "N",
 	  .to = &limit,
@@ -53,12 +58,12 @@ struct side {
 static int copy_rows(sqlite3 *from, sqlite3 *to, const char *select, const char *insert,
                      const struct side *side)
 {
-	const struct sql_parameter parameters[] = { { ":trace_type", type_name }, { NULL, NULL } };
+	const struct sql_parameter parameters[] = { { ":trace_type", type.name }, { NULL, NULL } };
 	sqlite3_stmt *rows = NULL, *copy = NULL;
 	int code = sqlite3_prepare_v2(from, select, -1, &rows, NULL);
 
 	if (code == SQLITE_OK && sqlite3_prepare_v2(to, insert, -1, &copy, NULL) == SQLITE_OK) {
-		sql_bind(rows, parameters);
+		run_sql_bind(rows, parameters);
 		while ((code = sqlite3_step(rows)) == SQLITE_ROW) {
 			sqlite3_bind_text(copy, 1, side->name, -1, SQLITE_STATIC);
 			for (int i = 0; i < sqlite3_column_count(rows); i++)
@@ -92,17 +97,19 @@ static int read_side(sqlite3 *both, const struct side *side)
 		{ sql_diff_side_statements, "INSERT INTO side_statements VALUES (?, ?, ?, ?, ?, ?)" },
 		{ sql_diff_side_functions, "INSERT INTO side_functions VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)" },
 	};
-	const struct sql_parameter parameters[] = { { ":trace_type", type_name }, { NULL, NULL } };
+	const struct sql_parameter parameters[] = { { ":trace_type", type.name }, { NULL, NULL } };
 	sqlite3 *db = selection_open(side->path, &side->selection);
 	int result = db ? COMMAND_FINE : COMMAND_FAILED;
 
 	for (size_t i = 0; !result && i < sizeof(steps) / sizeof(steps[0]); i++)
-		result = sql_run(db, steps[i].sql, parameters,
+		result = run_sql(db, steps[i].sql, parameters,
 		                 &(struct output){ .is_bare = true, .doing = steps[i].doing });
 	for (size_t i = 0; !result && i < sizeof(copies) / sizeof(copies[0]); i++)
 		result = copy_rows(db, both, copies[i].select, copies[i].insert, side);
-	if (db)
+	if (db) {
+		shown_type_read(&type, db);
 		trace_file_close(db);
+	}
 	return result;
 }
 
@@ -135,13 +142,13 @@ static int compare(sqlite3 *both)
 	static const struct {
 		const char *title, *sql, *with_calls, *if_empty;
 		bool is_sampled;
+		bool is_exact; /* by the clock that the type has */
 	} parts[] = {
-		{ NULL, sql_diff_totals, "0", NULL, false },
-		{ "Statements", sql_diff_statements, "0", "no runs", false },
-		{ "Functions", sql_diff_functions, "0", "no samples", true },
-		{ "Functions, with what they called", sql_diff_functions, "1", "no samples", true },
+		{ NULL, sql_diff_totals, "0", NULL, false, false },
+		{ "Statements", sql_diff_statements, "0", "no runs", false, true },
+		{ "Functions", sql_diff_functions, "0", "no samples", true, false },
+		{ "Functions, with what they called", sql_diff_functions, "1", "no samples", true, false },
 	};
-	const char *clock = strcmp(type_name, "Real") == 0 ? "wall" : "CPU";
 	bool is_per_run = !have_as_many_runs(both);
 	int result = COMMAND_FINE;
 
@@ -149,18 +156,22 @@ static int compare(sqlite3 *both)
 		const struct sql_parameter parameters[] = {
 			{ ":limit", limit },
 			{ ":with_calls", parts[i].with_calls },
+			{ ":unit", type.unit },
 			{ NULL, NULL },
 		};
 		const struct output output = {
 			.if_empty = parts[i].if_empty,
 			.cuts_middle = parts[i].is_sampled,
+			.unit = parts[i].is_sampled ? type.unit : NULL,
 		};
+		if (parts[i].is_exact && !type.clock)
+			continue;
 		putchar('\n');
 		if (parts[i].title)
-			printf("%s: %s time%s, %s\n", parts[i].title, clock,
+			printf("%s: %s%s, %s\n", parts[i].title, type.title,
 			       is_per_run || !parts[i].is_sampled ? " of a run" : "",
 			       parts[i].is_sampled ? "sampled" : "exact");
-		result = sql_run(both, parts[i].sql, parameters, &output);
+		result = run_sql(both, parts[i].sql, parameters, &output);
 	}
 	return result;
 }
@@ -199,16 +210,17 @@ static int run(int argc, char **argv)
 	sqlite3 *both = NULL;
 	int result = COMMAND_FINE;
 
-	if (!type_name)
-		type_name = trace_type_at(0);
+	type = shown_type_of(type_name);
 	if (!find_sides(argc, argv, sides))
 		return COMMAND_MISUSED;
 	if (sqlite3_open(":memory:", &both) != SQLITE_OK)
 		result = complain("out of memory");
 	else
-		result = sql_run(both, sql_diff_sides, NULL, &(struct output){ .is_bare = true });
+		result = run_sql(both, sql_diff_sides, NULL, &(struct output){ .is_bare = true });
 	for (int i = 0; !result && i < 2; i++)
 		result = read_side(both, &sides[i]);
+	if (!result && !type.unit[0])
+		result = shown_type_refuse(&type, "diff");
 	for (int i = 0; !result && i < 2; i++)
 		print_side(&sides[i]);
 	if (!result)

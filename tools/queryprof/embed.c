@@ -2,8 +2,7 @@
  * queryprof embed: puts names and lines into a trace file (embed/embed.h), as
  * `record` does at its end.
  */
-#include "command.h"
-#include "progress.h"
+#include "embed.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -11,9 +10,13 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "command.h"
+#include "progress.h"
+#include "run_sql.h"
 #include "sql_embed_missing.h"
 #include "store/file/database.h"
 #include "trace/embed.h"
+#include "trace_file.h"
 
 #define TURN_NS 200000000
 #define PATIENCE 10 /* turns in which others kept the file to themselves, a second each */
@@ -73,7 +76,7 @@ static bool is_there(const char *path)
 	return false;
 }
 
-int trace_file_embed(const char *path)
+int embed_file(const char *path)
 {
 	const struct database_limits limits = { .wal_bytes = 16 << 20 };
 	struct database database;
@@ -114,12 +117,12 @@ static int run(int argc, char **argv)
 	int result;
 
 	(void)argc;
-	if (trace_file_embed(argv[0]))
+	if (embed_file(argv[0]))
 		return COMMAND_FAILED;
 	db = trace_file_open(argv[0]);
 	if (!db)
 		return COMMAND_FAILED;
-	result = sql_run(db, sql_embed_missing, parameters, &output);
+	result = run_sql(db, sql_embed_missing, parameters, &output);
 	trace_file_close(db);
 	return result;
 }

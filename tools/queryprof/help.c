@@ -3,7 +3,7 @@
  * the build writes with `queryprof --man`: both from the tables of the commands, so
  * that neither can say what the other does not.
  */
-#include "command.h"
+#include "help.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -35,8 +35,8 @@ static const struct topic {
 	  "What record returns stands there." },
 	{ "environment",
 	  "COLUMNS: how wide tables may be, else it is what the terminal says, and any width where the "
-	  "output is no terminal. NO_COLOR: headings are not bold. XDG_STATE_HOME: where the history of "
-	  "queryprof sql is kept. QUERYPROF_NAME: the setting of that name, for record and what it runs. "
+	  "output is no terminal. NO_COLOR: headings are not bold. "
+	  "QUERYPROF_NAME: the setting of that name, for record and what it runs. "
 	  "QUERYPROF_DEBUG_PATH: folders with separate debug files, /usr/lib/debug if not set; "
 	  "DEBUGINFOD_URLS: servers to ask for those that are missing." },
 };

@@ -85,6 +85,12 @@ void progress_end(void)
 	progress.doing = NULL;
 }
 
+void progress_make_way(void)
+{
+	if (isatty(STDOUT_FILENO))
+		progress_end();
+}
+
 static int look_from_sqlite(void *context)
 {
 	(void)context;

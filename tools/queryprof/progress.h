@@ -18,6 +18,9 @@ void progress_count(int64_t count, const char *things);
 
 void progress_end(void);
 
+/* Ends it where stdout is a terminal, too: output that comes now would stand in its line. */
+void progress_make_way(void);
+
 /* Statements of this connection show it while they run. */
 void progress_watch(sqlite3 *db);
 

@@ -2,9 +2,11 @@
  * queryprof queries: which queries ran, and what they cost.
  */
 #include "command.h"
-
+#include "run_sql.h"
+#include "selection.h"
 #include "sql_queries.h"
 #include "sql_statements.h"
+#include "trace_file.h"
 
 static const char *by, *limit, *statements, *format_name;
 
@@ -51,7 +53,7 @@ static int run(int argc, char **argv)
 	sqlite3 *db = selection_open(argv[0], &selection);
 	if (!db)
 		return COMMAND_FAILED;
-	int result = sql_run(db, statements ? sql_statements : sql_queries, parameters, &output);
+	int result = run_sql(db, statements ? sql_statements : sql_queries, parameters, &output);
 	trace_file_close(db);
 	return result;
 }
@@ -61,8 +63,8 @@ const struct command command_queries = {
 	.arguments = "FILE [OPTION]...",
 	.summary = "Lists queries and what they cost, the costliest first",
 	.details = "A run is from a statement's first step to its end; runs that differ in their literals "
-		   "only are one statement. Times are exact; n_cpu and n_real are samples on the CPU "
-		   "clock and on the real one. An id, or its beginning, is what --query takes.",
+		   "only are one statement. Times are exact; n_cpu and n_wall are samples on the CPU "
+		   "clock and on the wall clock. An id, or its beginning, is what --query takes.",
 	.examples = "  queryprof queries app.trace\n"
 		    "  queryprof queries app.trace --by wall --like 'FROM orders' --limit 5\n"
 		    "  queryprof queries app.trace --statements --since yesterday\n"

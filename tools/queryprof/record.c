@@ -21,11 +21,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "embed.h"
+#include "library.h"
 #include "queryprof.h"
 #include "entry/record.h"
 #include "settings/settings.h"
 #include "store/file/database.h"
 #include "sql_record_summary.h"
+#include "trace_file.h"
 
 /* As env(1) and timeout(1) have it, so that a program's own status is not mistaken. */
 enum { RECORD_FAILED = 125, CANNOT_START = 126, NOT_FOUND = 127 };
@@ -44,7 +47,7 @@ static const struct command_option options[] = {
 	{ .name = "real",
 	  .value = "PERIOD",
 	  .kind = OPTION_PERIOD,
-	  .help = "real time from one sample to the next (default 10ms), 0: none" },
+	  .help = "wall time from one sample to the next (default 10ms), 0: none" },
 	{ .name = "setting",
 	  .value = "NAME=VALUE",
 	  .kind = OPTION_SETTING,
@@ -156,26 +159,6 @@ static int take_option(const struct command_option *option, const char *value)
 
 /* --- the preload ---------------------------------------------------------------------- */
 
-/* Beside us, as in the build's folder, or where `make install` puts libraries. */
-static bool find_library(const char *name, char *path)
-{
-	static const char *const folders[] = { ".", QUERYPROF_LIBDIR };
-	char us[PATH_MAX], tried[3 * PATH_MAX];
-	ssize_t size = readlink("/proc/self/exe", us, sizeof(us) - 1);
-
-	while (size > 0 && us[size - 1] != '/')
-		size--;
-	if (size <= 0)
-		return false;
-	us[size] = 0;
-	for (size_t i = 0; i < sizeof(folders) / sizeof(folders[0]); i++) {
-		snprintf(tried, sizeof(tried), "%s%s/%s", us, folders[i], name);
-		if (access(tried, R_OK) == 0 && realpath(tried, path))
-			return true;
-	}
-	return false;
-}
-
 /* NULL: it cannot be read, or is empty. */
 static void *map_file(const char *path, struct stat *status)
 {
@@ -210,7 +193,7 @@ static int set_preload(void)
 	const char *others = getenv("LD_PRELOAD");
 	char *both = NULL;
 
-	if (!find_library("libqueryprof.so", library) || !find_library("libqueryprof-preload.so", preload))
+	if (!library_find("libqueryprof.so", library) || !library_find("libqueryprof-preload.so", preload))
 		return complain("record: libqueryprof.so and libqueryprof-preload.so are neither beside "
 		                "this command nor in " QUERYPROF_LIBDIR " from there");
 	if (!is_ours(library))
@@ -381,7 +364,7 @@ static void explain_nothing(const char *program)
 
 	if (!find_program(program, path))
 		snprintf(path, sizeof(path), "%s", program);
-	find_library("libqueryprof.so", library);
+	library_find("libqueryprof.so", library);
 	complain("nothing was recorded: no SQLite library was seen in %s, nor in what it started", program);
 	switch (find_reason(path)) {
 	case OWN_COPY:
@@ -423,7 +406,7 @@ static void tell_end(const struct trace *trace, const char *program)
 	if (is_empty)
 		remove_trace(trace);
 	else if (is_read && found.processes && !no_symbols)
-		trace_file_embed(trace->path);
+		embed_file(trace->path);
 	if (quiet || !is_read)
 		return;
 	if (is_empty)

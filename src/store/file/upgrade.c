@@ -45,6 +45,7 @@ static int add_column(struct upgrade *upgrade, const char *table, sqlite3_stmt *
 	const char *name = (const char *)sqlite3_column_text(column, 0);
 	const char *type = (const char *)sqlite3_column_text(column, 1);
 	const char *value = (const char *)sqlite3_column_text(column, 2);
+	const char *not_null = sqlite3_column_int(column, 3) ? "NOT NULL " : "";
 	bool found;
 	int code = has(upgrade->db, "SELECT 1 FROM pragma_table_info(?1, 'main') WHERE name = ?2", table,
 	               name, &found);
@@ -53,8 +54,8 @@ static int add_column(struct upgrade *upgrade, const char *table, sqlite3_stmt *
 		return code;
 	if (!upgrade->temporary)
 		return run(upgrade->db,
-		           sqlite3_mprintf("ALTER TABLE main.\"%w\" ADD COLUMN \"%w\" %s NOT NULL DEFAULT %s",
-		                           table, name, type, value));
+		           sqlite3_mprintf("ALTER TABLE main.\"%w\" ADD COLUMN \"%w\" %s %sDEFAULT %s",
+		                           table, name, type, not_null, value));
 	sqlite3_str_appendf(upgrade->columns, ", %s AS \"%w\"", value, name);
 	return sqlite3_str_errcode(upgrade->columns);
 }
@@ -63,7 +64,7 @@ static int add_columns(struct upgrade *upgrade, sqlite3 *model, const char *tabl
 {
 	sqlite3_stmt *column = NULL;
 	int code = sqlite3_prepare_v2(model,
-	                              "SELECT name, type, dflt_value FROM pragma_table_info(?1)"
+	                              "SELECT name, type, dflt_value, [notnull] FROM pragma_table_info(?1)"
 	                              " WHERE dflt_value IS NOT NULL",
 	                              -1, &column, NULL);
 

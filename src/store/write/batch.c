@@ -5,8 +5,9 @@
  * lost, and everything known of the file is forgotten.
  */
 #include <stdlib.h>
+#include <string.h>
 
-#include "handler/ring.h"
+#include "sampler/ring_reader.h"
 #include "store/write/writer.h"
 
 /* --- records ---------------------------------------------------------------------- */
@@ -15,6 +16,42 @@
 #define SAMPLE_BYTES 40
 #define QUERY_BYTES 300
 
+/* The optional fields of a sample, as far as this build knows them. */
+struct sample_fields {
+	int64_t value; /* WRITER_NULL: none */
+	size_t skipped;
+};
+
+static struct sample_fields read_fields(const struct sample_record *record, size_t size)
+{
+	struct sample_fields fields = { .value = WRITER_NULL };
+	const void *at = record->trace + record->depth, *end = (const char *)record + size;
+	const struct sample_field *field;
+
+	for (uint32_t i = 0; i < record->fields && (field = sample_field_next(&at, end)); i++) {
+		if (field->tag == FIELD_VALUE && field->size == sizeof fields.value)
+			memcpy(&fields.value, field->content, sizeof fields.value);
+		else
+			fields.skipped++;
+	}
+	return fields;
+}
+
+/* As samples.value has it: WRITER_NULL where weight × period says the same. A sample that
+ * no timer took and that carries no value counts what it stands for. */
+static int64_t stored_value(const struct sample_record *record, int64_t value)
+{
+	const struct sample_type *type = sample_type_at(record->trace_type);
+	bool is_timed = type && type->clock != SAMPLE_TYPE_NO_CLOCK;
+	int64_t product;
+
+	if (value == WRITER_NULL && !is_timed)
+		value = record->weight;
+	if (!__builtin_mul_overflow(record->weight, record->period_ns, &product) && value == product)
+		return WRITER_NULL;
+	return value;
+}
+
 static int take_sample(struct writer *writer, const struct sample_record *record, size_t size)
 {
 	struct pending_sample *sample = &writer->samples[writer->sample_count];
@@ -22,10 +59,12 @@ static int take_sample(struct writer *writer, const struct sample_record *record
 
 	if (size < sizeof *record || size - sizeof *record < record->depth * sizeof record->trace[0])
 		return SQLITE_OK; /* not a sample; never written by our handler */
+	struct sample_fields fields = read_fields(record, size);
 	*sample = (struct pending_sample){
 		.timestamp_ns = (int64_t)record->timestamp_ns,
 		.cpu_id = record->cpu_id,
 		.weight = record->weight,
+		.value = stored_value(record, fields.value),
 		.truncated = (record->flags & SAMPLE_TRUNCATED) || record->depth > TRACE_MAX_FRAMES,
 		.span = UINT32_MAX,
 	};
@@ -41,6 +80,7 @@ static int take_sample(struct writer *writer, const struct sample_record *record
 			return (int)-row;
 	}
 	writer->sample_count++;
+	writer->fields_skipped += fields.skipped;
 	writer->bytes += SAMPLE_BYTES;
 	return SQLITE_OK;
 }
@@ -60,106 +100,115 @@ static void widen_span(struct writer *writer, uint32_t index, int64_t first_ns, 
 
 /* The texts of a query record. */
 struct query_texts {
-	const char *query_id, *query, *database, *exception, *library, *expanded;
+	struct text {
+		const char *bytes;
+		size_t size;
+	} query_id, query, database, exception, library, expanded;
 };
 
 static bool find_texts(const struct query_record *record, size_t size, struct query_texts *texts)
 {
 	uint64_t total = (uint64_t)record->query_id_size + record->query_size + record->database_size +
 	                 record->exception_size + record->library_size + record->expanded_size;
+	const char *at = record->text;
 
 	if (total > size - sizeof *record)
 		return false;
-	texts->query_id = record->text;
-	texts->query = texts->query_id + record->query_id_size;
-	texts->database = texts->query + record->query_size;
-	texts->exception = texts->database + record->database_size;
-	texts->library = texts->exception + record->exception_size;
-	texts->expanded = texts->library + record->library_size;
+	texts->query_id = (struct text){ at, record->query_id_size };
+	texts->query = (struct text){ at += record->query_id_size, record->query_size };
+	texts->database = (struct text){ at += record->query_size, record->database_size };
+	texts->exception = (struct text){ at += record->database_size, record->exception_size };
+	texts->library = (struct text){ at += record->exception_size, record->library_size };
+	texts->expanded = (struct text){ at += record->library_size, record->expanded_size };
 	return true;
 }
 
-static int set_query_id(struct writer *writer, int64_t row, const struct query_record *record,
-                        const struct query_texts *texts)
+static int set_query_id(struct writer *writer, int64_t row, const struct query_texts *texts)
 {
 	sqlite3_stmt *statement = writer_statement(writer, WRITE_QUERY_ID);
 
 	sqlite3_bind_int64(statement, 1, row);
-	writer_bind_text(statement, 2, texts->query_id, record->query_id_size);
+	writer_bind_text(statement, 2, texts->query_id.bytes, texts->query_id.size);
 	return writer_run(writer, WRITE_QUERY_ID);
 }
 
 /* Rows that a query's row names. */
 struct query_rows {
-	int64_t query, initial, text, library;
+	int64_t query, initial, parent, statement, library;
 };
+
+static void bind_INTEGER(sqlite3_stmt *statement, int index, int64_t number)
+{
+	sqlite3_bind_int64(statement, index, number);
+}
+
+static void bind_TEXT(sqlite3_stmt *statement, int index, struct text text)
+{
+	writer_bind_text(statement, index, text.bytes, text.size);
+}
+
+#define BIND_STORED(name, type, definition, flags, value) bind_##type(statement, ++index, value);
+#define BIND_FILED(name, type, definition, value) bind_##type(statement, ++index, value);
 
 static int write_query(struct writer *writer, const struct query_rows *rows,
                        const struct query_record *record, const struct query_texts *texts)
 {
-	const uint64_t numbers[] = {
-		record->result_rows,        record->vm_steps,
-		record->fullscan_steps,     record->sorts,
-		record->autoindexes,        record->memory_usage,
-		record->samples[TRACE_CPU], record->samples[TRACE_REAL],
-		record->weights[TRACE_CPU], record->weights[TRACE_REAL],
-		record->samples_dropped,    record->samples_truncated,
-		record->prepare_time_ns,    record->worker_cpu_time_ns,
-		(uint64_t)rows->library,
-	};
 	sqlite3_stmt *statement = writer_statement(writer, WRITE_QUERY_END);
+	int index = 0;
 
-	sqlite3_bind_int64(statement, 1, rows->query);
-	sqlite3_bind_int64(statement, 2, rows->initial);
-	sqlite3_bind_int64(statement, 3, rows->text);
-	sqlite3_bind_int64(statement, 4, (int64_t)record->start_realtime_ns);
-	sqlite3_bind_int64(statement, 5, (int64_t)record->duration_ns);
-	sqlite3_bind_int64(statement, 6, (int64_t)record->cpu_time_ns);
-	writer_bind_text(statement, 7, texts->database, record->database_size);
-	sqlite3_bind_int64(statement, 8, record->thread_id);
-	sqlite3_bind_int64(statement, 9, record->exception_code);
-	writer_bind_text(statement, 10, texts->exception, record->exception_size);
-	for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
-		sqlite3_bind_int64(statement, 11 + (int)i, (int64_t)numbers[i]);
-	writer_bind_text(statement, 26, texts->expanded, record->expanded_size);
+	QUERY_LOG_COLUMNS(BIND_STORED, BIND_FILED, WRITER_NOTHING)
+	sqlite3_bind_int64(statement, ++index, rows->query);
 	return writer_run(writer, WRITE_QUERY_END);
+}
+
+/* The row of a query around the one whose record came, `otherwise` where there is none. It
+ * runs still, so its row is as young as the record. */
+static int64_t find_outer_query(struct writer *writer, const struct query_record *record,
+                                struct query_key key, int64_t otherwise)
+{
+	uint32_t span;
+	int64_t row, start = (int64_t)record->start_realtime_ns;
+
+	if ((!key.hi && !key.lo) || (key.hi == record->query.hi && key.lo == record->query.lo))
+		return otherwise;
+	row = intern_query(writer, key, &span);
+	if (row > 0)
+		widen_span(writer, span, start, start + (int64_t)record->duration_ns);
+	return row;
 }
 
 static int take_query(struct writer *writer, const struct query_record *record, size_t size)
 {
-	struct query_key first = record->initial;
+	int64_t start = (int64_t)record->start_realtime_ns;
 	struct query_texts texts;
 	struct query_rows rows;
-	int64_t start, end;
 	uint32_t span;
 	int code;
 
 	if (size < sizeof *record || !find_texts(record, size, &texts))
 		return SQLITE_OK;
-	start = (int64_t)record->start_realtime_ns;
-	end = start + (int64_t)record->duration_ns;
-	rows.query = rows.initial = intern_query(writer, record->query, &span);
+	rows.query = intern_query(writer, record->query, &span);
 	if (rows.query < 0)
 		return (int)-rows.query;
-	widen_span(writer, span, start, end);
-	if ((first.hi || first.lo) && (first.hi != record->query.hi || first.lo != record->query.lo)) {
-		rows.initial = intern_query(writer, first, &span);
-		if (rows.initial < 0)
-			return (int)-rows.initial;
-		/* It runs still: its row is as young as ours. */
-		widen_span(writer, span, start, end);
-	}
-	rows.text = intern_statement(writer, texts.query, record->query_size, record->flags & QUERY_TEXT_CUT);
-	if (rows.text < 0)
-		return (int)-rows.text;
-	rows.library = intern_library(writer, texts.library, record->library_size);
+	widen_span(writer, span, start, start + (int64_t)record->duration_ns);
+	rows.initial = find_outer_query(writer, record, record->initial, rows.query);
+	if (rows.initial < 0)
+		return (int)-rows.initial;
+	rows.parent = find_outer_query(writer, record, record->parent, 0);
+	if (rows.parent < 0)
+		return (int)-rows.parent;
+	rows.statement =
+		intern_statement(writer, texts.query.bytes, texts.query.size, record->flags & QUERY_TEXT_CUT);
+	if (rows.statement < 0)
+		return (int)-rows.statement;
+	rows.library = intern_library(writer, texts.library.bytes, texts.library.size);
 	if (rows.library < 0)
 		return (int)-rows.library;
 	code = write_query(writer, &rows, record, &texts);
-	if (!code && record->query_id_size)
-		code = set_query_id(writer, rows.query, record, &texts);
+	if (!code && texts.query_id.size)
+		code = set_query_id(writer, rows.query, &texts);
 	writer->query_count++;
-	writer->bytes += QUERY_BYTES + record->database_size + record->exception_size + record->expanded_size;
+	writer->bytes += QUERY_BYTES + texts.database.size + texts.exception.size + texts.expanded.size;
 	return code;
 }
 
@@ -226,21 +275,26 @@ static int64_t find_free_time(struct writer *writer, int64_t timestamp_ns)
 	return timestamp_ns;
 }
 
+#define VALUE_STORED(name, type, definition, flags, value) value,
+#define VALUE_FILED(name, type, definition, value) value,
+
 /* The time is the key; a sample whose time is taken moves on by as little as there
  * is. */
 static int insert_sample(struct writer *writer, struct pending_sample *sample)
 {
 	sqlite3_stmt *statement = writer_statement(writer, WRITE_SAMPLE);
-	const int64_t values[WRITER_SAMPLE_VALUES] = {
-		sample->series, sample->span < writer->span_count ? writer->spans[sample->span].query : 0,
-		sample->stack,  sample->cpu_id,
-		sample->weight, sample->truncated,
-	};
+	int64_t query = sample->span < writer->span_count ? writer->spans[sample->span].query : 0;
+	const int64_t values[] = { TRACE_LOG_COLUMNS(VALUE_STORED, VALUE_FILED, WRITER_NOTHING,
+		                                     WRITER_NOTHING) };
 	int code;
 
 	/* Most are those of the sample before. */
 	for (int i = 0; i < WRITER_SAMPLE_VALUES; i++) {
-		if (values[i] != writer->bound[i])
+		if (values[i] == writer->bound[i])
+			continue;
+		if (values[i] == WRITER_NULL)
+			sqlite3_bind_null(statement, 2 + i);
+		else
 			sqlite3_bind_int64(statement, 2 + i, values[i]);
 		writer->bound[i] = values[i];
 	}
@@ -319,7 +373,7 @@ static int begin(struct writer *writer)
 	}
 	sqlite3_reset(state);
 	writer->sample_count = writer->span_count = writer->query_count = writer->bytes = writer->rewritten =
-		0;
+		writer->fields_skipped = 0;
 	writer->batch++;
 	return SQLITE_OK;
 }
@@ -374,6 +428,7 @@ int writer_store(struct writer *writer, struct ring *ring, size_t most_records, 
 	}
 	result->samples = writer->sample_count;
 	result->queries = writer->query_count;
+	result->fields_skipped = writer->fields_skipped;
 	result->lost = wanted - result->samples - result->queries;
 	writer->epoch_bytes += (int64_t)writer->bytes;
 	return SQLITE_OK;

@@ -12,8 +12,6 @@
 #include "store/write/normalize.h"
 #include "store/write/writer.h"
 
-static const char *const type_names[TRACE_TYPES] = { [TRACE_CPU] = "CPU", [TRACE_REAL] = "Real" };
-
 /* The row that an insert made. */
 static int64_t insert_row(struct writer *writer, enum writer_statement which)
 {
@@ -81,12 +79,12 @@ static void read_thread_name(uint32_t thread_id, char *name, size_t size)
 
 static struct known_thread *add_thread(struct writer *writer, uint32_t thread_id)
 {
-	return table_add(&writer->threads, thread_key(thread_id));
+	return hash_table_add(&writer->threads, thread_key(thread_id));
 }
 
 void intern_thread_name(struct writer *writer, const struct thread_record *record)
 {
-	struct known_thread *thread = table_find(&writer->threads, thread_key(record->thread_id));
+	struct known_thread *thread = hash_table_find(&writer->threads, thread_key(record->thread_id));
 
 	if (!thread)
 		thread = add_thread(writer, record->thread_id);
@@ -101,7 +99,7 @@ void intern_thread_name(struct writer *writer, const struct thread_record *recor
 
 static int64_t intern_thread(struct writer *writer, uint32_t thread_id)
 {
-	struct known_thread *thread = table_find(&writer->threads, thread_key(thread_id));
+	struct known_thread *thread = hash_table_find(&writer->threads, thread_key(thread_id));
 	struct known_thread unknown = { .row = 0 };
 	int64_t process, row;
 	sqlite3_stmt *statement;
@@ -141,11 +139,16 @@ static int touch_series(struct writer *writer, struct known_series *series)
 	return writer_run(writer, WRITE_SERIES_EPOCH);
 }
 
-static int64_t find_series(struct writer *writer, int64_t thread, const char *type, uint64_t period_ns,
+/* A number that this build has no type for gets a name and a unit that no build has. */
+static int64_t find_series(struct writer *writer, int64_t thread, unsigned number, uint64_t period_ns,
                            struct known_series *series)
 {
 	sqlite3_stmt *statement = writer_statement(writer, WRITE_FIND_SERIES);
+	const struct sample_type *known = sample_type_at(number);
+	char unknown[16];
+	const char *type = known ? known->name : unknown;
 
+	snprintf(unknown, sizeof unknown, "Type%u", number);
 	sqlite3_bind_int64(statement, 1, thread);
 	writer_bind_text(statement, 2, type, SIZE_MAX);
 	sqlite3_bind_int64(statement, 3, (int64_t)period_ns);
@@ -157,6 +160,7 @@ static int64_t find_series(struct writer *writer, int64_t thread, const char *ty
 	writer_bind_text(statement, 2, type, SIZE_MAX);
 	sqlite3_bind_int64(statement, 3, (int64_t)period_ns);
 	sqlite3_bind_int64(statement, 4, writer->epoch);
+	writer_bind_text(statement, 5, known ? known->unit : UNIT_UNKNOWN, SIZE_MAX);
 	series->row = insert_row(writer, WRITE_SERIES);
 	series->epoch = writer->epoch;
 	return series->row;
@@ -164,7 +168,7 @@ static int64_t find_series(struct writer *writer, int64_t thread, const char *ty
 
 int64_t intern_series(struct writer *writer, const struct sample_record *sample)
 {
-	uint8_t type = sample->trace_type < TRACE_TYPES ? sample->trace_type : TRACE_CPU;
+	uint8_t type = sample->trace_type;
 	struct known_series *known, fresh = { .epoch = 0 };
 	int64_t thread;
 	struct hash key;
@@ -177,11 +181,11 @@ int64_t intern_series(struct writer *writer, const struct sample_record *sample)
 	if (thread < 0)
 		return thread;
 	key = hash_words((uint64_t[]){ (uint64_t)thread, type, sample->period_ns }, 3);
-	known = table_find(&writer->series, key);
+	known = hash_table_find(&writer->series, key);
 	if (!known) {
-		if (find_series(writer, thread, type_names[type], sample->period_ns, &fresh) < 0)
+		if (find_series(writer, thread, type, sample->period_ns, &fresh) < 0)
 			return fresh.row;
-		known = table_add(&writer->series, key);
+		known = hash_table_add(&writer->series, key);
 		if (known) {
 			known->row = fresh.row;
 			known->epoch = fresh.epoch;
@@ -279,7 +283,7 @@ int64_t intern_stack(struct writer *writer, const struct sample_record *sample)
 {
 	size_t depth = sample->depth < TRACE_MAX_FRAMES ? sample->depth : TRACE_MAX_FRAMES;
 	struct hash key = hash_words(sample->trace, depth);
-	struct known_stack *known = table_find(&writer->stacks, key);
+	struct known_stack *known = hash_table_find(&writer->stacks, key);
 	int64_t row;
 	int code;
 
@@ -298,7 +302,7 @@ int64_t intern_stack(struct writer *writer, const struct sample_record *sample)
 	if (row < 0)
 		return row;
 	if (!known)
-		known = table_add(&writer->stacks, key);
+		known = hash_table_add(&writer->stacks, key);
 	if (known) {
 		known->row = row;
 		known->epoch = writer->epoch;
@@ -317,7 +321,7 @@ int64_t intern_statement(struct writer *writer, const char *text, size_t size, b
 	int64_t row;
 
 	key.second ^= (uint64_t)is_cut << 1;
-	known = table_find(&writer->texts, key);
+	known = hash_table_find(&writer->texts, key);
 	if (known)
 		return known->row;
 	statement = writer_statement(writer, WRITE_FIND_STATEMENT);
@@ -334,7 +338,7 @@ int64_t intern_statement(struct writer *writer, const char *text, size_t size, b
 		row = insert_row(writer, WRITE_STATEMENT);
 		writer->bytes += size + 40;
 	}
-	if (row > 0 && (known = table_add(&writer->texts, key)))
+	if (row > 0 && (known = hash_table_add(&writer->texts, key)))
 		known->row = row;
 	return row;
 }
@@ -342,7 +346,7 @@ int64_t intern_statement(struct writer *writer, const char *text, size_t size, b
 int64_t intern_library(struct writer *writer, const char *text, size_t size)
 {
 	struct hash key = hash_bytes(text, size);
-	struct known_text *known = table_find(&writer->libraries, key);
+	struct known_text *known = hash_table_find(&writer->libraries, key);
 	const char *space = size ? memchr(text, ' ', size) : NULL;
 	size_t version = space ? (size_t)(space - text) : 0;
 	int64_t row = 0;
@@ -356,7 +360,7 @@ int64_t intern_library(struct writer *writer, const char *text, size_t size)
 		writer_bind_text(statement, 2, text, version);
 		row = which == WRITE_LIBRARY ? insert_row(writer, which) : writer_number(writer, which);
 	}
-	if (row > 0 && (known = table_add(&writer->libraries, key)))
+	if (row > 0 && (known = hash_table_add(&writer->libraries, key)))
 		known->row = row;
 	return row;
 }
@@ -400,7 +404,7 @@ static int64_t find_query(struct writer *writer, struct query_key key)
 int64_t intern_query(struct writer *writer, struct query_key key, uint32_t *span)
 {
 	struct hash hash = hash_words((uint64_t[]){ key.hi, key.lo }, 2);
-	struct known_query *known = table_find(&writer->queries, hash);
+	struct known_query *known = hash_table_find(&writer->queries, hash);
 	int64_t row;
 
 	if (known) {
@@ -415,7 +419,7 @@ int64_t intern_query(struct writer *writer, struct query_key key, uint32_t *span
 	if (row < 0)
 		return row;
 	*span = add_span(writer, row);
-	known = table_add(&writer->queries, hash);
+	known = hash_table_add(&writer->queries, hash);
 	if (known) {
 		known->row = row;
 		known->batch = writer->batch;

@@ -14,6 +14,13 @@
 #include "queryprof.h"
 #include "store/control.h"
 
+/* The columns of store/columns.h, in the order in which batch.c binds their values. */
+#define SET_STORED(name, type, definition, flags, value) ", " #name " = ?"
+#define SET_FILED(name, type, definition, value) ", " #name " = ?"
+#define NAME_STORED(name, type, definition, flags, value) ", " #name
+#define NAME_FILED(name, type, definition, value) ", " #name
+#define MARK(...) ", ?"
+
 static const char *const statement_sql[WRITE_STATEMENTS] = {
 	[WRITE_BEGIN] = "BEGIN IMMEDIATE",
 	[WRITE_COMMIT] = "COMMIT",
@@ -28,7 +35,8 @@ static const char *const statement_sql[WRITE_STATEMENTS] = {
 	[WRITE_THREAD] = "INSERT INTO threads (process, thread_id, thread_name) VALUES (?1, ?2, ?3)",
 	[WRITE_FIND_SERIES] =
 		"SELECT id FROM series WHERE thread = ?1 AND trace_type = ?2 AND period_ns = ?3",
-	[WRITE_SERIES] = "INSERT INTO series (thread, trace_type, period_ns, epoch) VALUES (?1, ?2, ?3, ?4)",
+	[WRITE_SERIES] =
+		"INSERT INTO series (thread, trace_type, period_ns, epoch, unit) VALUES (?1, ?2, ?3, ?4, ?5)",
 	[WRITE_SERIES_EPOCH] = "UPDATE series SET epoch = ?1 WHERE id = ?2",
 	[WRITE_FIND_MODULE] = "SELECT base FROM modules WHERE build_id = ?1 AND extent = ?2"
 			      " AND (?1 != '' OR (path = ?3 AND file_size = ?4 AND mtime_ns = ?5))",
@@ -47,21 +55,15 @@ static const char *const statement_sql[WRITE_STATEMENTS] = {
 	[WRITE_FIND_QUERY] = "SELECT id FROM queries WHERE query_id = ?1 AND process = ?2",
 	[WRITE_QUERY] = "INSERT INTO queries (query_id, process, first_ns, last_ns, session)"
 			" VALUES (?1, ?2, 9223372036854775807, -9223372036854775808, ?3)",
-	[WRITE_QUERY_END] =
-		"UPDATE queries SET finished = 1, initial = ?2, statement = ?3, query_start_ns = ?4,"
-		" query_duration_ns = ?5, cpu_time_ns = ?6, database = ?7, thread_id = ?8, exception_code = "
-		"?9,"
-		" exception = ?10, result_rows = ?11, vm_steps = ?12, fullscan_steps = ?13, sorts = ?14,"
-		" autoindexes = ?15, memory_usage = ?16, samples_cpu = ?17, samples_real = ?18, weight_cpu = "
-		"?19,"
-		" weight_real = ?20, samples_dropped = ?21, samples_truncated = ?22, prepare_time_ns = ?23,"
-		" worker_cpu_time_ns = ?24, library = ?25, expanded_query = ?26 WHERE id = ?1",
+	[WRITE_QUERY_END] = "UPDATE queries SET finished = 1" QUERY_LOG_COLUMNS(
+		SET_STORED, SET_FILED, WRITER_NOTHING) " WHERE id = ?",
 	[WRITE_QUERY_ID] = "UPDATE queries SET query_id = ?2 WHERE id = ?1",
 	[WRITE_QUERY_RANGE] =
 		"UPDATE queries SET first_ns = min(first_ns, ?2), last_ns = max(last_ns, ?3) WHERE id = ?1",
-	[WRITE_SAMPLE] =
-		"INSERT INTO samples (timestamp_ns, series, query, stack, cpu_id, weight, truncated, size)"
-		" VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, 0)",
+	[WRITE_SAMPLE] = "INSERT INTO samples (timestamp_ns" TRACE_LOG_COLUMNS(
+		NAME_STORED, NAME_FILED, WRITER_NOTHING,
+		WRITER_NOTHING) ") VALUES (?" TRACE_LOG_COLUMNS(MARK, MARK, WRITER_NOTHING,
+	                                                        WRITER_NOTHING) ")",
 	[WRITE_LAST_TIME] =
 		"SELECT max(timestamp_ns) FROM samples WHERE timestamp_ns >= ?1 AND timestamp_ns < ?2",
 	[WRITE_EPOCH] =
@@ -148,7 +150,7 @@ void writer_reset_identity(struct writer *writer)
 	if (identity->process_id != getpid())
 		identity->start_time_ns = store_process_start();
 	identity->process_id = getpid();
-	table_clear(&writer->threads);
+	hash_table_clear(&writer->threads);
 	writer_forget(writer);
 }
 
@@ -159,13 +161,13 @@ bool writer_init(struct writer *writer, bool (*give_up)(void *context), void *co
 	*writer = (struct writer){
 		.identity = identity,
 		.database = { .guard = -1 },
-		.threads = TABLE_OF(struct known_thread, 1 << 15),
-		.series = TABLE_OF(struct known_series, 1 << 15),
-		.stacks = TABLE_OF(struct known_stack, 1 << 18),
-		.queries = TABLE_OF(struct known_query, 1 << 16),
-		.texts = TABLE_OF(struct known_text, 1 << 14),
-		.libraries = TABLE_OF(struct known_text, 16),
-		.modules = TABLE_OF(struct placed_module, 1 << 14),
+		.threads = HASH_TABLE_OF(struct known_thread, 1 << 15),
+		.series = HASH_TABLE_OF(struct known_series, 1 << 15),
+		.stacks = HASH_TABLE_OF(struct known_stack, 1 << 18),
+		.queries = HASH_TABLE_OF(struct known_query, 1 << 16),
+		.texts = HASH_TABLE_OF(struct known_text, 1 << 14),
+		.libraries = HASH_TABLE_OF(struct known_text, 16),
+		.modules = HASH_TABLE_OF(struct placed_module, 1 << 14),
 		.span_room = 2 * WRITER_BATCH,
 		.give_up = give_up,
 		.context = context,
@@ -183,11 +185,12 @@ bool writer_init(struct writer *writer, bool (*give_up)(void *context), void *co
 
 void writer_free(struct writer *writer)
 {
-	struct table *tables[] = { &writer->threads, &writer->series,    &writer->stacks, &writer->queries,
-		                   &writer->texts,   &writer->libraries, &writer->modules };
+	struct hash_table *tables[] = { &writer->threads, &writer->series, &writer->stacks,
+		                        &writer->queries, &writer->texts,  &writer->libraries,
+		                        &writer->modules };
 
 	for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
-		table_free(tables[i]);
+		hash_table_free(tables[i]);
 	free(writer->samples);
 	free(writer->spans);
 	writer->samples = NULL;
@@ -204,13 +207,13 @@ static void forget_thread_row(void *context, void *entry)
 
 void writer_forget(struct writer *writer)
 {
-	struct table *tables[] = { &writer->series, &writer->stacks,    &writer->queries,
-		                   &writer->texts,  &writer->libraries, &writer->modules };
+	struct hash_table *tables[] = { &writer->series, &writer->stacks,    &writer->queries,
+		                        &writer->texts,  &writer->libraries, &writer->modules };
 
 	for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
-		table_clear(tables[i]);
+		hash_table_clear(tables[i]);
 	/* Names come once from the ring and are nowhere else. */
-	table_each(&writer->threads, forget_thread_row, NULL);
+	hash_table_each(&writer->threads, forget_thread_row, NULL);
 	writer->process = 0;
 	writer->last.series = 0;
 	writer->removals = -1;
@@ -261,7 +264,7 @@ int writer_open(struct writer *writer, const char *path, const struct database_l
 		}
 	}
 	for (int i = 0; i < WRITER_SAMPLE_VALUES; i++)
-		writer->bound[i] = -1; /* none of the values */
+		writer->bound[i] = WRITER_NULL; /* which the parameters are */
 	writer_wait_when_busy(writer);
 	return QP_OK;
 }

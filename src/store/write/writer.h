@@ -10,8 +10,9 @@
 #include <stdint.h>
 
 #include "handler/record.h"
+#include "store/columns.h"
 #include "store/file/database.h"
-#include "store/write/table.h"
+#include "base/hash_table.h"
 
 struct ring;
 
@@ -53,11 +54,17 @@ enum writer_statement {
 #define WRITER_BATCH 16384
 
 /* Columns of samples beside its time. */
-#define WRITER_SAMPLE_VALUES 6
+#define WRITER_COUNT(...) +1
+#define WRITER_NOTHING(...)
+#define WRITER_SAMPLE_VALUES (0 TRACE_LOG_COLUMNS(WRITER_COUNT, WRITER_COUNT, WRITER_NOTHING, WRITER_NOTHING))
+
+/* A number that is stored as NULL. */
+#define WRITER_NULL INT64_MIN
 
 struct pending_sample {
 	int64_t timestamp_ns;
 	int64_t series, stack;
+	int64_t value; /* WRITER_NULL: weight × period */
 	uint32_t span; /* index into writer.spans; UINT32_MAX: no query */
 	uint32_t cpu_id, weight;
 	bool truncated;
@@ -85,7 +92,7 @@ struct writer {
 
 	/* What is known of the file; forgotten when it may have changed. */
 	int64_t file_identity, process, removals, epoch;
-	struct table threads, series, stacks, queries, texts, libraries, modules;
+	struct hash_table threads, series, stacks, queries, texts, libraries, modules;
 
 	/* The thread and series of the sample before. */
 	struct {
@@ -101,6 +108,7 @@ struct writer {
 	uint32_t batch; /* its number: tells entries that have a span in it */
 	size_t sample_count, span_count, span_room;
 	size_t query_count, bytes; /* bytes: what it will take in the file, about */
+	size_t fields_skipped;     /* optional fields of samples that this build does not know */
 	size_t rewritten;          /* of rows that are in the file, about */
 	struct pending_sample *samples;
 	struct query_span *spans;
@@ -141,6 +149,7 @@ void writer_let_others(struct writer *writer);
 struct writer_result {
 	size_t records;          /* taken from the ring */
 	size_t samples, queries; /* stored */
+	size_t fields_skipped;   /* of their records */
 	size_t lost;
 	bool more; /* the batch was full: the ring may have more */
 	bool busy; /* another process kept writing: nothing was taken */

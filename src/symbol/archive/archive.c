@@ -12,60 +12,73 @@
 #include <string.h>
 
 #include "symbol/archive/parts.h"
-#include "symbol/symbol_table.h"
+#include "symbol/collector.h"
 
-#define LIBRARY_FOLDER "/usr/lib/x86_64-linux-gnu"
+#define LIBRARY_FOLDER "/usr/lib/x86_64-linux-gnu/"
 
-/* "<folder>/libname.a" for a path that ends in "libname.so" or "libname.so.1.2". */
-static char *archive_path(const char *folder, size_t folder_length, const char *path)
+/* Length of the stem of a library's file name: of "libname.so" or "libname.so.1.2" that
+ * of "libname". 0 for any other name. */
+static int stem_length(const char *name)
 {
-	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
 	const char *end = strstr(name, ".so");
-	char *result;
-	if (!end || end == name || (end[3] != 0 && end[3] != '.') ||
-	    asprintf(&result, "%.*s/%.*s.a", (int)folder_length, folder, (int)(end - name), name) < 0)
-		return NULL;
-	return result;
+	return end && (end[3] == 0 || end[3] == '.') ? (int)(end - name) : 0;
 }
 
-static bool read_archive(struct code_side *archive, const struct elf_image *image, const char *path)
+static bool read_archive(struct code_side *archive, const char *path, const char *name, uint16_t machine)
 {
-	const char *slash = strrchr(path, '/');
 	const struct {
 		const char *folder;
-		size_t length;
+		int length;
 	} folders[] = {
-		{ path, slash ? (size_t)(slash - path) : 0 },
-		{ LIBRARY_FOLDER, strlen(LIBRARY_FOLDER) },
+		{ path, (int)(name - path) },
+		{ LIBRARY_FOLDER, (int)strlen(LIBRARY_FOLDER) },
 	};
-	for (size_t i = 0; i < sizeof(folders) / sizeof(folders[0]); i++) {
-		char *name = archive_path(folders[i].folder, folders[i].length, path);
-		memset(archive, 0, sizeof(*archive));
-		bool good = name && side_read_archive(archive, name, image->machine);
-		free(name);
-		if (good)
-			return true;
-		side_free(archive);
+	bool good = false;
+	for (size_t i = 0; !good && i < sizeof(folders) / sizeof(folders[0]); i++) {
+		char *place;
+		if (asprintf(&place, "%.*s%.*s.a", folders[i].length, folders[i].folder, stem_length(name),
+		             name) < 0)
+			return false;
+		good = side_read_archive(archive, place, machine);
+		if (!good)
+			side_free(archive);
+		free(place);
 	}
-	memset(archive, 0, sizeof(*archive));
-	return false;
+	return good;
 }
 
-bool archive_collect(const struct elf_image *image, const char *path, struct symbol_collector *collector)
+static bool add_matches(const struct code_side *object, const struct code_side *archive,
+                        const uint32_t *matches, struct symbol_collector *collector)
 {
-	struct code_side object = { 0 }, archive = { 0 };
-	uint32_t *matches = NULL;
 	bool good = true;
-	if (image->machine == EM_X86_64 && read_archive(&archive, image, path) &&
-	    side_read_object(&object, image))
-		matches = archive_match(&object, &archive);
-	for (uint32_t i = 0; matches && good && i < archive.function_count; i++) {
+	for (uint32_t i = 0; good && i < archive->function_count; i++) {
 		const struct code_function *function =
-			matches[i] == ARCHIVE_NONE ? NULL : &object.functions[matches[i]];
+			matches[i] == ARCHIVE_NONE ? NULL : &object->functions[matches[i]];
 		if (function && !function->name)
 			good = symbol_collector_add(collector, function->address, function->size,
-			                            archive.functions[i].name, "");
+			                            archive->functions[i].name, "");
 	}
+	return good;
+}
+
+bool archive_collect(const struct elf_image *image, const char *path, struct symbol_collector *collector,
+                     struct why *why)
+{
+	struct code_side object = { 0 }, archive = { 0 };
+	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+	int stem = stem_length(name);
+	bool good = true;
+	if (image->machine != EM_X86_64 || stem == 0)
+		return true;
+	if (!read_archive(&archive, path, name, image->machine)) {
+		why_add(why, "no %.*s.a: install a package such as %.*s-dev", stem, name, stem, name);
+		return true;
+	}
+	uint32_t *matches = side_read_object(&object, image) ? archive_match(&object, &archive) : NULL;
+	if (matches)
+		good = add_matches(&object, &archive, matches, collector);
+	else
+		why_add(why, "%.*s.a is of another build", stem, name);
 	free(matches);
 	side_free(&object);
 	side_free(&archive);

@@ -7,14 +7,16 @@
 
 #include <stdbool.h>
 
+#include "symbol/collector.h"
 #include "symbol/elf_image.h"
+#include "symbol/why.h"
 
-struct symbol_collector;
-
-/* Adds the functions of `image`, a shared library at `path`, that the archive of
- * the same stem beside it proves: libsqlite3.a for libsqlite3.so.0.8.6. Adds
- * nothing where there is no such archive, it does not match, or the machine is not
- * x86-64. False: no memory for the collector. */
-bool archive_collect(const struct elf_image *image, const char *path, struct symbol_collector *collector);
+/* Adds the functions of `image`, a shared library at `path`, that the archive of the same
+ * stem proves: libsqlite3.a for libsqlite3.so.0.8.6, beside it or where Debian installs
+ * libraries. Adds nothing, and says why, where there is no such archive or it does not
+ * match; on machines other than x86-64 there are no names from archives. False: no memory
+ * for the collector. */
+bool archive_collect(const struct elf_image *image, const char *path, struct symbol_collector *collector,
+                     struct why *why);
 
 #endif

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "symbol/plt.h"
+
 /* --- look-ups: the last item at or before an address ------------------------------ */
 
 #define FIND_LAST(items, count, field, wanted, found)                                                        \
@@ -92,29 +94,16 @@ const unsigned char *side_bytes(const struct code_side *side, uint64_t address, 
 
 /* --- decoding --------------------------------------------------------------------- */
 
-/* Where a call into a stub ends up: stubs end in a jump through a slot, and the
- * slot's relocation says whose address it gets. */
+/* Where a call into a stub ends up: the slot's relocation says whose address it gets. */
 static uint64_t follow_stub(const struct code_side *side, uint64_t target)
 {
 	const struct code_section *section = side_section(side, target);
 	if (!section || !section->is_stub || !section->bytes)
 		return target;
 	uint64_t at = target - section->address;
-	for (int i = 0; i < 2 && at < section->size; i++) {
-		struct code_instruction instruction;
-		if (!code_decode(section->bytes + at, (size_t)(section->size - at), &instruction))
-			break;
-		if (instruction.kind == CODE_SLOT) {
-			int32_t displacement;
-			memcpy(&displacement, section->bytes + at + instruction.field, sizeof(displacement));
-			const struct code_relocation *slot =
-				side_relocation(side, section->address + at + instruction.length +
-			                                      (uint64_t)(int64_t)displacement);
-			return slot ? slot->value : target;
-		}
-		at += instruction.length; /* endbr64 */
-	}
-	return target;
+	const struct code_relocation *slot =
+		side_relocation(side, plt_decode(section->bytes + at, (size_t)(section->size - at), target));
+	return slot ? slot->value : target;
 }
 
 struct decoder {

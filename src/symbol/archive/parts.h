@@ -24,7 +24,7 @@
 #define ARCHIVE_BASE (UINT64_C(1) << 48)
 #define ARCHIVE_EXTERN (UINT64_C(1) << 63)
 
-/* --- one instruction (archive_decode.c) ---------------------------------------- */
+/* --- one instruction (token.c) ---------------------------------------- */
 
 enum code_kind {
 	CODE_PLAIN,

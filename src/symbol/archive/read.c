@@ -589,4 +589,5 @@ void side_free(struct code_side *side)
 	free(side->functions);
 	free(side->tokens);
 	free(side->references);
+	*side = (struct code_side){ 0 };
 }

@@ -5,7 +5,7 @@
 -- function; one place in the library has no name, one address is in no module.
 INSERT INTO processes VALUES (1, 'host', 100, 1795000000000000000, '/opt/app/app');
 INSERT INTO threads VALUES (1, 1, 101, 'main'), (2, 1, 102, 'worker');
-INSERT INTO series VALUES (1, 1, 'CPU', 1000000, 1), (2, 2, 'CPU', 2000000, 1), (3, 1, 'Real', 1000000, 1);
+INSERT INTO series (id, thread, trace_type, period_ns, epoch) VALUES (1, 1, 'CPU', 1000000, 1), (2, 2, 'CPU', 2000000, 1), (3, 1, 'Real', 1000000, 1);
 INSERT INTO modules (id, build_id, path, file_size, mtime_ns, base, extent, elf_start) VALUES
 	(1, 'aa11', '/opt/app/app', 1, 1, 0x10000, 0x1000, 0),
 	(2, 'bb22', '/opt/app/lib/libwork.so.1', 1, 1, 0x20000, 0x1000, 0x400);

@@ -1,0 +1,74 @@
+/*
+ * Reads instructions when the rule of an address is made, never when it is used.
+ */
+#include "handler/unwind/distrust.h"
+
+#include <string.h>
+
+/* The instruction behind the push that the function begins with; 0: it does not. */
+static uintptr_t behind_push(const struct cfi_row *row)
+{
+	const uint8_t *p = (const uint8_t *)row->function_start;
+
+	if (row->function_end - row->function_start < 8)
+		return 0;
+	if (memcmp(p, "\xf3\x0f\x1e\xfa", 4) == 0) /* endbr64 */
+		p += 4;
+	p += *p == 0x41; /* push of r8 to r15 */
+	return (*p & 0xf8) == 0x50 ? (uintptr_t)(p + 1) : 0;
+}
+
+static bool hides_push(const struct cfi_section *section, const struct cfi_row *row, uintptr_t address)
+{
+	const uintptr_t behind = behind_push(row);
+	struct cfi_row second;
+
+	return behind != 0 && address >= behind && cfi_find_row(section, behind, &second) == CFI_FOUND &&
+	       rule_is_as_called(rule_from_row(&second));
+}
+
+/* A landing is at most this long: 131 bytes on x86-64 up to gcc 12, 76 on aarch64. */
+#define LANDING_BYTES 256
+
+/* Whether the call at `p` is x86-64's of the copying. The arguments of the next call
+ * follow it, two words that lie side by side:
+ *
+ *	call uw_install_context_1
+ *	mov HANDLER(%rbp),%rsi
+ *	mov CFA(%rbp),%rdi
+ */
+static bool is_copying(const uint8_t *p, const uint8_t *end)
+{
+	int32_t handler, cfa;
+
+	if (end - p < 19 || p[0] != 0xe8 || memcmp(p + 5, "\x48\x8b\xb5", 3) != 0 ||
+	    memcmp(p + 12, "\x48\x8b\xbd", 3) != 0)
+		return false;
+	memcpy(&handler, p + 8, sizeof handler);
+	memcpy(&cfa, p + 15, sizeof cfa);
+	return handler == cfa + 8;
+}
+
+/* Whether an exception may be landing at `address` of a function in which one can: the
+ * frame pointer becomes the target's soon, and the copying is not still to come. Where
+ * that call is not recognized, all of the last LANDING_BYTES are distrusted. */
+static bool is_landing(const struct cfi_section *section, const struct cfi_row *row, uintptr_t address)
+{
+	const uintptr_t end = row->function_end;
+	struct cfi_row ahead;
+
+	for (uintptr_t p = address; p < end && p < address + LANDING_BYTES; p++) {
+		if (is_copying((const uint8_t *)p, (const uint8_t *)end))
+			return false;
+		if (cfi_find_row(section, p, &ahead) != CFI_FOUND || ahead.frame_pointer.place == CFI_SAME)
+			return true;
+	}
+	return false;
+}
+
+bool distrust_rule(const struct cfi_section *section, const struct cfi_row *row, rule_t rule,
+                   uintptr_t address)
+{
+	return row->eh_return ? is_landing(section, row, address)
+	                      : rule_is_as_called(rule) && hides_push(section, row, address);
+}

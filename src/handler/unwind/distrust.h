@@ -1,0 +1,27 @@
+/*
+ * Code whose unwind information is wrong. A trace ends there, truncated.
+ *
+ * Assembly may push a register without a word in its unwind information: glibc's
+ * multiplication of long numbers, which prints and reads floats, takes a saved register
+ * for the return address then. Such a function begins with a push, and behind the push
+ * the information still has the rule of the function's first instruction.
+ *
+ * An exception lands: libgcc's _Unwind_RaiseException() and its kin return into the
+ * frame that catches. At the end they copy that frame's registers, the return address
+ * among them, over what they saved in their own frame; some forty instructions later
+ * they move the stack pointer. In between their unwind information leads to a frame
+ * that was never the caller.
+ */
+#ifndef QUERYPROF_HANDLER_UNWIND_DISTRUST_H
+#define QUERYPROF_HANDLER_UNWIND_DISTRUST_H
+
+#include <stdbool.h>
+
+#include "handler/unwind/arch.h"
+
+/* Whether `rule`, made of `row`, may be wrong at `address`. The row's function lies in
+ * code that can be read. */
+bool distrust_rule(const struct cfi_section *section, const struct cfi_row *row, rule_t rule,
+                   uintptr_t address);
+
+#endif

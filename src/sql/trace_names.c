@@ -1,0 +1,316 @@
+/*
+ * The file's modules are read when the connection is attached, its names with the first
+ * address. Both are copies in memory: a statement kept on the host's connection would
+ * make sqlite3_close() fail.
+ */
+#include "sql/trace_names.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/vector.h"
+#include "sql/functions.h"
+#include "store/file/database.h"
+#include "store/store.h"
+#include "symbol/symbol.h"
+#include "trace/address.h"
+
+struct place {
+	uint64_t base, extent;
+	struct store_location object; /* of the base; owns its strings */
+};
+
+struct text {
+	int64_t id;
+	char *text;
+};
+
+/* One function at an address. */
+struct frame {
+	uint64_t address;
+	struct symbol_frame symbol; /* strings are in `texts` */
+};
+
+struct trace_names {
+	struct address_space space;  /* first: the callbacks get this */
+	struct session session;      /* what the functions need of one */
+	VECTOR(struct place) places; /* by base */
+	bool names_were_read;
+	VECTOR(struct text) texts;   /* by id */
+	VECTOR(struct frame) frames; /* by address as a signed number, the innermost first */
+};
+
+/* --- reading the file --------------------------------------------------------- */
+
+static char *copy_column(sqlite3_stmt *row, int column)
+{
+	const char *text = (const char *)sqlite3_column_text(row, column);
+	return strdup(text ? text : "");
+}
+
+static bool add_place(struct trace_names *names, sqlite3_stmt *row)
+{
+	struct place *place = vector_add(&names->places);
+
+	if (!place)
+		return false;
+	place->base = (uint64_t)sqlite3_column_int64(row, 0);
+	place->extent = (uint64_t)sqlite3_column_int64(row, 1);
+	place->object.address = (uint64_t)sqlite3_column_int64(row, 2);
+	place->object.path = copy_column(row, 3);
+	place->object.build_id = copy_column(row, 4);
+	place->object.file_size = (uint64_t)sqlite3_column_int64(row, 5);
+	place->object.mtime_ns = sqlite3_column_int64(row, 6);
+	return place->object.path && place->object.build_id;
+}
+
+static bool add_text(struct trace_names *names, sqlite3_stmt *row)
+{
+	struct text *text = vector_add(&names->texts);
+
+	if (!text)
+		return false;
+	text->id = sqlite3_column_int64(row, 0);
+	text->text = copy_column(row, 1);
+	return text->text;
+}
+
+static int compare_texts(const void *left, const void *right)
+{
+	const struct text *a = left, *b = right;
+	return (a->id > b->id) - (a->id < b->id);
+}
+
+static const char *text_of(const struct trace_names *names, int64_t id)
+{
+	const struct text wanted = { id, NULL }, *found = NULL;
+
+	if (names->texts.count)
+		found = bsearch(&wanted, names->texts.items, names->texts.count, sizeof(wanted),
+		                compare_texts);
+	return found ? found->text : NULL;
+}
+
+static bool add_frame(struct trace_names *names, sqlite3_stmt *row)
+{
+	struct frame *frame = vector_add(&names->frames);
+	int line = sqlite3_column_int(row, 3);
+
+	if (!frame)
+		return false;
+	frame->address = (uint64_t)sqlite3_column_int64(row, 0);
+	frame->symbol.function = text_of(names, sqlite3_column_int64(row, 1));
+	frame->symbol.file = line > 0 ? text_of(names, sqlite3_column_int64(row, 2)) : NULL;
+	frame->symbol.line = frame->symbol.file ? line : 0;
+	frame->symbol.is_inlined = sqlite3_column_int(row, 4);
+	return true;
+}
+
+/* Calls `add` for each row. An SQLite result. */
+static int read_rows(struct trace_names *names, const char *sql,
+                     bool (*add)(struct trace_names *names, sqlite3_stmt *row))
+{
+	sqlite3_stmt *row = NULL;
+	int code = sqlite3_prepare_v2(names->session.db, sql, -1, &row, NULL);
+
+	while (code == SQLITE_OK && (code = sqlite3_step(row)) == SQLITE_ROW)
+		code = add(names, row) ? SQLITE_OK : SQLITE_NOMEM;
+	sqlite3_finalize(row);
+	return code == SQLITE_DONE ? SQLITE_OK : code;
+}
+
+static int compare_places(const void *left, const void *right)
+{
+	const struct place *a = left, *b = right;
+	return (a->base > b->base) - (a->base < b->base);
+}
+
+/* Sorted here: the file has addresses over 2^63 as negative numbers. */
+static int read_places(struct trace_names *names)
+{
+	int code = read_rows(names,
+	                     "SELECT base, extent, elf_start, path, build_id, file_size, mtime_ns"
+	                     " FROM modules",
+	                     add_place);
+
+	if (names->places.count)
+		qsort(names->places.items, names->places.count, sizeof(*names->places.items), compare_places);
+	return code;
+}
+
+/* What cannot be read of a damaged file has no name. */
+static void read_names(struct trace_names *names)
+{
+	names->names_were_read = true;
+	if (read_rows(names, "SELECT id, name FROM names ORDER BY id", add_text) == SQLITE_OK)
+		read_rows(names,
+		          "SELECT address, symbol, file, line, inlined FROM frames ORDER BY address, level",
+		          add_frame);
+}
+
+/* --- looking up ------------------------------------------------------------------- */
+
+/* NULL: in none. */
+static const struct place *find_place(const struct address_space *space, uint64_t address)
+{
+	const struct trace_names *names = (const struct trace_names *)space;
+	const struct place *places = names->places.items;
+	size_t low = 0, high = names->places.count;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+		if (places[middle].base <= address)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	if (low == 0 || address - places[low - 1].base >= places[low - 1].extent)
+		return NULL;
+	return &places[low - 1];
+}
+
+static bool locate(const struct address_space *space, uint64_t address, struct store_location *location)
+{
+	const struct place *place = find_place(space, address);
+
+	if (!place)
+		return false;
+	*location = place->object;
+	location->offset = address - place->base;
+	location->address += location->offset;
+	return true;
+}
+
+bool trace_names_module(const struct address_space *space, uint64_t address, struct trace_module *module)
+{
+	const struct place *place = find_place(space, address);
+
+	if (place)
+		*module = (struct trace_module){
+			.path = place->object.path,
+			.build_id = place->object.build_id,
+			.start = place->base,
+			.end = place->base + place->extent,
+		};
+	return place;
+}
+
+/* The connection's mutex is held, as an SQL function of it runs: nobody else reads names. */
+static size_t recall(const struct address_space *space, uint64_t address, struct symbol_frame *frames,
+                     size_t room)
+{
+	struct trace_names *names = (struct trace_names *)space;
+	size_t low = 0, high, count = 0;
+
+	if (!names->names_were_read)
+		read_names(names);
+	high = names->frames.count;
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+		if ((int64_t)names->frames.items[middle].address < (int64_t)address)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	for (; count < room && low < names->frames.count && names->frames.items[low].address == address;
+	     low++)
+		frames[count++] = names->frames.items[low].symbol;
+	return count;
+}
+
+/* --- one connection ------------------------------------------------------------------ */
+
+/* SQLite calls it when the functions and statements of the connection are gone. */
+static void detach(void *context)
+{
+	struct trace_names *names = context;
+
+	for (size_t i = 0; i < names->places.count; i++) {
+		free((char *)names->places.items[i].object.path);
+		free((char *)names->places.items[i].object.build_id);
+	}
+	for (size_t i = 0; i < names->texts.count; i++)
+		free(names->texts.items[i].text);
+	vector_free(&names->places);
+	vector_free(&names->texts);
+	vector_free(&names->frames);
+	free(names);
+}
+
+/* A collation is here for its destructor, and says that the connection is attached. */
+#define COLLATION "queryprof_trace"
+
+static int compare_bytes(void *context, int size, const void *left, int other_size, const void *right)
+{
+	int order = memcmp(left, right, (size_t)(size < other_size ? size : other_size));
+
+	(void)context;
+	return order ? order : size - other_size;
+}
+
+static bool gives_row(sqlite3 *db, const char *sql)
+{
+	sqlite3_stmt *row = NULL;
+	bool gives =
+		sqlite3_prepare_v2(db, sql, -1, &row, NULL) == SQLITE_OK && sqlite3_step(row) == SQLITE_ROW;
+
+	sqlite3_finalize(row);
+	return gives;
+}
+
+static bool is_trace_file(sqlite3 *db)
+{
+	sqlite3_stmt *row = NULL;
+	bool is = sqlite3_prepare_v2(db, "PRAGMA main.application_id", -1, &row, NULL) == SQLITE_OK &&
+	          sqlite3_step(row) == SQLITE_ROW && sqlite3_column_int64(row, 0) == STORE_APPLICATION_ID;
+
+	sqlite3_finalize(row);
+	return is;
+}
+
+static int attach(sqlite3 *db, char **error, const struct address_space **space)
+{
+	struct trace_names *names;
+	int code;
+
+	if (!is_trace_file(db)) {
+		*error = sqlite3_mprintf("queryprof: the main database is not a trace file");
+		return SQLITE_ERROR;
+	}
+	if (gives_row(db, "SELECT 1 FROM pragma_collation_list WHERE name = '" COLLATION "'"))
+		return SQLITE_OK;
+	names = calloc(1, sizeof(*names));
+	if (!names)
+		return SQLITE_NOMEM;
+	names->space = (struct address_space){ .locate = locate, .recall = recall };
+	names->session.db = db;
+	names->session.space = &names->space;
+	settings_defaults(&names->session.settings);
+	/* Where that fails SQLite has not called detach(). */
+	code = sqlite3_create_collation_v2(db, COLLATION, SQLITE_UTF8, names, compare_bytes, detach);
+	if (code)
+		detach(names);
+	else
+		code = read_places(names);
+	if (code) {
+		*error = sqlite3_mprintf("queryprof: %s", sqlite3_errmsg(db));
+		return code;
+	}
+	if (space)
+		*space = &names->space;
+	return functions_register(&names->session, error);
+}
+
+int trace_names_attach(sqlite3 *db, char **error, const sqlite3_api_routines *api,
+                       const struct address_space **space)
+{
+	const struct host_library *library = host_adopt(api, error), *before;
+	int code;
+
+	if (!library)
+		return SQLITE_ERROR;
+	before = host_enter(library);
+	code = attach(db, error, space);
+	host_leave(before);
+	return code;
+}

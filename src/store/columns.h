@@ -1,0 +1,107 @@
+/*
+ * The columns of trace_log and query_log, one line each. From these two lists follow
+ *   - the tables `samples` and `queries` and the two views in sql/store_schema.sql: the
+ *     target `store_schema` writes them there (file/make_schema.c), and the test
+ *     store_schema fails while they differ;
+ *   - the INSERT and the UPDATE that store a record, and the values bound to them
+ *     (write/batch.c);
+ *   - the virtual tables of the `system` schema (src/sql/tables.c).
+ *
+ * A new column is one line at the end of its list: a file that an older version made
+ * gets new columns behind the ones that it has.
+ *
+ *   STORED(name, type, definition, flags, value)  a column of the table and the view
+ *   FILED(name, type, definition, value)          a column of the table alone
+ *   SHOWN(name, type, flags, expression)          a column of the view alone
+ *   MADE(name, type, flags)                       a column of the virtual table, made from
+ *                                                 `trace`; the view computes its own
+ *
+ * type: INTEGER or TEXT. definition: SQL behind the type in CREATE TABLE. value: C in
+ * write/batch.c. flags: of src/sql/tables.h. expression: SQL over the view's joins.
+ */
+#ifndef QUERYPROF_STORE_COLUMNS_H
+#define QUERYPROF_STORE_COLUMNS_H
+
+#define COLUMN_ZERO "NOT NULL DEFAULT 0"
+#define COLUMN_EMPTY "NOT NULL DEFAULT ''"
+
+/* clang-format off */
+
+/* samples.value is NULL where the value is weight × period_ns, as it is for samples that a
+ * timer took: it costs them one byte, and rows of older versions read the same. */
+#define TRACE_LOG_COLUMNS(STORED, FILED, SHOWN, MADE) \
+	SHOWN(hostname, TEXT, 0, "p.hostname") \
+	SHOWN(process_id, INTEGER, 0, "p.process_id") \
+	SHOWN(event_date, TEXT, 0, "strftime('%Y-%m-%d', s.timestamp_ns / 1000000000, 'unixepoch')") \
+	SHOWN(event_time, TEXT, 0, "strftime('%Y-%m-%d %H:%M:%S', s.timestamp_ns / 1000000000, 'unixepoch')") \
+	SHOWN(event_time_microseconds, TEXT, 0, "strftime('%Y-%m-%d %H:%M:%S', s.timestamp_ns / 1000000000, 'unixepoch')" \
+	      " || printf('.%06d', s.timestamp_ns % 1000000000 / 1000)") \
+	SHOWN(timestamp_ns, INTEGER, COLUMN_SEARCHED | COLUMN_ORDERED, "s.timestamp_ns") \
+	SHOWN(trace_type, TEXT, 0, "r.trace_type") \
+	FILED(series, INTEGER, "NOT NULL", sample->series) \
+	FILED(query, INTEGER, "NOT NULL", query) \
+	FILED(stack, INTEGER, "NOT NULL", sample->stack) \
+	STORED(cpu_id, INTEGER, "NOT NULL", 0, sample->cpu_id) \
+	SHOWN(thread_id, INTEGER, 0, "t.thread_id") \
+	SHOWN(thread_name, TEXT, 0, "t.thread_name") \
+	SHOWN(query_id, TEXT, COLUMN_SEARCHED, "q.query_id") \
+	SHOWN(stack_id, INTEGER, 0, "s.stack") \
+	SHOWN(trace, TEXT, 0, "k.trace") \
+	FILED(weight, INTEGER, "NOT NULL", sample->weight) \
+	STORED(truncated, INTEGER, "NOT NULL", 0, sample->truncated) \
+	SHOWN(weight, INTEGER, 0, "s.weight") \
+	SHOWN(period_ns, INTEGER, 0, "r.period_ns") \
+	FILED(size, INTEGER, "NOT NULL", 0) \
+	SHOWN(size, INTEGER, 0, "CAST(iif(r.unit = 'bytes', coalesce(s.value, s.weight * r.period_ns), 0) AS INTEGER)") \
+	SHOWN(session_id, INTEGER, 0, "q.session") \
+	FILED(value, INTEGER, "DEFAULT NULL", sample->value) \
+	SHOWN(value, INTEGER, 0, "CAST(coalesce(s.value, s.weight * r.period_ns) AS INTEGER)") \
+	SHOWN(unit, TEXT, 0, "r.unit") \
+	MADE(symbols, TEXT, COLUMN_HIDDEN | COLUMN_SYMBOLS) \
+	MADE(lines, TEXT, COLUMN_HIDDEN | COLUMN_LINES)
+
+/* initial, statement, library, parent: rows of queries, statements, libraries and queries;
+ * 0: none. session: the number of the connection's. */
+#define QUERY_LOG_COLUMNS(STORED, FILED, SHOWN) \
+	SHOWN(query_id, TEXT, COLUMN_SEARCHED, "q.query_id") \
+	SHOWN(initial_query_id, TEXT, 0, "i.query_id") \
+	SHOWN(type, TEXT, 0, "CASE q.exception_code WHEN 0 THEN 'QueryFinish' ELSE 'ExceptionWhileProcessing' END") \
+	SHOWN(query_start_time_microseconds, TEXT, 0, "strftime('%Y-%m-%d %H:%M:%S', q.query_start_ns / 1000000000, 'unixepoch')" \
+	      " || printf('.%06d', q.query_start_ns % 1000000000 / 1000)") \
+	FILED(initial, INTEGER, COLUMN_ZERO, rows->initial) \
+	FILED(statement, INTEGER, COLUMN_ZERO, rows->statement) \
+	FILED(query_start_ns, INTEGER, COLUMN_ZERO, record->start_realtime_ns) \
+	STORED(query_duration_ns, INTEGER, COLUMN_ZERO, 0, record->duration_ns) \
+	STORED(cpu_time_ns, INTEGER, COLUMN_ZERO, 0, record->cpu_time_ns) \
+	SHOWN(query, TEXT, 0, "x.query") \
+	SHOWN(normalized_query_hash, INTEGER, 0, "x.normalized_query_hash") \
+	STORED(database, TEXT, COLUMN_EMPTY, 0, texts->database) \
+	STORED(thread_id, INTEGER, COLUMN_ZERO, 0, record->thread_id) \
+	STORED(exception_code, INTEGER, COLUMN_ZERO, 0, record->exception_code) \
+	STORED(exception, TEXT, COLUMN_EMPTY, 0, texts->exception) \
+	STORED(result_rows, INTEGER, COLUMN_ZERO, 0, record->result_rows) \
+	STORED(vm_steps, INTEGER, COLUMN_ZERO, 0, record->vm_steps) \
+	STORED(fullscan_steps, INTEGER, COLUMN_ZERO, 0, record->fullscan_steps) \
+	STORED(sorts, INTEGER, COLUMN_ZERO, 0, record->sorts) \
+	STORED(autoindexes, INTEGER, COLUMN_ZERO, 0, record->autoindexes) \
+	STORED(memory_usage, INTEGER, COLUMN_ZERO, 0, record->memory_usage) \
+	STORED(samples_cpu, INTEGER, COLUMN_ZERO, 0, record->samples[TRACE_CPU]) \
+	STORED(samples_real, INTEGER, COLUMN_ZERO, 0, record->samples[TRACE_REAL]) \
+	STORED(weight_cpu, INTEGER, COLUMN_ZERO, 0, record->weights[TRACE_CPU]) \
+	STORED(weight_real, INTEGER, COLUMN_ZERO, 0, record->weights[TRACE_REAL]) \
+	STORED(samples_dropped, INTEGER, COLUMN_ZERO, 0, record->samples_dropped) \
+	STORED(samples_truncated, INTEGER, COLUMN_ZERO, 0, record->samples_truncated) \
+	STORED(prepare_time_ns, INTEGER, COLUMN_ZERO, 0, record->prepare_time_ns) \
+	STORED(worker_cpu_time_ns, INTEGER, COLUMN_ZERO, 0, record->worker_cpu_time_ns) \
+	FILED(library, INTEGER, COLUMN_ZERO, rows->library) \
+	SHOWN(library_version, TEXT, 0, "coalesce(l.version, '')") \
+	SHOWN(library_path, TEXT, 0, "coalesce(l.path, '')") \
+	STORED(expanded_query, TEXT, COLUMN_EMPTY, 0, texts->expanded) \
+	FILED(session, INTEGER, COLUMN_ZERO, query_key_session(record->query)) \
+	SHOWN(session_id, INTEGER, 0, "q.session") \
+	FILED(parent, INTEGER, COLUMN_ZERO, rows->parent) \
+	SHOWN(parent_query_id, TEXT, 0, "coalesce(p.query_id, '')")
+
+/* clang-format on */
+
+#endif

@@ -1,0 +1,14 @@
+/*
+ * Names for the two functions that every program has (x86-64).
+ */
+#ifndef QUERYPROF_SYMBOL_ENTRY_H
+#define QUERYPROF_SYMBOL_ENTRY_H
+
+#include <stdbool.h>
+
+#include "symbol/collector.h"
+
+/* Adds _start and main of a program, where its code proves them. False: no memory. */
+bool entry_collect(const struct elf_image *image, struct symbol_collector *collector);
+
+#endif

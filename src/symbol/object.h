@@ -1,0 +1,18 @@
+/*
+ * Which ELF object an address lies in.
+ */
+#ifndef QUERYPROF_SYMBOL_OBJECT_H
+#define QUERYPROF_SYMBOL_OBJECT_H
+
+#include <stdint.h>
+
+/* A file is used only if it is the one that was mapped: its build id says so, or without
+ * one its size and time. */
+struct symbol_object {
+	const char *path;
+	const char *build_id; /* lower-case hex; "" when it has none */
+	uint64_t file_size;   /* 0: unknown; then an object without build id has no names */
+	int64_t mtime_ns;
+};
+
+#endif

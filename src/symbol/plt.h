@@ -1,0 +1,23 @@
+/*
+ * Names for the stubs through which an object calls other objects (x86-64).
+ */
+#ifndef QUERYPROF_SYMBOL_PLT_H
+#define QUERYPROF_SYMBOL_PLT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "symbol/collector.h"
+
+/* Adds the stubs of the procedure linkage table, as "name@plt", for an image whose
+ * functions have been collected. False: no memory. */
+bool plt_collect(const struct elf_image *image, struct symbol_collector *collector);
+
+/* The slot that the stub at `address` jumps through, of which `code` are the first bytes; 0
+ * when it is no such stub. */
+uint64_t plt_decode(const unsigned char *code, size_t size, uint64_t address);
+
+/* Whether the dynamic linker puts the address of the function `name` there. */
+bool plt_slot_is(const struct elf_image *image, uint64_t address, const char *name);
+
+#endif

@@ -1,0 +1,289 @@
+/*
+ * Names come from whatever is there, best first:
+ *
+ *   symbol table     .symtab of the object itself: all its functions
+ *   debug file       .symtab of the separate debug file, which distributions package
+ *   debuginfod       the same file, fetched before (debuginfod.h)
+ *   .gnu_debugdata   the local functions, packed into the stripped object (Fedora)
+ *   archive          static functions proven by the static library of the same source
+ *   dynamic symbols  .dynsym: the exported functions
+ *   stubs            name@plt, from the slots that the dynamic linker fills
+ *   start code       main and _start, from what the C run-time's first code does
+ *
+ * Generated code lies in no object: its names come from the map that its compiler writes,
+ * see perf_map.h.
+ */
+#include "symbol/sources.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <unistd.h>
+
+#include "symbol/archive/archive.h"
+#include "symbol/collector.h"
+#include "symbol/debug_file.h"
+#include "symbol/debuginfod.h"
+#include "symbol/elf_image.h"
+#include "symbol/entry.h"
+#include "symbol/plt.h"
+
+#define VDSO_PATH "[vdso]"
+
+/* One object while its sources are read. */
+struct search {
+	const struct symbol_object *object;
+	const char *folders;
+	const struct elf_image *image; /* NULL: the object's file is gone */
+	struct why *why;
+};
+
+/* --- files ------------------------------------------------------------------------ */
+
+static bool open_file(const struct symbol_object *object, struct elf_image *image)
+{
+	if (strcmp(object->path, VDSO_PATH) != 0)
+		return elf_image_open(image, object->path);
+	const void *vdso = (const void *)getauxval(AT_SYSINFO_EHDR);
+	return vdso && elf_image_open_memory(image, vdso);
+}
+
+/* Whether it is what was mapped, and not what lies at the path by now. */
+static bool is_object(const struct symbol_object *object, const struct elf_image *image)
+{
+	if (image->header.e_type == ET_REL)
+		return false;
+	if (!object->build_id[0])
+		return object->file_size != 0 && object->file_size == image->size &&
+		       object->mtime_ns == image->mtime_ns;
+	char build_id[BUILD_ID_TEXT];
+	elf_image_build_id(image, build_id);
+	return strcmp(build_id, object->build_id) == 0;
+}
+
+static bool open_object(const struct symbol_object *object, struct elf_image *image, struct why *why)
+{
+	if (!libdw_load()) {
+		why_add(why, "elfutils' libdw.so.1 is not installed, or cannot be loaded");
+		return false;
+	}
+	if (!open_file(object, image)) {
+		why_add(why, access(object->path, F_OK) == 0 ? "the file is no ELF object that can be read"
+		                                             : "the file is gone");
+		return false;
+	}
+	if (is_object(object, image))
+		return true;
+	elf_image_close(image);
+	why_add(why, "the file at the path is another one by now");
+	return false;
+}
+
+/* The files that may have more than the object: each opens the one that has the section
+ * `needed`. */
+typedef bool (*open_debug)(const struct search *search, const char *needed, struct elf_image *debug);
+
+static bool open_debug_file(const struct search *search, const char *needed, struct elf_image *debug)
+{
+	if (debug_file_open(debug, search->image, search->object->path, search->object->build_id,
+	                    search->folders, needed))
+		return true;
+	why_add(search->why, "no debug file in %s", search->folders[0] ? search->folders : "no folder");
+	return false;
+}
+
+static bool open_fetched(const struct search *search, const char *needed, struct elf_image *debug)
+{
+	const char *path = debuginfod_path(search->object->build_id);
+	if (path && debug_file_open_at(debug, path, search->object->build_id, needed))
+		return true;
+	if (debuginfod_is_wanted())
+		why_add(search->why, "none from DEBUGINFOD_URLS");
+	return false;
+}
+
+static bool open_embedded(const struct search *search, const char *needed, struct elf_image *debug)
+{
+	(void)needed;
+	if (!search->image || !elf_image_section(search->image, ".gnu_debugdata"))
+		return false;
+	if (debug_file_open_embedded(debug, search->image))
+		return true;
+	why_add(search->why, ".gnu_debugdata cannot be unpacked");
+	return false;
+}
+
+/* --- names ------------------------------------------------------------------------ */
+
+static bool collect_own(const struct search *search, struct symbol_collector *collector)
+{
+	if (!search->image)
+		return true;
+	if (!elf_image_section_of_type(search->image, SHT_SYMTAB))
+		why_add(search->why, "stripped");
+	return symbol_collector_add_section(collector, search->image, SHT_SYMTAB);
+}
+
+static bool collect_from(const struct search *search, struct symbol_collector *collector, open_debug open)
+{
+	struct elf_image debug;
+	if (!open(search, ".symtab", &debug))
+		return true;
+	bool good = symbol_collector_add_section(collector, &debug, SHT_SYMTAB);
+	elf_image_close(&debug);
+	return good;
+}
+
+static bool collect_debug_file(const struct search *search, struct symbol_collector *collector)
+{
+	return collect_from(search, collector, open_debug_file);
+}
+
+static bool collect_fetched(const struct search *search, struct symbol_collector *collector)
+{
+	return collect_from(search, collector, open_fetched);
+}
+
+static bool collect_embedded(const struct search *search, struct symbol_collector *collector)
+{
+	return collect_from(search, collector, open_embedded);
+}
+
+static bool collect_archived(const struct search *search, struct symbol_collector *collector)
+{
+	return !search->image || archive_collect(search->image, search->object->path, collector, search->why);
+}
+
+static bool collect_dynamic(const struct search *search, struct symbol_collector *collector)
+{
+	return !search->image || symbol_collector_add_section(collector, search->image, SHT_DYNSYM);
+}
+
+static bool collect_stubs(const struct search *search, struct symbol_collector *collector)
+{
+	return !search->image || plt_collect(search->image, collector);
+}
+
+static bool collect_start(const struct search *search, struct symbol_collector *collector)
+{
+	return !search->image || entry_collect(search->image, collector);
+}
+
+static const struct name_source {
+	const char *name;
+	enum name_stage stage;
+	bool knows_locals;  /* it has all functions, or all that the dynamic symbols lack */
+	bool is_substitute; /* asked only while none of those that know the locals had any */
+	bool (*collect)(const struct search *search,
+	                struct symbol_collector *collector); /* false: no memory */
+} sources[] = {
+	{ "symbol table", NAMES_AT_ONCE, true, true, collect_own },
+	{ "debug file", NAMES_AT_ONCE, true, true, collect_debug_file },
+	{ "debuginfod", NAMES_AT_ONCE, true, true, collect_fetched },
+	{ ".gnu_debugdata", NAMES_AT_ONCE, true, true, collect_embedded },
+	{ "archive", NAMES_LATE, false, true, collect_archived },
+	{ "dynamic symbols", NAMES_AT_ONCE, false, false, collect_dynamic },
+	{ "stubs", NAMES_AT_ONCE, false, false, collect_stubs },
+	{ "start code", NAMES_AT_ONCE, false, true, collect_start },
+};
+#define SOURCES (sizeof(sources) / sizeof(sources[0]))
+
+static bool collect(const struct search *search, enum name_stage stage, struct names_found *found,
+                    struct symbol_collector *collector)
+{
+	for (size_t i = 0; i < SOURCES; i++) {
+		const struct name_source *source = &sources[i];
+		size_t before = collector->count;
+		if (source->stage != stage || (source->is_substitute && found->has_locals))
+			continue;
+		if (!source->collect(search, collector))
+			return false;
+		if (collector->count > before) {
+			found->sources |= 1u << i;
+			found->has_locals |= source->knows_locals;
+		}
+	}
+	return true;
+}
+
+struct symbol_table *sources_read_names(const struct symbol_object *object, const char *folders,
+                                        enum name_stage stage, struct names_found *found)
+{
+	struct symbol_collector collector = { 0 };
+	struct elf_image image;
+	struct why no_file = { "" };
+	bool has_image = open_object(object, &image, &no_file);
+	const struct search search = { object, folders, has_image ? &image : NULL, &found->why_not };
+	if (stage == NAMES_AT_ONCE && !has_image)
+		why_add(&found->why_not, "%s", no_file.text);
+	bool good = collect(&search, stage, found, &collector);
+	if (has_image)
+		elf_image_close(&image);
+	if (good && collector.count)
+		return symbol_collector_finish(&collector);
+	symbol_collector_free(&collector);
+	return NULL;
+}
+
+const char *sources_best(const struct names_found *found)
+{
+	return found->sources ? sources[__builtin_ctz(found->sources)].name : NULL;
+}
+
+/* --- lines ------------------------------------------------------------------------ */
+
+static bool open_own(const struct search *search, const char *needed, struct elf_image *debug)
+{
+	/* Compressed debug information had names of its own once. */
+	bool has = search->image && (elf_image_section(search->image, needed) ||
+	                             elf_image_section(search->image, ".zdebug_info"));
+	if (search->image && !has)
+		why_add(search->why, "no debug information");
+	struct why ignored = { "" };
+	return has && open_object(search->object, debug, &ignored);
+}
+
+static const struct line_source {
+	const char *name;
+	open_debug open;
+} line_sources[] = {
+	{ "the object", open_own },
+	{ "debug file", open_debug_file },
+	{ "debuginfod", open_fetched },
+};
+#define LINE_SOURCES (sizeof(line_sources) / sizeof(line_sources[0]))
+
+/* The first source that has lines: opens them when `lines` is not NULL. */
+static const char *find_lines(const struct symbol_object *object, const char *folders, struct why *why,
+                              struct lines **lines)
+{
+	struct elf_image image, debug;
+	bool has_image = open_object(object, &image, why);
+	const struct search search = { object, folders, has_image ? &image : NULL, why };
+	const char *found = NULL;
+	for (size_t i = 0; !found && i < LINE_SOURCES; i++) {
+		if (!line_sources[i].open(&search, ".debug_info", &debug))
+			continue;
+		if (lines)
+			*lines = lines_open(&debug, folders);
+		if (!lines || *lines)
+			found = line_sources[i].name;
+		elf_image_close(&debug);
+	}
+	if (has_image)
+		elf_image_close(&image);
+	return found;
+}
+
+struct lines *sources_read_lines(const struct symbol_object *object, const char *folders)
+{
+	struct lines *lines = NULL;
+	struct why why = { "" };
+	find_lines(object, folders, &why, &lines);
+	return lines;
+}
+
+const char *sources_lines_from(const struct symbol_object *object, const char *folders, struct why *why)
+{
+	return find_lines(object, folders, why, NULL);
+}

@@ -1,0 +1,42 @@
+/*
+ * The store knows where an address lies, and symbol/perf_map.h what generated code is
+ * called.
+ */
+#include "trace/process_space.h"
+
+#include <stdatomic.h>
+#include <unistd.h>
+
+#include "store/store.h"
+#include "symbol/perf_map.h"
+
+static bool locate(const struct address_space *space, uint64_t address, struct store_location *location)
+{
+	(void)space;
+	return store_locate(address, location);
+}
+
+static int64_t own_start_time(void)
+{
+	static _Atomic(int64_t) start;
+	static _Atomic(pid_t) process;
+	pid_t now = getpid();
+	/* Acquire, release: a thread that reads the process's id here also reads its start. */
+	if (atomic_load_explicit(&process, memory_order_acquire) != now) {
+		atomic_store_explicit(&start, store_process_start(), memory_order_relaxed);
+		atomic_store_explicit(&process, now, memory_order_release);
+	}
+	return atomic_load_explicit(&start, memory_order_relaxed);
+}
+
+static char *name_generated(const struct address_space *space, uint64_t address)
+{
+	(void)space;
+	return perf_map_name(getpid(), own_start_time(), address & ~STORE_NOWHERE);
+}
+
+const struct address_space *process_space(void)
+{
+	static const struct address_space space = { .locate = locate, .name_generated = name_generated };
+	return &space;
+}

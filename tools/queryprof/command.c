@@ -1,0 +1,162 @@
+/*
+ * The table of the subcommands, and the command line that all of them share.
+ */
+#include "command.h"
+
+#include <signal.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "help.h"
+#include "progress.h"
+
+static const struct command *const commands[] = {
+	&command_record, &command_queries, &command_report, &command_diff,
+	&command_export, &command_embed,   &command_sql,
+};
+
+const struct command *command_at(size_t index)
+{
+	return index < sizeof(commands) / sizeof(commands[0]) ? commands[index] : NULL;
+}
+
+const struct command *command_find(const char *name)
+{
+	const struct command *command;
+
+	for (size_t i = 0; (command = command_at(i)) != NULL; i++)
+		if (strcmp(command->name, name) == 0)
+			return command;
+	return NULL;
+}
+
+int complain(const char *format, ...)
+{
+	va_list arguments;
+	char *text = NULL;
+
+	va_start(arguments, format);
+	if (vasprintf(&text, format, arguments) < 0)
+		text = NULL;
+	va_end(arguments);
+	/* It may quote a file's content, which must not drive the terminal. */
+	for (char *at = text; at && *at; at++)
+		if ((unsigned char)*at < ' ' || *at == 0x7f)
+			*at = ' ';
+	progress_end();
+	fflush(stdout); /* where both go to one place, in the order of events */
+	fprintf(stderr, "queryprof: %s\n", text ? text : "out of memory");
+	free(text);
+	return COMMAND_FAILED;
+}
+
+/* --- command lines ------------------------------------------------------------ */
+
+static int misuse(const struct command *command, const char *what, const char *about)
+{
+	complain("%s: %s%s%s (see queryprof %s --help)", command->name, what, about ? " " : "",
+	         about ? about : "", command->name);
+	return COMMAND_MISUSED;
+}
+
+const struct command_option *command_option_find(const struct command *command, const char *name, size_t size)
+{
+	const struct command_option *const tables[] = { command->options, command->shared };
+
+	for (size_t i = 0; i < sizeof(tables) / sizeof(tables[0]); i++)
+		for (const struct command_option *option = tables[i]; option && option->name; option++)
+			if (strlen(option->name) == size && memcmp(option->name, name, size) == 0)
+				return option;
+	return NULL;
+}
+
+/* "a, b or c" */
+static void list_words(const struct command_option *option, char *list, size_t size)
+{
+	size_t used = 0;
+
+	list[0] = 0;
+	for (size_t i = 0; option->word_at(i) && used < size; i++)
+		used += (size_t)snprintf(list + used, size - used, "%s%s",
+		                         !i                       ? ""
+		                         : option->word_at(i + 1) ? ", "
+		                                                  : " or ",
+		                         option->word_at(i));
+}
+
+static bool is_word(const struct command_option *option, const char *value)
+{
+	for (size_t i = 0; option->word_at(i); i++)
+		if (strcmp(option->word_at(i), value) == 0)
+			return true;
+	return false;
+}
+
+/* What can be told without knowing the command. A command_result. */
+static int check_value(const struct command *command, const struct command_option *option, const char *value)
+{
+	char words[256] = "a number";
+
+	if (option->kind == OPTION_WORD)
+		list_words(option, words, sizeof(words));
+	if (option->kind == OPTION_WORD
+	            ? is_word(option, value)
+	            : option->kind != OPTION_NUMBER ||
+	                      (value[0] && strlen(value) < 18 && !value[strspn(value, "0123456789")]))
+		return COMMAND_FINE;
+	complain("%s: --%s %s; expected %s", command->name, option->name, value, words);
+	return COMMAND_MISUSED;
+}
+
+int command_run(const struct command *command, int argc, char **argv)
+{
+	int kept = 0;
+	bool options_end = false;
+
+	for (int i = 0; i < argc; i++) {
+		const char *word = argv[i];
+		bool is_short = word[0] == '-' && word[1] && word[1] != '-' && !word[2];
+		if (options_end || (!is_short && strncmp(word, "--", 2) != 0)) {
+			options_end |= command->wraps_command;
+			argv[kept++] = argv[i];
+			continue;
+		}
+		if (strcmp(word, "--") == 0) {
+			options_end = true;
+			continue;
+		}
+		if (strcmp(word, "--help") == 0) {
+			help_print_command(command, stdout);
+			return COMMAND_FINE;
+		}
+		const char *equals = strchr(word, '=');
+		const char *name = word + (is_short ? 1 : 2);
+		size_t size = equals ? (size_t)(equals - name) : strlen(name);
+		const struct command_option *option =
+			is_short == (size == 1) ? command_option_find(command, name, size) : NULL;
+		if (!option)
+			return misuse(command, "there is no option", word);
+		if (!option->value && equals)
+			return misuse(command, "no value belongs to", word);
+		if (option->value && !equals && ++i == argc)
+			return misuse(command, "a value is missing after", word);
+		const char *value = !option->value ? "1" : equals ? equals + 1 : argv[i];
+		int result = check_value(command, option, value);
+		if (result == COMMAND_FINE && option->to)
+			*option->to = value;
+		else if (result == COMMAND_FINE)
+			result = command->take(option, value);
+		if (result)
+			return result;
+	}
+	if (kept < command->arguments_min)
+		return misuse(command, "usage:", command->arguments);
+	if (kept > command->arguments_max)
+		return misuse(command, "one argument too many:", argv[command->arguments_max]);
+	/* `| head` ends us without a word, whatever we inherited; what another program
+	 * inherits through us is not ours to change. */
+	if (!command->wraps_command)
+		signal(SIGPIPE, SIG_DFL);
+	return command->run(kept, argv);
+}

@@ -1,0 +1,10 @@
+/*
+ * Names and lines for a trace file.
+ */
+#ifndef QUERYPROF_COMMAND_EMBED_H
+#define QUERYPROF_COMMAND_EMBED_H
+
+/* Puts names and lines into the file. A command_result, after a complaint. */
+int embed_file(const char *path);
+
+#endif

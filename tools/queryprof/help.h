@@ -1,0 +1,13 @@
+/*
+ * The help and the man page, from the tables of the commands.
+ */
+#ifndef QUERYPROF_COMMAND_HELP_H
+#define QUERYPROF_COMMAND_HELP_H
+
+#include "command.h"
+
+void help_print(FILE *to);
+void help_print_command(const struct command *command, FILE *to);
+void help_print_manual(FILE *to); /* man(7) */
+
+#endif

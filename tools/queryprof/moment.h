@@ -1,0 +1,18 @@
+/*
+ * Times on the command line.
+ */
+#ifndef QUERYPROF_COMMAND_MOMENT_H
+#define QUERYPROF_COMMAND_MOMENT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* What a time may refer to, ns since 1970. */
+struct moment_bases {
+	int64_t now, start, end; /* start, end: of the file */
+};
+
+/* ns since 1970. False: the text is not a time. */
+bool moment_parse(const char *text, const struct moment_bases *bases, int64_t *ns);
+
+#endif

@@ -1,0 +1,38 @@
+/*
+ * How the rows of a statement are printed.
+ */
+#ifndef QUERYPROF_COMMAND_OUTPUT_H
+#define QUERYPROF_COMMAND_OUTPUT_H
+
+#include <sqlite3.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+enum output_format { OUTPUT_TABLE, OUTPUT_CSV, OUTPUT_JSON, OUTPUT_LINE };
+#define OUTPUT_FORMATS "table, csv, json or line"
+
+const char *output_format_at(size_t index); /* its name; NULL past the last */
+/* The format of that name, a table if there is none. */
+enum output_format output_format_find(const char *name);
+
+/* The option that names a format. */
+#define OUTPUT_FORMAT_OPTION(variable)                                                                       \
+	{                                                                                                    \
+		.name = "format", .value = "FORMAT", .help = OUTPUT_FORMATS "; table if not given",          \
+		.to = (variable), .kind = OPTION_WORD, .word_at = output_format_at                           \
+	}
+
+struct output {
+	enum output_format format;
+	bool is_bare;         /* a table without its heading */
+	bool cuts_middle;     /* text that does not fit loses its middle, not its end */
+	bool folds_last;      /* where the last column has no room it stands below the others */
+	const char *unit;     /* columns called x_ms, or ms, are in this unit; NULL: ms */
+	const char *doing;    /* what is shown meanwhile, or NULL */
+	const char *if_empty; /* line instead of a table without rows, or NULL */
+};
+
+/* Runs the statement to its end and prints its rows. An SQLite result. */
+int output_rows(sqlite3_stmt *statement, const struct output *output);
+
+#endif

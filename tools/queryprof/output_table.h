@@ -1,0 +1,12 @@
+/*
+ * Rows as a table that fits the terminal.
+ */
+#ifndef QUERYPROF_COMMAND_OUTPUT_TABLE_H
+#define QUERYPROF_COMMAND_OUTPUT_TABLE_H
+
+#include "output.h"
+
+/* An SQLite result. */
+int output_table(sqlite3_stmt *statement, const struct output *output);
+
+#endif

@@ -1,0 +1,24 @@
+/*
+ * SQL of the command itself, and of the person who calls it.
+ */
+#ifndef QUERYPROF_COMMAND_RUN_SQL_H
+#define QUERYPROF_COMMAND_RUN_SQL_H
+
+#include <sqlite3.h>
+
+#include "output.h"
+
+/* A value for a parameter, as text; NULL leaves the parameter NULL. */
+struct sql_parameter {
+	const char *name; /* ":name"; NULL ends the list */
+	const char *value;
+};
+
+void run_sql_bind(sqlite3_stmt *statement, const struct sql_parameter *parameters);
+
+/* Runs all statements of `sql` and prints what they give. COMMAND_FAILED after a
+ * complaint; it stops there. */
+int run_sql(sqlite3 *db, const char *sql, const struct sql_parameter *parameters,
+            const struct output *output);
+
+#endif

@@ -1,0 +1,12 @@
+/*
+ * The system's sqlite3 shell on a trace file.
+ */
+#ifndef QUERYPROF_COMMAND_SHELL_H
+#define QUERYPROF_COMMAND_SHELL_H
+
+#include "output.h"
+
+/* Becomes the shell. Returns only when that fails: COMMAND_FAILED after a complaint. */
+int shell_become(const char *path, enum output_format format);
+
+#endif

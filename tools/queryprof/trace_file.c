@@ -1,0 +1,175 @@
+/*
+ * Trace files, opened to be read and left as they are.
+ *
+ * A reader of a file in WAL mode needs the log's index beside it and would make
+ * it. So a file that nobody writes and that has no log is opened as one that does
+ * not change: then nothing is made, and a file in a folder or on a medium that
+ * cannot be written can be read. Otherwise the log is read with it.
+ *
+ * The file may come from anybody: what it contains is data, and what its schema
+ * says is not trusted.
+ */
+#include "trace_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "command.h"
+#include "progress.h"
+#include "sql/trace_names.h"
+#include "store/file/database.h"
+#include "store/store.h"
+#include "store/file/upgrade.h"
+#include "trace_frames.h"
+
+/* Whether a process has the file open in WAL mode: it then holds SQLite's shared
+ * lock on it, a range past the first gigabyte. */
+static bool is_in_use(const char *path)
+{
+	struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = 0x40000002, .l_len = 510 };
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	bool used = fd < 0 || fcntl(fd, F_OFD_GETLK, &lock) != 0 || lock.l_type != F_UNLCK;
+
+	if (fd >= 0)
+		close(fd);
+	return used;
+}
+
+static bool has_log(const char *path)
+{
+	struct stat status;
+	char *log = sqlite3_mprintf("%s-wal", path);
+	bool has = log && stat(log, &status) == 0 && status.st_size > 0;
+
+	sqlite3_free(log);
+	return has;
+}
+
+char *trace_file_uri(const char *path)
+{
+	sqlite3_str *uri = sqlite3_str_new(NULL);
+
+	sqlite3_str_appendall(uri, "file:");
+	for (const char *at = path; *at; at++)
+		if (strchr("%?#", *at)) /* which have a meaning in URIs */
+			sqlite3_str_appendf(uri, "%%%02x", *at);
+		else
+			sqlite3_str_appendchar(uri, 1, *at);
+	sqlite3_str_appendall(uri, "?mode=ro");
+	if (!is_in_use(path) && !has_log(path))
+		sqlite3_str_appendall(uri, "&immutable=1");
+	return sqlite3_str_finish(uri);
+}
+
+static int open_connection(const char *path, sqlite3 **db)
+{
+	char *uri = trace_file_uri(path);
+	int code =
+		uri ? sqlite3_open_v2(uri, db, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI, "unix") : SQLITE_NOMEM;
+	sqlite3_free(uri);
+	if (code == SQLITE_OK) {
+		sqlite3_db_config(*db, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
+		sqlite3_db_config(*db, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
+		sqlite3_exec(*db, "PRAGMA cell_size_check = 1", NULL, NULL, NULL);
+		sqlite3_busy_timeout(*db, 5000);
+	}
+	return code;
+}
+
+/* False after a complaint. */
+static bool check_identity(sqlite3 *db, const char *path)
+{
+	int64_t application, version;
+
+	application = database_number(db, "PRAGMA application_id", -1);
+	if (application < 0) {
+		complain("%s: %s", path, sqlite3_errmsg(db));
+		return false;
+	}
+	if (application != STORE_APPLICATION_ID) {
+		complain("%s: not a trace file of queryprof's", path);
+		return false;
+	}
+	version = database_number(db, "PRAGMA user_version", 0);
+	if (version > STORE_SCHEMA_VERSION) {
+		complain("%s: written by a newer queryprof (format %lld, this one reads up to %d)", path,
+		         (long long)version, STORE_SCHEMA_VERSION);
+		return false;
+	}
+	if (version < STORE_SCHEMA_VERSION && upgrade_view(db) != SQLITE_OK) {
+		complain("%s: %s", path, sqlite3_errmsg(db));
+		return false;
+	}
+	return true;
+}
+
+/* SQLite hands its routines to extensions only. This one takes them. */
+static const sqlite3_api_routines *routines;
+
+static const struct address_space *space; /* of the open file */
+
+static int take_routines(sqlite3 *db, char **error, const sqlite3_api_routines *api)
+{
+	(void)db, (void)error;
+	routines = api;
+	return SQLITE_OK;
+}
+
+/* Gives the connection the functions of the library, as if it had been loaded. */
+static int add_functions(sqlite3 *db, char **error)
+{
+	sqlite3 *scratch = NULL;
+
+	if (!routines) {
+		sqlite3_auto_extension((void (*)(void))take_routines);
+		sqlite3_open(":memory:", &scratch);
+		sqlite3_close(scratch);
+		sqlite3_cancel_auto_extension((void (*)(void))take_routines);
+	}
+	return routines ? trace_names_attach(db, error, routines, &space) : SQLITE_NOMEM;
+}
+
+const struct address_space *trace_file_space(void)
+{
+	return space;
+}
+
+sqlite3 *trace_file_open(const char *path)
+{
+	struct stat status;
+	sqlite3 *db = NULL;
+	char *error = NULL;
+
+	if (stat(path, &status) != 0) {
+		complain("%s: %s", path, strerror(errno));
+		return NULL;
+	}
+	if (!S_ISREG(status.st_mode)) {
+		complain("%s: not a file", path);
+		return NULL;
+	}
+	if (open_connection(path, &db) != SQLITE_OK) {
+		complain("%s: %s", path, sqlite3_errmsg(db));
+	} else if (!check_identity(db, path)) {
+		/* has complained */
+	} else if (add_functions(db, &error) != SQLITE_OK) {
+		complain("%s: %s", path, error ? error : "out of memory");
+	} else if (trace_frames_add(db) != SQLITE_OK) {
+		complain("%s: %s", path, sqlite3_errmsg(db));
+	} else {
+		progress_watch(db);
+		return db;
+	}
+	sqlite3_free(error);
+	trace_file_close(db);
+	return NULL;
+}
+
+void trace_file_close(sqlite3 *db)
+{
+	sqlite3_close(db);
+}
