@@ -23,7 +23,7 @@ void sampler_push(struct thread *thread, const struct query_tag *tag)
 
 void sampler_push_worker(struct thread *thread, const struct query_tag *tag)
 {
-	struct thread_timer *timer = &thread->timers[TRACE_CPU];
+	struct thread_timer *timer = &thread->timers[TIMER_CPU];
 
 	/* Not when the thread has run something else before. */
 	timer->whole = timer->period_ns == 0;
@@ -33,7 +33,7 @@ void sampler_push_worker(struct thread *thread, const struct query_tag *tag)
 void sampler_pop_worker(struct thread *thread)
 {
 	timers_tell_rest(thread);
-	thread->timers[TRACE_CPU].whole = false;
+	thread->timers[TIMER_CPU].whole = false;
 	sampler_pop(thread);
 }
 

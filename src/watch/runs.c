@@ -357,16 +357,16 @@ void runs_push(struct run *run, struct thread *thread, const void *frame)
 		.mutex_owner = run->session->traced && run->mutex_owner ? &run->mutex_owner : NULL,
 	};
 
-	for (int type = 0; type < TRACE_TYPES && !run->own; type++)
-		tag.period_ns[type] = settings->period_ns[type];
+	for (int clock = 0; clock < TIMER_CLOCKS && !run->own; clock++)
+		tag.period_ns[clock] = settings->period_ns[clock];
 	__atomic_store_n(&run->query.working, thread->id, __ATOMIC_RELAXED); /* only to be seen */
 	sampler_push(thread, &tag);
 }
 
 bool runs_wanted(const struct session *session)
 {
-	for (int type = 0; type < TRACE_TYPES; type++)
-		if (session->settings.period_ns[type])
+	for (int clock = 0; clock < TIMER_CLOCKS; clock++)
+		if (session->settings.period_ns[clock])
 			return true;
 	return false;
 }
