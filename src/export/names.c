@@ -10,10 +10,10 @@
 
 #include "export/strings.h"
 #include "trace/frames.h"
+#include "modules/module_map.h"
 #include "store/store.h"
 #include "trace/address.h"
 #include "symbol/symbol.h"
-#include "trace/process_space.h"
 
 /* Things that are pointed to stay where they are; the list is for freeing them. */
 struct list {
@@ -27,20 +27,20 @@ struct entry {
 };
 
 struct names {
-	names_locator locate;
+	const struct address_space *space;
 	bool inlines;
 	struct strings strings;
 	struct table frames_by_address, modules_by_start;
 	struct list frames, modules, stacks;
 };
 
-struct names *names_create(names_locator locate, bool inlines)
+struct names *names_create(const struct address_space *space, bool inlines)
 {
 	struct names *names = calloc(1, sizeof(*names));
 
 	if (!names)
 		return NULL;
-	names->locate = locate;
+	names->space = space;
 	names->inlines = inlines;
 	names->frames_by_address = names->modules_by_start = (struct table)TABLE_OF(struct entry, SIZE_MAX);
 	return names;
@@ -106,27 +106,30 @@ static void *recall(const struct table *table, uint64_t key)
 /* False: no memory. */
 static bool find_module(struct names *names, uint64_t address, const struct report_module **found)
 {
-	struct report_module said;
+	const struct module *said = names->space->locate(names->space, address);
 
 	*found = NULL;
-	if (!names->locate(address, &said))
+	if (!said)
 		return true;
-	*found = recall(&names->modules_by_start, said.start);
+	*found = recall(&names->modules_by_start, said->start);
 	if (*found)
 		return true;
 	struct report_module *module = add_thing(&names->modules, sizeof(*module));
 	if (!module)
 		return false;
-	*module = said;
-	module->number = names->modules.count - 1;
-	module->path = names_keep(names, said.path);
-	module->build_id = names_keep(names, said.build_id);
+	*module = (struct report_module){
+		.number = names->modules.count - 1,
+		.path = names_keep(names, said->path),
+		.build_id = names_keep(names, said->build_id),
+		.start = said->start,
+		.end = said->end,
+	};
 	if (!module->path || !module->build_id)
 		return false;
 	const char *slash = strrchr(module->path, '/');
 	module->name = slash && slash[1] ? slash + 1 : module->path;
 	*found = module;
-	return remember(&names->modules_by_start, said.start, module);
+	return remember(&names->modules_by_start, said->start, module);
 }
 
 /* NULL: no memory. */
@@ -167,7 +170,7 @@ struct frame_with_lines {
 static struct frame_with_lines *make_frame(struct names *names, uint64_t address)
 {
 	struct symbol_frame known[SYMBOL_FRAMES_MAX] = { { .function = NULL } }, *first = known;
-	size_t count = address_frames(process_space(), address, known, SYMBOL_FRAMES_MAX);
+	size_t count = address_frames(names->space, address, known, SYMBOL_FRAMES_MAX);
 	struct frame_with_lines *made;
 
 	if (!count)

@@ -5,19 +5,16 @@
  */
 #include "sql/trace_names.h"
 
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "modules/module_map.h"
 #include "sql/functions.h"
 #include "store/file/database.h"
 #include "store/store.h"
 #include "symbol/symbol.h"
-#include "trace/process_space.h"
-
-struct place {
-	uint64_t base, extent;
-	struct store_location object; /* of the base; owns its strings */
-};
+#include "trace/address.h"
 
 struct text {
 	int64_t id;
@@ -31,9 +28,10 @@ struct frame_row {
 };
 
 struct trace_names {
+	struct address_space space;
+	struct trace_names *next;
 	struct session session; /* what the functions need of one */
-	struct place *places;   /* by base */
-	size_t place_count;
+	struct module_map modules;
 	bool names_were_read;
 	struct text *texts; /* by id */
 	size_t text_count;
@@ -41,7 +39,9 @@ struct trace_names {
 	size_t frame_count;
 };
 
-static struct trace_names *current;
+/* Those of all connections, newest first. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct trace_names *attached;
 
 /* --- reading the file --------------------------------------------------------- */
 
@@ -51,25 +51,27 @@ static char *copy_column(sqlite3_stmt *row, int column)
 	return strdup(text ? text : "");
 }
 
-static bool add_place(struct trace_names *names, sqlite3_stmt *row)
+static bool add_module(struct trace_names *names, sqlite3_stmt *row)
 {
-	struct place *grown = reallocarray(names->places, names->place_count + 1, sizeof(*grown));
-	struct place *place;
-
-	if (!grown)
-		return false;
-	names->places = grown;
-	place = &grown[names->place_count++];
-	*place = (struct place){
-		.base = (uint64_t)sqlite3_column_int64(row, 0),
-		.extent = (uint64_t)sqlite3_column_int64(row, 1),
-		.object = { .address = (uint64_t)sqlite3_column_int64(row, 2),
-		            .path = copy_column(row, 3),
-		            .build_id = copy_column(row, 4),
-		            .file_size = (uint64_t)sqlite3_column_int64(row, 5),
-		            .mtime_ns = sqlite3_column_int64(row, 6) },
+	const uint64_t base = (uint64_t)sqlite3_column_int64(row, 0);
+	const char *path = (const char *)sqlite3_column_text(row, 3);
+	const char *build_id = (const char *)sqlite3_column_text(row, 4);
+	const struct module seen = {
+		.bias = base - (uint64_t)sqlite3_column_int64(row, 2),
+		.start = base,
+		.end = base + (uint64_t)sqlite3_column_int64(row, 1),
+		.file_size = (uint64_t)sqlite3_column_int64(row, 5),
+		.mtime_ns = sqlite3_column_int64(row, 6),
+		.path = path ? path : "",
+		.build_id = build_id ? build_id : "",
+		.died = UINT32_MAX,
 	};
-	return place->object.path && place->object.build_id;
+	struct module *module = module_copy(&seen);
+
+	if (module && module_map_add(&names->modules, module))
+		return true;
+	free(module);
+	return false;
 }
 
 static bool add_text(struct trace_names *names, sqlite3_stmt *row)
@@ -131,22 +133,11 @@ static int read_rows(struct trace_names *names, const char *sql,
 	return code == SQLITE_DONE ? SQLITE_OK : code;
 }
 
-static int compare_places(const void *left, const void *right)
+static int read_modules(struct trace_names *names)
 {
-	const struct place *a = left, *b = right;
-	return (a->base > b->base) - (a->base < b->base);
-}
-
-static int read_places(struct trace_names *names)
-{
-	int code = read_rows(names,
-	                     "SELECT base, extent, elf_start, path, build_id, file_size, mtime_ns"
-	                     " FROM modules",
-	                     add_place);
-
-	if (names->place_count)
-		qsort(names->places, names->place_count, sizeof(*names->places), compare_places);
-	return code;
+	return read_rows(names,
+	                 "SELECT base, extent, elf_start, path, build_id, file_size, mtime_ns FROM modules",
+	                 add_module);
 }
 
 /* The rows of a WITHOUT ROWID table come in the order of its key; stored negative
@@ -163,76 +154,61 @@ static void read_names(struct trace_names *names)
 
 /* --- looking up ------------------------------------------------------------------- */
 
-/* NULL: in none. */
-static const struct place *find_place(uint64_t address)
+static const struct module *locate(const struct address_space *space, uint64_t address)
 {
-	const struct place *places = current->places;
-	size_t low = 0, high = current->place_count;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-		if (places[middle].base <= address)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	if (low == 0 || address - places[low - 1].base >= places[low - 1].extent)
-		return NULL;
-	return &places[low - 1];
+	return module_map_find(&((const struct trace_names *)space)->modules, address);
 }
 
-static bool locate(uint64_t address, struct store_location *location)
+static size_t recall(const struct address_space *space, uint64_t address, struct symbol_frame *frames,
+                     size_t room)
 {
-	const struct place *place = find_place(address);
-
-	if (!place)
-		return false;
-	*location = place->object;
-	location->offset = address - place->base;
-	location->address += location->offset;
-	return true;
-}
-
-bool trace_names_module(uint64_t address, struct trace_module *module)
-{
-	const struct place *place = find_place(address);
-
-	if (place)
-		*module = (struct trace_module){
-			.path = place->object.path,
-			.build_id = place->object.build_id,
-			.start = place->base,
-			.end = place->base + place->extent,
-		};
-	return place;
-}
-
-static size_t find_frames(uint64_t address, struct symbol_frame *frames, size_t room)
-{
+	struct trace_names *names = (struct trace_names *)space;
 	size_t low = 0, high, count = 0;
 
-	if (!current->names_were_read)
-		read_names(current);
-	high = current->frame_count;
+	if (!names->names_were_read)
+		read_names(names);
+	high = names->frame_count;
 	while (low < high) {
 		size_t middle = low + (high - low) / 2;
-		if ((int64_t)current->frames[middle].address < (int64_t)address)
+		if ((int64_t)names->frames[middle].address < (int64_t)address)
 			low = middle + 1;
 		else
 			high = middle;
 	}
-	for (; count < room && low < current->frame_count && current->frames[low].address == address; low++)
-		frames[count++] = current->frames[low].frame;
+	for (; count < room && low < names->frame_count && names->frames[low].address == address; low++)
+		frames[count++] = names->frames[low].frame;
 	return count;
 }
 
 /* --- one connection ------------------------------------------------------------------ */
 
-static void use(struct trace_names *names)
+const struct address_space *trace_names_space(const sqlite3 *db)
 {
-	current = names;
-	address_use_locator(names ? locate : NULL);
-	address_use_reader(names ? find_frames : NULL);
+	pthread_mutex_lock(&lock);
+	const struct trace_names *names = attached;
+	while (names && names->session.db != db)
+		names = names->next;
+	pthread_mutex_unlock(&lock);
+	return names ? &names->space : NULL;
+}
+
+static void add_attached(struct trace_names *names)
+{
+	pthread_mutex_lock(&lock);
+	names->next = attached;
+	attached = names;
+	pthread_mutex_unlock(&lock);
+}
+
+static void remove_attached(struct trace_names *names)
+{
+	pthread_mutex_lock(&lock);
+	struct trace_names **place = &attached;
+	while (*place && *place != names)
+		place = &(*place)->next;
+	if (*place)
+		*place = names->next;
+	pthread_mutex_unlock(&lock);
 }
 
 /* SQLite calls it when the functions and statements of the connection are gone. */
@@ -240,15 +216,12 @@ static void detach(void *context)
 {
 	struct trace_names *names = context;
 
-	if (current == names)
-		use(NULL);
-	for (size_t i = 0; i < names->place_count; i++) {
-		free((char *)names->places[i].object.path);
-		free((char *)names->places[i].object.build_id);
-	}
+	remove_attached(names);
+	for (size_t i = 0; i < names->modules.count; i++)
+		free((struct module *)names->modules.modules[i]);
 	for (size_t i = 0; i < names->text_count; i++)
 		free(names->texts[i].text);
-	free(names->places);
+	module_map_free(&names->modules);
 	free(names->texts);
 	free(names->frames);
 	free(names);
@@ -278,7 +251,7 @@ static int attach(sqlite3 *db, char **error)
 	struct trace_names *names;
 	int code;
 
-	if (current && current->session.db == db)
+	if (trace_names_space(db))
 		return SQLITE_OK;
 	if (!is_trace_file(db)) {
 		*error = sqlite3_mprintf("queryprof: the main database is not a trace file");
@@ -287,19 +260,21 @@ static int attach(sqlite3 *db, char **error)
 	names = calloc(1, sizeof(*names));
 	if (!names)
 		return SQLITE_NOMEM;
+	names->space = (struct address_space){ .locate = locate, .recall = recall };
 	names->session.db = db;
+	names->session.space = &names->space;
 	settings_defaults(&names->session.settings);
 	/* Where that fails SQLite has not called detach(). */
 	code = sqlite3_create_collation_v2(db, "queryprof_trace", SQLITE_UTF8, names, compare_bytes, detach);
 	if (code)
 		detach(names);
 	else
-		code = read_places(names);
+		code = read_modules(names);
 	if (code) {
 		*error = sqlite3_mprintf("queryprof: %s", sqlite3_errmsg(db));
 		return code;
 	}
-	use(names);
+	add_attached(names);
 	return functions_register(&names->session, error);
 }
 

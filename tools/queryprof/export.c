@@ -175,7 +175,7 @@ static bool open_export(struct export *export, const char *path, sqlite3 *db)
 	*export = (struct export){ .path = path, .db = db };
 	export->labels = (struct table)TABLE_OF(struct labels_entry, SIZE_MAX);
 	export->stacks = (struct table)TABLE_OF(struct stack_entry, SIZE_MAX);
-	export->names = trace_frames_names(!no_inlines);
+	export->names = trace_frames_names(db, !no_inlines);
 	if (!export->names) {
 		complain_of_memory();
 		return false;

@@ -14,24 +14,9 @@
 #include "export/export.h"
 #include "sql/trace_names.h"
 
-static bool locate(uint64_t address, struct report_module *module)
+struct names *trace_frames_names(const sqlite3 *db, bool inlines)
 {
-	struct trace_module found;
-
-	if (!trace_names_module(address, &found))
-		return false;
-	*module = (struct report_module){
-		.path = found.path,
-		.build_id = found.build_id,
-		.start = found.start,
-		.end = found.end,
-	};
-	return true;
-}
-
-struct names *trace_frames_names(bool inlines)
-{
-	return names_create(locate, inlines);
+	return names_create(trace_names_space(db), inlines);
 }
 
 static void append_text(sqlite3_str *json, const char *text)
@@ -92,7 +77,7 @@ static void free_names(void *names)
 
 int trace_frames_add(sqlite3 *db)
 {
-	struct names *names = trace_frames_names(true);
+	struct names *names = trace_frames_names(db, true);
 
 	/* The destructor runs when that fails, too. */
 	return !names ? SQLITE_NOMEM
