@@ -2,11 +2,9 @@
 # find_package() find them, and the SQL files. The command's rule stands with it in
 # tools/CMakeLists.txt. Included where the target `queryprof` is defined.
 #
-# The library has no version in its file name and SONAME. It is a loadable extension
-# and a preload as much as a library to link, and as those it is named by path:
-# libqueryprof.so alone can be copied anywhere, without links beside it to lose. The
-# interface grows without breaking (every public struct carries its size); one that
-# could not would take another name.
+# The file is libqueryprof.so.0, as its SONAME; libqueryprof.so is a link to it. Programs
+# are linked with the SONAME; as an extension and a preload the library is named by the
+# link. The interface grows without breaking: every public struct carries its size.
 
 include(CMakePackageConfigHelpers)
 

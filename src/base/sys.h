@@ -1,12 +1,10 @@
 /*
- * The few kernel calls of this folder, made directly: libc's own timer functions
- * keep a helper thread and allocate, and it has no futex function at all.
- * Async-signal-safe; they set errno when they fail, as syscall() does.
+ * Kernel calls made directly: libc's own timer functions keep a helper thread and
+ * allocate. Async-signal-safe; they set errno on failure, as syscall() does.
  */
 #ifndef QUERYPROF_BASE_SYS_H
 #define QUERYPROF_BASE_SYS_H
 
-#include <linux/futex.h>
 #include <signal.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -15,21 +13,8 @@
 #include <ucontext.h>
 #include <unistd.h>
 
-#define NS_PER_S 1000000000ull
-
-static inline struct timespec timespec_of_ns(uint64_t ns)
-{
-	return (struct timespec){ .tv_sec = (time_t)(ns / NS_PER_S), .tv_nsec = (long)(ns % NS_PER_S) };
-}
-
-static inline uint64_t clock_ns(clockid_t clock)
-{
-	struct timespec now;
-
-	if (clock_gettime(clock, &now) != 0)
-		return 0;
-	return (uint64_t)now.tv_sec * NS_PER_S + (uint64_t)now.tv_nsec;
-}
+#include "base/clock.h"
+#include "base/futex.h"
 
 /* Where the interrupted thread's stack ended; 0: not known. */
 static inline uintptr_t interrupted_stack_pointer(const ucontext_t *context)
@@ -55,19 +40,6 @@ static inline int sys_timer_settime(int id, int flags, uint64_t first_ns, uint64
 		                   .it_value = timespec_of_ns(first_ns) };
 
 	return (int)syscall(SYS_timer_settime, id, flags, &when, NULL);
-}
-
-/* Sleeps while *word is `expected`, until `deadline` on CLOCK_MONOTONIC (NULL:
- * without a limit). */
-static inline int sys_futex_wait(uint32_t *word, uint32_t expected, const struct timespec *deadline)
-{
-	return (int)syscall(SYS_futex, word, FUTEX_WAIT_BITSET_PRIVATE, expected, deadline, NULL,
-	                    FUTEX_BITSET_MATCH_ANY);
-}
-
-static inline int sys_futex_wake(uint32_t *word)
-{
-	return (int)syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
 }
 
 #endif

@@ -48,12 +48,12 @@ struct writer {
 	const struct report_info *info;
 	struct sums sums;
 	struct groups statements;
-	struct table query_table;
+	struct hash_table query_table;
 	struct query *queries;
 	uint32_t query_count, query_capacity;
 	/* While it writes. */
 	struct functions functions;
-	struct table node_table;
+	struct hash_table node_table;
 	struct node *nodes;
 	int32_t node_count, node_capacity;
 };
@@ -66,8 +66,8 @@ static void *begin_flamegraph(FILE *out, const struct report_info *info)
 		return NULL;
 	writer->out = out;
 	writer->info = info;
-	writer->query_table = (struct table)TABLE_OF(struct query_entry, SIZE_MAX);
-	writer->node_table = (struct table)TABLE_OF(struct node_entry, SIZE_MAX);
+	writer->query_table = (struct hash_table)HASH_TABLE_OF(struct query_entry, SIZE_MAX);
+	writer->node_table = (struct hash_table)HASH_TABLE_OF(struct node_entry, SIZE_MAX);
 	return writer;
 }
 
@@ -83,7 +83,7 @@ static struct hash query_key(const struct report_labels *labels)
 static struct query *find_query(struct writer *writer, const struct report_labels *labels)
 {
 	struct hash key = query_key(labels);
-	struct query_entry *entry = table_find(&writer->query_table, key);
+	struct query_entry *entry = hash_table_find(&writer->query_table, key);
 
 	if (entry)
 		return &writer->queries[entry->number];
@@ -95,7 +95,7 @@ static struct query *find_query(struct writer *writer, const struct report_label
 		writer->queries = grown;
 		writer->query_capacity = capacity;
 	}
-	entry = table_add(&writer->query_table, key);
+	entry = hash_table_add(&writer->query_table, key);
 	if (!entry)
 		return NULL;
 	entry->number = writer->query_count;
@@ -128,7 +128,7 @@ static int32_t find_node(struct writer *writer, int32_t parent, uint32_t functio
 {
 	uint64_t words[] = { (uint64_t)(uint32_t)parent, function };
 	struct hash key = hash_words(words, 2);
-	struct node_entry *entry = table_find(&writer->node_table, key);
+	struct node_entry *entry = hash_table_find(&writer->node_table, key);
 
 	if (entry)
 		return entry->number;
@@ -140,7 +140,7 @@ static int32_t find_node(struct writer *writer, int32_t parent, uint32_t functio
 		writer->nodes = grown;
 		writer->node_capacity = capacity;
 	}
-	entry = table_add(&writer->node_table, key);
+	entry = hash_table_add(&writer->node_table, key);
 	if (!entry)
 		return NODE_NO_MEMORY;
 	entry->number = writer->node_count;
@@ -172,7 +172,8 @@ static bool write_samples(struct writer *writer)
 	for (uint32_t i = 0; i < writer->sums.count; i++) {
 		const struct sum *sum = &writer->sums.list[i];
 		int32_t node = find_leaf(writer, sum->stack);
-		const struct query_entry *query = table_find(&writer->query_table, query_key(sum->labels));
+		const struct query_entry *query =
+			hash_table_find(&writer->query_table, query_key(sum->labels));
 		if (node == NODE_NO_MEMORY || !query)
 			return false;
 		fprintf(writer->out, "%s%" PRId32 ",%" PRIu32 ",%" PRId64 ",%" PRId64, i ? ",\n" : "\n", node,
@@ -194,7 +195,7 @@ static void write_nodes(const struct writer *writer)
 /* Two modules of one path, as an old and a new version are, are two here. */
 static bool write_functions(const struct writer *writer)
 {
-	struct table numbers = TABLE_OF(struct query_entry, SIZE_MAX);
+	struct hash_table numbers = HASH_TABLE_OF(struct query_entry, SIZE_MAX);
 	const struct report_module **modules = calloc(writer->functions.count + 1u, sizeof(*modules));
 	bool fine = modules;
 
@@ -204,8 +205,8 @@ static bool write_functions(const struct writer *writer)
 		int64_t number = -1;
 		if (function->module) {
 			uint64_t word = (uintptr_t)function->module;
-			struct query_entry *entry = table_find(&numbers, hash_words(&word, 1));
-			if (!entry && (entry = table_add(&numbers, hash_words(&word, 1))) != NULL) {
+			struct query_entry *entry = hash_table_find(&numbers, hash_words(&word, 1));
+			if (!entry && (entry = hash_table_add(&numbers, hash_words(&word, 1))) != NULL) {
 				entry->number = (uint32_t)numbers.count - 1;
 				modules[entry->number] = function->module;
 			}
@@ -225,7 +226,7 @@ static bool write_functions(const struct writer *writer)
 	}
 	fputs("],\n", writer->out);
 	free(modules);
-	table_free(&numbers);
+	hash_table_free(&numbers);
 	return fine;
 }
 
@@ -296,8 +297,8 @@ static bool end_flamegraph(void *ended, bool complete)
 	sums_free(&writer->sums);
 	groups_free(&writer->statements);
 	functions_free(&writer->functions);
-	table_free(&writer->query_table);
-	table_free(&writer->node_table);
+	hash_table_free(&writer->query_table);
+	hash_table_free(&writer->node_table);
 	free(writer->queries);
 	free(writer->nodes);
 	free(writer);

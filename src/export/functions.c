@@ -20,7 +20,7 @@ uint32_t functions_add(struct functions *functions, const struct report_frame *f
 
 	functions->table.entry_size = sizeof(struct entry);
 	functions->table.limit = SIZE_MAX;
-	struct entry *entry = table_find(&functions->table, key);
+	struct entry *entry = hash_table_find(&functions->table, key);
 	if (entry)
 		return entry->number;
 	if (functions->count == functions->capacity) {
@@ -31,7 +31,7 @@ uint32_t functions_add(struct functions *functions, const struct report_frame *f
 		functions->list = grown;
 		functions->capacity = capacity;
 	}
-	entry = table_add(&functions->table, key);
+	entry = hash_table_add(&functions->table, key);
 	if (!entry)
 		return FUNCTIONS_NO_MEMORY;
 	entry->number = functions->count;
@@ -46,6 +46,6 @@ uint32_t functions_add(struct functions *functions, const struct report_frame *f
 void functions_free(struct functions *functions)
 {
 	free(functions->list);
-	table_free(&functions->table);
+	hash_table_free(&functions->table);
 	*functions = (struct functions){ 0 };
 }

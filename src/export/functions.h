@@ -6,7 +6,7 @@
 #define QUERYPROF_EXPORT_FUNCTIONS_H
 
 #include "export/export.h"
-#include "store/write/table.h"
+#include "base/hash_table.h"
 
 struct report_function {
 	const char *name;
@@ -16,7 +16,7 @@ struct report_function {
 
 /* Start with a zeroed struct. */
 struct functions {
-	struct table table;
+	struct hash_table table;
 	struct report_function *list; /* by number */
 	uint32_t count, capacity;
 };

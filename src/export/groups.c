@@ -60,7 +60,7 @@ static uint32_t find_group(struct groups *groups, const struct report_labels *la
 
 	groups->table.entry_size = sizeof(struct entry);
 	groups->table.limit = SIZE_MAX;
-	struct entry *entry = table_find(&groups->table, key);
+	struct entry *entry = hash_table_find(&groups->table, key);
 	if (entry)
 		return entry->number;
 	if (groups->count == groups->capacity) {
@@ -72,7 +72,7 @@ static uint32_t find_group(struct groups *groups, const struct report_labels *la
 		groups->capacity = capacity;
 	}
 	char *name = make_name(labels);
-	entry = name ? table_add(&groups->table, key) : NULL;
+	entry = name ? hash_table_add(&groups->table, key) : NULL;
 	if (!entry) {
 		free(name);
 		return GROUPS_NO_MEMORY;
@@ -121,6 +121,6 @@ void groups_free(struct groups *groups)
 	for (uint32_t i = 0; i < groups->count; i++)
 		free(groups->list[i].name);
 	free(groups->list);
-	table_free(&groups->table);
+	hash_table_free(&groups->table);
 	*groups = (struct groups){ 0 };
 }

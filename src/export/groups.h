@@ -6,7 +6,7 @@
 #define QUERYPROF_EXPORT_GROUPS_H
 
 #include "export/export.h"
-#include "store/write/table.h"
+#include "base/hash_table.h"
 
 struct group {
 	char *name; /* the first one's text, in one line and not too long */
@@ -15,7 +15,7 @@ struct group {
 
 /* Start with a zeroed struct. */
 struct groups {
-	struct table table;
+	struct hash_table table;
 	struct group *list; /* by number */
 	uint32_t count, capacity;
 };

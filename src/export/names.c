@@ -30,7 +30,7 @@ struct names {
 	const struct address_space *space;
 	bool inlines;
 	struct strings strings;
-	struct table frames_by_address, modules_by_start;
+	struct hash_table frames_by_address, modules_by_start;
 	struct list frames, modules, stacks;
 };
 
@@ -42,7 +42,8 @@ struct names *names_create(const struct address_space *space, bool inlines)
 		return NULL;
 	names->space = space;
 	names->inlines = inlines;
-	names->frames_by_address = names->modules_by_start = (struct table)TABLE_OF(struct entry, SIZE_MAX);
+	names->frames_by_address = names->modules_by_start =
+		(struct hash_table)HASH_TABLE_OF(struct entry, SIZE_MAX);
 	return names;
 }
 
@@ -60,8 +61,8 @@ void names_free(struct names *names)
 	free_list(&names->frames);
 	free_list(&names->modules);
 	free_list(&names->stacks);
-	table_free(&names->frames_by_address);
-	table_free(&names->modules_by_start);
+	hash_table_free(&names->frames_by_address);
+	hash_table_free(&names->modules_by_start);
 	strings_free(&names->strings);
 	free(names);
 }
@@ -88,18 +89,18 @@ static void *add_thing(struct list *list, size_t size)
 	return thing;
 }
 
-static bool remember(struct table *table, uint64_t key, void *thing)
+static bool remember(struct hash_table *table, uint64_t key, void *thing)
 {
-	struct entry *entry = table_add(table, hash_words(&key, 1));
+	struct entry *entry = hash_table_add(table, hash_words(&key, 1));
 
 	if (entry)
 		entry->thing = thing;
 	return entry;
 }
 
-static void *recall(const struct table *table, uint64_t key)
+static void *recall(const struct hash_table *table, uint64_t key)
 {
-	const struct entry *entry = table_find(table, hash_words(&key, 1));
+	const struct entry *entry = hash_table_find(table, hash_words(&key, 1));
 	return entry ? entry->thing : NULL;
 }
 

@@ -41,7 +41,7 @@ struct writer {
 	char *piece; /* a packed message */
 	size_t piece_capacity;
 	struct strings strings;
-	struct table functions;
+	struct hash_table functions;
 	bool *frames_written; /* by number */
 	size_t frame_capacity;
 	struct module_state *modules; /* by number */
@@ -56,7 +56,7 @@ static void *begin_pprof(FILE *out, const struct report_info *info)
 		return NULL;
 	writer->out = out;
 	writer->info = info;
-	writer->functions = (struct table)TABLE_OF(struct function_entry, SIZE_MAX);
+	writer->functions = (struct hash_table)HASH_TABLE_OF(struct function_entry, SIZE_MAX);
 	return writer;
 }
 
@@ -146,10 +146,10 @@ static uint64_t write_function(struct writer *writer, const struct report_line *
 	uint64_t words[] = { (uint64_t)function.name, (uint64_t)function.system_name,
 		             (uint64_t)function.filename };
 	struct hash key = hash_words(words, 3);
-	struct function_entry *entry = table_find(&writer->functions, key);
+	struct function_entry *entry = hash_table_find(&writer->functions, key);
 	if (entry)
 		return entry->id;
-	entry = table_add(&writer->functions, key);
+	entry = hash_table_add(&writer->functions, key);
 	if (!entry) {
 		fail(writer);
 		return 0;
@@ -369,7 +369,7 @@ static bool end_pprof(void *ended, bool complete)
 	bool fine = !writer->failed;
 	sums_free(&writer->sums);
 	strings_free(&writer->strings);
-	table_free(&writer->functions);
+	hash_table_free(&writer->functions);
 	free(writer->piece);
 	free(writer->frames_written);
 	free(writer->modules);

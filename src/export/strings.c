@@ -17,7 +17,7 @@ uint32_t strings_add(struct strings *strings, const char *text)
 
 	strings->table.entry_size = sizeof(struct entry);
 	strings->table.limit = SIZE_MAX;
-	const struct entry *known = table_find(&strings->table, key);
+	const struct entry *known = hash_table_find(&strings->table, key);
 	if (known)
 		return known->number;
 	if (strings->count == strings->capacity) {
@@ -29,7 +29,7 @@ uint32_t strings_add(struct strings *strings, const char *text)
 		strings->capacity = capacity;
 	}
 	char *copy = strdup(text);
-	struct entry *entry = copy ? table_add(&strings->table, key) : NULL;
+	struct entry *entry = copy ? hash_table_add(&strings->table, key) : NULL;
 	if (!entry) {
 		free(copy);
 		return STRINGS_NO_MEMORY;
@@ -94,6 +94,6 @@ void strings_free(struct strings *strings)
 	for (uint32_t i = 0; i < strings->count; i++)
 		free(strings->texts[i]);
 	free(strings->texts);
-	table_free(&strings->table);
+	hash_table_free(&strings->table);
 	*strings = (struct strings){ 0 };
 }

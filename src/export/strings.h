@@ -7,12 +7,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "store/write/table.h"
+#include "base/hash_table.h"
 
 #define STRINGS_NO_MEMORY UINT32_MAX
 
 struct strings {
-	struct table table;
+	struct hash_table table;
 	char **texts; /* by number */
 	uint32_t count, capacity;
 };

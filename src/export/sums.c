@@ -17,7 +17,7 @@ static struct sum *find_sum(struct sums *sums, const struct report_sample *sampl
 
 	sums->table.entry_size = sizeof(struct entry);
 	sums->table.limit = SIZE_MAX;
-	struct entry *entry = table_find(&sums->table, key);
+	struct entry *entry = hash_table_find(&sums->table, key);
 	if (entry)
 		return &sums->list[entry->number];
 	if (sums->count == sums->capacity) {
@@ -28,7 +28,7 @@ static struct sum *find_sum(struct sums *sums, const struct report_sample *sampl
 		sums->list = grown;
 		sums->capacity = capacity;
 	}
-	entry = table_add(&sums->table, key);
+	entry = hash_table_add(&sums->table, key);
 	if (!entry)
 		return NULL;
 	entry->number = sums->count;
@@ -52,6 +52,6 @@ bool sums_add(struct sums *sums, const struct report_sample *sample)
 void sums_free(struct sums *sums)
 {
 	free(sums->list);
-	table_free(&sums->table);
+	hash_table_free(&sums->table);
 	*sums = (struct sums){ 0 };
 }

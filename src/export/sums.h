@@ -5,7 +5,7 @@
 #define QUERYPROF_EXPORT_SUMS_H
 
 #include "export/export.h"
-#include "store/write/table.h"
+#include "base/hash_table.h"
 
 struct sum {
 	const struct report_stack *stack;
@@ -15,7 +15,7 @@ struct sum {
 
 /* Start with a zeroed struct. */
 struct sums {
-	struct table table;
+	struct hash_table table;
 	struct sum *list; /* in the order in which they first came */
 	uint32_t count, capacity;
 };

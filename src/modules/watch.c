@@ -61,7 +61,7 @@ void watch_init(void)
 		mapped_now = &global[1];
 	__atomic_store_n(&first_word, global, __ATOMIC_RELEASE);
 	dl_iterate_phdr(look, NULL);
-	dlsym(RTLD_DEFAULT, "_r_debug");
+	(void)dlsym(RTLD_DEFAULT, "_r_debug");
 	dl_iterate_phdr(look, NULL);
 }
 

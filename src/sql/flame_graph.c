@@ -10,7 +10,7 @@
 
 #include "trace/collapse.h"
 #include "trace/frames.h"
-#include "store/write/table.h"
+#include "base/hash_table.h"
 #include "trace/address.h"
 
 struct entry {
@@ -21,7 +21,7 @@ struct entry {
 };
 
 struct flame_graph {
-	struct table traces;
+	struct hash_table traces;
 };
 
 struct flame_graph *flame_graph_create(void)
@@ -29,7 +29,7 @@ struct flame_graph *flame_graph_create(void)
 	struct flame_graph *graph = calloc(1, sizeof(*graph));
 
 	if (graph)
-		graph->traces = (struct table)TABLE_OF(struct entry, SIZE_MAX);
+		graph->traces = (struct hash_table)HASH_TABLE_OF(struct entry, SIZE_MAX);
 	return graph;
 }
 
@@ -43,8 +43,8 @@ void flame_graph_free(struct flame_graph *graph)
 {
 	if (!graph)
 		return;
-	table_each(&graph->traces, free_addresses, NULL);
-	table_free(&graph->traces);
+	hash_table_each(&graph->traces, free_addresses, NULL);
+	hash_table_free(&graph->traces);
 	free(graph);
 }
 
@@ -71,7 +71,7 @@ static uint64_t *read_addresses(const char *trace, size_t *count, bool *bad)
 bool flame_graph_add(struct flame_graph *graph, const char *trace, int64_t weight, bool *bad)
 {
 	struct hash key = hash_bytes(trace, strlen(trace));
-	struct entry *entry = table_find(&graph->traces, key);
+	struct entry *entry = hash_table_find(&graph->traces, key);
 
 	*bad = false;
 	if (!entry) {
@@ -79,7 +79,7 @@ bool flame_graph_add(struct flame_graph *graph, const char *trace, int64_t weigh
 		uint64_t *addresses = read_addresses(trace, &count, bad);
 		if (!addresses)
 			return false;
-		entry = table_add(&graph->traces, key);
+		entry = hash_table_add(&graph->traces, key);
 		if (!entry) {
 			free(addresses);
 			return false;
@@ -127,7 +127,7 @@ char *flame_graph_lines(struct flame_graph *graph, const struct address_space *s
 	char *text = NULL;
 	size_t size = 0;
 
-	table_each(&graph->traces, collapse_each, &collapsing);
+	hash_table_each(&graph->traces, collapse_each, &collapsing);
 	FILE *out = collapsing.collapse ? open_memstream(&text, &size) : NULL;
 	bool written = out && collapse_write(collapsing.collapse, out);
 	if (out && fclose(out) != 0)

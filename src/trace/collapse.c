@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "store/write/table.h"
+#include "base/hash_table.h"
 
 struct entry {
 	struct hash key;
@@ -16,7 +16,7 @@ struct entry {
 };
 
 struct collapse {
-	struct table lines;
+	struct hash_table lines;
 	char *line; /* of the stack that is being put together */
 	size_t size, capacity;
 };
@@ -26,7 +26,7 @@ struct collapse *collapse_create(void)
 	struct collapse *collapse = calloc(1, sizeof(*collapse));
 
 	if (collapse)
-		collapse->lines = (struct table)TABLE_OF(struct entry, SIZE_MAX);
+		collapse->lines = (struct hash_table)HASH_TABLE_OF(struct entry, SIZE_MAX);
 	return collapse;
 }
 
@@ -40,8 +40,8 @@ void collapse_free(struct collapse *collapse)
 {
 	if (!collapse)
 		return;
-	table_each(&collapse->lines, free_line, NULL);
-	table_free(&collapse->lines);
+	hash_table_each(&collapse->lines, free_line, NULL);
+	hash_table_free(&collapse->lines);
 	free(collapse->line);
 	free(collapse);
 }
@@ -73,10 +73,10 @@ bool collapse_stack(struct collapse *collapse, int64_t weight)
 	if (!collapse->size && !collapse_frame(collapse, "(no stack)"))
 		return false;
 	struct hash key = hash_bytes(collapse->line, collapse->size);
-	struct entry *entry = table_find(&collapse->lines, key);
+	struct entry *entry = hash_table_find(&collapse->lines, key);
 	if (!entry) {
 		char *line = strdup(collapse->line);
-		entry = line ? table_add(&collapse->lines, key) : NULL;
+		entry = line ? hash_table_add(&collapse->lines, key) : NULL;
 		if (!entry) {
 			free(line);
 			return false;
@@ -113,7 +113,7 @@ bool collapse_write(struct collapse *collapse, FILE *out)
 
 	if (!sorting.entries)
 		return false;
-	table_each(&collapse->lines, collect, &sorting);
+	hash_table_each(&collapse->lines, collect, &sorting);
 	qsort(sorting.entries, sorting.count, sizeof(*sorting.entries), compare_lines);
 	for (size_t i = 0; i < sorting.count; i++)
 		fprintf(out, "%s %" PRId64 "\n", sorting.entries[i]->line, sorting.entries[i]->weight);

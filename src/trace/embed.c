@@ -258,9 +258,9 @@ static int look_up_some(struct turn *turn, int64_t deadline_ns, int64_t *stack, 
 			}
 			*stack = sqlite3_column_int64(row, 0);
 		}
-		if (sqlite3_column_type(row, 1) == SQLITE_NULL || table_find(&embed->seen, key))
+		if (sqlite3_column_type(row, 1) == SQLITE_NULL || hash_table_find(&embed->seen, key))
 			continue;
-		table_add(&embed->seen, key); /* without memory it is looked up again */
+		hash_table_add(&embed->seen, key); /* without memory it is looked up again */
 		if (known(turn, address) == 2)
 			continue;
 		code = look_up(turn, *stack, address);
@@ -400,7 +400,7 @@ int embed_some(struct embed *embed, sqlite3 *db, int64_t budget_ns)
 	if (!code)
 		code = store_findings(&turn);
 	if (code) {
-		table_clear(&embed->seen); /* what was found is to be found again */
+		hash_table_clear(&embed->seen); /* what was found is to be found again */
 	} else {
 		more |= stack > embed->stack;
 		embed->stack = stack;
@@ -412,14 +412,14 @@ int embed_some(struct embed *embed, sqlite3 *db, int64_t budget_ns)
 
 void embed_begin(struct embed *embed, bool can_wait)
 {
-	*embed = (struct embed){ .can_wait = can_wait, .seen = TABLE_OF(struct hash, SEEN_MAX) };
+	*embed = (struct embed){ .can_wait = can_wait, .seen = HASH_TABLE_OF(struct hash, SEEN_MAX) };
 }
 
 void embed_end(struct embed *embed, sqlite3 *db)
 {
 	if (embed->has_owners && db)
 		sqlite3_exec(db, "DROP TABLE IF EXISTS temp.embed_owners", NULL, NULL, NULL);
-	table_free(&embed->seen);
+	hash_table_free(&embed->seen);
 }
 
 #define CHORE_NS 5000000

@@ -14,7 +14,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "store/write/table.h"
+#include "base/hash_table.h"
 
 /* How far it is. */
 struct embed {
@@ -22,7 +22,7 @@ struct embed {
 	                * to tell whose an address of generated code is */
 	int64_t stack; /* the newest row of the file's stacks that is done */
 	int64_t named; /* addresses that got something */
-	struct table seen;
+	struct hash_table seen;
 	bool has_owners;
 };
 

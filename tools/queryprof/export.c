@@ -22,7 +22,7 @@
 #include "selection.h"
 #include "sql_export_samples.h"
 #include "store/store.h"
-#include "store/write/table.h"
+#include "base/hash_table.h"
 #include "trace_file.h"
 #include "trace_frames.h"
 
@@ -71,7 +71,7 @@ struct export
 	sqlite3 *db;
 	sqlite3_stmt *samples, *labels_of, *stack_of;
 	struct names *names;
-	struct table labels, stacks;
+	struct hash_table labels, stacks;
 	int64_t weight, ns; /* of all samples so far */
 	int64_t count;      /* samples */
 };
@@ -92,12 +92,12 @@ static const struct report_labels *find_labels(struct export *export, int64_t qu
 {
 	uint64_t words[] = { (uint64_t)query, (uint64_t)thread };
 	struct hash key = hash_words(words, 2);
-	struct labels_entry *entry = table_find(&export->labels, key);
+	struct labels_entry *entry = hash_table_find(&export->labels, key);
 
 	if (entry)
 		return entry->labels;
 	struct report_labels *labels = calloc(1, sizeof(*labels));
-	entry = labels ? table_add(&export->labels, key) : NULL;
+	entry = labels ? hash_table_add(&export->labels, key) : NULL;
 	if (!entry) {
 		free(labels);
 		complain_of_memory();
@@ -132,7 +132,7 @@ static const struct report_stack *find_stack(struct export *export, int64_t id, 
 {
 	uint64_t words[] = { (uint64_t)id, is_truncated };
 	struct hash key = hash_words(words, 2);
-	struct stack_entry *entry = table_find(&export->stacks, key);
+	struct stack_entry *entry = hash_table_find(&export->stacks, key);
 
 	if (entry)
 		return entry->stack;
@@ -151,7 +151,7 @@ static const struct report_stack *find_stack(struct export *export, int64_t id, 
 	sqlite3_reset(row);
 	if (bad)
 		complain("%s: stack %lld is no array of addresses", export->path, (long long)id);
-	else if (!stack || !(entry = table_add(&export->stacks, key)))
+	else if (!stack || !(entry = hash_table_add(&export->stacks, key)))
 		complain_of_memory();
 	if (bad || !stack || !entry)
 		return NULL;
@@ -173,8 +173,8 @@ static bool open_export(struct export *export, const char *path, sqlite3 *db)
 	const struct sql_parameter parameters[] = { { ":trace_type", type_name }, { NULL, NULL } };
 
 	*export = (struct export){ .path = path, .db = db };
-	export->labels = (struct table)TABLE_OF(struct labels_entry, SIZE_MAX);
-	export->stacks = (struct table)TABLE_OF(struct stack_entry, SIZE_MAX);
+	export->labels = (struct hash_table)HASH_TABLE_OF(struct labels_entry, SIZE_MAX);
+	export->stacks = (struct hash_table)HASH_TABLE_OF(struct stack_entry, SIZE_MAX);
 	export->names = trace_frames_names(db, !no_inlines);
 	if (!export->names) {
 		complain_of_memory();
@@ -196,9 +196,9 @@ static void close_export(struct export *export)
 	sqlite3_finalize(export->samples);
 	sqlite3_finalize(export->labels_of);
 	sqlite3_finalize(export->stack_of);
-	table_each(&export->labels, free_labels, NULL);
-	table_free(&export->labels);
-	table_free(&export->stacks);
+	hash_table_each(&export->labels, free_labels, NULL);
+	hash_table_free(&export->labels);
+	hash_table_free(&export->stacks);
 	names_free(export->names);
 }
 

@@ -79,12 +79,12 @@ static void read_thread_name(uint32_t thread_id, char *name, size_t size)
 
 static struct known_thread *add_thread(struct writer *writer, uint32_t thread_id)
 {
-	return table_add(&writer->threads, thread_key(thread_id));
+	return hash_table_add(&writer->threads, thread_key(thread_id));
 }
 
 void intern_thread_name(struct writer *writer, const struct thread_record *record)
 {
-	struct known_thread *thread = table_find(&writer->threads, thread_key(record->thread_id));
+	struct known_thread *thread = hash_table_find(&writer->threads, thread_key(record->thread_id));
 
 	if (!thread)
 		thread = add_thread(writer, record->thread_id);
@@ -99,7 +99,7 @@ void intern_thread_name(struct writer *writer, const struct thread_record *recor
 
 static int64_t intern_thread(struct writer *writer, uint32_t thread_id)
 {
-	struct known_thread *thread = table_find(&writer->threads, thread_key(thread_id));
+	struct known_thread *thread = hash_table_find(&writer->threads, thread_key(thread_id));
 	struct known_thread unknown = { .row = 0 };
 	int64_t process, row;
 	sqlite3_stmt *statement;
@@ -181,11 +181,11 @@ int64_t intern_series(struct writer *writer, const struct sample_record *sample)
 	if (thread < 0)
 		return thread;
 	key = hash_words((uint64_t[]){ (uint64_t)thread, type, sample->period_ns }, 3);
-	known = table_find(&writer->series, key);
+	known = hash_table_find(&writer->series, key);
 	if (!known) {
 		if (find_series(writer, thread, type, sample->period_ns, &fresh) < 0)
 			return fresh.row;
-		known = table_add(&writer->series, key);
+		known = hash_table_add(&writer->series, key);
 		if (known) {
 			known->row = fresh.row;
 			known->epoch = fresh.epoch;
@@ -283,7 +283,7 @@ int64_t intern_stack(struct writer *writer, const struct sample_record *sample)
 {
 	size_t depth = sample->depth < TRACE_MAX_FRAMES ? sample->depth : TRACE_MAX_FRAMES;
 	struct hash key = hash_words(sample->trace, depth);
-	struct known_stack *known = table_find(&writer->stacks, key);
+	struct known_stack *known = hash_table_find(&writer->stacks, key);
 	int64_t row;
 	int code;
 
@@ -302,7 +302,7 @@ int64_t intern_stack(struct writer *writer, const struct sample_record *sample)
 	if (row < 0)
 		return row;
 	if (!known)
-		known = table_add(&writer->stacks, key);
+		known = hash_table_add(&writer->stacks, key);
 	if (known) {
 		known->row = row;
 		known->epoch = writer->epoch;
@@ -321,7 +321,7 @@ int64_t intern_statement(struct writer *writer, const char *text, size_t size, b
 	int64_t row;
 
 	key.second ^= (uint64_t)is_cut << 1;
-	known = table_find(&writer->texts, key);
+	known = hash_table_find(&writer->texts, key);
 	if (known)
 		return known->row;
 	statement = writer_statement(writer, WRITE_FIND_STATEMENT);
@@ -338,7 +338,7 @@ int64_t intern_statement(struct writer *writer, const char *text, size_t size, b
 		row = insert_row(writer, WRITE_STATEMENT);
 		writer->bytes += size + 40;
 	}
-	if (row > 0 && (known = table_add(&writer->texts, key)))
+	if (row > 0 && (known = hash_table_add(&writer->texts, key)))
 		known->row = row;
 	return row;
 }
@@ -346,7 +346,7 @@ int64_t intern_statement(struct writer *writer, const char *text, size_t size, b
 int64_t intern_library(struct writer *writer, const char *text, size_t size)
 {
 	struct hash key = hash_bytes(text, size);
-	struct known_text *known = table_find(&writer->libraries, key);
+	struct known_text *known = hash_table_find(&writer->libraries, key);
 	const char *space = size ? memchr(text, ' ', size) : NULL;
 	size_t version = space ? (size_t)(space - text) : 0;
 	int64_t row = 0;
@@ -360,7 +360,7 @@ int64_t intern_library(struct writer *writer, const char *text, size_t size)
 		writer_bind_text(statement, 2, text, version);
 		row = which == WRITE_LIBRARY ? insert_row(writer, which) : writer_number(writer, which);
 	}
-	if (row > 0 && (known = table_add(&writer->libraries, key)))
+	if (row > 0 && (known = hash_table_add(&writer->libraries, key)))
 		known->row = row;
 	return row;
 }
@@ -404,7 +404,7 @@ static int64_t find_query(struct writer *writer, struct query_key key)
 int64_t intern_query(struct writer *writer, struct query_key key, uint32_t *span)
 {
 	struct hash hash = hash_words((uint64_t[]){ key.hi, key.lo }, 2);
-	struct known_query *known = table_find(&writer->queries, hash);
+	struct known_query *known = hash_table_find(&writer->queries, hash);
 	int64_t row;
 
 	if (known) {
@@ -419,7 +419,7 @@ int64_t intern_query(struct writer *writer, struct query_key key, uint32_t *span
 	if (row < 0)
 		return row;
 	*span = add_span(writer, row);
-	known = table_add(&writer->queries, hash);
+	known = hash_table_add(&writer->queries, hash);
 	if (known) {
 		known->row = row;
 		known->batch = writer->batch;

@@ -93,7 +93,7 @@ int place_address(struct writer *writer, uint64_t address, uint32_t generation, 
 	if (!module || address < module->start || address >= module->end)
 		return SQLITE_OK;
 	key = module_key(module);
-	known = table_find(&writer->modules, key);
+	known = hash_table_find(&writer->modules, key);
 	if (known) {
 		base = known->base;
 	} else {
@@ -102,7 +102,7 @@ int place_address(struct writer *writer, uint64_t address, uint32_t generation, 
 			base = add_module(writer, module);
 		if (base < 0)
 			return (int)-base;
-		known = table_add(&writer->modules, key);
+		known = hash_table_add(&writer->modules, key);
 		if (known)
 			known->base = base;
 	}

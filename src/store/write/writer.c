@@ -150,7 +150,7 @@ void writer_reset_identity(struct writer *writer)
 	if (identity->process_id != getpid())
 		identity->start_time_ns = store_process_start();
 	identity->process_id = getpid();
-	table_clear(&writer->threads);
+	hash_table_clear(&writer->threads);
 	writer_forget(writer);
 }
 
@@ -161,13 +161,13 @@ bool writer_init(struct writer *writer, bool (*give_up)(void *context), void *co
 	*writer = (struct writer){
 		.identity = identity,
 		.database = { .guard = -1 },
-		.threads = TABLE_OF(struct known_thread, 1 << 15),
-		.series = TABLE_OF(struct known_series, 1 << 15),
-		.stacks = TABLE_OF(struct known_stack, 1 << 18),
-		.queries = TABLE_OF(struct known_query, 1 << 16),
-		.texts = TABLE_OF(struct known_text, 1 << 14),
-		.libraries = TABLE_OF(struct known_text, 16),
-		.modules = TABLE_OF(struct placed_module, 1 << 14),
+		.threads = HASH_TABLE_OF(struct known_thread, 1 << 15),
+		.series = HASH_TABLE_OF(struct known_series, 1 << 15),
+		.stacks = HASH_TABLE_OF(struct known_stack, 1 << 18),
+		.queries = HASH_TABLE_OF(struct known_query, 1 << 16),
+		.texts = HASH_TABLE_OF(struct known_text, 1 << 14),
+		.libraries = HASH_TABLE_OF(struct known_text, 16),
+		.modules = HASH_TABLE_OF(struct placed_module, 1 << 14),
 		.span_room = 2 * WRITER_BATCH,
 		.give_up = give_up,
 		.context = context,
@@ -185,11 +185,12 @@ bool writer_init(struct writer *writer, bool (*give_up)(void *context), void *co
 
 void writer_free(struct writer *writer)
 {
-	struct table *tables[] = { &writer->threads, &writer->series,    &writer->stacks, &writer->queries,
-		                   &writer->texts,   &writer->libraries, &writer->modules };
+	struct hash_table *tables[] = { &writer->threads, &writer->series, &writer->stacks,
+		                        &writer->queries, &writer->texts,  &writer->libraries,
+		                        &writer->modules };
 
 	for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
-		table_free(tables[i]);
+		hash_table_free(tables[i]);
 	free(writer->samples);
 	free(writer->spans);
 	writer->samples = NULL;
@@ -206,13 +207,13 @@ static void forget_thread_row(void *context, void *entry)
 
 void writer_forget(struct writer *writer)
 {
-	struct table *tables[] = { &writer->series, &writer->stacks,    &writer->queries,
-		                   &writer->texts,  &writer->libraries, &writer->modules };
+	struct hash_table *tables[] = { &writer->series, &writer->stacks,    &writer->queries,
+		                        &writer->texts,  &writer->libraries, &writer->modules };
 
 	for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
-		table_clear(tables[i]);
+		hash_table_clear(tables[i]);
 	/* Names come once from the ring and are nowhere else. */
-	table_each(&writer->threads, forget_thread_row, NULL);
+	hash_table_each(&writer->threads, forget_thread_row, NULL);
 	writer->process = 0;
 	writer->last.series = 0;
 	writer->removals = -1;

@@ -12,7 +12,7 @@
 #include "handler/record.h"
 #include "store/columns.h"
 #include "store/file/database.h"
-#include "store/write/table.h"
+#include "base/hash_table.h"
 
 struct ring;
 
@@ -92,7 +92,7 @@ struct writer {
 
 	/* What is known of the file; forgotten when it may have changed. */
 	int64_t file_identity, process, removals, epoch;
-	struct table threads, series, stacks, queries, texts, libraries, modules;
+	struct hash_table threads, series, stacks, queries, texts, libraries, modules;
 
 	/* The thread and series of the sample before. */
 	struct {

@@ -2,11 +2,11 @@
  * Open addressing with linear probing, at most half full. Nothing is ever deleted
  * alone, so there are no tombstones.
  */
-#include "store/write/table.h"
+#include "base/hash_table.h"
 
 #include <stdlib.h>
 
-static struct hash *entry_at(const struct table *table, size_t index)
+static struct hash *entry_at(const struct hash_table *table, size_t index)
 {
 	return (struct hash *)(void *)(table->entries + index * table->entry_size);
 }
@@ -17,7 +17,7 @@ static int is_empty(const struct hash *entry)
 }
 
 /* The key's entry, or the empty place where it belongs. */
-static struct hash *find_place(const struct table *table, struct hash key)
+static struct hash *find_place(const struct hash_table *table, struct hash key)
 {
 	size_t mask = table->capacity - 1;
 
@@ -29,7 +29,7 @@ static struct hash *find_place(const struct table *table, struct hash key)
 	}
 }
 
-void *table_find(const struct table *table, struct hash key)
+void *hash_table_find(const struct hash_table *table, struct hash key)
 {
 	struct hash *entry;
 
@@ -39,9 +39,9 @@ void *table_find(const struct table *table, struct hash key)
 	return is_empty(entry) ? NULL : entry;
 }
 
-static int grow(struct table *table)
+static int grow(struct hash_table *table)
 {
-	struct table larger = *table;
+	struct hash_table larger = *table;
 
 	larger.capacity = table->capacity ? table->capacity * 2 : 64;
 	larger.entries = calloc(larger.capacity, larger.entry_size);
@@ -58,12 +58,12 @@ static int grow(struct table *table)
 	return 1;
 }
 
-void *table_add(struct table *table, struct hash key)
+void *hash_table_add(struct hash_table *table, struct hash key)
 {
 	struct hash *entry;
 
 	if (table->count >= table->limit)
-		table_clear(table);
+		hash_table_clear(table);
 	if (table->count * 2 >= table->capacity && !grow(table))
 		return NULL;
 	entry = find_place(table, key);
@@ -72,21 +72,21 @@ void *table_add(struct table *table, struct hash key)
 	return entry;
 }
 
-void table_clear(struct table *table)
+void hash_table_clear(struct hash_table *table)
 {
 	if (table->count)
 		memset(table->entries, 0, table->capacity * table->entry_size);
 	table->count = 0;
 }
 
-void table_free(struct table *table)
+void hash_table_free(struct hash_table *table)
 {
 	free(table->entries);
 	table->entries = NULL;
 	table->capacity = table->count = 0;
 }
 
-void table_each(struct table *table, void (*each)(void *context, void *entry), void *context)
+void hash_table_each(struct hash_table *table, void (*each)(void *context, void *entry), void *context)
 {
 	for (size_t i = 0; i < table->capacity; i++) {
 		struct hash *entry = entry_at(table, i);

@@ -1,0 +1,27 @@
+/*
+ * Times as nanoseconds. Async-signal-safe.
+ */
+#ifndef QUERYPROF_BASE_CLOCK_H
+#define QUERYPROF_BASE_CLOCK_H
+
+#include <stdint.h>
+#include <time.h>
+
+#define NS_PER_S 1000000000ull
+
+static inline struct timespec timespec_of_ns(uint64_t ns)
+{
+	return (struct timespec){ .tv_sec = (time_t)(ns / NS_PER_S), .tv_nsec = (long)(ns % NS_PER_S) };
+}
+
+/* 0: the clock cannot be read. */
+static inline uint64_t clock_ns(clockid_t clock)
+{
+	struct timespec now;
+
+	if (clock_gettime(clock, &now) != 0)
+		return 0;
+	return (uint64_t)now.tv_sec * NS_PER_S + (uint64_t)now.tv_nsec;
+}
+
+#endif

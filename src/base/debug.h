@@ -1,0 +1,37 @@
+/*
+ * A log for who works on queryprof or wonders why a name or a sample is missing. Off
+ * unless the environment says
+ *
+ *	QUERYPROF_DEBUG=hooks,symbols,store,timers     (or some of them, or "all")
+ *	QUERYPROF_DEBUG_FILE=FILE                      ($TMPDIR/queryprof-debug.PID.log)
+ *
+ * Each line is appended with one write(), so processes and threads can share the file,
+ * and the file is open for that moment only: a host may close descriptors that it does
+ * not know. Costs one load and one branch when off. Not for the signal handler.
+ */
+#ifndef QUERYPROF_BASE_DEBUG_H
+#define QUERYPROF_BASE_DEBUG_H
+
+enum debug_topic {
+	DEBUG_HOOKS,   /* which slots were patched, which were not, and why */
+	DEBUG_SYMBOLS, /* why a name or a line is missing */
+	DEBUG_STORE,   /* what state the store is in */
+	DEBUG_TIMERS,  /* timers made and refused */
+	DEBUG_TOPICS,
+};
+
+extern unsigned debug_topics; /* one bit each; set while the library is loaded */
+
+#define debug_log(topic, ...)                                                                                \
+	do {                                                                                                 \
+		if (__builtin_expect(debug_topics & 1u << (topic), 0))                                       \
+			debug_write((topic), __VA_ARGS__);                                                   \
+	} while (0)
+
+void debug_write(enum debug_topic topic, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* What is wrong with the two variables, or why the file cannot be written; NULL:
+ * nothing. For system.metrics. */
+const char *debug_error(void);
+
+#endif

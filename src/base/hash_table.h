@@ -1,0 +1,39 @@
+/*
+ * A hash table from 128-bit hashes to small entries of one size. Entries are not removed
+ * one by one. A table with a limit is a memory of look-ups: when it is full, adding an
+ * entry clears it first.
+ */
+#ifndef QUERYPROF_BASE_HASH_TABLE_H
+#define QUERYPROF_BASE_HASH_TABLE_H
+
+#include <stddef.h>
+
+#include "base/hash.h"
+
+/* Entries begin with their struct hash. */
+struct hash_table {
+	size_t entry_size;
+	size_t limit; /* of entries; SIZE_MAX: none */
+	size_t capacity, count;
+	char *entries;
+};
+
+#define HASH_TABLE_OF(type, most)                                                                            \
+	{                                                                                                    \
+		.entry_size = sizeof(type), .limit = (most)                                                  \
+	}
+
+/* The entry, NULL when there is none. */
+void *hash_table_find(const struct hash_table *table, struct hash key);
+
+/* A new entry, zero but for its key, which must not be in the table. NULL: no
+ * memory. Pointers to other entries are no longer valid. */
+void *hash_table_add(struct hash_table *table, struct hash key);
+
+void hash_table_clear(struct hash_table *table); /* keeps the memory */
+void hash_table_free(struct hash_table *table);
+
+/* Calls for each entry. */
+void hash_table_each(struct hash_table *table, void (*each)(void *context, void *entry), void *context);
+
+#endif

@@ -1,0 +1,390 @@
+/*
+ * Do the samples of each statement add up to what its runs used of the CPU?
+ *
+ *   cmake --build build/release --target accuracy_bench
+ *   build/release/tests/bench/accuracy_bench [--library PATH] [--seconds 20]
+ *     [--periods 300,1000,3000,10000] [--mixes alone,mixed] [--loads quiet,busy] [--check]
+ *
+ * Statements of 20 us, 100 us, 1 ms and 10 ms, one behind the other (`alone`) or with 0 to
+ * 1 ms of the program's own computing behind each (`mixed`); on the machine as it is
+ * (`quiet`) and with two computing processes for each processor beside the program (`busy`).
+ * The figure is sum(weight) * period / sum(cpu_time_ns) of a statement's text, as
+ * system.query_log has them; another build can be measured with --library.
+ *
+ * The kernel looks at a CPU timer in its tick only, so a sum is as exact as the number of
+ * ticks allows. Each cell is made of PARTS parts that know nothing of each other, and the
+ * standard error of its figure comes from how they differ.
+ *
+ * --check makes it a test: a figure may be off by 3 % or by three of its standard errors,
+ * whichever is more. One figure of a hundred is further away by chance; a cell with such a
+ * figure is measured again, and is wrong when it is so ROUNDS times.
+ */
+#include <math.h>
+#include <sched.h>
+#include <signal.h>
+#include <sqlite3.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define PARTS 20
+#define ROUNDS 3
+#define BOUND 0.03
+#define ERRORS 3
+#define PROGRAM_WORK_NS 1000000 /* at most, in `mixed` */
+#define BUSY_PER_PROCESSOR 2
+#define BUSY_MAX 256
+
+enum { LENGTHS = 4 };
+
+/* `turns` of the statement's loop take `ns`. In `mixed` a statement is drawn with
+ * probability `share`, so that each is met often enough. */
+static struct statement {
+	const char *name;
+	double ns, share;
+	int turns;
+} statements[LENGTHS] = {
+	{ .name = "20 us", .ns = 20e3, .share = 0.55 },
+	{ .name = "100 us", .ns = 100e3, .share = 0.30 },
+	{ .name = "1 ms", .ns = 1e6, .share = 0.12 },
+	{ .name = "10 ms", .ns = 10e6, .share = 0.03 },
+};
+
+static sqlite3 *db;
+static uint64_t random_state = 1;
+
+static void must(int rc, const char *what)
+{
+	if (rc == SQLITE_OK || rc == SQLITE_ROW || rc == SQLITE_DONE)
+		return;
+	fprintf(stderr, "%s: %s\n", what, db != NULL ? sqlite3_errmsg(db) : sqlite3_errstr(rc));
+	exit(2);
+}
+
+static double clock_s(clockid_t clock)
+{
+	struct timespec now;
+
+	clock_gettime(clock, &now);
+	return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
+}
+
+/* In [0, 1), SplitMix64. */
+static double draw(void)
+{
+	uint64_t x = random_state += 0x9e3779b97f4a7c15ull;
+
+	x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ull;
+	x = (x ^ (x >> 27)) * 0x94d049bb133111ebull;
+	return (double)((x ^ (x >> 31)) >> 11) * 0x1p-53;
+}
+
+/* --- work ---------------------------------------------------------------------------- */
+
+/* The program's own. The vdso's clock: a system call for each look would be most of it. */
+static void compute(double seconds)
+{
+	double end = clock_s(CLOCK_MONOTONIC) + seconds;
+
+	while (clock_s(CLOCK_MONOTONIC) < end)
+		for (volatile int i = 0; i < 100; i++)
+			;
+}
+
+static sqlite3_stmt *prepare(int turns, const char *mark)
+{
+	char sql[256];
+	sqlite3_stmt *stmt;
+
+	snprintf(sql, sizeof sql,
+	         "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c WHERE x < %d) "
+	         "SELECT sum(x * 7 %% 13) FROM c -- %s",
+	         turns, mark);
+	must(sqlite3_prepare_v2(db, sql, -1, &stmt, NULL), sql);
+	return stmt;
+}
+
+static void run(sqlite3_stmt *stmt)
+{
+	while (sqlite3_step(stmt) == SQLITE_ROW)
+		;
+	must(sqlite3_reset(stmt), "reset");
+}
+
+static void calibrate(void)
+{
+	enum { TURNS = 20000, RUNS = 15 };
+	sqlite3_stmt *stmt = prepare(TURNS, "calibration");
+	double best = 1;
+
+	for (int i = 0; i < RUNS; i++) {
+		double start = clock_s(CLOCK_THREAD_CPUTIME_ID);
+		run(stmt);
+		double took = clock_s(CLOCK_THREAD_CPUTIME_ID) - start;
+		best = took < best ? took : best;
+	}
+	sqlite3_finalize(stmt);
+	for (int i = 0; i < LENGTHS; i++)
+		statements[i].turns = (int)(statements[i].ns * 1e-9 / best * TURNS);
+}
+
+static void set_period(long period_ns)
+{
+	char sql[96];
+
+	snprintf(sql, sizeof sql, "PRAGMA query_profiler_cpu_time_period_ns = %ld", period_ns);
+	must(sqlite3_exec(db, sql, NULL, NULL, NULL), sql);
+}
+
+/* --- one part of a cell ---------------------------------------------------------------- */
+
+struct sums {
+	double runs, clock_ns, sampled_ns;
+};
+
+static void run_statements(sqlite3_stmt *const stmts[LENGTHS], bool mixed, double seconds)
+{
+	double end = clock_s(CLOCK_THREAD_CPUTIME_ID) + seconds;
+
+	if (mixed) {
+		while (clock_s(CLOCK_THREAD_CPUTIME_ID) < end) {
+			double which = draw();
+			int i = 0;
+			while (i < LENGTHS - 1 && which >= statements[i].share)
+				which -= statements[i++].share;
+			run(stmts[i]);
+			compute(draw() * PROGRAM_WORK_NS * 1e-9);
+		}
+		return;
+	}
+	for (int i = 0; i < LENGTHS; i++) {
+		double until = clock_s(CLOCK_THREAD_CPUTIME_ID) + seconds / LENGTHS;
+		while (clock_s(CLOCK_THREAD_CPUTIME_ID) < until)
+			run(stmts[i]);
+	}
+}
+
+static void measure_part(int number, bool mixed, long period_ns, double seconds, struct sums sums[LENGTHS])
+{
+	sqlite3_stmt *stmts[LENGTHS], *read;
+	char mark[64];
+
+	set_period(0);
+	for (int i = 0; i < LENGTHS; i++) {
+		snprintf(mark, sizeof mark, "%s, part %d", statements[i].name, number);
+		stmts[i] = prepare(statements[i].turns, mark);
+	}
+	set_period(period_ns);
+	run_statements(stmts, mixed, seconds);
+	set_period(0);
+
+	must(sqlite3_prepare_v2(db,
+	                        "SELECT count(*), coalesce(sum(cpu_time_ns), 0), coalesce(sum(weight_cpu), 0)"
+	                        " FROM system.query_log WHERE query = ?",
+	                        -1, &read, NULL),
+	     "query_log");
+	for (int i = 0; i < LENGTHS; i++) {
+		sqlite3_bind_text(read, 1, sqlite3_sql(stmts[i]), -1, SQLITE_STATIC);
+		must(sqlite3_step(read), "query_log");
+		sums[i].runs = sqlite3_column_double(read, 0);
+		sums[i].clock_ns = sqlite3_column_double(read, 1);
+		sums[i].sampled_ns = sqlite3_column_double(read, 2) * (double)period_ns;
+		sqlite3_reset(read);
+		sqlite3_finalize(stmts[i]);
+	}
+	sqlite3_finalize(read);
+}
+
+/* --- a cell ------------------------------------------------------------------------------ */
+
+struct figure {
+	double runs, clock_ns, ratio, error;
+};
+
+/* The ratio of the sums, and its standard error from how the parts differ. */
+static struct figure figure_of(const struct sums parts[PARTS])
+{
+	struct figure figure = { 0, 0, 0, 0 };
+	double sampled = 0, squares = 0;
+
+	for (int p = 0; p < PARTS; p++) {
+		figure.runs += parts[p].runs;
+		figure.clock_ns += parts[p].clock_ns;
+		sampled += parts[p].sampled_ns;
+	}
+	if (figure.clock_ns <= 0)
+		return figure;
+	figure.ratio = sampled / figure.clock_ns;
+	for (int p = 0; p < PARTS; p++)
+		squares += pow(parts[p].sampled_ns - figure.ratio * parts[p].clock_ns, 2);
+	figure.error = sqrt(squares * PARTS / (PARTS - 1)) / figure.clock_ns;
+	return figure;
+}
+
+static bool is_within(const struct figure *figure)
+{
+	double off = fabs(figure->ratio - 1);
+
+	return figure->clock_ns > 0 && (off <= BOUND || off <= ERRORS * figure->error);
+}
+
+static bool measure_cell(const char *load, bool mixed, long period_ns, double seconds)
+{
+	static int number;
+	struct sums parts[PARTS][LENGTHS], of_one[PARTS];
+	bool within = true;
+
+	for (int p = 0; p < PARTS; p++)
+		measure_part(number++, mixed, period_ns, seconds / PARTS, parts[p]);
+	printf("%-5s %-5s %6.1f ms ", load, mixed ? "mixed" : "alone", (double)period_ns / 1e6);
+	for (int i = 0; i < LENGTHS; i++) {
+		for (int p = 0; p < PARTS; p++)
+			of_one[p] = parts[p][i];
+		struct figure figure = figure_of(of_one);
+		bool good = is_within(&figure);
+		printf("  %.3f +- %.3f %s", figure.ratio, figure.error, good ? " " : "*");
+		within &= good;
+	}
+	puts("");
+	fflush(stdout);
+	return within;
+}
+
+/* --- company ------------------------------------------------------------------------------ */
+
+static pid_t busy[BUSY_MAX];
+static int busy_count;
+
+static void start_busy(void)
+{
+	cpu_set_t processors;
+	int count = 1;
+
+	if (sched_getaffinity(0, sizeof processors, &processors) == 0)
+		count = CPU_COUNT(&processors);
+	for (int i = 0; i < count * BUSY_PER_PROCESSOR && busy_count < BUSY_MAX; i++) {
+		pid_t parent = getpid(), child = fork();
+		if (child == 0) {
+			prctl(PR_SET_PDEATHSIG, SIGKILL);
+			while (getppid() == parent)
+				for (volatile int n = 0; n < 1000000; n++)
+					;
+			_exit(0);
+		}
+		if (child > 0)
+			busy[busy_count++] = child;
+	}
+}
+
+static void stop_busy(void)
+{
+	while (busy_count > 0) {
+		kill(busy[--busy_count], SIGKILL);
+		waitpid(busy[busy_count], NULL, 0);
+	}
+}
+
+/* --- the options -------------------------------------------------------------------------- */
+
+static struct {
+	const char *library, *periods_us, *mixes, *loads;
+	double seconds;
+	bool check;
+} options = {
+	.library = QUERYPROF_LIBRARY,
+	.periods_us = "300,1000,3000,10000",
+	.mixes = "alone,mixed",
+	.loads = "quiet,busy",
+	.seconds = 20,
+};
+
+static void read_options(int argc, char **argv)
+{
+	for (int i = 1; i < argc; i++) {
+		const char *name = argv[i];
+		if (strcmp(name, "--check") == 0) {
+			options.check = true;
+			continue;
+		}
+		const char *value = ++i < argc ? argv[i] : "";
+		if (strcmp(name, "--library") == 0)
+			options.library = value;
+		else if (strcmp(name, "--periods") == 0)
+			options.periods_us = value;
+		else if (strcmp(name, "--mixes") == 0)
+			options.mixes = value;
+		else if (strcmp(name, "--loads") == 0)
+			options.loads = value;
+		else if (strcmp(name, "--seconds") == 0)
+			options.seconds = atof(value);
+		else if (strcmp(name, "--seed") == 0)
+			random_state = strtoull(value, NULL, 0);
+		else {
+			fprintf(stderr, "%s: the options are --library PATH, --seconds S (of CPU time, for "
+			                "each line), --periods US,..., --mixes alone,mixed, --loads "
+			                "quiet,busy, --seed N, --check\n",
+			        name);
+			exit(2);
+		}
+	}
+}
+
+static bool measure_load(const char *load)
+{
+	bool within = true;
+
+	for (const char *period = options.periods_us; period != NULL && *period != '\0';) {
+		long period_ns = (long)(atof(period) * 1000);
+		for (int mixed = 0; mixed < 2; mixed++) {
+			if (strstr(options.mixes, mixed ? "mixed" : "alone") == NULL)
+				continue;
+			bool good = measure_cell(load, mixed, period_ns, options.seconds);
+			for (int round = 1; options.check && !good && round < ROUNDS; round++)
+				good = measure_cell(load, mixed, period_ns, options.seconds);
+			within &= good;
+		}
+		period = strchr(period, ',');
+		period += period != NULL;
+	}
+	return within;
+}
+
+int main(int argc, char **argv)
+{
+	char *error = NULL;
+	bool within = true;
+
+	read_options(argc, argv);
+	must(sqlite3_open(":memory:", &db), "open");
+	must(sqlite3_enable_load_extension(db, 1), "enable");
+	if (sqlite3_load_extension(db, options.library, "sqlite3_queryprof_init", &error) != SQLITE_OK) {
+		fprintf(stderr, "%s\n", error);
+		return 2;
+	}
+	set_period(0);
+	must(sqlite3_exec(db, "PRAGMA log_queries_min_query_duration_ns = 0", NULL, NULL, NULL), "every run");
+	calibrate();
+	printf("%s, seed %llu\nsampled / CPU clock +- standard error; *: off by more than %.0f %% and %d "
+	       "standard errors\n%-20s",
+	       options.library, (unsigned long long)random_state, BOUND * 100, ERRORS, "load, mix, period");
+	for (int i = 0; i < LENGTHS; i++)
+		printf("  %-17s", statements[i].name);
+	puts("");
+	for (int is_busy = 0; is_busy < 2; is_busy++) {
+		const char *load = is_busy ? "busy" : "quiet";
+		if (strstr(options.loads, load) == NULL)
+			continue;
+		if (is_busy)
+			start_busy();
+		within &= measure_load(load);
+	}
+	stop_busy();
+	sqlite3_close(db);
+	return options.check && !within;
+}
