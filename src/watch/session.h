@@ -7,14 +7,15 @@
 #include "watch/host.h"
 #include "settings/settings.h"
 
+struct address_space;
+
 struct session {
 	sqlite3 *db;
 	const struct host_library *library; /* that the connection belongs to */
 	struct session_settings settings;
-	uint32_t number; /* session_id: no other of this process has it, 0 is none's */
-	char *database;  /* the file of `main`; NULL: not known */
-	/* What addresses in its SQL mean; NULL: those of this process. */
-	const struct address_space *space;
+	const struct address_space *space; /* of the SQL functions; NULL: this process's */
+	uint32_t number;                   /* session_id: no other of this process has it, 0 is none's */
+	char *database;                    /* the file of `main`; NULL: not known */
 	/* The host's steps on this connection cannot be hooked: statements are told
 	 * by sqlite3_trace_v2, see queries.h. */
 	bool traced;
