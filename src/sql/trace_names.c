@@ -13,6 +13,7 @@
 #include "store/store.h"
 #include "symbol/symbol.h"
 #include "trace/process_space.h"
+#include "watch/calling.h"
 
 struct place {
 	uint64_t base, extent;
@@ -305,13 +306,14 @@ static int attach(sqlite3 *db, char **error)
 
 int trace_names_attach(sqlite3 *db, char **error, const sqlite3_api_routines *api)
 {
-	const struct host_library *library = host_adopt(api, error), *before;
+	const struct host_library *library = host_adopt(api, error);
+	struct call call;
 	int code;
 
 	if (!library)
 		return SQLITE_ERROR;
-	before = host_enter(library);
+	call_enter(&call, library, __builtin_frame_address(0));
 	code = attach(db, error);
-	host_leave(before);
+	call_leave(&call);
 	return code;
 }
