@@ -16,6 +16,7 @@
 #include "store/store.h"
 #include "symbol/symbol.h"
 #include "trace/address.h"
+#include "watch/calling.h"
 
 struct text {
 	int64_t id;
@@ -253,13 +254,14 @@ static int attach(sqlite3 *db, char **error, const struct address_space **space)
 int trace_names_attach(sqlite3 *db, char **error, const sqlite3_api_routines *api,
                        const struct address_space **space)
 {
-	const struct host_library *library = host_adopt(api, error), *before;
+	const struct host_library *library = host_adopt(api, error);
+	struct call call;
 	int code;
 
 	if (!library)
 		return SQLITE_ERROR;
-	before = host_enter(library);
+	call_enter(&call, library, __builtin_frame_address(0));
 	code = attach(db, error, space);
-	host_leave(before);
+	call_leave(&call);
 	return code;
 }
