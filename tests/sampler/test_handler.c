@@ -323,6 +323,67 @@ static void test_foreign(void **state)
 	sigprocmask(SIG_SETMASK, &mask, NULL); /* sigreturn would have done it */
 }
 
+/* Two actions, each known by its mask, set in turns while another thread forwards. */
+#define FORWARDS 20000
+
+static bool stop_setting;
+static uint32_t torn;
+
+static void on_first(int number)
+{
+	sigset_t mask;
+
+	(void)number;
+	sigprocmask(SIG_BLOCK, NULL, &mask);
+	torn += sigismember(&mask, SIGUSR1) != 1 || sigismember(&mask, SIGUSR2) != 0;
+}
+
+static void on_second(int number, siginfo_t *info, void *context)
+{
+	sigset_t mask;
+
+	(void)number;
+	sigprocmask(SIG_BLOCK, NULL, &mask);
+	torn += sigismember(&mask, SIGUSR2) != 1 || sigismember(&mask, SIGUSR1) != 0;
+	torn += info == NULL || context == NULL || info->si_code != SI_USER;
+}
+
+static void *keep_setting(void *context)
+{
+	struct sigaction first = { .sa_handler = on_first }, second = { .sa_flags = SA_SIGINFO };
+
+	(void)context;
+	second.sa_sigaction = on_second;
+	sigaddset(&first.sa_mask, SIGUSR1);
+	sigaddset(&second.sa_mask, SIGUSR2);
+	while (!__atomic_load_n(&stop_setting, __ATOMIC_ACQUIRE)) {
+		forward_set(&first);
+		forward_set(&second);
+	}
+	return NULL;
+}
+
+static void test_foreign_meanwhile(void **state)
+{
+	struct sigaction ignore = { .sa_handler = SIG_IGN };
+	pthread_t setter;
+	sigset_t mask;
+	(void)state;
+
+	sigprocmask(SIG_BLOCK, NULL, &mask);
+	running_thread();
+	forward_set(&ignore);
+	assert_int_equal(pthread_create(&setter, NULL, keep_setting, NULL), 0);
+	for (int i = 0; i < FORWARDS; i++) {
+		send(NULL, SI_USER, 0);
+		sigprocmask(SIG_SETMASK, &mask, NULL);
+	}
+	__atomic_store_n(&stop_setting, true, __ATOMIC_RELEASE);
+	pthread_join(setter, NULL);
+	forward_set(&ignore);
+	assert_int_equal(torn, 0);
+}
+
 static void test_foreign_by_default(void **state)
 {
 	struct sigaction action = { .sa_handler = SIG_DFL };
@@ -522,6 +583,7 @@ int main(void)
 		cmocka_unit_test(test_mutex_owner),
 		cmocka_unit_test(test_late),
 		cmocka_unit_test(test_foreign),
+		cmocka_unit_test(test_foreign_meanwhile),
 		cmocka_unit_test(test_foreign_by_default),
 		cmocka_unit_test(test_reentered),
 		cmocka_unit_test(test_abandoned),
