@@ -23,7 +23,7 @@ static int start_filled(void **state)
 static struct store_cursor *select_all(const char *sql)
 {
 	char *error;
-	struct store_cursor *cursor = store_select(sql, &error);
+	struct store_cursor *cursor = store_select(store_file_own(), sql, NULL, &error);
 
 	if (!cursor)
 		fail_msg("%s: %s", sql, error);
@@ -93,7 +93,7 @@ static void errors_are_told(void **state)
 	char *error;
 
 	(void)state;
-	assert_null(store_select("SELECT no_such_column FROM trace_log", &error));
+	assert_null(store_select(store_file_own(), "SELECT no_such_column FROM trace_log", NULL, &error));
 	assert_non_null(strstr(error, "no_such_column"));
 	free(error);
 	cursor = select_all("SELECT 1 UNION ALL SELECT json('[')");
