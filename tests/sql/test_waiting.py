@@ -21,7 +21,7 @@ db.execute("SELECT set_setting('trace_log_path', ?)", (path,)).fetchall()
 db.execute("SELECT count(*) FROM system.query_log").fetchall()
 other = sqlite3.connect(path, isolation_level=None)
 other.execute("BEGIN IMMEDIATE")
-db.execute("SELECT 1").fetchall()
+db.execute("WITH RECURSIVE c(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM c WHERE i < 300000) SELECT sum(i) FROM c").fetchall()
 ended = []
 def read():
     try:
