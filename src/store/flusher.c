@@ -20,6 +20,7 @@
 #include "sampler/sampler.h"
 #include "store/file/descriptors.h"
 #include "store/flusher.h"
+#include "store/write/batch.h"
 
 #define NS_PER_MS 1000000ll
 #define READING_TIMEOUT_MS 1000
