@@ -13,25 +13,11 @@
 #include "export/names.h"
 #include "export/export.h"
 #include "sql/trace_names.h"
-
-static bool locate(uint64_t address, struct export_module *module)
-{
-	struct trace_module found;
-
-	if (!trace_names_module(address, &found))
-		return false;
-	*module = (struct export_module){
-		.path = found.path,
-		.build_id = found.build_id,
-		.start = found.start,
-		.end = found.end,
-	};
-	return true;
-}
+#include "trace_file.h"
 
 struct names *trace_frames_names(bool inlines)
 {
-	return names_create(locate, inlines);
+	return names_create(trace_file_space(), inlines);
 }
 
 static void append_text(sqlite3_str *json, const char *text)
