@@ -24,6 +24,7 @@
 #include "store/flusher.h"
 #include "store/flusher_file.h"
 #include "store/read/pool.h"
+#include "store/write/batch.h"
 
 #define NS_PER_MS 1000000ll
 #define READING_TIMEOUT_MS 1000

@@ -7,7 +7,7 @@
  */
 #include "modules/modules.h"
 #include "store/read/space.h"
-#include "store/write/writer.h"
+#include "store/write/place.h"
 
 /* Ranges for modules whose own is taken: between where Linux puts programs and
  * where it puts libraries. */
