@@ -18,7 +18,7 @@ void names_free(struct names *names);
 
 /* The stack of a trace, a JSON array of addresses, leaf first. The caller keeps it
  * and asks once a trace. NULL: no memory, or with *bad no such array. */
-const struct report_stack *names_stack(struct names *names, const char *trace, bool is_truncated, bool *bad);
+const struct export_stack *names_stack(struct names *names, const char *trace, bool is_truncated, bool *bad);
 
 /* The text, kept as long as `names` is. NULL: no memory. */
 const char *names_keep(struct names *names, const char *text);

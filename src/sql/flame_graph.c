@@ -98,24 +98,23 @@ struct collapsing {
 	struct collapse *collapse; /* NULL once there was no memory */
 };
 
-static bool collapse_entry(struct collapse *collapse, const struct address_space *space,
-                           const struct entry *entry)
+static bool collapse_entry(struct collapsing *collapsing, const struct entry *entry)
 {
 	bool fine = true;
 
 	for (size_t i = entry->count; fine && i-- > 0;) {
-		char *text = address_text(space, entry->addresses[i]);
-		fine = text && collapse_frame(collapse, text);
+		char *text = address_text(collapsing->space, entry->addresses[i]);
+		fine = text && collapse_frame(collapsing->collapse, text);
 		free(text);
 	}
-	return fine && collapse_stack(collapse, entry->weight);
+	return fine && collapse_stack(collapsing->collapse, entry->weight);
 }
 
 static void collapse_each(void *context, void *entry)
 {
 	struct collapsing *collapsing = context;
 
-	if (collapsing->collapse && !collapse_entry(collapsing->collapse, collapsing->space, entry)) {
+	if (collapsing->collapse && !collapse_entry(collapsing, entry)) {
 		collapse_free(collapsing->collapse);
 		collapsing->collapse = NULL;
 	}

@@ -18,7 +18,8 @@ void flame_graph_free(struct flame_graph *graph);
  * memory. */
 bool flame_graph_add(struct flame_graph *graph, const char *trace, int64_t weight, bool *bad);
 
-/* The lines, of addresses of `space`, without an end of the last one; malloc'ed, NULL: no memory. */
+/* The lines, with the names that the addresses have in `space`, without an end of the last
+ * one; malloc'ed, NULL: no memory. */
 char *flame_graph_lines(struct flame_graph *graph, const struct address_space *space);
 
 #endif

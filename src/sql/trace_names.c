@@ -5,10 +5,10 @@
  */
 #include "sql/trace_names.h"
 
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/vector.h"
 #include "modules/module_map.h"
 #include "sql/functions.h"
 #include "store/file/database.h"
@@ -21,27 +21,20 @@ struct text {
 	char *text;
 };
 
-/* The functions at one address are a row each, the innermost first. */
-struct frame_row {
+/* One function at an address. */
+struct frame {
 	uint64_t address;
-	struct symbol_frame frame; /* strings are in `texts` */
+	struct symbol_frame symbol; /* strings are in `texts` */
 };
 
 struct trace_names {
-	struct address_space space;
-	struct trace_names *next;
-	struct session session; /* what the functions need of one */
+	struct address_space space; /* first: the callbacks get this */
+	struct session session;     /* what the functions need of one */
 	struct module_map modules;
 	bool names_were_read;
-	struct text *texts; /* by id */
-	size_t text_count;
-	struct frame_row *frames; /* by address */
-	size_t frame_count;
+	VECTOR(struct text) texts;   /* by id */
+	VECTOR(struct frame) frames; /* by address as a signed number, the innermost first */
 };
-
-/* Those of all connections, newest first. */
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct trace_names *attached;
 
 /* --- reading the file --------------------------------------------------------- */
 
@@ -76,13 +69,13 @@ static bool add_module(struct trace_names *names, sqlite3_stmt *row)
 
 static bool add_text(struct trace_names *names, sqlite3_stmt *row)
 {
-	struct text *grown = reallocarray(names->texts, names->text_count + 1, sizeof(*grown));
+	struct text *text = vector_add(&names->texts);
 
-	if (!grown)
+	if (!text)
 		return false;
-	names->texts = grown;
-	grown[names->text_count] = (struct text){ sqlite3_column_int64(row, 0), copy_column(row, 1) };
-	return grown[names->text_count++].text;
+	text->id = sqlite3_column_int64(row, 0);
+	text->text = copy_column(row, 1);
+	return text->text;
 }
 
 static int compare_texts(const void *left, const void *right)
@@ -93,30 +86,26 @@ static int compare_texts(const void *left, const void *right)
 
 static const char *text_of(const struct trace_names *names, int64_t id)
 {
-	const struct text wanted = { id, NULL };
-	const struct text *found = names->text_count ? bsearch(&wanted, names->texts, names->text_count,
-	                                                       sizeof(wanted), compare_texts)
-	                                             : NULL;
+	const struct text wanted = { id, NULL }, *found = NULL;
 
+	if (names->texts.count)
+		found = bsearch(&wanted, names->texts.items, names->texts.count, sizeof(wanted),
+		                compare_texts);
 	return found ? found->text : NULL;
 }
 
 static bool add_frame(struct trace_names *names, sqlite3_stmt *row)
 {
-	struct frame_row *grown = reallocarray(names->frames, names->frame_count + 1, sizeof(*grown));
+	struct frame *frame = vector_add(&names->frames);
 	int line = sqlite3_column_int(row, 3);
-	const char *file = line > 0 ? text_of(names, sqlite3_column_int64(row, 2)) : NULL;
 
-	if (!grown)
+	if (!frame)
 		return false;
-	names->frames = grown;
-	grown[names->frame_count++] = (struct frame_row){
-		.address = (uint64_t)sqlite3_column_int64(row, 0),
-		.frame = { .function = text_of(names, sqlite3_column_int64(row, 1)),
-		           .file = file,
-		           .line = file ? line : 0,
-		           .is_inlined = sqlite3_column_int(row, 4) },
-	};
+	frame->address = (uint64_t)sqlite3_column_int64(row, 0);
+	frame->symbol.function = text_of(names, sqlite3_column_int64(row, 1));
+	frame->symbol.file = line > 0 ? text_of(names, sqlite3_column_int64(row, 2)) : NULL;
+	frame->symbol.line = frame->symbol.file ? line : 0;
+	frame->symbol.is_inlined = sqlite3_column_int(row, 4);
 	return true;
 }
 
@@ -140,9 +129,7 @@ static int read_modules(struct trace_names *names)
 	                 add_module);
 }
 
-/* The rows of a WITHOUT ROWID table come in the order of its key; stored negative
- * addresses come first, so the order is that of signed numbers. What a damaged file
- * does not give has no name. */
+/* What cannot be read of a damaged file has no name. */
 static void read_names(struct trace_names *names)
 {
 	names->names_were_read = true;
@@ -159,6 +146,7 @@ static const struct module *locate(const struct address_space *space, uint64_t a
 	return module_map_find(&((const struct trace_names *)space)->modules, address);
 }
 
+/* The connection's mutex is held, as an SQL function of it runs: nobody else reads names. */
 static size_t recall(const struct address_space *space, uint64_t address, struct symbol_frame *frames,
                      size_t room)
 {
@@ -167,73 +155,56 @@ static size_t recall(const struct address_space *space, uint64_t address, struct
 
 	if (!names->names_were_read)
 		read_names(names);
-	high = names->frame_count;
+	high = names->frames.count;
 	while (low < high) {
 		size_t middle = low + (high - low) / 2;
-		if ((int64_t)names->frames[middle].address < (int64_t)address)
+		if ((int64_t)names->frames.items[middle].address < (int64_t)address)
 			low = middle + 1;
 		else
 			high = middle;
 	}
-	for (; count < room && low < names->frame_count && names->frames[low].address == address; low++)
-		frames[count++] = names->frames[low].frame;
+	for (; count < room && low < names->frames.count && names->frames.items[low].address == address;
+	     low++)
+		frames[count++] = names->frames.items[low].symbol;
 	return count;
 }
 
 /* --- one connection ------------------------------------------------------------------ */
-
-const struct address_space *trace_names_space(const sqlite3 *db)
-{
-	pthread_mutex_lock(&lock);
-	const struct trace_names *names = attached;
-	while (names && names->session.db != db)
-		names = names->next;
-	pthread_mutex_unlock(&lock);
-	return names ? &names->space : NULL;
-}
-
-static void add_attached(struct trace_names *names)
-{
-	pthread_mutex_lock(&lock);
-	names->next = attached;
-	attached = names;
-	pthread_mutex_unlock(&lock);
-}
-
-static void remove_attached(struct trace_names *names)
-{
-	pthread_mutex_lock(&lock);
-	struct trace_names **place = &attached;
-	while (*place && *place != names)
-		place = &(*place)->next;
-	if (*place)
-		*place = names->next;
-	pthread_mutex_unlock(&lock);
-}
 
 /* SQLite calls it when the functions and statements of the connection are gone. */
 static void detach(void *context)
 {
 	struct trace_names *names = context;
 
-	remove_attached(names);
 	for (size_t i = 0; i < names->modules.count; i++)
 		free((struct module *)names->modules.modules[i]);
-	for (size_t i = 0; i < names->text_count; i++)
-		free(names->texts[i].text);
 	module_map_free(&names->modules);
-	free(names->texts);
-	free(names->frames);
+	for (size_t i = 0; i < names->texts.count; i++)
+		free(names->texts.items[i].text);
+	vector_free(&names->texts);
+	vector_free(&names->frames);
 	free(names);
 }
 
-/* A collation for its destructor: it is asked for by no schema. */
+/* A collation is here for its destructor, and says that the connection is attached. */
+#define COLLATION "queryprof_trace"
+
 static int compare_bytes(void *context, int size, const void *left, int other_size, const void *right)
 {
 	int order = memcmp(left, right, (size_t)(size < other_size ? size : other_size));
 
 	(void)context;
 	return order ? order : size - other_size;
+}
+
+static bool gives_row(sqlite3 *db, const char *sql)
+{
+	sqlite3_stmt *row = NULL;
+	bool gives =
+		sqlite3_prepare_v2(db, sql, -1, &row, NULL) == SQLITE_OK && sqlite3_step(row) == SQLITE_ROW;
+
+	sqlite3_finalize(row);
+	return gives;
 }
 
 static bool is_trace_file(sqlite3 *db)
@@ -246,17 +217,17 @@ static bool is_trace_file(sqlite3 *db)
 	return is;
 }
 
-static int attach(sqlite3 *db, char **error)
+static int attach(sqlite3 *db, char **error, const struct address_space **space)
 {
 	struct trace_names *names;
 	int code;
 
-	if (trace_names_space(db))
-		return SQLITE_OK;
 	if (!is_trace_file(db)) {
 		*error = sqlite3_mprintf("queryprof: the main database is not a trace file");
 		return SQLITE_ERROR;
 	}
+	if (gives_row(db, "SELECT 1 FROM pragma_collation_list WHERE name = '" COLLATION "'"))
+		return SQLITE_OK;
 	names = calloc(1, sizeof(*names));
 	if (!names)
 		return SQLITE_NOMEM;
@@ -265,7 +236,7 @@ static int attach(sqlite3 *db, char **error)
 	names->session.space = &names->space;
 	settings_defaults(&names->session.settings);
 	/* Where that fails SQLite has not called detach(). */
-	code = sqlite3_create_collation_v2(db, "queryprof_trace", SQLITE_UTF8, names, compare_bytes, detach);
+	code = sqlite3_create_collation_v2(db, COLLATION, SQLITE_UTF8, names, compare_bytes, detach);
 	if (code)
 		detach(names);
 	else
@@ -274,11 +245,13 @@ static int attach(sqlite3 *db, char **error)
 		*error = sqlite3_mprintf("queryprof: %s", sqlite3_errmsg(db));
 		return code;
 	}
-	add_attached(names);
+	if (space)
+		*space = &names->space;
 	return functions_register(&names->session, error);
 }
 
-int trace_names_attach(sqlite3 *db, char **error, const sqlite3_api_routines *api)
+int trace_names_attach(sqlite3 *db, char **error, const sqlite3_api_routines *api,
+                       const struct address_space **space)
 {
 	const struct host_library *library = host_adopt(api, error), *before;
 	int code;
@@ -286,7 +259,7 @@ int trace_names_attach(sqlite3 *db, char **error, const sqlite3_api_routines *ap
 	if (!library)
 		return SQLITE_ERROR;
 	before = host_enter(library);
-	code = attach(db, error);
+	code = attach(db, error, space);
 	host_leave(before);
 	return code;
 }
