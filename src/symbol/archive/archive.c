@@ -51,12 +51,12 @@ static bool add_matches(const struct code_side *object, const struct code_side *
                         const uint32_t *matches, struct symbol_collector *collector)
 {
 	bool good = true;
-	for (uint32_t i = 0; good && i < archive->function_count; i++) {
+	for (uint32_t i = 0; good && i < archive->functions.count; i++) {
 		const struct code_function *function =
-			matches[i] == ARCHIVE_NONE ? NULL : &object->functions[matches[i]];
+			matches[i] == ARCHIVE_NONE ? NULL : &object->functions.items[matches[i]];
 		if (function && !function->name)
 			good = symbol_collector_add(collector, function->address, function->size,
-			                            archive->functions[i].name, "");
+			                            archive->functions.items[i].name, "");
 	}
 	return good;
 }

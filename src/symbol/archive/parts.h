@@ -16,6 +16,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/vector.h"
 #include "symbol/elf_image.h"
 
 #define ARCHIVE_NONE UINT32_MAX
@@ -97,20 +98,13 @@ struct code_function {
 struct code_side {
 	unsigned char *file;
 	uint64_t file_size;
-	struct code_section *sections; /* by address, as the other arrays */
-	uint32_t section_count, section_capacity;
-	struct code_relocation *relocations;
-	uint32_t relocation_count, relocation_capacity;
-	struct code_symbol *globals; /* by name */
-	uint32_t global_count, global_capacity;
-	struct code_symbol *objects; /* data with a symbol and a size */
-	uint32_t object_count, object_capacity;
-	struct code_function *functions;
-	uint32_t function_count, function_capacity;
-	struct code_token *tokens;
-	uint32_t token_count, token_capacity;
-	struct code_reference *references;
-	uint32_t reference_count, reference_capacity;
+	VECTOR(struct code_section) sections; /* by address, as the other arrays */
+	VECTOR(struct code_relocation) relocations;
+	VECTOR(struct code_symbol) globals; /* by name */
+	VECTOR(struct code_symbol) objects; /* data with a symbol and a size */
+	VECTOR(struct code_function) functions;
+	VECTOR(struct code_token) tokens;
+	VECTOR(struct code_reference) references;
 	uint32_t member_count;
 };
 
@@ -156,10 +150,8 @@ struct comparison {
 	uint32_t *to_object;  /* function of the archive to one of the object */
 	uint32_t *to_archive; /* and back; ARCHIVE_NONE where not known */
 	struct place_map data_to_object, data_to_archive;
-	struct code_guess *guesses; /* what the last comparison would imply */
-	uint32_t guess_count, guess_capacity;
-	uint32_t *partners; /* of the archive's instructions, in the last comparison */
-	uint32_t partner_capacity;
+	VECTOR(struct code_guess) guesses; /* what the last comparison would imply */
+	VECTOR(uint32_t) partners;         /* of the archive's instructions, in the last comparison */
 	bool is_out_of_memory;
 };
 
