@@ -156,15 +156,6 @@ static uint64_t resolve(const struct decoder *decoder, const struct code_instruc
 	return target;
 }
 
-/* Half a million come, so there is no call for each. */
-static bool append_token(struct code_side *side, struct code_token token)
-{
-	if (side->tokens.count == side->tokens.room && !vector_reserve(&side->tokens, side->tokens.count + 1))
-		return false;
-	side->tokens.items[side->tokens.count++] = token;
-	return true;
-}
-
 /* Which functions the references of a decoded one lead to. */
 static void resolve_functions(const struct code_side *side, const struct code_function *function)
 {
@@ -220,8 +211,8 @@ static bool decode_function(struct decoder *decoder, struct code_function *funct
 		if (instruction.kind != CODE_PADDING)
 			function->sum += instruction.hash;
 		if (instruction.kind != CODE_PADDING &&
-		    !append_token(side,
-		                  (struct code_token){ .hash = instruction.hash, .offset = (uint32_t)at }))
+		    !vector_push(&side->tokens,
+		                 (struct code_token){ .hash = instruction.hash, .offset = (uint32_t)at }))
 			return false;
 		at += instruction.length;
 	}
