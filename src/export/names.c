@@ -77,37 +77,36 @@ const char *names_keep(struct names *names, const char *text)
 /* False: no memory. */
 static bool find_module(struct names *names, uint64_t address, const struct export_module **found)
 {
-	const struct module *located = names->space->locate(names->space, address);
+	const struct module *said = names->space->locate(names->space, address);
 	struct export_module *module;
 
 	*found = NULL;
-	if (!located)
+	if (!said)
 		return true;
-	struct export_module said = {
-		.path = located->path,
-		.build_id = located->build_id,
-		.start = located->start,
-		.end = located->end,
-	};
-	struct hash key = hash_words(&said.start, 1);
+	struct hash key = hash_words(&(uint64_t){ said->start }, 1);
 	uint32_t number = index_find(&names->module_index, key);
 	if (number != INDEX_NONE) {
 		*found = names->modules.items[number];
 		return true;
 	}
-	said.path = names_keep(names, said.path);
-	said.build_id = names_keep(names, said.build_id);
-	if (!said.path || !said.build_id || !vector_reserve(&names->modules, names->modules.count + 1) ||
+	const char *path = names_keep(names, said->path);
+	const char *build_id = names_keep(names, said->build_id);
+	if (!path || !build_id || !vector_reserve(&names->modules, names->modules.count + 1) ||
 	    !(module = malloc(sizeof(*module))))
 		return false;
-	said.number = index_add(&names->module_index, key);
-	if (said.number == INDEX_NONE) {
+	*module = (struct export_module){
+		.path = path,
+		.build_id = build_id,
+		.start = said->start,
+		.end = said->end,
+		.number = index_add(&names->module_index, key),
+	};
+	if (module->number == INDEX_NONE) {
 		free(module);
 		return false;
 	}
-	const char *slash = strrchr(said.path, '/');
-	said.name = slash && slash[1] ? slash + 1 : said.path;
-	*module = said;
+	const char *slash = strrchr(path, '/');
+	module->name = slash && slash[1] ? slash + 1 : path;
 	vector_push(&names->modules, module);
 	*found = module;
 	return true;

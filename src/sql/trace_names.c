@@ -5,6 +5,7 @@
  */
 #include "sql/trace_names.h"
 
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,6 +16,7 @@
 #include "store/store.h"
 #include "symbol/symbol.h"
 #include "trace/address.h"
+#include "watch/calling.h"
 
 struct text {
 	int64_t id;
@@ -146,7 +148,6 @@ static const struct module *locate(const struct address_space *space, uint64_t a
 	return module_map_find(&((const struct trace_names *)space)->modules, address);
 }
 
-/* The connection's mutex is held, as an SQL function of it runs: nobody else reads names. */
 static size_t recall(const struct address_space *space, uint64_t address, struct symbol_frame *frames,
                      size_t room)
 {
@@ -178,9 +179,9 @@ static void detach(void *context)
 
 	for (size_t i = 0; i < names->modules.count; i++)
 		free((struct module *)names->modules.items[i]);
-	module_map_free(&names->modules);
 	for (size_t i = 0; i < names->texts.count; i++)
 		free(names->texts.items[i].text);
+	module_map_free(&names->modules);
 	vector_free(&names->texts);
 	vector_free(&names->frames);
 	free(names);
@@ -253,13 +254,14 @@ static int attach(sqlite3 *db, char **error, const struct address_space **space)
 int trace_names_attach(sqlite3 *db, char **error, const sqlite3_api_routines *api,
                        const struct address_space **space)
 {
-	const struct host_library *library = host_adopt(api, error), *before;
+	const struct host_library *library = host_adopt(api, error);
+	struct call call;
 	int code;
 
 	if (!library)
 		return SQLITE_ERROR;
-	before = host_enter(library);
+	call_enter(&call, library, __builtin_frame_address(0));
 	code = attach(db, error, space);
-	host_leave(before);
+	call_leave(&call);
 	return code;
 }

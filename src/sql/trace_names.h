@@ -14,9 +14,9 @@ struct sqlite3;
 struct sqlite3_api_routines;
 
 /* Gives `db`, whose main database is a trace file, the functions of functions.h, until
- * the connection is closed; no sampling, no hooks, no schema. `*space`, unless `space` is
- * NULL, is what the addresses of the file mean, as long. An SQLite result; `*error` is
- * sqlite3_malloc'ed by the library of `api`. */
+ * the connection is closed; no sampling, no hooks, no schema. Each such connection reads its
+ * own file. `*space`, unless `space` is NULL, is what the addresses of the file mean, as long.
+ * An SQLite result; `*error` is sqlite3_malloc'ed by the library of `api`. */
 int trace_names_attach(struct sqlite3 *db, char **error, const struct sqlite3_api_routines *api,
                        const struct address_space **space);
 
