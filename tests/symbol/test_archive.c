@@ -16,7 +16,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "symbol/archive/parts.h"
+#include "symbol/archive/match.h"
+#include "symbol/archive/read.h"
+#include "symbol/archive/token.h"
 #include "symbol/elf_image.h"
 #include "symbol/symbol.h"
 
@@ -219,9 +221,11 @@ static void test_hidden_exports_get_their_own_names(void **state)
 		sides.matches = archive_match(&sides.object, &sides.archive);
 		assert_non_null(sides.matches);
 		for (uint32_t i = 0; i < sides.archive.functions.count; i++) {
-			if (sides.matches[i] == ARCHIVE_NONE || sides.object.functions.items[sides.matches[i]].name)
+			if (sides.matches[i] == ARCHIVE_NONE ||
+			    sides.object.functions.items[sides.matches[i]].name)
 				continue;
-			const char *name = sides.archive.functions.items[i].name, *is = truth[sides.matches[i]];
+			const char *name = sides.archive.functions.items[i].name,
+				   *is = truth[sides.matches[i]];
 			bool is_global = sides.archive.functions.items[i].is_exported;
 			/* A static function has no truth, and must not get a global one's name. */
 			if (is ? strcmp(is, name) == 0 : !is_global) {

@@ -3,7 +3,7 @@
  *
  * Distributions strip libraries of the names of static functions, but their
  * packages for developers contain the same code as an archive of object files with
- * all names. How a name is proven to be right: archive_match.c.
+ * all names. How a name is proven to be right: match.c.
  */
 #include "symbol/archive/archive.h"
 
@@ -11,7 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "symbol/archive/parts.h"
+#include "symbol/archive/match.h"
+#include "symbol/archive/read.h"
+#include "symbol/archive/side.h"
 #include "symbol/collector.h"
 
 #define LIBRARY_FOLDER "/usr/lib/x86_64-linux-gnu/"

@@ -1,7 +1,7 @@
 /*
  * Compares one function of the archive with one of the object.
  */
-#include "symbol/archive/parts.h"
+#include "symbol/archive/compare.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -25,11 +25,13 @@
  * The linker keeps the code of a member in one piece, so a function of a member can
  * only lie between the neighbours' exported ones.
  */
-#include "symbol/archive/parts.h"
+#include "symbol/archive/match.h"
 
 #include <stdlib.h>
 #include <string.h>
 
+#include "symbol/archive/compare.h"
+#include "symbol/archive/foreign.h"
 /* Shorter functions that name nothing are equal by chance. */
 #define TOKENS_ALONE 12u
 

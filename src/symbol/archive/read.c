@@ -1,11 +1,11 @@
 /*
- * Reads an object and an archive into the form of archive_parts.h.
+ * Reads an object and an archive into the form of side.h.
  *
  * The extents of the object's functions come from its call frame information,
  * which stripping leaves: it has every function, also those without a symbol.
  * Nothing read is trusted; what does not fit is left out.
  */
-#include "symbol/archive/parts.h"
+#include "symbol/archive/read.h"
 
 #include <ar.h>
 #include <fcntl.h>
@@ -562,17 +562,4 @@ bool side_read_archive(struct code_side *side, const char *path, uint16_t machin
 	sort(side->relocations.items, side->relocations.count, sizeof(*side->relocations.items),
 	     compare_relocations);
 	return true;
-}
-
-void side_free(struct code_side *side)
-{
-	free(side->file);
-	vector_free(&side->sections);
-	vector_free(&side->relocations);
-	vector_free(&side->globals);
-	vector_free(&side->objects);
-	vector_free(&side->functions);
-	vector_free(&side->tokens);
-	vector_free(&side->references);
-	*side = (struct code_side){ 0 };
 }

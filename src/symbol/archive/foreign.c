@@ -2,7 +2,7 @@
  * Which members of an archive are of another source than the object: those with a
  * string that the object does not have.
  */
-#include "symbol/archive/parts.h"
+#include "symbol/archive/foreign.h"
 
 #include <stdlib.h>
 

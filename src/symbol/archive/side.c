@@ -2,12 +2,26 @@
  * Functions as sequences of tokens and of the places that they name, and the
  * look-ups of a side.
  */
-#include "symbol/archive/parts.h"
+#include "symbol/archive/side.h"
 
 #include <stdlib.h>
 #include <string.h>
 
+#include "symbol/archive/token.h"
 #include "symbol/plt.h"
+
+void side_free(struct code_side *side)
+{
+	free(side->file);
+	vector_free(&side->sections);
+	vector_free(&side->relocations);
+	vector_free(&side->globals);
+	vector_free(&side->objects);
+	vector_free(&side->functions);
+	vector_free(&side->tokens);
+	vector_free(&side->references);
+	*side = (struct code_side){ 0 };
+}
 
 /* --- look-ups: the last item at or before an address ------------------------------ */
 
