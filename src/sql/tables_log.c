@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "trace/frames.h"
+#include "trace/trace_text.h"
 #include "trace/process_space.h"
 #include "store/store.h"
 #include "watch/statements.h"
@@ -313,8 +313,8 @@ static int made_column(struct cursor *cursor, sqlite3_context *context, const st
 		free(cursor->made[lines].trace);
 		free(cursor->made[lines].text);
 		cursor->made[lines].trace = strdup(trace);
-		cursor->made[lines].text = lines ? frames_lines(process_space(), trace, &bad)
-		                                 : frames_symbols(process_space(), trace, &bad);
+		cursor->made[lines].text = lines ? trace_lines(process_space(), trace, &bad)
+		                                 : trace_symbols(process_space(), trace, &bad);
 	}
 	if (cursor->made[lines].text)
 		sqlite3_result_text(context, cursor->made[lines].text, -1, SQLITE_TRANSIENT);
