@@ -10,17 +10,13 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "watch/hooks.h"
+#include "entry/attach.h"
+#include "entry/process.h"
 #include "sql/metrics.h"
 #include "sql/trace_names.h"
-#include "entry/process.h"
+#include "watch/hooks.h"
 #include "watch/queries.h"
 #include "watch/session.h"
-
-static enum session_mode mode(void)
-{
-	return hooks_install(host_library()) ? SESSION_HOOKED : SESSION_TRACED;
-}
 
 /* SQLite calls it for every connection opened after the first. It must not fail:
  * sqlite3_open() would. */
@@ -32,7 +28,7 @@ static int attach_later_connection(sqlite3 *db, char **error, const sqlite3_api_
 	(void)error;
 	if (library && process_running()) {
 		before = host_enter(library);
-		session_attach(db, mode(), SCHEMA_ON_DEMAND, &ignored);
+		attach_connection(db, false, &ignored);
 		sqlite3_free(ignored);
 		/* Forget what may have failed: sqlite3_open() looks for it. */
 		sqlite3_exec(db, "", NULL, NULL, NULL);
@@ -43,10 +39,9 @@ static int attach_later_connection(sqlite3 *db, char **error, const sqlite3_api_
 
 static int attach(sqlite3 *db, char **error)
 {
-	enum session_mode how = mode();
 	int rc = sqlite3_auto_extension((void (*)(void))attach_later_connection);
 
-	return rc ? rc : session_attach(db, how, SCHEMA_NOW, error);
+	return rc ? rc : attach_connection(db, true, error);
 }
 
 int sqlite3_queryprof_init(sqlite3 *db, char **error, const sqlite3_api_routines *api)

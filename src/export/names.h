@@ -13,7 +13,7 @@ struct names;
 /* Finds the module that an address lies in: fills all but `number` and `name`; its strings
  * stay valid. False: it lies in none. */
 typedef bool (*names_locator)(const struct address_space *space, uint64_t address,
-                              struct report_module *module);
+                              struct export_module *module);
 
 /* `inlines`: functions that were inlined are frames of their own; else the one that
  * they were inlined into is the only one, at the line of the call. NULL: no memory. */
@@ -22,7 +22,7 @@ void names_free(struct names *names);
 
 /* The stack of a trace, a JSON array of addresses, leaf first. The caller keeps it
  * and asks once a trace. NULL: no memory, or with *bad no such array. */
-const struct report_stack *names_stack(struct names *names, const char *trace, bool is_truncated, bool *bad);
+const struct export_stack *names_stack(struct names *names, const char *trace, bool is_truncated, bool *bad);
 
 /* The text, kept as long as `names` is. NULL: no memory. */
 const char *names_keep(struct names *names, const char *text);

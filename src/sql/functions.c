@@ -333,30 +333,6 @@ int functions_register(struct session *session, char **error)
 
 /* --- schemas that were read before ------------------------------------------ */
 
-static bool names_ours(sqlite3 *db, const char *schema)
-{
-	char *sql = sqlite3_mprintf("SELECT 1 FROM \"%w\".sqlite_master WHERE 0", schema);
-	sqlite3_stmt *stmt = NULL;
-	bool found;
-
-	for (size_t i = 0; i < sizeof functions / sizeof *functions; i++)
-		sql = sqlite3_mprintf("%z OR instr(lower(sql), lower('%s'))", sql, functions[i].name);
-	found = sql && !sqlite3_prepare_v2(db, sql, -1, &stmt, NULL) && sqlite3_step(stmt) == SQLITE_ROW;
-	sqlite3_finalize(stmt);
-	sqlite3_free(sql);
-	return found;
-}
-
-static int read_schemas(void *context, int argc, char **values, char **names)
-{
-	char **list = context;
-
-	(void)names;
-	if (argc > 1 && values[1] && sqlite3_stricmp(values[1], "temp"))
-		*list = sqlite3_mprintf("%z%s%c", *list, values[1], '\n');
-	return 0;
-}
-
 static int read_flag(void *context, int argc, char **values, char **names)
 {
 	(void)names;
@@ -367,16 +343,11 @@ static int read_flag(void *context, int argc, char **values, char **names)
 void functions_guard(struct session *session)
 {
 	sqlite3 *db = session->db;
-	bool found = false, writable = false;
-	char *schemas = NULL;
+	int used = 0, most = 0;
+	bool writable = false;
 
-	sqlite3_exec(db, "PRAGMA database_list", read_schemas, &schemas, NULL);
-	for (char *at = schemas, *end; at && !found && (end = strchr(at, '\n')); at = end + 1) {
-		*end = 0;
-		found = names_ours(db, at);
-	}
-	sqlite3_free(schemas);
-	if (!found)
+	sqlite3_db_status(db, SQLITE_DBSTATUS_SCHEMA_USED, &used, &most, 0);
+	if (!used)
 		return;
 	sqlite3_exec(db, "PRAGMA writable_schema", read_flag, &writable, NULL);
 	sqlite3_exec(db, "PRAGMA writable_schema = RESET", NULL, NULL, NULL);

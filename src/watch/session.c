@@ -16,11 +16,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "sql/functions.h"
 #include "watch/hooks.h"
 #include "watch/queries.h"
 #include "watch/runs.h"
-#include "sql/schema.h"
 
 #define TABLE_SLOTS 65536u /* a power of two */
 #define TABLE_FULL (TABLE_SLOTS / 4 * 3)
@@ -227,15 +225,6 @@ static struct session *session_new(sqlite3 *db, bool recorded)
 	return added;
 }
 
-/* From here on the session goes with the connection, whatever follows. On failure
- * it has gone already: SQLite has called session_detach(). */
-static int session_bind(struct session *session)
-{
-	unrecord(session);
-	return sqlite3_create_module_v2(session->db, "queryprof_session", &session_module, session,
-	                                session_detach);
-}
-
 /* --- recording -------------------------------------------------------------- */
 
 static bool (*recording)(void); /* NULL: only connections that ask for it */
@@ -308,37 +297,36 @@ void session_finalizing(sqlite3_stmt *stmt)
 
 /* --- attaching -------------------------------------------------------------- */
 
-int session_attach(sqlite3 *db, enum session_mode mode, enum session_schema schema, char **error)
+struct session *session_bind(sqlite3 *db, bool *is_new, char **error)
 {
 	struct session *session = session_of(db);
-	bool is_new = !session || session->recorded;
-	int rc = SQLITE_OK;
 
+	*is_new = !session || session->recorded;
 	if (!session && !(session = session_new(db, false))) {
 		*error = sqlite3_mprintf("queryprof: no room for another connection");
-		rc = SQLITE_ERROR;
+		return NULL;
 	}
-	if (session && is_new && (rc = session_bind(session)))
-		session = NULL;
-	if (session && is_new)
-		rc = functions_register(session, error);
-	if (session)
-		queries_watch(session);
-	if (!rc && (schema == SCHEMA_NOW || mode == SESSION_TRACED)) {
-		queries_suspend();
-		if (is_new)
-			functions_guard(session);
-		rc = schema_attach(session, error);
-		queries_resume();
+	if (!*is_new)
+		return session;
+	unrecord(session);
+	/* On failure SQLite has called session_detach(). */
+	if (sqlite3_create_module_v2(db, "queryprof_session", &session_module, session, session_detach)) {
+		*error = sqlite3_mprintf("queryprof: %s", sqlite3_errmsg(db));
+		return NULL;
 	}
-	if (session && is_new && mode == SESSION_TRACED) {
-		read_mutex(session);
-		session->traced = true;
-		queries_trace(session, 0, NULL, NULL);
-	}
-	if (rc)
-		__atomic_add_fetch(&counters[SESSIONS_REFUSED], 1, __ATOMIC_RELAXED);
-	return rc;
+	return session;
+}
+
+void session_trace(struct session *session)
+{
+	read_mutex(session);
+	session->traced = true;
+	queries_trace(session, 0, NULL, NULL);
+}
+
+void session_refused(void)
+{
+	__atomic_add_fetch(&counters[SESSIONS_REFUSED], 1, __ATOMIC_RELAXED);
 }
 
 uint64_t session_counter(enum session_counter which)

@@ -31,27 +31,25 @@ struct session {
 	/* The host did not ask for it: to the connection nothing was added, and the hooks
 	 * tell of its end. `closing`: the host has closed it, statements are left. */
 	bool recorded, closing;
+	/* It asked for the tables by .load or qp_attach(): their names alone bring the schema,
+	 * not only those that no host has. Written before the session is used. */
+	bool wants_tables, has_tables;
 	/* src/sqlite/queries.c only */
 	uint32_t open_runs;
 	bool watched;
 };
 
-/* How the connection's statements are seen. */
-enum session_mode {
-	SESSION_HOOKED, /* by the hooks */
-	SESSION_TRACED, /* by sqlite3_trace_v2, as the host's calls cannot be hooked */
-};
+/* The session of a connection that asks for one, from here on until SQLite closes it.
+ * `*is_new`: it had none, or was only recorded. NULL: it cannot have one, `*error`
+ * (sqlite3_malloc). */
+struct session *session_bind(sqlite3 *db, bool *is_new, char **error);
 
-/* When it gets the `system` schema. */
-enum session_schema {
-	SCHEMA_NOW,
-	SCHEMA_ON_DEMAND, /* when a statement names it; now, if such a statement is not seen */
-};
+/* From now on its statements are seen by sqlite3_trace_v2: the host's calls cannot be
+ * hooked. */
+void session_trace(struct session *session);
 
-/* Makes `db` a session: functions, settings, schema. Again is SQLITE_OK, and brings
- * a schema that is now wanted. On failure the connection works as before, without
- * what failed, with a message in `*error` (sqlite3_malloc). */
-int session_attach(sqlite3 *db, enum session_mode mode, enum session_schema schema, char **error);
+/* Counts a connection that could not be given all of a session. */
+void session_refused(void);
 
 /* The session of a connection, NULL when it has none. Lock-free; any thread that
  * may use the connection. */

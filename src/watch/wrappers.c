@@ -14,10 +14,9 @@
 #include <string.h>
 
 #include "watch/calls.h"
-#include "sql/pragma.h"
 #include "watch/queries.h"
-#include "sql/schema.h"
 #include "watch/session.h"
+#include "watch/watch_sql.h"
 #include "watch/workers.h"
 
 typedef int exec_callback(void *, int, char **, char **);
@@ -222,18 +221,25 @@ static struct session *session_that_asked(sqlite3 *db)
 	return session && !session->recorded ? session : NULL;
 }
 
-/* Prepares; and if that fails for want of the `system` schema, brings it and
- * prepares again. */
+/* Prepares; and if that fails for want of a table of ours, prepares again once it is
+ * there. */
 static int prepare_followed(prepare_function *prepare, const struct prepare_call *call)
 {
-	struct session *session;
+	const struct watch_sql *ours = watch_sql();
+	struct session *session = ours ? session_that_asked(call->db) : NULL;
 	struct query_step step;
 	int rc;
 
+	if (session && session->wants_tables && !session->has_tables && call->text)
+		ours->before_prepare(session, call->text);
 	queries_prepare(&step, call->db, call->text, call->frame);
 	rc = prepare(call);
-	if (rc == SQLITE_ERROR && (session = session_that_asked(call->db)) && schema_follow(session))
-		rc = prepare(call);
+	if (rc == SQLITE_ERROR && session) {
+		int missing = ours->missing_table(session);
+
+		if (missing != SQLITE_NOTFOUND)
+			rc = missing ? missing : prepare(call);
+	}
 	queries_prepared(&step, rc, rc ? NULL : *call->stmt);
 	return rc;
 }
@@ -242,7 +248,8 @@ static int prepare_followed(prepare_function *prepare, const struct prepare_call
 static int prepare_text(prepare_function *prepare, const struct prepare_call *call)
 {
 	const char *end;
-	char *text = call->sql ? pragma_rewrite(call->sql, call->bytes, &end) : NULL;
+	const struct watch_sql *ours = watch_sql();
+	char *text = call->sql && ours ? ours->rewrite(call->sql, call->bytes, &end) : NULL;
 	struct prepare_call rewritten = *call;
 	int rc;
 

@@ -15,13 +15,13 @@
 #include "sql/trace_names.h"
 #include "trace_file.h"
 
-static bool locate(const struct address_space *space, uint64_t address, struct report_module *module)
+static bool locate(const struct address_space *space, uint64_t address, struct export_module *module)
 {
 	struct trace_module found;
 
 	if (!trace_names_module(space, address, &found))
 		return false;
-	*module = (struct report_module){
+	*module = (struct export_module){
 		.path = found.path,
 		.build_id = found.build_id,
 		.start = found.start,
@@ -46,7 +46,7 @@ static void append_text(sqlite3_str *json, const char *text)
 	sqlite3_str_appendchar(json, 1, '"');
 }
 
-static void append_line(sqlite3_str *json, const struct report_line *line, const struct report_module *module)
+static void append_line(sqlite3_str *json, const struct export_line *line, const struct export_module *module)
 {
 	sqlite3_str_appendall(json, sqlite3_str_length(json) > 1 ? ",[" : "[");
 	append_text(json, line->function);
@@ -65,7 +65,7 @@ static void trace_frames(sqlite3_context *context, int argc, sqlite3_value **arg
 	bool bad = false;
 
 	(void)argc;
-	const struct report_stack *stack = names_stack(names, trace ? trace : "[]", false, &bad);
+	const struct export_stack *stack = names_stack(names, trace ? trace : "[]", false, &bad);
 	if (bad)
 		sqlite3_result_error(context, "a trace is no array of addresses", -1);
 	else if (!stack)

@@ -1,0 +1,54 @@
+#include "entry/attach.h"
+
+#include "sql/functions.h"
+#include "sql/pragma.h"
+#include "sql/schema.h"
+#include "watch/hooks.h"
+#include "watch/queries.h"
+#include "watch/session.h"
+#include "watch/watch_sql.h"
+
+static const struct watch_sql our_sql = {
+	.rewrite = pragma_rewrite,
+	.before_prepare = schema_expect,
+	.missing_table = schema_follow,
+};
+
+static int bring_schema(struct session *session, char **error)
+{
+	int rc = schema_attach(session, error);
+
+	/* The statement that will name the schema is not seen, so there is no later. */
+	if (schema_is_locked(rc)) {
+		sqlite3_free(*error);
+		*error = NULL;
+		rc = schema_make_eponymous(session, error);
+	}
+	return rc;
+}
+
+int attach_connection(sqlite3 *db, bool asked, char **error)
+{
+	bool hooked = hooks_install(host_library()), is_new;
+	struct session *session = session_bind(db, &is_new, error);
+	int rc = session ? SQLITE_OK : SQLITE_ERROR;
+
+	watch_sql_set(&our_sql);
+	if (session && is_new)
+		rc = functions_register(session, error);
+	if (session) {
+		session->wants_tables |= asked;
+		queries_watch(session);
+	}
+	queries_suspend(); /* our own statements are no queries of the host's */
+	if (!rc && is_new && asked)
+		functions_guard(session);
+	if (!rc && !hooked)
+		rc = bring_schema(session, error);
+	queries_resume();
+	if (session && is_new && !hooked)
+		session_trace(session);
+	if (rc)
+		session_refused();
+	return rc;
+}
