@@ -24,15 +24,10 @@
 #include "shown_type.h"
 #include "sql_export_samples.h"
 #include "store/store.h"
-<<<<<<< HEAD
-=======
-#include "base/hash_table.h"
-	>>>>>>> main
 #include "trace_file.h"
 #include "trace_frames.h"
 
-	static const char *format_name,
-	*out_path, *type_name, *no_inlines;
+static const char *format_name, *out_path, *type_name, *no_inlines;
 
 static const char *format_at(size_t index)
 {
