@@ -13,6 +13,7 @@
 #include "base/vector.h"
 #include "export/text.h"
 #include "trace/frames.h"
+#include "modules/module_map.h"
 #include "store/store.h"
 #include "trace/address.h"
 #include "symbol/symbol.h"
@@ -25,7 +26,6 @@ struct frame_with_lines {
 /* Writers keep pointers to frames, modules and stacks: each is an allocation of its own. */
 struct names {
 	const struct address_space *space;
-	names_locator locate;
 	bool inlines;
 	struct interner texts;
 	struct index frame_index, module_index;   /* by address, by start */
@@ -34,14 +34,13 @@ struct names {
 	VECTOR(struct export_stack *) stacks;
 };
 
-struct names *names_create(const struct address_space *space, names_locator locate, bool inlines)
+struct names *names_create(const struct address_space *space, bool inlines)
 {
 	struct names *names = calloc(1, sizeof(*names));
 
 	if (!names)
 		return NULL;
 	names->space = space;
-	names->locate = locate;
 	names->inlines = inlines;
 	return names;
 }
@@ -78,30 +77,36 @@ const char *names_keep(struct names *names, const char *text)
 /* False: no memory. */
 static bool find_module(struct names *names, uint64_t address, const struct export_module **found)
 {
-	struct export_module said, *module;
+	const struct module *said = names->space->locate(names->space, address);
+	struct export_module *module;
 
 	*found = NULL;
-	if (!names->locate(names->space, address, &said))
+	if (!said)
 		return true;
-	struct hash key = hash_words(&said.start, 1);
+	struct hash key = hash_words(&(uint64_t){ said->start }, 1);
 	uint32_t number = index_find(&names->module_index, key);
 	if (number != INDEX_NONE) {
 		*found = names->modules.items[number];
 		return true;
 	}
-	said.path = names_keep(names, said.path);
-	said.build_id = names_keep(names, said.build_id);
-	if (!said.path || !said.build_id || !vector_reserve(&names->modules, names->modules.count + 1) ||
+	const char *path = names_keep(names, said->path);
+	const char *build_id = names_keep(names, said->build_id);
+	if (!path || !build_id || !vector_reserve(&names->modules, names->modules.count + 1) ||
 	    !(module = malloc(sizeof(*module))))
 		return false;
-	said.number = index_add(&names->module_index, key);
-	if (said.number == INDEX_NONE) {
+	*module = (struct export_module){
+		.path = path,
+		.build_id = build_id,
+		.start = said->start,
+		.end = said->end,
+		.number = index_add(&names->module_index, key),
+	};
+	if (module->number == INDEX_NONE) {
 		free(module);
 		return false;
 	}
-	const char *slash = strrchr(said.path, '/');
-	said.name = slash && slash[1] ? slash + 1 : said.path;
-	*module = said;
+	const char *slash = strrchr(path, '/');
+	module->name = slash && slash[1] ? slash + 1 : path;
 	vector_push(&names->modules, module);
 	*found = module;
 	return true;

@@ -10,14 +10,10 @@
 struct address_space;
 struct names;
 
-/* Finds the module that an address lies in: fills all but `number` and `name`; its strings
- * stay valid. False: it lies in none. */
-typedef bool (*names_locator)(const struct address_space *space, uint64_t address,
-                              struct export_module *module);
-
-/* `inlines`: functions that were inlined are frames of their own; else the one that
- * they were inlined into is the only one, at the line of the call. NULL: no memory. */
-struct names *names_create(const struct address_space *space, names_locator locate, bool inlines);
+/* The names in an address space, which must outlive them. `inlines`: functions that were
+ * inlined are frames of their own; else the one that they were inlined into is the only
+ * one, at the line of the call. NULL: no memory. */
+struct names *names_create(const struct address_space *space, bool inlines);
 void names_free(struct names *names);
 
 /* The stack of a trace, a JSON array of addresses, leaf first. The caller keeps it

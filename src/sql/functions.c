@@ -10,7 +10,7 @@
 
 #include "sql/flame_graph.h"
 #include "trace/frames.h"
-#include "watch/queries.h"
+#include "watch/statements.h"
 #include "trace/address.h"
 #include "symbol/symbol.h"
 #include "trace/process_space.h"
@@ -256,7 +256,7 @@ static void get_setting(sqlite3_context *context, int argc, sqlite3_value **argv
 	const char *name = text_argument(context, "get_setting", argv[0]);
 
 	(void)argc;
-	queries_disown(sqlite3_context_db_handle(context));
+	statements_disown(sqlite3_context_db_handle(context));
 	if (name)
 		result_setting(context, sqlite3_user_data(context), name);
 }
@@ -269,7 +269,7 @@ static void set_setting(sqlite3_context *context, int argc, sqlite3_value **argv
 	char *error;
 
 	(void)argc;
-	queries_disown(sqlite3_context_db_handle(context));
+	statements_disown(sqlite3_context_db_handle(context));
 	if (!name)
 		return;
 	if (sqlite3_value_type(argv[1]) == SQLITE_NULL) {

@@ -7,7 +7,7 @@
 
 #include "trace/frames.h"
 #include "trace/process_space.h"
-#include "watch/queries.h"
+#include "watch/statements.h"
 #include "sql/tables.h"
 
 struct cell {
@@ -104,7 +104,7 @@ static const struct table *table_of(const sqlite3_vtab_cursor *cursor)
 
 static int best_index(sqlite3_vtab *vtab, sqlite3_index_info *info)
 {
-	queries_disown_prepared(((const struct table_vtab *)vtab)->session->db);
+	statements_disown_prepared(((const struct table_vtab *)vtab)->session->db);
 	info->estimatedRows = 100;
 	info->estimatedCost = 1000;
 	return SQLITE_OK;
@@ -134,7 +134,7 @@ static int filter(sqlite3_vtab_cursor *base, int plan, const char *plan_text, in
 {
 	struct cursor *cursor = (struct cursor *)base;
 
-	queries_disown(((const struct table_vtab *)base->pVtab)->session->db);
+	statements_disown(((const struct table_vtab *)base->pVtab)->session->db);
 	(void)plan, (void)plan_text, (void)argc, (void)argv;
 	free_rows(&cursor->rows);
 	cursor->at = 0;

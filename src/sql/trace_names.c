@@ -5,20 +5,18 @@
  */
 #include "sql/trace_names.h"
 
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/vector.h"
+#include "modules/module_map.h"
 #include "sql/functions.h"
 #include "store/file/database.h"
 #include "store/store.h"
 #include "symbol/symbol.h"
 #include "trace/address.h"
-
-struct place {
-	uint64_t base, extent;
-	struct store_location object; /* of the base; owns its strings */
-};
+#include "watch/calling.h"
 
 struct text {
 	int64_t id;
@@ -32,9 +30,9 @@ struct frame {
 };
 
 struct trace_names {
-	struct address_space space;  /* first: the callbacks get this */
-	struct session session;      /* what the functions need of one */
-	VECTOR(struct place) places; /* by base */
+	struct address_space space; /* first: the callbacks get this */
+	struct session session;     /* what the functions need of one */
+	struct module_map modules;
 	bool names_were_read;
 	VECTOR(struct text) texts;   /* by id */
 	VECTOR(struct frame) frames; /* by address as a signed number, the innermost first */
@@ -48,20 +46,27 @@ static char *copy_column(sqlite3_stmt *row, int column)
 	return strdup(text ? text : "");
 }
 
-static bool add_place(struct trace_names *names, sqlite3_stmt *row)
+static bool add_module(struct trace_names *names, sqlite3_stmt *row)
 {
-	struct place *place = vector_add(&names->places);
+	const uint64_t base = (uint64_t)sqlite3_column_int64(row, 0);
+	const char *path = (const char *)sqlite3_column_text(row, 3);
+	const char *build_id = (const char *)sqlite3_column_text(row, 4);
+	const struct module seen = {
+		.bias = base - (uint64_t)sqlite3_column_int64(row, 2),
+		.start = base,
+		.end = base + (uint64_t)sqlite3_column_int64(row, 1),
+		.file_size = (uint64_t)sqlite3_column_int64(row, 5),
+		.mtime_ns = sqlite3_column_int64(row, 6),
+		.path = path ? path : "",
+		.build_id = build_id ? build_id : "",
+		.died = UINT32_MAX,
+	};
+	struct module *module = module_copy(&seen);
 
-	if (!place)
-		return false;
-	place->base = (uint64_t)sqlite3_column_int64(row, 0);
-	place->extent = (uint64_t)sqlite3_column_int64(row, 1);
-	place->object.address = (uint64_t)sqlite3_column_int64(row, 2);
-	place->object.path = copy_column(row, 3);
-	place->object.build_id = copy_column(row, 4);
-	place->object.file_size = (uint64_t)sqlite3_column_int64(row, 5);
-	place->object.mtime_ns = sqlite3_column_int64(row, 6);
-	return place->object.path && place->object.build_id;
+	if (module && module_map_add(&names->modules, module))
+		return true;
+	free(module);
+	return false;
 }
 
 static bool add_text(struct trace_names *names, sqlite3_stmt *row)
@@ -119,23 +124,11 @@ static int read_rows(struct trace_names *names, const char *sql,
 	return code == SQLITE_DONE ? SQLITE_OK : code;
 }
 
-static int compare_places(const void *left, const void *right)
+static int read_modules(struct trace_names *names)
 {
-	const struct place *a = left, *b = right;
-	return (a->base > b->base) - (a->base < b->base);
-}
-
-/* Sorted here: the file has addresses over 2^63 as negative numbers. */
-static int read_places(struct trace_names *names)
-{
-	int code = read_rows(names,
-	                     "SELECT base, extent, elf_start, path, build_id, file_size, mtime_ns"
-	                     " FROM modules",
-	                     add_place);
-
-	if (names->places.count)
-		qsort(names->places.items, names->places.count, sizeof(*names->places.items), compare_places);
-	return code;
+	return read_rows(names,
+	                 "SELECT base, extent, elf_start, path, build_id, file_size, mtime_ns FROM modules",
+	                 add_module);
 }
 
 /* What cannot be read of a damaged file has no name. */
@@ -150,52 +143,11 @@ static void read_names(struct trace_names *names)
 
 /* --- looking up ------------------------------------------------------------------- */
 
-/* NULL: in none. */
-static const struct place *find_place(const struct address_space *space, uint64_t address)
+static const struct module *locate(const struct address_space *space, uint64_t address)
 {
-	const struct trace_names *names = (const struct trace_names *)space;
-	const struct place *places = names->places.items;
-	size_t low = 0, high = names->places.count;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-		if (places[middle].base <= address)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	if (low == 0 || address - places[low - 1].base >= places[low - 1].extent)
-		return NULL;
-	return &places[low - 1];
+	return module_map_find(&((const struct trace_names *)space)->modules, address);
 }
 
-static bool locate(const struct address_space *space, uint64_t address, struct store_location *location)
-{
-	const struct place *place = find_place(space, address);
-
-	if (!place)
-		return false;
-	*location = place->object;
-	location->offset = address - place->base;
-	location->address += location->offset;
-	return true;
-}
-
-bool trace_names_module(const struct address_space *space, uint64_t address, struct trace_module *module)
-{
-	const struct place *place = find_place(space, address);
-
-	if (place)
-		*module = (struct trace_module){
-			.path = place->object.path,
-			.build_id = place->object.build_id,
-			.start = place->base,
-			.end = place->base + place->extent,
-		};
-	return place;
-}
-
-/* The connection's mutex is held, as an SQL function of it runs: nobody else reads names. */
 static size_t recall(const struct address_space *space, uint64_t address, struct symbol_frame *frames,
                      size_t room)
 {
@@ -225,13 +177,11 @@ static void detach(void *context)
 {
 	struct trace_names *names = context;
 
-	for (size_t i = 0; i < names->places.count; i++) {
-		free((char *)names->places.items[i].object.path);
-		free((char *)names->places.items[i].object.build_id);
-	}
+	for (size_t i = 0; i < names->modules.count; i++)
+		free((struct module *)names->modules.modules[i]);
 	for (size_t i = 0; i < names->texts.count; i++)
 		free(names->texts.items[i].text);
-	vector_free(&names->places);
+	module_map_free(&names->modules);
 	vector_free(&names->texts);
 	vector_free(&names->frames);
 	free(names);
@@ -291,7 +241,7 @@ static int attach(sqlite3 *db, char **error, const struct address_space **space)
 	if (code)
 		detach(names);
 	else
-		code = read_places(names);
+		code = read_modules(names);
 	if (code) {
 		*error = sqlite3_mprintf("queryprof: %s", sqlite3_errmsg(db));
 		return code;
@@ -304,13 +254,14 @@ static int attach(sqlite3 *db, char **error, const struct address_space **space)
 int trace_names_attach(sqlite3 *db, char **error, const sqlite3_api_routines *api,
                        const struct address_space **space)
 {
-	const struct host_library *library = host_adopt(api, error), *before;
+	const struct host_library *library = host_adopt(api, error);
+	struct call call;
 	int code;
 
 	if (!library)
 		return SQLITE_ERROR;
-	before = host_enter(library);
+	call_enter(&call, library, __builtin_frame_address(0));
 	code = attach(db, error, space);
-	host_leave(before);
+	call_leave(&call);
 	return code;
 }

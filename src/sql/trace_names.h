@@ -9,27 +9,15 @@
 #ifndef QUERYPROF_SQL_TRACE_NAMES_H
 #define QUERYPROF_SQL_TRACE_NAMES_H
 
-#include <stdbool.h>
-#include <stdint.h>
-
 struct address_space;
 struct sqlite3;
 struct sqlite3_api_routines;
 
 /* Gives `db`, whose main database is a trace file, the functions of functions.h, until
- * the connection is closed; no sampling, no hooks, no schema. `*space`, unless `space` is
- * NULL, is what the addresses of the file mean, as long. An SQLite result; `*error` is
- * sqlite3_malloc'ed by the library of `api`. */
+ * the connection is closed; no sampling, no hooks, no schema. Each such connection reads its
+ * own file. `*space`, unless `space` is NULL, is what the addresses of the file mean, as long.
+ * An SQLite result; `*error` is sqlite3_malloc'ed by the library of `api`. */
 int trace_names_attach(struct sqlite3 *db, char **error, const struct sqlite3_api_routines *api,
                        const struct address_space **space);
-
-/* A module in the file. Strings stay valid as long as the space. */
-struct trace_module {
-	const char *path, *build_id; /* build_id "" when it has none */
-	uint64_t start, end;
-};
-
-/* The module that the address lies in. False: in none. */
-bool trace_names_module(const struct address_space *space, uint64_t address, struct trace_module *module);
 
 #endif

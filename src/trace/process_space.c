@@ -10,10 +10,10 @@
 #include "store/store.h"
 #include "symbol/perf_map.h"
 
-static bool locate(const struct address_space *space, uint64_t address, struct store_location *location)
+static const struct module *locate(const struct address_space *space, uint64_t address)
 {
 	(void)space;
-	return store_locate(address, location);
+	return store_locate(address);
 }
 
 static int64_t own_start_time(void)

@@ -15,24 +15,9 @@
 #include "sql/trace_names.h"
 #include "trace_file.h"
 
-static bool locate(const struct address_space *space, uint64_t address, struct export_module *module)
-{
-	struct trace_module found;
-
-	if (!trace_names_module(space, address, &found))
-		return false;
-	*module = (struct export_module){
-		.path = found.path,
-		.build_id = found.build_id,
-		.start = found.start,
-		.end = found.end,
-	};
-	return true;
-}
-
 struct names *trace_frames_names(bool inlines)
 {
-	return names_create(trace_file_space(), locate, inlines);
+	return names_create(trace_file_space(), inlines);
 }
 
 static void append_text(sqlite3_str *json, const char *text)
