@@ -109,6 +109,109 @@ static bool store(struct thread *thread, struct ring *ring, const struct query_t
 		ledger_count(thread, LEDGER_TRUNCATED, 1);
 		add(&counts->truncated, 1);
 	}
+<<<<<<< HEAD
+=======
+}
+
+#define IDLE_MAX_NS NS_PER_S
+
+/* No query runs that wants this timer's samples. `waits`: one may go on without a push, see
+ * query_running(); both timers then stay armed, the real-time timer for a second at most, as
+ * it interrupts the host's sleeps. */
+static void stay_idle(struct thread_timer *timer, enum trace_type type, uint64_t weight, bool waits)
+{
+	bool is_long;
+
+	timer->idle_ns += weight * timer->period_ns;
+	is_long = timer->idle_ns > IDLE_MAX_NS + timer->period_ns;
+	if (type == TRACE_CPU ? is_long && !waits : is_long || !waits)
+		disarm(timer);
+}
+
+static void take_sample(struct thread *thread, enum trace_type type, const siginfo_t *info,
+                        const void *ucontext)
+{
+	struct thread_timer *timer = &thread->timers[type];
+	uint64_t timestamp = clock_ns(CLOCK_REALTIME);
+	bool waits;
+	const struct query_tag *tag = query_running(thread, interrupted_stack_pointer(ucontext), &waits);
+
+	struct ring *ring = __atomic_load_n(&thread->ring, __ATOMIC_ACQUIRE);
+	bool on = __atomic_load_n(&enabled, __ATOMIC_SEQ_CST) && ring != NULL;
+	bool running = on && tag != NULL && tag->period_ns[type] != 0;
+
+	thread->name_due = true;
+	uint64_t weight = take_weight(timer, type, info);
+	if (!on)
+		disarm(timer);
+	else if (!running)
+		stay_idle(timer, type, weight, waits);
+	else
+		timer->idle_ns = 0;
+	if (!running || weight == 0)
+		count(thread, SAMPLE_IDLE, 1);
+	else
+		store_sample(thread, ring, tag, type, (uint32_t)weight, timestamp, ucontext);
+}
+
+/* --- a question -------------------------------------------------------------------- */
+
+uint32_t sample_answers;
+
+static void answer(struct thread *thread, const void *ucontext)
+{
+	struct thread_answer *to = &thread->answer;
+	bool waits;
+	const struct query_tag *tag = query_running(thread, interrupted_stack_pointer(ucontext), &waits);
+
+	/* Sequentially consistent with the asker, who writes `wanted` and then looks whether
+	 * a signal is on its way: this one answers whatever was wanted until now. */
+	__atomic_store_n(&to->on_way, 0, __ATOMIC_SEQ_CST);
+	uint32_t wanted = __atomic_load_n(&to->wanted, __ATOMIC_SEQ_CST);
+	if (wanted == to->given) {
+		count(thread, SAMPLE_LATE, 1);
+		return;
+	}
+	struct unwind_result trace =
+		unwind_trace(ucontext, &thread->stack, thread_memo(thread), to->trace, TRACE_MAX_FRAMES);
+	to->depth = trace.depth;
+	to->truncated = trace.truncated;
+	to->generation = trace.generation;
+	to->query = tag != NULL ? tag->key : (struct query_key){ 0, 0 };
+	count(thread, SAMPLE_ASKED, 1);
+	/* Release: the answer before its number. */
+	__atomic_store_n(&to->given, wanted, __ATOMIC_RELEASE);
+	__atomic_fetch_add(&sample_answers, 1, __ATOMIC_RELEASE);
+	sys_futex_wake(&sample_answers);
+}
+
+/* --- which of them ------------------------------------------------------------------ */
+
+/* The trace type whose timer the cookie is; -1: none of this thread's. Compares
+ * pointers only, so a foreign cookie is never followed. */
+static int find_type(const struct thread *thread, const void *cookie)
+{
+	for (int type = 0; thread != NULL && type < TRACE_TYPES; type++) {
+		if (cookie == &thread->timers[type])
+			return type;
+	}
+	return -1;
+}
+
+/* False inside a handler of the same thread. One that a handler of the host's for a
+ * synchronous signal left by a long jump does not count: its frame is not above
+ * ours, as a running one's would be. */
+static bool enter_handler(struct thread *thread)
+{
+	uintptr_t frame = (uintptr_t)__builtin_frame_address(0);
+
+	if (thread->in_handler != 0 && frame < thread->handler_frame)
+		return false;
+	thread->handler_frame = frame;
+	/* Sequentially consistent: whoever replaces what handlers use does that first
+	 * and looks for running handlers afterwards (sampler_quiesce). */
+	__atomic_store_n(&thread->in_handler, 1, __ATOMIC_SEQ_CST);
+>>>>>>> main
 	return true;
 }
 
