@@ -18,13 +18,18 @@
  * signal: our handler stays and acts so for what is not ours, for with a timer armed
  * and no handler the signal would end the process.
  */
+#include "sampler/signal.h"
+
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
 
 #include "handler/dispatch.h"
 #include "handler/forward.h"
-#include "sampler/internal.h"
+#include "sampler/push.h"
+#include "sampler/state.h"
+#include "sampler/threads.h"
+#include "sampler/timers.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 int sampler_signal_number;
