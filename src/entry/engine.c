@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/lock.h"
 #include "entry/process.h"
 #include "query/query.h"
 #include "sampler/sampler.h"
@@ -24,7 +25,7 @@ struct engine_query {
 };
 
 static struct engine_query *unused;
-static pthread_mutex_t unused_lock = PTHREAD_MUTEX_INITIALIZER;
+LOCK_DEFINE(unused_lock, LOCK_ENGINE);
 static __thread struct engine_query *innermost;
 
 static struct engine_query *query_new(void)

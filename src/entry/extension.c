@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/lock.h"
 #include "entry/attach.h"
 #include "entry/process.h"
 #include "sql/metrics.h"
@@ -102,7 +103,7 @@ static void *open_library_of(const void *caller)
  * connection of our own. */
 static const sqlite3_api_routines *ask_api(const qp_sqlite *sqlite)
 {
-	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+	LOCK_DEFINE(lock, LOCK_OFFER, .at_fork = LOCK_LEFT); /* SQLite may wait in there */
 	const sqlite3_api_routines *api;
 	sqlite3 *scratch = NULL;
 

@@ -15,6 +15,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/lock.h"
 #include "trace/embed.h"
 #include "handler/ring.h"
 #include "watch/queries.h"
@@ -188,8 +189,8 @@ static const struct setting settings[] = {
 
 /* Lock order: `changing`, then `values`. The first is held while the store takes a
  * change over, which may last; the second only to copy. */
-static pthread_mutex_t changing = PTHREAD_MUTEX_INITIALIZER;
-static pthread_mutex_t values = PTHREAD_MUTEX_INITIALIZER;
+LOCK_DEFINE(changing, LOCK_SETTINGS_CHANGE);
+LOCK_DEFINE(values, LOCK_SETTINGS_VALUES);
 static struct session_settings base_session, new_session;
 static struct process_settings base_process, process;
 static bool running;    /* there is a store to tell; under `changing` */
@@ -503,18 +504,4 @@ int settings_count(void)
 const struct setting_info *settings_info(int index)
 {
 	return &settings[index].info;
-}
-
-/* --- fork ------------------------------------------------------------------ */
-
-void settings_before_fork(void)
-{
-	pthread_mutex_lock(&changing);
-	pthread_mutex_lock(&values);
-}
-
-void settings_after_fork(void)
-{
-	pthread_mutex_unlock(&values);
-	pthread_mutex_unlock(&changing);
 }

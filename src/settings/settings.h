@@ -68,11 +68,6 @@ size_t settings_ring_bytes(void);
  * store_configure(), and trace_log_ring_bytes is fixed for good. */
 void settings_started(bool started);
 
-/* fork: no other thread is inside in the child. To be registered behind the store's
- * hooks, so that these locks are taken before the store's. */
-void settings_before_fork(void);
-void settings_after_fork(void);
-
 /* One line of system.settings. */
 struct setting_info {
 	const char *name;

@@ -3,6 +3,7 @@
 #include <pthread.h>
 #include <string.h>
 
+#include "base/lock.h"
 #include "hook/exit.h"
 #include "hook/import.h"
 #include "hook/lookup.h"
@@ -46,7 +47,8 @@ static void add_hooks(void)
 	}
 }
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+/* Whatever was left half done is done again or can stay: each slot is one store. */
+LOCK_DEFINE(lock, LOCK_HOOKS, .at_fork = LOCK_LEFT);
 
 /* With the lock held. */
 static void patch(void)
@@ -86,11 +88,4 @@ void hooks_follow(void)
 		return;
 	patch();
 	pthread_mutex_unlock(&lock);
-}
-
-/* Whatever was left half done is done again or can stay: each slot is one store. Not held
- * over the fork: who holds it may be waiting for the loader, and the loader for us. */
-void hooks_after_fork(void)
-{
-	lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
 }

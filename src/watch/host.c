@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "base/lock.h"
 #include "watch/queries.h"
 
 /* sqlite3_trace_v2, sqlite3_stmt_busy and persistent loading are older. */
@@ -17,7 +18,7 @@
 struct host_library host_libraries[HOST_LIBRARIES_MAX];
 __thread const struct host_library *host_current;
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+LOCK_DEFINE(lock, LOCK_LIBRARIES);
 
 /* A library has one table of routines, but who records makes one of its own. */
 const struct host_library *host_find(const sqlite3_api_routines *api)

@@ -16,6 +16,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/lock.h"
 #include "watch/hooks.h"
 #include "watch/queries.h"
 #include "watch/runs.h"
@@ -31,7 +32,7 @@ struct entry {
 
 static struct entry *table;
 static uint32_t table_used; /* entries that are not NULL */
-static pthread_mutex_t table_lock = PTHREAD_MUTEX_INITIALIZER;
+LOCK_DEFINE(table_lock, LOCK_SESSIONS);
 static uint64_t counters[SESSION_COUNTERS];
 
 static uint32_t hash(const sqlite3 *db)
@@ -332,14 +333,4 @@ void session_refused(void)
 uint64_t session_counter(enum session_counter which)
 {
 	return __atomic_load_n(&counters[which], __ATOMIC_RELAXED);
-}
-
-void session_before_fork(void)
-{
-	pthread_mutex_lock(&table_lock);
-}
-
-void session_after_fork(void)
-{
-	pthread_mutex_unlock(&table_lock);
 }

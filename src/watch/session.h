@@ -85,8 +85,4 @@ enum session_counter {
 };
 uint64_t session_counter(enum session_counter which);
 
-/* fork: no other thread is inside in the child. */
-void session_before_fork(void);
-void session_after_fork(void);
-
 #endif
