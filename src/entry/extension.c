@@ -224,7 +224,7 @@ int qp_set(sqlite3 *db, const char *name, const char *value)
 	if (!name || !value)
 		return error_set(QP_INVALID, "qp_set: a name and a value are needed");
 	settings_init();
-	code = settings_set(session, name, value, SETTING_FROM_C, &error);
+	code = session_set(session, name, value, SETTING_FROM_C, &error);
 	return code ? error_take(code, error, "the setting was refused") : QP_OK;
 }
 
@@ -239,7 +239,7 @@ int qp_get(sqlite3 *db, const char *name, char *value, size_t size)
 	if (!name || !value || !size)
 		return error_set(QP_INVALID, "qp_get: a name and room for the value are needed");
 	settings_init();
-	text = settings_get(session, name);
+	text = settings_get(session ? &session->settings : NULL, name);
 	if (!text)
 		return error_set(QP_NOT_FOUND, "no setting is named %s", name);
 	snprintf(value, size, "%s", text);

@@ -14,6 +14,7 @@
 #include "base/error.h"
 #include "base/lock.h"
 #include "sampler/ring_reader.h"
+#include "hook/exit.h"
 #include "modules/modules.h"
 #include "sampler/sampler.h"
 #include "watch/hooks.h"
@@ -33,6 +34,25 @@ static const struct lock_group store_locks = {
 	.after_fork_in_child = store_after_fork_child,
 };
 LOCK_DEFINE_GROUP(store, LOCK_STORE, &store_locks);
+
+/* All that is recorded is stored before the process ends in its own way, too. */
+static void process_ends(void)
+{
+	if (session_recording())
+		store_drain_for_exit();
+}
+
+static const struct exit_callbacks exit_callbacks = {
+	.process_ends = process_ends,
+	.quick_exit = store_drain_for_exit,
+	.thread_ends = store_leader_ends,
+};
+
+/* Hooks come with the first library that is met, which may be long before qp_init(). */
+__attribute__((constructor)) static void follow_exits(void)
+{
+	exit_follow(&exit_callbacks);
+}
 
 static bool running;
 static struct ring *ring; /* made once: handlers may hold it for ever */
@@ -59,7 +79,7 @@ static int apply_config(const qp_config *config)
 		return error_set(QP_INVALID, "qp_config.size = %zu: set it to sizeof(qp_config), %zu",
 		                 config->size, sizeof *config);
 	if (config->trace_log_path)
-		code = settings_set(NULL, "trace_log_path", config->trace_log_path, SETTING_FROM_C, &error);
+		code = session_set(NULL, "trace_log_path", config->trace_log_path, SETTING_FROM_C, &error);
 	for (size_t i = 0; !code && i < sizeof numbers / sizeof *numbers; i++) {
 		int64_t value;
 		char text[24];
@@ -70,7 +90,7 @@ static int apply_config(const qp_config *config)
 		if (!value)
 			continue;
 		snprintf(text, sizeof text, "%lld", (long long)value);
-		code = settings_set(NULL, numbers[i].name, text, SETTING_FROM_C, &error);
+		code = session_set(NULL, numbers[i].name, text, SETTING_FROM_C, &error);
 	}
 	return code ? error_take(code, error, "the configuration was refused") : QP_OK;
 }

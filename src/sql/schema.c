@@ -135,13 +135,13 @@ static int on_pragma(struct session *session, char **arguments)
 
 	if (!name || !settings_known(name, (int)strlen(name)))
 		return SQLITE_NOTFOUND;
-	rc = value ? settings_set(session, name, value, SETTING_FROM_SQL, &error) : 0;
+	rc = value ? session_set(session, name, value, SETTING_FROM_SQL, &error) : 0;
 	if (rc) {
 		arguments[0] = sqlite3_mprintf("%s", error ? error : "out of memory");
 		free(error);
 		return SQLITE_ERROR;
 	}
-	text = settings_get(session, name);
+	text = settings_get(&session->settings, name);
 	arguments[0] = text ? sqlite3_mprintf("%s", text) : NULL;
 	free(text);
 	return SQLITE_OK;

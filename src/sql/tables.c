@@ -56,8 +56,8 @@ static void fill_settings(struct table_rows *rows, struct session *session)
 {
 	for (int i = 0; i < settings_count(); i++) {
 		const struct setting_info *info = settings_info(i);
-		char *value = settings_get(session, info->name);
-		char *by_default = settings_get_default(session, info->name);
+		char *value = settings_get(&session->settings, info->name);
+		char *by_default = settings_get_default(&session->settings, info->name);
 
 		table_add_text(rows, info->name);
 		add_value(rows, info, value);
@@ -101,7 +101,7 @@ static int update_setting(struct session *session, int64_t row, sqlite3_value **
 	value = (const char *)sqlite3_value_text(columns[SETTING_VALUE]);
 	if (!value)
 		return SQLITE_NOMEM;
-	rc = settings_set(session, name, value, SETTING_FROM_SQL, &reason);
+	rc = session_set(session, name, value, SETTING_FROM_SQL, &reason);
 	if (!rc)
 		return SQLITE_OK;
 	*error = sqlite3_mprintf("%s", reason ? reason : "out of memory");

@@ -325,6 +325,18 @@ void session_trace(struct session *session)
 	queries_trace(session, 0, NULL, NULL);
 }
 
+int session_set(struct session *session, const char *name, const char *value, enum setting_source source,
+                char **error)
+{
+	int rc = settings_set(session ? &session->settings : NULL, name, value, source, error);
+
+	if (!rc && session)
+		queries_watch(session);
+	else if (!rc)
+		session_watch_strangers();
+	return rc;
+}
+
 void session_refused(void)
 {
 	__atomic_add_fetch(&counters[SESSIONS_REFUSED], 1, __ATOMIC_RELAXED);

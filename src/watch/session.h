@@ -46,6 +46,11 @@ struct session *session_bind(sqlite3 *db, bool *is_new, char **error);
  * hooked. */
 void session_trace(struct session *session);
 
+/* settings_set() of the session or, NULL, of what new ones start with; and its statements
+ * are followed from now on, or no longer. */
+int session_set(struct session *session, const char *name, const char *value, enum setting_source source,
+                char **error);
+
 /* Counts a connection that could not be given all of a session. */
 void session_refused(void);
 
