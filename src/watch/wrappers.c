@@ -148,7 +148,7 @@ WRAPPER int wrap_exec(int number, sqlite3 *db, const char *sql, exec_callback *c
 	/* Never without: the script may be what turns the sampling on. */
 	ENTER(number);
 	outer = queries_begin_exec(CALLER);
-	if (!host_libraries[number].calls_are_seen)
+	if (!__atomic_load_n(&host_libraries[number].calls_are_seen, __ATOMIC_RELAXED))
 		calls_begin_exec(&step, db, sql, FRAME);
 	rc = callback ? real[number].exec(db, sql, on_exec_row, &call, error)
 	              : real[number].exec(db, sql, NULL, context, error);
@@ -527,7 +527,7 @@ static const struct {
 
 _Static_assert(FUNCTIONS + 1 <= WRAPPERS_MAX, "and pthread_create");
 
-int wrappers_hooks(const struct host_library *library, struct got_hook hooks[WRAPPERS_MAX])
+int wrappers_hooks(const struct host_library *library, struct import_hook hooks[WRAPPERS_MAX])
 {
 	size_t number = (size_t)(library - host_libraries);
 
@@ -540,7 +540,7 @@ int wrappers_hooks(const struct host_library *library, struct got_hook hooks[WRA
 		memcpy((char *)&real[number] + functions[i].real, &routine, sizeof routine);
 		/* The table itself stays as it is: through it our own calls, and those of other
 		 * extensions, reach SQLite. */
-		hooks[i] = (struct got_hook){
+		hooks[i] = (struct import_hook){
 			.symbol = functions[i].name,
 			.real = routine,
 			.replacement = functions[i].wrappers[number],
