@@ -22,7 +22,7 @@ enum lock_place {
 	LOCK_RECORD,          /* entry/record.c: libraries being taken on */
 	LOCK_PROCESS,         /* entry/process.c: starting and stopping */
 	LOCK_OFFER,           /* entry/extension.c: asking SQLite for its routines */
-	LOCK_HOOKS,           /* hook/hooks.c: slots being patched */
+	LOCK_HOOKS,           /* hook/hook.c: slots being patched */
 	LOCK_LIBRARIES,       /* watch/host.c: the SQLite libraries */
 	LOCK_ENGINE,          /* entry/engine.c: queries to be used again */
 	LOCK_SETTINGS_CHANGE, /* settings: one change at a time */

@@ -3,9 +3,10 @@
 #include "sql/functions.h"
 #include "sql/pragma.h"
 #include "sql/schema.h"
+#include "watch/binding.h"
 #include "watch/hooks.h"
-#include "watch/queries.h"
-#include "watch/session.h"
+#include "watch/statements.h"
+#include "watch/trace_fallback.h"
 #include "watch/watch_sql.h"
 
 static const struct watch_sql our_sql = {
@@ -32,20 +33,22 @@ int attach_connection(sqlite3 *db, bool asked, char **error)
 	bool hooked = hooks_install(host_library()), is_new;
 	struct session *session = session_bind(db, &is_new, error);
 	int rc = session ? SQLITE_OK : SQLITE_ERROR;
+	struct call quiet;
 
 	watch_sql_set(&our_sql);
 	if (session && is_new)
 		rc = functions_register(session, error);
 	if (session) {
 		session->wants_tables |= asked;
-		queries_watch(session);
+		session_watch(session);
 	}
-	queries_suspend(); /* our own statements are no queries of the host's */
+	/* Our own statements are no queries of the host's. */
+	statements_begin_quiet(&quiet, __builtin_frame_address(0));
 	if (!rc && is_new && asked)
 		functions_guard(session);
 	if (!rc && !hooked)
 		rc = bring_schema(session, error);
-	queries_resume();
+	statements_end_quiet(&quiet);
 	if (session && is_new && !hooked)
 		session_trace(session);
 	if (rc)

@@ -16,24 +16,27 @@
 #include "sql/metrics.h"
 #include "sql/trace_names.h"
 #include "watch/hooks.h"
-#include "watch/queries.h"
+#include "watch/calling.h"
 #include "watch/session.h"
+#include "watch/trace_fallback.h"
+#include "watch/session_settings.h"
 
 /* SQLite calls it for every connection opened after the first. It must not fail:
  * sqlite3_open() would. */
 static int attach_later_connection(sqlite3 *db, char **error, const sqlite3_api_routines *api)
 {
-	const struct host_library *library = host_find(api), *before;
+	const struct host_library *library = host_find(api);
+	struct call call;
 	char *ignored = NULL;
 
 	(void)error;
 	if (library && process_running()) {
-		before = host_enter(library);
+		call_enter(&call, library, __builtin_frame_address(0));
 		attach_connection(db, false, &ignored);
 		sqlite3_free(ignored);
 		/* Forget what may have failed: sqlite3_open() looks for it. */
 		sqlite3_exec(db, "", NULL, NULL, NULL);
-		host_leave(before);
+		call_leave(&call);
 	}
 	return SQLITE_OK;
 }
@@ -47,7 +50,8 @@ static int attach(sqlite3 *db, char **error)
 
 int sqlite3_queryprof_init(sqlite3 *db, char **error, const sqlite3_api_routines *api)
 {
-	const struct host_library *library = host_adopt(api, error), *before;
+	const struct host_library *library = host_adopt(api, error);
+	struct call call;
 	int rc;
 
 	if (!library)
@@ -56,16 +60,16 @@ int sqlite3_queryprof_init(sqlite3 *db, char **error, const sqlite3_api_routines
 		*error = api->mprintf("queryprof: %s", qp_error());
 		return SQLITE_ERROR;
 	}
-	before = host_enter(library);
+	call_enter(&call, library, __builtin_frame_address(0));
 	rc = attach(db, error);
-	host_leave(before);
+	call_leave(&call);
 	/* Signals may be on their way to the handler: never unloaded. */
 	return rc ? rc : SQLITE_OK_LOAD_PERMANENTLY;
 }
 
 int sqlite3_queryprof_trace_init(sqlite3 *db, char **error, const sqlite3_api_routines *api)
 {
-	return trace_names_attach(db, error, api);
+	return trace_names_attach(db, error, api, NULL);
 }
 
 /* --- C -------------------------------------------------------------------- */
@@ -141,7 +145,8 @@ static const sqlite3_api_routines *find_api(const void *caller)
 static int attach_from_c(sqlite3 *db, const sqlite3_api_routines *api)
 {
 	const struct session *session = session_of(db);
-	const struct host_library *library, *before;
+	const struct host_library *library;
+	struct call call;
 	char *sentence = NULL;
 	int rc;
 
@@ -150,9 +155,9 @@ static int attach_from_c(sqlite3 *db, const sqlite3_api_routines *api)
 	library = host_adopt(api, &sentence);
 	if (library && (rc = qp_init(NULL)))
 		return rc;
-	before = host_enter(library);
+	call_enter(&call, library, __builtin_frame_address(0));
 	rc = library ? attach(db, &sentence) : SQLITE_ERROR;
-	host_leave(before);
+	call_leave(&call);
 	if (!rc)
 		return QP_OK;
 	error_set(QP_SQLITE, "qp_attach: %s", sentence ? sentence : "SQLite refused");
@@ -190,18 +195,18 @@ int qp_attach_of(sqlite3 *db, const qp_sqlite *sqlite)
 int qp_trace(sqlite3 *db, unsigned mask, int (*callback)(unsigned, void *, void *, void *), void *context)
 {
 	struct session *session = db ? session_of(db) : NULL;
-	const struct host_library *before;
+	struct call call;
 	int rc = SQLITE_OK;
 
 	if (!session)
 		return error_set(QP_INVALID,
 		                 "qp_trace: the connection is not attached, call qp_attach() first");
-	before = host_enter(session->library);
+	call_enter(&call, session->library, __builtin_frame_address(0));
 	if (session->traced)
-		queries_trace(session, callback ? mask : 0, callback, context);
+		trace_fallback_set(session, callback ? mask : 0, callback, context);
 	else
 		rc = sqlite3_trace_v2(db, mask, callback, context);
-	host_leave(before);
+	call_leave(&call);
 	return rc ? error_set(QP_SQLITE, "qp_trace: SQLite refused") : QP_OK;
 }
 

@@ -19,11 +19,12 @@
 #include "sampler/sampler.h"
 #include "watch/hooks.h"
 #include "sql/metrics.h"
-#include "watch/queries.h"
-#include "watch/session.h"
+#include "watch/runs.h"
+#include "watch/recording.h"
 #include "settings/settings.h"
 #include "store/store.h"
 #include "symbol/symbol.h"
+#include "watch/session_settings.h"
 
 static void start_was_cut(void);
 LOCK_DEFINE(lock, LOCK_PROCESS, .lost = start_was_cut);
@@ -121,7 +122,7 @@ static int start(const qp_config *config)
 			return error_take(code, sentence, "the trace file cannot be opened");
 		}
 	}
-	sampler_at_thread_end(queries_thread_ends);
+	sampler_at_thread_end(runs_thread_ends);
 	if ((error = sampler_init(ring))) {
 		store_shutdown();
 		return error_set(QP_SYSTEM, "sampling cannot be started: %s", strerror(error));

@@ -33,12 +33,13 @@ struct query_counts {
 
 /* What a sample is tagged with while a query runs on its thread. */
 struct query_tag {
-	struct query_key key;
+	uint64_t number; /* of the push, unique on the slot */
+	bool ended;      /* atomic: the place is free. Another thread may end what began here */
+	struct query_key key, initial;
 	uint64_t period_ns[TRACE_TYPES]; /* 0: this query takes no such samples */
 	struct query_counts *counts;     /* never NULL */
-	/* The stack frame of whoever pushed the tag and will pop it, and its return
-	 * address: when the thread's stack is shorter, or that word has changed, it was
-	 * left by a long jump, and the query no longer runs. 0: no such test. */
+	/* The stack frame of the call that pushed the tag, and its return address: the query
+	 * runs inside it, see running.h. 0: no such test. */
 	uintptr_t frame, frame_return;
 	/* For hosts whose steps cannot be hooked: the query runs only while the owner
 	 * of its connection's mutex is this thread. Points to a cell in memory that is
@@ -47,43 +48,24 @@ struct query_tag {
 	const volatile int *const volatile *mutex_owner;
 };
 
-/* Queries that can be nested on one thread with tags of their own; what nests
- * deeper is counted to the innermost of them. */
+/* Queries that one thread can have with tags of their own; what comes on top of them is
+ * counted to the innermost of them. */
 #define QUERY_NESTING 16
 
-/* See timer.h for how they are armed. */
-/* Where a frame has its return address: behind the saved frame pointer, on x86-64 as
- * on aarch64. */
-static inline uintptr_t frame_return_address(uintptr_t frame)
-{
-	return ((const volatile uintptr_t *)frame)[1];
-}
-
-/* Whether `tag` was pushed in a frame that is no longer there, as seen where the
- * thread's stack ends at `sp`. Only within the thread's own stack: addresses of two
- * stacks do not compare. */
-static inline bool query_tag_was_left(const struct query_tag *tag, const struct unwind_stack *stack,
-                                      uintptr_t sp)
-{
-	if (tag->frame < stack->start || tag->frame >= stack->end || sp < stack->start || sp >= stack->end)
-		return false;
-	return sp > tag->frame || frame_return_address(tag->frame) != tag->frame_return;
-}
-
+/* How a timer is armed is told in timer.h. */
 struct thread_timer {
 	int id;     /* kernel timer id, valid while created */
 	int signal; /* that it sends, valid while created */
 	volatile bool created;
-	volatile bool armed;   /* cleared by the handler when it disarms */
-	volatile bool probing; /* armed for one signal at the next kernel tick */
+	volatile bool armed; /* cleared by the handler when it disarms */
 	uint64_t period_ns;
 	uint64_t grid_ns; /* a point of the timer's grid on its clock */
-	uint64_t gap_ns;  /* CPU time between two ticks, 0: not measured yet */
-	uint64_t hit_ns;  /* the clock at the probe just before this one, 0: none */
-	uint32_t probes;
-	uint64_t between_ns;      /* since a query on the thread was last seen to run */
-	bool whole;               /* counts from the thread's beginning to its end, see timer.h */
-	uint64_t told;            /* points that signals stood for; of a whole one only */
+	/* The clock when the timer was armed, until its first signal; then 0. Only where the
+	 * clock is looked at in ticks. */
+	volatile uint64_t armed_ns;
+	uint64_t idle_ns;         /* periods without a query, since one was last seen to run */
+	bool whole;               /* the grid began with the thread, see timer.h */
+	uint64_t told;            /* points that signals stood for; of a whole timer only */
 	uint32_t slowed;          /* fires at every 2^slowed-th point only, see timer.h */
 	uint32_t behind, in_time; /* how many came late of late, and in time since the last of them */
 };
@@ -112,8 +94,11 @@ struct thread {
 	struct ring *ring; /* NULL: nothing is recorded */
 	struct thread_timer timers[TRACE_TYPES];
 
-	volatile uint32_t nesting; /* queries running on this thread, innermost last */
+	/* The queries of this thread, in the order in which they began, with gaps where one
+	 * ended before a later one; 0: none. */
+	volatile uint32_t nesting;
 	struct query_tag queries[QUERY_NESTING];
+	uint64_t pushes; /* ever, of all threads that had the slot */
 
 	/* For whoever must know when the thread has left the handler: 1 while it runs;
 	 * how often it has returned. */
@@ -124,19 +109,24 @@ struct thread {
 	uint64_t trace[TRACE_MAX_FRAMES];
 
 	/* src/sampler only, from here to the answer. */
-	uint32_t owner;       /* atomic: tid, 0: free; who clears it frees the slot */
-	uint32_t index;       /* of the slot, for ever */
-	uint32_t next_free;   /* index + 1 of the next free slot, 0: none */
-	volatile bool arming; /* the thread is in timers_arm() */
-	bool named;           /* the ring has the thread's name */
+	uint32_t owner;         /* atomic: tid, 0: free; who clears it frees the slot */
+	uint32_t index;         /* of the slot, for ever */
+	uint32_t next_free;     /* index + 1 of the next free slot, 0: none */
+	volatile bool arming;   /* the thread is in timers_arm() */
+	bool named;             /* the ring has the thread's name */
+	volatile bool name_due; /* set by the handler: the name is to be looked at again */
 	char name[16];
 	uint64_t name_checked_ns;    /* CLOCK_MONOTONIC_COARSE, as the next two */
 	uint64_t retry_ns;           /* no timer is created before */
 	uint64_t retry_pause_ns;     /* doubled at each refusal */
 	uint64_t random;             /* state of the thread's random numbers */
 	uint64_t newest_key;         /* time part of its newest query key */
-	uint64_t cpu_read_ns;        /* the CPU clock when it was read last, */
-	uint64_t cpu_read_at_ns;     /* on CLOCK_MONOTONIC; see query.c */
+	uint64_t cpu_read_ns;        /* the CPU clock as cpu_clock.c gave it last, */
+	uint64_t cpu_read_at_ns;     /* on CLOCK_MONOTONIC */
+	uint64_t cpu_base_ns;        /* as the kernel gave it last, */
+	uint64_t cpu_base_at_ns;     /* on CLOCK_MONOTONIC; 0: not yet */
+	uint64_t cpu_tick_ns;        /* the newest tick at that time */
+	uint64_t cpu_switches;       /* context switches of the thread until then */
 	uint64_t realtime_offset_ns; /* CLOCK_REALTIME - CLOCK_MONOTONIC at that time */
 
 	struct thread_answer answer; /* last: memory that few ever touch */

@@ -10,10 +10,11 @@
 
 #include "sql/flame_graph.h"
 #include "trace/frames.h"
-#include "watch/queries.h"
+#include "watch/statements.h"
 #include "trace/address.h"
 #include "symbol/symbol.h"
 #include "trace/process_space.h"
+#include "watch/session_settings.h"
 
 #define SHOWN 60 /* bytes of a bad argument that a message repeats */
 
@@ -69,6 +70,13 @@ static bool introspection_allowed(sqlite3_context *context, const char *function
 	return false;
 }
 
+static const struct address_space *space_of(sqlite3_context *context)
+{
+	const struct session *session = sqlite3_user_data(context);
+
+	return session->space ? session->space : process_space();
+}
+
 static void call_with_address(sqlite3_context *context, const char *function, sqlite3_value *argument,
                               char *(*tell)(const struct address_space *, uint64_t))
 {
@@ -90,7 +98,7 @@ static void call_with_address(sqlite3_context *context, const char *function, sq
 			return;
 		}
 	}
-	result_text(context, tell(process_space(), address));
+	result_text(context, tell(space_of(context), address));
 }
 
 static void address_to_symbol(sqlite3_context *context, int argc, sqlite3_value **argv)
@@ -130,7 +138,7 @@ static void trace_to_text(sqlite3_context *context, int argc, sqlite3_value **ar
 		separator = text_argument(context, "traceToText", argv[1]);
 	if (!trace || !separator)
 		return;
-	text = frames_text(process_space(), trace, separator, &bad);
+	text = frames_text(space_of(context), trace, separator, &bad);
 	if (bad)
 		result_error(context, "traceToText: '%.*s' is no trace; expected a JSON array of integers",
 		             SHOWN, trace);
@@ -195,7 +203,7 @@ static void flame_graph_final(sqlite3_context *context)
 
 	if (!graph || !*graph)
 		return; /* nothing came: NULL */
-	text = flame_graph_lines(*graph);
+	text = flame_graph_lines(*graph, space_of(context));
 	flame_graph_free(*graph);
 	*graph = NULL;
 	if (text)
@@ -249,7 +257,7 @@ static void get_setting(sqlite3_context *context, int argc, sqlite3_value **argv
 	const char *name = text_argument(context, "get_setting", argv[0]);
 
 	(void)argc;
-	queries_disown(sqlite3_context_db_handle(context));
+	statements_disown(sqlite3_context_db_handle(context));
 	if (name)
 		result_setting(context, sqlite3_user_data(context), name);
 }
@@ -262,7 +270,7 @@ static void set_setting(sqlite3_context *context, int argc, sqlite3_value **argv
 	char *error;
 
 	(void)argc;
-	queries_disown(sqlite3_context_db_handle(context));
+	statements_disown(sqlite3_context_db_handle(context));
 	if (!name)
 		return;
 	if (sqlite3_value_type(argv[1]) == SQLITE_NULL) {

@@ -20,8 +20,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "watch/queries.h"
+#include "watch/statements.h"
 #include "sql/tables.h"
+#include "watch/session_settings.h"
 
 #define NAME "system"
 #define PAGE 4096
@@ -343,12 +344,14 @@ static bool is_missed(const struct session *session)
 
 static int attach_unseen(struct session *session)
 {
+	struct call quiet;
 	char *error = NULL;
 	int rc;
 
-	queries_suspend(); /* our statements are no queries of the host's */
+	/* Our statements are no queries of the host's. */
+	statements_begin_quiet(&quiet, __builtin_frame_address(0));
 	rc = schema_attach(session, &error);
-	queries_resume();
+	statements_end_quiet(&quiet);
 	sqlite3_free(error);
 	return rc;
 }

@@ -12,6 +12,7 @@
 
 #include "sql/metrics.h"
 #include "store/columns.h"
+#include "watch/session_settings.h"
 
 /* --- the logs -------------------------------------------------------------- */
 

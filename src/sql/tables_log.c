@@ -17,7 +17,7 @@
 #include "trace/frames.h"
 #include "trace/process_space.h"
 #include "store/store.h"
-#include "watch/queries.h"
+#include "watch/statements.h"
 #include "sql/tables.h"
 
 #define DRAIN_MS 10000
@@ -50,7 +50,7 @@ static int best_index(sqlite3_vtab *vtab, sqlite3_index_info *info)
 	int arguments = 0, order = 0;
 	size_t size;
 
-	queries_disown_prepared(((const struct table_vtab *)vtab)->session->db);
+	statements_disown_prepared(((const struct table_vtab *)vtab)->session->db);
 	if (info->nOrderBy == 1 && info->aOrderBy[0].iColumn >= 0 &&
 	    table->columns[info->aOrderBy[0].iColumn].flags & COLUMN_ORDERED) {
 		order = 1 + info->aOrderBy[0].desc;
@@ -246,7 +246,7 @@ static int filter(sqlite3_vtab_cursor *base, int number, const char *plan, int a
 	close_rows(cursor);
 	cursor->row = 0;
 	cursor->done = true;
-	queries_disown(((const struct table_vtab *)base->pVtab)->session->db);
+	statements_disown(((const struct table_vtab *)base->pVtab)->session->db);
 	/* Once a cursor: it belongs to one run of a statement, which a subquery may
 	 * filter anew for each of a thousand rows. What cannot be stored in time is
 	 * missing, as it would be from any table a moment earlier. */
@@ -286,7 +286,8 @@ static int made_column(struct cursor *cursor, sqlite3_context *context, const st
 		free(cursor->made[lines].trace);
 		free(cursor->made[lines].text);
 		cursor->made[lines].trace = strdup(trace);
-		cursor->made[lines].text = lines ? frames_lines(process_space(), trace, &bad) : frames_symbols(process_space(), trace, &bad);
+		cursor->made[lines].text = lines ? frames_lines(process_space(), trace, &bad)
+		                                 : frames_symbols(process_space(), trace, &bad);
 	}
 	if (cursor->made[lines].text)
 		sqlite3_result_text(context, cursor->made[lines].text, -1, SQLITE_TRANSIENT);

@@ -98,10 +98,6 @@ void readers_reset_in_child(void);
 /* Closes the idle connections (they are of a file that is in use no more). */
 void readers_close_idle(void);
 
-/* For the flusher, before it takes a descriptor table of its own: no cursor is open that
- * works on the file with the table that the flusher has still. */
-bool readers_can_be_separate(void);
-
 /* On the flusher's thread, with which it shares the table: the reading thread runs, if
  * one can be had. */
 void readers_start(void);

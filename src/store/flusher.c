@@ -77,7 +77,7 @@ static void discard_ring(uint64_t until)
  * cannot start again. */
 static bool is_over_bound(void)
 {
-	int64_t bytes = database_bytes(flusher.path);
+	int64_t bytes = database_bytes(&flusher.writer.database, flusher.path);
 
 	__atomic_store_n(&store_counters[STORE_BYTES], (uint64_t)bytes, __ATOMIC_RELAXED);
 	if (flusher.max_bytes <= 0 || bytes <= flusher.max_bytes || bytes <= RETENTION_MIN_BYTES)
@@ -86,7 +86,7 @@ static bool is_over_bound(void)
 	sqlite3_busy_timeout(flusher.writer.database.db, 0);
 	sqlite3_wal_checkpoint_v2(flusher.writer.database.db, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL);
 	writer_wait_when_busy(&flusher.writer);
-	bytes = database_bytes(flusher.path);
+	bytes = database_bytes(&flusher.writer.database, flusher.path);
 	__atomic_store_n(&store_counters[STORE_BYTES], (uint64_t)bytes, __ATOMIC_RELAXED);
 	return bytes > flusher.max_bytes + flusher.max_bytes / 16;
 }
@@ -166,10 +166,9 @@ static void sync_file(bool last)
 	errno = 0;
 	flusher.unsynced = writer_sync(&flusher.writer) != SQLITE_OK;
 	number = errno;
-	if (flusher.unsynced && database_check(&flusher.writer.database, flusher.path) == DATABASE_CURRENT)
+	if (flusher.unsynced)
 		flusher_note_failure(
 			database_sentence("%s: cannot be synced: %s", flusher.path, strerror(number)));
-	/* else the host closed its descriptor: once it is open again */
 	end = control_now_ns();
 	flusher.sync_at = end + SYNC_PAUSE * (end - start);
 }
@@ -226,7 +225,7 @@ static void take_settings(struct settings_of_store *settings)
 {
 	free(flusher.settings_path);
 	flusher.settings_path = settings->path ? strdup(settings->path) : NULL;
-	flusher.max_bytes = settings->max_bytes;
+	flusher_take_limits(settings->max_bytes);
 	flusher.interval_ns = settings->flush_interval_ns;
 	flusher.chore = settings->chore;
 }
@@ -238,21 +237,23 @@ static bool is_same_path(const char *left, const char *right)
 
 static int serve_open(char **error)
 {
-	int code;
+	int code = QP_OK;
 
 	if (store_control.disabled) {
 		*error = store_error();
 		return QP_STORE;
 	}
-	if (flusher.writer.database.db &&
-	    database_check(&flusher.writer.database, flusher.path) == DATABASE_CURRENT)
-		return QP_OK;
-	flusher_close_file(false);
-	code = flusher_open_file(error);
-	if (code)
-		flusher_note_failure(*error ? strdup(*error) : NULL);
-	else
-		flusher_clear_failure();
+	if (!flusher_has_current_file()) {
+		flusher_close_file(false);
+		code = flusher_open_file(error);
+		if (code)
+			flusher_note_failure(*error ? strdup(*error) : NULL);
+		else
+			flusher_clear_failure();
+	}
+	/* Somebody who names a file wants to know that there is none. */
+	if (!code && flusher.settings_path && (*error = flusher_refusal()))
+		code = QP_STORE;
 	return code == DATABASE_LOCKED ? QP_STORE : code;
 }
 
@@ -269,6 +270,10 @@ static int serve_configure(struct settings_of_store *wanted, char **error)
 			flusher.retention.trimming = true; /* the bound may be lower now */
 		}
 		return QP_OK;
+	}
+	if (wanted->path && flusher.table_error) {
+		*error = flusher_refusal();
+		return QP_STORE;
 	}
 	flush(true);
 	if (wanted->path && (code = flusher_try_file(wanted, error)))
@@ -305,7 +310,8 @@ static void serve_request(void)
 static void park(void)
 {
 	unlock();
-	if (!store_control.disabled)
+	/* What is in memory would go with its connection. */
+	if (!store_control.disabled && !flusher.table_error)
 		flusher_close_file(false);
 	lock();
 	store_control.parked = true;
@@ -391,8 +397,8 @@ void *flusher_main(void *unused)
 	(void)unused;
 	pthread_setname_np(pthread_self(), "queryprof");
 	sampler_exclude_thread();
-	if (readers_can_be_separate())
-		descriptors_separate();
+	flusher.table_error = descriptors_separate();
+	flusher_clear_failure();
 	lock();
 	take_settings(&store_control.settings);
 	unlock();
@@ -447,6 +453,9 @@ void flusher_reset_in_child(void)
 	tempdir_forget(&flusher.tempdir);
 	free(flusher.path);
 	flusher.path = NULL;
+	/* A store in memory is open still; it is the parent's. */
+	memset(flusher.writer.statements, 0, sizeof flusher.writer.statements);
+	flusher.writer.database = (struct database){ .guard = -1 };
 	flusher.failing = false;
 	flusher.retention = (struct retention){ .trimming = false };
 	if (flusher.has_writer)

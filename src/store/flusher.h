@@ -29,6 +29,7 @@ struct flusher {
 	bool has_writer;
 	struct retention retention;
 	struct tempdir tempdir;
+	int table_error;     /* errno of descriptors_separate(): the store is in memory */
 	char *path;          /* of the open file */
 	char *settings_path; /* of the settings in force, NULL: temporary */
 	int64_t max_bytes, interval_ns;
@@ -54,6 +55,13 @@ int flusher_ensure_file(void);
 /* Whether the new file can be used; it exists afterwards. */
 int flusher_try_file(const struct settings_of_store *wanted, char **error);
 
+/* Whether a file is open and its path still names it. */
+bool flusher_has_current_file(void);
+
+/* Why the store is in memory (malloc'ed); NULL: it is not. */
+char *flusher_refusal(void);
+
+void flusher_take_limits(int64_t max_bytes);
 void flusher_set_limits(struct database_limits *limits);
 
 /* A failure, whose sentence is taken over: it is shown, and the file is not tried again

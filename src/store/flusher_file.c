@@ -14,6 +14,9 @@
 #define RETRY_FIRST_NS (100 * NS_PER_MS)
 #define RETRY_LAST_NS (2000 * NS_PER_MS)
 
+/* Of a store without a file: it takes the host's memory. */
+#define MEMORY_MAX_BYTES (64 << 20)
+
 struct flusher flusher = { .tempdir = { .lock = -1 } };
 
 /* --- what others see ------------------------------------------------------------ */
@@ -81,6 +84,13 @@ static bool give_up_waiting(void *context)
 
 /* --- opening and closing ----------------------------------------------------------- */
 
+void flusher_take_limits(int64_t max_bytes)
+{
+	bool is_too_much = max_bytes <= 0 || max_bytes > MEMORY_MAX_BYTES;
+
+	flusher.max_bytes = flusher.table_error && is_too_much ? MEMORY_MAX_BYTES : max_bytes;
+}
+
 void flusher_set_limits(struct database_limits *limits)
 {
 	limits->wal_bytes = retention_wal_bytes(flusher.max_bytes);
@@ -104,10 +114,12 @@ static char *make_path(char **error)
 {
 	int number;
 
+	if (flusher.table_error)
+		return database_memory_name();
 	if (flusher.settings_path)
 		return strdup(flusher.settings_path);
-	if (flusher.tempdir.path && !tempdir_hold(&flusher.tempdir))
-		tempdir_forget(&flusher.tempdir); /* somebody removed it */
+	if (flusher.tempdir.path && !tempdir_is_there(&flusher.tempdir))
+		tempdir_remove(&flusher.tempdir);
 	if (!flusher.tempdir.path) {
 		number = tempdir_make(&flusher.tempdir);
 		if (number) {
@@ -143,10 +155,20 @@ int flusher_open_file(char **error)
 	return QP_OK;
 }
 
+char *flusher_refusal(void)
+{
+	if (!flusher.table_error)
+		return NULL;
+	return database_sentence(
+		"no trace file, samples are kept in memory (%d MiB at most): the system refuses"
+		" the store a descriptor table of its own (close_range and unshare: %s)",
+		MEMORY_MAX_BYTES >> 20, strerror(flusher.table_error));
+}
+
 void flusher_clear_failure(void)
 {
-	if (flusher.failing)
-		show_error(NULL);
+	if (flusher.failing || flusher.table_error)
+		show_error(flusher_refusal());
 	flusher.failing = false;
 	flusher.retry_pause = RETRY_FIRST_NS;
 	flusher.retry_at = 0;
@@ -176,6 +198,12 @@ int flusher_try_file(const struct settings_of_store *wanted, char **error)
 	return code == DATABASE_LOCKED ? QP_STORE : code;
 }
 
+bool flusher_has_current_file(void)
+{
+	return flusher.writer.database.db && (database_is_in_memory(flusher.path) ||
+	                                      database_is_at(&flusher.writer.database, flusher.path));
+}
+
 /* The file has another name than the process can reach: it has changed its root, or its
  * user. What is open can be written all the same. */
 static bool is_kept_elsewhere(void)
@@ -196,18 +224,9 @@ int flusher_ensure_file(void)
 	if (store_control.disabled)
 		return QP_STORE;
 	if (flusher.writer.database.db) {
-		switch (database_check(&flusher.writer.database, flusher.path)) {
-		case DATABASE_CURRENT: return QP_OK;
-		case DATABASE_STOLEN:
-			store_count(STORE_ERRORS, 1);
-			flusher_close_file(false);
-			break;
-		case DATABASE_GONE:
-			if (is_kept_elsewhere())
-				return QP_OK;
-			flusher_close_file(false);
-			break;
-		}
+		if (flusher_has_current_file() || is_kept_elsewhere())
+			return QP_OK;
+		flusher_close_file(false);
 	}
 	code = flusher_open_file(&error);
 	if (code)

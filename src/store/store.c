@@ -437,7 +437,13 @@ static char *copy_text(char *const *text)
 
 char *store_path(void)
 {
-	return copy_text(&store_control.open_path);
+	char *path = copy_text(&store_control.open_path);
+
+	if (path && database_is_in_memory(path)) {
+		free(path);
+		path = NULL;
+	}
+	return path;
 }
 
 char *store_error(void)
@@ -468,10 +474,16 @@ bool control_reading_path(char **path, uint64_t *epoch, char **error)
 	must_open = store_control.initialised && !store_control.open_path &&
 	            (store_control.settings.path || store_control.error);
 	pthread_mutex_unlock(&store_control.lock);
-	if (must_open && store_open(error))
-		return false;
+	if (must_open)
+		store_open(error);
 
 	pthread_mutex_lock(&store_control.lock);
+	if (must_open && *error && !store_control.open_path) {
+		pthread_mutex_unlock(&store_control.lock);
+		return false;
+	}
+	free(*error); /* it may be in memory, in spite of a path */
+	*error = NULL;
 	*path = store_control.open_path ? strdup(store_control.open_path) : NULL;
 	*epoch = control_epoch();
 	pthread_mutex_unlock(&store_control.lock);

@@ -18,6 +18,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct module;
 struct ring;
 struct sqlite3;
 
@@ -122,20 +123,10 @@ void store_close(struct store_cursor *cursor);
  * in its process. */
 #define STORE_NOWHERE (1ull << 62)
 
-/* Where an address of a trace lies. Strings stay valid until store_shutdown(). */
-struct store_location {
-	const char *path;
-	const char *build_id; /* "" when the module has none */
-	uint64_t file_size;   /* with mtime_ns tells a module without build id */
-	int64_t mtime_ns;
-	uint64_t address; /* the ELF virtual address in that object */
-	uint64_t offset;  /* from the start of the module's image */
-};
-
-/* `address` as in trace_log.trace; also takes an address of this process that no
- * sample has named yet. False: in no module that the store knows or the process
- * has mapped. */
-bool store_locate(uint64_t address, struct store_location *location);
+/* The module that `address`, as in trace_log.trace, lies in; also takes an address of this
+ * process that no sample has named yet. NULL: in no module that the store knows or the
+ * process has mapped. It stays valid until store_shutdown(). */
+const struct module *store_locate(uint64_t address);
 
 /* When this process began, ns since 1970, as the file's table of processes has it. */
 int64_t store_process_start(void);

@@ -21,7 +21,6 @@
 #include <unistd.h>
 
 #include "store/file/database.h"
-#include "store/file/descriptors.h"
 
 #define PREFIX "queryprof-"
 #define LOCK "lock"
@@ -119,10 +118,8 @@ static int take_lock(const char *folder, struct tempdir *directory)
 		close(lock);
 		unlink(path);
 	}
-	if (!error) {
-		directory->lock = descriptors_keep(lock);
-		error = directory->lock < 0 ? errno : 0;
-	}
+	if (!error)
+		directory->lock = lock;
 	free(path);
 	return error;
 }
@@ -168,34 +165,17 @@ void tempdir_remove(struct tempdir *directory)
 		free(path);
 	}
 	rmdir(directory->path);
+	close(directory->lock);
 	tempdir_forget(directory);
 }
 
-bool tempdir_hold(struct tempdir *directory)
+bool tempdir_is_there(const struct tempdir *directory)
 {
-	bool is_there = !access(directory->path, F_OK);
-	char *path;
-	int lock;
-
-	if (!is_there || descriptors_has(directory->lock))
-		return is_there;
-	descriptors_close(directory->lock);
-	path = database_sentence("%s/%s", directory->path, LOCK);
-	lock = path ? open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK) : -1;
-	free(path);
-	/* Not ours when another process's sweep was quicker. */
-	if (lock >= 0 && flock(lock, LOCK_EX | LOCK_NB)) {
-		close(lock);
-		lock = -1;
-	}
-	directory->lock = descriptors_keep(lock);
-	return directory->lock >= 0;
+	return !access(directory->path, F_OK);
 }
 
 void tempdir_forget(struct tempdir *directory)
 {
-	if (directory->path)
-		descriptors_close(directory->lock);
 	free(directory->path);
 	*directory = (struct tempdir){ .lock = -1 };
 }

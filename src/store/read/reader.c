@@ -1,16 +1,14 @@
 /*
- * Reading: each cursor has a connection to itself. Connections go back to a small
- * pool with their statement still prepared, so that the same question asked again
- * (as a join does, row by row) costs no parsing.
+ * Reading: each cursor has a connection to itself. Connections go back to a small pool with
+ * their statement still prepared, so that the same question asked again (as a join does, row
+ * by row) costs no parsing.
  *
- * Where the flusher has a descriptor table of its own (descriptors.h), a descriptor of
- * the trace file is a number that means nothing, or something else, to the host's
- * threads; and SQLite shares descriptors of one file between connections. So what
- * opens, reads or closes the file runs on the reading thread, which the flusher makes
- * when it is first needed, and which ends some seconds after its last cursor. It does
- * one thing after the other: a cursor that is long in coming to its next row lets
- * others wait. A cursor "is remote" then. One on the empty stand-in, in memory, is
- * not, nor is any where the table is the host's.
+ * A descriptor of the trace file is a number that means nothing, or something else, to the
+ * host's threads (descriptors.h), and SQLite shares descriptors of one file between
+ * connections. So what opens, reads or closes the file runs on the reading thread, which the
+ * flusher makes when it is first needed, and which ends some seconds after its last cursor.
+ * It does one thing after the other: a cursor that is long in coming to its next row lets
+ * others wait. Such a cursor is "remote". A cursor on the empty stand-in, in memory, is not.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -19,7 +17,6 @@
 
 #include "sampler/sampler.h"
 #include "store/control.h"
-#include "store/file/descriptors.h"
 #include "store/read/rows.h"
 
 #define IDLE_MAX 4
@@ -53,9 +50,8 @@ static struct {
 	pthread_cond_t changed;
 	struct store_cursor *idle;
 	unsigned idle_count, busy_count;
-	unsigned direct_count; /* of the busy ones: on the file, and not remote */
-	unsigned pauses;       /* no new cursors */
-	uint64_t forks;        /* behind us; relaxed atomic */
+	unsigned pauses; /* no new cursors */
+	uint64_t forks;  /* behind us; relaxed atomic */
 
 	/* The reading thread. */
 	pthread_cond_t asked;
@@ -163,12 +159,8 @@ static bool is_foreign(const struct store_cursor *cursor)
 static void count_in(struct store_cursor *cursor)
 {
 	pool.busy_count++;
-	if (!cursor->epoch)
+	if (!cursor->is_remote)
 		return;
-	if (!cursor->is_remote) {
-		pool.direct_count++;
-		return;
-	}
 	cursor->before = NULL;
 	cursor->after = pool.remote;
 	if (cursor->after)
@@ -184,8 +176,6 @@ static void count_out(struct store_cursor *cursor)
 		if (cursor->after)
 			cursor->after->before = cursor->before;
 		*(cursor->before ? &cursor->before->after : &pool.remote) = cursor->after;
-	} else if (cursor->epoch) {
-		pool.direct_count--;
 	}
 }
 
@@ -203,7 +193,7 @@ static struct store_cursor *take(const char *sql, char *path, uint64_t epoch)
 		path = NULL;
 		cursor->epoch = epoch;
 		cursor->forks = __atomic_load_n(&pool.forks, __ATOMIC_RELAXED);
-		cursor->is_remote = epoch && descriptors_are_own();
+		cursor->is_remote = epoch != 0;
 	}
 	if (cursor)
 		count_in(cursor);
@@ -295,7 +285,7 @@ void readers_resume(void)
 void readers_reset_in_child(void)
 {
 	/* Cursors that were in use are the parent's: left alone, never closed. */
-	pool.busy_count = pool.direct_count = pool.idle_count = 0;
+	pool.busy_count = pool.idle_count = 0;
 	pool.idle = pool.returned = pool.remote = NULL;
 	pool.stepping = NULL;
 	pool.first_job = pool.last_job = NULL;
@@ -413,16 +403,6 @@ static void *reading_main(void *unused)
 	end_reading();
 	pthread_mutex_unlock(&pool.lock);
 	return NULL;
-}
-
-bool readers_can_be_separate(void)
-{
-	bool can;
-
-	pthread_mutex_lock(&pool.lock);
-	can = !pool.direct_count;
-	pthread_mutex_unlock(&pool.lock);
-	return can;
 }
 
 void readers_start(void)
