@@ -139,24 +139,25 @@ static void fill_metrics(struct table_rows *rows, struct session *session)
 
 /* --------------------------------------------------------------------------- */
 
-static const struct table trace_log = { .name = "trace_log",
-	                                TABLE_COLUMNS(trace_log_columns),
-	                                .log = "trace_log" };
-static const struct table query_log = { .name = "query_log",
-	                                TABLE_COLUMNS(query_log_columns),
-	                                .log = "query_log" };
-static const struct table settings = {
+const struct table table_trace_log = { .name = "trace_log",
+	                               TABLE_COLUMNS(trace_log_columns),
+	                               .log = "trace_log" };
+const struct table table_query_log = { .name = "query_log",
+	                               TABLE_COLUMNS(query_log_columns),
+	                               .log = "query_log" };
+const struct table table_settings = {
 	.name = "settings",
 	TABLE_COLUMNS(settings_columns),
 	.fill = fill_settings,
 	.update = update_setting,
 };
-static const struct table metrics = { .name = "metrics",
-	                              TABLE_COLUMNS(metrics_columns),
-	                              .fill = fill_metrics };
+const struct table table_metrics = { .name = "metrics",
+	                             TABLE_COLUMNS(metrics_columns),
+	                             .fill = fill_metrics };
 
-static const struct table *const tables[] = { &trace_log,       &query_log,         &settings,     &metrics,
-	                                      &table_processes, &table_stack_trace, &table_symbols };
+#define LIST_TABLE(name) &table_##name,
+static const struct table *const tables[] = { EACH_TABLE(LIST_TABLE) };
+#undef LIST_TABLE
 #define TABLES ((int)(sizeof tables / sizeof *tables))
 
 int tables_count(void)
