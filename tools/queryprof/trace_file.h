@@ -13,7 +13,7 @@ struct address_space;
 sqlite3 *trace_file_open(const char *path);
 void trace_file_close(sqlite3 *db);
 
-/* What the addresses of the open file mean. */
+/* The meaning of addresses in the open file. */
 const struct address_space *trace_file_space(void);
 
 /* The URI under which SQLite opens the file as trace_file_open() does. sqlite3_malloc'ed;

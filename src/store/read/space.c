@@ -12,7 +12,7 @@
 #include "base/vector.h"
 #include "modules/modules.h"
 #include "store/control.h"
-#include "store/store.h"
+#include "store/read/reader.h"
 #include "store/write/writer.h"
 
 static struct {
@@ -72,9 +72,10 @@ static bool refresh(void)
 		space.modules.count = 0;
 		space.last_row = 0;
 	}
-	cursor = store_select("SELECT id, base, extent, elf_start, path, build_id, file_size, mtime_ns"
+	cursor = store_select(store_file_own(),
+	                      "SELECT id, base, extent, elf_start, path, build_id, file_size, mtime_ns"
 	                      " FROM modules WHERE id > ?1 ORDER BY id",
-	                      &error);
+	                      NULL, &error);
 	free(error);
 	if (!cursor)
 		return false;
