@@ -1,10 +1,10 @@
 /*
- * Reads perf's maps: a line for each piece of code, "START SIZE NAME", numbers in
- * hex. Anybody can put a file of that name into /tmp, so it is taken only when it is
- * a plain file of ours, and not read beyond a bound.
+ * Reads perf's maps. They have a line for each piece of code, "START SIZE NAME", with
+ * numbers in hex. Any user can create a file of that name in /tmp, so only a regular file
+ * that belongs to this user is read, and not beyond a bound.
  *
- * Compilers append to their map while it is read: only what ends in a newline is
- * taken, the rest waits for the next look.
+ * Compilers append to their map while it is read: a line counts when it ends in a newline,
+ * and the rest is read next time.
  */
 #include "symbol/perf_map.h"
 
