@@ -9,7 +9,7 @@
 struct address_space;
 
 /* Opens a trace file with queryprof's SQL functions, whose addresses are those of the
- * file (sql/trace_names.h). NULL after a complaint. */
+ * file (sql/trace_names.h). NULL after a complaint. One file at a time. */
 sqlite3 *trace_file_open(const char *path);
 void trace_file_close(sqlite3 *db);
 
