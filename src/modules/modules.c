@@ -17,6 +17,7 @@
 #include <sys/mman.h>
 #include <time.h>
 
+#include "base/lock.h"
 #include "handler/unwind/code_map.h"
 #include "handler/unwind/unwind.h"
 #include "modules/scan.h"
@@ -31,9 +32,9 @@ struct entry {
 	char text[];
 };
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static pthread_mutex_t turning = PTHREAD_MUTEX_INITIALIZER; /* of code_map_turn */
-static struct module_map mapped;                            /* each is the first member of its entry */
+LOCK_DEFINE(lock, LOCK_MODULES);
+LOCK_DEFINE(turning, LOCK_CODE_MAPS); /* of code_map_turn */
+static struct module_map mapped;      /* each is the first member of its entry */
 static struct entry *dead;
 static struct code_map *map;
 static uint64_t seen_adds, seen_subs;
@@ -295,16 +296,4 @@ void modules_each(bool (*each)(void *context, const struct module *module), void
 		if (!each(context, copy[i]))
 			break;
 	free(copy);
-}
-
-void modules_before_fork(void)
-{
-	pthread_mutex_lock(&turning);
-	pthread_mutex_lock(&lock);
-}
-
-void modules_after_fork(void)
-{
-	pthread_mutex_unlock(&lock);
-	pthread_mutex_unlock(&turning);
 }

@@ -34,8 +34,4 @@ const struct module *modules_find(uint64_t address, uint32_t generation);
 /* Calls `each` for every module mapped now until it returns false. */
 void modules_each(bool (*each)(void *context, const struct module *module), void *context);
 
-/* For fork: the child starts with the parent's snapshot. */
-void modules_before_fork(void);
-void modules_after_fork(void);
-
 #endif

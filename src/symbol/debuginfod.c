@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/debug.h"
+#include "base/lock.h"
 
 #define LIBRARY_NAME "libdebuginfod.so.1"
 #define SECONDS_DEFAULT 10
@@ -40,8 +41,10 @@ struct answer {
 };
 
 static _Atomic(struct answer *) answers;
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of who fetches */
-static bool has_given_up;                                /* under the lock */
+static void give_up(void);
+/* Of who fetches, which may last. */
+LOCK_DEFINE(lock, LOCK_DEBUGINFOD, .at_fork = LOCK_LEFT, .lost = give_up);
+static bool has_given_up; /* under the lock */
 /* Of the attempt under way, under the lock. */
 static struct timespec limit;
 static bool was_cut;
@@ -180,13 +183,9 @@ const char *debuginfod_path(const char *build_id)
 	return answer ? answer->path : NULL;
 }
 
-/* Who was fetching may have held locks of the libraries below. */
-void debuginfod_after_fork_child(void)
+/* A thread that is not in this child was fetching, and may have held locks of the
+ * libraries below. */
+static void give_up(void)
 {
-	if (pthread_mutex_trylock(&lock) == 0) {
-		pthread_mutex_unlock(&lock);
-		return;
-	}
-	pthread_mutex_init(&lock, NULL);
 	has_given_up = true;
 }

@@ -24,8 +24,4 @@ void debuginfod_fetch(const char *build_id);
  * valid. */
 const char *debuginfod_path(const char *build_id);
 
-/* In the child: whoever was fetching does not exist here. If somebody was, the child
- * asks no server. */
-void debuginfod_after_fork_child(void);
-
 #endif

@@ -18,6 +18,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/lock.h"
 #include "base/vector.h"
 
 #define MAP_BYTES_MAX ((off_t)64 << 20)
@@ -46,8 +47,15 @@ struct map {
 	uint64_t largest;          /* size of a piece */
 };
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static void forget_maps(void);
+LOCK_DEFINE(lock, LOCK_PERF_MAP, .lost = forget_maps);
 static struct map *maps;
+
+/* A thread that is not in this child was changing one of them. */
+static void forget_maps(void)
+{
+	maps = NULL;
+}
 
 /* --- the file ------------------------------------------------------------------- */
 
@@ -227,14 +235,4 @@ char *perf_map_name(int64_t process_id, int64_t start_time_ns, uint64_t address)
 	char *copy = name ? strdup(name) : NULL;
 	pthread_mutex_unlock(&lock);
 	return copy;
-}
-
-void perf_map_before_fork(void)
-{
-	pthread_mutex_lock(&lock);
-}
-
-void perf_map_after_fork(void)
-{
-	pthread_mutex_unlock(&lock);
 }

@@ -15,7 +15,4 @@
  * dropped. Any thread, not in a signal handler. */
 char *perf_map_name(int64_t process_id, int64_t start_time_ns, uint64_t address);
 
-void perf_map_before_fork(void);
-void perf_map_after_fork(void);
-
 #endif

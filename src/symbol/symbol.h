@@ -69,9 +69,4 @@ bool symbol_describe(const char *path, const char *build_id, struct symbol_descr
 /* Closes the objects and drops the cache. No result may be in use. */
 void symbol_forget(void);
 
-/* fork: no lock is held by another thread in the child. */
-void symbol_before_fork(void);
-void symbol_after_fork_parent(void);
-void symbol_after_fork_child(void);
-
 #endif
