@@ -12,7 +12,7 @@
 #include "base/interner.h"
 #include "base/vector.h"
 #include "export/text.h"
-#include "trace/frames.h"
+#include "trace/trace_text.h"
 #include "modules/module_map.h"
 #include "store/store.h"
 #include "trace/address.h"
@@ -192,12 +192,12 @@ static const struct export_frame *find_frame(struct names *names, uint64_t addre
 
 const struct export_stack *names_stack(struct names *names, const char *trace, bool is_truncated, bool *bad)
 {
-	struct frames addresses = { trace, false };
+	struct trace_reader addresses = { trace, false };
 	uint64_t address;
 	size_t count = 0;
 	int next;
 
-	while ((next = frames_next(&addresses, &address)) > 0)
+	while ((next = trace_next(&addresses, &address)) > 0)
 		count++;
 	*bad = next < 0;
 	if (*bad)
@@ -210,8 +210,8 @@ const struct export_stack *names_stack(struct names *names, const char *trace, b
 	stack->number = (uint32_t)names->stacks.count - 1;
 	stack->is_truncated = is_truncated;
 	stack->frames = (const struct export_frame **)(stack + 1);
-	addresses = (struct frames){ trace, false };
-	while (frames_next(&addresses, &address) > 0) {
+	addresses = (struct trace_reader){ trace, false };
+	while (trace_next(&addresses, &address) > 0) {
 		const struct export_frame *frame = find_frame(names, address);
 		if (!frame)
 			return NULL;

@@ -135,68 +135,20 @@ static void forward(int signal, siginfo_t *info, void *ucontext)
 
 static void disarm(struct thread_timer *timer)
 {
-	/* A probe has fired its only signal. */
-	if (timer->created && timer->armed && !timer->probing)
+	if (timer->created && timer->armed)
 		sys_timer_settime(timer->id, 0, 0, 0);
-	timer->probing = false;
-	timer->hit_ns = 0;
+	timer->armed_ns = timer->idle_ns = 0;
 	timer->armed = false;
 }
 
-/* The share of a new measurement in the mean, of one thread and of all. */
-#define GAP_SHARE 16
-#define GAP_SHARE_OF_ALL 64
-#define GAP_MAX_TICKS 64
-/* A short period's next point may pass while the timer is being set; the kernel then
- * tells it at once, and what lies between is no gap. */
-#define GAP_MIN_NS 50000
-
-static uint64_t mean_with(uint64_t mean, uint64_t value, int64_t share)
+/* The points of the first signal after the timer was armed, at a tick; see timer.h. */
+static uint64_t take_first_tick(struct thread_timer *timer, enum trace_type type)
 {
-	return mean + (uint64_t)(((int64_t)value - (int64_t)mean) / share);
-}
+	uint64_t now = clock_ns(timer_clock(type)), since = now - timer->armed_ns;
 
-static void learn_gap(struct thread_timer *timer, enum trace_type type, uint64_t gap)
-{
-	uint64_t tick = timer_tick_ns[type];
-	uint64_t usual = __atomic_load_n(&timer_usual_gap_ns, __ATOMIC_RELAXED);
-
-	if (gap < GAP_MIN_NS)
-		return;
-	if (gap > GAP_MAX_TICKS * tick)
-		gap = GAP_MAX_TICKS * tick;
-	timer->gap_ns = mean_with(timer_gap(timer, type), gap, GAP_SHARE);
-	/* Relaxed: of two threads at the same time one is enough. */
-	__atomic_store_n(&timer_usual_gap_ns, mean_with(usual != 0 ? usual : tick, gap, GAP_SHARE_OF_ALL),
-	                 __ATOMIC_RELAXED);
-}
-
-/* The first few probes and every fourth are followed by one that measures the gap. */
-static bool must_measure(struct thread_timer *timer, enum trace_type type)
-{
-	return !timer_shows_gap(timer, type) && (timer->probes < GAP_SHARE || timer->probes % 4 == 0);
-}
-
-/* Points of the grid that a probe's signal stands for, and what comes next. */
-static uint64_t take_probe(struct thread_timer *timer, enum trace_type type, bool running)
-{
-	bool measured = timer->hit_ns != 0;
-	bool again = running && !measured && must_measure(timer, type);
-
-	if (!running && !measured)
-		return 0;
-	uint64_t now = clock_ns(timer_clock(type));
-	uint64_t window = measured ? now - timer->hit_ns : timer_gap(timer, type);
-	if (measured)
-		learn_gap(timer, type, window);
-	timer->hit_ns = again ? now : 0;
-	timer->probes++;
-	timer->probing = again || !running;
-	if (again)
-		timer_set_to_probe(timer);
-	else if (running)
-		timer_set_on_grid(timer, now);
-	return timer_points(timer, now, window);
+	timer->armed_ns = 0;
+	timer_set_on_grid(timer, now);
+	return timer_points(timer, now, since > timer_tick_ns ? since : timer_tick_ns);
 }
 
 /* More than every fifth late: the timer slows down. All of so many in time: it is faster
@@ -237,18 +189,14 @@ static void keep_pace(struct thread_timer *timer, bool overrun)
 }
 
 /* The periods that this signal stands for; 0: none has ended. */
-static uint64_t take_weight(struct thread_timer *timer, enum trace_type type, const siginfo_t *info,
-                            bool running)
+static uint64_t take_weight(struct thread_timer *timer, enum trace_type type, const siginfo_t *info)
 {
-	if (timer->probing)
-		return take_probe(timer, type, running);
+	if (timer->armed_ns != 0)
+		return take_first_tick(timer, type);
 
 	/* The kernel caps si_overrun at INT_MAX. */
 	uint64_t weight = 1 + (uint64_t)(info->si_overrun > 0 ? info->si_overrun : 0);
-	if (timer->whole)
-		timer->told += weight;
-	else if (timer_shows_gap(timer, type))
-		learn_gap(timer, type, weight * timer->period_ns);
+	timer->told += weight;
 	if (type == TRACE_REAL) {
 		bool overrun = weight > 1;
 		weight <<= timer->slowed;
@@ -311,19 +259,19 @@ static void store_sample(struct thread *thread, struct ring *ring, const struct 
 	}
 }
 
-#define BETWEEN_MAX_NS NS_PER_S
+#define IDLE_MAX_NS NS_PER_S
 
-/* Between two steps of a query that nobody will start again in a way that we would
- * see: the timer keeps ticking in the host's code. On the clock of wall time only
- * for a while, as it interrupts the host's sleeps: a statement that is left open for
- * long has its Real samples again when the thread's next query starts. */
-static void wait_between_steps(struct thread_timer *timer, enum trace_type type, uint64_t weight)
+/* No query runs that wants this timer's samples. `waits`: one may go on without a push, see
+ * query_running(); both timers then stay armed, the real-time timer for a second at most, as
+ * it interrupts the host's sleeps. */
+static void stay_idle(struct thread_timer *timer, enum trace_type type, uint64_t weight, bool waits)
 {
-	timer->between_ns += weight * timer->period_ns;
-	if (type == TRACE_REAL && timer->between_ns > BETWEEN_MAX_NS) {
-		timer->between_ns = 0;
+	bool is_long;
+
+	timer->idle_ns += weight * timer->period_ns;
+	is_long = timer->idle_ns > IDLE_MAX_NS + timer->period_ns;
+	if (type == TRACE_CPU ? is_long && !waits : is_long || !waits)
 		disarm(timer);
-	}
 }
 
 static void take_sample(struct thread *thread, enum trace_type type, const siginfo_t *info,
@@ -336,22 +284,20 @@ static void take_sample(struct thread *thread, enum trace_type type, const sigin
 
 	struct ring *ring = __atomic_load_n(&thread->ring, __ATOMIC_ACQUIRE);
 	bool on = __atomic_load_n(&enabled, __ATOMIC_SEQ_CST) && ring != NULL;
-	bool running = on && (tag != NULL ? tag->period_ns[type] != 0 : waits);
+	bool running = on && tag != NULL && tag->period_ns[type] != 0;
 
-	uint64_t weight = take_weight(timer, type, info, running);
-	if (!running) {
+	thread->name_due = true;
+	uint64_t weight = take_weight(timer, type, info);
+	if (!on)
 		disarm(timer);
+	else if (!running)
+		stay_idle(timer, type, weight, waits);
+	else
+		timer->idle_ns = 0;
+	if (!running || weight == 0)
 		count(thread, SAMPLE_IDLE, 1);
-		return;
-	}
-	if (tag == NULL)
-		wait_between_steps(timer, type, weight);
-	if (tag == NULL || weight == 0) {
-		count(thread, SAMPLE_IDLE, 1);
-		return;
-	}
-	timer->between_ns = 0;
-	store_sample(thread, ring, tag, type, (uint32_t)weight, timestamp, ucontext);
+	else
+		store_sample(thread, ring, tag, type, (uint32_t)weight, timestamp, ucontext);
 }
 
 /* --- a question -------------------------------------------------------------------- */

@@ -16,8 +16,7 @@
 
 __thread struct thread *thread_current;
 
-uint64_t timer_tick_ns[TRACE_TYPES];
-uint64_t timer_usual_gap_ns;
+uint64_t timer_tick_ns;
 
 #define SLOT_ALIGN 64 /* a cache line: neighbours' counters do not share one */
 

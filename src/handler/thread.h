@@ -52,21 +52,20 @@ struct query_tag {
  * counted to the innermost of them. */
 #define QUERY_NESTING 16
 
-/* See timer.h for how they are armed. */
+/* How a timer is armed is told in timer.h. */
 struct thread_timer {
 	int id;     /* kernel timer id, valid while created */
 	int signal; /* that it sends, valid while created */
 	volatile bool created;
-	volatile bool armed;   /* cleared by the handler when it disarms */
-	volatile bool probing; /* armed for one signal at the next kernel tick */
+	volatile bool armed; /* cleared by the handler when it disarms */
 	uint64_t period_ns;
 	uint64_t grid_ns; /* a point of the timer's grid on its clock */
-	uint64_t gap_ns;  /* CPU time between two ticks, 0: not measured yet */
-	uint64_t hit_ns;  /* the clock at the probe just before this one, 0: none */
-	uint32_t probes;
-	uint64_t between_ns;      /* since a query on the thread was last seen to run */
-	bool whole;               /* counts from the thread's beginning to its end, see timer.h */
-	uint64_t told;            /* points that signals stood for; of a whole one only */
+	/* The clock when the timer was armed, until its first signal; then 0. Only where the
+	 * clock is looked at in ticks. */
+	volatile uint64_t armed_ns;
+	uint64_t idle_ns;         /* periods without a query, since one was last seen to run */
+	bool whole;               /* the grid began with the thread, see timer.h */
+	uint64_t told;            /* points that signals stood for; of a whole timer only */
 	uint32_t slowed;          /* fires at every 2^slowed-th point only, see timer.h */
 	uint32_t behind, in_time; /* how many came late of late, and in time since the last of them */
 };
@@ -110,19 +109,24 @@ struct thread {
 	uint64_t trace[TRACE_MAX_FRAMES];
 
 	/* src/sampler only, from here to the answer. */
-	uint32_t owner;       /* atomic: tid, 0: free; who clears it frees the slot */
-	uint32_t index;       /* of the slot, for ever */
-	uint32_t next_free;   /* index + 1 of the next free slot, 0: none */
-	volatile bool arming; /* the thread is in timers_arm() */
-	bool named;           /* the ring has the thread's name */
+	uint32_t owner;         /* atomic: tid, 0: free; who clears it frees the slot */
+	uint32_t index;         /* of the slot, for ever */
+	uint32_t next_free;     /* index + 1 of the next free slot, 0: none */
+	volatile bool arming;   /* the thread is in timers_arm() */
+	bool named;             /* the ring has the thread's name */
+	volatile bool name_due; /* set by the handler: the name is to be looked at again */
 	char name[16];
 	uint64_t name_checked_ns;    /* CLOCK_MONOTONIC_COARSE, as the next two */
 	uint64_t retry_ns;           /* no timer is created before */
 	uint64_t retry_pause_ns;     /* doubled at each refusal */
 	uint64_t random;             /* state of the thread's random numbers */
 	uint64_t newest_key;         /* time part of its newest query key */
-	uint64_t cpu_read_ns;        /* the CPU clock when it was read last, */
-	uint64_t cpu_read_at_ns;     /* on CLOCK_MONOTONIC; see query.c */
+	uint64_t cpu_read_ns;        /* the CPU clock as cpu_clock.c gave it last, */
+	uint64_t cpu_read_at_ns;     /* on CLOCK_MONOTONIC */
+	uint64_t cpu_base_ns;        /* as the kernel gave it last, */
+	uint64_t cpu_base_at_ns;     /* on CLOCK_MONOTONIC; 0: not yet */
+	uint64_t cpu_tick_ns;        /* the newest tick at that time */
+	uint64_t cpu_switches;       /* context switches of the thread until then */
 	uint64_t realtime_offset_ns; /* CLOCK_REALTIME - CLOCK_MONOTONIC at that time */
 
 	struct thread_answer answer; /* last: memory that few ever touch */

@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/vector.h"
+
 /* Number of modules that start at or before the address. */
 static size_t count_before(const struct module_map *map, uint64_t address)
 {
@@ -10,7 +12,7 @@ static size_t count_before(const struct module_map *map, uint64_t address)
 
 	while (low < high) {
 		size_t middle = low + (high - low) / 2;
-		if (map->modules[middle]->start <= address)
+		if (map->items[middle]->start <= address)
 			low = middle + 1;
 		else
 			high = middle;
@@ -21,7 +23,7 @@ static size_t count_before(const struct module_map *map, uint64_t address)
 const struct module *module_map_find(const struct module_map *map, uint64_t address)
 {
 	size_t before = count_before(map, address);
-	const struct module *last = before ? map->modules[before - 1] : NULL;
+	const struct module *last = before ? map->items[before - 1] : NULL;
 
 	return last && address < last->end ? last : NULL;
 }
@@ -30,24 +32,17 @@ bool module_map_add(struct module_map *map, const struct module *module)
 {
 	size_t at = count_before(map, module->start);
 
-	if (map->count == map->room) {
-		size_t room = map->room ? map->room * 2 : 32;
-		const struct module **grown = reallocarray(map->modules, room, sizeof *grown);
-		if (!grown)
-			return false;
-		map->modules = grown;
-		map->room = room;
-	}
-	memmove(map->modules + at + 1, map->modules + at, (map->count - at) * sizeof *map->modules);
-	map->modules[at] = module;
+	if (!vector_reserve(map, map->count + 1))
+		return false;
+	memmove(map->items + at + 1, map->items + at, (map->count - at) * sizeof *map->items);
+	map->items[at] = module;
 	map->count++;
 	return true;
 }
 
 void module_map_free(struct module_map *map)
 {
-	free(map->modules);
-	*map = (struct module_map){ 0 };
+	vector_free(map);
 }
 
 struct module *module_copy(const struct module *module)

@@ -25,7 +25,7 @@ struct module {
 
 /* Starts as { 0 }. Does not own the modules, none of which overlaps another. */
 struct module_map {
-	const struct module **modules; /* by start */
+	const struct module **items; /* by start; the three are those of VECTOR() */
 	size_t count, room;
 };
 

@@ -179,10 +179,10 @@ static int take_over(const struct scan *scan, struct code_map **old, bool *chang
 	}
 
 	for (size_t i = 0, j = 0; i < mapped.count; i++) {
-		struct entry *entry = (struct entry *)mapped.modules[i];
-		while (j < list.count && list.modules[j]->start < entry->module.start)
+		struct entry *entry = (struct entry *)mapped.items[i];
+		while (j < list.count && list.items[j]->start < entry->module.start)
 			j++;
-		if (j < list.count && list.modules[j] == &entry->module)
+		if (j < list.count && list.items[j] == &entry->module)
 			continue;
 		entry->module.died = next;
 		entry->older = dead;
@@ -208,8 +208,8 @@ static int take_over(const struct scan *scan, struct code_map **old, bool *chang
 
 no_memory:
 	for (size_t i = 0; i < list.count; i++)
-		if (list.modules[i]->born == next)
-			free((struct entry *)list.modules[i]);
+		if (list.items[i]->born == next)
+			free((struct entry *)list.items[i]);
 	module_map_free(&list);
 	free(made);
 	return ENOMEM;
@@ -288,7 +288,7 @@ void modules_each(bool (*each)(void *context, const struct module *module), void
 	const size_t count = mapped.count;
 	const struct module **copy = malloc((count + 1) * sizeof *copy);
 	if (copy != NULL && count != 0)
-		memcpy(copy, mapped.modules, count * sizeof *copy);
+		memcpy(copy, mapped.items, count * sizeof *copy);
 	pthread_mutex_unlock(&lock);
 
 	for (size_t i = 0; copy != NULL && i < count; i++)

@@ -63,7 +63,7 @@ int threads_init(void);
 void threads_set_ring(struct ring *ring);
 
 /* Writes the thread's name to the ring if it is new; at most once a second. Only
- * the thread itself. */
+ * the thread itself, when it is registered and, behind each signal, with its next query. */
 void threads_tell_name(struct thread *thread);
 
 /* Waits until no thread but the calling one is where timers_arm() was when this was

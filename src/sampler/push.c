@@ -71,6 +71,8 @@ static void follow_newest(struct thread *thread)
 
 	if (tag != NULL)
 		timers_follow(thread, tag);
+	if (__builtin_expect(thread->name_due, 0))
+		threads_tell_name(thread);
 }
 
 static struct query_tag *find_tag(struct thread *thread, uint64_t number)
@@ -107,7 +109,6 @@ void sampler_push_worker(struct thread *thread, const struct query_tag *tag)
 
 	/* Not when the thread has run something else before. */
 	timer->whole = timer->period_ns == 0;
-	timer->told = 0;
 	sampler_push(thread, tag);
 }
 

@@ -171,15 +171,13 @@ static void fill_slot(struct thread *slot)
 	slot->nesting = 0;
 	for (int type = 0; type < TRACE_TYPES; type++) {
 		slot->timers[type].period_ns = 0; /* a new thread, a new phase */
-		slot->timers[type].gap_ns = 0;
-		slot->timers[type].probes = 0;
 		slot->timers[type].whole = false;
 	}
 	slot->named = false;
 	slot->name_checked_ns = 0;
 	slot->retry_ns = slot->retry_pause_ns = 0;
 	slot->newest_key = 0;
-	slot->cpu_read_at_ns = 0;
+	slot->cpu_read_ns = slot->cpu_read_at_ns = slot->cpu_base_at_ns = 0;
 	/* Signals that were on their way to another thread went with it. */
 	__atomic_store_n(&slot->answer.on_way, 0, __ATOMIC_SEQ_CST);
 	/* The old thread's frames: its stack may be gone, or somebody else's. */
@@ -237,6 +235,7 @@ void threads_tell_name(struct thread *thread)
 
 	struct ring *ring = sampler_ring();
 
+	thread->name_due = false;
 	if (ring == NULL || (thread->named && now - thread->name_checked_ns < NAME_INTERVAL_NS))
 		return;
 	thread->name_checked_ns = now;
@@ -244,7 +243,7 @@ void threads_tell_name(struct thread *thread)
 	if (thread->named && memcmp(name, thread->name, sizeof(name)) == 0)
 		return;
 	struct thread_record *record = ring_reserve(ring, sizeof(*record));
-	thread->named = record != NULL; /* else again, when a timer is armed */
+	thread->named = record != NULL; /* else again, at a query after the next signal */
 	if (record == NULL)
 		return;
 	memset(record, 0, sizeof(*record));
@@ -376,7 +375,7 @@ void threads_after_fork(void)
 	self->id = self->owner = sys_gettid();
 	self->retry_ns = self->retry_pause_ns = 0;
 	self->named = false;
-	self->cpu_read_at_ns = 0;
+	self->cpu_read_ns = self->cpu_read_at_ns = self->cpu_base_at_ns = 0;
 	seed_random(self); /* or parent and child would make the same keys */
 	threads_tell_name(self);
 }

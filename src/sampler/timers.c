@@ -20,10 +20,6 @@
 #define RETRY_FIRST_NS NS_PER_S
 #define RETRY_LAST_NS (64 * NS_PER_S)
 
-/* A point of the grid this near might pass while the timer is being set, and the
- * kernel would tell it at once instead of at the tick. */
-#define NEAR_NS 5000
-
 /* The process whose timers the slots name. A child that was made without fork()'s
  * hooks (clone, _Fork) has none of them, and the same numbers may be timers of its
  * own: it gets no samples. */
@@ -36,7 +32,7 @@ void timers_init(void)
 	process = getpid();
 	/* The coarse clock is the time of the newest tick. */
 	if (clock_getres(CLOCK_MONOTONIC_COARSE, &tick) == 0)
-		timer_tick_ns[TRACE_CPU] = (uint64_t)tick.tv_sec * NS_PER_S + (uint64_t)tick.tv_nsec;
+		timer_tick_ns = (uint64_t)tick.tv_sec * NS_PER_S + (uint64_t)tick.tv_nsec;
 }
 
 void timers_after_fork(void)
@@ -92,22 +88,22 @@ static void choose_grid(struct thread *thread, struct thread_timer *timer, uint6
 		/* No signal may come between the two stores below. */
 		sys_timer_settime(timer->id, 0, 0, 0);
 		timer->armed = false;
-		timer->probing = false;
 	}
 	timer->period_ns = period_ns;
+	timer->told = 0;
 	timer->slowed = timer->behind = timer->in_time = 0;
 	timer->grid_ns = (timer->whole ? 0 : now) + 1 + threads_random(thread) % period_ns;
 }
 
 static int set_timer(struct thread_timer *timer, enum trace_type type, uint64_t now)
 {
-	uint64_t gap = timer_gap(timer, type);
+	bool at_tick = type == TRACE_CPU && !timer->whole;
 
-	timer->hit_ns = 0;
-	timer->probing = gap != 0 && !timer->whole && timer_points(timer, now + NEAR_NS, gap + NEAR_NS) != 0;
+	timer->idle_ns = 0;
+	timer->armed_ns = at_tick ? now : 0;
 	HANDLER_BARRIER();
 	timer->armed = true;
-	return timer->probing ? timer_set_to_probe(timer) : timer_set_on_grid(timer, now);
+	return at_tick ? timer_set_to_tick(timer) : timer_set_on_grid(timer, now);
 }
 
 void timers_tell_rest(const struct thread *thread)
@@ -155,7 +151,6 @@ static void arm(struct thread *thread, enum trace_type type, uint64_t period_ns)
 		/* Not there any more: somebody's timer_delete() took the wrong one. */
 		if (set_timer(timer, type, now) != 0)
 			timers_delete(thread);
-		threads_tell_name(thread);
 	}
 }
 
@@ -197,7 +192,7 @@ static void stop_timers(struct thread *thread)
 		if (timer->created)
 			sys_timer_settime(timer->id, 0, 0, 0);
 		timer->armed = false;
-		timer->probing = false;
+		timer->armed_ns = 0;
 	}
 }
 
@@ -254,7 +249,7 @@ void timers_forget(struct thread *thread)
 		/* First, so that a late signal finds a timer that it cannot touch. */
 		timer->created = false;
 		timer->armed = false;
-		timer->probing = false;
+		timer->armed_ns = 0;
 	}
 }
 

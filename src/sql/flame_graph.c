@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "trace/collapse.h"
-#include "trace/frames.h"
+#include "trace/trace_text.h"
 #include "base/hash_table.h"
 #include "trace/address.h"
 
@@ -51,19 +51,19 @@ void flame_graph_free(struct flame_graph *graph)
 /* malloc'ed, never NULL but without memory or with *bad. */
 static uint64_t *read_addresses(const char *trace, size_t *count, bool *bad)
 {
-	struct frames frames = { trace, false };
+	struct trace_reader reader = { trace, false };
 	uint64_t address, *addresses;
 	int next;
 
 	*count = 0;
-	while ((next = frames_next(&frames, &address)) > 0)
+	while ((next = trace_next(&reader, &address)) > 0)
 		++*count;
 	*bad = next < 0;
 	addresses = *bad ? NULL : malloc((*count + 1) * sizeof(*addresses));
 	if (!addresses)
 		return NULL;
-	frames = (struct frames){ trace, false };
-	for (size_t i = 0; frames_next(&frames, &address) > 0; i++)
+	reader = (struct trace_reader){ trace, false };
+	for (size_t i = 0; trace_next(&reader, &address) > 0; i++)
 		addresses[i] = address;
 	return addresses;
 }

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "sql/flame_graph.h"
-#include "trace/frames.h"
+#include "trace/trace_text.h"
 #include "watch/statements.h"
 #include "trace/address.h"
 #include "symbol/symbol.h"
@@ -91,7 +91,7 @@ static void call_with_address(sqlite3_context *context, const char *function, sq
 
 		if (!text)
 			return;
-		if (!frames_address(text, &address)) {
+		if (!trace_parse_address(text, &address)) {
 			result_error(context, "%s: '%.*s' is no address; expected an integer", function,
 			             SHOWN, text);
 			return;
@@ -115,7 +115,7 @@ static void address_to_line(sqlite3_context *context, int argc, sqlite3_value **
 static void address_to_line_with_inlines(sqlite3_context *context, int argc, sqlite3_value **argv)
 {
 	(void)argc;
-	call_with_address(context, "addressToLineWithInlines", argv[0], frames_line_with_inlines);
+	call_with_address(context, "addressToLineWithInlines", argv[0], trace_line_with_inlines);
 }
 
 static void build_id(sqlite3_context *context, int argc, sqlite3_value **argv)
@@ -137,7 +137,7 @@ static void trace_to_text(sqlite3_context *context, int argc, sqlite3_value **ar
 		separator = text_argument(context, "traceToText", argv[1]);
 	if (!trace || !separator)
 		return;
-	text = frames_text(space_of(context), trace, separator, &bad);
+	text = trace_text(space_of(context), trace, separator, &bad);
 	if (bad)
 		result_error(context, "traceToText: '%.*s' is no trace; expected a JSON array of integers",
 		             SHOWN, trace);

@@ -178,7 +178,7 @@ static void detach(void *context)
 	struct trace_names *names = context;
 
 	for (size_t i = 0; i < names->modules.count; i++)
-		free((struct module *)names->modules.modules[i]);
+		free((struct module *)names->modules.items[i]);
 	for (size_t i = 0; i < names->texts.count; i++)
 		free(names->texts.items[i].text);
 	module_map_free(&names->modules);

@@ -1,14 +1,13 @@
-/*
- * The file that the flusher writes: made, opened, looked after while it is open, and
- * given up and opened again when something is wrong with it.
- */
-#include "store/flusher.h"
+#include "store/flusher_file.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "sampler/ring_reader.h"
+#include "base/text.h"
 #include "queryprof.h"
+#include "store/counters.h"
+#include "store/read/pool.h"
 
 #define NS_PER_MS 1000000ll
 #define RETRY_FIRST_NS (100 * NS_PER_MS)
@@ -24,10 +23,10 @@ struct flusher flusher = { .tempdir = { .lock = -1 } };
 /* `sentence` is taken over; NULL: all is well. */
 static void show_error(char *sentence)
 {
-	pthread_mutex_lock(&store_control.lock);
+	control_lock();
 	free(store_control.error);
 	store_control.error = sentence;
-	pthread_mutex_unlock(&store_control.lock);
+	control_unlock();
 }
 
 /* A file opened again keeps its epoch. */
@@ -40,19 +39,19 @@ static void show_file(const char *path, int64_t identity)
 		newest = identity;
 		epochs++;
 	}
-	pthread_mutex_lock(&store_control.lock);
+	control_lock();
 	free(store_control.open_path);
 	store_control.open_path = path ? strdup(path) : NULL;
 	__atomic_store_n(&store_control.epoch, path ? epochs : 0, __ATOMIC_RELEASE);
-	pthread_mutex_unlock(&store_control.lock);
-	readers_close_idle();
+	control_unlock();
+	pool_close_idle();
 }
 
 /* --- waiting for others ---------------------------------------------------------- */
 
 void flusher_start_reading(void)
 {
-	readers_start();
+	pool_start();
 	store_control.reading_wanted = false;
 	pthread_cond_broadcast(&store_control.changed);
 }
@@ -61,12 +60,13 @@ bool flusher_is_interrupted(void)
 {
 	bool interrupted;
 
-	pthread_mutex_lock(&store_control.lock);
-	interrupted = store_control.pauses || store_control.stop;
+	control_lock();
+	interrupted = store_control.state == STORE_STOPPING ||
+	              (store_control.pauses && store_control.state == STORE_RUNNING);
 	/* No reason to give up what is under way, nor to wait for its end. */
 	if (store_control.reading_wanted && !interrupted)
 		flusher_start_reading();
-	pthread_mutex_unlock(&store_control.lock);
+	control_unlock();
 	return interrupted;
 }
 
@@ -123,12 +123,12 @@ static char *make_path(char **error)
 	if (!flusher.tempdir.path) {
 		number = tempdir_make(&flusher.tempdir);
 		if (number) {
-			*error = database_sentence("no temporary directory for the trace file: %s",
-			                           strerror(number));
+			*error = text_format("no temporary directory for the trace file: %s",
+			                     strerror(number));
 			return NULL;
 		}
 	}
-	return database_sentence("%s/trace.db", flusher.tempdir.path);
+	return text_format("%s/trace.db", flusher.tempdir.path);
 }
 
 int flusher_open_file(char **error)
@@ -139,7 +139,7 @@ int flusher_open_file(char **error)
 	if (!flusher.has_writer)
 		flusher.has_writer = writer_init(&flusher.writer, give_up_waiting, NULL);
 	if (!flusher.has_writer) {
-		*error = database_sentence("no memory for the flusher");
+		*error = text_format("no memory for the flusher");
 		return QP_NOMEM;
 	}
 	flusher.path = make_path(error);
@@ -159,10 +159,9 @@ char *flusher_refusal(void)
 {
 	if (!flusher.table_error)
 		return NULL;
-	return database_sentence(
-		"no trace file, samples are kept in memory (%d MiB at most): the system refuses"
-		" the store a descriptor table of its own (close_range and unshare: %s)",
-		MEMORY_MAX_BYTES >> 20, strerror(flusher.table_error));
+	return text_format("no trace file, samples are kept in memory (%d MiB at most): the system refuses"
+	                   " the store a descriptor table of its own (close_range and unshare: %s)",
+	                   MEMORY_MAX_BYTES >> 20, strerror(flusher.table_error));
 }
 
 void flusher_clear_failure(void)
@@ -221,8 +220,6 @@ int flusher_ensure_file(void)
 	char *error = NULL;
 	int code;
 
-	if (store_control.disabled)
-		return QP_STORE;
 	if (flusher.writer.database.db) {
 		if (flusher_has_current_file() || is_kept_elsewhere())
 			return QP_OK;

@@ -194,12 +194,12 @@ static bool collect(const struct search *search, enum name_stage stage, struct n
 {
 	for (size_t i = 0; i < SOURCES; i++) {
 		const struct name_source *source = &sources[i];
-		size_t before = collector->count;
+		size_t before = collector->candidates.count;
 		if (source->stage != stage || (source->is_substitute && found->has_locals))
 			continue;
 		if (!source->collect(search, collector))
 			return false;
-		if (collector->count > before) {
+		if (collector->candidates.count > before) {
 			found->sources |= 1u << i;
 			found->has_locals |= source->knows_locals;
 		}
@@ -223,7 +223,7 @@ struct symbol_table *sources_read_names(const struct symbol_object *object, cons
 	          best ? best : "nowhere", why[0] ? "; " : "", why);
 	if (has_image)
 		elf_image_close(&image);
-	if (good && collector.count)
+	if (good && collector.candidates.count)
 		return symbol_collector_finish(&collector);
 	symbol_collector_free(&collector);
 	return NULL;

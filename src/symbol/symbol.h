@@ -13,6 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "symbol/demangle.h"
 #include "symbol/frame.h"
 #include "symbol/object.h"
 
@@ -39,10 +40,6 @@ void symbol_each(const struct symbol_object *object,
  * valid until symbol_forget(). */
 size_t symbol_frames(const struct symbol_object *object, uint64_t address, struct symbol_frame *frames,
                      size_t room);
-
-/* "name" of C++ and Rust symbols in source form; malloc'ed, NULL when the name
- * is not mangled (or there is no memory). */
-char *symbol_demangle(const char *name);
 
 #define SYMBOL_DEBUG_PATH "/usr/lib/debug"
 

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/sys.h"
+#include "base/vector.h"
 #include "modules/module_map.h"
 #include "store/store.h"
 #include "symbol/perf_map.h"
@@ -65,8 +66,7 @@ struct turn {
 	struct embed *embed;
 	sqlite3 *db;
 	sqlite3_stmt *statements[STATEMENTS];
-	struct finding *findings;
-	size_t count, room;
+	VECTOR(struct finding) findings;
 	struct module_map modules; /* read with the first address, which proves that there are some */
 	char hostname[HOST_NAME_MAX + 1];
 };
@@ -217,21 +217,13 @@ static int look_up(struct turn *turn, int64_t stack, uint64_t address)
 	}
 	if (!count)
 		return SQLITE_OK;
-	if (turn->count == turn->room) {
-		size_t room = turn->room ? turn->room * 2 : 256;
-		struct finding *grown = reallocarray(turn->findings, room, sizeof(*grown));
-		if (grown) {
-			turn->findings = grown;
-			turn->room = room;
-		}
-	}
-	struct symbol_frame *kept = turn->count < turn->room ? malloc(count * sizeof(*kept)) : NULL;
-	if (!kept) {
+	struct symbol_frame *kept = malloc(count * sizeof(*kept));
+	if (!kept || !(finding = vector_add(&turn->findings))) {
+		free(kept);
 		free(generated);
 		return SQLITE_NOMEM;
 	}
 	memcpy(kept, frames, count * sizeof(*kept));
-	finding = &turn->findings[turn->count++];
 	*finding = (struct finding){ address, kept, count, generated };
 	return SQLITE_OK;
 }
@@ -347,12 +339,13 @@ static int store_finding(struct turn *turn, const struct finding *finding)
 
 static int store_findings(struct turn *turn)
 {
-	int code = turn->count ? sqlite3_exec(turn->db, "BEGIN IMMEDIATE", NULL, NULL, NULL) : SQLITE_OK;
+	int code = turn->findings.count ? sqlite3_exec(turn->db, "BEGIN IMMEDIATE", NULL, NULL, NULL)
+	                                : SQLITE_OK;
 
-	if (code || !turn->count)
+	if (code || !turn->findings.count)
 		return code;
-	for (size_t i = 0; !code && i < turn->count; i++)
-		code = store_finding(turn, &turn->findings[i]);
+	for (size_t i = 0; !code && i < turn->findings.count; i++)
+		code = store_finding(turn, &turn->findings.items[i]);
 	if (!code)
 		code = sqlite3_exec(turn->db, "COMMIT", NULL, NULL, NULL);
 	if (code)
@@ -378,13 +371,13 @@ static void end_turn(struct turn *turn)
 {
 	for (int i = 0; i < STATEMENTS; i++)
 		sqlite3_finalize(turn->statements[i]);
-	for (size_t i = 0; i < turn->count; i++) {
-		free(turn->findings[i].frames);
-		free(turn->findings[i].generated);
+	for (size_t i = 0; i < turn->findings.count; i++) {
+		free(turn->findings.items[i].frames);
+		free(turn->findings.items[i].generated);
 	}
-	free(turn->findings);
+	vector_free(&turn->findings);
 	for (size_t i = 0; i < turn->modules.count; i++)
-		free((struct module *)turn->modules.modules[i]);
+		free((struct module *)turn->modules.items[i]);
 	module_map_free(&turn->modules);
 }
 
@@ -404,7 +397,7 @@ int embed_some(struct embed *embed, sqlite3 *db, int64_t budget_ns)
 	} else {
 		more |= stack > embed->stack;
 		embed->stack = stack;
-		embed->named += (int64_t)turn.count;
+		embed->named += (int64_t)turn.findings.count;
 	}
 	end_turn(&turn);
 	return code ? code : more ? SQLITE_OK : SQLITE_DONE;

@@ -86,8 +86,10 @@ static void test_half_asleep(void **state)
 	assert_true(fabs(share(seen.time_ns[TRACE_REAL], wall) - 1) < 0.05);
 }
 
-/* Queries of `query_ns` of CPU with `host_ns` on the average between them. */
-static void short_queries(uint64_t query_ns, uint64_t host_ns, uint64_t period_ns, double seconds)
+/* Queries of `query_ns` of CPU with `host_ns` on the average between them. `seldom`: as if
+ * a second were between them, so that each arms the timer anew. */
+static void short_queries(uint64_t query_ns, uint64_t host_ns, uint64_t period_ns, double seconds,
+                          bool seldom)
 {
 	struct thread *thread = sampler_thread();
 	struct drained seen = { 0 };
@@ -105,6 +107,11 @@ static void short_queries(uint64_t query_ns, uint64_t host_ns, uint64_t period_n
 		burn(query_ns);
 		sampler_pop(thread);
 		cpu += cpu_now() - at;
+		if (seldom) {
+			thread->timers[TRACE_CPU].idle_ns = 2 * NS_PER_S;
+			while (thread->timers[TRACE_CPU].armed)
+				burn(100000);
+		}
 		/* Of random length, or it might keep step with the tick. */
 		burn(host_ns / 2 + (uint64_t)rand_r(&seed) % host_ns);
 		total = cpu_now() - start;
@@ -126,12 +133,20 @@ static void short_queries(uint64_t query_ns, uint64_t host_ns, uint64_t period_n
 static void test_short_queries(void **state)
 {
 	(void)state;
-	short_queries(1000000, 3000000, 1000000, 3);
-	short_queries(1000000, 3000000, 20000000, 3);
-	short_queries(1000000, 3000000, 10000, 1);
-	short_queries(100000, 100000, 3900000, 1);
-	short_queries(2000000, 7000000, 5000000, 2);
-	short_queries(300000, 6000000, 100000, 2);
+	short_queries(1000000, 3000000, 1000000, 3, false);
+	short_queries(1000000, 3000000, 20000000, 3, false);
+	short_queries(1000000, 3000000, 10000, 1, false);
+	short_queries(100000, 100000, 3900000, 1, false);
+	short_queries(2000000, 7000000, 5000000, 2, false);
+	short_queries(300000, 6000000, 100000, 2, false);
+}
+
+static void test_seldom_queries(void **state)
+{
+	(void)state;
+	short_queries(1000000, 3000000, 1000000, 3, true);
+	short_queries(3000000, 3000000, 300000, 2, true);
+	short_queries(1000000, 3000000, 10000000, 3, true);
 }
 
 /* Threads that live for one query, shorter than the tick. A loaded machine starts
@@ -234,9 +249,9 @@ static void test_busy_threads(void **state)
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_long_query),    cmocka_unit_test(test_busy_threads),
-		cmocka_unit_test(test_half_asleep),   cmocka_unit_test(test_short_queries),
-		cmocka_unit_test(test_short_threads),
+		cmocka_unit_test(test_long_query),     cmocka_unit_test(test_busy_threads),
+		cmocka_unit_test(test_half_asleep),    cmocka_unit_test(test_short_queries),
+		cmocka_unit_test(test_seldom_queries), cmocka_unit_test(test_short_threads),
 	};
 
 	if (UNDER_TSAN) {

@@ -157,10 +157,26 @@ static void test_idle(void **state)
 
 	thread->nesting = 0;
 	note(before);
-	fire(thread, TRACE_CPU, 3);
+	fire(thread, TRACE_REAL, 3);
 	assert_only(SAMPLE_IDLE, before);
+	assert_false(thread->timers[TRACE_REAL].armed);
+
+	/* The CPU timer goes on for a second of the thread's CPU time without a query. */
+	for (int second = 0; second < 2; second++) {
+		for (int i = 0; i < 100; i++) {
+			note(before);
+			fire(thread, TRACE_CPU, 9);
+			assert_only(SAMPLE_IDLE, before);
+			assert_true(thread->timers[TRACE_CPU].armed);
+		}
+		if (second == 1)
+			break;
+		thread->nesting = 1;
+		fire(thread, TRACE_CPU, 0);
+		thread->nesting = 0;
+	}
+	fire(thread, TRACE_CPU, 9);
 	assert_false(thread->timers[TRACE_CPU].armed);
-	assert_true(thread->timers[TRACE_REAL].armed);
 
 	/* A query that takes no samples of this kind is no query. */
 	running_thread();
@@ -178,7 +194,7 @@ static void test_idle(void **state)
 	note(before);
 	fire(thread, TRACE_CPU, 0);
 	assert_only(SAMPLE_IDLE, before);
-	assert_false(thread->timers[TRACE_CPU].armed);
+	assert_false(thread->timers[TRACE_CPU].armed); /* at once */
 	sample_enable(true);
 }
 

@@ -1,10 +1,10 @@
 /*
- * What the shell offers when a person presses Tab, from the tables of the commands
- * and, for ids of queries, from the trace file that the line names.
+ * Candidates come from the tables of the commands and, for ids of queries, from the trace
+ * file that the line names.
  *
  * bash cuts a line at "=", so a value stands behind its option or behind a word "=".
- * The answer is a candidate a line; or one line that says what bash itself knows
- * better: ":files", or ":command N" for the command line that begins at word N.
+ * Prints a candidate a line; or one line that leaves the completion to bash: ":files", or ":command N" for
+ * the command line that begins at word N.
  */
 #include "complete.h"
 
@@ -49,7 +49,7 @@ static const char query_ids[] =
 static const char sample_types[] =
 	"SELECT DISTINCT name FROM sample_types WHERE name GLOB ?1 || '*' AND name NOT IN ('CPU', 'Real')";
 
-/* What the file has. */
+/* The types that the file has. */
 static void offer_rows(const char *prefix, const char *path, const char *sql)
 {
 	sqlite3 *db = path ? trace_file_open(path) : NULL;
@@ -69,7 +69,7 @@ static void offer_rows(const char *prefix, const char *path, const char *sql)
 	trace_file_close(db);
 }
 
-/* `name`: NULL, or what stands before the "=". */
+/* `name`: the text before the "=", or NULL. */
 static void offer_settings(const char *prefix, const char *name)
 {
 	for (int i = 0; i < settings_count(); i++) {

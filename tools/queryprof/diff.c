@@ -1,5 +1,5 @@
 /*
- * queryprof diff: what got slower and faster from one side to the other.
+ * queryprof diff: compares two sides, statements and functions.
  *
  * Addresses are those of one file, so each side is read to its end, as names and
  * sums, before the other is opened; they are compared in a database in memory.
@@ -196,9 +196,9 @@ static bool find_sides(int argc, char **argv, struct side *sides)
 	if (with && !selection.query)
 		complain("diff: --with is B's query; --query, which is A's, is missing");
 	else if (argc == 1 && !with && !at)
-		complain("diff: one file; what is there to compare? A second file, --query with --with, or "
-		         "--at "
-		         "(see queryprof diff --help)");
+		complain("diff: one file cannot be compared with itself: give a second file, --query with "
+		         "--with, "
+		         "or --at (see queryprof diff --help)");
 	else
 		return true;
 	return false;

@@ -1,9 +1,8 @@
 /*
  * queryprof export: the samples for other programs, and for the browser.
  *
- * Reads samples in the order of time; what they name by number, stacks and labels,
- * is read and put together once each, and the format's writer (src/export) gets the
- * whole.
+ * Reads samples in the order of time. Stacks and labels, which samples name by number, are
+ * read once each. The writer of the format (src/export) gets the whole.
  */
 #include "command.h"
 #include "out_file.h"
@@ -54,7 +53,7 @@ static const struct command_option options[] = {
 	{ 0 },
 };
 
-/* --- what samples name by number ------------------------------------------------ */
+/* --- stacks and labels ------------------------------------------------ */
 
 struct labels_entry {
 	struct hash key;
@@ -250,7 +249,7 @@ static bool add_samples(struct export *export, const struct export_format *forma
 	return code == SQLITE_DONE;
 }
 
-/* "" where none is known, NULL: no memory. */
+/* "" when it is not known; NULL: no memory. */
 static const char *find_executable(struct export *export)
 {
 	sqlite3_stmt *row = NULL;
@@ -298,7 +297,7 @@ static int write_samples(struct export *export, const struct export_format *form
 	return complain("%s: %s", out_file_name(out_path), error ? strerror(error) : "cannot be written");
 }
 
-/* What is exported must not be written over, by whatever name. */
+/* The exported file must not be written over, by any of its names. */
 static bool is_same_file(const char *one, const char *other)
 {
 	struct stat a, b;

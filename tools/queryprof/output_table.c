@@ -1,8 +1,8 @@
 /*
  * A table's widths come from its first rows (ROWS_MEASURED of them, so that any
  * number of rows can follow). Where it is too wide for the terminal, columns of text
- * are cut, or the last one gets lines of its own; numbers never are cut, and nothing is
- * where the output is no terminal. What a trace file contains is shown without its control
+ * are cut, or the last one gets lines of its own; numbers are never cut, and where
+ * the output is no terminal nothing is. Content of a trace file is shown without control
  * characters: a query's text must not be able to drive the terminal.
  */
 #include "output_table.h"
@@ -37,7 +37,7 @@ struct table {
 	size_t rows;
 };
 
-/* Digits, and what stands around them in print: for the alignment only. */
+/* Digits with the marks of printed numbers; for the alignment only. */
 static bool looks_like_number(const char *text)
 {
 	static const char marks[] = "0123456789.,+-%\xc2\xb1 "; /* and plus-minus */
@@ -93,7 +93,7 @@ static struct column *last_text(struct table *table, int width)
 	return NULL;
 }
 
-/* What is long loses first; then the last column stands below the others, or loses, as
+/* Long columns lose first; then the last column stands below the others, or loses, as
  * dates and ids, which stand before it, say nothing when they are cut. */
 static void fit_columns(struct table *table)
 {

@@ -1,6 +1,6 @@
 /*
  * Which runs a command is about: the options that queries, report, export and diff
- * share, and what they leave of a file (sql/selected.sql).
+ * share, and the runs of a file that they select (sql/selected.sql).
  */
 #include "selection.h"
 
@@ -64,7 +64,7 @@ int selection_check(const char *command, const struct selection *one)
 	return COMMAND_FINE;
 }
 
-/* Whole ids that the one given stands for: itself if there is such a query, else
+/* The ids that the given one can mean: itself if a query has it, else
  * all that begin with it. Two rows are enough to know that it is not one. (An id of
  * the user's own may have several runs.) */
 static const char find_ids[] =

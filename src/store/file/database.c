@@ -21,7 +21,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,6 +28,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/text.h"
 #include "queryprof.h"
 #include "store/file/upgrade.h"
 #include "store/file/wal_index.h"
@@ -58,7 +58,7 @@ static void start_sqlite(void)
 char *database_memory_name(void)
 {
 	/* A forked child has a copy of its parent's. */
-	return database_sentence(MEMORY_NAME "%d", (int)getpid());
+	return text_format(MEMORY_NAME "%d", (int)getpid());
 }
 
 bool database_is_in_memory(const char *path)
@@ -97,18 +97,6 @@ static int open_connection(const char *path, int flags, sqlite3 **db, char **err
 
 /* --- words ------------------------------------------------------------------- */
 
-char *database_sentence(const char *format, ...)
-{
-	va_list arguments;
-	char *text;
-	int size;
-
-	va_start(arguments, format);
-	size = vasprintf(&text, format, arguments);
-	va_end(arguments);
-	return size < 0 ? NULL : text;
-}
-
 char *database_error(sqlite3 *db, const char *path)
 {
 	int code = db ? sqlite3_extended_errcode(db) : SQLITE_NOMEM;
@@ -116,8 +104,8 @@ char *database_error(sqlite3 *db, const char *path)
 	bool of_system = (code & 0xff) == SQLITE_IOERR || (code & 0xff) == SQLITE_CANTOPEN;
 
 	if (of_system && number)
-		return database_sentence("%s: %s (%s)", path, sqlite3_errstr(code & 0xff), strerror(number));
-	return database_sentence("%s: %s", path, db ? sqlite3_errmsg(db) : sqlite3_errstr(code));
+		return text_format("%s: %s (%s)", path, sqlite3_errstr(code & 0xff), strerror(number));
+	return text_format("%s: %s", path, db ? sqlite3_errmsg(db) : sqlite3_errstr(code));
 }
 
 int64_t database_number(sqlite3 *db, const char *sql, int64_t otherwise)
@@ -142,12 +130,12 @@ static uint32_t read_big_endian(const unsigned char *bytes)
 static int check_identity(const char *path, uint32_t application, uint32_t version, char **error)
 {
 	if (application != STORE_APPLICATION_ID) {
-		*error = database_sentence("%s: a SQLite database, but not a trace file", path);
+		*error = text_format("%s: a SQLite database, but not a trace file", path);
 		return QP_STORE;
 	}
 	if (version > STORE_SCHEMA_VERSION) {
-		*error = database_sentence("%s: written by a newer queryprof (schema %u, this one knows %d)",
-		                           path, version, STORE_SCHEMA_VERSION);
+		*error = text_format("%s: written by a newer queryprof (schema %u, this one knows %d)", path,
+		                     version, STORE_SCHEMA_VERSION);
 		return QP_TOO_NEW;
 	}
 	return QP_OK;
@@ -173,7 +161,7 @@ static int check_header(int fd, off_t size, const char *path, char **error)
 		return QP_OK;
 	if (pread(fd, header, sizeof header, 0) != (ssize_t)sizeof header ||
 	    memcmp(header, "SQLite format 3", 16) != 0) {
-		*error = database_sentence("%s: not a trace file", path);
+		*error = text_format("%s: not a trace file", path);
 		return QP_STORE;
 	}
 	if (is_blank(header, size))
@@ -222,16 +210,16 @@ static int open_file(const char *path, struct database *database, char **error)
 	else if (errno == EEXIST)
 		fd = open(path, flags);
 	if (fd < 0 || fstat(fd, &status)) {
-		*error = database_sentence("%s: %s", path, strerror(errno));
+		*error = text_format("%s: %s", path, strerror(errno));
 		if (fd >= 0)
 			close(fd);
 		return QP_STORE;
 	}
 	if (!S_ISREG(status.st_mode)) {
-		*error = database_sentence("%s: not a regular file", path);
+		*error = text_format("%s: not a regular file", path);
 		code = QP_STORE;
 	} else if (!lock_setup(fd)) {
-		*error = database_sentence("%s: locked by another process", path);
+		*error = text_format("%s: locked by another process", path);
 		code = DATABASE_LOCKED;
 	} else {
 		if (fstat(fd, &status)) /* its size, now that nobody is making it */
@@ -403,7 +391,7 @@ int database_open(struct database *database, const char *path, const struct data
 	if (!code)
 		code = prepare_file(database->db, path, error);
 	if (!code && !lock_guard(database->guard)) {
-		*error = database_sentence("%s: locked by another process", path);
+		*error = text_format("%s: locked by another process", path);
 		code = DATABASE_LOCKED;
 	}
 	if (code) {
@@ -480,6 +468,41 @@ int database_open_reader(const char *path, sqlite3 **db, char **error)
 	return QP_OK;
 }
 
+/* Whether the file can be read, and what it lacks. A QP_ code. */
+static int adopt(sqlite3 *db, const char *path, char **error)
+{
+	int64_t version = database_number(db, "PRAGMA user_version", 0);
+	int code;
+
+	if (sqlite3_errcode(db) != SQLITE_ROW && sqlite3_errcode(db) != SQLITE_OK) {
+		*error = database_error(db, path);
+		return QP_STORE;
+	}
+	code = check_identity(path, (uint32_t)database_number(db, "PRAGMA application_id", 0),
+	                      (uint32_t)version, error);
+	if (!code && version < STORE_SCHEMA_VERSION && upgrade_view(db)) {
+		*error = database_error(db, path);
+		code = QP_STORE;
+	}
+	return code;
+}
+
+int database_open_other(const char *path, sqlite3 **db, char **error)
+{
+	int code = open_connection(path, SQLITE_OPEN_READWRITE, db, error);
+
+	if (code)
+		return code;
+	code = adopt(*db, path, error);
+	if (code) {
+		sqlite3_close(*db);
+		*db = NULL;
+		return code;
+	}
+	sqlite3_exec(*db, "PRAGMA query_only = ON; PRAGMA cache_size = -4000", NULL, NULL, NULL);
+	return QP_OK;
+}
+
 int64_t database_bytes(const struct database *database, const char *path)
 {
 	struct stat status;
@@ -490,7 +513,7 @@ int64_t database_bytes(const struct database *database, const char *path)
 		return database_number(
 			database->db,
 			"SELECT page_count * page_size FROM pragma_page_count, pragma_page_size", 0);
-	log = database_sentence("%s-wal", path);
+	log = text_format("%s-wal", path);
 	if (!stat(path, &status))
 		bytes += status.st_size;
 	if (log && !stat(log, &status))

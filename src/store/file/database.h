@@ -58,6 +58,10 @@ bool database_is_at(const struct database *database, const char *path);
 /* A connection that only reads. Path NULL: an empty database with the schema. */
 int database_open_reader(const char *path, sqlite3 **db, char **error);
 
+/* The same for a trace file of anybody's, which is left as it is: what an older one lacks is
+ * put before it. Errors as for database_open(). */
+int database_open_other(const char *path, sqlite3 **db, char **error);
+
 /* Runs sql/store_schema.sql on an empty database. An SQLite result. */
 int database_make_tables(sqlite3 *db);
 
@@ -66,9 +70,6 @@ int64_t database_bytes(const struct database *database, const char *path);
 
 /* A sentence (malloc'ed) for an error of `db`: "path: what". */
 char *database_error(sqlite3 *db, const char *path);
-
-/* malloc'ed sentence, NULL without memory. */
-char *database_sentence(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* The one number that `sql` asks for; `otherwise` when it gives no row. */
 int64_t database_number(sqlite3 *db, const char *sql, int64_t otherwise);

@@ -20,7 +20,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "store/file/database.h"
+#include "base/text.h"
 
 #define PREFIX "queryprof-"
 #define LOCK "lock"
@@ -102,7 +102,7 @@ static void sweep(const char *parent)
  * remove it: then the lock file has no name any more. */
 static int take_lock(const char *folder, struct tempdir *directory)
 {
-	char *path = database_sentence("%s/%s", folder, LOCK);
+	char *path = text_format("%s/%s", folder, LOCK);
 	struct stat status;
 	int error = 0;
 	int lock;
@@ -132,7 +132,7 @@ int tempdir_make(struct tempdir *directory)
 	*directory = (struct tempdir){ .lock = -1 };
 	sweep(parent);
 	for (int tries = 0; error == EAGAIN && tries < 5; tries++) {
-		char *path = database_sentence("%s/" PREFIX "XXXXXX", parent);
+		char *path = text_format("%s/" PREFIX "XXXXXX", parent);
 
 		if (!path)
 			return ENOMEM;
@@ -158,7 +158,7 @@ void tempdir_remove(struct tempdir *directory)
 	if (!directory->path)
 		return;
 	for (size_t i = 0; i < sizeof our_files / sizeof *our_files; i++) {
-		char *path = database_sentence("%s/%s", directory->path, our_files[i]);
+		char *path = text_format("%s/%s", directory->path, our_files[i]);
 
 		if (path)
 			unlink(path);

@@ -9,9 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/vector.h"
 #include "modules/modules.h"
 #include "store/control.h"
-#include "store/store.h"
+#include "store/read/reader.h"
 #include "store/write/writer.h"
 
 static struct {
@@ -19,8 +20,7 @@ static struct {
 	uint64_t epoch;
 	int64_t last_row;
 	struct module_map modules;
-	size_t count, room;
-	struct module **known; /* all that were ever handed out */
+	VECTOR(struct module *) known; /* all that were ever handed out */
 } space = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
 /* The column as text; valid until the next step. */
@@ -46,21 +46,13 @@ static bool add_row(struct store_cursor *cursor)
 		.died = UINT32_MAX,
 	};
 
-	if (space.count == space.room) {
-		size_t room = space.room ? space.room * 2 : 32;
-		struct module **known = reallocarray(space.known, room, sizeof *known);
-
-		if (!known)
-			return false;
-		space.known = known;
-		space.room = room;
-	}
 	struct module *module = module_copy(&row);
-	if (!module || !module_map_add(&space.modules, module)) {
+	if (!module || !vector_reserve(&space.known, space.known.count + 1) ||
+	    !module_map_add(&space.modules, module)) {
 		free(module);
 		return false;
 	}
-	space.known[space.count++] = module;
+	vector_push(&space.known, module); /* has room */
 	space.last_row = store_column_int64(cursor, 0);
 	return true;
 }
@@ -80,9 +72,10 @@ static bool refresh(void)
 		space.modules.count = 0;
 		space.last_row = 0;
 	}
-	cursor = store_select("SELECT id, base, extent, elf_start, path, build_id, file_size, mtime_ns"
+	cursor = store_select(store_file_own(),
+	                      "SELECT id, base, extent, elf_start, path, build_id, file_size, mtime_ns"
 	                      " FROM modules WHERE id > ?1 ORDER BY id",
-	                      &error);
+	                      NULL, &error);
 	free(error);
 	if (!cursor)
 		return false;
@@ -144,7 +137,7 @@ static uint64_t find_base(const struct module *module)
 	uint64_t base = module->start;
 
 	for (size_t i = 0; i < space.modules.count; i++) {
-		const struct module *placed = space.modules.modules[i];
+		const struct module *placed = space.modules.items[i];
 
 		if (is_same(placed, module))
 			return placed->start;
@@ -172,11 +165,9 @@ void store_place(uint64_t *addresses, size_t count, uint32_t generation)
 void space_free(void)
 {
 	pthread_mutex_lock(&space.lock);
-	for (size_t i = 0; i < space.count; i++)
-		free(space.known[i]);
-	free(space.known);
-	space.known = NULL;
-	space.count = space.room = 0;
+	for (size_t i = 0; i < space.known.count; i++)
+		free(space.known.items[i]);
+	vector_free(&space.known);
 	module_map_free(&space.modules);
 	space.epoch = 0;
 	space.last_row = 0;
