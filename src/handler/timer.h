@@ -42,10 +42,32 @@
 #include "base/sys.h"
 #include "handler/thread.h"
 
-/* The clock of each trace type. */
-static inline clockid_t timer_clock(enum trace_type type)
+static inline clockid_t timer_clock_id(enum timer_clock clock)
 {
-	return type == TRACE_CPU ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC;
+	return clock == TIMER_CPU ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC;
+}
+
+/* A kernel timer in one word: its number, its signal, and a bit that is always set. */
+static inline uint64_t timer_word(int id, int signal)
+{
+	return 1ull << 63 | (uint64_t)signal << 32 | (uint32_t)id;
+}
+
+static inline bool timer_exists(const struct thread_timer *timer)
+{
+	return __atomic_load_n(&timer->kernel, __ATOMIC_RELAXED) != 0;
+}
+
+/* Of a timer that exists. */
+static inline int timer_id(const struct thread_timer *timer)
+{
+	return (int)(uint32_t)__atomic_load_n(&timer->kernel, __ATOMIC_RELAXED);
+}
+
+/* 0: there is no timer. */
+static inline int timer_signal(const struct thread_timer *timer)
+{
+	return (int)(__atomic_load_n(&timer->kernel, __ATOMIC_RELAXED) << 1 >> 33);
 }
 
 /* Length of the kernel's tick in ns; set before the first timer is armed. */
@@ -83,14 +105,31 @@ static inline uint64_t timer_points(const struct thread_timer *timer, uint64_t n
  * passed and fire here. */
 static inline int timer_set_to_tick(const struct thread_timer *timer)
 {
-	return sys_timer_settime(timer->id, 0, 1, timer_interval(timer));
+	return sys_timer_settime(timer_id(timer), 0, 1, timer_interval(timer));
 }
 
 /* Sets the timer on its grid. */
 static inline int timer_set_on_grid(const struct thread_timer *timer, uint64_t now)
 {
-	return sys_timer_settime(timer->id, TIMER_ABSTIME, timer_next_point(timer, now),
+	return sys_timer_settime(timer_id(timer), TIMER_ABSTIME, timer_next_point(timer, now),
 	                         timer_interval(timer));
 }
+
+/* The kernel's timer does not run. */
+static inline void timer_mark_disarmed(struct thread_timer *timer)
+{
+	timer->armed = false;
+	timer->armed_ns = timer->idle_ns = 0;
+}
+
+/* The rest is the handler's. */
+void timer_disarm(struct thread_timer *timer);
+
+/* The points that a signal stands for; 0: none has passed. */
+uint32_t timer_take_points(struct thread_timer *timer, enum timer_clock clock, int overrun);
+
+/* The signal, which stands for `points`, found no query that wants it. Disarms the timer when
+ * it is time to. `waits`: a query may go on without a push. */
+void timer_stay_idle(struct thread_timer *timer, enum timer_clock clock, uint32_t points, bool waits);
 
 #endif

@@ -55,14 +55,14 @@ static bool begin(struct wait *wait)
 		sampler_rest(thread);
 		return false;
 	}
-	*wait = (struct wait){ thread, thread->handlers_done };
+	*wait = (struct wait){ thread, thread->handler.done };
 	return true;
 }
 
 /* Whether what has ended with `error` was ended by us. */
 static bool must_go_on(struct wait *wait, int error)
 {
-	uint32_t handled = wait->thread->handlers_done;
+	uint32_t handled = wait->thread->handler.done;
 	bool ours = error == EINTR && handled != wait->handled;
 
 	wait->handled = handled;

@@ -12,7 +12,8 @@
 #include <pthread.h>
 
 #include "sampler/ring_reader.h"
-#include "handler/sample.h"
+#include "handler/ledger.h"
+#include "handler/unwind/stack_copy.h"
 #include "sampler/internal.h"
 
 #define HOOKS 8
@@ -57,7 +58,8 @@ static void after_in_child(void)
 
 	if (ring != NULL)
 		ring_reset_in_child(ring);
-	sample_forget();
+	stack_copy_reset_in_child();
+	ledger_reset_in_child();
 	threads_after_fork();
 	sampler_after_fork();
 	stacks_after_fork();

@@ -84,10 +84,11 @@ bool sampler_quiesce(void)
 	__atomic_fetch_add(&fence, 1, __ATOMIC_SEQ_CST);
 	for (uint32_t i = 0; i < slots; i++) {
 		struct thread *slot = thread_slot(i);
-		uint32_t done = __atomic_load_n(&slot->handlers_done, __ATOMIC_SEQ_CST);
+		uint32_t done = __atomic_load_n(&slot->handler.done, __ATOMIC_SEQ_CST);
 
-		while (slot != thread_current && __atomic_load_n(&slot->in_handler, __ATOMIC_SEQ_CST) != 0 &&
-		       __atomic_load_n(&slot->handlers_done, __ATOMIC_ACQUIRE) == done) {
+		while (slot != thread_current &&
+		       __atomic_load_n(&slot->handler.is_running, __ATOMIC_SEQ_CST) != 0 &&
+		       __atomic_load_n(&slot->handler.done, __ATOMIC_ACQUIRE) == done) {
 			struct timespec pause = timespec_of_ns(QUIESCE_PAUSE_NS);
 			if (clock_ns(CLOCK_MONOTONIC) > deadline)
 				return false;

@@ -121,7 +121,7 @@ static void free_slot(struct thread *slot)
 	timers_delete(slot);
 	slot->nesting = 0;
 	/* Atomic: sampler_quiesce() may be looking. */
-	__atomic_store_n(&slot->in_handler, 0, __ATOMIC_RELEASE);
+	__atomic_store_n(&slot->handler.is_running, 0, __ATOMIC_RELEASE);
 	counter_add(SAMPLER_THREADS, -1);
 	give_free(slot);
 }
@@ -169,9 +169,9 @@ static void fill_slot(struct thread *slot)
 	slot->stack = find_stack();
 	__atomic_store_n(&slot->ring, sampler_ring(), __ATOMIC_RELEASE);
 	slot->nesting = 0;
-	for (int type = 0; type < TRACE_TYPES; type++) {
-		slot->timers[type].period_ns = 0; /* a new thread, a new phase */
-		slot->timers[type].whole = false;
+	for (int clock = 0; clock < TIMER_CLOCKS; clock++) {
+		slot->timers[clock].period_ns = 0; /* a new thread, a new phase */
+		slot->timers[clock].whole = false;
 	}
 	slot->named = false;
 	slot->name_checked_ns = 0;
@@ -179,7 +179,7 @@ static void fill_slot(struct thread *slot)
 	slot->newest_key = 0;
 	slot->cpu_read_ns = slot->cpu_read_at_ns = slot->cpu_base_at_ns = 0;
 	/* Signals that were on their way to another thread went with it. */
-	__atomic_store_n(&slot->answer.on_way, 0, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&slot->response.on_way, 0, __ATOMIC_SEQ_CST);
 	/* The old thread's frames: its stack may be gone, or somebody else's. */
 	memset(thread_memo(slot), 0, unwind_memo_bytes);
 	seed_random(slot);
@@ -343,11 +343,14 @@ void threads_silence(int number)
 	uint32_t slots = thread_slots();
 
 	for (uint32_t i = 0; i < slots; i++) {
-		for (int type = 0; type < TRACE_TYPES; type++) {
-			const struct thread_timer *timer = &thread_slot(i)->timers[type];
-			/* Its thread makes it anew; if it does right now, the old one is gone. */
-			if (timer->created && timer->signal == number)
-				sys_timer_settime(timer->id, 0, 0, 0);
+		for (int clock = 0; clock < TIMER_CLOCKS; clock++) {
+			/* Acquire: the timer as it was made. Read once: its thread may delete it right
+			 * now, and make another with another signal. */
+			struct thread_timer timer = { .kernel = __atomic_load_n(
+							      &thread_slot(i)->timers[clock].kernel,
+							      __ATOMIC_ACQUIRE) };
+			if (timer_signal(&timer) == number)
+				sys_timer_settime(timer_id(&timer), 0, 0, 0);
 		}
 	}
 }
@@ -362,7 +365,7 @@ void threads_after_fork(void)
 	for (uint32_t i = slots; i-- > 0;) {
 		struct thread *slot = thread_slot(i);
 		timers_forget(slot);
-		slot->in_handler = 0;
+		slot->handler.is_running = 0;
 		slot->arming = false;
 		if (slot == self)
 			continue;

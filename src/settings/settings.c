@@ -54,7 +54,7 @@ static const struct setting settings[] = {
 	            .description =
 	                    "CPU time of a query's thread from one sample to the next; 0: no such samples" },
 	  .form = NUMBER,
-	  IN_SESSION(period_ns[TRACE_CPU]) },
+	  IN_SESSION(period_ns[TIMER_CPU]) },
 	{ .info = { .name = "query_profiler_real_time_period_ns",
 	            .unit = "ns",
 	            .zero = "off",
@@ -63,7 +63,7 @@ static const struct setting settings[] = {
 	            .default_value = 0,
 	            .description = "Real time of a query from one sample to the next; 0: no such samples" },
 	  .form = NUMBER,
-	  IN_SESSION(period_ns[TRACE_REAL]) },
+	  IN_SESSION(period_ns[TIMER_REAL]) },
 	/* On by default, unlike in a server: whoever could load the extension can run any
 	 * code in this process already. A host that lets strangers write SQL turns it
 	 * off and calls qp_lock_settings(). */

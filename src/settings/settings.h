@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "handler/record.h"
+#include "handler/thread.h"
 
 struct session;
 
@@ -19,7 +19,7 @@ struct session;
  * lock, hence small scalars; query_id is taken and cleared under the connection's
  * own serialisation. */
 struct session_settings {
-	uint64_t period_ns[TRACE_TYPES]; /* query_profiler_{cpu,real}_time_period_ns */
+	uint64_t period_ns[TIMER_CLOCKS]; /* query_profiler_{cpu,real}_time_period_ns */
 	bool allow_introspection_functions;
 	bool log_queries;
 	uint64_t log_queries_min_query_duration_ns;

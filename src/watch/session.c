@@ -265,8 +265,8 @@ void sessions_watch_more(int reasons)
 
 bool session_wants_samples(const struct session_settings *settings)
 {
-	for (int type = 0; type < TRACE_TYPES; type++)
-		if (settings->period_ns[type])
+	for (int clock = 0; clock < TIMER_CLOCKS; clock++)
+		if (settings->period_ns[clock])
 			return true;
 	return false;
 }

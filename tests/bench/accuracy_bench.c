@@ -160,7 +160,7 @@ struct sums {
 
 /* Without a look at a clock: where others want the processor, the kernel ends a thread's
  * turn when the thread reads its CPU clock, and so keeps the next tick away from it. */
-static void run_statements(sqlite3_stmt *const stmts[LENGTHS], bool mixed, double seconds)
+static void run_statements(sqlite3_stmt *const stmts[LENGTHS], bool mixed, int first, double seconds)
 {
 	if (mixed) {
 		for (double left = seconds * 1e9; left > 0;) {
@@ -174,9 +174,12 @@ static void run_statements(sqlite3_stmt *const stmts[LENGTHS], bool mixed, doubl
 		}
 		return;
 	}
-	for (int i = 0; i < LENGTHS; i++)
+	/* Each in each place: a tick also brings the end of what ran before. */
+	for (int n = 0; n < LENGTHS; n++) {
+		int i = (first + n) % LENGTHS;
 		for (double left = seconds * 1e9 / LENGTHS; left > 0; left -= statements[i].ns)
 			run(stmts[i]);
+	}
 }
 
 static void measure_part(int number, bool mixed, long period_ns, double seconds, struct sums sums[LENGTHS])
@@ -190,7 +193,7 @@ static void measure_part(int number, bool mixed, long period_ns, double seconds,
 		stmts[i] = prepare(statements[i].turns, mark);
 	}
 	set_period(period_ns);
-	run_statements(stmts, mixed, seconds);
+	run_statements(stmts, mixed, number, seconds);
 	set_period(0);
 
 	must(sqlite3_prepare_v2(db,

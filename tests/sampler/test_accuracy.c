@@ -95,7 +95,7 @@ static void short_queries(uint64_t query_ns, uint64_t host_ns, uint64_t period_n
 	struct drained seen = { 0 };
 	uint64_t cpu = 0, total = 0, count = 0;
 	unsigned seed = (unsigned)clock_ns(CLOCK_REALTIME);
-	uint64_t before = sample_counter(SAMPLE_SIGNALS);
+	uint64_t before = ledger_read(LEDGER_SIGNALS);
 
 	seconds *= factor;
 	drain(ring, &(struct drained){ 0 });
@@ -108,8 +108,8 @@ static void short_queries(uint64_t query_ns, uint64_t host_ns, uint64_t period_n
 		sampler_pop(thread);
 		cpu += cpu_now() - at;
 		if (seldom) {
-			thread->timers[TRACE_CPU].idle_ns = 2 * NS_PER_S;
-			while (thread->timers[TRACE_CPU].armed)
+			thread->timers[TIMER_CPU].idle_ns = 2 * NS_PER_S;
+			while (thread->timers[TIMER_CPU].armed)
 				burn(100000);
 		}
 		/* Of random length, or it might keep step with the tick. */
@@ -126,7 +126,7 @@ static void short_queries(uint64_t query_ns, uint64_t host_ns, uint64_t period_n
 	       "time (deviation %.3f), %llu signals\n",
 	       (unsigned long long)count, (unsigned long long)(query_ns / 1000), p * 100,
 	       (unsigned long long)period_ns, found, deviation,
-	       (unsigned long long)(sample_counter(SAMPLE_SIGNALS) - before));
+	       (unsigned long long)(ledger_read(LEDGER_SIGNALS) - before));
 	assert_true(fabs(found - 1) < 6 * deviation);
 }
 

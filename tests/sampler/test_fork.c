@@ -53,8 +53,8 @@ static void in_child(struct thread *thread, struct query_key parent_key)
 	drain(ring, &seen);
 	CHECK(seen.queries == 1);
 	assert_ledger();
-	CHECK(sample_counter(SAMPLE_LATE) == 0 && sampler_quiesce());
-	CHECK(sample_counter(SAMPLE_STORED) == seen.samples[0] + seen.samples[1]);
+	CHECK(ledger_read(LEDGER_LATE) == 0 && sampler_quiesce());
+	CHECK(ledger_read(LEDGER_STORED) == seen.samples[0] + seen.samples[1]);
 
 	/* Threads of its own find free slots. */
 	stop_working = 1;
@@ -111,7 +111,7 @@ static void test_busy_fork(void **state)
 		pthread_join(threads[i], NULL);
 	drain(ring, &seen);
 	assert_int_equal(seen.wrong, 0);
-	assert_int_equal(seen.samples[0] + seen.samples[1], sample_counter(SAMPLE_STORED));
+	assert_int_equal(seen.samples[0] + seen.samples[1], ledger_read(LEDGER_STORED));
 	assert_ledger();
 }
 

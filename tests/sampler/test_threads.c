@@ -66,7 +66,7 @@ static void test_thousand(void **state)
 	printf("%llu CPU and %llu Real samples, %llu names\n", (unsigned long long)seen.samples[TRACE_CPU],
 	       (unsigned long long)seen.samples[TRACE_REAL], (unsigned long long)seen.threads);
 	assert_int_equal(seen.wrong, 0);
-	assert_int_equal(seen.threads + sample_counter(SAMPLE_DROPPED) >= THREADS, 1);
+	assert_int_equal(seen.threads + ledger_read(LEDGER_DROPPED) >= THREADS, 1);
 	assert_true(seen.samples[TRACE_CPU] + seen.samples[TRACE_REAL] > THREADS / 2);
 	assert_in_range(sampler_counter(SAMPLER_SLOTS), AT_ONCE, 3 * THREADS_PER_BLOCK);
 	assert_nothing_left();

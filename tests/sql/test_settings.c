@@ -201,7 +201,7 @@ static void test_scopes(void **state)
 	(void)state;
 	expect_set(&session, CPU, "1ms", "1000000");
 	check_value(NULL, CPU, "10000000");
-	assert_int_equal(session.settings.period_ns[TRACE_CPU], 1000000);
+	assert_int_equal(session.settings.period_ns[TIMER_CPU], 1000000);
 
 	expect_set(NULL, CPU, "2ms", "2000000");
 	check_value(&session, CPU, "1000000");

@@ -1,0 +1,36 @@
+/*
+ * A program that uses the system's SQLite, and has queryprof in one of two ways: loaded as
+ * an extension, or recording. Also built with sanitizers, whose run-time library the program
+ * then brings along.
+ */
+#ifndef QUERYPROF_TESTS_WATCH_HOST_H
+#define QUERYPROF_TESTS_WATCH_HOST_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <sqlite3.h>
+
+/* "loaded", "recorded", or "alone": nothing of ours. Every query is sampled and logged. To be
+ * called once, first. QUERYPROF_TEST_LIBRARY names another library than the one built. */
+void host_begin(const char *how);
+
+/* A connection to a file of that name in a directory of the program's own; "" is in memory. */
+sqlite3 *host_open(const char *name);
+
+void host_exec(sqlite3 *db, const char *sql);
+sqlite3_stmt *host_prepare(sqlite3 *db, const char *sql);
+
+/* A number that SQL gives. */
+int64_t host_int(sqlite3 *db, const char *sql);
+
+/* A metric; alone: 0. */
+int64_t host_metric(const char *name);
+
+const char *host_library(void);
+const char *host_directory(void);
+
+#endif
