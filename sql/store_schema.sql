@@ -312,16 +312,20 @@ WHERE q.finished;
 CREATE VIEW sample_types AS
 SELECT trace_type AS name, unit FROM series GROUP BY trace_type, unit;
 
--- What each sample stands for.
+-- What each sample stands for: `value`, in `unit`. Only values of one unit may be added,
+-- and only those in ns are times.
 CREATE VIEW sample_values AS
 SELECT
 	s.timestamp_ns AS timestamp_ns,
+	r.trace_type AS trace_type,
+	s.series AS series,
+	r.thread AS thread,
 	s.query AS query,
 	s.stack AS stack_id,
-	s.series AS series,
-	r.trace_type AS trace_type,
+	s.truncated AS truncated,
 	s.weight AS weight,
-	CAST(coalesce(s.value, s.weight * r.period_ns) AS INTEGER) AS value,
+	r.period_ns AS period_ns,
+	coalesce(s.value, s.weight * r.period_ns) AS value,
 	r.unit AS unit
 FROM samples AS s
 JOIN series AS r ON r.id = s.series;

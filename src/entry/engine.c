@@ -8,7 +8,9 @@
 
 #include "base/error.h"
 #include "entry/process.h"
+#include "handler/running.h"
 #include "query/query.h"
+#include "sampler/push.h"
 #include "sampler/sampler.h"
 #include "settings/settings.h"
 #include "store/store.h"
@@ -19,6 +21,7 @@ struct engine_query {
 	struct query_run run;
 	struct engine_query *outer; /* or the next free one */
 	struct thread *thread;
+	uint64_t tag;
 	struct session_settings settings;
 	char *text, *database, *query_id;
 };
@@ -61,6 +64,8 @@ static bool copy_text(char **to, const char *from)
 static int begin(const qp_query *given)
 {
 	struct query_tag tag = { .mutex_owner = NULL };
+	const struct query_tag *around;
+	bool waits;
 	struct engine_query *query;
 	struct thread *thread;
 
@@ -89,11 +94,15 @@ static int begin(const qp_query *given)
 	query->run.query_id = query->query_id;
 	query->run.working = thread->id;
 	query_start(&query->run, thread);
+	around = query_running(thread, (uintptr_t)__builtin_frame_address(0), &waits);
+	if (around)
+		query_set_around(&query->run, around->initial, around->key);
 	query_show(&query->run);
 	tag.key = query->run.key;
+	tag.initial = query->run.initial;
 	tag.counts = &query->run.counts;
 	memcpy(tag.period_ns, query->settings.period_ns, sizeof tag.period_ns);
-	sampler_push(thread, &tag);
+	query->tag = sampler_push(thread, &tag);
 	return QP_OK;
 }
 
@@ -115,7 +124,7 @@ int qp_query_end(int64_t exception_code, const char *exception)
 	if (!query)
 		return error_set(QP_NOT_RUNNING,
 		                 "qp_query_end: no query of qp_query_begin() runs on this thread");
-	sampler_pop(query->thread);
+	sampler_remove(query->thread, query->tag);
 	innermost = query->outer;
 	for (int type = 0; type < TRACE_TYPES; type++)
 		samples += __atomic_load_n(&query->run.counts.samples[type], __ATOMIC_RELAXED);

@@ -10,48 +10,46 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "watch/hooks.h"
+#include "entry/attach.h"
+#include "entry/process.h"
 #include "sql/metrics.h"
 #include "sql/trace_names.h"
-#include "entry/process.h"
-#include "watch/queries.h"
+#include "watch/hooks.h"
+#include "watch/calling.h"
 #include "watch/session.h"
-
-static enum session_mode mode(void)
-{
-	return hooks_install(host_library()) ? SESSION_HOOKED : SESSION_TRACED;
-}
+#include "watch/trace_fallback.h"
 
 /* SQLite calls it for every connection opened after the first. It must not fail:
  * sqlite3_open() would. */
 static int attach_later_connection(sqlite3 *db, char **error, const sqlite3_api_routines *api)
 {
-	const struct host_library *library = host_find(api), *before;
+	const struct host_library *library = host_find(api);
+	struct call call;
 	char *ignored = NULL;
 
 	(void)error;
 	if (library && process_running()) {
-		before = host_enter(library);
-		session_attach(db, mode(), SCHEMA_ON_DEMAND, &ignored);
+		call_enter(&call, library, __builtin_frame_address(0));
+		attach_connection(db, false, &ignored);
 		sqlite3_free(ignored);
 		/* Forget what may have failed: sqlite3_open() looks for it. */
 		sqlite3_exec(db, "", NULL, NULL, NULL);
-		host_leave(before);
+		call_leave(&call);
 	}
 	return SQLITE_OK;
 }
 
 static int attach(sqlite3 *db, char **error)
 {
-	enum session_mode how = mode();
 	int rc = sqlite3_auto_extension((void (*)(void))attach_later_connection);
 
-	return rc ? rc : session_attach(db, how, SCHEMA_NOW, error);
+	return rc ? rc : attach_connection(db, true, error);
 }
 
 int sqlite3_queryprof_init(sqlite3 *db, char **error, const sqlite3_api_routines *api)
 {
-	const struct host_library *library = host_adopt(api, error), *before;
+	const struct host_library *library = host_adopt(api, error);
+	struct call call;
 	int rc;
 
 	if (!library)
@@ -60,16 +58,16 @@ int sqlite3_queryprof_init(sqlite3 *db, char **error, const sqlite3_api_routines
 		*error = api->mprintf("queryprof: %s", qp_error());
 		return SQLITE_ERROR;
 	}
-	before = host_enter(library);
+	call_enter(&call, library, __builtin_frame_address(0));
 	rc = attach(db, error);
-	host_leave(before);
+	call_leave(&call);
 	/* Signals may be on their way to the handler: never unloaded. */
 	return rc ? rc : SQLITE_OK_LOAD_PERMANENTLY;
 }
 
 int sqlite3_queryprof_trace_init(sqlite3 *db, char **error, const sqlite3_api_routines *api)
 {
-	return trace_names_attach(db, error, api);
+	return trace_names_attach(db, error, api, NULL);
 }
 
 /* --- C -------------------------------------------------------------------- */
@@ -145,7 +143,8 @@ static const sqlite3_api_routines *find_api(const void *caller)
 static int attach_from_c(sqlite3 *db, const sqlite3_api_routines *api)
 {
 	const struct session *session = session_of(db);
-	const struct host_library *library, *before;
+	const struct host_library *library;
+	struct call call;
 	char *sentence = NULL;
 	int rc;
 
@@ -154,9 +153,9 @@ static int attach_from_c(sqlite3 *db, const sqlite3_api_routines *api)
 	library = host_adopt(api, &sentence);
 	if (library && (rc = qp_init(NULL)))
 		return rc;
-	before = host_enter(library);
+	call_enter(&call, library, __builtin_frame_address(0));
 	rc = library ? attach(db, &sentence) : SQLITE_ERROR;
-	host_leave(before);
+	call_leave(&call);
 	if (!rc)
 		return QP_OK;
 	error_set(QP_SQLITE, "qp_attach: %s", sentence ? sentence : "SQLite refused");
@@ -194,18 +193,18 @@ int qp_attach_of(sqlite3 *db, const qp_sqlite *sqlite)
 int qp_trace(sqlite3 *db, unsigned mask, int (*callback)(unsigned, void *, void *, void *), void *context)
 {
 	struct session *session = db ? session_of(db) : NULL;
-	const struct host_library *before;
+	struct call call;
 	int rc = SQLITE_OK;
 
 	if (!session)
 		return error_set(QP_INVALID,
 		                 "qp_trace: the connection is not attached, call qp_attach() first");
-	before = host_enter(session->library);
+	call_enter(&call, session->library, __builtin_frame_address(0));
 	if (session->traced)
-		queries_trace(session, callback ? mask : 0, callback, context);
+		trace_fallback_set(session, callback ? mask : 0, callback, context);
 	else
 		rc = sqlite3_trace_v2(db, mask, callback, context);
-	host_leave(before);
+	call_leave(&call);
 	return rc ? error_set(QP_SQLITE, "qp_trace: SQLite refused") : QP_OK;
 }
 

@@ -17,7 +17,7 @@
 #include "sampler/sampler.h"
 #include "watch/hooks.h"
 #include "sql/metrics.h"
-#include "watch/queries.h"
+#include "watch/runs.h"
 #include "watch/session.h"
 #include "settings/settings.h"
 #include "store/store.h"
@@ -112,7 +112,7 @@ static int start(const qp_config *config)
 		}
 	}
 	add_fork_hooks();
-	sampler_at_thread_end(queries_thread_ends);
+	sampler_at_thread_end(runs_thread_ends);
 	if ((error = sampler_init(ring))) {
 		store_shutdown();
 		return error_set(QP_SYSTEM, "sampling cannot be started: %s", strerror(error));

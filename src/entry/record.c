@@ -22,7 +22,7 @@
 #include "watch/library.h"
 #include "entry/process.h"
 #include "entry/record.h"
-#include "watch/session.h"
+#include "watch/recording.h"
 
 __attribute__((used)) static const char agreement[] = RECORD_AGREEMENT;
 
@@ -103,6 +103,8 @@ static bool start_sampling(void)
 		nanosleep(&moment, NULL);
 		now = __atomic_load_n(&state, __ATOMIC_ACQUIRE);
 	}
+	if (now == STARTED)
+		hooks_follow(); /* whose slots were not known yet */
 	return now == STARTED;
 }
 

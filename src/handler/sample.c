@@ -16,6 +16,7 @@
 #include <ucontext.h>
 
 #include "handler/ring.h"
+#include "handler/running.h"
 #include "handler/unwind/stack_copy.h"
 #include "base/sys.h"
 #include "handler/timer.h"
@@ -131,29 +132,6 @@ static void forward(int signal, siginfo_t *info, void *ucontext)
 }
 
 /* --- our own ------------------------------------------------------------------------ */
-
-static bool is_running(const struct query_tag *tag, const struct thread *thread)
-{
-	if (tag->mutex_owner == NULL)
-		return true;
-	/* Read once: another thread may be closing the connection. */
-	const volatile int *owner = *tag->mutex_owner;
-	return owner != NULL && *owner == (int)thread->id;
-}
-
-/* The innermost query that is running on the thread right now. With hosts whose
- * steps cannot be hooked a query stays on the stack between its steps; then what is
- * around it is what runs. */
-static const struct query_tag *find_running(const struct thread *thread)
-{
-	uint32_t nesting = thread->nesting;
-
-	for (uint32_t i = nesting < QUERY_NESTING ? nesting : QUERY_NESTING; i-- > 0;) {
-		if (is_running(&thread->queries[i], thread))
-			return &thread->queries[i];
-	}
-	return NULL;
-}
 
 static void disarm(struct thread_timer *timer)
 {
@@ -353,15 +331,12 @@ static void take_sample(struct thread *thread, enum trace_type type, const sigin
 {
 	struct thread_timer *timer = &thread->timers[type];
 	uint64_t timestamp = clock_ns(CLOCK_REALTIME);
-	const struct query_tag *tag = find_running(thread);
-	/* Left by a long jump (an error of a script language, thrown through SQLite):
-	 * nobody pops it before the thread's next query. */
-	bool left =
-		tag != NULL && query_tag_was_left(tag, &thread->stack, interrupted_stack_pointer(ucontext));
+	bool waits;
+	const struct query_tag *tag = query_running(thread, interrupted_stack_pointer(ucontext), &waits);
 
 	struct ring *ring = __atomic_load_n(&thread->ring, __ATOMIC_ACQUIRE);
 	bool on = __atomic_load_n(&enabled, __ATOMIC_SEQ_CST) && ring != NULL;
-	bool running = on && !left && thread->nesting != 0 && (tag == NULL || tag->period_ns[type] != 0);
+	bool running = on && (tag != NULL ? tag->period_ns[type] != 0 : waits);
 
 	uint64_t weight = take_weight(timer, type, info, running);
 	if (!running) {
@@ -386,7 +361,8 @@ uint32_t sample_answers;
 static void answer(struct thread *thread, const void *ucontext)
 {
 	struct thread_answer *to = &thread->answer;
-	const struct query_tag *tag = find_running(thread);
+	bool waits;
+	const struct query_tag *tag = query_running(thread, interrupted_stack_pointer(ucontext), &waits);
 
 	/* Sequentially consistent with the asker, who writes `wanted` and then looks whether
 	 * a signal is on its way: this one answers whatever was wanted until now. */
@@ -396,8 +372,6 @@ static void answer(struct thread *thread, const void *ucontext)
 		count(thread, SAMPLE_LATE, 1);
 		return;
 	}
-	if (tag != NULL && query_tag_was_left(tag, &thread->stack, interrupted_stack_pointer(ucontext)))
-		tag = NULL;
 	struct unwind_result trace =
 		unwind_trace(ucontext, &thread->stack, thread_memo(thread), to->trace, TRACE_MAX_FRAMES);
 	to->depth = trace.depth;

@@ -33,12 +33,13 @@ struct query_counts {
 
 /* What a sample is tagged with while a query runs on its thread. */
 struct query_tag {
-	struct query_key key;
+	uint64_t number; /* of the push, unique on the slot */
+	bool ended;      /* atomic: the place is free. Another thread may end what began here */
+	struct query_key key, initial;
 	uint64_t period_ns[TRACE_TYPES]; /* 0: this query takes no such samples */
 	struct query_counts *counts;     /* never NULL */
-	/* The stack frame of whoever pushed the tag and will pop it, and its return
-	 * address: when the thread's stack is shorter, or that word has changed, it was
-	 * left by a long jump, and the query no longer runs. 0: no such test. */
+	/* The stack frame of the call that pushed the tag, and its return address: the query
+	 * runs inside it, see running.h. 0: no such test. */
 	uintptr_t frame, frame_return;
 	/* For hosts whose steps cannot be hooked: the query runs only while the owner
 	 * of its connection's mutex is this thread. Points to a cell in memory that is
@@ -47,29 +48,11 @@ struct query_tag {
 	const volatile int *const volatile *mutex_owner;
 };
 
-/* Queries that can be nested on one thread with tags of their own; what nests
- * deeper is counted to the innermost of them. */
+/* Queries that one thread can have with tags of their own; what comes on top of them is
+ * counted to the innermost of them. */
 #define QUERY_NESTING 16
 
 /* See timer.h for how they are armed. */
-/* Where a frame has its return address: behind the saved frame pointer, on x86-64 as
- * on aarch64. */
-static inline uintptr_t frame_return_address(uintptr_t frame)
-{
-	return ((const volatile uintptr_t *)frame)[1];
-}
-
-/* Whether `tag` was pushed in a frame that is no longer there, as seen where the
- * thread's stack ends at `sp`. Only within the thread's own stack: addresses of two
- * stacks do not compare. */
-static inline bool query_tag_was_left(const struct query_tag *tag, const struct unwind_stack *stack,
-                                      uintptr_t sp)
-{
-	if (tag->frame < stack->start || tag->frame >= stack->end || sp < stack->start || sp >= stack->end)
-		return false;
-	return sp > tag->frame || frame_return_address(tag->frame) != tag->frame_return;
-}
-
 struct thread_timer {
 	int id;     /* kernel timer id, valid while created */
 	int signal; /* that it sends, valid while created */
@@ -112,8 +95,11 @@ struct thread {
 	struct ring *ring; /* NULL: nothing is recorded */
 	struct thread_timer timers[TRACE_TYPES];
 
-	volatile uint32_t nesting; /* queries running on this thread, innermost last */
+	/* The queries of this thread, in the order in which they began, with gaps where one
+	 * ended before a later one; 0: none. */
+	volatile uint32_t nesting;
 	struct query_tag queries[QUERY_NESTING];
+	uint64_t pushes; /* ever, of all threads that had the slot */
 
 	/* For whoever must know when the thread has left the handler: 1 while it runs;
 	 * how often it has returned. */

@@ -16,7 +16,7 @@
 #include <stdlib.h>
 
 #include "sampler/sampler.h"
-#include "watch/session.h"
+#include "watch/recording.h"
 #include "store/store.h"
 
 static void (*real_exit_at_once)(int) __attribute__((noreturn));

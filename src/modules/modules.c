@@ -33,8 +33,7 @@ struct entry {
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_mutex_t turning = PTHREAD_MUTEX_INITIALIZER; /* of code_map_turn */
-static struct entry **mapped;                               /* sorted by address */
-static size_t mapped_count;
+static struct module_map mapped;                            /* each is the first member of its entry */
 static struct entry *dead;
 static struct code_map *map;
 static uint64_t seen_adds, seen_subs;
@@ -43,13 +42,6 @@ static uint32_t generation; /* of `map`, 0 before the first */
 static int compare_ranges(const void *a, const void *b)
 {
 	const struct code_range *left = a, *right = b;
-	return left->start < right->start ? -1 : left->start > right->start;
-}
-
-static int compare_entries(const void *a, const void *b)
-{
-	const struct module *left = &(*(struct entry *const *)a)->module;
-	const struct module *right = &(*(struct entry *const *)b)->module;
 	return left->start < right->start ? -1 : left->start > right->start;
 }
 
@@ -88,22 +80,6 @@ static struct entry *make_entry(const struct scan *scan, const struct scan_objec
 		.build_id = entry->text + path_size,
 	};
 	return entry;
-}
-
-static struct entry *find_mapped(uint64_t address)
-{
-	size_t low = 0, high = mapped_count;
-
-	while (low < high) {
-		const size_t middle = low + (high - low) / 2;
-		if (mapped[middle]->module.end <= address)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	if (low < mapped_count && mapped[low]->module.start <= address)
-		return mapped[low];
-	return NULL;
 }
 
 static struct code_map *make_map(const struct scan *scan)
@@ -168,50 +144,52 @@ static void free_map(struct code_map *old, bool with_rules)
 static int take_over(const struct scan *scan, struct code_map **old, bool *changed)
 {
 	const uint32_t next = generation + 1;
-	struct entry **list = calloc(scan->count + 1, sizeof *list);
+	struct module_map list = { 0 };
 	size_t kept = 0;
 	struct code_map *made = make_map(scan);
 
 	*old = NULL;
 	*changed = false;
-	if (list == NULL || made == NULL)
+	if (made == NULL)
 		goto no_memory;
 	for (size_t i = 0; i < scan->count; i++) {
-		struct entry *known = find_mapped(scan->objects[i].start);
-		if (known != NULL && is_same_object(&known->module, scan, &scan->objects[i])) {
-			list[i] = known;
+		const struct module *known = module_map_find(&mapped, scan->objects[i].start);
+		struct entry *entry = NULL;
+		if (known != NULL && is_same_object(known, scan, &scan->objects[i])) {
 			kept++;
 		} else {
-			list[i] = make_entry(scan, &scan->objects[i], next);
-			if (list[i] == NULL)
-				goto no_memory;
+			entry = make_entry(scan, &scan->objects[i], next);
+			known = entry != NULL ? &entry->module : NULL;
+		}
+		if (known == NULL || !module_map_add(&list, known)) {
+			free(entry);
+			goto no_memory;
 		}
 	}
 	/* Between two looks an object may have gone and its like come back in its
 	 * place: only the loader's counter tells. */
-	const bool went = kept < mapped_count || (generation != 0 && scan->subs != seen_subs);
+	const bool went = kept < mapped.count || (generation != 0 && scan->subs != seen_subs);
 	seen_adds = scan->adds;
 	seen_subs = scan->subs;
 	/* A watched word that was none of the counters is dropped by a new map. */
 	if (generation != 0 && !went && kept == scan->count && !code_map_moved(map)) {
-		free(list);
+		module_map_free(&list);
 		free(made);
 		return 0;
 	}
 
-	qsort(list, scan->count, sizeof *list, compare_entries);
-	for (size_t i = 0, j = 0; i < mapped_count; i++) {
-		while (j < scan->count && list[j]->module.start < mapped[i]->module.start)
+	for (size_t i = 0, j = 0; i < mapped.count; i++) {
+		struct entry *entry = (struct entry *)mapped.modules[i];
+		while (j < list.count && list.modules[j]->start < entry->module.start)
 			j++;
-		if (j < scan->count && list[j] == mapped[i])
+		if (j < list.count && list.modules[j] == &entry->module)
 			continue;
-		mapped[i]->module.died = next;
-		mapped[i]->older = dead;
-		dead = mapped[i];
+		entry->module.died = next;
+		entry->older = dead;
+		dead = entry;
 	}
-	free(mapped);
+	module_map_free(&mapped);
 	mapped = list;
-	mapped_count = scan->count;
 
 	made->generation = next;
 	if (went || map == NULL) {
@@ -229,10 +207,10 @@ static int take_over(const struct scan *scan, struct code_map **old, bool *chang
 	return 0;
 
 no_memory:
-	for (size_t i = 0; list != NULL && i < scan->count; i++)
-		if (list[i] != NULL && list[i]->module.born == next)
-			free(list[i]);
-	free(list);
+	for (size_t i = 0; i < list.count; i++)
+		if (list.modules[i]->born == next)
+			free((struct entry *)list.modules[i]);
+	module_map_free(&list);
 	free(made);
 	return ENOMEM;
 }
@@ -288,14 +266,12 @@ uint32_t modules_generation(void)
 
 const struct module *modules_find(uint64_t address, uint32_t in_generation)
 {
-	const struct module *found = NULL;
-
 	pthread_mutex_lock(&lock);
 	/* Most addresses are of what is still mapped. */
-	const struct entry *entry = find_mapped(address);
-	if (entry != NULL && entry->module.born <= in_generation)
-		found = &entry->module;
-	for (entry = dead; found == NULL && entry != NULL; entry = entry->older) {
+	const struct module *found = module_map_find(&mapped, address);
+	if (found != NULL && found->born > in_generation)
+		found = NULL;
+	for (const struct entry *entry = dead; found == NULL && entry != NULL; entry = entry->older) {
 		const struct module *module = &entry->module;
 		if (module->born <= in_generation && in_generation < module->died &&
 		    module->start <= address && address < module->end)
@@ -309,14 +285,14 @@ void modules_each(bool (*each)(void *context, const struct module *module), void
 {
 	/* A copy, so that `each` may call us. */
 	pthread_mutex_lock(&lock);
-	const size_t count = mapped_count;
-	struct entry **copy = malloc((count + 1) * sizeof *copy);
+	const size_t count = mapped.count;
+	const struct module **copy = malloc((count + 1) * sizeof *copy);
 	if (copy != NULL && count != 0)
-		memcpy(copy, mapped, count * sizeof *copy);
+		memcpy(copy, mapped.modules, count * sizeof *copy);
 	pthread_mutex_unlock(&lock);
 
 	for (size_t i = 0; copy != NULL && i < count; i++)
-		if (!each(context, &copy[i]->module))
+		if (!each(context, copy[i]))
 			break;
 	free(copy);
 }

@@ -16,16 +16,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct module {
-	uint64_t bias;       /* run-time address - ELF virtual address */
-	uint64_t start, end; /* the image in memory, all segments */
-	uint32_t born;       /* first generation that has it */
-	uint32_t died;       /* first generation without it; UINT32_MAX: mapped */
-	uint64_t file_size;  /* of the file at `path`, 0: unknown (vdso, deleted) */
-	int64_t mtime_ns;
-	const char *path;     /* absolute; "[vdso]" for the vdso */
-	const char *build_id; /* lower-case hex, "" when it has none */
-};
+#include "modules/module_map.h"
 
 /* Takes the first snapshot and publishes the code map. 0 or an errno value. */
 int modules_init(void);

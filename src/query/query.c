@@ -88,7 +88,8 @@ void query_start(struct query_run *run, struct thread *thread)
 	run->start_cpu_ns = estimate_cpu(thread, run->start_monotonic_ns);
 	run->start_realtime_ns = run->start_monotonic_ns + thread->realtime_offset_ns;
 	run->key = make_key(thread, run->session, run->start_realtime_ns);
-	run->initial = thread->nesting != 0 ? thread->queries[0].key : run->key;
+	run->initial = run->key;
+	run->parent = (struct query_key){ 0 };
 	run->earlier_cpu_ns = run->settled_cpu_ns = run->prepare_ns = 0;
 	run->thread_id = thread->id;
 	__atomic_store_n(&run->clock_thread, thread->id, __ATOMIC_RELAXED);

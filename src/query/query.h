@@ -1,6 +1,6 @@
 /*
  * One run of a query: its identity, its exact times, what other threads may see of it
- * while it lasts, and the record that ends it. Knows nothing of SQLite; src/sqlite and
+ * while it lasts, and the record that ends it. Knows nothing of SQLite; src/watch and
  * qp_query_begin() both stand on it.
  */
 #ifndef QUERYPROF_QUERY_QUERY_H
@@ -13,7 +13,7 @@
 #include "handler/thread.h"
 
 struct query_run {
-	struct query_key key, initial;
+	struct query_key key, initial, parent; /* parent: the query right around it, 0: none */
 	uint64_t start_realtime_ns;
 	uint64_t start_monotonic_ns;
 	uint64_t start_cpu_ns;   /* of the present stretch, within 20 us; see query_continue() */
@@ -39,15 +39,21 @@ struct query_run {
 	bool listed;
 };
 
-/* Begins a run: a fresh key, the clocks, counts at zero; `initial` is the key of
- * the outermost query running on the thread, else its own. Starts nothing. `run`
- * must be in memory that is never unmapped (the handler counts in it), zero-filled at
- * first.
+/* Begins a run: a fresh key, the clocks, counts at zero. It is its own initial query until
+ * query_set_around(). Starts nothing. `run` must be in memory that is never unmapped (the
+ * handler counts in it), zero-filled at first.
  *
  * Costs one clock that is read without a system call; and one, the thread's CPU
  * clock, that needs one and is ten times as dear, spared when it was read less than
  * 20 us ago. */
 void query_start(struct query_run *run, struct thread *thread);
+
+/* The run is inside another query, `parent`, whose initial query it shares. */
+static inline void query_set_around(struct query_run *run, struct query_key initial, struct query_key parent)
+{
+	run->initial = initial;
+	run->parent = parent;
+}
 
 /* The run goes on, on this thread. Where that is another thread than before, a stretch
  * ends and one begins: the run's CPU time is the sum of its stretches, and a stretch is

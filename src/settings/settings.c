@@ -17,7 +17,7 @@
 
 #include "trace/embed.h"
 #include "handler/ring.h"
-#include "watch/queries.h"
+#include "watch/recording.h"
 #include "queryprof.h"
 #include "sampler/sampler.h"
 #include "watch/session.h"
@@ -417,7 +417,7 @@ int settings_set(struct session *session, const char *name, const char *text, en
 		return QP_NOMEM;
 	rc = change(setting, session, text, value, error);
 	if (!rc && session)
-		queries_watch(session);
+		session_watch(session);
 	else if (!rc)
 		session_watch_strangers();
 	free(value);

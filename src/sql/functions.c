@@ -10,7 +10,7 @@
 
 #include "sql/flame_graph.h"
 #include "trace/frames.h"
-#include "watch/queries.h"
+#include "watch/statements.h"
 #include "trace/address.h"
 #include "symbol/symbol.h"
 #include "trace/process_space.h"
@@ -69,6 +69,13 @@ static bool introspection_allowed(sqlite3_context *context, const char *function
 	return false;
 }
 
+static const struct address_space *space_of(sqlite3_context *context)
+{
+	const struct session *session = sqlite3_user_data(context);
+
+	return session->space ? session->space : process_space();
+}
+
 static void call_with_address(sqlite3_context *context, const char *function, sqlite3_value *argument,
                               char *(*tell)(const struct address_space *, uint64_t))
 {
@@ -90,7 +97,7 @@ static void call_with_address(sqlite3_context *context, const char *function, sq
 			return;
 		}
 	}
-	result_text(context, tell(process_space(), address));
+	result_text(context, tell(space_of(context), address));
 }
 
 static void address_to_symbol(sqlite3_context *context, int argc, sqlite3_value **argv)
@@ -130,7 +137,7 @@ static void trace_to_text(sqlite3_context *context, int argc, sqlite3_value **ar
 		separator = text_argument(context, "traceToText", argv[1]);
 	if (!trace || !separator)
 		return;
-	text = frames_text(process_space(), trace, separator, &bad);
+	text = frames_text(space_of(context), trace, separator, &bad);
 	if (bad)
 		result_error(context, "traceToText: '%.*s' is no trace; expected a JSON array of integers",
 		             SHOWN, trace);
@@ -195,7 +202,7 @@ static void flame_graph_final(sqlite3_context *context)
 
 	if (!graph || !*graph)
 		return; /* nothing came: NULL */
-	text = flame_graph_lines(*graph);
+	text = flame_graph_lines(*graph, space_of(context));
 	flame_graph_free(*graph);
 	*graph = NULL;
 	if (text)
@@ -249,7 +256,7 @@ static void get_setting(sqlite3_context *context, int argc, sqlite3_value **argv
 	const char *name = text_argument(context, "get_setting", argv[0]);
 
 	(void)argc;
-	queries_disown(sqlite3_context_db_handle(context));
+	statements_disown(sqlite3_context_db_handle(context));
 	if (name)
 		result_setting(context, sqlite3_user_data(context), name);
 }
@@ -262,7 +269,7 @@ static void set_setting(sqlite3_context *context, int argc, sqlite3_value **argv
 	char *error;
 
 	(void)argc;
-	queries_disown(sqlite3_context_db_handle(context));
+	statements_disown(sqlite3_context_db_handle(context));
 	if (!name)
 		return;
 	if (sqlite3_value_type(argv[1]) == SQLITE_NULL) {
@@ -326,30 +333,6 @@ int functions_register(struct session *session, char **error)
 
 /* --- schemas that were read before ------------------------------------------ */
 
-static bool names_ours(sqlite3 *db, const char *schema)
-{
-	char *sql = sqlite3_mprintf("SELECT 1 FROM \"%w\".sqlite_master WHERE 0", schema);
-	sqlite3_stmt *stmt = NULL;
-	bool found;
-
-	for (size_t i = 0; i < sizeof functions / sizeof *functions; i++)
-		sql = sqlite3_mprintf("%z OR instr(lower(sql), lower('%s'))", sql, functions[i].name);
-	found = sql && !sqlite3_prepare_v2(db, sql, -1, &stmt, NULL) && sqlite3_step(stmt) == SQLITE_ROW;
-	sqlite3_finalize(stmt);
-	sqlite3_free(sql);
-	return found;
-}
-
-static int read_schemas(void *context, int argc, char **values, char **names)
-{
-	char **list = context;
-
-	(void)names;
-	if (argc > 1 && values[1] && sqlite3_stricmp(values[1], "temp"))
-		*list = sqlite3_mprintf("%z%s%c", *list, values[1], '\n');
-	return 0;
-}
-
 static int read_flag(void *context, int argc, char **values, char **names)
 {
 	(void)names;
@@ -360,16 +343,11 @@ static int read_flag(void *context, int argc, char **values, char **names)
 void functions_guard(struct session *session)
 {
 	sqlite3 *db = session->db;
-	bool found = false, writable = false;
-	char *schemas = NULL;
+	int used = 0, most = 0;
+	bool writable = false;
 
-	sqlite3_exec(db, "PRAGMA database_list", read_schemas, &schemas, NULL);
-	for (char *at = schemas, *end; at && !found && (end = strchr(at, '\n')); at = end + 1) {
-		*end = 0;
-		found = names_ours(db, at);
-	}
-	sqlite3_free(schemas);
-	if (!found)
+	sqlite3_db_status(db, SQLITE_DBSTATUS_SCHEMA_USED, &used, &most, 0);
+	if (!used)
 		return;
 	sqlite3_exec(db, "PRAGMA writable_schema", read_flag, &writable, NULL);
 	sqlite3_exec(db, "PRAGMA writable_schema = RESET", NULL, NULL, NULL);

@@ -47,7 +47,8 @@
 int functions_register(struct session *session, char **error);
 
 /* SQLite marks the calls in a schema as the schema's when it reads it, of functions that
- * are there at the time. If a schema names one of ours it is read again. */
+ * exist at that time. So what the connection has read before, it will read again. Does
+ * not read it now: another process may have it locked. */
 void functions_guard(struct session *session);
 
 #endif

@@ -15,7 +15,7 @@
 #include "sampler/ring_reader.h"
 #include "handler/sample.h"
 #include "handler/unwind/unwind.h"
-#include "watch/queries.h"
+#include "watch/runs.h"
 #include "sampler/sampler.h"
 #include "watch/session.h"
 #include "settings/settings.h"
@@ -50,7 +50,7 @@ static uint64_t get_store(int which)
 
 static uint64_t get_queries(int which)
 {
-	return queries_counter((enum queries_counter)which);
+	return runs_counter((enum run_counter)which);
 }
 
 static uint64_t get_session(int which)
@@ -183,11 +183,11 @@ static const struct metric {
 	{ "store_path", NULL, text_of_store, 0, "The trace file in use" },
 	{ "store_error", NULL, text_of_store, 1, "Why nothing can be stored now" },
 
-	{ "queries_started", get_queries, NULL, QUERIES_STARTED, "Queries begun under the profiler" },
-	{ "queries_logged", get_queries, NULL, QUERIES_LOGGED, "Lines for query_log handed to the ring" },
-	{ "queries_lost", get_queries, NULL, QUERIES_LOST,
+	{ "queries_started", get_queries, NULL, RUNS_STARTED, "Queries begun under the profiler" },
+	{ "queries_logged", get_queries, NULL, RUNS_LOGGED, "Lines for query_log handed to the ring" },
+	{ "queries_lost", get_queries, NULL, RUNS_LOST,
 	  "Queries that ended unseen, without a line for query_log" },
-	{ "queries_untracked", get_queries, NULL, QUERIES_UNTRACKED,
+	{ "queries_untracked", get_queries, NULL, RUNS_UNTRACKED,
 	  "Statements that ran without samples because too many were open at once" },
 	{ "sessions", get_session, NULL, SESSIONS_OPEN, "Connections that have queryprof" },
 	{ "sessions_refused", get_session, NULL, SESSIONS_REFUSED, "Connections that could not be given it" },

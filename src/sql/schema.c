@@ -20,7 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "watch/queries.h"
+#include "watch/statements.h"
 #include "sql/tables.h"
 
 #define NAME "system"
@@ -239,71 +239,141 @@ static int fill(sqlite3 *db)
 	return rc ? rc : sqlite3_exec(db, "SELECT 1 FROM " NAME ".sqlite_master", NULL, NULL, NULL);
 }
 
-/* False: this connection cannot have the schema. It is then as it was before. */
-static bool attach(struct session *session)
+static int attach_and_fill(struct session *session)
 {
 	sqlite3 *db = session->db;
+	int rc = sqlite3_exec(db, "ATTACH ':memory:' AS " NAME, NULL, NULL, NULL);
+
+	if (rc)
+		return rc;
+	rc = fill(db);
+	if (rc)
+		sqlite3_exec(db, "DETACH " NAME, NULL, NULL, NULL);
+	else
+		let_pragmas_through(session);
+	return rc;
+}
+
+static int read_number(void *context, int argc, char **values, char **names)
+{
+	(void)names;
+	*(int *)context = argc > 0 && values[0] ? atoi(values[0]) : 0;
+	return 0;
+}
+
+/* On failure the connection is as it was before. */
+static int attach(struct session *session)
+{
+	sqlite3 *db = session->db;
+	int timeout_ms = 0, rc;
 
 	/* Newer routines lie behind the end of an older SQLite's table. */
 	if (sqlite3_libversion_number() < 3023000 || !sqlite3_deserialize)
-		return false;
+		return SQLITE_ERROR;
 	if (sqlite3_db_filename(db, NAME))
-		return false; /* the name is taken */
-	if (sqlite3_exec(db, "ATTACH ':memory:' AS " NAME, NULL, NULL, NULL))
-		return false;
-	if (fill(db)) {
-		sqlite3_exec(db, "DETACH " NAME, NULL, NULL, NULL);
-		return false;
-	}
-	let_pragmas_through(session);
-	return true;
+		return SQLITE_ERROR; /* the name is taken */
+	/* A locked `main` is not waited for: the host's own statement has waited already, or
+	 * did not mean to read `main` at all. */
+	sqlite3_exec(db, "PRAGMA busy_timeout", read_number, &timeout_ms, NULL);
+	if (timeout_ms > 0)
+		sqlite3_busy_timeout(db, 0);
+	rc = attach_and_fill(session);
+	if (timeout_ms > 0)
+		sqlite3_busy_timeout(db, timeout_ms);
+	return rc;
+}
+
+bool schema_is_locked(int rc)
+{
+	return (rc & 0xFF) == SQLITE_BUSY || (rc & 0xFF) == SQLITE_LOCKED;
+}
+
+int schema_make_eponymous(struct session *session, char **error)
+{
+	return tables_register(session, TABLES_EPONYMOUS, error);
 }
 
 int schema_attach(struct session *session, char **error)
 {
+	sqlite3_mutex *mutex = sqlite3_db_mutex(session->db);
 	int rc;
 
-	if (is_ours(file_of(session->db)))
-		return SQLITE_OK;
-	rc = tables_register(session, TABLES_IN_SCHEMA, error);
-	if (!rc && !attach(session))
-		rc = tables_register(session, TABLES_EPONYMOUS, error);
+	/* Other threads of the connection must not meet our busy_timeout. */
+	sqlite3_mutex_enter(mutex);
+	rc = is_ours(file_of(session->db)) ? SQLITE_OK : tables_register(session, TABLES_IN_SCHEMA, error);
+	if (!rc && !is_ours(file_of(session->db)) && (rc = attach(session))) {
+		if (schema_is_locked(rc))
+			*error = sqlite3_mprintf("%s", sqlite3_errmsg(session->db));
+		else
+			rc = schema_make_eponymous(session, error);
+	}
+	session->has_tables |= rc == SQLITE_OK;
+	sqlite3_mutex_leave(mutex);
 	return rc;
 }
 
-/* Whether the connection's newest error says that something of ours is missing. A
- * schema `system` of the host's own is not searched for our tables. */
-static bool is_missed(sqlite3 *db)
-{
-	static const struct {
-		const char *message;
-		bool is_beginning, of_schema;
-	} messages[] = {
-		{ "no such table: " NAME ".", true, true },
-		{ "unknown database " NAME, false, true },
-		/* The other tables' names are words that the host may look for itself. */
-		{ "no such table: trace_log", false, false },
-		{ "no such table: query_log", false, false },
-	};
-	const char *said = sqlite3_errmsg(db);
+/* --- on demand --------------------------------------------------------------- */
 
-	for (size_t i = 0; i < sizeof messages / sizeof *messages; i++)
-		if (!sqlite3_strnicmp(said, messages[i].message, (int)strlen(messages[i].message)) &&
-		    (messages[i].is_beginning || !said[strlen(messages[i].message)]))
-			return !messages[i].of_schema || !sqlite3_db_filename(db, NAME);
+#define NO_TABLE "no such table: "
+
+/* Which of our tables may be missed by its name alone. Other names than those of the
+ * logs are words that a host may look for itself, unless it has asked for ours. */
+static bool is_name_of_ours(const struct session *session, const char *name)
+{
+	if (!session->wants_tables)
+		return !sqlite3_stricmp(name, "trace_log") || !sqlite3_stricmp(name, "query_log");
+	for (int i = 0; i < tables_count(); i++)
+		if (!sqlite3_stricmp(name, tables_name(i)))
+			return true;
 	return false;
 }
 
-bool schema_follow(struct session *session)
+/* Whether the connection's newest error says that something of ours is missing. A schema
+ * `system` of the host's own is not searched for our tables. */
+static bool is_missed(const struct session *session)
 {
+	const char *said = sqlite3_errmsg(session->db);
+
+	if (!sqlite3_stricmp(said, "unknown database " NAME) ||
+	    !sqlite3_strnicmp(said, NO_TABLE NAME ".", (int)strlen(NO_TABLE NAME ".")))
+		return !sqlite3_db_filename(session->db, NAME);
+	return !sqlite3_strnicmp(said, NO_TABLE, (int)strlen(NO_TABLE)) &&
+	       is_name_of_ours(session, said + strlen(NO_TABLE));
+}
+
+static int attach_unseen(struct session *session)
+{
+	struct call quiet;
 	char *error = NULL;
 	int rc;
 
-	if (!is_missed(session->db) || is_ours(file_of(session->db)))
-		return false;
-	queries_suspend(); /* our statements are no queries of the host's */
+	/* Our statements are no queries of the host's. */
+	statements_begin_quiet(&quiet, __builtin_frame_address(0));
 	rc = schema_attach(session, &error);
-	queries_resume();
+	statements_end_quiet(&quiet);
 	sqlite3_free(error);
-	return rc == SQLITE_OK;
+	return rc;
+}
+
+/* A text that says "system." and means something else brings the schema as well: the host
+ * has asked for it. */
+void schema_expect(struct session *session, const char *sql)
+{
+	if (strcasestr(sql, NAME "."))
+		attach_unseen(session);
+}
+
+int schema_follow(struct session *session)
+{
+	sqlite3_mutex *mutex = sqlite3_db_mutex(session->db);
+	int rc = SQLITE_NOTFOUND;
+
+	/* The message is another thread's to replace as soon as the mutex is free. */
+	sqlite3_mutex_enter(mutex);
+	if (is_missed(session) && !is_ours(file_of(session->db)))
+		rc = attach_unseen(session);
+	if (rc && !schema_is_locked(rc))
+		rc = SQLITE_NOTFOUND;
+	sqlite3_mutex_leave(mutex);
+	return rc;
 }

@@ -9,19 +9,30 @@
 
 #include "watch/session.h"
 
-/* Registers the modules, attaches `system`, lets PRAGMA system.NAME through to the
- * settings. When the name `system` is taken, `main` cannot be read now, as many
- * databases are attached as can be, or the host's SQLite lacks deserialize, the
- * tables exist without a schema only (eponymous): read-only, and reading one locks
- * `main` as reading any table does. Works in a transaction and in the middle of a
- * scan, too; again is SQLITE_OK. */
+/* Registers the modules, attaches `system`, and lets PRAGMA system.NAME through to the
+ * settings. SQLite reads `main` for that if this connection has not read it yet. When
+ * another process has it locked, the result is at once SQLITE_BUSY (schema_is_locked()),
+ * with the message of SQLite: the host's busy_timeout is not waited for, only a busy
+ * handler of its own is called. When the name `system` is taken, as many databases are
+ * attached as can be, or the host's SQLite lacks deserialize, the tables exist without a
+ * schema. Works in a transaction and in the middle of a scan, too; again is SQLITE_OK. */
 int schema_attach(struct session *session, char **error);
+bool schema_is_locked(int rc);
 
-/* To attach has effects that a host could see: `main` is read, one database less can
- * be attached, and an empty `main` keeps the encoding it has. So connections that
- * did not ask for it can go without the schema until they name it: to be called when
- * preparing a statement has just failed. If that was for want of `system` or of one
- * of the two logs, attaches; true: prepare again. */
-bool schema_follow(struct session *session);
+/* The tables without a schema (eponymous): read-only, and reading one locks `main` as
+ * reading any table does. */
+int schema_make_eponymous(struct session *session, char **error);
+
+/* Attaching has effects that a host could see: `main` is read, one database less can be
+ * attached, and an empty `main` keeps the encoding it has. So a connection goes without
+ * the schema until a statement names it.
+ *
+ * schema_expect() is to be called before a text is prepared: SQLite would look for a table
+ * that is missing in all of main, and wait for that while main is locked. schema_follow()
+ * is to be called when preparing a statement has just failed. SQLITE_NOTFOUND: not for want of one of our
+ * tables; SQLITE_OK: they are there now, prepare again; otherwise they cannot come now, and the connection
+ * says why. */
+void schema_expect(struct session *session, const char *sql);
+int schema_follow(struct session *session);
 
 #endif

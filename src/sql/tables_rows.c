@@ -7,7 +7,7 @@
 
 #include "trace/frames.h"
 #include "trace/process_space.h"
-#include "watch/queries.h"
+#include "watch/statements.h"
 #include "sql/tables.h"
 
 struct cell {
@@ -104,7 +104,7 @@ static const struct table *table_of(const sqlite3_vtab_cursor *cursor)
 
 static int best_index(sqlite3_vtab *vtab, sqlite3_index_info *info)
 {
-	queries_disown_prepared(((const struct table_vtab *)vtab)->session->db);
+	statements_disown_prepared(((const struct table_vtab *)vtab)->session->db);
 	info->estimatedRows = 100;
 	info->estimatedCost = 1000;
 	return SQLITE_OK;
@@ -134,7 +134,7 @@ static int filter(sqlite3_vtab_cursor *base, int plan, const char *plan_text, in
 {
 	struct cursor *cursor = (struct cursor *)base;
 
-	queries_disown(((const struct table_vtab *)base->pVtab)->session->db);
+	statements_disown(((const struct table_vtab *)base->pVtab)->session->db);
 	(void)plan, (void)plan_text, (void)argc, (void)argv;
 	free_rows(&cursor->rows);
 	cursor->at = 0;
@@ -170,8 +170,9 @@ static int made_column(const struct cursor *cursor, sqlite3_context *context, co
 		return SQLITE_OK;
 	for (int i = 0; i < table->column_count; i++)
 		if (!strcmp(table->columns[i].name, "trace") && row[i].text)
-			text = column->flags & COLUMN_LINES ? frames_lines(process_space(), row[i].text, &bad)
-			                                    : frames_symbols(process_space(), row[i].text, &bad);
+			text = column->flags & COLUMN_LINES
+			               ? frames_lines(process_space(), row[i].text, &bad)
+			               : frames_symbols(process_space(), row[i].text, &bad);
 	if (!text)
 		return SQLITE_NOMEM;
 	sqlite3_result_text(context, text, -1, free);

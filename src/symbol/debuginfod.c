@@ -14,6 +14,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/debug.h"
+
 #define LIBRARY_NAME "libdebuginfod.so.1"
 #define SECONDS_DEFAULT 10
 #define SECONDS_MAX 86400
@@ -147,6 +149,10 @@ static char *ask(const char *build_id)
 	/* A size of 0: it is text. */
 	int result = client.find_debuginfo(asking, (const unsigned char *)build_id, 0, &path);
 	client.end(asking);
+	debug_log(DEBUG_SYMBOLS, "debuginfod: build id %s: %s", build_id,
+	          result >= 0 ? path
+	          : was_cut   ? "took too long; no server is asked again"
+	                      : strerror(-result));
 	if (result >= 0) {
 		close(result); /* it is opened, and checked, as any other debug file */
 		return path;

@@ -21,6 +21,8 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "base/debug.h"
+
 #define LIBDW_NAME "libdw.so.1"
 
 static bool is_from(const void *function, const char *library)
@@ -49,13 +51,19 @@ static bool load(struct libdw *libdw)
 {
 	int flags = RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE;
 	if (host_has_its_own()) {
-		if (has_sanitizer())
+		if (has_sanitizer()) {
+			debug_log(DEBUG_SYMBOLS,
+			          "%s is not loaded: the host has a copy of its own, and a sanitizer",
+			          LIBDW_NAME);
 			return false;
+		}
 		flags |= RTLD_DEEPBIND;
 	}
 	void *handle = dlopen(LIBDW_NAME, flags);
-	if (!handle)
+	if (!handle) {
+		debug_log(DEBUG_SYMBOLS, "%s: %s", LIBDW_NAME, dlerror());
 		return false;
+	}
 #define LIBDW_LOOK_UP(name)                                                                                  \
 	libdw->name = (__typeof__(libdw->name))dlsym(handle, #name);                                         \
 	if (!libdw->name)                                                                                    \

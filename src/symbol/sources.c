@@ -20,6 +20,7 @@
 #include <sys/auxv.h>
 #include <unistd.h>
 
+#include "base/debug.h"
 #include "symbol/archive/archive.h"
 #include "symbol/collector.h"
 #include "symbol/debug_file.h"
@@ -217,6 +218,9 @@ struct symbol_table *sources_read_names(const struct symbol_object *object, cons
 	if (stage == NAMES_AT_ONCE && !has_image)
 		why_add(&found->why_not, "%s", no_file.text);
 	bool good = collect(&search, stage, found, &collector);
+	const char *best = sources_best(found), *why = found->has_locals ? "" : found->why_not.text;
+	debug_log(DEBUG_SYMBOLS, "%s (%s): names from %s%s%s", object->path, object->build_id,
+	          best ? best : "nowhere", why[0] ? "; " : "", why);
 	if (has_image)
 		elf_image_close(&image);
 	if (good && collector.count)
@@ -279,7 +283,9 @@ struct lines *sources_read_lines(const struct symbol_object *object, const char 
 {
 	struct lines *lines = NULL;
 	struct why why = { "" };
-	find_lines(object, folders, &why, &lines);
+	const char *from = find_lines(object, folders, &why, &lines);
+	debug_log(DEBUG_SYMBOLS, "%s (%s): lines from %s%s%s", object->path, object->build_id,
+	          from ? from : "nowhere", from ? "" : "; ", from ? "" : why.text);
 	return lines;
 }
 

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/sys.h"
+#include "modules/module_map.h"
 #include "store/store.h"
 #include "symbol/perf_map.h"
 #include "symbol/symbol.h"
@@ -22,7 +23,7 @@
 enum statement {
 	/* No row where a trace is no array: others of a damaged file may be fine. */
 	NEXT_ADDRESS,
-	MODULE_OF,
+	MODULES,
 	KNOWN,
 	ONLY_PROCESS,
 	OWNERS,
@@ -38,8 +39,7 @@ static const char *const statement_sql[STATEMENTS] = {
 			 "SELECT id, iif(json_valid(trace), trace, '[]') AS trace FROM stacks WHERE id > ?1"
 			 " ORDER BY id LIMIT " STACKS_A_TURN ") AS k"
 			 " LEFT JOIN json_each(k.trace) AS a ON a.type = 'integer'",
-	[MODULE_OF] = "SELECT path, build_id, file_size, mtime_ns, ?1 - base + elf_start, ?1 < base + extent"
-		      " FROM modules WHERE base <= ?1 ORDER BY base DESC LIMIT 1",
+	[MODULES] = "SELECT base, extent, elf_start, path, build_id, file_size, mtime_ns FROM modules",
 	[KNOWN] = "SELECT 1 + (file > 0) FROM frames WHERE address = ?1 AND level = 0",
 	[ONLY_PROCESS] = "SELECT process_id, start_time_ns FROM processes WHERE hostname = ?2"
 			 " AND (SELECT count(*) FROM processes) = 1",
@@ -67,6 +67,7 @@ struct turn {
 	sqlite3_stmt *statements[STATEMENTS];
 	struct finding *findings;
 	size_t count, room;
+	struct module_map modules; /* read with the first address, which proves that there are some */
 	char hostname[HOST_NAME_MAX + 1];
 };
 
@@ -105,26 +106,50 @@ static const char *text_of(sqlite3_stmt *row, int column)
 	return text ? text : "";
 }
 
-static size_t find_frames(struct turn *turn, uint64_t address, struct symbol_frame *frames)
+/* The modules of the file, as of the snapshot that the statement of addresses reads. */
+static int read_modules(struct turn *turn)
 {
-	sqlite3_stmt *row = statement_of(turn, MODULE_OF);
-	size_t count = 0;
+	sqlite3_stmt *row = statement_of(turn, MODULES);
+	int code;
 
-	sqlite3_bind_int64(row, 1, (int64_t)address);
-	if (sqlite3_step(row) == SQLITE_ROW && sqlite3_column_int(row, 5)) {
-		struct symbol_object object = {
-			.path = text_of(row, 0),
-			.build_id = text_of(row, 1),
-			.file_size = (uint64_t)sqlite3_column_int64(row, 2),
-			.mtime_ns = sqlite3_column_int64(row, 3),
+	while ((code = sqlite3_step(row)) == SQLITE_ROW) {
+		const uint64_t base = (uint64_t)sqlite3_column_int64(row, 0);
+		const struct module seen = {
+			.bias = base - (uint64_t)sqlite3_column_int64(row, 2),
+			.start = base,
+			.end = base + (uint64_t)sqlite3_column_int64(row, 1),
+			.path = text_of(row, 3),
+			.build_id = text_of(row, 4),
+			.file_size = (uint64_t)sqlite3_column_int64(row, 5),
+			.mtime_ns = sqlite3_column_int64(row, 6),
+			.died = UINT32_MAX,
 		};
-		if (turn->embed->can_wait)
-			symbol_fetch(&object);
-		count = symbol_frames(&object, (uint64_t)sqlite3_column_int64(row, 4), frames,
-		                      SYMBOL_FRAMES_MAX);
+		struct module *module = module_copy(&seen);
+		if (!module || !module_map_add(&turn->modules, module)) {
+			free(module);
+			code = SQLITE_NOMEM;
+			break;
+		}
 	}
 	sqlite3_reset(row);
-	return count;
+	return code == SQLITE_DONE ? SQLITE_OK : code;
+}
+
+static size_t find_frames(struct turn *turn, uint64_t address, struct symbol_frame *frames)
+{
+	const struct module *module = module_map_find(&turn->modules, address);
+
+	if (!module)
+		return 0;
+	const struct symbol_object object = {
+		.path = module->path,
+		.build_id = module->build_id,
+		.file_size = module->file_size,
+		.mtime_ns = module->mtime_ns,
+	};
+	if (turn->embed->can_wait)
+		symbol_fetch(&object);
+	return symbol_frames(&object, address - module->bias, frames, SYMBOL_FRAMES_MAX);
 }
 
 /* Which processes have samples of which stack: looks at every sample, so once. */
@@ -178,6 +203,11 @@ static int look_up(struct turn *turn, int64_t stack, uint64_t address)
 	char *generated = NULL;
 	size_t count = 0;
 
+	if (!turn->modules.count) {
+		int code = read_modules(turn);
+		if (code)
+			return code;
+	}
 	if (address & STORE_NOWHERE) {
 		generated = find_generated(turn, stack, address);
 		frames[0] = (struct symbol_frame){ .function = generated };
@@ -353,6 +383,9 @@ static void end_turn(struct turn *turn)
 		free(turn->findings[i].generated);
 	}
 	free(turn->findings);
+	for (size_t i = 0; i < turn->modules.count; i++)
+		free((struct module *)turn->modules.modules[i]);
+	module_map_free(&turn->modules);
 }
 
 int embed_some(struct embed *embed, sqlite3 *db, int64_t budget_ns)

@@ -9,17 +9,27 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "watch/queries.h"
+#include "watch/calling.h"
+#include "watch/session.h"
 
 /* sqlite3_trace_v2, sqlite3_stmt_busy and persistent loading are older. */
 #define SQLITE_OLDEST 3020000
 
 struct host_library host_libraries[HOST_LIBRARIES_MAX];
-__thread const struct host_library *host_current;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* A library has one table of routines, but who records makes one of its own. */
+const struct host_library *host_find_current(void)
+{
+	struct calling *calling = calling_here();
+	const struct call_place *place = calling ? calling_find(calling, __builtin_frame_address(0)) : NULL;
+
+	if (place)
+		return place->library;
+	return calling && calling->library ? calling->library : &host_libraries[0];
+}
+
+/* A library has one table of routines, but recording makes one of its own. */
 const struct host_library *host_find(const sqlite3_api_routines *api)
 {
 	for (int i = 0; i < HOST_LIBRARIES_MAX; i++) {
@@ -105,9 +115,9 @@ const struct host_library *host_adopt(const sqlite3_api_routines *api, char **er
 	added = known ? NULL : find_free();
 	if (added) {
 		fill(added, api);
-		/* For good: a call must now say which library it is in, sampled or not. */
+		/* For good: every call now stands in the table of calls, sampled or not. */
 		if (added != host_libraries)
-			__atomic_add_fetch(&queries_watched_sessions, 1, __ATOMIC_RELAXED);
+			sessions_watch_more(1);
 	}
 	pthread_mutex_unlock(&lock);
 	if (!known && !added)

@@ -3,10 +3,9 @@
  * in this folder `sqlite3_…` always means the host's copy, never the store's own.
  *
  * A process can have several SQLite libraries, and an object of one must never reach a
- * function of another. So the routines are those of the library that the thread is in:
- * whatever the host calls says at the beginning which that is (host_enter()), and puts
- * back what was before at the end. With one library, as nearly always, nothing need be
- * said: it stands for all that is not known.
+ * function of another. So the routines are those of the library that the code runs inside of,
+ * as the call around it says (calling.h). With one library, as nearly always, nothing needs
+ * to be looked up.
  */
 #ifndef QUERYPROF_WATCH_HOST_H
 #define QUERYPROF_WATCH_HOST_H
@@ -27,30 +26,19 @@ struct host_library {
 /* In the order in which they were adopted, up to the first without `api`. */
 extern struct host_library host_libraries[HOST_LIBRARIES_MAX] __attribute__((visibility("hidden")));
 
-/* The library that the thread is in, NULL: not known. */
-extern __thread const struct host_library *host_current
-	__attribute__((tls_model("initial-exec"), visibility("hidden")));
+/* The library of the call that the calling code is inside of; where that is not known, of
+ * the thread's newest trace event, or the first. */
+const struct host_library *host_find_current(void) __attribute__((noinline));
 
 static inline const struct host_library *host_library(void)
 {
-	return host_current ? host_current : &host_libraries[0];
+	/* Relaxed: whoever has an object of the second library has met it. */
+	return __builtin_expect(!__atomic_load_n(&host_libraries[1].api, __ATOMIC_RELAXED), 1)
+	               ? &host_libraries[0]
+	               : host_find_current();
 }
 
 #define sqlite3_api (host_library()->api)
-
-/* What was before, for host_leave(). */
-static inline const struct host_library *host_enter(const struct host_library *library)
-{
-	const struct host_library *before = host_current;
-
-	host_current = library;
-	return before;
-}
-
-static inline void host_leave(const struct host_library *before)
-{
-	host_current = before;
-}
 
 /* Whether the code at `address` is the library's own. */
 static inline bool host_is_within(const struct host_library *library, const void *address)

@@ -1,8 +1,11 @@
 #include "watch/runs.h"
 
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
+#include "handler/running.h"
+#include "sampler/push.h"
 #include "sampler/sampler.h"
 #include "store/store.h"
 
@@ -22,17 +25,19 @@ struct run_table {
 };
 
 static struct run_table *table;
-static uint64_t counters[QUERIES_COUNTERS];
+static uint64_t counters[RUNS_COUNTERS];
 
-void runs_count(enum queries_counter which)
+void runs_count(enum run_counter which)
 {
 	__atomic_add_fetch(&counters[which], 1, __ATOMIC_RELAXED);
 }
 
-uint64_t queries_counter(enum queries_counter which)
+uint64_t runs_counter(enum run_counter which)
 {
 	return __atomic_load_n(&counters[which], __ATOMIC_RELAXED);
 }
+
+/* --- the table ------------------------------------------------------------------------ */
 
 static struct run_table *get_table(void)
 {
@@ -56,64 +61,176 @@ static uint32_t window_of(const void *key)
 	return (uint32_t)((uintptr_t)key * 0x9E3779B97F4A7C15ull >> 40) & (RUNS - 1) & ~(WINDOW - 1);
 }
 
-struct run *runs_find(const void *key)
-{
-	struct run_table *runs = __atomic_load_n(&table, __ATOMIC_ACQUIRE);
-	uint32_t first = window_of(key);
-
-	for (uint32_t i = first; runs && i < first + WINDOW; i++)
-		if (__atomic_load_n(&runs->keys[i], __ATOMIC_RELAXED) == key)
-			return &runs->runs[i];
-	return NULL;
-}
-
-static struct run *claim(const void *key)
+/* Until the run has its owner it is RUN_FREE: nobody takes it. */
+static struct run *claim(const void *key, uint64_t owner)
 {
 	struct run_table *runs = get_table();
-	uint32_t first = window_of(key);
+	uint32_t first = key ? window_of(key) : (uint32_t)owner & (RUNS - 1) & ~(WINDOW - 1);
 
 	for (uint32_t i = first; runs && i < first + WINDOW; i++) {
 		const void *empty = NULL;
 
-		/* acquire: with the release of whoever had it before */
-		if (__atomic_compare_exchange_n(&runs->keys[i], &empty, key, false, __ATOMIC_ACQUIRE,
-		                                __ATOMIC_RELAXED))
-			return &runs->runs[i];
+		if (__atomic_load_n(&runs->keys[i], __ATOMIC_RELAXED))
+			continue;
+		/* Acquire: with the release in free_slot(). */
+		if (!__atomic_compare_exchange_n(&runs->keys[i], &empty, key ? key : &runs->runs[i], false,
+		                                 __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+			continue;
+		__atomic_store_n(&runs->runs[i].owner, owner, __ATOMIC_RELAXED);
+		return &runs->runs[i];
 	}
-	runs_count(QUERIES_UNTRACKED);
+	runs_count(RUNS_UNTRACKED);
 	return NULL;
+}
+
+static const void **key_of(const struct run *run)
+{
+	return &table->keys[run - table->runs];
 }
 
 static void free_slot(struct run *run)
 {
 	query_hide(&run->query);
+	free(run->database);
+	run->database = NULL;
 	run->stmt = NULL;
 	run->session = NULL;
 	__atomic_store_n(&run->mutex_owner, NULL, __ATOMIC_RELAXED);
-	__atomic_store_n(&table->keys[run - table->runs], NULL, __ATOMIC_RELEASE);
+	__atomic_store_n(&run->owner, RUN_FREE, __ATOMIC_RELAXED);
+	/* Release: the next one finds the slot as it is left. */
+	__atomic_store_n(key_of(run), NULL, __ATOMIC_RELEASE);
+}
+
+/* --- owners --------------------------------------------------------------------------- */
+
+static bool take(struct run *run, uint64_t from, uint64_t to)
+{
+	/* Acquire: what the owner before did to the run. */
+	return __atomic_compare_exchange_n(&run->owner, &from, to, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
+}
+
+struct run *runs_take(const void *key, uint64_t owner, bool *is_taken)
+{
+	struct run_table *runs = __atomic_load_n(&table, __ATOMIC_ACQUIRE);
+	uint32_t first = window_of(key);
+
+	*is_taken = false;
+	for (uint32_t i = first; runs && i < first + WINDOW; i++) {
+		struct run *run = &runs->runs[i];
+
+		if (__atomic_load_n(&runs->keys[i], __ATOMIC_RELAXED) != key)
+			continue;
+		if (!take(run, RUN_OPEN, owner)) {
+			*is_taken = true;
+			return NULL;
+		}
+		/* It cannot change hands any more, but may have before. */
+		if (__atomic_load_n(&runs->keys[i], __ATOMIC_RELAXED) == key)
+			return run;
+		runs_give_back(run);
+	}
+	return NULL;
+}
+
+bool runs_is_own(const struct run *run, uint64_t owner)
+{
+	return __atomic_load_n(&run->owner, __ATOMIC_RELAXED) == owner;
+}
+
+void runs_give_back(struct run *run)
+{
+	/* Release: with take(). */
+	__atomic_store_n(&run->owner, RUN_OPEN, __ATOMIC_RELEASE);
 }
 
 void runs_release(struct run *run)
 {
-	__atomic_sub_fetch(&run->session->open_runs, 1, __ATOMIC_RELAXED);
+	struct session *session = run->session;
+
+	runs_pop(run);
+	__atomic_sub_fetch(&session->open_runs, 1, __ATOMIC_RELAXED);
 	free_slot(run);
+	session_release(session);
 }
 
-bool runs_release_all(const struct session *session)
+void runs_lose(struct run *run, uint64_t owner)
+{
+	/* The call may return this very moment, on another thread that continues its coroutine:
+	 * one of the two has the run. */
+	if (!take(run, owner, RUN_FREE))
+		return;
+	runs_count(RUNS_LOST);
+	runs_release(run);
+}
+
+void runs_forget(const struct session *session)
 {
 	struct run_table *runs = __atomic_load_n(&table, __ATOMIC_ACQUIRE);
 	bool had_traced = false;
 
 	for (uint32_t i = 0; runs && i < RUNS; i++) {
-		/* Another connection's runs come and go meanwhile; ours cannot. */
+		struct run *run = &runs->runs[i];
+
 		if (!__atomic_load_n(&runs->keys[i], __ATOMIC_ACQUIRE) ||
-		    __atomic_load_n(&runs->runs[i].session, __ATOMIC_RELAXED) != session)
+		    __atomic_load_n(&run->session, __ATOMIC_RELAXED) != session ||
+		    !take(run, RUN_OPEN, RUN_FREE))
 			continue;
-		had_traced |= runs->runs[i].mutex_owner != NULL;
-		runs_release(&runs->runs[i]);
+		/* Another connection's runs come and go meanwhile; this one's cannot. */
+		if (run->session != session) {
+			runs_give_back(run);
+			continue;
+		}
+		had_traced |= run->mutex_owner != NULL;
+		runs_release(run);
 	}
-	return had_traced;
+	/* Another thread's handler may be looking at the mutex that goes now. */
+	if (had_traced)
+		sampler_quiesce();
 }
+
+void runs_enter_call(struct call *call, const struct host_library *library, const void *frame)
+{
+	struct calling *calling = calling_here();
+	uint64_t number;
+	struct run *run;
+
+	while (calling && calling->used && calling_reset_left(calling, frame, &run, &number))
+		if (run)
+			runs_lose(run, number);
+	call_enter(call, library, frame);
+}
+
+/* --- the thread's tag ------------------------------------------------------------------- */
+
+void runs_push(struct run *run, struct thread *thread, const void *frame)
+{
+	struct query_tag tag = {
+		.key = run->own ? (struct query_key){ 0 } : run->query.key,
+		.initial = run->query.initial,
+		.counts = &run->query.counts,
+		.frame = (uintptr_t)frame,
+		.frame_return = frame ? frame_return_address((uintptr_t)frame) : 0,
+		.mutex_owner = run->mutex_owner ? &run->mutex_owner : NULL,
+	};
+
+	for (int type = 0; type < TRACE_TYPES && !run->own; type++)
+		tag.period_ns[type] = run->settings.period_ns[type];
+	__atomic_store_n(&run->query.working, thread->id, __ATOMIC_RELAXED); /* only to be seen */
+	run->tag_thread = thread;
+	run->tag_frame = frame;
+	run->tag = sampler_push(thread, &tag);
+}
+
+void runs_pop(struct run *run)
+{
+	if (!run->tag_thread)
+		return;
+	__atomic_store_n(&run->query.working, 0, __ATOMIC_RELAXED);
+	sampler_remove(run->tag_thread, run->tag);
+	run->tag_thread = NULL;
+}
+
+/* --- a run begins ----------------------------------------------------------------------- */
 
 static void read_counters(sqlite3_stmt *stmt, int values[STATEMENT_COUNTERS])
 {
@@ -121,7 +238,45 @@ static void read_counters(sqlite3_stmt *stmt, int values[STATEMENT_COUNTERS])
 		values[i] = sqlite3_stmt_status(stmt, statement_counters[i], 0);
 }
 
-static void take_query_id(struct run *run)
+static void copy_settings(struct run_settings *to, const struct session_settings *from)
+{
+	for (int type = 0; type < TRACE_TYPES; type++)
+		to->period_ns[type] = from->period_ns[type];
+	to->log = from->log_queries;
+	to->log_parameters = from->log_query_parameters;
+	to->min_duration_ns = from->log_queries_min_query_duration_ns;
+}
+
+struct run *runs_begin(struct session *session, sqlite3_stmt *stmt, uint64_t owner, struct thread *thread)
+{
+	struct run *run = claim(stmt, owner);
+
+	if (!run)
+		return NULL;
+	if (!session_hold(session)) {
+		free_slot(run);
+		return NULL;
+	}
+	run->stmt = stmt;
+	run->label[0] = 0;
+	run->own = run->prepared = false;
+	run->tag_thread = NULL;
+	__atomic_store_n(&run->session, session, __ATOMIC_RELAXED);
+	copy_settings(&run->settings, &session->settings);
+	run->query.session = session->number;
+	run->query.database = session->database;
+	run->query.library = session->library->name;
+	run->query.text = NULL;
+	run->query.query_id = NULL;
+	run->query.rows = 0;
+	__atomic_add_fetch(&session->open_runs, 1, __ATOMIC_RELAXED);
+	store_start(); /* whoever samples will write */
+	query_start(&run->query, thread);
+	runs_count(RUNS_STARTED);
+	return run;
+}
+
+void runs_take_query_id(struct run *run)
 {
 	struct session_settings *settings = &run->session->settings;
 
@@ -132,80 +287,58 @@ static void take_query_id(struct run *run)
 	settings->query_id[0] = 0; /* for one statement only */
 }
 
-static struct run *begin(struct session *session, const void *key, struct thread *thread)
+void runs_describe(struct run *run)
 {
-	struct run *run = claim(key);
-
-	if (!run)
-		return NULL;
-	run->stmt = NULL;
-	run->label[0] = 0;
-	run->session = session;
-	run->own = false;
-	run->prepared = false;
-	run->query.session = session->number;
-	run->query.database = session->database;
-	run->query.library = session->library->name;
-	run->query.text = NULL;
-	run->query.query_id = NULL;
-	run->query.rows = 0;
-	__atomic_add_fetch(&session->open_runs, 1, __ATOMIC_RELAXED);
-	store_start(); /* whoever samples will write */
-	query_start(&run->query, thread);
-	runs_count(QUERIES_STARTED);
-	return run;
-}
-
-struct run *runs_begin(struct session *session, sqlite3_stmt *stmt, struct thread *thread)
-{
-	struct run *run = begin(session, stmt, thread);
-
-	if (!run)
-		return NULL;
-	run->stmt = stmt;
-	run->query.text = sqlite3_sql(stmt);
-	read_counters(stmt, run->at_start);
-	take_query_id(run);
+	run->query.text = sqlite3_sql(run->stmt);
+	read_counters(run->stmt, run->at_start);
+	runs_take_query_id(run);
 	query_show(&run->query);
-	return run;
 }
 
-struct run *runs_begin_prepare(struct session *session, const void *key, const char *text,
-                               struct thread *thread)
+bool runs_is_current(const struct run *run)
 {
-	struct run *run = begin(session, key, thread);
+	return sqlite3_sql(run->stmt) == run->query.text && (run->prepared || sqlite3_stmt_busy(run->stmt));
+}
 
-	if (!run)
-		return NULL;
-	run->query.text = text;
+void runs_describe_operation(struct run *run, const char *label, const char *database)
+{
+	size_t size = strlen(label);
+
+	/* A long name is cut, the end of the call is there. */
+	if (size >= sizeof run->label)
+		size = sizeof run->label - 2;
+	memcpy(run->label, label, size);
+	if (label[size])
+		run->label[size++] = ')';
+	run->label[size] = 0;
+	run->query.text = run->label;
+	run->database = database ? strdup(database) : NULL;
+	if (run->database)
+		run->query.database = run->database;
 	query_show(&run->query);
-	return run;
 }
 
-struct run *runs_begin_call(struct session *session, const void *key, struct thread *thread)
-{
-	struct run *run = begin(session, key, thread);
+/* --- it changes its name ------------------------------------------------------------------ */
 
-	if (run)
-		take_query_id(run);
-	return run;
-}
-
-static struct run *rename_run(struct run *run, const void *key)
+struct run *runs_rename(struct run *run, const void *key)
 {
-	struct run *named = claim(key);
+	struct run *named = claim(key, run->owner);
 
 	if (!named) {
 		runs_release(run);
 		return NULL;
 	}
-	/* No handler counts in it now: it is not running. */
+	/* No handler counts in it now: it has no tag. */
 	query_hide(&run->query);
 	query_hand_over(&named->query, &run->query);
 	named->stmt = NULL;
-	named->session = run->session;
 	named->own = run->own;
 	named->prepared = false;
+	named->tag_thread = NULL;
+	named->settings = run->settings;
+	named->database = run->database;
+	run->database = NULL;
+	__atomic_store_n(&named->session, run->session, __ATOMIC_RELAXED);
 	memcpy(named->query_id, run->query_id, sizeof named->query_id);
 	memcpy(named->label, run->label, sizeof named->label);
 	if (run->query.query_id)
@@ -216,17 +349,15 @@ static struct run *rename_run(struct run *run, const void *key)
 	return named;
 }
 
-void runs_rename(struct run *run, const void *key)
+void runs_hide_key(struct run *run)
 {
-	struct run *named = rename_run(run, key);
-
-	if (named)
-		query_show(&named->query);
+	/* No handle has the address of a run. Relaxed: the owner keeps it. */
+	__atomic_store_n(key_of(run), run, __ATOMIC_RELAXED);
 }
 
 void runs_prepared(struct run *run, sqlite3_stmt *stmt, struct thread *thread)
 {
-	struct run *named = rename_run(run, stmt);
+	struct run *named = runs_rename(run, stmt);
 
 	if (!named)
 		return;
@@ -235,27 +366,19 @@ void runs_prepared(struct run *run, sqlite3_stmt *stmt, struct thread *thread)
 	named->stmt = stmt;
 	named->prepared = true;
 	read_counters(stmt, named->at_start);
+	runs_give_back(named);
 }
 
-void runs_first_step(struct run *run, struct thread *thread)
-{
-	run->prepared = false;
-	query_resume(&run->query, thread);
-	take_query_id(run);
-	if (!run->own)
-		query_show(&run->query);
-}
+/* --- it ends -------------------------------------------------------------------------------- */
 
 bool runs_worth_logging(const struct run *run)
 {
-	const struct session_settings *settings = &run->session->settings;
-
-	if (!settings->log_queries || run->own)
+	if (!run->settings.log || run->own)
 		return false;
 	for (int type = 0; type < TRACE_TYPES; type++)
 		if (__atomic_load_n(&run->query.counts.samples[type], __ATOMIC_RELAXED))
 			return true;
-	return query_lasted(&run->query, settings->log_queries_min_query_duration_ns);
+	return query_lasted(&run->query, run->settings.min_duration_ns);
 }
 
 static void add_counters(struct query_end *end, const struct run *run)
@@ -276,27 +399,23 @@ static void add_counters(struct query_end *end, const struct run *run)
 #define EXPANDED_MAX 65536
 
 /* The statement with the values that were bound to it, if it is not too long: a value
- * may be a blob of a gigabyte, so SQLite is told its limit for the moment. */
+ * may be a blob of a gigabyte, so SQLite gets a lower limit for the moment. */
 static char *expand(sqlite3 *db, sqlite3_stmt *stmt)
 {
-	sqlite3_mutex *mutex = sqlite3_db_mutex(db);
+	int limit = sqlite3_limit(db, SQLITE_LIMIT_LENGTH, -1);
 	char *text;
-	int limit;
 
-	sqlite3_mutex_enter(mutex);
-	limit = sqlite3_limit(db, SQLITE_LIMIT_LENGTH, -1);
 	if (limit > EXPANDED_MAX)
 		sqlite3_limit(db, SQLITE_LIMIT_LENGTH, EXPANDED_MAX);
 	text = sqlite3_expanded_sql(stmt);
 	sqlite3_limit(db, SQLITE_LIMIT_LENGTH, limit);
-	sqlite3_mutex_leave(mutex);
 	return text;
 }
 
 static const char *exception_of(const struct run *run, int rc)
 {
-	/* SQLite has no message yet for what the caller gave up, and none any more for a
-	 * call whose connection may be gone. */
+	/* SQLite has no message yet for what the caller gave up, and the connection of an
+	 * operation may be gone. */
 	if (rc == SQLITE_ABORT || run->label[0])
 		return sqlite3_errstr(rc);
 	return sqlite3_errmsg(run->session->db);
@@ -321,52 +440,29 @@ static void write_line(struct run *run, struct thread *thread, int rc)
 		end.exception_code = rc;
 		end.exception = exception_of(run, rc);
 	}
-	if (run->stmt && session->settings.log_query_parameters && sqlite3_bind_parameter_count(run->stmt))
+	if (run->stmt && run->settings.log_parameters && sqlite3_bind_parameter_count(run->stmt))
 		end.expanded = expanded = expand(session->db, run->stmt);
 	query_finish(&run->query, thread, &end);
 	sqlite3_free(expanded);
-	runs_count(QUERIES_LOGGED);
+	runs_count(RUNS_LOGGED);
 }
 
 void runs_end(struct run *run, struct thread *thread, int rc)
 {
+	bool is_there = run->label[0] || run->session->db;
+
 	if (run->prepared) /* and never stepped */
 		query_resume(&run->query, thread);
-	if (runs_worth_logging(run))
+	if (is_there && runs_worth_logging(run))
 		write_line(run, thread, rc);
 	runs_release(run);
 }
 
-void queries_thread_ends(const struct thread *thread)
+void runs_thread_ends(const struct thread *thread)
 {
 	struct run_table *runs = __atomic_load_n(&table, __ATOMIC_ACQUIRE);
 
 	for (uint32_t i = 0; runs && i < RUNS; i++)
 		if (__atomic_load_n(&runs->keys[i], __ATOMIC_ACQUIRE))
 			query_settle(&runs->runs[i].query, thread);
-}
-
-void runs_push(struct run *run, struct thread *thread, const void *frame)
-{
-	const struct session_settings *settings = &run->session->settings;
-	struct query_tag tag = {
-		.key = run->own ? (struct query_key){ 0 } : run->query.key,
-		.counts = &run->query.counts,
-		.frame = (uintptr_t)frame,
-		.frame_return = frame ? frame_return_address((uintptr_t)frame) : 0,
-		.mutex_owner = run->session->traced && run->mutex_owner ? &run->mutex_owner : NULL,
-	};
-
-	for (int type = 0; type < TRACE_TYPES && !run->own; type++)
-		tag.period_ns[type] = settings->period_ns[type];
-	__atomic_store_n(&run->query.working, thread->id, __ATOMIC_RELAXED); /* only to be seen */
-	sampler_push(thread, &tag);
-}
-
-bool runs_wanted(const struct session *session)
-{
-	for (int type = 0; type < TRACE_TYPES; type++)
-		if (session->settings.period_ns[type])
-			return true;
-	return false;
 }

@@ -1,10 +1,17 @@
 /*
- * The table of open runs: what queries.c (hooks) and traced.c (trace fall-back) share.
+ * Runs: one run of a statement, from its first step to its end (done, an error, reset or
+ * finalize), or one operation without a statement (operations.h). The open ones stand in a
+ * table that is never unmapped: the handler counts in it, on whatever thread the statement
+ * is stepped.
  *
- * A run is found by its statement in a table that is never unmapped: the handler
- * counts in it, on whatever thread the statement is stepped. SQLite lets one
- * thread at a time work on a statement, so an entry needs no lock; only claiming
- * one is a compare-and-swap.
+ * A run belongs to the call that is inside of it: `owner` is the call's number. Only the
+ * owner changes the run or ends it. A call finds an open run by its statement or handle and
+ * takes it, if no other call has it, with one compare-and-swap; so two threads may step one
+ * statement, and a statement may be reset inside its own step.
+ *
+ * What a run needs of its session's settings is copied when it begins, and it counts the
+ * session. What it reads of SQLite's objects it reads under the connection's mutex, in a
+ * call that has the statement: the functions below say so.
  */
 #ifndef QUERYPROF_WATCH_RUNS_H
 #define QUERYPROF_WATCH_RUNS_H
@@ -12,76 +19,115 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "watch/queries.h"
 #include "query/query.h"
+#include "watch/calling.h"
 #include "watch/session.h"
 
 /* What SQLite counts for a statement over all its runs; read at both ends. */
 #define STATEMENT_COUNTERS 4
 
-struct run {
-	struct query_run query;
-	sqlite3_stmt *stmt; /* NULL while it is being prepared, and for calls without one */
-	struct session *session;
-	const volatile int *mutex_owner; /* what a traced run's tag points to */
-	bool own;                        /* the profiler's, see queries_disown() */
-	bool prepared;                   /* and not stepped yet: the run is paused */
-	int at_start[STATEMENT_COUNTERS];
-	char query_id[QUERY_ID_MAX + 1]; /* the user's own */
-	char label[128];                 /* "", or the text of a call without a statement */
+/* Of the session's settings. */
+struct run_settings {
+	uint64_t period_ns[TRACE_TYPES];
+	uint64_t min_duration_ns;
+	bool log, log_parameters;
 };
 
-/* The open run of a statement, or of what a call without one has made; NULL: none. */
-struct run *runs_find(const void *key);
+struct run {
+	struct query_run query;
+	uint64_t owner;     /* atomic: RUN_FREE, RUN_OPEN, or the number of a call */
+	sqlite3_stmt *stmt; /* NULL while it is being prepared, and for operations */
+	struct session *session;
+	struct run_settings settings;
+	/* Where its tag stands; tag_thread NULL: nowhere. */
+	struct thread *tag_thread;
+	uint64_t tag;
+	const void *tag_frame;
+	const volatile int *mutex_owner; /* what a traced run's tag points to */
+	bool own;                        /* the profiler's, see statements_disown() */
+	bool prepared;                   /* and not stepped yet: the run is paused */
+	int at_start[STATEMENT_COUNTERS];
+	char *database;                  /* of an operation, NULL: the session's */
+	char query_id[QUERY_ID_MAX + 1]; /* the user's own */
+	char label[128];                 /* "", or the text of an operation */
+};
 
-/* Begins the run of a statement, and its clocks. NULL when the table has no room
- * (counted). */
-struct run *runs_begin(struct session *session, sqlite3_stmt *stmt, struct thread *thread);
+/* No call has these numbers. */
+#define RUN_FREE 0ull
+#define RUN_OPEN 1ull /* and no call is inside */
 
-/* The same for a statement about to be prepared. `key` is an address that no other
- * run has meanwhile. */
-struct run *runs_begin_prepare(struct session *session, const void *key, const char *text,
-                               struct thread *thread);
+/* The open run of a statement or handle. NULL: none, or, `*is_taken`, another call is inside
+ * of it. The run is the call's then. */
+struct run *runs_take(const void *key, uint64_t owner, bool *is_taken);
 
-/* The same for a call without a statement; its label and database are to be filled in. */
-struct run *runs_begin_call(struct session *session, const void *key, struct thread *thread);
+/* Whether the run is still the call's: it may have been lost meanwhile. */
+bool runs_is_own(const struct run *run, uint64_t owner);
 
-/* The run is found by another key from now on. It ends here when the table has no room. */
-void runs_rename(struct run *run, const void *key);
+/* The run stays open for the next call. */
+void runs_give_back(struct run *run);
 
-/* The statement has been prepared: its run is paused until the first step, and the
- * statement's from now on. It ends here when the table has no room. */
+/* Begins a run of the call with this number, and its clocks. `stmt` NULL: of none yet. NULL
+ * when the table has no room (counted). */
+struct run *runs_begin(struct session *session, sqlite3_stmt *stmt, uint64_t owner, struct thread *thread);
+
+/* Under the connection's mutex: what the run of a statement says of itself. */
+void runs_describe(struct run *run);
+
+/* Under the connection's mutex: whether the run that was found is the present one of its
+ * statement, and not of one that was freed unseen at the same address. */
+bool runs_is_current(const struct run *run);
+
+/* Under the connection's mutex: takes the user's own id for the session's next query. */
+void runs_take_query_id(struct run *run);
+
+/* The text and the database of an operation, both copied. */
+void runs_describe_operation(struct run *run, const char *label, const char *database);
+
+/* The run is found by another key from now on, and is moved there. NULL: the table has no
+ * room, the run has ended. */
+struct run *runs_rename(struct run *run, const void *key);
+
+/* The handle goes: nobody finds the run any more. */
+void runs_hide_key(struct run *run);
+
+/* Under the connection's mutex: the statement has been prepared. The run is paused until the
+ * first step, and is the statement's from now on. It ends here when the table has no room. */
 void runs_prepared(struct run *run, sqlite3_stmt *stmt, struct thread *thread);
 
-/* Its first step. */
-void runs_first_step(struct run *run, struct thread *thread);
+/* The thread works for the run from here to runs_pop(). `frame` as in query_tag. */
+void runs_push(struct run *run, struct thread *thread, const void *frame);
+void runs_pop(struct run *run);
 
-/* Ends a run, with a line in the log if it is worth one. */
+/* Ends a run, with a line in the log if it is worth one. Of a statement: under the
+ * connection's mutex. */
 void runs_end(struct run *run, struct thread *thread, int rc);
 
 /* Ends a run without a line. */
 void runs_release(struct run *run);
 
-/* Ends all runs of a session without a line. True when one of them was traced. */
-bool runs_release_all(const struct session *session);
+/* The call with this number was left, and its run is not told from another any more. */
+void runs_lose(struct run *run, uint64_t owner);
+
+/* The session has ended: so do its runs, without a line, but for those that a call is
+ * inside of. */
+void runs_forget(const struct session *session);
 
 bool runs_worth_logging(const struct run *run);
 
-/* queries.c, for calls.c: whether the thread is in no run, and SQLite is not busy with
- * what is its own; and to put a run on the thread's stack of queries. */
-bool queries_at_top(const void *frame);
-void queries_enter_run(struct run *run, struct thread *thread, const void *frame);
-void queries_leave_run(struct thread *thread);
+/* The calling thread ends: so does the part of the runs that it had to do with. */
+void runs_thread_ends(const struct thread *thread);
 
-/* traced.c: the run that the thread's newest trace event began, NULL: none. */
-struct run *traced_run(void);
+enum run_counter {
+	RUNS_STARTED,
+	RUNS_LOGGED,    /* records handed to the ring */
+	RUNS_LOST,      /* ended where nobody saw it, without a line in the log */
+	RUNS_UNTRACKED, /* more statements open at once than can be told apart */
+	RUNS_COUNTERS,
+};
+void runs_count(enum run_counter which);
+uint64_t runs_counter(enum run_counter which);
 
-/* The thread works for the run from here to sampler_pop(). `frame` as in query_tag. */
-void runs_push(struct run *run, struct thread *thread, const void *frame);
-
-/* Whether the session's queries are to be sampled. */
-bool runs_wanted(const struct session *session);
-
-void runs_count(enum queries_counter which);
+/* call_enter(), and runs of calls that were left are lost. */
+void runs_enter_call(struct call *call, const struct host_library *library, const void *frame);
 
 #endif

@@ -13,14 +13,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/random.h>
-#include <sys/syscall.h>
 #include <unistd.h>
-
-#include "sql/functions.h"
-#include "watch/hooks.h"
-#include "watch/queries.h"
-#include "watch/runs.h"
-#include "sql/schema.h"
 
 #define TABLE_SLOTS 65536u /* a power of two */
 #define TABLE_FULL (TABLE_SLOTS / 4 * 3)
@@ -36,6 +29,82 @@ static uint32_t table_used; /* entries that are not NULL */
 static pthread_mutex_t table_lock = PTHREAD_MUTEX_INITIALIZER;
 static uint64_t counters[SESSION_COUNTERS];
 
+/* --- memory, under the lock ----------------------------------------------------- */
+
+#define BLOCK 64u
+
+static struct session *blocks[TABLE_SLOTS / BLOCK];
+static uint32_t block_count;
+static uint32_t free_session; /* index + 1; 0: none */
+
+static struct session *session_at(uint32_t index)
+{
+	return &blocks[index / BLOCK][index % BLOCK];
+}
+
+static void give_free(struct session *session)
+{
+	session->next_free = free_session;
+	free_session = session->index + 1;
+}
+
+static void add_block(void)
+{
+	void *memory = MAP_FAILED;
+
+	if (block_count < TABLE_SLOTS / BLOCK)
+		memory = mmap(NULL, BLOCK * sizeof(struct session), PROT_READ | PROT_WRITE,
+		              MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (memory == MAP_FAILED)
+		return;
+	blocks[block_count] = memory;
+	for (uint32_t i = BLOCK; i-- > 0;) {
+		blocks[block_count][i].index = block_count * BLOCK + i;
+		give_free(&blocks[block_count][i]);
+	}
+	block_count++;
+}
+
+static struct session *take_free(void)
+{
+	struct session *session;
+
+	if (!free_session)
+		add_block();
+	if (!free_session)
+		return NULL;
+	session = session_at(free_session - 1);
+	free_session = session->next_free;
+	return session;
+}
+
+/* --- counts ------------------------------------------------------------------------ */
+
+bool session_hold(struct session *session)
+{
+	uint32_t count = __atomic_load_n(&session->count, __ATOMIC_RELAXED);
+
+	/* Acquire: what the session is, when its memory had another one before. */
+	while (count && !__atomic_compare_exchange_n(&session->count, &count, count + 1, true,
+	                                             __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+		;
+	return count > 0;
+}
+
+void session_release(struct session *session)
+{
+	/* Release and acquire: whatever the others did with the session came before its end. */
+	if (__atomic_sub_fetch(&session->count, 1, __ATOMIC_ACQ_REL))
+		return;
+	free(session->database);
+	session->database = NULL;
+	pthread_mutex_lock(&table_lock);
+	give_free(session);
+	pthread_mutex_unlock(&table_lock);
+}
+
+/* --- the table ----------------------------------------------------------------------- */
+
 static uint32_t hash(const sqlite3 *db)
 {
 	return (uint32_t)((uintptr_t)db * 0x9E3779B97F4A7C15ull >> 40) & (TABLE_SLOTS - 1);
@@ -45,54 +114,57 @@ struct session *session_of(sqlite3 *db)
 {
 	const struct entry *entries = __atomic_load_n(&table, __ATOMIC_ACQUIRE);
 
-	if (!entries)
+	if (!entries || !db)
 		return NULL;
 	for (uint32_t i = hash(db);; i = (i + 1) & (TABLE_SLOTS - 1)) {
 		/* acquire: the session was stored before its connection */
 		sqlite3 *found = __atomic_load_n(&entries[i].db, __ATOMIC_ACQUIRE);
 
-		if (found == db)
-			return __atomic_load_n(&entries[i].session, __ATOMIC_RELAXED);
+		if (found == db) {
+			struct session *session = __atomic_load_n(&entries[i].session, __ATOMIC_RELAXED);
+
+			/* Relaxed: the entry may be another connection's by now, but only when this
+			 * one has been closed, and then the caller has no use for the answer. */
+			return __atomic_load_n(&session->db, __ATOMIC_RELAXED) == db ? session : NULL;
+		}
 		if (!found)
 			return NULL;
 	}
 }
 
-/* The connection's session in the table: this one, the one that it had already, or
- * NULL when there is no room. */
-static struct session *table_add(struct session *session)
+static void map_table(void)
 {
-	struct session *added;
+	void *memory = mmap(NULL, TABLE_SLOTS * sizeof *table, PROT_READ | PROT_WRITE,
+	                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
-	pthread_mutex_lock(&table_lock);
-	if (!table) {
-		void *memory = mmap(NULL, TABLE_SLOTS * sizeof *table, PROT_READ | PROT_WRITE,
-		                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (memory != MAP_FAILED)
+		__atomic_store_n(&table, memory, __ATOMIC_RELEASE);
+}
 
-		if (memory != MAP_FAILED)
-			__atomic_store_n(&table, memory, __ATOMIC_RELEASE);
-	}
-	added = session_of(session->db);
-	if (!added && table && counters[SESSIONS_OPEN] < TABLE_FULL) {
-		uint32_t i = hash(session->db);
+/* The entry for a new connection, NULL: there is no room. */
+static struct entry *find_room(const sqlite3 *db)
+{
+	uint32_t i = hash(db);
 
-		while (table[i].db && table[i].db != REMOVED)
-			i = (i + 1) & (TABLE_SLOTS - 1);
-		if (table[i].db || table_used < TABLE_FULL) {
-			table_used += !table[i].db;
-			__atomic_store_n(&table[i].session, session, __ATOMIC_RELAXED);
-			__atomic_store_n(&table[i].db, session->db, __ATOMIC_RELEASE);
-			__atomic_add_fetch(&counters[SESSIONS_OPEN], 1, __ATOMIC_RELAXED);
-			added = session;
-		}
-	}
-	pthread_mutex_unlock(&table_lock);
-	return added;
+	if (!table)
+		map_table();
+	if (!table || counters[SESSIONS_OPEN] >= TABLE_FULL)
+		return NULL;
+	while (table[i].db && table[i].db != REMOVED)
+		i = (i + 1) & (TABLE_SLOTS - 1);
+	return table[i].db || table_used < TABLE_FULL ? &table[i] : NULL;
+}
+
+static void table_add(struct entry *entry, struct session *session)
+{
+	table_used += !entry->db;
+	__atomic_store_n(&entry->session, session, __ATOMIC_RELAXED);
+	__atomic_store_n(&entry->db, session->db, __ATOMIC_RELEASE);
+	__atomic_add_fetch(&counters[SESSIONS_OPEN], 1, __ATOMIC_RELAXED);
 }
 
 static void table_remove(const struct session *session)
 {
-	pthread_mutex_lock(&table_lock);
 	for (uint32_t i = hash(session->db); table[i].db; i = (i + 1) & (TABLE_SLOTS - 1)) {
 		if (table[i].db != session->db)
 			continue;
@@ -107,86 +179,6 @@ static void table_remove(const struct session *session)
 		}
 		break;
 	}
-	pthread_mutex_unlock(&table_lock);
-}
-
-static uint32_t closing; /* sessions of sqlite3_close_v2() that wait for their statements */
-
-/* The session is no longer one that the hooks alone know of. */
-static void unrecord(struct session *session)
-{
-	if (session->closing)
-		__atomic_sub_fetch(&closing, 1, __ATOMIC_RELAXED);
-	session->closing = session->recorded = false;
-}
-
-static void session_free(struct session *session)
-{
-	free(session->database);
-	free(session);
-}
-
-/* SQLite calls it when the connection is closed, behind everything else; of a
- * recorded connection the hooks call it before. */
-static void session_detach(void *context)
-{
-	struct session *session = context;
-
-	unrecord(session);
-	queries_forget(session);
-	table_remove(session);
-	session_free(session);
-}
-
-/* Finds the owner and the depth inside the connection's mutex, if it is the usual
- * one: a pthread mutex comes first in it. Believed only after a trial. */
-static void read_mutex(struct session *session)
-{
-	sqlite3_mutex *mutex = sqlite3_db_mutex(session->db);
-	pthread_mutex_t *inner = (pthread_mutex_t *)mutex;
-	int me = (int)syscall(SYS_gettid);
-	unsigned before;
-
-	if (!mutex)
-		return;
-	sqlite3_mutex_enter(mutex);
-	before = inner->__data.__count;
-	sqlite3_mutex_enter(mutex);
-	if (inner->__data.__owner == me && inner->__data.__count == before + 1) {
-		session->mutex_owner = &inner->__data.__owner;
-		session->mutex_count = &inner->__data.__count;
-	}
-	sqlite3_mutex_leave(mutex);
-	sqlite3_mutex_leave(mutex);
-}
-
-/* A module is the one thing whose destructor SQLite calls after all statements
- * and virtual tables of a connection have gone. It makes no tables; two functions,
- * for with one it would be taken as eponymous. */
-static int refuse_create(sqlite3 *db, void *aux, int argc, const char *const *argv, sqlite3_vtab **vtab,
-                         char **error)
-{
-	(void)db, (void)aux, (void)argc, (void)argv, (void)vtab;
-	*error = sqlite3_mprintf("queryprof_session makes no tables");
-	return SQLITE_ERROR;
-}
-
-static int refuse_connect(sqlite3 *db, void *aux, int argc, const char *const *argv, sqlite3_vtab **vtab,
-                          char **error)
-{
-	return refuse_create(db, aux, argc, argv, vtab, error);
-}
-
-static const sqlite3_module session_module = {
-	.xCreate = refuse_create,
-	.xConnect = refuse_connect,
-};
-
-static char *copy_file_name(sqlite3 *db)
-{
-	const char *name = sqlite3_db_filename(db, "main");
-
-	return name ? strdup(name) : NULL;
 }
 
 /* Numbers begin at random, so that those of two processes which write to one trace
@@ -209,141 +201,99 @@ static uint32_t next_number(void)
 	return (uint32_t)next;
 }
 
-static struct session *session_new(sqlite3 *db, bool recorded)
+/* The memory of an earlier session, which may still be looked at. */
+static void fill(struct session *session, sqlite3 *db, char *database, bool recorded,
+                 const struct session_settings *settings)
 {
-	struct session *session = calloc(1, sizeof *session), *added;
-
-	if (!session)
-		return NULL;
-	session->db = db;
 	session->library = host_library();
-	session->recorded = recorded;
+	session->settings = *settings;
 	session->number = next_number();
-	session->database = copy_file_name(db);
-	settings_defaults(&session->settings);
-	added = table_add(session);
-	if (added != session)
-		session_free(session);
-	return added;
+	session->database = database;
+	session->recorded = recorded;
+	session->traced = session->closing = session->wants_tables = session->has_tables = false;
+	session->mutex_owner = NULL;
+	session->mutex_count = NULL;
+	memset(&session->host_trace, 0, sizeof session->host_trace);
+	__atomic_store_n(&session->open_runs, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&session->watched, false, __ATOMIC_RELAXED);
+	__atomic_store_n(&session->db, db, __ATOMIC_RELAXED);
+	/* Release: with session_hold(). */
+	__atomic_store_n(&session->count, 1, __ATOMIC_RELEASE);
 }
 
-/* From here on the session goes with the connection, whatever follows. On failure
- * it has gone already: SQLite has called session_detach(). */
-static int session_bind(struct session *session)
+struct session *session_add(sqlite3 *db, const char *database, bool recorded)
 {
-	unrecord(session);
-	return sqlite3_create_module_v2(session->db, "queryprof_session", &session_module, session,
-	                                session_detach);
-}
+	char *copy = database ? strdup(database) : NULL;
+	struct session_settings settings;
+	struct session *session;
+	struct entry *room;
 
-/* --- recording -------------------------------------------------------------- */
-
-static bool (*recording)(void); /* NULL: only connections that ask for it */
-
-void session_record_all(bool (*start)(void))
-{
-	__atomic_store_n(&recording, start, __ATOMIC_RELEASE);
-	session_watch_strangers();
-}
-
-void session_watch_strangers(void)
-{
-	static bool watched;
-	struct session new_session = { 0 };
-	bool wanted;
-
-	if (!session_recording())
-		return;
-	settings_defaults(&new_session.settings);
-	wanted = runs_wanted(&new_session);
-	if (__atomic_exchange_n(&watched, wanted, __ATOMIC_RELAXED) != wanted)
-		__atomic_add_fetch(&queries_watched_sessions, wanted ? 1 : -1u, __ATOMIC_RELAXED);
-}
-
-bool session_recording(void)
-{
-	return __atomic_load_n(&recording, __ATOMIC_ACQUIRE) != NULL;
-}
-
-struct session *session_follow(sqlite3 *db)
-{
-	struct session *session = session_of(db);
-	bool (*start)(void);
-
-	if (session || !db)
-		return session;
-	start = __atomic_load_n(&recording, __ATOMIC_ACQUIRE);
-	if (!start || !start())
-		return NULL;
-	hooks_follow(); /* whose slots could not be told yet */
-	session = session_new(db, true);
-	if (session && session->recorded)
-		queries_watch(session);
+	settings_defaults(&settings);
+	pthread_mutex_lock(&table_lock);
+	session = session_of(db);
+	if (!session && (room = find_room(db)) && (session = take_free())) {
+		fill(session, db, copy, recorded, &settings);
+		copy = NULL;
+		table_add(room, session);
+	}
+	pthread_mutex_unlock(&table_lock);
+	free(copy);
 	return session;
 }
 
-void session_closing(sqlite3 *db, bool even_with_statements)
+bool session_remove(struct session *session)
 {
-	struct session *session = session_recording() ? session_of(db) : NULL;
+	bool is_first;
 
-	if (!session || !session->recorded)
-		return;
-	if (!sqlite3_next_stmt(db, NULL))
-		session_detach(session);
-	else if (even_with_statements && !session->closing) {
-		session->closing = true;
-		__atomic_add_fetch(&closing, 1, __ATOMIC_RELAXED);
-	}
+	pthread_mutex_lock(&table_lock);
+	is_first = session->db != NULL;
+	if (is_first)
+		table_remove(session);
+	__atomic_store_n(&session->db, NULL, __ATOMIC_RELAXED);
+	pthread_mutex_unlock(&table_lock);
+	return is_first;
 }
 
-void session_finalizing(sqlite3_stmt *stmt)
-{
-	sqlite3 *db = stmt && __atomic_load_n(&closing, __ATOMIC_RELAXED) ? sqlite3_db_handle(stmt) : NULL;
-	struct session *session = db ? session_of(db) : NULL;
+/* --- who is sampled ------------------------------------------------------------------ */
 
-	if (session && session->closing && sqlite3_next_stmt(db, NULL) == stmt &&
-	    !sqlite3_next_stmt(db, stmt))
-		session_detach(session);
+uint32_t sessions_watched;
+
+void sessions_watch_more(int reasons)
+{
+	__atomic_add_fetch(&sessions_watched, (uint32_t)reasons, __ATOMIC_RELAXED);
 }
 
-/* --- attaching -------------------------------------------------------------- */
-
-int session_attach(sqlite3 *db, enum session_mode mode, enum session_schema schema, char **error)
+bool session_wants_samples(const struct session_settings *settings)
 {
-	struct session *session = session_of(db);
-	bool is_new = !session || session->recorded;
-	int rc = SQLITE_OK;
-
-	if (!session && !(session = session_new(db, false))) {
-		*error = sqlite3_mprintf("queryprof: no room for another connection");
-		rc = SQLITE_ERROR;
-	}
-	if (session && is_new && (rc = session_bind(session)))
-		session = NULL;
-	if (session && is_new)
-		rc = functions_register(session, error);
-	if (session)
-		queries_watch(session);
-	if (!rc && (schema == SCHEMA_NOW || mode == SESSION_TRACED)) {
-		queries_suspend();
-		if (is_new)
-			functions_guard(session);
-		rc = schema_attach(session, error);
-		queries_resume();
-	}
-	if (session && is_new && mode == SESSION_TRACED) {
-		read_mutex(session);
-		session->traced = true;
-		queries_trace(session, 0, NULL, NULL);
-	}
-	if (rc)
-		__atomic_add_fetch(&counters[SESSIONS_REFUSED], 1, __ATOMIC_RELAXED);
-	return rc;
+	for (int type = 0; type < TRACE_TYPES; type++)
+		if (settings->period_ns[type])
+			return true;
+	return false;
 }
+
+void session_watch(struct session *session)
+{
+	if (session_wants_samples(&session->settings) &&
+	    !__atomic_exchange_n(&session->watched, true, __ATOMIC_RELAXED))
+		sessions_watch_more(1);
+}
+
+void session_unwatch(struct session *session)
+{
+	if (__atomic_exchange_n(&session->watched, false, __ATOMIC_RELAXED))
+		sessions_watch_more(-1);
+}
+
+/* --- counters, fork -------------------------------------------------------------------- */
 
 uint64_t session_counter(enum session_counter which)
 {
 	return __atomic_load_n(&counters[which], __ATOMIC_RELAXED);
+}
+
+void session_refused(void)
+{
+	__atomic_add_fetch(&counters[SESSIONS_REFUSED], 1, __ATOMIC_RELAXED);
 }
 
 void session_before_fork(void)

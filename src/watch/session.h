@@ -1,5 +1,9 @@
 /*
- * One session: a connection of the host's that has queryprof.
+ * One session: a connection of the host's that has queryprof, and the table of them.
+ *
+ * A session is found by its connection and lives at least as long. It outlives the
+ * connection where something still needs it: it is counted, and its memory is never
+ * unmapped, so that whoever finds it late reads a session that has ended.
  */
 #ifndef QUERYPROF_WATCH_SESSION_H
 #define QUERYPROF_WATCH_SESSION_H
@@ -7,14 +11,20 @@
 #include "watch/host.h"
 #include "settings/settings.h"
 
+struct address_space;
+
 struct session {
-	sqlite3 *db;
+	uint32_t count;     /* atomic: the connection and its open runs; 0: free */
+	uint32_t next_free; /* index + 1 */
+	uint32_t index;
+	sqlite3 *db;                        /* atomic; NULL: the session has ended */
 	const struct host_library *library; /* that the connection belongs to */
 	struct session_settings settings;
-	uint32_t number; /* session_id: no other of this process has it, 0 is none's */
-	char *database;  /* the file of `main`; NULL: not known */
-	/* The host's steps on this connection cannot be hooked: statements are told
-	 * by sqlite3_trace_v2, see queries.h. */
+	const struct address_space *space; /* of the SQL functions; NULL: this process's */
+	uint32_t number;                   /* session_id: no other of this process has it, 0 is none's */
+	char *database;                    /* the file of `main`; NULL: not known */
+	/* The host's steps on this connection cannot be hooked: statements are followed
+	 * by sqlite3_trace_v2, see trace_fallback.h. */
 	bool traced;
 	/* Then: thread id of the owner of the connection's mutex, and how often it
 	 * holds it; NULL when the connection has none that we can read. */
@@ -26,59 +36,57 @@ struct session {
 		void *context;
 		unsigned mask;
 	} host_trace;
-	/* The host did not ask for it: to the connection nothing was added, and the hooks
-	 * tell of its end. `closing`: the host has closed it, statements are left. */
+	/* The host did not ask for it: nothing was added to the connection, and the hooks
+	 * see its end. `closing`: the host has closed it, statements are left. */
 	bool recorded, closing;
-	/* src/sqlite/queries.c only */
-	uint32_t open_runs;
-	bool watched;
+	/* It asked for the tables by .load or qp_attach(): their names alone bring the schema,
+	 * not only those that no host has. Written before the session is used. */
+	bool wants_tables, has_tables;
+	uint32_t open_runs; /* atomic */
+	bool watched;       /* atomic: its settings ask for samples */
 };
 
-/* How the connection's statements are seen. */
-enum session_mode {
-	SESSION_HOOKED, /* by the hooks */
-	SESSION_TRACED, /* by sqlite3_trace_v2, as the host's calls cannot be hooked */
-};
-
-/* When it gets the `system` schema. */
-enum session_schema {
-	SCHEMA_NOW,
-	SCHEMA_ON_DEMAND, /* when a statement names it; now, if such a statement is not seen */
-};
-
-/* Makes `db` a session: functions, settings, schema. Again is SQLITE_OK, and brings
- * a schema that is now wanted. On failure the connection works as before, without
- * what failed, with a message in `*error` (sqlite3_malloc). */
-int session_attach(sqlite3 *db, enum session_mode mode, enum session_schema schema, char **error);
-
-/* The session of a connection, NULL when it has none. Lock-free; any thread that
- * may use the connection. */
+/* The session of a connection, NULL when it has none. Lock-free. It is the caller who knows
+ * that the connection lives; beyond its end only session_hold() keeps the session. */
 struct session *session_of(sqlite3 *db);
 
-/* From now on every connection is a session, without schema, functions or PRAGMAs, from
- * the first statement that session_follow() is asked about. `start`, called before,
- * says whether there is anything to sample with. */
-void session_record_all(bool (*start)(void));
-bool session_recording(void);
+/* The session stays until session_release(). False: it has ended meanwhile. */
+bool session_hold(struct session *session);
+void session_release(struct session *session);
 
-/* What new sessions start with may have changed: while all are recorded and that has a
- * period, any statement may be one of a connection that has no session yet. */
-void session_watch_strangers(void);
+/* Adds a session for the connection, with the settings that new sessions have; `database` is
+ * copied. The one that it has already, if so; NULL: no room. */
+struct session *session_add(sqlite3 *db, const char *database, bool recorded);
 
-/* The session of a connection whose statement is about to be prepared or stepped: as
- * session_of(), or a new one while all are recorded. */
-struct session *session_follow(sqlite3 *db);
+/* The connection goes: the session is no longer found. True for one caller only, who then
+ * ends its runs (runs_forget) and gives the connection's count back. */
+bool session_remove(struct session *session);
 
-/* Whether the session may be told of queries of the one with this number (0: of none). */
+/* No session samples and no run is open: hooks have nothing to do. Inline, for it is
+ * all that the library costs a host with its timers off. */
+extern uint32_t sessions_watched __attribute__((visibility("hidden")));
+
+static inline bool sessions_idle(void)
+{
+	/* Relaxed: a query that begins as sampling is turned on may be missed. */
+	return __atomic_load_n(&sessions_watched, __ATOMIC_RELAXED) == 0;
+}
+
+/* One more reason, or one less, for the hooks to look. */
+void sessions_watch_more(int reasons);
+
+/* The session's settings may ask for samples now; its last query has ended for good. */
+void session_watch(struct session *session);
+void session_unwatch(struct session *session);
+
+/* Whether the settings ask for samples. */
+bool session_wants_samples(const struct session_settings *settings);
+
+/* Whether the session may see queries of the one with this number (0: of none). */
 static inline bool session_may_see(const struct session *session, uint32_t number)
 {
 	return session->settings.show_queries_of_other_sessions || number == session->number;
 }
-
-/* The host is about to close the connection, or to finalize the statement, which may
- * be the last of a connection closed before: recorded sessions end. */
-void session_closing(sqlite3 *db, bool even_with_statements);
-void session_finalizing(sqlite3_stmt *stmt);
 
 enum session_counter {
 	SESSIONS_OPEN,
@@ -86,6 +94,9 @@ enum session_counter {
 	SESSION_COUNTERS,
 };
 uint64_t session_counter(enum session_counter which);
+
+/* Counts a connection that could not be given all of a session. */
+void session_refused(void);
 
 /* fork: no other thread is inside in the child. */
 void session_before_fork(void);

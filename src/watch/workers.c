@@ -10,8 +10,10 @@
 #include <stdlib.h>
 
 #include "base/sys.h"
-#include "watch/queries.h"
+#include "handler/running.h"
+#include "sampler/push.h"
 #include "sampler/sampler.h"
+#include "watch/trace_fallback.h"
 
 static int (*real_create_thread)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
 
@@ -45,10 +47,12 @@ static void *queryprof_worker(void *context)
 static const struct query_tag *query_of_worker(void)
 {
 	struct thread *thread = thread_current;
-	const struct query_tag *tag = thread ? sampler_top(thread) : NULL;
+	const struct query_tag *tag;
 	const volatile int *owner;
+	bool waits;
 
-	if (!tag || !queries_traced())
+	tag = thread ? query_running(thread, (uintptr_t)__builtin_frame_address(0), &waits) : NULL;
+	if (!tag || !trace_fallback_runs())
 		return tag;
 	owner = tag->mutex_owner ? *tag->mutex_owner : NULL;
 	return owner && *owner == (int)thread->id ? tag : NULL;

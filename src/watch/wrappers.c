@@ -1,6 +1,6 @@
 /*
- * The wrappers: each tells queries.c, calls.c or session.c what the host does, and calls
- * the real function in between.
+ * The wrappers: each follows what the host does (statements.h, operations.h, recording.h), and
+ * calls the real function in between.
  *
  * What a wrapper does is written once, inlined into its form for each library
  * (wrappers.inc): on a stack there is one frame, named so that a person who meets it
@@ -13,11 +13,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "watch/calls.h"
-#include "sql/pragma.h"
-#include "watch/queries.h"
-#include "sql/schema.h"
-#include "watch/session.h"
+#include "watch/operations.h"
+#include "watch/recording.h"
+#include "watch/statements.h"
+#include "watch/watch_sql.h"
 #include "watch/workers.h"
 
 typedef int exec_callback(void *, int, char **, char **);
@@ -55,9 +54,7 @@ static struct real {
 /* Where a body is inlined, that is the wrapper's own. */
 #define FRAME __builtin_frame_address(0)
 #define CALLER __builtin_return_address(0)
-
-#define ENTER(number) const struct host_library *before = host_enter(&host_libraries[number])
-#define LEAVE() host_leave(before)
+#define OF(number) (&host_libraries[number])
 
 /* --- statements ------------------------------------------------------------- */
 
@@ -67,57 +64,47 @@ static struct real {
 
 WATCHED int queryprof_step_watched(int number, sqlite3_stmt *stmt, const void *caller)
 {
-	struct query_step step;
+	struct run_call step;
 	int rc;
 
-	ENTER(number);
-	if (queries_enter(&step, stmt, FRAME, caller)) {
-		rc = real[number].step(stmt);
-		queries_leave(&step, rc);
-	} else {
-		rc = real[number].step(stmt);
-	}
-	LEAVE();
+	statement_step_begin(&step, OF(number), stmt, FRAME, caller);
+	rc = real[number].step(stmt);
+	statement_step_end(&step, rc);
 	return rc;
 }
 
 WRAPPER int wrap_step(int number, sqlite3_stmt *stmt)
 {
-	return queries_idle() ? real[number].step(stmt) : queryprof_step_watched(number, stmt, CALLER);
+	return sessions_idle() ? real[number].step(stmt) : queryprof_step_watched(number, stmt, CALLER);
 }
+
+/* Behind a call that has the frame: so it is no tail call, before which the frame would go. */
+#define KEEP_FRAME() __asm__ volatile("" ::: "memory")
 
 WATCHED int queryprof_reset_watched(int number, sqlite3_stmt *stmt)
 {
-	int rc;
+	int rc = statement_reset(OF(number), stmt, real[number].reset, FRAME);
 
-	ENTER(number);
-	rc = queries_reset(stmt, real[number].reset);
-	LEAVE();
+	KEEP_FRAME();
 	return rc;
 }
 
 WRAPPER int wrap_reset(int number, sqlite3_stmt *stmt)
 {
-	return queries_idle() ? real[number].reset(stmt) : queryprof_reset_watched(number, stmt);
+	return sessions_idle() ? real[number].reset(stmt) : queryprof_reset_watched(number, stmt);
 }
 
-/* To finalize is to reset and to free. Reset first, so that what it undoes counts
- * for the query and the statement can still be asked. */
 WATCHED int queryprof_finalize_watched(int number, sqlite3_stmt *stmt)
 {
-	int reset_rc, rc;
+	int rc = statement_finalize(OF(number), stmt, real[number].reset, real[number].finalize, FRAME);
 
-	ENTER(number);
-	reset_rc = queries_end(stmt, real[number].reset);
-	session_finalizing(stmt);
-	rc = real[number].finalize(stmt);
-	LEAVE();
-	return reset_rc ? reset_rc : rc;
+	KEEP_FRAME();
+	return rc;
 }
 
 WRAPPER int wrap_finalize(int number, sqlite3_stmt *stmt)
 {
-	return queries_idle() ? real[number].finalize(stmt) : queryprof_finalize_watched(number, stmt);
+	return sessions_idle() ? real[number].finalize(stmt) : queryprof_finalize_watched(number, stmt);
 }
 
 /* sqlite3_exec() frees its statements without sqlite3_finalize(). One that is done
@@ -125,37 +112,35 @@ WRAPPER int wrap_finalize(int number, sqlite3_stmt *stmt)
 struct exec_call {
 	exec_callback *callback;
 	void *context;
+	struct call call;
 };
 
 static int on_exec_row(void *context, int count, char **values, char **names)
 {
-	const struct exec_call *call = context;
-	sqlite3_stmt *stmt = queries_newest_row();
-	int rc = call->callback(call->context, count, values, names);
+	const struct exec_call *exec = context;
+	sqlite3_stmt *stmt = statement_exec_row(&exec->call);
+	int rc = exec->callback(exec->context, count, values, names);
 
 	if (rc)
-		queries_abandon(stmt);
+		statement_exec_abandon(&exec->call, stmt);
 	return rc;
 }
 
 WRAPPER int wrap_exec(int number, sqlite3 *db, const char *sql, exec_callback *callback, void *context,
                       char **error)
 {
-	struct exec_call call = { callback, context };
-	struct query_step step = { 0 };
-	bool outer;
+	struct exec_call exec = { callback, context, { 0 } };
+	struct run_call operation = { .run = NULL };
 	int rc;
 
 	/* Never without: the script may be what turns the sampling on. */
-	ENTER(number);
-	outer = queries_begin_exec(CALLER);
+	statement_exec_begin(&exec.call, OF(number), FRAME, CALLER);
 	if (!host_libraries[number].calls_are_seen)
-		calls_begin_exec(&step, db, sql, FRAME);
-	rc = callback ? real[number].exec(db, sql, on_exec_row, &call, error)
+		operation_begin_exec(&operation, &exec.call, db, sql);
+	rc = callback ? real[number].exec(db, sql, on_exec_row, &exec, error)
 	              : real[number].exec(db, sql, NULL, context, error);
-	calls_end(&step, rc);
-	queries_end_exec(outer);
-	LEAVE();
+	operation_end_exec(&operation, rc);
+	statement_exec_end(&exec.call);
 	return rc;
 }
 
@@ -170,6 +155,7 @@ struct prepare_call {
 	sqlite3_stmt **stmt;
 	const void **tail;
 	const char *text; /* `sql` if it is UTF-8 and ends in a zero */
+	const struct host_library *library;
 	const void *frame;
 };
 
@@ -222,27 +208,46 @@ static struct session *session_that_asked(sqlite3 *db)
 	return session && !session->recorded ? session : NULL;
 }
 
-/* Prepares; and if that fails for want of the `system` schema, brings it and
- * prepares again. */
+/* Not part of the query that is prepared. */
+static void bring_tables(const struct prepare_call *prepare, const struct watch_sql *ours,
+                         struct session *session)
+{
+	struct call call;
+
+	call_enter(&call, prepare->library, __builtin_frame_address(0));
+	ours->before_prepare(session, prepare->text);
+	call_leave(&call);
+}
+
+/* Prepares; and if that fails for want of a table of ours, prepares again once it is
+ * there. */
 static int prepare_followed(prepare_function *prepare, const struct prepare_call *call)
 {
-	struct session *session;
-	struct query_step step;
+	const struct watch_sql *ours = watch_sql();
+	struct session *session = ours ? session_that_asked(call->db) : NULL;
+	struct run_call followed;
 	int rc;
 
-	queries_prepare(&step, call->db, call->text, call->frame);
+	if (session && session->wants_tables && !session->has_tables && call->text)
+		bring_tables(call, ours, session);
+	statement_prepare_begin(&followed, call->library, call->db, call->text, call->frame);
 	rc = prepare(call);
-	if (rc == SQLITE_ERROR && (session = session_that_asked(call->db)) && schema_follow(session))
-		rc = prepare(call);
-	queries_prepared(&step, rc, rc ? NULL : *call->stmt);
+	if (rc == SQLITE_ERROR && session) {
+		int missing = ours->missing_table(session);
+
+		if (missing != SQLITE_NOTFOUND)
+			rc = missing ? missing : prepare(call);
+	}
+	statement_prepare_end(&followed, rc, rc ? NULL : *call->stmt);
 	return rc;
 }
 
 /* The same for UTF-8 text, in which a PRAGMA of ours stands for a SELECT. */
 static int prepare_text(prepare_function *prepare, const struct prepare_call *call)
 {
+	const struct watch_sql *ours = watch_sql();
 	const char *end;
-	char *text = call->sql ? pragma_rewrite(call->sql, call->bytes, &end) : NULL;
+	char *text = call->sql && ours ? ours->rewrite(call->sql, call->bytes, &end) : NULL;
 	struct prepare_call rewritten = *call;
 	int rc;
 
@@ -266,12 +271,10 @@ WRAPPER int wrap_prepare(int number, prepare_function *prepare, bool is_text, sq
 {
 	const struct prepare_call call = { &real[number], db,   sql,  bytes,
 		                           flags,         stmt, tail, is_text ? text_of(sql, bytes) : NULL,
-		                           FRAME };
-	int rc;
+		                           OF(number),    FRAME };
+	int rc = is_text ? prepare_text(prepare, &call) : prepare_followed(prepare, &call);
 
-	ENTER(number);
-	rc = is_text ? prepare_text(prepare, &call) : prepare_followed(prepare, &call);
-	LEAVE();
+	KEEP_FRAME();
 	return rc;
 }
 
@@ -279,121 +282,105 @@ WRAPPER int wrap_prepare(int number, prepare_function *prepare, bool is_text, sq
 
 WRAPPER int wrap_close(int number, int (*close)(sqlite3 *), bool even_with_statements, sqlite3 *db)
 {
-	struct closing_call closing;
+	struct run_call call;
 	int rc;
 
-	ENTER(number);
-	calls_close(&closing, db, FRAME);
-	session_closing(db, even_with_statements);
-	/* Virtual tables finalize their statements while their connection goes. */
-	queries_suspend();
+	operation_begin_close(&call, OF(number), db, FRAME);
+	recording_closing(db, even_with_statements);
 	rc = close(db);
-	queries_resume();
-	calls_closed(&closing, rc);
-	LEAVE();
+	operation_end(&call, rc);
 	return rc;
 }
 
 WRAPPER sqlite3_backup *wrap_backup_init(int number, sqlite3 *to, const char *to_name, sqlite3 *from,
                                          const char *from_name)
 {
-	const struct call_text text = { "sqlite3_backup_step", from_name, NULL, NULL };
-	struct query_step step;
+	const struct operation_text text = { "sqlite3_backup_step", from_name, NULL, NULL };
+	struct run_call call;
 	sqlite3_backup *backup;
 
-	if (queries_idle())
+	if (sessions_idle())
 		return real[number].backup_init(to, to_name, from, from_name);
-	ENTER(number);
-	calls_begin(&step, from, &text, FRAME);
+	operation_begin(&call, OF(number), from, &text, FRAME);
 	backup = real[number].backup_init(to, to_name, from, from_name);
-	calls_opened(&step, backup, backup ? SQLITE_OK : sqlite3_errcode(to));
-	LEAVE();
+	operation_opened(&call, backup, backup ? SQLITE_OK : sqlite3_errcode(to));
 	return backup;
 }
 
 WRAPPER int wrap_blob_open(int number, sqlite3 *db, const char *schema, const char *table, const char *column,
                            sqlite3_int64 row, int flags, sqlite3_blob **blob)
 {
-	const struct call_text text = { "sqlite3_blob_open", schema, table, column };
-	struct query_step step;
+	const struct operation_text text = { "sqlite3_blob_open", schema, table, column };
+	struct run_call call;
 	int rc;
 
-	if (queries_idle())
+	if (sessions_idle())
 		return real[number].blob_open(db, schema, table, column, row, flags, blob);
-	ENTER(number);
-	calls_begin(&step, db, &text, FRAME);
+	operation_begin(&call, OF(number), db, &text, FRAME);
 	rc = real[number].blob_open(db, schema, table, column, row, flags, blob);
-	calls_opened(&step, rc ? NULL : *blob, rc);
-	LEAVE();
+	operation_opened(&call, rc ? NULL : *blob, rc);
 	return rc;
 }
 
-/* Calls that work on a backup or a blob, and the one that frees it. */
-#define WRAP_USE(handle, call)                                                                               \
-	struct query_step step;                                                                              \
+/* Calls that work on a backup or a blob, and (`begin` is operation_finish) the ones that free
+ * it. */
+#define WRAP_HANDLE(begin, handle, function)                                                                 \
+	struct run_call call;                                                                                \
 	int rc;                                                                                              \
-	if (queries_idle())                                                                                  \
-		return real[number].call;                                                                    \
-	ENTER(number);                                                                                       \
-	calls_use(&step, handle, FRAME);                                                                     \
-	rc = real[number].call
+	if (sessions_idle())                                                                                 \
+		return real[number].function;                                                                \
+	begin(&call, OF(number), handle, FRAME);                                                             \
+	rc = real[number].function
 
 WRAPPER int wrap_backup_step(int number, sqlite3_backup *backup, int pages)
 {
-	WRAP_USE(backup, backup_step(backup, pages));
-	calls_used(&step);
-	LEAVE();
+	WRAP_HANDLE(operation_use, backup, backup_step(backup, pages));
+	operation_used(&call);
 	return rc;
 }
 
 WRAPPER int wrap_backup_finish(int number, sqlite3_backup *backup)
 {
-	WRAP_USE(backup, backup_finish(backup));
-	calls_end(&step, rc);
-	LEAVE();
+	WRAP_HANDLE(operation_finish, backup, backup_finish(backup));
+	operation_end(&call, rc);
 	return rc;
 }
 
 WRAPPER int wrap_blob_reopen(int number, sqlite3_blob *blob, sqlite3_int64 row)
 {
-	WRAP_USE(blob, blob_reopen(blob, row));
-	calls_used(&step);
-	LEAVE();
+	WRAP_HANDLE(operation_use, blob, blob_reopen(blob, row));
+	operation_used(&call);
 	return rc;
 }
 
 WRAPPER int wrap_blob_read(int number, sqlite3_blob *blob, void *to, int bytes, int offset)
 {
-	WRAP_USE(blob, blob_read(blob, to, bytes, offset));
-	calls_used(&step);
-	LEAVE();
+	WRAP_HANDLE(operation_use, blob, blob_read(blob, to, bytes, offset));
+	operation_used(&call);
 	return rc;
 }
 
 WRAPPER int wrap_blob_write(int number, sqlite3_blob *blob, const void *from, int bytes, int offset)
 {
-	WRAP_USE(blob, blob_write(blob, from, bytes, offset));
-	calls_used(&step);
-	LEAVE();
+	WRAP_HANDLE(operation_use, blob, blob_write(blob, from, bytes, offset));
+	operation_used(&call);
 	return rc;
 }
 
 WRAPPER int wrap_blob_close(int number, sqlite3_blob *blob)
 {
-	WRAP_USE(blob, blob_close(blob));
-	calls_end(&step, rc);
-	LEAVE();
+	WRAP_HANDLE(operation_finish, blob, blob_close(blob));
+	operation_end(&call, rc);
 	return rc;
 }
 
 /* Calls that do it all at once. */
-#define WRAP_ONE(function, db, schema, call)                                                                 \
-	const struct call_text text = { "sqlite3_" function, schema, NULL, NULL };                           \
-	struct query_step step;                                                                              \
-	if (queries_idle())                                                                                  \
-		return real[number].call;                                                                    \
-	ENTER(number);                                                                                       \
-	calls_begin(&step, db, &text, FRAME)
+#define WRAP_ONE(name, db, schema, function)                                                                 \
+	const struct operation_text text = { "sqlite3_" name, schema, NULL, NULL };                          \
+	struct run_call call;                                                                                \
+	if (sessions_idle())                                                                                 \
+		return real[number].function;                                                                \
+	operation_begin(&call, OF(number), db, &text, FRAME)
 
 WRAPPER int wrap_wal_checkpoint(int number, sqlite3 *db, const char *schema)
 {
@@ -401,8 +388,7 @@ WRAPPER int wrap_wal_checkpoint(int number, sqlite3 *db, const char *schema)
 	WRAP_ONE("wal_checkpoint", db, schema, wal_checkpoint(db, schema));
 
 	rc = real[number].wal_checkpoint(db, schema);
-	calls_end(&step, rc);
-	LEAVE();
+	operation_end(&call, rc);
 	return rc;
 }
 
@@ -412,8 +398,7 @@ WRAPPER int wrap_wal_checkpoint_v2(int number, sqlite3 *db, const char *schema, 
 	WRAP_ONE("wal_checkpoint_v2", db, schema, wal_checkpoint_v2(db, schema, mode, log, done));
 
 	rc = real[number].wal_checkpoint_v2(db, schema, mode, log, done);
-	calls_end(&step, rc);
-	LEAVE();
+	operation_end(&call, rc);
 	return rc;
 }
 
@@ -424,8 +409,7 @@ WRAPPER unsigned char *wrap_serialize(int number, sqlite3 *db, const char *schem
 	WRAP_ONE("serialize", db, schema, serialize(db, schema, size, flags));
 
 	image = real[number].serialize(db, schema, size, flags);
-	calls_end(&step, SQLITE_OK); /* NULL is an empty database, too */
-	LEAVE();
+	operation_end(&call, SQLITE_OK); /* NULL is an empty database, too */
 	return image;
 }
 

@@ -2,9 +2,10 @@
  * A host that writes down all that it can notice of its databases and connections: files,
  * schema, versions, locks, hooks, what is open, memory. Two runs of it say the same.
  *
- *   database_observer FOLDER [LIBRARY [all | first]]
+ *   database_observer FOLDER [LIBRARY [first | all | named]]
  *
- * With LIBRARY it is loaded into every connection, or into the first.
+ * With LIBRARY it is loaded into the first connection or into every one, which then
+ * names a table of it, or does not.
  */
 #include <dirent.h>
 #include <fcntl.h>
@@ -18,7 +19,7 @@
 #include <unistd.h>
 
 static const char *folder, *library;
-static int load_all, loaded;
+static int load_all, name_tables, loaded;
 static char scene[64];
 
 static void tell(const char *key, const char *format, ...) __attribute__((format(printf, 2, 3)));
@@ -55,6 +56,8 @@ static void load(sqlite3 *db)
 		exit(1);
 	}
 	sqlite3_db_config(db, SQLITE_DBCONFIG_ENABLE_LOAD_EXTENSION, 0, NULL);
+	if (name_tables) /* another connection may have locked it: then as far as that goes */
+		sqlite3_exec(db, "SELECT 1 FROM system.settings", NULL, NULL, NULL);
 }
 
 static sqlite3 *open_database(const char *name, int flags)
@@ -382,7 +385,8 @@ int main(int argc, char **argv)
 		return 2;
 	folder = argv[1];
 	library = argc > 2 ? argv[2] : NULL;
-	load_all = argc > 3 && !strcmp(argv[3], "all");
+	name_tables = argc > 3 && !strcmp(argv[3], "named");
+	load_all = name_tables || (argc > 3 && !strcmp(argv[3], "all"));
 	sqlite3_soft_heap_limit64(0);
 	first = open_database(":memory:", RW);
 	for (size_t i = 0; i < sizeof modes / sizeof *modes; i++) {

@@ -15,7 +15,7 @@ import unittest
 QUERYPROF, LIBRARY, OBSERVER = map(os.path.abspath, sys.argv[1:4])
 
 # Under `.load`: the kinds of lines that differ, and why. Each does differ: what no longer
-# differs is to go from here, and from the README.
+# differs is to go from here, and from the README. The schema comes when it is named.
 SCHEMA = {
     "PRAGMA database_list": "one database more, `system`",
     "SELECT schema, name FROM pragma_table_list ORDER BY 1, 2": "its tables",
@@ -83,7 +83,10 @@ class Database(unittest.TestCase):
                                               "--real", "1ms", "--")), self.plain)
 
     def test_loaded_into_every_connection(self):
-        self.expect(self.observe(LIBRARY, "all"), SCHEMA, FUNCTIONS)
+        self.expect(self.observe(LIBRARY, "all"), FUNCTIONS)
+
+    def test_used_in_every_connection(self):
+        self.expect(self.observe(LIBRARY, "named"), SCHEMA, FUNCTIONS)
 
     def test_loaded_into_another_connection(self):
         self.expect(self.observe(LIBRARY, "first"), FUNCTIONS)

@@ -1,6 +1,6 @@
 #include "fake_store.h"
 
-#include "watch/queries.h"
+#include "watch/recording.h"
 #include "watch/session.h"
 
 #include <stdio.h>
@@ -35,7 +35,7 @@ bool symbol_set_debug_path(const char *folders)
 }
 
 /* Sessions here run no queries. */
-void queries_watch(struct session *session)
+void session_watch(struct session *session)
 {
 	(void)session;
 }

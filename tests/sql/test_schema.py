@@ -104,7 +104,7 @@ class Schema(Case):
                 self.assertEqual(value(db, "SELECT count(*) FROM t"), 1000)
 
     def test_encoding_of_an_empty_database(self):
-        """Asked for too late it is not changed, and nothing breaks."""
+        """Asked for after the schema was named it is not changed, and nothing breaks."""
         in_new_process("""
 db = connect()
 db.execute("PRAGMA encoding = 'UTF-16le'")

@@ -23,6 +23,7 @@ enum option_kind {
 	OPTION_NUMBER, /* decimal digits */
 	OPTION_FILE,
 	OPTION_QUERY, /* the id of a query of FILE, or its beginning */
+	OPTION_TYPE,  /* of samples: CPU, Real, or another that FILE has */
 	OPTION_TIME,  /* see moment_parse() */
 	OPTION_PERIOD,
 	OPTION_SETTING, /* NAME=VALUE */

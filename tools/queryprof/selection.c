@@ -41,12 +41,6 @@ const struct command_option selection_options[] = {
 	{ 0 },
 };
 
-const char *trace_type_at(size_t index)
-{
-	static const char *const names[] = { "CPU", "Real" };
-	return index < sizeof(names) / sizeof(names[0]) ? names[index] : NULL;
-}
-
 bool selection_is_all(const struct selection *one)
 {
 	return !one->query && !one->like && !one->since && !one->until && !one->last;

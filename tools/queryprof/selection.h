@@ -24,12 +24,4 @@ int selection_check(const char *command, const struct selection *one);
  * a complaint. */
 sqlite3 *selection_open(const char *path, const struct selection *one);
 
-/* The clocks: the names of --type, and of trace_type. */
-const char *trace_type_at(size_t index);
-#define TRACE_TYPE_OPTION(variable)                                                                          \
-	{                                                                                                    \
-		.name = "type", .value = "TYPE", .help = "samples of this type: CPU (default) or Real",      \
-		.to = (variable), .kind = OPTION_WORD, .word_at = trace_type_at                              \
-	}
-
 #endif

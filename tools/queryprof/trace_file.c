@@ -20,7 +20,7 @@
 
 #include "command.h"
 #include "progress.h"
-#include "queryprof.h"
+#include "sql/trace_names.h"
 #include "store/file/database.h"
 #include "store/store.h"
 #include "store/file/upgrade.h"
@@ -110,6 +110,8 @@ static bool check_identity(sqlite3 *db, const char *path)
 /* SQLite hands its routines to extensions only. This one takes them. */
 static const sqlite3_api_routines *routines;
 
+static const struct address_space *space; /* of the open file */
+
 static int take_routines(sqlite3 *db, char **error, const sqlite3_api_routines *api)
 {
 	(void)db, (void)error;
@@ -128,7 +130,12 @@ static int add_functions(sqlite3 *db, char **error)
 		sqlite3_close(scratch);
 		sqlite3_cancel_auto_extension((void (*)(void))take_routines);
 	}
-	return routines ? sqlite3_queryprof_trace_init(db, error, routines) : SQLITE_NOMEM;
+	return routines ? trace_names_attach(db, error, routines, &space) : SQLITE_NOMEM;
+}
+
+const struct address_space *trace_file_space(void)
+{
+	return space;
 }
 
 sqlite3 *trace_file_open(const char *path)

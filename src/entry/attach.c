@@ -1,0 +1,57 @@
+#include "entry/attach.h"
+
+#include "sql/functions.h"
+#include "sql/pragma.h"
+#include "sql/schema.h"
+#include "watch/binding.h"
+#include "watch/hooks.h"
+#include "watch/statements.h"
+#include "watch/trace_fallback.h"
+#include "watch/watch_sql.h"
+
+static const struct watch_sql our_sql = {
+	.rewrite = pragma_rewrite,
+	.before_prepare = schema_expect,
+	.missing_table = schema_follow,
+};
+
+static int bring_schema(struct session *session, char **error)
+{
+	int rc = schema_attach(session, error);
+
+	/* The statement that will name the schema is not seen, so there is no later. */
+	if (schema_is_locked(rc)) {
+		sqlite3_free(*error);
+		*error = NULL;
+		rc = schema_make_eponymous(session, error);
+	}
+	return rc;
+}
+
+int attach_connection(sqlite3 *db, bool asked, char **error)
+{
+	bool hooked = hooks_install(host_library()), is_new;
+	struct session *session = session_bind(db, &is_new, error);
+	int rc = session ? SQLITE_OK : SQLITE_ERROR;
+	struct call quiet;
+
+	watch_sql_set(&our_sql);
+	if (session && is_new)
+		rc = functions_register(session, error);
+	if (session) {
+		session->wants_tables |= asked;
+		session_watch(session);
+	}
+	/* Our own statements are no queries of the host's. */
+	statements_begin_quiet(&quiet, __builtin_frame_address(0));
+	if (!rc && is_new && asked)
+		functions_guard(session);
+	if (!rc && !hooked)
+		rc = bring_schema(session, error);
+	statements_end_quiet(&quiet);
+	if (session && is_new && !hooked)
+		session_trace(session);
+	if (rc)
+		session_refused();
+	return rc;
+}

@@ -1,0 +1,253 @@
+#include "watch/calling.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/sys.h"
+#include "handler/running.h"
+#include "handler/unwind/stack_copy.h"
+
+/* A number has the table's own number above this many bits. */
+#define NUMBER_BITS 40
+
+static __thread struct calling *current;
+
+/* --- the tables of threads --------------------------------------------------------- */
+
+static struct calling *unused; /* atomic */
+static pthread_key_t key;
+static bool has_key;
+
+static void give_back(struct calling *first, struct calling *last)
+{
+	last->next = __atomic_load_n(&unused, __ATOMIC_RELAXED);
+	/* Release: whoever takes a table finds it as it was left. */
+	while (!__atomic_compare_exchange_n(&unused, &last->next, first, true, __ATOMIC_RELEASE,
+	                                    __ATOMIC_RELAXED))
+		;
+}
+
+/* Takes all of them for a moment: a list whose first element is removed alone could have
+ * changed and changed back in between. */
+static struct calling *take_unused(void)
+{
+	/* Acquire: with give_back(). */
+	struct calling *all = __atomic_exchange_n(&unused, NULL, __ATOMIC_ACQUIRE), *last;
+
+	if (all && (last = all->next)) {
+		while (last->next)
+			last = last->next;
+		give_back(all->next, last);
+	}
+	return all;
+}
+
+/* Its calls stay in it until the next thread that has it finds them left. */
+static void end_thread(void *calling)
+{
+	current = NULL;
+	give_back(calling, calling);
+}
+
+static void make_key(void)
+{
+	has_key = !pthread_key_create(&key, end_thread);
+}
+
+static struct calling *make_calling(void)
+{
+	static uint64_t newest;
+	struct calling *calling = calloc(1, sizeof *calling);
+
+	if (calling)
+		calling->numbers = __atomic_add_fetch(&newest, 1, __ATOMIC_RELAXED) << NUMBER_BITS;
+	return calling;
+}
+
+static __attribute__((noinline)) struct calling *begin_thread(void)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+	struct calling *calling;
+
+	pthread_once(&once, make_key);
+	calling = take_unused();
+	if (!calling)
+		calling = make_calling();
+	if (!calling)
+		return NULL;
+	calling->traced = NULL;
+	calling->library = NULL;
+	/* Without a key the table stays the thread's when that has gone: 2 KiB. */
+	if (has_key)
+		pthread_setspecific(key, calling);
+	return current = calling;
+}
+
+struct calling *calling_here(void)
+{
+	return current ? current : begin_thread();
+}
+
+uint64_t calling_number(struct calling *calling)
+{
+	return ++calling->numbers;
+}
+
+/* --- which call --------------------------------------------------------------------- */
+
+/* A thread without a slot does not know its stack: then no call is found to be left. */
+static struct unwind_stack own_stack(void)
+{
+	return thread_current ? thread_current->stack : (struct unwind_stack){ 0, 0 };
+}
+
+/* One byte further up: a call in the very frame of one that was left is behind it, too. */
+static enum frame_place place_of(const struct call_place *place, const struct unwind_stack *stack,
+                                 const void *frame)
+{
+	return frame_place(place->frame, place->frame_return, stack, (uintptr_t)frame + 1);
+}
+
+/* On another stack, which may have been unmapped, or written over after a longjmp. */
+static bool is_written_over(const struct call_place *place)
+{
+	uintptr_t now;
+
+	return !stack_copy_part(place->frame + sizeof now, &now, sizeof now) || now != place->frame_return;
+}
+
+static uint64_t number_of(const struct call_place *place)
+{
+	/* Relaxed: another thread only ever frees a place. */
+	return __atomic_load_n(&place->number, __ATOMIC_RELAXED);
+}
+
+static void free_place(struct call_place *place)
+{
+	__atomic_store_n(&place->number, 0, __ATOMIC_RELAXED);
+}
+
+static void trim(struct calling *calling)
+{
+	while (calling->used && !number_of(&calling->places[calling->used - 1]))
+		calling->used--;
+}
+
+bool calling_reset_left(struct calling *calling, const void *frame, struct run **run, uint64_t *number)
+{
+	struct unwind_stack stack = own_stack();
+	uint32_t thread_id = thread_current ? thread_current->id : 0;
+	bool is_full = calling->used == CALLS_MAX;
+
+	for (uint32_t i = calling->used; i-- > 0;) {
+		struct call_place *place = &calling->places[i];
+		enum frame_place where = place_of(place, &stack, frame);
+
+		*number = number_of(place);
+		if (!*number)
+			continue;
+		/* Of the thread that had the table before; or none, which had no slot yet. */
+		if (place->thread_id && place->thread_id != thread_id)
+			where = FRAME_LEFT;
+		if (where == FRAME_ELSEWHERE && is_full && is_written_over(place))
+			where = FRAME_LEFT;
+		if (where != FRAME_LEFT)
+			continue;
+		*run = place->run;
+		free_place(place);
+		trim(calling);
+		return true;
+	}
+	return false;
+}
+
+struct call_place *calling_find(struct calling *calling, const void *frame)
+{
+	struct unwind_stack stack = own_stack();
+	struct call_place *found = NULL;
+
+	for (uint32_t i = calling->used; i-- > 0;) {
+		struct call_place *place = &calling->places[i];
+
+		if (number_of(place) && place_of(place, &stack, frame) == FRAME_AROUND &&
+		    (!found || place->frame < found->frame))
+			found = place;
+	}
+	return found;
+}
+
+static struct call_place *find_free(struct calling *calling)
+{
+	if (calling->used < CALLS_MAX)
+		return &calling->places[calling->used++];
+	for (uint32_t i = 0; i < CALLS_MAX; i++)
+		if (!number_of(&calling->places[i]))
+			return &calling->places[i];
+	return NULL;
+}
+
+/* --- one call ------------------------------------------------------------------------- */
+
+static void see_around(struct call *call, struct call_place *outer)
+{
+	call->outer = outer;
+	call->outer_number = outer->number;
+	call->running = outer->running;
+	call->around = outer->run;
+	call->is_quiet = outer->is_quiet;
+	call->is_in_exec = outer->is_exec;
+}
+
+void call_enter(struct call *call, const struct host_library *library, const void *frame)
+{
+	struct calling *calling = calling_here();
+	struct call_place *place;
+
+	*call = (struct call){ .library = library, .frame = frame };
+	if (!calling)
+		return;
+	if (calling->used && (place = calling_find(calling, frame)))
+		see_around(call, place);
+	place = find_free(calling);
+	if (!place)
+		return;
+	call->calling = calling;
+	call->place = place;
+	call->number = calling_number(calling);
+	place->thread_id = thread_current ? thread_current->id : 0;
+	place->frame = (uintptr_t)frame;
+	place->frame_return = frame_return_address((uintptr_t)frame);
+	place->library = library;
+	place->running = call->running;
+	place->run = call->around;
+	place->is_quiet = call->is_quiet;
+	place->is_exec = false;
+	place->newest_row = NULL;
+	__atomic_store_n(&place->number, call->number, __ATOMIC_RELAXED);
+}
+
+void call_leave(struct call *call)
+{
+	if (!call->calling || number_of(call->place) != call->number)
+		return;
+	free_place(call->place);
+	/* The rest is the thread's own. */
+	if (call->calling == current)
+		trim(call->calling);
+}
+
+void call_set_run(struct call *call, struct run *run)
+{
+	struct call_place *place = call->place;
+
+	if (!place || number_of(place) != call->number)
+		return;
+	place->run = run ? run : call->around;
+	place->running = call->running ? call->running : run;
+}
+
+struct call_place *call_outer(const struct call *call)
+{
+	return call->outer && number_of(call->outer) == call->outer_number ? call->outer : NULL;
+}

@@ -1,0 +1,81 @@
+/*
+ * What a thread is inside of: the host's calls into SQLite that have not returned.
+ *
+ * Calls do not end in the order in which they began. A longjmp leaves some of them for
+ * ever. A thread may have several stacks (coroutines), on each of them a call that is not
+ * finished; a coroutine may be continued on another thread, or never, and its stack may be
+ * unmapped then. So the calls of a thread stand in a table that is never freed. Which of
+ * them a piece of code is inside of is told by the frames (handler/running.h), not by the
+ * order, and a call that returns removes exactly itself.
+ */
+#ifndef QUERYPROF_WATCH_CALLING_H
+#define QUERYPROF_WATCH_CALLING_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct host_library;
+struct run;
+
+/* One call, as the code finds it that runs inside. */
+struct call_place {
+	uint64_t number; /* atomic; 0: the place is free */
+	uint32_t thread_id;
+	uintptr_t frame, frame_return; /* of the wrapper */
+	const struct host_library *library;
+	struct run *running; /* the outermost run that the call is part of, NULL: none */
+	struct run *run;     /* the innermost one */
+	bool is_quiet;       /* statements that are stepped inside have no runs */
+	bool is_exec;        /* sqlite3_exec() of the host's code, inside a step */
+	void *newest_row;    /* of an exec: the statement that gave its newest row */
+};
+
+#define CALLS_MAX 24
+
+struct calling {
+	struct call_place places[CALLS_MAX];
+	uint32_t used; /* places up to here may be taken */
+	uint64_t numbers;
+	struct run *traced;                 /* begun by the thread's newest trace event */
+	const struct host_library *library; /* of that event */
+	struct calling *next;               /* of the unused ones */
+};
+
+/* The record of a call, on the wrapper's frame. */
+struct call {
+	struct calling *calling; /* of the thread that began the call; NULL: there is no place */
+	struct call_place *place;
+	uint64_t number; /* names the call in the process; 0: there is no place */
+	const struct host_library *library;
+	const void *frame;
+	/* What is around it. */
+	struct call_place *outer;
+	uint64_t outer_number;
+	struct run *running, *around;
+	bool is_quiet, is_in_exec;
+};
+
+/* The calling thread's table; made at the first call. NULL: no memory. */
+struct calling *calling_here(void);
+
+/* A number that no other call of the process has. */
+uint64_t calling_number(struct calling *calling);
+
+/* Frees the place of one call of which the frame shows that it was left, and gives its run,
+ * NULL: none, and its number. False: there is none. `frame` is that of the calling code. */
+bool calling_reset_left(struct calling *calling, const void *frame, struct run **run, uint64_t *number);
+
+/* The innermost call that the code of `frame` is inside of, NULL: none. */
+struct call_place *calling_find(struct calling *calling, const void *frame);
+
+/* The calling thread begins a call and has returned from it, if need be on another thread. */
+void call_enter(struct call *call, const struct host_library *library, const void *frame);
+void call_leave(struct call *call);
+
+/* The call works for the run from now on, NULL: no longer. */
+void call_set_run(struct call *call, struct run *run);
+
+/* The place of the call around this one, NULL: none, or it has gone. */
+struct call_place *call_outer(const struct call *call);
+
+#endif

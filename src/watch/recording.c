@@ -1,0 +1,104 @@
+#include "watch/recording.h"
+
+#include "watch/binding.h"
+
+static bool (*recording)(void); /* NULL: only connections that ask for it */
+
+void session_record_all(bool (*start)(void))
+{
+	__atomic_store_n(&recording, start, __ATOMIC_RELEASE);
+	session_watch_strangers();
+}
+
+bool session_recording(void)
+{
+	return __atomic_load_n(&recording, __ATOMIC_ACQUIRE) != NULL;
+}
+
+void session_watch_strangers(void)
+{
+	static bool watched;
+	struct session_settings settings;
+	bool wanted;
+
+	if (!session_recording())
+		return;
+	settings_defaults(&settings);
+	wanted = session_wants_samples(&settings);
+	if (__atomic_exchange_n(&watched, wanted, __ATOMIC_RELAXED) != wanted)
+		sessions_watch_more(wanted ? 1 : -1);
+}
+
+/* --- a session begins ------------------------------------------------------------------ */
+
+struct session *session_follow(sqlite3 *db)
+{
+	struct session *session = session_of(db);
+	bool (*start)(void);
+
+	if (session || !db)
+		return session;
+	start = __atomic_load_n(&recording, __ATOMIC_ACQUIRE);
+	if (!start || !start())
+		return NULL;
+	sqlite3_mutex_enter(sqlite3_db_mutex(db));
+	session = session_add(db, sqlite3_db_filename(db, "main"), true);
+	sqlite3_mutex_leave(sqlite3_db_mutex(db));
+	if (session && session->recorded)
+		session_watch(session);
+	return session;
+}
+
+struct session *recording_prepares(sqlite3 *db)
+{
+	struct session *session = session_of(db);
+
+	/* A closed connection prepares nothing: this is another one at its address, the end of
+	 * whose last statement was not seen. */
+	if (session && session->closing)
+		session_end(session);
+	return session_follow(db);
+}
+
+/* --- and ends --------------------------------------------------------------------------- */
+
+void recording_closing(sqlite3 *db, bool even_with_statements)
+{
+	struct session *session = session_recording() ? session_of(db) : NULL;
+	sqlite3_mutex *mutex;
+	bool is_last;
+
+	if (!session || !session->recorded)
+		return;
+	mutex = sqlite3_db_mutex(db);
+	sqlite3_mutex_enter(mutex);
+	is_last = !sqlite3_next_stmt(db, NULL);
+	if (!is_last && even_with_statements)
+		session_set_closing(session);
+	sqlite3_mutex_leave(mutex);
+	if (is_last)
+		session_end(session);
+}
+
+int recording_finalize(sqlite3_stmt *stmt, int (*finalize)(sqlite3_stmt *))
+{
+	sqlite3 *db = stmt && sessions_are_closing() ? sqlite3_db_handle(stmt) : NULL;
+	struct session *session = db ? session_of(db) : NULL;
+	sqlite3_mutex *mutex;
+	int rc;
+
+	if (!session || !session->closing)
+		return finalize(stmt);
+	/* Two threads may finalize the last two. Under the mutex each sees what the other has
+	 * left; the very last one takes the mutex along, and is finalized without it. */
+	mutex = sqlite3_db_mutex(db);
+	sqlite3_mutex_enter(mutex);
+	if (sqlite3_next_stmt(db, NULL) == stmt && !sqlite3_next_stmt(db, stmt)) {
+		sqlite3_mutex_leave(mutex);
+		session_end(session);
+		return finalize(stmt);
+	}
+	rc = finalize(stmt);
+	sqlite3_mutex_leave(mutex);
+	return rc;
+}

@@ -1,0 +1,441 @@
+#include "watch/statements.h"
+
+#include "handler/running.h"
+#include "sampler/push.h"
+#include "sampler/sampler.h"
+#include "watch/recording.h"
+#include "watch/runs.h"
+
+/* --- a call and its run ----------------------------------------------------------------- */
+
+void statements_set_around(struct run *run, const struct call *call, const struct thread *thread)
+{
+	const struct query_tag *tag;
+	bool waits;
+
+	if (call->around) {
+		query_set_around(&run->query, call->running->query.initial, call->around->query.key);
+		return;
+	}
+	/* Another engine's query. */
+	tag = thread->nesting ? query_running(thread, (uintptr_t)call->frame, &waits) : NULL;
+	if (tag && (tag->key.hi || tag->key.lo))
+		query_set_around(&run->query, tag->initial, tag->key);
+}
+
+static void begin_counts(struct run_call *call, const struct query_counts *counts)
+{
+	for (int type = 0; type < TRACE_TYPES; type++) {
+		call->samples[type] = __atomic_load_n(&counts->samples[type], __ATOMIC_RELAXED);
+		call->weights[type] = __atomic_load_n(&counts->weights[type], __ATOMIC_RELAXED);
+	}
+}
+
+static void add_counts(const struct run_call *call, const struct query_counts *counts)
+{
+	struct query_counts *own = &call->run->query.counts;
+
+	for (int type = 0; type < TRACE_TYPES; type++) {
+		own->samples[type] +=
+			__atomic_load_n(&counts->samples[type], __ATOMIC_RELAXED) - call->samples[type];
+		own->weights[type] +=
+			__atomic_load_n(&counts->weights[type], __ATOMIC_RELAXED) - call->weights[type];
+	}
+}
+
+/* The thread works for the run. Of a nested one the outermost goes on counting; what it
+ * counts meanwhile is the nested one's, too. */
+static void enter_run(struct run_call *call, struct run *run, struct thread *thread)
+{
+	call->run = run;
+	call->is_nested = call->call.running != NULL;
+	if (call->is_nested) {
+		call->outermost = call->call.running->query.key;
+		begin_counts(call, &call->call.running->query.counts);
+		/* only to be seen */
+		__atomic_store_n(&run->query.working, thread->id, __ATOMIC_RELAXED);
+	} else {
+		runs_push(run, thread, call->call.frame);
+	}
+	call_set_run(&call->call, run);
+}
+
+static void leave_run(struct run_call *call)
+{
+	const struct query_run *outermost = call->is_nested ? &call->call.running->query : NULL;
+
+	if (call->is_nested) {
+		/* It may have been lost, and its place may be another one's. */
+		if (outermost->key.lo == call->outermost.lo && outermost->key.hi == call->outermost.hi)
+			add_counts(call, &outermost->counts);
+		__atomic_store_n(&call->run->query.working, 0, __ATOMIC_RELAXED);
+	} else {
+		runs_pop(call->run);
+	}
+	call_set_run(&call->call, NULL);
+}
+
+static void end_or_release(struct run *run, int rc)
+{
+	struct thread *thread = sampler_thread();
+
+	if (thread)
+		runs_end(run, thread, rc);
+	else
+		runs_release(run);
+}
+
+static void lock(struct run_call *call, sqlite3 *db)
+{
+	call->mutex = sqlite3_db_mutex(db);
+	sqlite3_mutex_enter(call->mutex);
+}
+
+static void unlock(struct run_call *call)
+{
+	if (call->mutex)
+		sqlite3_mutex_leave(call->mutex);
+	call->mutex = NULL;
+}
+
+/* --- steps -------------------------------------------------------------------------------- */
+
+/* Inside a run: is it the host's code that runs SQL there, or SQLite's own? */
+static bool is_hosts(const struct call *call, const void *caller)
+{
+	return call->is_in_exec || !host_is_within(call->library, caller);
+}
+
+/* Whether a statement that is stepped in this call can have a run. */
+static bool may_run(const struct call *call, const void *caller)
+{
+	if (!call->number || call->is_quiet)
+		return false;
+	return !call->running || (!call->running->own && is_hosts(call, caller));
+}
+
+static struct run *begin_run(struct run_call *step, struct session *session, sqlite3_stmt *stmt,
+                             struct thread *thread)
+{
+	struct run *run = runs_begin(session, stmt, step->call.number, thread);
+
+	if (!run)
+		return NULL;
+	statements_set_around(run, &step->call, thread);
+	enter_run(step, run, thread);
+	return run;
+}
+
+static struct run *continue_run(struct run_call *step, const struct session *session, sqlite3_stmt *stmt,
+                                struct thread *thread, bool *is_taken)
+{
+	struct run *run = runs_take(stmt, step->call.number, is_taken);
+
+	if (!run)
+		return NULL;
+	if (run->session != session || run->stmt != stmt) {
+		runs_lose(run, step->call.number);
+		return NULL;
+	}
+	if (run->prepared)
+		query_resume(&run->query, thread);
+	else
+		query_continue(&run->query, thread);
+	enter_run(step, run, thread);
+	return run;
+}
+
+/* Under the connection's mutex. False: the run ended where nobody saw it. */
+static bool describe_continued(struct run *run)
+{
+	if (!runs_is_current(run))
+		return false;
+	if (run->prepared) {
+		run->prepared = false;
+		runs_take_query_id(run);
+		if (!run->own)
+			query_show(&run->query);
+	}
+	return true;
+}
+
+static void step_session(struct run_call *step, struct session *session, sqlite3_stmt *stmt)
+{
+	bool samples = session_wants_samples(&session->settings), is_taken = false;
+	bool has_runs = __atomic_load_n(&session->open_runs, __ATOMIC_RELAXED) > 0;
+	struct thread *thread;
+	struct run *run;
+
+	if (!samples && !has_runs) {
+		session_unwatch(session);
+		return;
+	}
+	thread = sampler_thread();
+	if (!thread)
+		return;
+	/* The clocks run, and the tag is there, while another thread has the connection. */
+	run = has_runs ? continue_run(step, session, stmt, thread, &is_taken) : NULL;
+	if (is_taken) {
+		runs_count(RUNS_UNTRACKED); /* another thread steps it, too */
+		return;
+	}
+	if (run) {
+		lock(step, session->db);
+		if (describe_continued(run))
+			return;
+		leave_run(step);
+		step->run = NULL;
+		runs_lose(run, step->call.number);
+	}
+	if (samples && begin_run(step, session, stmt, thread)) {
+		if (!step->mutex)
+			lock(step, session->db);
+		runs_describe(step->run);
+	}
+}
+
+void statement_step_begin(struct run_call *step, const struct host_library *library, sqlite3_stmt *stmt,
+                          const void *frame, const void *caller)
+{
+	struct session *session;
+
+	runs_enter_call(&step->call, library, frame);
+	step->run = NULL;
+	step->mutex = NULL;
+	if (!stmt || !may_run(&step->call, caller))
+		return;
+	session = session_follow(sqlite3_db_handle(stmt));
+	if (session && !session->traced)
+		step_session(step, session, stmt);
+}
+
+static void end_step(struct run_call *step, int rc)
+{
+	struct run *run = step->run;
+
+	leave_run(step);
+	if (rc == SQLITE_ROW) {
+		run->query.rows++;
+		runs_give_back(run);
+	} else {
+		end_or_release(run, rc);
+	}
+}
+
+void statement_step_end(struct run_call *step, int rc)
+{
+	struct call_place *outer = call_outer(&step->call);
+
+	if (outer)
+		outer->newest_row = step->run && rc == SQLITE_ROW ? step->run->stmt : NULL;
+	if (step->run && runs_is_own(step->run, step->call.number))
+		end_step(step, rc);
+	unlock(step);
+	call_leave(&step->call);
+}
+
+/* --- resets and ends -------------------------------------------------------------------- */
+
+/* Takes the statement's open run, if its end can be seen in this call. Its mutex is held
+ * then. */
+static struct run *take_run_to_end(struct run_call *call, sqlite3_stmt *stmt)
+{
+	struct session *session;
+	bool is_taken;
+	sqlite3 *db;
+
+	if (!stmt || !call->call.number || call->call.is_quiet || sessions_idle())
+		return NULL;
+	db = sqlite3_db_handle(stmt);
+	session = session_of(db);
+	if (!session || session->traced || !__atomic_load_n(&session->open_runs, __ATOMIC_RELAXED))
+		return NULL;
+	call->run = runs_take(stmt, call->call.number, &is_taken);
+	if (!call->run)
+		return NULL;
+	lock(call, db);
+	if (call->run->stmt == stmt && runs_is_current(call->run))
+		return call->run;
+	unlock(call);
+	runs_lose(call->run, call->call.number);
+	return call->run = NULL;
+}
+
+static int reset_and_end(struct run_call *call, statement_reset_function *reset)
+{
+	struct thread *thread = sampler_thread();
+	struct run *run = call->run;
+	bool is_inside = thread && !call->call.running;
+	int rc;
+
+	if (thread && !run->prepared)
+		query_continue(&run->query, thread);
+	if (is_inside)
+		enter_run(call, run, thread);
+	rc = reset(run->stmt);
+	if (is_inside)
+		leave_run(call);
+	end_or_release(run, rc);
+	unlock(call);
+	return rc;
+}
+
+int statement_reset(const struct host_library *library, sqlite3_stmt *stmt, statement_reset_function *reset,
+                    const void *frame)
+{
+	struct run_call call = { .run = NULL };
+	int rc;
+
+	runs_enter_call(&call.call, library, frame);
+	rc = take_run_to_end(&call, stmt) ? reset_and_end(&call, reset) : reset(stmt);
+	call_leave(&call.call);
+	return rc;
+}
+
+int statement_finalize(const struct host_library *library, sqlite3_stmt *stmt,
+                       statement_reset_function *reset, statement_reset_function *finalize, const void *frame)
+{
+	struct run_call call = { .run = NULL };
+	int reset_rc, rc;
+
+	runs_enter_call(&call.call, library, frame);
+	reset_rc = take_run_to_end(&call, stmt) ? reset_and_end(&call, reset) : SQLITE_OK;
+	rc = recording_finalize(stmt, finalize);
+	call_leave(&call.call);
+	return reset_rc ? reset_rc : rc;
+}
+
+/* --- exec -------------------------------------------------------------------------------- */
+
+void statement_exec_begin(struct call *exec, const struct host_library *library, const void *frame,
+                          const void *caller)
+{
+	runs_enter_call(exec, library, frame);
+	if (exec->number)
+		exec->place->is_exec = exec->running && is_hosts(exec, caller);
+}
+
+void statement_exec_end(struct call *exec)
+{
+	call_leave(exec);
+}
+
+sqlite3_stmt *statement_exec_row(const struct call *exec)
+{
+	return exec->number ? exec->place->newest_row : NULL;
+}
+
+void statement_exec_abandon(const struct call *exec, sqlite3_stmt *stmt)
+{
+	struct run_call call = { .call = *exec };
+
+	if (!take_run_to_end(&call, stmt))
+		return;
+	end_or_release(call.run, SQLITE_ABORT);
+	unlock(&call);
+}
+
+/* --- preparing ------------------------------------------------------------ */
+
+/* SQLite reads the schema, waits for its lock, parses and plans: that is the query's
+ * time, too, and may be most of it. A run of its own, which the statement's first
+ * step goes on with; it is kept only if it is worth a line already, so that a cached
+ * statement does not start at its preparation hours ago. */
+void statement_prepare_begin(struct run_call *prepare, const struct host_library *library, sqlite3 *db,
+                             const char *text, const void *frame)
+{
+	struct thread *thread;
+	struct session *session;
+
+	*prepare = (struct run_call){ .run = NULL };
+	if (sessions_idle())
+		return;
+	runs_enter_call(&prepare->call, library, frame);
+	if (!prepare->call.number)
+		return;
+	prepare->call.place->is_quiet = true;
+	if (prepare->call.is_quiet || prepare->call.running)
+		return;
+	session = recording_prepares(db);
+	if (!session || session->traced || !session_wants_samples(&session->settings))
+		return;
+	thread = sampler_thread();
+	if (!thread || !begin_run(prepare, session, NULL, thread))
+		return;
+	lock(prepare, db);
+	prepare->run->query.text = text;
+	query_show(&prepare->run->query);
+}
+
+static void end_prepare(struct run_call *prepare, int rc, sqlite3_stmt *stmt)
+{
+	struct thread *thread = sampler_thread();
+	struct run *run = prepare->run;
+
+	leave_run(prepare);
+	if (rc && thread)
+		runs_end(run, thread, rc);
+	else if (!stmt || !thread || !runs_worth_logging(run))
+		runs_release(run);
+	else
+		runs_prepared(run, stmt, thread);
+}
+
+void statement_prepare_end(struct run_call *prepare, int rc, sqlite3_stmt *stmt)
+{
+	if (prepare->run && runs_is_own(prepare->run, prepare->call.number))
+		end_prepare(prepare, rc, stmt);
+	unlock(prepare);
+	call_leave(&prepare->call);
+}
+
+/* --- the profiler's own -------------------------------------------------------------------- */
+
+static struct run *find_run(const void *frame)
+{
+	struct calling *calling = sessions_idle() ? NULL : calling_here();
+	struct call_place *place = calling ? calling_find(calling, frame) : NULL;
+
+	return place && place->run ? place->run : calling ? calling->traced : NULL;
+}
+
+static void disown(struct run *run, const sqlite3 *db)
+{
+	struct thread *thread;
+
+	if (!run || run->own || run->session->db != db)
+		return;
+	run->own = true;
+	query_hide(&run->query);
+	thread = run->tag_thread;
+	if (!thread)
+		return; /* nested: the samples are the outermost one's */
+	runs_pop(run);
+	runs_push(run, thread, run->tag_frame);
+}
+
+void statements_disown(const sqlite3 *db)
+{
+	disown(find_run(__builtin_frame_address(0)), db);
+}
+
+void statements_disown_prepared(const sqlite3 *db)
+{
+	struct run *run = find_run(__builtin_frame_address(0));
+
+	/* Inside a step of another statement what is prepared has no run. */
+	if (run && !run->stmt && !run->label[0])
+		disown(run, db);
+}
+
+void statements_begin_quiet(struct call *call, const void *frame)
+{
+	runs_enter_call(call, host_library(), frame);
+	if (call->number)
+		call->place->is_quiet = true;
+}
+
+void statements_end_quiet(struct call *call)
+{
+	call_leave(call);
+}

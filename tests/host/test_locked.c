@@ -1,0 +1,238 @@
+/*
+ * Attaching to a connection whose database another process holds exclusively: it returns
+ * at once, and the connection's busy_timeout then means what it says. Built twice: with
+ * the system's SQLite, whose calls are hooked, and with one of its own inside (STATIC).
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <sqlite3.h>
+
+#include <queryprof.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#ifdef STATIC
+#define IS_STATIC 1
+#else
+#define IS_STATIC 0
+#endif
+
+#define TIMEOUT_MS 1500
+
+static char path[64];
+static int commands; /* a byte to the other process: lock, or unlock */
+static int answers;
+static pid_t locker;
+
+static int64_t now_ms(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+static void run(sqlite3 *db, const char *sql)
+{
+	char *error = NULL;
+
+	if (sqlite3_exec(db, sql, NULL, NULL, &error)) {
+		fprintf(stderr, "%s: %s\n", sql, error);
+		abort();
+	}
+}
+
+/* The other process: it has the database, and never queryprof. */
+static void keep_locking(int from, int to)
+{
+	sqlite3 *db;
+	char command;
+
+	if (sqlite3_open(path, &db))
+		abort();
+	run(db, "CREATE TABLE t(x); INSERT INTO t VALUES (7)");
+	for (;;) {
+		if (write(to, "", 1) != 1 || read(from, &command, 1) != 1)
+			_exit(0);
+		run(db, command == 'l' ? "BEGIN EXCLUSIVE" : "ROLLBACK");
+	}
+}
+
+static void tell(char command)
+{
+	char answer;
+
+	assert_int_equal(write(commands, &command, 1), 1);
+	assert_int_equal(read(answers, &answer, 1), 1);
+}
+
+static int start(void **state)
+{
+	int to[2], from[2];
+	char answer;
+
+	(void)state;
+	snprintf(path, sizeof path, "/tmp/host_locked.%d.db", (int)getpid());
+	if (pipe(to) || pipe(from))
+		return -1;
+	locker = fork();
+	if (!locker) {
+		close(to[1]);
+		keep_locking(to[0], from[1]);
+	}
+	commands = to[1];
+	answers = from[0];
+	return read(answers, &answer, 1) == 1 ? 0 : -1;
+}
+
+static int stop(void **state)
+{
+	(void)state;
+	kill(locker, SIGKILL);
+	waitpid(locker, NULL, 0);
+	return unlink(path);
+}
+
+static sqlite3 *open_database(void)
+{
+	sqlite3 *db;
+
+	assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+	sqlite3_busy_timeout(db, TIMEOUT_MS);
+	return db;
+}
+
+static void attach_at_once(sqlite3 *db)
+{
+	int64_t before = now_ms();
+
+	if (qp_attach(db))
+		fail_msg("%s", qp_error());
+	assert_true(now_ms() - before < TIMEOUT_MS / 2);
+}
+
+/* The result code of a statement that is prepared and stepped once; how long it took. */
+static int attempt(sqlite3 *db, const char *sql, int64_t *ms)
+{
+	int64_t before = now_ms();
+	sqlite3_stmt *stmt = NULL;
+	int rc = sqlite3_prepare_v2(db, sql, -1, &stmt, NULL);
+
+	if (!rc)
+		rc = sqlite3_step(stmt);
+	*ms = now_ms() - before;
+	sqlite3_finalize(stmt);
+	return rc;
+}
+
+static void assert_waits_once(sqlite3 *db, const char *sql)
+{
+	int64_t ms;
+
+	assert_int_equal(attempt(db, sql, &ms), SQLITE_BUSY);
+	assert_string_equal(sqlite3_errmsg(db), "database is locked");
+	if (ms < TIMEOUT_MS || ms >= 2 * TIMEOUT_MS)
+		fail_msg("%s: waited %d ms, busy_timeout is %d", sql, (int)ms, TIMEOUT_MS);
+}
+
+static void assert_at_once(sqlite3 *db, const char *sql, int expected)
+{
+	int64_t ms;
+	int rc = attempt(db, sql, &ms);
+
+	if (rc != expected || ms >= TIMEOUT_MS / 2)
+		fail_msg("%s: %d after %d ms: %s", sql, rc, (int)ms, sqlite3_errmsg(db));
+}
+
+static void assert_works(sqlite3 *db)
+{
+	if (IS_STATIC) /* a statement that names the schema is not seen there */
+		assert_int_equal(qp_attach(db), QP_OK);
+	assert_at_once(db, "SELECT name FROM system.settings", SQLITE_ROW);
+	assert_at_once(db, "SELECT 1 FROM metrics", SQLITE_ROW);
+	assert_at_once(db, "PRAGMA system.log_queries", SQLITE_ROW);
+	assert_at_once(db, "SELECT x FROM t", SQLITE_ROW);
+}
+
+static void a_locked_database_is_not_waited_for(void **state)
+{
+	sqlite3 *db = open_database();
+
+	(void)state;
+	tell('l');
+	attach_at_once(db);
+	assert_at_once(db, "SELECT set_setting('log_queries', 1)", SQLITE_ROW);
+	assert_waits_once(db, "SELECT x FROM t");
+	assert_waits_once(db, "SELECT name FROM system.settings");
+	/* It does not read main, so nothing is to be waited for. */
+	assert_at_once(db, "PRAGMA system.unknown", IS_STATIC ? SQLITE_ERROR : SQLITE_BUSY);
+	assert_waits_once(db, "SELECT x FROM t"); /* busy_timeout is what it was */
+	tell('u');
+	assert_works(db);
+	assert_int_equal(sqlite3_close(db), SQLITE_OK);
+}
+
+/* Once main's schema is known, the tables do not need main any more. */
+static void tables_come_while_main_is_locked(void **state)
+{
+	sqlite3 *db = open_database();
+
+	(void)state;
+	assert_at_once(db, "SELECT x FROM t", SQLITE_ROW);
+	attach_at_once(db);
+	assert_at_once(db, "SELECT x FROM t", SQLITE_ROW);
+	tell('l');
+	assert_at_once(db, "SELECT name FROM system.settings", SQLITE_ROW);
+	assert_at_once(db, "UPDATE system.settings SET value = value", SQLITE_DONE);
+	assert_waits_once(db, "SELECT x FROM t");
+	tell('u');
+	assert_works(db);
+	assert_int_equal(sqlite3_close(db), SQLITE_OK);
+}
+
+static int busy_calls;
+
+static int count_busy(void *context, int count)
+{
+	(void)context, (void)count;
+	busy_calls++;
+	return 0;
+}
+
+static void the_hosts_busy_handler_is_not_called(void **state)
+{
+	sqlite3 *db = open_database();
+
+	(void)state;
+	sqlite3_busy_handler(db, count_busy, NULL);
+	assert_at_once(db, "SELECT x FROM t", SQLITE_ROW); /* main's schema is known */
+	busy_calls = 0;
+	tell('l');
+	attach_at_once(db);
+	assert_int_equal(busy_calls, 0);
+	assert_at_once(db, "SELECT x FROM t", SQLITE_BUSY);
+	assert_int_equal(busy_calls, 1); /* it is still the host's */
+	tell('u');
+	assert_works(db);
+	assert_int_equal(sqlite3_close(db), SQLITE_OK);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_locked_database_is_not_waited_for),
+		cmocka_unit_test(tables_come_while_main_is_locked),
+		cmocka_unit_test(the_hosts_busy_handler_is_not_called),
+	};
+
+	return cmocka_run_group_tests(tests, start, stop);
+}
