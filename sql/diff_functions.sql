@@ -1,6 +1,7 @@
 -- What functions got slower and faster: sampled times in ms, of a run where the sides
 -- differ in the number of runs. :limit; :with_calls is 1 for time with what a function
--- called, 0 for time in itself. See diff_sides.sql.
+-- called, 0 for time in itself. With a :unit other than ns the columns in ms are numbers
+-- of that unit. See diff_sides.sql.
 --
 -- noise: ~ where the difference is within what sampling does by chance. A count of
 -- samples is taken for a Poisson one, whose variance is the count; so the variance of
@@ -9,19 +10,23 @@
 -- noise: 1 of 20 functions that did not change goes without the mark. Samples at even
 -- distances vary less than that. How much runs differ among themselves it cannot
 -- tell.
-WITH runs AS (
+WITH shown AS (
+	SELECT iif(is_time, '%.1f', '%.0f') AS form, iif(is_time, '%+.1f', '%+.0f') AS form_of_change,
+	       iif(is_time, 1e6, 1.0) AS scale
+	FROM (SELECT coalesce(:unit, 'ns') = 'ns' AS is_time)),
+runs AS (
 	SELECT CASE WHEN a.runs = b.runs THEN 1.0 ELSE max(a.runs, 1) END AS a,
 	       CASE WHEN a.runs = b.runs THEN 1.0 ELSE max(b.runs, 1) END AS b
 	FROM side_totals AS a, side_totals AS b WHERE a.side = 'A' AND b.side = 'B'),
 times AS (
-	SELECT side, name, module, CASE :with_calls WHEN '1' THEN total ELSE self END AS ns,
+	SELECT side, name, module, CASE :with_calls WHEN '1' THEN total ELSE self END AS value,
 	       CASE :with_calls WHEN '1' THEN total_n ELSE self_n END AS n,
 	       CASE :with_calls WHEN '1' THEN total_square ELSE self_square END AS square
 	FROM side_functions),
 sides AS (
 	SELECT name, module,
-	       coalesce(sum(ns) FILTER (WHERE side = 'A'), 0) / runs.a AS a,
-	       coalesce(sum(ns) FILTER (WHERE side = 'B'), 0) / runs.b AS b,
+	       coalesce(sum(value) FILTER (WHERE side = 'A'), 0) / runs.a AS a,
+	       coalesce(sum(value) FILTER (WHERE side = 'B'), 0) / runs.b AS b,
 	       coalesce(sum(n) FILTER (WHERE side = 'A'), 0) AS na,
 	       coalesce(sum(n) FILTER (WHERE side = 'B'), 0) AS nb,
 	       coalesce(sum(square) FILTER (WHERE side = 'A'), 0) / runs.a / runs.a +
@@ -31,13 +36,13 @@ tested AS (
 	SELECT *, CASE WHEN abs(b - a) < 2 * sqrt(variance) OR a = b THEN '~' ELSE '' END AS noise,
 	       count(*) OVER (PARTITION BY name) AS same_name
 	FROM sides WHERE na + nb > 0)
-SELECT printf('%.1f', a / 1e6) AS A_ms,
-       printf('%.1f', b / 1e6) AS B_ms,
-       printf('%+.1f', (b - a) / 1e6) AS change_ms,
+SELECT printf(form, a / scale) AS A_ms,
+       printf(form, b / scale) AS B_ms,
+       printf(form_of_change, (b - a) / scale) AS change_ms,
        CASE WHEN a > 0 THEN printf('%+.1f %%', 100.0 * (b - a) / a) ELSE '' END AS change,
        noise,
        na AS n_A, nb AS n_B,
        name || CASE WHEN same_name > 1 THEN ' (' || module || ')' ELSE '' END AS function
-FROM tested
+FROM tested, shown
 ORDER BY noise = '~', abs(b - a) DESC, name, module
 LIMIT coalesce(CAST(:limit AS INTEGER), 15);

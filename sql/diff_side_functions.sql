@@ -6,13 +6,13 @@ WITH functions AS (
 	SELECT CASE WHEN has_name THEN function
 	            WHEN module = '' THEN '(no module)'
 	            ELSE '(' || module || ')' END AS name,
-	       module, samples, ns, square, min(depth) = 0 AS is_leaf
-	FROM (SELECT stack_id, samples, ns, square, depth, function, has_name,
+	       module, samples, value, square, min(depth) = 0 AS is_leaf
+	FROM (SELECT stack_id, samples, value, square, depth, function, has_name,
 	             CASE WHEN instr(module, '.so.') THEN substr(module, 1, instr(module, '.so.') + 2)
 	                  ELSE module END AS module
 	      FROM temp.report_frames)
 	GROUP BY stack_id, name, module)
-SELECT name, module, sum(ns * is_leaf), sum(samples * is_leaf), sum(square * is_leaf),
-       sum(ns), sum(samples), sum(square)
+SELECT name, module, sum(value * is_leaf), sum(samples * is_leaf), sum(square * is_leaf),
+       sum(value), sum(samples), sum(square)
 FROM functions
 GROUP BY name, module;

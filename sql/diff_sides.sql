@@ -9,7 +9,7 @@ CREATE TABLE side_totals (
 CREATE TABLE side_statements (
 	side TEXT, hash INTEGER, query TEXT, runs INTEGER, x INTEGER, spread REAL);
 
--- Sampled time in ns, number of samples, and sum of the squared times of each: in the
+-- The sum of the samples' values, their number, and the sum of the squared values: in the
 -- function itself, and with what it called.
 CREATE TABLE side_functions (
 	side TEXT, name TEXT, module TEXT, self INTEGER, self_n INTEGER, self_square REAL,

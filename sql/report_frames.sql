@@ -1,10 +1,10 @@
 -- The functions on each stack of a report's samples, in temp.report_frames, for
--- those that come after: :trace_type is CPU or Real. After report_samples.sql.
+-- those that come after: of the samples of :trace_type. After report_samples.sql.
 -- depth: 0 is the leaf.
 DROP TABLE IF EXISTS temp.report_frames;
 
 CREATE TEMP TABLE report_frames AS
-SELECT stack_id, samples, ns, square, frame.key AS depth,
+SELECT stack_id, samples, report_samples.value AS value, square, frame.key AS depth,
        frame.value ->> 0 AS function,
        coalesce(frame.value ->> 1, '') AS module,
        frame.value ->> 2 AS has_name

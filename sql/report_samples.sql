@@ -1,29 +1,28 @@
--- The samples of the runs that are selected (see selected.sql), summed up by clock
+-- The samples of the runs that are selected (see selected.sql), summed up by type
 -- and stack, in two temporary tables that the other report_*.sql read: run this
 -- after selected.sql.
 --
--- ns: time that the samples stand for. square: of the time of each, summed up.
+-- value: the sum of the samples' values, in the unit of their type. square: of their
+-- squares.
 DROP TABLE IF EXISTS temp.report_samples;
 DROP TABLE IF EXISTS temp.report_parts;
 
 -- By number first: texts are slow to sort.
 CREATE TEMP TABLE report_samples AS
-SELECT trace_type, stack AS stack_id, sum(samples) AS samples, sum(weight * period_ns) AS ns,
-       sum(1.0 * square * period_ns * period_ns) AS square
-FROM (SELECT stack, series, count(*) AS samples, sum(weight) AS weight, sum(1.0 * weight * weight) AS square
-      FROM temp.selected_samples GROUP BY stack, series)
+SELECT trace_type, stack_id, sum(samples) AS samples, sum(value) AS value, sum(square) AS square
+FROM (SELECT stack_id, series, count(*) AS samples, sum(value) AS value, sum(1.0 * value * value) AS square
+      FROM temp.selected_samples GROUP BY stack_id, series)
 JOIN series ON series.id = series
-GROUP BY trace_type, stack;
+GROUP BY trace_type, stack_id;
 
 -- By run and thread, each a stretch of time that samples were taken from. is_worker: the
 -- thread helped the run's own, as those that sort for `PRAGMA threads` do. (A statement
 -- may be continued on another thread; that is the run's own then.)
 CREATE TEMP TABLE report_parts AS
 SELECT trace_type, run, coalesce(threads.thread_id <> queries.thread_id AND worker_cpu_time_ns > 0, 0) AS is_worker,
-       samples, ns, square
-FROM (SELECT trace_type, run, thread, sum(samples) AS samples, sum(weight * period_ns) AS ns,
-             sum(1.0 * square * period_ns * period_ns) AS square
-      FROM (SELECT run, series, count(*) AS samples, sum(weight) AS weight, sum(1.0 * weight * weight) AS square
+       samples, value, square
+FROM (SELECT trace_type, run, thread, sum(samples) AS samples, sum(value) AS value, sum(square) AS square
+      FROM (SELECT run, series, count(*) AS samples, sum(value) AS value, sum(1.0 * value * value) AS square
             FROM temp.selected_samples GROUP BY run, series)
       JOIN series ON series.id = series
       GROUP BY trace_type, run, thread)

@@ -1,14 +1,17 @@
 -- Where the time of a report went, by whole stack, leaf first, one function a line.
--- :limit. After report_frames.sql.
-WITH stacks AS (
-	SELECT ns, group_concat(function, char(10)) AS stack
+-- :limit. :unit as in report_functions.sql. After report_frames.sql.
+WITH shown AS (
+	SELECT iif(is_time, '%.1f', '%.0f') AS form, iif(is_time, 1e6, 1.0) AS scale
+	FROM (SELECT coalesce(:unit, 'ns') = 'ns' AS is_time)),
+stacks AS (
+	SELECT value, group_concat(function, char(10)) AS stack
 	FROM (SELECT * FROM temp.report_frames ORDER BY stack_id, depth)
 	GROUP BY stack_id)
-SELECT printf('%.1f %%', 100.0 * sum(ns) / (
-	       SELECT sum(ns) FROM temp.report_samples WHERE trace_type = coalesce(:trace_type, 'CPU'))) AS share,
-       printf('%.1f', sum(ns) / 1e6) AS ms,
+SELECT printf('%.1f %%', 100.0 * sum(value) / (
+	       SELECT sum(value) FROM temp.report_samples WHERE trace_type = coalesce(:trace_type, 'CPU'))) AS share,
+       printf(form, sum(value) / scale) AS ms,
        stack
-FROM stacks
+FROM stacks, shown
 GROUP BY stack
-ORDER BY sum(ns) DESC, stack
+ORDER BY sum(value) DESC, stack
 LIMIT coalesce(CAST(:limit AS INTEGER), 5);

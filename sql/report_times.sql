@@ -18,11 +18,11 @@ WITH exact AS MATERIALIZED (
 	FROM temp.selected_runs),
 -- Runs without a sample are stretches, too.
 sampled AS MATERIALIZED (
-	SELECT trace_type, is_worker, sum(samples) AS samples, sum(ns) AS ns,
-	       sum(square) / sum(ns) * sqrt(min(1.0 * sum(ns) * sum(ns) / sum(square),
+	SELECT trace_type, is_worker, sum(samples) AS samples, sum(value) AS ns,
+	       sum(square) / sum(value) * sqrt(min(1.0 * sum(value) * sum(value) / sum(square),
 	           max(count(*), (SELECT count(*) FROM temp.selected WHERE id <> 0 AND is_worker = 0)) / 4.0)) AS error
-	FROM temp.report_parts
-	GROUP BY trace_type, is_worker HAVING sum(ns) > 0),
+	FROM temp.report_parts WHERE trace_type IN ('CPU', 'Real')
+	GROUP BY trace_type, is_worker HAVING sum(value) > 0),
 clocks AS (
 	SELECT 1 AS line, 'wall' AS clock, wall AS exact, samples, ns, error
 	FROM exact LEFT JOIN sampled ON trace_type = 'Real' AND NOT is_worker

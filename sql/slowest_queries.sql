@@ -7,7 +7,7 @@ WITH slowest AS MATERIALIZED (
 	       samples_cpu, samples_real, query
 	FROM system.query_log ORDER BY 3 DESC LIMIT 10),
 sampled AS MATERIALIZED (
-	SELECT query_id, sum(weight * period_ns) AS ns
+	SELECT query_id, sum(value) AS ns
 	FROM system.trace_log
 	WHERE trace_type = 'CPU' AND query_id IN (SELECT query_id FROM slowest)
 	GROUP BY query_id)

@@ -312,16 +312,20 @@ WHERE q.finished;
 CREATE VIEW sample_types AS
 SELECT trace_type AS name, unit FROM series GROUP BY trace_type, unit;
 
--- What each sample stands for.
+-- What each sample stands for: `value`, in `unit`. Only values of one unit may be added,
+-- and only those in ns are times.
 CREATE VIEW sample_values AS
 SELECT
 	s.timestamp_ns AS timestamp_ns,
+	r.trace_type AS trace_type,
+	s.series AS series,
+	r.thread AS thread,
 	s.query AS query,
 	s.stack AS stack_id,
-	s.series AS series,
-	r.trace_type AS trace_type,
+	s.truncated AS truncated,
 	s.weight AS weight,
-	CAST(coalesce(s.value, s.weight * r.period_ns) AS INTEGER) AS value,
+	r.period_ns AS period_ns,
+	coalesce(s.value, s.weight * r.period_ns) AS value,
 	r.unit AS unit
 FROM samples AS s
 JOIN series AS r ON r.id = s.series;
@@ -411,57 +415,16 @@ FROM query_log
 GROUP BY normalized_query_hash
 ORDER BY sum(cpu_time_ns) DESC, sum(query_duration_ns) DESC;
 
--- top_functions of one run of a query: WHERE query_id = …. Per cents are of the run's
--- samples. So that sums are formed of those runs only that the WHERE asks for, each
--- run's travel as an array of one text a function: six numbers of 20 digits, the last a
+-- top_functions of one run of a query (`run`: its row in queries), and of all runs of the
+-- statements that have the text of row `statement`, or differ in literals only. Per cents
+-- are of those samples. For the two views that follow: so that sums are formed of those
+-- runs only that their WHERE asks for, the functions of a row travel as an array of one
+-- text each, six numbers of 20 digits: self, total, self of all, function, module, and a
 -- series of the type.
-CREATE VIEW query_functions AS
+CREATE VIEW function_sums AS
 SELECT
-	q.query_id AS query_id,
-	CAST(coalesce(x.normalized_query_hash, 0) AS INTEGER) AS normalized_query_hash,
-	coalesce(x.query, '') AS query,
-	r.trace_type AS trace_type,
-	CAST(round(100.0 * substr(t.value, 1, 20) / substr(t.value, 41, 20), 2) AS REAL) AS self_percent,
-	CAST(round(100.0 * substr(t.value, 21, 20) / substr(t.value, 41, 20), 2) AS REAL) AS total_percent,
-	CAST(iif(r.unit = 'ns', round(substr(t.value, 1, 20) / 1e6, 3), NULL) AS REAL) AS self_ms,
-	CAST(iif(r.unit = 'ns', round(substr(t.value, 21, 20) / 1e6, 3), NULL) AS REAL) AS total_ms,
-	coalesce(n.name,
-		'(' || substr(m.path, 1 + length(rtrim(m.path, replace(m.path, '/', '')))) || ')',
-		'(no module)') AS function,
-	coalesce(m.path, '') AS module,
-	CAST(substr(t.value, 1, 20) AS INTEGER) AS self_value,
-	CAST(substr(t.value, 21, 20) AS INTEGER) AS total_value,
-	r.unit AS unit
-FROM queries AS q
-LEFT JOIN statements AS x ON x.id = q.statement
-CROSS JOIN json_each((
-	SELECT '[' || group_concat(printf('"%020d%020d%020d%020d%020d%020d"',
-	                                  self, total, whole, function_id, module_id, series)) || ']'
-	FROM (
-		SELECT function_id, module_id, sum(value * is_leaf) AS self, sum(value) AS total,
-		       sum(sum(value * is_leaf)) OVER (PARTITION BY trace_type, unit) AS whole, max(series) AS series
-		FROM (
-			SELECT trace_type, unit, series, value, function_id, module_id,
-			       max(frame = 0 AND level = 0) AS is_leaf
-			FROM (
-				SELECT trace_type, unit, stack_id, sum(value) AS value, max(series) AS series
-				FROM sample_values AS s
-				WHERE s.query = q.id AND s.timestamp_ns BETWEEN q.first_ns AND q.last_ns
-				GROUP BY 1, 2, 3)
-			JOIN stack_frames USING (stack_id)
-			GROUP BY trace_type, unit, stack_id, function_id, module_id)
-		GROUP BY trace_type, unit, function_id, module_id))) AS t
-JOIN series AS r ON r.id = substr(t.value, 101, 20) + 0
-LEFT JOIN names AS n ON n.id = substr(t.value, 61, 20) + 0
-LEFT JOIN modules AS m ON m.id = substr(t.value, 81, 20) + 0
-ORDER BY substr(t.value, 1, 40) DESC, function;
-
--- The same for all runs of a statement: WHERE normalized_query_hash = …, or WHERE query
--- LIKE …; query is the text of one of them.
-CREATE VIEW statement_functions AS
-SELECT
-	x.normalized_query_hash AS normalized_query_hash,
-	x.query AS query,
+	c.run AS run,
+	c.statement AS statement,
 	r.trace_type AS trace_type,
 	CAST(round(100.0 * substr(t.value, 1, 20) / substr(t.value, 41, 20), 2) AS REAL) AS self_percent,
 	CAST(round(100.0 * substr(t.value, 21, 20) / substr(t.value, 41, 20), 2) AS REAL) AS total_percent,
@@ -475,7 +438,9 @@ SELECT
 	CAST(substr(t.value, 21, 20) AS INTEGER) AS total_value,
 	r.unit AS unit
 FROM (
-	SELECT normalized_query_hash, min(query) AS query FROM statements GROUP BY normalized_query_hash) AS x
+	SELECT id AS run, NULL AS statement FROM queries
+	UNION ALL
+	SELECT NULL, id FROM statements) AS c
 CROSS JOIN json_each((
 	SELECT '[' || group_concat(printf('"%020d%020d%020d%020d%020d%020d"',
 	                                  self, total, whole, function_id, module_id, series)) || ']'
@@ -490,13 +455,61 @@ CROSS JOIN json_each((
 				FROM queries AS q
 				CROSS JOIN sample_values AS s
 				  ON s.timestamp_ns BETWEEN q.first_ns AND q.last_ns AND s.query = q.id
-				WHERE q.statement IN (
-					SELECT y.id FROM statements AS y WHERE y.normalized_query_hash = x.normalized_query_hash)
+				WHERE q.id IN (
+					SELECT c.run
+					UNION ALL
+					SELECT u.id
+					FROM statements AS x
+					JOIN statements AS y USING (normalized_query_hash)
+					JOIN queries AS u ON u.statement = y.id
+					WHERE x.id = c.statement)
 				GROUP BY 1, 2, 3)
 			JOIN stack_frames USING (stack_id)
 			GROUP BY trace_type, unit, stack_id, function_id, module_id)
 		GROUP BY trace_type, unit, function_id, module_id))) AS t
 JOIN series AS r ON r.id = substr(t.value, 101, 20) + 0
 LEFT JOIN names AS n ON n.id = substr(t.value, 61, 20) + 0
-LEFT JOIN modules AS m ON m.id = substr(t.value, 81, 20) + 0
-ORDER BY substr(t.value, 1, 40) DESC, function;
+LEFT JOIN modules AS m ON m.id = substr(t.value, 81, 20) + 0;
+
+-- WHERE query_id = ….
+CREATE VIEW query_functions AS
+SELECT
+	q.query_id AS query_id,
+	CAST(coalesce(x.normalized_query_hash, 0) AS INTEGER) AS normalized_query_hash,
+	coalesce(x.query, '') AS query,
+	f.trace_type AS trace_type,
+	f.self_percent AS self_percent,
+	f.total_percent AS total_percent,
+	f.self_ms AS self_ms,
+	f.total_ms AS total_ms,
+	f.function AS function,
+	f.module AS module,
+	f.self_value AS self_value,
+	f.total_value AS total_value,
+	f.unit AS unit
+FROM queries AS q
+LEFT JOIN statements AS x ON x.id = q.statement
+CROSS JOIN function_sums AS f ON f.run = q.id
+ORDER BY self_value DESC, total_value DESC, function;
+
+-- WHERE normalized_query_hash = …, or WHERE query LIKE …; query is the text of one of the
+-- statements.
+CREATE VIEW statement_functions AS
+SELECT
+	x.normalized_query_hash AS normalized_query_hash,
+	x.query AS query,
+	f.trace_type AS trace_type,
+	f.self_percent AS self_percent,
+	f.total_percent AS total_percent,
+	f.self_ms AS self_ms,
+	f.total_ms AS total_ms,
+	f.function AS function,
+	f.module AS module,
+	f.self_value AS self_value,
+	f.total_value AS total_value,
+	f.unit AS unit
+FROM (
+	SELECT normalized_query_hash, min(query) AS query, min(id) AS id
+	FROM statements GROUP BY normalized_query_hash) AS x
+CROSS JOIN function_sums AS f ON f.statement = x.id
+ORDER BY self_value DESC, total_value DESC, function;

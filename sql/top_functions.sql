@@ -3,7 +3,7 @@
 -- sqlite3 shell: .parameter set :query_id "'…'"); otherwise the query that took
 -- the most CPU time.
 WITH stacks AS MATERIALIZED (
-	SELECT stack_id, trace, sum(weight * period_ns) / 1e6 AS ms
+	SELECT stack_id, trace, sum(value) / 1e6 AS ms
 	FROM system.trace_log
 	WHERE trace_type = 'CPU' AND query_id = coalesce(:query_id, (
 		SELECT query_id FROM system.query_log ORDER BY cpu_time_ns DESC LIMIT 1))

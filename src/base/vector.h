@@ -25,8 +25,10 @@
 #define vector_reserve(vector, wanted)                                                                       \
 	({                                                                                                   \
 		__typeof__(vector) reserved_ = (vector);                                                     \
-		void *items_ =                                                                               \
-			vector_grow(reserved_->items, &reserved_->room, (wanted), sizeof *reserved_->items); \
+		const size_t wanted_ = (wanted);                                                             \
+		void *items_ = reserved_->items;                                                             \
+		if (!items_ || wanted_ > reserved_->room)                                                    \
+			items_ = vector_grow(items_, &reserved_->room, wanted_, sizeof *reserved_->items);   \
 		if (items_)                                                                                  \
 			reserved_->items = items_;                                                           \
 		items_ != NULL;                                                                              \

@@ -1,7 +1,8 @@
 /*
  * Collapsed stacks: a line a stack, its functions from the root to the leaf with
- * semicolons between them, a blank and a number. The number is the sum of weights:
- * sampling periods. flamegraph.pl, inferno, speedscope and others take it.
+ * semicolons between them, a blank and a number. flamegraph.pl, inferno, speedscope and
+ * others take it. The number is the sum of weights, sampling periods, for samples that a
+ * timer took, and the sum of values for others.
  */
 #include <stdlib.h>
 
@@ -11,39 +12,39 @@
 
 struct writer {
 	FILE *out;
+	const struct export_info *info;
 	struct sums sums;
-	struct report_labels none; /* labels do not matter here */
+	struct export_labels none; /* labels do not matter here */
 };
 
-static void *begin_collapsed(FILE *out, const struct report_info *info)
+static void *begin_collapsed(FILE *out, const struct export_info *info)
 {
 	struct writer *writer = calloc(1, sizeof(*writer));
 
-	(void)info;
 	if (writer)
-		writer->out = out;
+		*writer = (struct writer){ .out = out, .info = info };
 	return writer;
 }
 
-static bool add_collapsed(void *to, const struct report_sample *sample)
+static bool add_collapsed(void *to, const struct export_sample *sample)
 {
 	struct writer *writer = to;
-	struct report_sample bare = *sample;
+	struct export_sample bare = *sample;
 
 	bare.labels = &writer->none;
 	return sums_add(&writer->sums, &bare);
 }
 
 /* Stacks that differ only in the places within their functions are one line. */
-static bool collapse_sum(struct collapse *collapse, const struct sum *sum)
+static bool collapse_sum(struct collapse *collapse, const struct sum *sum, bool is_timed)
 {
 	for (size_t i = sum->stack->count; i-- > 0;) {
-		const struct report_frame *frame = sum->stack->frames[i];
+		const struct export_frame *frame = sum->stack->frames[i];
 		for (size_t j = frame->line_count; j-- > 0;)
 			if (!collapse_frame(collapse, frame->lines[j].function))
 				return false;
 	}
-	return collapse_stack(collapse, sum->weight);
+	return collapse_stack(collapse, is_timed ? sum->weight : sum->value);
 }
 
 static bool end_collapsed(void *ended, bool complete)
@@ -52,8 +53,8 @@ static bool end_collapsed(void *ended, bool complete)
 	struct collapse *collapse = complete ? collapse_create() : NULL;
 	bool fine = !complete || collapse;
 
-	for (uint32_t i = 0; collapse && fine && i < writer->sums.count; i++)
-		fine = collapse_sum(collapse, &writer->sums.list[i]);
+	for (size_t i = 0; collapse && fine && i < writer->sums.list.count; i++)
+		fine = collapse_sum(collapse, &writer->sums.list.items[i], writer->info->is_timed);
 	if (collapse && fine)
 		fine = collapse_write(collapse, writer->out);
 	collapse_free(collapse);
@@ -62,7 +63,7 @@ static bool end_collapsed(void *ended, bool complete)
 	return fine;
 }
 
-const struct report_format report_collapsed = {
+const struct export_format export_collapsed = {
 	.name = "collapsed",
 	.summary = "a line a stack, root first, for flame graph tools; periods",
 	.begin = begin_collapsed,

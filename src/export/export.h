@@ -19,7 +19,7 @@
 #include <stdio.h>
 
 /* `number`, here and below: counted from 0 as they come, for tables by number. */
-struct report_module {
+struct export_module {
 	uint32_t number;
 	const char *path;
 	const char *name;     /* the path's last part */
@@ -28,7 +28,7 @@ struct report_module {
 };
 
 /* A place in the source. */
-struct report_line {
+struct export_line {
 	const char *function; /* for people; module+0x12 or 0x12 when it has no name */
 	const char *symbol;   /* as the symbol table has it, "" when it has no name */
 	const char *file;     /* "" when lines are not known */
@@ -37,63 +37,66 @@ struct report_line {
 
 /* A frame of the machine: one address. Functions that were inlined there come
  * before the one that they were inlined into; there is at least one line. */
-struct report_frame {
+struct export_frame {
 	uint32_t number;
 	uint64_t address;
-	const struct report_module *module; /* NULL: in none */
+	const struct export_module *module; /* NULL: in none */
 	size_t line_count;
-	const struct report_line *lines;
+	const struct export_line *lines;
 };
 
-struct report_stack {
+struct export_stack {
 	uint32_t number;
 	bool is_truncated; /* its root is missing */
 	size_t count;
-	const struct report_frame **frames; /* leaf first */
+	const struct export_frame **frames; /* leaf first */
 };
 
 /* The strings are "" where nothing is known. */
-struct report_labels {
+struct export_labels {
 	uint32_t number;
 	const char *query_id, *thread, *database, *statement;
 	int64_t statement_hash; /* equal for statements that differ in literals only */
 };
 
-struct report_sample {
-	const struct report_stack *stack;
-	const struct report_labels *labels;
-	int64_t time_ns; /* since 1970 */
-	int64_t period_ns;
+struct export_sample {
+	const struct export_stack *stack;
+	const struct export_labels *labels;
+	int64_t time_ns;   /* since 1970 */
+	int64_t period_ns; /* 0: it has none */
 	/* Neither negative nor, all those of a stream together, too large. */
-	int64_t weight; /* periods that it stands for */
-	int64_t ns;     /* their time */
+	int64_t weight; /* periods, or events, that it stands for */
+	int64_t value;  /* in the unit of the stream */
 };
 
-struct report_info {
-	const char *trace_type; /* "CPU" or "Real" */
+/* A stream has samples of one type. */
+struct export_info {
+	const char *trace_type;
+	const char *unit;       /* of the values: "ns", "bytes", or another, which a format shows as it is */
+	bool is_timed;          /* a timer took the samples: weights are periods */
 	const char *title;      /* what was exported, for a heading */
 	const char *executable; /* of the process, or the first of several; "" unknown */
 	bool inlines;           /* functions that were inlined are lines of their own */
 };
 
-struct report_format {
+struct export_format {
 	const char *name;
 	const char *summary; /* with the unit, for the help */
 	bool is_binary;
 	const char *missing; /* why this build does not have it; NULL: it does */
 	/* NULL: no memory. `info` and its strings stay valid until end(). */
-	void *(*begin)(FILE *out, const struct report_info *info);
+	void *(*begin)(FILE *out, const struct export_info *info);
 	/* False: no memory. */
-	bool (*add)(void *writer, const struct report_sample *sample);
+	bool (*add)(void *writer, const struct export_sample *sample);
 	/* Writes the rest where `complete`, frees the writer in any case. False: no
 	 * memory, or it could not be written (ferror(out), errno). */
 	bool (*end)(void *writer, bool complete);
 };
 
 /* The formats in the order of the help; NULL past the last. */
-const struct report_format *report_format_at(size_t index);
+const struct export_format *export_format_at(size_t index);
 
-extern const struct report_format report_collapsed, report_pprof, report_speedscope, report_flamegraph,
-	report_json;
+extern const struct export_format export_collapsed, export_pprof, export_speedscope, export_flamegraph,
+	export_json;
 
 #endif

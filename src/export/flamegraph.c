@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/index.h"
+#include "base/vector.h"
 #include "export/functions.h"
 #include "export/groups.h"
 #include "export/export.h"
@@ -22,89 +24,64 @@ extern const char flame_graph_page[], flame_graph_page_end[];
 
 static const char data_place[] = "@DATA@";
 
-struct node_entry {
-	struct hash key;
-	int32_t number;
-};
-
 struct node {
-	int32_t parent; /* -1: the root */
+	uint32_t parent; /* NODE_ROOT: none */
 	uint32_t function;
 };
 
 struct query {
-	const struct report_labels *labels;
+	const struct export_labels *labels;
 	uint32_t statement;
-	int64_t ns;
-};
-
-struct query_entry {
-	struct hash key;
-	uint32_t number;
+	int64_t value;
 };
 
 struct writer {
 	FILE *out;
-	const struct report_info *info;
+	const struct export_info *info;
 	struct sums sums;
 	struct groups statements;
-	struct hash_table query_table;
-	struct query *queries;
-	uint32_t query_count, query_capacity;
+	struct index query_index;
+	VECTOR(struct query) queries;
 	/* While it writes. */
 	struct functions functions;
-	struct hash_table node_table;
-	struct node *nodes;
-	int32_t node_count, node_capacity;
+	struct index node_index;
+	VECTOR(struct node) nodes;
 };
 
-static void *begin_flamegraph(FILE *out, const struct report_info *info)
+static void *begin_flamegraph(FILE *out, const struct export_info *info)
 {
 	struct writer *writer = calloc(1, sizeof(*writer));
 
-	if (!writer)
-		return NULL;
-	writer->out = out;
-	writer->info = info;
-	writer->query_table = (struct hash_table)HASH_TABLE_OF(struct query_entry, SIZE_MAX);
-	writer->node_table = (struct hash_table)HASH_TABLE_OF(struct node_entry, SIZE_MAX);
+	if (writer)
+		*writer = (struct writer){ .out = out, .info = info };
 	return writer;
 }
 
 /* --- queries --------------------------------------------------------------------- */
 
 /* By id and statement: an id of the user's own may be that of several. */
-static struct hash query_key(const struct report_labels *labels)
+static struct hash query_key(const struct export_labels *labels)
 {
 	uint64_t words[] = { (uintptr_t)labels->query_id, (uint64_t)labels->statement_hash };
 	return hash_words(words, 2);
 }
 
-static struct query *find_query(struct writer *writer, const struct report_labels *labels)
+static struct query *find_query(struct writer *writer, const struct export_labels *labels)
 {
 	struct hash key = query_key(labels);
-	struct query_entry *entry = hash_table_find(&writer->query_table, key);
+	uint32_t number = index_find(&writer->query_index, key);
 
-	if (entry)
-		return &writer->queries[entry->number];
-	if (writer->query_count == writer->query_capacity) {
-		uint32_t capacity = writer->query_capacity ? writer->query_capacity * 2 : 64;
-		struct query *grown = reallocarray(writer->queries, capacity, sizeof(*grown));
-		if (!grown)
-			return NULL;
-		writer->queries = grown;
-		writer->query_capacity = capacity;
-	}
-	entry = hash_table_add(&writer->query_table, key);
-	if (!entry)
+	if (number != INDEX_NONE)
+		return &writer->queries.items[number];
+	if (!vector_reserve(&writer->queries, writer->queries.count + 1) ||
+	    index_add(&writer->query_index, key) == INDEX_NONE)
 		return NULL;
-	entry->number = writer->query_count;
-	struct query *query = &writer->queries[writer->query_count++];
-	*query = (struct query){ .labels = labels };
+	struct query *query = vector_add(&writer->queries);
+	query->labels = labels;
 	return query;
 }
 
-static bool add_flamegraph(void *to, const struct report_sample *sample)
+static bool add_flamegraph(void *to, const struct export_sample *sample)
 {
 	struct writer *writer = to;
 	struct query *query = find_query(writer, sample->labels);
@@ -113,45 +90,37 @@ static bool add_flamegraph(void *to, const struct report_sample *sample)
 	if (!query || statement == GROUPS_NO_MEMORY)
 		return false;
 	query->statement = statement;
-	query->ns += sample->ns;
+	query->value += sample->value;
 	/* All threads of a query are one here. */
-	struct report_sample bare = *sample;
+	struct export_sample bare = *sample;
 	bare.labels = query->labels;
 	return sums_add(&writer->sums, &bare);
 }
 
 /* --- the tree -------------------------------------------------------------------- */
 
-#define NODE_NO_MEMORY (-2)
+#define NODE_ROOT UINT32_MAX /* "no node": the parent of those at the root */
+#define NODE_NO_MEMORY (UINT32_MAX - 1)
 
-static int32_t find_node(struct writer *writer, int32_t parent, uint32_t function)
+static uint32_t find_node(struct writer *writer, uint32_t parent, uint32_t function)
 {
-	uint64_t words[] = { (uint64_t)(uint32_t)parent, function };
+	uint64_t words[] = { parent, function };
 	struct hash key = hash_words(words, 2);
-	struct node_entry *entry = hash_table_find(&writer->node_table, key);
+	uint32_t number = index_find(&writer->node_index, key);
 
-	if (entry)
-		return entry->number;
-	if (writer->node_count == writer->node_capacity) {
-		int32_t capacity = writer->node_capacity ? writer->node_capacity * 2 : 256;
-		struct node *grown = reallocarray(writer->nodes, (size_t)capacity, sizeof(*grown));
-		if (!grown)
-			return NODE_NO_MEMORY;
-		writer->nodes = grown;
-		writer->node_capacity = capacity;
-	}
-	entry = hash_table_add(&writer->node_table, key);
-	if (!entry)
+	if (number != INDEX_NONE)
+		return number;
+	if (!vector_reserve(&writer->nodes, writer->nodes.count + 1) ||
+	    (number = index_add(&writer->node_index, key)) == INDEX_NONE)
 		return NODE_NO_MEMORY;
-	entry->number = writer->node_count;
-	writer->nodes[writer->node_count] = (struct node){ parent, function };
-	return writer->node_count++;
+	vector_push(&writer->nodes, (struct node){ parent, function });
+	return number;
 }
 
 /* The node of the stack's leaf. */
-static int32_t find_leaf(struct writer *writer, const struct report_stack *stack)
+static uint32_t find_leaf(struct writer *writer, const struct export_stack *stack)
 {
-	int32_t node = -1;
+	uint32_t node = NODE_ROOT;
 
 	for (size_t i = stack->count; i-- > 0;)
 		for (size_t j = stack->frames[i]->line_count; j-- > 0;) {
@@ -164,20 +133,25 @@ static int32_t find_leaf(struct writer *writer, const struct report_stack *stack
 	return node;
 }
 
+/* As the page has it: -1 for the root. */
+static int64_t page_node(uint32_t node)
+{
+	return node == NODE_ROOT ? -1 : (int64_t)node;
+}
+
 /* --- the data -------------------------------------------------------------------- */
 
 static bool write_samples(struct writer *writer)
 {
 	fputs("\"samples\":[", writer->out);
-	for (uint32_t i = 0; i < writer->sums.count; i++) {
-		const struct sum *sum = &writer->sums.list[i];
-		int32_t node = find_leaf(writer, sum->stack);
-		const struct query_entry *query =
-			hash_table_find(&writer->query_table, query_key(sum->labels));
-		if (node == NODE_NO_MEMORY || !query)
+	for (size_t i = 0; i < writer->sums.list.count; i++) {
+		const struct sum *sum = &writer->sums.list.items[i];
+		uint32_t node = find_leaf(writer, sum->stack);
+		if (node == NODE_NO_MEMORY)
 			return false;
-		fprintf(writer->out, "%s%" PRId32 ",%" PRIu32 ",%" PRId64 ",%" PRId64, i ? ",\n" : "\n", node,
-		        query->number, sum->samples, sum->ns);
+		fprintf(writer->out, "%s%" PRId64 ",%" PRIu32 ",%" PRId64 ",%" PRId64, i ? ",\n" : "\n",
+		        page_node(node), index_find(&writer->query_index, query_key(sum->labels)),
+		        sum->samples, sum->value);
 	}
 	fputs("],\n", writer->out);
 	return true;
@@ -186,71 +160,66 @@ static bool write_samples(struct writer *writer)
 static void write_nodes(const struct writer *writer)
 {
 	fputs("\"nodes\":[", writer->out);
-	for (int32_t i = 0; i < writer->node_count; i++)
-		fprintf(writer->out, "%s%" PRId32 ",%" PRIu32, i ? "," : "", writer->nodes[i].parent,
-		        writer->nodes[i].function);
+	for (size_t i = 0; i < writer->nodes.count; i++)
+		fprintf(writer->out, "%s%" PRId64 ",%" PRIu32, i ? "," : "",
+		        page_node(writer->nodes.items[i].parent), writer->nodes.items[i].function);
 	fputs("],\n", writer->out);
 }
 
 /* Two modules of one path, as an old and a new version are, are two here. */
 static bool write_functions(const struct writer *writer)
 {
-	struct hash_table numbers = HASH_TABLE_OF(struct query_entry, SIZE_MAX);
-	const struct report_module **modules = calloc(writer->functions.count + 1u, sizeof(*modules));
-	bool fine = modules;
+	struct index numbers = { 0 };
+	VECTOR(const struct export_module *) modules = { 0 };
+	bool fine = true;
 
 	fputs("\"functions\":[", writer->out);
-	for (uint32_t i = 0; fine && i < writer->functions.count; i++) {
-		const struct report_function *function = &writer->functions.list[i];
-		int64_t number = -1;
-		if (function->module) {
-			uint64_t word = (uintptr_t)function->module;
-			struct query_entry *entry = hash_table_find(&numbers, hash_words(&word, 1));
-			if (!entry && (entry = hash_table_add(&numbers, hash_words(&word, 1))) != NULL) {
-				entry->number = (uint32_t)numbers.count - 1;
-				modules[entry->number] = function->module;
-			}
-			fine = entry;
-			number = entry ? (int64_t)entry->number : -1;
+	for (size_t i = 0; fine && i < writer->functions.list.count; i++) {
+		const struct export_function *function = &writer->functions.list.items[i];
+		uint64_t word = (uintptr_t)function->module;
+		uint32_t number = function->module ? index_find(&numbers, hash_words(&word, 1)) : INDEX_NONE;
+		if (function->module && number == INDEX_NONE) {
+			number = index_add(&numbers, hash_words(&word, 1));
+			fine = number != INDEX_NONE && vector_push(&modules, function->module);
 		}
 		fputs(i ? ",\n[" : "\n[", writer->out);
 		text_write_json(writer->out, function->name);
-		fprintf(writer->out, ",%" PRId64 ",", number);
+		fprintf(writer->out, ",%" PRId64 ",", number == INDEX_NONE ? -1 : (int64_t)number);
 		text_write_json(writer->out, function->file);
 		fputc(']', writer->out);
 	}
 	fputs("],\n\"modules\":[", writer->out);
-	for (size_t i = 0; fine && i < numbers.count; i++) {
+	for (size_t i = 0; fine && i < modules.count; i++) {
 		fputs(i ? "," : "", writer->out);
-		text_write_json(writer->out, modules[i]->name);
+		text_write_json(writer->out, modules.items[i]->name);
 	}
 	fputs("],\n", writer->out);
-	free(modules);
-	hash_table_free(&numbers);
+	vector_free(&modules);
+	index_free(&numbers);
 	return fine;
 }
 
-/* Statements, the one with the most time first, and the queries with their numbers. */
+/* Statements, the one with the largest value first, and the queries with their numbers. */
 static bool write_queries(const struct writer *writer)
 {
 	uint32_t *order = groups_order(&writer->statements);
-	uint32_t *place = calloc(writer->statements.count + 1u, sizeof(*place));
+	uint32_t *place = calloc(writer->statements.list.count + 1, sizeof(*place));
 	bool fine = order && place;
 
 	fputs("\"statements\":[", writer->out);
-	for (uint32_t i = 0; fine && i < writer->statements.count; i++) {
+	for (uint32_t i = 0; fine && i < writer->statements.list.count; i++) {
 		place[order[i]] = i;
 		fputs(i ? ",\n" : "\n", writer->out);
-		text_write_json(writer->out, writer->statements.list[order[i]].name);
+		text_write_json(writer->out, writer->statements.list.items[order[i]].name);
 	}
 	fputs("],\n\"queries\":[", writer->out);
-	for (uint32_t i = 0; fine && i < writer->query_count; i++) {
-		const struct query *query = &writer->queries[i];
+	for (size_t i = 0; fine && i < writer->queries.count; i++) {
+		const struct query *query = &writer->queries.items[i];
 		fprintf(writer->out, "%s[%" PRIu32 ",", i ? ",\n" : "\n", place[query->statement]);
 		text_write_json(writer->out, query->labels->query_id);
 		fputc(',', writer->out);
 		text_write_json(writer->out, query->labels->database);
-		fprintf(writer->out, ",%" PRId64 "]", query->ns);
+		fprintf(writer->out, ",%" PRId64 "]", query->value);
 	}
 	fputs("]", writer->out);
 	free(order);
@@ -264,6 +233,8 @@ static bool write_data(struct writer *writer)
 	text_write_json(writer->out, writer->info->title);
 	fputs(",\"trace_type\":", writer->out);
 	text_write_json(writer->out, writer->info->trace_type);
+	fputs(",\"unit\":", writer->out);
+	text_write_json(writer->out, writer->info->unit);
 	fputs(",\n", writer->out);
 	/* The samples first: they make the nodes, which make the functions. */
 	if (!write_samples(writer))
@@ -297,16 +268,16 @@ static bool end_flamegraph(void *ended, bool complete)
 	sums_free(&writer->sums);
 	groups_free(&writer->statements);
 	functions_free(&writer->functions);
-	hash_table_free(&writer->query_table);
-	hash_table_free(&writer->node_table);
-	free(writer->queries);
-	free(writer->nodes);
+	index_free(&writer->query_index);
+	index_free(&writer->node_index);
+	vector_free(&writer->queries);
+	vector_free(&writer->nodes);
 	free(writer);
 	return fine;
 }
 #endif
 
-const struct report_format report_flamegraph = {
+const struct export_format export_flamegraph = {
 	.name = "flamegraph",
 	.summary = "an HTML page, all in one file, for the browser; time",
 #ifdef QUERYPROF_FLAME_GRAPH_PAGE

@@ -3,11 +3,11 @@
  */
 #include "export/export.h"
 
-static const struct report_format *const formats[] = {
-	&report_collapsed, &report_pprof, &report_speedscope, &report_flamegraph, &report_json,
+static const struct export_format *const formats[] = {
+	&export_collapsed, &export_pprof, &export_speedscope, &export_flamegraph, &export_json,
 };
 
-const struct report_format *report_format_at(size_t index)
+const struct export_format *export_format_at(size_t index)
 {
 	return index < sizeof(formats) / sizeof(formats[0]) ? formats[index] : NULL;
 }

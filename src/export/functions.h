@@ -5,26 +5,26 @@
 #ifndef QUERYPROF_EXPORT_FUNCTIONS_H
 #define QUERYPROF_EXPORT_FUNCTIONS_H
 
+#include "base/index.h"
+#include "base/vector.h"
 #include "export/export.h"
-#include "base/hash_table.h"
 
-struct report_function {
+struct export_function {
 	const char *name;
 	const char *file;                   /* of the source; "" when it is not known */
-	const struct report_module *module; /* NULL: in none */
+	const struct export_module *module; /* NULL: in none */
 };
 
 /* Start with a zeroed struct. */
 struct functions {
-	struct hash_table table;
-	struct report_function *list; /* by number */
-	uint32_t count, capacity;
+	struct index index;
+	VECTOR(struct export_function) list; /* by number */
 };
 
-#define FUNCTIONS_NO_MEMORY UINT32_MAX
+#define FUNCTIONS_NO_MEMORY INDEX_NONE
 
 /* The number of the function at that line of the frame. */
-uint32_t functions_add(struct functions *functions, const struct report_frame *frame, size_t line);
+uint32_t functions_add(struct functions *functions, const struct export_frame *frame, size_t line);
 
 void functions_free(struct functions *functions);
 

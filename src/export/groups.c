@@ -1,6 +1,3 @@
-/*
- * A hash table of numbers over an array of groups. See the header.
- */
 #include "export/groups.h"
 
 #include <stdlib.h>
@@ -8,13 +5,8 @@
 
 #define NAME_BYTES 200
 
-struct entry {
-	struct hash key;
-	uint32_t number;
-};
-
 /* The statement without its line ends and repeated blanks, cut where it is long. */
-static char *make_name(const struct report_labels *labels)
+static char *make_name(const struct export_labels *labels)
 {
 	if (!labels->statement[0]) {
 		char *name;
@@ -45,7 +37,7 @@ static char *make_name(const struct report_labels *labels)
 	return name;
 }
 
-static struct hash key_of(const struct report_labels *labels)
+static struct hash key_of(const struct export_labels *labels)
 {
 	/* Without a text it is a query of its own. */
 	if (!labels->statement[0])
@@ -54,42 +46,30 @@ static struct hash key_of(const struct report_labels *labels)
 	return hash_words(words, 2);
 }
 
-static uint32_t find_group(struct groups *groups, const struct report_labels *labels)
+static uint32_t find_group(struct groups *groups, const struct export_labels *labels)
 {
 	struct hash key = key_of(labels);
+	uint32_t number = index_find(&groups->index, key);
+	char *name;
 
-	groups->table.entry_size = sizeof(struct entry);
-	groups->table.limit = SIZE_MAX;
-	struct entry *entry = hash_table_find(&groups->table, key);
-	if (entry)
-		return entry->number;
-	if (groups->count == groups->capacity) {
-		uint32_t capacity = groups->capacity ? groups->capacity * 2 : 64;
-		struct group *grown = reallocarray(groups->list, capacity, sizeof(*grown));
-		if (!grown)
-			return GROUPS_NO_MEMORY;
-		groups->list = grown;
-		groups->capacity = capacity;
-	}
-	char *name = make_name(labels);
-	entry = name ? hash_table_add(&groups->table, key) : NULL;
-	if (!entry) {
+	if (number != INDEX_NONE)
+		return number;
+	name = vector_reserve(&groups->list, groups->list.count + 1) ? make_name(labels) : NULL;
+	if (name)
+		number = index_add(&groups->index, key);
+	if (number == INDEX_NONE)
 		free(name);
-		return GROUPS_NO_MEMORY;
-	}
-	entry->number = groups->count;
-	groups->list[groups->count] = (struct group){ .name = name };
-	return groups->count++;
+	else
+		vector_push(&groups->list, (struct group){ .name = name });
+	return number;
 }
 
-uint32_t groups_add(struct groups *groups, const struct report_sample *sample)
+uint32_t groups_add(struct groups *groups, const struct export_sample *sample)
 {
 	uint32_t number = find_group(groups, sample->labels);
 
-	if (number != GROUPS_NO_MEMORY) {
-		groups->list[number].samples++;
-		groups->list[number].ns += sample->ns;
-	}
+	if (number != GROUPS_NO_MEMORY)
+		groups->list.items[number].value += sample->value;
 	return number;
 }
 
@@ -99,28 +79,27 @@ static int compare_numbers(const void *left, const void *right, void *list)
 	const struct group *first = (const struct group *)list + *a;
 	const struct group *second = (const struct group *)list + *b;
 
-	if (first->ns != second->ns)
-		return first->ns > second->ns ? -1 : 1;
+	if (first->value != second->value)
+		return first->value > second->value ? -1 : 1;
 	return *a < *b ? -1 : *a > *b;
 }
 
 uint32_t *groups_order(const struct groups *groups)
 {
-	uint32_t *order = malloc((groups->count + 1u) * sizeof(*order));
+	uint32_t *order = malloc((groups->list.count + 1) * sizeof(*order));
 
 	if (!order)
 		return NULL;
-	for (uint32_t i = 0; i < groups->count; i++)
+	for (uint32_t i = 0; i < groups->list.count; i++)
 		order[i] = i;
-	qsort_r(order, groups->count, sizeof(*order), compare_numbers, groups->list);
+	qsort_r(order, groups->list.count, sizeof(*order), compare_numbers, groups->list.items);
 	return order;
 }
 
 void groups_free(struct groups *groups)
 {
-	for (uint32_t i = 0; i < groups->count; i++)
-		free(groups->list[i].name);
-	free(groups->list);
-	hash_table_free(&groups->table);
-	*groups = (struct groups){ 0 };
+	for (size_t i = 0; i < groups->list.count; i++)
+		free(groups->list.items[i].name);
+	vector_free(&groups->list);
+	index_free(&groups->index);
 }

@@ -5,27 +5,27 @@
 #ifndef QUERYPROF_EXPORT_GROUPS_H
 #define QUERYPROF_EXPORT_GROUPS_H
 
+#include "base/index.h"
+#include "base/vector.h"
 #include "export/export.h"
-#include "base/hash_table.h"
 
 struct group {
-	char *name; /* the first one's text, in one line and not too long */
-	int64_t samples, ns;
+	char *name;    /* the first one's text, in one line and not too long */
+	int64_t value; /* of all its samples */
 };
 
 /* Start with a zeroed struct. */
 struct groups {
-	struct hash_table table;
-	struct group *list; /* by number */
-	uint32_t count, capacity;
+	struct index index;
+	VECTOR(struct group) list; /* by number */
 };
 
-#define GROUPS_NO_MEMORY UINT32_MAX
+#define GROUPS_NO_MEMORY INDEX_NONE
 
 /* Adds the sample to its group; the group's number, or GROUPS_NO_MEMORY. */
-uint32_t groups_add(struct groups *groups, const struct report_sample *sample);
+uint32_t groups_add(struct groups *groups, const struct export_sample *sample);
 
-/* The groups' numbers, the one with the most time first; malloc'ed, NULL: no
+/* The groups' numbers, the one with the largest value first; malloc'ed, NULL: no
  * memory. */
 uint32_t *groups_order(const struct groups *groups);
 

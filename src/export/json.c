@@ -1,24 +1,26 @@
 /*
  * JSON for programs of one's own: an array with one object for each stack of each
  * query and thread, with all that is known of it. Frames are leaf first, as in
- * trace_log.
+ * trace_log. Times are in "ns"; what samples of other types count, in "value" and "unit".
  *
  *   jq -r '.[] | select(.query_id == "big sort") | [.ns, .frames[0].function] | @tsv'
  */
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include "base/sample_type.h"
 #include "export/export.h"
 #include "export/sums.h"
 #include "export/text.h"
 
 struct writer {
 	FILE *out;
-	const struct report_info *info;
+	const struct export_info *info;
 	struct sums sums;
 };
 
-static void *begin_json(FILE *out, const struct report_info *info)
+static void *begin_json(FILE *out, const struct export_info *info)
 {
 	struct writer *writer = calloc(1, sizeof(*writer));
 
@@ -27,7 +29,7 @@ static void *begin_json(FILE *out, const struct report_info *info)
 	return writer;
 }
 
-static bool add_json(void *writer, const struct report_sample *sample)
+static bool add_json(void *writer, const struct export_sample *sample)
 {
 	return sums_add(&((struct writer *)writer)->sums, sample);
 }
@@ -39,9 +41,9 @@ static void write_member(FILE *out, const char *before, const char *name, const 
 }
 
 /* Members that nothing is known of are left out. */
-static void write_line(FILE *out, const struct report_frame *frame, size_t index)
+static void write_line(FILE *out, const struct export_frame *frame, size_t index)
 {
-	const struct report_line *line = &frame->lines[index];
+	const struct export_line *line = &frame->lines[index];
 
 	write_member(out, "{", "function", line->function);
 	if (line->symbol[0])
@@ -61,19 +63,23 @@ static void write_line(FILE *out, const struct report_frame *frame, size_t index
 	fputc('}', out);
 }
 
-static void write_sum(FILE *out, const struct sum *sum, const char *trace_type)
+static void write_sum(FILE *out, const struct sum *sum, const struct export_info *info)
 {
-	const struct report_labels *labels = sum->labels;
+	const struct export_labels *labels = sum->labels;
 
-	write_member(out, "{", "trace_type", trace_type);
+	write_member(out, "{", "trace_type", info->trace_type);
 	write_member(out, ",", "query_id", labels->query_id);
 	write_member(out, ",", "thread", labels->thread);
 	write_member(out, ",", "database", labels->database);
 	write_member(out, ",", "statement", labels->statement);
-	fprintf(out,
-	        ",\"samples\":%" PRId64 ",\"weight\":%" PRId64 ",\"ns\":%" PRId64
-	        ",\"truncated\":%s,\"frames\":[",
-	        sum->samples, sum->weight, sum->ns, sum->stack->is_truncated ? "true" : "false");
+	fprintf(out, ",\"samples\":%" PRId64 ",\"weight\":%" PRId64, sum->samples, sum->weight);
+	if (strcmp(info->unit, UNIT_NS) == 0) {
+		fprintf(out, ",\"ns\":%" PRId64, sum->value);
+	} else {
+		fprintf(out, ",\"value\":%" PRId64, sum->value);
+		write_member(out, ",", "unit", info->unit);
+	}
+	fprintf(out, ",\"truncated\":%s,\"frames\":[", sum->stack->is_truncated ? "true" : "false");
 	for (size_t i = 0; i < sum->stack->count; i++)
 		for (size_t j = 0; j < sum->stack->frames[i]->line_count; j++) {
 			fputs(i || j ? "," : "", out);
@@ -88,9 +94,9 @@ static bool end_json(void *ended, bool complete)
 
 	if (complete) {
 		fputc('[', writer->out);
-		for (uint32_t i = 0; i < writer->sums.count; i++) {
+		for (size_t i = 0; i < writer->sums.list.count; i++) {
 			fputs(i ? ",\n" : "\n", writer->out);
-			write_sum(writer->out, &writer->sums.list[i], writer->info->trace_type);
+			write_sum(writer->out, &writer->sums.list.items[i], writer->info);
 		}
 		fputs("\n]\n", writer->out);
 	}
@@ -100,7 +106,7 @@ static bool end_json(void *ended, bool complete)
 	return written;
 }
 
-const struct report_format report_json = {
+const struct export_format export_json = {
 	.name = "json",
 	.summary = "an object a stack, all that is known; samples, periods, ns",
 	.begin = begin_json,

@@ -1,6 +1,6 @@
 /*
- * One table of frames by address and one of modules by their start; stacks are in a
- * list, to be freed. What is known of an address is what symbol/address.h says.
+ * Frames by address and modules by their start, each made once. What is known of an
+ * address comes from trace/address.h.
  */
 #include "export/names.h"
 
@@ -8,130 +8,112 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "export/strings.h"
-#include "trace/frames.h"
+#include "base/index.h"
+#include "base/interner.h"
+#include "base/vector.h"
+#include "export/text.h"
+#include "trace/trace_text.h"
+#include "modules/module_map.h"
 #include "store/store.h"
 #include "trace/address.h"
 #include "symbol/symbol.h"
-#include "trace/process_space.h"
 
-/* Things that are pointed to stay where they are; the list is for freeing them. */
-struct list {
-	void **items;
-	uint32_t count, capacity;
+struct frame_with_lines {
+	struct export_frame frame;
+	struct export_line lines[];
 };
 
-struct entry {
-	struct hash key;
-	void *thing;
-};
-
+/* Writers keep pointers to frames, modules and stacks: each is an allocation of its own. */
 struct names {
-	names_locator locate;
+	const struct address_space *space;
 	bool inlines;
-	struct strings strings;
-	struct hash_table frames_by_address, modules_by_start;
-	struct list frames, modules, stacks;
+	struct interner texts;
+	struct index frame_index, module_index;   /* by address, by start */
+	VECTOR(struct frame_with_lines *) frames; /* by number, as all three */
+	VECTOR(struct export_module *) modules;
+	VECTOR(struct export_stack *) stacks;
 };
 
-struct names *names_create(names_locator locate, bool inlines)
+struct names *names_create(const struct address_space *space, bool inlines)
 {
 	struct names *names = calloc(1, sizeof(*names));
 
 	if (!names)
 		return NULL;
-	names->locate = locate;
+	names->space = space;
 	names->inlines = inlines;
-	names->frames_by_address = names->modules_by_start =
-		(struct hash_table)HASH_TABLE_OF(struct entry, SIZE_MAX);
 	return names;
 }
 
-static void free_list(struct list *list)
-{
-	for (uint32_t i = 0; i < list->count; i++)
-		free(list->items[i]);
-	free(list->items);
-}
+#define FREE_ALL(vector)                                                                                     \
+	do {                                                                                                 \
+		for (size_t i = 0; i < (vector)->count; i++)                                                 \
+			free((vector)->items[i]);                                                            \
+		vector_free(vector);                                                                         \
+	} while (0)
 
 void names_free(struct names *names)
 {
 	if (!names)
 		return;
-	free_list(&names->frames);
-	free_list(&names->modules);
-	free_list(&names->stacks);
-	hash_table_free(&names->frames_by_address);
-	hash_table_free(&names->modules_by_start);
-	strings_free(&names->strings);
+	FREE_ALL(&names->frames);
+	FREE_ALL(&names->modules);
+	FREE_ALL(&names->stacks);
+	index_free(&names->frame_index);
+	index_free(&names->module_index);
+	interner_free(&names->texts);
 	free(names);
 }
 
 const char *names_keep(struct names *names, const char *text)
 {
-	return strings_keep(&names->strings, text);
-}
+	char *repaired = text_repair(text);
+	const char *kept = repaired ? interner_keep(&names->texts, repaired, strlen(repaired)) : NULL;
 
-/* A zeroed thing of that size, in the list. */
-static void *add_thing(struct list *list, size_t size)
-{
-	if (list->count == list->capacity) {
-		uint32_t capacity = list->capacity ? list->capacity * 2 : 64;
-		void **grown = reallocarray(list->items, capacity, sizeof(*grown));
-		if (!grown)
-			return NULL;
-		list->items = grown;
-		list->capacity = capacity;
-	}
-	void *thing = calloc(1, size);
-	if (thing)
-		list->items[list->count++] = thing;
-	return thing;
-}
-
-static bool remember(struct hash_table *table, uint64_t key, void *thing)
-{
-	struct entry *entry = hash_table_add(table, hash_words(&key, 1));
-
-	if (entry)
-		entry->thing = thing;
-	return entry;
-}
-
-static void *recall(const struct hash_table *table, uint64_t key)
-{
-	const struct entry *entry = hash_table_find(table, hash_words(&key, 1));
-	return entry ? entry->thing : NULL;
+	free(repaired);
+	return kept;
 }
 
 /* False: no memory. */
-static bool find_module(struct names *names, uint64_t address, const struct report_module **found)
+static bool find_module(struct names *names, uint64_t address, const struct export_module **found)
 {
-	struct report_module said;
+	const struct module *said = names->space->locate(names->space, address);
+	struct export_module *module;
 
 	*found = NULL;
-	if (!names->locate(address, &said))
+	if (!said)
 		return true;
-	*found = recall(&names->modules_by_start, said.start);
-	if (*found)
+	struct hash key = hash_words(&(uint64_t){ said->start }, 1);
+	uint32_t number = index_find(&names->module_index, key);
+	if (number != INDEX_NONE) {
+		*found = names->modules.items[number];
 		return true;
-	struct report_module *module = add_thing(&names->modules, sizeof(*module));
-	if (!module)
+	}
+	const char *path = names_keep(names, said->path);
+	const char *build_id = names_keep(names, said->build_id);
+	if (!path || !build_id || !vector_reserve(&names->modules, names->modules.count + 1) ||
+	    !(module = malloc(sizeof(*module))))
 		return false;
-	*module = said;
-	module->number = names->modules.count - 1;
-	module->path = names_keep(names, said.path);
-	module->build_id = names_keep(names, said.build_id);
-	if (!module->path || !module->build_id)
+	*module = (struct export_module){
+		.path = path,
+		.build_id = build_id,
+		.start = said->start,
+		.end = said->end,
+		.number = index_add(&names->module_index, key),
+	};
+	if (module->number == INDEX_NONE) {
+		free(module);
 		return false;
-	const char *slash = strrchr(module->path, '/');
-	module->name = slash && slash[1] ? slash + 1 : module->path;
+	}
+	const char *slash = strrchr(path, '/');
+	module->name = slash && slash[1] ? slash + 1 : path;
+	vector_push(&names->modules, module);
 	*found = module;
-	return remember(&names->modules_by_start, said.start, module);
+	return true;
 }
 
 /* NULL: no memory. */
-static const char *keep_offset(struct names *names, const struct report_module *module, uint64_t address)
+static const char *keep_offset(struct names *names, const struct export_module *module, uint64_t address)
 {
 	char *text;
 	int size = module ? asprintf(&text, "%s+0x%" PRIx64, module->name, address - module->start)
@@ -144,7 +126,7 @@ static const char *keep_offset(struct names *names, const struct report_module *
 }
 
 /* False: no memory. */
-static bool fill_line(struct names *names, struct report_line *line, const struct report_frame *frame,
+static bool fill_line(struct names *names, struct export_line *line, const struct export_frame *frame,
                       const struct symbol_frame *known)
 {
 	char *source = known->function ? symbol_demangle(known->function) : NULL;
@@ -159,16 +141,11 @@ static bool fill_line(struct names *names, struct report_line *line, const struc
 	return line->function && line->symbol && line->file;
 }
 
-struct frame_with_lines {
-	struct report_frame frame;
-	struct report_line lines[];
-};
-
 /* NULL: no memory. */
 static struct frame_with_lines *make_frame(struct names *names, uint64_t address)
 {
 	struct symbol_frame known[SYMBOL_FRAMES_MAX] = { { .function = NULL } }, *first = known;
-	size_t count = address_frames(process_space(), address, known, SYMBOL_FRAMES_MAX);
+	size_t count = address_frames(names->space, address, known, SYMBOL_FRAMES_MAX);
 	struct frame_with_lines *made;
 
 	if (!count)
@@ -177,55 +154,65 @@ static struct frame_with_lines *make_frame(struct names *names, uint64_t address
 		first += count - 1;
 		count = 1;
 	}
-	made = add_thing(&names->frames, sizeof(*made) + count * sizeof(*made->lines));
+	made = calloc(1, sizeof(*made) + count * sizeof(*made->lines));
 	if (!made)
 		return NULL;
-	made->frame = (struct report_frame){
-		.number = names->frames.count - 1,
-		.address = address,
-		.line_count = count,
-		.lines = made->lines,
-	};
-	if (!find_module(names, address, &made->frame.module))
+	made->frame.address = address;
+	made->frame.line_count = count;
+	made->frame.lines = made->lines;
+	bool is_whole = find_module(names, address, &made->frame.module);
+	for (size_t i = 0; is_whole && i < count; i++)
+		is_whole = fill_line(names, &made->lines[i], &made->frame, &first[i]);
+	if (is_whole)
+		return made;
+	free(made);
+	return NULL;
+}
+
+/* NULL: no memory. */
+static const struct export_frame *find_frame(struct names *names, uint64_t address)
+{
+	struct hash key = hash_words(&address, 1);
+	uint32_t number = index_find(&names->frame_index, key);
+
+	if (number != INDEX_NONE)
+		return &names->frames.items[number]->frame;
+	struct frame_with_lines *made =
+		vector_reserve(&names->frames, names->frames.count + 1) ? make_frame(names, address) : NULL;
+	if (!made)
 		return NULL;
-	for (size_t i = 0; i < count; i++)
-		if (!fill_line(names, &made->lines[i], &made->frame, &first[i]))
-			return NULL;
-	return made;
+	made->frame.number = index_add(&names->frame_index, key);
+	if (made->frame.number == INDEX_NONE) {
+		free(made);
+		return NULL;
+	}
+	vector_push(&names->frames, made);
+	return &made->frame;
 }
 
-static const struct report_frame *find_frame(struct names *names, uint64_t address)
+const struct export_stack *names_stack(struct names *names, const char *trace, bool is_truncated, bool *bad)
 {
-	struct frame_with_lines *frame = recall(&names->frames_by_address, address);
-
-	if (frame)
-		return &frame->frame;
-	frame = make_frame(names, address);
-	return frame && remember(&names->frames_by_address, address, frame) ? &frame->frame : NULL;
-}
-
-const struct report_stack *names_stack(struct names *names, const char *trace, bool is_truncated, bool *bad)
-{
-	struct frames addresses = { trace, false };
+	struct trace_reader addresses = { trace, false };
 	uint64_t address;
 	size_t count = 0;
 	int next;
 
-	while ((next = frames_next(&addresses, &address)) > 0)
+	while ((next = trace_next(&addresses, &address)) > 0)
 		count++;
 	*bad = next < 0;
 	if (*bad)
 		return NULL;
-	struct report_stack *stack =
-		add_thing(&names->stacks, sizeof(*stack) + count * sizeof(*stack->frames));
-	if (!stack)
+	struct export_stack *stack = calloc(1, sizeof(*stack) + count * sizeof(*stack->frames));
+	if (!stack || !vector_push(&names->stacks, stack)) {
+		free(stack);
 		return NULL;
-	stack->number = names->stacks.count - 1;
+	}
+	stack->number = (uint32_t)names->stacks.count - 1;
 	stack->is_truncated = is_truncated;
-	stack->frames = (const struct report_frame **)(stack + 1);
-	addresses = (struct frames){ trace, false };
-	while (frames_next(&addresses, &address) > 0) {
-		const struct report_frame *frame = find_frame(names, address);
+	stack->frames = (const struct export_frame **)(stack + 1);
+	addresses = (struct trace_reader){ trace, false };
+	while (trace_next(&addresses, &address) > 0) {
+		const struct export_frame *frame = find_frame(names, address);
 		if (!frame)
 			return NULL;
 		stack->frames[stack->count++] = frame;

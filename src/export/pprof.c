@@ -12,59 +12,51 @@
 #include <zlib.h>
 
 #include "queryprof.h"
+#include "base/index.h"
+#include "base/interner.h"
+#include "base/sample_type.h"
+#include "base/vector.h"
 #include "export/export.h"
-#include "export/strings.h"
 #include "export/sums.h"
 #include "store/store.h"
 
 #include "profile.pb-c.h"
 
-struct function_entry {
-	struct hash key;
-	uint64_t id;
-};
-
 struct module_state {
-	const struct report_module *module; /* NULL: has not come yet */
+	const struct export_module *module; /* NULL: has not come yet */
 	bool has_lines;
 };
 
 struct writer {
 	FILE *out;
-	const struct report_info *info;
+	const struct export_info *info;
 	struct sums sums;
 	int64_t first_ns, last_ns, period_min, period_max;
 
 	/* While it writes. */
 	gzFile file;
 	bool failed;
-	char *piece; /* a packed message */
-	size_t piece_capacity;
-	struct strings strings;
-	struct hash_table functions;
-	bool *frames_written; /* by number */
-	size_t frame_capacity;
-	struct module_state *modules; /* by number */
-	size_t module_capacity;
+	VECTOR(char) piece; /* a packed message */
+	struct interner strings;
+	struct index functions;
+	VECTOR(bool) frames_written;         /* by number */
+	VECTOR(struct module_state) modules; /* by number */
 };
 
-static void *begin_pprof(FILE *out, const struct report_info *info)
+static void *begin_pprof(FILE *out, const struct export_info *info)
 {
 	struct writer *writer = calloc(1, sizeof(*writer));
 
-	if (!writer)
-		return NULL;
-	writer->out = out;
-	writer->info = info;
-	writer->functions = (struct hash_table)HASH_TABLE_OF(struct function_entry, SIZE_MAX);
+	if (writer)
+		*writer = (struct writer){ .out = out, .info = info };
 	return writer;
 }
 
-static bool add_pprof(void *to, const struct report_sample *sample)
+static bool add_pprof(void *to, const struct export_sample *sample)
 {
 	struct writer *writer = to;
 
-	if (!writer->sums.count) {
+	if (!writer->sums.list.count) {
 		writer->first_ns = sample->time_ns;
 		writer->period_min = writer->period_max = sample->period_ns;
 	}
@@ -79,10 +71,9 @@ static bool add_pprof(void *to, const struct report_sample *sample)
 /* --- pieces ---------------------------------------------------------------------- */
 
 /* Errors are kept, so that nobody has to ask after each piece. */
-static void *fail(struct writer *writer)
+static void fail(struct writer *writer)
 {
 	writer->failed = true;
-	return NULL;
 }
 
 static void write_piece(struct writer *writer, const Pprof__Profile *piece)
@@ -91,51 +82,37 @@ static void write_piece(struct writer *writer, const Pprof__Profile *piece)
 
 	if (writer->failed)
 		return;
-	if (size > writer->piece_capacity) {
-		free(writer->piece);
-		writer->piece_capacity = size * 2;
-		writer->piece = malloc(writer->piece_capacity);
-		if (!writer->piece) {
-			writer->piece_capacity = 0;
-			fail(writer);
-			return;
-		}
+	if (!vector_reserve(&writer->piece, size)) {
+		fail(writer);
+		return;
 	}
-	pprof__profile__pack(piece, (uint8_t *)writer->piece);
+	pprof__profile__pack(piece, (uint8_t *)writer->piece.items);
 	/* gzwrite takes an unsigned, and 0 bytes for a failure. */
-	if (size && (size > INT32_MAX || gzwrite(writer->file, writer->piece, (unsigned)size) <= 0))
+	if (size && (size > INT32_MAX || gzwrite(writer->file, writer->piece.items, (unsigned)size) <= 0))
 		fail(writer);
 }
 
 static int64_t string_number(struct writer *writer, const char *text)
 {
-	uint32_t number = strings_add(&writer->strings, text);
+	uint32_t number = interner_number(&writer->strings, text);
 
-	if (number == STRINGS_NO_MEMORY) {
+	if (number == INTERNER_NO_MEMORY) {
 		fail(writer);
 		return 0;
 	}
 	return number;
 }
 
-/* A zeroed array with room for one numbered so. NULL: no memory. */
-static void *grow(void *array, size_t *capacity, size_t number, size_t size)
-{
-	size_t wanted = *capacity ? *capacity : 64;
+/* The item of that number, those before it zeroed where they are new. NULL: no memory. */
+#define ITEM_AT(vector, number)                                                                              \
+	({                                                                                                   \
+		bool has_item_ = true;                                                                       \
+		while (has_item_ && (vector)->count <= (number))                                             \
+			has_item_ = vector_add(vector) != NULL;                                              \
+		has_item_ ? &(vector)->items[number] : NULL;                                                 \
+	})
 
-	while (wanted <= number)
-		wanted *= 2;
-	if (wanted == *capacity)
-		return array;
-	char *grown = reallocarray(array, wanted, size);
-	if (grown) {
-		memset(grown + *capacity * size, 0, (wanted - *capacity) * size);
-		*capacity = wanted;
-	}
-	return grown;
-}
-
-static uint64_t write_function(struct writer *writer, const struct report_line *line)
+static uint64_t write_function(struct writer *writer, const struct export_line *line)
 {
 	Pprof__Function function = PPROF__FUNCTION__INIT, *functions[] = { &function };
 	Pprof__Profile piece = PPROF__PROFILE__INIT;
@@ -146,15 +123,15 @@ static uint64_t write_function(struct writer *writer, const struct report_line *
 	uint64_t words[] = { (uint64_t)function.name, (uint64_t)function.system_name,
 		             (uint64_t)function.filename };
 	struct hash key = hash_words(words, 3);
-	struct function_entry *entry = hash_table_find(&writer->functions, key);
-	if (entry)
-		return entry->id;
-	entry = hash_table_add(&writer->functions, key);
-	if (!entry) {
+	uint32_t number = index_find(&writer->functions, key);
+	if (number != INDEX_NONE)
+		return number + 1ull;
+	number = index_add(&writer->functions, key);
+	if (number == INDEX_NONE) {
 		fail(writer);
 		return 0;
 	}
-	entry->id = function.id = writer->functions.count;
+	function.id = number + 1ull;
 	piece.n_function = 1;
 	piece.function = functions;
 	write_piece(writer, &piece);
@@ -162,41 +139,38 @@ static uint64_t write_function(struct writer *writer, const struct report_line *
 }
 
 /* Mappings are written at the end, when it is known what they have. */
-static uint64_t note_module(struct writer *writer, const struct report_frame *frame)
+static uint64_t note_module(struct writer *writer, const struct export_frame *frame)
 {
-	const struct report_module *module = frame->module;
+	const struct export_module *module = frame->module;
 
 	if (!module)
 		return 0;
-	struct module_state *grown =
-		grow(writer->modules, &writer->module_capacity, module->number, sizeof(*grown));
-	if (!grown) {
+	struct module_state *state = ITEM_AT(&writer->modules, module->number);
+	if (!state) {
 		fail(writer);
 		return 0;
 	}
-	writer->modules = grown;
-	grown[module->number].module = module;
+	state->module = module;
 	for (size_t i = 0; i < frame->line_count; i++)
 		if (frame->lines[i].file[0])
-			grown[module->number].has_lines = true;
+			state->has_lines = true;
 	return module->number + 1ull;
 }
 
-static uint64_t write_location(struct writer *writer, const struct report_frame *frame)
+static uint64_t write_location(struct writer *writer, const struct export_frame *frame)
 {
 	Pprof__Location location = PPROF__LOCATION__INIT, *locations[] = { &location };
 	Pprof__Profile piece = PPROF__PROFILE__INIT;
-	bool *grown = grow(writer->frames_written, &writer->frame_capacity, frame->number, sizeof(*grown));
+	bool *is_written = ITEM_AT(&writer->frames_written, frame->number);
 
 	location.id = frame->number + 1ull;
-	if (!grown) {
+	if (!is_written) {
 		fail(writer);
 		return location.id;
 	}
-	writer->frames_written = grown;
-	if (grown[frame->number])
+	if (*is_written)
 		return location.id;
-	grown[frame->number] = true;
+	*is_written = true;
 	Pprof__Line *lines = calloc(frame->line_count, sizeof(*lines));
 	Pprof__Line **pointers = calloc(frame->line_count, sizeof(Pprof__Line *));
 	for (size_t i = 0; lines && pointers && i < frame->line_count; i++) {
@@ -236,7 +210,7 @@ static void write_sample(struct writer *writer, const struct sum *sum)
 	Pprof__Label labels[LABELS_MAX], *pointers[LABELS_MAX];
 	Pprof__Sample sample = PPROF__SAMPLE__INIT, *samples[] = { &sample };
 	Pprof__Profile piece = PPROF__PROFILE__INIT;
-	int64_t values[] = { sum->samples, sum->ns };
+	int64_t values[] = { sum->samples, sum->value };
 	uint64_t *ids = calloc(sum->stack->count + 1, sizeof(*ids));
 
 	if (!ids) {
@@ -287,35 +261,46 @@ static void write_mapping(struct writer *writer, const struct module_state *stat
 static void write_mappings(struct writer *writer)
 {
 	for (int turn = 0; turn < 2; turn++)
-		for (size_t i = 0; i < writer->module_capacity; i++) {
-			const struct module_state *state = &writer->modules[i];
+		for (size_t i = 0; i < writer->modules.count; i++) {
+			const struct module_state *state = &writer->modules.items[i];
 			if (state->module &&
 			    (strcmp(state->module->path, writer->info->executable) == 0) == (turn == 0))
 				write_mapping(writer, state);
 		}
 }
 
+/* As pprof calls them; it shows a unit that it does not know as it is. */
+static const char *value_name(const char *trace_type)
+{
+	return strcmp(trace_type, "CPU") == 0 ? "cpu" : strcmp(trace_type, "Real") == 0 ? "wall" : trace_type;
+}
+
+static const char *unit_name(const char *unit)
+{
+	return strcmp(unit, UNIT_NS) == 0 ? "nanoseconds" : unit;
+}
+
 /* What is there once. */
 static void write_head(struct writer *writer)
 {
-	Pprof__ValueType count = PPROF__VALUE_TYPE__INIT, time = PPROF__VALUE_TYPE__INIT;
-	Pprof__ValueType *types[] = { &count, &time };
+	Pprof__ValueType count = PPROF__VALUE_TYPE__INIT, value = PPROF__VALUE_TYPE__INIT;
+	Pprof__ValueType *types[] = { &count, &value };
 	Pprof__Profile piece = PPROF__PROFILE__INIT;
 	int64_t comment = string_number(writer, "queryprof " QUERYPROF_VERSION);
 
 	count.type = string_number(writer, "samples");
 	count.unit = string_number(writer, "count");
-	time.type = string_number(writer, strcmp(writer->info->trace_type, "CPU") == 0 ? "cpu" : "wall");
-	time.unit = string_number(writer, "nanoseconds");
+	value.type = string_number(writer, value_name(writer->info->trace_type));
+	value.unit = string_number(writer, unit_name(writer->info->unit));
 	piece.n_sample_type = 2;
 	piece.sample_type = types;
-	piece.default_sample_type = time.type;
+	piece.default_sample_type = value.type;
 	piece.time_nanos = writer->first_ns;
 	/* Times may be anything where a file is damaged. */
 	if (__builtin_sub_overflow(writer->last_ns, writer->first_ns, &piece.duration_nanos))
 		piece.duration_nanos = 0;
-	piece.period_type = &time;
-	/* Samples may have several periods; their time is right without one. */
+	piece.period_type = &value;
+	/* Samples may have several periods, or none; their values are right without one. */
 	if (writer->period_min == writer->period_max)
 		piece.period = writer->period_min;
 	piece.n_comment = 1;
@@ -328,9 +313,9 @@ static void write_strings(struct writer *writer)
 	Pprof__Profile piece = PPROF__PROFILE__INIT;
 
 	/* One by one: a profile with all statements of a day is large. */
-	for (uint32_t i = 0; i < writer->strings.count; i++) {
+	for (size_t i = 0; i < writer->strings.texts.count; i++) {
 		piece.n_string_table = 1;
-		piece.string_table = &writer->strings.texts[i];
+		piece.string_table = &writer->strings.texts.items[i];
 		write_piece(writer, &piece);
 	}
 }
@@ -339,8 +324,8 @@ static void write_profile(struct writer *writer)
 {
 	string_number(writer, ""); /* the first */
 	write_head(writer);
-	for (uint32_t i = 0; !writer->failed && i < writer->sums.count; i++)
-		write_sample(writer, &writer->sums.list[i]);
+	for (size_t i = 0; !writer->failed && i < writer->sums.list.count; i++)
+		write_sample(writer, &writer->sums.list.items[i]);
 	write_mappings(writer);
 	write_strings(writer);
 }
@@ -368,16 +353,16 @@ static bool end_pprof(void *ended, bool complete)
 	}
 	bool fine = !writer->failed;
 	sums_free(&writer->sums);
-	strings_free(&writer->strings);
-	hash_table_free(&writer->functions);
-	free(writer->piece);
-	free(writer->frames_written);
-	free(writer->modules);
+	interner_free(&writer->strings);
+	index_free(&writer->functions);
+	vector_free(&writer->piece);
+	vector_free(&writer->frames_written);
+	vector_free(&writer->modules);
 	free(writer);
 	return fine;
 }
 
-const struct report_format report_pprof = {
+const struct export_format export_pprof = {
 	.name = "pprof",
 	.summary = "for go tool pprof and its like, with labels; samples, ns",
 	.is_binary = true,

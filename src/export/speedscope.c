@@ -8,33 +8,33 @@
  */
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "queryprof.h"
+#include "base/sample_type.h"
 #include "export/functions.h"
 #include "export/groups.h"
 #include "export/export.h"
 #include "export/text.h"
 
 struct piece {
-	const struct report_stack *stack;
-	int64_t ns;
+	const struct export_stack *stack;
+	int64_t value;
 };
 
 struct profile {
-	struct piece *pieces;
-	size_t count, capacity;
+	VECTOR(struct piece) pieces; /* in the order of time */
 };
 
 struct writer {
 	FILE *out;
-	const struct report_info *info;
+	const struct export_info *info;
 	struct groups groups;
-	struct profile *profiles; /* by the group's number */
-	uint32_t profile_count;
+	VECTOR(struct profile) profiles; /* by the group's number */
 	struct functions functions;
 };
 
-static void *begin_speedscope(FILE *out, const struct report_info *info)
+static void *begin_speedscope(FILE *out, const struct export_info *info)
 {
 	struct writer *writer = calloc(1, sizeof(*writer));
 
@@ -43,43 +43,24 @@ static void *begin_speedscope(FILE *out, const struct report_info *info)
 	return writer;
 }
 
-static bool add_piece(struct profile *profile, const struct report_sample *sample)
-{
-	if (profile->count && profile->pieces[profile->count - 1].stack == sample->stack) {
-		profile->pieces[profile->count - 1].ns += sample->ns;
-		return true;
-	}
-	if (profile->count == profile->capacity) {
-		size_t capacity = profile->capacity ? profile->capacity * 2 : 64;
-		struct piece *grown = reallocarray(profile->pieces, capacity, sizeof(*grown));
-		if (!grown)
-			return false;
-		profile->pieces = grown;
-		profile->capacity = capacity;
-	}
-	profile->pieces[profile->count++] = (struct piece){ sample->stack, sample->ns };
-	return true;
-}
-
-static bool add_speedscope(void *to, const struct report_sample *sample)
+static bool add_speedscope(void *to, const struct export_sample *sample)
 {
 	struct writer *writer = to;
 	uint32_t group = groups_add(&writer->groups, sample);
 
-	if (group == GROUPS_NO_MEMORY)
+	if (group == GROUPS_NO_MEMORY || (group == writer->profiles.count && !vector_add(&writer->profiles)))
 		return false;
-	if (group == writer->profile_count) {
-		struct profile *grown = reallocarray(writer->profiles, group + 1u, sizeof(*grown));
-		if (!grown)
-			return false;
-		writer->profiles = grown;
-		writer->profiles[writer->profile_count++] = (struct profile){ 0 };
+	struct profile *profile = &writer->profiles.items[group];
+	size_t count = profile->pieces.count;
+	if (count && profile->pieces.items[count - 1].stack == sample->stack) {
+		profile->pieces.items[count - 1].value += sample->value;
+		return true;
 	}
-	return add_piece(&writer->profiles[group], sample);
+	return vector_push(&profile->pieces, (struct piece){ sample->stack, sample->value });
 }
 
 /* The functions' numbers, root first. */
-static bool write_stack(struct writer *writer, const struct report_stack *stack)
+static bool write_stack(struct writer *writer, const struct export_stack *stack)
 {
 	const char *between = "";
 
@@ -95,24 +76,29 @@ static bool write_stack(struct writer *writer, const struct report_stack *stack)
 	return true;
 }
 
+/* As speedscope calls it; what it has no word for is a plain number. */
+static const char *unit_name(const char *unit)
+{
+	return strcmp(unit, UNIT_NS) == 0 ? "nanoseconds" : strcmp(unit, UNIT_BYTES) == 0 ? "bytes" : "none";
+}
+
 static bool write_profile(struct writer *writer, uint32_t number)
 {
-	const struct profile *profile = &writer->profiles[number];
-	const struct group *group = &writer->groups.list[number];
+	const struct profile *profile = &writer->profiles.items[number];
+	const struct group *group = &writer->groups.list.items[number];
 
 	fputs("{\"type\":\"sampled\",\"name\":", writer->out);
 	text_write_json(writer->out, group->name);
-	fprintf(writer->out,
-	        ",\"unit\":\"nanoseconds\",\"startValue\":0,\"endValue\":%" PRId64 ",\n\"samples\":[",
-	        group->ns);
-	for (size_t i = 0; i < profile->count; i++) {
+	fprintf(writer->out, ",\"unit\":\"%s\",\"startValue\":0,\"endValue\":%" PRId64 ",\n\"samples\":[",
+	        unit_name(writer->info->unit), group->value);
+	for (size_t i = 0; i < profile->pieces.count; i++) {
 		fputs(i ? "," : "", writer->out);
-		if (!write_stack(writer, profile->pieces[i].stack))
+		if (!write_stack(writer, profile->pieces.items[i].stack))
 			return false;
 	}
 	fputs("],\n\"weights\":[", writer->out);
-	for (size_t i = 0; i < profile->count; i++)
-		fprintf(writer->out, "%s%" PRId64, i ? "," : "", profile->pieces[i].ns);
+	for (size_t i = 0; i < profile->pieces.count; i++)
+		fprintf(writer->out, "%s%" PRId64, i ? "," : "", profile->pieces.items[i].value);
 	fputs("]}", writer->out);
 	return true;
 }
@@ -122,8 +108,8 @@ static void write_functions(const struct writer *writer)
 	FILE *out = writer->out;
 
 	fputs("\"shared\":{\"frames\":[", out);
-	for (uint32_t i = 0; i < writer->functions.count; i++) {
-		const struct report_function *function = &writer->functions.list[i];
+	for (size_t i = 0; i < writer->functions.list.count; i++) {
+		const struct export_function *function = &writer->functions.list.items[i];
 		fputs(i ? ",\n{\"name\":" : "\n{\"name\":", out);
 		text_write_json(out, function->name);
 		if (function->file[0] || function->module) {
@@ -145,7 +131,7 @@ static bool write_file(struct writer *writer)
 	      writer->out);
 	text_write_json(writer->out, writer->info->title);
 	fputs(",\n\"activeProfileIndex\":0,\n\"profiles\":[", writer->out);
-	for (uint32_t i = 0; fine && i < writer->groups.count; i++) {
+	for (uint32_t i = 0; fine && i < writer->groups.list.count; i++) {
 		fputs(i ? ",\n" : "\n", writer->out);
 		fine = write_profile(writer, order[i]);
 	}
@@ -162,16 +148,16 @@ static bool end_speedscope(void *ended, bool complete)
 	struct writer *writer = ended;
 	bool fine = !complete || write_file(writer);
 
-	for (uint32_t i = 0; i < writer->profile_count; i++)
-		free(writer->profiles[i].pieces);
-	free(writer->profiles);
+	for (size_t i = 0; i < writer->profiles.count; i++)
+		vector_free(&writer->profiles.items[i].pieces);
+	vector_free(&writer->profiles);
 	groups_free(&writer->groups);
 	functions_free(&writer->functions);
 	free(writer);
 	return fine;
 }
 
-const struct report_format report_speedscope = {
+const struct export_format export_speedscope = {
 	.name = "speedscope",
 	.summary = "for speedscope.app, a profile a statement in time order; ns",
 	.begin = begin_speedscope,

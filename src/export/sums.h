@@ -4,24 +4,24 @@
 #ifndef QUERYPROF_EXPORT_SUMS_H
 #define QUERYPROF_EXPORT_SUMS_H
 
+#include "base/index.h"
+#include "base/vector.h"
 #include "export/export.h"
-#include "base/hash_table.h"
 
 struct sum {
-	const struct report_stack *stack;
-	const struct report_labels *labels;
-	int64_t samples, weight, ns;
+	const struct export_stack *stack;
+	const struct export_labels *labels;
+	int64_t samples, weight, value;
 };
 
 /* Start with a zeroed struct. */
 struct sums {
-	struct hash_table table;
-	struct sum *list; /* in the order in which they first came */
-	uint32_t count, capacity;
+	struct index index;
+	VECTOR(struct sum) list; /* in the order in which they first came */
 };
 
 /* False: no memory. */
-bool sums_add(struct sums *sums, const struct report_sample *sample);
+bool sums_add(struct sums *sums, const struct export_sample *sample);
 
 void sums_free(struct sums *sums);
 

@@ -1,13 +1,17 @@
 /*
- * Texts in JSON.
+ * Texts as the formats take them.
  */
 #ifndef QUERYPROF_EXPORT_TEXT_H
 #define QUERYPROF_EXPORT_TEXT_H
 
 #include <stdio.h>
 
-/* With its quotation marks. What it writes can stand in a script of an HTML page,
- * too: it contains no "<". */
+/* Writes the text in JSON, with its quotation marks. The result may stand in a script of
+ * an HTML page, too: it contains no "<". */
 void text_write_json(FILE *out, const char *text);
+
+/* A copy (malloc'ed) that is valid UTF-8: each byte that is not becomes U+FFFD. NULL: no
+ * memory. */
+char *text_repair(const char *text);
 
 #endif

@@ -12,12 +12,7 @@
 #include <signal.h>
 #include <stdatomic.h>
 
-#include "handler/timer.h"
-
 __thread struct thread *thread_current;
-
-uint64_t timer_tick_ns[TRACE_TYPES];
-uint64_t timer_usual_gap_ns;
 
 #define SLOT_ALIGN 64 /* a cache line: neighbours' counters do not share one */
 
@@ -83,7 +78,26 @@ bool thread_owns_signal(int code, const void *cookie)
 	size_t inside = place_in_slot(cookie), in_timers = inside - offsetof(struct thread, timers);
 
 	if (code == SI_QUEUE)
-		return inside == offsetof(struct thread, answer);
+		return inside == offsetof(struct thread, response);
 	return code == SI_TIMER && in_timers < sizeof(((struct thread *)0)->timers) &&
 	       in_timers % sizeof(struct thread_timer) == 0;
+}
+
+/* A handler that a handler of the host's for a synchronous signal left by a longjmp does not
+ * count as running: its frame is not above ours, as a running one's would be. */
+bool thread_enter_handler(struct thread *thread, uintptr_t frame)
+{
+	if (thread->handler.is_running != 0 && frame < thread->handler.frame)
+		return false;
+	thread->handler.frame = frame;
+	/* Sequentially consistent: whoever replaces what handlers use does that first and
+	 * looks for running handlers afterwards (sampler_quiesce). */
+	__atomic_store_n(&thread->handler.is_running, 1, __ATOMIC_SEQ_CST);
+	return true;
+}
+
+void thread_leave_handler(struct thread *thread)
+{
+	/* Release: what the handler read was read before. */
+	__atomic_store_n(&thread->handler.is_running, 0, __ATOMIC_RELEASE);
 }

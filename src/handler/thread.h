@@ -16,10 +16,18 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "handler/ledger.h"
 #include "handler/record.h"
 #include "handler/unwind/unwind.h"
 
 struct ring;
+
+/* What a thread's timers go by. */
+enum timer_clock {
+	TIMER_CPU,  /* of the thread */
+	TIMER_REAL, /* CLOCK_MONOTONIC */
+	TIMER_CLOCKS,
+};
 
 /* Counters of one run of a query that its samples feed. Memory is never
  * unmapped. Written with relaxed atomics: a run may have several threads. */
@@ -36,8 +44,8 @@ struct query_tag {
 	uint64_t number; /* of the push, unique on the slot */
 	bool ended;      /* atomic: the place is free. Another thread may end what began here */
 	struct query_key key, initial;
-	uint64_t period_ns[TRACE_TYPES]; /* 0: this query takes no such samples */
-	struct query_counts *counts;     /* never NULL */
+	uint64_t period_ns[TIMER_CLOCKS]; /* 0: this query takes no such samples */
+	struct query_counts *counts;      /* never NULL */
 	/* The stack frame of the call that pushed the tag, and its return address: the query
 	 * runs inside it, see running.h. 0: no such test. */
 	uintptr_t frame, frame_return;
@@ -52,33 +60,32 @@ struct query_tag {
  * counted to the innermost of them. */
 #define QUERY_NESTING 16
 
-/* See timer.h for how they are armed. */
+/* How a timer is armed is told in timer.h. */
 struct thread_timer {
-	int id;     /* kernel timer id, valid while created */
-	int signal; /* that it sends, valid while created */
-	volatile bool created;
-	volatile bool armed;   /* cleared by the handler when it disarms */
-	volatile bool probing; /* armed for one signal at the next kernel tick */
+	/* Atomic: the kernel's number of the timer, and the signal that it sends, as timer_word()
+	 * packs them; 0: there is none. Other threads read it. */
+	uint64_t kernel;
+	volatile bool armed; /* cleared by the handler when it disarms */
 	uint64_t period_ns;
 	uint64_t grid_ns; /* a point of the timer's grid on its clock */
-	uint64_t gap_ns;  /* CPU time between two ticks, 0: not measured yet */
-	uint64_t hit_ns;  /* the clock at the probe just before this one, 0: none */
-	uint32_t probes;
-	uint64_t between_ns;      /* since a query on the thread was last seen to run */
-	bool whole;               /* counts from the thread's beginning to its end, see timer.h */
-	uint64_t told;            /* points that signals stood for; of a whole one only */
+	/* The clock when the timer was armed, until its first signal; then 0. Only where the
+	 * clock is looked at in ticks. */
+	volatile uint64_t armed_ns;
+	uint64_t idle_ns;         /* periods without a query, since one was last seen to run */
+	bool whole;               /* the grid began with the thread, see timer.h */
+	uint64_t told;            /* points that signals stood for; of a whole timer only */
 	uint32_t slowed;          /* fires at every 2^slowed-th point only, see timer.h */
 	uint32_t behind, in_time; /* how many came late of late, and in time since the last of them */
 };
 
-/* One stack, asked for from outside (src/sampler/stacks.c): a signal whose cookie is the
- * address of this makes the handler answer the newest question here. One asker at a
- * time writes `wanted`. An answer stays as it is until the next question, and a signal
- * that finds its question answered writes nothing: it may come as late as it will. */
-struct thread_answer {
-	uint32_t wanted;     /* number of the newest question, never 0 */
-	uint32_t given;      /* of the newest one answered: what follows is the answer */
-	uint32_t on_way;     /* number of the signal that was sent and has not come yet */
+/* A live stack: a signal whose cookie is the address of this makes the handler respond to
+ * the newest request here. One requester at a time writes `requested`. A response stays as
+ * it is until the next request, and a signal that finds its request responded to writes
+ * nothing: it may come as late as it will. */
+struct thread_response {
+	uint32_t requested;  /* number of the newest request, never 0 */
+	uint32_t given;      /* of the newest one responded to: what follows is the response */
+	uint32_t on_way;     /* the signal that was sent and has not come yet, 0: none */
 	uint32_t generation; /* of the code map */
 	bool truncated;
 	int depth;
@@ -86,48 +93,61 @@ struct thread_answer {
 	uint64_t trace[TRACE_MAX_FRAMES];
 };
 
-/* One a kind of sample_counter (sample.h). */
-#define THREAD_COUNTERS 10
-
 struct thread {
-	uint32_t id; /* kernel thread id */
-	struct unwind_stack stack;
-	struct ring *ring; /* NULL: nothing is recorded */
-	struct thread_timer timers[TRACE_TYPES];
+	/* Written by the thread itself, the timers by its handler, too. */
+	struct {
+		uint32_t id; /* kernel thread id */
+		struct unwind_stack stack;
+		struct thread_timer timers[TIMER_CLOCKS];
 
-	/* The queries of this thread, in the order in which they began, with gaps where one
-	 * ended before a later one; 0: none. */
-	volatile uint32_t nesting;
-	struct query_tag queries[QUERY_NESTING];
-	uint64_t pushes; /* ever, of all threads that had the slot */
+		/* The queries of this thread, in the order in which they began, with gaps where
+		 * one ended before a later one; 0: none. */
+		volatile uint32_t nesting;
+		struct query_tag queries[QUERY_NESTING];
+		uint64_t pushes; /* ever, of all threads that had the slot */
 
-	/* For whoever must know when the thread has left the handler: 1 while it runs;
-	 * how often it has returned. */
-	volatile uint32_t in_handler;
-	volatile uint32_t handlers_done;
-	uintptr_t handler_frame;            /* where the running one's stack frame is */
-	uint64_t counters[THREAD_COUNTERS]; /* never reset: slots are added up */
-	uint64_t trace[TRACE_MAX_FRAMES];
+		volatile bool arming;   /* the thread is in timers_arm() */
+		bool named;             /* the ring has the thread's name */
+		volatile bool name_due; /* set by the handler: the name is to be looked at again */
+		char name[16];
+		uint64_t name_checked_ns;    /* CLOCK_MONOTONIC_COARSE, as the next two */
+		uint64_t retry_ns;           /* no timer is created before */
+		uint64_t retry_pause_ns;     /* doubled at each refusal */
+		uint64_t random;             /* state of the thread's random numbers */
+		uint64_t newest_key;         /* time part of its newest query key */
+		uint64_t cpu_read_ns;        /* the CPU clock as cpu_clock.c gave it last, */
+		uint64_t cpu_read_at_ns;     /* on CLOCK_MONOTONIC */
+		uint64_t cpu_base_ns;        /* as the kernel gave it last, */
+		uint64_t cpu_base_at_ns;     /* on CLOCK_MONOTONIC; 0: not yet */
+		uint64_t cpu_tick_ns;        /* the newest tick at that time */
+		uint64_t cpu_switches;       /* context switches of the thread until then */
+		uint64_t realtime_offset_ns; /* CLOCK_REALTIME - CLOCK_MONOTONIC at that time */
+	};
 
-	/* src/sampler only, from here to the answer. */
-	uint32_t owner;       /* atomic: tid, 0: free; who clears it frees the slot */
-	uint32_t index;       /* of the slot, for ever */
-	uint32_t next_free;   /* index + 1 of the next free slot, 0: none */
-	volatile bool arming; /* the thread is in timers_arm() */
-	bool named;           /* the ring has the thread's name */
-	char name[16];
-	uint64_t name_checked_ns;    /* CLOCK_MONOTONIC_COARSE, as the next two */
-	uint64_t retry_ns;           /* no timer is created before */
-	uint64_t retry_pause_ns;     /* doubled at each refusal */
-	uint64_t random;             /* state of the thread's random numbers */
-	uint64_t newest_key;         /* time part of its newest query key */
-	uint64_t cpu_read_ns;        /* the CPU clock when it was read last, */
-	uint64_t cpu_read_at_ns;     /* on CLOCK_MONOTONIC; see query.c */
-	uint64_t realtime_offset_ns; /* CLOCK_REALTIME - CLOCK_MONOTONIC at that time */
+	/* Written by the handler, or by what stands for it (sample_take). */
+	struct {
+		volatile uint32_t is_running;
+		volatile uint32_t done;             /* how often it has returned */
+		uintptr_t frame;                    /* where the running one's stack frame is */
+		uint64_t counters[LEDGER_COUNTERS]; /* never reset: slots are added up */
+		uint64_t trace[TRACE_MAX_FRAMES];   /* of the sample that is being taken */
+	} handler;
 
-	struct thread_answer answer; /* last: memory that few ever touch */
-				     /* struct unwind_memo follows, unwind_memo_bytes of it */
+	/* Written by other threads, too: atomic. */
+	struct {
+		struct ring *ring;  /* NULL: nothing is recorded */
+		uint32_t owner;     /* tid, 0: free; who clears it frees the slot */
+		uint32_t index;     /* of the slot, for ever */
+		uint32_t next_free; /* index + 1 of the next free slot, 0: none */
+	};
+	struct thread_response response; /* last: memory that few ever touch */
+					 /* struct unwind_memo follows, unwind_memo_bytes of it */
 };
+
+/* Async-signal-safe, both, on the thread itself. What uses the code map does so between
+ * them: sampler_quiesce() waits for it. False inside a handler of the same thread. */
+bool thread_enter_handler(struct thread *thread, uintptr_t frame);
+void thread_leave_handler(struct thread *thread);
 
 struct unwind_memo *thread_memo(struct thread *thread);
 
@@ -151,7 +171,7 @@ uint32_t thread_slots(void);
 struct thread *thread_slot(uint32_t index);
 
 /* Whether a signal with this si_code and cookie is ours: from a timer of any slot, past or
- * present, or a question to one. */
+ * present, or a request for a stack to one. */
 bool thread_owns_signal(int code, const void *cookie);
 
 #endif

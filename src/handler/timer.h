@@ -1,47 +1,36 @@
 /*
  * How a timer is armed, and what its signals stand for.
  *
- * A timer has a grid: points one period apart on its clock, with a random phase,
- * kept for the thread's life. A sample stands for the points that have passed; the
- * grid does not depend on what the thread does, so every ns of a query has the
- * same chance. When the handler disarms a timer because no query runs, and the next
- * query arms it again, the grid must be the same as if it had never stopped: a
- * fresh phase at each start would count short queries too often.
+ * A timer has a grid: points one period apart on its clock, with a random phase, which
+ * stay where they are for as long as the period does. A signal stands for the points that
+ * have passed since the one before, and they go to whatever runs at the signal. The grid
+ * does not depend on what the thread does, so every ns of a query has the same chance.
  *
- * The CPU clock needs more. The kernel looks at CPU timers only in its tick (HZ),
- * so a point that passes between two ticks is told at the later one, to whatever
- * runs then. While a timer stays armed that is fair: what runs at a tick gets all
- * points since the tick before, and is hit by ticks in proportion to its time.
- * After a re-arm it would not be. A query that starts between two ticks would be
- * told only of the points after its start; those between the tick before and its
- * start went to nobody, while points of a query that ended before the tick are
- * thrown away in the host's code: queries shorter than the tick would be counted
- * half or less. So the first tick after a re-arm counts all points since the tick
- * before it, as if the timer had never been disarmed. When that tick was is not
- * known, but how much CPU time a thread gets from one tick that hits it to the next
- * is: the kernel's tick on an idle machine, more on one where other threads run at
- * many ticks. This *gap* is learnt from signals that came without a re-arm between.
+ * The kernel looks at CPU timers in its tick only. A signal of the CPU timer therefore
+ * comes at a tick, with all points since the tick before. That is fair while the timer
+ * stays armed: ticks hit a query in proportion to its time, and each brings the points of
+ * one tick, whoever used the time in between. A timer that is armed between two ticks does
+ * not know the points before; queries shorter than a tick would be counted half or less.
+ * So the CPU timer stays armed when no query runs, and a signal that finds none is counted
+ * and costs one empty handler. After a second of CPU time without a query the handler
+ * disarms the timer, for a host that is done with its queries.
  *
- *   - re-arm with a point in the gap that went before: the timer *probes*, it is
- *     set to fire once at the next tick. There the handler counts the points in
- *     (now - gap, now], sets the timer on its grid, and stores a sample if there
- *     was a point. If the query has ended by then the signal finds none, and the
- *     timer is disarmed as ever;
- *   - re-arm without one: every point that the next tick can tell lies ahead, so
- *     the timer is set on its grid at once;
- *   - a period of more than half a tick does not show the gap in its overruns: now
- *     and then a probe is followed by a second one, which does.
+ * When a CPU timer is armed, for the first time or again, it fires at the next tick,
+ * whether or not a point has passed. That signal stands for the points of one tick's
+ * length before it, or of all the time since the timer was armed if that is longer: as
+ * ticks hit a query with a probability of its time by the tick's length, the sum is right
+ * on average. From then on the timer fires on its grid.
  *
- * A thread that works for one query all its life (SQLite's sorter threads) ends before
- * the next tick, and often starts just behind one. Its timer is *whole*: it never
- * probes, its grid begins with the thread, and when the thread ends the kernel is asked
- * to tell at once the points since the newest signal.
+ * SQLite's sorter threads live for one query, often shorter than a tick, and start right
+ * behind one on a busy machine. Such a thread's timer is *whole*: its grid begins with the
+ * thread, and when the thread ends the kernel is asked for the points since the newest
+ * signal.
  *
- * The clock of wall time is told exactly: its tick is 0 here and nothing probes. But a
- * period that is shorter than a signal takes would leave the thread no time at all: as
- * soon as the handler has returned the next signal is there. When many had more than
- * one point to tell, the timer fires at every second point only, and so on; each signal
- * then stands for as many. After many in time it is tried again.
+ * The clock of real time is exact, and its signals interrupt the host's waits: its timer is
+ * disarmed by the first signal that finds no query, and armed again on the same grid. A
+ * period shorter than a signal takes would leave the thread no time at all: when many
+ * signals come late, the timer fires at every second point only, then at every fourth, and
+ * so on; each signal stands for as many. After many in time it is faster again.
  */
 #ifndef QUERYPROF_HANDLER_TIMER_H
 #define QUERYPROF_HANDLER_TIMER_H
@@ -53,15 +42,36 @@
 #include "base/sys.h"
 #include "handler/thread.h"
 
-/* The clock of each trace type. */
-static inline clockid_t timer_clock(enum trace_type type)
+static inline clockid_t timer_clock_id(enum timer_clock clock)
 {
-	return type == TRACE_CPU ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC;
+	return clock == TIMER_CPU ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC;
 }
 
-/* Length of the kernel's tick in ns, for the clocks that follow it; set before the
- * first timer is armed. */
-extern uint64_t timer_tick_ns[TRACE_TYPES] __attribute__((visibility("hidden")));
+/* A kernel timer in one word: its number, its signal, and a bit that is always set. */
+static inline uint64_t timer_word(int id, int signal)
+{
+	return 1ull << 63 | (uint64_t)signal << 32 | (uint32_t)id;
+}
+
+static inline bool timer_exists(const struct thread_timer *timer)
+{
+	return __atomic_load_n(&timer->kernel, __ATOMIC_RELAXED) != 0;
+}
+
+/* Of a timer that exists. */
+static inline int timer_id(const struct thread_timer *timer)
+{
+	return (int)(uint32_t)__atomic_load_n(&timer->kernel, __ATOMIC_RELAXED);
+}
+
+/* 0: there is no timer. */
+static inline int timer_signal(const struct thread_timer *timer)
+{
+	return (int)(__atomic_load_n(&timer->kernel, __ATOMIC_RELAXED) << 1 >> 33);
+}
+
+/* Length of the kernel's tick in ns; set before the first timer is armed. */
+extern uint64_t timer_tick_ns __attribute__((visibility("hidden")));
 
 /* From one signal to the next; a period on the CPU clock. */
 static inline uint64_t timer_interval(const struct thread_timer *timer)
@@ -91,39 +101,35 @@ static inline uint64_t timer_points(const struct thread_timer *timer, uint64_t n
 	return since < window ? 1 + (window - 1 - since) / timer->period_ns : 0;
 }
 
-/* The gap of a thread that has not been measured yet: what others have. */
-extern uint64_t timer_usual_gap_ns __attribute__((visibility("hidden")));
-
-/* CPU time that the thread is expected to get between two ticks; 0 on clocks that do
- * not follow the tick. */
-static inline uint64_t timer_gap(const struct thread_timer *timer, enum trace_type type)
+/* Makes the timer fire at the next tick. Relative: an absolute time of now would have
+ * passed and fire here. */
+static inline int timer_set_to_tick(const struct thread_timer *timer)
 {
-	if (timer_tick_ns[type] == 0)
-		return 0;
-	if (timer->gap_ns != 0)
-		return timer->gap_ns;
-	uint64_t usual = __atomic_load_n(&timer_usual_gap_ns, __ATOMIC_RELAXED);
-	return usual != 0 ? usual : timer_tick_ns[type];
-}
-
-/* Whether the overruns of a timer on its grid show the gap. */
-static inline bool timer_shows_gap(const struct thread_timer *timer, enum trace_type type)
-{
-	return timer->period_ns <= timer_tick_ns[type] / 2;
-}
-
-/* Makes the timer fire once, at the next tick. Relative: an absolute time of now
- * would have passed and fire here. */
-static inline int timer_set_to_probe(const struct thread_timer *timer)
-{
-	return sys_timer_settime(timer->id, 0, 1, 0);
+	return sys_timer_settime(timer_id(timer), 0, 1, timer_interval(timer));
 }
 
 /* Sets the timer on its grid. */
 static inline int timer_set_on_grid(const struct thread_timer *timer, uint64_t now)
 {
-	return sys_timer_settime(timer->id, TIMER_ABSTIME, timer_next_point(timer, now),
+	return sys_timer_settime(timer_id(timer), TIMER_ABSTIME, timer_next_point(timer, now),
 	                         timer_interval(timer));
 }
+
+/* The kernel's timer does not run. */
+static inline void timer_mark_disarmed(struct thread_timer *timer)
+{
+	timer->armed = false;
+	timer->armed_ns = timer->idle_ns = 0;
+}
+
+/* The rest is the handler's. */
+void timer_disarm(struct thread_timer *timer);
+
+/* The points that a signal stands for; 0: none has passed. */
+uint32_t timer_take_points(struct thread_timer *timer, enum timer_clock clock, int overrun);
+
+/* The signal, which stands for `points`, found no query that wants it. Disarms the timer when
+ * it is time to. `waits`: a query may go on without a push. */
+void timer_stay_idle(struct thread_timer *timer, enum timer_clock clock, uint32_t points, bool waits);
 
 #endif

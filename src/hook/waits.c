@@ -55,14 +55,14 @@ static bool begin(struct wait *wait)
 		sampler_rest(thread);
 		return false;
 	}
-	*wait = (struct wait){ thread, thread->handlers_done };
+	*wait = (struct wait){ thread, thread->handler.done };
 	return true;
 }
 
 /* Whether what has ended with `error` was ended by us. */
 static bool must_go_on(struct wait *wait, int error)
 {
-	uint32_t handled = wait->thread->handlers_done;
+	uint32_t handled = wait->thread->handler.done;
 	bool ours = error == EINTR && handled != wait->handled;
 
 	wait->handled = handled;
@@ -344,13 +344,13 @@ static int queryprof_sem_clockwait(sem_t *semaphore, clockid_t clock, const stru
 
 /* -------------------------------------------------------------------------- */
 
-int waits_hooks(struct got_hook hooks[WAITS_HOOKS_MAX])
+int waits_hooks(struct import_hook hooks[WAITS_HOOKS_MAX])
 {
 	int count = 0;
 
 #define HOOK(name)                                                                                           \
 	*(void **)&real.name = dlsym(RTLD_DEFAULT, #name);                                                   \
-	hooks[count++] = (struct got_hook){                                                                  \
+	hooks[count++] = (struct import_hook){                                                               \
 		.symbol = #name,                                                                             \
 		.real = (void *)real.name,                                                                   \
 		.replacement = (void *)queryprof_##name,                                                     \

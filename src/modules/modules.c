@@ -1,12 +1,12 @@
 /*
  * Snapshots of what is mapped, their history, and the code map for the handler.
  *
- * The loader is asked before the lock is taken (scan.c), so two threads may come
- * back with looks of different age; the loader's counters, which only grow, tell
- * which is newer, and the older one is dropped.
+ * A thread scans the loader's list (scan.c) before it takes the lock, so two threads may
+ * have scans of different age. The loader's counters only grow and show which scan is
+ * newer; the older one is dropped.
  *
- * Modules are never freed: addresses of a sample may be asked for long after
- * dlclose. Code maps are, once no handler can be reading them.
+ * Modules are never freed, since a reader may look up an address of a sample long after
+ * dlclose(). A code map is freed once no handler can be reading it.
  */
 #include "modules/modules.h"
 
@@ -17,6 +17,7 @@
 #include <sys/mman.h>
 #include <time.h>
 
+#include "base/lock.h"
 #include "handler/unwind/code_map.h"
 #include "handler/unwind/unwind.h"
 #include "modules/scan.h"
@@ -31,10 +32,9 @@ struct entry {
 	char text[];
 };
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static pthread_mutex_t turning = PTHREAD_MUTEX_INITIALIZER; /* of code_map_turn */
-static struct entry **mapped;                               /* sorted by address */
-static size_t mapped_count;
+LOCK_DEFINE(lock, LOCK_MODULES);
+LOCK_DEFINE(turning, LOCK_CODE_MAPS); /* of code_map_turn */
+static struct module_map mapped;      /* each is the first member of its entry */
 static struct entry *dead;
 static struct code_map *map;
 static uint64_t seen_adds, seen_subs;
@@ -43,13 +43,6 @@ static uint32_t generation; /* of `map`, 0 before the first */
 static int compare_ranges(const void *a, const void *b)
 {
 	const struct code_range *left = a, *right = b;
-	return left->start < right->start ? -1 : left->start > right->start;
-}
-
-static int compare_entries(const void *a, const void *b)
-{
-	const struct module *left = &(*(struct entry *const *)a)->module;
-	const struct module *right = &(*(struct entry *const *)b)->module;
 	return left->start < right->start ? -1 : left->start > right->start;
 }
 
@@ -90,22 +83,6 @@ static struct entry *make_entry(const struct scan *scan, const struct scan_objec
 	return entry;
 }
 
-static struct entry *find_mapped(uint64_t address)
-{
-	size_t low = 0, high = mapped_count;
-
-	while (low < high) {
-		const size_t middle = low + (high - low) / 2;
-		if (mapped[middle]->module.end <= address)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	if (low < mapped_count && mapped[low]->module.start <= address)
-		return mapped[low];
-	return NULL;
-}
-
 static struct code_map *make_map(const struct scan *scan)
 {
 	struct code_map *made = calloc(1, sizeof *made + scan->range_count * sizeof made->ranges[0]);
@@ -129,9 +106,8 @@ static uint64_t *make_cache(void)
 	return memory != MAP_FAILED ? memory : NULL;
 }
 
-/* Waits until nobody reads a map of before. False when that does not come to pass:
- * a handler of the host's may have jumped out of a trace, or not have come along
- * through fork. */
+/* Waits until no handler reads an earlier map. False when one still seems to: a handler of
+ * the host may have left a trace with longjmp(), or its thread did not survive fork(). */
 static bool wait_for_readers(void)
 {
 	const struct timespec pause = { .tv_nsec = 100000 };
@@ -149,7 +125,7 @@ static bool wait_for_readers(void)
 	}
 	const bool all_left = patience > 0;
 	if (all_left)
-		patience = 10000; /* who never left is not waited for twice */
+		patience = 10000; /* one wait for a reader that never leaves is enough */
 	pthread_mutex_unlock(&turning);
 	return all_left;
 }
@@ -168,50 +144,52 @@ static void free_map(struct code_map *old, bool with_rules)
 static int take_over(const struct scan *scan, struct code_map **old, bool *changed)
 {
 	const uint32_t next = generation + 1;
-	struct entry **list = calloc(scan->count + 1, sizeof *list);
+	struct module_map list = { 0 };
 	size_t kept = 0;
 	struct code_map *made = make_map(scan);
 
 	*old = NULL;
 	*changed = false;
-	if (list == NULL || made == NULL)
+	if (made == NULL)
 		goto no_memory;
 	for (size_t i = 0; i < scan->count; i++) {
-		struct entry *known = find_mapped(scan->objects[i].start);
-		if (known != NULL && is_same_object(&known->module, scan, &scan->objects[i])) {
-			list[i] = known;
+		const struct module *known = module_map_find(&mapped, scan->objects[i].start);
+		struct entry *entry = NULL;
+		if (known != NULL && is_same_object(known, scan, &scan->objects[i])) {
 			kept++;
 		} else {
-			list[i] = make_entry(scan, &scan->objects[i], next);
-			if (list[i] == NULL)
-				goto no_memory;
+			entry = make_entry(scan, &scan->objects[i], next);
+			known = entry != NULL ? &entry->module : NULL;
+		}
+		if (known == NULL || !module_map_add(&list, known)) {
+			free(entry);
+			goto no_memory;
 		}
 	}
-	/* Between two looks an object may have gone and its like come back in its
-	 * place: only the loader's counter tells. */
-	const bool went = kept < mapped_count || (generation != 0 && scan->subs != seen_subs);
+	/* Between two scans an object may have been unmapped and another copy of it mapped in
+	 * its place: only the loader's counter shows that. */
+	const bool went = kept < mapped.count || (generation != 0 && scan->subs != seen_subs);
 	seen_adds = scan->adds;
 	seen_subs = scan->subs;
 	/* A watched word that was none of the counters is dropped by a new map. */
 	if (generation != 0 && !went && kept == scan->count && !code_map_moved(map)) {
-		free(list);
+		module_map_free(&list);
 		free(made);
 		return 0;
 	}
 
-	qsort(list, scan->count, sizeof *list, compare_entries);
-	for (size_t i = 0, j = 0; i < mapped_count; i++) {
-		while (j < scan->count && list[j]->module.start < mapped[i]->module.start)
+	for (size_t i = 0, j = 0; i < mapped.count; i++) {
+		struct entry *entry = (struct entry *)mapped.items[i];
+		while (j < list.count && list.items[j]->start < entry->module.start)
 			j++;
-		if (j < scan->count && list[j] == mapped[i])
+		if (j < list.count && list.items[j] == &entry->module)
 			continue;
-		mapped[i]->module.died = next;
-		mapped[i]->older = dead;
-		dead = mapped[i];
+		entry->module.died = next;
+		entry->older = dead;
+		dead = entry;
 	}
-	free(mapped);
+	module_map_free(&mapped);
 	mapped = list;
-	mapped_count = scan->count;
 
 	made->generation = next;
 	if (went || map == NULL) {
@@ -229,10 +207,10 @@ static int take_over(const struct scan *scan, struct code_map **old, bool *chang
 	return 0;
 
 no_memory:
-	for (size_t i = 0; list != NULL && i < scan->count; i++)
-		if (list[i] != NULL && list[i]->module.born == next)
-			free(list[i]);
-	free(list);
+	for (size_t i = 0; i < list.count; i++)
+		if (list.items[i]->born == next)
+			free((struct entry *)list.items[i]);
+	module_map_free(&list);
 	free(made);
 	return ENOMEM;
 }
@@ -288,14 +266,12 @@ uint32_t modules_generation(void)
 
 const struct module *modules_find(uint64_t address, uint32_t in_generation)
 {
-	const struct module *found = NULL;
-
 	pthread_mutex_lock(&lock);
 	/* Most addresses are of what is still mapped. */
-	const struct entry *entry = find_mapped(address);
-	if (entry != NULL && entry->module.born <= in_generation)
-		found = &entry->module;
-	for (entry = dead; found == NULL && entry != NULL; entry = entry->older) {
+	const struct module *found = module_map_find(&mapped, address);
+	if (found != NULL && found->born > in_generation)
+		found = NULL;
+	for (const struct entry *entry = dead; found == NULL && entry != NULL; entry = entry->older) {
 		const struct module *module = &entry->module;
 		if (module->born <= in_generation && in_generation < module->died &&
 		    module->start <= address && address < module->end)
@@ -309,26 +285,14 @@ void modules_each(bool (*each)(void *context, const struct module *module), void
 {
 	/* A copy, so that `each` may call us. */
 	pthread_mutex_lock(&lock);
-	const size_t count = mapped_count;
-	struct entry **copy = malloc((count + 1) * sizeof *copy);
+	const size_t count = mapped.count;
+	const struct module **copy = malloc((count + 1) * sizeof *copy);
 	if (copy != NULL && count != 0)
-		memcpy(copy, mapped, count * sizeof *copy);
+		memcpy(copy, mapped.items, count * sizeof *copy);
 	pthread_mutex_unlock(&lock);
 
 	for (size_t i = 0; copy != NULL && i < count; i++)
-		if (!each(context, &copy[i]->module))
+		if (!each(context, copy[i]))
 			break;
 	free(copy);
-}
-
-void modules_before_fork(void)
-{
-	pthread_mutex_lock(&turning);
-	pthread_mutex_lock(&lock);
-}
-
-void modules_after_fork(void)
-{
-	pthread_mutex_unlock(&lock);
-	pthread_mutex_unlock(&turning);
 }

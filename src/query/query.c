@@ -13,6 +13,7 @@
 
 #include "handler/ring.h"
 #include "handler/timer.h"
+#include "query/cpu_clock.h"
 #include "sampler/internal.h"
 
 #define UUID_VERSION 7ull
@@ -44,21 +45,6 @@ static struct query_key make_key(struct thread *thread, uint32_t session, uint64
 
 /* --- the CPU clock ------------------------------------------------------------------ */
 
-/* Reading it is a system call that takes a lock of the scheduler's, dear for a
- * statement of a microsecond. When it was read just before, at the end of the
- * previous run, the thread is taken to have run since: at most this wrong, and only
- * if it was preempted meanwhile. */
-#define CPU_READ_VALID_NS 20000
-
-static uint64_t read_cpu(struct thread *thread)
-{
-	thread->cpu_read_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
-	thread->cpu_read_at_ns = clock_ns(CLOCK_MONOTONIC);
-	/* Between two readings the wall clock is taken to go with the monotonic one. */
-	thread->realtime_offset_ns = clock_ns(CLOCK_REALTIME) - thread->cpu_read_at_ns;
-	return thread->cpu_read_ns;
-}
-
 /* By the clock's name as pthread_getcpuclockid() makes it, which wants a pthread_t that
  * may be gone. */
 bool query_read_cpu_of(uint32_t thread_id, uint64_t *ns)
@@ -72,20 +58,13 @@ bool query_read_cpu_of(uint32_t thread_id, uint64_t *ns)
 	return true;
 }
 
-static uint64_t estimate_cpu(struct thread *thread, uint64_t now_ns)
-{
-	uint64_t since = now_ns - thread->cpu_read_at_ns;
-
-	return since < CPU_READ_VALID_NS ? thread->cpu_read_ns + since : read_cpu(thread);
-}
-
 /* --- a run ----------------------------------------------------------------------------- */
 
 void query_start(struct query_run *run, struct thread *thread)
 {
 	/* One clock, and the others from it when they were read just before. */
 	run->start_monotonic_ns = clock_ns(CLOCK_MONOTONIC);
-	run->start_cpu_ns = estimate_cpu(thread, run->start_monotonic_ns);
+	run->start_cpu_ns = cpu_clock_estimate(thread, run->start_monotonic_ns);
 	run->start_realtime_ns = run->start_monotonic_ns + thread->realtime_offset_ns;
 	run->key = make_key(thread, run->session, run->start_realtime_ns);
 	run->initial = run->key;
@@ -99,7 +78,7 @@ void query_start(struct query_run *run, struct thread *thread)
 /* While it is paused, a run holds how long it has run instead of when it began. */
 void query_pause(struct query_run *run, struct thread *thread)
 {
-	run->start_cpu_ns = read_cpu(thread) - run->start_cpu_ns;
+	run->start_cpu_ns = cpu_clock_now(thread) - run->start_cpu_ns;
 	run->start_monotonic_ns = thread->cpu_read_at_ns - run->start_monotonic_ns;
 	run->prepare_ns = run->start_monotonic_ns;
 	__atomic_store_n(&run->clock_thread, 0, __ATOMIC_RELAXED);
@@ -109,7 +88,7 @@ void query_resume(struct query_run *run, struct thread *thread)
 {
 	uint64_t now = clock_ns(CLOCK_MONOTONIC);
 
-	run->start_cpu_ns = estimate_cpu(thread, now) - run->start_cpu_ns;
+	run->start_cpu_ns = cpu_clock_estimate(thread, now) - run->start_cpu_ns;
 	run->start_monotonic_ns = now - run->start_monotonic_ns;
 	run->thread_id = thread->id;
 	__atomic_store_n(&run->clock_thread, thread->id, __ATOMIC_RELAXED);
@@ -137,7 +116,7 @@ void query_move(struct query_run *run, struct thread *thread)
 		__atomic_store_n(&run->clock_thread, thread->id, __ATOMIC_RELAXED);
 	}
 	run->settled_cpu_ns = 0;
-	run->start_cpu_ns = read_cpu(thread);
+	run->start_cpu_ns = cpu_clock_now(thread);
 }
 
 void query_settle(struct query_run *run, const struct thread *thread)
@@ -155,8 +134,8 @@ bool query_lasted(const struct query_run *run, uint64_t ns)
 {
 	/* The coarse clock is a quarter of the price and at most a tick behind, which
 	 * is all that most runs need. */
-	if (ns > 2 * timer_tick_ns[TRACE_CPU] &&
-	    clock_ns(CLOCK_MONOTONIC_COARSE) + timer_tick_ns[TRACE_CPU] < run->start_monotonic_ns + ns)
+	if (ns > 2 * timer_tick_ns &&
+	    clock_ns(CLOCK_MONOTONIC_COARSE) + timer_tick_ns < run->start_monotonic_ns + ns)
 		return false;
 	return clock_ns(CLOCK_MONOTONIC) - run->start_monotonic_ns >= ns;
 }
@@ -212,8 +191,7 @@ static void fill_record(struct query_record *record, const struct query_run *run
 {
 	record->query = run->key;
 	record->initial = run->initial;
-	record->parent =
-		memcmp(&run->initial, &run->key, sizeof run->key) ? run->initial : (struct query_key){ 0, 0 };
+	record->parent = run->parent;
 	record->start_realtime_ns = run->start_realtime_ns;
 	record->result_rows = end->result_rows;
 	record->vm_steps = end->vm_steps;
@@ -237,7 +215,7 @@ void query_finish(struct query_run *run, struct thread *thread, const struct que
 	/* First of all: what follows is not the query's. */
 	uint64_t duration_ns = clock_ns(CLOCK_MONOTONIC) - run->start_monotonic_ns;
 	query_continue(run, thread);
-	uint64_t cpu_ns = run->earlier_cpu_ns + stretch(run, read_cpu(thread));
+	uint64_t cpu_ns = run->earlier_cpu_ns + stretch(run, cpu_clock_now(thread));
 	struct ring *ring = sampler_ring();
 	struct text texts[TEXTS] = {
 		[TEXT_QUERY_ID] = text_of(end->query_id), [TEXT_QUERY] = text_of(end->query),
@@ -260,7 +238,7 @@ void query_finish(struct query_run *run, struct thread *thread, const struct que
 		return;
 	fill_record(record, run, end);
 	record->duration_ns = duration_ns;
-	/* The start was estimated, see estimate_cpu(); the run was on one thread at a time. */
+	/* The start was estimated, see cpu_clock_estimate(); the run was on one thread at a time. */
 	record->cpu_time_ns = cpu_ns < duration_ns ? cpu_ns : duration_ns;
 	record->prepare_time_ns = end->was_prepared_only ? duration_ns : run->prepare_ns;
 	record->flags = flags;

@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "handler/thread.h"
+#include "handler/timer.h"
 #include "sampler/sampler.h"
 
 /* Keeps the compiler from moving what the handler reads across this point; the
@@ -46,9 +47,6 @@ bool sampler_keep_signal(void);
 /* The signals, bit number - 1, that are not blocked inside the handler. */
 uint64_t signal_unblockable(void);
 
-/* In a forked child. */
-void signal_after_fork(void);
-
 /* --- query.c --- */
 
 /* The CPU clock of a thread of this process. False: there is no such thread. */
@@ -63,7 +61,7 @@ int threads_init(void);
 void threads_set_ring(struct ring *ring);
 
 /* Writes the thread's name to the ring if it is new; at most once a second. Only
- * the thread itself. */
+ * the thread itself, when it is registered and, behind each signal, with its next query. */
 void threads_tell_name(struct thread *thread);
 
 /* Waits until no thread but the calling one is where timers_arm() was when this was
@@ -89,7 +87,7 @@ void timers_after_fork(void);
 
 /* Arms the timer with `period_ns`, creating it when needed. Cold: sampler_push()
  * calls it only when the timer is not armed with that period. Keeps errno. */
-void timers_arm(struct thread *thread, enum trace_type type, uint64_t period_ns);
+void timers_arm(struct thread *thread, enum timer_clock clock, uint64_t period_ns);
 
 /* The calling thread ends: what its whole timer of the CPU clock has not told yet. */
 void timers_tell_rest(const struct thread *thread);
@@ -107,14 +105,14 @@ void timers_forget(struct thread *thread);
 /* Arms what the query wants and is not armed. On every start of a query. */
 static inline void timers_follow(struct thread *thread, const struct query_tag *tag)
 {
-	for (int type = 0; type < TRACE_TYPES; type++) {
-		const struct thread_timer *timer = &thread->timers[type];
-		uint64_t period_ns = tag->period_ns[type];
+	for (int clock = 0; clock < TIMER_CLOCKS; clock++) {
+		const struct thread_timer *timer = &thread->timers[clock];
+		uint64_t period_ns = tag->period_ns[clock];
 		/* Relaxed: a signal that moves right now is looked at by timers_arm(). */
 		if (period_ns != 0 &&
 		    !(timer->armed && timer->period_ns == period_ns &&
-		      timer->signal == __atomic_load_n(&sampler_signal_number, __ATOMIC_RELAXED)))
-			timers_arm(thread, (enum trace_type)type, period_ns);
+		      timer_signal(timer) == __atomic_load_n(&sampler_signal_number, __ATOMIC_RELAXED)))
+			timers_arm(thread, (enum timer_clock)clock, period_ns);
 	}
 }
 

@@ -38,8 +38,8 @@ uint64_t sampler_push(struct thread *thread, const struct query_tag *tag)
 	__atomic_store_n(&to->number, ++thread->pushes, __ATOMIC_RELAXED);
 	to->key = tag->key;
 	to->initial = tag->initial;
-	for (int type = 0; type < TRACE_TYPES; type++)
-		to->period_ns[type] = tag->period_ns[type];
+	for (int clock = 0; clock < TIMER_CLOCKS; clock++)
+		to->period_ns[clock] = tag->period_ns[clock];
 	to->counts = tag->counts;
 	to->frame = tag->frame;
 	to->frame_return = tag->frame_return;
@@ -52,6 +52,8 @@ uint64_t sampler_push(struct thread *thread, const struct query_tag *tag)
 	if (place == thread->nesting)
 		thread->nesting = place + 1;
 	timers_follow(thread, tag);
+	if (__builtin_expect(thread->name_due, 0))
+		threads_tell_name(thread);
 	return to->number;
 }
 
@@ -103,18 +105,17 @@ void sampler_remove(struct thread *thread, uint64_t number)
 
 void sampler_push_worker(struct thread *thread, const struct query_tag *tag)
 {
-	struct thread_timer *timer = &thread->timers[TRACE_CPU];
+	struct thread_timer *timer = &thread->timers[TIMER_CPU];
 
 	/* Not when the thread has run something else before. */
 	timer->whole = timer->period_ns == 0;
-	timer->told = 0;
 	sampler_push(thread, tag);
 }
 
 void sampler_pop_worker(struct thread *thread)
 {
 	timers_tell_rest(thread);
-	thread->timers[TRACE_CPU].whole = false;
+	thread->timers[TIMER_CPU].whole = false;
 	sampler_pop(thread);
 }
 

@@ -7,13 +7,14 @@
 #include <pthread.h>
 #include <signal.h>
 
+#include "base/lock.h"
 #include "handler/sample.h"
 #include "handler/timer.h"
 #include "sampler/internal.h"
 
 uint64_t sampler_counters[SAMPLER_COUNTERS];
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+LOCK_DEFINE(lock, LOCK_SAMPLER, .at_fork = LOCK_LEFT);
 static struct ring *ring; /* NULL while stopped */
 
 /* --- start and stop ---------------------------------------------------------------- */
@@ -62,8 +63,6 @@ void sampler_stop(void)
 
 void sampler_after_fork(void)
 {
-	pthread_mutex_init(&lock, NULL);
-	signal_after_fork();
 	for (int which = 0; which < SAMPLER_COUNTERS; which++)
 		counter_set((enum sampler_counter)which, 0);
 	counter_set(SAMPLER_SLOTS, thread_slots());
@@ -84,10 +83,11 @@ bool sampler_quiesce(void)
 	__atomic_fetch_add(&fence, 1, __ATOMIC_SEQ_CST);
 	for (uint32_t i = 0; i < slots; i++) {
 		struct thread *slot = thread_slot(i);
-		uint32_t done = __atomic_load_n(&slot->handlers_done, __ATOMIC_SEQ_CST);
+		uint32_t done = __atomic_load_n(&slot->handler.done, __ATOMIC_SEQ_CST);
 
-		while (slot != thread_current && __atomic_load_n(&slot->in_handler, __ATOMIC_SEQ_CST) != 0 &&
-		       __atomic_load_n(&slot->handlers_done, __ATOMIC_ACQUIRE) == done) {
+		while (slot != thread_current &&
+		       __atomic_load_n(&slot->handler.is_running, __ATOMIC_SEQ_CST) != 0 &&
+		       __atomic_load_n(&slot->handler.done, __ATOMIC_ACQUIRE) == done) {
 			struct timespec pause = timespec_of_ns(QUIESCE_PAUSE_NS);
 			if (clock_ns(CLOCK_MONOTONIC) > deadline)
 				return false;

@@ -22,10 +22,12 @@
 #include <pthread.h>
 #include <signal.h>
 
-#include "handler/sample.h"
+#include "base/lock.h"
+#include "handler/dispatch.h"
+#include "handler/forward.h"
 #include "sampler/internal.h"
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+LOCK_DEFINE(lock, LOCK_SIGNAL, .at_fork = LOCK_LEFT);
 int sampler_signal_number;
 static struct sigaction previous; /* what the host has set or left for the signal */
 static bool host_has_set;         /* it has set it while it is ours */
@@ -61,7 +63,7 @@ static bool is_default(const struct sigaction *action)
 
 static bool is_ours(const struct sigaction *action)
 {
-	return (action->sa_flags & SA_SIGINFO) != 0 && action->sa_sigaction == sample_on_signal;
+	return (action->sa_flags & SA_SIGINFO) != 0 && action->sa_sigaction == dispatch_signal;
 }
 
 static bool grants(int number, const struct wish *wish, const sigset_t *blocked)
@@ -101,7 +103,7 @@ static int choose(int tries, const sigset_t *blocked, const sigset_t *avoid)
 static void set_previous(const struct sigaction *action)
 {
 	previous = *action;
-	sample_set_previous(action);
+	forward_set(action);
 }
 
 uint64_t signal_unblockable(void)
@@ -121,7 +123,7 @@ static int install_handler(int number)
 	struct sigaction action = { .sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK };
 	struct sigaction before;
 
-	action.sa_sigaction = sample_on_signal;
+	action.sa_sigaction = dispatch_signal;
 	sigfillset(&action.sa_mask);
 	for (size_t i = 0; i < sizeof(synchronous) / sizeof(synchronous[0]); i++)
 		sigdelset(&action.sa_mask, synchronous[i]);
@@ -178,11 +180,6 @@ int signal_start(void)
 		__atomic_store_n(&sampler_signal_number, number, __ATOMIC_RELEASE);
 	release_lock(&mask);
 	return error;
-}
-
-void signal_after_fork(void)
-{
-	pthread_mutex_init(&lock, NULL);
 }
 
 /* --- giving it away ----------------------------------------------------------------- */

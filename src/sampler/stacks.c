@@ -22,7 +22,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "handler/sample.h"
+#include "base/lock.h"
+#include "handler/response.h"
 #include "base/sys.h"
 #include "sampler/internal.h"
 
@@ -31,7 +32,7 @@
 #define LOOK_NS (5 * NS_PER_MS)
 #define EXEC_PAUSE_NS NS_PER_S
 
-static pthread_mutex_t asking = PTHREAD_MUTEX_INITIALIZER;
+LOCK_DEFINE(asking, LOCK_STACKS, .at_fork = LOCK_LEFT);
 static uint32_t newest; /* question; under the lock */
 
 static uint32_t sending;    /* a signal is being sent */
@@ -77,7 +78,7 @@ static bool send_signal(const struct asked *asked, int number)
 	info.si_code = SI_QUEUE;
 	info.si_pid = getpid();
 	info.si_uid = getuid();
-	info.si_value.sival_ptr = &asked->slot->answer;
+	info.si_value.sival_ptr = &asked->slot->response;
 	return syscall(SYS_rt_tgsigqueueinfo, info.si_pid, asked->id, number, &info) == 0;
 }
 
@@ -96,7 +97,7 @@ static bool send_unless_exec(const struct asked *asked, int number)
 /* Asks if it was not asked yet. False: it blocks the signal. */
 static bool ask(struct asked *asked)
 {
-	struct thread_answer *answer = &asked->slot->answer;
+	struct thread_response *response = &asked->slot->response;
 	struct thread *self = thread_current;
 	bool missed = false;
 
@@ -108,12 +109,12 @@ static bool ask(struct asked *asked)
 		missed = !asked->sent;
 	} else {
 		/* Sequentially consistent with the handler, see there. */
-		__atomic_store_n(&answer->wanted, newest, __ATOMIC_SEQ_CST);
-		asked->sent = __atomic_exchange_n(&answer->on_way, (uint32_t)number, __ATOMIC_SEQ_CST) ==
+		__atomic_store_n(&response->requested, newest, __ATOMIC_SEQ_CST);
+		asked->sent = __atomic_exchange_n(&response->on_way, (uint32_t)number, __ATOMIC_SEQ_CST) ==
 		                      (uint32_t)number ||
 		              send_unless_exec(asked, number);
 		if (!asked->sent)
-			__atomic_store_n(&answer->on_way, 0, __ATOMIC_SEQ_CST);
+			__atomic_store_n(&response->on_way, 0, __ATOMIC_SEQ_CST);
 	}
 	if (self != NULL)
 		__atomic_store_n(&self->arming, false, __ATOMIC_SEQ_CST);
@@ -134,7 +135,7 @@ static bool ask_all(struct asked *asked, uint32_t count)
 static bool has_answered(const struct asked *asked)
 {
 	/* Acquire: the answer. */
-	return asked->sent && __atomic_load_n(&asked->slot->answer.given, __ATOMIC_ACQUIRE) == newest;
+	return asked->sent && __atomic_load_n(&asked->slot->response.given, __ATOMIC_ACQUIRE) == newest;
 }
 
 static bool is_there(const struct asked *asked)
@@ -158,26 +159,26 @@ static void wait_for_answers(const struct asked *asked, uint32_t count, uint64_t
 
 	for (;;) {
 		/* Acquire: before the look at them, so that none is slept through. */
-		uint32_t answers = __atomic_load_n(&sample_answers, __ATOMIC_ACQUIRE);
+		uint32_t answers = __atomic_load_n(&response_count, __ATOMIC_ACQUIRE);
 		uint64_t now = clock_ns(CLOCK_MONOTONIC);
 		if (count_missing(asked, count, look) == 0 || now >= deadline)
 			return;
 		struct timespec end = timespec_of_ns(now + LOOK_NS < deadline ? now + LOOK_NS : deadline);
-		look = sys_futex_wait(&sample_answers, answers, &end) != 0 && errno == ETIMEDOUT;
+		look = sys_futex_wait(&response_count, answers, &end) != 0 && errno == ETIMEDOUT;
 	}
 }
 
 static void tell(const struct asked *asked, void (*each)(void *, const struct thread_stack *), void *context)
 {
-	const struct thread_answer *answer = &asked->slot->answer;
+	const struct thread_response *response = &asked->slot->response;
 	struct thread_stack stack = { .thread_id = asked->id };
 
 	if (has_answered(asked)) {
-		stack.query = answer->query;
-		stack.generation = answer->generation;
-		stack.truncated = answer->truncated;
-		stack.depth = answer->depth;
-		stack.trace = answer->trace;
+		stack.query = response->query;
+		stack.generation = response->generation;
+		stack.truncated = response->truncated;
+		stack.depth = response->depth;
+		stack.trace = response->trace;
 	} else if (!is_there(asked)) {
 		return;
 	}
@@ -237,12 +238,10 @@ void stacks_before_exec(void)
 		clock_nanosleep(CLOCK_MONOTONIC, 0, &moment, NULL);
 }
 
-/* The lock may be a thread's that is not here. */
 void stacks_after_fork(void)
 {
-	pthread_mutex_init(&asking, NULL);
 	sending = 0;
 	exec_at_ns = 0;
 	if (thread_current != NULL)
-		thread_current->answer.on_way = 0;
+		thread_current->response.on_way = 0;
 }

@@ -17,6 +17,7 @@
 #include <sys/prctl.h>
 #include <sys/random.h>
 
+#include "base/lock.h"
 #include "handler/ring.h"
 #include "handler/timer.h"
 #include "sampler/internal.h"
@@ -26,7 +27,7 @@
 static __thread bool excluded __attribute__((tls_model("initial-exec")));
 
 static pthread_key_t key;
-static pthread_mutex_t grow_lock = PTHREAD_MUTEX_INITIALIZER;
+LOCK_DEFINE(grow_lock, LOCK_THREADS);
 
 /* The newest free slot's index + 1 in the low half; the high half counts changes. */
 static uint64_t free_slots;
@@ -121,7 +122,7 @@ static void free_slot(struct thread *slot)
 	timers_delete(slot);
 	slot->nesting = 0;
 	/* Atomic: sampler_quiesce() may be looking. */
-	__atomic_store_n(&slot->in_handler, 0, __ATOMIC_RELEASE);
+	__atomic_store_n(&slot->handler.is_running, 0, __ATOMIC_RELEASE);
 	counter_add(SAMPLER_THREADS, -1);
 	give_free(slot);
 }
@@ -169,19 +170,17 @@ static void fill_slot(struct thread *slot)
 	slot->stack = find_stack();
 	__atomic_store_n(&slot->ring, sampler_ring(), __ATOMIC_RELEASE);
 	slot->nesting = 0;
-	for (int type = 0; type < TRACE_TYPES; type++) {
-		slot->timers[type].period_ns = 0; /* a new thread, a new phase */
-		slot->timers[type].gap_ns = 0;
-		slot->timers[type].probes = 0;
-		slot->timers[type].whole = false;
+	for (int clock = 0; clock < TIMER_CLOCKS; clock++) {
+		slot->timers[clock].period_ns = 0; /* a new thread, a new phase */
+		slot->timers[clock].whole = false;
 	}
 	slot->named = false;
 	slot->name_checked_ns = 0;
 	slot->retry_ns = slot->retry_pause_ns = 0;
 	slot->newest_key = 0;
-	slot->cpu_read_at_ns = 0;
+	slot->cpu_read_ns = slot->cpu_read_at_ns = slot->cpu_base_at_ns = 0;
 	/* Signals that were on their way to another thread went with it. */
-	__atomic_store_n(&slot->answer.on_way, 0, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&slot->response.on_way, 0, __ATOMIC_SEQ_CST);
 	/* The old thread's frames: its stack may be gone, or somebody else's. */
 	memset(thread_memo(slot), 0, unwind_memo_bytes);
 	seed_random(slot);
@@ -237,6 +236,7 @@ void threads_tell_name(struct thread *thread)
 
 	struct ring *ring = sampler_ring();
 
+	thread->name_due = false;
 	if (ring == NULL || (thread->named && now - thread->name_checked_ns < NAME_INTERVAL_NS))
 		return;
 	thread->name_checked_ns = now;
@@ -244,7 +244,7 @@ void threads_tell_name(struct thread *thread)
 	if (thread->named && memcmp(name, thread->name, sizeof(name)) == 0)
 		return;
 	struct thread_record *record = ring_reserve(ring, sizeof(*record));
-	thread->named = record != NULL; /* else again, when a timer is armed */
+	thread->named = record != NULL; /* else again, at a query after the next signal */
 	if (record == NULL)
 		return;
 	memset(record, 0, sizeof(*record));
@@ -344,11 +344,14 @@ void threads_silence(int number)
 	uint32_t slots = thread_slots();
 
 	for (uint32_t i = 0; i < slots; i++) {
-		for (int type = 0; type < TRACE_TYPES; type++) {
-			const struct thread_timer *timer = &thread_slot(i)->timers[type];
-			/* Its thread makes it anew; if it does right now, the old one is gone. */
-			if (timer->created && timer->signal == number)
-				sys_timer_settime(timer->id, 0, 0, 0);
+		for (int clock = 0; clock < TIMER_CLOCKS; clock++) {
+			/* Acquire: the timer as it was made. Read once: its thread may delete it right
+			 * now, and make another with another signal. */
+			struct thread_timer timer = { .kernel = __atomic_load_n(
+							      &thread_slot(i)->timers[clock].kernel,
+							      __ATOMIC_ACQUIRE) };
+			if (timer_signal(&timer) == number)
+				sys_timer_settime(timer_id(&timer), 0, 0, 0);
 		}
 	}
 }
@@ -358,12 +361,11 @@ void threads_after_fork(void)
 	uint32_t slots = thread_slots();
 	struct thread *self = thread_current;
 
-	pthread_mutex_init(&grow_lock, NULL);
 	free_slots = 0;
 	for (uint32_t i = slots; i-- > 0;) {
 		struct thread *slot = thread_slot(i);
 		timers_forget(slot);
-		slot->in_handler = 0;
+		slot->handler.is_running = 0;
 		slot->arming = false;
 		if (slot == self)
 			continue;
@@ -376,7 +378,7 @@ void threads_after_fork(void)
 	self->id = self->owner = sys_gettid();
 	self->retry_ns = self->retry_pause_ns = 0;
 	self->named = false;
-	self->cpu_read_at_ns = 0;
+	self->cpu_read_ns = self->cpu_read_at_ns = self->cpu_base_at_ns = 0;
 	seed_random(self); /* or parent and child would make the same keys */
 	threads_tell_name(self);
 }

@@ -20,10 +20,6 @@
 #define RETRY_FIRST_NS NS_PER_S
 #define RETRY_LAST_NS (64 * NS_PER_S)
 
-/* A point of the grid this near might pass while the timer is being set, and the
- * kernel would tell it at once instead of at the tick. */
-#define NEAR_NS 5000
-
 /* The process whose timers the slots name. A child that was made without fork()'s
  * hooks (clone, _Fork) has none of them, and the same numbers may be timers of its
  * own: it gets no samples. */
@@ -36,7 +32,7 @@ void timers_init(void)
 	process = getpid();
 	/* The coarse clock is the time of the newest tick. */
 	if (clock_getres(CLOCK_MONOTONIC_COARSE, &tick) == 0)
-		timer_tick_ns[TRACE_CPU] = (uint64_t)tick.tv_sec * NS_PER_S + (uint64_t)tick.tv_nsec;
+		timer_tick_ns = (uint64_t)tick.tv_sec * NS_PER_S + (uint64_t)tick.tv_nsec;
 }
 
 void timers_after_fork(void)
@@ -58,9 +54,9 @@ static void note_refusal(struct thread *thread, int error, uint64_t now)
 	counter_set(SAMPLER_TIMER_ERRNO, (uint64_t)error);
 }
 
-static bool create_timer(struct thread *thread, enum trace_type type)
+static bool create_timer(struct thread *thread, enum timer_clock clock)
 {
-	struct thread_timer *timer = &thread->timers[type];
+	struct thread_timer *timer = &thread->timers[clock];
 	uint64_t now = clock_ns(CLOCK_MONOTONIC_COARSE);
 	struct sigevent event;
 	int id;
@@ -72,15 +68,14 @@ static bool create_timer(struct thread *thread, enum trace_type type)
 	event.sigev_signo = sampler_signal();
 	event.sigev_value.sival_ptr = timer;
 	event.sigev_notify_thread_id = (pid_t)thread->id;
-	if (syscall(SYS_timer_create, timer_clock(type), &event, &id) != 0) {
+	if (syscall(SYS_timer_create, timer_clock_id(clock), &event, &id) != 0) {
 		note_refusal(thread, errno, now);
 		return false;
 	}
 	thread->retry_ns = thread->retry_pause_ns = 0;
-	timer->id = id;
-	timer->signal = event.sigev_signo;
 	timer->period_ns = 0;
-	timer->created = true;
+	/* Release: threads_silence() on another thread finds the timer as it was made. */
+	__atomic_store_n(&timer->kernel, timer_word(id, event.sigev_signo), __ATOMIC_RELEASE);
 	counter_add(SAMPLER_TIMERS, 1);
 	return true;
 }
@@ -90,29 +85,28 @@ static void choose_grid(struct thread *thread, struct thread_timer *timer, uint6
 {
 	if (timer->armed) {
 		/* No signal may come between the two stores below. */
-		sys_timer_settime(timer->id, 0, 0, 0);
-		timer->armed = false;
-		timer->probing = false;
+		timer_disarm(timer);
 	}
 	timer->period_ns = period_ns;
+	timer->told = 0;
 	timer->slowed = timer->behind = timer->in_time = 0;
 	timer->grid_ns = (timer->whole ? 0 : now) + 1 + threads_random(thread) % period_ns;
 }
 
-static int set_timer(struct thread_timer *timer, enum trace_type type, uint64_t now)
+static int set_timer(struct thread_timer *timer, enum timer_clock clock, uint64_t now)
 {
-	uint64_t gap = timer_gap(timer, type);
+	bool at_tick = clock == TIMER_CPU && !timer->whole;
 
-	timer->hit_ns = 0;
-	timer->probing = gap != 0 && !timer->whole && timer_points(timer, now + NEAR_NS, gap + NEAR_NS) != 0;
+	timer->idle_ns = 0;
+	timer->armed_ns = at_tick ? now : 0;
 	HANDLER_BARRIER();
 	timer->armed = true;
-	return timer->probing ? timer_set_to_probe(timer) : timer_set_on_grid(timer, now);
+	return at_tick ? timer_set_to_tick(timer) : timer_set_on_grid(timer, now);
 }
 
 void timers_tell_rest(const struct thread *thread)
 {
-	const struct thread_timer *timer = &thread->timers[TRACE_CPU];
+	const struct thread_timer *timer = &thread->timers[TIMER_CPU];
 	uint64_t now = clock_ns(CLOCK_THREAD_CPUTIME_ID), next;
 	int saved_errno = errno;
 
@@ -121,7 +115,7 @@ void timers_tell_rest(const struct thread *thread)
 	/* A time that has passed is told before the call returns, with all points since. */
 	next = timer->grid_ns + timer->told * timer->period_ns;
 	if (next <= now)
-		sys_timer_settime(timer->id, TIMER_ABSTIME, next, timer->period_ns);
+		sys_timer_settime(timer_id(timer), TIMER_ABSTIME, next, timer->period_ns);
 	errno = saved_errno;
 }
 
@@ -139,34 +133,33 @@ static bool is_blocked(int number)
 	return pthread_sigmask(SIG_BLOCK, NULL, &mask) == 0 && sigismember(&mask, number) == 1;
 }
 
-static void arm(struct thread *thread, enum trace_type type, uint64_t period_ns)
+static void arm(struct thread *thread, enum timer_clock clock, uint64_t period_ns)
 {
-	struct thread_timer *timer = &thread->timers[type];
+	struct thread_timer *timer = &thread->timers[clock];
 
 	if (sampler_ring() == NULL || !timers_in_process() || !sampler_keep_signal() ||
 	    is_blocked(sampler_signal()))
 		return;
-	if (timer->created && timer->signal != sampler_signal())
+	if (timer_exists(timer) && timer_signal(timer) != sampler_signal())
 		timers_delete(thread);
-	if (timer->created || create_timer(thread, type)) {
-		uint64_t now = clock_ns(timer_clock(type));
+	if (timer_exists(timer) || create_timer(thread, clock)) {
+		uint64_t now = clock_ns(timer_clock_id(clock));
 		if (timer->period_ns != period_ns)
 			choose_grid(thread, timer, period_ns, now);
 		/* Not there any more: somebody's timer_delete() took the wrong one. */
-		if (set_timer(timer, type, now) != 0)
+		if (set_timer(timer, clock, now) != 0)
 			timers_delete(thread);
-		threads_tell_name(thread);
 	}
 }
 
-void timers_arm(struct thread *thread, enum trace_type type, uint64_t period_ns)
+void timers_arm(struct thread *thread, enum timer_clock clock, uint64_t period_ns)
 {
 	bool arming = thread->arming; /* a handler of the host's may run a query in here */
 	int saved_errno = errno;
 
 	/* Before the look at which signal it is: see threads_wait_arming(). */
 	__atomic_store_n(&thread->arming, true, __ATOMIC_SEQ_CST);
-	arm(thread, type, period_ns);
+	arm(thread, clock, period_ns);
 	__atomic_store_n(&thread->arming, arming, __ATOMIC_RELEASE);
 	errno = saved_errno;
 }
@@ -192,12 +185,11 @@ static void drop_pending(int number)
 /* What has fired by now is told before this returns, or is blocked. */
 static void stop_timers(struct thread *thread)
 {
-	for (int type = 0; type < TRACE_TYPES; type++) {
-		struct thread_timer *timer = &thread->timers[type];
-		if (timer->created)
-			sys_timer_settime(timer->id, 0, 0, 0);
-		timer->armed = false;
-		timer->probing = false;
+	for (int clock = 0; clock < TIMER_CLOCKS; clock++) {
+		struct thread_timer *timer = &thread->timers[clock];
+		if (timer_exists(timer))
+			sys_timer_settime(timer_id(timer), 0, 0, 0);
+		timer_mark_disarmed(timer);
 	}
 }
 
@@ -208,8 +200,8 @@ bool sampler_took_signal(const siginfo_t *info)
 
 	if (!thread_owns_signal(info->si_code, info->si_value.sival_ptr))
 		return false;
-	if (thread != NULL && info->si_value.sival_ptr == &thread->answer)
-		__atomic_store_n(&thread->answer.on_way, 0, __ATOMIC_SEQ_CST);
+	if (thread != NULL && info->si_value.sival_ptr == &thread->response)
+		__atomic_store_n(&thread->response.on_way, 0, __ATOMIC_SEQ_CST);
 	else if (thread != NULL && timers_in_process())
 		stop_timers(thread);
 	errno = saved_errno;
@@ -233,43 +225,42 @@ void sampler_before_exec(void)
 
 void sampler_rest(struct thread *thread)
 {
-	struct thread_timer *timer = &thread->timers[TRACE_REAL];
+	struct thread_timer *timer = &thread->timers[TIMER_REAL];
 	int saved_errno = errno;
 
 	/* A thread's CPU clock stands still while it waits. */
 	if (!timer->armed || !timers_in_process())
 		return;
 	/* One that has fired by now is told before this returns. */
-	sys_timer_settime(timer->id, 0, 0, 0);
-	timer->armed = false;
+	timer_disarm(timer);
 	errno = saved_errno;
 }
 
 void timers_forget(struct thread *thread)
 {
-	for (int type = 0; type < TRACE_TYPES; type++) {
-		struct thread_timer *timer = &thread->timers[type];
-		if (timer->created)
+	for (int clock = 0; clock < TIMER_CLOCKS; clock++) {
+		struct thread_timer *timer = &thread->timers[clock];
+		if (timer_exists(timer))
 			counter_add(SAMPLER_TIMERS, -1);
-		/* First, so that a late signal finds a timer that it cannot touch. */
-		timer->created = false;
-		timer->armed = false;
-		timer->probing = false;
+		/* First, so that a late signal finds a timer that it cannot touch. Relaxed: the
+		 * handler is this thread's, and nothing goes with it. */
+		__atomic_store_n(&timer->kernel, 0, __ATOMIC_RELAXED);
+		timer_mark_disarmed(timer);
 	}
 }
 
 void timers_delete(struct thread *thread)
 {
-	bool created[TRACE_TYPES];
+	int ids[TIMER_CLOCKS], count = 0;
 	int saved_errno = errno;
 
-	for (int type = 0; type < TRACE_TYPES; type++)
-		created[type] = thread->timers[type].created;
+	for (int clock = 0; clock < TIMER_CLOCKS; clock++) {
+		if (timer_exists(&thread->timers[clock]))
+			ids[count++] = timer_id(&thread->timers[clock]);
+	}
 	timers_forget(thread);
 	HANDLER_BARRIER();
-	for (int type = 0; type < TRACE_TYPES; type++) {
-		if (created[type] && timers_in_process())
-			syscall(SYS_timer_delete, thread->timers[type].id);
-	}
+	while (timers_in_process() && count > 0)
+		syscall(SYS_timer_delete, ids[--count]);
 	errno = saved_errno;
 }

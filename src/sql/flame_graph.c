@@ -9,10 +9,9 @@
 #include <string.h>
 
 #include "trace/collapse.h"
-#include "trace/frames.h"
+#include "trace/trace_text.h"
 #include "base/hash_table.h"
 #include "trace/address.h"
-#include "trace/process_space.h"
 
 struct entry {
 	struct hash key;
@@ -52,19 +51,19 @@ void flame_graph_free(struct flame_graph *graph)
 /* malloc'ed, never NULL but without memory or with *bad. */
 static uint64_t *read_addresses(const char *trace, size_t *count, bool *bad)
 {
-	struct frames frames = { trace, false };
+	struct trace_reader reader = { trace, false };
 	uint64_t address, *addresses;
 	int next;
 
 	*count = 0;
-	while ((next = frames_next(&frames, &address)) > 0)
+	while ((next = trace_next(&reader, &address)) > 0)
 		++*count;
 	*bad = next < 0;
 	addresses = *bad ? NULL : malloc((*count + 1) * sizeof(*addresses));
 	if (!addresses)
 		return NULL;
-	frames = (struct frames){ trace, false };
-	for (size_t i = 0; frames_next(&frames, &address) > 0; i++)
+	reader = (struct trace_reader){ trace, false };
+	for (size_t i = 0; trace_next(&reader, &address) > 0; i++)
 		addresses[i] = address;
 	return addresses;
 }
@@ -95,34 +94,35 @@ bool flame_graph_add(struct flame_graph *graph, const char *trace, int64_t weigh
 }
 
 struct collapsing {
+	const struct address_space *space;
 	struct collapse *collapse; /* NULL once there was no memory */
 };
 
-static bool collapse_entry(struct collapse *collapse, const struct entry *entry)
+static bool collapse_entry(struct collapsing *collapsing, const struct entry *entry)
 {
 	bool fine = true;
 
 	for (size_t i = entry->count; fine && i-- > 0;) {
-		char *text = address_text(process_space(), entry->addresses[i]);
-		fine = text && collapse_frame(collapse, text);
+		char *text = address_text(collapsing->space, entry->addresses[i]);
+		fine = text && collapse_frame(collapsing->collapse, text);
 		free(text);
 	}
-	return fine && collapse_stack(collapse, entry->weight);
+	return fine && collapse_stack(collapsing->collapse, entry->weight);
 }
 
 static void collapse_each(void *context, void *entry)
 {
 	struct collapsing *collapsing = context;
 
-	if (collapsing->collapse && !collapse_entry(collapsing->collapse, entry)) {
+	if (collapsing->collapse && !collapse_entry(collapsing, entry)) {
 		collapse_free(collapsing->collapse);
 		collapsing->collapse = NULL;
 	}
 }
 
-char *flame_graph_lines(struct flame_graph *graph)
+char *flame_graph_lines(struct flame_graph *graph, const struct address_space *space)
 {
-	struct collapsing collapsing = { collapse_create() };
+	struct collapsing collapsing = { space, collapse_create() };
 	char *text = NULL;
 	size_t size = 0;
 

@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+struct address_space;
 struct flame_graph;
 
 struct flame_graph *flame_graph_create(void); /* NULL: no memory */
@@ -17,7 +18,8 @@ void flame_graph_free(struct flame_graph *graph);
  * memory. */
 bool flame_graph_add(struct flame_graph *graph, const char *trace, int64_t weight, bool *bad);
 
-/* The lines, without an end of the last one; malloc'ed, NULL: no memory. */
-char *flame_graph_lines(struct flame_graph *graph);
+/* The lines, with the names that the addresses have in `space`, without an end of the last
+ * one; malloc'ed, NULL: no memory. */
+char *flame_graph_lines(struct flame_graph *graph, const struct address_space *space);
 
 #endif

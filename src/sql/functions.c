@@ -9,11 +9,12 @@
 #include <string.h>
 
 #include "sql/flame_graph.h"
-#include "trace/frames.h"
+#include "trace/trace_text.h"
 #include "watch/statements.h"
 #include "trace/address.h"
 #include "symbol/symbol.h"
 #include "trace/process_space.h"
+#include "watch/session_settings.h"
 
 #define SHOWN 60 /* bytes of a bad argument that a message repeats */
 
@@ -69,6 +70,13 @@ static bool introspection_allowed(sqlite3_context *context, const char *function
 	return false;
 }
 
+static const struct address_space *space_of(sqlite3_context *context)
+{
+	const struct session *session = sqlite3_user_data(context);
+
+	return session->space ? session->space : process_space();
+}
+
 static void call_with_address(sqlite3_context *context, const char *function, sqlite3_value *argument,
                               char *(*tell)(const struct address_space *, uint64_t))
 {
@@ -84,13 +92,13 @@ static void call_with_address(sqlite3_context *context, const char *function, sq
 
 		if (!text)
 			return;
-		if (!frames_address(text, &address)) {
+		if (!trace_parse_address(text, &address)) {
 			result_error(context, "%s: '%.*s' is no address; expected an integer", function,
 			             SHOWN, text);
 			return;
 		}
 	}
-	result_text(context, tell(process_space(), address));
+	result_text(context, tell(space_of(context), address));
 }
 
 static void address_to_symbol(sqlite3_context *context, int argc, sqlite3_value **argv)
@@ -108,7 +116,7 @@ static void address_to_line(sqlite3_context *context, int argc, sqlite3_value **
 static void address_to_line_with_inlines(sqlite3_context *context, int argc, sqlite3_value **argv)
 {
 	(void)argc;
-	call_with_address(context, "addressToLineWithInlines", argv[0], frames_line_with_inlines);
+	call_with_address(context, "addressToLineWithInlines", argv[0], trace_line_with_inlines);
 }
 
 static void build_id(sqlite3_context *context, int argc, sqlite3_value **argv)
@@ -130,7 +138,7 @@ static void trace_to_text(sqlite3_context *context, int argc, sqlite3_value **ar
 		separator = text_argument(context, "traceToText", argv[1]);
 	if (!trace || !separator)
 		return;
-	text = frames_text(process_space(), trace, separator, &bad);
+	text = trace_text(space_of(context), trace, separator, &bad);
 	if (bad)
 		result_error(context, "traceToText: '%.*s' is no trace; expected a JSON array of integers",
 		             SHOWN, trace);
@@ -195,7 +203,7 @@ static void flame_graph_final(sqlite3_context *context)
 
 	if (!graph || !*graph)
 		return; /* nothing came: NULL */
-	text = flame_graph_lines(*graph);
+	text = flame_graph_lines(*graph, space_of(context));
 	flame_graph_free(*graph);
 	*graph = NULL;
 	if (text)
@@ -226,7 +234,7 @@ static void demangle(sqlite3_context *context, int argc, sqlite3_value **argv)
 
 static void result_setting(sqlite3_context *context, const struct session *session, const char *name)
 {
-	char *text = settings_get(session, name);
+	char *text = settings_get(&session->settings, name);
 
 	if (!text) {
 		result_error(context, "%.*s: there is no such setting", SHOWN, name);
@@ -273,7 +281,7 @@ static void set_setting(sqlite3_context *context, int argc, sqlite3_value **argv
 	value = text_argument(context, "set_setting", argv[1]);
 	if (!value)
 		return;
-	if (!settings_set(session, name, value, SETTING_FROM_SQL, &error))
+	if (!session_set(session, name, value, SETTING_FROM_SQL, &error))
 		result_setting(context, session, name);
 	else if (error)
 		result_error(context, "%s", error);

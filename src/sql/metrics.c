@@ -12,8 +12,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/debug.h"
 #include "sampler/ring_reader.h"
-#include "handler/sample.h"
+#include "handler/ledger.h"
 #include "handler/unwind/unwind.h"
 #include "watch/runs.h"
 #include "sampler/sampler.h"
@@ -28,9 +29,9 @@ void metrics_set_ring(const struct ring *ring)
 	__atomic_store_n(&the_ring, ring, __ATOMIC_RELEASE);
 }
 
-static uint64_t get_sample(int which)
+static uint64_t get_ledger(int which)
 {
-	return sample_counter((enum sample_counter)which);
+	return ledger_read((enum ledger_counter)which);
 }
 
 static uint64_t get_unwind(int which)
@@ -102,6 +103,14 @@ static char *text_of_environment(int which)
 	return text ? strdup(text) : NULL;
 }
 
+static char *text_of_debug(int which)
+{
+	const char *text = debug_error();
+
+	(void)which;
+	return text ? strdup(text) : NULL;
+}
+
 static char *text_of_version(int which)
 {
 	(void)which;
@@ -121,22 +130,25 @@ static const struct metric {
 	  "samples from there on" },
 	{ "signal", get_signal, NULL, 0, "Number of the signal that the timers send" },
 
-	{ "query_profiler_runs", get_sample, NULL, SAMPLE_SIGNALS, "Signals that reached the handler" },
-	{ "query_profiler_signal_overruns", get_sample, NULL, SAMPLE_OVERRUNS,
+	{ "query_profiler_runs", get_ledger, NULL, LEDGER_SIGNALS, "Signals that reached the handler" },
+	{ "query_profiler_signal_overruns", get_ledger, NULL, LEDGER_OVERRUNS,
 	  "Periods that passed on top of a sample's first; they are part of its weight" },
-	{ "samples", get_sample, NULL, SAMPLE_STORED, "Samples taken and handed to the ring" },
-	{ "samples_truncated", get_sample, NULL, SAMPLE_CUT,
+	{ "samples", get_ledger, NULL, LEDGER_STORED, "Samples taken and handed to the ring" },
+	{ "samples_taken", get_ledger, NULL, LEDGER_TAKEN,
+	  "Samples taken at a call of the host's, without a signal; samples and samples_dropped have them, "
+	  "too" },
+	{ "samples_truncated", get_ledger, NULL, LEDGER_TRUNCATED,
 	  "Those of them whose trace does not reach the bottom of the stack" },
-	{ "samples_dropped", get_sample, NULL, SAMPLE_DROPPED, "Samples lost because the ring was full" },
-	{ "signals_idle", get_sample, NULL, SAMPLE_IDLE,
-	  "Signals that found no query on the thread and disarmed its timer" },
-	{ "signals_asked", get_sample, NULL, SAMPLE_ASKED,
+	{ "samples_dropped", get_ledger, NULL, LEDGER_DROPPED, "Samples lost because the ring was full" },
+	{ "signals_idle", get_ledger, NULL, LEDGER_IDLE,
+	  "Signals that found no query on the thread, or came before a period had ended" },
+	{ "signals_asked", get_ledger, NULL, LEDGER_STACKS,
 	  "Signals that system.stack_trace sent, and got a stack for" },
-	{ "signals_late", get_sample, NULL, SAMPLE_LATE,
+	{ "signals_late", get_ledger, NULL, LEDGER_LATE,
 	  "Signals of a timer that the thread no longer had, or of a stack_trace that had been answered" },
-	{ "signals_foreign", get_sample, NULL, SAMPLE_FOREIGN,
+	{ "signals_foreign", get_ledger, NULL, LEDGER_FOREIGN,
 	  "Signals that were not ours, handed to the handler that was there" },
-	{ "signals_reentered", get_sample, NULL, SAMPLE_REENTERED,
+	{ "signals_reentered", get_ledger, NULL, LEDGER_REENTERED,
 	  "Signals that arrived inside the handler" },
 
 	{ "unwind_cache_misses", get_unwind, NULL, UNWIND_CACHE_MISSES,
@@ -193,6 +205,7 @@ static const struct metric {
 	{ "sessions_refused", get_session, NULL, SESSIONS_REFUSED, "Connections that could not be given it" },
 	{ "settings_environment_error", NULL, text_of_environment, 0,
 	  "Settings in the environment that were not taken, and why" },
+	{ "debug_error", NULL, text_of_debug, 0, "Why the debug log (QUERYPROF_DEBUG) is not written" },
 };
 
 void metrics_each(int (*each)(void *context, const qp_metric *metric), void *context)

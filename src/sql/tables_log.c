@@ -14,13 +14,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "trace/frames.h"
+#include "trace/trace_text.h"
 #include "trace/process_space.h"
 #include "store/store.h"
 #include "watch/statements.h"
 #include "sql/tables.h"
 
 #define DRAIN_MS 10000
+#define READ_LIMIT_MS 60000 /* of waiting while nothing is read */
 #define PLAN_CONDITIONS 32
 
 static const struct {
@@ -137,6 +138,26 @@ static int close_cursor(sqlite3_vtab_cursor *base)
 	return SQLITE_OK;
 }
 
+/* Whether the host has called sqlite3_interrupt(). sqlite3_is_interrupted() came with 3.41;
+ * before and since, the parser looks at the first space. */
+static bool is_interrupted(void *db)
+{
+	sqlite3_stmt *none = NULL;
+	int rc = sqlite3_prepare_v2(db, " ", -1, &none, NULL);
+
+	sqlite3_finalize(none);
+	return rc == SQLITE_INTERRUPT;
+}
+
+/* Takes over `error`. */
+static int fail(sqlite3_vtab *vtab, char *error)
+{
+	if (!is_interrupted(((const struct table_vtab *)vtab)->session->db))
+		return table_fail(vtab, error);
+	free(error);
+	return SQLITE_INTERRUPT;
+}
+
 static int next(sqlite3_vtab_cursor *base)
 {
 	struct cursor *cursor = (struct cursor *)base;
@@ -146,7 +167,7 @@ static int next(sqlite3_vtab_cursor *base)
 	cursor->done = rc != 1;
 	if (rc >= 0)
 		return SQLITE_OK;
-	return table_fail(base->pVtab, strdup(store_cursor_error(cursor->rows)));
+	return fail(base->pVtab, strdup(store_cursor_error(cursor->rows)));
 }
 
 /* The value as the column's affinity would make it: SQLite does that to values that
@@ -239,6 +260,11 @@ static int filter(sqlite3_vtab_cursor *base, int number, const char *plan, int a
 {
 	struct cursor *cursor = (struct cursor *)base;
 	const struct table *table = table_of(base);
+	struct store_wait wait = {
+		.timeout_ms = DRAIN_MS,
+		.give_up = is_interrupted,
+		.context = ((const struct table_vtab *)base->pVtab)->session->db,
+	};
 	int taken[PLAN_CONDITIONS];
 	char *sql, *error = NULL;
 
@@ -246,20 +272,21 @@ static int filter(sqlite3_vtab_cursor *base, int number, const char *plan, int a
 	close_rows(cursor);
 	cursor->row = 0;
 	cursor->done = true;
-	statements_disown(((const struct table_vtab *)base->pVtab)->session->db);
+	statements_disown(wait.context);
 	/* Once a cursor: it belongs to one run of a statement, which a subquery may
 	 * filter anew for each of a thousand rows. What cannot be stored in time is
 	 * missing, as it would be from any table a moment earlier. */
 	if (!cursor->drained)
-		store_drain(DRAIN_MS);
+		store_drain_waiting(&wait);
 	cursor->drained = true;
 	sql = make_select(cursor, plan, argc, argv, taken);
 	if (!sql)
 		return SQLITE_NOMEM;
-	cursor->rows = store_select(sql, &error);
+	wait.timeout_ms = READ_LIMIT_MS;
+	cursor->rows = store_select(store_file_own(), sql, &wait, &error);
 	free(sql);
 	if (!cursor->rows)
-		return table_fail(base->pVtab, error);
+		return fail(base->pVtab, error);
 	for (int i = 0; i < argc; i++)
 		if (taken[i] >= 0)
 			bind(cursor->rows, i + 1, &table->columns[taken[i]], argv[i]);
@@ -286,7 +313,8 @@ static int made_column(struct cursor *cursor, sqlite3_context *context, const st
 		free(cursor->made[lines].trace);
 		free(cursor->made[lines].text);
 		cursor->made[lines].trace = strdup(trace);
-		cursor->made[lines].text = lines ? frames_lines(process_space(), trace, &bad) : frames_symbols(process_space(), trace, &bad);
+		cursor->made[lines].text = lines ? trace_lines(process_space(), trace, &bad)
+		                                 : trace_symbols(process_space(), trace, &bad);
 	}
 	if (cursor->made[lines].text)
 		sqlite3_result_text(context, cursor->made[lines].text, -1, SQLITE_TRANSIENT);

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "trace/frames.h"
+#include "trace/trace_text.h"
 #include "trace/process_space.h"
 #include "watch/statements.h"
 #include "sql/tables.h"
@@ -170,8 +170,9 @@ static int made_column(const struct cursor *cursor, sqlite3_context *context, co
 		return SQLITE_OK;
 	for (int i = 0; i < table->column_count; i++)
 		if (!strcmp(table->columns[i].name, "trace") && row[i].text)
-			text = column->flags & COLUMN_LINES ? frames_lines(process_space(), row[i].text, &bad)
-			                                    : frames_symbols(process_space(), row[i].text, &bad);
+			text = column->flags & COLUMN_LINES
+			               ? trace_lines(process_space(), row[i].text, &bad)
+			               : trace_symbols(process_space(), row[i].text, &bad);
 	if (!text)
 		return SQLITE_NOMEM;
 	sqlite3_result_text(context, text, -1, free);

@@ -5,44 +5,38 @@
  */
 #include "sql/trace_names.h"
 
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/vector.h"
+#include "modules/module_map.h"
 #include "sql/functions.h"
 #include "store/file/database.h"
 #include "store/store.h"
 #include "symbol/symbol.h"
-#include "trace/process_space.h"
+#include "trace/address.h"
 #include "watch/calling.h"
-
-struct place {
-	uint64_t base, extent;
-	struct store_location object; /* of the base; owns its strings */
-};
 
 struct text {
 	int64_t id;
 	char *text;
 };
 
-/* The functions at one address are a row each, the innermost first. */
-struct frame_row {
+/* One function at an address. */
+struct frame {
 	uint64_t address;
-	struct symbol_frame frame; /* strings are in `texts` */
+	struct symbol_frame symbol; /* strings are in `texts` */
 };
 
 struct trace_names {
-	struct session session; /* what the functions need of one */
-	struct place *places;   /* by base */
-	size_t place_count;
+	struct address_space space; /* first: the callbacks get this */
+	struct session session;     /* what the functions need of one */
+	struct module_map modules;
 	bool names_were_read;
-	struct text *texts; /* by id */
-	size_t text_count;
-	struct frame_row *frames; /* by address */
-	size_t frame_count;
+	VECTOR(struct text) texts;   /* by id */
+	VECTOR(struct frame) frames; /* by address as a signed number, the innermost first */
 };
-
-static struct trace_names *current;
 
 /* --- reading the file --------------------------------------------------------- */
 
@@ -52,36 +46,38 @@ static char *copy_column(sqlite3_stmt *row, int column)
 	return strdup(text ? text : "");
 }
 
-static bool add_place(struct trace_names *names, sqlite3_stmt *row)
+static bool add_module(struct trace_names *names, sqlite3_stmt *row)
 {
-	struct place *grown = reallocarray(names->places, names->place_count + 1, sizeof(*grown));
-	struct place *place;
-
-	if (!grown)
-		return false;
-	names->places = grown;
-	place = &grown[names->place_count++];
-	*place = (struct place){
-		.base = (uint64_t)sqlite3_column_int64(row, 0),
-		.extent = (uint64_t)sqlite3_column_int64(row, 1),
-		.object = { .address = (uint64_t)sqlite3_column_int64(row, 2),
-		            .path = copy_column(row, 3),
-		            .build_id = copy_column(row, 4),
-		            .file_size = (uint64_t)sqlite3_column_int64(row, 5),
-		            .mtime_ns = sqlite3_column_int64(row, 6) },
+	const uint64_t base = (uint64_t)sqlite3_column_int64(row, 0);
+	const char *path = (const char *)sqlite3_column_text(row, 3);
+	const char *build_id = (const char *)sqlite3_column_text(row, 4);
+	const struct module seen = {
+		.bias = base - (uint64_t)sqlite3_column_int64(row, 2),
+		.start = base,
+		.end = base + (uint64_t)sqlite3_column_int64(row, 1),
+		.file_size = (uint64_t)sqlite3_column_int64(row, 5),
+		.mtime_ns = sqlite3_column_int64(row, 6),
+		.path = path ? path : "",
+		.build_id = build_id ? build_id : "",
+		.died = UINT32_MAX,
 	};
-	return place->object.path && place->object.build_id;
+	struct module *module = module_copy(&seen);
+
+	if (module && module_map_add(&names->modules, module))
+		return true;
+	free(module);
+	return false;
 }
 
 static bool add_text(struct trace_names *names, sqlite3_stmt *row)
 {
-	struct text *grown = reallocarray(names->texts, names->text_count + 1, sizeof(*grown));
+	struct text *text = vector_add(&names->texts);
 
-	if (!grown)
+	if (!text)
 		return false;
-	names->texts = grown;
-	grown[names->text_count] = (struct text){ sqlite3_column_int64(row, 0), copy_column(row, 1) };
-	return grown[names->text_count++].text;
+	text->id = sqlite3_column_int64(row, 0);
+	text->text = copy_column(row, 1);
+	return text->text;
 }
 
 static int compare_texts(const void *left, const void *right)
@@ -92,30 +88,26 @@ static int compare_texts(const void *left, const void *right)
 
 static const char *text_of(const struct trace_names *names, int64_t id)
 {
-	const struct text wanted = { id, NULL };
-	const struct text *found = names->text_count ? bsearch(&wanted, names->texts, names->text_count,
-	                                                       sizeof(wanted), compare_texts)
-	                                             : NULL;
+	const struct text wanted = { id, NULL }, *found = NULL;
 
+	if (names->texts.count)
+		found = bsearch(&wanted, names->texts.items, names->texts.count, sizeof(wanted),
+		                compare_texts);
 	return found ? found->text : NULL;
 }
 
 static bool add_frame(struct trace_names *names, sqlite3_stmt *row)
 {
-	struct frame_row *grown = reallocarray(names->frames, names->frame_count + 1, sizeof(*grown));
+	struct frame *frame = vector_add(&names->frames);
 	int line = sqlite3_column_int(row, 3);
-	const char *file = line > 0 ? text_of(names, sqlite3_column_int64(row, 2)) : NULL;
 
-	if (!grown)
+	if (!frame)
 		return false;
-	names->frames = grown;
-	grown[names->frame_count++] = (struct frame_row){
-		.address = (uint64_t)sqlite3_column_int64(row, 0),
-		.frame = { .function = text_of(names, sqlite3_column_int64(row, 1)),
-		           .file = file,
-		           .line = file ? line : 0,
-		           .is_inlined = sqlite3_column_int(row, 4) },
-	};
+	frame->address = (uint64_t)sqlite3_column_int64(row, 0);
+	frame->symbol.function = text_of(names, sqlite3_column_int64(row, 1));
+	frame->symbol.file = line > 0 ? text_of(names, sqlite3_column_int64(row, 2)) : NULL;
+	frame->symbol.line = frame->symbol.file ? line : 0;
+	frame->symbol.is_inlined = sqlite3_column_int(row, 4);
 	return true;
 }
 
@@ -132,27 +124,14 @@ static int read_rows(struct trace_names *names, const char *sql,
 	return code == SQLITE_DONE ? SQLITE_OK : code;
 }
 
-static int compare_places(const void *left, const void *right)
+static int read_modules(struct trace_names *names)
 {
-	const struct place *a = left, *b = right;
-	return (a->base > b->base) - (a->base < b->base);
+	return read_rows(names,
+	                 "SELECT base, extent, elf_start, path, build_id, file_size, mtime_ns FROM modules",
+	                 add_module);
 }
 
-static int read_places(struct trace_names *names)
-{
-	int code = read_rows(names,
-	                     "SELECT base, extent, elf_start, path, build_id, file_size, mtime_ns"
-	                     " FROM modules",
-	                     add_place);
-
-	if (names->place_count)
-		qsort(names->places, names->place_count, sizeof(*names->places), compare_places);
-	return code;
-}
-
-/* The rows of a WITHOUT ROWID table come in the order of its key; stored negative
- * addresses come first, so the order is that of signed numbers. What a damaged file
- * does not give has no name. */
+/* What cannot be read of a damaged file has no name. */
 static void read_names(struct trace_names *names)
 {
 	names->names_were_read = true;
@@ -164,104 +143,69 @@ static void read_names(struct trace_names *names)
 
 /* --- looking up ------------------------------------------------------------------- */
 
-/* NULL: in none. */
-static const struct place *find_place(uint64_t address)
+static const struct module *locate(const struct address_space *space, uint64_t address)
 {
-	const struct place *places = current->places;
-	size_t low = 0, high = current->place_count;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-		if (places[middle].base <= address)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	if (low == 0 || address - places[low - 1].base >= places[low - 1].extent)
-		return NULL;
-	return &places[low - 1];
+	return module_map_find(&((const struct trace_names *)space)->modules, address);
 }
 
-static bool locate(uint64_t address, struct store_location *location)
+static size_t recall(const struct address_space *space, uint64_t address, struct symbol_frame *frames,
+                     size_t room)
 {
-	const struct place *place = find_place(address);
-
-	if (!place)
-		return false;
-	*location = place->object;
-	location->offset = address - place->base;
-	location->address += location->offset;
-	return true;
-}
-
-bool trace_names_module(uint64_t address, struct trace_module *module)
-{
-	const struct place *place = find_place(address);
-
-	if (place)
-		*module = (struct trace_module){
-			.path = place->object.path,
-			.build_id = place->object.build_id,
-			.start = place->base,
-			.end = place->base + place->extent,
-		};
-	return place;
-}
-
-static size_t find_frames(uint64_t address, struct symbol_frame *frames, size_t room)
-{
+	struct trace_names *names = (struct trace_names *)space;
 	size_t low = 0, high, count = 0;
 
-	if (!current->names_were_read)
-		read_names(current);
-	high = current->frame_count;
+	if (!names->names_were_read)
+		read_names(names);
+	high = names->frames.count;
 	while (low < high) {
 		size_t middle = low + (high - low) / 2;
-		if ((int64_t)current->frames[middle].address < (int64_t)address)
+		if ((int64_t)names->frames.items[middle].address < (int64_t)address)
 			low = middle + 1;
 		else
 			high = middle;
 	}
-	for (; count < room && low < current->frame_count && current->frames[low].address == address; low++)
-		frames[count++] = current->frames[low].frame;
+	for (; count < room && low < names->frames.count && names->frames.items[low].address == address;
+	     low++)
+		frames[count++] = names->frames.items[low].symbol;
 	return count;
 }
 
 /* --- one connection ------------------------------------------------------------------ */
-
-static void use(struct trace_names *names)
-{
-	current = names;
-	address_use_locator(names ? locate : NULL);
-	address_use_reader(names ? find_frames : NULL);
-}
 
 /* SQLite calls it when the functions and statements of the connection are gone. */
 static void detach(void *context)
 {
 	struct trace_names *names = context;
 
-	if (current == names)
-		use(NULL);
-	for (size_t i = 0; i < names->place_count; i++) {
-		free((char *)names->places[i].object.path);
-		free((char *)names->places[i].object.build_id);
-	}
-	for (size_t i = 0; i < names->text_count; i++)
-		free(names->texts[i].text);
-	free(names->places);
-	free(names->texts);
-	free(names->frames);
+	for (size_t i = 0; i < names->modules.count; i++)
+		free((struct module *)names->modules.items[i]);
+	for (size_t i = 0; i < names->texts.count; i++)
+		free(names->texts.items[i].text);
+	module_map_free(&names->modules);
+	vector_free(&names->texts);
+	vector_free(&names->frames);
 	free(names);
 }
 
-/* A collation for its destructor: it is asked for by no schema. */
+/* A collation is here for its destructor, and says that the connection is attached. */
+#define COLLATION "queryprof_trace"
+
 static int compare_bytes(void *context, int size, const void *left, int other_size, const void *right)
 {
 	int order = memcmp(left, right, (size_t)(size < other_size ? size : other_size));
 
 	(void)context;
 	return order ? order : size - other_size;
+}
+
+static bool gives_row(sqlite3 *db, const char *sql)
+{
+	sqlite3_stmt *row = NULL;
+	bool gives =
+		sqlite3_prepare_v2(db, sql, -1, &row, NULL) == SQLITE_OK && sqlite3_step(row) == SQLITE_ROW;
+
+	sqlite3_finalize(row);
+	return gives;
 }
 
 static bool is_trace_file(sqlite3 *db)
@@ -274,37 +218,41 @@ static bool is_trace_file(sqlite3 *db)
 	return is;
 }
 
-static int attach(sqlite3 *db, char **error)
+static int attach(sqlite3 *db, char **error, const struct address_space **space)
 {
 	struct trace_names *names;
 	int code;
 
-	if (current && current->session.db == db)
-		return SQLITE_OK;
 	if (!is_trace_file(db)) {
 		*error = sqlite3_mprintf("queryprof: the main database is not a trace file");
 		return SQLITE_ERROR;
 	}
+	if (gives_row(db, "SELECT 1 FROM pragma_collation_list WHERE name = '" COLLATION "'"))
+		return SQLITE_OK;
 	names = calloc(1, sizeof(*names));
 	if (!names)
 		return SQLITE_NOMEM;
+	names->space = (struct address_space){ .locate = locate, .recall = recall };
 	names->session.db = db;
+	names->session.space = &names->space;
 	settings_defaults(&names->session.settings);
 	/* Where that fails SQLite has not called detach(). */
-	code = sqlite3_create_collation_v2(db, "queryprof_trace", SQLITE_UTF8, names, compare_bytes, detach);
+	code = sqlite3_create_collation_v2(db, COLLATION, SQLITE_UTF8, names, compare_bytes, detach);
 	if (code)
 		detach(names);
 	else
-		code = read_places(names);
+		code = read_modules(names);
 	if (code) {
 		*error = sqlite3_mprintf("queryprof: %s", sqlite3_errmsg(db));
 		return code;
 	}
-	use(names);
+	if (space)
+		*space = &names->space;
 	return functions_register(&names->session, error);
 }
 
-int trace_names_attach(sqlite3 *db, char **error, const sqlite3_api_routines *api)
+int trace_names_attach(sqlite3 *db, char **error, const sqlite3_api_routines *api,
+                       const struct address_space **space)
 {
 	const struct host_library *library = host_adopt(api, error);
 	struct call call;
@@ -313,7 +261,7 @@ int trace_names_attach(sqlite3 *db, char **error, const sqlite3_api_routines *ap
 	if (!library)
 		return SQLITE_ERROR;
 	call_enter(&call, library, __builtin_frame_address(0));
-	code = attach(db, error);
+	code = attach(db, error, space);
 	call_leave(&call);
 	return code;
 }

@@ -9,24 +9,15 @@
 #ifndef QUERYPROF_SQL_TRACE_NAMES_H
 #define QUERYPROF_SQL_TRACE_NAMES_H
 
-#include <stdbool.h>
-#include <stdint.h>
-
+struct address_space;
 struct sqlite3;
 struct sqlite3_api_routines;
 
 /* Gives `db`, whose main database is a trace file, the functions of functions.h, until
- * the connection is closed; no sampling, no hooks, no schema. Of several such connections
- * in a process the newest one's file is read. An SQLite result; `*error` is
- * sqlite3_malloc'ed by the library of `api`. */
-int trace_names_attach(struct sqlite3 *db, char **error, const struct sqlite3_api_routines *api);
-
-/* A module in the address space of the file. Strings stay valid until its connection is
- * closed. */
-struct trace_module {
-	const char *path, *build_id; /* build_id "" when it has none */
-	uint64_t start, end;
-};
-bool trace_names_module(uint64_t address, struct trace_module *module); /* false: in none */
+ * the connection is closed; no sampling, no hooks, no schema. Each such connection reads its
+ * own file. `*space`, unless `space` is NULL, is what the addresses of the file mean, as long.
+ * An SQLite result; `*error` is sqlite3_malloc'ed by the library of `api`. */
+int trace_names_attach(struct sqlite3 *db, char **error, const struct sqlite3_api_routines *api,
+                       const struct address_space **space);
 
 #endif

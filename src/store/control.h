@@ -1,6 +1,19 @@
 /*
- * What the parts of the store share: the control block that API calls and the
- * flusher meet at (store.c, flusher.c), and the pool of readers (reader.c).
+ * Where the host's threads and the store's own meet: one block of state under one lock, with
+ * one condition for all who wait. There is one such block, for a process has one ring and
+ * one flusher.
+ *
+ *              store_init()             first record
+ *   STORE_NONE ────────────▶ STORE_READY ────────────▶ STORE_RUNNING ◀──▶ STORE_PARKED
+ *       ▲                                                    │      fork under way
+ *       │                                                    │ store_shutdown()
+ *       │          joined                   all is stored    ▼          seen
+ *       └──────────────────── STORE_FINISHED ◀──── STORE_FINISHING ◀──── STORE_STOPPING
+ *
+ * In a forked child RUNNING, PARKED and what follows them are READY: the child has no
+ * flusher. It is STORE_DISABLED when the parent could not close its connections before the
+ * fork, and so is a process whose reading thread hangs in the file system at the end. The
+ * private SQLite is in an unknown state then; nothing is stored any more, ever.
  */
 #ifndef QUERYPROF_STORE_CONTROL_H
 #define QUERYPROF_STORE_CONTROL_H
@@ -8,12 +21,17 @@
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
-#include <time.h>
+#include <sys/types.h>
 
-#include "store/file/database.h"
-#include "store/store.h"
+#include "store/waiting.h"
 
 struct ring;
+struct sqlite3;
+
+/* Work on the trace file that can wait: the flusher does it after a flush, in turns of a few
+ * ms, as long as no other thread waits for the flusher. `db` is its connection, without a
+ * transaction, and `file` tells one file from another. True: there is more to do. */
+typedef bool (*store_chore)(struct sqlite3 *db, int64_t file);
 
 /* Where and how to store; `path` NULL: a temporary file. */
 struct settings_of_store {
@@ -22,94 +40,93 @@ struct settings_of_store {
 	store_chore chore;
 };
 
+enum store_state {
+	STORE_NONE,      /* no ring */
+	STORE_READY,     /* no thread yet */
+	STORE_RUNNING,   /* the flusher stores */
+	STORE_PARKED,    /* the flusher holds no connection and waits for the end of a fork */
+	STORE_STOPPING,  /* the flusher is to store the rest and end */
+	STORE_FINISHING, /* it does */
+	STORE_FINISHED,  /* it has, and is to be joined */
+	STORE_DISABLED,  /* no thread, for good */
+};
+
+/* After the host's first thread has ended a thread of ours looks for the last one. */
+enum watch_state { WATCH_NONE, WATCH_WANTED, WATCH_RUNS };
+
 enum request { REQUEST_NONE, REQUEST_OPEN, REQUEST_CONFIGURE };
 
 struct control {
 	pthread_mutex_t lock;
-	pthread_cond_t changed; /* CLOCK_MONOTONIC; whatever anybody waits for here */
+	pthread_cond_t changed;
 
-	/* Set by API calls, under the lock. */
-	struct ring *ring;
+	/* Written under the lock; store_start() reads it without. */
+	enum store_state state;
+
+	/* Written by API calls, under the lock. */
+	struct ring *ring; /* NULL: none, whatever the state */
 	struct settings_of_store settings;
-	bool initialised, ending;
-	bool thread_running;
+	bool (*start_thread)(void); /* READY to RUNNING; called with the lock held */
 	pthread_t thread;
 	int64_t retry_thread_at;
 	pid_t owner;
-	bool stop;
-	bool leader_ends;      /* see store_leader_ends() */
-	bool has_watch;        /* a thread waits for the host's last one */
+	enum watch_state watch;
 	unsigned pauses;       /* forks under way */
-	uint64_t drain_target; /* ring position that somebody waits for */
+	uint64_t drain_target; /* ring position that a caller waits for */
 	enum request request;  /* one at a time */
 	uint64_t request_number, request_done;
 	struct settings_of_store wanted;
 	int request_code;
 	char *request_error;
-	bool reading_wanted; /* a reading thread */
+	bool reading_wanted; /* a caller waits for the reading thread */
 
-	/* Set by the flusher, under the lock. */
-	bool parked;      /* holds no connection and waits for the fork's end */
-	bool finished;    /* has stopped */
-	uint64_t drained; /* ring position up to which all is settled */
+	/* Written by the flusher, under the lock. */
+	uint64_t drained; /* ring position up to which all is stored, or lost */
 	char *open_path;  /* NULL: no file is open */
 	uint64_t epoch;   /* of the open file; changes with every file */
 	char *error;
-
-	/* The private SQLite must not be used any more: it is in an unknown state. */
-	bool disabled;
 };
 
 extern struct control store_control;
 
-extern uint64_t store_counters[STORE_COUNTERS]; /* relaxed atomics */
+void control_lock(void);
+void control_unlock(void);
 
-static inline void store_count(enum store_counter which, uint64_t number)
-{
-	__atomic_fetch_add(&store_counters[which], number, __ATOMIC_RELAXED);
-}
+/* With the lock held: waits until something changes. As waiting_goes_on(). */
+bool control_wait(const struct waiting *waiting);
+
+/* With the lock held: sets the state and wakes all who wait. */
+void control_set_state(enum store_state state);
+
+/* With the lock held: whether the flusher takes records from the ring, and whether there is
+ * a thread at all. */
+bool control_is_live(void);
+bool control_has_thread(void);
+
+/* In a forked child: no thread waits. */
+void control_reset_waiting(void);
+
+/* With the lock held: the flusher runs afterwards, unless there can be none. */
+bool control_start_thread(void);
+
+int64_t control_now_ns(void); /* CLOCK_MONOTONIC */
+
+/* A thread of the store, which takes no signals: they are the host's. 0 or errno. */
+int control_make_thread(pthread_t *thread, void *(*start)(void *));
+
+/* Hands the request to the flusher and waits for its response. Takes over `wanted`. A QP_
+ * code, with a sentence in `*error`. */
+int control_request(enum request request, struct settings_of_store *wanted, const struct waiting *waiting,
+                    char **error);
+
+/* Has the flusher start the reading thread, and waits for that. */
+void control_start_reading(const struct waiting *waiting);
 
 /* Epoch of the open file, 0 when there is none. */
 uint64_t control_epoch(void);
 
-/* The file that readers may open, as a copy, and its epoch; NULL: none is open. An
- * explicit file that is not open yet is opened. False: it cannot be, `*error`. */
-bool control_reading_path(char **path, uint64_t *epoch, char **error);
-
-int64_t control_now_ns(void); /* CLOCK_MONOTONIC */
-
-/* That clock's time so many ms from now; at once for a negative number. */
-struct timespec control_deadline(int timeout_ms);
-
-/* A thread of ours, which takes no signals: they are the host's. 0 or errno. */
-int control_make_thread(pthread_t *thread, void *(*start)(void *));
-
-/* Has the flusher start the reading thread, and waits for that. */
-void control_start_reading(void);
-
-/* --- reader.c ---------------------------------------------------------------- */
-
-/* Closes the idle connections and waits `timeout_ms` for the busy ones; keeps new
- * ones from being opened until readers_resume(). False: some are busy still. */
-bool readers_pause(int timeout_ms);
-void readers_resume(void);
-void readers_reset_in_child(void);
-
-/* Closes the idle connections (they are of a file that is in use no more). */
-void readers_close_idle(void);
-
-/* For the flusher, before it takes a descriptor table of its own: no cursor is open that
- * works on the file with the table that the flusher has still. */
-bool readers_can_be_separate(void);
-
-/* On the flusher's thread, with which it shares the table: the reading thread runs, if
- * one can be had. */
-void readers_start(void);
-
-/* On the flusher's thread: no connection of the reading thread's is open afterwards, and
- * it has ended. False: it hangs in the file system. */
-bool readers_end(int timeout_ms);
-
-bool readers_have_thread(void);
+/* The file that readers may open, as a copy, and its epoch; NULL: none is open. A named file
+ * that is not open yet is opened. False: it cannot be, `*error`. */
+bool control_reading_path(char **path, uint64_t *epoch, const struct waiting *waiting, char **error);
 
 #endif

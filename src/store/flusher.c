@@ -16,10 +16,15 @@
 #include "sampler/ring_reader.h"
 #include "base/sys.h"
 #include "modules/modules.h"
+#include "base/text.h"
 #include "queryprof.h"
+#include "store/counters.h"
 #include "sampler/sampler.h"
 #include "store/file/descriptors.h"
 #include "store/flusher.h"
+#include "store/flusher_file.h"
+#include "store/read/pool.h"
+#include "store/write/batch.h"
 
 #define NS_PER_MS 1000000ll
 #define READING_TIMEOUT_MS 1000
@@ -33,25 +38,14 @@
  * waits for it. */
 #define STALL_NS (1 * NS_PER_MS)
 
-static void lock(void)
-{
-	pthread_mutex_lock(&store_control.lock);
-}
-
-static void unlock(void)
-{
-	pthread_mutex_unlock(&store_control.lock);
-}
-
 /* Everything before the ring's tail is settled: tells who waits. */
 static void show_drained(void)
 {
-	__atomic_store_n(&store_counters[STORE_FLUSHER_CPU_TIME_NS], clock_ns(CLOCK_THREAD_CPUTIME_ID),
-	                 __ATOMIC_RELAXED);
-	lock();
+	store_set_counter(STORE_FLUSHER_CPU_TIME_NS, clock_ns(CLOCK_THREAD_CPUTIME_ID));
+	control_lock();
 	store_control.drained = ring_tail(store_control.ring);
 	pthread_cond_broadcast(&store_control.changed);
-	unlock();
+	control_unlock();
 }
 
 /* --- flushing ---------------------------------------------------------------------- */
@@ -77,17 +71,17 @@ static void discard_ring(uint64_t until)
  * cannot start again. */
 static bool is_over_bound(void)
 {
-	int64_t bytes = database_bytes(flusher.path);
+	int64_t bytes = database_bytes(&flusher.writer.database, flusher.path);
 
-	__atomic_store_n(&store_counters[STORE_BYTES], (uint64_t)bytes, __ATOMIC_RELAXED);
+	store_set_counter(STORE_BYTES, (uint64_t)bytes);
 	if (flusher.max_bytes <= 0 || bytes <= flusher.max_bytes || bytes <= RETENTION_MIN_BYTES)
 		return false;
 	/* Without waiting for anybody. */
 	sqlite3_busy_timeout(flusher.writer.database.db, 0);
 	sqlite3_wal_checkpoint_v2(flusher.writer.database.db, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL);
 	writer_wait_when_busy(&flusher.writer);
-	bytes = database_bytes(flusher.path);
-	__atomic_store_n(&store_counters[STORE_BYTES], (uint64_t)bytes, __ATOMIC_RELAXED);
+	bytes = database_bytes(&flusher.writer.database, flusher.path);
+	store_set_counter(STORE_BYTES, (uint64_t)bytes);
 	return bytes > flusher.max_bytes + flusher.max_bytes / 16;
 }
 
@@ -95,9 +89,9 @@ static bool check_bound(void)
 {
 	flusher.over_bound = is_over_bound();
 	if (flusher.over_bound)
-		flusher_note_failure(database_sentence("%s: at its bound of %" PRId64
-		                                       " bytes while a reader holds the log",
-		                                       flusher.path, flusher.max_bytes));
+		flusher_note_failure(text_format("%s: at its bound of %" PRId64
+		                                 " bytes while a reader holds the log",
+		                                 flusher.path, flusher.max_bytes));
 	return !flusher.over_bound;
 }
 
@@ -124,7 +118,7 @@ static void settle_batch(const struct writer_result *result)
 	store_count(STORE_FIELDS_SKIPPED, result->fields_skipped);
 	store_count(STORE_FLUSHES, 1);
 	flusher.unsynced = true;
-	__atomic_store_n(&store_counters[STORE_STACKS], flusher.writer.stacks.count, __ATOMIC_RELAXED);
+	store_set_counter(STORE_STACKS, flusher.writer.stacks.count);
 	if (trim() && check_bound())
 		flusher_clear_failure();
 }
@@ -143,8 +137,7 @@ static void settle_failure(int code, const struct writer_result *result)
 	store_count(STORE_LOST, result->lost);
 	if (result->busy) {
 		if (!flusher_is_interrupted())
-			flusher_note_failure(
-				database_sentence("%s: locked by another process", flusher.path));
+			flusher_note_failure(text_format("%s: locked by another process", flusher.path));
 		settle_locked();
 		return;
 	}
@@ -166,10 +159,8 @@ static void sync_file(bool last)
 	errno = 0;
 	flusher.unsynced = writer_sync(&flusher.writer) != SQLITE_OK;
 	number = errno;
-	if (flusher.unsynced && database_check(&flusher.writer.database, flusher.path) == DATABASE_CURRENT)
-		flusher_note_failure(
-			database_sentence("%s: cannot be synced: %s", flusher.path, strerror(number)));
-	/* else the host closed its descriptor: once it is open again */
+	if (flusher.unsynced)
+		flusher_note_failure(text_format("%s: cannot be synced: %s", flusher.path, strerror(number)));
 	end = control_now_ns();
 	flusher.sync_at = end + SYNC_PAUSE * (end - start);
 }
@@ -189,7 +180,7 @@ static void flush(bool urgent)
 	modules_refresh(false);
 	while (result.more && !flusher_is_interrupted() && ring_tail(ring) < until) {
 		bool pausing = flusher.failing && !urgent && control_now_ns() < flusher.retry_at;
-		int code = store_control.disabled || pausing ? QP_STORE : flusher_ensure_file();
+		int code = pausing ? QP_STORE : flusher_ensure_file();
 
 		if (code == DATABASE_LOCKED) {
 			settle_locked();
@@ -226,7 +217,7 @@ static void take_settings(struct settings_of_store *settings)
 {
 	free(flusher.settings_path);
 	flusher.settings_path = settings->path ? strdup(settings->path) : NULL;
-	flusher.max_bytes = settings->max_bytes;
+	flusher_take_limits(settings->max_bytes);
 	flusher.interval_ns = settings->flush_interval_ns;
 	flusher.chore = settings->chore;
 }
@@ -238,21 +229,19 @@ static bool is_same_path(const char *left, const char *right)
 
 static int serve_open(char **error)
 {
-	int code;
+	int code = QP_OK;
 
-	if (store_control.disabled) {
-		*error = store_error();
-		return QP_STORE;
+	if (!flusher_has_current_file()) {
+		flusher_close_file(false);
+		code = flusher_open_file(error);
+		if (code)
+			flusher_note_failure(*error ? strdup(*error) : NULL);
+		else
+			flusher_clear_failure();
 	}
-	if (flusher.writer.database.db &&
-	    database_check(&flusher.writer.database, flusher.path) == DATABASE_CURRENT)
-		return QP_OK;
-	flusher_close_file(false);
-	code = flusher_open_file(error);
-	if (code)
-		flusher_note_failure(*error ? strdup(*error) : NULL);
-	else
-		flusher_clear_failure();
+	/* Somebody who names a file wants to know that there is none. */
+	if (!code && flusher.settings_path && (*error = flusher_refusal()))
+		code = QP_STORE;
 	return code == DATABASE_LOCKED ? QP_STORE : code;
 }
 
@@ -269,6 +258,10 @@ static int serve_configure(struct settings_of_store *wanted, char **error)
 			flusher.retention.trimming = true; /* the bound may be lower now */
 		}
 		return QP_OK;
+	}
+	if (wanted->path && flusher.table_error) {
+		*error = flusher_refusal();
+		return QP_STORE;
 	}
 	flush(true);
 	if (wanted->path && (code = flusher_try_file(wanted, error)))
@@ -288,9 +281,9 @@ static void serve_request(void)
 	char *error = NULL;
 	int code;
 
-	unlock();
+	control_unlock();
 	code = request == REQUEST_OPEN ? serve_open(&error) : serve_configure(&wanted, &error);
-	lock();
+	control_lock();
 	store_control.request = REQUEST_NONE;
 	store_control.request_done = store_control.request_number;
 	store_control.request_code = code;
@@ -304,15 +297,18 @@ static void serve_request(void)
 /* Called and left with the lock held. */
 static void park(void)
 {
-	unlock();
-	if (!store_control.disabled)
+	control_unlock();
+	/* What is in memory would go with its connection. */
+	if (!flusher.table_error)
 		flusher_close_file(false);
-	lock();
-	store_control.parked = true;
-	pthread_cond_broadcast(&store_control.changed);
+	control_lock();
+	if (store_control.state != STORE_RUNNING)
+		return;
+	control_set_state(STORE_PARKED);
 	while (store_control.pauses)
 		pthread_cond_wait(&store_control.changed, &store_control.lock);
-	store_control.parked = false;
+	if (store_control.state == STORE_PARKED) /* a shutdown may have been quicker */
+		control_set_state(STORE_RUNNING);
 }
 
 /* --- the thread ------------------------------------------------------------------------ */
@@ -320,9 +316,9 @@ static void park(void)
 /* Serves what is asked. */
 static void serve(bool *stop, bool *urgent)
 {
-	lock();
+	control_lock();
 	for (;;) {
-		if (store_control.pauses)
+		if (store_control.pauses && store_control.state == STORE_RUNNING)
 			park();
 		else if (store_control.request != REQUEST_NONE)
 			serve_request();
@@ -331,19 +327,20 @@ static void serve(bool *stop, bool *urgent)
 		else
 			break;
 	}
-	*stop = store_control.stop;
+	*stop = store_control.state == STORE_STOPPING;
 	*urgent = store_control.drained < store_control.drain_target;
-	unlock();
+	control_unlock();
 }
 
 static bool is_asked(void)
 {
 	bool asked;
 
-	lock();
-	asked = store_control.pauses || store_control.stop || store_control.request != REQUEST_NONE ||
-	        store_control.reading_wanted || store_control.drained < store_control.drain_target;
-	unlock();
+	control_lock();
+	asked = store_control.pauses || store_control.state == STORE_STOPPING ||
+	        store_control.request != REQUEST_NONE || store_control.reading_wanted ||
+	        store_control.drained < store_control.drain_target;
+	control_unlock();
 	return asked;
 }
 
@@ -368,20 +365,18 @@ static bool has_records(void)
 /* What is left, and what comes while it is stored, once. */
 static void finish(void)
 {
-	lock();
-	store_control.stop = false; /* so that the flush is not interrupted */
-	unlock();
+	control_lock();
+	control_set_state(STORE_FINISHING); /* the flush is not interrupted */
+	control_unlock();
 	flush(true);
-	/* Before the file is closed: the last one to close folds the log back. */
-	if (!readers_end(READING_TIMEOUT_MS))
-		store_control.disabled = true;
-	if (!store_control.disabled)
+	/* Before the file is closed: the last one to close folds the log back. Where the reading
+	 * thread hangs, SQLite must not be used any more. */
+	if (pool_end(READING_TIMEOUT_MS))
 		flusher_close_file(true);
 	tempdir_remove(&flusher.tempdir);
-	lock();
-	store_control.finished = true;
-	pthread_cond_broadcast(&store_control.changed);
-	unlock();
+	control_lock();
+	control_set_state(STORE_FINISHED);
+	control_unlock();
 }
 
 void *flusher_main(void *unused)
@@ -391,11 +386,11 @@ void *flusher_main(void *unused)
 	(void)unused;
 	pthread_setname_np(pthread_self(), "queryprof");
 	sampler_exclude_thread();
-	if (readers_can_be_separate())
-		descriptors_separate();
-	lock();
+	flusher.table_error = descriptors_separate();
+	flusher_clear_failure();
+	control_lock();
 	take_settings(&store_control.settings);
-	unlock();
+	control_unlock();
 	for (;;) {
 		bool any = has_records();
 
@@ -447,6 +442,9 @@ void flusher_reset_in_child(void)
 	tempdir_forget(&flusher.tempdir);
 	free(flusher.path);
 	flusher.path = NULL;
+	/* A store in memory is open still; it is the parent's. */
+	memset(flusher.writer.statements, 0, sizeof flusher.writer.statements);
+	flusher.writer.database = (struct database){ .guard = -1 };
 	flusher.failing = false;
 	flusher.retention = (struct retention){ .trimming = false };
 	if (flusher.has_writer)

@@ -1,14 +1,8 @@
 /*
- * The flusher, as the store starts and ends it, and what its own parts share: the thread
- * (flusher.c) and the file that it writes (flusher_file.c).
+ * The flusher thread, as the store starts and ends it.
  */
 #ifndef QUERYPROF_STORE_FLUSHER_H
 #define QUERYPROF_STORE_FLUSHER_H
-
-#include "store/control.h"
-#include "store/write/retention.h"
-#include "store/file/tempdir.h"
-#include "store/write/writer.h"
 
 void *flusher_main(void *unused);
 
@@ -20,56 +14,5 @@ void flusher_reset_in_child(void);
 
 /* Frees the memory of a flusher that has finished. */
 void flusher_free(void);
-
-/* --- between flusher.c and flusher_file.c --------------------------------------- */
-
-/* The thread's own; others touch it only when there is no thread. */
-struct flusher {
-	struct writer writer;
-	bool has_writer;
-	struct retention retention;
-	struct tempdir tempdir;
-	char *path;          /* of the open file */
-	char *settings_path; /* of the settings in force, NULL: temporary */
-	int64_t max_bytes, interval_ns;
-	store_chore chore;
-	bool failing, over_bound;
-	int64_t retry_at, retry_pause;
-	int64_t reaped_at;
-	bool unsynced;   /* stored since the newest sync */
-	int64_t sync_at; /* no sync before, while more comes */
-};
-extern struct flusher flusher;
-
-/* Path and limits as the settings say. A QP_ code or DATABASE_LOCKED, `*error`. */
-int flusher_open_file(char **error);
-
-/* `last`: nothing more will be written to it. */
-void flusher_close_file(bool last);
-
-/* Makes sure that the file is open, and is still the one that its path names. A QP_
- * code or DATABASE_LOCKED when it cannot be had. */
-int flusher_ensure_file(void);
-
-/* Whether the new file can be used; it exists afterwards. */
-int flusher_try_file(const struct settings_of_store *wanted, char **error);
-
-void flusher_set_limits(struct database_limits *limits);
-
-/* A failure, whose sentence is taken over: it is shown, and the file is not tried again
- * before a pause that grows. */
-void flusher_note_failure(char *sentence);
-
-/* Back to what a first try would find. */
-void flusher_clear_failure(void);
-
-/* The reading thread that somebody waits for. Called and left with the control block's
- * lock held. */
-void flusher_start_reading(void);
-
-/* Somebody asks for something else than what the flusher is busy with. */
-bool flusher_is_interrupted(void);
-
-uint64_t flusher_used_ring(void);
 
 #endif

@@ -1,18 +1,20 @@
-/*
- * The file that the flusher writes: made, opened, looked after while it is open, and
- * given up and opened again when something is wrong with it.
- */
-#include "store/flusher.h"
+#include "store/flusher_file.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "sampler/ring_reader.h"
+#include "base/text.h"
 #include "queryprof.h"
+#include "store/counters.h"
+#include "store/read/pool.h"
 
 #define NS_PER_MS 1000000ll
 #define RETRY_FIRST_NS (100 * NS_PER_MS)
 #define RETRY_LAST_NS (2000 * NS_PER_MS)
+
+/* Of a store without a file: it takes the host's memory. */
+#define MEMORY_MAX_BYTES (64 << 20)
 
 struct flusher flusher = { .tempdir = { .lock = -1 } };
 
@@ -21,10 +23,10 @@ struct flusher flusher = { .tempdir = { .lock = -1 } };
 /* `sentence` is taken over; NULL: all is well. */
 static void show_error(char *sentence)
 {
-	pthread_mutex_lock(&store_control.lock);
+	control_lock();
 	free(store_control.error);
 	store_control.error = sentence;
-	pthread_mutex_unlock(&store_control.lock);
+	control_unlock();
 }
 
 /* A file opened again keeps its epoch. */
@@ -37,19 +39,19 @@ static void show_file(const char *path, int64_t identity)
 		newest = identity;
 		epochs++;
 	}
-	pthread_mutex_lock(&store_control.lock);
+	control_lock();
 	free(store_control.open_path);
 	store_control.open_path = path ? strdup(path) : NULL;
 	__atomic_store_n(&store_control.epoch, path ? epochs : 0, __ATOMIC_RELEASE);
-	pthread_mutex_unlock(&store_control.lock);
-	readers_close_idle();
+	control_unlock();
+	pool_close_idle();
 }
 
 /* --- waiting for others ---------------------------------------------------------- */
 
 void flusher_start_reading(void)
 {
-	readers_start();
+	pool_start();
 	store_control.reading_wanted = false;
 	pthread_cond_broadcast(&store_control.changed);
 }
@@ -58,12 +60,13 @@ bool flusher_is_interrupted(void)
 {
 	bool interrupted;
 
-	pthread_mutex_lock(&store_control.lock);
-	interrupted = store_control.pauses || store_control.stop;
+	control_lock();
+	interrupted = store_control.state == STORE_STOPPING ||
+	              (store_control.pauses && store_control.state == STORE_RUNNING);
 	/* No reason to give up what is under way, nor to wait for its end. */
 	if (store_control.reading_wanted && !interrupted)
 		flusher_start_reading();
-	pthread_mutex_unlock(&store_control.lock);
+	control_unlock();
 	return interrupted;
 }
 
@@ -80,6 +83,13 @@ static bool give_up_waiting(void *context)
 }
 
 /* --- opening and closing ----------------------------------------------------------- */
+
+void flusher_take_limits(int64_t max_bytes)
+{
+	bool is_too_much = max_bytes <= 0 || max_bytes > MEMORY_MAX_BYTES;
+
+	flusher.max_bytes = flusher.table_error && is_too_much ? MEMORY_MAX_BYTES : max_bytes;
+}
 
 void flusher_set_limits(struct database_limits *limits)
 {
@@ -104,19 +114,21 @@ static char *make_path(char **error)
 {
 	int number;
 
+	if (flusher.table_error)
+		return database_memory_name();
 	if (flusher.settings_path)
 		return strdup(flusher.settings_path);
-	if (flusher.tempdir.path && !tempdir_hold(&flusher.tempdir))
-		tempdir_forget(&flusher.tempdir); /* somebody removed it */
+	if (flusher.tempdir.path && !tempdir_is_there(&flusher.tempdir))
+		tempdir_remove(&flusher.tempdir);
 	if (!flusher.tempdir.path) {
 		number = tempdir_make(&flusher.tempdir);
 		if (number) {
-			*error = database_sentence("no temporary directory for the trace file: %s",
-			                           strerror(number));
+			*error = text_format("no temporary directory for the trace file: %s",
+			                     strerror(number));
 			return NULL;
 		}
 	}
-	return database_sentence("%s/trace.db", flusher.tempdir.path);
+	return text_format("%s/trace.db", flusher.tempdir.path);
 }
 
 int flusher_open_file(char **error)
@@ -127,7 +139,7 @@ int flusher_open_file(char **error)
 	if (!flusher.has_writer)
 		flusher.has_writer = writer_init(&flusher.writer, give_up_waiting, NULL);
 	if (!flusher.has_writer) {
-		*error = database_sentence("no memory for the flusher");
+		*error = text_format("no memory for the flusher");
 		return QP_NOMEM;
 	}
 	flusher.path = make_path(error);
@@ -143,10 +155,19 @@ int flusher_open_file(char **error)
 	return QP_OK;
 }
 
+char *flusher_refusal(void)
+{
+	if (!flusher.table_error)
+		return NULL;
+	return text_format("no trace file, samples are kept in memory (%d MiB at most): the system refuses"
+	                   " the store a descriptor table of its own (close_range and unshare: %s)",
+	                   MEMORY_MAX_BYTES >> 20, strerror(flusher.table_error));
+}
+
 void flusher_clear_failure(void)
 {
-	if (flusher.failing)
-		show_error(NULL);
+	if (flusher.failing || flusher.table_error)
+		show_error(flusher_refusal());
 	flusher.failing = false;
 	flusher.retry_pause = RETRY_FIRST_NS;
 	flusher.retry_at = 0;
@@ -176,6 +197,12 @@ int flusher_try_file(const struct settings_of_store *wanted, char **error)
 	return code == DATABASE_LOCKED ? QP_STORE : code;
 }
 
+bool flusher_has_current_file(void)
+{
+	return flusher.writer.database.db && (database_is_in_memory(flusher.path) ||
+	                                      database_is_at(&flusher.writer.database, flusher.path));
+}
+
 /* The file has another name than the process can reach: it has changed its root, or its
  * user. What is open can be written all the same. */
 static bool is_kept_elsewhere(void)
@@ -193,21 +220,10 @@ int flusher_ensure_file(void)
 	char *error = NULL;
 	int code;
 
-	if (store_control.disabled)
-		return QP_STORE;
 	if (flusher.writer.database.db) {
-		switch (database_check(&flusher.writer.database, flusher.path)) {
-		case DATABASE_CURRENT: return QP_OK;
-		case DATABASE_STOLEN:
-			store_count(STORE_ERRORS, 1);
-			flusher_close_file(false);
-			break;
-		case DATABASE_GONE:
-			if (is_kept_elsewhere())
-				return QP_OK;
-			flusher_close_file(false);
-			break;
-		}
+		if (flusher_has_current_file() || is_kept_elsewhere())
+			return QP_OK;
+		flusher_close_file(false);
 	}
 	code = flusher_open_file(&error);
 	if (code)

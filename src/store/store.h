@@ -18,13 +18,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct ring;
-struct sqlite3;
+#include "store/control.h"
+#include "store/counters.h"
+#include "store/process_start.h"
+#include "store/read/reader.h"
+#include "store/read/space.h"
 
-/* Work on the trace file that can wait: the flusher does it after a flush, in turns
- * of a few ms, as long as nobody asks for anything. `db` is its connection, without a
- * transaction, and `file` tells one file from another. True: there is more to do. */
-typedef bool (*store_chore)(struct sqlite3 *db, int64_t file);
+struct ring;
 
 struct store_config {
 	const char *path;  /* NULL or "": a private temporary file */
@@ -57,6 +57,9 @@ int store_configure(const struct store_config *config, char **error);
  * counted as lost. Waits at most `timeout_ms`; false when that passed. */
 bool store_drain(int timeout_ms);
 
+/* The same; false also when `wait` was given up. */
+bool store_drain_waiting(const struct store_wait *wait);
+
 /* For _exit(): what is in the ring is stored within a second, or not. May be called
  * where _exit() may: in a signal handler, in a child of vfork(). */
 void store_drain_for_exit(void);
@@ -72,78 +75,8 @@ void store_shutdown(void);
 /* The file in use (a copy, free() it), NULL when none is open. */
 char *store_path(void);
 
-enum store_counter {
-	STORE_SAMPLES, /* rows written */
-	STORE_QUERIES,
-	STORE_LOST,    /* records taken from the ring that could not be written */
-	STORE_TRIMMED, /* samples removed to keep the size bound */
-	STORE_STACKS,  /* distinct stacks known to this process */
-	STORE_FLUSHES, /* transactions */
-	STORE_ERRORS,  /* failed transactions or opens */
-	STORE_BYTES,   /* file and WAL after the newest flush */
-	STORE_FLUSHER_CPU_TIME_NS,
-	STORE_FIELDS_SKIPPED, /* optional fields of samples that this build does not know */
-	STORE_COUNTERS,
-};
-uint64_t store_counter(enum store_counter which);
-
 /* Why storing fails now: a copy, free() it; NULL while all is well. */
 char *store_error(void);
-
-/* --- reading -------------------------------------------------------------- */
-
-/* A read-only statement on the trace file over a connection of its own from a
- * pool. `sql` sees the tables and views of sql/store_schema.sql. One thread at a
- * time uses a cursor. */
-struct store_cursor;
-
-/* NULL with a message in `*error` (free() it) on failure. */
-struct store_cursor *store_select(const char *sql, char **error);
-void store_bind_int64(struct store_cursor *cursor, int index, int64_t value); /* from 1 */
-void store_bind_double(struct store_cursor *cursor, int index, double value);
-void store_bind_text(struct store_cursor *cursor, int index, const char *text, size_t size); /* copied */
-void store_bind_null(struct store_cursor *cursor, int index);
-
-/* 1: a row; 0: the end; -1: failed, see store_cursor_error(). */
-int store_step(struct store_cursor *cursor);
-const char *store_cursor_error(const struct store_cursor *cursor);
-
-enum store_type { STORE_NULL, STORE_INT64, STORE_DOUBLE, STORE_TEXT, STORE_BLOB };
-enum store_type store_column_type(struct store_cursor *cursor, int column); /* from 0 */
-int64_t store_column_int64(struct store_cursor *cursor, int column);
-double store_column_double(struct store_cursor *cursor, int column);
-/* Valid until the next store_step() or store_close(). */
-const char *store_column_bytes(struct store_cursor *cursor, int column, size_t *size);
-void store_close(struct store_cursor *cursor);
-
-/* --- the store's address space -------------------------------------------- */
-
-/* Set in an address of a trace that lies in no module; the other bits are what it was
- * in its process. */
-#define STORE_NOWHERE (1ull << 62)
-
-/* Where an address of a trace lies. Strings stay valid until store_shutdown(). */
-struct store_location {
-	const char *path;
-	const char *build_id; /* "" when the module has none */
-	uint64_t file_size;   /* with mtime_ns tells a module without build id */
-	int64_t mtime_ns;
-	uint64_t address; /* the ELF virtual address in that object */
-	uint64_t offset;  /* from the start of the module's image */
-};
-
-/* `address` as in trace_log.trace; also takes an address of this process that no
- * sample has named yet. False: in no module that the store knows or the process
- * has mapped. */
-bool store_locate(uint64_t address, struct store_location *location);
-
-/* When this process began, ns since 1970, as the file's table of processes has it. */
-int64_t store_process_start(void);
-
-/* Makes addresses of this process, read against the code map `generation`, what a trace
- * in the file has for them. A module that the file does not know yet lies at its real
- * place, or nowhere when that is another's. */
-void store_place(uint64_t *addresses, size_t count, uint32_t generation);
 
 /* --- fork ----------------------------------------------------------------- */
 

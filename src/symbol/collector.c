@@ -1,9 +1,9 @@
 /*
  * Which function covers an address.
  *
- * A symbol covers its own size and no more: in a stripped library the space
- * between two exported functions belongs to static ones whose names are gone, and
- * the neighbour's name would be a lie.
+ * A symbol covers its own size and no more: in a stripped library the space between two
+ * exported functions belongs to static ones whose names are gone, and the neighbour's name
+ * would be wrong.
  *
  * Symbols of size 0 (assembly without .size) name their first byte. They reach
  * further, up to the next symbol or the end of their section, only when the table
@@ -37,49 +37,25 @@ struct candidate {
 
 /* --- collecting -------------------------------------------------------------- */
 
-static bool reserve(void **items, size_t *capacity, size_t needed, size_t item_size)
-{
-	if (needed <= *capacity)
-		return true;
-	size_t wanted = *capacity ? *capacity * 2 : 256;
-	if (wanted < needed)
-		wanted = needed;
-	void *grown = reallocarray(*items, wanted, item_size);
-	if (!grown)
-		return false;
-	*items = grown;
-	*capacity = wanted;
-	return true;
-}
-
-static bool add_candidate(struct symbol_collector *collector, struct candidate candidate)
-{
-	if (!reserve((void **)&collector->candidates, &collector->capacity, collector->count + 1,
-	             sizeof(*collector->candidates)))
-		return false;
-	collector->candidates[collector->count++] = candidate;
-	return true;
-}
-
 static bool add_names(struct symbol_collector *collector, const char *bytes, size_t size)
 {
-	if (size > UINT32_MAX - collector->names_size ||
-	    !reserve((void **)&collector->names, &collector->names_capacity, collector->names_size + size, 1))
+	size_t before = collector->names.count;
+	if (size > UINT32_MAX - before || !vector_reserve(&collector->names, before + size))
 		return false;
-	memcpy(collector->names + collector->names_size, bytes, size);
-	collector->names_size += size;
+	memcpy(collector->names.items + before, bytes, size);
+	collector->names.count += size;
 	return true;
 }
 
 bool symbol_collector_add(struct symbol_collector *collector, uint64_t start, uint64_t size, const char *name,
                           const char *suffix)
 {
-	size_t at = collector->names_size;
+	size_t at = collector->names.count;
 	return add_names(collector, name, strlen(name)) && add_names(collector, suffix, strlen(suffix) + 1) &&
-	       add_candidate(collector, (struct candidate){ .start = start,
-	                                                    .end = start + size,
-	                                                    .name = (uint32_t)at,
-	                                                    .reach = REACH_SIZE });
+	       vector_push(&collector->candidates, (struct candidate){ .start = start,
+	                                                               .end = start + size,
+	                                                               .name = (uint32_t)at,
+	                                                               .reach = REACH_SIZE });
 }
 
 static uint8_t rank_of(const Elf64_Sym *symbol)
@@ -152,9 +128,9 @@ bool symbol_collector_add_section(struct symbol_collector *collector, const stru
 			continue;
 		/* Newer linkers append the version: "name@@VERSION". */
 		size_t length = name[0] ? 1 + strcspn(name + 1, "@") : 0;
-		candidate.name = (uint32_t)collector->names_size;
+		candidate.name = (uint32_t)collector->names.count;
 		if (!add_names(collector, name, length) || !add_names(collector, "", 1) ||
-		    !add_candidate(collector, candidate))
+		    !vector_push(&collector->candidates, candidate))
 			return false;
 	}
 	return true;
@@ -191,13 +167,13 @@ static int compare_candidates(const void *left, const void *right, void *names)
 const char *symbol_collector_find(const struct symbol_collector *collector, uint64_t start)
 {
 	const struct candidate *found = NULL;
-	for (size_t i = 0; i < collector->count; i++) {
-		const struct candidate *candidate = &collector->candidates[i];
+	for (size_t i = 0; i < collector->candidates.count; i++) {
+		const struct candidate *candidate = &collector->candidates.items[i];
 		if (candidate->start == start && candidate->reach != REACH_NOTHING &&
-		    (!found || compare_candidates(candidate, found, collector->names) < 0))
+		    (!found || compare_candidates(candidate, found, collector->names.items) < 0))
 			found = candidate;
 	}
-	return found ? collector->names + found->name : NULL;
+	return found ? collector->names.items + found->name : NULL;
 }
 
 /* Settles how far symbols of unknown size reach and drops what names nothing:
@@ -265,20 +241,20 @@ static void flatten(struct symbol_table *table, const struct candidate *candidat
 
 struct symbol_table *symbol_collector_finish(struct symbol_collector *collector)
 {
-	size_t count = collector->count;
+	size_t count = collector->candidates.count;
 	if (count) {
-		qsort_r(collector->candidates, count, sizeof(*collector->candidates), compare_candidates,
-		        collector->names);
-		count = settle(collector->candidates, count);
+		qsort_r(collector->candidates.items, count, sizeof(*collector->candidates.items),
+		        compare_candidates, collector->names.items);
+		count = settle(collector->candidates.items, count);
 	}
 	/* Each candidate opens one range and, at its end, lets the outer one go on. */
 	struct symbol_table *table = malloc(sizeof(*table) + (2 * count + 1) * sizeof(table->ranges[0]));
 	uint32_t *open = malloc((count + 1) * sizeof(*open));
 	if (table && open) {
 		table->count = 0;
-		flatten(table, collector->candidates, count, open);
-		table->names = collector->names;
-		collector->names = NULL;
+		flatten(table, collector->candidates.items, count, open);
+		table->names = collector->names.items;
+		collector->names.items = NULL; /* the table's now */
 	} else {
 		free(table);
 		table = NULL;
@@ -290,7 +266,6 @@ struct symbol_table *symbol_collector_finish(struct symbol_collector *collector)
 
 void symbol_collector_free(struct symbol_collector *collector)
 {
-	free(collector->candidates);
-	free(collector->names);
-	*collector = (struct symbol_collector){ 0 };
+	vector_free(&collector->candidates);
+	vector_free(&collector->names);
 }

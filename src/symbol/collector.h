@@ -9,6 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/vector.h"
 #include "symbol/elf_image.h"
 
 struct symbol_table;
@@ -16,10 +17,8 @@ struct candidate;
 
 /* Starts as { 0 }. One thread at a time. */
 struct symbol_collector {
-	struct candidate *candidates;
-	size_t count, capacity;
-	char *names;
-	size_t names_size, names_capacity;
+	VECTOR(struct candidate) candidates;
+	VECTOR(char) names; /* each ends in a zero */
 };
 
 /* Adds the range of one function; its name is `name` with `suffix` behind it. False:

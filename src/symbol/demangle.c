@@ -1,14 +1,14 @@
 /*
- * Names as people wrote them, by libiberty.
+ * libiberty demangles.
  *
  * Its two demanglers are called directly: the entry that tries every language
  * also knows some whose code ends the process when memory runs out. Their own
  * limits on length and recursion stay on; a name beyond them stays as it is.
  */
+#include "symbol/demangle.h"
+
 #include <libiberty/demangle.h>
 #include <stddef.h>
-
-#include "symbol/symbol.h"
 
 char *symbol_demangle(const char *name)
 {

@@ -1,18 +1,20 @@
 /*
  * Inlined frames from DWARF through libdw.
  *
- * libdw's own dwarf_getscopes() goes through the whole unit at each question. Here
- * the functions of a unit are listed once, at its first question, and only the one
- * that has the address is looked into.
+ * libdw's own dwarf_getscopes() reads the whole unit at each call. Here the first look-up
+ * in a unit lists its functions, and each look-up then reads only the one that has the
+ * address.
  *
- * An inlined function says by itself only from where it was called and of which
- * function it is an instance; what stands in the source is that function's, which
- * may be in another unit (link-time optimisation) or another file (dwz).
+ * The entry of an inlined function has the place of its call and refers to the function's
+ * own entry, which has its name and may be in another unit (link-time optimisation) or
+ * another file (dwz).
  */
 #include "symbol/inlines.h"
 
 #include <dwarf.h>
 #include <stdlib.h>
+
+#include "base/vector.h"
 
 #define DEPTH_MAX 256 /* of what is nested in a unit; deeper is damaged */
 
@@ -24,8 +26,7 @@ struct function {
 struct inlines {
 	const struct libdw *libdw;
 	Dwarf_Die unit;
-	struct function *functions; /* by start; one with several ranges is there as often */
-	size_t count, capacity;
+	VECTOR(struct function) functions; /* by start; one with several ranges is there as often */
 };
 
 /* --- the functions of a unit ---------------------------------------------------- */
@@ -38,19 +39,9 @@ static bool add_ranges(struct inlines *inlines, Dwarf_Die *die)
 	while ((at = libdw->dwarf_ranges(die, at, &base, &start, &end)) > 0) {
 		if (start == 0 || start >= end) /* the linker dropped it */
 			continue;
-		if (inlines->count == inlines->capacity) {
-			size_t wanted = inlines->capacity ? inlines->capacity * 2 : 64;
-			void *grown = reallocarray(inlines->functions, wanted, sizeof(*inlines->functions));
-			if (!grown)
-				return false;
-			inlines->functions = grown;
-			inlines->capacity = wanted;
-		}
-		inlines->functions[inlines->count++] = (struct function){
-			.start = start,
-			.end = end,
-			.die = libdw->dwarf_dieoffset(die),
-		};
+		const struct function function = { start, end, libdw->dwarf_dieoffset(die) };
+		if (!vector_push(&inlines->functions, function))
+			return false;
 	}
 	return true;
 }
@@ -114,8 +105,9 @@ struct inlines *inlines_open(const struct libdw *libdw, Dwarf_Die *unit)
 		inlines_close(inlines);
 		return NULL;
 	}
-	if (inlines->count)
-		qsort(inlines->functions, inlines->count, sizeof(*inlines->functions), compare_functions);
+	if (inlines->functions.count)
+		qsort(inlines->functions.items, inlines->functions.count, sizeof(*inlines->functions.items),
+		      compare_functions);
 	return inlines;
 }
 
@@ -123,7 +115,7 @@ void inlines_close(struct inlines *inlines)
 {
 	if (!inlines)
 		return;
-	free(inlines->functions);
+	vector_free(&inlines->functions);
 	free(inlines);
 }
 
@@ -181,15 +173,16 @@ static bool find_inlined(const struct libdw *libdw, Dwarf_Die *parent, uint64_t 
 
 static const struct function *find_function(const struct inlines *inlines, uint64_t address)
 {
-	size_t low = 0, high = inlines->count;
+	size_t low = 0, high = inlines->functions.count;
 	while (low < high) {
 		size_t middle = low + (high - low) / 2;
-		if (inlines->functions[middle].start <= address)
+		if (inlines->functions.items[middle].start <= address)
 			low = middle + 1;
 		else
 			high = middle;
 	}
-	return low && address < inlines->functions[low - 1].end ? &inlines->functions[low - 1] : NULL;
+	return low && address < inlines->functions.items[low - 1].end ? &inlines->functions.items[low - 1]
+	                                                              : NULL;
 }
 
 static void reverse(struct symbol_frame *frames, size_t count)

@@ -1,18 +1,18 @@
 /*
  * Lines from DWARF through libdw.
  *
- * Which compilation unit covers an address is read from the units themselves, not
- * from .debug_aranges, which clang does not write.
+ * The units themselves say which addresses they cover; .debug_aranges is not read, since
+ * clang does not write it.
  *
- * No file stays open: a host that closes all its descriptors and opens files of
- * its own would make us read those. libdw has read the debug sections when
- * dwarf_begin_elf() returns.
+ * No file stays open: if the host closed all its descriptors and opened files of its own,
+ * libdw would read those. It has read the debug sections when dwarf_begin_elf() returns.
  */
 #include "symbol/lines.h"
 
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "base/vector.h"
 #include "symbol/debug_file.h"
 #include "symbol/inlines.h"
 
@@ -33,44 +33,16 @@ struct unit {
 struct lines {
 	struct elf_image image, alternate;
 	Dwarf *dwarf;
-	Dwarf *alternate_dwarf; /* of what several debug files share; NULL: there is none */
-	struct unit_range *ranges;
-	size_t count, capacity;
-	struct unit *units;
-	size_t unit_count, unit_capacity;
+	Dwarf *alternate_dwarf;           /* of what several debug files share; NULL: there is none */
+	VECTOR(struct unit_range) ranges; /* by start */
+	VECTOR(struct unit) units;
 };
 
-static bool reserve(void **items, size_t *capacity, size_t count, size_t item_size)
-{
-	if (count < *capacity)
-		return true;
-	size_t wanted = *capacity ? *capacity * 2 : 64;
-	void *grown = reallocarray(*items, wanted, item_size);
-	if (!grown)
-		return false;
-	*items = grown;
-	*capacity = wanted;
-	return true;
-}
-
-static bool add_unit(struct lines *lines, Dwarf_Off die)
-{
-	if (!reserve((void **)&lines->units, &lines->unit_capacity, lines->unit_count, sizeof(*lines->units)))
-		return false;
-	lines->units[lines->unit_count++] = (struct unit){ .die = die };
-	return true;
-}
-
+/* The unit is the last one that was added. */
 static bool add_range(struct lines *lines, uint64_t start, uint64_t end)
 {
-	if (!reserve((void **)&lines->ranges, &lines->capacity, lines->count, sizeof(*lines->ranges)))
-		return false;
-	lines->ranges[lines->count++] = (struct unit_range){
-		.start = start,
-		.end = end,
-		.unit = (uint32_t)(lines->unit_count - 1),
-	};
-	return true;
+	const struct unit_range range = { start, end, (uint32_t)(lines->units.count - 1) };
+	return vector_push(&lines->ranges, range);
 }
 
 static int compare_ranges(const void *left, const void *right)
@@ -89,16 +61,16 @@ static bool collect_units(struct lines *lines)
 	while (libdw->dwarf_get_units(lines->dwarf, unit, &unit, NULL, NULL, &die, NULL) == 0) {
 		Dwarf_Addr base, start, end;
 		ptrdiff_t at = 0;
-		if (!add_unit(lines, libdw->dwarf_dieoffset(&die)))
+		if (!vector_push(&lines->units, (struct unit){ .die = libdw->dwarf_dieoffset(&die) }))
 			return false;
 		while ((at = libdw->dwarf_ranges(&die, at, &base, &start, &end)) > 0)
 			/* Functions that the linker dropped lie at 0. */
 			if (start && start < end && !add_range(lines, start, end))
 				return false;
 	}
-	if (lines->count)
-		qsort(lines->ranges, lines->count, sizeof(*lines->ranges), compare_ranges);
-	return lines->count > 0;
+	if (lines->ranges.count)
+		qsort(lines->ranges.items, lines->ranges.count, sizeof(*lines->ranges.items), compare_ranges);
+	return lines->ranges.count > 0;
 }
 
 static void close_file(struct elf_image *image)
@@ -145,15 +117,15 @@ static void open_alternate(struct lines *lines, const char *debug_path)
 static void free_lines(struct lines *lines)
 {
 	const struct libdw *libdw = lines->image.libdw;
-	for (size_t i = 0; i < lines->unit_count; i++)
-		inlines_close(lines->units[i].inlines);
+	for (size_t i = 0; i < lines->units.count; i++)
+		inlines_close(lines->units.items[i].inlines);
 	if (lines->dwarf)
 		libdw->dwarf_end(lines->dwarf);
 	if (lines->alternate_dwarf)
 		libdw->dwarf_end(lines->alternate_dwarf);
 	elf_image_close(&lines->alternate);
-	free(lines->units);
-	free(lines->ranges);
+	vector_free(&lines->units);
+	vector_free(&lines->ranges);
 	free(lines);
 }
 
@@ -188,16 +160,17 @@ void lines_close(struct lines *lines)
 /* The unit that has the address; NULL when none does. */
 static struct unit *find_unit(struct lines *lines, uint64_t address)
 {
-	size_t low = 0, high = lines->count;
+	size_t low = 0, high = lines->ranges.count;
 	while (low < high) {
 		size_t middle = low + (high - low) / 2;
-		if (lines->ranges[middle].start <= address)
+		if (lines->ranges.items[middle].start <= address)
 			low = middle + 1;
 		else
 			high = middle;
 	}
-	return low && address < lines->ranges[low - 1].end ? &lines->units[lines->ranges[low - 1].unit]
-	                                                   : NULL;
+	return low && address < lines->ranges.items[low - 1].end
+	               ? &lines->units.items[lines->ranges.items[low - 1].unit]
+	               : NULL;
 }
 
 bool lines_find(struct lines *lines, uint64_t address, const char **file, int *line)

@@ -1,10 +1,10 @@
 /*
- * Reads perf's maps: a line for each piece of code, "START SIZE NAME", numbers in
- * hex. Anybody can put a file of that name into /tmp, so it is taken only when it is
- * a plain file of ours, and not read beyond a bound.
+ * Reads perf's maps. They have a line for each piece of code, "START SIZE NAME", with
+ * numbers in hex. Any user can create a file of that name in /tmp, so only a regular file
+ * that belongs to this user is read, and not beyond a bound.
  *
- * Compilers append to their map while it is read: only what ends in a newline is
- * taken, the rest waits for the next look.
+ * Compilers append to their map while it is read: a line counts when it ends in a newline,
+ * and the rest is read next time.
  */
 #include "symbol/perf_map.h"
 
@@ -17,6 +17,9 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include "base/lock.h"
+#include "base/vector.h"
 
 #define MAP_BYTES_MAX ((off_t)64 << 20)
 #define CODE_BYTES_MAX ((uint64_t)1 << 30) /* of one piece */
@@ -40,13 +43,19 @@ struct map {
 	off_t size; /* of the file when we looked */
 	char *text; /* what was taken of it; lines end in a zero */
 	size_t text_size;
-	struct code *codes; /* by start */
-	size_t count, capacity;
-	uint64_t largest; /* size of a piece */
+	VECTOR(struct code) codes; /* by start */
+	uint64_t largest;          /* size of a piece */
 };
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static void forget_maps(void);
+LOCK_DEFINE(lock, LOCK_PERF_MAP, .lost = forget_maps);
 static struct map *maps;
+
+/* A thread that is not in this child was changing one of them. */
+static void forget_maps(void)
+{
+	maps = NULL;
+}
 
 /* --- the file ------------------------------------------------------------------- */
 
@@ -77,7 +86,7 @@ static bool has_grown(const struct map *map, const struct stat *status)
 static void empty(struct map *map)
 {
 	free(map->text);
-	free(map->codes);
+	vector_free(&map->codes);
 	*map = (struct map){ .next = map->next, .process_id = map->process_id };
 }
 
@@ -118,23 +127,14 @@ static bool take_hex(char **at, uint64_t *number)
 
 static bool add_line(struct map *map, char *line)
 {
-	struct code code = { .order = (uint32_t)map->count };
+	struct code code = { .order = (uint32_t)map->codes.count };
 	if (!take_hex(&line, &code.start) || !take_hex(&line, &code.size) || code.size == 0 ||
 	    code.size > CODE_BYTES_MAX || !line[0])
 		return true;
-	if (map->count == map->capacity) {
-		size_t wanted = map->capacity ? map->capacity * 2 : 256;
-		struct code *grown = reallocarray(map->codes, wanted, sizeof(*grown));
-		if (!grown)
-			return false;
-		map->codes = grown;
-		map->capacity = wanted;
-	}
 	code.name = (uint32_t)(line - map->text);
 	if (code.size > map->largest)
 		map->largest = code.size;
-	map->codes[map->count++] = code;
-	return true;
+	return vector_push(&map->codes, code);
 }
 
 static int compare_codes(const void *left, const void *right)
@@ -161,8 +161,8 @@ static bool read_map(struct map *map, int fd, const struct stat *status)
 		empty(map);
 		return false;
 	}
-	if (map->count)
-		qsort(map->codes, map->count, sizeof(*map->codes), compare_codes);
+	if (map->codes.count)
+		qsort(map->codes.items, map->codes.count, sizeof(*map->codes.items), compare_codes);
 	map->device = status->st_dev;
 	map->inode = status->st_ino;
 	map->size = status->st_size;
@@ -211,16 +211,16 @@ static const struct map *current_map(int64_t process_id, int64_t start_time_ns)
 static const char *find_name(const struct map *map, uint64_t address)
 {
 	const struct code *found = NULL;
-	size_t low = 0, high = map->count;
+	size_t low = 0, high = map->codes.count;
 	while (low < high) {
 		size_t middle = low + (high - low) / 2;
-		if (map->codes[middle].start <= address)
+		if (map->codes.items[middle].start <= address)
 			low = middle + 1;
 		else
 			high = middle;
 	}
-	for (; low > 0 && address - map->codes[low - 1].start < map->largest; low--) {
-		const struct code *code = &map->codes[low - 1];
+	for (; low > 0 && address - map->codes.items[low - 1].start < map->largest; low--) {
+		const struct code *code = &map->codes.items[low - 1];
 		if (address - code->start < code->size && (!found || code->order > found->order))
 			found = code;
 	}
@@ -235,14 +235,4 @@ char *perf_map_name(int64_t process_id, int64_t start_time_ns, uint64_t address)
 	char *copy = name ? strdup(name) : NULL;
 	pthread_mutex_unlock(&lock);
 	return copy;
-}
-
-void perf_map_before_fork(void)
-{
-	pthread_mutex_lock(&lock);
-}
-
-void perf_map_after_fork(void)
-{
-	pthread_mutex_unlock(&lock);
 }

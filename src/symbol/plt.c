@@ -1,20 +1,20 @@
 /*
- * Names for the stubs through which an object calls other objects.
- *
  * Stubs have no symbols, and elfutils gives them no names. Each ends in a jump through
- * a slot of the global offset table, and a relocation says whose address the slot
- * gets: decoding the jump proves the name, whatever order and flavour (.plt, .plt.sec,
- * .plt.got) the linker chose. x86-64 only; elsewhere stubs show as module+offset.
+ * a slot of the global offset table, and a relocation says which function's address the
+ * slot gets. So the decoded jump proves the name, for every order and kind of stub
+ * (.plt, .plt.sec, .plt.got) that linkers choose. On other machines than x86-64 stubs show
+ * as module+offset.
  *
- * Within libc, and in static programs, slots get whichever version of a function fits
- * the processor; the relocation names the function that chooses, and its symbol is
- * what callers call it.
+ * Within libc, and in static programs, a slot may get the version of a function that fits
+ * the processor. The relocation then names the function that chooses, and its symbol has
+ * the name that callers use.
  */
 #include "symbol/plt.h"
 
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/vector.h"
 #include "symbol/x86_64.h"
 
 #define STUB_BYTES 16u /* of .plt and .plt.sec; those of .plt.got may be 8 */
@@ -28,10 +28,9 @@ struct slot {
 /* The slots of an object, and what to call them. */
 struct slots {
 	const struct elf_image *image;
-	struct slot *items; /* by address */
-	size_t count;
-	Elf_Data *symbols; /* NULL: no dynamic ones */
-	uint32_t strings;  /* index of their section */
+	VECTOR(struct slot) list; /* by address */
+	Elf_Data *symbols;        /* NULL: no dynamic ones */
+	uint32_t strings;         /* index of their section */
 };
 
 static int compare_slots(const void *left, const void *right)
@@ -46,10 +45,6 @@ static bool add_slots(struct slots *slots, const Elf64_Shdr *section, bool has_s
 {
 	Elf_Data *data = elf_image_data(slots->image, section);
 	size_t count = data ? data->d_size / sizeof(Elf64_Rela) : 0;
-	struct slot *grown = reallocarray(slots->items, slots->count + count + 1, sizeof(*slots->items));
-	if (!grown)
-		return false;
-	slots->items = grown;
 	GElf_Rela relocation;
 	for (size_t i = 0; i < count; i++) {
 		if (!slots->image->libdw->gelf_getrela(data, (int)i, &relocation))
@@ -60,8 +55,8 @@ static bool add_slots(struct slots *slots, const Elf64_Shdr *section, bool has_s
 			slot.symbol = (uint32_t)GELF_R_SYM(relocation.r_info);
 		else if (type == R_X86_64_IRELATIVE)
 			slot.chooser = (uint64_t)relocation.r_addend;
-		if (slot.symbol || slot.chooser)
-			slots->items[slots->count++] = slot;
+		if ((slot.symbol || slot.chooser) && !vector_push(&slots->list, slot))
+			return false;
 	}
 	return true;
 }
@@ -84,15 +79,17 @@ static bool read_slots(const struct elf_image *image, struct slots *slots)
 		    !add_slots(slots, section, has_symbols))
 			return false;
 	}
-	if (slots->count)
-		qsort(slots->items, slots->count, sizeof(*slots->items), compare_slots);
+	if (slots->list.count)
+		qsort(slots->list.items, slots->list.count, sizeof(*slots->list.items), compare_slots);
 	return true;
 }
 
 static const struct slot *find_slot(const struct slots *slots, uint64_t address)
 {
 	struct slot key = { .address = address };
-	return slots->count ? bsearch(&key, slots->items, slots->count, sizeof(key), compare_slots) : NULL;
+	return slots->list.count
+	               ? bsearch(&key, slots->list.items, slots->list.count, sizeof(key), compare_slots)
+	               : NULL;
 }
 
 /* The dynamic symbol whose address the slot gets; NULL when it gets none's. */
@@ -150,12 +147,12 @@ bool plt_collect(const struct elf_image *image, struct symbol_collector *collect
 	static const char *const sections[] = { ".plt", ".plt.sec", ".plt.got" };
 	struct slots slots;
 	bool good = read_slots(image, &slots);
-	for (size_t i = 0; good && slots.count && i < sizeof(sections) / sizeof(sections[0]); i++) {
+	for (size_t i = 0; good && slots.list.count && i < sizeof(sections) / sizeof(sections[0]); i++) {
 		const Elf64_Shdr *section = elf_image_section(image, sections[i]);
 		if (section)
 			good = name_stubs(&slots, section, collector);
 	}
-	free(slots.items);
+	vector_free(&slots.list);
 	return good;
 }
 
@@ -164,6 +161,6 @@ bool plt_slot_is(const struct elf_image *image, uint64_t address, const char *na
 	struct slots slots;
 	const char *seen = read_slots(image, &slots) ? slot_name(&slots, find_slot(&slots, address)) : NULL;
 	bool same = seen && strcmp(seen, name) == 0;
-	free(slots.items);
+	vector_free(&slots.list);
 	return same;
 }

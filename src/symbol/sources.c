@@ -20,6 +20,7 @@
 #include <sys/auxv.h>
 #include <unistd.h>
 
+#include "base/debug.h"
 #include "symbol/archive/archive.h"
 #include "symbol/collector.h"
 #include "symbol/debug_file.h"
@@ -193,12 +194,12 @@ static bool collect(const struct search *search, enum name_stage stage, struct n
 {
 	for (size_t i = 0; i < SOURCES; i++) {
 		const struct name_source *source = &sources[i];
-		size_t before = collector->count;
+		size_t before = collector->candidates.count;
 		if (source->stage != stage || (source->is_substitute && found->has_locals))
 			continue;
 		if (!source->collect(search, collector))
 			return false;
-		if (collector->count > before) {
+		if (collector->candidates.count > before) {
 			found->sources |= 1u << i;
 			found->has_locals |= source->knows_locals;
 		}
@@ -217,9 +218,12 @@ struct symbol_table *sources_read_names(const struct symbol_object *object, cons
 	if (stage == NAMES_AT_ONCE && !has_image)
 		why_add(&found->why_not, "%s", no_file.text);
 	bool good = collect(&search, stage, found, &collector);
+	const char *best = sources_best(found), *why = found->has_locals ? "" : found->why_not.text;
+	debug_log(DEBUG_SYMBOLS, "%s (%s): names from %s%s%s", object->path, object->build_id,
+	          best ? best : "nowhere", why[0] ? "; " : "", why);
 	if (has_image)
 		elf_image_close(&image);
-	if (good && collector.count)
+	if (good && collector.candidates.count)
 		return symbol_collector_finish(&collector);
 	symbol_collector_free(&collector);
 	return NULL;
@@ -279,7 +283,9 @@ struct lines *sources_read_lines(const struct symbol_object *object, const char 
 {
 	struct lines *lines = NULL;
 	struct why why = { "" };
-	find_lines(object, folders, &why, &lines);
+	const char *from = find_lines(object, folders, &why, &lines);
+	debug_log(DEBUG_SYMBOLS, "%s (%s): lines from %s%s%s", object->path, object->build_id,
+	          from ? from : "nowhere", from ? "" : "; ", from ? "" : why.text);
 	return lines;
 }
 

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "modules/module_map.h"
 #include "store/store.h"
 #include "symbol/symbol.h"
 
@@ -25,20 +26,21 @@ static const char *recall_name(const struct address_space *space, uint64_t addre
 	return count ? frames[count - 1].function : NULL;
 }
 
-/* False: in no module. */
-static bool locate(const struct address_space *space, uint64_t address, struct store_location *location,
-                   struct symbol_object *object)
+/* The module of the address and its object; NULL: it lies in none. */
+static const struct module *locate(const struct address_space *space, uint64_t address,
+                                   struct symbol_object *object)
 {
-	if (!space->locate(space, address, location))
-		return false;
+	const struct module *module = space->locate(space, address);
+	if (!module)
+		return NULL;
 	*object = (struct symbol_object){
-		.path = location->path,
-		.build_id = location->build_id,
-		.file_size = location->file_size,
-		.mtime_ns = location->mtime_ns,
+		.path = module->path,
+		.build_id = module->build_id,
+		.file_size = module->file_size,
+		.mtime_ns = module->mtime_ns,
 	};
 	symbol_fetch(object);
-	return true;
+	return module;
 }
 
 static char *name_generated(const struct address_space *space, uint64_t address)
@@ -46,27 +48,27 @@ static char *name_generated(const struct address_space *space, uint64_t address)
 	return space->name_generated ? space->name_generated(space, address) : NULL;
 }
 
-static char *format_offset(const struct store_location *location)
+static char *format_offset(const struct module *module, uint64_t address)
 {
-	const char *slash = strrchr(location->path, '/');
+	const char *slash = strrchr(module->path, '/');
 	char *text;
-	if (asprintf(&text, "%s+0x%llx", slash ? slash + 1 : location->path,
-	             (unsigned long long)location->offset) < 0)
+	if (asprintf(&text, "%s+0x%llx", slash ? slash + 1 : module->path,
+	             (unsigned long long)(address - module->start)) < 0)
 		return NULL;
 	return text;
 }
 
 char *address_symbol(const struct address_space *space, uint64_t address)
 {
-	struct store_location location;
 	struct symbol_object object;
 	const char *name = recall_name(space, address);
 	if (name)
 		return strdup(name);
-	if (!locate(space, address, &location, &object))
+	const struct module *module = locate(space, address, &object);
+	if (!module)
 		return name_generated(space, address);
-	name = symbol_name(&object, location.address);
-	return name ? strdup(name) : format_offset(&location);
+	name = symbol_name(&object, address - module->bias);
+	return name ? strdup(name) : format_offset(module, address);
 }
 
 static char *format_line(const char *file, int line)
@@ -78,35 +80,36 @@ static char *format_line(const char *file, int line)
 char *address_line(const struct address_space *space, uint64_t address)
 {
 	struct symbol_frame frames[SYMBOL_FRAMES_MAX];
-	struct store_location location;
 	struct symbol_object object;
 	if (recall(space, address, frames, SYMBOL_FRAMES_MAX) && frames[0].file)
 		return format_line(frames[0].file, frames[0].line);
-	if (!locate(space, address, &location, &object))
-		return NULL;
+	const struct module *module = locate(space, address, &object);
 	const char *file;
 	int line;
-	return symbol_line(&object, location.address, &file, &line) ? format_line(file, line)
-	                                                            : strdup(location.path);
+	if (!module)
+		return NULL;
+	return symbol_line(&object, address - module->bias, &file, &line) ? format_line(file, line)
+	                                                                  : strdup(module->path);
 }
 
 char *address_build_id(const struct address_space *space, uint64_t address)
 {
-	struct store_location location;
-	struct symbol_object object;
-	return locate(space, address, &location, &object) ? strdup(location.build_id) : NULL;
+	const struct module *module = space->locate(space, address);
+	return module ? strdup(module->build_id) : NULL;
 }
 
 size_t address_frames(const struct address_space *space, uint64_t address, struct symbol_frame *frames,
                       size_t room)
 {
 	struct symbol_frame found[SYMBOL_FRAMES_MAX];
-	struct store_location location;
 	struct symbol_object object;
 	size_t recalled = recall(space, address, frames, room), count;
-	if ((recalled && frames[0].file) || !locate(space, address, &location, &object))
+	if (recalled && frames[0].file)
 		return recalled;
-	count = symbol_frames(&object, location.address, found,
+	const struct module *module = locate(space, address, &object);
+	if (!module)
+		return recalled;
+	count = symbol_frames(&object, address - module->bias, found,
 	                      room < SYMBOL_FRAMES_MAX ? room : SYMBOL_FRAMES_MAX);
 	if (!count || (recalled && !found[0].file))
 		return recalled;
@@ -116,19 +119,13 @@ size_t address_frames(const struct address_space *space, uint64_t address, struc
 
 char *address_text(const struct address_space *space, uint64_t address)
 {
-	struct store_location location;
-	struct symbol_object object;
-	const char *name = recall_name(space, address);
-	if (!name && !locate(space, address, &location, &object)) {
-		char *text = name_generated(space, address);
-		return text || asprintf(&text, "0x%llx", (unsigned long long)(address & ~STORE_NOWHERE)) >= 0
-		               ? text
-		               : NULL;
-	}
+	char *name = address_symbol(space, address), *text;
 	if (!name)
-		name = symbol_name(&object, location.address);
-	if (!name)
-		return format_offset(&location);
-	char *text = symbol_demangle(name);
-	return text ? text : strdup(name);
+		return asprintf(&text, "0x%llx", (unsigned long long)(address & ~STORE_NOWHERE)) < 0 ? NULL
+		                                                                                     : text;
+	text = symbol_demangle(name);
+	if (!text)
+		return name;
+	free(name);
+	return text;
 }

@@ -8,15 +8,16 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct store_location;
+struct module;
 struct symbol_frame;
 
 /* What the addresses of one trace file mean. Whoever opens a file makes one, as the first
  * member of a struct with what its functions need; several may be in use at once. The one
  * of this process's own trace file is in process_space.h. */
 struct address_space {
-	/* Finds the object that an address lies in. False: it lies in none. */
-	bool (*locate)(const struct address_space *space, uint64_t address, struct store_location *location);
+	/* Finds the module that an address lies in; NULL: it lies in none. It stays valid as
+	 * long as the space. */
+	const struct module *(*locate)(const struct address_space *space, uint64_t address);
 
 	/* Recalls the frames that the file itself has for the address (embed.h), as
 	 * symbol_frames() gives them; 0 when it has none. May be NULL. Where it has no lines, the

@@ -1,6 +1,7 @@
 /*
- * Stack by stack in the order of their rows, each address once. Looking up comes
- * first, without a lock on the file; what was found is stored in one transaction.
+ * A turn takes stack by stack in the order of their rows, and each address once. It looks
+ * all of them up first, without a lock on the file, and stores the result in one
+ * transaction.
  */
 #include "trace/embed.h"
 
@@ -10,6 +11,8 @@
 #include <unistd.h>
 
 #include "base/sys.h"
+#include "base/vector.h"
+#include "modules/module_map.h"
 #include "store/store.h"
 #include "symbol/perf_map.h"
 #include "symbol/symbol.h"
@@ -22,7 +25,7 @@
 enum statement {
 	/* No row where a trace is no array: others of a damaged file may be fine. */
 	NEXT_ADDRESS,
-	MODULE_OF,
+	MODULES,
 	KNOWN,
 	ONLY_PROCESS,
 	OWNERS,
@@ -38,8 +41,7 @@ static const char *const statement_sql[STATEMENTS] = {
 			 "SELECT id, iif(json_valid(trace), trace, '[]') AS trace FROM stacks WHERE id > ?1"
 			 " ORDER BY id LIMIT " STACKS_A_TURN ") AS k"
 			 " LEFT JOIN json_each(k.trace) AS a ON a.type = 'integer'",
-	[MODULE_OF] = "SELECT path, build_id, file_size, mtime_ns, ?1 - base + elf_start, ?1 < base + extent"
-		      " FROM modules WHERE base <= ?1 ORDER BY base DESC LIMIT 1",
+	[MODULES] = "SELECT base, extent, elf_start, path, build_id, file_size, mtime_ns FROM modules",
 	[KNOWN] = "SELECT 1 + (file > 0) FROM frames WHERE address = ?1 AND level = 0",
 	[ONLY_PROCESS] = "SELECT process_id, start_time_ns FROM processes WHERE hostname = ?2"
 			 " AND (SELECT count(*) FROM processes) = 1",
@@ -52,7 +54,7 @@ static const char *const statement_sql[STATEMENTS] = {
 		      " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
 };
 
-/* What one address got; strings of frames are the symbols'. */
+/* The frames of one address; their strings belong to symbol.h. */
 struct finding {
 	uint64_t address;
 	struct symbol_frame *frames;
@@ -60,13 +62,13 @@ struct finding {
 	char *generated; /* name of generated code, which is the only frame's */
 };
 
-/* What one turn has at hand. */
+/* One turn. */
 struct turn {
 	struct embed *embed;
 	sqlite3 *db;
 	sqlite3_stmt *statements[STATEMENTS];
-	struct finding *findings;
-	size_t count, room;
+	VECTOR(struct finding) findings;
+	struct module_map modules; /* of the file; read at the turn's first look-up */
 	char hostname[HOST_NAME_MAX + 1];
 };
 
@@ -76,10 +78,10 @@ static sqlite3_stmt *statement_of(struct turn *turn, enum statement which)
 
 	if (!*statement)
 		sqlite3_prepare_v2(turn->db, statement_sql[which], -1, statement, NULL);
-	return *statement; /* NULL in all calls is an error of theirs */
+	return *statement; /* SQLite's functions return an error for NULL */
 }
 
-/* Its one number, 0 without a row. Made ready again. */
+/* The first column of the statement's row, 0 without a row. Resets the statement. */
 static int64_t number_of(sqlite3_stmt *statement)
 {
 	int64_t number = sqlite3_step(statement) == SQLITE_ROW ? sqlite3_column_int64(statement, 0) : 0;
@@ -105,29 +107,53 @@ static const char *text_of(sqlite3_stmt *row, int column)
 	return text ? text : "";
 }
 
-static size_t find_frames(struct turn *turn, uint64_t address, struct symbol_frame *frames)
+/* The modules of the file, as of the snapshot that the statement of addresses reads. */
+static int read_modules(struct turn *turn)
 {
-	sqlite3_stmt *row = statement_of(turn, MODULE_OF);
-	size_t count = 0;
+	sqlite3_stmt *row = statement_of(turn, MODULES);
+	int code;
 
-	sqlite3_bind_int64(row, 1, (int64_t)address);
-	if (sqlite3_step(row) == SQLITE_ROW && sqlite3_column_int(row, 5)) {
-		struct symbol_object object = {
-			.path = text_of(row, 0),
-			.build_id = text_of(row, 1),
-			.file_size = (uint64_t)sqlite3_column_int64(row, 2),
-			.mtime_ns = sqlite3_column_int64(row, 3),
+	while ((code = sqlite3_step(row)) == SQLITE_ROW) {
+		const uint64_t base = (uint64_t)sqlite3_column_int64(row, 0);
+		const struct module seen = {
+			.bias = base - (uint64_t)sqlite3_column_int64(row, 2),
+			.start = base,
+			.end = base + (uint64_t)sqlite3_column_int64(row, 1),
+			.path = text_of(row, 3),
+			.build_id = text_of(row, 4),
+			.file_size = (uint64_t)sqlite3_column_int64(row, 5),
+			.mtime_ns = sqlite3_column_int64(row, 6),
+			.died = UINT32_MAX,
 		};
-		if (turn->embed->can_wait)
-			symbol_fetch(&object);
-		count = symbol_frames(&object, (uint64_t)sqlite3_column_int64(row, 4), frames,
-		                      SYMBOL_FRAMES_MAX);
+		struct module *module = module_copy(&seen);
+		if (!module || !module_map_add(&turn->modules, module)) {
+			free(module);
+			code = SQLITE_NOMEM;
+			break;
+		}
 	}
 	sqlite3_reset(row);
-	return count;
+	return code == SQLITE_DONE ? SQLITE_OK : code;
 }
 
-/* Which processes have samples of which stack: looks at every sample, so once. */
+static size_t find_frames(struct turn *turn, uint64_t address, struct symbol_frame *frames)
+{
+	const struct module *module = module_map_find(&turn->modules, address);
+
+	if (!module)
+		return 0;
+	const struct symbol_object object = {
+		.path = module->path,
+		.build_id = module->build_id,
+		.file_size = module->file_size,
+		.mtime_ns = module->mtime_ns,
+	};
+	if (turn->embed->can_wait)
+		symbol_fetch(&object);
+	return symbol_frames(&object, address - module->bias, frames, SYMBOL_FRAMES_MAX);
+}
+
+/* Makes the table of processes by stack, once, since that reads every sample. */
 static bool has_owners(struct turn *turn)
 {
 	struct embed *embed = turn->embed;
@@ -143,8 +169,8 @@ static bool has_owners(struct turn *turn)
 	return embed->has_owners;
 }
 
-/* Generated code is its process's own. An address of a stack that several processes
- * have counts when all of them are of this machine and none says something else.
+/* Each process has its own generated code. Where several processes have the stack, the
+ * address gets a name only if all of them ran on this machine and their maps agree.
  * malloc'ed. */
 static char *find_generated(struct turn *turn, int64_t stack, uint64_t address)
 {
@@ -178,6 +204,11 @@ static int look_up(struct turn *turn, int64_t stack, uint64_t address)
 	char *generated = NULL;
 	size_t count = 0;
 
+	if (!turn->modules.count) {
+		int code = read_modules(turn);
+		if (code)
+			return code;
+	}
 	if (address & STORE_NOWHERE) {
 		generated = find_generated(turn, stack, address);
 		frames[0] = (struct symbol_frame){ .function = generated };
@@ -187,21 +218,13 @@ static int look_up(struct turn *turn, int64_t stack, uint64_t address)
 	}
 	if (!count)
 		return SQLITE_OK;
-	if (turn->count == turn->room) {
-		size_t room = turn->room ? turn->room * 2 : 256;
-		struct finding *grown = reallocarray(turn->findings, room, sizeof(*grown));
-		if (grown) {
-			turn->findings = grown;
-			turn->room = room;
-		}
-	}
-	struct symbol_frame *kept = turn->count < turn->room ? malloc(count * sizeof(*kept)) : NULL;
-	if (!kept) {
+	struct symbol_frame *kept = malloc(count * sizeof(*kept));
+	if (!kept || !(finding = vector_add(&turn->findings))) {
+		free(kept);
 		free(generated);
 		return SQLITE_NOMEM;
 	}
 	memcpy(kept, frames, count * sizeof(*kept));
-	finding = &turn->findings[turn->count++];
 	*finding = (struct finding){ address, kept, count, generated };
 	return SQLITE_OK;
 }
@@ -243,8 +266,7 @@ static int look_up_some(struct turn *turn, int64_t deadline_ns, int64_t *stack, 
 
 /* --- storing --------------------------------------------------------------------- */
 
-/* Control characters have no place in names: they would drive a terminal, and the
- * views would have to look out for them. */
+/* Replaces control characters: a terminal would obey them. */
 static char *clean(const char *text)
 {
 	char *copy = strdup(text);
@@ -304,7 +326,7 @@ static int store_finding(struct turn *turn, const struct finding *finding)
 {
 	int code = SQLITE_OK;
 
-	/* Another process may have been there. */
+	/* Another process may have stored it meanwhile. */
 	if (known(turn, finding->address) >= 1 + (finding->frames[0].file != NULL))
 		return SQLITE_OK;
 	sqlite3_stmt *forget = statement_of(turn, FORGET);
@@ -317,12 +339,13 @@ static int store_finding(struct turn *turn, const struct finding *finding)
 
 static int store_findings(struct turn *turn)
 {
-	int code = turn->count ? sqlite3_exec(turn->db, "BEGIN IMMEDIATE", NULL, NULL, NULL) : SQLITE_OK;
+	int code = turn->findings.count ? sqlite3_exec(turn->db, "BEGIN IMMEDIATE", NULL, NULL, NULL)
+	                                : SQLITE_OK;
 
-	if (code || !turn->count)
+	if (code || !turn->findings.count)
 		return code;
-	for (size_t i = 0; !code && i < turn->count; i++)
-		code = store_finding(turn, &turn->findings[i]);
+	for (size_t i = 0; !code && i < turn->findings.count; i++)
+		code = store_finding(turn, &turn->findings.items[i]);
 	if (!code)
 		code = sqlite3_exec(turn->db, "COMMIT", NULL, NULL, NULL);
 	if (code)
@@ -337,7 +360,7 @@ static int begin_turn(struct turn *turn, struct embed *embed, sqlite3 *db)
 	*turn = (struct turn){ .embed = embed, .db = db };
 	if (gethostname(turn->hostname, sizeof(turn->hostname) - 1))
 		turn->hostname[0] = 0;
-	/* Whatever could be wrong with the schema is seen here. */
+	/* An error in the schema shows here. */
 	for (int i = 0; i < STATEMENTS; i++)
 		if (i != OWNERS && !statement_of(turn, i))
 			return sqlite3_errcode(db);
@@ -348,11 +371,14 @@ static void end_turn(struct turn *turn)
 {
 	for (int i = 0; i < STATEMENTS; i++)
 		sqlite3_finalize(turn->statements[i]);
-	for (size_t i = 0; i < turn->count; i++) {
-		free(turn->findings[i].frames);
-		free(turn->findings[i].generated);
+	for (size_t i = 0; i < turn->findings.count; i++) {
+		free(turn->findings.items[i].frames);
+		free(turn->findings.items[i].generated);
 	}
-	free(turn->findings);
+	vector_free(&turn->findings);
+	for (size_t i = 0; i < turn->modules.count; i++)
+		free((struct module *)turn->modules.items[i]);
+	module_map_free(&turn->modules);
 }
 
 int embed_some(struct embed *embed, sqlite3 *db, int64_t budget_ns)
@@ -367,11 +393,11 @@ int embed_some(struct embed *embed, sqlite3 *db, int64_t budget_ns)
 	if (!code)
 		code = store_findings(&turn);
 	if (code) {
-		hash_table_clear(&embed->seen); /* what was found is to be found again */
+		hash_table_clear(&embed->seen); /* the next turn looks all up again */
 	} else {
 		more |= stack > embed->stack;
 		embed->stack = stack;
-		embed->named += (int64_t)turn.count;
+		embed->named += (int64_t)turn.findings.count;
 	}
 	end_turn(&turn);
 	return code ? code : more ? SQLITE_OK : SQLITE_DONE;

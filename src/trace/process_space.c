@@ -10,32 +10,10 @@
 #include "store/store.h"
 #include "symbol/perf_map.h"
 
-static _Atomic(address_locator) other_locate;
-static _Atomic(address_reader) other_read;
-
-void address_use_locator(address_locator locate)
+static const struct module *locate(const struct address_space *space, uint64_t address)
 {
-	atomic_store_explicit(&other_locate, locate, memory_order_relaxed);
-}
-
-void address_use_reader(address_reader read)
-{
-	atomic_store_explicit(&other_read, read, memory_order_relaxed);
-}
-
-static bool locate(const struct address_space *space, uint64_t address, struct store_location *location)
-{
-	address_locator other = atomic_load_explicit(&other_locate, memory_order_relaxed);
 	(void)space;
-	return other ? other(address, location) : store_locate(address, location);
-}
-
-static size_t recall(const struct address_space *space, uint64_t address, struct symbol_frame *frames,
-                     size_t room)
-{
-	address_reader read = atomic_load_explicit(&other_read, memory_order_relaxed);
-	(void)space;
-	return read ? read(address, frames, room) : 0;
+	return store_locate(address);
 }
 
 static int64_t own_start_time(void)
@@ -54,13 +32,11 @@ static int64_t own_start_time(void)
 static char *name_generated(const struct address_space *space, uint64_t address)
 {
 	(void)space;
-	if (atomic_load_explicit(&other_locate, memory_order_relaxed))
-		return NULL;
 	return perf_map_name(getpid(), own_start_time(), address & ~STORE_NOWHERE);
 }
 
 const struct address_space *process_space(void)
 {
-	static const struct address_space space = { locate, recall, name_generated };
+	static const struct address_space space = { .locate = locate, .name_generated = name_generated };
 	return &space;
 }

@@ -213,8 +213,8 @@ void runs_push(struct run *run, struct thread *thread, const void *frame)
 		.mutex_owner = run->mutex_owner ? &run->mutex_owner : NULL,
 	};
 
-	for (int type = 0; type < TRACE_TYPES && !run->own; type++)
-		tag.period_ns[type] = run->settings.period_ns[type];
+	for (int clock = 0; clock < TIMER_CLOCKS && !run->own; clock++)
+		tag.period_ns[clock] = run->settings.period_ns[clock];
 	__atomic_store_n(&run->query.working, thread->id, __ATOMIC_RELAXED); /* only to be seen */
 	run->tag_thread = thread;
 	run->tag_frame = frame;
@@ -240,8 +240,8 @@ static void read_counters(sqlite3_stmt *stmt, int values[STATEMENT_COUNTERS])
 
 static void copy_settings(struct run_settings *to, const struct session_settings *from)
 {
-	for (int type = 0; type < TRACE_TYPES; type++)
-		to->period_ns[type] = from->period_ns[type];
+	for (int clock = 0; clock < TIMER_CLOCKS; clock++)
+		to->period_ns[clock] = from->period_ns[clock];
 	to->log = from->log_queries;
 	to->log_parameters = from->log_query_parameters;
 	to->min_duration_ns = from->log_queries_min_query_duration_ns;

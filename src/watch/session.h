@@ -11,6 +11,8 @@
 #include "watch/host.h"
 #include "settings/settings.h"
 
+struct address_space;
+
 struct session {
 	uint32_t count;     /* atomic: the connection and its open runs; 0: free */
 	uint32_t next_free; /* index + 1 */
@@ -18,8 +20,9 @@ struct session {
 	sqlite3 *db;                        /* atomic; NULL: the session has ended */
 	const struct host_library *library; /* that the connection belongs to */
 	struct session_settings settings;
-	uint32_t number; /* session_id: no other of this process has it, 0 is none's */
-	char *database;  /* the file of `main`; NULL: not known */
+	const struct address_space *space; /* of the SQL functions; NULL: this process's */
+	uint32_t number;                   /* session_id: no other of this process has it, 0 is none's */
+	char *database;                    /* the file of `main`; NULL: not known */
 	/* The host's steps on this connection cannot be hooked: statements are followed
 	 * by sqlite3_trace_v2, see trace_fallback.h. */
 	bool traced;
@@ -94,9 +97,5 @@ uint64_t session_counter(enum session_counter which);
 
 /* Counts a connection that could not be given all of a session. */
 void session_refused(void);
-
-/* fork: no other thread is inside in the child. */
-void session_before_fork(void);
-void session_after_fork(void);
 
 #endif

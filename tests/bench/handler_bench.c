@@ -19,6 +19,9 @@
 #include <unistd.h>
 
 #include "sampler/ring_reader.h"
+#include "handler/dispatch.h"
+#include "handler/forward.h"
+#include "handler/ledger.h"
 #include "handler/sample.h"
 #include "modules/modules.h"
 #include "query/query.h"
@@ -54,7 +57,7 @@ static void send(int number)
 	memset(&info, 0, sizeof info);
 	info.si_signo = number;
 	info.si_code = SI_TIMER;
-	info.si_value.sival_ptr = &thread->timers[TRACE_CPU];
+	info.si_value.sival_ptr = &thread->timers[TIMER_CPU];
 	syscall(SYS_rt_tgsigqueueinfo, process, thread->id, number, &info);
 }
 
@@ -108,7 +111,7 @@ static void measure_all(void)
 		{ "ours, leaf changes", true, true },
 	};
 	double best[3] = { 1e30, 1e30, 1e30 };
-	const uint64_t stored = sample_counter(SAMPLE_STORED);
+	const uint64_t stored = ledger_read(LEDGER_STORED);
 
 	sigfillset(&action.sa_mask);
 	sigaction(empty, &action, NULL);
@@ -119,7 +122,7 @@ static void measure_all(void)
 			best[way] = each < best[way] ? each : best[way];
 		}
 	}
-	const uint64_t count = sample_counter(SAMPLE_STORED) - stored;
+	const uint64_t count = ledger_read(LEDGER_STORED) - stored;
 	printf("%llu samples stored of %d, %d frames each\n", (unsigned long long)count, 2 * ROUNDS * REPEATS,
 	       depth);
 	for (int way = 0; way < 3; way++)
@@ -146,11 +149,11 @@ static void *run_thread(void *argument)
 	/* A query of a long period, whose timers are not armed. */
 	thread->queries[0] = (struct query_tag){
 		.key = { 1, 2 },
-		.period_ns = { [TRACE_CPU] = 1000000, [TRACE_REAL] = 1000000 },
+		.period_ns = { [TIMER_CPU] = 1000000, [TIMER_REAL] = 1000000 },
 		.counts = &run.counts,
 	};
-	thread->timers[TRACE_CPU].period_ns = 1000000;
-	thread->timers[TRACE_CPU].armed = true;
+	thread->timers[TIMER_CPU].period_ns = 1000000;
+	thread->timers[TIMER_CPU].armed = true;
 	thread->nesting = 1;
 	recurse(23);
 	thread->nesting = 0;

@@ -22,7 +22,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "store/store.h"
+#include "modules/module_map.h"
 #include "trace/address.h"
 #include "symbol/elf_image.h"
 #include "symbol/symbol.h"
@@ -34,6 +34,7 @@ static struct library {
 	const char *name;           /* as dlopen takes it */
 	const char *exported;       /* a function of it */
 	uint64_t base, first, size; /* of its code */
+	struct module module;
 	char path[4096];
 	char build_id[BUILD_ID_TEXT];
 } libraries[] = { { .name = "libsqlite3.so.0", .exported = "sqlite3_step" },
@@ -41,22 +42,13 @@ static struct library {
 #define LIBRARIES (sizeof(libraries) / sizeof(libraries[0]))
 
 /* An address space of these two, as quick as it can be: what is measured is ours. */
-static bool locate(const struct address_space *space, uint64_t address, struct store_location *location)
+static const struct module *locate(const struct address_space *space, uint64_t address)
 {
 	(void)space;
-	for (size_t i = 0; i < LIBRARIES; i++) {
-		const struct library *library = &libraries[i];
-		if (address - library->base >= library->first + library->size)
-			continue;
-		*location = (struct store_location){
-			.path = library->path,
-			.build_id = library->build_id,
-			.address = address - library->base,
-			.offset = address - library->base,
-		};
-		return true;
-	}
-	return false;
+	for (size_t i = 0; i < LIBRARIES; i++)
+		if (address - libraries[i].base < libraries[i].first + libraries[i].size)
+			return &libraries[i].module;
+	return NULL;
 }
 
 static const struct address_space space = { .locate = locate };
@@ -85,6 +77,12 @@ static uint64_t find_library(struct library *library)
 		library->size = text->sh_size;
 	}
 	elf_image_close(&image);
+	library->module = (struct module){
+		.bias = library->base,
+		.start = library->base,
+		.path = library->path,
+		.build_id = library->build_id,
+	};
 	return text ? (uint64_t)(uintptr_t)dlsym(handle, library->exported) : 0;
 }
 

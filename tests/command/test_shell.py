@@ -149,6 +149,31 @@ class Shell(Tool):
             with self.assertRaisesRegex(sqlite3.OperationalError, "not a trace file"):
                 self.load(db)
 
+    def test_two_files(self):
+        """Each connection reads the names of its own file."""
+        other = os.path.join(self.folder, "other.trace")
+        shutil.copy(self.trace, other)
+        with contextlib.closing(sqlite3.connect(other)) as db:
+            db.execute("DELETE FROM frames")
+            name = db.execute("INSERT INTO names (name) VALUES ('told_by_the_file')").lastrowid
+            db.execute("INSERT INTO frames (address, level, inlined, function, symbol, file, line)"
+                       " VALUES (?, 0, 0, ?, ?, 0, 0)", (WALK + (1 << 40), name, name))
+            db.execute("UPDATE modules SET base = base + (1 << 40)")
+            db.commit()
+        ask = "SELECT addressToSymbol(?), flameGraph(json_array(?))"
+        with contextlib.closing(self.load(sqlite3.connect(self.trace))) as one:
+            with contextlib.closing(self.load(sqlite3.connect(other))) as two:
+                for _ in range(2):
+                    self.assertEqual(one.execute(ask, (WALK, WALK)).fetchone(),
+                                     ("_ZN7fixture5Thing4walkEPKci", "fixture::Thing::walk(char const*, int) 1"))
+                    moved = WALK + (1 << 40)
+                    self.assertEqual(two.execute(ask, (moved, moved)).fetchone(),
+                                     ("told_by_the_file", "told_by_the_file 1"))
+                    self.assertIsNone(one.execute(ask, (moved, moved)).fetchone()[0])
+                    self.assertIsNone(two.execute(ask, (WALK, WALK)).fetchone()[0])
+            self.assertEqual(one.execute(ask, (WALK, WALK)).fetchone()[0], "_ZN7fixture5Thing4walkEPKci")
+        os.remove(other)
+
     def test_names_in_the_file_come_first(self):
         path = os.path.join(self.folder, "named.trace")
         shutil.copy(self.trace, path)
@@ -161,6 +186,11 @@ class Shell(Tool):
             self.assertEqual(
                 db.execute("SELECT addressToSymbol(?1), addressToLine(?1), addressToSymbol(?2)",
                            (WALK, -2**62)).fetchone(), ("in the file", "in.c:7", "high"))
+            # Each connection has the names of its own file.
+            with contextlib.closing(self.load(sqlite3.connect(self.trace))) as other:
+                name = "SELECT addressToSymbol(%d)" % WALK
+                self.assertEqual([one.execute(name).fetchone()[0] for one in (db, other, db)],
+                                 ["in the file", "_ZN7fixture5Thing4walkEPKci", "in the file"])
         os.unlink(path)
 
     # --- scripts ------------------------------------------------------------------

@@ -9,7 +9,7 @@
 
 #include "export/export.h"
 
-static const struct report_module module = {
+static const struct export_module module = {
 	.path = "/usr/lib/libx.so",
 	.name = "libx.so",
 	.build_id = "cafe",
@@ -17,7 +17,7 @@ static const struct report_module module = {
 	.end = 0x2000,
 };
 
-static const struct report_module program = {
+static const struct export_module program = {
 	.number = 1,
 	.path = "/usr/bin/app",
 	.name = "app",
@@ -27,48 +27,50 @@ static const struct report_module program = {
 };
 
 /* small() in middle<…>() in large(), at one address; main() called that. */
-static const struct report_line inlined[] = {
+static const struct export_line inlined[] = {
 	{ "small", "_Z5smallv", "x.h", 3 },
 	{ "middle<[u8; 4]>", "_Z6middlev", "x.h", 7 },
 	{ "large", "_Z5largev", "x.cpp", 20 },
 };
-static const struct report_line outer[] = { { "main", "main", "main.c", 5 } };
+static const struct export_line outer[] = { { "main", "main", "main.c", 5 } };
 
-static const struct report_frame frames[] = {
+static const struct export_frame frames[] = {
 	{ .number = 0, .address = 0x1234, .module = &module, .line_count = 3, .lines = inlined },
 	{ .number = 1, .address = 0x3800, .module = &program, .line_count = 1, .lines = outer },
 };
 
 int main(int argc, char **argv)
 {
-	const struct report_frame *pointers[] = { &frames[0], &frames[1] };
-	const struct report_stack stack = { .count = 2, .frames = pointers };
-	const struct report_labels labels = {
+	const struct export_frame *pointers[] = { &frames[0], &frames[1] };
+	const struct export_stack stack = { .count = 2, .frames = pointers };
+	const struct export_labels labels = {
 		.query_id = "q",
 		.thread = "t (1)",
 		.database = "",
 		.statement = "SELECT 1",
 		.statement_hash = 1,
 	};
-	const struct report_sample sample = {
+	const struct export_sample sample = {
 		.stack = &stack,
 		.labels = &labels,
 		.time_ns = 1000,
 		.period_ns = 10,
 		.weight = 2,
-		.ns = 20,
+		.value = 20,
 	};
-	struct report_labels other = labels;
-	struct report_sample second = sample;
-	const struct report_info info = {
+	struct export_labels other = labels;
+	struct export_sample second = sample;
+	const struct export_info info = {
 		.trace_type = "CPU",
+		.unit = "ns",
+		.is_timed = true,
 		.title = "constructed",
 		.executable = "/usr/bin/app",
 		.inlines = true,
 	};
-	const struct report_format *format;
+	const struct export_format *format;
 
-	for (size_t i = 0; argc == 2 && (format = report_format_at(i)) != NULL; i++) {
+	for (size_t i = 0; argc == 2 && (format = export_format_at(i)) != NULL; i++) {
 		if (strcmp(format->name, argv[1]) != 0)
 			continue;
 		other.number = 1;

@@ -27,7 +27,7 @@ class Command(support.Exports):
                 ([self.trace, "--format", "json", "-o"], "a value is missing after -o"),
                 ([self.trace, "--format", "json", "--o", "-"], "no option --o"),
                 ([self.trace, "--format", "json", "-x", "-"], "no option -x"),
-                ([self.trace, "--format", "json", "-o", "-", "--type", "cpu"], "expected CPU or Real"),
+                ([self.trace, "--format", "json", "-o", "-", "--type", "cpu"], "expected CPU, Real or"),
                 ([self.trace, "--format", "json", "-o", "-", "--since", "soon"], "expected a time")):
             self.assertIn(says, self.refused(2, *arguments))
 
@@ -47,12 +47,13 @@ class Command(support.Exports):
         for change, says in (
                 ("UPDATE stacks SET trace = '[1,x]' WHERE id = 3", "stack 3 is no array of addresses"),
                 ("UPDATE stacks SET trace = x'5b31' WHERE id = 3", "stack 3 is no array of addresses"),
-                ("UPDATE samples SET weight = -1 WHERE stack = 3", "weight -1, period 1000000 ns: no sample has"),
+                ("UPDATE samples SET weight = -1 WHERE stack = 3", "weight -1, period 1000000 ns, value -1000000 ns: no sample has"),
                 ("UPDATE samples SET weight = 1 << 62 WHERE stack = 3", "no sample has such numbers"),
                 ("UPDATE series SET period_ns = 1 << 62", "no sample has such numbers"),
-                ("DROP TABLE series", "no such table: series"),
+                ("DROP TABLE series", "no such table: main.series"),
                 ("UPDATE samples SET weight = 9223372036854775807, series = 4 WHERE stack = 3;"
-                 "INSERT INTO series (id, thread, trace_type, period_ns, epoch) VALUES (4, 1, 'CPU', 0, 1)", "no sample has such numbers")):
+                 "INSERT INTO series (id, thread, trace_type, period_ns, epoch) VALUES (4, 1, 'CPU', 0, 1)",
+                 "no sample has such numbers")):
             shutil.copy(self.trace, damaged)
             db = support.sqlite3.connect(damaged)
             db.executescript(change)

@@ -88,6 +88,8 @@ def edit_schema(path, edit):
     db = sqlite3.connect(path)
     db.execute("PRAGMA writable_schema = ON")
     for name, sql in db.execute("SELECT name, sql FROM sqlite_schema WHERE sql IS NOT NULL").fetchall():
+        if not isinstance(sql, str):
+            continue  # an earlier damage put another value there
         changed = edit(name, sql)
         if changed != sql:
             db.execute("UPDATE sqlite_schema SET sql = ? WHERE name = ?", (changed, name))

@@ -15,7 +15,7 @@ static void read_all(const char *sql)
 	size_t size;
 	int code;
 
-	cursor = store_select(sql, &error);
+	cursor = store_select(store_file_own(), sql, NULL, &error);
 	if (!cursor) {
 		printf("  %s: %s\n", sql, error);
 		free(error);
@@ -41,7 +41,6 @@ static void use(const char *path)
 		                 .database = "main",
 		                 .exception = "",
 		                 .record = { .query = key, .start_realtime_ns = T0 } };
-	struct store_location location;
 	char *error = NULL;
 
 	printf("%s\n", path);
@@ -59,7 +58,7 @@ static void use(const char *path)
 	read_all("SELECT timestamp_ns, thread_name, symbols, lines FROM trace_log LIMIT 20");
 	read_all("SELECT query_id, initial_query_id, query, exception FROM query_log LIMIT 2000");
 	for (uint64_t address = 1; address; address <<= 1)
-		store_locate(address | 0x123, &location);
+		store_locate(address | 0x123);
 	error = store_error();
 	if (error)
 		printf("  %s\n", error);

@@ -40,7 +40,7 @@ static void no_signals_pending(void)
 
 	set_limit(RLIMIT_SIGPENDING, 0);
 	db = open_db();
-	burn(db, 200);
+	burn(db, 100);
 	puts("without timers");
 	tell_metrics(db);
 }
@@ -53,11 +53,11 @@ static void no_descriptors(void)
 	set_limit(RLIMIT_NOFILE, 40);
 	while (count < 64 && (fds[count] = dup(2)) >= 0)
 		count++;
-	burn(db, 200);
+	burn(db, 100);
 	CHECK(dup(2) < 0 && errno == EMFILE);
 	for (int i = 0; i < count; i++)
 		CHECK(close(fds[i]) == 0);
-	burn(db, 300);
+	burn(db, 150);
 	/* The store has tried again by now, or does when it is asked. */
 	puts("some, later");
 	tell_metrics(db);
@@ -70,9 +70,9 @@ static void no_file_size(void)
 	char line[] = "x";
 	int fd, error;
 
-	burn(db, 150);
+	burn(db, 75);
 	set_limit(RLIMIT_FSIZE, 0);
-	burn(db, 300);
+	burn(db, 150);
 	signal(SIGXFSZ, SIG_IGN);
 	fd = open(".", O_TMPFILE | O_RDWR, 0600);
 	CHECK(fd >= 0);
@@ -107,9 +107,9 @@ static void no_memory(void)
 		      SQLITE_ERROR);
 		fprintf(stderr, "refused: %s\n", error);
 	}
-	burn(db, 100);
+	burn(db, 50);
 	CHECK(sqlite3_open(":memory:", &other) == SQLITE_OK);
-	burn(other, 100);
+	burn(other, 50);
 	puts("went on");
 }
 
@@ -125,9 +125,9 @@ static void no_more_memory(void)
 {
 	sqlite3 *db = open_db();
 
-	burn(db, 100);
+	burn(db, 50);
 	set_limit(RLIMIT_AS, address_space() + (1 << 20));
-	burn(db, 200);
+	burn(db, 100);
 	set_limit(RLIMIT_AS, RLIM_INFINITY);
 	go_on(db);
 }
@@ -170,7 +170,7 @@ static void refused_timers(void)
 
 	REFUSE(ENOSYS, SYS_timer_create);
 	db = open_db();
-	burn(db, 200);
+	burn(db, 100);
 	go_on(db);
 }
 
@@ -178,9 +178,9 @@ static void refused_timers_later(void)
 {
 	sqlite3 *db = open_db();
 
-	burn(db, 100);
+	burn(db, 50);
 	REFUSE(EPERM, SYS_timer_create, SYS_timer_settime, SYS_timer_delete);
-	burn(db, 200);
+	burn(db, 100);
 	usleep(20000);
 	go_on(db);
 }
@@ -190,11 +190,11 @@ static void refused_calls(void)
 {
 	sqlite3 *db = open_db();
 
-	burn(db, 100);
+	burn(db, 50);
 	REFUSE(EPERM, SYS_timer_create, SYS_rt_tgsigqueueinfo, SYS_tgkill, SYS_getrandom, SYS_prctl,
 	       SYS_process_vm_readv, SYS_sched_getaffinity, SYS_flock, SYS_fchown, SYS_fchmod, SYS_fallocate,
 	       SYS_readlink, SYS_getcwd, SYS_uname);
-	burn(db, 200);
+	burn(db, 100);
 	go_on(db);
 }
 
@@ -204,7 +204,7 @@ static void refused_files(void)
 	sqlite3 *db = open_db();
 
 	REFUSE(EACCES, SYS_openat, SYS_open, SYS_mkdir, SYS_unlink, SYS_newfstatat, SYS_statx, SYS_access);
-	burn(db, 300);
+	burn(db, 150);
 	go_on(db);
 }
 
@@ -220,7 +220,7 @@ static void no_proc(void)
 		_exit(77);
 	}
 	db = open_db();
-	burn(db, 200);
+	burn(db, 100);
 	go_on(db);
 }
 
@@ -229,7 +229,7 @@ static void changed_root(void)
 {
 	sqlite3 *db = open_db();
 
-	burn(db, 200);
+	burn(db, 100);
 	if (mkdir("empty", 0700) || chroot("empty") || chdir("/")) {
 		fprintf(stderr, "no chroot here: %s\n", strerror(errno));
 		_exit(77);
@@ -246,7 +246,7 @@ static void changed_user(void)
 {
 	sqlite3 *db = open_db();
 
-	burn(db, 200);
+	burn(db, 100);
 	if (setgid(65534) || setuid(65534)) {
 		fprintf(stderr, "no other user here: %s\n", strerror(errno));
 		_exit(77);

@@ -66,9 +66,9 @@ static void handled_before(void)
 	for (int number = SIGRTMIN; number <= SIGRTMAX; number++)
 		sigaction(number, &action, NULL);
 	db = open_db();
-	burn(db, 100);
+	burn(db, 50);
 	raise_each();
-	burn(db, 100);
+	burn(db, 50);
 	printf("%d signals of timers\n", timer_signals);
 	tell_metrics(db);
 }
@@ -127,7 +127,7 @@ static void take_all(int (*set)(int number))
 	printf("%d were at their default\n", was_default);
 	raise_each();
 	printf("%d signals of timers\n", timer_signals);
-	burn(db, 100);
+	burn(db, 50);
 	tell_metrics(db);
 }
 
@@ -159,7 +159,7 @@ static void taken_unseen(void)
 	for (int number = SIGRTMIN; number < SIGRTMIN + 3; number++)
 		CHECK(sigaction(number, &action, NULL) == 0);
 	seen = timer_signals;
-	burn(db, 200);
+	burn(db, 100);
 	printf("%d signals of timers\n", timer_signals - seen);
 	raise_each();
 	tell_metrics(db);
@@ -268,11 +268,11 @@ static void blocked_before(void)
 
 	set_mask(SIG_SETMASK);
 	db = open_db();
-	burn(db, 100);
+	burn(db, 50);
 	printf("%d %d came\n", read_waiting(), take_waiting());
 	fprintf(stderr, "samples while blocked: %lld\n", metric(db, "samples"));
 	set_mask(SIG_UNBLOCK);
-	burn(db, 100);
+	burn(db, 50);
 	tell_metrics(db);
 }
 
@@ -303,7 +303,7 @@ static void blocked_within(void)
 	block_within(db);
 	printf("%d came to a descriptor\n", read_waiting());
 	set_mask(SIG_UNBLOCK);
-	burn(db, 100);
+	burn(db, 50);
 	tell_metrics(db);
 }
 
@@ -452,7 +452,7 @@ static void other_profiler(void)
 	CHECK(sigaction(SIGPROF, &action, NULL) == 0);
 	CHECK(setitimer(ITIMER_PROF, &period, NULL) == 0);
 	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &start);
-	burn(db, 400);
+	burn(db, 200);
 	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &end);
 	CHECK(setitimer(ITIMER_PROF, &none, NULL) == 0);
 	share = ticks * 0.01 /

@@ -41,7 +41,7 @@ void push(struct thread *thread, uint64_t cpu_period_ns, uint64_t real_period_ns
 
 uint64_t stored(void)
 {
-	return sample_counter(SAMPLE_STORED);
+	return ledger_read(LEDGER_STORED);
 }
 
 void burn_for_samples(uint64_t count)
@@ -54,6 +54,6 @@ void burn_for_samples(uint64_t count)
 
 void wait_for_idle(const struct thread *thread)
 {
-	while (thread->timers[TRACE_CPU].armed || thread->timers[TRACE_REAL].armed)
+	while (thread->timers[TIMER_CPU].armed || thread->timers[TIMER_REAL].armed)
 		burn(1000000);
 }

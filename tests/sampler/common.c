@@ -3,27 +3,6 @@
 #include <errno.h>
 #include <string.h>
 
-const unsigned unwind_memo_bytes = 256;
-int fake_depth = 5;
-bool fake_truncated;
-void (*fake_unwind_hook)(void);
-
-struct unwind_result unwind_trace(const void *ucontext, const struct unwind_stack *stack,
-                                  struct unwind_memo *memo, uint64_t *trace, int max)
-{
-	int depth = fake_depth < max ? fake_depth : max;
-	(void)ucontext;
-	(void)stack;
-	(void)memo;
-
-	errno = EDOM; /* so that who forgets to keep it is found out */
-	if (fake_unwind_hook != NULL)
-		fake_unwind_hook();
-	for (int i = 0; i < depth; i++)
-		trace[i] = (uint64_t)i + 1;
-	return (struct unwind_result){ depth, fake_truncated || depth < fake_depth, 1 };
-}
-
 static void drain_sample(const struct sample_record *sample, size_t size, struct drained *to)
 {
 	if (size != sizeof(*sample) + sample->depth * sizeof(uint64_t) || sample->trace_type >= TRACE_TYPES ||
@@ -62,7 +41,7 @@ struct query_tag tag_of(struct query_run *run, uint64_t cpu_period_ns, uint64_t 
 {
 	return (struct query_tag){
 		.key = run->key,
-		.period_ns = { [TRACE_CPU] = cpu_period_ns, [TRACE_REAL] = real_period_ns },
+		.period_ns = { [TIMER_CPU] = cpu_period_ns, [TIMER_REAL] = real_period_ns },
 		.counts = &run->counts,
 	};
 }
@@ -106,27 +85,24 @@ int kernel_timers(void)
 
 void assert_ledger(void)
 {
-	static const enum sample_counter ends[] = { SAMPLE_STORED,   SAMPLE_DROPPED, SAMPLE_IDLE,
-		                                    SAMPLE_ASKED,    SAMPLE_LATE,    SAMPLE_FOREIGN,
-		                                    SAMPLE_REENTERED };
+	static const enum ledger_counter ends[] = { LEDGER_STORED,   LEDGER_DROPPED, LEDGER_IDLE,
+		                                    LEDGER_STACKS,   LEDGER_LATE,    LEDGER_FOREIGN,
+		                                    LEDGER_REENTERED };
 	uint64_t sum, signals;
 
 	/* A timer of this thread's may be armed still. */
 	do {
-		signals = sample_counter(SAMPLE_SIGNALS);
+		signals = ledger_read(LEDGER_SIGNALS) + ledger_read(LEDGER_TAKEN);
 		sum = 0;
 		for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++)
-			sum += sample_counter(ends[i]);
-	} while (signals != sample_counter(SAMPLE_SIGNALS));
-	printf("signals %llu = stored %llu + dropped %llu + idle %llu + asked %llu + late %llu + foreign "
-	       "%llu + "
-	       "reentered %llu\n",
-	       (unsigned long long)signals, (unsigned long long)sample_counter(SAMPLE_STORED),
-	       (unsigned long long)sample_counter(SAMPLE_DROPPED),
-	       (unsigned long long)sample_counter(SAMPLE_IDLE),
-	       (unsigned long long)sample_counter(SAMPLE_ASKED),
-	       (unsigned long long)sample_counter(SAMPLE_LATE),
-	       (unsigned long long)sample_counter(SAMPLE_FOREIGN),
-	       (unsigned long long)sample_counter(SAMPLE_REENTERED));
+			sum += ledger_read(ends[i]);
+	} while (signals != ledger_read(LEDGER_SIGNALS) + ledger_read(LEDGER_TAKEN));
+	printf("signals and taken %llu = stored %llu + dropped %llu + idle %llu + stacks %llu + late %llu + "
+	       "foreign %llu + reentered %llu\n",
+	       (unsigned long long)signals, (unsigned long long)ledger_read(LEDGER_STORED),
+	       (unsigned long long)ledger_read(LEDGER_DROPPED), (unsigned long long)ledger_read(LEDGER_IDLE),
+	       (unsigned long long)ledger_read(LEDGER_STACKS), (unsigned long long)ledger_read(LEDGER_LATE),
+	       (unsigned long long)ledger_read(LEDGER_FOREIGN),
+	       (unsigned long long)ledger_read(LEDGER_REENTERED));
 	assert_int_equal(signals, sum);
 }

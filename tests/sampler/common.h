@@ -18,6 +18,9 @@
 
 #include "handler/record.h"
 #include "sampler/ring_reader.h"
+#include "handler/dispatch.h"
+#include "handler/forward.h"
+#include "handler/ledger.h"
 #include "handler/sample.h"
 #include "base/sys.h"
 #include "handler/thread.h"

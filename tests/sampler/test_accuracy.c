@@ -86,14 +86,16 @@ static void test_half_asleep(void **state)
 	assert_true(fabs(share(seen.time_ns[TRACE_REAL], wall) - 1) < 0.05);
 }
 
-/* Queries of `query_ns` of CPU with `host_ns` on the average between them. */
-static void short_queries(uint64_t query_ns, uint64_t host_ns, uint64_t period_ns, double seconds)
+/* Queries of `query_ns` of CPU with `host_ns` on the average between them. `seldom`: as if
+ * a second were between them, so that each arms the timer anew. */
+static void short_queries(uint64_t query_ns, uint64_t host_ns, uint64_t period_ns, double seconds,
+                          bool seldom)
 {
 	struct thread *thread = sampler_thread();
 	struct drained seen = { 0 };
 	uint64_t cpu = 0, total = 0, count = 0;
 	unsigned seed = (unsigned)clock_ns(CLOCK_REALTIME);
-	uint64_t before = sample_counter(SAMPLE_SIGNALS);
+	uint64_t before = ledger_read(LEDGER_SIGNALS);
 
 	seconds *= factor;
 	drain(ring, &(struct drained){ 0 });
@@ -105,6 +107,11 @@ static void short_queries(uint64_t query_ns, uint64_t host_ns, uint64_t period_n
 		burn(query_ns);
 		sampler_pop(thread);
 		cpu += cpu_now() - at;
+		if (seldom) {
+			thread->timers[TIMER_CPU].idle_ns = 2 * NS_PER_S;
+			while (thread->timers[TIMER_CPU].armed)
+				burn(100000);
+		}
 		/* Of random length, or it might keep step with the tick. */
 		burn(host_ns / 2 + (uint64_t)rand_r(&seed) % host_ns);
 		total = cpu_now() - start;
@@ -119,19 +126,27 @@ static void short_queries(uint64_t query_ns, uint64_t host_ns, uint64_t period_n
 	       "time (deviation %.3f), %llu signals\n",
 	       (unsigned long long)count, (unsigned long long)(query_ns / 1000), p * 100,
 	       (unsigned long long)period_ns, found, deviation,
-	       (unsigned long long)(sample_counter(SAMPLE_SIGNALS) - before));
+	       (unsigned long long)(ledger_read(LEDGER_SIGNALS) - before));
 	assert_true(fabs(found - 1) < 6 * deviation);
 }
 
 static void test_short_queries(void **state)
 {
 	(void)state;
-	short_queries(1000000, 3000000, 1000000, 3);
-	short_queries(1000000, 3000000, 20000000, 3);
-	short_queries(1000000, 3000000, 10000, 1);
-	short_queries(100000, 100000, 3900000, 1);
-	short_queries(2000000, 7000000, 5000000, 2);
-	short_queries(300000, 6000000, 100000, 2);
+	short_queries(1000000, 3000000, 1000000, 3, false);
+	short_queries(1000000, 3000000, 20000000, 3, false);
+	short_queries(1000000, 3000000, 10000, 1, false);
+	short_queries(100000, 100000, 3900000, 1, false);
+	short_queries(2000000, 7000000, 5000000, 2, false);
+	short_queries(300000, 6000000, 100000, 2, false);
+}
+
+static void test_seldom_queries(void **state)
+{
+	(void)state;
+	short_queries(1000000, 3000000, 1000000, 3, true);
+	short_queries(3000000, 3000000, 300000, 2, true);
+	short_queries(1000000, 3000000, 10000000, 3, true);
 }
 
 /* Threads that live for one query, shorter than the tick. A loaded machine starts
@@ -234,9 +249,9 @@ static void test_busy_threads(void **state)
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_long_query),    cmocka_unit_test(test_busy_threads),
-		cmocka_unit_test(test_half_asleep),   cmocka_unit_test(test_short_queries),
-		cmocka_unit_test(test_short_threads),
+		cmocka_unit_test(test_long_query),     cmocka_unit_test(test_busy_threads),
+		cmocka_unit_test(test_half_asleep),    cmocka_unit_test(test_short_queries),
+		cmocka_unit_test(test_seldom_queries), cmocka_unit_test(test_short_threads),
 	};
 
 	if (UNDER_TSAN) {

@@ -27,9 +27,9 @@ static struct thread *running_thread(void)
 	run.key = (struct query_key){ 11, 12 };
 	thread->queries[0] = tag_of(&run, 1000000, 1000000);
 	thread->nesting = 1;
-	for (int type = 0; type < TRACE_TYPES; type++) {
-		thread->timers[type].period_ns = 1000000;
-		thread->timers[type].armed = true;
+	for (int clock = 0; clock < TIMER_CLOCKS; clock++) {
+		thread->timers[clock].period_ns = 1000000;
+		thread->timers[clock].armed = true;
 	}
 	fake_depth = 5;
 	fake_truncated = false;
@@ -48,44 +48,44 @@ static void send(const void *cookie, int code, int overrun)
 	info.si_code = code;
 	info.si_overrun = overrun;
 	info.si_value.sival_ptr = (void *)(uintptr_t)cookie;
-	sample_on_signal(sampler_signal(), &info, &context);
+	dispatch_signal(sampler_signal(), &info, &context);
 }
 
-static void fire(struct thread *thread, enum trace_type type, int overrun)
+static void fire(struct thread *thread, enum timer_clock clock, int overrun)
 {
-	send(&thread->timers[type], SI_TIMER, overrun);
+	send(&thread->timers[clock], SI_TIMER, overrun);
 }
 
 /* One counter of the ledger moved by one since `before`, and no other end did. */
-static void assert_only(enum sample_counter expected, const uint64_t before[SAMPLE_COUNTERS])
+static void assert_only(enum ledger_counter expected, const uint64_t before[LEDGER_COUNTERS])
 {
-	for (int i = SAMPLE_STORED; i <= SAMPLE_REENTERED; i++) {
-		uint64_t moved = sample_counter((enum sample_counter)i) - before[i];
+	for (int i = LEDGER_STORED; i <= LEDGER_REENTERED; i++) {
+		uint64_t moved = ledger_read((enum ledger_counter)i) - before[i];
 		if (moved != (i == (int)expected))
 			fail_msg("counter %d moved by %llu, expected was counter %d", i,
 			         (unsigned long long)moved, (int)expected);
 	}
 }
 
-static void note(uint64_t before[SAMPLE_COUNTERS])
+static void note(uint64_t before[LEDGER_COUNTERS])
 {
-	for (int i = 0; i < SAMPLE_COUNTERS; i++)
-		before[i] = sample_counter((enum sample_counter)i);
+	for (int i = 0; i < LEDGER_COUNTERS; i++)
+		before[i] = ledger_read((enum ledger_counter)i);
 }
 
 static void test_stored(void **state)
 {
 	struct thread *thread = running_thread();
 	struct drained seen = { 0 };
-	uint64_t before[SAMPLE_COUNTERS];
+	uint64_t before[LEDGER_COUNTERS];
 	uint64_t now = clock_ns(CLOCK_REALTIME);
 	(void)state;
 
 	note(before);
 	errno = 4711;
-	fire(thread, TRACE_REAL, 6);
+	fire(thread, TIMER_REAL, 6);
 	assert_int_equal(errno, 4711);
-	assert_only(SAMPLE_STORED, before);
+	assert_only(LEDGER_STORED, before);
 	drain(ring, &seen);
 	assert_int_equal(seen.wrong, 0);
 	assert_int_equal(seen.samples[TRACE_REAL], 1);
@@ -99,12 +99,12 @@ static void test_stored(void **state)
 	assert_in_range(seen.newest.timestamp_ns, now, now + 10 * NS_PER_S);
 	assert_int_equal(run.counts.samples[TRACE_REAL], 1);
 	assert_int_equal(run.counts.weights[TRACE_REAL], 7);
-	assert_int_equal(sample_counter(SAMPLE_OVERRUNS) - before[SAMPLE_OVERRUNS], 6);
+	assert_int_equal(ledger_read(LEDGER_OVERRUNS) - before[LEDGER_OVERRUNS], 6);
 
-	fire(thread, TRACE_CPU, INT_MAX); /* the kernel's most */
+	fire(thread, TIMER_CPU, INT_MAX); /* the kernel's most */
 	drain(ring, &seen);
 	assert_int_equal(seen.newest.weight, 1u + (unsigned)INT_MAX);
-	assert_true(thread->timers[TRACE_CPU].armed);
+	assert_true(thread->timers[TIMER_CPU].armed);
 }
 
 static void test_truncated(void **state)
@@ -115,33 +115,33 @@ static void test_truncated(void **state)
 	(void)state;
 
 	fake_truncated = true;
-	fire(thread, TRACE_CPU, 0);
+	fire(thread, TIMER_CPU, 0);
 	drain(ring, &seen);
 	assert_int_equal(seen.newest.flags, SAMPLE_TRUNCATED);
 	assert_int_equal(run.counts.truncated, 1);
 
 	fake_truncated = false;
 	fake_depth = 10000;
-	fire(thread, TRACE_CPU, 0);
+	fire(thread, TIMER_CPU, 0);
 	drain(ring, &seen);
 	assert_int_equal(seen.newest.depth, TRACE_MAX_FRAMES);
 	assert_int_equal(seen.newest.flags, SAMPLE_TRUNCATED);
 
 	/* What a tiny ring cannot hold is cut, not lost. */
 	thread->ring = tiny;
-	fire(thread, TRACE_CPU, 0);
+	fire(thread, TIMER_CPU, 0);
 	drain(tiny, &seen);
 	assert_in_range(seen.newest.depth, 200, 250);
 	assert_int_equal(seen.newest.flags, SAMPLE_TRUNCATED);
 	assert_int_equal(seen.wrong, 0);
 
 	fake_depth = 5;
-	uint64_t before[SAMPLE_COUNTERS], stored = run.counts.samples[TRACE_CPU];
+	uint64_t before[LEDGER_COUNTERS], stored = run.counts.samples[TRACE_CPU];
 	do {
 		note(before);
-		fire(thread, TRACE_CPU, 0);
-	} while (sample_counter(SAMPLE_STORED) != before[SAMPLE_STORED]);
-	assert_only(SAMPLE_DROPPED, before);
+		fire(thread, TIMER_CPU, 0);
+	} while (ledger_read(LEDGER_STORED) != before[LEDGER_STORED]);
+	assert_only(LEDGER_DROPPED, before);
 	assert_int_equal(run.counts.dropped, 1);
 	assert_int_equal(ring_dropped(tiny), 1);
 	assert_true(run.counts.samples[TRACE_CPU] > stored);
@@ -152,33 +152,49 @@ static void test_truncated(void **state)
 static void test_idle(void **state)
 {
 	struct thread *thread = running_thread();
-	uint64_t before[SAMPLE_COUNTERS];
+	uint64_t before[LEDGER_COUNTERS];
 	(void)state;
 
 	thread->nesting = 0;
 	note(before);
-	fire(thread, TRACE_CPU, 3);
-	assert_only(SAMPLE_IDLE, before);
-	assert_false(thread->timers[TRACE_CPU].armed);
-	assert_true(thread->timers[TRACE_REAL].armed);
+	fire(thread, TIMER_REAL, 3);
+	assert_only(LEDGER_IDLE, before);
+	assert_false(thread->timers[TIMER_REAL].armed);
+
+	/* The CPU timer goes on for a second of the thread's CPU time without a query. */
+	for (int second = 0; second < 2; second++) {
+		for (int i = 0; i < 100; i++) {
+			note(before);
+			fire(thread, TIMER_CPU, 9);
+			assert_only(LEDGER_IDLE, before);
+			assert_true(thread->timers[TIMER_CPU].armed);
+		}
+		if (second == 1)
+			break;
+		thread->nesting = 1;
+		fire(thread, TIMER_CPU, 0);
+		thread->nesting = 0;
+	}
+	fire(thread, TIMER_CPU, 9);
+	assert_false(thread->timers[TIMER_CPU].armed);
 
 	/* A query that takes no samples of this kind is no query. */
 	running_thread();
-	thread->queries[0].period_ns[TRACE_REAL] = 0;
+	thread->queries[0].period_ns[TIMER_REAL] = 0;
 	note(before);
-	fire(thread, TRACE_REAL, 0);
-	assert_only(SAMPLE_IDLE, before);
-	assert_false(thread->timers[TRACE_REAL].armed);
+	fire(thread, TIMER_REAL, 0);
+	assert_only(LEDGER_IDLE, before);
+	assert_false(thread->timers[TIMER_REAL].armed);
 	note(before);
-	fire(thread, TRACE_CPU, 0);
-	assert_only(SAMPLE_STORED, before);
+	fire(thread, TIMER_CPU, 0);
+	assert_only(LEDGER_STORED, before);
 
 	running_thread();
 	sample_enable(false);
 	note(before);
-	fire(thread, TRACE_CPU, 0);
-	assert_only(SAMPLE_IDLE, before);
-	assert_false(thread->timers[TRACE_CPU].armed);
+	fire(thread, TIMER_CPU, 0);
+	assert_only(LEDGER_IDLE, before);
+	assert_false(thread->timers[TIMER_CPU].armed); /* at once */
 	sample_enable(true);
 }
 
@@ -189,39 +205,39 @@ static void test_mutex_owner(void **state)
 	volatile int owner = (int)thread->id;
 	const volatile int *volatile cell = &owner;
 	struct drained seen = { 0 };
-	uint64_t before[SAMPLE_COUNTERS];
+	uint64_t before[LEDGER_COUNTERS];
 	(void)state;
 
 	thread->queries[0].mutex_owner = &cell;
 	note(before);
-	fire(thread, TRACE_CPU, 0);
-	assert_only(SAMPLE_STORED, before);
+	fire(thread, TIMER_CPU, 0);
+	assert_only(LEDGER_STORED, before);
 
 	owner = 0;
 	note(before);
-	fire(thread, TRACE_CPU, 0);
-	assert_only(SAMPLE_IDLE, before);
+	fire(thread, TIMER_CPU, 0);
+	assert_only(LEDGER_IDLE, before);
 	/* Nobody would arm it again at the next step. */
-	assert_true(thread->timers[TRACE_CPU].armed);
+	assert_true(thread->timers[TIMER_CPU].armed);
 	/* But a statement left open does not interrupt the host's sleeps for ever. */
 	int fired = 0;
-	for (; thread->timers[TRACE_REAL].armed && fired < 5000; fired++) {
-		fire(thread, TRACE_REAL, 0);
-		fire(thread, TRACE_CPU, 0);
+	for (; thread->timers[TIMER_REAL].armed && fired < 5000; fired++) {
+		fire(thread, TIMER_REAL, 0);
+		fire(thread, TIMER_CPU, 0);
 	}
 	assert_in_range(fired, 1000, 1002); /* a second of 1 ms */
-	assert_true(thread->timers[TRACE_CPU].armed);
+	assert_true(thread->timers[TIMER_CPU].armed);
 	cell = NULL; /* the connection is closed */
 	note(before);
-	fire(thread, TRACE_CPU, 0);
-	assert_only(SAMPLE_IDLE, before);
+	fire(thread, TIMER_CPU, 0);
+	assert_only(LEDGER_IDLE, before);
 
 	/* What is around it runs then. */
 	outer_run.key = (struct query_key){ 21, 22 };
 	thread->queries[1] = thread->queries[0];
 	thread->queries[0] = tag_of(&outer_run, 1000000, 0);
 	thread->nesting = 2;
-	fire(thread, TRACE_CPU, 0);
+	fire(thread, TIMER_CPU, 0);
 	drain(ring, &seen);
 	assert_int_equal(seen.newest.query.hi, 21);
 	thread->nesting = 1;
@@ -230,28 +246,28 @@ static void test_mutex_owner(void **state)
 static void test_late(void **state)
 {
 	struct thread *thread = running_thread();
-	uint64_t before[SAMPLE_COUNTERS];
+	uint64_t before[LEDGER_COUNTERS];
 	(void)state;
 
 	note(before);
-	send(&thread_slot(thread->index + 1)->timers[TRACE_REAL], SI_TIMER, 0);
-	assert_only(SAMPLE_LATE, before);
+	send(&thread_slot(thread->index + 1)->timers[TIMER_REAL], SI_TIMER, 0);
+	assert_only(LEDGER_LATE, before);
 
 	/* The thread has given its slot back. */
 	thread_current = NULL;
 	note(before);
-	fire(thread, TRACE_CPU, 0);
-	assert_only(SAMPLE_LATE, before);
+	fire(thread, TIMER_CPU, 0);
+	assert_only(LEDGER_LATE, before);
 	thread_current = thread;
-	assert_false(thread_owns_signal(SI_TIMER, &thread->timers[0].id + 1));
+	assert_false(thread_owns_signal(SI_TIMER, &thread->timers[0].grid_ns));
 	assert_false(thread_owns_signal(SI_TIMER, thread));
-	assert_false(thread_owns_signal(SI_TIMER, &thread->timers[TRACE_TYPES]));
+	assert_false(thread_owns_signal(SI_TIMER, &thread->timers[TIMER_CLOCKS]));
 	assert_false(thread_owns_signal(SI_TIMER, (const void *)8));
-	assert_true(thread_owns_signal(SI_TIMER, &thread_slot(thread_slots() - 1)->timers[TRACE_REAL]));
-	assert_true(thread_owns_signal(SI_QUEUE, &thread->answer));
-	assert_false(thread_owns_signal(SI_QUEUE, &thread->answer.given));
+	assert_true(thread_owns_signal(SI_TIMER, &thread_slot(thread_slots() - 1)->timers[TIMER_REAL]));
+	assert_true(thread_owns_signal(SI_QUEUE, &thread->response));
+	assert_false(thread_owns_signal(SI_QUEUE, &thread->response.given));
 	assert_false(thread_owns_signal(SI_QUEUE, &thread->timers[0]));
-	assert_false(thread_owns_signal(SI_TIMER, &thread->answer));
+	assert_false(thread_owns_signal(SI_TIMER, &thread->response));
 }
 
 /* --- foreign ---------------------------------------------------------------------- */
@@ -279,32 +295,95 @@ static void test_foreign(void **state)
 	struct sigaction ignore = { .sa_handler = SIG_IGN };
 	struct sigaction plain = { .sa_handler = on_plain };
 	struct sigaction full = { .sa_flags = SA_SIGINFO | SA_NODEFER };
-	uint64_t before[SAMPLE_COUNTERS];
+	uint64_t before[LEDGER_COUNTERS];
 	sigset_t mask;
 	(void)state;
 
 	full.sa_sigaction = on_full;
 	sigprocmask(SIG_BLOCK, NULL, &mask);
 	running_thread();
-	sample_set_previous(&ignore);
+	forward_set(&ignore);
 	note(before);
 	send(NULL, SI_USER, 0);
-	assert_only(SAMPLE_FOREIGN, before);
+	assert_only(LEDGER_FOREIGN, before);
 
-	sample_set_previous(&plain);
+	forward_set(&plain);
 	note(before);
 	send(NULL, SI_TKILL, 0);
 	send((void *)1, SI_TIMER, 0);                    /* a timer of the host's with any value */
 	send(&sampler_thread()->timers[0], SI_QUEUE, 0); /* ours, but not from a timer */
-	assert_int_equal(sample_counter(SAMPLE_FOREIGN) - before[SAMPLE_FOREIGN], 3);
+	assert_int_equal(ledger_read(LEDGER_FOREIGN) - before[LEDGER_FOREIGN], 3);
 	assert_int_equal(plain_calls, 3);
 	assert_int_equal(errno, 99); /* as the host's handler left it */
 
-	sample_set_previous(&full);
+	forward_set(&full);
 	send(&plain_calls, SI_TIMER, 0);
 	assert_int_equal(full_calls, 1);
 	assert_ptr_equal(full_cookie, &plain_calls);
 	sigprocmask(SIG_SETMASK, &mask, NULL); /* sigreturn would have done it */
+}
+
+/* Two actions, each known by its mask, set in turns while another thread forwards. */
+#define FORWARDS 20000
+
+static bool stop_setting;
+static uint32_t torn;
+
+static void on_first(int number)
+{
+	sigset_t mask;
+
+	(void)number;
+	sigprocmask(SIG_BLOCK, NULL, &mask);
+	torn += sigismember(&mask, SIGUSR1) != 1 || sigismember(&mask, SIGUSR2) != 0;
+}
+
+static void on_second(int number, siginfo_t *info, void *context)
+{
+	sigset_t mask;
+
+	(void)number;
+	sigprocmask(SIG_BLOCK, NULL, &mask);
+	torn += sigismember(&mask, SIGUSR2) != 1 || sigismember(&mask, SIGUSR1) != 0;
+	torn += info == NULL || context == NULL || info->si_code != SI_USER;
+}
+
+static void *keep_setting(void *context)
+{
+	struct sigaction first = { .sa_handler = on_first }, second = { .sa_flags = SA_SIGINFO };
+
+	(void)context;
+	second.sa_sigaction = on_second;
+	sigaddset(&first.sa_mask, SIGUSR1);
+	sigaddset(&second.sa_mask, SIGUSR2);
+	while (!__atomic_load_n(&stop_setting, __ATOMIC_ACQUIRE)) {
+		/* Three, so that no action has always the same place. */
+		forward_set(&first);
+		forward_set(&second);
+		forward_set(&second);
+	}
+	return NULL;
+}
+
+static void test_foreign_meanwhile(void **state)
+{
+	struct sigaction ignore = { .sa_handler = SIG_IGN };
+	pthread_t setter;
+	sigset_t mask;
+	(void)state;
+
+	sigprocmask(SIG_BLOCK, NULL, &mask);
+	running_thread();
+	forward_set(&ignore);
+	assert_int_equal(pthread_create(&setter, NULL, keep_setting, NULL), 0);
+	for (int i = 0; i < FORWARDS; i++) {
+		send(NULL, SI_USER, 0);
+		sigprocmask(SIG_SETMASK, &mask, NULL);
+	}
+	__atomic_store_n(&stop_setting, true, __ATOMIC_RELEASE);
+	pthread_join(setter, NULL);
+	forward_set(&ignore);
+	assert_int_equal(torn, 0);
 }
 
 static void test_foreign_by_default(void **state)
@@ -318,7 +397,7 @@ static void test_foreign_by_default(void **state)
 		pid_t child = fork();
 		assert_true(child >= 0);
 		if (child == 0) {
-			sample_set_previous(&action);
+			forward_set(&action);
 			if (reset)
 				send(NULL, SI_USER, 0);
 			send(NULL, SI_USER, 0);
@@ -338,9 +417,9 @@ static jmp_buf way_out;
 
 static void fire_again(void)
 {
-	assert_int_equal(hook_thread->in_handler, 1);
+	assert_int_equal(hook_thread->handler.is_running, 1);
 	fake_unwind_hook = NULL;
-	fire(hook_thread, TRACE_REAL, 0);
+	fire(hook_thread, TIMER_REAL, 0);
 }
 
 static void leave(void)
@@ -350,16 +429,16 @@ static void leave(void)
 
 static void test_reentered(void **state)
 {
-	uint64_t before[SAMPLE_COUNTERS];
+	uint64_t before[LEDGER_COUNTERS];
 	(void)state;
 
 	hook_thread = running_thread();
 	note(before);
 	fake_unwind_hook = fire_again;
-	fire(hook_thread, TRACE_CPU, 0);
-	assert_int_equal(sample_counter(SAMPLE_REENTERED) - before[SAMPLE_REENTERED], 1);
-	assert_int_equal(sample_counter(SAMPLE_STORED) - before[SAMPLE_STORED], 1);
-	assert_int_equal(hook_thread->in_handler, 0);
+	fire(hook_thread, TIMER_CPU, 0);
+	assert_int_equal(ledger_read(LEDGER_REENTERED) - before[LEDGER_REENTERED], 1);
+	assert_int_equal(ledger_read(LEDGER_STORED) - before[LEDGER_STORED], 1);
+	assert_int_equal(hook_thread->handler.is_running, 0);
 	assert_true(sampler_quiesce());
 }
 
@@ -368,19 +447,19 @@ static void test_reentered(void **state)
 static void test_abandoned(void **state)
 {
 	struct thread *thread = running_thread();
-	uint64_t before[SAMPLE_COUNTERS];
+	uint64_t before[LEDGER_COUNTERS];
 	(void)state;
 
 	fake_unwind_hook = leave;
 	if (setjmp(way_out) == 0)
-		fire(thread, TRACE_CPU, 0);
+		fire(thread, TIMER_CPU, 0);
 	fake_unwind_hook = NULL;
 	note(before);
-	fire(thread, TRACE_CPU, 0);
-	assert_only(SAMPLE_STORED, before);
-	assert_int_equal(thread->in_handler, 0);
+	fire(thread, TIMER_CPU, 0);
+	assert_only(LEDGER_STORED, before);
+	assert_int_equal(thread->handler.is_running, 0);
 	/* The signal that was left is nowhere in the ledger; put it where it belongs. */
-	__atomic_fetch_add(&thread->counters[SAMPLE_REENTERED], 1, __ATOMIC_RELAXED);
+	ledger_count(thread, LEDGER_REENTERED, 1);
 }
 
 /* --- many threads --------------------------------------------------------------------- */
@@ -397,16 +476,16 @@ static void *fire_many(void *context)
 
 	query_start(mine, thread);
 	for (int i = 0; i < SIGNALS; i++) {
-		enum trace_type type = i % 2 ? TRACE_CPU : TRACE_REAL;
+		enum timer_clock clock = i % 2 ? TIMER_CPU : TIMER_REAL;
 		if (i % 100 == 0)
 			thread->nesting = 0;
 		else if (i % 100 == 1) {
 			thread->queries[0] = tag_of(mine, 1000000, 1000000);
-			thread->timers[TRACE_CPU].period_ns = 1000000;
-			thread->timers[TRACE_REAL].period_ns = 1000000;
+			thread->timers[TIMER_CPU].period_ns = 1000000;
+			thread->timers[TIMER_REAL].period_ns = 1000000;
 			thread->nesting = 1;
 		}
-		fire(thread, type, i % 3);
+		fire(thread, clock, i % 3);
 	}
 	struct query_end end = { .query = "select 1" };
 	thread->nesting = 0;
@@ -420,7 +499,7 @@ static void test_many_threads(void **state)
 	static struct query_run runs[THREADS];
 	pthread_t threads[THREADS];
 	struct drained seen = { 0 };
-	uint64_t before[SAMPLE_COUNTERS], samples = 0, dropped = 0;
+	uint64_t before[LEDGER_COUNTERS], samples = 0, dropped = 0;
 	(void)state;
 
 	running_thread()->nesting = 0;
@@ -445,10 +524,10 @@ static void test_many_threads(void **state)
 	printf("%llu samples, %llu dropped\n", (unsigned long long)samples, (unsigned long long)dropped);
 	assert_int_equal(seen.wrong, 0);
 	assert_int_equal(seen.samples[0] + seen.samples[1], samples);
-	assert_int_equal(sample_counter(SAMPLE_STORED) - before[SAMPLE_STORED], samples);
-	assert_int_equal(sample_counter(SAMPLE_DROPPED) - before[SAMPLE_DROPPED], dropped);
-	assert_int_equal(sample_counter(SAMPLE_IDLE) - before[SAMPLE_IDLE], THREADS * SIGNALS / 100);
-	assert_int_equal(sample_counter(SAMPLE_SIGNALS) - before[SAMPLE_SIGNALS], THREADS * SIGNALS);
+	assert_int_equal(ledger_read(LEDGER_STORED) - before[LEDGER_STORED], samples);
+	assert_int_equal(ledger_read(LEDGER_DROPPED) - before[LEDGER_DROPPED], dropped);
+	assert_int_equal(ledger_read(LEDGER_IDLE) - before[LEDGER_IDLE], THREADS * SIGNALS / 100);
+	assert_int_equal(ledger_read(LEDGER_SIGNALS) - before[LEDGER_SIGNALS], THREADS * SIGNALS);
 	assert_ledger();
 }
 
@@ -463,7 +542,7 @@ static void test_cost(void **state)
 	while (rounds < 200000) {
 		uint64_t start = clock_ns(CLOCK_MONOTONIC);
 		for (int i = 0; i < 1000; i++, rounds++)
-			fire(thread, TRACE_CPU, 0);
+			fire(thread, TIMER_CPU, 0);
 		spent += clock_ns(CLOCK_MONOTONIC) - start;
 		drain(ring, &(struct drained){ 0 });
 	}
@@ -506,6 +585,7 @@ int main(void)
 		cmocka_unit_test(test_mutex_owner),
 		cmocka_unit_test(test_late),
 		cmocka_unit_test(test_foreign),
+		cmocka_unit_test(test_foreign_meanwhile),
 		cmocka_unit_test(test_foreign_by_default),
 		cmocka_unit_test(test_reentered),
 		cmocka_unit_test(test_abandoned),

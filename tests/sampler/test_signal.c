@@ -22,7 +22,7 @@ static void signal_is_chosen(void)
 	int number = sampler_signal();
 	CHECK(number >= SIGRTMIN && number < taken);
 	CHECK(sigaction(number, NULL, &action) == 0);
-	CHECK(action.sa_sigaction == sample_on_signal);
+	CHECK(action.sa_sigaction == dispatch_signal);
 	CHECK((action.sa_flags & (SA_SIGINFO | SA_RESTART | SA_ONSTACK)) ==
 	      (SA_SIGINFO | SA_RESTART | SA_ONSTACK));
 	CHECK(sigismember(&action.sa_mask, SIGTERM) == 1 && sigismember(&action.sa_mask, number) == 1);
@@ -63,7 +63,7 @@ static void signal_is_shared(void)
 	for (int i = 0; i < 3; i++)
 		raise(sampler_signal());
 	CHECK(host_calls == 3 && !host_mask_wrong);
-	CHECK(sample_counter(SAMPLE_FOREIGN) == 3);
+	CHECK(ledger_read(LEDGER_FOREIGN) == 3);
 	sigprocmask(SIG_BLOCK, NULL, &after);
 	CHECK(memcmp(&before, &after, sizeof(before)) == 0);
 
@@ -97,12 +97,12 @@ static void signal_is_kept(void)
 	}
 	CHECK(sampler_signal() != first && sampler_counter(SAMPLER_SIGNAL_MOVES) == 1);
 	raise(first);
-	CHECK(host_calls == 1 && !host_mask_wrong && sample_counter(SAMPLE_FOREIGN) == 0);
+	CHECK(host_calls == 1 && !host_mask_wrong && ledger_read(LEDGER_FOREIGN) == 0);
 	signal(sampler_signal(), SIG_IGN);
 	sampler_stop();
 	CHECK(sampler_init(ring) == 0);
 	raise(sampler_signal());
-	CHECK(host_calls == 1 && sample_counter(SAMPLE_FOREIGN) == 1);
+	CHECK(host_calls == 1 && ledger_read(LEDGER_FOREIGN) == 1);
 }
 
 static void signal_kills_by_default(void)
@@ -134,7 +134,7 @@ static void blocked_thread(void)
 	push(thread, 1000000, 0);
 	burn(30000000);
 	sampler_pop(thread);
-	CHECK(sample_counter(SAMPLE_SIGNALS) == 0);
+	CHECK(ledger_read(LEDGER_SIGNALS) == 0);
 	pthread_sigmask(SIG_BLOCK, NULL, &mask);
 	CHECK(sigismember(&mask, sampler_signal()) == 1);
 	/* What has been waiting finds no query. */

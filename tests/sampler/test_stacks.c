@@ -142,7 +142,7 @@ static void assert_all(const struct answers *answers, const struct worker *worke
 static void test_all_answer(void **state)
 {
 	struct worker workers[WORKERS];
-	uint64_t before = sample_counter(SAMPLE_ASKED);
+	uint64_t before = ledger_read(LEDGER_STACKS);
 
 	(void)state;
 	memset(workers, 0, sizeof(workers));
@@ -153,13 +153,13 @@ static void test_all_answer(void **state)
 	assert_int_equal(answers.count, WORKERS + 1);
 	assert_all(&answers, workers);
 	assert_int_equal(find(&answers, thread_current->id)->query.lo, 0);
-	assert_int_equal(sample_counter(SAMPLE_ASKED) - before, WORKERS + 1);
+	assert_int_equal(ledger_read(LEDGER_STACKS) - before, WORKERS + 1);
 	/* Each question anew, with one signal. */
 	fake_depth = 9;
 	answers = ask(ALL_TIME_MS);
 	assert_all(&answers, workers);
 	fake_depth = 5;
-	assert_int_equal(sample_counter(SAMPLE_ASKED) - before, 2 * (WORKERS + 1));
+	assert_int_equal(ledger_read(LEDGER_STACKS) - before, 2 * (WORKERS + 1));
 	end(workers, WORKERS);
 	assert_ledger();
 }
@@ -199,7 +199,7 @@ static void test_two_askers(void **state)
 static void test_blocked(void **state)
 {
 	struct worker workers[2];
-	uint64_t before = sample_counter(SAMPLE_SIGNALS), start_ns = clock_ns(CLOCK_MONOTONIC);
+	uint64_t before = ledger_read(LEDGER_SIGNALS), start_ns = clock_ns(CLOCK_MONOTONIC);
 
 	(void)state;
 	memset(workers, 0, sizeof(workers));
@@ -210,7 +210,7 @@ static void test_blocked(void **state)
 		assert_int_equal(find(&answers, workers[0].id)->depth, 0);
 		assert_int_equal(find(&answers, workers[1].id)->depth, 5);
 	}
-	assert_int_equal(sample_counter(SAMPLE_SIGNALS) - before, 20);
+	assert_int_equal(ledger_read(LEDGER_SIGNALS) - before, 20);
 	assert_true(clock_ns(CLOCK_MONOTONIC) - start_ns < ALL_TIME_MS * 1000000ull);
 	end(workers, 2);
 }
@@ -355,11 +355,11 @@ static void test_exec(void **state)
 		sigemptyset(&own);
 		sigaddset(&own, sampler_signal());
 		pthread_sigmask(SIG_BLOCK, &own, NULL);
-		question.si_value.sival_ptr = &thread->answer;
+		question.si_value.sival_ptr = &thread->response;
 		syscall(SYS_rt_tgsigqueueinfo, getpid(), sys_gettid(), sampler_signal(), &question);
 		sampler_before_exec();
 		pthread_sigmask(SIG_UNBLOCK, &own, NULL);
-		if (sample_counter(SAMPLE_SIGNALS) != 0)
+		if (ledger_read(LEDGER_SIGNALS) != 0)
 			_exit(1);
 		/* Nobody is asked now. */
 		struct answers answers = { 0 };

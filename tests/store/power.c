@@ -3,17 +3,17 @@
  * whole, and has all that was stored up to the last flush that was synced; and every
  * flush is, within a flush interval, or when nothing more comes.
  *
- * Takes a number of moments to try (default 150) and a seed.
+ * Takes a number of moments to try (default 150).
  */
 #include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "lossy_disk.h"
 #include "support.h"
+#include "../seed.h"
 
 #define MB (1 << 20)
 #define KEY ((struct query_key){ 7, 7 })
@@ -158,8 +158,7 @@ int main(int count, char **arguments)
 
 	if (count > 1)
 		wanted_moments = strtoul(arguments[1], NULL, 10);
-	seed = count > 2 ? strtoull(arguments[2], NULL, 10) : (uint64_t)time(NULL);
-	printf("seed %llu\n", (unsigned long long)seed);
+	seed = test_seed(1);
 	disk_install();
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

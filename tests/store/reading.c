@@ -4,7 +4,9 @@
  */
 #include <dirent.h>
 #include <stdlib.h>
+#include <pthread.h>
 #include <string.h>
+#include <time.h>
 
 #include "support.h"
 
@@ -23,7 +25,7 @@ static int start_filled(void **state)
 static struct store_cursor *select_all(const char *sql)
 {
 	char *error;
-	struct store_cursor *cursor = store_select(sql, &error);
+	struct store_cursor *cursor = store_select(store_file_own(), sql, NULL, &error);
 
 	if (!cursor)
 		fail_msg("%s: %s", sql, error);
@@ -93,7 +95,7 @@ static void errors_are_told(void **state)
 	char *error;
 
 	(void)state;
-	assert_null(store_select("SELECT no_such_column FROM trace_log", &error));
+	assert_null(store_select(store_file_own(), "SELECT no_such_column FROM trace_log", NULL, &error));
 	assert_non_null(strstr(error, "no_such_column"));
 	free(error);
 	cursor = select_all("SELECT 1 UNION ALL SELECT json('[')");
@@ -124,6 +126,101 @@ static void store_ends_under_a_cursor(void **state)
 	assert_int_equal(ask("SELECT count(*) FROM trace_log"), 3010);
 }
 
+/* Has work for minutes before its first row. */
+#define LONG_SQL                                                                                             \
+	"WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1e10) SELECT count(*) "   \
+	"FROM n"
+
+static int64_t now_ms(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+static bool is_due(void *moment)
+{
+	return now_ms() >= *(int64_t *)moment;
+}
+
+static void given_up_reading_ends_at_once(void **state)
+{
+	int64_t moment = now_ms() + 100, ended;
+	struct store_wait wait = { .timeout_ms = 60000, .give_up = is_due, .context = &moment };
+	struct store_cursor *cursor;
+	char *error;
+
+	(void)state;
+	cursor = store_select(store_file_own(), LONG_SQL, &wait, &error);
+	assert_non_null(cursor);
+	assert_int_equal(store_step(cursor), -1);
+	ended = now_ms();
+	assert_non_null(strstr(store_cursor_error(cursor), "interrupted"));
+	assert_true(ended >= moment && ended < moment + 10000);
+	assert_int_equal(store_step(cursor), -1);
+	store_close(cursor);
+	assert_int_equal(ask("SELECT count(*) FROM trace_log"), 3000);
+}
+
+static int long_ends; /* relaxed atomic */
+
+static bool is_long_enough(void *unused)
+{
+	(void)unused;
+	return __atomic_load_n(&long_ends, __ATOMIC_RELAXED);
+}
+
+static void *read_long(void *unused)
+{
+	struct store_wait wait = { .timeout_ms = 100, .give_up = is_long_enough };
+	struct store_cursor *cursor;
+	char *error;
+	int code = -2;
+
+	(void)unused;
+	cursor = store_select(store_file_own(), LONG_SQL, &wait, &error);
+	if (cursor) {
+		code = store_step(cursor);
+		if (strstr(store_cursor_error(cursor), "limit"))
+			code = -3;
+	}
+	store_close(cursor);
+	return (void *)(intptr_t)code;
+}
+
+/* Behind a statement that does not end: the limit ends it, and says which it is. The other
+ * one goes on beyond its own limit, for it gets on. */
+static void limit_ends_waiting_for_another(void **state)
+{
+	struct store_wait wait = { .timeout_ms = 200 };
+	struct store_cursor *cursor;
+	pthread_t thread;
+	void *code;
+	char *error;
+	int64_t start;
+
+	(void)state;
+	assert_int_equal(pthread_create(&thread, NULL, read_long, NULL), 0);
+	/* It may come first, and then there is nothing to wait for. */
+	do {
+		start = now_ms();
+		cursor = store_select(store_file_own(), "SELECT count(*), 7 FROM samples", &wait, &error);
+		if (cursor) {
+			nap();
+			store_close(cursor);
+		}
+	} while (cursor);
+	assert_true(now_ms() - start >= 200);
+	assert_non_null(strstr(error, "200 ms"));
+	assert_non_null(strstr(error, "limit"));
+	free(error);
+	__atomic_store_n(&long_ends, 1, __ATOMIC_RELAXED);
+	pthread_join(thread, &code);
+	assert_int_equal((intptr_t)code, -1);
+	assert_int_equal(ask("SELECT count(*) FROM trace_log"), 3000);
+}
+
 static int count_threads(void)
 {
 	DIR *directory = opendir("/proc/self/task");
@@ -152,8 +249,13 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, start_filled, tear_down)
-		TEST(values_are_kept),           TEST(cursors_interleave),        TEST(errors_are_told),
-		TEST(store_ends_under_a_cursor), TEST(thread_ends_after_reading),
+		TEST(values_are_kept),
+		TEST(cursors_interleave),
+		TEST(errors_are_told),
+		TEST(store_ends_under_a_cursor),
+		TEST(given_up_reading_ends_at_once),
+		TEST(limit_ends_waiting_for_another),
+		TEST(thread_ends_after_reading),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

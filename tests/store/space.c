@@ -39,7 +39,7 @@ static void same_stack_at_other_addresses(void **state)
 		                  module_at(0x7f2000000000, "/lib/b.so", "bbbb") };
 	struct module second[] = { module_at(0x7f8800000000, "/other/b.so", "bbbb"),
 		                   module_at(0x7f9900000000, "/lib/a.so", "aaaa") };
-	struct store_location location;
+	const struct module *found;
 
 	(void)state;
 	run(first, 2, (uint64_t[]){ 0x7f1000000010, 0x7f2000000020 }, 2);
@@ -52,17 +52,19 @@ static void same_stack_at_other_addresses(void **state)
 	assert_int_equal(ask("SELECT count(*) FROM modules"), 2);
 
 	/* As in the file, and as in this process. */
-	assert_true(store_locate(0x7f2000000020, &location));
-	assert_string_equal(location.path, "/lib/b.so");
-	assert_string_equal(location.build_id, "bbbb");
-	assert_int_equal(location.address, 0x1020);
-	assert_int_equal(location.offset, 0x20);
-	assert_int_equal(location.file_size, 5000);
-	assert_int_equal(location.mtime_ns, 77);
-	assert_true(store_locate(0x7f8800000024, &location));
-	assert_string_equal(location.path, "/other/b.so");
-	assert_int_equal(location.address, 0x1024);
-	assert_false(store_locate(0x7f3000000000, &location));
+	found = store_locate(0x7f2000000020);
+	assert_non_null(found);
+	assert_string_equal(found->path, "/lib/b.so");
+	assert_string_equal(found->build_id, "bbbb");
+	assert_int_equal(0x7f2000000020 - found->bias, 0x1020);
+	assert_int_equal(0x7f2000000020 - found->start, 0x20);
+	assert_int_equal(found->file_size, 5000);
+	assert_int_equal(found->mtime_ns, 77);
+	found = store_locate(0x7f8800000024);
+	assert_non_null(found);
+	assert_string_equal(found->path, "/other/b.so");
+	assert_int_equal(0x7f8800000024 - found->bias, 0x1024);
+	assert_null(store_locate(0x7f3000000000));
 	stop_store();
 }
 
@@ -71,7 +73,7 @@ static void taken_range_and_what_lies_nowhere(void **state)
 	struct module first = module_at(0x7f1000000000, "/lib/a.so", "aaaa");
 	struct module second[] = { module_at(0x7f1000008000, "/lib/c.so", "cccc"),
 		                   module_at(0x7f1000020000, "/lib/d.so", "dddd") };
-	struct store_location location;
+	const struct module *found;
 	uint64_t moved;
 
 	(void)state;
@@ -80,15 +82,17 @@ static void taken_range_and_what_lies_nowhere(void **state)
 	/* Overlaps the range of a.so; the last address is of no module, in a.so's range. */
 	run(second, 2, (uint64_t[]){ 0x7f1000008001, 0x7f1000020001, 0x7f1000000020 }, 3);
 	moved = (uint64_t)ask("SELECT trace ->> 0 FROM trace_log ORDER BY timestamp_ns DESC");
-	assert_true(store_locate(moved, &location));
-	assert_string_equal(location.path, "/lib/c.so");
-	assert_int_equal(location.offset, 1);
+	found = store_locate(moved);
+	assert_non_null(found);
+	assert_string_equal(found->path, "/lib/c.so");
+	assert_int_equal(moved - found->start, 1);
 	assert_int_equal(ask("SELECT trace ->> 1 FROM trace_log ORDER BY timestamp_ns DESC"), 0x7f1000020001);
 	assert_int_equal(ask("SELECT trace ->> 2 FROM trace_log ORDER BY timestamp_ns DESC"),
 	                 0x7f1000000020 | 1ll << 62);
-	assert_false(store_locate(0x7f1000000020 | 1ull << 62, &location));
-	assert_true(store_locate(0x7f1000000010, &location));
-	assert_string_equal(location.path, "/lib/a.so");
+	assert_null(store_locate(0x7f1000000020 | 1ull << 62));
+	found = store_locate(0x7f1000000010);
+	assert_non_null(found);
+	assert_string_equal(found->path, "/lib/a.so");
 	/* No two modules meet. */
 	assert_int_equal(ask("SELECT count(*) FROM modules a, modules b WHERE a.id < b.id"
 	                     " AND a.base < b.base + b.extent AND b.base < a.base + a.extent"),
@@ -142,7 +146,7 @@ static void another_module_at_the_same_address_later(void **state)
 	struct a_sample sample = {
 		.timestamp_ns = T0, .trace = (uint64_t[]){ 0x7f1000000010 }, .depth = 1, .generation = 1
 	};
-	struct store_location location;
+	const struct module *found;
 
 	(void)state;
 	modules[0].died = 2;
@@ -158,10 +162,10 @@ static void another_module_at_the_same_address_later(void **state)
 	put_sample(sample);
 	drain();
 	assert_int_equal(ask("SELECT count(*) FROM stacks"), 2);
-	assert_true(store_locate(
-		(uint64_t)ask("SELECT trace ->> 0 FROM trace_log ORDER BY timestamp_ns LIMIT 1 OFFSET 1"),
-		&location));
-	assert_string_equal(location.path, "/lib/b.so");
+	found = store_locate(
+		(uint64_t)ask("SELECT trace ->> 0 FROM trace_log ORDER BY timestamp_ns LIMIT 1 OFFSET 1"));
+	assert_non_null(found);
+	assert_string_equal(found->path, "/lib/b.so");
 	assert_int_equal(ask("SELECT count(*) FROM trace_log WHERE trace ->> 0 = 0x7f1000000010"), 2);
 	stop_store();
 }

@@ -254,7 +254,7 @@ char *ask_text(const char *sql)
 	const char *bytes;
 	int code;
 
-	cursor = store_select(sql, &error);
+	cursor = store_select(store_file_own(), sql, NULL, &error);
 	if (!cursor)
 		fail_msg("%s: %s", sql, error);
 	code = store_step(cursor);

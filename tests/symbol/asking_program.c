@@ -17,8 +17,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "store/store.h"
+#include "modules/module_map.h"
 #include "trace/address.h"
+#include "base/lock.h"
 #include "symbol/elf_image.h"
 #include "symbol/symbol.h"
 
@@ -26,16 +27,12 @@ static char path[4096], build_id[64];
 static uint64_t static_function;
 
 /* Every address is one of the fixture in question. */
-static bool locate(const struct address_space *space, uint64_t address, struct store_location *location)
+static const struct module *locate(const struct address_space *space, uint64_t address)
 {
+	static const struct module module = { .path = path, .build_id = build_id };
 	(void)space;
-	*location = (struct store_location){
-		.path = path,
-		.build_id = build_id,
-		.address = address,
-		.offset = address,
-	};
-	return true;
+	(void)address;
+	return &module;
 }
 
 static const struct address_space space = { .locate = locate };
@@ -94,17 +91,17 @@ static void ask_and_fork(void)
 	while (!is_waiting())
 		sched_yield();
 	fflush(stdout);
-	symbol_before_fork();
+	locks_before_fork();
 	pid_t child = fork();
 	if (child == 0) {
-		symbol_after_fork_child();
+		locks_after_fork_in_child();
 		alarm(60);
 		const char *file;
 		int line;
 		symbol_fetch(&bare); /* waits for nobody who is not there */
 		_exit(symbol_line(&full, static_function, &file, &line) ? 0 : 1);
 	}
-	symbol_after_fork_parent();
+	locks_after_fork_in_parent();
 	waitpid(child, &status, 0);
 	pthread_join(thread, NULL);
 	printf("%s\n", status == 0 ? "fine" : "stuck");

@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "store/store.h"
+#include "modules/module_map.h"
 #include "trace/address.h"
 #include "symbol/elf_image.h"
 #include "symbol/symbol.h"
@@ -21,19 +21,25 @@
 #define GONE UINT64_C(0x7e0000000000)
 #define MODULE_BYTES UINT64_C(0x100000)
 
-static bool locate(const struct address_space *space, uint64_t address, struct store_location *location)
+static const struct module *locate(const struct address_space *space, uint64_t address)
 {
-	(void)space;
-	uint64_t base = address >= BASE ? BASE : GONE;
-	if (address < base || address >= base + MODULE_BYTES)
-		return false;
-	*location = (struct store_location){
-		.path = base == BASE ? FIXTURES "/full.so" : "/usr/lib/libgone.so.1.2",
-		.build_id = base == BASE ? "a1b2c3d4e5f60718" : "00",
-		.address = address - base,
-		.offset = address - base,
+	static const struct module modules[] = {
+		{ .bias = BASE,
+		  .start = BASE,
+		  .end = BASE + MODULE_BYTES,
+		  .path = FIXTURES "/full.so",
+		  .build_id = "a1b2c3d4e5f60718" },
+		{ .bias = GONE,
+		  .start = GONE,
+		  .end = GONE + MODULE_BYTES,
+		  .path = "/usr/lib/libgone.so.1.2",
+		  .build_id = "00" },
 	};
-	return true;
+	(void)space;
+	for (size_t i = 0; i < sizeof(modules) / sizeof(modules[0]); i++)
+		if (address >= modules[i].start && address < modules[i].end)
+			return &modules[i];
+	return NULL;
 }
 
 static const struct address_space space = { .locate = locate };
@@ -116,12 +122,11 @@ struct recalling {
 	bool has_lines;
 };
 
-static bool locate_nowhere(const struct address_space *of, uint64_t address, struct store_location *location)
+static const struct module *locate_nowhere(const struct address_space *of, uint64_t address)
 {
 	(void)of;
 	(void)address;
-	(void)location;
-	return false;
+	return NULL;
 }
 
 static size_t recall(const struct address_space *of, uint64_t address, struct symbol_frame *frames,

@@ -16,7 +16,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "symbol/archive/parts.h"
+#include "symbol/archive/match.h"
+#include "symbol/archive/read.h"
+#include "symbol/archive/token.h"
 #include "symbol/elf_image.h"
 #include "symbol/symbol.h"
 
@@ -166,14 +168,14 @@ static void test_sqlite(void **state)
 	sides.matches = archive_match(&sides.object, &sides.archive);
 	assert_non_null(sides.matches);
 	unsigned nameless = 0, named = 0, found = 0;
-	for (uint32_t i = 0; i < sides.object.function_count; i++)
-		nameless += sides.object.functions[i].name == NULL;
-	for (uint32_t i = 0; i < sides.archive.function_count; i++) {
+	for (uint32_t i = 0; i < sides.object.functions.count; i++)
+		nameless += sides.object.functions.items[i].name == NULL;
+	for (uint32_t i = 0; i < sides.archive.functions.count; i++) {
 		if (sides.matches[i] == ARCHIVE_NONE)
 			continue;
-		const struct code_function *function = &sides.object.functions[sides.matches[i]];
+		const struct code_function *function = &sides.object.functions.items[sides.matches[i]];
 		named += function->name == NULL;
-		if (strcmp(sides.archive.functions[i].name, "patternCompare") != 0)
+		if (strcmp(sides.archive.functions.items[i].name, "patternCompare") != 0)
 			continue;
 		found++;
 		assert_true(goes_to(&sides.object, "sqlite3_strglob", function->address));
@@ -190,19 +192,19 @@ static unsigned hide_names(struct code_side *side, const char **truth)
 {
 	unsigned hidden = 0;
 	uint32_t kept = 0;
-	for (uint32_t i = 0; i < side->function_count; i++)
-		truth[i] = side->functions[i].name;
-	for (uint32_t i = 0; i < side->global_count; i++) {
-		uint32_t function = side_function(side, side->globals[i].address);
-		if (side->globals[i].is_function && function != ARCHIVE_NONE && rand() % 3 == 0) {
-			side->functions[function].name = NULL;
-			side->functions[function].is_exported = false;
+	for (uint32_t i = 0; i < side->functions.count; i++)
+		truth[i] = side->functions.items[i].name;
+	for (uint32_t i = 0; i < side->globals.count; i++) {
+		uint32_t function = side_function(side, side->globals.items[i].address);
+		if (side->globals.items[i].is_function && function != ARCHIVE_NONE && rand() % 3 == 0) {
+			side->functions.items[function].name = NULL;
+			side->functions.items[function].is_exported = false;
 			hidden++;
 		} else {
-			side->globals[kept++] = side->globals[i];
+			side->globals.items[kept++] = side->globals.items[i];
 		}
 	}
-	side->global_count = kept;
+	side->globals.count = kept;
 	return hidden;
 }
 
@@ -213,16 +215,18 @@ static void test_hidden_exports_get_their_own_names(void **state)
 		struct sides sides;
 		open_sqlite(&sides);
 		srand(seed);
-		const char **truth = calloc(sides.object.function_count, sizeof(*truth));
+		const char **truth = calloc(sides.object.functions.count, sizeof(*truth));
 		assert_non_null(truth);
 		unsigned hidden = hide_names(&sides.object, truth), right = 0, wrong = 0;
 		sides.matches = archive_match(&sides.object, &sides.archive);
 		assert_non_null(sides.matches);
-		for (uint32_t i = 0; i < sides.archive.function_count; i++) {
-			if (sides.matches[i] == ARCHIVE_NONE || sides.object.functions[sides.matches[i]].name)
+		for (uint32_t i = 0; i < sides.archive.functions.count; i++) {
+			if (sides.matches[i] == ARCHIVE_NONE ||
+			    sides.object.functions.items[sides.matches[i]].name)
 				continue;
-			const char *name = sides.archive.functions[i].name, *is = truth[sides.matches[i]];
-			bool is_global = sides.archive.functions[i].is_exported;
+			const char *name = sides.archive.functions.items[i].name,
+				   *is = truth[sides.matches[i]];
+			bool is_global = sides.archive.functions.items[i].is_exported;
 			/* A static function has no truth, and must not get a global one's name. */
 			if (is ? strcmp(is, name) == 0 : !is_global) {
 				right += is != NULL;
@@ -247,10 +251,10 @@ static void test_changed_functions_name_nothing(void **state)
 	open_sqlite(&sides);
 	srand(1);
 	unsigned changed = 0, named = 0;
-	bool *is_changed = calloc(sides.archive.function_count, sizeof(*is_changed));
+	bool *is_changed = calloc(sides.archive.functions.count, sizeof(*is_changed));
 	assert_non_null(is_changed);
-	for (uint32_t i = 0; i < sides.archive.function_count; i++) {
-		const struct code_function *function = &sides.archive.functions[i];
+	for (uint32_t i = 0; i < sides.archive.functions.count; i++) {
+		const struct code_function *function = &sides.archive.functions.items[i];
 		uint64_t size = function->size, at = 0, last = 0;
 		unsigned char *bytes = (unsigned char *)side_bytes(&sides.archive, function->address, &size);
 		struct code_instruction instruction;
@@ -273,9 +277,9 @@ static void test_changed_functions_name_nothing(void **state)
 	}
 	sides.matches = archive_match(&sides.object, &sides.archive);
 	assert_non_null(sides.matches);
-	for (uint32_t i = 0; i < sides.archive.function_count; i++)
+	for (uint32_t i = 0; i < sides.archive.functions.count; i++)
 		if (is_changed[i] && sides.matches[i] != ARCHIVE_NONE) {
-			print_message("%s named though changed\n", sides.archive.functions[i].name);
+			print_message("%s named though changed\n", sides.archive.functions.items[i].name);
 			named++;
 		}
 	print_message("%u changed\n", changed);

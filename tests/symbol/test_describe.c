@@ -5,7 +5,10 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -105,13 +108,41 @@ static void test_long_reasons_are_cut(void **state)
 	assert_int_equal(strlen(seen.why_not), sizeof(seen.why_not) - 1);
 }
 
-int main(void)
+static char log_path[] = "/tmp/symbol_describe.XXXXXX";
+
+/* The tests before have described objects that names are missing of. */
+static void test_debug_log(void **state)
 {
+	char text[65536];
+	FILE *log = fopen(getenv("QUERYPROF_DEBUG_FILE"), "r");
+	(void)state;
+	assert_non_null(log);
+	text[fread(text, 1, sizeof(text) - 1, log)] = 0;
+	fclose(log);
+	remove(getenv("QUERYPROF_DEBUG_FILE"));
+	if (!strstr(text, FIXTURES "/full.so (" BUILD_ID "): names from symbol table\n") ||
+	    !strstr(text, FIXTURES
+	            "/gone.so (0102030405): names from nowhere; the file is gone; " NOT_IN_DEBUG "\n"))
+		fail_msg("the log says:\n%s", text);
+}
+
+int main(int argc, char **argv)
+{
+	(void)argc;
+	/* The environment counts when a program starts. */
+	if (!getenv("QUERYPROF_DEBUG")) {
+		int fd = mkstemp(log_path);
+		if (fd < 0 || close(fd) != 0)
+			return 1;
+		setenv("QUERYPROF_DEBUG", "symbols", 1);
+		setenv("QUERYPROF_DEBUG_FILE", log_path, 1);
+		execv("/proc/self/exe", argv);
+		return 1;
+	}
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_shapes),
-		cmocka_unit_test(test_without_debug_file),
-		cmocka_unit_test(test_archives),
-		cmocka_unit_test(test_long_reasons_are_cut),
+		cmocka_unit_test(test_shapes),    cmocka_unit_test(test_without_debug_file),
+		cmocka_unit_test(test_archives),  cmocka_unit_test(test_long_reasons_are_cut),
+		cmocka_unit_test(test_debug_log),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -23,11 +23,10 @@ static char path[64], other[80];
 static int64_t began;
 
 /* The store of a process without modules. */
-bool store_locate(uint64_t address, struct store_location *location)
+const struct module *store_locate(uint64_t address)
 {
 	(void)address;
-	(void)location;
-	return false;
+	return NULL;
 }
 
 int64_t store_process_start(void)

@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "store/store.h"
+#include "modules/module_map.h"
 #include "trace/address.h"
 #include "symbol/symbol.h"
 
@@ -27,13 +27,12 @@ void *dlopen(const char *name, int flags)
 	return NULL;
 }
 
-static bool locate(const struct address_space *space, uint64_t address, struct store_location *location)
+static const struct module *locate(const struct address_space *space, uint64_t address)
 {
+	static const struct module module = { .path = PATH, .build_id = "a1b2c3d4e5f60718" };
 	(void)space;
-	*location = (struct store_location){
-		.path = PATH, .build_id = "a1b2c3d4e5f60718", .address = address, .offset = address
-	};
-	return true;
+	(void)address;
+	return &module;
 }
 
 static const struct address_space space = { .locate = locate };

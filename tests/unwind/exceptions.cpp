@@ -64,17 +64,15 @@ extern "C" int catch_exceptions(void);
 extern "C" int catch_exceptions(void)
 {
 	int count = 0;
-	for (int i = 0; i < 2; i++) {
-		try {
-			throw_below(3, &count);
-		} catch (int) {
-			count++;
-		}
-		try {
-			catch_in_frame(100, &count);
-		} catch (int) {
-			count++;
-		}
+	try {
+		throw_below(3, &count);
+	} catch (int) {
+		count++;
+	}
+	try {
+		catch_in_frame(100, &count);
+	} catch (int) {
+		count++;
 	}
 	static volatile int landed;
 	_Unwind_Exception exception = {};

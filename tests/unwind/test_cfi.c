@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "cfi.h"
+#include "../seed.h"
 
 #define FUNCTION_SIZE 0x1000u
 
@@ -202,18 +203,14 @@ static uint64_t next_random(void)
  * the memory is a crash, so that ending is what is tested. */
 static void test_random(void **state)
 {
-	const char *seed = getenv("QUERYPROF_TEST_SEED"), *rounds = getenv("QUERYPROF_TEST_ROUNDS");
-	const long count = rounds != NULL ? atol(rounds) : 300000;
+	const long count = test_rounds(300000);
 	uint64_t results[CFI_BAD_READ + 1][2] = { { 0 } };
 	uint64_t registers[CFI_REGISTERS];
 	uint8_t code[64];
 	struct cfi_row row;
 
 	(void)state;
-	random_state = seed == NULL                  ? 0x9e3779b97f4a7c15u
-	               : strcmp(seed, "random") == 0 ? (uint64_t)time(NULL) * 0x9e3779b97f4a7c15u | 1
-	                                             : strtoull(seed, NULL, 0);
-	print_message("QUERYPROF_TEST_SEED=%#llx\n", (unsigned long long)random_state);
+	random_state = test_seed(0x9e3779b97f4a7c15u);
 	for (long round = 0; round < count; round++) {
 		const size_t size = next_random() % sizeof code;
 		for (size_t i = 0; i < size; i++) {

@@ -7,7 +7,7 @@
  * difference, whatever changed since the last round. And it is unwound as a stack that
  * nobody told of: what was whole with bounds must be so without.
  *
- * QUERYPROF_TEST_SEED (a number, or `random`) and QUERYPROF_TEST_ROUNDS change what is
+ * QUERYPROF_TEST_SEED (a number) and QUERYPROF_TEST_ROUNDS change what is
  * done.
  */
 #include <setjmp.h>
@@ -25,7 +25,6 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <ucontext.h>
 #include <unistd.h>
 
@@ -33,6 +32,7 @@
 #include "handler/record.h"
 #include "handler/unwind/unwind.h"
 #include "modules/modules.h"
+#include "../seed.h"
 
 #define MAX_WORDS (1024u * 1024)
 #define MAX_DAMAGE 6
@@ -192,8 +192,7 @@ static uint64_t damage(uint64_t value)
 
 static void test_damaged_stacks(void **state)
 {
-	const char *seed = getenv("QUERYPROF_TEST_SEED"), *rounds = getenv("QUERYPROF_TEST_ROUNDS");
-	const long count = rounds != NULL ? atol(rounds) : 300000;
+	const long count = test_rounds(300000);
 	static uint64_t trace[TRACE_MAX_FRAMES + 1], plain_trace[TRACE_MAX_FRAMES + 1];
 	static uint64_t unknown_trace[TRACE_MAX_FRAMES + 1];
 	/* No stack known, or another one. */
@@ -208,11 +207,8 @@ static void test_damaged_stacks(void **state)
 	const bool comparable = word_count * 8 <= 256 * 1024;
 
 	(void)state;
-	random_state = seed == NULL                  ? 0x9e3779b97f4a7c15u
-	               : strcmp(seed, "random") == 0 ? (uint64_t)time(NULL) * 0x9e3779b97f4a7c15u | 1
-	                                             : strtoull(seed, NULL, 0);
-	print_message("QUERYPROF_TEST_SEED=%#llx, %zu words of stack\n", (unsigned long long)random_state,
-	              word_count);
+	random_state = test_seed(0x9e3779b97f4a7c15u);
+	print_message("%zu words of stack\n", word_count);
 	const struct unwind_stack stack = { (uintptr_t)words, (uintptr_t)(words + word_count) };
 	const struct unwind_result first = unwind_trace(&whole, &stack, NULL, plain_trace, TRACE_MAX_FRAMES);
 	assert_false(first.truncated);

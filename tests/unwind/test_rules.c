@@ -13,6 +13,7 @@
 
 #include "handler/unwind/code_map.h"
 #include "handler/unwind/rules.h"
+#include "handler/unwind/unwind.h"
 #include "modules/modules.h"
 
 #define MOST 400000u /* addresses of a segment */

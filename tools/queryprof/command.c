@@ -93,7 +93,7 @@ static bool is_word(const struct command_option *option, const char *value)
 	return false;
 }
 
-/* What can be told without knowing the command. A command_result. */
+/* Checks what holds for every command. A command_result. */
 static int check_value(const struct command *command, const struct command_option *option, const char *value)
 {
 	char words[256] = "a number";
@@ -154,7 +154,7 @@ int command_run(const struct command *command, int argc, char **argv)
 		return misuse(command, "usage:", command->arguments);
 	if (kept > command->arguments_max)
 		return misuse(command, "one argument too many:", argv[command->arguments_max]);
-	/* `| head` ends us without a word, whatever we inherited; what another program
+	/* `| head` ends this process silently, whatever it inherited. What another program
 	 * inherits through us is not ours to change. */
 	if (!command->wraps_command)
 		signal(SIGPIPE, SIG_DFL);

@@ -16,23 +16,24 @@ enum command_result {
 	COMMAND_MISUSED = 2, /* the command line makes no sense */
 };
 
-/* What an option's value is: how it is checked, and how a shell completes it. */
+/* The kind of an option's value: how it is checked and completed. */
 enum option_kind {
 	OPTION_TEXT,
 	OPTION_WORD,   /* one of word_at() */
 	OPTION_NUMBER, /* decimal digits */
 	OPTION_FILE,
 	OPTION_QUERY, /* the id of a query of FILE, or its beginning */
+	OPTION_TYPE,  /* of samples: CPU, Real, or another that FILE has */
 	OPTION_TIME,  /* see moment_parse() */
 	OPTION_PERIOD,
 	OPTION_SETTING, /* NAME=VALUE */
 };
 
-/* One --option, or -o where the name is one letter. The tables of them are what is
- * parsed, what --help and the man page say, and what a shell completes. */
+/* One --option, or -o where the name is one letter. Parsing, --help, the man page and
+ * completion follow from the tables of them. */
 struct command_option {
 	const char *name;  /* without the dashes; NULL ends the table */
-	const char *value; /* what its value is called, NULL: it takes none */
+	const char *value; /* the name of its value in the help, NULL: it takes none */
 	const char *help;
 	const char **to; /* where the value goes; "1" for an option without. NULL: to
 	                  * the command's take() */

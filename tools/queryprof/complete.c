@@ -1,10 +1,10 @@
 /*
- * What the shell offers when a person presses Tab, from the tables of the commands
- * and, for ids of queries, from the trace file that the line names.
+ * Candidates come from the tables of the commands and, for ids of queries, from the trace
+ * file that the line names.
  *
  * bash cuts a line at "=", so a value stands behind its option or behind a word "=".
- * The answer is a candidate a line; or one line that says what bash itself knows
- * better: ":files", or ":command N" for the command line that begins at word N.
+ * Prints a candidate a line; or one line that leaves the completion to bash: ":files", or ":command N" for
+ * the command line that begins at word N.
  */
 #include "complete.h"
 
@@ -16,6 +16,7 @@
 
 static const char *const periods[] = { "0", "100us", "1ms", "10ms", "100ms", NULL };
 static const char *const times[] = { "now", "today", "yesterday", "start+", "end-", NULL };
+static const char *const types[] = { "CPU", "Real", NULL }; /* in any file */
 static const char *const switches[] = { "0", "1", NULL };
 
 static void offer(const char *prefix, const char *before, const char *word, const char *after)
@@ -43,28 +44,32 @@ static void offer_options(const char *prefix, const struct command *command)
 	offer(prefix, "--", "help", "");
 }
 
-static void offer_query_ids(const char *prefix, const char *path)
+static const char query_ids[] =
+	"SELECT DISTINCT query_id FROM query_log WHERE query_id GLOB ?1 || '*' LIMIT 1000";
+static const char sample_types[] =
+	"SELECT DISTINCT name FROM sample_types WHERE name GLOB ?1 || '*' AND name NOT IN ('CPU', 'Real')";
+
+/* The types that the file has. */
+static void offer_rows(const char *prefix, const char *path, const char *sql)
 {
 	sqlite3 *db = path ? trace_file_open(path) : NULL;
 	sqlite3_stmt *row = NULL;
 
 	if (!db)
 		return;
-	sqlite3_prepare_v2(db,
-	                   "SELECT DISTINCT query_id FROM query_log WHERE query_id GLOB ?1 || '*' LIMIT 1000",
-	                   -1, &row, NULL);
+	sqlite3_prepare_v2(db, sql, -1, &row, NULL);
 	sqlite3_bind_text(row, 1, prefix, -1, SQLITE_STATIC);
 	while (row && sqlite3_step(row) == SQLITE_ROW) {
-		const char *id = (const char *)sqlite3_column_text(row, 0);
+		const char *text = (const char *)sqlite3_column_text(row, 0);
 		/* Any program may have chosen it. */
-		if (id && !id[strcspn(id, "\n\r\033")])
-			puts(id);
+		if (text && !text[strcspn(text, "\n\r\033")])
+			puts(text);
 	}
 	sqlite3_finalize(row);
 	trace_file_close(db);
 }
 
-/* `name`: NULL, or what stands before the "=". */
+/* `name`: the text before the "=", or NULL. */
 static void offer_settings(const char *prefix, const char *name)
 {
 	for (int i = 0; i < settings_count(); i++) {
@@ -90,7 +95,11 @@ static void offer_value(const struct command_option *option, const char *prefix,
 			offer(prefix, "", option->word_at(i), "");
 		break;
 	case OPTION_FILE: puts(":files"); break;
-	case OPTION_QUERY: offer_query_ids(prefix, path); break;
+	case OPTION_QUERY: offer_rows(prefix, path, query_ids); break;
+	case OPTION_TYPE:
+		offer_all(prefix, types);
+		offer_rows(prefix, path, sample_types);
+		break;
 	case OPTION_TIME: offer_all(prefix, times); break;
 	case OPTION_PERIOD: offer_all(prefix, periods); break;
 	case OPTION_SETTING: offer_settings(prefix, NULL); break;

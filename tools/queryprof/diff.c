@@ -1,5 +1,5 @@
 /*
- * queryprof diff: what got slower and faster from one side to the other.
+ * queryprof diff: compares two sides, statements and functions.
  *
  * Addresses are those of one file, so each side is read to its end, as names and
  * sums, before the other is opened; they are compared in a database in memory.
@@ -10,6 +10,7 @@
 
 #include "run_sql.h"
 #include "selection.h"
+#include "shown_type.h"
 #include "sql_diff_functions.h"
 #include "sql_diff_side_functions.h"
 #include "sql_diff_side_statements.h"
@@ -23,6 +24,7 @@
 #include "trace_file.h"
 
 static const char *type_name, *limit, *with, *at;
+static struct shown_type type;
 
 static const struct command_option options[] = {
 	{ .name = "with",
@@ -35,7 +37,7 @@ static const struct command_option options[] = {
 	  .to = &at,
 	  .kind = OPTION_TIME,
 	  .help = "A is what began before TIME, B what began then or later" },
-	TRACE_TYPE_OPTION(&type_name),
+	SHOWN_TYPE_OPTION(&type_name),
 	{ .name = "limit",
 	  .value = "N",
 	  .to = &limit,
@@ -56,7 +58,7 @@ struct side {
 static int copy_rows(sqlite3 *from, sqlite3 *to, const char *select, const char *insert,
                      const struct side *side)
 {
-	const struct sql_parameter parameters[] = { { ":trace_type", type_name }, { NULL, NULL } };
+	const struct sql_parameter parameters[] = { { ":trace_type", type.name }, { NULL, NULL } };
 	sqlite3_stmt *rows = NULL, *copy = NULL;
 	int code = sqlite3_prepare_v2(from, select, -1, &rows, NULL);
 
@@ -95,7 +97,7 @@ static int read_side(sqlite3 *both, const struct side *side)
 		{ sql_diff_side_statements, "INSERT INTO side_statements VALUES (?, ?, ?, ?, ?, ?)" },
 		{ sql_diff_side_functions, "INSERT INTO side_functions VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)" },
 	};
-	const struct sql_parameter parameters[] = { { ":trace_type", type_name }, { NULL, NULL } };
+	const struct sql_parameter parameters[] = { { ":trace_type", type.name }, { NULL, NULL } };
 	sqlite3 *db = selection_open(side->path, &side->selection);
 	int result = db ? COMMAND_FINE : COMMAND_FAILED;
 
@@ -104,8 +106,10 @@ static int read_side(sqlite3 *both, const struct side *side)
 		                 &(struct output){ .is_bare = true, .doing = steps[i].doing });
 	for (size_t i = 0; !result && i < sizeof(copies) / sizeof(copies[0]); i++)
 		result = copy_rows(db, both, copies[i].select, copies[i].insert, side);
-	if (db)
+	if (db) {
+		shown_type_read(&type, db);
 		trace_file_close(db);
+	}
 	return result;
 }
 
@@ -138,13 +142,13 @@ static int compare(sqlite3 *both)
 	static const struct {
 		const char *title, *sql, *with_calls, *if_empty;
 		bool is_sampled;
+		bool is_exact; /* by the clock that the type has */
 	} parts[] = {
-		{ NULL, sql_diff_totals, "0", NULL, false },
-		{ "Statements", sql_diff_statements, "0", "no runs", false },
-		{ "Functions", sql_diff_functions, "0", "no samples", true },
-		{ "Functions, with what they called", sql_diff_functions, "1", "no samples", true },
+		{ NULL, sql_diff_totals, "0", NULL, false, false },
+		{ "Statements", sql_diff_statements, "0", "no runs", false, true },
+		{ "Functions", sql_diff_functions, "0", "no samples", true, false },
+		{ "Functions, with what they called", sql_diff_functions, "1", "no samples", true, false },
 	};
-	const char *clock = strcmp(type_name, "Real") == 0 ? "wall" : "CPU";
 	bool is_per_run = !have_as_many_runs(both);
 	int result = COMMAND_FINE;
 
@@ -152,15 +156,19 @@ static int compare(sqlite3 *both)
 		const struct sql_parameter parameters[] = {
 			{ ":limit", limit },
 			{ ":with_calls", parts[i].with_calls },
+			{ ":unit", type.unit },
 			{ NULL, NULL },
 		};
 		const struct output output = {
 			.if_empty = parts[i].if_empty,
 			.cuts_middle = parts[i].is_sampled,
+			.unit = parts[i].is_sampled ? type.unit : NULL,
 		};
+		if (parts[i].is_exact && !type.clock)
+			continue;
 		putchar('\n');
 		if (parts[i].title)
-			printf("%s: %s time%s, %s\n", parts[i].title, clock,
+			printf("%s: %s%s, %s\n", parts[i].title, type.title,
 			       is_per_run || !parts[i].is_sampled ? " of a run" : "",
 			       parts[i].is_sampled ? "sampled" : "exact");
 		result = run_sql(both, parts[i].sql, parameters, &output);
@@ -188,9 +196,9 @@ static bool find_sides(int argc, char **argv, struct side *sides)
 	if (with && !selection.query)
 		complain("diff: --with is B's query; --query, which is A's, is missing");
 	else if (argc == 1 && !with && !at)
-		complain("diff: one file; what is there to compare? A second file, --query with --with, or "
-		         "--at "
-		         "(see queryprof diff --help)");
+		complain("diff: one file cannot be compared with itself: give a second file, --query with "
+		         "--with, "
+		         "or --at (see queryprof diff --help)");
 	else
 		return true;
 	return false;
@@ -202,8 +210,7 @@ static int run(int argc, char **argv)
 	sqlite3 *both = NULL;
 	int result = COMMAND_FINE;
 
-	if (!type_name)
-		type_name = trace_type_at(0);
+	type = shown_type_of(type_name);
 	if (!find_sides(argc, argv, sides))
 		return COMMAND_MISUSED;
 	if (sqlite3_open(":memory:", &both) != SQLITE_OK)
@@ -212,6 +219,8 @@ static int run(int argc, char **argv)
 		result = run_sql(both, sql_diff_sides, NULL, &(struct output){ .is_bare = true });
 	for (int i = 0; !result && i < 2; i++)
 		result = read_side(both, &sides[i]);
+	if (!result && !type.unit[0])
+		result = shown_type_refuse(&type, "diff");
 	for (int i = 0; !result && i < 2; i++)
 		print_side(&sides[i]);
 	if (!result)

@@ -70,7 +70,7 @@ static bool is_there(const char *path)
 	else if (!S_ISREG(status.st_mode))
 		complain("%s: not a file", path);
 	else if (status.st_size == 0)
-		complain("%s: not a trace file of queryprof's", path);
+		complain("%s: not a trace file of queryprof", path);
 	else
 		return true;
 	return false;
@@ -103,9 +103,7 @@ int embed_file(const char *path)
 static const char *all;
 
 static const struct command_option options[] = {
-	{ .name = "all",
-	  .to = &all,
-	  .help = "tell of every module, also of those whose names are all known" },
+	{ .name = "all", .to = &all, .help = "list every module, also one whose names are all known" },
 	{ 0 },
 };
 
@@ -131,10 +129,10 @@ const struct command command_embed = {
 	.name = "embed",
 	.arguments = "FILE [OPTION]...",
 	.summary = "Puts the names of functions, and lines, into a trace file",
-	.details = "Then it can be read where the programs are not, and with any sqlite3. `record` does "
-		   "it at its end; do it afterwards for programs that went on, and when debug information "
-		   "has come later. What the file knows already stays. Programs and libraries are used "
-		   "only when they are those that were sampled, by their build id, or else by size and "
+	.details = "Then the file can be read where the programs are not, and with any sqlite3. `record` "
+		   "does it at its end; embed does it later, for programs that went on and for debug "
+		   "information that came later. Names that the file has already stay. A program or library "
+		   "is used only if it is the one that was sampled, by its build id, or else by size and "
 		   "time.\n\n"
 		   "Prints which modules have addresses without a name, or without lines.",
 	.examples = "  queryprof embed app.trace\n"

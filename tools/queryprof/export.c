@@ -1,9 +1,8 @@
 /*
  * queryprof export: the samples for other programs, and for the browser.
  *
- * Reads samples in the order of time; what they name by number, stacks and labels,
- * is read and put together once each, and the format's writer (src/export) gets the
- * whole.
+ * Reads samples in the order of time. Stacks and labels, which samples name by number, are
+ * read once each. The writer of the format (src/export) gets the whole.
  */
 #include "command.h"
 #include "out_file.h"
@@ -15,14 +14,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/hash_table.h"
 #include "export/names.h"
 #include "export/export.h"
 #include "sql_export_labels.h"
 #include "run_sql.h"
 #include "selection.h"
+#include "shown_type.h"
 #include "sql_export_samples.h"
 #include "store/store.h"
-#include "base/hash_table.h"
 #include "trace_file.h"
 #include "trace_frames.h"
 
@@ -30,7 +30,7 @@ static const char *format_name, *out_path, *type_name, *no_inlines;
 
 static const char *format_at(size_t index)
 {
-	const struct report_format *format = report_format_at(index);
+	const struct export_format *format = export_format_at(index);
 	return format ? format->name : NULL;
 }
 
@@ -49,20 +49,20 @@ static const struct command_option options[] = {
 	{ .name = "no-inlines",
 	  .to = &no_inlines,
 	  .help = "inlined functions count as the one that they were inlined into" },
-	TRACE_TYPE_OPTION(&type_name),
+	SHOWN_TYPE_OPTION(&type_name),
 	{ 0 },
 };
 
-/* --- what samples name by number ------------------------------------------------ */
+/* --- stacks and labels ------------------------------------------------ */
 
 struct labels_entry {
 	struct hash key;
-	struct report_labels *labels;
+	struct export_labels *labels;
 };
 
 struct stack_entry {
 	struct hash key;
-	const struct report_stack *stack;
+	const struct export_stack *stack;
 };
 
 struct export
@@ -72,8 +72,9 @@ struct export
 	sqlite3_stmt *samples, *labels_of, *stack_of;
 	struct names *names;
 	struct hash_table labels, stacks;
-	int64_t weight, ns; /* of all samples so far */
-	int64_t count;      /* samples */
+	struct shown_type type;
+	int64_t weight, value; /* of all samples so far */
+	int64_t count;         /* samples */
 };
 
 static const char *column_text(sqlite3_stmt *row, int column)
@@ -88,7 +89,7 @@ static int complain_of_memory(void)
 }
 
 /* NULL after a complaint. */
-static const struct report_labels *find_labels(struct export *export, int64_t query, int64_t thread)
+static const struct export_labels *find_labels(struct export *export, int64_t query, int64_t thread)
 {
 	uint64_t words[] = { (uint64_t)query, (uint64_t)thread };
 	struct hash key = hash_words(words, 2);
@@ -96,7 +97,7 @@ static const struct report_labels *find_labels(struct export *export, int64_t qu
 
 	if (entry)
 		return entry->labels;
-	struct report_labels *labels = calloc(1, sizeof(*labels));
+	struct export_labels *labels = calloc(1, sizeof(*labels));
 	entry = labels ? hash_table_add(&export->labels, key) : NULL;
 	if (!entry) {
 		free(labels);
@@ -112,7 +113,7 @@ static const struct report_labels *find_labels(struct export *export, int64_t qu
 		sqlite3_reset(row);
 		return NULL;
 	}
-	*labels = (struct report_labels){
+	*labels = (struct export_labels){
 		.number = (uint32_t) export->labels.count - 1,
 		.query_id = names_keep(export->names, column_text(row, 0)),
 		.thread = names_keep(export->names, column_text(row, 1)),
@@ -128,7 +129,7 @@ static const struct report_labels *find_labels(struct export *export, int64_t qu
 }
 
 /* NULL after a complaint. */
-static const struct report_stack *find_stack(struct export *export, int64_t id, bool is_truncated)
+static const struct export_stack *find_stack(struct export *export, int64_t id, bool is_truncated)
 {
 	uint64_t words[] = { (uint64_t)id, is_truncated };
 	struct hash key = hash_words(words, 2);
@@ -146,7 +147,7 @@ static const struct report_stack *find_stack(struct export *export, int64_t id, 
 		return NULL;
 	}
 	bool bad = false;
-	const struct report_stack *stack = names_stack(
+	const struct export_stack *stack = names_stack(
 		export->names, code == SQLITE_ROW ? column_text(row, 0) : "[]", is_truncated, &bad);
 	sqlite3_reset(row);
 	if (bad)
@@ -170,9 +171,8 @@ static void free_labels(void *context, void *entry)
 /* False after a complaint. */
 static bool open_export(struct export *export, const char *path, sqlite3 *db)
 {
-	const struct sql_parameter parameters[] = { { ":trace_type", type_name }, { NULL, NULL } };
+	const struct sql_parameter parameters[] = { { ":trace_type", export->type.name }, { NULL, NULL } };
 
-	*export = (struct export){ .path = path, .db = db };
 	export->labels = (struct hash_table)HASH_TABLE_OF(struct labels_entry, SIZE_MAX);
 	export->stacks = (struct hash_table)HASH_TABLE_OF(struct stack_entry, SIZE_MAX);
 	export->names = trace_frames_names(!no_inlines);
@@ -204,35 +204,38 @@ static void close_export(struct export *export)
 
 /* No writer has to look out for sums that overflow: the largest, of all samples, is
  * formed here. False after a complaint. */
-static bool check_numbers(struct export *export, struct report_sample *sample)
+static bool check_numbers(struct export *export, struct export_sample *sample)
 {
-	if (sample->weight >= 0 && sample->period_ns >= 0 &&
-	    !__builtin_mul_overflow(sample->weight, sample->period_ns, &sample->ns) &&
+	/* A product that is too large is no integer. */
+	if (sample->weight >= 0 && sample->period_ns >= 0 && sample->value >= 0 &&
+	    sqlite3_column_type(export->samples, 3) == SQLITE_INTEGER &&
 	    !__builtin_add_overflow(export->weight, sample->weight, &export->weight) &&
-	    !__builtin_add_overflow(export->ns, sample->ns, &export->ns))
+	    !__builtin_add_overflow(export->value, sample->value, &export->value))
 		return true;
-	complain("%s: weight %lld, period %lld ns: no sample has such numbers", export->path,
-	         (long long)sample->weight, (long long)sample->period_ns);
+	complain("%s: weight %lld, period %lld ns, value %s %s: no sample has such numbers", export->path,
+	         (long long)sample->weight, (long long)sample->period_ns, column_text(export->samples, 3),
+	         export->type.unit);
 	return false;
 }
 
 /* From the first row, which has been read, to the last. False after a complaint. */
-static bool add_samples(struct export *export, const struct report_format *format, void *writer)
+static bool add_samples(struct export *export, const struct export_format *format, void *writer)
 {
 	sqlite3_stmt *row = export->samples;
 	int code;
 
 	do {
-		struct report_sample sample = {
+		struct export_sample sample = {
 			.time_ns = sqlite3_column_int64(row, 0),
 			.weight = sqlite3_column_int64(row, 1),
 			.period_ns = sqlite3_column_int64(row, 2),
-			.stack = find_stack(export, sqlite3_column_int64(row, 3), sqlite3_column_int(row, 4)),
+			.value = sqlite3_column_int64(row, 3),
+			.stack = find_stack(export, sqlite3_column_int64(row, 4), sqlite3_column_int(row, 5)),
 		};
 		if (!sample.stack || !check_numbers(export, &sample))
 			return false;
 		sample.labels =
-			find_labels(export, sqlite3_column_int64(row, 5), sqlite3_column_int64(row, 6));
+			find_labels(export, sqlite3_column_int64(row, 6), sqlite3_column_int64(row, 7));
 		if (!sample.labels)
 			return false;
 		if (!format->add(writer, &sample)) {
@@ -246,7 +249,7 @@ static bool add_samples(struct export *export, const struct report_format *forma
 	return code == SQLITE_DONE;
 }
 
-/* "" where none is known, NULL: no memory. */
+/* "" when it is not known; NULL: no memory. */
 static const char *find_executable(struct export *export)
 {
 	sqlite3_stmt *row = NULL;
@@ -261,11 +264,13 @@ static const char *find_executable(struct export *export)
 	return path;
 }
 
-static int write_samples(struct export *export, const struct report_format *format, FILE *out)
+static int write_samples(struct export *export, const struct export_format *format, FILE *out)
 {
 	const char *executable = find_executable(export);
-	const struct report_info info = {
-		.trace_type = type_name,
+	const struct export_info info = {
+		.trace_type = export->type.name,
+		.unit = export->type.unit,
+		.is_timed = export->type.clock,
 		.title = export->path,
 		.executable = executable,
 		.inlines = !no_inlines,
@@ -292,14 +297,14 @@ static int write_samples(struct export *export, const struct report_format *form
 	return complain("%s: %s", out_file_name(out_path), error ? strerror(error) : "cannot be written");
 }
 
-/* What is exported must not be written over, by whatever name. */
+/* The exported file must not be written over, by any of its names. */
 static bool is_same_file(const char *one, const char *other)
 {
 	struct stat a, b;
 	return stat(one, &a) == 0 && stat(other, &b) == 0 && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
 }
 
-static int write_file(struct export *export, const struct report_format *format)
+static int write_file(struct export *export, const struct export_format *format)
 {
 	struct out_file out;
 
@@ -312,17 +317,19 @@ static int write_file(struct export *export, const struct report_format *format)
 	return result ? result : closed;
 }
 
-static int export_file(const char *path, sqlite3 *db, const struct report_format *format)
+static int export_file(const char *path, sqlite3 *db, const struct export_format *format)
 {
-	struct export export;
+	struct export export = { .path = path, .db = db, .type = shown_type_of(type_name) };
 	int result = COMMAND_FAILED;
 
+	if (!shown_type_read(&export.type, db))
+		return shown_type_refuse(&export.type, "export");
 	if (open_export(&export, path, db)) {
 		int code = sqlite3_step(export.samples);
 		if (code == SQLITE_ROW)
 			result = write_file(&export, format);
 		else if (code == SQLITE_DONE)
-			complain("%s: no %s samples%s", path, type_name,
+			complain("%s: no %s samples%s", path, export.type.name,
 			         selection_is_all(&selection) ? "" : " of these queries");
 		else
 			complain("%s: %s", path, sqlite3_errmsg(db));
@@ -335,31 +342,29 @@ static int export_file(const char *path, sqlite3 *db, const struct report_format
 
 static void print_formats(FILE *to)
 {
-	const struct report_format *format;
+	const struct export_format *format;
 
 	fputs("formats, and the unit of their numbers:\n", to);
-	for (size_t i = 0; (format = report_format_at(i)) != NULL; i++)
+	for (size_t i = 0; (format = export_format_at(i)) != NULL; i++)
 		if (format->missing)
 			fprintf(to, "  %-12s not in this build: %s\n", format->name, format->missing);
 		else
 			fprintf(to, "  %-12s %s\n", format->name, format->summary);
 }
 
-static const struct report_format *find_format(void)
+static const struct export_format *find_format(void)
 {
 	for (size_t i = 0; format_name && format_at(i); i++)
 		if (strcmp(format_at(i), format_name) == 0)
-			return report_format_at(i);
+			return export_format_at(i);
 	return NULL;
 }
 
 /* NULL after a complaint about the command line. */
-static const struct report_format *check_command_line(void)
+static const struct export_format *check_command_line(void)
 {
-	const struct report_format *format = find_format();
+	const struct export_format *format = find_format();
 
-	if (!type_name)
-		type_name = trace_type_at(0);
 	if (!format)
 		complain("export: --format is missing (see queryprof export --help)");
 	else if (!out_path)
@@ -374,7 +379,7 @@ static const struct report_format *check_command_line(void)
 static int run(int argc, char **argv)
 {
 	(void)argc;
-	const struct report_format *format = check_command_line();
+	const struct export_format *format = check_command_line();
 	if (!format)
 		return COMMAND_MISUSED;
 	if (format->missing)

@@ -1,7 +1,6 @@
 /*
- * What is said of the commands, on the terminal (--help) and as the man page, which
- * the build writes with `queryprof --man`: both from the tables of the commands, so
- * that neither can say what the other does not.
+ * --help and the man page, which the build writes with `queryprof --man`. Both follow from
+ * the tables of the commands, so that they cannot differ.
  */
 #include "help.h"
 
@@ -18,27 +17,24 @@ static const char description[] =
 	"Records what the queries of programs that use SQLite do, and reads the trace files "
 	"that queryprof's sampling profiler writes.";
 
-/* What holds for all commands: a title for the man page, and paragraphs. */
+/* Topics of all commands: a title for the man page, and paragraphs. */
 static const struct topic {
 	const char *title;
 	const char *text;
 } topics[] = {
-	{ "times", "A TIME is UTC. It is a date and time as 2026-11-20, '2026-11-20 09:30' or "
-	           "2026-11-20T09:30:15.25+01:00; or today, yesterday (their midnight), now, start, end (the "
-	           "beginning of the file's first run and of its last), each with a span added or taken away "
-	           "if you like, "
-	           "as end-10min; a span alone, as 2h, is so long ago. A span is a number and us, ms, s, "
+	{ "times", "A TIME is UTC: a date and time as 2026-11-20, '2026-11-20 09:30' or "
+	           "2026-11-20T09:30:15.25+01:00; today or yesterday (midnight); now; start or end (when the "
+	           "first and the last run of the file began). A span may be added or subtracted, as in "
+	           "end-10min. A span alone, as 2h, is that long ago. A span is a number with us, ms, s, "
 	           "min, h, d or w." },
 	{ "exit status",
-	  "0 when all is fine, 1 when it failed (the file cannot be read or written, the SQL is wrong, "
-	  "there is no such query), 2 when the command line makes no sense. "
-	  "What record returns stands there." },
+	  "0: success. 1: failure (the file cannot be read or written, the SQL is wrong, no query has the "
+	  "id). 2: the command line makes no sense. record returns the status of its command." },
 	{ "environment",
-	  "COLUMNS: how wide tables may be, else it is what the terminal says, and any width where the "
-	  "output is no terminal. NO_COLOR: headings are not bold. "
-	  "QUERYPROF_NAME: the setting of that name, for record and what it runs. "
-	  "QUERYPROF_DEBUG_PATH: folders with separate debug files, /usr/lib/debug if not set; "
-	  "DEBUGINFOD_URLS: servers to ask for those that are missing." },
+	  "COLUMNS: the width of tables; else the terminal's, and no limit where the output is no "
+	  "terminal. NO_COLOR: headings are not bold. QUERYPROF_NAME: the setting NAME, for record and the "
+	  "programs that it starts. QUERYPROF_DEBUG_PATH: folders with separate debug files, /usr/lib/debug "
+	  "if not set. DEBUGINFOD_URLS: servers that missing debug files are fetched from." },
 };
 #define TOPICS (sizeof(topics) / sizeof(topics[0]))
 

@@ -48,7 +48,7 @@ int main(int argc, char **argv)
 	setlocale(LC_CTYPE, ""); /* how wide the terminal shows a character */
 	int result = run(argc, argv);
 	errno = 0;
-	/* What could not be written was no success. */
+	/* A result that could not be written is a failure. */
 	if (fflush(stdout) != 0 || ferror(stdout))
 		return complain("standard output: %s", errno ? strerror(errno) : "cannot be written");
 	return result;

@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* What a time may refer to, ns since 1970. */
+/* The moments that a time may refer to, ns since 1970. */
 struct moment_bases {
 	int64_t now, start, end; /* start, end: of the file */
 };

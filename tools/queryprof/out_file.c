@@ -14,7 +14,7 @@
 
 #include "command.h"
 
-/* For the signals that end us: half a file would look like all there is. */
+/* For the signals that end this process: half a file would look complete. */
 static const char *unfinished;
 static const int ends[] = { SIGINT, SIGTERM, SIGHUP, SIGPIPE, SIGXFSZ };
 
@@ -22,7 +22,7 @@ static void remove_unfinished(int signal)
 {
 	if (unfinished)
 		unlink(unfinished);
-	raise(signal); /* SA_RESETHAND: this time it ends us */
+	raise(signal); /* SA_RESETHAND: this one ends the process */
 }
 
 static void catch_signals(void)
@@ -54,7 +54,7 @@ static int make_unfinished(char *path)
 	return fd;
 }
 
-/* As open() gives it to a new file, or what the old one has. */
+/* The mode of the old file, else the one that open() gives to a new file. */
 static mode_t find_mode(const struct stat *old)
 {
 	if (old)
@@ -84,7 +84,7 @@ const char *out_file_name(const char *path)
 	return strcmp(path, "-") == 0 ? "standard output" : path;
 }
 
-/* Of which has been told. */
+/* An error that was reported already. */
 static void drop_output(void)
 {
 	__fpurge(stdout);

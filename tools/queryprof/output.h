@@ -26,8 +26,9 @@ struct output {
 	enum output_format format;
 	bool is_bare;         /* a table without its heading */
 	bool cuts_middle;     /* text that does not fit loses its middle, not its end */
-	bool folds_last;      /* where the last column has no room it stands below the others */
-	const char *doing;    /* what is shown meanwhile, or NULL */
+	bool folds_last;      /* a last column without room goes below the others */
+	const char *unit;     /* columns called x_ms, or ms, are in this unit; NULL: ms */
+	const char *doing;    /* shown as progress; NULL: "working" */
 	const char *if_empty; /* line instead of a table without rows, or NULL */
 };
 

@@ -1,8 +1,8 @@
 /*
  * A table's widths come from its first rows (ROWS_MEASURED of them, so that any
  * number of rows can follow). Where it is too wide for the terminal, columns of text
- * are cut, or the last one gets lines of its own; numbers never are cut, and nothing is
- * where the output is no terminal. What a trace file contains is shown without its control
+ * are cut, or the last one gets lines of its own; numbers are never cut, and where
+ * the output is no terminal nothing is. Content of a trace file is shown without control
  * characters: a query's text must not be able to drive the terminal.
  */
 #include "output_table.h"
@@ -22,6 +22,8 @@
 #define FOLD_INDENT 4
 
 struct column {
+	const char *title;
+	char in_unit[48]; /* a title that is not the name in SQL */
 	int width;
 	bool is_number;
 };
@@ -35,11 +37,25 @@ struct table {
 	size_t rows;
 };
 
-/* Digits, and what stands around them in print: for the alignment only. */
+/* Digits with the marks of printed numbers; for the alignment only. */
 static bool looks_like_number(const char *text)
 {
 	static const char marks[] = "0123456789.,+-%\xc2\xb1 "; /* and plus-minus */
 	return strpbrk(text, "0123456789") && text[strspn(text, marks)] == 0;
+}
+
+/* SQL calls a column of values self_ms, or ms, whatever their unit. */
+static void begin_column(struct column *column, const char *name, const char *unit)
+{
+	size_t stem = strlen(name) >= 2 ? strlen(name) - 2 : 0;
+	bool is_value = strcmp(name + stem, "ms") == 0 && (!stem || name[stem - 1] == '_');
+
+	column->title = name;
+	if (unit && strcmp(unit, "ns") != 0 && is_value) {
+		snprintf(column->in_unit, sizeof(column->in_unit), "%.*s%s", (int)stem, name, unit);
+		column->title = column->in_unit;
+	}
+	column->is_number = true;
 }
 
 static void measure_cell(struct column *column, const char *text)
@@ -77,7 +93,7 @@ static struct column *last_text(struct table *table, int width)
 	return NULL;
 }
 
-/* What is long loses first; then the last column stands below the others, or loses, as
+/* Long columns lose first; then the last column stands below the others, or loses, as
  * dates and ids, which stand before it, say nothing when they are cut. */
 static void fit_columns(struct table *table)
 {
@@ -159,7 +175,7 @@ static void print_heading(const struct table *table)
 	if (bold)
 		fputs("\033[1m", stdout);
 	for (int i = 0; i < table->beside; i++) {
-		const char *name = sqlite3_column_name(table->statement, i);
+		const char *name = table->columns[i].title;
 		const struct column *column = &table->columns[i];
 		int width = terminal_measure(name, strlen(name));
 		if (width > column->width)
@@ -171,7 +187,7 @@ static void print_heading(const struct table *table)
 	}
 	if (table->beside < table->count) {
 		putchar('\n');
-		print_folded(table, sqlite3_column_name(table->statement, table->count - 1));
+		print_folded(table, table->columns[table->count - 1].title);
 	}
 	if (bold)
 		fputs("\033[0m", stdout);
@@ -218,14 +234,14 @@ static int print_table(struct table *table, const struct output *output)
 		return SQLITE_NOMEM;
 	}
 	for (int i = 0; i < table->count; i++)
-		table->columns[i].is_number = true;
+		begin_column(&table->columns[i], sqlite3_column_name(table->statement, i), output->unit);
 	int code = measure_rows(table);
 	if (code != SQLITE_ROW && code != SQLITE_DONE) {
 		free(cells);
 		return code;
 	}
 	for (int i = 0; i < table->count; i++) {
-		const char *name = sqlite3_column_name(table->statement, i);
+		const char *name = table->columns[i].title;
 		int width = output->is_bare ? 0 : terminal_measure(name, strlen(name));
 		if (width > table->columns[i].width)
 			table->columns[i].width = width;

@@ -34,7 +34,7 @@ struct inherited {
 
 /* --- starting --------------------------------------------------------------------- */
 
-/* Should we be killed, so is the program: nobody could stop it through us any more. */
+/* If this process is killed, the program is too: signals could not reach it through us. */
 static void die_with_parent(pid_t parent)
 {
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -79,7 +79,7 @@ static int start_program(char **argv, const struct inherited *inherited, pid_t *
 	return error;
 }
 
-/* Who reads from the program must see it close its output, though we live on. */
+/* Readers of the program's output must see its end, although this process lives on. */
 static void let_go_of_descriptors(void)
 {
 	int nowhere = open("/dev/null", O_RDWR | O_CLOEXEC);

@@ -1,6 +1,6 @@
 /*
- * Runs a program in such a way that whoever started us need not tell the two apart:
- * what reaches us reaches it, and its end is ours.
+ * Runs a program in such a way that our parent cannot tell the two processes apart: the
+ * program gets our signals, and we end as it ends.
  */
 #ifndef QUERYPROF_COMMAND_PROGRAM_H
 #define QUERYPROF_COMMAND_PROGRAM_H

@@ -14,7 +14,7 @@
 
 static struct {
 	const char *doing; /* NULL: nothing */
-	int64_t count;     /* of things done, 0: not told */
+	int64_t count;     /* of things done, 0: not known */
 	const char *things;
 	int64_t start_ns, shown_ns;
 	int width; /* of what is on the line */

@@ -1,9 +1,9 @@
 /*
- * How far a command is, for people who wait: after a second, on a line of stderr that
- * is empty again when it is done. Only where stderr is a terminal.
+ * Progress of a command, shown after a second on a line of stderr, which is cleared at the
+ * end. Only where stderr is a terminal.
  *
- * From one progress_begin() to the next or to progress_end() one thing is being done.
- * Whoever writes to a terminal in between ends it first; complain() does.
+ * One thing is in progress from a progress_begin() to the next one or to progress_end().
+ * Code that writes to a terminal in between calls progress_end() first; complain() does.
  */
 #ifndef QUERYPROF_COMMAND_PROGRESS_H
 #define QUERYPROF_COMMAND_PROGRESS_H

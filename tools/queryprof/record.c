@@ -1,6 +1,5 @@
 /*
- * queryprof record: runs a program with its queries sampled, without anybody having to
- * change it.
+ * queryprof record: runs an unchanged program with its queries sampled.
  *
  * The program gets a preload and its settings by the environment, and so do the
  * programs that it starts; all write to one trace file. Everything that could be wrong
@@ -73,7 +72,7 @@ static void variable_of(const char *setting, char *variable, size_t size)
 	variable[used] = 0;
 }
 
-/* A command_result, after a complaint that says what is allowed. */
+/* A command_result, after a complaint that names what is allowed. */
 static int set(const char *name, const char *value)
 {
 	char *error = NULL, *checked = NULL, variable[128];
@@ -98,7 +97,7 @@ static int set(const char *name, const char *value)
 	return code;
 }
 
-/* What is better here than the library's default, unless the environment knows best.
+/* Better here than the library's default, unless the environment has a value.
  * Short waits with the results of a program that may be killed at any time. */
 static int set_defaults(void)
 {
@@ -203,7 +202,7 @@ static int set_preload(void)
 	if (strpbrk(preload, ": "))
 		return complain("record: %s: nothing with a blank or a colon in its path can be preloaded",
 		                preload);
-	/* Behind the others: some must come first, and none of them has our names. */
+	/* Last: some preloads must come first, and none of them defines our functions. */
 	if (asprintf(&both, "%s%s%s", others ? others : "", others && *others ? ":" : "", preload) < 0 ||
 	    setenv("LD_PRELOAD", both, 1))
 		return complain("record: out of memory");
@@ -288,7 +287,7 @@ static bool summarize(const struct trace *trace, struct summary *summary)
 	return found;
 }
 
-/* An empty file that nobody asked for. */
+/* An empty file is of no use. */
 static void remove_trace(const struct trace *trace)
 {
 	static const char *const ends[] = { "", "-wal", "-shm" };
@@ -439,7 +438,7 @@ static int run(int argc, char **argv)
 		unlink(mark);
 		return error == ENOENT ? NOT_FOUND : CANNOT_START;
 	}
-	/* It must not come with us into what we still do ourselves. */
+	/* The rest of this process must not be recorded. */
 	unsetenv("LD_PRELOAD");
 	tell_end(&trace, argv[0]);
 	unlink(mark);
@@ -451,12 +450,16 @@ const struct command command_record = {
 	.arguments = "[OPTION]... [--] COMMAND [ARGUMENT]...",
 	.summary = "Runs a command and records what its queries do",
 	.details =
-		"COMMAND need not be changed: its SQLite library, and that of every program it starts, "
-		"is watched from within. Their connections stay as they are: no table, no function, no "
-		"setting is added. Exit status, signals, standard input and terminal are the command's.\n\n"
+		"COMMAND need not be changed, nor do the programs that it starts: whatever uses SQLite as a "
+		"shared library is sampled, however late it loads it. Their connections stay as they are: "
+		"no table, no function, no setting is added. Standard input, output and terminal are "
+		"COMMAND's. Signals reach it once, and its exit status or signal becomes queryprof's. "
+		"A daemon goes on recording after COMMAND has ended.\n\n"
+		"At the end names and lines of what was sampled are put into the file (see embed). If no "
+		"SQLite library was found, the last lines say why and what to do.\n\n"
 		"A period is a time as 10ms, 500us or 1s. Settings are those of system.settings.\n\n"
-		"When COMMAND cannot be started the exit status is 127 (not found) or 126, and 125 when "
-		"the trace file cannot be written.",
+		"The exit status is 127 when COMMAND is not found, 126 when it cannot be started, and 125 "
+		"when the trace file cannot be written.",
 	.examples = "  queryprof record -o app.trace -- python3 app.py\n"
 		    "  queryprof record --cpu 1ms --real 0 -- sqlite3 app.db '.read report.sql'\n"
 		    "  queryprof record --setting log_query_parameters=1 -- ./server\n",

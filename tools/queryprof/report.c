@@ -3,10 +3,11 @@
  */
 #include "command.h"
 
-#include <string.h>
+#include <stdio.h>
 
 #include "run_sql.h"
 #include "selection.h"
+#include "shown_type.h"
 #include "sql_report_frames.h"
 #include "sql_report_functions.h"
 #include "sql_report_query.h"
@@ -18,7 +19,7 @@
 static const char *type_name, *limit;
 
 static const struct command_option options[] = {
-	TRACE_TYPE_OPTION(&type_name),
+	SHOWN_TYPE_OPTION(&type_name),
 	{ .name = "limit",
 	  .value = "N",
 	  .to = &limit,
@@ -33,7 +34,7 @@ static const struct part {
 	const char *sql;
 	const char *doing;
 	bool is_bare;
-	bool is_sampled; /* shows samples of one clock */
+	bool is_sampled; /* shows samples of one type */
 } parts[] = {
 	{ NULL, sql_report_query, "reading queries", true, false },
 	{ NULL, sql_report_samples, "reading samples", true, false }, /* for those that follow */
@@ -43,16 +44,19 @@ static const struct part {
 	{ "Top stacks, leaf first", sql_report_stacks, "adding up stacks", false, true },
 };
 
-static int print_report(sqlite3 *db)
+static int print_report(sqlite3 *db, const struct shown_type *type)
 {
-	bool is_real = strcmp(type_name, "Real") == 0;
 	const struct sql_parameter parameters[] = {
 		{ ":limit", limit },
-		{ ":trace_type", type_name },
+		{ ":trace_type", type->name },
+		{ ":unit", type->unit },
 		{ NULL, NULL },
 	};
 	int result = COMMAND_FINE;
+	char empty[96];
 
+	snprintf(empty, sizeof(empty), type->clock ? "no samples on the %s clock" : "no samples of type %s",
+	         type->clock ? type->clock : type->name);
 	for (size_t i = 0; result == COMMAND_FINE && i < sizeof(parts) / sizeof(parts[0]); i++) {
 		const struct part *part = &parts[i];
 		struct output output = {
@@ -60,14 +64,13 @@ static int print_report(sqlite3 *db)
 			.is_bare = part->is_bare,
 			.cuts_middle = part->is_sampled,
 		};
-		if (part->is_sampled)
-			output.if_empty =
-				is_real ? "no samples on the wall clock" : "no samples on the CPU clock";
+		if (part->is_sampled) {
+			output.if_empty = empty;
+			output.unit = type->unit;
+		}
 		if (part->title)
-			printf("\n%s%s\n", part->title,
-			       !part->is_sampled ? ""
-			       : is_real         ? ", by wall time"
-			                         : ", by CPU time");
+			printf("\n%s%s%s\n", part->title, part->is_sampled ? ", by " : "",
+			       part->is_sampled ? type->title : "");
 		result = run_sql(db, part->sql, parameters, &output);
 	}
 	return result;
@@ -78,12 +81,12 @@ static int run(int argc, char **argv)
 	(void)argc;
 	if (selection_check("report", &selection) != COMMAND_FINE)
 		return COMMAND_MISUSED;
-	if (!type_name)
-		type_name = trace_type_at(0);
 	sqlite3 *db = selection_open(argv[0], &selection);
 	if (!db)
 		return COMMAND_FAILED;
-	int result = print_report(db);
+	struct shown_type type = shown_type_of(type_name);
+	int result =
+		shown_type_read(&type, db) ? print_report(db, &type) : shown_type_refuse(&type, "report");
 	trace_file_close(db);
 	return result;
 }

@@ -1,5 +1,5 @@
 /*
- * SQL of the command itself, and of the person who calls it.
+ * Running SQL and printing its rows.
  */
 #ifndef QUERYPROF_COMMAND_RUN_SQL_H
 #define QUERYPROF_COMMAND_RUN_SQL_H
@@ -16,7 +16,7 @@ struct sql_parameter {
 
 void run_sql_bind(sqlite3_stmt *statement, const struct sql_parameter *parameters);
 
-/* Runs all statements of `sql` and prints what they give. COMMAND_FAILED after a
+/* Runs all statements of `sql` and prints their rows. COMMAND_FAILED after a
  * complaint; it stops there. */
 int run_sql(sqlite3 *db, const char *sql, const struct sql_parameter *parameters,
             const struct output *output);

@@ -1,6 +1,6 @@
 /*
  * Which runs a command is about: the options that queries, report, export and diff
- * share, and what they leave of a file (sql/selected.sql).
+ * share, and the runs of a file that they select (sql/selected.sql).
  */
 #include "selection.h"
 
@@ -41,12 +41,6 @@ const struct command_option selection_options[] = {
 	{ 0 },
 };
 
-const char *trace_type_at(size_t index)
-{
-	static const char *const names[] = { "CPU", "Real" };
-	return index < sizeof(names) / sizeof(names[0]) ? names[index] : NULL;
-}
-
 bool selection_is_all(const struct selection *one)
 {
 	return !one->query && !one->like && !one->since && !one->until && !one->last;
@@ -70,7 +64,7 @@ int selection_check(const char *command, const struct selection *one)
 	return COMMAND_FINE;
 }
 
-/* Whole ids that the one given stands for: itself if there is such a query, else
+/* The ids that the given one can mean: itself if a query has it, else
  * all that begin with it. Two rows are enough to know that it is not one. (An id of
  * the user's own may have several runs.) */
 static const char find_ids[] =

@@ -8,7 +8,7 @@
 
 #include "command.h"
 
-/* What the shared options say; NULL where one is not given. */
+/* The shared options; NULL: not given. */
 struct selection {
 	const char *query, *like, *since, *until, *last;
 };
@@ -17,19 +17,11 @@ extern const struct command_option selection_options[];
 
 bool selection_is_all(const struct selection *one); /* no option was given */
 
-/* COMMAND_MISUSED after a complaint: a time that is none. */
+/* COMMAND_MISUSED after a complaint about a time. */
 int selection_check(const char *command, const struct selection *one);
 
 /* Opens the file and gives it temp.selected and its views (sql/selected.sql); NULL after
  * a complaint. */
 sqlite3 *selection_open(const char *path, const struct selection *one);
-
-/* The clocks: the names of --type, and of trace_type. */
-const char *trace_type_at(size_t index);
-#define TRACE_TYPE_OPTION(variable)                                                                          \
-	{                                                                                                    \
-		.name = "type", .value = "TYPE", .help = "samples of this type: CPU (default) or Real",      \
-		.to = (variable), .kind = OPTION_WORD, .word_at = trace_type_at                              \
-	}
 
 #endif

@@ -48,7 +48,8 @@ static void write_load(FILE *to)
 	}
 }
 
-/* What trace_file_open() has made for a file of an older version. An SQLite result. */
+/* The temporary views that trace_file_open() made for a file of an older version. An
+ * SQLite result. */
 static int write_temporary_schema(FILE *to, sqlite3 *db)
 {
 	sqlite3_stmt *row = NULL;
@@ -68,7 +69,7 @@ static int write_temporary_schema(FILE *to, sqlite3 *db)
 static int write_commands(FILE *to, sqlite3 *db, enum output_format format)
 {
 	write_load(to);
-	/* The file may come from anybody. */
+	/* The file may come from a stranger. */
 	fputs("PRAGMA trusted_schema = OFF;\nPRAGMA cell_size_check = ON;\n.timeout 5000\n", to);
 	fprintf(to, ".mode %s\n.headers on\n", modes[format]);
 	return write_temporary_schema(to, db);

@@ -60,10 +60,10 @@ const struct command command_sql = {
 	.name = "sql",
 	.arguments = "FILE [SQL]",
 	.summary = "Runs SQL on a trace file, with queryprof's functions",
-	.details = "SQL that is - comes from standard input; so does SQL that is not given, where standard "
-		   "input is not a terminal. It ends at its first error, with exit status 1. "
-		   "On a terminal, and without SQL, this is the system's sqlite3 shell on the file, with "
-		   "queryprof's functions loaded and the commands of sqlite3 (.tables, .mode, .quit).\n\n"
+	.details = "SQL comes from standard input if it is -, or if it is missing and standard input is no "
+		   "terminal. The first error ends it, with exit status 1. "
+		   "Without SQL on a terminal, the system's sqlite3 shell opens the file, with queryprof's "
+		   "functions loaded; .help, .tables and .quit are commands of that shell.\n\n"
 		   "The file is opened for reading only. "
 		   "Tables: trace_log, query_log, and the views that sum them up. "
 		   "Functions: addressToSymbol, addressToLine, demangle, traceToText, flameGraph.",

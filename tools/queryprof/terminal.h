@@ -1,5 +1,5 @@
 /*
- * Text on a terminal: how wide it is, and what of it fits.
+ * Text on a terminal: its width, and cutting it.
  */
 #ifndef QUERYPROF_COMMAND_TERMINAL_H
 #define QUERYPROF_COMMAND_TERMINAL_H
@@ -10,14 +10,14 @@
 int terminal_width(void); /* in columns; 0: any number fits */
 bool terminal_is_bold(void);
 
-/* The width of a line of text. What cannot be shown is one wide. */
+/* The width of a line of text. A character that cannot be shown is one wide. */
 int terminal_measure(const char *line, size_t size);
 
 /* Prints the characters from the column `from` on and before `to`, control characters as
  * blanks. Returns their width. */
 int terminal_print(const char *line, size_t size, int from, int to);
 
-/* Prints a line; what is wider than `room` loses its end or its middle. Returns its
+/* Prints a line; one that is wider than `room` loses its end or its middle. Returns its
  * width. */
 int terminal_print_cut(const char *line, size_t size, int room, bool cuts_middle);
 

@@ -1,13 +1,12 @@
 /*
  * Trace files, opened to be read and left as they are.
  *
- * A reader of a file in WAL mode needs the log's index beside it and would make
- * it. So a file that nobody writes and that has no log is opened as one that does
- * not change: then nothing is made, and a file in a folder or on a medium that
- * cannot be written can be read. Otherwise the log is read with it.
+ * A reader of a file in WAL mode needs the log's index beside the file and would create
+ * it. A file without a log and without a writer is opened as immutable instead: SQLite
+ * then creates nothing, so a file in a folder that cannot be written can be read.
  *
- * The file may come from anybody: what it contains is data, and what its schema
- * says is not trusted.
+ * The file may come from a stranger: its content is data, and its schema is not
+ * trusted.
  */
 #include "trace_file.h"
 
@@ -20,7 +19,7 @@
 
 #include "command.h"
 #include "progress.h"
-#include "queryprof.h"
+#include "sql/trace_names.h"
 #include "store/file/database.h"
 #include "store/store.h"
 #include "store/file/upgrade.h"
@@ -91,7 +90,7 @@ static bool check_identity(sqlite3 *db, const char *path)
 		return false;
 	}
 	if (application != STORE_APPLICATION_ID) {
-		complain("%s: not a trace file of queryprof's", path);
+		complain("%s: not a trace file of queryprof", path);
 		return false;
 	}
 	version = database_number(db, "PRAGMA user_version", 0);
@@ -109,6 +108,8 @@ static bool check_identity(sqlite3 *db, const char *path)
 
 /* SQLite hands its routines to extensions only. This one takes them. */
 static const sqlite3_api_routines *routines;
+
+static const struct address_space *space; /* of the open file */
 
 static int take_routines(sqlite3 *db, char **error, const sqlite3_api_routines *api)
 {
@@ -128,7 +129,12 @@ static int add_functions(sqlite3 *db, char **error)
 		sqlite3_close(scratch);
 		sqlite3_cancel_auto_extension((void (*)(void))take_routines);
 	}
-	return routines ? sqlite3_queryprof_trace_init(db, error, routines) : SQLITE_NOMEM;
+	return routines ? trace_names_attach(db, error, routines, &space) : SQLITE_NOMEM;
+}
+
+const struct address_space *trace_file_space(void)
+{
+	return space;
 }
 
 sqlite3 *trace_file_open(const char *path)

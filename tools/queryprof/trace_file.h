@@ -6,10 +6,15 @@
 
 #include <sqlite3.h>
 
+struct address_space;
+
 /* Opens a trace file with queryprof's SQL functions, whose addresses are those of the
  * file (sql/trace_names.h). NULL after a complaint. One file at a time. */
 sqlite3 *trace_file_open(const char *path);
 void trace_file_close(sqlite3 *db);
+
+/* The meaning of addresses in the open file. */
+const struct address_space *trace_file_space(void);
 
 /* The URI under which SQLite opens the file as trace_file_open() does. sqlite3_malloc'ed;
  * NULL: no memory. */

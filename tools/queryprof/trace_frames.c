@@ -13,25 +13,11 @@
 #include "export/names.h"
 #include "export/export.h"
 #include "sql/trace_names.h"
-
-static bool locate(uint64_t address, struct report_module *module)
-{
-	struct trace_module found;
-
-	if (!trace_names_module(address, &found))
-		return false;
-	*module = (struct report_module){
-		.path = found.path,
-		.build_id = found.build_id,
-		.start = found.start,
-		.end = found.end,
-	};
-	return true;
-}
+#include "trace_file.h"
 
 struct names *trace_frames_names(bool inlines)
 {
-	return names_create(locate, inlines);
+	return names_create(trace_file_space(), inlines);
 }
 
 static void append_text(sqlite3_str *json, const char *text)
@@ -45,7 +31,7 @@ static void append_text(sqlite3_str *json, const char *text)
 	sqlite3_str_appendchar(json, 1, '"');
 }
 
-static void append_line(sqlite3_str *json, const struct report_line *line, const struct report_module *module)
+static void append_line(sqlite3_str *json, const struct export_line *line, const struct export_module *module)
 {
 	sqlite3_str_appendall(json, sqlite3_str_length(json) > 1 ? ",[" : "[");
 	append_text(json, line->function);
@@ -64,7 +50,7 @@ static void trace_frames(sqlite3_context *context, int argc, sqlite3_value **arg
 	bool bad = false;
 
 	(void)argc;
-	const struct report_stack *stack = names_stack(names, trace ? trace : "[]", false, &bad);
+	const struct export_stack *stack = names_stack(names, trace ? trace : "[]", false, &bad);
 	if (bad)
 		sqlite3_result_error(context, "a trace is no array of addresses", -1);
 	else if (!stack)

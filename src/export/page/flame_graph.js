@@ -16,18 +16,23 @@ const RUNS_SHOWN = 50; // in the menu, of each statement
 
 /* --- words ------------------------------------------------------------------- */
 
-function showTime(ns) {
-	for (const [unit, size] of [["s", 1e9], ["ms", 1e6], ["µs", 1e3]])
-		if (ns >= size)
-			return (ns / size).toPrecision(Math.max(3, String(Math.floor(ns / size)).length)) + " " + unit;
-	return ns + " ns";
+const SCALES = {
+	ns: [["s", 1e9], ["ms", 1e6], ["µs", 1e3]],
+	bytes: [["GiB", 2 ** 30], ["MiB", 2 ** 20], ["KiB", 2 ** 10]],
+};
+
+function showValue(value) {
+	for (const [unit, size] of SCALES[data.unit] || [])
+		if (value >= size)
+			return (value / size).toPrecision(Math.max(3, String(Math.floor(value / size)).length)) + " " + unit;
+	return value + " " + data.unit;
 }
 
 function showShare(part, whole) {
 	return (whole ? 100 * part / whole : 0).toFixed(1) + " %";
 }
 
-const clock = data.trace_type === "CPU" ? "CPU time" : "wall time";
+const what = { CPU: "CPU time", Real: "wall time" }[data.trace_type] || data.trace_type;
 
 /* --- trees ------------------------------------------------------------------- */
 
@@ -117,8 +122,8 @@ function describe(node) {
 		words.push(data.modules[at.module]);
 	if (at.file)
 		words.push(at.file);
-	return `${words.join(" · ")} · ${showTime(at.value)}, ${showShare(at.value, root.value)}`
-		+ ` (self ${showTime(at.self)})`;
+	return `${words.join(" · ")} · ${showValue(at.value)}, ${showShare(at.value, root.value)}`
+		+ ` (self ${showValue(at.self)})`;
 }
 
 function search() {
@@ -153,7 +158,7 @@ function makeChart() {
 
 function show(name, wanted) {
 	root = buildTree(name, wanted);
-	element("totals").textContent = `${showTime(root.value)} of ${clock} in ${root.samples} samples`;
+	element("totals").textContent = `${showValue(root.value)} of ${what} in ${root.samples} samples`;
 	showLegend(root);
 	if (!chart)
 		makeChart();
@@ -180,16 +185,16 @@ function fillMenu() {
 		const mine = runs[statement].sort((a, b) => time(b) - time(a));
 		const sum = mine.reduce((ns, query) => ns + time(query), 0);
 		if (mine.length === 1) {
-			add(menu, `${showTime(sum)} · ${text}`, text, (query) => query === mine[0]);
+			add(menu, `${showValue(sum)} · ${text}`, text, (query) => query === mine[0]);
 			menu.lastChild.title = data.queries[mine[0]][1];
 			return;
 		}
 		const group = document.createElement("optgroup");
 		group.label = text;
-		add(group, `${showTime(sum)} · all ${mine.length} runs`, text, (query) => data.queries[query][0] === statement);
+		add(group, `${showValue(sum)} · all ${mine.length} runs`, text, (query) => data.queries[query][0] === statement);
 		for (const run of mine.slice(0, RUNS_SHOWN)) {
 			const [, id, database] = data.queries[run];
-			add(group, `${showTime(time(run))} · ${id}${database ? " · " + database : ""}`, `${text} · ${id}`,
+			add(group, `${showValue(time(run))} · ${id}${database ? " · " + database : ""}`, `${text} · ${id}`,
 				(query) => query === run);
 		}
 		menu.append(group);

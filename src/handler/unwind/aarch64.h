@@ -1,17 +1,16 @@
 /*
  * aarch64. A rule, from bit 0: its kind (4 bits), whether the caller's frame pointer
- * was saved (1 bit; then in the word below the return address, as the procedure call
- * standard's frame record has it), how many words below the CFA the return address
- * was saved (11 bits), and a signed offset in words (13 bits) from the stack pointer
- * or the frame pointer to the CFA.
+ * was saved (1 bit; then in the word below the return address, as in the procedure call
+ * standard's frame record), how many words below the CFA the return address was saved (11
+ * bits), and a signed offset in words (13 bits) from the stack pointer or the frame pointer
+ * to the CFA.
  *
- * Unlike on x86-64 a call saves nothing: until a function has made its frame record,
- * and in functions that call nothing, the return address is in x30. Only an
- * interrupted frame can be so, and only its x30 is known: `link`.
+ * Unlike on x86-64 a call saves nothing: the return address is in x30 until a function has
+ * made its frame record, and in functions without calls. Only an interrupted frame is in
+ * that state, and only its x30 is known: `link`.
  *
- * Return addresses may be signed (pointer authentication): the bits above an address
- * are a signature then. They are cleared rather than checked, as checking a damaged
- * one would trap.
+ * Return addresses may be signed (pointer authentication) in the bits above the address.
+ * The walk clears these bits; a check of a damaged signature would trap.
  */
 #ifndef QUERYPROF_HANDLER_UNWIND_AARCH64_H
 #define QUERYPROF_HANDLER_UNWIND_AARCH64_H
@@ -39,7 +38,7 @@ enum rule_kind {
 #define RULE_LINK_MAX_WORDS 2047
 #define RULE_FP_SAVED 16
 
-/* What opaque steps leave as the slot of the return address: its value is none. */
+/* The slot of the return address after an opaque step. */
 static const uintptr_t arch_no_slot = 0;
 
 static inline uintptr_t arch_strip(uintptr_t address)
@@ -82,8 +81,8 @@ static inline rule_t rule_from_row(const struct cfi_row *row)
 	                         -link->value / 8, fp->place == CFI_AT_CFA);
 }
 
-/* Where the kernel puts the registers of an interrupted program, from the stack
- * pointer of its trampoline: behind a siginfo_t and the head of a ucontext_t. */
+/* The kernel puts the registers of an interrupted program behind a siginfo_t and the head of
+ * a ucontext_t, from the trampoline's stack pointer on. */
 enum {
 	SIGNAL_CONTEXT = 128,
 	CONTEXT_X0 = 184,
@@ -104,7 +103,7 @@ static inline uint64_t context_word(const void *context, unsigned offset)
 static inline struct unwind_frame arch_interrupted_frame(const void *context)
 {
 	return (struct unwind_frame){
-		.look = (uintptr_t)context_word(context, CONTEXT_PC),
+		.pc = (uintptr_t)context_word(context, CONTEXT_PC),
 		.sp = (uintptr_t)context_word(context, CONTEXT_SP),
 		.fp = (uintptr_t)context_word(context, CONTEXT_X0 + 29 * 8),
 		.link = (uintptr_t)context_word(context, CONTEXT_X0 + 30 * 8),
@@ -112,15 +111,15 @@ static inline struct unwind_frame arch_interrupted_frame(const void *context)
 	};
 }
 
-/* All registers of a trampoline's *frame, by DWARF number; 0 when they may not be read. */
+/* All registers of a trampoline's *frame, by DWARF number; 0: they may not be read. */
 static inline int arch_load_registers(const struct unwind_frame *frame, const struct unwind_bounds *bounds,
                                       uint64_t registers[CFI_REGISTERS])
 {
 	return unwind_load_words(bounds, arch_signal_registers(frame), registers, CFI_REGISTERS);
 }
 
-/* Turns a trampoline's *frame into the one that the signal interrupted, on whatever
- * stack; 0 when its registers may not be read. */
+/* Turns a trampoline's *frame into the one that the signal interrupted, on any stack; 0: its
+ * registers may not be read. */
 static inline int arch_signal_frame(struct unwind_frame *frame, const struct unwind_bounds *bounds)
 {
 	const uintptr_t registers = arch_signal_registers(frame);
@@ -128,7 +127,7 @@ static inline int arch_signal_frame(struct unwind_frame *frame, const struct unw
 	if (!unwind_load_words(bounds, registers + 8 * CFI_FRAME_POINTER, &next.fp, 1) ||
 	    !unwind_load_words(bounds, registers + 8 * CFI_RETURN_ADDRESS, &next.link, 1) ||
 	    !unwind_load_words(bounds, registers + 8 * CFI_STACK_POINTER, &next.sp, 1) ||
-	    !unwind_load_words(bounds, registers + 8 * CFI_INSTRUCTION_POINTER, &next.look, 1))
+	    !unwind_load_words(bounds, registers + 8 * CFI_INSTRUCTION_POINTER, &next.pc, 1))
 		return 0;
 	*frame = next;
 	return 1;
@@ -150,8 +149,8 @@ static inline uintptr_t rule_offset(rule_t rule)
 	return (uintptr_t)((rule >> RULE_OFFSET_SHIFT) * 8);
 }
 
-/* Whether it is the rule of a function's first instruction, where it may be wrong: no
- * call pushes anything here. */
+/* Whether it is the rule of a function's first instruction that a hidden push would make
+ * wrong (distrust.h): an x86-64 matter. */
 static inline int rule_is_as_called(rule_t rule)
 {
 	(void)rule;
@@ -190,7 +189,7 @@ static inline enum rule_result rule_apply_plain(rule_t rule, struct unwind_frame
 	if (*fp_slot != 0 && !unwind_load(bounds, *fp_slot, &fp))
 		return RULE_OUT_OF_BOUNDS;
 	*frame = (struct unwind_frame){
-		.look = return_address - 1,
+		.pc = return_address - 1,
 		.sp = cfa,
 		.fp = fp,
 		.slot = (const uintptr_t *)slot,
@@ -198,7 +197,7 @@ static inline enum rule_result rule_apply_plain(rule_t rule, struct unwind_frame
 	return RULE_STEPPED;
 }
 
-/* The return address in x30, which is known of an interrupted frame only. */
+/* The return address is in x30, which only an interrupted frame has. */
 static inline enum rule_result rule_apply_link(rule_t rule, struct unwind_frame *frame,
                                                const struct unwind_bounds *bounds)
 {
@@ -208,7 +207,7 @@ static inline enum rule_result rule_apply_link(rule_t rule, struct unwind_frame 
 	if (return_address == 0 || cfa < frame->sp || cfa > bounds->high || cfa % 8 != 0)
 		return RULE_OUT_OF_BOUNDS;
 	*frame = (struct unwind_frame){
-		.look = return_address - 1,
+		.pc = return_address - 1,
 		.sp = cfa,
 		.fp = frame->fp,
 		.slot = &arch_no_slot,
@@ -233,7 +232,7 @@ static inline enum rule_result rule_apply(rule_t rule, struct unwind_frame *fram
 	}
 }
 
-/* Whether a frame of this rule is the last, whatever it holds. */
+/* Whether a frame of this rule is always the last. */
 static inline int rule_is_bottom(rule_t rule)
 {
 	return (rule & 15) == RULE_BOTTOM;
@@ -245,8 +244,8 @@ static inline int rule_leaves_signal(rule_t rule)
 	return (rule & 15) == RULE_SIGNAL;
 }
 
-/* What the slot holds now that the return address to `frame` was read from by a rule
- * that is not opaque. */
+/* The present value of the slot from which the step to `frame` read the return address; that
+ * step was not opaque. */
 static inline uintptr_t arch_return_address(const struct unwind_frame *frame)
 {
 	return arch_strip(*frame->slot);
@@ -265,15 +264,15 @@ static inline void arch_all_registers(const void *context, uint64_t registers[CF
 }
 
 /* The frame of these registers. */
-static inline struct unwind_frame arch_frame_of(const uint64_t registers[CFI_REGISTERS], uintptr_t look)
+static inline struct unwind_frame arch_frame_of(const uint64_t registers[CFI_REGISTERS], uintptr_t pc)
 {
 	return (struct unwind_frame){
-		.look = look,
+		.pc = pc,
 		.sp = (uintptr_t)registers[CFI_STACK_POINTER],
 		.fp = (uintptr_t)registers[CFI_FRAME_POINTER],
-		/* Exact, not less one: it was interrupted. */
-		.link = look == registers[CFI_INSTRUCTION_POINTER] ? (uintptr_t)registers[CFI_RETURN_ADDRESS]
-		                                                   : 0,
+		/* An exact address: the frame was interrupted. */
+		.link = pc == registers[CFI_INSTRUCTION_POINTER] ? (uintptr_t)registers[CFI_RETURN_ADDRESS]
+		                                                 : 0,
 		.slot = &arch_no_slot,
 	};
 }

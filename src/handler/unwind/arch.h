@@ -1,11 +1,11 @@
 /*
- * What the unwinder needs of an architecture: the registers of an interrupted
- * thread, a rule that fits in RULE_BITS, how such a rule is made from an unwind
- * row, and how it is applied to a frame. One header per architecture.
+ * What the unwinder needs of an architecture: the registers of an interrupted thread, a
+ * rule that fits in RULE_BITS, how to make such a rule from an unwind row, and how to
+ * apply it to a frame. Each architecture has one header.
  *
- * A rule says how to get from a frame to its caller with what a frame holds: the
- * address to look up, the stack pointer and the frame pointer. Rows that need
- * more become RULE_FULL and are stepped with all registers.
+ * A rule leads from a frame to its caller. It uses only what a frame holds: an address,
+ * the stack pointer and the frame pointer. A row that needs more becomes RULE_FULL, and
+ * the step is made with all registers.
  */
 #ifndef QUERYPROF_HANDLER_UNWIND_ARCH_H
 #define QUERYPROF_HANDLER_UNWIND_ARCH_H
@@ -19,28 +19,28 @@
 #define ARCH_HAS_LINK /* a call leaves the return address in a register */
 #endif
 
-/* A signed number of RULE_BITS bits: where its sign is, the offset is, so that the
- * cache's shift to the right makes an address offset of it at once. */
+/* A signed number of RULE_BITS bits. The offset is in its highest bits, with the sign: the
+ * arithmetic shift that takes the rule out of a cache word extends the offset, too. */
 #define RULE_BITS 29
 typedef int64_t rule_t;
 
 struct unwind_frame {
-	uintptr_t look; /* the address whose rule applies, and what is reported */
+	uintptr_t pc; /* its rule applies, and the trace reports it */
 	uintptr_t sp, fp;
 #ifdef ARCH_HAS_LINK
-	uintptr_t link;        /* of an interrupted frame: where it will return to, else 0 */
-	const uintptr_t *slot; /* where the return address to this frame was read */
+	uintptr_t link;        /* the return address of an interrupted frame, else 0 */
+	const uintptr_t *slot; /* where the walk read the return address to this frame */
 #endif
 };
 
-/* Words of the stack that may be read: [low, high), high 8-byte aligned. `copy` is NULL
- * when they can be read as they stand, else what they are read through. */
+/* The walk may read the words in [low, high) of the stack; high is 8-byte aligned. `copy` is
+ * NULL when plain loads are safe there; otherwise all reads go through it. */
 struct unwind_bounds {
 	uintptr_t low, high;
 	struct stack_copy *copy;
 };
 
-/* What applying a rule came to. */
+/* The result of applying a rule. */
 enum rule_result {
 	RULE_STEPPED,
 	RULE_AT_BOTTOM, /* the frame has no caller */
@@ -51,14 +51,12 @@ enum rule_result {
 	RULE_NOT_CODE,  /* no object holds this address: code made at run time */
 };
 
-/* What a rule reads can be checked later by reading it again, see the memo in
- * unwind.c: `fp_slot` is where the caller's frame pointer was saved, 0 when it is
- * unchanged, FP_SLOT_OPAQUE when the rule read anything else but the return
- * address. */
+/* The memo in unwind.c checks a step by reading the same words again. `fp_slot` is where the
+ * callee saved the caller's frame pointer; 0: nowhere, it is unchanged; FP_SLOT_OPAQUE: the
+ * rule read another word than that and the return address. */
 #define FP_SLOT_OPAQUE 1
 
-/* For an address known to be aligned. One comparison: below `low` the difference
- * wraps. */
+/* The address is aligned. One comparison suffices: below `low` the difference wraps. */
 static inline int unwind_is_inside(const struct unwind_bounds *bounds, uintptr_t address)
 {
 	return address - bounds->low <= bounds->high - bounds->low - sizeof(uintptr_t);
@@ -69,7 +67,7 @@ static inline int unwind_can_read(const struct unwind_bounds *bounds, uintptr_t 
 	return unwind_is_inside(bounds, address) && (address & 7) == 0;
 }
 
-/* Reads the word at an address within the bounds; 0 when it is not there. */
+/* Reads the word at an address within the bounds; 0: the memory cannot be read. */
 static inline int unwind_load(const struct unwind_bounds *bounds, uintptr_t address, uintptr_t *value)
 {
 	if (__builtin_expect(bounds->copy != NULL, 0))
@@ -89,7 +87,7 @@ static inline int unwind_load_words(const struct unwind_bounds *bounds, uintptr_
 	return 1;
 }
 
-/* CFI_FOR_AARCH64: its rules, tested on any machine. */
+/* CFI_FOR_AARCH64: a test of its rules on another machine. */
 #if defined(__aarch64__) || defined(CFI_FOR_AARCH64)
 #include "handler/unwind/aarch64.h"
 #elif defined(__x86_64__)

@@ -1,6 +1,6 @@
 /*
- * One pointer, stored by src/modules and loaded once per trace by the handler, and
- * the count of those who use it outside the sampler's handlers.
+ * The pointer that src/modules stores and the handler loads once for each trace, and the
+ * count of the readers outside the sampler's handlers.
  */
 #include "handler/unwind/code_map.h"
 
@@ -12,14 +12,14 @@ const struct code_map *code_map_published;
 
 void code_map_publish(const struct code_map *map)
 {
-	/* Release: whoever sees the pointer sees the table behind it. */
+	/* Release: a handler that sees the pointer sees the table. */
 	__atomic_store_n(&code_map_published, map, __ATOMIC_RELEASE);
 }
 
-/* New readers count themselves on the side that is open; turning opens the other,
- * so that the first side's readers only leave. A reader may choose a side just
- * before it closes and count just after: hence the second turn. Sequentially
- * consistent, as a reader's count must be seen before what it then loads. */
+/* A new reader counts itself on the open side. A turn opens the other side, so the readers of
+ * the first only leave. A reader may choose a side just before the turn and count itself just
+ * after it: hence the second turn. Sequentially consistent: the reader's count comes before
+ * its load of the map. */
 static uint32_t open_side;
 static uint32_t readers[2];
 

@@ -1,8 +1,9 @@
 /*
- * Steps with all registers, by the parser's own interpreter.
+ * Each step is one of the CFI parser's own interpreter.
  */
 #include "handler/unwind/full.h"
 
+#include "handler/unwind/counters.h"
 #include "handler/unwind/rules.h"
 
 void full_begin(struct full_walk *full, const void *ucontext)
@@ -11,7 +12,7 @@ void full_begin(struct full_walk *full, const void *ucontext)
 	full->begun = true;
 	full->lost = false;
 	full->index = 0;
-	full->look = full->registers[CFI_INSTRUCTION_POINTER];
+	full->pc = full->registers[CFI_INSTRUCTION_POINTER];
 }
 
 void full_begin_again(struct full_walk *full, const struct unwind_frame *frame,
@@ -20,7 +21,7 @@ void full_begin_again(struct full_walk *full, const struct unwind_frame *frame,
 	full->begun = true;
 	full->lost = !arch_load_registers(frame, bounds, full->registers);
 	full->index = index;
-	full->look = full->registers[CFI_INSTRUCTION_POINTER];
+	full->pc = full->registers[CFI_INSTRUCTION_POINTER];
 }
 
 static bool read_copy(void *context, uintptr_t address, void *to, unsigned size)
@@ -28,8 +29,8 @@ static bool read_copy(void *context, uintptr_t address, void *to, unsigned size)
 	return stack_copy_read(context, address, to, size);
 }
 
-/* Not inlined: its frame belongs to few walks. */
-__attribute__((noinline)) enum rule_result step_full(struct full_walk *full, const void *ucontext,
+/* Not inlined: few walks need its frame. */
+__attribute__((noinline)) enum rule_result full_step(struct full_walk *full, const void *ucontext,
                                                      const struct code_map *map,
                                                      const struct unwind_bounds *bounds, uint32_t index,
                                                      struct unwind_frame *frame)
@@ -44,14 +45,14 @@ __attribute__((noinline)) enum rule_result step_full(struct full_walk *full, con
 		bool signal_frame = false;
 		const uintptr_t sp = full->registers[CFI_STACK_POINTER];
 
-		if (full->index == index && (full->look != frame->look || sp != frame->sp))
+		if (full->index == index && (full->pc != frame->pc || sp != frame->sp))
 			break;
 		unwind_count(UNWIND_FULL_STEPS);
 		full->lost = true;
-		const enum section_result found = rules_find_section(map, full->look, &section);
+		const enum section_result found = rules_find_section(map, full->pc, &section);
 		if ((found != SECTION_LASTING && found != SECTION_NEWER) || section.header == 0)
 			return RULE_HAS_NONE;
-		switch (cfi_step(&section, full->look, &stack, full->registers, &signal_frame)) {
+		switch (cfi_step(&section, full->pc, &stack, full->registers, &signal_frame)) {
 		case CFI_FOUND: break;
 		case CFI_BAD_READ: return RULE_OUT_OF_BOUNDS;
 		default: return RULE_HAS_NONE;
@@ -60,16 +61,16 @@ __attribute__((noinline)) enum rule_result step_full(struct full_walk *full, con
 		const uintptr_t new_sp = full->registers[CFI_STACK_POINTER];
 		if (ip == 0)
 			return RULE_AT_BOTTOM;
-		/* Only the interrupted frame may have nothing on the stack. */
+		/* Only the interrupted frame may be empty. */
 		if (new_sp < sp || (new_sp == sp && full->index > 0) || new_sp > bounds->high ||
 		    new_sp % 8 != 0)
 			return RULE_OUT_OF_BOUNDS;
 		full->lost = false;
 		full->index++;
-		full->look = signal_frame ? ip : ip - 1;
+		full->pc = signal_frame ? ip : ip - 1;
 	}
 	if (full->lost || full->index != index + 1)
 		return RULE_OUT_OF_BOUNDS; /* the two walks disagree: trust neither */
-	*frame = arch_frame_of(full->registers, full->look);
+	*frame = arch_frame_of(full->registers, full->pc);
 	return RULE_STEPPED;
 }

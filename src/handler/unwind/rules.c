@@ -1,39 +1,26 @@
 /*
- * The slow path of unwind_rules.h: find the object that holds the address, parse
- * its unwind information, make a rule of the row, keep it.
+ * A miss of the rule cache: find the object that holds the address, parse its unwind
+ * information, make a rule of the row, and keep the rule.
  *
- * Objects come and go between two maps. So the loader is asked as well, where the
- * C library can answer without a lock (glibc >= 2.35): what it says wins, and what
- * the map did not know is used once and not kept. Elsewhere code newer than the
- * map has no unwind information until the next map.
+ * The host loads and unloads objects between two code maps. glibc 2.35 and later can name
+ * the object of an address without a lock (_dl_find_object); where it differs from the map,
+ * the loader is right, and the rule serves one trace and is not kept. With another C
+ * library, code newer than the map has no unwind information until the next map.
  */
 #include "handler/unwind/rules.h"
 
 #include <dlfcn.h>
 #include <stddef.h>
 
+#include "handler/unwind/counters.h"
 #include "handler/unwind/distrust.h"
-
-const unsigned unwind_cache_bytes = CACHE_WAYS * CACHE_SETS * sizeof(uint64_t);
-
-static uint64_t counters[UNWIND_COUNTERS];
-
-void unwind_count(enum unwind_counter which)
-{
-	__atomic_fetch_add(&counters[which], 1, __ATOMIC_RELAXED);
-}
-
-uint64_t unwind_counter(enum unwind_counter which)
-{
-	return __atomic_load_n(&counters[which], __ATOMIC_RELAXED);
-}
 
 #ifdef DLFO_STRUCT_HAS_EH_DBASE /* the C library's headers know the function */
 extern __typeof(_dl_find_object) _dl_find_object __attribute__((weak));
 
-/* What the loader says; SECTION_LASTING: that the map is right. */
-static enum section_result ask_loader(const struct code_range *range, uintptr_t address,
-                                      struct cfi_section *section)
+/* The loader's section for the address; SECTION_LASTING: the map is right. */
+static enum section_result find_in_loader(const struct code_range *range, uintptr_t address,
+                                          struct cfi_section *section)
 {
 	struct dl_find_object found;
 
@@ -52,8 +39,8 @@ static enum section_result ask_loader(const struct code_range *range, uintptr_t 
 	return SECTION_NEWER;
 }
 #else
-static enum section_result ask_loader(const struct code_range *range, uintptr_t address,
-                                      struct cfi_section *section)
+static enum section_result find_in_loader(const struct code_range *range, uintptr_t address,
+                                          struct cfi_section *section)
 {
 	(void)address;
 	(void)section;
@@ -65,7 +52,7 @@ enum section_result rules_find_section(const struct code_map *map, uintptr_t add
                                        struct cfi_section *section)
 {
 	const struct code_range *range = code_map_find(map, address);
-	const enum section_result result = ask_loader(range, address, section);
+	const enum section_result result = find_in_loader(range, address, section);
 
 	if (result != SECTION_LASTING)
 		return result;
@@ -84,8 +71,9 @@ static void keep_rule(uint64_t *rules, uintptr_t address, rule_t rule)
 {
 	uint64_t *set = cache_set(rules, address);
 
-	/* The newest goes first, the one before it stays; what others write at the
-	 * same time costs at most a later miss. */
+	/* The newest rule takes the first way and moves the one before it to the second.
+	 * Relaxed: a word is a rule by itself, and a write of another thread at the same
+	 * time costs at most a later miss. */
 	__atomic_store_n(&set[CACHE_SETS], __atomic_load_n(&set[0], __ATOMIC_RELAXED), __ATOMIC_RELAXED);
 	__atomic_store_n(&set[0], (uint64_t)rule << CACHE_TAG_BITS | cache_tag(address), __ATOMIC_RELAXED);
 }
@@ -119,9 +107,8 @@ static rule_t parse_rule(const struct code_map *map, bool lasting, const struct 
 			return RULE_NONE;
 		return rule;
 	case CFI_NO_ENTRY:
-		/* A call never returns to the first instruction of a function behind
-		 * padding. Whoever made the stack (makecontext) put that address there,
-		 * and there the stack ends. */
+		/* No call returns to the address in front of a function: makecontext() put
+		 * it there as the end of a new stack. */
 		if (cfi_find_row(section, address + 1, &row) == CFI_FOUND &&
 		    row.function_start == address + 1)
 			return RULE_START;
@@ -130,7 +117,7 @@ static rule_t parse_rule(const struct code_map *map, bool lasting, const struct 
 	}
 }
 
-/* Not inlined: its frame and those below it belong to misses only. */
+/* Not inlined: only misses need its frame and those below it. */
 __attribute__((noinline)) struct found_rule rules_find_uncached(const struct code_map *map, uintptr_t address)
 {
 	struct found_rule found = { RULE_NONE, true };

@@ -1,6 +1,6 @@
 /*
- * From an address to its unwind rule: the rule cache and, on a miss, LLVM's
- * parser. Everything here is async-signal-safe.
+ * The unwind rule of an address: from the rule cache or, on a miss, from LLVM's parser.
+ * Everything here is async-signal-safe.
  */
 #ifndef QUERYPROF_HANDLER_UNWIND_RULES_H
 #define QUERYPROF_HANDLER_UNWIND_RULES_H
@@ -9,21 +9,20 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "handler/unwind/code_map.h"
-#include "handler/unwind/unwind.h"
 #include "handler/unwind/arch.h"
+#include "handler/unwind/code_map.h"
 
 /*
- * One 64-bit word a slot: the rule at the top, below it the address without its lowest
- * bits as the tag. A word is whole by itself, so that relaxed loads and stores by
- * any number of threads suffice. The lowest bits, mixed with bits of the tag, choose
- * the set: set and tag together give the address back, so a hit is exact, never
- * probable. Two ways, as unlucky layouts of the address space made a direct-mapped
- * cache thrash; they are two tables, one behind the other.
+ * The rule cache. A slot is one 64-bit word: the rule above, the address without its
+ * lowest bits (the tag) below. A word is complete by itself, so any number of threads may
+ * load and store it with relaxed order. The lowest bits of the address, mixed with bits of
+ * the tag, choose the set. Set and tag together are the whole address: a hit is exact. The
+ * cache has two ways, because some layouts of the address space make a direct-mapped one
+ * thrash; the second way is a table behind the first.
  *
- * The way from one return address to the next is one chain of dependent instructions,
- * and this is most of it: no multiplication, a set is an index that the processor
- * scales itself, and one shift makes an offset of the rule.
+ * The steps from one return address to the next depend on each other, and the lookup is
+ * most of each step. So it has no multiplication, the processor scales the set's index by
+ * itself, and one shift extracts the rule with its offset.
  */
 #define CACHE_WAYS 2
 #define CACHE_SET_BITS 13
@@ -32,7 +31,6 @@
 
 _Static_assert(CACHE_TAG_BITS + RULE_BITS <= 64, "tag and rule fill a word");
 
-/* Its second way is CACHE_SETS words on. */
 #define CACHE_SETS (1u << CACHE_SET_BITS)
 
 static inline uint64_t *cache_set(uint64_t *rules, uintptr_t address)
@@ -40,14 +38,14 @@ static inline uint64_t *cache_set(uint64_t *rules, uintptr_t address)
 	return rules + ((address ^ address >> CACHE_SET_BITS) & (CACHE_SETS - 1));
 }
 
-/* Longer than a tag for what is no address. */
+/* Longer than CACHE_TAG_BITS for a value that is no address. */
 static inline uint64_t cache_tag(uintptr_t address)
 {
 	return address >> CACHE_SET_BITS;
 }
 
-/* A rule together with whether it may be kept: rules of objects that the map does
- * not know yet must not outlive the trace. */
+/* A rule of an object that the map does not know yet is not lasting: it must not outlive
+ * the trace. */
 struct found_rule {
 	rule_t rule;
 	bool lasting;
@@ -55,8 +53,8 @@ struct found_rule {
 
 struct found_rule rules_find_uncached(const struct code_map *map, uintptr_t address);
 
-/* Where the unwind information for an address is, as the map or else the loader's
- * own lock-free table tells. *section is filled for the first two results. */
+/* Finds the unwind information for an address in the map or in the loader's own lock-free
+ * table. Fills *section for the first two results. */
 enum section_result {
 	SECTION_LASTING, /* of an object that the map knows */
 	SECTION_NEWER,   /* of an object that the map does not know yet */
@@ -66,7 +64,7 @@ enum section_result {
 enum section_result rules_find_section(const struct code_map *map, uintptr_t address,
                                        struct cfi_section *section);
 
-/* `rules` is the map's cache. */
+/* The lookup that nearly every frame needs; `rules` is the map's cache. */
 __attribute__((always_inline)) static inline struct found_rule rules_find(const struct code_map *map,
                                                                           uint64_t *rules, uintptr_t address)
 {
@@ -84,7 +82,5 @@ __attribute__((always_inline)) static inline struct found_rule rules_find(const 
 	}
 	return rules_find_uncached(map, address);
 }
-
-void unwind_count(enum unwind_counter which);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * What stack_copy.h says.
+ * One page at a time, copied or checked by the kernel.
  */
 #include "handler/unwind/stack_copy.h"
 
@@ -31,8 +31,8 @@ static bool ask_kernel(uintptr_t address)
 
 static bool can_read(uintptr_t address)
 {
-	/* A kernel that looked at the operation first would call anything readable.
-	 * The highest page, which is never a program's, shows it. */
+	/* A kernel that checks the operation first would call every page readable. The
+	 * highest page, which no program has, shows that. Relaxed: a number by itself. */
 	enum { UNTRIED, WORKS, FAILS };
 	static int tried;
 	int now = __atomic_load_n(&tried, __ATOMIC_RELAXED);
@@ -41,11 +41,11 @@ static bool can_read(uintptr_t address)
 		now = ask_kernel(UINTPTR_MAX) ? FAILS : WORKS;
 		__atomic_store_n(&tried, now, __ATOMIC_RELAXED);
 	}
-	/* An address of 0 would be no mask at all. */
+	/* Address 0 means no mask. */
 	return now == WORKS && address >= PAGE && ask_kernel(address);
 }
 
-/* Whether what the kernel copies comes without a risk: see stack_copy.h. */
+/* Whether a seccomp filter may kill the process for process_vm_readv. */
 static bool is_filtered(void)
 {
 	/* EINVAL: a kernel without filters. */
@@ -57,11 +57,11 @@ static bool kernel_copies(uintptr_t address, void *to, size_t size)
 	const struct iovec local = { .iov_base = to, .iov_len = size };
 	const struct iovec remote = { .iov_base = (void *)address, .iov_len = size };
 
-	/* Numbers as long as the kernel takes them: nothing extends shorter ones. */
+	/* All arguments are longs: syscall() does not extend shorter ones. */
 	return syscall(SYS_process_vm_readv, (long)getpid(), &local, 1ul, &remote, 1ul, 0ul) == (long)size;
 }
 
-/* Goes beyond what the host has of memory there, as the page allows: no tool's business. */
+/* Reads beyond the host's objects, within a readable page: no sanitizer's concern. */
 __attribute__((no_sanitize("address", "thread"))) static void
 copy_bytes(void *to, const volatile unsigned char *from, size_t size)
 {
@@ -69,23 +69,22 @@ copy_bytes(void *to, const volatile unsigned char *from, size_t size)
 		((unsigned char *)to)[i] = from[i];
 }
 
-/* Within one page, in either way. */
+/* Within one page, copied or loaded. */
 static bool read_part(struct stack_copy *copy, uintptr_t address, void *to, size_t size)
 {
 	const uintptr_t page = page_of(address);
 
-	if (!copy->by_asking && copy->page == NULL)
+	if (!copy->asks && copy->page == NULL)
 		return kernel_copies(address, to, size);
 	if (page != copy->held) {
 		copy->held = NOTHING;
-		if (copy->by_asking ? !can_read(page) : !kernel_copies(page, copy->page, PAGE))
+		if (copy->asks ? !can_read(page) : !kernel_copies(page, copy->page, PAGE))
 			return false;
 		copy->held = page;
 	}
 	const unsigned char *from =
-		copy->by_asking ? (const unsigned char *)address : copy->page + (address - page);
-	/* Nearly always a word. No call of memcpy(), which is a tool's in a program that is
-	 * being checked. */
+		copy->asks ? (const unsigned char *)address : copy->page + (address - page);
+	/* Nearly always a word. No call of memcpy(): a sanitizer intercepts it. */
 	if (size == sizeof(uintptr_t))
 		memcpy(to, from, sizeof(uintptr_t));
 	else
@@ -93,8 +92,8 @@ static bool read_part(struct stack_copy *copy, uintptr_t address, void *to, size
 	return true;
 }
 
-/* Pages for as many threads at the same time; the next ones copy word by word. Lost
- * when a handler is left by a long jump. */
+/* Pages for so many threads at the same time; further threads copy word by word. A longjmp
+ * out of a handler loses its page. */
 #define PAGES 16
 
 static _Alignas(PAGE) unsigned char pages[PAGES * PAGE];
@@ -103,7 +102,7 @@ static uint32_t taken[PAGES];
 static unsigned char *take_page(void)
 {
 	for (int i = 0; i < PAGES; i++)
-		/* Acquire: who had it before has read it. */
+		/* Acquire: the previous owner has finished reading. */
 		if (__atomic_load_n(&taken[i], __ATOMIC_RELAXED) == 0 &&
 		    __atomic_exchange_n(&taken[i], 1, __ATOMIC_ACQUIRE) == 0)
 			return pages + (uintptr_t)i * PAGE;
@@ -123,16 +122,16 @@ void stack_copy_reset_in_child(void)
 		__atomic_store_n(&taken[i], 0, __ATOMIC_RELAXED);
 }
 
-/* The first part, in the way that it finds to be possible here. */
+/* The first read decides between copying and loading. */
 static bool read_first(struct stack_copy *copy, uintptr_t address, void *to, size_t size)
 {
 	errno = 0;
 	if (read_part(copy, address, to, size))
 		return true;
-	if (copy->by_asking || errno == EFAULT)
+	if (copy->asks || errno == EFAULT)
 		return false;
-	/* No such call here, or not for us. */
-	copy->by_asking = true;
+	/* The kernel lacks or refuses the call. */
+	copy->asks = true;
 	return read_part(copy, address, to, size);
 }
 
@@ -144,8 +143,8 @@ bool stack_copy_begin(struct stack_copy *copy, uintptr_t address)
 
 	copy->held = NOTHING;
 	copy->reached = page_of(address);
-	copy->by_asking = is_filtered();
-	if (!copy->by_asking && copy->page == NULL)
+	copy->asks = is_filtered();
+	if (!copy->asks && copy->page == NULL)
 		copy->page = take_page();
 	good = read_first(copy, address, &byte, 1);
 	errno = saved_errno;
@@ -155,7 +154,7 @@ bool stack_copy_begin(struct stack_copy *copy, uintptr_t address)
 bool stack_copy_part(uintptr_t address, void *to, size_t size)
 {
 	const int saved_errno = errno;
-	struct stack_copy copy = { .held = NOTHING, .by_asking = is_filtered() };
+	struct stack_copy copy = { .held = NOTHING, .asks = is_filtered() };
 	const bool good = read_first(&copy, address, to, size);
 
 	errno = saved_errno;
@@ -167,8 +166,8 @@ static bool reach(struct stack_copy *copy, uintptr_t page)
 	unsigned char byte;
 
 	while (copy->reached < page) {
-		if (!(copy->by_asking ? can_read(copy->reached + PAGE)
-		                      : kernel_copies(copy->reached + PAGE, &byte, 1)))
+		if (!(copy->asks ? can_read(copy->reached + PAGE)
+		                 : kernel_copies(copy->reached + PAGE, &byte, 1)))
 			return false;
 		copy->reached += PAGE;
 	}
@@ -191,7 +190,7 @@ bool stack_copy_read(struct stack_copy *copy, uintptr_t address, void *to, size_
 	const size_t first = next - address < size ? next - address : size;
 	bool good;
 
-	/* The next page is read for its own sake. */
+	/* Bytes of the next page are a read of their own. */
 	good = (page <= copy->reached + PAGE || reach(copy, page)) && read_part(copy, address, to, first) &&
 	       (first == size || read_part(copy, next, (char *)to + first, size - first));
 	if (good && page > copy->reached)

@@ -1,27 +1,28 @@
 /*
- * The walk over unknown stacks, see unwind_unknown.h. It has the rule cache but no
- * memo, and is in no hurry: the bounds may move between two frames.
+ * The walk over unknown stacks. It uses the rule cache and no memo, and its bounds may move
+ * between two frames.
  */
 #include "handler/unwind/unknown.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "handler/unwind/stack_copy.h"
+#include "handler/unwind/counters.h"
 #include "handler/unwind/full.h"
 #include "handler/unwind/rules.h"
+#include "handler/unwind/stack_copy.h"
 
-/* How much of an unknown stack is read at most: in all, and for the sake of one frame. */
+/* The most that the walk reads of an unknown stack: in all, and above one frame. */
 #define SPAN ((uintptr_t)1 << 20)
 #define SPAN_OF_FRAME (SPAN / 4)
 
-/* Signal stacks within signal stacks; more of them is damage. */
+/* Signal stacks within signal stacks; more of them are damage. */
 #define MAX_CHANGES 4
 
 /* The stack that the walk is on. */
 struct view {
 	struct unwind_bounds bounds;
-	uintptr_t limit; /* how far bounds.high may be moved, 0: the known stack */
+	uintptr_t limit; /* of bounds.high; 0: the walk is on the known stack */
 	const struct unwind_stack *known;
 	struct stack_copy copy;
 	uint32_t changes;
@@ -49,7 +50,7 @@ static bool enter_unknown(struct view *view, uintptr_t sp)
 	return true;
 }
 
-/* Lets the frame at `sp` have its span. */
+/* Moves the upper bound to the span of the frame at `sp`. */
 static void move_up(struct view *view, uintptr_t sp)
 {
 	if (view->limit == 0)
@@ -70,7 +71,7 @@ static bool is_above(struct view *view, uintptr_t from, uintptr_t sp)
 	       (view->limit == 0 || stack_copy_reaches(&view->copy, sp));
 }
 
-/* From a signal's trampoline to what the signal interrupted. */
+/* From a signal's trampoline to the frame that the signal interrupted. */
 static enum rule_result step_signal(struct view *view, struct full_walk *full, uint32_t index,
                                     struct unwind_frame *frame)
 {
@@ -99,7 +100,7 @@ static enum rule_result step(struct view *view, struct full_walk *full, const st
 	const enum rule_result result = rule_apply(found->rule, frame, &view->bounds, &fp_slot);
 	if (result != RULE_NEEDS_ALL)
 		return result;
-	return step_full(full, NULL, map, &view->bounds, index, frame);
+	return full_step(full, NULL, map, &view->bounds, index, frame);
 }
 
 struct unwind_result unwind_unknown(const void *ucontext, const struct code_map *map,
@@ -114,7 +115,7 @@ struct unwind_result unwind_unknown(const void *ucontext, const struct code_map 
 	bool exact = true; /* `frame` was not left by a call */
 
 	unwind_count(UNWIND_UNKNOWN_STACKS);
-	trace[n++] = frame.look;
+	trace[n++] = frame.pc;
 	if (!enter_unknown(&view, leaf.sp)) {
 		stack_copy_end(&view.copy);
 		unwind_count(UNWIND_BAD_READ);
@@ -122,12 +123,12 @@ struct unwind_result unwind_unknown(const void *ucontext, const struct code_map 
 	}
 	full_begin(&full, ucontext);
 	for (;;) {
-		const struct found_rule found = rules_find(map, map->rules, frame.look);
+		const struct found_rule found = rules_find(map, map->rules, frame.pc);
 		end = step(&view, &full, map, &found, n - 1, &frame);
 		if (end != RULE_STEPPED || n == max)
 			break;
 		exact = rule_leaves_signal(found.rule);
-		trace[n++] = frame.look;
+		trace[n++] = frame.pc;
 	}
 	stack_copy_end(&view.copy);
 	/* As in walk() of unwind.c. */

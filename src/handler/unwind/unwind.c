@@ -1,27 +1,27 @@
 /*
  * The walk from the interrupted frame to the bottom of the stack.
  *
- * Each frame is three words (look, sp, fp), and its caller follows from them by
- * the rule of its address. Three layers, from fast to slow:
+ * A frame is three words (pc, sp, fp); the rule of its address leads to its caller. Three
+ * layers, from fast to slow:
  *
- * The memo. A thread's stack is mostly the one of its last sample. Once a frame
- * equals one of the memo, the same rule read the same slots to get to its caller;
- * if the return-address slot and the saved-frame-pointer slot still hold what they
- * held, so does the caller, and so on by induction: exact, with two loads a frame.
- * A step that read anything else (FP_SLOT_OPAQUE) is never taken from the memo.
+ * The memo. Most of a thread's stack is that of its last sample. When a frame equals a
+ * frame of the memo, the same rule reads the same slots. If the slots of the return address
+ * and of the saved frame pointer still hold the same values, the caller is the same, and so
+ * on by induction: exact, with two loads a frame. The memo never serves a step that read
+ * another word (FP_SLOT_OPAQUE).
  *
- * The rule cache, for frames that are new.
+ * The rule cache, for new frames.
  *
- * All registers, for the few rows that need more than a frame holds. They are
- * carried along from the interrupted frame only when such a row is met.
+ * All registers, for the few rows that need more than a frame holds.
  */
 #include "handler/unwind/unwind.h"
 
 #include <stddef.h>
 
-#include "handler/unwind/code_map.h"
 #include "handler/record.h"
 #include "handler/unwind/arch.h"
+#include "handler/unwind/code_map.h"
+#include "handler/unwind/counters.h"
 #include "handler/unwind/full.h"
 #include "handler/unwind/rules.h"
 #include "handler/unwind/unknown.h"
@@ -31,29 +31,30 @@ struct memo_frame {
 	uintptr_t fp_slot; /* how `at` follows from the frame before it */
 };
 
-/* `frames` is the last stack, leaf first. A walk writes its new frames to `fresh`
- * at their own positions, as the memo's are still needed to find where it joins
- * them; positions below `done` are already in `frames`. */
+/* `frames` is the last stack, leaf first. The walk writes new frames to `fresh`, at their own
+ * positions, because it still compares the old ones; positions below `done` are already in
+ * `frames`. */
 struct unwind_memo {
 	uint32_t busy;  /* a walk is using it */
 	uint32_t epoch; /* of the code map */
 	uint32_t count;
 	uint32_t done;
 	struct unwind_stack stack; /* all slots are in it */
-	bool bottom;               /* the last frame's rule says that it has no caller */
-	bool whole;                /* so it does, and no fp_slot but the first one's is FP_SLOT_OPAQUE */
+	bool bottom;               /* by its rule, the last frame has no caller */
+	bool whole;                /* `bottom`, and only the first fp_slot is FP_SLOT_OPAQUE */
 	struct memo_frame frames[TRACE_MAX_FRAMES];
 	struct memo_frame fresh[TRACE_MAX_FRAMES];
 };
 
-/* How far ahead of the walk the stack is fetched. */
+/* The walk prefetches the stack so far ahead. */
 #define LINE_BYTES 64u
 #define BYTES_AHEAD (12 * LINE_BYTES)
 #define SETS_OF_PAGE (4096 / sizeof(uint64_t)) /* of the rule cache */
 
 const unsigned unwind_memo_bytes = sizeof(struct unwind_memo);
+const unsigned unwind_cache_bytes = CACHE_WAYS * CACHE_SETS * sizeof(uint64_t);
 
-/* Puts the fresh frames before number `to` in their place. */
+/* Moves the fresh frames before number `to` into place. */
 static void memo_settle(struct unwind_memo *memo, uint32_t to)
 {
 	for (uint32_t i = memo->done; i < to; i++)
@@ -81,12 +82,12 @@ static void memo_shift(struct unwind_memo *memo, uint32_t from, uint32_t to)
 
 static bool same_frame(const struct unwind_frame *a, const struct unwind_frame *b)
 {
-	return a->look == b->look && a->sp == b->sp && a->fp == b->fp && arch_same_link(a, b);
+	return a->pc == b->pc && a->sp == b->sp && a->fp == b->fp && arch_same_link(a, b);
 }
 
-/* Tells the memo's callers from number `n` on, as far as each still is the caller of
- * the frame before it, and returns the number of the first that is not. Frame n - 1 is
- * in the stack. */
+/* Writes the memo's callers from number `n` on, as long as each is still the caller of the
+ * frame before it. Returns the number of the first that is not. Frame n - 1 is in the
+ * stack. */
 static inline uint32_t memo_follow(const struct unwind_memo *memo, uint32_t n, uint32_t max,
                                    const struct unwind_bounds *bounds, uint64_t *trace)
 {
@@ -97,42 +98,42 @@ static inline uint32_t memo_follow(const struct unwind_memo *memo, uint32_t n, u
 		const struct memo_frame *next = &memo->frames[n];
 		/* Its frame lies above one that is in the stack, and below the stack's
 		 * end, which has not moved. */
-		if (arch_return_address(&next->at) - 1 != next->at.look)
+		if (arch_return_address(&next->at) - 1 != next->at.pc)
 			break;
-		/* All slots were found to be aligned and below the end when they were
-		 * first read; this one may be below what may be read now. */
+		/* The first read found every slot aligned and below the end; this one may
+		 * be below what the walk may read now. */
 		if (next->fp_slot - low < span) {
 			if (*(const uintptr_t *)next->fp_slot != next->at.fp)
 				break;
 		} else if (next->fp_slot != 0) {
 			break;
 		}
-		trace[n] = next->at.look;
+		trace[n] = next->at.pc;
 	}
 	return n;
 }
 
-/* Takes over the memo's stack from number `old` on as number `n` on, where it
- * joins the walk, as far as it still holds. Returns the number of frames then
- * written. `fp_slot` is how frame `n` follows from the walk's frame before it. */
+/* The walk meets the memo's stack: frame `old` of the memo becomes frame `n`, with the
+ * callers that still hold. Returns the number of frames written. `fp_slot` belongs to the
+ * step from frame n - 1 to frame n. */
 static uint32_t memo_join(struct unwind_memo *memo, uint32_t old, uint32_t n, uint32_t max,
                           const struct unwind_bounds *bounds, uintptr_t fp_slot, uint64_t *trace)
 {
 	memo_shift(memo, old, n);
 	memo_settle(memo, n);
 	memo->frames[n].fp_slot = fp_slot;
-	trace[n] = memo->frames[n].at.look;
+	trace[n] = memo->frames[n].at.pc;
 	memo->done = memo_follow(memo, n + 1, max, bounds, trace);
 	return memo->done;
 }
 
-/* `memo` is a constant where this is inlined: with none, the way from frame to frame
- * is as short as can be. */
+/* `memo` is a constant where this is inlined, so the loop without a memo has none of its
+ * code. */
 __attribute__((always_inline)) static inline struct unwind_result
 walk(const void *ucontext, const struct code_map *map, const struct unwind_bounds *all_bounds,
      struct unwind_memo *memo, struct unwind_frame frame, uint64_t *trace, uint32_t max)
 {
-	/* Copies that no store through `trace` could change. */
+	/* Copies: no store through `trace` can change them. */
 	const struct unwind_bounds bounds = { all_bounds->low, all_bounds->high, NULL };
 	uint64_t *const rules = map->rules;
 	struct full_walk full;
@@ -140,7 +141,7 @@ walk(const void *ucontext, const struct code_map *map, const struct unwind_bound
 	uintptr_t fp_slot = FP_SLOT_OPAQUE;
 	uint32_t n = 0, old = 0;
 	uint32_t exact = 0; /* the last frame that was not left by a call */
-	bool by_rule;       /* the walk ended by the last frame's address alone */
+	bool by_rule;       /* the last frame's address alone ended the walk */
 	bool opaque = false;
 
 	full.begun = full.lost = false;
@@ -165,24 +166,24 @@ walk(const void *ucontext, const struct code_map *map, const struct unwind_bound
 			}
 			memo->fresh[n] = (struct memo_frame){ frame, fp_slot };
 		}
-		trace[n++] = frame.look;
+		trace[n++] = frame.pc;
 written:;
-		const struct found_rule found = rules_find(map, rules, frame.look);
+		const struct found_rule found = rules_find(map, rules, frame.pc);
 		if (__builtin_expect(rule_is_plain(found.rule), 1)) {
 			end = rule_apply_plain(found.rule, &frame, &bounds, &fp_slot);
 			__builtin_prefetch((const void *)(frame.sp + BYTES_AHEAD));
 		} else if (rule_is_bottom(found.rule)) {
-			/* Nearly every trace ends so. Code of no other use is left alone: it
-			 * is in no cache. */
+			/* Nearly every trace ends so; the seldom branches below would be cold
+			 * code. */
 			end = RULE_AT_BOTTOM;
 		} else {
-			/* Their own copies: the two must not need an address, as the loop
-			 * is one chain through them and has to run in registers. */
+			/* Copies: frame and fp_slot must stay in registers, as the loop is one
+			 * chain through them. */
 			struct unwind_frame copy = frame;
 			uintptr_t slot = FP_SLOT_OPAQUE;
 			end = rule_apply(found.rule, &copy, all_bounds, &slot);
 			if (end == RULE_NEEDS_ALL)
-				end = step_full(&full, ucontext, map, all_bounds, n - 1, &copy);
+				end = full_step(&full, ucontext, map, all_bounds, n - 1, &copy);
 			frame = copy;
 			fp_slot = slot;
 			if (rule_leaves_signal(found.rule))
@@ -202,8 +203,8 @@ written:;
 	const bool last_exact = exact == n - 1;
 	if (end == RULE_AT_START)
 		end = last_exact ? RULE_HAS_NONE : RULE_AT_BOTTOM;
-	/* RULE_NOT_CODE, a return address in no object, stays: rules are exact, so it is
-	 * the caller, compiled at run time, and all that can be known of it. */
+	/* With RULE_NOT_CODE the last frame stays: rules are exact, so it is the caller, in
+	 * code that was compiled at run time. */
 	if (memo != NULL) {
 		if (memo->done > n)
 			memo->done = n;
@@ -219,7 +220,7 @@ written:;
 	return (struct unwind_result){ (int)n, end != RULE_AT_BOTTOM, map->generation };
 }
 
-/* Not inlined into one another: the frame of the one would be the other's, too. */
+/* Not inlined: each walk has its own frame. */
 __attribute__((noinline)) static struct unwind_result
 walk_plain(const void *ucontext, const struct code_map *map, const struct unwind_bounds *bounds,
            struct unwind_frame leaf, uint64_t *trace, uint32_t max)
@@ -234,8 +235,7 @@ walk_with_memo(const void *ucontext, const struct code_map *map, const struct un
 	return walk(ucontext, map, bounds, memo, leaf, trace, max);
 }
 
-/* Whether the memo is of this map and stack, and no walk that this one interrupted is
- * using it. */
+/* Whether the memo belongs to this map and stack, and no interrupted walk is using it. */
 static inline bool memo_is_usable(const struct unwind_memo *memo, const struct code_map *map,
                                   const struct unwind_stack *stack)
 {
@@ -243,7 +243,7 @@ static inline bool memo_is_usable(const struct unwind_memo *memo, const struct c
 	       memo->stack.end == stack->end;
 }
 
-/* Only handlers on this very thread look at it: program order is enough. */
+/* Only handlers on the same thread read it: program order is enough. */
 static inline void memo_set_busy(struct unwind_memo *memo, bool busy)
 {
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
@@ -251,12 +251,11 @@ static inline void memo_set_busy(struct unwind_memo *memo, bool busy)
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 }
 
-/* Tells the stack that the memo holds when it is still that one from first to last. As
- * it starts where the memo's did, in the same bounds, all slots can be read. Returns the
- * depth, 0 when anything differs. */
-static inline uint32_t memo_tell(struct unwind_memo *memo, const struct code_map *map,
-                                 const struct unwind_stack *stack, const struct unwind_frame *leaf,
-                                 uint64_t *trace, int max)
+/* Writes the memo's stack when all of it still holds. The leaf and the bounds are the memo's,
+ * so all slots can be read. Returns the depth; 0: a frame differs. */
+static inline uint32_t memo_repeat(struct unwind_memo *memo, const struct code_map *map,
+                                   const struct unwind_stack *stack, const struct unwind_frame *leaf,
+                                   uint64_t *trace, int max)
 {
 	const struct memo_frame *next = memo->frames, *const end = next + memo->count;
 	uint32_t depth = 0;
@@ -265,13 +264,13 @@ static inline uint32_t memo_tell(struct unwind_memo *memo, const struct code_map
 	    !same_frame(&next->at, leaf))
 		return 0;
 	memo_set_busy(memo, true);
-	for (*trace = leaf->look;; *trace = next->at.look) {
+	for (*trace = leaf->pc;; *trace = next->at.pc) {
 		if (++next == end) {
 			depth = memo->count;
 			break;
 		}
 		trace++;
-		if (arch_return_address(&next->at) - 1 != next->at.look ||
+		if (arch_return_address(&next->at) - 1 != next->at.pc ||
 		    (next->fp_slot != 0 && *(const uintptr_t *)next->fp_slot != next->at.fp))
 			break;
 	}
@@ -279,22 +278,21 @@ static inline uint32_t memo_tell(struct unwind_memo *memo, const struct code_map
 	return depth;
 }
 
-/* Each load from the stack tells which rule is next, and that one where the next load
- * is. Where nothing is in a cache, that is one wait after the other, and each is twice
- * as long where the processor has to find the page as well. So the stack's loads begin
- * together here. Which rules it will be is not known, but the few pages that they are
- * in are. (Always inlined: a call that changes nothing would be left out.) */
+/* Each load from the stack decides on the next rule, and that rule on the next load. With
+ * cold caches each waits for the one before it, and twice as long when the processor also
+ * misses the page's address. So the loads from the stack begin here, together, and one for
+ * each page of rules. (Always inlined: the compiler drops a call without an effect.) */
 __attribute__((always_inline)) static inline void fetch_ahead(const struct code_map *map, uintptr_t sp)
 {
-	/* Of the first way: the second is for few. */
+	/* The first way only: few rules are in the second. */
 	for (unsigned set = 0; map->rules != NULL && set < CACHE_SETS; set += SETS_OF_PAGE)
 		__builtin_prefetch(&map->rules[set]);
 	for (uintptr_t ahead = 0; ahead < BYTES_AHEAD; ahead += LINE_BYTES)
 		__builtin_prefetch((const void *)(sp + ahead));
 }
 
-/* A trace that the memo cannot tell as a whole. Not inlined: what it saves on the stack
- * is nothing that an unchanged stack should pay for. */
+/* A trace that is not the memo's as a whole. Not inlined: an unchanged stack should not pay
+ * for the registers that this function saves. */
 __attribute__((noinline)) static struct unwind_result
 trace_anew(const void *ucontext, const struct unwind_stack *stack, const struct code_map *map,
            struct unwind_memo *memo, uint64_t *trace, int max)
@@ -305,13 +303,13 @@ trace_anew(const void *ucontext, const struct unwind_stack *stack, const struct 
 	if (max <= 0)
 		return result;
 	if (map == NULL) {
-		trace[0] = leaf.look;
+		trace[0] = leaf.pc;
 		result.depth = 1;
 		return result;
 	}
 	if (__builtin_expect(code_map_moved(map), 0)) {
-		/* Neither its rules nor the memo, which rests on them: only what the
-		 * loader says. The next map is the one that will know this code. */
+		/* Neither the map's rules nor the memo, which depends on them, but the loader
+		 * alone. The next map will know this code. */
 		result.generation++;
 		map = &code_map_nothing;
 		memo = NULL;
@@ -353,7 +351,7 @@ struct unwind_result unwind_trace(const void *ucontext, const struct unwind_stac
 
 	if (memo != NULL && map != NULL && !code_map_moved(map)) {
 		const struct unwind_frame leaf = arch_interrupted_frame(ucontext);
-		const uint32_t depth = memo_tell(memo, map, stack, &leaf, trace, max);
+		const uint32_t depth = memo_repeat(memo, map, stack, &leaf, trace, max);
 		if (depth != 0)
 			return (struct unwind_result){ (int)depth, false, map->generation };
 	}

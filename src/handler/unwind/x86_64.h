@@ -1,13 +1,13 @@
 /*
  * x86-64. A rule, from bit 0: its kind (4 bits), where the caller's rbp is saved
  * (8 bits: 0 unchanged, RBP_AT_RBP at the address in rbp, otherwise that many words
- * below the CFA), and a signed offset in words (17 bits) that each kind reads in its
- * own way. The return address is always in the word below the CFA.
+ * below the CFA), and a signed offset in words (17 bits), whose meaning depends on the
+ * kind. The return address is always in the word below the CFA.
  *
- * Nearly every row of compiled code is a plain offset from rsp or rbp. The other
- * kinds are those that real libraries have: the lazy PLT's expression, realigned
- * stacks (gcc's DRAP: the CFA itself saved below rbp), OpenSSL's assembly (the old
- * rsp saved on the stack), the kernel's signal frame.
+ * Nearly every row of compiled code is a plain offset from rsp or rbp. Real libraries also
+ * have the lazy PLT's expression, realigned stacks (gcc's DRAP: the CFA itself saved below
+ * rbp), OpenSSL's assembly (the old rsp saved on the stack), and the kernel's signal
+ * frame.
  */
 #ifndef QUERYPROF_HANDLER_UNWIND_X86_64_H
 #define QUERYPROF_HANDLER_UNWIND_X86_64_H
@@ -69,15 +69,15 @@ static inline int expression_read_sleb(const uint8_t **p, const uint8_t *end, in
 	return 0;
 }
 
-/* Knows three forms of CFA expression by their bytes. */
+/* Recognizes three CFA expressions by their bytes. */
 static inline rule_t rule_from_expression(const uint8_t *p, uint64_t size, uint32_t rbp)
 {
 	enum { DEREF = 0x06, PLUS_UCONST = 0x23, BREG_RBP = 0x76, BREG_RSP = 0x77 };
 	const uint8_t *const end = p + size;
 	int64_t offset;
 
-	/* rsp + 8 + ((rip & 15) >= n) * 8, which linkers write for lazy PLTs; n is
-	 * the one byte that differs (DW_OP_lit0 + n). */
+	/* rsp + 8 + ((rip & 15) >= n) * 8, which linkers write for lazy PLTs; only the byte
+	 * of n differs (DW_OP_lit0 + n). */
 	if (size == 11 && p[0] == BREG_RSP && p[1] == 8 && p[2] == 0x80 && p[3] == 0 && p[4] == 0x3f &&
 	    p[5] == 0x1a && p[6] >= 0x30 && p[6] <= 0x3f && p[7] == 0x2a && p[8] == 0x33 && p[9] == 0x24 &&
 	    p[10] == 0x22)
@@ -115,8 +115,8 @@ static inline rule_t rule_from_row(const struct cfi_row *row)
 		rbp = (uint32_t)(-row->frame_pointer.value / 8);
 		break;
 	case CFI_BY_EXPRESSION: {
-		/* Realigned stacks: DW_OP_breg6 0, that is, at the address in rbp. The
-		 * parser has seen the size byte, so that the three are readable. */
+		/* Realigned stacks: DW_OP_breg6 0, that is, at the address in rbp. The three
+		 * bytes are readable, see CFI_BY_EXPRESSION. */
 		const uint8_t *p = (const uint8_t *)(uintptr_t)row->frame_pointer.value;
 		if (p[0] != 2 || p[1] != 0x76 || p[2] != 0)
 			return RULE_FULL;
@@ -135,7 +135,7 @@ static inline rule_t rule_from_row(const struct cfi_row *row)
 	return RULE_FULL;
 }
 
-/* Where DWARF's registers are in a ucontext. */
+/* The place of each DWARF register in a ucontext. */
 static const uint8_t arch_register_order[CFI_REGISTERS] = {
 	REG_RAX, REG_RDX, REG_RCX, REG_RBX, REG_RSI, REG_RDI, REG_RBP, REG_RSP, REG_R8,
 	REG_R9,  REG_R10, REG_R11, REG_R12, REG_R13, REG_R14, REG_R15, REG_RIP,
@@ -147,7 +147,7 @@ static inline uintptr_t arch_signal_registers(const struct unwind_frame *frame)
 	return frame->sp + offsetof(ucontext_t, uc_mcontext.gregs);
 }
 
-/* All registers of a trampoline's *frame, by DWARF number; 0 when they may not be read. */
+/* All registers of a trampoline's *frame, by DWARF number; 0: they may not be read. */
 static inline int arch_load_registers(const struct unwind_frame *frame, const struct unwind_bounds *bounds,
                                       uint64_t registers[CFI_REGISTERS])
 {
@@ -158,13 +158,13 @@ static inline int arch_load_registers(const struct unwind_frame *frame, const st
 	return 1;
 }
 
-/* Turns a trampoline's *frame into the one that the signal interrupted, on whatever
- * stack; 0 when its registers may not be read. */
+/* Turns a trampoline's *frame into the one that the signal interrupted, on any stack; 0: its
+ * registers may not be read. */
 static inline int arch_signal_frame(struct unwind_frame *frame, const struct unwind_bounds *bounds)
 {
 	const uintptr_t registers = arch_signal_registers(frame);
 	struct unwind_frame next;
-	if (!unwind_load_words(bounds, registers + 8 * REG_RIP, &next.look, 1) ||
+	if (!unwind_load_words(bounds, registers + 8 * REG_RIP, &next.pc, 1) ||
 	    !unwind_load_words(bounds, registers + 8 * REG_RBP, &next.fp, 1) ||
 	    !unwind_load_words(bounds, registers + 8 * REG_RSP, &next.sp, 1))
 		return 0;
@@ -207,7 +207,7 @@ __attribute__((always_inline)) static inline enum rule_result rule_step_to(uintp
 	if (saved != 0 && !unwind_load(bounds, slot, &fp))
 		return RULE_OUT_OF_BOUNDS;
 	frame->fp = fp;
-	frame->look = return_address - 1;
+	frame->pc = return_address - 1;
 	frame->sp = cfa;
 	*fp_slot = slot;
 	return RULE_STEPPED;
@@ -240,7 +240,7 @@ __attribute__((always_inline)) static inline enum rule_result
 rule_apply_plain(rule_t rule, struct unwind_frame *frame, const struct unwind_bounds *bounds,
                  uintptr_t *fp_slot)
 {
-	/* One bit tells the two apart, and choosing is no branch that could be
+	/* The two kinds differ in one bit, and the choice is not a branch that could be
 	 * mispredicted. */
 	const uintptr_t base = (rule & RULE_RBP) != 0 ? frame->fp : frame->sp;
 
@@ -248,7 +248,7 @@ rule_apply_plain(rule_t rule, struct unwind_frame *frame, const struct unwind_bo
 }
 
 /* Turns *frame into its caller; *frame is unchanged unless RULE_STEPPED. Not inlined:
- * nearly all frames do with rule_apply_plain(). */
+ * rule_apply_plain() serves nearly all frames. */
 __attribute__((noinline, unused)) static enum rule_result
 rule_apply(rule_t rule, struct unwind_frame *frame, const struct unwind_bounds *bounds, uintptr_t *fp_slot)
 {
@@ -259,7 +259,7 @@ rule_apply(rule_t rule, struct unwind_frame *frame, const struct unwind_bounds *
 	case RULE_RSP:
 	case RULE_RBP: return rule_apply_plain(rule, frame, bounds, fp_slot);
 	case RULE_PLT:
-		cfa = frame->sp + 8 + ((frame->look & 15) * 8 >= offset ? 8 : 0);
+		cfa = frame->sp + 8 + ((frame->pc & 15) * 8 >= offset ? 8 : 0);
 		return rule_step_to(cfa, rule_saved(rule), frame, bounds, fp_slot);
 	case RULE_AT_RBP:
 		slot = frame->fp + offset;
@@ -284,7 +284,7 @@ rule_apply(rule_t rule, struct unwind_frame *frame, const struct unwind_bounds *
 	return result;
 }
 
-/* Whether a frame of this rule is the last, whatever it holds. */
+/* Whether a frame of this rule is always the last. */
 static inline int rule_is_bottom(rule_t rule)
 {
 	return (rule & 15) == RULE_BOTTOM;
@@ -296,14 +296,14 @@ static inline int rule_leaves_signal(rule_t rule)
 	return (rule & 15) == RULE_SIGNAL;
 }
 
-/* What the slot holds now that the return address to `frame` was read from by a rule
- * that is not opaque. */
+/* The present value of the slot from which the step to `frame` read the return address; that
+ * step was not opaque. */
 static inline uintptr_t arch_return_address(const struct unwind_frame *frame)
 {
 	return *(const uintptr_t *)(frame->sp - 8);
 }
 
-/* Whether what a frame holds beside look, sp and fp is the same: nothing here. */
+/* Compares what a frame holds beside pc, sp and fp: nothing here. */
 static inline int arch_same_link(const struct unwind_frame *a, const struct unwind_frame *b)
 {
 	(void)a;
@@ -312,10 +312,10 @@ static inline int arch_same_link(const struct unwind_frame *a, const struct unwi
 }
 
 /* The frame of these registers. */
-static inline struct unwind_frame arch_frame_of(const uint64_t registers[CFI_REGISTERS], uintptr_t look)
+static inline struct unwind_frame arch_frame_of(const uint64_t registers[CFI_REGISTERS], uintptr_t pc)
 {
 	return (struct unwind_frame){
-		.look = look,
+		.pc = pc,
 		.sp = (uintptr_t)registers[CFI_STACK_POINTER],
 		.fp = (uintptr_t)registers[CFI_FRAME_POINTER],
 	};
@@ -325,7 +325,7 @@ static inline struct unwind_frame arch_interrupted_frame(const void *ucontext)
 {
 	const greg_t *registers = ((const ucontext_t *)ucontext)->uc_mcontext.gregs;
 	return (struct unwind_frame){
-		.look = (uintptr_t)registers[REG_RIP],
+		.pc = (uintptr_t)registers[REG_RIP],
 		.sp = (uintptr_t)registers[REG_RSP],
 		.fp = (uintptr_t)registers[REG_RBP],
 	};

@@ -1,29 +1,26 @@
 /*
- * Two copies of SQLite may have the trace file open in one process: ours, and the
- * host's when it reads the file itself. POSIX locks belong to the process, and any
- * close() of the file drops them all, so each copy would break the other's locks
- * and, closing, remove the write-ahead log that the other still uses. Therefore
- *   - our locks on the shared-memory file, which order the WAL, are open file
- *     description locks: they are ours, whatever the host closes;
- *   - a guard, one more descriptor of the file with such a lock on SQLite's "shared"
- *     bytes, makes us look like any other reader: nobody can take the file for
- *     unused.
- * Both are ordinary locks of SQLite's protocol to every other process.
+ * The store's threads have a descriptor table of their own (descriptors.h), so the locks of
+ * the host's copy of SQLite, when it has the trace file open as well, are another process's
+ * to ours. Within our table any close() of the file drops all POSIX locks on it, and
+ * open_file() closes one when it refuses a file. Therefore a guard, one more descriptor of
+ * the file with an open file description lock on SQLite's "shared" bytes, makes us look like
+ * any other reader: nobody can take the file for unused. It is an ordinary lock of SQLite's
+ * protocol to every other process. The locks of the log's index are of that kind, too
+ * (wal_index.c).
  *
- * The file is made in one transaction of a rollback journal, and set to WAL after
- * that: its own header tells what it is, whenever the process was killed. Only a
- * database without anything in it may be left in between; it counts as empty.
+ * The file is made in one transaction of a rollback journal, and set to WAL after that: its
+ * header tells what it is, whenever the process was killed. Only a database without
+ * anything in it may be left in between; it counts as empty.
  *
- * synchronous is NORMAL: a power loss may cost the newest transactions, not the file,
- * and the flusher has the log synced once a flush rather than at each transaction. A
- * temporary file needs no such care.
+ * synchronous is NORMAL: a power loss may cost the newest transactions, not the file, and
+ * the flusher syncs the log once a flush rather than at each transaction. A temporary file
+ * needs no such care.
  */
 #include "store/file/database.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,13 +28,13 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/text.h"
 #include "queryprof.h"
-#include "store/file/descriptors.h"
 #include "store/file/upgrade.h"
+#include "store/file/wal_index.h"
 #include "store_schema.h"
 
-/* Where SQLite's locks on the database file begin; those of the shared-memory file
- * lie far below. Part of SQLite's file format. */
+/* Where SQLite's locks on the database file begin. Part of SQLite's file format. */
 #define PENDING_BYTE 0x40000000
 #define SHARED_FIRST (PENDING_BYTE + 2)
 #define SHARED_SIZE 510
@@ -46,39 +43,37 @@
 
 /* --- our copy of SQLite ------------------------------------------------------ */
 
-static int lock_or_forward(int fd, int command, void *argument)
-{
-	if (command == F_SETLK || command == F_GETLK) {
-		struct flock *lock = argument;
-
-		if (lock->l_whence == SEEK_SET && lock->l_start < PENDING_BYTE) {
-			lock->l_pid = 0;
-			command = command == F_SETLK ? F_OFD_SETLK : F_OFD_GETLK;
-		}
-	}
-	return fcntl(fd, command, argument);
-}
-
 static void start_sqlite(void)
 {
-	sqlite3_vfs *vfs;
-
 	/* One thread at a time uses a connection; nobody reads memory statistics. */
 	sqlite3_config(SQLITE_CONFIG_MULTITHREAD);
 	sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0);
 	sqlite3_initialize();
-	vfs = sqlite3_vfs_find("unix");
-	if (vfs && vfs->iVersion >= 3)
-		descriptors_guard(vfs, lock_or_forward);
+	wal_index_register();
+}
+
+/* SQLite's VFS for memory shares a database between connections when its name begins so. */
+#define MEMORY_NAME "/memory of queryprof/"
+
+char *database_memory_name(void)
+{
+	/* A forked child has a copy of its parent's. */
+	return text_format(MEMORY_NAME "%d", (int)getpid());
+}
+
+bool database_is_in_memory(const char *path)
+{
+	return !strncmp(path, MEMORY_NAME, sizeof MEMORY_NAME - 1);
 }
 
 static int open_connection(const char *path, int flags, sqlite3 **db, char **error)
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
+	const char *vfs = database_is_in_memory(path) ? "memdb" : WAL_INDEX_VFS;
 	int code;
 
 	pthread_once(&once, start_sqlite);
-	code = sqlite3_open_v2(path, db, flags | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_PRIVATECACHE, "unix");
+	code = sqlite3_open_v2(path, db, flags | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_PRIVATECACHE, vfs);
 	if (code) {
 		*error = database_error(*db, path);
 		sqlite3_close(*db);
@@ -102,18 +97,6 @@ static int open_connection(const char *path, int flags, sqlite3 **db, char **err
 
 /* --- words ------------------------------------------------------------------- */
 
-char *database_sentence(const char *format, ...)
-{
-	va_list arguments;
-	char *text;
-	int size;
-
-	va_start(arguments, format);
-	size = vasprintf(&text, format, arguments);
-	va_end(arguments);
-	return size < 0 ? NULL : text;
-}
-
 char *database_error(sqlite3 *db, const char *path)
 {
 	int code = db ? sqlite3_extended_errcode(db) : SQLITE_NOMEM;
@@ -121,8 +104,8 @@ char *database_error(sqlite3 *db, const char *path)
 	bool of_system = (code & 0xff) == SQLITE_IOERR || (code & 0xff) == SQLITE_CANTOPEN;
 
 	if (of_system && number)
-		return database_sentence("%s: %s (%s)", path, sqlite3_errstr(code & 0xff), strerror(number));
-	return database_sentence("%s: %s", path, db ? sqlite3_errmsg(db) : sqlite3_errstr(code));
+		return text_format("%s: %s (%s)", path, sqlite3_errstr(code & 0xff), strerror(number));
+	return text_format("%s: %s", path, db ? sqlite3_errmsg(db) : sqlite3_errstr(code));
 }
 
 int64_t database_number(sqlite3 *db, const char *sql, int64_t otherwise)
@@ -147,12 +130,12 @@ static uint32_t read_big_endian(const unsigned char *bytes)
 static int check_identity(const char *path, uint32_t application, uint32_t version, char **error)
 {
 	if (application != STORE_APPLICATION_ID) {
-		*error = database_sentence("%s: a SQLite database, but not a trace file", path);
+		*error = text_format("%s: a SQLite database, but not a trace file", path);
 		return QP_STORE;
 	}
 	if (version > STORE_SCHEMA_VERSION) {
-		*error = database_sentence("%s: written by a newer queryprof (schema %u, this one knows %d)",
-		                           path, version, STORE_SCHEMA_VERSION);
+		*error = text_format("%s: written by a newer queryprof (schema %u, this one knows %d)", path,
+		                     version, STORE_SCHEMA_VERSION);
 		return QP_TOO_NEW;
 	}
 	return QP_OK;
@@ -178,7 +161,7 @@ static int check_header(int fd, off_t size, const char *path, char **error)
 		return QP_OK;
 	if (pread(fd, header, sizeof header, 0) != (ssize_t)sizeof header ||
 	    memcmp(header, "SQLite format 3", 16) != 0) {
-		*error = database_sentence("%s: not a trace file", path);
+		*error = text_format("%s: not a trace file", path);
 		return QP_STORE;
 	}
 	if (is_blank(header, size))
@@ -227,16 +210,16 @@ static int open_file(const char *path, struct database *database, char **error)
 	else if (errno == EEXIST)
 		fd = open(path, flags);
 	if (fd < 0 || fstat(fd, &status)) {
-		*error = database_sentence("%s: %s", path, strerror(errno));
+		*error = text_format("%s: %s", path, strerror(errno));
 		if (fd >= 0)
 			close(fd);
 		return QP_STORE;
 	}
 	if (!S_ISREG(status.st_mode)) {
-		*error = database_sentence("%s: not a regular file", path);
+		*error = text_format("%s: not a regular file", path);
 		code = QP_STORE;
 	} else if (!lock_setup(fd)) {
-		*error = database_sentence("%s: locked by another process", path);
+		*error = text_format("%s: locked by another process", path);
 		code = DATABASE_LOCKED;
 	} else {
 		if (fstat(fd, &status)) /* its size, now that nobody is making it */
@@ -247,11 +230,7 @@ static int open_file(const char *path, struct database *database, char **error)
 		close(fd);
 		return code;
 	}
-	database->guard = descriptors_keep(fd);
-	if (database->guard < 0) {
-		*error = database_sentence("%s: %s", path, strerror(errno));
-		return QP_STORE;
-	}
+	database->guard = fd;
 	database->device = status.st_dev;
 	database->inode = status.st_ino;
 	return QP_OK;
@@ -382,19 +361,37 @@ static int prepare_file(sqlite3 *db, const char *path, char **error)
 	return QP_OK;
 }
 
+static int open_in_memory(struct database *database, const char *path, const struct database_limits *limits,
+                          char **error)
+{
+	int code = open_connection(path, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, &database->db, error);
+
+	if (code)
+		return code;
+	if (make_schema_once(database->db)) {
+		*error = database_error(database->db, path);
+		database_close(database, false);
+		return QP_STORE;
+	}
+	database_set_limits(database, limits);
+	return QP_OK;
+}
+
 int database_open(struct database *database, const char *path, const struct database_limits *limits,
                   char **error)
 {
 	int code;
 
 	*database = (struct database){ .guard = -1 };
+	if (database_is_in_memory(path))
+		return open_in_memory(database, path, limits, error);
 	code = open_file(path, database, error);
 	if (!code)
 		code = open_connection(path, SQLITE_OPEN_READWRITE, &database->db, error);
 	if (!code)
 		code = prepare_file(database->db, path, error);
 	if (!code && !lock_guard(database->guard)) {
-		*error = database_sentence("%s: locked by another process", path);
+		*error = text_format("%s: locked by another process", path);
 		code = DATABASE_LOCKED;
 	}
 	if (code) {
@@ -420,18 +417,24 @@ void database_set_limits(struct database *database, const struct database_limits
 	sqlite3_exec(database->db, text, NULL, NULL, NULL);
 }
 
+static void close_guard(struct database *database)
+{
+	if (database->guard >= 0)
+		close(database->guard);
+	database->guard = -1;
+}
+
 void database_close(struct database *database, bool last)
 {
 	if (database->db) {
 		if (last) {
 			/* Folding back needs the file without our own guard on it. */
 			sqlite3_db_config(database->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0, NULL);
-			descriptors_close(database->guard);
-			database->guard = -1;
+			close_guard(database);
 		}
 		sqlite3_close(database->db);
 	}
-	descriptors_close(database->guard);
+	close_guard(database);
 	*database = (struct database){ .guard = -1 };
 }
 
@@ -442,15 +445,11 @@ bool database_is_linked(const struct database *database)
 	return !fstat(database->guard, &status) && status.st_nlink;
 }
 
-enum database_state database_check(const struct database *database, const char *path)
+bool database_is_at(const struct database *database, const char *path)
 {
 	struct stat status;
 
-	if (!descriptors_intact())
-		return DATABASE_STOLEN;
-	if (stat(path, &status) || status.st_dev != database->device || status.st_ino != database->inode)
-		return DATABASE_GONE;
-	return DATABASE_CURRENT;
+	return !stat(path, &status) && status.st_dev == database->device && status.st_ino == database->inode;
 }
 
 int database_open_reader(const char *path, sqlite3 **db, char **error)
@@ -469,12 +468,52 @@ int database_open_reader(const char *path, sqlite3 **db, char **error)
 	return QP_OK;
 }
 
-int64_t database_bytes(const char *path)
+/* Whether the file can be read, and what it lacks. A QP_ code. */
+static int adopt(sqlite3 *db, const char *path, char **error)
+{
+	int64_t version = database_number(db, "PRAGMA user_version", 0);
+	int code;
+
+	if (sqlite3_errcode(db) != SQLITE_ROW && sqlite3_errcode(db) != SQLITE_OK) {
+		*error = database_error(db, path);
+		return QP_STORE;
+	}
+	code = check_identity(path, (uint32_t)database_number(db, "PRAGMA application_id", 0),
+	                      (uint32_t)version, error);
+	if (!code && version < STORE_SCHEMA_VERSION && upgrade_view(db)) {
+		*error = database_error(db, path);
+		code = QP_STORE;
+	}
+	return code;
+}
+
+int database_open_other(const char *path, sqlite3 **db, char **error)
+{
+	int code = open_connection(path, SQLITE_OPEN_READWRITE, db, error);
+
+	if (code)
+		return code;
+	code = adopt(*db, path, error);
+	if (code) {
+		sqlite3_close(*db);
+		*db = NULL;
+		return code;
+	}
+	sqlite3_exec(*db, "PRAGMA query_only = ON; PRAGMA cache_size = -4000", NULL, NULL, NULL);
+	return QP_OK;
+}
+
+int64_t database_bytes(const struct database *database, const char *path)
 {
 	struct stat status;
 	int64_t bytes = 0;
-	char *log = database_sentence("%s-wal", path);
+	char *log;
 
+	if (database_is_in_memory(path))
+		return database_number(
+			database->db,
+			"SELECT page_count * page_size FROM pragma_page_count, pragma_page_size", 0);
+	log = text_format("%s-wal", path);
 	if (!stat(path, &status))
 		bytes += status.st_size;
 	if (log && !stat(log, &status))

@@ -38,36 +38,38 @@ struct database_limits {
 int database_open(struct database *database, const char *path, const struct database_limits *limits,
                   char **error);
 
+/* The name of this process's database in memory (malloc'ed), for the functions that take a
+ * path. All connections of the process with that name share it, and it goes with the last. */
+char *database_memory_name(void);
+bool database_is_in_memory(const char *path);
+
 void database_set_limits(struct database *database, const struct database_limits *limits);
 
 /* `last` folds the log back into the file where nobody else has it open; otherwise
  * closing is a matter of microseconds. */
 void database_close(struct database *database, bool last);
 
-enum database_state {
-	DATABASE_CURRENT,
-	DATABASE_GONE,   /* `path` is no longer the file we hold */
-	DATABASE_STOLEN, /* the host closed descriptors of ours: to be opened again */
-};
 /* Whether the file that we hold still has a name. */
 bool database_is_linked(const struct database *database);
 
-enum database_state database_check(const struct database *database, const char *path);
+/* Whether `path` names the file that we hold. */
+bool database_is_at(const struct database *database, const char *path);
 
 /* A connection that only reads. Path NULL: an empty database with the schema. */
 int database_open_reader(const char *path, sqlite3 **db, char **error);
 
+/* The same for a trace file of anybody's, which is left as it is: what an older one lacks is
+ * put before it. Errors as for database_open(). */
+int database_open_other(const char *path, sqlite3 **db, char **error);
+
 /* Runs sql/store_schema.sql on an empty database. An SQLite result. */
 int database_make_tables(sqlite3 *db);
 
-/* Bytes of the file and of its log. */
-int64_t database_bytes(const char *path);
+/* Bytes of the file, which `database` holds under that name, and of its log. */
+int64_t database_bytes(const struct database *database, const char *path);
 
 /* A sentence (malloc'ed) for an error of `db`: "path: what". */
 char *database_error(sqlite3 *db, const char *path);
-
-/* malloc'ed sentence, NULL without memory. */
-char *database_sentence(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* The one number that `sql` asks for; `otherwise` when it gives no row. */
 int64_t database_number(sqlite3 *db, const char *sql, int64_t otherwise);

@@ -20,8 +20,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "store/file/database.h"
-#include "store/file/descriptors.h"
+#include "base/text.h"
 
 #define PREFIX "queryprof-"
 #define LOCK "lock"
@@ -103,7 +102,7 @@ static void sweep(const char *parent)
  * remove it: then the lock file has no name any more. */
 static int take_lock(const char *folder, struct tempdir *directory)
 {
-	char *path = database_sentence("%s/%s", folder, LOCK);
+	char *path = text_format("%s/%s", folder, LOCK);
 	struct stat status;
 	int error = 0;
 	int lock;
@@ -119,10 +118,8 @@ static int take_lock(const char *folder, struct tempdir *directory)
 		close(lock);
 		unlink(path);
 	}
-	if (!error) {
-		directory->lock = descriptors_keep(lock);
-		error = directory->lock < 0 ? errno : 0;
-	}
+	if (!error)
+		directory->lock = lock;
 	free(path);
 	return error;
 }
@@ -135,7 +132,7 @@ int tempdir_make(struct tempdir *directory)
 	*directory = (struct tempdir){ .lock = -1 };
 	sweep(parent);
 	for (int tries = 0; error == EAGAIN && tries < 5; tries++) {
-		char *path = database_sentence("%s/" PREFIX "XXXXXX", parent);
+		char *path = text_format("%s/" PREFIX "XXXXXX", parent);
 
 		if (!path)
 			return ENOMEM;
@@ -161,41 +158,24 @@ void tempdir_remove(struct tempdir *directory)
 	if (!directory->path)
 		return;
 	for (size_t i = 0; i < sizeof our_files / sizeof *our_files; i++) {
-		char *path = database_sentence("%s/%s", directory->path, our_files[i]);
+		char *path = text_format("%s/%s", directory->path, our_files[i]);
 
 		if (path)
 			unlink(path);
 		free(path);
 	}
 	rmdir(directory->path);
+	close(directory->lock);
 	tempdir_forget(directory);
 }
 
-bool tempdir_hold(struct tempdir *directory)
+bool tempdir_is_there(const struct tempdir *directory)
 {
-	bool is_there = !access(directory->path, F_OK);
-	char *path;
-	int lock;
-
-	if (!is_there || descriptors_has(directory->lock))
-		return is_there;
-	descriptors_close(directory->lock);
-	path = database_sentence("%s/%s", directory->path, LOCK);
-	lock = path ? open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK) : -1;
-	free(path);
-	/* Not ours when another process's sweep was quicker. */
-	if (lock >= 0 && flock(lock, LOCK_EX | LOCK_NB)) {
-		close(lock);
-		lock = -1;
-	}
-	directory->lock = descriptors_keep(lock);
-	return directory->lock >= 0;
+	return !access(directory->path, F_OK);
 }
 
 void tempdir_forget(struct tempdir *directory)
 {
-	if (directory->path)
-		descriptors_close(directory->lock);
 	free(directory->path);
 	*directory = (struct tempdir){ .lock = -1 };
 }

@@ -15,14 +15,13 @@ struct tempdir {
  * killed processes of the same user left there. 0 or an errno value. */
 int tempdir_make(struct tempdir *directory);
 
-/* Takes the lock again if the host has closed it. False: the directory is not there, or
- * no longer ours. */
-bool tempdir_hold(struct tempdir *directory);
+/* False: somebody has removed it. */
+bool tempdir_is_there(const struct tempdir *directory);
 
 /* Removes the directory and the trace file in it. */
 void tempdir_remove(struct tempdir *directory);
 
-/* The directory is another process's (the parent's): forgets it. */
+/* In a forked child: the directory and the descriptor of its lock are the parent's. */
 void tempdir_forget(struct tempdir *directory);
 
 #endif

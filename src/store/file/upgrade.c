@@ -54,8 +54,8 @@ static int add_column(struct upgrade *upgrade, const char *table, sqlite3_stmt *
 		return code;
 	if (!upgrade->temporary)
 		return run(upgrade->db,
-		           sqlite3_mprintf("ALTER TABLE main.\"%w\" ADD COLUMN \"%w\" %s %sDEFAULT %s",
-		                           table, name, type, not_null, value));
+		           sqlite3_mprintf("ALTER TABLE main.\"%w\" ADD COLUMN \"%w\" %s %sDEFAULT %s", table,
+		                           name, type, not_null, value));
 	sqlite3_str_appendf(upgrade->columns, ", %s AS \"%w\"", value, name);
 	return sqlite3_str_errcode(upgrade->columns);
 }

@@ -9,81 +9,50 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/vector.h"
 #include "modules/modules.h"
 #include "store/control.h"
-#include "store/store.h"
+#include "store/read/reader.h"
 #include "store/write/writer.h"
-
-struct placed {
-	uint64_t base, extent, elf_start;
-	char *path, *build_id;
-	uint64_t file_size;
-	int64_t mtime_ns;
-};
 
 static struct {
 	pthread_mutex_t lock;
 	uint64_t epoch;
 	int64_t last_row;
-	size_t count, room;
-	struct placed *modules; /* by base */
-	size_t string_count, string_room;
-	char **strings; /* all ever handed out */
+	struct module_map modules;
+	VECTOR(struct module *) known; /* all that were ever handed out */
 } space = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
-static char *keep_string(struct store_cursor *cursor, int column)
+/* The column as text; valid until the next step. */
+static const char *text_of(struct store_cursor *cursor, int column)
 {
 	size_t size;
 	const char *bytes = store_column_bytes(cursor, column, &size);
-	char *copy;
 
-	if (space.string_count == space.string_room) {
-		size_t room = space.string_room ? space.string_room * 2 : 64;
-		char **strings = realloc(space.strings, room * sizeof *strings);
-
-		if (!strings)
-			return NULL;
-		space.strings = strings;
-		space.string_room = room;
-	}
-	copy = malloc(size + 1);
-	if (!copy)
-		return NULL;
-	if (size)
-		memcpy(copy, bytes, size);
-	copy[size] = '\0';
-	space.strings[space.string_count++] = copy;
-	return copy;
+	return bytes ? bytes : "";
 }
 
 static bool add_row(struct store_cursor *cursor)
 {
-	struct placed module = {
-		.base = (uint64_t)store_column_int64(cursor, 1),
-		.extent = (uint64_t)store_column_int64(cursor, 2),
-		.elf_start = (uint64_t)store_column_int64(cursor, 3),
-		.path = keep_string(cursor, 4),
-		.build_id = keep_string(cursor, 5),
+	const uint64_t base = (uint64_t)store_column_int64(cursor, 1);
+	const struct module row = {
+		.bias = base - (uint64_t)store_column_int64(cursor, 3),
+		.start = base,
+		.end = base + (uint64_t)store_column_int64(cursor, 2),
 		.file_size = (uint64_t)store_column_int64(cursor, 6),
 		.mtime_ns = store_column_int64(cursor, 7),
+		.path = text_of(cursor, 4),
+		.build_id = text_of(cursor, 5),
+		.died = UINT32_MAX,
 	};
-	size_t at = space.count;
 
-	if (!module.path || !module.build_id)
+	struct module *module = module_copy(&row);
+	if (!module || !vector_reserve(&space.known, space.known.count + 1) ||
+	    !module_map_add(&space.modules, module)) {
+		free(module);
 		return false;
-	if (space.count == space.room) {
-		size_t room = space.room ? space.room * 2 : 32;
-		struct placed *modules = realloc(space.modules, room * sizeof *modules);
-
-		if (!modules)
-			return false;
-		space.modules = modules;
-		space.room = room;
 	}
-	for (; at && space.modules[at - 1].base > module.base; at--)
-		space.modules[at] = space.modules[at - 1];
-	space.modules[at] = module;
-	space.count++;
+	vector_push(&space.known, module); /* has room */
 	space.last_row = store_column_int64(cursor, 0);
 	return true;
 }
@@ -100,12 +69,13 @@ static bool refresh(void)
 		return false; /* no file is open */
 	if (epoch != space.epoch) {
 		space.epoch = epoch;
-		space.count = 0;
+		space.modules.count = 0;
 		space.last_row = 0;
 	}
-	cursor = store_select("SELECT id, base, extent, elf_start, path, build_id, file_size, mtime_ns"
+	cursor = store_select(store_file_own(),
+	                      "SELECT id, base, extent, elf_start, path, build_id, file_size, mtime_ns"
 	                      " FROM modules WHERE id > ?1 ORDER BY id",
-	                      &error);
+	                      NULL, &error);
 	free(error);
 	if (!cursor)
 		return false;
@@ -116,80 +86,45 @@ static bool refresh(void)
 	return any;
 }
 
-static const struct placed *find(uint64_t address)
+static const struct module *locate_in_file(uint64_t address)
 {
-	size_t low = 0, high = space.count;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (space.modules[middle].base <= address)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	if (!low || address - space.modules[low - 1].base >= space.modules[low - 1].extent)
-		return NULL;
-	return &space.modules[low - 1];
-}
-
-static bool locate_in_file(uint64_t address, struct store_location *location)
-{
-	const struct placed *module;
+	const struct module *module;
 
 	pthread_mutex_lock(&space.lock);
 	if (space.epoch != control_epoch())
 		refresh();
-	module = find(address);
+	module = module_map_find(&space.modules, address);
 	if (!module && refresh())
-		module = find(address);
-	if (module) {
-		*location = (struct store_location){
-			.path = module->path,
-			.build_id = module->build_id,
-			.file_size = module->file_size,
-			.mtime_ns = module->mtime_ns,
-			.address = address - module->base + module->elf_start,
-			.offset = address - module->base,
-		};
-	}
+		module = module_map_find(&space.modules, address);
 	pthread_mutex_unlock(&space.lock);
-	return module != NULL;
+	return module;
 }
 
 /* An address of this process in a module that no sample has named, or that lies
  * elsewhere in the file. */
-static bool locate_in_process(uint64_t address, struct store_location *location)
+static const struct module *locate_in_process(uint64_t address)
 {
 	const struct module *module = modules_find(address, modules_generation());
 
 	/* It may be new: nobody has looked since it was loaded. */
 	if (!module && modules_refresh(false))
 		module = modules_find(address, modules_generation());
-	if (!module)
-		return false;
-	*location = (struct store_location){
-		.path = module->path,
-		.build_id = module->build_id,
-		.file_size = module->file_size,
-		.mtime_ns = module->mtime_ns,
-		.address = address - module->bias,
-		.offset = address - module->start,
-	};
-	return true;
+	return module;
 }
 
-bool store_locate(uint64_t address, struct store_location *location)
+const struct module *store_locate(uint64_t address)
 {
 	if (address & STORE_NOWHERE)
-		return false;
-	return locate_in_file(address, location) || locate_in_process(address, location);
+		return NULL;
+	const struct module *module = locate_in_file(address);
+	return module ? module : locate_in_process(address);
 }
 
 /* As WRITE_FIND_MODULE says what is one module. */
-static bool is_same(const struct placed *placed, const struct module *module)
+static bool is_same(const struct module *placed, const struct module *module)
 {
-	if (placed->extent != module->end - module->start || strcmp(placed->build_id, module->build_id))
+	if (placed->end - placed->start != module->end - module->start ||
+	    strcmp(placed->build_id, module->build_id))
 		return false;
 	return module->build_id[0] ||
 	       (!strcmp(placed->path, module->path) && placed->file_size == module->file_size &&
@@ -201,12 +136,12 @@ static uint64_t find_base(const struct module *module)
 {
 	uint64_t base = module->start;
 
-	for (size_t i = 0; i < space.count; i++) {
-		const struct placed *placed = &space.modules[i];
+	for (size_t i = 0; i < space.modules.count; i++) {
+		const struct module *placed = space.modules.items[i];
 
 		if (is_same(placed, module))
-			return placed->base;
-		if (placed->base < module->end && module->start < placed->base + placed->extent)
+			return placed->start;
+		if (placed->start < module->end && module->start < placed->end)
 			base = 0;
 	}
 	return base;
@@ -230,13 +165,10 @@ void store_place(uint64_t *addresses, size_t count, uint32_t generation)
 void space_free(void)
 {
 	pthread_mutex_lock(&space.lock);
-	for (size_t i = 0; i < space.string_count; i++)
-		free(space.strings[i]);
-	free(space.strings);
-	free(space.modules);
-	space.strings = NULL;
-	space.modules = NULL;
-	space.string_count = space.string_room = space.count = space.room = 0;
+	for (size_t i = 0; i < space.known.count; i++)
+		free(space.known.items[i]);
+	vector_free(&space.known);
+	module_map_free(&space.modules);
 	space.epoch = 0;
 	space.last_row = 0;
 	pthread_mutex_unlock(&space.lock);

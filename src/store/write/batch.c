@@ -8,7 +8,8 @@
 #include <string.h>
 
 #include "sampler/ring_reader.h"
-#include "store/write/writer.h"
+#include "store/write/batch.h"
+#include "store/write/intern.h"
 
 /* --- records ---------------------------------------------------------------------- */
 

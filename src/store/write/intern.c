@@ -4,13 +4,15 @@
  * record says (addresses as they are in this process, kernel thread ids, query
  * keys), so that a sample whose parts are all known costs no SQL but its own row.
  */
+#include "store/write/intern.h"
+
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "store/write/normalize.h"
-#include "store/write/writer.h"
+#include "store/write/place.h"
 
 /* The row that an insert made. */
 static int64_t insert_row(struct writer *writer, enum writer_statement which)

@@ -6,8 +6,8 @@
  * Runs inside the write transaction, so all processes that write to the file agree.
  */
 #include "modules/modules.h"
-#include "store/store.h"
-#include "store/write/writer.h"
+#include "store/read/space.h"
+#include "store/write/place.h"
 
 /* Ranges for modules whose own is taken: between where Linux puts programs and
  * where it puts libraries. */

@@ -4,7 +4,6 @@
  */
 #include "store/write/writer.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -13,6 +12,9 @@
 #include "base/sys.h"
 #include "queryprof.h"
 #include "store/control.h"
+#include "store/process_start.h"
+#include "store/write/intern.h"
+#include "store/write/place.h"
 
 /* The columns of store/columns.h, in the order in which batch.c binds their values. */
 #define SET_STORED(name, type, definition, flags, value) ", " #name " = ?"
@@ -108,34 +110,6 @@ int64_t writer_number(struct writer *writer, enum writer_statement which)
 }
 
 /* --- life ------------------------------------------------------------------------- */
-
-/* Start of the process by the kernel's account. The clocks move against each other,
- * so it is worked out once a process. */
-int64_t store_process_start(void)
-{
-	unsigned long long ticks;
-	char text[1024];
-	char *behind_name;
-	int64_t start, up;
-	FILE *file;
-	size_t size;
-
-	start = (int64_t)clock_ns(CLOCK_REALTIME);
-	up = (int64_t)clock_ns(CLOCK_BOOTTIME);
-	file = fopen("/proc/self/stat", "re");
-	if (!file)
-		return start;
-	size = fread(text, 1, sizeof text - 1, file);
-	fclose(file);
-	text[size] = '\0';
-	behind_name = strrchr(text, ')'); /* the name may hold anything */
-	if (!behind_name ||
-	    sscanf(behind_name + 1,
-	           " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu",
-	           &ticks) != 1)
-		return start;
-	return start - up + (int64_t)(ticks * (1000000000ull / (unsigned long long)sysconf(_SC_CLK_TCK)));
-}
 
 void writer_reset_identity(struct writer *writer)
 {

@@ -143,65 +143,10 @@ void writer_wait_when_busy(struct writer *writer);
  * has just let it go is the first to ask again. */
 void writer_let_others(struct writer *writer);
 
-/* --- batch.c ------------------------------------------------------------------ */
-
-/* What became of a batch. */
-struct writer_result {
-	size_t records;          /* taken from the ring */
-	size_t samples, queries; /* stored */
-	size_t fields_skipped;   /* of their records */
-	size_t lost;
-	bool more; /* the batch was full: the ring may have more */
-	bool busy; /* another process kept writing: nothing was taken */
-};
-
-/* Takes records from the ring and stores them in one transaction, at most
- * `most_records`, and about `most_bytes` of the file. SQLITE_OK or the error, after
- * which the batch is lost. */
-int writer_store(struct writer *writer, struct ring *ring, size_t most_records, size_t most_bytes,
-                 struct writer_result *result);
-
-/* Takes one record that will not be stored, and remembers what later ones need. */
-void writer_discard(struct writer *writer, unsigned kind, const void *record, size_t size);
-
-/* --- between writer.c, batch.c, intern.c and place.c -------------------------- */
+/* --- for batch.c, intern.c and place.c ---------------------------------------- */
 
 /* Forgets all rows it knows. */
 void writer_forget(struct writer *writer);
-
-/* Entries of the tables. */
-struct known_thread {
-	struct hash key;
-	int64_t row; /* 0: not looked up yet */
-	char name[20];
-};
-
-struct known_series {
-	struct hash key;
-	int64_t row, epoch;
-};
-
-struct known_stack {
-	struct hash key;
-	int64_t row, epoch;
-	uint32_t generation; /* of the code map that its addresses were read with */
-};
-
-struct known_query {
-	struct hash key;
-	int64_t row;
-	uint32_t batch, span; /* its span, valid in that batch only */
-};
-
-struct known_text {
-	struct hash key;
-	int64_t row;
-};
-
-struct placed_module {
-	struct hash key;
-	int64_t base; /* 0: nowhere */
-};
 
 /* Runs a prepared statement without rows and makes it ready again. */
 int writer_run(struct writer *writer, enum writer_statement which);
@@ -212,22 +157,5 @@ int64_t writer_number(struct writer *writer, enum writer_statement which);
 
 sqlite3_stmt *writer_statement(struct writer *writer, enum writer_statement which);
 void writer_bind_text(sqlite3_stmt *statement, int index, const char *text, size_t size);
-
-/* Rows, found or made: their numbers, > 0; else minus SQLite's code. */
-int64_t intern_series(struct writer *writer, const struct sample_record *sample);
-int64_t intern_stack(struct writer *writer, const struct sample_record *sample);
-int64_t intern_statement(struct writer *writer, const char *text, size_t size, bool is_cut);
-
-/* `text`: version, a space, path. Row 0 for no text. */
-int64_t intern_library(struct writer *writer, const char *text, size_t size);
-
-/* The query's row and, in `*span`, its place in the batch. */
-int64_t intern_query(struct writer *writer, struct query_key key, uint32_t *span);
-
-/* Remembers a thread's name; the row comes with its first sample. */
-void intern_thread_name(struct writer *writer, const struct thread_record *record);
-
-/* The address of this process in the file's address space; 0 on success. */
-int place_address(struct writer *writer, uint64_t address, uint32_t generation, uint64_t *placed);
 
 #endif

@@ -3,7 +3,7 @@
  *
  * Distributions strip libraries of the names of static functions, but their
  * packages for developers contain the same code as an archive of object files with
- * all names. How a name is proven to be right: archive_match.c.
+ * all names. How a name is proven to be right: match.c.
  */
 #include "symbol/archive/archive.h"
 
@@ -11,7 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "symbol/archive/parts.h"
+#include "symbol/archive/match.h"
+#include "symbol/archive/read.h"
+#include "symbol/archive/side.h"
 #include "symbol/collector.h"
 
 #define LIBRARY_FOLDER "/usr/lib/x86_64-linux-gnu/"
@@ -51,12 +53,12 @@ static bool add_matches(const struct code_side *object, const struct code_side *
                         const uint32_t *matches, struct symbol_collector *collector)
 {
 	bool good = true;
-	for (uint32_t i = 0; good && i < archive->function_count; i++) {
+	for (uint32_t i = 0; good && i < archive->functions.count; i++) {
 		const struct code_function *function =
-			matches[i] == ARCHIVE_NONE ? NULL : &object->functions[matches[i]];
+			matches[i] == ARCHIVE_NONE ? NULL : &object->functions.items[matches[i]];
 		if (function && !function->name)
 			good = symbol_collector_add(collector, function->address, function->size,
-			                            archive->functions[i].name, "");
+			                            archive->functions.items[i].name, "");
 	}
 	return good;
 }

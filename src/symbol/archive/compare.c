@@ -1,7 +1,7 @@
 /*
  * Compares one function of the archive with one of the object.
  */
-#include "symbol/archive/parts.h"
+#include "symbol/archive/compare.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -94,14 +94,15 @@ static enum place_verdict compare_places(const struct comparison *comparison, ui
 	if (a != ARCHIVE_NONE || o != ARCHIVE_NONE) {
 		if (a == ARCHIVE_NONE || o == ARCHIVE_NONE)
 			return PLACE_DIFFERS;
-		bool is_start = comparison->archive->functions[a].address == archive;
-		if (is_start != (comparison->object->functions[o].address == object))
+		bool is_start = comparison->archive->functions.items[a].address == archive;
+		if (is_start != (comparison->object->functions.items[o].address == object))
 			return PLACE_DIFFERS;
 		if (comparison->to_object[a] == o)
-			return is_start || side_token(comparison->archive, &comparison->archive->functions[a],
-			                              archive) ==
+			return is_start || side_token(comparison->archive,
+			                              &comparison->archive->functions.items[a], archive) ==
 			                               side_token(comparison->object,
-			                                          &comparison->object->functions[o], object)
+			                                          &comparison->object->functions.items[o],
+			                                          object)
 			               ? PLACE_IS
 			               : PLACE_DIFFERS;
 		return comparison->to_object[a] == ARCHIVE_NONE && comparison->to_archive[o] == ARCHIVE_NONE
@@ -119,26 +120,15 @@ static enum place_verdict compare_places(const struct comparison *comparison, ui
 
 static void add_guess(struct comparison *comparison, uint64_t archive, uint64_t object)
 {
-	if (comparison->guess_count == comparison->guess_capacity) {
-		uint32_t wanted = comparison->guess_capacity ? comparison->guess_capacity * 2 : 256;
-		struct code_guess *grown =
-			reallocarray(comparison->guesses, wanted, sizeof(*comparison->guesses));
-		if (!grown) {
-			comparison->is_out_of_memory = true;
-			return;
-		}
-		comparison->guesses = grown;
-		comparison->guess_capacity = wanted;
-	}
-	comparison->guesses[comparison->guess_count++] =
-		(struct code_guess){ .archive = archive, .object = object };
+	const struct code_guess guess = { .archive = archive, .object = object };
+	comparison->is_out_of_memory |= !vector_push(&comparison->guesses, guess);
 }
 
 /* The reference of that token; NULL when it names no place. */
 static const struct code_reference *reference_at(const struct code_side *side,
                                                  const struct code_function *function, uint32_t token)
 {
-	const struct code_reference *references = side->references + function->reference;
+	const struct code_reference *references = side->references.items + function->reference;
 	uint32_t low = 0, high = function->reference_count;
 	while (low < high) {
 		uint32_t middle = low + (high - low) / 2;
@@ -162,7 +152,7 @@ static struct block find_block(const struct code_side *side, const struct code_f
 {
 	struct block block = { .start = 0, .end = function->token_count };
 	for (uint32_t i = 0; i < function->reference_count; i++) {
-		const struct code_reference *reference = &side->references[function->reference + i];
+		const struct code_reference *reference = &side->references.items[function->reference + i];
 		if (reference->is_branch && reference->token < token) {
 			block.start = reference->token + 1;
 			block.has_slot = false;
@@ -181,8 +171,8 @@ static struct block find_block(const struct code_side *side, const struct code_f
 static bool pair_block(struct comparison *comparison, const struct code_function *a,
                        const struct code_function *o, struct block block)
 {
-	const struct code_token *left = comparison->archive->tokens + a->token;
-	const struct code_token *right = comparison->object->tokens + o->token;
+	const struct code_token *left = comparison->archive->tokens.items + a->token;
+	const struct code_token *right = comparison->object->tokens.items + o->token;
 	bool is_taken[BLOCK_MAX] = { false };
 	if (block.end - block.start > BLOCK_MAX)
 		return false;
@@ -193,7 +183,7 @@ static bool pair_block(struct comparison *comparison, const struct code_function
 		if (j == block.end)
 			return false;
 		is_taken[j - block.start] = true;
-		comparison->partners[i] = j;
+		comparison->partners.items[i] = j;
 	}
 	return true;
 }
@@ -203,19 +193,13 @@ static bool pair_tokens(struct comparison *comparison, const struct code_functio
                         const struct code_function *o)
 {
 	const struct code_side *as = comparison->archive, *os = comparison->object;
-	if (a->token_count > comparison->partner_capacity) {
-		uint32_t wanted = a->token_count + 1024;
-		uint32_t *grown = reallocarray(comparison->partners, wanted, sizeof(*grown));
-		if (!grown) {
-			comparison->is_out_of_memory = true;
-			return false;
-		}
-		comparison->partners = grown;
-		comparison->partner_capacity = wanted;
+	if (!vector_reserve(&comparison->partners, a->token_count)) {
+		comparison->is_out_of_memory = true;
+		return false;
 	}
 	for (uint32_t i = 0; i < a->token_count; i++) {
-		comparison->partners[i] = i;
-		if (as->tokens[a->token + i].hash == os->tokens[o->token + i].hash)
+		comparison->partners.items[i] = i;
+		if (as->tokens.items[a->token + i].hash == os->tokens.items[o->token + i].hash)
 			continue;
 		struct block block = find_block(as, a, i), other = find_block(os, o, i);
 		if (block.start != other.start || block.end != other.end ||
@@ -262,8 +246,8 @@ static void sort_guesses(struct code_guess *guesses, uint32_t count,
 /* One place may not be two at once, on neither side. Leaves each guess once. */
 static bool guesses_agree(struct comparison *comparison)
 {
-	struct code_guess *guesses = comparison->guesses;
-	uint32_t count = comparison->guess_count, kept = 1;
+	struct code_guess *guesses = comparison->guesses.items;
+	uint32_t count = comparison->guesses.count, kept = 1;
 	if (count < 2)
 		return true;
 	sort_guesses(guesses, count, compare_guesses);
@@ -273,7 +257,7 @@ static bool guesses_agree(struct comparison *comparison)
 		else if (guesses[i].object != guesses[kept - 1].object)
 			return false;
 	}
-	comparison->guess_count = kept;
+	comparison->guesses.count = kept;
 	sort_guesses(guesses, kept, compare_guesses_by_object);
 	for (uint32_t i = 1; i < kept; i++)
 		if (guesses[i].object == guesses[i - 1].object)
@@ -284,17 +268,17 @@ static bool guesses_agree(struct comparison *comparison)
 bool compare_equal(struct comparison *comparison, uint32_t archive, uint32_t object, uint32_t *known)
 {
 	const struct code_side *as = comparison->archive, *os = comparison->object;
-	const struct code_function *a = &as->functions[archive], *o = &os->functions[object];
-	comparison->guess_count = 0;
+	const struct code_function *a = &as->functions.items[archive], *o = &os->functions.items[object];
+	comparison->guesses.count = 0;
 	*known = 0;
 	if (a->is_strange || o->is_strange || a->sum != o->sum || a->token_count != o->token_count ||
 	    a->reference_count != o->reference_count || !pair_tokens(comparison, a, o))
 		return false;
 	for (uint32_t i = 0; i < a->reference_count; i++) {
-		const struct code_reference *left = &as->references[a->reference + i];
-		const struct code_reference *right = &os->references[o->reference + i];
-		if (right->token != comparison->partners[left->token])
-			right = reference_at(os, o, comparison->partners[left->token]);
+		const struct code_reference *left = &as->references.items[a->reference + i];
+		const struct code_reference *right = &os->references.items[o->reference + i];
+		if (right->token != comparison->partners.items[left->token])
+			right = reference_at(os, o, comparison->partners.items[left->token]);
 		if (!right)
 			return false;
 		enum place_verdict verdict = compare_places(comparison, archive, object, left, right);
@@ -328,11 +312,11 @@ static struct surrounding *find_surroundings(const struct code_side *side,
 {
 	struct surrounding *found = malloc((function->reference_count + 1) * sizeof(*found));
 	for (uint32_t i = 0; found && i < function->reference_count; i++) {
-		uint32_t token = side->references[function->reference + i].token;
+		uint32_t token = side->references.items[function->reference + i].token;
 		uint32_t hash = UINT32_C(0x811c9dc5);
 		for (uint32_t t = token < REACH ? 0 : token - REACH;
 		     t <= token + REACH && t < function->token_count; t++)
-			hash = (hash ^ side->tokens[function->token + t].hash) * UINT32_C(0x01000193) +
+			hash = (hash ^ side->tokens.items[function->token + t].hash) * UINT32_C(0x01000193) +
 			       (t == token);
 		found[i] = (struct surrounding){ .hash = hash, .reference = i };
 	}
@@ -350,8 +334,8 @@ static bool is_single(const struct surrounding *items, uint32_t count, uint32_t 
 void compare_context(struct comparison *comparison, uint32_t archive, uint32_t object)
 {
 	const struct code_side *as = comparison->archive, *os = comparison->object;
-	const struct code_function *a = &as->functions[archive], *o = &os->functions[object];
-	comparison->guess_count = 0;
+	const struct code_function *a = &as->functions.items[archive], *o = &os->functions.items[object];
+	comparison->guesses.count = 0;
 	if (a->is_strange || o->is_strange)
 		return;
 	struct surrounding *left = find_surroundings(as, a), *right = find_surroundings(os, o);
@@ -364,8 +348,10 @@ void compare_context(struct comparison *comparison, uint32_t archive, uint32_t o
 			continue;
 		}
 		if (is_single(left, a->reference_count, i) && is_single(right, o->reference_count, j)) {
-			const struct code_reference *from = &as->references[a->reference + left[i].reference];
-			const struct code_reference *to = &os->references[o->reference + right[j].reference];
+			const struct code_reference *from =
+				&as->references.items[a->reference + left[i].reference];
+			const struct code_reference *to =
+				&os->references.items[o->reference + right[j].reference];
 			if (compare_places(comparison, archive, object, from, to) == PLACE_MAY_BE)
 				add_guess(comparison, from->target, to->target);
 		}

@@ -25,11 +25,13 @@
  * The linker keeps the code of a member in one piece, so a function of a member can
  * only lie between the neighbours' exported ones.
  */
-#include "symbol/archive/parts.h"
+#include "symbol/archive/match.h"
 
 #include <stdlib.h>
 #include <string.h>
 
+#include "symbol/archive/compare.h"
+#include "symbol/archive/foreign.h"
 /* Shorter functions that name nothing are equal by chance. */
 #define TOKENS_ALONE 12u
 
@@ -56,24 +58,13 @@ struct matcher {
 	struct extent *extents;                   /* of the archive's sections */
 	uint32_t *archive_by_sum, *object_by_sum; /* functions, those that can be equal together */
 	bool *is_foreign;                         /* members compiled from something else */
-	struct code_guess *guesses;               /* to be judged */
-	uint32_t guess_count, guess_capacity;
+	VECTOR(struct code_guess) guesses;        /* to be judged */
 	bool has_changed;
 };
 
 static void push_guess(struct matcher *matcher, struct code_guess guess)
 {
-	if (matcher->guess_count == matcher->guess_capacity) {
-		uint32_t wanted = matcher->guess_capacity ? matcher->guess_capacity * 2 : 1024;
-		struct code_guess *grown = reallocarray(matcher->guesses, wanted, sizeof(*matcher->guesses));
-		if (!grown) {
-			matcher->comparison.is_out_of_memory = true;
-			return;
-		}
-		matcher->guesses = grown;
-		matcher->guess_capacity = wanted;
-	}
-	matcher->guesses[matcher->guess_count++] = guess;
+	matcher->comparison.is_out_of_memory |= !vector_push(&matcher->guesses, guess);
 }
 
 static void pair(struct matcher *matcher, uint32_t archive, uint32_t object, enum pair_state state)
@@ -88,8 +79,8 @@ static void pair(struct matcher *matcher, uint32_t archive, uint32_t object, enu
 
 static bool has_same_constants(const struct code_side *object, const struct code_side *archive)
 {
-	for (uint32_t i = 0; i < object->object_count; i++) {
-		const struct code_symbol *data = &object->objects[i];
+	for (uint32_t i = 0; i < object->objects.count; i++) {
+		const struct code_symbol *data = &object->objects.items[i];
 		const struct code_symbol *other = side_global(archive, data->name);
 		const struct code_section *section = side_section(object, data->address);
 		if (!other || !data->is_global || !section || section->is_writable || !section->bytes)
@@ -108,8 +99,8 @@ static bool pair_exported(struct matcher *matcher)
 {
 	const struct code_side *object = matcher->comparison.object;
 	const struct code_side *archive = matcher->comparison.archive;
-	for (uint32_t i = 0; i < object->global_count; i++) {
-		const struct code_symbol *symbol = &object->globals[i];
+	for (uint32_t i = 0; i < object->globals.count; i++) {
+		const struct code_symbol *symbol = &object->globals.items[i];
 		if (!symbol->is_function)
 			continue;
 		const struct code_symbol *other = side_global(archive, symbol->name);
@@ -118,8 +109,8 @@ static bool pair_exported(struct matcher *matcher)
 		uint32_t a = side_function(archive, other->address);
 		uint32_t o = side_function(object, symbol->address);
 		if (a == ARCHIVE_NONE || o == ARCHIVE_NONE ||
-		    archive->functions[a].address != other->address ||
-		    object->functions[o].address != symbol->address)
+		    archive->functions.items[a].address != other->address ||
+		    object->functions.items[o].address != symbol->address)
 			continue;
 		if (matcher->comparison.to_object[a] == ARCHIVE_NONE &&
 		    matcher->comparison.to_archive[o] == ARCHIVE_NONE)
@@ -131,7 +122,7 @@ static bool pair_exported(struct matcher *matcher)
 static bool are_mostly_equal(struct matcher *matcher)
 {
 	uint32_t given = 0, equal = 0, known;
-	for (uint32_t i = 0; i < matcher->comparison.archive->function_count; i++)
+	for (uint32_t i = 0; i < matcher->comparison.archive->functions.count; i++)
 		if (matcher->states[i] == PAIR_GIVEN) {
 			given++;
 			equal += compare_equal(&matcher->comparison, i, matcher->comparison.to_object[i],
@@ -156,15 +147,15 @@ static int compare_pieces(const void *left, const void *right)
 static bool find_extents(struct matcher *matcher)
 {
 	const struct code_side *archive = matcher->comparison.archive;
-	struct piece *pieces = calloc(archive->section_count + 1, sizeof(*pieces));
+	struct piece *pieces = calloc(archive->sections.count + 1, sizeof(*pieces));
 	if (!pieces)
 		return false;
-	for (uint32_t i = 0; i < archive->function_count; i++) {
-		const struct code_function *function = &archive->functions[i];
+	for (uint32_t i = 0; i < archive->functions.count; i++) {
+		const struct code_function *function = &archive->functions.items[i];
 		if (matcher->states[i] != PAIR_GIVEN)
 			continue;
 		const struct code_function *object =
-			&matcher->comparison.object->functions[matcher->comparison.to_object[i]];
+			&matcher->comparison.object->functions.items[matcher->comparison.to_object[i]];
 		struct extent *extent = &matcher->extents[function->section];
 		if (extent->end == 0 || object->address < extent->start)
 			extent->start = object->address;
@@ -172,7 +163,7 @@ static bool find_extents(struct matcher *matcher)
 			extent->end = object->address + object->size;
 	}
 	uint32_t count = 0;
-	for (uint32_t i = 0; i < archive->section_count; i++)
+	for (uint32_t i = 0; i < archive->sections.count; i++)
 		if (matcher->extents[i].end)
 			pieces[count++] = (struct piece){ .start = matcher->extents[i].start,
 				                          .end = matcher->extents[i].end,
@@ -196,8 +187,8 @@ static bool find_extents(struct matcher *matcher)
 static bool may_be_at(const struct matcher *matcher, uint32_t archive, uint32_t object)
 {
 	const struct extent *extent =
-		&matcher->extents[matcher->comparison.archive->functions[archive].section];
-	const struct code_function *function = &matcher->comparison.object->functions[object];
+		&matcher->extents[matcher->comparison.archive->functions.items[archive].section];
+	const struct code_function *function = &matcher->comparison.object->functions.items[object];
 	return !extent->end ||
 	       (function->address >= extent->low && function->address + function->size <= extent->high);
 }
@@ -209,8 +200,8 @@ static bool may_be_at(const struct matcher *matcher, uint32_t archive, uint32_t 
 static bool has_foreign_part(const struct matcher *matcher)
 {
 	const struct code_side *archive = matcher->comparison.archive;
-	for (uint32_t i = 0; i < archive->section_count; i++)
-		if (matcher->extents[i].end && matcher->is_foreign[archive->sections[i].member])
+	for (uint32_t i = 0; i < archive->sections.count; i++)
+		if (matcher->extents[i].end && matcher->is_foreign[archive->sections.items[i].member])
 			return true;
 	return false;
 }
@@ -219,8 +210,8 @@ static bool has_foreign_part(const struct matcher *matcher)
 
 static void take_guesses(struct matcher *matcher)
 {
-	for (uint32_t i = 0; i < matcher->comparison.guess_count; i++)
-		push_guess(matcher, matcher->comparison.guesses[i]);
+	for (uint32_t i = 0; i < matcher->comparison.guesses.count; i++)
+		push_guess(matcher, matcher->comparison.guesses.items[i]);
 }
 
 static void judge_function(struct matcher *matcher, uint32_t archive, uint32_t object)
@@ -243,10 +234,10 @@ static void judge_function(struct matcher *matcher, uint32_t archive, uint32_t o
 
 static uint32_t first_relocation(const struct code_side *side, uint64_t place)
 {
-	uint32_t low = 0, high = side->relocation_count;
+	uint32_t low = 0, high = side->relocations.count;
 	while (low < high) {
 		uint32_t middle = low + (high - low) / 2;
-		if (side->relocations[middle].place < place)
+		if (side->relocations.items[middle].place < place)
 			low = middle + 1;
 		else
 			high = middle;
@@ -269,10 +260,10 @@ static bool has_same_content(const struct matcher *matcher, const struct code_sy
 	const unsigned char *o = other->bytes + (object - other->address);
 	uint64_t at = 0;
 	for (uint32_t i = first_relocation(as, data->address); at < data->size; i++) {
-		uint64_t next =
-			i < as->relocation_count && as->relocations[i].place - data->address < data->size
-				? as->relocations[i].place - data->address
-				: data->size;
+		uint64_t next = i < as->relocations.count &&
+		                                as->relocations.items[i].place - data->address < data->size
+		                        ? as->relocations.items[i].place - data->address
+		                        : data->size;
 		if (next > at && memcmp(a + at, o + at, (size_t)(next - at)) != 0)
 			return false;
 		if (next < data->size && !side_relocation(os, object + next))
@@ -301,8 +292,8 @@ static void judge_data(struct matcher *matcher, uint64_t archive, uint64_t objec
 	if (!data)
 		return;
 	for (uint32_t i = first_relocation(comparison->archive, data->address);
-	     i < comparison->archive->relocation_count; i++) {
-		const struct code_relocation *from = &comparison->archive->relocations[i];
+	     i < comparison->archive->relocations.count; i++) {
+		const struct code_relocation *from = &comparison->archive->relocations.items[i];
 		if (from->place - data->address >= data->size)
 			break;
 		const struct code_relocation *to =
@@ -319,17 +310,17 @@ static void judge_guess(struct matcher *matcher, struct code_guess guess)
 	uint32_t a = side_function(as, guess.archive), o = side_function(os, guess.object);
 	if (a == ARCHIVE_NONE && o == ARCHIVE_NONE)
 		judge_data(matcher, guess.archive, guess.object);
-	else if (a != ARCHIVE_NONE && o != ARCHIVE_NONE && as->functions[a].address == guess.archive &&
-	         os->functions[o].address == guess.object)
+	else if (a != ARCHIVE_NONE && o != ARCHIVE_NONE && as->functions.items[a].address == guess.archive &&
+	         os->functions.items[o].address == guess.object)
 		judge_function(matcher, a, o);
 }
 
 /* Judging adds guesses behind. What is refused now would be refused later. */
 static void judge_guesses(struct matcher *matcher)
 {
-	for (uint32_t i = 0; i < matcher->guess_count; i++)
-		judge_guess(matcher, matcher->guesses[i]);
-	matcher->guess_count = 0;
+	for (uint32_t i = 0; i < matcher->guesses.count; i++)
+		judge_guess(matcher, matcher->guesses.items[i]);
+	matcher->guesses.count = 0;
 }
 
 /* Collects what pairs name, once for each. */
@@ -337,7 +328,7 @@ static void explore_pairs(struct matcher *matcher)
 {
 	struct comparison *comparison = &matcher->comparison;
 	uint32_t known;
-	for (uint32_t i = 0; i < comparison->archive->function_count; i++) {
+	for (uint32_t i = 0; i < comparison->archive->functions.count; i++) {
 		uint32_t object = comparison->to_object[i];
 		if (object == ARCHIVE_NONE || matcher->is_explored[i])
 			continue;
@@ -357,15 +348,15 @@ struct range {
 
 static struct range find_range(const struct code_side *side, uint64_t start, uint64_t end)
 {
-	struct range range = { .first = 0, .end = side->function_count };
+	struct range range = { .first = 0, .end = side->functions.count };
 	while (range.first < range.end) {
 		uint32_t middle = range.first + (range.end - range.first) / 2;
-		if (side->functions[middle].address < start)
+		if (side->functions.items[middle].address < start)
 			range.first = middle + 1;
 		else
 			range.end = middle;
 	}
-	while (range.end < side->function_count && side->functions[range.end].address < end)
+	while (range.end < side->functions.count && side->functions.items[range.end].address < end)
 		range.end++;
 	return range;
 }
@@ -373,7 +364,7 @@ static struct range find_range(const struct code_side *side, uint64_t start, uin
 static bool is_left(const struct matcher *matcher, uint32_t archive)
 {
 	return matcher->states[archive] == PAIR_NONE &&
-	       !matcher->comparison.archive->functions[archive].is_strange;
+	       !matcher->comparison.archive->functions.items[archive].is_strange;
 }
 
 static int compare_sums(const void *left, const void *right, void *functions)
@@ -388,21 +379,21 @@ static int compare_sums(const void *left, const void *right, void *functions)
 
 static uint32_t *sort_by_sum(const struct code_side *side)
 {
-	uint32_t *order = malloc((side->function_count + 1) * sizeof(*order));
-	for (uint32_t i = 0; order && i < side->function_count; i++)
+	uint32_t *order = malloc((side->functions.count + 1) * sizeof(*order));
+	for (uint32_t i = 0; order && i < side->functions.count; i++)
 		order[i] = i;
-	if (order && side->function_count)
-		qsort_r(order, side->function_count, sizeof(*order), compare_sums, side->functions);
+	if (order && side->functions.count)
+		qsort_r(order, side->functions.count, sizeof(*order), compare_sums, side->functions.items);
 	return order;
 }
 
 /* Where in the order the functions with that sum begin. */
 static uint32_t first_of_sum(const struct code_side *side, const uint32_t *order, uint32_t sum)
 {
-	uint32_t low = 0, high = side->function_count;
+	uint32_t low = 0, high = side->functions.count;
 	while (low < high) {
 		uint32_t middle = low + (high - low) / 2;
-		if (side->functions[order[middle]].sum < sum)
+		if (side->functions.items[order[middle]].sum < sum)
 			low = middle + 1;
 		else
 			high = middle;
@@ -421,11 +412,11 @@ static uint32_t count_equal(struct matcher *matcher, uint32_t archive, struct ra
                             uint32_t *known)
 {
 	const struct code_side *side = matcher->comparison.object;
-	uint32_t sum = matcher->comparison.archive->functions[archive].sum, count = 0, now_known;
+	uint32_t sum = matcher->comparison.archive->functions.items[archive].sum, count = 0, now_known;
 	for (uint32_t k = first_of_sum(side, matcher->object_by_sum, sum);
-	     k < side->function_count && count < 2; k++) {
+	     k < side->functions.count && count < 2; k++) {
 		uint32_t i = matcher->object_by_sum[k];
-		if (side->functions[i].sum != sum)
+		if (side->functions.items[i].sum != sum)
 			break;
 		if (is_in(range, i) && matcher->comparison.to_archive[i] == ARCHIVE_NONE &&
 		    may_be_at(matcher, archive, i) &&
@@ -441,11 +432,11 @@ static uint32_t count_equal(struct matcher *matcher, uint32_t archive, struct ra
 static uint32_t count_rivals(struct matcher *matcher, struct range range, uint32_t object)
 {
 	const struct code_side *side = matcher->comparison.archive;
-	uint32_t sum = matcher->comparison.object->functions[object].sum, count = 0, known;
+	uint32_t sum = matcher->comparison.object->functions.items[object].sum, count = 0, known;
 	for (uint32_t k = first_of_sum(side, matcher->archive_by_sum, sum);
-	     k < side->function_count && count < 2; k++) {
+	     k < side->functions.count && count < 2; k++) {
 		uint32_t i = matcher->archive_by_sum[k];
-		if (side->functions[i].sum != sum)
+		if (side->functions.items[i].sum != sum)
 			break;
 		count += is_in(range, i) && is_left(matcher, i) &&
 		         compare_equal(&matcher->comparison, i, object, &known);
@@ -467,7 +458,7 @@ static void pair_rest_of_section(struct matcher *matcher, const struct code_sect
 		if (!is_left(matcher, i) || count_equal(matcher, i, object, &found, &known) != 1 ||
 		    count_rivals(matcher, archive, found) != 1)
 			continue;
-		if (known || comparison->archive->functions[i].token_count >= TOKENS_ALONE)
+		if (known || comparison->archive->functions.items[i].token_count >= TOKENS_ALONE)
 			pair(matcher, i, found, PAIR_EQUAL);
 	}
 }
@@ -475,9 +466,9 @@ static void pair_rest_of_section(struct matcher *matcher, const struct code_sect
 static void pair_rest(struct matcher *matcher)
 {
 	const struct code_side *archive = matcher->comparison.archive;
-	for (uint32_t i = 0; i < archive->section_count; i++)
+	for (uint32_t i = 0; i < archive->sections.count; i++)
 		if (matcher->extents[i].end)
-			pair_rest_of_section(matcher, &archive->sections[i], &matcher->extents[i]);
+			pair_rest_of_section(matcher, &archive->sections.items[i], &matcher->extents[i]);
 }
 
 /* --- 4: do all pairs agree ------------------------------------------------------------------ */
@@ -488,7 +479,7 @@ static void drop_contradictions(struct matcher *matcher)
 {
 	struct comparison *comparison = &matcher->comparison;
 	uint32_t known;
-	for (uint32_t i = 0; i < comparison->archive->function_count; i++)
+	for (uint32_t i = 0; i < comparison->archive->functions.count; i++)
 		if (matcher->states[i] == PAIR_EQUAL &&
 		    !compare_equal(comparison, i, comparison->to_object[i], &known))
 			matcher->states[i] = PAIR_DOUBTFUL;
@@ -508,12 +499,13 @@ static void explore_all(struct matcher *matcher)
 static void pair_exported_data(struct matcher *matcher)
 {
 	const struct code_side *object = matcher->comparison.object;
-	for (uint32_t i = 0; i < object->object_count; i++) {
+	for (uint32_t i = 0; i < object->objects.count; i++) {
 		const struct code_symbol *other =
-			side_global(matcher->comparison.archive, object->objects[i].name);
-		if (other && object->objects[i].is_global)
-			push_guess(matcher, (struct code_guess){ .archive = other->address,
-			                                         .object = object->objects[i].address });
+			side_global(matcher->comparison.archive, object->objects.items[i].name);
+		if (other && object->objects.items[i].is_global)
+			push_guess(matcher,
+			           (struct code_guess){ .archive = other->address,
+			                                .object = object->objects.items[i].address });
 	}
 }
 
@@ -543,25 +535,25 @@ uint32_t *archive_match(struct code_side *object, struct code_side *archive)
 {
 	struct matcher matcher = { .comparison = { .object = object, .archive = archive } };
 	struct comparison *comparison = &matcher.comparison;
-	comparison->to_object = malloc((archive->function_count + 1) * sizeof(uint32_t));
-	comparison->to_archive = malloc((object->function_count + 1) * sizeof(uint32_t));
-	matcher.states = calloc(archive->function_count + 1, sizeof(*matcher.states));
-	matcher.is_explored = calloc(archive->function_count + 1, sizeof(*matcher.is_explored));
-	matcher.extents = calloc(archive->section_count + 1, sizeof(*matcher.extents));
+	comparison->to_object = malloc((archive->functions.count + 1) * sizeof(uint32_t));
+	comparison->to_archive = malloc((object->functions.count + 1) * sizeof(uint32_t));
+	matcher.states = calloc(archive->functions.count + 1, sizeof(*matcher.states));
+	matcher.is_explored = calloc(archive->functions.count + 1, sizeof(*matcher.is_explored));
+	matcher.extents = calloc(archive->sections.count + 1, sizeof(*matcher.extents));
 	matcher.is_foreign = calloc(archive->member_count + 1, sizeof(*matcher.is_foreign));
 	bool good = comparison->to_object && comparison->to_archive && matcher.states &&
 	            matcher.is_explored && matcher.extents && matcher.is_foreign;
 	if (good) {
-		memset(comparison->to_object, 0xff, archive->function_count * sizeof(uint32_t));
-		memset(comparison->to_archive, 0xff, object->function_count * sizeof(uint32_t));
+		memset(comparison->to_object, 0xff, archive->functions.count * sizeof(uint32_t));
+		memset(comparison->to_archive, 0xff, object->functions.count * sizeof(uint32_t));
 		good = run(&matcher, object, archive);
 	}
-	for (uint32_t i = 0; good && i < archive->function_count; i++)
+	for (uint32_t i = 0; good && i < archive->functions.count; i++)
 		if (matcher.states[i] == PAIR_DOUBTFUL)
 			comparison->to_object[i] = ARCHIVE_NONE;
 	free(comparison->to_archive);
-	free(comparison->guesses);
-	free(comparison->partners);
+	vector_free(&comparison->guesses);
+	vector_free(&comparison->partners);
 	place_map_free(&comparison->data_to_object);
 	place_map_free(&comparison->data_to_archive);
 	free(matcher.states);
@@ -570,7 +562,7 @@ uint32_t *archive_match(struct code_side *object, struct code_side *archive)
 	free(matcher.archive_by_sum);
 	free(matcher.object_by_sum);
 	free(matcher.is_foreign);
-	free(matcher.guesses);
+	vector_free(&matcher.guesses);
 	if (good)
 		return comparison->to_object;
 	free(comparison->to_object);

@@ -1,11 +1,11 @@
 /*
- * Reads an object and an archive into the form of archive_parts.h.
+ * Reads an object and an archive into the form of side.h.
  *
  * The extents of the object's functions come from its call frame information,
  * which stripping leaves: it has every function, also those without a symbol.
  * Nothing read is trusted; what does not fit is left out.
  */
-#include "symbol/archive/parts.h"
+#include "symbol/archive/read.h"
 
 #include <ar.h>
 #include <fcntl.h>
@@ -19,26 +19,6 @@
 
 /* Bounds the time that a file made to waste it can take. */
 #define FUNCTION_BYTES_MAX (UINT64_C(1) << 18)
-
-/* Room for one more item; false: no memory. */
-static bool grow(void **items, uint32_t *capacity, uint32_t count, size_t item_size)
-{
-	if (count < *capacity)
-		return true;
-	uint32_t wanted = *capacity ? *capacity * 2 : 1024;
-	void *grown = wanted > *capacity ? reallocarray(*items, wanted, item_size) : NULL;
-	if (!grown)
-		return false;
-	*items = grown;
-	*capacity = wanted;
-	return true;
-}
-
-#define APPEND(side, list, ...)                                                                              \
-	(grow((void **)&(side)->list##s, &(side)->list##_capacity, (side)->list##_count,                     \
-	      sizeof(*(side)->list##s))                                                                      \
-	         ? ((side)->list##s[(side)->list##_count++] = (__VA_ARGS__), true)                           \
-	         : false)
 
 /* A symbol of neither side, as a place. Two names with one number would need a
  * collision of 63 bits. */
@@ -108,18 +88,19 @@ static bool add_section(struct code_side *side, const struct file *file, const E
                         const char *name, uint64_t address)
 {
 	bool is_constant = (header->sh_flags & SHF_MERGE) && header->sh_entsize <= 64;
-	return APPEND(side, section,
-	              (struct code_section){
-			      .address = address,
-			      .size = header->sh_size,
-			      .bytes = header->sh_type == SHT_NOBITS ? NULL : file->bytes + header->sh_offset,
-			      .member = side->member_count,
-			      .unit = is_constant ? (uint32_t)header->sh_entsize : 0,
-			      .is_strings = header->sh_flags & SHF_STRINGS,
-			      .is_code = header->sh_flags & SHF_EXECINSTR,
-			      .is_writable = header->sh_flags & SHF_WRITE,
-			      .is_offset_table = strncmp(name, ".got", 4) == 0,
-			      .is_stub = strncmp(name, ".plt", 4) == 0 });
+	return vector_push(&side->sections,
+	                   (struct code_section){ .address = address,
+	                                          .size = header->sh_size,
+	                                          .bytes = header->sh_type == SHT_NOBITS
+	                                                           ? NULL
+	                                                           : file->bytes + header->sh_offset,
+	                                          .member = side->member_count,
+	                                          .unit = is_constant ? (uint32_t)header->sh_entsize : 0,
+	                                          .is_strings = header->sh_flags & SHF_STRINGS,
+	                                          .is_code = header->sh_flags & SHF_EXECINSTR,
+	                                          .is_writable = header->sh_flags & SHF_WRITE,
+	                                          .is_offset_table = strncmp(name, ".got", 4) == 0,
+	                                          .is_stub = strncmp(name, ".plt", 4) == 0 });
 }
 
 static bool add_symbol(struct code_side *side, const Elf64_Sym *symbol, const char *name, uint64_t address)
@@ -131,9 +112,9 @@ static bool add_symbol(struct code_side *side, const Elf64_Sym *symbol, const ch
 		                    .is_global = ELF64_ST_BIND(symbol->st_info) != STB_LOCAL };
 	bool good = true;
 	if (item.is_global)
-		good = APPEND(side, global, item);
+		good = vector_push(&side->globals, item);
 	if (good && ELF64_ST_TYPE(symbol->st_info) == STT_OBJECT && item.size)
-		good = APPEND(side, object, item);
+		good = vector_push(&side->objects, item);
 	return good;
 }
 
@@ -141,9 +122,10 @@ static bool add_function(struct code_side *side, uint64_t address, uint64_t size
                          bool is_global)
 {
 	return size == 0 || size > FUNCTION_BYTES_MAX ||
-	       APPEND(side, function,
-	              (struct code_function){
-			      .address = address, .size = size, .name = name, .is_exported = is_global });
+	       vector_push(&side->functions, (struct code_function){ .address = address,
+	                                                             .size = size,
+	                                                             .name = name,
+	                                                             .is_exported = is_global });
 }
 
 /* --- the object ------------------------------------------------------------------ */
@@ -220,8 +202,9 @@ static bool read_object_relocations(struct code_side *side, const struct file *f
 			case R_X86_64_RELATIVE: value += (uint64_t)relocation.r_addend; break;
 			default: continue;
 			}
-			if (!APPEND(side, relocation,
-			            (struct code_relocation){ .place = relocation.r_offset, .value = value }))
+			if (!vector_push(
+				    &side->relocations,
+				    (struct code_relocation){ .place = relocation.r_offset, .value = value }))
 				return false;
 		}
 	}
@@ -338,15 +321,15 @@ static void sort(void *items, uint32_t count, size_t size, int (*compare)(const 
 static void settle_functions(struct code_side *side)
 {
 	uint32_t kept = 0;
-	sort(side->functions, side->function_count, sizeof(*side->functions), compare_functions);
-	for (uint32_t i = 0; i < side->function_count; i++) {
-		struct code_function *function = &side->functions[i];
+	sort(side->functions.items, side->functions.count, sizeof(*side->functions.items), compare_functions);
+	for (uint32_t i = 0; i < side->functions.count; i++) {
+		struct code_function *function = &side->functions.items[i];
 		const struct code_section *section = side_section(side, function->address);
 		if (!section || !section->is_code || section->is_stub || !section->bytes ||
 		    function->size > section->size - (function->address - section->address))
 			continue;
 		if (kept) {
-			struct code_function *last = &side->functions[kept - 1];
+			struct code_function *last = &side->functions.items[kept - 1];
 			if (function->address - last->address < last->size) {
 				/* The same function; a part of one has no business here. */
 				last->is_strange |=
@@ -354,18 +337,19 @@ static void settle_functions(struct code_side *side)
 				continue;
 			}
 		}
-		function->section = (uint32_t)(section - side->sections);
-		side->functions[kept++] = *function;
+		function->section = (uint32_t)(section - side->sections.items);
+		side->functions.items[kept++] = *function;
 	}
-	side->function_count = kept;
+	side->functions.count = kept;
 }
 
 static void settle(struct code_side *side)
 {
-	sort(side->sections, side->section_count, sizeof(*side->sections), compare_sections);
-	sort(side->relocations, side->relocation_count, sizeof(*side->relocations), compare_relocations);
-	sort(side->objects, side->object_count, sizeof(*side->objects), compare_objects);
-	sort(side->globals, side->global_count, sizeof(*side->globals), compare_globals);
+	sort(side->sections.items, side->sections.count, sizeof(*side->sections.items), compare_sections);
+	sort(side->relocations.items, side->relocations.count, sizeof(*side->relocations.items),
+	     compare_relocations);
+	sort(side->objects.items, side->objects.count, sizeof(*side->objects.items), compare_objects);
+	sort(side->globals.items, side->globals.count, sizeof(*side->globals.items), compare_globals);
 	settle_functions(side);
 }
 
@@ -382,9 +366,9 @@ bool side_read_object(struct code_side *side, const struct elf_image *image)
 	if (!frames || !read_object_sections(side, &file) || !read_object_symbols(side, &file) ||
 	    !read_object_relocations(side, &file))
 		return false;
-	for (uint32_t i = 0; i < side->section_count; i++)
-		if (side->sections[i].address == frames->sh_addr && side->sections[i].bytes &&
-		    !read_frames(side, &side->sections[i]))
+	for (uint32_t i = 0; i < side->sections.count; i++)
+		if (side->sections.items[i].address == frames->sh_addr && side->sections.items[i].bytes &&
+		    !read_frames(side, &side->sections.items[i]))
 			return false;
 	settle(side);
 	return true;
@@ -498,7 +482,7 @@ static bool read_member_relocations(struct code_side *side, const struct member 
 				item.value = symbol_place(side, member, ELF64_R_SYM(relocation.r_info));
 			if (item.value)
 				item.value += (uint64_t)relocation.r_addend;
-			if (!APPEND(side, relocation, item))
+			if (!vector_push(&side->relocations, item))
 				return false;
 		}
 	}
@@ -575,19 +559,7 @@ bool side_read_archive(struct code_side *side, const char *path, uint16_t machin
 	settle(side);
 	if (!read_members(side, machine, false))
 		return false;
-	sort(side->relocations, side->relocation_count, sizeof(*side->relocations), compare_relocations);
+	sort(side->relocations.items, side->relocations.count, sizeof(*side->relocations.items),
+	     compare_relocations);
 	return true;
-}
-
-void side_free(struct code_side *side)
-{
-	free(side->file);
-	free(side->sections);
-	free(side->relocations);
-	free(side->globals);
-	free(side->objects);
-	free(side->functions);
-	free(side->tokens);
-	free(side->references);
-	*side = (struct code_side){ 0 };
 }

@@ -5,9 +5,10 @@
  * the layout of neighbours changes. Short and long forms of a jump count as the same, and
  * so do an address that is computed and one that is read from the offset table.
  */
+#include "symbol/archive/token.h"
+
 #include <string.h>
 
-#include "symbol/archive/parts.h"
 #include "symbol/x86_64.h"
 
 static uint32_t mix(uint32_t hash, uint32_t value)

@@ -24,7 +24,7 @@ struct recorded {
 	uint64_t registers[CFI_REGISTERS];
 	/* What the trace said, and the row in force there. */
 	struct {
-		uint64_t look;
+		uint64_t pc;
 		struct cfi_row row;
 	} steps[16];
 	int depth;
@@ -33,6 +33,7 @@ struct recorded {
 };
 
 #include "recorded.h"
+#include "../../seed.h"
 
 #define COUNT (sizeof recordings / sizeof recordings[0])
 
@@ -97,7 +98,7 @@ static void test_whole(void **state)
 		for (i = 0; i < recorded->depth; i++) {
 			const rule_t rule = rule_from_row(&recorded->steps[i].row);
 			const struct unwind_frame before = frame;
-			assert_true(frame.look == recorded->steps[i].look);
+			assert_true(frame.pc == recorded->steps[i].pc);
 			const enum rule_result result = rule_apply(rule, &frame, &bounds, &fp_slot);
 			links += (rule & 15) == RULE_LINK;
 			signals += rule_leaves_signal(rule);
@@ -109,7 +110,7 @@ static void test_whole(void **state)
 			assert_true(frame.sp > before.sp || (rule & 15) == RULE_LINK);
 			if (rule_is_plain(rule)) {
 				/* As the memo will read it again. */
-				assert_true(arch_return_address(&frame) - 1 == frame.look);
+				assert_true(arch_return_address(&frame) - 1 == frame.pc);
 				signed_ones += *frame.slot != arch_return_address(&frame);
 			}
 		}
@@ -172,13 +173,11 @@ static void test_rows(void **state)
 /* Reads outside the stack would be fatal here. */
 static void test_damaged(void **state)
 {
-	const char *seed = getenv("QUERYPROF_TEST_SEED"), *rounds = getenv("QUERYPROF_TEST_ROUNDS");
-	const long count = rounds != NULL ? atol(rounds) : 200000;
+	const long count = test_rounds(200000);
 	long results[RULE_NOT_CODE + 1] = { 0 };
 
 	(void)state;
-	random_state = seed != NULL ? strtoull(seed, NULL, 0) : 0x9e3779b97f4a7c15u;
-	print_message("QUERYPROF_TEST_SEED=%#llx\n", (unsigned long long)random_state);
+	random_state = test_seed(0x9e3779b97f4a7c15u);
 	for (long round = 0; round < count; round++) {
 		const struct recorded *recorded = &recordings[next_random() % COUNT];
 		struct unwind_frame frame = load(recorded);
@@ -210,8 +209,7 @@ static void test_damaged(void **state)
 			result = rule_apply(rule_from_row(&row), &frame, &bounds, &fp_slot);
 			if (result == RULE_STEPPED) {
 				assert_true(frame.sp >= sp);
-				assert_true(row.signal_frame || frame.look + 1 < UINT64_C(1)
-				                                                         << ARCH_CODE_BITS);
+				assert_true(row.signal_frame || frame.pc + 1 < UINT64_C(1) << ARCH_CODE_BITS);
 			}
 			i++;
 		} while (result == RULE_STEPPED && i < recorded->depth);

@@ -2,7 +2,7 @@
  * Which members of an archive are of another source than the object: those with a
  * string that the object does not have.
  */
-#include "symbol/archive/parts.h"
+#include "symbol/archive/foreign.h"
 
 #include <stdlib.h>
 
@@ -46,16 +46,16 @@ static uint32_t next_string(const struct code_section *section, uint64_t *at)
 static bool collect_strings(const struct code_side *archive, struct string_set *set)
 {
 	uint64_t bytes = 0;
-	for (uint32_t i = 0; i < archive->section_count; i++)
-		if (has_strings(&archive->sections[i]))
-			bytes += archive->sections[i].size;
+	for (uint32_t i = 0; i < archive->sections.count; i++)
+		if (has_strings(&archive->sections.items[i]))
+			bytes += archive->sections.items[i].size;
 	/* Never full: a string has two bytes at least. */
 	for (set->capacity = 1024; set->capacity < bytes; set->capacity *= 2)
 		continue;
 	set->slots = calloc(set->capacity, sizeof(*set->slots));
 	set->is_seen = calloc(set->capacity, sizeof(*set->is_seen));
-	for (uint32_t i = 0; set->slots && set->is_seen && i < archive->section_count; i++) {
-		const struct code_section *section = &archive->sections[i];
+	for (uint32_t i = 0; set->slots && set->is_seen && i < archive->sections.count; i++) {
+		const struct code_section *section = &archive->sections.items[i];
 		for (uint64_t at = 0; has_strings(section) && at < section->size;) {
 			uint32_t hash = next_string(section, &at);
 			if (hash)
@@ -70,8 +70,8 @@ static bool collect_strings(const struct code_side *archive, struct string_set *
  * hash of one more. */
 static void mark_strings(const struct code_side *object, struct string_set *set)
 {
-	for (uint32_t i = 0; i < object->section_count; i++) {
-		const struct code_section *section = &object->sections[i];
+	for (uint32_t i = 0; i < object->sections.count; i++) {
+		const struct code_section *section = &object->sections.items[i];
 		uint32_t hash = 0;
 		if (!section->bytes || section->is_code)
 			continue;
@@ -88,8 +88,8 @@ bool archive_find_foreign(const struct code_side *object, const struct code_side
 	bool good = collect_strings(archive, &set);
 	if (good)
 		mark_strings(object, &set);
-	for (uint32_t i = 0; good && i < archive->section_count; i++) {
-		const struct code_section *section = &archive->sections[i];
+	for (uint32_t i = 0; good && i < archive->sections.count; i++) {
+		const struct code_section *section = &archive->sections.items[i];
 		for (uint64_t at = 0; has_strings(section) && at < section->size;) {
 			uint32_t hash = next_string(section, &at);
 			if (hash && !set.is_seen[find_slot(&set, hash)])

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "trace/frames.h"
+#include "trace/trace_text.h"
 #include "trace/address.h"
 #include "symbol/symbol.h"
 
@@ -84,7 +84,7 @@ static void test_line_with_inlines(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-		char *seen = frames_line_with_inlines(NULL, cases[i].address);
+		char *seen = trace_line_with_inlines(NULL, cases[i].address);
 
 		if (!seen != !cases[i].json || (seen && strcmp(seen, cases[i].json)))
 			fail_msg("%d: expected %s, seen %s", (int)cases[i].address, cases[i].json, seen);
@@ -139,7 +139,7 @@ static void test_text(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
-		char *text = frames_text(NULL, good[i].trace, ";", &is_bad);
+		char *text = trace_text(NULL, good[i].trace, ";", &is_bad);
 
 		if (!text || is_bad || strcmp(text, good[i].text))
 			fail_msg("%s gave %s, expected %s", good[i].trace, text ? text : "NULL",
@@ -147,7 +147,7 @@ static void test_text(void **state)
 		free(text);
 	}
 	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-		char *text = frames_text(NULL, bad[i], ";", &is_bad);
+		char *text = trace_text(NULL, bad[i], ";", &is_bad);
 
 		if (text || !is_bad)
 			fail_msg("'%s' was taken and gave %s", bad[i], text ? text : "NULL");
@@ -157,7 +157,7 @@ static void test_text(void **state)
 static void test_json(void **state)
 {
 	bool bad;
-	char *symbols = frames_symbols(NULL, "[11,10,9]", &bad), *lines = frames_lines(NULL, "[11,9]", &bad);
+	char *symbols = trace_symbols(NULL, "[11,10,9]", &bad), *lines = trace_lines(NULL, "[11,9]", &bad);
 
 	(void)state;
 	assert_string_equal(symbols, "[\"f11\",\"op\\\"\\\\\\u000a\",\"0x9\"]");
@@ -193,7 +193,7 @@ static void test_address(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		uint64_t address = 0;
-		bool taken = frames_address(cases[i].text, &address);
+		bool taken = trace_parse_address(cases[i].text, &address);
 
 		if (taken != cases[i].taken || (taken && address != cases[i].address))
 			fail_msg("'%s': taken %d, %llx", cases[i].text, taken, (unsigned long long)address);

@@ -1,9 +1,8 @@
 /*
- * Traces are written by the store and read back from SQL, where anybody may have
- * made one: so the array is parsed strictly, and an integer that SQLite shows as
- * negative is the address with the same 64 bits.
+ * The store writes traces, but SQL may pass any text: so the array is parsed strictly. An
+ * integer that SQLite shows as negative is the address with the same 64 bits.
  */
-#include "trace/frames.h"
+#include "trace/trace_text.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -42,7 +41,7 @@ static bool take_decimal(const char **at, uint64_t *address)
 	return true;
 }
 
-bool frames_address(const char *text, uint64_t *address)
+bool trace_parse_address(const char *text, uint64_t *address)
 {
 	bool taken;
 
@@ -55,38 +54,38 @@ bool frames_address(const char *text, uint64_t *address)
 	return taken && !*text;
 }
 
-static char skip_blank(struct frames *frames)
+static char skip_blank(struct trace_reader *reader)
 {
-	frames->at += strspn(frames->at, " \t\r\n");
-	return *frames->at;
+	reader->at += strspn(reader->at, " \t\r\n");
+	return *reader->at;
 }
 
-int frames_next(struct frames *frames, uint64_t *address)
+int trace_next(struct trace_reader *reader, uint64_t *address)
 {
-	char c = skip_blank(frames);
+	char c = skip_blank(reader);
 
-	if (!frames->begun) {
-		frames->begun = true;
+	if (!reader->begun) {
+		reader->begun = true;
 		if (c != '[')
 			return -1;
-		frames->at++;
-		c = skip_blank(frames);
+		reader->at++;
+		c = skip_blank(reader);
 		if (c != ']')
-			return take_decimal(&frames->at, address) ? 1 : -1;
+			return take_decimal(&reader->at, address) ? 1 : -1;
 	}
-	frames->at++;
+	reader->at++;
 	if (c == ',') {
-		skip_blank(frames);
-		return take_decimal(&frames->at, address) ? 1 : -1;
+		skip_blank(reader);
+		return take_decimal(&reader->at, address) ? 1 : -1;
 	}
 	if (c != ']')
 		return -1;
-	return skip_blank(frames) ? -1 : 0;
+	return skip_blank(reader) ? -1 : 0;
 }
 
 /* --- for people ------------------------------------------------------------ */
 
-typedef void (*write_frame)(FILE *out, const struct address_space *space, uint64_t address);
+typedef void (*write_address)(FILE *out, const struct address_space *space, uint64_t address);
 
 /* What stands inside the quotes. */
 static void write_json_characters(FILE *out, const char *text)
@@ -139,10 +138,10 @@ static void write_line(FILE *out, const struct address_space *space, uint64_t ad
 	free(text);
 }
 
-static char *write_frames(const struct address_space *space, const char *trace, const char *before,
-                          const char *separator, const char *after, write_frame write, bool *bad)
+static char *write_trace(const struct address_space *space, const char *trace, const char *before,
+                         const char *separator, const char *after, write_address write, bool *bad)
 {
-	struct frames frames = { trace, false };
+	struct trace_reader reader = { trace, false };
 	uint64_t address;
 	size_t size;
 	char *text = NULL;
@@ -153,7 +152,7 @@ static char *write_frames(const struct address_space *space, const char *trace, 
 	if (!out)
 		return NULL;
 	fputs(before, out);
-	for (const char *between = ""; (next = frames_next(&frames, &address)) > 0; between = separator) {
+	for (const char *between = ""; (next = trace_next(&reader, &address)) > 0; between = separator) {
 		fputs(between, out);
 		write(out, space, address);
 	}
@@ -166,19 +165,19 @@ static char *write_frames(const struct address_space *space, const char *trace, 
 	return text;
 }
 
-char *frames_text(const struct address_space *space, const char *trace, const char *separator, bool *bad)
+char *trace_text(const struct address_space *space, const char *trace, const char *separator, bool *bad)
 {
-	return write_frames(space, trace, "", separator, "", write_text, bad);
+	return write_trace(space, trace, "", separator, "", write_text, bad);
 }
 
-char *frames_symbols(const struct address_space *space, const char *trace, bool *bad)
+char *trace_symbols(const struct address_space *space, const char *trace, bool *bad)
 {
-	return write_frames(space, trace, "[", ",", "]", write_symbol, bad);
+	return write_trace(space, trace, "[", ",", "]", write_symbol, bad);
 }
 
-char *frames_lines(const struct address_space *space, const char *trace, bool *bad)
+char *trace_lines(const struct address_space *space, const char *trace, bool *bad)
 {
-	return write_frames(space, trace, "[", ",", "]", write_line, bad);
+	return write_trace(space, trace, "[", ",", "]", write_line, bad);
 }
 
 /* --- inlined functions ----------------------------------------------------- */
@@ -201,7 +200,7 @@ static void write_inlined(FILE *out, const struct symbol_frame *frame)
 	free(function);
 }
 
-char *frames_line_with_inlines(const struct address_space *space, uint64_t address)
+char *trace_line_with_inlines(const struct address_space *space, uint64_t address)
 {
 	struct symbol_frame frames[SYMBOL_FRAMES_MAX];
 	size_t count = address_frames(space, address, frames, SYMBOL_FRAMES_MAX), size;

@@ -2,12 +2,26 @@
  * Functions as sequences of tokens and of the places that they name, and the
  * look-ups of a side.
  */
-#include "symbol/archive/parts.h"
+#include "symbol/archive/side.h"
 
 #include <stdlib.h>
 #include <string.h>
 
+#include "symbol/archive/token.h"
 #include "symbol/plt.h"
+
+void side_free(struct code_side *side)
+{
+	free(side->file);
+	vector_free(&side->sections);
+	vector_free(&side->relocations);
+	vector_free(&side->globals);
+	vector_free(&side->objects);
+	vector_free(&side->functions);
+	vector_free(&side->tokens);
+	vector_free(&side->references);
+	*side = (struct code_side){ 0 };
+}
 
 /* --- look-ups: the last item at or before an address ------------------------------ */
 
@@ -27,28 +41,28 @@
 const struct code_section *side_section(const struct code_side *side, uint64_t address)
 {
 	const struct code_section *found;
-	FIND_LAST(side->sections, side->section_count, address, address, found);
+	FIND_LAST(side->sections.items, side->sections.count, address, address, found);
 	return found && address - found->address < found->size ? found : NULL;
 }
 
 const struct code_relocation *side_relocation(const struct code_side *side, uint64_t place)
 {
 	const struct code_relocation *found;
-	FIND_LAST(side->relocations, side->relocation_count, place, place, found);
+	FIND_LAST(side->relocations.items, side->relocations.count, place, place, found);
 	return found && found->place == place ? found : NULL;
 }
 
 uint32_t side_function(const struct code_side *side, uint64_t address)
 {
 	const struct code_function *found;
-	FIND_LAST(side->functions, side->function_count, address, address, found);
-	return found && address - found->address < found->size ? (uint32_t)(found - side->functions)
+	FIND_LAST(side->functions.items, side->functions.count, address, address, found);
+	return found && address - found->address < found->size ? (uint32_t)(found - side->functions.items)
 	                                                       : ARCHIVE_NONE;
 }
 
 uint32_t side_token(const struct code_side *side, const struct code_function *function, uint64_t address)
 {
-	const struct code_token *tokens = side->tokens + function->token;
+	const struct code_token *tokens = side->tokens.items + function->token;
 	uint32_t low = 0, high = function->token_count;
 	while (low < high) {
 		uint32_t middle = low + (high - low) / 2;
@@ -63,22 +77,23 @@ uint32_t side_token(const struct code_side *side, const struct code_function *fu
 const struct code_symbol *side_object(const struct code_side *side, uint64_t address)
 {
 	const struct code_symbol *found;
-	FIND_LAST(side->objects, side->object_count, address, address, found);
+	FIND_LAST(side->objects.items, side->objects.count, address, address, found);
 	return found && address - found->address < found->size ? found : NULL;
 }
 
 const struct code_symbol *side_global(const struct code_side *side, const char *name)
 {
-	uint32_t low = 0, high = side->global_count;
+	uint32_t low = 0, high = side->globals.count;
 	while (low < high) {
 		uint32_t middle = low + (high - low) / 2;
-		if (strcmp(side->globals[middle].name, name) < 0)
+		if (strcmp(side->globals.items[middle].name, name) < 0)
 			low = middle + 1;
 		else
 			high = middle;
 	}
-	return low < side->global_count && strcmp(side->globals[low].name, name) == 0 ? &side->globals[low]
-	                                                                              : NULL;
+	return low < side->globals.count && strcmp(side->globals.items[low].name, name) == 0
+	               ? &side->globals.items[low]
+	               : NULL;
 }
 
 const unsigned char *side_bytes(const struct code_side *side, uint64_t address, uint64_t *size)
@@ -118,8 +133,9 @@ static uint64_t resolve(const struct decoder *decoder, const struct code_instruc
 {
 	const struct code_side *side = decoder->side;
 	uint64_t next = address + instruction->length, place = address + instruction->field;
-	const struct code_relocation *relocation =
-		decoder->relocation < side->relocation_count ? &side->relocations[decoder->relocation] : NULL;
+	const struct code_relocation *relocation = decoder->relocation < side->relocations.count
+	                                                   ? &side->relocations.items[decoder->relocation]
+	                                                   : NULL;
 	if (relocation && relocation->place == place && instruction->field_size == 4) {
 		if (instruction->kind == CODE_ABSOLUTE) {
 			*hash = instruction->slot_hash;
@@ -154,43 +170,15 @@ static uint64_t resolve(const struct decoder *decoder, const struct code_instruc
 	return target;
 }
 
-static bool append_token(struct code_side *side, struct code_token token)
-{
-	if (side->token_count == side->token_capacity) {
-		uint32_t wanted = side->token_capacity * 2;
-		struct code_token *grown = reallocarray(side->tokens, wanted, sizeof(*grown));
-		if (!grown)
-			return false;
-		side->tokens = grown;
-		side->token_capacity = wanted;
-	}
-	side->tokens[side->token_count++] = token;
-	return true;
-}
-
-static bool append_reference(struct code_side *side, struct code_reference reference)
-{
-	if (side->reference_count == side->reference_capacity) {
-		uint32_t wanted = side->reference_capacity ? side->reference_capacity * 2 : 1u << 14;
-		struct code_reference *grown = reallocarray(side->references, wanted, sizeof(*grown));
-		if (!grown)
-			return false;
-		side->references = grown;
-		side->reference_capacity = wanted;
-	}
-	side->references[side->reference_count++] = reference;
-	return true;
-}
-
 /* Which functions the references of a decoded one lead to. */
 static void resolve_functions(const struct code_side *side, const struct code_function *function)
 {
 	for (uint32_t i = 0; i < function->reference_count; i++) {
-		struct code_reference *reference = &side->references[function->reference + i];
+		struct code_reference *reference = &side->references.items[function->reference + i];
 		uint64_t target = reference->target;
 		reference->function = ARCHIVE_NONE;
 		if (target - function->address < function->size) {
-			reference->function = (uint32_t)(function - side->functions);
+			reference->function = (uint32_t)(function - side->functions.items);
 			reference->target = side_token(side, function, target);
 		} else if (target && !(target & ARCHIVE_EXTERN)) {
 			reference->function = side_function(side, target);
@@ -201,11 +189,11 @@ static void resolve_functions(const struct code_side *side, const struct code_fu
 static bool decode_function(struct decoder *decoder, struct code_function *function)
 {
 	struct code_side *side = decoder->side;
-	const struct code_section *section = &side->sections[function->section];
+	const struct code_section *section = &side->sections.items[function->section];
 	decoder->section = section;
 	const unsigned char *bytes = section->bytes + (function->address - section->address);
-	function->token = side->token_count;
-	function->reference = side->reference_count;
+	function->token = side->tokens.count;
+	function->reference = side->references.count;
 	for (uint64_t at = 0; at < function->size;) {
 		struct code_instruction instruction;
 		uint64_t address = function->address + at;
@@ -213,37 +201,37 @@ static bool decode_function(struct decoder *decoder, struct code_function *funct
 			function->is_strange = true;
 			break;
 		}
-		while (decoder->relocation < side->relocation_count &&
-		       side->relocations[decoder->relocation].place < address)
+		while (decoder->relocation < side->relocations.count &&
+		       side->relocations.items[decoder->relocation].place < address)
 			decoder->relocation++;
 		bool names_place = instruction.kind != CODE_PLAIN && instruction.kind != CODE_PADDING;
 		if (instruction.kind == CODE_ABSOLUTE)
-			names_place =
-				decoder->relocation < side->relocation_count &&
-				side->relocations[decoder->relocation].place == address + instruction.field;
+			names_place = decoder->relocation < side->relocations.count &&
+			              side->relocations.items[decoder->relocation].place ==
+			                      address + instruction.field;
 		if (names_place) {
 			uint32_t plain_hash = instruction.hash;
 			uint64_t target =
 				resolve(decoder, &instruction, bytes + at, address, &instruction.hash);
-			if (!append_reference(
-				    side, (struct code_reference){
-						  .token = (side->token_count - function->token) & 0x3fffffff,
-						  .is_branch = instruction.kind == CODE_BRANCH,
-						  .is_slot = instruction.kind == CODE_SLOT &&
-			                                     instruction.hash != plain_hash,
-						  .target = target }))
+			if (!vector_push(&side->references,
+			                 (struct code_reference){
+						 .token = (side->tokens.count - function->token) & 0x3fffffff,
+						 .is_branch = instruction.kind == CODE_BRANCH,
+						 .is_slot = instruction.kind == CODE_SLOT &&
+			                                    instruction.hash != plain_hash,
+						 .target = target }))
 				return false;
 		}
 		if (instruction.kind != CODE_PADDING)
 			function->sum += instruction.hash;
 		if (instruction.kind != CODE_PADDING &&
-		    !append_token(side,
-		                  (struct code_token){ .hash = instruction.hash, .offset = (uint32_t)at }))
+		    !vector_push(&side->tokens,
+		                 (struct code_token){ .hash = instruction.hash, .offset = (uint32_t)at }))
 			return false;
 		at += instruction.length;
 	}
-	function->token_count = side->token_count - function->token;
-	function->reference_count = side->reference_count - function->reference;
+	function->token_count = side->tokens.count - function->token;
+	function->reference_count = side->references.count - function->reference;
 	resolve_functions(side, function);
 	return true;
 }
@@ -253,14 +241,12 @@ bool side_decode(struct code_side *side)
 	struct decoder decoder = { .side = side };
 	/* An instruction has about four bytes. */
 	uint64_t size = 4096;
-	for (uint32_t i = 0; i < side->function_count; i++)
-		size += side->functions[i].size;
-	side->token_capacity = (uint32_t)(size / 4 + size / 16);
-	side->tokens = malloc(side->token_capacity * sizeof(*side->tokens));
-	if (!side->tokens)
+	for (uint32_t i = 0; i < side->functions.count; i++)
+		size += side->functions.items[i].size;
+	if (!vector_reserve(&side->tokens, size / 4 + size / 16))
 		return false;
-	for (uint32_t i = 0; i < side->function_count; i++)
-		if (!decode_function(&decoder, &side->functions[i]))
+	for (uint32_t i = 0; i < side->functions.count; i++)
+		if (!decode_function(&decoder, &side->functions.items[i]))
 			return false;
 	return true;
 }

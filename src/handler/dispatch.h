@@ -1,0 +1,14 @@
+/*
+ * The signal handler: it finds out whose a signal is, and who deals with it.
+ */
+#ifndef QUERYPROF_HANDLER_DISPATCH_H
+#define QUERYPROF_HANDLER_DISPATCH_H
+
+#include <signal.h>
+
+/* Installed with SA_SIGINFO | SA_RESTART | SA_ONSTACK. Our timers carry the address of their
+ * thread_timer as cookie in sival_ptr, and requests for a stack that of the thread's
+ * response. */
+void dispatch_signal(int signal, siginfo_t *info, void *ucontext);
+
+#endif

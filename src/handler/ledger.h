@@ -1,0 +1,37 @@
+/*
+ * The ledger: what becomes of every signal that reaches the handler, and of every sample.
+ */
+#ifndef QUERYPROF_HANDLER_LEDGER_H
+#define QUERYPROF_HANDLER_LEDGER_H
+
+#include <stdint.h>
+
+struct thread;
+
+/* In the end signals + taken = stored + dropped + idle + stacks + late + foreign +
+ * reentered. */
+enum ledger_counter {
+	LEDGER_SIGNALS,
+	LEDGER_TAKEN,     /* samples that ordinary code took, see sample_take() */
+	LEDGER_STORED,    /* committed to the ring */
+	LEDGER_DROPPED,   /* the ring was full */
+	LEDGER_IDLE,      /* no query ran on the thread, or no period had ended yet */
+	LEDGER_STACKS,    /* requests for a live stack that got a response */
+	LEDGER_LATE,      /* of a timer that the thread no longer has, or of an old request */
+	LEDGER_FOREIGN,   /* not ours: forwarded to the handler that was there */
+	LEDGER_REENTERED, /* arrived inside the handler */
+	LEDGER_OVERRUNS,  /* periods on top of a stored sample's first */
+	LEDGER_TRUNCATED, /* stored samples whose trace is truncated */
+	LEDGER_COUNTERS,
+};
+
+/* Async-signal-safe. `thread` is the calling thread's slot, NULL if it has none. */
+void ledger_count(struct thread *thread, enum ledger_counter which, uint64_t by);
+
+/* The sum over all threads there ever were. */
+uint64_t ledger_read(enum ledger_counter which);
+
+/* In a forked child: all counters start again from 0. No handler may run. */
+void ledger_reset_in_child(void);
+
+#endif

@@ -1,0 +1,35 @@
+#include "handler/response.h"
+
+#include "base/sys.h"
+#include "handler/ledger.h"
+#include "handler/running.h"
+
+uint32_t response_count;
+
+void response_write(struct thread *thread, const void *ucontext)
+{
+	struct thread_response *to = &thread->response;
+	bool waits;
+	const struct query_tag *tag = query_running(thread, interrupted_stack_pointer(ucontext), &waits);
+
+	/* Sequentially consistent with the requester, who writes `requested` and then looks
+	 * whether a signal is on its way: this one responds to whatever was requested until
+	 * now. */
+	__atomic_store_n(&to->on_way, 0, __ATOMIC_SEQ_CST);
+	uint32_t requested = __atomic_load_n(&to->requested, __ATOMIC_SEQ_CST);
+	if (requested == to->given) {
+		ledger_count(thread, LEDGER_LATE, 1);
+		return;
+	}
+	struct unwind_result trace =
+		unwind_trace(ucontext, &thread->stack, thread_memo(thread), to->trace, TRACE_MAX_FRAMES);
+	to->depth = trace.depth;
+	to->truncated = trace.truncated;
+	to->generation = trace.generation;
+	to->query = tag != NULL ? tag->key : (struct query_key){ 0, 0 };
+	ledger_count(thread, LEDGER_STACKS, 1);
+	/* Release: the response before its number. */
+	__atomic_store_n(&to->given, requested, __ATOMIC_RELEASE);
+	__atomic_fetch_add(&response_count, 1, __ATOMIC_RELEASE);
+	sys_futex_wake(&response_count);
+}

@@ -1,0 +1,18 @@
+/*
+ * A live stack: sampler/stacks.c requests it by a signal, the handler writes the response
+ * to the thread's slot.
+ */
+#ifndef QUERYPROF_HANDLER_RESPONSE_H
+#define QUERYPROF_HANDLER_RESPONSE_H
+
+#include <stdint.h>
+
+#include "handler/thread.h"
+
+/* Responds to the newest request. Inside the handler. */
+void response_write(struct thread *thread, const void *ucontext);
+
+/* Moves with each response of any thread, and wakes the futex's sleepers. */
+extern uint32_t response_count __attribute__((visibility("hidden")));
+
+#endif

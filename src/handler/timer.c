@@ -1,0 +1,87 @@
+#include "handler/timer.h"
+
+#define IDLE_MAX_NS NS_PER_S
+
+uint64_t timer_tick_ns;
+
+void timer_disarm(struct thread_timer *timer)
+{
+	if (timer_exists(timer) && timer->armed)
+		sys_timer_settime(timer_id(timer), 0, 0, 0);
+	timer_mark_disarmed(timer);
+}
+
+/* The points of the first signal after the timer was armed, at a tick. */
+static uint64_t take_first_tick(struct thread_timer *timer, enum timer_clock clock)
+{
+	uint64_t now = clock_ns(timer_clock_id(clock)), since = now - timer->armed_ns;
+
+	timer->armed_ns = 0;
+	timer_set_on_grid(timer, now);
+	return timer_points(timer, now, since > timer_tick_ns ? since : timer_tick_ns);
+}
+
+/* More than every fifth late: the timer slows down. All of so many in time: it is faster
+ * again. Any machine has the time for an interval of this length; if signals come late
+ * then it is because other threads run. */
+#define BEHIND_LATE 4
+#define BEHIND_MOST 128
+#define IN_TIME_MOST 4096
+#define INTERVAL_ENOUGH_NS 100000
+
+static void keep_pace(struct thread_timer *timer, bool overrun)
+{
+	uint32_t slowed = timer->slowed;
+
+	if (timer->slowed == 0 && timer_interval(timer) >= INTERVAL_ENOUGH_NS)
+		return;
+	if (timer->period_ns == 0) /* of a timer that was deleted; it is being made anew */
+		return;
+	/* Late, too, when the way here alone took a good part of the interval. */
+	uint64_t now = clock_ns(timer_clock_id(TIMER_REAL));
+	bool behind = overrun || timer_since_point(timer, now) > timer_interval(timer) / 4;
+	if (behind)
+		timer->behind += BEHIND_LATE;
+	else if (timer->behind > 0)
+		timer->behind--;
+	timer->in_time = behind ? 0 : timer->in_time + 1;
+	if (timer->behind >= BEHIND_MOST && timer_interval(timer) < INTERVAL_ENOUGH_NS)
+		slowed++;
+	else if (timer->in_time >= IN_TIME_MOST && slowed > 0)
+		slowed--;
+	if (timer->behind > BEHIND_MOST)
+		timer->behind = BEHIND_MOST;
+	if (slowed == timer->slowed)
+		return;
+	timer->slowed = slowed;
+	timer->behind = timer->in_time = 0;
+	timer_set_on_grid(timer, now);
+}
+
+uint32_t timer_take_points(struct thread_timer *timer, enum timer_clock clock, int overrun)
+{
+	if (timer->armed_ns != 0)
+		return (uint32_t)take_first_tick(timer, clock);
+
+	/* The kernel caps an overrun at INT_MAX. */
+	uint64_t points = 1 + (uint64_t)(overrun > 0 ? overrun : 0);
+	timer->told += points;
+	if (clock == TIMER_REAL) {
+		bool overran = points > 1;
+		points <<= timer->slowed;
+		keep_pace(timer, overran);
+	}
+	return points < UINT32_MAX ? (uint32_t)points : UINT32_MAX;
+}
+
+void timer_stay_idle(struct thread_timer *timer, enum timer_clock clock, uint32_t points, bool waits)
+{
+	timer->idle_ns += points * timer->period_ns;
+	/* Two points at least, whatever the period. */
+	bool is_long = timer->idle_ns > IDLE_MAX_NS + timer->period_ns;
+	/* What waits for its next step is not seen to start it. Its CPU timer goes on; in real
+	 * time it has samples again with the thread's next query, as they interrupt the host's
+	 * sleeps. */
+	if (clock == TIMER_CPU ? is_long && !waits : is_long || !waits)
+		timer_disarm(timer);
+}

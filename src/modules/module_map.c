@@ -1,0 +1,60 @@
+#include "modules/module_map.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/vector.h"
+
+/* Number of modules that start at or before the address. */
+static size_t count_before(const struct module_map *map, uint64_t address)
+{
+	size_t low = 0, high = map->count;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+		if (map->items[middle]->start <= address)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+const struct module *module_map_find(const struct module_map *map, uint64_t address)
+{
+	size_t before = count_before(map, address);
+	const struct module *last = before ? map->items[before - 1] : NULL;
+
+	return last && address < last->end ? last : NULL;
+}
+
+bool module_map_add(struct module_map *map, const struct module *module)
+{
+	size_t at = count_before(map, module->start);
+
+	if (!vector_reserve(map, map->count + 1))
+		return false;
+	memmove(map->items + at + 1, map->items + at, (map->count - at) * sizeof *map->items);
+	map->items[at] = module;
+	map->count++;
+	return true;
+}
+
+void module_map_free(struct module_map *map)
+{
+	vector_free(map);
+}
+
+struct module *module_copy(const struct module *module)
+{
+	size_t path_size = strlen(module->path) + 1, id_size = strlen(module->build_id) + 1;
+	struct module *copy = malloc(sizeof *copy + path_size + id_size);
+
+	if (copy) {
+		char *text = (char *)(copy + 1);
+		*copy = *module;
+		copy->path = memcpy(text, module->path, path_size);
+		copy->build_id = memcpy(text + path_size, module->build_id, id_size);
+	}
+	return copy;
+}

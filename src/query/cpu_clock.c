@@ -1,0 +1,63 @@
+/*
+ * Where several threads want a processor, reading the CPU clock changes what it measures.
+ * The kernel brings the thread's account up to date for the reading and then finds, since
+ * Linux 6.6, that the thread's turn is over, a good while before the tick that would have
+ * ended it. Its next turn begins behind a tick, ends at the next reading, and so on: ticks
+ * no longer hit a thread that reads its clock at the end of each short query, and the
+ * sampler's CPU timers go by ticks (handler/timer.h). Long queries between the short ones
+ * would be given the samples of all.
+ *
+ * So the clock is read when a turn has just begun and nothing ends: once behind a tick, and
+ * once behind a context switch. From there on the thread has been running, and its CPU
+ * clock goes with the monotonic one, but for what interrupts and a hypervisor take; the
+ * next reading corrects that. The corrected clock stands still until it is right, rather
+ * than go back.
+ */
+#include "query/cpu_clock.h"
+
+#include <stdbool.h>
+#include <sys/resource.h>
+
+#include "base/sys.h"
+
+#define READ_VALID_NS 20000
+
+/* Half the price of reading the clock, and without its effect. */
+static uint64_t count_switches(void)
+{
+	struct rusage usage;
+
+	if (getrusage(RUSAGE_THREAD, &usage) != 0)
+		return 0;
+	return (uint64_t)usage.ru_nvcsw + (uint64_t)usage.ru_nivcsw;
+}
+
+uint64_t cpu_clock_now(struct thread *thread)
+{
+	/* The coarse clock is the time of the newest tick. In this order: a tick or a switch
+	 * in between is noticed by the next call. */
+	uint64_t tick_ns = clock_ns(CLOCK_MONOTONIC_COARSE), switches = count_switches();
+	uint64_t now_ns = clock_ns(CLOCK_MONOTONIC), cpu_ns;
+
+	if (thread->cpu_base_at_ns == 0 || tick_ns != thread->cpu_tick_ns ||
+	    switches != thread->cpu_switches) {
+		thread->cpu_tick_ns = tick_ns;
+		thread->cpu_switches = switches;
+		thread->cpu_base_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+		thread->cpu_base_at_ns = now_ns = clock_ns(CLOCK_MONOTONIC);
+	}
+	cpu_ns = thread->cpu_base_ns + (now_ns - thread->cpu_base_at_ns);
+	if (cpu_ns > thread->cpu_read_ns)
+		thread->cpu_read_ns = cpu_ns;
+	thread->cpu_read_at_ns = now_ns;
+	/* Between two readings the wall clock is taken to go with the monotonic one. */
+	thread->realtime_offset_ns = clock_ns(CLOCK_REALTIME) - now_ns;
+	return thread->cpu_read_ns;
+}
+
+uint64_t cpu_clock_estimate(struct thread *thread, uint64_t now_ns)
+{
+	uint64_t since = now_ns - thread->cpu_read_at_ns;
+
+	return since < READ_VALID_NS ? thread->cpu_read_ns + since : cpu_clock_now(thread);
+}

@@ -1,0 +1,185 @@
+#include "store/control.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/sys.h"
+#include "base/text.h"
+#include "queryprof.h"
+#include "sampler/ring_reader.h"
+
+#define STACK_BYTES (512 * 1024)
+
+struct control store_control = { .lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER };
+
+void control_lock(void)
+{
+	pthread_mutex_lock(&store_control.lock);
+}
+
+void control_unlock(void)
+{
+	pthread_mutex_unlock(&store_control.lock);
+}
+
+bool control_wait(const struct waiting *waiting)
+{
+	return waiting_goes_on(waiting, &store_control.changed, &store_control.lock);
+}
+
+void control_set_state(enum store_state state)
+{
+	/* Relaxed: store_start() that reads an older state only takes the lock. */
+	__atomic_store_n(&store_control.state, state, __ATOMIC_RELAXED);
+	pthread_cond_broadcast(&store_control.changed);
+}
+
+bool control_is_live(void)
+{
+	return store_control.state >= STORE_RUNNING && store_control.state <= STORE_FINISHING;
+}
+
+bool control_has_thread(void)
+{
+	return control_is_live() || store_control.state == STORE_FINISHED;
+}
+
+void control_reset_waiting(void)
+{
+	pthread_cond_init(&store_control.changed, NULL);
+}
+
+bool control_start_thread(void)
+{
+	if (store_control.state == STORE_READY)
+		store_control.start_thread();
+	return control_has_thread();
+}
+
+int64_t control_now_ns(void)
+{
+	return (int64_t)clock_ns(CLOCK_MONOTONIC);
+}
+
+int control_make_thread(pthread_t *thread, void *(*start)(void *))
+{
+	pthread_attr_t attributes;
+	sigset_t all, before;
+	int error;
+
+	pthread_attr_init(&attributes);
+	pthread_attr_setstacksize(&attributes, STACK_BYTES);
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	error = pthread_create(thread, &attributes, start, NULL);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	pthread_attr_destroy(&attributes);
+	return error;
+}
+
+/* --- requests ------------------------------------------------------------------------ */
+
+static int refuse_request(bool in_time, char **error)
+{
+	if (store_control.error)
+		*error = strdup(store_control.error);
+	else
+		*error = text_format(in_time ? "the store is not running" : "the flusher is busy");
+	return store_control.state == STORE_NONE ? QP_NOT_RUNNING : QP_STORE;
+}
+
+static int await_response(uint64_t number, const struct waiting *waiting, char **error)
+{
+	bool in_time = true;
+
+	while (in_time && store_control.request_done < number && control_is_live())
+		in_time = control_wait(waiting);
+	if (store_control.request_done != number) {
+		*error = text_format("the flusher did not respond in time");
+		return QP_STORE;
+	}
+	*error = store_control.request_error;
+	store_control.request_error = NULL;
+	return store_control.request_code;
+}
+
+int control_request(enum request request, struct settings_of_store *wanted, const struct waiting *waiting,
+                    char **error)
+{
+	bool in_time = true;
+	int code;
+
+	control_lock();
+	while (in_time && control_start_thread() && store_control.request != REQUEST_NONE)
+		in_time = control_wait(waiting);
+	if (in_time && control_has_thread()) {
+		store_control.request = request;
+		store_control.wanted = *wanted;
+		ring_wake(store_control.ring);
+		code = await_response(++store_control.request_number, waiting, error);
+	} else {
+		code = refuse_request(in_time, error);
+		free(wanted->path);
+	}
+	control_unlock();
+	return code;
+}
+
+/* --- for readers ----------------------------------------------------------------------- */
+
+void control_start_reading(const struct waiting *waiting)
+{
+	bool in_time = true;
+
+	control_lock();
+	if (control_start_thread()) {
+		store_control.reading_wanted = true;
+		ring_wake(store_control.ring);
+		while (in_time && store_control.reading_wanted && control_is_live())
+			in_time = control_wait(waiting);
+	}
+	control_unlock();
+}
+
+uint64_t control_epoch(void)
+{
+	/* Acquire: the path was set before. */
+	return __atomic_load_n(&store_control.epoch, __ATOMIC_ACQUIRE);
+}
+
+/* Opens a file that was named, or looks again at one that failed. With the lock held. */
+static void open_named_file(const struct waiting *waiting, char **error)
+{
+	struct settings_of_store none = { .path = NULL };
+
+	if (store_control.state == STORE_NONE || store_control.open_path ||
+	    (!store_control.settings.path && !store_control.error))
+		return;
+	control_unlock();
+	control_request(REQUEST_OPEN, &none, waiting, error);
+	control_lock();
+	if (store_control.open_path) { /* a store in memory is open in spite of the path */
+		free(*error);
+		*error = NULL;
+	}
+}
+
+bool control_reading_path(char **path, uint64_t *epoch, const struct waiting *waiting, char **error)
+{
+	bool found;
+
+	control_lock();
+	if (store_control.state == STORE_DISABLED)
+		*error = text_format("%s",
+		                     store_control.error ? store_control.error : "the store is disabled");
+	else
+		open_named_file(waiting, error);
+	found = !*error;
+	if (found) {
+		*path = store_control.open_path ? strdup(store_control.open_path) : NULL;
+		*epoch = control_epoch();
+	}
+	control_unlock();
+	return found;
+}

@@ -1,0 +1,27 @@
+/*
+ * Relaxed atomics: each number stands for itself, nothing is read on its strength.
+ */
+#include "store/counters.h"
+
+static uint64_t counters[STORE_COUNTERS];
+
+uint64_t store_counter(enum store_counter which)
+{
+	return which < STORE_COUNTERS ? __atomic_load_n(&counters[which], __ATOMIC_RELAXED) : 0;
+}
+
+void store_count(enum store_counter which, uint64_t number)
+{
+	__atomic_fetch_add(&counters[which], number, __ATOMIC_RELAXED);
+}
+
+void store_set_counter(enum store_counter which, uint64_t value)
+{
+	__atomic_store_n(&counters[which], value, __ATOMIC_RELAXED);
+}
+
+void store_reset_counters(void)
+{
+	for (int i = 0; i < STORE_COUNTERS; i++)
+		store_set_counter((enum store_counter)i, 0);
+}

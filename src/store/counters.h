@@ -1,0 +1,35 @@
+/*
+ * What the store counts, for system.metrics and the tests. All are of this process: a forked
+ * child begins with zeros.
+ */
+#ifndef QUERYPROF_STORE_COUNTERS_H
+#define QUERYPROF_STORE_COUNTERS_H
+
+#include <stdint.h>
+
+enum store_counter {
+	STORE_SAMPLES, /* rows written */
+	STORE_QUERIES,
+	STORE_LOST,    /* records taken from the ring that could not be written */
+	STORE_TRIMMED, /* samples removed to keep the size bound */
+	STORE_STACKS,  /* distinct stacks known to this process */
+	STORE_FLUSHES, /* transactions */
+	STORE_ERRORS,  /* failed transactions or opens */
+	STORE_BYTES,   /* file and WAL after the newest flush */
+	STORE_FLUSHER_CPU_TIME_NS,
+	STORE_FIELDS_SKIPPED, /* optional fields of samples that this build does not know */
+	STORE_COUNTERS,
+};
+
+uint64_t store_counter(enum store_counter which);
+
+/* Adds. */
+void store_count(enum store_counter which, uint64_t number);
+
+/* For those that are a state, not a sum. */
+void store_set_counter(enum store_counter which, uint64_t value);
+
+/* In a forked child. */
+void store_reset_counters(void);
+
+#endif

@@ -1,0 +1,472 @@
+/*
+ * SQLite maps the WAL index, and a mapping of a file that another process truncates is a
+ * SIGBUS for the thread that reads it: the host would end. So each connection has a copy of
+ * the index in its heap, which this file reads and writes with pread() and pwrite(). Other
+ * processes map the file as ever; the page cache is the same for both.
+ *
+ * SQLite orders its accesses to the index by locks, which is all that a copy needs:
+ *   - a lock that is taken loads the copy. A shared lock loads the head, and the rest when
+ *     the head has changed; an exclusive lock loads everything.
+ *   - before a lock is taken or released, what SQLite has changed under its exclusive locks
+ *     is published. Hash tables come first and the first copy of the header comes last, so
+ *     that a reader who finds the new header finds what it stands for.
+ * SQLite reads the header once without a lock, when a transaction begins. It compares that
+ * with the index under its read lock, and begins again when they differ.
+ *
+ * An index that somebody truncates or overwrites is found by its size, by the checksum of its
+ * header, or when what was published is read back. It is made invalid then, and the next
+ * transaction builds it again from the log, which has all that was committed.
+ *
+ * The locks are open file description locks, one description a connection. They exclude
+ * connections of one process as well, and other processes see ordinary locks of SQLite's
+ * protocol. The numbers here are those of SQLite's file format for the WAL index.
+ */
+#include "store/file/wal_index.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sqlite3.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define REGION_BYTES 32768
+#define PAGE_BYTES 4096
+
+/* The head of the first region: the header twice, and what checkpoints and readers tell
+ * each other. */
+#define HEADER_BYTES 48
+#define CHECKPOINT_START 96
+#define HEAD_BYTES 136
+
+/* Loads of an index that somebody keeps changing. */
+#define LOAD_TRIES 10
+
+#define LOCKS_START 120
+#define WRITE_LOCK 0
+#define OPEN_LOCK 8 /* held by every connection: the first one finds it free */
+
+struct region {
+	unsigned char *bytes; /* SQLite's */
+	unsigned char *known; /* what the file had when it was last looked at */
+};
+
+/* Behind SQLite's own file object, which ends at `base->szOsFile`. */
+struct wal_index {
+	sqlite3_io_methods methods; /* the file's own, with ours in place of some */
+	int (*lock_database)(sqlite3_file *file, int level);
+	const char *database; /* SQLite keeps the name while the file is open */
+	int fd;               /* of the index; -1: not open */
+	unsigned exclusive;   /* locks held so, a bit each */
+	bool is_stale;        /* the next load must be of everything */
+	int count;
+	struct region *regions;
+};
+
+static sqlite3_vfs *base;
+
+static struct wal_index *index_of(sqlite3_file *file)
+{
+	return (struct wal_index *)((char *)file + base->szOsFile);
+}
+
+/* --- the copy and the file ----------------------------------------------------------- */
+
+/* What the file does not have reads as zeros: SQLite takes that for an index to rebuild. */
+static void read_file(const struct wal_index *index, void *to, size_t size, off_t offset)
+{
+	ssize_t got = pread(index->fd, to, size, offset);
+
+	if (got < 0)
+		got = 0;
+	memset((char *)to + got, 0, size - (size_t)got);
+}
+
+static bool is_short(const struct wal_index *index)
+{
+	struct stat status;
+
+	return fstat(index->fd, &status) || status.st_size < (off_t)index->count * REGION_BYTES;
+}
+
+static void load_region(struct wal_index *index, int number)
+{
+	struct region *region = &index->regions[number];
+
+	read_file(index, region->bytes, REGION_BYTES, (off_t)number * REGION_BYTES);
+	memcpy(region->known, region->bytes, REGION_BYTES);
+}
+
+/* A header may be there though what it stands for has been cut off. */
+static void read_head(const struct wal_index *index, unsigned char *head)
+{
+	read_file(index, head, HEAD_BYTES, 0);
+	if (is_short(index))
+		memset(head, 0, CHECKPOINT_START);
+}
+
+static void load(struct wal_index *index, bool all)
+{
+	unsigned char head[HEAD_BYTES];
+	struct region *first = index->regions;
+
+	if (!index->count)
+		return;
+	read_head(index, head);
+	for (int tries = 0; all || index->is_stale || memcmp(head, first->known, CHECKPOINT_START) != 0;
+	     tries++) {
+		index->is_stale = all = false;
+		for (int i = index->count; i-- > 0;)
+			load_region(index, i);
+		/* The header as it was before is the one that the tables are for, or a later one. */
+		memcpy(first->bytes, head, HEAD_BYTES);
+		memcpy(first->known, head, HEAD_BYTES);
+		read_head(index, head);
+		if (tries == LOAD_TRIES) {
+			memset(head, 0, CHECKPOINT_START);
+			break;
+		}
+	}
+	memcpy(first->bytes, head, HEAD_BYTES);
+	memcpy(first->known, head, HEAD_BYTES);
+}
+
+static bool has_changed(const struct region *region, size_t start, size_t size)
+{
+	return memcmp(region->bytes + start, region->known + start, size) != 0;
+}
+
+static void publish_bytes(struct wal_index *index, int number, size_t start, size_t size)
+{
+	struct region *region = &index->regions[number];
+
+	if (!has_changed(region, start, size))
+		return;
+	if (pwrite(index->fd, region->bytes + start, size, (off_t)number * REGION_BYTES + (off_t)start) !=
+	    (ssize_t)size)
+		index->is_stale = true;
+	memcpy(region->known + start, region->bytes + start, size);
+}
+
+/* From the first change to the last one: nobody else writes here while we have the lock. */
+static void publish_hash_table(struct wal_index *index, int number, size_t start)
+{
+	struct region *region = &index->regions[number];
+	size_t end = REGION_BYTES;
+
+	if (!has_changed(region, start, end - start))
+		return;
+	while (!has_changed(region, start, 8))
+		start += 8;
+	while (!has_changed(region, end - 8, 8))
+		end -= 8;
+	publish_bytes(index, number, start, end - start);
+}
+
+/* Whether the file has the tables and headers that it should. */
+static bool is_as_known(const struct wal_index *index)
+{
+	unsigned char bytes[REGION_BYTES];
+
+	if (is_short(index))
+		return false;
+	for (int i = 0; i < index->count; i++) {
+		const unsigned char *known = index->regions[i].known;
+		size_t start = i ? 0 : HEAD_BYTES;
+
+		read_file(index, bytes, sizeof bytes, (off_t)i * REGION_BYTES);
+		if (memcmp(bytes + start, known + start, sizeof bytes - start) != 0 ||
+		    (!i && memcmp(bytes, known, CHECKPOINT_START) != 0))
+			return false;
+	}
+	return true;
+}
+
+static bool has_frames_to_publish(const struct wal_index *index)
+{
+	bool any = has_changed(&index->regions[0], 0, CHECKPOINT_START) ||
+	           has_changed(&index->regions[0], HEAD_BYTES, REGION_BYTES - HEAD_BYTES);
+
+	for (int i = 1; !any && i < index->count; i++)
+		any = has_changed(&index->regions[i], 0, REGION_BYTES);
+	return any;
+}
+
+/* A header without a checksum: whoever comes next builds the index again. */
+static void invalidate(struct wal_index *index)
+{
+	static const unsigned char zeros[CHECKPOINT_START];
+
+	ssize_t written = pwrite(index->fd, zeros, sizeof zeros, 0);
+
+	(void)written; /* a file that cannot be written stays as it is */
+	index->is_stale = true;
+}
+
+/* Only one who holds the write lock changes this part of the file, so what differs from
+ * what we know is not SQLite's work. */
+static void publish_frames(struct wal_index *index)
+{
+	if (!has_frames_to_publish(index))
+		return;
+	for (int i = index->count; i-- > 0;)
+		publish_hash_table(index, i, i ? 0 : HEAD_BYTES);
+	if (is_as_known(index)) {
+		publish_bytes(index, 0, HEADER_BYTES, HEADER_BYTES);
+		publish_bytes(index, 0, 0, HEADER_BYTES);
+		if (is_as_known(index))
+			return;
+	}
+	invalidate(index);
+}
+
+/* Fields that locks of their own protect, each written alone. The two that a reader uses
+ * without such a lock come as 8 bytes, which the kernel copies at once; their second half
+ * is never changed by anybody. */
+static const struct {
+	unsigned char start, size;
+} checkpoint_fields[] = { { 96, 8 }, { 104, 4 }, { 108, 4 }, { 112, 4 }, { 116, 4 }, { 128, 8 } };
+
+static void publish(struct wal_index *index)
+{
+	if (!index->exclusive || !index->count)
+		return;
+	if (index->exclusive & 1u << WRITE_LOCK)
+		publish_frames(index);
+	for (size_t i = 0; !index->is_stale && i < sizeof checkpoint_fields / sizeof *checkpoint_fields; i++)
+		publish_bytes(index, 0, checkpoint_fields[i].start, checkpoint_fields[i].size);
+}
+
+/* With a byte in each page, so that the disk has room for all of it: a hole that cannot be
+ * filled would be a SIGBUS in those who map it. */
+static bool extend_file(const struct wal_index *index, int regions)
+{
+	struct stat status;
+
+	if (fstat(index->fd, &status))
+		return false;
+	for (off_t page = status.st_size / PAGE_BYTES; page < (off_t)regions * REGION_BYTES / PAGE_BYTES;
+	     page++)
+		if (pwrite(index->fd, "", 1, (page + 1) * PAGE_BYTES - 1) != 1)
+			return false;
+	return true;
+}
+
+/* --- opening -------------------------------------------------------------------------- */
+
+static bool set_lock(int fd, short type, int first, int count)
+{
+	struct flock lock = {
+		.l_type = type, .l_whence = SEEK_SET, .l_start = LOCKS_START + first, .l_len = count
+	};
+
+	return !fcntl(fd, F_OFD_SETLK, &lock);
+}
+
+/* The name of the index, malloc'ed. */
+static char *make_name(const struct wal_index *index)
+{
+	char *name;
+
+	return asprintf(&name, "%s-shm", index->database) < 0 ? NULL : name;
+}
+
+/* With the database's own owner and mode, whatever the umask. -1 and errno. */
+static int open_file(const struct wal_index *index, const char *name)
+{
+	struct stat database, status;
+	int fd;
+
+	if (stat(index->database, &database))
+		return -1;
+	fd = open(name, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, database.st_mode & 0777);
+	if (fd < 0 || fstat(fd, &status) || status.st_size)
+		return fd;
+	if ((status.st_mode & 0777) != (database.st_mode & 0777))
+		fchmod(fd, database.st_mode & 0777);
+	if (!geteuid() && (status.st_uid != database.st_uid || status.st_gid != database.st_gid) &&
+	    fchown(fd, database.st_uid, database.st_gid))
+		return fd; /* it is root's then */
+	return fd;
+}
+
+/* The first connection of all processes empties the file: what it has may be of a machine
+ * that lost its power. An SQLite result. */
+static int attach(const struct wal_index *index)
+{
+	struct flock other = {
+		.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = LOCKS_START + OPEN_LOCK, .l_len = 1
+	};
+
+	if (fcntl(index->fd, F_OFD_GETLK, &other))
+		return SQLITE_IOERR_LOCK;
+	if (other.l_type == F_WRLCK)
+		return SQLITE_BUSY;
+	if (other.l_type == F_UNLCK &&
+	    (!set_lock(index->fd, F_WRLCK, OPEN_LOCK, 1) || ftruncate(index->fd, 3)))
+		return SQLITE_BUSY;
+	return set_lock(index->fd, F_RDLCK, OPEN_LOCK, 1) ? SQLITE_OK : SQLITE_BUSY;
+}
+
+static int open_index(struct wal_index *index)
+{
+	char *name = make_name(index);
+	int code;
+
+	if (!name)
+		return SQLITE_NOMEM;
+	index->fd = open_file(index, name);
+	free(name);
+	if (index->fd < 0)
+		return SQLITE_CANTOPEN;
+	code = attach(index);
+	if (code) {
+		close(index->fd);
+		index->fd = -1;
+	}
+	return code;
+}
+
+static bool add_region(struct wal_index *index)
+{
+	struct region *larger = realloc(index->regions, (size_t)(index->count + 1) * sizeof *index->regions);
+	struct region region = { .bytes = malloc(REGION_BYTES), .known = malloc(REGION_BYTES) };
+
+	if (larger)
+		index->regions = larger;
+	if (!larger || !region.bytes || !region.known) {
+		free(region.bytes);
+		free(region.known);
+		return false;
+	}
+	index->regions[index->count++] = region;
+	load_region(index, index->count - 1);
+	return true;
+}
+
+/* --- SQLite's methods ------------------------------------------------------------------ */
+
+static int map(sqlite3_file *file, int number, int size, int extend, void volatile **memory)
+{
+	struct wal_index *index = index_of(file);
+	int code = index->fd < 0 ? open_index(index) : SQLITE_OK;
+
+	*memory = NULL;
+	if (code)
+		return code;
+	if (size != REGION_BYTES)
+		return SQLITE_MISUSE;
+	if (extend && !extend_file(index, number + 1))
+		return SQLITE_IOERR_SHMSIZE;
+	while (index->count <= number)
+		if (!add_region(index))
+			return SQLITE_NOMEM;
+	*memory = index->regions[number].bytes;
+	return SQLITE_OK;
+}
+
+static int lock(sqlite3_file *file, int first, int count, int flags)
+{
+	struct wal_index *index = index_of(file);
+	bool exclusive = flags & SQLITE_SHM_EXCLUSIVE;
+	unsigned locks = ((1u << count) - 1) << first;
+
+	if (index->fd < 0)
+		return SQLITE_IOERR_SHMLOCK;
+	publish(index);
+	if (flags & SQLITE_SHM_UNLOCK) {
+		index->exclusive &= ~locks;
+		return set_lock(index->fd, F_UNLCK, first, count) ? SQLITE_OK : SQLITE_IOERR_SHMLOCK;
+	}
+	if (!set_lock(index->fd, exclusive ? F_WRLCK : F_RDLCK, first, count))
+		return SQLITE_BUSY;
+	if (exclusive && (locks & 1u << WRITE_LOCK) && is_short(index)) {
+		invalidate(index);
+		if (!extend_file(index, index->count)) {
+			set_lock(index->fd, F_UNLCK, first, count);
+			return SQLITE_IOERR_SHMSIZE;
+		}
+	}
+	if (exclusive)
+		index->exclusive |= locks;
+	load(index, exclusive);
+	return SQLITE_OK;
+}
+
+/* The memory is this connection's alone, and publish() orders what others see. */
+static void barrier(sqlite3_file *file)
+{
+	(void)file;
+}
+
+static int unmap(sqlite3_file *file, int remove)
+{
+	struct wal_index *index = index_of(file);
+	char *name = remove ? make_name(index) : NULL;
+
+	if (name)
+		unlink(name);
+	free(name);
+	for (int i = 0; i < index->count; i++) {
+		free(index->regions[i].bytes);
+		free(index->regions[i].known);
+	}
+	free(index->regions);
+	if (index->fd >= 0)
+		close(index->fd);
+	index->regions = NULL;
+	index->count = 0;
+	index->exclusive = 0;
+	index->fd = -1;
+	return SQLITE_OK;
+}
+
+/* Who closes the database as the last one folds the log back without any lock on the index. */
+static int lock_database(sqlite3_file *file, int level)
+{
+	struct wal_index *index = index_of(file);
+	int code = index->lock_database(file, level);
+
+	if (!code && level == SQLITE_LOCK_EXCLUSIVE && index->fd >= 0)
+		load(index, true);
+	return code;
+}
+
+static int open_database(sqlite3_vfs *vfs, sqlite3_filename name, sqlite3_file *file, int flags, int *out)
+{
+	struct wal_index *index = index_of(file);
+	int code = base->xOpen(base, name, file, flags, out);
+
+	(void)vfs;
+	if (code || !(flags & SQLITE_OPEN_MAIN_DB) || file->pMethods->iVersion < 2)
+		return code;
+	*index = (struct wal_index){
+		.methods = *file->pMethods, .lock_database = file->pMethods->xLock, .database = name, .fd = -1
+	};
+	index->methods.xLock = lock_database;
+	index->methods.xShmMap = map;
+	index->methods.xShmLock = lock;
+	index->methods.xShmBarrier = barrier;
+	index->methods.xShmUnmap = unmap;
+	file->pMethods = &index->methods;
+	return code;
+}
+
+void wal_index_register(void)
+{
+	static sqlite3_vfs vfs;
+
+	base = sqlite3_vfs_find("unix");
+	if (!base)
+		return;
+	vfs = *base; /* its other methods look only at what is copied */
+	vfs.zName = WAL_INDEX_VFS;
+	vfs.szOsFile += (int)sizeof(struct wal_index);
+	vfs.xOpen = open_database;
+	vfs.pNext = NULL;
+	sqlite3_vfs_register(&vfs, 0);
+}

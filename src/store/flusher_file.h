@@ -1,0 +1,71 @@
+/*
+ * The file that the flusher writes: made, opened, looked after while it is open, and given up
+ * and opened again when something is wrong with it.
+ */
+#ifndef QUERYPROF_STORE_FLUSHER_FILE_H
+#define QUERYPROF_STORE_FLUSHER_FILE_H
+
+#include "store/control.h"
+#include "store/file/database.h"
+#include "store/file/tempdir.h"
+#include "store/write/retention.h"
+#include "store/write/writer.h"
+
+/* The thread's own; others touch it only when there is no thread. */
+struct flusher {
+	struct writer writer;
+	bool has_writer;
+	struct retention retention;
+	struct tempdir tempdir;
+	int table_error;     /* errno of descriptors_separate(): the store is in memory */
+	char *path;          /* of the open file */
+	char *settings_path; /* of the settings in force, NULL: temporary */
+	int64_t max_bytes, interval_ns;
+	store_chore chore;
+	bool failing, over_bound;
+	int64_t retry_at, retry_pause;
+	int64_t reaped_at;
+	bool unsynced;   /* stored since the newest sync */
+	int64_t sync_at; /* no sync before, while more comes */
+};
+extern struct flusher flusher;
+
+/* Path and limits as the settings say. A QP_ code or DATABASE_LOCKED, `*error`. */
+int flusher_open_file(char **error);
+
+/* `last`: nothing more will be written to it. */
+void flusher_close_file(bool last);
+
+/* Makes sure that the file is open, and is still the one that its path names. A QP_
+ * code or DATABASE_LOCKED when it cannot be had. */
+int flusher_ensure_file(void);
+
+/* Whether the new file can be used; it exists afterwards. */
+int flusher_try_file(const struct settings_of_store *wanted, char **error);
+
+/* Whether a file is open and its path still names it. */
+bool flusher_has_current_file(void);
+
+/* Why the store is in memory (malloc'ed); NULL: it is not. */
+char *flusher_refusal(void);
+
+void flusher_take_limits(int64_t max_bytes);
+void flusher_set_limits(struct database_limits *limits);
+
+/* A failure, whose sentence is taken over: it is shown, and the file is not tried again
+ * before a pause that grows. */
+void flusher_note_failure(char *sentence);
+
+/* Back to what a first try would find. */
+void flusher_clear_failure(void);
+
+/* Starts the reading thread that a caller waits for. Called and left with the control
+ * block's lock held. */
+void flusher_start_reading(void);
+
+/* Whether a fork or the end waits for the flusher. */
+bool flusher_is_interrupted(void);
+
+uint64_t flusher_used_ring(void);
+
+#endif

@@ -1,0 +1,36 @@
+#include "store/process_start.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/sys.h"
+
+/* Start of the process by the kernel's account. The clocks move against each other, so the
+ * caller asks once a process. */
+int64_t store_process_start(void)
+{
+	unsigned long long ticks;
+	char text[1024];
+	char *behind_name;
+	int64_t start, up;
+	FILE *file;
+	size_t size;
+
+	start = (int64_t)clock_ns(CLOCK_REALTIME);
+	up = (int64_t)clock_ns(CLOCK_BOOTTIME);
+	file = fopen("/proc/self/stat", "re");
+	if (!file)
+		return start;
+	size = fread(text, 1, sizeof text - 1, file);
+	fclose(file);
+	text[size] = '\0';
+	behind_name = strrchr(text, ')'); /* the name may hold anything */
+	if (!behind_name ||
+	    sscanf(behind_name + 1,
+	           " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu",
+	           &ticks) != 1)
+		return start;
+	return start - up + (int64_t)(ticks * (1000000000ull / (unsigned long long)sysconf(_SC_CLK_TCK)));
+}

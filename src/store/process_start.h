@@ -1,0 +1,9 @@
+#ifndef QUERYPROF_STORE_PROCESS_START_H
+#define QUERYPROF_STORE_PROCESS_START_H
+
+#include <stdint.h>
+
+/* When this process began, ns since 1970, as the file's table of processes has it. */
+int64_t store_process_start(void);
+
+#endif

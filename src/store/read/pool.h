@@ -1,0 +1,90 @@
+/*
+ * Cursors and the thread that works on their files, as reader.c, the flusher and the store
+ * see them.
+ */
+#ifndef QUERYPROF_STORE_READ_POOL_H
+#define QUERYPROF_STORE_READ_POOL_H
+
+#include <sqlite3.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "store/read/rows.h"
+#include "store/waiting.h"
+
+enum job_state { JOB_NONE, JOB_QUEUED, JOB_RUNNING, JOB_DONE, JOB_REFUSED };
+
+struct store_cursor {
+	/* The owner's. */
+	struct store_wait wait;
+	char *refusal; /* why the owner did without the reading thread's result */
+
+	/* The owner's, and the reading thread's while a job runs. */
+	sqlite3 *db; /* NULL: not open yet, or closed under us when the store ended */
+	sqlite3_stmt *statement;
+	char *sql;
+	char *path;     /* of the file; NULL: the empty stand-in */
+	uint64_t epoch; /* of the store's own file; 0: the stand-in, or another file */
+	struct rows rows;
+	int code;       /* of the statement: SQLITE_ROW while it goes on */
+	char *error;    /* of the newest step */
+	uint64_t forks; /* when it was opened: a parent's cursor is not ours to touch */
+	bool is_remote; /* the reading thread opens, reads and closes its file */
+
+	/* Under the pool's lock. */
+	enum job_state job;
+	void (*work)(struct store_cursor *cursor);
+	bool is_left; /* closed by its owner while a job ran */
+	struct store_cursor *next_job;
+	struct store_cursor *next;           /* of the idle ones, or of those given back */
+	struct store_cursor *before, *after; /* of the remote ones that are in use */
+};
+
+/* --- for reader.c ------------------------------------------------------------- */
+
+/* A cursor, with the same statement prepared if the pool has such. Takes over `path`. NULL:
+ * no memory. */
+struct store_cursor *pool_take(const char *sql, char *path, uint64_t epoch);
+
+/* The owner does not use it any more. */
+void pool_give_back(struct store_cursor *cursor);
+
+/* The parent of this forked child opened it. */
+bool pool_is_foreign(const struct store_cursor *cursor);
+
+/* Has `work` done where it may be done, and waits for it as cursor->wait says: without end as
+ * long as the work goes on, but neither behind another cursor's work nor for a disk. False:
+ * cursor->refusal says why; the work may run still, and then the rest of the cursor is the
+ * reading thread's. */
+bool pool_run(struct store_cursor *cursor, void (*work)(struct store_cursor *cursor));
+
+/* For `work`, which has opened the connection: its statements show that they go on. */
+void pool_watch_progress(struct store_cursor *cursor);
+
+/* Binding on the owner's thread: the connection is not closed between these. False: it is
+ * closed, or busy. */
+bool pool_hold(struct store_cursor *cursor);
+void pool_release(void);
+
+/* --- for the flusher and the store -------------------------------------------------- */
+
+/* Closes the idle connections and waits `timeout_ms` for the busy ones; keeps new ones from
+ * being opened until pool_resume(). False: some are busy still. */
+bool pool_pause(int timeout_ms);
+void pool_resume(void);
+void pool_reset_in_child(void);
+
+/* Closes the idle connections: they are of a file that is in use no more. */
+void pool_close_idle(void);
+
+/* On the flusher's thread, whose descriptor table the new thread gets: the reading thread
+ * runs, if one can be had. */
+void pool_start(void);
+
+/* On the flusher's thread: no connection of the reading thread is open afterwards, and it has
+ * ended. False: it hangs in the file system. */
+bool pool_end(int timeout_ms);
+
+bool pool_has_thread(void);
+
+#endif

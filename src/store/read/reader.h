@@ -1,0 +1,56 @@
+/*
+ * Reading trace files: the one of this process's store, and others beside it.
+ */
+#ifndef QUERYPROF_STORE_READ_READER_H
+#define QUERYPROF_STORE_READ_READER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "store/waiting.h"
+
+/* --- files ----------------------------------------------------------------------- */
+
+struct store_file;
+
+/* The file that the process's own store writes, whichever that is at the moment. Never NULL,
+ * never closed. A store that has no file yet reads as an empty one. */
+struct store_file *store_file_own(void);
+
+/* Another file, to be read only; any number at one time, also the own store's file. The store
+ * must run (store_init()). NULL with a message in `*error` (free() it): there is no such
+ * file, it is no trace file, or a newer version wrote it. */
+struct store_file *store_file_open(const char *path, char **error);
+
+/* Its cursors may outlive it. */
+void store_file_close(struct store_file *file);
+
+/* --- cursors ------------------------------------------------------------------------- */
+
+/* A read-only statement on a trace file over a connection of its own from a pool. `sql` sees
+ * the tables and views of sql/store_schema.sql. One thread at a time uses a cursor. */
+struct store_cursor;
+
+/* `wait` (copied; NULL: 60 s) holds for this call and for each store_step(): how long they
+ * wait while nothing goes on. NULL with a message in `*error` (free() it) on failure. */
+struct store_cursor *store_select(struct store_file *file, const char *sql, const struct store_wait *wait,
+                                  char **error);
+void store_bind_int64(struct store_cursor *cursor, int index, int64_t value); /* from 1 */
+void store_bind_double(struct store_cursor *cursor, int index, double value);
+void store_bind_text(struct store_cursor *cursor, int index, const char *text, size_t size); /* copied */
+void store_bind_null(struct store_cursor *cursor, int index);
+
+/* 1: a row; 0: the end; -1: failed, see store_cursor_error(). */
+int store_step(struct store_cursor *cursor);
+const char *store_cursor_error(const struct store_cursor *cursor);
+
+enum store_type { STORE_NULL, STORE_INT64, STORE_DOUBLE, STORE_TEXT, STORE_BLOB };
+enum store_type store_column_type(struct store_cursor *cursor, int column); /* from 0 */
+int64_t store_column_int64(struct store_cursor *cursor, int column);
+double store_column_double(struct store_cursor *cursor, int column);
+/* Valid until the next store_step() or store_close(). */
+const char *store_column_bytes(struct store_cursor *cursor, int column, size_t *size);
+void store_close(struct store_cursor *cursor);
+
+#endif

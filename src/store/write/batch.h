@@ -1,0 +1,28 @@
+/*
+ * One batch: records from the ring, in one transaction.
+ */
+#ifndef QUERYPROF_STORE_WRITE_BATCH_H
+#define QUERYPROF_STORE_WRITE_BATCH_H
+
+#include "store/write/writer.h"
+
+/* What became of a batch. */
+struct writer_result {
+	size_t records;          /* taken from the ring */
+	size_t samples, queries; /* stored */
+	size_t fields_skipped;   /* of their records */
+	size_t lost;
+	bool more; /* the batch was full: the ring may have more */
+	bool busy; /* another process kept writing: nothing was taken */
+};
+
+/* Takes records from the ring and stores them in one transaction, at most
+ * `most_records`, and about `most_bytes` of the file. SQLITE_OK or the error, after
+ * which the batch is lost. */
+int writer_store(struct writer *writer, struct ring *ring, size_t most_records, size_t most_bytes,
+                 struct writer_result *result);
+
+/* Takes one record that will not be stored, and remembers what later ones need. */
+void writer_discard(struct writer *writer, unsigned kind, const void *record, size_t size);
+
+#endif

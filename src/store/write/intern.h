@@ -1,0 +1,52 @@
+/*
+ * Rows of what repeats: looked up in memory, else in the file, else added.
+ */
+#ifndef QUERYPROF_STORE_WRITE_INTERN_H
+#define QUERYPROF_STORE_WRITE_INTERN_H
+
+#include "store/write/writer.h"
+
+/* Entries of the tables. */
+struct known_thread {
+	struct hash key;
+	int64_t row; /* 0: not looked up yet */
+	char name[20];
+};
+
+struct known_series {
+	struct hash key;
+	int64_t row, epoch;
+};
+
+struct known_stack {
+	struct hash key;
+	int64_t row, epoch;
+	uint32_t generation; /* of the code map that its addresses were read with */
+};
+
+struct known_query {
+	struct hash key;
+	int64_t row;
+	uint32_t batch, span; /* its span, valid in that batch only */
+};
+
+struct known_text {
+	struct hash key;
+	int64_t row;
+};
+
+/* Rows, found or made: their numbers, > 0; else minus SQLite's code. */
+int64_t intern_series(struct writer *writer, const struct sample_record *sample);
+int64_t intern_stack(struct writer *writer, const struct sample_record *sample);
+int64_t intern_statement(struct writer *writer, const char *text, size_t size, bool is_cut);
+
+/* `text`: version, a space, path. Row 0 for no text. */
+int64_t intern_library(struct writer *writer, const char *text, size_t size);
+
+/* The query's row and, in `*span`, its place in the batch. */
+int64_t intern_query(struct writer *writer, struct query_key key, uint32_t *span);
+
+/* Remembers a thread's name; the row comes with its first sample. */
+void intern_thread_name(struct writer *writer, const struct thread_record *record);
+
+#endif

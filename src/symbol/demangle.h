@@ -1,0 +1,11 @@
+/*
+ * Names as people wrote them.
+ */
+#ifndef QUERYPROF_SYMBOL_DEMANGLE_H
+#define QUERYPROF_SYMBOL_DEMANGLE_H
+
+/* The source form of a C++ or Rust symbol; malloc'ed, NULL when the name is not mangled (or
+ * there is no memory). */
+char *symbol_demangle(const char *name);
+
+#endif

@@ -1,0 +1,222 @@
+#!/usr/bin/python3
+"""The documents are true: the examples run, the reference names all that the code has,
+and what is pointed at is there.
+
+    test_documents.py SOURCE_DIR BUILD_DIR C_COMPILER
+"""
+import os
+import re
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import unittest
+
+SOURCE, BUILD, COMPILER = sys.argv[1:4]
+LIBRARY = os.path.join(BUILD, "libqueryprof")
+DOCUMENTS = ("README.md", "LIMITS.md", "CONTRIBUTING.md", "CHANGELOG.md", "THIRD-PARTY.md", "sql/README.md",
+             "src/README.md", "tests/bench/README.md", "third_party/libunwind/README.md")
+
+WORK = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 300000) SELECT sum(i % 7) FROM n"
+APPLICATION = """\
+import sqlite3
+
+db = sqlite3.connect("app.db")
+db.execute("CREATE TABLE IF NOT EXISTS orders (id INTEGER)")
+db.execute("%s").fetchall()
+db.execute("SELECT count(*) FROM orders, (%s)").fetchall()
+""" % (WORK, WORK)
+SEARCH = """\
+WITH RECURSIVE topics(topic) AS (SELECT 'a' UNION ALL SELECT topic || 'a' FROM topics WHERE length(topic) < 60)
+SELECT topic, count(*) AS packages, sum(installed_size_kib) / 1024 AS mib
+FROM topics JOIN packages
+  ON name || ' ' || description || ' ' || tags LIKE '%' || topic || '%'
+GROUP BY topic ORDER BY packages DESC LIMIT 5;
+"""
+
+
+def read(name):
+    with open(os.path.join(SOURCE, name), encoding="utf-8") as file:
+        return file.read()
+
+
+def blocks(text, language):
+    return re.findall(r"^```%s\n(.*?)^```$" % language, text, re.MULTILINE | re.DOTALL)
+
+
+def quoted(text):
+    """Single names between backquotes; those with arguments lose them."""
+    return {name.split("(")[0].strip() for name in re.findall(r"`([^`\n]+)`", text)}
+
+
+class Documents(unittest.TestCase):
+    maxDiff = None
+
+    def setUp(self):
+        directory = tempfile.TemporaryDirectory()
+        self.addCleanup(directory.cleanup)
+        self.folder = directory.name
+        os.makedirs(os.path.join(self.folder, "build"))
+        os.symlink(BUILD, os.path.join(self.folder, "build", "release"))
+        self.write("app.py", APPLICATION)
+        self.write("search.sql", SEARCH)
+        db = sqlite3.connect(os.path.join(self.folder, "packages.db"))
+        db.execute("CREATE TABLE packages (name, description, tags, installed_size_kib)")
+        db.executemany("INSERT INTO packages VALUES (?, ?, '', 5)", (("package %d" % i, "x" * 200) for i in range(5000)))
+        db.commit()
+        db.close()
+
+    def write(self, name, text):
+        with open(os.path.join(self.folder, name), "w", encoding="utf-8") as file:
+            file.write(text)
+
+    def run_command(self, command, text=""):
+        environment = dict(os.environ, PATH=BUILD + ":" + os.environ["PATH"], HOME=self.folder, LC_ALL="C.UTF-8")
+        done = subprocess.run(command, shell=isinstance(command, str), cwd=self.folder, env=environment, input=text,
+                              capture_output=True, text=True, timeout=100, check=False)
+        self.assertEqual(done.returncode, 0, (command, done.stdout, done.stderr))
+        return done.stdout + done.stderr
+
+    def load(self):
+        db = sqlite3.connect(os.path.join(self.folder, "app.db"), isolation_level=None)
+        self.addCleanup(db.close)
+        db.enable_load_extension(True)
+        db.execute("SELECT load_extension(?)", (LIBRARY,))
+        return db
+
+    # --- examples ------------------------------------------------------------------
+
+    def test_first_screen(self):
+        shown = blocks(read("README.md"), "")[0]
+        output = "".join(self.run_command(line[2:]) for line in shown.splitlines() if line.startswith("$ "))
+        # What stands above depends on which statements of the shell were sampled, too.
+        shown = shown[shown.index("Time, as measured"):]
+        for heading in (line for line in shown.splitlines() if not re.search(r"[0-9$…]", line)):
+            words = heading.split()
+            self.assertTrue(any(line.split()[:len(words)] == words for line in output.splitlines()),
+                            (heading, output))
+
+    def test_commands(self):
+        for name in ("before.trace", "after.trace"):
+            self.run_command(["queryprof", "record", "-o", name, "--cpu", "1ms", "--", "/usr/bin/python3", "app.py"])
+        lines = [line for block in blocks(read("README.md"), "sh") for line in block.splitlines()]
+        self.assertGreater(len(lines), 8)
+        if "not in this build" in self.run_command("queryprof export --help"):
+            lines = [line for line in lines if "flamegraph" not in line]
+        for line in lines:
+            self.run_command(line.replace("python3", "/usr/bin/python3"))
+
+    def test_sql(self):
+        for block in blocks(read("README.md"), "sql"):
+            out = self.run_command(["sqlite3", "-init", "/dev/null", "-batch", "-bail", "app.db"], block)
+            self.assertIn("sqlite3VdbeExec", out)
+
+    def test_python(self):
+        for block in blocks(read("README.md"), "python"):
+            self.run_command(["/usr/bin/python3", "-c", block])
+
+    def test_c(self):
+        parts = blocks(read("README.md"), "c")
+        self.assertEqual(len(parts), 2)
+        for part in parts:
+            includes = "".join(re.findall(r"^#.*\n", part, re.MULTILINE))
+            body = re.sub(r"^#.*\n", "", part, flags=re.MULTILINE)
+            self.run_command([COMPILER, "-std=c11", "-Wall", "-Werror", "-fsyntax-only", "-x", "c",
+                              "-I" + os.path.join(SOURCE, "src"), "-"],
+                             includes + "void work(void); void example(struct sqlite3 *db);\n"
+                             "void example(struct sqlite3 *db) { (void)db;\n" + body + "}\n")
+
+    def test_recipes(self):
+        recipes = blocks(read("sql/README.md"), "sql")
+        self.assertGreater(len(recipes), 2)
+        db = self.load()
+        db.execute("PRAGMA query_profiler_cpu_time_period_ns = '1ms'").fetchall()
+        db.execute(WORK).fetchall()
+        for recipe in recipes:
+            self.assertIsNotNone(db.execute(recipe).description, recipe)
+        self.run_command(["queryprof", "record", "-o", "app.trace", "--cpu", "1ms", "--", "/usr/bin/python3", "app.py"])
+        for recipe in recipes:
+            self.run_command(["queryprof", "sql", "app.trace"], recipe)
+
+    # --- the reference -----------------------------------------------------------------
+
+    def assertNamed(self, names, text, what):
+        self.assertTrue(names, what)
+        self.assertEqual(sorted(set(names) - quoted(text)), [], "%s that sql/README.md does not name" % what)
+
+    def section(self, title, level="##"):
+        text = read("sql/README.md")
+        found = re.search(r"^%s %s.*?(?=^%s |\Z)" % (level, re.escape(title), level), text, re.MULTILINE | re.DOTALL)
+        self.assertTrue(found, title)
+        return found.group()
+
+    def test_settings(self):
+        settings = {row[0] for row in self.load().execute("SELECT name FROM system.settings")}
+        rows = set(re.findall(r"^\| `(\w+)` \|", self.section("Settings"), re.MULTILINE))
+        self.assertEqual(rows, settings)
+
+    def test_functions(self):
+        def functions(db):
+            return {row[0].lower() for row in db.execute("SELECT name FROM pragma_function_list")}
+
+        with sqlite3.connect(":memory:") as plain:
+            ours = functions(self.load()) - functions(plain)
+        rows = {name.lower() for name in re.findall(r"^\| `(\w+)\(", self.section("Functions"), re.MULTILINE)}
+        self.assertEqual(rows, ours)
+
+    def test_tables_and_columns(self):
+        db = self.load()
+        tables = [row[0] for row in db.execute("SELECT name FROM system.sqlite_schema WHERE type = 'table'")]
+        self.assertNamed(["trace_log"], self.section("Tables"), "tables")
+        for table in tables:
+            columns = [row[1] for row in db.execute("PRAGMA system.table_xinfo('%s')" % table)]
+            self.assertNamed(columns, self.section(table + ":", "###"), "columns of " + table)
+
+    def test_views(self):
+        db = sqlite3.connect(":memory:")
+        db.executescript(read("sql/store_schema.sql"))
+        views = [row[0] for row in db.execute("SELECT name FROM sqlite_schema WHERE type = 'view'")]
+        self.assertNamed(views, self.section("Views of a trace file"), "views")
+        db.close()
+
+    def test_metrics(self):
+        metrics = {row[0] for row in self.load().execute("SELECT metric FROM system.metrics")}
+        for name in ("sql/README.md", "LIMITS.md"):
+            named = {word for word in quoted(read(name))
+                     if re.match(r"(samples_dropped|timers_|store_|unwind_|settings_e)[a-z_]+$", word)}
+            self.assertEqual(sorted(named - metrics - {"store_schema"}), [], name)
+
+    # --- what is pointed at --------------------------------------------------------------
+
+    def test_links(self):
+        for name in DOCUMENTS:
+            folder = os.path.join(SOURCE, os.path.dirname(name))
+            for target in re.findall(r"\]\(([^)]+)\)", read(name)):
+                if re.match(r"https?:", target):
+                    continue
+                path, _, anchor = target.partition("#")
+                path = os.path.normpath(os.path.join(folder, path)) if path else os.path.join(SOURCE, name)
+                self.assertTrue(os.path.exists(path), (name, target))
+                if anchor:
+                    with open(path, encoding="utf-8") as file:
+                        titles = re.findall(r"^#+ (.*)$", file.read(), re.MULTILINE)
+                    self.assertIn(anchor, [re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in titles],
+                                  name)
+
+    def test_files(self):
+        for name in DOCUMENTS:
+            for path in re.findall(r"`((?:[\w.-]+/)+[\w.-]+\.(?:c|h|sql|md|txt|py|proto)|tools/[\w-]+)`", read(name)):
+                self.assertTrue(any(os.path.exists(os.path.join(SOURCE, folder, path))
+                                    for folder in ("", "src", os.path.dirname(name))), (name, path))
+
+    def test_rooms(self):
+        listed = re.search(r"set\(QUERYPROF_ROOMS\n\s*(.*?)\)", read("src/CMakeLists.txt"), re.DOTALL).group(1).split()
+        block = next(block for block in blocks(read("src/README.md"), "") if block.startswith("base "))
+        shown = re.findall(r"^(\w+) ", block, re.MULTILINE)
+        self.assertEqual([room for room in shown if room != "export"], listed)
+        self.assertEqual(sorted(shown), sorted(name for name in os.listdir(os.path.join(SOURCE, "src"))
+                                               if os.path.isdir(os.path.join(SOURCE, "src", name))))
+
+
+if __name__ == "__main__":
+    unittest.main(argv=[sys.argv[0], *sys.argv[4:]])

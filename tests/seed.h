@@ -1,0 +1,32 @@
+/*
+ * The seed of a test's random numbers: fixed, so that every run does the same, unless
+ * QUERYPROF_TEST_SEED is another number (tools/test --long sets one). Printed, so that a
+ * failure can be repeated.
+ */
+#ifndef TESTS_SEED_H
+#define TESTS_SEED_H
+
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+static inline uint64_t test_seed(uint64_t fixed)
+{
+	const char *text = getenv("QUERYPROF_TEST_SEED");
+	/* Never 0: a shift register would stay there. */
+	const uint64_t seed =
+		text != NULL ? strtoull(text, NULL, 0) * UINT64_C(0x9e3779b97f4a7c15) | 1 : fixed;
+
+	printf("QUERYPROF_TEST_SEED=%s\n", text != NULL ? text : "(fixed)");
+	return seed;
+}
+
+/* How many rounds a test makes: QUERYPROF_TEST_ROUNDS, or the usual number. */
+static inline long test_rounds(long usual)
+{
+	const char *text = getenv("QUERYPROF_TEST_ROUNDS");
+
+	return text != NULL ? atol(text) : usual;
+}
+
+#endif
