@@ -43,6 +43,7 @@ static const struct column processes_columns[] = {
 	{ "database", "TEXT", 0 },
 	{ "library_version", "TEXT", 0 },
 	{ "library_path", "TEXT", 0 },
+	{ "parent_query_id", "TEXT", 0 },
 };
 
 /* The name that the thread has now; false: there is no such thread, or no /proc. */
@@ -152,6 +153,7 @@ static void add_process(struct table_rows *rows, const struct query_view *view)
 	table_add_text(rows, view->text);
 	table_add_text(rows, view->database);
 	add_library(rows, view->library);
+	add_id(rows, view->parent);
 }
 
 static void fill_processes(struct table_rows *rows, struct session *session)
