@@ -2,15 +2,14 @@
  * The virtual tables of the `system` schema.
  *
  * Two kinds: the logs, which the store keeps (tables_log.c), and small tables that are
- * made when they are read (tables_rows.c). A table is a description in the list of
- * tables.c, which names the function that fills it; a new one needs a line there.
+ * made when they are read (tables_rows.c). A table is a description table_NAME, which
+ * names the function that fills it, and its name is in table_names.h.
  */
 #ifndef QUERYPROF_SQL_TABLES_H
 #define QUERYPROF_SQL_TABLES_H
 
+#include "sql/table_names.h"
 #include "watch/session.h"
-
-#define TABLES_MODULE_PREFIX "queryprof_"
 
 int tables_count(void);
 const char *tables_name(int index);
@@ -56,8 +55,9 @@ struct table {
 
 #define TABLE_COLUMNS(list) .columns = list, .column_count = sizeof list / sizeof *list
 
-extern const struct table table_processes, table_stack_trace; /* tables_live.c */
-extern const struct table table_symbols;                      /* tables_symbols.c */
+#define DECLARE_TABLE(name) extern const struct table table_##name;
+EACH_TABLE(DECLARE_TABLE)
+#undef DECLARE_TABLE
 
 void table_add_integer(struct table_rows *rows, int64_t value);
 void table_add_real(struct table_rows *rows, double value);

@@ -357,7 +357,9 @@ static void *keep_setting(void *context)
 	sigaddset(&first.sa_mask, SIGUSR1);
 	sigaddset(&second.sa_mask, SIGUSR2);
 	while (!__atomic_load_n(&stop_setting, __ATOMIC_ACQUIRE)) {
+		/* Three, so that no action has always the same place. */
 		forward_set(&first);
+		forward_set(&second);
 		forward_set(&second);
 	}
 	return NULL;

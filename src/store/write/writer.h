@@ -145,6 +145,40 @@ void writer_let_others(struct writer *writer);
 
 /* --- for batch.c, intern.c and place.c ---------------------------------------- */
 
+/* Entries of the writer's tables. */
+struct known_thread {
+	struct hash key;
+	int64_t row; /* 0: not looked up yet */
+	char name[20];
+};
+
+struct known_series {
+	struct hash key;
+	int64_t row, epoch;
+};
+
+struct known_stack {
+	struct hash key;
+	int64_t row, epoch;
+	uint32_t generation; /* of the code map that its addresses were read with */
+};
+
+struct known_query {
+	struct hash key;
+	int64_t row;
+	uint32_t batch, span; /* its span, valid in that batch only */
+};
+
+struct known_text {
+	struct hash key;
+	int64_t row;
+};
+
+struct placed_module {
+	struct hash key;
+	int64_t base; /* 0: nowhere */
+};
+
 /* Forgets all rows it knows. */
 void writer_forget(struct writer *writer);
 
