@@ -1,8 +1,8 @@
 /*
- * One transaction a batch. Records are decoded and interned while the ring is read;
- * the samples' own rows come at the end, in the order of time, which is the order
- * of their table. Whatever fails, the whole batch is rolled back and counted as
- * lost, and everything known of the file is forgotten.
+ * One transaction a batch. The flusher decodes and interns records while it reads the
+ * ring; it writes the samples' own rows at the end, in the order of time, which is the
+ * order of their table. On any error it rolls the batch back, counts it as lost, and
+ * forgets all rows that it knew.
  */
 #include <stdlib.h>
 #include <string.h>

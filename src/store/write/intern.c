@@ -375,8 +375,8 @@ static uint32_t add_span(struct writer *writer, int64_t row)
 	return (uint32_t)writer->span_count++;
 }
 
-/* Other threads of the query, or an earlier connection of ours, may have made the
- * row: it goes by the id that the key makes until the query's record brings its
+/* Another thread of the query, or an earlier connection to the file, may have made the
+ * row: it has the id that the key makes until the query's record brings its
  * own. */
 static int64_t find_query(struct writer *writer, struct query_key key)
 {

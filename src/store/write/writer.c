@@ -13,8 +13,6 @@
 #include "queryprof.h"
 #include "store/control.h"
 #include "store/process_start.h"
-#include "store/write/intern.h"
-#include "store/write/place.h"
 
 /* The columns of store/columns.h, in the order in which batch.c binds their values. */
 #define SET_STORED(name, type, definition, flags, value) ", " #name " = ?"
