@@ -1,6 +1,6 @@
 # What `cmake --install` puts where: the library, its header, how pkg-config and
-# find_package() find them, and the SQL files. The command's rule stands with it in
-# tools/CMakeLists.txt. Included where the target `queryprof` is defined.
+# find_package() find them, and the SQL files. The command's rules are in
+# tools/queryprof/CMakeLists.txt. Included where the target `queryprof` is defined.
 #
 # The file is libqueryprof.so.0, as its SONAME; libqueryprof.so is a link to it. Programs
 # are linked with the SONAME; as an extension and a preload the library is named by the
@@ -11,6 +11,11 @@ include(CMakePackageConfigHelpers)
 install(TARGETS queryprof EXPORT queryprof LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(TARGETS queryprof_preload LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(FILES ${PROJECT_SOURCE_DIR}/src/queryprof.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+
+foreach(document LICENSE THIRD-PARTY.md LIMITS.md CHANGELOG.md)
+  install(FILES ${PROJECT_SOURCE_DIR}/${document} DESTINATION ${CMAKE_INSTALL_DOCDIR})
+endforeach()
+install(FILES ${PROJECT_SOURCE_DIR}/sql/README.md DESTINATION ${CMAKE_INSTALL_DATADIR}/queryprof/sql)
 
 # What a person can paste; the demo's own files need the demo.
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/sql/

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/lock.h"
 #include "entry/process.h"
 #include "handler/running.h"
 #include "query/query.h"
@@ -27,7 +28,7 @@ struct engine_query {
 };
 
 static struct engine_query *unused;
-static pthread_mutex_t unused_lock = PTHREAD_MUTEX_INITIALIZER;
+LOCK_DEFINE(unused_lock, LOCK_ENGINE);
 static __thread struct engine_query *innermost;
 
 static struct engine_query *query_new(void)

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/lock.h"
 #include "entry/attach.h"
 #include "entry/process.h"
 #include "sql/metrics.h"
@@ -18,6 +19,7 @@
 #include "watch/calling.h"
 #include "watch/session.h"
 #include "watch/trace_fallback.h"
+#include "watch/session_settings.h"
 
 /* SQLite calls it for every connection opened after the first. It must not fail:
  * sqlite3_open() would. */
@@ -105,7 +107,7 @@ static void *open_library_of(const void *caller)
  * connection of our own. */
 static const sqlite3_api_routines *ask_api(const qp_sqlite *sqlite)
 {
-	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+	LOCK_DEFINE(lock, LOCK_OFFER, .at_fork = LOCK_LEFT); /* SQLite may wait in there */
 	const sqlite3_api_routines *api;
 	sqlite3 *scratch = NULL;
 
@@ -227,7 +229,7 @@ int qp_set(sqlite3 *db, const char *name, const char *value)
 	if (!name || !value)
 		return error_set(QP_INVALID, "qp_set: a name and a value are needed");
 	settings_init();
-	code = settings_set(session, name, value, SETTING_FROM_C, &error);
+	code = session_set(session, name, value, SETTING_FROM_C, &error);
 	return code ? error_take(code, error, "the setting was refused") : QP_OK;
 }
 
@@ -242,7 +244,7 @@ int qp_get(sqlite3 *db, const char *name, char *value, size_t size)
 	if (!name || !value || !size)
 		return error_set(QP_INVALID, "qp_get: a name and room for the value are needed");
 	settings_init();
-	text = settings_get(session, name);
+	text = settings_get(session ? &session->settings : NULL, name);
 	if (!text)
 		return error_set(QP_NOT_FOUND, "no setting is named %s", name);
 	snprintf(value, size, "%s", text);

@@ -12,44 +12,55 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/lock.h"
 #include "sampler/ring_reader.h"
+#include "hook/exit.h"
 #include "modules/modules.h"
 #include "sampler/sampler.h"
 #include "watch/hooks.h"
 #include "sql/metrics.h"
 #include "watch/runs.h"
-#include "watch/session.h"
+#include "watch/recording.h"
 #include "settings/settings.h"
 #include "store/store.h"
 #include "symbol/symbol.h"
+#include "watch/session_settings.h"
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static void start_was_cut(void);
+LOCK_DEFINE(lock, LOCK_PROCESS, .lost = start_was_cut);
+
+static const struct lock_group store_locks = {
+	.before_fork = store_before_fork,
+	.after_fork_in_parent = store_after_fork_parent,
+	.after_fork_in_child = store_after_fork_child,
+};
+LOCK_DEFINE_GROUP(store, LOCK_STORE, &store_locks);
+
+/* All that is recorded is stored before the process ends in its own way, too. */
+static void process_ends(void)
+{
+	if (session_recording())
+		store_drain_for_exit();
+}
+
+static const struct exit_callbacks exit_callbacks = {
+	.process_ends = process_ends,
+	.quick_exit = store_drain_for_exit,
+	.thread_ends = store_leader_ends,
+};
+
+/* Hooks come with the first library that is met, which may be long before qp_init(). */
+__attribute__((constructor)) static void follow_exits(void)
+{
+	exit_follow(&exit_callbacks);
+}
+
 static bool running;
 static struct ring *ring; /* made once: handlers may hold it for ever */
 
 bool process_running(void)
 {
 	return __atomic_load_n(&running, __ATOMIC_ACQUIRE);
-}
-
-/* In the order of the way of a sample; the sampler calls them in reverse before a
- * fork, so that what stands in front is held last and released first. */
-static void add_fork_hooks(void)
-{
-	static const struct fork_hooks hooks[] = {
-		{ modules_before_fork, modules_after_fork, modules_after_fork },
-		/* The flusher and readers of the store may be looking up names, and are waited for. */
-		{ symbol_before_fork, symbol_after_fork_parent, symbol_after_fork_child },
-		{ store_before_fork, store_after_fork_parent, store_after_fork_child },
-		{ settings_before_fork, settings_after_fork, settings_after_fork },
-		{ session_before_fork, session_after_fork, session_after_fork },
-		{ NULL, NULL, hooks_after_fork },
-	};
-	static bool added;
-
-	for (size_t i = 0; !added && i < sizeof hooks / sizeof *hooks; i++)
-		sampler_add_fork_hooks(&hooks[i]);
-	added = true;
 }
 
 static int apply_config(const qp_config *config)
@@ -69,7 +80,7 @@ static int apply_config(const qp_config *config)
 		return error_set(QP_INVALID, "qp_config.size = %zu: set it to sizeof(qp_config), %zu",
 		                 config->size, sizeof *config);
 	if (config->trace_log_path)
-		code = settings_set(NULL, "trace_log_path", config->trace_log_path, SETTING_FROM_C, &error);
+		code = session_set(NULL, "trace_log_path", config->trace_log_path, SETTING_FROM_C, &error);
 	for (size_t i = 0; !code && i < sizeof numbers / sizeof *numbers; i++) {
 		int64_t value;
 		char text[24];
@@ -80,7 +91,7 @@ static int apply_config(const qp_config *config)
 		if (!value)
 			continue;
 		snprintf(text, sizeof text, "%lld", (long long)value);
-		code = settings_set(NULL, numbers[i].name, text, SETTING_FROM_C, &error);
+		code = session_set(NULL, numbers[i].name, text, SETTING_FROM_C, &error);
 	}
 	return code ? error_take(code, error, "the configuration was refused") : QP_OK;
 }
@@ -111,7 +122,6 @@ static int start(const qp_config *config)
 			return error_take(code, sentence, "the trace file cannot be opened");
 		}
 	}
-	add_fork_hooks();
 	sampler_at_thread_end(runs_thread_ends);
 	if ((error = sampler_init(ring))) {
 		store_shutdown();
@@ -119,6 +129,15 @@ static int start(const qp_config *config)
 	}
 	settings_started(true);
 	return QP_OK;
+}
+
+/* Another thread was starting or stopping when this child was forked. */
+static void start_was_cut(void)
+{
+	__atomic_store_n(&running, false, __ATOMIC_RELEASE);
+	settings_started(false);
+	sampler_stop();
+	store_shutdown();
 }
 
 int qp_init(const qp_config *config)

@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/lock.h"
 #include "watch/hooks.h"
 #include "watch/library.h"
 #include "entry/process.h"
@@ -160,7 +161,7 @@ static int follow(void)
 
 int qp_record(void)
 {
-	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+	LOCK_DEFINE(lock, LOCK_RECORD, .at_fork = LOCK_LEFT); /* what was left is done again */
 	int code;
 
 	/* Not waited for: the caller may hold the loader's lock, which the other needs. */

@@ -1,13 +1,7 @@
 /*
- * What is not stored yet when a process ends in its own way is stored, as at exit(), if
- * all is recorded.
- *
- * All of this may be called in a signal handler and in a child of vfork(), which has
- * its parent's memory: the store sees by the process id that it is not meant.
- *
- * A signal that is on its way at exec would end the new program, which has no handler
- * for it: kernels before 6.13 do not drop what timers have queued. So the thread's
- * timers are stopped before. If exec fails they start again with its next query.
+ * A signal that is on its way at exec would end the new program, which has no handler for
+ * it: kernels before 6.13 do not drop what timers have queued. So the thread's timers are
+ * stopped before. If exec fails they start again with the thread's next query.
  */
 #include "hook/exit.h"
 
@@ -16,15 +10,28 @@
 #include <stdlib.h>
 
 #include "sampler/sampler.h"
-#include "watch/recording.h"
-#include "store/store.h"
+
+static const struct exit_callbacks *callbacks;
+
+void exit_follow(const struct exit_callbacks *given)
+{
+	/* release: its content is read on other threads */
+	__atomic_store_n(&callbacks, given, __ATOMIC_RELEASE);
+}
+
+static void before_process_ends(void)
+{
+	const struct exit_callbacks *now = __atomic_load_n(&callbacks, __ATOMIC_ACQUIRE);
+
+	if (now)
+		now->process_ends();
+}
 
 static void (*real_exit_at_once)(int) __attribute__((noreturn));
 
 static void __attribute__((noreturn)) queryprof_exit_at_once(int status)
 {
-	if (session_recording())
-		store_drain_for_exit();
+	before_process_ends();
 	real_exit_at_once(status);
 }
 
@@ -32,13 +39,16 @@ static void (*real_exit_thread)(void *) __attribute__((noreturn));
 
 static void __attribute__((noreturn)) queryprof_exit_thread(void *result)
 {
-	store_leader_ends();
+	const struct exit_callbacks *now = __atomic_load_n(&callbacks, __ATOMIC_ACQUIRE);
+
+	if (now)
+		now->thread_ends();
 	real_exit_thread(result);
 }
 
-static void add(struct got_hook *hook, const char *symbol, void *real, void *replacement)
+static void add(struct import_hook *hook, const char *symbol, void *real, void *replacement)
 {
-	*hook = (struct got_hook){ .symbol = symbol, .real = real, .replacement = replacement };
+	*hook = (struct import_hook){ .symbol = symbol, .real = real, .replacement = replacement };
 }
 
 #if defined(__x86_64__)
@@ -47,8 +57,7 @@ void queryprof_before_exec(void) __attribute__((visibility("hidden"), used));
 
 void queryprof_before_exec(void)
 {
-	if (session_recording())
-		store_drain_for_exit();
+	before_process_ends();
 	sampler_before_exec();
 }
 
@@ -102,7 +111,7 @@ void queryprof_before_exec(void)
 
 EACH_EXEC(PASS_ON);
 
-static int add_exec(struct got_hook *hooks)
+static int add_exec(struct import_hook *hooks)
 {
 	int count = 0;
 
@@ -116,7 +125,7 @@ static int add_exec(struct got_hook *hooks)
 
 #else
 
-static int add_exec(struct got_hook *hooks)
+static int add_exec(struct import_hook *hooks)
 {
 	(void)hooks;
 	return 0;
@@ -124,13 +133,12 @@ static int add_exec(struct got_hook *hooks)
 
 #endif
 
-int ends_hooks(struct got_hook hooks[ENDS_HOOKS_MAX])
+int exit_hooks(struct import_hook hooks[EXIT_HOOKS_MAX])
 {
-	static bool asked;
+	const struct exit_callbacks *now = __atomic_load_n(&callbacks, __ATOMIC_ACQUIRE);
 
-	if (!asked)
-		at_quick_exit(store_drain_for_exit);
-	asked = true;
+	if (now)
+		at_quick_exit(now->quick_exit);
 	*(void **)&real_exit_at_once = dlsym(RTLD_DEFAULT, "_exit");
 	add(&hooks[0], "_exit", (void *)real_exit_at_once, (void *)queryprof_exit_at_once);
 	add(&hooks[1], "_Exit", dlsym(RTLD_DEFAULT, "_Exit"), (void *)queryprof_exit_at_once);

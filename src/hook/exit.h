@@ -7,9 +7,20 @@
 
 #include "hook/import.h"
 
-#define ENDS_HOOKS_MAX 11
+#define EXIT_HOOKS_MAX 11
+
+/* What is to be done before. All may be called in a signal handler, and in a child of
+ * vfork(), which has its parent's memory. */
+struct exit_callbacks {
+	void (*process_ends)(void); /* before _exit(), _Exit() and exec */
+	void (*quick_exit)(void);   /* within quick_exit() */
+	void (*thread_ends)(void);  /* before pthread_exit() */
+};
+
+/* Before the hooks are installed; the structure stays. */
+void exit_follow(const struct exit_callbacks *callbacks);
 
 /* Fills the hooks; returns their number. */
-int ends_hooks(struct got_hook hooks[ENDS_HOOKS_MAX]);
+int exit_hooks(struct import_hook hooks[EXIT_HOOKS_MAX]);
 
 #endif

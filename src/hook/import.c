@@ -11,12 +11,16 @@
 
 #include <dlfcn.h>
 #include <elf.h>
+#include <errno.h>
 #include <link.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
+
+#include "base/debug.h"
+#include "base/vector.h"
 
 #if defined(__x86_64__)
 #define RELOCATION_JUMP R_X86_64_JUMP_SLOT
@@ -39,9 +43,8 @@ struct object {
 };
 
 struct object_list {
-	struct object *objects;
-	size_t count, room;
-	size_t seen, skip; /* objects told of; those at the beginning that are done */
+	VECTOR(struct object) objects;
+	size_t seen, skip; /* objects that the loader named; those at the beginning that are done */
 	bool failed;
 	unsigned long long adds, subs;
 };
@@ -88,24 +91,12 @@ static int collect_object(struct dl_phdr_info *info, size_t size, void *context)
 	/* The vdso calls nobody, and its table is not relocated. */
 	if (!object.dynamic || strstr(info->dlpi_name, "linux-vdso"))
 		return 0;
-	if (list->count == list->room) {
-		size_t room = list->room ? 2 * list->room : 64;
-		struct object *grown = realloc(list->objects, room * sizeof *grown);
-
-		if (!grown) {
-			list->failed = true;
-			return 1;
-		}
-		list->objects = grown;
-		list->room = room;
-	}
 	object.name = strdup(info->dlpi_name ? info->dlpi_name : "");
-	if (!object.name) {
-		list->failed = true;
-		return 1;
-	}
-	list->objects[list->count++] = object;
-	return 0;
+	if (object.name && vector_push(&list->objects, object))
+		return 0;
+	free(object.name);
+	list->failed = true;
+	return 1;
 }
 
 static int read_counters(struct dl_phdr_info *info, size_t size, void *context)
@@ -119,7 +110,7 @@ static int read_counters(struct dl_phdr_info *info, size_t size, void *context)
 	return 1;
 }
 
-bool got_stale(void)
+bool import_stale(void)
 {
 	struct object_list now = { 0 };
 
@@ -177,10 +168,10 @@ static struct dynamic_tables read_dynamic(const struct object *object)
 	return tables;
 }
 
-static bool is_hooked(const struct got_hook *hooks, int count, const char *name)
+static bool is_hooked(const struct import_table *table, const char *name)
 {
-	for (int i = 0; i < count; i++)
-		if (hooks[i].real && !strcmp(hooks[i].symbol, name))
+	for (int i = 0; i < table->count; i++)
+		if (table->hooks[i].real && !strcmp(table->hooks[i].symbol, name))
 			return true;
 	return false;
 }
@@ -195,6 +186,7 @@ struct scope {
 	const struct object *object;
 	struct dynamic_tables tables;
 	void *handle, *program;
+	const struct import_table *table;
 	enum found_first first;
 	bool is_looked_at, is_unsure;
 };
@@ -212,7 +204,7 @@ static enum found_first find_first(const struct scope *scope)
 				tables->strings + tables->symbols[ELF64_R_SYM(relocation->r_info)].st_name;
 			void *for_all, *own, *target;
 
-			if (strncmp(symbol, "sqlite3_", 8))
+			if (strncmp(symbol, scope->table->family, strlen(scope->table->family)))
 				continue;
 			target = *(void **)(scope->object->bias + relocation->r_offset);
 			for_all = dlsym(scope->program, symbol);
@@ -238,11 +230,11 @@ static void *find_target(struct scope *scope, const char *symbol)
 	return scope->first == FOR_ALL ? for_all : scope->first == ITS_OWN ? own : NULL;
 }
 
-static struct got_hook *hook_of(struct got_hook *hooks, int count, const struct object *object,
-                                const char *symbol, void *const *slot, const void *target)
+static struct import_hook *hook_of(const struct import_table *table, const struct object *object,
+                                   const char *symbol, void *const *slot, const void *target)
 {
-	for (int i = 0; i < count; i++) {
-		struct got_hook *hook = &hooks[i];
+	for (int i = 0; i < table->count; i++) {
+		struct import_hook *hook = &table->hooks[i];
 
 		if (hook->real && (target == hook->real || target == hook->replacement) &&
 		    !strcmp(hook->symbol, symbol) &&
@@ -255,23 +247,50 @@ static struct got_hook *hook_of(struct got_hook *hooks, int count, const struct 
 
 /* The hook of the function that calls through the slot reach, or will reach once it is
  * bound: a slot that the linker has not bound yet still points into its own object. */
-static struct got_hook *find_hook(struct got_hook *hooks, int count, struct scope *scope, const char *symbol,
-                                  void *const *slot)
+static struct import_hook *find_hook(struct scope *scope, const char *symbol, void *const *slot)
 {
 	void *target = __atomic_load_n(slot, __ATOMIC_RELAXED);
-	struct got_hook *hook = hook_of(hooks, count, scope->object, symbol, slot, target);
+	struct import_hook *hook = hook_of(scope->table, scope->object, symbol, slot, target);
 
 	if (!hook && object_holds(scope->object, target) && (target = find_target(scope, symbol)))
-		hook = hook_of(hooks, count, scope->object, symbol, slot, target);
+		hook = hook_of(scope->table, scope->object, symbol, slot, target);
 	return hook;
 }
 
+static void patch_slot(struct scope *scope, const char *symbol, void **slot)
+{
+	const struct object *object = scope->object;
+	const char *name = *object->name ? object->name : "the program";
+	struct import_hook *hook = find_hook(scope, symbol, slot);
+
+	if (!hook) {
+		debug_log(DEBUG_HOOKS, "%s of %s: not patched, %s", symbol, name,
+		          scope->is_unsure ? "it is not known yet which library it will be bound to"
+		                           : "it leads to another function of this name, or must stay");
+		return;
+	}
+	if (*slot != hook->replacement) {
+		if (!write_slot(object, slot, hook->replacement)) {
+			debug_log(DEBUG_HOOKS, "%s of %s: not patched, mprotect: %s", symbol, name,
+			          strerror(errno));
+			return;
+		}
+		debug_log(DEBUG_HOOKS, "%s of %s: patched", symbol, name);
+	}
+	if (object_holds(object, hook->real))
+		hook->in_library++;
+	else
+		hook->elsewhere++;
+}
+
 /* False when it has slots of which nothing can be told yet. */
-static bool patch_object(const struct object *object, void *handle, void *program, struct got_hook *hooks,
-                         int count)
+static bool patch_object(const struct object *object, void *handle, void *program,
+                         const struct import_table *table)
 {
 	const struct dynamic_tables tables = read_dynamic(object);
-	struct scope scope = { .object = object, .tables = tables, .handle = handle, .program = program };
+	struct scope scope = {
+		.object = object, .tables = tables, .handle = handle, .program = program, .table = table
+	};
 
 	if (!tables.symbols || !tables.strings)
 		return true;
@@ -282,23 +301,12 @@ static bool patch_object(const struct object *object, void *handle, void *progra
 			const ElfW(Rela) *relocation = &tables.relocations[t][i];
 			unsigned type = ELF64_R_TYPE(relocation->r_info);
 			const char *symbol;
-			struct got_hook *hook;
-			void **slot;
 
 			if (type != RELOCATION_JUMP && type != RELOCATION_GOT && type != RELOCATION_WORD)
 				continue;
 			symbol = tables.strings + tables.symbols[ELF64_R_SYM(relocation->r_info)].st_name;
-			if (!is_hooked(hooks, count, symbol))
-				continue;
-			slot = (void **)(object->bias + relocation->r_offset);
-			hook = find_hook(hooks, count, &scope, symbol, slot);
-			if (!hook ||
-			    (*slot != hook->replacement && !write_slot(object, slot, hook->replacement)))
-				continue;
-			if (object_holds(object, hook->real))
-				hook->in_library++;
-			else
-				hook->elsewhere++;
+			if (is_hooked(table, symbol))
+				patch_slot(&scope, symbol, (void **)(object->bias + relocation->r_offset));
 		}
 	}
 	return !scope.is_unsure;
@@ -311,7 +319,7 @@ static void *hold_object(const struct object *object)
 	struct link_map *map;
 	void *handle;
 
-	if (object_holds(object, (const void *)got_patch))
+	if (object_holds(object, (const void *)import_patch))
 		return NULL;
 	handle = dlopen(*object->name ? object->name : NULL, RTLD_LAZY | RTLD_NOLOAD);
 	if (!handle)
@@ -323,32 +331,32 @@ static void *hold_object(const struct object *object)
 	return handle;
 }
 
-void got_patch(struct got_hook *hooks, int count)
+void import_patch(const struct import_table *table)
 {
-	struct object_list list = { .skip = count == scanned_hooks ? scanned_count : 0 };
+	struct object_list list = { .skip = table->count == scanned_hooks ? scanned_count : 0 };
 	void *program = dlopen(NULL, RTLD_LAZY);
 	bool all = true;
 
 	dl_iterate_phdr(collect_object, &list);
-	for (int i = 0; !list.skip && i < count; i++)
-		hooks[i].in_library = hooks[i].elsewhere = 0;
-	for (size_t i = 0; i < list.count; i++) {
-		const struct object *object = &list.objects[i];
+	for (int i = 0; !list.skip && i < table->count; i++)
+		table->hooks[i].in_library = table->hooks[i].elsewhere = 0;
+	for (size_t i = 0; i < list.objects.count; i++) {
+		const struct object *object = &list.objects.items[i];
 		void *handle = hold_object(object);
 
 		if (handle) {
-			all &= patch_object(object, handle, program, hooks, count);
+			all &= patch_object(object, handle, program, table);
 			dlclose(handle);
 		}
-		free(list.objects[i].name);
+		free((char *)object->name);
 	}
-	free(list.objects);
+	vector_free(&list.objects);
 	if (program)
 		dlclose(program);
 	if (!list.failed) {
 		scanned_adds = list.adds;
 		scanned_subs = list.subs;
 		scanned_count = all ? list.seen : 0;
-		scanned_hooks = count;
+		scanned_hooks = table->count;
 	}
 }

@@ -11,7 +11,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-struct got_hook {
+struct import_hook {
 	const char *symbol;
 	void *real; /* slots that resolve to another function stay as they are */
 	void *replacement;
@@ -23,13 +23,21 @@ struct got_hook {
 	int in_library, elsewhere;
 };
 
+struct import_table {
+	struct import_hook *hooks;
+	int count;
+	/* What the names of one library's functions begin with: its other functions show
+	 * which of several such libraries an object is bound to. */
+	const char *family;
+};
+
 /* Scans every object mapped now and patches what is not patched yet. Any number of
  * times; calls must not overlap. Objects can come and go meanwhile, and hooks be added
  * at the end. Several hooks may have one symbol: of several libraries. */
-void got_patch(struct got_hook *hooks, int count);
+void import_patch(const struct import_table *table);
 
-/* Whether objects came or went since the newest got_patch(), or it could not yet tell
+/* Whether objects came or went since the newest import_patch(), or it could not yet tell
  * which function every slot will reach. */
-bool got_stale(void);
+bool import_stale(void);
 
 #endif

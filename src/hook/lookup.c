@@ -13,20 +13,21 @@
 #if defined(__x86_64__)
 
 static void *(*replacement_of)(const char *symbol, const void *real);
+static const char *family_of_names;
 
 /* Both are named by the assembly below. */
 void *(*queryprof_real_dlsym)(void *, const char *)__attribute__((visibility("hidden")));
 void *queryprof_looked_up(void *handle, const char *symbol) __attribute__((visibility("hidden"), used));
 void *queryprof_dlsym(void *handle, const char *symbol) __attribute__((visibility("hidden")));
 
-/* NULL: the real dlsym() is to answer. */
+/* NULL: the real dlsym() does the call. */
 void *queryprof_looked_up(void *handle, const char *symbol)
 {
 	void *found;
 
-	/* What comes after the caller, only dlsym() can tell; who asks for it means to
-	 * wrap the function, and does not call it in vain. */
-	if (handle == RTLD_NEXT || !symbol || strncmp(symbol, "sqlite3_", 8))
+	/* Only dlsym() knows what comes after its caller, and a caller that wants that wraps
+	 * the function itself. */
+	if (handle == RTLD_NEXT || !symbol || strncmp(symbol, family_of_names, strlen(family_of_names)))
 		return NULL;
 	found = queryprof_real_dlsym(handle, symbol);
 	return found ? replacement_of(symbol, found) : NULL;
@@ -61,11 +62,13 @@ __asm__(".pushsection .text\n"
         ".size queryprof_dlsym, . - queryprof_dlsym\n"
         ".popsection\n");
 
-bool lookup_hook(struct got_hook *hook, void *(*replace)(const char *symbol, const void *real))
+bool lookup_hook(struct import_hook *hook, const char *family,
+                 void *(*replace)(const char *symbol, const void *real))
 {
 	*(void **)&queryprof_real_dlsym = dlsym(RTLD_DEFAULT, "dlsym");
 	replacement_of = replace;
-	*hook = (struct got_hook){
+	family_of_names = family;
+	*hook = (struct import_hook){
 		.symbol = "dlsym",
 		.real = (void *)queryprof_real_dlsym,
 		.replacement = (void *)queryprof_dlsym,
@@ -75,9 +78,10 @@ bool lookup_hook(struct got_hook *hook, void *(*replace)(const char *symbol, con
 
 #else
 
-bool lookup_hook(struct got_hook *hook, void *(*replace)(const char *symbol, const void *real))
+bool lookup_hook(struct import_hook *hook, const char *family,
+                 void *(*replace)(const char *symbol, const void *real))
 {
-	(void)hook, (void)replace;
+	(void)hook, (void)family, (void)replace;
 	return false;
 }
 

@@ -1,14 +1,16 @@
 /*
- * dlsym(), for hosts that look SQLite's functions up by name (Python's ctypes, LuaJIT's
- * ffi, .NET): they get ours for those that are hooked.
+ * dlsym(), for hosts that look functions up by name (Python's ctypes, LuaJIT's ffi, .NET):
+ * they get ours for those that are hooked.
  */
 #ifndef QUERYPROF_HOOK_LOOKUP_H
 #define QUERYPROF_HOOK_LOOKUP_H
 
 #include "hook/import.h"
 
-/* Fills the hook of dlsym(). `replace` gives what stands for a function that has been
- * found, NULL for one that is not hooked. False: not on this processor. */
-bool lookup_hook(struct got_hook *hook, void *(*replace)(const char *symbol, const void *real));
+/* Fills the hook of dlsym(). For names that begin with `family`, `replace` gives the
+ * replacement of a function that was found, NULL for one that is not hooked. False: not
+ * on this processor. */
+bool lookup_hook(struct import_hook *hook, const char *family,
+                 void *(*replace)(const char *symbol, const void *real));
 
 #endif

@@ -112,22 +112,22 @@ static int queryprof_signalfd(int fd, const sigset_t *set, int flags)
 	return real.signalfd(fd, set, flags);
 }
 
-int signals_hooks(struct got_hook hooks[SIGNALS_HOOKS_MAX])
+int signals_hooks(struct import_hook hooks[SIGNALS_HOOKS_MAX])
 {
 	int count = 0;
 
 #define HOOK(name, called)                                                                                   \
 	*(void **)&real.name = dlsym(RTLD_DEFAULT, called);                                                  \
 	if (real.name)                                                                                       \
-	hooks[count++] = (struct got_hook){ .symbol = called,                                                \
-		                            .real = (void *)real.name,                                       \
-		                            .replacement = (void *)queryprof_##name }
+	hooks[count++] = (struct import_hook){ .symbol = called,                                             \
+		                               .real = (void *)real.name,                                    \
+		                               .replacement = (void *)queryprof_##name }
 	HOOK(sigaction, "sigaction");
 	HOOK(signal, "signal");
 	HOOK(signal_once, "__sysv_signal");
-	hooks[count++] = (struct got_hook){ .symbol = "sigwait",
-		                            .real = dlsym(RTLD_DEFAULT, "sigwait"),
-		                            .replacement = (void *)queryprof_sigwait };
+	hooks[count++] = (struct import_hook){ .symbol = "sigwait",
+		                               .real = dlsym(RTLD_DEFAULT, "sigwait"),
+		                               .replacement = (void *)queryprof_sigwait };
 	HOOK(sigwaitinfo, "sigwaitinfo");
 	HOOK(sigtimedwait, "sigtimedwait");
 	HOOK(signalfd, "signalfd");

@@ -10,6 +10,6 @@
 #define SIGNALS_HOOKS_MAX 7
 
 /* Fills the hooks; returns their number. */
-int signals_hooks(struct got_hook hooks[SIGNALS_HOOKS_MAX]);
+int signals_hooks(struct import_hook hooks[SIGNALS_HOOKS_MAX]);
 
 #endif

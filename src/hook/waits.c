@@ -344,13 +344,13 @@ static int queryprof_sem_clockwait(sem_t *semaphore, clockid_t clock, const stru
 
 /* -------------------------------------------------------------------------- */
 
-int waits_hooks(struct got_hook hooks[WAITS_HOOKS_MAX])
+int waits_hooks(struct import_hook hooks[WAITS_HOOKS_MAX])
 {
 	int count = 0;
 
 #define HOOK(name)                                                                                           \
 	*(void **)&real.name = dlsym(RTLD_DEFAULT, #name);                                                   \
-	hooks[count++] = (struct got_hook){                                                                  \
+	hooks[count++] = (struct import_hook){                                                               \
 		.symbol = #name,                                                                             \
 		.real = (void *)real.name,                                                                   \
 		.replacement = (void *)queryprof_##name,                                                     \

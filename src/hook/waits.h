@@ -18,6 +18,6 @@
 #define WAITS_HOOKS_MAX 12
 
 /* Fills the hooks; returns their number. */
-int waits_hooks(struct got_hook hooks[WAITS_HOOKS_MAX]);
+int waits_hooks(struct import_hook hooks[WAITS_HOOKS_MAX]);
 
 #endif

@@ -1,12 +1,12 @@
 /*
  * Snapshots of what is mapped, their history, and the code map for the handler.
  *
- * The loader is asked before the lock is taken (scan.c), so two threads may come
- * back with looks of different age; the loader's counters, which only grow, tell
- * which is newer, and the older one is dropped.
+ * A thread scans the loader's list (scan.c) before it takes the lock, so two threads may
+ * have scans of different age. The loader's counters only grow and show which scan is
+ * newer; the older one is dropped.
  *
- * Modules are never freed: addresses of a sample may be asked for long after
- * dlclose. Code maps are, once no handler can be reading them.
+ * Modules are never freed, since a reader may look up an address of a sample long after
+ * dlclose(). A code map is freed once no handler can be reading it.
  */
 #include "modules/modules.h"
 
@@ -17,6 +17,7 @@
 #include <sys/mman.h>
 #include <time.h>
 
+#include "base/lock.h"
 #include "handler/unwind/code_map.h"
 #include "handler/unwind/unwind.h"
 #include "modules/scan.h"
@@ -31,9 +32,9 @@ struct entry {
 	char text[];
 };
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static pthread_mutex_t turning = PTHREAD_MUTEX_INITIALIZER; /* of code_map_turn */
-static struct module_map mapped;                            /* each is the first member of its entry */
+LOCK_DEFINE(lock, LOCK_MODULES);
+LOCK_DEFINE(turning, LOCK_CODE_MAPS); /* of code_map_turn */
+static struct module_map mapped;      /* each is the first member of its entry */
 static struct entry *dead;
 static struct code_map *map;
 static uint64_t seen_adds, seen_subs;
@@ -105,9 +106,8 @@ static uint64_t *make_cache(void)
 	return memory != MAP_FAILED ? memory : NULL;
 }
 
-/* Waits until nobody reads a map of before. False when that does not come to pass:
- * a handler of the host's may have jumped out of a trace, or not have come along
- * through fork. */
+/* Waits until no handler reads an earlier map. False when one still seems to: a handler of
+ * the host may have left a trace with longjmp(), or its thread did not survive fork(). */
 static bool wait_for_readers(void)
 {
 	const struct timespec pause = { .tv_nsec = 100000 };
@@ -125,7 +125,7 @@ static bool wait_for_readers(void)
 	}
 	const bool all_left = patience > 0;
 	if (all_left)
-		patience = 10000; /* who never left is not waited for twice */
+		patience = 10000; /* one wait for a reader that never leaves is enough */
 	pthread_mutex_unlock(&turning);
 	return all_left;
 }
@@ -166,8 +166,8 @@ static int take_over(const struct scan *scan, struct code_map **old, bool *chang
 			goto no_memory;
 		}
 	}
-	/* Between two looks an object may have gone and its like come back in its
-	 * place: only the loader's counter tells. */
+	/* Between two scans an object may have been unmapped and another copy of it mapped in
+	 * its place: only the loader's counter shows that. */
 	const bool went = kept < mapped.count || (generation != 0 && scan->subs != seen_subs);
 	seen_adds = scan->adds;
 	seen_subs = scan->subs;
@@ -295,16 +295,4 @@ void modules_each(bool (*each)(void *context, const struct module *module), void
 		if (!each(context, copy[i]))
 			break;
 	free(copy);
-}
-
-void modules_before_fork(void)
-{
-	pthread_mutex_lock(&turning);
-	pthread_mutex_lock(&lock);
-}
-
-void modules_after_fork(void)
-{
-	pthread_mutex_unlock(&lock);
-	pthread_mutex_unlock(&turning);
 }

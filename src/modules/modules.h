@@ -1,14 +1,13 @@
 /*
- * What ELF objects the process has mapped, now and earlier.
+ * The ELF objects that the process has mapped, now and earlier.
  *
- * A snapshot is taken at start, after every dlopen and dlclose that we see, and
- * whenever the flusher finds the loader's own counters changed. Each snapshot has
- * a generation; a module knows in which generations it was mapped, so that an
- * address taken by a sample is read against the map of its moment.
+ * modules_refresh() takes a snapshot: at start, after every hooked dlopen() and dlclose(),
+ * and when the flusher finds that the loader's own counters have changed. Each snapshot has
+ * a generation, and a module has the generations in which it was mapped, so that an address
+ * in a sample is looked up in the map of its moment.
  *
- * Not async-signal-safe; any thread otherwise. Inside, the loader is asked only
- * from these functions and never with a lock of ours held that a handler, or a
- * thread inside the loader, could need.
+ * Not async-signal-safe; any thread otherwise. Only these functions call the loader, and
+ * they hold no lock meanwhile that a handler, or a thread inside the loader, could need.
  */
 #ifndef QUERYPROF_MODULES_MODULES_H
 #define QUERYPROF_MODULES_MODULES_H
@@ -18,24 +17,20 @@
 
 #include "modules/module_map.h"
 
-/* Takes the first snapshot and publishes the code map. 0 or an errno value. */
+/* Takes the first snapshot and publishes the code map. Returns 0 or an errno value. */
 int modules_init(void);
 
-/* Takes a new snapshot if the loader's counters moved (`force`: anyway). True
- * when the generation changed. */
+/* Takes a new snapshot if the loader's counters have moved (`force`: in any case). True if
+ * the generation has changed. */
 bool modules_refresh(bool force);
 
 uint32_t modules_generation(void);
 
-/* The module that held `address` in `generation`, NULL when none did. The result
- * stays valid until the process ends. */
+/* The module that had `address` in `generation`, NULL if none had. The result stays valid
+ * until the process ends. */
 const struct module *modules_find(uint64_t address, uint32_t generation);
 
 /* Calls `each` for every module mapped now until it returns false. */
 void modules_each(bool (*each)(void *context, const struct module *module), void *context);
-
-/* For fork: the child starts with the parent's snapshot. */
-void modules_before_fork(void);
-void modules_after_fork(void);
 
 #endif

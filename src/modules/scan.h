@@ -1,5 +1,5 @@
 /*
- * One look at what the loader has mapped, taken without holding anything of ours.
+ * One scan of the loader's list of objects. The caller holds no lock.
  */
 #ifndef QUERYPROF_MODULES_SCAN_H
 #define QUERYPROF_MODULES_SCAN_H

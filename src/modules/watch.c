@@ -1,25 +1,23 @@
 /*
  * Finds the loader's counters in its memory.
  *
- * dl_iterate_phdr tells how many objects were ever added and removed, but it takes
- * a lock, so a signal handler cannot ask. The numbers themselves stand in glibc's
- * `_rtld_global`, whose layout is nobody's business but glibc's. So no offset is
- * assumed: of all words that equal the number of additions at our first look,
- * those stay that still equal it at each later look. Which of them is the counter
- * does not matter.
+ * dl_iterate_phdr() gives the number of objects that were ever added and removed, but it
+ * takes a lock, so a signal handler cannot call it. The numbers are in glibc's
+ * `_rtld_global`, whose layout is private to glibc. So no offset is assumed: the words are
+ * chosen that equal the number of additions at the first scan, and a later scan drops those
+ * that do not equal it any more. Which of them is the counter does not matter.
  *
- * A word that only happens to hold the number may move without reason, which would cost
- * some traces their cached rules until the next look drops it. The one that does move
- * counts the symbols that were looked up, one more at nearly each first call of a
- * function. So the first two looks have such a look-up between them. The counter itself
- * never moves without reason and is never dropped.
+ * A word that has the number by chance may change when no object was mapped; some traces
+ * then lose their cached rules, until the next scan drops the word. In practice that is
+ * glibc's count of symbol look-ups, which grows with nearly each first call of a function.
+ * So watch_init() scans twice with a symbol look-up in between. The counter itself changes
+ * only when an object is mapped, and is never dropped.
  *
- * The number of objects mapped now is the one word that is told by its place,
- * behind the head of the list of them. It tells of a dlclose that no dlopen has
- * followed yet.
+ * The number of objects that are mapped now is found by its place, behind the head of
+ * their list. It shows a dlclose() that no dlopen() has followed yet.
  *
- * Other C libraries have no such variable and are not watched: musl never unloads
- * anything.
+ * Other C libraries have no such variable and are not watched: musl never unloads an
+ * object.
  */
 #include "modules/watch.h"
 
@@ -28,7 +26,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-static const uint64_t *first_word; /* NULL: there is nothing to watch */
+static const uint64_t *first_word; /* of _rtld_global; NULL: there is none */
 static size_t word_count;
 static const uint64_t *mapped_now;
 static const uint64_t *added[CODE_MAP_WATCHES];
@@ -70,8 +68,8 @@ static uint64_t read_word(const uint64_t *word)
 	return __atomic_load_n(word, __ATOMIC_RELAXED);
 }
 
-/* The lock that guards what is static here is the loader's, of which the thread
- * sanitizer does not know. */
+/* The loader's lock guards the variables of this file, but ThreadSanitizer does not know
+ * that lock. */
 #define LOCKED_BY_LOADER __attribute__((no_sanitize("thread")))
 
 LOCKED_BY_LOADER static void choose(uint64_t adds)
@@ -81,8 +79,8 @@ LOCKED_BY_LOADER static void choose(uint64_t adds)
 	for (size_t i = 0; i < word_count; i++) {
 		if (&first_word[i] == mapped_now || read_word(&first_word[i]) != adds)
 			continue;
-		/* One place is kept for the other number. Too many: at another time,
-		 * when the number is less common. */
+		/* One place is kept for the number of mapped objects. With too many candidates a
+		 * later scan chooses, when fewer words equal the number. */
 		if (added_count == CODE_MAP_WATCHES - 1) {
 			chosen = false;
 			added_count = 0;
@@ -106,7 +104,7 @@ LOCKED_BY_LOADER uint32_t watch_take(uint64_t adds, uint64_t subs, struct code_w
 	added_count = kept;
 	for (uint32_t i = 0; i < added_count; i++)
 		watch[count++] = (struct code_watch){ added[i], adds };
-	/* Other namespaces have their share of what was not removed. */
+	/* adds - subs also counts the objects of other namespaces. */
 	if (mapped_now != NULL && read_word(mapped_now) > adds - subs)
 		mapped_now = NULL;
 	if (mapped_now != NULL)

@@ -1,6 +1,6 @@
 /*
- * Words of the loader's memory that tell, without a lock, that something was mapped
- * or unmapped: see handler/unwind/code_map.h for what they are good for.
+ * Words of the loader's memory that change when an object is mapped or unmapped. The
+ * handler reads them without a lock (handler/unwind/code_map.h).
  */
 #ifndef QUERYPROF_MODULES_WATCH_H
 #define QUERYPROF_MODULES_WATCH_H
@@ -9,12 +9,12 @@
 
 #include "handler/unwind/code_map.h"
 
-/* Finds the memory to look at. Takes the loader's lock: not from a callback of it. */
+/* Finds the memory to watch. Takes the loader's lock, so not from a callback of the
+ * loader. */
 void watch_init(void);
 
-/* Fills `watch` with the words and what they hold now; returns their number. Only
- * while the loader holds its lock for us (dl_iterate_phdr), which also gave the
- * counters. */
+/* Fills `watch` with the words and their present values; returns their number. Only in a
+ * callback of dl_iterate_phdr(), which holds the loader's lock and gives the counters. */
 uint32_t watch_take(uint64_t adds, uint64_t subs, struct code_watch watch[CODE_MAP_WATCHES]);
 
 #endif

@@ -156,6 +156,7 @@ __attribute__((no_sanitize("thread"))) static bool look(const struct query_run *
 	*view = (struct query_view){
 		.key = { seen->key.hi, seen->key.lo },
 		.initial = { seen->initial.hi, seen->initial.lo },
+		.parent = { seen->parent.hi, seen->parent.lo },
 		.session = seen->session,
 		.thread_id = seen->thread_id,
 		.working = seen->working,

@@ -177,8 +177,7 @@ static void fill_record(struct query_record *record, const struct query_run *run
 {
 	record->query = run->key;
 	record->initial = run->initial;
-	record->parent =
-		memcmp(&run->initial, &run->key, sizeof run->key) ? run->initial : (struct query_key){ 0, 0 };
+	record->parent = run->parent;
 	record->start_realtime_ns = run->start_realtime_ns;
 	record->result_rows = end->result_rows;
 	record->vm_steps = end->vm_steps;

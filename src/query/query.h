@@ -114,7 +114,7 @@ void query_hand_over(struct query_run *to, const struct query_run *from);
 /* A run as it was at one moment. Texts but the library's are malloc'ed copies; NULL:
  * none, or the kernel does not let us look. */
 struct query_view {
-	struct query_key key, initial;
+	struct query_key key, initial, parent;
 	uint32_t session, thread_id, working;
 	uint64_t start_realtime_ns, elapsed_ns;
 	uint64_t cpu_time_ns;

@@ -13,6 +13,7 @@
 #include <errno.h>
 #include <pthread.h>
 
+#include "base/lock.h"
 #include "sampler/ring_reader.h"
 #include "handler/ledger.h"
 #include "handler/unwind/stack_copy.h"
@@ -21,39 +22,6 @@
 #include "sampler/push.h"
 #include "sampler/threads.h"
 #include "sampler/timers.h"
-
-#define HOOKS 8
-
-static struct fork_hooks hooks[HOOKS];
-static int hook_count;
-
-void sampler_add_fork_hooks(const struct fork_hooks *added)
-{
-	int count = __atomic_load_n(&hook_count, __ATOMIC_RELAXED);
-
-	if (count == HOOKS)
-		return;
-	hooks[count] = *added;
-	__atomic_store_n(&hook_count, count + 1, __ATOMIC_RELEASE);
-}
-
-static void before(void)
-{
-	for (int i = __atomic_load_n(&hook_count, __ATOMIC_ACQUIRE); i-- > 0;) {
-		if (hooks[i].before != NULL)
-			hooks[i].before();
-	}
-}
-
-static void after_in_parent(void)
-{
-	int count = __atomic_load_n(&hook_count, __ATOMIC_ACQUIRE);
-
-	for (int i = 0; i < count; i++) {
-		if (hooks[i].after_in_parent != NULL)
-			hooks[i].after_in_parent();
-	}
-}
 
 static void after_in_child(void)
 {
@@ -69,19 +37,23 @@ static void after_in_child(void)
 	threads_after_fork();
 	sampler_after_fork();
 	stacks_after_fork();
-	for (int i = 0; i < hook_count; i++) {
-		if (hooks[i].after_in_child != NULL)
-			hooks[i].after_in_child();
-	}
+	locks_after_fork_in_child();
 	if (tag != NULL)
 		timers_follow(thread, tag);
 	errno = saved_errno;
 }
 
+/* From the beginning: what starts the sampler on another thread holds locks, too. Without
+ * memory now it is tried again by fork_init(). */
+__attribute__((constructor)) static void follow_forks(void)
+{
+	fork_init();
+}
+
 int fork_init(void)
 {
 	static bool done;
-	int error = done ? 0 : pthread_atfork(before, after_in_parent, after_in_child);
+	int error = done ? 0 : pthread_atfork(locks_before_fork, locks_after_fork_in_parent, after_in_child);
 
 	done |= error == 0;
 	return error;

@@ -24,6 +24,7 @@
 #include <pthread.h>
 #include <signal.h>
 
+#include "base/lock.h"
 #include "handler/dispatch.h"
 #include "handler/forward.h"
 #include "sampler/push.h"
@@ -31,7 +32,7 @@
 #include "sampler/threads.h"
 #include "sampler/timers.h"
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+LOCK_DEFINE(lock, LOCK_SIGNAL, .at_fork = LOCK_LEFT);
 int sampler_signal_number;
 static struct sigaction previous; /* what the host has set or left for the signal */
 static bool host_has_set;         /* it has set it while it is ours */
@@ -184,11 +185,6 @@ int signal_start(void)
 		__atomic_store_n(&sampler_signal_number, number, __ATOMIC_RELEASE);
 	release_lock(&mask);
 	return error;
-}
-
-void signal_after_fork(void)
-{
-	pthread_mutex_init(&lock, NULL);
 }
 
 /* --- giving it away ----------------------------------------------------------------- */

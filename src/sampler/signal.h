@@ -32,7 +32,4 @@ bool sampler_keep_signal(void);
 /* The signals, bit number - 1, that are not blocked inside the handler. */
 uint64_t signal_unblockable(void);
 
-/* In a forked child. */
-void signal_after_fork(void);
-
 #endif

@@ -22,6 +22,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/lock.h"
 #include "handler/response.h"
 #include "base/sys.h"
 #include "sampler/signal.h"
@@ -33,7 +34,7 @@
 #define LOOK_NS (5 * NS_PER_MS)
 #define EXEC_PAUSE_NS NS_PER_S
 
-static pthread_mutex_t asking = PTHREAD_MUTEX_INITIALIZER;
+LOCK_DEFINE(asking, LOCK_STACKS, .at_fork = LOCK_LEFT);
 static uint32_t newest; /* question; under the lock */
 
 static uint32_t sending;    /* a signal is being sent */
@@ -239,10 +240,8 @@ void stacks_before_exec(void)
 		clock_nanosleep(CLOCK_MONOTONIC, 0, &moment, NULL);
 }
 
-/* The lock may be a thread's that is not here. */
 void stacks_after_fork(void)
 {
-	pthread_mutex_init(&asking, NULL);
 	sending = 0;
 	exec_at_ns = 0;
 	if (thread_current != NULL)

@@ -7,6 +7,7 @@
 #include <pthread.h>
 #include <signal.h>
 
+#include "base/lock.h"
 #include "handler/sample.h"
 #include "handler/timer.h"
 #include "sampler/fork.h"
@@ -16,7 +17,7 @@
 
 uint64_t sampler_counters[SAMPLER_COUNTERS];
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+LOCK_DEFINE(lock, LOCK_SAMPLER, .at_fork = LOCK_LEFT);
 static struct ring *ring; /* NULL while stopped */
 
 /* --- start and stop ---------------------------------------------------------------- */
@@ -65,8 +66,6 @@ void sampler_stop(void)
 
 void sampler_after_fork(void)
 {
-	pthread_mutex_init(&lock, NULL);
-	signal_after_fork();
 	for (int which = 0; which < SAMPLER_COUNTERS; which++)
 		counter_set((enum sampler_counter)which, 0);
 	counter_set(SAMPLER_SLOTS, thread_slots());

@@ -19,6 +19,7 @@
 #include <sys/prctl.h>
 #include <sys/random.h>
 
+#include "base/lock.h"
 #include "handler/ring.h"
 #include "handler/timer.h"
 #include "sampler/signal.h"
@@ -30,7 +31,7 @@
 static __thread bool excluded __attribute__((tls_model("initial-exec")));
 
 static pthread_key_t key;
-static pthread_mutex_t grow_lock = PTHREAD_MUTEX_INITIALIZER;
+LOCK_DEFINE(grow_lock, LOCK_THREADS);
 
 /* The newest free slot's index + 1 in the low half; the high half counts changes. */
 static uint64_t free_slots;
@@ -364,7 +365,6 @@ void threads_after_fork(void)
 	uint32_t slots = thread_slots();
 	struct thread *self = thread_current;
 
-	pthread_mutex_init(&grow_lock, NULL);
 	free_slots = 0;
 	for (uint32_t i = slots; i-- > 0;) {
 		struct thread *slot = thread_slot(i);

@@ -15,12 +15,11 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/lock.h"
 #include "trace/embed.h"
 #include "handler/ring.h"
-#include "watch/recording.h"
 #include "queryprof.h"
 #include "sampler/sampler.h"
-#include "watch/session.h"
 #include "settings/value.h"
 #include "store/store.h"
 #include "symbol/symbol.h"
@@ -188,8 +187,8 @@ static const struct setting settings[] = {
 
 /* Lock order: `changing`, then `values`. The first is held while the store takes a
  * change over, which may last; the second only to copy. */
-static pthread_mutex_t changing = PTHREAD_MUTEX_INITIALIZER;
-static pthread_mutex_t values = PTHREAD_MUTEX_INITIALIZER;
+LOCK_DEFINE(changing, LOCK_SETTINGS_CHANGE);
+LOCK_DEFINE(values, LOCK_SETTINGS_VALUES);
 static struct session_settings base_session, new_session;
 static struct process_settings base_process, process;
 static bool running;    /* there is a store to tell; under `changing` */
@@ -200,18 +199,18 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 /* --- where values stand ---------------------------------------------------- */
 
-static void *block_of(const struct setting *setting, const struct session *session)
+static void *block_of(const struct setting *setting, const struct session_settings *of)
 {
 	if (setting->info.is_process_wide)
 		return &process;
-	return session ? (void *)&session->settings : (void *)&new_session;
+	return of ? (void *)of : (void *)&new_session;
 }
 
-static const void *default_block_of(const struct setting *setting, const struct session *session)
+static const void *default_block_of(const struct setting *setting, const struct session_settings *of)
 {
 	if (setting->info.is_process_wide)
 		return &base_process;
-	return session ? &new_session : &base_session;
+	return of ? &new_session : &base_session;
 }
 
 static const struct setting *find_setting(const char *name, size_t size)
@@ -349,7 +348,7 @@ static int change_process(const struct setting *setting, const struct setting_va
 	return rc;
 }
 
-static int change(const struct setting *setting, struct session *session, const char *text,
+static int change(const struct setting *setting, struct session_settings *of, const char *text,
                   struct setting_value *value, char **error)
 {
 	char *reason = NULL;
@@ -357,7 +356,7 @@ static int change(const struct setting *setting, struct session *session, const 
 
 	if (!strcasecmp(text, "DEFAULT")) {
 		pthread_mutex_lock(&values);
-		setting_read(setting, default_block_of(setting, session), value);
+		setting_read(setting, default_block_of(setting, of), value);
 		pthread_mutex_unlock(&values);
 	} else if (!setting_parse(setting, text, value)) {
 		*error = setting_error(setting, text, setting_allowed(setting));
@@ -370,22 +369,22 @@ static int change(const struct setting *setting, struct session *session, const 
 		return rc;
 	}
 	pthread_mutex_lock(&values);
-	setting_write(setting, block_of(setting, session), value);
+	setting_write(setting, block_of(setting, of), value);
 	pthread_mutex_unlock(&values);
 	return QP_OK;
 }
 
 /* So that an UPDATE of all settings can leave one as it is. */
-static bool is_value(const struct setting *setting, const struct session *session, const char *text)
+static bool is_value(const struct setting *setting, const struct session_settings *of, const char *text)
 {
-	char *now = settings_get(session, setting->info.name);
+	char *now = settings_get(of, setting->info.name);
 	bool is = now && !strcmp(now, text);
 
 	free(now);
 	return is;
 }
 
-int settings_set(struct session *session, const char *name, const char *text, enum setting_source source,
+int settings_set(struct session_settings *of, const char *name, const char *text, enum setting_source source,
                  char **error)
 {
 	const struct setting *setting;
@@ -406,7 +405,7 @@ int settings_set(struct session *session, const char *name, const char *text, en
 		                       setting_format("settings are locked by the host program"));
 		return QP_LOCKED;
 	}
-	if (source == SETTING_FROM_SQL && setting->is_hosts && !is_value(setting, session, text)) {
+	if (source == SETTING_FROM_SQL && setting->is_hosts && !is_value(setting, of, text)) {
 		*error = setting_error(setting, text,
 		                       setting_format("only the host program can change it, with qp_set() "
 		                                      "or the environment at its start"));
@@ -415,11 +414,7 @@ int settings_set(struct session *session, const char *name, const char *text, en
 	value = calloc(1, sizeof *value); /* 4 KiB: too much for a host's small stack */
 	if (!value)
 		return QP_NOMEM;
-	rc = change(setting, session, text, value, error);
-	if (!rc && session)
-		session_watch(session);
-	else if (!rc)
-		session_watch_strangers();
+	rc = change(setting, of, text, value, error);
 	free(value);
 	return rc;
 }
@@ -474,20 +469,20 @@ static char *value_text(const struct setting *setting, const void *block)
 	return text;
 }
 
-char *settings_get(const struct session *session, const char *name)
+char *settings_get(const struct session_settings *of, const char *name)
 {
 	const struct setting *setting = find_setting(name, strlen(name));
 
 	settings_init();
-	return setting ? value_text(setting, block_of(setting, session)) : NULL;
+	return setting ? value_text(setting, block_of(setting, of)) : NULL;
 }
 
-char *settings_get_default(const struct session *session, const char *name)
+char *settings_get_default(const struct session_settings *of, const char *name)
 {
 	const struct setting *setting = find_setting(name, strlen(name));
 
 	settings_init();
-	return setting ? value_text(setting, default_block_of(setting, session)) : NULL;
+	return setting ? value_text(setting, default_block_of(setting, of)) : NULL;
 }
 
 bool settings_known(const char *name, int size)
@@ -503,18 +498,4 @@ int settings_count(void)
 const struct setting_info *settings_info(int index)
 {
 	return &settings[index].info;
-}
-
-/* --- fork ------------------------------------------------------------------ */
-
-void settings_before_fork(void)
-{
-	pthread_mutex_lock(&changing);
-	pthread_mutex_lock(&values);
-}
-
-void settings_after_fork(void)
-{
-	pthread_mutex_unlock(&values);
-	pthread_mutex_unlock(&changing);
 }

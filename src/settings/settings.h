@@ -11,8 +11,6 @@
 
 #include "handler/thread.h"
 
-struct session;
-
 #define QUERY_ID_MAX 128 /* bytes of a user's own query_id, without the zero */
 
 /* The settings of one session. Read by the threads that run its queries without a
@@ -39,19 +37,19 @@ void settings_defaults(struct session_settings *settings);
 
 enum setting_source { SETTING_FROM_SQL, SETTING_FROM_C };
 
-/* Sets one setting; `session` NULL: process-wide ones, and the defaults of new
+/* Sets one setting of a session; `of` NULL: process-wide ones, and the defaults of new
  * sessions. `value` is text as the user gave it; "DEFAULT" (any case) restores what
- * new sessions start with or, where `session` has no part in it, what the
+ * new sessions start with or, where no session has part in it, what the
  * environment or else the table says. A QP_ code; with one, `*error` (free() it)
  * names the setting, the value and what is allowed, and nothing has changed. */
-int settings_set(struct session *session, const char *name, const char *value, enum setting_source source,
+int settings_set(struct session_settings *of, const char *name, const char *value, enum setting_source source,
                  char **error);
 
 /* The value as text, malloc'ed; NULL: no such setting. */
-char *settings_get(const struct session *session, const char *name);
+char *settings_get(const struct session_settings *of, const char *name);
 
 /* What DEFAULT would make of it, as text, malloc'ed. */
-char *settings_get_default(const struct session *session, const char *name);
+char *settings_get_default(const struct session_settings *of, const char *name);
 
 /* Whether `name` (any case, `size` bytes) is a setting. */
 bool settings_known(const char *name, int size);
@@ -67,11 +65,6 @@ size_t settings_ring_bytes(void);
 /* From now on (true) process-wide settings are passed on to the running store by
  * store_configure(), and trace_log_ring_bytes is fixed for good. */
 void settings_started(bool started);
-
-/* fork: no other thread is inside in the child. To be registered behind the store's
- * hooks, so that these locks are taken before the store's. */
-void settings_before_fork(void);
-void settings_after_fork(void);
 
 /* One line of system.settings. */
 struct setting_info {

@@ -14,6 +14,7 @@
 #include "trace/address.h"
 #include "symbol/symbol.h"
 #include "trace/process_space.h"
+#include "watch/session_settings.h"
 
 #define SHOWN 60 /* bytes of a bad argument that a message repeats */
 
@@ -233,7 +234,7 @@ static void demangle(sqlite3_context *context, int argc, sqlite3_value **argv)
 
 static void result_setting(sqlite3_context *context, const struct session *session, const char *name)
 {
-	char *text = settings_get(session, name);
+	char *text = settings_get(&session->settings, name);
 
 	if (!text) {
 		result_error(context, "%.*s: there is no such setting", SHOWN, name);
@@ -280,7 +281,7 @@ static void set_setting(sqlite3_context *context, int argc, sqlite3_value **argv
 	value = text_argument(context, "set_setting", argv[1]);
 	if (!value)
 		return;
-	if (!settings_set(session, name, value, SETTING_FROM_SQL, &error))
+	if (!session_set(session, name, value, SETTING_FROM_SQL, &error))
 		result_setting(context, session, name);
 	else if (error)
 		result_error(context, "%s", error);

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/debug.h"
 #include "sampler/ring_reader.h"
 #include "handler/ledger.h"
 #include "handler/unwind/unwind.h"
@@ -97,6 +98,14 @@ static char *text_of_store(int which)
 static char *text_of_environment(int which)
 {
 	const char *text = settings_environment_error();
+
+	(void)which;
+	return text ? strdup(text) : NULL;
+}
+
+static char *text_of_debug(int which)
+{
+	const char *text = debug_error();
 
 	(void)which;
 	return text ? strdup(text) : NULL;
@@ -196,6 +205,7 @@ static const struct metric {
 	{ "sessions_refused", get_session, NULL, SESSIONS_REFUSED, "Connections that could not be given it" },
 	{ "settings_environment_error", NULL, text_of_environment, 0,
 	  "Settings in the environment that were not taken, and why" },
+	{ "debug_error", NULL, text_of_debug, 0, "Why the debug log (QUERYPROF_DEBUG) is not written" },
 };
 
 void metrics_each(int (*each)(void *context, const qp_metric *metric), void *context)

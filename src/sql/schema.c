@@ -8,8 +8,7 @@
  * CREATE VIRTUAL TABLE for each of ours. Unlike those statements themselves that
  * works inside a transaction and outlives its rollback.
  *
- * The image is made here, by hand: a scratch connection to make it with would run
- * every automatic extension of the host's, ours included, for the sake of one page.
+ * The image is made when the library is built, by system_image.c.
  *
  * The schema's file object also brings `PRAGMA system.NAME`: SQLite offers a PRAGMA
  * that it does not know to the file. The object gets a copy of its own methods in
@@ -20,103 +19,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "system_image.h" /* made by the build */
 #include "watch/statements.h"
 #include "sql/tables.h"
+#include "watch/session_settings.h"
 
 #define NAME "system"
-#define PAGE 4096
-
-/* --- the image ------------------------------------------------------------- */
-
-enum encoding { UTF8 = 1, UTF16LE = 2, UTF16BE = 3 };
-
-static void put(unsigned char *at, int size, uint32_t number)
-{
-	while (size--) {
-		at[size] = (unsigned char)number;
-		number >>= 8;
-	}
-}
-
-/* A varint of at most two bytes. */
-static unsigned char *put_varint(unsigned char *at, unsigned number)
-{
-	if (number > 0x7F)
-		*at++ = (unsigned char)(0x80 | number >> 7);
-	*at++ = number & 0x7F;
-	return at;
-}
-
-/* A text as the database's encoding has it; all of ours are ASCII. */
-static unsigned char *put_text(unsigned char *at, const char *text, enum encoding encoding)
-{
-	for (; *text; text++) {
-		if (encoding == UTF16BE)
-			*at++ = 0;
-		*at++ = (unsigned char)*text;
-		if (encoding == UTF16LE)
-			*at++ = 0;
-	}
-	return at;
-}
-
-/* One row of sqlite_schema as a cell of a table's leaf page; returns its size. */
-static size_t make_cell(unsigned char *cell, unsigned rowid, const char *table, enum encoding encoding)
-{
-	char sql[160];
-	const char *texts[] = { "table", table, table, sql };
-	unsigned char header[16], *h = header + 1, body[2 * sizeof sql + 256], *b = body, *at;
-
-	sqlite3_snprintf(sizeof sql, sql, "CREATE VIRTUAL TABLE %s USING " TABLES_MODULE_PREFIX "%s", table,
-	                 table);
-	for (int i = 0; i < 4; i++) {
-		unsigned size = (unsigned)strlen(texts[i]) * (encoding == UTF8 ? 1 : 2);
-
-		if (i == 3)
-			*h++ = 8; /* rootpage: the integer 0, a virtual table has none */
-		h = put_varint(h, 13 + 2 * size);
-		b = put_text(b, texts[i], encoding);
-	}
-	header[0] = (unsigned char)(h - header);
-	at = put_varint(cell, (unsigned)(h - header + (b - body)));
-	at = put_varint(at, rowid);
-	memcpy(at, header, (size_t)(h - header));
-	at += h - header;
-	memcpy(at, body, (size_t)(b - body));
-	return (size_t)(at + (b - body) - cell);
-}
-
-/* The database: SQLite's file format, a header and a leaf of sqlite_schema. */
-static void make_image(unsigned char *page, enum encoding encoding)
-{
-	unsigned char *leaf = page + 100, cell[512];
-	size_t end = PAGE;
-
-	memset(page, 0, PAGE);
-	memcpy(page, "SQLite format 3", 16);
-	put(page + 16, 2, PAGE);
-	page[18] = page[19] = 1; /* no WAL */
-	page[21] = 64;           /* payload fractions: always these */
-	page[22] = page[23] = 32;
-	put(page + 24, 4, 1); /* change counter */
-	put(page + 28, 4, 1); /* pages */
-	put(page + 40, 4, 1); /* schema cookie */
-	put(page + 44, 4, 4); /* schema format */
-	put(page + 56, 4, encoding);
-	put(page + 92, 4, 1); /* the change counter for which the pages are right */
-	put(page + 96, 4, (uint32_t)sqlite3_libversion_number());
-
-	leaf[0] = 13;
-	for (int i = 0; i < tables_count(); i++) {
-		size_t size = make_cell(cell, (unsigned)i + 1, tables_name(i), encoding);
-
-		end -= size;
-		memcpy(page + end, cell, size);
-		put(leaf + 8 + 2 * i, 2, (uint32_t)end);
-	}
-	put(leaf + 3, 2, (uint32_t)tables_count());
-	put(leaf + 5, 2, (uint32_t)end);
-}
 
 /* --- PRAGMA system.NAME ---------------------------------------------------- */
 
@@ -135,13 +43,13 @@ static int on_pragma(struct session *session, char **arguments)
 
 	if (!name || !settings_known(name, (int)strlen(name)))
 		return SQLITE_NOTFOUND;
-	rc = value ? settings_set(session, name, value, SETTING_FROM_SQL, &error) : 0;
+	rc = value ? session_set(session, name, value, SETTING_FROM_SQL, &error) : 0;
 	if (rc) {
 		arguments[0] = sqlite3_mprintf("%s", error ? error : "out of memory");
 		free(error);
 		return SQLITE_ERROR;
 	}
-	text = settings_get(session, name);
+	text = settings_get(&session->settings, name);
 	arguments[0] = text ? sqlite3_mprintf("%s", text) : NULL;
 	free(text);
 	return SQLITE_OK;
@@ -205,15 +113,26 @@ static void let_pragmas_through(struct session *session)
 
 /* --------------------------------------------------------------------------- */
 
-static int read_encoding(void *context, int argc, char **values, char **names)
+struct image {
+	const char *encoding;
+	const unsigned char *bytes;
+	size_t size;
+};
+
+static const struct image images[] = {
+	{ "UTF-8", image_utf8, sizeof image_utf8 },
+	{ "UTF-16le", image_utf16le, sizeof image_utf16le },
+	{ "UTF-16be", image_utf16be, sizeof image_utf16be },
+};
+
+static int find_image(void *context, int argc, char **values, char **names)
 {
-	enum encoding *encoding = context;
+	const struct image **image = context;
 
 	(void)names;
-	if (argc > 0 && values[0])
-		*encoding = !strcmp(values[0], "UTF-16le")   ? UTF16LE
-		            : !strcmp(values[0], "UTF-16be") ? UTF16BE
-		                                             : UTF8;
+	for (size_t i = 0; argc > 0 && values[0] && i < sizeof images / sizeof *images; i++)
+		if (!strcmp(values[0], images[i].encoding))
+			*image = &images[i];
 	return 0;
 }
 
@@ -222,19 +141,19 @@ static int read_encoding(void *context, int argc, char **values, char **names)
  * encoding would be carried out and leave a connection that can prepare nothing. */
 static int fill(sqlite3 *db)
 {
-	enum encoding encoding = UTF8;
-	unsigned char *page;
-	int rc = sqlite3_exec(db, "PRAGMA main.encoding", read_encoding, &encoding, NULL);
+	const struct image *image = images;
+	unsigned char *copy;
+	int rc = sqlite3_exec(db, "PRAGMA main.encoding", find_image, &image, NULL);
 
 	if (rc)
 		return rc;
-	page = sqlite3_malloc(PAGE);
-	if (!page)
+	copy = sqlite3_malloc((int)image->size);
+	if (!copy)
 		return SQLITE_NOMEM;
-	make_image(page, encoding);
-	/* Frees the page, whether it succeeds or not. It can grow, for a bare ANALYZE writes
-	 * a table of its own into every schema. */
-	rc = sqlite3_deserialize(db, NAME, page, PAGE, PAGE,
+	memcpy(copy, image->bytes, image->size);
+	/* Frees the copy, whether it succeeds or not. It can grow, for a bare ANALYZE writes a
+	 * table of its own into every schema. */
+	rc = sqlite3_deserialize(db, NAME, copy, (sqlite3_int64)image->size, (sqlite3_int64)image->size,
 	                         SQLITE_DESERIALIZE_FREEONCLOSE | SQLITE_DESERIALIZE_RESIZEABLE);
 	return rc ? rc : sqlite3_exec(db, "SELECT 1 FROM " NAME ".sqlite_master", NULL, NULL, NULL);
 }

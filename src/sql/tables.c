@@ -1,9 +1,9 @@
 /*
- * The list of tables, and what their two kinds have in common: to be registered
- * with a connection and to be connected.
+ * The list of tables, and what their two kinds share: registering with a connection and
+ * connecting.
  *
- * All are SQLITE_VTAB_DIRECTONLY: a database file that somebody else made cannot
- * reach them from its views and triggers.
+ * All are SQLITE_VTAB_DIRECTONLY: the views and triggers of a foreign database file cannot
+ * reach them.
  */
 #include "sql/tables.h"
 
@@ -12,6 +12,7 @@
 
 #include "sql/metrics.h"
 #include "store/columns.h"
+#include "watch/session_settings.h"
 
 /* --- the logs -------------------------------------------------------------- */
 
@@ -56,8 +57,8 @@ static void fill_settings(struct table_rows *rows, struct session *session)
 {
 	for (int i = 0; i < settings_count(); i++) {
 		const struct setting_info *info = settings_info(i);
-		char *value = settings_get(session, info->name);
-		char *by_default = settings_get_default(session, info->name);
+		char *value = settings_get(&session->settings, info->name);
+		char *by_default = settings_get_default(&session->settings, info->name);
 
 		table_add_text(rows, info->name);
 		add_value(rows, info, value);
@@ -101,7 +102,7 @@ static int update_setting(struct session *session, int64_t row, sqlite3_value **
 	value = (const char *)sqlite3_value_text(columns[SETTING_VALUE]);
 	if (!value)
 		return SQLITE_NOMEM;
-	rc = settings_set(session, name, value, SETTING_FROM_SQL, &reason);
+	rc = session_set(session, name, value, SETTING_FROM_SQL, &reason);
 	if (!rc)
 		return SQLITE_OK;
 	*error = sqlite3_mprintf("%s", reason ? reason : "out of memory");
@@ -138,24 +139,25 @@ static void fill_metrics(struct table_rows *rows, struct session *session)
 
 /* --------------------------------------------------------------------------- */
 
-static const struct table trace_log = { .name = "trace_log",
-	                                TABLE_COLUMNS(trace_log_columns),
-	                                .log = "trace_log" };
-static const struct table query_log = { .name = "query_log",
-	                                TABLE_COLUMNS(query_log_columns),
-	                                .log = "query_log" };
-static const struct table settings = {
+const struct table table_trace_log = { .name = "trace_log",
+	                               TABLE_COLUMNS(trace_log_columns),
+	                               .log = "trace_log" };
+const struct table table_query_log = { .name = "query_log",
+	                               TABLE_COLUMNS(query_log_columns),
+	                               .log = "query_log" };
+const struct table table_settings = {
 	.name = "settings",
 	TABLE_COLUMNS(settings_columns),
 	.fill = fill_settings,
 	.update = update_setting,
 };
-static const struct table metrics = { .name = "metrics",
-	                              TABLE_COLUMNS(metrics_columns),
-	                              .fill = fill_metrics };
+const struct table table_metrics = { .name = "metrics",
+	                             TABLE_COLUMNS(metrics_columns),
+	                             .fill = fill_metrics };
 
-static const struct table *const tables[] = { &trace_log,       &query_log,         &settings,     &metrics,
-	                                      &table_processes, &table_stack_trace, &table_symbols };
+#define LIST_TABLE(name) &table_##name,
+static const struct table *const tables[] = { EACH_TABLE(LIST_TABLE) };
+#undef LIST_TABLE
 #define TABLES ((int)(sizeof tables / sizeof *tables))
 
 int tables_count(void)

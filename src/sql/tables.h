@@ -1,17 +1,15 @@
 /*
  * The virtual tables of the `system` schema.
  *
- * Two kinds: the logs, which the store keeps (tables_log.c), and small tables that
- * are made up anew when they are read (tables_rows.c), from tables.c's own functions
- * and those of tables_live.c and tables_symbols.c. A table is a description, in the list of tables.c; a new
- * one needs a line there and no module of its own.
+ * Two kinds: the logs, which the store keeps (tables_log.c), and small tables that are
+ * made when they are read (tables_rows.c). A table is a description table_NAME, which
+ * names the function that fills it, and its name is in table_names.h.
  */
 #ifndef QUERYPROF_SQL_TABLES_H
 #define QUERYPROF_SQL_TABLES_H
 
+#include "sql/table_names.h"
 #include "watch/session.h"
-
-#define TABLES_MODULE_PREFIX "queryprof_"
 
 int tables_count(void);
 const char *tables_name(int index);
@@ -25,7 +23,7 @@ int tables_register(struct session *session, enum tables_where where, char **err
 /* --- describing a table ----------------------------------------------------- */
 
 enum column_flags {
-	COLUMN_HIDDEN = 1,   /* not in SELECT *: costs something, or is seldom wanted */
+	COLUMN_HIDDEN = 1,   /* not in SELECT *: it costs time */
 	COLUMN_SEARCHED = 2, /* the store finds rows by it without reading all */
 	COLUMN_ORDERED = 4,  /* the store has its rows in this order */
 	COLUMN_SYMBOLS = 8,  /* not the store's: made from the column `trace` */
@@ -57,8 +55,9 @@ struct table {
 
 #define TABLE_COLUMNS(list) .columns = list, .column_count = sizeof list / sizeof *list
 
-extern const struct table table_processes, table_stack_trace; /* tables_live.c */
-extern const struct table table_symbols;                      /* tables_symbols.c */
+#define DECLARE_TABLE(name) extern const struct table table_##name;
+EACH_TABLE(DECLARE_TABLE)
+#undef DECLARE_TABLE
 
 void table_add_integer(struct table_rows *rows, int64_t value);
 void table_add_real(struct table_rows *rows, double value);
@@ -83,7 +82,7 @@ int table_refuse_create(sqlite3 *db, void *aux, int argc, const char *const *arg
                         char **error);
 int table_disconnect(sqlite3_vtab *vtab);
 
-/* Whether a column that tells about the program's code may be read; an error if not. */
+/* Whether a column that shows the program's code may be read; an error if not. */
 bool table_may_look(sqlite3_context *context, const struct table_vtab *vtab, const struct column *column);
 
 /* Makes `text` (malloc'ed or NULL) the message of the table's next error. */

@@ -1,9 +1,9 @@
 /*
  * Which function covers an address.
  *
- * A symbol covers its own size and no more: in a stripped library the space
- * between two exported functions belongs to static ones whose names are gone, and
- * the neighbour's name would be a lie.
+ * A symbol covers its own size and no more: in a stripped library the space between two
+ * exported functions belongs to static ones whose names are gone, and the neighbour's name
+ * would be wrong.
  *
  * Symbols of size 0 (assembly without .size) name their first byte. They reach
  * further, up to the next symbol or the end of their section, only when the table

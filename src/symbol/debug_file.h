@@ -1,5 +1,5 @@
 /*
- * Separate debug files: where distributions keep what they strip.
+ * Separate debug files, into which distributions move what they strip.
  */
 #ifndef QUERYPROF_SYMBOL_DEBUG_FILE_H
 #define QUERYPROF_SYMBOL_DEBUG_FILE_H
@@ -7,10 +7,10 @@
 #include "symbol/elf_image.h"
 
 /* Opens the debug file of an object: by build id below each folder of
- * `debug_path` (separated by colons), else by the .gnu_debuglink of `image`. Only
- * a file that proves that it belongs to the object is taken: by its build id, or
- * by the checksum in the link. `image` may be NULL (the object is gone), `path` is
- * where it was. Only files with the section `needed` count. False when there is none. */
+ * `debug_path` (separated by colons), else by the .gnu_debuglink of `image`. The file must
+ * have the object's build id, or the checksum in the link, and a section `needed`.
+ * `image` may be NULL, when the object's file, which was at `path`, is gone. False when
+ * there is no such file. */
 bool debug_file_open(struct elf_image *debug, const struct elf_image *image, const char *path,
                      const char *build_id, const char *debug_path, const char *needed);
 

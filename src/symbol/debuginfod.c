@@ -1,6 +1,6 @@
 /*
- * elfutils' client library, loaded when it is first needed and only then: it brings
- * libcurl and a TLS library along.
+ * The first request loads elfutils' client library, not earlier, since that brings libcurl
+ * and a TLS library along.
  */
 #include "symbol/debuginfod.h"
 
@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/debug.h"
+#include "base/lock.h"
 
 #define LIBRARY_NAME "libdebuginfod.so.1"
 #define SECONDS_DEFAULT 10
@@ -22,7 +23,7 @@
 
 struct debuginfod_client;
 
-/* elfutils/debuginfod.h, which would be one more package to build with. */
+/* As in elfutils/debuginfod.h, which would be one more package to build with. */
 static struct {
 	struct debuginfod_client *(*begin)(void);
 	int (*find_debuginfo)(struct debuginfod_client *, const unsigned char *build_id, int size,
@@ -32,16 +33,18 @@ static struct {
 	void (*end)(struct debuginfod_client *);
 } client;
 
-/* What was asked for; never removed. */
+/* One build id that was requested; never removed. */
 struct answer {
 	struct answer *next;
-	char *path; /* NULL: nothing came */
+	char *path; /* NULL: no file came */
 	char build_id[];
 };
 
 static _Atomic(struct answer *) answers;
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of who fetches */
-static bool has_given_up;                                /* under the lock */
+static void give_up(void);
+/* Of the thread that fetches, which may last. */
+LOCK_DEFINE(lock, LOCK_DEBUGINFOD, .at_fork = LOCK_LEFT, .lost = give_up);
+static bool has_given_up; /* under the lock */
 /* Of the attempt under way, under the lock. */
 static struct timespec limit;
 static bool was_cut;
@@ -101,7 +104,7 @@ static long seconds_allowed(void)
 	return text && end != text && seconds > 0 && seconds <= SECONDS_MAX ? seconds : SECONDS_DEFAULT;
 }
 
-/* The client asks about once a second whether to go on. */
+/* The client calls it about once a second; other than 0 ends the request. */
 static int has_taken_too_long(struct debuginfod_client *asking, long done, long whole)
 {
 	struct timespec now;
@@ -157,7 +160,7 @@ static char *ask(const char *build_id)
 		close(result); /* it is opened, and checked, as any other debug file */
 		return path;
 	}
-	/* An attempt that we end looks like "there is no such file". */
+	/* The client reports a request that this process ended as "no such file". */
 	has_given_up = was_cut || result != -ENOENT;
 	return NULL;
 }
@@ -180,13 +183,9 @@ const char *debuginfod_path(const char *build_id)
 	return answer ? answer->path : NULL;
 }
 
-/* Who was fetching may have held locks of the libraries below. */
-void debuginfod_after_fork_child(void)
+/* In the child of a fork: another thread was fetching and may have held locks of the client
+ * library. The child sends no requests. */
+static void give_up(void)
 {
-	if (pthread_mutex_trylock(&lock) == 0) {
-		pthread_mutex_unlock(&lock);
-		return;
-	}
-	pthread_mutex_init(&lock, NULL);
 	has_given_up = true;
 }

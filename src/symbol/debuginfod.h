@@ -1,13 +1,11 @@
 /*
- * Debug files from debuginfod servers, where the environment names some.
+ * Debug files from debuginfod servers.
  *
- * Somebody who set DEBUGINFOD_URLS wants programs to fetch debug files; nobody else
- * ever gets a connection opened for him. In the environment as well, as elfutils
- * documents it: where the files are kept (DEBUGINFOD_CACHE_PATH), and
- * DEBUGINFOD_TIMEOUT, here the most seconds that one attempt takes, 10 if not set.
- * Each build id is asked for once in the life of a process, and once an attempt
- * failed otherwise than by "there is no such file" (no answer, an answer that takes
- * too long), the process asks for no other.
+ * The process opens a connection only if the environment has DEBUGINFOD_URLS. elfutils
+ * documents two more variables: DEBUGINFOD_CACHE_PATH is the folder of fetched files, and
+ * DEBUGINFOD_TIMEOUT the longest time of one request in seconds, 10 if not set. A process
+ * requests each build id once. After a request that failed in another way than "no such
+ * file" (no response, or a slow one) it sends no more.
  */
 #ifndef QUERYPROF_SYMBOL_DEBUGINFOD_H
 #define QUERYPROF_SYMBOL_DEBUGINFOD_H
@@ -17,15 +15,11 @@
 /* Whether the environment names servers. */
 bool debuginfod_is_wanted(void);
 
-/* Gets the debug file of a build id (hex). One thread at a time: others wait. */
+/* Fetches the debug file of a build id (hex). One thread at a time; others wait. */
 void debuginfod_fetch(const char *build_id);
 
-/* Where a file that was fetched lies, NULL when none was. Never waits. The text stays
- * valid. */
+/* The path of the file that was fetched for the build id, NULL when none was. Never
+ * waits. The text stays valid. */
 const char *debuginfod_path(const char *build_id);
-
-/* In the child: whoever was fetching does not exist here. If somebody was, the child
- * asks no server. */
-void debuginfod_after_fork_child(void);
 
 #endif

@@ -1,11 +1,10 @@
 /*
- * One ELF file, opened with elfutils' libelf, and the little that it does not say
- * in one call.
+ * One ELF file, opened with elfutils' libelf.
  *
- * Files are read and never mapped: one that somebody truncates while we look at it
- * then costs an answer, not the host's life. 64-bit objects of the machine's own
- * byte order only, so that the structures of <elf.h> are those of the file. An
- * image belongs to one thread at a time; different ones may be used at once.
+ * Files are read and never mapped: a look-up in a file that another process truncates then
+ * fails, and the host gets no SIGBUS. Only 64-bit objects of the machine's own byte order
+ * are opened, so that the structures of <elf.h> are those of the file. One thread at a time
+ * uses an image; different images may be used at once.
  */
 #ifndef QUERYPROF_SYMBOL_ELF_IMAGE_H
 #define QUERYPROF_SYMBOL_ELF_IMAGE_H

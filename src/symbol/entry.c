@@ -1,13 +1,10 @@
 /*
- * Names for the two functions that every program has, when it was stripped: _start
- * and main.
- *
- * The ELF header says where a program starts. What the C run-time has there passes
- * main's address to __libc_start_main and does nothing else, so that its code
- * proves both names: every instruction up to the call is one that we know, the call
- * goes through the slot that the dynamic linker fills with __libc_start_main, and
- * the first argument is a constant. Any other start names nothing. main's extent is
- * that of its call frame information, which stripping leaves.
+ * The ELF header says where a program starts. The C run-time's code there passes main's
+ * address to __libc_start_main and does nothing else, so it proves both names: every
+ * instruction up to the call is in the table below, the call goes through the slot that the
+ * dynamic linker fills with __libc_start_main, and the first argument is a constant. Any
+ * other code at the start gives no names. main's extent is in its call frame information,
+ * which stripping leaves.
  */
 #include "symbol/entry.h"
 

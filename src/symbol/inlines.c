@@ -1,13 +1,13 @@
 /*
  * Inlined frames from DWARF through libdw.
  *
- * libdw's own dwarf_getscopes() goes through the whole unit at each question. Here
- * the functions of a unit are listed once, at its first question, and only the one
- * that has the address is looked into.
+ * libdw's own dwarf_getscopes() reads the whole unit at each call. Here the first look-up
+ * in a unit lists its functions, and each look-up then reads only the one that has the
+ * address.
  *
- * An inlined function says by itself only from where it was called and of which
- * function it is an instance; what stands in the source is that function's, which
- * may be in another unit (link-time optimisation) or another file (dwz).
+ * The entry of an inlined function has the place of its call and refers to the function's
+ * own entry, which has its name and may be in another unit (link-time optimisation) or
+ * another file (dwz).
  */
 #include "symbol/inlines.h"
 

@@ -1,17 +1,15 @@
 /*
  * Loads libdw at first use instead of linking it.
  *
- * Linked as a needed library it would bring five libraries into every host, also
- * into those that never ask for a name. Linked statically it cannot be: Debian's
- * archive is built for executables (local-exec thread-locals). So it is loaded
- * with dlopen, and never unloaded. It brings libelf, zlib and liblzma along, which
- * is why one handle has the functions of all. Where it is missing, everything else
- * still works and addresses show as module+offset.
+ * As a needed library it would bring five libraries into every host, also into one that
+ * never looks up a name. It cannot be linked statically: Debian's archive is built for
+ * executables (local-exec thread-locals). So dlopen() loads it, and it stays loaded. It
+ * brings libelf, zlib and liblzma along, so one handle has the functions of all. Where it is
+ * missing, addresses show as module+offset, and everything else works.
  *
- * The host may carry a copy of libelf or libdw of its own, linked statically and
- * exported; the loaded libdw would then call into it across versions. Only in that
- * case we ask for RTLD_DEEPBIND, which keeps libdw's calls within its own
- * libraries; it is not asked for otherwise, since it also hides a preloaded
+ * The host may have a copy of libelf or libdw of its own, linked statically and exported.
+ * The loaded libdw would call that other version. Only then it is loaded with
+ * RTLD_DEEPBIND, which keeps its calls within its own libraries, but also hides a preloaded
  * malloc, and sanitizers abort the process on it.
  */
 #include "symbol/libdw.h"

@@ -1,5 +1,5 @@
 /*
- * elfutils' libelf and libdw, loaded when the first name is asked for.
+ * elfutils' libelf and libdw, loaded at the first look-up of a name.
  */
 #ifndef QUERYPROF_SYMBOL_LIBDW_H
 #define QUERYPROF_SYMBOL_LIBDW_H
@@ -11,7 +11,7 @@
 #include <lzma.h>
 #include <zlib.h>
 
-/* The functions that we use, by their own names. */
+/* The functions in use, by their own names. */
 #define LIBDW_FUNCTIONS(FUNCTION)                                                                            \
 	FUNCTION(elf_version)                                                                                \
 	FUNCTION(elf_begin)                                                                                  \

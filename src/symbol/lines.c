@@ -1,12 +1,11 @@
 /*
  * Lines from DWARF through libdw.
  *
- * Which compilation unit covers an address is read from the units themselves, not
- * from .debug_aranges, which clang does not write.
+ * The units themselves say which addresses they cover; .debug_aranges is not read, since
+ * clang does not write it.
  *
- * No file stays open: a host that closes all its descriptors and opens files of
- * its own would make us read those. libdw has read the debug sections when
- * dwarf_begin_elf() returns.
+ * No file stays open: if the host closed all its descriptors and opened files of its own,
+ * libdw would read those. It has read the debug sections when dwarf_begin_elf() returns.
  */
 #include "symbol/lines.h"
 

@@ -1,10 +1,10 @@
 /*
- * Reads perf's maps: a line for each piece of code, "START SIZE NAME", numbers in
- * hex. Anybody can put a file of that name into /tmp, so it is taken only when it is
- * a plain file of ours, and not read beyond a bound.
+ * Reads perf's maps. They have a line for each piece of code, "START SIZE NAME", with
+ * numbers in hex. Any user can create a file of that name in /tmp, so only a regular file
+ * that belongs to this user is read, and not beyond a bound.
  *
- * Compilers append to their map while it is read: only what ends in a newline is
- * taken, the rest waits for the next look.
+ * Compilers append to their map while it is read: a line counts when it ends in a newline,
+ * and the rest is read next time.
  */
 #include "symbol/perf_map.h"
 
@@ -18,6 +18,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/lock.h"
 #include "base/vector.h"
 
 #define MAP_BYTES_MAX ((off_t)64 << 20)
@@ -46,8 +47,15 @@ struct map {
 	uint64_t largest;          /* size of a piece */
 };
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static void forget_maps(void);
+LOCK_DEFINE(lock, LOCK_PERF_MAP, .lost = forget_maps);
 static struct map *maps;
+
+/* A thread that is not in this child was changing one of them. */
+static void forget_maps(void)
+{
+	maps = NULL;
+}
 
 /* --- the file ------------------------------------------------------------------- */
 
@@ -227,14 +235,4 @@ char *perf_map_name(int64_t process_id, int64_t start_time_ns, uint64_t address)
 	char *copy = name ? strdup(name) : NULL;
 	pthread_mutex_unlock(&lock);
 	return copy;
-}
-
-void perf_map_before_fork(void)
-{
-	pthread_mutex_lock(&lock);
-}
-
-void perf_map_after_fork(void)
-{
-	pthread_mutex_unlock(&lock);
 }

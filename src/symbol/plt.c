@@ -1,14 +1,13 @@
 /*
- * Names for the stubs through which an object calls other objects.
- *
  * Stubs have no symbols, and elfutils gives them no names. Each ends in a jump through
- * a slot of the global offset table, and a relocation says whose address the slot
- * gets: decoding the jump proves the name, whatever order and flavour (.plt, .plt.sec,
- * .plt.got) the linker chose. x86-64 only; elsewhere stubs show as module+offset.
+ * a slot of the global offset table, and a relocation says which function's address the
+ * slot gets. So the decoded jump proves the name, for every order and kind of stub
+ * (.plt, .plt.sec, .plt.got) that linkers choose. On other machines than x86-64 stubs show
+ * as module+offset.
  *
- * Within libc, and in static programs, slots get whichever version of a function fits
- * the processor; the relocation names the function that chooses, and its symbol is
- * what callers call it.
+ * Within libc, and in static programs, a slot may get the version of a function that fits
+ * the processor. The relocation then names the function that chooses, and its symbol has
+ * the name that callers use.
  */
 #include "symbol/plt.h"
 

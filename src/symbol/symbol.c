@@ -16,6 +16,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/lock.h"
 #include "symbol/debuginfod.h"
 #include "symbol/lines.h"
 #include "symbol/perf_map.h"
@@ -47,8 +48,9 @@ struct object {
 };
 
 static _Atomic(struct object *) buckets[BUCKETS];
-static pthread_mutex_t load_lock = PTHREAD_MUTEX_INITIALIZER;
-static pthread_mutex_t lines_lock = PTHREAD_MUTEX_INITIALIZER;
+LOCK_DEFINE(load_lock, LOCK_SYMBOL_LOAD);
+static void forget_lines(void);
+LOCK_DEFINE(lines_lock, LOCK_SYMBOL_LINES, .lost = forget_lines);
 static struct debug_path default_path = { .folders = SYMBOL_DEBUG_PATH };
 static struct debug_path *debug_paths = &default_path; /* under load_lock */
 static _Atomic(const struct debug_path *) debug_path = &default_path;
@@ -330,21 +332,14 @@ bool symbol_set_debug_path(const char *folders)
 	return path != NULL;
 }
 
-void symbol_before_fork(void)
+/* A thread that is not in this child was reading lines, and may have left any of them half
+ * read: they are read anew, from files opened anew. */
+static void forget_lines(void)
 {
-	lock_all();
-	perf_map_before_fork();
-}
-
-/* The locks belong to the thread that forked. */
-void symbol_after_fork_parent(void)
-{
-	perf_map_after_fork();
-	unlock_all();
-}
-
-void symbol_after_fork_child(void)
-{
-	debuginfod_after_fork_child();
-	symbol_after_fork_parent();
+	for (size_t i = 0; i < BUCKETS; i++)
+		for (struct object *object = atomic_load_explicit(&buckets[i], memory_order_relaxed); object;
+		     object = object->next) {
+			object->lines_tried = false;
+			object->lines = NULL;
+		}
 }

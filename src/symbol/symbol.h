@@ -1,10 +1,9 @@
 /*
  * From an address in an ELF object to a name, a file and a line.
  *
- * Names come from the symbol tables of the objects and of their separate debug
- * files (and, of stripped ones, from what proves a name: entry.c, archive.c), lines from their DWARF, both
- * through elfutils, which is loaded when the first name is asked for; libiberty demangles. Results are cached
- * for the life of the process. Any thread, not in a signal handler.
+ * sources.c lists where names and lines come from. elfutils reads the files; the first
+ * look-up loads it. Results stay in a cache for the life of the process. Any thread may
+ * call these functions, but no signal handler.
  */
 #ifndef QUERYPROF_SYMBOL_SYMBOL_H
 #define QUERYPROF_SYMBOL_SYMBOL_H
@@ -43,15 +42,15 @@ size_t symbol_frames(const struct symbol_object *object, uint64_t address, struc
 
 #define SYMBOL_DEBUG_PATH "/usr/lib/debug"
 
-/* Folders with separate debug files, separated by colons: SYMBOL_DEBUG_PATH unless
- * told otherwise. Questions from now on are answered with what is there; results that
- * were given stay valid. False: no memory, nothing changed. */
+/* Sets the folders of separate debug files, separated by colons; SYMBOL_DEBUG_PATH at
+ * start. Later look-ups search there; results that were returned stay valid. False: no
+ * memory, nothing changed. */
 bool symbol_set_debug_path(const char *folders);
 
-/* Where the environment names debuginfod servers (DEBUGINFOD_URLS), and no debug file
- * of the object is here: gets it from there, before the first question about the
- * object; afterwards it does nothing. May take as long as debuginfod.h says, so it is
- * for threads that can wait. Nothing else in this header ever asks the network. */
+/* Fetches the object's debug file from the debuginfod servers that the environment names
+ * (DEBUGINFOD_URLS), if there is none here. Does nothing after the first look-up in the
+ * object. May take as long as debuginfod.h says, so it is for threads that can wait. No
+ * other function of this header uses the network. */
 void symbol_fetch(const struct symbol_object *object);
 
 /* Where the names and lines of one object come from, for people. */
@@ -66,12 +65,7 @@ struct symbol_description {
  * as its file is now. False: no memory. */
 bool symbol_describe(const char *path, const char *build_id, struct symbol_description *description);
 
-/* Closes the objects and drops the cache. No result may be in use. */
+/* Empties the cache and closes its objects. No result may be in use. */
 void symbol_forget(void);
-
-/* fork: no lock is held by another thread in the child. */
-void symbol_before_fork(void);
-void symbol_after_fork_parent(void);
-void symbol_after_fork_child(void);
 
 #endif

@@ -69,7 +69,6 @@ bool collapse_frame(struct collapse *collapse, const char *name)
 
 bool collapse_stack(struct collapse *collapse, int64_t weight)
 {
-	/* A stack without frames is somewhere, too. */
 	if (!collapse->size && !collapse_frame(collapse, "(no stack)"))
 		return false;
 	struct hash key = hash_bytes(collapse->line, collapse->size);
@@ -83,7 +82,7 @@ bool collapse_stack(struct collapse *collapse, int64_t weight)
 		}
 		entry->line = line;
 	}
-	/* The weight may be anybody's number. */
+	/* SQL may pass any number. */
 	if (__builtin_add_overflow(entry->weight, weight, &entry->weight))
 		entry->weight = weight > 0 ? INT64_MAX : INT64_MIN;
 	collapse->size = 0;

@@ -1,6 +1,6 @@
 /*
  * Collapsed stacks, the lines that flame graph programs read: functions from the
- * root to the leaf with semicolons between them, a blank, a number.
+ * root to the leaf with semicolons between them, a space, a number.
  */
 #ifndef QUERYPROF_TRACE_COLLAPSE_H
 #define QUERYPROF_TRACE_COLLAPSE_H
@@ -14,9 +14,9 @@ struct collapse;
 struct collapse *collapse_create(void); /* NULL: no memory */
 void collapse_free(struct collapse *collapse);
 
-/* A stack is its frames, root first, then its weight. Equal ones are added up. A
- * semicolon or a line's end in a name would be read as something else and are
- * replaced. False: no memory. */
+/* A stack is its functions, root first, then its weight. The weights of equal stacks are
+ * added up. Semicolons and control characters in a name are replaced, since they have a
+ * meaning in the lines. False: no memory. */
 bool collapse_frame(struct collapse *collapse, const char *name);
 bool collapse_stack(struct collapse *collapse, int64_t weight);
 

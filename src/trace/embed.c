@@ -1,6 +1,7 @@
 /*
- * Stack by stack in the order of their rows, each address once. Looking up comes
- * first, without a lock on the file; what was found is stored in one transaction.
+ * A turn takes stack by stack in the order of their rows, and each address once. It looks
+ * all of them up first, without a lock on the file, and stores the result in one
+ * transaction.
  */
 #include "trace/embed.h"
 
@@ -53,7 +54,7 @@ static const char *const statement_sql[STATEMENTS] = {
 		      " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
 };
 
-/* What one address got; strings of frames are the symbols'. */
+/* The frames of one address; their strings belong to symbol.h. */
 struct finding {
 	uint64_t address;
 	struct symbol_frame *frames;
@@ -61,13 +62,13 @@ struct finding {
 	char *generated; /* name of generated code, which is the only frame's */
 };
 
-/* What one turn has at hand. */
+/* One turn. */
 struct turn {
 	struct embed *embed;
 	sqlite3 *db;
 	sqlite3_stmt *statements[STATEMENTS];
 	VECTOR(struct finding) findings;
-	struct module_map modules; /* read with the first address, which proves that there are some */
+	struct module_map modules; /* of the file; read at the turn's first look-up */
 	char hostname[HOST_NAME_MAX + 1];
 };
 
@@ -77,10 +78,10 @@ static sqlite3_stmt *statement_of(struct turn *turn, enum statement which)
 
 	if (!*statement)
 		sqlite3_prepare_v2(turn->db, statement_sql[which], -1, statement, NULL);
-	return *statement; /* NULL in all calls is an error of theirs */
+	return *statement; /* SQLite's functions return an error for NULL */
 }
 
-/* Its one number, 0 without a row. Made ready again. */
+/* The first column of the statement's row, 0 without a row. Resets the statement. */
 static int64_t number_of(sqlite3_stmt *statement)
 {
 	int64_t number = sqlite3_step(statement) == SQLITE_ROW ? sqlite3_column_int64(statement, 0) : 0;
@@ -152,7 +153,7 @@ static size_t find_frames(struct turn *turn, uint64_t address, struct symbol_fra
 	return symbol_frames(&object, address - module->bias, frames, SYMBOL_FRAMES_MAX);
 }
 
-/* Which processes have samples of which stack: looks at every sample, so once. */
+/* Makes the table of processes by stack, once, since that reads every sample. */
 static bool has_owners(struct turn *turn)
 {
 	struct embed *embed = turn->embed;
@@ -168,8 +169,8 @@ static bool has_owners(struct turn *turn)
 	return embed->has_owners;
 }
 
-/* Generated code is its process's own. An address of a stack that several processes
- * have counts when all of them are of this machine and none says something else.
+/* Each process has its own generated code. Where several processes have the stack, the
+ * address gets a name only if all of them ran on this machine and their maps agree.
  * malloc'ed. */
 static char *find_generated(struct turn *turn, int64_t stack, uint64_t address)
 {
@@ -265,8 +266,7 @@ static int look_up_some(struct turn *turn, int64_t deadline_ns, int64_t *stack, 
 
 /* --- storing --------------------------------------------------------------------- */
 
-/* Control characters have no place in names: they would drive a terminal, and the
- * views would have to look out for them. */
+/* Replaces control characters: a terminal would obey them. */
 static char *clean(const char *text)
 {
 	char *copy = strdup(text);
@@ -326,7 +326,7 @@ static int store_finding(struct turn *turn, const struct finding *finding)
 {
 	int code = SQLITE_OK;
 
-	/* Another process may have been there. */
+	/* Another process may have stored it meanwhile. */
 	if (known(turn, finding->address) >= 1 + (finding->frames[0].file != NULL))
 		return SQLITE_OK;
 	sqlite3_stmt *forget = statement_of(turn, FORGET);
@@ -360,7 +360,7 @@ static int begin_turn(struct turn *turn, struct embed *embed, sqlite3 *db)
 	*turn = (struct turn){ .embed = embed, .db = db };
 	if (gethostname(turn->hostname, sizeof(turn->hostname) - 1))
 		turn->hostname[0] = 0;
-	/* Whatever could be wrong with the schema is seen here. */
+	/* An error in the schema shows here. */
 	for (int i = 0; i < STATEMENTS; i++)
 		if (i != OWNERS && !statement_of(turn, i))
 			return sqlite3_errcode(db);
@@ -393,7 +393,7 @@ int embed_some(struct embed *embed, sqlite3 *db, int64_t budget_ns)
 	if (!code)
 		code = store_findings(&turn);
 	if (code) {
-		hash_table_clear(&embed->seen); /* what was found is to be found again */
+		hash_table_clear(&embed->seen); /* the next turn looks all up again */
 	} else {
 		more |= stack > embed->stack;
 		embed->stack = stack;

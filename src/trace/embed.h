@@ -1,11 +1,11 @@
 /*
- * Names and lines of the addresses in a trace file, into the file itself: then it can
- * be read where the programs are not, with any SQLite.
+ * Writes the names and lines of a trace file's addresses into the file itself. Any SQLite
+ * can then show them, also where the programs are not installed.
  *
- * What the file knows already stays, unless what is found now tells more (lines where
- * there was only a name): so it can be done again at any time, also where some of the
- * programs are gone. A program counts when its build id, or its size and time, are
- * those of the one that was sampled.
+ * What the file has already stays, unless there is more now (lines where there was only a
+ * name). So names can be embedded again at any time, also where some of the programs are
+ * gone. A program is read only if its build id, or its size and time, are those of the one
+ * that was sampled.
  */
 #ifndef QUERYPROF_TRACE_EMBED_H
 #define QUERYPROF_TRACE_EMBED_H
@@ -16,28 +16,28 @@
 
 #include "base/hash_table.h"
 
-/* How far it is. */
+/* The progress in one file. */
 struct embed {
-	bool can_wait; /* for debug files from the network; and for looking at all samples
-	                * to tell whose an address of generated code is */
+	bool can_wait; /* for debug files from the network; and for reading all samples, to find
+	                * the process that an address of generated code is of */
 	int64_t stack; /* the newest row of the file's stacks that is done */
-	int64_t named; /* addresses that got something */
+	int64_t named; /* addresses that got a name or lines */
 	struct hash_table seen;
 	bool has_owners;
 };
 
 void embed_begin(struct embed *embed, bool can_wait);
 
-/* Goes on from there for about `budget_ns`, on a connection that can write and has no
- * transaction under way; other writers are kept out only while what was found is
- * stored. An SQLite result: SQLITE_DONE when there are no more stacks for now,
- * SQLITE_OK when there are, otherwise an error; then nothing of this turn was stored. */
+/* Continues for about `budget_ns`, on a connection that can write and has no open
+ * transaction; it locks the file only while it stores what it has found. An SQLite result:
+ * SQLITE_DONE when there are no more stacks for now, SQLITE_OK when there are, otherwise an
+ * error; then nothing of this turn was stored. */
 int embed_some(struct embed *embed, sqlite3 *db, int64_t budget_ns);
 
 /* For store_config.chore: turns of a few ms, without the network. */
 bool embed_chore(sqlite3 *db, int64_t file);
 
-/* `db` as for embed_some(), if there was one. */
+/* Frees the memory. `db` is that of embed_some(), or NULL. */
 void embed_end(struct embed *embed, sqlite3 *db);
 
 #endif

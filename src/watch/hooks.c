@@ -1,96 +1,53 @@
 #include "watch/hooks.h"
 
-#include <pthread.h>
-#include <string.h>
-
-#include "hook/exit.h"
-#include "hook/import.h"
-#include "hook/lookup.h"
-#include "hook/signals.h"
-#include "hook/waits.h"
+#include "hook/hook.h"
 #include "watch/wrappers.h"
 
-/* Those that are not a library's come first: libraries follow as they are met. */
-#define HOOKS_MAX                                                                                            \
-	(1 + ENDS_HOOKS_MAX + SIGNALS_HOOKS_MAX + WAITS_HOOKS_MAX + HOST_LIBRARIES_MAX * WRAPPERS_MAX)
-static struct got_hook hooks[HOOKS_MAX];
-static int hooks_count;
-static int steps[HOST_LIBRARIES_MAX]; /* the hook of each library's sqlite3_step; 0: not yet */
+/* The hook of each library's sqlite3_step; NULL: not yet. Of the source alone. */
+static const struct import_hook *steps[HOST_LIBRARIES_MAX];
 
-static void *replacement_of(const char *symbol, const void *function)
+static int add_libraries(struct import_hook *hooks)
 {
-	for (int i = 0; i < hooks_count; i++)
-		if (hooks[i].real == function && !strcmp(hooks[i].symbol, symbol))
-			return hooks[i].replacement;
-	return NULL;
-}
+	int count = 0;
 
-static void add_hooks(void)
-{
-	if (!hooks_count) {
-		/* So that none of a library's is the first: `steps`. */
-		hooks_count = ends_hooks(hooks);
-		hooks_count += signals_hooks(&hooks[hooks_count]);
-		hooks_count += waits_hooks(&hooks[hooks_count]);
-		hooks_count += lookup_hook(&hooks[hooks_count], replacement_of);
-	}
 	for (int i = 0; i < HOST_LIBRARIES_MAX; i++) {
-		int count;
-
+		/* acquire: the rest of the entry */
 		if (!__atomic_load_n(&host_libraries[i].api, __ATOMIC_ACQUIRE) || steps[i])
 			continue;
-		steps[i] = hooks_count;
-		count = wrappers_hooks(&host_libraries[i], &hooks[hooks_count]);
-		/* release: replacement_of() on another thread */
-		__atomic_store_n(&hooks_count, hooks_count + count, __ATOMIC_RELEASE);
+		steps[i] = &hooks[count];
+		count += wrappers_hooks(&host_libraries[i], &hooks[count]);
 	}
+	return count;
 }
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-
-/* With the lock held. */
-static void patch(void)
+/* Relaxed: a statement that is seen a moment later or earlier is no harm, and what the
+ * wrappers use was written before the slots that lead to them. */
+static void tell_libraries(void)
 {
-	/* Again, for who brings an object or a library meanwhile does not wait; but not for
-	 * ever, when there is no memory to look with. */
-	for (int i = 0; i < 4; i++) {
-		int before = hooks_count;
+	for (int i = 0; i < HOST_LIBRARIES_MAX; i++) {
+		bool in_library = steps[i] && steps[i]->in_library;
 
-		add_hooks();
-		if (hooks_count == before && !got_stale())
-			break;
-		got_patch(hooks, hooks_count);
+		__atomic_store_n(&host_libraries[i].calls_are_seen, in_library, __ATOMIC_RELAXED);
+		/* Without slots of its own, sqlite3_exec() would go by us. */
+		__atomic_store_n(&host_libraries[i].steps_are_seen, in_library && steps[i]->elsewhere,
+		                 __ATOMIC_RELAXED);
 	}
-	for (int i = 0; i < HOST_LIBRARIES_MAX; i++)
-		host_libraries[i].calls_are_seen = steps[i] && hooks[steps[i]].in_library;
 }
+
+static const struct hook_source source = {
+	.family = "sqlite3_",
+	.most = HOST_LIBRARIES_MAX * WRAPPERS_MAX,
+	.add = add_libraries,
+	.patched = tell_libraries,
+};
 
 bool hooks_install(const struct host_library *library)
 {
-	const struct got_hook *step;
-	bool result;
-
-	pthread_mutex_lock(&lock);
-	patch();
-	step = &hooks[steps[library - host_libraries]];
-	/* Without slots of its own, sqlite3_exec() would go by us. */
-	result = step->in_library && step->elsewhere;
-	pthread_mutex_unlock(&lock);
-	return result;
+	hook_patch(&source);
+	return __atomic_load_n(&library->steps_are_seen, __ATOMIC_RELAXED);
 }
 
 void hooks_follow(void)
 {
-	/* Another thread is at it. */
-	if (pthread_mutex_trylock(&lock))
-		return;
-	patch();
-	pthread_mutex_unlock(&lock);
-}
-
-/* Whatever was left half done is done again or can stay: each slot is one store. Not held
- * over the fork: who holds it may be waiting for the loader, and the loader for us. */
-void hooks_after_fork(void)
-{
-	lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
+	hook_try_patch(&source);
 }

@@ -20,7 +20,4 @@ bool hooks_install(const struct host_library *library);
  * while the loader loads. Whoever is at it already looks again. */
 void hooks_follow(void);
 
-/* In a forked child: the thread that was at it is not here. */
-void hooks_after_fork(void);
-
 #endif

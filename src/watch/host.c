@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "base/lock.h"
 #include "watch/calling.h"
 #include "watch/session.h"
 
@@ -17,7 +18,7 @@
 
 struct host_library host_libraries[HOST_LIBRARIES_MAX];
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+LOCK_DEFINE(lock, LOCK_LIBRARIES);
 
 const struct host_library *host_find_current(void)
 {

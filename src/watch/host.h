@@ -20,7 +20,9 @@ struct host_library {
 	const sqlite3_api_routines *api;
 	uintptr_t start, end; /* of its image in memory */
 	const char *name;     /* version, a space, path */
-	bool calls_are_seen;  /* its own calls of its own functions, as sqlite3_exec()'s */
+	/* Relaxed atomics: the hooks see its own calls of its own functions, as sqlite3_exec()'s;
+	 * and, besides, the host's calls of sqlite3_step(). */
+	bool calls_are_seen, steps_are_seen;
 };
 
 /* In the order in which they were adopted, up to the first without `api`. */

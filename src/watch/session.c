@@ -15,6 +15,8 @@
 #include <sys/random.h>
 #include <unistd.h>
 
+#include "base/lock.h"
+
 #define TABLE_SLOTS 65536u /* a power of two */
 #define TABLE_FULL (TABLE_SLOTS / 4 * 3)
 #define REMOVED ((sqlite3 *)1)
@@ -26,7 +28,7 @@ struct entry {
 
 static struct entry *table;
 static uint32_t table_used; /* entries that are not NULL */
-static pthread_mutex_t table_lock = PTHREAD_MUTEX_INITIALIZER;
+LOCK_DEFINE(table_lock, LOCK_SESSIONS);
 static uint64_t counters[SESSION_COUNTERS];
 
 /* --- memory, under the lock ----------------------------------------------------- */
@@ -284,7 +286,7 @@ void session_unwatch(struct session *session)
 		sessions_watch_more(-1);
 }
 
-/* --- counters, fork -------------------------------------------------------------------- */
+/* --- counters -------------------------------------------------------------------------- */
 
 uint64_t session_counter(enum session_counter which)
 {
@@ -294,14 +296,4 @@ uint64_t session_counter(enum session_counter which)
 void session_refused(void)
 {
 	__atomic_add_fetch(&counters[SESSIONS_REFUSED], 1, __ATOMIC_RELAXED);
-}
-
-void session_before_fork(void)
-{
-	pthread_mutex_lock(&table_lock);
-}
-
-void session_after_fork(void)
-{
-	pthread_mutex_unlock(&table_lock);
 }

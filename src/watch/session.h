@@ -98,8 +98,4 @@ uint64_t session_counter(enum session_counter which);
 /* Counts a connection that could not be given all of a session. */
 void session_refused(void);
 
-/* fork: no other thread is inside in the child. */
-void session_before_fork(void);
-void session_after_fork(void);
-
 #endif

@@ -77,10 +77,10 @@ static int queryprof_create_thread(pthread_t *id, const pthread_attr_t *attribut
 	return error;
 }
 
-struct got_hook workers_hook(const struct host_library *library)
+struct import_hook workers_hook(const struct host_library *library)
 {
 	*(void **)&real_create_thread = dlsym(RTLD_DEFAULT, "pthread_create");
-	return (struct got_hook){
+	return (struct import_hook){
 		.symbol = "pthread_create",
 		.real = (void *)real_create_thread,
 		.replacement = (void *)queryprof_create_thread,

@@ -8,6 +8,6 @@
 #include "watch/host.h"
 
 /* What makes the threads that the library starts work for the query of their maker. */
-struct got_hook workers_hook(const struct host_library *library);
+struct import_hook workers_hook(const struct host_library *library);
 
 #endif

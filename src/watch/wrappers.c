@@ -135,7 +135,7 @@ WRAPPER int wrap_exec(int number, sqlite3 *db, const char *sql, exec_callback *c
 
 	/* Never without: the script may be what turns the sampling on. */
 	statement_exec_begin(&exec.call, OF(number), FRAME, CALLER);
-	if (!host_libraries[number].calls_are_seen)
+	if (!__atomic_load_n(&host_libraries[number].calls_are_seen, __ATOMIC_RELAXED))
 		operation_begin_exec(&operation, &exec.call, db, sql);
 	rc = callback ? real[number].exec(db, sql, on_exec_row, &exec, error)
 	              : real[number].exec(db, sql, NULL, context, error);
@@ -504,7 +504,7 @@ static const struct {
 
 _Static_assert(FUNCTIONS + 1 <= WRAPPERS_MAX, "and pthread_create");
 
-int wrappers_hooks(const struct host_library *library, struct got_hook hooks[WRAPPERS_MAX])
+int wrappers_hooks(const struct host_library *library, struct import_hook hooks[WRAPPERS_MAX])
 {
 	size_t number = (size_t)(library - host_libraries);
 
@@ -517,7 +517,7 @@ int wrappers_hooks(const struct host_library *library, struct got_hook hooks[WRA
 		memcpy((char *)&real[number] + functions[i].real, &routine, sizeof routine);
 		/* The table itself stays as it is: through it our own calls, and those of other
 		 * extensions, reach SQLite. */
-		hooks[i] = (struct got_hook){
+		hooks[i] = (struct import_hook){
 			.symbol = functions[i].name,
 			.real = routine,
 			.replacement = functions[i].wrappers[number],

@@ -12,6 +12,6 @@
 
 /* Fills the hooks of a library of host_libraries; returns their number. The first is
  * that of sqlite3_step. To be called once for each library. */
-int wrappers_hooks(const struct host_library *library, struct got_hook hooks[WRAPPERS_MAX]);
+int wrappers_hooks(const struct host_library *library, struct import_hook hooks[WRAPPERS_MAX]);
 
 #endif

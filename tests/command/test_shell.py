@@ -186,6 +186,11 @@ class Shell(Tool):
             self.assertEqual(
                 db.execute("SELECT addressToSymbol(?1), addressToLine(?1), addressToSymbol(?2)",
                            (WALK, -2**62)).fetchone(), ("in the file", "in.c:7", "high"))
+            # Each connection has the names of its own file.
+            with contextlib.closing(self.load(sqlite3.connect(self.trace))) as other:
+                name = "SELECT addressToSymbol(%d)" % WALK
+                self.assertEqual([one.execute(name).fetchone()[0] for one in (db, other, db)],
+                                 ["in the file", "_ZN7fixture5Thing4walkEPKci", "in the file"])
         os.unlink(path)
 
     # --- scripts ------------------------------------------------------------------

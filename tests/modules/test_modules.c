@@ -25,6 +25,7 @@
 
 #include "handler/unwind/code_map.h"
 #include "handler/unwind/unwind.h"
+#include "base/lock.h"
 #include "modules/modules.h"
 
 static char plugin[4096]; /* absolute path */
@@ -339,9 +340,9 @@ static void test_fork(void **state)
 	int status;
 
 	(void)state;
-	modules_before_fork();
+	locks_before_fork();
 	const pid_t child = fork();
-	modules_after_fork();
+	locks_after_fork_in_parent();
 	if (child == 0) {
 		modules_refresh(true);
 		_exit(modules_find((uintptr_t)&strlen, modules_generation()) != NULL ? 7 : 1);

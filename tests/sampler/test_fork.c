@@ -115,61 +115,10 @@ static void test_busy_fork(void **state)
 	assert_ledger();
 }
 
-/* --- hooks ------------------------------------------------------------------------------ */
-
-static char order[64];
-
-static void note(const char *what)
-{
-	strcat(order, what);
-}
-
-static void before_1(void)
-{
-	note("a");
-}
-static void parent_1(void)
-{
-	note("b");
-}
-static void child_1(void)
-{
-	note("c");
-}
-static void before_2(void)
-{
-	note("d");
-}
-static void parent_2(void)
-{
-	note("e");
-}
-static void child_2(void)
-{
-	note("f");
-}
-
-static void test_hooks(void **state)
-{
-	(void)state;
-	sampler_add_fork_hooks(&(struct fork_hooks){ before_1, parent_1, child_1 });
-	sampler_add_fork_hooks(&(struct fork_hooks){ before_2, parent_2, child_2 });
-	sampler_add_fork_hooks(&(struct fork_hooks){ NULL, NULL, NULL });
-	fflush(stdout);
-	pid_t child = fork();
-	if (child == 0)
-		_exit(strcmp(order, "dacf") != 0);
-	int status = -1;
-	waitpid(child, &status, 0);
-	assert_int_equal(status, 0);
-	assert_string_equal(order, "dabe");
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_busy_fork),
-		cmocka_unit_test(test_hooks),
 	};
 
 	if (UNDER_TSAN) {

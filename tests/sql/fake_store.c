@@ -1,8 +1,5 @@
 #include "fake_store.h"
 
-#include "watch/recording.h"
-#include "watch/session.h"
-
 #include <stdio.h>
 #include <string.h>
 
@@ -34,19 +31,9 @@ bool symbol_set_debug_path(const char *folders)
 	return true;
 }
 
-/* Sessions here run no queries. */
-void session_watch(struct session *session)
-{
-	(void)session;
-}
-
 bool embed_chore(sqlite3 *db, int64_t file)
 {
 	(void)db;
 	(void)file;
 	return false;
-}
-
-void session_watch_strangers(void)
-{
 }

@@ -93,17 +93,17 @@ class Processes(Case):
         def inner():
             cursor = other.execute(ENDLESS.format("x"))
             cursor.fetchone()
-            found.extend(processes(asking, "query_id, initial_query_id, is_initial_query, is_running"))
+            found.extend(processes(asking, "query_id, initial_query_id, parent_query_id, is_initial_query, is_running"))
 
         asking, outer, other, found = connect(), connect(), connect(), []
         outer.create_function("nest", 0, inner)
         outer.execute("PRAGMA query_id = 'outer'")
         outer.execute("SELECT nest()").fetchall()
         by_id = {row["query_id"]: row for row in found}
-        self.assertEqual(by_id.pop("outer"), {"query_id": "outer", "initial_query_id": "outer",
+        self.assertEqual(by_id.pop("outer"), {"query_id": "outer", "initial_query_id": "outer", "parent_query_id": "",
                                               "is_initial_query": 1, "is_running": 1})
         (query_id, row), = by_id.items()
-        self.assertEqual(row, {"query_id": query_id, "initial_query_id": "outer",
+        self.assertEqual(row, {"query_id": query_id, "initial_query_id": "outer", "parent_query_id": "outer",
                                "is_initial_query": 0, "is_running": 0})
 
     def test_sessions_have_numbers(self):

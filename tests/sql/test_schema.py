@@ -103,6 +103,16 @@ class Schema(Case):
                 self.assertEqual(value(db, "PRAGMA encoding"), encoding)
                 self.assertEqual(value(db, "SELECT count(*) FROM t"), 1000)
 
+    def test_the_image_has_every_table(self):
+        """It is made when the library is built, from the list that the modules come from."""
+        db = connect()
+        tables = {row[0] for row in rows(db, "SELECT name FROM system.sqlite_schema")}
+        modules = {row[0] for row in rows(db, "SELECT name FROM pragma_module_list WHERE name LIKE 'queryprof\\_%' "
+                                              "ESCAPE '\\'")}
+        self.assertEqual({"queryprof_" + name for name in tables} - modules, set())
+        for name in tables:
+            self.assertEqual(rows(db, f"SELECT * FROM system.{name} LIMIT 0"), [])
+
     def test_encoding_of_an_empty_database(self):
         """Asked for after the schema was named it is not changed, and nothing breaks."""
         in_new_process("""

@@ -13,25 +13,25 @@
 
 #include "fake_store.h"
 #include "queryprof.h"
-#include "watch/session.h"
+#include "settings/settings.h"
 #include "settings/settings.h"
 
 #define CPU "query_profiler_cpu_time_period_ns"
 #define REAL "query_profiler_real_time_period_ns"
 
-static struct session session;
+static struct session_settings session;
 
 static int setup(void **state)
 {
 	(void)state;
-	settings_defaults(&session.settings);
+	settings_defaults(&session);
 	fake_store_refusal = NULL;
 	fake_store_calls = 0;
 	return 0;
 }
 
 /* Sets; returns the code, checks that there is a sentence exactly when it failed. */
-static int set(struct session *of, const char *name, const char *value, char *sentence)
+static int set(struct session_settings *of, const char *name, const char *value, char *sentence)
 {
 	char *error = NULL;
 	int code = settings_set(of, name, value, SETTING_FROM_SQL, &error);
@@ -45,7 +45,7 @@ static int set(struct session *of, const char *name, const char *value, char *se
 	return code;
 }
 
-static void check_value(const struct session *of, const char *name, const char *value)
+static void check_value(const struct session_settings *of, const char *name, const char *value)
 {
 	char *text = settings_get(of, name);
 
@@ -54,7 +54,7 @@ static void check_value(const struct session *of, const char *name, const char *
 	free(text);
 }
 
-static void expect_set(struct session *of, const char *name, const char *value, const char *becomes)
+static void expect_set(struct session_settings *of, const char *name, const char *value, const char *becomes)
 {
 	char sentence[8192];
 	int code = set(of, name, value, sentence);
@@ -64,7 +64,7 @@ static void expect_set(struct session *of, const char *name, const char *value, 
 	check_value(of, name, becomes);
 }
 
-static void expect_refused(struct session *of, const char *name, const char *value, int expected,
+static void expect_refused(struct session_settings *of, const char *name, const char *value, int expected,
                            const char *says)
 {
 	char *before = settings_get(of, name), sentence[8192];
@@ -196,16 +196,16 @@ static void test_sentences(void **state)
 /* A session's setting, those of new sessions, and what DEFAULT gives back in each. */
 static void test_scopes(void **state)
 {
-	struct session other;
+	struct session_settings other;
 
 	(void)state;
 	expect_set(&session, CPU, "1ms", "1000000");
 	check_value(NULL, CPU, "10000000");
-	assert_int_equal(session.settings.period_ns[TIMER_CPU], 1000000);
+	assert_int_equal(session.period_ns[TIMER_CPU], 1000000);
 
 	expect_set(NULL, CPU, "2ms", "2000000");
 	check_value(&session, CPU, "1000000");
-	settings_defaults(&other.settings);
+	settings_defaults(&other);
 	check_value(&other, CPU, "2000000");
 
 	expect_set(&session, CPU, "default", "2000000");

@@ -145,6 +145,24 @@ class Tables(Case):
         self.assertEqual(len(rows(self.db, "SELECT trace FROM trace_log LIMIT 3")), 3)
         self.db.execute("PRAGMA allow_introspection_functions = 1")
 
+    def test_parents(self):
+        """Each query names the one right around it, and the outermost one."""
+        db = connect()
+        db.execute("PRAGMA log_queries_min_query_duration_ns = 0")
+        db.create_function("deepest", 0, lambda: db.execute("SELECT 3 AS innermost").fetchone()[0])
+        db.create_function("deeper", 0, lambda: db.execute("SELECT deepest() AS m").fetchone()[0])
+        self.assertEqual(rows(db, "SELECT deeper() AS o"), [(3,)])
+        db.execute("PRAGMA log_queries = 0")
+        self.assertCountEqual(
+            rows(db, """SELECT q.query, p.query, i.query FROM system.query_log AS q
+                LEFT JOIN system.query_log AS p ON p.query_id = q.parent_query_id
+                LEFT JOIN system.query_log AS i ON i.query_id = q.initial_query_id
+                WHERE q.query IN ('SELECT deeper() AS o', 'SELECT deepest() AS m', 'SELECT 3 AS innermost')"""),
+            [("SELECT deeper() AS o", None, "SELECT deeper() AS o"),
+             ("SELECT deepest() AS m", "SELECT deeper() AS o", "SELECT deeper() AS o"),
+             ("SELECT 3 AS innermost", "SELECT deepest() AS m", "SELECT deeper() AS o")])
+        db.close()
+
     def test_logs_are_read_only(self):
         for log in ("trace_log", "query_log"):
             self.assertRefused("may not be modified", self.db, f"DELETE FROM system.{log}")

@@ -287,8 +287,9 @@ static void fields_that_lie_are_left_out(void **state)
 	int64_t value = 5;
 
 	(void)state;
-	for (int i = 0; i < 3; i++) {
-		size_t size = sizeof *record + 8 + SAMPLE_FIELD_BYTES(8);
+	for (int i = 0; i < 4; i++) {
+		/* The last one ends behind the head of its field. */
+		size_t size = sizeof *record + 8 + SAMPLE_FIELD_BYTES(i < 3 ? 8 : 0);
 		struct sample_field *field;
 
 		record = ring_reserve(ring, size);
@@ -297,16 +298,16 @@ static void fields_that_lie_are_left_out(void **state)
 		};
 		record->trace[0] = 0x1000;
 		field = (struct sample_field *)(void *)(record->trace + 1);
-		sample_field_put(record, field, FIELD_VALUE, &value, sizeof value);
+		sample_field_put(record, field, FIELD_VALUE, &value, i < 3 ? sizeof value : 0);
 		if (i)
-			field->size = i == 1 ? 9 : UINT32_MAX;
+			field->size = i == 1 ? 9 : i == 2 ? UINT32_MAX : sizeof value;
 		record->fields = UINT32_MAX;
 		ring_commit(ring, record, RECORD_SAMPLE);
 	}
 	drain();
 	assert_string_equal(
 		ask_text("SELECT group_concat(value) FROM (SELECT * FROM trace_log ORDER BY timestamp_ns)"),
-		"5,10,10");
+		"5,10,10,10");
 }
 
 static void stored_once(void **state)

@@ -19,6 +19,7 @@
 
 #include "modules/module_map.h"
 #include "trace/address.h"
+#include "base/lock.h"
 #include "symbol/elf_image.h"
 #include "symbol/symbol.h"
 
@@ -90,17 +91,17 @@ static void ask_and_fork(void)
 	while (!is_waiting())
 		sched_yield();
 	fflush(stdout);
-	symbol_before_fork();
+	locks_before_fork();
 	pid_t child = fork();
 	if (child == 0) {
-		symbol_after_fork_child();
+		locks_after_fork_in_child();
 		alarm(60);
 		const char *file;
 		int line;
 		symbol_fetch(&bare); /* waits for nobody who is not there */
 		_exit(symbol_line(&full, static_function, &file, &line) ? 0 : 1);
 	}
-	symbol_after_fork_parent();
+	locks_after_fork_in_parent();
 	waitpid(child, &status, 0);
 	pthread_join(thread, NULL);
 	printf("%s\n", status == 0 ? "fine" : "stuck");

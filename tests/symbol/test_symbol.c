@@ -22,6 +22,7 @@
 
 #include <cmocka.h>
 
+#include "base/lock.h"
 #include "fixture.h"
 #include "symbol/elf_image.h"
 #include "symbol/lines.h"
@@ -512,12 +513,12 @@ static void test_fork(void **state)
 	assert_int_equal(pthread_create(&thread, NULL, load_all_the_time, NULL), 0);
 	unsigned failed = 0;
 	for (int i = 0; i < 20 && !failed; i++) {
-		symbol_before_fork();
+		locks_before_fork();
 		pid_t child = fork();
 		if (child != 0)
-			symbol_after_fork_parent();
+			locks_after_fork_in_parent();
 		if (child == 0) {
-			symbol_after_fork_child();
+			locks_after_fork_in_child();
 			alarm(30); /* a deadlock ends the child by a signal */
 			struct symbol_object object = by_build_id(FIXTURES "/stripped.so");
 			const char *file;

@@ -4,7 +4,6 @@
 #ifndef QUERYPROF_STORE_READ_SPACE_H
 #define QUERYPROF_STORE_READ_SPACE_H
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 

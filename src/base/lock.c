@@ -1,0 +1,93 @@
+#include "base/lock.h"
+
+#include <stdint.h>
+
+#include "base/clock.h"
+
+#define FORK_WAIT_NS NS_PER_S
+
+/* The linker names the ends of a section. Weak: a program may have no lock at all. */
+extern const struct lock *const __start_queryprof_locks[] __attribute__((weak, visibility("hidden")));
+extern const struct lock *const __stop_queryprof_locks[] __attribute__((weak, visibility("hidden")));
+
+_Static_assert(LOCK_PLACES <= 64, "a bit for each place");
+
+/* Which locks this thread has taken for its fork(). Of the thread: two can fork at once. */
+static __thread uint64_t taken;
+
+const struct lock *lock_at(enum lock_place place)
+{
+	for (const struct lock *const *at = __start_queryprof_locks; at < __stop_queryprof_locks; at++)
+		if ((*at)->place == place)
+			return *at;
+	return NULL;
+}
+
+static bool is_taken(const struct lock *lock)
+{
+	return taken >> lock->place & 1;
+}
+
+void locks_before_fork(void)
+{
+	const struct timespec deadline = timespec_of_ns(clock_ns(CLOCK_MONOTONIC) + FORK_WAIT_NS);
+
+	taken = 0;
+	for (int place = 0; place < LOCK_PLACES; place++) {
+		const struct lock *lock = lock_at(place);
+
+		if (!lock)
+			continue;
+		if (lock->group)
+			lock->group->before_fork();
+		else if (lock->at_fork == LOCK_WAITED &&
+		         !pthread_mutex_clocklock(lock->mutex, CLOCK_MONOTONIC, &deadline))
+			taken |= 1ull << place;
+	}
+}
+
+void locks_after_fork_in_parent(void)
+{
+	for (int place = LOCK_PLACES; place-- > 0;) {
+		const struct lock *lock = lock_at(place);
+
+		if (lock && lock->group)
+			lock->group->after_fork_in_parent();
+		else if (lock && is_taken(lock))
+			pthread_mutex_unlock(lock->mutex);
+	}
+	taken = 0;
+}
+
+/* Makes the lock new; whether another thread held it. */
+static bool renew(const struct lock *lock)
+{
+	bool is_held_here = is_taken(lock) || pthread_mutex_trylock(lock->mutex) == 0;
+
+	if (is_held_here)
+		pthread_mutex_unlock(lock->mutex);
+	pthread_mutex_init(lock->mutex, NULL);
+	return !is_held_here;
+}
+
+void locks_after_fork_in_child(void)
+{
+	uint64_t lost = 0;
+
+	for (int place = 0; place < LOCK_PLACES; place++) {
+		const struct lock *lock = lock_at(place);
+
+		if (lock && !lock->group && renew(lock))
+			lost |= 1ull << place;
+	}
+	taken = 0;
+	/* From the innermost outwards: what a part needs is usable before it. */
+	for (int place = LOCK_PLACES; place-- > 0;) {
+		const struct lock *lock = lock_at(place);
+
+		if (lock && lock->group)
+			lock->group->after_fork_in_child();
+		else if (lock && lost >> place & 1 && lock->lost)
+			lock->lost();
+	}
+}

@@ -1,0 +1,93 @@
+/*
+ * The locks of the library, in one list that is walked at fork().
+ *
+ *	LOCK_DEFINE(unused_lock, LOCK_ENGINE);
+ *	...
+ *	pthread_mutex_lock(&unused_lock);
+ *
+ * defines a mutex and gives it its place in the order: whoever holds a lock takes only
+ * locks further down in enum lock_place. The linker makes the list (a section), so a lock
+ * that is defined is in it. fork() waits for the locks in that order, a second in all, so
+ * that what they guard is whole in the child; in the child all are new.
+ */
+#ifndef QUERYPROF_BASE_LOCK_H
+#define QUERYPROF_BASE_LOCK_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+/* The order, outermost first. */
+enum lock_place {
+	LOCK_RECORD,          /* entry/record.c: libraries being taken on */
+	LOCK_PROCESS,         /* entry/process.c: starting and stopping */
+	LOCK_OFFER,           /* entry/extension.c: asking SQLite for its routines */
+	LOCK_HOOKS,           /* hook/hook.c: slots being patched */
+	LOCK_LIBRARIES,       /* watch/host.c: the SQLite libraries */
+	LOCK_ENGINE,          /* entry/engine.c: queries to be used again */
+	LOCK_SETTINGS_CHANGE, /* settings: one change at a time */
+	LOCK_SETTINGS_VALUES, /* settings: the values, to copy */
+	LOCK_SESSIONS,        /* watch/session.c: the table of sessions */
+	LOCK_STORE,           /* store: all of its locks, see store_before_fork() */
+	LOCK_SYMBOL_LOAD,     /* symbol: an object's symbols being read */
+	LOCK_SYMBOL_LINES,    /* symbol: an object's lines being read */
+	LOCK_PERF_MAP,        /* symbol/perf_map.c */
+	LOCK_DEBUGINFOD,      /* symbol/debuginfod.c: fetching */
+	LOCK_CODE_MAPS,       /* modules.c: waiting for readers of a code map */
+	LOCK_MODULES,         /* modules.c: the list of modules */
+	LOCK_SAMPLER,         /* sampler.c: starting and stopping */
+	LOCK_STACKS,          /* sampler/stacks.c: asking threads for their stacks */
+	LOCK_SIGNAL,          /* sampler/signal.c: the choice of the signal */
+	LOCK_THREADS,         /* sampler/threads.c: more room for threads */
+	LOCK_PLACES,
+};
+
+enum lock_at_fork {
+	LOCK_WAITED, /* fork() takes it, if it can within its second */
+	/* fork() does not take it: its holder may wait without limit for what the forking
+	 * thread has (the loader's lock, a lock of the host's, a signal). What it guards can
+	 * be left at any point. */
+	LOCK_LEFT,
+};
+
+/* A part of the library that takes and renews its locks itself. */
+struct lock_group {
+	void (*before_fork)(void);
+	void (*after_fork_in_parent)(void);
+	void (*after_fork_in_child)(void);
+};
+
+struct lock {
+	const char *name;
+	enum lock_place place;
+	enum lock_at_fork at_fork;
+	pthread_mutex_t *mutex; /* NULL: a group */
+	const struct lock_group *group;
+	/* In the child, when another thread held the lock at the fork: makes what it guards
+	 * usable again. The lock is new then. NULL: it can be left at any point. */
+	void (*lost)(void);
+};
+
+/* A static mutex in the list; more members of struct lock may follow. */
+#define LOCK_DEFINE(variable, place_, ...)                                                                   \
+	static pthread_mutex_t variable = PTHREAD_MUTEX_INITIALIZER;                                         \
+	LOCK_LIST_(variable, .name = #place_, .place = (place_), .mutex = &variable, ##__VA_ARGS__)
+
+/* A group in the list: a pointer to a constant struct lock_group. */
+#define LOCK_DEFINE_GROUP(variable, place_, group_)                                                          \
+	LOCK_LIST_(variable, .name = #place_, .place = (place_), .group = (group_))
+
+#define LOCK_LIST_(variable, ...)                                                                            \
+	static const struct lock listed_##variable = { __VA_ARGS__ };                                        \
+	static const struct lock *const entry_##variable __attribute__((used, section("queryprof_locks"))) = \
+		&listed_##variable
+
+/* For pthread_atfork(). */
+void locks_before_fork(void);
+void locks_after_fork_in_parent(void);
+void locks_after_fork_in_child(void);
+
+/* The lock at a place, NULL when this program has none there. */
+const struct lock *lock_at(enum lock_place place);
+
+#endif

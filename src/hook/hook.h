@@ -1,0 +1,32 @@
+/*
+ * The functions that are replaced for everybody in the process who calls them: what ends
+ * it (exit.h), what sets and waits for signals (signals.h), what waits (waits.h), dlsym()
+ * (lookup.h), and those of a later room, its source.
+ */
+#ifndef QUERYPROF_HOOK_HOOK_H
+#define QUERYPROF_HOOK_HOOK_H
+
+#include <stdbool.h>
+
+#include "hook/import.h"
+
+/* There is one source, and its functions are called by one thread at a time. */
+struct hook_source {
+	/* What the names of its functions begin with: dlsym() finds the replacements of these,
+	 * and which of several libraries an object is bound to is told by them. */
+	const char *family;
+	int most; /* how many hooks it adds at most, ever */
+	/* Writes the hooks that have come since the call before; their number. Those that it
+	 * wrote stay where they are. */
+	int (*add)(struct import_hook *hooks);
+	/* The slots are patched: `in_library` and `elsewhere` of its hooks can be read now. */
+	void (*patched)(void);
+};
+
+/* Patches the slots of all objects that came since the call before, for the hooks that
+ * are known by now; cheap when nothing came. While another thread does it: waits, or
+ * returns at once, and that thread looks again. */
+void hook_patch(const struct hook_source *source);
+void hook_try_patch(const struct hook_source *source);
+
+#endif

@@ -1,0 +1,21 @@
+/*
+ * The names of the tables of `system`, in the order in which they are listed: for the
+ * schema's image, which is made when the library is built (system_image.c), and for the
+ * list of their descriptions in tables.c.
+ */
+#ifndef QUERYPROF_SQL_TABLE_NAMES_H
+#define QUERYPROF_SQL_TABLE_NAMES_H
+
+#define TABLES_MODULE_PREFIX "queryprof_"
+
+#define EACH_TABLE(_)                                                                                        \
+	_(trace_log)                                                                                         \
+	_(query_log)                                                                                         \
+	_(settings)                                                                                          \
+	_(metrics)                                                                                           \
+	_(processes)                                                                                         \
+	_(stack_trace)                                                                                       \
+	_(symbols)                                                                                           \
+	_(modules)
+
+#endif

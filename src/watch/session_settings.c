@@ -1,0 +1,15 @@
+#include "watch/session_settings.h"
+
+#include "watch/recording.h"
+
+int session_set(struct session *session, const char *name, const char *value, enum setting_source source,
+                char **error)
+{
+	int rc = settings_set(session ? &session->settings : NULL, name, value, source, error);
+
+	if (!rc && session)
+		session_watch(session);
+	else if (!rc)
+		session_watch_strangers();
+	return rc;
+}

@@ -1,0 +1,250 @@
+/*
+ * The list of locks: complete, taken in its order, and of no harm to a forked child,
+ * whichever of them another thread holds.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <dlfcn.h>
+#include <semaphore.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/lock.h"
+#include "queryprof.h"
+
+/* The host's SQLite: not the store's, which is linked to this program. */
+static struct {
+	qp_sqlite routines;
+	int (*exec)(void *, const char *, int (*)(void *, int, char **, char **), void *, char **);
+} host;
+
+static bool is_sanitized(void)
+{
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+	return true;
+#else
+	return false;
+#endif
+}
+
+static int load_host(void **state)
+{
+	void *library = dlopen("libsqlite3.so.0", RTLD_NOW | RTLD_LOCAL);
+
+	(void)state;
+	if (!library)
+		return -1;
+	host.routines.size = sizeof host.routines;
+	*(void **)&host.routines.open = dlsym(library, "sqlite3_open");
+	*(void **)&host.routines.close = dlsym(library, "sqlite3_close");
+	*(void **)&host.routines.auto_extension = dlsym(library, "sqlite3_auto_extension");
+	*(void **)&host.routines.cancel_auto_extension = dlsym(library, "sqlite3_cancel_auto_extension");
+	*(void **)&host.exec = dlsym(library, "sqlite3_exec");
+	return 0;
+}
+
+static int count_metric(void *context, const qp_metric *metric)
+{
+	(void)metric;
+	++*(int *)context;
+	return 0;
+}
+
+/* Every part of the library; NULL, or what has failed. */
+static const char *use_everything(void)
+{
+	static const char *const statements[] = {
+		"SELECT count(*) FROM settings",
+		"SELECT count(*) FROM metrics",
+		"SELECT count(*) FROM processes",
+		"SELECT count(*) FROM stack_trace",
+		"SELECT count(*) FROM trace_log",
+		"SELECT addressToSymbol(1), addressToLine(1), buildId(1)",
+		"PRAGMA query_profiler_cpu_time_period_ns = 1000000",
+		"WITH RECURSIVE c(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM c WHERE i < 100000)"
+		"SELECT sum(i) FROM c",
+	};
+	struct sqlite3 *db = NULL;
+	int metrics = 0;
+
+	if (qp_init(NULL))
+		return qp_error();
+	if (qp_query_begin(NULL) || qp_query_end(0, NULL))
+		return qp_error();
+	qp_record();
+	if (host.routines.open(":memory:", &db) || qp_attach_of(db, &host.routines))
+		return qp_error();
+	for (size_t i = 0; i < sizeof statements / sizeof *statements; i++)
+		host.exec(db, statements[i], NULL, NULL, NULL);
+	if (qp_set(db, "log_queries", "1"))
+		return qp_error();
+	qp_metrics(count_metric, &metrics);
+	qp_flush(5000);
+	return host.routines.close(db) || metrics < 10 ? "SQLite or the metrics" : NULL;
+}
+
+static void run_child(void)
+{
+	const char *failed;
+
+	alarm(20); /* a lock that nobody releases ends the child */
+	for (int place = 0; place < LOCK_PLACES; place++) {
+		const struct lock *lock = lock_at(place);
+
+		if (lock && lock->mutex && pthread_mutex_trylock(lock->mutex)) {
+			fprintf(stderr, "%s is held in the child\n", lock->name);
+			_exit(1);
+		}
+		if (lock && lock->mutex)
+			pthread_mutex_unlock(lock->mutex);
+	}
+	failed = use_everything();
+	if (failed)
+		fprintf(stderr, "in the child: %s\n", failed);
+	_exit(failed ? 1 : 0);
+}
+
+/* Whether a child forked now can use everything. */
+static bool child_is_good(void)
+{
+	pid_t child;
+	int status;
+
+	fflush(stdout);
+	child = fork();
+	if (!child)
+		run_child();
+	assert_int_equal(waitpid(child, &status, 0), child);
+	if (status)
+		fprintf(stderr, "the child's status: %#x\n", (unsigned)status);
+	return status == 0;
+}
+
+/* --- another thread that holds locks --------------------------------------------- */
+
+struct holder {
+	pthread_t thread;
+	int first, last; /* places */
+	int hold_ms;     /* -1: until `release` */
+	sem_t held, release;
+};
+
+static void *hold(void *context)
+{
+	struct holder *holder = context;
+
+	for (int place = holder->first; place <= holder->last; place++)
+		if (lock_at(place) && lock_at(place)->mutex)
+			pthread_mutex_lock(lock_at(place)->mutex);
+	sem_post(&holder->held);
+	if (holder->hold_ms < 0)
+		sem_wait(&holder->release);
+	else
+		usleep((useconds_t)holder->hold_ms * 1000);
+	for (int place = holder->last; place >= holder->first; place--)
+		if (lock_at(place) && lock_at(place)->mutex)
+			pthread_mutex_unlock(lock_at(place)->mutex);
+	return NULL;
+}
+
+static void holder_start(struct holder *holder, int first, int last, int hold_ms)
+{
+	*holder = (struct holder){ .first = first, .last = last, .hold_ms = hold_ms };
+	sem_init(&holder->held, 0, 0);
+	sem_init(&holder->release, 0, 0);
+	assert_int_equal(pthread_create(&holder->thread, NULL, hold, holder), 0);
+	sem_wait(&holder->held);
+}
+
+static void holder_stop(struct holder *holder)
+{
+	sem_post(&holder->release);
+	pthread_join(holder->thread, NULL);
+}
+
+/* --- tests ------------------------------------------------------------------------ */
+
+static void every_place_has_its_lock(void **state)
+{
+	(void)state;
+	for (int place = 0; place < LOCK_PLACES; place++) {
+		const struct lock *lock = lock_at(place);
+
+		if (!lock)
+			fail_msg("no lock at place %d", place);
+		assert_true((lock->mutex != NULL) != (lock->group != NULL));
+	}
+}
+
+/* All in their order; a thread that takes two in another order is then found by
+ * ThreadSanitizer. */
+static void locks_are_taken_in_order(void **state)
+{
+	const char *failed;
+	struct holder holder;
+
+	(void)state;
+	holder_start(&holder, 0, LOCK_PLACES - 1, 0);
+	holder_stop(&holder);
+	failed = use_everything();
+	if (failed)
+		fail_msg("%s", failed);
+}
+
+static void a_child_has_every_lock(void **state)
+{
+	(void)state;
+	for (int place = 0; place < LOCK_PLACES; place++) {
+		struct holder holder;
+		bool good;
+
+		holder_start(&holder, place, place, 20);
+		good = child_is_good();
+		holder_stop(&holder);
+		if (!good)
+			fail_msg("%s", lock_at(place)->name);
+	}
+}
+
+/* Nor does fork() wait for ever. */
+static void locks_that_are_never_released(void **state)
+{
+	struct timespec before, after;
+	struct holder holder;
+	const char *failed;
+	bool good;
+
+	(void)state;
+	holder_start(&holder, 0, LOCK_PLACES - 1, -1);
+	clock_gettime(CLOCK_MONOTONIC, &before);
+	good = child_is_good();
+	clock_gettime(CLOCK_MONOTONIC, &after);
+	holder_stop(&holder);
+	assert_true(good);
+	assert_true(after.tv_sec - before.tv_sec < 15);
+	failed = use_everything();
+	if (failed)
+		fail_msg("%s", failed);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(every_place_has_its_lock),
+		cmocka_unit_test(locks_are_taken_in_order),
+		cmocka_unit_test(a_child_has_every_lock),
+		cmocka_unit_test(locks_that_are_never_released),
+	};
+
+	/* The sanitizers' run-times have locks of their own, which a child may inherit. */
+	return _cmocka_run_group_tests("locks", tests, is_sanitized() ? 2 : 4, load_host, NULL);
+}

@@ -1,0 +1,41 @@
+#!/usr/bin/python3
+"""system.modules: where the names and lines of what is mapped come from, and why not.
+
+usage: test_modules.py LIBRARY
+"""
+
+import os
+import unittest
+
+from library import LIBRARY, Case, connect, rows, value
+
+
+class Modules(Case):
+    def test_what_is_mapped(self):
+        db = connect()
+        mapped = {path: rest for path, *rest in rows(db, "SELECT * FROM system.modules")}
+        with open("/proc/self/maps", encoding="utf-8") as maps:
+            files = {line.split()[5] for line in maps if " r-xp " in line and "/" in line}
+        self.assertTrue(files <= set(mapped), files - set(mapped))
+        for path, (build_id, begin, end, names_from, lines_from, why_not) in mapped.items():
+            self.assertLess(begin, end, path)
+            self.assertRegex(build_id, "^([0-9a-f]{2})*$")
+            if not names_from or not lines_from:
+                self.assertNotEqual(why_not, "", path)
+
+    def test_our_own(self):
+        """This library is not stripped."""
+        db = connect()
+        ours = os.path.realpath(LIBRARY + ".so")
+        self.assertEqual(rows(db, "SELECT names_from IS NULL, lines_from IS NULL, why_not FROM system.modules "
+                                  "WHERE path = ?", ours), [(0, 0, "")])
+        self.assertEqual(value(db, "SELECT build_id = buildId(address_begin) FROM system.modules WHERE path = ?", ours), 1)
+
+    def test_refused(self):
+        db = connect()
+        db.execute("PRAGMA allow_introspection_functions = 0")
+        self.assertRefused("not allowed while allow_introspection_functions is 0", db, "SELECT * FROM system.modules")
+
+
+if __name__ == "__main__":
+    unittest.main()
