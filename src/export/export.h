@@ -92,9 +92,6 @@ struct export_format {
 	bool (*end)(void *writer, bool complete);
 };
 
-/* The formats in the order of the help; NULL past the last. */
-const struct export_format *export_format_at(size_t index);
-
 extern const struct export_format export_collapsed, export_pprof, export_speedscope, export_flamegraph,
 	export_json;
 

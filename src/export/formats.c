@@ -1,7 +1,7 @@
 /*
  * The export formats: this table parses --format and prints the help.
  */
-#include "export/export.h"
+#include "export/formats.h"
 
 static const struct export_format *const formats[] = {
 	&export_collapsed, &export_pprof, &export_speedscope, &export_flamegraph, &export_json,

@@ -5,7 +5,7 @@
  * All are SQLITE_VTAB_DIRECTONLY: the views and triggers of a foreign database file cannot
  * reach them.
  */
-#include "sql/tables.h"
+#include "sql/tables_rows.h"
 
 #include <stdlib.h>
 #include <string.h>

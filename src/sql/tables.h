@@ -45,7 +45,7 @@ struct table {
 	int column_count;
 	/* A log: the store's table or view of this name. */
 	const char *log;
-	/* Any other: adds its rows, cell by cell, with the functions below. */
+	/* Any other: adds its rows, cell by cell, with tables_rows.h. */
 	void (*fill)(struct table_rows *rows, struct session *session);
 	/* May its rows be changed? Gets the row's number in the order of fill() and all
 	 * its columns as they shall be. A SQLite code with a message in `*error`
@@ -58,12 +58,6 @@ struct table {
 #define DECLARE_TABLE(name) extern const struct table table_##name;
 EACH_TABLE(DECLARE_TABLE)
 #undef DECLARE_TABLE
-
-void table_add_integer(struct table_rows *rows, int64_t value);
-void table_add_real(struct table_rows *rows, double value);
-void table_add_failed(struct table_rows *rows);                      /* no memory for more */
-void table_add_error(struct table_rows *rows, const char *sentence); /* there are no rows, but this */
-void table_add_text(struct table_rows *rows, const char *text);      /* copied; NULL: NULL */
 
 /* --- for the two kinds ------------------------------------------------------ */
 

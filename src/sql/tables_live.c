@@ -5,7 +5,7 @@
  * A statement that reads a table of the profiler is the profiler's own: neither table
  * shows it.
  */
-#include "sql/tables.h"
+#include "sql/tables_rows.h"
 
 #include <fcntl.h>
 #include <stdio.h>

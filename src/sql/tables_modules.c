@@ -7,7 +7,7 @@
  * Reading it waits for all of their files to be read.
  */
 #include "modules/modules.h"
-#include "sql/tables.h"
+#include "sql/tables_rows.h"
 #include "symbol/symbol.h"
 
 static const struct column modules_columns[] = {

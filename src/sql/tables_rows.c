@@ -9,7 +9,7 @@
 #include "trace/process_space.h"
 #include "watch/statements.h"
 #include "base/vector.h"
-#include "sql/tables.h"
+#include "sql/tables_rows.h"
 
 struct cell {
 	enum { INTEGER, REAL, TEXT } type;

@@ -8,7 +8,7 @@
 #include "modules/modules.h"
 #include "store/store.h"
 #include "symbol/symbol.h"
-#include "sql/tables.h"
+#include "sql/tables_rows.h"
 
 static const struct column symbols_columns[] = {
 	{ "symbol", "TEXT", 0 },

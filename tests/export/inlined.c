@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "export/export.h"
+#include "export/formats.h"
 
 static const struct export_module module = {
 	.path = "/usr/lib/libx.so",

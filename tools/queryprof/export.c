@@ -16,7 +16,7 @@
 
 #include "base/hash_table.h"
 #include "export/names.h"
-#include "export/export.h"
+#include "export/formats.h"
 #include "sql_export_labels.h"
 #include "run_sql.h"
 #include "selection.h"
