@@ -147,11 +147,13 @@ CREATE TABLE queries (
 	library            INTEGER NOT NULL DEFAULT 0,
 	expanded_query     TEXT NOT NULL DEFAULT '',
 	session            INTEGER NOT NULL DEFAULT 0,
-	parent             INTEGER NOT NULL DEFAULT 0
+	parent             INTEGER NOT NULL DEFAULT 0,
+	batch              INTEGER NOT NULL DEFAULT 0
 	-- end of columns.h
 );
 CREATE INDEX queries_by_query_id ON queries (query_id);
 CREATE INDEX queries_by_statement ON queries (statement);
+CREATE INDEX queries_by_batch ON queries (batch);
 INSERT INTO queries (id, query_id, process, first_ns, last_ns)
 VALUES (0, '', 0, -9223372036854775808, 9223372036854775807);
 
@@ -169,8 +171,24 @@ CREATE TABLE samples (
 	weight             INTEGER NOT NULL,
 	truncated          INTEGER NOT NULL,
 	size               INTEGER NOT NULL,
-	value              INTEGER DEFAULT NULL
+	value              INTEGER DEFAULT NULL,
+	batch              INTEGER NOT NULL DEFAULT 0
 	-- end of columns.h
+);
+
+-- The transactions that stored something, in their order, for those who follow the file:
+-- what is newer than a batch has a greater number in its column `batch` (in queries, the one
+-- that changed the row last). first_ns and last_ns are of the batch's samples, `samples` is
+-- how many it had; `total` is how many the file has had up to and including it, and `thread`
+-- the newest row of threads then. The newest batch and the newest thread are never removed, so
+-- that numbers only grow.
+CREATE TABLE batches (
+	id       INTEGER PRIMARY KEY,
+	first_ns INTEGER NOT NULL,
+	last_ns  INTEGER NOT NULL,
+	samples  INTEGER NOT NULL,
+	total    INTEGER NOT NULL,
+	thread   INTEGER NOT NULL
 );
 
 -- Which stacks are still needed, without counting: time is cut into epochs, and a

@@ -10,6 +10,7 @@
 #include <signal.h>
 #include <string.h>
 
+#include "base/debug.h"
 #include "handler/timer.h"
 #include "sampler/internal.h"
 
@@ -69,6 +70,8 @@ static bool create_timer(struct thread *thread, enum timer_clock clock)
 	event.sigev_value.sival_ptr = timer;
 	event.sigev_notify_thread_id = (pid_t)thread->id;
 	if (syscall(SYS_timer_create, timer_clock_id(clock), &event, &id) != 0) {
+		debug_log(DEBUG_TIMERS, "thread %u: no %s timer: %s", thread->id,
+		          clock == TIMER_CPU ? "CPU" : "real-time", strerror(errno));
 		note_refusal(thread, errno, now);
 		return false;
 	}
@@ -77,6 +80,8 @@ static bool create_timer(struct thread *thread, enum timer_clock clock)
 	/* Release: threads_silence() on another thread finds the timer as it was made. */
 	__atomic_store_n(&timer->kernel, timer_word(id, event.sigev_signo), __ATOMIC_RELEASE);
 	counter_add(SAMPLER_TIMERS, 1);
+	debug_log(DEBUG_TIMERS, "thread %u: made its %s timer, signal %d", thread->id,
+	          clock == TIMER_CPU ? "CPU" : "real-time", event.sigev_signo);
 	return true;
 }
 

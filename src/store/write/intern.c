@@ -398,6 +398,7 @@ static int64_t find_query(struct writer *writer, struct query_key key)
 	writer_bind_text(statement, 1, text, 36);
 	sqlite3_bind_int64(statement, 2, process);
 	sqlite3_bind_int64(statement, 3, query_key_session(key));
+	sqlite3_bind_int64(statement, 4, writer->stored_batch);
 	row = insert_row(writer, WRITE_QUERY);
 	writer->bytes += 200;
 	return row;

@@ -47,6 +47,7 @@ enum writer_statement {
 	WRITE_SAMPLE,
 	WRITE_LAST_TIME,
 	WRITE_EPOCH,
+	WRITE_BATCH,
 	WRITE_STATEMENTS,
 };
 
@@ -112,6 +113,9 @@ struct writer {
 	size_t rewritten;          /* of rows that are in the file, about */
 	struct pending_sample *samples;
 	struct query_span *spans;
+
+	int64_t stored_batch;              /* its row in the file's table of batches */
+	int64_t sample_first, sample_last; /* times of its samples */
 
 	int64_t epoch_bytes; /* written since the epoch began */
 	char trace_text[TRACE_MAX_FRAMES * 21 + 3];

@@ -1,0 +1,550 @@
+/*
+ * A table of lifetimes: connections, statements, blobs and backups, used and ended in every
+ * order that SQLite allows, up to some length. Each sequence runs once in a process with
+ * SQLite alone, which says what is right, and once with queryprof; the results must be the
+ * same. Then threads do the same at once, where only the end counts.
+ *
+ *   test_lifetimes loaded|recorded [--long]
+ *
+ * With LIFETIMES_VERBOSE set each sequence is printed before it runs: the last one crashed.
+ *
+ * A connection that is closed while something of it is left becomes a zombie
+ * (sqlite3_close_v2), which goes with the last of that. A blob whose row has gone
+ * (a failed sqlite3_blob_reopen) does not hold its connection: SQLite forbids to close that.
+ */
+#include "../watch/host.h"
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* --- what there is -------------------------------------------------------------------- */
+
+enum { FIRST, SECOND, CONNECTIONS };
+#define HANDLES 3
+
+enum kind { NONE, ROWS, FAILS, WRITES, BLOB, BACKUP };
+
+/* What a sequence begins with: handles of the first connection, but for `on_second`. */
+static const struct world {
+	const char *name;
+	enum kind handles[HANDLES];
+	int on_second; /* this handle is of the second connection, 0: none */
+	int depth, depth_long;
+} worlds[] = {
+	{ "a statement", { ROWS }, 0, 4, 7 },
+	{ "a statement that writes", { WRITES }, 0, 3, 6 },
+	{ "two statements", { ROWS, FAILS }, 0, 3, 5 },
+	{ "a blob", { BLOB }, 0, 4, 6 },
+	{ "two blobs", { BLOB, BLOB }, 0, 2, 4 },
+	{ "a statement and a blob", { ROWS, BLOB }, 0, 3, 5 },
+	{ "a backup", { BACKUP }, 0, 4, 6 },
+	{ "a backup and a statement of its source", { BACKUP, ROWS }, 0, 3, 5 },
+	{ "a backup and a statement of its destination", { BACKUP, ROWS }, 1, 3, 5 },
+	{ "a backup and a blob", { BACKUP, BLOB }, 0, 3, 4 },
+};
+#define WORLDS (sizeof worlds / sizeof *worlds)
+
+enum operation {
+	STEP,   /* a statement or a backup; reads of a blob */
+	RESET,  /* a statement; moves a blob to another row */
+	SPOIL,  /* moves a blob to a row that there is not */
+	END,    /* finalizes, closes, finishes */
+	CLOSE,  /* a connection; with handles left it stays open */
+	ZOMBIE, /* sqlite3_close_v2() */
+	CHANGE, /* the schema, by another statement */
+	OPERATIONS,
+};
+
+static const char *const operation_names[OPERATIONS] = { "step",  "reset",    "spoil", "end",
+	                                                 "close", "close_v2", "change" };
+
+struct action {
+	enum operation operation;
+	int on; /* handle, or connection */
+};
+
+/* What is left, as far as it says what may come next. */
+struct left {
+	bool handles[HANDLES], spoilt[HANDLES];
+	bool open[CONNECTIONS];
+};
+
+static int connection_of(const struct world *world, int handle)
+{
+	return world->on_second && world->on_second == handle ? SECOND : FIRST;
+}
+
+/* Without a backup nobody has anything of the second connection. */
+static bool is_used(const struct world *world, int connection)
+{
+	bool used = connection == FIRST;
+
+	for (int i = 0; i < HANDLES; i++)
+		used |= world->handles[i] == BACKUP;
+	return used;
+}
+
+/* Whether something holds the connection open. */
+static bool is_busy(const struct world *world, const struct left *left, int connection)
+{
+	for (int i = 0; i < HANDLES; i++)
+		if (left->handles[i] && connection_of(world, i) == connection)
+			return true;
+	return false;
+}
+
+static bool has_spoilt(const struct left *left)
+{
+	for (int i = 0; i < HANDLES; i++)
+		if (left->handles[i] && left->spoilt[i])
+			return true;
+	return false;
+}
+
+static bool has_backup(const struct world *world, const struct left *left)
+{
+	for (int i = 0; i < HANDLES; i++)
+		if (left->handles[i] && world->handles[i] == BACKUP)
+			return true;
+	return false;
+}
+
+static bool is_allowed(const struct world *world, const struct left *left, struct action action)
+{
+	enum kind kind;
+
+	if (action.operation >= CLOSE) {
+		if (action.on >= CONNECTIONS || !left->open[action.on] || !is_used(world, action.on))
+			return false;
+		if (action.operation == CHANGE)
+			return action.on == FIRST;
+		if (action.on == FIRST)
+			return !has_spoilt(left);
+		/* A destination stays until the backup is finished: only as a zombie. */
+		return !has_backup(world, left) ||
+		       (action.operation == ZOMBIE && is_busy(world, left, SECOND));
+	}
+	if (action.on >= HANDLES || !left->handles[action.on])
+		return false;
+	kind = world->handles[action.on];
+	if (kind == BACKUP)
+		return action.operation == STEP || action.operation == END;
+	if (kind == BLOB)
+		return action.operation != SPOIL || !left->spoilt[action.on];
+	/* The destination of a backup is not used, nor ended. */
+	if (connection_of(world, action.on) == SECOND && has_backup(world, left))
+		return action.operation == END && left->open[SECOND];
+	return action.operation != SPOIL;
+}
+
+static void apply(const struct world *world, struct left *left, struct action action)
+{
+	switch (action.operation) {
+	case END: left->handles[action.on] = false; break;
+	case SPOIL: left->spoilt[action.on] = true; break;
+	case CLOSE: left->open[action.on] &= is_busy(world, left, action.on); break;
+	case ZOMBIE: left->open[action.on] = false; break;
+	default: break;
+	}
+}
+
+/* --- one sequence ------------------------------------------------------------------------ */
+
+struct objects {
+	sqlite3 *connections[CONNECTIONS];
+	void *handles[HANDLES];
+	int changes;
+	uint64_t result;
+};
+
+static void note(struct objects *objects, int64_t value)
+{
+	objects->result = (objects->result ^ (uint64_t)value) * 0x100000001B3ull;
+}
+
+static const char *const texts[] = {
+	[ROWS] = "SELECT length(x) FROM t",
+	[FAILS] = "SELECT abs(-9223372036854775807 - (rowid = 2)) FROM t",
+	[WRITES] = "UPDATE t SET x = zeroblob(9) RETURNING rowid",
+};
+
+static void *make_handle(struct objects *objects, enum kind kind, int connection)
+{
+	sqlite3 *db = objects->connections[connection];
+	sqlite3_blob *blob;
+
+	switch (kind) {
+	case NONE: return NULL;
+	case BLOB:
+		assert_int_equal(sqlite3_blob_open(db, "main", "t", "x", 1, 0, &blob), SQLITE_OK);
+		return blob;
+	case BACKUP: return sqlite3_backup_init(objects->connections[SECOND], "main", db, "main");
+	default: return host_prepare(db, texts[kind]);
+	}
+}
+
+static void make_objects(const struct world *world, struct objects *objects, struct left *left)
+{
+	*left = (struct left){ .open = { true, true } };
+	*objects = (struct objects){ .result = 0xCBF29CE484222325ull };
+	for (int i = 0; i < CONNECTIONS; i++) {
+		objects->connections[i] = host_open("");
+		host_exec(objects->connections[i], "CREATE TABLE t(x); INSERT INTO t VALUES (zeroblob(8)), "
+		                                   "(zeroblob(9)), (zeroblob(10))");
+	}
+	/* The backup last: its destination is not used any more. */
+	for (int i = HANDLES; i-- > 0;) {
+		objects->handles[i] = make_handle(objects, world->handles[i], connection_of(world, i));
+		left->handles[i] = objects->handles[i] != NULL;
+	}
+}
+
+static void step(struct objects *objects, enum kind kind, void *handle)
+{
+	char byte = 0;
+	int rc;
+
+	if (kind == BLOB) {
+		note(objects, sqlite3_blob_read(handle, &byte, 1, 3));
+	} else if (kind == BACKUP) {
+		note(objects, sqlite3_backup_step(handle, 1));
+	} else {
+		rc = sqlite3_step(handle);
+		note(objects, rc);
+		if (rc == SQLITE_ROW)
+			note(objects, sqlite3_column_int(handle, 0));
+		else
+			note(objects, (int64_t)strlen(sqlite3_errmsg(sqlite3_db_handle(handle))));
+	}
+}
+
+static void end(struct objects *objects, enum kind kind, void *handle)
+{
+	if (kind == BLOB)
+		note(objects, sqlite3_blob_close(handle));
+	else if (kind == BACKUP)
+		note(objects, sqlite3_backup_finish(handle));
+	else
+		note(objects, sqlite3_finalize(handle));
+}
+
+static void act(const struct world *world, struct objects *objects, struct action action)
+{
+	enum kind kind = action.operation < CLOSE ? world->handles[action.on] : NONE;
+	void *handle = action.operation < CLOSE ? objects->handles[action.on] : NULL;
+	char sql[64];
+
+	switch (action.operation) {
+	case STEP: step(objects, kind, handle); break;
+	case RESET:
+		note(objects, kind == BLOB ? sqlite3_blob_reopen(handle, 2) : sqlite3_reset(handle));
+		break;
+	case SPOIL: note(objects, sqlite3_blob_reopen(handle, 99)); break;
+	case END: end(objects, kind, handle); break;
+	case CLOSE: note(objects, sqlite3_close(objects->connections[action.on])); break;
+	case ZOMBIE: note(objects, sqlite3_close_v2(objects->connections[action.on])); break;
+	default:
+		snprintf(sql, sizeof sql, "CREATE TABLE t%d(x)", objects->changes++);
+		note(objects, sqlite3_exec(objects->connections[FIRST], sql, NULL, NULL, NULL));
+	}
+}
+
+/* --- on two threads, in turns ---------------------------------------------------------------- */
+
+static struct hand_over {
+	pthread_mutex_t lock;
+	pthread_cond_t changed;
+	const struct world *world;
+	struct objects *objects;
+	struct action action;
+	bool is_wanted;
+} hand_over = { .lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER };
+
+static void *act_for_other(void *context)
+{
+	pthread_mutex_lock(&hand_over.lock);
+	for (;;) {
+		while (!hand_over.is_wanted)
+			pthread_cond_wait(&hand_over.changed, &hand_over.lock);
+		act(hand_over.world, hand_over.objects, hand_over.action);
+		hand_over.is_wanted = false;
+		pthread_cond_signal(&hand_over.changed);
+	}
+	return context;
+}
+
+static void act_elsewhere(const struct world *world, struct objects *objects, struct action action)
+{
+	static bool has_thread;
+	pthread_t thread;
+
+	if (!has_thread)
+		assert_int_equal(pthread_create(&thread, NULL, act_for_other, NULL), 0);
+	has_thread = true;
+	pthread_mutex_lock(&hand_over.lock);
+	hand_over.world = world;
+	hand_over.objects = objects;
+	hand_over.action = action;
+	hand_over.is_wanted = true;
+	pthread_cond_signal(&hand_over.changed);
+	while (hand_over.is_wanted)
+		pthread_cond_wait(&hand_over.changed, &hand_over.lock);
+	pthread_mutex_unlock(&hand_over.lock);
+}
+
+/* --- all sequences ------------------------------------------------------------------------- */
+
+#define LONGEST 16
+
+struct sequence {
+	const struct world *world;
+	struct action actions[LONGEST];
+	int length;
+	bool in_turns; /* every second action on another thread */
+};
+
+static void perform(const struct sequence *sequence, struct objects *objects, struct left *left, int at,
+                    struct action action)
+{
+	if (sequence->in_turns && at % 2)
+		act_elsewhere(sequence->world, objects, action);
+	else
+		act(sequence->world, objects, action);
+	apply(sequence->world, left, action);
+}
+
+/* What is left ends: handles first, in one order or the other. */
+static uint64_t run(const struct sequence *sequence, bool forward)
+{
+	struct objects objects;
+	struct left left;
+	int at = 0;
+
+	make_objects(sequence->world, &objects, &left);
+	for (; at < sequence->length; at++)
+		perform(sequence, &objects, &left, at, sequence->actions[at]);
+	for (int i = 0; i < 2 * HANDLES; i++) {
+		struct action action = { END, forward ? i % HANDLES : HANDLES - 1 - i % HANDLES };
+
+		if (is_allowed(sequence->world, &left, action))
+			perform(sequence, &objects, &left, at++, action);
+	}
+	for (int i = 0; i < CONNECTIONS; i++)
+		if (left.open[i])
+			perform(sequence, &objects, &left, at++, (struct action){ CLOSE, i });
+	return objects.result;
+}
+
+static struct results {
+	uint64_t *of; /* shared with the process that has SQLite alone */
+	size_t count, room;
+	bool is_model;
+	int differences;
+} results;
+
+static void print_sequence(const struct sequence *sequence, bool forward)
+{
+	printf("%s%s, then %s:", sequence->world->name, sequence->in_turns ? ", on two threads" : "",
+	       forward ? "the first first" : "the last first");
+	for (int i = 0; i < sequence->length; i++)
+		printf(" %s %d", operation_names[sequence->actions[i].operation], sequence->actions[i].on);
+	printf("\n");
+}
+
+static void take_result(const struct sequence *sequence, bool forward)
+{
+	static bool is_verbose, is_known;
+	uint64_t result;
+
+	if (!is_known)
+		is_verbose = getenv("LIFETIMES_VERBOSE") != NULL;
+	is_known = true;
+	if (is_verbose) {
+		print_sequence(sequence, forward);
+		fflush(stdout);
+	}
+	result = run(sequence, forward);
+	assert_true(results.count < results.room);
+	if (results.is_model) {
+		results.of[results.count] = result;
+	} else if (results.of[results.count] != result) {
+		print_sequence(sequence, forward);
+		results.differences++;
+	}
+	results.count++;
+}
+
+static void extend(struct sequence *sequence, const struct left *left, int depth)
+{
+	take_result(sequence, true);
+	take_result(sequence, false);
+	for (int operation = 0; operation < OPERATIONS && depth; operation++) {
+		for (int on = 0; on < HANDLES; on++) {
+			struct action action = { (enum operation)operation, on };
+			struct left then = *left;
+
+			if (!is_allowed(sequence->world, left, action))
+				continue;
+			apply(sequence->world, &then, action);
+			sequence->actions[sequence->length++] = action;
+			extend(sequence, &then, depth - 1);
+			sequence->length--;
+		}
+	}
+}
+
+/* One action less where each takes many times as long. */
+#ifdef __SANITIZE_ADDRESS__
+#define SHORTER 1
+#else
+#define SHORTER 0
+#endif
+
+static void run_worlds(bool is_long)
+{
+	for (size_t i = 0; i < WORLDS; i++) {
+		for (int in_turns = 0; in_turns < 2; in_turns++) {
+			struct sequence sequence = { .world = &worlds[i], .in_turns = in_turns };
+			struct left left = { .open = { true, true } };
+			size_t before = results.count;
+			int depth = is_long ? worlds[i].depth_long : worlds[i].depth;
+
+			for (int j = 0; j < HANDLES; j++)
+				left.handles[j] = worlds[i].handles[j] != NONE;
+			extend(&sequence, &left, depth - in_turns - SHORTER);
+			if (!results.is_model)
+				printf("%s%s: %zu sequences\n", worlds[i].name,
+				       in_turns ? ", on two threads" : "", results.count - before);
+		}
+	}
+}
+
+/* Runs all in a child that has SQLite alone. */
+static void run_model(bool is_long)
+{
+	int status = -1;
+	pid_t child;
+
+	results.room = is_long ? 8u << 20 : 1u << 20;
+	results.of = mmap(NULL, results.room * sizeof *results.of, PROT_READ | PROT_WRITE,
+	                  MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	child = fork();
+	if (!child) {
+		results.is_model = true;
+		run_worlds(is_long);
+		_exit(0);
+	}
+	waitpid(child, &status, 0);
+	if (status) {
+		fprintf(stderr, "SQLite alone ended with status 0x%x\n", status);
+		exit(2);
+	}
+}
+
+static bool is_long;
+
+static void test_sequences(void **state)
+{
+	(void)state;
+	run_worlds(is_long);
+	assert_int_equal(results.differences, 0);
+}
+
+/* --- threads at once -------------------------------------------------------------------------- */
+
+#define THREADS 3
+
+static struct {
+	pthread_barrier_t begin;
+	sqlite3 *db;
+	void *handles[THREADS][HANDLES];
+	unsigned seed;
+} at_once;
+
+static const struct world mixed = { "mixed", { ROWS, BLOB, FAILS }, 0, 0, 0 };
+
+static void *use_and_end(void *context)
+{
+	int thread = (int)(intptr_t)context;
+	unsigned seed = at_once.seed * 31 + (unsigned)thread;
+	bool is_left[HANDLES] = { true, true, true };
+	struct objects ignored = { .result = 0 };
+
+	pthread_barrier_wait(&at_once.begin);
+	for (int left = HANDLES; left;) {
+		int handle = rand_r(&seed) % HANDLES;
+		void *it = at_once.handles[thread][handle];
+
+		if (!is_left[handle])
+			continue;
+		switch (rand_r(&seed) % 4) {
+		case 0:
+			end(&ignored, mixed.handles[handle], it);
+			is_left[handle] = false;
+			left--;
+			break;
+		case 1:
+			if (mixed.handles[handle] == BLOB)
+				sqlite3_blob_reopen(it, 2);
+			else
+				sqlite3_reset(it);
+			break;
+		default:
+			if (mixed.handles[handle] == BLOB)
+				sqlite3_blob_read(it, &(char){ 0 }, 1, 0);
+			else
+				sqlite3_step(it);
+		}
+	}
+	return NULL;
+}
+
+static void test_threads(void **state)
+{
+	int64_t sessions = host_metric("sessions");
+	int rounds = is_long ? 5000 : 400;
+
+	(void)state;
+	pthread_barrier_init(&at_once.begin, NULL, THREADS + 1);
+	for (int round = 0; round < rounds; round++) {
+		pthread_t threads[THREADS];
+		struct objects objects = { .result = 0 };
+
+		at_once.seed = (unsigned)round;
+		objects.connections[FIRST] = at_once.db = host_open("");
+		host_exec(at_once.db, "CREATE TABLE t(x); INSERT INTO t VALUES (zeroblob(8)), (zeroblob(9))");
+		for (int i = 0; i < THREADS; i++) {
+			for (int j = 0; j < HANDLES; j++)
+				at_once.handles[i][j] = make_handle(&objects, mixed.handles[j], FIRST);
+			assert_int_equal(pthread_create(&threads[i], NULL, use_and_end, (void *)(intptr_t)i),
+			                 0);
+		}
+		/* A zombie from some moment on. */
+		pthread_barrier_wait(&at_once.begin);
+		for (int i = 0; i < round % 7; i++)
+			sched_yield();
+		assert_int_equal(sqlite3_close_v2(at_once.db), SQLITE_OK);
+		for (int i = 0; i < THREADS; i++)
+			pthread_join(threads[i], NULL);
+	}
+	assert_int_equal(host_metric("sessions"), sessions);
+}
+
+int main(int argc, char **argv)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_sequences),
+		cmocka_unit_test(test_threads),
+	};
+
+	is_long = argc > 2 && !strcmp(argv[2], "--long");
+	run_model(is_long);
+	host_begin(argv[1]);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
