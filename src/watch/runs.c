@@ -168,6 +168,8 @@ void runs_forget(const struct session *session)
 	struct run_table *runs = __atomic_load_n(&table, __ATOMIC_ACQUIRE);
 	bool had_traced = false;
 
+	if (!__atomic_load_n(&session->open_runs, __ATOMIC_RELAXED))
+		return;
 	for (uint32_t i = 0; runs && i < RUNS; i++) {
 		struct run *run = &runs->runs[i];
 
