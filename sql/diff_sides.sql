@@ -4,7 +4,7 @@
 CREATE TABLE side_totals (
 	side TEXT PRIMARY KEY, runs INTEGER, wall INTEGER, cpu INTEGER, samples INTEGER, sampled INTEGER);
 
--- x: the exact time of a run in ns, by the clock that is asked for; spread: the sum of
+-- x: the exact time of a run in ns, by the chosen clock; spread: the sum of
 -- its squared distances from the mean.
 CREATE TABLE side_statements (
 	side TEXT, hash INTEGER, query TEXT, runs INTEGER, x INTEGER, spread REAL);

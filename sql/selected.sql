@@ -9,7 +9,7 @@ DROP VIEW IF EXISTS temp.selected_runs;
 DROP TABLE IF EXISTS temp.selected;
 
 -- id: of main.queries. All its samples lie between the two times. Row 0, "no query",
--- is there when nothing is asked for: then all samples count.
+-- is there when no parameter is given: then all samples count.
 CREATE TEMP TABLE selected (
 	id       INTEGER PRIMARY KEY,
 	first_ns INTEGER NOT NULL,

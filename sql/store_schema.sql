@@ -11,7 +11,7 @@
 --
 -- Times: ns since 1970, UTC. Numbers over 2^63 are stored as negative.
 
--- Who wrote: one row a process. The start time tells processes with recycled ids
+-- The processes that wrote, one row each. The start time tells processes with recycled ids
 -- (or container ids, all of them 1) apart.
 CREATE TABLE processes (
 	id            INTEGER PRIMARY KEY,
@@ -45,7 +45,7 @@ CREATE INDEX series_by_thread ON series (thread);
 -- The file's own address space: each module lies at `base`, chosen once, so that
 -- a trace means the same whatever address a run loaded the module at. In the first
 -- process the bases are the real ones. ELF address = address - base + elf_start.
--- Bit 62 (0x4000000000000000) of an address says: in no module, and the rest is
+-- Bit 62 (0x4000000000000000) of an address means: in no module, and the rest is
 -- what it was in its process.
 CREATE TABLE modules (
 	id        INTEGER PRIMARY KEY,
@@ -69,7 +69,7 @@ CREATE TABLE stacks (
 CREATE INDEX stacks_by_hash ON stacks (hash);
 
 -- What stands at the addresses of the traces, so that the file can be read where the
--- programs are not. An address that is not here has no name, or nobody has looked yet
+-- programs are not. An address that is not here has no name, or was not looked up yet
 -- (see src/trace/embed.h).
 --
 -- A row a function, `level` 0 the innermost: those that were inlined at the address,
@@ -147,11 +147,13 @@ CREATE TABLE queries (
 	library            INTEGER NOT NULL DEFAULT 0,
 	expanded_query     TEXT NOT NULL DEFAULT '',
 	session            INTEGER NOT NULL DEFAULT 0,
-	parent             INTEGER NOT NULL DEFAULT 0
+	parent             INTEGER NOT NULL DEFAULT 0,
+	batch              INTEGER NOT NULL DEFAULT 0
 	-- end of columns.h
 );
 CREATE INDEX queries_by_query_id ON queries (query_id);
 CREATE INDEX queries_by_statement ON queries (statement);
+CREATE INDEX queries_by_batch ON queries (batch);
 INSERT INTO queries (id, query_id, process, first_ns, last_ns)
 VALUES (0, '', 0, -9223372036854775808, 9223372036854775807);
 
@@ -169,8 +171,24 @@ CREATE TABLE samples (
 	weight             INTEGER NOT NULL,
 	truncated          INTEGER NOT NULL,
 	size               INTEGER NOT NULL,
-	value              INTEGER DEFAULT NULL
+	value              INTEGER DEFAULT NULL,
+	batch              INTEGER NOT NULL DEFAULT 0
 	-- end of columns.h
+);
+
+-- The transactions that stored something, in their order, for those who follow the file:
+-- what is newer than a batch has a greater number in its column `batch` (in queries, the one
+-- that changed the row last). first_ns and last_ns are of the batch's samples, `samples` is
+-- how many it had; `total` is how many the file has had up to and including it, and `thread`
+-- the newest row of threads then. The newest batch and the newest thread are never removed, so
+-- that numbers only grow.
+CREATE TABLE batches (
+	id       INTEGER PRIMARY KEY,
+	first_ns INTEGER NOT NULL,
+	last_ns  INTEGER NOT NULL,
+	samples  INTEGER NOT NULL,
+	total    INTEGER NOT NULL,
+	thread   INTEGER NOT NULL
 );
 
 -- Which stacks are still needed, without counting: time is cut into epochs, and a
@@ -182,7 +200,7 @@ CREATE TABLE epochs (
 );
 INSERT INTO epochs (id, start_ns) VALUES (1, 0);
 
--- identity: a random number, tells this file from another under its name. removals:
+-- identity: a random number, differs in another file under the same name. removals:
 -- how often rows were removed to keep the size bound. A writer that finds either
 -- changed forgets the numbers it knows.
 CREATE TABLE state (
@@ -193,8 +211,8 @@ CREATE TABLE state (
 INSERT INTO state (id, identity, removals) VALUES (1, random(), 0);
 
 -- Views use no function of JSON but json_each: SQLite 3.40 refuses the others where the
--- schema is not trusted. A CAST tells readers that go by declared types (ClickHouse) what
--- it is: such columns would be texts to them.
+-- schema is not trusted. A CAST declares the type of an expression for readers that go by
+-- declared types (ClickHouse): without it the column would be a text to them.
 
 -- The frames of each stack, leaf first, a row a function: `frame` is the place in
 -- trace, and functions that were inlined there have rows of their own, the innermost

@@ -1,14 +1,13 @@
 /*
- * What the export formats are made of: one stream of samples in the order of time,
- * and one writer a format that takes it.
+ * The export formats: each is a writer that takes one stream of samples in the order of
+ * time.
  *
- * Whoever exports (tools/queryprof_export.c) reads the trace file, makes stacks and
- * labels once each (names.h) and hands every sample to a writer. A writer puts
- * together what its format wants put together (sums.h): all formats say the same
- * because all have seen the same.
+ * The command (tools/queryprof/export.c) reads the trace file, makes each stack and label
+ * once (names.h), and passes every sample to the writer. A writer sums up what its format
+ * wants summed up (sums.h): all formats agree because all get the same stream.
  *
- * Texts are UTF-8, whatever the file had. Everything that a sample points to stays
- * where it is until the writer has ended. One thread.
+ * Texts are UTF-8, whatever the file has. Everything that a sample points to stays where
+ * it is until the writer has ended. One thread.
  */
 #ifndef QUERYPROF_EXPORT_EXPORT_H
 #define QUERYPROF_EXPORT_EXPORT_H

@@ -3,7 +3,7 @@
  * page (page/) is bundled with its libraries when queryprof is built; here only the
  * data are put into it, as tables in JSON that page/flame_graph.js explains.
  *
- * A build without node and npm has no page, and says so.
+ * A build without node and npm has no page; the format is `missing` then.
  */
 #include <inttypes.h>
 #include <stdlib.h>

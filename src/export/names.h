@@ -17,7 +17,7 @@ struct names *names_create(const struct address_space *space, bool inlines);
 void names_free(struct names *names);
 
 /* The stack of a trace, a JSON array of addresses, leaf first. The caller keeps it
- * and asks once a trace. NULL: no memory, or with *bad no such array. */
+ * and calls once a trace. NULL: no memory, or with *bad no such array. */
 const struct export_stack *names_stack(struct names *names, const char *trace, bool is_truncated, bool *bad);
 
 /* The text, kept as long as `names` is. NULL: no memory. */

@@ -70,7 +70,7 @@ static bool add_pprof(void *to, const struct export_sample *sample)
 
 /* --- pieces ---------------------------------------------------------------------- */
 
-/* Errors are kept, so that nobody has to ask after each piece. */
+/* An error is kept until the end: no caller checks each piece. */
 static void fail(struct writer *writer)
 {
 	writer->failed = true;

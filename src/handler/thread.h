@@ -22,6 +22,10 @@
 
 struct ring;
 
+/* Keeps the compiler from moving what the handler reads across this point; the handler
+ * runs on the same thread, so the processor needs no fence. */
+#define HANDLER_BARRIER() __atomic_signal_fence(__ATOMIC_SEQ_CST)
+
 /* What a thread's timers go by. */
 enum timer_clock {
 	TIMER_CPU,  /* of the thread */
@@ -77,6 +81,29 @@ struct thread_timer {
 	uint32_t slowed;          /* fires at every 2^slowed-th point only, see timer.h */
 	uint32_t behind, in_time; /* how many came late of late, and in time since the last of them */
 };
+
+/* A kernel timer in one word: its number, its signal, and a bit that is always set. */
+static inline uint64_t timer_word(int id, int signal)
+{
+	return 1ull << 63 | (uint64_t)signal << 32 | (uint32_t)id;
+}
+
+static inline bool timer_exists(const struct thread_timer *timer)
+{
+	return __atomic_load_n(&timer->kernel, __ATOMIC_RELAXED) != 0;
+}
+
+/* Of a timer that exists. */
+static inline int timer_id(const struct thread_timer *timer)
+{
+	return (int)(uint32_t)__atomic_load_n(&timer->kernel, __ATOMIC_RELAXED);
+}
+
+/* 0: there is no timer. */
+static inline int timer_signal(const struct thread_timer *timer)
+{
+	return (int)(__atomic_load_n(&timer->kernel, __ATOMIC_RELAXED) << 1 >> 33);
+}
 
 /* A live stack: a signal whose cookie is the address of this makes the handler respond to
  * the newest request here. One requester at a time writes `requested`. A response stays as

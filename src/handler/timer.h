@@ -47,29 +47,6 @@ static inline clockid_t timer_clock_id(enum timer_clock clock)
 	return clock == TIMER_CPU ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC;
 }
 
-/* A kernel timer in one word: its number, its signal, and a bit that is always set. */
-static inline uint64_t timer_word(int id, int signal)
-{
-	return 1ull << 63 | (uint64_t)signal << 32 | (uint32_t)id;
-}
-
-static inline bool timer_exists(const struct thread_timer *timer)
-{
-	return __atomic_load_n(&timer->kernel, __ATOMIC_RELAXED) != 0;
-}
-
-/* Of a timer that exists. */
-static inline int timer_id(const struct thread_timer *timer)
-{
-	return (int)(uint32_t)__atomic_load_n(&timer->kernel, __ATOMIC_RELAXED);
-}
-
-/* 0: there is no timer. */
-static inline int timer_signal(const struct thread_timer *timer)
-{
-	return (int)(__atomic_load_n(&timer->kernel, __ATOMIC_RELAXED) << 1 >> 33);
-}
-
 /* Length of the kernel's tick in ns; set before the first timer is armed. */
 extern uint64_t timer_tick_ns __attribute__((visibility("hidden")));
 

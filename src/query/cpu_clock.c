@@ -61,3 +61,16 @@ uint64_t cpu_clock_estimate(struct thread *thread, uint64_t now_ns)
 
 	return since < READ_VALID_NS ? thread->cpu_read_ns + since : cpu_clock_now(thread);
 }
+
+/* By the clock's name as pthread_getcpuclockid() makes it, which wants a pthread_t that
+ * may be gone. */
+bool cpu_clock_of(uint32_t thread_id, uint64_t *ns)
+{
+	const unsigned per_thread_scheduler_clock = 6;
+	struct timespec now;
+
+	if (clock_gettime((clockid_t)(~thread_id << 3 | per_thread_scheduler_clock), &now) != 0)
+		return false;
+	*ns = (uint64_t)now.tv_sec * NS_PER_S + (uint64_t)now.tv_nsec;
+	return true;
+}

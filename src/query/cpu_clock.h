@@ -4,6 +4,7 @@
 #ifndef QUERYPROF_QUERY_CPU_CLOCK_H
 #define QUERYPROF_QUERY_CPU_CLOCK_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "handler/thread.h"
@@ -16,5 +17,8 @@ uint64_t cpu_clock_now(struct thread *thread);
  * in the 20 us before: the thread is taken to have run since. At most this wrong, and only
  * if it was preempted meanwhile. */
 uint64_t cpu_clock_estimate(struct thread *thread, uint64_t now_ns);
+
+/* The CPU clock of a thread of this process. False: there is no such thread. */
+bool cpu_clock_of(uint32_t thread_id, uint64_t *ns);
 
 #endif

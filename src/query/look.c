@@ -22,7 +22,8 @@
 
 #include "handler/unwind/stack_copy.h"
 #include "base/sys.h"
-#include "sampler/internal.h"
+#include "query/cpu_clock.h"
+#include "sampler/state.h"
 
 /* Every run that was ever shown; none is removed, as their memory stays. */
 static struct query_run *listed;
@@ -125,7 +126,7 @@ struct query_clocks {
 static void read_clocks(struct query_view *view, const struct query_clocks *clocks)
 {
 	uint64_t monotonic = clock_ns(CLOCK_MONOTONIC), cpu = 0;
-	bool is_known = clocks->thread != 0 && query_read_cpu_of(clocks->thread, &cpu);
+	bool is_known = clocks->thread != 0 && cpu_clock_of(clocks->thread, &cpu);
 
 	view->elapsed_ns =
 		monotonic > clocks->start_monotonic_ns ? monotonic - clocks->start_monotonic_ns : 0;
@@ -138,7 +139,7 @@ static void read_clocks(struct query_view *view, const struct query_clocks *cloc
 	if (view->cpu_time_ns > view->elapsed_ns)
 		view->cpu_time_ns = view->elapsed_ns;
 	/* In a forked child: a thread of the parent's. */
-	if (view->working != 0 && !query_read_cpu_of(view->working, &cpu))
+	if (view->working != 0 && !cpu_clock_of(view->working, &cpu))
 		view->working = 0;
 }
 

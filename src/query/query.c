@@ -14,7 +14,8 @@
 #include "handler/ring.h"
 #include "handler/timer.h"
 #include "query/cpu_clock.h"
-#include "sampler/internal.h"
+#include "sampler/state.h"
+#include "sampler/threads.h"
 
 #define UUID_VERSION 7ull
 #define UUID_VARIANT 2ull
@@ -41,21 +42,6 @@ static struct query_key make_key(struct thread *thread, uint32_t session, uint64
 		.lo = UUID_VARIANT << 62 | (uint64_t)session << QUERY_SESSION_SHIFT |
 		      threads_random(thread) >> (64 - QUERY_SESSION_SHIFT),
 	};
-}
-
-/* --- the CPU clock ------------------------------------------------------------------ */
-
-/* By the clock's name as pthread_getcpuclockid() makes it, which wants a pthread_t that
- * may be gone. */
-bool query_read_cpu_of(uint32_t thread_id, uint64_t *ns)
-{
-	const unsigned per_thread_scheduler_clock = 6;
-	struct timespec now;
-
-	if (clock_gettime((clockid_t)(~thread_id << 3 | per_thread_scheduler_clock), &now) != 0)
-		return false;
-	*ns = (uint64_t)now.tv_sec * NS_PER_S + (uint64_t)now.tv_nsec;
-	return true;
 }
 
 /* --- a run ----------------------------------------------------------------------------- */
@@ -106,7 +92,7 @@ void query_move(struct query_run *run, struct thread *thread)
 
 	/* Its thread may end this very moment, and then says itself how long it was. Acquire:
 	 * it has written that before the 0. */
-	bool is_known = before != 0 && query_read_cpu_of(before, &now);
+	bool is_known = before != 0 && cpu_clock_of(before, &now);
 	if (__atomic_compare_exchange_n(&run->clock_thread, &before, thread->id, false, __ATOMIC_ACQUIRE,
 	                                __ATOMIC_ACQUIRE) &&
 	    before != 0) {

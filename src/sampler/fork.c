@@ -8,6 +8,8 @@
  * anew: an empty ring, all other slots free, counters at 0, new random numbers. If a
  * query is running on the thread (fork in a user function) its timers start at once.
  */
+#include "sampler/fork.h"
+
 #include <errno.h>
 #include <pthread.h>
 
@@ -15,7 +17,11 @@
 #include "sampler/ring_reader.h"
 #include "handler/ledger.h"
 #include "handler/unwind/stack_copy.h"
-#include "sampler/internal.h"
+#include "sampler/state.h"
+#include "sampler/stacks.h"
+#include "sampler/push.h"
+#include "sampler/threads.h"
+#include "sampler/timers.h"
 
 static void after_in_child(void)
 {

@@ -3,7 +3,8 @@
  */
 #include "sampler/push.h"
 
-#include "sampler/internal.h"
+#include "sampler/threads.h"
+#include "sampler/timers.h"
 
 static bool has_ended(const struct query_tag *tag)
 {

@@ -18,6 +18,8 @@
  * signal: our handler stays and acts so for what is not ours, for with a timer armed
  * and no handler the signal would end the process.
  */
+#include "sampler/signal.h"
+
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
@@ -25,7 +27,10 @@
 #include "base/lock.h"
 #include "handler/dispatch.h"
 #include "handler/forward.h"
-#include "sampler/internal.h"
+#include "sampler/push.h"
+#include "sampler/state.h"
+#include "sampler/threads.h"
+#include "sampler/timers.h"
 
 LOCK_DEFINE(lock, LOCK_SIGNAL, .at_fork = LOCK_LEFT);
 int sampler_signal_number;

@@ -25,7 +25,9 @@
 #include "base/lock.h"
 #include "handler/response.h"
 #include "base/sys.h"
-#include "sampler/internal.h"
+#include "sampler/signal.h"
+#include "sampler/state.h"
+#include "sampler/timers.h"
 
 #define NS_PER_MS 1000000ull
 /* Between two looks at threads that do not answer or block the signal. */

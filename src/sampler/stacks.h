@@ -28,4 +28,11 @@ struct thread_stack {
 void sampler_stacks(uint64_t timeout_ms, void (*each)(void *context, const struct thread_stack *stack),
                     void *context);
 
+/* The calling thread begins to exec: waits until nobody is sending it a question, and
+ * nobody does for a second. Async-signal-safe. */
+void stacks_before_exec(void);
+
+/* In a forked child. */
+void stacks_after_fork(void);
+
 #endif

@@ -10,6 +10,8 @@
  * destructor frees (a thread that left by the bare system call, or in its last
  * round of destructors) is found by sampler_reap().
  */
+#include "sampler/threads.h"
+
 #include <errno.h>
 #include <pthread.h>
 #include <string.h>
@@ -20,7 +22,9 @@
 #include "base/lock.h"
 #include "handler/ring.h"
 #include "handler/timer.h"
-#include "sampler/internal.h"
+#include "sampler/signal.h"
+#include "sampler/state.h"
+#include "sampler/timers.h"
 
 #define NAME_INTERVAL_NS NS_PER_S
 

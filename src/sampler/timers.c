@@ -10,8 +10,11 @@
 #include <signal.h>
 #include <string.h>
 
+#include "base/debug.h"
 #include "handler/timer.h"
-#include "sampler/internal.h"
+#include "sampler/state.h"
+#include "sampler/threads.h"
+#include "sampler/timers.h"
 
 #ifndef sigev_notify_thread_id
 #define sigev_notify_thread_id _sigev_un._tid
@@ -69,6 +72,8 @@ static bool create_timer(struct thread *thread, enum timer_clock clock)
 	event.sigev_value.sival_ptr = timer;
 	event.sigev_notify_thread_id = (pid_t)thread->id;
 	if (syscall(SYS_timer_create, timer_clock_id(clock), &event, &id) != 0) {
+		debug_log(DEBUG_TIMERS, "thread %u: no %s timer: %s", thread->id,
+		          clock == TIMER_CPU ? "CPU" : "real-time", strerror(errno));
 		note_refusal(thread, errno, now);
 		return false;
 	}
@@ -77,6 +82,8 @@ static bool create_timer(struct thread *thread, enum timer_clock clock)
 	/* Release: threads_silence() on another thread finds the timer as it was made. */
 	__atomic_store_n(&timer->kernel, timer_word(id, event.sigev_signo), __ATOMIC_RELEASE);
 	counter_add(SAMPLER_TIMERS, 1);
+	debug_log(DEBUG_TIMERS, "thread %u: made its %s timer, signal %d", thread->id,
+	          clock == TIMER_CPU ? "CPU" : "real-time", event.sigev_signo);
 	return true;
 }
 
@@ -124,9 +131,7 @@ bool timers_in_process(void)
 	return getpid() == process;
 }
 
-/* A timer on a thread that has the signal blocked would fire into the host's hands when
- * it waits for signals, and go on with each that it takes. */
-static bool is_blocked(int number)
+bool timers_are_blocked(int number)
 {
 	sigset_t mask;
 
@@ -138,7 +143,7 @@ static void arm(struct thread *thread, enum timer_clock clock, uint64_t period_n
 	struct thread_timer *timer = &thread->timers[clock];
 
 	if (sampler_ring() == NULL || !timers_in_process() || !sampler_keep_signal() ||
-	    is_blocked(sampler_signal()))
+	    timers_are_blocked(sampler_signal()))
 		return;
 	if (timer_exists(timer) && timer_signal(timer) != sampler_signal())
 		timers_delete(thread);
@@ -164,26 +169,7 @@ void timers_arm(struct thread *thread, enum timer_clock clock, uint64_t period_n
 	errno = saved_errno;
 }
 
-/* Throws away what is pending of ours, and blocked: nobody will take it. */
-static void drop_pending(int number)
-{
-	const struct timespec now = { 0, 0 };
-	siginfo_t info;
-	sigset_t set;
-
-	sigemptyset(&set);
-	sigaddset(&set, number);
-	while (sigtimedwait(&set, &info, &now) == number) {
-		if (thread_owns_signal(info.si_code, info.si_value.sival_ptr))
-			continue;
-		/* The host's: it goes on to wait for the new program. */
-		syscall(SYS_rt_tgsigqueueinfo, getpid(), sys_gettid(), number, &info);
-		return;
-	}
-}
-
-/* What has fired by now is told before this returns, or is blocked. */
-static void stop_timers(struct thread *thread)
+void timers_stop(struct thread *thread)
 {
 	for (int clock = 0; clock < TIMER_CLOCKS; clock++) {
 		struct thread_timer *timer = &thread->timers[clock];
@@ -203,24 +189,9 @@ bool sampler_took_signal(const siginfo_t *info)
 	if (thread != NULL && info->si_value.sival_ptr == &thread->response)
 		__atomic_store_n(&thread->response.on_way, 0, __ATOMIC_SEQ_CST);
 	else if (thread != NULL && timers_in_process())
-		stop_timers(thread);
+		timers_stop(thread);
 	errno = saved_errno;
 	return true;
-}
-
-void sampler_before_exec(void)
-{
-	struct thread *thread = thread_current;
-	int saved_errno = errno;
-
-	/* Other threads' signals end with them. */
-	if (thread == NULL || !timers_in_process())
-		return;
-	stacks_before_exec();
-	stop_timers(thread);
-	if (is_blocked(sampler_signal()))
-		drop_pending(sampler_signal());
-	errno = saved_errno;
 }
 
 void sampler_rest(struct thread *thread)

@@ -1,9 +1,9 @@
 /*
- * The list of tables, and what their two kinds have in common: to be registered
- * with a connection and to be connected.
+ * The list of tables, and what their two kinds share: registering with a connection and
+ * connecting.
  *
- * All are SQLITE_VTAB_DIRECTONLY: a database file that somebody else made cannot
- * reach them from its views and triggers.
+ * All are SQLITE_VTAB_DIRECTONLY: the views and triggers of a foreign database file cannot
+ * reach them.
  */
 #include "sql/tables.h"
 

@@ -1,10 +1,9 @@
 /*
  * The virtual tables of the `system` schema.
  *
- * Two kinds: the logs, which the store keeps (tables_log.c), and small tables that
- * are made up anew when they are read (tables_rows.c), from tables.c's own functions
- * and those of tables_live.c, tables_symbols.c and tables_modules.c. A table is a description
- * table_NAME, and its name is in table_names.h.
+ * Two kinds: the logs, which the store keeps (tables_log.c), and small tables that are
+ * made when they are read (tables_rows.c). A table is a description table_NAME, which
+ * names the function that fills it, and its name is in table_names.h.
  */
 #ifndef QUERYPROF_SQL_TABLES_H
 #define QUERYPROF_SQL_TABLES_H
@@ -24,7 +23,7 @@ int tables_register(struct session *session, enum tables_where where, char **err
 /* --- describing a table ----------------------------------------------------- */
 
 enum column_flags {
-	COLUMN_HIDDEN = 1,   /* not in SELECT *: costs something, or is seldom wanted */
+	COLUMN_HIDDEN = 1,   /* not in SELECT *: it costs time */
 	COLUMN_SEARCHED = 2, /* the store finds rows by it without reading all */
 	COLUMN_ORDERED = 4,  /* the store has its rows in this order */
 	COLUMN_SYMBOLS = 8,  /* not the store's: made from the column `trace` */
@@ -83,7 +82,7 @@ int table_refuse_create(sqlite3 *db, void *aux, int argc, const char *const *arg
                         char **error);
 int table_disconnect(sqlite3_vtab *vtab);
 
-/* Whether a column that tells about the program's code may be read; an error if not. */
+/* Whether a column that shows the program's code may be read; an error if not. */
 bool table_may_look(sqlite3_context *context, const struct table_vtab *vtab, const struct column *column);
 
 /* Makes `text` (malloc'ed or NULL) the message of the table's next error. */

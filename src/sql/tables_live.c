@@ -1,9 +1,9 @@
 /*
- * Tables of what happens now: system.processes, the queries that run, of all threads of
- * the process; system.stack_trace, what each thread that we know is doing.
+ * Tables of this moment: system.processes, the running queries of all threads of the
+ * process; system.stack_trace, the stack of each thread that the sampler knows.
  *
- * A statement that reads a table of the profiler is the profiler's own: it is in none of
- * them, the one that asks included.
+ * A statement that reads a table of the profiler is the profiler's own: neither table
+ * shows it.
  */
 #include "sql/tables.h"
 
@@ -14,6 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/vector.h"
 #include "query/query.h"
 #include "sampler/sampler.h"
 #include "sampler/stacks.h"
@@ -179,45 +180,31 @@ static const struct column stack_trace_columns[] = {
 	{ "lines", "TEXT", COLUMN_HIDDEN | COLUMN_LINES },
 };
 
-/* The stacks are copied while threads are asked, and made into rows afterwards. */
+/* The stacks are copied while the sampler collects them, and become rows afterwards. */
+struct kept_stack {
+	struct thread_stack stack;
+	uint64_t *trace;
+};
+
 struct stacks {
-	struct kept_stack {
-		struct thread_stack stack;
-		uint64_t *trace;
-	} * kept;
-	size_t count, room;
+	VECTOR(struct kept_stack) kept;
 	bool failed;
 };
 
 static void keep_stack(void *context, const struct thread_stack *stack)
 {
 	struct stacks *stacks = context;
-	struct kept_stack *kept;
+	uint64_t *trace = calloc((size_t)stack->depth + 1, sizeof *trace);
 
-	if (stacks->count == stacks->room) {
-		size_t room = stacks->room ? stacks->room * 2 : 32;
-		struct kept_stack *larger = realloc(stacks->kept, room * sizeof *larger);
-
-		if (!larger) {
-			stacks->failed = true;
-			return;
-		}
-		stacks->kept = larger;
-		stacks->room = room;
-	}
-	kept = &stacks->kept[stacks->count];
-	kept->stack = *stack;
-	kept->trace = calloc((size_t)stack->depth + 1, sizeof *kept->trace);
-	if (!kept->trace) {
+	if (!trace || !vector_push(&stacks->kept, (struct kept_stack){ *stack, trace })) {
+		free(trace);
 		stacks->failed = true;
-		return;
+	} else if (stack->depth) {
+		memcpy(trace, stack->trace, (size_t)stack->depth * sizeof *trace);
 	}
-	if (stack->depth)
-		memcpy(kept->trace, stack->trace, (size_t)stack->depth * sizeof *kept->trace);
-	stacks->count++;
 }
 
-/* Whose thread did not answer is found by the thread. */
+/* The query of a thread that delivered no stack is found by the thread. */
 static void add_query_id(struct table_rows *rows, const struct thread_stack *stack)
 {
 	struct query_key key = stack->query;
@@ -250,13 +237,13 @@ static void fill_stack_trace(struct table_rows *rows, struct session *session)
 {
 	struct stacks stacks = { 0 };
 
-	sampler_thread(); /* who asks is known from now on */
+	sampler_thread(); /* the calling thread is known from now on */
 	sampler_stacks(session->settings.stack_trace_timeout_ms, keep_stack, &stacks);
-	for (size_t i = 0; i < stacks.count; i++) {
-		struct kept_stack *kept = &stacks.kept[i];
+	for (size_t i = 0; i < stacks.kept.count; i++) {
+		struct kept_stack *kept = &stacks.kept.items[i];
 		char name[32];
 
-		/* Its own thread tells nobody anything new. */
+		/* A session may always see its own thread. */
 		if (kept->stack.thread_id != (uint32_t)gettid() &&
 		    !session_may_see(session, query_key_session(kept->stack.query))) {
 			free(kept->trace);
@@ -271,7 +258,7 @@ static void fill_stack_trace(struct table_rows *rows, struct session *session)
 		table_add_text(rows, NULL);
 		free(kept->trace);
 	}
-	free(stacks.kept);
+	vector_free(&stacks.kept);
 	if (stacks.failed)
 		table_add_failed(rows);
 }

@@ -1,11 +1,11 @@
 /*
  * The logs: virtual tables over the store's own connection to the trace file.
  *
- * A scan becomes one SELECT of the store with the columns that are used, the
- * conditions that it can judge as SQLite would, and the order when rows are stored
- * in it. SQLite checks all conditions again, so what is handed on must only never
- * lose a row: values take the column's affinity first, and conditions with another
- * collation or on a blob are kept back.
+ * A scan becomes one SELECT of the store with the used columns, the conditions that the
+ * store evaluates as the host's SQLite does, and the order if rows are stored in it. SQLite
+ * checks all conditions again, so a condition that goes to the store may only never lose a
+ * row: values take the column's affinity first, and conditions with another collation or on
+ * a blob stay here.
  *
  * The plan travels from best_index() to filter() as text: the used columns as a hex
  * number, the order (0, 1 up, 2 down), then one `column operator` for each value.

@@ -1,6 +1,6 @@
 /*
- * Tables that are made up when they are read: the table's fill() says all its
- * cells, a cursor walks over them. Small, so nothing is pushed down to them.
+ * Tables that are made when they are read: fill() adds all cells of the table, a cursor
+ * walks over them. They are small, so no condition is pushed down to them.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -8,6 +8,7 @@
 #include "trace/trace_text.h"
 #include "trace/process_space.h"
 #include "watch/statements.h"
+#include "base/vector.h"
 #include "sql/tables.h"
 
 struct cell {
@@ -18,28 +19,17 @@ struct cell {
 };
 
 struct table_rows {
-	struct cell *cells; /* row by row */
-	size_t count, room;
-	bool failed;       /* no memory */
-	const char *error; /* instead of rows */
+	VECTOR(struct cell) cells; /* row by row */
+	bool failed;               /* no memory */
+	const char *error;         /* instead of rows */
 };
 
 static struct cell *add_cell(struct table_rows *rows)
 {
-	if (rows->count == rows->room && !rows->failed) {
-		size_t room = rows->room ? rows->room * 2 : 256;
-		struct cell *cells = realloc(rows->cells, room * sizeof *cells);
+	struct cell *cell = rows->failed ? NULL : vector_add(&rows->cells);
 
-		if (!cells) {
-			rows->failed = true;
-		} else {
-			rows->cells = cells;
-			rows->room = room;
-		}
-	}
-	if (rows->failed)
-		return NULL;
-	return memset(&rows->cells[rows->count++], 0, sizeof *rows->cells);
+	rows->failed = !cell;
+	return cell;
 }
 
 void table_add_integer(struct table_rows *rows, int64_t value)
@@ -83,9 +73,9 @@ void table_add_error(struct table_rows *rows, const char *sentence)
 
 static void free_rows(struct table_rows *rows)
 {
-	for (size_t i = 0; i < rows->count; i++)
-		free(rows->cells[i].text);
-	free(rows->cells);
+	for (size_t i = 0; i < rows->cells.count; i++)
+		free(rows->cells.items[i].text);
+	vector_free(&rows->cells);
 	memset(rows, 0, sizeof *rows);
 }
 
@@ -154,7 +144,7 @@ static int at_end(sqlite3_vtab_cursor *base)
 {
 	const struct cursor *cursor = (const struct cursor *)base;
 
-	return (cursor->at + 1) * (size_t)table_of(base)->column_count > cursor->rows.count;
+	return (cursor->at + 1) * (size_t)table_of(base)->column_count > cursor->rows.cells.count;
 }
 
 /* Symbols or lines of the row's trace. */
@@ -183,10 +173,10 @@ static int column(sqlite3_vtab_cursor *base, sqlite3_context *context, int index
 {
 	const struct cursor *cursor = (const struct cursor *)base;
 	const struct column *described = &table_of(base)->columns[index];
-	const struct cell *row = &cursor->rows.cells[cursor->at * (size_t)table_of(base)->column_count];
+	const struct cell *row = &cursor->rows.cells.items[cursor->at * (size_t)table_of(base)->column_count];
 	const struct cell *cell = &row[index];
 
-	/* An UPDATE that leaves the column alone: update() is told so. */
+	/* An UPDATE that does not set the column: update() sees that, too. */
 	if (sqlite3_libversion_number() >= 3022000 && sqlite3_vtab_nochange(context))
 		return SQLITE_OK;
 	if (described->flags & (COLUMN_SYMBOLS | COLUMN_LINES))

@@ -2,8 +2,8 @@
  * system.symbols: the functions of the programs and libraries that are mapped now, at the
  * addresses that traces have for them.
  *
- * Who reads it waits for all of their files to be read, as the first look-up of a name
- * does for one.
+ * The reading thread waits until all of their files are read, as the first look-up of a
+ * name waits for one file.
  */
 #include "modules/modules.h"
 #include "store/store.h"

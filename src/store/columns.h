@@ -57,6 +57,7 @@
 	FILED(value, INTEGER, "DEFAULT NULL", sample->value) \
 	SHOWN(value, INTEGER, 0, "CAST(coalesce(s.value, s.weight * r.period_ns) AS INTEGER)") \
 	SHOWN(unit, TEXT, 0, "r.unit") \
+	FILED(batch, INTEGER, COLUMN_ZERO, writer->stored_batch) \
 	MADE(symbols, TEXT, COLUMN_HIDDEN | COLUMN_SYMBOLS) \
 	MADE(lines, TEXT, COLUMN_HIDDEN | COLUMN_LINES)
 
@@ -100,7 +101,8 @@
 	FILED(session, INTEGER, COLUMN_ZERO, query_key_session(record->query)) \
 	SHOWN(session_id, INTEGER, 0, "q.session") \
 	FILED(parent, INTEGER, COLUMN_ZERO, rows->parent) \
-	SHOWN(parent_query_id, TEXT, 0, "coalesce(p.query_id, '')")
+	SHOWN(parent_query_id, TEXT, 0, "coalesce(p.query_id, '')") \
+	FILED(batch, INTEGER, COLUMN_ZERO, writer->stored_batch)
 
 /* clang-format on */
 

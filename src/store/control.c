@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/debug.h"
 #include "base/sys.h"
 #include "base/text.h"
 #include "queryprof.h"
@@ -30,6 +31,12 @@ bool control_wait(const struct waiting *waiting)
 
 void control_set_state(enum store_state state)
 {
+	static const char *const names[] = { "none",     "ready",     "running",  "parked",
+		                             "stopping", "finishing", "finished", "disabled" };
+
+	debug_log(DEBUG_STORE, "state %s, file %s, error %s", names[state],
+	          store_control.open_path ? store_control.open_path : "none",
+	          store_control.error ? store_control.error : "none");
 	/* Relaxed: store_start() that reads an older state only takes the lock. */
 	__atomic_store_n(&store_control.state, state, __ATOMIC_RELAXED);
 	pthread_cond_broadcast(&store_control.changed);

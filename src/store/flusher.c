@@ -34,11 +34,11 @@
  * the host's own work to do. */
 #define SYNC_PAUSE 10
 
-/* Look again this soon at a record that is still being written while somebody
- * waits for it. */
+/* A record that is still being written is looked at again this soon while a caller waits for
+ * it. */
 #define STALL_NS (1 * NS_PER_MS)
 
-/* Everything before the ring's tail is settled: tells who waits. */
+/* Everything before the ring's tail is stored or lost: wakes the callers that wait for it. */
 static void show_drained(void)
 {
 	store_set_counter(STORE_FLUSHER_CPU_TIME_NS, clock_ns(CLOCK_THREAD_CPUTIME_ID));
@@ -67,7 +67,7 @@ static void discard_ring(uint64_t until)
 	store_count(STORE_LOST, lost);
 }
 
-/* Over the bound although trimmed: somebody reads an old state, so that the log
+/* Over the bound although trimmed: a reader holds an old state, so that the log
  * cannot start again. */
 static bool is_over_bound(void)
 {
@@ -190,7 +190,7 @@ static void flush(bool urgent)
 			discard_ring(until);
 			break;
 		}
-		/* One new try for who waits. */
+		/* A caller that waits gets one new try. */
 		urgent = false;
 		code = writer_store(&flusher.writer, ring, WRITER_BATCH,
 		                    retention_batch_bytes(flusher.max_bytes), &result);
@@ -239,7 +239,7 @@ static int serve_open(char **error)
 		else
 			flusher_clear_failure();
 	}
-	/* Somebody who names a file wants to know that there is none. */
+	/* A caller that names a file must learn that there is none. */
 	if (!code && flusher.settings_path && (*error = flusher_refusal()))
 		code = QP_STORE;
 	return code == DATABASE_LOCKED ? QP_STORE : code;
@@ -313,7 +313,7 @@ static void park(void)
 
 /* --- the thread ------------------------------------------------------------------------ */
 
-/* Serves what is asked. */
+/* Serves forks, requests and readers. */
 static void serve(bool *stop, bool *urgent)
 {
 	control_lock();

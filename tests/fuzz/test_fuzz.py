@@ -134,7 +134,6 @@ def main():
     import trace_file
     print("seed %d" % options.seed)
     with tempfile.TemporaryDirectory(prefix="qp-test-fuzz-") as folder:
-        os.environ["XDG_STATE_HOME"] = folder
         fuzz = Fuzz(options, folder)
         trace_file.make(fuzz.good, os.path.join(options.source, "sql", "store_schema.sql"), options.fixture, "")
         fuzz.check_commands()

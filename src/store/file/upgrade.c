@@ -1,8 +1,8 @@
 /*
- * A version of the trace file only adds to the one before it: tables, indexes,
- * columns with a default value, and views, which hold nothing. So no step from one
- * version to the next is written down anywhere: an older file gets what it lacks of
- * sql/store_schema.sql, which is run on an empty database for the comparison.
+ * A version of the trace file only adds to the one before it: tables, indexes, columns
+ * with a default value, and views, which hold no data. So one rule upgrades every version:
+ * the file gets whatever it lacks of sql/store_schema.sql, which runs on an empty database
+ * for the comparison.
  */
 #include "store/file/upgrade.h"
 

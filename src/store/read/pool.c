@@ -294,8 +294,13 @@ struct store_cursor *pool_take(const char *sql, char *path, uint64_t epoch)
 		cursor->forks = __atomic_load_n(&pool.forks, __ATOMIC_RELAXED);
 		cursor->is_remote = cursor->path != NULL;
 	}
-	if (cursor)
+	if (cursor) {
+		/* What its last owner left. */
+		cursor->is_left = false;
+		cursor->job = JOB_NONE;
+		set_refusal(cursor, NULL);
 		count_in(cursor);
+	}
 	pthread_mutex_unlock(&pool.lock);
 	free(path);
 	return cursor;

@@ -13,7 +13,6 @@
 #include "modules/modules.h"
 #include "store/control.h"
 #include "store/read/reader.h"
-#include "store/write/writer.h"
 
 static struct {
 	pthread_mutex_t lock;

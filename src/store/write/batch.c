@@ -1,8 +1,8 @@
 /*
- * One transaction a batch. Records are decoded and interned while the ring is read;
- * the samples' own rows come at the end, in the order of time, which is the order
- * of their table. Whatever fails, the whole batch is rolled back and counted as
- * lost, and everything known of the file is forgotten.
+ * One transaction a batch. The flusher decodes and interns records while it reads the
+ * ring; it writes the samples' own rows at the end, in the order of time, which is the
+ * order of their table. On any error it rolls the batch back, counts it as lost, and
+ * forgets all rows that it knew.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -321,6 +321,10 @@ static int insert_samples(struct writer *writer)
 			sample->timestamp_ns = last + 1;
 		code = insert_sample(writer, sample);
 		last = sample->timestamp_ns;
+		if (!i || last < writer->sample_first)
+			writer->sample_first = last;
+		if (!i || last > writer->sample_last)
+			writer->sample_last = last;
 		widen_span(writer, sample->span, last, last);
 	}
 	return code;
@@ -342,6 +346,17 @@ static int write_spans(struct writer *writer)
 		code = writer_run(writer, WRITE_QUERY_RANGE);
 	}
 	return code;
+}
+
+static int write_batch(struct writer *writer)
+{
+	sqlite3_stmt *statement = writer_statement(writer, WRITE_BATCH);
+
+	sqlite3_bind_int64(statement, 1, writer->stored_batch);
+	sqlite3_bind_int64(statement, 2, writer->sample_first);
+	sqlite3_bind_int64(statement, 3, writer->sample_last);
+	sqlite3_bind_int64(statement, 4, (int64_t)writer->sample_count);
+	return writer_run(writer, WRITE_BATCH);
 }
 
 /* --- the transaction ------------------------------------------------------------------ */
@@ -372,7 +387,9 @@ static int begin(struct writer *writer)
 		writer->epoch_bytes = 0;
 		writer->last.series = 0; /* to be marked as used in the new one */
 	}
+	writer->stored_batch = sqlite3_column_int64(state, 3) + 1;
 	sqlite3_reset(state);
+	writer->sample_first = writer->sample_last = 0;
 	writer->sample_count = writer->span_count = writer->query_count = writer->bytes = writer->rewritten =
 		writer->fields_skipped = 0;
 	writer->batch++;
@@ -385,6 +402,8 @@ static int finish(struct writer *writer)
 
 	if (!code)
 		code = write_spans(writer);
+	if (!code)
+		code = write_batch(writer);
 	if (!code)
 		code = writer_run(writer, WRITE_COMMIT);
 	return code;

@@ -375,8 +375,8 @@ static uint32_t add_span(struct writer *writer, int64_t row)
 	return (uint32_t)writer->span_count++;
 }
 
-/* Other threads of the query, or an earlier connection of ours, may have made the
- * row: it goes by the id that the key makes until the query's record brings its
+/* Another thread of the query, or an earlier connection to the file, may have made the
+ * row: it has the id that the key makes until the query's record brings its
  * own. */
 static int64_t find_query(struct writer *writer, struct query_key key)
 {
@@ -398,6 +398,7 @@ static int64_t find_query(struct writer *writer, struct query_key key)
 	writer_bind_text(statement, 1, text, 36);
 	sqlite3_bind_int64(statement, 2, process);
 	sqlite3_bind_int64(statement, 3, query_key_session(key));
+	sqlite3_bind_int64(statement, 4, writer->stored_batch);
 	row = insert_row(writer, WRITE_QUERY);
 	writer->bytes += 200;
 	return row;

@@ -6,35 +6,6 @@
 
 #include "store/write/writer.h"
 
-/* Entries of the tables. */
-struct known_thread {
-	struct hash key;
-	int64_t row; /* 0: not looked up yet */
-	char name[20];
-};
-
-struct known_series {
-	struct hash key;
-	int64_t row, epoch;
-};
-
-struct known_stack {
-	struct hash key;
-	int64_t row, epoch;
-	uint32_t generation; /* of the code map that its addresses were read with */
-};
-
-struct known_query {
-	struct hash key;
-	int64_t row;
-	uint32_t batch, span; /* its span, valid in that batch only */
-};
-
-struct known_text {
-	struct hash key;
-	int64_t row;
-};
-
 /* Rows, found or made: their numbers, > 0; else minus SQLite's code. */
 int64_t intern_series(struct writer *writer, const struct sample_record *sample);
 int64_t intern_stack(struct writer *writer, const struct sample_record *sample);

@@ -6,12 +6,6 @@
 
 #include "store/write/writer.h"
 
-/* Entries of writer.modules. */
-struct placed_module {
-	struct hash key;
-	int64_t base; /* 0: nowhere */
-};
-
 /* The address of this process in the file's address space; 0 on success. */
 int place_address(struct writer *writer, uint64_t address, uint32_t generation, uint64_t *placed);
 

@@ -155,7 +155,8 @@ static int remove_unused_rows(sqlite3 *db, int64_t epoch)
 	if (!code)
 		code = run_with(db, "DELETE FROM series WHERE epoch < %" PRId64, epoch, 0);
 	if (!code)
-		code = run(db, "DELETE FROM threads WHERE id NOT IN (SELECT thread FROM series)");
+		code = run(db, "DELETE FROM threads WHERE id NOT IN (SELECT thread FROM series)"
+		               " AND id < (SELECT max(id) FROM threads)");
 	/* Looks at every query, so not before there is something to gain. */
 	if (!code && database_number(db, "SELECT count(*) FROM processes", 0) > PROCESSES_KEPT)
 		code = run(db, "DELETE FROM processes WHERE id NOT IN (SELECT process FROM threads)"
@@ -187,6 +188,14 @@ static int remove_before(sqlite3 *db, const struct cut *cut, uint64_t *removed)
 	if (code)
 		return code;
 	*removed = (uint64_t)sqlite3_changes64(db);
+	/* The newest one stays: it has the number that the next one follows. */
+	code = run_with(
+		db,
+		"DELETE FROM batches WHERE id < coalesce((SELECT id FROM batches WHERE last_ns >= %" PRId64
+		" ORDER BY id LIMIT 1), (SELECT max(id) FROM batches))",
+		cut->time_ns, 0);
+	if (code)
+		return code;
 	/* Nearly nothing but stacks in the file, or epochs that do not end since a clock
 	 * was far ahead once: look at the stacks one by one. */
 	if (cut->last || database_number(db, "SELECT count(*) FROM epochs", 0) > EPOCHS_MAX) {

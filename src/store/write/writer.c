@@ -13,8 +13,6 @@
 #include "queryprof.h"
 #include "store/control.h"
 #include "store/process_start.h"
-#include "store/write/intern.h"
-#include "store/write/place.h"
 
 /* The columns of store/columns.h, in the order in which batch.c binds their values. */
 #define SET_STORED(name, type, definition, flags, value) ", " #name " = ?"
@@ -27,7 +25,8 @@ static const char *const statement_sql[WRITE_STATEMENTS] = {
 	[WRITE_BEGIN] = "BEGIN IMMEDIATE",
 	[WRITE_COMMIT] = "COMMIT",
 	[WRITE_ROLLBACK] = "ROLLBACK",
-	[WRITE_STATE] = "SELECT removals, (SELECT max(id) FROM epochs), identity FROM state",
+	[WRITE_STATE] = "SELECT removals, (SELECT max(id) FROM epochs), identity, (SELECT max(id) FROM "
+			"batches) FROM state",
 	[WRITE_FIND_PROCESS] =
 		"SELECT id FROM processes WHERE hostname = ?1 AND process_id = ?2 AND start_time_ns = ?3",
 	[WRITE_PROCESS] = "INSERT INTO processes (hostname, process_id, start_time_ns, executable) VALUES "
@@ -55,8 +54,8 @@ static const char *const statement_sql[WRITE_STATEMENTS] = {
 	[WRITE_FIND_LIBRARY] = "SELECT id FROM libraries WHERE path = ?1 AND version = ?2",
 	[WRITE_LIBRARY] = "INSERT INTO libraries (path, version) VALUES (?1, ?2)",
 	[WRITE_FIND_QUERY] = "SELECT id FROM queries WHERE query_id = ?1 AND process = ?2",
-	[WRITE_QUERY] = "INSERT INTO queries (query_id, process, first_ns, last_ns, session)"
-			" VALUES (?1, ?2, 9223372036854775807, -9223372036854775808, ?3)",
+	[WRITE_QUERY] = "INSERT INTO queries (query_id, process, first_ns, last_ns, session, batch)"
+			" VALUES (?1, ?2, 9223372036854775807, -9223372036854775808, ?3, ?4)",
 	[WRITE_QUERY_END] = "UPDATE queries SET finished = 1" QUERY_LOG_COLUMNS(
 		SET_STORED, SET_FILED, WRITER_NOTHING) " WHERE id = ?",
 	[WRITE_QUERY_ID] = "UPDATE queries SET query_id = ?2 WHERE id = ?1",
@@ -70,6 +69,10 @@ static const char *const statement_sql[WRITE_STATEMENTS] = {
 		"SELECT max(timestamp_ns) FROM samples WHERE timestamp_ns >= ?1 AND timestamp_ns < ?2",
 	[WRITE_EPOCH] =
 		"INSERT INTO epochs (start_ns) SELECT 1 + coalesce(max(timestamp_ns), 0) FROM samples",
+	[WRITE_BATCH] =
+		"INSERT INTO batches (id, first_ns, last_ns, samples, total, thread) VALUES (?1, ?2, ?3, ?4,"
+		" ?4 + coalesce((SELECT total FROM batches ORDER BY id DESC LIMIT 1), 0), coalesce((SELECT "
+	        "max(id) FROM threads), 0))",
 };
 
 /* --- prepared statements ------------------------------------------------------- */

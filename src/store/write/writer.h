@@ -47,6 +47,7 @@ enum writer_statement {
 	WRITE_SAMPLE,
 	WRITE_LAST_TIME,
 	WRITE_EPOCH,
+	WRITE_BATCH,
 	WRITE_STATEMENTS,
 };
 
@@ -76,7 +77,7 @@ struct query_span {
 	int64_t first_ns, last_ns;
 };
 
-/* What one process tells of itself. */
+/* How the file names this process. */
 struct writer_identity {
 	char hostname[65];
 	char executable[256];
@@ -105,7 +106,7 @@ struct writer {
 	int64_t bound[WRITER_SAMPLE_VALUES]; /* to the statement that inserts samples */
 
 	/* The batch. */
-	uint32_t batch; /* its number: tells entries that have a span in it */
+	uint32_t batch; /* its number: an entry with this number has a span in it */
 	size_t sample_count, span_count, span_room;
 	size_t query_count, bytes; /* bytes: what it will take in the file, about */
 	size_t fields_skipped;     /* optional fields of samples that this build does not know */
@@ -113,10 +114,13 @@ struct writer {
 	struct pending_sample *samples;
 	struct query_span *spans;
 
+	int64_t stored_batch;              /* its row in the file's table of batches */
+	int64_t sample_first, sample_last; /* times of its samples */
+
 	int64_t epoch_bytes; /* written since the epoch began */
 	char trace_text[TRACE_MAX_FRAMES * 21 + 3];
 
-	/* Asked while another process writes: true ends the wait. */
+	/* Called while another process writes: true ends the wait. */
 	bool (*give_up)(void *context);
 	void *context;
 };
@@ -135,15 +139,49 @@ void writer_close(struct writer *writer, bool last);
 /* What was stored survives a loss of power from now on. SQLITE_OK or the error. */
 int writer_sync(struct writer *writer);
 
-/* The way it waits for other writers, after somebody changed that. */
+/* Sets how it waits for other writers, after another part changed that. */
 void writer_wait_when_busy(struct writer *writer);
 
 /* Between two transactions without a pause: when others want to write, too, leaves
- * them the time to see that the file is free. SQLite's lock knows no queue, and who
- * has just let it go is the first to ask again. */
+ * them the time to see that the file is free. SQLite's lock has no queue: the thread that
+ * released it would be the first to take it again. */
 void writer_let_others(struct writer *writer);
 
 /* --- for batch.c, intern.c and place.c ---------------------------------------- */
+
+/* Entries of the writer's tables. */
+struct known_thread {
+	struct hash key;
+	int64_t row; /* 0: not looked up yet */
+	char name[20];
+};
+
+struct known_series {
+	struct hash key;
+	int64_t row, epoch;
+};
+
+struct known_stack {
+	struct hash key;
+	int64_t row, epoch;
+	uint32_t generation; /* of the code map that its addresses were read with */
+};
+
+struct known_query {
+	struct hash key;
+	int64_t row;
+	uint32_t batch, span; /* its span, valid in that batch only */
+};
+
+struct known_text {
+	struct hash key;
+	int64_t row;
+};
+
+struct placed_module {
+	struct hash key;
+	int64_t base; /* 0: nowhere */
+};
 
 /* Forgets all rows it knows. */
 void writer_forget(struct writer *writer);

@@ -1,7 +1,7 @@
 /*
  * Starting and stopping.
  */
-#include "sampler/sampler.h"
+#include "sampler/state.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -10,7 +10,10 @@
 #include "base/lock.h"
 #include "handler/sample.h"
 #include "handler/timer.h"
-#include "sampler/internal.h"
+#include "sampler/fork.h"
+#include "sampler/signal.h"
+#include "sampler/threads.h"
+#include "sampler/timers.h"
 
 uint64_t sampler_counters[SAMPLER_COUNTERS];
 

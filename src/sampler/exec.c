@@ -1,0 +1,44 @@
+#include "sampler/exec.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+
+#include "base/sys.h"
+#include "handler/thread.h"
+#include "sampler/signal.h"
+#include "sampler/stacks.h"
+#include "sampler/timers.h"
+
+/* Throws away what is pending of ours, and blocked: nobody will take it. */
+static void drop_pending(int number)
+{
+	const struct timespec now = { 0, 0 };
+	siginfo_t info;
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, number);
+	while (sigtimedwait(&set, &info, &now) == number) {
+		if (thread_owns_signal(info.si_code, info.si_value.sival_ptr))
+			continue;
+		/* The host's: it goes on to wait for the new program. */
+		syscall(SYS_rt_tgsigqueueinfo, getpid(), sys_gettid(), number, &info);
+		return;
+	}
+}
+
+void sampler_before_exec(void)
+{
+	struct thread *thread = thread_current;
+	int saved_errno = errno;
+
+	/* Other threads' signals end with them. */
+	if (thread == NULL || !timers_in_process())
+		return;
+	stacks_before_exec();
+	timers_stop(thread);
+	if (timers_are_blocked(sampler_signal()))
+		drop_pending(sampler_signal());
+	errno = saved_errno;
+}

@@ -1,0 +1,11 @@
+/*
+ * A thread that becomes another program.
+ */
+#ifndef QUERYPROF_SAMPLER_EXEC_H
+#define QUERYPROF_SAMPLER_EXEC_H
+
+/* The calling thread is about to become another program, which has no handler: no
+ * signal of ours is on its way to it afterwards. */
+void sampler_before_exec(void);
+
+#endif

@@ -1,0 +1,50 @@
+/*
+ * The slots of threads, from a thread's first query to its end.
+ */
+#ifndef QUERYPROF_SAMPLER_THREADS_H
+#define QUERYPROF_SAMPLER_THREADS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "handler/thread.h"
+
+/* The calling thread's slot, made at the first call. NULL when there is no
+ * memory, on the profiler's own threads and after sampler_stop(). */
+struct thread *sampler_thread(void);
+
+/* The calling thread is the profiler's own: never sampled, never logged. */
+void sampler_exclude_thread(void);
+
+/* `settle` is called on every thread that has a slot and ends, before the slot goes. */
+void sampler_at_thread_end(void (*settle)(const struct thread *thread));
+
+/* Finds out what nobody tells: frees slots and timers of threads that ended without
+ * running destructors; gives up a signal that the host has set. The flusher calls it now
+ * and then. */
+void sampler_reap(void);
+
+/* Makes the key whose destructor frees slots. 0 or an errno value. */
+int threads_init(void);
+
+/* Hands the ring (NULL: none) to all slots. */
+void threads_set_ring(struct ring *ring);
+
+/* Writes the thread's name to the ring if it is new; at most once a second. Only
+ * the thread itself, when it is registered and, behind each signal, with its next query. */
+void threads_tell_name(struct thread *thread);
+
+/* Waits until no thread but the calling one is where timers_arm() was when this was
+ * called; a second at most. */
+void threads_wait_arming(void);
+
+/* Stops, in the kernel, all timers that send this signal. */
+void threads_silence(int number);
+
+/* The next random number of the thread. */
+uint64_t threads_random(struct thread *thread);
+
+/* In a forked child: only the calling thread's slot is left. */
+void threads_after_fork(void);
+
+#endif
