@@ -43,7 +43,7 @@ static struct calling *take_unused(void)
 	return all;
 }
 
-/* Its calls stay in it until the next thread that has it finds them left. */
+/* Its calls stay in it until the next thread that has it finds them. */
 static void end_thread(void *calling)
 {
 	current = NULL;
@@ -78,6 +78,8 @@ static __attribute__((noinline)) struct calling *begin_thread(void)
 		return NULL;
 	calling->traced = NULL;
 	calling->library = NULL;
+	for (uint32_t i = 0; i < calling->used; i++)
+		calling->places[i].is_orphan = true;
 	/* Without a key the table stays the thread's when that has gone: 2 KiB. */
 	if (has_key)
 		pthread_setspecific(key, calling);
@@ -137,7 +139,6 @@ static void trim(struct calling *calling)
 bool calling_reset_left(struct calling *calling, const void *frame, struct run **run, uint64_t *number)
 {
 	struct unwind_stack stack = own_stack();
-	uint32_t thread_id = thread_current ? thread_current->id : 0;
 	bool is_full = calling->used == CALLS_MAX;
 
 	for (uint32_t i = calling->used; i-- > 0;) {
@@ -147,10 +148,7 @@ bool calling_reset_left(struct calling *calling, const void *frame, struct run *
 		*number = number_of(place);
 		if (!*number)
 			continue;
-		/* Of the thread that had the table before; or none, which had no slot yet. */
-		if (place->thread_id && place->thread_id != thread_id)
-			where = FRAME_LEFT;
-		if (where == FRAME_ELSEWHERE && is_full && is_written_over(place))
+		if (place->is_orphan || (where == FRAME_ELSEWHERE && is_full && is_written_over(place)))
 			where = FRAME_LEFT;
 		if (where != FRAME_LEFT)
 			continue;
@@ -215,14 +213,13 @@ void call_enter(struct call *call, const struct host_library *library, const voi
 	call->calling = calling;
 	call->place = place;
 	call->number = calling_number(calling);
-	place->thread_id = thread_current ? thread_current->id : 0;
 	place->frame = (uintptr_t)frame;
 	place->frame_return = frame_return_address((uintptr_t)frame);
 	place->library = library;
 	place->running = call->running;
 	place->run = call->around;
 	place->is_quiet = call->is_quiet;
-	place->is_exec = false;
+	place->is_exec = place->is_orphan = false;
 	place->newest_row = NULL;
 	__atomic_store_n(&place->number, call->number, __ATOMIC_RELAXED);
 }

@@ -19,12 +19,12 @@ struct run;
 
 /* One call, as the code finds it that runs inside. */
 struct call_place {
-	uint64_t number; /* atomic; 0: the place is free */
-	uint32_t thread_id;
+	uint64_t number;               /* atomic; 0: the place is free */
 	uintptr_t frame, frame_return; /* of the wrapper */
 	const struct host_library *library;
 	struct run *running; /* the outermost run that the call is part of, NULL: none */
 	struct run *run;     /* the innermost one */
+	bool is_orphan;      /* its thread has ended */
 	bool is_quiet;       /* statements that are stepped inside have no runs */
 	bool is_exec;        /* sqlite3_exec() of the host's code, inside a step */
 	void *newest_row;    /* of an exec: the statement that gave its newest row */
