@@ -11,7 +11,7 @@
 /* A number has the table's own number above this many bits. */
 #define NUMBER_BITS 40
 
-static __thread struct calling *current;
+__thread struct calling *calling_current;
 
 /* --- the tables of threads --------------------------------------------------------- */
 
@@ -46,7 +46,7 @@ static struct calling *take_unused(void)
 /* Its calls stay in it until the next thread that has it finds them. */
 static void end_thread(void *calling)
 {
-	current = NULL;
+	calling_current = NULL;
 	give_back(calling, calling);
 }
 
@@ -65,7 +65,7 @@ static struct calling *make_calling(void)
 	return calling;
 }
 
-static __attribute__((noinline)) struct calling *begin_thread(void)
+struct calling *calling_begin_thread(void)
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
 	struct calling *calling;
@@ -83,12 +83,7 @@ static __attribute__((noinline)) struct calling *begin_thread(void)
 	/* Without a key the table stays the thread's when that has gone: 2 KiB. */
 	if (has_key)
 		pthread_setspecific(key, calling);
-	return current = calling;
-}
-
-struct calling *calling_here(void)
-{
-	return current ? current : begin_thread();
+	return calling_current = calling;
 }
 
 uint64_t calling_number(struct calling *calling)
@@ -197,16 +192,29 @@ static void see_around(struct call *call, struct call_place *outer)
 	call->is_in_exec = outer->is_exec;
 }
 
+static void see_nothing(struct call *call)
+{
+	call->outer = NULL;
+	call->outer_number = 0;
+	call->running = call->around = NULL;
+	call->is_quiet = call->is_in_exec = false;
+}
+
 void call_enter(struct call *call, const struct host_library *library, const void *frame)
 {
 	struct calling *calling = calling_here();
 	struct call_place *place;
 
-	*call = (struct call){ .library = library, .frame = frame };
+	call->calling = NULL;
+	call->number = 0;
+	call->library = library;
+	call->frame = frame;
+	if (calling && calling->used && (place = calling_find(calling, frame)))
+		see_around(call, place);
+	else
+		see_nothing(call);
 	if (!calling)
 		return;
-	if (calling->used && (place = calling_find(calling, frame)))
-		see_around(call, place);
 	place = find_free(calling);
 	if (!place)
 		return;
@@ -230,7 +238,7 @@ void call_leave(struct call *call)
 		return;
 	free_place(call->place);
 	/* The rest is the thread's own. */
-	if (call->calling == current)
+	if (call->calling == calling_current)
 		trim(call->calling);
 }
 
