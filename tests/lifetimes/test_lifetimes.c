@@ -546,5 +546,5 @@ int main(int argc, char **argv)
 	is_long = argc > 2 && !strcmp(argv[2], "--long");
 	run_model(is_long);
 	host_begin(argv[1]);
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return host_end(cmocka_run_group_tests(tests, NULL, NULL));
 }
