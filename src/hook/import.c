@@ -19,6 +19,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/debug.h"
 #include "base/vector.h"
 
@@ -55,6 +56,11 @@ struct object_list {
  * which not all could be told. */
 static unsigned long long scanned_adds, scanned_subs;
 static size_t scanned_count;
+static uint64_t scanned_at_ns;
+
+/* A slot that could not be told may be bound at any later call. A scan takes milliseconds and
+ * comes with each connection, so it is not repeated sooner for that. */
+#define UNSURE_NS NS_PER_S
 static int scanned_hooks;
 
 static int collect_object(struct dl_phdr_info *info, size_t size, void *context)
@@ -115,7 +121,9 @@ bool import_stale(void)
 	struct object_list now = { 0 };
 
 	dl_iterate_phdr(read_counters, &now);
-	return now.adds != scanned_adds || now.subs != scanned_subs || !scanned_count;
+	if (now.adds != scanned_adds || now.subs != scanned_subs)
+		return true;
+	return !scanned_count && clock_ns(CLOCK_MONOTONIC_COARSE) - scanned_at_ns >= UNSURE_NS;
 }
 
 static bool object_holds(const struct object *object, const void *address)
@@ -357,6 +365,7 @@ void import_patch(const struct import_table *table)
 		scanned_adds = list.adds;
 		scanned_subs = list.subs;
 		scanned_count = all ? list.seen : 0;
+		scanned_at_ns = clock_ns(CLOCK_MONOTONIC_COARSE);
 		scanned_hooks = table->count;
 	}
 }

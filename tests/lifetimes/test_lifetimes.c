@@ -399,12 +399,22 @@ static void extend(struct sequence *sequence, const struct left *left, int depth
 	}
 }
 
-/* Fewer actions where each takes many times as long. */
+/* Fewer actions and rounds where each takes many times as long. */
 #ifdef __SANITIZE_ADDRESS__
-#define SHORTER 2
+#define SHORTER 1
+#define ROUNDS 100
 #else
 #define SHORTER 0
+#define ROUNDS 400
 #endif
+#define ROUNDS_LONG 5000
+
+static int depth_of(const struct world *world, bool is_long)
+{
+	int depth = (is_long ? world->depth_long : world->depth) - SHORTER;
+
+	return depth < 2 ? 2 : depth;
+}
 
 static void run_worlds(bool is_long)
 {
@@ -413,11 +423,10 @@ static void run_worlds(bool is_long)
 			struct sequence sequence = { .world = &worlds[i], .in_turns = in_turns };
 			struct left left = { .open = { true, true } };
 			size_t before = results.count;
-			int depth = is_long ? worlds[i].depth_long : worlds[i].depth;
 
 			for (int j = 0; j < HANDLES; j++)
 				left.handles[j] = worlds[i].handles[j] != NONE;
-			extend(&sequence, &left, depth - in_turns - SHORTER);
+			extend(&sequence, &left, depth_of(&worlds[i], is_long) - in_turns);
 			if (!results.is_model)
 				printf("%s%s: %zu sequences\n", worlds[i].name,
 				       in_turns ? ", on two threads" : "", results.count - before);
@@ -508,7 +517,7 @@ static void *use_and_end(void *context)
 static void test_threads(void **state)
 {
 	int64_t sessions = host_metric("sessions");
-	int rounds = is_long ? 5000 : 400;
+	int rounds = is_long ? ROUNDS_LONG : ROUNDS;
 
 	(void)state;
 	pthread_barrier_init(&at_once.begin, NULL, THREADS + 1);
