@@ -182,20 +182,15 @@ struct unwind_memo *thread_memo(struct thread *thread);
 extern __thread struct thread *thread_current
 	__attribute__((tls_model("initial-exec"), visibility("hidden")));
 
-/* All slots that were ever made, by index, in blocks that src/sampler maps. */
+/* All slots that were ever made, by index, in blocks of zeroed memory that sampler/slots.c
+ * adds. The count is atomic and stored behind the block. */
 #define THREADS_PER_BLOCK 32u
 #define THREAD_BLOCKS 4096u
+extern char *thread_blocks[THREAD_BLOCKS] __attribute__((visibility("hidden")));
+extern uint32_t thread_block_count __attribute__((visibility("hidden")));
 
 /* Distance from one slot to the next in a block. */
 size_t thread_slot_bytes(void);
-
-/* Adds a block of THREADS_PER_BLOCK zeroed slots. False: THREAD_BLOCKS are there.
- * One caller at a time. */
-bool thread_add_block(void *block);
-
-/* Async-signal-safe, lock-free, both; so is the slot that an index names. */
-uint32_t thread_slots(void);
-struct thread *thread_slot(uint32_t index);
 
 /* Whether a signal with this si_code and cookie is ours: from a timer of any slot, past or
  * present, or a request for a stack to one. */

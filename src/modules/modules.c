@@ -21,7 +21,7 @@
 #include "handler/unwind/code_map.h"
 #include "handler/unwind/unwind.h"
 #include "modules/scan.h"
-#include "sampler/sampler.h"
+#include "sampler/quiesce.h"
 
 /* Programs without the sampler have no handlers to wait for. */
 #pragma weak sampler_quiesce

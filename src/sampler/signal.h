@@ -8,9 +8,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* The signal in use, 0 before sampler_init(). It changes when the host takes it. */
-int sampler_signal(void);
-
 /* The host is about to set the signal's action, to ask what it is, or to make a
  * descriptor for the signals of `set`. True: done, with what its call is to return; or
  * with the set that it is to use. False: the real function is to be called. Any thread,
@@ -19,8 +16,6 @@ bool sampler_host_sets_signal(int number, const struct sigaction *action, struct
                               int *result);
 bool sampler_host_asks_signal(int number, struct sigaction *action);
 bool sampler_host_reads_signal(const sigset_t *set, sigset_t *without);
-
-extern int sampler_signal_number; /* atomic; sampler_signal() */
 
 /* Chooses the signal if there is none yet and installs the handler. 0 or an errno value. */
 int signal_start(void);

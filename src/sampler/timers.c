@@ -12,8 +12,9 @@
 
 #include "base/debug.h"
 #include "handler/timer.h"
+#include "sampler/random.h"
+#include "sampler/signal.h"
 #include "sampler/state.h"
-#include "sampler/threads.h"
 #include "sampler/timers.h"
 
 #ifndef sigev_notify_thread_id
@@ -79,7 +80,7 @@ static bool create_timer(struct thread *thread, enum timer_clock clock)
 	}
 	thread->retry_ns = thread->retry_pause_ns = 0;
 	timer->period_ns = 0;
-	/* Release: threads_silence() on another thread finds the timer as it was made. */
+	/* Release: silence_timers() of signal.c on another thread finds the timer as it was made. */
 	__atomic_store_n(&timer->kernel, timer_word(id, event.sigev_signo), __ATOMIC_RELEASE);
 	counter_add(SAMPLER_TIMERS, 1);
 	debug_log(DEBUG_TIMERS, "thread %u: made its %s timer, signal %d", thread->id,
@@ -97,7 +98,7 @@ static void choose_grid(struct thread *thread, struct thread_timer *timer, uint6
 	timer->period_ns = period_ns;
 	timer->told = 0;
 	timer->slowed = timer->behind = timer->in_time = 0;
-	timer->grid_ns = (timer->whole ? 0 : now) + 1 + threads_random(thread) % period_ns;
+	timer->grid_ns = (timer->whole ? 0 : now) + 1 + random_next(thread) % period_ns;
 }
 
 static int set_timer(struct thread_timer *timer, enum timer_clock clock, uint64_t now)
@@ -162,7 +163,7 @@ void timers_arm(struct thread *thread, enum timer_clock clock, uint64_t period_n
 	bool arming = thread->arming; /* a handler of the host's may run a query in here */
 	int saved_errno = errno;
 
-	/* Before the look at which signal it is: see threads_wait_arming(). */
+	/* Before the look at which signal it is: see wait_for_arming() of signal.c. */
 	__atomic_store_n(&thread->arming, true, __ATOMIC_SEQ_CST);
 	arm(thread, clock, period_ns);
 	__atomic_store_n(&thread->arming, arming, __ATOMIC_RELEASE);

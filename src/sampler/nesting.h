@@ -1,0 +1,23 @@
+/*
+ * The tags of a thread's running queries: places that are free, taken, or left in between.
+ */
+#ifndef QUERYPROF_SAMPLER_NESTING_H
+#define QUERYPROF_SAMPLER_NESTING_H
+
+#include <stdint.h>
+
+#include "handler/thread.h"
+
+/* The index of a free place; QUERY_NESTING: there is none. */
+uint32_t nesting_find_place(const struct thread *thread);
+
+/* The tag that was pushed under `number`, NULL: none. */
+struct query_tag *nesting_find(struct thread *thread, uint64_t number);
+
+/* Places behind the last running query become free without a mark. */
+void nesting_trim(struct thread *thread);
+
+/* The newest tag whose query has not ended, NULL when there is none. */
+const struct query_tag *nesting_top(const struct thread *thread);
+
+#endif
