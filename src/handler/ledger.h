@@ -12,7 +12,7 @@ struct thread;
  * reentered. */
 enum ledger_counter {
 	LEDGER_SIGNALS,
-	LEDGER_TAKEN,     /* samples that ordinary code took, see sample_take() */
+	LEDGER_TAKEN,     /* samples that ordinary code took, see sampler_take() */
 	LEDGER_STORED,    /* committed to the ring */
 	LEDGER_DROPPED,   /* the ring was full */
 	LEDGER_IDLE,      /* no query ran on the thread, or no period had ended yet */

@@ -66,8 +66,8 @@ struct query_tag {
 
 /* How a timer is armed is told in timer.h. */
 struct thread_timer {
-	/* Atomic: the kernel's number of the timer, and the signal that it sends, as timer_word()
-	 * packs them; 0: there is none. Other threads read it. */
+	/* Atomic: the kernel's number of the timer, and the signal that it sends, as word_of()
+	 * of sampler/timers.c packs them; 0: there is none. Other threads read it. */
 	uint64_t kernel;
 	volatile bool armed; /* cleared by the handler when it disarms */
 	uint64_t period_ns;
@@ -81,12 +81,6 @@ struct thread_timer {
 	uint32_t slowed;          /* fires at every 2^slowed-th point only, see timer.h */
 	uint32_t behind, in_time; /* how many came late of late, and in time since the last of them */
 };
-
-/* A kernel timer in one word: its number, its signal, and a bit that is always set. */
-static inline uint64_t timer_word(int id, int signal)
-{
-	return 1ull << 63 | (uint64_t)signal << 32 | (uint32_t)id;
-}
 
 static inline bool timer_exists(const struct thread_timer *timer)
 {
@@ -151,7 +145,7 @@ struct thread {
 		uint64_t realtime_offset_ns; /* CLOCK_REALTIME - CLOCK_MONOTONIC at that time */
 	};
 
-	/* Written by the handler, or by what stands for it (sample_take). */
+	/* Written by the handler, or by what stands for it (sampler_take). */
 	struct {
 		volatile uint32_t is_running;
 		volatile uint32_t done;             /* how often it has returned */

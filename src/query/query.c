@@ -14,6 +14,7 @@
 #include "handler/ring.h"
 #include "handler/timer.h"
 #include "query/cpu_clock.h"
+#include "query/query_record.h"
 #include "sampler/state.h"
 #include "sampler/random.h"
 

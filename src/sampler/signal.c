@@ -107,12 +107,19 @@ static void set_previous(const struct sigaction *action)
 	forward_set(action);
 }
 
-uint64_t signal_unblockable(void)
+uint64_t signal_asynchronous(void)
 {
-	uint64_t set = 1ull << (SIGKILL - 1) | 1ull << (SIGSTOP - 1);
+	uint64_t set = UINT64_MAX;
 
 	for (size_t i = 0; i < sizeof(synchronous) / sizeof(synchronous[0]); i++)
-		set |= 1ull << (synchronous[i] - 1);
+		set &= ~(1ull << (synchronous[i] - 1));
+	return set;
+}
+
+uint64_t signal_unblockable(void)
+{
+	uint64_t set = ~signal_asynchronous() | 1ull << (SIGKILL - 1) | 1ull << (SIGSTOP - 1);
+
 	/* What the C library keeps for itself, and lets nobody block. */
 	for (int number = SIGSYS + 1; number < SIGRTMIN; number++)
 		set |= 1ull << (number - 1);

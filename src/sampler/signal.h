@@ -24,6 +24,10 @@ int signal_start(void);
  * telling. False: it could not be done now. */
 bool sampler_keep_signal(void);
 
+/* All signals, bit number - 1, but those that a fault of the interrupted code raises.
+ * Async-signal-safe. */
+uint64_t signal_asynchronous(void);
+
 /* The signals, bit number - 1, that are not blocked inside the handler. */
 uint64_t signal_unblockable(void);
 

@@ -19,6 +19,7 @@
 #include "sampler/signal.h"
 #include "sampler/slots.h"
 #include "sampler/state.h"
+#include "sampler/thread_record.h"
 #include "sampler/timers.h"
 
 #define NAME_INTERVAL_NS NS_PER_S

@@ -58,6 +58,12 @@ static void note_refusal(struct thread *thread, int error, uint64_t now)
 	counter_set(SAMPLER_TIMER_ERRNO, (uint64_t)error);
 }
 
+/* A kernel timer in one word: its number, its signal, and a bit that is always set. */
+static uint64_t word_of(int id, int signal)
+{
+	return 1ull << 63 | (uint64_t)signal << 32 | (uint32_t)id;
+}
+
 static bool create_timer(struct thread *thread, enum timer_clock clock)
 {
 	struct thread_timer *timer = &thread->timers[clock];
@@ -81,7 +87,7 @@ static bool create_timer(struct thread *thread, enum timer_clock clock)
 	thread->retry_ns = thread->retry_pause_ns = 0;
 	timer->period_ns = 0;
 	/* Release: silence_timers() of signal.c on another thread finds the timer as it was made. */
-	__atomic_store_n(&timer->kernel, timer_word(id, event.sigev_signo), __ATOMIC_RELEASE);
+	__atomic_store_n(&timer->kernel, word_of(id, event.sigev_signo), __ATOMIC_RELEASE);
 	counter_add(SAMPLER_TIMERS, 1);
 	debug_log(DEBUG_TIMERS, "thread %u: made its %s timer, signal %d", thread->id,
 	          clock == TIMER_CPU ? "CPU" : "real-time", event.sigev_signo);
@@ -101,6 +107,13 @@ static void choose_grid(struct thread *thread, struct thread_timer *timer, uint6
 	timer->grid_ns = (timer->whole ? 0 : now) + 1 + random_next(thread) % period_ns;
 }
 
+/* Makes the timer fire at the next tick. Relative: an absolute time of now would have
+ * passed and fire here. */
+static int set_to_tick(const struct thread_timer *timer)
+{
+	return sys_timer_settime(timer_id(timer), 0, 1, timer_interval(timer));
+}
+
 static int set_timer(struct thread_timer *timer, enum timer_clock clock, uint64_t now)
 {
 	bool at_tick = clock == TIMER_CPU && !timer->whole;
@@ -109,7 +122,7 @@ static int set_timer(struct thread_timer *timer, enum timer_clock clock, uint64_
 	timer->armed_ns = at_tick ? now : 0;
 	HANDLER_BARRIER();
 	timer->armed = true;
-	return at_tick ? timer_set_to_tick(timer) : timer_set_on_grid(timer, now);
+	return at_tick ? set_to_tick(timer) : timer_set_on_grid(timer, now);
 }
 
 void timers_tell_rest(const struct thread *thread)

@@ -16,6 +16,7 @@
 
 #include "base/vector.h"
 #include "query/look.h"
+#include "query/query_record.h"
 #include "sampler/stacks.h"
 #include "sampler/threads.h"
 #include "store/store.h"

@@ -59,9 +59,9 @@ static int walk_miss(const void *context)
 {
 	const struct code_map *map = code_map_current();
 
-	code_map_publish(without_cache);
+	publish_code_map(without_cache);
 	const int depth = walk_cache(context);
-	code_map_publish(map);
+	publish_code_map(map);
 	return depth;
 }
 

@@ -118,8 +118,6 @@ static inline int arch_load_registers(const struct unwind_frame *frame, const st
 	return unwind_load_words(bounds, arch_signal_registers(frame), registers, CFI_REGISTERS);
 }
 
-/* Turns a trampoline's *frame into the one that the signal interrupted, on any stack; 0: its
- * registers may not be read. */
 static inline int arch_signal_frame(struct unwind_frame *frame, const struct unwind_bounds *bounds)
 {
 	const uintptr_t registers = arch_signal_registers(frame);
@@ -131,17 +129,6 @@ static inline int arch_signal_frame(struct unwind_frame *frame, const struct unw
 		return 0;
 	*frame = next;
 	return 1;
-}
-
-static inline enum rule_result rule_apply_signal(struct unwind_frame *frame,
-                                                 const struct unwind_bounds *bounds)
-{
-	struct unwind_frame interrupted = *frame;
-	if (!arch_signal_frame(&interrupted, bounds) || interrupted.sp <= frame->sp ||
-	    interrupted.sp >= bounds->high || interrupted.sp % 8 != 0)
-		return RULE_OUT_OF_BOUNDS;
-	*frame = interrupted;
-	return RULE_STEPPED;
 }
 
 static inline uintptr_t rule_offset(rule_t rule)
@@ -230,18 +217,6 @@ static inline enum rule_result rule_apply(rule_t rule, struct unwind_frame *fram
 	case RULE_NOWHERE: return RULE_NOT_CODE;
 	default: return RULE_HAS_NONE;
 	}
-}
-
-/* Whether a frame of this rule is always the last. */
-static inline int rule_is_bottom(rule_t rule)
-{
-	return (rule & 15) == RULE_BOTTOM;
-}
-
-/* Whether the frame that the rule leads to was interrupted by a signal. */
-static inline int rule_leaves_signal(rule_t rule)
-{
-	return (rule & 15) == RULE_SIGNAL;
 }
 
 /* The present value of the slot from which the step to `frame` read the return address; that

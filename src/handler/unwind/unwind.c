@@ -51,6 +51,11 @@ struct unwind_memo {
 #define BYTES_AHEAD (12 * LINE_BYTES)
 #define SETS_OF_PAGE (4096 / sizeof(uint64_t)) /* of the rule cache */
 
+uint64_t unwind_counters[UNWIND_COUNTERS];
+
+/* An empty map: the loader is asked for each address. */
+static const struct code_map no_map;
+
 const unsigned unwind_memo_bytes = sizeof(struct unwind_memo);
 const unsigned unwind_cache_bytes = CACHE_WAYS * CACHE_SETS * sizeof(uint64_t);
 
@@ -311,7 +316,7 @@ trace_anew(const void *ucontext, const struct unwind_stack *stack, const struct 
 		/* Neither the map's rules nor the memo, which depends on them, but the loader
 		 * alone. The next map will know this code. */
 		result.generation++;
-		map = &code_map_nothing;
+		map = &no_map;
 		memo = NULL;
 	}
 	const uint32_t generation = result.generation;
