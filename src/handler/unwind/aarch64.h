@@ -20,11 +20,11 @@
 #define ARCH_RED_ZONE 0
 
 enum rule_kind {
-	RULE_UNSET = 0, /* an empty cache slot */
-	RULE_FP = 1,    /* CFA = x29 + offset */
-	RULE_SP = 2,    /* CFA = sp + offset */
-	RULE_LINK,      /* as RULE_SP, the return address is still in x30 */
-	RULE_SIGNAL,    /* the kernel's frame: registers in a ucontext above sp */
+	RULE_UNSET = 0,       /* an empty cache slot */
+	RULE_FP = 1,          /* CFA = x29 + offset */
+	RULE_SP = RULE_PLAIN, /* CFA = sp + offset */
+	RULE_LINK,            /* as RULE_SP, the return address is still in x30 */
+	RULE_SIGNAL,          /* the kernel's frame: registers in a ucontext above sp */
 	RULE_FULL,
 	RULE_BOTTOM,
 	RULE_NONE,    /* code without unwind information */
@@ -144,12 +144,6 @@ static inline int rule_is_as_called(rule_t rule)
 	return 0;
 }
 
-/* Nearly all rules are plain: one of the first two kinds. */
-static inline int rule_is_plain(rule_t rule)
-{
-	return (rule & 15) <= RULE_SP;
-}
-
 /* rule_apply() for a plain rule. */
 static inline enum rule_result rule_apply_plain(rule_t rule, struct unwind_frame *frame,
                                                 const struct unwind_bounds *bounds, uintptr_t *fp_slot)
@@ -224,11 +218,6 @@ static inline enum rule_result rule_apply(rule_t rule, struct unwind_frame *fram
 static inline uintptr_t arch_return_address(const struct unwind_frame *frame)
 {
 	return arch_strip(*frame->slot);
-}
-
-static inline int arch_same_link(const struct unwind_frame *a, const struct unwind_frame *b)
-{
-	return a->link == b->link;
 }
 
 /* All registers, by DWARF number. */

@@ -24,6 +24,13 @@
 #define RULE_BITS 29
 typedef int64_t rule_t;
 
+/* A rule's kind is in its lowest four bits. Nearly all rules are plain: of the kinds 1 and 2. */
+#define RULE_PLAIN 2
+static inline int rule_is_plain(rule_t rule)
+{
+	return (rule & 15) <= RULE_PLAIN;
+}
+
 struct unwind_frame {
 	uintptr_t pc; /* its rule applies, and the trace reports it */
 	uintptr_t sp, fp;

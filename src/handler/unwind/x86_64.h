@@ -18,13 +18,13 @@
 #define ARCH_RED_ZONE 128
 
 enum rule_kind {
-	RULE_UNSET = 0, /* an empty cache slot */
-	RULE_RSP,       /* CFA = rsp + offset */
-	RULE_RBP,       /* CFA = rbp + offset */
-	RULE_PLT,       /* CFA = rsp + 8, or + 16 from `offset` bytes into the PLT entry */
-	RULE_AT_RBP,    /* CFA = *(rbp + offset) */
-	RULE_AT_RSP,    /* CFA = *(rsp + offset) + 8 */
-	RULE_SIGNAL,    /* the kernel's frame: registers in a ucontext at rsp */
+	RULE_UNSET = 0,        /* an empty cache slot */
+	RULE_RSP,              /* CFA = rsp + offset */
+	RULE_RBP = RULE_PLAIN, /* CFA = rbp + offset */
+	RULE_PLT,              /* CFA = rsp + 8, or + 16 from `offset` bytes into the PLT entry */
+	RULE_AT_RBP,           /* CFA = *(rbp + offset) */
+	RULE_AT_RSP,           /* CFA = *(rsp + offset) + 8 */
+	RULE_SIGNAL,           /* the kernel's frame: registers in a ucontext at rsp */
 	RULE_FULL,
 	RULE_BOTTOM,
 	RULE_NONE,    /* code without unwind information */
@@ -216,12 +216,6 @@ static inline int rule_is_as_called(rule_t rule)
 	return rule == rule_make(RULE_RSP, 1, 0);
 }
 
-/* Nearly all rules are plain: one of the first two kinds. */
-static inline int rule_is_plain(rule_t rule)
-{
-	return (rule & 15) <= RULE_RBP;
-}
-
 /* rule_apply() for a plain rule. */
 __attribute__((always_inline)) static inline enum rule_result
 rule_apply_plain(rule_t rule, struct unwind_frame *frame, const struct unwind_bounds *bounds,
@@ -276,14 +270,6 @@ rule_apply(rule_t rule, struct unwind_frame *frame, const struct unwind_bounds *
 static inline uintptr_t arch_return_address(const struct unwind_frame *frame)
 {
 	return *(const uintptr_t *)(frame->sp - 8);
-}
-
-/* Compares what a frame holds beside pc, sp and fp: nothing here. */
-static inline int arch_same_link(const struct unwind_frame *a, const struct unwind_frame *b)
-{
-	(void)a;
-	(void)b;
-	return 1;
 }
 
 /* The frame of these registers. */
