@@ -1,22 +1,5 @@
 #include "sampler/nesting.h"
 
-static bool has_ended(const struct query_tag *tag)
-{
-	/* Relaxed: the place is all that it tells of. */
-	return __atomic_load_n(&tag->ended, __ATOMIC_RELAXED);
-}
-
-uint32_t nesting_find_place(const struct thread *thread)
-{
-	uint32_t place = thread->nesting;
-
-	if (place < QUERY_NESTING)
-		return place;
-	for (place = 0; place < QUERY_NESTING && !has_ended(&thread->queries[place]);)
-		place++;
-	return place;
-}
-
 struct query_tag *nesting_find(struct thread *thread, uint64_t number)
 {
 	uint32_t nesting = thread->nesting;
@@ -33,7 +16,7 @@ void nesting_trim(struct thread *thread)
 {
 	uint32_t nesting = thread->nesting;
 
-	while (nesting > 0 && nesting <= QUERY_NESTING && has_ended(&thread->queries[nesting - 1]))
+	while (nesting > 0 && nesting <= QUERY_NESTING && nesting_has_ended(&thread->queries[nesting - 1]))
 		nesting--;
 	thread->nesting = nesting;
 }
@@ -46,7 +29,7 @@ const struct query_tag *nesting_top(const struct thread *thread)
 	for (uint32_t i = nesting < QUERY_NESTING ? nesting : QUERY_NESTING; i-- > 0;) {
 		const struct query_tag *tag = &thread->queries[i];
 
-		if (!has_ended(tag) && (newest == NULL || tag->number > newest->number))
+		if (!nesting_has_ended(tag) && (newest == NULL || tag->number > newest->number))
 			newest = tag;
 	}
 	return newest;

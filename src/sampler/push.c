@@ -51,8 +51,14 @@ static void follow_newest(struct thread *thread)
 
 void sampler_remove(struct thread *thread, uint64_t number)
 {
-	struct query_tag *tag = number != 0 ? nesting_find(thread, number) : NULL;
+	struct query_tag *tag;
 
+	/* The thread's only one, as nearly always. */
+	if (thread->nesting == 1 && thread == thread_current && thread->queries[0].number == number) {
+		thread->nesting = 0;
+		return;
+	}
+	tag = number != 0 ? nesting_find(thread, number) : NULL;
 	if (tag != NULL)
 		__atomic_store_n(&tag->ended, true, __ATOMIC_RELAXED);
 	/* The rest is the thread's own: it does it with its next query. */

@@ -11,7 +11,7 @@
 /* A number has the table's own number above this many bits. */
 #define NUMBER_BITS 40
 
-static __thread struct calling *current;
+__thread struct calling *calling_current;
 
 /* --- the tables of threads --------------------------------------------------------- */
 
@@ -43,10 +43,10 @@ static struct calling *take_unused(void)
 	return all;
 }
 
-/* Its calls stay in it until the next thread that has it finds them left. */
+/* Its calls stay in it until the next thread that has it finds them. */
 static void end_thread(void *calling)
 {
-	current = NULL;
+	calling_current = NULL;
 	give_back(calling, calling);
 }
 
@@ -65,7 +65,7 @@ static struct calling *make_calling(void)
 	return calling;
 }
 
-static __attribute__((noinline)) struct calling *begin_thread(void)
+struct calling *calling_begin_thread(void)
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
 	struct calling *calling;
@@ -78,15 +78,12 @@ static __attribute__((noinline)) struct calling *begin_thread(void)
 		return NULL;
 	calling->traced = NULL;
 	calling->library = NULL;
+	for (uint32_t i = 0; i < calling->used; i++)
+		calling->places[i].is_orphan = true;
 	/* Without a key the table stays the thread's when that has gone: 2 KiB. */
 	if (has_key)
 		pthread_setspecific(key, calling);
-	return current = calling;
-}
-
-struct calling *calling_here(void)
-{
-	return current ? current : begin_thread();
+	return calling_current = calling;
 }
 
 uint64_t calling_number(struct calling *calling)
@@ -137,7 +134,6 @@ static void trim(struct calling *calling)
 bool calling_reset_left(struct calling *calling, const void *frame, struct run **run, uint64_t *number)
 {
 	struct unwind_stack stack = own_stack();
-	uint32_t thread_id = thread_current ? thread_current->id : 0;
 	bool is_full = calling->used == CALLS_MAX;
 
 	for (uint32_t i = calling->used; i-- > 0;) {
@@ -147,10 +143,7 @@ bool calling_reset_left(struct calling *calling, const void *frame, struct run *
 		*number = number_of(place);
 		if (!*number)
 			continue;
-		/* Of the thread that had the table before; or none, which had no slot yet. */
-		if (place->thread_id && place->thread_id != thread_id)
-			where = FRAME_LEFT;
-		if (where == FRAME_ELSEWHERE && is_full && is_written_over(place))
+		if (place->is_orphan || (where == FRAME_ELSEWHERE && is_full && is_written_over(place)))
 			where = FRAME_LEFT;
 		if (where != FRAME_LEFT)
 			continue;
@@ -199,30 +192,42 @@ static void see_around(struct call *call, struct call_place *outer)
 	call->is_in_exec = outer->is_exec;
 }
 
+static void see_nothing(struct call *call)
+{
+	call->outer = NULL;
+	call->outer_number = 0;
+	call->running = call->around = NULL;
+	call->is_quiet = call->is_in_exec = false;
+}
+
 void call_enter(struct call *call, const struct host_library *library, const void *frame)
 {
 	struct calling *calling = calling_here();
 	struct call_place *place;
 
-	*call = (struct call){ .library = library, .frame = frame };
+	call->calling = NULL;
+	call->number = 0;
+	call->library = library;
+	call->frame = frame;
+	if (calling && calling->used && (place = calling_find(calling, frame)))
+		see_around(call, place);
+	else
+		see_nothing(call);
 	if (!calling)
 		return;
-	if (calling->used && (place = calling_find(calling, frame)))
-		see_around(call, place);
 	place = find_free(calling);
 	if (!place)
 		return;
 	call->calling = calling;
 	call->place = place;
 	call->number = calling_number(calling);
-	place->thread_id = thread_current ? thread_current->id : 0;
 	place->frame = (uintptr_t)frame;
 	place->frame_return = frame_return_address((uintptr_t)frame);
 	place->library = library;
 	place->running = call->running;
 	place->run = call->around;
 	place->is_quiet = call->is_quiet;
-	place->is_exec = false;
+	place->is_exec = place->is_orphan = false;
 	place->newest_row = NULL;
 	__atomic_store_n(&place->number, call->number, __ATOMIC_RELAXED);
 }
@@ -233,7 +238,7 @@ void call_leave(struct call *call)
 		return;
 	free_place(call->place);
 	/* The rest is the thread's own. */
-	if (call->calling == current)
+	if (call->calling == calling_current)
 		trim(call->calling);
 }
 

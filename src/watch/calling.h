@@ -19,12 +19,12 @@ struct run;
 
 /* One call, as the code finds it that runs inside. */
 struct call_place {
-	uint64_t number; /* atomic; 0: the place is free */
-	uint32_t thread_id;
+	uint64_t number;               /* atomic; 0: the place is free */
 	uintptr_t frame, frame_return; /* of the wrapper */
 	const struct host_library *library;
 	struct run *running; /* the outermost run that the call is part of, NULL: none */
 	struct run *run;     /* the innermost one */
+	bool is_orphan;      /* its thread has ended */
 	bool is_quiet;       /* statements that are stepped inside have no runs */
 	bool is_exec;        /* sqlite3_exec() of the host's code, inside a step */
 	void *newest_row;    /* of an exec: the statement that gave its newest row */
@@ -55,8 +55,19 @@ struct call {
 	bool is_quiet, is_in_exec;
 };
 
-/* The calling thread's table; made at the first call. NULL: no memory. */
-struct calling *calling_here(void);
+/* The calling thread's table, NULL: not made yet. */
+extern __thread struct calling *calling_current
+	__attribute__((tls_model("initial-exec"), visibility("hidden")));
+
+/* Makes it. NULL: no memory. */
+struct calling *calling_begin_thread(void);
+
+/* The calling thread's table; made at the first call. NULL: no memory. Not across a call of
+ * the host's, behind which a coroutine may be on another thread. */
+static inline struct calling *calling_here(void)
+{
+	return __builtin_expect(calling_current != 0, 1) ? calling_current : calling_begin_thread();
+}
 
 /* A number that no other call of the process has. */
 uint64_t calling_number(struct calling *calling);

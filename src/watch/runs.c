@@ -149,7 +149,6 @@ void runs_release(struct run *run)
 	struct session *session = run->session;
 
 	runs_pop(run);
-	__atomic_sub_fetch(&session->open_runs, 1, __ATOMIC_RELAXED);
 	free_slot(run);
 	session_release(session);
 }
@@ -169,6 +168,8 @@ void runs_forget(const struct session *session)
 	struct run_table *runs = __atomic_load_n(&table, __ATOMIC_ACQUIRE);
 	bool had_traced = false;
 
+	if (!session_has_runs(session))
+		return;
 	for (uint32_t i = 0; runs && i < RUNS; i++) {
 		struct run *run = &runs->runs[i];
 
@@ -270,7 +271,6 @@ struct run *runs_begin(struct session *session, sqlite3_stmt *stmt, uint64_t own
 	run->query.text = NULL;
 	run->query.query_id = NULL;
 	run->query.rows = 0;
-	__atomic_add_fetch(&session->open_runs, 1, __ATOMIC_RELAXED);
 	store_start(); /* whoever samples will write */
 	query_start(&run->query, thread);
 	runs_count(RUNS_STARTED);

@@ -216,7 +216,6 @@ static void fill(struct session *session, sqlite3 *db, char *database, bool reco
 	session->mutex_owner = NULL;
 	session->mutex_count = NULL;
 	memset(&session->host_trace, 0, sizeof session->host_trace);
-	__atomic_store_n(&session->open_runs, 0, __ATOMIC_RELAXED);
 	__atomic_store_n(&session->watched, false, __ATOMIC_RELAXED);
 	__atomic_store_n(&session->db, db, __ATOMIC_RELAXED);
 	/* Release: with session_hold(). */

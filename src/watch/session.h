@@ -42,8 +42,7 @@ struct session {
 	/* It asked for the tables by .load or qp_attach(): their names alone bring the schema,
 	 * not only those that no host has. Written before the session is used. */
 	bool wants_tables, has_tables;
-	uint32_t open_runs; /* atomic */
-	bool watched;       /* atomic: its settings ask for samples */
+	bool watched; /* atomic: its settings ask for samples */
 };
 
 /* The session of a connection, NULL when it has none. Lock-free. It is the caller who knows
@@ -53,6 +52,13 @@ struct session *session_of(sqlite3 *db);
 /* The session stays until session_release(). False: it has ended meanwhile. */
 bool session_hold(struct session *session);
 void session_release(struct session *session);
+
+/* Whether a run of the session is open: each holds it. */
+static inline bool session_has_runs(const struct session *session)
+{
+	/* Relaxed: of a statement that the caller has, its own run was opened before. */
+	return __atomic_load_n(&session->count, __ATOMIC_RELAXED) > 1;
+}
 
 /* Adds a session for the connection, with the settings that new sessions have; `database` is
  * copied. The one that it has already, if so; NULL: no room. */

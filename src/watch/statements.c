@@ -163,7 +163,7 @@ static bool describe_continued(struct run *run)
 static void step_session(struct run_call *step, struct session *session, sqlite3_stmt *stmt)
 {
 	bool samples = session_wants_samples(&session->settings), is_taken = false;
-	bool has_runs = __atomic_load_n(&session->open_runs, __ATOMIC_RELAXED) > 0;
+	bool has_runs = session_has_runs(session);
 	struct thread *thread;
 	struct run *run;
 
@@ -249,7 +249,7 @@ static struct run *take_run_to_end(struct run_call *call, sqlite3_stmt *stmt)
 		return NULL;
 	db = sqlite3_db_handle(stmt);
 	session = session_of(db);
-	if (!session || session->traced || !__atomic_load_n(&session->open_runs, __ATOMIC_RELAXED))
+	if (!session || session->traced || !session_has_runs(session))
 		return NULL;
 	call->run = runs_take(stmt, call->call.number, &is_taken);
 	if (!call->run)

@@ -11,6 +11,7 @@
 
 #include "handler/unwind/code_map.h"
 #include "handler/record.h"
+#include "modules/publish.h"
 
 struct unwind_stack peer_stack;
 struct unwind_memo *peer_memo;

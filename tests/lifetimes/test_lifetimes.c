@@ -384,7 +384,7 @@ static void extend(struct sequence *sequence, const struct left *left, int depth
 {
 	take_result(sequence, true);
 	take_result(sequence, false);
-	for (int operation = 0; operation < OPERATIONS && depth; operation++) {
+	for (int operation = 0; operation < OPERATIONS && depth > 0; operation++) {
 		for (int on = 0; on < HANDLES; on++) {
 			struct action action = { (enum operation)operation, on };
 			struct left then = *left;
@@ -399,9 +399,9 @@ static void extend(struct sequence *sequence, const struct left *left, int depth
 	}
 }
 
-/* One action less where each takes many times as long. */
+/* Fewer actions where each takes many times as long. */
 #ifdef __SANITIZE_ADDRESS__
-#define SHORTER 1
+#define SHORTER 2
 #else
 #define SHORTER 0
 #endif
@@ -546,5 +546,5 @@ int main(int argc, char **argv)
 	is_long = argc > 2 && !strcmp(argv[2], "--long");
 	run_model(is_long);
 	host_begin(argv[1]);
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return host_end(cmocka_run_group_tests(tests, NULL, NULL));
 }

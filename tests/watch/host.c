@@ -150,6 +150,15 @@ int64_t host_metric(const char *name)
 	return wanted.value;
 }
 
+int host_end(int failed)
+{
+	if (has_library && !host_metric("queries_logged")) {
+		fprintf(stderr, "nothing was followed\n");
+		return 1;
+	}
+	return failed;
+}
+
 const char *host_library(void)
 {
 	return library();

@@ -164,5 +164,5 @@ int main(int argc, char **argv)
 	host_begin(argv[1]);
 	if (argc > 2)
 		cmocka_set_test_filter(argv[2]);
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return host_end(cmocka_run_group_tests(tests, NULL, NULL));
 }
