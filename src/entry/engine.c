@@ -10,9 +10,9 @@
 #include "base/lock.h"
 #include "entry/process.h"
 #include "handler/running.h"
-#include "query/query.h"
+#include "query/look.h"
 #include "sampler/push.h"
-#include "sampler/sampler.h"
+#include "sampler/threads.h"
 #include "settings/settings.h"
 #include "store/store.h"
 

@@ -59,11 +59,11 @@ static struct action read_action(uint64_t *version)
  * that the parent sees what it would have seen without us. */
 static void act_by_default(int signal, siginfo_t *info)
 {
-	struct sigaction action = { .sa_handler = SIG_DFL };
+	const uint64_t action[4] = { (uintptr_t)SIG_DFL }; /* as the kernel has it */
 	uint64_t set = 1ull << (signal - 1);
 
-	sigaction(signal, &action, NULL);
-	syscall(SYS_rt_tgsigqueueinfo, getpid(), sys_gettid(), signal, info);
+	syscall(SYS_rt_sigaction, signal, action, NULL, sizeof(set));
+	syscall(SYS_rt_tgsigqueueinfo, syscall(SYS_getpid), sys_gettid(), signal, info);
 	syscall(SYS_rt_sigprocmask, SIG_UNBLOCK, &set, NULL, sizeof(set));
 }
 

@@ -12,7 +12,7 @@ struct thread;
  * reentered. */
 enum ledger_counter {
 	LEDGER_SIGNALS,
-	LEDGER_TAKEN,     /* samples that ordinary code took, see sample_take() */
+	LEDGER_TAKEN,     /* samples that ordinary code took, see sampler_take() */
 	LEDGER_STORED,    /* committed to the ring */
 	LEDGER_DROPPED,   /* the ring was full */
 	LEDGER_IDLE,      /* no query ran on the thread, or no period had ended yet */
@@ -28,10 +28,7 @@ enum ledger_counter {
 /* Async-signal-safe. `thread` is the calling thread's slot, NULL if it has none. */
 void ledger_count(struct thread *thread, enum ledger_counter which, uint64_t by);
 
-/* The sum over all threads there ever were. */
-uint64_t ledger_read(enum ledger_counter which);
-
-/* In a forked child: all counters start again from 0. No handler may run. */
-void ledger_reset_in_child(void);
+/* Late or foreign signals, on threads without a slot. Written by ledger_count(). */
+extern uint64_t ledger_slotless[LEDGER_COUNTERS] __attribute__((visibility("hidden")));
 
 #endif

@@ -2,10 +2,10 @@
  * The records that travel through the ring: one per sample, per finished query and
  * per thread seen for the first time.
  *
- * The signal handler writes samples, ordinary code on the host's threads writes the
- * other kinds; the flusher (src/store) is the only reader. It reads the records of
- * one thread in the order in which the thread wrote them, so a query's own record
- * follows its samples and a thread's name precedes them.
+ * The signal handler writes samples. Ordinary code on the host's threads writes the
+ * other kinds (query/query_record.h, sampler/thread_record.h). The flusher (src/store) is
+ * the only reader. It reads the records of one thread in the order in which the thread
+ * wrote them, so a query's own record follows its samples and a thread's name precedes them.
  *
  * A sample is a fixed head, its trace, and optional fields (a value; later labels, a
  * span, a plan node). Each field carries its tag and its size, so that a reader skips
@@ -33,28 +33,6 @@ enum record_kind {
 struct query_key {
 	uint64_t hi, lo;
 };
-
-/* The number of the session that the key was made for, 0: none. */
-#define QUERY_SESSION_SHIFT 30
-static inline uint32_t query_key_session(struct query_key key)
-{
-	return (uint32_t)(key.lo >> QUERY_SESSION_SHIFT);
-}
-
-/* The key as text: 36 characters and a zero. */
-static inline void query_key_text(struct query_key key, char text[37])
-{
-	static const char digits[] = "0123456789abcdef";
-	char *to = text;
-
-	for (int nibble = 0; nibble < 32; nibble++) {
-		uint64_t word = nibble < 16 ? key.hi : key.lo;
-		if (nibble == 8 || nibble == 12 || nibble == 16 || nibble == 20)
-			*to++ = '-';
-		*to++ = digits[word >> (60 - nibble % 16 * 4) & 15];
-	}
-	*to = '\0';
-}
 
 enum sample_flags {
 	SAMPLE_TRUNCATED = 1, /* the trace does not reach the bottom of the stack */
@@ -103,57 +81,5 @@ static inline void *sample_field_put(struct sample_record *record, void *at, uin
 	record->fields++;
 	return (char *)at + SAMPLE_FIELD_BYTES(size);
 }
-
-/* The field at `*at`, which moves on to the next one; NULL when none is left before
- * `end`. */
-static inline const struct sample_field *sample_field_next(const void **at, const void *end)
-{
-	const struct sample_field *field = *at;
-	size_t left = (size_t)((const char *)end - (const char *)*at);
-
-	if (left < sizeof(*field) || field->size > left - sizeof(*field))
-		return NULL;
-	size_t size = SAMPLE_FIELD_BYTES(field->size);
-	*at = (const char *)*at + (size < left ? size : left);
-	return field;
-}
-
-/* One finished run of a query. Times in ns. The texts stand one behind the
- * other in `text`, without terminators, in the order of their lengths. */
-struct query_record {
-	struct query_key query;
-	struct query_key initial; /* the outermost query around it, or itself */
-	struct query_key parent;  /* the query right around it; zero: none */
-	uint64_t start_realtime_ns;
-	uint64_t duration_ns;        /* CLOCK_MONOTONIC, first step to the end */
-	uint64_t cpu_time_ns;        /* the threads' CPU clocks over the same span, see query.h */
-	uint64_t prepare_time_ns;    /* the part of the duration before the first step */
-	uint64_t worker_cpu_time_ns; /* of threads that SQLite made for the query */
-	uint64_t result_rows;
-	uint64_t vm_steps, fullscan_steps, sorts, autoindexes, memory_usage;
-	uint64_t samples[TRACE_TYPES]; /* records committed to the ring */
-	uint64_t weights[TRACE_TYPES]; /* their weights added up */
-	uint64_t samples_dropped;      /* ring full */
-	uint64_t samples_truncated;
-	int64_t exception_code; /* 0: finished well */
-	uint32_t thread_id;
-	uint32_t flags;         /* enum query_flags */
-	uint32_t query_id_size; /* the user's own id; 0: the key as UUID text */
-	uint32_t query_size;
-	uint32_t database_size;
-	uint32_t exception_size;
-	uint32_t library_size; /* version, a space, path */
-	uint32_t expanded_size;
-	char text[];
-};
-
-enum query_flags {
-	QUERY_TEXT_CUT = 1, /* the statement's text was longer than a record holds */
-};
-
-struct thread_record {
-	uint32_t thread_id;
-	char name[20]; /* as pthread_getname_np gives it, zero-terminated */
-};
 
 #endif

@@ -72,12 +72,6 @@ static inline void ring_publish_header(_Atomic uint64_t *header, uint64_t value)
 	atomic_store_explicit(header, value, memory_order_seq_cst);
 }
 
-/* The counterpart of ring_publish_header(); it acquires the payload. */
-static inline uint64_t ring_load_header(_Atomic uint64_t *header)
-{
-	return atomic_load_explicit(header, memory_order_seq_cst);
-}
-
 /* --- places and headers ------------------------------------------------------- */
 
 static inline _Atomic uint64_t *ring_header_at(const struct ring *ring, uint64_t position)
@@ -94,11 +88,6 @@ static inline size_t ring_record_bytes(size_t payload)
 static inline uint64_t ring_committed_header(unsigned kind, size_t size)
 {
 	return RING_RESERVED | (uint64_t)(kind & RING_KIND_MASK) << RING_KIND_SHIFT | size;
-}
-
-static inline unsigned ring_header_kind(uint64_t header)
-{
-	return (unsigned)(header >> RING_KIND_SHIFT) & RING_KIND_MASK;
 }
 
 static inline uint64_t ring_used_bytes(const struct ring *ring)

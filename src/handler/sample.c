@@ -1,8 +1,6 @@
 #include "handler/sample.h"
 
-#include <errno.h>
 #include <sched.h>
-#include <signal.h>
 #include <string.h>
 #include <ucontext.h>
 
@@ -10,7 +8,6 @@
 #include "handler/ring.h"
 #include "handler/running.h"
 #include "handler/timer.h"
-#include "handler/unwind/registers.h"
 
 static volatile bool enabled;
 
@@ -144,18 +141,7 @@ void sample_on_timer(struct thread *thread, enum timer_clock clock, int overrun,
 	store(thread, ring, tag, &seen, ucontext);
 }
 
-/* All signals but those that a fault raises: blocked, the kernel would kill the process. */
-static uint64_t asynchronous_signals(void)
-{
-	static const int synchronous[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS };
-	uint64_t set = UINT64_MAX;
-
-	for (size_t i = 0; i < sizeof(synchronous) / sizeof(synchronous[0]); i++)
-		set &= ~(1ull << (synchronous[i] - 1));
-	return set;
-}
-
-static bool take(struct thread *thread, enum trace_type type, int64_t value, const ucontext_t *context)
+bool sample_on_call(struct thread *thread, enum trace_type type, int64_t value, const ucontext_t *context)
 {
 	const struct observation seen = {
 		.type = type, .weight = 1, .value = value, .timestamp_ns = clock_ns(CLOCK_REALTIME)
@@ -168,26 +154,4 @@ static bool take(struct thread *thread, enum trace_type type, int64_t value, con
 		return false;
 	ledger_count(thread, LEDGER_TAKEN, 1);
 	return store(thread, ring, tag, &seen, context);
-}
-
-/* Not inlined: a query's frame is around this one. */
-__attribute__((noinline)) bool sample_take(struct thread *thread, enum trace_type type, int64_t value)
-{
-	const uint64_t blocked = asynchronous_signals();
-	int saved_errno = errno;
-	ucontext_t context;
-	uint64_t mask;
-	bool taken = false;
-
-	/* As while the handler runs: it must not interrupt this, which uses the thread's memo
-	 * and trace, nor may a handler of the host's leave it by a longjmp. */
-	syscall(SYS_rt_sigprocmask, SIG_BLOCK, &blocked, &mask, sizeof(mask));
-	registers_here(&context);
-	if (thread_enter_handler(thread, (uintptr_t)__builtin_frame_address(0))) {
-		taken = take(thread, type, value, &context);
-		thread_leave_handler(thread);
-	}
-	syscall(SYS_rt_sigprocmask, SIG_SETMASK, &mask, NULL, sizeof(mask));
-	errno = saved_errno;
-	return taken;
 }

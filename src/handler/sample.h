@@ -6,6 +6,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <ucontext.h>
 
 #include "base/sample_type.h"
 #include "handler/thread.h"
@@ -17,10 +18,8 @@ void sample_enable(bool enabled);
 /* One expired timer. Inside the handler; `overrun` is si_overrun. */
 void sample_on_timer(struct thread *thread, enum timer_clock clock, int overrun, const void *ucontext);
 
-/* Takes a sample from ordinary code, at a hooked call: the calling thread's stack from its
- * caller on, with `value` in the type's unit. The sample goes to the query that runs; false,
- * and nothing is written, where none runs or there is no room. Signals wait meanwhile, so a
- * timer's sample is only late. Async-signal-safe; keeps errno. */
-bool sample_take(struct thread *thread, enum trace_type type, int64_t value);
+/* A sample of ordinary code, with `value` in the type's unit; see sampler/take.h. Between
+ * thread_enter_handler() and thread_leave_handler(). */
+bool sample_on_call(struct thread *thread, enum trace_type type, int64_t value, const ucontext_t *context);
 
 #endif

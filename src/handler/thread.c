@@ -1,23 +1,13 @@
-/*
- * The table of all threads' slots.
- *
- * Slots stand in blocks that are mapped when they are needed and never unmapped; a
- * slot's index and address are for ever. So everything that must look at all
- * threads (the ledger, the handler that is shown an unknown cookie, the wait for
- * running handlers) reads the table without a lock, and at any moment, a fork's
- * included.
- */
 #include "handler/thread.h"
 
 #include <signal.h>
-#include <stdatomic.h>
 
 __thread struct thread *thread_current;
 
 #define SLOT_ALIGN 64 /* a cache line: neighbours' counters do not share one */
 
-static char *blocks[THREAD_BLOCKS];
-static _Atomic uint32_t block_count;
+char *thread_blocks[THREAD_BLOCKS];
+uint32_t thread_block_count;
 
 struct unwind_memo *thread_memo(struct thread *thread)
 {
@@ -31,42 +21,16 @@ size_t thread_slot_bytes(void)
 	return (bytes + SLOT_ALIGN - 1) & ~(size_t)(SLOT_ALIGN - 1);
 }
 
-bool thread_add_block(void *block)
-{
-	uint32_t count = atomic_load_explicit(&block_count, memory_order_relaxed);
-
-	if (count == THREAD_BLOCKS)
-		return false;
-	blocks[count] = block;
-	for (uint32_t i = 0; i < THREADS_PER_BLOCK; i++)
-		((struct thread *)(void *)((char *)block + i * thread_slot_bytes()))->index =
-			count * THREADS_PER_BLOCK + i;
-	/* Release: whoever sees the count sees the block. */
-	atomic_store_explicit(&block_count, count + 1, memory_order_release);
-	return true;
-}
-
-uint32_t thread_slots(void)
-{
-	return atomic_load_explicit(&block_count, memory_order_acquire) * THREADS_PER_BLOCK;
-}
-
-struct thread *thread_slot(uint32_t index)
-{
-	char *block = blocks[index / THREADS_PER_BLOCK];
-
-	return (struct thread *)(void *)(block + index % THREADS_PER_BLOCK * thread_slot_bytes());
-}
-
 /* Where in its slot `cookie` points, SIZE_MAX when it is in none. */
 static size_t place_in_slot(const void *cookie)
 {
 	uintptr_t address = (uintptr_t)cookie;
 	size_t bytes = thread_slot_bytes();
-	uint32_t count = thread_slots() / THREADS_PER_BLOCK;
+	/* Acquire: the blocks. */
+	uint32_t count = __atomic_load_n(&thread_block_count, __ATOMIC_ACQUIRE);
 
 	for (uint32_t i = 0; i < count; i++) {
-		uintptr_t offset = address - (uintptr_t)blocks[i];
+		uintptr_t offset = address - (uintptr_t)thread_blocks[i];
 		if (offset < THREADS_PER_BLOCK * bytes)
 			return offset % bytes;
 	}

@@ -66,8 +66,8 @@ struct query_tag {
 
 /* How a timer is armed is told in timer.h. */
 struct thread_timer {
-	/* Atomic: the kernel's number of the timer, and the signal that it sends, as timer_word()
-	 * packs them; 0: there is none. Other threads read it. */
+	/* Atomic: the kernel's number of the timer, and the signal that it sends, as word_of()
+	 * of sampler/timers.c packs them; 0: there is none. Other threads read it. */
 	uint64_t kernel;
 	volatile bool armed; /* cleared by the handler when it disarms */
 	uint64_t period_ns;
@@ -81,12 +81,6 @@ struct thread_timer {
 	uint32_t slowed;          /* fires at every 2^slowed-th point only, see timer.h */
 	uint32_t behind, in_time; /* how many came late of late, and in time since the last of them */
 };
-
-/* A kernel timer in one word: its number, its signal, and a bit that is always set. */
-static inline uint64_t timer_word(int id, int signal)
-{
-	return 1ull << 63 | (uint64_t)signal << 32 | (uint32_t)id;
-}
 
 static inline bool timer_exists(const struct thread_timer *timer)
 {
@@ -151,7 +145,7 @@ struct thread {
 		uint64_t realtime_offset_ns; /* CLOCK_REALTIME - CLOCK_MONOTONIC at that time */
 	};
 
-	/* Written by the handler, or by what stands for it (sample_take). */
+	/* Written by the handler, or by what stands for it (sampler_take). */
 	struct {
 		volatile uint32_t is_running;
 		volatile uint32_t done;             /* how often it has returned */
@@ -182,20 +176,15 @@ struct unwind_memo *thread_memo(struct thread *thread);
 extern __thread struct thread *thread_current
 	__attribute__((tls_model("initial-exec"), visibility("hidden")));
 
-/* All slots that were ever made, by index, in blocks that src/sampler maps. */
+/* All slots that were ever made, by index, in blocks of zeroed memory that sampler/slots.c
+ * adds. The count is atomic and stored behind the block. */
 #define THREADS_PER_BLOCK 32u
 #define THREAD_BLOCKS 4096u
+extern char *thread_blocks[THREAD_BLOCKS] __attribute__((visibility("hidden")));
+extern uint32_t thread_block_count __attribute__((visibility("hidden")));
 
 /* Distance from one slot to the next in a block. */
 size_t thread_slot_bytes(void);
-
-/* Adds a block of THREADS_PER_BLOCK zeroed slots. False: THREAD_BLOCKS are there.
- * One caller at a time. */
-bool thread_add_block(void *block);
-
-/* Async-signal-safe, lock-free, both; so is the slot that an index names. */
-uint32_t thread_slots(void);
-struct thread *thread_slot(uint32_t index);
 
 /* Whether a signal with this si_code and cookie is ours: from a timer of any slot, past or
  * present, or a request for a stack to one. */

@@ -78,13 +78,6 @@ static inline uint64_t timer_points(const struct thread_timer *timer, uint64_t n
 	return since < window ? 1 + (window - 1 - since) / timer->period_ns : 0;
 }
 
-/* Makes the timer fire at the next tick. Relative: an absolute time of now would have
- * passed and fire here. */
-static inline int timer_set_to_tick(const struct thread_timer *timer)
-{
-	return sys_timer_settime(timer_id(timer), 0, 1, timer_interval(timer));
-}
-
 /* Sets the timer on its grid. */
 static inline int timer_set_on_grid(const struct thread_timer *timer, uint64_t now)
 {

@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
-#include "sampler/sampler.h"
+#include "sampler/exec.h"
 
 static const struct exit_callbacks *callbacks;
 

@@ -8,7 +8,9 @@
 #include <signal.h>
 #include <sys/signalfd.h>
 
-#include "sampler/sampler.h"
+#include "sampler/signal.h"
+#include "sampler/state.h"
+#include "sampler/timers.h"
 
 static struct {
 	int (*sigaction)(int, const struct sigaction *, struct sigaction *);

@@ -22,7 +22,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "sampler/sampler.h"
+#include "sampler/state.h"
+#include "sampler/timers.h"
 
 static struct {
 	int (*nanosleep)(const struct timespec *, struct timespec *);

@@ -15,16 +15,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <time.h>
 
 #include "base/lock.h"
 #include "handler/unwind/code_map.h"
 #include "handler/unwind/unwind.h"
+#include "modules/publish.h"
 #include "modules/scan.h"
-#include "sampler/sampler.h"
-
-/* Programs without the sampler have no handlers to wait for. */
-#pragma weak sampler_quiesce
 
 struct entry {
 	struct module module;
@@ -33,8 +29,7 @@ struct entry {
 };
 
 LOCK_DEFINE(lock, LOCK_MODULES);
-LOCK_DEFINE(turning, LOCK_CODE_MAPS); /* of code_map_turn */
-static struct module_map mapped;      /* each is the first member of its entry */
+static struct module_map mapped; /* each is the first member of its entry */
 static struct entry *dead;
 static struct code_map *map;
 static uint64_t seen_adds, seen_subs;
@@ -106,33 +101,9 @@ static uint64_t *make_cache(void)
 	return memory != MAP_FAILED ? memory : NULL;
 }
 
-/* Waits until no handler reads an earlier map. False when one still seems to: a handler of
- * the host may have left a trace with longjmp(), or its thread did not survive fork(). */
-static bool wait_for_readers(void)
-{
-	const struct timespec pause = { .tv_nsec = 100000 };
-	static int patience = 10000; /* a second in all */
-
-	if (sampler_quiesce != NULL)
-		sampler_quiesce();
-	pthread_mutex_lock(&turning);
-	for (int turn = 0; turn < 2; turn++) {
-		const unsigned side = code_map_turn();
-		while (code_map_readers(side) != 0 && patience > 0) {
-			nanosleep(&pause, NULL);
-			patience--;
-		}
-	}
-	const bool all_left = patience > 0;
-	if (all_left)
-		patience = 10000; /* one wait for a reader that never leaves is enough */
-	pthread_mutex_unlock(&turning);
-	return all_left;
-}
-
 static void free_map(struct code_map *old, bool with_rules)
 {
-	if (old == NULL || !wait_for_readers())
+	if (old == NULL || !publish_wait())
 		return; /* better lost than freed too early */
 	if (with_rules && old->rules != NULL)
 		munmap(old->rules, unwind_cache_bytes);
@@ -203,7 +174,7 @@ static int take_over(const struct scan *scan, struct code_map **old, bool *chang
 	*changed = true;
 	map = made;
 	__atomic_store_n(&generation, next, __ATOMIC_RELEASE);
-	code_map_publish(map);
+	publish_code_map(map);
 	return 0;
 
 no_memory:

@@ -14,7 +14,7 @@
  * A free block's first eight bytes are the first that its allocator writes over, in
  * glibc as in SQLite's own.
  */
-#include "query/query.h"
+#include "query/look.h"
 
 #include <limits.h>
 #include <stdlib.h>

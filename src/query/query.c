@@ -14,8 +14,9 @@
 #include "handler/ring.h"
 #include "handler/timer.h"
 #include "query/cpu_clock.h"
+#include "query/query_record.h"
 #include "sampler/state.h"
-#include "sampler/threads.h"
+#include "sampler/random.h"
 
 #define UUID_VERSION 7ull
 #define UUID_VARIANT 2ull
@@ -40,7 +41,7 @@ static struct query_key make_key(struct thread *thread, uint32_t session, uint64
 		.hi = time >> FRACTION_BITS << 16 | UUID_VERSION << FRACTION_BITS |
 		      (time & ((1u << FRACTION_BITS) - 1)),
 		.lo = UUID_VARIANT << 62 | (uint64_t)session << QUERY_SESSION_SHIFT |
-		      threads_random(thread) >> (64 - QUERY_SESSION_SHIFT),
+		      random_next(thread) >> (64 - QUERY_SESSION_SHIFT),
 	};
 }
 

@@ -25,14 +25,14 @@ struct query_run {
 	uint32_t session;        /* set before query_start(); part of the key. 0: none */
 	struct query_counts counts;
 
-	/* For those who look while it runs. `working`: the thread inside it now, 0: none. */
+	/* For threads that look while it runs, see look.h. `working`: the thread inside it now, 0: none. */
 	uint32_t working;
 	uint64_t rows;
 	const char *text, *database; /* NULL: not known */
 	const char *query_id;        /* the user's own, NULL: none */
 	const char *library;         /* as query_end has it; stays for ever */
 
-	/* query.c only */
+	/* look.c only */
 	uint64_t version; /* odd: shown */
 	char mark[8];     /* how `text` began */
 	struct query_run *next;
@@ -98,34 +98,5 @@ bool query_lasted(const struct query_run *run, uint64_t ns);
  * Texts longer than a 16th of the ring are cut (QUERY_TEXT_CUT). After
  * sampler_stop() nothing is written. */
 void query_finish(struct query_run *run, struct thread *thread, const struct query_end *end);
-
-/* --- seen from other threads ------------------------------------------------------ */
-
-/* Shows the run to query_look() and hides it again; each again is nothing. Its texts
- * must stay as they are while it is shown, and nobody waits for those who read them:
- * hide it before they go. Of the fields above only rows, working and the counts may
- * change meanwhile. */
-void query_show(struct query_run *run);
-void query_hide(struct query_run *run);
-
-/* Makes `to` the run that `from` was; hidden both. */
-void query_hand_over(struct query_run *to, const struct query_run *from);
-
-/* A run as it was at one moment. Texts but the library's are malloc'ed copies; NULL:
- * none, or the kernel does not let us look. */
-struct query_view {
-	struct query_key key, initial, parent;
-	uint32_t session, thread_id, working;
-	uint64_t start_realtime_ns, elapsed_ns;
-	uint64_t cpu_time_ns;
-	uint64_t rows, samples[TRACE_TYPES];
-	char *text, *database, *query_id;
-	const char *library;
-};
-void query_view_free(struct query_view *view);
-
-/* The runs that are shown: start with NULL, go on with what came last, NULL ends.
- * Lock-free, and never in the way of who runs them. */
-struct query_run *query_next_shown(struct query_run *last, struct query_view *view);
 
 #endif

@@ -14,28 +14,38 @@
 #include <pthread.h>
 
 #include "base/lock.h"
-#include "sampler/ring_reader.h"
-#include "handler/ledger.h"
 #include "handler/unwind/stack_copy.h"
-#include "sampler/state.h"
+#include "sampler/ledger_reader.h"
+#include "sampler/nesting.h"
+#include "sampler/ring_reader.h"
+#include "sampler/slots.h"
 #include "sampler/stacks.h"
-#include "sampler/push.h"
+#include "sampler/state.h"
 #include "sampler/threads.h"
 #include "sampler/timers.h"
+
+static void reset_counters(void)
+{
+	for (int which = 0; which < SAMPLER_COUNTERS; which++)
+		counter_set((enum sampler_counter)which, 0);
+	counter_set(SAMPLER_SLOTS, slots_count());
+	counter_set(SAMPLER_THREADS, thread_current != NULL);
+}
 
 static void after_in_child(void)
 {
 	int saved_errno = errno;
 	struct ring *ring = sampler_ring();
 	struct thread *thread = thread_current;
-	const struct query_tag *tag = thread != NULL ? sampler_top(thread) : NULL;
+	const struct query_tag *tag = thread != NULL ? nesting_top(thread) : NULL;
 
 	if (ring != NULL)
 		ring_reset_in_child(ring);
 	stack_copy_reset_in_child();
 	ledger_reset_in_child();
 	threads_after_fork();
-	sampler_after_fork();
+	reset_counters();
+	timers_after_fork();
 	stacks_after_fork();
 	locks_after_fork_in_child();
 	if (tag != NULL)

@@ -3,30 +3,13 @@
  */
 #include "sampler/push.h"
 
+#include "sampler/nesting.h"
 #include "sampler/threads.h"
 #include "sampler/timers.h"
 
-static bool has_ended(const struct query_tag *tag)
-{
-	/* Relaxed: the place is all that it tells of. */
-	return __atomic_load_n(&tag->ended, __ATOMIC_RELAXED);
-}
-
-/* The index of a free place; QUERY_NESTING: there is none. */
-static uint32_t find_place(const struct thread *thread)
-{
-	uint32_t place = thread->nesting;
-
-	if (place < QUERY_NESTING)
-		return place;
-	for (place = 0; place < QUERY_NESTING && !has_ended(&thread->queries[place]);)
-		place++;
-	return place;
-}
-
 uint64_t sampler_push(struct thread *thread, const struct query_tag *tag)
 {
-	uint32_t place = find_place(thread);
+	uint32_t place = nesting_find_place(thread);
 	struct query_tag *to = &thread->queries[place];
 
 	if (place == QUERY_NESTING) {
@@ -58,34 +41,12 @@ uint64_t sampler_push(struct thread *thread, const struct query_tag *tag)
 	return to->number;
 }
 
-/* Places behind the last query are free without a mark. */
-static void trim(struct thread *thread)
-{
-	uint32_t nesting = thread->nesting;
-
-	while (nesting > 0 && nesting <= QUERY_NESTING && has_ended(&thread->queries[nesting - 1]))
-		nesting--;
-	thread->nesting = nesting;
-}
-
 static void follow_newest(struct thread *thread)
 {
-	const struct query_tag *tag = sampler_top(thread);
+	const struct query_tag *tag = nesting_top(thread);
 
 	if (tag != NULL)
 		timers_follow(thread, tag);
-}
-
-static struct query_tag *find_tag(struct thread *thread, uint64_t number)
-{
-	uint32_t nesting = thread->nesting;
-
-	for (uint32_t i = nesting < QUERY_NESTING ? nesting : QUERY_NESTING; i-- > 0;) {
-		/* Relaxed: the owner of a number finds it where it is, nobody moves it. */
-		if (__atomic_load_n(&thread->queries[i].number, __ATOMIC_RELAXED) == number)
-			return &thread->queries[i];
-	}
-	return NULL;
 }
 
 void sampler_remove(struct thread *thread, uint64_t number)
@@ -97,7 +58,7 @@ void sampler_remove(struct thread *thread, uint64_t number)
 		thread->nesting = 0;
 		return;
 	}
-	tag = number != 0 ? find_tag(thread, number) : NULL;
+	tag = number != 0 ? nesting_find(thread, number) : NULL;
 	if (tag != NULL)
 		__atomic_store_n(&tag->ended, true, __ATOMIC_RELAXED);
 	/* The rest is the thread's own: it does it with its next query. */
@@ -105,7 +66,7 @@ void sampler_remove(struct thread *thread, uint64_t number)
 		return;
 	if (number == 0 && thread->nesting > QUERY_NESTING)
 		thread->nesting--;
-	trim(thread);
+	nesting_trim(thread);
 	/* The query around it may want other periods. */
 	follow_newest(thread);
 }
@@ -128,22 +89,8 @@ void sampler_pop_worker(struct thread *thread)
 
 void sampler_pop(struct thread *thread)
 {
-	const struct query_tag *tag = sampler_top(thread);
+	const struct query_tag *tag = nesting_top(thread);
 
 	if (tag != NULL)
 		sampler_remove(thread, thread->nesting > QUERY_NESTING ? 0 : tag->number);
-}
-
-const struct query_tag *sampler_top(const struct thread *thread)
-{
-	const struct query_tag *newest = NULL;
-	uint32_t nesting = thread->nesting;
-
-	for (uint32_t i = nesting < QUERY_NESTING ? nesting : QUERY_NESTING; i-- > 0;) {
-		const struct query_tag *tag = &thread->queries[i];
-
-		if (!has_ended(tag) && (newest == NULL || tag->number > newest->number))
-			newest = tag;
-	}
-	return newest;
 }

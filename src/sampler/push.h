@@ -23,7 +23,4 @@ void sampler_pop(struct thread *thread);
 void sampler_push_worker(struct thread *thread, const struct query_tag *tag);
 void sampler_pop_worker(struct thread *thread);
 
-/* The newest tag whose query has not ended, NULL when there is none. */
-const struct query_tag *sampler_top(const struct thread *thread);
-
 #endif

@@ -75,6 +75,17 @@ uint64_t ring_dropped(const struct ring *ring)
 
 /* --- reading ---------------------------------------------------------------------- */
 
+/* The counterpart of ring_publish_header(); it acquires the payload. */
+static uint64_t load_header(_Atomic uint64_t *header)
+{
+	return atomic_load_explicit(header, memory_order_seq_cst);
+}
+
+static unsigned header_kind(uint64_t header)
+{
+	return (unsigned)(header >> RING_KIND_SHIFT) & RING_KIND_MASK;
+}
+
 /* Frees the record at the tail. The words are zeroed one by one as atomics: any of
  * them may become a header, for which zero has a meaning. */
 static void free_oldest(struct ring *ring, uint64_t header)
@@ -94,11 +105,11 @@ void *ring_peek(struct ring *ring, unsigned *kind, size_t *size)
 		/* Relaxed: only this thread writes it. */
 		uint64_t tail = atomic_load_explicit(&ring->tail, memory_order_relaxed);
 		_Atomic uint64_t *word = ring_header_at(ring, tail);
-		uint64_t header = ring_load_header(word);
-		if (ring_header_kind(header) == 0) /* not committed */
+		uint64_t header = load_header(word);
+		if (header_kind(header) == 0) /* not committed */
 			return NULL;
-		if (ring_header_kind(header) != RING_PADDING) {
-			*kind = ring_header_kind(header);
+		if (header_kind(header) != RING_PADDING) {
+			*kind = header_kind(header);
 			*size = header & RING_SIZE_MASK;
 			return (void *)(word + 1);
 		}
@@ -109,9 +120,9 @@ void *ring_peek(struct ring *ring, unsigned *kind, size_t *size)
 void ring_consume(struct ring *ring)
 {
 	uint64_t tail = atomic_load_explicit(&ring->tail, memory_order_relaxed);
-	uint64_t header = ring_load_header(ring_header_at(ring, tail));
+	uint64_t header = load_header(ring_header_at(ring, tail));
 
-	if (ring_header_kind(header) != 0)
+	if (header_kind(header) != 0)
 		free_oldest(ring, header);
 }
 

@@ -12,7 +12,7 @@
  * A host that sets a handler for the signal later, or a descriptor, gets the signal:
  * the timers are silenced, what they have sent is thrown away, and they are made again
  * with another signal when their threads start their next queries. Hooks (signals.c of
- * src/sqlite) tell of it before it happens. A host that goes by them (with a bare system
+ * src/hook) tell of it before it happens. A host that goes by them (with a bare system
  * call) is noticed when a timer is armed and when the flusher has stored something.
  * One that only sets the default again (some do that for all signals) does not use the
  * signal: our handler stays and acts so for what is not ours, for with a timer armed
@@ -25,15 +25,16 @@
 #include <signal.h>
 
 #include "base/lock.h"
+#include "base/sys.h"
 #include "handler/dispatch.h"
 #include "handler/forward.h"
-#include "sampler/push.h"
+#include "sampler/nesting.h"
+#include "sampler/quiesce.h"
+#include "sampler/slots.h"
 #include "sampler/state.h"
-#include "sampler/threads.h"
 #include "sampler/timers.h"
 
 LOCK_DEFINE(lock, LOCK_SIGNAL, .at_fork = LOCK_LEFT);
-int sampler_signal_number;
 static struct sigaction previous; /* what the host has set or left for the signal */
 static bool host_has_set;         /* it has set it while it is ours */
 
@@ -42,11 +43,6 @@ static bool host_has_set;         /* it has set it while it is ours */
 static const int synchronous[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS };
 
 #define KEPT_BY_OTHERS 4
-
-int sampler_signal(void)
-{
-	return __atomic_load_n(&sampler_signal_number, __ATOMIC_ACQUIRE);
-}
 
 /* --- which ----------------------------------------------------------------------- */
 
@@ -111,12 +107,19 @@ static void set_previous(const struct sigaction *action)
 	forward_set(action);
 }
 
-uint64_t signal_unblockable(void)
+uint64_t signal_asynchronous(void)
 {
-	uint64_t set = 1ull << (SIGKILL - 1) | 1ull << (SIGSTOP - 1);
+	uint64_t set = UINT64_MAX;
 
 	for (size_t i = 0; i < sizeof(synchronous) / sizeof(synchronous[0]); i++)
-		set |= 1ull << (synchronous[i] - 1);
+		set &= ~(1ull << (synchronous[i] - 1));
+	return set;
+}
+
+uint64_t signal_unblockable(void)
+{
+	uint64_t set = ~signal_asynchronous() | 1ull << (SIGKILL - 1) | 1ull << (SIGSTOP - 1);
+
 	/* What the C library keeps for itself, and lets nobody block. */
 	for (int number = SIGSYS + 1; number < SIGRTMIN; number++)
 		set |= 1ull << (number - 1);
@@ -189,6 +192,43 @@ int signal_start(void)
 
 /* --- giving it away ----------------------------------------------------------------- */
 
+#define ARMING_LIMIT_NS NS_PER_S
+#define ARMING_PAUSE_NS 20000
+
+/* Waits until no thread but this one is where timers_arm() was at the call; a second at
+ * most. */
+static void wait_for_arming(void)
+{
+	uint64_t deadline = clock_ns(CLOCK_MONOTONIC) + ARMING_LIMIT_NS;
+	const struct timespec pause = timespec_of_ns(ARMING_PAUSE_NS);
+	uint32_t slots = slots_count();
+
+	for (uint32_t i = 0; i < slots; i++) {
+		struct thread *slot = slots_get(i);
+		while (slot != thread_current && __atomic_load_n(&slot->arming, __ATOMIC_SEQ_CST) &&
+		       clock_ns(CLOCK_MONOTONIC) < deadline)
+			clock_nanosleep(CLOCK_MONOTONIC, 0, &pause, NULL);
+	}
+}
+
+/* Stops, in the kernel, all timers that send this signal. */
+static void silence_timers(int number)
+{
+	uint32_t slots = slots_count();
+
+	for (uint32_t i = 0; i < slots; i++) {
+		for (int clock = 0; clock < TIMER_CLOCKS; clock++) {
+			/* Acquire: the timer as it was made. Read once: its thread may delete it right
+			 * now, and make another with another signal. */
+			struct thread_timer timer = { .kernel = __atomic_load_n(
+							      &slots_get(i)->timers[clock].kernel,
+							      __ATOMIC_ACQUIRE) };
+			if (timer_signal(&timer) == number)
+				sys_timer_settime(timer_id(&timer), 0, 0, 0);
+		}
+	}
+}
+
 /* With the lock held. The timers get another signal, not one of `avoid`; nothing of
  * theirs comes by the old one afterwards. False: there is none. */
 static bool move(const sigset_t *blocked, const sigset_t *avoid)
@@ -202,14 +242,14 @@ static bool move(const sigset_t *blocked, const sigset_t *avoid)
 	__atomic_store_n(&sampler_signal_number, number, __ATOMIC_SEQ_CST);
 	host_has_set = false;
 	/* Whoever read the old number has armed his timer by now. */
-	threads_wait_arming();
+	wait_for_arming();
 	/* Takes away, on every thread, what is pending. A host's own handler is there
 	 * already if it went by the hooks. */
 	if (sigaction(old, NULL, &action) == 0 && is_ours(&action))
 		sigaction(old, &ignore, NULL);
 	/* A handler that runs still may arm its timer. */
 	sampler_quiesce();
-	threads_silence(old);
+	silence_timers(old);
 	counter_add(SAMPLER_SIGNAL_MOVES, 1);
 	return true;
 }
@@ -218,7 +258,7 @@ static bool move(const sigset_t *blocked, const sigset_t *avoid)
 static void follow_here(void)
 {
 	struct thread *thread = thread_current;
-	const struct query_tag *tag = thread != NULL ? sampler_top(thread) : NULL;
+	const struct query_tag *tag = thread != NULL ? nesting_top(thread) : NULL;
 
 	if (tag != NULL)
 		timers_follow(thread, tag);

@@ -8,9 +8,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* The signal in use, 0 before sampler_init(). It changes when the host takes it. */
-int sampler_signal(void);
-
 /* The host is about to set the signal's action, to ask what it is, or to make a
  * descriptor for the signals of `set`. True: done, with what its call is to return; or
  * with the set that it is to use. False: the real function is to be called. Any thread,
@@ -20,14 +17,16 @@ bool sampler_host_sets_signal(int number, const struct sigaction *action, struct
 bool sampler_host_asks_signal(int number, struct sigaction *action);
 bool sampler_host_reads_signal(const sigset_t *set, sigset_t *without);
 
-extern int sampler_signal_number; /* atomic; sampler_signal() */
-
 /* Chooses the signal if there is none yet and installs the handler. 0 or an errno value. */
 int signal_start(void);
 
 /* Puts the handler back, or takes another signal, if the host has set ours without
  * telling. False: it could not be done now. */
 bool sampler_keep_signal(void);
+
+/* All signals, bit number - 1, but those that a fault of the interrupted code raises.
+ * Async-signal-safe. */
+uint64_t signal_asynchronous(void);
 
 /* The signals, bit number - 1, that are not blocked inside the handler. */
 uint64_t signal_unblockable(void);

@@ -26,6 +26,7 @@
 #include "handler/response.h"
 #include "base/sys.h"
 #include "sampler/signal.h"
+#include "sampler/slots.h"
 #include "sampler/state.h"
 #include "sampler/timers.h"
 
@@ -189,12 +190,12 @@ static void tell(const struct asked *asked, void (*each)(void *, const struct th
 
 static struct asked *find_threads(uint32_t *count)
 {
-	uint32_t slots = thread_slots();
+	uint32_t slots = slots_count();
 	struct asked *asked = calloc(slots + 1, sizeof(*asked));
 
 	*count = 0;
 	for (uint32_t i = 0; asked != NULL && i < slots; i++) {
-		struct thread *slot = thread_slot(i);
+		struct thread *slot = slots_get(i);
 		uint32_t owner = __atomic_load_n(&slot->owner, __ATOMIC_ACQUIRE);
 		if (owner != 0)
 			asked[(*count)++] = (struct asked){ .slot = slot, .id = owner };

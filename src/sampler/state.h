@@ -1,30 +1,21 @@
 /*
- * Starting, stopping, and the counters of the sampler.
+ * What all files of the sampler share: its ring, its signal's number, its counters.
  */
 #ifndef QUERYPROF_SAMPLER_STATE_H
 #define QUERYPROF_SAMPLER_STATE_H
 
-#include <stdbool.h>
 #include <stdint.h>
 
-#include "handler/thread.h"
-
-/* Chooses the signal, installs the handler, hooks fork. Idempotent; any thread.
- * 0 or an errno value: the library then works without samples. The ring must stay
- * for the life of the process: signals and ends of queries may come late. */
-int sampler_init(struct ring *ring);
-
-/* No more samples: pushes tag queries but arm nothing. The handler stays, as
- * signals may be on their way. sampler_init() starts again. */
-void sampler_stop(void);
+struct ring;
 
 /* The ring that samples go to, NULL while stopped. */
 struct ring *sampler_ring(void);
+void state_set_ring(struct ring *ring);
 
-/* Waits until every handler that was running at the call has returned. Not from
- * a handler. False after a second of waiting (a thread is stopped by a debugger, or
- * starves): what handlers may use must then stay. */
-bool sampler_quiesce(void);
+/* The signal in use, 0 before sampler_init(). It changes when the host takes it. */
+int sampler_signal(void);
+
+extern int sampler_signal_number; /* atomic; sampler_signal() */
 
 enum sampler_counter {
 	SAMPLER_THREADS,         /* slots in use */
@@ -51,8 +42,5 @@ static inline void counter_set(enum sampler_counter which, uint64_t value)
 {
 	__atomic_store_n(&sampler_counters[which], value, __ATOMIC_RELAXED);
 }
-
-/* In a forked child. */
-void sampler_after_fork(void);
 
 #endif

@@ -1,9 +1,5 @@
 /*
- * Slots: which thread has which, from its first query to its end.
- *
- * Free slots are a stack of indices, changed by compare-and-swap with a counter
- * against reuse; so neither a fork nor a thread that dies in the middle can leave a
- * lock behind. Only mapping a new block takes a lock.
+ * Which thread has which slot, from its first query to its end.
  *
  * A slot goes back when the destructor of a thread-specific key runs. A later
  * destructor may run a query again: the thread then gets a slot once more. What no
@@ -15,15 +11,15 @@
 #include <errno.h>
 #include <pthread.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/random.h>
 
-#include "base/lock.h"
+#include "base/sys.h"
 #include "handler/ring.h"
-#include "handler/timer.h"
+#include "sampler/random.h"
 #include "sampler/signal.h"
+#include "sampler/slots.h"
 #include "sampler/state.h"
+#include "sampler/thread_record.h"
 #include "sampler/timers.h"
 
 #define NAME_INTERVAL_NS NS_PER_S
@@ -31,94 +27,6 @@
 static __thread bool excluded __attribute__((tls_model("initial-exec")));
 
 static pthread_key_t key;
-LOCK_DEFINE(grow_lock, LOCK_THREADS);
-
-/* The newest free slot's index + 1 in the low half; the high half counts changes. */
-static uint64_t free_slots;
-
-/* --- random numbers ------------------------------------------------------------- */
-
-/* SplitMix64: one word of state, passes the usual tests, and phases and the random
- * part of keys need no more. */
-uint64_t threads_random(struct thread *thread)
-{
-	uint64_t x = thread->random += 0x9e3779b97f4a7c15ull;
-
-	x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ull;
-	x = (x ^ (x >> 27)) * 0x94d049bb133111ebull;
-	return x ^ (x >> 31);
-}
-
-static void seed_random(struct thread *thread)
-{
-	/* Without entropy at boot: what differs between threads and moments. */
-	if (getrandom(&thread->random, sizeof(thread->random), GRND_NONBLOCK) !=
-	    (ssize_t)sizeof(thread->random))
-		thread->random = clock_ns(CLOCK_REALTIME) ^ clock_ns(CLOCK_MONOTONIC) << 20 ^
-		                 (uint64_t)thread->id << 40;
-}
-
-/* --- free slots ------------------------------------------------------------------ */
-
-static struct thread *take_free(void)
-{
-	/* Acquire: the slot as it was given back. */
-	uint64_t old = __atomic_load_n(&free_slots, __ATOMIC_ACQUIRE);
-
-	while ((uint32_t)old != 0) {
-		struct thread *slot = thread_slot((uint32_t)old - 1);
-		uint64_t next = ((old >> 32) + 1) << 32 | __atomic_load_n(&slot->next_free, __ATOMIC_RELAXED);
-		if (__atomic_compare_exchange_n(&free_slots, &old, next, false, __ATOMIC_ACQUIRE,
-		                                __ATOMIC_ACQUIRE))
-			return slot;
-	}
-	return NULL;
-}
-
-static void give_free(struct thread *slot)
-{
-	uint64_t old = __atomic_load_n(&free_slots, __ATOMIC_RELAXED);
-	uint64_t next;
-
-	do {
-		__atomic_store_n(&slot->next_free, (uint32_t)old, __ATOMIC_RELAXED);
-		next = ((old >> 32) + 1) << 32 | (slot->index + 1);
-	} while (!__atomic_compare_exchange_n(&free_slots, &old, next, false, __ATOMIC_RELEASE,
-	                                      __ATOMIC_RELAXED));
-}
-
-static bool add_block(void)
-{
-	size_t bytes = THREADS_PER_BLOCK * thread_slot_bytes();
-	uint32_t first = thread_slots();
-	void *block =
-		mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-
-	if (block == MAP_FAILED)
-		return false;
-	if (!thread_add_block(block)) {
-		munmap(block, bytes);
-		return false;
-	}
-	counter_add(SAMPLER_SLOTS, THREADS_PER_BLOCK);
-	for (uint32_t i = THREADS_PER_BLOCK; i-- > 0;)
-		give_free(thread_slot(first + i));
-	return true;
-}
-
-static struct thread *take_slot(void)
-{
-	struct thread *slot = take_free();
-
-	if (slot != NULL)
-		return slot;
-	pthread_mutex_lock(&grow_lock);
-	slot = take_free(); /* another thread may have added a block */
-	if (slot == NULL && add_block())
-		slot = take_free();
-	pthread_mutex_unlock(&grow_lock);
-	return slot;
-}
 
 /* The slot's timers go, then the slot. Only for who cleared `owner`. */
 static void free_slot(struct thread *slot)
@@ -128,7 +36,7 @@ static void free_slot(struct thread *slot)
 	/* Atomic: sampler_quiesce() may be looking. */
 	__atomic_store_n(&slot->handler.is_running, 0, __ATOMIC_RELEASE);
 	counter_add(SAMPLER_THREADS, -1);
-	give_free(slot);
+	slots_give(slot);
 }
 
 /* True for one caller only, however many try. */
@@ -187,14 +95,14 @@ static void fill_slot(struct thread *slot)
 	__atomic_store_n(&slot->response.on_way, 0, __ATOMIC_SEQ_CST);
 	/* The old thread's frames: its stack may be gone, or somebody else's. */
 	memset(thread_memo(slot), 0, unwind_memo_bytes);
-	seed_random(slot);
+	random_seed(slot);
 	/* Release: sampler_reap() on another thread reads the slot through it. */
 	__atomic_store_n(&slot->owner, slot->id, __ATOMIC_RELEASE);
 }
 
 static struct thread *register_thread(void)
 {
-	struct thread *slot = take_slot();
+	struct thread *slot = slots_take();
 
 	if (slot == NULL) {
 		counter_add(SAMPLER_THREADS_FAILED, 1);
@@ -292,13 +200,13 @@ void sampler_exclude_thread(void)
 
 void sampler_reap(void)
 {
-	uint32_t slots = thread_slots();
+	uint32_t slots = slots_count();
 	int saved_errno = errno;
 
 	if (sampler_ring() != NULL && timers_in_process())
 		sampler_keep_signal();
 	for (uint32_t i = 0; i < slots; i++) {
-		struct thread *slot = thread_slot(i);
+		struct thread *slot = slots_get(i);
 		uint32_t owner = __atomic_load_n(&slot->owner, __ATOMIC_ACQUIRE);
 		if (owner != 0 && syscall(SYS_tgkill, getpid(), owner, 0) != 0 && errno == ESRCH &&
 		    disown(slot, owner))
@@ -320,54 +228,20 @@ int threads_init(void)
 
 void threads_set_ring(struct ring *ring)
 {
-	uint32_t slots = thread_slots();
+	uint32_t slots = slots_count();
 
 	for (uint32_t i = 0; i < slots; i++)
-		__atomic_store_n(&thread_slot(i)->ring, ring, __ATOMIC_RELEASE);
-}
-
-#define ARMING_LIMIT_NS NS_PER_S
-#define ARMING_PAUSE_NS 20000
-
-void threads_wait_arming(void)
-{
-	uint64_t deadline = clock_ns(CLOCK_MONOTONIC) + ARMING_LIMIT_NS;
-	const struct timespec pause = timespec_of_ns(ARMING_PAUSE_NS);
-	uint32_t slots = thread_slots();
-
-	for (uint32_t i = 0; i < slots; i++) {
-		struct thread *slot = thread_slot(i);
-		while (slot != thread_current && __atomic_load_n(&slot->arming, __ATOMIC_SEQ_CST) &&
-		       clock_ns(CLOCK_MONOTONIC) < deadline)
-			clock_nanosleep(CLOCK_MONOTONIC, 0, &pause, NULL);
-	}
-}
-
-void threads_silence(int number)
-{
-	uint32_t slots = thread_slots();
-
-	for (uint32_t i = 0; i < slots; i++) {
-		for (int clock = 0; clock < TIMER_CLOCKS; clock++) {
-			/* Acquire: the timer as it was made. Read once: its thread may delete it right
-			 * now, and make another with another signal. */
-			struct thread_timer timer = { .kernel = __atomic_load_n(
-							      &thread_slot(i)->timers[clock].kernel,
-							      __ATOMIC_ACQUIRE) };
-			if (timer_signal(&timer) == number)
-				sys_timer_settime(timer_id(&timer), 0, 0, 0);
-		}
-	}
+		__atomic_store_n(&slots_get(i)->ring, ring, __ATOMIC_RELEASE);
 }
 
 void threads_after_fork(void)
 {
-	uint32_t slots = thread_slots();
+	uint32_t slots = slots_count();
 	struct thread *self = thread_current;
 
-	free_slots = 0;
+	slots_forget_free();
 	for (uint32_t i = slots; i-- > 0;) {
-		struct thread *slot = thread_slot(i);
+		struct thread *slot = slots_get(i);
 		timers_forget(slot);
 		slot->handler.is_running = 0;
 		slot->arming = false;
@@ -375,7 +249,7 @@ void threads_after_fork(void)
 			continue;
 		slot->owner = 0;
 		slot->nesting = 0;
-		give_free(slot);
+		slots_give(slot);
 	}
 	if (self == NULL)
 		return;
@@ -383,6 +257,6 @@ void threads_after_fork(void)
 	self->retry_ns = self->retry_pause_ns = 0;
 	self->named = false;
 	self->cpu_read_ns = self->cpu_read_at_ns = self->cpu_base_at_ns = 0;
-	seed_random(self); /* or parent and child would make the same keys */
+	random_seed(self); /* or parent and child would make the same keys */
 	threads_tell_name(self);
 }

@@ -34,16 +34,6 @@ void threads_set_ring(struct ring *ring);
  * the thread itself, when it is registered and, behind each signal, with its next query. */
 void threads_tell_name(struct thread *thread);
 
-/* Waits until no thread but the calling one is where timers_arm() was when this was
- * called; a second at most. */
-void threads_wait_arming(void);
-
-/* Stops, in the kernel, all timers that send this signal. */
-void threads_silence(int number);
-
-/* The next random number of the thread. */
-uint64_t threads_random(struct thread *thread);
-
 /* In a forked child: only the calling thread's slot is left. */
 void threads_after_fork(void);
 

@@ -12,8 +12,9 @@
 
 #include "base/debug.h"
 #include "handler/timer.h"
+#include "sampler/random.h"
+#include "sampler/signal.h"
 #include "sampler/state.h"
-#include "sampler/threads.h"
 #include "sampler/timers.h"
 
 #ifndef sigev_notify_thread_id
@@ -57,6 +58,12 @@ static void note_refusal(struct thread *thread, int error, uint64_t now)
 	counter_set(SAMPLER_TIMER_ERRNO, (uint64_t)error);
 }
 
+/* A kernel timer in one word: its number, its signal, and a bit that is always set. */
+static uint64_t word_of(int id, int signal)
+{
+	return 1ull << 63 | (uint64_t)signal << 32 | (uint32_t)id;
+}
+
 static bool create_timer(struct thread *thread, enum timer_clock clock)
 {
 	struct thread_timer *timer = &thread->timers[clock];
@@ -79,8 +86,8 @@ static bool create_timer(struct thread *thread, enum timer_clock clock)
 	}
 	thread->retry_ns = thread->retry_pause_ns = 0;
 	timer->period_ns = 0;
-	/* Release: threads_silence() on another thread finds the timer as it was made. */
-	__atomic_store_n(&timer->kernel, timer_word(id, event.sigev_signo), __ATOMIC_RELEASE);
+	/* Release: silence_timers() of signal.c on another thread finds the timer as it was made. */
+	__atomic_store_n(&timer->kernel, word_of(id, event.sigev_signo), __ATOMIC_RELEASE);
 	counter_add(SAMPLER_TIMERS, 1);
 	debug_log(DEBUG_TIMERS, "thread %u: made its %s timer, signal %d", thread->id,
 	          clock == TIMER_CPU ? "CPU" : "real-time", event.sigev_signo);
@@ -97,7 +104,14 @@ static void choose_grid(struct thread *thread, struct thread_timer *timer, uint6
 	timer->period_ns = period_ns;
 	timer->told = 0;
 	timer->slowed = timer->behind = timer->in_time = 0;
-	timer->grid_ns = (timer->whole ? 0 : now) + 1 + threads_random(thread) % period_ns;
+	timer->grid_ns = (timer->whole ? 0 : now) + 1 + random_next(thread) % period_ns;
+}
+
+/* Makes the timer fire at the next tick. Relative: an absolute time of now would have
+ * passed and fire here. */
+static int set_to_tick(const struct thread_timer *timer)
+{
+	return sys_timer_settime(timer_id(timer), 0, 1, timer_interval(timer));
 }
 
 static int set_timer(struct thread_timer *timer, enum timer_clock clock, uint64_t now)
@@ -108,7 +122,7 @@ static int set_timer(struct thread_timer *timer, enum timer_clock clock, uint64_
 	timer->armed_ns = at_tick ? now : 0;
 	HANDLER_BARRIER();
 	timer->armed = true;
-	return at_tick ? timer_set_to_tick(timer) : timer_set_on_grid(timer, now);
+	return at_tick ? set_to_tick(timer) : timer_set_on_grid(timer, now);
 }
 
 void timers_tell_rest(const struct thread *thread)
@@ -162,7 +176,7 @@ void timers_arm(struct thread *thread, enum timer_clock clock, uint64_t period_n
 	bool arming = thread->arming; /* a handler of the host's may run a query in here */
 	int saved_errno = errno;
 
-	/* Before the look at which signal it is: see threads_wait_arming(). */
+	/* Before the look at which signal it is: see wait_for_arming() of signal.c. */
 	__atomic_store_n(&thread->arming, true, __ATOMIC_SEQ_CST);
 	arm(thread, clock, period_ns);
 	__atomic_store_n(&thread->arming, arming, __ATOMIC_RELEASE);

@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 #include "handler/thread.h"
-#include "sampler/signal.h"
+#include "sampler/state.h"
 
 /* Limits of a period. Below the first the kernel spends its time on signals. */
 #define PERIOD_MIN_NS 10000ull /* 10 us */

@@ -19,7 +19,7 @@
 #include "trace/embed.h"
 #include "handler/ring.h"
 #include "queryprof.h"
-#include "sampler/sampler.h"
+#include "sampler/timers.h"
 #include "settings/value.h"
 #include "store/store.h"
 #include "symbol/symbol.h"

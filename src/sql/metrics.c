@@ -13,11 +13,12 @@
 #include <string.h>
 
 #include "base/debug.h"
-#include "sampler/ring_reader.h"
 #include "handler/ledger.h"
 #include "handler/unwind/unwind.h"
 #include "watch/runs.h"
-#include "sampler/sampler.h"
+#include "sampler/ledger_reader.h"
+#include "sampler/ring_reader.h"
+#include "sampler/state.h"
 #include "watch/session.h"
 #include "settings/settings.h"
 #include "store/store.h"

@@ -15,9 +15,10 @@
 #include <unistd.h>
 
 #include "base/vector.h"
-#include "query/query.h"
-#include "sampler/sampler.h"
+#include "query/look.h"
+#include "query/query_record.h"
 #include "sampler/stacks.h"
+#include "sampler/threads.h"
 #include "store/store.h"
 
 #define NS_PER_S 1000000000ull

@@ -13,13 +13,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "sampler/ring_reader.h"
 #include "base/sys.h"
 #include "modules/modules.h"
 #include "base/text.h"
 #include "queryprof.h"
 #include "store/counters.h"
-#include "sampler/sampler.h"
+#include "sampler/ring_reader.h"
+#include "sampler/threads.h"
 #include "store/file/descriptors.h"
 #include "store/flusher.h"
 #include "store/flusher_file.h"

@@ -17,7 +17,7 @@
 #include "base/text.h"
 #include "queryprof.h"
 #include "sampler/ring_reader.h"
-#include "sampler/sampler.h"
+#include "sampler/threads.h"
 #include "store/file/database.h"
 #include "store/flusher.h"
 #include "store/last_thread.h"

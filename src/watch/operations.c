@@ -2,7 +2,8 @@
 
 #include <string.h>
 
-#include "sampler/sampler.h"
+#include "query/look.h"
+#include "sampler/threads.h"
 #include "watch/recording.h"
 #include "watch/runs.h"
 

@@ -5,8 +5,9 @@
 #include <sys/mman.h>
 
 #include "handler/running.h"
+#include "query/look.h"
 #include "sampler/push.h"
-#include "sampler/sampler.h"
+#include "sampler/quiesce.h"
 #include "store/store.h"
 
 #define RUNS 8192u /* a power of two */

@@ -1,8 +1,9 @@
 #include "watch/statements.h"
 
 #include "handler/running.h"
+#include "query/look.h"
 #include "sampler/push.h"
-#include "sampler/sampler.h"
+#include "sampler/threads.h"
 #include "watch/recording.h"
 #include "watch/runs.h"
 

@@ -4,7 +4,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "sampler/sampler.h"
+#include "sampler/threads.h"
 #include "watch/runs.h"
 
 /* The events that we need. */

@@ -12,7 +12,7 @@
 #include "base/sys.h"
 #include "handler/running.h"
 #include "sampler/push.h"
-#include "sampler/sampler.h"
+#include "sampler/threads.h"
 #include "watch/trace_fallback.h"
 
 static int (*real_create_thread)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);

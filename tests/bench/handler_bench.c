@@ -18,14 +18,17 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "sampler/ring_reader.h"
 #include "handler/dispatch.h"
 #include "handler/forward.h"
 #include "handler/ledger.h"
 #include "handler/sample.h"
 #include "modules/modules.h"
 #include "query/query.h"
-#include "sampler/sampler.h"
+#include "sampler/ledger_reader.h"
+#include "sampler/ring_reader.h"
+#include "sampler/start.h"
+#include "sampler/state.h"
+#include "sampler/threads.h"
 
 #define ROUNDS 500
 #define REPEATS 60

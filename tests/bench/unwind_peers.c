@@ -11,6 +11,7 @@
 
 #include "handler/unwind/code_map.h"
 #include "handler/record.h"
+#include "modules/publish.h"
 
 struct unwind_stack peer_stack;
 struct unwind_memo *peer_memo;
@@ -59,9 +60,9 @@ static int walk_miss(const void *context)
 {
 	const struct code_map *map = code_map_current();
 
-	code_map_publish(without_cache);
+	publish_code_map(without_cache);
 	const int depth = walk_cache(context);
-	code_map_publish(map);
+	publish_code_map(map);
 	return depth;
 }
 

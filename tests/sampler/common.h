@@ -17,15 +17,29 @@
 #include <cmocka.h>
 
 #include "handler/record.h"
-#include "sampler/ring_reader.h"
 #include "handler/dispatch.h"
 #include "handler/forward.h"
 #include "handler/ledger.h"
 #include "handler/sample.h"
 #include "base/sys.h"
 #include "handler/thread.h"
-#include "query/query.h"
-#include "sampler/sampler.h"
+#include "query/look.h"
+#include "query/query_record.h"
+#include "sampler/exec.h"
+#include "sampler/ledger_reader.h"
+#include "sampler/nesting.h"
+#include "sampler/push.h"
+#include "sampler/quiesce.h"
+#include "sampler/ring_reader.h"
+#include "sampler/sample_reader.h"
+#include "sampler/signal.h"
+#include "sampler/slots.h"
+#include "sampler/start.h"
+#include "sampler/state.h"
+#include "sampler/take.h"
+#include "sampler/thread_record.h"
+#include "sampler/threads.h"
+#include "sampler/timers.h"
 
 #if defined(__SANITIZE_THREAD__)
 #define UNDER_TSAN 1 /* it delivers signals late: nothing about their times holds */

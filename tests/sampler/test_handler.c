@@ -250,7 +250,7 @@ static void test_late(void **state)
 	(void)state;
 
 	note(before);
-	send(&thread_slot(thread->index + 1)->timers[TIMER_REAL], SI_TIMER, 0);
+	send(&slots_get(thread->index + 1)->timers[TIMER_REAL], SI_TIMER, 0);
 	assert_only(LEDGER_LATE, before);
 
 	/* The thread has given its slot back. */
@@ -263,7 +263,7 @@ static void test_late(void **state)
 	assert_false(thread_owns_signal(SI_TIMER, thread));
 	assert_false(thread_owns_signal(SI_TIMER, &thread->timers[TIMER_CLOCKS]));
 	assert_false(thread_owns_signal(SI_TIMER, (const void *)8));
-	assert_true(thread_owns_signal(SI_TIMER, &thread_slot(thread_slots() - 1)->timers[TIMER_REAL]));
+	assert_true(thread_owns_signal(SI_TIMER, &slots_get(slots_count() - 1)->timers[TIMER_REAL]));
 	assert_true(thread_owns_signal(SI_QUEUE, &thread->response));
 	assert_false(thread_owns_signal(SI_QUEUE, &thread->response.given));
 	assert_false(thread_owns_signal(SI_QUEUE, &thread->timers[0]));

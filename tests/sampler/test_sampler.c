@@ -219,7 +219,7 @@ static void nesting(void)
 		struct query_tag tag = tag_of(&runs[i], 1000000 + (uint64_t)i % QUERY_NESTING, 0);
 		sampler_push(thread, &tag);
 		int innermost = i < QUERY_NESTING ? i : QUERY_NESTING - 1;
-		CHECK(sampler_top(thread)->counts == &runs[innermost].counts);
+		CHECK(nesting_top(thread)->counts == &runs[innermost].counts);
 		CHECK(timer->period_ns == 1000000 + (uint64_t)innermost);
 	}
 	burn_for_samples(3);
@@ -228,9 +228,9 @@ static void nesting(void)
 		sampler_pop(thread);
 		int innermost = i - 1 < QUERY_NESTING ? i - 1 : QUERY_NESTING - 1;
 		if (i == 0)
-			CHECK(sampler_top(thread) == NULL);
+			CHECK(nesting_top(thread) == NULL);
 		else
-			CHECK(sampler_top(thread)->counts == &runs[innermost].counts &&
+			CHECK(nesting_top(thread)->counts == &runs[innermost].counts &&
 			      timer->period_ns == 1000000 + (uint64_t)innermost);
 	}
 	sampler_pop(thread); /* once too often: nothing */
@@ -401,7 +401,7 @@ static void costs(void)
 	struct thread *thread = sampler_thread();
 	for (size_t i = 0; i < 2; i++) {
 		push(thread, cases[i].period_ns, 0);
-		struct query_tag tag = *sampler_top(thread);
+		struct query_tag tag = *nesting_top(thread);
 		uint64_t start = cpu_now();
 		for (int n = 0; n < ROUNDS; n++) {
 			sampler_push(thread, &tag);

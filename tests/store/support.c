@@ -12,7 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "sampler/sampler.h"
+#include "sampler/threads.h"
 
 struct ring *ring;
 char folder[64], trace_path[72];

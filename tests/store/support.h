@@ -15,7 +15,8 @@
 
 #include <stdbool.h>
 
-#include "handler/record.h"
+#include "query/query_record.h"
+#include "sampler/thread_record.h"
 #include "sampler/ring_reader.h"
 #include "modules/modules.h"
 #include "store/store.h"

@@ -60,12 +60,12 @@ def kind_name(kind):
 
 
 def slots():
-    """The slots of all threads, as thread_slot() finds them."""
+    """The slots of all threads, as slots_get() finds them."""
     kind = gdb.lookup_type("struct thread")
     size = kind.sizeof + number(gdb.parse_and_eval("unwind_memo_bytes"))
     size = (size + SLOT_ALIGN - 1) // SLOT_ALIGN * SLOT_ALIGN
-    blocks = variable("thread.c", "blocks")
-    for block in range(number(variable("thread.c", "block_count"))):
+    blocks = variable("thread.c", "thread_blocks")
+    for block in range(number(variable("thread.c", "thread_block_count"))):
         start = number(blocks[block])
         for place in range(THREADS_PER_BLOCK):
             yield gdb.Value(start + place * size).cast(kind.pointer()).dereference()
@@ -118,7 +118,7 @@ class Runs(gdb.Command):
 
     def invoke(self, argument, from_tty):
         rows = []
-        run = variable("query.c", "listed")
+        run = variable("look.c", "listed")
         while number(run):
             if number(run["version"]) & 1:  # shown
                 rows.append([key(run["key"]), number(run["thread_id"]), number(run["working"]) or "-",
@@ -135,7 +135,7 @@ class Ring(gdb.Command):
         super().__init__("queryprof ring", gdb.COMMAND_STATUS)
 
     def invoke(self, argument, from_tty):
-        ring = variable("sampler.c", "ring")
+        ring = variable("state.c", "current")
         if not number(ring):
             gdb.write("no ring: sampling is stopped\n")
             return

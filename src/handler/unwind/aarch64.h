@@ -20,11 +20,11 @@
 #define ARCH_RED_ZONE 0
 
 enum rule_kind {
-	RULE_UNSET = 0, /* an empty cache slot */
-	RULE_FP = 1,    /* CFA = x29 + offset */
-	RULE_SP = 2,    /* CFA = sp + offset */
-	RULE_LINK,      /* as RULE_SP, the return address is still in x30 */
-	RULE_SIGNAL,    /* the kernel's frame: registers in a ucontext above sp */
+	RULE_UNSET = 0,       /* an empty cache slot */
+	RULE_FP = 1,          /* CFA = x29 + offset */
+	RULE_SP = RULE_PLAIN, /* CFA = sp + offset */
+	RULE_LINK,            /* as RULE_SP, the return address is still in x30 */
+	RULE_SIGNAL,          /* the kernel's frame: registers in a ucontext above sp */
 	RULE_FULL,
 	RULE_BOTTOM,
 	RULE_NONE,    /* code without unwind information */
@@ -118,8 +118,6 @@ static inline int arch_load_registers(const struct unwind_frame *frame, const st
 	return unwind_load_words(bounds, arch_signal_registers(frame), registers, CFI_REGISTERS);
 }
 
-/* Turns a trampoline's *frame into the one that the signal interrupted, on any stack; 0: its
- * registers may not be read. */
 static inline int arch_signal_frame(struct unwind_frame *frame, const struct unwind_bounds *bounds)
 {
 	const uintptr_t registers = arch_signal_registers(frame);
@@ -133,17 +131,6 @@ static inline int arch_signal_frame(struct unwind_frame *frame, const struct unw
 	return 1;
 }
 
-static inline enum rule_result rule_apply_signal(struct unwind_frame *frame,
-                                                 const struct unwind_bounds *bounds)
-{
-	struct unwind_frame interrupted = *frame;
-	if (!arch_signal_frame(&interrupted, bounds) || interrupted.sp <= frame->sp ||
-	    interrupted.sp >= bounds->high || interrupted.sp % 8 != 0)
-		return RULE_OUT_OF_BOUNDS;
-	*frame = interrupted;
-	return RULE_STEPPED;
-}
-
 static inline uintptr_t rule_offset(rule_t rule)
 {
 	return (uintptr_t)((rule >> RULE_OFFSET_SHIFT) * 8);
@@ -155,12 +142,6 @@ static inline int rule_is_as_called(rule_t rule)
 {
 	(void)rule;
 	return 0;
-}
-
-/* Nearly all rules are plain: one of the first two kinds. */
-static inline int rule_is_plain(rule_t rule)
-{
-	return (rule & 15) <= RULE_SP;
 }
 
 /* rule_apply() for a plain rule. */
@@ -232,28 +213,11 @@ static inline enum rule_result rule_apply(rule_t rule, struct unwind_frame *fram
 	}
 }
 
-/* Whether a frame of this rule is always the last. */
-static inline int rule_is_bottom(rule_t rule)
-{
-	return (rule & 15) == RULE_BOTTOM;
-}
-
-/* Whether the frame that the rule leads to was interrupted by a signal. */
-static inline int rule_leaves_signal(rule_t rule)
-{
-	return (rule & 15) == RULE_SIGNAL;
-}
-
 /* The present value of the slot from which the step to `frame` read the return address; that
  * step was not opaque. */
 static inline uintptr_t arch_return_address(const struct unwind_frame *frame)
 {
 	return arch_strip(*frame->slot);
-}
-
-static inline int arch_same_link(const struct unwind_frame *a, const struct unwind_frame *b)
-{
-	return a->link == b->link;
 }
 
 /* All registers, by DWARF number. */

@@ -24,6 +24,13 @@
 #define RULE_BITS 29
 typedef int64_t rule_t;
 
+/* A rule's kind is in its lowest four bits. Nearly all rules are plain: of the kinds 1 and 2. */
+#define RULE_PLAIN 2
+static inline int rule_is_plain(rule_t rule)
+{
+	return (rule & 15) <= RULE_PLAIN;
+}
+
 struct unwind_frame {
 	uintptr_t pc; /* its rule applies, and the trace reports it */
 	uintptr_t sp, fp;
@@ -87,6 +94,22 @@ static inline int unwind_load_words(const struct unwind_bounds *bounds, uintptr_
 	return 1;
 }
 
+/* Turns a trampoline's *frame into the one that the signal interrupted, on any stack; 0: its
+ * registers may not be read. */
+static inline int arch_signal_frame(struct unwind_frame *frame, const struct unwind_bounds *bounds);
+
+/* The same for a signal that was handled on the stack that it interrupted. */
+static inline enum rule_result rule_apply_signal(struct unwind_frame *frame,
+                                                 const struct unwind_bounds *bounds)
+{
+	struct unwind_frame interrupted = *frame;
+	if (!arch_signal_frame(&interrupted, bounds) || interrupted.sp <= frame->sp ||
+	    interrupted.sp >= bounds->high || interrupted.sp % 8 != 0)
+		return RULE_OUT_OF_BOUNDS;
+	*frame = interrupted;
+	return RULE_STEPPED;
+}
+
 /* CFI_FOR_AARCH64: a test of its rules on another machine. */
 #if defined(__aarch64__) || defined(CFI_FOR_AARCH64)
 #include "handler/unwind/aarch64.h"
@@ -95,5 +118,17 @@ static inline int unwind_load_words(const struct unwind_bounds *bounds, uintptr_
 #else
 #error "no unwinder for this architecture yet"
 #endif
+
+/* Whether a frame of this rule is always the last. */
+static inline int rule_is_bottom(rule_t rule)
+{
+	return (rule & 15) == RULE_BOTTOM;
+}
+
+/* Whether the frame that the rule leads to was interrupted by a signal. */
+static inline int rule_leaves_signal(rule_t rule)
+{
+	return (rule & 15) == RULE_SIGNAL;
+}
 
 #endif

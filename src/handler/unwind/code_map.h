@@ -48,9 +48,6 @@ struct code_map {
 	struct code_range ranges[];
 };
 
-/* An empty map: the loader is asked for each address. */
-extern const struct code_map code_map_nothing;
-
 /* Whether the loader has loaded or unloaded an object since the map was made.
  * Async-signal-safe. */
 static inline bool code_map_moved(const struct code_map *map)
@@ -64,23 +61,15 @@ static inline bool code_map_moved(const struct code_map *map)
 	return differs != 0;
 }
 
-/* Handlers use `map` from now on. The previous map, and its rules when the epoch moved on,
- * must stay readable until no sampler's handler uses them (sampler_quiesce) and no reader is
- * between code_map_enter() and code_map_leave() (code_map_readers). */
-void code_map_publish(const struct code_map *map);
-
 /* Around each use of a map outside the sampler's handlers. Async-signal-safe; they nest.
  * Pass the result of code_map_enter() to code_map_leave(). */
 unsigned code_map_enter(void);
 void code_map_leave(unsigned side);
 
-/* Each reader of an earlier map is on one of two sides. To wait for all of them: turn, wait
- * until the returned side has no readers, then turn and wait once more. */
-unsigned code_map_turn(void);
-uint32_t code_map_readers(unsigned side);
-
-/* Written by code_map_publish(). */
+/* Written by modules/publish.c; a reader counts itself on the open one of two sides. */
 extern const struct code_map *code_map_published __attribute__((visibility("hidden")));
+extern uint32_t code_map_open_side __attribute__((visibility("hidden")));
+extern uint32_t code_map_readers[2] __attribute__((visibility("hidden")));
 
 /* Async-signal-safe. NULL before the first publish. Inline, for the speed of an unchanged
  * stack. */

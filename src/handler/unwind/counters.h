@@ -15,7 +15,7 @@ enum unwind_counter {
 	UNWIND_COUNTERS,
 };
 
-/* Written by unwind_count(). */
+/* Defined in unwind.c, written by unwind_count(). */
 extern uint64_t unwind_counters[UNWIND_COUNTERS] __attribute__((visibility("hidden")));
 
 /* Async-signal-safe. Relaxed: each counter is a number by itself. */
@@ -24,6 +24,9 @@ static inline void unwind_count(enum unwind_counter which)
 	__atomic_fetch_add(&unwind_counters[which], 1, __ATOMIC_RELAXED);
 }
 
-uint64_t unwind_counter(enum unwind_counter which);
+static inline uint64_t unwind_counter(enum unwind_counter which)
+{
+	return __atomic_load_n(&unwind_counters[which], __ATOMIC_RELAXED);
+}
 
 #endif

@@ -58,7 +58,8 @@ static bool kernel_copies(uintptr_t address, void *to, size_t size)
 	const struct iovec remote = { .iov_base = (void *)address, .iov_len = size };
 
 	/* All arguments are longs: syscall() does not extend shorter ones. */
-	return syscall(SYS_process_vm_readv, (long)getpid(), &local, 1ul, &remote, 1ul, 0ul) == (long)size;
+	return syscall(SYS_process_vm_readv, syscall(SYS_getpid), &local, 1ul, &remote, 1ul, 0ul) ==
+	       (long)size;
 }
 
 /* Reads beyond the host's objects, within a readable page: no sanitizer's concern. */

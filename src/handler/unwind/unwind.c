@@ -17,6 +17,7 @@
 #include "handler/unwind/unwind.h"
 
 #include <stddef.h>
+#include <string.h>
 
 #include "handler/record.h"
 #include "handler/unwind/arch.h"
@@ -51,6 +52,11 @@ struct unwind_memo {
 #define BYTES_AHEAD (12 * LINE_BYTES)
 #define SETS_OF_PAGE (4096 / sizeof(uint64_t)) /* of the rule cache */
 
+uint64_t unwind_counters[UNWIND_COUNTERS];
+
+/* An empty map: the loader is asked for each address. */
+static const struct code_map no_map;
+
 const unsigned unwind_memo_bytes = sizeof(struct unwind_memo);
 const unsigned unwind_cache_bytes = CACHE_WAYS * CACHE_SETS * sizeof(uint64_t);
 
@@ -70,19 +76,17 @@ static void memo_shift(struct unwind_memo *memo, uint32_t from, uint32_t to)
 		return;
 	if (length > TRACE_MAX_FRAMES - to)
 		length = TRACE_MAX_FRAMES - to;
-	if (to < from) {
-		for (uint32_t i = 0; i < length; i++)
-			memo->frames[to + i] = memo->frames[from + i];
-	} else {
-		for (uint32_t i = length; i-- > 0;)
-			memo->frames[to + i] = memo->frames[from + i];
-	}
+	memmove(&memo->frames[to], &memo->frames[from], length * sizeof(memo->frames[0]));
 	memo->count = to + length;
 }
 
 static bool same_frame(const struct unwind_frame *a, const struct unwind_frame *b)
 {
-	return a->pc == b->pc && a->sp == b->sp && a->fp == b->fp && arch_same_link(a, b);
+#ifdef ARCH_HAS_LINK
+	if (a->link != b->link)
+		return false;
+#endif
+	return a->pc == b->pc && a->sp == b->sp && a->fp == b->fp;
 }
 
 /* Writes the memo's callers from number `n` on, as long as each is still the caller of the
@@ -311,36 +315,32 @@ trace_anew(const void *ucontext, const struct unwind_stack *stack, const struct 
 		/* Neither the map's rules nor the memo, which depends on them, but the loader
 		 * alone. The next map will know this code. */
 		result.generation++;
-		map = &code_map_nothing;
+		map = &no_map;
 		memo = NULL;
 	}
 	const uint32_t generation = result.generation;
 	if (max > TRACE_MAX_FRAMES)
 		max = TRACE_MAX_FRAMES;
-	if (leaf.sp < stack->start || leaf.sp >= stack->end || stack->end - leaf.sp < sizeof(uintptr_t)) {
-		result = unwind_unknown(ucontext, map, stack, leaf, trace, (uint32_t)max);
-		result.generation = generation;
-		return result;
-	}
 	struct unwind_bounds bounds = { leaf.sp - ARCH_RED_ZONE, stack->end & ~(uintptr_t)7, NULL };
 	if (bounds.low < stack->start || bounds.low > leaf.sp)
 		bounds.low = stack->start;
-
-	fetch_ahead(map, leaf.sp);
-	if (memo == NULL || memo->busy) {
+	fetch_ahead(map, leaf.sp); /* no prefetch faults, whatever the stack */
+	if (leaf.sp < stack->start || leaf.sp >= stack->end || stack->end - leaf.sp < sizeof(uintptr_t)) {
+		result = unwind_unknown(ucontext, map, stack, leaf, trace, (uint32_t)max);
+	} else if (memo == NULL || memo->busy) {
 		result = walk_plain(ucontext, map, &bounds, leaf, trace, (uint32_t)max);
-		result.generation = generation;
-		return result;
+	} else {
+		if (!memo_is_usable(memo, map, stack)) {
+			memo->epoch = map->epoch;
+			memo->stack = *stack;
+			memo->count = 0;
+		}
+		memo->whole = false;
+		memo_set_busy(memo, true);
+		result = walk_with_memo(ucontext, map, &bounds, memo, leaf, trace, (uint32_t)max);
+		memo_set_busy(memo, false);
 	}
-	if (!memo_is_usable(memo, map, stack)) {
-		memo->epoch = map->epoch;
-		memo->stack = *stack;
-		memo->count = 0;
-	}
-	memo->whole = false;
-	memo_set_busy(memo, true);
-	result = walk_with_memo(ucontext, map, &bounds, memo, leaf, trace, (uint32_t)max);
-	memo_set_busy(memo, false);
+	result.generation = generation;
 	return result;
 }
 

@@ -18,13 +18,13 @@
 #define ARCH_RED_ZONE 128
 
 enum rule_kind {
-	RULE_UNSET = 0, /* an empty cache slot */
-	RULE_RSP,       /* CFA = rsp + offset */
-	RULE_RBP,       /* CFA = rbp + offset */
-	RULE_PLT,       /* CFA = rsp + 8, or + 16 from `offset` bytes into the PLT entry */
-	RULE_AT_RBP,    /* CFA = *(rbp + offset) */
-	RULE_AT_RSP,    /* CFA = *(rsp + offset) + 8 */
-	RULE_SIGNAL,    /* the kernel's frame: registers in a ucontext at rsp */
+	RULE_UNSET = 0,        /* an empty cache slot */
+	RULE_RSP,              /* CFA = rsp + offset */
+	RULE_RBP = RULE_PLAIN, /* CFA = rbp + offset */
+	RULE_PLT,              /* CFA = rsp + 8, or + 16 from `offset` bytes into the PLT entry */
+	RULE_AT_RBP,           /* CFA = *(rbp + offset) */
+	RULE_AT_RSP,           /* CFA = *(rsp + offset) + 8 */
+	RULE_SIGNAL,           /* the kernel's frame: registers in a ucontext at rsp */
 	RULE_FULL,
 	RULE_BOTTOM,
 	RULE_NONE,    /* code without unwind information */
@@ -158,8 +158,6 @@ static inline int arch_load_registers(const struct unwind_frame *frame, const st
 	return 1;
 }
 
-/* Turns a trampoline's *frame into the one that the signal interrupted, on any stack; 0: its
- * registers may not be read. */
 static inline int arch_signal_frame(struct unwind_frame *frame, const struct unwind_bounds *bounds)
 {
 	const uintptr_t registers = arch_signal_registers(frame);
@@ -170,17 +168,6 @@ static inline int arch_signal_frame(struct unwind_frame *frame, const struct unw
 		return 0;
 	*frame = next;
 	return 1;
-}
-
-static inline enum rule_result rule_apply_signal(struct unwind_frame *frame,
-                                                 const struct unwind_bounds *bounds)
-{
-	struct unwind_frame interrupted = *frame;
-	if (!arch_signal_frame(&interrupted, bounds) || interrupted.sp <= frame->sp ||
-	    interrupted.sp >= bounds->high || interrupted.sp % 8 != 0)
-		return RULE_OUT_OF_BOUNDS;
-	*frame = interrupted;
-	return RULE_STEPPED;
 }
 
 /* The last part of a step, from the CFA on. */
@@ -227,12 +214,6 @@ static inline uintptr_t rule_offset(rule_t rule)
 static inline int rule_is_as_called(rule_t rule)
 {
 	return rule == rule_make(RULE_RSP, 1, 0);
-}
-
-/* Nearly all rules are plain: one of the first two kinds. */
-static inline int rule_is_plain(rule_t rule)
-{
-	return (rule & 15) <= RULE_RBP;
 }
 
 /* rule_apply() for a plain rule. */
@@ -284,31 +265,11 @@ rule_apply(rule_t rule, struct unwind_frame *frame, const struct unwind_bounds *
 	return result;
 }
 
-/* Whether a frame of this rule is always the last. */
-static inline int rule_is_bottom(rule_t rule)
-{
-	return (rule & 15) == RULE_BOTTOM;
-}
-
-/* Whether the frame that the rule leads to was interrupted by a signal. */
-static inline int rule_leaves_signal(rule_t rule)
-{
-	return (rule & 15) == RULE_SIGNAL;
-}
-
 /* The present value of the slot from which the step to `frame` read the return address; that
  * step was not opaque. */
 static inline uintptr_t arch_return_address(const struct unwind_frame *frame)
 {
 	return *(const uintptr_t *)(frame->sp - 8);
-}
-
-/* Compares what a frame holds beside pc, sp and fp: nothing here. */
-static inline int arch_same_link(const struct unwind_frame *a, const struct unwind_frame *b)
-{
-	(void)a;
-	(void)b;
-	return 1;
 }
 
 /* The frame of these registers. */

@@ -20,7 +20,7 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "sampler/sampler.h"
+#include "sampler/threads.h"
 #include "store/control.h"
 
 #define IDLE_MAX 4

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "sampler/ring_reader.h"
+#include "sampler/sample_reader.h"
 #include "store/write/batch.h"
 #include "store/write/intern.h"
 

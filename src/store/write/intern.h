@@ -4,6 +4,7 @@
 #ifndef QUERYPROF_STORE_WRITE_INTERN_H
 #define QUERYPROF_STORE_WRITE_INTERN_H
 
+#include "sampler/thread_record.h"
 #include "store/write/writer.h"
 
 /* Rows, found or made: their numbers, > 0; else minus SQLite's code. */

@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "handler/record.h"
+#include "query/query_record.h"
 #include "store/columns.h"
 #include "store/file/database.h"
 #include "base/hash_table.h"

@@ -1,8 +1,8 @@
 /*
  * The registers of running code, as a signal would leave them in a ucontext.
  */
-#ifndef QUERYPROF_HANDLER_UNWIND_REGISTERS_H
-#define QUERYPROF_HANDLER_UNWIND_REGISTERS_H
+#ifndef QUERYPROF_SAMPLER_REGISTERS_H
+#define QUERYPROF_SAMPLER_REGISTERS_H
 
 #include <stddef.h>
 #include <string.h>

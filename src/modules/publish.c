@@ -1,0 +1,47 @@
+/*
+ * Readers outside the sampler's handlers count themselves (code_map_enter). A new reader
+ * counts itself on the open side. A turn opens the other side, so the readers of the first
+ * only leave. A reader may choose a side just before the turn and count itself just after
+ * it: hence the second turn. Sequentially consistent: the reader's count comes before its
+ * load of the map.
+ */
+#include "modules/publish.h"
+
+#include <pthread.h>
+#include <time.h>
+
+#include "base/lock.h"
+#include "sampler/quiesce.h"
+
+/* Programs without the sampler have no handlers to wait for. */
+#pragma weak sampler_quiesce
+
+LOCK_DEFINE(turning, LOCK_CODE_MAPS);
+
+void publish_code_map(const struct code_map *map)
+{
+	/* Release: a handler that sees the pointer sees the table. */
+	__atomic_store_n(&code_map_published, map, __ATOMIC_RELEASE);
+}
+
+bool publish_wait(void)
+{
+	const struct timespec pause = { .tv_nsec = 100000 };
+	static int patience = 10000; /* a second in all */
+
+	if (sampler_quiesce != NULL)
+		sampler_quiesce();
+	pthread_mutex_lock(&turning);
+	for (int turn = 0; turn < 2; turn++) {
+		const unsigned side = __atomic_fetch_add(&code_map_open_side, 1, __ATOMIC_SEQ_CST) & 1;
+		while (__atomic_load_n(&code_map_readers[side], __ATOMIC_SEQ_CST) != 0 && patience > 0) {
+			nanosleep(&pause, NULL);
+			patience--;
+		}
+	}
+	const bool all_left = patience > 0;
+	if (all_left)
+		patience = 10000; /* one wait for a reader that never leaves is enough */
+	pthread_mutex_unlock(&turning);
+	return all_left;
+}

@@ -1,0 +1,19 @@
+/*
+ * The code map that handlers use, and the wait until no handler uses an earlier one.
+ */
+#ifndef QUERYPROF_MODULES_PUBLISH_H
+#define QUERYPROF_MODULES_PUBLISH_H
+
+#include <stdbool.h>
+
+#include "handler/unwind/code_map.h"
+
+/* Handlers use `map` from now on. The previous map, and its rules when the epoch moved on,
+ * must stay readable until publish_wait() has returned true. */
+void publish_code_map(const struct code_map *map);
+
+/* Waits until no handler reads an earlier map. False when one still seems to: a handler of
+ * the host may have left a trace with longjmp(), or its thread did not survive fork(). */
+bool publish_wait(void);
+
+#endif

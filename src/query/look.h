@@ -1,0 +1,38 @@
+/*
+ * Runs of queries, as other threads see them.
+ */
+#ifndef QUERYPROF_QUERY_LOOK_H
+#define QUERYPROF_QUERY_LOOK_H
+
+#include <stdint.h>
+
+#include "query/query.h"
+
+/* Shows the run to query_next_shown() and hides it again; each again is nothing. Its texts
+ * must stay as they are while it is shown, and nobody waits for those who read them:
+ * hide it before they go. Of its fields only rows, working and the counts may
+ * change meanwhile. */
+void query_show(struct query_run *run);
+void query_hide(struct query_run *run);
+
+/* Makes `to` the run that `from` was; hidden both. */
+void query_hand_over(struct query_run *to, const struct query_run *from);
+
+/* A run as it was at one moment. Texts but the library's are malloc'ed copies; NULL:
+ * none, or the kernel does not let us look. */
+struct query_view {
+	struct query_key key, initial, parent;
+	uint32_t session, thread_id, working;
+	uint64_t start_realtime_ns, elapsed_ns;
+	uint64_t cpu_time_ns;
+	uint64_t rows, samples[TRACE_TYPES];
+	char *text, *database, *query_id;
+	const char *library;
+};
+void query_view_free(struct query_view *view);
+
+/* The runs that are shown: start with NULL, go on with what came last, NULL ends.
+ * Lock-free, and never in the way of who runs them. */
+struct query_run *query_next_shown(struct query_run *last, struct query_view *view);
+
+#endif

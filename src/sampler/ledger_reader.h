@@ -1,0 +1,17 @@
+/*
+ * The ledger, added up.
+ */
+#ifndef QUERYPROF_SAMPLER_LEDGER_READER_H
+#define QUERYPROF_SAMPLER_LEDGER_READER_H
+
+#include <stdint.h>
+
+#include "handler/ledger.h"
+
+/* The sum over all threads there ever were. */
+uint64_t ledger_read(enum ledger_counter which);
+
+/* In a forked child: all counters start again from 0. No handler may run. */
+void ledger_reset_in_child(void);
+
+#endif

@@ -1,0 +1,106 @@
+/*
+ * The table of all threads' slots, and the free ones.
+ *
+ * Slots stand in blocks that are mapped when they are needed and never unmapped; a
+ * slot's index and address are for ever. So everything that must look at all
+ * threads (the ledger, the handler that is shown an unknown cookie, the wait for
+ * running handlers) reads the table without a lock, and at any moment, a fork's
+ * included.
+ *
+ * Free slots are a stack of indices, changed by compare-and-swap with a counter
+ * against reuse; so neither a fork nor a thread that dies in the middle can leave a
+ * lock behind. Only mapping a new block takes a lock.
+ */
+#include "sampler/slots.h"
+
+#include <pthread.h>
+#include <sys/mman.h>
+
+#include "base/lock.h"
+#include "sampler/state.h"
+
+LOCK_DEFINE(grow_lock, LOCK_THREADS);
+
+/* The newest free slot's index + 1 in the low half; the high half counts changes. */
+static uint64_t free_slots;
+
+uint32_t slots_count(void)
+{
+	/* Acquire: the blocks. */
+	return __atomic_load_n(&thread_block_count, __ATOMIC_ACQUIRE) * THREADS_PER_BLOCK;
+}
+
+struct thread *slots_get(uint32_t index)
+{
+	char *block = thread_blocks[index / THREADS_PER_BLOCK];
+
+	return (struct thread *)(void *)(block + index % THREADS_PER_BLOCK * thread_slot_bytes());
+}
+
+static struct thread *take_free(void)
+{
+	/* Acquire: the slot as it was given back. */
+	uint64_t old = __atomic_load_n(&free_slots, __ATOMIC_ACQUIRE);
+
+	while ((uint32_t)old != 0) {
+		struct thread *slot = slots_get((uint32_t)old - 1);
+		uint64_t next = ((old >> 32) + 1) << 32 | __atomic_load_n(&slot->next_free, __ATOMIC_RELAXED);
+		if (__atomic_compare_exchange_n(&free_slots, &old, next, false, __ATOMIC_ACQUIRE,
+		                                __ATOMIC_ACQUIRE))
+			return slot;
+	}
+	return NULL;
+}
+
+void slots_give(struct thread *slot)
+{
+	uint64_t old = __atomic_load_n(&free_slots, __ATOMIC_RELAXED);
+	uint64_t next;
+
+	do {
+		__atomic_store_n(&slot->next_free, (uint32_t)old, __ATOMIC_RELAXED);
+		next = ((old >> 32) + 1) << 32 | (slot->index + 1);
+	} while (!__atomic_compare_exchange_n(&free_slots, &old, next, false, __ATOMIC_RELEASE,
+	                                      __ATOMIC_RELAXED));
+}
+
+static bool add_block(void)
+{
+	uint32_t count = __atomic_load_n(&thread_block_count, __ATOMIC_RELAXED);
+	uint32_t first = count * THREADS_PER_BLOCK;
+
+	if (count == THREAD_BLOCKS)
+		return false;
+	char *block = mmap(NULL, THREADS_PER_BLOCK * thread_slot_bytes(), PROT_READ | PROT_WRITE,
+	                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (block == MAP_FAILED)
+		return false;
+	thread_blocks[count] = block;
+	for (uint32_t i = 0; i < THREADS_PER_BLOCK; i++)
+		slots_get(first + i)->index = first + i;
+	/* Release: whoever sees the count sees the block. */
+	__atomic_store_n(&thread_block_count, count + 1, __ATOMIC_RELEASE);
+	counter_add(SAMPLER_SLOTS, THREADS_PER_BLOCK);
+	for (uint32_t i = THREADS_PER_BLOCK; i-- > 0;)
+		slots_give(slots_get(first + i));
+	return true;
+}
+
+struct thread *slots_take(void)
+{
+	struct thread *slot = take_free();
+
+	if (slot != NULL)
+		return slot;
+	pthread_mutex_lock(&grow_lock);
+	slot = take_free(); /* another thread may have added a block */
+	if (slot == NULL && add_block())
+		slot = take_free();
+	pthread_mutex_unlock(&grow_lock);
+	return slot;
+}
+
+void slots_forget_free(void)
+{
+	free_slots = 0;
+}

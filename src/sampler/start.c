@@ -1,0 +1,51 @@
+#include "sampler/start.h"
+
+#include <errno.h>
+#include <pthread.h>
+
+#include "base/lock.h"
+#include "handler/sample.h"
+#include "sampler/fork.h"
+#include "sampler/signal.h"
+#include "sampler/state.h"
+#include "sampler/threads.h"
+#include "sampler/timers.h"
+
+LOCK_DEFINE(lock, LOCK_SAMPLER, .at_fork = LOCK_LEFT);
+
+static int start(struct ring *ring)
+{
+	int error = threads_init();
+
+	if (error == 0)
+		error = fork_init();
+	if (error == 0)
+		error = signal_start();
+	if (error != 0)
+		return error;
+	timers_init();
+	threads_set_ring(ring);
+	state_set_ring(ring);
+	sample_enable(true);
+	return 0;
+}
+
+int sampler_init(struct ring *ring)
+{
+	int saved_errno = errno;
+
+	pthread_mutex_lock(&lock);
+	int error = sampler_ring() != NULL ? 0 : start(ring);
+	pthread_mutex_unlock(&lock);
+	errno = saved_errno;
+	return error;
+}
+
+void sampler_stop(void)
+{
+	pthread_mutex_lock(&lock);
+	/* Timers that are armed disarm themselves at their next signal. */
+	sample_enable(false);
+	state_set_ring(NULL);
+	pthread_mutex_unlock(&lock);
+}

@@ -1,0 +1,21 @@
+/*
+ * Starting and stopping.
+ *
+ * Each thread gets a slot (handler/thread.h) at its first query, and kernel timers as the
+ * queries' periods ask for them; both go with the thread.
+ */
+#ifndef QUERYPROF_SAMPLER_START_H
+#define QUERYPROF_SAMPLER_START_H
+
+struct ring;
+
+/* Chooses the signal, installs the handler, hooks fork. Idempotent; any thread.
+ * 0 or an errno value: the library then works without samples. The ring must stay
+ * for the life of the process: signals and ends of queries may come late. */
+int sampler_init(struct ring *ring);
+
+/* No more samples: pushes tag queries but arm nothing. The handler stays, as
+ * signals may be on their way. sampler_init() starts again. */
+void sampler_stop(void);
+
+#endif

@@ -1,0 +1,30 @@
+#include "sampler/take.h"
+
+#include <errno.h>
+
+#include "base/sys.h"
+#include "handler/sample.h"
+#include "sampler/registers.h"
+#include "sampler/signal.h"
+
+/* Not inlined: a query's frame is around this one. */
+__attribute__((noinline)) bool sampler_take(struct thread *thread, enum trace_type type, int64_t value)
+{
+	const uint64_t blocked = signal_asynchronous();
+	int saved_errno = errno;
+	ucontext_t context;
+	uint64_t mask;
+	bool taken = false;
+
+	/* As while the handler runs: it must not interrupt this, which uses the thread's memo
+	 * and trace, nor may a handler of the host's leave it by a longjmp. */
+	syscall(SYS_rt_sigprocmask, SIG_BLOCK, &blocked, &mask, sizeof(mask));
+	registers_here(&context);
+	if (thread_enter_handler(thread, (uintptr_t)__builtin_frame_address(0))) {
+		taken = sample_on_call(thread, type, value, &context);
+		thread_leave_handler(thread);
+	}
+	syscall(SYS_rt_sigprocmask, SIG_SETMASK, &mask, NULL, sizeof(mask));
+	errno = saved_errno;
+	return taken;
+}

@@ -1,0 +1,19 @@
+/*
+ * Samples that ordinary code takes.
+ */
+#ifndef QUERYPROF_SAMPLER_TAKE_H
+#define QUERYPROF_SAMPLER_TAKE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/sample_type.h"
+#include "handler/thread.h"
+
+/* Takes a sample from ordinary code, at a hooked call: the calling thread's stack from its
+ * caller on, with `value` in the type's unit. The sample goes to the query that runs; false,
+ * and nothing is written, where none runs or there is no room. Signals wait meanwhile, so a
+ * timer's sample is only late. Async-signal-safe; keeps errno. */
+bool sampler_take(struct thread *thread, enum trace_type type, int64_t value);
+
+#endif
