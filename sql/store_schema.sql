@@ -1,9 +1,9 @@
 -- The trace file. One source: the library runs this text when it makes a file,
 -- tests and people can run it as well. PRAGMA application_id and user_version are
--- set by the code (src/store/database.c), with the same transaction.
+-- set by the code (src/store/file/database.c), with the same transaction.
 --
 -- A new version only adds: tables, indexes, views, columns with a default. Older
--- files get what they lack of this text (src/store/upgrade.c).
+-- files get what they lack of this text (src/store/file/upgrade.c).
 --
 -- Shape: a sample is one narrow row; all that repeats (where it was taken, its
 -- stack, its query, the query's text) is a row of another table that samples name

@@ -257,7 +257,7 @@ static int shrink(sqlite3 *db, int64_t max_bytes)
 	return run(db, "PRAGMA incremental_vacuum(1000)");
 }
 
-/* They can be looked up again (src/embed). What they took is given back at once: nobody
+/* They can be looked up again (src/trace/embed.h). What they took is given back at once: nobody
  * comes by here again while nothing fits. */
 static int remove_names(sqlite3 *db)
 {
