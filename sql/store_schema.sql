@@ -1,9 +1,9 @@
 -- The trace file. One source: the library runs this text when it makes a file,
 -- tests and people can run it as well. PRAGMA application_id and user_version are
--- set by the code (src/store/database.c), with the same transaction.
+-- set by the code (src/store/file/database.c), with the same transaction.
 --
 -- A new version only adds: tables, indexes, views, columns with a default. Older
--- files get what they lack of this text (src/store/upgrade.c).
+-- files get what they lack of this text (src/store/file/upgrade.c).
 --
 -- Shape: a sample is one narrow row; all that repeats (where it was taken, its
 -- stack, its query, the query's text) is a row of another table that samples name
@@ -171,24 +171,31 @@ CREATE TABLE samples (
 	weight             INTEGER NOT NULL,
 	truncated          INTEGER NOT NULL,
 	size               INTEGER NOT NULL,
-	value              INTEGER DEFAULT NULL,
-	batch              INTEGER NOT NULL DEFAULT 0
+	value              INTEGER DEFAULT NULL
 	-- end of columns.h
 );
 
--- The transactions that stored something, in their order, for those who follow the file:
--- what is newer than a batch has a greater number in its column `batch` (in queries, the one
--- that changed the row last). first_ns and last_ns are of the batch's samples, `samples` is
--- how many it had; `total` is how many the file has had up to and including it, and `thread`
--- the newest row of threads then. The newest batch and the newest thread are never removed, so
--- that numbers only grow.
+-- The transactions that stored something, in their order, for those who follow the file;
+-- queries.batch is the one that changed the row last. `process` wrote the batch. Its samples
+-- in earlier batches lie at before_ns or before; those of this batch lie between first_ns and
+-- last_ns, and `samples` is how many it had. `total` is how many the file has had up to and
+-- including it, and `thread` the newest row of threads then. The newest batch and the newest
+-- thread are never removed, so that numbers only grow.
 CREATE TABLE batches (
-	id       INTEGER PRIMARY KEY,
-	first_ns INTEGER NOT NULL,
-	last_ns  INTEGER NOT NULL,
-	samples  INTEGER NOT NULL,
-	total    INTEGER NOT NULL,
-	thread   INTEGER NOT NULL
+	id        INTEGER PRIMARY KEY,
+	process   INTEGER NOT NULL,
+	before_ns INTEGER NOT NULL,
+	first_ns  INTEGER NOT NULL,
+	last_ns   INTEGER NOT NULL,
+	samples   INTEGER NOT NULL,
+	total     INTEGER NOT NULL,
+	thread    INTEGER NOT NULL
+);
+
+-- The few samples that are not younger than all of their process in earlier batches.
+CREATE TABLE late_samples (
+	timestamp_ns INTEGER PRIMARY KEY,
+	batch        INTEGER NOT NULL
 );
 
 -- Which stacks are still needed, without counting: time is cut into epochs, and a
@@ -325,6 +332,17 @@ LEFT JOIN queries AS p ON p.id = q.parent
 LEFT JOIN statements AS x ON x.id = q.statement
 LEFT JOIN libraries AS l ON l.id = q.library
 WHERE q.finished;
+
+-- The samples of each batch: the late ones that name it, and those of its process in its
+-- range of time that are not late.
+CREATE VIEW batch_samples AS
+SELECT b.id AS batch, s.timestamp_ns AS timestamp_ns
+FROM batches AS b
+CROSS JOIN samples AS s ON s.timestamp_ns BETWEEN b.first_ns AND b.last_ns
+LEFT JOIN late_samples AS l ON l.timestamp_ns = s.timestamp_ns
+LEFT JOIN series AS r ON r.id = s.series
+LEFT JOIN threads AS t ON t.id = r.thread
+WHERE iif(l.batch IS NULL, t.process = b.process AND s.timestamp_ns > b.before_ns, l.batch = b.id);
 
 -- The types of samples in this file.
 CREATE VIEW sample_types AS

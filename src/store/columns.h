@@ -57,7 +57,6 @@
 	FILED(value, INTEGER, "DEFAULT NULL", sample->value) \
 	SHOWN(value, INTEGER, 0, "CAST(coalesce(s.value, s.weight * r.period_ns) AS INTEGER)") \
 	SHOWN(unit, TEXT, 0, "r.unit") \
-	FILED(batch, INTEGER, COLUMN_ZERO, writer->stored_batch) \
 	MADE(symbols, TEXT, COLUMN_HIDDEN | COLUMN_SYMBOLS) \
 	MADE(lines, TEXT, COLUMN_HIDDEN | COLUMN_LINES)
 

@@ -28,6 +28,8 @@ static void look(struct seen *seen, int64_t most, struct follow_news *news)
 		fail_msg("follow_look: %s", error);
 	assert_true(news->until.batch >= news->since.batch);
 	assert_true(news->until.samples >= news->since.samples);
+	assert_true(news->until.samples - news->since.samples <= most ||
+	            news->until.batch == news->since.batch + 1);
 }
 
 static int64_t read_rows(const struct follow_news *news, enum follow_kind kind, int64_t *ones,
@@ -116,11 +118,42 @@ static void everything_comes_once(void **state)
 	assert_int_equal(seen.queries, 3);
 }
 
+/* Two samples each, at times before, between, around and behind the earlier ones: each batch
+ * has its own samples, also for one who reads it later and alone. */
+static void any_order_of_times_is_followed(void **state)
+{
+	static const int64_t times[][2] = { { 50, 51 }, { 20, 60 }, { 30, 55 }, { 40, 41 },
+		                            { 10, 70 }, { 65, 66 }, { 80, 81 }, { 5, 90 } };
+	const int64_t late = 1 + 2 + 2 + 1 + 2 + 0 + 1; /* those that later ones had preceded */
+	struct seen seen = { .looks = 0 };
+	struct follow_news news;
+
+	(void)state;
+	start_store(trace_path, 0);
+	for (size_t i = 0; i < sizeof times / sizeof *times; i++) {
+		for (int j = 0; j < 2; j++)
+			put_samples(T0 + (uint64_t)times[i][j] * 1000, 1, 1, KEY(1));
+		drain();
+	}
+	for (size_t i = 0; i < sizeof times / sizeof *times; i++) {
+		int64_t ones = 0, newest = 0;
+
+		look(&seen, 1, &news);
+		assert_int_equal(news.samples, 2);
+		assert_int_equal(news.missed, 0);
+		assert_int_equal(read_rows(&news, FOLLOW_SAMPLES, &ones, &newest), 2);
+		assert_int_equal(newest, T0 + times[i][1] * 1000);
+		seen.at = news.until;
+	}
+	assert_int_equal(ask("SELECT count(*) FROM late_samples"), late);
+}
+
 /* Several processes at the same times; the follower reads while they write, in small steps. */
 static void writers_are_followed_while_they_write(void **state)
 {
-	struct seen seen = { .looks = 0 }, again = { .looks = 0 };
+	struct seen seen = { .looks = 0 }, again = { .looks = 0 }, slowly = { .looks = 0 };
 	pid_t children[3];
+	int64_t late;
 
 	(void)state;
 	for (int i = 0; i < 3; i++) {
@@ -153,10 +186,18 @@ static void writers_are_followed_while_they_write(void **state)
 	assert_int_equal(seen.samples, 30001);
 	assert_int_equal(seen.queries, 61);
 	assert_int_equal(seen.missed, 0);
-	assert_true(seen.looks >= 30001 / 16384);
 	follow(&again, INT64_MAX);
 	assert_int_equal(again.samples, 30001);
+	assert_int_equal(again.looks, 1);
 	assert_memory_equal(&again.at, &seen.at, sizeof seen.at);
+	follow(&slowly, 1);
+	assert_int_equal(slowly.samples, 30001);
+	assert_int_equal(slowly.looks, slowly.at.batch);
+	/* Younger than this process's other sample, though not than those of the others. */
+	late = ask("SELECT count(*) FROM late_samples");
+	put_samples(T0 + 1, 1, 1, KEY(999));
+	drain();
+	assert_int_equal(ask("SELECT count(*) FROM late_samples"), late);
 }
 
 static void removed_samples_are_counted(void **state)
@@ -166,11 +207,14 @@ static void removed_samples_are_counted(void **state)
 
 	(void)state;
 	start_store(trace_path, 1 << 20);
-	put_samples(T0, 1000, 5, KEY(1));
+	put_samples(T0, 500, 5, KEY(1));
+	drain();
+	put_samples(T0 - 1000000, 500, 5, KEY(1));
 	put = 1000;
 	drain();
 	follow(&seen, INT64_MAX);
 	assert_int_equal(seen.samples, 1000);
+	assert_int_equal(ask("SELECT count(*) FROM late_samples"), 500);
 	while (!store_counter(STORE_TRIMMED) || put < 100000) {
 		put_samples(T0 + (uint64_t)put * 1000, 10000, 5, KEY(1));
 		put += 10000;
@@ -185,6 +229,7 @@ static void removed_samples_are_counted(void **state)
 	}
 	assert_true(seen.missed > 0);
 	assert_int_equal(seen.samples + seen.missed, put);
+	assert_int_equal(ask("SELECT count(*) FROM late_samples"), 0);
 }
 
 static void another_file_is_noticed(void **state)
@@ -213,6 +258,7 @@ int main(void)
 		/* First the one whose children use SQLite though this process has not. */
 		TEST(writers_are_followed_while_they_write),
 		TEST(everything_comes_once),
+		TEST(any_order_of_times_is_followed),
 		TEST(removed_samples_are_counted),
 		TEST(another_file_is_noticed),
 	};

@@ -160,6 +160,27 @@ static int close_descriptors(const char *mine)
 	return 0;
 }
 
+/* The store's table must not hold what the host had open when the store began: the other end
+ * of a pipe would wait for ever. */
+static int close_a_pipe(const char *mine)
+{
+	int ends[2];
+	char byte;
+
+	open_in_their_place(mine);
+	if (pipe2(ends, O_NONBLOCK))
+		return 1;
+	start_store(trace_path, 0);
+	put_samples(T0, 1000, 5, KEY);
+	if (!store_drain(30000) || count_read() != 1000)
+		return 2;
+	close(ends[1]);
+	if (read(ends[0], &byte, 1))
+		return 3;
+	stop_store();
+	return 0;
+}
+
 struct closer {
 	const char *mine;
 	int stop, rounds;
@@ -319,6 +340,21 @@ static void table_is_copied_where_it_cannot_be_made_empty(void **state)
 	assert_stored("50000");
 }
 
+static void host_closes_a_pipe(void **state)
+{
+	(void)state;
+	need_own_table();
+	check_closing(REFUSED_NONE, close_a_pipe);
+	assert_stored("1000");
+}
+
+static void host_closes_a_pipe_that_was_copied(void **state)
+{
+	(void)state;
+	check_closing(REFUSED_CLOSE_RANGE, close_a_pipe);
+	assert_stored("1000");
+}
+
 static void store_is_in_memory_without_a_table(void **state)
 {
 	(void)state;
@@ -332,6 +368,8 @@ int main(void)
 		TEST(host_closes_our_descriptors),
 		TEST(host_closes_them_without_a_pause),
 		TEST(table_is_copied_where_it_cannot_be_made_empty),
+		TEST(host_closes_a_pipe),
+		TEST(host_closes_a_pipe_that_was_copied),
 		TEST(store_is_in_memory_without_a_table),
 		TEST(host_reads_and_closes),
 		TEST(host_locks_count),

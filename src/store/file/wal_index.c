@@ -34,6 +34,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/vector.h"
+
 #define REGION_BYTES 32768
 #define PAGE_BYTES 4096
 
@@ -63,8 +65,7 @@ struct wal_index {
 	int fd;               /* of the index; -1: not open */
 	unsigned exclusive;   /* locks held so, a bit each */
 	bool is_stale;        /* the next load must be of everything */
-	int count;
-	struct region *regions;
+	VECTOR(struct region) regions;
 };
 
 static sqlite3_vfs *base;
@@ -90,12 +91,12 @@ static bool is_short(const struct wal_index *index)
 {
 	struct stat status;
 
-	return fstat(index->fd, &status) || status.st_size < (off_t)index->count * REGION_BYTES;
+	return fstat(index->fd, &status) || status.st_size < (off_t)index->regions.count * REGION_BYTES;
 }
 
-static void load_region(struct wal_index *index, int number)
+static void load_region(struct wal_index *index, size_t number)
 {
-	struct region *region = &index->regions[number];
+	struct region *region = &index->regions.items[number];
 
 	read_file(index, region->bytes, REGION_BYTES, (off_t)number * REGION_BYTES);
 	memcpy(region->known, region->bytes, REGION_BYTES);
@@ -112,15 +113,15 @@ static void read_head(const struct wal_index *index, unsigned char *head)
 static void load(struct wal_index *index, bool all)
 {
 	unsigned char head[HEAD_BYTES];
-	struct region *first = index->regions;
+	struct region *first = index->regions.items;
 
-	if (!index->count)
+	if (!index->regions.count)
 		return;
 	read_head(index, head);
 	for (int tries = 0; all || index->is_stale || memcmp(head, first->known, CHECKPOINT_START) != 0;
 	     tries++) {
 		index->is_stale = all = false;
-		for (int i = index->count; i-- > 0;)
+		for (size_t i = index->regions.count; i-- > 0;)
 			load_region(index, i);
 		/* The header as it was before is the one that the tables are for, or a later one. */
 		memcpy(first->bytes, head, HEAD_BYTES);
@@ -140,9 +141,9 @@ static bool has_changed(const struct region *region, size_t start, size_t size)
 	return memcmp(region->bytes + start, region->known + start, size) != 0;
 }
 
-static void publish_bytes(struct wal_index *index, int number, size_t start, size_t size)
+static void publish_bytes(struct wal_index *index, size_t number, size_t start, size_t size)
 {
-	struct region *region = &index->regions[number];
+	struct region *region = &index->regions.items[number];
 
 	if (!has_changed(region, start, size))
 		return;
@@ -153,9 +154,9 @@ static void publish_bytes(struct wal_index *index, int number, size_t start, siz
 }
 
 /* From the first change to the last one: nobody else writes here while we have the lock. */
-static void publish_hash_table(struct wal_index *index, int number, size_t start)
+static void publish_hash_table(struct wal_index *index, size_t number, size_t start)
 {
-	struct region *region = &index->regions[number];
+	struct region *region = &index->regions.items[number];
 	size_t end = REGION_BYTES;
 
 	if (!has_changed(region, start, end - start))
@@ -174,8 +175,8 @@ static bool is_as_known(const struct wal_index *index)
 
 	if (is_short(index))
 		return false;
-	for (int i = 0; i < index->count; i++) {
-		const unsigned char *known = index->regions[i].known;
+	for (size_t i = 0; i < index->regions.count; i++) {
+		const unsigned char *known = index->regions.items[i].known;
 		size_t start = i ? 0 : HEAD_BYTES;
 
 		read_file(index, bytes, sizeof bytes, (off_t)i * REGION_BYTES);
@@ -188,11 +189,11 @@ static bool is_as_known(const struct wal_index *index)
 
 static bool has_frames_to_publish(const struct wal_index *index)
 {
-	bool any = has_changed(&index->regions[0], 0, CHECKPOINT_START) ||
-	           has_changed(&index->regions[0], HEAD_BYTES, REGION_BYTES - HEAD_BYTES);
+	bool any = has_changed(&index->regions.items[0], 0, CHECKPOINT_START) ||
+	           has_changed(&index->regions.items[0], HEAD_BYTES, REGION_BYTES - HEAD_BYTES);
 
-	for (int i = 1; !any && i < index->count; i++)
-		any = has_changed(&index->regions[i], 0, REGION_BYTES);
+	for (size_t i = 1; !any && i < index->regions.count; i++)
+		any = has_changed(&index->regions.items[i], 0, REGION_BYTES);
 	return any;
 }
 
@@ -213,7 +214,7 @@ static void publish_frames(struct wal_index *index)
 {
 	if (!has_frames_to_publish(index))
 		return;
-	for (int i = index->count; i-- > 0;)
+	for (size_t i = index->regions.count; i-- > 0;)
 		publish_hash_table(index, i, i ? 0 : HEAD_BYTES);
 	if (is_as_known(index)) {
 		publish_bytes(index, 0, HEADER_BYTES, HEADER_BYTES);
@@ -233,7 +234,7 @@ static const struct {
 
 static void publish(struct wal_index *index)
 {
-	if (!index->exclusive || !index->count)
+	if (!index->exclusive || !index->regions.count)
 		return;
 	if (index->exclusive & 1u << WRITE_LOCK)
 		publish_frames(index);
@@ -243,7 +244,7 @@ static void publish(struct wal_index *index)
 
 /* With a byte in each page, so that the disk has room for all of it: a hole that cannot be
  * filled would be a SIGBUS in those who map it. */
-static bool extend_file(const struct wal_index *index, int regions)
+static bool extend_file(const struct wal_index *index, size_t regions)
 {
 	struct stat status;
 
@@ -333,18 +334,14 @@ static int open_index(struct wal_index *index)
 
 static bool add_region(struct wal_index *index)
 {
-	struct region *larger = realloc(index->regions, (size_t)(index->count + 1) * sizeof *index->regions);
 	struct region region = { .bytes = malloc(REGION_BYTES), .known = malloc(REGION_BYTES) };
 
-	if (larger)
-		index->regions = larger;
-	if (!larger || !region.bytes || !region.known) {
+	if (!region.bytes || !region.known || !vector_push(&index->regions, region)) {
 		free(region.bytes);
 		free(region.known);
 		return false;
 	}
-	index->regions[index->count++] = region;
-	load_region(index, index->count - 1);
+	load_region(index, index->regions.count - 1);
 	return true;
 }
 
@@ -360,12 +357,12 @@ static int map(sqlite3_file *file, int number, int size, int extend, void volati
 		return code;
 	if (size != REGION_BYTES)
 		return SQLITE_MISUSE;
-	if (extend && !extend_file(index, number + 1))
+	if (extend && !extend_file(index, (size_t)number + 1))
 		return SQLITE_IOERR_SHMSIZE;
-	while (index->count <= number)
+	while (index->regions.count <= (size_t)number)
 		if (!add_region(index))
 			return SQLITE_NOMEM;
-	*memory = index->regions[number].bytes;
+	*memory = index->regions.items[number].bytes;
 	return SQLITE_OK;
 }
 
@@ -386,7 +383,7 @@ static int lock(sqlite3_file *file, int first, int count, int flags)
 		return SQLITE_BUSY;
 	if (exclusive && (locks & 1u << WRITE_LOCK) && is_short(index)) {
 		invalidate(index);
-		if (!extend_file(index, index->count)) {
+		if (!extend_file(index, index->regions.count)) {
 			set_lock(index->fd, F_UNLCK, first, count);
 			return SQLITE_IOERR_SHMSIZE;
 		}
@@ -411,15 +408,13 @@ static int unmap(sqlite3_file *file, int remove)
 	if (name)
 		unlink(name);
 	free(name);
-	for (int i = 0; i < index->count; i++) {
-		free(index->regions[i].bytes);
-		free(index->regions[i].known);
+	for (size_t i = 0; i < index->regions.count; i++) {
+		free(index->regions.items[i].bytes);
+		free(index->regions.items[i].known);
 	}
-	free(index->regions);
+	vector_free(&index->regions);
 	if (index->fd >= 0)
 		close(index->fd);
-	index->regions = NULL;
-	index->count = 0;
 	index->exclusive = 0;
 	index->fd = -1;
 	return SQLITE_OK;

@@ -1,6 +1,6 @@
 /*
- * Each transaction of a writer has a row in `batches`, and what it stored has its number. A
- * batch's samples lie between its first and its last time, among samples of other batches.
+ * Each transaction of a writer has a row in `batches`, and the view batch_samples tells its
+ * samples. They lie between its first and its last time, among samples of other batches.
  * Retention removes the oldest samples, and the batches that have none left.
  */
 #include "store/read/follow.h"
@@ -17,10 +17,8 @@
 static const char *const selections[] = {
 	[FOLLOW_SAMPLES] = "SELECT timestamp_ns AS sample_id" TRACE_LOG_COLUMNS(
 		STORED_NAME, NOTHING, SHOWN_NAME,
-		NOTHING) " FROM trace_log WHERE timestamp_ns IN (SELECT s.timestamp_ns FROM batches AS b"
-			 " CROSS JOIN samples AS s ON s.timestamp_ns BETWEEN b.first_ns AND b.last_ns AND "
-			 "s.batch = b.id"
-			 " WHERE b.id > ?1 AND b.id <= ?2) ORDER BY timestamp_ns",
+		NOTHING) " FROM trace_log WHERE timestamp_ns IN (SELECT timestamp_ns FROM batch_samples"
+			 " WHERE batch > ?1 AND batch <= ?2) ORDER BY timestamp_ns",
 	[FOLLOW_QUERIES] = "SELECT q.finished AS finished" QUERY_LOG_COLUMNS(
 		STORED_OF_QUERY, NOTHING,
 		SHOWN_OF_QUERY) " FROM queries AS q LEFT JOIN queries AS i ON i.id = q.initial"
@@ -43,9 +41,9 @@ static const char *const selections[] = {
 
 /* What was removed of batches that are there still. */
 #define REMOVED_SQL                                                                                          \
-	"SELECT coalesce(sum(b.samples - (SELECT count(*) FROM samples AS s WHERE s.timestamp_ns BETWEEN"    \
-	" b.first_ns AND b.last_ns AND s.batch = b.id)), 0) FROM batches AS b WHERE b.id > ?1 AND b.id <= "  \
-	"?2"                                                                                                 \
+	"SELECT coalesce(sum(b.samples - (SELECT count(*) FROM batch_samples AS s WHERE s.batch = b.id)), "  \
+	"0)"                                                                                                 \
+	" FROM batches AS b WHERE b.id > ?1 AND b.id <= ?2"                                                  \
 	" AND b.first_ns < coalesce((SELECT min(timestamp_ns) FROM samples), 9223372036854775807)"
 
 /* Closes the cursor. False: `*error`. */

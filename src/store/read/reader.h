@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "store/read/column_type.h"
 #include "store/waiting.h"
 
 /* --- files ----------------------------------------------------------------------- */
@@ -45,7 +46,6 @@ void store_bind_null(struct store_cursor *cursor, int index);
 int store_step(struct store_cursor *cursor);
 const char *store_cursor_error(const struct store_cursor *cursor);
 
-enum store_type { STORE_NULL, STORE_INT64, STORE_DOUBLE, STORE_TEXT, STORE_BLOB };
 enum store_type store_column_type(struct store_cursor *cursor, int column); /* from 0 */
 int64_t store_column_int64(struct store_cursor *cursor, int column);
 double store_column_double(struct store_cursor *cursor, int column);

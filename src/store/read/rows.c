@@ -12,54 +12,35 @@
 #define BATCH_LAST 256
 #define BATCH_BYTES (64 * 1024)
 
-struct cell {
-	enum store_type type;
-	union {
-		int64_t integer;
-		double real;
-		struct {
-			size_t start, size; /* a zero follows */
-		} bytes;
-	};
-};
-
 void rows_begin(struct rows *rows)
 {
 	rows->columns = rows->count = rows->next = rows->batch = 0;
-	rows->size = 0;
+	rows->cells.count = rows->bytes.count = 0;
 }
 
-/* Room for one more row; of bytes, for `size` more. */
-static bool make_room(struct rows *rows, size_t size)
+/* The bytes and a zero. */
+static bool copy_bytes(struct rows *rows, struct cell *cell, const void *bytes, size_t size)
 {
-	size_t cells = (size_t)(rows->count + 1) * rows->columns;
+	size_t start = rows->bytes.count;
 
-	if (cells > rows->cell_room) {
-		struct cell *larger = realloc(rows->cells, 2 * cells * sizeof *larger);
-
-		if (!larger)
-			return false;
-		rows->cells = larger;
-		rows->cell_room = 2 * cells;
-	}
-	if (rows->size + size > rows->room) {
-		size_t room = 2 * (rows->size + size) + 1024;
-		char *larger = realloc(rows->bytes, room);
-
-		if (!larger)
-			return false;
-		rows->bytes = larger;
-		rows->room = room;
-	}
+	if ((size && !bytes) || !vector_reserve(&rows->bytes, start + size + 1))
+		return false;
+	if (size)
+		memcpy(rows->bytes.items + start, bytes, size);
+	rows->bytes.items[start + size] = '\0';
+	rows->bytes.count = start + size + 1;
+	cell->bytes.start = start;
+	cell->bytes.size = size;
 	return true;
 }
 
 static bool copy_cell(struct rows *rows, sqlite3_stmt *statement, int column)
 {
-	struct cell *cell = &rows->cells[(size_t)rows->count * rows->columns + (unsigned)column];
+	struct cell *cell = vector_add(&rows->cells);
 	const void *bytes;
-	size_t size;
 
+	if (!cell)
+		return false;
 	switch (sqlite3_column_type(statement, column)) {
 	case SQLITE_INTEGER:
 		cell->type = STORE_INT64;
@@ -79,23 +60,11 @@ static bool copy_cell(struct rows *rows, sqlite3_stmt *statement, int column)
 		break;
 	default: cell->type = STORE_NULL; return true;
 	}
-	size = (size_t)sqlite3_column_bytes(statement, column);
-	if (!make_room(rows, size + 1) || (size && !bytes))
-		return false;
-	cell = &rows->cells[(size_t)rows->count * rows->columns + (unsigned)column];
-	cell->bytes.start = rows->size;
-	cell->bytes.size = size;
-	if (size)
-		memcpy(rows->bytes + rows->size, bytes, size);
-	rows->bytes[rows->size + size] = '\0';
-	rows->size += size + 1;
-	return true;
+	return copy_bytes(rows, cell, bytes, (size_t)sqlite3_column_bytes(statement, column));
 }
 
 static bool copy_row(struct rows *rows, sqlite3_stmt *statement)
 {
-	if (!make_room(rows, 0))
-		return false;
 	for (unsigned column = 0; column < rows->columns; column++)
 		if (!copy_cell(rows, statement, (int)column))
 			return false;
@@ -112,8 +81,8 @@ int rows_fetch(struct rows *rows, sqlite3_stmt *statement)
 	if (rows->batch > BATCH_LAST)
 		rows->batch = BATCH_LAST;
 	rows->count = rows->next = 0;
-	rows->size = 0;
-	while (rows->count < rows->batch && rows->size < BATCH_BYTES) {
+	rows->cells.count = rows->bytes.count = 0;
+	while (rows->count < rows->batch && rows->bytes.count < BATCH_BYTES) {
 		code = sqlite3_step(statement);
 		if (code != SQLITE_ROW)
 			return code;
@@ -138,7 +107,7 @@ static const struct cell *find_cell(const struct rows *rows, int column)
 
 	if (!rows->next || column < 0 || (unsigned)column >= rows->columns)
 		return &null;
-	return &rows->cells[(size_t)(rows->next - 1) * rows->columns + (unsigned)column];
+	return &rows->cells.items[(size_t)(rows->next - 1) * rows->columns + (unsigned)column];
 }
 
 enum store_type rows_type(const struct rows *rows, int column)
@@ -154,7 +123,7 @@ int64_t rows_int64(const struct rows *rows, int column)
 	case STORE_INT64: return cell->integer;
 	case STORE_DOUBLE: return cell->real > -9.2e18 && cell->real < 9.2e18 ? (int64_t)cell->real : 0;
 	case STORE_NULL: return 0;
-	default: return strtoll(rows->bytes + cell->bytes.start, NULL, 10);
+	default: return strtoll(rows->bytes.items + cell->bytes.start, NULL, 10);
 	}
 }
 
@@ -166,7 +135,7 @@ double rows_double(const struct rows *rows, int column)
 	case STORE_INT64: return (double)cell->integer;
 	case STORE_DOUBLE: return cell->real;
 	case STORE_NULL: return 0;
-	default: return strtod(rows->bytes + cell->bytes.start, NULL);
+	default: return strtod(rows->bytes.items + cell->bytes.start, NULL);
 	}
 }
 
@@ -181,7 +150,7 @@ const char *rows_text(struct rows *rows, int column, size_t *size)
 		sqlite3_snprintf(sizeof rows->number, rows->number, "%lld", (long long)cell->integer);
 		break;
 	case STORE_DOUBLE: sqlite3_snprintf(sizeof rows->number, rows->number, "%!.15g", cell->real); break;
-	default: *size = cell->bytes.size; return rows->bytes + cell->bytes.start;
+	default: *size = cell->bytes.size; return rows->bytes.items + cell->bytes.start;
 	}
 	*size = strlen(rows->number);
 	return rows->number;
@@ -189,7 +158,7 @@ const char *rows_text(struct rows *rows, int column, size_t *size)
 
 void rows_free(struct rows *rows)
 {
-	free(rows->cells);
-	free(rows->bytes);
-	*rows = (struct rows){ .cells = NULL };
+	vector_free(&rows->cells);
+	vector_free(&rows->bytes);
+	*rows = (struct rows){ .count = 0 };
 }

@@ -10,14 +10,23 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "store/store.h"
+#include "base/vector.h"
+#include "store/read/column_type.h"
 
-struct cell;
+struct cell {
+	enum store_type type;
+	union {
+		int64_t integer;
+		double real;
+		struct {
+			size_t start, size; /* a zero follows */
+		} bytes;
+	};
+};
 
 struct rows {
-	struct cell *cells;
-	char *bytes;                   /* of texts and blobs */
-	size_t cell_room, size, room;  /* room and size: of the bytes */
+	VECTOR(struct cell) cells;
+	VECTOR(char) bytes;            /* of texts and blobs */
 	unsigned columns, count, next; /* next: the row behind the one that is read */
 	unsigned batch;                /* rows of the newest batch at most */
 	char number[32];               /* one read as a text */

@@ -16,6 +16,7 @@
 
 /* Room in the file that a row takes, about; for the bounds of a batch. */
 #define SAMPLE_BYTES 40
+#define LATE_BYTES 16
 #define QUERY_BYTES 300
 
 /* The optional fields of a sample, as far as this build knows them. */
@@ -309,10 +310,30 @@ static int insert_sample(struct writer *writer, struct pending_sample *sample)
 	return writer_run(writer, WRITE_SAMPLE);
 }
 
+/* Readers tell a batch's samples by the process and the range of time, without a column in
+ * every sample; the samples for which that does not hold are named. */
+static int insert_late_sample(struct writer *writer, int64_t timestamp_ns)
+{
+	sqlite3_stmt *statement = writer_statement(writer, WRITE_LATE_SAMPLE);
+
+	sqlite3_bind_int64(statement, 1, timestamp_ns);
+	sqlite3_bind_int64(statement, 2, writer->stored_batch);
+	writer->bytes += LATE_BYTES;
+	return writer_run(writer, WRITE_LATE_SAMPLE);
+}
+
+/* Read from the file each time: another copy of the library may write for this process. */
+static int find_newest(struct writer *writer)
+{
+	sqlite3_bind_int64(writer_statement(writer, WRITE_NEWEST), 1, writer->process);
+	writer->process_newest = writer_number(writer, WRITE_NEWEST);
+	return writer->process_newest < 0 ? (int)-writer->process_newest : SQLITE_OK;
+}
+
 static int insert_samples(struct writer *writer)
 {
 	int64_t last = INT64_MIN;
-	int code = SQLITE_OK;
+	int code = find_newest(writer);
 
 	sort_samples(writer->samples, writer->sample_count);
 	for (size_t i = 0; !code && i < writer->sample_count; i++) {
@@ -322,6 +343,8 @@ static int insert_samples(struct writer *writer)
 			sample->timestamp_ns = last + 1;
 		code = insert_sample(writer, sample);
 		last = sample->timestamp_ns;
+		if (!code && last <= writer->process_newest)
+			code = insert_late_sample(writer, last);
 		if (!i || last < writer->sample_first)
 			writer->sample_first = last;
 		if (!i || last > writer->sample_last)
@@ -354,9 +377,11 @@ static int write_batch(struct writer *writer)
 	sqlite3_stmt *statement = writer_statement(writer, WRITE_BATCH);
 
 	sqlite3_bind_int64(statement, 1, writer->stored_batch);
-	sqlite3_bind_int64(statement, 2, writer->sample_first);
-	sqlite3_bind_int64(statement, 3, writer->sample_last);
-	sqlite3_bind_int64(statement, 4, (int64_t)writer->sample_count);
+	sqlite3_bind_int64(statement, 2, writer->process);
+	sqlite3_bind_int64(statement, 3, writer->process_newest);
+	sqlite3_bind_int64(statement, 4, writer->sample_first);
+	sqlite3_bind_int64(statement, 5, writer->sample_last);
+	sqlite3_bind_int64(statement, 6, (int64_t)writer->sample_count);
 	return writer_run(writer, WRITE_BATCH);
 }
 

@@ -188,6 +188,9 @@ static int remove_before(sqlite3 *db, const struct cut *cut, uint64_t *removed)
 	if (code)
 		return code;
 	*removed = (uint64_t)sqlite3_changes64(db);
+	code = run_with(db, "DELETE FROM late_samples WHERE timestamp_ns < %" PRId64, cut->time_ns, 0);
+	if (code)
+		return code;
 	/* The newest one stays: it has the number that the next one follows. */
 	code = run_with(
 		db,
@@ -254,7 +257,7 @@ static int shrink(sqlite3 *db, int64_t max_bytes)
 	return run(db, "PRAGMA incremental_vacuum(1000)");
 }
 
-/* They can be looked up again (src/embed). What they took is given back at once: nobody
+/* They can be looked up again (src/trace/embed.h). What they took is given back at once: nobody
  * comes by here again while nothing fits. */
 static int remove_names(sqlite3 *db)
 {

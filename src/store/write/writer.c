@@ -70,9 +70,13 @@ static const char *const statement_sql[WRITE_STATEMENTS] = {
 	[WRITE_EPOCH] =
 		"INSERT INTO epochs (start_ns) SELECT 1 + coalesce(max(timestamp_ns), 0) FROM samples",
 	[WRITE_BATCH] =
-		"INSERT INTO batches (id, first_ns, last_ns, samples, total, thread) VALUES (?1, ?2, ?3, ?4,"
-		" ?4 + coalesce((SELECT total FROM batches ORDER BY id DESC LIMIT 1), 0), coalesce((SELECT "
-	        "max(id) FROM threads), 0))",
+		"INSERT INTO batches (id, process, before_ns, first_ns, last_ns, samples, total, thread)"
+		" VALUES (?1, ?2, ?3, ?4, ?5, ?6,"
+		" ?6 + coalesce((SELECT total FROM batches ORDER BY id DESC LIMIT 1), 0),"
+		" coalesce((SELECT max(id) FROM threads), 0))",
+	[WRITE_NEWEST] = "SELECT max(before_ns, last_ns) FROM batches WHERE process = ?1"
+			 " ORDER BY id DESC LIMIT 1",
+	[WRITE_LATE_SAMPLE] = "INSERT INTO late_samples (timestamp_ns, batch) VALUES (?1, ?2)",
 };
 
 /* --- prepared statements ------------------------------------------------------- */

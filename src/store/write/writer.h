@@ -48,6 +48,8 @@ enum writer_statement {
 	WRITE_LAST_TIME,
 	WRITE_EPOCH,
 	WRITE_BATCH,
+	WRITE_NEWEST,
+	WRITE_LATE_SAMPLE,
 	WRITE_STATEMENTS,
 };
 
@@ -115,6 +117,7 @@ struct writer {
 	struct query_span *spans;
 
 	int64_t stored_batch;              /* its row in the file's table of batches */
+	int64_t process_newest;            /* time of the process's newest sample in earlier batches */
 	int64_t sample_first, sample_last; /* times of its samples */
 
 	int64_t epoch_bytes; /* written since the epoch began */

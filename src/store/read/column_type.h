@@ -1,0 +1,7 @@
+/* The types that a column of a row can have. */
+#ifndef QUERYPROF_STORE_READ_COLUMN_TYPE_H
+#define QUERYPROF_STORE_READ_COLUMN_TYPE_H
+
+enum store_type { STORE_NULL, STORE_INT64, STORE_DOUBLE, STORE_TEXT, STORE_BLOB };
+
+#endif
