@@ -3,17 +3,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
+
 #define NAME_BYTES 200
 
 /* The statement without its line ends and repeated blanks, cut where it is long. */
 static char *make_name(const struct export_labels *labels)
 {
-	if (!labels->statement[0]) {
-		char *name;
-		int size = labels->query_id[0] ? asprintf(&name, "query %s", labels->query_id)
-		                               : asprintf(&name, "no query");
-		return size < 0 ? NULL : name;
-	}
+	if (!labels->statement[0])
+		return labels->query_id[0] ? text_format("query %s", labels->query_id) : strdup("no query");
 	static const char ellipsis[] = "\xe2\x80\xa6";
 	char *name = malloc(NAME_BYTES + sizeof(ellipsis)), *to = name;
 	const char *from = labels->statement;

@@ -10,6 +10,7 @@
 
 #include "base/index.h"
 #include "base/interner.h"
+#include "base/text.h"
 #include "base/vector.h"
 #include "export/text.h"
 #include "trace/trace_text.h"
@@ -115,13 +116,11 @@ static bool find_module(struct names *names, uint64_t address, const struct expo
 /* NULL: no memory. */
 static const char *keep_offset(struct names *names, const struct export_module *module, uint64_t address)
 {
-	char *text;
-	int size = module ? asprintf(&text, "%s+0x%" PRIx64, module->name, address - module->start)
-	                  : asprintf(&text, "0x%" PRIx64, address & ~(uint64_t)STORE_NOWHERE);
-	const char *kept = size < 0 ? NULL : names_keep(names, text);
+	char *text = module ? text_format("%s+0x%" PRIx64, module->name, address - module->start)
+	                    : text_format("0x%" PRIx64, address & ~(uint64_t)STORE_NOWHERE);
+	const char *kept = text ? names_keep(names, text) : NULL;
 
-	if (size >= 0)
-		free(text);
+	free(text);
 	return kept;
 }
 
