@@ -35,12 +35,7 @@ static void add_symbol(void *context, const char *name, uint64_t start, uint64_t
 
 static bool add_module(void *context, const struct module *module)
 {
-	const struct symbol_object object = {
-		.path = module->path,
-		.build_id = module->build_id,
-		.file_size = module->file_size,
-		.mtime_ns = module->mtime_ns,
-	};
+	const struct symbol_object object = symbol_object_of(module);
 	struct place place = { .rows = context, .module = module, .shift = module->start };
 
 	store_place(&place.shift, 1, modules_generation());

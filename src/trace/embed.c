@@ -142,12 +142,7 @@ static size_t find_frames(struct turn *turn, uint64_t address, struct symbol_fra
 
 	if (!module)
 		return 0;
-	const struct symbol_object object = {
-		.path = module->path,
-		.build_id = module->build_id,
-		.file_size = module->file_size,
-		.mtime_ns = module->mtime_ns,
-	};
+	const struct symbol_object object = symbol_object_of(module);
 	if (turn->embed->can_wait)
 		symbol_fetch(&object);
 	return symbol_frames(&object, address - module->bias, frames, SYMBOL_FRAMES_MAX);
