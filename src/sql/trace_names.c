@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/search.h"
 #include "base/vector.h"
 #include "modules/module_map.h"
 #include "sql/functions.h"
@@ -152,21 +153,13 @@ static size_t recall(const struct address_space *space, uint64_t address, struct
                      size_t room)
 {
 	struct trace_names *names = (struct trace_names *)space;
-	size_t low = 0, high, count = 0;
+	size_t at, count = 0;
 
 	if (!names->names_were_read)
 		read_names(names);
-	high = names->frames.count;
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-		if ((int64_t)names->frames.items[middle].address < (int64_t)address)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	for (; count < room && low < names->frames.count && names->frames.items[low].address == address;
-	     low++)
-		frames[count++] = names->frames.items[low].symbol;
+	at = SEARCH_COUNT(names->frames.count, i, (int64_t)names->frames.items[i].address < (int64_t)address);
+	for (; count < room && at < names->frames.count && names->frames.items[at].address == address; at++)
+		frames[count++] = names->frames.items[at].symbol;
 	return count;
 }
 
