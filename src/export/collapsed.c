@@ -50,14 +50,14 @@ static bool collapse_sum(struct collapse *collapse, const struct sum *sum, bool 
 static bool end_collapsed(void *ended, bool complete)
 {
 	struct writer *writer = ended;
-	struct collapse *collapse = complete ? collapse_create() : NULL;
-	bool fine = !complete || collapse;
+	struct collapse collapse = { 0 };
+	bool fine = true;
 
-	for (size_t i = 0; collapse && fine && i < writer->sums.list.count; i++)
-		fine = collapse_sum(collapse, &writer->sums.list.items[i], writer->info->is_timed);
-	if (collapse && fine)
-		fine = collapse_write(collapse, writer->out);
-	collapse_free(collapse);
+	for (size_t i = 0; complete && fine && i < writer->sums.list.count; i++)
+		fine = collapse_sum(&collapse, &writer->sums.list.items[i], writer->info->is_timed);
+	if (complete && fine)
+		fine = collapse_write(&collapse, writer->out);
+	collapse_free(&collapse);
 	sums_free(&writer->sums);
 	free(writer);
 	return fine;
