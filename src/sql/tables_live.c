@@ -14,13 +14,12 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/vector.h"
 #include "query/query.h"
 #include "sampler/sampler.h"
 #include "sampler/stacks.h"
 #include "store/store.h"
-
-#define NS_PER_S 1000000000ull
 
 /* --- processes ------------------------------------------------------------- */
 
