@@ -66,29 +66,16 @@ static struct hash query_key(const struct export_labels *labels)
 	return hash_words(words, 2);
 }
 
-static struct query *find_query(struct writer *writer, const struct export_labels *labels)
-{
-	struct hash key = query_key(labels);
-	uint32_t number = index_find(&writer->query_index, key);
-
-	if (number != INDEX_NONE)
-		return &writer->queries.items[number];
-	if (!vector_reserve(&writer->queries, writer->queries.count + 1) ||
-	    index_add(&writer->query_index, key) == INDEX_NONE)
-		return NULL;
-	struct query *query = vector_add(&writer->queries);
-	query->labels = labels;
-	return query;
-}
-
 static bool add_flamegraph(void *to, const struct export_sample *sample)
 {
 	struct writer *writer = to;
-	struct query *query = find_query(writer, sample->labels);
+	struct query *query = index_item(&writer->query_index, query_key(sample->labels), &writer->queries);
 	uint32_t statement = groups_add(&writer->statements, sample);
 
 	if (!query || statement == GROUPS_NO_MEMORY)
 		return false;
+	if (!query->labels)
+		query->labels = sample->labels;
 	query->statement = statement;
 	query->value += sample->value;
 	/* All threads of a query are one here. */
@@ -105,16 +92,12 @@ static bool add_flamegraph(void *to, const struct export_sample *sample)
 static uint32_t find_node(struct writer *writer, uint32_t parent, uint32_t function)
 {
 	uint64_t words[] = { parent, function };
-	struct hash key = hash_words(words, 2);
-	uint32_t number = index_find(&writer->node_index, key);
+	struct node *node = index_item(&writer->node_index, hash_words(words, 2), &writer->nodes);
 
-	if (number != INDEX_NONE)
-		return number;
-	if (!vector_reserve(&writer->nodes, writer->nodes.count + 1) ||
-	    (number = index_add(&writer->node_index, key)) == INDEX_NONE)
+	if (!node)
 		return NODE_NO_MEMORY;
-	vector_push(&writer->nodes, (struct node){ parent, function });
-	return number;
+	*node = (struct node){ parent, function };
+	return (uint32_t)(node - writer->nodes.items);
 }
 
 /* The node of the stack's leaf. */
@@ -177,14 +160,14 @@ static bool write_functions(const struct writer *writer)
 	for (size_t i = 0; fine && i < writer->functions.list.count; i++) {
 		const struct export_function *function = &writer->functions.list.items[i];
 		uint64_t word = (uintptr_t)function->module;
-		uint32_t number = function->module ? index_find(&numbers, hash_words(&word, 1)) : INDEX_NONE;
-		if (function->module && number == INDEX_NONE) {
-			number = index_add(&numbers, hash_words(&word, 1));
-			fine = number != INDEX_NONE && vector_push(&modules, function->module);
-		}
+		const struct export_module **module =
+			function->module ? index_item(&numbers, hash_words(&word, 1), &modules) : NULL;
+		fine = !function->module || module;
+		if (module)
+			*module = function->module;
 		fputs(i ? ",\n[" : "\n[", writer->out);
 		text_write_json(writer->out, function->name);
-		fprintf(writer->out, ",%" PRId64 ",", number == INDEX_NONE ? -1 : (int64_t)number);
+		fprintf(writer->out, ",%" PRId64 ",", module ? (int64_t)(module - modules.items) : -1);
 		text_write_json(writer->out, function->file);
 		fputc(']', writer->out);
 	}
