@@ -36,8 +36,7 @@ struct query {
 };
 
 struct writer {
-	FILE *out;
-	const struct export_info *info;
+	EXPORT_WRITER;
 	struct sums sums;
 	struct groups statements;
 	struct index query_index;
@@ -47,15 +46,6 @@ struct writer {
 	struct index node_index;
 	VECTOR(struct node) nodes;
 };
-
-static void *begin_flamegraph(FILE *out, const struct export_info *info)
-{
-	struct writer *writer = calloc(1, sizeof(*writer));
-
-	if (writer)
-		*writer = (struct writer){ .out = out, .info = info };
-	return writer;
-}
 
 /* --- queries --------------------------------------------------------------------- */
 
@@ -255,7 +245,6 @@ static bool end_flamegraph(void *ended, bool complete)
 	index_free(&writer->node_index);
 	vector_free(&writer->queries);
 	vector_free(&writer->nodes);
-	free(writer);
 	return fine;
 }
 #endif
@@ -264,7 +253,7 @@ const struct export_format export_flamegraph = {
 	.name = "flamegraph",
 	.summary = "an HTML page, all in one file, for the browser; time",
 #ifdef QUERYPROF_FLAME_GRAPH_PAGE
-	.begin = begin_flamegraph,
+	.writer_size = sizeof(struct writer),
 	.add = add_flamegraph,
 	.end = end_flamegraph,
 #else

@@ -27,21 +27,11 @@ struct profile {
 };
 
 struct writer {
-	FILE *out;
-	const struct export_info *info;
+	EXPORT_WRITER;
 	struct groups groups;
 	VECTOR(struct profile) profiles; /* by the group's number */
 	struct functions functions;
 };
-
-static void *begin_speedscope(FILE *out, const struct export_info *info)
-{
-	struct writer *writer = calloc(1, sizeof(*writer));
-
-	if (writer)
-		*writer = (struct writer){ .out = out, .info = info };
-	return writer;
-}
 
 static bool add_speedscope(void *to, const struct export_sample *sample)
 {
@@ -153,14 +143,13 @@ static bool end_speedscope(void *ended, bool complete)
 	vector_free(&writer->profiles);
 	groups_free(&writer->groups);
 	functions_free(&writer->functions);
-	free(writer);
 	return fine;
 }
 
 const struct export_format export_speedscope = {
 	.name = "speedscope",
 	.summary = "for speedscope.app, a profile a statement in time order; ns",
-	.begin = begin_speedscope,
+	.writer_size = sizeof(struct writer),
 	.add = add_speedscope,
 	.end = end_speedscope,
 };
