@@ -156,15 +156,15 @@ static bool write_functions(const struct writer *writer)
 		if (module)
 			*module = function->module;
 		fputs(i ? ",\n[" : "\n[", writer->out);
-		text_write_json(writer->out, function->name);
+		export_write_text(writer->out, function->name);
 		fprintf(writer->out, ",%" PRId64 ",", module ? (int64_t)(module - modules.items) : -1);
-		text_write_json(writer->out, function->file);
+		export_write_text(writer->out, function->file);
 		fputc(']', writer->out);
 	}
 	fputs("],\n\"modules\":[", writer->out);
 	for (size_t i = 0; fine && i < modules.count; i++) {
 		fputs(i ? "," : "", writer->out);
-		text_write_json(writer->out, modules.items[i]->name);
+		export_write_text(writer->out, modules.items[i]->name);
 	}
 	fputs("],\n", writer->out);
 	vector_free(&modules);
@@ -183,15 +183,15 @@ static bool write_queries(const struct writer *writer)
 	for (uint32_t i = 0; fine && i < writer->statements.list.count; i++) {
 		place[order[i]] = i;
 		fputs(i ? ",\n" : "\n", writer->out);
-		text_write_json(writer->out, writer->statements.list.items[order[i]].name);
+		export_write_text(writer->out, writer->statements.list.items[order[i]].name);
 	}
 	fputs("],\n\"queries\":[", writer->out);
 	for (size_t i = 0; fine && i < writer->queries.count; i++) {
 		const struct query *query = &writer->queries.items[i];
 		fprintf(writer->out, "%s[%" PRIu32 ",", i ? ",\n" : "\n", place[query->statement]);
-		text_write_json(writer->out, query->labels->query_id);
+		export_write_text(writer->out, query->labels->query_id);
 		fputc(',', writer->out);
-		text_write_json(writer->out, query->labels->database);
+		export_write_text(writer->out, query->labels->database);
 		fprintf(writer->out, ",%" PRId64 "]", query->value);
 	}
 	fputs("]", writer->out);
@@ -203,11 +203,11 @@ static bool write_queries(const struct writer *writer)
 static bool write_data(struct writer *writer)
 {
 	fputs("{\"title\":", writer->out);
-	text_write_json(writer->out, writer->info->title);
+	export_write_text(writer->out, writer->info->title);
 	fputs(",\"trace_type\":", writer->out);
-	text_write_json(writer->out, writer->info->trace_type);
+	export_write_text(writer->out, writer->info->trace_type);
 	fputs(",\"unit\":", writer->out);
-	text_write_json(writer->out, writer->info->unit);
+	export_write_text(writer->out, writer->info->unit);
 	fputs(",\n", writer->out);
 	/* The samples first: they make the nodes, which make the functions. */
 	if (!write_samples(writer))

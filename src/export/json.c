@@ -26,7 +26,7 @@ static bool add_json(void *writer, const struct export_sample *sample)
 static void write_member(FILE *out, const char *before, const char *name, const char *value)
 {
 	fprintf(out, "%s\"%s\":", before, name);
-	text_write_json(out, value);
+	export_write_text(out, value);
 }
 
 /* Members that nothing is known of are left out. */
