@@ -2,15 +2,15 @@
  * Numbers for keys, from 0 in the order in which they come: a hash table of numbers over
  * an array that the caller keeps.
  *
- *	uint32_t number = index_find(&sums->index, key);
- *	if (number == INDEX_NONE && vector_reserve(&sums->list, sums->list.count + 1) &&
- *	    (number = index_add(&sums->index, key)) != INDEX_NONE)
- *		vector_add(&sums->list)->name = name;   // has room, so it cannot fail
+ *	struct sum *sum = index_item(&sums->index, key, &sums->list);
+ *	if (sum)
+ *		sum->weight += weight;   // 0 at first
  */
 #ifndef QUERYPROF_BASE_INDEX_H
 #define QUERYPROF_BASE_INDEX_H
 
 #include "base/hash_table.h"
+#include "base/vector.h"
 
 #define INDEX_NONE UINT32_MAX
 
@@ -24,6 +24,19 @@ uint32_t index_find(const struct index *index, struct hash key);
 
 /* Gives a key that has no number the next one. INDEX_NONE: no memory. */
 uint32_t index_add(struct index *index, struct hash key);
+
+/* The key's item in the vector, which has one for each number: a zeroed one when the key is
+ * new. NULL: no memory. */
+#define index_item(index, key, vector)                                                                       \
+	({                                                                                                   \
+		__typeof__(vector) of_ = (vector);                                                           \
+		const struct hash key_ = (key);                                                              \
+		uint32_t number_ = index_find((index), key_);                                                \
+		if (number_ == INDEX_NONE && vector_reserve(of_, of_->count + 1) &&                          \
+		    (number_ = index_add((index), key_)) != INDEX_NONE)                                      \
+			vector_add(of_); /* has room */                                                      \
+		number_ == INDEX_NONE ? NULL : &of_->items[number_];                                         \
+	})
 
 void index_free(struct index *index);
 

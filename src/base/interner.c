@@ -5,21 +5,12 @@
 
 static uint32_t number_of(struct interner *interner, const char *bytes, size_t size)
 {
-	struct hash key = hash_bytes(bytes, size);
-	uint32_t number = index_find(&interner->index, key);
-	char *copy = NULL;
+	char **text = index_item(&interner->index, hash_bytes(bytes, size), &interner->texts);
 
-	if (number != INDEX_NONE)
-		return number;
-	if (vector_reserve(&interner->texts, interner->texts.count + 1))
-		copy = strndup(bytes, size);
-	if (copy)
-		number = index_add(&interner->index, key);
-	if (number == INDEX_NONE)
-		free(copy);
-	else
-		vector_push(&interner->texts, copy);
-	return number;
+	/* NULL also where there was no memory for the copy the time before. */
+	if (text && !*text)
+		*text = strndup(bytes, size);
+	return text && *text ? (uint32_t)(text - interner->texts.items) : INTERNER_NO_MEMORY;
 }
 
 uint32_t interner_number(struct interner *interner, const char *text)

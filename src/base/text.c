@@ -2,6 +2,7 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 char *text_format(const char *format, ...)
 {
@@ -13,4 +14,18 @@ char *text_format(const char *format, ...)
 	size = vasprintf(&text, format, arguments);
 	va_end(arguments);
 	return size < 0 ? NULL : text;
+}
+
+void text_write_json(FILE *out, const char *text, const char *also)
+{
+	for (; *text; text++) {
+		unsigned char c = (unsigned char)*text;
+
+		if (c == '"' || c == '\\')
+			fprintf(out, "\\%c", c);
+		else if (c < 0x20 || c == 0x7f || strchr(also, c))
+			fprintf(out, "\\u%04x", c);
+		else
+			putc_unlocked(c, out);
+	}
 }

@@ -4,27 +4,16 @@
  * others take it. The number is the sum of weights, sampling periods, for samples that a
  * timer took, and the sum of values for others.
  */
-#include <stdlib.h>
 
 #include "export/export.h"
 #include "export/sums.h"
 #include "trace/collapse.h"
 
 struct writer {
-	FILE *out;
-	const struct export_info *info;
+	EXPORT_WRITER;
 	struct sums sums;
 	struct export_labels none; /* labels do not matter here */
 };
-
-static void *begin_collapsed(FILE *out, const struct export_info *info)
-{
-	struct writer *writer = calloc(1, sizeof(*writer));
-
-	if (writer)
-		*writer = (struct writer){ .out = out, .info = info };
-	return writer;
-}
 
 static bool add_collapsed(void *to, const struct export_sample *sample)
 {
@@ -50,23 +39,22 @@ static bool collapse_sum(struct collapse *collapse, const struct sum *sum, bool 
 static bool end_collapsed(void *ended, bool complete)
 {
 	struct writer *writer = ended;
-	struct collapse *collapse = complete ? collapse_create() : NULL;
-	bool fine = !complete || collapse;
+	struct collapse collapse = { 0 };
+	bool fine = true;
 
-	for (size_t i = 0; collapse && fine && i < writer->sums.list.count; i++)
-		fine = collapse_sum(collapse, &writer->sums.list.items[i], writer->info->is_timed);
-	if (collapse && fine)
-		fine = collapse_write(collapse, writer->out);
-	collapse_free(collapse);
+	for (size_t i = 0; complete && fine && i < writer->sums.list.count; i++)
+		fine = collapse_sum(&collapse, &writer->sums.list.items[i], writer->info->is_timed);
+	if (complete && fine)
+		fine = collapse_write(&collapse, writer->out);
+	collapse_free(&collapse);
 	sums_free(&writer->sums);
-	free(writer);
 	return fine;
 }
 
 const struct export_format export_collapsed = {
 	.name = "collapsed",
 	.summary = "a line a stack, root first, for flame graph tools; periods",
-	.begin = begin_collapsed,
+	.writer_size = sizeof(struct writer),
 	.add = add_collapsed,
 	.end = end_collapsed,
 };

@@ -78,17 +78,21 @@ struct export_info {
 	bool inlines;           /* functions that were inlined are lines of their own */
 };
 
+/* The first members of every format's writer. */
+#define EXPORT_WRITER                                                                                        \
+	FILE *out;                                                                                           \
+	const struct export_info *info
+
 struct export_format {
 	const char *name;
 	const char *summary; /* with the unit, for the help */
 	bool is_binary;
 	const char *missing; /* why this build does not have it; NULL: it does */
-	/* NULL: no memory. `info` and its strings stay valid until end(). */
-	void *(*begin)(FILE *out, const struct export_info *info);
+	size_t writer_size;  /* of its writer, which starts zeroed but for EXPORT_WRITER */
 	/* False: no memory. */
 	bool (*add)(void *writer, const struct export_sample *sample);
-	/* Writes the rest where `complete`, frees the writer in any case. False: no
-	 * memory, or it could not be written (ferror(out), errno). */
+	/* Writes the rest where `complete`, frees what the writer holds in any case. False:
+	 * no memory, or it could not be written (ferror(out), errno). */
 	bool (*end)(void *writer, bool complete);
 };
 

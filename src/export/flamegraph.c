@@ -36,8 +36,7 @@ struct query {
 };
 
 struct writer {
-	FILE *out;
-	const struct export_info *info;
+	EXPORT_WRITER;
 	struct sums sums;
 	struct groups statements;
 	struct index query_index;
@@ -48,15 +47,6 @@ struct writer {
 	VECTOR(struct node) nodes;
 };
 
-static void *begin_flamegraph(FILE *out, const struct export_info *info)
-{
-	struct writer *writer = calloc(1, sizeof(*writer));
-
-	if (writer)
-		*writer = (struct writer){ .out = out, .info = info };
-	return writer;
-}
-
 /* --- queries --------------------------------------------------------------------- */
 
 /* By id and statement: an id of the user's own may be that of several. */
@@ -66,29 +56,16 @@ static struct hash query_key(const struct export_labels *labels)
 	return hash_words(words, 2);
 }
 
-static struct query *find_query(struct writer *writer, const struct export_labels *labels)
-{
-	struct hash key = query_key(labels);
-	uint32_t number = index_find(&writer->query_index, key);
-
-	if (number != INDEX_NONE)
-		return &writer->queries.items[number];
-	if (!vector_reserve(&writer->queries, writer->queries.count + 1) ||
-	    index_add(&writer->query_index, key) == INDEX_NONE)
-		return NULL;
-	struct query *query = vector_add(&writer->queries);
-	query->labels = labels;
-	return query;
-}
-
 static bool add_flamegraph(void *to, const struct export_sample *sample)
 {
 	struct writer *writer = to;
-	struct query *query = find_query(writer, sample->labels);
+	struct query *query = index_item(&writer->query_index, query_key(sample->labels), &writer->queries);
 	uint32_t statement = groups_add(&writer->statements, sample);
 
 	if (!query || statement == GROUPS_NO_MEMORY)
 		return false;
+	if (!query->labels)
+		query->labels = sample->labels;
 	query->statement = statement;
 	query->value += sample->value;
 	/* All threads of a query are one here. */
@@ -105,16 +82,12 @@ static bool add_flamegraph(void *to, const struct export_sample *sample)
 static uint32_t find_node(struct writer *writer, uint32_t parent, uint32_t function)
 {
 	uint64_t words[] = { parent, function };
-	struct hash key = hash_words(words, 2);
-	uint32_t number = index_find(&writer->node_index, key);
+	struct node *node = index_item(&writer->node_index, hash_words(words, 2), &writer->nodes);
 
-	if (number != INDEX_NONE)
-		return number;
-	if (!vector_reserve(&writer->nodes, writer->nodes.count + 1) ||
-	    (number = index_add(&writer->node_index, key)) == INDEX_NONE)
+	if (!node)
 		return NODE_NO_MEMORY;
-	vector_push(&writer->nodes, (struct node){ parent, function });
-	return number;
+	*node = (struct node){ parent, function };
+	return (uint32_t)(node - writer->nodes.items);
 }
 
 /* The node of the stack's leaf. */
@@ -177,21 +150,21 @@ static bool write_functions(const struct writer *writer)
 	for (size_t i = 0; fine && i < writer->functions.list.count; i++) {
 		const struct export_function *function = &writer->functions.list.items[i];
 		uint64_t word = (uintptr_t)function->module;
-		uint32_t number = function->module ? index_find(&numbers, hash_words(&word, 1)) : INDEX_NONE;
-		if (function->module && number == INDEX_NONE) {
-			number = index_add(&numbers, hash_words(&word, 1));
-			fine = number != INDEX_NONE && vector_push(&modules, function->module);
-		}
+		const struct export_module **module =
+			function->module ? index_item(&numbers, hash_words(&word, 1), &modules) : NULL;
+		fine = !function->module || module;
+		if (module)
+			*module = function->module;
 		fputs(i ? ",\n[" : "\n[", writer->out);
-		text_write_json(writer->out, function->name);
-		fprintf(writer->out, ",%" PRId64 ",", number == INDEX_NONE ? -1 : (int64_t)number);
-		text_write_json(writer->out, function->file);
+		export_write_text(writer->out, function->name);
+		fprintf(writer->out, ",%" PRId64 ",", module ? (int64_t)(module - modules.items) : -1);
+		export_write_text(writer->out, function->file);
 		fputc(']', writer->out);
 	}
 	fputs("],\n\"modules\":[", writer->out);
 	for (size_t i = 0; fine && i < modules.count; i++) {
 		fputs(i ? "," : "", writer->out);
-		text_write_json(writer->out, modules.items[i]->name);
+		export_write_text(writer->out, modules.items[i]->name);
 	}
 	fputs("],\n", writer->out);
 	vector_free(&modules);
@@ -210,15 +183,15 @@ static bool write_queries(const struct writer *writer)
 	for (uint32_t i = 0; fine && i < writer->statements.list.count; i++) {
 		place[order[i]] = i;
 		fputs(i ? ",\n" : "\n", writer->out);
-		text_write_json(writer->out, writer->statements.list.items[order[i]].name);
+		export_write_text(writer->out, writer->statements.list.items[order[i]].name);
 	}
 	fputs("],\n\"queries\":[", writer->out);
 	for (size_t i = 0; fine && i < writer->queries.count; i++) {
 		const struct query *query = &writer->queries.items[i];
 		fprintf(writer->out, "%s[%" PRIu32 ",", i ? ",\n" : "\n", place[query->statement]);
-		text_write_json(writer->out, query->labels->query_id);
+		export_write_text(writer->out, query->labels->query_id);
 		fputc(',', writer->out);
-		text_write_json(writer->out, query->labels->database);
+		export_write_text(writer->out, query->labels->database);
 		fprintf(writer->out, ",%" PRId64 "]", query->value);
 	}
 	fputs("]", writer->out);
@@ -230,11 +203,11 @@ static bool write_queries(const struct writer *writer)
 static bool write_data(struct writer *writer)
 {
 	fputs("{\"title\":", writer->out);
-	text_write_json(writer->out, writer->info->title);
+	export_write_text(writer->out, writer->info->title);
 	fputs(",\"trace_type\":", writer->out);
-	text_write_json(writer->out, writer->info->trace_type);
+	export_write_text(writer->out, writer->info->trace_type);
 	fputs(",\"unit\":", writer->out);
-	text_write_json(writer->out, writer->info->unit);
+	export_write_text(writer->out, writer->info->unit);
 	fputs(",\n", writer->out);
 	/* The samples first: they make the nodes, which make the functions. */
 	if (!write_samples(writer))
@@ -272,7 +245,6 @@ static bool end_flamegraph(void *ended, bool complete)
 	index_free(&writer->node_index);
 	vector_free(&writer->queries);
 	vector_free(&writer->nodes);
-	free(writer);
 	return fine;
 }
 #endif
@@ -281,7 +253,7 @@ const struct export_format export_flamegraph = {
 	.name = "flamegraph",
 	.summary = "an HTML page, all in one file, for the browser; time",
 #ifdef QUERYPROF_FLAME_GRAPH_PAGE
-	.begin = begin_flamegraph,
+	.writer_size = sizeof(struct writer),
 	.add = add_flamegraph,
 	.end = end_flamegraph,
 #else

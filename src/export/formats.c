@@ -3,6 +3,10 @@
  */
 #include "export/formats.h"
 
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
 static const struct export_format *const formats[] = {
 	&export_collapsed, &export_pprof, &export_speedscope, &export_flamegraph, &export_json,
 };
@@ -10,4 +14,24 @@ static const struct export_format *const formats[] = {
 const struct export_format *export_format_at(size_t index)
 {
 	return index < sizeof(formats) / sizeof(formats[0]) ? formats[index] : NULL;
+}
+
+void *export_begin(const struct export_format *format, FILE *out, const struct export_info *info)
+{
+	const struct {
+		EXPORT_WRITER;
+	} first = { out, info };
+	void *writer = calloc(1, format->writer_size);
+
+	return writer ? memcpy(writer, &first, sizeof(first)) : NULL;
+}
+
+bool export_end(const struct export_format *format, void *writer, bool complete)
+{
+	bool fine = format->end(writer, complete);
+	int error = errno;
+
+	free(writer);
+	errno = error;
+	return fine;
 }

@@ -3,17 +3,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
+
 #define NAME_BYTES 200
 
 /* The statement without its line ends and repeated blanks, cut where it is long. */
 static char *make_name(const struct export_labels *labels)
 {
-	if (!labels->statement[0]) {
-		char *name;
-		int size = labels->query_id[0] ? asprintf(&name, "query %s", labels->query_id)
-		                               : asprintf(&name, "no query");
-		return size < 0 ? NULL : name;
-	}
+	if (!labels->statement[0])
+		return labels->query_id[0] ? text_format("query %s", labels->query_id) : strdup("no query");
 	static const char ellipsis[] = "\xe2\x80\xa6";
 	char *name = malloc(NAME_BYTES + sizeof(ellipsis)), *to = name;
 	const char *from = labels->statement;
@@ -46,31 +44,16 @@ static struct hash key_of(const struct export_labels *labels)
 	return hash_words(words, 2);
 }
 
-static uint32_t find_group(struct groups *groups, const struct export_labels *labels)
-{
-	struct hash key = key_of(labels);
-	uint32_t number = index_find(&groups->index, key);
-	char *name;
-
-	if (number != INDEX_NONE)
-		return number;
-	name = vector_reserve(&groups->list, groups->list.count + 1) ? make_name(labels) : NULL;
-	if (name)
-		number = index_add(&groups->index, key);
-	if (number == INDEX_NONE)
-		free(name);
-	else
-		vector_push(&groups->list, (struct group){ .name = name });
-	return number;
-}
-
 uint32_t groups_add(struct groups *groups, const struct export_sample *sample)
 {
-	uint32_t number = find_group(groups, sample->labels);
+	struct group *group = index_item(&groups->index, key_of(sample->labels), &groups->list);
 
-	if (number != GROUPS_NO_MEMORY)
-		groups->list.items[number].value += sample->value;
-	return number;
+	if (group && !group->name)
+		group->name = make_name(sample->labels);
+	if (!group || !group->name)
+		return GROUPS_NO_MEMORY;
+	group->value += sample->value;
+	return (uint32_t)(group - groups->list.items);
 }
 
 static int compare_numbers(const void *left, const void *right, void *list)

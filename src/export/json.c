@@ -6,7 +6,6 @@
  *   jq -r '.[] | select(.query_id == "big sort") | [.ns, .frames[0].function] | @tsv'
  */
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/sample_type.h"
@@ -15,19 +14,9 @@
 #include "export/text.h"
 
 struct writer {
-	FILE *out;
-	const struct export_info *info;
+	EXPORT_WRITER;
 	struct sums sums;
 };
-
-static void *begin_json(FILE *out, const struct export_info *info)
-{
-	struct writer *writer = calloc(1, sizeof(*writer));
-
-	if (writer)
-		*writer = (struct writer){ .out = out, .info = info };
-	return writer;
-}
 
 static bool add_json(void *writer, const struct export_sample *sample)
 {
@@ -37,7 +26,7 @@ static bool add_json(void *writer, const struct export_sample *sample)
 static void write_member(FILE *out, const char *before, const char *name, const char *value)
 {
 	fprintf(out, "%s\"%s\":", before, name);
-	text_write_json(out, value);
+	export_write_text(out, value);
 }
 
 /* Members that nothing is known of are left out. */
@@ -102,14 +91,13 @@ static bool end_json(void *ended, bool complete)
 	}
 	bool written = !ferror(writer->out);
 	sums_free(&writer->sums);
-	free(writer);
 	return written;
 }
 
 const struct export_format export_json = {
 	.name = "json",
 	.summary = "an object a stack, all that is known; samples, periods, ns",
-	.begin = begin_json,
+	.writer_size = sizeof(struct writer),
 	.add = add_json,
 	.end = end_json,
 };

@@ -10,6 +10,7 @@
 
 #include "base/index.h"
 #include "base/interner.h"
+#include "base/text.h"
 #include "base/vector.h"
 #include "export/text.h"
 #include "trace/trace_text.h"
@@ -78,50 +79,41 @@ const char *names_keep(struct names *names, const char *text)
 static bool find_module(struct names *names, uint64_t address, const struct export_module **found)
 {
 	const struct module *said = names->space->locate(names->space, address);
-	struct export_module *module;
 
 	*found = NULL;
 	if (!said)
 		return true;
 	struct hash key = hash_words(&(uint64_t){ said->start }, 1);
-	uint32_t number = index_find(&names->module_index, key);
-	if (number != INDEX_NONE) {
-		*found = names->modules.items[number];
-		return true;
-	}
-	const char *path = names_keep(names, said->path);
-	const char *build_id = names_keep(names, said->build_id);
-	if (!path || !build_id || !vector_reserve(&names->modules, names->modules.count + 1) ||
-	    !(module = malloc(sizeof(*module))))
+	struct export_module **module = index_item(&names->module_index, key, &names->modules);
+	if (!module)
 		return false;
-	*module = (struct export_module){
-		.path = path,
-		.build_id = build_id,
-		.start = said->start,
-		.end = said->end,
-		.number = index_add(&names->module_index, key),
-	};
-	if (module->number == INDEX_NONE) {
-		free(module);
-		return false;
+	if (!*module) {
+		const char *path = names_keep(names, said->path);
+		const char *build_id = names_keep(names, said->build_id);
+		if (!path || !build_id || !(*module = malloc(sizeof(**module))))
+			return false;
+		const char *slash = strrchr(path, '/');
+		**module = (struct export_module){
+			.name = slash && slash[1] ? slash + 1 : path,
+			.path = path,
+			.build_id = build_id,
+			.start = said->start,
+			.end = said->end,
+			.number = (uint32_t)(module - names->modules.items),
+		};
 	}
-	const char *slash = strrchr(path, '/');
-	module->name = slash && slash[1] ? slash + 1 : path;
-	vector_push(&names->modules, module);
-	*found = module;
+	*found = *module;
 	return true;
 }
 
 /* NULL: no memory. */
 static const char *keep_offset(struct names *names, const struct export_module *module, uint64_t address)
 {
-	char *text;
-	int size = module ? asprintf(&text, "%s+0x%" PRIx64, module->name, address - module->start)
-	                  : asprintf(&text, "0x%" PRIx64, address & ~(uint64_t)STORE_NOWHERE);
-	const char *kept = size < 0 ? NULL : names_keep(names, text);
+	char *text = module ? text_format("%s+0x%" PRIx64, module->name, address - module->start)
+	                    : text_format("0x%" PRIx64, address & ~(uint64_t)STORE_NOWHERE);
+	const char *kept = text ? names_keep(names, text) : NULL;
 
-	if (size >= 0)
-		free(text);
+	free(text);
 	return kept;
 }
 
@@ -172,22 +164,12 @@ static struct frame_with_lines *make_frame(struct names *names, uint64_t address
 /* NULL: no memory. */
 static const struct export_frame *find_frame(struct names *names, uint64_t address)
 {
-	struct hash key = hash_words(&address, 1);
-	uint32_t number = index_find(&names->frame_index, key);
+	struct frame_with_lines **frame =
+		index_item(&names->frame_index, hash_words(&address, 1), &names->frames);
 
-	if (number != INDEX_NONE)
-		return &names->frames.items[number]->frame;
-	struct frame_with_lines *made =
-		vector_reserve(&names->frames, names->frames.count + 1) ? make_frame(names, address) : NULL;
-	if (!made)
-		return NULL;
-	made->frame.number = index_add(&names->frame_index, key);
-	if (made->frame.number == INDEX_NONE) {
-		free(made);
-		return NULL;
-	}
-	vector_push(&names->frames, made);
-	return &made->frame;
+	if (frame && !*frame && (*frame = make_frame(names, address)))
+		(*frame)->frame.number = (uint32_t)(frame - names->frames.items);
+	return frame && *frame ? &(*frame)->frame : NULL;
 }
 
 const struct export_stack *names_stack(struct names *names, const char *trace, bool is_truncated, bool *bad)

@@ -28,8 +28,7 @@ struct module_state {
 };
 
 struct writer {
-	FILE *out;
-	const struct export_info *info;
+	EXPORT_WRITER;
 	struct sums sums;
 	int64_t first_ns, last_ns, period_min, period_max;
 
@@ -42,15 +41,6 @@ struct writer {
 	VECTOR(bool) frames_written;         /* by number */
 	VECTOR(struct module_state) modules; /* by number */
 };
-
-static void *begin_pprof(FILE *out, const struct export_info *info)
-{
-	struct writer *writer = calloc(1, sizeof(*writer));
-
-	if (writer)
-		*writer = (struct writer){ .out = out, .info = info };
-	return writer;
-}
 
 static bool add_pprof(void *to, const struct export_sample *sample)
 {
@@ -358,7 +348,6 @@ static bool end_pprof(void *ended, bool complete)
 	vector_free(&writer->piece);
 	vector_free(&writer->frames_written);
 	vector_free(&writer->modules);
-	free(writer);
 	return fine;
 }
 
@@ -366,7 +355,7 @@ const struct export_format export_pprof = {
 	.name = "pprof",
 	.summary = "for go tool pprof and its like, with labels; samples, ns",
 	.is_binary = true,
-	.begin = begin_pprof,
+	.writer_size = sizeof(struct writer),
 	.add = add_pprof,
 	.end = end_pprof,
 };

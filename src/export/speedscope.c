@@ -27,21 +27,11 @@ struct profile {
 };
 
 struct writer {
-	FILE *out;
-	const struct export_info *info;
+	EXPORT_WRITER;
 	struct groups groups;
 	VECTOR(struct profile) profiles; /* by the group's number */
 	struct functions functions;
 };
-
-static void *begin_speedscope(FILE *out, const struct export_info *info)
-{
-	struct writer *writer = calloc(1, sizeof(*writer));
-
-	if (writer)
-		*writer = (struct writer){ .out = out, .info = info };
-	return writer;
-}
 
 static bool add_speedscope(void *to, const struct export_sample *sample)
 {
@@ -88,7 +78,7 @@ static bool write_profile(struct writer *writer, uint32_t number)
 	const struct group *group = &writer->groups.list.items[number];
 
 	fputs("{\"type\":\"sampled\",\"name\":", writer->out);
-	text_write_json(writer->out, group->name);
+	export_write_text(writer->out, group->name);
 	fprintf(writer->out, ",\"unit\":\"%s\",\"startValue\":0,\"endValue\":%" PRId64 ",\n\"samples\":[",
 	        unit_name(writer->info->unit), group->value);
 	for (size_t i = 0; i < profile->pieces.count; i++) {
@@ -111,10 +101,10 @@ static void write_functions(const struct writer *writer)
 	for (size_t i = 0; i < writer->functions.list.count; i++) {
 		const struct export_function *function = &writer->functions.list.items[i];
 		fputs(i ? ",\n{\"name\":" : "\n{\"name\":", out);
-		text_write_json(out, function->name);
+		export_write_text(out, function->name);
 		if (function->file[0] || function->module) {
 			fputs(",\"file\":", out);
-			text_write_json(out, function->file[0] ? function->file : function->module->path);
+			export_write_text(out, function->file[0] ? function->file : function->module->path);
 		}
 		fputc('}', out);
 	}
@@ -129,7 +119,7 @@ static bool write_file(struct writer *writer)
 	fputs("{\"$schema\":\"https://www.speedscope.app/file-format-schema.json\",\n"
 	      "\"exporter\":\"queryprof@" QUERYPROF_VERSION "\",\n\"name\":",
 	      writer->out);
-	text_write_json(writer->out, writer->info->title);
+	export_write_text(writer->out, writer->info->title);
 	fputs(",\n\"activeProfileIndex\":0,\n\"profiles\":[", writer->out);
 	for (uint32_t i = 0; fine && i < writer->groups.list.count; i++) {
 		fputs(i ? ",\n" : "\n", writer->out);
@@ -153,14 +143,13 @@ static bool end_speedscope(void *ended, bool complete)
 	vector_free(&writer->profiles);
 	groups_free(&writer->groups);
 	functions_free(&writer->functions);
-	free(writer);
 	return fine;
 }
 
 const struct export_format export_speedscope = {
 	.name = "speedscope",
 	.summary = "for speedscope.app, a profile a statement in time order; ns",
-	.begin = begin_speedscope,
+	.writer_size = sizeof(struct writer),
 	.add = add_speedscope,
 	.end = end_speedscope,
 };

@@ -3,19 +3,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-void text_write_json(FILE *out, const char *text)
+#include "base/text.h"
+
+void export_write_text(FILE *out, const char *text)
 {
 	putc_unlocked('"', out);
-	for (; *text; text++) {
-		unsigned char c = (unsigned char)*text;
-
-		if (c == '"' || c == '\\')
-			fprintf(out, "\\%c", c);
-		else if (c < 0x20 || c == 0x7f || c == '<')
-			fprintf(out, "\\u%04x", c);
-		else
-			putc_unlocked(c, out);
-	}
+	text_write_json(out, text, "<");
 	putc_unlocked('"', out);
 }
 

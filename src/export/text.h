@@ -8,7 +8,7 @@
 
 /* Writes the text in JSON, with its quotation marks. The result may stand in a script of
  * an HTML page, too: it contains no "<". */
-void text_write_json(FILE *out, const char *text);
+void export_write_text(FILE *out, const char *text);
 
 /* A copy (malloc'ed) that is valid UTF-8: each byte that is not becomes U+FFFD. NULL: no
  * memory. */

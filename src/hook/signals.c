@@ -62,8 +62,8 @@ static sighandler_t queryprof_signal_once(int number, sighandler_t handler)
 
 /* --- waiting ------------------------------------------------------------------ */
 
-/* Who waits for a signal has it blocked, and what our timers sent before that waits with
- * the host's own. Once or twice: then they are stopped. */
+/* A thread that waits for a signal has it blocked, so a signal that our timers sent before is
+ * pending beside the host's own. That happens once or twice: then the timers are stopped. */
 
 static int queryprof_sigwaitinfo(const sigset_t *set, siginfo_t *info)
 {
@@ -91,7 +91,7 @@ static int queryprof_sigwait(const sigset_t *set, int *number)
 	return error;
 }
 
-/* What there is of ours is there at the beginning: the wait becomes no longer. */
+/* Ours can only be pending before the first call, so retrying does not lengthen the timeout. */
 static int queryprof_sigtimedwait(const sigset_t *set, siginfo_t *info, const struct timespec *time)
 {
 	siginfo_t room;

@@ -3,21 +3,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/search.h"
 #include "base/vector.h"
 
 /* Number of modules that start at or before the address. */
 static size_t count_before(const struct module_map *map, uint64_t address)
 {
-	size_t low = 0, high = map->count;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-		if (map->items[middle]->start <= address)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	return SEARCH_COUNT(map->count, i, map->items[i]->start <= address);
 }
 
 const struct module *module_map_find(const struct module_map *map, uint64_t address)

@@ -17,20 +17,15 @@
 #include <sys/mman.h>
 
 #include "base/lock.h"
+#include "base/vector.h"
 #include "handler/unwind/code_map.h"
 #include "handler/unwind/unwind.h"
 #include "modules/publish.h"
 #include "modules/scan.h"
 
-struct entry {
-	struct module module;
-	struct entry *older; /* list of the dead, newest death first */
-	char text[];
-};
-
 LOCK_DEFINE(lock, LOCK_MODULES);
-static struct module_map mapped; /* each is the first member of its entry */
-static struct entry *dead;
+static struct module_map mapped;
+static VECTOR(struct module *) dead; /* the newest death last */
 static struct code_map *map;
 static uint64_t seen_adds, seen_subs;
 static uint32_t generation; /* of `map`, 0 before the first */
@@ -54,17 +49,10 @@ static bool is_same_object(const struct module *module, const struct scan *scan,
 	       (module->file_size == object->file_size && module->mtime_ns == object->mtime_ns);
 }
 
-static struct entry *make_entry(const struct scan *scan, const struct scan_object *object, uint32_t born)
+/* NULL: no memory. */
+static struct module *make_module(const struct scan *scan, const struct scan_object *object, uint32_t born)
 {
-	const char *path = scan->text + object->path, *build_id = scan->text + object->build_id;
-	const size_t path_size = strlen(path) + 1, id_size = strlen(build_id) + 1;
-	struct entry *entry = calloc(1, sizeof *entry + path_size + id_size);
-
-	if (entry == NULL)
-		return NULL;
-	memcpy(entry->text, path, path_size);
-	memcpy(entry->text + path_size, build_id, id_size);
-	entry->module = (struct module){
+	return module_copy(&(struct module){
 		.bias = object->bias,
 		.start = object->start,
 		.end = object->end,
@@ -72,10 +60,9 @@ static struct entry *make_entry(const struct scan *scan, const struct scan_objec
 		.died = UINT32_MAX,
 		.file_size = object->file_size,
 		.mtime_ns = object->mtime_ns,
-		.path = entry->text,
-		.build_id = entry->text + path_size,
-	};
-	return entry;
+		.path = scan->text + object->path,
+		.build_id = scan->text + object->build_id,
+	});
 }
 
 static struct code_map *make_map(const struct scan *scan)
@@ -121,19 +108,18 @@ static int take_over(const struct scan *scan, struct code_map **old, bool *chang
 
 	*old = NULL;
 	*changed = false;
-	if (made == NULL)
+	if (made == NULL || !vector_reserve(&dead, dead.count + mapped.count))
 		goto no_memory;
 	for (size_t i = 0; i < scan->count; i++) {
 		const struct module *known = module_map_find(&mapped, scan->objects[i].start);
-		struct entry *entry = NULL;
+		struct module *fresh = NULL;
 		if (known != NULL && is_same_object(known, scan, &scan->objects[i])) {
 			kept++;
 		} else {
-			entry = make_entry(scan, &scan->objects[i], next);
-			known = entry != NULL ? &entry->module : NULL;
+			known = fresh = make_module(scan, &scan->objects[i], next);
 		}
 		if (known == NULL || !module_map_add(&list, known)) {
-			free(entry);
+			free(fresh);
 			goto no_memory;
 		}
 	}
@@ -150,14 +136,13 @@ static int take_over(const struct scan *scan, struct code_map **old, bool *chang
 	}
 
 	for (size_t i = 0, j = 0; i < mapped.count; i++) {
-		struct entry *entry = (struct entry *)mapped.items[i];
-		while (j < list.count && list.items[j]->start < entry->module.start)
+		struct module *module = (struct module *)mapped.items[i];
+		while (j < list.count && list.items[j]->start < module->start)
 			j++;
-		if (j < list.count && list.items[j] == &entry->module)
+		if (j < list.count && list.items[j] == module)
 			continue;
-		entry->module.died = next;
-		entry->older = dead;
-		dead = entry;
+		module->died = next;
+		vector_push(&dead, module); /* has room */
 	}
 	module_map_free(&mapped);
 	mapped = list;
@@ -180,7 +165,7 @@ static int take_over(const struct scan *scan, struct code_map **old, bool *chang
 no_memory:
 	for (size_t i = 0; i < list.count; i++)
 		if (list.items[i]->born == next)
-			free((struct entry *)list.items[i]);
+			free((struct module *)list.items[i]);
 	module_map_free(&list);
 	free(made);
 	return ENOMEM;
@@ -242,8 +227,8 @@ const struct module *modules_find(uint64_t address, uint32_t in_generation)
 	const struct module *found = module_map_find(&mapped, address);
 	if (found != NULL && found->born > in_generation)
 		found = NULL;
-	for (const struct entry *entry = dead; found == NULL && entry != NULL; entry = entry->older) {
-		const struct module *module = &entry->module;
+	for (size_t i = dead.count; found == NULL && i-- > 0;) {
+		const struct module *module = dead.items[i];
 		if (module->born <= in_generation && in_generation < module->died &&
 		    module->start <= address && address < module->end)
 			found = module;

@@ -16,6 +16,7 @@
 #include <strings.h>
 
 #include "base/lock.h"
+#include "base/text.h"
 #include "trace/embed.h"
 #include "handler/ring.h"
 #include "queryprof.h"
@@ -246,8 +247,8 @@ static void read_environment(const struct setting *setting, struct setting_value
 		return;
 	}
 	error = setting_error(setting, text, setting_allowed(setting));
-	all = setting_format("%s%senvironment: %s", environment_error ? environment_error : "",
-	                     environment_error ? "; " : "", error ? error : name);
+	all = text_format("%s%senvironment: %s", environment_error ? environment_error : "",
+	                  environment_error ? "; " : "", error ? error : name);
 	free(error);
 	if (all) {
 		free(environment_error);
@@ -313,7 +314,7 @@ static int refuse_for_ring(const struct process_settings *wanted, char **reason)
 
 	if (!ring_fixed || wanted->trace_log_ring_bytes == now)
 		return QP_OK;
-	*reason = setting_format(
+	*reason = text_format(
 		"fixed at %lld bytes since the library started; set QUERYPROF_TRACE_LOG_RING_BYTES "
 		"in the environment, or qp_config.trace_log_ring_bytes for qp_init()",
 		(long long)now);
@@ -395,20 +396,19 @@ int settings_set(struct session_settings *of, const char *name, const char *text
 	*error = NULL;
 	setting = find_setting(name, strlen(name));
 	if (!setting) {
-		*error = setting_format(
+		*error = text_format(
 			"%.*s: there is no such setting; SELECT name FROM system.settings lists them",
 			SETTING_SHOWN, name);
 		return QP_NOT_FOUND;
 	}
 	if (source == SETTING_FROM_SQL && __atomic_load_n(&locked, __ATOMIC_RELAXED)) {
-		*error = setting_error(setting, text,
-		                       setting_format("settings are locked by the host program"));
+		*error = setting_error(setting, text, text_format("settings are locked by the host program"));
 		return QP_LOCKED;
 	}
 	if (source == SETTING_FROM_SQL && setting->is_hosts && !is_value(setting, of, text)) {
 		*error = setting_error(setting, text,
-		                       setting_format("only the host program can change it, with qp_set() "
-		                                      "or the environment at its start"));
+		                       text_format("only the host program can change it, with qp_set() "
+		                                   "or the environment at its start"));
 		return QP_LOCKED;
 	}
 	value = calloc(1, sizeof *value); /* 4 KiB: too much for a host's small stack */
@@ -464,7 +464,7 @@ static char *value_text(const struct setting *setting, const void *block)
 	pthread_mutex_lock(&values);
 	setting_read(setting, block, value);
 	pthread_mutex_unlock(&values);
-	text = setting->info.is_text ? strdup(value->text) : setting_format("%lld", (long long)value->number);
+	text = setting->info.is_text ? strdup(value->text) : text_format("%lld", (long long)value->number);
 	free(value);
 	return text;
 }

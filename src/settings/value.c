@@ -4,30 +4,18 @@
  */
 #include "settings/value.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 #include <unistd.h>
 
+#include "base/text.h"
 #include "settings/number.h"
 
 _Static_assert(sizeof(uint64_t) == sizeof(int64_t), "one kind of number behind all of them");
 
 /* --- messages -------------------------------------------------------------- */
-
-char *setting_format(const char *format, ...)
-{
-	char *text = NULL;
-	va_list arguments;
-
-	va_start(arguments, format);
-	if (vasprintf(&text, format, arguments) < 0)
-		text = NULL;
-	va_end(arguments);
-	return text;
-}
 
 char *setting_allowed(const struct setting *setting)
 {
@@ -35,17 +23,17 @@ char *setting_allowed(const struct setting *setting)
 	const char *space = info->unit[0] ? " " : "";
 
 	switch (setting->form) {
-	case SWITCH: return setting_format("allowed are 0 (off) and 1 (on)");
+	case SWITCH: return text_format("allowed are 0 (off) and 1 (on)");
 	case TEXT:
 	case PATH:
-	case PATHS: return setting_format("allowed are texts of at most %lld bytes", (long long)info->max);
+	case PATHS: return text_format("allowed are texts of at most %lld bytes", (long long)info->max);
 	case NUMBER: break;
 	}
 	if (info->zero)
-		return setting_format("allowed are 0 (%s) and %lld to %lld%s%s", info->zero,
-		                      (long long)info->min, (long long)info->max, space, info->unit);
-	return setting_format("allowed are %lld to %lld%s%s", (long long)info->min, (long long)info->max,
-	                      space, info->unit);
+		return text_format("allowed are 0 (%s) and %lld to %lld%s%s", info->zero,
+		                   (long long)info->min, (long long)info->max, space, info->unit);
+	return text_format("allowed are %lld to %lld%s%s", (long long)info->min, (long long)info->max, space,
+	                   info->unit);
 }
 
 char *setting_error(const struct setting *setting, const char *value, char *reason)
@@ -58,8 +46,8 @@ char *setting_error(const struct setting *setting, const char *value, char *reas
 		for (shown = SETTING_SHOWN;
 		     shown > SETTING_SHOWN - 3 && ((unsigned char)value[shown] & 0xC0) == 0x80;)
 			shown--;
-	text = setting_format("%s = %.*s%s: %s", setting->info.name, shown, value, value[shown] ? "…" : "",
-	                      reason ? reason : "out of memory");
+	text = text_format("%s = %.*s%s: %s", setting->info.name, shown, value, value[shown] ? "…" : "",
+	                   reason ? reason : "out of memory");
 	free(reason);
 	return text;
 }

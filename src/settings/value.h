@@ -44,8 +44,6 @@ void setting_read(const struct setting *setting, const void *block, struct setti
 
 /* --- messages: malloc'ed, NULL without memory --------------------------------- */
 
-__attribute__((format(printf, 1, 2))) char *setting_format(const char *format, ...);
-
 /* What a value may be. */
 char *setting_allowed(const struct setting *setting);
 

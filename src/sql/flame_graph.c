@@ -1,137 +1,67 @@
-/*
- * A hash table from traces, as text, to their addresses and the sum of their
- * weights. See the header.
- */
 #include "sql/flame_graph.h"
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
+#include "trace/address.h"
 #include "trace/collapse.h"
 #include "trace/trace_text.h"
-#include "base/hash_table.h"
-#include "trace/address.h"
 
-struct entry {
-	struct hash key;
-	uint64_t *addresses; /* leaf first */
-	size_t count;
-	int64_t weight;
-};
-
-struct flame_graph {
-	struct hash_table traces;
-};
-
-struct flame_graph *flame_graph_create(void)
-{
-	struct flame_graph *graph = calloc(1, sizeof(*graph));
-
-	if (graph)
-		graph->traces = (struct hash_table)HASH_TABLE_OF(struct entry, SIZE_MAX);
-	return graph;
-}
-
-static void free_addresses(void *context, void *entry)
-{
-	(void)context;
-	free(((struct entry *)entry)->addresses);
-}
-
-void flame_graph_free(struct flame_graph *graph)
-{
-	if (!graph)
-		return;
-	hash_table_each(&graph->traces, free_addresses, NULL);
-	hash_table_free(&graph->traces);
-	free(graph);
-}
-
-/* malloc'ed, never NULL but without memory or with *bad. */
-static uint64_t *read_addresses(const char *trace, size_t *count, bool *bad)
+static bool is_trace(const char *trace)
 {
 	struct trace_reader reader = { trace, false };
-	uint64_t address, *addresses;
+	uint64_t address;
 	int next;
 
-	*count = 0;
 	while ((next = trace_next(&reader, &address)) > 0)
-		++*count;
-	*bad = next < 0;
-	addresses = *bad ? NULL : malloc((*count + 1) * sizeof(*addresses));
-	if (!addresses)
-		return NULL;
-	reader = (struct trace_reader){ trace, false };
-	for (size_t i = 0; trace_next(&reader, &address) > 0; i++)
-		addresses[i] = address;
-	return addresses;
+		;
+	return next == 0;
 }
 
 bool flame_graph_add(struct flame_graph *graph, const char *trace, int64_t weight, bool *bad)
 {
-	struct hash key = hash_bytes(trace, strlen(trace));
-	struct entry *entry = hash_table_find(&graph->traces, key);
+	size_t known = graph->traces.list.count;
 
 	*bad = false;
-	if (!entry) {
-		size_t count;
-		uint64_t *addresses = read_addresses(trace, &count, bad);
-		if (!addresses)
-			return false;
-		entry = hash_table_add(&graph->traces, key);
-		if (!entry) {
-			free(addresses);
-			return false;
-		}
-		entry->addresses = addresses;
-		entry->count = count;
-	}
-	/* The weight may be anybody's number. */
-	if (__builtin_add_overflow(entry->weight, weight, &entry->weight))
-		entry->weight = weight > 0 ? INT64_MAX : INT64_MIN;
-	return true;
+	if (!text_sums_add(&graph->traces, trace, weight))
+		return false;
+	*bad = graph->traces.list.count > known && !is_trace(trace);
+	return !*bad;
 }
 
-struct collapsing {
-	const struct address_space *space;
-	struct collapse *collapse; /* NULL once there was no memory */
-};
-
-static bool collapse_entry(struct collapsing *collapsing, const struct entry *entry)
+static bool collapse_trace(struct collapse *collapse, const struct address_space *space,
+                           const struct text_sum *trace)
 {
+	struct trace_reader reader = { trace->text, false };
+	VECTOR(uint64_t) addresses = { 0 }; /* leaf first */
+	uint64_t address;
 	bool fine = true;
 
-	for (size_t i = entry->count; fine && i-- > 0;) {
-		char *text = address_text(collapsing->space, entry->addresses[i]);
-		fine = text && collapse_frame(collapsing->collapse, text);
+	while (fine && trace_next(&reader, &address) > 0)
+		fine = vector_push(&addresses, address);
+	for (size_t i = addresses.count; fine && i-- > 0;) {
+		char *text = address_text(space, addresses.items[i]);
+		fine = text && collapse_frame(collapse, text);
 		free(text);
 	}
-	return fine && collapse_stack(collapsing->collapse, entry->weight);
+	vector_free(&addresses);
+	return fine && collapse_stack(collapse, trace->sum);
 }
 
-static void collapse_each(void *context, void *entry)
+char *flame_graph_lines(const struct flame_graph *graph, const struct address_space *space)
 {
-	struct collapsing *collapsing = context;
-
-	if (collapsing->collapse && !collapse_entry(collapsing, entry)) {
-		collapse_free(collapsing->collapse);
-		collapsing->collapse = NULL;
-	}
-}
-
-char *flame_graph_lines(struct flame_graph *graph, const struct address_space *space)
-{
-	struct collapsing collapsing = { space, collapse_create() };
+	struct collapse collapse = { 0 };
 	char *text = NULL;
 	size_t size = 0;
+	FILE *out = open_memstream(&text, &size);
+	bool written = out;
 
-	hash_table_each(&graph->traces, collapse_each, &collapsing);
-	FILE *out = collapsing.collapse ? open_memstream(&text, &size) : NULL;
-	bool written = out && collapse_write(collapsing.collapse, out);
+	for (size_t i = 0; written && i < graph->traces.list.count; i++)
+		written = collapse_trace(&collapse, space, &graph->traces.list.items[i]);
+	written = written && collapse_write(&collapse, out);
+	collapse_free(&collapse);
 	if (out && fclose(out) != 0)
 		written = false;
-	collapse_free(collapsing.collapse);
 	if (!written) {
 		free(text);
 		return NULL;
@@ -139,4 +69,9 @@ char *flame_graph_lines(struct flame_graph *graph, const struct address_space *s
 	if (size)
 		text[size - 1] = 0;
 	return text;
+}
+
+void flame_graph_free(struct flame_graph *graph)
+{
+	text_sums_free(&graph->traces);
 }

@@ -8,18 +8,23 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct address_space;
-struct flame_graph;
+#include "base/text_sums.h"
 
-struct flame_graph *flame_graph_create(void); /* NULL: no memory */
-void flame_graph_free(struct flame_graph *graph);
+struct address_space;
+
+/* Start with a zeroed struct. */
+struct flame_graph {
+	struct text_sums traces;
+};
 
 /* False: with *bad `trace` is no JSON array of addresses, without there is no
- * memory. */
+ * memory. Either ends the aggregate. */
 bool flame_graph_add(struct flame_graph *graph, const char *trace, int64_t weight, bool *bad);
 
 /* The lines, with the names that the addresses have in `space`, without an end of the last
  * one; malloc'ed, NULL: no memory. */
-char *flame_graph_lines(struct flame_graph *graph, const struct address_space *space);
+char *flame_graph_lines(const struct flame_graph *graph, const struct address_space *space);
+
+void flame_graph_free(struct flame_graph *graph);
 
 #endif

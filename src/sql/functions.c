@@ -148,12 +148,6 @@ static void trace_to_text(sqlite3_context *context, int argc, sqlite3_value **ar
 		result_text(context, text);
 }
 
-/* The aggregate's memory between its calls: one pointer, NULL at first. */
-static struct flame_graph **graph_of(sqlite3_context *context, int size)
-{
-	return sqlite3_aggregate_context(context, size);
-}
-
 static bool weight_argument(sqlite3_context *context, sqlite3_value *argument, int64_t *weight)
 {
 	switch (sqlite3_value_numeric_type(argument)) {
@@ -170,7 +164,7 @@ static bool weight_argument(sqlite3_context *context, sqlite3_value *argument, i
 
 static void flame_graph_step(sqlite3_context *context, int argc, sqlite3_value **argv)
 {
-	struct flame_graph **graph;
+	struct flame_graph *graph;
 	const char *trace;
 	int64_t weight = 1;
 	bool bad = false;
@@ -182,10 +176,8 @@ static void flame_graph_step(sqlite3_context *context, int argc, sqlite3_value *
 	trace = text_argument(context, "flameGraph", argv[0]);
 	if (!trace || (argc > 1 && !weight_argument(context, argv[1], &weight)))
 		return;
-	graph = graph_of(context, sizeof *graph);
-	if (graph && !*graph)
-		*graph = flame_graph_create();
-	if (!graph || !*graph || !flame_graph_add(*graph, trace, weight, &bad)) {
+	graph = sqlite3_aggregate_context(context, sizeof *graph); /* zeroed at first */
+	if (!graph || !flame_graph_add(graph, trace, weight, &bad)) {
 		if (bad)
 			result_error(context,
 			             "flameGraph: '%.*s' is no trace; expected a JSON array of integers",
@@ -198,14 +190,13 @@ static void flame_graph_step(sqlite3_context *context, int argc, sqlite3_value *
 /* Also called, to clean up, where a step has failed. */
 static void flame_graph_final(sqlite3_context *context)
 {
-	struct flame_graph **graph = graph_of(context, 0);
+	struct flame_graph *graph = sqlite3_aggregate_context(context, 0);
 	char *text;
 
-	if (!graph || !*graph)
+	if (!graph)
 		return; /* nothing came: NULL */
-	text = flame_graph_lines(*graph, space_of(context));
-	flame_graph_free(*graph);
-	*graph = NULL;
+	text = flame_graph_lines(graph, space_of(context));
+	flame_graph_free(graph);
 	if (text)
 		result_text(context, text);
 	else

@@ -30,35 +30,19 @@ void metrics_set_ring(const struct ring *ring)
 	__atomic_store_n(&the_ring, ring, __ATOMIC_RELEASE);
 }
 
-static uint64_t get_ledger(int which)
-{
-	return ledger_read((enum ledger_counter)which);
-}
+/* The counters of one part, which numbers them by an enum of its own. */
+#define GETTER(name, read, counter)                                                                          \
+	static uint64_t name(int which)                                                                      \
+	{                                                                                                    \
+		return read((enum counter)which);                                                            \
+	}
 
-static uint64_t get_unwind(int which)
-{
-	return unwind_counter((enum unwind_counter)which);
-}
-
-static uint64_t get_sampler(int which)
-{
-	return sampler_counter((enum sampler_counter)which);
-}
-
-static uint64_t get_store(int which)
-{
-	return store_counter((enum store_counter)which);
-}
-
-static uint64_t get_queries(int which)
-{
-	return runs_counter((enum run_counter)which);
-}
-
-static uint64_t get_session(int which)
-{
-	return session_counter((enum session_counter)which);
-}
+GETTER(get_ledger, ledger_read, ledger_counter)
+GETTER(get_unwind, unwind_counter, unwind_counter)
+GETTER(get_sampler, sampler_counter, sampler_counter)
+GETTER(get_store, store_counter, store_counter)
+GETTER(get_queries, runs_counter, run_counter)
+GETTER(get_session, session_counter, session_counter)
 
 static uint64_t get_signal(int which)
 {
@@ -96,26 +80,17 @@ static char *text_of_store(int which)
 	return which ? store_error() : store_path();
 }
 
-static char *text_of_environment(int which)
+enum { TEXT_VERSION, TEXT_ENVIRONMENT_ERROR, TEXT_DEBUG_ERROR };
+
+static char *text_copy(int which)
 {
-	const char *text = settings_environment_error();
+	const char *const texts[] = {
+		[TEXT_VERSION] = QUERYPROF_VERSION,
+		[TEXT_ENVIRONMENT_ERROR] = settings_environment_error(),
+		[TEXT_DEBUG_ERROR] = debug_error(),
+	};
 
-	(void)which;
-	return text ? strdup(text) : NULL;
-}
-
-static char *text_of_debug(int which)
-{
-	const char *text = debug_error();
-
-	(void)which;
-	return text ? strdup(text) : NULL;
-}
-
-static char *text_of_version(int which)
-{
-	(void)which;
-	return strdup(QUERYPROF_VERSION);
+	return texts[which] ? strdup(texts[which]) : NULL;
 }
 
 static const struct metric {
@@ -125,7 +100,7 @@ static const struct metric {
 	int which;
 	const char *description;
 } metrics[] = {
-	{ "version", NULL, text_of_version, 0, "Version of queryprof" },
+	{ "version", NULL, text_copy, TEXT_VERSION, "Version of queryprof" },
 	{ "signal_moves", get_sampler, NULL, SAMPLER_SIGNAL_MOVES,
 	  "Times that the host took our signal for itself; queries running then on other threads have no "
 	  "samples from there on" },
@@ -204,9 +179,10 @@ static const struct metric {
 	  "Statements that ran without samples because too many were open at once" },
 	{ "sessions", get_session, NULL, SESSIONS_OPEN, "Connections that have queryprof" },
 	{ "sessions_refused", get_session, NULL, SESSIONS_REFUSED, "Connections that could not be given it" },
-	{ "settings_environment_error", NULL, text_of_environment, 0,
+	{ "settings_environment_error", NULL, text_copy, TEXT_ENVIRONMENT_ERROR,
 	  "Settings in the environment that were not taken, and why" },
-	{ "debug_error", NULL, text_of_debug, 0, "Why the debug log (QUERYPROF_DEBUG) is not written" },
+	{ "debug_error", NULL, text_copy, TEXT_DEBUG_ERROR,
+	  "Why the debug log (QUERYPROF_DEBUG) is not written" },
 };
 
 void metrics_each(int (*each)(void *context, const qp_metric *metric), void *context)

@@ -293,8 +293,7 @@ bool table_may_look(sqlite3_context *context, const struct table_vtab *vtab, con
 
 	if (vtab->session->settings.allow_introspection_functions)
 		return true;
-	sqlite3_snprintf(sizeof text, text, "%s.%s: not allowed while allow_introspection_functions is 0",
-	                 vtab->table->name, column->name);
+	sqlite3_snprintf(sizeof text, text, "%s.%s" NOT_ALLOWED, vtab->table->name, column->name);
 	sqlite3_result_error(context, text, -1);
 	return false;
 }

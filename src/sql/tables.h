@@ -46,6 +46,7 @@ struct table {
 	/* A log: the store's table or view of this name. */
 	const char *log;
 	/* Any other: adds its rows, cell by cell, with tables_rows.h. */
+	bool tells_of_code; /* refused while allow_introspection_functions is 0 */
 	void (*fill)(struct table_rows *rows, struct session *session);
 	/* May its rows be changed? Gets the row's number in the order of fill() and all
 	 * its columns as they shall be. A SQLite code with a message in `*error`
@@ -67,6 +68,11 @@ struct table_vtab {
 	struct session *session;
 };
 
+static inline const struct table *table_of(const sqlite3_vtab_cursor *cursor)
+{
+	return ((const struct table_vtab *)cursor->pVtab)->table;
+}
+
 /* xConnect of the module's tables; `aux` as registered by tables_register(). */
 int table_connect(sqlite3 *db, void *aux, int argc, const char *const *argv, sqlite3_vtab **vtab,
                   char **error);
@@ -75,6 +81,8 @@ int table_connect_eponymous(sqlite3 *db, void *aux, int argc, const char *const 
 int table_refuse_create(sqlite3 *db, void *aux, int argc, const char *const *argv, sqlite3_vtab **vtab,
                         char **error);
 int table_disconnect(sqlite3_vtab *vtab);
+
+#define NOT_ALLOWED ": not allowed while allow_introspection_functions is 0"
 
 /* Whether a column that shows the program's code may be read; an error if not. */
 bool table_may_look(sqlite3_context *context, const struct table_vtab *vtab, const struct column *column);

@@ -14,14 +14,13 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/vector.h"
 #include "query/look.h"
 #include "query/query_record.h"
 #include "sampler/stacks.h"
 #include "sampler/threads.h"
 #include "store/store.h"
-
-#define NS_PER_S 1000000000ull
 
 /* --- processes ------------------------------------------------------------- */
 

@@ -102,11 +102,6 @@ struct cursor {
 	} made[2];
 };
 
-static const struct table *table_of(const sqlite3_vtab_cursor *cursor)
-{
-	return ((const struct table_vtab *)cursor->pVtab)->table;
-}
-
 static int open_cursor(sqlite3_vtab *vtab, sqlite3_vtab_cursor **result)
 {
 	struct cursor *cursor = calloc(1, sizeof *cursor);

@@ -8,6 +8,7 @@
 #include "trace/trace_text.h"
 #include "trace/process_space.h"
 #include "watch/statements.h"
+#include "base/text.h"
 #include "base/vector.h"
 #include "sql/tables_rows.h"
 
@@ -21,7 +22,6 @@ struct cell {
 struct table_rows {
 	VECTOR(struct cell) cells; /* row by row */
 	bool failed;               /* no memory */
-	const char *error;         /* instead of rows */
 };
 
 static struct cell *add_cell(struct table_rows *rows)
@@ -66,11 +66,6 @@ void table_add_failed(struct table_rows *rows)
 	rows->failed = true;
 }
 
-void table_add_error(struct table_rows *rows, const char *sentence)
-{
-	rows->error = sentence;
-}
-
 static void free_rows(struct table_rows *rows)
 {
 	for (size_t i = 0; i < rows->cells.count; i++)
@@ -86,11 +81,6 @@ struct cursor {
 	struct table_rows rows;
 	size_t at; /* row */
 };
-
-static const struct table *table_of(const sqlite3_vtab_cursor *cursor)
-{
-	return ((const struct table_vtab *)cursor->pVtab)->table;
-}
 
 static int best_index(sqlite3_vtab *vtab, sqlite3_index_info *info)
 {
@@ -123,14 +113,16 @@ static int close_cursor(sqlite3_vtab_cursor *base)
 static int filter(sqlite3_vtab_cursor *base, int plan, const char *plan_text, int argc, sqlite3_value **argv)
 {
 	struct cursor *cursor = (struct cursor *)base;
+	const struct table *table = table_of(base);
+	struct session *session = ((const struct table_vtab *)base->pVtab)->session;
 
-	statements_disown(((const struct table_vtab *)base->pVtab)->session->db);
+	statements_disown(session->db);
 	(void)plan, (void)plan_text, (void)argc, (void)argv;
 	free_rows(&cursor->rows);
 	cursor->at = 0;
-	table_of(base)->fill(&cursor->rows, ((const struct table_vtab *)base->pVtab)->session);
-	if (cursor->rows.error)
-		return table_fail(base->pVtab, strdup(cursor->rows.error));
+	if (table->tells_of_code && !session->settings.allow_introspection_functions)
+		return table_fail(base->pVtab, text_format("%s" NOT_ALLOWED, table->name));
+	table->fill(&cursor->rows, session);
 	return cursor->rows.failed ? SQLITE_NOMEM : SQLITE_OK;
 }
 

@@ -8,8 +8,7 @@
 
 void table_add_integer(struct table_rows *rows, int64_t value);
 void table_add_real(struct table_rows *rows, double value);
-void table_add_failed(struct table_rows *rows);                      /* no memory for more */
-void table_add_error(struct table_rows *rows, const char *sentence); /* there are no rows, but this */
-void table_add_text(struct table_rows *rows, const char *text);      /* copied; NULL: NULL */
+void table_add_failed(struct table_rows *rows);                 /* no memory for more */
+void table_add_text(struct table_rows *rows, const char *text); /* copied; NULL: NULL */
 
 #endif

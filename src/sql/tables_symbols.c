@@ -35,12 +35,7 @@ static void add_symbol(void *context, const char *name, uint64_t start, uint64_t
 
 static bool add_module(void *context, const struct module *module)
 {
-	const struct symbol_object object = {
-		.path = module->path,
-		.build_id = module->build_id,
-		.file_size = module->file_size,
-		.mtime_ns = module->mtime_ns,
-	};
+	const struct symbol_object object = symbol_object_of(module);
 	struct place place = { .rows = context, .module = module, .shift = module->start };
 
 	store_place(&place.shift, 1, modules_generation());
@@ -51,14 +46,11 @@ static bool add_module(void *context, const struct module *module)
 
 static void fill_symbols(struct table_rows *rows, struct session *session)
 {
-	if (!session->settings.allow_introspection_functions) {
-		table_add_error(rows, "symbols: not allowed while allow_introspection_functions is 0");
-		return;
-	}
+	(void)session;
 	modules_refresh(false);
 	modules_each(add_module, rows);
 }
 
-const struct table table_symbols = { .name = "symbols",
-	                             TABLE_COLUMNS(symbols_columns),
-	                             .fill = fill_symbols };
+const struct table table_symbols = {
+	.name = "symbols", TABLE_COLUMNS(symbols_columns), .tells_of_code = true, .fill = fill_symbols
+};

@@ -9,13 +9,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/search.h"
 #include "base/vector.h"
-#include "modules/module_map.h"
 #include "sql/functions.h"
 #include "store/file/database.h"
 #include "store/store.h"
 #include "symbol/symbol.h"
 #include "trace/address.h"
+#include "trace/module_rows.h"
 #include "watch/calling.h"
 
 struct text {
@@ -40,43 +41,20 @@ struct trace_names {
 
 /* --- reading the file --------------------------------------------------------- */
 
-static char *copy_column(sqlite3_stmt *row, int column)
-{
-	const char *text = (const char *)sqlite3_column_text(row, column);
-	return strdup(text ? text : "");
-}
-
 static bool add_module(struct trace_names *names, sqlite3_stmt *row)
 {
-	const uint64_t base = (uint64_t)sqlite3_column_int64(row, 0);
-	const char *path = (const char *)sqlite3_column_text(row, 3);
-	const char *build_id = (const char *)sqlite3_column_text(row, 4);
-	const struct module seen = {
-		.bias = base - (uint64_t)sqlite3_column_int64(row, 2),
-		.start = base,
-		.end = base + (uint64_t)sqlite3_column_int64(row, 1),
-		.file_size = (uint64_t)sqlite3_column_int64(row, 5),
-		.mtime_ns = sqlite3_column_int64(row, 6),
-		.path = path ? path : "",
-		.build_id = build_id ? build_id : "",
-		.died = UINT32_MAX,
-	};
-	struct module *module = module_copy(&seen);
-
-	if (module && module_map_add(&names->modules, module))
-		return true;
-	free(module);
-	return false;
+	return module_rows_add(&names->modules, row);
 }
 
 static bool add_text(struct trace_names *names, sqlite3_stmt *row)
 {
+	const char *name = (const char *)sqlite3_column_text(row, 1);
 	struct text *text = vector_add(&names->texts);
 
 	if (!text)
 		return false;
 	text->id = sqlite3_column_int64(row, 0);
-	text->text = copy_column(row, 1);
+	text->text = strdup(name ? name : "");
 	return text->text;
 }
 
@@ -124,13 +102,6 @@ static int read_rows(struct trace_names *names, const char *sql,
 	return code == SQLITE_DONE ? SQLITE_OK : code;
 }
 
-static int read_modules(struct trace_names *names)
-{
-	return read_rows(names,
-	                 "SELECT base, extent, elf_start, path, build_id, file_size, mtime_ns FROM modules",
-	                 add_module);
-}
-
 /* What cannot be read of a damaged file has no name. */
 static void read_names(struct trace_names *names)
 {
@@ -152,21 +123,13 @@ static size_t recall(const struct address_space *space, uint64_t address, struct
                      size_t room)
 {
 	struct trace_names *names = (struct trace_names *)space;
-	size_t low = 0, high, count = 0;
+	size_t at, count = 0;
 
 	if (!names->names_were_read)
 		read_names(names);
-	high = names->frames.count;
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-		if ((int64_t)names->frames.items[middle].address < (int64_t)address)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	for (; count < room && low < names->frames.count && names->frames.items[low].address == address;
-	     low++)
-		frames[count++] = names->frames.items[low].symbol;
+	at = SEARCH_COUNT(names->frames.count, i, (int64_t)names->frames.items[i].address < (int64_t)address);
+	for (; count < room && at < names->frames.count && names->frames.items[at].address == address; at++)
+		frames[count++] = names->frames.items[at].symbol;
 	return count;
 }
 
@@ -177,11 +140,9 @@ static void detach(void *context)
 {
 	struct trace_names *names = context;
 
-	for (size_t i = 0; i < names->modules.count; i++)
-		free((struct module *)names->modules.items[i]);
 	for (size_t i = 0; i < names->texts.count; i++)
 		free(names->texts.items[i].text);
-	module_map_free(&names->modules);
+	module_rows_free(&names->modules);
 	vector_free(&names->texts);
 	vector_free(&names->frames);
 	free(names);
@@ -198,24 +159,16 @@ static int compare_bytes(void *context, int size, const void *left, int other_si
 	return order ? order : size - other_size;
 }
 
-static bool gives_row(sqlite3 *db, const char *sql)
+/* The number that the statement gives, 0 when it gives none. */
+static int64_t read_number(sqlite3 *db, const char *sql)
 {
 	sqlite3_stmt *row = NULL;
-	bool gives =
-		sqlite3_prepare_v2(db, sql, -1, &row, NULL) == SQLITE_OK && sqlite3_step(row) == SQLITE_ROW;
+	int64_t number = 0;
 
+	if (sqlite3_prepare_v2(db, sql, -1, &row, NULL) == SQLITE_OK && sqlite3_step(row) == SQLITE_ROW)
+		number = sqlite3_column_int64(row, 0);
 	sqlite3_finalize(row);
-	return gives;
-}
-
-static bool is_trace_file(sqlite3 *db)
-{
-	sqlite3_stmt *row = NULL;
-	bool is = sqlite3_prepare_v2(db, "PRAGMA main.application_id", -1, &row, NULL) == SQLITE_OK &&
-	          sqlite3_step(row) == SQLITE_ROW && sqlite3_column_int64(row, 0) == STORE_APPLICATION_ID;
-
-	sqlite3_finalize(row);
-	return is;
+	return number;
 }
 
 static int attach(sqlite3 *db, char **error, const struct address_space **space)
@@ -223,11 +176,11 @@ static int attach(sqlite3 *db, char **error, const struct address_space **space)
 	struct trace_names *names;
 	int code;
 
-	if (!is_trace_file(db)) {
+	if (read_number(db, "PRAGMA main.application_id") != STORE_APPLICATION_ID) {
 		*error = sqlite3_mprintf("queryprof: the main database is not a trace file");
 		return SQLITE_ERROR;
 	}
-	if (gives_row(db, "SELECT 1 FROM pragma_collation_list WHERE name = '" COLLATION "'"))
+	if (read_number(db, "SELECT 1 FROM pragma_collation_list WHERE name = '" COLLATION "'"))
 		return SQLITE_OK;
 	names = calloc(1, sizeof(*names));
 	if (!names)
@@ -241,7 +194,7 @@ static int attach(sqlite3 *db, char **error, const struct address_space **space)
 	if (code)
 		detach(names);
 	else
-		code = read_modules(names);
+		code = read_rows(names, MODULE_ROWS, add_module);
 	if (code) {
 		*error = sqlite3_mprintf("queryprof: %s", sqlite3_errmsg(db));
 		return code;

@@ -160,11 +160,6 @@ static void *copy_data(const Elf_Data *data)
 	return copy;
 }
 
-void *elf_image_contents(const struct elf_image *image, const Elf64_Shdr *section)
-{
-	return copy_data(elf_image_data(image, section));
-}
-
 void *elf_image_read(const struct elf_image *image, uint64_t offset, uint64_t size)
 {
 	if (image->fd < 0)

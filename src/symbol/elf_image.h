@@ -55,9 +55,8 @@ Elf_Data *elf_image_data(const struct elf_image *image, const Elf64_Shdr *sectio
  * byte, as a table of strings must. */
 bool elf_image_ends_in_zero(const struct elf_image *image, const char *name);
 
-/* malloc'ed copies with a zero byte after them, of a section's contents and of any
- * part of the file; NULL also when there is no memory. */
-void *elf_image_contents(const struct elf_image *image, const Elf64_Shdr *section);
+/* A malloc'ed copy of a part of the file, with a zero byte after it; NULL also when there
+ * is no memory. */
 void *elf_image_read(const struct elf_image *image, uint64_t offset, uint64_t size);
 
 #define BUILD_ID_TEXT 129 /* hex of the longest build id that is taken, and a zero */

@@ -14,6 +14,7 @@
 #include <dwarf.h>
 #include <stdlib.h>
 
+#include "base/search.h"
 #include "base/vector.h"
 
 #define DEPTH_MAX 256 /* of what is nested in a unit; deeper is damaged */
@@ -173,16 +174,9 @@ static bool find_inlined(const struct libdw *libdw, Dwarf_Die *parent, uint64_t 
 
 static const struct function *find_function(const struct inlines *inlines, uint64_t address)
 {
-	size_t low = 0, high = inlines->functions.count;
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-		if (inlines->functions.items[middle].start <= address)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low && address < inlines->functions.items[low - 1].end ? &inlines->functions.items[low - 1]
-	                                                              : NULL;
+	const struct function *functions = inlines->functions.items;
+	size_t before = SEARCH_COUNT(inlines->functions.count, i, functions[i].start <= address);
+	return before && address < functions[before - 1].end ? &functions[before - 1] : NULL;
 }
 
 static void reverse(struct symbol_frame *frames, size_t count)

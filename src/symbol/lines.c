@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "base/search.h"
 #include "base/vector.h"
 #include "symbol/debug_file.h"
 #include "symbol/inlines.h"
@@ -160,17 +161,10 @@ void lines_close(struct lines *lines)
 /* The unit that has the address; NULL when none does. */
 static struct unit *find_unit(struct lines *lines, uint64_t address)
 {
-	size_t low = 0, high = lines->ranges.count;
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-		if (lines->ranges.items[middle].start <= address)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low && address < lines->ranges.items[low - 1].end
-	               ? &lines->units.items[lines->ranges.items[low - 1].unit]
-	               : NULL;
+	const struct unit_range *ranges = lines->ranges.items;
+	size_t before = SEARCH_COUNT(lines->ranges.count, i, ranges[i].start <= address);
+	return before && address < ranges[before - 1].end ? &lines->units.items[ranges[before - 1].unit]
+	                                                  : NULL;
 }
 
 bool lines_find(struct lines *lines, uint64_t address, const char **file, int *line)

@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "base/lock.h"
+#include "base/search.h"
 #include "base/vector.h"
 
 #define MAP_BYTES_MAX ((off_t)64 << 20)
@@ -211,16 +212,9 @@ static const struct map *current_map(int64_t process_id, int64_t start_time_ns)
 static const char *find_name(const struct map *map, uint64_t address)
 {
 	const struct code *found = NULL;
-	size_t low = 0, high = map->codes.count;
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-		if (map->codes.items[middle].start <= address)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	for (; low > 0 && address - map->codes.items[low - 1].start < map->largest; low--) {
-		const struct code *code = &map->codes.items[low - 1];
+	size_t before = SEARCH_COUNT(map->codes.count, i, map->codes.items[i].start <= address);
+	for (; before > 0 && address - map->codes.items[before - 1].start < map->largest; before--) {
+		const struct code *code = &map->codes.items[before - 1];
 		if (address - code->start < code->size && (!found || code->order > found->order))
 			found = code;
 	}

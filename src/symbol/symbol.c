@@ -16,6 +16,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/hash.h"
 #include "base/lock.h"
 #include "symbol/debuginfod.h"
 #include "symbol/lines.h"
@@ -57,20 +58,14 @@ static _Atomic(const struct debug_path *) debug_path = &default_path;
 
 /* --- the cache ----------------------------------------------------------------- */
 
-static uint64_t hash_text(uint64_t hash, const char *text)
-{
-	for (; *text; text++)
-		hash = (hash ^ (unsigned char)*text) * UINT64_C(0x100000001b3);
-	return hash;
-}
-
 /* A build id says all by itself, but an object without readable file at one path
  * may have one at another: both are part of the key. */
 static uint64_t hash_key(const struct symbol_object *key)
 {
-	uint64_t hash = hash_text(UINT64_C(0xcbf29ce484222325), key->path);
-	hash = hash_text(hash, key->build_id);
-	return hash ^ key->file_size ^ (uint64_t)key->mtime_ns;
+	const uint64_t words[] = { hash_bytes(key->path, strlen(key->path)).first,
+		                   hash_bytes(key->build_id, strlen(key->build_id)).first, key->file_size,
+		                   (uint64_t)key->mtime_ns };
+	return hash_words(words, 4).first;
 }
 
 static bool is_key(const struct symbol_object *a, const struct symbol_object *b)
@@ -81,7 +76,7 @@ static bool is_key(const struct symbol_object *a, const struct symbol_object *b)
 
 static _Atomic(struct object *) *bucket_of(uint64_t hash)
 {
-	return &buckets[(hash ^ (hash >> 32)) % BUCKETS];
+	return &buckets[hash % BUCKETS];
 }
 
 static struct object *find_object(const struct symbol_object *key, uint64_t hash)
@@ -274,21 +269,10 @@ bool symbol_describe(const char *path, const char *build_id, struct symbol_descr
 
 /* --- all of it ------------------------------------------------------------------ */
 
-static void lock_all(void)
+void symbol_forget(void)
 {
 	pthread_mutex_lock(&load_lock);
 	pthread_mutex_lock(&lines_lock);
-}
-
-static void unlock_all(void)
-{
-	pthread_mutex_unlock(&lines_lock);
-	pthread_mutex_unlock(&load_lock);
-}
-
-void symbol_forget(void)
-{
-	lock_all();
 	for (size_t i = 0; i < BUCKETS; i++) {
 		struct object *object = atomic_exchange_explicit(&buckets[i], NULL, memory_order_acq_rel);
 		while (object) {
@@ -297,7 +281,8 @@ void symbol_forget(void)
 			object = next;
 		}
 	}
-	unlock_all();
+	pthread_mutex_unlock(&lines_lock);
+	pthread_mutex_unlock(&load_lock);
 }
 
 static struct debug_path *find_path(const char *folders)

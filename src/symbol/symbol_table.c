@@ -5,6 +5,8 @@
 
 #include <stdlib.h>
 
+#include "base/search.h"
+
 void symbol_table_destroy(struct symbol_table *table)
 {
 	if (!table)
@@ -15,17 +17,10 @@ void symbol_table_destroy(struct symbol_table *table)
 
 const char *symbol_table_find(const struct symbol_table *table, uint64_t address)
 {
-	size_t low = 0, high = table->count;
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-		if (table->ranges[middle].start <= address)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	if (low == 0)
+	size_t before = SEARCH_COUNT(table->count, i, table->ranges[i].start <= address);
+	if (before == 0)
 		return NULL;
-	const struct symbol_range *range = &table->ranges[low - 1];
+	const struct symbol_range *range = &table->ranges[before - 1];
 	return address - range->start < range->size ? table->names + range->name : NULL;
 }
 

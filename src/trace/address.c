@@ -3,10 +3,10 @@
  */
 #include "trace/address.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "modules/module_map.h"
 #include "store/store.h"
 #include "symbol/symbol.h"
@@ -33,12 +33,7 @@ static const struct module *locate(const struct address_space *space, uint64_t a
 	const struct module *module = space->locate(space, address);
 	if (!module)
 		return NULL;
-	*object = (struct symbol_object){
-		.path = module->path,
-		.build_id = module->build_id,
-		.file_size = module->file_size,
-		.mtime_ns = module->mtime_ns,
-	};
+	*object = symbol_object_of(module);
 	symbol_fetch(object);
 	return module;
 }
@@ -51,11 +46,8 @@ static char *name_generated(const struct address_space *space, uint64_t address)
 static char *format_offset(const struct module *module, uint64_t address)
 {
 	const char *slash = strrchr(module->path, '/');
-	char *text;
-	if (asprintf(&text, "%s+0x%llx", slash ? slash + 1 : module->path,
-	             (unsigned long long)(address - module->start)) < 0)
-		return NULL;
-	return text;
+	return text_format("%s+0x%llx", slash ? slash + 1 : module->path,
+	                   (unsigned long long)(address - module->start));
 }
 
 char *address_symbol(const struct address_space *space, uint64_t address)
@@ -71,24 +63,18 @@ char *address_symbol(const struct address_space *space, uint64_t address)
 	return name ? strdup(name) : format_offset(module, address);
 }
 
-static char *format_line(const char *file, int line)
-{
-	char *text;
-	return asprintf(&text, "%s:%d", file, line) < 0 ? NULL : text;
-}
-
 char *address_line(const struct address_space *space, uint64_t address)
 {
 	struct symbol_frame frames[SYMBOL_FRAMES_MAX];
 	struct symbol_object object;
 	if (recall(space, address, frames, SYMBOL_FRAMES_MAX) && frames[0].file)
-		return format_line(frames[0].file, frames[0].line);
+		return text_format("%s:%d", frames[0].file, frames[0].line);
 	const struct module *module = locate(space, address, &object);
 	const char *file;
 	int line;
 	if (!module)
 		return NULL;
-	return symbol_line(&object, address - module->bias, &file, &line) ? format_line(file, line)
+	return symbol_line(&object, address - module->bias, &file, &line) ? text_format("%s:%d", file, line)
 	                                                                  : strdup(module->path);
 }
 
@@ -121,8 +107,7 @@ char *address_text(const struct address_space *space, uint64_t address)
 {
 	char *name = address_symbol(space, address), *text;
 	if (!name)
-		return asprintf(&text, "0x%llx", (unsigned long long)(address & ~STORE_NOWHERE)) < 0 ? NULL
-		                                                                                     : text;
+		return text_format("0x%llx", (unsigned long long)(address & ~STORE_NOWHERE));
 	text = symbol_demangle(name);
 	if (!text)
 		return name;

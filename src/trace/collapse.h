@@ -9,10 +9,14 @@
 #include <stdint.h>
 #include <stdio.h>
 
-struct collapse;
+#include "base/text_sums.h"
+#include "base/vector.h"
 
-struct collapse *collapse_create(void); /* NULL: no memory */
-void collapse_free(struct collapse *collapse);
+/* Start with a zeroed struct. */
+struct collapse {
+	struct text_sums lines;
+	VECTOR(char) line; /* of the stack that is being put together */
+};
 
 /* A stack is its functions, root first, then its weight. The weights of equal stacks are
  * added up. Semicolons and control characters in a name are replaced, since they have a
@@ -20,7 +24,9 @@ void collapse_free(struct collapse *collapse);
 bool collapse_frame(struct collapse *collapse, const char *name);
 bool collapse_stack(struct collapse *collapse, int64_t weight);
 
-/* All lines, in the order of their bytes. False: no memory, or not written. */
+/* Writes all lines, in the order of their bytes; no stack may follow. False: not written. */
 bool collapse_write(struct collapse *collapse, FILE *out);
+
+void collapse_free(struct collapse *collapse);
 
 #endif

@@ -12,10 +12,10 @@
 
 #include "base/sys.h"
 #include "base/vector.h"
-#include "modules/module_map.h"
 #include "store/store.h"
 #include "symbol/perf_map.h"
 #include "symbol/symbol.h"
+#include "trace/module_rows.h"
 
 #define STACKS_A_TURN "256"
 #define SEEN_MAX (1 << 18)
@@ -41,7 +41,7 @@ static const char *const statement_sql[STATEMENTS] = {
 			 "SELECT id, iif(json_valid(trace), trace, '[]') AS trace FROM stacks WHERE id > ?1"
 			 " ORDER BY id LIMIT " STACKS_A_TURN ") AS k"
 			 " LEFT JOIN json_each(k.trace) AS a ON a.type = 'integer'",
-	[MODULES] = "SELECT base, extent, elf_start, path, build_id, file_size, mtime_ns FROM modules",
+	[MODULES] = MODULE_ROWS,
 	[KNOWN] = "SELECT 1 + (file > 0) FROM frames WHERE address = ?1 AND level = 0",
 	[ONLY_PROCESS] = "SELECT process_id, start_time_ns FROM processes WHERE hostname = ?2"
 			 " AND (SELECT count(*) FROM processes) = 1",
@@ -101,37 +101,17 @@ static int64_t known(struct turn *turn, uint64_t address)
 	return number_of(statement);
 }
 
-static const char *text_of(sqlite3_stmt *row, int column)
-{
-	const char *text = (const char *)sqlite3_column_text(row, column);
-	return text ? text : "";
-}
-
 /* The modules of the file, as of the snapshot that the statement of addresses reads. */
 static int read_modules(struct turn *turn)
 {
 	sqlite3_stmt *row = statement_of(turn, MODULES);
 	int code;
 
-	while ((code = sqlite3_step(row)) == SQLITE_ROW) {
-		const uint64_t base = (uint64_t)sqlite3_column_int64(row, 0);
-		const struct module seen = {
-			.bias = base - (uint64_t)sqlite3_column_int64(row, 2),
-			.start = base,
-			.end = base + (uint64_t)sqlite3_column_int64(row, 1),
-			.path = text_of(row, 3),
-			.build_id = text_of(row, 4),
-			.file_size = (uint64_t)sqlite3_column_int64(row, 5),
-			.mtime_ns = sqlite3_column_int64(row, 6),
-			.died = UINT32_MAX,
-		};
-		struct module *module = module_copy(&seen);
-		if (!module || !module_map_add(&turn->modules, module)) {
-			free(module);
+	while ((code = sqlite3_step(row)) == SQLITE_ROW)
+		if (!module_rows_add(&turn->modules, row)) {
 			code = SQLITE_NOMEM;
 			break;
 		}
-	}
 	sqlite3_reset(row);
 	return code == SQLITE_DONE ? SQLITE_OK : code;
 }
@@ -142,12 +122,7 @@ static size_t find_frames(struct turn *turn, uint64_t address, struct symbol_fra
 
 	if (!module)
 		return 0;
-	const struct symbol_object object = {
-		.path = module->path,
-		.build_id = module->build_id,
-		.file_size = module->file_size,
-		.mtime_ns = module->mtime_ns,
-	};
+	const struct symbol_object object = symbol_object_of(module);
 	if (turn->embed->can_wait)
 		symbol_fetch(&object);
 	return symbol_frames(&object, address - module->bias, frames, SYMBOL_FRAMES_MAX);
@@ -376,9 +351,7 @@ static void end_turn(struct turn *turn)
 		free(turn->findings.items[i].generated);
 	}
 	vector_free(&turn->findings);
-	for (size_t i = 0; i < turn->modules.count; i++)
-		free((struct module *)turn->modules.items[i]);
-	module_map_free(&turn->modules);
+	module_rows_free(&turn->modules);
 }
 
 int embed_some(struct embed *embed, sqlite3 *db, int64_t budget_ns)

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "trace/address.h"
 #include "symbol/symbol.h"
 
@@ -87,21 +88,6 @@ int trace_next(struct trace_reader *reader, uint64_t *address)
 
 typedef void (*write_address)(FILE *out, const struct address_space *space, uint64_t address);
 
-/* What stands inside the quotes. */
-static void write_json_characters(FILE *out, const char *text)
-{
-	for (; *text; text++) {
-		unsigned char c = (unsigned char)*text;
-
-		if (c == '"' || c == '\\')
-			fprintf(out, "\\%c", c);
-		else if (c < 0x20)
-			fprintf(out, "\\u%04x", c);
-		else
-			putc_unlocked(c, out);
-	}
-}
-
 static void write_json(FILE *out, const char *text)
 {
 	if (!text) {
@@ -109,7 +95,7 @@ static void write_json(FILE *out, const char *text)
 		return;
 	}
 	putc_unlocked('"', out);
-	write_json_characters(out, text);
+	text_write_json(out, text, "");
 	putc_unlocked('"', out);
 }
 
@@ -184,7 +170,7 @@ char *trace_lines(const struct address_space *space, const char *trace, bool *ba
 
 static void write_place(FILE *out, const struct symbol_frame *frame)
 {
-	write_json_characters(out, frame->file ? frame->file : "??");
+	text_write_json(out, frame->file ? frame->file : "??", "");
 	fprintf(out, ":%d", frame->line);
 }
 
@@ -195,7 +181,7 @@ static void write_inlined(FILE *out, const struct symbol_frame *frame)
 	fputs(",\"", out);
 	write_place(out, frame);
 	putc_unlocked(':', out);
-	write_json_characters(out, function ? function : frame->function ? frame->function : "??");
+	text_write_json(out, function ? function : frame->function ? frame->function : "??", "");
 	putc_unlocked('"', out);
 	free(function);
 }
@@ -216,7 +202,7 @@ char *trace_line_with_inlines(const struct address_space *space, uint64_t addres
 		if (has_line)
 			write_place(out, &frames[count - 1]);
 		else
-			write_json_characters(out, line);
+			text_write_json(out, line, "");
 		putc_unlocked('"', out);
 		for (size_t i = 0; i + 1 < count; i++)
 			write_inlined(out, &frames[i]);

@@ -1,5 +1,6 @@
 /*
- * Vector, index and interner: they grow, keep their order, and find again.
+ * Vector, index, interner, sums by text and binary search: they grow, keep their order, and
+ * find again.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -12,7 +13,9 @@
 
 #include "base/index.h"
 #include "base/interner.h"
+#include "base/search.h"
 #include "base/text.h"
+#include "base/text_sums.h"
 #include "base/vector.h"
 
 #define MANY 20000
@@ -82,6 +85,61 @@ static void index_numbers_keys(void **state)
 	index_free(&index);
 }
 
+static void index_gives_each_key_an_item(void **state)
+{
+	struct index index = { 0 };
+	VECTOR(struct item) items = { 0 };
+
+	(void)state;
+	for (uint64_t turn = 0; turn < 2; turn++)
+		for (uint64_t i = 0; i < MANY; i++) {
+			struct item *item = index_item(&index, hash_words(&i, 1), &items);
+
+			assert_ptr_equal(item, &items.items[i]);
+			assert_int_equal(item->number, turn ? i + 1 : 0); /* a new item is zeroed */
+			item->number = (uint32_t)i + 1;
+		}
+	assert_int_equal(items.count, MANY);
+	vector_free(&items);
+	index_free(&index);
+}
+
+static void search_counts_those_before(void **state)
+{
+	const int sorted[] = { 1, 3, 3, 7 };
+
+	(void)state;
+	for (int wanted = 0; wanted < 9; wanted++)
+		for (size_t count = 0; count <= 4; count++) {
+			size_t expected = 0;
+
+			while (expected < count && sorted[expected] <= wanted)
+				expected++;
+			assert_int_equal(SEARCH_COUNT(count, i, sorted[i] <= wanted), expected);
+		}
+}
+
+static void sums_stay_in_range(void **state)
+{
+	struct text_sums sums = { 0 };
+
+	(void)state;
+	assert_true(text_sums_add(&sums, "b", 2));
+	assert_true(text_sums_add(&sums, "c", INT64_MAX));
+	assert_true(text_sums_add(&sums, "a", INT64_MIN));
+	assert_true(text_sums_add(&sums, "b", 3));
+	assert_true(text_sums_add(&sums, "c", 1));
+	assert_true(text_sums_add(&sums, "a", -1));
+	assert_int_equal(sums.list.count, 3);
+	assert_string_equal(sums.list.items[0].text, "b");
+	text_sums_sort(&sums);
+	assert_string_equal(sums.list.items[0].text, "a");
+	assert_true(sums.list.items[0].sum == INT64_MIN);
+	assert_int_equal(sums.list.items[1].sum, 5);
+	assert_true(sums.list.items[2].sum == INT64_MAX);
+	text_sums_free(&sums);
+}
+
 static void interner_keeps_texts_once(void **state)
 {
 	struct interner interner = { 0 };
@@ -111,6 +169,18 @@ static void text_is_formatted(void **state)
 	free(text);
 }
 
+static void text_is_written_as_json(void **state)
+{
+	char written[64] = "";
+	FILE *out = fmemopen(written, sizeof written, "w");
+
+	(void)state;
+	text_write_json(out, "a\"\\\n<\xc3\xa4", "");
+	text_write_json(out, "<", "<");
+	fclose(out);
+	assert_string_equal(written, "a\\\"\\\\\\u000a<\xc3\xa4\\u003c");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -118,8 +188,12 @@ int main(void)
 		cmocka_unit_test(vector_pushes),
 		cmocka_unit_test(vector_refuses_more_than_memory),
 		cmocka_unit_test(index_numbers_keys),
+		cmocka_unit_test(index_gives_each_key_an_item),
+		cmocka_unit_test(search_counts_those_before),
+		cmocka_unit_test(sums_stay_in_range),
 		cmocka_unit_test(interner_keeps_texts_once),
 		cmocka_unit_test(text_is_formatted),
+		cmocka_unit_test(text_is_written_as_json),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -76,10 +76,10 @@ int main(int argc, char **argv)
 		other.number = 1;
 		other.thread = "u (2)";
 		second.labels = &other;
-		void *writer = format->begin(stdout, &info);
+		void *writer = export_begin(format, stdout, &info);
 		bool added = writer && format->add(writer, &sample) && format->add(writer, &sample) &&
 		             format->add(writer, &second);
-		return writer && format->end(writer, added) && added ? 0 : 1;
+		return writer && export_end(format, writer, added) && added ? 0 : 1;
 	}
 	fprintf(stderr, "usage: inlined FORMAT\n");
 	return 2;

@@ -4,7 +4,11 @@
 usage: test_modules.py LIBRARY
 """
 
+import _ctypes
+import ctypes
 import os
+import subprocess
+import tempfile
 import unittest
 
 from library import LIBRARY, Case, connect, rows, value
@@ -27,9 +31,25 @@ class Modules(Case):
         """This library is not stripped."""
         db = connect()
         ours = os.path.realpath(LIBRARY + ".so")
-        self.assertEqual(rows(db, "SELECT names_from IS NULL, lines_from IS NULL, why_not FROM system.modules "
-                                  "WHERE path = ?", ours), [(0, 0, "")])
+        self.assertEqual(rows(db, "SELECT names_from, lines_from, why_not FROM system.modules WHERE path = ?", ours),
+                         [("symbol table", "the object", "")])
         self.assertEqual(value(db, "SELECT build_id = buildId(address_begin) FROM system.modules WHERE path = ?", ours), 1)
+
+    def test_stripped(self):
+        """A stripped library has its exported names only, and its row says why."""
+        with tempfile.TemporaryDirectory() as folder:
+            stripped = os.path.join(folder, "stripped.so")
+            subprocess.run(["strip", "--remove-section=.gnu_debugdata", "-o", stripped, _ctypes.__file__], check=True)
+            ctypes.CDLL(stripped)
+            db = connect()
+            before = value(db, "PRAGMA debug_path")
+            db.execute("PRAGMA debug_path = ''")
+            [(names_from, lines_from, why_not)] = rows(
+                db, "SELECT names_from, lines_from, why_not FROM system.modules WHERE path = ?", os.path.realpath(stripped))
+            db.execute(f"PRAGMA debug_path = '{before}'")
+        self.assertEqual((names_from, lines_from), ("dynamic symbols", None))
+        self.assertRegex(why_not, "^names: stripped; no debug file in no folder.*; "
+                                  "lines: no debug information; no debug file in no folder")
 
     def test_refused(self):
         db = connect()

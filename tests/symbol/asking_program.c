@@ -44,8 +44,9 @@ static uint64_t find_static_function(void)
 	if (!elf_image_open(&image, FIXTURES "/full.so"))
 		return 0;
 	const Elf64_Shdr *section = elf_image_section_of_type(&image, SHT_SYMTAB);
-	const Elf64_Sym *symbols = elf_image_contents(&image, section);
-	const char *names = elf_image_contents(&image, &image.sections[section->sh_link]);
+	const Elf64_Sym *symbols = elf_image_read(&image, section->sh_offset, section->sh_size);
+	const char *names = elf_image_read(&image, image.sections[section->sh_link].sh_offset,
+	                                   image.sections[section->sh_link].sh_size);
 	for (size_t i = 0; i < section->sh_size / sizeof(*symbols); i++)
 		if (strcmp(names + symbols[i].st_name, "fixture_static") == 0)
 			found = symbols[i].st_value;

@@ -52,8 +52,9 @@ static uint64_t find_symbol(const char *wanted)
 	assert_true(elf_image_open(&image, FIXTURES "/full.so"));
 	const Elf64_Shdr *section = elf_image_section_of_type(&image, SHT_SYMTAB);
 	assert_non_null(section);
-	Elf64_Sym *symbols = elf_image_contents(&image, section);
-	char *names = elf_image_contents(&image, &image.sections[section->sh_link]);
+	Elf64_Sym *symbols = elf_image_read(&image, section->sh_offset, section->sh_size);
+	char *names = elf_image_read(&image, image.sections[section->sh_link].sh_offset,
+	                             image.sections[section->sh_link].sh_size);
 	assert_true(symbols && names);
 	for (size_t i = 0; i < section->sh_size / sizeof(*symbols); i++)
 		if (strcmp(names + symbols[i].st_name, wanted) == 0)

@@ -48,8 +48,9 @@ static unsigned count_names(const char *path, unsigned *functions)
 	assert_true(elf_image_open(&image, ARCHIVES "/full.so"));
 	const Elf64_Shdr *section = elf_image_section_of_type(&image, SHT_SYMTAB);
 	assert_non_null(section);
-	Elf64_Sym *symbols = elf_image_contents(&image, section);
-	char *names = elf_image_contents(&image, &image.sections[section->sh_link]);
+	Elf64_Sym *symbols = elf_image_read(&image, section->sh_offset, section->sh_size);
+	char *names = elf_image_read(&image, image.sections[section->sh_link].sh_offset,
+	                             image.sections[section->sh_link].sh_size);
 	assert_non_null(symbols);
 	assert_non_null(names);
 	for (size_t i = 0; i < section->sh_size / sizeof(*symbols); i++) {

@@ -88,8 +88,9 @@ static void test_dynamic(void **state)
 static bool is_chosen(const struct elf_image *image, const char *name, size_t length)
 {
 	const Elf64_Shdr *section = elf_image_section_of_type(image, SHT_SYMTAB);
-	const Elf64_Sym *symbols = elf_image_contents(image, section);
-	const char *names = elf_image_contents(image, &image->sections[section->sh_link]);
+	const Elf64_Sym *symbols = elf_image_read(image, section->sh_offset, section->sh_size);
+	const char *names = elf_image_read(image, image->sections[section->sh_link].sh_offset,
+	                                   image->sections[section->sh_link].sh_size);
 	bool found = false;
 	for (size_t i = 0; i < section->sh_size / sizeof(*symbols); i++)
 		found |= ELF64_ST_TYPE(symbols[i].st_info) == STT_GNU_IFUNC &&

@@ -275,19 +275,19 @@ static int write_samples(struct export *export, const struct export_format *form
 		.executable = executable,
 		.inlines = !no_inlines,
 	};
-	void *writer = executable ? format->begin(out, &info) : NULL;
+	void *writer = executable ? export_begin(format, out, &info) : NULL;
 
 	if (!writer)
 		return complain_of_memory();
 	progress_begin("reading");
 	bool complete = add_samples(export, format, writer);
 	if (!complete) {
-		format->end(writer, false);
+		export_end(format, writer, false);
 		return COMMAND_FAILED;
 	}
 	progress_begin("writing");
 	errno = 0;
-	bool written = format->end(writer, true);
+	bool written = export_end(format, writer, true);
 	int error = errno;
 	progress_end();
 	if (written)

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "output_table.h"
 #include "progress.h"
 #include "terminal.h"
@@ -67,15 +68,7 @@ static int output_csv(sqlite3_stmt *statement)
 static void print_json_text(const char *text)
 {
 	putchar('"');
-	for (; *text; text++) {
-		unsigned char byte = (unsigned char)*text;
-		if (byte == '"' || byte == '\\')
-			printf("\\%c", byte);
-		else if (byte < 0x20 || byte == 0x7f)
-			printf("\\u%04x", byte);
-		else
-			putchar(byte);
-	}
+	text_write_json(stdout, text, "");
 	putchar('"');
 }
 

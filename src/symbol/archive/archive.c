@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "symbol/archive/match.h"
 #include "symbol/archive/read.h"
 #include "symbol/archive/side.h"
@@ -37,9 +38,9 @@ static bool read_archive(struct code_side *archive, const char *path, const char
 	};
 	bool good = false;
 	for (size_t i = 0; !good && i < sizeof(folders) / sizeof(folders[0]); i++) {
-		char *place;
-		if (asprintf(&place, "%.*s%.*s.a", folders[i].length, folders[i].folder, stem_length(name),
-		             name) < 0)
+		char *place = text_format("%.*s%.*s.a", folders[i].length, folders[i].folder,
+		                          stem_length(name), name);
+		if (!place)
 			return false;
 		good = side_read_archive(archive, place, machine);
 		if (!good)

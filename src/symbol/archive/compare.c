@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/search.h"
+
 #define BLOCK_MAX 128u
 
 /* --- places that are known to be the same ------------------------------------------ */
@@ -129,15 +131,8 @@ static const struct code_reference *reference_at(const struct code_side *side,
                                                  const struct code_function *function, uint32_t token)
 {
 	const struct code_reference *references = side->references.items + function->reference;
-	uint32_t low = 0, high = function->reference_count;
-	while (low < high) {
-		uint32_t middle = low + (high - low) / 2;
-		if (references[middle].token < token)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low < function->reference_count && references[low].token == token ? &references[low] : NULL;
+	size_t at = SEARCH_COUNT(function->reference_count, i, references[i].token < token);
+	return at < function->reference_count && references[at].token == token ? &references[at] : NULL;
 }
 
 /* Tokens [start, end) of a function: what runs without jump or call, and the jump or

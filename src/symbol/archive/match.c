@@ -30,6 +30,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/search.h"
 #include "symbol/archive/compare.h"
 #include "symbol/archive/foreign.h"
 /* Shorter functions that name nothing are equal by chance. */
@@ -234,15 +235,7 @@ static void judge_function(struct matcher *matcher, uint32_t archive, uint32_t o
 
 static uint32_t first_relocation(const struct code_side *side, uint64_t place)
 {
-	uint32_t low = 0, high = side->relocations.count;
-	while (low < high) {
-		uint32_t middle = low + (high - low) / 2;
-		if (side->relocations.items[middle].place < place)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	return (uint32_t)SEARCH_COUNT(side->relocations.count, i, side->relocations.items[i].place < place);
 }
 
 /* Whether the object's data has the content of the archive's, apart from pointers,
@@ -348,17 +341,11 @@ struct range {
 
 static struct range find_range(const struct code_side *side, uint64_t start, uint64_t end)
 {
-	struct range range = { .first = 0, .end = side->functions.count };
-	while (range.first < range.end) {
-		uint32_t middle = range.first + (range.end - range.first) / 2;
-		if (side->functions.items[middle].address < start)
-			range.first = middle + 1;
-		else
-			range.end = middle;
-	}
-	while (range.end < side->functions.count && side->functions.items[range.end].address < end)
-		range.end++;
-	return range;
+	const struct code_function *functions = side->functions.items;
+	return (struct range){
+		.first = (uint32_t)SEARCH_COUNT(side->functions.count, i, functions[i].address < start),
+		.end = (uint32_t)SEARCH_COUNT(side->functions.count, i, functions[i].address < end),
+	};
 }
 
 static bool is_left(const struct matcher *matcher, uint32_t archive)
@@ -390,15 +377,7 @@ static uint32_t *sort_by_sum(const struct code_side *side)
 /* Where in the order the functions with that sum begin. */
 static uint32_t first_of_sum(const struct code_side *side, const uint32_t *order, uint32_t sum)
 {
-	uint32_t low = 0, high = side->functions.count;
-	while (low < high) {
-		uint32_t middle = low + (high - low) / 2;
-		if (side->functions.items[order[middle]].sum < sum)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	return (uint32_t)SEARCH_COUNT(side->functions.count, i, side->functions.items[order[i]].sum < sum);
 }
 
 static bool is_in(struct range range, uint32_t function)

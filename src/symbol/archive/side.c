@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/search.h"
 #include "symbol/archive/token.h"
 #include "symbol/plt.h"
 
@@ -25,37 +26,28 @@ void side_free(struct code_side *side)
 
 /* --- look-ups: the last item at or before an address ------------------------------ */
 
-#define FIND_LAST(items, count, field, wanted, found)                                                        \
-	do {                                                                                                 \
-		uint32_t low_ = 0, high_ = (count);                                                          \
-		while (low_ < high_) {                                                                       \
-			uint32_t middle_ = low_ + (high_ - low_) / 2;                                        \
-			if ((items)[middle_].field <= (wanted))                                              \
-				low_ = middle_ + 1;                                                          \
-			else                                                                                 \
-				high_ = middle_;                                                             \
-		}                                                                                            \
-		(found) = low_ ? &(items)[low_ - 1] : NULL;                                                  \
-	} while (0)
+/* NULL when there is none. */
+#define FIND_LAST(list, field, wanted)                                                                       \
+	({                                                                                                   \
+		size_t before_ = SEARCH_COUNT((list).count, i, (list).items[i].field <= (wanted));           \
+		before_ ? &(list).items[before_ - 1] : NULL;                                                 \
+	})
 
 const struct code_section *side_section(const struct code_side *side, uint64_t address)
 {
-	const struct code_section *found;
-	FIND_LAST(side->sections.items, side->sections.count, address, address, found);
+	const struct code_section *found = FIND_LAST(side->sections, address, address);
 	return found && address - found->address < found->size ? found : NULL;
 }
 
 const struct code_relocation *side_relocation(const struct code_side *side, uint64_t place)
 {
-	const struct code_relocation *found;
-	FIND_LAST(side->relocations.items, side->relocations.count, place, place, found);
+	const struct code_relocation *found = FIND_LAST(side->relocations, place, place);
 	return found && found->place == place ? found : NULL;
 }
 
 uint32_t side_function(const struct code_side *side, uint64_t address)
 {
-	const struct code_function *found;
-	FIND_LAST(side->functions.items, side->functions.count, address, address, found);
+	const struct code_function *found = FIND_LAST(side->functions, address, address);
 	return found && address - found->address < found->size ? (uint32_t)(found - side->functions.items)
 	                                                       : ARCHIVE_NONE;
 }
@@ -63,37 +55,21 @@ uint32_t side_function(const struct code_side *side, uint64_t address)
 uint32_t side_token(const struct code_side *side, const struct code_function *function, uint64_t address)
 {
 	const struct code_token *tokens = side->tokens.items + function->token;
-	uint32_t low = 0, high = function->token_count;
-	while (low < high) {
-		uint32_t middle = low + (high - low) / 2;
-		if (tokens[middle].offset < address - function->address)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	return (uint32_t)SEARCH_COUNT(function->token_count, i,
+	                              tokens[i].offset < address - function->address);
 }
 
 const struct code_symbol *side_object(const struct code_side *side, uint64_t address)
 {
-	const struct code_symbol *found;
-	FIND_LAST(side->objects.items, side->objects.count, address, address, found);
+	const struct code_symbol *found = FIND_LAST(side->objects, address, address);
 	return found && address - found->address < found->size ? found : NULL;
 }
 
 const struct code_symbol *side_global(const struct code_side *side, const char *name)
 {
-	uint32_t low = 0, high = side->globals.count;
-	while (low < high) {
-		uint32_t middle = low + (high - low) / 2;
-		if (strcmp(side->globals.items[middle].name, name) < 0)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low < side->globals.count && strcmp(side->globals.items[low].name, name) == 0
-	               ? &side->globals.items[low]
-	               : NULL;
+	const struct code_symbol *globals = side->globals.items;
+	size_t at = SEARCH_COUNT(side->globals.count, i, strcmp(globals[i].name, name) < 0);
+	return at < side->globals.count && strcmp(globals[at].name, name) == 0 ? &globals[at] : NULL;
 }
 
 const unsigned char *side_bytes(const struct code_side *side, uint64_t address, uint64_t *size)

@@ -1,0 +1,27 @@
+/*
+ * Binary search.
+ */
+#ifndef QUERYPROF_BASE_SEARCH_H
+#define QUERYPROF_BASE_SEARCH_H
+
+#include <stddef.h>
+
+/* Of items 0 to count - 1, sorted so that those for which the condition holds come first:
+ * how many these are. `i` is the name that the condition has for an item's number.
+ *
+ *	size_t before = SEARCH_COUNT(map->count, i, map->items[i].start <= address);
+ */
+#define SEARCH_COUNT(count, i, ...)                                                                          \
+	({                                                                                                   \
+		size_t low_ = 0, high_ = (count);                                                            \
+		while (low_ < high_) {                                                                       \
+			const size_t i = low_ + (high_ - low_) / 2;                                          \
+			if (__VA_ARGS__)                                                                     \
+				low_ = i + 1;                                                                \
+			else                                                                                 \
+				high_ = i;                                                                   \
+		}                                                                                            \
+		low_;                                                                                        \
+	})
+
+#endif
