@@ -34,10 +34,11 @@ static uint64_t count_switches(void)
 
 uint64_t cpu_clock_now(struct thread *thread)
 {
-	/* The coarse clock is the time of the newest tick. In this order: a tick or a switch
-	 * in between is noticed by the next call. */
-	uint64_t tick_ns = clock_ns(CLOCK_MONOTONIC_COARSE), switches = count_switches();
+	/* The moment first: what follows takes as long as some statements do. The coarse clock
+	 * is the time of the newest tick. A tick or a switch behind the moment is noticed here,
+	 * or by the next call. */
 	uint64_t now_ns = clock_ns(CLOCK_MONOTONIC), cpu_ns;
+	uint64_t tick_ns = clock_ns(CLOCK_MONOTONIC_COARSE), switches = count_switches();
 
 	if (thread->cpu_base_at_ns == 0 || tick_ns != thread->cpu_tick_ns ||
 	    switches != thread->cpu_switches) {

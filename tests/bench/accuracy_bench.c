@@ -3,17 +3,22 @@
  *
  *   cmake --build build/release --target accuracy_bench
  *   build/release/tests/bench/accuracy_bench [--library PATH] [--seconds 20]
- *     [--periods 300,1000,3000,10000] [--mixes alone,mixed] [--loads quiet,busy] [--check]
+ *     [--periods 300,1000,3000,10000] [--mixes alone,mixed,bursts] [--loads quiet,busy] [--check]
  *
- * Statements of 20 us, 100 us, 1 ms and 10 ms, one behind the other (`alone`) or with 0 to
- * 1 ms of the program's own computing behind each (`mixed`); on the machine as it is
- * (`quiet`) and with two computing processes for each processor beside the program (`busy`).
+ * Statements of 20 us, 100 us, 1 ms and 10 ms, one behind the other (`alone`), or with 0 to
+ * 1 ms of the program's own computing behind each (`mixed`) or behind some of one kind
+ * (`bursts`: short statements have a good part of the time there, so that a short
+ * measurement says something of them); on the machine as it is (`quiet`) and with two
+ * computing processes for each processor beside the program (`busy`).
  * The figure is sum(weight) * period / sum(cpu_time_ns) of a statement's text, as
  * system.query_log has them; another build can be measured with --library.
  *
  * The kernel looks at a CPU timer in its tick only, so a sum is as exact as the number of
  * ticks allows. Each cell is made of PARTS parts that know nothing of each other, and the
- * standard error of its figure comes from how they differ.
+ * standard error of its figure comes from how they differ: ticks come in clumps, so their
+ * number alone would promise too much. The variance of a sum goes with the sum. The error is
+ * what it would be at a ratio of 1, or a sum that is too small would excuse itself less
+ * than one that is too large.
  *
  * --check makes it a test: a figure may be off by 3 % or by three of its standard errors,
  * whichever is more. One figure of a hundred is further away by chance; a cell with such a
@@ -43,17 +48,33 @@
 
 enum { LENGTHS = 4 };
 
-/* `turns` of the statement's loop take `ns`. In `mixed` a statement is drawn with
- * probability `share`, so that each is met often enough. */
+enum mix { ALONE, MIXED, BURSTS, MIXES };
+
+static const char *const mix_names[MIXES] = { "alone", "mixed", "bursts" };
+
+/* `turns` of the statement's loop take `ns`. In `mixed` and `bursts` a statement is drawn
+ * with probability `share`, so that each is met often enough, and runs 1 to `most` times. */
 static struct statement {
 	const char *name;
-	double ns, share;
-	int turns;
+	double ns, share[MIXES];
+	int most[MIXES], turns;
 } statements[LENGTHS] = {
-	{ .name = "20 us", .ns = 20e3, .share = 0.55 },
-	{ .name = "100 us", .ns = 100e3, .share = 0.30 },
-	{ .name = "1 ms", .ns = 1e6, .share = 0.12 },
-	{ .name = "10 ms", .ns = 10e6, .share = 0.03 },
+	{ .name = "20 us",
+	  .ns = 20e3,
+	  .share = { [MIXED] = 0.55, [BURSTS] = 0.40 },
+	  .most = { [MIXED] = 1, [BURSTS] = 50 } },
+	{ .name = "100 us",
+	  .ns = 100e3,
+	  .share = { [MIXED] = 0.30, [BURSTS] = 0.35 },
+	  .most = { [MIXED] = 1, [BURSTS] = 10 } },
+	{ .name = "1 ms",
+	  .ns = 1e6,
+	  .share = { [MIXED] = 0.12, [BURSTS] = 0.22 },
+	  .most = { [MIXED] = 1, [BURSTS] = 1 } },
+	{ .name = "10 ms",
+	  .ns = 10e6,
+	  .share = { [MIXED] = 0.03, [BURSTS] = 0.03 },
+	  .most = { [MIXED] = 1, [BURSTS] = 1 } },
 };
 
 static sqlite3 *db;
@@ -160,17 +181,19 @@ struct sums {
 
 /* Without a look at a clock: where others want the processor, the kernel ends a thread's
  * turn when the thread reads its CPU clock, and so keeps the next tick away from it. */
-static void run_statements(sqlite3_stmt *const stmts[LENGTHS], bool mixed, int first, double seconds)
+static void run_statements(sqlite3_stmt *const stmts[LENGTHS], enum mix mix, int first, double seconds)
 {
-	if (mixed) {
+	if (mix != ALONE) {
 		for (double left = seconds * 1e9; left > 0;) {
 			double which = draw(), work = draw() * PROGRAM_WORK_NS;
 			int i = 0;
-			while (i < LENGTHS - 1 && which >= statements[i].share)
-				which -= statements[i++].share;
-			run(stmts[i]);
+			while (i < LENGTHS - 1 && which >= statements[i].share[mix])
+				which -= statements[i++].share[mix];
+			int times = 1 + (int)(draw() * statements[i].most[mix]);
+			for (int n = 0; n < times; n++)
+				run(stmts[i]);
 			compute(work * 1e-9);
-			left -= statements[i].ns + work;
+			left -= times * statements[i].ns + work;
 		}
 		return;
 	}
@@ -182,7 +205,7 @@ static void run_statements(sqlite3_stmt *const stmts[LENGTHS], bool mixed, int f
 	}
 }
 
-static void measure_part(int number, bool mixed, long period_ns, double seconds, struct sums sums[LENGTHS])
+static void measure_part(int number, enum mix mix, long period_ns, double seconds, struct sums sums[LENGTHS])
 {
 	sqlite3_stmt *stmts[LENGTHS], *read;
 	char mark[64];
@@ -193,7 +216,7 @@ static void measure_part(int number, bool mixed, long period_ns, double seconds,
 		stmts[i] = prepare(statements[i].turns, mark);
 	}
 	set_period(period_ns);
-	run_statements(stmts, mixed, number, seconds);
+	run_statements(stmts, mix, number, seconds);
 	set_period(0);
 
 	must(sqlite3_prepare_v2(db,
@@ -219,7 +242,7 @@ struct figure {
 	double runs, clock_ns, ratio, error;
 };
 
-/* The ratio of the sums, and its standard error from how the parts differ. */
+/* The ratio of the sums, and its standard error. */
 static struct figure figure_of(const struct sums parts[PARTS])
 {
 	struct figure figure = { 0, 0, 0, 0 };
@@ -235,7 +258,8 @@ static struct figure figure_of(const struct sums parts[PARTS])
 	figure.ratio = sampled / figure.clock_ns;
 	for (int p = 0; p < PARTS; p++)
 		squares += pow(parts[p].sampled_ns - figure.ratio * parts[p].clock_ns, 2);
-	figure.error = sqrt(squares * PARTS / (PARTS - 1)) / figure.clock_ns;
+	if (sampled > 0)
+		figure.error = sqrt(squares * PARTS / (PARTS - 1) / figure.ratio) / figure.clock_ns;
 	return figure;
 }
 
@@ -246,15 +270,15 @@ static bool is_within(const struct figure *figure)
 	return figure->clock_ns > 0 && (off <= BOUND || off <= ERRORS * figure->error);
 }
 
-static bool measure_cell(const char *load, bool mixed, long period_ns, double seconds)
+static bool measure_cell(const char *load, enum mix mix, long period_ns, double seconds)
 {
 	static int number;
 	struct sums parts[PARTS][LENGTHS], of_one[PARTS];
 	bool within = true;
 
 	for (int p = 0; p < PARTS; p++)
-		measure_part(number++, mixed, period_ns, seconds / PARTS, parts[p]);
-	printf("%-5s %-5s %6.1f ms ", load, mixed ? "mixed" : "alone", (double)period_ns / 1e6);
+		measure_part(number++, mix, period_ns, seconds / PARTS, parts[p]);
+	printf("%-5s %-6s %5.1f ms ", load, mix_names[mix], (double)period_ns / 1e6);
 	for (int i = 0; i < LENGTHS; i++) {
 		for (int p = 0; p < PARTS; p++)
 			of_one[p] = parts[p][i];
@@ -311,7 +335,7 @@ static struct {
 } options = {
 	.library = QUERYPROF_LIBRARY,
 	.periods_us = "300,1000,3000,10000",
-	.mixes = "alone,mixed",
+	.mixes = "alone,mixed,bursts",
 	.loads = "quiet,busy",
 	.seconds = 20,
 };
@@ -340,8 +364,8 @@ static void read_options(int argc, char **argv)
 		else {
 			fprintf(stderr,
 			        "%s: the options are --library PATH, --seconds S (of CPU time, for "
-			        "each line), --periods US,..., --mixes alone,mixed, --loads "
-			        "quiet,busy, --seed N, --check\n",
+			        "each line), --periods US,..., --mixes "
+			        "alone,mixed,bursts, --loads quiet,busy, --seed N, --check\n",
 			        name);
 			exit(2);
 		}
@@ -354,12 +378,12 @@ static bool measure_load(const char *load)
 
 	for (const char *period = options.periods_us; period != NULL && *period != '\0';) {
 		long period_ns = (long)(atof(period) * 1000);
-		for (int mixed = 0; mixed < 2; mixed++) {
-			if (strstr(options.mixes, mixed ? "mixed" : "alone") == NULL)
+		for (int mix = 0; mix < MIXES; mix++) {
+			if (strstr(options.mixes, mix_names[mix]) == NULL)
 				continue;
-			bool good = measure_cell(load, mixed, period_ns, options.seconds);
+			bool good = measure_cell(load, (enum mix)mix, period_ns, options.seconds);
 			for (int round = 1; options.check && !good && round < ROUNDS; round++)
-				good = measure_cell(load, mixed, period_ns, options.seconds);
+				good = measure_cell(load, (enum mix)mix, period_ns, options.seconds);
 			within &= good;
 		}
 		period = strchr(period, ',');

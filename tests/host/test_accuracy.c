@@ -1,12 +1,17 @@
 /*
  * The samples add up to the time: against the thread's CPU clock for a query that
- * computes, against the wall clock for one that is half asleep in a busy wait.
+ * computes, against the wall clock for one that is half asleep in a busy wait. The runs' own
+ * CPU times add up, too, where other processes take the processor away between them.
  */
 #include "host.h"
 
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
 #include <time.h>
+#include <unistd.h>
 
 static void check_within(const char *what, double sampled, double exact, double tolerance)
 {
@@ -114,12 +119,95 @@ static void test_real_half_asleep(void **state)
 	host_close(holder);
 }
 
+/* --- many short runs ---------------------------------------------------------------------- */
+
+#define RIVALS 4
+
+static void start_rivals(pid_t rivals[RIVALS])
+{
+	for (int i = 0; i < RIVALS; i++) {
+		pid_t parent = getpid();
+		rivals[i] = fork();
+		assert_true(rivals[i] >= 0);
+		if (rivals[i] == 0) {
+			prctl(PR_SET_PDEATHSIG, SIGKILL);
+			while (getppid() == parent)
+				for (volatile int n = 0; n < 1000000; n++)
+					;
+			_exit(0);
+		}
+	}
+}
+
+static void stop_rivals(const pid_t rivals[RIVALS])
+{
+	for (int i = 0; i < RIVALS; i++) {
+		kill(rivals[i], SIGKILL);
+		waitpid(rivals[i], NULL, 0);
+	}
+}
+
+/* Runs of some `us`, one behind the other. Their CPU times as a part of what the thread used:
+ * the rest is between them. */
+static double sum_of_runs(sqlite3 *db, double us, int count, const char *period_ns)
+{
+	sqlite3_stmt *stmt;
+	char mark[64], *sql;
+	uint64_t start, exact;
+
+	/* A million rows take a tenth of a second, roughly. */
+	snprintf(mark, sizeof mark, "%.0f us, period %s", us, period_ns);
+	sql = host_burn_sql(us * 1e-5, mark);
+	assert_int_equal(sqlite3_prepare_v2(db, sql, -1, &stmt, NULL), SQLITE_OK);
+	sqlite3_free(sql);
+	host_exec(db, "PRAGMA query_profiler_cpu_time_period_ns = %s", period_ns);
+	start = host_thread_cpu();
+	for (int i = 0; i < count; i++) {
+		while (sqlite3_step(stmt) == SQLITE_ROW)
+			;
+		sqlite3_reset(stmt);
+	}
+	exact = host_thread_cpu() - start;
+	host_quiet(db);
+	sqlite3_finalize(stmt);
+#define OF_MARK " FROM system.query_log WHERE query LIKE '%%/* %s */%%'"
+	assert_int_equal(host_int(db, "SELECT count(*)" OF_MARK, mark), count);
+	assert_int_equal(host_int(db, "SELECT count(*)" OF_MARK " AND cpu_time_ns > query_duration_ns", mark),
+	                 0);
+	double part = (double)host_int(db, "SELECT sum(cpu_time_ns)" OF_MARK, mark) / (double)exact;
+	printf("%-28s %d runs of %.1f us: %.4f of the thread's CPU time\n", mark, count,
+	       (double)exact / count / 1e3, part);
+	return part;
+}
+
+static void test_short_runs(void **state)
+{
+	pid_t rivals[RIVALS];
+	sqlite3 *db;
+
+	(void)state;
+	start_rivals(rivals);
+	db = host_open(":memory:");
+	host_exec(db, "PRAGMA log_queries_min_query_duration_ns = 0");
+	/* With a signal behind each tick, and behind few. */
+	double dense = sum_of_runs(db, 200, 3000, "1000000");
+	double sparse = sum_of_runs(db, 200, 3000, "1000000000");
+	/* What is between short runs counts for more. */
+	double shortest = sum_of_runs(db, 20, 6000, "1000000");
+	stop_rivals(rivals);
+	host_close(db);
+	assert_true(dense > 0.97 && dense < 1.03);
+	assert_true(sparse > 0.97 && sparse < 1.03);
+	assert_true(shortest > 0.7 && shortest < 1.03);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_cpu_1ms),
 		cmocka_unit_test(test_cpu_20ms),
 		cmocka_unit_test(test_real_half_asleep),
+		cmocka_unit_test(test_short_runs),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
