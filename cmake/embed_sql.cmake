@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # embed_sql(OUTPUT file.h NAME symbol SOURCE file.sql): a header with the text of an
 # SQL file as `static const char symbol[]`, rewritten when the SQL changes. The SQL
 # stays a file that people can read and run.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # What `cmake --install` puts where: the library, its header, how pkg-config and
 # find_package() find them, and the SQL files. The command's rules are in
 # tools/queryprof/CMakeLists.txt. Included where the target `queryprof` is defined.

@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: Apache-2.0
 -- The demo's queries: real questions to Debian's package index (the tables of
 -- demo_schema.sql), each slow for a reason of its own, none made slow on purpose
 -- by more than the index that it lacks.

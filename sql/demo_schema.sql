@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: Apache-2.0
 -- The demo's database: Debian's package index.
 --
 -- One index a table, the one that the primary key brings: some of the demo's

@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: Apache-2.0
 -- What functions got slower and faster: sampled times in ms, of a run where the sides
 -- differ in the number of runs. :limit; :with_calls is 1 for time with what a function
 -- called, 0 for time in itself. With a :unit other than ns the columns in ms are numbers

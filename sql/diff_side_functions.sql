@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: Apache-2.0
 -- One side of a comparison (see diff_sides.sql). After report_frames.sql.
 -- Each function once a stack, however often it recurs there. Two builds of a library
 -- differ in addresses and version, so a function is its name and that of its module

@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: Apache-2.0
 -- One side of a comparison (see diff_sides.sql). After selected.sql.
 WITH runs AS MATERIALIZED (
 	SELECT normalized_query_hash AS hash, query,

@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: Apache-2.0
 -- What two sides of a comparison are, in a database of its own: each side is read
 -- from its file (diff_side_*.sql, after the files that report uses), then compared
 -- (diff_totals.sql, diff_statements.sql, diff_functions.sql). side: A or B.

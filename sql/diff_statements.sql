@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: Apache-2.0
 -- What statements got slower and faster: exact times, in ms of a run. :limit. See
 -- diff_sides.sql.
 --

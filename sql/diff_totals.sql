@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: Apache-2.0
 -- Two sides as a whole: see diff_sides.sql.
 WITH rows (line, what, a, b, divisor) AS (
 	SELECT 1, 'runs', a.runs, b.runs, NULL FROM side_totals AS a, side_totals AS b WHERE a.side < b.side

@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: Apache-2.0
 -- What a trace file knows of its modules: addresses of its stacks, and how many of them
 -- have no name, or no line. Without :all only modules where names are missing.
 WITH addresses AS MATERIALIZED (

@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: Apache-2.0
 -- What is known of the query in row :query and the thread in row :thread.
 SELECT coalesce(query_id, ''), coalesce(thread_name || ' (' || threads.thread_id || ')', ''),
        coalesce(database, ''), trim(coalesce(statements.query, '')), coalesce(normalized_query_hash, 0)

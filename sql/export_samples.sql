@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: Apache-2.0
 -- The samples of the runs that are selected (see selected.sql), in the order of
 -- time: :trace_type. `run`, `thread` and `stack_id` are row numbers, see
 -- export_labels.sql.

@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: Apache-2.0
 -- The runs that are selected (see selected.sql), the costliest first. Parameters,
 -- which may be left NULL: :by (cpu, wall, off, samples, start), :limit, :for_table
 -- (shorter: times without the year, ids cut).

@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: Apache-2.0
 -- What processes that came after number :before have left in a trace file.
 SELECT
 	(SELECT count(*) FROM samples WHERE series IN (

@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: Apache-2.0
 -- The functions on each stack of a report's samples, in temp.report_frames, for
 -- those that come after: of the samples of :trace_type. After report_samples.sql.
 -- depth: 0 is the leaf.

@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: Apache-2.0
 -- Where the time of a report went, by function: `self` is spent in the function
 -- itself, `total` also in what it called. Code without a name is one line a module.
 -- :trace_type, :limit. With a :unit other than ns the columns in ms are numbers of that

@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: Apache-2.0
 -- What a report is about: the runs that are selected (see selected.sql).
 WITH runs AS MATERIALIZED (SELECT * FROM temp.selected_runs),
 times AS (

@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: Apache-2.0
 -- The samples of the runs that are selected (see selected.sql), summed up by type
 -- and stack, in two temporary tables that the other report_*.sql read: run this
 -- after selected.sql.

@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: Apache-2.0
 -- Where the time of a report went, by whole stack, leaf first, one function a line.
 -- :limit. :unit as in report_functions.sql. After report_frames.sql.
 WITH shown AS (

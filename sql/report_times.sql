@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: Apache-2.0
 -- The time of the runs that are selected as the clocks measured it, and as the
 -- samples add up to it; that of threads that helped them (workers) apart. After selected.sql and report_samples.sql.
 --

@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: Apache-2.0
 -- Which runs of queries a command is about, in temp.selected, and what they left, in
 -- two temporary views: run this first, the others read them.
 --

@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: Apache-2.0
 -- The queries that took the most CPU time, with that of the worker threads SQLite made:
 -- their exact times in ms, how many
 -- samples of each kind they have, and how far the CPU time that the samples stand

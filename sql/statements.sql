@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: Apache-2.0
 -- The statements of the runs that are selected (see selected.sql), all runs of one
 -- together, the costliest first: queries that differ only in their literals are one
 -- statement. Parameters as in queries.sql.

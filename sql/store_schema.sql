@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: Apache-2.0
 -- The trace file. One source: the library runs this text when it makes a file,
 -- tests and people can run it as well. PRAGMA application_id and user_version are
 -- set by the code (src/store/file/database.c), with the same transaction.

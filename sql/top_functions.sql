@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: Apache-2.0
 -- Where one query's CPU time went, by function: `self` is spent in the function
 -- itself, `total` also in what it called. One query: bind :query_id (in the
 -- sqlite3 shell: .parameter set :query_id "'…'"); otherwise the query that took

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * queryprof: a sampling profiler for what runs inside SQLite, or inside an engine
  * of your own.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The seed of a test's random numbers: fixed, so that every run does the same, unless
  * QUERYPROF_TEST_SEED is another number (tools/test --long sets one). Printed, so that a

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A log for who works on queryprof or wonders why a name or a sample is missing. Off
  * unless the environment says

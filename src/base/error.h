@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The sentence behind a QP_ code, kept for the calling thread (qp_error()).
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Waiting for a word in memory, within one process. libc has no function for it.
  * Async-signal-safe; sets errno on failure, as syscall() does.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Hashing of short byte strings and word arrays to 128 bits, for the tables that
  * know what is already in the file.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Open addressing with linear probing, at most half full. Nothing is ever deleted
  * alone, so there are no tombstones.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A hash table from 128-bit hashes to small entries of one size. Entries are not removed
  * one by one. A table with a limit is a memory of look-ups: when it is full, adding an

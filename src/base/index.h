@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Numbers for keys, from 0 in the order in which they come: a hash table of numbers over
  * an array that the caller keeps.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Texts, each kept once and numbered from 0 in the order in which they come.
  */

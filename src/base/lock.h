@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The locks of the library, in one list that is walked at fork().
  *

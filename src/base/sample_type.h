@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The types of samples: what a sample's value counts, and in which unit.
  *

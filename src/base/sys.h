@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Kernel calls made directly: libc's own timer functions keep a helper thread and
  * allocate. Async-signal-safe; they set errno on failure, as syscall() does.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A connection gets queryprof: session, functions, PRAGMAs and tables.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Queries of engines other than SQLite: qp_query_begin() / qp_query_end(), and the
  * small functions for code that only wants to unwind.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The ways in through SQLite: the extension's entry point, every later connection
  * of the process (auto-extension), qp_attach(), and the settings of a connection

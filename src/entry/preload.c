@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The preload of `queryprof record`: loads the library as soon as the process has
  * SQLite, and tells it when modules have come. Most processes that a command starts

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * qp_init(), qp_shutdown(), and fork: the parts of the way of a sample are started
  * from its end backwards (whoever writes finds its reader in place) and stopped

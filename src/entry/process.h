@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Starts and stops the parts in the order in which samples pass through them.
  */

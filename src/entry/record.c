@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Recording: the queries of every connection are sampled, and no connection is told.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What `queryprof record` and the library that it preloads must agree on: the settings
  * in the environment and the trace file, which the command makes and the library writes.

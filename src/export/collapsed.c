@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Collapsed stacks: a line a stack, its functions from the root to the leaf with
  * semicolons between them, a blank and a number. flamegraph.pl, inferno, speedscope and

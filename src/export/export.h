@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The export formats: each is a writer that takes one stream of samples in the order of
  * time.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A flame graph to look at in a browser: one HTML file with all that it needs. The
  * page (page/) is bundled with its libraries when queryprof is built; here only the

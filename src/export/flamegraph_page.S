@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The flame graph's page, as the build has put it together, for flamegraph.c.
  */

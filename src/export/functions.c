@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "export/functions.h"
 
 uint32_t functions_add(struct functions *functions, const struct export_frame *frame, size_t line)

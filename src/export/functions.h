@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Functions for formats that put the places within a function together: one for
  * each name and file, numbered from 0 as they come.

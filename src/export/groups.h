@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Samples by statement: all runs of one together, which may be thousands. Queries
  * that differ only in literals are one statement.

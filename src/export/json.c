@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * JSON for programs of one's own: an array with one object for each stack of each
  * query and thread, with all that is known of it. Frames are leaf first, as in

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Frames by address and modules by their start, each made once. What is known of an
  * address comes from trace/address.h.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Stacks as writers take them: from the addresses of a trace to functions, files
  * and lines, each worked out once.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * pprof's format: a protocol buffer message (profile.proto), compressed by gzip.
  *

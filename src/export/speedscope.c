@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * speedscope's own format, JSON: a list of functions, and profiles of stacks and
  * weights in the order of time.

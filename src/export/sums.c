@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "export/sums.h"
 
 bool sums_add(struct sums *sums, const struct export_sample *sample)

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The handler runs with every other asynchronous signal blocked, so no handler of the
  * host's can interrupt it, or leave it by a longjmp with a record half written. It takes

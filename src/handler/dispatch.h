@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The signal handler: it finds out whose a signal is, and who deals with it.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The ledger: what becomes of every signal that reaches the handler, and of every sample.
  */

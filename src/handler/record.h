@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The records that travel through the ring: one per sample, per finished query and
  * per thread seen for the first time.

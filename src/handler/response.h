@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A live stack: sampler/stacks.c requests it by a signal, the handler writes the response
  * to the thread's slot.

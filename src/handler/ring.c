@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The producers' side of the ring; ring_layout.h describes the memory.
  *

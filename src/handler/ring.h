@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The ring between the sampled threads and the flusher: lock-free, many producers,
  * one reader, records of variable length, a fixed size. This is the producers' side;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The ring's memory, as its two sides see it: the producers (ring.c) and the one
  * reader (sampler/ring_reader.c). Other code uses ring.h and ring_reader.h.

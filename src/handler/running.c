@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "handler/running.h"
 
 /* With hosts whose steps cannot be hooked a query stays on the stack between its steps. */

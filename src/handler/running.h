@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Which of a thread's queries runs, as the stack tells it.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Samples: a stack and what it stands for become one record in the ring.
  */

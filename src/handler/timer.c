@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "handler/timer.h"
 
 #define IDLE_MAX_NS NS_PER_S

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A signal that is on its way at exec would end the new program, which has no handler for
  * it: kernels before 6.13 do not drop what timers have queued. So the thread's timers are

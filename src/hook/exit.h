@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * How a process ends without exit(): _exit(), quick_exit(), with its last thread, and by
  * the exec functions, with which it becomes another program.

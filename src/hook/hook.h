@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The functions that are replaced for everybody in the process who calls them: what ends
  * it (exit.h), what sets and waits for signals (signals.h), what waits (waits.h), dlsym()

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Walks the relocations of every loaded object and redirects those that name one
  * of our functions.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Replaces a function for everybody in the process who calls it through the
  * dynamic linker, by writing to the slots (GOT entries, pointers in data) that the

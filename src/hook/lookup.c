@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What dlsym() finds depends on who calls it: RTLD_NEXT is what comes after the
  * caller, and RTLD_DEFAULT begins with what the caller was loaded with. So a wrapper

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * dlsym(), for hosts that look functions up by name (Python's ctypes, LuaJIT's ffi, .NET):
  * they get ours for those that are hooked.

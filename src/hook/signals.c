@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Async-signal-safe, as what they stand for, and fit for a child of vfork().
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The functions by which the host sets signals and waits for them: they tell the sampler
  * when it is the signal that our timers send.

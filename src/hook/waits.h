@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The waits of the host's code, which the signals of real-time samples would cut short.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Modules by address: the one look-up for the modules of this process, of a snapshot of it,
  * and of a trace file.

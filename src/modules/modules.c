@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Snapshots of what is mapped, their history, and the code map for the handler.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The ELF objects that the process has mapped, now and earlier.
  *

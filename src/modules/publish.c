@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Readers outside the sampler's handlers count themselves (code_map_enter). A new reader
  * counts itself on the open side. A turn opens the other side, so the readers of the first

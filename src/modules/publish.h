@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The code map that handlers use, and the wait until no handler uses an earlier one.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Reads the program headers of every mapped object through dl_iterate_phdr().
  *

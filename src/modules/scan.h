@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One scan of the loader's list of objects. The caller holds no lock.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Words of the loader's memory that change when an object is mapped or unmapped. The
  * handler reads them without a lock (handler/unwind/code_map.h).

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Where several threads want a processor, reading the CPU clock changes what it measures.
  * The kernel brings the thread's account up to date for the reading and then finds, since

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The calling thread's CPU clock, for the beginnings and ends of its queries.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One run of a query: its identity, its exact times, what other threads may see of it
  * while it lasts, and the record that ends it. Knows nothing of SQLite; src/watch and

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/nesting.h"
 
 struct query_tag *nesting_find(struct thread *thread, uint64_t number)

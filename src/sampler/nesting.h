@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The tags of a thread's running queries: places that are free, taken, or left in between.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/random.h"
 
 #include <sys/random.h>

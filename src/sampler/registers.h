@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The registers of running code, as a signal would leave them in a ucontext.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The reader's side of the ring; handler/ring_layout.h describes the memory.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The reader's side of the ring, and its life: one thread at a time creates, reads,
  * waits and destroys. Records come out in the order of their reservation. Nothing here

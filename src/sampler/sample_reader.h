@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The optional fields of a sample's record, as its reader sees them.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The signal that the timers send, among those that the host uses or may come to use.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/state.h"
 
 static struct ring *current; /* NULL while stopped */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What all files of the sampler share: its ring, its signal's number, its counters.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The slots of threads, from a thread's first query to its end.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The kernel's timers: made when a thread first needs one, deleted with it.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Read by hand: strtod() listens to the host's locale and rounds. The digits are kept
  * as one integer and a power of ten; the unit is a ratio. 128 bits hold every setting

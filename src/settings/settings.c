@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The settings: one table, and one way to change and to show what it lists, whichever
  * way a value comes. What a value may be is in settings_value.c.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One table of settings behind every way to set one: PRAGMA (bare and `system.`),
  * UPDATE system.settings, set_setting(), qp_set() and the environment.

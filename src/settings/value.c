@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A value is a number or a text, and its form says how it is written: every way to set
  * one gives text, and goes through here.

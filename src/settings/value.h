@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One setting's values: what is allowed, how it is read from text, where it stands, and
  * what a message says of one that is no good.

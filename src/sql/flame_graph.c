@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "sql/flame_graph.h"
 
 #include <stdio.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The aggregate behind flameGraph(): traces with weights go in, collapsed stacks
  * come out. A trace's names are looked up once, however often it came.

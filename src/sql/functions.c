@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One table of functions; functions.h says what each does. Their context is the
  * session, which outlives them: SQLite drops a connection's functions before the

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The SQL functions. All are SQLITE_DIRECTONLY: usable in what the application
  * itself says, not from a view or trigger that a database file brings along. NULL

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One line a metric: its name, what it says, and where the number comes from. A
  * metric that is a text is "" while there is nothing to tell.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The ledger: every counter of every part as one table, for system.metrics and
  * qp_metrics().

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Makes `PRAGMA query_profiler_cpu_time_period_ns = 1000000` work.
  *

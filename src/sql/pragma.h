@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * PRAGMAs of ours, in the text of a statement about to be prepared.
  */

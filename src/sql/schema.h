@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The `system` schema of a session: an attached in-memory database whose tables
  * are all virtual. Nothing is created, locked or written in the host's databases.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Run by the build: prints the databases with which the schema `system` is filled, one for
  * each encoding that a host's databases can have, as arrays of C. Each is one page, which

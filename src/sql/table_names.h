@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The names of the tables of `system`, in the order in which they are listed: for the
  * schema's image, which is made when the library is built (system_image.c), and for the

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The list of tables, and what their two kinds share: registering with a connection and
  * connecting.

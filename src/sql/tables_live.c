@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Tables of this moment: system.processes, the running queries of all threads of the
  * process; system.stack_trace, the stack of each thread that the sampler knows.

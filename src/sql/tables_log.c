@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The logs: virtual tables over the store's own connection to the trace file.
  *

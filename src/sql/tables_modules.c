@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * system.modules: the programs and libraries that are mapped now, and where the names of
  * their functions and their lines come from:

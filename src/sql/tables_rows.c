@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Tables that are made when they are read: fill() adds all cells of the table, a cursor
  * walks over them. They are small, so no condition is pushed down to them.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * For a table's fill(): adds the table's cells, row by row in the order of its columns.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * system.symbols: the functions of the programs and libraries that are mapped now, at the
  * addresses that traces have for them.

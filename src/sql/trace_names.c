@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The file's modules are read when the connection is attached, its names with the first
  * address. Both are copies in memory: a statement kept on the host's connection would

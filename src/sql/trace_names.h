@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The SQL functions on a trace file: an address is one of the file, whatever this
  * process has mapped there. The file's own names and lines come first; what it lacks is

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The columns of trace_log and query_log, one line each. From these two lists follow
  *   - the tables `samples` and `queries` and the two views in sql/store_schema.sql: the

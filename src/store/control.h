@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Where the host's threads and the store's own meet: one block of state under one lock, with
  * one condition for all who wait. There is one such block, for a process has one ring and

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Relaxed atomics: each number stands for itself, nothing is read on its strength.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What the store counts, for system.metrics and the tests. All are of this process: a forked
  * child begins with zeros.

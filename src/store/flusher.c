@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The flusher thread: sleeps until there are records, gathers them for one flush
  * interval, stores them, and goes back to an unlimited sleep once nothing more

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The file that the flusher writes: made, opened, looked after while it is open, and given up
  * and opened again when something is wrong with it.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A process whose first thread has ended by pthread_exit() ends with its last one. Ours
  * must not be what keeps it.

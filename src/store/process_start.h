@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #ifndef QUERYPROF_STORE_PROCESS_START_H
 #define QUERYPROF_STORE_PROCESS_START_H
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The store's public side: configuration, waiting for the flusher, fork and exit. What needs
  * the writing connection is a request to the flusher thread, and the callers wait for its

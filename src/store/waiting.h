@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Waiting for another thread of the store: with a limit, and for as long as the caller still
  * wants it.

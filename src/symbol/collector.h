@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Collects the functions of one object from several sources and makes one table of
  * them. The rules by which names and extents are chosen are in collector.c.

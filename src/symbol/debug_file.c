@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Finds separate debug files. The places are those that gdb documents, so that
  * whatever works there works here.

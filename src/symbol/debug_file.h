@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Separate debug files, into which distributions move what they strip.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The first request loads elfutils' client library, not earlier, since that brings libcurl
  * and a TLS library along.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * ELF files through libelf. See the header for why they are read and not mapped.
  */

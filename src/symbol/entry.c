@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The ELF header says where a program starts. The C run-time's code there passes main's
  * address to __libc_start_main and does nothing else, so it proves both names: every

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Which functions a compiler put into which, from the DWARF of one compilation unit.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * elfutils' libelf and libdw, loaded at the first look-up of a name.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Source files, lines and inlined functions of one object, from its DWARF.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Reads perf's maps. They have a line for each piece of code, "START SIZE NAME", with
  * numbers in hex. Any user can create a file of that name in /tmp, so only a regular file

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Names of code that a JIT compiler made, from the map that it writes for perf:
  * /tmp/perf-PID.map.

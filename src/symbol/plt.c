@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Stubs have no symbols, and elfutils gives them no names. Each ends in a jump through
  * a slot of the global offset table, and a relocation says which function's address the

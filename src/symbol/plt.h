@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Names for the stubs through which an object calls other objects (x86-64).
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The sources of names and lines, one line of a table each (sources.c).
  */

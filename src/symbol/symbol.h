@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * From an address in an ELF object to a name, a file and a line.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Why a name or a line is missing: a text for people, put together by those that looked.
  */

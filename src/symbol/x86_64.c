@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Two tables say by opcode what follows it; the rest of an instruction has the same form
  * for all.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Decodes x86-64 instructions as far as names of code need it: how long one is, its
  * opcode, and the place that it names.

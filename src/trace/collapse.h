@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Collapsed stacks, the lines that flame graph programs read: functions from the
  * root to the leaf with semicolons between them, a space, a number.

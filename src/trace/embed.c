@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A turn takes stack by stack in the order of their rows, and each address once. It looks
  * all of them up first, without a lock on the file, and stores the result in one

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Writes the names and lines of a trace file's addresses into the file itself. Any SQLite
  * can then show them, also where the programs are not installed.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The modules of a trace file, read from a row of its table. Inline: the file's connection
  * may belong to either of two SQLites, the host's or the store's.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The store knows where an address lies, and symbol/perf_map.h what generated code is
  * called.

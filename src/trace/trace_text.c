@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The store writes traces, but SQL may pass any text: so the array is parsed strictly. An
  * integer that SQLite shows as negative is the address with the same 64 bits.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A trace as text: the JSON array of its addresses, as SQL has it, and what people read in
  * its place.

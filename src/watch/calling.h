@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What a thread is inside of: the host's calls into SQLite that have not returned.
  *

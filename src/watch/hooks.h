@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Sees the host's calls of SQLite: puts our wrappers in the place of the functions that
  * run statements (wrappers.h), of every SQLite library that has been met. And of dlsym(),

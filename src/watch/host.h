@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The host's SQLite, through the table of routines that it hands to extensions:
  * in this folder `sqlite3_…` always means the host's copy, never the store's own.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Looks the name up in each object's own table of symbols, as the loader does. To ask
  * the loader with dlsym() would take a reference to every object, for every object

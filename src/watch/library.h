@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Finds the SQLite library that a process has mapped, without calling it: a host may
  * still want to configure it, which it no longer can once SQLite has been initialised.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Operations: what SQLite does for the host without a statement, and may take long: backups,
  * blobs that are read and written piecemeal, checkpoints, serialization, closing. Each is a

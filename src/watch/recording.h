@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Recording: every connection is a session, without schema, functions or PRAGMAs, from the
  * first statement that the hooks see of it. Nothing is added to the connection, so the hooks

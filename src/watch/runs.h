@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Runs: one run of a statement, from its first step to its end (done, an error, reset or
  * finalize), or one operation without a statement (operations.h). The open ones stand in a

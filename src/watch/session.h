@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One session: a connection of the host's that has queryprof, and the table of them.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "watch/session_settings.h"
 
 #include "watch/recording.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The host's calls that prepare, step, reset and finalize statements.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "watch/trace_fallback.h"
 
 #include <pthread.h>

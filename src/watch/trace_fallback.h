@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The trace fall-back: follows a connection's statements by sqlite3_trace_v2, for
  * hosts whose steps cannot be hooked.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "watch/watch_sql.h"
 
 static const struct watch_sql *current;

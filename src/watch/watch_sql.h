@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What following a connection's statements needs of SQL that is ours. Only the extension
  * sets it: a process that is merely recorded has none, and nothing is attached there.

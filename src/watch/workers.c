@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * SQLite sorts with threads of its own (PRAGMA threads), which live for one sort. Their
  * work is their maker's query's: they start with it as if it were theirs, and what they

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The wrappers: each follows what the host does (statements.h, operations.h, recording.h), and
  * calls the real function in between.

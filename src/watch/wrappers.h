@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What the host calls instead of SQLite's functions: a set of wrappers for each SQLite
  * library of the process, for a wrapper must know which library it stands before.

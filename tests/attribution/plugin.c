@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A plugin with a SQLite of its own: it calls the library that it is linked with, which
  * is not the program's.

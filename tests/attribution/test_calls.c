@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What SQLite does without a statement, and what it does at the end of one.
  */

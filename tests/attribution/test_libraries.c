@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Two SQLite libraries in one process, and a thread that is in both: the program's own,
  * and one that is looked up by name or that a plugin is linked with.

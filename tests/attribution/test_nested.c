@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * SQL inside SQL: what is part of the statement that the program runs, and what has a
  * line of its own.

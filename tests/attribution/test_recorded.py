@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """Hosts that reach SQLite otherwise than by being linked with it, under `queryprof record`.
 
 usage: test_recorded.py QUERYPROF PLUGIN: a module with a SQLite of its own"""

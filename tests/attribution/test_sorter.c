@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * SQLite's sorter threads, from their first microsecond to their last: each sets down
  * what its CPU clock says when it ends, and its samples must add up to that.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A program with a SQLite of its own inside: qp_attach(), and what can be had there.
  */

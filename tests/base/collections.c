@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Vector, index, interner, sums by text and binary search: they grow, keep their order, and
  * find again.

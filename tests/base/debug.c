@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The debug log: this program runs itself with different environments, and reads what
  * was written.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The list of locks: complete, taken in its order, and of no harm to a forked child,
  * whichever of them another thread holds.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Do the samples of each statement add up to what its runs used of the CPU?
  *

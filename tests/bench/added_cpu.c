@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * How much CPU time the profiler adds to a second of query time with both timers at 1 ms,
  * made up from its parts: what a sample costs, times the samples of a second.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What a sample costs beyond its signal: the whole handler, from the signal to the
  * record in the ring, against a handler that does nothing.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What the library costs a host per statement and per row: the same loops in a process
  * that has not loaded it, in one that has, with both timers off and on, and in one that

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The flusher's speed, beside a plain one-row-a-sample table in the same run:
  * samples a second from ring to file, CPU a sample, bytes a sample.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What a name costs, beside the named alternatives: elfutils' libdwfl, which profilers
  * ask (in this process, with all that it looks for by itself), and addr2line, which

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What a frame costs: this unwinder and others over the same stacks, inside a
  * handler, in one process. Ratios travel from machine to machine, times do not; see

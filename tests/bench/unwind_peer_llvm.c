@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * LLVM's libunwind as it is fetched, without our patches, linked into one module
  * that shows a single function: `peer_llvm_walk`.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* See unwind_peers.h. */
 #include "unwind_peers.h"
 

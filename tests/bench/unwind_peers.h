@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Unwinders side by side in one process, ours and others', behind one type: from
  * the context of an interrupted thread to the number of frames found.

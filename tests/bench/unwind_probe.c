@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Preloaded into a program: samples its main thread on the clock of wall time, each
  * sample unwound by one of the peers, and tells what they cost once everything has been

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * For LD_PRELOAD: 10 s pass from one look at the clock to the next.
  */

@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: Apache-2.0
 -- A trace file whose reports are known to the letter (golden/): after
 -- sql/store_schema.sql. A shop whose orders are searched (three runs, one of them
 -- slow), sorted with a helper thread, and reported by a statement that fails. The

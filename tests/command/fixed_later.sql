@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: Apache-2.0
 -- The other side of a comparison: fixed.sql after a day of work. A newer SQLite at
 -- another address, a search that no longer reads as much, and a statement that is new.
 UPDATE modules SET path = '/opt/shop/lib/libsqlite3.so.0.9.1', build_id = 'cc03', base = base + 0x5000000000 WHERE id = 1;

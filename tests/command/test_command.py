@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """The queryprof command on a trace file whose content is known (trace_file.py).
 
 usage: test_command.py QUERYPROF SOURCE_DIR FIXTURE [unittest arguments]"""

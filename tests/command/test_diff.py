@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """queryprof diff, to the letter, on two trace files whose content is known: the second
 with its module at another address and in another version.
 

@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """Every report of the command, to the letter: what it says of fixed.sql (and, in
 comparisons, of fixed_later.sql) is in golden/. The files are written anew with
 QUERYPROF_TEST_GOLDEN=write in the environment; look at what has changed.

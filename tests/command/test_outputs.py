@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """Where the queryprof command writes to: files that are whole or not there, pipes that
 nobody reads, full disks, terminals that show how far it is.
 

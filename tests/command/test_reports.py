@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """queryprof queries and report, to the letter, on a trace file whose content is known
 (trace_file.py).
 

@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """queryprof sql without SQL: the sqlite3 shell on a terminal, and scripts; and the
 extension's entry point for trace files, which the shell loads.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Running the queryprof command in tests: a unittest.TestCase with a trace file.
 
 usage of each test: TEST QUERYPROF SOURCE_DIR FIXTURE [unittest arguments]"""

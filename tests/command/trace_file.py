@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A trace file whose content is known, made from the store's own schema.
 
 Two runs of one statement, a query that failed, one that has samples but has not

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A package index made up for the tests, in the form of `apt-cache dumpavail`."""
 
 FIRST = """\

@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """The demo's loader: what an index says is what the tables hold; what is not
 Debian's index is refused and leaves no file behind.
 

@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """The documents are true: the examples run, the reference names all that the code has,
 and what is pointed at is there.
 

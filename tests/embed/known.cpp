@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A program whose stacks are known by construction: a query calls the SQL function
  * spin(ms), that known::entry(), that known::outer(), into which known::middle() is

@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """Names and lines in the trace file itself; a stack known by construction, from
 recording it to every format and view, with the program there and gone.
 

@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """trace_log_symbolize: names come into the trace file while the process goes on.
 
 usage: LIBQUERYPROF=LIBRARY test_symbolize.py [unittest arguments]"""

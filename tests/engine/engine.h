@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A very small engine, to show how one is profiled: it runs queries of numbers.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * An engine that is not SQLite: its queries in query_log, its samples in trace_log, read
  * from the trace file as anybody can.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Hands a writer a stack with inlined functions, by construction, from two threads of
  * one query, and leaves what it writes on stdout, for test_inlined.py.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Reads a pprof profile: the wire format of protocol buffers, and the numbers of the
 fields as they are published. Knows nothing of the writer."""
 

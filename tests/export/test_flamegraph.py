@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """queryprof export --format flamegraph: the page's data, and the page in Chromium
 where that is installed.
 

@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """Samples of types that this build does not know, as a newer one may leave them in a
 file: they are shown as a type of their own, in their own unit, and never as time.
 

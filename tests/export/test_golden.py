@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """Every export, and every view of the trace file, of one fixed file (golden/trace.sql)
 against what is kept in golden/. With UPDATE_GOLDEN=1 in the environment they are
 written anew: read the difference before you keep it.

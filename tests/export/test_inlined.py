@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """Inlined functions in every format: the writers with a stack made for them.
 
 usage: INLINED=PROGRAM test_inlined.py QUERYPROF SOURCE_DIR FIXTURE [unittest arguments]"""

@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """queryprof export --format pprof, read by a decoder of the test's own and, where Go
 is installed, by pprof itself.
 

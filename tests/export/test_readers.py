@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """The exports in other people's readers from npm: pprof-format, and speedscope in
 Chromium where that is installed.
 

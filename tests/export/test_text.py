@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """queryprof export, the formats that are text.
 
 usage: test_text.py QUERYPROF SOURCE_DIR FIXTURE [unittest arguments]"""

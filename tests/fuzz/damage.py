@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Trace files that are damaged, forged or somebody else's: each kind of damage is a
 function of a random generator and a path with a good file, which it spoils.
 

@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """Damaged, forged and foreign trace files: the store and every subcommand read them
 without a crash or a hang, and where they fail they say why.
 

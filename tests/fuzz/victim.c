@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Opens each file that it is given as the trace file of a process: stores into it,
  * reads from it, closes it. Whatever the file is, this ends well; what the store

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A host that is stopped in the middle of a query, for the debugger to look at.
  */

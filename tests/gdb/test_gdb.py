@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """tools/gdb/queryprof-gdb.py on a process that is stopped in a query, and on its core file.
 
 usage: test_gdb.py SCRIPT HOST

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Connections come and go, with queries that are sampled: 10,000 one after another, 1,000
  * at once, and several threads that each open and close theirs. Afterwards memory,

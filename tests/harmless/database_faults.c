@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Two threads that write and one that reads a database in each journal mode, while both
  * timers tick every 100 us: no call of theirs fails that would not fail without them. Their

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A host that writes down all that it can notice of its databases and connections: files,
  * schema, versions, locks, hooks, what is open, memory. Two runs of it say the same.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Hosts that end, become other programs, make processes, and close what is not theirs.
  */

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Runs hosts alone, with the library loaded and recorded, and compares.
 
 The first arguments of every test program here: the queryprof command, the library."""

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What the hosts of these tests are made of: programs with one scenario a name, which
  * print what they see. The same program runs alone, with the library loaded, and

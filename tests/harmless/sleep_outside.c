@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A thread that waits outside SQLite after a query: the timers of both kinds, of 1 ms,
  * are there because of the query, and must not disturb it. For each kind of wait: a

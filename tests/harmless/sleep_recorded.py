@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """Waits keep their length under `queryprof record --real 1ms`: those of the C program, and
 those of Python, which has a busy timeout of its own.
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A host whose queries wait for locks, or sleep, in every way that SQLite offers: each
  * in a thread of its own, all at the same time, 1 s each, while the real-time timers

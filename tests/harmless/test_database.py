@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """What a host can notice in its databases and connections: all that database_observer
 writes down, with the library and without it, line by line.
 

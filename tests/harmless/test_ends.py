@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """Hosts that end in any way, become other programs, make processes, close everything.
 
 usage: test_ends.py QUERYPROF LIBRARY ENDS_HOST"""

@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """Hosts that are short of something or may not do everything: they go on, and what is
 lost is told.
 

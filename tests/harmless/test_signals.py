@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """Hosts and their signals: they see what they would see without us.
 
 usage: test_signals.py QUERYPROF LIBRARY SIGNALS_HOST"""

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What the host tests share: a program that uses the system's SQLite as any
  * program does, with queryprof loaded as an extension.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The samples add up to the time: against the thread's CPU clock for a query that
  * computes, against the wall clock for one that is half asleep in a busy wait. The runs' own

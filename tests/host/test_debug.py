@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """QUERYPROF_DEBUG: the debug log of a host, and what is said of a bad value.
 
 usage: test_debug.py LIBRARY

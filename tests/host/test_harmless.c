@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The host cannot tell that we are there: its files, schema and locks.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Threads that come and go, forks, connections opened later: nothing is left
  * behind and nothing breaks.

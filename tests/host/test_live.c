@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * system.stack_trace with real stacks: each thread is where it says it is, for two
  * sessions that ask at once; waits of a query are not cut short by being asked.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The extension in a build of each kind, as it is loaded: what is hooked is called, in a
  * child that becomes another program, too.

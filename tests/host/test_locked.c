@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Attaching to a connection whose database another process holds exclusively: it returns
  * at once, and the connection's busy_timeout then means what it says. Built twice: with

@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """`.load` on a database that another process holds exclusively returns at once, and
 busy_timeout then still means what it says: in Python and in SQLite's shell.
 

@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """Python's own tests of its sqlite3 module under `queryprof record`, both periods 1 ms: each
 ends as it does without. Needs a Python that has its tests and SQLite as a shared library
 (Debian's packages leave these tests out): the first on the path that has, or the one that

@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """The session of the README, in the stock sqlite3 shell and in Python: load the
 library, set a period, run something slow, read in SQL where the time went.
 

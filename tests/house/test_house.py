@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """The order of the house, read from the sources of src/:
 
 - a room includes only rooms before it (ROOMS);

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A stranger's program: knows queryprof only as installed. Profiles a query of its
  * own and reads in SQL where the time went.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A table of lifetimes: connections, statements, blobs and backups, used and ended in every
  * order that SQLite allows, up to some length. Each sequence runs once in a process with

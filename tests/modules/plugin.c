@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A library to load and unload. */
 int plugin_answer(int (*callback)(void));
 int plugin_answer(int (*callback)(void))

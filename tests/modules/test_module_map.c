@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Modules added in any order are found by every address of theirs and by no other.
  */

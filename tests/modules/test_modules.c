@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What the process has mapped, through dlopen and dlclose, under other threads'
  * feet, and after a file went.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What the map watches of the loader's memory moves only when something is loaded.
  *

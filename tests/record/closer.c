@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What only C can ask of a program that is recorded. dlsym() still answers its caller:
  * what comes after the program is SQLite, after the profiler it would be nothing.

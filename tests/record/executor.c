@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Processes that become other programs right after a query, by each way to do it; half
  * of them block all signals within the query. The new program, which is this one again,

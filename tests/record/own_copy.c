@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A program with a copy of SQLite of its own. */
 #include <sqlite3.h>
 #include <stdio.h>

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Runs programs under `queryprof record` and reads what it left.
 
 The command is the first argument of every test program here."""

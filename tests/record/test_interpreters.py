@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """One interpreter under `queryprof record`: how each comes to its SQLite differs.
 
 usage: test_interpreters.py QUERYPROF NAME"""

@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """What `queryprof record` says when there is nothing to record, or it cannot.
 
 usage: test_messages.py QUERYPROF OWN_COPY STATIC: programs with a copy of SQLite of their

@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """Runs at other addresses, and processes of one family, in one trace file: a stack that
 is the same is one row, a module one as well.
 

@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """More than one process under `queryprof record`: forks, other programs, daemons.
 
 usage: test_processes.py QUERYPROF EXECUTOR: a program that becomes another one after a query"""

@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """What the host could notice of `queryprof record`: nothing.
 
 usage: test_untouched.py QUERYPROF CLOSER: a program that closes before it finalizes"""

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The ring: order, wrap-around, content, what is dropped, who is woken.
  */

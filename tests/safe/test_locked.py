@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Settings that the host program has locked: SQL reads them and changes none, on any
 connection, by no way."""
 

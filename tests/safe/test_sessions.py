@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Whose queries a session sees: all of the process's, or its own when the host program
 says so. SQL cannot say otherwise."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A database file that somebody else made, opened by a program with the extension: none
 of its views, triggers, columns, constraints and indexes reaches what is queryprof's,
 whatever trusted_schema says. What the program itself says does."""

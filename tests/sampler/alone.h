@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Tests that need the sampler's very beginning, each in a process of its own, with one
  * thread and one query.

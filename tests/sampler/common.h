@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What the tests of the sampler share: an unwinder made up, a consumer that adds up
  * what comes through the ring, and ways to spend time.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * An unwinder made up: what a trace holds is tested elsewhere.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Weight x period against the clocks: of one long query, and of many short ones
  * among code of the host's, where the timers are disarmed and armed all the time.

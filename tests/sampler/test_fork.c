@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * fork() while this and other threads are being sampled: the child starts with an
  * empty ring, one slot, timers of its own, and the parent notices nothing.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The handler called as a plain function, with a signal made up: what is stored,
  * where every other signal goes, and that the ledger adds up. No timer runs.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Runs seen from other threads: all of a run or nothing of it, whatever becomes of its
  * texts.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The sampler on one thread, with real timers: timers, grids, nesting,
  * stop and start, queries. Each test runs in a process of its own, as most need the

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The signal that the sampler takes: which one, beside the host's own handlers, blocked
  * ones, errno.

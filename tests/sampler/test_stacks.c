@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Asking threads for their stacks: everyone answers for himself, in time or not at all,
  * whoever asks, ends, forks or does not listen meanwhile.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Samples that ordinary code takes at a hooked call, with the real unwinder, while timers
  * of 1 ms fire on both clocks: each has its own type, its value and its caller's stack, and

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Threads that come and go while they are sampled: no timer, no slot stays behind,
  * whichever way they end.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A store that takes any configuration, or none, and remembers the last it took. */
 #ifndef TESTS_SQL_FAKE_STORE_H
 #define TESTS_SQL_FAKE_STORE_H

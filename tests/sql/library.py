@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The library under test, given as the first argument, and connections with it."""
 
 import os

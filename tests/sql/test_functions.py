@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """The SQL functions at their edges; what they make of real addresses is in tests/symbol.
 
 usage: test_functions.py LIBRARY

@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """system.modules: where the names and lines of what is mapped come from, and why not.
 
 usage: test_modules.py LIBRARY

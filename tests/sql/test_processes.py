@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """system.processes: the queries that run now, on whatever thread, and nothing of those
 that do not."""
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Settings without a connection: what is allowed, what is said when it is not, where
  * values come from, and that a store that refuses leaves all as it was. */
 #include <setjmp.h>

@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """Settings by every way that SQL has: PRAGMA bare and with `system.`, UPDATE,
 set_setting(), in Python and in the shell.
 

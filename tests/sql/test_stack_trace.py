@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """system.stack_trace: what each known thread does now."""
 
 import signal

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """system.symbols: the functions of what is mapped, where traces have them."""
 
 from library import *

@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """The tables' columns, and that what is handed on to the store selects the rows that
 SQLite itself would.
 

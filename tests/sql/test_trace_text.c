@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Traces as JSON arrays: which are taken, which are refused, and what comes out. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """Reading a system table waits for the flusher: sqlite3_interrupt() and a limit end that.
 
 usage: test_waiting.py LIBRARY

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Whatever is wrong with the file, the host goes on, nothing of others is touched,
  * the loss is counted and explained, and storing resumes when the cause is gone.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Several trace files at once: others are read while the store writes its own, each reader
  * sees its own file, and none of them is changed.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The host's own copy of SQLite on the same file, in the same process: closing it
  * must not break our locks nor remove our log. And a host that closes descriptors

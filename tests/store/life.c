@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Beginning and end: no thread and no file before they are needed, no wake-ups
  * while nothing comes, drained when asked, nothing left behind.

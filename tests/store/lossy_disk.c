@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * See lossy_disk.h. The log of a recording is a list of events in memory, appended under
  * a lock; making the files after a loss is a replay from its start, for three files:

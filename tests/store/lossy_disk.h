@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A disk that loses its power: a VFS in front of SQLite's own that writes down what
  * reaches the disk, in which order, and when it was told to keep it; and that makes

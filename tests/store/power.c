@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Power is lost at any moment of the file's life. What is found afterwards opens, is
  * whole, and has all that was stored up to the last flush that was synced; and every

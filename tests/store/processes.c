@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Several processes and one file: they write together, fork, and are killed, and
  * the file is whole.

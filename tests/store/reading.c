@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Reading through cursors: values as they are in the file, one cursor beside another,
  * and what becomes of one that the store does not wait for.

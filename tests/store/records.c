@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What goes into the ring comes out of the views: every column, names and query
  * ids in whatever order their records come, and each thing stored once.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The bound: file and log stay under it, what is oldest goes first, and what is
  * left is complete.

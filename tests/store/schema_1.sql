@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: Apache-2.0
 -- The trace file as version 1 of it was: for tests that it can still be read.
 --
 -- The trace file. One source: the library runs this text when it makes a file,

@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: Apache-2.0
 -- The trace file as version 2 of it was: for tests that it can still be read.
 
 CREATE TABLE processes (

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The file's address space: the same stack is the same row wherever the loader put
  * the modules, and no address ever names a wrong module.

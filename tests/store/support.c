@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * See support.h. The modules and the sampler are stood in for: the store only asks
  * them.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What the tests of the store stand on: records as the handler would write them, a
  * map of modules that a test makes up, and one-number questions to the store.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The WAL index (-shm) is shared with other processes, which may truncate it or write
  * nonsense into it at any moment: the host must neither get a signal nor lose what is

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A library with static functions, compiled once as a shared object and once as an
  * archive (test_archive.c). With ARCHIVED_VERSION 2 it is another version of

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The second member of the archive, see archived_one.c. */
 #include <stdio.h>
 #include <stdlib.h>

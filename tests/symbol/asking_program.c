@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Tells the name and line of fixture_static in fixtures, for test_debuginfod.py.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A program whose main is one function among others: it must not be mistaken for
  * them, nor they for it.

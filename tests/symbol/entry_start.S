@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Starts that look like the C run-time's but prove nothing. The name of the macro
  * says what is wrong with each. */
 	.text

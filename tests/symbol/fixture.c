@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Functions that the symbol tests know. `volatile` keeps them from being merged.
  */

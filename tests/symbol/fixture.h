@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What the fixture tells of itself: where its functions are and where they stand
  * in their source.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 // A name that the compiler mangled itself.
 namespace fixture
 {

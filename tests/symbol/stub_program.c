@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Calls functions of libc, so that it has stubs for them (test_stubs.c). */
 #include <string.h>
 #include <unistd.h>

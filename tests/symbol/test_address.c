@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What people get to read for an address: the forms that address.h promises.
  */

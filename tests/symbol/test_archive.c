@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Names from archives: right ones, and none where nothing is proven.
  *

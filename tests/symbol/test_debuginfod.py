@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """Debug files from a debuginfod server: a little one of our own that counts what it is
 asked, and a program that asks for names.
 

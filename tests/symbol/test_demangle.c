@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Names as people wrote them, of C++ and Rust; and names that are none, or mean harm.
  */

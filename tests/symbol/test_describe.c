@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Where an object's names and lines come from, and why some are missing: each shape of the
  * fixture is described by what its sources are.

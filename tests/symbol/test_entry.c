@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * main and _start of stripped programs: named where the start's code proves them,
  * and only there. The truth is the symbol table of the same program unstripped.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Inlined functions, of a library that knows its own (inlined/), as gcc and clang tell
  * them in DWARF 4 and 5. The library calls us from each place, so that the addresses

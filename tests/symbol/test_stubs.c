@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The stubs of programs as linkers lay them out: bound lazily and at once, for
  * processors that check jumps (.plt.sec), static ones. Every whole stub has a name,

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Names and lines of a library whose functions are known (fixture.c), in every
  * shape in which objects are found: whole, stripped with and without debug files,

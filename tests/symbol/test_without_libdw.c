@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Where libdw is not installed, addresses show as module+offset.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The instruction decoder beside objdump's, over the whole code of libraries that other
  * people compiled: every length, and every place that an instruction names.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Exceptions in flight through several frames, for the single-step test: caught, on the
  * way through destructors, thrown again, and unwinding that is forced, as at the end of
  * a thread. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Functions whose unwind information a compiler would not write. Each stops at an
  * int3 or calls its argument, so that the test sees a trace through it.

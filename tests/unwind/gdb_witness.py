@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """gdb as the second witness: unwinds the same stacks by its own means.
 
 Run by gdb, which runs a program with witness.c preloaded:

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Unwind information as input: malformed in known ways, then at random. Whatever
  * it holds, a call ends, stays within the memory it was given and says so.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Damaged stacks and registers, at random, hundreds of thousands of them.
  *

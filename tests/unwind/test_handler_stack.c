@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * How much stack the whole signal handler needs below the frame that the kernel
  * makes, as queryprof.h states it: a thread is sampled while its signals run on an

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Attacks on the memo: a stack that is the last one but for what the attack changes. The
  * trace with the memo must be the trace without it, after every change and after it is

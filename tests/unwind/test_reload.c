@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Libraries that take each other's place at the same address, with other unwind
  * information, while threads are sampled in them: every trace must be whole, and

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The whole library while libraries come and go: eight threads with queries, sampled
  * as often as the settings allow, inside libraries that take each other's place as

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Rules from the cache are those that the parser gives, at every address: what is kept,
  * and where, leads back to the very address, and no bit of a rule is lost.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Unwinds at every instruction of several workloads and compares with the truth.
  * Passing means: no wrong trace anywhere, at least 99.99 % of the traces complete (three

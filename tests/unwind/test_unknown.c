@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Traces of stacks that nobody told us of: alternate signal stacks, coroutines,
  * threads made by the bare system call; and of what is no stack at all.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Traces of stacks that the test builds itself: signals, threads, callbacks,
  * coroutines, functions with odd or missing unwind information.

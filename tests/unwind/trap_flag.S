@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Setting and clearing the trap flag, with unwind information that is right at
  * every instruction: clang's builtins for the flags have none for their push.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One of two libraries that are the same byte for byte, but for the size of a frame
  * (ROOM) and the unwind information that goes with it. variant_dive(n, callback)

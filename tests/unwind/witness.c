@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Preloaded into a program that a debugger runs: every millisecond of processor time
  * it unwinds the main thread from a signal handler, then calls witness_stop(), where

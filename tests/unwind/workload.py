@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Stacks of all kinds in the interpreter, for ever: for whoever looks at them from outside."""
 import json
 import re

@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: Apache-2.0
 -- Stacks of all kinds in SQLite; the last statement never ends.
 CREATE TABLE t(a INTEGER PRIMARY KEY, b TEXT, c);
 WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c WHERE n < 20000)

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A program that uses the system's SQLite, and has queryprof in one of two ways: loaded as
  * an extension, or recording. Also built with sanitizers, whose run-time library the program

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Coroutines that switch inside an SQL function, as PHP's and Ruby's fibers and Python's
  * greenlets can: calls begin on several stacks of one thread and end in any order.

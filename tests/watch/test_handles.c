@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Connections that are no connections, blobs and backups whose addresses are used again, two
  * copies of the library in one process.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Statements that the host's functions step inside another's step, and that SQLite resets
  * there itself: a cached statement that is stepped again, a schema that has changed.

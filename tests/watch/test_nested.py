@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """Functions of Python that run SQL inside a statement's step: on another connection, which
 keeps its statements to step them again, on the same one, and Python's own tests of its sqlite3
 module.

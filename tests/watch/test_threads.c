@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One connection used by several threads, which SQLite allows in its serialized mode: what
  * one thread reads of the connection another one may be freeing.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The C functions of cfi.h over LLVM's parser, which is a set of templates over
  * an address space: giving it one of our own is what makes every read checked,

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * LLVM libunwind's DWARF half, as C sees it: the unwind row in force at an
  * address, and one step with all registers for rows too rich for a compact rule.

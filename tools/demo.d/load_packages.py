@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """Loads Debian's package index into a new SQLite database.
 
     apt-cache dumpavail | load_packages.py SCHEMA.sql DATABASE

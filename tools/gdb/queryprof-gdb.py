@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What libqueryprof does in a process, live or dead (a core file):
 
     (gdb) source tools/gdb/queryprof-gdb.py

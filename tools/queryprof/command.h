@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A subcommand of queryprof: one file with one `struct command`; command.c has the table
  * of them and reads their command lines. Results go to stdout, everything else to

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Candidates come from the tables of the commands and, for ids of queries, from the trace
  * file that the line names.

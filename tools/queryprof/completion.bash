@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # bash completion of queryprof. What there is to offer the command itself says, from
 # the tables that its help is made of (tools/queryprof_complete.c).
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * queryprof embed: puts names and lines into a trace file (embed/embed.h), as
  * `record` does at its end.

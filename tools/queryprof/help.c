@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * --help and the man page, which the build writes with `queryprof --man`. Both follow from
  * the tables of the commands, so that they cannot differ.

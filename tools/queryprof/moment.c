@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Times on the command line: a base (a date, now, the end of the file, …), with a
  * span added or taken away; or a span alone, which is so long ago. All in UTC.

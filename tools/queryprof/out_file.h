@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A file to write that is there whole or not at all: it has another name until it is
  * complete, and what was there before stays until then. "-" is stdout; devices and

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The formats of rows: CSV, JSON and lines here, tables in output_table.c.
  */

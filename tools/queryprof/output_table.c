@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A table's widths come from its first rows (ROWS_MEASURED of them, so that any
  * number of rows can follow). Where it is too wide for the terminal, columns of text

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Runs a program in such a way that our parent cannot tell the two processes apart: the
  * program gets our signals, and we end as it ends.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * See progress.h. The line is short and plain: no terminal is too narrow or too old.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Progress of a command, shown after a second on a line of stderr, which is cleared at the
  * end. Only where stderr is a terminal.

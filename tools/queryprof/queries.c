@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * queryprof queries: which queries ran, and what they cost.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * queryprof record: runs an unchanged program with its queries sampled.
  *

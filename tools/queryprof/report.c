@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * queryprof report: where the time of the runs that are selected went.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The shell opens the file read-only and reads its first commands from a descriptor:
  * they load the library for its functions, bring an older file's schema up to date in

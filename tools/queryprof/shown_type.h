@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The type of the samples that a command shows: --type. A file may have types that this
  * build does not know; it tells their units.

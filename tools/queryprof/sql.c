@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * queryprof sql: SQL on a trace file. Statements are run here; a person at a terminal
  * gets the system's sqlite3 shell.

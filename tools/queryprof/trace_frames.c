@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * traceFrames(trace), the command's own SQL function: the functions on a stack as
  * the exports name them, so that a report and an export of one file say the same.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Makes the flame graph's page of its parts and the libraries: one HTML file without
  * anything outside, with a place left for the data.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The flame graph's page: turns the tables that flamegraph.c writes into the tree of
  * the query that is selected, and gives it to d3-flame-graph.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * aarch64. A rule, from bit 0: its kind (4 bits), whether the caller's frame pointer
  * was saved (1 bit; then in the word below the return address, as in the procedure call

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What the unwinder needs of an architecture: the registers of an interrupted thread, a
  * rule that fits in RULE_BITS, how to make such a rule from an unwind row, and how to

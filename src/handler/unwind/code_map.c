@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "handler/unwind/code_map.h"
 
 #include <stddef.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The mapped executable code, as the unwinder sees it inside the signal handler: an
  * immutable table sorted by address. src/modules replaces the whole table and publishes it

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Reads instructions when the rule of an address is made, never when it is used.
  */

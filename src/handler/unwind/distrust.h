@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Code whose unwind information is wrong. A trace ends there, truncated.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The walk with all registers, for the few rows that need more than a frame holds. It
  * begins at the interrupted frame when the other walk first meets such a row, and catches

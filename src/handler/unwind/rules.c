@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A miss of the rule cache: find the object that holds the address, parse its unwind
  * information, make a rule of the row, and keep the rule.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The unwind rule of an address: from the rule cache or, on a miss, from LLVM's parser.
  * Everything here is async-signal-safe.

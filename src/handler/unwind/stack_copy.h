@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Reads memory that may not be readable, without the risk of a fault.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The walk over unknown stacks. It uses the rule cache and no memo, and its bounds may move
  * between two frames.

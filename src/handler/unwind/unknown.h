@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Traces of stacks whose bounds are unknown: alternate signal stacks, coroutines, threads
  * that are not registered. The walk reads such a stack from the interrupted stack pointer

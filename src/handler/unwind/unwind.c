@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The walk from the interrupted frame to the bottom of the stack.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * From the registers of an interrupted thread to its stack trace.
  *

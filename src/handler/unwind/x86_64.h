@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * x86-64. A rule, from bit 0: its kind (4 bits), where the caller's rbp is saved
  * (8 bits: 0 unchanged, RBP_AT_RBP at the address in rbp, otherwise that many words

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The store's threads have a descriptor table of their own (descriptors.h), so the locks of
  * the host's copy of SQLite, when it has the trace file open as well, are another process's

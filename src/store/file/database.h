@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Connections to the trace file over the library's private copy of SQLite: opened
  * with the same care everywhere, so that neither the host nor another process can

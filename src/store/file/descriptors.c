@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * close_range() (Linux 5.9) makes the table and empties it in one step: at no moment is
  * there a second descriptor of a host's pipe, whose reader would wait for its end. Where

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A host that becomes a daemon, or is about to start another program, may close every
  * descriptor of its table and open files of its own under the same numbers. A page of the

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Writes the columns of store/columns.h into sql/store_schema.sql: a program of the build.
  *

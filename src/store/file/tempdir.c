@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Whether a directory is still in use cannot be told by process ids, which come
  * again: its owner holds an flock on the file `lock` in it, which the kernel drops

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A version of the trace file only adds to the one before it: tables, indexes, columns
  * with a default value, and views, which hold no data. So one rule upgrades every version:

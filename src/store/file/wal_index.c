@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * SQLite maps the WAL index, and a mapping of a file that another process truncates is a
  * SIGBUS for the thread that reads it: the host would end. So each connection has a copy of

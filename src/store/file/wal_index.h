@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The VFS of the store's private SQLite: the system's own, except that the WAL index (the
  * file -shm) is never mapped into the host's memory.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The types that a column of a row can have. */
 #ifndef QUERYPROF_STORE_READ_COLUMN_TYPE_H
 #define QUERYPROF_STORE_READ_COLUMN_TYPE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Each transaction of a writer has a row in `batches`, and the view batch_samples tells its
  * samples. They lie between its first and its last time, among samples of other batches.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What is new in a trace file since a position, for those who follow it: a live page, a
  * shipper. A position holds across restarts of the follower and of the writers, and can be

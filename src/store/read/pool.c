@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Each cursor has a connection to itself. Connections go back to a small pool with their
  * statement still prepared, so that the same question asked again (as a join does, row by

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Cursors and the thread that works on their files, as reader.c, the flusher and the store
  * see them.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Reading trace files: the one of this process's store, and others beside it.
  */

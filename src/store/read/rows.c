@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A batch is small at first, for who wants the first row only, and grows to what makes
  * the change of threads cheap.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Rows of a statement, copied out of it: they are made on one thread and read on
  * another.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A sorted copy of the file's table of modules. Rows are never changed or removed,
  * so only those that came since the last look are read; another file (`epoch`)

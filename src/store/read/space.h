@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The file's address space as readers see it: which module an address of a trace lies in.
  */

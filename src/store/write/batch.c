@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One transaction a batch. The flusher decodes and interns records while it reads the
  * ring; it writes the samples' own rows at the end, in the order of time, which is the

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What repeats is stored once: look up what is known in memory, else in the file,
  * else add it. The tables in memory only save look-ups. They are keyed by what a

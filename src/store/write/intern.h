@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Rows of what repeats: looked up in memory, else in the file, else added.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Tokens go straight into the hash, so nothing is allocated. What is folded:
  *   literals (strings, numbers, blobs) and parameters  → one placeholder

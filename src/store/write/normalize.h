@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The shape of a statement: equal for texts that differ only in literals, white
  * space, comments and the case of words.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * From this process's addresses to the file's address space: each module has one
  * base in the file, whatever address the loader gave it. The first process to name

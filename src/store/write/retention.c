@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The bound is on the file and its log together. Removing starts at an upper mark
  * and goes on to a lower one, so that it comes seldom: each removal makes every

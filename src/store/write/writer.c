@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The writing connection: its statements, prepared once a file, what it knows of the
  * file, and how it waits for others. What it writes is in batch.c.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Writes records to the trace file: one transaction a batch. Belongs to one thread,
  * the flusher.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Names of static functions that a stripped shared library lost, from the static
  * library that was built of the same source.

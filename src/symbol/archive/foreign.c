@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Which members of an archive are of another source than the object: those with a
  * string that the object does not have.

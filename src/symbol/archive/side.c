@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Functions as sequences of tokens and of the places that they name, and the
  * look-ups of a side.

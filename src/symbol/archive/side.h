@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Two sides of code that were compiled from one source, in one form that can be compared:
  * functions as sequences of tokens and of the places that they name.

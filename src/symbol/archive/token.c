@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What a decoded instruction is for a comparison of two compilations of one source.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What pprof-format reads of a profile, as JSON: samples with their frames' names and
  * lines, values and labels, and the mappings.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Functions of which it is known what was inlined where. Something comes after each
  * call, so that none becomes a jump.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 // Names that the compiler mangled, of functions that have no code of their own.
 #include "inlined.h"
 

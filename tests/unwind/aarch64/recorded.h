@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Registers, stacks and unwind rows of a program under qemu-user, printed by
  * `test_aarch64 SOURCE PATCHED --record`: first built plainly, then with signed

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * aarch64's rules on this machine: recorded registers and stacks are walked with the
  * rules of their recorded rows, whole and damaged.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The whole unwinder on aarch64: stacks of this program's own making, walked by the
  * handler's code, the parser and the module map as they are shipped.
