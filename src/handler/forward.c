@@ -29,12 +29,11 @@ void forward_set(const struct sigaction *action)
 	struct action *to = &actions[version % ACTIONS];
 
 	memcpy(&mask, &action->sa_mask, sizeof(mask));
-	/* Behind the publication of the version before: a reader that sees a word of this one
-	 * also sees that its own version is old. */
-	__atomic_thread_fence(__ATOMIC_RELEASE);
-	__atomic_store_n(&to->handler, (uintptr_t)action->sa_handler, __ATOMIC_RELAXED);
-	__atomic_store_n(&to->flags, (uint64_t)(unsigned)action->sa_flags, __ATOMIC_RELAXED);
-	__atomic_store_n(&to->mask, mask, __ATOMIC_RELAXED);
+	/* Release: behind the publication of the version before. A reader that sees a word of this
+	 * one also sees that its own version is old. */
+	__atomic_store_n(&to->handler, (uintptr_t)action->sa_handler, __ATOMIC_RELEASE);
+	__atomic_store_n(&to->flags, (uint64_t)(unsigned)action->sa_flags, __ATOMIC_RELEASE);
+	__atomic_store_n(&to->mask, mask, __ATOMIC_RELEASE);
 	/* Release: the words before the version. */
 	__atomic_store_n(&newest, version, __ATOMIC_RELEASE);
 }
@@ -47,11 +46,10 @@ static struct action read_action(uint64_t *version)
 		/* Acquire: the words of this version. */
 		*version = __atomic_load_n(&newest, __ATOMIC_ACQUIRE);
 		const struct action *from = &actions[*version % ACTIONS];
-		action.handler = __atomic_load_n(&from->handler, __ATOMIC_RELAXED);
-		action.flags = __atomic_load_n(&from->flags, __ATOMIC_RELAXED);
-		action.mask = __atomic_load_n(&from->mask, __ATOMIC_RELAXED);
-		/* Acquire: the words before the second look at the version. */
-		__atomic_thread_fence(__ATOMIC_ACQUIRE);
+		/* Acquire: each word before the second look at the version. */
+		action.handler = __atomic_load_n(&from->handler, __ATOMIC_ACQUIRE);
+		action.flags = __atomic_load_n(&from->flags, __ATOMIC_ACQUIRE);
+		action.mask = __atomic_load_n(&from->mask, __ATOMIC_ACQUIRE);
 	} while (__atomic_load_n(&newest, __ATOMIC_RELAXED) - *version >= ACTIONS - 1);
 	return action;
 }
