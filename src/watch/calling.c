@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "base/sys.h"
-#include "handler/running.h"
 #include "handler/unwind/stack_copy.h"
 
 /* A number has the table's own number above this many bits. */
@@ -87,11 +86,6 @@ struct calling *calling_begin_thread(void)
 	return calling_current = calling;
 }
 
-uint64_t calling_number(struct calling *calling)
-{
-	return ++calling->numbers;
-}
-
 /* --- which call --------------------------------------------------------------------- */
 
 /* A thread without a slot does not know its stack: then no call is found to be left. */
@@ -115,20 +109,9 @@ static bool is_written_over(const struct call_place *place)
 	return !stack_copy_part(place->frame + sizeof now, &now, sizeof now) || now != place->frame_return;
 }
 
-static uint64_t number_of(const struct call_place *place)
+void calling_trim(struct calling *calling)
 {
-	/* Relaxed: another thread only ever frees a place. */
-	return __atomic_load_n(&place->number, __ATOMIC_RELAXED);
-}
-
-static void free_place(struct call_place *place)
-{
-	__atomic_store_n(&place->number, 0, __ATOMIC_RELAXED);
-}
-
-static void trim(struct calling *calling)
-{
-	while (calling->used && !number_of(&calling->places[calling->used - 1]))
+	while (calling->used && !call_place_number(&calling->places[calling->used - 1]))
 		calling->used--;
 }
 
@@ -141,7 +124,7 @@ bool calling_reset_left(struct calling *calling, const void *frame, struct run *
 		struct call_place *place = &calling->places[i];
 		enum frame_place where = place_of(place, &stack, frame);
 
-		*number = number_of(place);
+		*number = call_place_number(place);
 		if (!*number)
 			continue;
 		if (place->is_orphan || (where == FRAME_ELSEWHERE && is_full && is_written_over(place)))
@@ -149,8 +132,8 @@ bool calling_reset_left(struct calling *calling, const void *frame, struct run *
 		if (where != FRAME_LEFT)
 			continue;
 		*run = place->run;
-		free_place(place);
-		trim(calling);
+		call_place_free(place);
+		calling_trim(calling);
 		return true;
 	}
 	return false;
@@ -164,7 +147,7 @@ struct call_place *calling_find(struct calling *calling, const void *frame)
 	for (uint32_t i = calling->used; i-- > 0;) {
 		struct call_place *place = &calling->places[i];
 
-		if (number_of(place) && place_of(place, &stack, frame) == FRAME_AROUND &&
+		if (call_place_number(place) && place_of(place, &stack, frame) == FRAME_AROUND &&
 		    (!found || place->frame < found->frame))
 			found = place;
 	}
@@ -176,7 +159,7 @@ static struct call_place *find_free(struct calling *calling)
 	if (calling->used < CALLS_MAX)
 		return &calling->places[calling->used++];
 	for (uint32_t i = 0; i < CALLS_MAX; i++)
-		if (!number_of(&calling->places[i]))
+		if (!call_place_number(&calling->places[i]))
 			return &calling->places[i];
 	return NULL;
 }
@@ -193,67 +176,18 @@ static void see_around(struct call *call, struct call_place *outer)
 	call->is_in_exec = outer->is_exec;
 }
 
-static void see_nothing(struct call *call)
+void call_enter_among(struct call *call, struct calling *calling)
 {
-	call->outer = NULL;
-	call->outer_number = 0;
-	call->running = call->around = NULL;
-	call->is_quiet = call->is_in_exec = false;
-}
+	struct call_place *place = calling_find(calling, call->frame);
 
-void call_enter(struct call *call, const struct host_library *library, const void *frame)
-{
-	struct calling *calling = calling_here();
-	struct call_place *place;
-
-	call->calling = NULL;
-	call->number = 0;
-	call->library = library;
-	call->frame = frame;
-	if (calling && calling->used && (place = calling_find(calling, frame)))
+	if (place)
 		see_around(call, place);
-	else
-		see_nothing(call);
-	if (!calling)
-		return;
 	place = find_free(calling);
-	if (!place)
-		return;
-	call->calling = calling;
-	call->place = place;
-	call->number = calling_number(calling);
-	place->frame = (uintptr_t)frame;
-	place->frame_return = frame_return_address((uintptr_t)frame);
-	place->library = library;
-	place->running = call->running;
-	place->run = call->around;
-	place->is_quiet = call->is_quiet;
-	place->is_exec = place->is_orphan = false;
-	place->newest_row = NULL;
-	__atomic_store_n(&place->number, call->number, __ATOMIC_RELAXED);
-}
-
-void call_leave(struct call *call)
-{
-	if (!call->calling || number_of(call->place) != call->number)
-		return;
-	free_place(call->place);
-	/* The rest is the thread's own. */
-	if (call->calling == calling_current)
-		trim(call->calling);
-}
-
-void call_set_run(struct call *call, struct run *run)
-{
-	struct call_place *place = call->place;
-
-	if (!place || number_of(place) != call->number)
-		return;
-	place->run = run ? run : call->around;
-	place->running = call->running ? call->running : run;
+	if (place)
+		call_take_place(call, calling, place);
 }
 
 struct call_place *call_outer(const struct call *call)
 {
-	return call->outer && number_of(call->outer) == call->outer_number ? call->outer : NULL;
+	return call->outer && call_place_number(call->outer) == call->outer_number ? call->outer : NULL;
 }

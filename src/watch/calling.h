@@ -15,6 +15,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "handler/running.h"
+
 struct host_library;
 struct run;
 
@@ -70,8 +72,25 @@ static inline struct calling *calling_here(void)
 	return __builtin_expect(calling_current != 0, 1) ? calling_current : calling_begin_thread();
 }
 
+static inline uint64_t call_place_number(const struct call_place *place)
+{
+	/* Relaxed: another thread only ever frees a place. */
+	return __atomic_load_n(&place->number, __ATOMIC_RELAXED);
+}
+
+static inline void call_place_free(struct call_place *place)
+{
+	__atomic_store_n(&place->number, 0, __ATOMIC_RELAXED);
+}
+
+/* `used` goes down to the last place that is taken. */
+void calling_trim(struct calling *calling);
+
 /* A number that no other call of the process has. */
-uint64_t calling_number(struct calling *calling);
+static inline uint64_t calling_number(struct calling *calling)
+{
+	return ++calling->numbers;
+}
 
 /* Frees the place of one call of which the frame shows that it was left, and gives its run,
  * NULL: none, and its number. False: there is none. `frame` is that of the calling code. */
@@ -80,12 +99,69 @@ bool calling_reset_left(struct calling *calling, const void *frame, struct run *
 /* The innermost call that the code of `frame` is inside of, NULL: none. */
 struct call_place *calling_find(struct calling *calling, const void *frame);
 
-/* The calling thread begins a call and has returned from it, if need be on another thread. */
-void call_enter(struct call *call, const struct host_library *library, const void *frame);
-void call_leave(struct call *call);
+/* call_enter()'s parts: the place that the call stands in, and that place and what is around
+ * the call, where the thread is in other calls. */
+static inline void call_take_place(struct call *call, struct calling *calling, struct call_place *place)
+{
+	call->calling = calling;
+	call->place = place;
+	call->number = calling_number(calling);
+	place->frame = (uintptr_t)call->frame;
+	place->frame_return = frame_return_address((uintptr_t)call->frame);
+	place->library = call->library;
+	place->running = call->running;
+	place->run = call->around;
+	place->is_quiet = call->is_quiet;
+	place->is_exec = place->is_orphan = false;
+	place->newest_row = NULL;
+	__atomic_store_n(&place->number, call->number, __ATOMIC_RELAXED);
+}
+void call_enter_among(struct call *call, struct calling *calling);
+
+/* The calling thread begins a call and has returned from it, if need be on another thread.
+ * Inline, as the next: every step of every statement comes here, nearly always as the only
+ * call of its thread. */
+static inline void call_enter(struct call *call, const struct host_library *library, const void *frame)
+{
+	struct calling *calling = calling_here();
+
+	*call = (struct call){ .library = library, .frame = frame };
+	if (!calling)
+		return;
+	if (__builtin_expect(calling->used, 0)) {
+		call_enter_among(call, calling);
+		return;
+	}
+	calling->used = 1;
+	call_take_place(call, calling, calling->places);
+}
+
+static inline void call_leave(struct call *call)
+{
+	struct calling *calling = call->calling;
+
+	if (!calling || call_place_number(call->place) != call->number)
+		return;
+	call_place_free(call->place);
+	/* The rest is the thread's own. */
+	if (calling != calling_current)
+		return;
+	if (__builtin_expect(calling->used == 1, 1))
+		calling->used = 0;
+	else
+		calling_trim(calling);
+}
 
 /* The call works for the run from now on, NULL: no longer. */
-void call_set_run(struct call *call, struct run *run);
+static inline void call_set_run(struct call *call, struct run *run)
+{
+	struct call_place *place = call->place;
+
+	if (!place || call_place_number(place) != call->number)
+		return;
+	place->run = run ? run : call->around;
+	place->running = call->running ? call->running : run;
+}
 
 /* The place of the call around this one, NULL: none, or it has gone. */
 struct call_place *call_outer(const struct call *call);

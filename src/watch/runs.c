@@ -93,7 +93,8 @@ static const void **key_of(const struct run *run)
 static void free_slot(struct run *run)
 {
 	query_hide(&run->query);
-	free(run->database);
+	if (run->database)
+		free(run->database);
 	run->database = NULL;
 	run->stmt = NULL;
 	run->session = NULL;
@@ -107,7 +108,7 @@ static void free_slot(struct run *run)
 
 static bool take(struct run *run, uint64_t from, uint64_t to)
 {
-	/* Acquire: what the owner before did to the run. */
+	/* Acquire: what the owner before did to the run, see runs_give_back(). */
 	return __atomic_compare_exchange_n(&run->owner, &from, to, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
 }
 
@@ -132,17 +133,6 @@ struct run *runs_take(const void *key, uint64_t owner, bool *is_taken)
 		runs_give_back(run);
 	}
 	return NULL;
-}
-
-bool runs_is_own(const struct run *run, uint64_t owner)
-{
-	return __atomic_load_n(&run->owner, __ATOMIC_RELAXED) == owner;
-}
-
-void runs_give_back(struct run *run)
-{
-	/* Release: with take(). */
-	__atomic_store_n(&run->owner, RUN_OPEN, __ATOMIC_RELEASE);
 }
 
 void runs_release(struct run *run)
@@ -191,16 +181,14 @@ void runs_forget(const struct session *session)
 		sampler_quiesce();
 }
 
-void runs_enter_call(struct call *call, const struct host_library *library, const void *frame)
+void runs_lose_left(struct calling *calling, const void *frame)
 {
-	struct calling *calling = calling_here();
 	uint64_t number;
 	struct run *run;
 
-	while (calling && calling->used && calling_reset_left(calling, frame, &run, &number))
+	while (calling->used && calling_reset_left(calling, frame, &run, &number))
 		if (run)
 			runs_lose(run, number);
-	call_enter(call, library, frame);
 }
 
 /* --- the thread's tag ------------------------------------------------------------------- */

@@ -62,10 +62,17 @@ struct run {
 struct run *runs_take(const void *key, uint64_t owner, bool *is_taken);
 
 /* Whether the run is still the call's: it may have been lost meanwhile. */
-bool runs_is_own(const struct run *run, uint64_t owner);
+static inline bool runs_is_own(const struct run *run, uint64_t owner)
+{
+	return __atomic_load_n(&run->owner, __ATOMIC_RELAXED) == owner;
+}
 
 /* The run stays open for the next call. */
-void runs_give_back(struct run *run);
+static inline void runs_give_back(struct run *run)
+{
+	/* Release: with runs_take(). */
+	__atomic_store_n(&run->owner, RUN_OPEN, __ATOMIC_RELEASE);
+}
 
 /* Begins a run of the call with this number, and its clocks. `stmt` NULL: of none yet. NULL
  * when the table has no room (counted). */
@@ -128,7 +135,17 @@ enum run_counter {
 void runs_count(enum run_counter which);
 uint64_t runs_counter(enum run_counter which);
 
-/* call_enter(), and runs of calls that were left are lost. */
-void runs_enter_call(struct call *call, const struct host_library *library, const void *frame);
+/* The runs of the thread's calls that were left are lost. `frame` as in calling_reset_left(). */
+void runs_lose_left(struct calling *calling, const void *frame);
+
+/* call_enter(), after runs_lose_left(). */
+static inline void runs_enter_call(struct call *call, const struct host_library *library, const void *frame)
+{
+	struct calling *calling = calling_here();
+
+	if (__builtin_expect(calling && calling->used, 0))
+		runs_lose_left(calling, frame);
+	call_enter(call, library, frame);
+}
 
 #endif

@@ -265,14 +265,6 @@ void sessions_watch_more(int reasons)
 	__atomic_add_fetch(&sessions_watched, (uint32_t)reasons, __ATOMIC_RELAXED);
 }
 
-bool session_wants_samples(const struct session_settings *settings)
-{
-	for (int clock = 0; clock < TIMER_CLOCKS; clock++)
-		if (settings->period_ns[clock])
-			return true;
-	return false;
-}
-
 void session_watch(struct session *session)
 {
 	if (session_wants_samples(&session->settings) &&

@@ -87,7 +87,13 @@ void session_watch(struct session *session);
 void session_unwatch(struct session *session);
 
 /* Whether the settings ask for samples. */
-bool session_wants_samples(const struct session_settings *settings);
+static inline bool session_wants_samples(const struct session_settings *settings)
+{
+	for (int clock = 0; clock < TIMER_CLOCKS; clock++)
+		if (settings->period_ns[clock])
+			return true;
+	return false;
+}
 
 /* Whether the session may see queries of the one with this number (0: of none). */
 static inline bool session_may_see(const struct session *session, uint32_t number)

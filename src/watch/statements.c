@@ -238,24 +238,41 @@ void statement_step_end(struct run_call *step, int rc)
 
 /* --- resets and ends -------------------------------------------------------------------- */
 
-/* Takes the statement's open run, if its end can be seen in this call. Its mutex is held
- * then. */
-static struct run *take_run_to_end(struct run_call *call, sqlite3_stmt *stmt)
+/* The session of a statement that may have a run to end, NULL: it has none. */
+static struct session *session_to_end(const struct host_library *library, sqlite3_stmt *stmt)
 {
 	struct session *session;
-	bool is_taken;
-	sqlite3 *db;
 
-	if (!stmt || !call->call.number || call->call.is_quiet || sessions_idle())
+	if (!stmt || sessions_idle())
 		return NULL;
-	db = sqlite3_db_handle(stmt);
-	session = session_of(db);
-	if (!session || session->traced || !session_has_runs(session))
+	session = session_of(library->api->db_handle(stmt));
+	return session && !session->traced && session_has_runs(session) ? session : NULL;
+}
+
+/* Whether nobody looks for a call that has no run: the thread is in no other. With several
+ * libraries somebody does, see host_find_current(). */
+static bool is_alone(void)
+{
+	const struct calling *calling = calling_current;
+
+	/* Relaxed: as in host_library(). */
+	return calling && !calling->used && !__atomic_load_n(&host_libraries[1].api, __ATOMIC_RELAXED);
+}
+
+/* Takes the statement's open run, if its end can be seen in this call. Its mutex is held
+ * then. */
+static struct run *take_run_to_end(struct run_call *call, struct session *session, sqlite3_stmt *stmt)
+{
+	bool is_taken;
+
+	call->run = NULL;
+	call->mutex = NULL;
+	if (!session || !call->call.number || call->call.is_quiet)
 		return NULL;
 	call->run = runs_take(stmt, call->call.number, &is_taken);
 	if (!call->run)
 		return NULL;
-	lock(call, db);
+	lock(call, sqlite3_db_handle(stmt));
 	if (call->run->stmt == stmt && runs_is_current(call->run))
 		return call->run;
 	unlock(call);
@@ -285,11 +302,14 @@ static int reset_and_end(struct run_call *call, statement_reset_function *reset)
 int statement_reset(const struct host_library *library, sqlite3_stmt *stmt, statement_reset_function *reset,
                     const void *frame)
 {
-	struct run_call call = { .run = NULL };
+	struct session *session = session_to_end(library, stmt);
+	struct run_call call;
 	int rc;
 
+	if (!session && is_alone())
+		return reset(stmt);
 	runs_enter_call(&call.call, library, frame);
-	rc = take_run_to_end(&call, stmt) ? reset_and_end(&call, reset) : reset(stmt);
+	rc = take_run_to_end(&call, session, stmt) ? reset_and_end(&call, reset) : reset(stmt);
 	call_leave(&call.call);
 	return rc;
 }
@@ -297,11 +317,14 @@ int statement_reset(const struct host_library *library, sqlite3_stmt *stmt, stat
 int statement_finalize(const struct host_library *library, sqlite3_stmt *stmt,
                        statement_reset_function *reset, statement_reset_function *finalize, const void *frame)
 {
-	struct run_call call = { .run = NULL };
+	struct session *session = session_to_end(library, stmt);
+	struct run_call call;
 	int reset_rc, rc;
 
+	if (!session && is_alone())
+		return recording_finalize(stmt, finalize);
 	runs_enter_call(&call.call, library, frame);
-	reset_rc = take_run_to_end(&call, stmt) ? reset_and_end(&call, reset) : SQLITE_OK;
+	reset_rc = take_run_to_end(&call, session, stmt) ? reset_and_end(&call, reset) : SQLITE_OK;
 	rc = recording_finalize(stmt, finalize);
 	call_leave(&call.call);
 	return reset_rc ? reset_rc : rc;
@@ -331,7 +354,7 @@ void statement_exec_abandon(const struct call *exec, sqlite3_stmt *stmt)
 {
 	struct run_call call = { .call = *exec };
 
-	if (!take_run_to_end(&call, stmt))
+	if (!take_run_to_end(&call, session_to_end(exec->library, stmt), stmt))
 		return;
 	end_or_release(call.run, SQLITE_ABORT);
 	unlock(&call);

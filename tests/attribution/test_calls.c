@@ -32,22 +32,25 @@ static void start(sqlite3 *db)
 	              "query_profiler_real_time_period_ns = 100000");
 }
 
-/* The samples of the one query of that text are inside `function`. */
+/* The samples of the one query of that text and result are inside `function`. */
 static void expect_samples(sqlite3 *db, const char *query, const char *function, const char *database,
                            int code)
 {
 	int64_t lines, samples, inside;
 
 	host_quiet(db);
-	lines = host_int(db, "SELECT count(*) FROM system.query_log WHERE query = '%s'", query);
+	lines = host_int(db,
+	                 "SELECT count(*) FROM system.query_log WHERE query = '%s' AND exception_code = %d",
+	                 query, code);
 	samples = host_int(db,
 	                   "SELECT count(*) FROM system.trace_log WHERE query_id = (SELECT query_id FROM "
-	                   "system.query_log WHERE query = '%s')",
-	                   query);
+	                   "system.query_log WHERE query = '%s' AND exception_code = %d)",
+	                   query, code);
 	inside = host_int(db,
 	                  "SELECT count(*) FROM system.trace_log WHERE query_id = (SELECT query_id FROM "
-	                  "system.query_log WHERE query = '%s') AND traceToText(trace) LIKE '%%%s%%'",
-	                  query, function);
+	                  "system.query_log WHERE query = '%s' AND exception_code = %d) AND "
+	                  "traceToText(trace) LIKE '%%%s%%'",
+	                  query, code, function);
 	printf("%s: %lld line, %lld samples, %lld of them in %s\n", query, (long long)lines,
 	       (long long)samples, (long long)inside, function);
 	assert_int_equal(lines, 1);
@@ -184,13 +187,17 @@ static void test_close(void **state)
 	          "PRAGMA journal_mode = WAL; PRAGMA wal_autocheckpoint = 0; PRAGMA synchronous = NORMAL");
 	fill(db);
 	start(db);
-	/* One that is refused, and at once, is no line. */
+	/* One that is refused is no line, unless it took long or was hit by a signal. */
 	assert_int_equal(sqlite3_prepare_v2(db, "SELECT 1", -1, &stmt, NULL), SQLITE_OK);
 	assert_int_equal(sqlite3_close(db), SQLITE_BUSY);
 	sqlite3_finalize(stmt);
 	host_close(db);
 	other = host_open(":memory:");
 	expect_samples(other, "sqlite3_close()", "queryprof_close", closed, 0);
+	assert_int_equal(host_int(other, "SELECT count(*) FROM system.query_log WHERE query = "
+	                                 "'sqlite3_close()' AND exception_code <> 0 AND "
+	                                 "query_duration_ns < 1000000 AND samples_cpu + samples_real = 0"),
+	                 0);
 	host_close(other);
 }
 
