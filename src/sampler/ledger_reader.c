@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/ledger_reader.h"
 
+#include <stdbool.h>
 #include <string.h>
 
 #include "sampler/slots.h"
@@ -13,6 +14,26 @@ uint64_t ledger_read(enum ledger_counter which)
 	for (uint32_t i = 0; i < slots; i++)
 		sum += __atomic_load_n(&slots_get(i)->handler.counters[which], __ATOMIC_RELAXED);
 	return sum;
+}
+
+static bool adds_up(const uint64_t counters[LEDGER_COUNTERS])
+{
+	uint64_t became = 0;
+
+	for (int which = LEDGER_STORED; which <= LEDGER_REENTERED; which++)
+		became += counters[which];
+	return counters[LEDGER_SIGNALS] + counters[LEDGER_TAKEN] == became;
+}
+
+void ledger_read_all(uint64_t counters[LEDGER_COUNTERS])
+{
+	for (int tries = 0; tries < 100; tries++) {
+		for (int which = 0; which < LEDGER_COUNTERS; which++)
+			counters[which] = ledger_read((enum ledger_counter)which);
+		/* The calling thread's own handler may have run in between. */
+		if (adds_up(counters) && ledger_read(LEDGER_SIGNALS) == counters[LEDGER_SIGNALS])
+			return;
+	}
 }
 
 void ledger_reset_in_child(void)

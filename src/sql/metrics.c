@@ -188,11 +188,17 @@ static const struct metric {
 
 void metrics_each(int (*each)(void *context, const qp_metric *metric), void *context)
 {
+	uint64_t ledger[LEDGER_COUNTERS];
+
+	ledger_read_all(ledger);
 	for (size_t i = 0; i < sizeof metrics / sizeof *metrics; i++) {
+		uint64_t value = metrics[i].get == get_ledger ? ledger[metrics[i].which]
+		                 : metrics[i].get             ? metrics[i].get(metrics[i].which)
+		                                              : 0;
 		char *text = metrics[i].text ? metrics[i].text(metrics[i].which) : NULL;
 		qp_metric metric = {
 			.name = metrics[i].name,
-			.value = metrics[i].get ? (int64_t)metrics[i].get(metrics[i].which) : 0,
+			.value = (int64_t)value,
 			.text = metrics[i].text ? text ? text : "" : NULL,
 			.description = metrics[i].description,
 		};
