@@ -4,27 +4,14 @@
 #include "watch/runs.h"
 #include "watch/trace_fallback.h"
 
-static uint32_t closing;
-
 void session_set_closing(struct session *session)
 {
-	if (session->closing)
-		return;
 	session->closing = true;
-	__atomic_add_fetch(&closing, 1, __ATOMIC_RELAXED);
-}
-
-bool sessions_are_closing(void)
-{
-	/* Relaxed: of another connection it does not matter. */
-	return __atomic_load_n(&closing, __ATOMIC_RELAXED);
 }
 
 /* The session is no longer one that the hooks alone know of. */
 static void set_bound(struct session *session)
 {
-	if (session->closing)
-		__atomic_sub_fetch(&closing, 1, __ATOMIC_RELAXED);
 	session->closing = session->recorded = false;
 }
 

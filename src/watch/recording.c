@@ -83,18 +83,19 @@ void recording_closing(sqlite3 *db, bool even_with_statements)
 
 int recording_finalize(sqlite3_stmt *stmt, int (*finalize)(sqlite3_stmt *))
 {
-	sqlite3 *db = stmt && sessions_are_closing() ? sqlite3_db_handle(stmt) : NULL;
+	sqlite3 *db = stmt && session_recording() ? sqlite3_db_handle(stmt) : NULL;
 	struct session *session = db ? session_of(db) : NULL;
 	sqlite3_mutex *mutex;
 	int rc;
 
-	if (!session || !session->closing)
+	if (!session || !session->recorded)
 		return finalize(stmt);
-	/* Two threads may finalize the last two. Under the mutex each sees what the other has
-	 * left; the very last one takes the mutex along, and is finalized without it. */
+	/* Two threads may finalize the last two, and another one may be closing the connection.
+	 * Under the mutex each sees what the others have left; the very last one takes the mutex
+	 * along, and is finalized without it. */
 	mutex = sqlite3_db_mutex(db);
 	sqlite3_mutex_enter(mutex);
-	if (sqlite3_next_stmt(db, NULL) == stmt && !sqlite3_next_stmt(db, stmt)) {
+	if (session->closing && sqlite3_next_stmt(db, NULL) == stmt && !sqlite3_next_stmt(db, stmt)) {
 		sqlite3_mutex_leave(mutex);
 		session_end(session);
 		return finalize(stmt);
