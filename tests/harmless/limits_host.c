@@ -19,6 +19,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "program.h"
@@ -64,6 +65,31 @@ static void no_descriptors(void)
 	tell_metrics(db);
 }
 
+/* 0, too, when the file is not made yet. */
+static int count_stored(const char *path)
+{
+	sqlite3 *trace = NULL;
+	sqlite3_stmt *stmt = NULL;
+	int count = 0;
+
+	if (!sqlite3_open_v2(path, &trace, SQLITE_OPEN_READONLY, NULL) &&
+	    !sqlite3_prepare_v2(trace, "SELECT count(*) FROM trace_log", -1, &stmt, NULL) &&
+	    sqlite3_step(stmt) == SQLITE_ROW)
+		count = sqlite3_column_int(stmt, 0);
+	sqlite3_finalize(stmt);
+	sqlite3_close(trace);
+	return count;
+}
+
+/* Runs queries until the trace file has this many samples; returns at once without one. */
+static void burn_until_stored(sqlite3 *db, int samples)
+{
+	const char *path = getenv("QUERYPROF_TRACE_LOG_PATH");
+
+	while (path && count_stored(path) < samples)
+		burn(db, 50);
+}
+
 /* A signal that ends the process when it writes beyond the limit. Ours is not to. */
 static void no_file_size(void)
 {
@@ -71,7 +97,7 @@ static void no_file_size(void)
 	char line[] = "x";
 	int fd, error;
 
-	burn(db, 75);
+	burn_until_stored(db, 20);
 	set_limit(RLIMIT_FSIZE, 0);
 	burn(db, 150);
 	signal(SIGXFSZ, SIG_IGN);
@@ -80,6 +106,25 @@ static void no_file_size(void)
 	error = write(fd, line, 1) < 0 ? errno : 0;
 	signal(SIGXFSZ, SIG_DFL);
 	printf("own write: %s\n", strerror(error));
+	tell_metrics(db);
+}
+
+/* The trace file is there, but its index cannot be made. */
+static void no_file_size_ever(void)
+{
+	pid_t child = fork();
+	sqlite3 *db;
+
+	CHECK(child >= 0);
+	if (!child) {
+		burn_until_stored(open_db(), 1);
+		exit(0);
+	}
+	CHECK(waitpid(child, NULL, 0) == child);
+	set_limit(RLIMIT_FSIZE, 0);
+	db = open_db();
+	burn(db, 150);
+	puts("went on");
 	tell_metrics(db);
 }
 
@@ -306,6 +351,7 @@ const struct scenario scenarios[] = {
 	{ "no_signals_pending", no_signals_pending },
 	{ "no_descriptors", no_descriptors },
 	{ "no_file_size", no_file_size },
+	{ "no_file_size_ever", no_file_size_ever },
 	{ "no_memory", no_memory },
 	{ "no_more_memory", no_more_memory },
 	{ "refused_timers", refused_timers },

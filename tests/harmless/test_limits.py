@@ -40,6 +40,10 @@ class Limits(Hosts):
         self.assertEqual(done.out, "own write: File too large\n")
         self.assertGreaterEqual(done.metrics["store_lost"], 1, done)
 
+    def test_no_file_size_ever(self):
+        done = self.expect_goes_on("no_file_size_ever", samples=0, ways=("loaded",))
+        self.assertIn("File too large", done.metrics["store_error"], done)
+
     def test_no_memory(self):
         done = self.expect_goes_on("no_memory", samples=0, ledger=False)
         self.assertRegex(done.err, "refused: .*[Mm]emory")

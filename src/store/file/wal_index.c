@@ -308,9 +308,12 @@ static int attach(const struct wal_index *index)
 		return SQLITE_IOERR_LOCK;
 	if (other.l_type == F_WRLCK)
 		return SQLITE_BUSY;
-	if (other.l_type == F_UNLCK &&
-	    (!set_lock(index->fd, F_WRLCK, OPEN_LOCK, 1) || ftruncate(index->fd, 3)))
-		return SQLITE_BUSY;
+	if (other.l_type == F_UNLCK) {
+		if (!set_lock(index->fd, F_WRLCK, OPEN_LOCK, 1))
+			return SQLITE_BUSY;
+		if (ftruncate(index->fd, 3))
+			return SQLITE_IOERR_SHMOPEN;
+	}
 	return set_lock(index->fd, F_RDLCK, OPEN_LOCK, 1) ? SQLITE_OK : SQLITE_BUSY;
 }
 
