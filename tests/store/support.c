@@ -13,6 +13,9 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "modules/module_log.h"
+#include "modules/modules.h"
+#include "sampler/state.h"
 #include "sampler/threads.h"
 
 struct ring *ring;
@@ -47,6 +50,20 @@ const struct module *modules_find(uint64_t address, uint32_t generation)
 		    generation < map[i].died)
 			return &map[i];
 	}
+	return NULL;
+}
+
+/* Each module as its log would have it. */
+void modules_log_to(struct module_log *log)
+{
+	for (size_t i = 0; i < map_count; i++)
+		module_log_add(log, &map[i]);
+	module_log_end_generation(log, modules_generation());
+}
+
+/* The store empties a ring that is not the sampler's. */
+struct ring *sampler_ring(void)
+{
 	return NULL;
 }
 

@@ -19,7 +19,9 @@ int64_t intern_library(struct writer *writer, const char *text, size_t size);
 /* The query's row and, in `*span`, its place in the batch. */
 int64_t intern_query(struct writer *writer, struct query_key key, uint32_t *span);
 
-/* Remembers a thread's name; the row comes with its first sample. */
+int64_t intern_thread(struct writer *writer, uint32_t thread_id);
+
+/* Remembers a thread's name, for its row. */
 void intern_thread_name(struct writer *writer, const struct thread_record *record);
 
 #endif

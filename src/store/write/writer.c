@@ -35,6 +35,8 @@ static const char *const statement_sql[WRITE_STATEMENTS] = {
 	[WRITE_FIND_THREAD] =
 		"SELECT id FROM threads WHERE process = ?1 AND thread_id = ?2 AND thread_name = ?3",
 	[WRITE_THREAD] = "INSERT INTO threads (process, thread_id, thread_name) VALUES (?1, ?2, ?3)",
+	[WRITE_NEWEST_THREAD] =
+		"SELECT id FROM threads WHERE process = ?1 AND thread_id = ?2 ORDER BY id DESC LIMIT 1",
 	[WRITE_FIND_SERIES] =
 		"SELECT id FROM series WHERE thread = ?1 AND trace_type = ?2 AND period_ns = ?3",
 	[WRITE_SERIES] =
@@ -75,6 +77,9 @@ static const char *const statement_sql[WRITE_STATEMENTS] = {
 		" VALUES (?1, ?2, ?3, ?4, ?5, ?6,"
 		" ?6 + coalesce((SELECT total FROM batches ORDER BY id DESC LIMIT 1), 0),"
 		" coalesce((SELECT max(id) FROM threads), 0))",
+	[WRITE_FIND_BATCH] = "SELECT b.id FROM processes AS p JOIN batches AS b ON b.process = p.id"
+			     " WHERE p.hostname = ?1 AND p.process_id = ?2 AND p.start_time_ns = ?3"
+			     " AND b.id = ?4",
 	[WRITE_NEWEST] = "SELECT max(before_ns, last_ns) FROM batches WHERE process = ?1"
 			 " ORDER BY id DESC LIMIT 1",
 	[WRITE_LATE_SAMPLE] = "INSERT INTO late_samples (timestamp_ns, batch) VALUES (?1, ?2)",
@@ -119,29 +124,33 @@ int64_t writer_number(struct writer *writer, enum writer_statement which)
 
 /* --- life ------------------------------------------------------------------------- */
 
-void writer_reset_identity(struct writer *writer)
+const struct writer_identity *writer_identity_here(void)
 {
-	struct writer_identity *identity = &writer->identity;
+	static struct writer_identity identity; /* one row a process, however many writers it has */
 	ssize_t size;
 
-	if (gethostname(identity->hostname, sizeof identity->hostname))
-		identity->hostname[0] = '\0';
-	identity->hostname[sizeof identity->hostname - 1] = '\0';
-	size = readlink("/proc/self/exe", identity->executable, sizeof identity->executable - 1);
-	identity->executable[size > 0 ? size : 0] = '\0';
-	if (identity->process_id != getpid())
-		identity->start_time_ns = store_process_start();
-	identity->process_id = getpid();
+	if (identity.process_id == getpid())
+		return &identity;
+	if (gethostname(identity.hostname, sizeof identity.hostname))
+		identity.hostname[0] = '\0';
+	identity.hostname[sizeof identity.hostname - 1] = '\0';
+	size = readlink("/proc/self/exe", identity.executable, sizeof identity.executable - 1);
+	identity.executable[size > 0 ? size : 0] = '\0';
+	identity.start_time_ns = store_process_start();
+	identity.process_id = getpid();
+	return &identity;
+}
+
+void writer_reset_identity(struct writer *writer)
+{
+	writer->identity = *writer_identity_here();
 	hash_table_clear(&writer->threads);
 	writer_forget(writer);
 }
 
 bool writer_init(struct writer *writer, bool (*give_up)(void *context), void *context)
 {
-	static struct writer_identity identity; /* outlives the writer: one row a process */
-
 	*writer = (struct writer){
-		.identity = identity,
 		.database = { .guard = -1 },
 		.threads = HASH_TABLE_OF(struct known_thread, 1 << 15),
 		.series = HASH_TABLE_OF(struct known_series, 1 << 15),
@@ -161,7 +170,6 @@ bool writer_init(struct writer *writer, bool (*give_up)(void *context), void *co
 		return false;
 	}
 	writer_reset_identity(writer);
-	identity = writer->identity;
 	return true;
 }
 

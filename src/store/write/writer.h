@@ -14,6 +14,7 @@
 #include "store/columns.h"
 #include "store/file/database.h"
 #include "base/hash_table.h"
+#include "modules/module_history.h"
 
 struct ring;
 
@@ -26,6 +27,7 @@ enum writer_statement {
 	WRITE_PROCESS,
 	WRITE_FIND_THREAD,
 	WRITE_THREAD,
+	WRITE_NEWEST_THREAD,
 	WRITE_FIND_SERIES,
 	WRITE_SERIES,
 	WRITE_SERIES_EPOCH,
@@ -49,6 +51,7 @@ enum writer_statement {
 	WRITE_LAST_TIME,
 	WRITE_EPOCH,
 	WRITE_BATCH,
+	WRITE_FIND_BATCH,
 	WRITE_NEWEST,
 	WRITE_LATE_SAMPLE,
 	WRITE_STATEMENTS,
@@ -80,7 +83,7 @@ struct query_span {
 	int64_t first_ns, last_ns;
 };
 
-/* How the file names this process. */
+/* How the file names a process. */
 struct writer_identity {
 	char hostname[65];
 	char executable[256];
@@ -88,11 +91,18 @@ struct writer_identity {
 	int64_t start_time_ns;
 };
 
+/* A process that is gone, whose records another one writes. */
+struct writer_gone {
+	struct module_history modules;
+	uint32_t generation; /* the last one that the history has */
+};
+
 struct writer {
 	int64_t contended_until_ns; /* others were seen writing, not long ago */
 	struct database database;
 	sqlite3_stmt *statements[WRITE_STATEMENTS];
 	struct writer_identity identity;
+	const struct writer_gone *gone; /* NULL: the records are those of this process */
 
 	/* What is known of the file; forgotten when it may have changed. */
 	int64_t file_identity, process, removals, epoch;
@@ -129,7 +139,10 @@ struct writer {
 	void *context;
 };
 
-/* Memory and identity; opens nothing. False: no memory. */
+/* This process. One thread at a time. */
+const struct writer_identity *writer_identity_here(void);
+
+/* Memory, and the identity of this process; opens nothing. False: no memory. */
 bool writer_init(struct writer *writer, bool (*give_up)(void *context), void *context);
 void writer_free(struct writer *writer);
 

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "store/recovery.h"
+
+#include <stdlib.h>
+
+#include "modules/module_log.h"
+#include "queryprof.h"
+#include "sampler/ring_reader.h"
+#include "sampler/ring_remains.h"
+#include "store/shared_ring.h"
+#include "store/write/batch.h"
+#include "store/write/retention.h"
+
+/* Of the writer's patience with another process that has the file locked, some seconds. */
+#define TRIES 10
+
+static bool never(void)
+{
+	return false;
+}
+
+static int open_file(struct writer *writer, const char *path, int64_t max_bytes, char **error)
+{
+	const struct database_limits limits = { .wal_bytes = retention_wal_bytes(max_bytes) };
+	int code = DATABASE_LOCKED;
+
+	for (int i = 0; i < TRIES && code == DATABASE_LOCKED; i++) {
+		free(*error);
+		*error = NULL;
+		code = writer_open(writer, path, &limits, error);
+	}
+	return code == DATABASE_LOCKED ? QP_STORE : code;
+}
+
+/* Whether the flusher's last transaction came to its end. Another process may have got the
+ * number of the batch when it did not. */
+static bool is_batch_stored(struct writer *writer, uint64_t batch)
+{
+	sqlite3_stmt *find = writer_statement(writer, WRITE_FIND_BATCH);
+
+	writer_bind_text(find, 1, writer->identity.hostname, SIZE_MAX);
+	sqlite3_bind_int64(find, 2, writer->identity.process_id);
+	sqlite3_bind_int64(find, 3, writer->identity.start_time_ns);
+	sqlite3_bind_int64(find, 4, (int64_t)batch);
+	return writer_number(writer, WRITE_FIND_BATCH) > 0;
+}
+
+static int store_records(struct writer *writer, struct ring *ring, int64_t max_bytes,
+                         struct recovery *recovery)
+{
+	struct retention retention = { .trimming = false };
+	struct writer_result result = { .more = true };
+	uint64_t trimmed = 0;
+	int code = SQLITE_OK;
+
+	for (int i = 0; result.more && i < TRIES;) {
+		code = writer_store(writer, ring, WRITER_BATCH, retention_batch_bytes(max_bytes), &result);
+		recovery->samples += result.samples;
+		recovery->queries += result.queries;
+		recovery->lost += result.lost;
+		if (!code)
+			code = retention_apply(&retention, writer, max_bytes, never, &trimmed);
+		if (code) {
+			i++;
+			result.more = true;
+		}
+	}
+	return code;
+}
+
+static int store_ring(struct writer *writer, struct ring *ring, int64_t max_bytes, struct recovery *recovery)
+{
+	uint64_t batch;
+	bool is_stored = ring_remains_announced(ring, &batch) && is_batch_stored(writer, batch);
+
+	recovery->unfinished += ring_remains_repair(ring, is_stored);
+	return store_records(writer, ring, max_bytes, recovery);
+}
+
+static int store_shared(const struct shared_ring *shared, const char *path, int64_t max_bytes,
+                        struct recovery *recovery, char **error)
+{
+	struct writer_gone gone = { .generation = 0 };
+	struct writer *writer = malloc(sizeof *writer);
+	int code = QP_NOMEM;
+
+	if (!writer || !writer_init(writer, NULL, NULL)) {
+		free(writer);
+		return code;
+	}
+	writer->identity = *shared->identity;
+	writer->gone = &gone;
+	if (module_log_read(shared->modules, shared->modules_size, &gone.modules, &gone.generation)) {
+		code = open_file(writer, path, max_bytes, error);
+		if (!code && store_ring(writer, shared->ring, max_bytes, recovery)) {
+			*error = database_error(writer->database.db, path);
+			code = QP_STORE;
+		}
+		writer_close(writer, false);
+		module_log_free(&gone.modules);
+	}
+	writer_free(writer);
+	free(writer);
+	return code;
+}
+
+int recovery_store(int fd, const char *path, int64_t max_bytes, struct recovery *recovery, char **error)
+{
+	struct shared_ring shared;
+	int code = QP_OK;
+
+	*error = NULL;
+	if (!shared_ring_open(&shared, fd))
+		return QP_OK;
+	if (!ring_remains_empty(shared.ring))
+		code = store_shared(&shared, path, max_bytes, recovery, error);
+	shared_ring_close(&shared);
+	return code;
+}
