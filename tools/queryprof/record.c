@@ -24,9 +24,11 @@
 #include "embed.h"
 #include "library.h"
 #include "queryprof.h"
+#include "rings.h"
 #include "entry/record.h"
 #include "settings/settings.h"
 #include "store/file/database.h"
+#include "store/store.h"
 #include "sql_record_summary.h"
 #include "trace_file.h"
 
@@ -425,6 +427,7 @@ static void tell_end(const struct trace *trace, const char *program)
 static int run(int argc, char **argv)
 {
 	int result = set_defaults(), status, error;
+	struct store_config store;
 	struct trace trace;
 
 	if (result)
@@ -432,13 +435,17 @@ static int run(int argc, char **argv)
 	argv[argc] = NULL; /* the options stood between */
 	if (set_preload() || prepare_trace(&trace) || make_mark())
 		return RECORD_FAILED;
-	error = program_run(argv, &status);
+	error = program_start(argv, rings_open());
 	if (error) {
 		complain("record: %s: %s", argv[0], strerror(error));
 		remove_trace(&trace);
 		unlink(mark);
 		return error == ENOENT ? NOT_FOUND : CANNOT_START;
 	}
+	settings_store_config(&store);
+	rings_watch(trace.path, store.max_bytes);
+	status = program_wait();
+	rings_finish();
 	/* The rest of this process must not be recorded. */
 	unsetenv("LD_PRELOAD");
 	tell_end(&trace, argv[0]);
