@@ -28,6 +28,12 @@ SELECT what, value FROM (
 	SELECT 8, 'dropped', sum(samples_dropped) || ' samples, for which there was no room'
 	FROM runs HAVING sum(samples_dropped) > 0
 	UNION ALL
-	SELECT 9, 'text', max(trim(query)) FROM runs HAVING count(DISTINCT query) = 1)
+	SELECT 9, 'text', max(trim(query)) FROM runs HAVING count(DISTINCT query) = 1
+	UNION ALL
+	SELECT 20, 'lost', printf('%,d samples or lines of queries, of all: ', sum(samples)) || reason
+	FROM losses GROUP BY reason HAVING sum(samples) > 0
+	UNION ALL
+	SELECT 21, 'missing', printf('samples, of all; refused %,d times: ', sum(refusals)) || reason
+	FROM losses GROUP BY reason HAVING sum(refusals) > 0)
 WHERE value IS NOT NULL
 ORDER BY line;

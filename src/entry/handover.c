@@ -28,10 +28,9 @@ static bool send_descriptors(int to, const int descriptors[HANDOVER_DESCRIPTORS]
 		                  .cmsg_type = SCM_RIGHTS,
 		                  .cmsg_len = CMSG_LEN(HANDOVER_DESCRIPTORS * sizeof(int)) } };
 	struct iovec text = { .iov_base = key, .iov_len = sizeof key };
-	struct msghdr message = { .msg_iov = &text,
-		                  .msg_iovlen = 1,
-		                  .msg_control = &control,
-		                  .msg_controllen = sizeof control };
+	struct msghdr message = {
+		.msg_iov = &text, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control
+	};
 
 	memcpy(CMSG_DATA(&control.header), descriptors, HANDOVER_DESCRIPTORS * sizeof(int));
 	return sendmsg(to, &message, MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)sizeof key;

@@ -100,8 +100,8 @@ static bool take_entry(const struct entry *entry, struct module_history *history
 		break;
 	}
 	copy = module_copy(&module);
-	if (copy && (copy->died == UINT32_MAX ? module_map_add(mapped, copy)
-	                                      : vector_push(&history->dead, copy)))
+	if (copy &&
+	    (copy->died == UINT32_MAX ? module_map_add(mapped, copy) : vector_push(&history->dead, copy)))
 		return true;
 	free(copy);
 	return false;

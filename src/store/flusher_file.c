@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "store/flusher_file.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -177,6 +178,8 @@ void flusher_clear_failure(void)
 void flusher_note_failure(char *sentence)
 {
 	store_count(STORE_ERRORS, 1);
+	if (sentence)
+		snprintf(flusher.failure, sizeof flusher.failure, "%s", sentence);
 	show_error(sentence);
 	if (!flusher.failing)
 		flusher.retry_pause = RETRY_FIRST_NS;

@@ -45,75 +45,87 @@ static bool is_batch_stored(struct writer *writer, uint64_t batch)
 	return writer_number(writer, WRITE_FIND_BATCH) > 0;
 }
 
+/* Until nothing is left, or one batch cannot be stored. */
 static int store_records(struct writer *writer, struct ring *ring, int64_t max_bytes,
-                         struct recovery *recovery)
+                         struct recovery *recovery, uint64_t *lost)
 {
 	struct retention retention = { .trimming = false };
 	struct writer_result result = { .more = true };
 	uint64_t trimmed = 0;
-	int code = SQLITE_OK;
+	int code = SQLITE_OK, tries = 0;
 
-	for (int i = 0; result.more && i < TRIES;) {
+	while (!code && result.more) {
 		code = writer_store(writer, ring, WRITER_BATCH, retention_batch_bytes(max_bytes), &result);
 		recovery->samples += result.samples;
 		recovery->queries += result.queries;
-		recovery->lost += result.lost;
+		*lost += result.lost;
 		if (!code)
 			code = retention_apply(&retention, writer, max_bytes, never, &trimmed);
-		if (code) {
-			i++;
-			result.more = true;
-		}
+		else if (result.busy && ++tries < TRIES)
+			code = SQLITE_OK;
 	}
 	return code;
 }
 
-static int store_ring(struct writer *writer, struct ring *ring, int64_t max_bytes, struct recovery *recovery)
+/* All that is left, when the file cannot be had. */
+static uint64_t count_records(struct ring *ring)
 {
-	uint64_t batch;
-	bool is_stored = ring_remains_announced(ring, &batch) && is_batch_stored(writer, batch);
+	uint64_t count = 0;
+	unsigned kind;
+	size_t size;
 
-	recovery->unfinished += ring_remains_repair(ring, is_stored);
-	return store_records(writer, ring, max_bytes, recovery);
+	for (; ring_peek(ring, &kind, &size); ring_consume(ring))
+		count += writer_is_row(kind);
+	return count;
 }
 
-static int store_shared(const struct shared_ring *shared, const char *path, int64_t max_bytes,
-                        struct recovery *recovery, char **error)
+static void store_ring(struct writer *writer, struct shared_ring *shared, const char *path, int64_t max_bytes,
+                       struct recovery *recovery)
+{
+	struct ring *ring = shared->ring;
+	uint64_t batch, lost = 0;
+	char *error = NULL;
+	int code = open_file(writer, path, max_bytes, &error);
+	bool is_stored = !code && ring_remains_announced(ring, &batch) && is_batch_stored(writer, batch);
+
+	recovery->unfinished += ring_remains_repair(ring, is_stored);
+	if (!code && store_records(writer, ring, max_bytes, recovery, &lost))
+		error = writer_failure(writer);
+	lost += count_records(ring);
+	losses_note(shared->losses, error ? error : "cannot be read", lost, 0);
+	losses_note_dropped(shared->losses, ring_dropped(ring));
+	if (code || losses_store(shared->losses, writer))
+		losses_add_waiting(&recovery->losses, shared->losses);
+	free(error);
+}
+
+static void store_shared(struct shared_ring *shared, const char *path, int64_t max_bytes,
+                         struct recovery *recovery)
 {
 	struct writer_gone gone = { .generation = 0 };
 	struct writer *writer = malloc(sizeof *writer);
-	int code = QP_NOMEM;
 
-	if (!writer || !writer_init(writer, NULL, NULL)) {
-		free(writer);
-		return code;
-	}
-	writer->identity = *shared->identity;
-	writer->gone = &gone;
-	if (module_log_read(shared->modules, shared->modules_size, &gone.modules, &gone.generation)) {
-		code = open_file(writer, path, max_bytes, error);
-		if (!code && store_ring(writer, shared->ring, max_bytes, recovery)) {
-			*error = database_error(writer->database.db, path);
-			code = QP_STORE;
-		}
+	if (writer && writer_init(writer, NULL, NULL)) {
+		writer->identity = *shared->identity;
+		writer->gone = &gone;
+		/* Without memory for them, addresses are of no module that is known. */
+		module_log_read(shared->modules, shared->modules_size, &gone.modules, &gone.generation);
+		store_ring(writer, shared, path, max_bytes, recovery);
 		writer_close(writer, false);
 		module_log_free(&gone.modules);
+		writer_free(writer);
 	}
-	writer_free(writer);
 	free(writer);
-	return code;
 }
 
-int recovery_store(int fd, const char *path, int64_t max_bytes, struct recovery *recovery, char **error)
+void recovery_store(int fd, const char *path, int64_t max_bytes, struct recovery *recovery)
 {
 	struct shared_ring shared;
-	int code = QP_OK;
 
-	*error = NULL;
 	if (!shared_ring_open(&shared, fd))
-		return QP_OK;
-	if (!ring_remains_empty(shared.ring))
-		code = store_shared(&shared, path, max_bytes, recovery, error);
+		return;
+	if (!ring_remains_empty(shared.ring) || losses_wait(shared.losses) ||
+	    ring_dropped(shared.ring) != shared.losses->ring_dropped)
+		store_shared(&shared, path, max_bytes, recovery);
 	shared_ring_close(&shared);
-	return code;
 }

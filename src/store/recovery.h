@@ -8,15 +8,17 @@
 
 #include <stdint.h>
 
+#include "store/write/losses.h"
+
 struct recovery {
 	uint64_t samples, queries; /* stored */
-	uint64_t lost;             /* committed, and not stored */
 	uint64_t unfinished;       /* the process ended while it wrote them */
+	struct losses losses;      /* that the file does not have */
 };
 
 /* `fd`: of the shared ring, whose process must be gone. The trace file `path` is kept near
- * `max_bytes`; 0: it is not. Adds to `*recovery`. QP_OK, or a QP_ code with a sentence in
- * `*error` (free() it). A ring that cannot be read has nothing to store. */
-int recovery_store(int fd, const char *path, int64_t max_bytes, struct recovery *recovery, char **error);
+ * `max_bytes`; 0: it is not. Adds to `*recovery`. A ring that cannot be read has nothing to
+ * store. */
+void recovery_store(int fd, const char *path, int64_t max_bytes, struct recovery *recovery);
 
 #endif

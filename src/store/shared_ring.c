@@ -32,6 +32,7 @@ struct front {
 	char version[16];
 	uint64_t ring_bytes; /* with the ring's own fields */
 	struct writer_identity identity;
+	struct losses losses;
 };
 _Static_assert(sizeof(struct front) <= PAGE_BYTES, "the front takes one page");
 
@@ -40,6 +41,13 @@ static struct {
 	size_t size;
 	size_t ring_bytes; /* as ring_create() takes it */
 } here;
+
+struct losses *shared_ring_losses(void)
+{
+	static struct losses losses;
+
+	return here.memory ? &((struct front *)here.memory)->losses : &losses;
+}
 
 static size_t log_offset(size_t ring_bytes)
 {
@@ -156,7 +164,7 @@ int shared_ring_renew(void)
 /* No size is believed: the descriptor came from another process. */
 static bool is_valid(struct shared_ring *shared)
 {
-	const struct front *front = shared->memory;
+	struct front *front = shared->memory;
 	char *memory = shared->memory;
 	size_t log_at;
 
@@ -167,6 +175,7 @@ static bool is_valid(struct shared_ring *shared)
 	if (log_at + LOG_BYTES != shared->size)
 		return false;
 	shared->identity = &front->identity;
+	shared->losses = &front->losses;
 	shared->ring = ring_remains_find(memory + PAGE_BYTES, front->ring_bytes);
 	shared->modules = (const struct module_log *)(memory + log_at);
 	shared->modules_size = LOG_BYTES;

@@ -14,10 +14,16 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "store/write/losses.h"
 #include "store/write/writer.h"
 
 struct module_log;
 struct ring;
+
+/* --- in any process -------------------------------------------------------------------- */
+
+/* The account of what this process has lost: in the shared memory, if there is one. */
+struct losses *shared_ring_losses(void);
 
 /* --- in the process whose ring it is ------------------------------------------------- */
 
@@ -36,6 +42,7 @@ struct shared_ring {
 	size_t size;
 	const struct writer_identity *identity; /* of the process */
 	struct ring *ring;
+	struct losses *losses;
 	const struct module_log *modules;
 	size_t modules_size;
 };

@@ -162,8 +162,9 @@ static void test_damage(void **state)
 			;
 		for (uint64_t i = next_random(30); i > 0; i--)
 			words[next_random(ring_memory_bytes(RING_MIN_BYTES) / 8)] =
-				next_random(2) ? next_random(4096) | next_random(2) << 63 | next_random(3) << 32 :
-				                 seed;
+				next_random(2)
+					? next_random(4096) | next_random(2) << 63 | next_random(3) << 32
+					: seed;
 		struct ring *ring = ring_remains_find(words, ring_memory_bytes(RING_MIN_BYTES));
 		if (ring != NULL) {
 			ring_remains_repair(ring, next_random(2));

@@ -91,9 +91,8 @@ static void be_killed(enum moment moment, int to_parent, int from_parent)
 	} else {
 		void *never = ring_reserve(ring, 64);
 		for (int i = 0; i < LATER; i++)
-			put_sample((struct a_sample){ .timestamp_ns = T0 + 1000000000 + (uint64_t)i,
-			                              .trace = trace,
-			                              .depth = 1 });
+			put_sample((struct a_sample){
+				.timestamp_ns = T0 + 1000000000 + (uint64_t)i, .trace = trace, .depth = 1 });
 		memset(never, 0, 64);
 		flush_and_die(moment);
 	}
@@ -138,7 +137,8 @@ static void write_another_batch(void)
 	const uint64_t trace[] = { 0x5000 };
 
 	start_store(trace_path, 0);
-	assert_true(put_sample((struct a_sample){ .timestamp_ns = T0 - 1, .thread_id = 7, .trace = trace, .depth = 1 }));
+	assert_true(put_sample(
+		(struct a_sample){ .timestamp_ns = T0 - 1, .thread_id = 7, .trace = trace, .depth = 1 }));
 	drain();
 	stop_store();
 }
@@ -152,25 +152,29 @@ static void test_once(void **state)
 		bool has_later = moment != BEFORE_ALL && moment != AFTER_ALL;
 		int64_t expected = FLUSHED + (has_later ? LATER : 0);
 		struct recovery recovery = { .samples = 0 };
-		char *error;
 		int fd = run_and_kill(moment);
 
 		if (turn % 2)
 			write_another_batch();
 		/* The second time there is nothing left. */
 		for (int i = 0; i < 2; i++)
-			assert_int_equal(recovery_store(fd, trace_path, 0, &recovery, &error), 0);
+			recovery_store(fd, trace_path, 0, &recovery);
 		close(fd);
-		assert_int_equal(count("SELECT count(*) FROM trace_log WHERE thread_name = 'worker'"), expected);
+		assert_int_equal(count("SELECT count(*) FROM trace_log WHERE thread_name = 'worker'"),
+		                 expected);
 		assert_int_equal(count("SELECT count(*) FROM trace_log WHERE process_id = 0"), 0);
-		assert_int_equal(recovery.samples, moment == AFTER_ALL ? 0 : moment == AFTER_COMMIT ? LATER : expected);
+		assert_int_equal(recovery.samples, moment == AFTER_ALL      ? 0
+		                                   : moment == AFTER_COMMIT ? LATER
+		                                                            : expected);
 		assert_int_equal(recovery.unfinished, has_later && moment != AFTER_ALL ? 1 : 0);
-		assert_int_equal(recovery.lost, 0);
+		assert_false(losses_wait(&recovery.losses));
+		assert_int_equal(count("SELECT count(*) FROM losses"), 0);
 		/* Its modules are known. */
 		assert_int_equal(count("SELECT count(*) FROM modules WHERE path = '/usr/lib/one.so'"), 1);
 		assert_int_equal(
-			count("SELECT count(*) FROM stacks, json_each(trace) AS a JOIN trace_log AS s ON s.stack_id"
-			      " = stacks.id WHERE s.thread_name = 'worker' AND a.value & 0x4000000000000000"),
+			count("SELECT count(*) FROM stacks, json_each(trace) AS a JOIN trace_log AS s ON "
+		              "s.stack_id"
+		              " = stacks.id WHERE s.thread_name = 'worker' AND a.value & 0x4000000000000000"),
 			0);
 		assert_intact(trace_path);
 		unlink(trace_path);
@@ -183,7 +187,6 @@ static void test_once(void **state)
 static void test_damaged(void **state)
 {
 	struct recovery recovery = { .samples = 0 };
-	char *error;
 
 	(void)state;
 	set_modules(modules, 1);
@@ -198,23 +201,37 @@ static void test_damaged(void **state)
 
 			assert_int_equal(pwrite(fd, &word, 8, places[rand() % 4] + rand() % 512 * 8), 8);
 		}
-		recovery_store(fd, trace_path, 0, &recovery, &error);
-		free(error);
+		recovery_store(fd, trace_path, 0, &recovery);
 		close(fd);
 	}
 	assert_intact(trace_path);
+}
+
+/* Nobody is to believe that all is there. */
+static void test_no_file(void **state)
+{
+	struct recovery recovery = { .samples = 0 };
+	int fd = run_and_kill(BEFORE_COMMIT);
+	char *nowhere = in_folder("none/x.db");
+
+	(void)state;
+	recovery_store(fd, nowhere, 0, &recovery);
+	close(fd);
+	assert_int_equal(recovery.samples, 0);
+	assert_int_equal(recovery.losses.reasons[0].samples, FLUSHED + LATER);
+	assert_non_null(strstr(recovery.losses.reasons[0].reason, nowhere));
+	assert_int_equal(recovery.losses.reasons[1].first_ns, 0);
 }
 
 static void test_foreign(void **state)
 {
 	struct recovery recovery = { .samples = 0 };
 	int fd = open("/dev/zero", O_RDWR | O_CLOEXEC);
-	char *error;
 
 	(void)state;
-	assert_int_equal(recovery_store(fd, trace_path, 0, &recovery, &error), 0);
+	recovery_store(fd, trace_path, 0, &recovery);
 	close(fd);
-	assert_int_equal(recovery.samples + recovery.queries + recovery.lost, 0);
+	assert_int_equal(recovery.samples + recovery.queries, 0);
 }
 
 int main(void)
@@ -222,6 +239,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_once, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_damaged, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_no_file, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_foreign, set_up, tear_down),
 	};
 

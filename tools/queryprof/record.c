@@ -29,6 +29,7 @@
 #include "settings/settings.h"
 #include "store/file/database.h"
 #include "store/store.h"
+#include "sql_record_losses.h"
 #include "sql_record_summary.h"
 #include "trace_file.h"
 
@@ -243,6 +244,7 @@ struct trace {
 	const char *path;
 	bool is_new;
 	int64_t before; /* the newest process that it knows */
+	const struct recovery *recovery;
 };
 
 /* Made now if need be: a file that cannot be written is to be known before hours of
@@ -267,7 +269,24 @@ static int prepare_trace(struct trace *trace)
 
 struct summary {
 	sqlite3_int64 samples, queries, processes;
+	struct losses losses;
 };
+
+/* Those that are in the file, and those that could not be brought there. */
+static void sum_losses(sqlite3 *db, const struct trace *trace, struct losses *losses)
+{
+	sqlite3_stmt *row = NULL;
+
+	if (sqlite3_prepare_v2(db, sql_record_losses, -1, &row, NULL) == SQLITE_OK) {
+		sqlite3_bind_int64(row, sqlite3_bind_parameter_index(row, ":before"), trace->before);
+		while (sqlite3_step(row) == SQLITE_ROW)
+			losses_note(losses, (const char *)sqlite3_column_text(row, 0),
+			            (uint64_t)sqlite3_column_int64(row, 1),
+			            (uint64_t)sqlite3_column_int64(row, 2));
+	}
+	sqlite3_finalize(row);
+	losses_add_waiting(losses, &trace->recovery->losses);
+}
 
 static bool summarize(const struct trace *trace, struct summary *summary)
 {
@@ -278,9 +297,11 @@ static bool summarize(const struct trace *trace, struct summary *summary)
 	if (db && sqlite3_prepare_v2(db, sql_record_summary, -1, &row, NULL) == SQLITE_OK) {
 		sqlite3_bind_int64(row, sqlite3_bind_parameter_index(row, ":before"), trace->before);
 		if (sqlite3_step(row) == SQLITE_ROW) {
-			*summary =
-				(struct summary){ sqlite3_column_int64(row, 0), sqlite3_column_int64(row, 1),
-				                  sqlite3_column_int64(row, 2) };
+			*summary = (struct summary){ sqlite3_column_int64(row, 0),
+				                     sqlite3_column_int64(row, 1),
+				                     sqlite3_column_int64(row, 2),
+				                     { .ring_dropped = 0 } };
+			sum_losses(db, trace, &summary->losses);
 			found = true;
 		}
 	}
@@ -399,9 +420,23 @@ static void explain_nothing(const char *program)
 
 /* --- the command ------------------------------------------------------------------------- */
 
+static void tell_losses(const struct losses *losses)
+{
+	for (const struct loss *loss = losses->reasons; loss < losses->reasons + LOSS_REASONS; loss++) {
+		if (loss->samples)
+			complain("%s: %llu sample%s or lines of queries lost: %s", path_as_given,
+			         (unsigned long long)loss->samples, loss->samples == 1 ? "" : "s",
+			         loss->reason);
+		if (loss->refusals)
+			complain("%s: samples missing, refused %llu time%s: %s", path_as_given,
+			         (unsigned long long)loss->refusals, loss->refusals == 1 ? "" : "s",
+			         loss->reason);
+	}
+}
+
 static void tell_end(const struct trace *trace, const char *program)
 {
-	struct summary found = { 0 };
+	struct summary found = { .samples = 0 };
 	bool is_read = summarize(trace, &found); /* has complained if not */
 	bool is_empty = is_read && !found.processes && !is_marked();
 
@@ -418,10 +453,11 @@ static void tell_end(const struct trace *trace, const char *program)
 		         path_as_given, found.samples, found.samples == 1 ? "" : "s", found.queries,
 		         found.queries == 1 ? "y" : "ies", found.processes, found.processes == 1 ? "" : "es",
 		         path_as_given);
-	else
+	else if (!losses_wait(&found.losses))
 		complain("%s: SQLite was there, but no query took long enough to be sampled or logged "
 		         "(--setting log_queries_min_query_duration_ns=0 logs every one)",
 		         path_as_given);
+	tell_losses(&found.losses);
 }
 
 static int run(int argc, char **argv)
@@ -445,7 +481,7 @@ static int run(int argc, char **argv)
 	settings_store_config(&store);
 	rings_watch(trace.path, store.max_bytes);
 	status = program_wait();
-	rings_finish();
+	trace.recovery = rings_finish();
 	/* The rest of this process must not be recorded. */
 	unsetenv("LD_PRELOAD");
 	tell_end(&trace, argv[0]);

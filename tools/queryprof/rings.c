@@ -97,7 +97,8 @@ static bool is_message(const struct msghdr *message, ssize_t size)
 static void close_received(struct msghdr *message)
 {
 	for (struct cmsghdr *header = CMSG_FIRSTHDR(message); header; header = CMSG_NXTHDR(message, header))
-		for (size_t i = 0; header->cmsg_type == SCM_RIGHTS && CMSG_LEN((i + 1) * sizeof(int)) <= header->cmsg_len;
+		for (size_t i = 0;
+		     header->cmsg_type == SCM_RIGHTS && CMSG_LEN((i + 1) * sizeof(int)) <= header->cmsg_len;
 		     i++)
 			close(((int *)CMSG_DATA(header))[i]);
 }
@@ -111,10 +112,9 @@ static bool receive(struct guest *guest)
 	} control;
 	char key[HANDOVER_KEY_SIZE];
 	struct iovec text = { .iov_base = key, .iov_len = sizeof(key) };
-	struct msghdr message = { .msg_iov = &text,
-		                  .msg_iovlen = 1,
-		                  .msg_control = &control,
-		                  .msg_controllen = sizeof(control) };
+	struct msghdr message = {
+		.msg_iov = &text, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof(control)
+	};
 	ssize_t size = recvmsg(guest->connection, &message, MSG_CMSG_CLOEXEC);
 	bool received = size >= 0 && is_message(&message, size);
 
@@ -131,11 +131,7 @@ static bool receive(struct guest *guest)
 
 static void store(struct guest *guest)
 {
-	char *error;
-
-	recovery_store(guest->descriptors[HANDOVER_RING], rings.path, rings.max_bytes, &rings.recovery,
-	               &error);
-	free(error);
+	recovery_store(guest->descriptors[HANDOVER_RING], rings.path, rings.max_bytes, &rings.recovery);
 	for (int i = 0; i < HANDOVER_DESCRIPTORS; i++)
 		close(guest->descriptors[i]);
 }
@@ -221,8 +217,8 @@ void rings_watch(const char *path, int64_t max_bytes)
 	rings.max_bytes = max_bytes;
 	rings.end = eventfd(0, EFD_CLOEXEC);
 	raise_limit();
-	rings.has_thread = rings.socket >= 0 && rings.end >= 0 &&
-	                   pthread_create(&rings.thread, NULL, watch, NULL) == 0;
+	rings.has_thread =
+		rings.socket >= 0 && rings.end >= 0 && pthread_create(&rings.thread, NULL, watch, NULL) == 0;
 }
 
 const struct recovery *rings_finish(void)

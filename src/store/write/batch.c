@@ -239,6 +239,11 @@ static int take_record(struct writer *writer, unsigned kind, const void *record,
 	}
 }
 
+bool writer_is_row(unsigned kind)
+{
+	return kind == RECORD_SAMPLE || kind == RECORD_QUERY;
+}
+
 void writer_discard(struct writer *writer, unsigned kind, const void *record, size_t size)
 {
 	if (kind == RECORD_THREAD && size >= sizeof(struct thread_record))
@@ -408,12 +413,14 @@ static int begin(struct writer *writer)
 	int64_t removals, identity;
 	int code = writer_run(writer, WRITE_BEGIN);
 
-	if (code)
+	if (code) {
+		writer_roll_back(writer);
 		return code;
+	}
 	code = sqlite3_step(state);
 	if (code != SQLITE_ROW) {
 		sqlite3_reset(state);
-		writer_run(writer, WRITE_ROLLBACK);
+		writer_roll_back(writer);
 		return code == SQLITE_DONE ? SQLITE_CORRUPT : code;
 	}
 	removals = sqlite3_column_int64(state, 0);
@@ -480,7 +487,7 @@ int writer_store(struct writer *writer, struct ring *ring, size_t most_records, 
 			break;
 		}
 		code = take_record(writer, kind, record, size);
-		wanted += kind == RECORD_SAMPLE || kind == RECORD_QUERY;
+		wanted += writer_is_row(kind);
 		ring_pass(ring);
 		result->records++;
 	}
@@ -488,7 +495,7 @@ int writer_store(struct writer *writer, struct ring *ring, size_t most_records, 
 		code = finish(writer, ring);
 	ring_release(ring);
 	if (code) {
-		writer_run(writer, WRITE_ROLLBACK);
+		writer_roll_back(writer);
 		writer_forget(writer);
 		result->lost = wanted;
 		return code;

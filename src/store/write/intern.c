@@ -32,7 +32,7 @@ static void bind_process(struct writer *writer, sqlite3_stmt *statement)
 	sqlite3_bind_int64(statement, 3, writer->identity.start_time_ns);
 }
 
-static int64_t intern_process(struct writer *writer)
+int64_t intern_process(struct writer *writer)
 {
 	if (writer->process)
 		return writer->process;

@@ -19,6 +19,7 @@ int64_t intern_library(struct writer *writer, const char *text, size_t size);
 /* The query's row and, in `*span`, its place in the batch. */
 int64_t intern_query(struct writer *writer, struct query_key key, uint32_t *span);
 
+int64_t intern_process(struct writer *writer);
 int64_t intern_thread(struct writer *writer, uint32_t thread_id);
 
 /* Remembers a thread's name, for its row. */

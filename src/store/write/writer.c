@@ -82,6 +82,8 @@ static const char *const statement_sql[WRITE_STATEMENTS] = {
 			     " AND b.id = ?4",
 	[WRITE_NEWEST] = "SELECT max(before_ns, last_ns) FROM batches WHERE process = ?1"
 			 " ORDER BY id DESC LIMIT 1",
+	[WRITE_LOSS] = "INSERT OR REPLACE INTO losses (process, reason, first_ns, last_ns, samples, refusals)"
+		       " VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
 	[WRITE_LATE_SAMPLE] = "INSERT INTO late_samples (timestamp_ns, batch) VALUES (?1, ?2)",
 };
 
@@ -120,6 +122,23 @@ int64_t writer_number(struct writer *writer, enum writer_statement which)
 		number = -code;
 	sqlite3_reset(statement);
 	return number;
+}
+
+void writer_roll_back(struct writer *writer)
+{
+	free(writer->failure);
+	writer->failure = database_error(writer->database.db, writer->path);
+	/* SQLite has rolled it back itself where the disk was full. */
+	if (!sqlite3_get_autocommit(writer->database.db))
+		writer_run(writer, WRITE_ROLLBACK);
+}
+
+char *writer_failure(struct writer *writer)
+{
+	char *failure = writer->failure;
+
+	writer->failure = NULL;
+	return failure ? failure : database_error(writer->database.db, writer->path);
 }
 
 /* --- life ------------------------------------------------------------------------- */
@@ -181,6 +200,8 @@ void writer_free(struct writer *writer)
 
 	for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
 		hash_table_free(tables[i]);
+	free(writer->failure);
+	writer->failure = NULL;
 	free(writer->samples);
 	free(writer->spans);
 	writer->samples = NULL;
@@ -241,6 +262,7 @@ int writer_open(struct writer *writer, const char *path, const struct database_l
 {
 	int code = database_open(&writer->database, path, limits, error);
 
+	writer->path = path;
 	if (code)
 		return code;
 	for (int i = 0; i < WRITE_STATEMENTS; i++) {

@@ -54,6 +54,7 @@ enum writer_statement {
 	WRITE_FIND_BATCH,
 	WRITE_NEWEST,
 	WRITE_LATE_SAMPLE,
+	WRITE_LOSS,
 	WRITE_STATEMENTS,
 };
 
@@ -131,6 +132,9 @@ struct writer {
 	int64_t process_newest;            /* time of the process's newest sample in earlier batches */
 	int64_t sample_first, sample_last; /* times of its samples */
 
+	const char *path; /* of the open file: the caller's */
+	char *failure;    /* writer_failure() */
+
 	int64_t epoch_bytes; /* written since the epoch began */
 	char trace_text[TRACE_MAX_FRAMES * 21 + 3];
 
@@ -149,9 +153,12 @@ void writer_free(struct writer *writer);
 /* After a fork: this is another process now. */
 void writer_reset_identity(struct writer *writer);
 
-/* As database_open(). */
+/* As database_open(); `path` stays while the file is open. */
 int writer_open(struct writer *writer, const char *path, const struct database_limits *limits, char **error);
 void writer_close(struct writer *writer, bool last);
+
+/* A sentence (malloc'ed) for the error of the call before. */
+char *writer_failure(struct writer *writer);
 
 /* What was stored survives a loss of power from now on. SQLITE_OK or the error. */
 int writer_sync(struct writer *writer);
@@ -202,6 +209,9 @@ struct placed_module {
 
 /* Forgets all rows it knows. */
 void writer_forget(struct writer *writer);
+
+/* After an error: keeps what it was, and ends the transaction if one is open. */
+void writer_roll_back(struct writer *writer);
 
 /* Runs a prepared statement without rows and makes it ready again. */
 int writer_run(struct writer *writer, enum writer_statement which);
