@@ -16,11 +16,6 @@
 #include "sql/trace_names.h"
 #include "trace_file.h"
 
-struct names *trace_frames_names(bool inlines)
-{
-	return names_create(trace_file_space(), inlines);
-}
-
 static void append_text(sqlite3_str *json, const char *text)
 {
 	sqlite3_str_appendchar(json, 1, '"');
@@ -79,10 +74,12 @@ static void free_names(void *names)
 
 int trace_frames_add(sqlite3 *db)
 {
-	struct names *names = trace_frames_names(true);
+	struct names *names = names_create(true);
 
+	if (!names)
+		return SQLITE_NOMEM;
+	names_enter(names, trace_file_space());
 	/* The destructor runs when that fails, too. */
-	return !names ? SQLITE_NOMEM
-	              : sqlite3_create_function_v2(db, "traceFrames", 1, SQLITE_UTF8 | SQLITE_DIRECTONLY,
-	                                           names, trace_frames, NULL, NULL, free_names);
+	return sqlite3_create_function_v2(db, "traceFrames", 1, SQLITE_UTF8 | SQLITE_DIRECTONLY, names,
+	                                  trace_frames, NULL, NULL, free_names);
 }
