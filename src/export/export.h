@@ -18,6 +18,8 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "base/vector.h"
+
 /* `number`, here and below: counted from 0 as they come, for tables by number. */
 struct export_module {
 	uint32_t number;
@@ -26,6 +28,15 @@ struct export_module {
 	const char *build_id; /* "" when the module has none */
 	uint64_t start, end;  /* where it lies in the file's address space */
 };
+
+/* Puts what has a number into its table, a vector of pointers. False: no memory. */
+#define EXPORT_PLACE(table, numbered)                                                                        \
+	({                                                                                                   \
+		__typeof__((table)->items) placed_ = vector_at((table), (numbered)->number);                 \
+		if (placed_)                                                                                 \
+			*placed_ = (numbered);                                                               \
+		placed_ != NULL;                                                                             \
+	})
 
 /* A place in the source. */
 struct export_line {

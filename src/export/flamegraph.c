@@ -143,24 +143,19 @@ static void write_nodes(const struct writer *writer)
 /* Two modules of one path, as an old and a new version are, are two here. */
 static bool write_functions(const struct writer *writer)
 {
-	struct index numbers = { 0 };
 	VECTOR(const struct export_module *) modules = { 0 };
 	bool fine = true;
 
 	fputs("\"functions\":[", writer->out);
 	for (size_t i = 0; fine && i < writer->functions.list.count; i++) {
 		const struct export_function *function = &writer->functions.list.items[i];
-		uint64_t word = (uintptr_t)function->module;
-		const struct export_module **module =
-			function->module ? index_item(&numbers, hash_words(&word, 1), &modules) : NULL;
-		fine = !function->module || module;
-		if (module)
-			*module = function->module;
+		const struct export_module *module = function->module;
 		fputs(i ? ",\n[" : "\n[", writer->out);
 		export_write_text(writer->out, function->name);
-		fprintf(writer->out, ",%" PRId64 ",", module ? (int64_t)(module - modules.items) : -1);
+		fprintf(writer->out, ",%" PRId64 ",", module ? (int64_t)module->number : -1);
 		export_write_text(writer->out, function->file);
 		fputc(']', writer->out);
+		fine = !module || EXPORT_PLACE(&modules, module);
 	}
 	fputs("],\n\"modules\":[", writer->out);
 	for (size_t i = 0; fine && i < modules.count; i++) {
@@ -169,7 +164,6 @@ static bool write_functions(const struct writer *writer)
 	}
 	fputs("],\n", writer->out);
 	vector_free(&modules);
-	index_free(&numbers);
 	return fine;
 }
 

@@ -33,18 +33,10 @@ struct writer {
 
 /* --- the tables ------------------------------------------------------------------ */
 
-/* Puts what has a number into its table. False: no memory. */
-#define PLACE(table, numbered)                                                                               \
-	({                                                                                                   \
-		__typeof__((table)->items) placed_ = vector_at((table), (numbered)->number);                 \
-		if (placed_)                                                                                 \
-			*placed_ = (numbered);                                                               \
-		placed_ != NULL;                                                                             \
-	})
-
 static bool place_frame(struct writer *writer, const struct export_frame *frame)
 {
-	return PLACE(&writer->frames, frame) && (!frame->module || PLACE(&writer->modules, frame->module));
+	return EXPORT_PLACE(&writer->frames, frame) &&
+	       (!frame->module || EXPORT_PLACE(&writer->modules, frame->module));
 }
 
 static bool place_stack(struct writer *writer, const struct export_stack *stack)
@@ -54,7 +46,7 @@ static bool place_stack(struct writer *writer, const struct export_stack *stack)
 	for (size_t i = 0; i < stack->count; i++)
 		if (!place_frame(writer, stack->frames[i]))
 			return false;
-	return PLACE(&writer->stacks, stack);
+	return EXPORT_PLACE(&writer->stacks, stack);
 }
 
 /* Equal texts are one text, see names.h. */
@@ -71,7 +63,7 @@ static bool place_labels(struct writer *writer, const struct export_labels *labe
 	if (!statement)
 		return false;
 	*statement = labels->statement;
-	return PLACE(&writer->labels, labels);
+	return EXPORT_PLACE(&writer->labels, labels);
 }
 
 static bool add_json(void *to, const struct export_sample *sample)

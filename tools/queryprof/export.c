@@ -428,7 +428,7 @@ const struct command command_export = {
 	.summary = "Writes the samples for other programs and the browser",
 	.details =
 		"The page that flamegraph writes fetches nothing. Under its root are the statements, on top "
-	        "of "
+		"of "
 		"them their stacks, or inverted: the functions that used the time, on top of them what "
 		"called them. The host's frames before SQLite are one until it is clicked, and those of "
 		"queryprof itself are hidden. The colour of a module is the same on every page. What is "
@@ -436,7 +436,7 @@ const struct command command_export = {
 		"With --diff the page has two files, and red is what takes more time in the second one, blue "
 		"what takes less; a frame is as wide as its time in both. Functions are the same where "
 		"their name and their module's are. Where the files do not have the same work in them, "
-	        "compare "
+		"compare "
 		"shares.\n\n"
 		"JSON has what samples share once, in tables (modules, frames, stacks, statements, labels); "
 		"samples name it by its place there, from 0.",
