@@ -16,7 +16,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/hash_table.h"
+#include "base/index.h"
+#include "base/vector.h"
 #include "export/names.h"
 #include "export/formats.h"
 #include "sql_export_labels.h"
@@ -61,23 +62,15 @@ static const struct command_option options[] = {
 
 /* --- stacks and labels ------------------------------------------------ */
 
-struct labels_entry {
-	struct hash key;
-	struct export_labels *labels;
-};
-
-struct stack_entry {
-	struct hash key;
-	const struct export_stack *stack;
-};
-
 struct export
 {
 	const struct export_format *format;
 	struct export_info info;
 	void *writer;
 	struct names *names;
-	struct hash_table labels, stacks;
+	struct index label_index, stack_index; /* by side and row number */
+	VECTOR(struct export_labels *) labels;
+	VECTOR(const struct export_stack *) stacks;
 	struct shown_type type;
 	int64_t weight, value; /* of all samples so far */
 	int64_t count;         /* samples */
@@ -100,23 +93,10 @@ static int complain_of_memory(void)
 }
 
 /* NULL after a complaint. */
-static const struct export_labels *find_labels(struct export *export, int64_t query, int64_t thread)
+static struct export_labels *read_labels(struct export *export, int64_t query, int64_t thread)
 {
-	uint64_t words[] = { export->side, (uint64_t)query, (uint64_t)thread };
-	struct hash key = hash_words(words, 3);
-	struct labels_entry *entry = hash_table_find(&export->labels, key);
-
-	if (entry)
-		return entry->labels;
-	struct export_labels *labels = calloc(1, sizeof(*labels));
-	entry = labels ? hash_table_add(&export->labels, key) : NULL;
-	if (!entry) {
-		free(labels);
-		complain_of_memory();
-		return NULL;
-	}
-	entry->labels = labels;
 	sqlite3_stmt *row = export->labels_of;
+
 	sqlite3_bind_int64(row, sqlite3_bind_parameter_index(row, ":query"), query);
 	sqlite3_bind_int64(row, sqlite3_bind_parameter_index(row, ":thread"), thread);
 	if (sqlite3_step(row) != SQLITE_ROW) {
@@ -124,8 +104,7 @@ static const struct export_labels *find_labels(struct export *export, int64_t qu
 		sqlite3_reset(row);
 		return NULL;
 	}
-	*labels = (struct export_labels){
-		.number = (uint32_t) export->labels.count - 1,
+	const struct export_labels read = {
 		.side = export->side,
 		.query_id = names_keep(export->names, column_text(row, 0)),
 		.thread = names_keep(export->names, column_text(row, 1)),
@@ -134,22 +113,35 @@ static const struct export_labels *find_labels(struct export *export, int64_t qu
 		.statement_hash = sqlite3_column_int64(row, 4),
 	};
 	sqlite3_reset(row);
-	if (labels->query_id && labels->thread && labels->database && labels->statement)
-		return labels;
-	complain_of_memory();
-	return NULL;
+	bool is_whole = read.query_id && read.thread && read.database && read.statement;
+	struct export_labels *labels = is_whole ? malloc(sizeof(*labels)) : NULL;
+	if (labels)
+		*labels = read;
+	else
+		complain_of_memory();
+	return labels;
 }
 
 /* NULL after a complaint. */
-static const struct export_stack *find_stack(struct export *export, int64_t id, bool is_truncated)
+static const struct export_labels *find_labels(struct export *export, int64_t query, int64_t thread)
 {
-	uint64_t words[] = { export->side, (uint64_t)id, is_truncated };
-	struct hash key = hash_words(words, 3);
-	struct stack_entry *entry = hash_table_find(&export->stacks, key);
+	uint64_t words[] = { export->side, (uint64_t)query, (uint64_t)thread };
+	struct export_labels **labels =
+		index_item(&export->label_index, hash_words(words, 3), &export->labels);
 
-	if (entry)
-		return entry->stack;
+	if (!labels)
+		complain_of_memory();
+	else if (!*labels && (*labels = read_labels(export, query, thread)))
+		(*labels)->number = (uint32_t)(labels - export->labels.items);
+	return labels ? *labels : NULL;
+}
+
+/* NULL after a complaint. */
+static const struct export_stack *read_stack(struct export *export, int64_t id, bool is_truncated)
+{
 	sqlite3_stmt *row = export->stack_of;
+	bool bad = false;
+
 	sqlite3_bind_int64(row, 1, id);
 	/* A sample whose stack is not there still took its time. */
 	int code = sqlite3_step(row);
@@ -158,24 +150,28 @@ static const struct export_stack *find_stack(struct export *export, int64_t id, 
 		sqlite3_reset(row);
 		return NULL;
 	}
-	bool bad = false;
 	const struct export_stack *stack = names_stack(
 		export->names, code == SQLITE_ROW ? column_text(row, 0) : "[]", is_truncated, &bad);
 	sqlite3_reset(row);
 	if (bad)
 		complain("%s: stack %lld is no array of addresses", export->path, (long long)id);
-	else if (!stack || !(entry = hash_table_add(&export->stacks, key)))
+	else if (!stack)
 		complain_of_memory();
-	if (bad || !stack || !entry)
-		return NULL;
-	entry->stack = stack;
 	return stack;
 }
 
-static void free_labels(void *context, void *entry)
+/* NULL after a complaint. */
+static const struct export_stack *find_stack(struct export *export, int64_t id, bool is_truncated)
 {
-	(void)context;
-	free(((struct labels_entry *)entry)->labels);
+	uint64_t words[] = { export->side, (uint64_t)id, is_truncated };
+	const struct export_stack **stack =
+		index_item(&export->stack_index, hash_words(words, 3), &export->stacks);
+
+	if (!stack)
+		complain_of_memory();
+	else if (!*stack)
+		*stack = read_stack(export, id, is_truncated);
+	return stack ? *stack : NULL;
 }
 
 /* --- reading --------------------------------------------------------------------- */
@@ -350,8 +346,6 @@ static int export_files(const struct export_format *format, const char *path)
 	struct export export = {
 		.format = format,
 		.names = names_create(!no_inlines),
-		.labels = HASH_TABLE_OF(struct labels_entry, SIZE_MAX),
-		.stacks = HASH_TABLE_OF(struct stack_entry, SIZE_MAX),
 		.type = shown_type_of(type_name),
 	};
 	export.info = (struct export_info){
@@ -363,9 +357,12 @@ static int export_files(const struct export_format *format, const char *path)
 		.inlines = !no_inlines,
 	};
 	int result = write_file(&export, path);
-	hash_table_each(&export.labels, free_labels, NULL);
-	hash_table_free(&export.labels);
-	hash_table_free(&export.stacks);
+	for (size_t i = 0; i < export.labels.count; i++)
+		free(export.labels.items[i]);
+	vector_free(&export.labels);
+	vector_free(&export.stacks);
+	index_free(&export.label_index);
+	index_free(&export.stack_index);
 	names_free(export.names);
 	return result;
 }
