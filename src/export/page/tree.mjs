@@ -17,9 +17,10 @@ export function moduleStem(module) {
 	return module.replace(/\.so\..*/, ".so");
 }
 
-/* FNV-1a, 32 bits. */
+/* FNV-1a, 32 bits. From this seed SQLite, the C library and the usual hosts differ well in
+ * their hues. */
 function hash(text) {
-	let value = 0x811c9dc5;
+	let value = 1150831;
 	for (const letter of text)
 		value = Math.imul(value ^ letter.codePointAt(0), 0x01000193);
 	return value >>> 0;
@@ -128,10 +129,10 @@ export function buildTree(tables, options) {
 	const { sums, totals, counts } = sumSamples(tables, options.wanted);
 	const weights = totals.map((total) => options.showsShares && total ? 1 / total : 1);
 	const root = new Branch({ name: options.name, module: "", file: "" });
-	const modules = new Map(); // their own time
+	const modules = new Map(); // their own time, of hidden frames, too
 	for (const { node, statement, side, value } of sums) {
 		const path = [tables.statementFrames[statement], ...findPath(tables, node, options)];
-		const { module } = path[path.length - 1];
+		const module = node < 0 ? "" : tables.frames[tables.nodes[2 * node + 1]].module;
 		modules.set(module, (modules.get(module) ?? 0) + value);
 		if (options.isInverted)
 			path.reverse();
