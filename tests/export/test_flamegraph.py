@@ -78,17 +78,31 @@ class Data(support.Exports):
     def test_two_files(self):
         """Runs stay apart, also those with the same id; addresses are those of each file."""
         moved = os.path.join(self.folder, "moved.trace")
-        support.trace_file.make(moved, os.path.join(support.SOURCE, "sql", "store_schema.sql"), support.FIXTURE,
-                                support.BUILD_ID, base=support.BASE + 0x5000)
+        shutil.copy(self.trace, moved)
+        db = support.sqlite3.connect(moved)
+        db.execute("UPDATE modules SET path = '/not/here/full.so'")
+        db.commit()
+        db.close()
         data = self.data(self.trace, "--diff", moved)
         self.assertEqual(data["sides"], [self.trace, moved])
         self.assertEqual(data["queries"], [[statement, name, "", ns, side] for side in (0, 1)
                                            for statement, name, ns in ((0, SLOW, 100 * MS), (1, RUNNING, 3 * MS))])
         self.assertEqual(sum(data["samples"][3::4]), 2 * 103 * MS)
-        # The second file's names are those of its own address space.
-        names = [function[0] for function in data["functions"]]
-        self.assertEqual(sorted(names), sorted(2 * ["fixture_calls_out", "fixture_visit", "fixture_static", HOLE, WALK]
-                                               + ["0x1234"]))
+        at = [support.AT[name] + 4 for name in ("fixture_calls_out", "fixture_visit", "fixture_static")]
+        walk = support.AT[support.WALK_SYMBOL]
+        self.assertEqual(self.names_of(data, 0), {"0x1234", "fixture_calls_out", "fixture_visit", "fixture_static", HOLE,
+                                                  WALK})
+        self.assertEqual(self.names_of(data, 1), {"0x1234", HOLE, *("full.so+" + hex(offset)
+                                                                    for offset in (*at, walk, walk + 1))})
+
+    def names_of(self, data, side):
+        """The functions on the stacks of a side's samples."""
+        found = set()
+        for node, query in zip(data["samples"][0::4], data["samples"][1::4]):
+            while data["queries"][query][4] == side and node >= 0:
+                found.add(data["functions"][data["nodes"][2 * node + 1]][0])
+                node = data["nodes"][2 * node]
+        return found
 
     def test_two_files_that_cannot_be(self):
         out = os.path.join(self.folder, "out")
@@ -226,7 +240,7 @@ class Browser(support.Exports):
         self.assertRegex(page, r'<g transform="translate\([\d.]+,19\)" [^>]*name="SELECT \* FROM orders WHERE id = 1"')
         self.assertRegex(page, r'name="fixture_calls_out" class="frame"><rect [^>]*></rect><title>fixture_calls_out '
                                r'\u00b7 full.so \u00b7 \S+/fixture.c \u00b7 100 ms, 97.1 % \(self 0 ns\)</title>')
-        self.assertIn('<option value="1" title="%s">100 ms \u00b7 SELECT * FROM orders WHERE id = 1</option>' % SLOW,
+        self.assertIn('<option value="1" title="run %s">100 ms \u00b7 SELECT * FROM orders WHERE id = 1</option>' % SLOW,
                       page)
         self.assertIn("full.so 97.1 %", page)
         real, _ = self.open(self.trace, arguments=("--type", "Real"))
@@ -259,7 +273,7 @@ class Browser(support.Exports):
         self.assertEqual((seen["zoom"]["faded"], seen["reset"]["faded"]), (3, 0))
         self.assertEqual(set(seen["reset"]["names"]), everything)
         self.assertEqual(seen["query"]["totals"], "3.00 ms of CPU time in 3 samples")
-        self.assertEqual(set(seen["query"]["names"]), {"1 runs", "query " + RUNNING, "0x1234"})
+        self.assertEqual(set(seen["query"]["names"]), {"run " + RUNNING, "query " + RUNNING, "0x1234"})
         self.assertEqual(set(seen["dark"]["names"]), everything)
         self.assertNotEqual(seen["dark"]["background"], seen["first"]["background"])
         self.assertFalse(set(seen["dark"]["fills"].values()) & set(seen["first"]["fills"].values()))

@@ -207,14 +207,14 @@ function fillMenu() {
 	tables.statements.forEach((text, statement) => {
 		const mine = runs[statement].sort((a, b) => b.value - a.value);
 		const isMine = (query) => query.statement === statement;
+		const name = mine.length === 1 ? `run ${mine[0].id}` : `${mine.length} runs`;
 		if (mine.length === 1 || isCompared) {
-			addChoice(controls.query, `${showTime(mine)} · ${text}`, `${mine.length} runs`, isMine)
-				.title = mine.length === 1 ? mine[0].id : "";
+			addChoice(controls.query, `${showTime(mine)} · ${text}`, name, isMine).title = name;
 			return;
 		}
 		const group = document.createElement("optgroup");
 		group.label = text;
-		addChoice(group, `${showTime(mine)} · all ${mine.length} runs`, `${mine.length} runs`, isMine);
+		addChoice(group, `${showTime(mine)} · all ${name}`, name, isMine);
 		addRuns(group, mine);
 		controls.query.append(group);
 	});
