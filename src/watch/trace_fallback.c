@@ -66,7 +66,7 @@ static void finish(sqlite3_stmt *stmt, struct calling *calling, struct thread *t
 	if (run == calling->traced)
 		calling->traced = NULL;
 	runs_pop(run);
-	runs_end(run, thread, SQLITE_OK);
+	runs_end(run, thread, SQLITE_OK, true);
 }
 
 static void follow(struct session *session, unsigned event, void *subject, void *detail,
