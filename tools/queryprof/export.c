@@ -330,8 +330,7 @@ static int export_file(const char *path, sqlite3 *db, const struct export_format
 		if (code == SQLITE_ROW)
 			result = write_file(&export, format);
 		else if (code == SQLITE_DONE)
-			complain("%s: no %s samples%s", path, export.type.name,
-			         selection_is_all(&selection) ? "" : " of these queries");
+			complain("%s: no %s samples of these queries", path, export.type.name);
 		else
 			complain("%s: %s", path, sqlite3_errmsg(db));
 	}
@@ -389,14 +388,16 @@ static int run(int argc, char **argv)
 	sqlite3 *db = selection_open(argv[0], &selection);
 	if (!db)
 		return COMMAND_FAILED;
-	int result = export_file(argv[0], db, format);
+	int result = selection_require(db, argv[0], &selection);
+	if (!result)
+		result = export_file(argv[0], db, format);
 	trace_file_close(db);
 	return result;
 }
 
 const struct command command_export = {
 	.name = "export",
-	.arguments = "FILE --format FORMAT -o OUT [OPTION]...",
+	.arguments = "[FILE] --format FORMAT -o OUT [OPTION]...",
 	.summary = "Writes the samples for other programs and the browser",
 	.print_details = print_formats,
 	.examples = "  queryprof export app.trace --format pprof -o app.pb.gz\n"
@@ -405,7 +406,7 @@ const struct command command_export = {
 		    "  queryprof export app.trace --format json -o - --like 'FROM orders'\n",
 	.options = options,
 	.shared = selection_options,
-	.arguments_min = 1,
+	.reads_trace = true,
 	.arguments_max = 1,
 	.run = run,
 };

@@ -39,7 +39,7 @@ static const struct command_option options[] = {
 	{ .name = "o",
 	  .value = "FILE",
 	  .kind = OPTION_FILE,
-	  .help = "the trace file (default queryprof.trace); one that exists grows" },
+	  .help = "the trace file (default " TRACE_FILE_DEFAULT "); one that exists grows" },
 	{ .name = "cpu",
 	  .value = "PERIOD",
 	  .kind = OPTION_PERIOD,
@@ -61,7 +61,7 @@ static const struct command_option options[] = {
 
 /* --- settings, which go by the environment ------------------------------------------ */
 
-static const char *path_as_given = "queryprof.trace";
+static const char *path_as_given = TRACE_FILE_DEFAULT;
 
 static void variable_of(const char *setting, char *variable, size_t size)
 {
@@ -105,7 +105,7 @@ static int set_defaults(void)
 	static const struct {
 		const char *name, *value;
 	} defaults[] = {
-		{ "trace_log_path", "queryprof.trace" },
+		{ "trace_log_path", TRACE_FILE_DEFAULT },
 		{ "query_profiler_real_time_period_ns", "10ms" },
 		{ "trace_log_flush_interval_ms", "100" },
 	};
