@@ -21,7 +21,7 @@
 #define FOLDED_SIZE 48 /* of the line that stands for others */
 
 struct lines {
-	char *text; /* in which they lie */
+	char *text;   /* in which they lie */
 	char *folded; /* behind them: room for such a line */
 	VECTOR(char *) at;
 };

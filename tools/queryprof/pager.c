@@ -35,7 +35,8 @@ static const char *pager_command(void)
 {
 	const char *command = getenv("PAGER");
 
-	return command && *command ? command : "if command -v less >/dev/null; then exec less; else exec cat; fi";
+	return command && *command ? command
+	                           : "if command -v less >/dev/null; then exec less; else exec cat; fi";
 }
 
 static _Noreturn void become_pager(int input)
@@ -139,7 +140,8 @@ void pager_begin(void)
 	struct winsize size;
 	FILE *stream;
 
-	if (pager.terminal || !isatty(STDOUT_FILENO) || ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) || !size.ws_row)
+	if (pager.terminal || !isatty(STDOUT_FILENO) || ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) ||
+	    !size.ws_row)
 		return;
 	stream = fopencookie(NULL, "w", (cookie_io_functions_t){ .write = take });
 	if (!stream)

@@ -70,11 +70,11 @@ const struct command command_queries = {
 	.details =
 		"A run is from a statement's first step to its end; runs that differ in their literals "
 		"only are one statement. `wall`, `cpu` and `max` are exact; `sampled` is what the samples "
-	        "add "
+		"add "
 		"up to, on the wall clock with --by wall or off, else on the CPU clock. `notes` says what "
 		"may explain the time: scan (that many rows of whole tables), sort, index (one that SQLite "
 		"built for the run alone), failed. An id, or its beginning, is what --query takes, that of a "
-	        "statement "
+		"statement "
 		"--statement.",
 	.examples = "  queryprof queries app.trace\n"
 		    "  queryprof queries app.trace --by wall --like 'FROM orders' --limit 5\n"
