@@ -44,10 +44,10 @@ VALUES (1, 0, 1, printf('[%d,%d,%d,%d]', 0x7f0000001100, 0x7f0000002000, 0x7f000
        (7, 0, 1, printf('[%d]', 0x4000000000001234));
 
 INSERT INTO statements (id, hash, normalized_query_hash, is_cut, query)
-VALUES (1, 0, 0x5d0c3a1f00000901, 0, 'SELECT id, total FROM orders' || char(10) || 'WHERE note LIKE ''%größe%'' AND total > 100'),
-       (2, 0, 0xe00b11c400000902, 0, 'SELECT * FROM orders ORDER BY customer, total DESC'),
-       (3, 0, 0x17a85e9300000903, 0, 'INSERT INTO report SELECT day, sum(total) FROM orders GROUP BY day'),
-       (4, 0, 0x5d0c3a1f00000901, 0, 'SELECT id, total FROM orders' || char(10) || 'WHERE note LIKE ''%farbe%'' AND total > 20');
+VALUES (1, 0, 901, 0, 'SELECT id, total FROM orders' || char(10) || 'WHERE note LIKE ''%größe%'' AND total > 100'),
+       (2, 0, 902, 0, 'SELECT * FROM orders ORDER BY customer, total DESC'),
+       (3, 0, 903, 0, 'INSERT INTO report SELECT day, sum(total) FROM orders GROUP BY day'),
+       (4, 0, 901, 0, 'SELECT id, total FROM orders' || char(10) || 'WHERE note LIKE ''%farbe%'' AND total > 20');
 
 INSERT INTO queries (id, query_id, process, first_ns, last_ns, finished, initial, statement, query_start_ns,
                      query_duration_ns, cpu_time_ns, database, thread_id, exception_code, exception, result_rows,

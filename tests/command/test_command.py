@@ -8,6 +8,7 @@ import csv
 import hashlib
 import io
 import json
+import math
 import os
 import re
 import shutil
@@ -115,6 +116,23 @@ class Command(Tool):
         self.assertEqual(self.output("sql", self.trace, "SELECT 1 WHERE 0", "--format", "json"), "[\n]\n")
 
     # --- terminals ----------------------------------------------------------
+
+    def test_json_is_valid_for_any_value(self):
+        def refuse(constant):
+            self.fail(f"{constant} is no JSON")
+        out = self.output("sql", self.trace, "--format", "json", """
+            SELECT 9e999 AS above, -9e999 AS below, 1.5 AS real, 9223372036854775807 AS integer, NULL AS none,
+                   x'00ff225c0a' AS blob, x'' AS empty, zeroblob(3) AS zeros, CAST(x'41ff0122' AS TEXT) AS text,
+                   '"\u20ac' AS [a "name"]""")
+        self.assertEqual(json.loads(out, parse_constant=refuse), [{
+            "above": math.inf, "below": -math.inf, "real": 1.5, "integer": 2 ** 63 - 1, "none": None,
+            "blob": "00FF225C0A", "empty": "", "zeros": "000000", "text": "A\ufffd\x01\"",
+            'a "name"': '"\u20ac'}])
+        # SQLite reads back what was written.
+        back = self.output("sql", self.trace, "--format", "csv", "SELECT value->>'above' = 9e999 AS above,"
+                           " value->>'below' = -9e999 AS below, value->>'blob' = hex(x'00ff225c0a') AS blob"
+                           " FROM (SELECT '%s' ->> 0 AS value)" % out.replace("'", "''"))
+        self.assertEqual(back, "above,below,blob\n1,1,1\n")
 
     def test_tables_fit_the_terminal(self):
         for columns in (70, 90, 120):
