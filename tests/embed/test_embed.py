@@ -212,7 +212,7 @@ class Formats(Known):
 
     def test_report(self):
         report = text(QUERYPROF, "report", self.trace)
-        self.assertRegex(report, r"74\.1 % .* 74\.1 % .* known::small\(int\)\n")
+        self.assertRegex(report, r"74\.1 .* 74\.1 .* known::small\(int\)\n")
         self.assertRegex(report, r"known::small\(int\)\n +known::middle\(int\)\n +known::outer\(int\)\n +known::entry\(int\)\n")
 
     def test_sql_functions_of_the_command(self):
