@@ -15,7 +15,7 @@ SELECT strftime(CASE WHEN :for_table THEN '%m-%d %H:%M:%S' ELSE '%Y-%m-%d %H:%M:
        trim(replace(replace(replace(query, char(10), ' '), char(13), ' '), char(9), ' ')) AS query
 FROM temp.selected_runs
 ORDER BY CASE :by WHEN 'wall' THEN query_duration_ns
-                  WHEN 'off' THEN query_duration_ns - cpu_time_ns
+                  WHEN 'off' THEN execution_time_ns - cpu_time_ns
                   WHEN 'samples' THEN samples_cpu + samples_real
                   WHEN 'start' THEN query_start_ns
                   ELSE cpu_time_ns END DESC, id
