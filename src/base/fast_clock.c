@@ -99,8 +99,8 @@ uint64_t fast_clock_compare(struct fast_clock *clock)
 	if (now == UNUSABLE)
 		return clock_ns(CLOCK_MONOTONIC);
 	is_close = read_both(&both);
-	if (now == UNKNOWN && __atomic_compare_exchange_n(&state, &now, STARTING, false, __ATOMIC_RELAXED,
-	                                                  __ATOMIC_RELAXED)) {
+	if (now == UNKNOWN &&
+	    __atomic_compare_exchange_n(&state, &now, STARTING, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
 		first = both;
 		/* Release: with the load above. */
 		__atomic_store_n(&state, is_invariant() ? CALIBRATING : UNUSABLE, __ATOMIC_RELEASE);

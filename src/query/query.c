@@ -87,19 +87,25 @@ void query_enter(struct query_run *run, struct thread *thread)
 	enter_at(run, thread, read_clock(thread));
 }
 
+#define READING_MAX_NS 3000
+
 /* The CPU clock of the thread that entered the call, which a coroutine may have left; it may
  * have ended. */
 static uint64_t cpu_time_at(const struct query_run *run, struct thread *thread, uint64_t now)
 {
-	uint64_t cpu_ns = run->entered_cpu_ns;
+	uint64_t cpu_ns = run->entered_cpu_ns, reading_ns;
 
 	if (__builtin_expect(run->working != thread->id, 0)) {
 		cpu_clock_of(run->working, &cpu_ns);
 		return cpu_ns;
 	}
-	if (!cpu_clock_is_valid(thread, now))
-		cpu_clock_now(thread);
-	return cpu_clock_estimate(thread, now);
+	if (__builtin_expect(cpu_clock_is_valid(thread, now), 1))
+		return cpu_clock_estimate(thread, now);
+	cpu_ns = cpu_clock_now(thread);
+	/* Without the reading itself. If that took longer, another thread had its turn: reading
+	 * the clock invites it. */
+	reading_ns = thread->cpu_read_at_ns - now;
+	return cpu_ns - (reading_ns < READING_MAX_NS ? reading_ns : 0);
 }
 
 static uint64_t since(uint64_t start, uint64_t now)

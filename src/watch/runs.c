@@ -38,7 +38,7 @@ void runs_count(enum run_counter which)
 
 uint64_t runs_counter(enum run_counter which)
 {
-	return __atomic_load_n(&counters[which], __ATOMIC_RELAXED);
+	return which == RUNS_STARTED ? calling_runs() : __atomic_load_n(&counters[which], __ATOMIC_RELAXED);
 }
 
 /* --- the table ------------------------------------------------------------------------ */
@@ -379,7 +379,9 @@ struct run *runs_begin(struct session *session, sqlite3_stmt *stmt, uint64_t own
 	run->query.rows = 0;
 	store_start(); /* whoever samples will write */
 	query_start(&run->query, thread);
-	runs_count(RUNS_STARTED);
+	/* The thread's own, as begin_run()'s call is. */
+	if (calling_current)
+		__atomic_store_n(&calling_current->runs, calling_current->runs + 1, __ATOMIC_RELAXED);
 	return run;
 }
 

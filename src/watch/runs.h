@@ -11,14 +11,17 @@
  * statement, and a statement may be reset inside its own step.
  *
  * What a run needs of its session's settings is copied when it begins, and it holds the
- * session, unless only one thread uses that (session_enter_private()). What it reads of SQLite's objects it
- * reads in a call that has the statement. SQLite lets another thread finalize the statement as soon as the
- * real call has returned, so at the end of the run the two threads agree, in the word of the owner: the call
- * sets OWNER_ENDS before it reads, and the thread that finalizes waits for the end; or that thread has set
- * OWNER_GONE before, and the call reads nothing. The call that ends never waits for the
- * connection's mutex meanwhile, as the other thread may hold it. A call on a connection that
- * several threads use holds the mutex from its beginning to its end instead: so the error
- * message that it reads is its own.
+ * session, unless that is private to one thread (session_enter_private()): then the thread
+ * takes and gives back its runs by ordinary stores.
+ *
+ * What a run reads of SQLite's objects it reads in a call that has the statement. SQLite lets
+ * another thread finalize the statement as soon as the real call has returned. The private
+ * thread is waited for. A call that finds at its end that the session has become shared agrees
+ * with that thread in the word of the owner: the call sets OWNER_ENDS before it reads, and the
+ * thread that finalizes waits for the end; or that thread has set OWNER_GONE before, and the
+ * call reads nothing. Meanwhile it never waits for the connection's mutex, as the other thread
+ * may hold it. A call that begins on a shared session holds the mutex from its beginning to
+ * its end instead: so the error message that it reads is its own.
  */
 #ifndef QUERYPROF_WATCH_RUNS_H
 #define QUERYPROF_WATCH_RUNS_H

@@ -295,6 +295,7 @@ static struct run *take_run_to_end(struct run_call *call, struct session *sessio
                                    bool *is_taken)
 {
 	const struct thread *thread = sampler_thread();
+	struct run *newest = call->call.calling ? call->call.calling->newest : NULL;
 	bool is_private, is_current;
 
 	*is_taken = false;
@@ -303,7 +304,10 @@ static struct run *take_run_to_end(struct run_call *call, struct session *sessio
 	if (!session || !call->call.number || call->call.is_quiet)
 		return NULL;
 	is_private = thread && session_enter_private(session, thread->id);
-	call->run = runs_take(stmt, call->call.number, is_taken);
+	if (is_private && newest && runs_take_private(newest, session, stmt, call->call.number))
+		call->run = newest;
+	else
+		call->run = runs_take(stmt, call->call.number, is_taken);
 	is_current = call->run && call->run->stmt == stmt && runs_is_current(call->run);
 	if (is_private)
 		session_leave_private(session);
