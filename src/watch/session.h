@@ -39,7 +39,7 @@ struct session {
 		unsigned mask;
 	} host_trace;
 	/* The host did not ask for it: nothing was added to the connection, and the hooks
-	 * see its end. `closing`: the host has closed it, statements are left. */
+	 * see its end. `closing` (atomic): the host has closed it, statements are left. */
 	bool recorded, closing;
 	/* It asked for the tables by .load or qp_attach(): their names alone bring the schema,
 	 * not only those that no host has. Written before the session is used. */
