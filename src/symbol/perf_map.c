@@ -135,13 +135,7 @@ static bool add_line(struct map *map, char *line)
 	return vector_push(&map->codes, code);
 }
 
-static int compare_codes(const void *left, const void *right)
-{
-	const struct code *a = left, *b = right;
-	if (a->start != b->start)
-		return a->start < b->start ? -1 : 1;
-	return (a->order > b->order) - (a->order < b->order);
-}
+COMPARE_BY_TWO(compare_codes, struct code, start, order)
 
 static bool read_map(struct map *map, int fd, const struct stat *status)
 {
