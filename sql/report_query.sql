@@ -8,7 +8,7 @@ SELECT what, value FROM (
 	SELECT 1 AS line, 'query' AS what, max(query_id) AS value FROM runs HAVING count(DISTINCT query_id) = 1
 	UNION ALL
 	SELECT 2, 'query', query_id || ' (not finished)' FROM temp.selected CROSS JOIN queries USING (id)
-	WHERE finished = 0 AND (SELECT count(*) FROM temp.selected) = 1
+	WHERE finished = 0 AND queries.id <> 0 AND (SELECT count(*) FROM temp.selected) = 1
 	UNION ALL
 	SELECT 3, 'runs', n || ' of ' || (SELECT count(*) FROM queries WHERE finished) FROM times
 	WHERE n <> 1
@@ -28,6 +28,16 @@ SELECT what, value FROM (
 	SELECT 8, 'dropped', sum(samples_dropped) || ' samples, for which there was no room'
 	FROM runs HAVING sum(samples_dropped) > 0
 	UNION ALL
-	SELECT 9, 'text', max(trim(query)) FROM runs HAVING count(DISTINCT query) = 1)
+	SELECT 9, 'scanned', printf('%,d rows of whole tables: an index may save that', sum(fullscan_steps))
+	FROM runs HAVING sum(fullscan_steps) > max(1000, 10 * sum(result_rows))
+	UNION ALL
+	SELECT 10, 'sorted', printf('%,d times: an index in that order may save it', sum(sorts))
+	FROM runs HAVING sum(sorts) > 0
+	UNION ALL
+	SELECT 11, 'indexed', printf('%,d rows for indexes of these runs alone: CREATE INDEX would keep them',
+	                             sum(autoindexes))
+	FROM runs HAVING sum(autoindexes) > 0
+	UNION ALL
+	SELECT 12, 'text', max(trim(query)) FROM runs HAVING count(DISTINCT query) = 1)
 WHERE value IS NOT NULL
 ORDER BY line;

@@ -118,6 +118,7 @@ static bool running;    /* there is a store to tell; under `changing` */
 static bool ring_fixed; /* the ring outlives the store; under `changing` */
 static bool locked;
 static char *environment_error;
+static char *newest_error; /* under `values`; NULL: none */
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 /* --- where values stand ---------------------------------------------------- */
@@ -302,8 +303,8 @@ static bool is_value(const struct setting *setting, const struct session_setting
 	return is;
 }
 
-int settings_set(struct session_settings *of, const char *name, const char *text, enum setting_source source,
-                 char **error)
+static int set(struct session_settings *of, const char *name, const char *text, enum setting_source source,
+               char **error)
 {
 	const struct setting *setting;
 	struct setting_value *value;
@@ -334,6 +335,29 @@ int settings_set(struct session_settings *of, const char *name, const char *text
 	rc = change(setting, of, text, value, error);
 	free(value);
 	return rc;
+}
+
+int settings_set(struct session_settings *of, const char *name, const char *text, enum setting_source source,
+                 char **error)
+{
+	int rc = set(of, name, text, source, error);
+
+	if (rc && *error) {
+		char *copy = strdup(*error);
+		pthread_mutex_lock(&values);
+		free(newest_error);
+		newest_error = copy;
+		pthread_mutex_unlock(&values);
+	}
+	return rc;
+}
+
+char *settings_newest_error(void)
+{
+	pthread_mutex_lock(&values);
+	char *copy = newest_error ? strdup(newest_error) : NULL;
+	pthread_mutex_unlock(&values);
+	return copy;
 }
 
 void settings_lock(void)

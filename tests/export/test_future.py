@@ -82,19 +82,19 @@ class Future(support.Exports):
         out = self.tool("report", self.future, "--type", "Memory")
         self.assertIn("\nTop functions, by Memory in bytes\n", out)
         self.assertRegex(out, r" self_bytes +total_bytes +function\n")
-        self.assertRegex(out, r"(?m)^66\.8 % .* 4112 +4112 +fixture_static$")
+        self.assertRegex(out, r"(?m)^ +66\.8 .* 4112 +4112 +fixture_static$")
         self.assertRegex(out, r"(?m)^ *share +bytes +stack$")
         self.assertNotIn("self_ms", out)
         out = self.tool("report", self.future, "--type", "OffCPU")
         self.assertIn("\nTop functions, by OffCPU time\n", out)
-        self.assertRegex(out, r"(?m)^100\.0 % .* 7\.0 +7\.0 +fixture::Thing::walk")
+        self.assertRegex(out, r"(?m)^ +100\.0 .* 7\.0 ms +7\.0 ms +fixture::Thing::walk")
         self.assertIn("self_furlongs", self.tool("report", self.future, "--type", "Quux"))
 
     def test_report_without_such_samples(self):
         done = subprocess.run([support.QUERYPROF, "report", self.trace, "--type", "Memory"], capture_output=True,
                               text=True, check=False)
         self.assertEqual((done.returncode, done.stdout), (2, ""))
-        self.assertIn("--type Memory; expected CPU, Real or a type that the file has samples of", done.stderr)
+        self.assertIn("--type Memory; expected cpu, wall or a type that the file has samples of", done.stderr)
 
     def test_diff(self):
         out = self.tool("diff", self.trace, self.future, "--type", "Memory")

@@ -21,14 +21,14 @@ def frame_names(stack):
 class Command(support.Exports):
     def test_command_lines_that_make_no_sense(self):
         for arguments, says in (
-                ([], "usage"),
+                ([], "--format is missing"),
                 ([self.trace, "-o", "-"], "--format is missing"),
                 ([self.trace, "--format", "xls", "-o", "-"], "--format xls; expected collapsed"),
                 ([self.trace, "--format", "json"], "-o is missing"),
                 ([self.trace, "--format", "json", "-o"], "a value is missing after -o"),
                 ([self.trace, "--format", "json", "--o", "-"], "no option --o"),
                 ([self.trace, "--format", "json", "-x", "-"], "no option -x"),
-                ([self.trace, "--format", "json", "-o", "-", "--type", "cpu"], "expected CPU, Real or"),
+                ([self.trace, "--format", "json", "-o", "-", "--type", "sundial"], "expected cpu, wall or"),
                 ([self.trace, "--format", "json", "-o", "-", "--since", "soon"], "expected a time")):
             self.assertIn(says, self.refused(2, *arguments))
 

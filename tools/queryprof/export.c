@@ -265,8 +265,7 @@ static int add_open_file(struct export *export)
 	switch (sqlite3_step(export->samples)) {
 	case SQLITE_ROW: return add_samples(export) ? COMMAND_FINE : COMMAND_FAILED;
 	case SQLITE_DONE:
-		return complain("%s: no %s samples%s", export->path, export->type.name,
-		                selection_is_all(&selection) ? "" : " of these queries");
+		return complain("%s: no %s samples of these queries", export->path, export->type.name);
 	default: return complain("%s: %s", export->path, sqlite3_errmsg(db));
 	}
 }
@@ -281,7 +280,9 @@ static int add_file(struct export *export, const char *path, uint32_t side)
 		return COMMAND_FAILED;
 	names_enter(export->names, trace_file_space());
 	progress_begin("reading");
-	int result = add_open_file(export);
+	int result = selection_require(export->db, path, &selection);
+	if (result == COMMAND_FINE)
+		result = add_open_file(export);
 	sqlite3_finalize(export->samples);
 	sqlite3_finalize(export->labels_of);
 	sqlite3_finalize(export->stack_of);
@@ -421,7 +422,7 @@ static int run(int argc, char **argv)
 
 const struct command command_export = {
 	.name = "export",
-	.arguments = "FILE --format FORMAT -o OUT [OPTION]...",
+	.arguments = "[FILE] --format FORMAT -o OUT [OPTION]...",
 	.summary = "Writes the samples for other programs and the browser",
 	.details =
 		"The page that flamegraph writes fetches nothing. Under its root are the statements, on top "
@@ -448,7 +449,7 @@ const struct command command_export = {
 		    "        $frames[$stacks[.stack].frames[0]].lines[0].function] | @tsv'\n",
 	.options = options,
 	.shared = selection_options,
-	.arguments_min = 1,
+	.reads_trace = true,
 	.arguments_max = 1,
 	.run = run,
 };
