@@ -38,7 +38,7 @@ void runs_count(enum run_counter which)
 
 uint64_t runs_counter(enum run_counter which)
 {
-	return __atomic_load_n(&counters[which], __ATOMIC_RELAXED);
+	return which == RUNS_STARTED ? calling_runs() : __atomic_load_n(&counters[which], __ATOMIC_RELAXED);
 }
 
 /* --- the table ------------------------------------------------------------------------ */
@@ -113,6 +113,12 @@ static void free_slot(struct run *run)
 	__atomic_store_n(key_of(run), NULL, __ATOMIC_RELEASE);
 }
 
+/* Its memory may be another session's by now, where the run does not hold it. */
+static bool is_of_session(const struct run *run, const struct session *session)
+{
+	return run->query.session == session->number;
+}
+
 /* --- owners --------------------------------------------------------------------------- */
 
 static bool take(struct run *run, uint64_t from, uint64_t to)
@@ -144,14 +150,27 @@ struct run *runs_take(const void *key, uint64_t owner, bool *is_taken)
 	return NULL;
 }
 
-bool runs_take_guess(struct run *run, const sqlite3_stmt *stmt, uint64_t owner)
+bool runs_take_private(struct run *run, const struct session *session, const sqlite3_stmt *stmt,
+                       uint64_t owner)
 {
-	if (!run || __atomic_load_n(&run->stmt, __ATOMIC_RELAXED) != stmt || !take(run, RUN_OPEN, owner))
+	/* An open run of this session cannot change hands now. */
+	if (__atomic_load_n(&run->owner, __ATOMIC_RELAXED) != RUN_OPEN || run->stmt != stmt ||
+	    !is_of_session(run, session))
 		return false;
-	if (run->stmt == stmt && __atomic_load_n(key_of(run), __ATOMIC_RELAXED) == stmt)
-		return true;
-	runs_give_back(run);
-	return false;
+	__atomic_store_n(&run->owner, owner, __ATOMIC_RELAXED);
+	return true;
+}
+
+void runs_give_back_private(struct run *run, const struct thread *thread)
+{
+	struct session *session = run->session;
+
+	if (session_enter_private(session, thread->id)) {
+		__atomic_store_n(&run->owner, RUN_OPEN, __ATOMIC_RELAXED);
+		session_leave_private(session);
+	} else {
+		runs_give_back(run);
+	}
 }
 
 /* The one that ends reads some numbers and writes a record. In a forked child it may be a
@@ -201,13 +220,32 @@ static bool claim_end(struct run *run)
 	                                   __ATOMIC_RELAXED);
 }
 
+/* Of a private run. */
+static void uncount(struct session *session)
+{
+	bool was_inside = session->is_inside;
+
+	if (thread_current && session_enter_private(session, thread_current->id)) {
+		__atomic_store_n(&session->private_runs, session->private_runs - 1, __ATOMIC_RELAXED);
+		if (!was_inside)
+			session_leave_private(session);
+	} else {
+		session_share(session);
+		__atomic_sub_fetch(&session->private_runs, 1, __ATOMIC_RELAXED);
+	}
+}
+
 void runs_release(struct run *run)
 {
 	struct session *session = run->session;
+	bool is_there = is_of_session(run, session), is_private = run->is_private;
 
 	runs_pop(run);
 	free_slot(run);
-	session_release(session);
+	if (!is_private)
+		session_release(session);
+	else if (is_there)
+		uncount(session);
 }
 
 void runs_lose(struct run *run, uint64_t owner)
@@ -220,13 +258,14 @@ void runs_lose(struct run *run, uint64_t owner)
 	runs_release(run);
 }
 
-void runs_forget(const struct session *session)
+void runs_forget(struct session *session)
 {
 	struct run_table *runs = __atomic_load_n(&table, __ATOMIC_ACQUIRE);
 	bool had_traced = false;
 
 	if (!session_has_runs(session))
 		return;
+	session_share(session);
 	for (uint32_t i = 0; runs && i < RUNS; i++) {
 		struct run *run = &runs->runs[i];
 
@@ -278,10 +317,9 @@ static void push_anew(struct run *run, struct thread *thread, const void *frame)
 
 void runs_push(struct run *run, struct thread *thread, const void *frame)
 {
-	__atomic_store_n(&run->query.working, thread->id, __ATOMIC_RELAXED); /* only to be seen */
 	run->tag_thread = thread;
 	run->tag_frame = frame;
-	if (run->tag_slot == thread && sampler_push_again(thread, run->tag, frame))
+	if (frame && run->tag_slot == thread && sampler_push_again(thread, run->tag, frame))
 		return;
 	push_anew(run, thread, frame);
 }
@@ -290,7 +328,6 @@ void runs_pop(struct run *run)
 {
 	if (!run->tag_thread)
 		return;
-	__atomic_store_n(&run->query.working, 0, __ATOMIC_RELAXED);
 	sampler_remove(run->tag_thread, run->tag);
 	run->tag_thread = NULL;
 }
@@ -299,8 +336,10 @@ void runs_pop(struct run *run)
 
 static void read_counters(sqlite3_stmt *stmt, int values[STATEMENT_COUNTERS])
 {
+	int (*status)(sqlite3_stmt *, int, int) = sqlite3_stmt_status;
+
 	for (int i = 0; i < STATEMENT_COUNTERS; i++)
-		values[i] = sqlite3_stmt_status(stmt, statement_counters[i], 0);
+		values[i] = status(stmt, statement_counters[i], 0);
 }
 
 static void copy_settings(struct run_settings *to, const struct session_settings *from)
@@ -312,16 +351,20 @@ static void copy_settings(struct run_settings *to, const struct session_settings
 	to->min_duration_ns = from->log_queries_min_query_duration_ns;
 }
 
-struct run *runs_begin(struct session *session, sqlite3_stmt *stmt, uint64_t owner, struct thread *thread)
+struct run *runs_begin(struct session *session, sqlite3_stmt *stmt, uint64_t owner, struct thread *thread,
+                       bool is_private)
 {
 	struct run *run = claim(stmt, owner);
 
 	if (!run)
 		return NULL;
-	if (!session_hold(session)) {
+	if (is_private) {
+		__atomic_store_n(&session->private_runs, session->private_runs + 1, __ATOMIC_RELAXED);
+	} else if (!session_hold(session)) {
 		free_slot(run);
 		return NULL;
 	}
+	__atomic_store_n(&run->is_private, is_private, __ATOMIC_RELAXED);
 	set_statement(run, stmt);
 	run->label[0] = 0;
 	run->own = run->prepared = false;
@@ -336,7 +379,9 @@ struct run *runs_begin(struct session *session, sqlite3_stmt *stmt, uint64_t own
 	run->query.rows = 0;
 	store_start(); /* whoever samples will write */
 	query_start(&run->query, thread);
-	runs_count(RUNS_STARTED);
+	/* The thread's own, as begin_run()'s call is. */
+	if (calling_current)
+		__atomic_store_n(&calling_current->runs, calling_current->runs + 1, __ATOMIC_RELAXED);
 	return run;
 }
 
@@ -396,6 +441,7 @@ struct run *runs_rename(struct run *run, const void *key)
 	query_hide(&run->query);
 	query_hand_over(&named->query, &run->query);
 	set_statement(named, NULL);
+	__atomic_store_n(&named->is_private, run->is_private, __ATOMIC_RELAXED);
 	named->own = run->own;
 	named->prepared = false;
 	named->tag_thread = named->tag_slot = NULL;
@@ -419,13 +465,13 @@ void runs_hide_key(struct run *run)
 	__atomic_store_n(key_of(run), run, __ATOMIC_RELAXED);
 }
 
-void runs_prepared(struct run *run, sqlite3_stmt *stmt, struct thread *thread)
+void runs_prepared(struct run *run, sqlite3_stmt *stmt)
 {
 	struct run *named = runs_rename(run, stmt);
 
 	if (!named)
 		return;
-	query_pause(&named->query, thread);
+	query_pause(&named->query);
 	named->query.text = sqlite3_sql(stmt);
 	set_statement(named, stmt);
 	named->prepared = true;
@@ -486,7 +532,7 @@ static const char *exception_of(const struct run *run, int rc, bool is_locked)
 
 /* Of a statement: `is_locked` under its connection's mutex; else, as another thread has that,
  * without what it guards. */
-static void write_line(struct run *run, struct thread *thread, int rc, bool is_locked)
+static void write_line(const struct run *run, int rc, bool is_locked)
 {
 	const struct session *session = run->session;
 	struct query_end end = {
@@ -514,41 +560,37 @@ static void write_line(struct run *run, struct thread *thread, int rc, bool is_l
 		end.exception_code = rc;
 		end.exception = exception_of(run, rc, is_locked);
 	}
-	query_finish(&run->query, thread, &end);
+	query_finish(&run->query, &end);
 	sqlite3_free(expanded);
 	runs_count(RUNS_LOGGED);
 }
 
-static void write_statement_line(struct run *run, struct thread *thread, int rc)
+static void write_statement_line(const struct run *run, int rc)
 {
 	sqlite3_mutex *mutex = sqlite3_db_mutex(run->session->db);
 	bool is_locked = !sqlite3_mutex_try(mutex);
 
-	write_line(run, thread, rc, is_locked);
+	write_line(run, rc, is_locked);
 	if (is_locked)
 		sqlite3_mutex_leave(mutex);
 }
 
 void runs_end(struct run *run, struct thread *thread, int rc, bool is_locked)
 {
-	bool is_there = run->label[0] || (run->session->db && (is_locked || claim_end(run)));
+	struct session *session = run->session;
+	bool is_inside = run->is_private && session_enter_private(session, thread->id);
+	bool is_there = run->label[0] || (is_of_session(run, session) && session->db &&
+	                                  (is_locked || is_inside || claim_end(run)));
 
 	if (run->prepared) /* and never stepped */
 		query_resume(&run->query, thread);
 	if (is_there && runs_worth_logging(run)) {
 		if (is_locked || run->label[0])
-			write_line(run, thread, rc, is_locked);
+			write_line(run, rc, is_locked);
 		else
-			write_statement_line(run, thread, rc);
+			write_statement_line(run, rc);
 	}
 	runs_release(run);
-}
-
-void runs_thread_ends(const struct thread *thread)
-{
-	struct run_table *runs = __atomic_load_n(&table, __ATOMIC_ACQUIRE);
-
-	for (uint32_t i = 0; runs && i < RUNS; i++)
-		if (__atomic_load_n(&runs->keys[i], __ATOMIC_ACQUIRE))
-			query_settle(&runs->runs[i].query, thread);
+	if (is_inside)
+		session_leave_private(session);
 }
