@@ -56,7 +56,8 @@ WHERE id = 0 AND coalesce(:query_id, :statement, :like, :since, :until, :min_dur
 
 -- The finished ones with their texts.
 CREATE TEMP VIEW selected_runs AS
-SELECT queries.*, coalesce(statements.query, '') AS query,
+SELECT queries.*, coalesce(execution_ns, query_duration_ns) AS execution_time_ns,
+       coalesce(statements.query, '') AS query,
        coalesce(normalized_query_hash, 0) AS normalized_query_hash
 FROM selected CROSS JOIN queries USING (id)
 LEFT JOIN statements ON statements.id = queries.statement

@@ -25,7 +25,7 @@ SELECT count(*) AS runs,
 FROM temp.selected_runs LEFT JOIN sampled ON run = id
 GROUP BY normalized_query_hash
 ORDER BY CASE :by WHEN 'wall' THEN sum(query_duration_ns)
-                  WHEN 'off' THEN sum(query_duration_ns - cpu_time_ns)
+                  WHEN 'off' THEN sum(execution_time_ns - cpu_time_ns)
                   WHEN 'samples' THEN sum(samples_cpu + samples_real)
                   WHEN 'start' THEN max(query_start_ns)
                   ELSE sum(cpu_time_ns) END DESC, min(id)

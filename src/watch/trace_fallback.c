@@ -44,7 +44,7 @@ static void start(struct session *session, sqlite3_stmt *stmt, struct calling *c
 		runs_give_back(run); /* prepared anew in the middle of its run */
 	if (run || is_taken)
 		return;
-	run = runs_begin(session, stmt, number, thread);
+	run = runs_begin(session, stmt, number, thread, false);
 	if (!run)
 		return;
 	runs_describe(run);
@@ -66,8 +66,9 @@ static void finish(sqlite3_stmt *stmt, struct calling *calling, struct thread *t
 		return;
 	if (run == calling->traced)
 		calling->traced = NULL;
+	query_leave(&run->query, thread);
 	runs_pop(run);
-	runs_end(run, thread, SQLITE_OK);
+	runs_end(run, thread, SQLITE_OK, true);
 }
 
 static void follow(struct session *session, unsigned event, void *subject, void *detail,

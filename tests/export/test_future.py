@@ -26,10 +26,11 @@ def add_future_samples(path):
     db = sqlite3.connect(path)
     db.execute("INSERT INTO series (id, thread, trace_type, period_ns, epoch, unit) VALUES"
                " (10, 1, 'Memory', 0, 1, 'bytes'), (11, 1, 'OffCPU', 0, 1, 'ns'), (12, 1, 'Quux', 5, 1, 'furlongs')")
+    # size: what the value has beyond weight times period.
     rows = [(START + 10 * MS + i, 10, stack, size) for i, (stack, size) in enumerate(ALLOCATED)]
-    rows += [(START + 11 * MS, 11, 3, WAITED), (START + 12 * MS, 12, 1, 33)]
-    db.executemany("INSERT INTO samples (timestamp_ns, series, query, stack, cpu_id, weight, truncated, size, value)"
-                   " VALUES (?, ?, 1, ?, 0, 1, 0, 0, ?)", rows)
+    rows += [(START + 11 * MS, 11, 3, WAITED), (START + 12 * MS, 12, 1, 33 - 5)]
+    db.executemany("INSERT INTO samples (timestamp_ns, series, query, stack, cpu_id, weight, truncated, size)"
+                   " VALUES (?, ?, 1, ?, 0, 1, 0, ?)", rows)
     db.commit()
     db.close()
 
