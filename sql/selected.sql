@@ -4,7 +4,7 @@
 --
 -- Parameters, all of which may be left NULL; what is given must all be so:
 -- :query_id, :like (in the text), :since and :until (when the run began, ns since
--- 1970), :last (of those that are left and have finished, so many of the newest).
+-- 1970), :last (of those that are left and have a text, so many of the newest).
 DROP VIEW IF EXISTS temp.selected_samples;
 DROP VIEW IF EXISTS temp.selected_runs;
 DROP TABLE IF EXISTS temp.selected;
@@ -21,15 +21,15 @@ INSERT INTO selected
 SELECT id, first_ns, last_ns
 FROM (
 	-- Two, since only one can use the index.
-	SELECT *, CASE WHEN finished THEN query_start_ns ELSE first_ns END AS start_ns
+	SELECT *, iif(query_start_ns, query_start_ns, first_ns) AS start_ns
 	FROM queries WHERE query_id = :query_id AND id <> 0
 	UNION ALL
-	SELECT *, CASE WHEN finished THEN query_start_ns ELSE first_ns END
+	SELECT *, iif(query_start_ns, query_start_ns, first_ns)
 	FROM queries WHERE :query_id IS NULL AND id <> 0)
 WHERE (:like IS NULL OR statement IN (SELECT id FROM statements WHERE query LIKE '%' || :like || '%'))
   AND (:since IS NULL OR start_ns >= CAST(:since AS INTEGER))
   AND (:until IS NULL OR start_ns < CAST(:until AS INTEGER))
-  AND (:last IS NULL OR finished)
+  AND (:last IS NULL OR finished OR statement)
 ORDER BY start_ns DESC, id DESC
 LIMIT coalesce(CAST(:last AS INTEGER), -1);
 
@@ -37,13 +37,13 @@ INSERT INTO selected
 SELECT id, first_ns, last_ns FROM queries
 WHERE id = 0 AND coalesce(:query_id, :like, :since, :until, :last) IS NULL;
 
--- The finished ones with their texts.
+-- With their texts; those that have not `finished` as far as they are known.
 CREATE TEMP VIEW selected_runs AS
 SELECT queries.*, coalesce(statements.query, '') AS query,
        coalesce(normalized_query_hash, 0) AS normalized_query_hash
 FROM selected CROSS JOIN queries USING (id)
 LEFT JOIN statements ON statements.id = queries.statement
-WHERE finished;
+WHERE finished OR statement;
 
 -- run: of main.queries, 0 when it is not known (a sample may outlive that row).
 CREATE TEMP VIEW selected_samples AS

@@ -22,7 +22,6 @@ uint64_t sampler_push(struct thread *thread, const struct query_tag *tag)
 	HANDLER_BARRIER();
 	__atomic_store_n(&to->number, ++thread->pushes, __ATOMIC_RELAXED);
 	to->key = tag->key;
-	to->initial = tag->initial;
 	for (int clock = 0; clock < TIMER_CLOCKS; clock++)
 		to->period_ns[clock] = tag->period_ns[clock];
 	to->counts = tag->counts;
