@@ -15,6 +15,7 @@
 #include "base/error.h"
 #include "base/lock.h"
 #include "hook/exit.h"
+#include "hook/rights.h"
 #include "modules/modules.h"
 #include "sampler/quiesce.h"
 #include "sampler/ring_reader.h"
@@ -52,18 +53,25 @@ static const struct exit_callbacks exit_callbacks = {
 	.thread_ends = store_leader_ends,
 };
 
-/* Hooks come with the first library that is met, which may be long before qp_init(). */
-__attribute__((constructor)) static void follow_exits(void)
-{
-	exit_follow(&exit_callbacks);
-}
-
 static bool running;
 static struct ring *ring; /* made once: handlers may hold it for ever */
 
 bool process_running(void)
 {
 	return __atomic_load_n(&running, __ATOMIC_ACQUIRE);
+}
+
+static void rights_change(void)
+{
+	if (store_is_here() && (process_running() || session_start_recording()))
+		store_open_ahead();
+}
+
+/* Hooks come with the first library that is met, which may be long before qp_init(). */
+__attribute__((constructor)) static void follow_process(void)
+{
+	exit_follow(&exit_callbacks);
+	rights_follow(rights_change);
 }
 
 static int apply_config(const qp_config *config)
