@@ -14,6 +14,7 @@
 
 #include "base/error.h"
 #include "base/lock.h"
+#include "entry/mark.h"
 #include "hook/exit.h"
 #include "hook/rights.h"
 #include "modules/modules.h"
@@ -107,6 +108,12 @@ static int apply_config(const qp_config *config)
 	return code ? error_take(code, error, "the configuration was refused") : QP_OK;
 }
 
+static void tell_failure(const char *sentence)
+{
+	if (session_recording())
+		mark_leave(MARK_LOST, sentence);
+}
+
 static int start(const qp_config *config)
 {
 	struct store_config store;
@@ -120,6 +127,7 @@ static int start(const qp_config *config)
 		                 strerror(errno));
 	metrics_set_ring(ring);
 	settings_store_config(&store);
+	store.on_failure = tell_failure;
 	if ((error = modules_init()))
 		return error_set(QP_SYSTEM, "the loaded modules cannot be read: %s", strerror(error));
 	if ((error = store_init(ring, &store)))
