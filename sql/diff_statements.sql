@@ -32,7 +32,7 @@ tested AS (
 SELECT CASE WHEN na THEN printf('%.1f', ma / 1e6) ELSE '' END AS A_ms,
        CASE WHEN nb THEN printf('%.1f', mb / 1e6) ELSE '' END AS B_ms,
        CASE WHEN na AND nb THEN printf('%+.1f', (mb - ma) / 1e6) ELSE '' END AS change_ms,
-       CASE WHEN na AND nb AND ma > 0 THEN printf('%+.1f %%', 100.0 * (mb - ma) / ma) ELSE '' END AS change,
+       CASE WHEN na AND nb AND ma > 0 THEN printf('%+.1f', 100.0 * (mb - ma) / ma) ELSE '' END AS "change_%",
        noise,
        coalesce(na, 0) AS runs_A, coalesce(nb, 0) AS runs_B,
        printf('%+.1f', (coalesce(xb, 0) - coalesce(xa, 0)) / 1e6) AS total_ms,

@@ -34,8 +34,18 @@ SELECT what, value FROM (
 	SELECT 8, 'dropped', sum(samples_dropped) || ' samples, for which there was no room'
 	FROM runs HAVING sum(samples_dropped) > 0
 	UNION ALL
+	SELECT 9, 'scanned', printf('%,d rows of whole tables: an index may save that', sum(fullscan_steps))
+	FROM runs HAVING sum(fullscan_steps) > max(1000, 10 * sum(result_rows))
+	UNION ALL
+	SELECT 10, 'sorted', printf('%,d times: an index in that order may save it', sum(sorts))
+	FROM runs HAVING sum(sorts) > 0
+	UNION ALL
+	SELECT 11, 'indexed', printf('%,d rows for indexes of these runs alone: CREATE INDEX would keep them',
+	                             sum(autoindexes))
+	FROM runs HAVING sum(autoindexes) > 0
+	UNION ALL
 	-- Not where some samples are of a query whose text is not known.
-	SELECT 9, 'text', max(trim(query)) FROM runs
+	SELECT 12, 'text', max(trim(query)) FROM runs
 	HAVING count(DISTINCT query) = 1 AND NOT EXISTS (SELECT 1 FROM unfinished WHERE NOT statement))
 WHERE value IS NOT NULL
 ORDER BY line;

@@ -12,10 +12,13 @@
 -- For p stands the mean time of a sample, each counted by its time, and for N the
 -- number of such samples, so that weights above 1 widen the error: both are of the
 -- sum of times and the sum of their squares. Twice the error holds 95 of 100 cases.
--- What it does not hold: samples that were dropped; and the program's own time between
--- two rows, which is in the exact wall time, but has no samples.
+-- What it does not hold: samples that were dropped.
+--
+-- Samples are taken inside SQLite, and so the exact times are those inside it: "wall" is
+-- execution_time_ns. The program's own time between two rows of a query is a line of its own.
 WITH exact AS MATERIALIZED (
-	SELECT sum(query_duration_ns) AS wall, sum(cpu_time_ns) AS cpu, sum(worker_cpu_time_ns) AS workers
+	SELECT sum(execution_time_ns) AS wall, sum(cpu_time_ns) AS cpu, sum(worker_cpu_time_ns) AS workers,
+	       sum(query_duration_ns - execution_time_ns) AS outside
 	FROM temp.selected_runs WHERE finished),
 -- Runs without a sample are stretches, too.
 sampled AS MATERIALIZED (
@@ -31,24 +34,26 @@ clocks AS (
 	SELECT 2, 'on CPU', cpu, samples, ns, error
 	FROM exact LEFT JOIN sampled ON trace_type = 'CPU' AND NOT is_worker
 	UNION ALL
-	SELECT 3, 'off CPU', wall - cpu, NULL, real.ns - cpu.ns,
+	SELECT 3, 'off CPU', wall - cpu, NULL, max(real.ns - cpu.ns, 0),
 	       sqrt(real.error * real.error + cpu.error * cpu.error)
 	FROM exact
 	LEFT JOIN sampled AS real ON real.trace_type = 'Real' AND NOT real.is_worker
 	LEFT JOIN sampled AS cpu ON cpu.trace_type = 'CPU' AND NOT cpu.is_worker
 	UNION ALL
-	SELECT 4, 'workers', workers, samples, ns, error
+	SELECT 4, 'between rows', outside, NULL, NULL, NULL FROM exact WHERE outside >= 100000
+	UNION ALL
+	SELECT 5, 'workers', workers, samples, ns, error
 	FROM exact LEFT JOIN sampled ON trace_type = 'CPU' AND is_worker WHERE workers > 0
 	UNION ALL
 	-- nothing exact is known of them
-	SELECT 5, iif(trace_type = 'CPU', 'on CPU', 'wall') || ', unfinished', NULL, sum(samples), sum(value), NULL
+	SELECT 6, iif(trace_type = 'CPU', 'on CPU', 'wall') || ', unfinished', NULL, sum(samples), sum(value), NULL
 	FROM temp.report_parts
 	WHERE trace_type IN ('CPU', 'Real') AND NOT finished AND (SELECT wall FROM exact) IS NOT NULL
 	GROUP BY trace_type)
 SELECT clock,
        CASE WHEN exact IS NULL THEN '' ELSE printf('%.1f', exact / 1e6) END AS exact_ms,
-       -- workers run beside it: theirs is no share of it
-       CASE WHEN coalesce(wall, 0) = 0 OR exact IS NULL OR line = 4 THEN ''
+       -- workers run beside it, and what is between rows is outside: no shares of it
+       CASE WHEN coalesce(wall, 0) = 0 OR exact IS NULL OR line >= 4 THEN ''
             ELSE printf('%.1f %%', 100.0 * exact / wall) END AS share,
        CASE WHEN ns IS NULL THEN '' ELSE printf('%.1f', ns / 1e6) END AS sampled_ms,
        CASE WHEN ns IS NULL OR error IS NULL THEN '' ELSE printf('%.1f', error / 1e6) END AS error_ms,

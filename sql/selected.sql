@@ -3,8 +3,11 @@
 -- two temporary views: run this first, the others read them.
 --
 -- Parameters, all of which may be left NULL; what is given must all be so:
--- :query_id, :like (in the text), :since and :until (when the run began, ns since
--- 1970), :last (of those that are left and have a text, so many of the newest).
+-- :query_id, :statement (normalized_query_hash, 16 hexadecimal digits), :like (in the
+-- text), :since and :until (when the run began, ns since 1970), :min_duration (ns),
+-- :failed (not NULL: ended with an error), :database (its file, whole or without
+-- folders), :process (number or program), :thread (number or name), :last (of those
+-- that are left and have a text, so many of the newest).
 DROP VIEW IF EXISTS temp.selected_samples;
 DROP VIEW IF EXISTS temp.selected_runs;
 DROP TABLE IF EXISTS temp.selected;
@@ -25,8 +28,21 @@ FROM (
 	FROM queries WHERE query_id = :query_id AND id <> 0
 	UNION ALL
 	SELECT *, iif(query_start_ns, query_start_ns, first_ns)
-	FROM queries WHERE :query_id IS NULL AND id <> 0)
+	FROM queries WHERE :query_id IS NULL AND id <> 0) AS runs
 WHERE (:like IS NULL OR statement IN (SELECT id FROM statements WHERE query LIKE '%' || :like || '%'))
+  AND (:statement IS NULL OR statement IN (
+	SELECT id FROM statements WHERE printf('%016x', normalized_query_hash) = :statement))
+  AND (:min_duration IS NULL
+       OR iif(finished, query_duration_ns, last_ns - first_ns) >= CAST(:min_duration AS INTEGER))
+  AND (:failed IS NULL OR exception_code <> 0)
+  AND (:database IS NULL OR :database IN (database, substr(database, 1 + length(rtrim(database, replace(database, '/', ''))))))
+  AND (:process IS NULL OR process IN (
+	SELECT id FROM processes
+	WHERE :process IN (process_id || '', executable,
+	                   substr(executable, 1 + length(rtrim(executable, replace(executable, '/', '')))))))
+  AND (:thread IS NULL OR :thread = thread_id || '' OR EXISTS (
+	SELECT 1 FROM threads
+	WHERE threads.process = runs.process AND threads.thread_id = runs.thread_id AND thread_name = :thread))
   AND (:since IS NULL OR start_ns >= CAST(:since AS INTEGER))
   AND (:until IS NULL OR start_ns < CAST(:until AS INTEGER))
   AND (:last IS NULL OR finished OR statement)
@@ -35,11 +51,13 @@ LIMIT coalesce(CAST(:last AS INTEGER), -1);
 
 INSERT INTO selected
 SELECT id, first_ns, last_ns FROM queries
-WHERE id = 0 AND coalesce(:query_id, :like, :since, :until, :last) IS NULL;
+WHERE id = 0 AND coalesce(:query_id, :statement, :like, :since, :until, :min_duration, :failed, :database,
+                          :process, :thread, :last) IS NULL;
 
 -- With their texts; those that have not `finished` as far as they are known.
 CREATE TEMP VIEW selected_runs AS
-SELECT queries.*, coalesce(statements.query, '') AS query,
+SELECT queries.*, coalesce(execution_ns, query_duration_ns) AS execution_time_ns,
+       coalesce(statements.query, '') AS query,
        coalesce(normalized_query_hash, 0) AS normalized_query_hash
 FROM selected CROSS JOIN queries USING (id)
 LEFT JOIN statements ON statements.id = queries.statement

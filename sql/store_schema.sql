@@ -150,7 +150,8 @@ CREATE TABLE queries (
 	expanded_query     TEXT NOT NULL DEFAULT '',
 	session            INTEGER NOT NULL DEFAULT 0,
 	parent             INTEGER NOT NULL DEFAULT 0,
-	batch              INTEGER NOT NULL DEFAULT 0
+	batch              INTEGER NOT NULL DEFAULT 0,
+	execution_ns       INTEGER DEFAULT NULL
 	-- end of columns.h
 );
 CREATE INDEX queries_by_query_id ON queries (query_id);
@@ -172,8 +173,7 @@ CREATE TABLE samples (
 	cpu_id             INTEGER NOT NULL,
 	weight             INTEGER NOT NULL,
 	truncated          INTEGER NOT NULL,
-	size               INTEGER NOT NULL,
-	value              INTEGER DEFAULT NULL
+	size               INTEGER NOT NULL
 	-- end of columns.h
 );
 
@@ -276,9 +276,9 @@ SELECT
 	s.truncated AS truncated,
 	s.weight AS weight,
 	r.period_ns AS period_ns,
-	CAST(iif(r.unit = 'bytes', coalesce(s.value, s.weight * r.period_ns), 0) AS INTEGER) AS size,
+	CAST(iif(r.unit = 'bytes', s.size + s.weight * r.period_ns, 0) AS INTEGER) AS size,
 	q.session AS session_id,
-	CAST(coalesce(s.value, s.weight * r.period_ns) AS INTEGER) AS value,
+	CAST(s.size + s.weight * r.period_ns AS INTEGER) AS value,
 	r.unit AS unit,
 	-- end of columns.h
 	(SELECT '[' || coalesce(group_concat('"' || replace(replace(function, '\', '\\'), '"', '\"') || '"'), '') || ']' FROM stack_frames
@@ -326,7 +326,8 @@ SELECT
 	coalesce(l.path, '') AS library_path,
 	q.expanded_query AS expanded_query,
 	q.session AS session_id,
-	coalesce(p.query_id, '') AS parent_query_id
+	coalesce(p.query_id, '') AS parent_query_id,
+	CAST(coalesce(q.execution_ns, q.query_duration_ns) AS INTEGER) AS execution_time_ns
 	-- end of columns.h
 FROM queries AS q
 LEFT JOIN queries AS i ON i.id = q.initial
@@ -363,7 +364,7 @@ SELECT
 	s.truncated AS truncated,
 	s.weight AS weight,
 	r.period_ns AS period_ns,
-	coalesce(s.value, s.weight * r.period_ns) AS value,
+	s.size + s.weight * r.period_ns AS value,
 	r.unit AS unit
 FROM samples AS s
 JOIN series AS r ON r.id = s.series;

@@ -95,7 +95,6 @@ static int begin(const qp_query *given)
 	query->run.text = query->text;
 	query->run.database = query->database;
 	query->run.query_id = query->query_id;
-	query->run.working = thread->id;
 	query->run.is_logged = query->settings.log_queries;
 	query_start(&query->run, thread);
 	around = query_running(thread, (uintptr_t)__builtin_frame_address(0), &waits);
@@ -122,11 +121,14 @@ int qp_query_begin(const qp_query *query)
 int qp_query_end(int64_t exception_code, const char *exception)
 {
 	struct engine_query *query = innermost;
+	struct thread *thread = sampler_thread();
 	uint64_t samples = 0;
 
 	if (!query)
 		return error_set(QP_NOT_RUNNING,
 		                 "qp_query_end: no query of qp_query_begin() runs on this thread");
+	if (thread)
+		query_leave(&query->run, thread);
 	sampler_remove(query->thread, query->tag);
 	innermost = query->outer;
 	for (int type = 0; type < TRACE_TYPES; type++)
@@ -141,7 +143,7 @@ int qp_query_end(int64_t exception_code, const char *exception)
 			.exception = exception,
 		};
 
-		query_finish(&query->run, query->thread, &end);
+		query_finish(&query->run, &end);
 	}
 	query_recycle(query);
 	return QP_OK;

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The records that travel through the ring: one per sample, per query that has samples, per
- * finished query and per thread seen for the first time.
- *
- * The handler writes the first two kinds, ordinary code on the host's threads the others
- * (query/query_record.h, sampler/thread_record.h). The only reader, the flusher, has them in
- * their thread's order: a query's own follows its samples, a thread's name precedes them.
+ * The records that travel through the ring. The handler writes one per sample and per query
+ * that has samples; ordinary code on the host's threads writes one per finished query and per
+ * new thread (query/query_record.h, sampler/thread_record.h). The only reader, the flusher, has
+ * them in their thread's order: a query's own follows its samples, a name precedes them.
  *
  * A sample is a fixed head, its trace, and optional fields (a value; later labels, a span, a
  * plan node), each with its tag and its size: a reader skips those that it does not know.

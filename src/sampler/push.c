@@ -4,9 +4,9 @@
  */
 #include "sampler/push.h"
 
-#include "sampler/nesting.h"
+#include <string.h>
+
 #include "sampler/threads.h"
-#include "sampler/timers.h"
 
 uint64_t sampler_push(struct thread *thread, const struct query_tag *tag)
 {
@@ -21,13 +21,7 @@ uint64_t sampler_push(struct thread *thread, const struct query_tag *tag)
 	__atomic_store_n(&to->ended, true, __ATOMIC_RELAXED);
 	HANDLER_BARRIER();
 	__atomic_store_n(&to->number, ++thread->pushes, __ATOMIC_RELAXED);
-	to->key = tag->key;
-	for (int clock = 0; clock < TIMER_CLOCKS; clock++)
-		to->period_ns[clock] = tag->period_ns[clock];
-	to->counts = tag->counts;
-	to->frame = tag->frame;
-	to->frame_return = tag->frame_return;
-	to->mutex_owner = tag->mutex_owner;
+	memcpy(&to->key, &tag->key, sizeof(*tag) - offsetof(struct query_tag, key));
 	HANDLER_BARRIER();
 	__atomic_store_n(&to->ended, false, __ATOMIC_RELAXED);
 	HANDLER_BARRIER();
@@ -49,15 +43,10 @@ static void follow_newest(struct thread *thread)
 		timers_follow(thread, tag);
 }
 
-void sampler_remove(struct thread *thread, uint64_t number)
+void sampler_remove_among(struct thread *thread, uint64_t number)
 {
 	struct query_tag *tag;
 
-	/* The thread's only one, as nearly always. */
-	if (thread->nesting == 1 && thread == thread_current && thread->queries[0].number == number) {
-		thread->nesting = 0;
-		return;
-	}
 	tag = number != 0 ? nesting_find(thread, number) : NULL;
 	if (tag != NULL)
 		__atomic_store_n(&tag->ended, true, __ATOMIC_RELAXED);

@@ -28,8 +28,9 @@
 
 /* clang-format off */
 
-/* samples.value is NULL where the value is weight × period_ns, as it is for samples that a
- * timer took: it costs them one byte, and rows of older versions read the same. */
+/* samples.size is what the value has beyond weight × period_ns: nothing for samples that a
+ * timer took. Its name is that of version 1, in which it always was 0: so older rows read the
+ * same, and an older process can go on writing to the file. */
 #define TRACE_LOG_COLUMNS(STORED, FILED, SHOWN, MADE) \
 	SHOWN(hostname, TEXT, 0, "p.hostname") \
 	SHOWN(process_id, INTEGER, 0, "p.process_id") \
@@ -52,16 +53,16 @@
 	STORED(truncated, INTEGER, "NOT NULL", 0, sample->truncated) \
 	SHOWN(weight, INTEGER, 0, "s.weight") \
 	SHOWN(period_ns, INTEGER, 0, "r.period_ns") \
-	FILED(size, INTEGER, "NOT NULL", 0) \
-	SHOWN(size, INTEGER, 0, "CAST(iif(r.unit = 'bytes', coalesce(s.value, s.weight * r.period_ns), 0) AS INTEGER)") \
+	FILED(size, INTEGER, "NOT NULL", sample->beyond) \
+	SHOWN(size, INTEGER, 0, "CAST(iif(r.unit = 'bytes', s.size + s.weight * r.period_ns, 0) AS INTEGER)") \
 	SHOWN(session_id, INTEGER, 0, "q.session") \
-	FILED(value, INTEGER, "DEFAULT NULL", sample->value) \
-	SHOWN(value, INTEGER, 0, "CAST(coalesce(s.value, s.weight * r.period_ns) AS INTEGER)") \
+	SHOWN(value, INTEGER, 0, "CAST(s.size + s.weight * r.period_ns AS INTEGER)") \
 	SHOWN(unit, TEXT, 0, "r.unit") \
 	MADE(symbols, TEXT, COLUMN_HIDDEN | COLUMN_SYMBOLS) \
 	MADE(lines, TEXT, COLUMN_HIDDEN | COLUMN_LINES)
 
-/* initial, statement, library, parent: rows of queries, statements, libraries and queries;
+/* execution_ns: files before version 4 have none, and the view the duration instead.
+ * initial, statement, library, parent: rows of queries, statements, libraries and queries;
  * 0: none. session: the number of the connection's. */
 #define QUERY_LOG_COLUMNS(STORED, FILED, SHOWN) \
 	SHOWN(query_id, TEXT, COLUMN_SEARCHED, "q.query_id") \
@@ -102,7 +103,9 @@
 	SHOWN(session_id, INTEGER, 0, "q.session") \
 	FILED(parent, INTEGER, COLUMN_ZERO, rows->parent) \
 	SHOWN(parent_query_id, TEXT, 0, "coalesce(p.query_id, '')") \
-	FILED(batch, INTEGER, COLUMN_ZERO, writer->stored_batch)
+	FILED(batch, INTEGER, COLUMN_ZERO, writer->stored_batch) \
+	FILED(execution_ns, INTEGER, "DEFAULT NULL", record->execution_time_ns) \
+	SHOWN(execution_time_ns, INTEGER, 0, "CAST(coalesce(q.execution_ns, q.query_duration_ns) AS INTEGER)")
 
 /* clang-format on */
 

@@ -39,9 +39,12 @@ struct calling {
 	struct call_place places[CALLS_MAX];
 	uint32_t used; /* places up to here may be taken */
 	uint64_t numbers;
-	struct run *traced;                 /* begun by the thread's newest trace event */
+	uint64_t runs;      /* atomic: that calls of the table have begun */
+	struct run *newest; /* that a step of the thread left open: a guess, see runs_take() */
+	struct run *traced; /* begun by the thread's newest trace event */
 	const struct host_library *library; /* of that event */
 	struct calling *next;               /* of the unused ones */
+	struct calling *older;              /* of all */
 };
 
 /* The record of a call, on the wrapper's frame. */
@@ -57,6 +60,9 @@ struct call {
 	struct run *running, *around;
 	bool is_quiet, is_in_exec;
 };
+
+/* The runs that calls have begun, in all tables. */
+uint64_t calling_runs(void);
 
 /* The calling thread's table, NULL: not made yet. */
 extern __thread struct calling *calling_current
@@ -86,10 +92,13 @@ static inline void call_place_free(struct call_place *place)
 /* `used` goes down to the last place that is taken. */
 void calling_trim(struct calling *calling);
 
+/* The low bits of every call's number are 0: a run's owner has flags there (runs.h). */
+#define CALL_NUMBER_STEP 4
+
 /* A number that no other call of the process has. */
 static inline uint64_t calling_number(struct calling *calling)
 {
-	return ++calling->numbers;
+	return calling->numbers += CALL_NUMBER_STEP;
 }
 
 /* Frees the place of one call of which the frame shows that it was left, and gives its run,

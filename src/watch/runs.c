@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "watch/runs.h"
 
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
+#include "base/clock.h"
 #include "handler/running.h"
 #include "query/look.h"
 #include "sampler/push.h"
@@ -36,7 +38,7 @@ void runs_count(enum run_counter which)
 
 uint64_t runs_counter(enum run_counter which)
 {
-	return __atomic_load_n(&counters[which], __ATOMIC_RELAXED);
+	return which == RUNS_STARTED ? calling_runs() : __atomic_load_n(&counters[which], __ATOMIC_RELAXED);
 }
 
 /* --- the table ------------------------------------------------------------------------ */
@@ -67,7 +69,8 @@ static uint32_t window_of(const void *key)
 static struct run *claim(const void *key, uint64_t owner)
 {
 	struct run_table *runs = get_table();
-	uint32_t first = key ? window_of(key) : (uint32_t)owner & (RUNS - 1) & ~(WINDOW - 1);
+	uint32_t first =
+		key ? window_of(key) : (uint32_t)(owner / CALL_NUMBER_STEP) & (RUNS - 1) & ~(WINDOW - 1);
 
 	for (uint32_t i = first; runs && i < first + WINDOW; i++) {
 		const void *empty = NULL;
@@ -85,6 +88,12 @@ static struct run *claim(const void *key, uint64_t owner)
 	return NULL;
 }
 
+static void set_statement(struct run *run, sqlite3_stmt *stmt)
+{
+	/* Relaxed: runs_take_guess() looks again when it has the run. */
+	__atomic_store_n(&run->stmt, stmt, __ATOMIC_RELAXED);
+}
+
 static const void **key_of(const struct run *run)
 {
 	return &table->keys[run - table->runs];
@@ -96,12 +105,18 @@ static void free_slot(struct run *run)
 	if (run->database)
 		free(run->database);
 	run->database = NULL;
-	run->stmt = NULL;
+	set_statement(run, NULL);
 	run->session = NULL;
 	__atomic_store_n(&run->mutex_owner, NULL, __ATOMIC_RELAXED);
 	__atomic_store_n(&run->owner, RUN_FREE, __ATOMIC_RELAXED);
 	/* Release: the next one finds the slot as it is left. */
 	__atomic_store_n(key_of(run), NULL, __ATOMIC_RELEASE);
+}
+
+/* Its memory may be another session's by now, where the run does not hold it. */
+static bool is_of_session(const struct run *run, const struct session *session)
+{
+	return run->query.session == session->number;
 }
 
 /* --- owners --------------------------------------------------------------------------- */
@@ -135,32 +150,122 @@ struct run *runs_take(const void *key, uint64_t owner, bool *is_taken)
 	return NULL;
 }
 
-void runs_release(struct run *run)
+bool runs_take_private(struct run *run, const struct session *session, const sqlite3_stmt *stmt,
+                       uint64_t owner)
+{
+	/* An open run of this session cannot change hands now. */
+	if (__atomic_load_n(&run->owner, __ATOMIC_RELAXED) != RUN_OPEN || run->stmt != stmt ||
+	    !is_of_session(run, session))
+		return false;
+	__atomic_store_n(&run->owner, owner, __ATOMIC_RELAXED);
+	return true;
+}
+
+void runs_give_back_private(struct run *run, const struct thread *thread)
 {
 	struct session *session = run->session;
 
+	if (session_enter_private(session, thread->id)) {
+		__atomic_store_n(&run->owner, RUN_OPEN, __ATOMIC_RELAXED);
+		session_leave_private(session);
+	} else {
+		runs_give_back(run);
+	}
+}
+
+/* The one that ends reads some numbers and writes a record. In a forked child it may be a
+ * thread that is not there. */
+#define END_NS NS_PER_S
+
+static void wait_for_end(const struct run *run, uint64_t owner)
+{
+	uint64_t start = clock_ns(CLOCK_MONOTONIC_COARSE);
+
+	/* Acquire: what it has read, it has read before. */
+	while (__atomic_load_n(&run->owner, __ATOMIC_ACQUIRE) == owner &&
+	       clock_ns(CLOCK_MONOTONIC_COARSE) - start < END_NS)
+		sched_yield();
+}
+
+void runs_statement_goes(const sqlite3_stmt *stmt)
+{
+	struct run_table *runs = __atomic_load_n(&table, __ATOMIC_ACQUIRE);
+	uint32_t first = window_of(stmt);
+
+	for (uint32_t i = first; runs && i < first + WINDOW; i++) {
+		struct run *run = &runs->runs[i];
+		uint64_t owner = __atomic_load_n(&run->owner, __ATOMIC_ACQUIRE);
+
+		if (__atomic_load_n(&runs->keys[i], __ATOMIC_RELAXED) != stmt)
+			continue;
+		/* Its statement is ours: the run can only end meanwhile. Sequentially consistent, as
+		 * the other's: one of the two sees the other's flag. */
+		while (owner > RUN_OPEN && !(owner & OWNER_FLAGS) &&
+		       !__atomic_compare_exchange_n(&run->owner, &owner, owner | OWNER_GONE, false,
+		                                    __ATOMIC_SEQ_CST, __ATOMIC_ACQUIRE))
+			;
+		if (owner > RUN_OPEN && owner & OWNER_ENDS)
+			wait_for_end(run, owner);
+	}
+}
+
+/* False: another thread finalizes the statement. */
+static bool claim_end(struct run *run)
+{
+	uint64_t owner = __atomic_load_n(&run->owner, __ATOMIC_RELAXED);
+
+	/* As in runs_statement_goes(). */
+	return !(owner & OWNER_GONE) &&
+	       __atomic_compare_exchange_n(&run->owner, &owner, owner | OWNER_ENDS, false, __ATOMIC_SEQ_CST,
+	                                   __ATOMIC_RELAXED);
+}
+
+/* Of a private run. */
+static void uncount(struct session *session)
+{
+	bool was_inside = session->is_inside;
+
+	if (thread_current && session_enter_private(session, thread_current->id)) {
+		__atomic_store_n(&session->private_runs, session->private_runs - 1, __ATOMIC_RELAXED);
+		if (!was_inside)
+			session_leave_private(session);
+	} else {
+		session_share(session);
+		__atomic_sub_fetch(&session->private_runs, 1, __ATOMIC_RELAXED);
+	}
+}
+
+void runs_release(struct run *run)
+{
+	struct session *session = run->session;
+	bool is_there = is_of_session(run, session), is_private = run->is_private;
+
 	runs_pop(run);
 	free_slot(run);
-	session_release(session);
+	if (!is_private)
+		session_release(session);
+	else if (is_there)
+		uncount(session);
 }
 
 void runs_lose(struct run *run, uint64_t owner)
 {
 	/* The call may return this very moment, on another thread that continues its coroutine:
 	 * one of the two has the run. */
-	if (!take(run, owner, RUN_FREE))
+	if (!take(run, owner, RUN_FREE) && !take(run, owner | OWNER_GONE, RUN_FREE))
 		return;
 	runs_count(RUNS_LOST);
 	runs_release(run);
 }
 
-void runs_forget(const struct session *session)
+void runs_forget(struct session *session)
 {
 	struct run_table *runs = __atomic_load_n(&table, __ATOMIC_ACQUIRE);
 	bool had_traced = false;
 
 	if (!session_has_runs(session))
 		return;
+	session_share(session);
 	for (uint32_t i = 0; runs && i < RUNS; i++) {
 		struct run *run = &runs->runs[i];
 
@@ -193,7 +298,7 @@ void runs_lose_left(struct calling *calling, const void *frame)
 
 /* --- the thread's tag ------------------------------------------------------------------- */
 
-void runs_push(struct run *run, struct thread *thread, const void *frame)
+static void push_anew(struct run *run, struct thread *thread, const void *frame)
 {
 	struct query_tag tag = {
 		.key = run->own ? (struct query_key){ 0 } : run->query.key,
@@ -205,17 +310,23 @@ void runs_push(struct run *run, struct thread *thread, const void *frame)
 
 	for (int clock = 0; clock < TIMER_CLOCKS && !run->own; clock++)
 		tag.period_ns[clock] = run->settings.period_ns[clock];
-	__atomic_store_n(&run->query.working, thread->id, __ATOMIC_RELAXED); /* only to be seen */
+	run->tag_slot = thread;
+	run->tag = sampler_push(thread, &tag);
+}
+
+void runs_push(struct run *run, struct thread *thread, const void *frame)
+{
 	run->tag_thread = thread;
 	run->tag_frame = frame;
-	run->tag = sampler_push(thread, &tag);
+	if (frame && run->tag_slot == thread && sampler_push_again(thread, run->tag, frame))
+		return;
+	push_anew(run, thread, frame);
 }
 
 void runs_pop(struct run *run)
 {
 	if (!run->tag_thread)
 		return;
-	__atomic_store_n(&run->query.working, 0, __ATOMIC_RELAXED);
 	sampler_remove(run->tag_thread, run->tag);
 	run->tag_thread = NULL;
 }
@@ -224,8 +335,10 @@ void runs_pop(struct run *run)
 
 static void read_counters(sqlite3_stmt *stmt, int values[STATEMENT_COUNTERS])
 {
+	int (*status)(sqlite3_stmt *, int, int) = sqlite3_stmt_status;
+
 	for (int i = 0; i < STATEMENT_COUNTERS; i++)
-		values[i] = sqlite3_stmt_status(stmt, statement_counters[i], 0);
+		values[i] = status(stmt, statement_counters[i], 0);
 }
 
 static void copy_settings(struct run_settings *to, const struct session_settings *from)
@@ -237,20 +350,24 @@ static void copy_settings(struct run_settings *to, const struct session_settings
 	to->min_duration_ns = from->log_queries_min_query_duration_ns;
 }
 
-struct run *runs_begin(struct session *session, sqlite3_stmt *stmt, uint64_t owner, struct thread *thread)
+struct run *runs_begin(struct session *session, sqlite3_stmt *stmt, uint64_t owner, struct thread *thread,
+                       bool is_private)
 {
 	struct run *run = claim(stmt, owner);
 
 	if (!run)
 		return NULL;
-	if (!session_hold(session)) {
+	if (is_private) {
+		__atomic_store_n(&session->private_runs, session->private_runs + 1, __ATOMIC_RELAXED);
+	} else if (!session_hold(session)) {
 		free_slot(run);
 		return NULL;
 	}
-	run->stmt = stmt;
+	__atomic_store_n(&run->is_private, is_private, __ATOMIC_RELAXED);
+	set_statement(run, stmt);
 	run->label[0] = 0;
 	run->own = run->prepared = false;
-	run->tag_thread = NULL;
+	run->tag_thread = run->tag_slot = NULL;
 	__atomic_store_n(&run->session, session, __ATOMIC_RELAXED);
 	copy_settings(&run->settings, &session->settings);
 	run->query.session = session->number;
@@ -262,7 +379,9 @@ struct run *runs_begin(struct session *session, sqlite3_stmt *stmt, uint64_t own
 	run->query.rows = 0;
 	store_start(); /* whoever samples will write */
 	query_start(&run->query, thread);
-	runs_count(RUNS_STARTED);
+	/* The thread's own, as begin_run()'s call is. */
+	if (calling_current)
+		__atomic_store_n(&calling_current->runs, calling_current->runs + 1, __ATOMIC_RELAXED);
 	return run;
 }
 
@@ -321,10 +440,11 @@ struct run *runs_rename(struct run *run, const void *key)
 	/* No handler counts in it now: it has no tag. */
 	query_hide(&run->query);
 	query_hand_over(&named->query, &run->query);
-	named->stmt = NULL;
+	set_statement(named, NULL);
+	__atomic_store_n(&named->is_private, run->is_private, __ATOMIC_RELAXED);
 	named->own = run->own;
 	named->prepared = false;
-	named->tag_thread = NULL;
+	named->tag_thread = named->tag_slot = NULL;
 	named->settings = run->settings;
 	named->database = run->database;
 	run->database = NULL;
@@ -345,15 +465,15 @@ void runs_hide_key(struct run *run)
 	__atomic_store_n(key_of(run), run, __ATOMIC_RELAXED);
 }
 
-void runs_prepared(struct run *run, sqlite3_stmt *stmt, struct thread *thread)
+void runs_prepared(struct run *run, sqlite3_stmt *stmt)
 {
 	struct run *named = runs_rename(run, stmt);
 
 	if (!named)
 		return;
-	query_pause(&named->query, thread);
+	query_pause(&named->query);
 	named->query.text = sqlite3_sql(stmt);
-	named->stmt = stmt;
+	set_statement(named, stmt);
 	named->prepared = true;
 	read_counters(stmt, named->at_start);
 	runs_give_back(named);
@@ -383,7 +503,6 @@ static void add_counters(struct query_end *end, const struct run *run)
 	end->fullscan_steps = spent[1];
 	end->sorts = spent[2];
 	end->autoindexes = spent[3];
-	end->memory_usage = (uint64_t)sqlite3_stmt_status(run->stmt, SQLITE_STMTSTATUS_MEMUSED, 0);
 }
 
 #define EXPANDED_MAX 65536
@@ -402,57 +521,76 @@ static char *expand(sqlite3 *db, sqlite3_stmt *stmt)
 	return text;
 }
 
-static const char *exception_of(const struct run *run, int rc)
+static const char *exception_of(const struct run *run, int rc, bool is_locked)
 {
 	/* SQLite has no message yet for what the caller gave up, and the connection of an
 	 * operation may be gone. */
-	if (rc == SQLITE_ABORT || run->label[0])
+	if (rc == SQLITE_ABORT || run->label[0] || !is_locked)
 		return sqlite3_errstr(rc);
 	return sqlite3_errmsg(run->session->db);
 }
 
-static void write_line(struct run *run, struct thread *thread, int rc)
+/* Of a statement: `is_locked` under its connection's mutex; else, as another thread has that,
+ * without what it guards. */
+static void write_line(const struct run *run, int rc, bool is_locked)
 {
 	const struct session *session = run->session;
 	struct query_end end = {
 		.query_id = run->query.query_id,
 		.query = run->query.text,
-		.database = run->label[0] ? run->query.database : sqlite3_db_filename(session->db, "main"),
+		.database = run->query.database,
 		.library = session->library->name,
 		.was_prepared_only = !run->label[0] && (!run->stmt || run->prepared),
 		.result_rows = run->query.rows,
 	};
 	char *expanded = NULL;
 
+	if (run->stmt && is_locked) {
+		/* Not as it was when the run began: SQLite has another copy when it has prepared the
+		 * statement anew. */
+		end.query = sqlite3_sql(run->stmt);
+		end.database = sqlite3_db_filename(session->db, "main");
+		end.memory_usage = (uint64_t)sqlite3_stmt_status(run->stmt, SQLITE_STMTSTATUS_MEMUSED, 0);
+		if (run->settings.log_parameters && sqlite3_bind_parameter_count(run->stmt))
+			end.expanded = expanded = expand(session->db, run->stmt);
+	}
 	if (run->stmt)
 		add_counters(&end, run);
 	if (rc != SQLITE_OK && rc != SQLITE_ROW && rc != SQLITE_DONE) {
 		end.exception_code = rc;
-		end.exception = exception_of(run, rc);
+		end.exception = exception_of(run, rc, is_locked);
 	}
-	if (run->stmt && run->settings.log_parameters && sqlite3_bind_parameter_count(run->stmt))
-		end.expanded = expanded = expand(session->db, run->stmt);
-	query_finish(&run->query, thread, &end);
+	query_finish(&run->query, &end);
 	sqlite3_free(expanded);
 	runs_count(RUNS_LOGGED);
 }
 
-void runs_end(struct run *run, struct thread *thread, int rc)
+static void write_statement_line(const struct run *run, int rc)
 {
-	bool is_there = run->label[0] || run->session->db;
+	sqlite3_mutex *mutex = sqlite3_db_mutex(run->session->db);
+	bool is_locked = !sqlite3_mutex_try(mutex);
+
+	write_line(run, rc, is_locked);
+	if (is_locked)
+		sqlite3_mutex_leave(mutex);
+}
+
+void runs_end(struct run *run, struct thread *thread, int rc, bool is_locked)
+{
+	struct session *session = run->session;
+	bool is_inside = run->is_private && session_enter_private(session, thread->id);
+	bool is_there = run->label[0] || (is_of_session(run, session) && session->db &&
+	                                  (is_locked || is_inside || claim_end(run)));
 
 	if (run->prepared) /* and never stepped */
 		query_resume(&run->query, thread);
-	if (is_there && runs_worth_logging(run))
-		write_line(run, thread, rc);
+	if (is_there && runs_worth_logging(run)) {
+		if (is_locked || run->label[0])
+			write_line(run, rc, is_locked);
+		else
+			write_statement_line(run, rc);
+	}
 	runs_release(run);
-}
-
-void runs_thread_ends(const struct thread *thread)
-{
-	struct run_table *runs = __atomic_load_n(&table, __ATOMIC_ACQUIRE);
-
-	for (uint32_t i = 0; runs && i < RUNS; i++)
-		if (__atomic_load_n(&runs->keys[i], __ATOMIC_ACQUIRE))
-			query_settle(&runs->runs[i].query, thread);
+	if (is_inside)
+		session_leave_private(session);
 }

@@ -10,9 +10,18 @@
  * takes it, if no other call has it, with one compare-and-swap; so two threads may step one
  * statement, and a statement may be reset inside its own step.
  *
- * What a run needs of its session's settings is copied when it begins, and it counts the
- * session. What it reads of SQLite's objects it reads under the connection's mutex, in a
- * call that has the statement: the functions below say so.
+ * What a run needs of its session's settings is copied when it begins, and it holds the
+ * session, unless that is private to one thread (session_enter_private()): then the thread
+ * takes and gives back its runs by ordinary stores.
+ *
+ * What a run reads of SQLite's objects it reads in a call that has the statement. SQLite lets
+ * another thread finalize the statement as soon as the real call has returned. The private
+ * thread is waited for. A call that finds at its end that the session has become shared agrees
+ * with that thread in the word of the owner: the call sets OWNER_ENDS before it reads, and the
+ * thread that finalizes waits for the end; or that thread has set OWNER_GONE before, and the
+ * call reads nothing. Meanwhile it never waits for the connection's mutex, as the other thread
+ * may hold it. A call that begins on a shared session holds the mutex from its beginning to
+ * its end instead: so the error message that it reads is its own.
  */
 #ifndef QUERYPROF_WATCH_RUNS_H
 #define QUERYPROF_WATCH_RUNS_H
@@ -36,15 +45,17 @@ struct run_settings {
 
 struct run {
 	struct query_run query;
-	uint64_t owner;     /* atomic: RUN_FREE, RUN_OPEN, or the number of a call */
-	sqlite3_stmt *stmt; /* NULL while it is being prepared, and for operations */
+	uint64_t owner;     /* atomic: RUN_FREE, RUN_OPEN, or the number of a call and flags */
+	sqlite3_stmt *stmt; /* atomic; NULL while it is being prepared, and for operations */
 	struct session *session;
 	struct run_settings settings;
 	/* Where its tag stands; tag_thread NULL: nowhere. */
 	struct thread *tag_thread;
+	struct thread *tag_slot; /* where it stood last, as `tag` */
 	uint64_t tag;
 	const void *tag_frame;
 	const volatile int *mutex_owner; /* what a traced run's tag points to */
+	bool is_private;                 /* atomic: counted in the session's private_runs, does not hold it */
 	bool own;                        /* the profiler's, see statements_disown() */
 	bool prepared;                   /* and not stepped yet: the run is paused */
 	int at_start[STATEMENT_COUNTERS];
@@ -57,31 +68,65 @@ struct run {
 #define RUN_FREE 0ull
 #define RUN_OPEN 1ull /* and no call is inside */
 
+/* In the low bits of a call's number. */
+#define OWNER_ENDS 1ull /* the call reads the statement for the last time */
+#define OWNER_GONE 2ull /* the statement is being finalized by another call */
+#define OWNER_FLAGS (OWNER_ENDS | OWNER_GONE)
+
 /* The open run of a statement or handle. NULL: none, or, `*is_taken`, another call is inside
  * of it. The run is the call's then. */
 struct run *runs_take(const void *key, uint64_t owner, bool *is_taken);
 
+/* The same for a statement whose run may be this one; `session` is private now. */
+bool runs_take_private(struct run *run, const struct session *session, const sqlite3_stmt *stmt,
+                       uint64_t owner);
+
+/* The session of that run, NULL: it is another statement's, or not private. */
+static inline struct session *runs_guess_session(const struct run *run, const sqlite3_stmt *stmt)
+{
+	/* Relaxed: who takes the run looks again. */
+	return __atomic_load_n(&run->stmt, __ATOMIC_RELAXED) == stmt &&
+	                       __atomic_load_n(&run->is_private, __ATOMIC_RELAXED)
+	               ? __atomic_load_n(&run->session, __ATOMIC_RELAXED)
+	               : NULL;
+}
+
+/* The statement is about to be finalized, and runs_take() found that another call is inside of
+ * its run. */
+void runs_statement_goes(const sqlite3_stmt *stmt);
+
+/* The call with this number was left, and its run is not told from another any more. */
+void runs_lose(struct run *run, uint64_t owner);
+
 /* Whether the run is still the call's: it may have been lost meanwhile. */
 static inline bool runs_is_own(const struct run *run, uint64_t owner)
 {
-	return __atomic_load_n(&run->owner, __ATOMIC_RELAXED) == owner;
+	return (__atomic_load_n(&run->owner, __ATOMIC_RELAXED) & ~OWNER_FLAGS) == owner;
 }
 
-/* The run stays open for the next call. */
+/* The run stays open for the next call; it is lost when its statement is gone. */
 static inline void runs_give_back(struct run *run)
 {
+	uint64_t owner = __atomic_load_n(&run->owner, __ATOMIC_RELAXED) & ~OWNER_FLAGS;
+
 	/* Release: with runs_take(). */
-	__atomic_store_n(&run->owner, RUN_OPEN, __ATOMIC_RELEASE);
+	if (!__atomic_compare_exchange_n(&run->owner, &(uint64_t){ owner }, RUN_OPEN, false, __ATOMIC_RELEASE,
+	                                 __ATOMIC_RELAXED))
+		runs_lose(run, owner);
 }
 
+/* The same for the run of a statement that `thread` has stepped. */
+void runs_give_back_private(struct run *run, const struct thread *thread);
+
 /* Begins a run of the call with this number, and its clocks. `stmt` NULL: of none yet. NULL
- * when the table has no room (counted). */
-struct run *runs_begin(struct session *session, sqlite3_stmt *stmt, uint64_t owner, struct thread *thread);
+ * when the table has no room (counted). `is_private`: the session is now. */
+struct run *runs_begin(struct session *session, sqlite3_stmt *stmt, uint64_t owner, struct thread *thread,
+                       bool is_private);
 
 /* Under the connection's mutex: what the run of a statement says of itself. */
 void runs_describe(struct run *run);
 
-/* Under the connection's mutex: whether the run that was found is the present one of its
+/* In a call that has the statement: whether the run that was found is the present one of its
  * statement, and not of one that was freed unseen at the same address. */
 bool runs_is_current(const struct run *run);
 
@@ -100,30 +145,24 @@ void runs_hide_key(struct run *run);
 
 /* Under the connection's mutex: the statement has been prepared. The run is paused until the
  * first step, and is the statement's from now on. It ends here when the table has no room. */
-void runs_prepared(struct run *run, sqlite3_stmt *stmt, struct thread *thread);
+void runs_prepared(struct run *run, sqlite3_stmt *stmt);
 
 /* The thread works for the run from here to runs_pop(). `frame` as in query_tag. */
 void runs_push(struct run *run, struct thread *thread, const void *frame);
 void runs_pop(struct run *run);
 
-/* Ends a run, with a line in the log if it is worth one. Of a statement: under the
- * connection's mutex. */
-void runs_end(struct run *run, struct thread *thread, int rc);
+/* Ends a run, with a line in the log if it is worth one. `is_locked`: under the mutex of the
+ * statement's connection since before the real call. */
+void runs_end(struct run *run, struct thread *thread, int rc, bool is_locked);
 
 /* Ends a run without a line. */
 void runs_release(struct run *run);
 
-/* The call with this number was left, and its run is not told from another any more. */
-void runs_lose(struct run *run, uint64_t owner);
-
 /* The session has ended: so do its runs, without a line, but for those that a call is
  * inside of. */
-void runs_forget(const struct session *session);
+void runs_forget(struct session *session);
 
 bool runs_worth_logging(const struct run *run);
-
-/* The calling thread ends: so does the part of the runs that it had to do with. */
-void runs_thread_ends(const struct thread *thread);
 
 enum run_counter {
 	RUNS_STARTED,

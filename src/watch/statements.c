@@ -46,8 +46,8 @@ static void add_counts(const struct run_call *call, const struct query_counts *c
 	}
 }
 
-/* The thread works for the run. Of a nested one the outermost goes on counting; what it
- * counts meanwhile is the nested one's, too. */
+/* The thread works for the run, whose clocks the caller starts. Of a nested one the outermost
+ * goes on counting; what it counts meanwhile is the nested one's, too. */
 static void enter_run(struct run_call *call, struct run *run, struct thread *thread)
 {
 	call->run = run;
@@ -55,37 +55,35 @@ static void enter_run(struct run_call *call, struct run *run, struct thread *thr
 	if (call->is_nested) {
 		call->outermost = call->call.running->query.key;
 		begin_counts(call, &call->call.running->query.counts);
-		/* only to be seen */
-		__atomic_store_n(&run->query.working, thread->id, __ATOMIC_RELAXED);
 	} else {
 		runs_push(run, thread, call->call.frame);
 	}
 	call_set_run(&call->call, run);
 }
 
-static void leave_run(struct run_call *call)
+/* `thread` NULL: it is not sampled any more. */
+static void leave_run(struct run_call *call, struct thread *thread)
 {
 	const struct query_run *outermost = call->is_nested ? &call->call.running->query : NULL;
 
+	if (thread)
+		query_leave(&call->run->query, thread);
 	if (call->is_nested) {
 		/* It may have been lost, and its place may be another one's. */
 		if (outermost->key.lo == call->outermost.lo && outermost->key.hi == call->outermost.hi)
 			add_counts(call, &outermost->counts);
-		__atomic_store_n(&call->run->query.working, 0, __ATOMIC_RELAXED);
 	} else {
 		runs_pop(call->run);
 	}
 	call_set_run(&call->call, NULL);
 }
 
-static void end_or_release(struct run *run, int rc)
+static void end_or_release(struct run_call *call, struct thread *thread, int rc)
 {
-	struct thread *thread = sampler_thread();
-
 	if (thread)
-		runs_end(run, thread, rc);
+		runs_end(call->run, thread, rc, call->mutex != NULL);
 	else
-		runs_release(run);
+		runs_release(call->run);
 }
 
 static void lock(struct run_call *call, sqlite3 *db)
@@ -118,15 +116,35 @@ static bool may_run(const struct call *call, const void *caller)
 }
 
 static struct run *begin_run(struct run_call *step, struct session *session, sqlite3_stmt *stmt,
-                             struct thread *thread)
+                             struct thread *thread, bool is_private)
 {
-	struct run *run = runs_begin(session, stmt, step->call.number, thread);
+	struct run *run = runs_begin(session, stmt, step->call.number, thread, is_private);
 
 	if (!run)
 		return NULL;
 	statements_set_around(run, &step->call, thread);
 	enter_run(step, run, thread);
 	return run;
+}
+
+/* The next row, nearly always: nothing is looked up. */
+static bool continue_newest(struct run_call *step, sqlite3_stmt *stmt)
+{
+	struct run *run = step->call.calling->newest;
+	struct session *session = run ? runs_guess_session(run, stmt) : NULL;
+	struct thread *thread = session ? sampler_thread() : NULL;
+	bool is_taken;
+
+	if (!thread || !session_enter_private(session, thread->id))
+		return false;
+	is_taken = !run->prepared && sqlite3_db_handle(stmt) == session->db && runs_is_current(run) &&
+	           runs_take_private(run, session, stmt, step->call.number);
+	session_leave_private(session);
+	if (!is_taken)
+		return false;
+	enter_run(step, run, thread);
+	query_enter(&run->query, thread);
+	return true;
 }
 
 static struct run *continue_run(struct run_call *step, const struct session *session, sqlite3_stmt *stmt,
@@ -142,13 +160,12 @@ static struct run *continue_run(struct run_call *step, const struct session *ses
 	}
 	if (run->prepared)
 		query_resume(&run->query, thread);
-	else
-		query_continue(&run->query, thread);
 	enter_run(step, run, thread);
+	query_enter(&run->query, thread);
 	return run;
 }
 
-/* Under the connection's mutex. False: the run ended where nobody saw it. */
+/* False: the run ended where nobody saw it. */
 static bool describe_continued(struct run *run)
 {
 	if (!runs_is_current(run))
@@ -168,6 +185,7 @@ static void step_session(struct run_call *step, struct session *session, sqlite3
 	bool has_runs = session_has_runs(session);
 	struct thread *thread;
 	struct run *run;
+	bool is_private;
 
 	if (!samples && !has_runs) {
 		session_unwatch(session);
@@ -176,25 +194,27 @@ static void step_session(struct run_call *step, struct session *session, sqlite3
 	thread = sampler_thread();
 	if (!thread)
 		return;
+	is_private = session_enter_private(session, thread->id);
 	/* The clocks run, and the tag is there, while another thread has the connection. */
 	run = has_runs ? continue_run(step, session, stmt, thread, &is_taken) : NULL;
 	if (is_taken) {
 		runs_count(RUNS_UNTRACKED); /* another thread steps it, too */
-		return;
+	} else if (run) {
+		if (!is_private)
+			lock(step, session->db);
+		if (!describe_continued(run)) {
+			leave_run(step, thread);
+			step->run = NULL;
+			runs_lose(run, step->call.number);
+		}
 	}
-	if (run) {
-		lock(step, session->db);
-		if (describe_continued(run))
-			return;
-		leave_run(step);
-		step->run = NULL;
-		runs_lose(run, step->call.number);
-	}
-	if (samples && begin_run(step, session, stmt, thread)) {
-		if (!step->mutex)
+	if (!is_taken && !step->run && samples && begin_run(step, session, stmt, thread, is_private)) {
+		if (!is_private && !step->mutex)
 			lock(step, session->db);
 		runs_describe(step->run);
 	}
+	if (is_private)
+		session_leave_private(session);
 }
 
 void statement_step_begin(struct run_call *step, const struct host_library *library, sqlite3_stmt *stmt,
@@ -205,7 +225,7 @@ void statement_step_begin(struct run_call *step, const struct host_library *libr
 	runs_enter_call(&step->call, library, frame);
 	step->run = NULL;
 	step->mutex = NULL;
-	if (!stmt || !may_run(&step->call, caller))
+	if (!stmt || !may_run(&step->call, caller) || continue_newest(step, stmt))
 		return;
 	session = session_follow(sqlite3_db_handle(stmt));
 	if (session && !session->traced)
@@ -214,14 +234,19 @@ void statement_step_begin(struct run_call *step, const struct host_library *libr
 
 static void end_step(struct run_call *step, int rc)
 {
+	struct thread *thread = sampler_thread();
 	struct run *run = step->run;
 
-	leave_run(step);
+	leave_run(step, thread);
 	if (rc == SQLITE_ROW) {
 		run->query.rows++;
-		runs_give_back(run);
+		step->call.calling->newest = run;
+		if (thread && run->is_private)
+			runs_give_back_private(run, thread);
+		else
+			runs_give_back(run);
 	} else {
-		end_or_release(run, rc);
+		end_or_release(step, thread, rc);
 	}
 }
 
@@ -244,8 +269,14 @@ static struct session *session_to_end(const struct host_library *library, sqlite
 {
 	struct session *session;
 
+	const struct calling *calling = calling_current;
+	struct run *newest = calling ? calling->newest : NULL;
+
 	if (!stmt || sessions_idle())
 		return NULL;
+	session = newest ? runs_guess_session(newest, stmt) : NULL;
+	if (session)
+		return session;
 	session = session_of(library->api->db_handle(stmt));
 	return session && !session->traced && session_has_runs(session) ? session : NULL;
 }
@@ -260,23 +291,34 @@ static bool is_alone(void)
 	return calling && !calling->used && !__atomic_load_n(&host_libraries[1].api, __ATOMIC_RELAXED);
 }
 
-/* Takes the statement's open run, if its end can be seen in this call. Its mutex is held
- * then. */
-static struct run *take_run_to_end(struct run_call *call, struct session *session, sqlite3_stmt *stmt)
+/* Takes the statement's open run, if its end can be seen in this call. */
+static struct run *take_run_to_end(struct run_call *call, struct session *session, sqlite3_stmt *stmt,
+                                   bool *is_taken)
 {
-	bool is_taken;
+	const struct thread *thread = sampler_thread();
+	struct run *newest = call->call.calling ? call->call.calling->newest : NULL;
+	bool is_private, is_current;
 
+	*is_taken = false;
 	call->run = NULL;
 	call->mutex = NULL;
 	if (!session || !call->call.number || call->call.is_quiet)
 		return NULL;
-	call->run = runs_take(stmt, call->call.number, &is_taken);
+	is_private = thread && session_enter_private(session, thread->id);
+	if (is_private && newest && runs_take_private(newest, session, stmt, call->call.number))
+		call->run = newest;
+	else
+		call->run = runs_take(stmt, call->call.number, is_taken);
+	is_current = call->run && call->run->stmt == stmt && runs_is_current(call->run);
+	if (is_private)
+		session_leave_private(session);
 	if (!call->run)
 		return NULL;
-	lock(call, sqlite3_db_handle(stmt));
-	if (call->run->stmt == stmt && runs_is_current(call->run))
+	if (is_current) {
+		if (!is_private)
+			lock(call, sqlite3_db_handle(stmt));
 		return call->run;
-	unlock(call);
+	}
 	runs_lose(call->run, call->call.number);
 	return call->run = NULL;
 }
@@ -288,14 +330,16 @@ static int reset_and_end(struct run_call *call, statement_reset_function *reset)
 	bool is_inside = thread && !call->call.running;
 	int rc;
 
-	if (thread && !run->prepared)
-		query_continue(&run->query, thread);
 	if (is_inside)
 		enter_run(call, run, thread);
+	if (thread)
+		query_enter(&run->query, thread);
 	rc = reset(run->stmt);
 	if (is_inside)
-		leave_run(call);
-	end_or_release(run, rc);
+		leave_run(call, thread);
+	else if (thread)
+		query_leave(&run->query, thread);
+	end_or_release(call, thread, rc);
 	unlock(call);
 	return rc;
 }
@@ -305,12 +349,13 @@ int statement_reset(const struct host_library *library, sqlite3_stmt *stmt, stat
 {
 	struct session *session = session_to_end(library, stmt);
 	struct run_call call;
+	bool is_taken;
 	int rc;
 
 	if (!session && is_alone())
 		return reset(stmt);
 	runs_enter_call(&call.call, library, frame);
-	rc = take_run_to_end(&call, session, stmt) ? reset_and_end(&call, reset) : reset(stmt);
+	rc = take_run_to_end(&call, session, stmt, &is_taken) ? reset_and_end(&call, reset) : reset(stmt);
 	call_leave(&call.call);
 	return rc;
 }
@@ -321,11 +366,14 @@ int statement_finalize(const struct host_library *library, sqlite3_stmt *stmt,
 	struct session *session = session_to_end(library, stmt);
 	struct run_call call;
 	int reset_rc, rc;
+	bool is_taken;
 
 	if (!session && is_alone())
 		return recording_finalize(stmt, finalize);
 	runs_enter_call(&call.call, library, frame);
-	reset_rc = take_run_to_end(&call, session, stmt) ? reset_and_end(&call, reset) : SQLITE_OK;
+	reset_rc = take_run_to_end(&call, session, stmt, &is_taken) ? reset_and_end(&call, reset) : SQLITE_OK;
+	if (is_taken)
+		runs_statement_goes(stmt);
 	rc = recording_finalize(stmt, finalize);
 	call_leave(&call.call);
 	return reset_rc ? reset_rc : rc;
@@ -354,10 +402,17 @@ sqlite3_stmt *statement_exec_row(const struct call *exec)
 void statement_exec_abandon(const struct call *exec, sqlite3_stmt *stmt)
 {
 	struct run_call call = { .call = *exec };
+	struct thread *thread = sampler_thread();
+	bool is_taken;
 
-	if (!take_run_to_end(&call, session_to_end(exec->library, stmt), stmt))
+	if (!take_run_to_end(&call, session_to_end(exec->library, stmt), stmt, &is_taken))
 		return;
-	end_or_release(call.run, SQLITE_ABORT);
+	/* It ends now. */
+	if (thread) {
+		query_enter(&call.run->query, thread);
+		query_leave(&call.run->query, thread);
+	}
+	end_or_release(&call, thread, SQLITE_ABORT);
 	unlock(&call);
 }
 
@@ -386,7 +441,7 @@ void statement_prepare_begin(struct run_call *prepare, const struct host_library
 	if (!session || session->traced || !session_wants_samples(&session->settings))
 		return;
 	thread = sampler_thread();
-	if (!thread || !begin_run(prepare, session, NULL, thread))
+	if (!thread || !begin_run(prepare, session, NULL, thread, false))
 		return;
 	lock(prepare, db);
 	prepare->run->query.text = text;
@@ -398,11 +453,11 @@ static void end_prepare(struct run_call *prepare, int rc, sqlite3_stmt *stmt)
 	struct thread *thread = sampler_thread();
 	struct run *run = prepare->run;
 
-	leave_run(prepare);
+	leave_run(prepare, thread);
 	if (rc && thread) {
-		runs_end(run, thread, rc);
+		runs_end(run, thread, rc, true);
 	} else if (stmt && thread && runs_worth_logging(run)) {
-		runs_prepared(run, stmt, thread);
+		runs_prepared(run, stmt);
 	} else {
 		query_withdraw(&run->query); /* of a text without a statement */
 		runs_release(run);
@@ -440,6 +495,7 @@ static void disown(struct run *run, const sqlite3 *db)
 		return; /* nested: the samples are the outermost one's */
 	query_withdraw(&run->query);
 	runs_pop(run);
+	run->tag_slot = NULL; /* another tag than before */
 	runs_push(run, thread, run->tag_frame);
 }
 

@@ -54,26 +54,26 @@ wall_ms a run   23.4   26.4  +13.0 %
 cpu_ms a run    13.4   15.4  +15.2 %
 
 Statements: CPU time of a run, exact
-A_ms  B_ms  change_ms   change  noise  runs_A  runs_B  total_ms  query
- 5.0   5.8       +0.8  +15.9 %              5       5      +4.0  SELECT 'own'
- 3.0   5.0       +2.0  +66.7 %  ~           4       3      +3.0  SELECT nothing FROM nowhere  [31m
-55.0  55.0       +0.0   +0.0 %  ~           2       2      +0.0  SELECT *  FROM orders WHERE id = 1
+      A        B   change  change_%  noise  runs_A  runs_B    total  query
+ 5.0 ms   5.8 ms  +0.8 ms     +15.9              5       5  +4.0 ms  SELECT 'own'
+ 3.0 ms   5.0 ms  +2.0 ms     +66.7  ~           4       3  +3.0 ms  SELECT nothing FROM nowhere  [31m
+55.0 ms  55.0 ms  +0.0 ms      +0.0  ~           2       2  +0.0 ms  SELECT *  FROM orders WHERE id = 1
 
 Functions: CPU time of a run, sampled
-A_ms  B_ms  change_ms    change  noise  n_A  n_B  function
- 1.8   6.8       +5.0  +274.0 %          20   68  fixture::Thing::walk(char const*, int)
- 5.5   1.2       -4.3   -78.0 %          60   12  fixture_static
- 1.8   2.0       +0.2   +10.0 %  ~       10   10  (fixture.so)
- 0.3   0.3       +0.0   +10.0 %  ~        3    3  (no module)
+     A       B   change  change_%  noise  n_A  n_B  function
+1.8 ms  6.8 ms  +5.0 ms    +274.0          20   68  fixture::Thing::walk(char const*, int)
+5.5 ms  1.2 ms  -4.3 ms     -78.0          60   12  fixture_static
+1.8 ms  2.0 ms  +0.2 ms     +10.0  ~       10   10  (fixture.so)
+0.3 ms  0.3 ms  +0.0 ms     +10.0  ~        3    3  (no module)
 
 Functions, with what they called: CPU time of a run, sampled
-A_ms  B_ms  change_ms    change  noise  n_A  n_B  function
- 1.8   6.8       +5.0  +274.0 %          20   68  fixture::Thing::walk(char const*, int)
- 5.5   1.2       -4.3   -78.0 %          60   12  fixture_static
- 5.5   1.2       -4.3   -78.0 %          60   12  fixture_visit
- 9.1  10.0       +0.9   +10.0 %  ~       90   90  fixture_calls_out
- 1.8   2.0       +0.2   +10.0 %  ~       10   10  (fixture.so)
- 0.3   0.3       +0.0   +10.0 %  ~        3    3  (no module)
+     A        B   change  change_%  noise  n_A  n_B  function
+1.8 ms   6.8 ms  +5.0 ms    +274.0          20   68  fixture::Thing::walk(char const*, int)
+5.5 ms   1.2 ms  -4.3 ms     -78.0          60   12  fixture_static
+5.5 ms   1.2 ms  -4.3 ms     -78.0          60   12  fixture_visit
+9.1 ms  10.0 ms  +0.9 ms     +10.0  ~       90   90  fixture_calls_out
+1.8 ms   2.0 ms  +0.2 ms     +10.0  ~       10   10  (fixture.so)
+0.3 ms   0.3 ms  +0.0 ms     +10.0  ~        3    3  (no module)
 """)
 
     def test_two_queries(self):
@@ -88,22 +88,22 @@ wall_ms  200.0  20.0   -90.0 %
 cpu_ms   100.0  10.0   -90.0 %
 
 Statements: CPU time of a run, exact
- A_ms  B_ms  change_ms   change  noise  runs_A  runs_B  total_ms  query
-100.0  10.0      -90.0  -90.0 %  ?           1       1     -90.0  SELECT *  FROM orders WHERE id = 2
+       A        B    change  change_%  noise  runs_A  runs_B     total  query
+100.0 ms  10.0 ms  -90.0 ms     -90.0  ?           1       1  -90.0 ms  SELECT *  FROM orders WHERE id = 2
 
 Functions: CPU time, sampled
-A_ms  B_ms  change_ms    change  noise  n_A  n_B  function
-60.0   0.0      -60.0  -100.0 %          60    0  fixture_static
-20.0   0.0      -20.0  -100.0 %          10    0  (fixture.so)
-20.0   0.0      -20.0  -100.0 %          20    0  fixture::Thing::walk(char const*, int)
+      A       B    change  change_%  noise  n_A  n_B  function
+60.0 ms  0.0 ms  -60.0 ms    -100.0          60    0  fixture_static
+20.0 ms  0.0 ms  -20.0 ms    -100.0          10    0  (fixture.so)
+20.0 ms  0.0 ms  -20.0 ms    -100.0          20    0  fixture::Thing::walk(char const*, int)
 
 Functions, with what they called: CPU time, sampled
- A_ms  B_ms  change_ms    change  noise  n_A  n_B  function
-100.0   0.0     -100.0  -100.0 %          90    0  fixture_calls_out
- 60.0   0.0      -60.0  -100.0 %          60    0  fixture_static
- 60.0   0.0      -60.0  -100.0 %          60    0  fixture_visit
- 20.0   0.0      -20.0  -100.0 %          10    0  (fixture.so)
- 20.0   0.0      -20.0  -100.0 %          20    0  fixture::Thing::walk(char const*, int)
+       A       B     change  change_%  noise  n_A  n_B  function
+100.0 ms  0.0 ms  -100.0 ms    -100.0          90    0  fixture_calls_out
+ 60.0 ms  0.0 ms   -60.0 ms    -100.0          60    0  fixture_static
+ 60.0 ms  0.0 ms   -60.0 ms    -100.0          60    0  fixture_visit
+ 20.0 ms  0.0 ms   -20.0 ms    -100.0          10    0  (fixture.so)
+ 20.0 ms  0.0 ms   -20.0 ms    -100.0          20    0  fixture::Thing::walk(char const*, int)
 """)
 
     def test_two_times(self):
@@ -120,16 +120,16 @@ wall_ms a run  110.0   4.1   -96.2 %
 cpu_ms a run    55.0   4.1   -92.5 %
 
 Statements: CPU time of a run, exact
-A_ms  B_ms  change_ms  change  noise  runs_A  runs_B  total_ms  query
-55.0                                       2       0    -110.0  SELECT *  FROM orders WHERE id = 1
+      A  B  change  change_%  noise  runs_A  runs_B      total  query
+55.0 ms                                   2       0  -110.0 ms  SELECT *  FROM orders WHERE id = 1
 
 Functions: CPU time of a run, sampled
-A_ms  B_ms  change_ms    change  noise  n_A  n_B  function
-30.0   0.0      -30.0  -100.0 %          60    0  fixture_static
+      A       B    change  change_%  noise  n_A  n_B  function
+30.0 ms  0.0 ms  -30.0 ms    -100.0          60    0  fixture_static
 
 Functions, with what they called: CPU time of a run, sampled
-A_ms  B_ms  change_ms    change  noise  n_A  n_B  function
-50.0   0.0      -50.0  -100.0 %          90    0  fixture_calls_out
+      A       B    change  change_%  noise  n_A  n_B  function
+50.0 ms  0.0 ms  -50.0 ms    -100.0          90    0  fixture_calls_out
 """)
 
 

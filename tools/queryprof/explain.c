@@ -100,7 +100,8 @@ bool explain_losses(const char *trace)
 
 	if (!why)
 		return false;
-	complain("%s: not all could be stored (%d process%s): %s%s", trace, count, count == 1 ? "" : "es", why,
+	complain("%s: not all could be stored (%d process%s): %s%s", trace, count, count == 1 ? "" : "es",
+	         why,
 	         strstr(why, strerror(EACCES)) ? ". A process that another user runs cannot open this user's "
 	                                         "file: let that user run queryprof record"
 	                                       : "");
@@ -156,7 +157,8 @@ void explain_no_query(const char *trace)
 	int process = find_process();
 
 	if (process)
-		complain("%s: no query was recorded yet; process %d runs and goes on recording", trace, process);
+		complain("%s: no query was recorded yet; process %d runs and goes on recording", trace,
+		         process);
 	else if (is_off("QUERYPROF_QUERY_PROFILER_CPU_TIME_PERIOD_NS") &&
 	         is_off("QUERYPROF_QUERY_PROFILER_REAL_TIME_PERIOD_NS"))
 		complain("%s: nothing was sampled, nor any query followed: both periods are 0", trace);
@@ -291,7 +293,8 @@ static void explain_cause(const char *path, const char *library)
 	else if (explain_program(path, library))
 		;
 	else
-		complain("if env -i, sudo or another set-user-id program starts it, which take the preload away, "
+		complain("if env -i, sudo or another set-user-id program starts it, which take the preload "
+		         "away, "
 		         "put queryprof record behind that; if a server runs the queries, record the server");
 	free(object);
 }
