@@ -52,6 +52,11 @@ struct ring *ring_create(size_t bytes)
 	return memory == MAP_FAILED ? NULL : ring_place(memory, bytes, 0);
 }
 
+size_t ring_bytes(const struct ring *ring)
+{
+	return ring->bytes;
+}
+
 void ring_destroy(struct ring *ring)
 {
 	if (ring != NULL)

@@ -6,20 +6,19 @@
  * forgets all rows that it knew. The ring keeps the records until then: a process that is
  * killed meanwhile has them there (recovery.c).
  */
-#include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "sampler/ring_reader.h"
-#include "base/search.h"
 #include "sampler/sample_reader.h"
 #include "store/write/batch.h"
 #include "store/write/intern.h"
+#include "store/write/sample_rows.h"
 
 /* --- records ---------------------------------------------------------------------- */
 
 /* Room in the file that a row takes, about; for the bounds of a batch. */
 #define SAMPLE_BYTES 40
-#define LATE_BYTES 16
 #define QUERY_BYTES 300
 
 /* The optional fields of a sample, as far as this build knows them. */
@@ -62,6 +61,19 @@ static int64_t beyond_periods(const struct sample_record *record, const struct s
 	return beyond;
 }
 
+static void count_sample(struct writer *writer, uint32_t index, const struct sample_record *record)
+{
+	struct query_span *span;
+
+	if (index >= writer->span_count || record->trace_type >= TRACE_TYPES)
+		return;
+	span = &writer->spans[index];
+	span->samples[record->trace_type]++;
+	span->weights[record->trace_type] += record->weight;
+	if (record->trace_type == TRACE_CPU)
+		span->cpu_time_ns += (int64_t)(record->weight * record->period_ns);
+}
+
 static int take_sample(struct writer *writer, const struct sample_record *record, size_t size)
 {
 	struct pending_sample *sample = &writer->samples[writer->sample_count];
@@ -88,24 +100,12 @@ static int take_sample(struct writer *writer, const struct sample_record *record
 		row = intern_query(writer, record->query, &sample->span);
 		if (row < 0)
 			return (int)-row;
+		count_sample(writer, sample->span, record);
 	}
 	writer->sample_count++;
 	writer->fields_skipped += fields.skipped;
 	writer->bytes += SAMPLE_BYTES;
 	return SQLITE_OK;
-}
-
-static void widen_span(struct writer *writer, uint32_t index, int64_t first_ns, int64_t last_ns)
-{
-	struct query_span *span;
-
-	if (index >= writer->span_count)
-		return;
-	span = &writer->spans[index];
-	if (first_ns < span->first_ns)
-		span->first_ns = first_ns;
-	if (last_ns > span->last_ns)
-		span->last_ns = last_ns;
 }
 
 /* The texts of a query record. */
@@ -171,50 +171,126 @@ static int write_query(struct writer *writer, const struct query_rows *rows,
 	return writer_run(writer, WRITE_QUERY_END);
 }
 
-/* The row of a query around the one whose record came, `otherwise` where there is none. It
- * runs still, so its row is as young as the record. */
-static int64_t find_outer_query(struct writer *writer, const struct query_record *record,
+/* When the query whose record came is known to have run. */
+struct stretch {
+	int64_t first_ns, last_ns;
+};
+
+/* The row of a query around it, `otherwise` where there is none. That one runs still, so its
+ * row is as young as the record. */
+static int64_t find_outer_query(struct writer *writer, struct query_key query, const struct stretch *stretch,
                                 struct query_key key, int64_t otherwise)
 {
 	uint32_t span;
-	int64_t row, start = (int64_t)record->start_realtime_ns;
+	int64_t row;
 
-	if ((!key.hi && !key.lo) || (key.hi == record->query.hi && key.lo == record->query.lo))
+	if ((!key.hi && !key.lo) || (key.hi == query.hi && key.lo == query.lo))
 		return otherwise;
 	row = intern_query(writer, key, &span);
 	if (row > 0)
-		widen_span(writer, span, start, start + (int64_t)record->duration_ns);
+		writer_widen_span(writer, span, stretch->first_ns, stretch->last_ns);
 	return row;
+}
+
+/* The rows of the query and of those around it. SQLITE_OK or the error. */
+static int find_queries(struct writer *writer, struct query_key query, struct query_key initial,
+                        struct query_key parent, const struct stretch *stretch, struct query_rows *rows)
+{
+	uint32_t span;
+
+	rows->query = intern_query(writer, query, &span);
+	if (rows->query < 0)
+		return (int)-rows->query;
+	writer_widen_span(writer, span, stretch->first_ns, stretch->last_ns);
+	rows->initial = find_outer_query(writer, query, stretch, initial, rows->query);
+	if (rows->initial < 0)
+		return (int)-rows->initial;
+	rows->parent = find_outer_query(writer, query, stretch, parent, 0);
+	return rows->parent < 0 ? (int)-rows->parent : SQLITE_OK;
+}
+
+/* The text that the start told may be another than the end's: cut, or a script that was being
+ * prepared. */
+static int leave_first_statement(struct writer *writer, struct query_key query, int64_t statement)
+{
+	struct known_query *known = intern_known_query(writer, query);
+	int64_t first = known ? known->statement : 0;
+
+	if (known)
+		known->statement = 0;
+	if (!first || first == statement)
+		return SQLITE_OK;
+	sqlite3_bind_int64(writer_statement(writer, WRITE_UNUSED_STATEMENT), 1, first);
+	return writer_run(writer, WRITE_UNUSED_STATEMENT);
+}
+
+/* A query of the profiler's own has no statement, so that its row is not shown. */
+static int64_t find_first_statement(struct writer *writer, const struct start_record *record)
+{
+	bool is_cut = record->text_size == START_TEXT_MAX;
+
+	if (record->run.state == START_KEPT)
+		return 0;
+	return intern_statement(writer, record->text,
+	                        is_cut ? text_cut(record->text, START_TEXT_MAX - 1) : record->text_size,
+	                        is_cut, false);
+}
+
+static int take_start(struct writer *writer, const struct start_record *record, size_t size)
+{
+	sqlite3_stmt *update = writer_statement(writer, WRITE_QUERY_START);
+	const struct stretch stretch = { (int64_t)record->run.realtime_ns, (int64_t)record->run.realtime_ns };
+	struct known_query *known;
+	struct query_rows rows;
+	int code;
+
+	if (size < sizeof *record || record->text_size > size - sizeof *record)
+		return SQLITE_OK;
+	code = find_queries(writer, record->query, record->run.initial, record->run.parent, &stretch, &rows);
+	if (code)
+		return code;
+	rows.statement = find_first_statement(writer, record);
+	if (rows.statement < 0)
+		return (int)-rows.statement;
+	sqlite3_bind_int64(update, 1, rows.query);
+	sqlite3_bind_int64(update, 2, rows.initial);
+	sqlite3_bind_int64(update, 3, rows.parent);
+	sqlite3_bind_int64(update, 4, rows.statement);
+	sqlite3_bind_int64(update, 5, stretch.first_ns);
+	sqlite3_bind_int64(update, 6, record->run.thread_id);
+	sqlite3_bind_int64(update, 7, writer->stored_batch);
+	code = writer_run(writer, WRITE_QUERY_START);
+	if (!code)
+		code = leave_first_statement(writer, record->query, rows.statement);
+	known = intern_known_query(writer, record->query);
+	if (known)
+		known->statement = rows.statement;
+	return code;
 }
 
 static int take_query(struct writer *writer, const struct query_record *record, size_t size)
 {
-	int64_t start = (int64_t)record->start_realtime_ns;
+	const struct stretch stretch = { (int64_t)record->start_realtime_ns,
+		                         (int64_t)(record->start_realtime_ns + record->duration_ns) };
 	struct query_texts texts;
 	struct query_rows rows;
-	uint32_t span;
 	int code;
 
 	if (size < sizeof *record || !find_texts(record, size, &texts))
 		return SQLITE_OK;
-	rows.query = intern_query(writer, record->query, &span);
-	if (rows.query < 0)
-		return (int)-rows.query;
-	widen_span(writer, span, start, start + (int64_t)record->duration_ns);
-	rows.initial = find_outer_query(writer, record, record->initial, rows.query);
-	if (rows.initial < 0)
-		return (int)-rows.initial;
-	rows.parent = find_outer_query(writer, record, record->parent, 0);
-	if (rows.parent < 0)
-		return (int)-rows.parent;
-	rows.statement =
-		intern_statement(writer, texts.query.bytes, texts.query.size, record->flags & QUERY_TEXT_CUT);
+	code = find_queries(writer, record->query, record->initial, record->parent, &stretch, &rows);
+	if (code)
+		return code;
+	rows.statement = intern_statement(writer, texts.query.bytes, texts.query.size,
+	                                  record->flags & QUERY_TEXT_CUT, true);
 	if (rows.statement < 0)
 		return (int)-rows.statement;
 	rows.library = intern_library(writer, texts.library.bytes, texts.library.size);
 	if (rows.library < 0)
 		return (int)-rows.library;
 	code = write_query(writer, &rows, record, &texts);
+	if (!code)
+		code = leave_first_statement(writer, record->query, rows.statement);
 	if (!code && texts.query_id.size)
 		code = set_query_id(writer, rows.query, &texts);
 	writer->query_count++;
@@ -239,6 +315,7 @@ static int take_record(struct writer *writer, unsigned kind, const void *record,
 	switch (kind) {
 	case RECORD_SAMPLE: return take_sample(writer, record, size);
 	case RECORD_QUERY: return take_query(writer, record, size);
+	case RECORD_START: return take_start(writer, record, size);
 	case RECORD_THREAD: return take_thread(writer, record, size);
 	default: return SQLITE_OK;
 	}
@@ -255,121 +332,7 @@ void writer_discard(struct writer *writer, unsigned kind, const void *record, si
 		intern_thread_name(writer, record);
 }
 
-/* --- samples in the order of time ------------------------------------------------ */
-
-COMPARE_BY(compare_samples, struct pending_sample, timestamp_ns)
-
-/* They come nearly sorted, threads being interleaved as they are: insertion sort is
- * much the fastest then. With a limit, for when they do not. */
-static void sort_samples(struct pending_sample *samples, size_t count)
-{
-	size_t moves = 0, most = 32 * count;
-
-	for (size_t i = 1; i < count; i++) {
-		struct pending_sample sample = samples[i];
-		size_t at = i;
-
-		for (; at && samples[at - 1].timestamp_ns > sample.timestamp_ns; at--)
-			samples[at] = samples[at - 1];
-		samples[at] = sample;
-		moves += i - at;
-		if (moves > most) {
-			qsort(samples, count, sizeof *samples, compare_samples);
-			return;
-		}
-	}
-}
-
-/* A free time near one that is taken: behind the last of the next few ns, or of a
- * wider range where those are full to the end. */
-static int64_t find_free_time(struct writer *writer, int64_t timestamp_ns)
-{
-	sqlite3_stmt *statement = writer_statement(writer, WRITE_LAST_TIME);
-
-	for (int64_t range = 64; range < INT64_MAX / 32; range *= 16) {
-		int64_t last;
-
-		sqlite3_bind_int64(statement, 1, timestamp_ns);
-		sqlite3_bind_int64(statement, 2, timestamp_ns + range);
-		last = writer_number(writer, WRITE_LAST_TIME);
-		if (last + 1 < timestamp_ns + range)
-			return last + 1;
-	}
-	return timestamp_ns;
-}
-
-#define VALUE_STORED(name, type, definition, flags, value) value,
-#define VALUE_FILED(name, type, definition, value) value,
-
-/* The time is the key; a sample whose time is taken moves on by as little as there
- * is. */
-static int insert_sample(struct writer *writer, struct pending_sample *sample)
-{
-	sqlite3_stmt *statement = writer_statement(writer, WRITE_SAMPLE);
-	int64_t query = sample->span < writer->span_count ? writer->spans[sample->span].query : 0;
-	const int64_t values[] = { TRACE_LOG_COLUMNS(VALUE_STORED, VALUE_FILED, WRITER_NOTHING,
-		                                     WRITER_NOTHING) };
-	int code;
-
-	/* Most are those of the sample before. */
-	for (int i = 0; i < WRITER_SAMPLE_VALUES; i++) {
-		if (values[i] == writer->bound[i])
-			continue;
-		sqlite3_bind_int64(statement, 2 + i, values[i]);
-		writer->bound[i] = values[i];
-	}
-	sqlite3_bind_int64(statement, 1, sample->timestamp_ns);
-	code = writer_run(writer, WRITE_SAMPLE);
-	if (code != SQLITE_CONSTRAINT_PRIMARYKEY && code != SQLITE_CONSTRAINT_ROWID)
-		return code;
-	sample->timestamp_ns = find_free_time(writer, sample->timestamp_ns);
-	sqlite3_bind_int64(statement, 1, sample->timestamp_ns);
-	return writer_run(writer, WRITE_SAMPLE);
-}
-
-/* Readers tell a batch's samples by the process and the range of time, without a column in
- * every sample; the samples for which that does not hold are named. */
-static int insert_late_sample(struct writer *writer, int64_t timestamp_ns)
-{
-	sqlite3_stmt *statement = writer_statement(writer, WRITE_LATE_SAMPLE);
-
-	sqlite3_bind_int64(statement, 1, timestamp_ns);
-	sqlite3_bind_int64(statement, 2, writer->stored_batch);
-	writer->bytes += LATE_BYTES;
-	return writer_run(writer, WRITE_LATE_SAMPLE);
-}
-
-/* Read from the file each time: another copy of the library may write for this process. */
-static int find_newest(struct writer *writer)
-{
-	sqlite3_bind_int64(writer_statement(writer, WRITE_NEWEST), 1, writer->process);
-	writer->process_newest = writer_number(writer, WRITE_NEWEST);
-	return writer->process_newest < 0 ? (int)-writer->process_newest : SQLITE_OK;
-}
-
-static int insert_samples(struct writer *writer)
-{
-	int64_t last = INT64_MIN;
-	int code = find_newest(writer);
-
-	sort_samples(writer->samples, writer->sample_count);
-	for (size_t i = 0; !code && i < writer->sample_count; i++) {
-		struct pending_sample *sample = &writer->samples[i];
-
-		if (sample->timestamp_ns <= last)
-			sample->timestamp_ns = last + 1;
-		code = insert_sample(writer, sample);
-		last = sample->timestamp_ns;
-		if (!code && last <= writer->process_newest)
-			code = insert_late_sample(writer, last);
-		if (!i || last < writer->sample_first)
-			writer->sample_first = last;
-		if (!i || last > writer->sample_last)
-			writer->sample_last = last;
-		widen_span(writer, sample->span, last, last);
-	}
-	return code;
-}
+/* --- the batch's own rows --------------------------------------------------------- */
 
 static int write_spans(struct writer *writer)
 {
@@ -381,9 +344,16 @@ static int write_spans(struct writer *writer)
 
 		if (span->first_ns > span->last_ns)
 			continue;
-		sqlite3_bind_int64(statement, 1, span->query);
-		sqlite3_bind_int64(statement, 2, span->first_ns);
-		sqlite3_bind_int64(statement, 3, span->last_ns);
+		const int64_t values[] = { span->query,
+			                   span->first_ns,
+			                   span->last_ns,
+			                   span->samples[TRACE_CPU],
+			                   span->samples[TRACE_REAL],
+			                   span->weights[TRACE_CPU],
+			                   span->weights[TRACE_REAL],
+			                   span->cpu_time_ns };
+		for (int at = 0; at < (int)(sizeof values / sizeof *values); at++)
+			sqlite3_bind_int64(statement, at + 1, values[at]);
 		code = writer_run(writer, WRITE_QUERY_RANGE);
 	}
 	return code;
@@ -443,7 +413,7 @@ static int begin(struct writer *writer)
 
 static int finish(struct writer *writer, struct ring *ring)
 {
-	int code = insert_samples(writer);
+	int code = sample_rows_insert(writer);
 
 	if (!code)
 		code = write_spans(writer);

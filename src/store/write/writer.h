@@ -44,7 +44,9 @@ enum writer_statement {
 	WRITE_LIBRARY,
 	WRITE_FIND_QUERY,
 	WRITE_QUERY,
+	WRITE_QUERY_START,
 	WRITE_QUERY_END,
+	WRITE_UNUSED_STATEMENT,
 	WRITE_QUERY_ID,
 	WRITE_QUERY_RANGE,
 	WRITE_SAMPLE,
@@ -75,10 +77,12 @@ struct pending_sample {
 	bool truncated;
 };
 
-/* First and last time that the batch has of one query. */
+/* What the batch has of one query: its first and last time, and its samples. */
 struct query_span {
 	int64_t query;
 	int64_t first_ns, last_ns;
+	int64_t samples[TRACE_TYPES], weights[TRACE_TYPES];
+	int64_t cpu_time_ns;
 };
 
 /* How the file names a process. */
@@ -191,6 +195,7 @@ struct known_stack {
 struct known_query {
 	struct hash key;
 	int64_t row;
+	int64_t statement;    /* that its start told, 0: none */
 	uint32_t batch, span; /* its span, valid in that batch only */
 };
 
@@ -206,6 +211,9 @@ struct placed_module {
 
 /* Forgets all rows it knows. */
 void writer_forget(struct writer *writer);
+
+/* The batch has something of a query at these times. `index`: its span; beyond them all: none. */
+void writer_widen_span(struct writer *writer, uint32_t index, int64_t first_ns, int64_t last_ns);
 
 /* After an error: keeps what it was, and ends the transaction if one is open. */
 void writer_roll_back(struct writer *writer);
