@@ -46,6 +46,12 @@ SELECT what, value FROM (
 	UNION ALL
 	-- Not where some samples are of a query whose text is not known.
 	SELECT 12, 'text', max(trim(query)) FROM runs
-	HAVING count(DISTINCT query) = 1 AND NOT EXISTS (SELECT 1 FROM unfinished WHERE NOT statement))
+	HAVING count(DISTINCT query) = 1 AND NOT EXISTS (SELECT 1 FROM unfinished WHERE NOT statement)
+	UNION ALL
+	SELECT 13, 'lost', printf('%,d samples or lines of queries, of all: ', sum(samples)) || reason
+	FROM losses GROUP BY reason HAVING sum(samples) > 0
+	UNION ALL
+	SELECT 14, 'missing', printf('samples, of all; refused %,d times: ', sum(refusals)) || reason
+	FROM losses GROUP BY reason HAVING sum(refusals) > 0)
 WHERE value IS NOT NULL
 ORDER BY line;

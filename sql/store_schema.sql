@@ -200,6 +200,19 @@ CREATE TABLE late_samples (
 	batch        INTEGER NOT NULL
 );
 
+-- What processes have lost, for each reason a row. samples: of them, and of lines of
+-- query_log. refusals: of timers, or of connections that could not be followed; nobody knows
+-- what those would have recorded.
+CREATE TABLE losses (
+	process  INTEGER NOT NULL REFERENCES processes (id),
+	reason   TEXT    NOT NULL,
+	first_ns INTEGER NOT NULL,
+	last_ns  INTEGER NOT NULL,
+	samples  INTEGER NOT NULL,
+	refusals INTEGER NOT NULL,
+	PRIMARY KEY (process, reason, first_ns)
+) WITHOUT ROWID;
+
 -- Which stacks are still needed, without counting: time is cut into epochs, and a
 -- stack carries the epoch in which it was last used. Whatever was written before
 -- an epoch began is older than its start_ns.

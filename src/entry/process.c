@@ -14,12 +14,12 @@
 
 #include "base/error.h"
 #include "base/lock.h"
+#include "entry/handover.h"
 #include "entry/mark.h"
 #include "hook/exit.h"
 #include "hook/rights.h"
 #include "modules/modules.h"
 #include "sampler/quiesce.h"
-#include "sampler/ring_reader.h"
 #include "sampler/start.h"
 #include "sampler/threads.h"
 #include "watch/hooks.h"
@@ -122,7 +122,7 @@ static int start(const qp_config *config)
 	settings_init();
 	if (config && (code = apply_config(config)))
 		return code;
-	if (!ring && !(ring = ring_create(settings_ring_bytes())))
+	if (!ring && !(ring = handover_ring(settings_ring_bytes())))
 		return error_set(QP_NOMEM, "no memory for a ring of %zu bytes: %s", settings_ring_bytes(),
 		                 strerror(errno));
 	metrics_set_ring(ring);

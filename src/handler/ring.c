@@ -57,8 +57,10 @@ void *ring_reserve(struct ring *ring, size_t size)
 		head += padding;
 	}
 	_Atomic uint64_t *header = ring_header_at(ring, head);
-	/* Relaxed: only this thread uses it, in ring_commit(). */
+	/* Relaxed: only this thread uses it, in ring_commit(). The compiler keeps it before
+	 * the payload: a process that is killed leaves no payload without a header. */
 	atomic_store_explicit(header, RING_RESERVED | size, memory_order_relaxed);
+	atomic_signal_fence(memory_order_seq_cst);
 	return (void *)(header + 1);
 }
 

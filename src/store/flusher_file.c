@@ -2,6 +2,7 @@
 #include "store/flusher_file.h"
 
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -179,6 +180,8 @@ void flusher_clear_failure(void)
 void flusher_note_failure(char *sentence)
 {
 	store_count(STORE_ERRORS, 1);
+	if (sentence)
+		snprintf(flusher.failure, sizeof flusher.failure, "%s", sentence);
 	if (!flusher.failing) {
 		flusher.retry_pause = RETRY_FIRST_NS;
 		if (flusher.on_failure && sentence)

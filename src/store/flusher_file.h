@@ -9,6 +9,7 @@
 #include "store/control.h"
 #include "store/file/database.h"
 #include "store/file/tempdir.h"
+#include "store/write/losses.h"
 #include "store/write/retention.h"
 #include "store/write/writer.h"
 
@@ -24,7 +25,9 @@ struct flusher {
 	int64_t max_bytes, interval_ns;
 	store_chore chore;
 	store_failure on_failure;
+	uint64_t timers_failed, sessions_refused; /* noted as losses */
 	bool failing, over_bound;
+	char failure[LOSS_REASON_SIZE]; /* the newest sentence */
 	int64_t retry_at, retry_pause;
 	int64_t reaped_at;
 	bool unsynced;   /* stored since the newest sync */

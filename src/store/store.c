@@ -19,6 +19,7 @@
 #include "base/text.h"
 #include "queryprof.h"
 #include "sampler/ring_reader.h"
+#include "sampler/state.h"
 #include "sampler/threads.h"
 #include "store/file/database.h"
 #include "store/flusher.h"
@@ -468,7 +469,9 @@ void store_after_fork_child(void)
 	}
 	flusher_reset_in_child();
 	if (store_control.ring) {
-		ring_reset_in_child(store_control.ring);
+		/* The sampler has emptied its own, and may have written to it since. */
+		if (store_control.ring != sampler_ring())
+			ring_reset_in_child(store_control.ring);
 		store_control.drained = store_control.drain_target = ring_tail(store_control.ring);
 	}
 	control_unlock();

@@ -24,9 +24,12 @@
 #include "file_map.h"
 #include "library.h"
 #include "queryprof.h"
+#include "rings.h"
 #include "entry/record.h"
 #include "settings/settings.h"
 #include "store/file/database.h"
+#include "store/store.h"
+#include "sql_record_losses.h"
 #include "sql_record_summary.h"
 #include "trace_file.h"
 
@@ -206,6 +209,7 @@ struct trace {
 	const char *path;
 	bool is_new;
 	int64_t before; /* the newest process that it knows */
+	const struct recovery *recovery;
 };
 
 static void remove_file(const char *path)
@@ -264,7 +268,23 @@ static int prepare_trace(struct trace *trace)
 
 struct summary {
 	sqlite3_int64 samples, queries, processes;
+	struct losses losses;
 };
+
+/* Adds those that are in the file. */
+static void sum_losses(sqlite3 *db, const struct trace *trace, struct losses *losses)
+{
+	sqlite3_stmt *row = NULL;
+
+	if (sqlite3_prepare_v2(db, sql_record_losses, -1, &row, NULL) == SQLITE_OK) {
+		sqlite3_bind_int64(row, sqlite3_bind_parameter_index(row, ":before"), trace->before);
+		while (sqlite3_step(row) == SQLITE_ROW)
+			losses_note(losses, (const char *)sqlite3_column_text(row, 0),
+			            (uint64_t)sqlite3_column_int64(row, 1),
+			            (uint64_t)sqlite3_column_int64(row, 2));
+	}
+	sqlite3_finalize(row);
+}
 
 static bool summarize(const struct trace *trace, struct summary *summary)
 {
@@ -275,9 +295,10 @@ static bool summarize(const struct trace *trace, struct summary *summary)
 	if (db && sqlite3_prepare_v2(db, sql_record_summary, -1, &row, NULL) == SQLITE_OK) {
 		sqlite3_bind_int64(row, sqlite3_bind_parameter_index(row, ":before"), trace->before);
 		if (sqlite3_step(row) == SQLITE_ROW) {
-			*summary =
-				(struct summary){ sqlite3_column_int64(row, 0), sqlite3_column_int64(row, 1),
-				                  sqlite3_column_int64(row, 2) };
+			summary->samples = sqlite3_column_int64(row, 0);
+			summary->queries = sqlite3_column_int64(row, 1);
+			summary->processes = sqlite3_column_int64(row, 2);
+			sum_losses(db, trace, &summary->losses);
 			found = true;
 		}
 	}
@@ -296,9 +317,23 @@ static void remove_trace(const struct trace *trace)
 
 /* --- the command ------------------------------------------------------------------------- */
 
+static void tell_losses(const struct losses *losses)
+{
+	for (const struct loss *loss = losses->reasons; loss < losses->reasons + LOSS_REASONS; loss++) {
+		if (loss->samples)
+			complain("%s: %llu sample%s or lines of queries lost: %s", path_as_given,
+			         (unsigned long long)loss->samples, loss->samples == 1 ? "" : "s",
+			         loss->reason);
+		if (loss->refusals)
+			complain("%s: samples missing, refused %llu time%s: %s", path_as_given,
+			         (unsigned long long)loss->refusals, loss->refusals == 1 ? "" : "s",
+			         loss->reason);
+	}
+}
+
 static void tell_end(const struct trace *trace, const char *program)
 {
-	struct summary found = { 0 };
+	struct summary found = { .losses = trace->recovery->losses };
 	bool is_read = summarize(trace, &found); /* has complained if not */
 	bool is_empty = is_read && !found.processes && !explain_has_sqlite();
 
@@ -306,23 +341,27 @@ static void tell_end(const struct trace *trace, const char *program)
 		remove_trace(trace);
 	else if (is_read && found.processes && !no_symbols)
 		embed_file(trace->path);
-	if (quiet || !is_read)
+	if (quiet)
 		return;
 	bool has_lost = explain_losses(path_as_given);
-	if (is_empty && !has_lost)
+	if (!is_read)
+		; /* and that was said */
+	else if (is_empty && !has_lost)
 		explain_no_sqlite(program);
 	else if (found.processes)
 		complain("%s: %lld sample%s, %lld quer%s, %lld process%s. To read it: queryprof report %s",
 		         path_as_given, found.samples, found.samples == 1 ? "" : "s", found.queries,
 		         found.queries == 1 ? "y" : "ies", found.processes, found.processes == 1 ? "" : "es",
 		         path_as_given);
-	else if (!has_lost)
+	else if (!is_empty && !has_lost && !losses_wait(&found.losses))
 		explain_no_query(path_as_given);
+	tell_losses(&found.losses);
 }
 
 static int run(int argc, char **argv)
 {
 	int result = set_defaults(), status, error;
+	struct store_config store;
 	struct trace trace;
 
 	if (result)
@@ -334,13 +373,17 @@ static int run(int argc, char **argv)
 	argv[argc] = NULL; /* the options stood between */
 	if (set_preload() || prepare_trace(&trace) || explain_begin())
 		return RECORD_FAILED;
-	error = program_run(argv, &status);
+	error = program_start(argv, rings_open());
 	if (error) {
 		complain("record: %s: %s", argv[0], strerror(error));
 		remove_trace(&trace);
 		explain_end();
 		return error == ENOENT ? NOT_FOUND : CANNOT_START;
 	}
+	settings_store_config(&store);
+	rings_watch(trace.path, store.max_bytes);
+	status = program_wait();
+	trace.recovery = rings_finish();
 	/* The rest of this process must not be recorded. */
 	unsetenv("LD_PRELOAD");
 	tell_end(&trace, argv[0]);

@@ -3,7 +3,8 @@
  * One transaction a batch. The flusher decodes and interns records while it reads the
  * ring; it writes the samples' own rows at the end, in the order of time, which is the
  * order of their table. On any error it rolls the batch back, counts it as lost, and
- * forgets all rows that it knew.
+ * forgets all rows that it knew. The ring keeps the records until then: a process that is
+ * killed meanwhile has them there (recovery.c).
  */
 #include <stdlib.h>
 #include <string.h>
@@ -312,14 +313,32 @@ static int take_query(struct writer *writer, const struct query_record *record, 
 	return code;
 }
 
+/* Its row is made at once: when the process is gone, nobody else knows its name. */
+static int take_thread(struct writer *writer, const struct thread_record *record, size_t size)
+{
+	int64_t row;
+
+	if (size < sizeof *record)
+		return SQLITE_OK;
+	intern_thread_name(writer, record);
+	row = intern_thread(writer, record->thread_id);
+	return row < 0 ? (int)-row : SQLITE_OK;
+}
+
 static int take_record(struct writer *writer, unsigned kind, const void *record, size_t size)
 {
 	switch (kind) {
 	case RECORD_SAMPLE: return take_sample(writer, record, size);
 	case RECORD_QUERY: return take_query(writer, record, size);
 	case RECORD_START: return take_start(writer, record, size);
+	case RECORD_THREAD: return take_thread(writer, record, size);
 	default: writer_discard(writer, kind, record, size); return SQLITE_OK;
 	}
+}
+
+bool writer_is_row(unsigned kind)
+{
+	return kind == RECORD_SAMPLE || kind == RECORD_QUERY;
 }
 
 void writer_discard(struct writer *writer, unsigned kind, const void *record, size_t size)
@@ -490,12 +509,14 @@ static int begin(struct writer *writer)
 	int64_t removals, identity;
 	int code = writer_run(writer, WRITE_BEGIN);
 
-	if (code)
+	if (code) {
+		writer_roll_back(writer);
 		return code;
+	}
 	code = sqlite3_step(state);
 	if (code != SQLITE_ROW) {
 		sqlite3_reset(state);
-		writer_run(writer, WRITE_ROLLBACK);
+		writer_roll_back(writer);
 		return code == SQLITE_DONE ? SQLITE_CORRUPT : code;
 	}
 	removals = sqlite3_column_int64(state, 0);
@@ -519,7 +540,7 @@ static int begin(struct writer *writer)
 	return SQLITE_OK;
 }
 
-static int finish(struct writer *writer)
+static int finish(struct writer *writer, struct ring *ring)
 {
 	int code = insert_samples(writer);
 
@@ -527,10 +548,14 @@ static int finish(struct writer *writer)
 		code = write_spans(writer);
 	if (!code)
 		code = write_batch(writer);
+	ring_announce(ring, (uint64_t)writer->stored_batch);
 	if (!code)
 		code = writer_run(writer, WRITE_COMMIT);
 	return code;
 }
+
+/* What a batch takes from the ring has its room until the batch is stored. */
+#define RING_SHARE 4
 
 int writer_store(struct writer *writer, struct ring *ring, size_t most_records, size_t most_bytes,
                  struct writer_result *result)
@@ -552,19 +577,21 @@ int writer_store(struct writer *writer, struct ring *ring, size_t most_records, 
 	if (most_records > WRITER_BATCH)
 		most_records = WRITER_BATCH;
 	while (!code && (record = ring_peek(ring, &kind, &size))) {
-		if (result->records >= most_records || writer->bytes + writer->rewritten >= most_bytes) {
+		if (result->records >= most_records || writer->bytes + writer->rewritten >= most_bytes ||
+		    ring_passed(ring) >= ring_bytes(ring) / RING_SHARE) {
 			result->more = true;
 			break;
 		}
 		code = take_record(writer, kind, record, size);
-		wanted += kind == RECORD_SAMPLE || kind == RECORD_QUERY;
-		ring_consume(ring);
+		wanted += writer_is_row(kind);
+		ring_pass(ring);
 		result->records++;
 	}
 	if (!code)
-		code = finish(writer);
+		code = finish(writer, ring);
+	ring_release(ring);
 	if (code) {
-		writer_run(writer, WRITE_ROLLBACK);
+		writer_roll_back(writer);
 		writer_forget(writer);
 		result->lost = wanted;
 		return code;

@@ -32,7 +32,7 @@ static void bind_process(struct writer *writer, sqlite3_stmt *statement)
 	sqlite3_bind_int64(statement, 3, writer->identity.start_time_ns);
 }
 
-static int64_t intern_process(struct writer *writer)
+int64_t intern_process(struct writer *writer)
 {
 	if (writer->process)
 		return writer->process;
@@ -100,24 +100,36 @@ void intern_thread_name(struct writer *writer, const struct thread_record *recor
 	writer->last.series = 0;
 }
 
-static int64_t intern_thread(struct writer *writer, uint32_t thread_id)
+/* The row of a thread whose name is in the file, and nowhere else any more; 0: none. */
+static int64_t find_newest_thread(struct writer *writer, int64_t process, uint32_t thread_id)
+{
+	sqlite3_stmt *statement = writer_statement(writer, WRITE_NEWEST_THREAD);
+
+	sqlite3_bind_int64(statement, 1, process);
+	sqlite3_bind_int64(statement, 2, thread_id);
+	return writer_number(writer, WRITE_NEWEST_THREAD);
+}
+
+int64_t intern_thread(struct writer *writer, uint32_t thread_id)
 {
 	struct known_thread *thread = hash_table_find(&writer->threads, thread_key(thread_id));
 	struct known_thread unknown = { .row = 0 };
-	int64_t process, row;
+	int64_t process = intern_process(writer), row;
 	sqlite3_stmt *statement;
 
+	if (process < 0)
+		return process;
 	if (!thread) {
 		thread = add_thread(writer, thread_id);
 		if (!thread)
 			thread = &unknown;
-		read_thread_name(thread_id, thread->name, sizeof thread->name);
+		if (writer->gone)
+			thread->row = find_newest_thread(writer, process, thread_id);
+		else
+			read_thread_name(thread_id, thread->name, sizeof thread->name);
 	}
 	if (thread->row)
 		return thread->row;
-	process = intern_process(writer);
-	if (process < 0)
-		return process;
 	for (enum writer_statement which = WRITE_FIND_THREAD;; which = WRITE_THREAD) {
 		statement = writer_statement(writer, which);
 		sqlite3_bind_int64(statement, 1, process);

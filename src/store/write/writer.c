@@ -35,6 +35,8 @@ static const char *const statement_sql[WRITE_STATEMENTS] = {
 	[WRITE_FIND_THREAD] =
 		"SELECT id FROM threads WHERE process = ?1 AND thread_id = ?2 AND thread_name = ?3",
 	[WRITE_THREAD] = "INSERT INTO threads (process, thread_id, thread_name) VALUES (?1, ?2, ?3)",
+	[WRITE_NEWEST_THREAD] =
+		"SELECT id FROM threads WHERE process = ?1 AND thread_id = ?2 ORDER BY id DESC LIMIT 1",
 	[WRITE_FIND_SERIES] =
 		"SELECT id FROM series WHERE thread = ?1 AND trace_type = ?2 AND period_ns = ?3",
 	[WRITE_SERIES] =
@@ -88,8 +90,13 @@ static const char *const statement_sql[WRITE_STATEMENTS] = {
 		" VALUES (?1, ?2, ?3, ?4, ?5, ?6,"
 		" ?6 + coalesce((SELECT total FROM batches ORDER BY id DESC LIMIT 1), 0),"
 		" coalesce((SELECT max(id) FROM threads), 0))",
+	[WRITE_FIND_BATCH] = "SELECT b.id FROM processes AS p JOIN batches AS b ON b.process = p.id"
+			     " WHERE p.hostname = ?1 AND p.process_id = ?2 AND p.start_time_ns = ?3"
+			     " AND b.id = ?4",
 	[WRITE_NEWEST] = "SELECT max(before_ns, last_ns) FROM batches WHERE process = ?1"
 			 " ORDER BY id DESC LIMIT 1",
+	[WRITE_LOSS] = "INSERT OR REPLACE INTO losses (process, reason, first_ns, last_ns, samples, refusals)"
+		       " VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
 	[WRITE_LATE_SAMPLE] = "INSERT INTO late_samples (timestamp_ns, batch) VALUES (?1, ?2)",
 };
 
@@ -130,31 +137,52 @@ int64_t writer_number(struct writer *writer, enum writer_statement which)
 	return number;
 }
 
+void writer_roll_back(struct writer *writer)
+{
+	free(writer->failure);
+	writer->failure = database_error(writer->database.db, writer->path);
+	/* SQLite has rolled it back itself where the disk was full. */
+	if (!sqlite3_get_autocommit(writer->database.db))
+		writer_run(writer, WRITE_ROLLBACK);
+}
+
+char *writer_failure(struct writer *writer)
+{
+	char *failure = writer->failure;
+
+	writer->failure = NULL;
+	return failure ? failure : database_error(writer->database.db, writer->path);
+}
+
 /* --- life ------------------------------------------------------------------------- */
+
+const struct writer_identity *writer_identity_here(void)
+{
+	static struct writer_identity identity; /* one row a process, however many writers it has */
+	ssize_t size;
+
+	if (identity.process_id == getpid())
+		return &identity;
+	if (gethostname(identity.hostname, sizeof identity.hostname))
+		identity.hostname[0] = '\0';
+	identity.hostname[sizeof identity.hostname - 1] = '\0';
+	size = readlink("/proc/self/exe", identity.executable, sizeof identity.executable - 1);
+	identity.executable[size > 0 ? size : 0] = '\0';
+	identity.start_time_ns = store_process_start();
+	identity.process_id = getpid();
+	return &identity;
+}
 
 void writer_reset_identity(struct writer *writer)
 {
-	struct writer_identity *identity = &writer->identity;
-	ssize_t size;
-
-	if (gethostname(identity->hostname, sizeof identity->hostname))
-		identity->hostname[0] = '\0';
-	identity->hostname[sizeof identity->hostname - 1] = '\0';
-	size = readlink("/proc/self/exe", identity->executable, sizeof identity->executable - 1);
-	identity->executable[size > 0 ? size : 0] = '\0';
-	if (identity->process_id != getpid())
-		identity->start_time_ns = store_process_start();
-	identity->process_id = getpid();
+	writer->identity = *writer_identity_here();
 	hash_table_clear(&writer->threads);
 	writer_forget(writer);
 }
 
 bool writer_init(struct writer *writer, bool (*give_up)(void *context), void *context)
 {
-	static struct writer_identity identity; /* outlives the writer: one row a process */
-
 	*writer = (struct writer){
-		.identity = identity,
 		.database = { .guard = -1 },
 		.threads = HASH_TABLE_OF(struct known_thread, 1 << 15),
 		.series = HASH_TABLE_OF(struct known_series, 1 << 15),
@@ -174,7 +202,6 @@ bool writer_init(struct writer *writer, bool (*give_up)(void *context), void *co
 		return false;
 	}
 	writer_reset_identity(writer);
-	identity = writer->identity;
 	return true;
 }
 
@@ -186,6 +213,8 @@ void writer_free(struct writer *writer)
 
 	for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
 		hash_table_free(tables[i]);
+	free(writer->failure);
+	writer->failure = NULL;
 	free(writer->samples);
 	free(writer->spans);
 	writer->samples = NULL;
@@ -246,6 +275,7 @@ int writer_open(struct writer *writer, const char *path, const struct database_l
 {
 	int code = database_open(&writer->database, path, limits, error);
 
+	writer->path = path;
 	if (code)
 		return code;
 	for (int i = 0; i < WRITE_STATEMENTS; i++) {
