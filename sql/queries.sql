@@ -9,7 +9,7 @@
 WITH runs AS MATERIALIZED (
 	SELECT * FROM temp.selected_runs
 	ORDER BY CASE :by WHEN 'wall' THEN query_duration_ns
-	                  WHEN 'off' THEN query_duration_ns - cpu_time_ns
+	                  WHEN 'off' THEN execution_time_ns - cpu_time_ns
 	                  WHEN 'samples' THEN samples_cpu + samples_real
 	                  WHEN 'start' THEN query_start_ns
 	                  ELSE cpu_time_ns END DESC, id
@@ -33,14 +33,4 @@ SELECT strftime(CASE WHEN :for_table THEN '%m-%d %H:%M:%S' ELSE '%Y-%m-%d %H:%M:
                                      (fullscan_steps / 1000000) || 'M'), '')
              || iif(sorts > 0, ', sort', '') || iif(autoindexes > 0, ', index', ''), ', ') AS notes,
        trim(replace(replace(replace(query, char(10), ' '), char(13), ' '), char(9), ' ')) AS query
-<<<<<<< HEAD
-FROM temp.selected_runs
-ORDER BY CASE :by WHEN 'wall' THEN query_duration_ns
-                  WHEN 'off' THEN execution_time_ns - cpu_time_ns
-                  WHEN 'samples' THEN samples_cpu + samples_real
-                  WHEN 'start' THEN query_start_ns
-                  ELSE cpu_time_ns END DESC, id
-LIMIT coalesce(CAST(:limit AS INTEGER), 20);
-=======
 FROM runs;
->>>>>>> main
