@@ -3,15 +3,21 @@
 WITH runs AS MATERIALIZED (SELECT * FROM temp.selected_runs),
 times AS (
 	SELECT count(*) AS n, min(query_start_ns) AS first, max(query_start_ns + query_duration_ns) AS last
-	FROM runs)
+	FROM runs),
+unfinished AS MATERIALIZED (
+	SELECT id, query_id, statement FROM temp.selected CROSS JOIN queries USING (id)
+	WHERE NOT finished AND id <> 0 AND (statement OR EXISTS (
+		SELECT 1 FROM samples WHERE timestamp_ns BETWEEN queries.first_ns AND queries.last_ns AND query = id)))
 SELECT what, value FROM (
 	SELECT 1 AS line, 'query' AS what, max(query_id) AS value FROM runs HAVING count(DISTINCT query_id) = 1
 	UNION ALL
-	SELECT 2, 'query', query_id || ' (not finished)' FROM temp.selected CROSS JOIN queries USING (id)
-	WHERE finished = 0 AND queries.id <> 0 AND (SELECT count(*) FROM temp.selected) = 1
+	SELECT 2, 'query', query_id FROM unfinished
+	WHERE NOT statement AND (SELECT count(*) FROM temp.selected) = 1
 	UNION ALL
-	SELECT 3, 'runs', n || ' of ' || (SELECT count(*) FROM queries WHERE finished) FROM times
+	SELECT 3, 'runs', n || ' of ' || (SELECT count(*) FROM queries WHERE finished OR statement) FROM times
 	WHERE n <> 1
+	UNION ALL
+	SELECT 3, 'unfinished', count(*) || ': no end was recorded' FROM unfinished HAVING count(*) > 0
 	UNION ALL
 	SELECT 4, 'from', strftime('%Y-%m-%d %H:%M:%S', first / 1000000000, 'unixepoch')
 	          || printf('.%06d UTC', first % 1000000000 / 1000) FROM times WHERE n > 0
@@ -19,7 +25,7 @@ SELECT what, value FROM (
 	SELECT 5, 'to', strftime('%Y-%m-%d %H:%M:%S', last / 1000000000, 'unixepoch')
 	          || printf('.%06d UTC', last % 1000000000 / 1000) FROM times WHERE n > 1
 	UNION ALL
-	SELECT 6, 'rows', sum(result_rows) FROM runs
+	SELECT 6, 'rows', sum(result_rows) FROM runs WHERE finished
 	UNION ALL
 	SELECT 7, 'failed', sum(exception_code <> 0) ||
 	       CASE count(DISTINCT nullif(exception, '')) WHEN 0 THEN '' ELSE ': ' || max(exception) END
@@ -38,6 +44,8 @@ SELECT what, value FROM (
 	                             sum(autoindexes))
 	FROM runs HAVING sum(autoindexes) > 0
 	UNION ALL
-	SELECT 12, 'text', max(trim(query)) FROM runs HAVING count(DISTINCT query) = 1)
+	-- Not where some samples are of a query whose text is not known.
+	SELECT 12, 'text', max(trim(query)) FROM runs
+	HAVING count(DISTINCT query) = 1 AND NOT EXISTS (SELECT 1 FROM unfinished WHERE NOT statement))
 WHERE value IS NOT NULL
 ORDER BY line;

@@ -110,9 +110,10 @@ CREATE TABLE libraries (
 	version TEXT    NOT NULL
 );
 
--- One row a query that was sampled or logged. Until its end is recorded `finished`
--- is 0 and only the first columns tell something. All its samples lie between
--- first_ns and last_ns: that range stands in for an index on samples.
+-- One row a query that was sampled or logged. Until its end is recorded `finished` is 0, and
+-- the row says what is known so far: once `statement` is there also when it began, how long it
+-- had run at its last sample, and how many it has; cpu_time_ns is what they add up to. All its
+-- samples lie between first_ns and last_ns: that range stands in for an index on samples.
 -- Row 0 is "no query".
 CREATE TABLE queries (
 	id                INTEGER PRIMARY KEY,
@@ -297,7 +298,7 @@ SELECT
 	-- columns.h: query_log
 	q.query_id AS query_id,
 	i.query_id AS initial_query_id,
-	CASE q.exception_code WHEN 0 THEN 'QueryFinish' ELSE 'ExceptionWhileProcessing' END AS type,
+	CASE WHEN NOT q.finished THEN 'QueryStart' WHEN q.exception_code = 0 THEN 'QueryFinish' ELSE 'ExceptionWhileProcessing' END AS type,
 	strftime('%Y-%m-%d %H:%M:%S', q.query_start_ns / 1000000000, 'unixepoch') || printf('.%06d', q.query_start_ns % 1000000000 / 1000) AS query_start_time_microseconds,
 	q.query_duration_ns AS query_duration_ns,
 	q.cpu_time_ns AS cpu_time_ns,
@@ -333,7 +334,7 @@ LEFT JOIN queries AS i ON i.id = q.initial
 LEFT JOIN queries AS p ON p.id = q.parent
 LEFT JOIN statements AS x ON x.id = q.statement
 LEFT JOIN libraries AS l ON l.id = q.library
-WHERE q.finished;
+WHERE q.finished OR q.statement;
 
 -- The samples of each batch: the late ones that name it, and those of its process in its
 -- range of time that are not late.

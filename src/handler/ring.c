@@ -10,11 +10,6 @@
 #include "base/sys.h"
 #include "handler/ring_layout.h"
 
-size_t ring_bytes(const struct ring *ring)
-{
-	return ring->bytes;
-}
-
 /* Half the ring less a header: padding and record then fit an empty ring, wherever its
  * head is. */
 size_t ring_max_payload(const struct ring *ring)

@@ -38,6 +38,11 @@ struct ring *ring_create(size_t bytes)
 	return ring;
 }
 
+size_t ring_bytes(const struct ring *ring)
+{
+	return ring->bytes;
+}
+
 void ring_destroy(struct ring *ring)
 {
 	if (ring != NULL)

@@ -16,6 +16,8 @@
  * RING_MAX_BYTES. NULL with errno set when there is no memory. */
 struct ring *ring_create(size_t bytes);
 
+size_t ring_bytes(const struct ring *ring);
+
 /* No producer may hold a reservation or come later. */
 void ring_destroy(struct ring *ring);
 

@@ -221,6 +221,7 @@ static void take_settings(struct settings_of_store *settings)
 	flusher_take_limits(settings->max_bytes);
 	flusher.interval_ns = settings->flush_interval_ns;
 	flusher.chore = settings->chore;
+	flusher.on_failure = settings->on_failure;
 }
 
 static bool is_same_path(const char *left, const char *right)
@@ -298,11 +299,14 @@ static void serve_request(void)
 /* Called and left with the lock held. */
 static void park(void)
 {
+	bool keeps;
+
 	control_unlock();
-	/* What is in memory would go with its connection. */
-	if (!flusher.table_error)
+	keeps = flusher_keeps_file();
+	if (!keeps)
 		flusher_close_file(false);
 	control_lock();
+	store_control.is_open_at_fork = keeps && !flusher.table_error;
 	if (store_control.state != STORE_RUNNING)
 		return;
 	control_set_state(STORE_PARKED);

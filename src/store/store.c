@@ -15,6 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/text.h"
 #include "queryprof.h"
 #include "sampler/ring_reader.h"
@@ -50,6 +51,7 @@ static int copy_settings(const struct store_config *config, struct settings_of_s
 		.flush_interval_ns =
 			config->flush_interval_ns > 0 ? config->flush_interval_ns : INTERVAL_DEFAULT_NS,
 		.chore = config->chore,
+		.on_failure = config->on_failure,
 	};
 	if (!config->path || !*config->path)
 		return 0;
@@ -64,6 +66,11 @@ static int copy_settings(const struct store_config *config, struct settings_of_s
 		free(folder);
 	}
 	return settings->path ? 0 : ENOMEM;
+}
+
+bool store_is_here(void)
+{
+	return __atomic_load_n(&store_control.owner, __ATOMIC_RELAXED) == getpid();
 }
 
 static bool start_thread(void);
@@ -175,6 +182,22 @@ int store_open(char **error)
 	return control_request(REQUEST_OPEN, &none, &waiting, error);
 }
 
+/* Until store_init(), and the hooks of fork(), say so. */
+__attribute__((constructor)) static void on_load(void)
+{
+	__atomic_store_n(&store_control.owner, getpid(), __ATOMIC_RELAXED);
+}
+
+void store_open_ahead(void)
+{
+	char *error = NULL;
+
+	/* An error is the flusher's to report, when there is something to store. */
+	if (store_is_here() && !control_epoch())
+		store_open(&error);
+	free(error);
+}
+
 int store_configure(const struct store_config *config, char **error)
 {
 	struct waiting waiting = waiting_begin_ms(REQUEST_TIMEOUT_MS);
@@ -248,11 +271,11 @@ bool store_drain(int timeout_ms)
 void store_drain_for_exit(void)
 {
 	struct waiting waiting = waiting_begin_ms(EXIT_TIMEOUT_MS / 2);
+	const struct timespec deadline = timespec_of_ns(waiting.deadline_ns);
 	uint64_t target;
 
-	if (__atomic_load_n(&store_control.owner, __ATOMIC_RELAXED) != getpid() ||
-	    __atomic_load_n(&store_control.state, __ATOMIC_RELAXED) <= STORE_READY ||
-	    pthread_mutex_clocklock(&store_control.lock, CLOCK_MONOTONIC, &waiting.deadline))
+	if (!store_is_here() || __atomic_load_n(&store_control.state, __ATOMIC_RELAXED) <= STORE_READY ||
+	    pthread_mutex_clocklock(&store_control.lock, CLOCK_MONOTONIC, &deadline))
 		return;
 	if (control_is_live()) {
 		target = ring_head(store_control.ring);
@@ -266,8 +289,7 @@ void store_leader_ends(void)
 {
 	bool watched;
 
-	if (__atomic_load_n(&store_control.owner, __ATOMIC_RELAXED) != getpid() ||
-	    syscall(SYS_gettid) != getpid())
+	if (!store_is_here() || syscall(SYS_gettid) != getpid())
 		return;
 	control_lock();
 	if (store_control.watch == WATCH_NONE)
@@ -321,7 +343,7 @@ static void shut_down(int timeout_ms)
 
 	/* A child that came without our hooks: the lock may be held by a thread that it
 	 * does not have. */
-	if (__atomic_load_n(&store_control.owner, __ATOMIC_RELAXED) != getpid())
+	if (!store_is_here())
 		return;
 	control_lock();
 	if (!store_control.ring || is_ending() || !stop_thread(&waiting)) {
@@ -397,6 +419,7 @@ void store_before_fork(void)
 	space_before_fork();
 	control_lock();
 	store_control.pauses++;
+	store_control.is_open_at_fork = false;
 	if (control_is_live())
 		ring_wake(store_control.ring);
 	while (in_time && control_is_live() && store_control.state != STORE_PARKED)
@@ -437,9 +460,11 @@ void store_after_fork_child(void)
 	pool_reset_in_child();
 	store_reset_counters();
 	reset_control();
-	if (!child_is_clean) {
+	if (!child_is_clean || store_control.is_open_at_fork) {
 		control_set_state(STORE_DISABLED);
-		store_control.error = text_format("forked while the parent's trace file was in use");
+		store_control.error =
+			text_format(child_is_clean ? "forked by a process without the right to open its file"
+		                                   : "forked while the parent's trace file was in use");
 	}
 	flusher_reset_in_child();
 	if (store_control.ring) {

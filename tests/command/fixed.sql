@@ -47,7 +47,8 @@ INSERT INTO statements (id, hash, normalized_query_hash, is_cut, query)
 VALUES (1, 0, 901, 0, 'SELECT id, total FROM orders' || char(10) || 'WHERE note LIKE ''%größe%'' AND total > 100'),
        (2, 0, 902, 0, 'SELECT * FROM orders ORDER BY customer, total DESC'),
        (3, 0, 903, 0, 'INSERT INTO report SELECT day, sum(total) FROM orders GROUP BY day'),
-       (4, 0, 901, 0, 'SELECT id, total FROM orders' || char(10) || 'WHERE note LIKE ''%farbe%'' AND total > 20');
+       (4, 0, 901, 0, 'SELECT id, total FROM orders' || char(10) || 'WHERE note LIKE ''%farbe%'' AND total > 20'),
+       (9, 0, 904, 0, 'DELETE FROM orders WHERE day < 20200101');
 
 INSERT INTO queries (id, query_id, process, first_ns, last_ns, finished, initial, statement, query_start_ns,
                      query_duration_ns, cpu_time_ns, database, thread_id, exception_code, exception, result_rows,
@@ -64,9 +65,11 @@ FROM (SELECT column1 AS id, column2 AS query_id, column3 AS statement, 179500000
                    (4, 'the big sort',                         2, 3000, 300, 240, 0, 900, 80, 30, 2),
                    (5, '0193a5b2-77c5-7eee-8000-000000000005', 3, 4000,  60,   8, 13,  0,  2,  6, 0)));
 
--- Not finished.
-INSERT INTO queries (id, query_id, process, first_ns, last_ns)
-VALUES (6, '0193a5b2-77c6-7fff-8000-000000000006', 1, 1795000005000000000, 1795000005040000000);
+-- Not finished: what its samples say.
+INSERT INTO queries (id, query_id, process, first_ns, last_ns, initial, statement, query_start_ns, query_duration_ns,
+                     cpu_time_ns, thread_id, samples_cpu, weight_cpu)
+VALUES (6, '0193a5b2-77c6-7fff-8000-000000000006', 1, 1795000005000000000, 1795000005040000000, 6, 9,
+        1795000005000000000, 40000000, 12000000, 101, 3, 3);
 
 -- query, its start in ms, series, stack, how many samples, weight of each, ms between.
 INSERT INTO samples (timestamp_ns, series, query, stack, cpu_id, weight, truncated, size)

@@ -207,6 +207,21 @@ static size_t length(const char *text)
 	return text ? strlen(text) : 0;
 }
 
+void put_start(struct query_key query, enum start_state state, const char *text)
+{
+	size_t size = strnlen(text, START_TEXT_MAX);
+	struct start_record *start = ring_reserve(ring, sizeof *start + size);
+
+	assert_non_null(start);
+	*start = (struct start_record){
+		.query = query,
+		.run = { .state = state, .thread_id = 13, .realtime_ns = T0, .initial = query },
+		.text_size = size,
+	};
+	memcpy(start->text, text, size);
+	ring_commit(ring, start, RECORD_START);
+}
+
 void put_query(const struct a_query *query)
 {
 	const char *texts[] = { query->query_id, query->query, query->database, query->exception };

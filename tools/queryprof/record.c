@@ -9,11 +9,9 @@
 #include "command.h"
 #include "program.h"
 
-#include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <link.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -22,6 +20,8 @@
 #include <unistd.h>
 
 #include "embed.h"
+#include "explain.h"
+#include "file_map.h"
 #include "library.h"
 #include "queryprof.h"
 #include "entry/record.h"
@@ -162,27 +162,13 @@ static int take_option(const struct command_option *option, const char *value)
 
 /* --- the preload ---------------------------------------------------------------------- */
 
-/* NULL: it cannot be read, or is empty. */
-static void *map_file(const char *path, struct stat *status)
-{
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	void *file = MAP_FAILED;
-
-	if (fd < 0)
-		return NULL;
-	if (fstat(fd, status) == 0 && S_ISREG(status->st_mode) && status->st_size > 0)
-		file = mmap(NULL, (size_t)status->st_size, PROT_READ, MAP_PRIVATE, fd, 0);
-	close(fd);
-	return file == MAP_FAILED ? NULL : file;
-}
-
 /* Another version would take the settings otherwise, or refuse the trace file, and
  * nobody would hear of it. */
 static bool is_ours(const char *library)
 {
 	static const char agreement[] = RECORD_AGREEMENT;
 	struct stat status;
-	void *file = map_file(library, &status);
+	void *file = file_map(library, &status);
 	bool found = file && memmem(file, (size_t)status.st_size, agreement, sizeof(agreement));
 
 	if (file)
@@ -212,30 +198,6 @@ static int set_preload(void)
 		return complain("record: out of memory");
 	free(both);
 	return COMMAND_FINE;
-}
-
-/* Whoever finds SQLite writes to this file. */
-static char *mark;
-
-static int make_mark(void)
-{
-	const char *folder = getenv("TMPDIR");
-	int fd;
-
-	if (asprintf(&mark, "%s/queryprof-record-XXXXXX", folder && *folder == '/' ? folder : "/tmp") < 0)
-		return complain("record: out of memory");
-	fd = mkostemp(mark, O_CLOEXEC);
-	if (fd < 0)
-		return complain("record: %s: %s", mark, strerror(errno));
-	close(fd);
-	return setenv("QUERYPROF_RECORD", mark, 1) == 0 ? COMMAND_FINE : complain("record: out of memory");
-}
-
-static bool is_marked(void)
-{
-	struct stat status;
-
-	return stat(mark, &status) == 0 && status.st_size > 0;
 }
 
 /* --- the trace file ------------------------------------------------------------------- */
@@ -332,107 +294,13 @@ static void remove_trace(const struct trace *trace)
 		remove_file(trace->path);
 }
 
-/* --- why nothing was seen --------------------------------------------------------------- */
-
-/* The file that execvp() runs. */
-static bool find_program(const char *name, char *path)
-{
-	const char *folders = getenv("PATH");
-	char tried[2 * PATH_MAX];
-
-	if (strchr(name, '/'))
-		return realpath(name, path) != NULL;
-	for (const char *at = folders ? folders : "/bin:/usr/bin"; at;
-	     at = strchr(at, ':') ? strchr(at, ':') + 1 : NULL) {
-		snprintf(tried, sizeof(tried), "%.*s/%s", (int)strcspn(at, ":"), at, name);
-		if (access(tried, X_OK) == 0 && realpath(tried, path))
-			return true;
-	}
-	return false;
-}
-
-enum reason { NOT_KNOWN, PRIVILEGED, STATIC, OWN_COPY };
-
-static bool has_interpreter(const unsigned char *file, size_t size)
-{
-	const ElfW(Ehdr) *header = (const void *)file;
-
-	for (size_t i = 0; size >= sizeof(*header) && i < header->e_phnum; i++) {
-		const ElfW(Phdr) *segment = (const void *)(file + header->e_phoff + i * sizeof(*segment));
-		if (header->e_phoff > size || size - header->e_phoff < (i + 1) * sizeof(*segment))
-			return false;
-		if (segment->p_type == PT_INTERP)
-			return true;
-	}
-	return false;
-}
-
-static enum reason find_reason(const char *path)
-{
-	/* A message that every copy of SQLite has in it, and programs that only use SQLite
-	 * have not. */
-	static const char words[] = "malformed database schema";
-	enum reason reason = NOT_KNOWN;
-	struct stat status;
-	void *file = map_file(path, &status);
-
-	if (!file)
-		return NOT_KNOWN;
-	size_t size = (size_t)status.st_size;
-	if (status.st_mode & (S_ISUID | S_ISGID))
-		reason = PRIVILEGED;
-	else if (memmem(file, size, words, strlen(words)))
-		reason = OWN_COPY;
-	else if (size > SELFMAG && memcmp(file, ELFMAG, SELFMAG) == 0 && !has_interpreter(file, size))
-		reason = STATIC;
-	munmap(file, size);
-	return reason;
-}
-
-static void explain_nothing(const char *program)
-{
-	char path[PATH_MAX], library[PATH_MAX] = "libqueryprof.so";
-
-	if (!find_program(program, path))
-		snprintf(path, sizeof(path), "%s", program);
-	library_find("libqueryprof.so", library);
-	complain("nothing was recorded: no SQLite library was seen in %s, nor in what it started", program);
-	switch (find_reason(path)) {
-	case OWN_COPY:
-		complain("%s has a copy of SQLite of its own inside, which cannot be reached from outside. "
-		         "Load the extension in it (.load %s, or SELECT load_extension('%s')); or let the "
-		         "program "
-		         "call the library (qp_attach() in queryprof.h says how)",
-		         path, library, library);
-		break;
-	case PRIVILEGED:
-		complain("%s runs with more rights than its caller has (set-user-id), and then it is never "
-		         "recorded",
-		         path);
-		break;
-	case STATIC:
-		complain(
-			"%s is linked statically: nothing can be preloaded. Let the program call the library "
-			"(qp_attach() in queryprof.h says how)",
-			path);
-		break;
-	case NOT_KNOWN:
-		complain("if there is one with a copy of SQLite of its own inside, load the extension in it "
-		         "(SELECT load_extension('%s')), or let it call the library (qp_attach() in "
-		         "queryprof.h "
-		         "says how)",
-		         library);
-		break;
-	}
-}
-
 /* --- the command ------------------------------------------------------------------------- */
 
 static void tell_end(const struct trace *trace, const char *program)
 {
 	struct summary found = { 0 };
 	bool is_read = summarize(trace, &found); /* has complained if not */
-	bool is_empty = is_read && !found.processes && !is_marked();
+	bool is_empty = is_read && !found.processes && !explain_has_sqlite();
 
 	if (is_empty)
 		remove_trace(trace);
@@ -440,17 +308,16 @@ static void tell_end(const struct trace *trace, const char *program)
 		embed_file(trace->path);
 	if (quiet || !is_read)
 		return;
-	if (is_empty)
-		explain_nothing(program);
+	bool has_lost = explain_losses(path_as_given);
+	if (is_empty && !has_lost)
+		explain_no_sqlite(program);
 	else if (found.processes)
 		complain("%s: %lld sample%s, %lld quer%s, %lld process%s. To read it: queryprof report %s",
 		         path_as_given, found.samples, found.samples == 1 ? "" : "s", found.queries,
 		         found.queries == 1 ? "y" : "ies", found.processes, found.processes == 1 ? "" : "es",
 		         path_as_given);
-	else
-		complain("%s: SQLite was there, but no query took long enough to be sampled or logged "
-		         "(--setting log_queries_min_query_duration_ns=0 logs every one)",
-		         path_as_given);
+	else if (!has_lost)
+		explain_no_query(path_as_given);
 }
 
 static int run(int argc, char **argv)
@@ -465,19 +332,19 @@ static int run(int argc, char **argv)
 		return COMMAND_MISUSED;
 	}
 	argv[argc] = NULL; /* the options stood between */
-	if (set_preload() || prepare_trace(&trace) || make_mark())
+	if (set_preload() || prepare_trace(&trace) || explain_begin())
 		return RECORD_FAILED;
 	error = program_run(argv, &status);
 	if (error) {
 		complain("record: %s: %s", argv[0], strerror(error));
 		remove_trace(&trace);
-		unlink(mark);
+		explain_end();
 		return error == ENOENT ? NOT_FOUND : CANNOT_START;
 	}
 	/* The rest of this process must not be recorded. */
 	unsetenv("LD_PRELOAD");
 	tell_end(&trace, argv[0]);
-	unlink(mark);
+	explain_end();
 	program_end_alike(status);
 }
 

@@ -8,7 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "sampler/ring_reader.h"
+#include "base/search.h"
 #include "sampler/sample_reader.h"
 #include "store/write/batch.h"
 #include "store/write/intern.h"
@@ -60,6 +62,19 @@ static int64_t beyond_periods(const struct sample_record *record, const struct s
 	return beyond;
 }
 
+static void count_sample(struct writer *writer, uint32_t index, const struct sample_record *record)
+{
+	struct query_span *span;
+
+	if (index >= writer->span_count || record->trace_type >= TRACE_TYPES)
+		return;
+	span = &writer->spans[index];
+	span->samples[record->trace_type]++;
+	span->weights[record->trace_type] += record->weight;
+	if (record->trace_type == TRACE_CPU)
+		span->cpu_time_ns += (int64_t)(record->weight * record->period_ns);
+}
+
 static int take_sample(struct writer *writer, const struct sample_record *record, size_t size)
 {
 	struct pending_sample *sample = &writer->samples[writer->sample_count];
@@ -86,6 +101,7 @@ static int take_sample(struct writer *writer, const struct sample_record *record
 		row = intern_query(writer, record->query, &sample->span);
 		if (row < 0)
 			return (int)-row;
+		count_sample(writer, sample->span, record);
 	}
 	writer->sample_count++;
 	writer->fields_skipped += fields.skipped;
@@ -169,50 +185,126 @@ static int write_query(struct writer *writer, const struct query_rows *rows,
 	return writer_run(writer, WRITE_QUERY_END);
 }
 
-/* The row of a query around the one whose record came, `otherwise` where there is none. It
- * runs still, so its row is as young as the record. */
-static int64_t find_outer_query(struct writer *writer, const struct query_record *record,
+/* When the query whose record came is known to have run. */
+struct stretch {
+	int64_t first_ns, last_ns;
+};
+
+/* The row of a query around it, `otherwise` where there is none. That one runs still, so its
+ * row is as young as the record. */
+static int64_t find_outer_query(struct writer *writer, struct query_key query, const struct stretch *stretch,
                                 struct query_key key, int64_t otherwise)
 {
 	uint32_t span;
-	int64_t row, start = (int64_t)record->start_realtime_ns;
+	int64_t row;
 
-	if ((!key.hi && !key.lo) || (key.hi == record->query.hi && key.lo == record->query.lo))
+	if ((!key.hi && !key.lo) || (key.hi == query.hi && key.lo == query.lo))
 		return otherwise;
 	row = intern_query(writer, key, &span);
 	if (row > 0)
-		widen_span(writer, span, start, start + (int64_t)record->duration_ns);
+		widen_span(writer, span, stretch->first_ns, stretch->last_ns);
 	return row;
+}
+
+/* The rows of the query and of those around it. SQLITE_OK or the error. */
+static int find_queries(struct writer *writer, struct query_key query, struct query_key initial,
+                        struct query_key parent, const struct stretch *stretch, struct query_rows *rows)
+{
+	uint32_t span;
+
+	rows->query = intern_query(writer, query, &span);
+	if (rows->query < 0)
+		return (int)-rows->query;
+	widen_span(writer, span, stretch->first_ns, stretch->last_ns);
+	rows->initial = find_outer_query(writer, query, stretch, initial, rows->query);
+	if (rows->initial < 0)
+		return (int)-rows->initial;
+	rows->parent = find_outer_query(writer, query, stretch, parent, 0);
+	return rows->parent < 0 ? (int)-rows->parent : SQLITE_OK;
+}
+
+/* The text that the start told may be another than the end's: cut, or a script that was being
+ * prepared. */
+static int leave_first_statement(struct writer *writer, struct query_key query, int64_t statement)
+{
+	struct known_query *known = intern_known_query(writer, query);
+	int64_t first = known ? known->statement : 0;
+
+	if (known)
+		known->statement = 0;
+	if (!first || first == statement)
+		return SQLITE_OK;
+	sqlite3_bind_int64(writer_statement(writer, WRITE_UNUSED_STATEMENT), 1, first);
+	return writer_run(writer, WRITE_UNUSED_STATEMENT);
+}
+
+/* A query of the profiler's own has no statement, so that its row is not shown. */
+static int64_t find_first_statement(struct writer *writer, const struct start_record *record)
+{
+	bool is_cut = record->text_size == START_TEXT_MAX;
+
+	if (record->run.state == START_KEPT)
+		return 0;
+	return intern_statement(writer, record->text,
+	                        is_cut ? text_cut(record->text, START_TEXT_MAX - 1) : record->text_size,
+	                        is_cut, false);
+}
+
+static int take_start(struct writer *writer, const struct start_record *record, size_t size)
+{
+	sqlite3_stmt *update = writer_statement(writer, WRITE_QUERY_START);
+	const struct stretch stretch = { (int64_t)record->run.realtime_ns, (int64_t)record->run.realtime_ns };
+	struct known_query *known;
+	struct query_rows rows;
+	int code;
+
+	if (size < sizeof *record || record->text_size > size - sizeof *record)
+		return SQLITE_OK;
+	code = find_queries(writer, record->query, record->run.initial, record->run.parent, &stretch, &rows);
+	if (code)
+		return code;
+	rows.statement = find_first_statement(writer, record);
+	if (rows.statement < 0)
+		return (int)-rows.statement;
+	sqlite3_bind_int64(update, 1, rows.query);
+	sqlite3_bind_int64(update, 2, rows.initial);
+	sqlite3_bind_int64(update, 3, rows.parent);
+	sqlite3_bind_int64(update, 4, rows.statement);
+	sqlite3_bind_int64(update, 5, stretch.first_ns);
+	sqlite3_bind_int64(update, 6, record->run.thread_id);
+	sqlite3_bind_int64(update, 7, writer->stored_batch);
+	code = writer_run(writer, WRITE_QUERY_START);
+	if (!code)
+		code = leave_first_statement(writer, record->query, rows.statement);
+	known = intern_known_query(writer, record->query);
+	if (known)
+		known->statement = rows.statement;
+	return code;
 }
 
 static int take_query(struct writer *writer, const struct query_record *record, size_t size)
 {
-	int64_t start = (int64_t)record->start_realtime_ns;
+	const struct stretch stretch = { (int64_t)record->start_realtime_ns,
+		                         (int64_t)(record->start_realtime_ns + record->duration_ns) };
 	struct query_texts texts;
 	struct query_rows rows;
-	uint32_t span;
 	int code;
 
 	if (size < sizeof *record || !find_texts(record, size, &texts))
 		return SQLITE_OK;
-	rows.query = intern_query(writer, record->query, &span);
-	if (rows.query < 0)
-		return (int)-rows.query;
-	widen_span(writer, span, start, start + (int64_t)record->duration_ns);
-	rows.initial = find_outer_query(writer, record, record->initial, rows.query);
-	if (rows.initial < 0)
-		return (int)-rows.initial;
-	rows.parent = find_outer_query(writer, record, record->parent, 0);
-	if (rows.parent < 0)
-		return (int)-rows.parent;
-	rows.statement =
-		intern_statement(writer, texts.query.bytes, texts.query.size, record->flags & QUERY_TEXT_CUT);
+	code = find_queries(writer, record->query, record->initial, record->parent, &stretch, &rows);
+	if (code)
+		return code;
+	rows.statement = intern_statement(writer, texts.query.bytes, texts.query.size,
+	                                  record->flags & QUERY_TEXT_CUT, true);
 	if (rows.statement < 0)
 		return (int)-rows.statement;
 	rows.library = intern_library(writer, texts.library.bytes, texts.library.size);
 	if (rows.library < 0)
 		return (int)-rows.library;
 	code = write_query(writer, &rows, record, &texts);
+	if (!code)
+		code = leave_first_statement(writer, record->query, rows.statement);
 	if (!code && texts.query_id.size)
 		code = set_query_id(writer, rows.query, &texts);
 	writer->query_count++;
@@ -225,6 +317,7 @@ static int take_record(struct writer *writer, unsigned kind, const void *record,
 	switch (kind) {
 	case RECORD_SAMPLE: return take_sample(writer, record, size);
 	case RECORD_QUERY: return take_query(writer, record, size);
+	case RECORD_START: return take_start(writer, record, size);
 	default: writer_discard(writer, kind, record, size); return SQLITE_OK;
 	}
 }
@@ -237,12 +330,7 @@ void writer_discard(struct writer *writer, unsigned kind, const void *record, si
 
 /* --- samples in the order of time ------------------------------------------------ */
 
-static int compare_samples(const void *left, const void *right)
-{
-	const struct pending_sample *a = left, *b = right;
-
-	return (a->timestamp_ns > b->timestamp_ns) - (a->timestamp_ns < b->timestamp_ns);
-}
+COMPARE_BY(compare_samples, struct pending_sample, timestamp_ns)
 
 /* They come nearly sorted, threads being interleaved as they are: insertion sort is
  * much the fastest then. With a limit, for when they do not. */
@@ -366,9 +454,16 @@ static int write_spans(struct writer *writer)
 
 		if (span->first_ns > span->last_ns)
 			continue;
-		sqlite3_bind_int64(statement, 1, span->query);
-		sqlite3_bind_int64(statement, 2, span->first_ns);
-		sqlite3_bind_int64(statement, 3, span->last_ns);
+		const int64_t values[] = { span->query,
+			                   span->first_ns,
+			                   span->last_ns,
+			                   span->samples[TRACE_CPU],
+			                   span->samples[TRACE_REAL],
+			                   span->weights[TRACE_CPU],
+			                   span->weights[TRACE_REAL],
+			                   span->cpu_time_ns };
+		for (int at = 0; at < (int)(sizeof values / sizeof *values); at++)
+			sqlite3_bind_int64(statement, at + 1, values[at]);
 		code = writer_run(writer, WRITE_QUERY_RANGE);
 	}
 	return code;

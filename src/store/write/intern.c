@@ -316,7 +316,7 @@ int64_t intern_stack(struct writer *writer, const struct sample_record *sample)
 
 /* --- statements and queries ---------------------------------------------------- */
 
-int64_t intern_statement(struct writer *writer, const char *text, size_t size, bool is_cut)
+int64_t intern_statement(struct writer *writer, const char *text, size_t size, bool is_cut, bool stays)
 {
 	struct hash key = hash_bytes(text, size);
 	struct known_text *known;
@@ -341,7 +341,7 @@ int64_t intern_statement(struct writer *writer, const char *text, size_t size, b
 		row = insert_row(writer, WRITE_STATEMENT);
 		writer->bytes += size + 40;
 	}
-	if (row > 0 && (known = hash_table_add(&writer->texts, key)))
+	if (row > 0 && stays && (known = hash_table_add(&writer->texts, key)))
 		known->row = row;
 	return row;
 }
@@ -372,7 +372,8 @@ static uint32_t add_span(struct writer *writer, int64_t row)
 {
 	if (writer->span_count == writer->span_room)
 		return UINT32_MAX;
-	writer->spans[writer->span_count] = (struct query_span){ row, INT64_MAX, INT64_MIN };
+	writer->spans[writer->span_count] =
+		(struct query_span){ .query = row, .first_ns = INT64_MAX, .last_ns = INT64_MIN };
 	return (uint32_t)writer->span_count++;
 }
 
@@ -405,9 +406,19 @@ static int64_t find_query(struct writer *writer, struct query_key key)
 	return row;
 }
 
+static struct hash query_hash(struct query_key key)
+{
+	return hash_words((uint64_t[]){ key.hi, key.lo }, 2);
+}
+
+struct known_query *intern_known_query(const struct writer *writer, struct query_key key)
+{
+	return hash_table_find(&writer->queries, query_hash(key));
+}
+
 int64_t intern_query(struct writer *writer, struct query_key key, uint32_t *span)
 {
-	struct hash hash = hash_words((uint64_t[]){ key.hi, key.lo }, 2);
+	struct hash hash = query_hash(key);
 	struct known_query *known = hash_table_find(&writer->queries, hash);
 	int64_t row;
 

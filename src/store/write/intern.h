@@ -11,13 +11,18 @@
 /* Rows, found or made: their numbers, > 0; else minus SQLite's code. */
 int64_t intern_series(struct writer *writer, const struct sample_record *sample);
 int64_t intern_stack(struct writer *writer, const struct sample_record *sample);
-int64_t intern_statement(struct writer *writer, const char *text, size_t size, bool is_cut);
+
+/* `stays`: the row will not be removed as an unused one. */
+int64_t intern_statement(struct writer *writer, const char *text, size_t size, bool is_cut, bool stays);
 
 /* `text`: version, a space, path. Row 0 for no text. */
 int64_t intern_library(struct writer *writer, const char *text, size_t size);
 
 /* The query's row and, in `*span`, its place in the batch. */
 int64_t intern_query(struct writer *writer, struct query_key key, uint32_t *span);
+
+/* What is known of a query that was interned; NULL: there is no memory for it. */
+struct known_query *intern_known_query(const struct writer *writer, struct query_key key);
 
 /* Remembers a thread's name; the row comes with its first sample. */
 void intern_thread_name(struct writer *writer, const struct thread_record *record);

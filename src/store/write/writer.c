@@ -57,11 +57,24 @@ static const char *const statement_sql[WRITE_STATEMENTS] = {
 	[WRITE_FIND_QUERY] = "SELECT id FROM queries WHERE query_id = ?1 AND process = ?2",
 	[WRITE_QUERY] = "INSERT INTO queries (query_id, process, first_ns, last_ns, session, batch)"
 			" VALUES (?1, ?2, 9223372036854775807, -9223372036854775808, ?3, ?4)",
+	[WRITE_QUERY_START] =
+		"UPDATE queries SET initial = ?2, parent = ?3, statement = ?4, query_start_ns = ?5,"
+		" thread_id = ?6, batch = ?7 WHERE id = ?1 AND NOT finished",
+	[WRITE_UNUSED_STATEMENT] = "DELETE FROM statements WHERE id = ?1"
+				   " AND NOT EXISTS (SELECT 1 FROM queries WHERE statement = ?1)",
 	[WRITE_QUERY_END] = "UPDATE queries SET finished = 1" QUERY_LOG_COLUMNS(
 		SET_STORED, SET_FILED, WRITER_NOTHING) " WHERE id = ?",
 	[WRITE_QUERY_ID] = "UPDATE queries SET query_id = ?2 WHERE id = ?1",
+	/* The record of the end knows better what the samples say of a query, if it comes. */
 	[WRITE_QUERY_RANGE] =
-		"UPDATE queries SET first_ns = min(first_ns, ?2), last_ns = max(last_ns, ?3) WHERE id = ?1",
+		"UPDATE queries SET first_ns = min(first_ns, ?2), last_ns = max(last_ns, ?3),"
+		" samples_cpu = samples_cpu + (NOT finished) * ?4, samples_real = samples_real + (NOT "
+		"finished) * ?5,"
+		" weight_cpu = weight_cpu + (NOT finished) * ?6, weight_real = weight_real + (NOT finished) "
+		"* ?7,"
+		" cpu_time_ns = cpu_time_ns + (NOT finished) * ?8, query_duration_ns ="
+		" iif(finished OR NOT statement, query_duration_ns, max(last_ns, ?3) - query_start_ns)"
+		" WHERE id = ?1",
 	[WRITE_SAMPLE] = "INSERT INTO samples (timestamp_ns" TRACE_LOG_COLUMNS(
 		NAME_STORED, NAME_FILED, WRITER_NOTHING,
 		WRITER_NOTHING) ") VALUES (?" TRACE_LOG_COLUMNS(MARK, MARK, WRITER_NOTHING,

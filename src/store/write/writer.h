@@ -42,7 +42,9 @@ enum writer_statement {
 	WRITE_LIBRARY,
 	WRITE_FIND_QUERY,
 	WRITE_QUERY,
+	WRITE_QUERY_START,
 	WRITE_QUERY_END,
+	WRITE_UNUSED_STATEMENT,
 	WRITE_QUERY_ID,
 	WRITE_QUERY_RANGE,
 	WRITE_SAMPLE,
@@ -71,10 +73,12 @@ struct pending_sample {
 	bool truncated;
 };
 
-/* First and last time that the batch has of one query. */
+/* What the batch has of one query: its first and last time, and its samples. */
 struct query_span {
 	int64_t query;
 	int64_t first_ns, last_ns;
+	int64_t samples[TRACE_TYPES], weights[TRACE_TYPES];
+	int64_t cpu_time_ns;
 };
 
 /* How the file names this process. */
@@ -171,6 +175,7 @@ struct known_stack {
 struct known_query {
 	struct hash key;
 	int64_t row;
+	int64_t statement;    /* that its start told, 0: none */
 	uint32_t batch, span; /* its span, valid in that batch only */
 };
 
