@@ -136,7 +136,7 @@ class Ring(gdb.Command):
         super().__init__("queryprof ring", gdb.COMMAND_STATUS)
 
     def invoke(self, argument, from_tty):
-        ring = variable("state.c", "current")
+        ring = variable("state.c", "state_ring")
         if not number(ring):
             gdb.write("no ring: sampling is stopped\n")
             return
