@@ -45,13 +45,13 @@ class Diff(Tool):
 A  1
 B  2
 
-what               A      B   change
-runs              11     10   -9.1 %
-samples           93     93   +0.0 %
-wall_ms        257.2  264.2   +2.7 %
-cpu_ms         147.2  154.2   +4.8 %
-wall_ms a run   23.4   26.4  +13.0 %
-cpu_ms a run    13.4   15.4  +15.2 %
+what               A         B   change
+runs              11        10   -9.1 %
+samples           93        93   +0.0 %
+wall        257.2 ms  264.2 ms   +2.7 %
+cpu         147.2 ms  154.2 ms   +4.8 %
+wall a run   23.4 ms   26.4 ms  +13.0 %
+cpu a run    13.4 ms   15.4 ms  +15.2 %
 
 Statements: CPU time of a run, exact
       A        B   change  change_%  noise  runs_A  runs_B    total  query
@@ -81,11 +81,11 @@ Functions, with what they called: CPU time of a run, sampled
 A  1, query 0193a5b2-77c1-7aa
 B  1, query 0193a5b2-77c1-7bbb-8000-000000000002
 
-what         A     B    change
-runs         1     1    +0.0 %
-samples     90     0  -100.0 %
-wall_ms  200.0  20.0   -90.0 %
-cpu_ms   100.0  10.0   -90.0 %
+what            A        B    change
+runs            1        1    +0.0 %
+samples        90        0  -100.0 %
+wall     200.0 ms  20.0 ms   -90.0 %
+cpu      100.0 ms  10.0 ms   -90.0 %
 
 Statements: CPU time of a run, exact
        A        B    change  change_%  noise  runs_A  runs_B     total  query
@@ -111,13 +111,13 @@ Functions, with what they called: CPU time, sampled
 A  1, until start+350ms
 B  1, since start+350ms
 
-what               A     B    change
-runs               2     9  +350.0 %
-samples           90     3   -96.7 %
-wall_ms        220.0  37.2   -83.1 %
-cpu_ms         110.0  37.2   -66.2 %
-wall_ms a run  110.0   4.1   -96.2 %
-cpu_ms a run    55.0   4.1   -92.5 %
+what               A        B    change
+runs               2        9  +350.0 %
+samples           90        3   -96.7 %
+wall        220.0 ms  37.2 ms   -83.1 %
+cpu         110.0 ms  37.2 ms   -66.2 %
+wall a run  110.0 ms   4.1 ms   -96.2 %
+cpu a run    55.0 ms   4.1 ms   -92.5 %
 
 Statements: CPU time of a run, exact
       A  B  change  change_%  noise  runs_A  runs_B      total  query
