@@ -122,7 +122,7 @@ class Runs(gdb.Command):
         run = variable("look.c", "listed")
         while number(run):
             if number(run["version"]) & 1:  # shown
-                rows.append([key(run["key"]), number(run["thread_id"]), number(run["working"]) or "-",
+                rows.append([key(run["key"]), number(run["counts"]["start"]["thread_id"]), number(run["working"]) or "-",
                              number(run["rows"]), number(run["counts"]["samples"][0]),
                              number(run["counts"]["samples"][1]), text(run["text"])])
             run = run["next"]
