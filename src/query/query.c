@@ -57,7 +57,7 @@ static uint64_t read_clock(struct thread *thread)
 
 	if (__builtin_expect(cpu_clock_is_valid(thread, now), 1))
 		return now;
-	cpu_clock_now(thread);
+	cpu_clock_before(thread);
 	return fast_clock_ns(&thread->clock);
 }
 

@@ -44,17 +44,17 @@ struct ring *ring_place(void *memory, size_t bytes, uint64_t position)
 	return ring;
 }
 
+size_t ring_bytes(const struct ring *ring)
+{
+	return ring->bytes;
+}
+
 struct ring *ring_create(size_t bytes)
 {
 	void *memory = mmap(NULL, ring_memory_bytes(bytes), PROT_READ | PROT_WRITE,
 	                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
 	return memory == MAP_FAILED ? NULL : ring_place(memory, bytes, 0);
-}
-
-size_t ring_bytes(const struct ring *ring)
-{
-	return ring->bytes;
 }
 
 void ring_destroy(struct ring *ring)

@@ -21,11 +21,11 @@ int64_t intern_library(struct writer *writer, const char *text, size_t size);
 /* The query's row and, in `*span`, its place in the batch. */
 int64_t intern_query(struct writer *writer, struct query_key key, uint32_t *span);
 
-int64_t intern_process(struct writer *writer);
-int64_t intern_thread(struct writer *writer, uint32_t thread_id);
-
 /* What is known of a query that was interned; NULL: there is no memory for it. */
 struct known_query *intern_known_query(const struct writer *writer, struct query_key key);
+
+int64_t intern_process(struct writer *writer);
+int64_t intern_thread(struct writer *writer, uint32_t thread_id);
 
 /* Remembers a thread's name, for its row. */
 void intern_thread_name(struct writer *writer, const struct thread_record *record);
