@@ -26,7 +26,9 @@ static void drain_start(const struct start_record *start, size_t size, struct dr
 		return;
 	}
 	to->starts++;
-	to->start = *start;
+	to->start.query = start->query;
+	to->start.run = start->run;
+	to->start.text_size = start->text_size;
 	memcpy(to->text, start->text, start->text_size);
 	to->text[start->text_size] = '\0';
 }

@@ -58,10 +58,14 @@ extern void (*fake_unwind_hook)(void);
 struct drained {
 	uint64_t samples[TRACE_TYPES], weights[TRACE_TYPES], time_ns[TRACE_TYPES];
 	uint64_t queries, threads, starts;
-	uint64_t wrong;              /* records that contradict themselves */
-	struct sample_record newest; /* without its trace */
-	struct start_record start;   /* the newest one, with its text */
+	uint64_t wrong; /* records that contradict themselves */
+	struct {
+		struct query_key query;
+		struct run_start run;
+		size_t text_size;
+	} start; /* the newest one, with its text */
 	char text[START_TEXT_MAX + 1];
+	struct sample_record newest; /* without its trace */
 };
 void drain(struct ring *ring, struct drained *to);
 
