@@ -118,6 +118,30 @@ void query_settle(struct query_run *run, const struct thread *thread)
 	__atomic_compare_exchange_n(&run->clock_thread, &id, 0, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED);
 }
 
+struct statement_run query_measure(struct query_run *run, struct thread *thread)
+{
+	uint64_t now = clock_ns(CLOCK_MONOTONIC), duration_ns = now - run->start_monotonic_ns, cpu_ns;
+	bool is_nested;
+
+	query_continue(run, thread);
+	cpu_ns = run->earlier_cpu_ns + stretch(run, cpu_clock_estimate(thread, now));
+	/* As in query_finish(). */
+	if (cpu_ns > duration_ns)
+		cpu_ns = duration_ns;
+	is_nested = run->parent.hi || run->parent.lo;
+	return (struct statement_run){
+		.sums = {
+			[STATEMENT_EXECUTION_NS] = duration_ns,
+			[STATEMENT_CPU_NS] = cpu_ns,
+			[STATEMENT_CPU_ESTIMATED_NS] = thread->cpu_read_at_ns < now ? cpu_ns : 0,
+			[STATEMENT_DURATION_NS] = duration_ns,
+			[STATEMENT_NESTED_NS] = is_nested ? duration_ns : 0,
+			[STATEMENT_NESTED_CPU_NS] = is_nested ? cpu_ns : 0,
+		},
+		.seen_ns = run->start_realtime_ns,
+	};
+}
+
 bool query_lasted(const struct query_run *run, uint64_t ns)
 {
 	/* The coarse clock is a quarter of the price and at most a tick behind, which

@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "handler/thread.h"
+#include "query/statement_counts.h"
 
 struct query_run {
 	struct query_key key, initial, parent; /* parent: the query right around it, 0: none */
@@ -83,13 +84,17 @@ struct query_end {
 	bool was_prepared_only; /* all of its time was preparation */
 	int64_t exception_code;
 	const char *exception;
-	uint64_t result_rows, vm_steps, fullscan_steps, sorts, autoindexes, memory_usage;
+	uint64_t result_rows, vm_steps, fullscan_steps, sorts, autoindexes, reprepares, memory_usage;
 };
 
 /* Between these two the run's clocks stand still: a query that was prepared and waits
  * for its first step. On the same thread or on another. */
 void query_pause(struct query_run *run, struct thread *thread);
 void query_resume(struct query_run *run, struct thread *thread);
+
+/* The run's times until now, for statement_stats_add(). Its CPU time is estimated where the clock
+ * was read less than 20 us ago: the thread is taken to have run since. */
+struct statement_run query_measure(struct query_run *run, struct thread *thread);
 
 /* Whether the run has lasted `ns` by now, CLOCK_MONOTONIC. */
 bool query_lasted(const struct query_run *run, uint64_t ns);

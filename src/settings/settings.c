@@ -20,6 +20,7 @@
 #include "base/text.h"
 #include "trace/embed.h"
 #include "handler/ring.h"
+#include "query/statement_stats.h"
 #include "queryprof.h"
 #include "sampler/timers.h"
 #include "settings/value.h"
@@ -35,11 +36,13 @@ struct process_settings {
 	int64_t trace_log_flush_interval_ms;
 	int64_t trace_log_ring_bytes;
 	bool trace_log_symbolize;
+	int64_t log_statements_max;
 	char debug_path[PATH_BYTES + 1];
 };
 
 static int apply_to_store(const struct process_settings *wanted, char **reason);
 static int refuse_for_ring(const struct process_settings *wanted, char **reason);
+static int apply_statements_max(const struct process_settings *wanted, char **reason);
 static int apply_debug_path(const struct process_settings *wanted, char **reason);
 
 #define IN_SESSION(member) .offset = offsetof(struct session_settings, member)
@@ -115,9 +118,9 @@ static const struct setting settings[] = {
 	            .unit = "",
 	            .max = 1,
 	            .default_value = 1,
-	            .description =
-	                    "query_log, trace_log, processes and stack_trace show what all connections run, "
-	                    "not only this one; only the host program can change it" },
+	            .description = "query_log, statement_stats, trace_log, processes and stack_trace show "
+	                           "what all connections run, "
+	                           "not only this one; only the host program can change it" },
 	  .form = SWITCH,
 	  .is_hosts = true,
 	  IN_SESSION(show_queries_of_other_sessions) },
@@ -174,6 +177,17 @@ static const struct setting settings[] = {
 	  .form = SWITCH,
 	  IN_PROCESS(trace_log_symbolize),
 	  .apply = apply_to_store },
+	{ .info = { .name = "log_statements_max",
+	            .unit = "",
+	            .zero = "nothing is counted",
+	            .min = 16,
+	            .max = STATEMENTS_MAX_MOST,
+	            .default_value = STATEMENTS_MAX_DEFAULT,
+	            .description =
+	                    "Statements that statement_stats tells apart; the least used are \"(other)\"" },
+	  .form = NUMBER,
+	  IN_PROCESS(log_statements_max),
+	  .apply = apply_statements_max },
 	{ .info = { .name = "debug_path",
 	            .unit = "",
 	            .is_text = true,
@@ -274,6 +288,7 @@ static void read_defaults(void)
 	new_session = base_session;
 	process = base_process;
 	symbol_set_debug_path(process.debug_path);
+	statement_stats_set_max((size_t)process.log_statements_max);
 }
 
 void settings_init(void)
@@ -320,6 +335,13 @@ static int refuse_for_ring(const struct process_settings *wanted, char **reason)
 		"in the environment, or qp_config.trace_log_ring_bytes for qp_init()",
 		(long long)now);
 	return QP_LOCKED;
+}
+
+static int apply_statements_max(const struct process_settings *wanted, char **reason)
+{
+	(void)reason;
+	statement_stats_set_max((size_t)wanted->log_statements_max);
+	return QP_OK;
 }
 
 static int apply_debug_path(const struct process_settings *wanted, char **reason)

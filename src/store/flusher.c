@@ -17,6 +17,7 @@
 #include "base/sys.h"
 #include "modules/modules.h"
 #include "base/text.h"
+#include "query/statement_stats.h"
 #include "queryprof.h"
 #include "store/counters.h"
 #include "sampler/ring_reader.h"
@@ -62,6 +63,8 @@ static void discard_ring(uint64_t until)
 	       (record = ring_peek(store_control.ring, &kind, &size))) {
 		if (flusher.has_writer)
 			writer_discard(&flusher.writer, kind, record, size);
+		if (kind == RECORD_STATEMENTS)
+			statement_stats_discard();
 		lost += kind == RECORD_SAMPLE || kind == RECORD_QUERY;
 		ring_consume(store_control.ring);
 	}
@@ -440,6 +443,7 @@ void flusher_discard(void)
 
 void flusher_reset_in_child(void)
 {
+	statement_stats_reset_in_child();
 	tempdir_forget(&flusher.tempdir);
 	free(flusher.path);
 	flusher.path = NULL;

@@ -7,6 +7,7 @@
 
 #include "handler/running.h"
 #include "query/look.h"
+#include "query/statement_stats.h"
 #include "sampler/push.h"
 #include "sampler/quiesce.h"
 #include "store/store.h"
@@ -15,10 +16,8 @@
 #define WINDOW 16u /* slots in which a statement may stand */
 
 static const int statement_counters[STATEMENT_COUNTERS] = {
-	SQLITE_STMTSTATUS_VM_STEP,
-	SQLITE_STMTSTATUS_FULLSCAN_STEP,
-	SQLITE_STMTSTATUS_SORT,
-	SQLITE_STMTSTATUS_AUTOINDEX,
+	SQLITE_STMTSTATUS_VM_STEP,   SQLITE_STMTSTATUS_FULLSCAN_STEP, SQLITE_STMTSTATUS_SORT,
+	SQLITE_STMTSTATUS_AUTOINDEX, SQLITE_STMTSTATUS_REPREPARE,
 };
 
 struct run_table {
@@ -383,7 +382,7 @@ static void add_counters(struct query_end *end, const struct run *run)
 	end->fullscan_steps = spent[1];
 	end->sorts = spent[2];
 	end->autoindexes = spent[3];
-	end->memory_usage = (uint64_t)sqlite3_stmt_status(run->stmt, SQLITE_STMTSTATUS_MEMUSED, 0);
+	end->reprepares = spent[4];
 }
 
 #define EXPANDED_MAX 65536
@@ -411,40 +410,85 @@ static const char *exception_of(const struct run *run, int rc)
 	return sqlite3_errmsg(run->session->db);
 }
 
-static void write_line(struct run *run, struct thread *thread, int rc)
+static void write_line(struct run *run, struct thread *thread, struct query_end *end, int rc)
 {
 	const struct session *session = run->session;
-	struct query_end end = {
-		.query_id = run->query.query_id,
-		.query = run->query.text,
-		.database = run->label[0] ? run->query.database : sqlite3_db_filename(session->db, "main"),
-		.library = session->library->name,
-		.was_prepared_only = !run->label[0] && (!run->stmt || run->prepared),
-		.result_rows = run->query.rows,
-	};
 	char *expanded = NULL;
 
+	end->query_id = run->query.query_id;
+	end->query = run->query.text;
+	end->database = run->label[0] ? run->query.database : sqlite3_db_filename(session->db, "main");
+	end->library = session->library->name;
+	end->was_prepared_only = !run->label[0] && (!run->stmt || run->prepared);
 	if (run->stmt)
-		add_counters(&end, run);
-	if (rc != SQLITE_OK && rc != SQLITE_ROW && rc != SQLITE_DONE) {
-		end.exception_code = rc;
-		end.exception = exception_of(run, rc);
-	}
+		end->memory_usage = (uint64_t)sqlite3_stmt_status(run->stmt, SQLITE_STMTSTATUS_MEMUSED, 0);
+	if (end->exception_code)
+		end->exception = exception_of(run, rc);
 	if (run->stmt && run->settings.log_parameters && sqlite3_bind_parameter_count(run->stmt))
-		end.expanded = expanded = expand(session->db, run->stmt);
-	query_finish(&run->query, thread, &end);
+		end->expanded = expanded = expand(session->db, run->stmt);
+	query_finish(&run->query, thread, end);
 	sqlite3_free(expanded);
 	runs_count(RUNS_LOGGED);
+}
+
+/* --- and is counted --------------------------------------------------------------------------- */
+
+static uint64_t count(const struct run *run, const struct statement_run *counted)
+{
+	const struct statement_name name = { run->query.text, run->query.database };
+
+	return statement_stats_add(0, &name, counted);
+}
+
+static uint64_t count_run(struct run *run, struct thread *thread, const struct query_end *end)
+{
+	struct statement_run counted = query_measure(&run->query, thread);
+
+	counted.sums[STATEMENT_CALLS] = !run->prepared;
+	counted.sums[STATEMENT_ERRORS] = end->exception_code != 0;
+	counted.sums[STATEMENT_ROWS] = end->result_rows;
+	counted.sums[STATEMENT_PREPARES] = run->query.prepare_ns != 0;
+	counted.sums[STATEMENT_PREPARE_NS] = run->query.prepare_ns;
+	counted.sums[STATEMENT_VM_STEPS] = end->vm_steps;
+	counted.sums[STATEMENT_FULLSCAN_STEPS] = end->fullscan_steps;
+	counted.sums[STATEMENT_SORTS] = end->sorts;
+	counted.sums[STATEMENT_AUTOINDEXES] = end->autoindexes;
+	counted.sums[STATEMENT_REPREPARES] = end->reprepares;
+	return count(run, &counted);
+}
+
+void runs_end_preparation(struct run *run, struct thread *thread, sqlite3_stmt *stmt)
+{
+	if (run->settings.log && !run->own) {
+		struct statement_run counted = query_measure(&run->query, thread);
+
+		counted.sums[STATEMENT_PREPARES] = 1;
+		counted.sums[STATEMENT_PREPARE_NS] = counted.sums[STATEMENT_DURATION_NS];
+		query_hide(&run->query);
+		run->query.text = sqlite3_sql(stmt);
+		count(run, &counted);
+	}
+	runs_release(run);
 }
 
 void runs_end(struct run *run, struct thread *thread, int rc)
 {
 	bool is_there = run->label[0] || run->session->db;
+	struct query_end end = { .result_rows = run->query.rows };
+	uint64_t statement;
 
 	if (run->prepared) /* and never stepped */
 		query_resume(&run->query, thread);
-	if (is_there && runs_worth_logging(run))
-		write_line(run, thread, rc);
+	if (is_there && run->settings.log && !run->own) {
+		if (run->stmt)
+			add_counters(&end, run);
+		if (rc != SQLITE_OK && rc != SQLITE_ROW && rc != SQLITE_DONE)
+			end.exception_code = rc;
+		statement = count_run(run, thread, &end);
+		if (runs_worth_logging(run) ||
+		    (end.exception_code && statement_stats_is_first_failure(statement, rc)))
+			write_line(run, thread, &end, rc);
+	}
 	runs_release(run);
 }
 

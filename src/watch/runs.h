@@ -25,7 +25,7 @@
 #include "watch/session.h"
 
 /* What SQLite counts for a statement over all its runs; read at both ends. */
-#define STATEMENT_COUNTERS 4
+#define STATEMENT_COUNTERS 5
 
 /* Of the session's settings. */
 struct run_settings {
@@ -112,6 +112,10 @@ void runs_end(struct run *run, struct thread *thread, int rc);
 
 /* Ends a run without a line. */
 void runs_release(struct run *run);
+
+/* Ends the run of a preparation that went well and is over: under the connection's mutex. The
+ * statement has its time. */
+void runs_end_preparation(struct run *run, struct thread *thread, sqlite3_stmt *stmt);
 
 /* The call with this number was left, and its run is not told from another any more. */
 void runs_lose(struct run *run, uint64_t owner);

@@ -400,10 +400,12 @@ static void end_prepare(struct run_call *prepare, int rc, sqlite3_stmt *stmt)
 	leave_run(prepare);
 	if (rc && thread)
 		runs_end(run, thread, rc);
-	else if (!stmt || !thread || !runs_worth_logging(run))
+	else if (!stmt || !thread)
 		runs_release(run);
-	else
+	else if (runs_worth_logging(run))
 		runs_prepared(run, stmt, thread);
+	else
+		runs_end_preparation(run, thread, stmt);
 }
 
 void statement_prepare_end(struct run_call *prepare, int rc, sqlite3_stmt *stmt)

@@ -48,7 +48,7 @@ def make(path, *scripts):
             with open(os.path.join(HERE, script), encoding="utf-8") as file:
                 db.executescript(file.read())
         db.execute("PRAGMA application_id = %d" % 0x51505246)
-        db.execute("PRAGMA user_version = 3")
+        db.execute("PRAGMA user_version = 4")
         db.commit()
 
 

@@ -31,7 +31,7 @@ def make(path, schema, library, build_id, base=BASE):
     with open(schema, encoding="utf-8") as file:
         db.executescript(file.read())
     db.execute("PRAGMA application_id = %d" % 0x51505246)
-    db.execute("PRAGMA user_version = 3")
+    db.execute("PRAGMA user_version = 4")
     db.execute("INSERT INTO processes VALUES (1, 'host', 100, ?, '/usr/bin/app')", (START,))
     db.execute("INSERT INTO threads VALUES (1, 1, 101, 'main')")
     db.execute("INSERT INTO series (id, thread, trace_type, period_ns, epoch)"

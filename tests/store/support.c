@@ -13,6 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "sampler/state.h"
 #include "sampler/threads.h"
 
 struct ring *ring;
@@ -48,6 +49,11 @@ const struct module *modules_find(uint64_t address, uint32_t generation)
 			return &map[i];
 	}
 	return NULL;
+}
+
+struct ring *sampler_ring(void)
+{
+	return ring;
 }
 
 void sampler_exclude_thread(void)

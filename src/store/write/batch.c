@@ -8,10 +8,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "query/statement_stats.h"
 #include "sampler/ring_reader.h"
 #include "sampler/sample_reader.h"
 #include "store/write/batch.h"
 #include "store/write/intern.h"
+#include "store/write/statements.h"
 
 /* --- records ---------------------------------------------------------------------- */
 
@@ -201,8 +203,8 @@ static int take_query(struct writer *writer, const struct query_record *record, 
 	rows.parent = find_outer_query(writer, record, record->parent, 0);
 	if (rows.parent < 0)
 		return (int)-rows.parent;
-	rows.statement =
-		intern_statement(writer, texts.query.bytes, texts.query.size, record->flags & QUERY_TEXT_CUT);
+	rows.statement = intern_statement(writer, texts.query.bytes, texts.query.size,
+	                                  record->flags & QUERY_TEXT_CUT, 0);
 	if (rows.statement < 0)
 		return (int)-rows.statement;
 	rows.library = intern_library(writer, texts.library.bytes, texts.library.size);
@@ -221,6 +223,7 @@ static int take_record(struct writer *writer, unsigned kind, const void *record,
 	switch (kind) {
 	case RECORD_SAMPLE: return take_sample(writer, record, size);
 	case RECORD_QUERY: return take_query(writer, record, size);
+	case RECORD_STATEMENTS: return SQLITE_OK; /* finish() stores them */
 	default: writer_discard(writer, kind, record, size); return SQLITE_OK;
 	}
 }
@@ -429,8 +432,10 @@ static int finish(struct writer *writer)
 
 	if (!code)
 		code = write_spans(writer);
-	if (!code)
+	if (!code && writer->span_count) /* else there is nothing new for those who follow the file */
 		code = write_batch(writer);
+	if (!code)
+		code = statements_write(writer);
 	if (!code)
 		code = writer_run(writer, WRITE_COMMIT);
 	return code;
@@ -467,6 +472,7 @@ int writer_store(struct writer *writer, struct ring *ring, size_t most_records, 
 	}
 	if (!code)
 		code = finish(writer);
+	statement_stats_settle(!code);
 	if (code) {
 		writer_run(writer, WRITE_ROLLBACK);
 		writer_forget(writer);

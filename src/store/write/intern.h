@@ -11,7 +11,9 @@
 /* Rows, found or made: their numbers, > 0; else minus SQLite's code. */
 int64_t intern_series(struct writer *writer, const struct sample_record *sample);
 int64_t intern_stack(struct writer *writer, const struct sample_record *sample);
-int64_t intern_statement(struct writer *writer, const char *text, size_t size, bool is_cut);
+
+/* `shape`: normalize_hash() of the whole text, 0: of this one. */
+int64_t intern_statement(struct writer *writer, const char *text, size_t size, bool is_cut, uint64_t shape);
 
 /* `text`: version, a space, path. Row 0 for no text. */
 int64_t intern_library(struct writer *writer, const char *text, size_t size);

@@ -14,6 +14,7 @@
 #include "queryprof.h"
 #include "store/control.h"
 #include "store/process_start.h"
+#include "store/write/statements_sql.h"
 
 /* The columns of store/columns.h, in the order in which batch.c binds their values. */
 #define SET_STORED(name, type, definition, flags, value) ", " #name " = ?"
@@ -78,6 +79,7 @@ static const char *const statement_sql[WRITE_STATEMENTS] = {
 	[WRITE_NEWEST] = "SELECT max(before_ns, last_ns) FROM batches WHERE process = ?1"
 			 " ORDER BY id DESC LIMIT 1",
 	[WRITE_LATE_SAMPLE] = "INSERT INTO late_samples (timestamp_ns, batch) VALUES (?1, ?2)",
+	[WRITE_STATEMENT_COUNTS] = STATEMENTS_UPSERT,
 };
 
 /* --- prepared statements ------------------------------------------------------- */
@@ -198,6 +200,7 @@ void writer_forget(struct writer *writer)
 	hash_table_each(&writer->threads, forget_thread_row, NULL);
 	writer->process = 0;
 	writer->last.series = 0;
+	writer->counted_statements = -1;
 	writer->removals = -1;
 }
 

@@ -51,6 +51,7 @@ enum writer_statement {
 	WRITE_BATCH,
 	WRITE_NEWEST,
 	WRITE_LATE_SAMPLE,
+	WRITE_STATEMENT_COUNTS,
 	WRITE_STATEMENTS,
 };
 
@@ -120,6 +121,9 @@ struct writer {
 	int64_t stored_batch;              /* its row in the file's table of batches */
 	int64_t process_newest;            /* time of the process's newest sample in earlier batches */
 	int64_t sample_first, sample_last; /* times of its samples */
+
+	/* Rows of statement_counters, at most: -1: not known. */
+	int64_t counted_statements;
 
 	int64_t epoch_bytes; /* written since the epoch began */
 	char trace_text[TRACE_MAX_FRAMES * 21 + 3];
