@@ -1,33 +1,40 @@
 -- SPDX-License-Identifier: Apache-2.0
--- What a report is about: the runs that are selected (see selected.sql).
+-- What a report is about: the statements and runs that are selected (see selected.sql).
 WITH runs AS MATERIALIZED (SELECT * FROM temp.selected_runs),
 times AS (
 	SELECT count(*) AS n, min(query_start_ns) AS first, max(query_start_ns + query_duration_ns) AS last
-	FROM runs)
+	FROM runs),
+parts AS MATERIALIZED (SELECT * FROM temp.selected_parts),
+counted AS (SELECT count(runs) > 0 AS is_counted, sum(runs) AS n FROM parts)
 SELECT what, value FROM (
-	SELECT 1 AS line, 'query' AS what, max(query_id) AS value FROM runs HAVING count(DISTINCT query_id) = 1
+	SELECT 1 AS line, 'query' AS what, max(query_id) AS value FROM runs, counted
+	WHERE NOT is_counted HAVING count(DISTINCT query_id) = 1
 	UNION ALL
 	SELECT 2, 'query', query_id || ' (not finished)' FROM temp.selected CROSS JOIN queries USING (id)
 	WHERE finished = 0 AND (SELECT count(*) FROM temp.selected) = 1
 	UNION ALL
-	SELECT 3, 'runs', n || ' of ' || (SELECT count(*) FROM queries WHERE finished) FROM times
-	WHERE n <> 1
+	SELECT 3, 'runs', printf('%,d', n) FROM counted WHERE is_counted
 	UNION ALL
-	SELECT 4, 'from', strftime('%Y-%m-%d %H:%M:%S', first / 1000000000, 'unixepoch')
+	SELECT 4, 'logged runs', printf('%,d of %,d', times.n, (SELECT count(*) FROM queries WHERE finished))
+	FROM times, counted WHERE times.n <> 1 OR is_counted
+	UNION ALL
+	SELECT 5, 'from', strftime('%Y-%m-%d %H:%M:%S', first / 1000000000, 'unixepoch')
 	          || printf('.%06d UTC', first % 1000000000 / 1000) FROM times WHERE n > 0
 	UNION ALL
-	SELECT 5, 'to', strftime('%Y-%m-%d %H:%M:%S', last / 1000000000, 'unixepoch')
+	SELECT 6, 'to', strftime('%Y-%m-%d %H:%M:%S', last / 1000000000, 'unixepoch')
 	          || printf('.%06d UTC', last % 1000000000 / 1000) FROM times WHERE n > 1
 	UNION ALL
-	SELECT 6, 'rows', sum(result_rows) FROM runs
+	SELECT 7, 'rows', sum(rows) FROM parts
 	UNION ALL
-	SELECT 7, 'failed', sum(exception_code <> 0) ||
-	       CASE count(DISTINCT nullif(exception, '')) WHEN 0 THEN '' ELSE ': ' || max(exception) END
-	FROM runs HAVING sum(exception_code <> 0) > 0
+	SELECT 8, 'failed', sum(failed) || coalesce((
+		SELECT ': ' || max(exception) FROM runs HAVING count(DISTINCT nullif(exception, '')) > 0), '')
+	FROM parts HAVING sum(failed) > 0
 	UNION ALL
-	SELECT 8, 'dropped', sum(samples_dropped) || ' samples, for which there was no room'
+	SELECT 9, 'dropped', sum(samples_dropped) || ' samples, for which there was no room'
 	FROM runs HAVING sum(samples_dropped) > 0
 	UNION ALL
-	SELECT 9, 'text', max(trim(query)) FROM runs HAVING count(DISTINCT query) = 1)
+	SELECT 10, 'text', trim(coalesce((SELECT min(query) FROM runs HAVING count(DISTINCT query) = 1), max(query)))
+	FROM parts HAVING count(*) = 1 AND (
+		SELECT count(DISTINCT query) = 1 OR count(*) = 0 FROM runs))
 WHERE value IS NOT NULL
 ORDER BY line;

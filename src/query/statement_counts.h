@@ -63,8 +63,8 @@ struct statement_run {
 
 struct statement_counter {
 	uint32_t lock;
-	uint32_t guests;     /* threads that are at `shared` */
-	uint32_t generation; /* what is counted here has changed with it */
+	uint32_t guests;                /* threads that are at `shared` */
+	uint32_t generation;            /* what is counted here has changed with it */
 	struct statement_counts own;    /* of those who had the lock */
 	struct statement_counts shared; /* of those who found it taken */
 };

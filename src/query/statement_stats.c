@@ -23,7 +23,7 @@
 
 #define BLOCK 64u
 #define BLOCKS (STATEMENTS_MAX_MOST / BLOCK + 2)
-#define CHAINS 8192u /* a power of two */
+#define CHAINS 8192u  /* a power of two */
 #define CACHED 32768u /* the same */
 
 #define OTHER 0u /* index of the entry "(other)" */
@@ -63,7 +63,8 @@ static bool announced;
 
 void statement_stats_set_max(size_t wanted)
 {
-	__atomic_store_n(&most, wanted < STATEMENTS_MAX_MOST ? wanted : STATEMENTS_MAX_MOST, __ATOMIC_RELAXED);
+	__atomic_store_n(&most, wanted < STATEMENTS_MAX_MOST ? wanted : STATEMENTS_MAX_MOST,
+	                 __ATOMIC_RELAXED);
 }
 
 size_t statement_stats_max(void)
@@ -340,8 +341,8 @@ bool statement_stats_is_first_failure(uint64_t statement, int code)
 	for (i = 0; i < FAILURE_CODES - 1; i++) {
 		none = 0;
 		if (__atomic_load_n(&entry->failures[i].code, __ATOMIC_RELAXED) == code ||
-		    __atomic_compare_exchange_n(&entry->failures[i].code, &none, code, false, __ATOMIC_RELAXED,
-		                                __ATOMIC_RELAXED) ||
+		    __atomic_compare_exchange_n(&entry->failures[i].code, &none, code, false,
+		                                __ATOMIC_RELAXED, __ATOMIC_RELAXED) ||
 		    none == code)
 			break;
 	}

@@ -42,16 +42,16 @@ class Diff(Tool):
 
     def test_two_files(self):
         self.assertEqual(self.output("diff", "1", "2"), """\
-A  1
-B  2
+A  1, logged runs only
+B  2, logged runs only
 
-what               A      B   change
-runs              11     10   -9.1 %
-samples           93     93   +0.0 %
-wall_ms        257.2  264.2   +2.7 %
-cpu_ms         147.2  154.2   +4.8 %
-wall_ms a run   23.4   26.4  +13.0 %
-cpu_ms a run    13.4   15.4  +15.2 %
+what                   A      B  change
+runs                  11     10  -9.1 %
+samples               93     93  +0.0 %
+wall_ms            257.2  264.2  +2.7 %
+cpu_ms             147.2  154.2  +4.8 %
+wall_ms, A's runs  257.2  269.2  +4.7 %
+cpu_ms, A's runs   147.2  159.2  +8.2 %
 
 Statements: CPU time of a run, exact
 A_ms  B_ms  change_ms   change  noise  runs_A  runs_B  total_ms  query
@@ -59,21 +59,21 @@ A_ms  B_ms  change_ms   change  noise  runs_A  runs_B  total_ms  query
  3.0   5.0       +2.0  +66.7 %  ~           4       3      +3.0  SELECT nothing FROM nowhere  [31m
 55.0  55.0       +0.0   +0.0 %  ~           2       2      +0.0  SELECT *  FROM orders WHERE id = 1
 
-Functions: CPU time of a run, sampled
+Functions: CPU time of as many runs as A has, sampled
 A_ms  B_ms  change_ms    change  noise  n_A  n_B  function
- 1.8   6.8       +5.0  +274.0 %          20   68  fixture::Thing::walk(char const*, int)
- 5.5   1.2       -4.3   -78.0 %          60   12  fixture_static
- 1.8   2.0       +0.2   +10.0 %  ~       10   10  (fixture.so)
- 0.3   0.3       +0.0   +10.0 %  ~        3    3  (no module)
+20.0  68.0      +48.0  +240.0 %          20   68  fixture::Thing::walk(char const*, int)
+60.0  12.0      -48.0   -80.0 %          60   12  fixture_static
+20.0  20.0       +0.0    +0.0 %  ~       10   10  (fixture.so)
+ 3.0   3.0       +0.0    +0.0 %  ~        3    3  (no module)
 
-Functions, with what they called: CPU time of a run, sampled
-A_ms  B_ms  change_ms    change  noise  n_A  n_B  function
- 1.8   6.8       +5.0  +274.0 %          20   68  fixture::Thing::walk(char const*, int)
- 5.5   1.2       -4.3   -78.0 %          60   12  fixture_static
- 5.5   1.2       -4.3   -78.0 %          60   12  fixture_visit
- 9.1  10.0       +0.9   +10.0 %  ~       90   90  fixture_calls_out
- 1.8   2.0       +0.2   +10.0 %  ~       10   10  (fixture.so)
- 0.3   0.3       +0.0   +10.0 %  ~        3    3  (no module)
+Functions, with what they called: CPU time of as many runs as A has, sampled
+ A_ms   B_ms  change_ms    change  noise  n_A  n_B  function
+ 20.0   68.0      +48.0  +240.0 %          20   68  fixture::Thing::walk(char const*, int)
+ 60.0   12.0      -48.0   -80.0 %          60   12  fixture_static
+ 60.0   12.0      -48.0   -80.0 %          60   12  fixture_visit
+ 20.0   20.0       +0.0    +0.0 %  ~       10   10  (fixture.so)
+  3.0    3.0       +0.0    +0.0 %  ~        3    3  (no module)
+100.0  100.0       +0.0    +0.0 %  ~       90   90  fixture_calls_out
 """)
 
     def test_two_queries(self):
@@ -108,29 +108,43 @@ Functions, with what they called: CPU time, sampled
 
     def test_two_times(self):
         self.assertEqual(self.output("diff", "1", "--at", "start+350ms", "--limit", "1"), """\
-A  1, until start+350ms
-B  1, since start+350ms
+A  1, until start+350ms, logged runs only
+B  1, since start+350ms, logged runs only
 
-what               A     B    change
-runs               2     9  +350.0 %
-samples           90     3   -96.7 %
-wall_ms        220.0  37.2   -83.1 %
-cpu_ms         110.0  37.2   -66.2 %
-wall_ms a run  110.0   4.1   -96.2 %
-cpu_ms a run    55.0   4.1   -92.5 %
+what         A     B    change
+runs         2     9  +350.0 %
+samples     90     3   -96.7 %
+wall_ms  220.0  37.2   -83.1 %
+cpu_ms   110.0  37.2   -66.2 %
 
 Statements: CPU time of a run, exact
 A_ms  B_ms  change_ms  change  noise  runs_A  runs_B  total_ms  query
 55.0                                       2       0    -110.0  SELECT *  FROM orders WHERE id = 1
 
-Functions: CPU time of a run, sampled
+Functions: CPU time, sampled
 A_ms  B_ms  change_ms    change  noise  n_A  n_B  function
-30.0   0.0      -30.0  -100.0 %          60    0  fixture_static
+60.0   0.0      -60.0  -100.0 %          60    0  fixture_static
 
-Functions, with what they called: CPU time of a run, sampled
-A_ms  B_ms  change_ms    change  noise  n_A  n_B  function
-50.0   0.0      -50.0  -100.0 %          90    0  fixture_calls_out
+Functions, with what they called: CPU time, sampled
+ A_ms  B_ms  change_ms    change  noise  n_A  n_B  function
+100.0   0.0     -100.0  -100.0 %          90    0  fixture_calls_out
 """)
+
+    def test_runs_that_have_no_line(self):
+        """30,000 short runs more, each as long as before: nothing is faster, let alone by 51 %."""
+        for name, calls in (("few", 10000), ("many", 40000)):
+            shutil.copy("1", name)
+            with contextlib.closing(sqlite3.connect(name)) as db:
+                db.execute("""INSERT INTO statement_counters (normalized_query_hash, database, program, statement, calls,
+                    execution_time_ns, cpu_time_ns, execution_time_square, cpu_time_square)
+                    VALUES (13, 'x.db', '/usr/bin/app', 4, ?1, ?1 * 8000, ?1 * 8000, ?1 * 1e8, ?1 * 1e8)""", (calls,))
+                db.commit()
+        out = self.output("diff", "few", "many")
+        lines = [" ".join(line.split()) for line in out.splitlines()]
+        self.assertEqual(lines[:2], ["A few", "B many"])
+        self.assertIn("runs 10006 40006 +299.8 %", lines)
+        self.assertIn("wall_ms, A's runs 312.0 312.0 +0.0 %", lines)
+        self.assertIn("0.0080 0.0080 +0.0000 +0.0 % ~ 10000 40000 +240.0 SELECT 'own'", lines)
 
 
 if __name__ == "__main__":

@@ -78,7 +78,7 @@ OFFSETS = [f"known+{hex(SMALL_AT)}", f"known+{hex(ENTRY_AT)}"]
 HOLE = "known+0x10"
 
 
-def make(path, program, schema=SCHEMA, version=3, identity=None):
+def make(path, program, schema=SCHEMA, version=4, identity=None):
     """Three stacks: the known one (20 ms), one in no function of the program (5 ms), one
     in code that this very process might have generated (2 ms)."""
     db = sqlite3.connect(path)
@@ -278,7 +278,7 @@ class Views(Known):
 
     def test_top_queries(self):
         self.assertEqual(rows(self.trace, "SELECT * FROM top_queries"),
-                         [(77, 1, 30.0, 27.0, 30.0, 27, 0, 0, "SELECT spin(300)")])
+                         [(77, 1, 30.0, 27.0, 30.0, 27, 0, 0, "SELECT spin(300)", 1)])
 
     def test_totals(self):
         for view in ("stack_times", "top_stacks", "top_functions", "query_functions", "statement_functions"):

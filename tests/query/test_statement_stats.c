@@ -171,7 +171,8 @@ static void buckets_are_powers_of_two(void **state)
 static void a_preparation_has_no_time_of_a_run(void **state)
 {
 	const struct statement_name name = { "SELECT prepared", NULL };
-	const struct statement_run run = { .sums = { [STATEMENT_PREPARES] = 1, [STATEMENT_EXECUTION_NS] = 7 } };
+	const struct statement_run run = { .sums = {
+						   [STATEMENT_PREPARES] = 1, [STATEMENT_EXECUTION_NS] = 7 } };
 	struct wanted found;
 
 	(void)state;
@@ -384,7 +385,8 @@ static void run_threads(int shapes, bool keeps_number)
 	done = false;
 	pthread_create(&flusher, NULL, flush, &taken);
 	for (int i = 0; i < THREADS; i++) {
-		works[i] = (struct work){ test_rounds(40000), shapes, seed + (unsigned)i, keeps_number, { 0 } };
+		works[i] =
+			(struct work){ test_rounds(40000), shapes, seed + (unsigned)i, keeps_number, { 0 } };
 		pthread_create(&threads[i], NULL, work, &works[i]);
 	}
 	for (int i = 0; i < THREADS; i++) {

@@ -53,11 +53,12 @@ int main(void)
 	char sql[80];
 
 	check(NULL, !sqlite3_open(":memory:", &db));
-	check(db, !sqlite3_exec(db,
-	                        "CREATE TABLE t(a INTEGER PRIMARY KEY, b TEXT);"
-	                        "WITH RECURSIVE c(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM c WHERE i < 1000)"
-	                        " INSERT INTO t SELECT i, 'row ' || i FROM c",
-	                        NULL, NULL, NULL));
+	check(db,
+	      !sqlite3_exec(db,
+	                    "CREATE TABLE t(a INTEGER PRIMARY KEY, b TEXT);"
+	                    "WITH RECURSIVE c(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM c WHERE i < 1000)"
+	                    " INSERT INTO t SELECT i, 'row ' || i FROM c",
+	                    NULL, NULL, NULL));
 	printf("%lld\n", select_rows(db));
 	for (int i = 0; i < FAILURES; i++) {
 		snprintf(sql, sizeof sql, "INSERT INTO t VALUES (%d, NULL)", i + 1);

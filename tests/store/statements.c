@@ -49,11 +49,12 @@ static void flushes_add_up(void **state)
 	start_store(trace_path, 0);
 	count("SELECT a FROM t WHERE b = 1", 1500);
 	drain();
-	assert_string_equal(ask_text("SELECT query || '|' || database || '|' || (normalized_query_hash = (SELECT "
-	                             "normalized_query_hash FROM statements)) FROM statement_stats"),
-	                    "SELECT a FROM t WHERE b = 1|/data/app.db|1");
-	assert_int_equal(ask("SELECT count(*) FROM statement_stats WHERE program LIKE '%/test_store_statements'"),
-	                 1);
+	assert_string_equal(
+		ask_text("SELECT query || '|' || database || '|' || (normalized_query_hash = (SELECT "
+	                 "normalized_query_hash FROM statements)) FROM statement_stats"),
+		"SELECT a FROM t WHERE b = 1|/data/app.db|1");
+	assert_int_equal(
+		ask("SELECT count(*) FROM statement_stats WHERE program LIKE '%/test_store_statements'"), 1);
 	count("SELECT a FROM t WHERE b = 2", 500);
 	count("SELECT a FROM t WHERE b = 3", 5000);
 	drain();
@@ -155,7 +156,7 @@ static void the_least_used_are_other(void **state)
 	                 9);
 	/* Their texts went with them. */
 	assert_true(ask("SELECT count(*) FROM statements") <= 33);
-	assert_int_equal(ask("SELECT sum(calls) FROM statement_stats WHERE query IS NULL") , 0);
+	assert_int_equal(ask("SELECT sum(calls) FROM statement_stats WHERE query IS NULL"), 0);
 }
 
 static void what_cannot_be_stored_waits(void **state)

@@ -63,9 +63,13 @@ const struct command command_queries = {
 	.name = "queries",
 	.arguments = "FILE [OPTION]...",
 	.summary = "Lists queries and what they cost, the costliest first",
-	.details = "A run is from a statement's first step to its end; runs that differ in their literals "
-		   "only are one statement. Times are exact; n_cpu and n_wall are samples on the CPU "
-		   "clock and on the wall clock. An id, or its beginning, is what --query takes.",
+	.details =
+		"Lists logged runs: those with samples, those that took 10 ms, and the first that failed. "
+		"With --statements it counts all runs of each statement, in `runs`, and its logged runs, in "
+		"`logged`; where --query, --since, --until or --last choose single runs, logged ones only. "
+		"A run is from a statement's first step to its end; runs that differ in their literals "
+		"only are one statement. Times are exact; n_cpu and n_wall are samples on the CPU "
+		"clock and on the wall clock. An id, or its beginning, is what --query takes.",
 	.examples = "  queryprof queries app.trace\n"
 		    "  queryprof queries app.trace --by wall --like 'FROM orders' --limit 5\n"
 		    "  queryprof queries app.trace --statements --since yesterday\n"

@@ -38,11 +38,12 @@ static const struct line query_log[] = { QUERY_LOG_COLUMNS(SELECT_QUERIES, NOTHI
 
 #define SELECT_SHOWN_COUNTERS(name, type, expression, value) { #name, expression },
 #define DEFINE_KEY(name, type, value) { #name, #type " NOT NULL" },
+#define DEFINE_COUNTER(name, type, value) { #name, #type " " COLUMN_ZERO },
 #define DEFINE_LEAST(name, type, value) { #name, #type },
-#define DEFINE_PART(i) { "runs_" #i, "INTEGER NOT NULL" },
+#define DEFINE_PART(i) { "runs_" #i, "INTEGER " COLUMN_ZERO },
 #define SELECT_COUNTERS(name, type, value) { #name, "c." #name },
 static const struct line statement_counters[] = { STATEMENT_STATS_COLUMNS(
-	DEFINE_KEY, DEFINE_KEY, DEFINE_KEY, DEFINE_PART, DEFINE_LEAST, DEFINE_KEY, NOTHING){ 0 } };
+	DEFINE_KEY, DEFINE_KEY, DEFINE_COUNTER, DEFINE_PART, DEFINE_LEAST, DEFINE_COUNTER, NOTHING){ 0 } };
 static const struct line statement_stats[] = { STATEMENT_STATS_COLUMNS(
 	SELECT_COUNTERS, NOTHING, SELECT_COUNTERS, NOTHING, SELECT_COUNTERS, SELECT_COUNTERS,
 	SELECT_SHOWN_COUNTERS){ 0 } };

@@ -72,16 +72,17 @@ static int write_statement(void *context, const struct statement_stats *stats)
 	" ORDER BY calls, last_seen_ns, normalized_query_hash, database, program LIMIT %1$" PRId64
 
 static const char fold_sql[] =
-	"INSERT INTO statement_counters (" STATEMENTS_NAMES
-	") SELECT %2$" PRId64 STATEMENT_STATS_COLUMNS(KEY_OF_OTHER, WRITER_NOTHING, SUM, SUM_PART, LEAST_OF, MOST_OF,
-                                                  WRITER_NOTHING) " FROM (SELECT *" GOING
-	") WHERE true GROUP BY program" STATEMENTS_ON_CONFLICT
-	"; DELETE FROM statement_counters WHERE (normalized_query_hash, database, program) IN"
-	" (SELECT normalized_query_hash, database, program" GOING ")"
-	"; DELETE FROM statements WHERE id NOT IN (SELECT statement FROM statement_counters)"
-	" AND NOT EXISTS (SELECT 1 FROM queries WHERE statement = statements.id)"
-	/* so that no writer goes on with the rows that went */
-	"; UPDATE state SET removals = removals + 1";
+	"INSERT INTO statement_counters (" STATEMENTS_NAMES ") SELECT %2$" PRId64 STATEMENT_STATS_COLUMNS(
+		KEY_OF_OTHER, WRITER_NOTHING, SUM, SUM_PART, LEAST_OF, MOST_OF,
+		WRITER_NOTHING) " FROM (SELECT *" GOING ") WHERE true GROUP BY program" STATEMENTS_ON_CONFLICT
+				"; DELETE FROM statement_counters WHERE (normalized_query_hash, database, "
+				"program) IN"
+				" (SELECT normalized_query_hash, database, program" GOING ")"
+				"; DELETE FROM statements WHERE id NOT IN (SELECT statement FROM "
+				"statement_counters)"
+				" AND NOT EXISTS (SELECT 1 FROM queries WHERE statement = statements.id)"
+				/* so that no writer goes on with the rows that went */
+				"; UPDATE state SET removals = removals + 1";
 
 int64_t statements_count(const struct writer *writer)
 {
