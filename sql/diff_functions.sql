@@ -36,7 +36,7 @@ tested AS (
 SELECT printf(form, a / scale) AS A_ms,
        printf(form, b / scale) AS B_ms,
        printf(form_of_change, (b - a) / scale) AS change_ms,
-       CASE WHEN a > 0 THEN printf('%+.1f %%', 100.0 * (b - a) / a) ELSE '' END AS change,
+       CASE WHEN a > 0 THEN printf('%+.1f', 100.0 * (b - a) / a) ELSE '' END AS "change_%",
        noise,
        na AS n_A, nb AS n_B,
        name || CASE WHEN same_name > 1 THEN ' (' || module || ')' ELSE '' END AS function

@@ -2,21 +2,35 @@
 -- The runs that are selected (see selected.sql), the costliest first. Parameters,
 -- which may be left NULL: :by (cpu, wall, off, samples, start), :limit, :for_table
 -- (shorter: times without the year, ids cut).
--- cpu_ms is without the worker threads that SQLite made. In the sqlite3 shell on a
--- trace file: .read sql/selected.sql, then .read sql/queries.sql
+-- Times are without the worker threads that SQLite made. sampled_ms is what the samples
+-- add up to, on the clock of the order: wall time for wall and off. notes: what may
+-- explain the time. In the sqlite3 shell on a trace file: .read sql/selected.sql, then
+-- .read sql/queries.sql
+WITH runs AS MATERIALIZED (
+	SELECT * FROM temp.selected_runs
+	ORDER BY CASE :by WHEN 'wall' THEN query_duration_ns
+	                  WHEN 'off' THEN query_duration_ns - cpu_time_ns
+	                  WHEN 'samples' THEN samples_cpu + samples_real
+	                  WHEN 'start' THEN query_start_ns
+	                  ELSE cpu_time_ns END DESC, id
+	LIMIT coalesce(CAST(:limit AS INTEGER), 20))
 SELECT strftime(CASE WHEN :for_table THEN '%m-%d %H:%M:%S' ELSE '%Y-%m-%d %H:%M:%S' END,
                 query_start_ns / 1000000000, 'unixepoch') AS started,
        round(query_duration_ns / 1e6, iif(:for_table, 1, 3)) AS wall_ms,
        round(cpu_time_ns / 1e6, iif(:for_table, 1, 3)) AS cpu_ms,
-       samples_cpu AS n_cpu, samples_real AS n_wall, result_rows AS rows,
+       (SELECT round(total(value) / 1e6, iif(:for_table, 1, 3)) FROM sample_values
+        WHERE query = runs.id AND timestamp_ns BETWEEN first_ns AND last_ns
+          AND trace_type = iif(:by IN ('wall', 'off'), 'Real', 'CPU')
+          AND (worker_cpu_time_ns = 0 OR thread IN (
+                SELECT id FROM threads WHERE process = runs.process AND thread_id = runs.thread_id))) AS sampled_ms,
+       result_rows AS rows,
        -- as much of a UUID as tells it from the others
        CASE WHEN :for_table AND query_id GLOB '*-*-*-*-*' AND length(query_id) = 36
             THEN substr(query_id, 1, 18) ELSE query_id END AS query_id,
+       ltrim(iif(exception_code <> 0, ', failed', '')
+             || iif(fullscan_steps > max(1000, 10 * result_rows),
+                    ', scan ' || iif(fullscan_steps < 10e6, (fullscan_steps / 1000) || 'k',
+                                     (fullscan_steps / 1000000) || 'M'), '')
+             || iif(sorts > 0, ', sort', '') || iif(autoindexes > 0, ', index', ''), ', ') AS notes,
        trim(replace(replace(replace(query, char(10), ' '), char(13), ' '), char(9), ' ')) AS query
-FROM temp.selected_runs
-ORDER BY CASE :by WHEN 'wall' THEN query_duration_ns
-                  WHEN 'off' THEN query_duration_ns - cpu_time_ns
-                  WHEN 'samples' THEN samples_cpu + samples_real
-                  WHEN 'start' THEN query_start_ns
-                  ELSE cpu_time_ns END DESC, id
-LIMIT coalesce(CAST(:limit AS INTEGER), 20);
+FROM runs;

@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Where the time of a report went, by function: `self` is spent in the function
 -- itself, `total` also in what it called. Code without a name is one line a module.
--- :trace_type, :limit. With a :unit other than ns the columns in ms are numbers of that
+-- :trace_type, :limit, :full (not NULL: also functions that only called others). With a :unit other than ns the columns in ms are numbers of that
 -- unit. After report_frames.sql.
 --
 -- error is the standard error of self: of N samples each is in the function with
@@ -28,12 +28,13 @@ sums AS (
 	       1.0 * sum(functions.value * is_leaf) / all_samples.value AS share
 	FROM functions, all_samples
 	GROUP BY name, module)
-SELECT printf('%.1f %%', 100.0 * share) AS self,
-       printf('%.1f %%', 100.0 * sqrt(share * (1 - share) / n)) AS error,
-       printf('%.1f %%', 100.0 * total / all_samples.value) AS total,
+SELECT printf('%.1f', 100.0 * share) AS "self_%",
+       printf('%.1f', 100.0 * sqrt(share * (1 - share) / n)) AS "error_%",
+       printf('%.1f', 100.0 * total / all_samples.value) AS "total_%",
        printf(form, self / scale) AS self_ms,
        printf(form, total / scale) AS total_ms,
        name AS function
 FROM sums, all_samples, shown
+WHERE sums.self > 0 OR :full IS NOT NULL
 ORDER BY sums.self DESC, sums.total DESC, name
 LIMIT coalesce(CAST(:limit AS INTEGER), 15);

@@ -11,7 +11,7 @@ SELECT what, value FROM (
 	WHERE NOT is_counted HAVING count(DISTINCT query_id) = 1
 	UNION ALL
 	SELECT 2, 'query', query_id || ' (not finished)' FROM temp.selected CROSS JOIN queries USING (id)
-	WHERE finished = 0 AND (SELECT count(*) FROM temp.selected) = 1
+	WHERE finished = 0 AND queries.id <> 0 AND (SELECT count(*) FROM temp.selected) = 1
 	UNION ALL
 	SELECT 3, 'runs', printf('%,d', n) FROM counted WHERE is_counted
 	UNION ALL
@@ -33,7 +33,17 @@ SELECT what, value FROM (
 	SELECT 9, 'dropped', sum(samples_dropped) || ' samples, for which there was no room'
 	FROM runs HAVING sum(samples_dropped) > 0
 	UNION ALL
-	SELECT 10, 'text', trim(coalesce((SELECT min(query) FROM runs HAVING count(DISTINCT query) = 1), max(query)))
+	SELECT 10, 'scanned', printf('%,d rows of whole tables: an index may save that', sum(fullscan_steps))
+	FROM parts HAVING sum(fullscan_steps) > max(1000, 10 * sum(rows))
+	UNION ALL
+	SELECT 11, 'sorted', printf('%,d times: an index in that order may save it', sum(sorts))
+	FROM parts HAVING sum(sorts) > 0
+	UNION ALL
+	SELECT 12, 'indexed', printf('%,d rows for indexes of these runs alone: CREATE INDEX would keep them',
+	                             sum(autoindexes))
+	FROM parts HAVING sum(autoindexes) > 0
+	UNION ALL
+	SELECT 13, 'text', trim(coalesce((SELECT min(query) FROM runs HAVING count(DISTINCT query) = 1), max(query)))
 	FROM parts HAVING count(*) = 1 AND (
 		SELECT count(DISTINCT query) = 1 OR count(*) = 0 FROM runs))
 WHERE value IS NOT NULL

@@ -4,8 +4,11 @@
 -- others read them.
 --
 -- Parameters, all of which may be left NULL; what is given must all be so:
--- :query_id, :like (in the text), :since and :until (when the run began, ns since
--- 1970), :last (of those that are left and have finished, so many of the newest).
+-- :query_id, :statement (normalized_query_hash, 16 hexadecimal digits), :like (in the
+-- text), :since and :until (when the run began, ns since 1970), :min_duration (ns),
+-- :failed (not NULL: ended with an error), :database (its file, whole or without
+-- folders), :process (number or program), :thread (number or name), :last (of those
+-- that are left and have finished, so many of the newest).
 DROP VIEW IF EXISTS temp.selected_samples;
 DROP VIEW IF EXISTS temp.selected_runs;
 DROP VIEW IF EXISTS temp.selected_parts;
@@ -28,8 +31,21 @@ FROM (
 	FROM queries WHERE query_id = :query_id AND id <> 0
 	UNION ALL
 	SELECT *, CASE WHEN finished THEN query_start_ns ELSE first_ns END
-	FROM queries WHERE :query_id IS NULL AND id <> 0)
+	FROM queries WHERE :query_id IS NULL AND id <> 0) AS runs
 WHERE (:like IS NULL OR statement IN (SELECT id FROM statements WHERE query LIKE '%' || :like || '%'))
+  AND (:statement IS NULL OR statement IN (
+	SELECT id FROM statements WHERE printf('%016x', normalized_query_hash) = :statement))
+  AND (:min_duration IS NULL
+       OR iif(finished, query_duration_ns, last_ns - first_ns) >= CAST(:min_duration AS INTEGER))
+  AND (:failed IS NULL OR exception_code <> 0)
+  AND (:database IS NULL OR :database IN (database, substr(database, 1 + length(rtrim(database, replace(database, '/', ''))))))
+  AND (:process IS NULL OR process IN (
+	SELECT id FROM processes
+	WHERE :process IN (process_id || '', executable,
+	                   substr(executable, 1 + length(rtrim(executable, replace(executable, '/', '')))))))
+  AND (:thread IS NULL OR :thread = thread_id || '' OR EXISTS (
+	SELECT 1 FROM threads
+	WHERE threads.process = runs.process AND threads.thread_id = runs.thread_id AND thread_name = :thread))
   AND (:since IS NULL OR start_ns >= CAST(:since AS INTEGER))
   AND (:until IS NULL OR start_ns < CAST(:until AS INTEGER))
   AND (:last IS NULL OR finished)
@@ -38,7 +54,8 @@ LIMIT coalesce(CAST(:last AS INTEGER), -1);
 
 INSERT INTO selected
 SELECT id, first_ns, last_ns FROM queries
-WHERE id = 0 AND coalesce(:query_id, :like, :since, :until, :last) IS NULL;
+WHERE id = 0 AND coalesce(:query_id, :statement, :like, :since, :until, :min_duration, :failed, :database,
+                          :process, :thread, :last) IS NULL;
 
 -- The finished ones with their texts.
 CREATE TEMP VIEW selected_runs AS
@@ -63,13 +80,13 @@ WHERE timestamp_ns BETWEEN (SELECT min(first_ns) FROM selected) AND (SELECT max(
 -- NULL for a statement that is in "(other)" (hash 0), and in a file of an older version, which
 -- has counted none. Times in ns; nested_…: the part that lies in other runs, too.
 CREATE TEMP TABLE selected_statements (
-	hash INTEGER PRIMARY KEY, query TEXT, runs INTEGER, logged INTEGER, samples_cpu INTEGER, samples_real INTEGER, newest INTEGER,
+	hash INTEGER PRIMARY KEY, query TEXT, runs INTEGER, logged INTEGER, samples INTEGER, newest INTEGER,
 	wall INTEGER, cpu INTEGER, nested_wall INTEGER, nested_cpu INTEGER, longest INTEGER,
 	wall_square REAL, cpu_square REAL, rows INTEGER, failed INTEGER, vm_steps INTEGER,
 	fullscan_steps INTEGER, sorts INTEGER, autoindexes INTEGER);
 
 INSERT INTO selected_statements
-SELECT normalized_query_hash, min(query), NULL, count(*), sum(samples_cpu), sum(samples_real), max(query_start_ns),
+SELECT normalized_query_hash, min(query), NULL, count(*), sum(samples_cpu + samples_real), max(query_start_ns),
        sum(query_duration_ns), sum(cpu_time_ns), sum(iif(parent, query_duration_ns, 0)),
        sum(iif(parent, cpu_time_ns, 0)), max(query_duration_ns),
        sum(1.0 * query_duration_ns * query_duration_ns), sum(1.0 * cpu_time_ns * cpu_time_ns),
@@ -78,12 +95,14 @@ FROM temp.selected_runs
 GROUP BY normalized_query_hash;
 
 INSERT INTO selected_statements
-SELECT normalized_query_hash, min(query), sum(calls), 0, 0, 0, max(last_seen_ns),
+SELECT normalized_query_hash, min(query), sum(calls), 0, 0, max(last_seen_ns),
        sum(execution_time_ns), sum(cpu_time_ns), sum(nested_time_ns), sum(nested_cpu_time_ns), max(max_ns),
        sum(execution_time_square), sum(cpu_time_square), sum(rows), sum(errors), sum(vm_steps),
        sum(fullscan_steps), sum(sorts), sum(autoindexes)
 FROM statement_stats
-WHERE coalesce(:query_id, :since, :until, :last) IS NULL
+WHERE coalesce(:query_id, :since, :until, :min_duration, :failed, :process, :thread, :last) IS NULL
+  AND (:statement IS NULL OR printf('%016x', normalized_query_hash) = :statement)
+  AND (:database IS NULL OR :database IN (database, substr(database, 1 + length(rtrim(database, replace(database, '/', ''))))))
   AND (:like IS NULL OR normalized_query_hash IN (
 	-- all of its texts: else it is about literals, which counters do not tell apart
 	SELECT normalized_query_hash FROM statements GROUP BY 1 HAVING min(query LIKE '%' || :like || '%')))

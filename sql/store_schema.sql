@@ -232,8 +232,7 @@ CREATE TABLE samples (
 	cpu_id             INTEGER NOT NULL,
 	weight             INTEGER NOT NULL,
 	truncated          INTEGER NOT NULL,
-	size               INTEGER NOT NULL,
-	value              INTEGER DEFAULT NULL
+	size               INTEGER NOT NULL
 	-- end of columns.h
 );
 
@@ -336,9 +335,9 @@ SELECT
 	s.truncated AS truncated,
 	s.weight AS weight,
 	r.period_ns AS period_ns,
-	CAST(iif(r.unit = 'bytes', coalesce(s.value, s.weight * r.period_ns), 0) AS INTEGER) AS size,
+	CAST(iif(r.unit = 'bytes', s.size + s.weight * r.period_ns, 0) AS INTEGER) AS size,
 	q.session AS session_id,
-	CAST(coalesce(s.value, s.weight * r.period_ns) AS INTEGER) AS value,
+	CAST(s.size + s.weight * r.period_ns AS INTEGER) AS value,
 	r.unit AS unit,
 	-- end of columns.h
 	(SELECT '[' || coalesce(group_concat('"' || replace(replace(function, '\', '\\'), '"', '\"') || '"'), '') || ']' FROM stack_frames
@@ -458,7 +457,7 @@ SELECT
 	s.truncated AS truncated,
 	s.weight AS weight,
 	r.period_ns AS period_ns,
-	coalesce(s.value, s.weight * r.period_ns) AS value,
+	s.size + s.weight * r.period_ns AS value,
 	r.unit AS unit
 FROM samples AS s
 JOIN series AS r ON r.id = s.series;

@@ -98,8 +98,9 @@ QP_API int qp_shutdown(void);
  *   - SQL inside SQL, preparation, backups, blobs, checkpoints and closing have no lines;
  *   - the end of a statement that is finalized is part of nothing, its checkpoint neither;
  *   - query_log has no errors (exception_code 0) and no result_rows (0);
- *   - bare `PRAGMA name` of a setting needs a file: on ":memory:" it is
- *     `PRAGMA system.name`, and the schema is there from the start.
+ *   - bare `PRAGMA name = value` sets, but returns no row, and a value that is refused is
+ *     no error of the statement (the metric settings_error has it). `PRAGMA system.name` has
+ *     both, and reads: the schema is there from the start.
  * Errors: those of qp_init(), QP_SQLITE. */
 QP_API int qp_attach(struct sqlite3 *db);
 

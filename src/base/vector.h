@@ -56,6 +56,17 @@
 		pushed_ != NULL;                                                                             \
 	})
 
+/* The item of that number; those that are new, up to it, are zeroed. NULL: no memory. */
+#define vector_at(vector, number)                                                                            \
+	({                                                                                                   \
+		__typeof__(vector) at_ = (vector);                                                           \
+		const size_t index_ = (number);                                                              \
+		bool has_item_ = true;                                                                       \
+		while (has_item_ && at_->count <= index_)                                                    \
+			has_item_ = vector_add(at_) != NULL;                                                 \
+		has_item_ ? &at_->items[index_] : NULL;                                                      \
+	})
+
 /* Frees the memory. The vector is empty then and can be used again. */
 #define vector_free(vector)                                                                                  \
 	do {                                                                                                 \

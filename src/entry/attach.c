@@ -12,6 +12,7 @@
 
 static const struct watch_sql our_sql = {
 	.rewrite = pragma_rewrite,
+	.run_pragma = schema_run_pragma,
 	.before_prepare = schema_expect,
 	.missing_table = schema_follow,
 };

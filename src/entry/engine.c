@@ -119,22 +119,31 @@ int qp_query_begin(const qp_query *query)
 	return begin(query ? query : &nameless);
 }
 
-static uint64_t count_run(struct engine_query *query, int64_t exception_code)
-{
-	const struct statement_name name = { query->text, query->database };
-	struct statement_run counted = query_measure(&query->run, query->thread);
-
-	counted.sums[STATEMENT_CALLS] = 1;
-	counted.sums[STATEMENT_ERRORS] = exception_code != 0;
-	return statement_stats_add(0, &name, &counted);
-}
-
 static bool is_worth_logging(const struct engine_query *query)
 {
 	for (int type = 0; type < TRACE_TYPES; type++)
 		if (__atomic_load_n(&query->run.counts.samples[type], __ATOMIC_RELAXED))
 			return true;
 	return query_lasted(&query->run, query->settings.log_queries_min_query_duration_ns);
+}
+
+static void record_end(struct engine_query *query, int64_t exception_code, const char *exception)
+{
+	const struct statement_name name = { query->text, query->database };
+	const struct query_end end = {
+		.query_id = query->query_id,
+		.query = query->text,
+		.database = query->database,
+		.exception_code = exception_code,
+		.exception = exception,
+	};
+	const struct statement_run counted = query_measure(&query->run, query->thread, &end);
+	uint64_t statement = statement_stats_find(&name);
+
+	statement_stats_add(statement, &counted);
+	if (is_worth_logging(query) ||
+	    (exception_code && statement_stats_is_first_failure(statement, (int)exception_code)))
+		query_finish(&query->run, query->thread, &end);
 }
 
 int qp_query_end(int64_t exception_code, const char *exception)
@@ -146,22 +155,8 @@ int qp_query_end(int64_t exception_code, const char *exception)
 		                 "qp_query_end: no query of qp_query_begin() runs on this thread");
 	sampler_remove(query->thread, query->tag);
 	innermost = query->outer;
-	if (query->settings.log_queries) {
-		uint64_t statement = count_run(query, exception_code);
-
-		if (is_worth_logging(query) ||
-		    (exception_code && statement_stats_is_first_failure(statement, (int)exception_code))) {
-			const struct query_end end = {
-				.query_id = query->query_id,
-				.query = query->text,
-				.database = query->database,
-				.exception_code = exception_code,
-				.exception = exception,
-			};
-
-			query_finish(&query->run, query->thread, &end);
-		}
-	}
+	if (query->settings.log_queries)
+		record_end(query, exception_code, exception);
 	query_recycle(query);
 	return QP_OK;
 }

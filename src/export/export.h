@@ -18,6 +18,8 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "base/vector.h"
+
 /* `number`, here and below: counted from 0 as they come, for tables by number. */
 struct export_module {
 	uint32_t number;
@@ -26,6 +28,15 @@ struct export_module {
 	const char *build_id; /* "" when the module has none */
 	uint64_t start, end;  /* where it lies in the file's address space */
 };
+
+/* Puts what has a number into its table, a vector of pointers. False: no memory. */
+#define EXPORT_PLACE(table, numbered)                                                                        \
+	({                                                                                                   \
+		__typeof__((table)->items) placed_ = vector_at((table), (numbered)->number);                 \
+		if (placed_)                                                                                 \
+			*placed_ = (numbered);                                                               \
+		placed_ != NULL;                                                                             \
+	})
 
 /* A place in the source. */
 struct export_line {
@@ -55,6 +66,7 @@ struct export_stack {
 /* The strings are "" where nothing is known. */
 struct export_labels {
 	uint32_t number;
+	uint32_t side; /* 1: of the file that the first is compared with */
 	const char *query_id, *thread, *database, *statement;
 	int64_t statement_hash; /* equal for statements that differ in literals only */
 };
@@ -69,12 +81,14 @@ struct export_sample {
 	int64_t value;  /* in the unit of the stream */
 };
 
-/* A stream has samples of one type. */
+/* A stream has samples of one type; where two files are compared, all of one come before those
+ * of the other. */
 struct export_info {
 	const char *trace_type;
 	const char *unit;       /* of the values: "ns", "bytes", or another, which a format shows as it is */
 	bool is_timed;          /* a timer took the samples: weights are periods */
 	const char *title;      /* what was exported, for a heading */
+	const char *compared;   /* the other file's title; NULL: there is none */
 	const char *executable; /* of the process, or the first of several; "" unknown */
 	bool inlines;           /* functions that were inlined are lines of their own */
 };
@@ -88,6 +102,7 @@ struct export_format {
 	const char *name;
 	const char *summary; /* with the unit, for the help */
 	bool is_binary;
+	bool compares;       /* takes a second file, see export_labels.side */
 	const char *missing; /* why this build does not have it; NULL: it does */
 	size_t writer_size;  /* of its writer, which starts zeroed but for EXPORT_WRITER */
 	/* False: no memory. */

@@ -2,7 +2,7 @@
 /*
  * A flame graph to look at in a browser: one HTML file with all that it needs. The
  * page (page/) is bundled with its libraries when queryprof is built; here only the
- * data are put into it, as tables in JSON that page/flame_graph.js explains.
+ * data are put into it, as tables in JSON that page/tree.mjs explains.
  *
  * A build without node and npm has no page; the format is `missing` then.
  */
@@ -53,8 +53,8 @@ struct writer {
 /* By id and statement: an id of the user's own may be that of several. */
 static struct hash query_key(const struct export_labels *labels)
 {
-	uint64_t words[] = { (uintptr_t)labels->query_id, (uint64_t)labels->statement_hash };
-	return hash_words(words, 2);
+	uint64_t words[] = { labels->side, (uintptr_t)labels->query_id, (uint64_t)labels->statement_hash };
+	return hash_words(words, 3);
 }
 
 static bool add_flamegraph(void *to, const struct export_sample *sample)
@@ -143,24 +143,19 @@ static void write_nodes(const struct writer *writer)
 /* Two modules of one path, as an old and a new version are, are two here. */
 static bool write_functions(const struct writer *writer)
 {
-	struct index numbers = { 0 };
 	VECTOR(const struct export_module *) modules = { 0 };
 	bool fine = true;
 
 	fputs("\"functions\":[", writer->out);
 	for (size_t i = 0; fine && i < writer->functions.list.count; i++) {
 		const struct export_function *function = &writer->functions.list.items[i];
-		uint64_t word = (uintptr_t)function->module;
-		const struct export_module **module =
-			function->module ? index_item(&numbers, hash_words(&word, 1), &modules) : NULL;
-		fine = !function->module || module;
-		if (module)
-			*module = function->module;
+		const struct export_module *module = function->module;
 		fputs(i ? ",\n[" : "\n[", writer->out);
 		export_write_text(writer->out, function->name);
-		fprintf(writer->out, ",%" PRId64 ",", module ? (int64_t)(module - modules.items) : -1);
+		fprintf(writer->out, ",%" PRId64 ",", module ? (int64_t)module->number : -1);
 		export_write_text(writer->out, function->file);
 		fputc(']', writer->out);
+		fine = !module || EXPORT_PLACE(&modules, module);
 	}
 	fputs("],\n\"modules\":[", writer->out);
 	for (size_t i = 0; fine && i < modules.count; i++) {
@@ -169,7 +164,6 @@ static bool write_functions(const struct writer *writer)
 	}
 	fputs("],\n", writer->out);
 	vector_free(&modules);
-	index_free(&numbers);
 	return fine;
 }
 
@@ -193,7 +187,7 @@ static bool write_queries(const struct writer *writer)
 		export_write_text(writer->out, query->labels->query_id);
 		fputc(',', writer->out);
 		export_write_text(writer->out, query->labels->database);
-		fprintf(writer->out, ",%" PRId64 "]", query->value);
+		fprintf(writer->out, ",%" PRId64 ",%" PRIu32 "]", query->value, query->labels->side);
 	}
 	fputs("]", writer->out);
 	free(order);
@@ -203,9 +197,13 @@ static bool write_queries(const struct writer *writer)
 
 static bool write_data(struct writer *writer)
 {
-	fputs("{\"title\":", writer->out);
-	export_write_text(writer->out, writer->info->title);
-	fputs(",\"trace_type\":", writer->out);
+	const char *const sides[] = { writer->info->title, writer->info->compared };
+	fputs("{\"sides\":[", writer->out);
+	for (size_t i = 0; i < 2 && sides[i]; i++) {
+		fputs(i ? "," : "", writer->out);
+		export_write_text(writer->out, sides[i]);
+	}
+	fputs("],\"trace_type\":", writer->out);
 	export_write_text(writer->out, writer->info->trace_type);
 	fputs(",\"unit\":", writer->out);
 	export_write_text(writer->out, writer->info->unit);
@@ -252,6 +250,7 @@ static bool end_flamegraph(void *ended, bool complete)
 
 const struct export_format export_flamegraph = {
 	.name = "flamegraph",
+	.compares = true,
 	.summary = "an HTML page, all in one file, for the browser; time",
 #ifdef QUERYPROF_FLAME_GRAPH_PAGE
 	.writer_size = sizeof(struct writer),

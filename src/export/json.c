@@ -1,15 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * JSON for programs of one's own: an array with one object for each stack of each
- * query and thread, with all that is known of it. Frames are leaf first, as in
- * trace_log. Times are in "ns"; what samples of other types count, in "value" and "unit".
+ * JSON for programs of one's own: an object of tables. What samples share is written once
+ * and named by its place in its table, counted from 0. A stack's frames are leaf first, as
+ * in trace_log; of a frame's lines, functions that were inlined come before the one that
+ * they were inlined into. `samples` has one object for each stack of each query and thread;
+ * `value` is in `unit`. Members that nothing is known of are left out.
  *
- *   jq -r '.[] | select(.query_id == "big sort") | [.ns, .frames[0].function] | @tsv'
+ *   jq -r '. as {$labels, $stacks, $frames} | .samples[]
+ *       | select($labels[.labels].query_id == "big sort")
+ *       | [.value, $frames[$stacks[.stack].frames[0]].lines[0].function] | @tsv'
  */
 #include <inttypes.h>
-#include <string.h>
 
-#include "base/sample_type.h"
+#include "base/index.h"
+#include "base/vector.h"
 #include "export/export.h"
 #include "export/sums.h"
 #include "export/text.h"
@@ -17,12 +21,60 @@
 struct writer {
 	EXPORT_WRITER;
 	struct sums sums;
+	/* By number. */
+	VECTOR(const struct export_stack *) stacks;
+	VECTOR(const struct export_frame *) frames;
+	VECTOR(const struct export_module *) modules;
+	VECTOR(const struct export_labels *) labels;
+	/* Statements get their numbers here. */
+	struct index statement_index;
+	VECTOR(const char *) statements;
 };
 
-static bool add_json(void *writer, const struct export_sample *sample)
+/* --- the tables ------------------------------------------------------------------ */
+
+static bool place_frame(struct writer *writer, const struct export_frame *frame)
 {
-	return sums_add(&((struct writer *)writer)->sums, sample);
+	return EXPORT_PLACE(&writer->frames, frame) &&
+	       (!frame->module || EXPORT_PLACE(&writer->modules, frame->module));
 }
+
+static bool place_stack(struct writer *writer, const struct export_stack *stack)
+{
+	if (stack->number < writer->stacks.count && writer->stacks.items[stack->number])
+		return true;
+	for (size_t i = 0; i < stack->count; i++)
+		if (!place_frame(writer, stack->frames[i]))
+			return false;
+	return EXPORT_PLACE(&writer->stacks, stack);
+}
+
+/* Equal texts are one text, see names.h. */
+static struct hash statement_key(const struct export_labels *labels)
+{
+	return hash_words(&(uint64_t){ (uintptr_t)labels->statement }, 1);
+}
+
+static bool place_labels(struct writer *writer, const struct export_labels *labels)
+{
+	const char **statement =
+		index_item(&writer->statement_index, statement_key(labels), &writer->statements);
+
+	if (!statement)
+		return false;
+	*statement = labels->statement;
+	return EXPORT_PLACE(&writer->labels, labels);
+}
+
+static bool add_json(void *to, const struct export_sample *sample)
+{
+	struct writer *writer = to;
+
+	return place_stack(writer, sample->stack) && place_labels(writer, sample->labels) &&
+	       sums_add(&writer->sums, sample);
+}
+
+/* --- writing --------------------------------------------------------------------- */
 
 static void write_member(FILE *out, const char *before, const char *name, const char *value)
 {
@@ -30,11 +82,16 @@ static void write_member(FILE *out, const char *before, const char *name, const 
 	export_write_text(out, value);
 }
 
-/* Members that nothing is known of are left out. */
-static void write_line(FILE *out, const struct export_frame *frame, size_t index)
+static void write_module(struct writer *writer, const struct export_module *module)
 {
-	const struct export_line *line = &frame->lines[index];
+	write_member(writer->out, "{", "path", module->path);
+	if (module->build_id[0])
+		write_member(writer->out, ",", "build_id", module->build_id);
+	fputc('}', writer->out);
+}
 
+static void write_line(FILE *out, const struct export_line *line)
+{
 	write_member(out, "{", "function", line->function);
 	if (line->symbol[0])
 		write_member(out, ",", "symbol", line->symbol);
@@ -42,62 +99,97 @@ static void write_line(FILE *out, const struct export_frame *frame, size_t index
 		write_member(out, ",", "file", line->file);
 		fprintf(out, ",\"line\":%d", line->line);
 	}
-	if (frame->module) {
-		write_member(out, ",", "module", frame->module->path);
-		if (frame->module->build_id[0])
-			write_member(out, ",", "build_id", frame->module->build_id);
-		fprintf(out, ",\"offset\":%" PRIu64, frame->address - frame->module->start);
-	}
-	if (index + 1 < frame->line_count)
-		fputs(",\"inlined\":true", out);
 	fputc('}', out);
 }
 
-static void write_sum(FILE *out, const struct sum *sum, const struct export_info *info)
+static void write_frame(struct writer *writer, const struct export_frame *frame)
 {
-	const struct export_labels *labels = sum->labels;
-
-	write_member(out, "{", "trace_type", info->trace_type);
-	write_member(out, ",", "query_id", labels->query_id);
-	write_member(out, ",", "thread", labels->thread);
-	write_member(out, ",", "database", labels->database);
-	write_member(out, ",", "statement", labels->statement);
-	fprintf(out, ",\"samples\":%" PRId64 ",\"weight\":%" PRId64, sum->samples, sum->weight);
-	if (strcmp(info->unit, UNIT_NS) == 0) {
-		fprintf(out, ",\"ns\":%" PRId64, sum->value);
-	} else {
-		fprintf(out, ",\"value\":%" PRId64, sum->value);
-		write_member(out, ",", "unit", info->unit);
+	fputc('{', writer->out);
+	if (frame->module)
+		fprintf(writer->out, "\"module\":%" PRIu32 ",\"offset\":%" PRIu64 ",", frame->module->number,
+		        frame->address - frame->module->start);
+	fputs("\"lines\":[", writer->out);
+	for (size_t i = 0; i < frame->line_count; i++) {
+		fputs(i ? "," : "", writer->out);
+		write_line(writer->out, &frame->lines[i]);
 	}
-	fprintf(out, ",\"truncated\":%s,\"frames\":[", sum->stack->is_truncated ? "true" : "false");
-	for (size_t i = 0; i < sum->stack->count; i++)
-		for (size_t j = 0; j < sum->stack->frames[i]->line_count; j++) {
-			fputs(i || j ? "," : "", out);
-			write_line(out, sum->stack->frames[i], j);
-		}
-	fputs("]}", out);
+	fputs("]}", writer->out);
+}
+
+static void write_stack(struct writer *writer, const struct export_stack *stack)
+{
+	fputs("{\"frames\":[", writer->out);
+	for (size_t i = 0; i < stack->count; i++)
+		fprintf(writer->out, "%s%" PRIu32, i ? "," : "", stack->frames[i]->number);
+	fprintf(writer->out, "]%s}", stack->is_truncated ? ",\"truncated\":true" : "");
+}
+
+static void write_statement(struct writer *writer, const char *statement)
+{
+	export_write_text(writer->out, statement);
+}
+
+static void write_labels(struct writer *writer, const struct export_labels *labels)
+{
+	write_member(writer->out, "{", "query_id", labels->query_id);
+	write_member(writer->out, ",", "thread", labels->thread);
+	write_member(writer->out, ",", "database", labels->database);
+	fprintf(writer->out, ",\"statement\":%" PRIu32 "}",
+	        index_find(&writer->statement_index, statement_key(labels)));
+}
+
+static void write_sum(struct writer *writer, struct sum sum)
+{
+	fprintf(writer->out,
+	        "{\"stack\":%" PRIu32 ",\"labels\":%" PRIu32 ",\"samples\":%" PRId64 ",\"weight\":%" PRId64
+	        ",\"value\":%" PRId64 "}",
+	        sum.stack->number, sum.labels->number, sum.samples, sum.weight, sum.value);
+}
+
+/* A member of the whole: the table's items, a line each. */
+#define WRITE_TABLE(writer, name, table, write_item)                                                         \
+	do {                                                                                                 \
+		fputs(",\n\"" name "\":[", (writer)->out);                                                   \
+		for (size_t i = 0; i < (table)->count; i++) {                                                \
+			fputs(i ? ",\n" : "\n", (writer)->out);                                              \
+			write_item((writer), (table)->items[i]);                                             \
+		}                                                                                            \
+		fputs("]", (writer)->out);                                                                   \
+	} while (0)
+
+static void write_all(struct writer *writer)
+{
+	write_member(writer->out, "{", "trace_type", writer->info->trace_type);
+	write_member(writer->out, ",", "unit", writer->info->unit);
+	WRITE_TABLE(writer, "modules", &writer->modules, write_module);
+	WRITE_TABLE(writer, "frames", &writer->frames, write_frame);
+	WRITE_TABLE(writer, "stacks", &writer->stacks, write_stack);
+	WRITE_TABLE(writer, "statements", &writer->statements, write_statement);
+	WRITE_TABLE(writer, "labels", &writer->labels, write_labels);
+	WRITE_TABLE(writer, "samples", &writer->sums.list, write_sum);
+	fputs("}\n", writer->out);
 }
 
 static bool end_json(void *ended, bool complete)
 {
 	struct writer *writer = ended;
 
-	if (complete) {
-		fputc('[', writer->out);
-		for (size_t i = 0; i < writer->sums.list.count; i++) {
-			fputs(i ? ",\n" : "\n", writer->out);
-			write_sum(writer->out, &writer->sums.list.items[i], writer->info);
-		}
-		fputs("\n]\n", writer->out);
-	}
+	if (complete)
+		write_all(writer);
 	bool written = !ferror(writer->out);
 	sums_free(&writer->sums);
+	vector_free(&writer->stacks);
+	vector_free(&writer->frames);
+	vector_free(&writer->modules);
+	vector_free(&writer->labels);
+	vector_free(&writer->statements);
+	index_free(&writer->statement_index);
 	return written;
 }
 
 const struct export_format export_json = {
 	.name = "json",
-	.summary = "an object a stack, all that is known; samples, periods, ns",
+	.summary = "tables with all that is known; samples, periods, ns",
 	.writer_size = sizeof(struct writer),
 	.add = add_json,
 	.end = end_json,

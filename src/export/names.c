@@ -28,23 +28,34 @@ struct frame_with_lines {
 /* Writers keep pointers to frames, modules and stacks: each is an allocation of its own. */
 struct names {
 	const struct address_space *space;
+	uint64_t space_number;
 	bool inlines;
 	struct interner texts;
-	struct index frame_index, module_index;   /* by address, by start */
+	struct index frame_index, module_index;   /* by space and address */
 	VECTOR(struct frame_with_lines *) frames; /* by number, as all three */
 	VECTOR(struct export_module *) modules;
 	VECTOR(struct export_stack *) stacks;
 };
 
-struct names *names_create(const struct address_space *space, bool inlines)
+struct names *names_create(bool inlines)
 {
 	struct names *names = calloc(1, sizeof(*names));
 
-	if (!names)
-		return NULL;
-	names->space = space;
-	names->inlines = inlines;
+	if (names)
+		names->inlines = inlines;
 	return names;
+}
+
+void names_enter(struct names *names, const struct address_space *space)
+{
+	names->space = space;
+	names->space_number++;
+}
+
+static struct hash key_at(const struct names *names, uint64_t address)
+{
+	uint64_t words[] = { names->space_number, address };
+	return hash_words(words, 2);
 }
 
 #define FREE_ALL(vector)                                                                                     \
@@ -84,8 +95,8 @@ static bool find_module(struct names *names, uint64_t address, const struct expo
 	*found = NULL;
 	if (!said)
 		return true;
-	struct hash key = hash_words(&(uint64_t){ said->start }, 1);
-	struct export_module **module = index_item(&names->module_index, key, &names->modules);
+	struct export_module **module =
+		index_item(&names->module_index, key_at(names, said->start), &names->modules);
 	if (!module)
 		return false;
 	if (!*module) {
@@ -166,7 +177,7 @@ static struct frame_with_lines *make_frame(struct names *names, uint64_t address
 static const struct export_frame *find_frame(struct names *names, uint64_t address)
 {
 	struct frame_with_lines **frame =
-		index_item(&names->frame_index, hash_words(&address, 1), &names->frames);
+		index_item(&names->frame_index, key_at(names, address), &names->frames);
 
 	if (frame && !*frame && (*frame = make_frame(names, address)))
 		(*frame)->frame.number = (uint32_t)(frame - names->frames.items);

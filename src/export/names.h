@@ -11,11 +11,14 @@
 struct address_space;
 struct names;
 
-/* The names in an address space, which must outlive them. `inlines`: functions that were
- * inlined are frames of their own; else the one that they were inlined into is the only
- * one, at the line of the call. NULL: no memory. */
-struct names *names_create(const struct address_space *space, bool inlines);
+/* `inlines`: functions that were inlined are frames of their own; else the one that they
+ * were inlined into is the only one, at the line of the call. NULL: no memory. */
+struct names *names_create(bool inlines);
 void names_free(struct names *names);
+
+/* From now on traces are of that address space, which stays as long as it is the current
+ * one. What came from others stays as it is, and numbers go on. */
+void names_enter(struct names *names, const struct address_space *space);
 
 /* The stack of a trace, a JSON array of addresses, leaf first. The caller keeps it
  * and calls once a trace. NULL: no memory, or with *bad no such array. */

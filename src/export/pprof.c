@@ -94,15 +94,6 @@ static int64_t string_number(struct writer *writer, const char *text)
 	return number;
 }
 
-/* The item of that number, those before it zeroed where they are new. NULL: no memory. */
-#define ITEM_AT(vector, number)                                                                              \
-	({                                                                                                   \
-		bool has_item_ = true;                                                                       \
-		while (has_item_ && (vector)->count <= (number))                                             \
-			has_item_ = vector_add(vector) != NULL;                                              \
-		has_item_ ? &(vector)->items[number] : NULL;                                                 \
-	})
-
 static uint64_t write_function(struct writer *writer, const struct export_line *line)
 {
 	Pprof__Function function = PPROF__FUNCTION__INIT, *functions[] = { &function };
@@ -136,7 +127,7 @@ static uint64_t note_module(struct writer *writer, const struct export_frame *fr
 
 	if (!module)
 		return 0;
-	struct module_state *state = ITEM_AT(&writer->modules, module->number);
+	struct module_state *state = vector_at(&writer->modules, module->number);
 	if (!state) {
 		fail(writer);
 		return 0;
@@ -152,7 +143,7 @@ static uint64_t write_location(struct writer *writer, const struct export_frame 
 {
 	Pprof__Location location = PPROF__LOCATION__INIT, *locations[] = { &location };
 	Pprof__Profile piece = PPROF__PROFILE__INIT;
-	bool *is_written = ITEM_AT(&writer->frames_written, frame->number);
+	bool *is_written = vector_at(&writer->frames_written, frame->number);
 
 	location.id = frame->number + 1ull;
 	if (!is_written) {

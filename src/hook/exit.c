@@ -6,7 +6,6 @@
  */
 #include "hook/exit.h"
 
-#include <dlfcn.h>
 #include <stdbool.h>
 #include <stdlib.h>
 
@@ -45,11 +44,6 @@ static void __attribute__((noreturn)) queryprof_exit_thread(void *result)
 	if (now)
 		now->thread_ends();
 	real_exit_thread(result);
-}
-
-static void add(struct import_hook *hook, const char *symbol, void *real, void *replacement)
-{
-	*hook = (struct import_hook){ .symbol = symbol, .real = real, .replacement = replacement };
 }
 
 #if defined(__x86_64__)
@@ -116,9 +110,7 @@ static int add_exec(struct import_hook *hooks)
 {
 	int count = 0;
 
-#define ADD(name)                                                                                            \
-	*(void **)&queryprof_real_##name = dlsym(RTLD_DEFAULT, #name);                                       \
-	add(&hooks[count++], #name, (void *)queryprof_real_##name, (void *)queryprof_##name)
+#define ADD(name) hooks[count++] = import_hook_of(#name, &queryprof_real_##name, (void *)queryprof_##name)
 	EACH_EXEC(ADD);
 #undef ADD
 	return count;
@@ -140,10 +132,8 @@ int exit_hooks(struct import_hook hooks[EXIT_HOOKS_MAX])
 
 	if (now)
 		at_quick_exit(now->quick_exit);
-	*(void **)&real_exit_at_once = dlsym(RTLD_DEFAULT, "_exit");
-	add(&hooks[0], "_exit", (void *)real_exit_at_once, (void *)queryprof_exit_at_once);
-	add(&hooks[1], "_Exit", dlsym(RTLD_DEFAULT, "_Exit"), (void *)queryprof_exit_at_once);
-	*(void **)&real_exit_thread = dlsym(RTLD_DEFAULT, "pthread_exit");
-	add(&hooks[2], "pthread_exit", (void *)real_exit_thread, (void *)queryprof_exit_thread);
+	hooks[0] = import_hook_of("_exit", &real_exit_at_once, (void *)queryprof_exit_at_once);
+	hooks[1] = import_hook_of("_Exit", NULL, (void *)queryprof_exit_at_once);
+	hooks[2] = import_hook_of("pthread_exit", &real_exit_thread, (void *)queryprof_exit_thread);
 	return 3 + add_exec(hooks + 3);
 }

@@ -23,6 +23,7 @@
 #include "base/clock.h"
 #include "base/debug.h"
 #include "base/vector.h"
+#include "modules/scan.h"
 
 #if defined(__x86_64__)
 #define RELOCATION_JUMP R_X86_64_JUMP_SLOT
@@ -48,14 +49,14 @@ struct object_list {
 	VECTOR(struct object) objects;
 	size_t seen, skip; /* objects that the loader named; those at the beginning that are done */
 	bool failed;
-	unsigned long long adds, subs;
+	uint64_t adds, subs;
 };
 
 /* The newest scan: the loader's counters, how many objects there were, and for what it
  * looked. As long as none has gone, new ones stand behind those: a program with hundreds
  * of modules need not have all of them looked at for each. 0 objects: there was one of
  * which not all could be told. */
-static unsigned long long scanned_adds, scanned_subs;
+static uint64_t scanned_adds, scanned_subs;
 static size_t scanned_count;
 static uint64_t scanned_at_ns;
 
@@ -63,6 +64,15 @@ static uint64_t scanned_at_ns;
  * comes with each connection, so it is not repeated sooner for that. */
 #define UNSURE_NS NS_PER_S
 static int scanned_hooks;
+
+struct import_hook import_hook_of(const char *symbol, void *real, void *replacement)
+{
+	void *found = dlsym(RTLD_DEFAULT, symbol);
+
+	if (real)
+		*(void **)real = found;
+	return (struct import_hook){ .symbol = symbol, .real = found, .replacement = replacement };
+}
 
 static int collect_object(struct dl_phdr_info *info, size_t size, void *context)
 {
@@ -106,23 +116,12 @@ static int collect_object(struct dl_phdr_info *info, size_t size, void *context)
 	return 1;
 }
 
-static int read_counters(struct dl_phdr_info *info, size_t size, void *context)
-{
-	struct object_list *list = context;
-
-	if (size >= offsetof(struct dl_phdr_info, dlpi_subs) + sizeof info->dlpi_subs) {
-		list->adds = info->dlpi_adds;
-		list->subs = info->dlpi_subs;
-	}
-	return 1;
-}
-
 bool import_stale(void)
 {
-	struct object_list now = { 0 };
+	uint64_t adds, subs;
 
-	dl_iterate_phdr(read_counters, &now);
-	if (now.adds != scanned_adds || now.subs != scanned_subs)
+	scan_counters(&adds, &subs);
+	if (adds != scanned_adds || subs != scanned_subs)
 		return true;
 	return !scanned_count && clock_ns(CLOCK_MONOTONIC_COARSE) - scanned_at_ns >= UNSURE_NS;
 }

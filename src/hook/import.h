@@ -24,6 +24,10 @@ struct import_hook {
 	int in_library, elsewhere;
 };
 
+/* The hook of the process's function. `real` is a pointer to such a function, which gets its
+ * address; NULL: the replacement does not call it. */
+struct import_hook import_hook_of(const char *symbol, void *real, void *replacement);
+
 struct import_table {
 	struct import_hook *hooks;
 	int count;

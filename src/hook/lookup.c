@@ -66,14 +66,9 @@ __asm__(".pushsection .text\n"
 bool lookup_hook(struct import_hook *hook, const char *family,
                  void *(*replace)(const char *symbol, const void *real))
 {
-	*(void **)&queryprof_real_dlsym = dlsym(RTLD_DEFAULT, "dlsym");
 	replacement_of = replace;
 	family_of_names = family;
-	*hook = (struct import_hook){
-		.symbol = "dlsym",
-		.real = (void *)queryprof_real_dlsym,
-		.replacement = (void *)queryprof_dlsym,
-	};
+	*hook = import_hook_of("dlsym", &queryprof_real_dlsym, (void *)queryprof_dlsym);
 	return queryprof_real_dlsym != NULL;
 }
 

@@ -4,7 +4,6 @@
  */
 #include "hook/signals.h"
 
-#include <dlfcn.h>
 #include <errno.h>
 #include <signal.h>
 #include <sys/signalfd.h>
@@ -119,21 +118,14 @@ int signals_hooks(struct import_hook hooks[SIGNALS_HOOKS_MAX])
 {
 	int count = 0;
 
-#define HOOK(name, called)                                                                                   \
-	*(void **)&real.name = dlsym(RTLD_DEFAULT, called);                                                  \
-	if (real.name)                                                                                       \
-	hooks[count++] = (struct import_hook){ .symbol = called,                                             \
-		                               .real = (void *)real.name,                                    \
-		                               .replacement = (void *)queryprof_##name }
-	HOOK(sigaction, "sigaction");
-	HOOK(signal, "signal");
-	HOOK(signal_once, "__sysv_signal");
-	hooks[count++] = (struct import_hook){ .symbol = "sigwait",
-		                               .real = dlsym(RTLD_DEFAULT, "sigwait"),
-		                               .replacement = (void *)queryprof_sigwait };
-	HOOK(sigwaitinfo, "sigwaitinfo");
-	HOOK(sigtimedwait, "sigtimedwait");
-	HOOK(signalfd, "signalfd");
+#define HOOK(name) hooks[count++] = import_hook_of(#name, &real.name, (void *)queryprof_##name)
+	HOOK(sigaction);
+	HOOK(signal);
+	HOOK(sigwaitinfo);
+	HOOK(sigtimedwait);
+	HOOK(signalfd);
 #undef HOOK
+	hooks[count++] = import_hook_of("__sysv_signal", &real.signal_once, (void *)queryprof_signal_once);
+	hooks[count++] = import_hook_of("sigwait", NULL, (void *)queryprof_sigwait);
 	return count;
 }

@@ -10,7 +10,6 @@
  */
 #include "hook/waits.h"
 
-#include <dlfcn.h>
 #include <errno.h>
 #include <limits.h>
 #include <poll.h>
@@ -350,13 +349,7 @@ int waits_hooks(struct import_hook hooks[WAITS_HOOKS_MAX])
 {
 	int count = 0;
 
-#define HOOK(name)                                                                                           \
-	*(void **)&real.name = dlsym(RTLD_DEFAULT, #name);                                                   \
-	hooks[count++] = (struct import_hook){                                                               \
-		.symbol = #name,                                                                             \
-		.real = (void *)real.name,                                                                   \
-		.replacement = (void *)queryprof_##name,                                                     \
-	}
+#define HOOK(name) hooks[count++] = import_hook_of(#name, &real.name, (void *)queryprof_##name)
 	HOOK(nanosleep);
 	HOOK(clock_nanosleep);
 	HOOK(usleep);

@@ -41,8 +41,8 @@ static bool is_same_object(const struct module *module, const struct scan *scan,
                            const struct scan_object *object)
 {
 	if (module->start != object->start || module->end != object->end || module->bias != object->bias ||
-	    strcmp(module->path, scan->text + object->path) != 0 ||
-	    strcmp(module->build_id, scan->text + object->build_id) != 0)
+	    strcmp(module->path, scan->text.items + object->path) != 0 ||
+	    strcmp(module->build_id, scan->text.items + object->build_id) != 0)
 		return false;
 	/* A file may change on disk under its mapping; without a build id that is also
 	 * all that tells two builds apart. */
@@ -61,21 +61,21 @@ static struct module *make_module(const struct scan *scan, const struct scan_obj
 		.died = UINT32_MAX,
 		.file_size = object->file_size,
 		.mtime_ns = object->mtime_ns,
-		.path = scan->text + object->path,
-		.build_id = scan->text + object->build_id,
+		.path = scan->text.items + object->path,
+		.build_id = scan->text.items + object->build_id,
 	});
 }
 
 static struct code_map *make_map(const struct scan *scan)
 {
-	struct code_map *made = calloc(1, sizeof *made + scan->range_count * sizeof made->ranges[0]);
+	struct code_map *made = calloc(1, sizeof *made + scan->ranges.count * sizeof made->ranges[0]);
 
 	if (made == NULL)
 		return NULL;
-	made->count = (uint32_t)scan->range_count;
+	made->count = (uint32_t)scan->ranges.count;
 	made->watches = scan->watches;
 	memcpy(made->watch, scan->watch, sizeof made->watch);
-	memcpy(made->ranges, scan->ranges, scan->range_count * sizeof made->ranges[0]);
+	memcpy(made->ranges, scan->ranges.items, scan->ranges.count * sizeof made->ranges[0]);
 	qsort(made->ranges, made->count, sizeof made->ranges[0], compare_ranges);
 	return made;
 }
@@ -111,13 +111,13 @@ static int take_over(const struct scan *scan, struct code_map **old, bool *chang
 	*changed = false;
 	if (made == NULL || !vector_reserve(&dead, dead.count + mapped.count))
 		goto no_memory;
-	for (size_t i = 0; i < scan->count; i++) {
-		const struct module *known = module_map_find(&mapped, scan->objects[i].start);
+	for (size_t i = 0; i < scan->objects.count; i++) {
+		const struct module *known = module_map_find(&mapped, scan->objects.items[i].start);
 		struct module *fresh = NULL;
-		if (known != NULL && is_same_object(known, scan, &scan->objects[i])) {
+		if (known != NULL && is_same_object(known, scan, &scan->objects.items[i])) {
 			kept++;
 		} else {
-			known = fresh = make_module(scan, &scan->objects[i], next);
+			known = fresh = make_module(scan, &scan->objects.items[i], next);
 		}
 		if (known == NULL || !module_map_add(&list, known)) {
 			free(fresh);
@@ -130,7 +130,7 @@ static int take_over(const struct scan *scan, struct code_map **old, bool *chang
 	seen_adds = scan->adds;
 	seen_subs = scan->subs;
 	/* A watched word that was none of the counters is dropped by a new map. */
-	if (generation != 0 && !went && kept == scan->count && !code_map_moved(map)) {
+	if (generation != 0 && !went && kept == scan->objects.count && !code_map_moved(map)) {
 		module_map_free(&list);
 		free(made);
 		return 0;

@@ -39,13 +39,13 @@ static uintptr_t page_ceil(uintptr_t address)
 /* Appends `size` bytes and a zero; the offset, NOWHERE when there is no room. */
 static size_t add_text(struct scan *scan, const char *text, size_t size)
 {
-	const size_t at = scan->text_size;
+	const size_t at = scan->text.count;
 
-	if (scan->text_room - at < size + 1)
+	if (scan->text.room - at < size + 1)
 		return NOWHERE;
-	memcpy(scan->text + at, text, size);
-	scan->text[at + size] = 0;
-	scan->text_size = at + size + 1;
+	memcpy(scan->text.items + at, text, size);
+	scan->text.items[at + size] = 0;
+	scan->text.count += size + 1;
 	return at;
 }
 
@@ -135,7 +135,7 @@ static void find_readable_run(const struct dl_phdr_info *info, uintptr_t address
 	}
 }
 
-static void add_ranges(struct scan *scan, const struct dl_phdr_info *info, struct scan_object *object)
+static void add_ranges(struct scan *scan, const struct dl_phdr_info *info, const struct scan_object *object)
 {
 	struct code_range range = {
 		.image_start = (uintptr_t)object->start,
@@ -151,19 +151,17 @@ static void add_ranges(struct scan *scan, const struct dl_phdr_info *info, struc
 		range.eh_frame_hdr_end = start + header->p_memsz;
 		find_readable_run(info, start, &range.cfi_start, &range.cfi_end);
 	}
-	object->first_range = (uint32_t)scan->range_count;
 	for (int i = 0; i < info->dlpi_phnum; i++) {
 		const ElfW(Phdr) *segment = &info->dlpi_phdr[i];
 		if (segment->p_type != PT_LOAD || !(segment->p_flags & PF_X) || segment->p_memsz == 0)
 			continue;
-		if (scan->range_count == scan->range_room) {
+		if (scan->ranges.count == scan->ranges.room) {
 			scan->cut = true;
 			return;
 		}
 		range.start = info->dlpi_addr + segment->p_vaddr;
 		range.end = range.start + segment->p_memsz;
-		scan->ranges[scan->range_count++] = range;
-		object->ranges++;
+		scan->ranges.items[scan->ranges.count++] = range;
 	}
 }
 
@@ -194,18 +192,13 @@ static void add_object(struct scan *scan, const struct dl_phdr_info *info)
 	}
 	if (object.end == 0)
 		return;
-	if (scan->count == scan->object_room) {
-		scan->cut = true;
-		return;
-	}
 	add_ranges(scan, info, &object);
 	object.path = add_text(scan, name, name_size(name));
 	object.build_id = add_build_id(scan, info);
-	if (object.path == NOWHERE || object.build_id == NOWHERE) {
+	if (object.path == NOWHERE || object.build_id == NOWHERE || scan->objects.count == scan->objects.room)
 		scan->cut = true;
-		return;
-	}
-	scan->objects[scan->count++] = object;
+	else
+		scan->objects.items[scan->objects.count++] = object;
 }
 
 static int see_object(struct dl_phdr_info *info, size_t size, void *context)
@@ -215,7 +208,7 @@ static int see_object(struct dl_phdr_info *info, size_t size, void *context)
 	if (size >= offsetof(struct dl_phdr_info, dlpi_subs) + sizeof info->dlpi_subs) {
 		scan->adds = info->dlpi_adds;
 		scan->subs = info->dlpi_subs;
-		if (scan->count == 0)
+		if (scan->objects.count == 0)
 			scan->watches = watch_take(scan->adds, scan->subs, scan->watch);
 	}
 	add_object(scan, info);
@@ -230,8 +223,8 @@ static void add_vdso(struct scan *scan)
 
 	if (base == 0)
 		return;
-	for (size_t i = 0; i < scan->count; i++)
-		if (scan->objects[i].start == base)
+	for (size_t i = 0; i < scan->objects.count; i++)
+		if (scan->objects.items[i].start == base)
 			return;
 	struct dl_phdr_info info = {
 		.dlpi_name = "[vdso]",
@@ -246,21 +239,12 @@ static void add_vdso(struct scan *scan)
 	add_object(scan, &info);
 }
 
-/* Replaces the object's path; SIZE_MAX offsets never stay. */
+/* Replaces the object's path. */
 static int set_path(struct scan *scan, struct scan_object *object, const char *path, size_t size)
 {
-	size_t at = add_text(scan, path, size);
-
-	if (at == NOWHERE) {
-		const size_t room = scan->text_room * 2 + size + 1;
-		char *text = realloc(scan->text, room);
-		if (text == NULL)
-			return ENOMEM;
-		scan->text = text;
-		scan->text_room = room;
-		at = add_text(scan, path, size);
-	}
-	object->path = at;
+	if (!vector_reserve(&scan->text, scan->text.count + size + 1))
+		return ENOMEM;
+	object->path = add_text(scan, path, size);
 	return 0;
 }
 
@@ -285,8 +269,8 @@ static int read_paths(struct scan *scan)
 			line[--size] = 0;
 		if (sscanf(line, "%llx-%*x %*s %*s %*s %*s %n", &start, &path) != 1 || path == 0)
 			continue;
-		for (size_t i = 0; error == 0 && i < scan->count; i++) {
-			struct scan_object *object = &scan->objects[i];
+		for (size_t i = 0; error == 0 && i < scan->objects.count; i++) {
+			struct scan_object *object = &scan->objects.items[i];
 			if (object->start != start)
 				continue;
 			const char *name = line + path;
@@ -310,19 +294,18 @@ static int read_files(struct scan *scan)
 {
 	char path[PATH_MAX];
 
-	for (size_t i = 0; i < scan->count; i++) {
-		struct scan_object *object = &scan->objects[i];
+	for (size_t i = 0; i < scan->objects.count; i++) {
+		struct scan_object *object = &scan->objects.items[i];
+		const char *name = scan->text.items + object->path;
 		const bool is_deleted = object->mtime_ns < 0;
 		struct stat file;
 		object->mtime_ns = 0;
-		if (scan->text[object->path] != '/' && scan->text[object->path] != '[') {
-			const char *name = scan->text + object->path;
-			if (realpath(*name != 0 ? name : "/proc/self/exe", path) != NULL &&
-			    set_path(scan, object, path, strlen(path)) != 0)
-				return ENOMEM;
-		}
-		if (is_deleted || scan->text[object->path] != '/' ||
-		    stat(scan->text + object->path, &file) != 0)
+		if (*name != '/' && *name != '[' &&
+		    realpath(*name != 0 ? name : "/proc/self/exe", path) != NULL &&
+		    set_path(scan, object, path, strlen(path)) != 0)
+			return ENOMEM;
+		name = scan->text.items + object->path;
+		if (is_deleted || *name != '/' || stat(name, &file) != 0)
 			continue;
 		object->file_size = (uint64_t)file.st_size;
 		object->mtime_ns = file.st_mtim.tv_sec * INT64_C(1000000000) + file.st_mtim.tv_nsec;
@@ -332,41 +315,30 @@ static int read_files(struct scan *scan)
 
 int scan_take(struct scan *scan)
 {
+	size_t more = 32; /* objects; a guess at what the others need for them */
+
 	watch_init();
 	memset(scan, 0, sizeof *scan);
-	scan->object_room = 32;
-	scan->range_room = 64;
-	scan->text_room = 4096;
-	for (;;) {
-		free(scan->objects);
-		free(scan->ranges);
-		free(scan->text);
-		scan->objects = malloc(scan->object_room * sizeof *scan->objects);
-		scan->ranges = malloc(scan->range_room * sizeof *scan->ranges);
-		scan->text = malloc(scan->text_room);
-		if (scan->objects == NULL || scan->ranges == NULL || scan->text == NULL)
+	do {
+		if (!vector_reserve(&scan->objects, more) || !vector_reserve(&scan->ranges, 2 * more) ||
+		    !vector_reserve(&scan->text, 128 * more))
 			return ENOMEM;
-		scan->count = scan->range_count = scan->text_size = 0;
+		scan->objects.count = scan->ranges.count = scan->text.count = 0;
 		scan->cut = false;
 		dl_iterate_phdr(see_object, scan);
 		if (!scan->cut)
 			add_vdso(scan);
-		if (!scan->cut)
-			break;
-		scan->object_room *= 2;
-		scan->range_room *= 2;
-		scan->text_room *= 2;
-	}
+		more *= 2;
+	} while (scan->cut);
 	const int error = read_paths(scan);
 	return error != 0 ? error : read_files(scan);
 }
 
 void scan_free(struct scan *scan)
 {
-	free(scan->objects);
-	free(scan->ranges);
-	free(scan->text);
-	memset(scan, 0, sizeof *scan);
+	vector_free(&scan->objects);
+	vector_free(&scan->ranges);
+	vector_free(&scan->text);
 }
 
 static int see_counters(struct dl_phdr_info *info, size_t size, void *context)

@@ -9,27 +9,24 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/vector.h"
 #include "handler/unwind/code_map.h"
 
 struct scan_object {
 	uint64_t bias, start, end;
 	uint64_t file_size;
 	int64_t mtime_ns;
-	size_t path, build_id;        /* offsets in `text` */
-	uint32_t first_range, ranges; /* of `ranges` */
+	size_t path, build_id; /* offsets in `text` */
 };
 
 struct scan {
 	uint64_t adds, subs; /* the loader's counters of dlopen and dlclose */
-	struct scan_object *objects;
-	struct code_range *ranges;
-	char *text;
-	size_t count, range_count, text_size;
+	VECTOR(struct scan_object) objects;
+	VECTOR(struct code_range) ranges;
+	VECTOR(char) text;
 	uint32_t watches;
 	struct code_watch watch[CODE_MAP_WATCHES]; /* of the same moment as the counters */
-	/* private to scan.c */
-	size_t object_room, range_room, text_room;
-	bool cut;
+	bool cut;                                  /* private to scan.c */
 };
 
 /* 0 or an errno value. Free the scan in both cases. */

@@ -118,18 +118,17 @@ void query_settle(struct query_run *run, const struct thread *thread)
 	__atomic_compare_exchange_n(&run->clock_thread, &id, 0, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED);
 }
 
-struct statement_run query_measure(struct query_run *run, struct thread *thread)
+struct statement_run query_measure(struct query_run *run, struct thread *thread, const struct query_end *end)
 {
 	uint64_t now = clock_ns(CLOCK_MONOTONIC), duration_ns = now - run->start_monotonic_ns, cpu_ns;
-	bool is_nested;
+	bool is_nested = run->parent.hi || run->parent.lo;
 
 	query_continue(run, thread);
 	cpu_ns = run->earlier_cpu_ns + stretch(run, cpu_clock_estimate(thread, now));
 	/* As in query_finish(). */
 	if (cpu_ns > duration_ns)
 		cpu_ns = duration_ns;
-	is_nested = run->parent.hi || run->parent.lo;
-	return (struct statement_run){
+	struct statement_run counted = {
 		.sums = {
 			[STATEMENT_EXECUTION_NS] = duration_ns,
 			[STATEMENT_CPU_NS] = cpu_ns,
@@ -137,9 +136,22 @@ struct statement_run query_measure(struct query_run *run, struct thread *thread)
 			[STATEMENT_DURATION_NS] = duration_ns,
 			[STATEMENT_NESTED_NS] = is_nested ? duration_ns : 0,
 			[STATEMENT_NESTED_CPU_NS] = is_nested ? cpu_ns : 0,
+			[STATEMENT_PREPARES] = !end || run->prepare_ns,
+			[STATEMENT_PREPARE_NS] = end ? run->prepare_ns : duration_ns,
 		},
 		.seen_ns = run->start_realtime_ns,
 	};
+	if (end == NULL)
+		return counted;
+	counted.sums[STATEMENT_CALLS] = 1;
+	counted.sums[STATEMENT_ERRORS] = end->exception_code != 0;
+	counted.sums[STATEMENT_ROWS] = end->result_rows;
+	counted.sums[STATEMENT_VM_STEPS] = end->vm_steps;
+	counted.sums[STATEMENT_FULLSCAN_STEPS] = end->fullscan_steps;
+	counted.sums[STATEMENT_SORTS] = end->sorts;
+	counted.sums[STATEMENT_AUTOINDEXES] = end->autoindexes;
+	counted.sums[STATEMENT_REPREPARES] = end->reprepares;
+	return counted;
 }
 
 bool query_lasted(const struct query_run *run, uint64_t ns)

@@ -92,9 +92,10 @@ struct query_end {
 void query_pause(struct query_run *run, struct thread *thread);
 void query_resume(struct query_run *run, struct thread *thread);
 
-/* The run's times until now, for statement_stats_add(). Its CPU time is estimated where the clock
- * was read less than 20 us ago: the thread is taken to have run since. */
-struct statement_run query_measure(struct query_run *run, struct thread *thread);
+/* What the run, which ends now, adds to its statement's counters. `end` NULL: it was a
+ * preparation. The CPU time is estimated where the clock was read less than 20 us ago: the
+ * thread is taken to have run since. */
+struct statement_run query_measure(struct query_run *run, struct thread *thread, const struct query_end *end);
 
 /* Whether the run has lasted `ns` by now, CLOCK_MONOTONIC. */
 bool query_lasted(const struct query_run *run, uint64_t ns);

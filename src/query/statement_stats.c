@@ -270,13 +270,15 @@ static uint64_t find_or_add(uint64_t hash, const char *text, size_t size, const 
 	return statement;
 }
 
-/* 0: there is no memory for any. */
-static uint64_t find(const char *text, const char *database)
+uint64_t statement_stats_find(const struct statement_name *name)
 {
+	const char *text = name->text ? name->text : "", *database = name->database ? name->database : "";
 	size_t size = strlen(text);
 	struct hash place = hash_bytes(database, strlen(database)), key = hash_bytes(text, size), shape;
 	uint64_t statement, hash;
 
+	if (!statement_stats_max())
+		return 0;
 	key.first ^= place.first;
 	key.second ^= place.second;
 	statement = cache_find(key);
@@ -311,23 +313,15 @@ static void announce(void)
 		ring_commit(ring, record, RECORD_STATEMENTS);
 }
 
-uint64_t statement_stats_add(uint64_t statement, const struct statement_name *name,
-                             const struct statement_run *run)
+void statement_stats_add(uint64_t statement, const struct statement_run *run)
 {
-	if (!statement_stats_max())
-		return 0;
-	if (index_of(statement) == OTHER)
-		statement = 0; /* there may be room now */
-	while (!statement || !statement_counter_add(&entry_at(index_of(statement))->counter,
-	                                            generation_of(statement), run)) {
-		statement = find(name->text ? name->text : "", name->database ? name->database : "");
-		if (!statement)
-			return 0;
-	}
+	if (!statement)
+		return;
+	while (!statement_counter_add(&entry_at(index_of(statement))->counter, generation_of(statement), run))
+		statement = number_of(OTHER);
 	/* Relaxed: the counter's lock orders this with statement_stats_take(). */
 	if (!__atomic_load_n(&announced, __ATOMIC_RELAXED))
 		announce();
-	return statement;
 }
 
 bool statement_stats_is_first_failure(uint64_t statement, int code)
@@ -337,7 +331,7 @@ bool statement_stats_is_first_failure(uint64_t statement, int code)
 
 	if (!statement)
 		return false;
-	entry = entry_at(index_of(statement));
+	entry = entry_at(is_current(statement) ? index_of(statement) : OTHER);
 	for (i = 0; i < FAILURE_CODES - 1; i++) {
 		none = 0;
 		if (__atomic_load_n(&entry->failures[i].code, __ATOMIC_RELAXED) == code ||

@@ -4,8 +4,8 @@
  * and the case of words are one statement (normalize.h), for each database.
  *
  * The thread that ends a run adds to the statement's counter and waits for nobody
- * (statement_counts.h). It finds the statement by a number that it keeps, or else by a hash of
- * the text; only a text whose shape was not met before takes a lock.
+ * (statement_counts.h). It finds the statement by a hash of the text; only a text whose shape was
+ * not met before takes a lock.
  *
  * The flusher takes what has changed since the file last got it. When more statements are
  * there than the setting log_statements_max allows, it puts the least used into one, "(other)",
@@ -29,10 +29,12 @@ struct statement_name {
 	const char *text, *database; /* NULL: "" */
 };
 
-/* Adds a run. `statement` is the number that an earlier call returned for the same name, or 0:
- * with it the name is not looked at. Returns the number; 0: nothing is counted. */
-uint64_t statement_stats_add(uint64_t statement, const struct statement_name *name,
-                             const struct statement_run *run);
+/* The statement's number; 0: nothing is counted. */
+uint64_t statement_stats_find(const struct statement_name *name);
+
+/* Adds a run to the statement with this number. If it has become part of "(other)" since, so
+ * does the run. */
+void statement_stats_add(uint64_t statement, const struct statement_run *run);
 
 /* Whether this failure, one of the statement with this number, is among the first of its code,
  * which have a line in the log each. Counts it. */

@@ -4,9 +4,7 @@
  */
 #include "sampler/push.h"
 
-#include "sampler/nesting.h"
 #include "sampler/threads.h"
-#include "sampler/timers.h"
 
 uint64_t sampler_push(struct thread *thread, const struct query_tag *tag)
 {
@@ -50,15 +48,10 @@ static void follow_newest(struct thread *thread)
 		timers_follow(thread, tag);
 }
 
-void sampler_remove(struct thread *thread, uint64_t number)
+void sampler_remove_among(struct thread *thread, uint64_t number)
 {
 	struct query_tag *tag;
 
-	/* The thread's only one, as nearly always. */
-	if (thread->nesting == 1 && thread == thread_current && thread->queries[0].number == number) {
-		thread->nesting = 0;
-		return;
-	}
 	tag = number != 0 ? nesting_find(thread, number) : NULL;
 	if (tag != NULL)
 		__atomic_store_n(&tag->ended, true, __ATOMIC_RELAXED);

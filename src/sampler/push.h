@@ -5,16 +5,45 @@
 #ifndef QUERYPROF_SAMPLER_PUSH_H
 #define QUERYPROF_SAMPLER_PUSH_H
 
+#include "handler/running.h"
 #include "handler/thread.h"
+#include "sampler/nesting.h"
+#include "sampler/timers.h"
 
 /* A query starts on the calling thread. The tag is copied, but for its number. Arms the
  * timers that the tag's periods ask for. Returns the number for sampler_remove(); 0: the
  * thread has no room for another tag. */
 uint64_t sampler_push(struct thread *thread, const struct query_tag *tag);
 
+/* Pushes once more what was pushed on this thread under `number`, has been removed, and still
+ * stands where it stood: the same call's next row. False: the place is another one's now. */
+static inline bool sampler_push_again(struct thread *thread, uint64_t number, const void *frame)
+{
+	const struct query_tag *tag = &thread->queries[0];
+
+	if (thread->nesting != 0 || tag->number != number || tag->frame != (uintptr_t)frame ||
+	    tag->frame_return != frame_return_address((uintptr_t)frame) || nesting_has_ended(tag))
+		return false;
+	/* As in sampler_push(): the handler finds the query before its timers are looked at. */
+	thread->nesting = 1;
+	timers_follow(thread, tag);
+	return true;
+}
+
 /* The query that was pushed under `number` has ended, on its thread or, when a coroutine
  * took it along, on another one. Queries end in any order. */
-void sampler_remove(struct thread *thread, uint64_t number);
+void sampler_remove_among(struct thread *thread, uint64_t number);
+
+static inline void sampler_remove(struct thread *thread, uint64_t number)
+{
+	/* The thread's only one, as nearly always. */
+	if (__builtin_expect(thread->nesting == 1 && thread == thread_current &&
+	                             thread->queries[0].number == number,
+	                     1))
+		thread->nesting = 0;
+	else
+		sampler_remove_among(thread, number);
+}
 
 /* The newest query of the calling thread has ended. */
 void sampler_pop(struct thread *thread);

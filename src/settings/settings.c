@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The settings: one table, and one way to change and to show what it lists, whichever
- * way a value comes. What a value may be is in settings_value.c.
+ * way a value comes. What a value may be is in value.c.
  *
  * Values live in two structures, one a session and one for the process, and a line
  * of the table says where in which. Each structure exists three times: as the
@@ -45,159 +45,73 @@ static int refuse_for_ring(const struct process_settings *wanted, char **reason)
 static int apply_statements_max(const struct process_settings *wanted, char **reason);
 static int apply_debug_path(const struct process_settings *wanted, char **reason);
 
-#define IN_SESSION(member) .offset = offsetof(struct session_settings, member)
-#define IN_PROCESS(member) .info.is_process_wide = true, .offset = offsetof(struct process_settings, member)
+/* A setting of a session, or of the process, and its member there. */
+#define SESSION_AT(setting, member) .info.name = #setting, .offset = offsetof(struct session_settings, member)
+#define SESSION(setting) SESSION_AT(setting, setting)
+#define PROCESS(setting)                                                                                     \
+	.info.name = #setting, .info.is_process_wide = true,                                                 \
+	.offset = offsetof(struct process_settings, setting)
+
+/* Its form. Numbers have a unit, and 0 may mean something else than the range does. */
+#define IS_NUMBER(of, from, to) .form = NUMBER, .info.unit = of, .info.min = (from), .info.max = (to)
+#define IS_SWITCH .form = SWITCH, .info.unit = "", .info.max = 1
+#define IS_TEXT(kind, bytes) .form = kind, .info.unit = "", .info.is_text = true, .info.max = (bytes)
 
 static const struct setting settings[] = {
-	{ .info = { .name = "query_profiler_cpu_time_period_ns",
-	            .unit = "ns",
-	            .zero = "off",
-	            .min = PERIOD_MIN_NS,
-	            .max = PERIOD_MAX_NS,
-	            .default_value = 10000000,
-	            .description =
-	                    "CPU time of a query's thread from one sample to the next; 0: no such samples" },
-	  .form = NUMBER,
-	  IN_SESSION(period_ns[TIMER_CPU]) },
-	{ .info = { .name = "query_profiler_real_time_period_ns",
-	            .unit = "ns",
-	            .zero = "off",
-	            .min = PERIOD_MIN_NS,
-	            .max = PERIOD_MAX_NS,
-	            .default_value = 0,
-	            .description = "Real time of a query from one sample to the next; 0: no such samples" },
-	  .form = NUMBER,
-	  IN_SESSION(period_ns[TIMER_REAL]) },
+	{ SESSION_AT(query_profiler_cpu_time_period_ns, period_ns[TIMER_CPU]),
+	  IS_NUMBER("ns", PERIOD_MIN_NS, PERIOD_MAX_NS), .info.zero = "off", .info.default_value = 10000000,
+	  .info.description =
+	          "CPU time of a query's thread from one sample to the next; 0: no such samples" },
+	{ SESSION_AT(query_profiler_real_time_period_ns, period_ns[TIMER_REAL]),
+	  IS_NUMBER("ns", PERIOD_MIN_NS, PERIOD_MAX_NS), .info.zero = "off",
+	  .info.description = "Real time of a query from one sample to the next; 0: no such samples" },
 	/* On by default, unlike in a server: whoever could load the extension can run any
 	 * code in this process already. A host that lets strangers write SQL turns it
 	 * off and calls qp_lock_settings(). */
-	{ .info = { .name = "allow_introspection_functions",
-	            .unit = "",
-	            .max = 1,
-	            .default_value = 1,
-	            .description =
-	                    "addressToSymbol, addressToLine, traceToText and the columns symbols and lines, "
-	                    "which tell about the program's code, may be used" },
-	  .form = SWITCH,
-	  IN_SESSION(allow_introspection_functions) },
-	{ .info = { .name = "log_queries",
-	            .unit = "",
-	            .max = 1,
-	            .default_value = 1,
-	            .description = "Queries that have samples or take long enough get a line in query_log" },
-	  .form = SWITCH,
-	  IN_SESSION(log_queries) },
-	{ .info = { .name = "log_queries_min_query_duration_ns",
-	            .unit = "ns",
-	            .max = PERIOD_MAX_NS,
-	            .default_value = 10000000,
-	            .description =
-	                    "Queries without samples are logged from this duration on; 0: all of them" },
-	  .form = NUMBER,
-	  IN_SESSION(log_queries_min_query_duration_ns) },
-	{ .info = { .name = "log_query_parameters",
-	            .unit = "",
-	            .max = 1,
-	            .description =
-	                    "query_log.expanded_query holds the values that were bound to the statement" },
-	  .form = SWITCH,
-	  IN_SESSION(log_query_parameters) },
-	{ .info = { .name = "stack_trace_timeout_ms",
-	            .unit = "ms",
-	            .min = 1,
-	            .max = 60000,
-	            .default_value = 100,
-	            .description =
-	                    "Longest time that reading system.stack_trace waits for the threads' answers" },
-	  .form = NUMBER,
-	  IN_SESSION(stack_trace_timeout_ms) },
+	{ SESSION(allow_introspection_functions), IS_SWITCH, .info.default_value = 1,
+	  .info.description =
+	          "addressToSymbol, addressToLine, traceToText and the columns symbols and lines, "
+	          "which tell about the program's code, may be used" },
+	{ SESSION(log_queries), IS_SWITCH, .info.default_value = 1,
+	  .info.description = "Queries that have samples or take long enough get a line in query_log" },
+	{ SESSION(log_queries_min_query_duration_ns), IS_NUMBER("ns", 0, PERIOD_MAX_NS),
+	  .info.default_value = 10000000,
+	  .info.description = "Queries without samples are logged from this duration on; 0: all of them" },
+	{ SESSION(log_query_parameters), IS_SWITCH,
+	  .info.description = "query_log.expanded_query holds the values that were bound to the statement" },
+	{ SESSION(stack_trace_timeout_ms), IS_NUMBER("ms", 1, 60000), .info.default_value = 100,
+	  .info.description = "Longest time that reading system.stack_trace waits for the threads' answers" },
 	/* On by default, for a person who looks for what is slow in a program. A host whose
 	 * connections belong to different people turns it off, and their SQL cannot turn it
 	 * on. */
-	{ .info = { .name = "show_queries_of_other_sessions",
-	            .unit = "",
-	            .max = 1,
-	            .default_value = 1,
-	            .description = "query_log, statement_stats, trace_log, processes and stack_trace show "
-	                           "what all connections run, "
-	                           "not only this one; only the host program can change it" },
-	  .form = SWITCH,
-	  .is_hosts = true,
-	  IN_SESSION(show_queries_of_other_sessions) },
-	{ .info = { .name = "query_id",
-	            .unit = "",
-	            .is_text = true,
-	            .max = QUERY_ID_MAX,
-	            .description = "Your own query_id for the next statement; empty: one is made" },
-	  .form = TEXT,
-	  IN_SESSION(query_id) },
-	{ .info = { .name = "trace_log_path",
-	            .unit = "",
-	            .is_text = true,
-	            .max = PATH_BYTES,
-	            .description =
-	                    "The trace file; empty: a private temporary file that goes with the process" },
-	  .form = PATH,
-	  IN_PROCESS(trace_log_path),
-	  .apply = apply_to_store },
-	{ .info = { .name = "trace_log_max_bytes",
-	            .unit = "bytes",
-	            .zero = "no bound",
-	            .min = MIB,
-	            .max = INT64_MAX,
-	            .default_value = 1024 * MIB,
-	            .description = "Size of the trace file at which its oldest samples go; 0: no bound" },
-	  .form = NUMBER,
-	  IN_PROCESS(trace_log_max_bytes),
-	  .apply = apply_to_store },
-	{ .info = { .name = "trace_log_flush_interval_ms",
-	            .unit = "ms",
-	            .min = 1,
-	            .max = 3600000,
-	            .default_value = 500,
-	            .description = "Longest time that a sample waits to be written to the trace file" },
-	  .form = NUMBER,
-	  IN_PROCESS(trace_log_flush_interval_ms),
-	  .apply = apply_to_store },
-	{ .info = { .name = "trace_log_ring_bytes",
-	            .unit = "bytes",
-	            .min = RING_MIN_BYTES,
-	            .max = RING_MAX_BYTES,
-	            .default_value = 8 * MIB,
-	            .description = "Memory for samples on their way to the trace file; rounded up to a power "
-	                           "of two, fixed once the library has started" },
-	  .form = NUMBER,
-	  IN_PROCESS(trace_log_ring_bytes),
-	  .apply = refuse_for_ring },
-	{ .info = { .name = "trace_log_symbolize",
-	            .unit = "",
-	            .max = 1,
-	            .description =
-	                    "Names and lines of what was sampled are put into the trace file after flushes" },
-	  .form = SWITCH,
-	  IN_PROCESS(trace_log_symbolize),
-	  .apply = apply_to_store },
-	{ .info = { .name = "log_statements_max",
-	            .unit = "",
-	            .zero = "nothing is counted",
-	            .min = 16,
-	            .max = STATEMENTS_MAX_MOST,
-	            .default_value = STATEMENTS_MAX_DEFAULT,
-	            .description =
-	                    "Statements that statement_stats tells apart; the least used are \"(other)\"" },
-	  .form = NUMBER,
-	  IN_PROCESS(log_statements_max),
-	  .apply = apply_statements_max },
-	{ .info = { .name = "debug_path",
-	            .unit = "",
-	            .is_text = true,
-	            .max = PATH_BYTES,
-	            .default_text = SYMBOL_DEBUG_PATH,
-	            .description =
-	                    "Folders with separate debug files, for names and lines; separated by colons" },
-	  .form = PATHS,
-	  IN_PROCESS(debug_path),
-	  .apply = apply_debug_path },
+	{ SESSION(show_queries_of_other_sessions), IS_SWITCH, .info.default_value = 1, .is_hosts = true,
+	  .info.description =
+	          "query_log, statement_stats, trace_log, processes and stack_trace show what all "
+	          "connections run, not only this one; only the host program can change it" },
+	{ SESSION(query_id), IS_TEXT(TEXT, QUERY_ID_MAX),
+	  .info.description = "Your own query_id for the next statement; empty: one is made" },
+	{ PROCESS(trace_log_path), IS_TEXT(PATH, PATH_BYTES), .apply = apply_to_store,
+	  .info.description = "The trace file; empty: a private temporary file that goes with the process" },
+	{ PROCESS(trace_log_max_bytes), IS_NUMBER("bytes", MIB, INT64_MAX), .info.zero = "no bound",
+	  .info.default_value = 1024 * MIB, .apply = apply_to_store,
+	  .info.description = "Size of the trace file at which its oldest samples go; 0: no bound" },
+	{ PROCESS(trace_log_flush_interval_ms), IS_NUMBER("ms", 1, 3600000), .info.default_value = 500,
+	  .apply = apply_to_store,
+	  .info.description = "Longest time that a sample waits to be written to the trace file" },
+	{ PROCESS(trace_log_ring_bytes), IS_NUMBER("bytes", RING_MIN_BYTES, RING_MAX_BYTES),
+	  .info.default_value = 8 * MIB, .apply = refuse_for_ring,
+	  .info.description = "Memory for samples on their way to the trace file; rounded up to a power "
+	                      "of two, fixed once the library has started" },
+	{ PROCESS(trace_log_symbolize), IS_SWITCH, .apply = apply_to_store,
+	  .info.description =
+	          "Names and lines of what was sampled are put into the trace file after flushes" },
+	{ PROCESS(log_statements_max), IS_NUMBER("", 16, STATEMENTS_MAX_MOST),
+	  .info.zero = "nothing is counted", .info.default_value = STATEMENTS_MAX_DEFAULT,
+	  .apply = apply_statements_max,
+	  .info.description = "Statements that statement_stats tells apart; the least used are \"(other)\"" },
+	{ PROCESS(debug_path), IS_TEXT(PATHS, PATH_BYTES), .info.default_text = SYMBOL_DEBUG_PATH,
+	  .apply = apply_debug_path,
+	  .info.description = "Folders with separate debug files, for names and lines; separated by colons" },
 };
 #define SETTINGS ((int)(sizeof settings / sizeof *settings))
 
@@ -211,6 +125,7 @@ static bool running;    /* there is a store to tell; under `changing` */
 static bool ring_fixed; /* the ring outlives the store; under `changing` */
 static bool locked;
 static char *environment_error;
+static char *newest_error; /* under `values`; NULL: none */
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 /* --- where values stand ---------------------------------------------------- */
@@ -222,7 +137,7 @@ static void *block_of(const struct setting *setting, const struct session_settin
 	return of ? (void *)of : (void *)&new_session;
 }
 
-static const void *default_block_of(const struct setting *setting, const struct session_settings *of)
+static void *default_block_of(const struct setting *setting, const struct session_settings *of)
 {
 	if (setting->info.is_process_wide)
 		return &base_process;
@@ -239,11 +154,6 @@ static const struct setting *find_setting(const char *name, size_t size)
 
 /* --- the environment ------------------------------------------------------- */
 
-static void *base_of(const struct setting *setting)
-{
-	return setting->info.is_process_wide ? (void *)&base_process : (void *)&base_session;
-}
-
 static void read_environment(const struct setting *setting, struct setting_value *value)
 {
 	char name[128] = "QUERYPROF_";
@@ -258,7 +168,7 @@ static void read_environment(const struct setting *setting, struct setting_value
 	if (!text)
 		return;
 	if (setting_parse(setting, text, value)) {
-		setting_write(setting, base_of(setting), value);
+		setting_write(setting, default_block_of(setting, NULL), value);
 		return;
 	}
 	error = setting_error(setting, text, setting_allowed(setting));
@@ -278,7 +188,7 @@ static void read_defaults(void)
 	for (int i = 0; i < SETTINGS && value; i++) {
 		value->number = settings[i].info.default_value;
 		strcpy(value->text, settings[i].info.default_text ? settings[i].info.default_text : "");
-		setting_write(&settings[i], base_of(&settings[i]), value);
+		setting_write(&settings[i], default_block_of(&settings[i], NULL), value);
 		/* A query_id is for one statement: one for every session's first makes
 		 * no sense. */
 		if (settings[i].form != TEXT)
@@ -408,8 +318,8 @@ static bool is_value(const struct setting *setting, const struct session_setting
 	return is;
 }
 
-int settings_set(struct session_settings *of, const char *name, const char *text, enum setting_source source,
-                 char **error)
+static int set(struct session_settings *of, const char *name, const char *text, enum setting_source source,
+               char **error)
 {
 	const struct setting *setting;
 	struct setting_value *value;
@@ -440,6 +350,29 @@ int settings_set(struct session_settings *of, const char *name, const char *text
 	rc = change(setting, of, text, value, error);
 	free(value);
 	return rc;
+}
+
+int settings_set(struct session_settings *of, const char *name, const char *text, enum setting_source source,
+                 char **error)
+{
+	int rc = set(of, name, text, source, error);
+
+	if (rc && *error) {
+		char *copy = strdup(*error);
+		pthread_mutex_lock(&values);
+		free(newest_error);
+		newest_error = copy;
+		pthread_mutex_unlock(&values);
+	}
+	return rc;
+}
+
+char *settings_newest_error(void)
+{
+	pthread_mutex_lock(&values);
+	char *copy = newest_error ? strdup(newest_error) : NULL;
+	pthread_mutex_unlock(&values);
+	return copy;
 }
 
 void settings_lock(void)

@@ -46,6 +46,10 @@ enum setting_source { SETTING_FROM_SQL, SETTING_FROM_C };
 int settings_set(struct session_settings *of, const char *name, const char *value, enum setting_source source,
                  char **error);
 
+/* The error of the newest change that was refused, malloc'ed; NULL: none was. Where SQL can
+ * return no error that is how a person finds it, in system.metrics. */
+char *settings_newest_error(void);
+
 /* The value as text, malloc'ed; NULL: no such setting. */
 char *settings_get(const struct session_settings *of, const char *name);
 

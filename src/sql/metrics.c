@@ -96,6 +96,26 @@ static char *text_copy(int which)
 	return texts[which] ? strdup(texts[which]) : NULL;
 }
 
+static char *text_of_setting(int which)
+{
+	(void)which;
+	return settings_newest_error();
+}
+
+/* A person whose queries were all short sees two empty tables. */
+static char *text_of_emptiness(int which)
+{
+	(void)which;
+	if (ledger_read(LEDGER_STORED) || runs_counter(RUNS_LOGGED))
+		return NULL;
+	return strdup(runs_counter(RUNS_STARTED)
+	                      ? "no query was long enough for a sample or a row of query_log: PRAGMA "
+	                        "query_profiler_cpu_time_period_ns = '1ms' takes more samples, PRAGMA "
+	                        "log_queries_min_query_duration_ns = 0 logs every query"
+	                      : "no query has run on a connection whose period is not 0 (PRAGMA "
+	                        "query_profiler_cpu_time_period_ns)");
+}
+
 static const struct metric {
 	const char *name;
 	uint64_t (*get)(int which);
@@ -108,6 +128,9 @@ static const struct metric {
 	  "Times that the host took our signal for itself; queries running then on other threads have no "
 	  "samples from there on" },
 	{ "signal", get_signal, NULL, 0, "Number of the signal that the timers send" },
+
+	{ "why_empty", NULL, text_of_emptiness, 0,
+	  "Why trace_log and query_log have no rows of this process yet, and what to do" },
 
 	{ "query_profiler_runs", get_ledger, NULL, LEDGER_SIGNALS, "Signals that reached the handler" },
 	{ "query_profiler_signal_overruns", get_ledger, NULL, LEDGER_OVERRUNS,
@@ -188,6 +211,7 @@ static const struct metric {
 	{ "sessions_refused", get_session, NULL, SESSIONS_REFUSED, "Connections that could not be given it" },
 	{ "settings_environment_error", NULL, text_copy, TEXT_ENVIRONMENT_ERROR,
 	  "Settings in the environment that were not taken, and why" },
+	{ "settings_error", NULL, text_of_setting, 0, "The newest change of a setting that was refused" },
 	{ "debug_error", NULL, text_copy, TEXT_DEBUG_ERROR,
 	  "Why the debug log (QUERYPROF_DEBUG) is not written" },
 };

@@ -8,7 +8,9 @@
  * keeps prepared statements, as Python's sqlite3 does, would set nothing the second
  * time, and read the value of the first. So where statements can be seen before
  * SQLite sees them, a PRAGMA of ours becomes a SELECT of the function that does the
- * same, run whenever the statement runs.
+ * same, run whenever the statement runs. Where they cannot be seen, the trace of the
+ * statement that SQLite makes of an unknown PRAGMA, which does nothing, is what sets the
+ * value (schema.c).
  *
  * What SQLite's grammar would refuse is left alone, so that the message is its own.
  */
@@ -163,47 +165,61 @@ static char *make_select(const char *name, const char *value)
 }
 
 /* `text` begins behind the word PRAGMA. */
-static char *rewrite(struct rest text, const char **tail)
+static bool parse(struct rest text, struct pragma *pragma)
 {
-	char name[64], *value = NULL, *sql = NULL;
-	size_t room;
+	char *name = pragma->name;
 	bool closing;
 
-	if (is_word(look(&text, 0)) || !take_name(&text, name, sizeof name))
-		return NULL;
-	if (skip_char(&text, '.') && (strcasecmp(name, "system") || !take_name(&text, name, sizeof name)))
-		return NULL;
+	if (is_word(look(&text, 0)) || !take_name(&text, name, sizeof pragma->name))
+		return false;
+	if (skip_char(&text, '.') &&
+	    (strcasecmp(name, "system") || !take_name(&text, name, sizeof pragma->name)))
+		return false;
 	if (!settings_known(name, (int)strlen(name)))
-		return NULL;
+		return false;
 	for (char *c = name; *c; c++)
 		*c = (char)(*c >= 'A' && *c <= 'Z' ? *c | 0x20 : *c);
 
 	closing = skip_char(&text, '(');
 	if (closing || skip_char(&text, '=')) {
-		room = (text.end ? (size_t)(text.end - text.start) : strlen(text.start)) + 2;
-		value = malloc(room);
-		if (!value || !take_value(&text, value, room) || (closing && !skip_char(&text, ')'))) {
-			free(value);
-			return NULL;
-		}
+		size_t room = (text.end ? (size_t)(text.end - text.start) : strlen(text.start)) + 2;
+		pragma->value = malloc(room);
+		if (!pragma->value || !take_value(&text, pragma->value, room) ||
+		    (closing && !skip_char(&text, ')')))
+			return false;
 	}
-	if (skip_char(&text, ';') || !look(&text, 0)) {
-		*tail = text.start;
-		sql = make_select(name, value);
-	}
-	free(value);
-	return sql;
+	if (!skip_char(&text, ';') && look(&text, 0))
+		return false;
+	pragma->tail = text.start;
+	return true;
 }
 
-char *pragma_rewrite(const char *sql, int bytes, const char **tail)
+bool pragma_parse(const char *sql, int bytes, struct pragma *pragma)
 {
 	static const char word[] = "pragma";
 	struct rest text = { sql, bytes < 0 ? NULL : sql + bytes };
 
+	*pragma = (struct pragma){ .value = NULL };
 	while (skip_char(&text, ';')) {
 	} /* and all that is blank */
 	for (int i = 0; word[i]; i++, text.start++)
 		if ((look(&text, 0) | 0x20) != word[i])
-			return NULL;
-	return rewrite(text, tail);
+			return false;
+	if (parse(text, pragma))
+		return true;
+	free(pragma->value);
+	return false;
+}
+
+char *pragma_rewrite(const char *sql, int bytes, const char **tail)
+{
+	struct pragma pragma;
+	char *select;
+
+	if (!pragma_parse(sql, bytes, &pragma))
+		return NULL;
+	*tail = pragma.tail;
+	select = make_select(pragma.name, pragma.value);
+	free(pragma.value);
+	return select;
 }

@@ -22,6 +22,7 @@
 
 #include "system_image.h" /* made by the build */
 #include "watch/statements.h"
+#include "sql/pragma.h"
 #include "sql/tables.h"
 #include "watch/session_settings.h"
 
@@ -36,14 +37,50 @@ struct file_methods {
 	struct session *session;
 };
 
+struct search {
+	const char *name;
+	bool is_any, is_found; /* a PRAGMA was listed at all; that name */
+};
+
+static int look_at_pragma(void *context, int argc, char **values, char **names)
+{
+	struct search *search = context;
+
+	(void)names;
+	search->is_any = true;
+	search->is_found |= argc > 0 && values[0] && !sqlite3_stricmp(values[0], search->name);
+	return 0;
+}
+
+/* Whether SQLite has a PRAGMA of that name; also when it does not tell. */
+static bool is_sqlites(sqlite3 *db, const char *name)
+{
+	struct search search = { .name = name };
+	struct call quiet;
+
+	statements_begin_quiet(&quiet, __builtin_frame_address(0));
+	sqlite3_exec(db, "PRAGMA pragma_list", look_at_pragma, &search, NULL);
+	statements_end_quiet(&quiet);
+	return search.is_found || !search.is_any;
+}
+
 static int on_pragma(struct session *session, char **arguments)
 {
 	const char *name = arguments[1], *value = arguments[2];
 	char *error = NULL, *text;
 	int rc;
 
-	if (!name || !settings_known(name, (int)strlen(name)))
+	if (!name)
 		return SQLITE_NOTFOUND;
+	if (!settings_known(name, (int)strlen(name))) {
+		if (is_sqlites(session->db, name))
+			return SQLITE_NOTFOUND;
+		arguments[0] =
+			sqlite3_mprintf("PRAGMA " NAME ".%s: neither a setting nor a PRAGMA of SQLite; "
+		                        "SELECT name FROM " NAME ".settings lists the settings",
+		                        name);
+		return SQLITE_ERROR;
+	}
 	rc = value ? session_set(session, name, value, SETTING_FROM_SQL, &error) : 0;
 	if (rc) {
 		arguments[0] = sqlite3_mprintf("%s", error ? error : "out of memory");
@@ -54,6 +91,20 @@ static int on_pragma(struct session *session, char **arguments)
 	arguments[0] = text ? sqlite3_mprintf("%s", text) : NULL;
 	free(text);
 	return SQLITE_OK;
+}
+
+bool schema_run_pragma(struct session *session, const char *sql)
+{
+	struct pragma pragma;
+	char *error = NULL;
+
+	if (!pragma_parse(sql, -1, &pragma))
+		return false;
+	if (pragma.value)
+		session_set(session, pragma.name, pragma.value, SETTING_FROM_SQL, &error);
+	free(error);
+	free(pragma.value);
+	return true;
 }
 
 static int file_control(sqlite3_file *file, int op, void *argument)

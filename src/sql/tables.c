@@ -288,6 +288,13 @@ int table_disconnect(sqlite3_vtab *vtab)
 	return SQLITE_OK;
 }
 
+/* A table is the schema's as long as that is attached. SQLite has a message of its own only. */
+int table_refuse_destroy(sqlite3_vtab *vtab)
+{
+	(void)vtab;
+	return SQLITE_READONLY;
+}
+
 bool table_may_look(sqlite3_context *context, const struct table_vtab *vtab, const struct column *column)
 {
 	char text[128];

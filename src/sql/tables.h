@@ -51,7 +51,8 @@ struct table {
 	void (*fill)(struct table_rows *rows, struct session *session);
 	/* May its rows be changed? Gets the row's number in the order of fill() and all
 	 * its columns as they shall be. A SQLite code with a message in `*error`
-	 * (sqlite3_malloc). */
+	 * (sqlite3_malloc). Rows are named by the first column: an UPDATE of a name that no
+	 * row has is an error. */
 	int (*update)(struct session *session, int64_t row, sqlite3_value **columns, char **error);
 };
 
@@ -67,6 +68,7 @@ struct table_vtab {
 	sqlite3_vtab base; /* first: SQLite's view of it */
 	const struct table *table;
 	struct session *session;
+	bool in_write; /* between xBegin and the end of its transaction */
 };
 
 static inline const struct table *table_of(const sqlite3_vtab_cursor *cursor)
@@ -79,6 +81,7 @@ int table_connect(sqlite3 *db, void *aux, int argc, const char *const *argv, sql
                   char **error);
 int table_connect_eponymous(sqlite3 *db, void *aux, int argc, const char *const *argv, sqlite3_vtab **vtab,
                             char **error);
+int table_refuse_destroy(sqlite3_vtab *vtab);
 int table_refuse_create(sqlite3 *db, void *aux, int argc, const char *const *argv, sqlite3_vtab **vtab,
                         char **error);
 int table_disconnect(sqlite3_vtab *vtab);
@@ -98,7 +101,7 @@ extern const sqlite3_module table_rows_module, table_rows_eponymous;
  * functions. */
 #define TABLE_METHODS                                                                                        \
 	.iVersion = 1, .xBestIndex = best_index, .xDisconnect = table_disconnect,                            \
-	.xDestroy = table_disconnect, .xOpen = open_cursor, .xClose = close_cursor, .xFilter = filter,       \
+	.xDestroy = table_refuse_destroy, .xOpen = open_cursor, .xClose = close_cursor, .xFilter = filter,   \
 	.xNext = next, .xEof = at_end, .xColumn = column, .xRowid = rowid
 
 #endif

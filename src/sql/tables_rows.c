@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Tables that are made when they are read: fill() adds all cells of the table, a cursor
- * walks over them. They are small, so no condition is pushed down to them.
+ * walks over them. They are small, so no condition is pushed down to them, but for one: the
+ * name of a row that an UPDATE looks for and that is not there. A setting with a wrong name
+ * would be changed without a word.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -83,9 +85,20 @@ struct cursor {
 	size_t at; /* row */
 };
 
+enum { PLAN_ALL, PLAN_BY_NAME };
+
 static int best_index(sqlite3_vtab *vtab, sqlite3_index_info *info)
 {
-	statements_disown_prepared(((const struct table_vtab *)vtab)->session->db);
+	const struct table_vtab *ours = (const struct table_vtab *)vtab;
+
+	statements_disown_prepared(ours->session->db);
+	for (int i = 0; ours->table->update && i < info->nConstraint; i++)
+		if (info->aConstraint[i].usable && info->aConstraint[i].iColumn == 0 &&
+		    info->aConstraint[i].op == SQLITE_INDEX_CONSTRAINT_EQ) {
+			info->idxNum = PLAN_BY_NAME;
+			info->aConstraintUsage[i].argvIndex = 1; /* SQLite compares, too */
+			break;
+		}
 	info->estimatedRows = 100;
 	info->estimatedCost = 1000;
 	return SQLITE_OK;
@@ -111,6 +124,29 @@ static int close_cursor(sqlite3_vtab_cursor *base)
 	return SQLITE_OK;
 }
 
+static bool has_name(const struct cursor *cursor, const char *name)
+{
+	const size_t width = (size_t)table_of(&cursor->base)->column_count;
+
+	for (size_t i = 0; i < cursor->rows.cells.count; i += width)
+		if (cursor->rows.cells.items[i].text && !strcmp(cursor->rows.cells.items[i].text, name))
+			return true;
+	return false;
+}
+
+/* Whether the statement that reads the table now is one that writes to it. That the
+ * transaction has written to it is not enough: reading an unknown name is no error. */
+static bool is_update(const struct table_vtab *vtab)
+{
+	sqlite3 *db = vtab->session->db;
+
+	for (sqlite3_stmt *stmt = vtab->in_write ? sqlite3_next_stmt(db, NULL) : NULL; stmt;
+	     stmt = sqlite3_next_stmt(db, stmt))
+		if (sqlite3_stmt_busy(stmt) && !sqlite3_stmt_readonly(stmt))
+			return true;
+	return false;
+}
+
 static int filter(sqlite3_vtab_cursor *base, int plan, const char *plan_text, int argc, sqlite3_value **argv)
 {
 	struct cursor *cursor = (struct cursor *)base;
@@ -118,13 +154,22 @@ static int filter(sqlite3_vtab_cursor *base, int plan, const char *plan_text, in
 	struct session *session = ((const struct table_vtab *)base->pVtab)->session;
 
 	statements_disown(session->db);
-	(void)plan, (void)plan_text, (void)argc, (void)argv;
+	(void)plan_text, (void)argc;
 	free_rows(&cursor->rows);
 	cursor->at = 0;
 	if (table->tells_of_code && !session->settings.allow_introspection_functions)
 		return table_fail(base->pVtab, text_format("%s" NOT_ALLOWED, table->name));
 	table->fill(&cursor->rows, session);
-	return cursor->rows.failed ? SQLITE_NOMEM : SQLITE_OK;
+	if (cursor->rows.failed)
+		return SQLITE_NOMEM;
+	const char *name = plan == PLAN_BY_NAME ? (const char *)sqlite3_value_text(argv[0]) : NULL;
+	if (name && !has_name(cursor, name) && is_update((const struct table_vtab *)base->pVtab))
+		return table_fail(base->pVtab,
+		                  text_format("system.%s has no row with the %s %.64s; SELECT %s FROM "
+		                              "system.%s lists them",
+		                              table->name, table->columns[0].name, name,
+		                              table->columns[0].name, table->name));
+	return SQLITE_OK;
 }
 
 static int next(sqlite3_vtab_cursor *base)
@@ -214,11 +259,22 @@ static int update(sqlite3_vtab *vtab, int argc, sqlite3_value **argv, sqlite3_in
 	return rc;
 }
 
+static int begin_write(sqlite3_vtab *vtab)
+{
+	((struct table_vtab *)vtab)->in_write = true;
+	return SQLITE_OK;
+}
+
+/* What was set stays set. */
+static int end_write(sqlite3_vtab *vtab)
+{
+	((struct table_vtab *)vtab)->in_write = false;
+	return SQLITE_OK;
+}
+
 const sqlite3_module table_rows_module = {
-	TABLE_METHODS,
-	.xCreate = table_refuse_create,
-	.xConnect = table_connect,
-	.xUpdate = update,
+	TABLE_METHODS,         .xCreate = table_refuse_create, .xConnect = table_connect, .xUpdate = update,
+	.xBegin = begin_write, .xCommit = end_write,           .xRollback = end_write,
 };
 
 /* Without xUpdate: to change a table that is the host's `main` to SQLite would lock

@@ -35,8 +35,9 @@
 
 /* clang-format off */
 
-/* samples.value is NULL where the value is weight × period_ns, as it is for samples that a
- * timer took: it costs them one byte, and rows of older versions read the same. */
+/* samples.size is what the value has beyond weight × period_ns: nothing for samples that a
+ * timer took. Its name is that of version 1, in which it always was 0: so older rows read the
+ * same, and an older process can go on writing to the file. */
 #define TRACE_LOG_COLUMNS(STORED, FILED, SHOWN, MADE) \
 	SHOWN(hostname, TEXT, 0, "p.hostname") \
 	SHOWN(process_id, INTEGER, 0, "p.process_id") \
@@ -59,11 +60,10 @@
 	STORED(truncated, INTEGER, "NOT NULL", 0, sample->truncated) \
 	SHOWN(weight, INTEGER, 0, "s.weight") \
 	SHOWN(period_ns, INTEGER, 0, "r.period_ns") \
-	FILED(size, INTEGER, "NOT NULL", 0) \
-	SHOWN(size, INTEGER, 0, "CAST(iif(r.unit = 'bytes', coalesce(s.value, s.weight * r.period_ns), 0) AS INTEGER)") \
+	FILED(size, INTEGER, "NOT NULL", sample->beyond) \
+	SHOWN(size, INTEGER, 0, "CAST(iif(r.unit = 'bytes', s.size + s.weight * r.period_ns, 0) AS INTEGER)") \
 	SHOWN(session_id, INTEGER, 0, "q.session") \
-	FILED(value, INTEGER, "DEFAULT NULL", sample->value) \
-	SHOWN(value, INTEGER, 0, "CAST(coalesce(s.value, s.weight * r.period_ns) AS INTEGER)") \
+	SHOWN(value, INTEGER, 0, "CAST(s.size + s.weight * r.period_ns AS INTEGER)") \
 	SHOWN(unit, TEXT, 0, "r.unit") \
 	MADE(symbols, TEXT, COLUMN_HIDDEN | COLUMN_SYMBOLS) \
 	MADE(lines, TEXT, COLUMN_HIDDEN | COLUMN_LINES)

@@ -12,9 +12,9 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/debug.h"
 #include "base/lock.h"
 
@@ -47,16 +47,10 @@ static void give_up(void);
 LOCK_DEFINE(lock, LOCK_DEBUGINFOD, .at_fork = LOCK_LEFT, .lost = give_up);
 static bool has_given_up; /* under the lock */
 /* Of the attempt under way, under the lock. */
-static struct timespec limit;
+static uint64_t limit_ns;
 static bool was_cut;
 
 /* --- the library ---------------------------------------------------------------- */
-
-static bool has_servers(void)
-{
-	const char *urls = secure_getenv("DEBUGINFOD_URLS");
-	return urls && urls[strspn(urls, " \t\n")];
-}
 
 static bool load(void)
 {
@@ -85,7 +79,8 @@ static bool is_wanted;
 
 static void decide_once(void)
 {
-	is_wanted = has_servers();
+	const char *urls = secure_getenv("DEBUGINFOD_URLS");
+	is_wanted = urls && urls[strspn(urls, " \t\n")];
 }
 
 bool debuginfod_is_wanted(void)
@@ -97,23 +92,22 @@ bool debuginfod_is_wanted(void)
 
 /* --- attempts ------------------------------------------------------------------- */
 
-static long seconds_allowed(void)
+static uint64_t seconds_allowed(void)
 {
 	const char *text = secure_getenv("DEBUGINFOD_TIMEOUT");
 	char *end;
 	long seconds = text ? strtol(text, &end, 10) : 0;
-	return text && end != text && seconds > 0 && seconds <= SECONDS_MAX ? seconds : SECONDS_DEFAULT;
+	return text && end != text && seconds > 0 && seconds <= SECONDS_MAX ? (uint64_t)seconds
+	                                                                    : SECONDS_DEFAULT;
 }
 
 /* The client calls it about once a second; other than 0 ends the request. */
 static int has_taken_too_long(struct debuginfod_client *asking, long done, long whole)
 {
-	struct timespec now;
 	(void)asking;
 	(void)done;
 	(void)whole;
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	was_cut = now.tv_sec > limit.tv_sec || (now.tv_sec == limit.tv_sec && now.tv_nsec >= limit.tv_nsec);
+	was_cut = clock_ns(CLOCK_MONOTONIC) >= limit_ns;
 	return was_cut;
 }
 
@@ -146,8 +140,7 @@ static char *ask(const char *build_id)
 	char *path = NULL;
 	if (!asking)
 		return NULL;
-	clock_gettime(CLOCK_MONOTONIC, &limit);
-	limit.tv_sec += seconds_allowed();
+	limit_ns = clock_ns(CLOCK_MONOTONIC) + seconds_allowed() * NS_PER_S;
 	was_cut = false;
 	client.set_progressfn(asking, has_taken_too_long);
 	/* A size of 0: it is text. */

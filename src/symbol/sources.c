@@ -119,56 +119,29 @@ static bool open_embedded(const struct search *search, const char *needed, struc
 
 static bool collect_own(const struct search *search, struct symbol_collector *collector)
 {
-	if (!search->image)
-		return true;
 	if (!elf_image_section_of_type(search->image, SHT_SYMTAB))
 		why_add(search->why, "stripped");
 	return symbol_collector_add_section(collector, search->image, SHT_SYMTAB);
 }
 
-static bool collect_from(const struct search *search, struct symbol_collector *collector, open_debug open)
-{
-	struct elf_image debug;
-	if (!open(search, ".symtab", &debug))
-		return true;
-	bool good = symbol_collector_add_section(collector, &debug, SHT_SYMTAB);
-	elf_image_close(&debug);
-	return good;
-}
-
-static bool collect_debug_file(const struct search *search, struct symbol_collector *collector)
-{
-	return collect_from(search, collector, open_debug_file);
-}
-
-static bool collect_fetched(const struct search *search, struct symbol_collector *collector)
-{
-	return collect_from(search, collector, open_fetched);
-}
-
-static bool collect_embedded(const struct search *search, struct symbol_collector *collector)
-{
-	return collect_from(search, collector, open_embedded);
-}
-
 static bool collect_archived(const struct search *search, struct symbol_collector *collector)
 {
-	return !search->image || archive_collect(search->image, search->object->path, collector, search->why);
+	return archive_collect(search->image, search->object->path, collector, search->why);
 }
 
 static bool collect_dynamic(const struct search *search, struct symbol_collector *collector)
 {
-	return !search->image || symbol_collector_add_section(collector, search->image, SHT_DYNSYM);
+	return symbol_collector_add_section(collector, search->image, SHT_DYNSYM);
 }
 
 static bool collect_stubs(const struct search *search, struct symbol_collector *collector)
 {
-	return !search->image || plt_collect(search->image, collector);
+	return plt_collect(search->image, collector);
 }
 
 static bool collect_start(const struct search *search, struct symbol_collector *collector)
 {
-	return !search->image || entry_collect(search->image, collector);
+	return entry_collect(search->image, collector);
 }
 
 static const struct name_source {
@@ -176,19 +149,34 @@ static const struct name_source {
 	enum name_stage stage;
 	bool knows_locals;  /* it has all functions, or all that the dynamic symbols lack */
 	bool is_substitute; /* asked only while none of those that know the locals had any */
-	bool (*collect)(const struct search *search,
-	                struct symbol_collector *collector); /* false: no memory */
+	/* The file whose symbol table is read; NULL: the object's own file has them, where it is
+	 * there, and `collect` finds them. False: no memory. */
+	open_debug open;
+	bool (*collect)(const struct search *search, struct symbol_collector *collector);
 } sources[] = {
-	{ "symbol table", NAMES_AT_ONCE, true, true, collect_own },
-	{ "debug file", NAMES_AT_ONCE, true, true, collect_debug_file },
-	{ "debuginfod", NAMES_AT_ONCE, true, true, collect_fetched },
-	{ ".gnu_debugdata", NAMES_AT_ONCE, true, true, collect_embedded },
-	{ "archive", NAMES_LATE, false, true, collect_archived },
-	{ "dynamic symbols", NAMES_AT_ONCE, false, false, collect_dynamic },
-	{ "stubs", NAMES_AT_ONCE, false, false, collect_stubs },
-	{ "start code", NAMES_AT_ONCE, false, true, collect_start },
+	{ "symbol table", NAMES_AT_ONCE, true, true, NULL, collect_own },
+	{ "debug file", NAMES_AT_ONCE, true, true, open_debug_file, NULL },
+	{ "debuginfod", NAMES_AT_ONCE, true, true, open_fetched, NULL },
+	{ ".gnu_debugdata", NAMES_AT_ONCE, true, true, open_embedded, NULL },
+	{ "archive", NAMES_LATE, false, true, NULL, collect_archived },
+	{ "dynamic symbols", NAMES_AT_ONCE, false, false, NULL, collect_dynamic },
+	{ "stubs", NAMES_AT_ONCE, false, false, NULL, collect_stubs },
+	{ "start code", NAMES_AT_ONCE, false, true, NULL, collect_start },
 };
 #define SOURCES (sizeof(sources) / sizeof(sources[0]))
+
+static bool collect_from(const struct search *search, const struct name_source *source,
+                         struct symbol_collector *collector)
+{
+	struct elf_image debug;
+	if (!source->open)
+		return !search->image || source->collect(search, collector);
+	if (!source->open(search, ".symtab", &debug))
+		return true;
+	bool good = symbol_collector_add_section(collector, &debug, SHT_SYMTAB);
+	elf_image_close(&debug);
+	return good;
+}
 
 static bool collect(const struct search *search, enum name_stage stage, struct names_found *found,
                     struct symbol_collector *collector)
@@ -198,7 +186,7 @@ static bool collect(const struct search *search, enum name_stage stage, struct n
 		size_t before = collector->candidates.count;
 		if (source->stage != stage || (source->is_substitute && found->has_locals))
 			continue;
-		if (!source->collect(search, collector))
+		if (!collect_from(search, source, collector))
 			return false;
 		if (collector->candidates.count > before) {
 			found->sources |= 1u << i;

@@ -39,8 +39,7 @@ struct x86_instruction {
 	/* Offset of the displacement that names a place relative to the end of the
 	 * instruction, 0: it names none; and its size, 1 or 4. */
 	uint8_t place, place_size;
-	uint8_t constants; /* offset of what follows opcode and operand */
-	bool has_operand;
+	uint8_t constants;   /* offset of what follows opcode and operand */
 	bool is_branch;      /* the place is where it jumps or calls to */
 	bool is_vector;      /* VEX, EVEX, XOP: opcodes have other meanings */
 	bool has_repeat;     /* prefix f2 or f3: another instruction of map 0f */

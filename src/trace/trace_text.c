@@ -87,7 +87,8 @@ int trace_next(struct trace_reader *reader, uint64_t *address)
 
 /* --- for people ------------------------------------------------------------ */
 
-typedef void (*write_address)(FILE *out, const struct address_space *space, uint64_t address);
+/* What is known of an address; malloc'ed, NULL: nothing. */
+typedef char *(*read_address)(const struct address_space *space, uint64_t address);
 
 static void write_json(FILE *out, const char *text)
 {
@@ -100,33 +101,14 @@ static void write_json(FILE *out, const char *text)
 	putc_unlocked('"', out);
 }
 
-static void write_text(FILE *out, const struct address_space *space, uint64_t address)
+static void write_plain(FILE *out, const char *text)
 {
-	char *text = address_text(space, address);
-
-	if (text)
-		fputs(text, out);
-	free(text);
-}
-
-static void write_symbol(FILE *out, const struct address_space *space, uint64_t address)
-{
-	char *text = address_text(space, address);
-
-	write_json(out, text);
-	free(text);
-}
-
-static void write_line(FILE *out, const struct address_space *space, uint64_t address)
-{
-	char *text = address_line(space, address);
-
-	write_json(out, text);
-	free(text);
+	fputs(text ? text : "", out);
 }
 
 static char *write_trace(const struct address_space *space, const char *trace, const char *before,
-                         const char *separator, const char *after, write_address write, bool *bad)
+                         const char *separator, const char *after, read_address read,
+                         void (*write)(FILE *out, const char *text), bool *bad)
 {
 	struct trace_reader reader = { trace, false };
 	uint64_t address;
@@ -140,8 +122,10 @@ static char *write_trace(const struct address_space *space, const char *trace, c
 		return NULL;
 	fputs(before, out);
 	for (const char *between = ""; (next = trace_next(&reader, &address)) > 0; between = separator) {
+		char *known = read(space, address);
 		fputs(between, out);
-		write(out, space, address);
+		write(out, known);
+		free(known);
 	}
 	fputs(after, out);
 	*bad = next < 0;
@@ -154,17 +138,17 @@ static char *write_trace(const struct address_space *space, const char *trace, c
 
 char *trace_text(const struct address_space *space, const char *trace, const char *separator, bool *bad)
 {
-	return write_trace(space, trace, "", separator, "", write_text, bad);
+	return write_trace(space, trace, "", separator, "", address_text, write_plain, bad);
 }
 
 char *trace_symbols(const struct address_space *space, const char *trace, bool *bad)
 {
-	return write_trace(space, trace, "[", ",", "]", write_symbol, bad);
+	return write_trace(space, trace, "[", ",", "]", address_text, write_json, bad);
 }
 
 char *trace_lines(const struct address_space *space, const char *trace, bool *bad)
 {
-	return write_trace(space, trace, "[", ",", "]", write_line, bad);
+	return write_trace(space, trace, "[", ",", "]", address_line, write_json, bad);
 }
 
 /* --- inlined functions ----------------------------------------------------- */

@@ -6,13 +6,20 @@
 
 void session_set_closing(struct session *session)
 {
-	session->closing = true;
+	/* Relaxed: who finalizes the last statement has had the connection's mutex since. */
+	__atomic_store_n(&session->closing, true, __ATOMIC_RELAXED);
+}
+
+bool session_is_closing(const struct session *session)
+{
+	return __atomic_load_n(&session->closing, __ATOMIC_RELAXED);
 }
 
 /* The session is no longer one that the hooks alone know of. */
 static void set_bound(struct session *session)
 {
-	session->closing = session->recorded = false;
+	__atomic_store_n(&session->closing, false, __ATOMIC_RELAXED);
+	session->recorded = false;
 }
 
 void session_end(struct session *session)

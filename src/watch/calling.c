@@ -9,7 +9,7 @@
 #include "handler/unwind/stack_copy.h"
 
 /* A number has the table's own number above this many bits. */
-#define NUMBER_BITS 40
+#define NUMBER_BITS 48
 
 __thread struct calling *calling_current;
 
@@ -76,7 +76,7 @@ struct calling *calling_begin_thread(void)
 		calling = make_calling();
 	if (!calling)
 		return NULL;
-	calling->traced = NULL;
+	calling->newest = calling->traced = NULL;
 	calling->library = NULL;
 	for (uint32_t i = 0; i < calling->used; i++)
 		calling->places[i].is_orphan = true;

@@ -39,7 +39,8 @@ struct calling {
 	struct call_place places[CALLS_MAX];
 	uint32_t used; /* places up to here may be taken */
 	uint64_t numbers;
-	struct run *traced;                 /* begun by the thread's newest trace event */
+	struct run *newest; /* that a step of the thread left open: a guess, see runs_take() */
+	struct run *traced; /* begun by the thread's newest trace event */
 	const struct host_library *library; /* of that event */
 	struct calling *next;               /* of the unused ones */
 };
@@ -86,10 +87,13 @@ static inline void call_place_free(struct call_place *place)
 /* `used` goes down to the last place that is taken. */
 void calling_trim(struct calling *calling);
 
+/* The low bits of every call's number are 0: a run's owner has flags there (runs.h). */
+#define CALL_NUMBER_STEP 4
+
 /* A number that no other call of the process has. */
 static inline uint64_t calling_number(struct calling *calling)
 {
-	return ++calling->numbers;
+	return calling->numbers += CALL_NUMBER_STEP;
 }
 
 /* Frees the place of one call of which the frame shows that it was left, and gives its run,

@@ -98,7 +98,7 @@ static void end(struct run_call *call, int rc)
 	if (!leave_run(call))
 		return;
 	if (thread)
-		runs_end(call->run, thread, rc);
+		runs_end(call->run, thread, rc, false);
 	else
 		runs_release(call->run);
 }

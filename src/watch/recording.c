@@ -54,9 +54,9 @@ struct session *recording_prepares(sqlite3 *db)
 {
 	struct session *session = session_of(db);
 
-	/* A closed connection prepares nothing: this is another one at its address, the end of
-	 * whose last statement was not seen. */
-	if (session && session->closing)
+	/* A closed connection lives as long as its statements, and prepares no more. Without a
+	 * statement this is another one at its address, the end of whose last was not seen. */
+	if (session && session_is_closing(session) && !sqlite3_next_stmt(db, NULL))
 		session_end(session);
 	return session_follow(db);
 }
@@ -81,6 +81,12 @@ void recording_closing(sqlite3 *db, bool even_with_statements)
 		session_end(session);
 }
 
+static void end_if_closing(struct session *session)
+{
+	if (session_is_closing(session))
+		session_end(session);
+}
+
 int recording_finalize(sqlite3_stmt *stmt, int (*finalize)(sqlite3_stmt *))
 {
 	sqlite3 *db = stmt && session_recording() ? sqlite3_db_handle(stmt) : NULL;
@@ -88,19 +94,22 @@ int recording_finalize(sqlite3_stmt *stmt, int (*finalize)(sqlite3_stmt *))
 	sqlite3_mutex *mutex;
 	int rc;
 
-	if (!session || !session->recorded)
+	if (!session || !session->recorded || !session_hold(session))
 		return finalize(stmt);
-	/* Two threads may finalize the last two, and another one may be closing the connection.
-	 * Under the mutex each sees what the others have left; the very last one takes the mutex
-	 * along, and is finalized without it. */
+	/* Two threads may finalize the last two: under the mutex each sees what the other has
+	 * left. The very last one may take connection and mutex along, and only SQLite knows
+	 * whether it does; so it is finalized without the mutex. */
 	mutex = sqlite3_db_mutex(db);
 	sqlite3_mutex_enter(mutex);
-	if (session->closing && sqlite3_next_stmt(db, NULL) == stmt && !sqlite3_next_stmt(db, stmt)) {
+	if (sqlite3_next_stmt(db, NULL) == stmt && !sqlite3_next_stmt(db, stmt)) {
 		sqlite3_mutex_leave(mutex);
-		session_end(session);
-		return finalize(stmt);
+		end_if_closing(session);
+		rc = finalize(stmt);
+		end_if_closing(session); /* another thread has closed it in between */
+	} else {
+		rc = finalize(stmt);
+		sqlite3_mutex_leave(mutex);
 	}
-	rc = finalize(stmt);
-	sqlite3_mutex_leave(mutex);
+	session_release(session);
 	return rc;
 }

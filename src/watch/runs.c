@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "watch/runs.h"
 
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
+#include "base/clock.h"
 #include "handler/running.h"
 #include "query/look.h"
 #include "query/statement_stats.h"
@@ -66,7 +68,8 @@ static uint32_t window_of(const void *key)
 static struct run *claim(const void *key, uint64_t owner)
 {
 	struct run_table *runs = get_table();
-	uint32_t first = key ? window_of(key) : (uint32_t)owner & (RUNS - 1) & ~(WINDOW - 1);
+	uint32_t first =
+		key ? window_of(key) : (uint32_t)(owner / CALL_NUMBER_STEP) & (RUNS - 1) & ~(WINDOW - 1);
 
 	for (uint32_t i = first; runs && i < first + WINDOW; i++) {
 		const void *empty = NULL;
@@ -84,6 +87,12 @@ static struct run *claim(const void *key, uint64_t owner)
 	return NULL;
 }
 
+static void set_statement(struct run *run, sqlite3_stmt *stmt)
+{
+	/* Relaxed: runs_take_guess() looks again when it has the run. */
+	__atomic_store_n(&run->stmt, stmt, __ATOMIC_RELAXED);
+}
+
 static const void **key_of(const struct run *run)
 {
 	return &table->keys[run - table->runs];
@@ -95,7 +104,7 @@ static void free_slot(struct run *run)
 	if (run->database)
 		free(run->database);
 	run->database = NULL;
-	run->stmt = NULL;
+	set_statement(run, NULL);
 	run->session = NULL;
 	__atomic_store_n(&run->mutex_owner, NULL, __ATOMIC_RELAXED);
 	__atomic_store_n(&run->owner, RUN_FREE, __ATOMIC_RELAXED);
@@ -134,6 +143,63 @@ struct run *runs_take(const void *key, uint64_t owner, bool *is_taken)
 	return NULL;
 }
 
+bool runs_take_guess(struct run *run, const sqlite3_stmt *stmt, uint64_t owner)
+{
+	if (!run || __atomic_load_n(&run->stmt, __ATOMIC_RELAXED) != stmt || !take(run, RUN_OPEN, owner))
+		return false;
+	if (run->stmt == stmt && __atomic_load_n(key_of(run), __ATOMIC_RELAXED) == stmt)
+		return true;
+	runs_give_back(run);
+	return false;
+}
+
+/* The one that ends reads some numbers and writes a record. In a forked child it may be a
+ * thread that is not there. */
+#define END_NS NS_PER_S
+
+static void wait_for_end(const struct run *run, uint64_t owner)
+{
+	uint64_t start = clock_ns(CLOCK_MONOTONIC_COARSE);
+
+	/* Acquire: what it has read, it has read before. */
+	while (__atomic_load_n(&run->owner, __ATOMIC_ACQUIRE) == owner &&
+	       clock_ns(CLOCK_MONOTONIC_COARSE) - start < END_NS)
+		sched_yield();
+}
+
+void runs_statement_goes(const sqlite3_stmt *stmt)
+{
+	struct run_table *runs = __atomic_load_n(&table, __ATOMIC_ACQUIRE);
+	uint32_t first = window_of(stmt);
+
+	for (uint32_t i = first; runs && i < first + WINDOW; i++) {
+		struct run *run = &runs->runs[i];
+		uint64_t owner = __atomic_load_n(&run->owner, __ATOMIC_ACQUIRE);
+
+		if (__atomic_load_n(&runs->keys[i], __ATOMIC_RELAXED) != stmt)
+			continue;
+		/* Its statement is ours: the run can only end meanwhile. Sequentially consistent, as
+		 * the other's: one of the two sees the other's flag. */
+		while (owner > RUN_OPEN && !(owner & OWNER_FLAGS) &&
+		       !__atomic_compare_exchange_n(&run->owner, &owner, owner | OWNER_GONE, false,
+		                                    __ATOMIC_SEQ_CST, __ATOMIC_ACQUIRE))
+			;
+		if (owner > RUN_OPEN && owner & OWNER_ENDS)
+			wait_for_end(run, owner);
+	}
+}
+
+/* False: another thread finalizes the statement. */
+static bool claim_end(struct run *run)
+{
+	uint64_t owner = __atomic_load_n(&run->owner, __ATOMIC_RELAXED);
+
+	/* As in runs_statement_goes(). */
+	return !(owner & OWNER_GONE) &&
+	       __atomic_compare_exchange_n(&run->owner, &owner, owner | OWNER_ENDS, false, __ATOMIC_SEQ_CST,
+	                                   __ATOMIC_RELAXED);
+}
+
 void runs_release(struct run *run)
 {
 	struct session *session = run->session;
@@ -147,7 +213,7 @@ void runs_lose(struct run *run, uint64_t owner)
 {
 	/* The call may return this very moment, on another thread that continues its coroutine:
 	 * one of the two has the run. */
-	if (!take(run, owner, RUN_FREE))
+	if (!take(run, owner, RUN_FREE) && !take(run, owner | OWNER_GONE, RUN_FREE))
 		return;
 	runs_count(RUNS_LOST);
 	runs_release(run);
@@ -192,7 +258,7 @@ void runs_lose_left(struct calling *calling, const void *frame)
 
 /* --- the thread's tag ------------------------------------------------------------------- */
 
-void runs_push(struct run *run, struct thread *thread, const void *frame)
+static void push_anew(struct run *run, struct thread *thread, const void *frame)
 {
 	struct query_tag tag = {
 		.key = run->own ? (struct query_key){ 0 } : run->query.key,
@@ -205,10 +271,18 @@ void runs_push(struct run *run, struct thread *thread, const void *frame)
 
 	for (int clock = 0; clock < TIMER_CLOCKS && !run->own; clock++)
 		tag.period_ns[clock] = run->settings.period_ns[clock];
+	run->tag_slot = thread;
+	run->tag = sampler_push(thread, &tag);
+}
+
+void runs_push(struct run *run, struct thread *thread, const void *frame)
+{
 	__atomic_store_n(&run->query.working, thread->id, __ATOMIC_RELAXED); /* only to be seen */
 	run->tag_thread = thread;
 	run->tag_frame = frame;
-	run->tag = sampler_push(thread, &tag);
+	if (run->tag_slot == thread && sampler_push_again(thread, run->tag, frame))
+		return;
+	push_anew(run, thread, frame);
 }
 
 void runs_pop(struct run *run)
@@ -247,10 +321,11 @@ struct run *runs_begin(struct session *session, sqlite3_stmt *stmt, uint64_t own
 		free_slot(run);
 		return NULL;
 	}
-	run->stmt = stmt;
+	set_statement(run, stmt);
 	run->label[0] = 0;
 	run->own = run->prepared = false;
-	run->tag_thread = NULL;
+	run->statement = 0;
+	run->tag_thread = run->tag_slot = NULL;
 	__atomic_store_n(&run->session, session, __ATOMIC_RELAXED);
 	copy_settings(&run->settings, &session->settings);
 	run->query.session = session->number;
@@ -276,9 +351,20 @@ void runs_take_query_id(struct run *run)
 	settings->query_id[0] = 0; /* for one statement only */
 }
 
+/* While the text is there for sure: at the end another thread may have prepared the statement
+ * anew. */
+static void name_statement(struct run *run)
+{
+	const struct statement_name name = { run->query.text, run->query.database };
+
+	if (run->settings.log && !run->statement)
+		run->statement = statement_stats_find(&name);
+}
+
 void runs_describe(struct run *run)
 {
 	run->query.text = sqlite3_sql(run->stmt);
+	name_statement(run);
 	read_counters(run->stmt, run->at_start);
 	runs_take_query_id(run);
 	query_show(&run->query);
@@ -320,11 +406,12 @@ struct run *runs_rename(struct run *run, const void *key)
 	/* No handler counts in it now: it has no tag. */
 	query_hide(&run->query);
 	query_hand_over(&named->query, &run->query);
-	named->stmt = NULL;
+	set_statement(named, NULL);
 	named->own = run->own;
 	named->prepared = false;
-	named->tag_thread = NULL;
+	named->tag_thread = named->tag_slot = NULL;
 	named->settings = run->settings;
+	named->statement = run->statement;
 	named->database = run->database;
 	run->database = NULL;
 	__atomic_store_n(&named->session, run->session, __ATOMIC_RELAXED);
@@ -352,7 +439,8 @@ void runs_prepared(struct run *run, sqlite3_stmt *stmt, struct thread *thread)
 		return;
 	query_pause(&named->query, thread);
 	named->query.text = sqlite3_sql(stmt);
-	named->stmt = stmt;
+	name_statement(named);
+	set_statement(named, stmt);
 	named->prepared = true;
 	read_counters(stmt, named->at_start);
 	runs_give_back(named);
@@ -401,94 +489,100 @@ static char *expand(sqlite3 *db, sqlite3_stmt *stmt)
 	return text;
 }
 
-static const char *exception_of(const struct run *run, int rc)
+static const char *exception_of(const struct run *run, int rc, bool is_locked)
 {
 	/* SQLite has no message yet for what the caller gave up, and the connection of an
 	 * operation may be gone. */
-	if (rc == SQLITE_ABORT || run->label[0])
+	if (rc == SQLITE_ABORT || run->label[0] || !is_locked)
 		return sqlite3_errstr(rc);
 	return sqlite3_errmsg(run->session->db);
 }
 
-static void write_line(struct run *run, struct thread *thread, struct query_end *end, int rc)
+/* Of a statement: `is_locked` under its connection's mutex; else, as another thread has that,
+ * without what it guards. */
+static void write_line(struct run *run, struct thread *thread, struct query_end *end, bool is_locked)
 {
 	const struct session *session = run->session;
 	char *expanded = NULL;
 
 	end->query_id = run->query.query_id;
 	end->query = run->query.text;
-	end->database = run->label[0] ? run->query.database : sqlite3_db_filename(session->db, "main");
+	end->database = run->query.database;
 	end->library = session->library->name;
 	end->was_prepared_only = !run->label[0] && (!run->stmt || run->prepared);
-	if (run->stmt)
+
+	if (run->stmt && is_locked) {
+		/* Not as it was when the run began: SQLite has another copy when it has prepared the
+		 * statement anew. */
+		end->query = sqlite3_sql(run->stmt);
+		end->database = sqlite3_db_filename(session->db, "main");
 		end->memory_usage = (uint64_t)sqlite3_stmt_status(run->stmt, SQLITE_STMTSTATUS_MEMUSED, 0);
+		if (run->settings.log_parameters && sqlite3_bind_parameter_count(run->stmt))
+			end->expanded = expanded = expand(session->db, run->stmt);
+	}
 	if (end->exception_code)
-		end->exception = exception_of(run, rc);
-	if (run->stmt && run->settings.log_parameters && sqlite3_bind_parameter_count(run->stmt))
-		end->expanded = expanded = expand(session->db, run->stmt);
+		end->exception = exception_of(run, (int)end->exception_code, is_locked);
 	query_finish(&run->query, thread, end);
 	sqlite3_free(expanded);
 	runs_count(RUNS_LOGGED);
 }
 
-/* --- and is counted --------------------------------------------------------------------------- */
-
-static uint64_t count(const struct run *run, const struct statement_run *counted)
+static void write_statement_line(struct run *run, struct thread *thread, struct query_end *end)
 {
-	const struct statement_name name = { run->query.text, run->query.database };
+	sqlite3_mutex *mutex = sqlite3_db_mutex(run->session->db);
+	bool is_locked = !sqlite3_mutex_try(mutex);
 
-	return statement_stats_add(0, &name, counted);
+	write_line(run, thread, end, is_locked);
+	if (is_locked)
+		sqlite3_mutex_leave(mutex);
 }
 
-static uint64_t count_run(struct run *run, struct thread *thread, const struct query_end *end)
+static void count_run(struct run *run, struct thread *thread, const struct query_end *end)
 {
-	struct statement_run counted = query_measure(&run->query, thread);
+	struct statement_run counted = query_measure(&run->query, thread, run->prepared ? NULL : end);
 
-	counted.sums[STATEMENT_CALLS] = !run->prepared;
-	counted.sums[STATEMENT_ERRORS] = end->exception_code != 0;
-	counted.sums[STATEMENT_ROWS] = end->result_rows;
-	counted.sums[STATEMENT_PREPARES] = run->query.prepare_ns != 0;
-	counted.sums[STATEMENT_PREPARE_NS] = run->query.prepare_ns;
-	counted.sums[STATEMENT_VM_STEPS] = end->vm_steps;
-	counted.sums[STATEMENT_FULLSCAN_STEPS] = end->fullscan_steps;
-	counted.sums[STATEMENT_SORTS] = end->sorts;
-	counted.sums[STATEMENT_AUTOINDEXES] = end->autoindexes;
-	counted.sums[STATEMENT_REPREPARES] = end->reprepares;
-	return count(run, &counted);
+	if (!run->stmt) /* its text is the host's, or the run's own */
+		name_statement(run);
+	statement_stats_add(run->statement, &counted);
 }
 
 void runs_end_preparation(struct run *run, struct thread *thread, sqlite3_stmt *stmt)
 {
 	if (run->settings.log && !run->own) {
-		struct statement_run counted = query_measure(&run->query, thread);
-
-		counted.sums[STATEMENT_PREPARES] = 1;
-		counted.sums[STATEMENT_PREPARE_NS] = counted.sums[STATEMENT_DURATION_NS];
 		query_hide(&run->query);
 		run->query.text = sqlite3_sql(stmt);
-		count(run, &counted);
+		count_run(run, thread, NULL);
 	}
 	runs_release(run);
 }
 
-void runs_end(struct run *run, struct thread *thread, int rc)
+/* Counts the run, and writes its line if it is worth one. */
+static void record_end(struct run *run, struct thread *thread, int rc, bool is_locked)
 {
-	bool is_there = run->label[0] || run->session->db;
 	struct query_end end = { .result_rows = run->query.rows };
-	uint64_t statement;
+
+	if (run->stmt)
+		add_counters(&end, run);
+	if (rc != SQLITE_OK && rc != SQLITE_ROW && rc != SQLITE_DONE)
+		end.exception_code = rc;
+	count_run(run, thread, &end);
+	if (!runs_worth_logging(run) &&
+	    !(end.exception_code && statement_stats_is_first_failure(run->statement, rc)))
+		return;
+	if (is_locked || run->label[0])
+		write_line(run, thread, &end, is_locked);
+	else
+		write_statement_line(run, thread, &end);
+}
+
+void runs_end(struct run *run, struct thread *thread, int rc, bool is_locked)
+{
+	bool is_there = run->label[0] || (run->session->db && (is_locked || claim_end(run)));
 
 	if (run->prepared) /* and never stepped */
 		query_resume(&run->query, thread);
-	if (is_there && run->settings.log && !run->own) {
-		if (run->stmt)
-			add_counters(&end, run);
-		if (rc != SQLITE_OK && rc != SQLITE_ROW && rc != SQLITE_DONE)
-			end.exception_code = rc;
-		statement = count_run(run, thread, &end);
-		if (runs_worth_logging(run) ||
-		    (end.exception_code && statement_stats_is_first_failure(statement, rc)))
-			write_line(run, thread, &end, rc);
-	}
+	if (is_there && run->settings.log && !run->own)
+		record_end(run, thread, rc, is_locked);
 	runs_release(run);
 }
 

@@ -11,8 +11,14 @@
  * statement, and a statement may be reset inside its own step.
  *
  * What a run needs of its session's settings is copied when it begins, and it counts the
- * session. What it reads of SQLite's objects it reads under the connection's mutex, in a
- * call that has the statement: the functions below say so.
+ * session. What it reads of SQLite's objects it reads in a call that has the statement. SQLite
+ * lets another thread finalize the statement as soon as the real call has returned, so at the
+ * end of the run the two threads agree, in the word of the owner: the call sets OWNER_ENDS
+ * before it reads, and the thread that finalizes waits for the end; or that thread has set
+ * OWNER_GONE before, and the call reads nothing. The call that ends never waits for the
+ * connection's mutex meanwhile, as the other thread may hold it. A call on a connection that
+ * several threads use holds the mutex from its beginning to its end instead: so the error
+ * message that it reads is its own.
  */
 #ifndef QUERYPROF_WATCH_RUNS_H
 #define QUERYPROF_WATCH_RUNS_H
@@ -36,18 +42,20 @@ struct run_settings {
 
 struct run {
 	struct query_run query;
-	uint64_t owner;     /* atomic: RUN_FREE, RUN_OPEN, or the number of a call */
-	sqlite3_stmt *stmt; /* NULL while it is being prepared, and for operations */
+	uint64_t owner;     /* atomic: RUN_FREE, RUN_OPEN, or the number of a call and flags */
+	sqlite3_stmt *stmt; /* atomic; NULL while it is being prepared, and for operations */
 	struct session *session;
 	struct run_settings settings;
 	/* Where its tag stands; tag_thread NULL: nowhere. */
 	struct thread *tag_thread;
+	struct thread *tag_slot; /* where it stood last, as `tag` */
 	uint64_t tag;
 	const void *tag_frame;
 	const volatile int *mutex_owner; /* what a traced run's tag points to */
 	bool own;                        /* the profiler's, see statements_disown() */
 	bool prepared;                   /* and not stepped yet: the run is paused */
 	int at_start[STATEMENT_COUNTERS];
+	uint64_t statement;              /* as statement_stats_find() has it, 0: not known yet */
 	char *database;                  /* of an operation, NULL: the session's */
 	char query_id[QUERY_ID_MAX + 1]; /* the user's own */
 	char label[128];                 /* "", or the text of an operation */
@@ -57,21 +65,49 @@ struct run {
 #define RUN_FREE 0ull
 #define RUN_OPEN 1ull /* and no call is inside */
 
+/* In the low bits of a call's number. */
+#define OWNER_ENDS 1ull /* the call reads the statement for the last time */
+#define OWNER_GONE 2ull /* the statement is being finalized by another call */
+#define OWNER_FLAGS (OWNER_ENDS | OWNER_GONE)
+
 /* The open run of a statement or handle. NULL: none, or, `*is_taken`, another call is inside
  * of it. The run is the call's then. */
 struct run *runs_take(const void *key, uint64_t owner, bool *is_taken);
 
+/* The same for a statement whose run may be this one. */
+bool runs_take_guess(struct run *run, const sqlite3_stmt *stmt, uint64_t owner);
+
+/* The session of that run, NULL: it is another statement's. */
+static inline struct session *runs_guess_session(const struct run *run, const sqlite3_stmt *stmt)
+{
+	/* Relaxed: who takes the run looks again. */
+	return __atomic_load_n(&run->stmt, __ATOMIC_RELAXED) == stmt
+	               ? __atomic_load_n(&run->session, __ATOMIC_RELAXED)
+	               : NULL;
+}
+
+/* The statement is about to be finalized, and runs_take() found that another call is inside of
+ * its run. */
+void runs_statement_goes(const sqlite3_stmt *stmt);
+
+/* The call with this number was left, and its run is not told from another any more. */
+void runs_lose(struct run *run, uint64_t owner);
+
 /* Whether the run is still the call's: it may have been lost meanwhile. */
 static inline bool runs_is_own(const struct run *run, uint64_t owner)
 {
-	return __atomic_load_n(&run->owner, __ATOMIC_RELAXED) == owner;
+	return (__atomic_load_n(&run->owner, __ATOMIC_RELAXED) & ~OWNER_FLAGS) == owner;
 }
 
-/* The run stays open for the next call. */
+/* The run stays open for the next call; it is lost when its statement is gone. */
 static inline void runs_give_back(struct run *run)
 {
+	uint64_t owner = __atomic_load_n(&run->owner, __ATOMIC_RELAXED) & ~OWNER_FLAGS;
+
 	/* Release: with runs_take(). */
-	__atomic_store_n(&run->owner, RUN_OPEN, __ATOMIC_RELEASE);
+	if (!__atomic_compare_exchange_n(&run->owner, &(uint64_t){ owner }, RUN_OPEN, false, __ATOMIC_RELEASE,
+	                                 __ATOMIC_RELAXED))
+		runs_lose(run, owner);
 }
 
 /* Begins a run of the call with this number, and its clocks. `stmt` NULL: of none yet. NULL
@@ -81,7 +117,7 @@ struct run *runs_begin(struct session *session, sqlite3_stmt *stmt, uint64_t own
 /* Under the connection's mutex: what the run of a statement says of itself. */
 void runs_describe(struct run *run);
 
-/* Under the connection's mutex: whether the run that was found is the present one of its
+/* In a call that has the statement: whether the run that was found is the present one of its
  * statement, and not of one that was freed unseen at the same address. */
 bool runs_is_current(const struct run *run);
 
@@ -106,9 +142,9 @@ void runs_prepared(struct run *run, sqlite3_stmt *stmt, struct thread *thread);
 void runs_push(struct run *run, struct thread *thread, const void *frame);
 void runs_pop(struct run *run);
 
-/* Ends a run, with a line in the log if it is worth one. Of a statement: under the
- * connection's mutex. */
-void runs_end(struct run *run, struct thread *thread, int rc);
+/* Ends a run, with a line in the log if it is worth one. `is_locked`: under the mutex of the
+ * statement's connection since before the real call. */
+void runs_end(struct run *run, struct thread *thread, int rc, bool is_locked);
 
 /* Ends a run without a line. */
 void runs_release(struct run *run);
@@ -116,9 +152,6 @@ void runs_release(struct run *run);
 /* Ends the run of a preparation that went well and is over: under the connection's mutex. The
  * statement has its time. */
 void runs_end_preparation(struct run *run, struct thread *thread, sqlite3_stmt *stmt);
-
-/* The call with this number was left, and its run is not told from another any more. */
-void runs_lose(struct run *run, uint64_t owner);
 
 /* The session has ended: so do its runs, without a line, but for those that a call is
  * inside of. */

@@ -106,6 +106,18 @@ void session_release(struct session *session)
 	pthread_mutex_unlock(&table_lock);
 }
 
+bool session_share(struct session *session, uint32_t thread)
+{
+	uint32_t user = 0;
+
+	if (__atomic_compare_exchange_n(&session->user, &user, thread, false, __ATOMIC_RELAXED,
+	                                __ATOMIC_RELAXED) ||
+	    user == thread)
+		return false;
+	__atomic_store_n(&session->user, SESSION_SHARED, __ATOMIC_RELAXED);
+	return true;
+}
+
 /* --- the table ----------------------------------------------------------------------- */
 
 static uint32_t hash(const sqlite3 *db)
@@ -218,6 +230,7 @@ static void fill(struct session *session, sqlite3 *db, char *database, bool reco
 	session->mutex_count = NULL;
 	memset(&session->host_trace, 0, sizeof session->host_trace);
 	__atomic_store_n(&session->watched, false, __ATOMIC_RELAXED);
+	__atomic_store_n(&session->user, 0, __ATOMIC_RELAXED);
 	__atomic_store_n(&session->db, db, __ATOMIC_RELAXED);
 	/* Release: with session_hold(). */
 	__atomic_store_n(&session->count, 1, __ATOMIC_RELEASE);

@@ -38,13 +38,17 @@ struct session {
 		unsigned mask;
 	} host_trace;
 	/* The host did not ask for it: nothing was added to the connection, and the hooks
-	 * see its end. `closing`: the host has closed it, statements are left. */
+	 * see its end. `closing` (atomic): the host has closed it, statements are left. */
 	bool recorded, closing;
 	/* It asked for the tables by .load or qp_attach(): their names alone bring the schema,
 	 * not only those that no host has. Written before the session is used. */
 	bool wants_tables, has_tables;
-	bool watched; /* atomic: its settings ask for samples */
+	bool watched;  /* atomic: its settings ask for samples */
+	uint32_t user; /* atomic: the thread that steps its statements; 0: none yet; SESSION_SHARED */
 };
+
+/* No thread has this id. */
+#define SESSION_SHARED UINT32_MAX
 
 /* The session of a connection, NULL when it has none. Lock-free. It is the caller who knows
  * that the connection lives; beyond its end only session_hold() keeps the session. */
@@ -59,6 +63,17 @@ static inline bool session_has_runs(const struct session *session)
 {
 	/* Relaxed: of a statement that the caller has, its own run was opened before. */
 	return __atomic_load_n(&session->count, __ATOMIC_RELAXED) > 1;
+}
+
+/* Whether another thread than the calling one, `thread`, has ever stepped the session's
+ * statements. */
+bool session_share(struct session *session, uint32_t thread);
+
+static inline bool session_is_shared(struct session *session, uint32_t thread)
+{
+	/* Relaxed: nothing goes with it. Who is late finds the run taken, see runs.h. */
+	return __builtin_expect(__atomic_load_n(&session->user, __ATOMIC_RELAXED) != thread, 0) &&
+	       session_share(session, thread);
 }
 
 /* Adds a session for the connection, with the settings that new sessions have; `database` is

@@ -77,14 +77,14 @@ static void leave_run(struct run_call *call)
 	call_set_run(&call->call, NULL);
 }
 
-static void end_or_release(struct run *run, int rc)
+static void end_or_release(struct run_call *call, int rc)
 {
 	struct thread *thread = sampler_thread();
 
 	if (thread)
-		runs_end(run, thread, rc);
+		runs_end(call->run, thread, rc, call->mutex != NULL);
 	else
-		runs_release(run);
+		runs_release(call->run);
 }
 
 static void lock(struct run_call *call, sqlite3 *db)
@@ -128,6 +128,24 @@ static struct run *begin_run(struct run_call *step, struct session *session, sql
 	return run;
 }
 
+/* The next row, nearly always: nothing is looked up. */
+static bool continue_newest(struct run_call *step, sqlite3_stmt *stmt)
+{
+	struct run *run = step->call.calling->newest;
+	struct thread *thread = sampler_thread();
+
+	if (!thread || !runs_take_guess(run, stmt, step->call.number))
+		return false;
+	if (run->prepared || sqlite3_db_handle(stmt) != run->session->db || !runs_is_current(run) ||
+	    session_is_shared(run->session, thread->id)) {
+		runs_give_back(run);
+		return false;
+	}
+	query_continue(&run->query, thread);
+	enter_run(step, run, thread);
+	return true;
+}
+
 static struct run *continue_run(struct run_call *step, const struct session *session, sqlite3_stmt *stmt,
                                 struct thread *thread, bool *is_taken)
 {
@@ -147,12 +165,16 @@ static struct run *continue_run(struct run_call *step, const struct session *ses
 	return run;
 }
 
-/* Under the connection's mutex. False: the run ended where nobody saw it. */
-static bool describe_continued(struct run *run)
+/* False: the run ended where nobody saw it. */
+static bool describe_continued(struct run_call *step, sqlite3 *db)
 {
+	struct run *run = step->run;
+
 	if (!runs_is_current(run))
 		return false;
 	if (run->prepared) {
+		if (!step->mutex)
+			lock(step, db);
 		run->prepared = false;
 		runs_take_query_id(run);
 		if (!run->own)
@@ -167,6 +189,7 @@ static void step_session(struct run_call *step, struct session *session, sqlite3
 	bool has_runs = session_has_runs(session);
 	struct thread *thread;
 	struct run *run;
+	bool is_shared;
 
 	if (!samples && !has_runs) {
 		session_unwatch(session);
@@ -175,6 +198,7 @@ static void step_session(struct run_call *step, struct session *session, sqlite3
 	thread = sampler_thread();
 	if (!thread)
 		return;
+	is_shared = session_is_shared(session, thread->id);
 	/* The clocks run, and the tag is there, while another thread has the connection. */
 	run = has_runs ? continue_run(step, session, stmt, thread, &is_taken) : NULL;
 	if (is_taken) {
@@ -182,18 +206,22 @@ static void step_session(struct run_call *step, struct session *session, sqlite3
 		return;
 	}
 	if (run) {
-		lock(step, session->db);
-		if (describe_continued(run))
-			return;
-		leave_run(step);
-		step->run = NULL;
-		runs_lose(run, step->call.number);
+		if (is_shared)
+			lock(step, session->db);
+		if (!describe_continued(step, session->db)) {
+			leave_run(step);
+			step->run = NULL;
+			runs_lose(run, step->call.number);
+		}
 	}
-	if (samples && begin_run(step, session, stmt, thread)) {
+	if (!step->run && samples && begin_run(step, session, stmt, thread)) {
 		if (!step->mutex)
 			lock(step, session->db);
 		runs_describe(step->run);
 	}
+	/* The first call of another thread finds what runs.h describes. */
+	if (!is_shared)
+		unlock(step);
 }
 
 void statement_step_begin(struct run_call *step, const struct host_library *library, sqlite3_stmt *stmt,
@@ -204,7 +232,7 @@ void statement_step_begin(struct run_call *step, const struct host_library *libr
 	runs_enter_call(&step->call, library, frame);
 	step->run = NULL;
 	step->mutex = NULL;
-	if (!stmt || !may_run(&step->call, caller))
+	if (!stmt || !may_run(&step->call, caller) || continue_newest(step, stmt))
 		return;
 	session = session_follow(sqlite3_db_handle(stmt));
 	if (session && !session->traced)
@@ -218,9 +246,10 @@ static void end_step(struct run_call *step, int rc)
 	leave_run(step);
 	if (rc == SQLITE_ROW) {
 		run->query.rows++;
+		step->call.calling->newest = run;
 		runs_give_back(run);
 	} else {
-		end_or_release(run, rc);
+		end_or_release(step, rc);
 	}
 }
 
@@ -243,8 +272,14 @@ static struct session *session_to_end(const struct host_library *library, sqlite
 {
 	struct session *session;
 
+	const struct calling *calling = calling_current;
+	struct run *newest = calling ? calling->newest : NULL;
+
 	if (!stmt || sessions_idle())
 		return NULL;
+	session = newest ? runs_guess_session(newest, stmt) : NULL;
+	if (session)
+		return session;
 	session = session_of(library->api->db_handle(stmt));
 	return session && !session->traced && session_has_runs(session) ? session : NULL;
 }
@@ -259,23 +294,25 @@ static bool is_alone(void)
 	return calling && !calling->used && !__atomic_load_n(&host_libraries[1].api, __ATOMIC_RELAXED);
 }
 
-/* Takes the statement's open run, if its end can be seen in this call. Its mutex is held
- * then. */
-static struct run *take_run_to_end(struct run_call *call, struct session *session, sqlite3_stmt *stmt)
+/* Takes the statement's open run, if its end can be seen in this call. */
+static struct run *take_run_to_end(struct run_call *call, const struct session *session, sqlite3_stmt *stmt,
+                                   bool *is_taken)
 {
-	bool is_taken;
+	const struct thread *thread = sampler_thread();
 
+	*is_taken = false;
 	call->run = NULL;
 	call->mutex = NULL;
 	if (!session || !call->call.number || call->call.is_quiet)
 		return NULL;
-	call->run = runs_take(stmt, call->call.number, &is_taken);
+	call->run = runs_take(stmt, call->call.number, is_taken);
 	if (!call->run)
 		return NULL;
-	lock(call, sqlite3_db_handle(stmt));
-	if (call->run->stmt == stmt && runs_is_current(call->run))
+	if (call->run->stmt == stmt && runs_is_current(call->run)) {
+		if (!thread || session_is_shared(call->run->session, thread->id))
+			lock(call, sqlite3_db_handle(stmt));
 		return call->run;
-	unlock(call);
+	}
 	runs_lose(call->run, call->call.number);
 	return call->run = NULL;
 }
@@ -294,7 +331,7 @@ static int reset_and_end(struct run_call *call, statement_reset_function *reset)
 	rc = reset(run->stmt);
 	if (is_inside)
 		leave_run(call);
-	end_or_release(run, rc);
+	end_or_release(call, rc);
 	unlock(call);
 	return rc;
 }
@@ -304,12 +341,13 @@ int statement_reset(const struct host_library *library, sqlite3_stmt *stmt, stat
 {
 	struct session *session = session_to_end(library, stmt);
 	struct run_call call;
+	bool is_taken;
 	int rc;
 
 	if (!session && is_alone())
 		return reset(stmt);
 	runs_enter_call(&call.call, library, frame);
-	rc = take_run_to_end(&call, session, stmt) ? reset_and_end(&call, reset) : reset(stmt);
+	rc = take_run_to_end(&call, session, stmt, &is_taken) ? reset_and_end(&call, reset) : reset(stmt);
 	call_leave(&call.call);
 	return rc;
 }
@@ -320,11 +358,14 @@ int statement_finalize(const struct host_library *library, sqlite3_stmt *stmt,
 	struct session *session = session_to_end(library, stmt);
 	struct run_call call;
 	int reset_rc, rc;
+	bool is_taken;
 
 	if (!session && is_alone())
 		return recording_finalize(stmt, finalize);
 	runs_enter_call(&call.call, library, frame);
-	reset_rc = take_run_to_end(&call, session, stmt) ? reset_and_end(&call, reset) : SQLITE_OK;
+	reset_rc = take_run_to_end(&call, session, stmt, &is_taken) ? reset_and_end(&call, reset) : SQLITE_OK;
+	if (is_taken)
+		runs_statement_goes(stmt);
 	rc = recording_finalize(stmt, finalize);
 	call_leave(&call.call);
 	return reset_rc ? reset_rc : rc;
@@ -353,10 +394,11 @@ sqlite3_stmt *statement_exec_row(const struct call *exec)
 void statement_exec_abandon(const struct call *exec, sqlite3_stmt *stmt)
 {
 	struct run_call call = { .call = *exec };
+	bool is_taken;
 
-	if (!take_run_to_end(&call, session_to_end(exec->library, stmt), stmt))
+	if (!take_run_to_end(&call, session_to_end(exec->library, stmt), stmt, &is_taken))
 		return;
-	end_or_release(call.run, SQLITE_ABORT);
+	end_or_release(&call, SQLITE_ABORT);
 	unlock(&call);
 }
 
@@ -399,7 +441,7 @@ static void end_prepare(struct run_call *prepare, int rc, sqlite3_stmt *stmt)
 
 	leave_run(prepare);
 	if (rc && thread)
-		runs_end(run, thread, rc);
+		runs_end(run, thread, rc, true);
 	else if (!stmt || !thread)
 		runs_release(run);
 	else if (runs_worth_logging(run))

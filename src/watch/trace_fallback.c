@@ -7,6 +7,7 @@
 
 #include "sampler/threads.h"
 #include "watch/runs.h"
+#include "watch/watch_sql.h"
 
 /* The events that we need. */
 #define OURS (SQLITE_TRACE_STMT | SQLITE_TRACE_PROFILE)
@@ -66,7 +67,7 @@ static void finish(sqlite3_stmt *stmt, struct calling *calling, struct thread *t
 	if (run == calling->traced)
 		calling->traced = NULL;
 	runs_pop(run);
-	runs_end(run, thread, SQLITE_OK);
+	runs_end(run, thread, SQLITE_OK, true);
 }
 
 static void follow(struct session *session, unsigned event, void *subject, void *detail,
@@ -75,7 +76,12 @@ static void follow(struct session *session, unsigned event, void *subject, void 
 	const struct call_place *place = calling_find(calling, __builtin_frame_address(0));
 	struct thread *thread;
 
-	if ((place && place->is_quiet) || !(thread = sampler_thread()))
+	if (place && place->is_quiet)
+		return;
+	if (event == SQLITE_TRACE_STMT && detail == sqlite3_sql(subject) && watch_sql() &&
+	    watch_sql()->run_pragma(session, detail))
+		return;
+	if (!(thread = sampler_thread()))
 		return;
 	if (event == SQLITE_TRACE_STMT) {
 		/* Another text than the statement's, a comment: a trigger or SQL inside a

@@ -11,6 +11,9 @@
 struct watch_sql {
 	/* The SELECT that stands for a PRAGMA of ours, see sql/pragma.h. */
 	char *(*rewrite)(const char *sql, int bytes, const char **tail);
+	/* A statement starts on a connection whose texts are not seen before: carries it out
+	 * if it is a PRAGMA of ours. False: it is none. */
+	bool (*run_pragma)(struct session *session, const char *sql);
 	/* A text is about to be prepared, on a connection that wants our tables and does not
 	 * have them yet. */
 	void (*before_prepare)(struct session *session, const char *sql);

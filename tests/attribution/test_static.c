@@ -266,12 +266,56 @@ static void test_statements(void **state)
 	sqlite3_close(db);
 }
 
+/* Its text is seen by nobody before SQLite: the trace of the statement sets the value. */
+static void test_pragma(void **state)
+{
+	static const char *const paths[] = { ":memory:", "" }; /* "" is a file */
+
+	(void)state;
+	for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
+		sqlite3 *db;
+		sqlite3_stmt *stmt;
+
+		assert_int_equal(sqlite3_open(paths[i], &db), SQLITE_OK);
+		assert_int_equal(qp_attach(db), QP_OK);
+		stmt = prepare(db, "PRAGMA query_profiler_cpu_time_period_ns = '1ms'");
+		for (int again = 0; again < 2; again++) {
+			assert_int_equal(qp_set(db, "query_profiler_cpu_time_period_ns", "DEFAULT"), QP_OK);
+			assert_int_equal(ask(db, "PRAGMA system.query_profiler_cpu_time_period_ns"),
+			                 10000000);
+			assert_int_equal(sqlite3_step(stmt), SQLITE_DONE);
+			assert_int_equal(ask(db, "PRAGMA system.query_profiler_cpu_time_period_ns"), 1000000);
+			sqlite3_reset(stmt);
+		}
+		sqlite3_finalize(stmt);
+		assert_int_equal(sqlite3_exec(db, "PRAGMA log_queries = 17", NULL, NULL, NULL), SQLITE_OK);
+		assert_int_equal(ask(db, "PRAGMA system.log_queries"), 1);
+		assert_int_equal(
+			ask(db, "SELECT value LIKE 'log_queries = 17: allowed are %' FROM system.metrics "
+		                "WHERE metric = 'settings_error'"),
+			1);
+		assert_int_equal(sqlite3_exec(db, "PRAGMA system.log_queries = 17", NULL, NULL, NULL),
+		                 SQLITE_ERROR);
+		assert_int_equal(sqlite3_exec(db, "PRAGMA system.typo = 1", NULL, NULL, NULL), SQLITE_ERROR);
+		assert_non_null(strstr(sqlite3_errmsg(db), "system.typo: neither a setting nor a PRAGMA"));
+		assert_int_equal(
+			sqlite3_exec(db, "PRAGMA system.user_version; PRAGMA typo = 1", NULL, NULL, NULL),
+			SQLITE_OK);
+		assert_int_equal(sqlite3_exec(db, "UPDATE system.settings SET value = 1 WHERE name = 'typo'",
+		                              NULL, NULL, NULL),
+		                 SQLITE_ERROR);
+		assert_int_equal(sqlite3_exec(db, "DROP TABLE system.trace_log", NULL, NULL, NULL),
+		                 SQLITE_READONLY);
+		sqlite3_close(db);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_whose),      cmocka_unit_test(test_between_rows),
 		cmocka_unit_test(test_threads),    cmocka_unit_test(test_trace),
-		cmocka_unit_test(test_statements),
+		cmocka_unit_test(test_statements), cmocka_unit_test(test_pragma),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

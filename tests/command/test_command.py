@@ -8,6 +8,7 @@ import csv
 import hashlib
 import io
 import json
+import math
 import os
 import re
 import shutil
@@ -25,7 +26,7 @@ class Command(Tool):
 
     def test_help(self):
         out = self.output("--help")
-        names = re.findall(r"^  ([a-z]+) +[A-Z]", out, re.MULTILINE)
+        names = re.findall(r"^  ([a-z]+) {2,}[A-Z]", out, re.MULTILINE)
         self.assertEqual(names, ["record", "queries", "report", "diff", "export", "embed", "sql"])
         for name in names:
             about = self.output(name, "--help")
@@ -38,20 +39,50 @@ class Command(Tool):
         self.assertLessEqual(max(map(len, out.splitlines())), 80)
 
     def test_command_lines_that_make_no_sense(self):
-        for arguments in ([], ["unheard-of"], ["queries"], ["queries", self.trace, "more"],
+        for arguments in ([], ["unheard-of"], ["--unheard-of"], ["queries", self.trace, "more"],
                           ["queries", self.trace, "--unheard-of"], ["queries", self.trace, "--limit"],
                           ["queries", self.trace, "--limit", "x"], ["queries", self.trace, "--by", "x"],
                           ["queries", self.trace, "--statements=1"],
                           ["report", self.trace, "--type", "sundial"],
                           ["report", self.trace, "--since", "soon"], ["report", self.trace, "--last", "-1"],
+                          ["report", self.trace, "--min-duration", "soon"],
                           ["sql", self.trace, "SELECT 1", "--format", "x"], ["diff"], ["diff", self.trace],
                           ["diff", self.trace, "--query", "a"], ["diff", self.trace, "--with", "a"],
                           ["diff", self.trace, "--at", "soon"], ["diff", self.trace, "--at", "now", "--since", "now"],
                           ["export", self.trace, "-o", "-"], ["export", self.trace, "--format", "json"],
-                          ["embed"], ["record"]):
+                          ["record"], ["record", "--cpu", "10", "true"]):
             code, out, err = run(*arguments)
             self.assertEqual((code, out), (2, ""), arguments)
-            self.assertTrue(err)
+            if arguments:
+                self.assertRegex(err, r"\Aqueryprof: .+\n\Z", arguments)  # one line
+        for arguments in (["unheard-of"], ["--unheard-of"], ["queries", "--unheard-of"]):
+            self.assertRegex(run(*arguments)[2], r"unheard-of \(see queryprof (queries )?--help\)\n$")
+        self.assertIn("record: --cpu 10 has no unit: --cpu 10ms?\n", run("record", "--cpu", "10", "true")[2])
+
+    def test_short_options(self):
+        self.assertEqual(self.output("-h"), self.output("--help"))
+        self.assertEqual(self.output("report", "-h"), self.output("report", "--help"))
+        self.assertEqual(self.output("-V"), self.output("--version"))
+
+    def test_the_file_that_record_writes_need_not_be_named(self):
+        folder = os.path.join(self.folder, "here")
+        os.mkdir(folder)
+        before = os.getcwd()
+        os.chdir(folder)
+        try:
+            for arguments in (["queries"], ["report"], ["diff", "--at", "now"], ["embed"], ["sql", "SELECT 1"],
+                              ["export", "--format", "json", "-o", "-"]):
+                self.assertRegex(self.refused(1, *arguments), r"queryprof\.trace: No such file")
+            shutil.copy(self.trace, "queryprof.trace")
+            for arguments in (["queries"], ["report"], ["diff", "--at", "start+1ms"], ["embed"],
+                              ["export", "--format", "json", "-o", "-"]):
+                named = [arguments[0], "queryprof.trace", *arguments[1:]]
+                self.assertEqual(self.output(*arguments), self.output(*named), arguments)
+            self.assertEqual(self.output("sql", "SELECT 1 AS a"), "a\n1\n")
+            self.assertEqual(self.output("sql", stdin="SELECT 2 AS a"), "a\n2\n")
+            self.assertIn("nowhere: No such file", self.refused(1, "sql", "nowhere"))
+        finally:
+            os.chdir(before)
 
     # --- sql ----------------------------------------------------------------
 
@@ -85,6 +116,23 @@ class Command(Tool):
         self.assertEqual(self.output("sql", self.trace, "SELECT 1 WHERE 0", "--format", "json"), "[\n]\n")
 
     # --- terminals ----------------------------------------------------------
+
+    def test_json_is_valid_for_any_value(self):
+        def refuse(constant):
+            self.fail(f"{constant} is no JSON")
+        out = self.output("sql", self.trace, "--format", "json", """
+            SELECT 9e999 AS above, -9e999 AS below, 1.5 AS real, 9223372036854775807 AS integer, NULL AS none,
+                   x'00ff225c0a' AS blob, x'' AS empty, zeroblob(3) AS zeros, CAST(x'41ff0122' AS TEXT) AS text,
+                   '"\u20ac' AS [a "name"]""")
+        self.assertEqual(json.loads(out, parse_constant=refuse), [{
+            "above": math.inf, "below": -math.inf, "real": 1.5, "integer": 2 ** 63 - 1, "none": None,
+            "blob": "00FF225C0A", "empty": "", "zeros": "000000", "text": "A\ufffd\x01\"",
+            'a "name"': '"\u20ac'}])
+        # SQLite reads back what was written.
+        back = self.output("sql", self.trace, "--format", "csv", "SELECT value->>'above' = 9e999 AS above,"
+                           " value->>'below' = -9e999 AS below, value->>'blob' = hex(x'00ff225c0a') AS blob"
+                           " FROM (SELECT '%s' ->> 0 AS value)" % out.replace("'", "''"))
+        self.assertEqual(back, "above,below,blob\n1,1,1\n")
 
     def test_tables_fit_the_terminal(self):
         for columns in (70, 90, 120):
@@ -213,8 +261,8 @@ class Command(Tool):
     def test_sql_files_can_be_pasted(self):
         """What does not need our functions runs in any sqlite3."""
         db = sqlite3.connect(self.trace)
-        unset = dict.fromkeys(("by", "like", "since", "until", "last", "limit", "query_id", "trace_type",
-                               "for_table"))
+        unset = dict.fromkeys(("by", "like", "since", "until", "last", "limit", "query_id", "statement",
+                               "min_duration", "failed", "database", "process", "thread", "trace_type", "for_table"))
         for name in ("selected", "queries", "statements", "report_query", "report_samples", "report_times",
                      "export_samples"):
             with open(os.path.join(SOURCE, "sql", name + ".sql"), encoding="utf-8") as file:

@@ -54,26 +54,26 @@ wall_ms, A's runs  257.2  269.2  +4.7 %
 cpu_ms, A's runs   147.2  159.2  +8.2 %
 
 Statements: CPU time of a run, exact
-A_ms  B_ms  change_ms   change  noise  runs_A  runs_B  total_ms  query
- 5.0   5.8       +0.8  +15.9 %              5       5      +4.0  SELECT 'own'
- 3.0   5.0       +2.0  +66.7 %  ~           4       3      +3.0  SELECT nothing FROM nowhere  [31m
-55.0  55.0       +0.0   +0.0 %  ~           2       2      +0.0  SELECT *  FROM orders WHERE id = 1
+      A        B   change  change_%  noise  runs_A  runs_B    total  query
+ 5.0 ms   5.8 ms  +0.8 ms     +15.9              5       5  +4.0 ms  SELECT 'own'
+ 3.0 ms   5.0 ms  +2.0 ms     +66.7  ~           4       3  +3.0 ms  SELECT nothing FROM nowhere  [31m
+55.0 ms  55.0 ms  +0.0 ms      +0.0  ~           2       2  +0.0 ms  SELECT *  FROM orders WHERE id = 1
 
 Functions: CPU time of as many runs as A has, sampled
-A_ms  B_ms  change_ms    change  noise  n_A  n_B  function
-20.0  68.0      +48.0  +240.0 %          20   68  fixture::Thing::walk(char const*, int)
-60.0  12.0      -48.0   -80.0 %          60   12  fixture_static
-20.0  20.0       +0.0    +0.0 %  ~       10   10  (fixture.so)
- 3.0   3.0       +0.0    +0.0 %  ~        3    3  (no module)
+      A        B    change  change_%  noise  n_A  n_B  function
+20.0 ms  68.0 ms  +48.0 ms    +240.0          20   68  fixture::Thing::walk(char const*, int)
+60.0 ms  12.0 ms  -48.0 ms     -80.0          60   12  fixture_static
+20.0 ms  20.0 ms   +0.0 ms      +0.0  ~       10   10  (fixture.so)
+ 3.0 ms   3.0 ms   +0.0 ms      +0.0  ~        3    3  (no module)
 
 Functions, with what they called: CPU time of as many runs as A has, sampled
- A_ms   B_ms  change_ms    change  noise  n_A  n_B  function
- 20.0   68.0      +48.0  +240.0 %          20   68  fixture::Thing::walk(char const*, int)
- 60.0   12.0      -48.0   -80.0 %          60   12  fixture_static
- 60.0   12.0      -48.0   -80.0 %          60   12  fixture_visit
- 20.0   20.0       +0.0    +0.0 %  ~       10   10  (fixture.so)
-  3.0    3.0       +0.0    +0.0 %  ~        3    3  (no module)
-100.0  100.0       +0.0    +0.0 %  ~       90   90  fixture_calls_out
+       A         B    change  change_%  noise  n_A  n_B  function
+ 20.0 ms   68.0 ms  +48.0 ms    +240.0          20   68  fixture::Thing::walk(char const*, int)
+ 60.0 ms   12.0 ms  -48.0 ms     -80.0          60   12  fixture_static
+ 60.0 ms   12.0 ms  -48.0 ms     -80.0          60   12  fixture_visit
+ 20.0 ms   20.0 ms   +0.0 ms      +0.0  ~       10   10  (fixture.so)
+  3.0 ms    3.0 ms   +0.0 ms      +0.0  ~        3    3  (no module)
+100.0 ms  100.0 ms   +0.0 ms      +0.0  ~       90   90  fixture_calls_out
 """)
 
     def test_two_queries(self):
@@ -88,22 +88,22 @@ wall_ms  200.0  20.0   -90.0 %
 cpu_ms   100.0  10.0   -90.0 %
 
 Statements: CPU time of a run, exact
- A_ms  B_ms  change_ms   change  noise  runs_A  runs_B  total_ms  query
-100.0  10.0      -90.0  -90.0 %  ?           1       1     -90.0  SELECT *  FROM orders WHERE id = 2
+       A        B    change  change_%  noise  runs_A  runs_B     total  query
+100.0 ms  10.0 ms  -90.0 ms     -90.0  ?           1       1  -90.0 ms  SELECT *  FROM orders WHERE id = 2
 
 Functions: CPU time, sampled
-A_ms  B_ms  change_ms    change  noise  n_A  n_B  function
-60.0   0.0      -60.0  -100.0 %          60    0  fixture_static
-20.0   0.0      -20.0  -100.0 %          10    0  (fixture.so)
-20.0   0.0      -20.0  -100.0 %          20    0  fixture::Thing::walk(char const*, int)
+      A       B    change  change_%  noise  n_A  n_B  function
+60.0 ms  0.0 ms  -60.0 ms    -100.0          60    0  fixture_static
+20.0 ms  0.0 ms  -20.0 ms    -100.0          10    0  (fixture.so)
+20.0 ms  0.0 ms  -20.0 ms    -100.0          20    0  fixture::Thing::walk(char const*, int)
 
 Functions, with what they called: CPU time, sampled
- A_ms  B_ms  change_ms    change  noise  n_A  n_B  function
-100.0   0.0     -100.0  -100.0 %          90    0  fixture_calls_out
- 60.0   0.0      -60.0  -100.0 %          60    0  fixture_static
- 60.0   0.0      -60.0  -100.0 %          60    0  fixture_visit
- 20.0   0.0      -20.0  -100.0 %          10    0  (fixture.so)
- 20.0   0.0      -20.0  -100.0 %          20    0  fixture::Thing::walk(char const*, int)
+       A       B     change  change_%  noise  n_A  n_B  function
+100.0 ms  0.0 ms  -100.0 ms    -100.0          90    0  fixture_calls_out
+ 60.0 ms  0.0 ms   -60.0 ms    -100.0          60    0  fixture_static
+ 60.0 ms  0.0 ms   -60.0 ms    -100.0          60    0  fixture_visit
+ 20.0 ms  0.0 ms   -20.0 ms    -100.0          10    0  (fixture.so)
+ 20.0 ms  0.0 ms   -20.0 ms    -100.0          20    0  fixture::Thing::walk(char const*, int)
 """)
 
     def test_two_times(self):
@@ -118,16 +118,16 @@ wall_ms  220.0  37.2   -83.1 %
 cpu_ms   110.0  37.2   -66.2 %
 
 Statements: CPU time of a run, exact
-A_ms  B_ms  change_ms  change  noise  runs_A  runs_B  total_ms  query
-55.0                                       2       0    -110.0  SELECT *  FROM orders WHERE id = 1
+      A  B  change  change_%  noise  runs_A  runs_B      total  query
+55.0 ms                                   2       0  -110.0 ms  SELECT *  FROM orders WHERE id = 1
 
 Functions: CPU time, sampled
-A_ms  B_ms  change_ms    change  noise  n_A  n_B  function
-60.0   0.0      -60.0  -100.0 %          60    0  fixture_static
+      A       B    change  change_%  noise  n_A  n_B  function
+60.0 ms  0.0 ms  -60.0 ms    -100.0          60    0  fixture_static
 
 Functions, with what they called: CPU time, sampled
- A_ms  B_ms  change_ms    change  noise  n_A  n_B  function
-100.0   0.0     -100.0  -100.0 %          90    0  fixture_calls_out
+       A       B     change  change_%  noise  n_A  n_B  function
+100.0 ms  0.0 ms  -100.0 ms    -100.0          90    0  fixture_calls_out
 """)
 
     def test_runs_that_have_no_line(self):
@@ -137,14 +137,15 @@ Functions, with what they called: CPU time, sampled
             with contextlib.closing(sqlite3.connect(name)) as db:
                 db.execute("""INSERT INTO statement_counters (normalized_query_hash, database, program, statement, calls,
                     execution_time_ns, cpu_time_ns, execution_time_square, cpu_time_square)
-                    VALUES (13, 'x.db', '/usr/bin/app', 4, ?1, ?1 * 8000, ?1 * 8000, ?1 * 1e8, ?1 * 1e8)""", (calls,))
+                    SELECT normalized_query_hash, 'x.db', '/usr/bin/app', id, ?1, ?1 * 8000, ?1 * 8000, ?1 * 1e8, ?1 * 1e8
+                    FROM statements WHERE id = 4""", (calls,))
                 db.commit()
         out = self.output("diff", "few", "many")
         lines = [" ".join(line.split()) for line in out.splitlines()]
         self.assertEqual(lines[:2], ["A few", "B many"])
         self.assertIn("runs 10006 40006 +299.8 %", lines)
         self.assertIn("wall_ms, A's runs 312.0 312.0 +0.0 %", lines)
-        self.assertIn("0.0080 0.0080 +0.0000 +0.0 % ~ 10000 40000 +240.0 SELECT 'own'", lines)
+        self.assertIn("8.0 us 8.0 us +0.0 ms +0.0 ~ 10000 40000 +240.0 ms SELECT 'own'", lines)
 
 
 if __name__ == "__main__":

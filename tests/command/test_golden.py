@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Every report of the command, to the letter: what it says of fixed.sql (and, in
-comparisons, of fixed_later.sql) is in golden/. The files are written anew with
+"""Every report of the command, to the letter: what it says of fixed.sql (of
+fixed_large.sql, too, and in comparisons of fixed_later.sql) is in golden/. The files are written anew with
 QUERYPROF_TEST_GOLDEN=write in the environment; look at what has changed.
 
 usage: test_golden.py QUERYPROF SOURCE_DIR FIXTURE [unittest arguments]"""
@@ -23,6 +23,10 @@ REPORTS = (
     ("queries_line", None, ("queries", "now.trace", "--query", SLOW, "--format", "line")),
     ("queries.json", None, ("queries", "now.trace", "--format", "json", "--limit", "2")),
     ("queries.csv", None, ("queries", "now.trace", "--format", "csv", "--like", "report")),
+    ("queries_60", 60, ("queries", "now.trace")),
+    ("queries_large", 110, ("queries", "large.trace", "--by", "start", "--limit", "3")),
+    ("queries_large_60", 60, ("queries", "large.trace", "--limit", "3")),
+    ("statements_60", 60, ("queries", "large.trace", "--statements")),
     ("statements", 100, ("queries", "now.trace", "--statements")),
     ("report", None, ("report", "now.trace")),
     ("report_80", 80, ("report", "now.trace", "--limit", "7")),
@@ -32,6 +36,8 @@ REPORTS = (
     ("report_helpers", 100, ("report", "now.trace", "--query", "the big")),
     ("report_failed", 100, ("report", "now.trace", "--like", "report")),
     ("report_unfinished", 100, ("report", "now.trace", "--query", "0193a5b2-77c6")),
+    ("report_large", 100, ("report", "large.trace", "--statement", "7c01d4f9")),
+    ("report_full", 100, ("report", "large.trace", "--statement", "7c01d4f9", "--full")),
     ("diff", None, ("diff", "now.trace", "later.trace")),
     ("diff_80", 80, ("diff", "now.trace", "later.trace", "--like", "orders", "--type", "Real")),
     ("diff_queries", 100, ("diff", "now.trace", "--query", SLOW, "--with", FAST)),
@@ -57,6 +63,7 @@ class Golden(Tool):
         os.chdir(self.folder)
         make("now.trace", "fixed.sql")
         make("later.trace", "fixed.sql", "fixed_later.sql")
+        make("large.trace", "fixed.sql", "fixed_large.sql")
         for name, columns, arguments in REPORTS:
             with self.subTest(name):
                 out = self.output(*arguments, columns=columns)

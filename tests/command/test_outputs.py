@@ -6,6 +6,7 @@ nobody reads, full disks, terminals that show how far it is.
 usage: test_outputs.py QUERYPROF SOURCE_DIR FIXTURE [unittest arguments]"""
 
 import contextlib
+import fcntl
 import os
 import pty
 import resource
@@ -13,7 +14,9 @@ import select
 import shutil
 import signal
 import sqlite3
+import struct
 import subprocess
+import termios
 
 import trace_file
 from tool import BUILD_ID, FIXTURE, QUERYPROF, SCHEMA, Tool, environment, main
@@ -109,7 +112,7 @@ class Files(Tool):
             trace_file.make(path, SCHEMA, FIXTURE, BUILD_ID)
             with contextlib.closing(sqlite3.connect(path)) as db:
                 db.execute("WITH n(i) AS (VALUES (1) UNION ALL SELECT i + 1 FROM n WHERE i < 300000)"
-                           " INSERT INTO samples SELECT ? + i, 1, 0, 1, 0, 1, 0, 0, NULL FROM n",
+                           " INSERT INTO samples SELECT ? + i, 1, 0, 1, 0, 1, 0, 0 FROM n",
                            (trace_file.START + 10**12,))
                 db.commit()
         return path
@@ -185,7 +188,7 @@ class Terminals(Tool):
         trace_file.make(path, SCHEMA, FIXTURE, BUILD_ID)
         with contextlib.closing(sqlite3.connect(path)) as db:
             db.execute("WITH n(i) AS (VALUES (1) UNION ALL SELECT i + 1 FROM n WHERE i < 600)"
-                       " INSERT INTO samples SELECT ? + i, 1, 0, 1, 0, 1, 0, 0, NULL FROM n", (trace_file.START + 10**12,))
+                       " INSERT INTO samples SELECT ? + i, 1, 0, 1, 0, 1, 0, 0 FROM n", (trace_file.START + 10**12,))
             db.commit()
         process, controller = self.start("export", path, "--format", "json", "-o", "-", stdout=subprocess.DEVNULL,
                                          env=preloaded("FAST_CLOCK"))
@@ -216,6 +219,41 @@ class Terminals(Tool):
             self.assertEqual(b"\x1b[1m" in seen, bold, variables)
             self.assertEqual(b"\x1b" in seen, bold, variables)
         self.assertNotIn("\x1b", self.output("queries", self.trace))
+
+    def shown(self, rows, *arguments, **variables):
+        """On a terminal of so many rows: what it shows in the end, and the exit status."""
+        controller, terminal = pty.openpty()
+        self.addCleanup(os.close, controller)
+        fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", rows, 100, 0, 0))
+        with subprocess.Popen([QUERYPROF, *arguments], stdout=terminal, stderr=terminal,
+                              env=environment(100, TERM="dumb", **variables)) as process:
+            os.close(terminal)
+            seen = b""
+            with contextlib.suppress(OSError):  # nobody has the terminal open any more
+                while select.select([controller], [], [], 60)[0]:
+                    seen += os.read(controller, 4096)
+        return seen.decode().replace("\r\n", "\n"), process.returncode
+
+    def test_long_output_goes_through_the_pager(self):
+        for arguments in (["queries", self.trace], ["report", self.trace], ["diff", self.trace, self.trace],
+                          ["sql", self.trace, "SELECT query FROM query_log"], ["report", "--help"], ["--help"]):
+            out = self.output(*arguments, columns=100)
+            size = out.count("\n")
+            self.assertEqual(self.shown(size + 1, *arguments, PAGER="sed 's/^/| /'"), (out, 0))
+            paged = "".join("| " + line for line in out.splitlines(True))
+            self.assertEqual(self.shown(size, *arguments, PAGER="sed 's/^/| /'"), (paged, 0))
+            self.assertEqual(self.shown(2, *arguments, PAGER="sed 's/^/| /'"), (paged, 0))
+
+    def test_an_error_comes_behind_the_output(self):
+        for rows, start in ((100, ""), (3, "| ")):
+            out, code = self.shown(rows, "sql", self.trace, "SELECT 1 AS a; SELECT 2 AS a; SELECT x", PAGER="sed 's/^/| /'")
+            self.assertEqual(out, "".join(start + line for line in ("a\n", "1\n", "a\n", "2\n")) +
+                             "queryprof: no such column: x\n")
+            self.assertEqual(code, 1)
+
+    def test_a_pager_that_is_left_ends_the_command(self):
+        out, code = self.shown(10, "sql", self.trace, "SELECT 1 FROM trace_log, trace_log", PAGER="head -n 3")
+        self.assertEqual((out, code), ("1\n1\n1\n", -signal.SIGPIPE))
 
 
 if __name__ == "__main__":

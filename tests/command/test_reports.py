@@ -13,7 +13,7 @@ import sqlite3
 import time
 
 import trace_file
-from tool import FIXTURE, Tool, main
+from tool import FIXTURE, Tool, main, run
 from trace_file import FAILED, FAST, OWN, RUNNING, SLOW
 
 
@@ -22,17 +22,15 @@ class Reports(Tool):
 
     def test_queries(self):
         self.assertEqual(self.output("queries", self.trace), """\
-started         wall_ms  cpu_ms  n_cpu  n_wall  rows  query_id            query
-11-18 11:06:40    200.0   100.0     90       0     7  0193a5b2-77c1-7aaa  SELECT *  FROM orders WHERE id = 1
-11-18 11:06:40     20.0    10.0      0       0     1  0193a5b2-77c1-7bbb  SELECT *  FROM orders WHERE id = 2
-11-18 11:06:40      5.0     5.0      0       0     0  my own id           SELECT 'own'
-11-18 11:06:40      1.0     1.0      0       0     0  0193a5b2-9999-7ccc  SELECT nothing FROM nowhere  [31m
+started             wall       cpu   sampled  rows  query_id            notes   query
+11-18 11:06:40  200.0 ms  100.0 ms  100.0 ms     7  0193a5b2-77c1-7aaa          SELECT *  FROM orders WHERE id = 1
+11-18 11:06:40   20.0 ms   10.0 ms    0.0 ms     1  0193a5b2-77c1-7bbb          SELECT *  FROM orders WHERE id = 2
+11-18 11:06:40    5.0 ms    5.0 ms    0.0 ms     0  my own id                   SELECT 'own'
+11-18 11:06:40    1.0 ms    1.0 ms    0.0 ms     0  0193a5b2-9999-7ccc  failed  SELECT nothing FROM nowhere  [31m
 """)
 
     def test_queries_selected(self):
-        def ids(*arguments):
-            return self.column(self.output("queries", self.trace, "--format", "csv", *arguments), "query_id")
-
+        ids = self.ids
         self.assertEqual(ids("--like", "orders"), [SLOW, FAST])
         self.assertEqual(ids("--limit", "1"), [SLOW])
         self.assertEqual(ids("--by", "start", "--limit", "1"), [OWN])
@@ -45,12 +43,56 @@ started         wall_ms  cpu_ms  n_cpu  n_wall  rows  query_id            query
         self.assertEqual(ids("--last", "2", "--by", "cpu"), [OWN, FAILED])
         self.assertEqual(ids("--last", "1", "--like", "orders"), [FAST])
         self.assertEqual(ids("--like", "no such text"), [])
-        self.assertEqual(self.output("queries", self.trace, "--like", "no such text"), "no queries\n")
+        self.assertEqual(ids("--failed"), [FAILED])
+        self.assertEqual(ids("--min-duration", "20ms"), [SLOW, FAST])
+        self.assertEqual(ids("--min-duration", "20.1ms"), [SLOW])
+        path = os.path.join(self.folder, "database.trace")
+        shutil.copy(self.trace, path)
+        with contextlib.closing(sqlite3.connect(path)) as db:
+            db.execute("UPDATE queries SET database = '/srv/app.db'")
+            db.commit()
+        for name, value, none in (("--database", "app.db", "pp.db"), ("--database", "/srv/app.db", "/app.db"),
+                                  ("--process", "100", "10"), ("--process", "app", "ap"),
+                                  ("--process", "/usr/bin/app", "/bin/app"), ("--thread", "101", "1"),
+                                  ("--thread", "main", "mai")):
+            self.assertEqual(ids(name, value, "--limit", "2", trace=path), [SLOW, FAST], value)
+            self.assertEqual(ids(name, none, trace=path), [], none)
+
+    def test_nothing_left_is_a_failure_that_names_why(self):
+        for command in (["queries"], ["queries", "--statements"], ["report"], ["export", "--format", "json", "-o", "-"]):
+            self.assertEqual(self.refused(1, command[0], self.trace, *command[1:], "--like", "no such text", "--failed"),
+                             "queryprof: %s: no run is left by --like no such text --failed\n" % self.trace)
+
+    def test_statements_have_a_handle(self):
+        rows = json.loads(self.output("queries", self.trace, "--statements", "--format", "json"))
+        handle = rows[0]["statement"]
+        self.assertEqual(handle, "00000000000b000b")
+        self.assertEqual(self.ids("--statement", handle), [SLOW, FAST])
+        self.assertEqual(self.ids("--statement", "00000000000c"), [FAILED])
+        self.assertIn("runs  2 of 4\n", self.output("report", self.trace, "--statement", "00000000000b"))
+        self.assertIn("more than one statement's id begins with 0000000",
+                      self.refused(1, "report", self.trace, "--statement", "0000000"))
+        self.assertIn("no statement has the id x", self.refused(1, "report", self.trace, "--statement", "x"))
+
+    def test_types_by_any_of_their_names(self):
+        for command in (["report"], ["diff", "--at", "start+1ms"], ["export", "--format", "json", "-o", "-"]):
+            for names in (("CPU", "cpu", "Cpu"), ("Real", "real", "wall", "WALL")):
+                outs = {self.output(command[0], self.trace, *command[1:], "--type", name) for name in names}
+                self.assertEqual(len(outs), 1, names)
+
+    def ids(self, *arguments, trace=None):
+        """Of the runs that the options leave; that it fails where they leave none is checked."""
+        code, out, err = run("queries", trace or self.trace, "--format", "csv", *arguments)
+        found = self.column(out, "query_id")
+        if code or err:
+            self.assertEqual((code, out), (1, ""))
+            self.assertIn("no run is left by --", err)
+        return found
 
     def test_times(self):
         """The runs began at 11:06:40 and 0, 300, 400 and 500 ms; the one that goes on at 600 ms."""
         def count(*arguments):
-            return len(self.column(self.output("queries", self.trace, "--format", "csv", *arguments), "query_id"))
+            return len(self.ids(*arguments))
 
         for since, left in (("2026-11-18", 4), ("2026-11-19", 0), ("2026-11-18 11:06:40", 4),
                             ("2026-11-18 11:06", 4), ("2026-11-18T11:06:40.3Z", 3), ("2026-11-18 11:06:40.300001", 2),
@@ -73,8 +115,7 @@ started         wall_ms  cpu_ms  n_cpu  n_wall  rows  query_id            query
             db.execute("UPDATE queries SET query_start_ns = ? WHERE id = 1", (time.time_ns() - 1800 * 10**9,))
             db.commit()
         for since, left in (("10min", 0), ("1h", 1), ("yesterday", 1), ("now-1h", 1)):
-            rows = self.column(self.output("queries", path, "--since", since, "--format", "csv"), "query_id")
-            self.assertEqual(len(rows), left, since)
+            self.assertEqual(len(self.ids("--since", since, trace=path)), left, since)
         os.unlink(path)
 
     def test_statements(self):
@@ -95,40 +136,38 @@ text   SELECT *
         FROM orders WHERE id = 1
 
 Time, as measured and as sampled
-clock    exact_ms    share  sampled_ms  error_ms  differs  samples
-wall        200.0  100.0 %       150.0       0.5  -25.0 %      150
-on CPU      100.0   50.0 %       100.0       0.6   +0.0 %       90
-off CPU     100.0   50.0 %        50.0       0.8  -50.0 %
+clock       exact    share   sampled   error  differs  samples
+wall     200.0 ms  100.0 %  150.0 ms  0.5 ms  -25.0 %      150
+on CPU   100.0 ms   50.0 %  100.0 ms  0.6 ms   +0.0 %       90
+off CPU  100.0 ms   50.0 %   50.0 ms  0.8 ms  -50.0 %
 
 Top functions, by CPU time
-  self  error    total  self_ms  total_ms  function
-60.0 %  5.4 %   60.0 %     60.0      60.0  fixture_static
-20.0 %  4.4 %   20.0 %     20.0      20.0  (full.so)
-20.0 %  4.4 %   20.0 %     20.0      20.0  fixture::Thing::walk(char const*, int)
- 0.0 %  0.0 %  100.0 %      0.0     100.0  fixture_calls_out
- 0.0 %  0.0 %   60.0 %      0.0      60.0  fixture_visit
+self_%  error_%  total_%     self    total  function
+  60.0      5.4     60.0  60.0 ms  60.0 ms  fixture_static
+  20.0      4.4     20.0  20.0 ms  20.0 ms  (full.so)
+  20.0      4.4     20.0  20.0 ms  20.0 ms  fixture::Thing::walk(char const*, int)
 
 Top stacks, leaf first, by CPU time
- share    ms  stack
-60.0 %  60.0  fixture_static
-              fixture_visit
-              fixture_calls_out
-20.0 %  20.0  fixture::Thing::walk(char const*, int)
-              fixture::Thing::walk(char const*, int)
-              fixture::Thing::walk(char const*, int)
-              fixture_calls_out
-20.0 %  20.0  full.so+0x%x
-              fixture_calls_out
+ share     time  stack
+60.0 %  60.0 ms  fixture_static
+                 fixture_visit
+                 fixture_calls_out
+20.0 %  20.0 ms  fixture::Thing::walk(char const*, int)
+                 fixture::Thing::walk(char const*, int)
+                 fixture::Thing::walk(char const*, int)
+                 fixture_calls_out
+20.0 %  20.0 ms  full.so+0x%x
+                 fixture_calls_out
 """.replace("0x%x", hex(trace_file.symbols(FIXTURE)["fixture_hole"])))
 
     def test_report_of_some_and_of_all(self):
         some = self.output("report", self.trace, "--like", "orders")
         self.assertIn("logged runs  2 of 4\n", some)
-        self.assertRegex(some, r"on CPU +110.0 +50.0 % +100.0 ")
+        self.assertRegex(some, r"on CPU +110.0 ms +50.0 % +100.0 ms ")
         everything = self.output("report", self.trace)
         self.assertIn("logged runs  4 of 4\n", everything)
         self.assertIn("(no module)", everything)
-        self.assertRegex(everything, r"on CPU +116.0 +51.3 % +103.0 ")
+        self.assertRegex(everything, r"on CPU +116.0 ms +51.3 % +103.0 ms ")
         real = self.output("report", self.trace, "--type", "Real")
         self.assertIn("100.0 %", real)
         self.assertNotIn("walk", real)

@@ -52,10 +52,10 @@ def make(path, schema, library, build_id, base=BASE):
     ]
     db.executemany("INSERT INTO stacks VALUES (?, 0, 1, ?)", enumerate(stacks, 1))
     db.executemany("INSERT INTO statements VALUES (?, 0, ?, 0, ?)", [
-        (1, 11, "SELECT *\n\tFROM orders WHERE id = 1"),
-        (2, 11, "SELECT *\n\tFROM orders WHERE id = 2"),
-        (3, 12, "SELECT nothing FROM nowhere \x1b[31m"),
-        (4, 13, "SELECT 'own'"),
+        (1, 0xB000B, "SELECT *\n\tFROM orders WHERE id = 1"),
+        (2, 0xB000B, "SELECT *\n\tFROM orders WHERE id = 2"),
+        (3, 0xC000C, "SELECT nothing FROM nowhere \x1b[31m"),
+        (4, 0xD000D, "SELECT 'own'"),
     ])
     # id, query_id, statement, start, duration, cpu (ms), failed, rows, samples
     queries = [

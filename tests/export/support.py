@@ -14,6 +14,7 @@ QUERYPROF, SOURCE, FIXTURE = sys.argv[1:4]
 READERS = os.environ.get("QUERYPROF_TEST_READERS")  # a folder with node_modules
 sys.path.insert(0, os.path.join(SOURCE, "tests", "command"))
 
+import json_stacks  # noqa: E402
 import trace_file  # noqa: E402
 
 from trace_file import BASE, MS, OWN, RUNNING, SLOW, START  # noqa: E402,F401
@@ -108,6 +109,10 @@ class Exports(unittest.TestCase):
 
     def export(self, path, form, *arguments):
         return self.export_bytes(path, form, *arguments).decode("utf-8")
+
+    def stacks(self, path, *arguments):
+        """Those of the JSON export, see json_stacks.py."""
+        return json_stacks.read(self.export(path, "json", *arguments))
 
     def totals(self, path, trace_type="CPU", query_id=None):
         """Samples, weight and ns, as SQL has them."""

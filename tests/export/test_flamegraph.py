@@ -9,10 +9,11 @@ import base64
 import json
 import os
 import re
+import shutil
 import unittest
 
 import support
-from support import HOLE, MS, ODD_DATABASE, OTHER, RUNNING, SLOW, WALK
+from support import HOLE, MS, ODD_DATABASE, OTHER, RUNNING, SLOW, START, WALK
 
 MISSING = re.search(r"\n  flamegraph +not in this build: ", support.HELP)
 
@@ -53,7 +54,8 @@ class Data(support.Exports):
     def test_tables(self):
         data = self.data(self.trace)
         self.assertEqual(data["statements"], ["SELECT * FROM orders WHERE id = 1", "query " + RUNNING])
-        self.assertEqual(data["queries"], [[0, SLOW, "", 100 * MS], [1, RUNNING, "", 3 * MS]])
+        self.assertEqual(data["queries"], [[0, SLOW, "", 100 * MS, 0], [1, RUNNING, "", 3 * MS, 0]])
+        self.assertEqual(data["sides"], [self.trace])
         self.assertEqual(data["modules"], ["full.so"])
         self.assertEqual({name: (module, os.path.basename(file)) for name, module, file in data["functions"]},
                          {"fixture_calls_out": (0, "fixture.c"), "fixture_visit": (0, "fixture.c"),
@@ -70,8 +72,55 @@ class Data(support.Exports):
 
     def test_odd(self):
         data = self.data(self.odd)
-        self.assertIn([OTHER, ODD_DATABASE, 18 * MS], [query[1:] for query in data["queries"]])
+        self.assertIn([OTHER, ODD_DATABASE, 18 * MS, 0], [query[1:] for query in data["queries"]])
         self.assertIn("SELECT '</script>\u20ac\ufffd\"' -- ", data["statements"])
+
+    def test_two_files(self):
+        """Runs stay apart, also those with the same id; addresses are those of each file."""
+        moved = os.path.join(self.folder, "moved.trace")
+        shutil.copy(self.trace, moved)
+        db = support.sqlite3.connect(moved)
+        db.execute("UPDATE modules SET path = '/not/here/full.so'")
+        db.commit()
+        db.close()
+        data = self.data(self.trace, "--diff", moved)
+        self.assertEqual(data["sides"], [self.trace, moved])
+        self.assertEqual(data["queries"], [[statement, name, "", ns, side] for side in (0, 1)
+                                           for statement, name, ns in ((0, SLOW, 100 * MS), (1, RUNNING, 3 * MS))])
+        self.assertEqual(sum(data["samples"][3::4]), 2 * 103 * MS)
+        at = [support.AT[name] + 4 for name in ("fixture_calls_out", "fixture_visit", "fixture_static")]
+        walk = support.AT[support.WALK_SYMBOL]
+        self.assertEqual(self.names_of(data, 0), {"0x1234", "fixture_calls_out", "fixture_visit", "fixture_static", HOLE,
+                                                  WALK})
+        self.assertEqual(self.names_of(data, 1), {"0x1234", HOLE, *("full.so+" + hex(offset)
+                                                                    for offset in (*at, walk, walk + 1))})
+
+    def names_of(self, data, side):
+        """The functions on the stacks of a side's samples."""
+        found = set()
+        for node, query in zip(data["samples"][0::4], data["samples"][1::4]):
+            while data["queries"][query][4] == side and node >= 0:
+                found.add(data["functions"][data["nodes"][2 * node + 1]][0])
+                node = data["nodes"][2 * node]
+        return found
+
+    def test_two_files_that_cannot_be(self):
+        out = os.path.join(self.folder, "out")
+        page = ["--format", "flamegraph", "-o", out]
+        self.assertIn("--diff is for the format flamegraph, not for json",
+                      self.refused(2, self.trace, "--diff", self.odd, "--format", "json", "-o", out))
+        self.assertIn("none.trace: No such file",
+                      self.refused(1, self.trace, "--diff", os.path.join(self.folder, "none.trace"), *page))
+        self.assertIn("is the file that is exported",
+                      self.refused(1, self.trace, "--diff", self.odd, "--format", "flamegraph", "-o", self.odd))
+        empty = os.path.join(self.folder, "empty.trace")
+        shutil.copy(self.odd, empty)
+        db = support.sqlite3.connect(empty)
+        db.execute("DELETE FROM samples")
+        db.commit()
+        db.close()
+        self.assertIn("empty.trace: no CPU samples", self.refused(1, self.trace, "--diff", empty, *page))
+        self.assertFalse(os.path.exists(out))
 
     def test_nothing_is_fetched(self):
         page = self.export(self.trace, "flamegraph")
@@ -83,40 +132,78 @@ class Data(support.Exports):
             self.assertIn(name, page)
 
 
-# What a person does, one after the other; what is seen then goes to #seen.
-ACTIONS = """
+RUNS, RUNS_SHOWN = 60, 50
+
+
+def make_program(path, stacks):
+    """A trace of a program's main and run, of its connection to SQLite: 60 runs of SELECT a, one of
+    SELECT b, whose samples have `stacks`: statement, ms, what is called by sqlite3_step."""
+    names = ["main", "run", "queryprof_step", "sqlite3_step", "sort", "scan", "copy"]
+    modules = ["app", "app", "libqueryprof.so.0", "libsqlite3.so.0", "libsqlite3.so.0", "libsqlite3.so.0", "libc.so.6"]
+    db = support.sqlite3.connect(path)
+    with open(os.path.join(support.SOURCE, "sql", "store_schema.sql"), encoding="utf-8") as file:
+        db.executescript(file.read())
+    db.executescript(f"""
+        PRAGMA application_id = 1364218438; PRAGMA user_version = 3;
+        INSERT INTO processes VALUES (1, 'host', 100, {START}, '/opt/app');
+        INSERT INTO threads VALUES (1, 1, 101, 'main');
+        INSERT INTO series (id, thread, trace_type, period_ns, epoch) VALUES (1, 1, 'CPU', {MS}, 1);
+        INSERT INTO statements VALUES (1, 0, 11, 0, 'SELECT a'), (2, 0, 12, 0, 'SELECT b')""")
+    for i, module in enumerate(sorted(set(modules)), 1):
+        db.execute("INSERT INTO modules (id, build_id, path, file_size, mtime_ns, base, extent, elf_start)"
+                   " VALUES (?, ?, '/not/here/' || ?, 1, 1, ?, 0x1000, 0)", (i, "aa%02x" % i, module, i << 16))
+    address = {}
+    for i, (name, module) in enumerate(zip(names, modules), 1):
+        address[name] = (sorted(set(modules)).index(module) + 1 << 16) + 16 * i
+        db.execute("INSERT INTO names VALUES (?, ?)", (i, name))
+        db.execute("INSERT INTO frames (address, level, inlined, function, symbol, file, line)"
+                   " VALUES (?, 0, 0, ?, ?, 0, 0)",
+                   (address[name], i, i))
+    for run in range(1, RUNS + 2):
+        start = START + run * 10**9
+        db.execute("INSERT INTO queries (id, query_id, process, first_ns, last_ns, finished, initial, statement,"
+                   " query_start_ns, query_duration_ns, cpu_time_ns, thread_id)"
+                   " VALUES (?, ?, 1, ?, ?, 1, ?, ?, ?, ?, 0, 101)",
+                   (run, "run %d" % run, start, start + 10**9 - 1, run, 1 + (run > RUNS), start, 10**9 - 1))
+    for stack, (statement, weight, *called) in enumerate(stacks, 1):
+        frames = [address[name] for name in (names[:4] + called)[::-1]]
+        db.execute("INSERT INTO stacks VALUES (?, 0, 1, ?)", (stack, json.dumps(frames)))
+        for run in range(1, RUNS + 1) if statement == "a" else [RUNS + 1]:
+            db.execute("INSERT INTO samples (timestamp_ns, series, query, stack, cpu_id, weight, truncated, size)"
+                       " VALUES (?, 1, ?, ?, 0, ?, 0, 0)", (START + run * 10**9 + stack, run, stack, weight))
+    db.commit()
+    db.close()
+
+
+# What a person does, one after the other, between these two; what is seen goes to #seen.
+BEFORE = """
 <script>
 const seen = {};
-const names = () => [...document.querySelectorAll("#chart g.frame")].map((frame) => frame.getAttribute("name"));
-const look = (name) => seen[name] = { names: names(), totals: document.getElementById("totals").textContent,
+const frames = () => [...document.querySelectorAll("#chart g.frame")];
+const look = (name) => seen[name] = {
+    names: frames().map((frame) => frame.getAttribute("name")),
+    titles: frames().map((frame) => frame.querySelector("title").textContent),
+    totals: document.getElementById("totals").textContent,
     found: document.getElementById("found").textContent,
-    fills: [...new Set([...document.querySelectorAll("#chart rect")].map((rect) => rect.getAttribute("fill")))],
+    legend: document.getElementById("legend").textContent,
+    menu: [...document.querySelectorAll("#query option")].map((option) => [option.text, option.disabled]),
+    fills: Object.fromEntries(frames().map((frame) =>
+        [frame.getAttribute("name"), frame.querySelector("rect").getAttribute("fill")])),
     faded: document.querySelectorAll("#chart g.fade").length,
+    address: location.hash,
     background: getComputedStyle(document.body).backgroundColor };
-const set = (id, value, event) => {
-    document.getElementById(id).value = value;
-    document.getElementById(id).dispatchEvent(new Event(event));
+const set = (name, value) => {
+    const control = document.getElementById("controls").elements[name];
+    control[control.type === "checkbox" ? "checked" : "value"] = value;
+    for (const event of ["input", "change"])
+        control.dispatchEvent(new Event(event, { bubbles: true }));
 };
-const frame = (name) => [...document.querySelectorAll("#chart g.frame")].find((g) => g.getAttribute("name") === name);
-set("scheme", "light", "change");
-look("first");
-set("search", "STATIC|walk\\\\(", "input");
-look("search");
-set("search", "(", "input");
-look("wrong");
-set("search", "", "input");
-frame("fixture_visit").dispatchEvent(new Event("click"));
-look("zoom");
-document.getElementById("reset").click();
-look("reset");
-set("query", "2", "change");
-look("query");
-set("query", "0", "change");
-set("scheme", "dark", "change");
-look("dark");
+const click = (name) => frames().find((g) => g.getAttribute("name") === name).dispatchEvent(new Event("click"));
+"""
+AFTER = """
 const output = document.createElement("pre");
 output.id = "seen";
-output.textContent = btoa(JSON.stringify(seen));
+output.textContent = btoa(unescape(encodeURIComponent(JSON.stringify(seen))));
 document.body.append(output);
 </script>
 """
@@ -125,53 +212,142 @@ document.body.append(output);
 @unittest.skipIf(MISSING, "not in this build")
 @unittest.skipUnless(support.CHROMIUM, "Chromium is not installed")
 class Browser(support.Exports):
-    def open(self, path, more="", arguments=()):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.before = os.path.join(cls.folder, "before.trace")
+        cls.after = os.path.join(cls.folder, "after.trace")
+        make_program(cls.before, [("a", 2, "sort"), ("a", 1, "sort", "copy"), ("b", 60, "scan")])
+        make_program(cls.after, [("a", 3, "sort", "copy"), ("b", 60, "scan"), ("b", 60, "copy")])
+
+    def open(self, path, actions="", address="", arguments=()):
+        """The page's text, and what the actions have looked at."""
         page = os.path.join(self.folder, "page.html")
         with open(page, "w", encoding="utf-8") as file:
-            file.write(self.export(path, "flamegraph", *arguments) + more)
-        shown, errors = support.browse("file://" + page)
+            file.write(self.export(path, "flamegraph", *arguments) + BEFORE + actions + AFTER)
+        shown, errors = support.browse("file://" + page + address)
         self.assertIn("<svg", shown, errors[-3000:])
-        return shown
+        encoded = re.search(r'<pre id="seen">([^<]+)</pre>', shown)
+        self.assertTrue(encoded, errors[-3000:])
+        return shown, json.loads(base64.b64decode(encoded[1]))
 
     def test_root_and_totals(self):
-        page = self.open(self.trace)
+        page, _ = self.open(self.trace)
         self.assertIn("103 ms of CPU time in 93 samples", page)
         self.assertIn("<title>all queries \u00b7 103 ms, 100.0 % (self 0 ns)</title>", page)
-        # The root is at the top.
+        # The root is at the top, the statements are under it.
         self.assertRegex(page, r'<g transform="translate\(0,0\)" [^>]*name="all queries"')
+        self.assertRegex(page, r'<g transform="translate\([\d.]+,19\)" [^>]*name="SELECT \* FROM orders WHERE id = 1"')
         self.assertRegex(page, r'name="fixture_calls_out" class="frame"><rect [^>]*></rect><title>fixture_calls_out '
                                r'\u00b7 full.so \u00b7 \S+/fixture.c \u00b7 100 ms, 97.1 % \(self 0 ns\)</title>')
-        self.assertIn('<option value="1" title="%s">100 ms \u00b7 SELECT * FROM orders WHERE id = 1</option>' % SLOW,
+        self.assertIn('<option value="1" title="run %s">100 ms \u00b7 SELECT * FROM orders WHERE id = 1</option>' % SLOW,
                       page)
         self.assertIn("full.so 97.1 %", page)
-        real = self.open(self.trace, arguments=("--type", "Real"))
+        real, _ = self.open(self.trace, arguments=("--type", "Real"))
         self.assertIn("150 ms of wall time in 150 samples", real)
 
     def test_odd(self):
-        page = self.open(self.odd)
+        page, _ = self.open(self.odd)
         self.assertIn("123 ms of CPU time in 97 samples", page)
         self.assertIn("\u20ac", page)
 
     def test_use(self):
-        encoded = re.search(r'<pre id="seen">([^<]+)</pre>', self.open(self.trace, ACTIONS))
-        self.assertTrue(encoded)
-        seen = json.loads(base64.b64decode(encoded[1]))
-        everything = {"all queries", "fixture_calls_out", "fixture_visit", "fixture_static", HOLE, WALK, "0x1234"}
+        _, seen = self.open(self.trace, """
+            set("scheme", "light"); look("first");
+            set("search", "STATIC|walk\\\\("); look("search");
+            set("search", "("); look("wrong");
+            set("search", ""); click("fixture_visit"); look("zoom");
+            document.getElementById("reset").click(); look("reset");
+            set("query", "2"); look("query");
+            set("query", "0"); set("scheme", "dark"); look("dark");""")
+        statements = {"SELECT * FROM orders WHERE id = 1", "query " + RUNNING}
+        everything = {"all queries", "fixture_calls_out", "fixture_visit", "fixture_static", HOLE, WALK, "0x1234",
+                      *statements}
         self.assertEqual(set(seen["first"]["names"]), everything)
         self.assertEqual(seen["search"]["found"], "4 frames, 77.7 %")
-        self.assertEqual(len(set(seen["search"]["fills"]) - set(seen["first"]["fills"])), 1)
-        self.assertEqual(seen["wrong"]["found"], "")
+        self.assertEqual(len(set(seen["search"]["fills"].values()) - set(seen["first"]["fills"].values())), 1)
+        self.assertRegex(seen["wrong"]["found"], r"Invalid regular expression: /\(/")
+        self.assertEqual(seen["wrong"]["fills"], seen["first"]["fills"])
         self.assertEqual(set(seen["zoom"]["names"]), {"all queries", "fixture_calls_out", "fixture_visit",
-                                                      "fixture_static"})
-        self.assertEqual((seen["zoom"]["faded"], seen["reset"]["faded"]), (2, 0))
+                                                      "fixture_static", "SELECT * FROM orders WHERE id = 1"})
+        self.assertEqual((seen["zoom"]["faded"], seen["reset"]["faded"]), (3, 0))
         self.assertEqual(set(seen["reset"]["names"]), everything)
         self.assertEqual(seen["query"]["totals"], "3.00 ms of CPU time in 3 samples")
-        self.assertEqual(set(seen["query"]["names"]), {"query " + RUNNING, "0x1234"})
+        self.assertEqual(set(seen["query"]["names"]), {"run " + RUNNING, "query " + RUNNING, "0x1234"})
         self.assertEqual(set(seen["dark"]["names"]), everything)
         self.assertNotEqual(seen["dark"]["background"], seen["first"]["background"])
-        self.assertFalse(set(seen["dark"]["fills"]) & set(seen["first"]["fills"]))
-        # A hue a module: grey for what is in none, one for the library.
-        self.assertEqual({re.match(r"hsl\((\d+)", fill)[1] for fill in seen["first"]["fills"]}, {"0", "28"})
+        self.assertFalse(set(seen["dark"]["fills"].values()) & set(seen["first"]["fills"].values()))
+
+    def test_views(self):
+        _, seen = self.open(self.before, """
+            look("folded"); click("host frames"); look("opened"); set("own", true); look("own");
+            set("host", false); set("own", false); set("inverted", true); click("copy"); look("inverted");""")
+        inside = {"all queries", "SELECT a", "SELECT b", "sqlite3_step", "sort", "scan", "copy"}
+        self.assertEqual(set(seen["folded"]["names"]), inside | {"host frames"})
+        self.assertTrue(any("click to open them" in title for title in seen["folded"]["titles"]))
+        self.assertEqual(set(seen["opened"]["names"]), inside | {"main", "run"})
+        self.assertIn("host=1", seen["opened"]["address"])
+        self.assertEqual(set(seen["own"]["names"]), inside | {"main", "run", "queryprof_step"})
+        # 60 of 240 ms, in sort, called for SELECT a alone.
+        self.assertEqual(set(seen["inverted"]["names"]),
+                         {"all queries", "copy", "sort", "sqlite3_step", "host frames", "SELECT a"})
+        self.assertIn("copy \u00b7 libc.so.6 \u00b7 60.0 ms, 25.0 %", seen["inverted"]["titles"])
+        menu = seen["folded"]["menu"]
+        self.assertEqual(menu[1], ["180 ms \u00b7 all 60 runs", False])
+        self.assertEqual([text for text, is_disabled in menu if is_disabled], ["30.0 ms \u00b7 10 more runs, not listed"])
+        self.assertEqual(len(menu), 1 + 1 + RUNS_SHOWN + 1 + 1)
+
+    def test_address(self):
+        """What is chosen, searched for and zoomed to is in the address, and comes from there."""
+        _, seen = self.open(self.before, """
+            set("query", "52"); look("one"); set("query", "0"); set("host", true); set("search", "s.*t");
+            click("copy"); look("zoom");""")
+        self.assertEqual(seen["one"]["address"], "#query=52")
+        address = seen["zoom"]["address"]
+        self.assertEqual(address, "#search=s.*t&host=1&zoom=SELECT+a&zoom=main&zoom=run&zoom=sqlite3_step&zoom=sort&zoom=copy")
+        everything = {"all queries", "SELECT a", "SELECT b", "host frames", "sqlite3_step", "sort", "scan", "copy"}
+        # An address of another page may name what is not here.
+        _, again = self.open(self.before, """
+            look("zoom");
+            const visit = (address) => { location.hash = address; dispatchEvent(new Event("hashchange")); };
+            visit("#zoom=SELECT+b"); look("changed");
+            visit("#query=999&zoom=none&search=%28&compare=x"); look("other");""", address)
+        self.assertEqual(sorted(again["zoom"].pop("titles")), sorted(seen["zoom"].pop("titles")))
+        self.assertEqual(sorted(again["zoom"].pop("names")), sorted(seen["zoom"].pop("names")))
+        self.assertEqual(again["zoom"], seen["zoom"])
+        self.assertEqual(again["zoom"]["found"], "5 frames, 100.0 %")
+        self.assertEqual(set(again["changed"]["names"]), everything - {"SELECT a", "sort", "copy"})
+        self.assertEqual(set(again["other"]["names"]), everything)
+
+    def test_colours_stay_from_page_to_page(self):
+        _, before = self.open(self.before, 'set("scheme", "light"); look("page");')
+        _, after = self.open(self.after, 'set("scheme", "light"); look("page");')
+        self.assertNotEqual(before["page"]["legend"], after["page"]["legend"])
+        for name in ("sqlite3_step", "copy", "scan", "sort"):
+            self.assertEqual(before["page"]["fills"][name], after["page"]["fills"][name])
+        hues = [re.match(r"hsl\((\d+) ", before["page"]["fills"][name])[1] for name in ("sort", "scan", "copy")]
+        self.assertEqual(len(set(hues)), 2)
+
+    def test_difference(self):
+        _, seen = self.open(self.before, """
+            set("scheme", "light"); look("times"); set("compare", "shares"); look("shares");""",
+                            arguments=("--diff", self.after))
+        page = seen["times"]
+        self.assertRegex(page["totals"], r"^before.trace 240 ms .* in 121 samples \u2192 after.trace 300 ms .* in 62 samples$")
+        self.assertIn("SELECT a \u00b7 before.trace 180 ms, 75.0 % \u2192 after.trace 180 ms, 60.0 %", page["titles"])
+        colors = {name: [float(number) for number in re.findall(r"[\d.]+", fill)] for name, fill in page["fills"].items()}
+        # Hue and saturation: red is more, blue is less.
+        self.assertEqual(colors["SELECT a"][1], 0)
+        self.assertEqual(colors["SELECT b"][0], 0)
+        self.assertGreater(colors["SELECT b"][1], 0)
+        # sort had 180 ms in SELECT a, with what it called, in both.
+        self.assertEqual(colors["sort"][1], 0)
+        # Its share became smaller: 3/4 of 240 ms, 3/5 of 300 ms.
+        shares = [float(number) for number in re.findall(r"[\d.]+", seen["shares"]["fills"]["SELECT a"])]
+        self.assertEqual(shares[0], 220)
+        self.assertGreater(shares[1], 0)
+        self.assertEqual(seen["shares"]["address"].replace("scheme=light", ""), "#compare=shares&")
+        self.assertIn("only in after.trace", page["legend"])
 
 
 support.main()

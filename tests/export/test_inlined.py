@@ -47,8 +47,8 @@ class Inlined(unittest.TestCase):
         self.assertEqual(file["profiles"][0]["weights"], [60])
 
     def test_json(self):
-        stacks = json.loads(written("json"))
-        self.assertEqual([(stack["thread"], stack["ns"]) for stack in stacks], [("t (1)", 40), ("u (2)", 20)])
+        stacks = support.json_stacks.read(written("json"))
+        self.assertEqual([(stack["thread"], stack["value"]) for stack in stacks], [("t (1)", 40), ("u (2)", 20)])
         frames = stacks[0]["frames"]
         self.assertEqual([(frame["function"], frame["file"], frame["line"], frame.get("inlined", False))
                           for frame in frames],

@@ -5,7 +5,6 @@ is installed, by pprof itself.
 
 usage: test_pprof.py QUERYPROF SOURCE_DIR FIXTURE [unittest arguments]"""
 
-import json
 import os
 import shutil
 import subprocess
@@ -58,7 +57,7 @@ class Pprof(support.Exports):
                           AT["fixture_hole"], AT[WALK_SYMBOL], AT[WALK_SYMBOL] + 1})
         # The same lines as in JSON.
         lines = {frame["function"]: frame.get("line", 0)
-                 for stack in json.loads(self.export(self.trace, "json")) for frame in stack["frames"]}
+                 for stack in self.stacks(self.trace) for frame in stack["frames"]}
         self.assertEqual({name: line for frames, _, _ in profile.samples for name, line in frames}, lines)
         self.assertGreater(lines["fixture_static"], 0)
 

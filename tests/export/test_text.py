@@ -21,14 +21,14 @@ def frame_names(stack):
 class Command(support.Exports):
     def test_command_lines_that_make_no_sense(self):
         for arguments, says in (
-                ([], "usage"),
+                ([], "--format is missing"),
                 ([self.trace, "-o", "-"], "--format is missing"),
                 ([self.trace, "--format", "xls", "-o", "-"], "--format xls; expected collapsed"),
                 ([self.trace, "--format", "json"], "-o is missing"),
                 ([self.trace, "--format", "json", "-o"], "a value is missing after -o"),
                 ([self.trace, "--format", "json", "--o", "-"], "no option --o"),
                 ([self.trace, "--format", "json", "-x", "-"], "no option -x"),
-                ([self.trace, "--format", "json", "-o", "-", "--type", "cpu"], "expected CPU, Real or"),
+                ([self.trace, "--format", "json", "-o", "-", "--type", "sundial"], "expected cpu, wall or"),
                 ([self.trace, "--format", "json", "-o", "-", "--since", "soon"], "expected a time")):
             self.assertIn(says, self.refused(2, *arguments))
 
@@ -144,12 +144,12 @@ class Json(support.Exports):
             return file.read().splitlines()[frame["line"] - 1]
 
     def test_stacks(self):
-        stacks = json.loads(self.export(self.trace, "json", "--query", SLOW))
+        stacks = self.stacks(self.trace, "--query", SLOW)
         self.assertEqual([frame_names(stack) for stack in stacks],
                          [["fixture_static", "fixture_visit", "fixture_calls_out"],
                           [HOLE, "fixture_calls_out"],
                           [WALK, WALK, WALK, "fixture_calls_out"]])
-        self.assertEqual([(stack["samples"], stack["weight"], stack["ns"]) for stack in stacks],
+        self.assertEqual([(stack["samples"], stack["weight"], stack["value"]) for stack in stacks],
                          [(60, 60, 60 * MS), (10, 20, 20 * MS), (20, 20, 20 * MS)])
         for stack in stacks:
             self.assertEqual({name: stack[name] for name in
@@ -158,7 +158,7 @@ class Json(support.Exports):
                               "statement": STATEMENT, "truncated": False})
 
     def test_frames(self):
-        static, hole, walk = json.loads(self.export(self.trace, "json", "--query", SLOW))
+        static, hole, walk = self.stacks(self.trace, "--query", SLOW)
         frame = static["frames"][0]
         self.assertEqual((frame["symbol"], frame["module"], frame["build_id"], frame["offset"]),
                          ("fixture_static", FIXTURE, BUILD_ID, AT["fixture_static"] + 4))
@@ -170,17 +170,45 @@ class Json(support.Exports):
         self.assertEqual(walk["frames"][0]["symbol"], WALK_SYMBOL)
 
     def test_odd(self):
-        stacks = json.loads(self.export(self.odd, "json"))
+        stacks = self.stacks(self.odd)
         mine = [stack for stack in stacks if stack["query_id"] == OTHER]
-        self.assertEqual([(stack["thread"], stack["database"], stack["statement"], stack["ns"],
+        self.assertEqual([(stack["thread"], stack["database"], stack["statement"], stack["value"],
                            stack["truncated"], len(stack["frames"])) for stack in mine],
                          [("sort;er\n (102)", ODD_DATABASE, ODD_STATEMENT, 10 * MS, False, 3),
                           ("sort;er\n (102)", ODD_DATABASE, ODD_STATEMENT, 2 * MS, True, 2),
                           ("sort;er\n (102)", ODD_DATABASE, ODD_STATEMENT, 6 * MS, False, 0)])
         none = [stack for stack in stacks if stack["query_id"] == ""]
-        self.assertEqual([(stack["statement"], stack["ns"]) for stack in none], [("", 2 * MS)])
+        self.assertEqual([(stack["statement"], stack["value"]) for stack in none], [("", 2 * MS)])
         outside = [stack for stack in stacks if "module" not in (stack["frames"] or [{"module": 1}])[0]]
         self.assertEqual([stack["frames"] for stack in outside], [[{"function": "0x1234"}]])
+
+    def test_what_samples_share_is_written_once(self):
+        document = json.loads(self.export(self.odd, "json"))
+        self.assertEqual([module["path"] for module in document["modules"]], [FIXTURE])
+        for table in ("frames", "stacks", "statements", "labels"):
+            texts = [json.dumps(item) for item in document[table]]
+            self.assertEqual(len(texts), len(set(texts)), texts)
+        named = {"stack": "stacks", "labels": "labels"}
+        for name, table in named.items():
+            self.assertEqual({sample[name] for sample in document["samples"]}, set(range(len(document[table]))))
+
+    def test_size(self):
+        """A run that another run resembles adds its labels and numbers, no frame and no text."""
+        many = os.path.join(self.folder, "many.trace")
+        shutil.copy(self.trace, many)
+        db = support.sqlite3.connect(many)
+        runs = 2000
+        db.executescript(f"""
+            WITH n(i) AS (VALUES (100) UNION ALL SELECT i + 1 FROM n LIMIT {runs})
+            INSERT INTO queries (id, query_id, process, first_ns, last_ns, finished, initial, statement,
+                query_start_ns, query_duration_ns, cpu_time_ns, thread_id)
+            SELECT i, 'run ' || i, 1, first_ns, last_ns, 1, i, statement, query_start_ns, query_duration_ns, 0, 101
+            FROM n, queries WHERE id = 1;
+            INSERT INTO samples (timestamp_ns, series, query, stack, cpu_id, weight, truncated, size)
+            SELECT first_ns + 1000 * id + 1, 1, id, 1 + id % 3, 0, 1, 0, 0 FROM queries WHERE id >= 100""")
+        db.close()
+        added = len(self.export(many, "json")) - len(self.export(self.trace, "json"))
+        self.assertLess(added / runs, 160)
 
     def test_without_the_files_that_were_sampled(self):
         moved = os.path.join(self.folder, "moved.trace")
@@ -189,7 +217,7 @@ class Json(support.Exports):
         db.execute("UPDATE modules SET path = '/not/here/full.so'")
         db.commit()
         db.close()
-        static = json.loads(self.export(moved, "json"))[0]["frames"]
+        static = self.stacks(moved)[0]["frames"]
         self.assertEqual(static, [
             {"function": "full.so+" + hex(AT[name] + 4), "module": "/not/here/full.so", "build_id": BUILD_ID,
              "offset": AT[name] + 4} for name in ("fixture_static", "fixture_visit", "fixture_calls_out")])
@@ -197,14 +225,14 @@ class Json(support.Exports):
     def test_totals(self):
         for path in (self.trace, self.odd):
             for trace_type in ("CPU", "Real"):
-                stacks = json.loads(self.export(path, "json", "--type", trace_type))
+                stacks = self.stacks(path, "--type", trace_type)
                 self.assertEqual(tuple(sum(stack[name] for stack in stacks)
-                                       for name in ("samples", "weight", "ns")),
+                                       for name in ("samples", "weight", "value")),
                                  self.totals(path, trace_type))
 
 
 class Speedscope(support.Exports):
-    def stacks(self, path, *arguments):
+    def profiles(self, path, *arguments):
         """Names of profiles to their stacks, root first, with weights."""
         file = json.loads(self.export(path, "speedscope", *arguments))
         frames = file["shared"]["frames"]
@@ -218,7 +246,7 @@ class Speedscope(support.Exports):
                       for profile in file["profiles"]}
 
     def test_stacks(self):
-        file, stacks = self.stacks(self.trace)
+        file, stacks = self.profiles(self.trace)
         self.assertEqual(stacks, {
             "SELECT * FROM orders WHERE id = 1": [
                 (["fixture_calls_out", "fixture_visit", "fixture_static"], 60 * MS),
@@ -234,7 +262,7 @@ class Speedscope(support.Exports):
                                  "0x1234": ""})
 
     def test_odd(self):
-        _, stacks = self.stacks(self.odd)
+        _, stacks = self.profiles(self.odd)
         self.assertEqual([(len(stack), weight) for stack, weight in stacks["SELECT '</script>\u20ac\ufffd\"' -- "]],
                          [(3, 10 * MS), (2, 2 * MS), (0, 6 * MS)])
         self.assertEqual([weight for _, weight in stacks["no query"]], [2 * MS])
@@ -242,7 +270,7 @@ class Speedscope(support.Exports):
     def test_totals(self):
         for path in (self.trace, self.odd):
             for trace_type in ("CPU", "Real"):
-                _, stacks = self.stacks(path, "--type", trace_type)
+                _, stacks = self.profiles(path, "--type", trace_type)
                 self.assertEqual(sum(weight for profile in stacks.values() for _, weight in profile),
                                  self.totals(path, trace_type)[2])
 
@@ -255,7 +283,7 @@ class Speedscope(support.Exports):
             db.execute("UPDATE statements SET query = ? WHERE id = 1", (text,))
             db.commit()
             db.close()
-            self.assertIn(shown, self.stacks(long)[1])
+            self.assertIn(shown, self.profiles(long)[1])
 
 
 support.main()

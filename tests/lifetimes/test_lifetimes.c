@@ -11,7 +11,8 @@
  *
  * A connection that is closed while something of it is left becomes a zombie
  * (sqlite3_close_v2), which goes with the last of that. A blob whose row has gone
- * (a failed sqlite3_blob_reopen) does not hold its connection: SQLite forbids to close that.
+ * (a failed sqlite3_blob_reopen) does not hold its connection: SQLite forbids to close that,
+ * and a zombie's last blob must not fail so, as SQLite uses the connection after it.
  */
 #include "../watch/host.h"
 
@@ -59,11 +60,12 @@ enum operation {
 	CLOSE,  /* a connection; with handles left it stays open */
 	ZOMBIE, /* sqlite3_close_v2() */
 	CHANGE, /* the schema, by another statement */
+	MISUSE, /* prepares a statement of a zombie, which SQLite refuses */
 	OPERATIONS,
 };
 
-static const char *const operation_names[OPERATIONS] = { "step",  "reset",    "spoil", "end",
-	                                                 "close", "close_v2", "change" };
+static const char *const operation_names[OPERATIONS] = { "step",  "reset",    "spoil",  "end",
+	                                                 "close", "close_v2", "change", "misuse" };
 
 struct action {
 	enum operation operation;
@@ -120,6 +122,9 @@ static bool is_allowed(const struct world *world, const struct left *left, struc
 {
 	enum kind kind;
 
+	if (action.operation == MISUSE)
+		return action.on < CONNECTIONS && !left->open[action.on] && is_busy(world, left, action.on) &&
+		       !has_spoilt(left);
 	if (action.operation >= CLOSE) {
 		if (action.on >= CONNECTIONS || !left->open[action.on] || !is_used(world, action.on))
 			return false;
@@ -137,7 +142,7 @@ static bool is_allowed(const struct world *world, const struct left *left, struc
 	if (kind == BACKUP)
 		return action.operation == STEP || action.operation == END;
 	if (kind == BLOB)
-		return action.operation != SPOIL || !left->spoilt[action.on];
+		return action.operation != SPOIL || (left->open[FIRST] && !left->spoilt[action.on]);
 	/* The destination of a backup is not used, nor ended. */
 	if (connection_of(world, action.on) == SECOND && has_backup(world, left))
 		return action.operation == END && left->open[SECOND];
@@ -239,6 +244,7 @@ static void act(const struct world *world, struct objects *objects, struct actio
 {
 	enum kind kind = action.operation < CLOSE ? world->handles[action.on] : NONE;
 	void *handle = action.operation < CLOSE ? objects->handles[action.on] : NULL;
+	sqlite3_stmt *stmt;
 	char sql[64];
 
 	switch (action.operation) {
@@ -250,6 +256,10 @@ static void act(const struct world *world, struct objects *objects, struct actio
 	case END: end(objects, kind, handle); break;
 	case CLOSE: note(objects, sqlite3_close(objects->connections[action.on])); break;
 	case ZOMBIE: note(objects, sqlite3_close_v2(objects->connections[action.on])); break;
+	case MISUSE:
+		note(objects,
+		     sqlite3_prepare_v2(objects->connections[action.on], "SELECT 1", -1, &stmt, NULL));
+		break;
 	default:
 		snprintf(sql, sizeof sql, "CREATE TABLE t%d(x)", objects->changes++);
 		note(objects, sqlite3_exec(objects->connections[FIRST], sql, NULL, NULL, NULL));
@@ -447,8 +457,9 @@ static void run_model(bool is_long)
 	child = fork();
 	if (!child) {
 		results.is_model = true;
+		host_begin("alone");
 		run_worlds(is_long);
-		_exit(0);
+		exit(0);
 	}
 	waitpid(child, &status, 0);
 	if (status) {

@@ -95,7 +95,7 @@ class Settings(Recording):
         return done.stderr
 
     def test_refused_before_the_start(self):
-        self.assertIn("query_profiler_cpu_time_period_ns = 5: allowed are 0 (off) and 10000 to", self.refused("--cpu", "5"))
+        self.assertIn("query_profiler_cpu_time_period_ns = 5us: allowed are 0 (off) and 10000 to", self.refused("--cpu", "5us"))
         self.assertIn("query_profiler_real_time_period_ns = soon: allowed are", self.refused("--real", "soon"))
         self.assertIn("no_such: there is no such setting", self.refused("--setting", "no_such=1"))
         self.assertIn("expected NAME=VALUE", self.refused("--setting", "log_queries"))
@@ -150,6 +150,45 @@ class Settings(Recording):
                                    'echo "$@"', "sh", "--cpu", "-o", "--", "--help"],
                                   capture_output=True, text=True, timeout=60, check=False)
             self.assertEqual((done.returncode, done.stdout), (0, "--cpu -o -- --help\n"), done.stderr)
+
+    def record_again(self, *options):
+        done = self.record("sqlite3", "-init", "/dev/null", ":memory:", SLOW, options=("--cpu", "1ms", *options))
+        self.assertEqual(done.returncode, 0, self.seen)
+        return done.stderr
+
+    def test_a_file_that_exists(self):
+        says = "record: %s exists and grows (--new begins anew, --append leaves this out)\n" % self.trace
+        self.assertNotIn("record:", self.record_again())
+        self.assertIn(says, self.record_again())
+        self.expect_sampled_runs(2)
+        self.assertNotIn("record:", self.record_again("--append"))
+        self.expect_sampled_runs(3)
+        self.assertEqual(self.record_again("--quiet"), "")
+        self.expect_sampled_runs(4)
+        self.assertNotIn("record:", self.record_again("--new"))
+        self.expect_sampled_runs(1)
+
+    def expect_sampled_runs(self, count):
+        self.assertEqual(self.rows("SELECT count(*) FROM query_log WHERE query = ?", SLOW), [(count,)], self.seen)
+
+    def test_new_removes_nothing_else(self):
+        self.file("app.trace", "not mine\n")
+        done = self.record("true", options=("--new",))
+        self.assertEqual((done.returncode, done.stdout), (125, ""), self.seen)
+        self.assertRegex(done.stderr, r"app\.trace: .*not a (database|trace file)")
+        with open(self.trace, encoding="ascii") as file:
+            self.assertEqual(file.read(), "not mine\n")
+        os.unlink(self.trace)
+        self.record_again()
+        with sqlite3.connect(self.trace) as other:
+            other.execute("SELECT count(*) FROM samples").fetchall()
+            done = self.record("true", options=("--new",))
+        other.close()
+        self.assertEqual(done.returncode, 125, self.seen)
+        self.assertIn("another process has it open, so --new cannot remove it", done.stderr)
+        self.expect_sampled_runs(1)
+        done = self.record("true", options=("--new", "--append"))
+        self.assertEqual((done.returncode, "exclude each other" in done.stderr), (2, True), self.seen)
 
     def test_default_file(self):
         subprocess.run([QUERYPROF, "record", "sh", "-c", 'cd / && exec sqlite3 -init /dev/null :memory: "$0"', SLOW],

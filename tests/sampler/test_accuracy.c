@@ -13,6 +13,7 @@
 
 #include <math.h>
 #include <pthread.h>
+#include <sys/resource.h>
 
 static struct ring *ring;
 static struct query_run run; /* never unmapped */
@@ -43,8 +44,8 @@ static double total_of(const double of[PARTS])
 }
 
 /* Fails when the sums are further apart than chance has it. `by_ticks`: the deviation of
- * their ratio if ticks came evenly. */
-static void check_parts(const struct parts *parts, double by_ticks)
+ * their ratio if ticks came evenly. `missed`: the share that no tick may have found. */
+static void check_parts(const struct parts *parts, double by_ticks, double missed)
 {
 	double exact = total_of(parts->exact), found = total_of(parts->sampled) / exact, squares = 0;
 
@@ -53,7 +54,8 @@ static void check_parts(const struct parts *parts, double by_ticks)
 	double deviation = fmax(by_ticks, sqrt(squares * PARTS / (PARTS - 1)) / exact);
 	printf("  found %.3f of %.2f s, deviation %.3f (%.3f by ticks)\n", found, exact / 1e9, deviation,
 	       by_ticks);
-	assert_true(fabs(found - 1) < 5 * deviation);
+	assert_true(found - 1 < 5 * deviation);
+	assert_true(found - 1 > -5 * deviation - missed);
 }
 
 static void test_long_query(void **state)
@@ -159,7 +161,7 @@ static void short_queries(uint64_t query_ns, uint64_t host_ns, uint64_t period_n
 	printf("%6llu queries of %llu us in %4.1f %% of the CPU, period %8llu, %llu signals\n",
 	       (unsigned long long)count, (unsigned long long)(query_ns / 1000), p * 100,
 	       (unsigned long long)period_ns, (unsigned long long)(ledger_read(LEDGER_SIGNALS) - before));
-	check_parts(&parts, sqrt((1 - p) / hits));
+	check_parts(&parts, sqrt((1 - p) / hits), 0);
 }
 
 static void test_short_queries(void **state)
@@ -182,8 +184,18 @@ static void test_seldom_queries(void **state)
 }
 
 /* Threads that live for one query, shorter than the tick. A loaded machine starts
- * them right after a tick, so they do something else first, of random length. */
+ * them right after a tick, so they do something else first, of random length. A thread that
+ * wakes takes the processor between two ticks and has it at the next one, which then does not
+ * find the short thread: with eight busy processes beside it 0.58 of the time was found. */
 static uint64_t threads_cpu_ns;
+static int threads_preempted;
+
+static bool is_preempted(void)
+{
+	struct rusage usage;
+
+	return !getrusage(RUSAGE_THREAD, &usage) && usage.ru_nivcsw > 0;
+}
 
 static void *live_shortly(void *context)
 {
@@ -196,6 +208,7 @@ static void *live_shortly(void *context)
 	burn(1500000);
 	sampler_pop(thread);
 	threads_cpu_ns += cpu_now() - start;
+	threads_preempted += is_preempted();
 	return NULL;
 }
 
@@ -208,6 +221,7 @@ static void test_short_threads(void **state)
 	drain(ring, &(struct drained){ 0 });
 	query_start(&run, sampler_thread());
 	threads_cpu_ns = 0;
+	threads_preempted = 0;
 	struct query_tag tag = tag_of(&run, 1000000, 0);
 	int count = (int)(800 * factor);
 	for (int i = 0; i < count; i++) {
@@ -220,8 +234,8 @@ static void test_short_threads(void **state)
 		parts.exact[part] += (double)(threads_cpu_ns - cpu);
 		parts.sampled[part] += (double)(seen.time_ns[TRACE_CPU] - sampled);
 	}
-	printf("%d threads of 1.5 ms, period 1 ms\n", count);
-	check_parts(&parts, sqrt(1 / ((double)threads_cpu_ns / 4e6)));
+	printf("%d threads of 1.5 ms, period 1 ms, %d preempted\n", count, threads_preempted);
+	check_parts(&parts, sqrt(1 / ((double)threads_cpu_ns / 4e6)), (double)threads_preempted / count);
 }
 
 /* More threads than processors, each with a query of its own. */

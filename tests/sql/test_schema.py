@@ -95,6 +95,18 @@ class Schema(Case):
         self.assertRefused("readonly", db, "UPDATE system.settings SET value = 0 WHERE name = 'log_queries'")
         self.assertEqual(value(db, "PRAGMA log_queries = 0"), 0)
 
+    def test_tables_cannot_be_dropped(self):
+        db = connect()
+        db.execute("CREATE TABLE main.mine(a)")
+        for table in TABLES:
+            for name in (f"system.{table}", table):
+                self.assertRefused("readonly", db, f"DROP TABLE {name}")
+        db.execute("BEGIN")
+        self.assertRefused("readonly", db, "DROP TABLE system.trace_log")
+        db.execute("DROP TABLE mine")
+        db.execute("COMMIT")
+        self.use(db)
+
     def test_encodings(self):
         for encoding in ("UTF-8", "UTF-16le", "UTF-16be"):
             with self.subTest(encoding):
@@ -332,7 +344,9 @@ for sql in ("PRAGMA system.log_queries", "PRAGMA system.log_queries = off", "PRA
 assert sqlite.sqlite3_close(db) == 0
 """)
         self.assertEqual(done.split("\n"), ["b'1'", "b'0'", "b'0'",
-                                            "log_queries = maybe: allowed are 0 (off) and 1 (on)", "b'0'", "None"])
+                                            "log_queries = maybe: allowed are 0 (off) and 1 (on)", "b'0'",
+                                            "PRAGMA system.unknown: neither a setting nor a PRAGMA of SQLite; "
+                                            "SELECT name FROM system.settings lists the settings"])
 
     def test_many_connections(self):
         path = make(self.path("a.db"))

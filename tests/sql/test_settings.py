@@ -90,7 +90,8 @@ class Settings(Case):
         self.assertEqual(value(db, "PRAGMA user_version"), 0)
         self.assertEqual(value(db, "PRAGMA system.user_version"), 0)
         self.assertEqual(rows(db, "PRAGMA no_such_pragma = 5"), [])
-        self.assertEqual(rows(db, "PRAGMA system.no_such_pragma = 5"), [])
+        self.assertEqual(rows(db, "PRAGMA system.user_version"), [(0,)])
+        self.assertEqual(rows(db, "PRAGMA system.TABLE_INFO(metrics)")[0][1], "metric")
 
     def test_only_values_can_be_changed(self):
         db = connect()
@@ -121,6 +122,52 @@ class Settings(Case):
         self.assertRefused("nothing: there is no such setting", db, "SELECT set_setting('nothing', 1)")
         self.assertRefused("nothing: there is no such setting", db, "SELECT get_setting('nothing')")
         self.assertEqual(rows(db, "SELECT set_setting(NULL, 1), get_setting(NULL)"), [(None, None)])
+        for pragma in ("PRAGMA system.typo", "PRAGMA system.typo = 1", "PRAGMA system.typo(1)"):
+            self.assertRefused("system.typo: neither a setting nor a PRAGMA of SQLite", db, pragma)
+        before = rows(db, "SELECT * FROM system.settings")
+        typo = "system.settings has no row with the name typo; SELECT name FROM system.settings lists them"
+        for text in ("UPDATE system.settings SET value = 1 WHERE name = 'typo'",
+                     "UPDATE settings SET value = value + 1 WHERE 'typo' = name",
+                     "UPDATE system.settings SET value = 1 WHERE name IN ('typo', 'log_queries')"):
+            self.assertRefused(typo, db, text)
+        self.assertEqual(rows(db, "SELECT * FROM system.settings"), before)
+
+    def test_reading_an_unknown_name_is_no_error(self):
+        """Nor does it become one in a transaction that has changed a setting, or in a statement
+        that writes elsewhere."""
+        db = connect()
+        db.execute("CREATE TABLE t(a)")
+        read = "SELECT value FROM system.settings WHERE name = 'typo'"
+        db.execute("INSERT INTO t " + read)
+        db.execute("BEGIN")
+        db.execute("UPDATE system.settings SET value = 0 WHERE name = 'log_queries'")
+        self.assertEqual(rows(db, read), [])
+        db.execute("COMMIT")
+        self.assertEqual(rows(db, read), [])
+        self.assertEqual(rows(db, "SELECT * FROM t"), [])
+
+    def test_the_newest_refusal_is_a_metric(self):
+        db = connect()
+        self.assertRefused(BAD, db, f"PRAGMA {CPU} = 5")
+        self.assertEqual(value(db, "SELECT value FROM system.metrics WHERE metric = 'settings_error'"), BAD)
+
+    def test_empty_tables_are_explained(self):
+        """To a person whose queries were all short; the advice works."""
+        in_new_process("""
+import re
+db = connect()
+why = "SELECT value FROM system.metrics WHERE metric = 'why_empty'"
+db.execute("SELECT 1").fetchall()
+assert rows(db, "SELECT * FROM query_log") == rows(db, "SELECT * FROM trace_log") == []
+said = value(db, why)
+assert said.startswith("no query was long enough for a sample or a row of query_log: PRAGMA "), said
+db.execute(re.search("PRAGMA log[^,]* = 0", said)[0])
+db.execute("SELECT 2").fetchall()
+assert ("SELECT 2",) in rows(db, "SELECT query FROM query_log"), rows(db, "SELECT query FROM query_log")
+assert value(db, why) == ""
+db.execute(re.search("PRAGMA query[^,]* = '1ms'", said)[0])
+assert value(db, f"PRAGMA query_profiler_cpu_time_period_ns") == 1000000
+""")
 
     def test_sessions_have_their_own(self):
         one, two = connect(), connect()

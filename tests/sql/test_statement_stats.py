@@ -36,9 +36,9 @@ class StatementStats(Case):
                                     " execution_time_ns <= duration_ns AND prepare_time_ns < duration_ns AND"
                                     " cpu_time_estimated_ns <= cpu_time_ns AND vm_steps > 50 AND"
                                     " first_seen_ns < last_seen_ns", "%at once%"), [(1,)])
-        # All runs stand in the histogram, and no line in the log.
+        # All runs stand in the histogram; in the log those with a sample, or longer on a busy machine.
         self.assertEqual(sum(eval(self.stats("histogram", "%at once%")[0][0])), 50)
-        self.assertEqual(value(self.db, "SELECT count(*) FROM query_log WHERE query LIKE '%at once%'"), 0)
+        self.assertLess(value(self.db, "SELECT count(*) FROM query_log WHERE query LIKE '%at once%'"), 50)
 
     def test_counters(self):
         self.db.execute("CREATE TABLE t(a, b)")

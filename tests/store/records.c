@@ -281,6 +281,25 @@ static void unknown_fields_are_skipped_and_counted(void **state)
 	assert_int_equal(store_counter(STORE_FIELDS_SKIPPED) - skipped, 2);
 }
 
+/* The file has what a value has beyond weight times period; that takes no value away. */
+static void any_value_is_kept(void **state)
+{
+	int64_t values[] = { 0, 10000000, 3, -3, INT64_MAX };
+	struct a_sample sample = sample_at(0);
+
+	(void)state;
+	for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
+		sample.timestamp_ns++;
+		sample.fields[0] = (struct a_field){ FIELD_VALUE, sizeof values[i], &values[i] };
+		put_sample(sample);
+	}
+	drain();
+	assert_string_equal(
+		ask_text("SELECT group_concat(value) FROM (SELECT * FROM trace_log ORDER BY timestamp_ns)"),
+		"0,10000000,3,-3,9223372036854775807");
+	assert_int_equal(ask("SELECT count(*) FROM samples WHERE size = 0"), 1);
+}
+
 /* A count of fields and sizes that the record has no room for. */
 static void fields_that_lie_are_left_out(void **state)
 {
@@ -450,6 +469,7 @@ int main(void)
 		TEST(unknown_type_is_a_type_of_its_own),
 		TEST(functions_of_a_query_keep_types_apart),
 		TEST(unknown_fields_are_skipped_and_counted),
+		TEST(any_value_is_kept),
 		TEST(fields_that_lie_are_left_out),
 		TEST(stored_once),
 		TEST(equal_times_are_kept_apart),

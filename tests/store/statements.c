@@ -27,7 +27,7 @@ static void count(const char *text, uint64_t execution_ns)
 		.seen_ns = T0 + execution_ns,
 	};
 
-	statement_stats_add(0, &name, &run);
+	statement_stats_add(statement_stats_find(&name), &run);
 }
 
 /* As set_up(), with nothing counted yet. */
@@ -83,10 +83,10 @@ static void a_preparation_leaves_no_least_time(void **state)
 
 	(void)state;
 	start_store(trace_path, 0);
-	statement_stats_add(0, &name, &prepared);
+	statement_stats_add(statement_stats_find(&name), &prepared);
 	drain();
 	assert_int_equal(ask("SELECT min_ns IS NULL FROM statement_stats"), 1);
-	statement_stats_add(0, &name, &run);
+	statement_stats_add(statement_stats_find(&name), &run);
 	drain();
 	assert_int_equal(ask("SELECT min_ns FROM statement_stats"), 70);
 }

@@ -11,6 +11,8 @@
 
 #include <queryprof.h>
 
+#include "checked_mutex.h"
+
 static char directory[64];
 static bool has_library;
 
@@ -66,6 +68,7 @@ void host_begin(const char *how)
 {
 	char path[128];
 
+	must(check_mutexes(), "SQLite takes no mutexes of the program's");
 	strcpy(directory, "/tmp/queryprof-watch-XXXXXX");
 	must(mkdtemp(directory) != NULL, "mkdtemp");
 	atexit(remove_directory);

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "help.h"
+#include "pager.h"
 #include "progress.h"
 
 static const struct command *const commands[] = {
@@ -46,6 +47,7 @@ int complain(const char *format, ...)
 		if ((unsigned char)*at < ' ' || *at == 0x7f)
 			*at = ' ';
 	progress_end();
+	pager_end();
 	fflush(stdout); /* where both go to one place, in the order of events */
 	fprintf(stderr, "queryprof: %s\n", text ? text : "out of memory");
 	free(text);
@@ -94,17 +96,31 @@ static bool is_word(const struct command_option *option, const char *value)
 	return false;
 }
 
+static bool is_number(const char *value)
+{
+	return value[0] && strlen(value) < 18 && !value[strspn(value, "0123456789")];
+}
+
+/* Settings take nanoseconds; a person who writes so few of them means another unit. */
+static bool lacks_unit(const struct command_option *option, const char *value)
+{
+	return option->kind == OPTION_PERIOD && is_number(value) && strlen(value) < 5 && atoi(value) > 0;
+}
+
 /* Checks what holds for every command. A command_result. */
 static int check_value(const struct command *command, const struct command_option *option, const char *value)
 {
 	char words[256] = "a number";
 
+	if (lacks_unit(option, value)) {
+		complain("%s: --%s %s has no unit: --%s %sms?", command->name, option->name, value,
+		         option->name, value);
+		return COMMAND_MISUSED;
+	}
 	if (option->kind == OPTION_WORD)
 		list_words(option, words, sizeof(words));
-	if (option->kind == OPTION_WORD
-	            ? is_word(option, value)
-	            : option->kind != OPTION_NUMBER ||
-	                      (value[0] && strlen(value) < 18 && !value[strspn(value, "0123456789")]))
+	if (option->kind == OPTION_WORD ? is_word(option, value)
+	                                : option->kind != OPTION_NUMBER || is_number(value))
 		return COMMAND_FINE;
 	complain("%s: --%s %s; expected %s", command->name, option->name, value, words);
 	return COMMAND_MISUSED;
@@ -127,7 +143,8 @@ int command_run(const struct command *command, int argc, char **argv)
 			options_end = true;
 			continue;
 		}
-		if (strcmp(word, "--help") == 0) {
+		if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0) {
+			pager_begin();
 			help_print_command(command, stdout);
 			return COMMAND_FINE;
 		}
@@ -151,6 +168,8 @@ int command_run(const struct command *command, int argc, char **argv)
 		if (result)
 			return result;
 	}
+	if (kept == 0 && command->reads_trace)
+		argv[kept++] = (char *)TRACE_FILE_DEFAULT; /* in the place of the NULL behind, at least */
 	if (kept < command->arguments_min)
 		return misuse(command, "usage:", command->arguments);
 	if (kept > command->arguments_max)
@@ -159,5 +178,7 @@ int command_run(const struct command *command, int argc, char **argv)
 	 * inherits through us is not ours to change. */
 	if (!command->wraps_command)
 		signal(SIGPIPE, SIG_DFL);
+	if (command->pages)
+		pager_begin();
 	return command->run(kept, argv);
 }

@@ -17,15 +17,19 @@ enum command_result {
 	COMMAND_MISUSED = 2, /* the command line makes no sense */
 };
 
+/* The trace file of a command line that names none: what record writes. */
+#define TRACE_FILE_DEFAULT "queryprof.trace"
+
 /* The kind of an option's value: how it is checked and completed. */
 enum option_kind {
 	OPTION_TEXT,
 	OPTION_WORD,   /* one of word_at() */
 	OPTION_NUMBER, /* decimal digits */
 	OPTION_FILE,
-	OPTION_QUERY, /* the id of a query of FILE, or its beginning */
-	OPTION_TYPE,  /* of samples: CPU, Real, or another that FILE has */
-	OPTION_TIME,  /* see moment_parse() */
+	OPTION_QUERY,     /* the id of a query of FILE, or its beginning */
+	OPTION_STATEMENT, /* the id of a statement of FILE, or its beginning */
+	OPTION_TYPE,      /* of samples: cpu, wall, or another that FILE has */
+	OPTION_TIME,      /* see moment_parse() */
 	OPTION_PERIOD,
 	OPTION_SETTING, /* NAME=VALUE */
 };
@@ -52,6 +56,8 @@ struct command {
 	const struct command_option *options;
 	const struct command_option *shared; /* a second table, of several commands, or NULL */
 	int arguments_min, arguments_max;
+	bool reads_trace;   /* its first argument is a trace file, TRACE_FILE_DEFAULT if missing */
+	bool pages;         /* long output goes through a pager */
 	bool wraps_command; /* options end at the first argument: the rest is another's */
 	int (*take)(const struct command_option *option, const char *value); /* a command_result */
 	int (*run)(int argc, char **argv); /* arguments alone; a command_result */

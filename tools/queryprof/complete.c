@@ -17,7 +17,7 @@
 
 static const char *const periods[] = { "0", "100us", "1ms", "10ms", "100ms", NULL };
 static const char *const times[] = { "now", "today", "yesterday", "start+", "end-", NULL };
-static const char *const types[] = { "CPU", "Real", NULL }; /* in any file */
+static const char *const types[] = { "cpu", "wall", NULL }; /* in any file */
 static const char *const switches[] = { "0", "1", NULL };
 
 static void offer(const char *prefix, const char *before, const char *word, const char *after)
@@ -47,13 +47,16 @@ static void offer_options(const char *prefix, const struct command *command)
 
 static const char query_ids[] =
 	"SELECT DISTINCT query_id FROM query_log WHERE query_id GLOB ?1 || '*' LIMIT 1000";
+static const char statement_ids[] =
+	"SELECT DISTINCT substr(printf('%016x', normalized_query_hash), 1, 8) AS id FROM statements "
+	"WHERE id GLOB ?1 || '*' LIMIT 1000";
 static const char sample_types[] =
 	"SELECT DISTINCT name FROM sample_types WHERE name GLOB ?1 || '*' AND name NOT IN ('CPU', 'Real')";
 
 /* The types that the file has. */
 static void offer_rows(const char *prefix, const char *path, const char *sql)
 {
-	sqlite3 *db = path ? trace_file_open(path) : NULL;
+	sqlite3 *db = trace_file_open(path ? path : TRACE_FILE_DEFAULT);
 	sqlite3_stmt *row = NULL;
 
 	if (!db)
@@ -97,6 +100,7 @@ static void offer_value(const struct command_option *option, const char *prefix,
 		break;
 	case OPTION_FILE: puts(":files"); break;
 	case OPTION_QUERY: offer_rows(prefix, path, query_ids); break;
+	case OPTION_STATEMENT: offer_rows(prefix, path, statement_ids); break;
 	case OPTION_TYPE:
 		offer_all(prefix, types);
 		offer_rows(prefix, path, sample_types);

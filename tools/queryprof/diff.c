@@ -7,6 +7,7 @@
  */
 #include "command.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "run_sql.h"
@@ -103,21 +104,21 @@ static int read_side(sqlite3 *both, const struct side *side)
 	sqlite3 *db = selection_open(side->path, &side->selection);
 	int result = db ? COMMAND_FINE : COMMAND_FAILED;
 
+	if (db)
+		shown_type_read(&type, db); /* its name first: it binds below */
 	for (size_t i = 0; !result && i < sizeof(steps) / sizeof(steps[0]); i++)
 		result = run_sql(db, steps[i].sql, parameters,
 		                 &(struct output){ .is_bare = true, .doing = steps[i].doing });
 	for (size_t i = 0; !result && i < sizeof(copies) / sizeof(copies[0]); i++)
 		result = copy_rows(db, both, copies[i].select, copies[i].insert, side);
-	if (db) {
-		shown_type_read(&type, db);
+	if (db)
 		trace_file_close(db);
-	}
 	return result;
 }
 
 /* --- both ------------------------------------------------------------------------- */
 
-/* Single runs are chosen, or the file is of an older version. */
+/* False where single runs are chosen, or the file is of an older version. */
 static bool is_counted(sqlite3 *both, const struct side *side)
 {
 	return database_number(both,
@@ -128,21 +129,11 @@ static bool is_counted(sqlite3 *both, const struct side *side)
 
 static void print_side(sqlite3 *both, const struct side *side)
 {
-	const struct selection *one = &side->selection;
-	const struct {
-		const char *name, *value;
-	} filters[] = {
-		{ "query", one->query }, { "like", one->like }, { "since", one->since },
-		{ "until", one->until }, { "last", one->last },
-	};
+	char *runs = selection_describe(&side->selection, ", ");
 
-	printf("%s  %s", side->name, side->path);
-	for (size_t i = 0; i < sizeof(filters) / sizeof(filters[0]); i++)
-		if (filters[i].value)
-			printf(", %s %s", filters[i].name, filters[i].value);
-	if (!one->query && !is_counted(both, side))
-		printf(", logged runs only");
-	putchar('\n');
+	printf("%s  %s%s%s\n", side->name, side->path, runs ? runs : "",
+	       side->selection.query || is_counted(both, side) ? "" : ", logged runs only");
+	free(runs);
 }
 
 static bool have_as_many_runs(sqlite3 *both)
@@ -175,7 +166,8 @@ static int compare(sqlite3 *both)
 		const struct output output = {
 			.if_empty = parts[i].if_empty,
 			.cuts_middle = parts[i].is_sampled,
-			.unit = parts[i].is_sampled ? type.unit : NULL,
+			.folds_last = 1,
+			.unit = parts[i].is_sampled ? type.unit : "ns",
 		};
 		if (parts[i].is_exact && !type.clock)
 			continue;
@@ -246,13 +238,13 @@ static int run(int argc, char **argv)
 
 const struct command command_diff = {
 	.name = "diff",
-	.arguments = "A [B] [OPTION]...",
+	.arguments = "[A [B]] [OPTION]...",
 	.summary = "Compares two files, queries or times: what got slower, what faster",
 	.details =
-		"Statements are compared by the exact times of all their runs, short ones included; where "
-		"--since, --until, --last, --at or --query choose single runs, by those of logged runs. "
-		"Functions are compared by the times that "
-		"samples stand for, B's for as many runs of each statement as A has. "
+		"Statements are compared by the exact times of all their runs, short ones included; where an "
+		"option chooses single runs, by time or process for one, by those of logged runs. Functions "
+		"are compared by the times that samples stand for, B's for as many runs of each statement as "
+		"A has. "
 		"`change` is from A to B. Statements that differ in literals only are one; functions are the "
 		"same "
 		"where their name and their module's are, so files from before and after a new build "
@@ -267,7 +259,8 @@ const struct command command_diff = {
 		    "  queryprof diff app.trace --at '2026-11-20 09:30'\n",
 	.options = options,
 	.shared = selection_options,
-	.arguments_min = 1,
+	.reads_trace = true,
+	.pages = true,
 	.arguments_max = 2,
 	.run = run,
 };

@@ -128,7 +128,7 @@ static int run(int argc, char **argv)
 
 const struct command command_embed = {
 	.name = "embed",
-	.arguments = "FILE [OPTION]...",
+	.arguments = "[FILE] [OPTION]...",
 	.summary = "Puts the names of functions, and lines, into a trace file",
 	.details = "Then the file can be read where the programs are not, and with any sqlite3. `record` "
 		   "does it at its end; embed does it later, for programs that went on and for debug "
@@ -139,7 +139,8 @@ const struct command command_embed = {
 	.examples = "  queryprof embed app.trace\n"
 		    "  queryprof embed app.trace && scp app.trace desk:\n",
 	.options = options,
-	.arguments_min = 1,
+	.reads_trace = true,
+	.pages = true,
 	.arguments_max = 1,
 	.run = run,
 };

@@ -2,8 +2,9 @@
 /*
  * queryprof export: the samples for other programs, and for the browser.
  *
- * Reads samples in the order of time. Stacks and labels, which samples name by number, are
- * read once each. The writer of the format (src/export) gets the whole.
+ * Reads samples in the order of time, of two files one after the other. Stacks and labels,
+ * which samples name by number, are read once each. The writer of the format (src/export)
+ * gets the whole.
  */
 #include "command.h"
 #include "out_file.h"
@@ -15,7 +16,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/hash_table.h"
+#include "base/index.h"
+#include "base/vector.h"
 #include "export/names.h"
 #include "export/formats.h"
 #include "sql_export_labels.h"
@@ -25,9 +27,8 @@
 #include "sql_export_samples.h"
 #include "store/store.h"
 #include "trace_file.h"
-#include "trace_frames.h"
 
-static const char *format_name, *out_path, *type_name, *no_inlines;
+static const char *format_name, *out_path, *compared_path, *type_name, *no_inlines;
 
 static const char *format_at(size_t index)
 {
@@ -47,6 +48,11 @@ static const struct command_option options[] = {
 	  .to = &out_path,
 	  .kind = OPTION_FILE,
 	  .help = "the file to write, - for stdout" },
+	{ .name = "diff",
+	  .value = "AFTER",
+	  .to = &compared_path,
+	  .kind = OPTION_FILE,
+	  .help = "flamegraph: a second file; red takes more time there, blue less" },
 	{ .name = "no-inlines",
 	  .to = &no_inlines,
 	  .help = "inlined functions count as the one that they were inlined into" },
@@ -56,26 +62,23 @@ static const struct command_option options[] = {
 
 /* --- stacks and labels ------------------------------------------------ */
 
-struct labels_entry {
-	struct hash key;
-	struct export_labels *labels;
-};
-
-struct stack_entry {
-	struct hash key;
-	const struct export_stack *stack;
-};
-
 struct export
 {
-	const char *path; /* of the trace file */
-	sqlite3 *db;
-	sqlite3_stmt *samples, *labels_of, *stack_of;
+	const struct export_format *format;
+	struct export_info info;
+	void *writer;
 	struct names *names;
-	struct hash_table labels, stacks;
+	struct index label_index, stack_index; /* by side and row number */
+	VECTOR(struct export_labels *) labels;
+	VECTOR(const struct export_stack *) stacks;
 	struct shown_type type;
 	int64_t weight, value; /* of all samples so far */
 	int64_t count;         /* samples */
+	/* The file that is being read. */
+	const char *path;
+	uint32_t side;
+	sqlite3 *db;
+	sqlite3_stmt *samples, *labels_of, *stack_of;
 };
 
 static const char *column_text(sqlite3_stmt *row, int column)
@@ -90,23 +93,10 @@ static int complain_of_memory(void)
 }
 
 /* NULL after a complaint. */
-static const struct export_labels *find_labels(struct export *export, int64_t query, int64_t thread)
+static struct export_labels *read_labels(struct export *export, int64_t query, int64_t thread)
 {
-	uint64_t words[] = { (uint64_t)query, (uint64_t)thread };
-	struct hash key = hash_words(words, 2);
-	struct labels_entry *entry = hash_table_find(&export->labels, key);
-
-	if (entry)
-		return entry->labels;
-	struct export_labels *labels = calloc(1, sizeof(*labels));
-	entry = labels ? hash_table_add(&export->labels, key) : NULL;
-	if (!entry) {
-		free(labels);
-		complain_of_memory();
-		return NULL;
-	}
-	entry->labels = labels;
 	sqlite3_stmt *row = export->labels_of;
+
 	sqlite3_bind_int64(row, sqlite3_bind_parameter_index(row, ":query"), query);
 	sqlite3_bind_int64(row, sqlite3_bind_parameter_index(row, ":thread"), thread);
 	if (sqlite3_step(row) != SQLITE_ROW) {
@@ -114,8 +104,8 @@ static const struct export_labels *find_labels(struct export *export, int64_t qu
 		sqlite3_reset(row);
 		return NULL;
 	}
-	*labels = (struct export_labels){
-		.number = (uint32_t) export->labels.count - 1,
+	const struct export_labels read = {
+		.side = export->side,
 		.query_id = names_keep(export->names, column_text(row, 0)),
 		.thread = names_keep(export->names, column_text(row, 1)),
 		.database = names_keep(export->names, column_text(row, 2)),
@@ -123,22 +113,35 @@ static const struct export_labels *find_labels(struct export *export, int64_t qu
 		.statement_hash = sqlite3_column_int64(row, 4),
 	};
 	sqlite3_reset(row);
-	if (labels->query_id && labels->thread && labels->database && labels->statement)
-		return labels;
-	complain_of_memory();
-	return NULL;
+	bool is_whole = read.query_id && read.thread && read.database && read.statement;
+	struct export_labels *labels = is_whole ? malloc(sizeof(*labels)) : NULL;
+	if (labels)
+		*labels = read;
+	else
+		complain_of_memory();
+	return labels;
 }
 
 /* NULL after a complaint. */
-static const struct export_stack *find_stack(struct export *export, int64_t id, bool is_truncated)
+static const struct export_labels *find_labels(struct export *export, int64_t query, int64_t thread)
 {
-	uint64_t words[] = { (uint64_t)id, is_truncated };
-	struct hash key = hash_words(words, 2);
-	struct stack_entry *entry = hash_table_find(&export->stacks, key);
+	uint64_t words[] = { export->side, (uint64_t)query, (uint64_t)thread };
+	struct export_labels **labels =
+		index_item(&export->label_index, hash_words(words, 3), &export->labels);
 
-	if (entry)
-		return entry->stack;
+	if (!labels)
+		complain_of_memory();
+	else if (!*labels && (*labels = read_labels(export, query, thread)))
+		(*labels)->number = (uint32_t)(labels - export->labels.items);
+	return labels ? *labels : NULL;
+}
+
+/* NULL after a complaint. */
+static const struct export_stack *read_stack(struct export *export, int64_t id, bool is_truncated)
+{
 	sqlite3_stmt *row = export->stack_of;
+	bool bad = false;
+
 	sqlite3_bind_int64(row, 1, id);
 	/* A sample whose stack is not there still took its time. */
 	int code = sqlite3_step(row);
@@ -147,61 +150,31 @@ static const struct export_stack *find_stack(struct export *export, int64_t id, 
 		sqlite3_reset(row);
 		return NULL;
 	}
-	bool bad = false;
 	const struct export_stack *stack = names_stack(
 		export->names, code == SQLITE_ROW ? column_text(row, 0) : "[]", is_truncated, &bad);
 	sqlite3_reset(row);
 	if (bad)
 		complain("%s: stack %lld is no array of addresses", export->path, (long long)id);
-	else if (!stack || !(entry = hash_table_add(&export->stacks, key)))
+	else if (!stack)
 		complain_of_memory();
-	if (bad || !stack || !entry)
-		return NULL;
-	entry->stack = stack;
 	return stack;
 }
 
-static void free_labels(void *context, void *entry)
+/* NULL after a complaint. */
+static const struct export_stack *find_stack(struct export *export, int64_t id, bool is_truncated)
 {
-	(void)context;
-	free(((struct labels_entry *)entry)->labels);
-}
+	uint64_t words[] = { export->side, (uint64_t)id, is_truncated };
+	const struct export_stack **stack =
+		index_item(&export->stack_index, hash_words(words, 3), &export->stacks);
 
-/* --- reading and writing --------------------------------------------------------- */
-
-/* False after a complaint. */
-static bool open_export(struct export *export, const char *path, sqlite3 *db)
-{
-	const struct sql_parameter parameters[] = { { ":trace_type", export->type.name }, { NULL, NULL } };
-
-	export->labels = (struct hash_table)HASH_TABLE_OF(struct labels_entry, SIZE_MAX);
-	export->stacks = (struct hash_table)HASH_TABLE_OF(struct stack_entry, SIZE_MAX);
-	export->names = trace_frames_names(!no_inlines);
-	if (!export->names) {
+	if (!stack)
 		complain_of_memory();
-		return false;
-	}
-	if (sqlite3_prepare_v2(db, sql_export_samples, -1, &export->samples, NULL) != SQLITE_OK ||
-	    sqlite3_prepare_v2(db, sql_export_labels, -1, &export->labels_of, NULL) != SQLITE_OK ||
-	    sqlite3_prepare_v2(db, "SELECT trace FROM stacks WHERE id = ?", -1, &export->stack_of, NULL) !=
-	            SQLITE_OK) {
-		complain("%s: %s", path, sqlite3_errmsg(db));
-		return false;
-	}
-	run_sql_bind(export->samples, parameters);
-	return true;
+	else if (!*stack)
+		*stack = read_stack(export, id, is_truncated);
+	return stack ? *stack : NULL;
 }
 
-static void close_export(struct export *export)
-{
-	sqlite3_finalize(export->samples);
-	sqlite3_finalize(export->labels_of);
-	sqlite3_finalize(export->stack_of);
-	hash_table_each(&export->labels, free_labels, NULL);
-	hash_table_free(&export->labels);
-	hash_table_free(&export->stacks);
-	names_free(export->names);
-}
+/* --- reading --------------------------------------------------------------------- */
 
 /* No writer has to look out for sums that overflow: the largest, of all samples, is
  * formed here. False after a complaint. */
@@ -220,7 +193,7 @@ static bool check_numbers(struct export *export, struct export_sample *sample)
 }
 
 /* From the first row, which has been read, to the last. False after a complaint. */
-static bool add_samples(struct export *export, const struct export_format *format, void *writer)
+static bool add_samples(struct export *export)
 {
 	sqlite3_stmt *row = export->samples;
 	int code;
@@ -239,7 +212,7 @@ static bool add_samples(struct export *export, const struct export_format *forma
 			find_labels(export, sqlite3_column_int64(row, 6), sqlite3_column_int64(row, 7));
 		if (!sample.labels)
 			return false;
-		if (!format->add(writer, &sample)) {
+		if (!export->format->add(export->writer, &sample)) {
 			complain_of_memory();
 			return false;
 		}
@@ -265,30 +238,66 @@ static const char *find_executable(struct export *export)
 	return path;
 }
 
-static int write_samples(struct export *export, const struct export_format *format, FILE *out)
+/* What the first file tells of the whole. A command_result. */
+static int complete_info(struct export *export)
 {
-	const char *executable = find_executable(export);
-	const struct export_info info = {
-		.trace_type = export->type.name,
-		.unit = export->type.unit,
-		.is_timed = export->type.clock,
-		.title = export->path,
-		.executable = executable,
-		.inlines = !no_inlines,
-	};
-	void *writer = executable ? export_begin(format, out, &info) : NULL;
+	if (export->side)
+		return COMMAND_FINE;
+	export->info.executable = find_executable(export);
+	return export->info.executable ? COMMAND_FINE : complain_of_memory();
+}
 
-	if (!writer)
-		return complain_of_memory();
-	progress_begin("reading");
-	bool complete = add_samples(export, format, writer);
-	if (!complete) {
-		export_end(format, writer, false);
+static int add_open_file(struct export *export)
+{
+	const struct sql_parameter parameters[] = { { ":trace_type", export->type.name }, { NULL, NULL } };
+	sqlite3 *db = export->db;
+
+	if (!shown_type_read(&export->type, db))
+		return shown_type_refuse(&export->type, "export");
+	if (complete_info(export) != COMMAND_FINE)
 		return COMMAND_FAILED;
+	if (sqlite3_prepare_v2(db, sql_export_samples, -1, &export->samples, NULL) != SQLITE_OK ||
+	    sqlite3_prepare_v2(db, sql_export_labels, -1, &export->labels_of, NULL) != SQLITE_OK ||
+	    sqlite3_prepare_v2(db, "SELECT trace FROM stacks WHERE id = ?", -1, &export->stack_of, NULL) !=
+	            SQLITE_OK)
+		return complain("%s: %s", export->path, sqlite3_errmsg(db));
+	run_sql_bind(export->samples, parameters);
+	switch (sqlite3_step(export->samples)) {
+	case SQLITE_ROW: return add_samples(export) ? COMMAND_FINE : COMMAND_FAILED;
+	case SQLITE_DONE:
+		return complain("%s: no %s samples of these queries", export->path, export->type.name);
+	default: return complain("%s: %s", export->path, sqlite3_errmsg(db));
 	}
+}
+
+/* A command_result. */
+static int add_file(struct export *export, const char *path, uint32_t side)
+{
+	export->path = path;
+	export->side = side;
+	export->db = selection_open(path, &selection);
+	if (!export->db)
+		return COMMAND_FAILED;
+	names_enter(export->names, trace_file_space());
+	progress_begin("reading");
+	int result = selection_require(export->db, path, &selection);
+	if (result == COMMAND_FINE)
+		result = add_open_file(export);
+	sqlite3_finalize(export->samples);
+	sqlite3_finalize(export->labels_of);
+	sqlite3_finalize(export->stack_of);
+	export->samples = export->labels_of = export->stack_of = NULL;
+	trace_file_close(export->db);
+	return result;
+}
+
+/* --- writing --------------------------------------------------------------------- */
+
+static int end_writing(struct export *export, FILE *out)
+{
 	progress_begin("writing");
 	errno = 0;
-	bool written = export_end(format, writer, true);
+	bool written = export_end(export->format, export->writer, true);
 	int error = errno;
 	progress_end();
 	if (written)
@@ -298,44 +307,64 @@ static int write_samples(struct export *export, const struct export_format *form
 	return complain("%s: %s", out_file_name(out_path), error ? strerror(error) : "cannot be written");
 }
 
-/* The exported file must not be written over, by any of its names. */
+static int write_samples(struct export *export, const char *path, FILE *out)
+{
+	export->writer = export->names ? export_begin(export->format, out, &export->info) : NULL;
+	if (!export->writer)
+		return complain_of_memory();
+	int result = add_file(export, path, 0);
+	if (result == COMMAND_FINE && compared_path)
+		result = add_file(export, compared_path, 1);
+	if (result == COMMAND_FINE)
+		return end_writing(export, out);
+	export_end(export->format, export->writer, false);
+	return result;
+}
+
+/* The exported files must not be written over, by any of their names. */
 static bool is_same_file(const char *one, const char *other)
 {
 	struct stat a, b;
 	return stat(one, &a) == 0 && stat(other, &b) == 0 && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
 }
 
-static int write_file(struct export *export, const struct export_format *format)
+static int write_file(struct export *export, const char *path)
 {
 	struct out_file out;
 
-	if (strcmp(out_path, "-") != 0 && is_same_file(out_path, export->path))
+	if (strcmp(out_path, "-") != 0 &&
+	    (is_same_file(out_path, path) || (compared_path && is_same_file(out_path, compared_path))))
 		return complain("%s: is the file that is exported", out_path);
 	if (out_file_open(&out, out_path) != COMMAND_FINE)
 		return COMMAND_FAILED;
-	int result = write_samples(export, format, out.stream);
+	int result = write_samples(export, path, out.stream);
 	int closed = out_file_close(&out, result == COMMAND_FINE);
 	return result ? result : closed;
 }
 
-static int export_file(const char *path, sqlite3 *db, const struct export_format *format)
+static int export_files(const struct export_format *format, const char *path)
 {
-	struct export export = { .path = path, .db = db, .type = shown_type_of(type_name) };
-	int result = COMMAND_FAILED;
-
-	if (!shown_type_read(&export.type, db))
-		return shown_type_refuse(&export.type, "export");
-	if (open_export(&export, path, db)) {
-		int code = sqlite3_step(export.samples);
-		if (code == SQLITE_ROW)
-			result = write_file(&export, format);
-		else if (code == SQLITE_DONE)
-			complain("%s: no %s samples%s", path, export.type.name,
-			         selection_is_all(&selection) ? "" : " of these queries");
-		else
-			complain("%s: %s", path, sqlite3_errmsg(db));
-	}
-	close_export(&export);
+	struct export export = {
+		.format = format,
+		.names = names_create(!no_inlines),
+		.type = shown_type_of(type_name),
+	};
+	export.info = (struct export_info){
+		.trace_type = export.type.name,
+		.unit = export.type.unit,
+		.is_timed = export.type.clock,
+		.title = path,
+		.compared = compared_path,
+		.inlines = !no_inlines,
+	};
+	int result = write_file(&export, path);
+	for (size_t i = 0; i < export.labels.count; i++)
+		free(export.labels.items[i]);
+	vector_free(&export.labels);
+	vector_free(&export.stacks);
+	index_free(&export.label_index);
+	index_free(&export.stack_index);
+	names_free(export.names);
 	return result;
 }
 
@@ -372,6 +401,8 @@ static const struct export_format *check_command_line(void)
 		complain("export: -o is missing: the file to write, - for stdout");
 	else if (format->is_binary && strcmp(out_path, "-") == 0 && isatty(STDOUT_FILENO))
 		complain("export: %s is not for terminals: give -o a file", format->name);
+	else if (compared_path && !format->compares)
+		complain("export: --diff is for the format flamegraph, not for %s", format->name);
 	else if (selection_check("export", &selection) == COMMAND_FINE)
 		return format;
 	return NULL;
@@ -386,26 +417,39 @@ static int run(int argc, char **argv)
 	if (format->missing)
 		return complain("export: the format %s is not in this build: %s", format->name,
 		                format->missing);
-	sqlite3 *db = selection_open(argv[0], &selection);
-	if (!db)
-		return COMMAND_FAILED;
-	int result = export_file(argv[0], db, format);
-	trace_file_close(db);
-	return result;
+	return export_files(format, argv[0]);
 }
 
 const struct command command_export = {
 	.name = "export",
-	.arguments = "FILE --format FORMAT -o OUT [OPTION]...",
+	.arguments = "[FILE] --format FORMAT -o OUT [OPTION]...",
 	.summary = "Writes the samples for other programs and the browser",
+	.details =
+		"The page that flamegraph writes fetches nothing. Under its root are the statements, on top "
+		"of "
+		"them their stacks, or inverted: the functions that used the time, on top of them what "
+		"called them. The host's frames before SQLite are one until it is clicked, and those of "
+		"queryprof itself are hidden. The colour of a module is the same on every page. What is "
+		"chosen, searched for and zoomed to is in the page's address.\n\n"
+		"With --diff the page has two files, and red is what takes more time in the second one, blue "
+		"what takes less; a frame is as wide as its time in both. Functions are the same where "
+		"their name and their module's are. Where the files do not have the same work in them, "
+		"compare "
+		"shares.\n\n"
+		"JSON has what samples share once, in tables (modules, frames, stacks, statements, labels); "
+		"samples name it by its place there, from 0.",
 	.print_details = print_formats,
 	.examples = "  queryprof export app.trace --format pprof -o app.pb.gz\n"
 		    "  go tool pprof -top -tagfocus=query_id=0193a5b2-77c1 app.pb.gz\n"
 		    "  queryprof export app.trace --format flamegraph -o app.html\n"
-		    "  queryprof export app.trace --format json -o - --like 'FROM orders'\n",
+		    "  queryprof export a.trace --diff b.trace --format flamegraph -o ab.html\n"
+		    "  queryprof export app.trace --format json -o - --like 'FROM orders' |\n"
+		    "    jq -r '. as {$labels, $stacks, $frames} | .samples[] | [.value,\n"
+		    "        $labels[.labels].query_id,\n"
+		    "        $frames[$stacks[.stack].frames[0]].lines[0].function] | @tsv'\n",
 	.options = options,
 	.shared = selection_options,
-	.arguments_min = 1,
+	.reads_trace = true,
 	.arguments_max = 1,
 	.run = run,
 };

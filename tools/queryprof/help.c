@@ -23,6 +23,7 @@ static const struct topic {
 	const char *title;
 	const char *text;
 } topics[] = {
+	{ "files", "A command that reads a trace file takes ./" TRACE_FILE_DEFAULT " where none is named." },
 	{ "times", "A TIME is UTC: a date and time as 2026-11-20, '2026-11-20 09:30' or "
 	           "2026-11-20T09:30:15.25+01:00; today or yesterday (midnight); now; start or end (when the "
 	           "first and the last run of the file began). A span may be added or subtracted, as in "
@@ -33,7 +34,8 @@ static const struct topic {
 	  "id). 2: the command line makes no sense. record returns the status of its command." },
 	{ "environment",
 	  "COLUMNS: the width of tables; else the terminal's, and no limit where the output is no "
-	  "terminal. NO_COLOR: headings are not bold. QUERYPROF_NAME: the setting NAME, for record and the "
+	  "terminal. PAGER: what shows output that is longer than the terminal; else less. NO_COLOR: "
+	  "headings are not bold. QUERYPROF_NAME: the setting NAME, for record and the "
 	  "programs that it starts. QUERYPROF_DEBUG_PATH: folders with separate debug files, /usr/lib/debug "
 	  "if not set. DEBUGINFOD_URLS: servers that missing debug files are fetched from." },
 };
@@ -91,8 +93,9 @@ static void print_option(FILE *to, const struct command_option *option)
 	print_filled(to, option->help, OPTION_COLUMN, OPTION_COLUMN);
 }
 
-static const struct command_option help_option = { .name = "help", .help = "this text" };
-static const struct command_option version_option = { .name = "version", .help = "which queryprof this is" };
+static const struct command_option help_option = { .name = "help", .help = "this text; -h, too" };
+static const struct command_option version_option = { .name = "version",
+	                                              .help = "which queryprof this is; -V, too" };
 
 void help_print(FILE *to)
 {
@@ -104,8 +107,9 @@ void help_print(FILE *to)
 		fprintf(to, "  %-10s %s\n", command->name, command->summary);
 	fputc('\n', to);
 	print_option(to, &version_option);
-	print_option(to, &(const struct command_option){
-				 .name = "help", .help = "this text; after a command, that command's" });
+	print_option(to,
+	             &(const struct command_option){
+			     .name = "help", .help = "this text; after a command, that command's; -h, too" });
 	for (size_t i = 0; i < TOPICS; i++) {
 		int at = fprintf(to, "\n%s: ", topics[i].title) - 1;
 		print_filled(to, topics[i].text, at, 2);

@@ -10,13 +10,14 @@
 #include "command.h"
 #include "complete.h"
 #include "help.h"
+#include "pager.h"
 #include "queryprof.h"
 
 static int run(int argc, char **argv)
 {
 	const char *name = argc > 1 ? argv[1] : "";
 
-	if (strcmp(name, "--version") == 0) {
+	if (strcmp(name, "--version") == 0 || strcmp(name, "-V") == 0) {
 		puts("queryprof " QUERYPROF_VERSION);
 		return COMMAND_FINE;
 	}
@@ -27,8 +28,9 @@ static int run(int argc, char **argv)
 	}
 	if (strcmp(name, "--complete") == 0 && argc > 2)
 		return complete_words(atoi(argv[2]), argc - 3, argv + 3);
-	if (strcmp(name, "--help") == 0 || strcmp(name, "help") == 0) {
+	if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0 || strcmp(name, "help") == 0) {
 		const struct command *about = argc > 2 ? command_find(argv[2]) : NULL;
+		pager_begin();
 		if (about)
 			help_print_command(about, stdout);
 		else
@@ -39,18 +41,20 @@ static int run(int argc, char **argv)
 	if (command)
 		return command_run(command, argc - 2, argv + 2);
 	if (argc > 1)
-		complain("there is no command %s", name);
-	help_print(stderr);
+		complain("there is no %s %s (see queryprof --help)", name[0] == '-' ? "option" : "command",
+		         name);
+	else
+		help_print(stderr);
 	return COMMAND_MISUSED;
 }
 
 int main(int argc, char **argv)
 {
 	setlocale(LC_CTYPE, ""); /* how wide the terminal shows a character */
-	int result = run(argc, argv);
-	errno = 0;
+	int result = run(argc, argv), error = pager_end();
+	errno = error;
 	/* A result that could not be written is a failure. */
-	if (fflush(stdout) != 0 || ferror(stdout))
+	if (error || fflush(stdout) != 0 || ferror(stdout))
 		return complain("standard output: %s", errno ? strerror(errno) : "cannot be written");
 	return result;
 }

@@ -21,8 +21,7 @@ static const struct {
 	{ "w", 7 * DAY },
 };
 
-/* The whole of the text: a number, a fraction perhaps, a unit. */
-static bool parse_span(const char *text, int64_t *ns)
+bool moment_parse_span(const char *text, int64_t *ns)
 {
 	char *end;
 
@@ -132,13 +131,13 @@ bool moment_parse(const char *text, const struct moment_bases *bases, int64_t *n
 	const char *at = text;
 	int64_t span;
 
-	if (parse_span(text, &span))
+	if (moment_parse_span(text, &span))
 		return !__builtin_sub_overflow(bases->now, span, ns);
 	if (!parse_base(&at, bases, ns))
 		return false;
 	if (!*at)
 		return true;
-	if ((*at != '+' && *at != '-') || !parse_span(at + 1, &span))
+	if ((*at != '+' && *at != '-') || !moment_parse_span(at + 1, &span))
 		return false;
 	return !__builtin_add_overflow(*ns, *at == '-' ? -span : span, ns);
 }

@@ -5,10 +5,13 @@
 #include "output.h"
 
 #include <limits.h>
+#include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/text.h"
+#include "export/text.h"
 #include "output_table.h"
 #include "progress.h"
 #include "terminal.h"
@@ -66,19 +69,46 @@ static int output_csv(sqlite3_stmt *statement)
 	return code;
 }
 
+/* Text of a database may be any bytes, JSON is UTF-8. */
 static void print_json_text(const char *text)
 {
+	char *repaired = text_repair(text);
+
 	putchar('"');
-	text_write_json(stdout, text, "");
+	text_write_json(stdout, repaired ? repaired : "", "");
 	putchar('"');
+	free(repaired);
+}
+
+/* As hex() in SQL has it; unhex() reads it. */
+static void print_json_blob(const unsigned char *bytes, int size)
+{
+	putchar('"');
+	for (int i = 0; i < size; i++)
+		printf("%02X", bytes[i]);
+	putchar('"');
+}
+
+/* JSON has no infinity. A number that is too large is read as one, and the sqlite3 shell writes the same. */
+static void print_json_float(sqlite3_stmt *statement, int column)
+{
+	double number = sqlite3_column_double(statement, column);
+
+	fputs(isinf(number) ? number > 0 ? "1e999" : "-1e999"
+	                    : (const char *)sqlite3_column_text(statement, column),
+	      stdout);
 }
 
 static void print_json_value(sqlite3_stmt *statement, int column)
 {
 	switch (sqlite3_column_type(statement, column)) {
 	case SQLITE_NULL: fputs("null", stdout); break;
-	case SQLITE_INTEGER:
-	case SQLITE_FLOAT: fputs((const char *)sqlite3_column_text(statement, column), stdout); break;
+	case SQLITE_INTEGER: printf("%lld", (long long)sqlite3_column_int64(statement, column)); break;
+	case SQLITE_FLOAT: print_json_float(statement, column); break;
+	case SQLITE_BLOB:
+		print_json_blob(sqlite3_column_blob(statement, column),
+		                sqlite3_column_bytes(statement, column));
+		break;
 	default: print_json_text((const char *)sqlite3_column_text(statement, column));
 	}
 }

@@ -25,10 +25,13 @@ enum output_format output_format_find(const char *name);
 
 struct output {
 	enum output_format format;
-	bool is_bare;         /* a table without its heading */
-	bool cuts_middle;     /* text that does not fit loses its middle, not its end */
-	bool folds_last;      /* a last column without room goes below the others */
-	const char *unit;     /* columns called x_ms, or ms, are in this unit; NULL: ms */
+	bool is_bare;     /* a table without its heading */
+	bool cuts_middle; /* text that does not fit loses its middle, not its end */
+	bool hides_empty; /* a column without any value is not shown */
+	int folds_last;   /* so many of the last columns go below the others for want of room */
+	/* Columns called x_ms, or ms, are shown as times with their units, "1.5 s", for
+	 * "ns"; as numbers of another unit; NULL: as they are. Of tables. */
+	const char *unit;
 	const char *doing;    /* shown as progress; NULL: "working" */
 	const char *if_empty; /* line instead of a table without rows, or NULL */
 };

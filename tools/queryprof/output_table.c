@@ -23,16 +23,20 @@
 #define FOLD_INDENT 4
 
 struct column {
+	int index; /* in SQL */
 	const char *title;
 	char in_unit[48]; /* a title that is not the name in SQL */
+	char time[32];    /* of the row at hand, where is_time */
 	int width;
-	bool is_number;
+	bool is_number, is_time, has_values;
 };
 
 struct table {
 	sqlite3_stmt *statement;
-	int count, beside; /* columns, and those of them that stand side by side */
-	bool cuts_middle, folds_last;
+	int cells_a_row;
+	int count, beside; /* columns shown, and those of them that stand side by side */
+	bool cuts_middle;
+	int folds_last;
 	struct column *columns;
 	char **cells; /* of the rows measured, row by row; NULL is NULL */
 	size_t rows;
@@ -46,24 +50,58 @@ static bool looks_like_number(const char *text)
 }
 
 /* SQL calls a column of values self_ms, or ms, whatever their unit. */
-static void begin_column(struct column *column, const char *name, const char *unit)
+static void begin_column(struct column *column, int index, const char *name, const char *unit)
 {
 	size_t stem = strlen(name) >= 2 ? strlen(name) - 2 : 0;
 	bool is_value = strcmp(name + stem, "ms") == 0 && (!stem || name[stem - 1] == '_');
 
+	column->index = index;
 	column->title = name;
-	if (unit && strcmp(unit, "ns") != 0 && is_value) {
-		snprintf(column->in_unit, sizeof(column->in_unit), "%.*s%s", (int)stem, name, unit);
-		column->title = column->in_unit;
-	}
 	column->is_number = true;
+	if (!unit || !is_value)
+		return;
+	column->is_time = strcmp(unit, "ns") == 0;
+	column->title = column->in_unit;
+	if (!column->is_time)
+		snprintf(column->in_unit, sizeof(column->in_unit), "%.*s%s", (int)stem, name, unit);
+	else if (stem)
+		snprintf(column->in_unit, sizeof(column->in_unit), "%.*s", (int)stem - 1, name);
+	else
+		column->title = "time";
+}
+
+/* "1250.0" ms, signed if it comes so, in the unit that leaves two to four digits before
+ * the point. What is no number stays. */
+static const char *show_time(struct column *column, const char *text)
+{
+	static const struct {
+		double ms; /* the first that is better read in the next unit */
+		double unit_ms;
+		const char *unit;
+		int digits;
+	} units[] = {
+		{ 0.1, 1e-3, "us", 1 },   { 10e3, 1, "ms", 1 },  { 600e3, 1e3, "s", 2 },
+		{ 36e6, 60e3, "min", 1 }, { 0, 3600e3, "h", 1 },
+	};
+	char *end;
+	double ms = strtod(text, &end);
+	size_t i = ms == 0; /* nothing is 0 ms */
+
+	if (!text[0] || *end)
+		return text;
+	while (units[i].ms > 0 && (ms < 0 ? -ms : ms) >= units[i].ms)
+		i++;
+	snprintf(column->time, sizeof(column->time), text[0] == '+' ? "%+.*f %s" : "%.*f %s", units[i].digits,
+	         ms / units[i].unit_ms, units[i].unit);
+	return column->time;
 }
 
 static void measure_cell(struct column *column, const char *text)
 {
 	if (!text[0])
 		return;
-	column->is_number = column->is_number && looks_like_number(text);
+	column->has_values = true;
+	column->is_number = column->is_number && (column->is_time || looks_like_number(text));
 	while (text) {
 		const char *end = strchr(text, '\n');
 		int width = terminal_measure(text, end ? (size_t)(end - text) : strlen(text));
@@ -94,12 +132,12 @@ static struct column *last_text(struct table *table, int width)
 	return NULL;
 }
 
-/* Long columns lose first; then the last column stands below the others, or loses, as
- * dates and ids, which stand before it, say nothing when they are cut. */
+/* Long columns lose first; then the last columns stand below the others, or lose, as
+ * dates, which stand before them, say nothing when they are cut. */
 static void fit_columns(struct table *table)
 {
 	int room = terminal_width(), total = GAP * (table->count - 1);
-	struct column *column, *last = &table->columns[table->count - 1];
+	struct column *column;
 
 	table->beside = table->count;
 	for (int i = 0; i < table->count; i++)
@@ -108,11 +146,8 @@ static void fit_columns(struct table *table)
 		column->width--;
 		total--;
 	}
-	if (room && total > room && table->folds_last && table->count > 1) {
-		table->beside--;
-		total -= GAP + last->width;
-		last->width = room > FOLD_INDENT + TEXT_WIDTH_MIN ? room - FOLD_INDENT : TEXT_WIDTH_MIN;
-	}
+	while (room && total > room && table->beside > 1 && table->count - table->beside < table->folds_last)
+		total -= GAP + table->columns[--table->beside].width;
 	while (room && total > room &&
 	       ((column = last_text(table, TEXT_WIDTH_LAST)) != NULL ||
 	        (column = widest_text(table, TEXT_WIDTH_MIN)) != NULL)) {
@@ -121,12 +156,21 @@ static void fit_columns(struct table *table)
 	}
 }
 
-/* The last column's, below the row, in one line. */
-static void print_folded(const struct table *table, const char *text)
+/* The columns that stand below the row, those that have a text, in one line. */
+static void print_folded(const struct table *table, const char *const *texts)
 {
-	terminal_print_padding(FOLD_INDENT);
-	terminal_print_cut(text, strcspn(text, "\n"), table->columns[table->count - 1].width,
-	                   table->cuts_middle);
+	int at = FOLD_INDENT, owed = FOLD_INDENT, room = terminal_width();
+
+	for (int i = table->beside; i < table->count; i++) {
+		size_t size = texts[i] ? strcspn(texts[i], "\n") : 0;
+		int left = room > at + TEXT_WIDTH_MIN ? room - at : TEXT_WIDTH_MIN;
+		if (!size)
+			continue;
+		terminal_print_padding(owed);
+		at += GAP + terminal_print_cut(texts[i], size, left, table->cuts_middle);
+		owed = GAP;
+	}
+	putchar('\n');
 }
 
 /* One row, whose cells may have several lines. */
@@ -163,36 +207,8 @@ static void print_row(const struct table *table, const char *const *cells)
 		}
 		putchar('\n');
 	}
-	if (table->beside < table->count && cells[table->count - 1]) {
-		print_folded(table, cells[table->count - 1]);
-		putchar('\n');
-	}
-}
-
-static void print_heading(const struct table *table)
-{
-	bool bold = terminal_is_bold();
-
-	if (bold)
-		fputs("\033[1m", stdout);
-	for (int i = 0; i < table->beside; i++) {
-		const char *name = table->columns[i].title;
-		const struct column *column = &table->columns[i];
-		int width = terminal_measure(name, strlen(name));
-		if (width > column->width)
-			width = column->width;
-		terminal_print_padding(column->is_number ? column->width - width : 0);
-		terminal_print_cut(name, strlen(name), column->width, false);
-		if (i + 1 < table->beside)
-			terminal_print_padding(GAP + (column->is_number ? 0 : column->width - width));
-	}
-	if (table->beside < table->count) {
-		putchar('\n');
-		print_folded(table, table->columns[table->count - 1].title);
-	}
-	if (bold)
-		fputs("\033[0m", stdout);
-	putchar('\n');
+	if (table->beside < table->count)
+		print_folded(table, cells);
 }
 
 static const char *cell_text(sqlite3_stmt *statement, int column)
@@ -202,9 +218,15 @@ static const char *cell_text(sqlite3_stmt *statement, int column)
 	return (const char *)sqlite3_column_text(statement, column);
 }
 
+/* As it is shown: valid until the column's next one. NULL stays NULL. */
+static const char *shown(struct column *column, const char *text)
+{
+	return text && column->is_time ? show_time(column, text) : text;
+}
+
 static int measure_rows(struct table *table)
 {
-	size_t width = (size_t)table->count;
+	size_t width = (size_t)table->cells_a_row;
 	int code = SQLITE_ROW;
 
 	table->cells = calloc(ROWS_MEASURED * width, sizeof(*table->cells));
@@ -218,65 +240,104 @@ static int measure_rows(struct table *table)
 				return SQLITE_NOMEM;
 			table->cells[table->rows * width + i] = copy;
 			if (copy)
-				measure_cell(&table->columns[i], copy);
+				measure_cell(&table->columns[i], shown(&table->columns[i], copy));
 		}
 		table->rows++;
 	}
 	return code;
 }
 
-static int print_table(struct table *table, const struct output *output)
+static void hide_empty(struct table *table)
 {
-	const char **cells = calloc((size_t)table->count, sizeof(*cells));
+	int kept = 0;
 
-	table->columns = calloc((size_t)table->count, sizeof(*table->columns));
-	if (!table->columns || !cells) {
-		free(cells);
-		return SQLITE_NOMEM;
-	}
 	for (int i = 0; i < table->count; i++)
-		begin_column(&table->columns[i], sqlite3_column_name(table->statement, i), output->unit);
-	int code = measure_rows(table);
-	if (code != SQLITE_ROW && code != SQLITE_DONE) {
-		free(cells);
-		return code;
-	}
+		if (table->columns[i].has_values)
+			table->columns[kept++] = table->columns[i];
+	table->count = kept;
+	for (int i = 0; i < kept; i++) /* a title may lie in the column itself */
+		if (table->columns[i].in_unit[0])
+			table->columns[i].title = table->columns[i].in_unit;
+}
+
+static void measure_titles(struct table *table)
+{
 	for (int i = 0; i < table->count; i++) {
-		const char *name = table->columns[i].title;
-		int width = output->is_bare ? 0 : terminal_measure(name, strlen(name));
-		if (width > table->columns[i].width)
-			table->columns[i].width = width;
+		struct column *column = &table->columns[i];
+		int width = terminal_measure(column->title, strlen(column->title));
+		if (width > column->width)
+			column->width = width;
 	}
+}
+
+static void print_heading(const struct table *table, const char **cells)
+{
+	bool bold = terminal_is_bold();
+
+	for (int i = 0; i < table->count; i++)
+		cells[i] = table->columns[i].title;
+	if (bold)
+		fputs("\033[1m", stdout);
+	print_row(table, cells);
+	if (bold)
+		fputs("\033[0m", stdout);
+}
+
+/* `cells`: room for a row. */
+static int print_table(struct table *table, const struct output *output, const char **cells)
+{
+	for (int i = 0; i < table->count; i++)
+		begin_column(&table->columns[i], i, sqlite3_column_name(table->statement, i), output->unit);
+	int code = measure_rows(table);
+	if (code != SQLITE_ROW && code != SQLITE_DONE)
+		return code;
+	if (output->hides_empty && table->rows)
+		hide_empty(table);
+	if (!output->is_bare)
+		measure_titles(table);
 	fit_columns(table);
 	progress_make_way();
 	if (table->rows == 0 && output->if_empty)
 		puts(output->if_empty);
 	else if (!output->is_bare)
-		print_heading(table);
-	for (size_t row = 0; row < table->rows; row++)
-		print_row(table, (const char *const *)&table->cells[row * (size_t)table->count]);
-	while (code == SQLITE_ROW && (code = sqlite3_step(table->statement)) == SQLITE_ROW) {
-		for (int i = 0; i < table->count; i++)
-			cells[i] = cell_text(table->statement, i);
+		print_heading(table, cells);
+	for (size_t row = 0; row < table->rows; row++) {
+		for (int i = 0; i < table->count; i++) {
+			struct column *column = &table->columns[i];
+			cells[i] =
+				shown(column,
+			              table->cells[row * (size_t)table->cells_a_row + (size_t)column->index]);
+		}
 		print_row(table, cells);
 	}
-	free(cells);
+	while (code == SQLITE_ROW && (code = sqlite3_step(table->statement)) == SQLITE_ROW) {
+		for (int i = 0; i < table->count; i++) {
+			struct column *column = &table->columns[i];
+			cells[i] = shown(column, cell_text(table->statement, column->index));
+		}
+		print_row(table, cells);
+	}
 	return code;
 }
 
 int output_table(sqlite3_stmt *statement, const struct output *output)
 {
+	int count = sqlite3_column_count(statement);
 	struct table table = {
 		.statement = statement,
-		.count = sqlite3_column_count(statement),
+		.cells_a_row = count,
+		.count = count,
 		.cuts_middle = output->cuts_middle,
 		.folds_last = output->folds_last,
+		.columns = calloc((size_t)count, sizeof(*table.columns)),
 	};
-	int code = print_table(&table, output);
+	const char **cells = calloc((size_t)count, sizeof(*cells));
+	int code = table.columns && cells ? print_table(&table, output, cells) : SQLITE_NOMEM;
 
-	for (size_t i = 0; i < table.rows * (size_t)table.count; i++)
+	for (size_t i = 0; i < table.rows * (size_t)count; i++)
 		free(table.cells[i]);
 	free(table.cells);
 	free(table.columns);
+	free(cells);
 	return code;
 }

@@ -4,6 +4,7 @@
  */
 #include "progress.h"
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -19,6 +20,7 @@ static struct {
 	const char *things;
 	int64_t start_ns, shown_ns;
 	int width; /* of what is on the line */
+	bool is_stopped;
 } progress;
 
 static int64_t clock_ns(void)
@@ -59,7 +61,7 @@ static void look(void)
 
 void progress_begin(const char *doing)
 {
-	if (!isatty(STDERR_FILENO))
+	if (progress.is_stopped || !isatty(STDERR_FILENO))
 		return;
 	if (!progress.doing)
 		progress.start_ns = clock_ns();
@@ -84,6 +86,12 @@ void progress_end(void)
 	}
 	progress.width = 0;
 	progress.doing = NULL;
+}
+
+void progress_stop(void)
+{
+	progress_end();
+	progress.is_stopped = true;
 }
 
 void progress_make_way(void)

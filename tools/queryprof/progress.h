@@ -18,6 +18,7 @@ void progress_begin(const char *doing); /* "reading samples"; stays valid */
 void progress_count(int64_t count, const char *things);
 
 void progress_end(void);
+void progress_stop(void); /* and nothing is shown after that */
 
 /* Ends it where stdout is a terminal, too: output that comes now would stand in its line. */
 void progress_make_way(void);

@@ -39,7 +39,9 @@ static int run(int argc, char **argv)
 	const struct output output = {
 		.format = output_format_find(format_name),
 		.if_empty = "no queries",
-		.folds_last = true,
+		.hides_empty = true,
+		.folds_last = statements ? 4 : 3, /* logged runs; id, notes, text */
+		.unit = "ns",
 	};
 	const struct sql_parameter parameters[] = {
 		{ ":by", by },
@@ -54,29 +56,38 @@ static int run(int argc, char **argv)
 	sqlite3 *db = selection_open(argv[0], &selection);
 	if (!db)
 		return COMMAND_FAILED;
-	int result = run_sql(db, statements ? sql_statements : sql_queries, parameters, &output);
+	int result = selection_require(db, argv[0], &selection);
+	if (!result)
+		result = run_sql(db, statements ? sql_statements : sql_queries, parameters, &output);
 	trace_file_close(db);
 	return result;
 }
 
 const struct command command_queries = {
 	.name = "queries",
-	.arguments = "FILE [OPTION]...",
+	.arguments = "[FILE] [OPTION]...",
 	.summary = "Lists queries and what they cost, the costliest first",
 	.details =
 		"Lists logged runs: those with samples, those that took 10 ms, and the first that failed. "
-		"With --statements it counts all runs of each statement, in `runs`, and its logged runs, in "
-		"`logged`; where --query, --since, --until or --last choose single runs, logged ones only. "
+		"With --statements it counts all runs of each statement in `runs`, its logged ones in "
+		"`logged`; where an option chooses single runs, by time or process for one, logged ones "
+		"only. "
 		"A run is from a statement's first step to its end; runs that differ in their literals "
-		"only are one statement. Times are exact; n_cpu and n_wall are samples on the CPU "
-		"clock and on the wall clock. An id, or its beginning, is what --query takes.",
+		"only are one statement. `wall`, `cpu` and `max` are exact; `sampled` is what the samples "
+		"add "
+		"up to, on the wall clock with --by wall or off, else on the CPU clock. `notes` says what "
+		"may explain the time: scan (that many rows of whole tables), sort, index (one that SQLite "
+		"built for the run alone), failed. An id, or its beginning, is what --query takes, that of a "
+		"statement "
+		"--statement.",
 	.examples = "  queryprof queries app.trace\n"
 		    "  queryprof queries app.trace --by wall --like 'FROM orders' --limit 5\n"
 		    "  queryprof queries app.trace --statements --since yesterday\n"
 		    "  queryprof queries app.trace --by start --last 1\n",
 	.options = options,
 	.shared = selection_options,
-	.arguments_min = 1,
+	.reads_trace = true,
+	.pages = true,
 	.arguments_max = 1,
 	.run = run,
 };

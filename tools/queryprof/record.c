@@ -33,13 +33,16 @@
 /* As env(1) and timeout(1) have it, so that a program's own status is not mistaken. */
 enum { RECORD_FAILED = 125, CANNOT_START = 126, NOT_FOUND = 127 };
 
-static const char *quiet, *no_symbols;
+static const char *quiet, *no_symbols, *append, *begin_anew;
 
 static const struct command_option options[] = {
 	{ .name = "o",
 	  .value = "FILE",
 	  .kind = OPTION_FILE,
-	  .help = "the trace file (default queryprof.trace); one that exists grows" },
+	  .help = "the trace file (default " TRACE_FILE_DEFAULT "); one that exists grows, and record "
+	          "says so" },
+	{ .name = "append", .to = &append, .help = "the trace file may exist: nothing is said" },
+	{ .name = "new", .to = &begin_anew, .help = "a trace file that exists is removed first" },
 	{ .name = "cpu",
 	  .value = "PERIOD",
 	  .kind = OPTION_PERIOD,
@@ -61,7 +64,7 @@ static const struct command_option options[] = {
 
 /* --- settings, which go by the environment ------------------------------------------ */
 
-static const char *path_as_given = "queryprof.trace";
+static const char *path_as_given = TRACE_FILE_DEFAULT;
 
 static void variable_of(const char *setting, char *variable, size_t size)
 {
@@ -105,7 +108,7 @@ static int set_defaults(void)
 	static const struct {
 		const char *name, *value;
 	} defaults[] = {
-		{ "trace_log_path", "queryprof.trace" },
+		{ "trace_log_path", TRACE_FILE_DEFAULT },
 		{ "query_profiler_real_time_period_ns", "10ms" },
 		{ "trace_log_flush_interval_ms", "100" },
 	};
@@ -243,6 +246,38 @@ struct trace {
 	int64_t before; /* the newest process that it knows */
 };
 
+static void remove_file(const char *path)
+{
+	static const char *const ends[] = { "", "-wal", "-shm" };
+
+	for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++) {
+		char *name = NULL;
+		if (asprintf(&name, "%s%s", path, ends[i]) >= 0)
+			unlink(name);
+		free(name);
+	}
+}
+
+/* A recording that grows by mistake shows the sum of two. A file that is no trace file is
+ * nobody's to remove here. */
+static int meet_existing(const char *path)
+{
+	if (begin_anew) {
+		sqlite3 *db = trace_file_open(path); /* complains if it is no trace file */
+		if (!db)
+			return COMMAND_FAILED;
+		trace_file_close(db);
+		if (trace_file_is_in_use(path))
+			return complain("record: %s: another process has it open, so --new cannot remove it",
+			                path_as_given);
+		remove_file(path);
+	} else if (!append && !quiet) {
+		complain("record: %s exists and grows (--new begins anew, --append leaves this out)",
+		         path_as_given);
+	}
+	return COMMAND_FINE;
+}
+
 /* Made now if need be: a file that cannot be written is to be known before hours of
  * work, not after. */
 static int prepare_trace(struct trace *trace)
@@ -252,6 +287,8 @@ static int prepare_trace(struct trace *trace)
 	char *error = NULL;
 
 	trace->path = getenv("QUERYPROF_TRACE_LOG_PATH");
+	if (access(trace->path, F_OK) == 0 && meet_existing(trace->path))
+		return COMMAND_FAILED;
 	trace->is_new = access(trace->path, F_OK) != 0;
 	if (database_open(&database, trace->path, &limits, &error)) {
 		complain("record: %s", error ? error : "out of memory");
@@ -291,14 +328,8 @@ static bool summarize(const struct trace *trace, struct summary *summary)
 /* An empty file is of no use. */
 static void remove_trace(const struct trace *trace)
 {
-	static const char *const ends[] = { "", "-wal", "-shm" };
-
-	for (size_t i = 0; trace->is_new && i < sizeof(ends) / sizeof(ends[0]); i++) {
-		char *name = NULL;
-		if (asprintf(&name, "%s%s", trace->path, ends[i]) >= 0)
-			unlink(name);
-		free(name);
-	}
+	if (trace->is_new)
+		remove_file(trace->path);
 }
 
 /* --- why nothing was seen --------------------------------------------------------------- */
@@ -429,6 +460,10 @@ static int run(int argc, char **argv)
 
 	if (result)
 		return result;
+	if (append && begin_anew) {
+		complain("record: --append and --new exclude each other");
+		return COMMAND_MISUSED;
+	}
 	argv[argc] = NULL; /* the options stood between */
 	if (set_preload() || prepare_trace(&trace) || make_mark())
 		return RECORD_FAILED;
@@ -462,6 +497,7 @@ const struct command command_record = {
 		"The exit status is 127 when COMMAND is not found, 126 when it cannot be started, and 125 "
 		"when the trace file cannot be written.",
 	.examples = "  queryprof record -o app.trace -- python3 app.py\n"
+		    "  queryprof record --new -- ./server\n"
 		    "  queryprof record --cpu 1ms --real 0 -- sqlite3 app.db '.read report.sql'\n"
 		    "  queryprof record --setting log_query_parameters=1 -- ./server\n",
 	.options = options,

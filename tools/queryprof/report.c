@@ -6,6 +6,7 @@
 
 #include <stdio.h>
 
+#include "fold_stack.h"
 #include "run_sql.h"
 #include "selection.h"
 #include "shown_type.h"
@@ -17,7 +18,7 @@
 #include "sql_report_times.h"
 #include "trace_file.h"
 
-static const char *type_name, *limit;
+static const char *type_name, *limit, *full;
 
 static const struct command_option options[] = {
 	SHOWN_TYPE_OPTION(&type_name),
@@ -26,6 +27,9 @@ static const struct command_option options[] = {
 	  .to = &limit,
 	  .kind = OPTION_NUMBER,
 	  .help = "functions and stacks at most (default 15 and 5)" },
+	{ .name = "full",
+	  .to = &full,
+	  .help = "stacks with all their frames, and functions that only called others" },
 	{ 0 },
 };
 
@@ -48,9 +52,8 @@ static const struct part {
 static int print_report(sqlite3 *db, const struct shown_type *type)
 {
 	const struct sql_parameter parameters[] = {
-		{ ":limit", limit },
-		{ ":trace_type", type->name },
-		{ ":unit", type->unit },
+		{ ":limit", limit },     { ":trace_type", type->name },
+		{ ":unit", type->unit }, { ":full", full },
 		{ NULL, NULL },
 	};
 	int result = COMMAND_FINE;
@@ -64,11 +67,10 @@ static int print_report(sqlite3 *db, const struct shown_type *type)
 			.doing = part->doing,
 			.is_bare = part->is_bare,
 			.cuts_middle = part->is_sampled,
+			.unit = part->is_sampled ? type->unit : "ns",
 		};
-		if (part->is_sampled) {
+		if (part->is_sampled)
 			output.if_empty = empty;
-			output.unit = type->unit;
-		}
 		if (part->title)
 			printf("\n%s%s%s\n", part->title, part->is_sampled ? ", by " : "",
 			       part->is_sampled ? type->title : "");
@@ -86,28 +88,35 @@ static int run(int argc, char **argv)
 	if (!db)
 		return COMMAND_FAILED;
 	struct shown_type type = shown_type_of(type_name);
-	int result =
-		shown_type_read(&type, db) ? print_report(db, &type) : shown_type_refuse(&type, "report");
+	int result = selection_require(db, argv[0], &selection);
+	if (!result && fold_stack_add(db) != SQLITE_OK)
+		result = complain("out of memory");
+	if (!result)
+		result = shown_type_read(&type, db) ? print_report(db, &type)
+		                                    : shown_type_refuse(&type, "report");
 	trace_file_close(db);
 	return result;
 }
 
 const struct command command_report = {
 	.name = "report",
-	.arguments = "FILE [OPTION]...",
+	.arguments = "[FILE] [OPTION]...",
 	.summary = "Reports where the time went: functions and stacks",
 	.details =
 		"All runs of the file, or those that the options leave. Exact times are of all runs, logged "
-		"or not, unless the options choose single ones; they stand beside the sampled ones. `self` "
-		"is time in the function itself, `total` also in what it "
+		"or not, unless an option chooses single ones; they stand beside the sampled ones. `self` is "
+		"time in the function itself, `total` also in what it "
 		"called. `error` is one standard error of the column before it: the true value is no "
-		"farther away than twice that in 95 of 100 cases.",
+		"farther away than twice that in 95 of 100 cases.\n\n"
+		"Of a stack the frames between the caller of SQLite and main() are counted only, and "
+		"what it has in common with one above it is not shown again.",
 	.examples = "  queryprof report app.trace\n"
 		    "  queryprof report app.trace --query 0193a5b2-77c1\n"
 		    "  queryprof report app.trace --like 'FROM orders' --type Real --last 10\n",
 	.options = options,
 	.shared = selection_options,
-	.arguments_min = 1,
+	.reads_trace = true,
+	.pages = true,
 	.arguments_max = 1,
 	.run = run,
 };

@@ -5,10 +5,12 @@
  */
 #include "selection.h"
 
+#include <stdlib.h>
 #include <time.h>
 
 #include "moment.h"
 #include "run_sql.h"
+#include "store/file/database.h"
 #include "trace_file.h"
 #include "sql_selected.h"
 
@@ -20,6 +22,11 @@ const struct command_option selection_options[] = {
 	  .to = &selection.query,
 	  .kind = OPTION_QUERY,
 	  .help = "those with this id; its beginning is enough" },
+	{ .name = "statement",
+	  .value = "ID",
+	  .to = &selection.statement,
+	  .kind = OPTION_STATEMENT,
+	  .help = "those of the statement with this id (queries --statements); its beginning is enough" },
 	{ .name = "like",
 	  .value = "TEXT",
 	  .to = &selection.like,
@@ -34,6 +41,27 @@ const struct command_option selection_options[] = {
 	  .to = &selection.until,
 	  .kind = OPTION_TIME,
 	  .help = "those begun before" },
+	{ .name = "min-duration",
+	  .value = "SPAN",
+	  .to = &selection.min_duration,
+	  .kind = OPTION_PERIOD,
+	  .help = "those that took SPAN at least, as 50ms or 2s" },
+	{ .name = "failed", .to = &selection.failed, .help = "those that ended with an error" },
+	{ .name = "database",
+	  .value = "FILE",
+	  .to = &selection.database,
+	  .kind = OPTION_TEXT,
+	  .help = "those on this database; the name without its folders is enough" },
+	{ .name = "process",
+	  .value = "PROCESS",
+	  .to = &selection.process,
+	  .kind = OPTION_TEXT,
+	  .help = "those of this process: its number or its program" },
+	{ .name = "thread",
+	  .value = "THREAD",
+	  .to = &selection.thread,
+	  .kind = OPTION_TEXT,
+	  .help = "those that this thread ran: its number or its name" },
 	{ .name = "last",
 	  .value = "N",
 	  .to = &selection.last,
@@ -42,46 +70,77 @@ const struct command_option selection_options[] = {
 	{ 0 },
 };
 
-bool selection_is_all(const struct selection *one)
+/* What `one` has for an option of the table, whose own variable lies in `selection`. */
+static const char *value_of(const struct selection *one, const struct command_option *option)
 {
-	return !one->query && !one->like && !one->since && !one->until && !one->last;
+	return ((const char *const *)one)[option->to - (const char **)&selection];
 }
 
-int selection_check(const char *command, const struct selection *one)
+char *selection_describe(const struct selection *one, const char *separator)
+{
+	char *text = NULL;
+	size_t size;
+	FILE *to = open_memstream(&text, &size);
+
+	for (const struct command_option *option = selection_options; to && option->name; option++) {
+		const char *value = value_of(one, option);
+		if (value)
+			fprintf(to, "%s%s%s%s", separator, option->name, option->value ? " " : "",
+			        option->value ? value : "");
+	}
+	return to && fclose(to) == 0 ? text : NULL;
+}
+
+/* COMMAND_MISUSED after a complaint. */
+static int check_time(const char *command, const char *option, const char *text)
 {
 	const struct moment_bases bases = { 0 };
 	int64_t ns;
 
-	for (int i = 0; i < 2; i++) {
-		const char *text = i ? one->until : one->since;
-		if (text && !moment_parse(text, &bases, &ns)) {
-			complain("%s: --%s %s; expected a time as '2026-11-20 09:30', yesterday, 2h (ago), "
-			         "end-10min "
-			         "or start+1min",
-			         command, i ? "until" : "since", text);
-			return COMMAND_MISUSED;
-		}
-	}
-	return COMMAND_FINE;
+	if (!text || moment_parse(text, &bases, &ns))
+		return COMMAND_FINE;
+	complain("%s: --%s %s; expected a time as '2026-11-20 09:30', yesterday, 2h (ago), end-10min or "
+	         "start+1min",
+	         command, option, text);
+	return COMMAND_MISUSED;
 }
 
-/* The ids that the given one can mean: itself if a query has it, else
- * all that begin with it. Two rows are enough to know that it is not one. (An id of
- * the user's own may have several runs.) */
-static const char find_ids[] =
-	"WITH ids AS (SELECT DISTINCT query_id FROM queries WHERE id <> 0) "
-	"SELECT query_id FROM ids WHERE query_id = ?1 "
-	"UNION ALL SELECT query_id FROM ids WHERE substr(query_id, 1, length(?1)) = ?1 AND ?1 <> '' "
-	"AND NOT EXISTS (SELECT 1 FROM ids WHERE query_id = ?1) LIMIT 2";
+int selection_check(const char *command, const struct selection *one)
+{
+	int64_t ns;
+
+	if (one->min_duration && !moment_parse_span(one->min_duration, &ns)) {
+		complain("%s: --min-duration %s; expected a time as 50ms, 2s or 1min", command,
+		         one->min_duration);
+		return COMMAND_MISUSED;
+	}
+	if (check_time(command, "since", one->since))
+		return COMMAND_MISUSED;
+	return check_time(command, "until", one->until);
+}
+
+/* The ids that the given one can mean: itself if it is one, else all that begin with it.
+ * Two rows are enough to know that it is not one. (An id of the user's own may have
+ * several runs.) */
+#define FIND_IDS(ids)                                                                                        \
+	"WITH ids(id) AS (" ids ") SELECT id FROM ids WHERE id = ?1 "                                        \
+	"UNION ALL SELECT id FROM ids WHERE substr(id, 1, length(?1)) = ?1 AND ?1 <> '' "                    \
+	"AND NOT EXISTS (SELECT 1 FROM ids WHERE id = ?1) LIMIT 2"
+
+static const struct id_kind {
+	const char *find, *name;
+} query_ids = { FIND_IDS("SELECT DISTINCT query_id FROM queries WHERE id <> 0"), "query" },
+  statement_ids = { FIND_IDS("SELECT DISTINCT printf('%016x', normalized_query_hash) FROM statements"),
+	            "statement" };
 
 /* sqlite3_malloc'ed; NULL after a complaint. */
-static char *complete_query_id(sqlite3 *db, const char *path, const char *given)
+static char *complete_id(sqlite3 *db, const char *path, const struct id_kind *kind, const char *given)
 {
 	sqlite3_stmt *row = NULL;
 	char *id = NULL;
 	int found = 0, code;
 
-	if (sqlite3_prepare_v2(db, find_ids, -1, &row, NULL) == SQLITE_OK)
+	if (sqlite3_prepare_v2(db, kind->find, -1, &row, NULL) == SQLITE_OK)
 		sqlite3_bind_text(row, 1, given, -1, SQLITE_STATIC);
 	while ((code = sqlite3_step(row)) == SQLITE_ROW) {
 		const char *text = (const char *)sqlite3_column_text(row, 0);
@@ -95,9 +154,9 @@ static char *complete_query_id(sqlite3 *db, const char *path, const char *given)
 	if (code != SQLITE_DONE)
 		complain("%s: %s", path, sqlite3_errmsg(db));
 	else if (found)
-		complain("%s: more than one query's id begins with %s", path, given);
+		complain("%s: more than one %s's id begins with %s", path, kind->name, given);
 	else
-		complain("%s: no query has the id %s", path, given);
+		complain("%s: no %s has the id %s", path, kind->name, given);
 	sqlite3_free(id);
 	return NULL;
 }
@@ -121,34 +180,59 @@ static void find_bases(sqlite3 *db, struct moment_bases *bases)
 	sqlite3_finalize(row);
 }
 
+/* The nanoseconds of an option as a parameter; NULL where it was not given. */
+static const char *number_text(char text[24], bool is_given, int64_t ns)
+{
+	snprintf(text, 24, "%lld", (long long)ns);
+	return is_given ? text : NULL;
+}
+
+/* Those of the options that are read before SQL can compare with them. */
+struct resolved {
+	char *query, *statement; /* whole ids */
+	char since[24], until[24], min_duration[24];
+};
+
+static int select_runs(sqlite3 *db, const struct selection *one, struct resolved *resolved)
+{
+	struct moment_bases bases = { 0 };
+	int64_t since = 0, until = 0, min_duration = 0;
+
+	if (one->since || one->until)
+		find_bases(db, &bases);
+	/* selection_check() has seen that they can be read. */
+	const bool has_since = one->since && moment_parse(one->since, &bases, &since),
+		   has_until = one->until && moment_parse(one->until, &bases, &until),
+		   has_duration = one->min_duration && moment_parse_span(one->min_duration, &min_duration);
+	const struct sql_parameter parameters[] = {
+		{ ":query_id", resolved->query },
+		{ ":statement", resolved->statement },
+		{ ":like", one->like },
+		{ ":since", number_text(resolved->since, has_since, since) },
+		{ ":until", number_text(resolved->until, has_until, until) },
+		{ ":min_duration", number_text(resolved->min_duration, has_duration, min_duration) },
+		{ ":failed", one->failed },
+		{ ":database", one->database },
+		{ ":process", one->process },
+		{ ":thread", one->thread },
+		{ ":last", one->last },
+		{ NULL, NULL },
+	};
+	return run_sql(db, sql_selected, parameters,
+	               &(struct output){ .is_bare = true, .doing = "reading queries" });
+}
+
 /* A command_result. */
 static int selection_apply(sqlite3 *db, const char *path, const struct selection *one)
 {
-	char since[24], until[24];
-	struct moment_bases bases;
-	int64_t ns;
-	struct sql_parameter parameters[] = {
-		{ ":query_id", NULL }, { ":like", one->like }, { ":since", NULL },
-		{ ":until", NULL },    { ":last", one->last }, { NULL, NULL },
-	};
+	struct resolved resolved = { .query = NULL };
+	int result = COMMAND_FAILED;
 
-	char *id = one->query ? complete_query_id(db, path, one->query) : NULL;
-	if (one->query && !id)
-		return COMMAND_FAILED;
-	parameters[0].value = id;
-	if (one->since || one->until)
-		find_bases(db, &bases);
-	if (one->since && moment_parse(one->since, &bases, &ns)) {
-		snprintf(since, sizeof(since), "%lld", (long long)ns);
-		parameters[2].value = since;
-	}
-	if (one->until && moment_parse(one->until, &bases, &ns)) {
-		snprintf(until, sizeof(until), "%lld", (long long)ns);
-		parameters[3].value = until;
-	}
-	int result = run_sql(db, sql_selected, parameters,
-	                     &(struct output){ .is_bare = true, .doing = "reading queries" });
-	sqlite3_free(id);
+	if ((!one->query || (resolved.query = complete_id(db, path, &query_ids, one->query))) &&
+	    (!one->statement || (resolved.statement = complete_id(db, path, &statement_ids, one->statement))))
+		result = select_runs(db, one, &resolved);
+	sqlite3_free(resolved.query);
+	sqlite3_free(resolved.statement);
 	return result;
 }
 
@@ -161,4 +245,20 @@ sqlite3 *selection_open(const char *path, const struct selection *one)
 		return NULL;
 	}
 	return db;
+}
+
+int selection_require(sqlite3 *db, const char *path, const struct selection *one)
+{
+	int result = COMMAND_FINE;
+
+	/* Row 0 is there when no option is given; and a statement may have no logged runs. */
+	if (database_number(db,
+	                    "SELECT EXISTS (SELECT 1 FROM temp.selected) OR EXISTS (SELECT 1 FROM "
+	                    "temp.selected_statements)",
+	                    0) == 0) {
+		char *options = selection_describe(one, " --");
+		result = complain("%s: no run is left by%s", path, options ? options : " the options");
+		free(options);
+	}
+	return result;
 }

@@ -11,12 +11,15 @@
 
 /* The shared options; NULL: not given. */
 struct selection {
-	const char *query, *like, *since, *until, *last;
+	const char *query, *statement, *like, *since, *until, *min_duration, *failed, *database, *process,
+		*thread, *last;
 };
 extern struct selection selection;
 extern const struct command_option selection_options[];
 
-bool selection_is_all(const struct selection *one); /* no option was given */
+/* The options that are given, each after `separator`: "like TEXT". "" is all runs.
+ * malloc'ed, NULL: no memory. */
+char *selection_describe(const struct selection *one, const char *separator);
 
 /* COMMAND_MISUSED after a complaint about a time. */
 int selection_check(const char *command, const struct selection *one);
@@ -24,5 +27,8 @@ int selection_check(const char *command, const struct selection *one);
 /* Opens the file and gives it temp.selected and its views (sql/selected.sql); NULL after
  * a complaint. */
 sqlite3 *selection_open(const char *path, const struct selection *one);
+
+/* COMMAND_FAILED, after a complaint, where the options leave no run at all. */
+int selection_require(sqlite3 *db, const char *path, const struct selection *one);
 
 #endif

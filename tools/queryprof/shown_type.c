@@ -2,6 +2,7 @@
 #include "shown_type.h"
 
 #include <string.h>
+#include <strings.h>
 
 #include "base/sample_type.h"
 
@@ -14,27 +15,46 @@ static void set_unit(struct shown_type *type, const char *unit)
 		snprintf(type->title, sizeof(type->title), "%s in %s", type->name, unit);
 }
 
+/* The type of this build; NULL: none. */
+static const struct sample_type *find_known(const char *name)
+{
+	const struct sample_type *known;
+
+	if (strcasecmp(name, "wall") == 0)
+		return sample_type_at(TRACE_REAL);
+	for (size_t i = 0; (known = sample_type_at(i)) != NULL; i++)
+		if (strcasecmp(name, known->name) == 0)
+			return known;
+	return NULL;
+}
+
 struct shown_type shown_type_of(const char *name)
 {
-	struct shown_type type = { .name = name ? name : SHOWN_TYPE_DEFAULT };
-	const struct sample_type *known = sample_type_find(type.name);
+	struct shown_type type = { .clock = NULL };
+	const struct sample_type *known = find_known(name ? name : SHOWN_TYPE_DEFAULT);
 
-	if (sample_type_is_timed(type.name))
-		type.clock = strcmp(type.name, "Real") == 0 ? "wall" : type.name;
-	if (known)
-		set_unit(&type, known->unit);
+	snprintf(type.name, sizeof(type.name), "%s", known ? known->name : name);
+	if (!known)
+		return type;
+	if (known->clock != SAMPLE_TYPE_NO_CLOCK)
+		type.clock = known == sample_type_at(TRACE_REAL) ? "wall" : known->name;
+	set_unit(&type, known->unit);
 	return type;
 }
 
 bool shown_type_read(struct shown_type *type, sqlite3 *db)
 {
+	static const char find[] = "SELECT name, unit FROM sample_types WHERE name = ? COLLATE NOCASE "
+				   "ORDER BY name <> ?1 LIMIT 1";
 	sqlite3_stmt *row = NULL;
 
-	if (!type->unit[0] && sqlite3_prepare_v2(db, "SELECT unit FROM sample_types WHERE name = ?", -1, &row,
-	                                         NULL) == SQLITE_OK) {
-		sqlite3_bind_text(row, 1, type->name, -1, SQLITE_STATIC);
-		if (sqlite3_step(row) == SQLITE_ROW)
-			set_unit(type, (const char *)sqlite3_column_text(row, 0));
+	if (!type->unit[0] && sqlite3_prepare_v2(db, find, -1, &row, NULL) == SQLITE_OK) {
+		sqlite3_bind_text(row, 1, type->name, -1, SQLITE_TRANSIENT);
+		if (sqlite3_step(row) == SQLITE_ROW) {
+			snprintf(type->name, sizeof(type->name), "%s",
+			         (const char *)sqlite3_column_text(row, 0));
+			set_unit(type, (const char *)sqlite3_column_text(row, 1));
+		}
 	}
 	sqlite3_finalize(row);
 	return type->unit[0];
@@ -42,7 +62,7 @@ bool shown_type_read(struct shown_type *type, sqlite3 *db)
 
 int shown_type_refuse(const struct shown_type *type, const char *command)
 {
-	complain("%s: --type %s; expected CPU, Real or a type that the file has samples of", command,
+	complain("%s: --type %s; expected cpu, wall or a type that the file has samples of", command,
 	         type->name);
 	return COMMAND_MISUSED;
 }

@@ -14,18 +14,19 @@
 #define SHOWN_TYPE_OPTION(variable)                                                                          \
 	{                                                                                                    \
 		.name = "type", .value = "TYPE",                                                             \
-		.help = "samples of this type: CPU (default), Real, or another of the file",                 \
+		.help = "samples of this type: cpu (default), wall, or another of the file",                 \
 		.to = (variable), .kind = OPTION_TYPE                                                        \
 	}
 
 struct shown_type {
-	const char *name;  /* as in trace_log.trace_type */
+	char name[64];     /* as in trace_log.trace_type, once it was read */
 	char unit[32];     /* "": no such samples were seen yet */
 	char title[96];    /* for headings: "CPU time", "wall time", "Memory in bytes" */
 	const char *clock; /* of the timer that took them: "CPU", "wall"; NULL: no timer did */
 };
 
-/* NULL stands for SHOWN_TYPE_DEFAULT. */
+/* By its name in any case, or "wall", as people call Real. NULL stands for
+ * SHOWN_TYPE_DEFAULT. */
 struct shown_type shown_type_of(const char *name);
 
 /* Reads the unit from the file. False where the file has no such samples and this build

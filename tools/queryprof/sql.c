@@ -38,15 +38,25 @@ static char *read_standard_input(void)
 	return text;
 }
 
+/* One argument is the file, unless it can only be SQL. */
+static bool is_sql(const char *word)
+{
+	return strchr(word, ' ') && access(word, F_OK) != 0;
+}
+
 static int run(int argc, char **argv)
 {
 	const struct output output = { .format = output_format_find(format_name) };
-	const char *given = argc > 1 ? argv[1] : "-";
+	const char *path = argv[0], *given = argc > 1 ? argv[1] : "-";
 	char *text = NULL;
 
-	if (argc == 1 && isatty(STDIN_FILENO))
-		return shell_become(argv[0], output.format);
-	sqlite3 *db = trace_file_open(argv[0]);
+	if (argc == 1 && is_sql(argv[0])) {
+		path = TRACE_FILE_DEFAULT;
+		given = argv[0];
+	} else if (argc == 1 && isatty(STDIN_FILENO)) {
+		return shell_become(path, output.format);
+	}
+	sqlite3 *db = trace_file_open(path);
 	if (!db)
 		return COMMAND_FAILED;
 	if (strcmp(given, "-") == 0)
@@ -59,7 +69,7 @@ static int run(int argc, char **argv)
 
 const struct command command_sql = {
 	.name = "sql",
-	.arguments = "FILE [SQL]",
+	.arguments = "[FILE] [SQL]",
 	.summary = "Runs SQL on a trace file, with queryprof's functions",
 	.details = "SQL comes from standard input if it is -, or if it is missing and standard input is no "
 		   "terminal. The first error ends it, with exit status 1. "
@@ -67,7 +77,10 @@ const struct command command_sql = {
 		   "functions loaded; .help, .tables and .quit are commands of that shell.\n\n"
 		   "The file is opened for reading only. "
 		   "Tables: trace_log, query_log, and the views that sum them up. "
-		   "Functions: addressToSymbol, addressToLine, demangle, traceToText, flameGraph.",
+		   "Functions: addressToSymbol, addressToLine, demangle, traceToText, flameGraph.\n\n"
+		   "In JSON, a blob is a string of hexadecimal digits, as hex() gives them, and an "
+		   "infinity the number 1e999 or -1e999, which is too large for any double. Bytes of a text "
+		   "that are no UTF-8 become U+FFFD.",
 	.examples = "  queryprof sql app.trace\n"
 		    "  queryprof sql app.trace \"SELECT query_id, query FROM query_log\"\n"
 		    "  queryprof sql app.trace --format csv < questions.sql > answers.csv\n"
@@ -75,7 +88,8 @@ const struct command command_sql = {
 		    "      demangle(addressToSymbol(trace->>0)) AS symbol\n"
 		    "    FROM trace_log GROUP BY symbol ORDER BY n DESC LIMIT 10\"\n",
 	.options = options,
-	.arguments_min = 1,
+	.reads_trace = true,
+	.pages = true,
 	.arguments_max = 2,
 	.run = run,
 };

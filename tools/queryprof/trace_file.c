@@ -26,9 +26,9 @@
 #include "store/file/upgrade.h"
 #include "trace_frames.h"
 
-/* Whether a process has the file open in WAL mode: it then holds SQLite's shared
- * lock on it, a range past the first gigabyte. */
-static bool is_in_use(const char *path)
+/* Such a process holds SQLite's shared lock on the file, a range past the first
+ * gigabyte. */
+bool trace_file_is_in_use(const char *path)
 {
 	struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = 0x40000002, .l_len = 510 };
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -60,7 +60,7 @@ char *trace_file_uri(const char *path)
 		else
 			sqlite3_str_appendchar(uri, 1, *at);
 	sqlite3_str_appendall(uri, "?mode=ro");
-	if (!is_in_use(path) && !has_log(path))
+	if (!trace_file_is_in_use(path) && !has_log(path))
 		sqlite3_str_appendall(uri, "&immutable=1");
 	return sqlite3_str_finish(uri);
 }

@@ -6,6 +6,7 @@
 #define QUERYPROF_COMMAND_TRACE_FILE_H
 
 #include <sqlite3.h>
+#include <stdbool.h>
 
 struct address_space;
 
@@ -13,6 +14,9 @@ struct address_space;
  * file (sql/trace_names.h). NULL after a complaint. One file at a time. */
 sqlite3 *trace_file_open(const char *path);
 void trace_file_close(sqlite3 *db);
+
+/* Whether a process has the file open in WAL mode, as one that writes samples does. */
+bool trace_file_is_in_use(const char *path);
 
 /* The meaning of addresses in the open file. */
 const struct address_space *trace_file_space(void);

@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The flame graph's page: turns the tables that flamegraph.c writes into the tree of
- * the query that is selected, and gives it to d3-flame-graph.
- *
- * Of the tables, `nodes` is one tree for all queries: pairs of the parent's number (-1:
- * the root) and the function's, parents before their children. `samples` are, four by
- * four, a node in which time was spent itself, the query, samples, and ns.
+ * The flame graph's page: what can be chosen, and the tree of it (tree.mjs) as
+ * d3-flame-graph shows it. What is chosen, searched for and zoomed to is kept in the
+ * address, after the #: who opens that address sees the same.
  */
 import { select } from "d3-selection";
 import flamegraph from "d3-flame-graph";
+import { HOST, buildTree, changeOf, moduleHue, nameShade, readTables } from "./tree.mjs";
 import "./flame_graph.css";
 
-const data = JSON.parse(document.getElementById("data").textContent);
 const element = (id) => document.getElementById(id);
+const tables = readTables(JSON.parse(element("data").textContent));
+const isCompared = tables.sides.length > 1;
+const form = element("controls");
+const controls = form.elements;
 const RUNS_SHOWN = 50; // in the menu, of each statement
 
 /* --- words ------------------------------------------------------------------- */
@@ -23,120 +24,90 @@ const SCALES = {
 };
 
 function showValue(value) {
-	for (const [unit, size] of SCALES[data.unit] || [])
+	for (const [unit, size] of SCALES[tables.unit] || [])
 		if (value >= size)
 			return (value / size).toPrecision(Math.max(3, String(Math.floor(value / size)).length)) + " " + unit;
-	return value + " " + data.unit;
+	return value + " " + tables.unit;
 }
 
 function showShare(part, whole) {
 	return (whole ? 100 * part / whole : 0).toFixed(1) + " %";
 }
 
-const what = { CPU: "CPU time", Real: "wall time" }[data.trace_type] || data.trace_type;
+const what = { CPU: "CPU time", Real: "wall time" }[tables.trace_type] || tables.trace_type;
+const sideNames = tables.sides.map((path) => path.replace(/.*\/(?=.)/, ""));
 
-/* --- trees ------------------------------------------------------------------- */
-
-/* Of the samples of the queries for which `wanted` says so. */
-function buildTree(name, wanted) {
-	const count = data.nodes.length / 2;
-	const self = new Float64Array(count + 1); // the root is the last
-	let samples = 0;
-	for (let i = 0; i < data.samples.length; i += 4) {
-		if (!wanted(data.samples[i + 1]))
-			continue;
-		const node = data.samples[i];
-		self[node < 0 ? count : node] += data.samples[i + 3];
-		samples += data.samples[i + 2];
-	}
-	const total = self.slice();
-	for (let i = count - 1; i >= 0; i--)
-		total[data.nodes[2 * i] < 0 ? count : data.nodes[2 * i]] += total[i];
-	const root = { name, value: total[count], self: self[count], samples, children: [] };
-	const made = [];
-	for (let i = 0; i < count; i++) {
-		if (!total[i])
-			continue;
-		const [functionName, module, file] = data.functions[data.nodes[2 * i + 1]];
-		made[i] = { name: functionName, module, file, value: total[i], self: self[i], children: [] };
-		const parent = data.nodes[2 * i];
-		(parent < 0 ? root : made[parent]).children.push(made[i]);
-	}
-	return root;
+/* `show` of each side's number, with the side's name where there are two. */
+function showSides(show) {
+	return tables.sides.map((_, side) => isCompared ? `${sideNames[side]} ${show(side)}` : show(side)).join(" → ");
 }
 
-/* --- colours: a hue a module, the one with the most self time first ------------ */
-
-const HUES = [28, 205, 130, 280, 350, 60, 170, 240];
-const hues = new Map();
-
-function rankModules() {
-	const times = new Map();
-	for (let i = 0; i < data.samples.length; i += 4) {
-		const node = data.samples[i];
-		const module = node < 0 ? -1 : data.functions[data.nodes[2 * node + 1]][1];
-		times.set(module, (times.get(module) || 0) + data.samples[i + 3]);
-	}
-	data.modules.forEach((_, module) => times.has(module) || times.set(module, 0));
-	for (const [module] of [...times].filter(([module]) => module >= 0).sort((a, b) => b[1] - a[1]))
-		hues.set(module, HUES[hues.size % HUES.length] + 11 * Math.floor(hues.size / HUES.length));
-}
+/* --- colours ----------------------------------------------------------------- */
 
 function isDark() {
 	return document.documentElement.dataset.scheme === "dark";
 }
 
-/* Neighbours of one module differ a little, always in the same way. */
-function color(module, name) {
-	let shade = 0;
-	for (let i = 0; i < name.length; i++)
-		shade = (shade * 31 + name.charCodeAt(i)) & 0xffff;
-	shade = shade % 9 - 4;
-	if (!hues.has(module))
+function moduleColor(module, shade) {
+	if (!module)
 		return isDark() ? "hsl(0 0% 30%)" : "hsl(0 0% 82%)";
-	return isDark() ? `hsl(${hues.get(module)} 40% ${34 + shade}%)` : `hsl(${hues.get(module)} 75% ${74 + shade}%)`;
+	return isDark() ? `hsl(${moduleHue(module)} 40% ${34 + shade}%)` : `hsl(${moduleHue(module)} 75% ${74 + shade}%)`;
 }
 
-function showLegend(root) {
-	const times = new Map();
-	const visit = (node) => {
-		times.set(node.module, (times.get(node.module) || 0) + node.self);
-		node.children.forEach(visit);
-	};
-	root.children.forEach(visit);
-	element("legend").replaceChildren(...[...times].sort((a, b) => b[1] - a[1]).map(([module, ns]) => {
+/* Red for more on the second side, blue for less, from -1 to 1. */
+function changeColor(change) {
+	const hue = change > 0 ? 0 : 220, strength = Math.abs(change);
+	return isDark() ? `hsl(${hue} ${65 * strength}% ${28 + 16 * strength}%)` : `hsl(${hue} ${85 * strength}% ${86 - 22 * strength}%)`;
+}
+
+function frameColor(node) {
+	if (node.highlight)
+		return isDark() ? "#a3178f" : "#f08cf0";
+	const { frame } = node.data;
+	return isCompared ? changeColor(changeOf(node.data, tree.weights)) : moduleColor(frame.module, nameShade(frame.name));
+}
+
+function legendItems() {
+	if (isCompared)
+		return [[-1, `only in ${sideNames[0]}`], [-0.5, "less"], [0, "as before"], [0.5, "more"], [1, `only in ${sideNames[1]}`]]
+			.map(([change, text]) => [changeColor(change), text]);
+	const total = tree.totals[0];
+	return [...tree.modules].sort((a, b) => b[1] - a[1]).map(([module, value]) =>
+		[moduleColor(module, 0), `${module || "(no module)"} ${showShare(value, total)}`]);
+}
+
+function showLegend() {
+	element("legend").replaceChildren(...legendItems().map(([color, text]) => {
 		const item = document.createElement("li"), mark = document.createElement("i");
-		mark.style.background = color(module, "");
-		item.append(mark, `${module >= 0 ? data.modules[module] : "(no module)"} ${showShare(ns, root.value)}`);
+		mark.style.background = color;
+		item.append(mark, text);
 		return item;
 	}));
 }
 
 /* --- the chart --------------------------------------------------------------- */
 
-let root, chart;
+let tree;
+let zoomed = []; // the names of the frames from the root's child to the one that is zoomed to
 
-function describe(node) {
-	const at = node.data;
-	const words = [at.name];
-	if (at.module >= 0)
-		words.push(data.modules[at.module]);
-	if (at.file)
-		words.push(at.file);
-	return `${words.join(" · ")} · ${showValue(at.value)}, ${showShare(at.value, root.value)}`
-		+ ` (self ${showValue(at.self)})`;
+function describe({ data: branch }) {
+	const { name, module, file } = branch.frame;
+	const self = isCompared || controls.inverted.checked ? "" : ` (self ${showValue(branch.self)})`;
+	const hint = branch.frame === HOST ? ["click to open them"] : [];
+	return [name, module, file, ...hint].filter(Boolean).join(" · ") + " · "
+		+ showSides((side) => `${showValue(branch.sides[side])}, ${showShare(branch.sides[side], tree.totals[side])}`) + self;
 }
 
 function search() {
-	const text = element("search").value;
-	let pattern = null;
+	const text = controls.search.value;
+	let pattern = null, message = "";
 	try {
 		pattern = text && new RegExp(text, "i");
-	} catch {
-		// Not yet a regular expression.
+	} catch (error) {
+		message = error.message;
 	}
-	element("search").classList.toggle("bad", Boolean(text) && !pattern);
-	element("found").textContent = "";
+	controls.search.classList.toggle("bad", message !== "");
+	element("found").textContent = message;
 	chart.clear();
 	if (!pattern)
 		return;
@@ -144,84 +115,157 @@ function search() {
 	chart.search(text);
 }
 
-function makeChart() {
-	chart = flamegraph().inverted(true).sort(true).minFrameSize(0.5).cellHeight(19)
-		.width(element("chart").clientWidth)
-		.setLabelHandler(describe)
-		.setDetailsElement(element("details"))
-		.setSearchHandler((found, sum, total) => {
-			element("found").textContent = `${found.length} frames, ${showShare(sum, total)}`;
-		})
-		.setColorMapper((node) => node.highlight ? (isDark() ? "#a3178f" : "#f08cf0")
-			: color(node.parent ? node.data.module : -1, node.data.name));
-	select("#chart").datum(root).call(chart.transitionDuration(0));
+/* Also when the page itself has zoomed. */
+function onZoom(node) {
+	if (node.data.frame === HOST) {
+		controls.host.checked = true;
+		show();
+		return;
+	}
+	zoomed = node.ancestors().reverse().slice(1).map((ancestor) => ancestor.data.name);
+	writeAddress();
 }
 
-function show(name, wanted) {
-	root = buildTree(name, wanted);
-	element("totals").textContent = `${showValue(root.value)} of ${what} in ${root.samples} samples`;
-	showLegend(root);
-	if (!chart)
-		makeChart();
+function zoomAgain() {
+	let node = select("#chart").datum();
+	for (const name of zoomed)
+		node = node?.children?.find((child) => child.data.name === name);
+	if (node && zoomed.length)
+		chart.zoomTo(node);
+	else
+		zoomed = [];
+}
+
+const chart = flamegraph().inverted(true).sort(true).minFrameSize(0.5).cellHeight(19)
+	.getChildren((branch) => branch.children.values())
+	.setLabelHandler(describe)
+	.setDetailsElement(element("details"))
+	.setSearchHandler((found, sum, total) => {
+		element("found").textContent = `${found.length} frames, ${showShare(sum, total)}`;
+	})
+	.setColorMapper(frameColor)
+	.onClick(onZoom);
+
+/* What is chosen. */
+function show() {
+	const { name, wanted } = choices[Number(controls.query.value)];
+	tree = buildTree(tables, {
+		name, wanted,
+		isInverted: controls.inverted.checked,
+		showsHost: controls.host.checked,
+		showsOwn: controls.own.checked,
+		showsShares: controls.compare.value === "shares",
+	});
+	element("totals").textContent = showSides((side) =>
+		`${showValue(tree.totals[side])} of ${what} in ${tree.counts[side]} samples`);
 	// What moves is zooming; what is new is there at once.
-	chart.transitionDuration(0).height(null).update(root);
+	chart.transitionDuration(0).height(null).width(element("chart").clientWidth);
+	if (select("#chart svg").empty())
+		select("#chart").datum(tree.root).call(chart);
+	else
+		chart.update(tree.root);
+	showLegend();
 	search();
+	zoomAgain();
 	chart.transitionDuration(matchMedia("(prefers-reduced-motion: reduce)").matches ? 0 : 200);
+	writeAddress();
 }
 
 /* --- what can be chosen -------------------------------------------------------- */
 
+const choices = []; // by the value of the menu's option
+
+function addChoice(menu, text, name, wanted) {
+	const option = new Option(text, choices.length);
+	choices.push({ name, wanted });
+	menu.append(option);
+	return option;
+}
+
+function showTime(queries) {
+	return tables.sides.map((_, side) => showValue(queries.reduce((sum, query) =>
+		sum + (query.side === side ? query.value : 0), 0))).join(" → ");
+}
+
+function addRuns(group, runs) {
+	for (const run of runs.slice(0, RUNS_SHOWN)) {
+		const text = [showTime([run]), run.id, run.database].filter(Boolean).join(" · ");
+		addChoice(group, text, `run ${run.id}`, (query) => query === run);
+	}
+	const rest = runs.slice(RUNS_SHOWN);
+	if (rest.length) {
+		const option = new Option(`${showTime(rest)} · ${rest.length} more runs, not listed`);
+		option.disabled = true;
+		group.append(option);
+	}
+}
+
 function fillMenu() {
-	const menu = element("query"), choices = [];
-	const add = (to, text, name, wanted) => {
-		const option = new Option(text, String(choices.length));
-		choices.push([name, wanted]);
-		to.append(option);
-	};
-	const runs = data.statements.map(() => []);
-	data.queries.forEach(([statement], query) => runs[statement].push(query));
-	const time = (query) => data.queries[query][3];
-	add(menu, `all: ${data.queries.length} queries`, "all queries", () => true);
-	data.statements.forEach((text, statement) => {
-		const mine = runs[statement].sort((a, b) => time(b) - time(a));
-		const sum = mine.reduce((ns, query) => ns + time(query), 0);
-		if (mine.length === 1) {
-			add(menu, `${showValue(sum)} · ${text}`, text, (query) => query === mine[0]);
-			menu.lastChild.title = data.queries[mine[0]][1];
+	const runs = tables.statements.map(() => []);
+	tables.queries.forEach((query) => runs[query.statement].push(query));
+	addChoice(controls.query, `all: ${tables.queries.length} queries`, "all queries", () => true);
+	tables.statements.forEach((text, statement) => {
+		const mine = runs[statement].sort((a, b) => b.value - a.value);
+		const isMine = (query) => query.statement === statement;
+		const name = mine.length === 1 ? `run ${mine[0].id}` : `${mine.length} runs`;
+		if (mine.length === 1 || isCompared) {
+			addChoice(controls.query, `${showTime(mine)} · ${text}`, name, isMine).title = name;
 			return;
 		}
 		const group = document.createElement("optgroup");
 		group.label = text;
-		add(group, `${showValue(sum)} · all ${mine.length} runs`, text, (query) => data.queries[query][0] === statement);
-		for (const run of mine.slice(0, RUNS_SHOWN)) {
-			const [, id, database] = data.queries[run];
-			add(group, `${showValue(time(run))} · ${id}${database ? " · " + database : ""}`, `${text} · ${id}`,
-				(query) => query === run);
-		}
-		menu.append(group);
+		addChoice(group, `${showTime(mine)} · all ${name}`, name, isMine);
+		addRuns(group, mine);
+		controls.query.append(group);
 	});
-	menu.addEventListener("change", () => show(...choices[menu.value]));
-	show(...choices[0]);
 }
 
 function useScheme() {
-	const chosen = element("scheme").value;
 	const system = matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light";
-	document.documentElement.dataset.scheme = chosen || system;
-	if (chart) {
+	document.documentElement.dataset.scheme = controls.scheme.value || system;
+	if (tree) {
 		chart.update();
-		showLegend(root);
+		showLegend();
 	}
 }
 
-rankModules();
-element("title").textContent = data.title;
-document.title = data.title + " · queryprof";
-element("scheme").addEventListener("change", useScheme);
-matchMedia("(prefers-color-scheme: dark)").addEventListener("change", useScheme);
-useScheme();
+/* --- the address --------------------------------------------------------------- */
+
+function writeAddress() {
+	const state = new URLSearchParams([...new FormData(form)].filter(([, value]) => value && value !== "0"));
+	zoomed.forEach((name) => state.append("zoom", name));
+	history.replaceState(null, "", "#" + state);
+}
+
+function readAddress() {
+	const state = new URLSearchParams(location.hash.slice(1));
+	for (const control of [...controls].filter(({ name }) => name)) {
+		const value = state.get(control.name) ?? "";
+		if (control.type === "checkbox")
+			control.checked = value === control.value;
+		else
+			control.value = value;
+		if (control.selectedIndex < 0)
+			control.selectedIndex = 0;
+	}
+	zoomed = state.getAll("zoom");
+	useScheme();
+	show();
+}
+
+element("title").textContent = tables.sides.join(" → ");
+document.title = sideNames.join(" → ") + " · queryprof";
+element("compare").hidden = !isCompared;
 fillMenu();
-element("search").addEventListener("input", search);
+readAddress();
+form.addEventListener("submit", (event) => event.preventDefault());
+for (const name of ["query", "inverted", "host", "own", "compare"])
+	controls[name].addEventListener("change", show);
+controls.search.addEventListener("input", search);
+controls.scheme.addEventListener("change", useScheme);
+form.addEventListener("input", writeAddress);
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", useScheme);
 element("reset").addEventListener("click", () => chart.resetZoom());
 addEventListener("keydown", (event) => event.key === "Escape" && chart.resetZoom());
 addEventListener("resize", () => chart.width(element("chart").clientWidth).update());
+addEventListener("hashchange", readAddress);

@@ -15,6 +15,10 @@
 #define STORED_OF_QUERY(name, type, definition, flags, value) ", q." #name " AS " #name
 #define NOTHING(...)
 
+#define THREADS_SQL                                                                                          \
+	"SELECT hostname, process_id, thread_id, thread_name FROM threads AS t"                              \
+	" JOIN processes AS p ON p.id = t.process WHERE t.id > ?3 AND t.id <= ?4 ORDER BY t.id"
+
 static const char *const selections[] = {
 	[FOLLOW_SAMPLES] = "SELECT timestamp_ns AS sample_id" TRACE_LOG_COLUMNS(
 		STORED_NAME, NOTHING, SHOWN_NAME,
@@ -27,9 +31,7 @@ static const char *const selections[] = {
 				"x.id = q.statement"
 				" LEFT JOIN libraries AS l ON l.id = q.library"
 				" WHERE q.batch > ?1 AND q.batch <= ?2 AND q.id > 0 ORDER BY q.batch, q.id",
-	[FOLLOW_THREADS] =
-		"SELECT hostname, process_id, thread_id, thread_name FROM threads AS t"
-		" JOIN processes AS p ON p.id = t.process WHERE t.id > ?3 AND t.id <= ?4 ORDER BY t.id",
+	[FOLLOW_THREADS] = THREADS_SQL,
 };
 
 /* The file, its newest batch, and its oldest one with the samples before it. */

@@ -24,38 +24,42 @@
 
 /* The optional fields of a sample, as far as this build knows them. */
 struct sample_fields {
-	int64_t value; /* WRITER_NULL: none */
+	bool has_value;
+	int64_t value;
 	size_t skipped;
 };
 
 static struct sample_fields read_fields(const struct sample_record *record, size_t size)
 {
-	struct sample_fields fields = { .value = WRITER_NULL };
+	struct sample_fields fields = { .has_value = false };
 	const void *at = record->trace + record->depth, *end = (const char *)record + size;
 	const struct sample_field *field;
 
 	for (uint32_t i = 0; i < record->fields && (field = sample_field_next(&at, end)); i++) {
-		if (field->tag == FIELD_VALUE && field->size == sizeof fields.value)
+		if (field->tag == FIELD_VALUE && field->size == sizeof fields.value) {
+			fields.has_value = true;
 			memcpy(&fields.value, field->content, sizeof fields.value);
-		else
+		} else {
 			fields.skipped++;
+		}
 	}
 	return fields;
 }
 
-/* As samples.value has it: WRITER_NULL where weight × period says the same. A sample that
- * no timer took and that carries no value counts what it stands for. */
-static int64_t stored_value(const struct sample_record *record, int64_t value)
+/* What the value has beyond weight × period. A sample that no timer took and that carries no
+ * value counts what it stands for. */
+static int64_t beyond_periods(const struct sample_record *record, const struct sample_fields *fields)
 {
 	const struct sample_type *type = sample_type_at(record->trace_type);
 	bool is_timed = type && type->clock != SAMPLE_TYPE_NO_CLOCK;
-	int64_t product;
+	int64_t product, beyond;
 
-	if (value == WRITER_NULL && !is_timed)
-		value = record->weight;
-	if (!__builtin_mul_overflow(record->weight, record->period_ns, &product) && value == product)
-		return WRITER_NULL;
-	return value;
+	if (is_timed && !fields->has_value)
+		return 0;
+	if (__builtin_mul_overflow(record->weight, record->period_ns, &product) ||
+	    __builtin_sub_overflow(fields->has_value ? fields->value : record->weight, product, &beyond))
+		return 0;
+	return beyond;
 }
 
 static int take_sample(struct writer *writer, const struct sample_record *record, size_t size)
@@ -70,7 +74,7 @@ static int take_sample(struct writer *writer, const struct sample_record *record
 		.timestamp_ns = (int64_t)record->timestamp_ns,
 		.cpu_id = record->cpu_id,
 		.weight = record->weight,
-		.value = stored_value(record, fields.value),
+		.beyond = beyond_periods(record, &fields),
 		.truncated = (record->flags & SAMPLE_TRUNCATED) || record->depth > TRACE_MAX_FRAMES,
 		.span = UINT32_MAX,
 	};
@@ -299,10 +303,7 @@ static int insert_sample(struct writer *writer, struct pending_sample *sample)
 	for (int i = 0; i < WRITER_SAMPLE_VALUES; i++) {
 		if (values[i] == writer->bound[i])
 			continue;
-		if (values[i] == WRITER_NULL)
-			sqlite3_bind_null(statement, 2 + i);
-		else
-			sqlite3_bind_int64(statement, 2 + i, values[i]);
+		sqlite3_bind_int64(statement, 2 + i, values[i]);
 		writer->bound[i] = values[i];
 	}
 	sqlite3_bind_int64(statement, 1, sample->timestamp_ns);

@@ -248,8 +248,10 @@ int writer_open(struct writer *writer, const char *path, const struct database_l
 			return code;
 		}
 	}
-	for (int i = 0; i < WRITER_SAMPLE_VALUES; i++)
-		writer->bound[i] = WRITER_NULL; /* which the parameters are */
+	for (int i = 0; i < WRITER_SAMPLE_VALUES; i++) {
+		sqlite3_bind_int64(writer_statement(writer, WRITE_SAMPLE), 2 + i, 0);
+		writer->bound[i] = 0;
+	}
 	writer_wait_when_busy(writer);
 	return QP_OK;
 }

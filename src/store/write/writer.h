@@ -63,14 +63,11 @@ enum writer_statement {
 #define WRITER_NOTHING(...)
 #define WRITER_SAMPLE_VALUES (0 TRACE_LOG_COLUMNS(WRITER_COUNT, WRITER_COUNT, WRITER_NOTHING, WRITER_NOTHING))
 
-/* A number that is stored as NULL. */
-#define WRITER_NULL INT64_MIN
-
 struct pending_sample {
 	int64_t timestamp_ns;
 	int64_t series, stack;
-	int64_t value; /* WRITER_NULL: weight × period */
-	uint32_t span; /* index into writer.spans; UINT32_MAX: no query */
+	int64_t beyond; /* what the value has beyond weight × period */
+	uint32_t span;  /* index into writer.spans; UINT32_MAX: no query */
 	uint32_t cpu_id, weight;
 	bool truncated;
 };

@@ -13,52 +13,20 @@
 
 /* --- places that are known to be the same ------------------------------------------ */
 
-static size_t slot_of(const struct place_map *map, uint64_t key)
+bool places_put(struct hash_table *places, uint64_t place, uint64_t other)
 {
-	size_t slot = (size_t)((key * UINT64_C(0x9e3779b97f4a7c15)) >> 20) & (map->capacity - 1);
-	while (map->keys[slot] && map->keys[slot] != key)
-		slot = (slot + 1) & (map->capacity - 1);
-	return slot;
-}
-
-static bool grow_map(struct place_map *map)
-{
-	struct place_map grown = { .capacity = map->capacity ? map->capacity * 2 : 1024 };
-	grown.keys = calloc(grown.capacity, sizeof(*grown.keys));
-	grown.values = calloc(grown.capacity, sizeof(*grown.values));
-	if (!grown.keys || !grown.values) {
-		place_map_free(&grown);
+	struct hash key = hash_words(&place, 1);
+	struct place *known = hash_table_find(places, key);
+	if (!known && !(known = hash_table_add(places, key)))
 		return false;
-	}
-	for (size_t i = 0; i < map->capacity; i++)
-		if (map->keys[i])
-			place_map_put(&grown, map->keys[i], map->values[i]);
-	place_map_free(map);
-	*map = grown;
+	known->other = other;
 	return true;
 }
 
-bool place_map_put(struct place_map *map, uint64_t key, uint64_t value)
+uint64_t places_get(const struct hash_table *places, uint64_t place)
 {
-	if (map->count * 2 >= map->capacity && !grow_map(map))
-		return false;
-	size_t slot = slot_of(map, key);
-	map->count += map->keys[slot] == 0;
-	map->keys[slot] = key;
-	map->values[slot] = value;
-	return true;
-}
-
-uint64_t place_map_get(const struct place_map *map, uint64_t key)
-{
-	return map->capacity && key ? map->values[slot_of(map, key)] : 0;
-}
-
-void place_map_free(struct place_map *map)
-{
-	free(map->keys);
-	free(map->values);
-	memset(map, 0, sizeof(*map));
+	const struct place *known = hash_table_find(places, hash_words(&place, 1));
+	return known ? known->other : 0;
 }
 
 /* --- equal -------------------------------------------------------------------------- */
@@ -115,10 +83,10 @@ static enum place_verdict compare_places(const struct comparison *comparison, ui
 	const struct code_section *section = side_section(comparison->archive, archive);
 	if (section && section->unit)
 		return is_same_constant(comparison, section, archive, object) ? PLACE_IS : PLACE_DIFFERS;
-	uint64_t known = place_map_get(&comparison->data_to_object, archive);
+	uint64_t known = places_get(&comparison->data_to_object, archive);
 	if (known)
 		return known == object ? PLACE_IS : PLACE_DIFFERS;
-	return place_map_get(&comparison->data_to_archive, object) ? PLACE_DIFFERS : PLACE_MAY_BE;
+	return places_get(&comparison->data_to_archive, object) ? PLACE_DIFFERS : PLACE_MAY_BE;
 }
 
 static void add_guess(struct comparison *comparison, uint64_t archive, uint64_t object)

@@ -5,17 +5,19 @@
 #ifndef QUERYPROF_SYMBOL_ARCHIVE_COMPARE_H
 #define QUERYPROF_SYMBOL_ARCHIVE_COMPARE_H
 
+#include "base/hash_table.h"
 #include "symbol/archive/side.h"
 
-/* Places of the archive's side and those of the object that they turned out to be. */
-struct place_map {
-	uint64_t *keys, *values; /* key 0: free */
-	size_t count, capacity;
+/* A place of one side, and that of the other side which it turned out to be. */
+struct place {
+	struct hash key;
+	uint64_t other;
 };
 
-bool place_map_put(struct place_map *map, uint64_t key, uint64_t value);
-uint64_t place_map_get(const struct place_map *map, uint64_t key); /* 0: nothing */
-void place_map_free(struct place_map *map);
+#define PLACES HASH_TABLE_OF(struct place, SIZE_MAX)
+
+bool places_put(struct hash_table *places, uint64_t place, uint64_t other); /* false: no memory */
+uint64_t places_get(const struct hash_table *places, uint64_t place);       /* 0: nothing */
 
 /* Something that would be true if two functions are the same. */
 struct code_guess {
@@ -24,11 +26,11 @@ struct code_guess {
 
 struct comparison {
 	const struct code_side *object, *archive;
-	uint32_t *to_object;  /* function of the archive to one of the object */
-	uint32_t *to_archive; /* and back; ARCHIVE_NONE where not known */
-	struct place_map data_to_object, data_to_archive;
-	VECTOR(struct code_guess) guesses; /* what the last comparison would imply */
-	VECTOR(uint32_t) partners;         /* of the archive's instructions, in the last comparison */
+	uint32_t *to_object;                               /* function of the archive to one of the object */
+	uint32_t *to_archive;                              /* and back; ARCHIVE_NONE where not known */
+	struct hash_table data_to_object, data_to_archive; /* of struct place */
+	VECTOR(struct code_guess) guesses;                 /* what the last comparison would imply */
+	VECTOR(uint32_t) partners; /* of the archive's instructions, in the last comparison */
 	bool is_out_of_memory;
 };
 

@@ -270,8 +270,8 @@ static bool has_same_content(const struct matcher *matcher, const struct code_sy
 static void judge_data(struct matcher *matcher, uint64_t archive, uint64_t object)
 {
 	struct comparison *comparison = &matcher->comparison;
-	if (place_map_get(&comparison->data_to_object, archive) ||
-	    place_map_get(&comparison->data_to_archive, object))
+	if (places_get(&comparison->data_to_object, archive) ||
+	    places_get(&comparison->data_to_archive, object))
 		return;
 	const struct code_section *section = side_section(comparison->archive, archive);
 	if (section && section->unit)
@@ -280,8 +280,8 @@ static void judge_data(struct matcher *matcher, uint64_t archive, uint64_t objec
 	uint64_t start = data ? object - (archive - data->address) : object;
 	if (data && !has_same_content(matcher, data, start))
 		return;
-	comparison->is_out_of_memory |= !place_map_put(&comparison->data_to_object, archive, object) ||
-	                                !place_map_put(&comparison->data_to_archive, object, archive);
+	comparison->is_out_of_memory |= !places_put(&comparison->data_to_object, archive, object) ||
+	                                !places_put(&comparison->data_to_archive, object, archive);
 	matcher->has_changed = true;
 	if (!data)
 		return;
@@ -513,7 +513,10 @@ static bool run(struct matcher *matcher, struct code_side *object, struct code_s
 
 uint32_t *archive_match(struct code_side *object, struct code_side *archive)
 {
-	struct matcher matcher = { .comparison = { .object = object, .archive = archive } };
+	struct matcher matcher = { .comparison = { .object = object,
+		                                   .archive = archive,
+		                                   .data_to_object = PLACES,
+		                                   .data_to_archive = PLACES } };
 	struct comparison *comparison = &matcher.comparison;
 	comparison->to_object = malloc((archive->functions.count + 1) * sizeof(uint32_t));
 	comparison->to_archive = malloc((object->functions.count + 1) * sizeof(uint32_t));
@@ -534,8 +537,8 @@ uint32_t *archive_match(struct code_side *object, struct code_side *archive)
 	free(comparison->to_archive);
 	vector_free(&comparison->guesses);
 	vector_free(&comparison->partners);
-	place_map_free(&comparison->data_to_object);
-	place_map_free(&comparison->data_to_archive);
+	hash_table_free(&comparison->data_to_object);
+	hash_table_free(&comparison->data_to_archive);
 	free(matcher.states);
 	free(matcher.is_explored);
 	free(matcher.extents);

@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The tables that flamegraph.c writes, and the tree that is shown of them. Nothing of a
+ * browser is in it, so tests run it in node.
+ *
+ * `nodes` is one tree for all queries: pairs of the parent's number (-1: the root) and the
+ * function's, parents before their children. `samples` are, four by four, a node in which
+ * time was spent itself (-1: its stack is unknown), the query, samples, and the value. A
+ * query has a statement and one of the `sides`: the files, two where they are compared.
+ */
+
+/* What all frames between the root and SQLite are folded into. */
+export const HOST = { name: "host frames", module: "", file: "" };
+
+/* Versions of a library are one, in colours and in comparisons. */
+export function moduleStem(module) {
+	return module.replace(/\.so\..*/, ".so");
+}
+
+/* FNV-1a, 32 bits. From this seed SQLite, the C library and the usual hosts differ well in
+ * their hues. */
+function hash(text) {
+	let value = 1150831;
+	for (const letter of text)
+		value = Math.imul(value ^ letter.codePointAt(0), 0x01000193);
+	return value >>> 0;
+}
+
+/* The same on every page, and never the pink of what a search found. */
+export function moduleHue(module) {
+	const hue = Math.floor(hash(moduleStem(module)) / 2 ** 32 * 320);
+	return hue < 280 ? hue : hue + 40;
+}
+
+/* Neighbours of one module differ a little, always in the same way: -4 to 4. */
+export function nameShade(name) {
+	return hash(name) % 9 - 4;
+}
+
+/* Frames by function. In a comparison a function is its name and its module's, as for
+ * `queryprof diff`, and code without a name is one function a module. */
+function readFrames(data) {
+	const known = new Map();
+	const isCompared = data.sides.length > 1;
+	return data.functions.map(([functionName, number, file]) => {
+		const module = data.modules[number] ?? "";
+		const isNameless = functionName.startsWith(module ? module + "+0x" : "0x");
+		const name = isCompared && isNameless ? `(${moduleStem(module) || "no module"})` : functionName;
+		const key = JSON.stringify([name, moduleStem(module), isCompared || file]);
+		if (!known.has(key))
+			known.set(key, {
+				name, module, file,
+				isOwn: /^libqueryprof\b/.test(module) || /^(queryprof|qp)_/.test(name),
+				isSqlite: /^libsqlite3\b/.test(module) || /^sqlite3_/.test(name),
+			});
+		return known.get(key);
+	});
+}
+
+export function readTables(data) {
+	return {
+		...data,
+		queries: data.queries.map(([statement, id, database, value, side]) => ({ statement, id, database, value, side })),
+		frames: readFrames(data),
+		statementFrames: data.statements.map((name) => ({ name, module: "", file: "" })),
+	};
+}
+
+/* Samples by node, statement and side, of the queries for which `wanted` says so. */
+function sumSamples(tables, wanted) {
+	const sums = new Map();
+	const totals = [0, 0], counts = [0, 0];
+	for (let i = 0; i < tables.samples.length; i += 4) {
+		const query = tables.queries[tables.samples[i + 1]];
+		if (!wanted(query))
+			continue;
+		const node = tables.samples[i], value = tables.samples[i + 3], { statement, side } = query;
+		const key = ((node + 1) * tables.statements.length + statement) * 2 + side;
+		if (!sums.has(key))
+			sums.set(key, { node, statement, side, value: 0 });
+		sums.get(key).value += value;
+		totals[side] += value;
+		counts[side] += tables.samples[i + 2];
+	}
+	return { sums: sums.values(), totals, counts };
+}
+
+/* From the root to the node, as it is to be shown. */
+function findPath(tables, node, { showsHost, showsOwn }) {
+	const path = [];
+	for (let at = node; at >= 0; at = tables.nodes[2 * at])
+		path.push(tables.frames[tables.nodes[2 * at + 1]]);
+	path.reverse();
+	const inside = path.findIndex((frame) => frame.isSqlite || frame.isOwn);
+	const folded = !showsHost && inside > 0 ? [HOST, ...path.slice(inside)] : path;
+	return showsOwn ? folded : folded.filter((frame) => !frame.isOwn);
+}
+
+class Branch {
+	constructor(frame) {
+		this.frame = frame;
+		this.name = frame.name;
+		this.value = 0; // its width
+		this.sides = [0, 0];
+		this.self = 0; // of both sides, where nothing was called
+		this.children = new Map(); // by frame
+	}
+
+	add(side, value, weight) {
+		this.sides[side] += value;
+		this.value += value * weight;
+	}
+
+	child(frame) {
+		let child = this.children.get(frame);
+		if (!child)
+			this.children.set(frame, child = new Branch(frame));
+		return child;
+	}
+}
+
+/*
+ * The tree of the queries for which options.wanted(query) says so, named options.name: under
+ * the root the statements, and on top of them their stacks; with `isInverted` the leaves,
+ * and on top of them what called them. `showsHost` and `showsOwn` open what is folded and
+ * hidden otherwise. With `showsShares` each side's whole is as wide as the other's.
+ */
+export function buildTree(tables, options) {
+	const { sums, totals, counts } = sumSamples(tables, options.wanted);
+	const weights = totals.map((total) => options.showsShares && total ? 1 / total : 1);
+	const root = new Branch({ name: options.name, module: "", file: "" });
+	const modules = new Map(); // their own time, of hidden frames, too
+	for (const { node, statement, side, value } of sums) {
+		const path = [tables.statementFrames[statement], ...findPath(tables, node, options)];
+		const module = node < 0 ? "" : tables.frames[tables.nodes[2 * node + 1]].module;
+		modules.set(module, (modules.get(module) ?? 0) + value);
+		if (options.isInverted)
+			path.reverse();
+		let branch = root;
+		branch.add(side, value, weights[side]);
+		for (const frame of path) {
+			branch = branch.child(frame);
+			branch.add(side, value, weights[side]);
+		}
+		branch.self += value;
+	}
+	return { root, weights, totals, counts, modules };
+}
+
+/* From -1, only on the first side, to 1, only on the second. */
+export function changeOf(branch, weights) {
+	const [before, after] = branch.sides.map((value, side) => value * weights[side]);
+	return before + after ? (after - before) / (after + before) : 0;
+}

@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The flame graph's trees, from tables as flamegraph.c writes them.
+ *
+ *   node --test tests/export/test_tree.mjs
+ */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { HOST, buildTree, changeOf, moduleHue, readTables } from "../../src/export/page/tree.mjs";
+
+const MODULES = ["app", "libsqlite3.so.0", "libqueryprof.so.0", "libc.so.6"];
+
+/* Tables of samples: [side, statement, query, value, function…], root first; a function is
+ * "name" or "name@module", with a file after a blank. */
+function makeTables(sides, samples, modules = MODULES) {
+	const data = { sides, modules, trace_type: "CPU", unit: "ns", samples: [], nodes: [], functions: [], statements: [], queries: [] };
+	const numberOf = (list, item) => {
+		const found = list.findIndex((other) => JSON.stringify(other) === JSON.stringify(item));
+		return found < 0 ? list.push(item) - 1 : found;
+	};
+	for (const [side, statement, id, value, ...path] of samples) {
+		const query = numberOf(data.queries, [numberOf(data.statements, statement), id, "", 0, side]);
+		let node = -1;
+		for (const text of path) {
+			const [, name, module, file] = /^([^@ ]+)@?(\S*) ?(.*)$/.exec(text);
+			const func = numberOf(data.functions, [name, modules.indexOf(module), file]);
+			let next = -1;
+			for (let i = 0; i < data.nodes.length; i += 2)
+				if (data.nodes[i] === node && data.nodes[i + 1] === func)
+					next = i / 2;
+			node = next < 0 ? data.nodes.push(node, func) / 2 - 1 : next;
+		}
+		data.samples.push(node, query, 1, value);
+	}
+	return readTables(data);
+}
+
+/* { name: [value, { name: … }] } of what is on top. */
+function shape(branch) {
+	return Object.fromEntries([...branch.children.values()].map((child) =>
+		[child.name, child.children.size ? [child.value, shape(child)] : child.value]));
+}
+
+function treeOf(tables, options = {}) {
+	return buildTree(tables, { name: "all", wanted: () => true, ...options });
+}
+
+const HOST_PATH = ["main@app", "run@app", "queryprof_step@libqueryprof.so.0", "sqlite3_step@libsqlite3.so.0"];
+const one = makeTables(["a.trace"], [
+	[0, "SELECT 1", "q1", 5, ...HOST_PATH, "sort@libsqlite3.so.0"],
+	[0, "SELECT 1", "q2", 3, ...HOST_PATH, "memcpy@libc.so.6"],
+	[0, "SELECT 2", "q3", 2, ...HOST_PATH, "memcpy@libc.so.6"],
+	[0, "SELECT 2", "q3", 1, ...HOST_PATH.slice(0, 3)],
+	[0, "SELECT 3", "q4", 4, "engine@app", "scan@app"],
+	[0, "SELECT 3", "q4", 6],
+]);
+
+test("statements are frames under the root, the host is folded, the wrapper hidden", () => {
+	const { root, totals, counts } = treeOf(one);
+	assert.deepEqual(shape(root), {
+		"SELECT 1": [8, { "host frames": [8, { sqlite3_step: [8, { sort: 5, memcpy: 3 }] }] }],
+		"SELECT 2": [3, { "host frames": [3, { sqlite3_step: [2, { memcpy: 2 }] }] }],
+		"SELECT 3": [10, { engine: [4, { scan: 4 }] }],
+	});
+	assert.equal(root.value, 21);
+	assert.deepEqual([totals, counts], [[21, 0], [6, 0]]);
+	assert.ok([...root.children.values()][0].children.has(HOST));
+});
+
+test("host frames and the wrapper are there when they are asked for", () => {
+	const wanted = ({ id }) => id === "q1";
+	const inside = { sqlite3_step: [5, { sort: 5 }] };
+	assert.deepEqual(shape(treeOf(one, { wanted, showsHost: true }).root),
+		{ "SELECT 1": [5, { main: [5, { run: [5, inside] }] }] });
+	assert.deepEqual(shape(treeOf(one, { wanted, showsOwn: true }).root),
+		{ "SELECT 1": [5, { "host frames": [5, { queryprof_step: [5, inside] }] }] });
+	assert.deepEqual(shape(treeOf(one, { wanted, showsHost: true, showsOwn: true }).root),
+		{ "SELECT 1": [5, { main: [5, { run: [5, { queryprof_step: [5, inside] }] }] }] });
+});
+
+test("what the host does inside SQLite is not folded", () => {
+	const nested = makeTables(["a.trace"], [[0, "q", "q", 1, ...HOST_PATH, "callback@app", ...HOST_PATH]]);
+	assert.deepEqual(shape(treeOf(nested).root), { q: [1, { "host frames": [1, { sqlite3_step: [1, {
+		callback: [1, { main: [1, { run: [1, { sqlite3_step: 1 }] }] }] }] }] }] });
+});
+
+test("inverted, leaves are under the root and their callers on top of them", () => {
+	const { root } = treeOf(one, { isInverted: true });
+	const callers = (value, statements) => [value, { sqlite3_step: [value, { "host frames": [value, statements] }] }];
+	assert.deepEqual(shape(root), {
+		sort: callers(5, { "SELECT 1": 5 }),
+		memcpy: callers(5, { "SELECT 1": 3, "SELECT 2": 2 }),
+		"host frames": [1, { "SELECT 2": 1 }],
+		scan: [4, { engine: [4, { "SELECT 3": 4 }] }],
+		"SELECT 3": 6,
+	});
+	assert.equal(root.value, 21);
+});
+
+test("modules have the time of their leaves, in both directions", () => {
+	for (const isInverted of [false, true])
+		assert.deepEqual(Object.fromEntries(treeOf(one, { isInverted }).modules),
+			{ "libsqlite3.so.0": 5, "libc.so.6": 5, "libqueryprof.so.0": 1, app: 4, "": 6 });
+});
+
+test("a comparison joins what has the same name in the same module, of any version", () => {
+	const modules = ["libx.so.1.0", "libx.so.1.1"];
+	const both = makeTables(["a.trace", "b.trace"], [
+		[0, "q", "q1", 10, "f@libx.so.1.0 /old/f.c", "g@libx.so.1.0"],
+		[1, "q", "q1", 30, "f@libx.so.1.1 /new/f.c", "g@libx.so.1.1"],
+		[0, "q", "q1", 10, "libx.so.1.0+0x10@libx.so.1.0"],
+		[1, "q", "q1", 10, "libx.so.1.1+0x20@libx.so.1.1"],
+		[1, "r", "q2", 40, "0x1234"],
+	], modules);
+	const { root, weights, totals } = treeOf(both);
+	const changes = (branch) => Object.fromEntries([...branch.children.values()].map((child) =>
+		[child.name, [...child.sides, changeOf(child, weights)]]));
+	assert.deepEqual(totals, [20, 80]);
+	assert.deepEqual(changes(root), { q: [20, 40, 1 / 3], r: [0, 40, 1] });
+	const [q, r] = root.children.values();
+	assert.deepEqual(changes(q), { f: [10, 30, 0.5], "(libx.so)": [10, 10, 0] });
+	assert.deepEqual(changes(r), { "(no module)": [0, 40, 1] });
+	assert.deepEqual([root.value, q.value], [100, 60]);
+});
+
+test("shares make both sides as wide", () => {
+	const both = makeTables(["a.trace", "b.trace"], [[0, "q", "1", 10, "f"], [1, "q", "1", 100, "f"], [0, "r", "2", 10, "f"]]);
+	const { root, weights } = treeOf(both, { showsShares: true });
+	assert.equal(root.value, 2);
+	assert.deepEqual([...root.children.values()].map((child) => [child.value, changeOf(child, weights)]), [[1.5, 1 / 3], [0.5, -1]]);
+});
+
+test("functions of one name in two files are two, unless files are compared", () => {
+	const samples = [[0, "q", "1", 1, "compare@app a.c"], [0, "q", "1", 2, "compare@app b.c"]];
+	const count = (sides) => treeOf(makeTables(sides, samples)).root.children.values().next().value.children.size;
+	assert.deepEqual([count(["a"]), count(["a", "b"])], [2, 1]);
+});
+
+test("a module's colour depends on nothing but its name", () => {
+	assert.equal(moduleHue("libsqlite3.so.0.8.6"), moduleHue("libsqlite3.so.0"));
+	const [sqlite, ...others] = ["libsqlite3.so.0", "libc.so.6", "python3.11", "node", "app", "libqueryprof.so.0"].map(moduleHue);
+	for (const other of others)
+		assert.ok(Math.abs(sqlite - other) >= 45, [sqlite, ...others]);
+	for (let i = 0; i < 1000; i++) {
+		const hue = moduleHue(`lib${i}.so`);
+		assert.ok(hue >= 0 && hue < 280 || hue >= 320 && hue < 360, hue);
+	}
+});
