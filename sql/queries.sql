@@ -9,7 +9,7 @@
 WITH runs AS MATERIALIZED (
 	SELECT * FROM temp.selected_runs
 	ORDER BY CASE :by WHEN 'wall' THEN query_duration_ns
-	                  WHEN 'off' THEN query_duration_ns - cpu_time_ns
+	                  WHEN 'off' THEN execution_time_ns - cpu_time_ns
 	                  WHEN 'samples' THEN samples_cpu + samples_real
 	                  WHEN 'start' THEN query_start_ns
 	                  ELSE cpu_time_ns END DESC, id

@@ -13,14 +13,16 @@
 -- For p stands the mean time of a sample, each counted by its time, and for N the
 -- number of such samples, so that weights above 1 widen the error: both are of the
 -- sum of times and the sum of their squares. Twice the error holds 95 of 100 cases.
--- What it does not hold: samples that were dropped; and the program's own time between
--- two rows, which is in the exact wall time, but has no samples.
+-- What it does not hold: samples that were dropped.
+--
+-- Samples are taken inside SQLite, and so the exact times are those inside it: "wall" is
+-- execution_time_ns. The program's own time between two rows of a query is a line of its own.
 WITH exact AS MATERIALIZED (
-	SELECT sum(own_wall) AS wall, sum(own_cpu) AS cpu,
+	SELECT sum(own_wall) AS wall, sum(own_cpu) AS cpu, sum(outside) AS outside,
 	       (SELECT sum(worker_cpu_time_ns) FROM temp.selected_runs) AS workers
 	FROM temp.selected_parts),
 short AS MATERIALIZED (
-	SELECT max(0, exact.wall - coalesce(sum(query_duration_ns), 0)) AS wall,
+	SELECT max(0, exact.wall - coalesce(sum(execution_time_ns), 0)) AS wall,
 	       max(0, exact.cpu - coalesce(sum(cpu_time_ns), 0)) AS cpu
 	FROM exact LEFT JOIN temp.selected_runs),
 -- Runs without a sample are stretches, too.
@@ -39,18 +41,20 @@ clocks AS (
 	SELECT 2, 'on CPU', cpu, samples, ns, error
 	FROM exact LEFT JOIN sampled ON trace_type = 'CPU' AND NOT is_worker
 	UNION ALL
-	SELECT 3, 'off CPU', wall - cpu, NULL, real.ns - cpu.ns,
+	SELECT 3, 'off CPU', wall - cpu, NULL, max(real.ns - cpu.ns, 0),
 	       sqrt(real.error * real.error + cpu.error * cpu.error)
 	FROM exact
 	LEFT JOIN sampled AS real ON real.trace_type = 'Real' AND NOT real.is_worker
 	LEFT JOIN sampled AS cpu ON cpu.trace_type = 'CPU' AND NOT cpu.is_worker
 	UNION ALL
-	SELECT 4, 'workers', workers, samples, ns, error
+	SELECT 4, 'between rows', outside, NULL, NULL, NULL FROM exact WHERE outside >= 100000
+	UNION ALL
+	SELECT 5, 'workers', workers, samples, ns, error
 	FROM exact LEFT JOIN sampled ON trace_type = 'CPU' AND is_worker WHERE workers > 0)
 SELECT clock,
        CASE WHEN exact IS NULL THEN '' ELSE printf('%.1f', exact / 1e6) END AS exact_ms,
-       -- workers run beside it: theirs is no share of it
-       CASE WHEN coalesce(wall, 0) = 0 OR exact IS NULL OR line = 4 THEN ''
+       -- workers run beside it, and what is between rows is outside: no shares of it
+       CASE WHEN coalesce(wall, 0) = 0 OR exact IS NULL OR line >= 4 THEN ''
             ELSE printf('%.1f %%', 100.0 * exact / wall) END AS share,
        CASE WHEN ns IS NULL THEN '' ELSE printf('%.1f', ns / 1e6) END AS sampled_ms,
        CASE WHEN ns IS NULL THEN '' ELSE printf('%.1f', error / 1e6) END AS error_ms,

@@ -59,7 +59,8 @@ WHERE id = 0 AND coalesce(:query_id, :statement, :like, :since, :until, :min_dur
 
 -- The finished ones with their texts.
 CREATE TEMP VIEW selected_runs AS
-SELECT queries.*, coalesce(statements.query, '') AS query,
+SELECT queries.*, coalesce(execution_ns, query_duration_ns) AS execution_time_ns,
+       coalesce(statements.query, '') AS query,
        coalesce(normalized_query_hash, 0) AS normalized_query_hash
 FROM selected CROSS JOIN queries USING (id)
 LEFT JOIN statements ON statements.id = queries.statement
@@ -81,22 +82,22 @@ WHERE timestamp_ns BETWEEN (SELECT min(first_ns) FROM selected) AND (SELECT max(
 -- has counted none. Times in ns; nested_…: the part that lies in other runs, too.
 CREATE TEMP TABLE selected_statements (
 	hash INTEGER PRIMARY KEY, query TEXT, runs INTEGER, logged INTEGER, samples INTEGER, newest INTEGER,
-	wall INTEGER, cpu INTEGER, nested_wall INTEGER, nested_cpu INTEGER, longest INTEGER,
+	wall INTEGER, cpu INTEGER, outside INTEGER, nested_wall INTEGER, nested_cpu INTEGER, longest INTEGER,
 	wall_square REAL, cpu_square REAL, rows INTEGER, failed INTEGER, vm_steps INTEGER,
 	fullscan_steps INTEGER, sorts INTEGER, autoindexes INTEGER);
 
 INSERT INTO selected_statements
 SELECT normalized_query_hash, min(query), NULL, count(*), sum(samples_cpu + samples_real), max(query_start_ns),
-       sum(query_duration_ns), sum(cpu_time_ns), sum(iif(parent, query_duration_ns, 0)),
-       sum(iif(parent, cpu_time_ns, 0)), max(query_duration_ns),
-       sum(1.0 * query_duration_ns * query_duration_ns), sum(1.0 * cpu_time_ns * cpu_time_ns),
+       sum(execution_time_ns), sum(cpu_time_ns), sum(query_duration_ns - execution_time_ns),
+       sum(iif(parent, execution_time_ns, 0)), sum(iif(parent, cpu_time_ns, 0)), max(execution_time_ns),
+       sum(1.0 * execution_time_ns * execution_time_ns), sum(1.0 * cpu_time_ns * cpu_time_ns),
        sum(result_rows), sum(exception_code <> 0), sum(vm_steps), sum(fullscan_steps), sum(sorts), sum(autoindexes)
 FROM temp.selected_runs
 GROUP BY normalized_query_hash;
 
 INSERT INTO selected_statements
 SELECT normalized_query_hash, min(query), sum(calls), 0, 0, max(last_seen_ns),
-       sum(execution_time_ns), sum(cpu_time_ns), sum(nested_time_ns), sum(nested_cpu_time_ns), max(max_ns),
+       sum(execution_time_ns), sum(cpu_time_ns), sum(duration_ns - execution_time_ns), sum(nested_time_ns), sum(nested_cpu_time_ns), max(max_ns),
        sum(execution_time_square), sum(cpu_time_square), sum(rows), sum(errors), sum(vm_steps),
        sum(fullscan_steps), sum(sorts), sum(autoindexes)
 FROM statement_stats
@@ -108,9 +109,9 @@ WHERE coalesce(:query_id, :since, :until, :min_duration, :failed, :process, :thr
 	SELECT normalized_query_hash FROM statements GROUP BY 1 HAVING min(query LIKE '%' || :like || '%')))
 GROUP BY normalized_query_hash
 ON CONFLICT (hash) DO UPDATE SET
-	(runs, newest, wall, cpu, nested_wall, nested_cpu, longest, wall_square, cpu_square, rows, failed, vm_steps,
+	(runs, newest, wall, cpu, outside, nested_wall, nested_cpu, longest, wall_square, cpu_square, rows, failed, vm_steps,
 	 fullscan_steps, sorts, autoindexes) =
-	(excluded.runs, excluded.newest, excluded.wall, excluded.cpu, excluded.nested_wall, excluded.nested_cpu,
+	(excluded.runs, excluded.newest, excluded.wall, excluded.cpu, excluded.outside, excluded.nested_wall, excluded.nested_cpu,
 	 excluded.longest, excluded.wall_square, excluded.cpu_square, excluded.rows, excluded.failed,
 	 excluded.vm_steps, excluded.fullscan_steps, excluded.sorts, excluded.autoindexes);
 

@@ -210,7 +210,8 @@ CREATE TABLE queries (
 	expanded_query     TEXT NOT NULL DEFAULT '',
 	session            INTEGER NOT NULL DEFAULT 0,
 	parent             INTEGER NOT NULL DEFAULT 0,
-	batch              INTEGER NOT NULL DEFAULT 0
+	batch              INTEGER NOT NULL DEFAULT 0,
+	execution_ns       INTEGER DEFAULT NULL
 	-- end of columns.h
 );
 CREATE INDEX queries_by_query_id ON queries (query_id);
@@ -385,7 +386,8 @@ SELECT
 	coalesce(l.path, '') AS library_path,
 	q.expanded_query AS expanded_query,
 	q.session AS session_id,
-	coalesce(p.query_id, '') AS parent_query_id
+	coalesce(p.query_id, '') AS parent_query_id,
+	CAST(coalesce(q.execution_ns, q.query_duration_ns) AS INTEGER) AS execution_time_ns
 	-- end of columns.h
 FROM queries AS q
 LEFT JOIN queries AS i ON i.id = q.initial

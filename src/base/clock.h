@@ -15,14 +15,17 @@ static inline struct timespec timespec_of_ns(uint64_t ns)
 	return (struct timespec){ .tv_sec = (time_t)(ns / NS_PER_S), .tv_nsec = (long)(ns % NS_PER_S) };
 }
 
+static inline uint64_t ns_of_timespec(struct timespec time)
+{
+	return (uint64_t)time.tv_sec * NS_PER_S + (uint64_t)time.tv_nsec;
+}
+
 /* 0: the clock cannot be read. */
 static inline uint64_t clock_ns(clockid_t clock)
 {
 	struct timespec now;
 
-	if (clock_gettime(clock, &now) != 0)
-		return 0;
-	return (uint64_t)now.tv_sec * NS_PER_S + (uint64_t)now.tv_nsec;
+	return clock_gettime(clock, &now) == 0 ? ns_of_timespec(now) : 0;
 }
 
 #endif

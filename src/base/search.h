@@ -1,11 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Binary search.
+ * Order: comparisons for qsort(), and binary search.
  */
 #ifndef QUERYPROF_BASE_SEARCH_H
 #define QUERYPROF_BASE_SEARCH_H
 
 #include <stddef.h>
+
+/* Defines a comparison of two structs by a field, or by two, as qsort() and bsearch() call it. */
+#define COMPARE_BY(name, type, field) COMPARE_BY_TWO(name, type, field, field)
+#define COMPARE_BY_TWO(name, type, first, second)                                                            \
+	static int name(const void *left, const void *right)                                                 \
+	{                                                                                                    \
+		const type *a = left, *b = right;                                                            \
+                                                                                                             \
+		if (a->first != b->first)                                                                    \
+			return a->first < b->first ? -1 : 1;                                                 \
+		return (a->second > b->second) - (a->second < b->second);                                    \
+	}
 
 /* Of items 0 to count - 1, sorted so that those for which the condition holds come first:
  * how many these are. `i` is the name that the condition has for an item's number.

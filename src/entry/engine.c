@@ -95,7 +95,6 @@ static int begin(const qp_query *given)
 	query->run.text = query->text;
 	query->run.database = query->database;
 	query->run.query_id = query->query_id;
-	query->run.working = thread->id;
 	query_start(&query->run, thread);
 	around = query_running(thread, (uintptr_t)__builtin_frame_address(0), &waits);
 	if (around)
@@ -127,7 +126,7 @@ static bool is_worth_logging(const struct engine_query *query)
 	return query_lasted(&query->run, query->settings.log_queries_min_query_duration_ns);
 }
 
-static void record_end(struct engine_query *query, int64_t exception_code, const char *exception)
+static void record_end(const struct engine_query *query, int64_t exception_code, const char *exception)
 {
 	const struct statement_name name = { query->text, query->database };
 	const struct query_end end = {
@@ -137,22 +136,25 @@ static void record_end(struct engine_query *query, int64_t exception_code, const
 		.exception_code = exception_code,
 		.exception = exception,
 	};
-	const struct statement_run counted = query_measure(&query->run, query->thread, &end);
+	const struct statement_run counted = query_sums(&query->run, &end);
 	uint64_t statement = statement_stats_find(&name);
 
 	statement_stats_add(statement, &counted);
 	if (is_worth_logging(query) ||
 	    (exception_code && statement_stats_is_first_failure(statement, (int)exception_code)))
-		query_finish(&query->run, query->thread, &end);
+		query_finish(&query->run, &end);
 }
 
 int qp_query_end(int64_t exception_code, const char *exception)
 {
 	struct engine_query *query = innermost;
+	struct thread *thread = sampler_thread();
 
 	if (!query)
 		return error_set(QP_NOT_RUNNING,
 		                 "qp_query_end: no query of qp_query_begin() runs on this thread");
+	if (thread)
+		query_leave(&query->run, thread);
 	sampler_remove(query->thread, query->tag);
 	innermost = query->outer;
 	if (query->settings.log_queries)

@@ -125,7 +125,6 @@ static int start(const qp_config *config)
 			return error_take(code, sentence, "the trace file cannot be opened");
 		}
 	}
-	sampler_at_thread_end(runs_thread_ends);
 	if ((error = sampler_init(ring))) {
 		store_shutdown();
 		return error_set(QP_SYSTEM, "sampling cannot be started: %s", strerror(error));

@@ -17,6 +17,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/fast_clock.h"
 #include "handler/ledger.h"
 #include "handler/record.h"
 #include "handler/unwind/unwind.h"
@@ -132,11 +133,12 @@ struct thread {
 		bool named;             /* the ring has the thread's name */
 		volatile bool name_due; /* set by the handler: the name is to be looked at again */
 		char name[16];
-		uint64_t name_checked_ns;    /* CLOCK_MONOTONIC_COARSE, as the next two */
-		uint64_t retry_ns;           /* no timer is created before */
-		uint64_t retry_pause_ns;     /* doubled at each refusal */
-		uint64_t random;             /* state of the thread's random numbers */
-		uint64_t newest_key;         /* time part of its newest query key */
+		uint64_t name_checked_ns; /* CLOCK_MONOTONIC_COARSE, as the next two */
+		uint64_t retry_ns;        /* no timer is created before */
+		uint64_t retry_pause_ns;  /* doubled at each refusal */
+		uint64_t random;          /* state of the thread's random numbers */
+		uint64_t newest_key;      /* time part of its newest query key */
+		struct fast_clock clock;
 		uint64_t cpu_read_ns;        /* the CPU clock as cpu_clock.c gave it last, */
 		uint64_t cpu_read_at_ns;     /* on CLOCK_MONOTONIC */
 		uint64_t cpu_base_ns;        /* as the kernel gave it last, */

@@ -18,6 +18,7 @@
 #include <sys/mman.h>
 
 #include "base/lock.h"
+#include "base/search.h"
 #include "base/vector.h"
 #include "handler/unwind/code_map.h"
 #include "handler/unwind/unwind.h"
@@ -31,11 +32,7 @@ static struct code_map *map;
 static uint64_t seen_adds, seen_subs;
 static uint32_t generation; /* of `map`, 0 before the first */
 
-static int compare_ranges(const void *a, const void *b)
-{
-	const struct code_range *left = a, *right = b;
-	return left->start < right->start ? -1 : left->start > right->start;
-}
+COMPARE_BY(compare_ranges, struct code_range, start)
 
 static bool is_same_object(const struct module *module, const struct scan *scan,
                            const struct scan_object *object)

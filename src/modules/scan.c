@@ -22,6 +22,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "modules/watch.h"
 
 #define NOWHERE SIZE_MAX
@@ -308,7 +309,7 @@ static int read_files(struct scan *scan)
 		if (is_deleted || *name != '/' || stat(name, &file) != 0)
 			continue;
 		object->file_size = (uint64_t)file.st_size;
-		object->mtime_ns = file.st_mtim.tv_sec * INT64_C(1000000000) + file.st_mtim.tv_nsec;
+		object->mtime_ns = (int64_t)ns_of_timespec(file.st_mtim);
 	}
 	return 0;
 }

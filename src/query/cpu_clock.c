@@ -21,8 +21,6 @@
 
 #include "base/sys.h"
 
-#define READ_VALID_NS 20000
-
 /* Half the price of reading the clock, and without its effect. */
 static uint64_t count_switches(void)
 {
@@ -38,7 +36,7 @@ uint64_t cpu_clock_now(struct thread *thread)
 	/* The moment first: what follows takes as long as some statements do. The coarse clock
 	 * is the time of the newest tick. A tick or a switch behind the moment is noticed here,
 	 * or by the next call. */
-	uint64_t now_ns = clock_ns(CLOCK_MONOTONIC), cpu_ns;
+	uint64_t now_ns = fast_clock_ns(&thread->clock), cpu_ns;
 	uint64_t tick_ns = clock_ns(CLOCK_MONOTONIC_COARSE), switches = count_switches();
 
 	if (thread->cpu_base_at_ns == 0 || tick_ns != thread->cpu_tick_ns ||
@@ -46,22 +44,15 @@ uint64_t cpu_clock_now(struct thread *thread)
 		thread->cpu_tick_ns = tick_ns;
 		thread->cpu_switches = switches;
 		thread->cpu_base_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
-		thread->cpu_base_at_ns = now_ns = clock_ns(CLOCK_MONOTONIC);
+		thread->cpu_base_at_ns = now_ns = fast_clock_ns(&thread->clock);
 	}
 	cpu_ns = thread->cpu_base_ns + (now_ns - thread->cpu_base_at_ns);
 	if (cpu_ns > thread->cpu_read_ns)
 		thread->cpu_read_ns = cpu_ns;
 	thread->cpu_read_at_ns = now_ns;
 	/* Between two readings the wall clock is taken to go with the monotonic one. */
-	thread->realtime_offset_ns = clock_ns(CLOCK_REALTIME) - now_ns;
+	thread->realtime_offset_ns = clock_ns(CLOCK_REALTIME) - fast_clock_ns(&thread->clock);
 	return thread->cpu_read_ns;
-}
-
-uint64_t cpu_clock_estimate(struct thread *thread, uint64_t now_ns)
-{
-	uint64_t since = now_ns - thread->cpu_read_at_ns;
-
-	return since < READ_VALID_NS ? thread->cpu_read_ns + since : cpu_clock_now(thread);
 }
 
 /* By the clock's name as pthread_getcpuclockid() makes it, which wants a pthread_t that

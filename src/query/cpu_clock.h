@@ -8,16 +8,26 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/fast_clock.h"
 #include "handler/thread.h"
 
 /* CPU time of the calling thread, whose slot is `thread`. Never goes back. Notes in the
- * slot when it was read, and CLOCK_REALTIME then. */
+ * slot when it was read, on the clock of fast_clock_ns(), and CLOCK_REALTIME then. */
 uint64_t cpu_clock_now(struct thread *thread);
 
-/* The same, where CLOCK_MONOTONIC is `now_ns`, without a system call if the clock was read
- * in the 20 us before: the thread is taken to have run since. At most this wrong, and only
- * if it was preempted meanwhile. */
-uint64_t cpu_clock_estimate(struct thread *thread, uint64_t now_ns);
+/* An estimate is good for so long: the thread is taken to have run since the clock was read. */
+#define CPU_CLOCK_VALID_NS 50000
+
+static inline bool cpu_clock_is_valid(const struct thread *thread, uint64_t now_ns)
+{
+	return now_ns - thread->cpu_read_at_ns < CPU_CLOCK_VALID_NS;
+}
+
+/* The CPU clock at `now_ns`, which is not before the newest reading by much. */
+static inline uint64_t cpu_clock_estimate(const struct thread *thread, uint64_t now_ns)
+{
+	return thread->cpu_read_ns + (now_ns - thread->cpu_read_at_ns);
+}
 
 /* The CPU clock of a thread of this process. False: there is no such thread. */
 bool cpu_clock_of(uint32_t thread_id, uint64_t *ns);

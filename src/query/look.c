@@ -117,30 +117,27 @@ void query_view_free(struct query_view *view)
 	view->text = view->database = view->query_id = NULL;
 }
 
-/* Of query_run. When its thread changes in between the sum is of neither: the next look
- * has it right. */
+/* Of query_run. When a call begins or ends in between the sum is of neither: the next look has
+ * it right. */
 struct query_clocks {
-	uint64_t start_monotonic_ns, start_cpu_ns, earlier_cpu_ns, settled_cpu_ns;
-	uint32_t thread;
+	uint64_t start_monotonic_ns, entered_cpu_ns, cpu_ns;
 };
 
 static void read_clocks(struct query_view *view, const struct query_clocks *clocks)
 {
 	uint64_t monotonic = clock_ns(CLOCK_MONOTONIC), cpu = 0;
-	bool is_known = clocks->thread != 0 && cpu_clock_of(clocks->thread, &cpu);
+	/* Not in a forked child: a thread of the parent's. */
+	bool is_known = view->working != 0 && cpu_clock_of(view->working, &cpu);
 
 	view->elapsed_ns =
 		monotonic > clocks->start_monotonic_ns ? monotonic - clocks->start_monotonic_ns : 0;
-	view->cpu_time_ns = clocks->earlier_cpu_ns;
-	if (clocks->thread == 0)
-		view->cpu_time_ns += clocks->settled_cpu_ns;
-	else if (is_known && cpu > clocks->start_cpu_ns)
-		view->cpu_time_ns += cpu - clocks->start_cpu_ns;
-	/* The start was estimated. */
+	view->cpu_time_ns = clocks->cpu_ns;
+	if (is_known && cpu > clocks->entered_cpu_ns)
+		view->cpu_time_ns += cpu - clocks->entered_cpu_ns;
+	/* The call's beginning was estimated. */
 	if (view->cpu_time_ns > view->elapsed_ns)
 		view->cpu_time_ns = view->elapsed_ns;
-	/* In a forked child: a thread of the parent's. */
-	if (view->working != 0 && !cpu_clock_of(view->working, &cpu))
+	if (!is_known)
 		view->working = 0;
 }
 
@@ -169,10 +166,8 @@ __attribute__((no_sanitize("thread"))) static bool look(const struct query_run *
 		view->samples[type] = seen->counts.samples[type];
 	struct query_clocks clocks = {
 		.start_monotonic_ns = seen->start_monotonic_ns,
-		.start_cpu_ns = seen->start_cpu_ns,
-		.earlier_cpu_ns = seen->earlier_cpu_ns,
-		.settled_cpu_ns = seen->settled_cpu_ns,
-		.thread = seen->clock_thread,
+		.entered_cpu_ns = seen->entered_cpu_ns,
+		.cpu_ns = seen->cpu_ns,
 	};
 	for (size_t i = 0; i < sizeof(mark); i++)
 		mark[i] = seen->mark[i];

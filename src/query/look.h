@@ -11,8 +11,8 @@
 
 /* Shows the run to query_next_shown() and hides it again; each again is nothing. Its texts
  * must stay as they are while it is shown, and nobody waits for those who read them:
- * hide it before they go. Of its fields only rows, working and the counts may
- * change meanwhile. */
+ * hide it before they go. Of its fields only rows, working, the
+ * counts and the clocks of its calls may change meanwhile. */
 void query_show(struct query_run *run);
 void query_hide(struct query_run *run);
 

@@ -13,7 +13,6 @@
 #include <string.h>
 
 #include "handler/ring.h"
-#include "handler/timer.h"
 #include "query/cpu_clock.h"
 #include "query/query_record.h"
 #include "sampler/state.h"
@@ -48,99 +47,119 @@ static struct query_key make_key(struct thread *thread, uint32_t session, uint64
 
 /* --- a run ----------------------------------------------------------------------------- */
 
-void query_start(struct query_run *run, struct thread *thread)
+/* With a clock that is good for a while. The time is taken last: it is no more than the
+ * query's own. */
+static uint64_t read_clock(struct thread *thread)
 {
-	/* One clock, and the others from it when they were read just before. */
-	run->start_monotonic_ns = clock_ns(CLOCK_MONOTONIC);
-	run->start_cpu_ns = cpu_clock_estimate(thread, run->start_monotonic_ns);
-	run->start_realtime_ns = run->start_monotonic_ns + thread->realtime_offset_ns;
-	run->key = make_key(thread, run->session, run->start_realtime_ns);
-	run->initial = run->key;
-	run->parent = (struct query_key){ 0 };
-	run->earlier_cpu_ns = run->settled_cpu_ns = run->prepare_ns = 0;
-	run->thread_id = thread->id;
-	__atomic_store_n(&run->clock_thread, thread->id, __ATOMIC_RELAXED);
-	memset(&run->counts, 0, sizeof(run->counts));
+	uint64_t now = fast_clock_ns(&thread->clock);
+
+	if (__builtin_expect(cpu_clock_is_valid(thread, now), 1))
+		return now;
+	cpu_clock_now(thread);
+	return fast_clock_ns(&thread->clock);
 }
 
-/* While it is paused, a run holds how long it has run instead of when it began. */
-void query_pause(struct query_run *run, struct thread *thread)
+static void enter_at(struct query_run *run, const struct thread *thread, uint64_t now)
 {
-	run->start_cpu_ns = cpu_clock_now(thread) - run->start_cpu_ns;
-	run->start_monotonic_ns = thread->cpu_read_at_ns - run->start_monotonic_ns;
-	run->prepare_ns = run->start_monotonic_ns;
-	__atomic_store_n(&run->clock_thread, 0, __ATOMIC_RELAXED);
+	run->entered_ns = now;
+	run->entered_cpu_ns = cpu_clock_estimate(thread, now);
+	__atomic_store_n(&run->working, thread->id, __ATOMIC_RELAXED); /* only to be seen */
+}
+
+void query_start(struct query_run *run, struct thread *thread)
+{
+	uint64_t now;
+
+	run->parent = (struct query_key){ 0 };
+	run->execution_ns = run->cpu_ns = run->cpu_estimated_ns = run->prepare_ns = 0;
+	run->thread_id = thread->id;
+	memset(&run->counts, 0, sizeof(run->counts));
+	now = read_clock(thread);
+	run->start_monotonic_ns = run->left_ns = now;
+	run->start_realtime_ns = now + thread->realtime_offset_ns;
+	run->key = make_key(thread, run->session, run->start_realtime_ns);
+	run->initial = run->key;
+	enter_at(run, thread, now);
+}
+
+void query_enter(struct query_run *run, struct thread *thread)
+{
+	enter_at(run, thread, read_clock(thread));
+}
+
+#define READING_MAX_NS 3000
+
+/* The CPU clock of the thread that entered the call, which a coroutine may have left; it may
+ * have ended. */
+static uint64_t cpu_time_at(const struct query_run *run, struct thread *thread, uint64_t now)
+{
+	uint64_t cpu_ns = run->entered_cpu_ns, reading_ns;
+
+	if (__builtin_expect(run->working != thread->id, 0)) {
+		cpu_clock_of(run->working, &cpu_ns);
+		return cpu_ns;
+	}
+	if (__builtin_expect(cpu_clock_is_valid(thread, now), 1))
+		return cpu_clock_estimate(thread, now);
+	cpu_ns = cpu_clock_now(thread);
+	/* Without the reading itself. If that took longer, another thread had its turn: reading
+	 * the clock invites it. */
+	reading_ns = thread->cpu_read_at_ns - now;
+	return cpu_ns - (reading_ns < READING_MAX_NS ? reading_ns : 0);
+}
+
+static uint64_t since(uint64_t start, uint64_t now)
+{
+	return (int64_t)(now - start) > 0 ? now - start : 0;
+}
+
+void query_leave(struct query_run *run, struct thread *thread)
+{
+	/* First of all: what follows is not the query's. */
+	uint64_t now = fast_clock_ns(&thread->clock), took = since(run->entered_ns, now);
+	uint64_t cpu_ns = since(run->entered_cpu_ns, cpu_time_at(run, thread, now));
+
+	run->left_ns = run->entered_ns + took;
+	run->execution_ns += took;
+	/* The beginning was an estimate. */
+	cpu_ns = cpu_ns < took ? cpu_ns : took;
+	run->cpu_ns += cpu_ns;
+	if (thread->cpu_read_at_ns < now)
+		run->cpu_estimated_ns += cpu_ns;
+	__atomic_store_n(&run->working, 0, __ATOMIC_RELAXED);
+}
+
+/* While it is paused a run holds how long it has run instead of when it began. */
+void query_pause(struct query_run *run)
+{
+	run->prepare_ns = run->start_monotonic_ns = run->left_ns - run->start_monotonic_ns;
 }
 
 void query_resume(struct query_run *run, struct thread *thread)
 {
-	uint64_t now = clock_ns(CLOCK_MONOTONIC);
-
-	run->start_cpu_ns = cpu_clock_estimate(thread, now) - run->start_cpu_ns;
-	run->start_monotonic_ns = now - run->start_monotonic_ns;
+	run->left_ns = fast_clock_ns(&thread->clock);
+	run->start_monotonic_ns = run->left_ns - run->start_monotonic_ns;
 	run->thread_id = thread->id;
-	__atomic_store_n(&run->clock_thread, thread->id, __ATOMIC_RELAXED);
 }
 
-static uint64_t stretch(const struct query_run *run, uint64_t now_ns)
+struct statement_run query_sums(const struct query_run *run, const struct query_end *end)
 {
-	return now_ns > run->start_cpu_ns ? now_ns - run->start_cpu_ns : 0;
-}
-
-void query_move(struct query_run *run, struct thread *thread)
-{
-	uint32_t before = __atomic_load_n(&run->clock_thread, __ATOMIC_ACQUIRE);
-	uint64_t now = 0;
-
-	/* Its thread may end this very moment, and then says itself how long it was. Acquire:
-	 * it has written that before the 0. */
-	bool is_known = before != 0 && cpu_clock_of(before, &now);
-	if (__atomic_compare_exchange_n(&run->clock_thread, &before, thread->id, false, __ATOMIC_ACQUIRE,
-	                                __ATOMIC_ACQUIRE) &&
-	    before != 0) {
-		run->earlier_cpu_ns += is_known ? stretch(run, now) : 0;
-	} else {
-		run->earlier_cpu_ns += run->settled_cpu_ns;
-		__atomic_store_n(&run->clock_thread, thread->id, __ATOMIC_RELAXED);
-	}
-	run->settled_cpu_ns = 0;
-	run->start_cpu_ns = cpu_clock_now(thread);
-}
-
-void query_settle(struct query_run *run, const struct thread *thread)
-{
-	uint32_t id = thread->id;
-
-	if (__atomic_load_n(&run->clock_thread, __ATOMIC_RELAXED) != id)
-		return;
-	run->settled_cpu_ns = stretch(run, clock_ns(CLOCK_THREAD_CPUTIME_ID));
-	/* Release: the line above. */
-	__atomic_compare_exchange_n(&run->clock_thread, &id, 0, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED);
-}
-
-struct statement_run query_measure(struct query_run *run, struct thread *thread, const struct query_end *end)
-{
-	uint64_t now = clock_ns(CLOCK_MONOTONIC), duration_ns = now - run->start_monotonic_ns, cpu_ns;
+	uint64_t duration_ns = run->left_ns - run->start_monotonic_ns;
 	bool is_nested = run->parent.hi || run->parent.lo;
-
-	query_continue(run, thread);
-	cpu_ns = run->earlier_cpu_ns + stretch(run, cpu_clock_estimate(thread, now));
-	/* As in query_finish(). */
-	if (cpu_ns > duration_ns)
-		cpu_ns = duration_ns;
 	struct statement_run counted = {
 		.sums = {
-			[STATEMENT_EXECUTION_NS] = duration_ns,
-			[STATEMENT_CPU_NS] = cpu_ns,
-			[STATEMENT_CPU_ESTIMATED_NS] = thread->cpu_read_at_ns < now ? cpu_ns : 0,
+			[STATEMENT_EXECUTION_NS] = run->execution_ns,
+			[STATEMENT_CPU_NS] = run->cpu_ns,
+			[STATEMENT_CPU_ESTIMATED_NS] = run->cpu_estimated_ns,
 			[STATEMENT_DURATION_NS] = duration_ns,
-			[STATEMENT_NESTED_NS] = is_nested ? duration_ns : 0,
-			[STATEMENT_NESTED_CPU_NS] = is_nested ? cpu_ns : 0,
+			[STATEMENT_NESTED_NS] = is_nested ? run->execution_ns : 0,
+			[STATEMENT_NESTED_CPU_NS] = is_nested ? run->cpu_ns : 0,
 			[STATEMENT_PREPARES] = !end || run->prepare_ns,
 			[STATEMENT_PREPARE_NS] = end ? run->prepare_ns : duration_ns,
 		},
 		.seen_ns = run->start_realtime_ns,
 	};
+
 	if (end == NULL)
 		return counted;
 	counted.sums[STATEMENT_CALLS] = 1;
@@ -152,16 +171,6 @@ struct statement_run query_measure(struct query_run *run, struct thread *thread,
 	counted.sums[STATEMENT_AUTOINDEXES] = end->autoindexes;
 	counted.sums[STATEMENT_REPREPARES] = end->reprepares;
 	return counted;
-}
-
-bool query_lasted(const struct query_run *run, uint64_t ns)
-{
-	/* The coarse clock is a quarter of the price and at most a tick behind, which
-	 * is all that most runs need. */
-	if (ns > 2 * timer_tick_ns &&
-	    clock_ns(CLOCK_MONOTONIC_COARSE) + timer_tick_ns < run->start_monotonic_ns + ns)
-		return false;
-	return clock_ns(CLOCK_MONOTONIC) - run->start_monotonic_ns >= ns;
 }
 
 /* --- the record ------------------------------------------------------------------- */
@@ -234,12 +243,9 @@ static void fill_record(struct query_record *record, const struct query_run *run
 	record->worker_cpu_time_ns = load(&run->counts.worker_cpu_ns);
 }
 
-void query_finish(struct query_run *run, struct thread *thread, const struct query_end *end)
+void query_finish(const struct query_run *run, const struct query_end *end)
 {
-	/* First of all: what follows is not the query's. */
-	uint64_t duration_ns = clock_ns(CLOCK_MONOTONIC) - run->start_monotonic_ns;
-	query_continue(run, thread);
-	uint64_t cpu_ns = run->earlier_cpu_ns + stretch(run, cpu_clock_now(thread));
+	uint64_t duration_ns = run->left_ns - run->start_monotonic_ns;
 	struct ring *ring = sampler_ring();
 	struct text texts[TEXTS] = {
 		[TEXT_QUERY_ID] = text_of(end->query_id), [TEXT_QUERY] = text_of(end->query),
@@ -262,8 +268,8 @@ void query_finish(struct query_run *run, struct thread *thread, const struct que
 		return;
 	fill_record(record, run, end);
 	record->duration_ns = duration_ns;
-	/* The start was estimated, see cpu_clock_estimate(); the run was on one thread at a time. */
-	record->cpu_time_ns = cpu_ns < duration_ns ? cpu_ns : duration_ns;
+	record->execution_time_ns = run->execution_ns;
+	record->cpu_time_ns = run->cpu_ns;
 	record->prepare_time_ns = end->was_prepared_only ? duration_ns : run->prepare_ns;
 	record->flags = flags;
 	record->query_id_size = (uint32_t)texts[TEXT_QUERY_ID].size;

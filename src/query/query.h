@@ -18,13 +18,13 @@ struct query_run {
 	struct query_key key, initial, parent; /* parent: the query right around it, 0: none */
 	uint64_t start_realtime_ns;
 	uint64_t start_monotonic_ns;
-	uint64_t start_cpu_ns;   /* of the present stretch, within 20 us; see query_continue() */
-	uint64_t earlier_cpu_ns; /* of the stretches before */
-	uint64_t settled_cpu_ns; /* of the present one, when its thread has ended */
-	uint64_t prepare_ns;     /* of the run, before its first step */
-	uint32_t thread_id;      /* that began it */
-	uint32_t clock_thread;   /* atomic: whose CPU clock the present stretch is on, 0: it has ended */
-	uint32_t session;        /* set before query_start(); part of the key. 0: none */
+	uint64_t entered_ns, entered_cpu_ns; /* the present call's beginning: CLOCK_MONOTONIC, CPU clock */
+	uint64_t left_ns;                    /* the newest call's end */
+	uint64_t execution_ns, cpu_ns;       /* of the calls that have ended */
+	uint64_t cpu_estimated_ns;           /* of the calls at whose end no clock was read */
+	uint64_t prepare_ns;                 /* of the run, before its first step */
+	uint32_t thread_id;                  /* that began it */
+	uint32_t session;                    /* set before query_start(); part of the key. 0: none */
 	struct query_counts counts;
 
 	/* For threads that look while it runs, see look.h. `working`: the thread inside it now, 0: none. */
@@ -41,14 +41,18 @@ struct query_run {
 	bool listed;
 };
 
-/* Begins a run: a fresh key, the clocks, counts at zero. It is its own initial query until
- * query_set_around(). Starts nothing. `run` must be in memory that is never unmapped (the
- * handler counts in it), zero-filled at first.
- *
- * Costs one clock that is read without a system call; and one, the thread's CPU
- * clock, that needs one and is ten times as dear, spared when it was read less than
- * 20 us ago. */
+/* Begins a run and its first call: a fresh key, the clocks, counts at zero. It is its own
+ * initial query until query_set_around(). Starts nothing. `run` must be in memory that is
+ * never unmapped (the handler counts in it), zero-filled at first. */
 void query_start(struct query_run *run, struct thread *thread);
+
+/* A call that works for the run begins, and has ended. The run's execution time and CPU time
+ * are those of its calls, without what the program does in between. They go with the samples:
+ * the query is shown to the handler (sampler_push) right behind the one, and hidden right
+ * behind the other. Costs one fast clock each; and the thread's CPU clock, which needs system
+ * calls, where that was not read in the CPU_CLOCK_VALID_NS before. */
+void query_enter(struct query_run *run, struct thread *thread);
+void query_leave(struct query_run *run, struct thread *thread);
 
 /* The run is inside another query, `parent`, whose initial query it shares. */
 static inline void query_set_around(struct query_run *run, struct query_key initial, struct query_key parent)
@@ -56,23 +60,6 @@ static inline void query_set_around(struct query_run *run, struct query_key init
 	run->initial = initial;
 	run->parent = parent;
 }
-
-/* The run goes on, on this thread. Where that is another thread than before, a stretch
- * ends and one begins: the run's CPU time is the sum of its stretches, and a stretch is
- * what its thread used from its first step there until a step on another thread. A
- * thread's clock can be read from outside, so a run that stays on its thread pays
- * nothing for it. */
-void query_move(struct query_run *run, struct thread *thread);
-
-static inline void query_continue(struct query_run *run, struct thread *thread)
-{
-	if (__builtin_expect(__atomic_load_n(&run->clock_thread, __ATOMIC_RELAXED) != thread->id, 0))
-		query_move(run, thread);
-}
-
-/* The calling thread ends: if the run's present stretch is on it, the stretch ends, too.
- * Another thread may be at query_continue() for the same run. */
-void query_settle(struct query_run *run, const struct thread *thread);
 
 /* What a finished run has to tell beyond its own times. Texts may be NULL. */
 struct query_end {
@@ -87,23 +74,25 @@ struct query_end {
 	uint64_t result_rows, vm_steps, fullscan_steps, sorts, autoindexes, reprepares, memory_usage;
 };
 
-/* Between these two the run's clocks stand still: a query that was prepared and waits
- * for its first step. On the same thread or on another. */
-void query_pause(struct query_run *run, struct thread *thread);
+/* Between these two the run's duration stands still: a query that was prepared and waits for
+ * its first step. On the same thread or on another; outside its calls. */
+void query_pause(struct query_run *run);
 void query_resume(struct query_run *run, struct thread *thread);
 
-/* What the run, which ends now, adds to its statement's counters. `end` NULL: it was a
- * preparation. The CPU time is estimated where the clock was read less than 20 us ago: the
- * thread is taken to have run since. */
-struct statement_run query_measure(struct query_run *run, struct thread *thread, const struct query_end *end);
+/* Whether the run had lasted `ns` when its newest call ended. */
+static inline bool query_lasted(const struct query_run *run, uint64_t ns)
+{
+	return run->left_ns - run->start_monotonic_ns >= ns;
+}
 
-/* Whether the run has lasted `ns` by now, CLOCK_MONOTONIC. */
-bool query_lasted(const struct query_run *run, uint64_t ns);
+/* What the run, which ended with its newest call, adds to its statement's counters. `end` NULL:
+ * it was a preparation. */
+struct statement_run query_sums(const struct query_run *run, const struct query_end *end);
 
-/* Ends the run: reads the clocks and writes its record to the ring. Call it when
+/* Ends the run, which ended with its newest call: writes its record to the ring. Call it when
  * the run is worth a line in query_log; a run with no record costs nothing more.
  * Texts longer than a 16th of the ring are cut (QUERY_TEXT_CUT). After
  * sampler_stop() nothing is written. */
-void query_finish(struct query_run *run, struct thread *thread, const struct query_end *end);
+void query_finish(const struct query_run *run, const struct query_end *end);
 
 #endif

@@ -39,7 +39,8 @@ struct query_record {
 	struct query_key parent;  /* the query right around it; zero: none */
 	uint64_t start_realtime_ns;
 	uint64_t duration_ns;        /* CLOCK_MONOTONIC, first step to the end */
-	uint64_t cpu_time_ns;        /* the threads' CPU clocks over the same span, see query.h */
+	uint64_t execution_time_ns;  /* the part of the duration in which a thread was inside its calls */
+	uint64_t cpu_time_ns;        /* the CPU time of that part, see query.h */
 	uint64_t prepare_time_ns;    /* the part of the duration before the first step */
 	uint64_t worker_cpu_time_ns; /* of threads that SQLite made for the query */
 	uint64_t result_rows;

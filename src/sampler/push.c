@@ -4,6 +4,8 @@
  */
 #include "sampler/push.h"
 
+#include <string.h>
+
 #include "sampler/threads.h"
 
 uint64_t sampler_push(struct thread *thread, const struct query_tag *tag)
@@ -19,14 +21,7 @@ uint64_t sampler_push(struct thread *thread, const struct query_tag *tag)
 	__atomic_store_n(&to->ended, true, __ATOMIC_RELAXED);
 	HANDLER_BARRIER();
 	__atomic_store_n(&to->number, ++thread->pushes, __ATOMIC_RELAXED);
-	to->key = tag->key;
-	to->initial = tag->initial;
-	for (int clock = 0; clock < TIMER_CLOCKS; clock++)
-		to->period_ns[clock] = tag->period_ns[clock];
-	to->counts = tag->counts;
-	to->frame = tag->frame;
-	to->frame_return = tag->frame_return;
-	to->mutex_owner = tag->mutex_owner;
+	memcpy(&to->key, &tag->key, sizeof(*tag) - offsetof(struct query_tag, key));
 	HANDLER_BARRIER();
 	__atomic_store_n(&to->ended, false, __ATOMIC_RELAXED);
 	HANDLER_BARRIER();

@@ -15,15 +15,18 @@
  * thread has no room for another tag. */
 uint64_t sampler_push(struct thread *thread, const struct query_tag *tag);
 
-/* Pushes once more what was pushed on this thread under `number`, has been removed, and still
- * stands where it stood: the same call's next row. False: the place is another one's now. */
+/* Pushes once more what was pushed on this thread under `number` and has been removed, for
+ * another call: the query's next row. False: its place is another one's now. */
 static inline bool sampler_push_again(struct thread *thread, uint64_t number, const void *frame)
 {
-	const struct query_tag *tag = &thread->queries[0];
+	struct query_tag *tag = &thread->queries[0];
 
-	if (thread->nesting != 0 || tag->number != number || tag->frame != (uintptr_t)frame ||
-	    tag->frame_return != frame_return_address((uintptr_t)frame) || nesting_has_ended(tag))
+	if (thread->nesting != 0 || tag->number != number || nesting_has_ended(tag))
 		return false;
+	/* The handler looks at no place. */
+	tag->frame = (uintptr_t)frame;
+	tag->frame_return = frame_return_address((uintptr_t)frame);
+	HANDLER_BARRIER();
 	/* As in sampler_push(): the handler finds the query before its timers are looked at. */
 	thread->nesting = 1;
 	timers_follow(thread, tag);

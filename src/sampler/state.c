@@ -1,19 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/state.h"
 
-static struct ring *current; /* NULL while stopped */
+struct ring *state_ring;
 int sampler_signal_number;
 uint64_t sampler_counters[SAMPLER_COUNTERS];
-
-struct ring *sampler_ring(void)
-{
-	return __atomic_load_n(&current, __ATOMIC_ACQUIRE);
-}
 
 void state_set_ring(struct ring *ring)
 {
 	/* Release: the ring as it was made. */
-	__atomic_store_n(&current, ring, __ATOMIC_RELEASE);
+	__atomic_store_n(&state_ring, ring, __ATOMIC_RELEASE);
 }
 
 int sampler_signal(void)

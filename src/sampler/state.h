@@ -9,8 +9,14 @@
 
 struct ring;
 
+extern struct ring *state_ring; /* atomic; sampler_ring() */
+
 /* The ring that samples go to, NULL while stopped. */
-struct ring *sampler_ring(void);
+static inline struct ring *sampler_ring(void)
+{
+	/* Acquire: with state_set_ring(). */
+	return __atomic_load_n(&state_ring, __ATOMIC_ACQUIRE);
+}
 void state_set_ring(struct ring *ring);
 
 /* The signal in use, 0 before sampler_init(). It changes when the host takes it. */

@@ -91,6 +91,7 @@ static void fill_slot(struct thread *slot)
 	slot->name_checked_ns = 0;
 	slot->retry_ns = slot->retry_pause_ns = 0;
 	slot->newest_key = 0;
+	slot->clock = (struct fast_clock){ 0, 0 };
 	slot->cpu_read_ns = slot->cpu_read_at_ns = slot->cpu_base_at_ns = 0;
 	/* Signals that were on their way to another thread went with it. */
 	__atomic_store_n(&slot->response.on_way, 0, __ATOMIC_SEQ_CST);
@@ -126,7 +127,7 @@ static struct thread *register_thread(void)
 	return slot;
 }
 
-struct thread *sampler_thread(void)
+struct thread *sampler_find_thread(void)
 {
 	struct thread *thread = thread_current;
 
@@ -169,22 +170,12 @@ void threads_tell_name(struct thread *thread)
 
 /* --- a thread goes --------------------------------------------------------------------- */
 
-static void (*settle_thread)(const struct thread *);
-
-void sampler_at_thread_end(void (*settle)(const struct thread *))
-{
-	__atomic_store_n(&settle_thread, settle, __ATOMIC_RELEASE);
-}
-
 static void on_thread_end(void *value)
 {
-	void (*settle)(const struct thread *) = __atomic_load_n(&settle_thread, __ATOMIC_ACQUIRE);
 	struct thread *slot = value;
 
 	if (slot != thread_current)
 		return;
-	if (settle != NULL)
-		settle(slot);
 	/* From here on signals find no slot: they are late. */
 	thread_current = NULL;
 	HANDLER_BARRIER();

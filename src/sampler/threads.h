@@ -9,16 +9,23 @@
 #include <stdint.h>
 
 #include "handler/thread.h"
+#include "sampler/state.h"
 
 /* The calling thread's slot, made at the first call. NULL when there is no
  * memory, on the profiler's own threads and after sampler_stop(). */
-struct thread *sampler_thread(void);
+struct thread *sampler_find_thread(void);
+
+static inline struct thread *sampler_thread(void)
+{
+	struct thread *thread = thread_current;
+
+	if (__builtin_expect(thread && sampler_ring(), 1))
+		return thread;
+	return sampler_find_thread();
+}
 
 /* The calling thread is the profiler's own: never sampled, never logged. */
 void sampler_exclude_thread(void);
-
-/* `settle` is called on every thread that has a slot and ends, before the slot goes. */
-void sampler_at_thread_end(void (*settle)(const struct thread *thread));
 
 /* Finds out what nobody tells: frees slots and timers of threads that ended without
  * running destructors; gives up a signal that the host has set. The flusher calls it now

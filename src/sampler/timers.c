@@ -37,7 +37,7 @@ void timers_init(void)
 	process = getpid();
 	/* The coarse clock is the time of the newest tick. */
 	if (clock_getres(CLOCK_MONOTONIC_COARSE, &tick) == 0)
-		timer_tick_ns = (uint64_t)tick.tv_sec * NS_PER_S + (uint64_t)tick.tv_nsec;
+		timer_tick_ns = ns_of_timespec(tick);
 }
 
 void timers_after_fork(void)

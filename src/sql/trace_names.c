@@ -59,11 +59,7 @@ static bool add_text(struct trace_names *names, sqlite3_stmt *row)
 	return text->text;
 }
 
-static int compare_texts(const void *left, const void *right)
-{
-	const struct text *a = left, *b = right;
-	return (a->id > b->id) - (a->id < b->id);
-}
+COMPARE_BY(compare_texts, struct text, id)
 
 static const char *text_of(const struct trace_names *names, int64_t id)
 {

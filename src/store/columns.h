@@ -68,7 +68,8 @@
 	MADE(symbols, TEXT, COLUMN_HIDDEN | COLUMN_SYMBOLS) \
 	MADE(lines, TEXT, COLUMN_HIDDEN | COLUMN_LINES)
 
-/* initial, statement, library, parent: rows of queries, statements, libraries and queries;
+/* execution_ns: files before version 4 have none, and the view the duration instead.
+ * initial, statement, library, parent: rows of queries, statements, libraries and queries;
  * 0: none. session: the number of the connection's. */
 #define QUERY_LOG_COLUMNS(STORED, FILED, SHOWN) \
 	SHOWN(query_id, TEXT, COLUMN_SEARCHED, "q.query_id") \
@@ -109,7 +110,9 @@
 	SHOWN(session_id, INTEGER, 0, "q.session") \
 	FILED(parent, INTEGER, COLUMN_ZERO, rows->parent) \
 	SHOWN(parent_query_id, TEXT, 0, "coalesce(p.query_id, '')") \
-	FILED(batch, INTEGER, COLUMN_ZERO, writer->stored_batch)
+	FILED(batch, INTEGER, COLUMN_ZERO, writer->stored_batch) \
+	FILED(execution_ns, INTEGER, "DEFAULT NULL", record->execution_time_ns) \
+	SHOWN(execution_time_ns, INTEGER, 0, "CAST(coalesce(q.execution_ns, q.query_duration_ns) AS INTEGER)")
 
 /* runs_0, runs_1, …: the buckets of statement_counts.h. */
 #define STATEMENT_PARTS(PART) PART(0) STATEMENT_LATER_PARTS(PART)

@@ -15,6 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/text.h"
 #include "queryprof.h"
 #include "sampler/ring_reader.h"
@@ -248,11 +249,12 @@ bool store_drain(int timeout_ms)
 void store_drain_for_exit(void)
 {
 	struct waiting waiting = waiting_begin_ms(EXIT_TIMEOUT_MS / 2);
+	const struct timespec deadline = timespec_of_ns(waiting.deadline_ns);
 	uint64_t target;
 
 	if (__atomic_load_n(&store_control.owner, __ATOMIC_RELAXED) != getpid() ||
 	    __atomic_load_n(&store_control.state, __ATOMIC_RELAXED) <= STORE_READY ||
-	    pthread_mutex_clocklock(&store_control.lock, CLOCK_MONOTONIC, &waiting.deadline))
+	    pthread_mutex_clocklock(&store_control.lock, CLOCK_MONOTONIC, &deadline))
 		return;
 	if (control_is_live()) {
 		target = ring_head(store_control.ring);

@@ -8,7 +8,7 @@
 
 #include <pthread.h>
 #include <stdbool.h>
-#include <time.h>
+#include <stdint.h>
 
 struct store_wait {
 	int timeout_ms;
@@ -21,7 +21,7 @@ struct store_wait {
 /* A wait that has begun. */
 struct waiting {
 	struct store_wait wait;
-	struct timespec deadline; /* CLOCK_MONOTONIC */
+	uint64_t deadline_ns; /* CLOCK_MONOTONIC */
 };
 
 struct waiting waiting_begin(const struct store_wait *wait);

@@ -10,6 +10,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/clock.h"
+
 /* An object without sections is still good for its build id. */
 static void read_sections(struct elf_image *image)
 {
@@ -64,7 +66,7 @@ bool elf_image_open(struct elf_image *image, const char *path)
 		return false;
 	}
 	image->size = (uint64_t)status.st_size;
-	image->mtime_ns = (int64_t)status.st_mtim.tv_sec * 1000000000 + status.st_mtim.tv_nsec;
+	image->mtime_ns = (int64_t)ns_of_timespec(status.st_mtim);
 	return finish_open(image);
 }
 

@@ -88,13 +88,7 @@ static bool collect_functions(struct inlines *inlines, Dwarf_Die *parent, unsign
 	return true;
 }
 
-static int compare_functions(const void *left, const void *right)
-{
-	const struct function *a = left, *b = right;
-	if (a->start != b->start)
-		return a->start < b->start ? -1 : 1;
-	return (a->die > b->die) - (a->die < b->die);
-}
+COMPARE_BY_TWO(compare_functions, struct function, start, die)
 
 struct inlines *inlines_open(const struct libdw *libdw, Dwarf_Die *unit)
 {

@@ -47,13 +47,7 @@ static bool add_range(struct lines *lines, uint64_t start, uint64_t end)
 	return vector_push(&lines->ranges, range);
 }
 
-static int compare_ranges(const void *left, const void *right)
-{
-	const struct unit_range *a = left, *b = right;
-	if (a->start != b->start)
-		return a->start < b->start ? -1 : 1;
-	return (a->unit > b->unit) - (a->unit < b->unit);
-}
+COMPARE_BY_TWO(compare_ranges, struct unit_range, start, unit)
 
 static bool collect_units(struct lines *lines)
 {

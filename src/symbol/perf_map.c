@@ -19,6 +19,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/lock.h"
 #include "base/search.h"
 #include "base/vector.h"
@@ -41,7 +42,7 @@ struct map {
 	int64_t process_id;
 	dev_t device;
 	ino_t inode;
-	struct timespec changed;
+	uint64_t changed_ns;
 	off_t size; /* of the file when we looked */
 	char *text; /* what was taken of it; lines end in a zero */
 	size_t text_size;
@@ -61,22 +62,17 @@ static void forget_maps(void)
 
 /* --- the file ------------------------------------------------------------------- */
 
-static int64_t nanoseconds(struct timespec time)
-{
-	return (int64_t)time.tv_sec * 1000000000 + time.tv_nsec;
-}
-
 static bool is_ours(const struct stat *status, int64_t start_time_ns)
 {
 	return S_ISREG(status->st_mode) && status->st_uid == geteuid() && status->st_size > 0 &&
 	       status->st_size <= MAP_BYTES_MAX &&
-	       nanoseconds(status->st_mtim) >= start_time_ns - START_SLACK_NS;
+	       (int64_t)ns_of_timespec(status->st_mtim) >= start_time_ns - START_SLACK_NS;
 }
 
 static bool is_unchanged(const struct map *map, const struct stat *status)
 {
 	return map->device == status->st_dev && map->inode == status->st_ino &&
-	       map->size == status->st_size && nanoseconds(map->changed) == nanoseconds(status->st_mtim);
+	       map->size == status->st_size && map->changed_ns == ns_of_timespec(status->st_mtim);
 }
 
 /* More of the same file: what is known stays. */
@@ -139,13 +135,7 @@ static bool add_line(struct map *map, char *line)
 	return vector_push(&map->codes, code);
 }
 
-static int compare_codes(const void *left, const void *right)
-{
-	const struct code *a = left, *b = right;
-	if (a->start != b->start)
-		return a->start < b->start ? -1 : 1;
-	return (a->order > b->order) - (a->order < b->order);
-}
+COMPARE_BY_TWO(compare_codes, struct code, start, order)
 
 static bool read_map(struct map *map, int fd, const struct stat *status)
 {
@@ -168,7 +158,7 @@ static bool read_map(struct map *map, int fd, const struct stat *status)
 	map->device = status->st_dev;
 	map->inode = status->st_ino;
 	map->size = status->st_size;
-	map->changed = status->st_mtim;
+	map->changed_ns = ns_of_timespec(status->st_mtim);
 	return true;
 }
 

@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/search.h"
 #include "base/vector.h"
 #include "symbol/x86_64.h"
 
@@ -34,11 +35,7 @@ struct slots {
 	uint32_t strings;         /* index of their section */
 };
 
-static int compare_slots(const void *left, const void *right)
-{
-	const struct slot *a = left, *b = right;
-	return (a->address > b->address) - (a->address < b->address);
-}
+COMPARE_BY(compare_slots, struct slot, address)
 
 /* The slots that the dynamic linker, or a static program itself, fills with a
  * function's address. */

@@ -17,6 +17,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/clock.h"
 #include "base/hash.h"
 #include "base/lock.h"
 #include "symbol/debuginfod.h"
@@ -248,7 +249,7 @@ bool symbol_describe(const char *path, const char *build_id, struct symbol_descr
 	struct stat status;
 	if (!build_id[0] && stat(path, &status) == 0) {
 		key.file_size = (uint64_t)status.st_size;
-		key.mtime_ns = (int64_t)status.st_mtim.tv_sec * 1000000000 + status.st_mtim.tv_nsec;
+		key.mtime_ns = (int64_t)ns_of_timespec(status.st_mtim);
 	}
 	struct object *object = get_object(&key);
 	if (!object)

@@ -16,6 +16,7 @@ __thread struct calling *calling_current;
 /* --- the tables of threads --------------------------------------------------------- */
 
 static struct calling *unused; /* atomic */
+static struct calling *newest; /* atomic: made */
 static pthread_key_t key;
 static bool has_key;
 
@@ -57,12 +58,27 @@ static void make_key(void)
 
 static struct calling *make_calling(void)
 {
-	static uint64_t newest;
+	static uint64_t number;
 	struct calling *calling = calloc(1, sizeof *calling);
 
-	if (calling)
-		calling->numbers = __atomic_add_fetch(&newest, 1, __ATOMIC_RELAXED) << NUMBER_BITS;
+	if (!calling)
+		return NULL;
+	calling->numbers = __atomic_add_fetch(&number, 1, __ATOMIC_RELAXED) << NUMBER_BITS;
+	calling->older = __atomic_load_n(&newest, __ATOMIC_RELAXED);
+	/* Release: with calling_runs(). */
+	while (!__atomic_compare_exchange_n(&newest, &calling->older, calling, true, __ATOMIC_RELEASE,
+	                                    __ATOMIC_RELAXED))
+		;
 	return calling;
+}
+
+uint64_t calling_runs(void)
+{
+	uint64_t runs = 0;
+
+	for (struct calling *i = __atomic_load_n(&newest, __ATOMIC_ACQUIRE); i; i = i->older)
+		runs += __atomic_load_n(&i->runs, __ATOMIC_RELAXED);
+	return runs;
 }
 
 struct calling *calling_begin_thread(void)

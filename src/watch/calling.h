@@ -39,10 +39,12 @@ struct calling {
 	struct call_place places[CALLS_MAX];
 	uint32_t used; /* places up to here may be taken */
 	uint64_t numbers;
+	uint64_t runs;      /* atomic: that calls of the table have begun */
 	struct run *newest; /* that a step of the thread left open: a guess, see runs_take() */
 	struct run *traced; /* begun by the thread's newest trace event */
 	const struct host_library *library; /* of that event */
 	struct calling *next;               /* of the unused ones */
+	struct calling *older;              /* of all */
 };
 
 /* The record of a call, on the wrapper's frame. */
@@ -58,6 +60,9 @@ struct call {
 	struct run *running, *around;
 	bool is_quiet, is_in_exec;
 };
+
+/* The runs that calls have begun, in all tables. */
+uint64_t calling_runs(void);
 
 /* The calling thread's table, NULL: not made yet. */
 extern __thread struct calling *calling_current

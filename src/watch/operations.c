@@ -6,7 +6,7 @@
 #include "query/look.h"
 #include "sampler/threads.h"
 #include "watch/recording.h"
-#include "watch/runs.h"
+#include "watch/run_end.h"
 
 /* Longer than a run keeps, which then cuts it. */
 #define LABEL_BYTES 192
@@ -47,7 +47,7 @@ static void begin(struct run_call *call, struct session *session)
 	if (!session || session->traced || !session_wants_samples(&session->settings) ||
 	    !(thread = sampler_thread()))
 		return;
-	call->run = runs_begin(session, NULL, call->call.number, thread);
+	call->run = runs_begin(session, NULL, call->call.number, thread, false);
 	if (!call->run)
 		return;
 	statements_set_around(call->run, &call->call, thread);
@@ -84,8 +84,12 @@ void operation_begin(struct run_call *call, const struct host_library *library, 
 /* False: the run was lost meanwhile. */
 static bool leave_run(struct run_call *call)
 {
+	struct thread *thread = sampler_thread();
+
 	if (!call->run || !runs_is_own(call->run, call->call.number))
 		return false;
+	if (thread)
+		query_leave(&call->run->query, thread);
 	runs_pop(call->run);
 	call_set_run(&call->call, NULL);
 	return true;
@@ -157,9 +161,9 @@ void operation_use(struct run_call *call, const struct host_library *library, co
 	call->run = runs_take(handle, call->call.number, &is_taken);
 	if (!call->run)
 		return;
-	query_continue(&call->run->query, thread);
 	call_set_run(&call->call, call->run);
 	runs_push(call->run, thread, frame);
+	query_enter(&call->run->query, thread);
 }
 
 void operation_used(struct run_call *call)
@@ -185,11 +189,11 @@ void operation_finish(struct run_call *call, const struct host_library *library,
 	runs_hide_key(call->run);
 	if (!thread)
 		return;
-	query_continue(&call->run->query, thread);
-	if (call->call.running)
-		return;
-	call_set_run(&call->call, call->run);
-	runs_push(call->run, thread, frame);
+	if (!call->call.running) {
+		call_set_run(&call->call, call->run);
+		runs_push(call->run, thread, frame);
+	}
+	query_enter(&call->run->query, thread);
 }
 
 /* --- closing ----------------------------------------------------------------------------- */

@@ -37,7 +37,7 @@ void runs_count(enum run_counter which)
 
 uint64_t runs_counter(enum run_counter which)
 {
-	return __atomic_load_n(&counters[which], __ATOMIC_RELAXED);
+	return which == RUNS_STARTED ? calling_runs() : __atomic_load_n(&counters[which], __ATOMIC_RELAXED);
 }
 
 /* --- the table ------------------------------------------------------------------------ */
@@ -143,14 +143,27 @@ struct run *runs_take(const void *key, uint64_t owner, bool *is_taken)
 	return NULL;
 }
 
-bool runs_take_guess(struct run *run, const sqlite3_stmt *stmt, uint64_t owner)
+bool runs_take_private(struct run *run, const struct session *session, const sqlite3_stmt *stmt,
+                       uint64_t owner)
 {
-	if (!run || __atomic_load_n(&run->stmt, __ATOMIC_RELAXED) != stmt || !take(run, RUN_OPEN, owner))
+	/* An open run of this session cannot change hands now. */
+	if (__atomic_load_n(&run->owner, __ATOMIC_RELAXED) != RUN_OPEN || run->stmt != stmt ||
+	    !runs_is_of_session(run, session))
 		return false;
-	if (run->stmt == stmt && __atomic_load_n(key_of(run), __ATOMIC_RELAXED) == stmt)
-		return true;
-	runs_give_back(run);
-	return false;
+	__atomic_store_n(&run->owner, owner, __ATOMIC_RELAXED);
+	return true;
+}
+
+void runs_give_back_private(struct run *run, const struct thread *thread)
+{
+	struct session *session = run->session;
+
+	if (session_enter_private(session, thread->id)) {
+		__atomic_store_n(&run->owner, RUN_OPEN, __ATOMIC_RELAXED);
+		session_leave_private(session);
+	} else {
+		runs_give_back(run);
+	}
 }
 
 /* The one that ends reads some numbers and writes a record. In a forked child it may be a
@@ -189,8 +202,7 @@ void runs_statement_goes(const sqlite3_stmt *stmt)
 	}
 }
 
-/* False: another thread finalizes the statement. */
-static bool claim_end(struct run *run)
+bool runs_claim_end(struct run *run)
 {
 	uint64_t owner = __atomic_load_n(&run->owner, __ATOMIC_RELAXED);
 
@@ -200,13 +212,32 @@ static bool claim_end(struct run *run)
 	                                   __ATOMIC_RELAXED);
 }
 
+/* Of a private run. */
+static void uncount(struct session *session)
+{
+	bool was_inside = session->is_inside;
+
+	if (thread_current && session_enter_private(session, thread_current->id)) {
+		__atomic_store_n(&session->private_runs, session->private_runs - 1, __ATOMIC_RELAXED);
+		if (!was_inside)
+			session_leave_private(session);
+	} else {
+		session_share(session);
+		__atomic_sub_fetch(&session->private_runs, 1, __ATOMIC_RELAXED);
+	}
+}
+
 void runs_release(struct run *run)
 {
 	struct session *session = run->session;
+	bool is_there = runs_is_of_session(run, session), is_private = run->is_private;
 
 	runs_pop(run);
 	free_slot(run);
-	session_release(session);
+	if (!is_private)
+		session_release(session);
+	else if (is_there)
+		uncount(session);
 }
 
 void runs_lose(struct run *run, uint64_t owner)
@@ -219,13 +250,14 @@ void runs_lose(struct run *run, uint64_t owner)
 	runs_release(run);
 }
 
-void runs_forget(const struct session *session)
+void runs_forget(struct session *session)
 {
 	struct run_table *runs = __atomic_load_n(&table, __ATOMIC_ACQUIRE);
 	bool had_traced = false;
 
 	if (!session_has_runs(session))
 		return;
+	session_share(session);
 	for (uint32_t i = 0; runs && i < RUNS; i++) {
 		struct run *run = &runs->runs[i];
 
@@ -277,10 +309,9 @@ static void push_anew(struct run *run, struct thread *thread, const void *frame)
 
 void runs_push(struct run *run, struct thread *thread, const void *frame)
 {
-	__atomic_store_n(&run->query.working, thread->id, __ATOMIC_RELAXED); /* only to be seen */
 	run->tag_thread = thread;
 	run->tag_frame = frame;
-	if (run->tag_slot == thread && sampler_push_again(thread, run->tag, frame))
+	if (frame && run->tag_slot == thread && sampler_push_again(thread, run->tag, frame))
 		return;
 	push_anew(run, thread, frame);
 }
@@ -289,17 +320,18 @@ void runs_pop(struct run *run)
 {
 	if (!run->tag_thread)
 		return;
-	__atomic_store_n(&run->query.working, 0, __ATOMIC_RELAXED);
 	sampler_remove(run->tag_thread, run->tag);
 	run->tag_thread = NULL;
 }
 
 /* --- a run begins ----------------------------------------------------------------------- */
 
-static void read_counters(sqlite3_stmt *stmt, int values[STATEMENT_COUNTERS])
+void runs_read_counters(sqlite3_stmt *stmt, int values[STATEMENT_COUNTERS])
 {
+	int (*status)(sqlite3_stmt *, int, int) = sqlite3_stmt_status;
+
 	for (int i = 0; i < STATEMENT_COUNTERS; i++)
-		values[i] = sqlite3_stmt_status(stmt, statement_counters[i], 0);
+		values[i] = status(stmt, statement_counters[i], 0);
 }
 
 static void copy_settings(struct run_settings *to, const struct session_settings *from)
@@ -311,16 +343,20 @@ static void copy_settings(struct run_settings *to, const struct session_settings
 	to->min_duration_ns = from->log_queries_min_query_duration_ns;
 }
 
-struct run *runs_begin(struct session *session, sqlite3_stmt *stmt, uint64_t owner, struct thread *thread)
+struct run *runs_begin(struct session *session, sqlite3_stmt *stmt, uint64_t owner, struct thread *thread,
+                       bool is_private)
 {
 	struct run *run = claim(stmt, owner);
 
 	if (!run)
 		return NULL;
-	if (!session_hold(session)) {
+	if (is_private) {
+		__atomic_store_n(&session->private_runs, session->private_runs + 1, __ATOMIC_RELAXED);
+	} else if (!session_hold(session)) {
 		free_slot(run);
 		return NULL;
 	}
+	__atomic_store_n(&run->is_private, is_private, __ATOMIC_RELAXED);
 	set_statement(run, stmt);
 	run->label[0] = 0;
 	run->own = run->prepared = false;
@@ -336,7 +372,9 @@ struct run *runs_begin(struct session *session, sqlite3_stmt *stmt, uint64_t own
 	run->query.rows = 0;
 	store_start(); /* whoever samples will write */
 	query_start(&run->query, thread);
-	runs_count(RUNS_STARTED);
+	/* The thread's own, as begin_run()'s call is. */
+	if (calling_current)
+		__atomic_store_n(&calling_current->runs, calling_current->runs + 1, __ATOMIC_RELAXED);
 	return run;
 }
 
@@ -351,9 +389,7 @@ void runs_take_query_id(struct run *run)
 	settings->query_id[0] = 0; /* for one statement only */
 }
 
-/* While the text is there for sure: at the end another thread may have prepared the statement
- * anew. */
-static void name_statement(struct run *run)
+void runs_name_statement(struct run *run)
 {
 	const struct statement_name name = { run->query.text, run->query.database };
 
@@ -364,8 +400,8 @@ static void name_statement(struct run *run)
 void runs_describe(struct run *run)
 {
 	run->query.text = sqlite3_sql(run->stmt);
-	name_statement(run);
-	read_counters(run->stmt, run->at_start);
+	runs_name_statement(run);
+	runs_read_counters(run->stmt, run->at_start);
 	runs_take_query_id(run);
 	query_show(&run->query);
 }
@@ -407,6 +443,7 @@ struct run *runs_rename(struct run *run, const void *key)
 	query_hide(&run->query);
 	query_hand_over(&named->query, &run->query);
 	set_statement(named, NULL);
+	__atomic_store_n(&named->is_private, run->is_private, __ATOMIC_RELAXED);
 	named->own = run->own;
 	named->prepared = false;
 	named->tag_thread = named->tag_slot = NULL;
@@ -431,166 +468,17 @@ void runs_hide_key(struct run *run)
 	__atomic_store_n(key_of(run), run, __ATOMIC_RELAXED);
 }
 
-void runs_prepared(struct run *run, sqlite3_stmt *stmt, struct thread *thread)
+void runs_prepared(struct run *run, sqlite3_stmt *stmt)
 {
 	struct run *named = runs_rename(run, stmt);
 
 	if (!named)
 		return;
-	query_pause(&named->query, thread);
+	query_pause(&named->query);
 	named->query.text = sqlite3_sql(stmt);
-	name_statement(named);
+	runs_name_statement(named);
 	set_statement(named, stmt);
 	named->prepared = true;
-	read_counters(stmt, named->at_start);
+	runs_read_counters(stmt, named->at_start);
 	runs_give_back(named);
-}
-
-/* --- it ends -------------------------------------------------------------------------------- */
-
-bool runs_worth_logging(const struct run *run)
-{
-	if (!run->settings.log || run->own)
-		return false;
-	for (int type = 0; type < TRACE_TYPES; type++)
-		if (__atomic_load_n(&run->query.counts.samples[type], __ATOMIC_RELAXED))
-			return true;
-	return query_lasted(&run->query, run->settings.min_duration_ns);
-}
-
-static void add_counters(struct query_end *end, const struct run *run)
-{
-	int now[STATEMENT_COUNTERS];
-	uint64_t spent[STATEMENT_COUNTERS];
-
-	read_counters(run->stmt, now);
-	for (int i = 0; i < STATEMENT_COUNTERS; i++)
-		spent[i] = (uint32_t)(now[i] - run->at_start[i]);
-	end->vm_steps = spent[0];
-	end->fullscan_steps = spent[1];
-	end->sorts = spent[2];
-	end->autoindexes = spent[3];
-	end->reprepares = spent[4];
-}
-
-#define EXPANDED_MAX 65536
-
-/* The statement with the values that were bound to it, if it is not too long: a value
- * may be a blob of a gigabyte, so SQLite gets a lower limit for the moment. */
-static char *expand(sqlite3 *db, sqlite3_stmt *stmt)
-{
-	int limit = sqlite3_limit(db, SQLITE_LIMIT_LENGTH, -1);
-	char *text;
-
-	if (limit > EXPANDED_MAX)
-		sqlite3_limit(db, SQLITE_LIMIT_LENGTH, EXPANDED_MAX);
-	text = sqlite3_expanded_sql(stmt);
-	sqlite3_limit(db, SQLITE_LIMIT_LENGTH, limit);
-	return text;
-}
-
-static const char *exception_of(const struct run *run, int rc, bool is_locked)
-{
-	/* SQLite has no message yet for what the caller gave up, and the connection of an
-	 * operation may be gone. */
-	if (rc == SQLITE_ABORT || run->label[0] || !is_locked)
-		return sqlite3_errstr(rc);
-	return sqlite3_errmsg(run->session->db);
-}
-
-/* Of a statement: `is_locked` under its connection's mutex; else, as another thread has that,
- * without what it guards. */
-static void write_line(struct run *run, struct thread *thread, struct query_end *end, bool is_locked)
-{
-	const struct session *session = run->session;
-	char *expanded = NULL;
-
-	end->query_id = run->query.query_id;
-	end->query = run->query.text;
-	end->database = run->query.database;
-	end->library = session->library->name;
-	end->was_prepared_only = !run->label[0] && (!run->stmt || run->prepared);
-
-	if (run->stmt && is_locked) {
-		/* Not as it was when the run began: SQLite has another copy when it has prepared the
-		 * statement anew. */
-		end->query = sqlite3_sql(run->stmt);
-		end->database = sqlite3_db_filename(session->db, "main");
-		end->memory_usage = (uint64_t)sqlite3_stmt_status(run->stmt, SQLITE_STMTSTATUS_MEMUSED, 0);
-		if (run->settings.log_parameters && sqlite3_bind_parameter_count(run->stmt))
-			end->expanded = expanded = expand(session->db, run->stmt);
-	}
-	if (end->exception_code)
-		end->exception = exception_of(run, (int)end->exception_code, is_locked);
-	query_finish(&run->query, thread, end);
-	sqlite3_free(expanded);
-	runs_count(RUNS_LOGGED);
-}
-
-static void write_statement_line(struct run *run, struct thread *thread, struct query_end *end)
-{
-	sqlite3_mutex *mutex = sqlite3_db_mutex(run->session->db);
-	bool is_locked = !sqlite3_mutex_try(mutex);
-
-	write_line(run, thread, end, is_locked);
-	if (is_locked)
-		sqlite3_mutex_leave(mutex);
-}
-
-static void count_run(struct run *run, struct thread *thread, const struct query_end *end)
-{
-	struct statement_run counted = query_measure(&run->query, thread, run->prepared ? NULL : end);
-
-	if (!run->stmt) /* its text is the host's, or the run's own */
-		name_statement(run);
-	statement_stats_add(run->statement, &counted);
-}
-
-void runs_end_preparation(struct run *run, struct thread *thread, sqlite3_stmt *stmt)
-{
-	if (run->settings.log && !run->own) {
-		query_hide(&run->query);
-		run->query.text = sqlite3_sql(stmt);
-		count_run(run, thread, NULL);
-	}
-	runs_release(run);
-}
-
-/* Counts the run, and writes its line if it is worth one. */
-static void record_end(struct run *run, struct thread *thread, int rc, bool is_locked)
-{
-	struct query_end end = { .result_rows = run->query.rows };
-
-	if (run->stmt)
-		add_counters(&end, run);
-	if (rc != SQLITE_OK && rc != SQLITE_ROW && rc != SQLITE_DONE)
-		end.exception_code = rc;
-	count_run(run, thread, &end);
-	if (!runs_worth_logging(run) &&
-	    !(end.exception_code && statement_stats_is_first_failure(run->statement, rc)))
-		return;
-	if (is_locked || run->label[0])
-		write_line(run, thread, &end, is_locked);
-	else
-		write_statement_line(run, thread, &end);
-}
-
-void runs_end(struct run *run, struct thread *thread, int rc, bool is_locked)
-{
-	bool is_there = run->label[0] || (run->session->db && (is_locked || claim_end(run)));
-
-	if (run->prepared) /* and never stepped */
-		query_resume(&run->query, thread);
-	if (is_there && run->settings.log && !run->own)
-		record_end(run, thread, rc, is_locked);
-	runs_release(run);
-}
-
-void runs_thread_ends(const struct thread *thread)
-{
-	struct run_table *runs = __atomic_load_n(&table, __ATOMIC_ACQUIRE);
-
-	for (uint32_t i = 0; runs && i < RUNS; i++)
-		if (__atomic_load_n(&runs->keys[i], __ATOMIC_ACQUIRE))
-			query_settle(&runs->runs[i].query, thread);
 }

@@ -10,15 +10,18 @@
  * takes it, if no other call has it, with one compare-and-swap; so two threads may step one
  * statement, and a statement may be reset inside its own step.
  *
- * What a run needs of its session's settings is copied when it begins, and it counts the
- * session. What it reads of SQLite's objects it reads in a call that has the statement. SQLite
- * lets another thread finalize the statement as soon as the real call has returned, so at the
- * end of the run the two threads agree, in the word of the owner: the call sets OWNER_ENDS
- * before it reads, and the thread that finalizes waits for the end; or that thread has set
- * OWNER_GONE before, and the call reads nothing. The call that ends never waits for the
- * connection's mutex meanwhile, as the other thread may hold it. A call on a connection that
- * several threads use holds the mutex from its beginning to its end instead: so the error
- * message that it reads is its own.
+ * What a run needs of its session's settings is copied when it begins, and it holds the
+ * session, unless that is private to one thread (session_enter_private()): then the thread
+ * takes and gives back its runs by ordinary stores.
+ *
+ * What a run reads of SQLite's objects it reads in a call that has the statement. SQLite lets
+ * another thread finalize the statement as soon as the real call has returned. The private
+ * thread is waited for. A call that finds at its end that the session has become shared agrees
+ * with that thread in the word of the owner: the call sets OWNER_ENDS before it reads, and the
+ * thread that finalizes waits for the end; or that thread has set OWNER_GONE before, and the
+ * call reads nothing. Meanwhile it never waits for the connection's mutex, as the other thread
+ * may hold it. A call that begins on a shared session holds the mutex from its beginning to
+ * its end instead: so the error message that it reads is its own.
  */
 #ifndef QUERYPROF_WATCH_RUNS_H
 #define QUERYPROF_WATCH_RUNS_H
@@ -52,6 +55,7 @@ struct run {
 	uint64_t tag;
 	const void *tag_frame;
 	const volatile int *mutex_owner; /* what a traced run's tag points to */
+	bool is_private;                 /* atomic: counted in the session's private_runs, does not hold it */
 	bool own;                        /* the profiler's, see statements_disown() */
 	bool prepared;                   /* and not stepped yet: the run is paused */
 	int at_start[STATEMENT_COUNTERS];
@@ -74,14 +78,16 @@ struct run {
  * of it. The run is the call's then. */
 struct run *runs_take(const void *key, uint64_t owner, bool *is_taken);
 
-/* The same for a statement whose run may be this one. */
-bool runs_take_guess(struct run *run, const sqlite3_stmt *stmt, uint64_t owner);
+/* The same for a statement whose run may be this one; `session` is private now. */
+bool runs_take_private(struct run *run, const struct session *session, const sqlite3_stmt *stmt,
+                       uint64_t owner);
 
-/* The session of that run, NULL: it is another statement's. */
+/* The session of that run, NULL: it is another statement's, or not private. */
 static inline struct session *runs_guess_session(const struct run *run, const sqlite3_stmt *stmt)
 {
 	/* Relaxed: who takes the run looks again. */
-	return __atomic_load_n(&run->stmt, __ATOMIC_RELAXED) == stmt
+	return __atomic_load_n(&run->stmt, __ATOMIC_RELAXED) == stmt &&
+	                       __atomic_load_n(&run->is_private, __ATOMIC_RELAXED)
 	               ? __atomic_load_n(&run->session, __ATOMIC_RELAXED)
 	               : NULL;
 }
@@ -110,9 +116,20 @@ static inline void runs_give_back(struct run *run)
 		runs_lose(run, owner);
 }
 
+/* The same for the run of a statement that `thread` has stepped. */
+void runs_give_back_private(struct run *run, const struct thread *thread);
+
 /* Begins a run of the call with this number, and its clocks. `stmt` NULL: of none yet. NULL
- * when the table has no room (counted). */
-struct run *runs_begin(struct session *session, sqlite3_stmt *stmt, uint64_t owner, struct thread *thread);
+ * when the table has no room (counted). `is_private`: the session is now. */
+struct run *runs_begin(struct session *session, sqlite3_stmt *stmt, uint64_t owner, struct thread *thread,
+                       bool is_private);
+
+/* Finds the statement of the run by its text, while that is there for sure: at the end another
+ * thread may have prepared it anew. */
+void runs_name_statement(struct run *run);
+
+/* What SQLite has counted for the statement until now. */
+void runs_read_counters(sqlite3_stmt *stmt, int values[STATEMENT_COUNTERS]);
 
 /* Under the connection's mutex: what the run of a statement says of itself. */
 void runs_describe(struct run *run);
@@ -136,31 +153,28 @@ void runs_hide_key(struct run *run);
 
 /* Under the connection's mutex: the statement has been prepared. The run is paused until the
  * first step, and is the statement's from now on. It ends here when the table has no room. */
-void runs_prepared(struct run *run, sqlite3_stmt *stmt, struct thread *thread);
+void runs_prepared(struct run *run, sqlite3_stmt *stmt);
 
 /* The thread works for the run from here to runs_pop(). `frame` as in query_tag. */
 void runs_push(struct run *run, struct thread *thread, const void *frame);
 void runs_pop(struct run *run);
 
-/* Ends a run, with a line in the log if it is worth one. `is_locked`: under the mutex of the
- * statement's connection since before the real call. */
-void runs_end(struct run *run, struct thread *thread, int rc, bool is_locked);
+/* Whether the statement is there until the run is released. False: another thread finalizes it. */
+bool runs_claim_end(struct run *run);
+
+/* Whether the run's session is this one: its memory may be another session's by now, where the
+ * run does not hold it. */
+static inline bool runs_is_of_session(const struct run *run, const struct session *session)
+{
+	return run->query.session == session->number;
+}
 
 /* Ends a run without a line. */
 void runs_release(struct run *run);
 
-/* Ends the run of a preparation that went well and is over: under the connection's mutex. The
- * statement has its time. */
-void runs_end_preparation(struct run *run, struct thread *thread, sqlite3_stmt *stmt);
-
 /* The session has ended: so do its runs, without a line, but for those that a call is
  * inside of. */
-void runs_forget(const struct session *session);
-
-bool runs_worth_logging(const struct run *run);
-
-/* The calling thread ends: so does the part of the runs that it had to do with. */
-void runs_thread_ends(const struct thread *thread);
+void runs_forget(struct session *session);
 
 enum run_counter {
 	RUNS_STARTED,

@@ -9,6 +9,7 @@
 #ifndef QUERYPROF_WATCH_SESSION_H
 #define QUERYPROF_WATCH_SESSION_H
 
+#include "handler/thread.h"
 #include "watch/host.h"
 #include "settings/settings.h"
 
@@ -43,11 +44,15 @@ struct session {
 	/* It asked for the tables by .load or qp_attach(): their names alone bring the schema,
 	 * not only those that no host has. Written before the session is used. */
 	bool wants_tables, has_tables;
-	bool watched;  /* atomic: its settings ask for samples */
-	uint32_t user; /* atomic: the thread that steps its statements; 0: none yet; SESSION_SHARED */
+	bool watched; /* atomic: its settings ask for samples */
+	/* See session_enter_private(). */
+	uint32_t user;           /* atomic: a thread's id, 0: none yet; SESSION_SHARING, SESSION_SHARED */
+	volatile bool is_inside; /* the user is between _enter_private() and _leave_private() */
+	int private_runs;        /* that were begun there and are open; they do not hold the session */
 };
 
-/* No thread has this id. */
+/* No thread has these ids. */
+#define SESSION_SHARING (UINT32_MAX - 1)
 #define SESSION_SHARED UINT32_MAX
 
 /* The session of a connection, NULL when it has none. Lock-free. It is the caller who knows
@@ -58,23 +63,43 @@ struct session *session_of(sqlite3 *db);
 bool session_hold(struct session *session);
 void session_release(struct session *session);
 
-/* Whether a run of the session is open: each holds it. */
+/* Whether a run of the session is open. */
 static inline bool session_has_runs(const struct session *session)
 {
 	/* Relaxed: of a statement that the caller has, its own run was opened before. */
-	return __atomic_load_n(&session->count, __ATOMIC_RELAXED) > 1;
+	return __atomic_load_n(&session->count, __ATOMIC_RELAXED) > 1 ||
+	       __atomic_load_n(&session->private_runs, __ATOMIC_RELAXED) != 0;
 }
 
-/* Whether another thread than the calling one, `thread`, has ever stepped the session's
- * statements. */
-bool session_share(struct session *session, uint32_t thread);
+/* A session that only one thread has used so far, as nearly all, is that thread's, and what
+ * the thread does to its runs between these two costs it no atomic operation. The first call
+ * of another thread makes the session shared, for good: that thread publishes it, has every
+ * processor pass a barrier, and waits until the user is outside. So either the user sees that
+ * the session is shared, or it is waited for. In between nothing may wait for another thread.
+ * False: the session is shared, and its user is outside. */
+bool session_enter_slowly(struct session *session, uint32_t thread);
 
-static inline bool session_is_shared(struct session *session, uint32_t thread)
+static inline bool session_enter_private(struct session *session, uint32_t thread)
 {
-	/* Relaxed: nothing goes with it. Who is late finds the run taken, see runs.h. */
-	return __builtin_expect(__atomic_load_n(&session->user, __ATOMIC_RELAXED) != thread, 0) &&
-	       session_share(session, thread);
+	/* Relaxed: session_share() has the barrier. */
+	if (__builtin_expect(__atomic_load_n(&session->user, __ATOMIC_RELAXED) == thread, 1)) {
+		session->is_inside = true;
+		HANDLER_BARRIER();
+		if (__builtin_expect(__atomic_load_n(&session->user, __ATOMIC_RELAXED) == thread, 1))
+			return true;
+		session->is_inside = false;
+	}
+	return session_enter_slowly(session, thread);
 }
+
+static inline void session_leave_private(struct session *session)
+{
+	/* Release: whoever waits sees what was done. */
+	__atomic_store_n(&session->is_inside, false, __ATOMIC_RELEASE);
+}
+
+/* The session is shared from now on, its user outside; the caller may be the user. */
+void session_share(struct session *session);
 
 /* Adds a session for the connection, with the settings that new sessions have; `database` is
  * copied. The one that it has already, if so; NULL: no room. */

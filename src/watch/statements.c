@@ -6,7 +6,7 @@
 #include "sampler/push.h"
 #include "sampler/threads.h"
 #include "watch/recording.h"
-#include "watch/runs.h"
+#include "watch/run_end.h"
 
 /* --- a call and its run ----------------------------------------------------------------- */
 
@@ -45,8 +45,8 @@ static void add_counts(const struct run_call *call, const struct query_counts *c
 	}
 }
 
-/* The thread works for the run. Of a nested one the outermost goes on counting; what it
- * counts meanwhile is the nested one's, too. */
+/* The thread works for the run, whose clocks the caller starts. Of a nested one the outermost
+ * goes on counting; what it counts meanwhile is the nested one's, too. */
 static void enter_run(struct run_call *call, struct run *run, struct thread *thread)
 {
 	call->run = run;
@@ -54,33 +54,31 @@ static void enter_run(struct run_call *call, struct run *run, struct thread *thr
 	if (call->is_nested) {
 		call->outermost = call->call.running->query.key;
 		begin_counts(call, &call->call.running->query.counts);
-		/* only to be seen */
-		__atomic_store_n(&run->query.working, thread->id, __ATOMIC_RELAXED);
 	} else {
 		runs_push(run, thread, call->call.frame);
 	}
 	call_set_run(&call->call, run);
 }
 
-static void leave_run(struct run_call *call)
+/* `thread` NULL: it is not sampled any more. */
+static void leave_run(struct run_call *call, struct thread *thread)
 {
 	const struct query_run *outermost = call->is_nested ? &call->call.running->query : NULL;
 
+	if (thread)
+		query_leave(&call->run->query, thread);
 	if (call->is_nested) {
 		/* It may have been lost, and its place may be another one's. */
 		if (outermost->key.lo == call->outermost.lo && outermost->key.hi == call->outermost.hi)
 			add_counts(call, &outermost->counts);
-		__atomic_store_n(&call->run->query.working, 0, __ATOMIC_RELAXED);
 	} else {
 		runs_pop(call->run);
 	}
 	call_set_run(&call->call, NULL);
 }
 
-static void end_or_release(struct run_call *call, int rc)
+static void end_or_release(struct run_call *call, struct thread *thread, int rc)
 {
-	struct thread *thread = sampler_thread();
-
 	if (thread)
 		runs_end(call->run, thread, rc, call->mutex != NULL);
 	else
@@ -117,9 +115,9 @@ static bool may_run(const struct call *call, const void *caller)
 }
 
 static struct run *begin_run(struct run_call *step, struct session *session, sqlite3_stmt *stmt,
-                             struct thread *thread)
+                             struct thread *thread, bool is_private)
 {
-	struct run *run = runs_begin(session, stmt, step->call.number, thread);
+	struct run *run = runs_begin(session, stmt, step->call.number, thread, is_private);
 
 	if (!run)
 		return NULL;
@@ -132,17 +130,19 @@ static struct run *begin_run(struct run_call *step, struct session *session, sql
 static bool continue_newest(struct run_call *step, sqlite3_stmt *stmt)
 {
 	struct run *run = step->call.calling->newest;
-	struct thread *thread = sampler_thread();
+	struct session *session = run ? runs_guess_session(run, stmt) : NULL;
+	struct thread *thread = session ? sampler_thread() : NULL;
+	bool is_taken;
 
-	if (!thread || !runs_take_guess(run, stmt, step->call.number))
+	if (!thread || !session_enter_private(session, thread->id))
 		return false;
-	if (run->prepared || sqlite3_db_handle(stmt) != run->session->db || !runs_is_current(run) ||
-	    session_is_shared(run->session, thread->id)) {
-		runs_give_back(run);
+	is_taken = !run->prepared && sqlite3_db_handle(stmt) == session->db && runs_is_current(run) &&
+	           runs_take_private(run, session, stmt, step->call.number);
+	session_leave_private(session);
+	if (!is_taken)
 		return false;
-	}
-	query_continue(&run->query, thread);
 	enter_run(step, run, thread);
+	query_enter(&run->query, thread);
 	return true;
 }
 
@@ -159,22 +159,17 @@ static struct run *continue_run(struct run_call *step, const struct session *ses
 	}
 	if (run->prepared)
 		query_resume(&run->query, thread);
-	else
-		query_continue(&run->query, thread);
 	enter_run(step, run, thread);
+	query_enter(&run->query, thread);
 	return run;
 }
 
 /* False: the run ended where nobody saw it. */
-static bool describe_continued(struct run_call *step, sqlite3 *db)
+static bool describe_continued(struct run *run)
 {
-	struct run *run = step->run;
-
 	if (!runs_is_current(run))
 		return false;
 	if (run->prepared) {
-		if (!step->mutex)
-			lock(step, db);
 		run->prepared = false;
 		runs_take_query_id(run);
 		if (!run->own)
@@ -189,7 +184,7 @@ static void step_session(struct run_call *step, struct session *session, sqlite3
 	bool has_runs = session_has_runs(session);
 	struct thread *thread;
 	struct run *run;
-	bool is_shared;
+	bool is_private;
 
 	if (!samples && !has_runs) {
 		session_unwatch(session);
@@ -198,30 +193,27 @@ static void step_session(struct run_call *step, struct session *session, sqlite3
 	thread = sampler_thread();
 	if (!thread)
 		return;
-	is_shared = session_is_shared(session, thread->id);
+	is_private = session_enter_private(session, thread->id);
 	/* The clocks run, and the tag is there, while another thread has the connection. */
 	run = has_runs ? continue_run(step, session, stmt, thread, &is_taken) : NULL;
 	if (is_taken) {
 		runs_count(RUNS_UNTRACKED); /* another thread steps it, too */
-		return;
-	}
-	if (run) {
-		if (is_shared)
+	} else if (run) {
+		if (!is_private)
 			lock(step, session->db);
-		if (!describe_continued(step, session->db)) {
-			leave_run(step);
+		if (!describe_continued(run)) {
+			leave_run(step, thread);
 			step->run = NULL;
 			runs_lose(run, step->call.number);
 		}
 	}
-	if (!step->run && samples && begin_run(step, session, stmt, thread)) {
-		if (!step->mutex)
+	if (!is_taken && !step->run && samples && begin_run(step, session, stmt, thread, is_private)) {
+		if (!is_private && !step->mutex)
 			lock(step, session->db);
 		runs_describe(step->run);
 	}
-	/* The first call of another thread finds what runs.h describes. */
-	if (!is_shared)
-		unlock(step);
+	if (is_private)
+		session_leave_private(session);
 }
 
 void statement_step_begin(struct run_call *step, const struct host_library *library, sqlite3_stmt *stmt,
@@ -241,15 +233,19 @@ void statement_step_begin(struct run_call *step, const struct host_library *libr
 
 static void end_step(struct run_call *step, int rc)
 {
+	struct thread *thread = sampler_thread();
 	struct run *run = step->run;
 
-	leave_run(step);
+	leave_run(step, thread);
 	if (rc == SQLITE_ROW) {
 		run->query.rows++;
 		step->call.calling->newest = run;
-		runs_give_back(run);
+		if (thread && run->is_private)
+			runs_give_back_private(run, thread);
+		else
+			runs_give_back(run);
 	} else {
-		end_or_release(step, rc);
+		end_or_release(step, thread, rc);
 	}
 }
 
@@ -295,21 +291,30 @@ static bool is_alone(void)
 }
 
 /* Takes the statement's open run, if its end can be seen in this call. */
-static struct run *take_run_to_end(struct run_call *call, const struct session *session, sqlite3_stmt *stmt,
+static struct run *take_run_to_end(struct run_call *call, struct session *session, sqlite3_stmt *stmt,
                                    bool *is_taken)
 {
 	const struct thread *thread = sampler_thread();
+	struct run *newest = call->call.calling ? call->call.calling->newest : NULL;
+	bool is_private, is_current;
 
 	*is_taken = false;
 	call->run = NULL;
 	call->mutex = NULL;
 	if (!session || !call->call.number || call->call.is_quiet)
 		return NULL;
-	call->run = runs_take(stmt, call->call.number, is_taken);
+	is_private = thread && session_enter_private(session, thread->id);
+	if (is_private && newest && runs_take_private(newest, session, stmt, call->call.number))
+		call->run = newest;
+	else
+		call->run = runs_take(stmt, call->call.number, is_taken);
+	is_current = call->run && call->run->stmt == stmt && runs_is_current(call->run);
+	if (is_private)
+		session_leave_private(session);
 	if (!call->run)
 		return NULL;
-	if (call->run->stmt == stmt && runs_is_current(call->run)) {
-		if (!thread || session_is_shared(call->run->session, thread->id))
+	if (is_current) {
+		if (!is_private)
 			lock(call, sqlite3_db_handle(stmt));
 		return call->run;
 	}
@@ -324,14 +329,16 @@ static int reset_and_end(struct run_call *call, statement_reset_function *reset)
 	bool is_inside = thread && !call->call.running;
 	int rc;
 
-	if (thread && !run->prepared)
-		query_continue(&run->query, thread);
 	if (is_inside)
 		enter_run(call, run, thread);
+	if (thread)
+		query_enter(&run->query, thread);
 	rc = reset(run->stmt);
 	if (is_inside)
-		leave_run(call);
-	end_or_release(call, rc);
+		leave_run(call, thread);
+	else if (thread)
+		query_leave(&run->query, thread);
+	end_or_release(call, thread, rc);
 	unlock(call);
 	return rc;
 }
@@ -394,11 +401,17 @@ sqlite3_stmt *statement_exec_row(const struct call *exec)
 void statement_exec_abandon(const struct call *exec, sqlite3_stmt *stmt)
 {
 	struct run_call call = { .call = *exec };
+	struct thread *thread = sampler_thread();
 	bool is_taken;
 
 	if (!take_run_to_end(&call, session_to_end(exec->library, stmt), stmt, &is_taken))
 		return;
-	end_or_release(&call, SQLITE_ABORT);
+	/* It ends now. */
+	if (thread) {
+		query_enter(&call.run->query, thread);
+		query_leave(&call.run->query, thread);
+	}
+	end_or_release(&call, thread, SQLITE_ABORT);
 	unlock(&call);
 }
 
@@ -427,7 +440,7 @@ void statement_prepare_begin(struct run_call *prepare, const struct host_library
 	if (!session || session->traced || !session_wants_samples(&session->settings))
 		return;
 	thread = sampler_thread();
-	if (!thread || !begin_run(prepare, session, NULL, thread))
+	if (!thread || !begin_run(prepare, session, NULL, thread, false))
 		return;
 	lock(prepare, db);
 	prepare->run->query.text = text;
@@ -439,15 +452,15 @@ static void end_prepare(struct run_call *prepare, int rc, sqlite3_stmt *stmt)
 	struct thread *thread = sampler_thread();
 	struct run *run = prepare->run;
 
-	leave_run(prepare);
+	leave_run(prepare, thread);
 	if (rc && thread)
 		runs_end(run, thread, rc, true);
 	else if (!stmt || !thread)
 		runs_release(run);
 	else if (runs_worth_logging(run))
-		runs_prepared(run, stmt, thread);
+		runs_prepared(run, stmt);
 	else
-		runs_end_preparation(run, thread, stmt);
+		runs_end_preparation(run, stmt);
 }
 
 void statement_prepare_end(struct run_call *prepare, int rc, sqlite3_stmt *stmt)
@@ -480,6 +493,7 @@ static void disown(struct run *run, const sqlite3 *db)
 	if (!thread)
 		return; /* nested: the samples are the outermost one's */
 	runs_pop(run);
+	run->tag_slot = NULL; /* another tag than before */
 	runs_push(run, thread, run->tag_frame);
 }
 

@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "sampler/threads.h"
-#include "watch/runs.h"
+#include "watch/run_end.h"
 #include "watch/watch_sql.h"
 
 /* The events that we need. */
@@ -44,7 +44,7 @@ static void start(struct session *session, sqlite3_stmt *stmt, struct calling *c
 		runs_give_back(run); /* prepared anew in the middle of its run */
 	if (run || is_taken)
 		return;
-	run = runs_begin(session, stmt, number, thread);
+	run = runs_begin(session, stmt, number, thread, false);
 	if (!run)
 		return;
 	runs_describe(run);
@@ -66,6 +66,7 @@ static void finish(sqlite3_stmt *stmt, struct calling *calling, struct thread *t
 		return;
 	if (run == calling->traced)
 		calling->traced = NULL;
+	query_leave(&run->query, thread);
 	runs_pop(run);
 	runs_end(run, thread, SQLITE_OK, true);
 }

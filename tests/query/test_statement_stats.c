@@ -15,15 +15,9 @@
 
 #include "query/statement_stats.h"
 #include "sampler/ring_reader.h"
-#include "sampler/state.h"
 #include "../seed.h"
 
-static struct ring *ring;
-
-struct ring *sampler_ring(void)
-{
-	return ring;
-}
+struct ring *state_ring; /* of sampler/state.c, which is not here */
 
 /* --- what the flusher has got ------------------------------------------------------------- */
 
@@ -117,15 +111,15 @@ static int begin(void **state)
 	(void)state;
 	statement_stats_reset_in_child();
 	statement_stats_set_max(STATEMENTS_MAX_DEFAULT);
-	ring = ring_create(1 << 16);
-	return ring ? 0 : -1;
+	state_ring = ring_create(1 << 16);
+	return state_ring ? 0 : -1;
 }
 
 static int end(void **state)
 {
 	(void)state;
-	ring_destroy(ring);
-	ring = NULL;
+	ring_destroy(state_ring);
+	state_ring = NULL;
 	return 0;
 }
 
@@ -228,8 +222,8 @@ static int records(void)
 	size_t size;
 	int count = 0;
 
-	for (; ring_peek(ring, &kind, &size); count++)
-		ring_consume(ring);
+	for (; ring_peek(state_ring, &kind, &size); count++)
+		ring_consume(state_ring);
 	return count;
 }
 

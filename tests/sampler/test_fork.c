@@ -50,7 +50,8 @@ static void in_child(struct thread *thread, struct query_key parent_key)
 	sampler_pop(thread);
 	query_start(&run, thread);
 	*child_key = run.key;
-	query_finish(&run, thread, &(struct query_end){ .query = "child" });
+	query_leave(&run, thread);
+	query_finish(&run, &(struct query_end){ .query = "child" });
 	drain(ring, &seen);
 	CHECK(seen.queries == 1);
 	assert_ledger();

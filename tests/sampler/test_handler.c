@@ -490,7 +490,8 @@ static void *fire_many(void *context)
 	}
 	struct query_end end = { .query = "select 1" };
 	thread->nesting = 0;
-	query_finish(mine, thread, &end);
+	query_leave(mine, thread);
+	query_finish(mine, &end);
 	__atomic_fetch_add(&finished, 1, __ATOMIC_RELEASE);
 	return NULL;
 }

@@ -276,7 +276,8 @@ static void stop_and_start(void)
 	CHECK(stored() == before);
 	sampler_pop(thread);
 	push(thread, 1000000, 1000000);
-	query_finish(&run, thread, &(struct query_end){ .query = "late" });
+	query_leave(&run, thread);
+	query_finish(&run, &(struct query_end){ .query = "late" });
 	burn(30000000);
 	sampler_pop(thread);
 	CHECK(stored() == before);
@@ -351,13 +352,13 @@ static void queries(void)
 	uint64_t cpu = cpu_now();
 	burn(20000000);
 	run.counts.samples[TRACE_REAL] = 3;
-	query_finish(&run, thread,
-	             &(struct query_end){ .query_id = "mine",
-	                                  .query = "select 1",
-	                                  .database = "/tmp/x",
-	                                  .exception_code = 5,
-	                                  .exception = "locked",
-	                                  .result_rows = 8 });
+	query_leave(&run, thread);
+	query_finish(&run, &(struct query_end){ .query_id = "mine",
+	                                        .query = "select 1",
+	                                        .database = "/tmp/x",
+	                                        .exception_code = 5,
+	                                        .exception = "locked",
+	                                        .result_rows = 8 });
 	cpu = cpu_now() - cpu;
 	struct query_record *record = newest_query();
 	CHECK(record->query.hi == run.key.hi && record->initial.lo == run.key.lo);
@@ -375,7 +376,8 @@ static void queries(void)
 	for (size_t i = 0; i < size; i += 2)
 		memcpy(longest + i, "\xc3\xa4", 2);
 	longest[size] = '\0';
-	query_finish(&run, thread, &(struct query_end){ .query = longest, .query_id = "x" });
+	query_leave(&run, thread);
+	query_finish(&run, &(struct query_end){ .query = longest, .query_id = "x" });
 	record = newest_query();
 	CHECK(record->flags == QUERY_TEXT_CUT && record->query_id_size == 1);
 	CHECK(record->query_size % 2 == 0 && record->query_size > ring_bytes(ring) / 17);
@@ -414,7 +416,8 @@ static void costs(void)
 	uint64_t start = cpu_now();
 	for (int n = 0; n < ROUNDS / 10; n++) {
 		query_start(&run, thread);
-		query_finish(&run, thread, &(struct query_end){ .query = "select 1" });
+		query_leave(&run, thread);
+		query_finish(&run, &(struct query_end){ .query = "select 1" });
 		drain(ring, &(struct drained){ 0 });
 	}
 	printf("query_start and query_finish: %.1f ns\n", (double)(cpu_now() - start) / (ROUNDS / 10));

@@ -153,6 +153,61 @@ static void test_last_statements(void **state)
 	assert_int_equal(host_metric("sessions"), before);
 }
 
+/* A connection is one thread's until a second one comes along, in the middle of a scan of the
+ * first one: each run of both ends, and is counted once. */
+#define SCANS 300
+
+static void scan(sqlite3_stmt *stmt)
+{
+	int rows = 0, rc;
+
+	while ((rc = sqlite3_step(stmt)) == SQLITE_ROW)
+		rows++;
+	assert_int_equal(rc, SQLITE_DONE);
+	assert_int_equal(rows, 300);
+	sqlite3_reset(stmt);
+}
+
+static void *come_along(void *context)
+{
+	sqlite3_stmt *stmt = host_prepare(shared, "VALUES (1), (2)");
+
+	pthread_barrier_wait(&together);
+	for (volatile int i = 0; i < (int)(intptr_t)context; i++)
+		;
+	sqlite3_step(stmt);
+	sqlite3_reset(stmt);
+	sqlite3_finalize(stmt);
+	return NULL;
+}
+
+static void test_comes_along(void **state)
+{
+	int64_t sessions = host_metric("sessions"), started, lost = host_metric("queries_lost");
+
+	(void)state;
+	pthread_barrier_init(&together, NULL, 2);
+	for (int i = 0; i < SCANS; i++) {
+		pthread_t thread;
+
+		shared = host_open("");
+		both = host_prepare(shared, "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c"
+		                            " WHERE x < 300) SELECT x FROM c");
+		scan(both);
+		started = host_metric("queries_started");
+		assert_int_equal(pthread_create(&thread, NULL, come_along, (void *)(intptr_t)(i * 200)), 0);
+		pthread_barrier_wait(&together);
+		scan(both);
+		pthread_join(thread, NULL);
+		if (started)
+			assert_int_equal(host_metric("queries_started") - started, 2);
+		sqlite3_finalize(both);
+		assert_int_equal(sqlite3_close(shared), SQLITE_OK);
+	}
+	assert_int_equal(host_metric("queries_lost"), lost);
+	assert_int_equal(host_metric("sessions"), sessions);
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
@@ -160,6 +215,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_same_statement),
 		cmocka_unit_test(test_finalized_by_another),
 		cmocka_unit_test(test_last_statements),
+		cmocka_unit_test(test_comes_along),
 	};
 
 	host_begin(argv[1]);

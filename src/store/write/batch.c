@@ -10,6 +10,7 @@
 
 #include "query/statement_stats.h"
 #include "sampler/ring_reader.h"
+#include "base/search.h"
 #include "sampler/sample_reader.h"
 #include "store/write/batch.h"
 #include "store/write/intern.h"
@@ -240,12 +241,7 @@ void writer_discard(struct writer *writer, unsigned kind, const void *record, si
 
 /* --- samples in the order of time ------------------------------------------------ */
 
-static int compare_samples(const void *left, const void *right)
-{
-	const struct pending_sample *a = left, *b = right;
-
-	return (a->timestamp_ns > b->timestamp_ns) - (a->timestamp_ns < b->timestamp_ns);
-}
+COMPARE_BY(compare_samples, struct pending_sample, timestamp_ns)
 
 /* They come nearly sorted, threads being interleaved as they are: insertion sort is
  * much the fastest then. With a limit, for when they do not. */

@@ -174,21 +174,9 @@ static bool pair_tokens(struct comparison *comparison, const struct code_functio
 	return true;
 }
 
-static int compare_guesses(const void *left, const void *right)
-{
-	const struct code_guess *a = left, *b = right;
-	if (a->archive != b->archive)
-		return a->archive < b->archive ? -1 : 1;
-	return (a->object > b->object) - (a->object < b->object);
-}
+COMPARE_BY_TWO(compare_guesses, struct code_guess, archive, object)
 
-static int compare_guesses_by_object(const void *left, const void *right)
-{
-	const struct code_guess *a = left, *b = right;
-	if (a->object != b->object)
-		return a->object < b->object ? -1 : 1;
-	return (a->archive > b->archive) - (a->archive < b->archive);
-}
+COMPARE_BY_TWO(compare_guesses_by_object, struct code_guess, object, archive)
 
 /* Most functions guess a handful of places: too few for qsort() to pay. */
 static void sort_guesses(struct code_guess *guesses, uint32_t count,
@@ -265,11 +253,7 @@ struct surrounding {
 	uint32_t reference;
 };
 
-static int compare_surroundings(const void *left, const void *right)
-{
-	const struct surrounding *a = left, *b = right;
-	return (a->hash > b->hash) - (a->hash < b->hash);
-}
+COMPARE_BY(compare_surroundings, struct surrounding, hash)
 
 static struct surrounding *find_surroundings(const struct code_side *side,
                                              const struct code_function *function)

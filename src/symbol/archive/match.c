@@ -140,11 +140,7 @@ struct piece {
 	uint32_t section;
 };
 
-static int compare_pieces(const void *left, const void *right)
-{
-	const struct piece *a = left, *b = right;
-	return (a->start > b->start) - (a->start < b->start);
-}
+COMPARE_BY(compare_pieces, struct piece, start)
 
 static bool find_extents(struct matcher *matcher)
 {

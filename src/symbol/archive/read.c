@@ -15,6 +15,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/search.h"
+
 #define OBJECT_BYTES_MAX (UINT64_C(32) << 20)
 #define ARCHIVE_BYTES_MAX (UINT64_C(64) << 20)
 
@@ -279,15 +281,9 @@ static bool read_frames(struct code_side *side, const struct code_section *secti
 
 /* --- order ------------------------------------------------------------------------ */
 
-#define COMPARE_BY(list, type, field)                                                                        \
-	static int compare_##list(const void *left, const void *right)                                       \
-	{                                                                                                    \
-		const struct type *a = left, *b = right;                                                     \
-		return (a->field > b->field) - (a->field < b->field);                                        \
-	}
-COMPARE_BY(sections, code_section, address)
-COMPARE_BY(relocations, code_relocation, place)
-COMPARE_BY(objects, code_symbol, address)
+COMPARE_BY(compare_sections, struct code_section, address)
+COMPARE_BY(compare_relocations, struct code_relocation, place)
+COMPARE_BY(compare_objects, struct code_symbol, address)
 
 static int compare_globals(const void *left, const void *right)
 {

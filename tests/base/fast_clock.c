@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The fast clock is the kernel's, before and after it has been calibrated.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "base/clock.h"
+#include "base/fast_clock.h"
+
+#define LASTS_NS 100000000ull
+#define CLOSE_NS 2000 /* what two readings of one moment may differ by */
+
+static void is_the_kernels(void **state)
+{
+	struct fast_clock clock = { 0, 0 };
+	uint64_t start = clock_ns(CLOCK_MONOTONIC), after = start;
+
+	(void)state;
+	while (after - start < LASTS_NS) {
+		uint64_t before = clock_ns(CLOCK_MONOTONIC), now = fast_clock_ns(&clock);
+
+		after = clock_ns(CLOCK_MONOTONIC);
+		assert_true(now + CLOSE_NS > before);
+		assert_true(now < after + CLOSE_NS);
+	}
+}
+
+/* A counter that does not go with the kernel's clock is not used any more. */
+static void goes_astray(void **state)
+{
+	struct fast_clock clock = { 0, 0 };
+	uint64_t scale = __atomic_load_n(&fast_clock_scale, __ATOMIC_RELAXED);
+
+	(void)state;
+	if (!scale)
+		skip();
+	fast_clock_compare(&clock);
+	__atomic_store_n(&fast_clock_scale, scale * 2, __ATOMIC_RELAXED);
+	for (uint64_t start = clock_ns(CLOCK_MONOTONIC); clock_ns(CLOCK_MONOTONIC) - start < 20000000;)
+		fast_clock_ns(&clock);
+	assert_int_equal(fast_clock_scale, 0);
+	is_the_kernels(state);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(is_the_kernels),
+		cmocka_unit_test(goes_astray),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
