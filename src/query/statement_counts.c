@@ -24,7 +24,9 @@ static void fill_mosts(const struct statement_run *run, uint64_t most[STATEMENT_
 
 static double square_of(const struct statement_run *run, enum statement_square which)
 {
-	double ns = (double)run->sums[which == SQUARE_CPU ? STATEMENT_CPU_NS : STATEMENT_EXECUTION_NS];
+	/* Signed: a conversion is one instruction then. */
+	double ns =
+		(double)(int64_t)run->sums[which == SQUARE_CPU ? STATEMENT_CPU_NS : STATEMENT_EXECUTION_NS];
 
 	return ns * ns;
 }

@@ -209,7 +209,8 @@ static void link_entry(uint32_t index)
 
 static uint32_t add_entry(uint64_t hash, const char *text, size_t size, const char *database)
 {
-	uint32_t index = kept < statement_stats_max() ? take_free() : NO_ENTRY;
+	uint32_t index =
+		statement_stats_counter(STATEMENTS_KEPT) < statement_stats_max() ? take_free() : NO_ENTRY;
 	struct entry *entry;
 	char *text_copy, *database_copy;
 
