@@ -13,16 +13,16 @@ rows (line, what, a, b, is_time) AS (
 	UNION ALL
 	SELECT 2, 'samples', a.samples, b.samples, 0 FROM a, b
 	UNION ALL
-	SELECT 3, 'wall_ms', a.wall, b.wall, 1 FROM a, b
+	SELECT 3, 'wall', a.wall, b.wall, 1 FROM a, b
 	UNION ALL
-	SELECT 4, 'cpu_ms', a.cpu, b.cpu, 1 FROM a, b
+	SELECT 4, 'cpu', a.cpu, b.cpu, 1 FROM a, b
 	UNION ALL
-	SELECT 5, 'wall_ms, A''s runs', a.wall, alike.wall, 1 FROM a, alike WHERE differs
+	SELECT 5, 'wall, A''s runs', a.wall, alike.wall, 1 FROM a, alike WHERE differs
 	UNION ALL
-	SELECT 6, 'cpu_ms, A''s runs', a.cpu, alike.cpu, 1 FROM a, alike WHERE differs)
+	SELECT 6, 'cpu, A''s runs', a.cpu, alike.cpu, 1 FROM a, alike WHERE differs)
 SELECT what,
-       CASE WHEN is_time THEN printf('%.1f', a / 1e6) ELSE a END AS A,
-       CASE WHEN is_time THEN printf('%.1f', b / 1e6) ELSE b END AS B,
+       CASE WHEN is_time THEN printf('%.1f ms', a / 1e6) ELSE a END AS A,
+       CASE WHEN is_time THEN printf('%.1f ms', b / 1e6) ELSE b END AS B,
        CASE WHEN a > 0 THEN printf('%+.1f %%', 100.0 * (b - a) / a) ELSE '' END AS change
 FROM rows
 ORDER BY line;

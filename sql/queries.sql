@@ -4,7 +4,8 @@
 -- (shorter: times without the year, ids cut).
 -- Times are without the worker threads that SQLite made. sampled_ms is what the samples
 -- add up to, on the clock of the order: wall time for wall and off. notes: what may
--- explain the time. In the sqlite3 shell on a trace file: .read sql/selected.sql, then
+-- explain the time. A run whose end was not recorded has no rows: its times go to its
+-- newest sample. In the sqlite3 shell on a trace file: .read sql/selected.sql, then
 -- .read sql/queries.sql
 WITH runs AS MATERIALIZED (
 	SELECT * FROM temp.selected_runs
@@ -23,11 +24,11 @@ SELECT strftime(CASE WHEN :for_table THEN '%m-%d %H:%M:%S' ELSE '%Y-%m-%d %H:%M:
           AND trace_type = iif(:by IN ('wall', 'off'), 'Real', 'CPU')
           AND (worker_cpu_time_ns = 0 OR thread IN (
                 SELECT id FROM threads WHERE process = runs.process AND thread_id = runs.thread_id))) AS sampled_ms,
-       result_rows AS rows,
+       iif(finished, result_rows, NULL) AS rows,
        -- as much of a UUID as tells it from the others
        CASE WHEN :for_table AND query_id GLOB '*-*-*-*-*' AND length(query_id) = 36
             THEN substr(query_id, 1, 18) ELSE query_id END AS query_id,
-       ltrim(iif(exception_code <> 0, ', failed', '')
+       ltrim(iif(finished, '', ', unfinished') || iif(exception_code <> 0, ', failed', '')
              || iif(fullscan_steps > max(1000, 10 * result_rows),
                     ', scan ' || iif(fullscan_steps < 10e6, (fullscan_steps / 1000) || 'k',
                                      (fullscan_steps / 1000000) || 'M'), '')

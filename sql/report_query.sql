@@ -5,18 +5,24 @@ times AS (
 	SELECT count(*) AS n, min(query_start_ns) AS first, max(query_start_ns + query_duration_ns) AS last
 	FROM runs),
 parts AS MATERIALIZED (SELECT * FROM temp.selected_parts),
-counted AS (SELECT count(runs) > 0 AS is_counted, sum(runs) AS n FROM parts)
+counted AS (SELECT count(runs) > 0 AS is_counted, sum(runs) AS n FROM parts),
+unfinished AS MATERIALIZED (
+	SELECT id, query_id, statement FROM temp.selected CROSS JOIN queries USING (id)
+	WHERE NOT finished AND id <> 0 AND (statement OR EXISTS (
+		SELECT 1 FROM samples WHERE timestamp_ns BETWEEN queries.first_ns AND queries.last_ns AND query = id)))
 SELECT what, value FROM (
 	SELECT 1 AS line, 'query' AS what, max(query_id) AS value FROM runs, counted
 	WHERE NOT is_counted HAVING count(DISTINCT query_id) = 1
 	UNION ALL
-	SELECT 2, 'query', query_id || ' (not finished)' FROM temp.selected CROSS JOIN queries USING (id)
-	WHERE finished = 0 AND queries.id <> 0 AND (SELECT count(*) FROM temp.selected) = 1
+	SELECT 2, 'query', query_id FROM unfinished
+	WHERE NOT statement AND (SELECT count(*) FROM temp.selected) = 1
 	UNION ALL
 	SELECT 3, 'runs', printf('%,d', n) FROM counted WHERE is_counted
 	UNION ALL
-	SELECT 4, 'logged runs', printf('%,d of %,d', times.n, (SELECT count(*) FROM queries WHERE finished))
+	SELECT 4, 'logged runs', printf('%,d of %,d', times.n, (SELECT count(*) FROM queries WHERE finished OR statement))
 	FROM times, counted WHERE times.n <> 1 OR is_counted
+	UNION ALL
+	SELECT 4, 'unfinished', count(*) || ': no end was recorded' FROM unfinished HAVING count(*) > 0
 	UNION ALL
 	SELECT 5, 'from', strftime('%Y-%m-%d %H:%M:%S', first / 1000000000, 'unixepoch')
 	          || printf('.%06d UTC', first % 1000000000 / 1000) FROM times WHERE n > 0
@@ -43,8 +49,16 @@ SELECT what, value FROM (
 	                             sum(autoindexes))
 	FROM parts HAVING sum(autoindexes) > 0
 	UNION ALL
+	-- Not where some samples are of a query whose text is not known.
 	SELECT 13, 'text', trim(coalesce((SELECT min(query) FROM runs HAVING count(DISTINCT query) = 1), max(query)))
-	FROM parts HAVING count(*) = 1 AND (
-		SELECT count(DISTINCT query) = 1 OR count(*) = 0 FROM runs))
+	FROM temp.selected_statements
+	HAVING count(*) = 1 AND (SELECT count(DISTINCT query) = 1 OR count(*) = 0 FROM runs)
+	   AND NOT EXISTS (SELECT 1 FROM unfinished WHERE NOT statement)
+	UNION ALL
+	SELECT 14, 'lost', printf('%,d samples or lines of queries, of all: ', sum(samples)) || reason
+	FROM losses GROUP BY reason HAVING sum(samples) > 0
+	UNION ALL
+	SELECT 15, 'missing', printf('samples, of all; refused %,d times: ', sum(refusals)) || reason
+	FROM losses GROUP BY reason HAVING sum(refusals) > 0)
 WHERE value IS NOT NULL
 ORDER BY line;

@@ -20,7 +20,8 @@ GROUP BY trace_type, stack_id;
 -- thread helped the run's own, as those that sort for `PRAGMA threads` do. (A statement
 -- may be continued on another thread; that is the run's own then.)
 CREATE TEMP TABLE report_parts AS
-SELECT trace_type, run, coalesce(threads.thread_id <> queries.thread_id AND worker_cpu_time_ns > 0, 0) AS is_worker,
+SELECT trace_type, run, coalesce(finished, 1) AS finished,
+       coalesce(threads.thread_id <> queries.thread_id AND worker_cpu_time_ns > 0, 0) AS is_worker,
        samples, value, square
 FROM (SELECT trace_type, run, thread, sum(samples) AS samples, sum(value) AS value, sum(square) AS square
       FROM (SELECT run, series, count(*) AS samples, sum(value) AS value, sum(1.0 * value * value) AS square

@@ -19,12 +19,12 @@
 -- execution_time_ns. The program's own time between two rows of a query is a line of its own.
 WITH exact AS MATERIALIZED (
 	SELECT sum(own_wall) AS wall, sum(own_cpu) AS cpu, sum(outside) AS outside,
-	       (SELECT sum(worker_cpu_time_ns) FROM temp.selected_runs) AS workers
+	       (SELECT sum(worker_cpu_time_ns) FROM temp.selected_runs WHERE finished) AS workers
 	FROM temp.selected_parts),
 short AS MATERIALIZED (
 	SELECT max(0, exact.wall - coalesce(sum(execution_time_ns), 0)) AS wall,
 	       max(0, exact.cpu - coalesce(sum(cpu_time_ns), 0)) AS cpu
-	FROM exact LEFT JOIN temp.selected_runs),
+	FROM exact LEFT JOIN temp.selected_runs ON finished),
 -- Runs without a sample are stretches, too.
 sampled AS MATERIALIZED (
 	SELECT trace_type, is_worker, sum(samples) AS samples, sum(value) AS ns,
@@ -32,7 +32,7 @@ sampled AS MATERIALIZED (
 	           max(count(*), (SELECT count(*) FROM temp.selected WHERE id <> 0 AND is_worker = 0)) / 4.0
 	           + coalesce((SELECT iif(trace_type = 'Real', wall, cpu) FROM short WHERE is_worker = 0), 0)
 	             * sum(value) / sum(square))) AS error
-	FROM temp.report_parts WHERE trace_type IN ('CPU', 'Real')
+	FROM temp.report_parts WHERE trace_type IN ('CPU', 'Real') AND finished = (SELECT wall IS NOT NULL FROM exact)
 	GROUP BY trace_type, is_worker HAVING sum(value) > 0),
 clocks AS (
 	SELECT 1 AS line, 'wall' AS clock, wall AS exact, samples, ns, error
@@ -50,17 +50,23 @@ clocks AS (
 	SELECT 4, 'between rows', outside, NULL, NULL, NULL FROM exact WHERE outside >= 100000
 	UNION ALL
 	SELECT 5, 'workers', workers, samples, ns, error
-	FROM exact LEFT JOIN sampled ON trace_type = 'CPU' AND is_worker WHERE workers > 0)
+	FROM exact LEFT JOIN sampled ON trace_type = 'CPU' AND is_worker WHERE workers > 0
+	UNION ALL
+	-- nothing exact is known of them
+	SELECT 6, iif(trace_type = 'CPU', 'on CPU', 'wall') || ', unfinished', NULL, sum(samples), sum(value), NULL
+	FROM temp.report_parts
+	WHERE trace_type IN ('CPU', 'Real') AND NOT finished AND (SELECT wall FROM exact) IS NOT NULL
+	GROUP BY trace_type)
 SELECT clock,
        CASE WHEN exact IS NULL THEN '' ELSE printf('%.1f', exact / 1e6) END AS exact_ms,
        -- workers run beside it, and what is between rows is outside: no shares of it
        CASE WHEN coalesce(wall, 0) = 0 OR exact IS NULL OR line >= 4 THEN ''
             ELSE printf('%.1f %%', 100.0 * exact / wall) END AS share,
        CASE WHEN ns IS NULL THEN '' ELSE printf('%.1f', ns / 1e6) END AS sampled_ms,
-       CASE WHEN ns IS NULL THEN '' ELSE printf('%.1f', error / 1e6) END AS error_ms,
+       CASE WHEN ns IS NULL OR error IS NULL THEN '' ELSE printf('%.1f', error / 1e6) END AS error_ms,
        -- of less than the error it would be a number without a meaning
        CASE WHEN ns IS NULL OR coalesce(exact, 0) = 0 OR error > exact THEN ''
             ELSE printf('%+.1f %%', 100.0 * (ns - exact) / exact) END AS differs,
        coalesce(samples, '') AS samples
 FROM clocks, (SELECT wall FROM exact)
-ORDER BY line;
+ORDER BY line, clock DESC;

@@ -8,7 +8,7 @@
 -- text), :since and :until (when the run began, ns since 1970), :min_duration (ns),
 -- :failed (not NULL: ended with an error), :database (its file, whole or without
 -- folders), :process (number or program), :thread (number or name), :last (of those
--- that are left and have finished, so many of the newest).
+-- that are left and have a text, so many of the newest).
 DROP VIEW IF EXISTS temp.selected_samples;
 DROP VIEW IF EXISTS temp.selected_runs;
 DROP VIEW IF EXISTS temp.selected_parts;
@@ -27,10 +27,10 @@ INSERT INTO selected
 SELECT id, first_ns, last_ns
 FROM (
 	-- Two, since only one can use the index.
-	SELECT *, CASE WHEN finished THEN query_start_ns ELSE first_ns END AS start_ns
+	SELECT *, iif(query_start_ns, query_start_ns, first_ns) AS start_ns
 	FROM queries WHERE query_id = :query_id AND id <> 0
 	UNION ALL
-	SELECT *, CASE WHEN finished THEN query_start_ns ELSE first_ns END
+	SELECT *, iif(query_start_ns, query_start_ns, first_ns)
 	FROM queries WHERE :query_id IS NULL AND id <> 0) AS runs
 WHERE (:like IS NULL OR statement IN (SELECT id FROM statements WHERE query LIKE '%' || :like || '%'))
   AND (:statement IS NULL OR statement IN (
@@ -48,7 +48,7 @@ WHERE (:like IS NULL OR statement IN (SELECT id FROM statements WHERE query LIKE
 	WHERE threads.process = runs.process AND threads.thread_id = runs.thread_id AND thread_name = :thread))
   AND (:since IS NULL OR start_ns >= CAST(:since AS INTEGER))
   AND (:until IS NULL OR start_ns < CAST(:until AS INTEGER))
-  AND (:last IS NULL OR finished)
+  AND (:last IS NULL OR finished OR statement)
 ORDER BY start_ns DESC, id DESC
 LIMIT coalesce(CAST(:last AS INTEGER), -1);
 
@@ -57,14 +57,14 @@ SELECT id, first_ns, last_ns FROM queries
 WHERE id = 0 AND coalesce(:query_id, :statement, :like, :since, :until, :min_duration, :failed, :database,
                           :process, :thread, :last) IS NULL;
 
--- The finished ones with their texts.
+-- With their texts; those that have not `finished` as far as they are known.
 CREATE TEMP VIEW selected_runs AS
 SELECT queries.*, coalesce(execution_ns, query_duration_ns) AS execution_time_ns,
        coalesce(statements.query, '') AS query,
        coalesce(normalized_query_hash, 0) AS normalized_query_hash
 FROM selected CROSS JOIN queries USING (id)
 LEFT JOIN statements ON statements.id = queries.statement
-WHERE finished;
+WHERE finished OR statement;
 
 -- run: of main.queries, 0 when it is not known (a sample may outlive that row).
 CREATE TEMP VIEW selected_samples AS
@@ -87,11 +87,14 @@ CREATE TEMP TABLE selected_statements (
 	fullscan_steps INTEGER, sorts INTEGER, autoindexes INTEGER);
 
 INSERT INTO selected_statements
-SELECT normalized_query_hash, min(query), NULL, count(*), sum(samples_cpu + samples_real), max(query_start_ns),
-       sum(execution_time_ns), sum(cpu_time_ns), sum(query_duration_ns - execution_time_ns),
-       sum(iif(parent, execution_time_ns, 0)), sum(iif(parent, cpu_time_ns, 0)), max(execution_time_ns),
-       sum(1.0 * execution_time_ns * execution_time_ns), sum(1.0 * cpu_time_ns * cpu_time_ns),
-       sum(result_rows), sum(exception_code <> 0), sum(vm_steps), sum(fullscan_steps), sum(sorts), sum(autoindexes)
+SELECT normalized_query_hash, min(query), NULL, count(*) FILTER (WHERE finished), sum(samples_cpu + samples_real),
+       max(query_start_ns), sum(execution_time_ns) FILTER (WHERE finished), sum(cpu_time_ns) FILTER (WHERE finished),
+       sum(query_duration_ns - execution_time_ns) FILTER (WHERE finished),
+       sum(iif(parent, execution_time_ns, 0)) FILTER (WHERE finished),
+       sum(iif(parent, cpu_time_ns, 0)) FILTER (WHERE finished), max(execution_time_ns) FILTER (WHERE finished),
+       sum(1.0 * execution_time_ns * execution_time_ns) FILTER (WHERE finished),
+       sum(1.0 * cpu_time_ns * cpu_time_ns) FILTER (WHERE finished), sum(result_rows) FILTER (WHERE finished),
+       sum(exception_code <> 0), sum(vm_steps), sum(fullscan_steps), sum(sorts), sum(autoindexes)
 FROM temp.selected_runs
 GROUP BY normalized_query_hash;
 

@@ -171,9 +171,10 @@ CREATE TABLE libraries (
 	version TEXT    NOT NULL
 );
 
--- One row a query that was sampled or logged. Until its end is recorded `finished`
--- is 0 and only the first columns tell something. All its samples lie between
--- first_ns and last_ns: that range stands in for an index on samples.
+-- One row a query that was sampled or logged. Until its end is recorded `finished` is 0, and
+-- the row says what is known so far: once `statement` is there also when it began, how long it
+-- had run at its last sample, and how many it has; cpu_time_ns is what they add up to. All its
+-- samples lie between first_ns and last_ns: that range stands in for an index on samples.
 -- Row 0 is "no query".
 CREATE TABLE queries (
 	id                INTEGER PRIMARY KEY,
@@ -259,6 +260,19 @@ CREATE TABLE late_samples (
 	timestamp_ns INTEGER PRIMARY KEY,
 	batch        INTEGER NOT NULL
 );
+
+-- What processes have lost, for each reason a row. samples: of them, and of lines of
+-- query_log. refusals: of timers, or of connections that could not be followed; nobody knows
+-- what those would have recorded.
+CREATE TABLE losses (
+	process  INTEGER NOT NULL REFERENCES processes (id),
+	reason   TEXT    NOT NULL,
+	first_ns INTEGER NOT NULL,
+	last_ns  INTEGER NOT NULL,
+	samples  INTEGER NOT NULL,
+	refusals INTEGER NOT NULL,
+	PRIMARY KEY (process, reason, first_ns)
+) WITHOUT ROWID;
 
 -- Which stacks are still needed, without counting: time is cut into epochs, and a
 -- stack carries the epoch in which it was last used. Whatever was written before
@@ -358,7 +372,7 @@ SELECT
 	-- columns.h: query_log
 	q.query_id AS query_id,
 	i.query_id AS initial_query_id,
-	CASE q.exception_code WHEN 0 THEN 'QueryFinish' ELSE 'ExceptionWhileProcessing' END AS type,
+	CASE WHEN NOT q.finished THEN 'QueryStart' WHEN q.exception_code = 0 THEN 'QueryFinish' ELSE 'ExceptionWhileProcessing' END AS type,
 	strftime('%Y-%m-%d %H:%M:%S', q.query_start_ns / 1000000000, 'unixepoch') || printf('.%06d', q.query_start_ns % 1000000000 / 1000) AS query_start_time_microseconds,
 	q.query_duration_ns AS query_duration_ns,
 	q.cpu_time_ns AS cpu_time_ns,
@@ -394,7 +408,7 @@ LEFT JOIN queries AS i ON i.id = q.initial
 LEFT JOIN queries AS p ON p.id = q.parent
 LEFT JOIN statements AS x ON x.id = q.statement
 LEFT JOIN libraries AS l ON l.id = q.library
-WHERE q.finished;
+WHERE q.finished OR q.statement;
 
 -- The statements of each program, with all their runs: see statement_counters.
 CREATE VIEW statement_stats AS

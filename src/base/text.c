@@ -17,6 +17,13 @@ char *text_format(const char *format, ...)
 	return size < 0 ? NULL : text;
 }
 
+size_t text_cut(const char *text, size_t size)
+{
+	while (size > 0 && ((unsigned char)text[size] & 0xc0) == 0x80)
+		size--;
+	return size;
+}
+
 void text_write_json(FILE *out, const char *text, const char *also)
 {
 	for (; *text; text++) {

@@ -4,6 +4,7 @@
 #include "sql/functions.h"
 #include "sql/pragma.h"
 #include "sql/schema.h"
+#include "store/counters.h"
 #include "watch/binding.h"
 #include "watch/hooks.h"
 #include "watch/statements.h"
@@ -54,6 +55,6 @@ int attach_connection(sqlite3 *db, bool asked, char **error)
 	if (session && is_new && !hooked)
 		session_trace(session);
 	if (rc)
-		session_refused();
+		store_count(STORE_SESSIONS_REFUSED, 1);
 	return rc;
 }

@@ -11,6 +11,7 @@
 #include "base/lock.h"
 #include "entry/process.h"
 #include "handler/running.h"
+#include "handler/unwind/code_map.h"
 #include "query/look.h"
 #include "query/statement_stats.h"
 #include "sampler/push.h"
@@ -95,13 +96,13 @@ static int begin(const qp_query *given)
 	query->run.text = query->text;
 	query->run.database = query->database;
 	query->run.query_id = query->query_id;
+	query->run.is_logged = query->settings.log_queries;
 	query_start(&query->run, thread);
 	around = query_running(thread, (uintptr_t)__builtin_frame_address(0), &waits);
 	if (around)
-		query_set_around(&query->run, around->initial, around->key);
+		query_set_around(&query->run, around->counts->start.initial, around->key);
 	query_show(&query->run);
 	tag.key = query->run.key;
-	tag.initial = query->run.initial;
 	tag.counts = &query->run.counts;
 	memcpy(tag.period_ns, query->settings.period_ns, sizeof tag.period_ns);
 	query->tag = sampler_push(thread, &tag);
@@ -167,9 +168,13 @@ int qp_unwind(const void *ucontext, uint64_t *trace, int max)
 {
 	const struct thread *thread = thread_current;
 	const struct unwind_stack unknown = { 0 };
+	/* The sampler does not count a handler of the host's. No memo, as its signal may have
+	 * interrupted a sample of the same thread. */
+	const unsigned side = code_map_enter();
 	struct unwind_result result =
-		unwind_trace_for_host(ucontext, thread ? &thread->stack : &unknown, trace, max);
+		unwind_trace(ucontext, thread ? &thread->stack : &unknown, NULL, trace, max);
 
+	code_map_leave(side);
 	return result.truncated ? -result.depth : result.depth;
 }
 

@@ -2,7 +2,7 @@
 /*
  * The preload of `queryprof record`: loads the library as soon as the process has
  * SQLite, and tells it when modules have come. Most processes that a command starts
- * (shells, compilers) never have SQLite; they carry these two functions and nothing
+ * (shells, compilers) never have SQLite; they carry these functions and nothing
  * else.
  *
  * SQLite may come long after the start, with a module that a script loads. dlopen()
@@ -22,7 +22,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "entry/mark.h"
 #include "watch/library.h"
 
 __attribute__((visibility("default"))) void __gmon_start__(void);
@@ -54,12 +56,33 @@ static void *open_library(void)
 	return dlopen(path, RTLD_NOW | RTLD_LOCAL);
 }
 
+/* Which of the objects has a SQLite of its own inside, the command looks up if it has to. The
+ * program comes first, without a name. */
+static int leave_object(struct dl_phdr_info *info, size_t size, void *context)
+{
+	static size_t left;
+	size_t *place = context;
+	char program[PATH_MAX] = "";
+	const char *path = info->dlpi_name;
+
+	(void)size;
+	if ((*place)++ < left)
+		return 0;
+	left++;
+	if (!*path && readlink("/proc/self/exe", program, sizeof program - 1) > 0)
+		path = program;
+	if (*path == '/')
+		mark_leave(MARK_OBJECT, path);
+	return 0;
+}
+
 /* One thread at a time: the loader's lock is held, or only one thread is there yet. */
 static void look(void)
 {
 	static struct library_search search;
 	struct sqlite_library library;
 	unsigned long long adds = 0;
+	size_t place = 0;
 	void *handle;
 
 	dl_iterate_phdr(read_adds, &adds);
@@ -74,6 +97,8 @@ static void look(void)
 	}
 	if (record)
 		record();
+	else
+		dl_iterate_phdr(leave_object, &place);
 }
 
 void __gmon_start__(void)

@@ -14,10 +14,12 @@
 
 #include "base/error.h"
 #include "base/lock.h"
+#include "entry/handover.h"
+#include "entry/mark.h"
 #include "hook/exit.h"
+#include "hook/rights.h"
 #include "modules/modules.h"
 #include "sampler/quiesce.h"
-#include "sampler/ring_reader.h"
 #include "sampler/start.h"
 #include "sampler/threads.h"
 #include "watch/hooks.h"
@@ -52,18 +54,25 @@ static const struct exit_callbacks exit_callbacks = {
 	.thread_ends = store_leader_ends,
 };
 
-/* Hooks come with the first library that is met, which may be long before qp_init(). */
-__attribute__((constructor)) static void follow_exits(void)
-{
-	exit_follow(&exit_callbacks);
-}
-
 static bool running;
 static struct ring *ring; /* made once: handlers may hold it for ever */
 
 bool process_running(void)
 {
 	return __atomic_load_n(&running, __ATOMIC_ACQUIRE);
+}
+
+static void rights_change(void)
+{
+	if (store_is_here() && (process_running() || session_start_recording()))
+		store_open_ahead();
+}
+
+/* Hooks come with the first library that is met, which may be long before qp_init(). */
+__attribute__((constructor)) static void follow_process(void)
+{
+	exit_follow(&exit_callbacks);
+	rights_follow(rights_change);
 }
 
 static int apply_config(const qp_config *config)
@@ -99,6 +108,12 @@ static int apply_config(const qp_config *config)
 	return code ? error_take(code, error, "the configuration was refused") : QP_OK;
 }
 
+static void tell_failure(const char *sentence)
+{
+	if (session_recording())
+		mark_leave(MARK_LOST, sentence);
+}
+
 static int start(const qp_config *config)
 {
 	struct store_config store;
@@ -107,11 +122,12 @@ static int start(const qp_config *config)
 	settings_init();
 	if (config && (code = apply_config(config)))
 		return code;
-	if (!ring && !(ring = ring_create(settings_ring_bytes())))
+	if (!ring && !(ring = handover_ring(settings_ring_bytes())))
 		return error_set(QP_NOMEM, "no memory for a ring of %zu bytes: %s", settings_ring_bytes(),
 		                 strerror(errno));
 	metrics_set_ring(ring);
 	settings_store_config(&store);
+	store.on_failure = tell_failure;
 	if ((error = modules_init()))
 		return error_set(QP_SYSTEM, "the loaded modules cannot be read: %s", strerror(error));
 	if ((error = store_init(ring, &store)))

@@ -8,20 +8,19 @@
  * lack is a session, which the first statement brings (session.c).
  */
 #include <dlfcn.h>
-#include <errno.h>
-#include <fcntl.h>
 #include <pthread.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/error.h"
 #include "base/lock.h"
+#include "base/text.h"
 #include "watch/hooks.h"
 #include "watch/library.h"
+#include "entry/mark.h"
 #include "entry/process.h"
 #include "entry/record.h"
 #include "watch/recording.h"
@@ -54,26 +53,15 @@ static void fill_routines(struct sqlite3_api_routines *to, void *handle)
 	}
 }
 
+static bool is_old(const struct sqlite3_api_routines *api)
+{
+	return api->libversion && api->libversion_number && api->libversion_number() < HOST_OLDEST_NUMBER;
+}
+
 static bool has_needed(const struct sqlite3_api_routines *api)
 {
 	return api->libversion && api->libversion_number && api->step && api->prepare_v3 && api->mprintf &&
 	       api->free;
-}
-
-/* `queryprof record` gives the name of a file in which it looks, at the end, whether
- * any process had something to record. */
-static void leave_mark(const char *path)
-{
-	const char *name = secure_getenv("QUERYPROF_RECORD");
-	struct stat status;
-	int fd = name && *name == '/' ? open(name, O_WRONLY | O_APPEND | O_NOFOLLOW | O_CLOEXEC) : -1;
-
-	if (fd < 0)
-		return;
-	if (!fstat(fd, &status) && S_ISREG(status.st_mode) && !status.st_size)
-		while (write(fd, path, strlen(path)) < 0 && errno == EINTR)
-			;
-	close(fd);
 }
 
 /* 0: it has only just begun. */
@@ -110,6 +98,16 @@ static bool start_sampling(void)
 	return now == STARTED;
 }
 
+static int refuse(const struct sqlite_library *library, const char *why)
+{
+	char *line = text_format("%s: %s", library->path, why);
+
+	if (line)
+		mark_leave(MARK_REFUSED, line);
+	free(line);
+	return error_set(QP_SQLITE, "qp_record: %s: %s", library->path, why);
+}
+
 static int adopt(const struct sqlite_library *library)
 {
 	struct sqlite3_api_routines *api = &routines[routines_count];
@@ -119,17 +117,21 @@ static int adopt(const struct sqlite_library *library)
 	int code = QP_OK;
 
 	if (!handle)
-		return error_set(QP_SQLITE, "qp_record: %s cannot be used", library->path);
+		return refuse(library, "it cannot be used");
 	fill_routines(api, handle);
-	if (!has_needed(api)) {
-		code = error_set(QP_SQLITE, "qp_record: %s has not all functions", library->path);
+	if (is_old(api)) {
+		error = text_format("it is SQLite %s, which is older than " HOST_OLDEST, api->libversion());
+		code = refuse(library, error ? error : "it is too old");
+		free(error);
+	} else if (!has_needed(api)) {
+		code = refuse(library, "it lacks some of SQLite's functions");
 	} else if (host_find(api)) {
 		/* The extension came first, or this one hands on to one that we have. */
 	} else if (host_adopt(api, &error)) {
 		routines_count++;
 		return QP_OK;
 	} else {
-		code = error_set(QP_SQLITE, "qp_record: %s", error ? error : "SQLite refused");
+		code = refuse(library, error ? error : "SQLite refused");
 		api->free(error);
 	}
 	dlclose(handle);
@@ -149,7 +151,7 @@ static int follow(void)
 		if (code || recording)
 			continue;
 		session_record_all(start_sampling);
-		leave_mark(library.path);
+		mark_leave(MARK_SQLITE, library.path);
 		recording = true;
 	}
 	if (recording) {

@@ -1,16 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The records that travel through the ring: one per sample, per finished query and
- * per thread seen for the first time.
+ * The records that travel through the ring. The handler writes one per sample and per query
+ * that has samples; ordinary code on the host's threads writes one per finished query and per
+ * new thread (query/query_record.h, sampler/thread_record.h). The only reader, the flusher, has
+ * them in their thread's order: a query's own follows its samples, a name precedes them.
  *
- * The signal handler writes samples. Ordinary code on the host's threads writes the
- * other kinds (query/query_record.h, sampler/thread_record.h). The flusher (src/store) is
- * the only reader. It reads the records of one thread in the order in which the thread
- * wrote them, so a query's own record follows its samples and a thread's name precedes them.
- *
- * A sample is a fixed head, its trace, and optional fields (a value; later labels, a
- * span, a plan node). Each field carries its tag and its size, so that a reader skips
- * the fields that it does not know and reads those behind them.
+ * A sample is a fixed head, its trace, and optional fields (a value; later labels, a span, a
+ * plan node), each with its tag and its size: a reader skips those that it does not know.
  */
 #ifndef QUERYPROF_HANDLER_RECORD_H
 #define QUERYPROF_HANDLER_RECORD_H
@@ -25,6 +21,7 @@ enum record_kind {
 	RECORD_SAMPLE = 1,
 	RECORD_QUERY = 2,
 	RECORD_THREAD = 3,
+	RECORD_START = 4,
 	RECORD_STATEMENTS = 5, /* no content: query/statement_stats.h has something to store */
 };
 
@@ -35,6 +32,23 @@ enum record_kind {
 struct query_key {
 	uint64_t hi, lo;
 };
+
+/* What the first sample of a run says of it, in case that it never ends. */
+enum start_state { START_KEPT, START_DUE, START_TOLD };
+struct run_start {
+	enum start_state state; /* in a record START_KEPT: it is withdrawn */
+	uint32_t thread_id;     /* that began the run */
+	uint64_t realtime_ns;
+	struct query_key initial, parent; /* as in struct query_record */
+	const char *text;                 /* of the statement, NULL: not known */
+};
+struct start_record {
+	struct query_key query;
+	struct run_start run;
+	size_t text_size;
+	char text[];
+};
+#define START_TEXT_MAX 1920u /* a longer text is cut there: a record of the smallest ring */
 
 enum sample_flags {
 	SAMPLE_TRUNCATED = 1, /* the trace does not reach the bottom of the stack */

@@ -10,11 +10,6 @@
 #include "base/sys.h"
 #include "handler/ring_layout.h"
 
-size_t ring_bytes(const struct ring *ring)
-{
-	return ring->bytes;
-}
-
 /* Half the ring less a header: padding and record then fit an empty ring, wherever its
  * head is. */
 size_t ring_max_payload(const struct ring *ring)
@@ -62,8 +57,10 @@ void *ring_reserve(struct ring *ring, size_t size)
 		head += padding;
 	}
 	_Atomic uint64_t *header = ring_header_at(ring, head);
-	/* Relaxed: only this thread uses it, in ring_commit(). */
+	/* Relaxed: only this thread uses it, in ring_commit(). The compiler keeps it before
+	 * the payload: a process that is killed leaves no payload without a header. */
 	atomic_store_explicit(header, RING_RESERVED | size, memory_order_relaxed);
+	atomic_signal_fence(memory_order_seq_cst);
 	return (void *)(header + 1);
 }
 

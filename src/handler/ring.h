@@ -19,8 +19,6 @@ struct ring;
 #define RING_MIN_BYTES 4096u
 #define RING_MAX_BYTES (1u << 30)
 
-size_t ring_bytes(const struct ring *ring);
-
 /* The largest payload that one record can carry. */
 size_t ring_max_payload(const struct ring *ring);
 

@@ -11,6 +11,12 @@
  * whichever producer commits first. The reader fills a record with zeros before it
  * moves `tail` behind it: a word that no producer has committed reads as "not
  * committed", and producers have nothing to clear.
+ *
+ * The memory may be shared with a process that reads on when this one is gone
+ * (sampler/ring_remains.h). So nothing in it is a pointer, and the reader keeps what it has
+ * read until it is stored: `taken` follows `next` then, and the room is free after that. A
+ * record that was reserved at the end of the process can be told: its header says its size,
+ * and where the header was not written yet, all words up to the next header are zero.
  */
 #ifndef QUERYPROF_HANDLER_RING_LAYOUT_H
 #define QUERYPROF_HANDLER_RING_LAYOUT_H
@@ -41,18 +47,23 @@ enum ring_sleep {
 	RING_SLEEP_STALLED, /* the oldest record is being written: the reader polls */
 };
 
+/* The block lies behind the ring's own fields, at a page of its own. */
+#define RING_FRONT 4096
+
 /* One cache line for each writer: the producers', the reader's, the constants'. */
 struct ring {
 	_Alignas(RING_CACHE_LINE) atomic_uint_fast64_t head;
 	atomic_uint_fast64_t dropped;
 
 	_Alignas(RING_CACHE_LINE) atomic_uint_fast64_t tail;
-	_Atomic uint32_t sleep; /* enum ring_sleep */
+	atomic_uint_fast64_t next;                       /* the record that is read next */
+	atomic_uint_fast64_t taken;                      /* everything before is stored, or lost */
+	atomic_uint_fast64_t announced, announced_batch; /* ring_announce() */
+	_Atomic uint32_t sleep;                          /* enum ring_sleep */
 	_Atomic uint32_t wake_requested;
 
 	_Alignas(RING_CACHE_LINE) size_t bytes; /* of the block, a power of two */
-	size_t mapped;
-	_Atomic uint64_t *block;
+	_Alignas(RING_FRONT) _Atomic uint64_t block[];
 };
 
 /* --- memory orders that the two sides share ---------------------------------- */
@@ -75,7 +86,7 @@ static inline void ring_publish_header(_Atomic uint64_t *header, uint64_t value)
 
 /* --- places and headers ------------------------------------------------------- */
 
-static inline _Atomic uint64_t *ring_header_at(const struct ring *ring, uint64_t position)
+static inline _Atomic uint64_t *ring_header_at(struct ring *ring, uint64_t position)
 {
 	return ring->block + (position & (ring->bytes - 1)) / RING_WORD;
 }

@@ -9,6 +9,7 @@
 #include "handler/ring.h"
 #include "handler/running.h"
 #include "handler/timer.h"
+#include "handler/unwind/stack_copy.h"
 
 static volatile bool enabled;
 
@@ -79,6 +80,26 @@ static void fill_record(struct sample_record *record, const struct thread *threa
 		                 sizeof(seen->value));
 }
 
+/* Behind the run's first sample, or a later one if the ring was full. */
+static void tell_start(struct thread *thread, struct ring *ring, const struct query_tag *tag)
+{
+	struct run_start *start = &tag->counts->start;
+	size_t size;
+	/* Acquire: this may be a worker's sample, and the rest another thread's. */
+	if (__atomic_load_n(&start->state, __ATOMIC_ACQUIRE) != START_DUE)
+		return;
+	stack_copy_text(start->text, (char *)thread->handler.trace, START_TEXT_MAX, &size);
+	struct start_record *record = ring_reserve(ring, sizeof(*record) + size);
+	if (record == NULL)
+		return;
+	record->query = tag->key;
+	record->run = *start;
+	record->text_size = size;
+	memcpy(record->text, thread->handler.trace, size);
+	ring_commit(ring, record, RECORD_START);
+	__atomic_store_n(&start->state, START_TOLD, __ATOMIC_RELAXED);
+}
+
 static bool store(struct thread *thread, struct ring *ring, const struct query_tag *tag,
                   const struct observation *seen, const void *ucontext)
 {
@@ -96,6 +117,7 @@ static bool store(struct thread *thread, struct ring *ring, const struct query_t
 	}
 	fill_record(record, thread, tag, seen, &trace);
 	ring_commit(ring, record, RECORD_SAMPLE);
+	tell_start(thread, ring, tag);
 
 	ledger_count(thread, LEDGER_STORED, 1);
 	ledger_count(thread, LEDGER_OVERRUNS, seen->weight - 1);

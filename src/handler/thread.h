@@ -38,6 +38,7 @@ enum timer_clock {
 /* Counters of one run of a query that its samples feed. Memory is never
  * unmapped. Written with relaxed atomics: a run may have several threads. */
 struct query_counts {
+	struct run_start start; /* its `state` is atomic, with release and acquire */
 	uint64_t samples[TRACE_TYPES];
 	uint64_t weights[TRACE_TYPES];
 	uint64_t dropped;
@@ -49,7 +50,7 @@ struct query_counts {
 struct query_tag {
 	uint64_t number; /* of the push, unique on the slot */
 	bool ended;      /* atomic: the place is free. Another thread may end what began here */
-	struct query_key key, initial;
+	struct query_key key;
 	uint64_t period_ns[TIMER_CLOCKS]; /* 0: this query takes no such samples */
 	struct query_counts *counts;      /* never NULL */
 	/* The stack frame of the call that pushed the tag, and its return address: the query
@@ -93,12 +94,6 @@ static inline bool timer_exists(const struct thread_timer *timer)
 static inline int timer_id(const struct thread_timer *timer)
 {
 	return (int)(uint32_t)__atomic_load_n(&timer->kernel, __ATOMIC_RELAXED);
-}
-
-/* 0: there is no timer. */
-static inline int timer_signal(const struct thread_timer *timer)
-{
-	return (int)(__atomic_load_n(&timer->kernel, __ATOMIC_RELAXED) << 1 >> 33);
 }
 
 /* A live stack: a signal whose cookie is the address of this makes the handler respond to

@@ -33,6 +33,12 @@ bool module_map_add(struct module_map *map, const struct module *module)
 	return true;
 }
 
+void module_map_remove(struct module_map *map, size_t index)
+{
+	map->count--;
+	memmove(map->items + index, map->items + index + 1, (map->count - index) * sizeof *map->items);
+}
+
 void module_map_free(struct module_map *map)
 {
 	vector_free(map);

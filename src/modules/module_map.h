@@ -36,6 +36,8 @@ const struct module *module_map_find(const struct module_map *map, uint64_t addr
 /* False: no memory, and the map is as it was. */
 bool module_map_add(struct module_map *map, const struct module *module);
 
+void module_map_remove(struct module_map *map, size_t index);
+
 void module_map_free(struct module_map *map);
 
 /* A copy with its own path and build id, to be freed with free(). NULL: no memory. */

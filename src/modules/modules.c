@@ -19,15 +19,16 @@
 
 #include "base/lock.h"
 #include "base/search.h"
-#include "base/vector.h"
 #include "handler/unwind/code_map.h"
 #include "handler/unwind/unwind.h"
+#include "modules/module_history.h"
+#include "modules/module_log.h"
 #include "modules/publish.h"
 #include "modules/scan.h"
 
 LOCK_DEFINE(lock, LOCK_MODULES);
-static struct module_map mapped;
-static VECTOR(struct module *) dead; /* the newest death last */
+static struct module_history history;
+static struct module_log *module_log; /* NULL: nobody reads on when the process is gone */
 static struct code_map *map;
 static uint64_t seen_adds, seen_subs;
 static uint32_t generation; /* of `map`, 0 before the first */
@@ -95,6 +96,27 @@ static void free_map(struct code_map *old, bool with_rules)
 	free(old);
 }
 
+/* With the lock held: those that were mapped in generation `since` or later. */
+static void log_mapped(uint32_t since, uint32_t complete)
+{
+	if (module_log == NULL)
+		return;
+	for (size_t i = 0; i < history.mapped.count; i++)
+		if (history.mapped.items[i]->born >= since)
+			module_log_add(module_log, history.mapped.items[i]);
+	module_log_end_generation(module_log, complete);
+}
+
+void modules_log_to(struct module_log *log)
+{
+	pthread_mutex_lock(&lock);
+	module_log = log;
+	for (size_t i = 0; i < history.dead.count; i++)
+		module_log_add(log, history.dead.items[i]);
+	log_mapped(0, generation);
+	pthread_mutex_unlock(&lock);
+}
+
 /* Makes the scan the newest snapshot, with the lock held. *old is the map that it
  * replaces. ENOMEM leaves everything as it was. */
 static int take_over(const struct scan *scan, struct code_map **old, bool *changed)
@@ -106,10 +128,10 @@ static int take_over(const struct scan *scan, struct code_map **old, bool *chang
 
 	*old = NULL;
 	*changed = false;
-	if (made == NULL || !vector_reserve(&dead, dead.count + mapped.count))
+	if (made == NULL || !vector_reserve(&history.dead, history.dead.count + history.mapped.count))
 		goto no_memory;
 	for (size_t i = 0; i < scan->objects.count; i++) {
-		const struct module *known = module_map_find(&mapped, scan->objects.items[i].start);
+		const struct module *known = module_map_find(&history.mapped, scan->objects.items[i].start);
 		struct module *fresh = NULL;
 		if (known != NULL && is_same_object(known, scan, &scan->objects.items[i])) {
 			kept++;
@@ -123,7 +145,7 @@ static int take_over(const struct scan *scan, struct code_map **old, bool *chang
 	}
 	/* Between two scans an object may have been unmapped and another copy of it mapped in
 	 * its place: only the loader's counter shows that. */
-	const bool went = kept < mapped.count || (generation != 0 && scan->subs != seen_subs);
+	const bool went = kept < history.mapped.count || (generation != 0 && scan->subs != seen_subs);
 	seen_adds = scan->adds;
 	seen_subs = scan->subs;
 	/* A watched word that was none of the counters is dropped by a new map. */
@@ -133,17 +155,21 @@ static int take_over(const struct scan *scan, struct code_map **old, bool *chang
 		return 0;
 	}
 
-	for (size_t i = 0, j = 0; i < mapped.count; i++) {
-		struct module *module = (struct module *)mapped.items[i];
+	for (size_t i = 0, j = 0; i < history.mapped.count; i++) {
+		struct module *module = (struct module *)history.mapped.items[i];
 		while (j < list.count && list.items[j]->start < module->start)
 			j++;
 		if (j < list.count && list.items[j] == module)
 			continue;
 		module->died = next;
-		vector_push(&dead, module); /* has room */
+		vector_push(&history.dead, module); /* has room */
+		if (module_log != NULL)
+			module_log_add(module_log, module);
 	}
-	module_map_free(&mapped);
-	mapped = list;
+	module_map_free(&history.mapped);
+	history.mapped = list;
+	/* In the log before any sample can name the generation. */
+	log_mapped(next, next);
 
 	made->generation = next;
 	if (went || map == NULL) {
@@ -221,16 +247,7 @@ uint32_t modules_generation(void)
 const struct module *modules_find(uint64_t address, uint32_t in_generation)
 {
 	pthread_mutex_lock(&lock);
-	/* Most addresses are of what is still mapped. */
-	const struct module *found = module_map_find(&mapped, address);
-	if (found != NULL && found->born > in_generation)
-		found = NULL;
-	for (size_t i = dead.count; found == NULL && i-- > 0;) {
-		const struct module *module = dead.items[i];
-		if (module->born <= in_generation && in_generation < module->died &&
-		    module->start <= address && address < module->end)
-			found = module;
-	}
+	const struct module *found = module_history_find(&history, address, in_generation);
 	pthread_mutex_unlock(&lock);
 	return found;
 }
@@ -239,10 +256,10 @@ void modules_each(bool (*each)(void *context, const struct module *module), void
 {
 	/* A copy, so that `each` may call us. */
 	pthread_mutex_lock(&lock);
-	const size_t count = mapped.count;
+	const size_t count = history.mapped.count;
 	const struct module **copy = malloc((count + 1) * sizeof *copy);
 	if (copy != NULL && count != 0)
-		memcpy(copy, mapped.items, count * sizeof *copy);
+		memcpy(copy, history.mapped.items, count * sizeof *copy);
 	pthread_mutex_unlock(&lock);
 
 	for (size_t i = 0; copy != NULL && i < count; i++)

@@ -18,8 +18,13 @@
 
 #include "modules/module_map.h"
 
+struct module_log;
+
 /* Takes the first snapshot and publishes the code map. Returns 0 or an errno value. */
 int modules_init(void);
+
+/* The log gets the modules of now and earlier, and those that come. It stays. */
+void modules_log_to(struct module_log *log);
 
 /* Takes a new snapshot if the loader's counters have moved (`force`: in any case). True if
  * the generation has changed. */

@@ -9,7 +9,9 @@
  * would be given the samples of all.
  *
  * So the clock is read when a turn has just begun and nothing ends: once behind a tick, and
- * once behind a context switch. From there on the thread has been running, and its CPU
+ * once behind a context switch. At the beginning of a call a tick alone is no reason: the turn
+ * that ends there would begin anew with the call, behind a tick again, and no tick would hit
+ * a short one. From there on the thread has been running, and its CPU
  * clock goes with the monotonic one, but for what interrupts and a hypervisor take; the
  * next reading corrects that. The corrected clock stands still until it is right, rather
  * than go back.
@@ -21,6 +23,8 @@
 
 #include "base/sys.h"
 
+#define BASE_MAX_NS 20000000
+
 /* Half the price of reading the clock, and without its effect. */
 static uint64_t count_switches(void)
 {
@@ -31,7 +35,8 @@ static uint64_t count_switches(void)
 	return (uint64_t)usage.ru_nvcsw + (uint64_t)usage.ru_nivcsw;
 }
 
-uint64_t cpu_clock_now(struct thread *thread)
+/* `base_max_ns`: behind a tick, how old the newest reading may be that no switch came after. */
+static uint64_t read_clock(struct thread *thread, uint64_t base_max_ns)
 {
 	/* The moment first: what follows takes as long as some statements do. The coarse clock
 	 * is the time of the newest tick. A tick or a switch behind the moment is noticed here,
@@ -39,8 +44,8 @@ uint64_t cpu_clock_now(struct thread *thread)
 	uint64_t now_ns = fast_clock_ns(&thread->clock), cpu_ns;
 	uint64_t tick_ns = clock_ns(CLOCK_MONOTONIC_COARSE), switches = count_switches();
 
-	if (thread->cpu_base_at_ns == 0 || tick_ns != thread->cpu_tick_ns ||
-	    switches != thread->cpu_switches) {
+	if (thread->cpu_base_at_ns == 0 || switches != thread->cpu_switches ||
+	    (tick_ns != thread->cpu_tick_ns && now_ns - thread->cpu_base_at_ns >= base_max_ns)) {
 		thread->cpu_tick_ns = tick_ns;
 		thread->cpu_switches = switches;
 		thread->cpu_base_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
@@ -53,6 +58,16 @@ uint64_t cpu_clock_now(struct thread *thread)
 	/* Between two readings the wall clock is taken to go with the monotonic one. */
 	thread->realtime_offset_ns = clock_ns(CLOCK_REALTIME) - fast_clock_ns(&thread->clock);
 	return thread->cpu_read_ns;
+}
+
+uint64_t cpu_clock_now(struct thread *thread)
+{
+	return read_clock(thread, 0);
+}
+
+uint64_t cpu_clock_before(struct thread *thread)
+{
+	return read_clock(thread, BASE_MAX_NS);
 }
 
 /* By the clock's name as pthread_getcpuclockid() makes it, which wants a pthread_t that

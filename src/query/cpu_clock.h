@@ -15,6 +15,10 @@
  * slot when it was read, on the clock of fast_clock_ns(), and CLOCK_REALTIME then. */
 uint64_t cpu_clock_now(struct thread *thread);
 
+/* The same at the beginning of a call, where the thread's turn should not end: the kernel's
+ * clock is read only when it has to be. */
+uint64_t cpu_clock_before(struct thread *thread);
+
 /* An estimate is good for so long: the thread is taken to have run since the clock was read. */
 #define CPU_CLOCK_VALID_NS 50000
 

@@ -48,6 +48,9 @@ void query_show(struct query_run *run)
 		if (run->mark[i] == 0)
 			break;
 	}
+	run->counts.start.text = run->text;
+	/* Release: a worker's handler that finds it due reads the rest. */
+	__atomic_store_n(&run->counts.start.state, run->is_logged ? START_DUE : START_KEPT, __ATOMIC_RELEASE);
 	if (!run->listed)
 		list(run);
 	/* Release: who sees it shown sees all of it. */
@@ -78,35 +81,27 @@ void query_hand_over(struct query_run *to, const struct query_run *from)
 
 #define TEXT_MAX (1u << 20)
 
-/* A text that may go at any moment; NULL: it has gone, or there is no memory. */
+/* A text that may go at any moment, TEXT_MAX bytes of it at most; NULL: it has gone, or there
+ * is no memory. */
 static char *copy_text(const char *from)
 {
-	size_t size = 0, room = 0;
+	size_t size = 0, room = 0, part;
 	char *text = NULL;
 
-	while (from != NULL && size < TEXT_MAX) {
-		if (room - size < STACK_COPY_BYTES) {
-			room = room * 2 + 2 * STACK_COPY_BYTES;
-			char *larger = realloc(text, room + 1);
-			if (larger == NULL)
-				break;
+	while (from != NULL && size == room && room < TEXT_MAX) {
+		room = room != 0 ? room * 4 : STACK_COPY_BYTES;
+		char *larger = realloc(text, room + 1);
+		if (larger != NULL)
 			text = larger;
+		if (larger == NULL || !stack_copy_text(from + size, text + size, room - size, &part)) {
+			free(text);
+			return NULL;
 		}
-		/* Up to the end of the page: it is there as a whole, or not. */
-		const uintptr_t at = (uintptr_t)(from + size);
-		const size_t part = STACK_COPY_BYTES - at % STACK_COPY_BYTES;
-		if (!stack_copy_part(at, text + size, part))
-			break;
-		if (memchr(text + size, 0, part) != NULL)
-			return text;
 		size += part;
 	}
-	if (size >= TEXT_MAX) {
-		text[size] = 0; /* the rest is left out */
-		return text;
-	}
-	free(text);
-	return NULL;
+	if (text != NULL)
+		text[size] = '\0';
+	return text;
 }
 
 void query_view_free(struct query_view *view)
@@ -153,12 +148,12 @@ __attribute__((no_sanitize("thread"))) static bool look(const struct query_run *
 	const volatile struct query_run *seen = run;
 	*view = (struct query_view){
 		.key = { seen->key.hi, seen->key.lo },
-		.initial = { seen->initial.hi, seen->initial.lo },
-		.parent = { seen->parent.hi, seen->parent.lo },
+		.initial = { seen->counts.start.initial.hi, seen->counts.start.initial.lo },
+		.parent = { seen->counts.start.parent.hi, seen->counts.start.parent.lo },
 		.session = seen->session,
-		.thread_id = seen->thread_id,
+		.thread_id = seen->counts.start.thread_id,
 		.working = seen->working,
-		.start_realtime_ns = seen->start_realtime_ns,
+		.start_realtime_ns = seen->counts.start.realtime_ns,
 		.rows = seen->rows,
 		.library = seen->library,
 	};

@@ -12,9 +12,11 @@
 
 #include <string.h>
 
+#include "base/text.h"
 #include "handler/ring.h"
 #include "query/cpu_clock.h"
 #include "query/query_record.h"
+#include "sampler/ring_reader.h"
 #include "sampler/state.h"
 #include "sampler/random.h"
 
@@ -55,7 +57,7 @@ static uint64_t read_clock(struct thread *thread)
 
 	if (__builtin_expect(cpu_clock_is_valid(thread, now), 1))
 		return now;
-	cpu_clock_now(thread);
+	cpu_clock_before(thread);
 	return fast_clock_ns(&thread->clock);
 }
 
@@ -70,15 +72,14 @@ void query_start(struct query_run *run, struct thread *thread)
 {
 	uint64_t now;
 
-	run->parent = (struct query_key){ 0 };
 	run->execution_ns = run->cpu_ns = run->cpu_estimated_ns = run->prepare_ns = 0;
-	run->thread_id = thread->id;
 	memset(&run->counts, 0, sizeof(run->counts));
+	run->counts.start.thread_id = thread->id;
 	now = read_clock(thread);
 	run->start_monotonic_ns = run->left_ns = now;
-	run->start_realtime_ns = now + thread->realtime_offset_ns;
-	run->key = make_key(thread, run->session, run->start_realtime_ns);
-	run->initial = run->key;
+	run->counts.start.realtime_ns = now + thread->realtime_offset_ns;
+	run->key = make_key(thread, run->session, run->counts.start.realtime_ns);
+	run->counts.start.initial = run->key;
 	enter_at(run, thread, now);
 }
 
@@ -139,13 +140,25 @@ void query_resume(struct query_run *run, struct thread *thread)
 {
 	run->left_ns = fast_clock_ns(&thread->clock);
 	run->start_monotonic_ns = run->left_ns - run->start_monotonic_ns;
-	run->thread_id = thread->id;
+	run->counts.start.thread_id = thread->id;
+}
+
+void query_withdraw(struct query_run *run)
+{
+	struct ring *ring = sampler_ring();
+	struct start_record *record;
+
+	if (__atomic_exchange_n(&run->counts.start.state, START_KEPT, __ATOMIC_RELAXED) != START_TOLD ||
+	    ring == NULL || (record = ring_reserve(ring, sizeof(*record))) == NULL)
+		return;
+	*record = (struct start_record){ .query = run->key, .run = run->counts.start };
+	ring_commit(ring, record, RECORD_START);
 }
 
 struct statement_run query_sums(const struct query_run *run, const struct query_end *end)
 {
 	uint64_t duration_ns = run->left_ns - run->start_monotonic_ns;
-	bool is_nested = run->parent.hi || run->parent.lo;
+	bool is_nested = run->counts.start.parent.hi || run->counts.start.parent.lo;
 	struct statement_run counted = {
 		.sums = {
 			[STATEMENT_EXECUTION_NS] = run->execution_ns,
@@ -157,7 +170,7 @@ struct statement_run query_sums(const struct query_run *run, const struct query_
 			[STATEMENT_PREPARES] = !end || run->prepare_ns,
 			[STATEMENT_PREPARE_NS] = end ? run->prepare_ns : duration_ns,
 		},
-		.seen_ns = run->start_realtime_ns,
+		.seen_ns = run->counts.start.realtime_ns,
 	};
 
 	if (end == NULL)
@@ -187,9 +200,7 @@ static void cut_text(struct text *text, size_t size, uint32_t *flags)
 {
 	if (text->size <= size)
 		return;
-	while (size > 0 && ((unsigned char)text->start[size] & 0xc0) == 0x80)
-		size--;
-	text->size = size;
+	text->size = text_cut(text->start, size);
 	*flags |= QUERY_TEXT_CUT;
 }
 
@@ -223,9 +234,9 @@ static uint64_t load(const uint64_t *counter)
 static void fill_record(struct query_record *record, const struct query_run *run, const struct query_end *end)
 {
 	record->query = run->key;
-	record->initial = run->initial;
-	record->parent = run->parent;
-	record->start_realtime_ns = run->start_realtime_ns;
+	record->initial = run->counts.start.initial;
+	record->parent = run->counts.start.parent;
+	record->start_realtime_ns = run->counts.start.realtime_ns;
 	record->result_rows = end->result_rows;
 	record->vm_steps = end->vm_steps;
 	record->fullscan_steps = end->fullscan_steps;
@@ -239,7 +250,7 @@ static void fill_record(struct query_record *record, const struct query_run *run
 	record->samples_dropped = load(&run->counts.dropped);
 	record->samples_truncated = load(&run->counts.truncated);
 	record->exception_code = end->exception_code;
-	record->thread_id = run->thread_id;
+	record->thread_id = run->counts.start.thread_id;
 	record->worker_cpu_time_ns = load(&run->counts.worker_cpu_ns);
 }
 

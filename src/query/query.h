@@ -15,17 +15,15 @@
 #include "query/statement_counts.h"
 
 struct query_run {
-	struct query_key key, initial, parent; /* parent: the query right around it, 0: none */
-	uint64_t start_realtime_ns;
+	struct query_key key;
 	uint64_t start_monotonic_ns;
 	uint64_t entered_ns, entered_cpu_ns; /* the present call's beginning: CLOCK_MONOTONIC, CPU clock */
 	uint64_t left_ns;                    /* the newest call's end */
 	uint64_t execution_ns, cpu_ns;       /* of the calls that have ended */
 	uint64_t cpu_estimated_ns;           /* of the calls at whose end no clock was read */
 	uint64_t prepare_ns;                 /* of the run, before its first step */
-	uint32_t thread_id;                  /* that began it */
 	uint32_t session;                    /* set before query_start(); part of the key. 0: none */
-	struct query_counts counts;
+	struct query_counts counts;          /* and when it began, on which thread, inside which query */
 
 	/* For threads that look while it runs, see look.h. `working`: the thread inside it now, 0: none. */
 	uint32_t working;
@@ -33,6 +31,7 @@ struct query_run {
 	const char *text, *database; /* NULL: not known */
 	const char *query_id;        /* the user's own, NULL: none */
 	const char *library;         /* as query_end has it; stays for ever */
+	bool is_logged;              /* its text may be stored */
 
 	/* look.c only */
 	uint64_t version; /* odd: shown */
@@ -57,8 +56,8 @@ void query_leave(struct query_run *run, struct thread *thread);
 /* The run is inside another query, `parent`, whose initial query it shares. */
 static inline void query_set_around(struct query_run *run, struct query_key initial, struct query_key parent)
 {
-	run->initial = initial;
-	run->parent = parent;
+	run->counts.start.initial = initial;
+	run->counts.start.parent = parent;
 }
 
 /* What a finished run has to tell beyond its own times. Texts may be NULL. */
@@ -73,6 +72,9 @@ struct query_end {
 	const char *exception;
 	uint64_t result_rows, vm_steps, fullscan_steps, sorts, autoindexes, reprepares, memory_usage;
 };
+
+/* Takes back the start that the run's first sample told: it was no query of the host's. */
+void query_withdraw(struct query_run *run);
 
 /* Between these two the run's duration stands still: a query that was prepared and waits for
  * its first step. On the same thread or on another; outside its calls. */

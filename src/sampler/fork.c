@@ -33,15 +33,30 @@ static void reset_counters(void)
 	counter_set(SAMPLER_THREADS, thread_current != NULL);
 }
 
+static void (*renew_ring)(void); /* NULL: it is private */
+
+void sampler_at_fork(void (*renew)(void))
+{
+	__atomic_store_n(&renew_ring, renew, __ATOMIC_RELEASE);
+}
+
+static void empty_ring(void)
+{
+	void (*renew)(void) = __atomic_load_n(&renew_ring, __ATOMIC_ACQUIRE);
+
+	if (renew != NULL)
+		renew();
+	else if (sampler_ring() != NULL)
+		ring_reset_in_child(sampler_ring());
+}
+
 static void after_in_child(void)
 {
 	int saved_errno = errno;
-	struct ring *ring = sampler_ring();
 	struct thread *thread = thread_current;
 	const struct query_tag *tag = thread != NULL ? nesting_top(thread) : NULL;
 
-	if (ring != NULL)
-		ring_reset_in_child(ring);
+	empty_ring();
 	stack_copy_reset_in_child();
 	ledger_reset_in_child();
 	threads_after_fork();

@@ -2,8 +2,8 @@
 /*
  * The reader's side of the ring; handler/ring_layout.h describes the memory.
  *
- * Only the reader's sleep waits. The block is private anonymous memory: a forked child
- * has a copy, in which the parent's threads will never commit what they reserved.
+ * Only the reader's sleep waits. The memory of ring_create() is private: a forked child has
+ * a copy, in which the parent's threads will never commit what they reserved.
  */
 #include "sampler/ring_reader.h"
 
@@ -18,30 +18,49 @@ static void store_tail(struct ring *ring, uint64_t tail)
 	atomic_store_explicit(&ring->tail, tail, memory_order_release);
 }
 
-struct ring *ring_create(size_t bytes)
+static size_t round_up(size_t bytes)
 {
 	size_t size = RING_MIN_BYTES;
+
 	while (size < bytes && size < RING_MAX_BYTES)
 		size *= 2;
+	return size;
+}
 
-	/* The ring's own fields take a page in front of the block. */
-	size_t front = 4096;
-	void *memory = mmap(NULL, front + size, PROT_READ | PROT_WRITE,
-	                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	if (memory == MAP_FAILED)
-		return NULL;
+size_t ring_memory_bytes(size_t bytes)
+{
+	return RING_FRONT + round_up(bytes);
+}
 
+struct ring *ring_place(void *memory, size_t bytes, uint64_t position)
+{
 	struct ring *ring = memory;
-	ring->bytes = size;
-	ring->mapped = front + size;
-	ring->block = (_Atomic uint64_t *)((char *)memory + front);
+
+	ring->bytes = round_up(bytes);
+	atomic_store(&ring->head, position);
+	atomic_store(&ring->next, position);
+	atomic_store(&ring->taken, position);
+	store_tail(ring, position);
 	return ring;
+}
+
+size_t ring_bytes(const struct ring *ring)
+{
+	return ring->bytes;
+}
+
+struct ring *ring_create(size_t bytes)
+{
+	void *memory = mmap(NULL, ring_memory_bytes(bytes), PROT_READ | PROT_WRITE,
+	                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	return memory == MAP_FAILED ? NULL : ring_place(memory, bytes, 0);
 }
 
 void ring_destroy(struct ring *ring)
 {
 	if (ring != NULL)
-		munmap(ring, ring->mapped);
+		munmap(ring, ring_memory_bytes(ring->bytes));
 }
 
 void ring_reset_in_child(struct ring *ring)
@@ -55,7 +74,7 @@ void ring_reset_in_child(struct ring *ring)
 	atomic_store(&ring->dropped, 0);
 	atomic_store(&ring->sleep, RING_AWAKE);
 	atomic_store(&ring->wake_requested, 0);
-	store_tail(ring, atomic_load(&ring->head));
+	ring_place(ring, ring->bytes, atomic_load(&ring->head));
 }
 
 /* Acquire on both: the caller compares them with what other threads have published. */
@@ -87,25 +106,15 @@ static unsigned header_kind(uint64_t header)
 	return (unsigned)(header >> RING_KIND_SHIFT) & RING_KIND_MASK;
 }
 
-/* Frees the record at the tail. The words are zeroed one by one as atomics: any of
- * them may become a header, for which zero has a meaning. */
-static void free_oldest(struct ring *ring, uint64_t header)
-{
-	uint64_t tail = atomic_load_explicit(&ring->tail, memory_order_relaxed);
-	size_t bytes = ring_record_bytes(header & RING_SIZE_MASK);
-	_Atomic uint64_t *word = ring_header_at(ring, tail);
-
-	for (size_t i = 0; i < bytes / RING_WORD; i++)
-		atomic_store_explicit(&word[i], 0, memory_order_relaxed);
-	store_tail(ring, tail + bytes);
-}
-
 void *ring_peek(struct ring *ring, unsigned *kind, size_t *size)
 {
 	for (;;) {
 		/* Relaxed: only this thread writes it. */
-		uint64_t tail = atomic_load_explicit(&ring->tail, memory_order_relaxed);
-		_Atomic uint64_t *word = ring_header_at(ring, tail);
+		uint64_t next = atomic_load_explicit(&ring->next, memory_order_relaxed);
+		_Atomic uint64_t *word = ring_header_at(ring, next);
+		/* All that there is was passed: what lies at its end has been read. */
+		if (next - atomic_load_explicit(&ring->tail, memory_order_relaxed) == ring->bytes)
+			return NULL;
 		uint64_t header = load_header(word);
 		if (header_kind(header) == 0) /* not committed */
 			return NULL;
@@ -114,17 +123,57 @@ void *ring_peek(struct ring *ring, unsigned *kind, size_t *size)
 			*size = header & RING_SIZE_MASK;
 			return (void *)(word + 1);
 		}
-		free_oldest(ring, header);
+		ring_pass(ring);
 	}
+}
+
+void ring_pass(struct ring *ring)
+{
+	uint64_t next = atomic_load_explicit(&ring->next, memory_order_relaxed);
+	uint64_t header = load_header(ring_header_at(ring, next));
+
+	if (header_kind(header) != 0)
+		atomic_store_explicit(&ring->next, next + ring_record_bytes(header & RING_SIZE_MASK),
+		                      memory_order_relaxed);
+}
+
+size_t ring_passed(const struct ring *ring)
+{
+	return atomic_load_explicit(&ring->next, memory_order_relaxed) -
+	       atomic_load_explicit(&ring->tail, memory_order_relaxed);
+}
+
+/* The fences below are for the compiler: a process that ends has done its stores in the
+ * order of the program, and another reads them after that. */
+
+void ring_announce(struct ring *ring, uint64_t batch)
+{
+	atomic_store_explicit(&ring->announced_batch, batch, memory_order_relaxed);
+	atomic_signal_fence(memory_order_seq_cst);
+	atomic_store_explicit(&ring->announced, atomic_load_explicit(&ring->next, memory_order_relaxed),
+	                      memory_order_relaxed);
+	atomic_signal_fence(memory_order_seq_cst);
+}
+
+/* The words are zeroed one by one as atomics: any of them may become a header, for which
+ * zero has a meaning. */
+void ring_release(struct ring *ring)
+{
+	uint64_t next = atomic_load_explicit(&ring->next, memory_order_relaxed);
+	uint64_t tail = atomic_load_explicit(&ring->tail, memory_order_relaxed);
+
+	/* First: what is half zeroed must not be read again. */
+	atomic_store_explicit(&ring->taken, next, memory_order_relaxed);
+	atomic_signal_fence(memory_order_seq_cst);
+	for (uint64_t at = tail; at < next; at += RING_WORD)
+		atomic_store_explicit(ring_header_at(ring, at), 0, memory_order_relaxed);
+	store_tail(ring, next);
 }
 
 void ring_consume(struct ring *ring)
 {
-	uint64_t tail = atomic_load_explicit(&ring->tail, memory_order_relaxed);
-	uint64_t header = load_header(ring_header_at(ring, tail));
-
-	if (header_kind(header) != 0)
-		free_oldest(ring, header);
+	ring_pass(ring);
+	ring_release(ring);
 }
 
 /* Whether the reader must not sleep. Called after `sleep` was stored. */

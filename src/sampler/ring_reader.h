@@ -16,20 +16,40 @@
  * RING_MAX_BYTES. NULL with errno set when there is no memory. */
 struct ring *ring_create(size_t bytes);
 
+size_t ring_bytes(const struct ring *ring);
+
 /* No producer may hold a reservation or come later. */
 void ring_destroy(struct ring *ring);
+
+/* A ring in memory of the caller's, zero-filled, of ring_memory_bytes(bytes) at a page;
+ * `bytes` is rounded as above. Its positions begin at `position`. */
+size_t ring_memory_bytes(size_t bytes);
+struct ring *ring_place(void *memory, size_t bytes, uint64_t position);
 
 /* In a forked child, before its other threads: discards the records of the parent's
  * threads, committed or not. Positions go on from where they were. */
 void ring_reset_in_child(struct ring *ring);
 
-/* The oldest committed record, or NULL when there is none yet. It stays valid until
- * ring_consume(), which frees its room. */
+/* The oldest committed record that was not passed, or NULL when there is none yet. It stays
+ * valid until its room is free. */
 void *ring_peek(struct ring *ring, unsigned *kind, size_t *size);
+
+/* Moves on behind it, and keeps it. */
+void ring_pass(struct ring *ring);
+
+/* The bytes of what was passed, which is to be stored as batch number `batch`. Who reads on
+ * when this process is gone can look whether it was. */
+size_t ring_passed(const struct ring *ring);
+void ring_announce(struct ring *ring, uint64_t batch);
+
+/* What was passed is stored, or lost: frees its room. */
+void ring_release(struct ring *ring);
+
+/* One record passed and released. */
 void ring_consume(struct ring *ring);
 
-/* The position behind the newest reservation, and behind the last consumed record. The
- * reader has consumed every record reserved before ring_head() was read once ring_tail()
+/* The position behind the newest reservation, and behind the last released record. The
+ * reader has released every record reserved before ring_head() was read once ring_tail()
  * has reached that value. Both only grow. */
 uint64_t ring_head(const struct ring *ring);
 uint64_t ring_tail(const struct ring *ring);

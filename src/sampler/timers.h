@@ -56,6 +56,12 @@ bool timers_in_process(void);
 /* The kernel has no timers of ours any more (a forked child). */
 void timers_forget(struct thread *thread);
 
+/* The signal that the timer sends, 0: there is no timer. */
+static inline int timer_signal(const struct thread_timer *timer)
+{
+	return (int)(__atomic_load_n(&timer->kernel, __ATOMIC_RELAXED) << 1 >> 33);
+}
+
 /* Arms what the query wants and is not armed. On every start of a query. */
 static inline void timers_follow(struct thread *thread, const struct query_tag *tag)
 {

@@ -74,7 +74,7 @@
 #define QUERY_LOG_COLUMNS(STORED, FILED, SHOWN) \
 	SHOWN(query_id, TEXT, COLUMN_SEARCHED, "q.query_id") \
 	SHOWN(initial_query_id, TEXT, 0, "i.query_id") \
-	SHOWN(type, TEXT, 0, "CASE q.exception_code WHEN 0 THEN 'QueryFinish' ELSE 'ExceptionWhileProcessing' END") \
+	SHOWN(type, TEXT, 0, "CASE WHEN NOT q.finished THEN 'QueryStart' WHEN q.exception_code = 0 THEN 'QueryFinish' ELSE 'ExceptionWhileProcessing' END") \
 	SHOWN(query_start_time_microseconds, TEXT, 0, "strftime('%Y-%m-%d %H:%M:%S', q.query_start_ns / 1000000000, 'unixepoch')" \
 	      " || printf('.%06d', q.query_start_ns % 1000000000 / 1000)") \
 	FILED(initial, INTEGER, COLUMN_ZERO, rows->initial) \

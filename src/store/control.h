@@ -34,11 +34,15 @@ struct sqlite3;
  * transaction, and `file` tells one file from another. True: there is more to do. */
 typedef bool (*store_chore)(struct sqlite3 *db, int64_t file);
 
+/* Storing fails from now on; called by the flusher, once until it goes on. */
+typedef void (*store_failure)(const char *sentence);
+
 /* Where and how to store; `path` NULL: a temporary file. */
 struct settings_of_store {
 	char *path; /* absolute, malloc'ed */
 	int64_t max_bytes, flush_interval_ns;
 	store_chore chore;
+	store_failure on_failure;
 };
 
 enum store_state {
@@ -86,6 +90,7 @@ struct control {
 	char *open_path;  /* NULL: no file is open */
 	uint64_t epoch;   /* of the open file; changes with every file */
 	char *error;
+	bool is_open_at_fork; /* a child cannot open the file, nor may it use what is open */
 };
 
 extern struct control store_control;

@@ -18,7 +18,8 @@ enum store_counter {
 	STORE_ERRORS,  /* failed transactions or opens */
 	STORE_BYTES,   /* file and WAL after the newest flush */
 	STORE_FLUSHER_CPU_TIME_NS,
-	STORE_FIELDS_SKIPPED, /* optional fields of samples that this build does not know */
+	STORE_FIELDS_SKIPPED,   /* optional fields of samples that this build does not know */
+	STORE_SESSIONS_REFUSED, /* connections that could not be given all of a session */
 	STORE_COUNTERS,
 };
 

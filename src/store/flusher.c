@@ -11,6 +11,7 @@
  */
 #include <errno.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,11 +22,13 @@
 #include "queryprof.h"
 #include "store/counters.h"
 #include "sampler/ring_reader.h"
+#include "sampler/state.h"
 #include "sampler/threads.h"
 #include "store/file/descriptors.h"
 #include "store/flusher.h"
 #include "store/flusher_file.h"
 #include "store/read/pool.h"
+#include "store/shared_ring.h"
 #include "store/write/batch.h"
 
 #define NS_PER_MS 1000000ll
@@ -52,6 +55,14 @@ static void show_drained(void)
 
 /* --- flushing ---------------------------------------------------------------------- */
 
+/* Records that were taken from the ring, and are not in the file. */
+static void lose(uint64_t lost)
+{
+	store_count(STORE_LOST, lost);
+	losses_note(shared_ring_losses(), *flusher.failure ? flusher.failure : "there was no trace file",
+	            lost, 0);
+}
+
 static void discard_ring(uint64_t until)
 {
 	uint64_t lost = 0;
@@ -65,10 +76,10 @@ static void discard_ring(uint64_t until)
 			writer_discard(&flusher.writer, kind, record, size);
 		if (kind == RECORD_STATEMENTS)
 			statement_stats_discard();
-		lost += kind == RECORD_SAMPLE || kind == RECORD_QUERY;
+		lost += writer_is_row(kind);
 		ring_consume(store_control.ring);
 	}
-	store_count(STORE_LOST, lost);
+	lose(lost);
 }
 
 /* Over the bound although trimmed: a reader holds an old state, so that the log
@@ -109,7 +120,7 @@ static bool trim(void)
 	store_count(STORE_TRIMMED, trimmed);
 	if (!code || (code & 0xff) == SQLITE_BUSY)
 		return true;
-	flusher_note_failure(database_error(flusher.writer.database.db, flusher.path));
+	flusher_note_failure(writer_failure(&flusher.writer));
 	return false;
 }
 
@@ -118,7 +129,7 @@ static void settle_batch(const struct writer_result *result)
 {
 	store_count(STORE_SAMPLES, result->samples);
 	store_count(STORE_QUERIES, result->queries);
-	store_count(STORE_LOST, result->lost);
+	lose(result->lost);
 	store_count(STORE_FIELDS_SKIPPED, result->fields_skipped);
 	store_count(STORE_FLUSHES, 1);
 	flusher.unsynced = true;
@@ -138,14 +149,14 @@ static void settle_locked(void)
 
 static void settle_failure(int code, const struct writer_result *result)
 {
-	store_count(STORE_LOST, result->lost);
 	if (result->busy) {
 		if (!flusher_is_interrupted())
 			flusher_note_failure(text_format("%s: locked by another process", flusher.path));
 		settle_locked();
 		return;
 	}
-	flusher_note_failure(database_error(flusher.writer.database.db, flusher.path));
+	flusher_note_failure(writer_failure(&flusher.writer));
+	lose(result->lost);
 	/* A file that is damaged, full or gone is best looked at afresh. */
 	if ((code & 0xff) != SQLITE_FULL)
 		flusher_close_file(false);
@@ -167,6 +178,36 @@ static void sync_file(bool last)
 		flusher_note_failure(text_format("%s: cannot be synced: %s", flusher.path, strerror(number)));
 	end = control_now_ns();
 	flusher.sync_at = end + SYNC_PAUSE * (end - start);
+}
+
+/* Timers and sessions that were refused since the last flush. */
+static void note_refusals(void)
+{
+	uint64_t timers = sampler_counter(SAMPLER_TIMERS_FAILED);
+	uint64_t sessions = store_counter(STORE_SESSIONS_REFUSED);
+	char reason[LOSS_REASON_SIZE];
+
+	if (timers > flusher.timers_failed) {
+		snprintf(reason, sizeof reason, "the system refused a timer: %s",
+		         strerror((int)sampler_counter(SAMPLER_TIMER_ERRNO)));
+		losses_note(shared_ring_losses(), reason, 0, timers - flusher.timers_failed);
+	}
+	flusher.timers_failed = timers;
+	if (sessions > flusher.sessions_refused)
+		losses_note(shared_ring_losses(), "a connection could not be followed", 0,
+		            sessions - flusher.sessions_refused);
+	flusher.sessions_refused = sessions;
+}
+
+static void store_losses(void)
+{
+	struct losses *losses = shared_ring_losses();
+
+	note_refusals();
+	losses_note_dropped(losses, ring_dropped(store_control.ring));
+	if (losses_wait(losses) && flusher.writer.database.db && !flusher.failing &&
+	    losses_store(losses, &flusher.writer))
+		flusher_note_failure(writer_failure(&flusher.writer));
 }
 
 /* Stores what the ring holds. */
@@ -211,6 +252,7 @@ static void flush(bool urgent)
 	}
 	if (flusher.retention.trimming && flusher.writer.database.db && !flusher_is_interrupted())
 		trim();
+	store_losses();
 	show_drained();
 	sync_file(false);
 }
@@ -224,6 +266,7 @@ static void take_settings(struct settings_of_store *settings)
 	flusher_take_limits(settings->max_bytes);
 	flusher.interval_ns = settings->flush_interval_ns;
 	flusher.chore = settings->chore;
+	flusher.on_failure = settings->on_failure;
 }
 
 static bool is_same_path(const char *left, const char *right)
@@ -301,11 +344,14 @@ static void serve_request(void)
 /* Called and left with the lock held. */
 static void park(void)
 {
+	bool keeps;
+
 	control_unlock();
-	/* What is in memory would go with its connection. */
-	if (!flusher.table_error)
+	keeps = flusher_keeps_file();
+	if (!keeps)
 		flusher_close_file(false);
 	control_lock();
+	store_control.is_open_at_fork = keeps && !flusher.table_error;
 	if (store_control.state != STORE_RUNNING)
 		return;
 	control_set_state(STORE_PARKED);
@@ -444,6 +490,9 @@ void flusher_discard(void)
 void flusher_reset_in_child(void)
 {
 	statement_stats_reset_in_child();
+	*shared_ring_losses() = (struct losses){ .ring_dropped = 0 };
+	flusher.timers_failed = flusher.sessions_refused = 0;
+	flusher.failure[0] = '\0';
 	tempdir_forget(&flusher.tempdir);
 	free(flusher.path);
 	flusher.path = NULL;

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "store/flusher_file.h"
 
+#include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "sampler/ring_reader.h"
 #include "base/text.h"
@@ -177,9 +180,14 @@ void flusher_clear_failure(void)
 void flusher_note_failure(char *sentence)
 {
 	store_count(STORE_ERRORS, 1);
-	show_error(sentence);
-	if (!flusher.failing)
+	if (sentence)
+		snprintf(flusher.failure, sizeof flusher.failure, "%s", sentence);
+	if (!flusher.failing) {
 		flusher.retry_pause = RETRY_FIRST_NS;
+		if (flusher.on_failure && sentence)
+			flusher.on_failure(sentence);
+	}
+	show_error(sentence);
 	flusher.failing = true;
 	flusher.retry_at = control_now_ns() + flusher.retry_pause;
 	flusher.retry_pause *= 2;
@@ -214,6 +222,13 @@ static bool is_kept_elsewhere(void)
 
 	free(error);
 	return kept;
+}
+
+bool flusher_keeps_file(void)
+{
+	return flusher.table_error ||
+	       (flusher.writer.database.db && faccessat(AT_FDCWD, flusher.path, R_OK | W_OK, AT_EACCESS) &&
+	        database_is_linked(&flusher.writer.database));
 }
 
 int flusher_ensure_file(void)

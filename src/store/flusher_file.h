@@ -9,6 +9,7 @@
 #include "store/control.h"
 #include "store/file/database.h"
 #include "store/file/tempdir.h"
+#include "store/write/losses.h"
 #include "store/write/retention.h"
 #include "store/write/writer.h"
 
@@ -23,7 +24,10 @@ struct flusher {
 	char *settings_path; /* of the settings in force, NULL: temporary */
 	int64_t max_bytes, interval_ns;
 	store_chore chore;
+	store_failure on_failure;
+	uint64_t timers_failed, sessions_refused; /* noted as losses */
 	bool failing, over_bound;
+	char failure[LOSS_REASON_SIZE]; /* the newest sentence */
 	int64_t retry_at, retry_pause;
 	int64_t reaped_at;
 	bool unsynced;   /* stored since the newest sync */
@@ -52,6 +56,10 @@ char *flusher_refusal(void);
 
 void flusher_take_limits(int64_t max_bytes);
 void flusher_set_limits(struct database_limits *limits);
+
+/* Whether the open file must stay open at a fork: it is in memory, or the process has given up
+ * the right to open it again. */
+bool flusher_keeps_file(void);
 
 /* A failure, whose sentence is taken over: it is shown, and the file is not tried again
  * before a pause that grows. */

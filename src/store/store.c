@@ -19,6 +19,7 @@
 #include "base/text.h"
 #include "queryprof.h"
 #include "sampler/ring_reader.h"
+#include "sampler/state.h"
 #include "sampler/threads.h"
 #include "store/file/database.h"
 #include "store/flusher.h"
@@ -51,6 +52,7 @@ static int copy_settings(const struct store_config *config, struct settings_of_s
 		.flush_interval_ns =
 			config->flush_interval_ns > 0 ? config->flush_interval_ns : INTERVAL_DEFAULT_NS,
 		.chore = config->chore,
+		.on_failure = config->on_failure,
 	};
 	if (!config->path || !*config->path)
 		return 0;
@@ -65,6 +67,11 @@ static int copy_settings(const struct store_config *config, struct settings_of_s
 		free(folder);
 	}
 	return settings->path ? 0 : ENOMEM;
+}
+
+bool store_is_here(void)
+{
+	return __atomic_load_n(&store_control.owner, __ATOMIC_RELAXED) == getpid();
 }
 
 static bool start_thread(void);
@@ -176,6 +183,22 @@ int store_open(char **error)
 	return control_request(REQUEST_OPEN, &none, &waiting, error);
 }
 
+/* Until store_init(), and the hooks of fork(), say so. */
+__attribute__((constructor)) static void on_load(void)
+{
+	__atomic_store_n(&store_control.owner, getpid(), __ATOMIC_RELAXED);
+}
+
+void store_open_ahead(void)
+{
+	char *error = NULL;
+
+	/* An error is the flusher's to report, when there is something to store. */
+	if (store_is_here() && !control_epoch())
+		store_open(&error);
+	free(error);
+}
+
 int store_configure(const struct store_config *config, char **error)
 {
 	struct waiting waiting = waiting_begin_ms(REQUEST_TIMEOUT_MS);
@@ -252,8 +275,7 @@ void store_drain_for_exit(void)
 	const struct timespec deadline = timespec_of_ns(waiting.deadline_ns);
 	uint64_t target;
 
-	if (__atomic_load_n(&store_control.owner, __ATOMIC_RELAXED) != getpid() ||
-	    __atomic_load_n(&store_control.state, __ATOMIC_RELAXED) <= STORE_READY ||
+	if (!store_is_here() || __atomic_load_n(&store_control.state, __ATOMIC_RELAXED) <= STORE_READY ||
 	    pthread_mutex_clocklock(&store_control.lock, CLOCK_MONOTONIC, &deadline))
 		return;
 	if (control_is_live()) {
@@ -268,8 +290,7 @@ void store_leader_ends(void)
 {
 	bool watched;
 
-	if (__atomic_load_n(&store_control.owner, __ATOMIC_RELAXED) != getpid() ||
-	    syscall(SYS_gettid) != getpid())
+	if (!store_is_here() || syscall(SYS_gettid) != getpid())
 		return;
 	control_lock();
 	if (store_control.watch == WATCH_NONE)
@@ -323,7 +344,7 @@ static void shut_down(int timeout_ms)
 
 	/* A child that came without our hooks: the lock may be held by a thread that it
 	 * does not have. */
-	if (__atomic_load_n(&store_control.owner, __ATOMIC_RELAXED) != getpid())
+	if (!store_is_here())
 		return;
 	control_lock();
 	if (!store_control.ring || is_ending() || !stop_thread(&waiting)) {
@@ -399,6 +420,7 @@ void store_before_fork(void)
 	space_before_fork();
 	control_lock();
 	store_control.pauses++;
+	store_control.is_open_at_fork = false;
 	if (control_is_live())
 		ring_wake(store_control.ring);
 	while (in_time && control_is_live() && store_control.state != STORE_PARKED)
@@ -439,13 +461,17 @@ void store_after_fork_child(void)
 	pool_reset_in_child();
 	store_reset_counters();
 	reset_control();
-	if (!child_is_clean) {
+	if (!child_is_clean || store_control.is_open_at_fork) {
 		control_set_state(STORE_DISABLED);
-		store_control.error = text_format("forked while the parent's trace file was in use");
+		store_control.error =
+			text_format(child_is_clean ? "forked by a process without the right to open its file"
+		                                   : "forked while the parent's trace file was in use");
 	}
 	flusher_reset_in_child();
 	if (store_control.ring) {
-		ring_reset_in_child(store_control.ring);
+		/* The sampler has emptied its own, and may have written to it since. */
+		if (store_control.ring != sampler_ring())
+			ring_reset_in_child(store_control.ring);
 		store_control.drained = store_control.drain_target = ring_tail(store_control.ring);
 	}
 	control_unlock();

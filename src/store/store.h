@@ -31,7 +31,8 @@ struct store_config {
 	const char *path;  /* NULL or "": a private temporary file */
 	int64_t max_bytes; /* of the file and its WAL; 0: no bound */
 	int64_t flush_interval_ns;
-	store_chore chore; /* NULL: none */
+	store_chore chore;        /* NULL: none */
+	store_failure on_failure; /* NULL: none */
 };
 
 /* Remembers where to store. The file comes with the first record, the flusher with
@@ -49,6 +50,13 @@ void store_start(void);
  * `*error` (free() it). A newer schema or a foreign file is refused here, and the
  * file is left as it was. */
 int store_open(char **error);
+
+/* The process is about to give up rights: a file that is not open is opened now, if it can be,
+ * and is written to through what is open then. Does nothing in a child of vfork(). */
+void store_open_ahead(void);
+
+/* Whether the store's memory is this process's: not in a child of vfork(). */
+bool store_is_here(void);
 
 /* New configuration. What the ring holds goes to the old file first. On failure
  * (as for store_open) the old configuration stays in force. */

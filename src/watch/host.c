@@ -14,9 +14,6 @@
 #include "watch/calling.h"
 #include "watch/session.h"
 
-/* sqlite3_trace_v2, sqlite3_stmt_busy and persistent loading are older. */
-#define SQLITE_OLDEST 3020000
-
 struct host_library host_libraries[HOST_LIBRARIES_MAX];
 
 LOCK_DEFINE(lock, LOCK_LIBRARIES);
@@ -108,8 +105,9 @@ const struct host_library *host_adopt(const sqlite3_api_routines *api, char **er
 	const struct host_library *known;
 	struct host_library *added;
 
-	if (api->libversion_number() < SQLITE_OLDEST) {
-		*error = api->mprintf("queryprof needs SQLite 3.20 or newer, this is %s", api->libversion());
+	if (api->libversion_number() < HOST_OLDEST_NUMBER) {
+		*error = api->mprintf("queryprof needs SQLite " HOST_OLDEST " or newer, this is %s",
+		                      api->libversion());
 		return NULL;
 	}
 	pthread_mutex_lock(&lock);

@@ -17,6 +17,10 @@
 
 #define HOST_LIBRARIES_MAX 4
 
+/* sqlite3_trace_v2, sqlite3_stmt_busy and persistent loading are older. */
+#define HOST_OLDEST "3.20"
+#define HOST_OLDEST_NUMBER 3020000
+
 struct host_library {
 	const sqlite3_api_routines *api;
 	uintptr_t start, end; /* of its image in memory */

@@ -16,6 +16,13 @@ bool session_recording(void)
 	return __atomic_load_n(&recording, __ATOMIC_ACQUIRE) != NULL;
 }
 
+bool session_start_recording(void)
+{
+	bool (*start)(void) = __atomic_load_n(&recording, __ATOMIC_ACQUIRE);
+
+	return start && start();
+}
+
 void session_watch_strangers(void)
 {
 	static bool watched;

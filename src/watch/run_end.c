@@ -142,5 +142,6 @@ void runs_end_preparation(struct run *run, sqlite3_stmt *stmt)
 		run->query.text = sqlite3_sql(stmt);
 		count(run, NULL);
 	}
+	query_withdraw(&run->query); /* it was told with the host's text, if so */
 	runs_release(run);
 }

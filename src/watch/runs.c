@@ -294,7 +294,6 @@ static void push_anew(struct run *run, struct thread *thread, const void *frame)
 {
 	struct query_tag tag = {
 		.key = run->own ? (struct query_key){ 0 } : run->query.key,
-		.initial = run->query.initial,
 		.counts = &run->query.counts,
 		.frame = (uintptr_t)frame,
 		.frame_return = frame ? frame_return_address((uintptr_t)frame) : 0,
@@ -369,6 +368,7 @@ struct run *runs_begin(struct session *session, sqlite3_stmt *stmt, uint64_t own
 	run->query.library = session->library->name;
 	run->query.text = NULL;
 	run->query.query_id = NULL;
+	run->query.is_logged = run->settings.log;
 	run->query.rows = 0;
 	store_start(); /* whoever samples will write */
 	query_start(&run->query, thread);

@@ -346,8 +346,3 @@ uint64_t session_counter(enum session_counter which)
 {
 	return __atomic_load_n(&counters[which], __ATOMIC_RELAXED);
 }
-
-void session_refused(void)
-{
-	__atomic_add_fetch(&counters[SESSIONS_REFUSED], 1, __ATOMIC_RELAXED);
-}

@@ -143,12 +143,8 @@ static inline bool session_may_see(const struct session *session, uint32_t numbe
 
 enum session_counter {
 	SESSIONS_OPEN,
-	SESSIONS_REFUSED, /* connections that could not be given a session */
 	SESSION_COUNTERS,
 };
 uint64_t session_counter(enum session_counter which);
-
-/* Counts a connection that could not be given all of a session. */
-void session_refused(void);
 
 #endif

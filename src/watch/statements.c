@@ -16,13 +16,14 @@ void statements_set_around(struct run *run, const struct call *call, const struc
 	bool waits;
 
 	if (call->around) {
-		query_set_around(&run->query, call->running->query.initial, call->around->query.key);
+		query_set_around(&run->query, call->running->query.counts.start.initial,
+		                 call->around->query.key);
 		return;
 	}
 	/* Another engine's query. */
 	tag = thread->nesting ? query_running(thread, (uintptr_t)call->frame, &waits) : NULL;
 	if (tag && (tag->key.hi || tag->key.lo))
-		query_set_around(&run->query, tag->initial, tag->key);
+		query_set_around(&run->query, tag->counts->start.initial, tag->key);
 }
 
 static void begin_counts(struct run_call *call, const struct query_counts *counts)
@@ -453,14 +454,16 @@ static void end_prepare(struct run_call *prepare, int rc, sqlite3_stmt *stmt)
 	struct run *run = prepare->run;
 
 	leave_run(prepare, thread);
-	if (rc && thread)
+	if (rc && thread) {
 		runs_end(run, thread, rc, true);
-	else if (!stmt || !thread)
+	} else if (!stmt || !thread) {
+		query_withdraw(&run->query); /* of a text without a statement */
 		runs_release(run);
-	else if (runs_worth_logging(run))
+	} else if (runs_worth_logging(run)) {
 		runs_prepared(run, stmt);
-	else
+	} else {
 		runs_end_preparation(run, stmt);
+	}
 }
 
 void statement_prepare_end(struct run_call *prepare, int rc, sqlite3_stmt *stmt)
@@ -492,6 +495,7 @@ static void disown(struct run *run, const sqlite3 *db)
 	thread = run->tag_thread;
 	if (!thread)
 		return; /* nested: the samples are the outermost one's */
+	query_withdraw(&run->query);
 	runs_pop(run);
 	run->tag_slot = NULL; /* another tag than before */
 	runs_push(run, thread, run->tag_frame);

@@ -47,7 +47,8 @@ INSERT INTO statements (id, hash, normalized_query_hash, is_cut, query)
 VALUES (1, 0, 901, 0, 'SELECT id, total FROM orders' || char(10) || 'WHERE note LIKE ''%größe%'' AND total > 100'),
        (2, 0, 902, 0, 'SELECT * FROM orders ORDER BY customer, total DESC'),
        (3, 0, 903, 0, 'INSERT INTO report SELECT day, sum(total) FROM orders GROUP BY day'),
-       (4, 0, 901, 0, 'SELECT id, total FROM orders' || char(10) || 'WHERE note LIKE ''%farbe%'' AND total > 20');
+       (4, 0, 901, 0, 'SELECT id, total FROM orders' || char(10) || 'WHERE note LIKE ''%farbe%'' AND total > 20'),
+       (9, 0, 904, 0, 'DELETE FROM orders WHERE day < 20200101');
 
 INSERT INTO queries (id, query_id, process, first_ns, last_ns, finished, initial, statement, query_start_ns,
                      query_duration_ns, cpu_time_ns, database, thread_id, exception_code, exception, result_rows,
@@ -64,9 +65,11 @@ FROM (SELECT column1 AS id, column2 AS query_id, column3 AS statement, 179500000
                    (4, 'the big sort',                         2, 3000, 300, 240, 0, 900, 80, 30, 2),
                    (5, '0193a5b2-77c5-7eee-8000-000000000005', 3, 4000,  60,   8, 13,  0,  2,  6, 0)));
 
--- Not finished.
-INSERT INTO queries (id, query_id, process, first_ns, last_ns)
-VALUES (6, '0193a5b2-77c6-7fff-8000-000000000006', 1, 1795000005000000000, 1795000005040000000);
+-- Not finished: what its samples say.
+INSERT INTO queries (id, query_id, process, first_ns, last_ns, initial, statement, query_start_ns, query_duration_ns,
+                     cpu_time_ns, thread_id, samples_cpu, weight_cpu)
+VALUES (6, '0193a5b2-77c6-7fff-8000-000000000006', 1, 1795000005000000000, 1795000005040000000, 6, 9,
+        1795000005000000000, 40000000, 12000000, 101, 3, 3);
 
 -- query, its start in ms, series, stack, how many samples, weight of each, ms between.
 INSERT INTO samples (timestamp_ns, series, query, stack, cpu_id, weight, truncated, size)
@@ -94,6 +97,6 @@ SELECT hash, '/opt/shop/orders.db', '/opt/shop/bin/shopd', statement, calls, err
 FROM (SELECT column1 AS hash, column2 AS statement, column3 AS calls, column4 AS errors, column5 AS rows,
              column6 AS ms, column7 AS cpu, column8 AS short, column9 AS longest
       FROM (VALUES (901, 1, 2003, 0, 6018, 580, 372, 8, 400), (902, 2, 1, 0, 900, 300, 240, 0, 300),
-                   (903, 3, 1, 1, 0, 60, 8, 0, 60), (904, 6, 1200, 0, 1190, 6, 6, 6, 1)));
+                   (903, 3, 1, 1, 0, 60, 8, 0, 60), (914, 16, 1200, 0, 1190, 6, 6, 6, 1)));
 INSERT INTO statements (id, hash, normalized_query_hash, is_cut, query)
-VALUES (6, 0, 904, 0, 'SELECT name FROM customers WHERE id = ?');
+VALUES (16, 0, 914, 0, 'SELECT name FROM customers WHERE id = ?');

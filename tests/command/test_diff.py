@@ -45,13 +45,13 @@ class Diff(Tool):
 A  1, logged runs only
 B  2, logged runs only
 
-what                   A      B  change
-runs                  11     10  -9.1 %
-samples               93     93  +0.0 %
-wall_ms            257.2  264.2  +2.7 %
-cpu_ms             147.2  154.2  +4.8 %
-wall_ms, A's runs  257.2  269.2  +4.7 %
-cpu_ms, A's runs   147.2  159.2  +8.2 %
+what                   A         B  change
+runs                  11        10  -9.1 %
+samples               93        93  +0.0 %
+wall            257.2 ms  264.2 ms  +2.7 %
+cpu             147.2 ms  154.2 ms  +4.8 %
+wall, A's runs  257.2 ms  269.2 ms  +4.7 %
+cpu, A's runs   147.2 ms  159.2 ms  +8.2 %
 
 Statements: CPU time of a run, exact
       A        B   change  change_%  noise  runs_A  runs_B    total  query
@@ -81,11 +81,11 @@ Functions, with what they called: CPU time of as many runs as A has, sampled
 A  1, query 0193a5b2-77c1-7aa
 B  1, query 0193a5b2-77c1-7bbb-8000-000000000002
 
-what         A     B    change
-runs         1     1    +0.0 %
-samples     90     0  -100.0 %
-wall_ms  200.0  20.0   -90.0 %
-cpu_ms   100.0  10.0   -90.0 %
+what            A        B    change
+runs            1        1    +0.0 %
+samples        90        0  -100.0 %
+wall     200.0 ms  20.0 ms   -90.0 %
+cpu      100.0 ms  10.0 ms   -90.0 %
 
 Statements: CPU time of a run, exact
        A        B    change  change_%  noise  runs_A  runs_B     total  query
@@ -111,11 +111,11 @@ Functions, with what they called: CPU time, sampled
 A  1, until start+350ms, logged runs only
 B  1, since start+350ms, logged runs only
 
-what         A     B    change
-runs         2     9  +350.0 %
-samples     90     3   -96.7 %
-wall_ms  220.0  37.2   -83.1 %
-cpu_ms   110.0  37.2   -66.2 %
+what            A        B    change
+runs            2        9  +350.0 %
+samples        90        3   -96.7 %
+wall     220.0 ms  37.2 ms   -83.1 %
+cpu      110.0 ms  37.2 ms   -66.2 %
 
 Statements: CPU time of a run, exact
       A  B  change  change_%  noise  runs_A  runs_B      total  query
@@ -144,7 +144,7 @@ Functions, with what they called: CPU time, sampled
         lines = [" ".join(line.split()) for line in out.splitlines()]
         self.assertEqual(lines[:2], ["A few", "B many"])
         self.assertIn("runs 10006 40006 +299.8 %", lines)
-        self.assertIn("wall_ms, A's runs 312.0 312.0 +0.0 %", lines)
+        self.assertIn("wall, A's runs 312.0 ms 312.0 ms +0.0 %", lines)
         self.assertIn("8.0 us 8.0 us +0.0 ms +0.0 ~ 10000 40000 +240.0 ms SELECT 'own'", lines)
 
 

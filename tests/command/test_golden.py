@@ -10,6 +10,7 @@ import contextlib
 import os
 import sqlite3
 
+import trace_file
 from tool import SCHEMA, SOURCE, Tool, main
 
 HERE = os.path.join(SOURCE, "tests", "command")
@@ -54,7 +55,7 @@ def make(path, *scripts):
             with open(os.path.join(HERE, script), encoding="utf-8") as file:
                 db.executescript(file.read())
         db.execute("PRAGMA application_id = %d" % 0x51505246)
-        db.execute("PRAGMA user_version = 4")
+        db.execute("PRAGMA user_version = %d" % trace_file.version(SCHEMA))
         db.commit()
 
 

@@ -5,6 +5,7 @@ Two runs of one statement, a query that failed, one that has samples but has not
 finished; stacks in the functions of the symbol tests' fixture."""
 
 import os
+import re
 import sqlite3
 import subprocess
 
@@ -25,13 +26,20 @@ def symbols(library):
             (line.split() for line in lines.splitlines() if len(line.split()) == 3)}
 
 
+def version(schema):
+    """That the schema is of: a file of an older one would be read through temporary views."""
+    header = os.path.join(os.path.dirname(schema), "..", "src", "store", "file", "database.h")
+    with open(header, encoding="utf-8") as file:
+        return int(re.search(r"STORE_SCHEMA_VERSION (\d+)", file.read())[1])
+
+
 def make(path, schema, library, build_id, base=BASE):
     at = symbols(library)
     db = sqlite3.connect(path)
     with open(schema, encoding="utf-8") as file:
         db.executescript(file.read())
     db.execute("PRAGMA application_id = %d" % 0x51505246)
-    db.execute("PRAGMA user_version = 4")
+    db.execute("PRAGMA user_version = %d" % version(schema))
     db.execute("INSERT INTO processes VALUES (1, 'host', 100, ?, '/usr/bin/app')", (START,))
     db.execute("INSERT INTO threads VALUES (1, 1, 101, 'main')")
     db.execute("INSERT INTO series (id, thread, trace_type, period_ns, epoch)"

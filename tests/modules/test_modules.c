@@ -215,8 +215,10 @@ static struct unwind_stack stack;
 static void on_signal(int signal, siginfo_t *info, void *context)
 {
 	uint64_t trace[64];
-	struct unwind_result result = unwind_trace_for_host(context, &stack, trace, 64);
+	const unsigned side = code_map_enter();
+	struct unwind_result result = unwind_trace(context, &stack, NULL, trace, 64);
 
+	code_map_leave(side);
 	(void)signal;
 	(void)info;
 	traces++;

@@ -2,14 +2,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """What `queryprof record` says when there is nothing to record, or it cannot.
 
-usage: test_messages.py QUERYPROF OWN_COPY STATIC: programs with a copy of SQLite of their
-own, dynamically linked otherwise, and without a loader."""
+usage: test_messages.py QUERYPROF OWN_COPY STATIC NODE OLD: programs with a copy of SQLite of
+their own, dynamically linked otherwise, and without a loader; modules with such a copy, and
+with an old SQLite library."""
 
+import re
 import sys
 
 from recording import *
 
-OWN_COPY, STATIC = map(os.path.abspath, (sys.argv.pop(1), sys.argv.pop(1)))
+OWN_COPY, STATIC, NODE, OLD = (os.path.abspath(sys.argv.pop(1)) for _ in range(4))
 
 
 class Nothing(Recording):
@@ -23,7 +25,7 @@ class Nothing(Recording):
     def test_no_sqlite(self):
         done = self.nothing("sh", "-c", "exit 4")
         self.assertEqual(done.returncode, 4)
-        self.assertIn("load_extension(", done.stderr)
+        self.assertIn("env -i, sudo", done.stderr)
 
     def test_own_copy(self):
         done = self.nothing(OWN_COPY)
@@ -31,6 +33,38 @@ class Nothing(Recording):
         self.assertIn("%s has a copy of SQLite of its own inside" % OWN_COPY, done.stderr)
         self.assertIn("qp_attach()", done.stderr)
         self.assertIn("/libqueryprof.so", done.stderr)
+
+    def test_module_with_own_copy(self):
+        """The module is named, not the program; also where that does not end by itself."""
+        done = self.nothing(PYTHON, "-c", "import ctypes, os, sys; ctypes.CDLL(sys.argv[1]); os._exit(3)", NODE)
+        self.assertEqual(done.returncode, 3, self.seen)
+        self.assertIn("%s has a copy of SQLite of its own inside" % NODE, done.stderr)
+        self.assertIn("call loadExtension('/", done.stderr)
+
+    def test_old_library(self):
+        done = self.record(PYTHON, "-c", "import ctypes, sys; ctypes.CDLL(sys.argv[1])", OLD)
+        self.assertIn("nothing was recorded: %s: it is SQLite 3.15.2, which is older than 3.20" % OLD, done.stderr)
+
+    def test_emptied_environment(self):
+        self.assertIn("env -i, sudo", self.nothing("env", "-i", "/usr/bin/sqlite3", ":memory:", "SELECT 1").stderr)
+
+    def test_periods_of_zero(self):
+        done = self.record("sqlite3", "-init", "/dev/null", ":memory:", SLOW, options=("--cpu", "0", "--real", "0"))
+        self.assertIn("both periods are 0", done.stderr)
+        self.assertNotIn("no query took long enough", done.stderr)
+
+    def test_process_that_goes_on(self):
+        script = ("import os, sqlite3, time\n"
+                  "if os.fork(): os._exit(0)\n"
+                  "os.close(1); os.close(2)\n"
+                  "%stime.sleep(60)")
+        for work, said in (("sqlite3.connect(':memory:').execute('SELECT 1'); ", "goes on recording"), ("", "goes on")):
+            done = self.record(PYTHON, "-c", script % work, options=("--cpu", "0", "--real", "1000s"))
+            found = re.search(r"process (\d+) ", done.stderr)
+            self.assertTrue(found, self.seen)
+            os.kill(int(found.group(1)), signal.SIGKILL)
+            self.assertIn(said, done.stderr)
+            self.assertNotIn("no query took long enough", done.stderr)
 
     def test_found_in_path(self):
         done = self.nothing(os.path.basename(OWN_COPY),
@@ -85,7 +119,8 @@ class Nothing(Recording):
                         program, "-init", "/dev/null", ":memory:", SLOW],
                        capture_output=True, timeout=60, check=True, env=environment)
         self.assertFalse(os.path.exists(trace))
-        self.assertEqual(os.path.getsize(os.path.join(self.folder, "mark")), 0)
+        with open(os.path.join(self.folder, "mark"), encoding="utf-8") as mark:
+            self.assertNotIn(program, mark.read())
 
 
 class Settings(Recording):

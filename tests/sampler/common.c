@@ -19,6 +19,18 @@ static void drain_sample(const struct sample_record *sample, size_t size, struct
 	to->newest = *sample;
 }
 
+static void drain_start(const struct start_record *start, size_t size, struct drained *to)
+{
+	if (size != sizeof(*start) + start->text_size || start->text_size > START_TEXT_MAX) {
+		to->wrong++;
+		return;
+	}
+	to->starts++;
+	to->start = *start;
+	memcpy(to->text, start->text, start->text_size);
+	to->text[start->text_size] = '\0';
+}
+
 void drain(struct ring *ring, struct drained *to)
 {
 	unsigned kind;
@@ -32,6 +44,8 @@ void drain(struct ring *ring, struct drained *to)
 			to->queries++;
 		else if (kind == RECORD_THREAD)
 			to->threads++;
+		else if (kind == RECORD_START)
+			drain_start(record, size, to);
 		else
 			to->wrong++;
 		ring_consume(ring);

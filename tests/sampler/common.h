@@ -57,9 +57,11 @@ extern void (*fake_unwind_hook)(void);
 /* What has come through the ring since drain_reset(). */
 struct drained {
 	uint64_t samples[TRACE_TYPES], weights[TRACE_TYPES], time_ns[TRACE_TYPES];
-	uint64_t queries, threads;
+	uint64_t queries, threads, starts;
 	uint64_t wrong;              /* records that contradict themselves */
 	struct sample_record newest; /* without its trace */
+	struct start_record start;   /* the newest one, with its text */
+	char text[START_TEXT_MAX + 1];
 };
 void drain(struct ring *ring, struct drained *to);
 

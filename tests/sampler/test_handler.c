@@ -10,6 +10,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <ucontext.h>
 
@@ -106,6 +107,101 @@ static void test_stored(void **state)
 	drain(ring, &seen);
 	assert_int_equal(seen.newest.weight, 1u + (unsigned)INT_MAX);
 	assert_true(thread->timers[TIMER_CPU].armed);
+}
+
+/* A run tells what it is with its first sample, once. */
+static void test_start(void **state)
+{
+	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	struct thread *thread = running_thread();
+	struct drained seen = { 0 };
+	struct ring *tiny = ring_create(RING_MIN_BYTES), *own = thread->ring;
+	char *text = mmap(NULL, 3 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	(void)state;
+
+	assert_true(text != MAP_FAILED);
+	munmap(text + 2 * page, page);
+	/* Nothing is told of a run that is not to be logged. */
+	run.text = "SELECT 1";
+	run.is_logged = false;
+	query_show(&run);
+	fire(thread, TIMER_CPU, 0);
+	query_hide(&run);
+	run.counts.start.realtime_ns = 123;
+	run.counts.start.thread_id = 4;
+	query_set_around(&run, (struct query_key){ 5, 6 }, (struct query_key){ 7, 8 });
+	run.is_logged = true;
+	query_show(&run);
+	drain(ring, &seen);
+	assert_int_equal(seen.starts, 0);
+	for (int i = 0; i < 2; i++)
+		fire(thread, TIMER_REAL, 0);
+	drain(ring, &seen);
+	assert_int_equal(seen.wrong, 0);
+	assert_int_equal(seen.samples[TRACE_REAL], 2);
+	assert_int_equal(seen.starts, 1);
+	assert_string_equal(seen.text, "SELECT 1");
+	assert_int_equal(seen.start.query.hi, 11);
+	assert_int_equal(seen.start.run.realtime_ns, 123);
+	assert_int_equal(seen.start.run.thread_id, 4);
+	assert_int_equal(seen.start.run.initial.lo, 6);
+	assert_int_equal(seen.start.run.parent.hi, 7);
+
+	/* Another text, across two pages, as a statement's is when it was prepared. */
+	query_hide(&run);
+	run.text = text + page - 3;
+	strcpy(text + page - 3, "SELECT 2");
+	query_show(&run);
+	fire(thread, TIMER_CPU, 0);
+	drain(ring, &seen);
+	assert_int_equal(seen.starts, 2);
+	assert_string_equal(seen.text, "SELECT 2");
+
+	/* More than a record has; up to where the memory ends; none at all. */
+	const char *const starts[] = { text, text + 2 * page - 5, text + 2 * page };
+	const size_t sizes[] = { START_TEXT_MAX, 5, 0 };
+	memset(text, 'x', 2 * page);
+	for (int i = 0; i < 3; i++) {
+		query_hide(&run);
+		run.text = starts[i];
+		run.mark[0] = 0;
+		run.version++;
+		run.counts.start.text = run.text;
+		run.counts.start.state = START_DUE;
+		errno = 4711;
+		fire(thread, TIMER_CPU, 0);
+		assert_int_equal(errno, 4711);
+		drain(ring, &seen);
+		assert_int_equal(seen.wrong, 0);
+		assert_int_equal(seen.start.text_size, sizes[i]);
+	}
+	assert_int_equal(seen.starts, 5);
+
+	/* It fits the smallest ring, and comes later where the ring was full. */
+	run.counts.start.text = text;
+	run.counts.start.state = START_DUE;
+	thread->ring = tiny;
+	void *filling = ring_reserve(tiny, ring_max_payload(tiny));
+	ring_commit(tiny, filling, RECORD_THREAD);
+	fire(thread, TIMER_CPU, 0);
+	drain(tiny, &seen);
+	assert_int_equal(seen.starts, 5);
+	fire(thread, TIMER_CPU, 0);
+	thread->ring = own;
+	drain(tiny, &seen);
+	assert_int_equal(seen.starts, 6);
+	assert_int_equal(seen.start.text_size, START_TEXT_MAX);
+
+	/* The profiler's own query is withdrawn, if it was told. */
+	query_withdraw(&run);
+	query_withdraw(&run);
+	drain(ring, &seen);
+	assert_int_equal(seen.starts, 7);
+	assert_int_equal(seen.start.query.hi, 11);
+	assert_int_equal(seen.start.run.state, START_KEPT);
+	query_hide(&run);
+	ring_destroy(tiny);
+	munmap(text, 2 * page);
 }
 
 static void test_truncated(void **state)
@@ -582,6 +678,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_stored),
+		cmocka_unit_test(test_start),
 		cmocka_unit_test(test_truncated),
 		cmocka_unit_test(test_idle),
 		cmocka_unit_test(test_mutex_owner),

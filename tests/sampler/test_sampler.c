@@ -216,7 +216,8 @@ static void nesting(void)
 	struct thread_timer *timer = &thread->timers[TIMER_CPU];
 	for (int i = 0; i < 40; i++) {
 		query_start(&runs[i], thread);
-		CHECK(runs[i].initial.lo == runs[i].key.lo && runs[i].parent.lo == 0);
+		CHECK(runs[i].counts.start.initial.lo == runs[i].key.lo &&
+		      runs[i].counts.start.parent.lo == 0);
 		struct query_tag tag = tag_of(&runs[i], 1000000 + (uint64_t)i % QUERY_NESTING, 0);
 		sampler_push(thread, &tag);
 		int innermost = i < QUERY_NESTING ? i : QUERY_NESTING - 1;

@@ -152,6 +152,92 @@ static void query_id_before_during_and_after(void **state)
 	assert_int_equal(ask("SELECT count(*) FROM trace_log"), 3);
 }
 
+/* As far as it is known, until its own record comes. */
+static void query_that_has_not_ended(void **state)
+{
+	struct a_sample sample = sample_at(2000000);
+	struct a_query query = { .record = { .query = KEY(3),
+		                             .initial = KEY(3),
+		                             .start_realtime_ns = T0,
+		                             .duration_ns = 9000000,
+		                             .cpu_time_ns = 8,
+		                             .samples = { 5, 6 } },
+		                 .query = "SELECT 'größe'" };
+	const char *known = "SELECT type || '|' || query || '|' || query_start_time_microseconds || '|' ||"
+			    " query_duration_ns || '|' || cpu_time_ns || '|' || thread_id || '|' ||"
+			    " samples_cpu || '|' || samples_real || '|' || weight_cpu FROM query_log";
+
+	(void)state;
+	sample.query = KEY(3);
+	sample.trace_type = TRACE_CPU;
+	sample.weight = 2;
+	sample.period_ns = 1000000;
+	put_sample(sample);
+	put_start(KEY(3), START_DUE, "SELECT 'größe'");
+	drain();
+	assert_string_equal(ask_text(known),
+	                    "QueryStart|SELECT 'größe'|2026-09-21 14:13:20.000000|2000000|2000000|13|1|0|2");
+	sample.timestamp_ns += 3000000;
+	put_sample(sample);
+	sample.timestamp_ns++;
+	sample.trace_type = TRACE_REAL;
+	put_sample(sample);
+	drain();
+	assert_string_equal(ask_text(known),
+	                    "QueryStart|SELECT 'größe'|2026-09-21 14:13:20.000000|5000001|4000000|13|2|1|4");
+	put_sample(sample);
+	put_query(&query);
+	drain();
+	assert_string_equal(ask_text(known),
+	                    "QueryFinish|SELECT 'größe'|2026-09-21 14:13:20.000000|9000000|8|0|5|6|0");
+	assert_int_equal(ask("SELECT count(*) FROM statements"), 1);
+	/* Late: another thread of the query. */
+	put_sample(sample);
+	drain();
+	assert_int_equal(ask("SELECT count(*) FROM query_log WHERE type = 'QueryFinish' AND samples_cpu = 5"),
+	                 1);
+}
+
+/* What a start says is another text than the end's: cut, or a script that was being prepared. */
+static void text_of_a_start_gives_way(void **state)
+{
+	struct a_query query = { .record = { .query = KEY(3), .start_realtime_ns = T0 } };
+	char text[START_TEXT_MAX + 20];
+
+	(void)state;
+	/* The last byte that fits is the first one of a character. */
+	memset(text, 'x', sizeof text);
+	memcpy(text + START_TEXT_MAX - 1, "ß", 2);
+	text[sizeof text - 1] = '\0';
+	query.query = text;
+	put_start(KEY(3), START_DUE, "SELECT 1; SELECT 2");
+	drain();
+	put_start(KEY(3), START_DUE, text);
+	drain();
+	assert_int_equal(ask("SELECT count(*) FROM statements WHERE is_cut"), 1);
+	assert_int_equal(ask("SELECT count(*) FROM statements"), 1);
+	assert_int_equal(ask("SELECT query = printf('%.*c', 1919, 'x') FROM query_log"), 1);
+	put_query(&query);
+	drain();
+	assert_int_equal(ask("SELECT count(*) FROM statements"), 1);
+	assert_int_equal(ask("SELECT length(query) - is_cut FROM query_log, statements USING (query)"),
+	                 START_TEXT_MAX + 18);
+	/* Another query has it, too. */
+	put_start(KEY(4), START_DUE, text);
+	put_start(KEY(5), START_DUE, text);
+	drain();
+	query.record.query = KEY(4);
+	put_query(&query);
+	drain();
+	assert_int_equal(
+		ask("SELECT count(*) FROM query_log WHERE type = 'QueryStart' AND length(query) = 1919"), 1);
+	/* The profiler's own. */
+	put_start(KEY(5), START_KEPT, "");
+	drain();
+	assert_int_equal(ask("SELECT count(*) FROM query_log"), 2);
+	assert_int_equal(ask("SELECT count(*) FROM statements"), 1);
+}
+
 static void nested_query_names_the_outer_one(void **state)
 {
 	struct a_query inner = { .record = { .query = KEY(5), .initial = KEY(4), .start_realtime_ns = T0 } };
@@ -464,6 +550,8 @@ int main(void)
 		TEST(every_column_of_a_sample),
 		TEST(every_column_of_a_query),
 		TEST(query_id_before_during_and_after),
+		TEST(query_that_has_not_ended),
+		TEST(text_of_a_start_gives_way),
 		TEST(nested_query_names_the_outer_one),
 		TEST(each_query_names_the_one_right_around_it),
 		TEST(unknown_type_is_a_type_of_its_own),

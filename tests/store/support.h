@@ -73,6 +73,9 @@ struct a_query {
 };
 void put_query(const struct a_query *query);
 
+/* What the first sample of a query says of it. */
+void put_start(struct query_key query, enum start_state state, const char *text);
+
 void drain(void);
 bool has_error(void); /* store_error() has something to tell */
 

@@ -122,7 +122,7 @@ class Runs(gdb.Command):
         run = variable("look.c", "listed")
         while number(run):
             if number(run["version"]) & 1:  # shown
-                rows.append([key(run["key"]), number(run["thread_id"]), number(run["working"]) or "-",
+                rows.append([key(run["key"]), number(run["counts"]["start"]["thread_id"]), number(run["working"]) or "-",
                              number(run["rows"]), number(run["counts"]["samples"][0]),
                              number(run["counts"]["samples"][1]), text(run["text"])])
             run = run["next"]
@@ -136,7 +136,7 @@ class Ring(gdb.Command):
         super().__init__("queryprof ring", gdb.COMMAND_STATUS)
 
     def invoke(self, argument, from_tty):
-        ring = variable("state.c", "current")
+        ring = variable("state.c", "state_ring")
         if not number(ring):
             gdb.write("no ring: sampling is stopped\n")
             return

@@ -28,8 +28,11 @@ enum option_kind {
 	OPTION_FILE,
 	OPTION_QUERY,     /* the id of a query of FILE, or its beginning */
 	OPTION_STATEMENT, /* the id of a statement of FILE, or its beginning */
-	OPTION_TYPE,      /* of samples: cpu, wall, or another that FILE has */
-	OPTION_TIME,      /* see moment_parse() */
+	OPTION_DATABASE,
+	OPTION_PROCESS,
+	OPTION_THREAD,
+	OPTION_TYPE, /* of samples: cpu, wall, or another that FILE has */
+	OPTION_TIME, /* see moment_parse() */
 	OPTION_PERIOD,
 	OPTION_SETTING, /* NAME=VALUE */
 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Candidates come from the tables of the commands and, for ids of queries, from the trace
- * file that the line names.
+ * Candidates come from the tables of the commands and, for ids and names, from the trace
+ * file that the line names or else ./queryprof.trace.
  *
  * bash cuts a line at "=", so a value stands behind its option or behind a word "=".
  * Prints a candidate a line; or one line that leaves the completion to bash: ":files", or ":command N" for
@@ -45,15 +45,21 @@ static void offer_options(const char *prefix, const struct command *command)
 	offer(prefix, "--", "help", "");
 }
 
-static const char query_ids[] =
-	"SELECT DISTINCT query_id FROM query_log WHERE query_id GLOB ?1 || '*' LIMIT 1000";
-static const char statement_ids[] =
-	"SELECT DISTINCT substr(printf('%016x', normalized_query_hash), 1, 8) AS id FROM statements "
-	"WHERE id GLOB ?1 || '*' LIMIT 1000";
-static const char sample_types[] =
-	"SELECT DISTINCT name FROM sample_types WHERE name GLOB ?1 || '*' AND name NOT IN ('CPU', 'Real')";
+/* Values that lie in the trace file. ?1: how they begin. */
+static const char *const rows_of[] = {
+	[OPTION_QUERY] = "SELECT DISTINCT query_id FROM query_log WHERE query_id GLOB ?1 || '*' LIMIT 1000",
+	[OPTION_STATEMENT] = "SELECT DISTINCT substr(printf('%016x', normalized_query_hash), 1, 8) AS id "
+			     "FROM statements WHERE id GLOB ?1 || '*' LIMIT 1000",
+	[OPTION_TYPE] = "SELECT DISTINCT name FROM sample_types WHERE name GLOB ?1 || '*' "
+			"AND name NOT IN ('CPU', 'Real')",
+	[OPTION_DATABASE] =
+		"SELECT DISTINCT database FROM queries WHERE database GLOB ?1 || '*' AND database <> ''",
+	[OPTION_PROCESS] = "SELECT process_id AS number FROM processes WHERE number GLOB ?1 || '*' "
+			   "UNION SELECT executable FROM processes WHERE executable GLOB ?1 || '*'",
+	[OPTION_THREAD] = "SELECT DISTINCT thread_name FROM threads WHERE thread_name GLOB ?1 || '*' "
+			  "AND thread_name <> ''",
+};
 
-/* The types that the file has. */
 static void offer_rows(const char *prefix, const char *path, const char *sql)
 {
 	sqlite3 *db = trace_file_open(path ? path : TRACE_FILE_DEFAULT);
@@ -99,12 +105,15 @@ static void offer_value(const struct command_option *option, const char *prefix,
 			offer(prefix, "", option->word_at(i), "");
 		break;
 	case OPTION_FILE: puts(":files"); break;
-	case OPTION_QUERY: offer_rows(prefix, path, query_ids); break;
-	case OPTION_STATEMENT: offer_rows(prefix, path, statement_ids); break;
 	case OPTION_TYPE:
 		offer_all(prefix, types);
-		offer_rows(prefix, path, sample_types);
+		offer_rows(prefix, path, rows_of[OPTION_TYPE]);
 		break;
+	case OPTION_QUERY:
+	case OPTION_STATEMENT:
+	case OPTION_DATABASE:
+	case OPTION_PROCESS:
+	case OPTION_THREAD: offer_rows(prefix, path, rows_of[option->kind]); break;
 	case OPTION_TIME: offer_all(prefix, times); break;
 	case OPTION_PERIOD: offer_all(prefix, periods); break;
 	case OPTION_SETTING: offer_settings(prefix, NULL); break;

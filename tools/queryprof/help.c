@@ -141,7 +141,7 @@ void help_print_command(const struct command *command, FILE *to)
 
 /* --- the man page ---------------------------------------------------------------- */
 
-#define MAN_DATE "2026-11-21" /* of the texts */
+#define MAN_DATE "2026-11-22" /* of the texts */
 
 /* What troff takes literally. A line that begins with a dot or a quote would be a
  * request. */

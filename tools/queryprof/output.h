@@ -29,8 +29,9 @@ struct output {
 	bool cuts_middle; /* text that does not fit loses its middle, not its end */
 	bool hides_empty; /* a column without any value is not shown */
 	int folds_last;   /* so many of the last columns go below the others for want of room */
-	/* Columns called x_ms, or ms, are shown as times with their units, "1.5 s", for
-	 * "ns"; as numbers of another unit; NULL: as they are. Of tables. */
+	/* For "ns" columns called x_ms, or ms, and cells as "1.0 ms" are shown as times with their
+	 * units, "1.5 s"; for another unit such columns have its name; NULL: as they are. Of
+	 * tables. */
 	const char *unit;
 	const char *doing;    /* shown as progress; NULL: "working" */
 	const char *if_empty; /* line instead of a table without rows, or NULL */

@@ -28,7 +28,8 @@ struct column {
 	char in_unit[48]; /* a title that is not the name in SQL */
 	char time[32];    /* of the row at hand, where is_time */
 	int width;
-	bool is_number, is_time, has_values;
+	bool is_number, has_values;
+	bool is_time, may_be_time; /* in ms; where a cell says so, as "1.0 ms" */
 };
 
 struct table {
@@ -42,11 +43,17 @@ struct table {
 	size_t rows;
 };
 
-/* Digits with the marks of printed numbers; for the alignment only. */
+/* Digits with the marks of printed numbers, perhaps a unit of time; for the alignment only. */
 static bool looks_like_number(const char *text)
 {
 	static const char marks[] = "0123456789.,+-%\xc2\xb1 "; /* and plus-minus */
-	return strpbrk(text, "0123456789") && text[strspn(text, marks)] == 0;
+	const char *rest = text + strspn(text, marks);
+
+	if (!strpbrk(text, "0123456789"))
+		return false;
+	return !*rest || (rest > text && rest[-1] == ' ' &&
+	                  (strcmp(rest, "ms") == 0 || strcmp(rest, "s") == 0 || strcmp(rest, "min") == 0 ||
+	                   strcmp(rest, "h") == 0));
 }
 
 /* SQL calls a column of values self_ms, or ms, whatever their unit. */
@@ -58,9 +65,10 @@ static void begin_column(struct column *column, int index, const char *name, con
 	column->index = index;
 	column->title = name;
 	column->is_number = true;
+	column->may_be_time = unit && strcmp(unit, "ns") == 0;
 	if (!unit || !is_value)
 		return;
-	column->is_time = strcmp(unit, "ns") == 0;
+	column->is_time = column->may_be_time;
 	column->title = column->in_unit;
 	if (!column->is_time)
 		snprintf(column->in_unit, sizeof(column->in_unit), "%.*s%s", (int)stem, name, unit);
@@ -70,7 +78,7 @@ static void begin_column(struct column *column, int index, const char *name, con
 		column->title = "time";
 }
 
-/* "1250.0" ms, signed if it comes so, in the unit that leaves two to four digits before
+/* "1250.0" or "1250.0 ms", signed if it comes so, in the unit that leaves two to four digits before
  * the point. What is no number stays. */
 static const char *show_time(struct column *column, const char *text)
 {
@@ -87,7 +95,7 @@ static const char *show_time(struct column *column, const char *text)
 	double ms = strtod(text, &end);
 	size_t i = ms == 0; /* nothing is 0 ms */
 
-	if (!text[0] || *end)
+	if (!text[0] || (*end && strcmp(end, " ms") != 0))
 		return text;
 	while (units[i].ms > 0 && (ms < 0 ? -ms : ms) >= units[i].ms)
 		i++;
@@ -101,7 +109,7 @@ static void measure_cell(struct column *column, const char *text)
 	if (!text[0])
 		return;
 	column->has_values = true;
-	column->is_number = column->is_number && (column->is_time || looks_like_number(text));
+	column->is_number = column->is_number && looks_like_number(text);
 	while (text) {
 		const char *end = strchr(text, '\n');
 		int width = terminal_measure(text, end ? (size_t)(end - text) : strlen(text));
@@ -221,7 +229,9 @@ static const char *cell_text(sqlite3_stmt *statement, int column)
 /* As it is shown: valid until the column's next one. NULL stays NULL. */
 static const char *shown(struct column *column, const char *text)
 {
-	return text && column->is_time ? show_time(column, text) : text;
+	bool is_time = text && (column->is_time || (column->may_be_time && strstr(text, " ms")));
+
+	return is_time ? show_time(column, text) : text;
 }
 
 static int measure_rows(struct table *table)

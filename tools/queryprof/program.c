@@ -33,6 +33,9 @@ struct inherited {
 	struct sigaction on_child;
 };
 
+static struct inherited inherited;
+static pid_t program, witness;
+
 /* --- starting --------------------------------------------------------------------- */
 
 /* If this process is killed, the program is too: signals could not reach it through us. */
@@ -43,13 +46,13 @@ static void die_with_parent(pid_t parent)
 		_exit(127);
 }
 
-static _Noreturn void become(char **argv, const struct inherited *inherited, pid_t parent, int tell)
+static _Noreturn void become(char **argv, pid_t parent, int tell)
 {
 	int error;
 
 	die_with_parent(parent);
-	sigaction(SIGCHLD, &inherited->on_child, NULL);
-	sigprocmask(SIG_SETMASK, &inherited->blocked, NULL);
+	sigaction(SIGCHLD, &inherited.on_child, NULL);
+	sigprocmask(SIG_SETMASK, &inherited.blocked, NULL);
 	execvp(argv[0], argv);
 	error = errno;
 	while (write(tell, &error, sizeof error) < 0 && errno == EINTR)
@@ -57,7 +60,7 @@ static _Noreturn void become(char **argv, const struct inherited *inherited, pid
 	_exit(127);
 }
 
-static int start_program(char **argv, const struct inherited *inherited, pid_t *program)
+static int start_program(char **argv)
 {
 	pid_t me = getpid();
 	int ends[2], error = 0;
@@ -66,22 +69,22 @@ static int start_program(char **argv, const struct inherited *inherited, pid_t *
 	/* The second end closes by itself when the program has been started. */
 	if (pipe2(ends, O_CLOEXEC))
 		return errno;
-	*program = fork();
-	if (*program == 0)
-		become(argv, inherited, me, ends[1]);
-	if (*program < 0)
+	program = fork();
+	if (program == 0)
+		become(argv, me, ends[1]);
+	if (program < 0)
 		error = errno;
 	close(ends[1]);
 	while (!error && (size = read(ends[0], &error, sizeof error)) < 0 && errno == EINTR)
 		;
 	close(ends[0]);
-	if (error && *program > 0)
-		waitpid(*program, NULL, 0);
+	if (error && program > 0)
+		waitpid(program, NULL, 0);
 	return error;
 }
 
 /* Readers of the program's output must see its end, although this process lives on. */
-static void let_go_of_descriptors(void)
+static void let_go_of_descriptors(int kept)
 {
 	int nowhere = open("/dev/null", O_RDWR | O_CLOEXEC);
 
@@ -89,17 +92,20 @@ static void let_go_of_descriptors(void)
 		dup2(nowhere, STDIN_FILENO);
 		dup2(nowhere, STDOUT_FILENO);
 	}
-	close_range(STDERR_FILENO + 1, ~0u, 0);
+	if (kept > STDERR_FILENO + 1)
+		close_range(STDERR_FILENO + 1, (unsigned)kept - 1, 0);
+	close_range(kept > STDERR_FILENO ? (unsigned)kept + 1 : STDERR_FILENO + 1, ~0u, 0);
 }
 
 /* --- the witness ------------------------------------------------------------------ */
 
-static pid_t start_witness(void)
+static void start_witness(void)
 {
-	pid_t me = getpid(), witness = fork();
+	pid_t me = getpid();
 
+	witness = fork();
 	if (witness)
-		return witness;
+		return;
 	die_with_parent(me);
 	prctl(PR_SET_NAME, "queryprof: wait");
 	close_range(0, ~0u, 0);
@@ -107,7 +113,7 @@ static pid_t start_witness(void)
 		pause(); /* all signals are blocked */
 }
 
-static void end_witness(pid_t witness)
+static void end_witness(void)
 {
 	if (witness > 0) {
 		kill(witness, SIGKILL);
@@ -117,7 +123,7 @@ static void end_witness(pid_t witness)
 }
 
 /* Whether the signal that we have got went to the whole group. */
-static bool has_witnessed(pid_t witness, int signal)
+static bool has_witnessed(int signal)
 {
 	/* The group's processes get theirs one after the other. */
 	const struct timespec moment = { .tv_nsec = 2000000 };
@@ -157,13 +163,13 @@ static void stop_alike(int signal_number)
 		sigaction(signal_number, &before, NULL);
 }
 
-static void pass_on(pid_t program, const siginfo_t *info, pid_t *witness)
+static void pass_on(const siginfo_t *info)
 {
 	if (info->si_code > 0) /* the kernel's: the terminal's, to the group */
 		return;
-	if (has_witnessed(*witness, info->si_signo)) {
-		end_witness(*witness);
-		*witness = start_witness();
+	if (has_witnessed(info->si_signo)) {
+		end_witness();
+		start_witness();
 	} else if (info->si_code == SI_QUEUE) {
 		sigqueue(program, info->si_signo, info->si_value);
 	} else {
@@ -172,7 +178,7 @@ static void pass_on(pid_t program, const siginfo_t *info, pid_t *witness)
 }
 
 /* True: it has ended. */
-static bool look_at(pid_t program, int *status)
+static bool look_at(int *status)
 {
 	pid_t changed;
 
@@ -184,22 +190,29 @@ static bool look_at(pid_t program, int *status)
 	return changed < 0 && errno == ECHILD;
 }
 
-static void wait_for(pid_t program, pid_t *witness, int *status)
+static void stop_watching(void)
 {
+	end_witness();
+	sigprocmask(SIG_SETMASK, &inherited.blocked, NULL);
+}
+
+int program_wait(void)
+{
+	int status = 0;
 	sigset_t all;
 	siginfo_t info;
 
 	sigfillset(&all);
-	while (!look_at(program, status))
+	while (!look_at(&status))
 		if (sigwaitinfo(&all, &info) > 0 && info.si_signo != SIGCHLD)
-			pass_on(program, &info, witness);
+			pass_on(&info);
+	stop_watching();
+	return status;
 }
 
-int program_run(char **argv, int *status)
+int program_start(char **argv, int kept)
 {
 	const struct sigaction standard = { .sa_handler = SIG_DFL };
-	struct inherited inherited;
-	pid_t program = -1, witness;
 	sigset_t all;
 	int error;
 
@@ -207,15 +220,12 @@ int program_run(char **argv, int *status)
 	sigprocmask(SIG_SETMASK, &all, &inherited.blocked);
 	/* Ignored, its end could not be waited for. */
 	sigaction(SIGCHLD, &standard, &inherited.on_child);
-	witness = start_witness(); /* first, to miss nothing */
-	error = start_program(argv, &inherited, &program);
-	if (!error) {
-		let_go_of_descriptors();
-		*status = 0;
-		wait_for(program, &witness, status);
-	}
-	end_witness(witness);
-	sigprocmask(SIG_SETMASK, &inherited.blocked, NULL);
+	start_witness(); /* first, to miss nothing */
+	error = start_program(argv);
+	if (error)
+		stop_watching();
+	else
+		let_go_of_descriptors(kept);
 	return error;
 }
 

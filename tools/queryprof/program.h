@@ -6,10 +6,13 @@
 #ifndef QUERYPROF_COMMAND_PROGRAM_H
 #define QUERYPROF_COMMAND_PROGRAM_H
 
-/* Runs argv (found as the shell finds it), with our environment and descriptors, until
- * it ends. 0 and its end as waitpid() gives it, or the errno value of why it could not
- * be started. Afterwards our own standard input and output lead nowhere. */
-int program_run(char **argv, int *status);
+/* Starts argv (found as the shell finds it), with our environment and descriptors. 0, or the
+ * errno value of why it could not be started. Afterwards our own standard input and output
+ * lead nowhere, other descriptors than `kept` are closed, and all signals are blocked. */
+int program_start(char **argv, int kept);
+
+/* Waits until it ends. Its end, as waitpid() gives it. */
+int program_wait(void);
 
 /* Ends this process as the program has ended: the same exit status or signal. */
 _Noreturn void program_end_alike(int status);

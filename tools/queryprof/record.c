@@ -9,11 +9,9 @@
 #include "command.h"
 #include "program.h"
 
-#include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <link.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -22,11 +20,16 @@
 #include <unistd.h>
 
 #include "embed.h"
+#include "explain.h"
+#include "file_map.h"
 #include "library.h"
 #include "queryprof.h"
+#include "rings.h"
 #include "entry/record.h"
 #include "settings/settings.h"
 #include "store/file/database.h"
+#include "store/store.h"
+#include "sql_record_losses.h"
 #include "sql_record_summary.h"
 #include "trace_file.h"
 
@@ -162,27 +165,13 @@ static int take_option(const struct command_option *option, const char *value)
 
 /* --- the preload ---------------------------------------------------------------------- */
 
-/* NULL: it cannot be read, or is empty. */
-static void *map_file(const char *path, struct stat *status)
-{
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	void *file = MAP_FAILED;
-
-	if (fd < 0)
-		return NULL;
-	if (fstat(fd, status) == 0 && S_ISREG(status->st_mode) && status->st_size > 0)
-		file = mmap(NULL, (size_t)status->st_size, PROT_READ, MAP_PRIVATE, fd, 0);
-	close(fd);
-	return file == MAP_FAILED ? NULL : file;
-}
-
 /* Another version would take the settings otherwise, or refuse the trace file, and
  * nobody would hear of it. */
 static bool is_ours(const char *library)
 {
 	static const char agreement[] = RECORD_AGREEMENT;
 	struct stat status;
-	void *file = map_file(library, &status);
+	void *file = file_map(library, &status);
 	bool found = file && memmem(file, (size_t)status.st_size, agreement, sizeof(agreement));
 
 	if (file)
@@ -214,36 +203,13 @@ static int set_preload(void)
 	return COMMAND_FINE;
 }
 
-/* Whoever finds SQLite writes to this file. */
-static char *mark;
-
-static int make_mark(void)
-{
-	const char *folder = getenv("TMPDIR");
-	int fd;
-
-	if (asprintf(&mark, "%s/queryprof-record-XXXXXX", folder && *folder == '/' ? folder : "/tmp") < 0)
-		return complain("record: out of memory");
-	fd = mkostemp(mark, O_CLOEXEC);
-	if (fd < 0)
-		return complain("record: %s: %s", mark, strerror(errno));
-	close(fd);
-	return setenv("QUERYPROF_RECORD", mark, 1) == 0 ? COMMAND_FINE : complain("record: out of memory");
-}
-
-static bool is_marked(void)
-{
-	struct stat status;
-
-	return stat(mark, &status) == 0 && status.st_size > 0;
-}
-
 /* --- the trace file ------------------------------------------------------------------- */
 
 struct trace {
 	const char *path;
 	bool is_new;
 	int64_t before; /* the newest process that it knows */
+	const struct recovery *recovery;
 };
 
 static void remove_file(const char *path)
@@ -302,7 +268,23 @@ static int prepare_trace(struct trace *trace)
 
 struct summary {
 	sqlite3_int64 samples, queries, processes;
+	struct losses losses;
 };
+
+/* Adds those that are in the file. */
+static void sum_losses(sqlite3 *db, const struct trace *trace, struct losses *losses)
+{
+	sqlite3_stmt *row = NULL;
+
+	if (sqlite3_prepare_v2(db, sql_record_losses, -1, &row, NULL) == SQLITE_OK) {
+		sqlite3_bind_int64(row, sqlite3_bind_parameter_index(row, ":before"), trace->before);
+		while (sqlite3_step(row) == SQLITE_ROW)
+			losses_note(losses, (const char *)sqlite3_column_text(row, 0),
+			            (uint64_t)sqlite3_column_int64(row, 1),
+			            (uint64_t)sqlite3_column_int64(row, 2));
+	}
+	sqlite3_finalize(row);
+}
 
 static bool summarize(const struct trace *trace, struct summary *summary)
 {
@@ -313,9 +295,10 @@ static bool summarize(const struct trace *trace, struct summary *summary)
 	if (db && sqlite3_prepare_v2(db, sql_record_summary, -1, &row, NULL) == SQLITE_OK) {
 		sqlite3_bind_int64(row, sqlite3_bind_parameter_index(row, ":before"), trace->before);
 		if (sqlite3_step(row) == SQLITE_ROW) {
-			*summary =
-				(struct summary){ sqlite3_column_int64(row, 0), sqlite3_column_int64(row, 1),
-				                  sqlite3_column_int64(row, 2) };
+			summary->samples = sqlite3_column_int64(row, 0);
+			summary->queries = sqlite3_column_int64(row, 1);
+			summary->processes = sqlite3_column_int64(row, 2);
+			sum_losses(db, trace, &summary->losses);
 			found = true;
 		}
 	}
@@ -332,130 +315,53 @@ static void remove_trace(const struct trace *trace)
 		remove_file(trace->path);
 }
 
-/* --- why nothing was seen --------------------------------------------------------------- */
-
-/* The file that execvp() runs. */
-static bool find_program(const char *name, char *path)
-{
-	const char *folders = getenv("PATH");
-	char tried[2 * PATH_MAX];
-
-	if (strchr(name, '/'))
-		return realpath(name, path) != NULL;
-	for (const char *at = folders ? folders : "/bin:/usr/bin"; at;
-	     at = strchr(at, ':') ? strchr(at, ':') + 1 : NULL) {
-		snprintf(tried, sizeof(tried), "%.*s/%s", (int)strcspn(at, ":"), at, name);
-		if (access(tried, X_OK) == 0 && realpath(tried, path))
-			return true;
-	}
-	return false;
-}
-
-enum reason { NOT_KNOWN, PRIVILEGED, STATIC, OWN_COPY };
-
-static bool has_interpreter(const unsigned char *file, size_t size)
-{
-	const ElfW(Ehdr) *header = (const void *)file;
-
-	for (size_t i = 0; size >= sizeof(*header) && i < header->e_phnum; i++) {
-		const ElfW(Phdr) *segment = (const void *)(file + header->e_phoff + i * sizeof(*segment));
-		if (header->e_phoff > size || size - header->e_phoff < (i + 1) * sizeof(*segment))
-			return false;
-		if (segment->p_type == PT_INTERP)
-			return true;
-	}
-	return false;
-}
-
-static enum reason find_reason(const char *path)
-{
-	/* A message that every copy of SQLite has in it, and programs that only use SQLite
-	 * have not. */
-	static const char words[] = "malformed database schema";
-	enum reason reason = NOT_KNOWN;
-	struct stat status;
-	void *file = map_file(path, &status);
-
-	if (!file)
-		return NOT_KNOWN;
-	size_t size = (size_t)status.st_size;
-	if (status.st_mode & (S_ISUID | S_ISGID))
-		reason = PRIVILEGED;
-	else if (memmem(file, size, words, strlen(words)))
-		reason = OWN_COPY;
-	else if (size > SELFMAG && memcmp(file, ELFMAG, SELFMAG) == 0 && !has_interpreter(file, size))
-		reason = STATIC;
-	munmap(file, size);
-	return reason;
-}
-
-static void explain_nothing(const char *program)
-{
-	char path[PATH_MAX], library[PATH_MAX] = "libqueryprof.so";
-
-	if (!find_program(program, path))
-		snprintf(path, sizeof(path), "%s", program);
-	library_find("libqueryprof.so", library);
-	complain("nothing was recorded: no SQLite library was seen in %s, nor in what it started", program);
-	switch (find_reason(path)) {
-	case OWN_COPY:
-		complain("%s has a copy of SQLite of its own inside, which cannot be reached from outside. "
-		         "Load the extension in it (.load %s, or SELECT load_extension('%s')); or let the "
-		         "program "
-		         "call the library (qp_attach() in queryprof.h says how)",
-		         path, library, library);
-		break;
-	case PRIVILEGED:
-		complain("%s runs with more rights than its caller has (set-user-id), and then it is never "
-		         "recorded",
-		         path);
-		break;
-	case STATIC:
-		complain(
-			"%s is linked statically: nothing can be preloaded. Let the program call the library "
-			"(qp_attach() in queryprof.h says how)",
-			path);
-		break;
-	case NOT_KNOWN:
-		complain("if there is one with a copy of SQLite of its own inside, load the extension in it "
-		         "(SELECT load_extension('%s')), or let it call the library (qp_attach() in "
-		         "queryprof.h "
-		         "says how)",
-		         library);
-		break;
-	}
-}
-
 /* --- the command ------------------------------------------------------------------------- */
+
+static void tell_losses(const struct losses *losses)
+{
+	for (const struct loss *loss = losses->reasons; loss < losses->reasons + LOSS_REASONS; loss++) {
+		if (loss->samples)
+			complain("%s: %llu sample%s or lines of queries lost: %s", path_as_given,
+			         (unsigned long long)loss->samples, loss->samples == 1 ? "" : "s",
+			         loss->reason);
+		if (loss->refusals)
+			complain("%s: samples missing, refused %llu time%s: %s", path_as_given,
+			         (unsigned long long)loss->refusals, loss->refusals == 1 ? "" : "s",
+			         loss->reason);
+	}
+}
 
 static void tell_end(const struct trace *trace, const char *program)
 {
-	struct summary found = { 0 };
+	struct summary found = { .losses = trace->recovery->losses };
 	bool is_read = summarize(trace, &found); /* has complained if not */
-	bool is_empty = is_read && !found.processes && !is_marked();
+	bool is_empty = is_read && !found.processes && !explain_has_sqlite();
 
 	if (is_empty)
 		remove_trace(trace);
 	else if (is_read && found.processes && !no_symbols)
 		embed_file(trace->path);
-	if (quiet || !is_read)
+	if (quiet)
 		return;
-	if (is_empty)
-		explain_nothing(program);
+	bool has_lost = explain_losses(path_as_given);
+	if (!is_read)
+		; /* and that was said */
+	else if (is_empty && !has_lost)
+		explain_no_sqlite(program);
 	else if (found.processes)
 		complain("%s: %lld sample%s, %lld quer%s, %lld process%s. To read it: queryprof report %s",
 		         path_as_given, found.samples, found.samples == 1 ? "" : "s", found.queries,
 		         found.queries == 1 ? "y" : "ies", found.processes, found.processes == 1 ? "" : "es",
 		         path_as_given);
-	else
-		complain("%s: SQLite was there, but no query took long enough to be sampled or logged "
-		         "(--setting log_queries_min_query_duration_ns=0 logs every one)",
-		         path_as_given);
+	else if (!is_empty && !has_lost && !losses_wait(&found.losses))
+		explain_no_query(path_as_given);
+	tell_losses(&found.losses);
 }
 
 static int run(int argc, char **argv)
 {
 	int result = set_defaults(), status, error;
+	struct store_config store;
 	struct trace trace;
 
 	if (result)
@@ -465,19 +371,23 @@ static int run(int argc, char **argv)
 		return COMMAND_MISUSED;
 	}
 	argv[argc] = NULL; /* the options stood between */
-	if (set_preload() || prepare_trace(&trace) || make_mark())
+	if (set_preload() || prepare_trace(&trace) || explain_begin())
 		return RECORD_FAILED;
-	error = program_run(argv, &status);
+	error = program_start(argv, rings_open());
 	if (error) {
 		complain("record: %s: %s", argv[0], strerror(error));
 		remove_trace(&trace);
-		unlink(mark);
+		explain_end();
 		return error == ENOENT ? NOT_FOUND : CANNOT_START;
 	}
+	settings_store_config(&store);
+	rings_watch(trace.path, store.max_bytes);
+	status = program_wait();
+	trace.recovery = rings_finish();
 	/* The rest of this process must not be recorded. */
 	unsetenv("LD_PRELOAD");
 	tell_end(&trace, argv[0]);
-	unlink(mark);
+	explain_end();
 	program_end_alike(status);
 }
 

@@ -50,17 +50,17 @@ const struct command_option selection_options[] = {
 	{ .name = "database",
 	  .value = "FILE",
 	  .to = &selection.database,
-	  .kind = OPTION_TEXT,
+	  .kind = OPTION_DATABASE,
 	  .help = "those on this database; the name without its folders is enough" },
 	{ .name = "process",
 	  .value = "PROCESS",
 	  .to = &selection.process,
-	  .kind = OPTION_TEXT,
+	  .kind = OPTION_PROCESS,
 	  .help = "those of this process: its number or its program" },
 	{ .name = "thread",
 	  .value = "THREAD",
 	  .to = &selection.thread,
-	  .kind = OPTION_TEXT,
+	  .kind = OPTION_THREAD,
 	  .help = "those that this thread ran: its number or its name" },
 	{ .name = "last",
 	  .value = "N",
@@ -169,10 +169,11 @@ static void find_bases(sqlite3 *db, struct moment_bases *bases)
 
 	clock_gettime(CLOCK_REALTIME, &now);
 	*bases = (struct moment_bases){ .now = now.tv_sec * INT64_C(1000000000) + now.tv_nsec };
-	sqlite3_prepare_v2(db,
-	                   "SELECT min(start_ns), max(start_ns) FROM (SELECT CASE WHEN finished "
-	                   "THEN query_start_ns ELSE first_ns END AS start_ns FROM queries WHERE id <> 0)",
-	                   -1, &row, NULL);
+	sqlite3_prepare_v2(
+		db,
+		"SELECT min(start_ns), max(start_ns) FROM (SELECT iif("
+		"query_start_ns, query_start_ns, first_ns) AS start_ns FROM queries WHERE id <> 0)",
+		-1, &row, NULL);
 	if (row && sqlite3_step(row) == SQLITE_ROW) {
 		bases->start = sqlite3_column_int64(row, 0);
 		bases->end = sqlite3_column_int64(row, 1);

@@ -163,6 +163,21 @@ bool stack_copy_part(uintptr_t address, void *to, size_t size)
 	return good;
 }
 
+bool stack_copy_text(const char *text, char *to, size_t room, size_t *size)
+{
+	size_t read = 0;
+
+	for (*size = 0; *size == read && read < room;) {
+		const uintptr_t at = (uintptr_t)text + read, rest = PAGE - at % PAGE;
+		const size_t part = rest < room - read ? rest : room - read;
+		if (!stack_copy_part(at, to + read, part))
+			return false;
+		for (read += part; *size < read && to[*size] != '\0';)
+			++*size;
+	}
+	return true;
+}
+
 static bool reach(struct stack_copy *copy, uintptr_t page)
 {
 	unsigned char byte;

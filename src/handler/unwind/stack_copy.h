@@ -53,6 +53,10 @@ bool stack_copy_read(struct stack_copy *copy, uintptr_t address, void *to, size_
 /* Copies bytes of one page that need not be a stack. False: they cannot be read. */
 bool stack_copy_part(uintptr_t address, void *to, size_t size);
 
+/* Copies a text up to its zero, or `room` bytes of it. `*size`: how many came. False: what
+ * follows them cannot be read. */
+bool stack_copy_text(const char *text, char *to, size_t room, size_t *size);
+
 /* Whether all memory from the beginning up to `address` can be read. */
 bool stack_copy_reaches(struct stack_copy *copy, uintptr_t address);
 

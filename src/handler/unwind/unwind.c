@@ -358,13 +358,3 @@ struct unwind_result unwind_trace(const void *ucontext, const struct unwind_stac
 	}
 	return trace_anew(ucontext, stack, map, memo, trace, max);
 }
-
-struct unwind_result unwind_trace_for_host(const void *ucontext, const struct unwind_stack *stack,
-                                           uint64_t *trace, int max)
-{
-	const unsigned side = code_map_enter();
-	const struct unwind_result result = unwind_trace(ucontext, stack, NULL, trace, max);
-
-	code_map_leave(side);
-	return result;
-}

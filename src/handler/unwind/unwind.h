@@ -46,10 +46,4 @@ struct unwind_result {
 struct unwind_result unwind_trace(const void *ucontext, const struct unwind_stack *stack,
                                   struct unwind_memo *memo, uint64_t *trace, int max);
 
-/* The same for a signal handler of the host. The sampler does not count such handlers, so
- * this function itself keeps the code map readable. It has no memo, as the signal may have
- * interrupted a sample of the same thread. */
-struct unwind_result unwind_trace_for_host(const void *ucontext, const struct unwind_stack *stack,
-                                           uint64_t *trace, int max);
-
 #endif

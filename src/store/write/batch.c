@@ -3,11 +3,13 @@
  * One transaction a batch. The flusher decodes and interns records while it reads the
  * ring; it writes the samples' own rows at the end, in the order of time, which is the
  * order of their table. On any error it rolls the batch back, counts it as lost, and
- * forgets all rows that it knew.
+ * forgets all rows that it knew. The ring keeps the records until then: a process that is
+ * killed meanwhile has them there (recovery.c).
  */
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "query/statement_stats.h"
 #include "sampler/ring_reader.h"
 #include "base/search.h"
@@ -63,6 +65,19 @@ static int64_t beyond_periods(const struct sample_record *record, const struct s
 	return beyond;
 }
 
+static void count_sample(struct writer *writer, uint32_t index, const struct sample_record *record)
+{
+	struct query_span *span;
+
+	if (index >= writer->span_count || record->trace_type >= TRACE_TYPES)
+		return;
+	span = &writer->spans[index];
+	span->samples[record->trace_type]++;
+	span->weights[record->trace_type] += record->weight;
+	if (record->trace_type == TRACE_CPU)
+		span->cpu_time_ns += (int64_t)(record->weight * record->period_ns);
+}
+
 static int take_sample(struct writer *writer, const struct sample_record *record, size_t size)
 {
 	struct pending_sample *sample = &writer->samples[writer->sample_count];
@@ -89,6 +104,7 @@ static int take_sample(struct writer *writer, const struct sample_record *record
 		row = intern_query(writer, record->query, &sample->span);
 		if (row < 0)
 			return (int)-row;
+		count_sample(writer, sample->span, record);
 	}
 	writer->sample_count++;
 	writer->fields_skipped += fields.skipped;
@@ -172,50 +188,126 @@ static int write_query(struct writer *writer, const struct query_rows *rows,
 	return writer_run(writer, WRITE_QUERY_END);
 }
 
-/* The row of a query around the one whose record came, `otherwise` where there is none. It
- * runs still, so its row is as young as the record. */
-static int64_t find_outer_query(struct writer *writer, const struct query_record *record,
+/* When the query whose record came is known to have run. */
+struct stretch {
+	int64_t first_ns, last_ns;
+};
+
+/* The row of a query around it, `otherwise` where there is none. That one runs still, so its
+ * row is as young as the record. */
+static int64_t find_outer_query(struct writer *writer, struct query_key query, const struct stretch *stretch,
                                 struct query_key key, int64_t otherwise)
 {
 	uint32_t span;
-	int64_t row, start = (int64_t)record->start_realtime_ns;
+	int64_t row;
 
-	if ((!key.hi && !key.lo) || (key.hi == record->query.hi && key.lo == record->query.lo))
+	if ((!key.hi && !key.lo) || (key.hi == query.hi && key.lo == query.lo))
 		return otherwise;
 	row = intern_query(writer, key, &span);
 	if (row > 0)
-		widen_span(writer, span, start, start + (int64_t)record->duration_ns);
+		widen_span(writer, span, stretch->first_ns, stretch->last_ns);
 	return row;
+}
+
+/* The rows of the query and of those around it. SQLITE_OK or the error. */
+static int find_queries(struct writer *writer, struct query_key query, struct query_key initial,
+                        struct query_key parent, const struct stretch *stretch, struct query_rows *rows)
+{
+	uint32_t span;
+
+	rows->query = intern_query(writer, query, &span);
+	if (rows->query < 0)
+		return (int)-rows->query;
+	widen_span(writer, span, stretch->first_ns, stretch->last_ns);
+	rows->initial = find_outer_query(writer, query, stretch, initial, rows->query);
+	if (rows->initial < 0)
+		return (int)-rows->initial;
+	rows->parent = find_outer_query(writer, query, stretch, parent, 0);
+	return rows->parent < 0 ? (int)-rows->parent : SQLITE_OK;
+}
+
+/* The text that the start told may be another than the end's: cut, or a script that was being
+ * prepared. */
+static int leave_first_statement(struct writer *writer, struct query_key query, int64_t statement)
+{
+	struct known_query *known = intern_known_query(writer, query);
+	int64_t first = known ? known->statement : 0;
+
+	if (known)
+		known->statement = 0;
+	if (!first || first == statement)
+		return SQLITE_OK;
+	sqlite3_bind_int64(writer_statement(writer, WRITE_UNUSED_STATEMENT), 1, first);
+	return writer_run(writer, WRITE_UNUSED_STATEMENT);
+}
+
+/* A query of the profiler's own has no statement, so that its row is not shown. */
+static int64_t find_first_statement(struct writer *writer, const struct start_record *record)
+{
+	bool is_cut = record->text_size == START_TEXT_MAX;
+
+	if (record->run.state == START_KEPT)
+		return 0;
+	return intern_statement(writer, record->text,
+	                        is_cut ? text_cut(record->text, START_TEXT_MAX - 1) : record->text_size,
+	                        is_cut, false, 0);
+}
+
+static int take_start(struct writer *writer, const struct start_record *record, size_t size)
+{
+	sqlite3_stmt *update = writer_statement(writer, WRITE_QUERY_START);
+	const struct stretch stretch = { (int64_t)record->run.realtime_ns, (int64_t)record->run.realtime_ns };
+	struct known_query *known;
+	struct query_rows rows;
+	int code;
+
+	if (size < sizeof *record || record->text_size > size - sizeof *record)
+		return SQLITE_OK;
+	code = find_queries(writer, record->query, record->run.initial, record->run.parent, &stretch, &rows);
+	if (code)
+		return code;
+	rows.statement = find_first_statement(writer, record);
+	if (rows.statement < 0)
+		return (int)-rows.statement;
+	sqlite3_bind_int64(update, 1, rows.query);
+	sqlite3_bind_int64(update, 2, rows.initial);
+	sqlite3_bind_int64(update, 3, rows.parent);
+	sqlite3_bind_int64(update, 4, rows.statement);
+	sqlite3_bind_int64(update, 5, stretch.first_ns);
+	sqlite3_bind_int64(update, 6, record->run.thread_id);
+	sqlite3_bind_int64(update, 7, writer->stored_batch);
+	code = writer_run(writer, WRITE_QUERY_START);
+	if (!code)
+		code = leave_first_statement(writer, record->query, rows.statement);
+	known = intern_known_query(writer, record->query);
+	if (known)
+		known->statement = rows.statement;
+	return code;
 }
 
 static int take_query(struct writer *writer, const struct query_record *record, size_t size)
 {
-	int64_t start = (int64_t)record->start_realtime_ns;
+	const struct stretch stretch = { (int64_t)record->start_realtime_ns,
+		                         (int64_t)(record->start_realtime_ns + record->duration_ns) };
 	struct query_texts texts;
 	struct query_rows rows;
-	uint32_t span;
 	int code;
 
 	if (size < sizeof *record || !find_texts(record, size, &texts))
 		return SQLITE_OK;
-	rows.query = intern_query(writer, record->query, &span);
-	if (rows.query < 0)
-		return (int)-rows.query;
-	widen_span(writer, span, start, start + (int64_t)record->duration_ns);
-	rows.initial = find_outer_query(writer, record, record->initial, rows.query);
-	if (rows.initial < 0)
-		return (int)-rows.initial;
-	rows.parent = find_outer_query(writer, record, record->parent, 0);
-	if (rows.parent < 0)
-		return (int)-rows.parent;
+	code = find_queries(writer, record->query, record->initial, record->parent, &stretch, &rows);
+	if (code)
+		return code;
 	rows.statement = intern_statement(writer, texts.query.bytes, texts.query.size,
-	                                  record->flags & QUERY_TEXT_CUT, 0);
+	                                  record->flags & QUERY_TEXT_CUT, true, 0);
 	if (rows.statement < 0)
 		return (int)-rows.statement;
 	rows.library = intern_library(writer, texts.library.bytes, texts.library.size);
 	if (rows.library < 0)
 		return (int)-rows.library;
 	code = write_query(writer, &rows, record, &texts);
+	if (!code)
+		code = leave_first_statement(writer, record->query, rows.statement);
 	if (!code && texts.query_id.size)
 		code = set_query_id(writer, rows.query, &texts);
 	writer->query_count++;
@@ -223,14 +315,32 @@ static int take_query(struct writer *writer, const struct query_record *record, 
 	return code;
 }
 
+/* Its row is made at once: when the process is gone, nobody else knows its name. */
+static int take_thread(struct writer *writer, const struct thread_record *record, size_t size)
+{
+	int64_t row;
+
+	if (size < sizeof *record)
+		return SQLITE_OK;
+	intern_thread_name(writer, record);
+	row = intern_thread(writer, record->thread_id);
+	return row < 0 ? (int)-row : SQLITE_OK;
+}
+
 static int take_record(struct writer *writer, unsigned kind, const void *record, size_t size)
 {
 	switch (kind) {
 	case RECORD_SAMPLE: return take_sample(writer, record, size);
 	case RECORD_QUERY: return take_query(writer, record, size);
-	case RECORD_STATEMENTS: return SQLITE_OK; /* finish() stores them */
+	case RECORD_START: return take_start(writer, record, size);
+	case RECORD_THREAD: return take_thread(writer, record, size);
 	default: writer_discard(writer, kind, record, size); return SQLITE_OK;
 	}
+}
+
+bool writer_is_row(unsigned kind)
+{
+	return kind == RECORD_SAMPLE || kind == RECORD_QUERY;
 }
 
 void writer_discard(struct writer *writer, unsigned kind, const void *record, size_t size)
@@ -365,9 +475,16 @@ static int write_spans(struct writer *writer)
 
 		if (span->first_ns > span->last_ns)
 			continue;
-		sqlite3_bind_int64(statement, 1, span->query);
-		sqlite3_bind_int64(statement, 2, span->first_ns);
-		sqlite3_bind_int64(statement, 3, span->last_ns);
+		const int64_t values[] = { span->query,
+			                   span->first_ns,
+			                   span->last_ns,
+			                   span->samples[TRACE_CPU],
+			                   span->samples[TRACE_REAL],
+			                   span->weights[TRACE_CPU],
+			                   span->weights[TRACE_REAL],
+			                   span->cpu_time_ns };
+		for (int at = 0; at < (int)(sizeof values / sizeof *values); at++)
+			sqlite3_bind_int64(statement, at + 1, values[at]);
 		code = writer_run(writer, WRITE_QUERY_RANGE);
 	}
 	return code;
@@ -394,12 +511,14 @@ static int begin(struct writer *writer)
 	int64_t removals, identity;
 	int code = writer_run(writer, WRITE_BEGIN);
 
-	if (code)
+	if (code) {
+		writer_roll_back(writer);
 		return code;
+	}
 	code = sqlite3_step(state);
 	if (code != SQLITE_ROW) {
 		sqlite3_reset(state);
-		writer_run(writer, WRITE_ROLLBACK);
+		writer_roll_back(writer);
 		return code == SQLITE_DONE ? SQLITE_CORRUPT : code;
 	}
 	removals = sqlite3_column_int64(state, 0);
@@ -423,7 +542,7 @@ static int begin(struct writer *writer)
 	return SQLITE_OK;
 }
 
-static int finish(struct writer *writer)
+static int finish(struct writer *writer, struct ring *ring)
 {
 	int code = insert_samples(writer);
 
@@ -431,12 +550,16 @@ static int finish(struct writer *writer)
 		code = write_spans(writer);
 	if (!code && writer->span_count) /* else there is nothing new for those who follow the file */
 		code = write_batch(writer);
+	ring_announce(ring, (uint64_t)writer->stored_batch);
 	if (!code)
 		code = statements_write(writer);
 	if (!code)
 		code = writer_run(writer, WRITE_COMMIT);
 	return code;
 }
+
+/* What a batch takes from the ring has its room until the batch is stored. */
+#define RING_SHARE 4
 
 int writer_store(struct writer *writer, struct ring *ring, size_t most_records, size_t most_bytes,
                  struct writer_result *result)
@@ -458,20 +581,22 @@ int writer_store(struct writer *writer, struct ring *ring, size_t most_records, 
 	if (most_records > WRITER_BATCH)
 		most_records = WRITER_BATCH;
 	while (!code && (record = ring_peek(ring, &kind, &size))) {
-		if (result->records >= most_records || writer->bytes + writer->rewritten >= most_bytes) {
+		if (result->records >= most_records || writer->bytes + writer->rewritten >= most_bytes ||
+		    ring_passed(ring) >= ring_bytes(ring) / RING_SHARE) {
 			result->more = true;
 			break;
 		}
 		code = take_record(writer, kind, record, size);
-		wanted += kind == RECORD_SAMPLE || kind == RECORD_QUERY;
-		ring_consume(ring);
+		wanted += writer_is_row(kind);
+		ring_pass(ring);
 		result->records++;
 	}
 	if (!code)
-		code = finish(writer);
+		code = finish(writer, ring);
 	statement_stats_settle(!code);
+	ring_release(ring);
 	if (code) {
-		writer_run(writer, WRITE_ROLLBACK);
+		writer_roll_back(writer);
 		writer_forget(writer);
 		result->lost = wanted;
 		return code;

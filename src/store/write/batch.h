@@ -23,6 +23,9 @@ struct writer_result {
 int writer_store(struct writer *writer, struct ring *ring, size_t most_records, size_t most_bytes,
                  struct writer_result *result);
 
+/* Whether a record of this kind becomes a row that people miss. */
+bool writer_is_row(unsigned kind);
+
 /* Takes one record that will not be stored, and remembers what later ones need. */
 void writer_discard(struct writer *writer, unsigned kind, const void *record, size_t size);
 

@@ -32,7 +32,7 @@ static void bind_process(struct writer *writer, sqlite3_stmt *statement)
 	sqlite3_bind_int64(statement, 3, writer->identity.start_time_ns);
 }
 
-static int64_t intern_process(struct writer *writer)
+int64_t intern_process(struct writer *writer)
 {
 	if (writer->process)
 		return writer->process;
@@ -100,24 +100,36 @@ void intern_thread_name(struct writer *writer, const struct thread_record *recor
 	writer->last.series = 0;
 }
 
-static int64_t intern_thread(struct writer *writer, uint32_t thread_id)
+/* The row of a thread whose name is in the file, and nowhere else any more; 0: none. */
+static int64_t find_newest_thread(struct writer *writer, int64_t process, uint32_t thread_id)
+{
+	sqlite3_stmt *statement = writer_statement(writer, WRITE_NEWEST_THREAD);
+
+	sqlite3_bind_int64(statement, 1, process);
+	sqlite3_bind_int64(statement, 2, thread_id);
+	return writer_number(writer, WRITE_NEWEST_THREAD);
+}
+
+int64_t intern_thread(struct writer *writer, uint32_t thread_id)
 {
 	struct known_thread *thread = hash_table_find(&writer->threads, thread_key(thread_id));
 	struct known_thread unknown = { .row = 0 };
-	int64_t process, row;
+	int64_t process = intern_process(writer), row;
 	sqlite3_stmt *statement;
 
+	if (process < 0)
+		return process;
 	if (!thread) {
 		thread = add_thread(writer, thread_id);
 		if (!thread)
 			thread = &unknown;
-		read_thread_name(thread_id, thread->name, sizeof thread->name);
+		if (writer->gone)
+			thread->row = find_newest_thread(writer, process, thread_id);
+		else
+			read_thread_name(thread_id, thread->name, sizeof thread->name);
 	}
 	if (thread->row)
 		return thread->row;
-	process = intern_process(writer);
-	if (process < 0)
-		return process;
 	for (enum writer_statement which = WRITE_FIND_THREAD;; which = WRITE_THREAD) {
 		statement = writer_statement(writer, which);
 		sqlite3_bind_int64(statement, 1, process);
@@ -316,7 +328,8 @@ int64_t intern_stack(struct writer *writer, const struct sample_record *sample)
 
 /* --- statements and queries ---------------------------------------------------- */
 
-int64_t intern_statement(struct writer *writer, const char *text, size_t size, bool is_cut, uint64_t shape)
+int64_t intern_statement(struct writer *writer, const char *text, size_t size, bool is_cut, bool stays,
+                         uint64_t shape)
 {
 	struct hash key = hash_bytes(text, size);
 	struct known_text *known;
@@ -341,7 +354,7 @@ int64_t intern_statement(struct writer *writer, const char *text, size_t size, b
 		row = insert_row(writer, WRITE_STATEMENT);
 		writer->bytes += size + 40;
 	}
-	if (row > 0 && (known = hash_table_add(&writer->texts, key)))
+	if (row > 0 && stays && (known = hash_table_add(&writer->texts, key)))
 		known->row = row;
 	return row;
 }
@@ -372,7 +385,8 @@ static uint32_t add_span(struct writer *writer, int64_t row)
 {
 	if (writer->span_count == writer->span_room)
 		return UINT32_MAX;
-	writer->spans[writer->span_count] = (struct query_span){ row, INT64_MAX, INT64_MIN };
+	writer->spans[writer->span_count] =
+		(struct query_span){ .query = row, .first_ns = INT64_MAX, .last_ns = INT64_MIN };
 	return (uint32_t)writer->span_count++;
 }
 
@@ -405,9 +419,19 @@ static int64_t find_query(struct writer *writer, struct query_key key)
 	return row;
 }
 
+static struct hash query_hash(struct query_key key)
+{
+	return hash_words((uint64_t[]){ key.hi, key.lo }, 2);
+}
+
+struct known_query *intern_known_query(const struct writer *writer, struct query_key key)
+{
+	return hash_table_find(&writer->queries, query_hash(key));
+}
+
 int64_t intern_query(struct writer *writer, struct query_key key, uint32_t *span)
 {
-	struct hash hash = hash_words((uint64_t[]){ key.hi, key.lo }, 2);
+	struct hash hash = query_hash(key);
 	struct known_query *known = hash_table_find(&writer->queries, hash);
 	int64_t row;
 

@@ -12,8 +12,10 @@
 int64_t intern_series(struct writer *writer, const struct sample_record *sample);
 int64_t intern_stack(struct writer *writer, const struct sample_record *sample);
 
-/* `shape`: normalize_hash() of the whole text, 0: of this one. */
-int64_t intern_statement(struct writer *writer, const char *text, size_t size, bool is_cut, uint64_t shape);
+/* `stays`: the row will not be removed as an unused one. `shape`: normalize_hash() of the whole
+ * text, 0: of this one. */
+int64_t intern_statement(struct writer *writer, const char *text, size_t size, bool is_cut, bool stays,
+                         uint64_t shape);
 
 /* `text`: version, a space, path. Row 0 for no text. */
 int64_t intern_library(struct writer *writer, const char *text, size_t size);
@@ -21,7 +23,13 @@ int64_t intern_library(struct writer *writer, const char *text, size_t size);
 /* The query's row and, in `*span`, its place in the batch. */
 int64_t intern_query(struct writer *writer, struct query_key key, uint32_t *span);
 
-/* Remembers a thread's name; the row comes with its first sample. */
+/* What is known of a query that was interned; NULL: there is no memory for it. */
+struct known_query *intern_known_query(const struct writer *writer, struct query_key key);
+
+int64_t intern_process(struct writer *writer);
+int64_t intern_thread(struct writer *writer, uint32_t thread_id);
+
+/* Remembers a thread's name, for its row. */
 void intern_thread_name(struct writer *writer, const struct thread_record *record);
 
 #endif

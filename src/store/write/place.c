@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * From this process's addresses to the file's address space: each module has one
+ * From a process's addresses to the file's address space: each module has one
  * base in the file, whatever address the loader gave it. The first process to name
  * a module gives it its real base, if that range is free; another range otherwise.
  *
@@ -82,9 +82,19 @@ static int64_t add_module(struct writer *writer, const struct module *module)
 	return code ? -code : base;
 }
 
+static const struct module *module_of(const struct writer *writer, uint64_t address, uint32_t generation)
+{
+	const struct writer_gone *gone = writer->gone;
+
+	if (!gone)
+		return modules_find(address, generation);
+	return generation <= gone->generation ? module_history_find(&gone->modules, address, generation)
+	                                      : NULL;
+}
+
 int place_address(struct writer *writer, uint64_t address, uint32_t generation, uint64_t *placed)
 {
-	const struct module *module = modules_find(address, generation);
+	const struct module *module = module_of(writer, address, generation);
 	struct placed_module *known;
 	struct hash key;
 	int64_t base;

@@ -94,7 +94,7 @@ static int begin_epoch(struct writer *writer)
 	if (!code)
 		code = writer_run(writer, WRITE_COMMIT);
 	if (code)
-		writer_run(writer, WRITE_ROLLBACK);
+		writer_roll_back(writer);
 	else
 		writer->epoch_bytes = 0;
 	return code;
@@ -163,7 +163,8 @@ static int remove_unused_rows(sqlite3 *db, int64_t epoch)
 	/* Looks at every query, so not before there is something to gain. */
 	if (!code && database_number(db, "SELECT count(*) FROM processes", 0) > PROCESSES_KEPT)
 		code = run(db, "DELETE FROM processes WHERE id NOT IN (SELECT process FROM threads)"
-		               " AND id NOT IN (SELECT process FROM queries)");
+		               " AND id NOT IN (SELECT process FROM queries)"
+		               " AND id NOT IN (SELECT process FROM losses)");
 	return code;
 }
 
@@ -244,7 +245,7 @@ static int remove_step(struct writer *writer, int64_t bytes, int64_t max_bytes, 
 	if (!code)
 		code = writer_run(writer, WRITE_COMMIT);
 	if (code)
-		writer_run(writer, WRITE_ROLLBACK);
+		writer_roll_back(writer);
 	else
 		*trimmed += removed;
 	return code;

@@ -41,7 +41,7 @@ static int write_statement(void *context, const struct statement_stats *stats)
 	sqlite3_stmt *upsert = writer_statement(writer, WRITE_STATEMENT_COUNTS);
 	const char *program = writer->identity.executable;
 	int64_t statement =
-		intern_statement(writer, stats->text, strlen(stats->text), stats->is_cut, stats->hash);
+		intern_statement(writer, stats->text, strlen(stats->text), stats->is_cut, true, stats->hash);
 	int index = 0;
 
 	if (statement < 0)
@@ -92,7 +92,7 @@ int64_t statements_count(const struct writer *writer)
 
 int statements_fold(struct writer *writer, int64_t count)
 {
-	int64_t other = intern_statement(writer, "(other)", strlen("(other)"), false, 0);
+	int64_t other = intern_statement(writer, "(other)", strlen("(other)"), false, true, 0);
 	char *sql;
 	int code;
 

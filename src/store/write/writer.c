@@ -36,6 +36,8 @@ static const char *const statement_sql[WRITE_STATEMENTS] = {
 	[WRITE_FIND_THREAD] =
 		"SELECT id FROM threads WHERE process = ?1 AND thread_id = ?2 AND thread_name = ?3",
 	[WRITE_THREAD] = "INSERT INTO threads (process, thread_id, thread_name) VALUES (?1, ?2, ?3)",
+	[WRITE_NEWEST_THREAD] =
+		"SELECT id FROM threads WHERE process = ?1 AND thread_id = ?2 ORDER BY id DESC LIMIT 1",
 	[WRITE_FIND_SERIES] =
 		"SELECT id FROM series WHERE thread = ?1 AND trace_type = ?2 AND period_ns = ?3",
 	[WRITE_SERIES] =
@@ -58,11 +60,25 @@ static const char *const statement_sql[WRITE_STATEMENTS] = {
 	[WRITE_FIND_QUERY] = "SELECT id FROM queries WHERE query_id = ?1 AND process = ?2",
 	[WRITE_QUERY] = "INSERT INTO queries (query_id, process, first_ns, last_ns, session, batch)"
 			" VALUES (?1, ?2, 9223372036854775807, -9223372036854775808, ?3, ?4)",
+	[WRITE_QUERY_START] =
+		"UPDATE queries SET initial = ?2, parent = ?3, statement = ?4, query_start_ns = ?5,"
+		" thread_id = ?6, batch = ?7 WHERE id = ?1 AND NOT finished",
+	[WRITE_UNUSED_STATEMENT] = "DELETE FROM statements WHERE id = ?1"
+				   " AND NOT EXISTS (SELECT 1 FROM queries WHERE statement = ?1)"
+				   " AND id NOT IN (SELECT statement FROM statement_counters)",
 	[WRITE_QUERY_END] = "UPDATE queries SET finished = 1" QUERY_LOG_COLUMNS(
 		SET_STORED, SET_FILED, WRITER_NOTHING) " WHERE id = ?",
 	[WRITE_QUERY_ID] = "UPDATE queries SET query_id = ?2 WHERE id = ?1",
+	/* The record of the end knows better what the samples say of a query, if it comes. */
 	[WRITE_QUERY_RANGE] =
-		"UPDATE queries SET first_ns = min(first_ns, ?2), last_ns = max(last_ns, ?3) WHERE id = ?1",
+		"UPDATE queries SET first_ns = min(first_ns, ?2), last_ns = max(last_ns, ?3),"
+		" samples_cpu = samples_cpu + (NOT finished) * ?4, samples_real = samples_real + (NOT "
+		"finished) * ?5,"
+		" weight_cpu = weight_cpu + (NOT finished) * ?6, weight_real = weight_real + (NOT finished) "
+		"* ?7,"
+		" cpu_time_ns = cpu_time_ns + (NOT finished) * ?8, query_duration_ns ="
+		" iif(finished OR NOT statement, query_duration_ns, max(last_ns, ?3) - query_start_ns)"
+		" WHERE id = ?1",
 	[WRITE_SAMPLE] = "INSERT INTO samples (timestamp_ns" TRACE_LOG_COLUMNS(
 		NAME_STORED, NAME_FILED, WRITER_NOTHING,
 		WRITER_NOTHING) ") VALUES (?" TRACE_LOG_COLUMNS(MARK, MARK, WRITER_NOTHING,
@@ -76,8 +92,13 @@ static const char *const statement_sql[WRITE_STATEMENTS] = {
 		" VALUES (?1, ?2, ?3, ?4, ?5, ?6,"
 		" ?6 + coalesce((SELECT total FROM batches ORDER BY id DESC LIMIT 1), 0),"
 		" coalesce((SELECT max(id) FROM threads), 0))",
+	[WRITE_FIND_BATCH] = "SELECT b.id FROM processes AS p JOIN batches AS b ON b.process = p.id"
+			     " WHERE p.hostname = ?1 AND p.process_id = ?2 AND p.start_time_ns = ?3"
+			     " AND b.id = ?4",
 	[WRITE_NEWEST] = "SELECT max(before_ns, last_ns) FROM batches WHERE process = ?1"
 			 " ORDER BY id DESC LIMIT 1",
+	[WRITE_LOSS] = "INSERT OR REPLACE INTO losses (process, reason, first_ns, last_ns, samples, refusals)"
+		       " VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
 	[WRITE_LATE_SAMPLE] = "INSERT INTO late_samples (timestamp_ns, batch) VALUES (?1, ?2)",
 	[WRITE_STATEMENT_COUNTS] = STATEMENTS_UPSERT,
 };
@@ -119,31 +140,52 @@ int64_t writer_number(struct writer *writer, enum writer_statement which)
 	return number;
 }
 
+void writer_roll_back(struct writer *writer)
+{
+	free(writer->failure);
+	writer->failure = database_error(writer->database.db, writer->path);
+	/* SQLite has rolled it back itself where the disk was full. */
+	if (!sqlite3_get_autocommit(writer->database.db))
+		writer_run(writer, WRITE_ROLLBACK);
+}
+
+char *writer_failure(struct writer *writer)
+{
+	char *failure = writer->failure;
+
+	writer->failure = NULL;
+	return failure ? failure : database_error(writer->database.db, writer->path);
+}
+
 /* --- life ------------------------------------------------------------------------- */
+
+const struct writer_identity *writer_identity_here(void)
+{
+	static struct writer_identity identity; /* one row a process, however many writers it has */
+	ssize_t size;
+
+	if (identity.process_id == getpid())
+		return &identity;
+	if (gethostname(identity.hostname, sizeof identity.hostname))
+		identity.hostname[0] = '\0';
+	identity.hostname[sizeof identity.hostname - 1] = '\0';
+	size = readlink("/proc/self/exe", identity.executable, sizeof identity.executable - 1);
+	identity.executable[size > 0 ? size : 0] = '\0';
+	identity.start_time_ns = store_process_start();
+	identity.process_id = getpid();
+	return &identity;
+}
 
 void writer_reset_identity(struct writer *writer)
 {
-	struct writer_identity *identity = &writer->identity;
-	ssize_t size;
-
-	if (gethostname(identity->hostname, sizeof identity->hostname))
-		identity->hostname[0] = '\0';
-	identity->hostname[sizeof identity->hostname - 1] = '\0';
-	size = readlink("/proc/self/exe", identity->executable, sizeof identity->executable - 1);
-	identity->executable[size > 0 ? size : 0] = '\0';
-	if (identity->process_id != getpid())
-		identity->start_time_ns = store_process_start();
-	identity->process_id = getpid();
+	writer->identity = *writer_identity_here();
 	hash_table_clear(&writer->threads);
 	writer_forget(writer);
 }
 
 bool writer_init(struct writer *writer, bool (*give_up)(void *context), void *context)
 {
-	static struct writer_identity identity; /* outlives the writer: one row a process */
-
 	*writer = (struct writer){
-		.identity = identity,
 		.database = { .guard = -1 },
 		.threads = HASH_TABLE_OF(struct known_thread, 1 << 15),
 		.series = HASH_TABLE_OF(struct known_series, 1 << 15),
@@ -163,7 +205,6 @@ bool writer_init(struct writer *writer, bool (*give_up)(void *context), void *co
 		return false;
 	}
 	writer_reset_identity(writer);
-	identity = writer->identity;
 	return true;
 }
 
@@ -175,6 +216,8 @@ void writer_free(struct writer *writer)
 
 	for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
 		hash_table_free(tables[i]);
+	free(writer->failure);
+	writer->failure = NULL;
 	free(writer->samples);
 	free(writer->spans);
 	writer->samples = NULL;
@@ -236,6 +279,7 @@ int writer_open(struct writer *writer, const char *path, const struct database_l
 {
 	int code = database_open(&writer->database, path, limits, error);
 
+	writer->path = path;
 	if (code)
 		return code;
 	for (int i = 0; i < WRITE_STATEMENTS; i++) {

@@ -14,6 +14,7 @@
 #include "store/columns.h"
 #include "store/file/database.h"
 #include "base/hash_table.h"
+#include "modules/module_history.h"
 
 struct ring;
 
@@ -26,6 +27,7 @@ enum writer_statement {
 	WRITE_PROCESS,
 	WRITE_FIND_THREAD,
 	WRITE_THREAD,
+	WRITE_NEWEST_THREAD,
 	WRITE_FIND_SERIES,
 	WRITE_SERIES,
 	WRITE_SERIES_EPOCH,
@@ -42,15 +44,19 @@ enum writer_statement {
 	WRITE_LIBRARY,
 	WRITE_FIND_QUERY,
 	WRITE_QUERY,
+	WRITE_QUERY_START,
 	WRITE_QUERY_END,
+	WRITE_UNUSED_STATEMENT,
 	WRITE_QUERY_ID,
 	WRITE_QUERY_RANGE,
 	WRITE_SAMPLE,
 	WRITE_LAST_TIME,
 	WRITE_EPOCH,
 	WRITE_BATCH,
+	WRITE_FIND_BATCH,
 	WRITE_NEWEST,
 	WRITE_LATE_SAMPLE,
+	WRITE_LOSS,
 	WRITE_STATEMENT_COUNTS,
 	WRITE_STATEMENTS,
 };
@@ -72,13 +78,15 @@ struct pending_sample {
 	bool truncated;
 };
 
-/* First and last time that the batch has of one query. */
+/* What the batch has of one query: its first and last time, and its samples. */
 struct query_span {
 	int64_t query;
 	int64_t first_ns, last_ns;
+	int64_t samples[TRACE_TYPES], weights[TRACE_TYPES];
+	int64_t cpu_time_ns;
 };
 
-/* How the file names this process. */
+/* How the file names a process. */
 struct writer_identity {
 	char hostname[65];
 	char executable[256];
@@ -86,11 +94,18 @@ struct writer_identity {
 	int64_t start_time_ns;
 };
 
+/* A process that is gone, whose records another one writes. */
+struct writer_gone {
+	struct module_history modules;
+	uint32_t generation; /* the last one that the history has */
+};
+
 struct writer {
 	int64_t contended_until_ns; /* others were seen writing, not long ago */
 	struct database database;
 	sqlite3_stmt *statements[WRITE_STATEMENTS];
 	struct writer_identity identity;
+	const struct writer_gone *gone; /* NULL: the records are those of this process */
 
 	/* What is known of the file; forgotten when it may have changed. */
 	int64_t file_identity, process, removals, epoch;
@@ -119,6 +134,8 @@ struct writer {
 	int64_t process_newest;            /* time of the process's newest sample in earlier batches */
 	int64_t sample_first, sample_last; /* times of its samples */
 
+	const char *path; /* of the open file: the caller's */
+	char *failure;    /* writer_failure() */
 	/* Rows of statement_counters, at most: -1: not known. */
 	int64_t counted_statements;
 
@@ -130,16 +147,22 @@ struct writer {
 	void *context;
 };
 
-/* Memory and identity; opens nothing. False: no memory. */
+/* This process. One thread at a time. */
+const struct writer_identity *writer_identity_here(void);
+
+/* Memory, and the identity of this process; opens nothing. False: no memory. */
 bool writer_init(struct writer *writer, bool (*give_up)(void *context), void *context);
 void writer_free(struct writer *writer);
 
 /* After a fork: this is another process now. */
 void writer_reset_identity(struct writer *writer);
 
-/* As database_open(). */
+/* As database_open(); `path` stays while the file is open. */
 int writer_open(struct writer *writer, const char *path, const struct database_limits *limits, char **error);
 void writer_close(struct writer *writer, bool last);
+
+/* A sentence (malloc'ed) for the error of the call before. */
+char *writer_failure(struct writer *writer);
 
 /* What was stored survives a loss of power from now on. SQLITE_OK or the error. */
 int writer_sync(struct writer *writer);
@@ -175,6 +198,7 @@ struct known_stack {
 struct known_query {
 	struct hash key;
 	int64_t row;
+	int64_t statement;    /* that its start told, 0: none */
 	uint32_t batch, span; /* its span, valid in that batch only */
 };
 
@@ -190,6 +214,9 @@ struct placed_module {
 
 /* Forgets all rows it knows. */
 void writer_forget(struct writer *writer);
+
+/* After an error: keeps what it was, and ends the transaction if one is open. */
+void writer_roll_back(struct writer *writer);
 
 /* Runs a prepared statement without rows and makes it ready again. */
 int writer_run(struct writer *writer, enum writer_statement which);

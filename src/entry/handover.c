@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "entry/handover.h"
+
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "sampler/fork.h"
+#include "sampler/ring_reader.h"
+#include "store/shared_ring.h"
+
+/* Older headers do not know it. */
+#ifndef SYS_pidfd_open
+#define SYS_pidfd_open 434
+#endif
+
+/* A copy: the host may change its environment before it forks. */
+static char key[HANDOVER_KEY_SIZE];
+
+static bool send_descriptors(int to, const int descriptors[HANDOVER_DESCRIPTORS])
+{
+	union {
+		struct cmsghdr header;
+		char room[CMSG_SPACE(HANDOVER_DESCRIPTORS * sizeof(int))];
+	} control = { .header = { .cmsg_level = SOL_SOCKET,
+		                  .cmsg_type = SCM_RIGHTS,
+		                  .cmsg_len = CMSG_LEN(HANDOVER_DESCRIPTORS * sizeof(int)) } };
+	struct iovec text = { .iov_base = key, .iov_len = sizeof key };
+	struct msghdr message = {
+		.msg_iov = &text, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control
+	};
+
+	memcpy(CMSG_DATA(&control.header), descriptors, HANDOVER_DESCRIPTORS * sizeof(int));
+	return sendmsg(to, &message, MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)sizeof key;
+}
+
+/* Does not wait: the command has a queue. */
+static bool hand_over(int ring)
+{
+	int descriptors[HANDOVER_DESCRIPTORS] = { [HANDOVER_RING] = ring };
+	struct sockaddr_un address;
+	socklen_t size = handover_address(key, &address);
+	int to = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	int process = (int)syscall(SYS_pidfd_open, getpid(), 0);
+	bool done;
+
+	descriptors[HANDOVER_PROCESS] = process;
+	done = to >= 0 && process >= 0 && !connect(to, (struct sockaddr *)&address, size) &&
+	       send_descriptors(to, descriptors);
+	if (to >= 0)
+		close(to);
+	if (process >= 0)
+		close(process);
+	return done;
+}
+
+static void renew_in_child(void)
+{
+	int fd = shared_ring_renew();
+
+	if (fd < 0)
+		return;
+	hand_over(fd);
+	close(fd);
+}
+
+struct ring *handover_ring(size_t ring_bytes)
+{
+	const char *wanted = secure_getenv(HANDOVER_VARIABLE);
+	struct ring *ring = NULL;
+	int fd;
+
+	if (wanted && strlen(wanted) == sizeof key) {
+		memcpy(key, wanted, sizeof key);
+		ring = shared_ring_make(ring_bytes, &fd);
+	}
+	if (!ring)
+		return ring_create(ring_bytes);
+	hand_over(fd);
+	close(fd);
+	sampler_at_fork(renew_in_child);
+	return ring;
+}

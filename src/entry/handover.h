@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Under `queryprof record` each process hands its ring over to the command, which stores what
+ * is left there when the process is gone: after SIGKILL, a crash, or a bare exit_group.
+ *
+ * The command listens on a socket of the abstract kind, which a process reaches with any root
+ * and any user, and which leaves no file. The environment has a key of 32 digits: the first
+ * half names the socket, and the whole is the message, so that only processes of the
+ * recording get a hearing. With it go two descriptors: the shared ring (store/shared_ring.h),
+ * and a pidfd. The process keeps none of them open.
+ *
+ * Where any of this is refused, the ring is as private as without `record`.
+ */
+#ifndef QUERYPROF_ENTRY_HANDOVER_H
+#define QUERYPROF_ENTRY_HANDOVER_H
+
+#include <stddef.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#define HANDOVER_VARIABLE "QUERYPROF_RECORD_KEY"
+#define HANDOVER_KEY_SIZE 32
+
+enum handover_descriptor { HANDOVER_RING, HANDOVER_PROCESS, HANDOVER_DESCRIPTORS };
+
+struct ring;
+
+/* The process's ring, handed over if there is anybody to take it. NULL with errno set when
+ * there is no memory. */
+struct ring *handover_ring(size_t ring_bytes);
+
+/* The socket that the key names. Returns the length of the address. */
+static inline socklen_t handover_address(const char key[HANDOVER_KEY_SIZE], struct sockaddr_un *address)
+{
+	static const char prefix[] = "queryprof-";
+	const size_t prefix_size = sizeof prefix - 1, name_size = HANDOVER_KEY_SIZE / 2;
+
+	*address = (struct sockaddr_un){ .sun_family = AF_UNIX };
+	__builtin_memcpy(address->sun_path + 1, prefix, prefix_size);
+	__builtin_memcpy(address->sun_path + 1 + prefix_size, key, name_size);
+	return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + prefix_size + name_size);
+}
+
+#endif

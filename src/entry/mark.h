@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What recorded processes leave for `queryprof record` to say at the end: it names a file in
+ * QUERYPROF_RECORD, to which they write a line each time: one of these characters, the number
+ * of the process, a blank, the text.
+ */
+#ifndef QUERYPROF_ENTRY_MARK_H
+#define QUERYPROF_ENTRY_MARK_H
+
+enum mark {
+	MARK_SQLITE = '+',  /* the path of a SQLite library that is recorded */
+	MARK_REFUSED = '-', /* why one is not */
+	MARK_LOST = '!',    /* why samples cannot be stored */
+	MARK_OBJECT = '.',  /* a file that a process without such a library had mapped */
+};
+#define MARKS_MAX (64 << 10) /* bytes; nothing is written after that */
+
+/* Keeps errno. `text` is one line. */
+void mark_leave(enum mark mark, const char *text);
+
+#endif

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "store/recovery.h"
+
+#include <stdlib.h>
+
+#include "modules/module_log.h"
+#include "queryprof.h"
+#include "sampler/ring_reader.h"
+#include "sampler/ring_remains.h"
+#include "store/shared_ring.h"
+#include "store/write/batch.h"
+#include "store/write/retention.h"
+
+/* Of the writer's patience with another process that has the file locked, some seconds. */
+#define TRIES 10
+
+static bool never(void)
+{
+	return false;
+}
+
+static int open_file(struct writer *writer, const char *path, int64_t max_bytes, char **error)
+{
+	const struct database_limits limits = { .wal_bytes = retention_wal_bytes(max_bytes) };
+	int code = DATABASE_LOCKED;
+
+	for (int i = 0; i < TRIES && code == DATABASE_LOCKED; i++) {
+		free(*error);
+		*error = NULL;
+		code = writer_open(writer, path, &limits, error);
+	}
+	return code == DATABASE_LOCKED ? QP_STORE : code;
+}
+
+/* Whether the flusher's last transaction came to its end. Another process may have got the
+ * number of the batch when it did not. */
+static bool is_batch_stored(struct writer *writer, uint64_t batch)
+{
+	sqlite3_stmt *find = writer_statement(writer, WRITE_FIND_BATCH);
+
+	writer_bind_text(find, 1, writer->identity.hostname, SIZE_MAX);
+	sqlite3_bind_int64(find, 2, writer->identity.process_id);
+	sqlite3_bind_int64(find, 3, writer->identity.start_time_ns);
+	sqlite3_bind_int64(find, 4, (int64_t)batch);
+	return writer_number(writer, WRITE_FIND_BATCH) > 0;
+}
+
+/* Until nothing is left, or one batch cannot be stored. */
+static int store_records(struct writer *writer, struct ring *ring, int64_t max_bytes,
+                         struct recovery *recovery, uint64_t *lost)
+{
+	struct retention retention = { .trimming = false };
+	struct writer_result result = { .more = true };
+	uint64_t trimmed = 0;
+	int code = SQLITE_OK, tries = 0;
+
+	while (!code && result.more) {
+		code = writer_store(writer, ring, WRITER_BATCH, retention_batch_bytes(max_bytes), &result);
+		recovery->samples += result.samples;
+		recovery->queries += result.queries;
+		*lost += result.lost;
+		if (!code)
+			code = retention_apply(&retention, writer, max_bytes, never, &trimmed);
+		else if (result.busy && ++tries < TRIES)
+			code = SQLITE_OK;
+	}
+	return code;
+}
+
+/* All that is left, when the file cannot be had. */
+static uint64_t count_records(struct ring *ring)
+{
+	uint64_t count = 0;
+	unsigned kind;
+	size_t size;
+
+	for (; ring_peek(ring, &kind, &size); ring_consume(ring))
+		count += writer_is_row(kind);
+	return count;
+}
+
+static void store_ring(struct writer *writer, struct shared_ring *shared, const char *path, int64_t max_bytes,
+                       struct recovery *recovery)
+{
+	struct ring *ring = shared->ring;
+	uint64_t batch, lost = 0;
+	char *error = NULL;
+	int code = open_file(writer, path, max_bytes, &error);
+	bool is_stored = !code && ring_remains_announced(ring, &batch) && is_batch_stored(writer, batch);
+
+	recovery->unfinished += ring_remains_repair(ring, is_stored);
+	if (!code && store_records(writer, ring, max_bytes, recovery, &lost))
+		error = writer_failure(writer);
+	lost += count_records(ring);
+	losses_note(shared->losses, error ? error : "cannot be read", lost, 0);
+	losses_note_dropped(shared->losses, ring_dropped(ring));
+	if (code || losses_store(shared->losses, writer))
+		losses_add_waiting(&recovery->losses, shared->losses);
+	free(error);
+}
+
+static void store_shared(struct shared_ring *shared, const char *path, int64_t max_bytes,
+                         struct recovery *recovery)
+{
+	struct writer_gone gone = { .generation = 0 };
+	struct writer *writer = malloc(sizeof *writer);
+
+	if (writer && writer_init(writer, NULL, NULL)) {
+		writer->identity = *shared->identity;
+		writer->gone = &gone;
+		/* Without memory for them, addresses are of no module that is known. */
+		module_log_read(shared->modules, shared->modules_size, &gone.modules, &gone.generation);
+		store_ring(writer, shared, path, max_bytes, recovery);
+		writer_close(writer, false);
+		module_log_free(&gone.modules);
+		writer_free(writer);
+	}
+	free(writer);
+}
+
+void recovery_store(int fd, const char *path, int64_t max_bytes, struct recovery *recovery)
+{
+	struct shared_ring shared;
+
+	if (!shared_ring_open(&shared, fd))
+		return;
+	if (!ring_remains_empty(shared.ring) || losses_wait(shared.losses) ||
+	    ring_dropped(shared.ring) != shared.losses->ring_dropped)
+		store_shared(&shared, path, max_bytes, recovery);
+	shared_ring_close(&shared);
+}

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Stores what a process that is gone has left in its shared ring, in its name and as its
+ * flusher would have done.
+ */
+#ifndef QUERYPROF_STORE_RECOVERY_H
+#define QUERYPROF_STORE_RECOVERY_H
+
+#include <stdint.h>
+
+#include "store/write/losses.h"
+
+struct recovery {
+	uint64_t samples, queries; /* stored */
+	uint64_t unfinished;       /* the process ended while it wrote them */
+	struct losses losses;      /* that the file does not have */
+};
+
+/* `fd`: of the shared ring, whose process must be gone. The trace file `path` is kept near
+ * `max_bytes`; 0: it is not. Adds to `*recovery`. A ring that cannot be read has nothing to
+ * store. */
+void recovery_store(int fd, const char *path, int64_t max_bytes, struct recovery *recovery);
+
+#endif

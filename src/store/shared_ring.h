@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What this process has not stored yet, in memory that another process can hold, too: the
+ * ring, and all that its records need to be understood without this process. It is a sealed
+ * memfd of one size, mapped for good; store/recovery.h stores what is left there when the
+ * process is gone.
+ *
+ * Only where another process asks for it (entry/handover.h): elsewhere the ring's memory is
+ * private.
+ */
+#ifndef QUERYPROF_STORE_SHARED_RING_H
+#define QUERYPROF_STORE_SHARED_RING_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "store/write/losses.h"
+#include "store/write/writer.h"
+
+struct module_log;
+struct ring;
+
+/* --- in any process -------------------------------------------------------------------- */
+
+/* The account of what this process has lost: in the shared memory, if there is one. */
+struct losses *shared_ring_losses(void);
+
+/* --- in the process whose ring it is ------------------------------------------------- */
+
+/* Once a process. NULL: not here; the caller uses private memory. `*fd` is the memory's
+ * descriptor, for the caller to pass on and to close. */
+struct ring *shared_ring_make(size_t ring_bytes, int *fd);
+
+/* In a forked child, before it has other threads: memory of its own takes the place of the
+ * parent's, the ring empty. The descriptor, or -1 where the memory is private. */
+int shared_ring_renew(void);
+
+/* --- in the other process -------------------------------------------------------------- */
+
+struct shared_ring {
+	void *memory;
+	size_t size;
+	const struct writer_identity *identity; /* of the process */
+	struct ring *ring;
+	struct losses *losses;
+	const struct module_log *modules;
+	size_t modules_size;
+};
+
+/* Maps it. False: it is not one of this version. */
+bool shared_ring_open(struct shared_ring *shared, int fd);
+void shared_ring_close(struct shared_ring *shared);
+
+#endif

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "store/write/losses.h"
+
+#include <string.h>
+
+#include "base/sys.h"
+#include "store/write/intern.h"
+#include "store/write/writer.h"
+
+static struct loss *find(struct losses *losses, const char *reason)
+{
+	struct loss *loss = losses->reasons;
+
+	for (; loss < &losses->reasons[LOSS_REASONS - 1] && loss->first_ns; loss++)
+		if (strncmp(loss->reason, reason, sizeof loss->reason - 1) == 0)
+			return loss;
+	if (!loss->first_ns) {
+		const char *text = loss == &losses->reasons[LOSS_REASONS - 1] ? "other reasons" : reason;
+
+		strncpy(loss->reason, text, sizeof loss->reason - 1);
+		loss->first_ns = (int64_t)clock_ns(CLOCK_REALTIME);
+	}
+	return loss;
+}
+
+void losses_note(struct losses *losses, const char *reason, uint64_t samples, uint64_t refusals)
+{
+	struct loss *loss;
+
+	if (!samples && !refusals)
+		return;
+	loss = find(losses, reason);
+	loss->last_ns = (int64_t)clock_ns(CLOCK_REALTIME);
+	loss->samples += samples;
+	loss->refusals += refusals;
+}
+
+void losses_note_dropped(struct losses *losses, uint64_t ring_dropped)
+{
+	uint64_t noted = losses->ring_dropped;
+
+	losses->ring_dropped = ring_dropped;
+	losses_note(losses, "the ring was full (see trace_log_ring_bytes)",
+	            ring_dropped > noted ? ring_dropped - noted : 0, 0);
+}
+
+static bool waits(const struct loss *loss)
+{
+	return loss->samples != loss->stored_samples || loss->refusals != loss->stored_refusals;
+}
+
+bool losses_wait(const struct losses *losses)
+{
+	for (int i = 0; i < LOSS_REASONS; i++)
+		if (waits(&losses->reasons[i]))
+			return true;
+	return false;
+}
+
+void losses_add_waiting(struct losses *to, const struct losses *from)
+{
+	for (int i = 0; i < LOSS_REASONS; i++) {
+		const struct loss *loss = &from->reasons[i];
+		char reason[LOSS_REASON_SIZE];
+
+		memcpy(reason, loss->reason, sizeof reason - 1); /* of a process that may have crashed */
+		reason[sizeof reason - 1] = '\0';
+		losses_note(to, reason, loss->samples - loss->stored_samples,
+		            loss->refusals - loss->stored_refusals);
+	}
+}
+
+static int store_loss(const struct loss *loss, struct writer *writer)
+{
+	sqlite3_stmt *statement = writer_statement(writer, WRITE_LOSS);
+	int64_t process = intern_process(writer);
+
+	if (process < 0)
+		return (int)-process;
+	sqlite3_bind_int64(statement, 1, process);
+	writer_bind_text(statement, 2, loss->reason, strnlen(loss->reason, sizeof loss->reason));
+	sqlite3_bind_int64(statement, 3, loss->first_ns);
+	sqlite3_bind_int64(statement, 4, loss->last_ns);
+	sqlite3_bind_int64(statement, 5, (int64_t)loss->samples);
+	sqlite3_bind_int64(statement, 6, (int64_t)loss->refusals);
+	return writer_run(writer, WRITE_LOSS);
+}
+
+int losses_store(struct losses *losses, struct writer *writer)
+{
+	int code;
+
+	if (!losses_wait(losses))
+		return SQLITE_OK;
+	code = writer_run(writer, WRITE_BEGIN);
+	for (int i = 0; !code && i < LOSS_REASONS; i++)
+		if (waits(&losses->reasons[i]))
+			code = store_loss(&losses->reasons[i], writer);
+	if (!code)
+		code = writer_run(writer, WRITE_COMMIT);
+	if (code) {
+		writer_roll_back(writer);
+		writer_forget(writer);
+		return code;
+	}
+	for (int i = 0; i < LOSS_REASONS; i++) {
+		struct loss *loss = &losses->reasons[i];
+
+		loss->stored_samples = loss->samples;
+		loss->stored_refusals = loss->refusals;
+	}
+	return SQLITE_OK;
+}

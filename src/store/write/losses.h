@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a process has lost, and why: an account that one thread at a time keeps, the flusher
+ * while there is one. It may lie in memory that another process reads when this one is gone.
+ * A row of the file's table is a process and a reason, with the sum so far, so that a row
+ * that is written twice is the same row.
+ */
+#ifndef QUERYPROF_STORE_WRITE_LOSSES_H
+#define QUERYPROF_STORE_WRITE_LOSSES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define LOSS_REASONS 8
+#define LOSS_REASON_SIZE 160
+
+struct writer;
+
+struct loss {
+	int64_t first_ns, last_ns; /* CLOCK_REALTIME; 0: the place is free */
+	uint64_t samples;          /* and lines of query_log */
+	uint64_t refusals;         /* whose samples nobody has counted */
+	uint64_t stored_samples, stored_refusals;
+	char reason[LOSS_REASON_SIZE];
+};
+
+struct losses {
+	struct loss reasons[LOSS_REASONS]; /* the last one takes all further reasons */
+	uint64_t ring_dropped;             /* noted of ring_dropped() */
+};
+
+/* Records that were lost, or refusals. Nothing where both are 0. */
+void losses_note(struct losses *losses, const char *reason, uint64_t samples, uint64_t refusals);
+
+/* What the ring has dropped since the last call. */
+void losses_note_dropped(struct losses *losses, uint64_t ring_dropped);
+
+/* Whether the file lacks some. */
+bool losses_wait(const struct losses *losses);
+
+/* Adds what `from` has and the file lacks. */
+void losses_add_waiting(struct losses *to, const struct losses *from);
+
+/* Brings them into the file, which is open. SQLITE_OK or the error. */
+int losses_store(struct losses *losses, struct writer *writer);
+
+#endif

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Processes that run numbered queries until somebody kills them, or leave without a word.
+ *
+ * usage: killed LEDGER THREADS WAY [COUNT]
+ *
+ * LEDGER is a file of one number a thread of each process: how many queries it has ended. It
+ * survives the process, as the queries must. The query's text has the process's place, the
+ * thread's and the query's number.
+ *
+ *	WAY        the process
+ *	run        runs on and on, itself
+ *	workers    makes COUNT others that do, and ends when all of them have; those that
+ *	           SIGTERM ends are expected
+ *	leave      runs COUNT queries of some 30 ms, and leaves by the bare system call
+ *	close      as leave, after closing all descriptors and taking their numbers
+ */
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sqlite3.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define THREADS_MAX 8
+#define PROCESSES_MAX 64
+
+static atomic_long (*ledger)[THREADS_MAX];
+static int threads, place;
+
+static void run_query(sqlite3 *db, int thread, long number, int steps)
+{
+	char sql[200];
+
+	snprintf(sql, sizeof sql,
+	         "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c WHERE x < %d)"
+	         " SELECT sum(x) AS q_%d_%d_%ld FROM c",
+	         steps, place, thread, number);
+	if (sqlite3_exec(db, sql, NULL, NULL, NULL))
+		_exit(3);
+}
+
+static void *run_on(void *context)
+{
+	int thread = (int)(long)context;
+	sqlite3 *db;
+
+	if (sqlite3_open(":memory:", &db))
+		_exit(3);
+	for (long number = 0;; number++) {
+		run_query(db, thread, number, 2000 + (int)(number % 7) * 1000);
+		atomic_fetch_add(&ledger[place][thread], 1);
+	}
+	return NULL;
+}
+
+static void run_for_ever(void)
+{
+	pthread_t thread;
+
+	for (long i = 1; i < threads; i++)
+		pthread_create(&thread, NULL, run_on, (void *)i);
+	run_on(NULL);
+}
+
+/* As those of a server: made by fork, when the parent has used SQLite itself. */
+static int run_workers(int count)
+{
+	sqlite3 *db;
+	int bad = 0, status;
+
+	if (sqlite3_open(":memory:", &db))
+		return 3;
+	run_query(db, 0, 0, 1000);
+	sqlite3_close(db);
+	for (int i = 1; i <= count; i++) {
+		pid_t worker = fork();
+
+		place = i;
+		if (worker < 0)
+			return 3;
+		if (!worker)
+			run_for_ever();
+		printf("%d\n", (int)worker);
+		fflush(stdout);
+	}
+	place = 0;
+	for (int i = 0; i < count; i++) {
+		wait(&status);
+		bad |= !WIFSIGNALED(status);
+	}
+	return bad;
+}
+
+static void leave(int count)
+{
+	sqlite3 *db;
+
+	if (sqlite3_open(":memory:", &db))
+		_exit(3);
+	for (int number = 0; number < count; number++)
+		run_query(db, 0, number, 150000);
+	atomic_fetch_add(&ledger[0][0], count);
+	syscall(SYS_exit_group, 0);
+}
+
+static void take_descriptors(void)
+{
+	for (int fd = 3; fd < 100; fd++) {
+		close(fd);
+		if (open("/dev/null", O_RDWR) < 0)
+			_exit(3);
+	}
+}
+
+int main(int argc, char **argv)
+{
+	const size_t size = sizeof(*ledger) * PROCESSES_MAX;
+	int fd = argc > 3 ? open(argv[1], O_RDWR | O_CREAT, 0600) : -1;
+	int count = argc > 4 ? atoi(argv[4]) : 0;
+
+	if (fd < 0 || ftruncate(fd, (off_t)size))
+		return 3;
+	ledger = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (ledger == MAP_FAILED)
+		return 3;
+	threads = atoi(argv[2]);
+	if (!strcmp(argv[3], "run"))
+		run_for_ever();
+	if (!strcmp(argv[3], "workers"))
+		return run_workers(count);
+	if (!strcmp(argv[3], "close"))
+		take_descriptors();
+	leave(count);
+	return 3;
+}

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Stands for an old SQLite library. */
+#define EXPORTED __attribute__((visibility("default")))
+
+EXPORTED int sqlite3_step(void *statement);
+EXPORTED int sqlite3_libversion_number(void);
+EXPORTED const char *sqlite3_libversion(void);
+
+int sqlite3_step(void *statement)
+{
+	(void)statement;
+	return 21;
+}
+
+int sqlite3_libversion_number(void)
+{
+	return 3015002;
+}
+
+const char *sqlite3_libversion(void)
+{
+	return "3.15.2";
+}

@@ -1,0 +1,163 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""Processes that are killed, or leave by a bare system call, under `queryprof record`: what
+they had committed is in the file, once.
+
+usage: test_killed.py QUERYPROF KILLED: a program that runs queries until it is killed
+
+QUERYPROF_TEST_ROUNDS: so many processes are killed (default 16)."""
+
+import collections
+import random
+import shutil
+import struct
+import sys
+
+from recording import *
+
+KILLED = os.path.abspath(sys.argv.pop(1))
+ROUNDS = int(os.environ.get("QUERYPROF_TEST_ROUNDS", "16"))
+SEED = int(os.environ.get("QUERYPROF_TEST_SEED", "10"))
+THREADS_MAX = 8
+
+# All queries have a line, and samples are many. A long interval leaves more in the ring, a
+# short one has the flusher killed in the middle of its work.
+EVERY_QUERY = ("--cpu", "200us", "--real", "500us", "--setting", "log_queries_min_query_duration_ns=0")
+INTERVALS_MS = (1, 20, 5000)
+
+
+class Killed(Recording):
+    def setUp(self):
+        super().setUp()
+        self.ledger = os.path.join(self.folder, "ledger")
+        self.random = random.Random(SEED)
+        print("QUERYPROF_TEST_SEED=%d" % SEED)
+
+    def start(self, threads, *way, interval_ms):
+        options = (*EVERY_QUERY, "--setting", "trace_log_flush_interval_ms=%d" % interval_ms)
+        return subprocess.Popen(self.arguments(KILLED, self.ledger, str(threads), *way, options=options),
+                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+    def ended(self, place=0):
+        """How many queries each thread of a process has ended."""
+        try:
+            with open(self.ledger, "rb") as file:
+                file.seek(place * THREADS_MAX * 8)
+                return struct.unpack("%dq" % THREADS_MAX, file.read(THREADS_MAX * 8))
+        except (FileNotFoundError, struct.error):
+            return (0,) * THREADS_MAX
+
+    def stored(self):
+        """The numbers of the queries that are in the file, by process and thread."""
+        found = collections.defaultdict(list)
+        for (text,) in self.rows("SELECT query FROM query_log WHERE query LIKE '%q\\_%' ESCAPE '\\'"
+                                 " AND type = 'QueryFinish'"):
+            place, thread, number = text.split(" q_")[1].split()[0].split("_")
+            found[int(place), int(thread)].append(int(number))
+        return found
+
+    def expect_all(self, places):
+        found = self.stored()
+        for place in places:
+            for thread, ended in enumerate(self.ended(place)):
+                numbers = sorted(found[place, thread])
+                # The last one may have been committed, and not counted by the host yet.
+                self.assertIn(numbers, [list(range(ended)), list(range(ended + 1))],
+                              "process %d, thread %d: %d ended%s" % (place, thread, ended, self.seen))
+
+    def expect_samples(self):
+        """A query's line says how many samples its process has committed."""
+        wrong = self.rows("""
+            SELECT query_id, samples_cpu + samples_real, count(s.timestamp_ns)
+            FROM query_log LEFT JOIN trace_log AS s USING (query_id)
+            GROUP BY query_id HAVING count(s.timestamp_ns) <> samples_cpu + samples_real""")
+        self.assertEqual(wrong, [], self.seen)
+        self.assertGreater(self.rows("SELECT count(*) FROM trace_log")[0][0], 0, self.seen)
+        # Every address is of a module that is known.
+        unknown, all_of_them = self.rows("""
+            SELECT count(*) FILTER (WHERE a.value & 0x4000000000000000), count(*)
+            FROM stacks, json_each(stacks.trace) AS a""")[0]
+        self.assertLessEqual(unknown, all_of_them / 100, self.seen)
+        names = self.rows("SELECT DISTINCT thread_name FROM threads")
+        self.assertEqual(names, [("killed",)], self.seen)
+
+    def finish(self, process):
+        out, err = process.communicate(timeout=120)
+        self.seen = "\nexit status %d\n%s%s" % (process.returncode, out, err)
+
+    def test_at_a_random_moment(self):
+        """The command itself is killed."""
+        for turn in range(max(ROUNDS // 4, 1)):
+            with self.subTest(turn=turn):
+                self.setUp_again()
+                process = self.start(self.random.choice([1, 4]), "run", interval_ms=self.random.choice(INTERVALS_MS))
+                wait_until(lambda: self.ended()[0] > 3, "a query")
+                time.sleep(self.random.random() * 0.1)
+                pid = self.child_of(process.pid)
+                os.kill(pid, signal.SIGKILL)
+                self.finish(process)
+                self.assertEqual(process.returncode, -signal.SIGKILL, self.seen)
+                self.expect_all([0])
+                self.expect_samples()
+
+    def setUp_again(self):
+        for name in os.listdir(self.folder):
+            os.unlink(os.path.join(self.folder, name))
+
+    @staticmethod
+    def child_of(pid):
+        """The program: the other child, the witness, has another name."""
+        with open("/proc/%d/task/%d/children" % (pid, pid), encoding="ascii") as file:
+            for child in file.read().split():
+                with open("/proc/%s/comm" % child, encoding="ascii") as name:
+                    if name.read().strip() == "killed":
+                        return int(child)
+        raise AssertionError("no program")
+
+    def kill_workers(self, count, threads, number, interval_ms):
+        process = self.start(threads, "workers", str(count), interval_ms=interval_ms)
+        workers = [int(process.stdout.readline()) for _ in range(count)]
+        order = list(range(count))
+        self.random.shuffle(order)
+        for worker in order:
+            wait_until(lambda: self.ended(worker + 1)[0] > 1, "a query")
+            time.sleep(self.random.random() * 0.02)
+            os.kill(workers[worker], number)
+        self.finish(process)
+        self.assertEqual(process.returncode, 0, self.seen)
+        self.expect_all(range(1, count + 1))
+        self.expect_samples()
+
+    def test_forked_children(self):
+        for turn in range(max(ROUNDS * 3 // 4 // 9, 1)):
+            with self.subTest(turn=turn):
+                self.setUp_again()
+                self.kill_workers(9, 2, signal.SIGKILL, self.random.choice(INTERVALS_MS))
+
+    def test_prefork_server(self):
+        self.kill_workers(9, 1, signal.SIGTERM, 100)
+
+    def test_bare_system_call(self):
+        for way in "leave", "close":
+            with self.subTest(way=way):
+                self.setUp_again()
+                process = self.start(1, way, "1", interval_ms=100)
+                self.finish(process)
+                self.assertEqual((process.returncode, self.stored()), (0, {(0, 0): [0]}), self.seen)
+                self.expect_samples()
+
+    def test_go(self):
+        go = shutil.which("go")
+        if not go:
+            self.skipTest("no Go")
+        program = os.path.join(self.folder, "briefly")
+        source = os.path.join(os.path.dirname(os.path.abspath(__file__)), "briefly.go")
+        environment = {**os.environ, "GO111MODULE": "off", "GOFLAGS": "", "GOTOOLCHAIN": "local"}
+        subprocess.run([go, "build", "-o", program, source], check=True, env=environment)
+        done = self.record(program)
+        self.assertEqual((done.returncode, self.stored()), (0, {(0, 0): [0]}), self.seen)
+        self.assertGreater(self.rows("SELECT count(*) FROM trace_log")[0][0], 0, self.seen)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,95 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""What is lost, and why, is in the file, in the last line of `queryprof record`, and in the
+head of a report.
+
+usage: test_losses.py QUERYPROF"""
+
+import re
+import resource
+
+from recording import *
+
+# On one processor, the flusher has to wait for its turn.
+MANY = """
+import os, sqlite3, sys
+os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+db = sqlite3.connect(':memory:')
+for i in range(int(sys.argv[1])):
+    db.execute('SELECT /* %s %d */ 1' % (os.urandom(int(sys.argv[2])).hex(), i)).fetchall()
+"""
+
+# No samples: the lines alone are counted.
+EVERY_QUERY = ("--cpu", "0", "--real", "60s", "--setting", "log_queries_min_query_duration_ns=0")
+
+
+class Losses(Recording):
+    def lines(self):
+        return self.rows("SELECT count(*) FROM query_log WHERE query LIKE 'SELECT /*%'")[0][0]
+
+    def expect_account(self, lost):
+        """Each line was stored or lost. The name of the thread may be lost, too, and the end of
+        the connection."""
+        self.assertIn(self.lines() + lost, range(3000, 3005), self.seen)
+
+    def lost(self, condition):
+        return self.rows("SELECT coalesce(sum(samples), 0), coalesce(sum(refusals), 0), max(reason) FROM losses"
+                         " WHERE " + condition)[0]
+
+    def told(self, done, reason):
+        """The number in the last line."""
+        last = done.stderr.strip().splitlines()[-1]
+        self.assertIn(reason, last, self.seen)
+        return int(re.search(r": (\d+) samples? or lines of queries lost: ", last).group(1))
+
+    def test_nothing_lost(self):
+        done = self.record(PYTHON, "-c", MANY, "100", "10", options=EVERY_QUERY)
+        self.assertEqual(self.lost("1"), (0, 0, None), self.seen)
+        self.assertNotIn("lost", done.stderr)
+
+    def test_full_ring(self):
+        """More than there is room for, and no room is made meanwhile."""
+        done = self.record(PYTHON, "-c", MANY, "3000", "500",
+                           options=(*EVERY_QUERY, "--setting", "trace_log_ring_bytes=65536"))
+        lost, _, reason = self.lost("reason LIKE 'the ring was full%'")
+        self.assertGreater(lost, 0, self.seen)
+        self.assertEqual(self.told(done, "the ring was full"), lost)
+        self.expect_account(lost)
+        self.assertEqual(self.rows("SELECT count(*) FROM losses JOIN processes ON processes.id = process"
+                                   " WHERE first_ns BETWEEN 1 AND last_ns AND executable LIKE '%python%'"), [(1,)])
+        report = subprocess.run([QUERYPROF, "report", self.trace], capture_output=True, text=True, check=True)
+        self.assertRegex(report.stdout, r"(?m)^lost .*" + re.escape(reason))
+
+    def test_full_disk(self):
+        """A file system of its own, which a user may have in a namespace."""
+        disk = os.path.join(self.folder, "disk")
+        os.mkdir(disk)
+        self.trace = os.path.join(disk, "app.trace")
+        inside = ["unshare", "--mount", "--map-root-user", "--user"] if os.getuid() else ["unshare", "--mount"]
+        script = 'mount -t tmpfs -o size=1500k tmpfs "$0" && "$@"; status=$?; cp "$0"/* "$0/../"; exit $status'
+        if subprocess.run([*inside, "sh", "-c", "mount -t tmpfs tmpfs " + disk], capture_output=True, check=False).returncode:
+            self.skipTest("no file system may be mounted")
+        done = subprocess.run([*inside, "sh", "-c", script, disk, *self.arguments(
+            PYTHON, "-c", MANY, "3000", "500", options=EVERY_QUERY)], capture_output=True, text=True, timeout=120, check=False)
+        self.seen = "\nexit status %d\n%s%s" % (done.returncode, done.stdout, done.stderr)
+        self.trace = os.path.join(self.folder, "app.trace")
+        self.assertEqual(done.returncode, 0, self.seen)
+        told = self.told(done, "full")
+        self.assertGreater(told, 0)
+        self.expect_account(told)
+
+    def test_refused_timers(self):
+        user = {}
+        if not os.getuid():  # who may have all timers
+            os.chmod(self.folder, 0o777)
+            user = {"user": "nobody"}
+        done = self.record(PYTHON, "-c", MANY, "100", "10", **user,
+                           preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_SIGPENDING, (0, 0)))
+        samples, refusals, reason = self.lost("reason LIKE '%timer%'")
+        self.assertEqual(samples, 0)
+        self.assertGreater(refusals, 0, self.seen)
+        self.assertIn(reason, done.stderr.strip().splitlines()[-1])
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,119 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""Queries that never end: the program is killed in the middle of them.
+
+usage: test_unfinished.py QUERYPROF"""
+
+import re
+
+from recording import *
+
+ENDLESS = ("WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT sum(x), 'größe' FROM c")
+BOUND = 1920  # bytes of a text that come with a query's first sample
+
+
+class Unfinished(Recording):
+    def unfinished(self):
+        if not os.path.exists(self.trace) or not os.path.getsize(self.trace):
+            return []
+        return self.rows("SELECT query_id, query, query_duration_ns, samples_cpu, samples_real FROM query_log"
+                         " WHERE type = 'QueryStart' ORDER BY query_start_time_microseconds")
+
+    def expect_unfinished(self, *texts):
+        """Queries with these texts, each with the samples that its row says."""
+        found = self.unfinished()
+        self.assertEqual([row[1] for row in found], list(texts), self.seen)
+        for query_id, _, duration, cpu, real in found:
+            self.assertEqual(self.rows("SELECT sum(trace_type = 'CPU'), sum(trace_type = 'Real') FROM trace_log"
+                                       " WHERE query_id = ?", query_id), [(cpu, real)])
+            self.assertGreater(cpu + real, 0)
+            self.assertGreater(duration, 0)
+        return found
+
+    def command(self, *arguments):
+        done = subprocess.run([QUERYPROF, *arguments], capture_output=True, text=True, timeout=60, check=False)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done.stdout
+
+    def kill(self, number, text, *command):
+        """Kills the program once the file knows that a query that begins so is running."""
+        process = subprocess.Popen(self.arguments(*command), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+        try:
+            wait_until(lambda: any(row[1].startswith(text) for row in self.unfinished()), "an unfinished query")
+            os.kill(self.rows("SELECT process_id FROM processes")[0][0], number)
+            self.seen = process.communicate(timeout=60)[1].decode()
+        finally:
+            process.kill()
+            process.wait()
+        self.assertEqual(process.returncode, -number)
+
+    def test_ends(self):
+        for number in signal.SIGTERM, signal.SIGKILL:
+            self.kill(number, "WITH", "sqlite3", "-init", "/dev/null", ":memory:", "SELECT 42; " + ENDLESS)
+            (query_id, *_), = self.expect_unfinished(ENDLESS)
+            table = self.command("queries", self.trace)
+            self.assertRegex(table, r"unfinished +" + re.escape(ENDLESS))
+            self.assertIn(query_id[:18], table)
+            for selection in ("--query", query_id), ("--like", "größe"):
+                report = self.command("report", self.trace, *selection)
+                self.assertRegex(report, r"unfinished +1: no end was recorded")
+                self.assertIn(ENDLESS, report)
+                self.assertIn("sqlite3_step", report)
+            os.unlink(self.trace)
+
+    def test_timeout(self):
+        """Another query ends before: its text stands above no samples but its own."""
+        done = self.record("timeout", "1", "sqlite3", "-init", "/dev/null", ":memory:", SLOW + "; " + ENDLESS)
+        self.assertEqual(done.returncode, 124, self.seen)
+        self.expect_unfinished(ENDLESS)
+        self.assertRegex(done.stderr, " 2 queries, 1 process")
+        report = self.command("report", self.trace)
+        self.assertNotIn("\ntext", report)
+        self.assertRegex(report, r"on CPU, unfinished|wall, unfinished")
+        only = self.command("report", self.trace, "--like", "250000")
+        self.assertIn(SLOW, only)
+        self.assertNotIn("unfinished", only)
+        db = sqlite3.connect(self.trace)
+        db.execute("UPDATE queries SET statement = 0 WHERE NOT finished")
+        db.commit()
+        db.close()
+        self.assertNotIn("\ntext", self.command("report", self.trace))
+
+    def test_long_text(self):
+        """It is cut between two characters, and whole once the query has ended."""
+        long = ENDLESS + " /* %s */" % ("ß" * BOUND)
+        self.kill(signal.SIGKILL, "WITH", "sqlite3", "-init", "/dev/null", ":memory:", long)
+        (_, text, *_), = self.expect_unfinished(long.encode()[:BOUND - 1].decode(errors="ignore"))
+        self.assertTrue(long.startswith(text))
+        self.assertEqual(self.rows("SELECT is_cut FROM statements WHERE id IN (SELECT statement FROM queries)"), [(1,)])
+        os.unlink(self.trace)
+        self.record("sqlite3", "-init", "/dev/null", ":memory:", SLOW + " /* %s */" % ("ß" * BOUND))
+        self.assertEqual(self.rows("SELECT is_cut, length(query) > 1900 FROM statements WHERE query LIKE '%ß%'"),
+                         [(0, 1)])
+
+    def test_nested_and_open(self):
+        """A statement inside another one counts for the outermost. One that was stepped, and
+        is open, has not ended."""
+        script = """
+import sqlite3
+db = sqlite3.connect(':memory:')
+db.create_function('nested', 0, lambda: db.execute(%r).fetchone()[0])
+rows = db.execute("SELECT x, (SELECT sum(y) FROM (WITH RECURSIVE d(y) AS (SELECT 1 UNION ALL SELECT y + 1 FROM d"
+                  " WHERE y < 400000) SELECT y FROM d)) FROM (SELECT 1 AS x UNION ALL SELECT 2)")
+rows.fetchone()
+db.execute('SELECT nested()')
+""" % ENDLESS
+        self.kill(signal.SIGKILL, "SELECT nested()", PYTHON, "-c", script)
+        first, second = (row[1] for row in self.unfinished())
+        self.assertTrue(first.startswith("SELECT x, "), first)
+        self.assertEqual(second, "SELECT nested()")
+
+    def test_not_logged(self):
+        done = self.record("timeout", "1", "sqlite3", "-init", "/dev/null", ":memory:", ENDLESS,
+                           options=("--cpu", "1ms", "--setting", "log_queries=0"))
+        self.assertEqual(done.returncode, 124, self.seen)
+        self.assertEqual(self.rows("SELECT count(*) FROM statements"), [(0,)])
+        self.assertGreater(self.rows("SELECT count(*) FROM trace_log")[0][0], 10)
+
+
+unittest.main()

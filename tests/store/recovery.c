@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a process leaves in its shared ring when it is killed in the middle of its flusher's
+ * work: each record comes to the file once.
+ */
+#include "support.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "store/recovery.h"
+#include "store/shared_ring.h"
+#include "store/write/batch.h"
+
+#define FLUSHED 100
+#define LATER 50
+#define RING_BYTES (1 << 20)
+
+enum moment { BEFORE_ALL, AMONG_ROWS, BEFORE_COMMIT, AFTER_COMMIT, AFTER_ALL, MOMENTS };
+
+static const struct module modules[] = {
+	{ .start = 0x7f0000000000,
+	  .end = 0x7f0000020000,
+	  .path = "/usr/lib/one.so",
+	  .build_id = "11",
+	  .born = 1,
+	  .died = UINT32_MAX },
+};
+
+/* --- the process that is killed -------------------------------------------------------- */
+
+static int die_before_commit(void *unused)
+{
+	(void)unused;
+	return kill(getpid(), SIGKILL);
+}
+
+static int die_after_commit(void *unused, sqlite3 *db, const char *name, int pages)
+{
+	(void)unused, (void)db, (void)name, (void)pages;
+	return kill(getpid(), SIGKILL);
+}
+
+static void die_among_rows(void *unused, int what, const char *database, const char *table, sqlite3_int64 row)
+{
+	(void)unused, (void)what, (void)database, (void)row;
+	if (!strcmp(table, "samples"))
+		kill(getpid(), SIGKILL);
+}
+
+static void flush_and_die(enum moment moment)
+{
+	static struct writer writer;
+	struct database_limits limits = { .wal_bytes = 1 << 20 };
+	struct writer_result result;
+	char *error;
+
+	if (!writer_init(&writer, NULL, NULL) || writer_open(&writer, trace_path, &limits, &error))
+		_exit(1);
+	if (moment == AMONG_ROWS)
+		sqlite3_update_hook(writer.database.db, die_among_rows, NULL);
+	if (moment == BEFORE_COMMIT)
+		sqlite3_commit_hook(writer.database.db, die_before_commit, NULL);
+	if (moment == AFTER_COMMIT)
+		sqlite3_wal_hook(writer.database.db, die_after_commit, NULL);
+	if (moment != BEFORE_ALL)
+		writer_store(&writer, ring, WRITER_BATCH, SIZE_MAX, &result);
+	kill(getpid(), SIGKILL);
+}
+
+static void be_killed(enum moment moment, int to_parent, int from_parent)
+{
+	struct query_key key = { 1, 2 };
+	char byte;
+	int fd;
+
+	ring = shared_ring_make(RING_BYTES, &fd);
+	if (!ring || write(to_parent, &fd, sizeof fd) != sizeof fd || read(from_parent, &byte, 1) != 1)
+		_exit(1);
+	put_thread(4242, "worker");
+	put_samples(T0, FLUSHED, 5, key);
+	/* Those that the flusher does not get to see. */
+	const uint64_t trace[] = { 0x7f0000000123 };
+	if (moment == BEFORE_ALL || moment == AFTER_ALL) {
+		flush_and_die(moment);
+	} else {
+		void *never = ring_reserve(ring, 64);
+		for (int i = 0; i < LATER; i++)
+			put_sample((struct a_sample){
+				.timestamp_ns = T0 + 1000000000 + (uint64_t)i, .trace = trace, .depth = 1 });
+		memset(never, 0, 64);
+		flush_and_die(moment);
+	}
+	_exit(1);
+}
+
+/* The descriptor of its ring. */
+static int run_and_kill(enum moment moment)
+{
+	int to_parent[2], to_child[2], fd, status;
+	char path[64];
+	pid_t child;
+
+	assert_int_equal(pipe(to_parent) | pipe(to_child), 0);
+	child = fork();
+	if (!child)
+		be_killed(moment, to_parent[1], to_child[0]);
+	assert_int_equal(read(to_parent[0], &fd, sizeof fd), sizeof fd);
+	snprintf(path, sizeof path, "/proc/%d/fd/%d", (int)child, fd);
+	fd = open(path, O_RDWR | O_CLOEXEC);
+	assert_true(fd >= 0);
+	assert_int_equal(write(to_child[1], "", 1), 1);
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+	for (int i = 0; i < 2; i++) {
+		close(to_parent[i]);
+		close(to_child[i]);
+	}
+	return fd;
+}
+
+/* --- the one that stores ----------------------------------------------------------------- */
+
+static int64_t count(const char *what)
+{
+	return strtoll(ask_file(trace_path, what), NULL, 10);
+}
+
+/* Another process writes to the file meanwhile, with the next batch's number. */
+static void write_another_batch(void)
+{
+	const uint64_t trace[] = { 0x5000 };
+
+	start_store(trace_path, 0);
+	assert_true(put_sample(
+		(struct a_sample){ .timestamp_ns = T0 - 1, .thread_id = 7, .trace = trace, .depth = 1 }));
+	drain();
+	stop_store();
+}
+
+static void test_once(void **state)
+{
+	(void)state;
+	set_modules(modules, 1);
+	for (int turn = 0; turn < 2 * MOMENTS; turn++) {
+		enum moment moment = turn / 2;
+		bool has_later = moment != BEFORE_ALL && moment != AFTER_ALL;
+		int64_t expected = FLUSHED + (has_later ? LATER : 0);
+		struct recovery recovery = { .samples = 0 };
+		int fd = run_and_kill(moment);
+
+		if (turn % 2)
+			write_another_batch();
+		/* The second time there is nothing left. */
+		for (int i = 0; i < 2; i++)
+			recovery_store(fd, trace_path, 0, &recovery);
+		close(fd);
+		assert_int_equal(count("SELECT count(*) FROM trace_log WHERE thread_name = 'worker'"),
+		                 expected);
+		assert_int_equal(count("SELECT count(*) FROM trace_log WHERE process_id = 0"), 0);
+		assert_int_equal(recovery.samples, moment == AFTER_ALL      ? 0
+		                                   : moment == AFTER_COMMIT ? LATER
+		                                                            : expected);
+		assert_int_equal(recovery.unfinished, has_later && moment != AFTER_ALL ? 1 : 0);
+		assert_false(losses_wait(&recovery.losses));
+		assert_int_equal(count("SELECT count(*) FROM losses"), 0);
+		/* Its modules are known. */
+		assert_int_equal(count("SELECT count(*) FROM modules WHERE path = '/usr/lib/one.so'"), 1);
+		assert_int_equal(
+			count("SELECT count(*) FROM stacks, json_each(trace) AS a JOIN trace_log AS s ON "
+		              "s.stack_id"
+		              " = stacks.id WHERE s.thread_name = 'worker' AND a.value & 0x4000000000000000"),
+			0);
+		assert_intact(trace_path);
+		unlink(trace_path);
+		unlink(in_folder("x.db-wal"));
+		unlink(in_folder("x.db-shm"));
+	}
+}
+
+/* A crash may have written anything there, and so may who sends a descriptor. */
+static void test_damaged(void **state)
+{
+	struct recovery recovery = { .samples = 0 };
+
+	(void)state;
+	set_modules(modules, 1);
+	srand(11);
+	for (int round = 0; round < 60; round++) {
+		int fd = run_and_kill(BEFORE_ALL);
+
+		for (int i = 0; i <= round; i++) {
+			/* Of the front, the ring's own fields, its block, or the log. */
+			const int places[] = { 0, 4096, 8192, 8192 + RING_BYTES };
+			uint64_t word = (uint64_t)rand() << (rand() % 40);
+
+			assert_int_equal(pwrite(fd, &word, 8, places[rand() % 4] + rand() % 512 * 8), 8);
+		}
+		recovery_store(fd, trace_path, 0, &recovery);
+		close(fd);
+	}
+	assert_intact(trace_path);
+}
+
+/* Nobody is to believe that all is there. */
+static void test_no_file(void **state)
+{
+	struct recovery recovery = { .samples = 0 };
+	int fd = run_and_kill(BEFORE_COMMIT);
+	char *nowhere = in_folder("none/x.db");
+
+	(void)state;
+	recovery_store(fd, nowhere, 0, &recovery);
+	close(fd);
+	assert_int_equal(recovery.samples, 0);
+	assert_int_equal(recovery.losses.reasons[0].samples, FLUSHED + LATER);
+	assert_non_null(strstr(recovery.losses.reasons[0].reason, nowhere));
+	assert_int_equal(recovery.losses.reasons[1].first_ns, 0);
+}
+
+static void test_foreign(void **state)
+{
+	struct recovery recovery = { .samples = 0 };
+	int fd = open("/dev/zero", O_RDWR | O_CLOEXEC);
+
+	(void)state;
+	recovery_store(fd, trace_path, 0, &recovery);
+	close(fd);
+	assert_int_equal(recovery.samples + recovery.queries, 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_once, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_damaged, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_no_file, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_foreign, set_up, tear_down),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,318 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "explain.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <link.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "command.h"
+#include "entry/mark.h"
+#include "file_map.h"
+#include "library.h"
+
+/* --- what processes say ------------------------------------------------------------------ */
+
+static char *mark;
+
+int explain_begin(void)
+{
+	const char *folder = getenv("TMPDIR");
+	int fd;
+
+	if (asprintf(&mark, "%s/queryprof-record-XXXXXX", folder && *folder == '/' ? folder : "/tmp") < 0)
+		return complain("record: out of memory");
+	fd = mkostemp(mark, O_CLOEXEC);
+	if (fd < 0)
+		return complain("record: %s: %s", mark, strerror(errno));
+	/* Of other users, too: a process may have given up its own. */
+	fchmod(fd, 0622);
+	close(fd);
+	return setenv("QUERYPROF_RECORD", mark, 1) == 0 ? COMMAND_FINE : complain("record: out of memory");
+}
+
+void explain_end(void)
+{
+	unlink(mark);
+	free(mark);
+	mark = NULL;
+}
+
+/* The next line of this kind that is not as one before, malloc'ed; NULL: there is none. What
+ * other users may have written is made fit for a terminal. */
+static char *next_line(FILE *marks, enum mark kind)
+{
+	char *line = NULL;
+	size_t room = 0;
+
+	while (marks && getline(&line, &room, marks) > 0) {
+		const char *text = strchr(line, ' ');
+
+		if (*line != (char)kind || !text)
+			continue;
+		memmove(line, text + 1, strlen(text));
+		line[strcspn(line, "\n")] = '\0';
+		for (char *at = line; *at; at++)
+			if (iscntrl((unsigned char)*at))
+				*at = '?';
+		return line;
+	}
+	free(line);
+	return NULL;
+}
+
+/* The first line of this kind, and how many there are. */
+static char *find_line(enum mark kind, int *count)
+{
+	FILE *marks = fopen(mark, "re");
+	char *first = next_line(marks, kind), *other;
+
+	*count = first != NULL;
+	while ((other = first ? next_line(marks, kind) : NULL)) {
+		++*count;
+		free(other);
+	}
+	if (marks)
+		fclose(marks);
+	return first;
+}
+
+bool explain_has_sqlite(void)
+{
+	int count;
+
+	free(find_line(MARK_SQLITE, &count));
+	return count > 0;
+}
+
+bool explain_losses(const char *trace)
+{
+	int count;
+	char *why = find_line(MARK_LOST, &count);
+
+	if (!why)
+		return false;
+	complain("%s: not all could be stored (%d process%s): %s%s", trace, count, count == 1 ? "" : "es",
+	         why,
+	         strstr(why, strerror(EACCES)) ? ". A process that another user runs cannot open this user's "
+	                                         "file: let that user run queryprof record"
+	                                       : "");
+	free(why);
+	return true;
+}
+
+/* --- processes that are left -------------------------------------------------------------- */
+
+static bool is_of_recording(const char *pid)
+{
+	char path[32 + NAME_MAX], *wanted = NULL, *text = NULL;
+	size_t room = 0;
+	bool found = false;
+	FILE *environment;
+
+	snprintf(path, sizeof(path), "/proc/%s/environ", pid);
+	environment = fopen(path, "re");
+	if (environment && asprintf(&wanted, "QUERYPROF_RECORD=%s", mark) >= 0)
+		while (!found && getdelim(&text, &room, '\0', environment) > 0)
+			found = strcmp(text, wanted) == 0;
+	if (environment)
+		fclose(environment);
+	free(wanted);
+	free(text);
+	return found;
+}
+
+/* A process that still runs and has the preload; 0: none. */
+static int find_process(void)
+{
+	DIR *processes = opendir("/proc");
+	const struct dirent *entry;
+	int found = 0;
+
+	while (processes && !found && (entry = readdir(processes)))
+		if (isdigit((unsigned char)*entry->d_name) && is_of_recording(entry->d_name))
+			found = atoi(entry->d_name);
+	if (processes)
+		closedir(processes);
+	return found;
+}
+
+static bool is_off(const char *variable)
+{
+	const char *value = getenv(variable);
+
+	return value && strcmp(value, "0") == 0;
+}
+
+void explain_no_query(const char *trace)
+{
+	int process = find_process();
+
+	if (process)
+		complain("%s: no query was recorded yet; process %d runs and goes on recording", trace,
+		         process);
+	else if (is_off("QUERYPROF_QUERY_PROFILER_CPU_TIME_PERIOD_NS") &&
+	         is_off("QUERYPROF_QUERY_PROFILER_REAL_TIME_PERIOD_NS"))
+		complain("%s: nothing was sampled, nor any query followed: both periods are 0", trace);
+	else
+		complain("%s: SQLite was there, but no query took long enough to be sampled or logged "
+		         "(--setting log_queries_min_query_duration_ns=0 logs every one)",
+		         trace);
+}
+
+/* --- why nothing was seen --------------------------------------------------------------- */
+
+/* The file that execvp() runs. */
+static bool find_program(const char *name, char *path)
+{
+	const char *folders = getenv("PATH");
+	char tried[2 * PATH_MAX];
+
+	if (strchr(name, '/'))
+		return realpath(name, path) != NULL;
+	for (const char *at = folders ? folders : "/bin:/usr/bin"; at;
+	     at = strchr(at, ':') ? strchr(at, ':') + 1 : NULL) {
+		snprintf(tried, sizeof(tried), "%.*s/%s", (int)strcspn(at, ":"), at, name);
+		if (access(tried, X_OK) == 0 && realpath(tried, path))
+			return true;
+	}
+	return false;
+}
+
+static bool has_interpreter(const unsigned char *file, size_t size)
+{
+	const ElfW(Ehdr) *header = (const void *)file;
+
+	for (size_t i = 0; size >= sizeof(*header) && i < header->e_phnum; i++) {
+		const ElfW(Phdr) *segment = (const void *)(file + header->e_phoff + i * sizeof(*segment));
+		if (header->e_phoff > size || size - header->e_phoff < (i + 1) * sizeof(*segment))
+			return false;
+		if (segment->p_type == PT_INTERP)
+			return true;
+	}
+	return false;
+}
+
+/* A message that every copy of SQLite has in it, and programs that only use SQLite have
+ * not. */
+static bool has_sqlite_inside(const void *file, size_t size)
+{
+	static const char words[] = "malformed database schema";
+
+	return memmem(file, size, words, strlen(words)) != NULL;
+}
+
+/* malloc'ed; NULL: none of the files that processes had mapped. */
+static char *find_object(void)
+{
+	FILE *marks = fopen(mark, "re");
+	struct stat status;
+	char *object = NULL;
+
+	while ((object = next_line(marks, MARK_OBJECT))) {
+		void *file = file_map(object, &status);
+		bool found = file && has_sqlite_inside(file, (size_t)status.st_size);
+
+		if (file)
+			munmap(file, (size_t)status.st_size);
+		if (found)
+			break;
+		free(object);
+	}
+	if (marks)
+		fclose(marks);
+	return object;
+}
+
+/* How the extension gets in, by what the name of an object has in it. */
+static const struct {
+	const char *in_name, *before, *after;
+} ways[] = {
+	{ ".node", "call loadExtension('", "') of each database object" },
+	{ ".cpython-", "call enable_load_extension(True) and load_extension('", "') of each connection" },
+	{ ".so", "let each connection do SELECT load_extension('", "')" },
+	{ "", "load the extension in it (.load ",
+	  " in a shell, or SELECT load_extension() of that file); or let the program call the library "
+	  "(qp_attach() in queryprof.h says how)" },
+};
+
+static void explain_own_copy(const char *object, const char *library)
+{
+	size_t way = 0;
+
+	while (!strstr(object, ways[way].in_name))
+		way++;
+	complain("%s has a copy of SQLite of its own inside, which cannot be reached from outside: %s%s%s",
+	         object, ways[way].before, library, ways[way].after);
+}
+
+/* Of the program's own file. False: it says nothing. */
+static bool explain_program(const char *path, const char *library)
+{
+	struct stat status;
+	void *file = file_map(path, &status);
+	size_t size;
+	bool found = true;
+
+	if (!file)
+		return false;
+	size = (size_t)status.st_size;
+	if (status.st_mode & (S_ISUID | S_ISGID))
+		complain("%s runs with more rights than its caller has (set-user-id), and then it is never "
+		         "recorded: put queryprof record behind it, before what it starts",
+		         path);
+	else if (has_sqlite_inside(file, size))
+		explain_own_copy(path, library);
+	else if (size > SELFMAG && memcmp(file, ELFMAG, SELFMAG) == 0 && !has_interpreter(file, size))
+		complain("%s is linked statically: nothing can be preloaded. Let the program call the "
+		         "library (qp_attach() in queryprof.h says how)",
+		         path);
+	else
+		found = false;
+	munmap(file, size);
+	return found;
+}
+
+static void explain_cause(const char *path, const char *library)
+{
+	char *object = find_object();
+	int process = find_process();
+
+	if (process)
+		complain("process %d still runs, and is recorded from its first query on", process);
+	else if (object)
+		explain_own_copy(object, library);
+	else if (explain_program(path, library))
+		;
+	else
+		complain("if env -i, sudo or another set-user-id program starts it, which take the preload "
+		         "away, "
+		         "put queryprof record behind that; if a server runs the queries, record the server");
+	free(object);
+}
+
+void explain_no_sqlite(const char *program)
+{
+	char path[PATH_MAX], library[PATH_MAX] = "libqueryprof.so";
+	int count;
+	char *refused = find_line(MARK_REFUSED, &count);
+
+	if (refused) {
+		complain("nothing was recorded: %s", refused);
+		free(refused);
+		return;
+	}
+	if (!find_program(program, path))
+		snprintf(path, sizeof(path), "%s", program);
+	library_find("libqueryprof.so", library);
+	complain("nothing was recorded: no SQLite library was seen in %s, nor in what it started", program);
+	explain_cause(path, library);
+}

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Why a recording has nothing, or not all.
+ */
+#ifndef QUERYPROF_TOOLS_EXPLAIN_H
+#define QUERYPROF_TOOLS_EXPLAIN_H
+
+#include <stdbool.h>
+
+/* Makes the file to which recorded processes write what is to be said (entry/mark.h), and
+ * names it in the environment. A command_result. */
+int explain_begin(void);
+void explain_end(void);
+
+/* Whether some process had a SQLite library that could be recorded. */
+bool explain_has_sqlite(void);
+
+/* Says which samples could not be stored. False: none that is known of. */
+bool explain_losses(const char *trace);
+
+/* There is no query in the trace file: with a SQLite library, and without one in `program` and
+ * what it started. */
+void explain_no_query(const char *trace);
+void explain_no_sqlite(const char *program);
+
+#endif
