@@ -61,9 +61,10 @@ class StatementStats(Case):
                 self.db.execute(f"SELECT nonsense {i} 'failing'")
         self.assertEqual(self.stats("calls, errors", "INSERT INTO u SELECT%"), [(30, 30)])
         self.assertEqual(self.stats("calls, errors", "%failing%"), [(30, 30)])
-        self.assertEqual(rows(self.db, """SELECT count(*), exception_code FROM query_log
-            WHERE query LIKE 'INSERT INTO u SELECT%' OR query LIKE '%failing%' GROUP BY 2 ORDER BY 2"""),
-                         [(10, 1), (10, 19)])
+        # The first ones, and those with a sample on a busy machine.
+        self.assertEqual(rows(self.db, """SELECT exception_code, count(*) BETWEEN 10 AND 20 FROM query_log
+            WHERE query LIKE 'INSERT INTO u SELECT%' OR query LIKE '%failing%' GROUP BY 1 ORDER BY 1"""),
+                         [(1, 1), (19, 1)])
 
     def test_the_profilers_own_are_not_counted(self):
         self.stats("calls AS of_our_own", "%")

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "query/statement_stats.h"
+#include "sampler/state.h"
 #include "support.h"
 
 static void count(const char *text, uint64_t execution_ns)
@@ -30,6 +31,19 @@ static void count(const char *text, uint64_t execution_ns)
 	statement_stats_add(statement_stats_find(&name), &run);
 }
 
+/* A store with the ring that the counters tell of themselves in. */
+static void start_counted(const char *path, int64_t max_bytes)
+{
+	start_store(path, max_bytes);
+	state_ring = ring;
+}
+
+static int end(void **state)
+{
+	state_ring = NULL;
+	return tear_down(state);
+}
+
 /* As set_up(), with nothing counted yet. */
 static int begin(void **state)
 {
@@ -46,7 +60,7 @@ static int begin(void **state)
 static void flushes_add_up(void **state)
 {
 	(void)state;
-	start_store(trace_path, 0);
+	start_counted(trace_path, 0);
 	count("SELECT a FROM t WHERE b = 1", 1500);
 	drain();
 	assert_string_equal(
@@ -62,9 +76,10 @@ static void flushes_add_up(void **state)
 	                                   "[1,1,0,1,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0]");
 	assert_true(ask("SELECT execution_time_square = 1500 * 1500 + 500 * 500 + 5000 * 5000 FROM "
 	                "statement_stats"));
+	state_ring = NULL;
 	stop_store();
 	/* Another time: the file has the earlier counts. */
-	start_store(trace_path, 0);
+	start_counted(trace_path, 0);
 	count("SELECT a FROM t WHERE b = 4", 100);
 	drain();
 	assert_int_equal(ask("SELECT calls FROM statement_stats"), 4);
@@ -82,7 +97,7 @@ static void a_preparation_leaves_no_least_time(void **state)
 		                           .seen_ns = T0 };
 
 	(void)state;
-	start_store(trace_path, 0);
+	start_counted(trace_path, 0);
 	statement_stats_add(statement_stats_find(&name), &prepared);
 	drain();
 	assert_int_equal(ask("SELECT min_ns IS NULL FROM statement_stats"), 1);
@@ -96,25 +111,27 @@ static void processes_add_up(void **state)
 	int status;
 
 	(void)state;
-	start_store(trace_path, 0);
+	start_counted(trace_path, 0);
 	count("SELECT shared", 10);
 	drain();
+	state_ring = NULL;
 	stop_store();
 	for (int i = 0; i < 3; i++) {
 		pid_t child = fork();
 
 		if (!child) {
 			statement_stats_reset_in_child();
-			start_store(trace_path, 0);
+			start_counted(trace_path, 0);
 			count("SELECT shared", 20);
 			drain();
+			state_ring = NULL;
 			stop_store();
 			_exit(0);
 		}
 		assert_int_equal(waitpid(child, &status, 0), child);
 		assert_int_equal(status, 0);
 	}
-	start_store(trace_path, 0);
+	start_counted(trace_path, 0);
 	count("SELECT shared", 10);
 	drain();
 	assert_int_equal(ask("SELECT count(*) FROM statement_stats"), 1);
@@ -141,11 +158,12 @@ static void the_least_used_are_other(void **state)
 {
 	(void)state;
 	statement_stats_set_max(32);
-	start_store(trace_path, 0);
+	start_counted(trace_path, 0);
 	count_many(80, 0, 10);
+	state_ring = NULL;
 	stop_store();
 	statement_stats_reset_in_child();
-	start_store(trace_path, 0);
+	start_counted(trace_path, 0);
 	count_many(80, 1000, 10);
 	assert_true(ask("SELECT count(*) FROM statement_stats") <= 33);
 	assert_int_equal(ask("SELECT sum(calls) FROM statement_stats"), 320);
@@ -163,7 +181,7 @@ static void what_cannot_be_stored_waits(void **state)
 {
 	(void)state;
 	mkdir(trace_path, 0700);
-	start_store(trace_path, 0);
+	start_counted(trace_path, 0);
 	for (int i = 0; i < 10; i++) {
 		count("SELECT waiting", 7);
 		store_drain(2000);
@@ -181,7 +199,7 @@ static void trimming_keeps_the_texts(void **state)
 	struct a_query query = { .query = "SELECT kept", .record = { .query = { 1, 1 } } };
 
 	(void)state;
-	start_store(trace_path, 1 << 20);
+	start_counted(trace_path, 1 << 20);
 	count("SELECT kept", 5);
 	query.record.start_realtime_ns = T0;
 	put_query(&query);
@@ -203,12 +221,12 @@ static void trimming_keeps_the_texts(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(flushes_add_up, begin, tear_down),
-		cmocka_unit_test_setup_teardown(a_preparation_leaves_no_least_time, begin, tear_down),
-		cmocka_unit_test_setup_teardown(processes_add_up, begin, tear_down),
-		cmocka_unit_test_setup_teardown(the_least_used_are_other, begin, tear_down),
-		cmocka_unit_test_setup_teardown(what_cannot_be_stored_waits, begin, tear_down),
-		cmocka_unit_test_setup_teardown(trimming_keeps_the_texts, begin, tear_down),
+		cmocka_unit_test_setup_teardown(flushes_add_up, begin, end),
+		cmocka_unit_test_setup_teardown(a_preparation_leaves_no_least_time, begin, end),
+		cmocka_unit_test_setup_teardown(processes_add_up, begin, end),
+		cmocka_unit_test_setup_teardown(the_least_used_are_other, begin, end),
+		cmocka_unit_test_setup_teardown(what_cannot_be_stored_waits, begin, end),
+		cmocka_unit_test_setup_teardown(trimming_keeps_the_texts, begin, end),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

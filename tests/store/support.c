@@ -19,7 +19,6 @@
 #include "sampler/threads.h"
 
 struct ring *ring;
-struct ring *state_ring; /* of sampler/state.c, which is not here */
 char folder[64], trace_path[72];
 
 /* --- stand-ins ------------------------------------------------------------------ */
@@ -136,7 +135,7 @@ void start_store_with_ring(const char *path, int64_t max_bytes, size_t ring_byte
 {
 	struct store_config config = { .path = path, .max_bytes = max_bytes, .flush_interval_ns = 20000000 };
 
-	ring = state_ring = ring_create(ring_bytes);
+	ring = ring_create(ring_bytes);
 	assert_non_null(ring);
 	assert_int_equal(store_init(ring, &config), 0);
 	store_start();
@@ -151,7 +150,7 @@ void stop_store(void)
 {
 	store_shutdown();
 	ring_destroy(ring);
-	ring = state_ring = NULL;
+	ring = NULL;
 }
 
 void configure_store(const char *path, int64_t max_bytes)

@@ -343,7 +343,7 @@ static void tell_end(const struct trace *trace, const char *program)
 		embed_file(trace->path);
 	if (quiet)
 		return;
-	bool has_lost = explain_losses(path_as_given);
+	bool has_lost = explain_losses(path_as_given) || losses_wait(&found.losses);
 	if (!is_read)
 		; /* and that was said */
 	else if (is_empty && !has_lost)
@@ -353,7 +353,7 @@ static void tell_end(const struct trace *trace, const char *program)
 		         path_as_given, found.samples, found.samples == 1 ? "" : "s", found.queries,
 		         found.queries == 1 ? "y" : "ies", found.processes, found.processes == 1 ? "" : "es",
 		         path_as_given);
-	else if (!is_empty && !has_lost && !losses_wait(&found.losses))
+	else if (!has_lost)
 		explain_no_query(path_as_given);
 	tell_losses(&found.losses);
 }

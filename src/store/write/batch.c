@@ -6,23 +6,21 @@
  * forgets all rows that it knew. The ring keeps the records until then: a process that is
  * killed meanwhile has them there (recovery.c).
  */
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/text.h"
 #include "query/statement_stats.h"
 #include "sampler/ring_reader.h"
-#include "base/search.h"
 #include "sampler/sample_reader.h"
 #include "store/write/batch.h"
 #include "store/write/intern.h"
+#include "store/write/sample_rows.h"
 #include "store/write/statements.h"
 
 /* --- records ---------------------------------------------------------------------- */
 
 /* Room in the file that a row takes, about; for the bounds of a batch. */
 #define SAMPLE_BYTES 40
-#define LATE_BYTES 16
 #define QUERY_BYTES 300
 
 /* The optional fields of a sample, as far as this build knows them. */
@@ -112,19 +110,6 @@ static int take_sample(struct writer *writer, const struct sample_record *record
 	return SQLITE_OK;
 }
 
-static void widen_span(struct writer *writer, uint32_t index, int64_t first_ns, int64_t last_ns)
-{
-	struct query_span *span;
-
-	if (index >= writer->span_count)
-		return;
-	span = &writer->spans[index];
-	if (first_ns < span->first_ns)
-		span->first_ns = first_ns;
-	if (last_ns > span->last_ns)
-		span->last_ns = last_ns;
-}
-
 /* The texts of a query record. */
 struct query_texts {
 	struct text {
@@ -205,7 +190,7 @@ static int64_t find_outer_query(struct writer *writer, struct query_key query, c
 		return otherwise;
 	row = intern_query(writer, key, &span);
 	if (row > 0)
-		widen_span(writer, span, stretch->first_ns, stretch->last_ns);
+		writer_widen_span(writer, span, stretch->first_ns, stretch->last_ns);
 	return row;
 }
 
@@ -218,7 +203,7 @@ static int find_queries(struct writer *writer, struct query_key query, struct qu
 	rows->query = intern_query(writer, query, &span);
 	if (rows->query < 0)
 		return (int)-rows->query;
-	widen_span(writer, span, stretch->first_ns, stretch->last_ns);
+	writer_widen_span(writer, span, stretch->first_ns, stretch->last_ns);
 	rows->initial = find_outer_query(writer, query, stretch, initial, rows->query);
 	if (rows->initial < 0)
 		return (int)-rows->initial;
@@ -334,7 +319,7 @@ static int take_record(struct writer *writer, unsigned kind, const void *record,
 	case RECORD_QUERY: return take_query(writer, record, size);
 	case RECORD_START: return take_start(writer, record, size);
 	case RECORD_THREAD: return take_thread(writer, record, size);
-	default: writer_discard(writer, kind, record, size); return SQLITE_OK;
+	default: return SQLITE_OK;
 	}
 }
 
@@ -349,121 +334,7 @@ void writer_discard(struct writer *writer, unsigned kind, const void *record, si
 		intern_thread_name(writer, record);
 }
 
-/* --- samples in the order of time ------------------------------------------------ */
-
-COMPARE_BY(compare_samples, struct pending_sample, timestamp_ns)
-
-/* They come nearly sorted, threads being interleaved as they are: insertion sort is
- * much the fastest then. With a limit, for when they do not. */
-static void sort_samples(struct pending_sample *samples, size_t count)
-{
-	size_t moves = 0, most = 32 * count;
-
-	for (size_t i = 1; i < count; i++) {
-		struct pending_sample sample = samples[i];
-		size_t at = i;
-
-		for (; at && samples[at - 1].timestamp_ns > sample.timestamp_ns; at--)
-			samples[at] = samples[at - 1];
-		samples[at] = sample;
-		moves += i - at;
-		if (moves > most) {
-			qsort(samples, count, sizeof *samples, compare_samples);
-			return;
-		}
-	}
-}
-
-/* A free time near one that is taken: behind the last of the next few ns, or of a
- * wider range where those are full to the end. */
-static int64_t find_free_time(struct writer *writer, int64_t timestamp_ns)
-{
-	sqlite3_stmt *statement = writer_statement(writer, WRITE_LAST_TIME);
-
-	for (int64_t range = 64; range < INT64_MAX / 32; range *= 16) {
-		int64_t last;
-
-		sqlite3_bind_int64(statement, 1, timestamp_ns);
-		sqlite3_bind_int64(statement, 2, timestamp_ns + range);
-		last = writer_number(writer, WRITE_LAST_TIME);
-		if (last + 1 < timestamp_ns + range)
-			return last + 1;
-	}
-	return timestamp_ns;
-}
-
-#define VALUE_STORED(name, type, definition, flags, value) value,
-#define VALUE_FILED(name, type, definition, value) value,
-
-/* The time is the key; a sample whose time is taken moves on by as little as there
- * is. */
-static int insert_sample(struct writer *writer, struct pending_sample *sample)
-{
-	sqlite3_stmt *statement = writer_statement(writer, WRITE_SAMPLE);
-	int64_t query = sample->span < writer->span_count ? writer->spans[sample->span].query : 0;
-	const int64_t values[] = { TRACE_LOG_COLUMNS(VALUE_STORED, VALUE_FILED, WRITER_NOTHING,
-		                                     WRITER_NOTHING) };
-	int code;
-
-	/* Most are those of the sample before. */
-	for (int i = 0; i < WRITER_SAMPLE_VALUES; i++) {
-		if (values[i] == writer->bound[i])
-			continue;
-		sqlite3_bind_int64(statement, 2 + i, values[i]);
-		writer->bound[i] = values[i];
-	}
-	sqlite3_bind_int64(statement, 1, sample->timestamp_ns);
-	code = writer_run(writer, WRITE_SAMPLE);
-	if (code != SQLITE_CONSTRAINT_PRIMARYKEY && code != SQLITE_CONSTRAINT_ROWID)
-		return code;
-	sample->timestamp_ns = find_free_time(writer, sample->timestamp_ns);
-	sqlite3_bind_int64(statement, 1, sample->timestamp_ns);
-	return writer_run(writer, WRITE_SAMPLE);
-}
-
-/* Readers tell a batch's samples by the process and the range of time, without a column in
- * every sample; the samples for which that does not hold are named. */
-static int insert_late_sample(struct writer *writer, int64_t timestamp_ns)
-{
-	sqlite3_stmt *statement = writer_statement(writer, WRITE_LATE_SAMPLE);
-
-	sqlite3_bind_int64(statement, 1, timestamp_ns);
-	sqlite3_bind_int64(statement, 2, writer->stored_batch);
-	writer->bytes += LATE_BYTES;
-	return writer_run(writer, WRITE_LATE_SAMPLE);
-}
-
-/* Read from the file each time: another copy of the library may write for this process. */
-static int find_newest(struct writer *writer)
-{
-	sqlite3_bind_int64(writer_statement(writer, WRITE_NEWEST), 1, writer->process);
-	writer->process_newest = writer_number(writer, WRITE_NEWEST);
-	return writer->process_newest < 0 ? (int)-writer->process_newest : SQLITE_OK;
-}
-
-static int insert_samples(struct writer *writer)
-{
-	int64_t last = INT64_MIN;
-	int code = find_newest(writer);
-
-	sort_samples(writer->samples, writer->sample_count);
-	for (size_t i = 0; !code && i < writer->sample_count; i++) {
-		struct pending_sample *sample = &writer->samples[i];
-
-		if (sample->timestamp_ns <= last)
-			sample->timestamp_ns = last + 1;
-		code = insert_sample(writer, sample);
-		last = sample->timestamp_ns;
-		if (!code && last <= writer->process_newest)
-			code = insert_late_sample(writer, last);
-		if (!i || last < writer->sample_first)
-			writer->sample_first = last;
-		if (!i || last > writer->sample_last)
-			writer->sample_last = last;
-		widen_span(writer, sample->span, last, last);
-	}
-	return code;
-}
+/* --- the batch's own rows --------------------------------------------------------- */
 
 static int write_spans(struct writer *writer)
 {
@@ -544,7 +415,7 @@ static int begin(struct writer *writer)
 
 static int finish(struct writer *writer, struct ring *ring)
 {
-	int code = insert_samples(writer);
+	int code = sample_rows_insert(writer);
 
 	if (!code)
 		code = write_spans(writer);

@@ -157,6 +157,19 @@ char *writer_failure(struct writer *writer)
 	return failure ? failure : database_error(writer->database.db, writer->path);
 }
 
+void writer_widen_span(struct writer *writer, uint32_t index, int64_t first_ns, int64_t last_ns)
+{
+	struct query_span *span;
+
+	if (index >= writer->span_count)
+		return;
+	span = &writer->spans[index];
+	if (first_ns < span->first_ns)
+		span->first_ns = first_ns;
+	if (last_ns > span->last_ns)
+		span->last_ns = last_ns;
+}
+
 /* --- life ------------------------------------------------------------------------- */
 
 const struct writer_identity *writer_identity_here(void)

@@ -215,6 +215,9 @@ struct placed_module {
 /* Forgets all rows it knows. */
 void writer_forget(struct writer *writer);
 
+/* The batch has something of a query at these times. `index`: its span; beyond them all: none. */
+void writer_widen_span(struct writer *writer, uint32_t index, int64_t first_ns, int64_t last_ns);
+
 /* After an error: keeps what it was, and ends the transaction if one is open. */
 void writer_roll_back(struct writer *writer);
 
