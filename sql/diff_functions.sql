@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
--- What functions got slower and faster: sampled times in ms, of a run where the sides
--- differ in the number of runs. :limit; :with_calls is 1 for time with what a function
+-- What functions got slower and faster: sampled times in ms, B's for as many runs of
+-- each statement as A has. :limit; :with_calls is 1 for time with what a function
 -- called, 0 for time in itself. With a :unit other than ns the columns in ms are numbers
 -- of that unit. See diff_sides.sql.
 --
@@ -15,24 +15,20 @@ WITH shown AS (
 	SELECT iif(is_time, '%.1f', '%.0f') AS form, iif(is_time, '%+.1f', '%+.0f') AS form_of_change,
 	       iif(is_time, 1e6, 1.0) AS scale
 	FROM (SELECT coalesce(:unit, 'ns') = 'ns' AS is_time)),
-runs AS (
-	SELECT CASE WHEN a.runs = b.runs THEN 1.0 ELSE max(a.runs, 1) END AS a,
-	       CASE WHEN a.runs = b.runs THEN 1.0 ELSE max(b.runs, 1) END AS b
-	FROM side_totals AS a, side_totals AS b WHERE a.side = 'A' AND b.side = 'B'),
 times AS (
-	SELECT side, name, module, CASE :with_calls WHEN '1' THEN total ELSE self END AS value,
+	SELECT side, name, module, coalesce(factor, 1.0) AS factor,
+	       CASE :with_calls WHEN '1' THEN total ELSE self END AS value,
 	       CASE :with_calls WHEN '1' THEN total_n ELSE self_n END AS n,
 	       CASE :with_calls WHEN '1' THEN total_square ELSE self_square END AS square
-	FROM side_functions),
+	FROM side_functions LEFT JOIN side_factors USING (side, hash)),
 sides AS (
 	SELECT name, module,
-	       coalesce(sum(value) FILTER (WHERE side = 'A'), 0) / runs.a AS a,
-	       coalesce(sum(value) FILTER (WHERE side = 'B'), 0) / runs.b AS b,
+	       coalesce(sum(value * factor) FILTER (WHERE side = 'A'), 0) AS a,
+	       coalesce(sum(value * factor) FILTER (WHERE side = 'B'), 0) AS b,
 	       coalesce(sum(n) FILTER (WHERE side = 'A'), 0) AS na,
 	       coalesce(sum(n) FILTER (WHERE side = 'B'), 0) AS nb,
-	       coalesce(sum(square) FILTER (WHERE side = 'A'), 0) / runs.a / runs.a +
-	       coalesce(sum(square) FILTER (WHERE side = 'B'), 0) / runs.b / runs.b AS variance
-	FROM times, runs GROUP BY name, module),
+	       sum(square * factor * factor) AS variance
+	FROM times GROUP BY name, module),
 tested AS (
 	SELECT *, CASE WHEN abs(b - a) < 2 * sqrt(variance) OR a = b THEN '~' ELSE '' END AS noise,
 	       count(*) OVER (PARTITION BY name) AS same_name

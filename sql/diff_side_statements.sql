@@ -1,10 +1,8 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- One side of a comparison (see diff_sides.sql). After selected.sql.
-WITH runs AS MATERIALIZED (
-	SELECT normalized_query_hash AS hash, query,
-	       CASE :trace_type WHEN 'Real' THEN execution_time_ns ELSE cpu_time_ns END AS x
-	FROM temp.selected_runs WHERE finished),
-means AS MATERIALIZED (SELECT hash, avg(x) AS mean FROM runs GROUP BY hash)
-SELECT hash, min(query), count(*), sum(x), sum((x - mean) * (x - mean))
-FROM runs JOIN means USING (hash)
-GROUP BY hash;
+SELECT hash, query, n, x, max(0.0, square - 1.0 * x * x / n), own_wall, own_cpu
+FROM (SELECT hash, query, known AS n, own_wall, own_cpu,
+             CASE :trace_type WHEN 'Real' THEN wall ELSE cpu END AS x,
+             CASE :trace_type WHEN 'Real' THEN wall_square ELSE cpu_square END AS square
+      FROM temp.selected_parts)
+WHERE n > 0;

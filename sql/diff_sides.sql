@@ -1,17 +1,26 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- What two sides of a comparison are, in a database of its own: each side is read
 -- from its file (diff_side_*.sql, after the files that report uses), then compared
--- (diff_totals.sql, diff_statements.sql, diff_functions.sql). side: A or B.
+-- (diff_totals.sql, diff_statements.sql, diff_functions.sql). side: A or B. is_counted: runs
+-- and times are of all runs; else of the logged ones.
 CREATE TABLE side_totals (
-	side TEXT PRIMARY KEY, runs INTEGER, wall INTEGER, cpu INTEGER, samples INTEGER, sampled INTEGER);
+	side TEXT PRIMARY KEY, runs INTEGER, wall INTEGER, cpu INTEGER, samples INTEGER, sampled INTEGER,
+	is_counted INTEGER);
 
--- x: the exact time of a run in ns, by the chosen clock; spread: the sum of
--- its squared distances from the mean.
+-- x: the exact time of all runs in ns, by the chosen clock; spread: the sum of the squared
+-- distances of a run's time from the mean. wall and cpu: what the statement adds to the totals.
 CREATE TABLE side_statements (
-	side TEXT, hash INTEGER, query TEXT, runs INTEGER, x INTEGER, spread REAL);
+	side TEXT, hash INTEGER, query TEXT, runs INTEGER, x INTEGER, spread REAL, wall INTEGER, cpu INTEGER);
 
--- The sum of the samples' values, their number, and the sum of the squared values: in the
--- function itself, and with what it called.
+-- The sum of the samples' values, their number, and the sum of the squared values, of a
+-- statement (hash 0: of none): in the function itself, and with what it called.
 CREATE TABLE side_functions (
-	side TEXT, name TEXT, module TEXT, self INTEGER, self_n INTEGER, self_square REAL,
+	side TEXT, hash INTEGER, name TEXT, module TEXT, self INTEGER, self_n INTEGER, self_square REAL,
 	total INTEGER, total_n INTEGER, total_square REAL);
+
+-- What B's numbers are multiplied by for as many runs of each statement as A has. (Of all
+-- statements together it would compare the mix, not the statements.)
+CREATE VIEW side_factors AS
+SELECT 'B' AS side, hash, 1.0 * a.runs / b.runs AS factor
+FROM side_statements AS b JOIN side_statements AS a USING (hash)
+WHERE a.side = 'A' AND b.side = 'B';

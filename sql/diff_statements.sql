@@ -1,5 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
--- What statements got slower and faster: exact times, in ms of a run. :limit. See
+-- What statements got slower and faster: exact times, in ms of a run. :limit. Those first
+-- that change the whole most, by their time or by the number of their runs. See
 -- diff_sides.sql.
 --
 -- noise: ~ where runs of the statement differ so much among themselves that the
@@ -29,14 +30,14 @@ tested AS (
 	       WHEN abs(mb - ma) < sqrt(ea + eb) * (1.96 + 2.37 / d + 2.82 / d / d + 2.56 / d / d / d) THEN '~'
 	       ELSE '' END AS noise
 	FROM degrees)
-SELECT CASE WHEN na THEN printf('%.1f', ma / 1e6) ELSE '' END AS A_ms,
-       CASE WHEN nb THEN printf('%.1f', mb / 1e6) ELSE '' END AS B_ms,
-       CASE WHEN na AND nb THEN printf('%+.1f', (mb - ma) / 1e6) ELSE '' END AS change_ms,
+SELECT CASE WHEN na THEN printf('%.4f', ma / 1e6) ELSE '' END AS A_ms,
+       CASE WHEN nb THEN printf('%.4f', mb / 1e6) ELSE '' END AS B_ms,
+       CASE WHEN na AND nb THEN printf('%+.4f', (mb - ma) / 1e6) ELSE '' END AS change_ms,
        CASE WHEN na AND nb AND ma > 0 THEN printf('%+.1f', 100.0 * (mb - ma) / ma) ELSE '' END AS "change_%",
        noise,
        coalesce(na, 0) AS runs_A, coalesce(nb, 0) AS runs_B,
        printf('%+.1f', (coalesce(xb, 0) - coalesce(xa, 0)) / 1e6) AS total_ms,
        trim(replace(replace(replace(query, char(10), ' '), char(13), ' '), char(9), ' ')) AS query
 FROM tested
-ORDER BY noise = '~', abs(coalesce(mb, 0) - coalesce(ma, 0)) DESC, hash
+ORDER BY iif(noise = '~', abs(nb - na) * ma, abs(coalesce(xb, 0) - coalesce(xa, 0))) DESC, hash
 LIMIT coalesce(CAST(:limit AS INTEGER), 15);

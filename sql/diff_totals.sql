@@ -1,22 +1,28 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Two sides as a whole: see diff_sides.sql.
-WITH rows (line, what, a, b, divisor) AS (
-	SELECT 1, 'runs', a.runs, b.runs, NULL FROM side_totals AS a, side_totals AS b WHERE a.side < b.side
+-- Two sides as a whole: see diff_sides.sql. Where a statement has not as many runs on both, the
+-- times of B are also given for as many as A has.
+WITH
+a AS (SELECT * FROM side_totals WHERE side = 'A'),
+b AS (SELECT * FROM side_totals WHERE side = 'B'),
+alike AS MATERIALIZED (
+	SELECT sum(wall * coalesce(factor, 1)) AS wall, sum(cpu * coalesce(factor, 1)) AS cpu,
+	       max(coalesce(factor, 1) <> 1) AS differs
+	FROM side_statements LEFT JOIN side_factors USING (side, hash) WHERE side = 'B'),
+rows (line, what, a, b, is_time) AS (
+	SELECT 1, 'runs', a.runs, b.runs, 0 FROM a, b
 	UNION ALL
-	SELECT 2, 'samples', a.samples, b.samples, NULL FROM side_totals AS a, side_totals AS b WHERE a.side < b.side
+	SELECT 2, 'samples', a.samples, b.samples, 0 FROM a, b
 	UNION ALL
-	SELECT 3, 'wall', a.wall / 1e6, b.wall / 1e6, 1 FROM side_totals AS a, side_totals AS b WHERE a.side < b.side
+	SELECT 3, 'wall', a.wall, b.wall, 1 FROM a, b
 	UNION ALL
-	SELECT 4, 'cpu', a.cpu / 1e6, b.cpu / 1e6, 1 FROM side_totals AS a, side_totals AS b WHERE a.side < b.side
+	SELECT 4, 'cpu', a.cpu, b.cpu, 1 FROM a, b
 	UNION ALL
-	SELECT 5, 'wall a run', a.wall / 1e6 / a.runs, b.wall / 1e6 / b.runs, 1
-	FROM side_totals AS a, side_totals AS b WHERE a.side < b.side AND a.runs <> b.runs
+	SELECT 5, 'wall, A''s runs', a.wall, alike.wall, 1 FROM a, alike WHERE differs
 	UNION ALL
-	SELECT 6, 'cpu a run', a.cpu / 1e6 / a.runs, b.cpu / 1e6 / b.runs, 1
-	FROM side_totals AS a, side_totals AS b WHERE a.side < b.side AND a.runs <> b.runs)
+	SELECT 6, 'cpu, A''s runs', a.cpu, alike.cpu, 1 FROM a, alike WHERE differs)
 SELECT what,
-       CASE WHEN divisor THEN printf('%.1f ms', a) ELSE a END AS A,
-       CASE WHEN divisor THEN printf('%.1f ms', b) ELSE b END AS B,
+       CASE WHEN is_time THEN printf('%.1f ms', a / 1e6) ELSE a END AS A,
+       CASE WHEN is_time THEN printf('%.1f ms', b / 1e6) ELSE b END AS B,
        CASE WHEN a > 0 THEN printf('%+.1f %%', 100.0 * (b - a) / a) ELSE '' END AS change
 FROM rows
 ORDER BY line;

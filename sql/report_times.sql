@@ -1,14 +1,15 @@
 -- SPDX-License-Identifier: Apache-2.0
--- The time of the runs that are selected as the clocks measured it, and as the
--- samples add up to it; that of threads that helped them (workers) apart. After selected.sql and report_samples.sql.
+-- The time of the statements that are selected, of all their runs, as the clocks measured it,
+-- and as the samples add up to it; that of threads that helped them (workers) apart. After selected.sql and report_samples.sql.
 --
 -- error_ms is one standard error of the sampled time. The points in time at which
 -- samples are taken lie at even distances, the period p, with a first one that is
 -- equally likely everywhere in a period. Of a stretch that is x periods long, with
 -- the fraction f = x - floor(x), they hit floor(x) or one more, this with chance f;
 -- the variance of that number is f (1 - f), which is at most 1/4 and at most x.
--- Over R stretches that are independent of each other (a run on a thread each) with
--- N samples that is at most min(R / 4, N), and the error p * sqrt(min(R / 4, N)).
+-- Over R stretches that are independent of each other (a logged run on a thread each), those
+-- of runs that are too short for a line, of which all together are S periods long, and with
+-- N samples that is at most min(R / 4 + S, N), and the error p * sqrt(min(R / 4 + S, N)).
 -- For p stands the mean time of a sample, each counted by its time, and for N the
 -- number of such samples, so that weights above 1 widen the error: both are of the
 -- sum of times and the sum of their squares. Twice the error holds 95 of 100 cases.
@@ -17,14 +18,20 @@
 -- Samples are taken inside SQLite, and so the exact times are those inside it: "wall" is
 -- execution_time_ns. The program's own time between two rows of a query is a line of its own.
 WITH exact AS MATERIALIZED (
-	SELECT sum(execution_time_ns) AS wall, sum(cpu_time_ns) AS cpu, sum(worker_cpu_time_ns) AS workers,
-	       sum(query_duration_ns - execution_time_ns) AS outside
-	FROM temp.selected_runs WHERE finished),
+	SELECT sum(own_wall) AS wall, sum(own_cpu) AS cpu, sum(outside) AS outside,
+	       (SELECT sum(worker_cpu_time_ns) FROM temp.selected_runs WHERE finished) AS workers
+	FROM temp.selected_parts),
+short AS MATERIALIZED (
+	SELECT max(0, exact.wall - coalesce(sum(execution_time_ns), 0)) AS wall,
+	       max(0, exact.cpu - coalesce(sum(cpu_time_ns), 0)) AS cpu
+	FROM exact LEFT JOIN temp.selected_runs ON finished),
 -- Runs without a sample are stretches, too.
 sampled AS MATERIALIZED (
 	SELECT trace_type, is_worker, sum(samples) AS samples, sum(value) AS ns,
 	       sum(square) / sum(value) * sqrt(min(1.0 * sum(value) * sum(value) / sum(square),
-	           max(count(*), (SELECT count(*) FROM temp.selected WHERE id <> 0 AND is_worker = 0)) / 4.0)) AS error
+	           max(count(*), (SELECT count(*) FROM temp.selected WHERE id <> 0 AND is_worker = 0)) / 4.0
+	           + coalesce((SELECT iif(trace_type = 'Real', wall, cpu) FROM short WHERE is_worker = 0), 0)
+	             * sum(value) / sum(square))) AS error
 	FROM temp.report_parts WHERE trace_type IN ('CPU', 'Real') AND finished = (SELECT wall IS NOT NULL FROM exact)
 	GROUP BY trace_type, is_worker HAVING sum(value) > 0),
 clocks AS (

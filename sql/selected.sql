@@ -1,6 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Which runs of queries a command is about, in temp.selected, and what they left, in
--- two temporary views: run this first, the others read them.
+-- Which runs of queries a command is about, in temp.selected, what they left, in two
+-- temporary views, and their statements, in temp.selected_statements: run this first, the
+-- others read them.
 --
 -- Parameters, all of which may be left NULL; what is given must all be so:
 -- :query_id, :statement (normalized_query_hash, 16 hexadecimal digits), :like (in the
@@ -10,6 +11,8 @@
 -- that are left and have a text, so many of the newest).
 DROP VIEW IF EXISTS temp.selected_samples;
 DROP VIEW IF EXISTS temp.selected_runs;
+DROP VIEW IF EXISTS temp.selected_parts;
+DROP TABLE IF EXISTS temp.selected_statements;
 DROP TABLE IF EXISTS temp.selected;
 
 -- id: of main.queries. All its samples lie between the two times. Row 0, "no query",
@@ -71,3 +74,53 @@ FROM sample_values LEFT JOIN selected
   ON selected.id = query AND timestamp_ns BETWEEN first_ns AND last_ns
 WHERE timestamp_ns BETWEEN (SELECT min(first_ns) FROM selected) AND (SELECT max(last_ns) FROM selected)
   AND (selected.id IS NOT NULL OR EXISTS (SELECT 1 FROM selected WHERE id = 0));
+
+-- The statements, of all programs and databases together: their logged runs, and, unless single
+-- runs are chosen, all of their runs as they were counted (see statement_stats): times and
+-- counters are then those of all runs, times are inside SQLite, and `runs` is their number. It is
+-- NULL for a statement that is in "(other)" (hash 0), and in a file of an older version, which
+-- has counted none. Times in ns; nested_…: the part that lies in other runs, too.
+CREATE TEMP TABLE selected_statements (
+	hash INTEGER PRIMARY KEY, query TEXT, runs INTEGER, logged INTEGER, samples INTEGER, newest INTEGER,
+	wall INTEGER, cpu INTEGER, outside INTEGER, nested_wall INTEGER, nested_cpu INTEGER, longest INTEGER,
+	wall_square REAL, cpu_square REAL, rows INTEGER, failed INTEGER, vm_steps INTEGER,
+	fullscan_steps INTEGER, sorts INTEGER, autoindexes INTEGER);
+
+INSERT INTO selected_statements
+SELECT normalized_query_hash, min(query), NULL, count(*) FILTER (WHERE finished), sum(samples_cpu + samples_real),
+       max(query_start_ns), sum(execution_time_ns) FILTER (WHERE finished), sum(cpu_time_ns) FILTER (WHERE finished),
+       sum(query_duration_ns - execution_time_ns) FILTER (WHERE finished),
+       sum(iif(parent, execution_time_ns, 0)) FILTER (WHERE finished),
+       sum(iif(parent, cpu_time_ns, 0)) FILTER (WHERE finished), max(execution_time_ns) FILTER (WHERE finished),
+       sum(1.0 * execution_time_ns * execution_time_ns) FILTER (WHERE finished),
+       sum(1.0 * cpu_time_ns * cpu_time_ns) FILTER (WHERE finished), sum(result_rows) FILTER (WHERE finished),
+       sum(exception_code <> 0), sum(vm_steps), sum(fullscan_steps), sum(sorts), sum(autoindexes)
+FROM temp.selected_runs
+GROUP BY normalized_query_hash;
+
+INSERT INTO selected_statements
+SELECT normalized_query_hash, min(query), sum(calls), 0, 0, max(last_seen_ns),
+       sum(execution_time_ns), sum(cpu_time_ns), sum(duration_ns - execution_time_ns), sum(nested_time_ns), sum(nested_cpu_time_ns), max(max_ns),
+       sum(execution_time_square), sum(cpu_time_square), sum(rows), sum(errors), sum(vm_steps),
+       sum(fullscan_steps), sum(sorts), sum(autoindexes)
+FROM statement_stats
+WHERE coalesce(:query_id, :since, :until, :min_duration, :failed, :process, :thread, :last) IS NULL
+  AND (:statement IS NULL OR printf('%016x', normalized_query_hash) = :statement)
+  AND (:database IS NULL OR :database IN (database, substr(database, 1 + length(rtrim(database, replace(database, '/', ''))))))
+  AND (:like IS NULL OR normalized_query_hash IN (
+	-- all of its texts: else it is about literals, which counters do not tell apart
+	SELECT normalized_query_hash FROM statements GROUP BY 1 HAVING min(query LIKE '%' || :like || '%')))
+GROUP BY normalized_query_hash
+ON CONFLICT (hash) DO UPDATE SET
+	(runs, newest, wall, cpu, outside, nested_wall, nested_cpu, longest, wall_square, cpu_square, rows, failed, vm_steps,
+	 fullscan_steps, sorts, autoindexes) =
+	(excluded.runs, excluded.newest, excluded.wall, excluded.cpu, excluded.outside, excluded.nested_wall, excluded.nested_cpu,
+	 excluded.longest, excluded.wall_square, excluded.cpu_square, excluded.rows, excluded.failed,
+	 excluded.vm_steps, excluded.fullscan_steps, excluded.sorts, excluded.autoindexes);
+
+-- Those that make up the whole: what is in "(other)" counts there. own_…: without the part that
+-- others of them have, too.
+CREATE TEMP VIEW selected_parts AS
+SELECT *, coalesce(runs, logged) AS known, wall - is_all * nested_wall AS own_wall, cpu - is_all * nested_cpu AS own_cpu
+FROM temp.selected_statements, (SELECT EXISTS (SELECT 1 FROM temp.selected WHERE id = 0) AS is_all)
+WHERE runs IS NOT NULL OR NOT EXISTS (SELECT 1 FROM temp.selected_statements WHERE hash = 0);

@@ -103,6 +103,67 @@ CREATE TABLE statements (
 );
 CREATE INDEX statements_by_hash ON statements (hash);
 
+-- What all runs of a statement came to, logged or not. Statements that differ in literals only
+-- are one. When there are more than log_statements_max, the least used are put into one for each
+-- program, "(other)", with the hash 0. statement: a row of statements, one of the texts. Times of
+-- single runs (min_ns, max_ns, runs_…, execution_time_square) are inside SQLite; squares are sums
+-- of ns^2. runs_0: runs below 2^10 ns; runs_i: from 2^(9+i) up to 2^(10+i) ns; runs_23: all above.
+CREATE TABLE statement_counters (
+	-- columns.h: statement_counters
+	normalized_query_hash INTEGER NOT NULL,
+	database           TEXT NOT NULL,
+	program            TEXT NOT NULL,
+	statement          INTEGER NOT NULL,
+	calls              INTEGER NOT NULL DEFAULT 0,
+	errors             INTEGER NOT NULL DEFAULT 0,
+	rows               INTEGER NOT NULL DEFAULT 0,
+	execution_time_ns  INTEGER NOT NULL DEFAULT 0,
+	cpu_time_ns        INTEGER NOT NULL DEFAULT 0,
+	cpu_time_estimated_ns INTEGER NOT NULL DEFAULT 0,
+	duration_ns        INTEGER NOT NULL DEFAULT 0,
+	min_ns             INTEGER,
+	max_ns             INTEGER NOT NULL DEFAULT 0,
+	execution_time_square REAL NOT NULL DEFAULT 0,
+	cpu_time_square    REAL NOT NULL DEFAULT 0,
+	nested_time_ns     INTEGER NOT NULL DEFAULT 0,
+	nested_cpu_time_ns INTEGER NOT NULL DEFAULT 0,
+	prepares           INTEGER NOT NULL DEFAULT 0,
+	prepare_time_ns    INTEGER NOT NULL DEFAULT 0,
+	vm_steps           INTEGER NOT NULL DEFAULT 0,
+	fullscan_steps     INTEGER NOT NULL DEFAULT 0,
+	sorts              INTEGER NOT NULL DEFAULT 0,
+	autoindexes        INTEGER NOT NULL DEFAULT 0,
+	reprepares         INTEGER NOT NULL DEFAULT 0,
+	first_seen_ns      INTEGER,
+	last_seen_ns       INTEGER NOT NULL DEFAULT 0,
+	runs_0             INTEGER NOT NULL DEFAULT 0,
+	runs_1             INTEGER NOT NULL DEFAULT 0,
+	runs_2             INTEGER NOT NULL DEFAULT 0,
+	runs_3             INTEGER NOT NULL DEFAULT 0,
+	runs_4             INTEGER NOT NULL DEFAULT 0,
+	runs_5             INTEGER NOT NULL DEFAULT 0,
+	runs_6             INTEGER NOT NULL DEFAULT 0,
+	runs_7             INTEGER NOT NULL DEFAULT 0,
+	runs_8             INTEGER NOT NULL DEFAULT 0,
+	runs_9             INTEGER NOT NULL DEFAULT 0,
+	runs_10            INTEGER NOT NULL DEFAULT 0,
+	runs_11            INTEGER NOT NULL DEFAULT 0,
+	runs_12            INTEGER NOT NULL DEFAULT 0,
+	runs_13            INTEGER NOT NULL DEFAULT 0,
+	runs_14            INTEGER NOT NULL DEFAULT 0,
+	runs_15            INTEGER NOT NULL DEFAULT 0,
+	runs_16            INTEGER NOT NULL DEFAULT 0,
+	runs_17            INTEGER NOT NULL DEFAULT 0,
+	runs_18            INTEGER NOT NULL DEFAULT 0,
+	runs_19            INTEGER NOT NULL DEFAULT 0,
+	runs_20            INTEGER NOT NULL DEFAULT 0,
+	runs_21            INTEGER NOT NULL DEFAULT 0,
+	runs_22            INTEGER NOT NULL DEFAULT 0,
+	runs_23            INTEGER NOT NULL DEFAULT 0,
+	-- end of columns.h
+	PRIMARY KEY (normalized_query_hash, database, program)
+) WITHOUT ROWID;
+
 -- The SQLite libraries that queries ran in.
 CREATE TABLE libraries (
 	id      INTEGER PRIMARY KEY,
@@ -349,6 +410,41 @@ LEFT JOIN statements AS x ON x.id = q.statement
 LEFT JOIN libraries AS l ON l.id = q.library
 WHERE q.finished OR q.statement;
 
+-- The statements of each program, with all their runs: see statement_counters.
+CREATE VIEW statement_stats AS
+SELECT
+	-- columns.h: statement_stats
+	c.normalized_query_hash AS normalized_query_hash,
+	x.query AS query,
+	c.database AS database,
+	c.program AS program,
+	c.calls AS calls,
+	c.errors AS errors,
+	c.rows AS rows,
+	c.execution_time_ns AS execution_time_ns,
+	c.cpu_time_ns AS cpu_time_ns,
+	c.cpu_time_estimated_ns AS cpu_time_estimated_ns,
+	c.duration_ns AS duration_ns,
+	c.min_ns AS min_ns,
+	c.max_ns AS max_ns,
+	'[' || c.runs_0 || ',' || c.runs_1 || ',' || c.runs_2 || ',' || c.runs_3 || ',' || c.runs_4 || ',' || c.runs_5 || ',' || c.runs_6 || ',' || c.runs_7 || ',' || c.runs_8 || ',' || c.runs_9 || ',' || c.runs_10 || ',' || c.runs_11 || ',' || c.runs_12 || ',' || c.runs_13 || ',' || c.runs_14 || ',' || c.runs_15 || ',' || c.runs_16 || ',' || c.runs_17 || ',' || c.runs_18 || ',' || c.runs_19 || ',' || c.runs_20 || ',' || c.runs_21 || ',' || c.runs_22 || ',' || c.runs_23 || ']' AS histogram,
+	c.execution_time_square AS execution_time_square,
+	c.cpu_time_square AS cpu_time_square,
+	c.nested_time_ns AS nested_time_ns,
+	c.nested_cpu_time_ns AS nested_cpu_time_ns,
+	c.prepares AS prepares,
+	c.prepare_time_ns AS prepare_time_ns,
+	c.vm_steps AS vm_steps,
+	c.fullscan_steps AS fullscan_steps,
+	c.sorts AS sorts,
+	c.autoindexes AS autoindexes,
+	c.reprepares AS reprepares,
+	c.first_seen_ns AS first_seen_ns,
+	c.last_seen_ns AS last_seen_ns
+	-- end of columns.h
+FROM statement_counters AS c
+LEFT JOIN statements AS x ON x.id = c.statement;
+
 -- The samples of each batch: the late ones that name it, and those of its process in its
 -- range of time that are not late.
 CREATE VIEW batch_samples AS
@@ -451,21 +547,39 @@ FROM times LEFT JOIN texts USING (stack_id) JOIN wholes USING (trace_type, unit)
 GROUP BY trace_type, unit, stack
 ORDER BY sum(value) DESC, stack;
 
--- All runs of a statement together; those that differ only in literals are one.
+-- All runs of a statement together, of all programs and databases; those that differ only in
+-- literals are one. A file that an older version wrote alone has counted none: its runs are those
+-- of query_log. Samples are those of the runs in query_log, `logged_runs`.
 CREATE VIEW top_queries AS
+WITH
+logged AS MATERIALIZED (
+	SELECT normalized_query_hash, count(*) AS runs, sum(query_duration_ns) AS ns, sum(cpu_time_ns) AS cpu_ns,
+	       max(query_duration_ns) AS max_ns, sum(samples_cpu) AS samples_cpu, sum(samples_real) AS samples_real,
+	       sum(result_rows) AS result_rows, min(query) AS query
+	FROM query_log
+	GROUP BY normalized_query_hash),
+counted AS MATERIALIZED (
+	SELECT normalized_query_hash, sum(calls) AS runs, sum(execution_time_ns) AS ns, sum(cpu_time_ns) AS cpu_ns,
+	       max(max_ns) AS max_ns, sum(rows) AS result_rows, min(query) AS query
+	FROM statement_stats
+	GROUP BY normalized_query_hash
+	UNION ALL
+	SELECT normalized_query_hash, runs, ns, cpu_ns, max_ns, result_rows, query
+	FROM logged WHERE NOT EXISTS (SELECT 1 FROM statement_counters))
 SELECT
-	normalized_query_hash,
-	CAST(count(*) AS INTEGER) AS runs,
-	CAST(round(sum(query_duration_ns) / 1e6, 3) AS REAL) AS ms,
-	CAST(round(sum(cpu_time_ns) / 1e6, 3) AS REAL) AS cpu_ms,
-	CAST(round(max(query_duration_ns) / 1e6, 3) AS REAL) AS max_ms,
-	CAST(sum(samples_cpu) AS INTEGER) AS samples_cpu,
-	CAST(sum(samples_real) AS INTEGER) AS samples_real,
-	CAST(sum(result_rows) AS INTEGER) AS result_rows,
-	min(query) AS query
-FROM query_log
-GROUP BY normalized_query_hash
-ORDER BY sum(cpu_time_ns) DESC, sum(query_duration_ns) DESC;
+	c.normalized_query_hash AS normalized_query_hash,
+	CAST(c.runs AS INTEGER) AS runs,
+	CAST(round(c.ns / 1e6, 3) AS REAL) AS ms,
+	CAST(round(c.cpu_ns / 1e6, 3) AS REAL) AS cpu_ms,
+	CAST(round(c.max_ns / 1e6, 3) AS REAL) AS max_ms,
+	CAST(coalesce(l.samples_cpu, 0) AS INTEGER) AS samples_cpu,
+	CAST(coalesce(l.samples_real, 0) AS INTEGER) AS samples_real,
+	CAST(c.result_rows AS INTEGER) AS result_rows,
+	c.query AS query,
+	CAST(coalesce(l.runs, 0) AS INTEGER) AS logged_runs
+FROM counted AS c
+LEFT JOIN logged AS l ON l.normalized_query_hash = c.normalized_query_hash
+ORDER BY c.cpu_ns DESC, c.ns DESC;
 
 -- top_functions of one run of a query (`run`: its row in queries), and of all runs of the
 -- statements that have the text of row `statement`, or differ in literals only. Per cents

@@ -13,6 +13,7 @@
 #include "handler/running.h"
 #include "handler/unwind/code_map.h"
 #include "query/look.h"
+#include "query/statement_stats.h"
 #include "sampler/push.h"
 #include "sampler/threads.h"
 #include "settings/settings.h"
@@ -118,11 +119,37 @@ int qp_query_begin(const qp_query *query)
 	return begin(query ? query : &nameless);
 }
 
+static bool is_worth_logging(const struct engine_query *query)
+{
+	for (int type = 0; type < TRACE_TYPES; type++)
+		if (__atomic_load_n(&query->run.counts.samples[type], __ATOMIC_RELAXED))
+			return true;
+	return query_lasted(&query->run, query->settings.log_queries_min_query_duration_ns);
+}
+
+static void record_end(const struct engine_query *query, int64_t exception_code, const char *exception)
+{
+	const struct statement_name name = { query->text, query->database };
+	const struct query_end end = {
+		.query_id = query->query_id,
+		.query = query->text,
+		.database = query->database,
+		.exception_code = exception_code,
+		.exception = exception,
+	};
+	const struct statement_run counted = query_sums(&query->run, &end);
+	uint64_t statement = statement_stats_find(&name);
+
+	statement_stats_add(statement, &counted);
+	if (is_worth_logging(query) ||
+	    (exception_code && statement_stats_is_first_failure(statement, (int)exception_code)))
+		query_finish(&query->run, &end);
+}
+
 int qp_query_end(int64_t exception_code, const char *exception)
 {
 	struct engine_query *query = innermost;
 	struct thread *thread = sampler_thread();
-	uint64_t samples = 0;
 
 	if (!query)
 		return error_set(QP_NOT_RUNNING,
@@ -131,20 +158,8 @@ int qp_query_end(int64_t exception_code, const char *exception)
 		query_leave(&query->run, thread);
 	sampler_remove(query->thread, query->tag);
 	innermost = query->outer;
-	for (int type = 0; type < TRACE_TYPES; type++)
-		samples += __atomic_load_n(&query->run.counts.samples[type], __ATOMIC_RELAXED);
-	if (query->settings.log_queries &&
-	    (samples || query_lasted(&query->run, query->settings.log_queries_min_query_duration_ns))) {
-		const struct query_end end = {
-			.query_id = query->query_id,
-			.query = query->text,
-			.database = query->database,
-			.exception_code = exception_code,
-			.exception = exception,
-		};
-
-		query_finish(&query->run, &end);
-	}
+	if (query->settings.log_queries)
+		record_end(query, exception_code, exception);
 	query_recycle(query);
 	return QP_OK;
 }

@@ -72,7 +72,7 @@ void query_start(struct query_run *run, struct thread *thread)
 {
 	uint64_t now;
 
-	run->execution_ns = run->cpu_ns = run->prepare_ns = 0;
+	run->execution_ns = run->cpu_ns = run->cpu_estimated_ns = run->prepare_ns = 0;
 	memset(&run->counts, 0, sizeof(run->counts));
 	run->counts.start.thread_id = thread->id;
 	now = read_clock(thread);
@@ -123,7 +123,10 @@ void query_leave(struct query_run *run, struct thread *thread)
 	run->left_ns = run->entered_ns + took;
 	run->execution_ns += took;
 	/* The beginning was an estimate. */
-	run->cpu_ns += cpu_ns < took ? cpu_ns : took;
+	cpu_ns = cpu_ns < took ? cpu_ns : took;
+	run->cpu_ns += cpu_ns;
+	if (thread->cpu_read_at_ns < now)
+		run->cpu_estimated_ns += cpu_ns;
 	__atomic_store_n(&run->working, 0, __ATOMIC_RELAXED);
 }
 
@@ -150,6 +153,37 @@ void query_withdraw(struct query_run *run)
 		return;
 	*record = (struct start_record){ .query = run->key, .run = run->counts.start };
 	ring_commit(ring, record, RECORD_START);
+}
+
+struct statement_run query_sums(const struct query_run *run, const struct query_end *end)
+{
+	uint64_t duration_ns = run->left_ns - run->start_monotonic_ns;
+	bool is_nested = run->counts.start.parent.hi || run->counts.start.parent.lo;
+	struct statement_run counted = {
+		.sums = {
+			[STATEMENT_EXECUTION_NS] = run->execution_ns,
+			[STATEMENT_CPU_NS] = run->cpu_ns,
+			[STATEMENT_CPU_ESTIMATED_NS] = run->cpu_estimated_ns,
+			[STATEMENT_DURATION_NS] = duration_ns,
+			[STATEMENT_NESTED_NS] = is_nested ? run->execution_ns : 0,
+			[STATEMENT_NESTED_CPU_NS] = is_nested ? run->cpu_ns : 0,
+			[STATEMENT_PREPARES] = !end || run->prepare_ns,
+			[STATEMENT_PREPARE_NS] = end ? run->prepare_ns : duration_ns,
+		},
+		.seen_ns = run->counts.start.realtime_ns,
+	};
+
+	if (end == NULL)
+		return counted;
+	counted.sums[STATEMENT_CALLS] = 1;
+	counted.sums[STATEMENT_ERRORS] = end->exception_code != 0;
+	counted.sums[STATEMENT_ROWS] = end->result_rows;
+	counted.sums[STATEMENT_VM_STEPS] = end->vm_steps;
+	counted.sums[STATEMENT_FULLSCAN_STEPS] = end->fullscan_steps;
+	counted.sums[STATEMENT_SORTS] = end->sorts;
+	counted.sums[STATEMENT_AUTOINDEXES] = end->autoindexes;
+	counted.sums[STATEMENT_REPREPARES] = end->reprepares;
+	return counted;
 }
 
 /* --- the record ------------------------------------------------------------------- */

@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "handler/thread.h"
+#include "query/statement_counts.h"
 
 struct query_run {
 	struct query_key key;
@@ -19,6 +20,7 @@ struct query_run {
 	uint64_t entered_ns, entered_cpu_ns; /* the present call's beginning: CLOCK_MONOTONIC, CPU clock */
 	uint64_t left_ns;                    /* the newest call's end */
 	uint64_t execution_ns, cpu_ns;       /* of the calls that have ended */
+	uint64_t cpu_estimated_ns;           /* of the calls at whose end no clock was read */
 	uint64_t prepare_ns;                 /* of the run, before its first step */
 	uint32_t session;                    /* set before query_start(); part of the key. 0: none */
 	struct query_counts counts;          /* and when it began, on which thread, inside which query */
@@ -68,7 +70,7 @@ struct query_end {
 	bool was_prepared_only; /* all of its time was preparation */
 	int64_t exception_code;
 	const char *exception;
-	uint64_t result_rows, vm_steps, fullscan_steps, sorts, autoindexes, memory_usage;
+	uint64_t result_rows, vm_steps, fullscan_steps, sorts, autoindexes, reprepares, memory_usage;
 };
 
 /* Takes back the start that the run's first sample told: it was no query of the host's. */
@@ -84,6 +86,10 @@ static inline bool query_lasted(const struct query_run *run, uint64_t ns)
 {
 	return run->left_ns - run->start_monotonic_ns >= ns;
 }
+
+/* What the run, which ended with its newest call, adds to its statement's counters. `end` NULL:
+ * it was a preparation. */
+struct statement_run query_sums(const struct query_run *run, const struct query_end *end);
 
 /* Ends the run, which ended with its newest call: writes its record to the ring. Call it when
  * the run is worth a line in query_log; a run with no record costs nothing more.

@@ -20,6 +20,7 @@
 #include "base/text.h"
 #include "trace/embed.h"
 #include "handler/ring.h"
+#include "query/statement_stats.h"
 #include "queryprof.h"
 #include "sampler/timers.h"
 #include "settings/value.h"
@@ -35,11 +36,13 @@ struct process_settings {
 	int64_t trace_log_flush_interval_ms;
 	int64_t trace_log_ring_bytes;
 	bool trace_log_symbolize;
+	int64_t log_statements_max;
 	char debug_path[PATH_BYTES + 1];
 };
 
 static int apply_to_store(const struct process_settings *wanted, char **reason);
 static int refuse_for_ring(const struct process_settings *wanted, char **reason);
+static int apply_statements_max(const struct process_settings *wanted, char **reason);
 static int apply_debug_path(const struct process_settings *wanted, char **reason);
 
 /* A setting of a session, or of the process, and its member there. */
@@ -83,8 +86,8 @@ static const struct setting settings[] = {
 	 * on. */
 	{ SESSION(show_queries_of_other_sessions), IS_SWITCH, .info.default_value = 1, .is_hosts = true,
 	  .info.description =
-	          "query_log, trace_log, processes and stack_trace show what all connections run, "
-	          "not only this one; only the host program can change it" },
+	          "query_log, statement_stats, trace_log, processes and stack_trace show what all "
+	          "connections run, not only this one; only the host program can change it" },
 	{ SESSION(query_id), IS_TEXT(TEXT, QUERY_ID_MAX),
 	  .info.description = "Your own query_id for the next statement; empty: one is made" },
 	{ PROCESS(trace_log_path), IS_TEXT(PATH, PATH_BYTES), .apply = apply_to_store,
@@ -102,6 +105,10 @@ static const struct setting settings[] = {
 	{ PROCESS(trace_log_symbolize), IS_SWITCH, .apply = apply_to_store,
 	  .info.description =
 	          "Names and lines of what was sampled are put into the trace file after flushes" },
+	{ PROCESS(log_statements_max), IS_NUMBER("", 16, STATEMENTS_MAX_MOST),
+	  .info.zero = "nothing is counted", .info.default_value = STATEMENTS_MAX_DEFAULT,
+	  .apply = apply_statements_max,
+	  .info.description = "Statements that statement_stats tells apart; the least used are \"(other)\"" },
 	{ PROCESS(debug_path), IS_TEXT(PATHS, PATH_BYTES), .info.default_text = SYMBOL_DEBUG_PATH,
 	  .apply = apply_debug_path,
 	  .info.description = "Folders with separate debug files, for names and lines; separated by colons" },
@@ -191,6 +198,7 @@ static void read_defaults(void)
 	new_session = base_session;
 	process = base_process;
 	symbol_set_debug_path(process.debug_path);
+	statement_stats_set_max((size_t)process.log_statements_max);
 }
 
 void settings_init(void)
@@ -237,6 +245,13 @@ static int refuse_for_ring(const struct process_settings *wanted, char **reason)
 		"in the environment, or qp_config.trace_log_ring_bytes for qp_init()",
 		(long long)now);
 	return QP_LOCKED;
+}
+
+static int apply_statements_max(const struct process_settings *wanted, char **reason)
+{
+	(void)reason;
+	statement_stats_set_max((size_t)wanted->log_statements_max);
+	return QP_OK;
 }
 
 static int apply_debug_path(const struct process_settings *wanted, char **reason)

@@ -16,6 +16,7 @@
 #include "base/debug.h"
 #include "handler/ledger.h"
 #include "handler/unwind/unwind.h"
+#include "query/statement_stats.h"
 #include "watch/runs.h"
 #include "sampler/ledger_reader.h"
 #include "sampler/ring_reader.h"
@@ -43,6 +44,7 @@ GETTER(get_unwind, unwind_counter, unwind_counter)
 GETTER(get_sampler, sampler_counter, sampler_counter)
 GETTER(get_store, store_counter, store_counter)
 GETTER(get_queries, runs_counter, run_counter)
+GETTER(get_statements, statement_stats_counter, statement_counter_name)
 GETTER(get_session, session_counter, session_counter)
 
 static uint64_t get_signal(int which)
@@ -201,6 +203,10 @@ static const struct metric {
 	  "Queries that ended unseen, without a line for query_log" },
 	{ "queries_untracked", get_queries, NULL, RUNS_UNTRACKED,
 	  "Statements that ran without samples because too many were open at once" },
+	{ "statements", get_statements, NULL, STATEMENTS_KEPT,
+	  "Statements in system.statement_stats, without \"(other)\"" },
+	{ "statements_folded", get_statements, NULL, STATEMENTS_FOLDED,
+	  "Statements that were put into \"(other)\", as there were more than log_statements_max" },
 	{ "sessions", get_session, NULL, SESSIONS_OPEN, "Connections that have queryprof" },
 	{ "sessions_refused", get_store, NULL, STORE_SESSIONS_REFUSED,
 	  "Connections that could not be given it" },

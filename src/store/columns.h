@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The columns of trace_log and query_log, one line each. From these two lists follow
- *   - the tables `samples` and `queries` and the two views in sql/store_schema.sql: the
- *     target `store_schema` writes them there (file/make_schema.c), and the test
- *     store_schema fails while they differ;
- *   - the INSERT and the UPDATE that store a record, and the values bound to them
- *     (write/batch.c);
+ * The columns of trace_log, query_log and statement_stats, one line each. From these lists follow
+ *   - the tables `samples`, `queries` and `statement_counters` and the three views in sql/store_schema.sql:
+ * the target `store_schema` writes them there (file/make_schema.c), and the test store_schema fails while
+ * they differ;
+ *   - the statements that store a record, and the values bound to them (write/batch.c,
+ *     write/statements.c);
  *   - the virtual tables of the `system` schema (src/sql/tables.c).
  *
  * A new column is one line at the end of its list: a file that an older version made
@@ -17,7 +17,14 @@
  *   MADE(name, type, flags)                       a column of the virtual table, made from
  *                                                 `trace`; the view computes its own
  *
- * type: INTEGER or TEXT. definition: SQL behind the type in CREATE TABLE. value: C in
+ * and of statement_stats alone, where a row is added to the one that the file has:
+ *
+ *   KEY(name, type, value)                        tells the rows apart
+ *   SUM(name, type, value)                        the sum of both
+ *   PART(i)                                       the same, column runs_i, of the table alone
+ *   LEAST(name, type, value), MOST(…)             the lesser, the greater
+ *
+ * type: INTEGER, REAL or TEXT. definition: SQL behind the type in CREATE TABLE. value: C in
  * write/batch.c. flags: of src/sql/tables.h. expression: SQL over the view's joins.
  */
 #ifndef QUERYPROF_STORE_COLUMNS_H
@@ -106,6 +113,48 @@
 	FILED(batch, INTEGER, COLUMN_ZERO, writer->stored_batch) \
 	FILED(execution_ns, INTEGER, "DEFAULT NULL", record->execution_time_ns) \
 	SHOWN(execution_time_ns, INTEGER, 0, "CAST(coalesce(q.execution_ns, q.query_duration_ns) AS INTEGER)")
+
+/* runs_0, runs_1, …: the buckets of statement_counts.h. */
+#define STATEMENT_PARTS(PART) PART(0) STATEMENT_LATER_PARTS(PART)
+#define STATEMENT_LATER_PARTS(PART) \
+	PART(1) PART(2) PART(3) PART(4) PART(5) PART(6) PART(7) PART(8) PART(9) PART(10) PART(11) PART(12) \
+	PART(13) PART(14) PART(15) PART(16) PART(17) PART(18) PART(19) PART(20) PART(21) PART(22) PART(23)
+#define STATEMENT_LATER_PART(i) " || ',' || c.runs_" #i
+#define STATEMENT_SUM(which) (int64_t)stats->counts->sums[STATEMENT_##which]
+#define STATEMENT_MOST(which) (int64_t)stats->counts->most[which]
+#define STATEMENT_LEAST(which) (int64_t)statement_least(stats->counts, which)
+
+/* statement: a row of statements. A least time is NULL where there is none. */
+#define STATEMENT_STATS_COLUMNS(KEY, FILED, SUM, PART, LEAST, MOST, SHOWN) \
+	KEY(normalized_query_hash, INTEGER, (int64_t)stats->hash) \
+	SHOWN(query, TEXT, "x.query", stats->text) \
+	KEY(database, TEXT, stats->database) \
+	KEY(program, TEXT, program) \
+	FILED(statement, INTEGER, statement) \
+	SUM(calls, INTEGER, STATEMENT_SUM(CALLS)) \
+	SUM(errors, INTEGER, STATEMENT_SUM(ERRORS)) \
+	SUM(rows, INTEGER, STATEMENT_SUM(ROWS)) \
+	SUM(execution_time_ns, INTEGER, STATEMENT_SUM(EXECUTION_NS)) \
+	SUM(cpu_time_ns, INTEGER, STATEMENT_SUM(CPU_NS)) \
+	SUM(cpu_time_estimated_ns, INTEGER, STATEMENT_SUM(CPU_ESTIMATED_NS)) \
+	SUM(duration_ns, INTEGER, STATEMENT_SUM(DURATION_NS)) \
+	LEAST(min_ns, INTEGER, STATEMENT_LEAST(LEAST_EXECUTION_NS)) \
+	MOST(max_ns, INTEGER, STATEMENT_MOST(MOST_EXECUTION_NS)) \
+	SHOWN(histogram, TEXT, "'[' || c.runs_0" STATEMENT_LATER_PARTS(STATEMENT_LATER_PART) " || ']'", histogram) \
+	SUM(execution_time_square, REAL, stats->counts->squares[SQUARE_EXECUTION]) \
+	SUM(cpu_time_square, REAL, stats->counts->squares[SQUARE_CPU]) \
+	SUM(nested_time_ns, INTEGER, STATEMENT_SUM(NESTED_NS)) \
+	SUM(nested_cpu_time_ns, INTEGER, STATEMENT_SUM(NESTED_CPU_NS)) \
+	SUM(prepares, INTEGER, STATEMENT_SUM(PREPARES)) \
+	SUM(prepare_time_ns, INTEGER, STATEMENT_SUM(PREPARE_NS)) \
+	SUM(vm_steps, INTEGER, STATEMENT_SUM(VM_STEPS)) \
+	SUM(fullscan_steps, INTEGER, STATEMENT_SUM(FULLSCAN_STEPS)) \
+	SUM(sorts, INTEGER, STATEMENT_SUM(SORTS)) \
+	SUM(autoindexes, INTEGER, STATEMENT_SUM(AUTOINDEXES)) \
+	SUM(reprepares, INTEGER, STATEMENT_SUM(REPREPARES)) \
+	LEAST(first_seen_ns, INTEGER, STATEMENT_LEAST(LEAST_SEEN_NS)) \
+	MOST(last_seen_ns, INTEGER, STATEMENT_MOST(MOST_SEEN_NS)) \
+	STATEMENT_PARTS(PART)
 
 /* clang-format on */
 

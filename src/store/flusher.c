@@ -18,6 +18,7 @@
 #include "base/sys.h"
 #include "modules/modules.h"
 #include "base/text.h"
+#include "query/statement_stats.h"
 #include "queryprof.h"
 #include "store/counters.h"
 #include "sampler/ring_reader.h"
@@ -73,6 +74,8 @@ static void discard_ring(uint64_t until)
 	       (record = ring_peek(store_control.ring, &kind, &size))) {
 		if (flusher.has_writer)
 			writer_discard(&flusher.writer, kind, record, size);
+		if (kind == RECORD_STATEMENTS)
+			statement_stats_discard();
 		lost += writer_is_row(kind);
 		ring_consume(store_control.ring);
 	}
@@ -486,6 +489,7 @@ void flusher_discard(void)
 
 void flusher_reset_in_child(void)
 {
+	statement_stats_reset_in_child();
 	*shared_ring_losses() = (struct losses){ .ring_dropped = 0 };
 	flusher.timers_failed = flusher.sessions_refused = 0;
 	flusher.failure[0] = '\0';

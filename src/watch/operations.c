@@ -6,7 +6,7 @@
 #include "query/look.h"
 #include "sampler/threads.h"
 #include "watch/recording.h"
-#include "watch/runs.h"
+#include "watch/run_end.h"
 
 /* Longer than a run keeps, which then cuts it. */
 #define LABEL_BYTES 192

@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "handler/running.h"
 #include "query/look.h"
+#include "query/statement_stats.h"
 #include "sampler/push.h"
 #include "sampler/quiesce.h"
 #include "store/store.h"
@@ -17,10 +18,8 @@
 #define WINDOW 16u /* slots in which a statement may stand */
 
 static const int statement_counters[STATEMENT_COUNTERS] = {
-	SQLITE_STMTSTATUS_VM_STEP,
-	SQLITE_STMTSTATUS_FULLSCAN_STEP,
-	SQLITE_STMTSTATUS_SORT,
-	SQLITE_STMTSTATUS_AUTOINDEX,
+	SQLITE_STMTSTATUS_VM_STEP,   SQLITE_STMTSTATUS_FULLSCAN_STEP, SQLITE_STMTSTATUS_SORT,
+	SQLITE_STMTSTATUS_AUTOINDEX, SQLITE_STMTSTATUS_REPREPARE,
 };
 
 struct run_table {
@@ -113,12 +112,6 @@ static void free_slot(struct run *run)
 	__atomic_store_n(key_of(run), NULL, __ATOMIC_RELEASE);
 }
 
-/* Its memory may be another session's by now, where the run does not hold it. */
-static bool is_of_session(const struct run *run, const struct session *session)
-{
-	return run->query.session == session->number;
-}
-
 /* --- owners --------------------------------------------------------------------------- */
 
 static bool take(struct run *run, uint64_t from, uint64_t to)
@@ -155,7 +148,7 @@ bool runs_take_private(struct run *run, const struct session *session, const sql
 {
 	/* An open run of this session cannot change hands now. */
 	if (__atomic_load_n(&run->owner, __ATOMIC_RELAXED) != RUN_OPEN || run->stmt != stmt ||
-	    !is_of_session(run, session))
+	    !runs_is_of_session(run, session))
 		return false;
 	__atomic_store_n(&run->owner, owner, __ATOMIC_RELAXED);
 	return true;
@@ -209,8 +202,7 @@ void runs_statement_goes(const sqlite3_stmt *stmt)
 	}
 }
 
-/* False: another thread finalizes the statement. */
-static bool claim_end(struct run *run)
+bool runs_claim_end(struct run *run)
 {
 	uint64_t owner = __atomic_load_n(&run->owner, __ATOMIC_RELAXED);
 
@@ -238,7 +230,7 @@ static void uncount(struct session *session)
 void runs_release(struct run *run)
 {
 	struct session *session = run->session;
-	bool is_there = is_of_session(run, session), is_private = run->is_private;
+	bool is_there = runs_is_of_session(run, session), is_private = run->is_private;
 
 	runs_pop(run);
 	free_slot(run);
@@ -333,7 +325,7 @@ void runs_pop(struct run *run)
 
 /* --- a run begins ----------------------------------------------------------------------- */
 
-static void read_counters(sqlite3_stmt *stmt, int values[STATEMENT_COUNTERS])
+void runs_read_counters(sqlite3_stmt *stmt, int values[STATEMENT_COUNTERS])
 {
 	int (*status)(sqlite3_stmt *, int, int) = sqlite3_stmt_status;
 
@@ -367,6 +359,7 @@ struct run *runs_begin(struct session *session, sqlite3_stmt *stmt, uint64_t own
 	set_statement(run, stmt);
 	run->label[0] = 0;
 	run->own = run->prepared = false;
+	run->statement = 0;
 	run->tag_thread = run->tag_slot = NULL;
 	__atomic_store_n(&run->session, session, __ATOMIC_RELAXED);
 	copy_settings(&run->settings, &session->settings);
@@ -396,10 +389,19 @@ void runs_take_query_id(struct run *run)
 	settings->query_id[0] = 0; /* for one statement only */
 }
 
+void runs_name_statement(struct run *run)
+{
+	const struct statement_name name = { run->query.text, run->query.database };
+
+	if (run->settings.log && !run->statement)
+		run->statement = statement_stats_find(&name);
+}
+
 void runs_describe(struct run *run)
 {
 	run->query.text = sqlite3_sql(run->stmt);
-	read_counters(run->stmt, run->at_start);
+	runs_name_statement(run);
+	runs_read_counters(run->stmt, run->at_start);
 	runs_take_query_id(run);
 	query_show(&run->query);
 }
@@ -446,6 +448,7 @@ struct run *runs_rename(struct run *run, const void *key)
 	named->prepared = false;
 	named->tag_thread = named->tag_slot = NULL;
 	named->settings = run->settings;
+	named->statement = run->statement;
 	named->database = run->database;
 	run->database = NULL;
 	__atomic_store_n(&named->session, run->session, __ATOMIC_RELAXED);
@@ -473,124 +476,9 @@ void runs_prepared(struct run *run, sqlite3_stmt *stmt)
 		return;
 	query_pause(&named->query);
 	named->query.text = sqlite3_sql(stmt);
+	runs_name_statement(named);
 	set_statement(named, stmt);
 	named->prepared = true;
-	read_counters(stmt, named->at_start);
+	runs_read_counters(stmt, named->at_start);
 	runs_give_back(named);
-}
-
-/* --- it ends -------------------------------------------------------------------------------- */
-
-bool runs_worth_logging(const struct run *run)
-{
-	if (!run->settings.log || run->own)
-		return false;
-	for (int type = 0; type < TRACE_TYPES; type++)
-		if (__atomic_load_n(&run->query.counts.samples[type], __ATOMIC_RELAXED))
-			return true;
-	return query_lasted(&run->query, run->settings.min_duration_ns);
-}
-
-static void add_counters(struct query_end *end, const struct run *run)
-{
-	int now[STATEMENT_COUNTERS];
-	uint64_t spent[STATEMENT_COUNTERS];
-
-	read_counters(run->stmt, now);
-	for (int i = 0; i < STATEMENT_COUNTERS; i++)
-		spent[i] = (uint32_t)(now[i] - run->at_start[i]);
-	end->vm_steps = spent[0];
-	end->fullscan_steps = spent[1];
-	end->sorts = spent[2];
-	end->autoindexes = spent[3];
-}
-
-#define EXPANDED_MAX 65536
-
-/* The statement with the values that were bound to it, if it is not too long: a value
- * may be a blob of a gigabyte, so SQLite gets a lower limit for the moment. */
-static char *expand(sqlite3 *db, sqlite3_stmt *stmt)
-{
-	int limit = sqlite3_limit(db, SQLITE_LIMIT_LENGTH, -1);
-	char *text;
-
-	if (limit > EXPANDED_MAX)
-		sqlite3_limit(db, SQLITE_LIMIT_LENGTH, EXPANDED_MAX);
-	text = sqlite3_expanded_sql(stmt);
-	sqlite3_limit(db, SQLITE_LIMIT_LENGTH, limit);
-	return text;
-}
-
-static const char *exception_of(const struct run *run, int rc, bool is_locked)
-{
-	/* SQLite has no message yet for what the caller gave up, and the connection of an
-	 * operation may be gone. */
-	if (rc == SQLITE_ABORT || run->label[0] || !is_locked)
-		return sqlite3_errstr(rc);
-	return sqlite3_errmsg(run->session->db);
-}
-
-/* Of a statement: `is_locked` under its connection's mutex; else, as another thread has that,
- * without what it guards. */
-static void write_line(const struct run *run, int rc, bool is_locked)
-{
-	const struct session *session = run->session;
-	struct query_end end = {
-		.query_id = run->query.query_id,
-		.query = run->query.text,
-		.database = run->query.database,
-		.library = session->library->name,
-		.was_prepared_only = !run->label[0] && (!run->stmt || run->prepared),
-		.result_rows = run->query.rows,
-	};
-	char *expanded = NULL;
-
-	if (run->stmt && is_locked) {
-		/* Not as it was when the run began: SQLite has another copy when it has prepared the
-		 * statement anew. */
-		end.query = sqlite3_sql(run->stmt);
-		end.database = sqlite3_db_filename(session->db, "main");
-		end.memory_usage = (uint64_t)sqlite3_stmt_status(run->stmt, SQLITE_STMTSTATUS_MEMUSED, 0);
-		if (run->settings.log_parameters && sqlite3_bind_parameter_count(run->stmt))
-			end.expanded = expanded = expand(session->db, run->stmt);
-	}
-	if (run->stmt)
-		add_counters(&end, run);
-	if (rc != SQLITE_OK && rc != SQLITE_ROW && rc != SQLITE_DONE) {
-		end.exception_code = rc;
-		end.exception = exception_of(run, rc, is_locked);
-	}
-	query_finish(&run->query, &end);
-	sqlite3_free(expanded);
-	runs_count(RUNS_LOGGED);
-}
-
-static void write_statement_line(const struct run *run, int rc)
-{
-	sqlite3_mutex *mutex = sqlite3_db_mutex(run->session->db);
-	bool is_locked = !sqlite3_mutex_try(mutex);
-
-	write_line(run, rc, is_locked);
-	if (is_locked)
-		sqlite3_mutex_leave(mutex);
-}
-
-void runs_end(struct run *run, struct thread *thread, int rc, bool is_locked)
-{
-	struct session *session = run->session;
-	bool is_inside = run->is_private && session_enter_private(session, thread->id);
-	bool is_there = run->label[0] || (is_of_session(run, session) && session->db &&
-	                                  (is_locked || is_inside || claim_end(run)));
-
-	if (run->prepared) /* and never stepped */
-		query_resume(&run->query, thread);
-	if (is_there && runs_worth_logging(run)) {
-		if (is_locked || run->label[0])
-			write_line(run, rc, is_locked);
-		else
-			write_statement_line(run, rc);
-	}
-	runs_release(run);
-	if (is_inside)
-		session_leave_private(session);
 }

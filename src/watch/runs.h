@@ -34,7 +34,7 @@
 #include "watch/session.h"
 
 /* What SQLite counts for a statement over all its runs; read at both ends. */
-#define STATEMENT_COUNTERS 4
+#define STATEMENT_COUNTERS 5
 
 /* Of the session's settings. */
 struct run_settings {
@@ -59,6 +59,7 @@ struct run {
 	bool own;                        /* the profiler's, see statements_disown() */
 	bool prepared;                   /* and not stepped yet: the run is paused */
 	int at_start[STATEMENT_COUNTERS];
+	uint64_t statement;              /* as statement_stats_find() has it, 0: not known yet */
 	char *database;                  /* of an operation, NULL: the session's */
 	char query_id[QUERY_ID_MAX + 1]; /* the user's own */
 	char label[128];                 /* "", or the text of an operation */
@@ -123,6 +124,13 @@ void runs_give_back_private(struct run *run, const struct thread *thread);
 struct run *runs_begin(struct session *session, sqlite3_stmt *stmt, uint64_t owner, struct thread *thread,
                        bool is_private);
 
+/* Finds the statement of the run by its text, while that is there for sure: at the end another
+ * thread may have prepared it anew. */
+void runs_name_statement(struct run *run);
+
+/* What SQLite has counted for the statement until now. */
+void runs_read_counters(sqlite3_stmt *stmt, int values[STATEMENT_COUNTERS]);
+
 /* Under the connection's mutex: what the run of a statement says of itself. */
 void runs_describe(struct run *run);
 
@@ -151,9 +159,15 @@ void runs_prepared(struct run *run, sqlite3_stmt *stmt);
 void runs_push(struct run *run, struct thread *thread, const void *frame);
 void runs_pop(struct run *run);
 
-/* Ends a run, with a line in the log if it is worth one. `is_locked`: under the mutex of the
- * statement's connection since before the real call. */
-void runs_end(struct run *run, struct thread *thread, int rc, bool is_locked);
+/* Whether the statement is there until the run is released. False: another thread finalizes it. */
+bool runs_claim_end(struct run *run);
+
+/* Whether the run's session is this one: its memory may be another session's by now, where the
+ * run does not hold it. */
+static inline bool runs_is_of_session(const struct run *run, const struct session *session)
+{
+	return run->query.session == session->number;
+}
 
 /* Ends a run without a line. */
 void runs_release(struct run *run);
@@ -161,8 +175,6 @@ void runs_release(struct run *run);
 /* The session has ended: so do its runs, without a line, but for those that a call is
  * inside of. */
 void runs_forget(struct session *session);
-
-bool runs_worth_logging(const struct run *run);
 
 enum run_counter {
 	RUNS_STARTED,

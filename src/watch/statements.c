@@ -6,7 +6,7 @@
 #include "sampler/push.h"
 #include "sampler/threads.h"
 #include "watch/recording.h"
-#include "watch/runs.h"
+#include "watch/run_end.h"
 
 /* --- a call and its run ----------------------------------------------------------------- */
 
@@ -456,11 +456,13 @@ static void end_prepare(struct run_call *prepare, int rc, sqlite3_stmt *stmt)
 	leave_run(prepare, thread);
 	if (rc && thread) {
 		runs_end(run, thread, rc, true);
-	} else if (stmt && thread && runs_worth_logging(run)) {
-		runs_prepared(run, stmt);
-	} else {
+	} else if (!stmt || !thread) {
 		query_withdraw(&run->query); /* of a text without a statement */
 		runs_release(run);
+	} else if (runs_worth_logging(run)) {
+		runs_prepared(run, stmt);
+	} else {
+		runs_end_preparation(run, stmt);
 	}
 }
 

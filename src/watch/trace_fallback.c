@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "sampler/threads.h"
-#include "watch/runs.h"
+#include "watch/run_end.h"
 #include "watch/watch_sql.h"
 
 /* The events that we need. */

@@ -85,3 +85,18 @@ FROM (SELECT column1 AS query, column2 AS start, column3 AS series, column4 AS s
                    (4, 3000, 2, 5, 30, 1, 10), (5, 4000, 1, 1,  2, 1, 10), (5, 4000, 2, 3,  6, 1, 10),
                    (6, 5000, 1, 1,  3, 1, 10), (0, 6000, 1, 7,  2, 1, 10)))
 JOIN (WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 60) SELECT i FROM n) ON i <= n;
+
+-- All runs: short ones besides those above, and a statement that was never logged.
+INSERT INTO statement_counters (
+	normalized_query_hash, database, program, statement, calls, errors, rows, execution_time_ns, cpu_time_ns,
+	cpu_time_estimated_ns, duration_ns, min_ns, max_ns, execution_time_square, cpu_time_square, first_seen_ns,
+	last_seen_ns)
+SELECT hash, '/opt/shop/orders.db', '/opt/shop/bin/shopd', statement, calls, errors, rows, ms * 1000000, cpu * 1000000,
+       short * 1000000, ms * 1000000, ms * 1000000 / calls / 2, longest * 1000000, ms * longest * 5e11,
+       cpu * longest * 5e11, 1795000000000000000, 1795000000000000000
+FROM (SELECT column1 AS hash, column2 AS statement, column3 AS calls, column4 AS errors, column5 AS rows,
+             column6 AS ms, column7 AS cpu, column8 AS short, column9 AS longest
+      FROM (VALUES (901, 1, 2003, 0, 6018, 580, 372, 8, 400), (902, 2, 1, 0, 900, 300, 240, 0, 300),
+                   (903, 3, 1, 1, 0, 60, 8, 0, 60), (914, 16, 1200, 0, 1190, 6, 6, 6, 1)));
+INSERT INTO statements (id, hash, normalized_query_hash, is_cut, query)
+VALUES (16, 0, 914, 0, 'SELECT name FROM customers WHERE id = ?');

@@ -42,16 +42,16 @@ class Diff(Tool):
 
     def test_two_files(self):
         self.assertEqual(self.output("diff", "1", "2"), """\
-A  1
-B  2
+A  1, logged runs only
+B  2, logged runs only
 
-what               A         B   change
-runs              11        10   -9.1 %
-samples           93        93   +0.0 %
-wall        257.2 ms  264.2 ms   +2.7 %
-cpu         147.2 ms  154.2 ms   +4.8 %
-wall a run   23.4 ms   26.4 ms  +13.0 %
-cpu a run    13.4 ms   15.4 ms  +15.2 %
+what                   A         B  change
+runs                  11        10  -9.1 %
+samples               93        93  +0.0 %
+wall            257.2 ms  264.2 ms  +2.7 %
+cpu             147.2 ms  154.2 ms  +4.8 %
+wall, A's runs  257.2 ms  269.2 ms  +4.7 %
+cpu, A's runs   147.2 ms  159.2 ms  +8.2 %
 
 Statements: CPU time of a run, exact
       A        B   change  change_%  noise  runs_A  runs_B    total  query
@@ -59,21 +59,21 @@ Statements: CPU time of a run, exact
  3.0 ms   5.0 ms  +2.0 ms     +66.7  ~           4       3  +3.0 ms  SELECT nothing FROM nowhere  [31m
 55.0 ms  55.0 ms  +0.0 ms      +0.0  ~           2       2  +0.0 ms  SELECT *  FROM orders WHERE id = 1
 
-Functions: CPU time of a run, sampled
-     A       B   change  change_%  noise  n_A  n_B  function
-1.8 ms  6.8 ms  +5.0 ms    +274.0          20   68  fixture::Thing::walk(char const*, int)
-5.5 ms  1.2 ms  -4.3 ms     -78.0          60   12  fixture_static
-1.8 ms  2.0 ms  +0.2 ms     +10.0  ~       10   10  (fixture.so)
-0.3 ms  0.3 ms  +0.0 ms     +10.0  ~        3    3  (no module)
+Functions: CPU time of as many runs as A has, sampled
+      A        B    change  change_%  noise  n_A  n_B  function
+20.0 ms  68.0 ms  +48.0 ms    +240.0          20   68  fixture::Thing::walk(char const*, int)
+60.0 ms  12.0 ms  -48.0 ms     -80.0          60   12  fixture_static
+20.0 ms  20.0 ms   +0.0 ms      +0.0  ~       10   10  (fixture.so)
+ 3.0 ms   3.0 ms   +0.0 ms      +0.0  ~        3    3  (no module)
 
-Functions, with what they called: CPU time of a run, sampled
-     A        B   change  change_%  noise  n_A  n_B  function
-1.8 ms   6.8 ms  +5.0 ms    +274.0          20   68  fixture::Thing::walk(char const*, int)
-5.5 ms   1.2 ms  -4.3 ms     -78.0          60   12  fixture_static
-5.5 ms   1.2 ms  -4.3 ms     -78.0          60   12  fixture_visit
-9.1 ms  10.0 ms  +0.9 ms     +10.0  ~       90   90  fixture_calls_out
-1.8 ms   2.0 ms  +0.2 ms     +10.0  ~       10   10  (fixture.so)
-0.3 ms   0.3 ms  +0.0 ms     +10.0  ~        3    3  (no module)
+Functions, with what they called: CPU time of as many runs as A has, sampled
+       A         B    change  change_%  noise  n_A  n_B  function
+ 20.0 ms   68.0 ms  +48.0 ms    +240.0          20   68  fixture::Thing::walk(char const*, int)
+ 60.0 ms   12.0 ms  -48.0 ms     -80.0          60   12  fixture_static
+ 60.0 ms   12.0 ms  -48.0 ms     -80.0          60   12  fixture_visit
+ 20.0 ms   20.0 ms   +0.0 ms      +0.0  ~       10   10  (fixture.so)
+  3.0 ms    3.0 ms   +0.0 ms      +0.0  ~        3    3  (no module)
+100.0 ms  100.0 ms   +0.0 ms      +0.0  ~       90   90  fixture_calls_out
 """)
 
     def test_two_queries(self):
@@ -108,29 +108,44 @@ Functions, with what they called: CPU time, sampled
 
     def test_two_times(self):
         self.assertEqual(self.output("diff", "1", "--at", "start+350ms", "--limit", "1"), """\
-A  1, until start+350ms
-B  1, since start+350ms
+A  1, until start+350ms, logged runs only
+B  1, since start+350ms, logged runs only
 
-what               A        B    change
-runs               2        9  +350.0 %
-samples           90        3   -96.7 %
-wall        220.0 ms  37.2 ms   -83.1 %
-cpu         110.0 ms  37.2 ms   -66.2 %
-wall a run  110.0 ms   4.1 ms   -96.2 %
-cpu a run    55.0 ms   4.1 ms   -92.5 %
+what            A        B    change
+runs            2        9  +350.0 %
+samples        90        3   -96.7 %
+wall     220.0 ms  37.2 ms   -83.1 %
+cpu      110.0 ms  37.2 ms   -66.2 %
 
 Statements: CPU time of a run, exact
       A  B  change  change_%  noise  runs_A  runs_B      total  query
 55.0 ms                                   2       0  -110.0 ms  SELECT *  FROM orders WHERE id = 1
 
-Functions: CPU time of a run, sampled
+Functions: CPU time, sampled
       A       B    change  change_%  noise  n_A  n_B  function
-30.0 ms  0.0 ms  -30.0 ms    -100.0          60    0  fixture_static
+60.0 ms  0.0 ms  -60.0 ms    -100.0          60    0  fixture_static
 
-Functions, with what they called: CPU time of a run, sampled
-      A       B    change  change_%  noise  n_A  n_B  function
-50.0 ms  0.0 ms  -50.0 ms    -100.0          90    0  fixture_calls_out
+Functions, with what they called: CPU time, sampled
+       A       B     change  change_%  noise  n_A  n_B  function
+100.0 ms  0.0 ms  -100.0 ms    -100.0          90    0  fixture_calls_out
 """)
+
+    def test_runs_that_have_no_line(self):
+        """30,000 short runs more, each as long as before: nothing is faster, let alone by 51 %."""
+        for name, calls in (("few", 10000), ("many", 40000)):
+            shutil.copy("1", name)
+            with contextlib.closing(sqlite3.connect(name)) as db:
+                db.execute("""INSERT INTO statement_counters (normalized_query_hash, database, program, statement, calls,
+                    execution_time_ns, cpu_time_ns, execution_time_square, cpu_time_square)
+                    SELECT normalized_query_hash, 'x.db', '/usr/bin/app', id, ?1, ?1 * 8000, ?1 * 8000, ?1 * 1e8, ?1 * 1e8
+                    FROM statements WHERE id = 4""", (calls,))
+                db.commit()
+        out = self.output("diff", "few", "many")
+        lines = [" ".join(line.split()) for line in out.splitlines()]
+        self.assertEqual(lines[:2], ["A few", "B many"])
+        self.assertIn("runs 10006 40006 +299.8 %", lines)
+        self.assertIn("wall, A's runs 312.0 ms 312.0 ms +0.0 %", lines)
+        self.assertIn("8.0 us 8.0 us +0.0 ms +0.0 ~ 10000 40000 +240.0 ms SELECT 'own'", lines)
 
 
 if __name__ == "__main__":

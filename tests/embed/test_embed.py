@@ -279,7 +279,7 @@ class Views(Known):
 
     def test_top_queries(self):
         self.assertEqual(rows(self.trace, "SELECT * FROM top_queries"),
-                         [(77, 1, 30.0, 27.0, 30.0, 27, 0, 0, "SELECT spin(300)")])
+                         [(77, 1, 30.0, 27.0, 30.0, 27, 0, 0, "SELECT spin(300)", 1)])
 
     def test_totals(self):
         for view in ("stack_times", "top_stacks", "top_functions", "query_functions", "statement_functions"):

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "trace/embed.h"
+#include "query/statement_stats.h"
 #include "queryprof.h"
 
 const char *fake_store_refusal;
@@ -30,6 +31,11 @@ bool symbol_set_debug_path(const char *folders)
 {
 	snprintf(fake_debug_path, sizeof fake_debug_path, "%s", folders);
 	return true;
+}
+
+void statement_stats_set_max(size_t most)
+{
+	(void)most;
 }
 
 bool embed_chore(sqlite3 *db, int64_t file)

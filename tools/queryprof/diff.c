@@ -95,9 +95,10 @@ static int read_side(sqlite3 *both, const struct side *side)
 	static const struct {
 		const char *select, *insert;
 	} copies[] = {
-		{ sql_diff_side_totals, "INSERT INTO side_totals VALUES (?, ?, ?, ?, ?, ?)" },
-		{ sql_diff_side_statements, "INSERT INTO side_statements VALUES (?, ?, ?, ?, ?, ?)" },
-		{ sql_diff_side_functions, "INSERT INTO side_functions VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)" },
+		{ sql_diff_side_totals, "INSERT INTO side_totals VALUES (?, ?, ?, ?, ?, ?, ?)" },
+		{ sql_diff_side_statements, "INSERT INTO side_statements VALUES (?, ?, ?, ?, ?, ?, ?, ?)" },
+		{ sql_diff_side_functions,
+		  "INSERT INTO side_functions VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)" },
 	};
 	const struct sql_parameter parameters[] = { { ":trace_type", type.name }, { NULL, NULL } };
 	sqlite3 *db = selection_open(side->path, &side->selection);
@@ -117,17 +118,27 @@ static int read_side(sqlite3 *both, const struct side *side)
 
 /* --- both ------------------------------------------------------------------------- */
 
-static void print_side(const struct side *side)
+/* False where single runs are chosen, or the file is of an older version. */
+static bool is_counted(sqlite3 *both, const struct side *side)
+{
+	return database_number(both,
+	                       side->name[0] == 'A' ? "SELECT is_counted FROM side_totals WHERE side = 'A'"
+	                                            : "SELECT is_counted FROM side_totals WHERE side = 'B'",
+	                       0) != 0;
+}
+
+static void print_side(sqlite3 *both, const struct side *side)
 {
 	char *runs = selection_describe(&side->selection, ", ");
 
-	printf("%s  %s%s\n", side->name, side->path, runs ? runs : "");
+	printf("%s  %s%s%s\n", side->name, side->path, runs ? runs : "",
+	       side->selection.query || is_counted(both, side) ? "" : ", logged runs only");
 	free(runs);
 }
 
 static bool have_as_many_runs(sqlite3 *both)
 {
-	return database_number(both, "SELECT count(DISTINCT runs) FROM side_totals", 0) == 1;
+	return database_number(both, "SELECT count(*) FROM side_factors WHERE factor <> 1", 1) == 0;
 }
 
 static int compare(sqlite3 *both)
@@ -142,7 +153,7 @@ static int compare(sqlite3 *both)
 		{ "Functions", sql_diff_functions, "0", "no samples", true, false },
 		{ "Functions, with what they called", sql_diff_functions, "1", "no samples", true, false },
 	};
-	bool is_per_run = !have_as_many_runs(both);
+	bool is_scaled = !have_as_many_runs(both);
 	int result = COMMAND_FINE;
 
 	for (size_t i = 0; !result && i < sizeof(parts) / sizeof(parts[0]); i++) {
@@ -163,7 +174,9 @@ static int compare(sqlite3 *both)
 		putchar('\n');
 		if (parts[i].title)
 			printf("%s: %s%s, %s\n", parts[i].title, type.title,
-			       is_per_run || !parts[i].is_sampled ? " of a run" : "",
+			       !parts[i].is_sampled ? " of a run"
+			       : is_scaled          ? " of as many runs as A has"
+			                            : "",
 			       parts[i].is_sampled ? "sampled" : "exact");
 		result = run_sql(both, parts[i].sql, parameters, &output);
 	}
@@ -216,7 +229,7 @@ static int run(int argc, char **argv)
 	if (!result && !type.unit[0])
 		result = shown_type_refuse(&type, "diff");
 	for (int i = 0; !result && i < 2; i++)
-		print_side(&sides[i]);
+		print_side(both, &sides[i]);
 	if (!result)
 		result = compare(both);
 	sqlite3_close(both);
@@ -228,9 +241,10 @@ const struct command command_diff = {
 	.arguments = "[A [B]] [OPTION]...",
 	.summary = "Compares two files, queries or times: what got slower, what faster",
 	.details =
-		"Statements are compared by the exact times of their runs, functions by the times that "
-		"samples stand for; of a run each, where the sides differ in the number of runs (if they "
-		"differ in what ran, too, choose the same statements by --like). "
+		"Statements are compared by the exact times of all their runs, short ones included; where an "
+		"option chooses single runs, by time or process for one, by those of logged runs. Functions "
+		"are compared by the times that samples stand for, B's for as many runs of each statement as "
+		"A has. "
 		"`change` is from A to B. Statements that differ in literals only are one; functions are the "
 		"same "
 		"where their name and their module's are, so files from before and after a new build "

@@ -88,14 +88,12 @@ static const char *show_time(struct column *column, const char *text)
 		const char *unit;
 		int digits;
 	} units[] = {
-		{ 10e3, 1, "ms", 1 },
-		{ 600e3, 1e3, "s", 2 },
-		{ 36e6, 60e3, "min", 1 },
-		{ 0, 3600e3, "h", 1 },
+		{ 0.1, 1e-3, "us", 1 },   { 10e3, 1, "ms", 1 },  { 600e3, 1e3, "s", 2 },
+		{ 36e6, 60e3, "min", 1 }, { 0, 3600e3, "h", 1 },
 	};
 	char *end;
 	double ms = strtod(text, &end);
-	size_t i = 0;
+	size_t i = ms == 0; /* nothing is 0 ms */
 
 	if (!text[0] || (*end && strcmp(end, " ms") != 0))
 		return text;

@@ -40,7 +40,7 @@ static int run(int argc, char **argv)
 		.format = output_format_find(format_name),
 		.if_empty = "no queries",
 		.hides_empty = true,
-		.folds_last = 3, /* id, notes, text */
+		.folds_last = statements ? 4 : 3, /* logged runs; id, notes, text */
 		.unit = "ns",
 	};
 	const struct sql_parameter parameters[] = {
@@ -68,6 +68,10 @@ const struct command command_queries = {
 	.arguments = "[FILE] [OPTION]...",
 	.summary = "Lists queries and what they cost, the costliest first",
 	.details =
+		"Lists logged runs: those with samples, those that took 10 ms, and the first that failed. "
+		"With --statements it counts all runs of each statement in `runs`, its logged ones in "
+		"`logged`; where an option chooses single runs, by time or process for one, logged ones "
+		"only. "
 		"A run is from a statement's first step to its end; runs that differ in their literals "
 		"only are one statement. `wall`, `cpu` and `max` are exact; `sampled` is what the samples "
 		"add "

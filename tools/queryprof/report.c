@@ -102,12 +102,14 @@ const struct command command_report = {
 	.name = "report",
 	.arguments = "[FILE] [OPTION]...",
 	.summary = "Reports where the time went: functions and stacks",
-	.details = "All runs of the file, or those that the options leave. The exact times stand beside "
-		   "the sampled ones. `self` is time in the function itself, `total` also in what it "
-		   "called. `error` is one standard error of the column before it: the true value is no "
-		   "farther away than twice that in 95 of 100 cases.\n\n"
-		   "Of a stack the frames between the caller of SQLite and main() are counted only, and "
-		   "what it has in common with one above it is not shown again.",
+	.details =
+		"All runs of the file, or those that the options leave. Exact times are of all runs, logged "
+		"or not, unless an option chooses single ones; they stand beside the sampled ones. `self` is "
+		"time in the function itself, `total` also in what it "
+		"called. `error` is one standard error of the column before it: the true value is no "
+		"farther away than twice that in 95 of 100 cases.\n\n"
+		"Of a stack the frames between the caller of SQLite and main() are counted only, and "
+		"what it has in common with one above it is not shown again.",
 	.examples = "  queryprof report app.trace\n"
 		    "  queryprof report app.trace --query 0193a5b2-77c1\n"
 		    "  queryprof report app.trace --like 'FROM orders' --type Real --last 10\n",

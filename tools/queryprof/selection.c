@@ -252,8 +252,11 @@ int selection_require(sqlite3 *db, const char *path, const struct selection *one
 {
 	int result = COMMAND_FINE;
 
-	/* Row 0 is there when no option is given. */
-	if (database_number(db, "SELECT count(*) FROM temp.selected", 0) == 0) {
+	/* Row 0 is there when no option is given; and a statement may have no logged runs. */
+	if (database_number(db,
+	                    "SELECT EXISTS (SELECT 1 FROM temp.selected) OR EXISTS (SELECT 1 FROM "
+	                    "temp.selected_statements)",
+	                    0) == 0) {
 		char *options = selection_describe(one, " --");
 		result = complain("%s: no run is left by%s", path, options ? options : " the options");
 		free(options);

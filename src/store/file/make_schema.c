@@ -36,6 +36,18 @@ static const struct line trace_log[] = { TRACE_LOG_COLUMNS(SELECT_SAMPLES, NOTHI
 	                                                   NOTHING){ 0 } };
 static const struct line query_log[] = { QUERY_LOG_COLUMNS(SELECT_QUERIES, NOTHING, SELECT_SHOWN){ 0 } };
 
+#define SELECT_SHOWN_COUNTERS(name, type, expression, value) { #name, expression },
+#define DEFINE_KEY(name, type, value) { #name, #type " NOT NULL" },
+#define DEFINE_COUNTER(name, type, value) { #name, #type " " COLUMN_ZERO },
+#define DEFINE_LEAST(name, type, value) { #name, #type },
+#define DEFINE_PART(i) { "runs_" #i, "INTEGER " COLUMN_ZERO },
+#define SELECT_COUNTERS(name, type, value) { #name, "c." #name },
+static const struct line statement_counters[] = { STATEMENT_STATS_COLUMNS(
+	DEFINE_KEY, DEFINE_KEY, DEFINE_COUNTER, DEFINE_PART, DEFINE_LEAST, DEFINE_COUNTER, NOTHING){ 0 } };
+static const struct line statement_stats[] = { STATEMENT_STATS_COLUMNS(
+	SELECT_COUNTERS, NOTHING, SELECT_COUNTERS, NOTHING, SELECT_COUNTERS, SELECT_COUNTERS,
+	SELECT_SHOWN_COUNTERS){ 0 } };
+
 static const struct region {
 	const char *name;
 	const struct line *lines;
@@ -46,6 +58,8 @@ static const struct region {
 	{ "queries", queries, false, false },
 	{ "trace_log", trace_log, true, true },
 	{ "query_log", query_log, true, false },
+	{ "statement_counters", statement_counters, false, true },
+	{ "statement_stats", statement_stats, true, false },
 };
 
 static void print_region(FILE *out, const struct region *region)

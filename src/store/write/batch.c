@@ -9,11 +9,13 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "query/statement_stats.h"
 #include "sampler/ring_reader.h"
 #include "sampler/sample_reader.h"
 #include "store/write/batch.h"
 #include "store/write/intern.h"
 #include "store/write/sample_rows.h"
+#include "store/write/statements.h"
 
 /* --- records ---------------------------------------------------------------------- */
 
@@ -233,7 +235,7 @@ static int64_t find_first_statement(struct writer *writer, const struct start_re
 		return 0;
 	return intern_statement(writer, record->text,
 	                        is_cut ? text_cut(record->text, START_TEXT_MAX - 1) : record->text_size,
-	                        is_cut, false);
+	                        is_cut, false, 0);
 }
 
 static int take_start(struct writer *writer, const struct start_record *record, size_t size)
@@ -282,7 +284,7 @@ static int take_query(struct writer *writer, const struct query_record *record, 
 	if (code)
 		return code;
 	rows.statement = intern_statement(writer, texts.query.bytes, texts.query.size,
-	                                  record->flags & QUERY_TEXT_CUT, true);
+	                                  record->flags & QUERY_TEXT_CUT, true, 0);
 	if (rows.statement < 0)
 		return (int)-rows.statement;
 	rows.library = intern_library(writer, texts.library.bytes, texts.library.size);
@@ -417,9 +419,11 @@ static int finish(struct writer *writer, struct ring *ring)
 
 	if (!code)
 		code = write_spans(writer);
-	if (!code)
+	if (!code && writer->span_count) /* else there is nothing new for those who follow the file */
 		code = write_batch(writer);
 	ring_announce(ring, (uint64_t)writer->stored_batch);
+	if (!code)
+		code = statements_write(writer);
 	if (!code)
 		code = writer_run(writer, WRITE_COMMIT);
 	return code;
@@ -460,6 +464,7 @@ int writer_store(struct writer *writer, struct ring *ring, size_t most_records, 
 	}
 	if (!code)
 		code = finish(writer, ring);
+	statement_stats_settle(!code);
 	ring_release(ring);
 	if (code) {
 		writer_roll_back(writer);

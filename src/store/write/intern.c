@@ -12,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "store/write/normalize.h"
+#include "query/normalize.h"
 #include "store/write/place.h"
 
 /* The row that an insert made. */
@@ -328,7 +328,8 @@ int64_t intern_stack(struct writer *writer, const struct sample_record *sample)
 
 /* --- statements and queries ---------------------------------------------------- */
 
-int64_t intern_statement(struct writer *writer, const char *text, size_t size, bool is_cut, bool stays)
+int64_t intern_statement(struct writer *writer, const char *text, size_t size, bool is_cut, bool stays,
+                         uint64_t shape)
 {
 	struct hash key = hash_bytes(text, size);
 	struct known_text *known;
@@ -347,7 +348,7 @@ int64_t intern_statement(struct writer *writer, const char *text, size_t size, b
 	if (!row) {
 		statement = writer_statement(writer, WRITE_STATEMENT);
 		sqlite3_bind_int64(statement, 1, (int64_t)key.first);
-		sqlite3_bind_int64(statement, 2, (int64_t)normalize_hash(text, size));
+		sqlite3_bind_int64(statement, 2, (int64_t)(shape ? shape : normalize_hash(text, size)));
 		sqlite3_bind_int(statement, 3, is_cut);
 		writer_bind_text(statement, 4, text, size);
 		row = insert_row(writer, WRITE_STATEMENT);

@@ -12,8 +12,10 @@
 int64_t intern_series(struct writer *writer, const struct sample_record *sample);
 int64_t intern_stack(struct writer *writer, const struct sample_record *sample);
 
-/* `stays`: the row will not be removed as an unused one. */
-int64_t intern_statement(struct writer *writer, const char *text, size_t size, bool is_cut, bool stays);
+/* `stays`: the row will not be removed as an unused one. `shape`: normalize_hash() of the whole
+ * text, 0: of this one. */
+int64_t intern_statement(struct writer *writer, const char *text, size_t size, bool is_cut, bool stays,
+                         uint64_t shape);
 
 /* `text`: version, a space, path. Row 0 for no text. */
 int64_t intern_library(struct writer *writer, const char *text, size_t size);

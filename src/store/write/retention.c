@@ -12,7 +12,8 @@
  * removed, a stack that was last used in an epoch before e has none left.
  *
  * Names of addresses stay: they are as many as there is code, not as many as there are
- * samples. Where even they are too much for the bound, they go when nothing else is left.
+ * samples. Where even they are too much for the bound, they go when nothing else is left. So do
+ * the counters of the statements that are used least.
  */
 #include "store/write/retention.h"
 
@@ -20,6 +21,7 @@
 #include <stdio.h>
 
 #include "store/control.h"
+#include "store/write/statements.h"
 
 #define WAL_MAX_BYTES (16 << 20)
 #define STEP_MAX 8192 /* rows a transaction */
@@ -172,7 +174,8 @@ static int remove_queries(sqlite3 *db, const struct cut *cut)
 	                    "DELETE FROM statements WHERE id IN (SELECT statement FROM queries"
 	                    " WHERE id > 0 AND id <= %1$" PRId64 " AND last_ns < %2$" PRId64 ")"
 	                    " AND NOT EXISTS (SELECT 1 FROM queries AS q WHERE q.statement = statements.id"
-	                    " AND NOT (q.id <= %1$" PRId64 " AND q.last_ns < %2$" PRId64 "))",
+	                    " AND NOT (q.id <= %1$" PRId64 " AND q.last_ns < %2$" PRId64 "))"
+	                    " AND id NOT IN (SELECT statement FROM statement_counters)",
 	                    cut->query, cut->time_ns);
 
 	if (!code)
@@ -270,6 +273,21 @@ static int remove_names(sqlite3 *db)
 	return code ? code : run(db, "PRAGMA incremental_vacuum");
 }
 
+/* The least used half of the statements becomes "(other)". */
+static int halve_statements(struct writer *writer)
+{
+	int code = writer_run(writer, WRITE_BEGIN);
+
+	if (code)
+		return code;
+	code = statements_fold(writer, (statements_count(writer) + 1) / 2);
+	if (!code)
+		code = writer_run(writer, WRITE_COMMIT);
+	if (code)
+		writer_run(writer, WRITE_ROLLBACK);
+	return code;
+}
+
 int retention_apply(struct retention *retention, struct writer *writer, int64_t max_bytes,
                     bool (*is_interrupted)(void), uint64_t *trimmed)
 {
@@ -293,6 +311,8 @@ int retention_apply(struct retention *retention, struct writer *writer, int64_t 
 		code = remove_step(writer, (used - lower) / 2, max_bytes, &last, trimmed);
 		if (!code && last && used_bytes(db) > lower)
 			code = remove_names(db);
+		if (!code && last && used_bytes(db) > lower)
+			code = halve_statements(writer);
 		used = used_bytes(db);
 		retention->trimming = used > lower && !last;
 	}

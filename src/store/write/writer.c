@@ -14,6 +14,7 @@
 #include "queryprof.h"
 #include "store/control.h"
 #include "store/process_start.h"
+#include "store/write/statements_sql.h"
 
 /* The columns of store/columns.h, in the order in which batch.c binds their values. */
 #define SET_STORED(name, type, definition, flags, value) ", " #name " = ?"
@@ -63,7 +64,8 @@ static const char *const statement_sql[WRITE_STATEMENTS] = {
 		"UPDATE queries SET initial = ?2, parent = ?3, statement = ?4, query_start_ns = ?5,"
 		" thread_id = ?6, batch = ?7 WHERE id = ?1 AND NOT finished",
 	[WRITE_UNUSED_STATEMENT] = "DELETE FROM statements WHERE id = ?1"
-				   " AND NOT EXISTS (SELECT 1 FROM queries WHERE statement = ?1)",
+				   " AND NOT EXISTS (SELECT 1 FROM queries WHERE statement = ?1)"
+				   " AND id NOT IN (SELECT statement FROM statement_counters)",
 	[WRITE_QUERY_END] = "UPDATE queries SET finished = 1" QUERY_LOG_COLUMNS(
 		SET_STORED, SET_FILED, WRITER_NOTHING) " WHERE id = ?",
 	[WRITE_QUERY_ID] = "UPDATE queries SET query_id = ?2 WHERE id = ?1",
@@ -98,6 +100,7 @@ static const char *const statement_sql[WRITE_STATEMENTS] = {
 	[WRITE_LOSS] = "INSERT OR REPLACE INTO losses (process, reason, first_ns, last_ns, samples, refusals)"
 		       " VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
 	[WRITE_LATE_SAMPLE] = "INSERT INTO late_samples (timestamp_ns, batch) VALUES (?1, ?2)",
+	[WRITE_STATEMENT_COUNTS] = STATEMENTS_UPSERT,
 };
 
 /* --- prepared statements ------------------------------------------------------- */
@@ -253,6 +256,7 @@ void writer_forget(struct writer *writer)
 	hash_table_each(&writer->threads, forget_thread_row, NULL);
 	writer->process = 0;
 	writer->last.series = 0;
+	writer->counted_statements = -1;
 	writer->removals = -1;
 }
 

@@ -57,6 +57,7 @@ enum writer_statement {
 	WRITE_NEWEST,
 	WRITE_LATE_SAMPLE,
 	WRITE_LOSS,
+	WRITE_STATEMENT_COUNTS,
 	WRITE_STATEMENTS,
 };
 
@@ -135,6 +136,8 @@ struct writer {
 
 	const char *path; /* of the open file: the caller's */
 	char *failure;    /* writer_failure() */
+	/* Rows of statement_counters, at most: -1: not known. */
+	int64_t counted_statements;
 
 	int64_t epoch_bytes; /* written since the epoch began */
 	char trace_text[TRACE_MAX_FRAMES * 21 + 3];

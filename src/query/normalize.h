@@ -3,8 +3,8 @@
  * The shape of a statement: equal for texts that differ only in literals, white
  * space, comments and the case of words.
  */
-#ifndef QUERYPROF_STORE_WRITE_NORMALIZE_H
-#define QUERYPROF_STORE_WRITE_NORMALIZE_H
+#ifndef QUERYPROF_QUERY_NORMALIZE_H
+#define QUERYPROF_QUERY_NORMALIZE_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -2,11 +2,16 @@
 /*
  * The shape of statements.
  */
+#include <setjmp.h>
+#include <stdbool.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <cmocka.h>
 
-#include "store/write/normalize.h"
-#include "support.h"
+#include "query/normalize.h"
 
 static const struct {
 	const char *left, *right;

@@ -8,7 +8,7 @@
  *   letters of words                                   → lower case (SQLite takes
  *     keywords and names in any case); quoted names stay as they are
  */
-#include "store/write/normalize.h"
+#include "query/normalize.h"
 
 #include <stdbool.h>
 

@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "query/statement_counts.h"
+
+#include <sched.h>
+#include <time.h>
+
+static int bucket_of(uint64_t ns)
+{
+	int bits = ns >> STATEMENT_BUCKET_BITS ? 64 - __builtin_clzll(ns) - STATEMENT_BUCKET_BITS : 0;
+
+	return bits < STATEMENT_BUCKETS ? bits : STATEMENT_BUCKETS - 1;
+}
+
+static void fill_mosts(const struct statement_run *run, uint64_t most[STATEMENT_MOSTS])
+{
+	uint64_t ns = run->sums[STATEMENT_EXECUTION_NS];
+	bool has_run = run->sums[STATEMENT_CALLS] != 0;
+
+	most[MOST_EXECUTION_NS] = has_run ? ns : 0;
+	most[LEAST_EXECUTION_NS] = has_run ? ~ns : 0;
+	most[MOST_SEEN_NS] = run->seen_ns;
+	most[LEAST_SEEN_NS] = ~run->seen_ns;
+}
+
+static double square_of(const struct statement_run *run, enum statement_square which)
+{
+	/* Signed: a conversion is one instruction then. */
+	double ns =
+		(double)(int64_t)run->sums[which == SQUARE_CPU ? STATEMENT_CPU_NS : STATEMENT_EXECUTION_NS];
+
+	return ns * ns;
+}
+
+/* --- adding ----------------------------------------------------------------------------- */
+
+static void add(struct statement_counts *to, const struct statement_run *run)
+{
+	uint64_t most[STATEMENT_MOSTS];
+
+	fill_mosts(run, most);
+	for (int i = 0; i < STATEMENT_SUMS; i++)
+		to->sums[i] += run->sums[i];
+	for (int i = 0; i < STATEMENT_MOSTS; i++)
+		to->most[i] = most[i] > to->most[i] ? most[i] : to->most[i];
+	if (!run->sums[STATEMENT_CALLS])
+		return;
+	to->runs[bucket_of(run->sums[STATEMENT_EXECUTION_NS])]++;
+	for (int i = 0; i < STATEMENT_SQUARES; i++)
+		to->squares[i] += square_of(run, i);
+}
+
+/* Release: who reads a sum sees the statement that it is of. */
+static void add_atomically(struct statement_counts *to, const struct statement_run *run)
+{
+	uint64_t most[STATEMENT_MOSTS];
+
+	fill_mosts(run, most);
+	for (int i = 0; i < STATEMENT_SUMS; i++)
+		if (run->sums[i])
+			__atomic_fetch_add(&to->sums[i], run->sums[i], __ATOMIC_RELEASE);
+	for (int i = 0; i < STATEMENT_MOSTS; i++) {
+		uint64_t now = __atomic_load_n(&to->most[i], __ATOMIC_RELAXED);
+
+		while (now < most[i] && !__atomic_compare_exchange_n(&to->most[i], &now, most[i], true,
+		                                                     __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+			;
+	}
+	if (!run->sums[STATEMENT_CALLS])
+		return;
+	__atomic_fetch_add(&to->runs[bucket_of(run->sums[STATEMENT_EXECUTION_NS])], 1, __ATOMIC_RELAXED);
+	for (int i = 0; i < STATEMENT_SQUARES; i++) {
+		double now, sum;
+
+		__atomic_load(&to->squares[i], &now, __ATOMIC_RELAXED);
+		do
+			sum = now + square_of(run, i);
+		while (!__atomic_compare_exchange(&to->squares[i], &now, &sum, true, __ATOMIC_RELAXED,
+		                                  __ATOMIC_RELAXED));
+	}
+}
+
+/* The guest is counted before it looks at the generation, and statement_counter_renew()
+ * changes the generation before it looks at the guests: sequentially consistent, so that
+ * one of the two sees the other. */
+static bool add_as_guest(struct statement_counter *counter, uint32_t generation,
+                         const struct statement_run *run)
+{
+	bool is_current;
+
+	__atomic_fetch_add(&counter->guests, 1, __ATOMIC_SEQ_CST);
+	is_current = __atomic_load_n(&counter->generation, __ATOMIC_SEQ_CST) == generation;
+	if (is_current)
+		add_atomically(&counter->shared, run);
+	/* Release: what was added comes before. */
+	__atomic_fetch_sub(&counter->guests, 1, __ATOMIC_RELEASE);
+	return is_current;
+}
+
+bool statement_counter_add(struct statement_counter *counter, uint32_t generation,
+                           const struct statement_run *run)
+{
+	bool is_current;
+
+	/* Acquire and release: as any lock. */
+	if (__atomic_exchange_n(&counter->lock, 1, __ATOMIC_ACQUIRE))
+		return add_as_guest(counter, generation, run);
+	is_current = __atomic_load_n(&counter->generation, __ATOMIC_RELAXED) == generation;
+	if (is_current)
+		add(&counter->own, run);
+	__atomic_store_n(&counter->lock, 0, __ATOMIC_RELEASE);
+	return is_current;
+}
+
+/* --- reading ------------------------------------------------------------------------------ */
+
+#define LOCK_NAP_NS 50000
+#define LOCK_NAPS 1000
+
+/* False: a thread was taken away while it had the lock (a signal handler of the host's that
+ * jumps), and it is nobody's. What is counted there stands still then. */
+static bool lock(struct statement_counter *counter)
+{
+	for (int naps = 0; __atomic_exchange_n(&counter->lock, 1, __ATOMIC_ACQUIRE); naps++) {
+		const struct timespec nap = { .tv_nsec = LOCK_NAP_NS };
+
+		if (naps == LOCK_NAPS)
+			return false;
+		nanosleep(&nap, NULL);
+	}
+	return true;
+}
+
+static void unlock(struct statement_counter *counter)
+{
+	__atomic_store_n(&counter->lock, 0, __ATOMIC_RELEASE);
+}
+
+static void load_shared(const struct statement_counter *counter, struct statement_counts *counts)
+{
+	const struct statement_counts *from = &counter->shared;
+
+	for (int i = 0; i < STATEMENT_SUMS; i++)
+		counts->sums[i] = __atomic_load_n(&from->sums[i], __ATOMIC_ACQUIRE);
+	for (int i = 0; i < STATEMENT_BUCKETS; i++)
+		counts->runs[i] = __atomic_load_n(&from->runs[i], __ATOMIC_RELAXED);
+	for (int i = 0; i < STATEMENT_MOSTS; i++)
+		counts->most[i] = __atomic_load_n(&from->most[i], __ATOMIC_RELAXED);
+	for (int i = 0; i < STATEMENT_SQUARES; i++)
+		__atomic_load(&from->squares[i], &counts->squares[i], __ATOMIC_RELAXED);
+}
+
+void statement_counter_read(struct statement_counter *counter, struct statement_counts *counts)
+{
+	bool is_locked;
+
+	load_shared(counter, counts);
+	is_locked = lock(counter);
+	statement_counts_add(counts, &counter->own);
+	if (is_locked)
+		unlock(counter);
+}
+
+bool statement_counter_renew(struct statement_counter *counter, struct statement_counts *counts)
+{
+	if (!lock(counter))
+		return false;
+	__atomic_store_n(&counter->generation, counter->generation + 1, __ATOMIC_SEQ_CST);
+	while (__atomic_load_n(&counter->guests, __ATOMIC_SEQ_CST))
+		sched_yield();
+	*counts = counter->shared;
+	statement_counts_add(counts, &counter->own);
+	counter->own = counter->shared = (struct statement_counts){ .sums = { 0 } };
+	unlock(counter);
+	return true;
+}
+
+void statement_counter_merge(struct statement_counter *counter, const struct statement_counts *counts)
+{
+	bool is_locked = lock(counter);
+
+	statement_counts_add(&counter->own, counts);
+	if (is_locked)
+		unlock(counter);
+}
+
+void statement_counter_reset_in_child(struct statement_counter *counter)
+{
+	*counter = (struct statement_counter){ .generation = counter->generation + 1 };
+}
+
+void statement_counts_add(struct statement_counts *to, const struct statement_counts *from)
+{
+	for (int i = 0; i < STATEMENT_SUMS; i++)
+		to->sums[i] += from->sums[i];
+	for (int i = 0; i < STATEMENT_BUCKETS; i++)
+		to->runs[i] += from->runs[i];
+	for (int i = 0; i < STATEMENT_MOSTS; i++)
+		to->most[i] = from->most[i] > to->most[i] ? from->most[i] : to->most[i];
+	for (int i = 0; i < STATEMENT_SQUARES; i++)
+		to->squares[i] += from->squares[i];
+}
+
+void statement_counts_subtract(struct statement_counts *counts, const struct statement_counts *before)
+{
+	for (int i = 0; i < STATEMENT_SUMS; i++)
+		counts->sums[i] -= before->sums[i];
+	for (int i = 0; i < STATEMENT_BUCKETS; i++)
+		counts->runs[i] -= before->runs[i];
+	for (int i = 0; i < STATEMENT_SQUARES; i++)
+		counts->squares[i] -= before->squares[i];
+}

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What is counted for a statement over all its runs, and how threads add to it at the same
+ * time: see statement_stats.h.
+ *
+ * A thread that ends a run takes the counter's lock by one exchange, adds, and releases it.
+ * It never waits: where another thread has the lock, it adds atomically to a second set.
+ * What a statement has is the sum of both sets.
+ */
+#ifndef QUERYPROF_QUERY_STATEMENT_COUNTS_H
+#define QUERYPROF_QUERY_STATEMENT_COUNTS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum statement_sum {
+	STATEMENT_CALLS,
+	STATEMENT_ERRORS,
+	STATEMENT_ROWS,
+	STATEMENT_EXECUTION_NS, /* inside SQLite */
+	STATEMENT_CPU_NS,
+	STATEMENT_CPU_ESTIMATED_NS, /* the part of it for which no clock was read */
+	STATEMENT_DURATION_NS,
+	STATEMENT_NESTED_NS, /* the part of the execution that lies in other queries' times, too */
+	STATEMENT_NESTED_CPU_NS,
+	STATEMENT_PREPARES,
+	STATEMENT_PREPARE_NS, /* part of the three times above */
+	STATEMENT_VM_STEPS,
+	STATEMENT_FULLSCAN_STEPS,
+	STATEMENT_SORTS,
+	STATEMENT_AUTOINDEXES,
+	STATEMENT_REPREPARES,
+	STATEMENT_SUMS,
+};
+
+/* Runs by their time inside SQLite: bucket 0 has those below 2^10 ns, bucket i those from
+ * 2^(9+i) ns up to 2^(10+i) ns, the last one all that took longer. */
+#define STATEMENT_BUCKETS 24
+#define STATEMENT_BUCKET_BITS 10
+
+/* What only grows. A least value is kept as the complement of itself, so that zeroed memory
+ * is nothing counted. */
+enum statement_most { MOST_EXECUTION_NS, MOST_SEEN_NS, LEAST_EXECUTION_NS, LEAST_SEEN_NS, STATEMENT_MOSTS };
+enum statement_square { SQUARE_EXECUTION, SQUARE_CPU, STATEMENT_SQUARES };
+
+struct statement_counts {
+	uint64_t sums[STATEMENT_SUMS];
+	uint64_t runs[STATEMENT_BUCKETS];
+	uint64_t most[STATEMENT_MOSTS];
+	double squares[STATEMENT_SQUARES]; /* of the runs' times, in ns^2 */
+};
+
+static inline uint64_t statement_least(const struct statement_counts *counts, enum statement_most which)
+{
+	return counts->most[which] ? ~counts->most[which] : 0;
+}
+
+/* One run, or one preparation (STATEMENT_CALLS is 0 then). */
+struct statement_run {
+	uint64_t sums[STATEMENT_SUMS];
+	uint64_t seen_ns; /* since 1970 */
+};
+
+struct statement_counter {
+	uint32_t lock;
+	uint32_t guests;                /* threads that are at `shared` */
+	uint32_t generation;            /* what is counted here has changed with it */
+	struct statement_counts own;    /* of those who had the lock */
+	struct statement_counts shared; /* of those who found it taken */
+};
+
+/* False: another generation is counted here now, and nothing was added. */
+bool statement_counter_add(struct statement_counter *counter, uint32_t generation,
+                           const struct statement_run *run);
+
+/* --- the flusher, and readers, who may wait -------------------------------------------- */
+
+/* What was counted until now. Sums that belong to runs that end meanwhile may be in it in part. */
+void statement_counter_read(struct statement_counter *counter, struct statement_counts *counts);
+
+/* Begins a new generation at zero. `counts`: all of the old one. False: not now. */
+bool statement_counter_renew(struct statement_counter *counter, struct statement_counts *counts);
+
+/* Adds counts that were counted elsewhere. */
+void statement_counter_merge(struct statement_counter *counter, const struct statement_counts *counts);
+
+/* In a forked child, before its other threads: a new generation at zero, whoever had the lock. */
+void statement_counter_reset_in_child(struct statement_counter *counter);
+
+void statement_counts_add(struct statement_counts *to, const struct statement_counts *from);
+
+/* `counts` without `before`, which is an earlier state of it. The mosts are those of `counts`. */
+void statement_counts_subtract(struct statement_counts *counts, const struct statement_counts *before);
+
+#endif

@@ -1,0 +1,519 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Entries lie in blocks that are never freed, as threads keep numbers of them: a number is an
+ * entry's index and its generation, which changes with the statement that the entry is for.
+ *
+ * The chains of the table are read and changed under the lock. In front of them lies a cache
+ * of numbers without a lock, by the hash of a text and by that of a shape: a text that was met
+ * before costs its hash, a new text of a known shape costs the normalization.
+ */
+#include "query/statement_stats.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/hash.h"
+#include "base/lock.h"
+#include "base/vector.h"
+#include "handler/record.h"
+#include "handler/ring.h"
+#include "query/normalize.h"
+#include "sampler/state.h"
+
+#define BLOCK 64u
+#define BLOCKS (STATEMENTS_MAX_MOST / BLOCK + 2)
+#define CHAINS 8192u  /* a power of two */
+#define CACHED 32768u /* the same */
+
+#define OTHER 0u /* index of the entry "(other)" */
+#define NO_ENTRY UINT32_MAX
+
+/* Failures of a code that have a line in the log each; codes that a statement tells apart, the
+ * last of which stands for all others. */
+#define FAILURES_LOGGED 10u
+#define FAILURE_CODES 4
+
+struct entry {
+	struct statement_counter counter;
+	struct {
+		int code; /* 0: none yet */
+		uint32_t count;
+	} failures[FAILURE_CODES];
+
+	/* Changed by the flusher, or by the thread that makes the entry; under the lock. */
+	uint64_t hash;
+	char *text, *database; /* NULL: the entry is free */
+	bool is_cut;
+	uint32_t next; /* of the chain, or of the free ones */
+
+	struct statement_counts stored; /* the flusher's: what the file has */
+};
+
+LOCK_DEFINE(table_lock, LOCK_STATEMENTS);
+static struct entry *blocks[BLOCKS]; /* atomic */
+static uint32_t made;                /* atomic: entries that were ever in use; the first is "(other)" */
+static uint32_t chains[CHAINS];      /* index of the first entry; 0: none, as "(other)" is in no chain */
+static uint32_t first_free;          /* 0: none */
+static uint64_t kept, folded;        /* atomic */
+static size_t most = STATEMENTS_MAX_DEFAULT; /* atomic */
+
+/* A record is in the ring that says that there is something to take. Atomic. */
+static bool announced;
+
+void statement_stats_set_max(size_t wanted)
+{
+	__atomic_store_n(&most, wanted < STATEMENTS_MAX_MOST ? wanted : STATEMENTS_MAX_MOST,
+	                 __ATOMIC_RELAXED);
+}
+
+size_t statement_stats_max(void)
+{
+	return __atomic_load_n(&most, __ATOMIC_RELAXED);
+}
+
+uint64_t statement_stats_counter(enum statement_counter_name which)
+{
+	return __atomic_load_n(which == STATEMENTS_KEPT ? &kept : &folded, __ATOMIC_RELAXED);
+}
+
+/* --- numbers ------------------------------------------------------------------------------ */
+
+static struct entry *entry_at(uint32_t index)
+{
+	/* Acquire: the block was zeroed before. */
+	return &__atomic_load_n(&blocks[index / BLOCK], __ATOMIC_ACQUIRE)[index % BLOCK];
+}
+
+static uint32_t index_of(uint64_t statement)
+{
+	return (uint32_t)statement;
+}
+
+static uint32_t generation_of(uint64_t statement)
+{
+	return (uint32_t)(statement >> 32);
+}
+
+static uint64_t number_of(uint32_t index)
+{
+	uint32_t generation = __atomic_load_n(&entry_at(index)->counter.generation, __ATOMIC_RELAXED);
+
+	return (uint64_t)generation << 32 | index;
+}
+
+static bool is_current(uint64_t statement)
+{
+	return number_of(index_of(statement)) == statement;
+}
+
+/* --- the cache ------------------------------------------------------------------------------ */
+
+/* Two words that belong together only if the check says so: written and read one by one. 79
+ * bits of a hash tell a text, and one that met another's would be counted to it. */
+static struct cached {
+	uint64_t check, statement;
+} cache[CACHED];
+
+static uint64_t cache_find(struct hash key)
+{
+	const struct cached *at = &cache[key.first & (CACHED - 1)];
+	/* Acquire: the entry was made before. */
+	uint64_t statement = __atomic_load_n(&at->statement, __ATOMIC_ACQUIRE);
+
+	if (!statement || (__atomic_load_n(&at->check, __ATOMIC_RELAXED) ^ statement) != key.second)
+		return 0;
+	return is_current(statement) ? statement : 0;
+}
+
+static void cache_put(struct hash key, uint64_t statement)
+{
+	struct cached *at = &cache[key.first & (CACHED - 1)];
+
+	__atomic_store_n(&at->check, key.second ^ statement, __ATOMIC_RELAXED);
+	__atomic_store_n(&at->statement, statement, __ATOMIC_RELEASE);
+}
+
+/* --- the table, under the lock ---------------------------------------------------------------- */
+
+static struct entry *make_entry(uint32_t index)
+{
+	struct entry *block = __atomic_load_n(&blocks[index / BLOCK], __ATOMIC_RELAXED);
+
+	if (!block) {
+		block = calloc(BLOCK, sizeof *block);
+		if (!block)
+			return NULL;
+		for (uint32_t i = 0; i < BLOCK; i++)
+			block[i].counter.generation = 1; /* so that 0 is no statement's number */
+		__atomic_store_n(&blocks[index / BLOCK], block, __ATOMIC_RELEASE);
+	}
+	return &block[index % BLOCK];
+}
+
+static bool make_other(void)
+{
+	struct entry *other;
+
+	if (made)
+		return true;
+	other = make_entry(OTHER);
+	if (!other || !(other->text = strdup("(other)")) || !(other->database = strdup("")))
+		return false;
+	__atomic_store_n(&made, 1, __ATOMIC_RELEASE);
+	return true;
+}
+
+static uint32_t take_free(void)
+{
+	uint32_t index = first_free;
+
+	if (index) {
+		first_free = entry_at(index)->next;
+		return index;
+	}
+	return made < BLOCKS * BLOCK && make_entry(made) ? made : NO_ENTRY;
+}
+
+static void give_free(uint32_t index)
+{
+	entry_at(index)->next = first_free;
+	first_free = index;
+}
+
+static void free_texts(struct entry *entry)
+{
+	free(entry->text);
+	free(entry->database);
+	entry->text = entry->database = NULL;
+}
+
+/* Up to `STATEMENT_TEXT_MAX` bytes, not inside a UTF-8 character. */
+static char *copy_text(const char *text, size_t size)
+{
+	if (size > STATEMENT_TEXT_MAX) {
+		size = STATEMENT_TEXT_MAX;
+		while (size > 0 && ((unsigned char)text[size] & 0xc0) == 0x80)
+			size--;
+	}
+	return strndup(text, size);
+}
+
+static void link_entry(uint32_t index)
+{
+	struct entry *entry = entry_at(index);
+
+	entry->next = chains[entry->hash & (CHAINS - 1)];
+	chains[entry->hash & (CHAINS - 1)] = index;
+}
+
+static uint32_t add_entry(uint64_t hash, const char *text, size_t size, const char *database)
+{
+	uint32_t index =
+		statement_stats_counter(STATEMENTS_KEPT) < statement_stats_max() ? take_free() : NO_ENTRY;
+	struct entry *entry;
+	char *text_copy, *database_copy;
+
+	if (index == NO_ENTRY)
+		return OTHER;
+	text_copy = copy_text(text, size);
+	database_copy = strdup(database);
+	entry = entry_at(index);
+	if (index == made)
+		__atomic_store_n(&made, made + 1, __ATOMIC_RELEASE);
+	if (!text_copy || !database_copy) {
+		free(text_copy);
+		free(database_copy);
+		give_free(index);
+		return OTHER;
+	}
+	entry->text = text_copy;
+	entry->database = database_copy;
+	entry->hash = hash;
+	entry->is_cut = size > STATEMENT_TEXT_MAX;
+	link_entry(index);
+	__atomic_fetch_add(&kept, 1, __ATOMIC_RELAXED);
+	return index;
+}
+
+static uint32_t find_entry(uint64_t hash, const char *database)
+{
+	for (uint32_t i = chains[hash & (CHAINS - 1)]; i; i = entry_at(i)->next)
+		if (entry_at(i)->hash == hash && !strcmp(entry_at(i)->database, database))
+			return i;
+	return OTHER;
+}
+
+static void unlink_entry(uint32_t index)
+{
+	uint32_t *at = &chains[entry_at(index)->hash & (CHAINS - 1)];
+
+	while (*at != index)
+		at = &entry_at(*at)->next;
+	*at = entry_at(index)->next;
+}
+
+/* --- finding ---------------------------------------------------------------------------------- */
+
+static uint64_t find_or_add(uint64_t hash, const char *text, size_t size, const char *database)
+{
+	uint64_t statement = 0;
+	uint32_t index;
+
+	pthread_mutex_lock(&table_lock);
+	if (make_other()) {
+		index = find_entry(hash, database);
+		if (index == OTHER)
+			index = add_entry(hash, text, size, database);
+		statement = number_of(index);
+	}
+	pthread_mutex_unlock(&table_lock);
+	return statement;
+}
+
+uint64_t statement_stats_find(const struct statement_name *name)
+{
+	const char *text = name->text ? name->text : "", *database = name->database ? name->database : "";
+	size_t size = strlen(text);
+	struct hash place = hash_bytes(database, strlen(database)), key = hash_bytes(text, size), shape;
+	uint64_t statement, hash;
+
+	if (!statement_stats_max())
+		return 0;
+	key.first ^= place.first;
+	key.second ^= place.second;
+	statement = cache_find(key);
+	if (statement)
+		return statement;
+	hash = normalize_hash(text, size);
+	shape = hash_words((uint64_t[]){ hash, place.first, place.second }, 3);
+	statement = cache_find(shape);
+	if (!statement) {
+		statement = find_or_add(hash, text, size, database);
+		/* One that has no room has it perhaps the next time. */
+		if (!statement || index_of(statement) == OTHER)
+			return statement;
+		cache_put(shape, statement);
+	}
+	cache_put(key, statement);
+	return statement;
+}
+
+/* --- counting --------------------------------------------------------------------------------- */
+
+/* A record brings the flusher to its next flush. With a ring that is full a flush is coming. */
+static void announce(void)
+{
+	struct ring *ring = sampler_ring();
+	void *record;
+
+	if (!ring || __atomic_exchange_n(&announced, true, __ATOMIC_RELAXED))
+		return;
+	record = ring_reserve(ring, sizeof(uint64_t));
+	if (record)
+		ring_commit(ring, record, RECORD_STATEMENTS);
+}
+
+void statement_stats_add(uint64_t statement, const struct statement_run *run)
+{
+	if (!statement)
+		return;
+	while (!statement_counter_add(&entry_at(index_of(statement))->counter, generation_of(statement), run))
+		statement = number_of(OTHER);
+	/* Relaxed: the counter's lock orders this with statement_stats_take(). */
+	if (!__atomic_load_n(&announced, __ATOMIC_RELAXED))
+		announce();
+}
+
+bool statement_stats_is_first_failure(uint64_t statement, int code)
+{
+	struct entry *entry;
+	int i, none;
+
+	if (!statement)
+		return false;
+	entry = entry_at(is_current(statement) ? index_of(statement) : OTHER);
+	for (i = 0; i < FAILURE_CODES - 1; i++) {
+		none = 0;
+		if (__atomic_load_n(&entry->failures[i].code, __ATOMIC_RELAXED) == code ||
+		    __atomic_compare_exchange_n(&entry->failures[i].code, &none, code, false,
+		                                __ATOMIC_RELAXED, __ATOMIC_RELAXED) ||
+		    none == code)
+			break;
+	}
+	/* Does not count on: it would come around. */
+	return __atomic_load_n(&entry->failures[i].count, __ATOMIC_RELAXED) < FAILURES_LOGGED &&
+	       __atomic_fetch_add(&entry->failures[i].count, 1, __ATOMIC_RELAXED) < FAILURES_LOGGED;
+}
+
+/* --- reading ------------------------------------------------------------------------------------ */
+
+static bool was_counted(const struct statement_counts *counts)
+{
+	return counts->sums[STATEMENT_CALLS] || counts->sums[STATEMENT_PREPARES];
+}
+
+static struct statement_stats describe(const struct entry *entry, const struct statement_counts *counts)
+{
+	return (struct statement_stats){ entry->hash, entry->text, entry->database, entry->is_cut, counts };
+}
+
+void statement_stats_each(void (*each)(void *context, const struct statement_stats *stats), void *context)
+{
+	uint32_t count = __atomic_load_n(&made, __ATOMIC_ACQUIRE);
+
+	for (uint32_t i = 0; i < count; i++) {
+		struct entry *entry = entry_at(i);
+		struct statement_counts counts;
+		struct statement_stats stats;
+
+		/* One at a time: a thread with a new statement waits no longer than this. */
+		pthread_mutex_lock(&table_lock);
+		if (entry->text) {
+			statement_counter_read(&entry->counter, &counts);
+			stats = describe(entry, &counts);
+			if (was_counted(&counts))
+				each(context, &stats);
+		}
+		pthread_mutex_unlock(&table_lock);
+	}
+}
+
+/* --- the flusher ---------------------------------------------------------------------------------- */
+
+struct taken {
+	uint32_t index;
+	struct statement_counts counts;
+};
+static VECTOR(struct taken) taken; /* the flusher's */
+
+int statement_stats_take(int (*each)(void *context, const struct statement_stats *stats), void *context)
+{
+	uint32_t count = __atomic_load_n(&made, __ATOMIC_ACQUIRE);
+	int code = 0;
+
+	taken.count = 0;
+	/* Whoever adds from here on and is not seen below announces anew. The fence: who finds
+	 * the lock taken has no lock that orders the two. */
+	__atomic_store_n(&announced, false, __ATOMIC_RELAXED);
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	for (uint32_t i = 0; !code && i < count; i++) {
+		struct entry *entry = entry_at(i);
+		struct statement_counts counts;
+		struct statement_stats stats;
+
+		statement_counter_read(&entry->counter, &counts);
+		if (!memcmp(counts.sums, entry->stored.sums, sizeof counts.sums))
+			continue;
+		if (!vector_push(&taken, (struct taken){ i, counts }))
+			break; /* the next time */
+		statement_counts_subtract(&counts, &entry->stored);
+		stats = describe(entry, &counts);
+		code = each(context, &stats);
+	}
+	return code;
+}
+
+struct use {
+	uint64_t calls, seen_ns;
+	uint32_t index;
+};
+
+static int compare_use(const void *left, const void *right)
+{
+	const struct use *a = left, *b = right;
+
+	if (a->calls != b->calls)
+		return a->calls < b->calls ? -1 : 1;
+	return (a->seen_ns > b->seen_ns) - (a->seen_ns < b->seen_ns);
+}
+
+/* What the file has of it, and what it has not yet, is "(other)"'s from now on. */
+static bool fold(uint32_t index)
+{
+	struct entry *entry = entry_at(index), *other = entry_at(OTHER);
+	struct statement_counts counts;
+	bool is_renewed;
+
+	/* Nobody finds it now, and those who have its number see the generation change. */
+	pthread_mutex_lock(&table_lock);
+	unlink_entry(index);
+	pthread_mutex_unlock(&table_lock);
+	is_renewed = statement_counter_renew(&entry->counter, &counts);
+	if (is_renewed) {
+		statement_counter_merge(&other->counter, &counts);
+		statement_counts_add(&other->stored, &entry->stored);
+		entry->stored = (struct statement_counts){ .sums = { 0 } };
+		memset(entry->failures, 0, sizeof entry->failures);
+	}
+	pthread_mutex_lock(&table_lock);
+	if (is_renewed) {
+		free_texts(entry);
+		give_free(index);
+	} else {
+		link_entry(index);
+	}
+	pthread_mutex_unlock(&table_lock);
+	return is_renewed;
+}
+
+/* Makes room when there is none: for a 16th, so that it comes seldom. */
+static void make_room(void)
+{
+	size_t limit = statement_stats_max(), count = statement_stats_counter(STATEMENTS_KEPT);
+	size_t wanted = limit - limit / 16;
+	VECTOR(struct use) uses = { 0 };
+
+	if (count < limit || !vector_reserve(&uses, count))
+		return;
+	for (uint32_t i = 1; i < __atomic_load_n(&made, __ATOMIC_ACQUIRE); i++) {
+		const struct statement_counts *counts = &entry_at(i)->stored;
+
+		if (was_counted(counts)) /* the others are new */
+			vector_push(&uses, (struct use){ counts->sums[STATEMENT_CALLS],
+			                                 counts->most[MOST_SEEN_NS], i });
+	}
+	qsort(uses.items, uses.count, sizeof *uses.items, compare_use);
+	for (size_t i = 0; i < uses.count && count > wanted; i++)
+		if (fold(uses.items[i].index)) {
+			count--;
+			__atomic_fetch_sub(&kept, 1, __ATOMIC_RELAXED);
+			__atomic_fetch_add(&folded, 1, __ATOMIC_RELAXED);
+		}
+	vector_free(&uses);
+}
+
+void statement_stats_settle(bool is_stored)
+{
+	for (size_t i = 0; is_stored && i < taken.count; i++)
+		entry_at(taken.items[i].index)->stored = taken.items[i].counts;
+	taken.count = 0;
+	if (is_stored)
+		make_room();
+}
+
+void statement_stats_discard(void)
+{
+	__atomic_store_n(&announced, false, __ATOMIC_RELAXED);
+}
+
+/* An empty table: what the parent's flusher may have been at does not matter. */
+void statement_stats_reset_in_child(void)
+{
+	memset(chains, 0, sizeof chains);
+	first_free = 0;
+	for (uint32_t i = 0; i < made; i++) {
+		struct entry *entry = entry_at(i);
+
+		statement_counter_reset_in_child(&entry->counter);
+		entry->stored = (struct statement_counts){ .sums = { 0 } };
+		memset(entry->failures, 0, sizeof entry->failures);
+		if (i == OTHER)
+			continue;
+		free_texts(entry);
+		give_free(i);
+	}
+	taken.count = 0;
+	announced = false;
+	kept = folded = 0;
+}

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Statements, and what all their runs came to. Texts that differ only in literals, white space
+ * and the case of words are one statement (normalize.h), for each database.
+ *
+ * The thread that ends a run adds to the statement's counter and waits for nobody
+ * (statement_counts.h). It finds the statement by a hash of the text; only a text whose shape was
+ * not met before takes a lock.
+ *
+ * The flusher takes what has changed since the file last got it. When more statements are
+ * there than the setting log_statements_max allows, it puts the least used into one, "(other)",
+ * which also counts new ones while there is no room. No run is lost.
+ */
+#ifndef QUERYPROF_QUERY_STATEMENT_STATS_H
+#define QUERYPROF_QUERY_STATEMENT_STATS_H
+
+#include <stddef.h>
+
+#include "query/statement_counts.h"
+
+#define STATEMENTS_MAX_DEFAULT 5000
+#define STATEMENTS_MAX_MOST 100000
+
+/* A longer text is kept up to here, whole characters. */
+#define STATEMENT_TEXT_MAX 8192
+
+/* What a statement is found by. */
+struct statement_name {
+	const char *text, *database; /* NULL: "" */
+};
+
+/* The statement's number; 0: nothing is counted. */
+uint64_t statement_stats_find(const struct statement_name *name);
+
+/* Adds a run to the statement with this number. If it has become part of "(other)" since, so
+ * does the run. */
+void statement_stats_add(uint64_t statement, const struct statement_run *run);
+
+/* Whether this failure, one of the statement with this number, is among the first of its code,
+ * which have a line in the log each. Counts it. */
+bool statement_stats_is_first_failure(uint64_t statement, int code);
+
+/* How many statements are kept; 0: nothing is counted. */
+void statement_stats_set_max(size_t most);
+size_t statement_stats_max(void);
+
+struct statement_stats {
+	uint64_t hash; /* 0: "(other)" */
+	const char *text, *database;
+	bool is_cut;
+	const struct statement_counts *counts;
+};
+
+/* Calls for each statement that has been counted. Any thread but the handler; texts are valid
+ * during the call. */
+void statement_stats_each(void (*each)(void *context, const struct statement_stats *stats), void *context);
+
+/* For the flusher. Calls for each statement that was counted since the file got it, `counts`
+ * being what came since; stops at a result that is not 0 and returns it. */
+int statement_stats_take(int (*each)(void *context, const struct statement_stats *stats), void *context);
+
+/* What was taken is in the file, or it is not and will be taken again. */
+void statement_stats_settle(bool is_stored);
+
+/* The record that said that there is something to take was thrown away. */
+void statement_stats_discard(void);
+
+enum statement_counter_name {
+	STATEMENTS_KEPT,
+	STATEMENTS_FOLDED, /* into "(other)" */
+	STATEMENTS_COUNTERS,
+};
+uint64_t statement_stats_counter(enum statement_counter_name which);
+
+/* In a forked child: counts begin at 0. */
+void statement_stats_reset_in_child(void);
+
+#endif

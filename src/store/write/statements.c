@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "store/write/statements.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "query/statement_stats.h"
+#include "store/write/intern.h"
+#include "store/write/statements_sql.h"
+
+/* --- a row ------------------------------------------------------------------------------- */
+
+static void bind_INTEGER(sqlite3_stmt *statement, int index, int64_t number)
+{
+	sqlite3_bind_int64(statement, index, number);
+}
+
+static void bind_REAL(sqlite3_stmt *statement, int index, double number)
+{
+	sqlite3_bind_double(statement, index, number);
+}
+
+static void bind_TEXT(sqlite3_stmt *statement, int index, const char *text)
+{
+	writer_bind_text(statement, index, text, SIZE_MAX);
+}
+
+#define BIND(name, type, value) bind_##type(upsert, ++index, value);
+#define BIND_PART(i) bind_INTEGER(upsert, ++index, (int64_t)stats->counts->runs[i]);
+#define BIND_LEAST(name, type, value)                                                                        \
+	if (value)                                                                                           \
+		bind_##type(upsert, ++index, value);                                                         \
+	else                                                                                                 \
+		sqlite3_bind_null(upsert, ++index);
+
+static int write_statement(void *context, const struct statement_stats *stats)
+{
+	struct writer *writer = context;
+	sqlite3_stmt *upsert = writer_statement(writer, WRITE_STATEMENT_COUNTS);
+	const char *program = writer->identity.executable;
+	int64_t statement =
+		intern_statement(writer, stats->text, strlen(stats->text), stats->is_cut, true, stats->hash);
+	int index = 0;
+
+	if (statement < 0)
+		return (int)-statement;
+	bind_INTEGER(upsert, ++index, statement);
+	/* clang-format off */
+	STATEMENT_STATS_COLUMNS(BIND, WRITER_NOTHING, BIND, BIND_PART, BIND_LEAST, BIND, WRITER_NOTHING)
+	/* clang-format on */
+	if (writer->counted_statements >= 0)
+		writer->counted_statements++; /* at most: the row may be there */
+	return writer_run(writer, WRITE_STATEMENT_COUNTS);
+}
+
+/* --- the bound ------------------------------------------------------------------------------ */
+
+#define SUM(name, ...) ", sum(" #name ")"
+#define SUM_PART(i) ", sum(runs_" #i ")"
+#define LEAST_OF(name, ...) ", min(" #name ")"
+#define MOST_OF(name, ...) ", max(" #name ")"
+#define KEY_normalized_query_hash ", 0"
+#define KEY_database ", ''"
+#define KEY_program ", program"
+#define KEY_OF_OTHER(name, ...) KEY_##name
+
+/* The rows that go: the least used. */
+#define GOING                                                                                                \
+	" FROM statement_counters WHERE normalized_query_hash <> 0"                                          \
+	" ORDER BY calls, last_seen_ns, normalized_query_hash, database, program LIMIT %1$" PRId64
+
+static const char fold_sql[] =
+	"INSERT INTO statement_counters (" STATEMENTS_NAMES ") SELECT %2$" PRId64 STATEMENT_STATS_COLUMNS(
+		KEY_OF_OTHER, WRITER_NOTHING, SUM, SUM_PART, LEAST_OF, MOST_OF,
+		WRITER_NOTHING) " FROM (SELECT *" GOING ") WHERE true GROUP BY program" STATEMENTS_ON_CONFLICT
+				"; DELETE FROM statement_counters WHERE (normalized_query_hash, database, "
+				"program) IN"
+				" (SELECT normalized_query_hash, database, program" GOING ")"
+				"; DELETE FROM statements WHERE id NOT IN (SELECT statement FROM "
+				"statement_counters)"
+				" AND NOT EXISTS (SELECT 1 FROM queries WHERE statement = statements.id)"
+				/* so that no writer goes on with the rows that went */
+				"; UPDATE state SET removals = removals + 1";
+
+int64_t statements_count(const struct writer *writer)
+{
+	return database_number(writer->database.db,
+	                       "SELECT count(*) FROM statement_counters WHERE normalized_query_hash <> 0", 0);
+}
+
+int statements_fold(struct writer *writer, int64_t count)
+{
+	int64_t other = intern_statement(writer, "(other)", strlen("(other)"), false, true, 0);
+	char *sql;
+	int code;
+
+	if (other < 0)
+		return (int)-other;
+	sql = text_format(fold_sql, count, other);
+	code = sql ? sqlite3_exec(writer->database.db, sql, NULL, NULL, NULL) : SQLITE_NOMEM;
+	free(sql);
+	return code;
+}
+
+int statements_write(struct writer *writer)
+{
+	int64_t most = (int64_t)statement_stats_max();
+	int code = statement_stats_take(write_statement, writer);
+
+	if (code || (writer->counted_statements >= 0 && writer->counted_statements <= most))
+		return code;
+	writer->counted_statements = statements_count(writer);
+	/* A 16th more than has to go, so that it comes seldom. */
+	if (writer->counted_statements <= most)
+		return SQLITE_OK;
+	return statements_fold(writer, writer->counted_statements - (most - most / 16));
+}

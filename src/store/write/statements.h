@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What statements came to (query/statement_stats.h), in the table statement_counters: added to
+ * what it has, as several processes write one file.
+ */
+#ifndef QUERYPROF_STORE_WRITE_STATEMENTS_H
+#define QUERYPROF_STORE_WRITE_STATEMENTS_H
+
+#include "store/write/writer.h"
+
+/* Inside a transaction: adds what came since the file got it, and keeps the number of rows
+ * within log_statements_max. statement_stats_settle() follows. SQLITE_OK or the error. */
+int statements_write(struct writer *writer);
+
+/* Rows of statements, "(other)" not counted. */
+int64_t statements_count(const struct writer *writer);
+
+/* Inside a transaction: the `count` least used become part of "(other)", one for each program.
+ * SQLITE_OK or the error. */
+int statements_fold(struct writer *writer, int64_t count);
+
+#endif

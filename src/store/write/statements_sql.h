@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * SQL that adds a row of statement_counters to the one that is there, by store/columns.h.
+ */
+#ifndef QUERYPROF_STORE_WRITE_STATEMENTS_SQL_H
+#define QUERYPROF_STORE_WRITE_STATEMENTS_SQL_H
+
+#include "store/columns.h"
+
+#define STATEMENTS_NOTHING(...)
+#define STATEMENTS_NAME(name, ...) ", " #name
+#define STATEMENTS_NAME_PART(i) ", runs_" #i
+#define STATEMENTS_MARK(...) ", ?"
+#define STATEMENTS_ADD(name, ...) ", " #name " = " #name " + excluded." #name
+#define STATEMENTS_ADD_PART(i) ", runs_" #i " = runs_" #i " + excluded.runs_" #i
+/* min() of a NULL is NULL: the other one, then. */
+#define STATEMENTS_LEAST(name, ...)                                                                          \
+	", " #name " = coalesce(min(" #name ", excluded." #name "), " #name ", excluded." #name ")"
+#define STATEMENTS_MOST(name, ...) ", " #name " = max(" #name ", excluded." #name ")"
+
+#define STATEMENTS_NAMES                                                                                     \
+	"statement" STATEMENT_STATS_COLUMNS(STATEMENTS_NAME, STATEMENTS_NOTHING, STATEMENTS_NAME,            \
+	                                    STATEMENTS_NAME_PART, STATEMENTS_NAME, STATEMENTS_NAME,          \
+	                                    STATEMENTS_NOTHING)
+#define STATEMENTS_ON_CONFLICT                                                                               \
+	" ON CONFLICT (normalized_query_hash, database, program) DO UPDATE SET statement = "                 \
+	"statement" STATEMENT_STATS_COLUMNS(STATEMENTS_NOTHING, STATEMENTS_NOTHING, STATEMENTS_ADD,          \
+	                                    STATEMENTS_ADD_PART, STATEMENTS_LEAST, STATEMENTS_MOST,          \
+	                                    STATEMENTS_NOTHING)
+/* WRITE_STATEMENT_COUNTS; statements.c binds the values in this order. */
+#define STATEMENTS_UPSERT                                                                                    \
+	"INSERT INTO statement_counters (" STATEMENTS_NAMES ") VALUES (?" STATEMENT_STATS_COLUMNS(           \
+		STATEMENTS_MARK, STATEMENTS_NOTHING, STATEMENTS_MARK, STATEMENTS_MARK, STATEMENTS_MARK,      \
+		STATEMENTS_MARK, STATEMENTS_NOTHING) ")" STATEMENTS_ON_CONFLICT
+
+#endif

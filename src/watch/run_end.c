@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "watch/run_end.h"
+
+#include "query/look.h"
+#include "query/statement_stats.h"
+
+bool runs_worth_logging(const struct run *run)
+{
+	if (!run->settings.log || run->own)
+		return false;
+	for (int type = 0; type < TRACE_TYPES; type++)
+		if (__atomic_load_n(&run->query.counts.samples[type], __ATOMIC_RELAXED))
+			return true;
+	return query_lasted(&run->query, run->settings.min_duration_ns);
+}
+
+static void add_counters(struct query_end *end, const struct run *run)
+{
+	int now[STATEMENT_COUNTERS];
+	uint64_t spent[STATEMENT_COUNTERS];
+
+	runs_read_counters(run->stmt, now);
+	for (int i = 0; i < STATEMENT_COUNTERS; i++)
+		spent[i] = (uint32_t)(now[i] - run->at_start[i]);
+	end->vm_steps = spent[0];
+	end->fullscan_steps = spent[1];
+	end->sorts = spent[2];
+	end->autoindexes = spent[3];
+	end->reprepares = spent[4];
+}
+
+#define EXPANDED_MAX 65536
+
+/* The statement with the values that were bound to it, if it is not too long: a value
+ * may be a blob of a gigabyte, so SQLite gets a lower limit for the moment. */
+static char *expand(sqlite3 *db, sqlite3_stmt *stmt)
+{
+	int limit = sqlite3_limit(db, SQLITE_LIMIT_LENGTH, -1);
+	char *text;
+
+	if (limit > EXPANDED_MAX)
+		sqlite3_limit(db, SQLITE_LIMIT_LENGTH, EXPANDED_MAX);
+	text = sqlite3_expanded_sql(stmt);
+	sqlite3_limit(db, SQLITE_LIMIT_LENGTH, limit);
+	return text;
+}
+
+static const char *exception_of(const struct run *run, int rc, bool is_locked)
+{
+	/* SQLite has no message yet for what the caller gave up, and the connection of an
+	 * operation may be gone. */
+	if (rc == SQLITE_ABORT || run->label[0] || !is_locked)
+		return sqlite3_errstr(rc);
+	return sqlite3_errmsg(run->session->db);
+}
+
+/* Of a statement: `is_locked` under its connection's mutex; else, as another thread has that,
+ * without what it guards. */
+static void write_line(const struct run *run, struct query_end *end, bool is_locked)
+{
+	const struct session *session = run->session;
+	char *expanded = NULL;
+
+	end->query_id = run->query.query_id;
+	end->query = run->query.text;
+	end->database = run->query.database;
+	end->library = session->library->name;
+	end->was_prepared_only = !run->label[0] && (!run->stmt || run->prepared);
+	if (run->stmt && is_locked) {
+		/* Not as it was when the run began: SQLite has another copy when it has prepared the
+		 * statement anew. */
+		end->query = sqlite3_sql(run->stmt);
+		end->database = sqlite3_db_filename(session->db, "main");
+		end->memory_usage = (uint64_t)sqlite3_stmt_status(run->stmt, SQLITE_STMTSTATUS_MEMUSED, 0);
+		if (run->settings.log_parameters && sqlite3_bind_parameter_count(run->stmt))
+			end->expanded = expanded = expand(session->db, run->stmt);
+	}
+	if (end->exception_code)
+		end->exception = exception_of(run, (int)end->exception_code, is_locked);
+	query_finish(&run->query, end);
+	sqlite3_free(expanded);
+	runs_count(RUNS_LOGGED);
+}
+
+static void write_statement_line(const struct run *run, struct query_end *end)
+{
+	sqlite3_mutex *mutex = sqlite3_db_mutex(run->session->db);
+	bool is_locked = !sqlite3_mutex_try(mutex);
+
+	write_line(run, end, is_locked);
+	if (is_locked)
+		sqlite3_mutex_leave(mutex);
+}
+
+static void count(struct run *run, const struct query_end *end)
+{
+	const struct statement_run counted = query_sums(&run->query, run->prepared ? NULL : end);
+
+	if (!run->stmt) /* its text is the host's, or the run's own */
+		runs_name_statement(run);
+	statement_stats_add(run->statement, &counted);
+}
+
+static void record(struct run *run, int rc, bool is_locked)
+{
+	struct query_end end = { .result_rows = run->query.rows };
+
+	if (run->stmt)
+		add_counters(&end, run);
+	if (rc != SQLITE_OK && rc != SQLITE_ROW && rc != SQLITE_DONE)
+		end.exception_code = rc;
+	count(run, &end);
+	if (!runs_worth_logging(run) &&
+	    !(end.exception_code && statement_stats_is_first_failure(run->statement, rc)))
+		return;
+	if (is_locked || run->label[0])
+		write_line(run, &end, is_locked);
+	else
+		write_statement_line(run, &end);
+}
+
+void runs_end(struct run *run, struct thread *thread, int rc, bool is_locked)
+{
+	struct session *session = run->session;
+	bool is_inside = run->is_private && session_enter_private(session, thread->id);
+	bool is_there = run->label[0] || (runs_is_of_session(run, session) && session->db &&
+	                                  (is_locked || is_inside || runs_claim_end(run)));
+
+	if (run->prepared) /* and never stepped */
+		query_resume(&run->query, thread);
+	if (is_there && run->settings.log && !run->own)
+		record(run, rc, is_locked);
+	runs_release(run);
+	if (is_inside)
+		session_leave_private(session);
+}
+
+void runs_end_preparation(struct run *run, sqlite3_stmt *stmt)
+{
+	if (run->settings.log && !run->own) {
+		query_hide(&run->query);
+		run->query.text = sqlite3_sql(stmt);
+		count(run, NULL);
+	}
+	query_withdraw(&run->query); /* it was told with the host's text, if so */
+	runs_release(run);
+}

@@ -1,0 +1,472 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Statements and their counters: no run is lost, whoever counts, takes and folds at the same
+ * time.
+ */
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "query/statement_stats.h"
+#include "sampler/ring_reader.h"
+#include "../seed.h"
+
+struct ring *state_ring; /* of sampler/state.c, which is not here */
+
+/* --- what the flusher has got ------------------------------------------------------------- */
+
+struct sums {
+	uint64_t calls, execution_ns, histogram;
+	double square;
+	int statements;
+};
+
+static void add(struct sums *sums, const struct statement_stats *stats)
+{
+	sums->calls += stats->counts->sums[STATEMENT_CALLS];
+	sums->execution_ns += stats->counts->sums[STATEMENT_EXECUTION_NS];
+	for (int i = 0; i < STATEMENT_BUCKETS; i++)
+		sums->histogram += stats->counts->runs[i];
+	sums->square += stats->counts->squares[SQUARE_EXECUTION];
+	sums->statements++;
+}
+
+static int add_taken(void *sums, const struct statement_stats *stats)
+{
+	add(sums, stats);
+	return 0;
+}
+
+static void add_live(void *sums, const struct statement_stats *stats)
+{
+	add(sums, stats);
+}
+
+static void take(struct sums *sums)
+{
+	assert_int_equal(statement_stats_take(add_taken, sums), 0);
+	statement_stats_settle(true);
+}
+
+static struct sums live(void)
+{
+	struct sums sums = { 0 };
+
+	statement_stats_each(add_live, &sums);
+	return sums;
+}
+
+/* --- one statement --------------------------------------------------------------------------- */
+
+struct wanted {
+	const char *text, *database;
+	struct statement_counts counts;
+	bool found, is_cut;
+	size_t size;
+};
+
+static void find_text(void *context, const struct statement_stats *stats)
+{
+	struct wanted *wanted = context;
+
+	if (strncmp(stats->text, wanted->text, strlen(wanted->text)) ||
+	    (wanted->database && strcmp(stats->database, wanted->database)))
+		return;
+	wanted->found = true;
+	wanted->is_cut = stats->is_cut;
+	wanted->size = strlen(stats->text);
+	wanted->counts = *stats->counts;
+}
+
+static struct wanted find(const char *text, const char *database)
+{
+	struct wanted wanted = { .text = text, .database = database };
+
+	statement_stats_each(find_text, &wanted);
+	return wanted;
+}
+
+static uint64_t count(const char *text, const char *database, uint64_t execution_ns)
+{
+	const struct statement_name name = { text, database };
+	const struct statement_run run = {
+		.sums = { [STATEMENT_CALLS] = 1, [STATEMENT_EXECUTION_NS] = execution_ns },
+		.seen_ns = 1000 + execution_ns,
+	};
+
+	uint64_t statement = statement_stats_find(&name);
+
+	statement_stats_add(statement, &run);
+	return statement;
+}
+
+static int begin(void **state)
+{
+	(void)state;
+	statement_stats_reset_in_child();
+	statement_stats_set_max(STATEMENTS_MAX_DEFAULT);
+	state_ring = ring_create(1 << 16);
+	return state_ring ? 0 : -1;
+}
+
+static int end(void **state)
+{
+	(void)state;
+	ring_destroy(state_ring);
+	state_ring = NULL;
+	return 0;
+}
+
+static void literals_are_one_statement(void **state)
+{
+	struct wanted found;
+	uint64_t first = count("SELECT a FROM one WHERE b = 1", "x.db", 1000);
+
+	(void)state;
+	assert_int_equal(count("select a from one where b = 'x'", "x.db", 3000), first);
+	assert_int_not_equal(count("SELECT a FROM one WHERE b = 1", "y.db", 5000), first);
+	found = find("SELECT a FROM one", "x.db");
+	assert_true(found.found);
+	assert_int_equal(found.counts.sums[STATEMENT_CALLS], 2);
+	assert_int_equal(found.counts.sums[STATEMENT_EXECUTION_NS], 4000);
+	assert_int_equal(statement_least(&found.counts, LEAST_EXECUTION_NS), 1000);
+	assert_int_equal(found.counts.most[MOST_EXECUTION_NS], 3000);
+	assert_int_equal(statement_least(&found.counts, LEAST_SEEN_NS), 2000);
+	assert_int_equal(found.counts.most[MOST_SEEN_NS], 4000);
+	assert_true(found.counts.squares[SQUARE_EXECUTION] == 1e6 + 9e6);
+	assert_int_equal(find("SELECT a FROM one", "y.db").counts.sums[STATEMENT_CALLS], 1);
+}
+
+static void buckets_are_powers_of_two(void **state)
+{
+	const char *text = "SELECT bucket";
+	struct wanted found;
+
+	(void)state;
+	count(text, "", 0);
+	count(text, "", 1023);
+	count(text, "", 1024);
+	count(text, "", 2047);
+	count(text, "", 2048);
+	count(text, "", UINT32_MAX);
+	count(text, "", 1ull << 40);
+	found = find(text, "");
+	assert_int_equal(found.counts.runs[0], 2);
+	assert_int_equal(found.counts.runs[1], 2);
+	assert_int_equal(found.counts.runs[2], 1);
+	assert_int_equal(found.counts.runs[22], 1);
+	assert_int_equal(found.counts.runs[STATEMENT_BUCKETS - 1], 1);
+}
+
+/* A preparation is no run. */
+static void a_preparation_has_no_time_of_a_run(void **state)
+{
+	const struct statement_name name = { "SELECT prepared", NULL };
+	const struct statement_run run = { .sums = {
+						   [STATEMENT_PREPARES] = 1, [STATEMENT_EXECUTION_NS] = 7 } };
+	struct wanted found;
+
+	(void)state;
+	statement_stats_add(statement_stats_find(&name), &run);
+	found = find(name.text, "");
+	assert_int_equal(found.counts.sums[STATEMENT_EXECUTION_NS], 7);
+	assert_int_equal(found.counts.most[MOST_EXECUTION_NS], 0);
+	assert_int_equal(statement_least(&found.counts, LEAST_EXECUTION_NS), 0);
+	assert_int_equal(found.counts.runs[0], 0);
+}
+
+static void a_long_text_is_cut_between_characters(void **state)
+{
+	char text[STATEMENT_TEXT_MAX + 100];
+	struct wanted found;
+
+	(void)state;
+	memset(text, 'a', sizeof text);
+	memcpy(text, "SELECT \"", 8);
+	memcpy(text + STATEMENT_TEXT_MAX - 1, "\xc3\xa4", 2);
+	text[sizeof text - 1] = '\0';
+	count(text, "", 1);
+	found = find("SELECT \"aaaa", "");
+	assert_true(found.is_cut);
+	assert_int_equal(found.size, STATEMENT_TEXT_MAX - 1);
+}
+
+/* --- the flusher -------------------------------------------------------------------------------- */
+
+static void what_was_not_stored_is_taken_again(void **state)
+{
+	struct sums first = { 0 }, again = { 0 }, nothing = { 0 };
+
+	(void)state;
+	count("SELECT again", "", 5);
+	statement_stats_take(add_taken, &first);
+	statement_stats_settle(false);
+	count("SELECT again", "", 6);
+	take(&again);
+	take(&nothing);
+	assert_int_equal(first.calls, 1);
+	assert_int_equal(again.calls, 2);
+	assert_int_equal(again.execution_ns, 11);
+	assert_int_equal(nothing.statements, 0);
+}
+
+static int records(void)
+{
+	unsigned kind;
+	size_t size;
+	int count = 0;
+
+	for (; ring_peek(state_ring, &kind, &size); count++)
+		ring_consume(state_ring);
+	return count;
+}
+
+static void the_flusher_learns_of_it_once(void **state)
+{
+	struct sums sums = { 0 };
+
+	(void)state;
+	assert_int_equal(records(), 0);
+	for (int i = 0; i < 1000; i++)
+		count("SELECT announced", "", 1);
+	assert_int_equal(records(), 1);
+	take(&sums);
+	count("SELECT announced", "", 1);
+	assert_int_equal(records(), 1);
+	statement_stats_discard();
+	count("SELECT announced", "", 1);
+	assert_int_equal(records(), 1);
+}
+
+/* --- the bound ------------------------------------------------------------------------------------ */
+
+static uint64_t count_shape(int shape, uint64_t execution_ns)
+{
+	char text[64];
+
+	snprintf(text, sizeof text, "SELECT a FROM t%d", shape);
+	return count(text, "bound.db", execution_ns);
+}
+
+static void the_least_used_become_other(void **state)
+{
+	struct sums taken = { 0 };
+	uint64_t calls = 0;
+
+	(void)state;
+	statement_stats_set_max(16);
+	for (int shape = 0; shape < 100; shape++) {
+		/* Every tenth is used much. */
+		for (int i = 0; i < (shape % 10 ? 1 : 50); i++, calls++)
+			count_shape(shape, 3);
+		take(&taken);
+		assert_true(statement_stats_counter(STATEMENTS_KEPT) <= 16);
+	}
+	assert_int_equal(taken.calls, calls);
+	assert_int_equal(taken.execution_ns, 3 * calls);
+	assert_int_equal(live().calls, calls);
+	assert_int_equal(live().histogram, calls);
+	for (int shape = 0; shape < 100; shape += 10) {
+		char text[64];
+
+		snprintf(text, sizeof text, "SELECT a FROM t%d", shape);
+		assert_true(find(text, "bound.db").found);
+	}
+	assert_true(find("(other)", "").counts.sums[STATEMENT_CALLS] >= 74);
+	assert_true(statement_stats_counter(STATEMENTS_FOLDED) >= 74);
+}
+
+/* A number whose statement was folded is that of "(other)". */
+static void an_old_number_is_not_anothers(void **state)
+{
+	const struct statement_name name = { "SELECT a FROM old", "bound.db" };
+	const struct statement_run run = { .sums = { [STATEMENT_CALLS] = 1 } };
+	uint64_t old = statement_stats_find(&name), calls;
+	struct sums taken = { 0 };
+
+	(void)state;
+	statement_stats_set_max(16);
+	statement_stats_add(old, &run);
+	for (int shape = 200; shape < 240; shape++) {
+		for (int i = 0; i < 5; i++)
+			count_shape(shape, 1);
+		take(&taken);
+	}
+	assert_false(find(name.text, NULL).found);
+	calls = find("(other)", "").counts.sums[STATEMENT_CALLS];
+	statement_stats_add(old, &run);
+	assert_int_equal(find("(other)", "").counts.sums[STATEMENT_CALLS], calls + 1);
+	assert_int_not_equal(statement_stats_find(&name), old);
+}
+
+static void nothing_is_counted_at_0(void **state)
+{
+	(void)state;
+	statement_stats_set_max(0);
+	assert_int_equal(count("SELECT off", "", 1), 0);
+	assert_false(find("SELECT off", "").found);
+}
+
+static void failures_have_a_few_lines_each(void **state)
+{
+	uint64_t statement = count("SELECT failing", "", 1), other = count("SELECT failing, too", "", 1);
+	int lines[3] = { 0 };
+
+	(void)state;
+	for (int i = 0; i < 1000; i++) {
+		lines[0] += statement_stats_is_first_failure(statement, 19);
+		lines[1] += statement_stats_is_first_failure(statement, 5);
+		lines[2] += statement_stats_is_first_failure(other, 19);
+	}
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(lines[i], 10);
+}
+
+/* --- at the same time ------------------------------------------------------------------------------- */
+
+#define THREADS 6
+
+struct work {
+	long runs;
+	int shapes;
+	uint64_t seed;
+	bool keeps_number;
+	struct sums done;
+};
+
+static void *work(void *context)
+{
+	struct work *work = context;
+	uint64_t random = work->seed, known = 0;
+
+	for (long i = 0; i < work->runs; i++) {
+		struct statement_run run = { .sums = { [STATEMENT_CALLS] = 1 }, .seen_ns = 1 };
+		char text[64];
+		const struct statement_name name = { text, "threads.db" };
+
+		random ^= random << 13, random ^= random >> 7, random ^= random << 17;
+		snprintf(text, sizeof text, "SELECT a FROM s%d",
+		         work->keeps_number ? 0 : (int)(random % (unsigned)work->shapes));
+		run.sums[STATEMENT_EXECUTION_NS] = random >> 40;
+		if (!known || !work->keeps_number)
+			known = statement_stats_find(&name);
+		statement_stats_add(known, &run);
+		work->done.calls++;
+		work->done.execution_ns += random >> 40;
+		work->done.square += (double)(random >> 40) * (double)(random >> 40);
+	}
+	return NULL;
+}
+
+static bool done;
+
+static void *flush(void *sums)
+{
+	while (!__atomic_load_n(&done, __ATOMIC_ACQUIRE)) {
+		take(sums);
+		records();
+	}
+	take(sums);
+	return NULL;
+}
+
+static void run_threads(int shapes, bool keeps_number)
+{
+	struct work works[THREADS];
+	pthread_t threads[THREADS], flusher;
+	struct sums taken = { 0 }, counted = { 0 };
+	uint64_t seed = test_seed(88172645463325252ull);
+
+	done = false;
+	pthread_create(&flusher, NULL, flush, &taken);
+	for (int i = 0; i < THREADS; i++) {
+		works[i] =
+			(struct work){ test_rounds(40000), shapes, seed + (unsigned)i, keeps_number, { 0 } };
+		pthread_create(&threads[i], NULL, work, &works[i]);
+	}
+	for (int i = 0; i < THREADS; i++) {
+		pthread_join(threads[i], NULL);
+		counted.calls += works[i].done.calls;
+		counted.execution_ns += works[i].done.execution_ns;
+		counted.square += works[i].done.square;
+	}
+	__atomic_store_n(&done, true, __ATOMIC_RELEASE);
+	pthread_join(flusher, NULL);
+	assert_int_equal(taken.calls, counted.calls);
+	assert_int_equal(taken.histogram, counted.calls);
+	assert_int_equal(taken.execution_ns, counted.execution_ns);
+	assert_true(taken.square > 0.999999 * counted.square && taken.square < 1.000001 * counted.square);
+	assert_int_equal(live().calls, counted.calls);
+	assert_int_equal(live().execution_ns, counted.execution_ns);
+}
+
+static void threads_add_and_the_flusher_takes(void **state)
+{
+	(void)state;
+	run_threads(3, false);
+}
+
+static void threads_add_with_numbers(void **state)
+{
+	(void)state;
+	run_threads(1, true);
+}
+
+static void threads_add_while_statements_are_folded(void **state)
+{
+	(void)state;
+	statement_stats_set_max(16);
+	run_threads(200, false);
+	assert_true(statement_stats_counter(STATEMENTS_FOLDED) > 0);
+}
+
+/* A thread is interrupted while it counts, and others come, maybe on top of it. */
+static void a_taken_lock_stops_nobody(void **state)
+{
+	struct statement_counter counter = { .generation = 1 };
+	const struct statement_run run = { .sums = { [STATEMENT_CALLS] = 1, [STATEMENT_EXECUTION_NS] = 9 } };
+	struct statement_counts counts;
+
+	(void)state;
+	assert_true(statement_counter_add(&counter, 1, &run));
+	counter.lock = 1;
+	assert_true(statement_counter_add(&counter, 1, &run));
+	assert_false(statement_counter_add(&counter, 2, &run));
+	assert_false(statement_counter_renew(&counter, &counts));
+	statement_counter_read(&counter, &counts);
+	assert_int_equal(counts.sums[STATEMENT_CALLS], 2);
+	counter.lock = 0;
+	assert_true(statement_counter_renew(&counter, &counts));
+	assert_int_equal(counts.sums[STATEMENT_EXECUTION_NS], 18);
+	assert_int_equal(counts.runs[0], 2);
+	assert_true(counts.squares[SQUARE_EXECUTION] == 162);
+	assert_false(statement_counter_add(&counter, 1, &run));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(literals_are_one_statement, begin, end),
+		cmocka_unit_test_setup_teardown(buckets_are_powers_of_two, begin, end),
+		cmocka_unit_test_setup_teardown(a_preparation_has_no_time_of_a_run, begin, end),
+		cmocka_unit_test_setup_teardown(a_long_text_is_cut_between_characters, begin, end),
+		cmocka_unit_test_setup_teardown(what_was_not_stored_is_taken_again, begin, end),
+		cmocka_unit_test_setup_teardown(the_flusher_learns_of_it_once, begin, end),
+		cmocka_unit_test_setup_teardown(the_least_used_become_other, begin, end),
+		cmocka_unit_test_setup_teardown(an_old_number_is_not_anothers, begin, end),
+		cmocka_unit_test_setup_teardown(nothing_is_counted_at_0, begin, end),
+		cmocka_unit_test_setup_teardown(failures_have_a_few_lines_each, begin, end),
+		cmocka_unit_test_setup_teardown(threads_add_and_the_flusher_takes, begin, end),
+		cmocka_unit_test_setup_teardown(threads_add_with_numbers, begin, end),
+		cmocka_unit_test_setup_teardown(threads_add_while_statements_are_folded, begin, end),
+		cmocka_unit_test(a_taken_lock_stops_nobody),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What statements came to, in the file: added up over flushes and processes, bounded, and not
+ * lost while the file cannot be written.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "query/statement_stats.h"
+#include "sampler/state.h"
+#include "support.h"
+
+static void count(const char *text, uint64_t execution_ns)
+{
+	const struct statement_name name = { text, "/data/app.db" };
+	const struct statement_run run = {
+		.sums = {
+			[STATEMENT_CALLS] = 1,
+			[STATEMENT_ROWS] = 3,
+			[STATEMENT_EXECUTION_NS] = execution_ns,
+			[STATEMENT_CPU_NS] = execution_ns / 2,
+			[STATEMENT_SORTS] = 1,
+		},
+		.seen_ns = T0 + execution_ns,
+	};
+
+	statement_stats_add(statement_stats_find(&name), &run);
+}
+
+/* A store with the ring that the counters tell of themselves in. */
+static void start_counted(const char *path, int64_t max_bytes)
+{
+	start_store(path, max_bytes);
+	state_ring = ring;
+}
+
+static int end(void **state)
+{
+	state_ring = NULL;
+	return tear_down(state);
+}
+
+/* As set_up(), with nothing counted yet. */
+static int begin(void **state)
+{
+	statement_stats_reset_in_child();
+	statement_stats_set_max(STATEMENTS_MAX_DEFAULT);
+	return set_up(state);
+}
+
+#define ROW                                                                                                  \
+	"SELECT calls || '|' || rows || '|' || execution_time_ns || '|' || cpu_time_ns || '|' || min_ns || " \
+	"'|' || max_ns || '|' || sorts || '|' || first_seen_ns || '|' || last_seen_ns || '|' || histogram "  \
+	"FROM statement_stats"
+
+static void flushes_add_up(void **state)
+{
+	(void)state;
+	start_counted(trace_path, 0);
+	count("SELECT a FROM t WHERE b = 1", 1500);
+	drain();
+	assert_string_equal(
+		ask_text("SELECT query || '|' || database || '|' || (normalized_query_hash = (SELECT "
+	                 "normalized_query_hash FROM statements)) FROM statement_stats"),
+		"SELECT a FROM t WHERE b = 1|/data/app.db|1");
+	assert_int_equal(
+		ask("SELECT count(*) FROM statement_stats WHERE program LIKE '%/test_store_statements'"), 1);
+	count("SELECT a FROM t WHERE b = 2", 500);
+	count("SELECT a FROM t WHERE b = 3", 5000);
+	drain();
+	assert_string_equal(ask_text(ROW), "3|9|7000|3500|500|5000|3|1790000000000000500|1790000000000005000|"
+	                                   "[1,1,0,1,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0]");
+	assert_true(ask("SELECT execution_time_square = 1500 * 1500 + 500 * 500 + 5000 * 5000 FROM "
+	                "statement_stats"));
+	state_ring = NULL;
+	stop_store();
+	/* Another time: the file has the earlier counts. */
+	start_counted(trace_path, 0);
+	count("SELECT a FROM t WHERE b = 4", 100);
+	drain();
+	assert_int_equal(ask("SELECT calls FROM statement_stats"), 4);
+	assert_int_equal(ask("SELECT min_ns FROM statement_stats"), 100);
+	assert_int_equal(ask("SELECT runs FROM top_queries"), 4);
+	/* No transaction that those who follow the file would look at. */
+	assert_int_equal(ask("SELECT count(*) FROM batches"), 0);
+}
+
+static void a_preparation_leaves_no_least_time(void **state)
+{
+	const struct statement_name name = { "SELECT once", NULL };
+	const struct statement_run prepared = { .sums = { [STATEMENT_PREPARES] = 1 }, .seen_ns = T0 };
+	const struct statement_run run = { .sums = { [STATEMENT_CALLS] = 1, [STATEMENT_EXECUTION_NS] = 70 },
+		                           .seen_ns = T0 };
+
+	(void)state;
+	start_counted(trace_path, 0);
+	statement_stats_add(statement_stats_find(&name), &prepared);
+	drain();
+	assert_int_equal(ask("SELECT min_ns IS NULL FROM statement_stats"), 1);
+	statement_stats_add(statement_stats_find(&name), &run);
+	drain();
+	assert_int_equal(ask("SELECT min_ns FROM statement_stats"), 70);
+}
+
+static void processes_add_up(void **state)
+{
+	int status;
+
+	(void)state;
+	start_counted(trace_path, 0);
+	count("SELECT shared", 10);
+	drain();
+	state_ring = NULL;
+	stop_store();
+	for (int i = 0; i < 3; i++) {
+		pid_t child = fork();
+
+		if (!child) {
+			statement_stats_reset_in_child();
+			start_counted(trace_path, 0);
+			count("SELECT shared", 20);
+			drain();
+			state_ring = NULL;
+			stop_store();
+			_exit(0);
+		}
+		assert_int_equal(waitpid(child, &status, 0), child);
+		assert_int_equal(status, 0);
+	}
+	start_counted(trace_path, 0);
+	count("SELECT shared", 10);
+	drain();
+	assert_int_equal(ask("SELECT count(*) FROM statement_stats"), 1);
+	assert_int_equal(ask("SELECT calls FROM statement_stats"), 5);
+	assert_int_equal(ask("SELECT execution_time_ns FROM statement_stats"), 80);
+}
+
+static void count_many(int shapes, int from, int at_once)
+{
+	char text[64];
+
+	for (int i = 0; i < shapes; i++) {
+		snprintf(text, sizeof text, "SELECT a FROM t%d", from + i);
+		for (int run = 0; run < (i % 8 ? 1 : 9); run++)
+			count(text, 100);
+		if (i % at_once == at_once - 1)
+			drain();
+	}
+	drain();
+}
+
+/* The bound holds for all processes together. */
+static void the_least_used_are_other(void **state)
+{
+	(void)state;
+	statement_stats_set_max(32);
+	start_counted(trace_path, 0);
+	count_many(80, 0, 10);
+	state_ring = NULL;
+	stop_store();
+	statement_stats_reset_in_child();
+	start_counted(trace_path, 0);
+	count_many(80, 1000, 10);
+	assert_true(ask("SELECT count(*) FROM statement_stats") <= 33);
+	assert_int_equal(ask("SELECT sum(calls) FROM statement_stats"), 320);
+	assert_int_equal(ask("SELECT sum(execution_time_ns) FROM statement_stats"), 32000);
+	assert_int_equal(ask("SELECT normalized_query_hash FROM statement_stats WHERE query = '(other)'"), 0);
+	assert_int_equal(ask("SELECT min(calls) FROM statement_stats WHERE query IN ('SELECT a FROM t0', "
+	                     "'SELECT a FROM t1072')"),
+	                 9);
+	/* Their texts went with them. */
+	assert_true(ask("SELECT count(*) FROM statements") <= 33);
+	assert_int_equal(ask("SELECT sum(calls) FROM statement_stats WHERE query IS NULL"), 0);
+}
+
+static void what_cannot_be_stored_waits(void **state)
+{
+	(void)state;
+	mkdir(trace_path, 0700);
+	start_counted(trace_path, 0);
+	for (int i = 0; i < 10; i++) {
+		count("SELECT waiting", 7);
+		store_drain(2000);
+	}
+	assert_true(has_error());
+	rmdir(trace_path);
+	count("SELECT waiting", 7);
+	assert_eventually((count("SELECT waiting", 0), store_drain(2000), !has_error()));
+	assert_int_equal(ask("SELECT execution_time_ns FROM statement_stats"), 77);
+}
+
+/* Texts of counted statements stay when the runs in the log go. */
+static void trimming_keeps_the_texts(void **state)
+{
+	struct a_query query = { .query = "SELECT kept", .record = { .query = { 1, 1 } } };
+
+	(void)state;
+	start_counted(trace_path, 1 << 20);
+	count("SELECT kept", 5);
+	query.record.start_realtime_ns = T0;
+	put_query(&query);
+	drain();
+	for (uint64_t i = 0; i < 200; i++) {
+		put_samples(T0 + 1000000000 * (i + 1), 1000, 50, (struct query_key){ 2, i });
+		drain();
+	}
+	assert_int_equal(ask("SELECT count(*) FROM query_log WHERE query = 'SELECT kept'"), 0);
+	assert_int_equal(ask("SELECT calls FROM statement_stats WHERE query = 'SELECT kept'"), 1);
+	/* Where nothing else is left to go, the least used statements go. */
+	statement_stats_set_max(STATEMENTS_MAX_MOST);
+	for (int i = 0; i < 10; i++)
+		count_many(400, 10000 + 400 * i, 400);
+	assert_true(store_counter(STORE_BYTES) <= 1 << 20);
+	assert_int_equal(ask("SELECT sum(calls) FROM statement_stats"), 1 + 10 * 800);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(flushes_add_up, begin, end),
+		cmocka_unit_test_setup_teardown(a_preparation_leaves_no_least_time, begin, end),
+		cmocka_unit_test_setup_teardown(processes_add_up, begin, end),
+		cmocka_unit_test_setup_teardown(the_least_used_are_other, begin, end),
+		cmocka_unit_test_setup_teardown(what_cannot_be_stored_waits, begin, end),
+		cmocka_unit_test_setup_teardown(trimming_keeps_the_texts, begin, end),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
