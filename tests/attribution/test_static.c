@@ -19,6 +19,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "../spin.h"
+
 static sqlite3 *attached(int flags)
 {
 	sqlite3 *db;
@@ -120,9 +122,9 @@ static void test_between_rows(void **state)
 		start = cpu();
 		assert_int_equal(sqlite3_step(stmt), SQLITE_ROW);
 		inside += cpu() - start;
-		for (start = cpu(); cpu() - start < 100000000;)
-			;
-		outside += 100000000;
+		start = cpu();
+		spin(100000000);
+		outside += cpu() - start;
 	}
 	assert_int_equal(sqlite3_step(stmt), SQLITE_DONE);
 	sqlite3_finalize(stmt);

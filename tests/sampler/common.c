@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "common.h"
+#include "../spin.h"
 
 #include <errno.h>
 #include <string.h>
@@ -70,12 +71,7 @@ uint64_t cpu_now(void)
 
 void burn(uint64_t cpu_ns)
 {
-	uint64_t end = cpu_now() + cpu_ns;
-
-	while (cpu_now() < end) {
-		for (volatile int i = 0; i < 500; i++)
-			;
-	}
+	spin(cpu_ns);
 }
 
 void pause_for(uint64_t ns)

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * CPU time used without a look at the clock. A thread that reads its CPU clock all the time
+ * ends its turn there, as the kernel accounts the time then: right before the tick, which
+ * finds another thread. With two busy processes beside it, such a thread had one tick where
+ * twenty were due, and the periods of all went to what came next.
+ */
+#ifndef TESTS_SPIN_H
+#define TESTS_SPIN_H
+
+#include <stdint.h>
+#include <time.h>
+
+static inline void spin_rounds(uint64_t rounds)
+{
+	for (volatile uint64_t i = 0; i < rounds; i++)
+		;
+}
+
+/* The most rounds in a ns of several tries: the others were disturbed. */
+static inline double spin_rate(void)
+{
+	static double rate;
+	struct timespec from, to;
+
+	for (int i = 0; i < 5 && (i || rate == 0); i++) {
+		double ns;
+
+		clock_gettime(CLOCK_THREAD_CPUTIME_ID, &from);
+		spin_rounds(200000);
+		clock_gettime(CLOCK_THREAD_CPUTIME_ID, &to);
+		ns = (double)(to.tv_sec - from.tv_sec) * 1e9 + (double)(to.tv_nsec - from.tv_nsec);
+		if (200000 / ns > rate)
+			rate = 200000 / ns;
+	}
+	return rate;
+}
+
+/* About so much of the thread's CPU time. */
+static inline void spin(uint64_t cpu_ns)
+{
+	spin_rounds((uint64_t)((double)cpu_ns * spin_rate()));
+}
+
+#endif
