@@ -387,16 +387,23 @@ struct taken {
 };
 static VECTOR(struct taken) taken; /* the flusher's */
 
+/* A thread that adds from here on, and is not seen by what reads next, announces anew. The
+ * fence: a thread that finds a counter's lock taken has no lock that orders the two. */
+__attribute__((no_sanitize("thread"))) /* it knows no fences */
+static void
+expect_announcement(void)
+{
+	__atomic_store_n(&announced, false, __ATOMIC_RELAXED);
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+}
+
 int statement_stats_take(int (*each)(void *context, const struct statement_stats *stats), void *context)
 {
 	uint32_t count = __atomic_load_n(&made, __ATOMIC_ACQUIRE);
 	int code = 0;
 
 	taken.count = 0;
-	/* Whoever adds from here on and is not seen below announces anew. The fence: who finds
-	 * the lock taken has no lock that orders the two. */
-	__atomic_store_n(&announced, false, __ATOMIC_RELAXED);
-	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	expect_announcement();
 	for (uint32_t i = 0; !code && i < count; i++) {
 		struct entry *entry = entry_at(i);
 		struct statement_counts counts;
