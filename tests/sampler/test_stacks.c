@@ -330,6 +330,11 @@ static void test_fork_meanwhile(void **state)
 	pthread_t forker;
 
 	(void)state;
+	/* AddressSanitizer does not take its allocator's locks at fork: a child could wait for
+	 * one for ever. Seen once in some thirty runs. */
+#ifdef __SANITIZE_ADDRESS__
+	skip();
+#endif
 	stop = false;
 	assert_int_equal(pthread_create(&forker, NULL, fork_often, &failed), 0);
 	for (int i = 0; i < TIMES(200); i++)
