@@ -71,7 +71,10 @@ uint64_t cpu_now(void)
 
 void burn(uint64_t cpu_ns)
 {
-	spin(cpu_ns);
+	uint64_t start = cpu_now(), used = 0;
+
+	for (; used < cpu_ns; used = cpu_now() - start)
+		spin(cpu_ns - used);
 }
 
 void pause_for(uint64_t ns)

@@ -73,7 +73,7 @@ void drain(struct ring *ring, struct drained *to);
 struct query_tag tag_of(struct query_run *run, uint64_t cpu_period_ns, uint64_t real_period_ns);
 
 uint64_t cpu_now(void);
-void burn(uint64_t cpu_ns);  /* about so much of the thread's CPU time */
+void burn(uint64_t cpu_ns);  /* the thread's CPU time; it reads the clock, see spin.h */
 void pause_for(uint64_t ns); /* wall time, whatever signals come */
 
 /* Timers of the process as the kernel lists them; -1: it does not. */

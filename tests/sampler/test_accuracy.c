@@ -10,6 +10,7 @@
  * are five of the larger one.
  */
 #include "common.h"
+#include "../spin.h"
 #include "handler/timer.h"
 
 #include <math.h>
@@ -78,7 +79,7 @@ static void test_long_query(void **state)
 		uint64_t cpu = cpu_now(), wall = clock_ns(CLOCK_MONOTONIC);
 		sampler_push(thread, &tag);
 		while (cpu_now() - cpu < (uint64_t)(2e9 * factor)) {
-			burn(100000000);
+			spin(100000000);
 			drain(ring, &seen);
 		}
 		sampler_pop(thread);
@@ -111,7 +112,7 @@ static void test_half_asleep(void **state)
 	uint64_t cpu = cpu_now(), wall = clock_ns(CLOCK_MONOTONIC);
 	sampler_push(thread, &tag);
 	for (int i = 0; i < 20; i++) {
-		burn(50000000);
+		spin(50000000);
 		pause_for(50000000);
 	}
 	sampler_pop(thread);
@@ -144,18 +145,18 @@ static void short_queries(uint64_t query_ns, uint64_t host_ns, uint64_t period_n
 		int part = (int)((double)total / (seconds * 1e9) * PARTS);
 		uint64_t sampled = seen.time_ns[TRACE_CPU], rest = 0, now;
 		sampler_push(thread, &tag);
-		burn(query_ns);
+		spin(query_ns);
 		sampler_pop(thread);
 		if (seldom) {
 			thread->timers[TIMER_CPU].idle_ns = 2 * NS_PER_S;
 			for (; thread->timers[TIMER_CPU].armed; rest += 100000)
-				burn(100000);
+				spin(100000);
 		}
 		/* Of random length, or it might keep step with the tick: whole ticks of chance
 		 * where the timer was disarmed at one. */
 		uint64_t last = seldom ? (uint64_t)rand_r(&seed) % (2 * timer_tick_ns)
 		                       : host_ns / 2 + (uint64_t)rand_r(&seed) % host_ns;
-		burn(last);
+		spin(last);
 		/* The clock is read once, see spin.h. */
 		now = cpu_now() - start;
 		parts.exact[part] +=
@@ -206,9 +207,9 @@ static void *live_shortly(void *context)
 	struct thread *thread = sampler_thread();
 	uint64_t before = (uint64_t)(random() % 4000000); /* one thread at a time */
 
-	burn(before);
+	spin(before);
 	sampler_push(thread, tag);
-	burn(SHORT_NS);
+	spin(SHORT_NS);
 	sampler_pop(thread);
 	threads_cpu_ns += cpu_now() * SHORT_NS / (before + SHORT_NS);
 	return NULL;
@@ -256,7 +257,7 @@ static void *be_busy(void *context)
 	struct query_tag tag = tag_of(mine, busy_period_ns, 0);
 	uint64_t start = cpu_now();
 	sampler_push(thread, &tag);
-	burn((uint64_t)(250000000 * factor));
+	spin((uint64_t)(250000000 * factor));
 	sampler_pop(thread);
 	*spent = cpu_now() - start;
 	return NULL;
