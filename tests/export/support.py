@@ -55,6 +55,15 @@ def add_odd_rows(path):
     db.close()
 
 
+def changed_copy(source, path, sql):
+    """A copy of the trace file in which the SQL has been run; its path."""
+    shutil.copy(source, path)
+    db = sqlite3.connect(path)
+    db.executescript(sql)
+    db.close()
+    return path
+
+
 HELP = subprocess.run([QUERYPROF, "export", "--help"], capture_output=True, text=True, check=True).stdout
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 

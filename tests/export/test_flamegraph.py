@@ -9,7 +9,6 @@ import base64
 import json
 import os
 import re
-import shutil
 import unittest
 
 import support
@@ -77,12 +76,8 @@ class Data(support.Exports):
 
     def test_two_files(self):
         """Runs stay apart, also those with the same id; addresses are those of each file."""
-        moved = os.path.join(self.folder, "moved.trace")
-        shutil.copy(self.trace, moved)
-        db = support.sqlite3.connect(moved)
-        db.execute("UPDATE modules SET path = '/not/here/full.so'")
-        db.commit()
-        db.close()
+        moved = support.changed_copy(self.trace, os.path.join(self.folder, "moved.trace"),
+                                     "UPDATE modules SET path = '/not/here/full.so'")
         data = self.data(self.trace, "--diff", moved)
         self.assertEqual(data["sides"], [self.trace, moved])
         self.assertEqual(data["queries"], [[statement, name, "", ns, side] for side in (0, 1)
@@ -113,12 +108,7 @@ class Data(support.Exports):
                       self.refused(1, self.trace, "--diff", os.path.join(self.folder, "none.trace"), *page))
         self.assertIn("is the file that is exported",
                       self.refused(1, self.trace, "--diff", self.odd, "--format", "flamegraph", "-o", self.odd))
-        empty = os.path.join(self.folder, "empty.trace")
-        shutil.copy(self.odd, empty)
-        db = support.sqlite3.connect(empty)
-        db.execute("DELETE FROM samples")
-        db.commit()
-        db.close()
+        empty = support.changed_copy(self.odd, os.path.join(self.folder, "empty.trace"), "DELETE FROM samples")
         self.assertIn("empty.trace: no CPU samples", self.refused(1, self.trace, "--diff", empty, *page))
         self.assertFalse(os.path.exists(out))
 

@@ -194,11 +194,8 @@ class Json(support.Exports):
 
     def test_size(self):
         """A run that another run resembles adds its labels and numbers, no frame and no text."""
-        many = os.path.join(self.folder, "many.trace")
-        shutil.copy(self.trace, many)
-        db = support.sqlite3.connect(many)
         runs = 2000
-        db.executescript(f"""
+        many = support.changed_copy(self.trace, os.path.join(self.folder, "many.trace"), f"""
             WITH n(i) AS (VALUES (100) UNION ALL SELECT i + 1 FROM n LIMIT {runs})
             INSERT INTO queries (id, query_id, process, first_ns, last_ns, finished, initial, statement,
                 query_start_ns, query_duration_ns, cpu_time_ns, thread_id)
@@ -206,17 +203,12 @@ class Json(support.Exports):
             FROM n, queries WHERE id = 1;
             INSERT INTO samples (timestamp_ns, series, query, stack, cpu_id, weight, truncated, size)
             SELECT first_ns + 1000 * id + 1, 1, id, 1 + id % 3, 0, 1, 0, 0 FROM queries WHERE id >= 100""")
-        db.close()
         added = len(self.export(many, "json")) - len(self.export(self.trace, "json"))
         self.assertLess(added / runs, 160)
 
     def test_without_the_files_that_were_sampled(self):
-        moved = os.path.join(self.folder, "moved.trace")
-        shutil.copy(self.trace, moved)
-        db = support.sqlite3.connect(moved)
-        db.execute("UPDATE modules SET path = '/not/here/full.so'")
-        db.commit()
-        db.close()
+        moved = support.changed_copy(self.trace, os.path.join(self.folder, "moved.trace"),
+                                     "UPDATE modules SET path = '/not/here/full.so'")
         static = self.stacks(moved)[0]["frames"]
         self.assertEqual(static, [
             {"function": "full.so+" + hex(AT[name] + 4), "module": "/not/here/full.so", "build_id": BUILD_ID,
