@@ -39,6 +39,15 @@ static void list(struct query_run *run)
 		;
 }
 
+void query_show_again(struct query_run *run)
+{
+	run->counts.start.text = run->text;
+	/* Release: a worker's handler that finds it due reads the rest. */
+	__atomic_store_n(&run->counts.start.state, run->is_logged ? START_DUE : START_KEPT, __ATOMIC_RELEASE);
+	/* Release: who sees it shown sees all of it. */
+	__atomic_store_n(&run->version, run->version + 1, __ATOMIC_RELEASE);
+}
+
 void query_show(struct query_run *run)
 {
 	if ((run->version & 1) != 0)
@@ -48,13 +57,9 @@ void query_show(struct query_run *run)
 		if (run->mark[i] == 0)
 			break;
 	}
-	run->counts.start.text = run->text;
-	/* Release: a worker's handler that finds it due reads the rest. */
-	__atomic_store_n(&run->counts.start.state, run->is_logged ? START_DUE : START_KEPT, __ATOMIC_RELEASE);
 	if (!run->listed)
 		list(run);
-	/* Release: who sees it shown sees all of it. */
-	__atomic_store_n(&run->version, run->version + 1, __ATOMIC_RELEASE);
+	query_show_again(run);
 }
 
 __attribute__((no_sanitize("thread"))) /* it knows no fences, nor what look() reads */
@@ -75,6 +80,11 @@ void query_hand_over(struct query_run *to, const struct query_run *from)
 	to->version = before.version;
 	to->next = before.next;
 	to->listed = before.listed;
+}
+
+bool query_is_marked(const struct query_run *run)
+{
+	return strncmp(run->text, run->mark, sizeof(run->mark)) == 0;
 }
 
 /* --- looking ----------------------------------------------------------------------- */

@@ -5,6 +5,7 @@
 #ifndef QUERYPROF_QUERY_LOOK_H
 #define QUERYPROF_QUERY_LOOK_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "query/query.h"
@@ -15,6 +16,11 @@
  * fields only rows, working, the counts and the clocks of its calls may change meanwhile. */
 void query_show(struct query_run *run);
 void query_hide(struct query_run *run);
+
+/* The same for a run that was hidden, and has begun anew with the same text. Whether that, which
+ * must be there, begins as it did. */
+void query_show_again(struct query_run *run);
+bool query_is_marked(const struct query_run *run);
 
 /* Makes `to` the run that `from` was; hidden both. */
 void query_hand_over(struct query_run *to, const struct query_run *from);

@@ -49,8 +49,7 @@ static struct query_key make_key(struct thread *thread, uint32_t session, uint64
 
 /* --- a run ----------------------------------------------------------------------------- */
 
-/* With a clock that is good for a while. The time is taken last: it is no more than the
- * query's own. */
+/* With a CPU clock that is good for a while. */
 static uint64_t read_clock(struct thread *thread)
 {
 	uint64_t now = fast_clock_ns(&thread->clock);
@@ -59,13 +58,6 @@ static uint64_t read_clock(struct thread *thread)
 		return now;
 	cpu_clock_before(thread);
 	return fast_clock_ns(&thread->clock);
-}
-
-static void enter_at(struct query_run *run, const struct thread *thread, uint64_t now)
-{
-	run->entered_ns = now;
-	run->entered_cpu_ns = cpu_clock_estimate(thread, now);
-	__atomic_store_n(&run->working, thread->id, __ATOMIC_RELAXED); /* only to be seen */
 }
 
 void query_start(struct query_run *run, struct thread *thread)
@@ -80,12 +72,13 @@ void query_start(struct query_run *run, struct thread *thread)
 	run->counts.start.realtime_ns = now + thread->realtime_offset_ns;
 	run->key = make_key(thread, run->session, run->counts.start.realtime_ns);
 	run->counts.start.initial = run->key;
-	enter_at(run, thread, now);
+	query_enter_at(run, thread, now);
 }
 
-void query_enter(struct query_run *run, struct thread *thread)
+void query_enter_slowly(struct query_run *run, struct thread *thread)
 {
-	enter_at(run, thread, read_clock(thread));
+	cpu_clock_before(thread);
+	query_enter_at(run, thread, fast_clock_ns(&thread->clock));
 }
 
 #define READING_MAX_NS 3000
@@ -96,11 +89,11 @@ static uint64_t cpu_time_at(const struct query_run *run, struct thread *thread, 
 {
 	uint64_t cpu_ns = run->entered_cpu_ns, reading_ns;
 
-	if (__builtin_expect(run->working != thread->id, 0)) {
+	if (run->working != thread->id) {
 		cpu_clock_of(run->working, &cpu_ns);
 		return cpu_ns;
 	}
-	if (__builtin_expect(cpu_clock_is_valid(thread, now), 1))
+	if (cpu_clock_is_valid(thread, now))
 		return cpu_clock_estimate(thread, now);
 	cpu_ns = cpu_clock_now(thread);
 	/* Without the reading itself. If that took longer, another thread had its turn: reading
@@ -109,25 +102,15 @@ static uint64_t cpu_time_at(const struct query_run *run, struct thread *thread, 
 	return cpu_ns - (reading_ns < READING_MAX_NS ? reading_ns : 0);
 }
 
-static uint64_t since(uint64_t start, uint64_t now)
+void query_leave_slowly(struct query_run *run, struct thread *thread, uint64_t now)
 {
-	return (int64_t)(now - start) > 0 ? now - start : 0;
-}
+	uint64_t took = query_since(run->entered_ns, now);
+	uint64_t cpu_ns = query_since(run->entered_cpu_ns, cpu_time_at(run, thread, now));
 
-void query_leave(struct query_run *run, struct thread *thread)
-{
-	/* First of all: what follows is not the query's. */
-	uint64_t now = fast_clock_ns(&thread->clock), took = since(run->entered_ns, now);
-	uint64_t cpu_ns = since(run->entered_cpu_ns, cpu_time_at(run, thread, now));
-
-	run->left_ns = run->entered_ns + took;
-	run->execution_ns += took;
-	/* The beginning was an estimate. */
 	cpu_ns = cpu_ns < took ? cpu_ns : took;
-	run->cpu_ns += cpu_ns;
+	query_leave_at(run, took, cpu_ns);
 	if (thread->cpu_read_at_ns < now)
 		run->cpu_estimated_ns += cpu_ns;
-	__atomic_store_n(&run->working, 0, __ATOMIC_RELAXED);
 }
 
 /* While it is paused a run holds how long it has run instead of when it began. */

@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "handler/thread.h"
+#include "query/cpu_clock.h"
 #include "query/statement_counts.h"
 
 struct query_run {
@@ -49,9 +50,57 @@ void query_start(struct query_run *run, struct thread *thread);
  * are those of its calls, without what the program does in between. They go with the samples:
  * the query is shown to the handler (sampler_push) right behind the one, and hidden right
  * behind the other. Costs one fast clock each; and the thread's CPU clock, which needs system
- * calls, where that was not read in the CPU_CLOCK_VALID_NS before. */
-void query_enter(struct query_run *run, struct thread *thread);
-void query_leave(struct query_run *run, struct thread *thread);
+ * calls, where that was not read in the CPU_CLOCK_VALID_NS before: the slow parts are apart. */
+void query_enter_slowly(struct query_run *run, struct thread *thread);
+void query_leave_slowly(struct query_run *run, struct thread *thread, uint64_t now);
+
+static inline void query_enter_at(struct query_run *run, const struct thread *thread, uint64_t now)
+{
+	run->entered_ns = now;
+	run->entered_cpu_ns = cpu_clock_estimate(thread, now);
+	__atomic_store_n(&run->working, thread->id, __ATOMIC_RELAXED); /* only to be seen */
+}
+
+static inline void query_enter(struct query_run *run, struct thread *thread)
+{
+	/* The time is taken last: it is no more than the query's own. */
+	uint64_t now = fast_clock_ns(&thread->clock);
+
+	if (__builtin_expect(cpu_clock_is_valid(thread, now), 1))
+		query_enter_at(run, thread, now);
+	else
+		query_enter_slowly(run, thread);
+}
+
+static inline uint64_t query_since(uint64_t start, uint64_t now)
+{
+	return (int64_t)(now - start) > 0 ? now - start : 0;
+}
+
+static inline void query_leave_at(struct query_run *run, uint64_t took, uint64_t cpu_ns)
+{
+	run->left_ns = run->entered_ns + took;
+	run->execution_ns += took;
+	run->cpu_ns += cpu_ns;
+	__atomic_store_n(&run->working, 0, __ATOMIC_RELAXED);
+}
+
+static inline void query_leave(struct query_run *run, struct thread *thread)
+{
+	/* First of all: what follows is not the query's. */
+	uint64_t now = fast_clock_ns(&thread->clock), took, cpu_ns;
+
+	if (__builtin_expect(run->working != thread->id || !cpu_clock_is_valid(thread, now), 0)) {
+		query_leave_slowly(run, thread, now);
+		return;
+	}
+	took = query_since(run->entered_ns, now);
+	cpu_ns = query_since(run->entered_cpu_ns, cpu_clock_estimate(thread, now));
+	/* The beginning was an estimate. */
+	cpu_ns = cpu_ns < took ? cpu_ns : took;
+	query_leave_at(run, took, cpu_ns);
+	run->cpu_estimated_ns += cpu_ns;
+}
 
 /* The run is inside another query, `parent`, whose initial query it shares. */
 static inline void query_set_around(struct query_run *run, struct query_key initial, struct query_key parent)

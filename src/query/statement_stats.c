@@ -299,6 +299,12 @@ uint64_t statement_stats_find(const struct statement_name *name)
 	return statement;
 }
 
+bool statement_stats_is_found(uint64_t statement)
+{
+	/* One that has no room has it perhaps the next time. */
+	return statement && index_of(statement) != OTHER && is_current(statement) && statement_stats_max();
+}
+
 /* --- counting --------------------------------------------------------------------------------- */
 
 /* A record brings the flusher to its next flush. With a ring that is full a flush is coming. */

@@ -40,7 +40,7 @@ struct calling {
 	uint32_t used; /* places up to here may be taken */
 	uint64_t numbers;
 	uint64_t runs;      /* atomic: that calls of the table have begun */
-	struct run *newest; /* that a step of the thread left open: a guess, see runs_take() */
+	struct run *newest; /* that a call of the thread worked for: a guess, see newest.h */
 	struct run *traced; /* begun by the thread's newest trace event */
 	const struct host_library *library; /* of that event */
 	struct calling *next;               /* of the unused ones */

@@ -130,7 +130,10 @@ void runs_end(struct run *run, struct thread *thread, int rc, bool is_locked)
 		query_resume(&run->query, thread);
 	if (is_there && run->settings.log && !run->own)
 		record(run, rc, is_locked);
-	runs_release(run);
+	if (is_there && run->stmt && run->query.text && !run->own && !session->traced)
+		runs_keep(run, is_inside);
+	else
+		runs_release(run);
 	if (is_inside)
 		session_leave_private(session);
 }

@@ -16,6 +16,7 @@
 
 #define RUNS 8192u /* a power of two */
 #define WINDOW 16u /* slots in which a statement may stand */
+#define KEPT_MAX (RUNS / 4) /* the open ones need room */
 
 static const int statement_counters[STATEMENT_COUNTERS] = {
 	SQLITE_STMTSTATUS_VM_STEP,   SQLITE_STMTSTATUS_FULLSCAN_STEP, SQLITE_STMTSTATUS_SORT,
@@ -29,6 +30,7 @@ struct run_table {
 
 static struct run_table *table;
 static uint64_t counters[RUNS_COUNTERS];
+static uint32_t kept; /* atomic: runs that are */
 
 void runs_count(enum run_counter which)
 {
@@ -106,6 +108,10 @@ static void free_slot(struct run *run)
 	run->database = NULL;
 	set_statement(run, NULL);
 	run->session = NULL;
+	if (run->kept) {
+		run->kept = false;
+		__atomic_sub_fetch(&kept, 1, __ATOMIC_RELAXED);
+	}
 	__atomic_store_n(&run->mutex_owner, NULL, __ATOMIC_RELAXED);
 	__atomic_store_n(&run->owner, RUN_FREE, __ATOMIC_RELAXED);
 	/* Release: the next one finds the slot as it is left. */
@@ -120,7 +126,8 @@ static bool take(struct run *run, uint64_t from, uint64_t to)
 	return __atomic_compare_exchange_n(&run->owner, &from, to, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
 }
 
-struct run *runs_take(const void *key, uint64_t owner, bool *is_taken)
+/* `from`: RUN_OPEN or RUN_ENDED. */
+static struct run *take_from(const void *key, uint64_t from, uint64_t owner, bool *is_taken)
 {
 	struct run_table *runs = __atomic_load_n(&table, __ATOMIC_ACQUIRE);
 	uint32_t first = window_of(key);
@@ -131,16 +138,35 @@ struct run *runs_take(const void *key, uint64_t owner, bool *is_taken)
 
 		if (__atomic_load_n(&runs->keys[i], __ATOMIC_RELAXED) != key)
 			continue;
-		if (!take(run, RUN_OPEN, owner)) {
-			*is_taken = true;
+		if (!take(run, from, owner)) {
+			*is_taken = !runs_has_ended(run);
 			return NULL;
 		}
 		/* It cannot change hands any more, but may have before. */
 		if (__atomic_load_n(&runs->keys[i], __ATOMIC_RELAXED) == key)
 			return run;
-		runs_give_back(run);
+		if (from == RUN_OPEN)
+			runs_give_back(run);
+		else
+			__atomic_store_n(&run->owner, from, __ATOMIC_RELEASE); /* as that does */
 	}
 	return NULL;
+}
+
+struct run *runs_take(const void *key, uint64_t owner, bool *is_taken)
+{
+	return take_from(key, RUN_OPEN, owner, is_taken);
+}
+
+void runs_drop_ended(const sqlite3_stmt *stmt)
+{
+	bool is_taken;
+	struct run *run = __atomic_load_n(&kept, __ATOMIC_RELAXED)
+	                          ? take_from(stmt, RUN_ENDED, RUN_FREE, &is_taken)
+	                          : NULL;
+
+	if (run)
+		free_slot(run);
 }
 
 bool runs_take_private(struct run *run, const struct session *session, const sqlite3_stmt *stmt,
@@ -227,6 +253,14 @@ static void uncount(struct session *session)
 	}
 }
 
+static void give_back_session(struct session *session, bool is_there, bool is_private)
+{
+	if (!is_private)
+		session_release(session);
+	else if (is_there)
+		uncount(session);
+}
+
 void runs_release(struct run *run)
 {
 	struct session *session = run->session;
@@ -234,10 +268,38 @@ void runs_release(struct run *run)
 
 	runs_pop(run);
 	free_slot(run);
-	if (!is_private)
-		session_release(session);
-	else if (is_there)
-		uncount(session);
+	give_back_session(session, is_there, is_private);
+}
+
+/* False: there are too many. */
+static bool count_kept(struct run *run)
+{
+	if (!run->kept && __atomic_add_fetch(&kept, 1, __ATOMIC_RELAXED) > KEPT_MAX)
+		__atomic_sub_fetch(&kept, 1, __ATOMIC_RELAXED);
+	else
+		run->kept = true;
+	return run->kept;
+}
+
+void runs_keep(struct run *run, bool is_inside)
+{
+	struct session *session = run->session;
+	uint64_t owner = __atomic_load_n(&run->owner, __ATOMIC_RELAXED);
+
+	if (owner & OWNER_GONE || !count_kept(run)) {
+		runs_release(run);
+		return;
+	}
+	runs_pop(run);
+	query_hide(&run->query);
+	__atomic_store_n(&session->has_kept, true, __ATOMIC_RELAXED);
+	give_back_session(session, true, run->is_private);
+	if (is_inside) {
+		__atomic_store_n(&run->owner, RUN_ENDED, __ATOMIC_RELAXED);
+	} else if (!take(run, owner, RUN_ENDED)) {
+		/* Another thread finalizes the statement, see OWNER_GONE. */
+		free_slot(run);
+	}
 }
 
 void runs_lose(struct run *run, uint64_t owner)
@@ -255,15 +317,21 @@ void runs_forget(struct session *session)
 	struct run_table *runs = __atomic_load_n(&table, __ATOMIC_ACQUIRE);
 	bool had_traced = false;
 
-	if (!session_has_runs(session))
+	if (!session_has_runs(session) &&
+	    !(session_has_kept(session) && __atomic_load_n(&kept, __ATOMIC_RELAXED)))
 		return;
 	session_share(session);
 	for (uint32_t i = 0; runs && i < RUNS; i++) {
 		struct run *run = &runs->runs[i];
 
 		if (!__atomic_load_n(&runs->keys[i], __ATOMIC_ACQUIRE) ||
-		    __atomic_load_n(&run->session, __ATOMIC_RELAXED) != session ||
-		    !take(run, RUN_OPEN, RUN_FREE))
+		    __atomic_load_n(&run->session, __ATOMIC_RELAXED) != session)
+			continue;
+		if (take(run, RUN_ENDED, RUN_FREE)) {
+			free_slot(run);
+			continue;
+		}
+		if (!take(run, RUN_OPEN, RUN_FREE))
 			continue;
 		/* Another connection's runs come and go meanwhile; this one's cannot. */
 		if (run->session != session) {
@@ -290,7 +358,7 @@ void runs_lose_left(struct calling *calling, const void *frame)
 
 /* --- the thread's tag ------------------------------------------------------------------- */
 
-static void push_anew(struct run *run, struct thread *thread, const void *frame)
+void runs_push_anew(struct run *run, struct thread *thread, const void *frame)
 {
 	struct query_tag tag = {
 		.key = run->own ? (struct query_key){ 0 } : run->query.key,
@@ -304,15 +372,6 @@ static void push_anew(struct run *run, struct thread *thread, const void *frame)
 		tag.period_ns[clock] = run->settings.period_ns[clock];
 	run->tag_slot = thread;
 	run->tag = sampler_push(thread, &tag);
-}
-
-void runs_push(struct run *run, struct thread *thread, const void *frame)
-{
-	run->tag_thread = thread;
-	run->tag_frame = frame;
-	if (frame && run->tag_slot == thread && sampler_push_again(thread, run->tag, frame))
-		return;
-	push_anew(run, thread, frame);
 }
 
 void runs_pop(struct run *run)
@@ -342,39 +401,77 @@ static void copy_settings(struct run_settings *to, const struct session_settings
 	to->min_duration_ns = from->log_queries_min_query_duration_ns;
 }
 
+/* The statement's run that has ended, if it is that of this very statement. */
+static struct run *take_ended(const struct session *session, const sqlite3_stmt *stmt, uint64_t owner)
+{
+	struct run *run;
+	bool is_taken;
+
+	run = __atomic_load_n(&kept, __ATOMIC_RELAXED) ? take_from(stmt, RUN_ENDED, owner, &is_taken) : NULL;
+	if (!run || (run->session == session && runs_is_of_session(run, session) && runs_is_same_text(run)))
+		return run;
+	free_slot(run);
+	return NULL;
+}
+
+/* What a run has of its statement, and keeps. */
+static void set_up(struct run *run, struct session *session, sqlite3_stmt *stmt)
+{
+	set_statement(run, stmt);
+	run->label[0] = 0;
+	run->statement = 0;
+	run->tag_slot = NULL;
+	__atomic_store_n(&run->session, session, __ATOMIC_RELAXED);
+	run->query.session = session->number;
+	run->query.database = session->database;
+	run->query.library = session->library->name;
+	run->query.text = NULL;
+}
+
+static void start(struct run *run)
+{
+	const struct session_settings *settings = &run->session->settings;
+
+	run->own = run->prepared = false;
+	run->tag_thread = NULL;
+	/* A tag has the periods, too. */
+	for (int clock = 0; clock < TIMER_CLOCKS; clock++)
+		if (run->settings.period_ns[clock] != settings->period_ns[clock])
+			run->tag_slot = NULL;
+	copy_settings(&run->settings, settings);
+	run->query.query_id = NULL;
+	run->query.is_logged = run->settings.log;
+	run->query.rows = 0;
+	store_start(); /* whoever samples will write */
+	/* The thread's own, as begin_run()'s call is. */
+	if (calling_current)
+		__atomic_store_n(&calling_current->runs, calling_current->runs + 1, __ATOMIC_RELAXED);
+}
+
+static void count_private(struct session *session)
+{
+	__atomic_store_n(&session->private_runs, session->private_runs + 1, __ATOMIC_RELAXED);
+}
+
 struct run *runs_begin(struct session *session, sqlite3_stmt *stmt, uint64_t owner, struct thread *thread,
                        bool is_private)
 {
-	struct run *run = claim(stmt, owner);
+	struct run *run = stmt ? take_ended(session, stmt, owner) : NULL;
+	bool is_again = run != NULL;
 
-	if (!run)
+	if (!run && !(run = claim(stmt, owner)))
 		return NULL;
 	if (is_private) {
-		__atomic_store_n(&session->private_runs, session->private_runs + 1, __ATOMIC_RELAXED);
+		count_private(session);
 	} else if (!session_hold(session)) {
 		free_slot(run);
 		return NULL;
 	}
 	__atomic_store_n(&run->is_private, is_private, __ATOMIC_RELAXED);
-	set_statement(run, stmt);
-	run->label[0] = 0;
-	run->own = run->prepared = false;
-	run->statement = 0;
-	run->tag_thread = run->tag_slot = NULL;
-	__atomic_store_n(&run->session, session, __ATOMIC_RELAXED);
-	copy_settings(&run->settings, &session->settings);
-	run->query.session = session->number;
-	run->query.database = session->database;
-	run->query.library = session->library->name;
-	run->query.text = NULL;
-	run->query.query_id = NULL;
-	run->query.is_logged = run->settings.log;
-	run->query.rows = 0;
-	store_start(); /* whoever samples will write */
+	if (!is_again)
+		set_up(run, session, stmt);
+	start(run);
 	query_start(&run->query, thread);
-	/* The thread's own, as begin_run()'s call is. */
-	if (calling_current)
-		__atomic_store_n(&calling_current->runs, calling_current->runs + 1, __ATOMIC_RELAXED);
 	return run;
 }
 
@@ -397,18 +494,44 @@ void runs_name_statement(struct run *run)
 		run->statement = statement_stats_find(&name);
 }
 
+/* Its name may be another's since the run ended before. */
+static void name_again(struct run *run)
+{
+	if (!statement_stats_is_found(run->statement)) {
+		run->statement = 0;
+		runs_name_statement(run);
+	}
+	runs_read_counters(run->stmt, run->at_start);
+	runs_take_query_id(run);
+}
+
 void runs_describe(struct run *run)
 {
 	run->query.text = sqlite3_sql(run->stmt);
-	runs_name_statement(run);
-	runs_read_counters(run->stmt, run->at_start);
-	runs_take_query_id(run);
+	name_again(run);
 	query_show(&run->query);
+}
+
+void runs_begin_again(struct run *run, uint64_t owner, struct thread *thread)
+{
+	__atomic_store_n(&run->owner, owner, __ATOMIC_RELAXED);
+	count_private(run->session);
+	start(run);
+	name_again(run);
+	query_start(&run->query, thread);
+	query_show_again(&run->query);
 }
 
 bool runs_is_current(const struct run *run)
 {
 	return sqlite3_sql(run->stmt) == run->query.text && (run->prepared || sqlite3_stmt_busy(run->stmt));
+}
+
+bool runs_is_same_text(const struct run *run)
+{
+	const char *text = sqlite3_sql(run->stmt);
+
+	return text && text == run->query.text && query_is_marked(&run->query);
 }
 
 void runs_describe_operation(struct run *run, const char *label, const char *database)

@@ -5,6 +5,9 @@
  * table that is never unmapped: the handler counts in it, on whatever thread the statement
  * is stepped.
  *
+ * A statement's run that has ended stays in the table, up to a number of them, until the
+ * statement is finalized: where that runs again nothing of it has to be found out anew.
+ *
  * A run belongs to the call that is inside of it: `owner` is the call's number. Only the
  * owner changes the run or ends it. A call finds an open run by its statement or handle and
  * takes it, if no other call has it, with one compare-and-swap; so two threads may step one
@@ -30,6 +33,7 @@
 #include <stdint.h>
 
 #include "query/query.h"
+#include "sampler/push.h"
 #include "watch/calling.h"
 #include "watch/session.h"
 
@@ -45,7 +49,7 @@ struct run_settings {
 
 struct run {
 	struct query_run query;
-	uint64_t owner;     /* atomic: RUN_FREE, RUN_OPEN, or the number of a call and flags */
+	uint64_t owner;     /* atomic: RUN_FREE, RUN_OPEN, RUN_ENDED, or the number of a call and flags */
 	sqlite3_stmt *stmt; /* atomic; NULL while it is being prepared, and for operations */
 	struct session *session;
 	struct run_settings settings;
@@ -58,6 +62,7 @@ struct run {
 	bool is_private;                 /* atomic: counted in the session's private_runs, does not hold it */
 	bool own;                        /* the profiler's, see statements_disown() */
 	bool prepared;                   /* and not stepped yet: the run is paused */
+	bool kept;                       /* counted as one that stays when it ends */
 	int at_start[STATEMENT_COUNTERS];
 	uint64_t statement;              /* as statement_stats_find() has it, 0: not known yet */
 	char *database;                  /* of an operation, NULL: the session's */
@@ -68,6 +73,7 @@ struct run {
 /* No call has these numbers. */
 #define RUN_FREE 0ull
 #define RUN_OPEN 1ull /* and no call is inside */
+#define RUN_ENDED 2ull
 
 /* In the low bits of a call's number. */
 #define OWNER_ENDS 1ull /* the call reads the statement for the last time */
@@ -82,7 +88,8 @@ struct run *runs_take(const void *key, uint64_t owner, bool *is_taken);
 bool runs_take_private(struct run *run, const struct session *session, const sqlite3_stmt *stmt,
                        uint64_t owner);
 
-/* The session of that run, NULL: it is another statement's, or not private. */
+/* The session of that run, NULL: it is another statement's, or not private. The run may have
+ * ended. */
 static inline struct session *runs_guess_session(const struct run *run, const sqlite3_stmt *stmt)
 {
 	/* Relaxed: who takes the run looks again. */
@@ -119,10 +126,24 @@ static inline void runs_give_back(struct run *run)
 /* The same for the run of a statement that `thread` has stepped. */
 void runs_give_back_private(struct run *run, const struct thread *thread);
 
+/* Whether it has, as nobody else can say of a run that is private. */
+static inline bool runs_has_ended(const struct run *run)
+{
+	return __atomic_load_n(&run->owner, __ATOMIC_RELAXED) == RUN_ENDED;
+}
+
+/* The statement is about to be finalized, or has just come: its run that has ended is not kept
+ * any more. */
+void runs_drop_ended(const sqlite3_stmt *stmt);
+
 /* Begins a run of the call with this number, and its clocks. `stmt` NULL: of none yet. NULL
  * when the table has no room (counted). `is_private`: the session is now. */
 struct run *runs_begin(struct session *session, sqlite3_stmt *stmt, uint64_t owner, struct thread *thread,
                        bool is_private);
+
+/* The thread's newest run, which has ended, begins anew: as runs_begin() and runs_describe().
+ * The session is private now. */
+void runs_begin_again(struct run *run, uint64_t owner, struct thread *thread);
 
 /* Finds the statement of the run by its text, while that is there for sure: at the end another
  * thread may have prepared it anew. */
@@ -137,6 +158,9 @@ void runs_describe(struct run *run);
 /* In a call that has the statement: whether the run that was found is the present one of its
  * statement, and not of one that was freed unseen at the same address. */
 bool runs_is_current(const struct run *run);
+
+/* In a call that has the statement, whose run has ended: whether the run is of this statement. */
+bool runs_is_same_text(const struct run *run);
 
 /* Under the connection's mutex: takes the user's own id for the session's next query. */
 void runs_take_query_id(struct run *run);
@@ -156,8 +180,18 @@ void runs_hide_key(struct run *run);
 void runs_prepared(struct run *run, sqlite3_stmt *stmt);
 
 /* The thread works for the run from here to runs_pop(). `frame` as in query_tag. */
-void runs_push(struct run *run, struct thread *thread, const void *frame);
+void runs_push_anew(struct run *run, struct thread *thread, const void *frame);
 void runs_pop(struct run *run);
+
+static inline void runs_push(struct run *run, struct thread *thread, const void *frame)
+{
+	run->tag_thread = thread;
+	run->tag_frame = frame;
+	/* The profiler's own have no key. */
+	if (!frame || run->tag_slot != thread || run->own ||
+	    !sampler_push_again(thread, run->tag, run->query.key, frame))
+		runs_push_anew(run, thread, frame);
+}
 
 /* Whether the statement is there until the run is released. False: another thread finalizes it. */
 bool runs_claim_end(struct run *run);
@@ -169,8 +203,10 @@ static inline bool runs_is_of_session(const struct run *run, const struct sessio
 	return run->query.session == session->number;
 }
 
-/* Ends a run without a line. */
+/* Ends a run without a line. The other one lets it stay for its statement, which is there, if it
+ * can: `is_inside`, the session is private now. */
 void runs_release(struct run *run);
+void runs_keep(struct run *run, bool is_inside);
 
 /* The session has ended: so do its runs, without a line, but for those that a call is
  * inside of. */

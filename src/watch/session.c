@@ -279,6 +279,7 @@ static void fill(struct session *session, sqlite3 *db, char *database, bool reco
 	__atomic_store_n(&session->watched, false, __ATOMIC_RELAXED);
 	session->is_inside = false;
 	session->private_runs = 0;
+	session->has_kept = false;
 	__atomic_store_n(&session->user, 0, __ATOMIC_RELAXED);
 	__atomic_store_n(&session->db, db, __ATOMIC_RELAXED);
 	/* Release: with session_hold(). */

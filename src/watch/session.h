@@ -49,6 +49,7 @@ struct session {
 	uint32_t user;           /* atomic: a thread's id, 0: none yet; SESSION_SHARING, SESSION_SHARED */
 	volatile bool is_inside; /* the user is between _enter_private() and _leave_private() */
 	int private_runs;        /* that were begun there and are open; they do not hold the session */
+	bool has_kept;           /* atomic: the table has runs of its statements that have ended */
 };
 
 /* No thread has these ids. */
@@ -69,6 +70,12 @@ static inline bool session_has_runs(const struct session *session)
 	/* Relaxed: of a statement that the caller has, its own run was opened before. */
 	return __atomic_load_n(&session->count, __ATOMIC_RELAXED) > 1 ||
 	       __atomic_load_n(&session->private_runs, __ATOMIC_RELAXED) != 0;
+}
+
+static inline bool session_has_kept(const struct session *session)
+{
+	/* Relaxed: as above. */
+	return __atomic_load_n(&session->has_kept, __ATOMIC_RELAXED);
 }
 
 /* A session that only one thread has used so far, as nearly all, is that thread's, and what

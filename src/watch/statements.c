@@ -5,6 +5,7 @@
 #include "query/look.h"
 #include "sampler/push.h"
 #include "sampler/threads.h"
+#include "watch/newest.h"
 #include "watch/recording.h"
 #include "watch/run_end.h"
 
@@ -127,26 +128,6 @@ static struct run *begin_run(struct run_call *step, struct session *session, sql
 	return run;
 }
 
-/* The next row, nearly always: nothing is looked up. */
-static bool continue_newest(struct run_call *step, sqlite3_stmt *stmt)
-{
-	struct run *run = step->call.calling->newest;
-	struct session *session = run ? runs_guess_session(run, stmt) : NULL;
-	struct thread *thread = session ? sampler_thread() : NULL;
-	bool is_taken;
-
-	if (!thread || !session_enter_private(session, thread->id))
-		return false;
-	is_taken = !run->prepared && sqlite3_db_handle(stmt) == session->db && runs_is_current(run) &&
-	           runs_take_private(run, session, stmt, step->call.number);
-	session_leave_private(session);
-	if (!is_taken)
-		return false;
-	enter_run(step, run, thread);
-	query_enter(&run->query, thread);
-	return true;
-}
-
 static struct run *continue_run(struct run_call *step, const struct session *session, sqlite3_stmt *stmt,
                                 struct thread *thread, bool *is_taken)
 {
@@ -222,38 +203,54 @@ void statement_step_begin(struct run_call *step, const struct host_library *libr
 {
 	struct session *session;
 
+	if (newest_enter(step, library, stmt, frame, true))
+		return;
 	runs_enter_call(&step->call, library, frame);
 	step->run = NULL;
 	step->mutex = NULL;
-	if (!stmt || !may_run(&step->call, caller) || continue_newest(step, stmt))
+	if (!stmt || !may_run(&step->call, caller))
 		return;
 	session = session_follow(sqlite3_db_handle(stmt));
 	if (session && !session->traced)
 		step_session(step, session, stmt);
 }
 
+/* Out of its clocks, the run goes on after the row or ends. */
+static void end_or_pause(struct run_call *step, struct thread *thread, int rc)
+{
+	struct run *run = step->run;
+
+	if (step->call.calling == calling_current)
+		calling_current->newest = run;
+	if (rc != SQLITE_ROW) {
+		end_or_release(step, thread, rc);
+		return;
+	}
+	run->query.rows++;
+	if (thread && run->is_private)
+		runs_give_back_private(run, thread);
+	else
+		runs_give_back(run);
+}
+
 static void end_step(struct run_call *step, int rc)
 {
 	struct thread *thread = sampler_thread();
-	struct run *run = step->run;
 
 	leave_run(step, thread);
-	if (rc == SQLITE_ROW) {
-		run->query.rows++;
-		step->call.calling->newest = run;
-		if (thread && run->is_private)
-			runs_give_back_private(run, thread);
-		else
-			runs_give_back(run);
-	} else {
-		end_or_release(step, thread, rc);
-	}
+	end_or_pause(step, thread, rc);
 }
 
 void statement_step_end(struct run_call *step, int rc)
 {
-	struct call_place *outer = call_outer(&step->call);
+	struct call_place *outer;
 
+	if (step->alone && newest_leave(step)) {
+		end_or_pause(step, step->alone, rc);
+		newest_leave_place(step);
+		return;
+	}
+	outer = call_outer(&step->call);
 	if (outer)
 		outer->newest_row = step->run && rc == SQLITE_ROW ? step->run->stmt : NULL;
 	if (step->run && runs_is_own(step->run, step->call.number))
@@ -264,21 +261,23 @@ void statement_step_end(struct run_call *step, int rc)
 
 /* --- resets and ends -------------------------------------------------------------------- */
 
-/* The session of a statement that may have a run to end, NULL: it has none. */
-static struct session *session_to_end(const struct host_library *library, sqlite3_stmt *stmt)
+/* The session of a statement that may have a run to end, NULL: it has none. `goes`: or a run that
+ * has ended and is kept. */
+static struct session *session_to_end(const struct host_library *library, sqlite3_stmt *stmt, bool goes)
 {
-	struct session *session;
-
 	const struct calling *calling = calling_current;
-	struct run *newest = calling ? calling->newest : NULL;
+	const struct run *newest = calling ? calling->newest : NULL;
+	struct session *session;
 
 	if (!stmt || sessions_idle())
 		return NULL;
 	session = newest ? runs_guess_session(newest, stmt) : NULL;
 	if (session)
-		return session;
+		return goes || !runs_has_ended(newest) ? session : NULL;
 	session = session_of(library->api->db_handle(stmt));
-	return session && !session->traced && session_has_runs(session) ? session : NULL;
+	if (!session || session->traced)
+		return NULL;
+	return session_has_runs(session) || (goes && session_has_kept(session)) ? session : NULL;
 }
 
 /* Whether nobody looks for a call that has no run: the thread is in no other. With several
@@ -344,14 +343,37 @@ static int reset_and_end(struct run_call *call, statement_reset_function *reset)
 	return rc;
 }
 
+static void end_newest(struct run_call *call, int rc)
+{
+	struct thread *thread;
+
+	if (newest_leave(call)) {
+		runs_end(call->run, call->alone, rc, false);
+		newest_leave_place(call);
+		return;
+	}
+	thread = sampler_thread();
+	if (runs_is_own(call->run, call->call.number)) {
+		leave_run(call, thread);
+		end_or_release(call, thread, rc);
+	}
+	call_leave(&call->call);
+}
+
 int statement_reset(const struct host_library *library, sqlite3_stmt *stmt, statement_reset_function *reset,
                     const void *frame)
 {
-	struct session *session = session_to_end(library, stmt);
+	struct session *session;
 	struct run_call call;
 	bool is_taken;
 	int rc;
 
+	if (newest_enter(&call, library, stmt, frame, false)) {
+		rc = reset(stmt);
+		end_newest(&call, rc);
+		return rc;
+	}
+	session = session_to_end(library, stmt, false);
 	if (!session && is_alone())
 		return reset(stmt);
 	runs_enter_call(&call.call, library, frame);
@@ -363,7 +385,7 @@ int statement_reset(const struct host_library *library, sqlite3_stmt *stmt, stat
 int statement_finalize(const struct host_library *library, sqlite3_stmt *stmt,
                        statement_reset_function *reset, statement_reset_function *finalize, const void *frame)
 {
-	struct session *session = session_to_end(library, stmt);
+	struct session *session = session_to_end(library, stmt, true);
 	struct run_call call;
 	int reset_rc, rc;
 	bool is_taken;
@@ -374,6 +396,8 @@ int statement_finalize(const struct host_library *library, sqlite3_stmt *stmt,
 	reset_rc = take_run_to_end(&call, session, stmt, &is_taken) ? reset_and_end(&call, reset) : SQLITE_OK;
 	if (is_taken)
 		runs_statement_goes(stmt);
+	if (session)
+		runs_drop_ended(stmt);
 	rc = recording_finalize(stmt, finalize);
 	call_leave(&call.call);
 	return reset_rc ? reset_rc : rc;
@@ -405,7 +429,7 @@ void statement_exec_abandon(const struct call *exec, sqlite3_stmt *stmt)
 	struct thread *thread = sampler_thread();
 	bool is_taken;
 
-	if (!take_run_to_end(&call, session_to_end(exec->library, stmt), stmt, &is_taken))
+	if (!take_run_to_end(&call, session_to_end(exec->library, stmt, false), stmt, &is_taken))
 		return;
 	/* It ends now. */
 	if (thread) {
@@ -468,6 +492,9 @@ static void end_prepare(struct run_call *prepare, int rc, sqlite3_stmt *stmt)
 
 void statement_prepare_end(struct run_call *prepare, int rc, sqlite3_stmt *stmt)
 {
+	/* Of another one at its address that was freed unseen. */
+	if (stmt)
+		runs_drop_ended(stmt);
 	if (prepare->run && runs_is_own(prepare->run, prepare->call.number))
 		end_prepare(prepare, rc, stmt);
 	unlock(prepare);
