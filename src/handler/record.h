@@ -33,6 +33,13 @@ struct query_key {
 	uint64_t hi, lo;
 };
 
+/* Word by word: to read both at once right behind two stores takes the processor long. */
+static inline void query_key_copy(struct query_key *to, const struct query_key *from)
+{
+	__atomic_store_n(&to->hi, __atomic_load_n(&from->hi, __ATOMIC_RELAXED), __ATOMIC_RELAXED);
+	__atomic_store_n(&to->lo, __atomic_load_n(&from->lo, __ATOMIC_RELAXED), __ATOMIC_RELAXED);
+}
+
 /* What the first sample of a run says of it, in case that it never ends. */
 enum start_state { START_KEPT, START_DUE, START_TOLD };
 struct run_start {

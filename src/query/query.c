@@ -62,6 +62,7 @@ static uint64_t read_clock(struct thread *thread)
 
 void query_start(struct query_run *run, struct thread *thread)
 {
+	struct query_key key;
 	uint64_t now;
 
 	run->execution_ns = run->cpu_ns = run->cpu_estimated_ns = run->prepare_ns = 0;
@@ -70,8 +71,9 @@ void query_start(struct query_run *run, struct thread *thread)
 	now = read_clock(thread);
 	run->start_monotonic_ns = run->left_ns = now;
 	run->counts.start.realtime_ns = now + thread->realtime_offset_ns;
-	run->key = make_key(thread, run->session, run->counts.start.realtime_ns);
-	run->counts.start.initial = run->key;
+	key = make_key(thread, run->session, run->counts.start.realtime_ns);
+	query_key_copy(&run->key, &key);
+	query_key_copy(&run->counts.start.initial, &key);
 	query_enter_at(run, thread, now);
 }
 

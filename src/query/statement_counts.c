@@ -33,11 +33,12 @@ static double square_of(const struct statement_run *run, enum statement_square w
 
 /* --- adding ----------------------------------------------------------------------------- */
 
-static void add(struct statement_counts *to, const struct statement_run *run)
+static void add(struct statement_counts *restrict to, const struct statement_run *restrict run)
 {
 	uint64_t most[STATEMENT_MOSTS];
 
 	fill_mosts(run, most);
+#pragma GCC unroll 16
 	for (int i = 0; i < STATEMENT_SUMS; i++)
 		to->sums[i] += run->sums[i];
 	for (int i = 0; i < STATEMENT_MOSTS; i++)

@@ -14,19 +14,21 @@ bool runs_worth_logging(const struct run *run)
 	return query_lasted(&run->query, run->settings.min_duration_ns);
 }
 
+static uint64_t spent(const struct run *run, int which, const int now[STATEMENT_COUNTERS])
+{
+	return (uint32_t)(now[which] - run->at_start[which]);
+}
+
 static void add_counters(struct query_end *end, const struct run *run)
 {
 	int now[STATEMENT_COUNTERS];
-	uint64_t spent[STATEMENT_COUNTERS];
 
 	runs_read_counters(run->stmt, now);
-	for (int i = 0; i < STATEMENT_COUNTERS; i++)
-		spent[i] = (uint32_t)(now[i] - run->at_start[i]);
-	end->vm_steps = spent[0];
-	end->fullscan_steps = spent[1];
-	end->sorts = spent[2];
-	end->autoindexes = spent[3];
-	end->reprepares = spent[4];
+	end->vm_steps = spent(run, 0, now);
+	end->fullscan_steps = spent(run, 1, now);
+	end->sorts = spent(run, 2, now);
+	end->autoindexes = spent(run, 3, now);
+	end->reprepares = spent(run, 4, now);
 }
 
 #define EXPANDED_MAX 65536

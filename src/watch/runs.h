@@ -189,7 +189,7 @@ static inline void runs_push(struct run *run, struct thread *thread, const void 
 	run->tag_frame = frame;
 	/* The profiler's own have no key. */
 	if (!frame || run->tag_slot != thread || run->own ||
-	    !sampler_push_again(thread, run->tag, run->query.key, frame))
+	    !sampler_push_again(thread, run->tag, &run->query.key, frame))
 		runs_push_anew(run, thread, frame);
 }
 
