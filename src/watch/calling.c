@@ -92,7 +92,8 @@ struct calling *calling_begin_thread(void)
 		calling = make_calling();
 	if (!calling)
 		return NULL;
-	calling->newest = calling->traced = NULL;
+	memset(calling->recent, 0, sizeof calling->recent);
+	calling->traced = NULL;
 	calling->library = NULL;
 	for (uint32_t i = 0; i < calling->used; i++)
 		calling->places[i].is_orphan = true;

@@ -34,18 +34,26 @@ struct call_place {
 };
 
 #define CALLS_MAX 24
+#define CALLS_RECENT 16u /* a power of two */
 
 struct calling {
 	struct call_place places[CALLS_MAX];
 	uint32_t used; /* places up to here may be taken */
 	uint64_t numbers;
-	uint64_t runs;      /* atomic: that calls of the table have begun */
-	struct run *newest; /* that a call of the thread worked for: a guess, see newest.h */
-	struct run *traced; /* begun by the thread's newest trace event */
+	uint64_t runs; /* atomic: that calls of the table have begun */
+	/* That calls of the thread worked for of late, by their statements: guesses, see recent.h. */
+	struct run *recent[CALLS_RECENT];
+	struct run *traced;                 /* begun by the thread's newest trace event */
 	const struct host_library *library; /* of that event */
 	struct calling *next;               /* of the unused ones */
 	struct calling *older;              /* of all */
 };
+
+/* Statements are some hundred bytes long. */
+static inline struct run **calling_recent(struct calling *calling, const void *stmt)
+{
+	return &calling->recent[((uintptr_t)stmt * 0x9E3779B97F4A7C15ull >> 40) & (CALLS_RECENT - 1)];
+}
 
 /* The record of a call, on the wrapper's frame. */
 struct call {

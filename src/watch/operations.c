@@ -6,6 +6,7 @@
 #include "query/look.h"
 #include "sampler/threads.h"
 #include "watch/recording.h"
+#include "watch/run_begin.h"
 #include "watch/run_end.h"
 
 /* Longer than a run keeps, which then cuts it. */

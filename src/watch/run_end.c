@@ -3,6 +3,7 @@
 
 #include "query/look.h"
 #include "query/statement_stats.h"
+#include "watch/run_begin.h"
 
 bool runs_worth_logging(const struct run *run)
 {

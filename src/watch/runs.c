@@ -9,19 +9,12 @@
 #include "base/clock.h"
 #include "handler/running.h"
 #include "query/look.h"
-#include "query/statement_stats.h"
 #include "sampler/push.h"
 #include "sampler/quiesce.h"
-#include "store/store.h"
 
-#define RUNS 8192u /* a power of two */
-#define WINDOW 16u /* slots in which a statement may stand */
+#define RUNS 8192u          /* a power of two */
+#define WINDOW 16u          /* slots in which a statement may stand */
 #define KEPT_MAX (RUNS / 4) /* the open ones need room */
-
-static const int statement_counters[STATEMENT_COUNTERS] = {
-	SQLITE_STMTSTATUS_VM_STEP,   SQLITE_STMTSTATUS_FULLSCAN_STEP, SQLITE_STMTSTATUS_SORT,
-	SQLITE_STMTSTATUS_AUTOINDEX, SQLITE_STMTSTATUS_REPREPARE,
-};
 
 struct run_table {
 	const void *keys[RUNS]; /* apart from the runs: a window is two cache lines */
@@ -43,6 +36,11 @@ uint64_t runs_counter(enum run_counter which)
 }
 
 /* --- the table ------------------------------------------------------------------------ */
+
+bool runs_any_kept(void)
+{
+	return __atomic_load_n(&kept, __ATOMIC_RELAXED) != 0;
+}
 
 static struct run_table *get_table(void)
 {
@@ -67,7 +65,7 @@ static uint32_t window_of(const void *key)
 }
 
 /* Until the run has its owner it is RUN_FREE: nobody takes it. */
-static struct run *claim(const void *key, uint64_t owner)
+struct run *runs_claim(const void *key, uint64_t owner)
 {
 	struct run_table *runs = get_table();
 	uint32_t first =
@@ -78,7 +76,7 @@ static struct run *claim(const void *key, uint64_t owner)
 
 		if (__atomic_load_n(&runs->keys[i], __ATOMIC_RELAXED))
 			continue;
-		/* Acquire: with the release in free_slot(). */
+		/* Acquire: with the release in runs_free(). */
 		if (!__atomic_compare_exchange_n(&runs->keys[i], &empty, key ? key : &runs->runs[i], false,
 		                                 __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
 			continue;
@@ -89,24 +87,18 @@ static struct run *claim(const void *key, uint64_t owner)
 	return NULL;
 }
 
-static void set_statement(struct run *run, sqlite3_stmt *stmt)
-{
-	/* Relaxed: runs_take_guess() looks again when it has the run. */
-	__atomic_store_n(&run->stmt, stmt, __ATOMIC_RELAXED);
-}
-
-static const void **key_of(const struct run *run)
+const void **runs_key(const struct run *run)
 {
 	return &table->keys[run - table->runs];
 }
 
-static void free_slot(struct run *run)
+void runs_free(struct run *run)
 {
 	query_hide(&run->query);
 	if (run->database)
 		free(run->database);
 	run->database = NULL;
-	set_statement(run, NULL);
+	runs_set_statement(run, NULL);
 	run->session = NULL;
 	if (run->kept) {
 		run->kept = false;
@@ -115,7 +107,7 @@ static void free_slot(struct run *run)
 	__atomic_store_n(&run->mutex_owner, NULL, __ATOMIC_RELAXED);
 	__atomic_store_n(&run->owner, RUN_FREE, __ATOMIC_RELAXED);
 	/* Release: the next one finds the slot as it is left. */
-	__atomic_store_n(key_of(run), NULL, __ATOMIC_RELEASE);
+	__atomic_store_n(runs_key(run), NULL, __ATOMIC_RELEASE);
 }
 
 /* --- owners --------------------------------------------------------------------------- */
@@ -127,7 +119,7 @@ static bool take(struct run *run, uint64_t from, uint64_t to)
 }
 
 /* `from`: RUN_OPEN or RUN_ENDED. */
-static struct run *take_from(const void *key, uint64_t from, uint64_t owner, bool *is_taken)
+struct run *runs_take_from(const void *key, uint64_t from, uint64_t owner, bool *is_taken)
 {
 	struct run_table *runs = __atomic_load_n(&table, __ATOMIC_ACQUIRE);
 	uint32_t first = window_of(key);
@@ -155,18 +147,16 @@ static struct run *take_from(const void *key, uint64_t from, uint64_t owner, boo
 
 struct run *runs_take(const void *key, uint64_t owner, bool *is_taken)
 {
-	return take_from(key, RUN_OPEN, owner, is_taken);
+	return runs_take_from(key, RUN_OPEN, owner, is_taken);
 }
 
 void runs_drop_ended(const sqlite3_stmt *stmt)
 {
 	bool is_taken;
-	struct run *run = __atomic_load_n(&kept, __ATOMIC_RELAXED)
-	                          ? take_from(stmt, RUN_ENDED, RUN_FREE, &is_taken)
-	                          : NULL;
+	struct run *run = runs_any_kept() ? runs_take_from(stmt, RUN_ENDED, RUN_FREE, &is_taken) : NULL;
 
 	if (run)
-		free_slot(run);
+		runs_free(run);
 }
 
 bool runs_take_private(struct run *run, const struct session *session, const sqlite3_stmt *stmt,
@@ -267,7 +257,7 @@ void runs_release(struct run *run)
 	bool is_there = runs_is_of_session(run, session), is_private = run->is_private;
 
 	runs_pop(run);
-	free_slot(run);
+	runs_free(run);
 	give_back_session(session, is_there, is_private);
 }
 
@@ -298,7 +288,7 @@ void runs_keep(struct run *run, bool is_inside)
 		__atomic_store_n(&run->owner, RUN_ENDED, __ATOMIC_RELAXED);
 	} else if (!take(run, owner, RUN_ENDED)) {
 		/* Another thread finalizes the statement, see OWNER_GONE. */
-		free_slot(run);
+		runs_free(run);
 	}
 }
 
@@ -317,8 +307,7 @@ void runs_forget(struct session *session)
 	struct run_table *runs = __atomic_load_n(&table, __ATOMIC_ACQUIRE);
 	bool had_traced = false;
 
-	if (!session_has_runs(session) &&
-	    !(session_has_kept(session) && __atomic_load_n(&kept, __ATOMIC_RELAXED)))
+	if (!session_has_runs(session) && !(session_has_kept(session) && runs_any_kept()))
 		return;
 	session_share(session);
 	for (uint32_t i = 0; runs && i < RUNS; i++) {
@@ -328,7 +317,7 @@ void runs_forget(struct session *session)
 		    __atomic_load_n(&run->session, __ATOMIC_RELAXED) != session)
 			continue;
 		if (take(run, RUN_ENDED, RUN_FREE)) {
-			free_slot(run);
+			runs_free(run);
 			continue;
 		}
 		if (!take(run, RUN_OPEN, RUN_FREE))
@@ -380,228 +369,4 @@ void runs_pop(struct run *run)
 		return;
 	sampler_remove(run->tag_thread, run->tag);
 	run->tag_thread = NULL;
-}
-
-/* --- a run begins ----------------------------------------------------------------------- */
-
-void runs_read_counters(sqlite3_stmt *stmt, int values[STATEMENT_COUNTERS])
-{
-	int (*status)(sqlite3_stmt *, int, int) = sqlite3_stmt_status;
-
-	for (int i = 0; i < STATEMENT_COUNTERS; i++)
-		values[i] = status(stmt, statement_counters[i], 0);
-}
-
-static void copy_settings(struct run_settings *to, const struct session_settings *from)
-{
-	for (int clock = 0; clock < TIMER_CLOCKS; clock++)
-		to->period_ns[clock] = from->period_ns[clock];
-	to->log = from->log_queries;
-	to->log_parameters = from->log_query_parameters;
-	to->min_duration_ns = from->log_queries_min_query_duration_ns;
-}
-
-/* The statement's run that has ended, if it is that of this very statement. */
-static struct run *take_ended(const struct session *session, const sqlite3_stmt *stmt, uint64_t owner)
-{
-	struct run *run;
-	bool is_taken;
-
-	run = __atomic_load_n(&kept, __ATOMIC_RELAXED) ? take_from(stmt, RUN_ENDED, owner, &is_taken) : NULL;
-	if (!run || (run->session == session && runs_is_of_session(run, session) && runs_is_same_text(run)))
-		return run;
-	free_slot(run);
-	return NULL;
-}
-
-/* What a run has of its statement, and keeps. */
-static void set_up(struct run *run, struct session *session, sqlite3_stmt *stmt)
-{
-	set_statement(run, stmt);
-	run->label[0] = 0;
-	run->statement = 0;
-	run->tag_slot = NULL;
-	__atomic_store_n(&run->session, session, __ATOMIC_RELAXED);
-	run->query.session = session->number;
-	run->query.database = session->database;
-	run->query.library = session->library->name;
-	run->query.text = NULL;
-}
-
-static void start(struct run *run)
-{
-	const struct session_settings *settings = &run->session->settings;
-
-	run->own = run->prepared = false;
-	run->tag_thread = NULL;
-	/* A tag has the periods, too. */
-	for (int clock = 0; clock < TIMER_CLOCKS; clock++)
-		if (run->settings.period_ns[clock] != settings->period_ns[clock])
-			run->tag_slot = NULL;
-	copy_settings(&run->settings, settings);
-	run->query.query_id = NULL;
-	run->query.is_logged = run->settings.log;
-	run->query.rows = 0;
-	store_start(); /* whoever samples will write */
-	/* The thread's own, as begin_run()'s call is. */
-	if (calling_current)
-		__atomic_store_n(&calling_current->runs, calling_current->runs + 1, __ATOMIC_RELAXED);
-}
-
-static void count_private(struct session *session)
-{
-	__atomic_store_n(&session->private_runs, session->private_runs + 1, __ATOMIC_RELAXED);
-}
-
-struct run *runs_begin(struct session *session, sqlite3_stmt *stmt, uint64_t owner, struct thread *thread,
-                       bool is_private)
-{
-	struct run *run = stmt ? take_ended(session, stmt, owner) : NULL;
-	bool is_again = run != NULL;
-
-	if (!run && !(run = claim(stmt, owner)))
-		return NULL;
-	if (is_private) {
-		count_private(session);
-	} else if (!session_hold(session)) {
-		free_slot(run);
-		return NULL;
-	}
-	__atomic_store_n(&run->is_private, is_private, __ATOMIC_RELAXED);
-	if (!is_again)
-		set_up(run, session, stmt);
-	start(run);
-	query_start(&run->query, thread);
-	return run;
-}
-
-void runs_take_query_id(struct run *run)
-{
-	struct session_settings *settings = &run->session->settings;
-
-	if (!settings->query_id[0])
-		return;
-	memcpy(run->query_id, settings->query_id, sizeof run->query_id);
-	run->query.query_id = run->query_id;
-	settings->query_id[0] = 0; /* for one statement only */
-}
-
-void runs_name_statement(struct run *run)
-{
-	const struct statement_name name = { run->query.text, run->query.database };
-
-	if (run->settings.log && !run->statement)
-		run->statement = statement_stats_find(&name);
-}
-
-/* Its name may be another's since the run ended before. */
-static void name_again(struct run *run)
-{
-	if (!statement_stats_is_found(run->statement)) {
-		run->statement = 0;
-		runs_name_statement(run);
-	}
-	runs_read_counters(run->stmt, run->at_start);
-	runs_take_query_id(run);
-}
-
-void runs_describe(struct run *run)
-{
-	run->query.text = sqlite3_sql(run->stmt);
-	name_again(run);
-	query_show(&run->query);
-}
-
-void runs_begin_again(struct run *run, uint64_t owner, struct thread *thread)
-{
-	__atomic_store_n(&run->owner, owner, __ATOMIC_RELAXED);
-	count_private(run->session);
-	start(run);
-	name_again(run);
-	query_start(&run->query, thread);
-	query_show_again(&run->query);
-}
-
-bool runs_is_current(const struct run *run)
-{
-	return sqlite3_sql(run->stmt) == run->query.text && (run->prepared || sqlite3_stmt_busy(run->stmt));
-}
-
-bool runs_is_same_text(const struct run *run)
-{
-	const char *text = sqlite3_sql(run->stmt);
-
-	return text && text == run->query.text && query_is_marked(&run->query);
-}
-
-void runs_describe_operation(struct run *run, const char *label, const char *database)
-{
-	size_t size = strlen(label);
-
-	/* A long name is cut, the end of the call is there. */
-	if (size >= sizeof run->label)
-		size = sizeof run->label - 2;
-	memcpy(run->label, label, size);
-	if (label[size])
-		run->label[size++] = ')';
-	run->label[size] = 0;
-	run->query.text = run->label;
-	run->database = database ? strdup(database) : NULL;
-	if (run->database)
-		run->query.database = run->database;
-	query_show(&run->query);
-}
-
-/* --- it changes its name ------------------------------------------------------------------ */
-
-struct run *runs_rename(struct run *run, const void *key)
-{
-	struct run *named = claim(key, run->owner);
-
-	if (!named) {
-		runs_release(run);
-		return NULL;
-	}
-	/* No handler counts in it now: it has no tag. */
-	query_hide(&run->query);
-	query_hand_over(&named->query, &run->query);
-	set_statement(named, NULL);
-	__atomic_store_n(&named->is_private, run->is_private, __ATOMIC_RELAXED);
-	named->own = run->own;
-	named->prepared = false;
-	named->tag_thread = named->tag_slot = NULL;
-	named->settings = run->settings;
-	named->statement = run->statement;
-	named->database = run->database;
-	run->database = NULL;
-	__atomic_store_n(&named->session, run->session, __ATOMIC_RELAXED);
-	memcpy(named->query_id, run->query_id, sizeof named->query_id);
-	memcpy(named->label, run->label, sizeof named->label);
-	if (run->query.query_id)
-		named->query.query_id = named->query_id;
-	if (run->label[0])
-		named->query.text = named->label;
-	free_slot(run); /* its place; the run itself stays open */
-	return named;
-}
-
-void runs_hide_key(struct run *run)
-{
-	/* No handle has the address of a run. Relaxed: the owner keeps it. */
-	__atomic_store_n(key_of(run), run, __ATOMIC_RELAXED);
-}
-
-void runs_prepared(struct run *run, sqlite3_stmt *stmt)
-{
-	struct run *named = runs_rename(run, stmt);
-
-	if (!named)
-		return;
-	query_pause(&named->query);
-	named->query.text = sqlite3_sql(stmt);
-	runs_name_statement(named);
-	set_statement(named, stmt);
-	named->prepared = true;
-	runs_read_counters(stmt, named->at_start);
-	runs_give_back(named);
 }

@@ -136,48 +136,25 @@ static inline bool runs_has_ended(const struct run *run)
  * any more. */
 void runs_drop_ended(const sqlite3_stmt *stmt);
 
-/* Begins a run of the call with this number, and its clocks. `stmt` NULL: of none yet. NULL
- * when the table has no room (counted). `is_private`: the session is now. */
-struct run *runs_begin(struct session *session, sqlite3_stmt *stmt, uint64_t owner, struct thread *thread,
-                       bool is_private);
+/* Parts of the table, for run_begin.c. A free run for the key, or for none (NULL); NULL: there is
+ * no room, which is counted. */
+struct run *runs_claim(const void *key, uint64_t owner);
+void runs_free(struct run *run);
 
-/* The thread's newest run, which has ended, begins anew: as runs_begin() and runs_describe().
- * The session is private now. */
-void runs_begin_again(struct run *run, uint64_t owner, struct thread *thread);
+/* runs_take() of a run that is RUN_OPEN, or RUN_ENDED. */
+struct run *runs_take_from(const void *key, uint64_t from, uint64_t owner, bool *is_taken);
 
-/* Finds the statement of the run by its text, while that is there for sure: at the end another
- * thread may have prepared it anew. */
-void runs_name_statement(struct run *run);
+/* Whether there may be runs that have ended. */
+bool runs_any_kept(void);
 
-/* What SQLite has counted for the statement until now. */
-void runs_read_counters(sqlite3_stmt *stmt, int values[STATEMENT_COUNTERS]);
+/* What the run is found by. */
+const void **runs_key(const struct run *run);
 
-/* Under the connection's mutex: what the run of a statement says of itself. */
-void runs_describe(struct run *run);
-
-/* In a call that has the statement: whether the run that was found is the present one of its
- * statement, and not of one that was freed unseen at the same address. */
-bool runs_is_current(const struct run *run);
-
-/* In a call that has the statement, whose run has ended: whether the run is of this statement. */
-bool runs_is_same_text(const struct run *run);
-
-/* Under the connection's mutex: takes the user's own id for the session's next query. */
-void runs_take_query_id(struct run *run);
-
-/* The text and the database of an operation, both copied. */
-void runs_describe_operation(struct run *run, const char *label, const char *database);
-
-/* The run is found by another key from now on, and is moved there. NULL: the table has no
- * room, the run has ended. */
-struct run *runs_rename(struct run *run, const void *key);
-
-/* The handle goes: nobody finds the run any more. */
-void runs_hide_key(struct run *run);
-
-/* Under the connection's mutex: the statement has been prepared. The run is paused until the
- * first step, and is the statement's from now on. It ends here when the table has no room. */
-void runs_prepared(struct run *run, sqlite3_stmt *stmt);
+static inline void runs_set_statement(struct run *run, sqlite3_stmt *stmt)
+{
+	/* Relaxed: runs_take_private() looks again. */
+	__atomic_store_n(&run->stmt, stmt, __ATOMIC_RELAXED);
+}
 
 /* The thread works for the run from here to runs_pop(). `frame` as in query_tag. */
 void runs_push_anew(struct run *run, struct thread *thread, const void *frame);

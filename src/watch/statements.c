@@ -5,8 +5,9 @@
 #include "query/look.h"
 #include "sampler/push.h"
 #include "sampler/threads.h"
-#include "watch/newest.h"
+#include "watch/recent.h"
 #include "watch/recording.h"
+#include "watch/run_begin.h"
 #include "watch/run_end.h"
 
 /* --- a call and its run ----------------------------------------------------------------- */
@@ -203,7 +204,7 @@ void statement_step_begin(struct run_call *step, const struct host_library *libr
 {
 	struct session *session;
 
-	if (newest_enter(step, library, stmt, frame, true))
+	if (recent_enter(step, library, stmt, frame, true))
 		return;
 	runs_enter_call(&step->call, library, frame);
 	step->run = NULL;
@@ -221,7 +222,7 @@ static void end_or_pause(struct run_call *step, struct thread *thread, int rc)
 	struct run *run = step->run;
 
 	if (step->call.calling == calling_current)
-		calling_current->newest = run;
+		*calling_recent(calling_current, run->stmt) = run;
 	if (rc != SQLITE_ROW) {
 		end_or_release(step, thread, rc);
 		return;
@@ -245,9 +246,9 @@ void statement_step_end(struct run_call *step, int rc)
 {
 	struct call_place *outer;
 
-	if (step->alone && newest_leave(step)) {
+	if (step->alone && recent_leave(step)) {
 		end_or_pause(step, step->alone, rc);
-		newest_leave_place(step);
+		recent_leave_place(step);
 		return;
 	}
 	outer = call_outer(&step->call);
@@ -265,15 +266,15 @@ void statement_step_end(struct run_call *step, int rc)
  * has ended and is kept. */
 static struct session *session_to_end(const struct host_library *library, sqlite3_stmt *stmt, bool goes)
 {
-	const struct calling *calling = calling_current;
-	const struct run *newest = calling ? calling->newest : NULL;
+	struct calling *calling = calling_current;
+	const struct run *recent = calling ? *calling_recent(calling, stmt) : NULL;
 	struct session *session;
 
 	if (!stmt || sessions_idle())
 		return NULL;
-	session = newest ? runs_guess_session(newest, stmt) : NULL;
+	session = recent ? runs_guess_session(recent, stmt) : NULL;
 	if (session)
-		return goes || !runs_has_ended(newest) ? session : NULL;
+		return goes || !runs_has_ended(recent) ? session : NULL;
 	session = session_of(library->api->db_handle(stmt));
 	if (!session || session->traced)
 		return NULL;
@@ -295,7 +296,7 @@ static struct run *take_run_to_end(struct run_call *call, struct session *sessio
                                    bool *is_taken)
 {
 	const struct thread *thread = sampler_thread();
-	struct run *newest = call->call.calling ? call->call.calling->newest : NULL;
+	struct run *recent = call->call.calling ? *calling_recent(call->call.calling, stmt) : NULL;
 	bool is_private, is_current;
 
 	*is_taken = false;
@@ -304,8 +305,8 @@ static struct run *take_run_to_end(struct run_call *call, struct session *sessio
 	if (!session || !call->call.number || call->call.is_quiet)
 		return NULL;
 	is_private = thread && session_enter_private(session, thread->id);
-	if (is_private && newest && runs_take_private(newest, session, stmt, call->call.number))
-		call->run = newest;
+	if (is_private && recent && runs_take_private(recent, session, stmt, call->call.number))
+		call->run = recent;
 	else
 		call->run = runs_take(stmt, call->call.number, is_taken);
 	is_current = call->run && call->run->stmt == stmt && runs_is_current(call->run);
@@ -343,13 +344,13 @@ static int reset_and_end(struct run_call *call, statement_reset_function *reset)
 	return rc;
 }
 
-static void end_newest(struct run_call *call, int rc)
+static void end_recent(struct run_call *call, int rc)
 {
 	struct thread *thread;
 
-	if (newest_leave(call)) {
+	if (recent_leave(call)) {
 		runs_end(call->run, call->alone, rc, false);
-		newest_leave_place(call);
+		recent_leave_place(call);
 		return;
 	}
 	thread = sampler_thread();
@@ -368,9 +369,9 @@ int statement_reset(const struct host_library *library, sqlite3_stmt *stmt, stat
 	bool is_taken;
 	int rc;
 
-	if (newest_enter(&call, library, stmt, frame, false)) {
+	if (recent_enter(&call, library, stmt, frame, false)) {
 		rc = reset(stmt);
-		end_newest(&call, rc);
+		end_recent(&call, rc);
 		return rc;
 	}
 	session = session_to_end(library, stmt, false);

@@ -26,7 +26,7 @@ struct run_call {
 	struct call call;
 	struct run *run;      /* NULL: none */
 	struct thread *alone; /* that is in no other call, see newest.h; NULL: the rest is filled in */
-	bool is_nested;  /* inside another run, which has the samples */
+	bool is_nested;       /* inside another run, which has the samples */
 	/* The connection's, held until the end of the call: so no other thread frees what is
 	 * read then. */
 	sqlite3_mutex *mutex;

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "sampler/threads.h"
+#include "watch/run_begin.h"
 #include "watch/run_end.h"
 #include "watch/watch_sql.h"
 

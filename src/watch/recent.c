@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "watch/newest.h"
+#include "watch/recent.h"
 
-void newest_resign(struct run_call *call)
+void recent_resign(struct run_call *call)
 {
 	call->call.outer = NULL;
 	call->call.outer_number = 0;

@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A call on the statement that the thread worked for last: its next row, its reset, or its next
+ * A call on a statement that the thread worked for of late: its next row, its reset, or its next
  * run. Nearly all steps of all hosts are such calls, so nothing is looked up here, and what the
- * call before has left is used again: the thread's place among its calls (calling.h), its tag
+ * calls before have left is used again: the thread's place among its calls (calling.h), its tag
  * (sampler/push.h), and the run.
  *
  * Only for a thread that is in no other call, and a session that is private to it; anything
  * else goes the way of statements.c.
  */
-#ifndef QUERYPROF_WATCH_NEWEST_H
-#define QUERYPROF_WATCH_NEWEST_H
+#ifndef QUERYPROF_WATCH_RECENT_H
+#define QUERYPROF_WATCH_RECENT_H
 
 #include "sampler/push.h"
 #include "sampler/threads.h"
-#include "watch/runs.h"
+#include "watch/run_begin.h"
 #include "watch/statements.h"
 
 /* The run goes on. A statement that was freed unseen leaves another one at its address, which is
  * not in the middle of a run. */
-static inline bool newest_continues(struct run *run, const struct session *session,
+static inline bool recent_continues(struct run *run, const struct session *session,
                                     const struct host_library *library, sqlite3_stmt *stmt)
 {
 	return !run->prepared && run->stmt == stmt && runs_is_of_session(run, session) &&
@@ -26,7 +26,7 @@ static inline bool newest_continues(struct run *run, const struct session *sessi
 }
 
 /* It has ended, and its statement runs again. */
-static inline bool newest_begins(struct run *run, const struct session *session,
+static inline bool recent_begins(struct run *run, const struct session *session,
                                  const struct host_library *library, sqlite3_stmt *stmt)
 {
 	return run->stmt == stmt && runs_is_of_session(run, session) &&
@@ -35,26 +35,26 @@ static inline bool newest_begins(struct run *run, const struct session *session,
 }
 
 /* While the session is private. The run is the call's then, and its clocks run. */
-static inline bool newest_take(const struct run_call *call, struct run *run, struct session *session,
+static inline bool recent_take(const struct run_call *call, struct run *run, struct session *session,
                                sqlite3_stmt *stmt, bool may_begin)
 {
 	const struct host_library *library = call->call.library;
 	/* Relaxed: an open run of this session cannot change hands now, nor one that has ended. */
 	uint64_t owner = __atomic_load_n(&run->owner, __ATOMIC_RELAXED);
 
-	if (owner == RUN_OPEN && newest_continues(run, session, library, stmt)) {
+	if (owner == RUN_OPEN && recent_continues(run, session, library, stmt)) {
 		__atomic_store_n(&run->owner, call->call.number, __ATOMIC_RELAXED);
 		query_enter(&run->query, call->alone);
 		return true;
 	}
-	if (owner != RUN_ENDED || !may_begin || !newest_begins(run, session, library, stmt))
+	if (owner != RUN_ENDED || !may_begin || !recent_begins(run, session, library, stmt))
 		return false;
 	runs_begin_again(run, call->call.number, call->alone);
 	return true;
 }
 
 /* The first place, which nobody has. What it says stays as it is from row to row. */
-static inline void newest_take_place(struct run_call *call, struct run *run)
+static inline void recent_take_place(struct run_call *call, struct run *run)
 {
 	struct call_place *place = call->call.place;
 
@@ -70,14 +70,14 @@ static inline void newest_take_place(struct run_call *call, struct run *run)
 	call->call.calling->used = 1;
 }
 
-static inline void newest_leave_place(const struct run_call *call)
+static inline void recent_leave_place(const struct run_call *call)
 {
 	call_place_free(call->call.place);
 	call->call.calling->used = 0;
 }
 
 /* False: the call goes the other way. */
-static inline bool newest_enter(struct run_call *call, const struct host_library *library, sqlite3_stmt *stmt,
+static inline bool recent_enter(struct run_call *call, const struct host_library *library, sqlite3_stmt *stmt,
                                 const void *frame, bool may_begin)
 {
 	struct calling *calling = calling_current;
@@ -87,11 +87,11 @@ static inline bool newest_enter(struct run_call *call, const struct host_library
 	bool is_taken;
 
 	call->alone = NULL;
-	if (!calling || !(run = calling->newest) || calling->used || !thread || thread->nesting ||
-	    !sampler_ring())
+	if (!calling || !(run = *calling_recent(calling, stmt)) || calling->used || !thread ||
+	    thread->nesting || !sampler_ring())
 		return false;
 	session = runs_guess_session(run, stmt);
-	if (!session || run->tag_slot != thread || !session_enter_private(session, thread->id))
+	if (!session || !session_enter_private(session, thread->id))
 		return false;
 	call->call.calling = calling;
 	call->call.place = calling->places;
@@ -100,11 +100,11 @@ static inline bool newest_enter(struct run_call *call, const struct host_library
 	call->call.frame = frame;
 	call->run = run;
 	call->alone = thread;
-	newest_take_place(call, run);
-	is_taken = newest_take(call, run, session, stmt, may_begin);
+	recent_take_place(call, run);
+	is_taken = recent_take(call, run, session, stmt, may_begin);
 	session_leave_private(session);
 	if (!is_taken) {
-		newest_leave_place(call);
+		recent_leave_place(call);
 		call->alone = NULL;
 		return false;
 	}
@@ -113,11 +113,11 @@ static inline bool newest_enter(struct run_call *call, const struct host_library
 }
 
 /* The rest of the call is filled in, for the other way. */
-void newest_resign(struct run_call *call);
+void recent_resign(struct run_call *call);
 
-/* Whether the thread is where newest_enter() left it: a coroutine of the host's, or a signal's
+/* Whether the thread is where recent_enter() left it: a coroutine of the host's, or a signal's
  * handler that jumped, may have changed everything. The call ends the other way then. */
-static inline bool newest_leave(struct run_call *call)
+static inline bool recent_leave(struct run_call *call)
 {
 	struct thread *thread = call->alone;
 	struct run *run = call->run;
@@ -126,7 +126,7 @@ static inline bool newest_leave(struct run_call *call)
 	    call_place_number(call->call.place) != call->call.number ||
 	    !runs_is_own(run, call->call.number) || thread->nesting != 1 ||
 	    thread->queries[0].number != run->tag || !sampler_ring()) {
-		newest_resign(call);
+		recent_resign(call);
 		return false;
 	}
 	query_leave(&run->query, thread);
