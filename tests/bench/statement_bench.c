@@ -14,7 +14,7 @@
  *
  * Timers that are turned off stop at their next signals, which find no query, and what
  * was written before has to be taken out of the caches again: some 50 us once, which
- * would be a twentieth of a short round. So each mode has a round of both loops that does
+ * would be a twentieth of a short round. So each mode has a round of all loops that does
  * not count.
  *
  * Two processes differ by some percent by where their memory happens to lie, so each is
@@ -84,6 +84,57 @@ static double rows(sqlite3 *db)
 	return (double)start / N;
 }
 
+/* As a program with a cache of statements does. */
+static double statements_in_turns(sqlite3 *db)
+{
+	enum { N = 20000, STATEMENTS = 5 };
+	sqlite3_stmt *stmts[STATEMENTS];
+	char sql[32];
+	uint64_t start;
+
+	for (int i = 0; i < STATEMENTS; i++) {
+		snprintf(sql, sizeof sql, "SELECT %d", i);
+		must(sqlite3_prepare_v2(db, sql, -1, &stmts[i], NULL), "prepare");
+	}
+	start = now();
+	for (int i = 0; i < N; i++) {
+		sqlite3_step(stmts[i % STATEMENTS]);
+		sqlite3_reset(stmts[i % STATEMENTS]);
+	}
+	start = now() - start;
+	for (int i = 0; i < STATEMENTS; i++)
+		sqlite3_finalize(stmts[i]);
+	return (double)start / N;
+}
+
+/* As one without does. */
+static double prepared_each_time(sqlite3 *db)
+{
+	enum { N = 4000 };
+	uint64_t start = now();
+
+	for (int i = 0; i < N; i++) {
+		sqlite3_stmt *stmt;
+
+		must(sqlite3_prepare_v2(db, "SELECT 1", -1, &stmt, NULL), "prepare");
+		sqlite3_step(stmt);
+		sqlite3_finalize(stmt);
+	}
+	return (double)(now() - start) / N;
+}
+
+#define LOOPS 4
+static const struct {
+	char command;
+	const char *name;
+	double (*run)(sqlite3 *);
+} loops[LOOPS] = {
+	{ 't', "SELECT 1, step and reset", tiny_statements },
+	{ 'r', "row of a table scan", rows },
+	{ 'a', "SELECT 1, five statements in turns", statements_in_turns },
+	{ 'p', "SELECT 1, prepared each time", prepared_each_time },
+};
+
 static int compare(const void *a, const void *b)
 {
 	double x = *(const double *)a, y = *(const double *)b;
@@ -148,10 +199,9 @@ static int serve(const char *library)
 	for (int command; (command = getchar()) != EOF;) {
 		if (command >= '0' && command < '0' + MODES && modes[command - '0'].settings)
 			must(sqlite3_exec(db, modes[command - '0'].settings, NULL, NULL, NULL), "settings");
-		else if (command == 't')
-			printf("%f\n", tiny_statements(db)), fflush(stdout);
-		else if (command == 'r')
-			printf("%f\n", rows(db)), fflush(stdout);
+		for (int i = 0; i < LOOPS; i++)
+			if (command == loops[i].command)
+				printf("%f\n", loops[i].run(db)), fflush(stdout);
 	}
 	return 0;
 }
@@ -205,7 +255,7 @@ static double ask(struct server *server, int what)
 	return value;
 }
 
-static double least[2][MODES][STARTS];
+static double least[LOOPS][MODES][STARTS];
 
 static void measure(const char *program, int number)
 {
@@ -218,11 +268,11 @@ static void measure(const char *program, int number)
 			struct server *server = &servers[modes[mode].server];
 
 			fprintf(server->in, "%d", mode);
-			for (int turn = 0; turn < 4; turn++) {
-				double value = ask(server, "tr"[turn % 2]),
-				       *known = &least[turn % 2][mode][number];
+			for (int turn = 0; turn < 2 * LOOPS; turn++) {
+				double value = ask(server, loops[turn % LOOPS].command),
+				       *known = &least[turn % LOOPS][mode][number];
 
-				if (turn >= 2 && (!round || value < *known))
+				if (turn >= LOOPS && (!round || value < *known))
 					*known = value;
 			}
 		}
@@ -236,8 +286,6 @@ static void measure(const char *program, int number)
 
 int main(int argc, char **argv)
 {
-	static const char *const loops[2] = { "SELECT 1, step and reset", "row of a table scan" };
-
 	if (argc > 1)
 		return serve(argv[2]);
 	if (!mkdtemp(folder))
@@ -247,8 +295,8 @@ int main(int argc, char **argv)
 		measure(argv[0], i);
 	unlink(trace);
 	rmdir(folder);
-	for (int loop = 0; loop < 2; loop++) {
-		printf("%s (medians of %d starts, quartiles)\n", loops[loop], STARTS);
+	for (int loop = 0; loop < LOOPS; loop++) {
+		printf("%s (medians of %d starts, quartiles)\n", loops[loop].name, STARTS);
 		for (int mode = 0; mode < MODES; mode++) {
 			double ratios[STARTS], ns[STARTS];
 
