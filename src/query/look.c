@@ -48,10 +48,8 @@ void query_show_again(struct query_run *run)
 	__atomic_store_n(&run->version, run->version + 1, __ATOMIC_RELEASE);
 }
 
-void query_show(struct query_run *run)
+void query_mark(struct query_run *run)
 {
-	if ((run->version & 1) != 0)
-		return;
 	for (size_t i = 0; i < sizeof(run->mark); i++) {
 		run->mark[i] = run->text != NULL ? run->text[i] : 0;
 		if (run->mark[i] == 0)
@@ -59,6 +57,13 @@ void query_show(struct query_run *run)
 	}
 	if (!run->listed)
 		list(run);
+}
+
+void query_show(struct query_run *run)
+{
+	if ((run->version & 1) != 0)
+		return;
+	query_mark(run);
 	query_show_again(run);
 }
 

@@ -17,8 +17,9 @@
 void query_show(struct query_run *run);
 void query_hide(struct query_run *run);
 
-/* The same for a run that was hidden, and has begun anew with the same text. Whether that, which
- * must be there, begins as it did. */
+/* The first part of query_show(), which is as good for the runs that follow with the same text;
+ * the rest of it; and whether the text, which must be there, begins as it did. */
+void query_mark(struct query_run *run);
 void query_show_again(struct query_run *run);
 bool query_is_marked(const struct query_run *run);
 

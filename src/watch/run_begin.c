@@ -106,6 +106,29 @@ struct run *runs_begin(struct session *session, sqlite3_stmt *stmt, uint64_t own
 	return run;
 }
 
+struct run *runs_begin_kept(const struct run *preparation, sqlite3_stmt *stmt)
+{
+	struct session *session = preparation->session;
+	struct run *run = preparation->query.text ? runs_claim(stmt, preparation->owner) : NULL;
+
+	if (run && !runs_count_kept(run)) {
+		runs_free(run);
+		return NULL;
+	}
+	if (!run)
+		return NULL;
+	set_up(run, session, stmt);
+	run->settings = preparation->settings;
+	run->statement = preparation->statement;
+	run->query.text = preparation->query.text;
+	query_mark(&run->query);
+	__atomic_store_n(&run->is_private, preparation->is_private, __ATOMIC_RELAXED);
+	__atomic_store_n(&session->has_kept, true, __ATOMIC_RELAXED);
+	/* Release: as in runs_give_back(). */
+	__atomic_store_n(&run->owner, RUN_ENDED, __ATOMIC_RELEASE);
+	return run;
+}
+
 void runs_take_query_id(struct run *run)
 {
 	struct session_settings *settings = &run->session->settings;

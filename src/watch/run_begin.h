@@ -12,9 +12,13 @@
 struct run *runs_begin(struct session *session, sqlite3_stmt *stmt, uint64_t owner, struct thread *thread,
                        bool is_private);
 
-/* The thread's newest run, which has ended, begins anew: as runs_begin() and runs_describe().
+/* A run that has ended begins anew: as runs_begin() and runs_describe().
  * The session is private now. */
 void runs_begin_again(struct run *run, uint64_t owner, struct thread *thread);
+
+/* A run that has ended, for the statement of which this run is the preparation. NULL: there is
+ * no room. */
+struct run *runs_begin_kept(const struct run *preparation, sqlite3_stmt *stmt);
 
 /* Finds the statement of the run by its text, while that is there for sure: at the end another
  * thread may have prepared it anew. */

@@ -141,13 +141,18 @@ void runs_end(struct run *run, struct thread *thread, int rc, bool is_locked)
 		session_leave_private(session);
 }
 
-void runs_end_preparation(struct run *run, sqlite3_stmt *stmt)
+struct run *runs_end_preparation(struct run *run, sqlite3_stmt *stmt)
 {
-	if (run->settings.log && !run->own) {
+	struct run *kept = NULL;
+
+	if (!run->own) {
 		query_hide(&run->query);
 		run->query.text = sqlite3_sql(stmt);
-		count(run, NULL);
+		if (run->settings.log)
+			count(run, NULL);
+		kept = runs_begin_kept(run, stmt);
 	}
 	query_withdraw(&run->query); /* it was told with the host's text, if so */
 	runs_release(run);
+	return kept;
 }

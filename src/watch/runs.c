@@ -261,8 +261,7 @@ void runs_release(struct run *run)
 	give_back_session(session, is_there, is_private);
 }
 
-/* False: there are too many. */
-static bool count_kept(struct run *run)
+bool runs_count_kept(struct run *run)
 {
 	if (!run->kept && __atomic_add_fetch(&kept, 1, __ATOMIC_RELAXED) > KEPT_MAX)
 		__atomic_sub_fetch(&kept, 1, __ATOMIC_RELAXED);
@@ -276,7 +275,7 @@ void runs_keep(struct run *run, bool is_inside)
 	struct session *session = run->session;
 	uint64_t owner = __atomic_load_n(&run->owner, __ATOMIC_RELAXED);
 
-	if (owner & OWNER_GONE || !count_kept(run)) {
+	if (owner & OWNER_GONE || !runs_count_kept(run)) {
 		runs_release(run);
 		return;
 	}

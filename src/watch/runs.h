@@ -144,8 +144,9 @@ void runs_free(struct run *run);
 /* runs_take() of a run that is RUN_OPEN, or RUN_ENDED. */
 struct run *runs_take_from(const void *key, uint64_t from, uint64_t owner, bool *is_taken);
 
-/* Whether there may be runs that have ended. */
+/* Whether there may be runs that have ended. Counts one more; false: there are too many. */
 bool runs_any_kept(void);
+bool runs_count_kept(struct run *run);
 
 /* What the run is found by. */
 const void **runs_key(const struct run *run);

@@ -452,6 +452,7 @@ void statement_prepare_begin(struct run_call *prepare, const struct host_library
 {
 	struct thread *thread;
 	struct session *session;
+	bool is_private;
 
 	*prepare = (struct run_call){ .run = NULL };
 	if (sessions_idle())
@@ -466,11 +467,17 @@ void statement_prepare_begin(struct run_call *prepare, const struct host_library
 	if (!session || session->traced || !session_wants_samples(&session->settings))
 		return;
 	thread = sampler_thread();
-	if (!thread || !begin_run(prepare, session, NULL, thread, false))
+	if (!thread)
 		return;
-	lock(prepare, db);
-	prepare->run->query.text = text;
-	query_show(&prepare->run->query);
+	is_private = session_enter_private(session, thread->id);
+	if (begin_run(prepare, session, NULL, thread, is_private)) {
+		prepare->run->query.text = text;
+		query_show(&prepare->run->query);
+	}
+	if (is_private)
+		session_leave_private(session);
+	else if (prepare->run)
+		lock(prepare, db);
 }
 
 static void end_prepare(struct run_call *prepare, int rc, sqlite3_stmt *stmt)
@@ -480,14 +487,14 @@ static void end_prepare(struct run_call *prepare, int rc, sqlite3_stmt *stmt)
 
 	leave_run(prepare, thread);
 	if (rc && thread) {
-		runs_end(run, thread, rc, true);
+		runs_end(run, thread, rc, prepare->mutex != NULL);
 	} else if (!stmt || !thread) {
 		query_withdraw(&run->query); /* of a text without a statement */
 		runs_release(run);
 	} else if (runs_worth_logging(run)) {
 		runs_prepared(run, stmt);
 	} else {
-		runs_end_preparation(run, stmt);
+		*calling_recent(prepare->call.calling, stmt) = runs_end_preparation(run, stmt);
 	}
 }
 
