@@ -127,7 +127,8 @@ static bool is_worth_logging(const struct engine_query *query)
 	return query_lasted(&query->run, query->settings.log_queries_min_query_duration_ns);
 }
 
-static void record_end(const struct engine_query *query, int64_t exception_code, const char *exception)
+static void record_end(const struct engine_query *query, const struct thread *thread, int64_t exception_code,
+                       const char *exception)
 {
 	const struct statement_name name = { query->text, query->database };
 	const struct query_end end = {
@@ -140,7 +141,7 @@ static void record_end(const struct engine_query *query, int64_t exception_code,
 	const struct statement_run counted = query_sums(&query->run, &end);
 	uint64_t statement = statement_stats_find(&name);
 
-	statement_stats_add(statement, &counted);
+	statement_stats_add(statement, thread ? thread->id : 0, &counted);
 	if (is_worth_logging(query) ||
 	    (exception_code && statement_stats_is_first_failure(statement, (int)exception_code)))
 		query_finish(&query->run, &end);
@@ -159,7 +160,7 @@ int qp_query_end(int64_t exception_code, const char *exception)
 	sampler_remove(query->thread, query->tag);
 	innermost = query->outer;
 	if (query->settings.log_queries)
-		record_end(query, exception_code, exception);
+		record_end(query, thread, exception_code, exception);
 	query_recycle(query);
 	return QP_OK;
 }

@@ -87,11 +87,6 @@ void query_hand_over(struct query_run *to, const struct query_run *from)
 	to->listed = before.listed;
 }
 
-bool query_is_marked(const struct query_run *run)
-{
-	return strncmp(run->text, run->mark, sizeof(run->mark)) == 0;
-}
-
 /* --- looking ----------------------------------------------------------------------- */
 
 #define TEXT_MAX (1u << 20)

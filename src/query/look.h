@@ -21,7 +21,16 @@ void query_hide(struct query_run *run);
  * the rest of it; and whether the text, which must be there, begins as it did. */
 void query_mark(struct query_run *run);
 void query_show_again(struct query_run *run);
-bool query_is_marked(const struct query_run *run);
+static inline bool query_is_marked(const struct query_run *run)
+{
+	for (size_t i = 0; i < sizeof run->mark; i++) {
+		if (run->mark[i] != run->text[i])
+			return false;
+		if (!run->mark[i])
+			break;
+	}
+	return true;
+}
 
 /* Makes `to` the run that `from` was; hidden both. */
 void query_hand_over(struct query_run *to, const struct query_run *from);

@@ -3,15 +3,18 @@
  * What is counted for a statement over all its runs, and how threads add to it at the same
  * time: see statement_stats.h.
  *
- * A thread that ends a run takes the counter's lock by one exchange, adds, and releases it.
- * It never waits: where another thread has the lock, it adds atomically to a second set.
- * What a statement has is the sum of both sets.
+ * A statement that only one thread has run so far is counted without any atomic operation
+ * (base/bias.h). After that a thread that ends a run takes the counter's lock by one exchange,
+ * adds, and releases it. It never waits: where another thread has the lock, it adds atomically
+ * to a second set. What a statement has is the sum of both sets.
  */
 #ifndef QUERYPROF_QUERY_STATEMENT_COUNTS_H
 #define QUERYPROF_QUERY_STATEMENT_COUNTS_H
 
 #include <stdbool.h>
 #include <stdint.h>
+
+#include "base/bias.h"
 
 enum statement_sum {
 	STATEMENT_CALLS,
@@ -62,20 +65,23 @@ struct statement_run {
 };
 
 struct statement_counter {
-	uint32_t lock;
+	struct bias bias;
+	uint32_t lock;                  /* when the bias is shared */
 	uint32_t guests;                /* threads that are at `shared` */
 	uint32_t generation;            /* what is counted here has changed with it */
-	struct statement_counts own;    /* of those who had the lock */
+	struct statement_counts own;    /* of the only thread, and those who had the lock */
 	struct statement_counts shared; /* of those who found it taken */
 };
 
-/* False: another generation is counted here now, and nothing was added. */
-bool statement_counter_add(struct statement_counter *counter, uint32_t generation,
+/* By the thread with this id, 0: it has none. False: another generation is counted here now, and
+ * nothing was added. */
+bool statement_counter_add(struct statement_counter *counter, uint32_t generation, uint32_t thread,
                            const struct statement_run *run);
 
 /* --- the flusher, and readers, who may wait -------------------------------------------- */
 
-/* What was counted until now. Sums that belong to runs that end meanwhile may be in it in part. */
+/* What was counted until now, by threads that have passed a barrier (bias_pass_barrier()) since
+ * they did; others may be seen late. Sums that belong to runs that end meanwhile may be in it in part. */
 void statement_counter_read(struct statement_counter *counter, struct statement_counts *counts);
 
 /* Begins a new generation at zero. `counts`: all of the old one. False: not now. */

@@ -320,13 +320,15 @@ static void announce(void)
 		ring_commit(ring, record, RECORD_STATEMENTS);
 }
 
-void statement_stats_add(uint64_t statement, const struct statement_run *run)
+void statement_stats_add(uint64_t statement, uint32_t thread, const struct statement_run *run)
 {
 	if (!statement)
 		return;
-	while (!statement_counter_add(&entry_at(index_of(statement))->counter, generation_of(statement), run))
+	while (!statement_counter_add(&entry_at(index_of(statement))->counter, generation_of(statement),
+	                              thread, run))
 		statement = number_of(OTHER);
-	/* Relaxed: the counter's lock orders this with statement_stats_take(). */
+	/* Relaxed: statement_stats_take() has every thread pass a barrier, or the counter's lock
+	 * orders this with it. */
 	if (!__atomic_load_n(&announced, __ATOMIC_RELAXED))
 		announce();
 }
@@ -401,6 +403,7 @@ expect_announcement(void)
 {
 	__atomic_store_n(&announced, false, __ATOMIC_RELAXED);
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	bias_pass_barrier();
 }
 
 int statement_stats_take(int (*each)(void *context, const struct statement_stats *stats), void *context)

@@ -35,9 +35,9 @@ uint64_t statement_stats_find(const struct statement_name *name);
 /* Whether statement_stats_find() would give the number again for the same name. */
 bool statement_stats_is_found(uint64_t statement);
 
-/* Adds a run to the statement with this number. If it has become part of "(other)" since, so
- * does the run. */
-void statement_stats_add(uint64_t statement, const struct statement_run *run);
+/* The calling thread, which has this id (0: it has no slot), adds a run to the statement with this
+ * number. If it has become part of "(other)" since, so does the run. */
+void statement_stats_add(uint64_t statement, uint32_t thread, const struct statement_run *run);
 
 /* Whether this failure, one of the statement with this number, is among the first of its code,
  * which have a line in the log each. Counts it. */

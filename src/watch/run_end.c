@@ -95,16 +95,16 @@ static void write_statement_line(const struct run *run, struct query_end *end)
 		sqlite3_mutex_leave(mutex);
 }
 
-static void count(struct run *run, const struct query_end *end)
+static void count(struct run *run, const struct thread *thread, const struct query_end *end)
 {
 	const struct statement_run counted = query_sums(&run->query, run->prepared ? NULL : end);
 
 	if (!run->stmt) /* its text is the host's, or the run's own */
 		runs_name_statement(run);
-	statement_stats_add(run->statement, &counted);
+	statement_stats_add(run->statement, thread->id, &counted);
 }
 
-static void record(struct run *run, int rc, bool is_locked)
+static void record(struct run *run, const struct thread *thread, int rc, bool is_locked)
 {
 	struct query_end end = { .result_rows = run->query.rows };
 
@@ -112,7 +112,7 @@ static void record(struct run *run, int rc, bool is_locked)
 		add_counters(&end, run);
 	if (rc != SQLITE_OK && rc != SQLITE_ROW && rc != SQLITE_DONE)
 		end.exception_code = rc;
-	count(run, &end);
+	count(run, thread, &end);
 	if (!runs_worth_logging(run) &&
 	    !(end.exception_code && statement_stats_is_first_failure(run->statement, rc)))
 		return;
@@ -132,7 +132,7 @@ void runs_end(struct run *run, struct thread *thread, int rc, bool is_locked)
 	if (run->prepared) /* and never stepped */
 		query_resume(&run->query, thread);
 	if (is_there && run->settings.log && !run->own)
-		record(run, rc, is_locked);
+		record(run, thread, rc, is_locked);
 	if (is_there && run->stmt && run->query.text && !run->own && !session->traced)
 		runs_keep(run, is_inside);
 	else
@@ -141,7 +141,7 @@ void runs_end(struct run *run, struct thread *thread, int rc, bool is_locked)
 		session_leave_private(session);
 }
 
-struct run *runs_end_preparation(struct run *run, sqlite3_stmt *stmt)
+struct run *runs_end_preparation(struct run *run, const struct thread *thread, sqlite3_stmt *stmt)
 {
 	struct run *kept = NULL;
 
@@ -149,7 +149,7 @@ struct run *runs_end_preparation(struct run *run, sqlite3_stmt *stmt)
 		query_hide(&run->query);
 		run->query.text = sqlite3_sql(stmt);
 		if (run->settings.log)
-			count(run, NULL);
+			count(run, thread, NULL);
 		kept = runs_begin_kept(run, stmt);
 	}
 	query_withdraw(&run->query); /* it was told with the host's text, if so */

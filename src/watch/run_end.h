@@ -13,7 +13,7 @@ void runs_end(struct run *run, struct thread *thread, int rc, bool is_locked);
 
 /* Ends the run of a preparation that went well, before the host has the statement, which has its
  * time. The statement's own run, which is kept as one that has ended; NULL: none. */
-struct run *runs_end_preparation(struct run *run, sqlite3_stmt *stmt);
+struct run *runs_end_preparation(struct run *run, const struct thread *thread, sqlite3_stmt *stmt);
 
 /* Whether it has samples, or took long enough. */
 bool runs_worth_logging(const struct run *run);

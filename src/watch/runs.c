@@ -231,7 +231,7 @@ bool runs_claim_end(struct run *run)
 /* Of a private run. */
 static void uncount(struct session *session)
 {
-	bool was_inside = session->is_inside;
+	bool was_inside = session->bias.is_inside;
 
 	if (thread_current && session_enter_private(session, thread_current->id)) {
 		__atomic_store_n(&session->private_runs, session->private_runs - 1, __ATOMIC_RELAXED);

@@ -9,18 +9,13 @@
  */
 #include "watch/session.h"
 
-#include <errno.h>
-#include <linux/membarrier.h>
 #include <pthread.h>
-#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/random.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
-#include "base/clock.h"
 #include "base/lock.h"
 
 #define TABLE_SLOTS 65536u /* a power of two */
@@ -109,60 +104,6 @@ void session_release(struct session *session)
 	pthread_mutex_lock(&table_lock);
 	give_free(session);
 	pthread_mutex_unlock(&table_lock);
-}
-
-/* --- one user --------------------------------------------------------------------------- */
-
-/* The user's processor passes a barrier. Where the kernel has no such call nobody is a user. */
-static bool can_bar(void)
-{
-	static int known; /* atomic; 0: not yet, 1, -1: no */
-	int now = __atomic_load_n(&known, __ATOMIC_RELAXED);
-
-	if (!now) {
-		int saved_errno = errno;
-
-		now = syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0) ? -1 : 1;
-		errno = saved_errno;
-		__atomic_store_n(&known, now, __ATOMIC_RELAXED);
-	}
-	return now > 0;
-}
-
-/* The user works for some microseconds. It may have left by a longjmp from a signal's handler,
- * or be a thread of the parent's. */
-#define INSIDE_NS NS_PER_S
-
-void session_share(struct session *session)
-{
-	uint64_t start;
-	int saved_errno = errno;
-
-	if (__atomic_load_n(&session->user, __ATOMIC_ACQUIRE) == SESSION_SHARED)
-		return;
-	/* Two may do this at once. */
-	__atomic_store_n(&session->user, SESSION_SHARING, __ATOMIC_SEQ_CST);
-	if (syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0))
-		usleep(1000); /* in a forked child; no store is delayed for so long */
-	start = clock_ns(CLOCK_MONOTONIC_COARSE);
-	/* Acquire: with session_leave_private(). */
-	while (__atomic_load_n(&session->is_inside, __ATOMIC_ACQUIRE) &&
-	       clock_ns(CLOCK_MONOTONIC_COARSE) - start < INSIDE_NS)
-		sched_yield();
-	/* Release: with the load above. */
-	__atomic_store_n(&session->user, SESSION_SHARED, __ATOMIC_RELEASE);
-	errno = saved_errno;
-}
-
-bool session_enter_slowly(struct session *session, uint32_t thread)
-{
-	uint32_t user = 0;
-
-	if (can_bar() && __atomic_compare_exchange_n(&session->user, &user, thread, false, __ATOMIC_RELAXED,
-	                                             __ATOMIC_RELAXED))
-		return session_enter_private(session, thread);
-	session_share(session);
-	return false;
 }
 
 /* --- the table ----------------------------------------------------------------------- */
@@ -277,10 +218,10 @@ static void fill(struct session *session, sqlite3 *db, char *database, bool reco
 	session->mutex_count = NULL;
 	memset(&session->host_trace, 0, sizeof session->host_trace);
 	__atomic_store_n(&session->watched, false, __ATOMIC_RELAXED);
-	session->is_inside = false;
 	session->private_runs = 0;
 	session->has_kept = false;
-	__atomic_store_n(&session->user, 0, __ATOMIC_RELAXED);
+	session->bias.is_inside = false;
+	__atomic_store_n(&session->bias.user, 0, __ATOMIC_RELAXED);
 	__atomic_store_n(&session->db, db, __ATOMIC_RELAXED);
 	/* Release: with session_hold(). */
 	__atomic_store_n(&session->count, 1, __ATOMIC_RELEASE);

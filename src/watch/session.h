@@ -9,6 +9,7 @@
 #ifndef QUERYPROF_WATCH_SESSION_H
 #define QUERYPROF_WATCH_SESSION_H
 
+#include "base/bias.h"
 #include "handler/thread.h"
 #include "watch/host.h"
 #include "settings/settings.h"
@@ -44,17 +45,11 @@ struct session {
 	/* It asked for the tables by .load or qp_attach(): their names alone bring the schema,
 	 * not only those that no host has. Written before the session is used. */
 	bool wants_tables, has_tables;
-	bool watched; /* atomic: its settings ask for samples */
-	/* See session_enter_private(). */
-	uint32_t user;           /* atomic: a thread's id, 0: none yet; SESSION_SHARING, SESSION_SHARED */
-	volatile bool is_inside; /* the user is between _enter_private() and _leave_private() */
-	int private_runs;        /* that were begun there and are open; they do not hold the session */
-	bool has_kept;           /* atomic: the table has runs of its statements that have ended */
+	bool watched;     /* atomic: its settings ask for samples */
+	struct bias bias; /* see session_enter_private() */
+	int private_runs; /* that were begun there and are open; they do not hold the session */
+	bool has_kept;    /* atomic: the table has runs of its statements that have ended */
 };
-
-/* No thread has these ids. */
-#define SESSION_SHARING (UINT32_MAX - 1)
-#define SESSION_SHARED UINT32_MAX
 
 /* The session of a connection, NULL when it has none. Lock-free. It is the caller who knows
  * that the connection lives; beyond its end only session_hold() keeps the session. */
@@ -78,35 +73,23 @@ static inline bool session_has_kept(const struct session *session)
 	return __atomic_load_n(&session->has_kept, __ATOMIC_RELAXED);
 }
 
-/* A session that only one thread has used so far, as nearly all, is that thread's, and what
- * the thread does to its runs between these two costs it no atomic operation. The first call
- * of another thread makes the session shared, for good: that thread publishes it, has every
- * processor pass a barrier, and waits until the user is outside. So either the user sees that
- * the session is shared, or it is waited for. In between nothing may wait for another thread.
- * False: the session is shared, and its user is outside. */
-bool session_enter_slowly(struct session *session, uint32_t thread);
-
+/* A session that only one thread has used so far, as nearly all, is that thread's: base/bias.h.
+ * False: it is shared, and its user is outside. */
 static inline bool session_enter_private(struct session *session, uint32_t thread)
 {
-	/* Relaxed: session_share() has the barrier. */
-	if (__builtin_expect(__atomic_load_n(&session->user, __ATOMIC_RELAXED) == thread, 1)) {
-		session->is_inside = true;
-		HANDLER_BARRIER();
-		if (__builtin_expect(__atomic_load_n(&session->user, __ATOMIC_RELAXED) == thread, 1))
-			return true;
-		session->is_inside = false;
-	}
-	return session_enter_slowly(session, thread);
+	return bias_enter(&session->bias, thread);
 }
 
 static inline void session_leave_private(struct session *session)
 {
-	/* Release: whoever waits sees what was done. */
-	__atomic_store_n(&session->is_inside, false, __ATOMIC_RELEASE);
+	bias_leave(&session->bias);
 }
 
 /* The session is shared from now on, its user outside; the caller may be the user. */
-void session_share(struct session *session);
+static inline void session_share(struct session *session)
+{
+	bias_share(&session->bias);
+}
 
 /* Adds a session for the connection, with the settings that new sessions have; `database` is
  * copied. The one that it has already, if so; NULL: no room. */

@@ -494,7 +494,7 @@ static void end_prepare(struct run_call *prepare, int rc, sqlite3_stmt *stmt)
 	} else if (runs_worth_logging(run)) {
 		runs_prepared(run, stmt);
 	} else {
-		*calling_recent(prepare->call.calling, stmt) = runs_end_preparation(run, stmt);
+		*calling_recent(prepare->call.calling, stmt) = runs_end_preparation(run, thread, stmt);
 	}
 }
 

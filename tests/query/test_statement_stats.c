@@ -102,7 +102,7 @@ static uint64_t count(const char *text, const char *database, uint64_t execution
 
 	uint64_t statement = statement_stats_find(&name);
 
-	statement_stats_add(statement, &run);
+	statement_stats_add(statement, 1, &run);
 	return statement;
 }
 
@@ -173,7 +173,7 @@ static void a_preparation_has_no_time_of_a_run(void **state)
 	struct wanted found;
 
 	(void)state;
-	statement_stats_add(statement_stats_find(&name), &run);
+	statement_stats_add(statement_stats_find(&name), 1, &run);
 	found = find(name.text, "");
 	assert_int_equal(found.counts.sums[STATEMENT_EXECUTION_NS], 7);
 	assert_int_equal(found.counts.most[MOST_EXECUTION_NS], 0);
@@ -292,7 +292,7 @@ static void an_old_number_is_not_anothers(void **state)
 
 	(void)state;
 	statement_stats_set_max(16);
-	statement_stats_add(old, &run);
+	statement_stats_add(old, 1, &run);
 	for (int shape = 200; shape < 240; shape++) {
 		for (int i = 0; i < 5; i++)
 			count_shape(shape, 1);
@@ -300,7 +300,7 @@ static void an_old_number_is_not_anothers(void **state)
 	}
 	assert_false(find(name.text, NULL).found);
 	calls = find("(other)", "").counts.sums[STATEMENT_CALLS];
-	statement_stats_add(old, &run);
+	statement_stats_add(old, 1, &run);
 	assert_int_equal(find("(other)", "").counts.sums[STATEMENT_CALLS], calls + 1);
 	assert_int_not_equal(statement_stats_find(&name), old);
 }
@@ -337,6 +337,7 @@ struct work {
 	int shapes;
 	uint64_t seed;
 	bool keeps_number;
+	uint32_t thread;
 	struct sums done;
 };
 
@@ -356,7 +357,7 @@ static void *work(void *context)
 		run.sums[STATEMENT_EXECUTION_NS] = random >> 40;
 		if (!known || !work->keeps_number)
 			known = statement_stats_find(&name);
-		statement_stats_add(known, &run);
+		statement_stats_add(known, work->thread, &run);
 		work->done.calls++;
 		work->done.execution_ns += random >> 40;
 		work->done.square += (double)(random >> 40) * (double)(random >> 40);
@@ -386,8 +387,8 @@ static void run_threads(int shapes, bool keeps_number)
 	done = false;
 	pthread_create(&flusher, NULL, flush, &taken);
 	for (int i = 0; i < THREADS; i++) {
-		works[i] =
-			(struct work){ test_rounds(40000), shapes, seed + (unsigned)i, keeps_number, { 0 } };
+		works[i] = (struct work){ test_rounds(40000), shapes,          seed + (unsigned)i,
+			                  keeps_number,       (uint32_t)i + 1, { 0 } };
 		pthread_create(&threads[i], NULL, work, &works[i]);
 	}
 	for (int i = 0; i < THREADS; i++) {
@@ -434,10 +435,10 @@ static void a_taken_lock_stops_nobody(void **state)
 	struct statement_counts counts;
 
 	(void)state;
-	assert_true(statement_counter_add(&counter, 1, &run));
+	assert_true(statement_counter_add(&counter, 1, 0, &run));
 	counter.lock = 1;
-	assert_true(statement_counter_add(&counter, 1, &run));
-	assert_false(statement_counter_add(&counter, 2, &run));
+	assert_true(statement_counter_add(&counter, 1, 0, &run));
+	assert_false(statement_counter_add(&counter, 2, 0, &run));
 	assert_false(statement_counter_renew(&counter, &counts));
 	statement_counter_read(&counter, &counts);
 	assert_int_equal(counts.sums[STATEMENT_CALLS], 2);
@@ -446,7 +447,7 @@ static void a_taken_lock_stops_nobody(void **state)
 	assert_int_equal(counts.sums[STATEMENT_EXECUTION_NS], 18);
 	assert_int_equal(counts.runs[0], 2);
 	assert_true(counts.squares[SQUARE_EXECUTION] == 162);
-	assert_false(statement_counter_add(&counter, 1, &run));
+	assert_false(statement_counter_add(&counter, 1, 0, &run));
 }
 
 int main(void)

@@ -28,7 +28,7 @@ static void count(const char *text, uint64_t execution_ns)
 		.seen_ns = T0 + execution_ns,
 	};
 
-	statement_stats_add(statement_stats_find(&name), &run);
+	statement_stats_add(statement_stats_find(&name), 1, &run);
 }
 
 /* A store with the ring that the counters tell of themselves in. */
@@ -98,10 +98,10 @@ static void a_preparation_leaves_no_least_time(void **state)
 
 	(void)state;
 	start_counted(trace_path, 0);
-	statement_stats_add(statement_stats_find(&name), &prepared);
+	statement_stats_add(statement_stats_find(&name), 1, &prepared);
 	drain();
 	assert_int_equal(ask("SELECT min_ns IS NULL FROM statement_stats"), 1);
-	statement_stats_add(statement_stats_find(&name), &run);
+	statement_stats_add(statement_stats_find(&name), 1, &run);
 	drain();
 	assert_int_equal(ask("SELECT min_ns FROM statement_stats"), 70);
 }

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/bias.h"
+
+#include <errno.h>
+#include <linux/membarrier.h>
+#include <sched.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+
+/* The kernel wants to be told before. Where it has no such call nobody is a user. */
+static bool can_bar(void)
+{
+	static int known; /* atomic; 0: not yet, 1, -1: no */
+	int now = __atomic_load_n(&known, __ATOMIC_RELAXED);
+
+	if (!now) {
+		int saved_errno = errno;
+
+		now = syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0) ? -1 : 1;
+		errno = saved_errno;
+		__atomic_store_n(&known, now, __ATOMIC_RELAXED);
+	}
+	return now > 0;
+}
+
+bool bias_pass_barrier(void)
+{
+	int saved_errno = errno;
+	bool is_passed = can_bar();
+
+	if (is_passed && syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0))
+		usleep(1000); /* in a forked child; no store is delayed for so long */
+	errno = saved_errno;
+	return is_passed;
+}
+
+/* The user works for some microseconds. It may have left by a longjmp from a signal's handler,
+ * or be a thread of the parent's. */
+#define INSIDE_NS NS_PER_S
+
+void bias_share(struct bias *bias)
+{
+	uint64_t start;
+
+	if (bias_is_shared(bias))
+		return;
+	/* Two may do this at once. */
+	__atomic_store_n(&bias->user, BIAS_SHARING, __ATOMIC_SEQ_CST);
+	bias_pass_barrier();
+	start = clock_ns(CLOCK_MONOTONIC_COARSE);
+	/* Acquire: with bias_leave(). */
+	while (__atomic_load_n(&bias->is_inside, __ATOMIC_ACQUIRE) &&
+	       clock_ns(CLOCK_MONOTONIC_COARSE) - start < INSIDE_NS)
+		sched_yield();
+	/* Release: with the load above. */
+	__atomic_store_n(&bias->user, BIAS_SHARED, __ATOMIC_RELEASE);
+}
+
+bool bias_enter_slowly(struct bias *bias, uint32_t thread)
+{
+	uint32_t user = 0;
+
+	if (can_bar() && __atomic_compare_exchange_n(&bias->user, &user, thread, false, __ATOMIC_RELAXED,
+	                                             __ATOMIC_RELAXED))
+		return bias_enter(bias, thread);
+	bias_share(bias);
+	return false;
+}
