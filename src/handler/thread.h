@@ -79,6 +79,7 @@ struct thread_timer {
 	 * clock is looked at in ticks. */
 	volatile uint64_t armed_ns;
 	uint64_t idle_ns;         /* periods without a query, since one was last seen to run */
+	uint64_t idle_max_ns;     /* the timer is disarmed after so many */
 	bool whole;               /* the grid began with the thread, see timer.h */
 	uint64_t told;            /* points that signals stood for; of a whole timer only */
 	uint32_t slowed;          /* fires at every 2^slowed-th point only, see timer.h */

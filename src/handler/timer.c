@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "handler/timer.h"
 
-#define IDLE_MAX_NS NS_PER_S
-
 uint64_t timer_tick_ns;
 
 void timer_disarm(struct thread_timer *timer)
@@ -79,10 +77,12 @@ void timer_stay_idle(struct thread_timer *timer, enum timer_clock clock, uint32_
 {
 	timer->idle_ns += points * timer->period_ns;
 	/* Two points at least, whatever the period. */
-	bool is_long = timer->idle_ns > IDLE_MAX_NS + timer->period_ns;
+	bool is_long = timer->idle_ns > timer->idle_max_ns + timer->period_ns;
 	/* What waits for its next step is not seen to start it. Its CPU timer goes on; in real
 	 * time it has samples again with the thread's next query, as they interrupt the host's
 	 * sleeps. */
-	if (clock == TIMER_CPU ? is_long && !waits : is_long || !waits)
+	if (clock == TIMER_CPU ? is_long && !waits : is_long || !waits) {
+		timer->idle_max_ns <<= clock == TIMER_CPU;
 		timer_disarm(timer);
+	}
 }

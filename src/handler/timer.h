@@ -14,7 +14,10 @@
  * not know the points before; queries shorter than a tick would be counted half or less.
  * So the CPU timer stays armed when no query runs, and a signal that finds none is counted
  * and costs one empty handler. After a second of CPU time without a query the handler
- * disarms the timer, for a host that is done with its queries.
+ * disarms the timer, for a host that is done with its queries. The query that arms it again
+ * is counted too seldom on a busy machine: the kernel accounts the thread's time for the
+ * call, may find that its turn is over, and the tick at the turn's end never comes. So the
+ * second doubles each time, and few queries are such ones.
  *
  * When a CPU timer is armed, for the first time or again, it fires at the next tick,
  * whether or not a point has passed. That signal stands for the points of one tick's

@@ -22,6 +22,8 @@
 #define sigev_notify_thread_id _sigev_un._tid
 #endif
 
+#define IDLE_FIRST_NS NS_PER_S
+
 #define RETRY_FIRST_NS NS_PER_S
 #define RETRY_LAST_NS (64 * NS_PER_S)
 
@@ -87,6 +89,7 @@ static bool create_timer(struct thread *thread, enum timer_clock clock)
 	}
 	thread->retry_ns = thread->retry_pause_ns = 0;
 	timer->period_ns = 0;
+	timer->idle_max_ns = IDLE_FIRST_NS;
 	/* Release: silence_timers() of signal.c on another thread finds the timer as it was made. */
 	__atomic_store_n(&timer->kernel, word_of(id, event.sigev_signo), __ATOMIC_RELEASE);
 	counter_add(SAMPLER_TIMERS, 1);

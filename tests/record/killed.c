@@ -2,11 +2,12 @@
 /*
  * Processes that run numbered queries until somebody kills them, or leave without a word.
  *
- * usage: killed LEDGER THREADS WAY [COUNT]
+ * usage: killed LIBRARY LEDGER THREADS WAY [COUNT]
  *
- * LEDGER is a file of one number a thread of each process: how many queries it has ended. It
- * survives the process, as the queries must. The query's text has the process's place, the
- * thread's and the query's number.
+ * LEDGER is a file of two numbers a thread of each process: how many queries it has ended, and
+ * what was seen of the one that ran: its number times 2^SAMPLES_BITS, plus the samples that
+ * queryprof's counters had of it. It survives the process, as the queries and samples must.
+ * The query's text has the process's place, the thread's and the query's number.
  *
  *	WAY        the process
  *	run        runs on and on, itself
@@ -30,8 +31,16 @@
 
 #define THREADS_MAX 8
 #define PROCESSES_MAX 64
+#define LONG_STEPS 100000 /* one that a signal finds running, and has samples */
 
-static atomic_long (*ledger)[THREADS_MAX];
+#define SAMPLES_BITS 24
+
+struct account {
+	atomic_long ended, running;
+};
+
+static struct account (*ledger)[THREADS_MAX];
+static const char *library;
 static int threads, place;
 
 static void run_query(sqlite3 *db, int thread, long number, int steps)
@@ -54,16 +63,44 @@ static void *run_on(void *context)
 	if (sqlite3_open(":memory:", &db))
 		_exit(3);
 	for (long number = 0;; number++) {
-		run_query(db, thread, number, 2000 + (int)(number % 7) * 1000);
-		atomic_fetch_add(&ledger[place][thread], 1);
+		run_query(db, thread, number, number % 8 ? 2000 + (int)(number % 7) * 1000 : LONG_STEPS);
+		atomic_fetch_add(&ledger[place][thread].ended, 1);
 	}
 	return NULL;
+}
+
+/* Asks queryprof which queries of the process run and how many samples they have. */
+static void *watch(void *context)
+{
+	sqlite3_stmt *stmt;
+	sqlite3 *db;
+
+	if (sqlite3_open(":memory:", &db) || sqlite3_enable_load_extension(db, 1) ||
+	    sqlite3_load_extension(db, library, "sqlite3_queryprof_init", NULL) ||
+	    sqlite3_prepare_v2(db, "SELECT query, samples_cpu + samples_real FROM system.processes", -1,
+	                       &stmt, NULL))
+		_exit(3);
+	for (;;) {
+		while (sqlite3_step(stmt) == SQLITE_ROW) {
+			const char *text = (const char *)sqlite3_column_text(stmt, 0);
+			const char *name = text ? strstr(text, " q_") : NULL;
+			int of, thread;
+			long number;
+			if (name && sscanf(name, " q_%d_%d_%ld", &of, &thread, &number) == 3 && of == place)
+				atomic_store(&ledger[place][thread].running,
+				             number << SAMPLES_BITS | sqlite3_column_int(stmt, 1));
+		}
+		sqlite3_reset(stmt);
+		sqlite3_sleep(1);
+	}
+	return context;
 }
 
 static void run_for_ever(void)
 {
 	pthread_t thread;
 
+	pthread_create(&thread, NULL, watch, NULL);
 	for (long i = 1; i < threads; i++)
 		pthread_create(&thread, NULL, run_on, (void *)i);
 	run_on(NULL);
@@ -106,7 +143,7 @@ static void leave(int count)
 		_exit(3);
 	for (int number = 0; number < count; number++)
 		run_query(db, 0, number, 150000);
-	atomic_fetch_add(&ledger[0][0], count);
+	atomic_fetch_add(&ledger[0][0].ended, count);
 	syscall(SYS_exit_group, 0);
 }
 
@@ -122,20 +159,21 @@ static void take_descriptors(void)
 int main(int argc, char **argv)
 {
 	const size_t size = sizeof(*ledger) * PROCESSES_MAX;
-	int fd = argc > 3 ? open(argv[1], O_RDWR | O_CREAT, 0600) : -1;
-	int count = argc > 4 ? atoi(argv[4]) : 0;
+	int fd = argc > 4 ? open(argv[2], O_RDWR | O_CREAT, 0600) : -1;
+	int count = argc > 5 ? atoi(argv[5]) : 0;
 
 	if (fd < 0 || ftruncate(fd, (off_t)size))
 		return 3;
 	ledger = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	if (ledger == MAP_FAILED)
 		return 3;
-	threads = atoi(argv[2]);
-	if (!strcmp(argv[3], "run"))
+	library = argv[1];
+	threads = atoi(argv[3]);
+	if (!strcmp(argv[4], "run"))
 		run_for_ever();
-	if (!strcmp(argv[3], "workers"))
+	if (!strcmp(argv[4], "workers"))
 		return run_workers(count);
-	if (!strcmp(argv[3], "close"))
+	if (!strcmp(argv[4], "close"))
 		take_descriptors();
 	leave(count);
 	return 3;

@@ -19,6 +19,7 @@ KILLED = os.path.abspath(sys.argv.pop(1))
 ROUNDS = int(os.environ.get("QUERYPROF_TEST_ROUNDS", "16"))
 SEED = int(os.environ.get("QUERYPROF_TEST_SEED", "10"))
 THREADS_MAX = 8
+SAMPLES_BITS = 24
 
 # All queries have a line, and samples are many. A long interval leaves more in the ring, a
 # short one has the flusher killed in the middle of its work.
@@ -31,21 +32,25 @@ class Killed(Recording):
         super().setUp()
         self.ledger = os.path.join(self.folder, "ledger")
         self.random = random.Random(SEED)
+        self.running_samples = 0
         print("QUERYPROF_TEST_SEED=%d" % SEED)
 
     def start(self, threads, *way, interval_ms):
         options = (*EVERY_QUERY, "--setting", "trace_log_flush_interval_ms=%d" % interval_ms)
-        return subprocess.Popen(self.arguments(KILLED, self.ledger, str(threads), *way, options=options),
+        return subprocess.Popen(self.arguments(KILLED, LIBRARY, self.ledger, str(threads), *way, options=options),
                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
-    def ended(self, place=0):
-        """How many queries each thread of a process has ended."""
+    def accounts(self, place):
+        """Of each thread of a process: queries that have ended, and what ran."""
         try:
             with open(self.ledger, "rb") as file:
-                file.seek(place * THREADS_MAX * 8)
-                return struct.unpack("%dq" % THREADS_MAX, file.read(THREADS_MAX * 8))
+                file.seek(place * THREADS_MAX * 16)
+                return struct.unpack("%dq" % (THREADS_MAX * 2), file.read(THREADS_MAX * 16))
         except (FileNotFoundError, struct.error):
-            return (0,) * THREADS_MAX
+            return (0,) * THREADS_MAX * 2
+
+    def ended(self, place=0):
+        return self.accounts(place)[::2]
 
     def stored(self):
         """The numbers of the queries that are in the file, by process and thread."""
@@ -64,6 +69,21 @@ class Killed(Recording):
                 # The last one may have been committed, and not counted by the host yet.
                 self.assertIn(numbers, [list(range(ended)), list(range(ended + 1))],
                               "process %d, thread %d: %d ended%s" % (place, thread, ended, self.seen))
+
+    def expect_samples_of_running(self, places):
+        """What the process's own counters said of its running queries before it was killed."""
+        stored = {text.split(" q_")[1].split()[0]: (kind, samples) for text, kind, samples in self.rows("""
+            SELECT query, type, (SELECT count(*) FROM trace_log AS s WHERE s.query_id = q.query_id)
+            FROM query_log AS q WHERE query LIKE '%q\\_%' ESCAPE '\\'""")}
+        for place in places:
+            for thread, seen in enumerate(self.accounts(place)[1::2]):
+                number, samples = seen >> SAMPLES_BITS, seen & ((1 << SAMPLES_BITS) - 1)
+                if not samples:
+                    continue
+                name = "%d_%d_%d" % (place, thread, number)
+                kind, found = stored.get(name, ("none", 0))
+                self.assertGreaterEqual(found, samples, "%s, %s%s" % (name, kind, self.seen))
+                self.running_samples += samples if kind == "QueryStart" else 0
 
     def expect_samples(self):
         """A query's line says how many samples its process has committed."""
@@ -98,7 +118,9 @@ class Killed(Recording):
                 self.finish(process)
                 self.assertEqual(process.returncode, -signal.SIGKILL, self.seen)
                 self.expect_all([0])
+                self.expect_samples_of_running([0])
                 self.expect_samples()
+        self.assertGreater(self.running_samples, 0)
 
     def setUp_again(self):
         for name in os.listdir(self.folder):
@@ -126,6 +148,7 @@ class Killed(Recording):
         self.finish(process)
         self.assertEqual(process.returncode, 0, self.seen)
         self.expect_all(range(1, count + 1))
+        self.expect_samples_of_running(range(1, count + 1))
         self.expect_samples()
 
     def test_forked_children(self):

@@ -32,6 +32,7 @@ static struct thread *running_thread(void)
 	for (int clock = 0; clock < TIMER_CLOCKS; clock++) {
 		thread->timers[clock].period_ns = 1000000;
 		thread->timers[clock].armed = true;
+		thread->timers[clock].idle_max_ns = NS_PER_S;
 	}
 	fake_depth = 5;
 	fake_truncated = false;
@@ -258,22 +259,24 @@ static void test_idle(void **state)
 	assert_only(LEDGER_IDLE, before);
 	assert_false(thread->timers[TIMER_REAL].armed);
 
-	/* The CPU timer goes on for a second of the thread's CPU time without a query. */
-	for (int second = 0; second < 2; second++) {
-		for (int i = 0; i < 100; i++) {
+	/* The CPU timer goes on for a second of the thread's CPU time without a query, and for
+	 * two when it is armed again. */
+	for (int seconds = 1; seconds <= 2; seconds++) {
+		thread->timers[TIMER_CPU].armed = true;
+		for (int i = 0; i < 200 * seconds; i++) {
 			note(before);
 			fire(thread, TIMER_CPU, 9);
 			assert_only(LEDGER_IDLE, before);
 			assert_true(thread->timers[TIMER_CPU].armed);
+			if (i == 100 * seconds - 1) {
+				thread->nesting = 1;
+				fire(thread, TIMER_CPU, 0);
+				thread->nesting = 0;
+			}
 		}
-		if (second == 1)
-			break;
-		thread->nesting = 1;
-		fire(thread, TIMER_CPU, 0);
-		thread->nesting = 0;
+		fire(thread, TIMER_CPU, 9);
+		assert_false(thread->timers[TIMER_CPU].armed);
 	}
-	fire(thread, TIMER_CPU, 9);
-	assert_false(thread->timers[TIMER_CPU].armed);
 
 	/* A query that takes no samples of this kind is no query. */
 	running_thread();
