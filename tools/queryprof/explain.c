@@ -161,9 +161,10 @@ void explain_no_query(const char *trace)
 	         is_off("QUERYPROF_QUERY_PROFILER_REAL_TIME_PERIOD_NS"))
 		complain("%s: nothing was sampled, nor any query followed: both periods are 0", trace);
 	else
-		complain("%s: SQLite was there, but no query took long enough to be sampled or logged "
+		complain("%s: SQLite was there, but no query took long enough to be sampled or logged: "
+		         "queryprof queries --statements %s has counted all of them "
 		         "(--setting log_queries_min_query_duration_ns=0 logs every one)",
-		         trace);
+		         trace, trace);
 }
 
 /* --- why nothing was seen --------------------------------------------------------------- */

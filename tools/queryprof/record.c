@@ -355,9 +355,9 @@ static void tell_end(const struct trace *trace, const char *program)
 	else if (is_empty && !has_lost)
 		explain_no_sqlite(program);
 	else if (found.processes)
-		complain("%s: %lld sample%s, %lld quer%s, %lld process%s. To read it: queryprof report %s",
+		complain("%s: %lld sample%s, %lld logged run%s, %lld process%s. To read it: queryprof report %s",
 		         path_as_given, found.samples, found.samples == 1 ? "" : "s", found.queries,
-		         found.queries == 1 ? "y" : "ies", found.processes, found.processes == 1 ? "" : "es",
+		         found.queries == 1 ? "" : "s", found.processes, found.processes == 1 ? "" : "es",
 		         path_as_given);
 	else if (!has_lost)
 		explain_no_query(path_as_given);
