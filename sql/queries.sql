@@ -17,8 +17,8 @@ WITH runs AS MATERIALIZED (
 	LIMIT coalesce(CAST(:limit AS INTEGER), 20))
 SELECT strftime(CASE WHEN :for_table THEN '%m-%d %H:%M:%S' ELSE '%Y-%m-%d %H:%M:%S' END,
                 query_start_ns / 1000000000, 'unixepoch') AS started,
-       round(execution_time_ns / 1e6, iif(:for_table, 1, 3)) AS wall_ms,
-       round(cpu_time_ns / 1e6, iif(:for_table, 1, 3)) AS cpu_ms,
+       round(execution_time_ns / 1e6, iif(:for_table, 4, 3)) AS wall_ms,
+       round(cpu_time_ns / 1e6, iif(:for_table, 4, 3)) AS cpu_ms,
        (SELECT round(total(value) / 1e6, iif(:for_table, 1, 3)) FROM sample_values
         WHERE query = runs.id AND timestamp_ns BETWEEN first_ns AND last_ns
           AND trace_type = iif(:by IN ('wall', 'off'), 'Real', 'CPU')
