@@ -255,6 +255,8 @@ static void flush(bool urgent)
 				writer_let_others(&flusher.writer);
 		}
 	}
+	if (leaving_is_on())
+		leaving_send_statements();
 	if (flusher.retention.trimming && flusher.writer.database.db && !flusher_is_interrupted())
 		trim();
 	store_losses();

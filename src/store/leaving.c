@@ -1,9 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "store/leaving.h"
 
+#include <errno.h>
 #include <poll.h>
+#include <string.h>
 #include <unistd.h>
 
+#include "base/text.h"
+#include "handler/record.h"
+#include "query/statement_record.h"
+#include "query/statement_stats.h"
+#include "sampler/ring_reader.h"
 #include "store/flusher_file.h"
 
 static struct {
@@ -32,6 +39,42 @@ bool leaving_begin(void)
 bool leaving_is_on(void)
 {
 	return leaving.is_on;
+}
+
+/* Of the ring, for the text of a statement. */
+#define TEXT_SHARE 8
+
+static int send_statement(void *unused, const struct statement_stats *stats)
+{
+	size_t most = ring_bytes(store_control.ring) / TEXT_SHARE;
+	size_t database_size = strlen(stats->database) + 1, size = strlen(stats->text);
+	bool is_cut = size > most;
+	struct statement_record *record;
+
+	(void)unused;
+	if (is_cut)
+		size = text_cut(stats->text, most);
+	record = ring_reserve(store_control.ring, sizeof *record + size + 1 + database_size);
+	if (!record)
+		return ENOSPC; /* the next time */
+	*record = (struct statement_record){
+		.hash = stats->hash,
+		.counts = *stats->counts,
+		.text_size = (uint32_t)size + 1,
+		.database_size = (uint32_t)database_size,
+		.is_cut = stats->is_cut || is_cut,
+	};
+	memcpy(record->text, stats->text, size);
+	record->text[size] = '\0';
+	memcpy(record->text + size + 1, stats->database, database_size);
+	ring_commit(store_control.ring, record, RECORD_STATEMENTS);
+	return 0;
+}
+
+void leaving_send_statements(void)
+{
+	statement_stats_take(send_statement, NULL);
+	statement_stats_settle(true);
 }
 
 bool leaving_goes_on(void)

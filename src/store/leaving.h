@@ -15,7 +15,10 @@ bool leaving_begin(void);
 /* The flusher's: whether the other process reads the ring. It looks whether that is there. */
 bool leaving_goes_on(void);
 
-/* The same without a look. */
+/* The flusher's: brings what statements have counted into the ring, as nobody else has it. */
+void leaving_send_statements(void);
+
+/* The same as leaving_goes_on() without a look. */
 bool leaving_is_on(void);
 
 /* In a thread that takes the place of an earlier flusher, whose connection has gone. */

@@ -108,6 +108,9 @@ for line in sys.stdin:
                 wait_until(lambda: lines() == done, "%d lines in the file" % done)
             self.seen = process.communicate()[1]
         self.expect_nothing_lost()
+        self.assertEqual(self.rows("SELECT query LIKE 'SELECT /*%', calls, rows FROM statement_stats"
+                                   " WHERE query LIKE 'SELECT /*%' OR query LIKE 'WITH%' ORDER BY 1"),
+                         [(0, 10, 10), (1, 200, 200)], self.seen)
 
     def test_alone_at_the_end(self):
         """A daemon of another user that outlives the command: it learns that nobody stores any
