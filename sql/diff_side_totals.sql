@@ -3,5 +3,6 @@
 SELECT coalesce(sum(known), 0), coalesce(sum(own_wall), 0), coalesce(sum(own_cpu), 0),
        (SELECT coalesce(sum(samples), 0) FROM temp.report_samples WHERE trace_type = :trace_type),
        (SELECT coalesce(sum(value), 0) FROM temp.report_samples WHERE trace_type = :trace_type),
-       count(runs) > 0
+       count(runs) > 0,
+       (SELECT count(*) FROM temp.selected_runs WHERE NOT finished)
 FROM temp.selected_parts;

@@ -2,10 +2,11 @@
 -- What two sides of a comparison are, in a database of its own: each side is read
 -- from its file (diff_side_*.sql, after the files that report uses), then compared
 -- (diff_totals.sql, diff_statements.sql, diff_functions.sql). side: A or B. is_counted: runs
--- and times are of all runs; else of the logged ones.
+-- and times are of all runs; else of the logged ones. unfinished: runs whose end was not
+-- recorded; they have samples and no times.
 CREATE TABLE side_totals (
 	side TEXT PRIMARY KEY, runs INTEGER, wall INTEGER, cpu INTEGER, samples INTEGER, sampled INTEGER,
-	is_counted INTEGER);
+	is_counted INTEGER, unfinished INTEGER);
 
 -- x: the exact time of all runs in ns, by the chosen clock; spread: the sum of the squared
 -- distances of a run's time from the mean. wall and cpu: what the statement adds to the totals.

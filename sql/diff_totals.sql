@@ -11,6 +11,8 @@ alike AS MATERIALIZED (
 rows (line, what, a, b, is_time) AS (
 	SELECT 1, 'runs', a.runs, b.runs, 0 FROM a, b
 	UNION ALL
+	SELECT 1, 'unfinished', a.unfinished, b.unfinished, 0 FROM a, b WHERE a.unfinished + b.unfinished > 0
+	UNION ALL
 	SELECT 2, 'samples', a.samples, b.samples, 0 FROM a, b
 	UNION ALL
 	SELECT 3, 'wall', a.wall, b.wall, 1 FROM a, b

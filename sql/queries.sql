@@ -3,13 +3,13 @@
 -- which may be left NULL: :by (cpu, wall, off, samples, start), :limit, :for_table
 -- (shorter: times without the year, ids cut).
 -- Times are without the worker threads that SQLite made. sampled_ms is what the samples
--- add up to, on the clock of the order: wall time for wall and off. notes: what may
--- explain the time. A run whose end was not recorded has no rows: its times go to its
+-- add up to, on the clock of the order: wall time for wall and off. wall_ms is the time
+-- inside SQLite. notes: what may explain the time, and the program's own between two rows. A run whose end was not recorded has no rows: its times go to its
 -- newest sample. In the sqlite3 shell on a trace file: .read sql/selected.sql, then
 -- .read sql/queries.sql
 WITH runs AS MATERIALIZED (
 	SELECT * FROM temp.selected_runs
-	ORDER BY CASE :by WHEN 'wall' THEN query_duration_ns
+	ORDER BY CASE :by WHEN 'wall' THEN execution_time_ns
 	                  WHEN 'off' THEN execution_time_ns - cpu_time_ns
 	                  WHEN 'samples' THEN samples_cpu + samples_real
 	                  WHEN 'start' THEN query_start_ns
@@ -17,8 +17,8 @@ WITH runs AS MATERIALIZED (
 	LIMIT coalesce(CAST(:limit AS INTEGER), 20))
 SELECT strftime(CASE WHEN :for_table THEN '%m-%d %H:%M:%S' ELSE '%Y-%m-%d %H:%M:%S' END,
                 query_start_ns / 1000000000, 'unixepoch') AS started,
-       round(query_duration_ns / 1e6, iif(:for_table, 1, 3)) AS wall_ms,
-       round(cpu_time_ns / 1e6, iif(:for_table, 1, 3)) AS cpu_ms,
+       round(execution_time_ns / 1e6, iif(:for_table, 4, 3)) AS wall_ms,
+       round(cpu_time_ns / 1e6, iif(:for_table, 4, 3)) AS cpu_ms,
        (SELECT round(total(value) / 1e6, iif(:for_table, 1, 3)) FROM sample_values
         WHERE query = runs.id AND timestamp_ns BETWEEN first_ns AND last_ns
           AND trace_type = iif(:by IN ('wall', 'off'), 'Real', 'CPU')
@@ -32,6 +32,8 @@ SELECT strftime(CASE WHEN :for_table THEN '%m-%d %H:%M:%S' ELSE '%Y-%m-%d %H:%M:
              || iif(fullscan_steps > max(1000, 10 * result_rows),
                     ', scan ' || iif(fullscan_steps < 10e6, (fullscan_steps / 1000) || 'k',
                                      (fullscan_steps / 1000000) || 'M'), '')
-             || iif(sorts > 0, ', sort', '') || iif(autoindexes > 0, ', index', ''), ', ') AS notes,
+             || iif(sorts > 0, ', sort', '') || iif(autoindexes > 0, ', index', '')
+             || iif(query_duration_ns - execution_time_ns > max(1000000, execution_time_ns / 10),
+                    printf(', %,d ms between rows', (query_duration_ns - execution_time_ns) / 1000000), ''), ', ') AS notes,
        trim(replace(replace(replace(query, char(10), ' '), char(13), ' '), char(9), ' ')) AS query
 FROM runs;

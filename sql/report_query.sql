@@ -30,13 +30,13 @@ SELECT what, value FROM (
 	SELECT 6, 'to', strftime('%Y-%m-%d %H:%M:%S', last / 1000000000, 'unixepoch')
 	          || printf('.%06d UTC', last % 1000000000 / 1000) FROM times WHERE n > 1
 	UNION ALL
-	SELECT 7, 'rows', sum(rows) FROM parts
+	SELECT 7, 'rows', printf('%,d', sum(rows)) FROM parts HAVING sum(rows) IS NOT NULL
 	UNION ALL
-	SELECT 8, 'failed', sum(failed) || coalesce((
+	SELECT 8, 'failed', printf('%,d', sum(failed)) || coalesce((
 		SELECT ': ' || max(exception) FROM runs HAVING count(DISTINCT nullif(exception, '')) > 0), '')
 	FROM parts HAVING sum(failed) > 0
 	UNION ALL
-	SELECT 9, 'dropped', sum(samples_dropped) || ' samples, for which there was no room'
+	SELECT 9, 'dropped', printf('%,d', sum(samples_dropped)) || ' samples, for which there was no room'
 	FROM runs HAVING sum(samples_dropped) > 0
 	UNION ALL
 	SELECT 10, 'scanned', printf('%,d rows of whole tables: an index may save that', sum(fullscan_steps))

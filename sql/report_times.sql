@@ -69,4 +69,5 @@ SELECT clock,
             ELSE printf('%+.1f %%', 100.0 * (ns - exact) / exact) END AS differs,
        coalesce(samples, '') AS samples
 FROM clocks, (SELECT wall FROM exact)
+WHERE exact IS NOT NULL OR ns IS NOT NULL
 ORDER BY line, clock DESC;

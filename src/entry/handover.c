@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "entry/handover.h"
 
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -19,47 +18,70 @@
 /* A copy: the host may change its environment before it forks. */
 static char key[HANDOVER_KEY_SIZE];
 
-static bool send_descriptors(int to, const int descriptors[HANDOVER_DESCRIPTORS])
+static bool is_done;
+
+/* The key, with descriptors or without. */
+static bool send_key(int to, const int *descriptors, size_t count)
 {
 	union {
 		struct cmsghdr header;
 		char room[CMSG_SPACE(HANDOVER_DESCRIPTORS * sizeof(int))];
 	} control = { .header = { .cmsg_level = SOL_SOCKET,
 		                  .cmsg_type = SCM_RIGHTS,
-		                  .cmsg_len = CMSG_LEN(HANDOVER_DESCRIPTORS * sizeof(int)) } };
+		                  .cmsg_len = CMSG_LEN(count * sizeof(int)) } };
 	struct iovec text = { .iov_base = key, .iov_len = sizeof key };
-	struct msghdr message = {
-		.msg_iov = &text, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control
-	};
+	struct msghdr message = { .msg_iov = &text, .msg_iovlen = 1 };
 
-	memcpy(CMSG_DATA(&control.header), descriptors, HANDOVER_DESCRIPTORS * sizeof(int));
+	if (count) {
+		memcpy(CMSG_DATA(&control.header), descriptors, count * sizeof(int));
+		message.msg_control = &control;
+		message.msg_controllen = CMSG_SPACE(count * sizeof(int));
+	}
 	return sendmsg(to, &message, MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)sizeof key;
 }
 
-/* Does not wait: the command has a queue. */
-static bool hand_over(int ring)
+/* Does not wait: the command has a queue. The connection; -1: refused. */
+static int tell(const int *descriptors, size_t count)
 {
-	int descriptors[HANDOVER_DESCRIPTORS] = { [HANDOVER_RING] = ring };
 	struct sockaddr_un address;
 	socklen_t size = handover_address(key, &address);
 	int to = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	int process = (int)syscall(SYS_pidfd_open, getpid(), 0);
-	bool done;
 
-	descriptors[HANDOVER_PROCESS] = process;
-	done = to >= 0 && process >= 0 && !connect(to, (struct sockaddr *)&address, size) &&
-	       send_descriptors(to, descriptors);
+	if (to >= 0 && (connect(to, (struct sockaddr *)&address, size) || !send_key(to, descriptors, count))) {
+		close(to);
+		to = -1;
+	}
+	return to;
+}
+
+static void hand_over(int ring)
+{
+	const int process = (int)syscall(SYS_pidfd_open, getpid(), 0);
+	const int descriptors[] = { [HANDOVER_RING] = ring, [HANDOVER_PROCESS] = process };
+	int to = process >= 0 ? tell(descriptors, HANDOVER_DESCRIPTORS) : -1;
+
+	is_done = to >= 0;
 	if (to >= 0)
 		close(to);
 	if (process >= 0)
 		close(process);
-	return done;
+}
+
+bool handover_is_done(void)
+{
+	return is_done;
+}
+
+int handover_leave(void)
+{
+	return is_done ? tell(NULL, 0) : -1;
 }
 
 static void renew_in_child(void)
 {
 	int fd = shared_ring_renew();
 
+	is_done = false;
 	if (fd < 0)
 		return;
 	hand_over(fd);

@@ -9,11 +9,16 @@
  * recording get a hearing. With it go two descriptors: the shared ring (store/shared_ring.h),
  * and a pidfd. The process keeps none of them open.
  *
+ * A message without descriptors asks the command to store from now on what comes to the ring
+ * of the sending process, which cannot open the file. That connection stays open as long as
+ * both go on.
+ *
  * Where any of this is refused, the ring is as private as without `record`.
  */
 #ifndef QUERYPROF_ENTRY_HANDOVER_H
 #define QUERYPROF_ENTRY_HANDOVER_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -28,6 +33,12 @@ struct ring;
 /* The process's ring, handed over if there is anybody to take it. NULL with errno set when
  * there is no memory. */
 struct ring *handover_ring(size_t ring_bytes);
+
+/* Whether somebody has taken it, and stores what this process cannot. */
+bool handover_is_done(void);
+
+/* Asks for that now: the connection, -1: refused. */
+int handover_leave(void);
 
 /* The socket that the key names. Returns the length of the address. */
 static inline socklen_t handover_address(const char key[HANDOVER_KEY_SIZE], struct sockaddr_un *address)

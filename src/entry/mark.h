@@ -10,7 +10,7 @@
 enum mark {
 	MARK_SQLITE = '+',  /* the path of a SQLite library that is recorded */
 	MARK_REFUSED = '-', /* why one is not */
-	MARK_LOST = '!',    /* why samples cannot be stored */
+	MARK_LOST = '!',    /* why samples cannot be stored, of a process without a shared ring */
 	MARK_OBJECT = '.',  /* a file that a process without such a library had mapped */
 };
 #define MARKS_MAX (64 << 10) /* bytes; nothing is written after that */

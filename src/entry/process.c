@@ -108,9 +108,10 @@ static int apply_config(const qp_config *config)
 	return code ? error_take(code, error, "the configuration was refused") : QP_OK;
 }
 
+/* Elsewhere the shared ring has the account of what is lost. */
 static void tell_failure(const char *sentence)
 {
-	if (session_recording())
+	if (session_recording() && !handover_is_done())
 		mark_leave(MARK_LOST, sentence);
 }
 
@@ -128,6 +129,7 @@ static int start(const qp_config *config)
 	metrics_set_ring(ring);
 	settings_store_config(&store);
 	store.on_failure = tell_failure;
+	store.leave = handover_leave;
 	if ((error = modules_init()))
 		return error_set(QP_SYSTEM, "the loaded modules cannot be read: %s", strerror(error));
 	if ((error = store_init(ring, &store)))

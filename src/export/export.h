@@ -69,6 +69,7 @@ struct export_labels {
 	uint32_t side; /* 1: of the file that the first is compared with */
 	const char *query_id, *thread, *database, *statement;
 	int64_t statement_hash; /* equal for statements that differ in literals only */
+	int64_t statement_runs; /* all of them, with samples or not; 0: not known */
 };
 
 struct export_sample {

@@ -172,14 +172,23 @@ static bool write_queries(const struct writer *writer)
 {
 	uint32_t *order = groups_order(&writer->statements);
 	uint32_t *place = calloc(writer->statements.list.count + 1, sizeof(*place));
-	bool fine = order && place;
+	int64_t *runs = calloc(2 * writer->statements.list.count + 2, sizeof(*runs)); /* of each side */
+	bool fine = order && place && runs;
 
+	for (size_t i = 0; fine && i < writer->queries.count; i++) {
+		const struct query *query = &writer->queries.items[i];
+		runs[2 * query->statement + query->labels->side] = query->labels->statement_runs;
+	}
 	fputs("\"statements\":[", writer->out);
 	for (uint32_t i = 0; fine && i < writer->statements.list.count; i++) {
 		place[order[i]] = i;
 		fputs(i ? ",\n" : "\n", writer->out);
 		export_write_text(writer->out, writer->statements.list.items[order[i]].name);
 	}
+	fputs("],\n\"runs\":[", writer->out);
+	for (uint32_t i = 0; fine && i < writer->statements.list.count; i++)
+		fprintf(writer->out, "%s%" PRId64 ",%" PRId64, i ? "," : "", runs[2 * order[i]],
+		        runs[2 * order[i] + 1]);
 	fputs("],\n\"queries\":[", writer->out);
 	for (size_t i = 0; fine && i < writer->queries.count; i++) {
 		const struct query *query = &writer->queries.items[i];
@@ -192,6 +201,7 @@ static bool write_queries(const struct writer *writer)
 	fputs("]", writer->out);
 	free(order);
 	free(place);
+	free(runs);
 	return fine;
 }
 

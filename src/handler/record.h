@@ -22,7 +22,7 @@ enum record_kind {
 	RECORD_QUERY = 2,
 	RECORD_THREAD = 3,
 	RECORD_START = 4,
-	RECORD_STATEMENTS = 5, /* no content: query/statement_stats.h has something to store */
+	RECORD_STATEMENTS = 5, /* query/statement_stats.h has something to store; see statement_record.h */
 };
 
 #define TRACE_MAX_FRAMES 512

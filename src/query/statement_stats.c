@@ -426,6 +426,7 @@ int statement_stats_take(int (*each)(void *context, const struct statement_stats
 		statement_counts_subtract(&counts, &entry->stored);
 		stats = describe(entry, &counts);
 		code = each(context, &stats);
+		taken.count -= code != 0;
 	}
 	return code;
 }

@@ -59,7 +59,7 @@ struct statement_stats {
 void statement_stats_each(void (*each)(void *context, const struct statement_stats *stats), void *context);
 
 /* For the flusher. Calls for each statement that was counted since the file got it, `counts`
- * being what came since; stops at a result that is not 0 and returns it. */
+ * being what came since; stops at a result that is not 0 and returns it. That one is not taken. */
 int statement_stats_take(int (*each)(void *context, const struct statement_stats *stats), void *context);
 
 /* What was taken is in the file, or it is not and will be taken again. */

@@ -230,6 +230,19 @@ void ring_wait(struct ring *ring, int64_t timeout_ns)
 	atomic_store(&ring->sleep, RING_AWAKE);
 }
 
+void ring_wait_beside(struct ring *ring, int64_t timeout_ns)
+{
+	bool is_read = ring_used_bytes(ring) == 0;
+	/* Producers wake nobody who is stalled. */
+	uint32_t sleep = is_read ? RING_SLEEP_IDLE : RING_SLEEP_STALLED;
+	struct timespec at = timespec_of_ns(clock_ns(CLOCK_MONOTONIC) + (uint64_t)timeout_ns);
+
+	atomic_store(&ring->sleep, sleep);
+	if (atomic_exchange(&ring->wake_requested, 0) == 0 && (ring_used_bytes(ring) == 0) == is_read)
+		sys_futex_wait((uint32_t *)&ring->sleep, sleep, is_read ? NULL : &at);
+	atomic_store(&ring->sleep, RING_AWAKE);
+}
+
 void ring_wake(struct ring *ring)
 {
 	/* The request is stored first, then `sleep` is read; the reader does it the other

@@ -61,6 +61,10 @@ uint64_t ring_dropped(const struct ring *ring);
  * passed; timeout_ns < 0: without a limit, and the first record ends it as well. */
 void ring_wait(struct ring *ring, int64_t timeout_ns);
 
+/* The same for who waits for ring_wake() while another process reads: the first record ends it
+ * where all is read. */
+void ring_wait_beside(struct ring *ring, int64_t timeout_ns);
+
 /* Any thread: ends the reader's sleep, or its next one. */
 void ring_wake(struct ring *ring);
 

@@ -37,6 +37,27 @@ bool ring_remains_announced(const struct ring *ring, uint64_t *batch)
 	return LOAD(ring->announced) > LOAD(ring->taken);
 }
 
+bool ring_remains_sound(struct ring *ring)
+{
+	uint64_t head = LOAD(ring->head), next = LOAD(ring->next);
+
+	if (next > head || head - next > ring->bytes || (next & (RING_WORD - 1)) != 0)
+		return false;
+	for (uint64_t at = next; at < head;) {
+		uint64_t block_end = (at | (ring->bytes - 1)) + 1;
+		/* Acquire: the payload is read after it. */
+		uint64_t header = atomic_load_explicit(ring_header_at(ring, at), memory_order_acquire);
+		size_t size = ring_record_bytes(header & RING_SIZE_MASK);
+
+		if ((header >> RING_KIND_SHIFT & RING_KIND_MASK) == 0)
+			return true; /* being written: it is read another time */
+		if ((header & RING_RESERVED) == 0 || size > (head < block_end ? head : block_end) - at)
+			return false;
+		at += size;
+	}
+	return true;
+}
+
 static void store_header(struct ring *ring, uint64_t at, uint64_t header)
 {
 	atomic_store_explicit(ring_header_at(ring, at), header, memory_order_relaxed);

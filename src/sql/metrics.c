@@ -106,12 +106,16 @@ static char *text_of_setting(int which)
 static char *text_of_emptiness(int which)
 {
 	(void)which;
-	if (ledger_read(LEDGER_STORED) || runs_counter(RUNS_LOGGED))
+	if (ledger_read(LEDGER_STORED))
 		return NULL;
+	if (runs_counter(RUNS_LOGGED))
+		return strdup("no query was long enough for a sample: PRAGMA query_profiler_cpu_time_period_ns = "
+		              "'1ms' takes more of them; statement_stats has counted every run");
 	return strdup(runs_counter(RUNS_STARTED)
 	                      ? "no query was long enough for a sample or a row of query_log: PRAGMA "
 	                        "query_profiler_cpu_time_period_ns = '1ms' takes more samples, PRAGMA "
-	                        "log_queries_min_query_duration_ns = 0 logs every query"
+	                        "log_queries_min_query_duration_ns = 0 logs every query; statement_stats has "
+	                        "counted every run"
 	                      : "no query has run on a connection whose period is not 0 (PRAGMA "
 	                        "query_profiler_cpu_time_period_ns)");
 }
@@ -130,7 +134,7 @@ static const struct metric {
 	{ "signal", get_signal, NULL, 0, "Number of the signal that the timers send" },
 
 	{ "why_empty", NULL, text_of_emptiness, 0,
-	  "Why trace_log and query_log have no rows of this process yet, and what to do" },
+	  "Why trace_log, or query_log, too, has no rows of this process yet, and what to do" },
 
 	{ "query_profiler_runs", get_ledger, NULL, LEDGER_SIGNALS, "Signals that reached the handler" },
 	{ "query_profiler_signal_overruns", get_ledger, NULL, LEDGER_OVERRUNS,

@@ -12,9 +12,10 @@
  *       └──────────────────── STORE_FINISHED ◀──── STORE_FINISHING ◀──── STORE_STOPPING
  *
  * In a forked child RUNNING, PARKED and what follows them are READY: the child has no
- * flusher. It is STORE_DISABLED when the parent could not close its connections before the
- * fork, and so is a process whose reading thread hangs in the file system at the end. The
- * private SQLite is in an unknown state then; nothing is stored any more, ever.
+ * flusher. Where the parent could not close its connections before the fork, the child never
+ * uses its private SQLite (`no_file`): its flusher leaves the storing to another process, or
+ * counts what is lost. A process whose reading thread hangs in the file system at the end is
+ * STORE_DISABLED: its SQLite is in an unknown state, and nothing is stored any more, ever.
  */
 #ifndef QUERYPROF_STORE_CONTROL_H
 #define QUERYPROF_STORE_CONTROL_H
@@ -37,12 +38,17 @@ typedef bool (*store_chore)(struct sqlite3 *db, int64_t file);
 /* Storing fails from now on; called by the flusher, once until it goes on. */
 typedef void (*store_failure)(const char *sentence);
 
+/* Asks another process, which holds the ring, to store what comes, as this one cannot: the
+ * connection to it, in the calling thread's table of descriptors; -1: there is none. */
+typedef int (*store_leave)(void);
+
 /* Where and how to store; `path` NULL: a temporary file. */
 struct settings_of_store {
 	char *path; /* absolute, malloc'ed */
 	int64_t max_bytes, flush_interval_ns;
 	store_chore chore;
 	store_failure on_failure;
+	store_leave leave;
 };
 
 enum store_state {
@@ -91,6 +97,9 @@ struct control {
 	uint64_t epoch;   /* of the open file; changes with every file */
 	char *error;
 	bool is_open_at_fork; /* a child cannot open the file, nor may it use what is open */
+
+	/* Set in a forked child, for good: why this process must not use its SQLite. NULL: it may. */
+	const char *no_file;
 };
 
 extern struct control store_control;

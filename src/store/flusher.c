@@ -27,6 +27,7 @@
 #include "store/file/descriptors.h"
 #include "store/flusher.h"
 #include "store/flusher_file.h"
+#include "store/leaving.h"
 #include "store/read/pool.h"
 #include "store/shared_ring.h"
 #include "store/write/batch.h"
@@ -48,7 +49,9 @@ static void show_drained(void)
 {
 	store_set_counter(STORE_FLUSHER_CPU_TIME_NS, clock_ns(CLOCK_THREAD_CPUTIME_ID));
 	control_lock();
-	store_control.drained = ring_tail(store_control.ring);
+	/* What another process reads is not waited for: it outlives this one. */
+	store_control.drained =
+		leaving_is_on() ? ring_head(store_control.ring) : ring_tail(store_control.ring);
 	pthread_cond_broadcast(&store_control.changed);
 	control_unlock();
 }
@@ -223,7 +226,7 @@ static void flush(bool urgent)
 		sampler_reap();
 	}
 	modules_refresh(false);
-	while (result.more && !flusher_is_interrupted() && ring_tail(ring) < until) {
+	while (!leaving_goes_on() && result.more && !flusher_is_interrupted() && ring_tail(ring) < until) {
 		bool pausing = flusher.failing && !urgent && control_now_ns() < flusher.retry_at;
 		int code = pausing ? QP_STORE : flusher_ensure_file();
 
@@ -231,6 +234,8 @@ static void flush(bool urgent)
 			settle_locked();
 			break;
 		}
+		if (code == FILE_LEFT)
+			break;
 		if (code || (flusher.over_bound && !check_bound())) {
 			discard_ring(until);
 			break;
@@ -250,6 +255,8 @@ static void flush(bool urgent)
 				writer_let_others(&flusher.writer);
 		}
 	}
+	if (leaving_is_on())
+		leaving_send_statements();
 	if (flusher.retention.trimming && flusher.writer.database.db && !flusher_is_interrupted())
 		trim();
 	store_losses();
@@ -267,6 +274,7 @@ static void take_settings(struct settings_of_store *settings)
 	flusher.interval_ns = settings->flush_interval_ns;
 	flusher.chore = settings->chore;
 	flusher.on_failure = settings->on_failure;
+	flusher.leave = settings->leave;
 }
 
 static bool is_same_path(const char *left, const char *right)
@@ -281,10 +289,10 @@ static int serve_open(char **error)
 	if (!flusher_has_current_file()) {
 		flusher_close_file(false);
 		code = flusher_open_file(error);
-		if (code)
-			flusher_note_failure(*error ? strdup(*error) : NULL);
-		else
+		if (!code)
 			flusher_clear_failure();
+		else if (code == DATABASE_LOCKED || !leaving_begin())
+			flusher_note_failure(*error ? strdup(*error) : NULL);
 	}
 	/* A caller that names a file must learn that there is none. */
 	if (!code && flusher.settings_path && (*error = flusher_refusal()))
@@ -308,6 +316,11 @@ static int serve_configure(struct settings_of_store *wanted, char **error)
 	}
 	if (wanted->path && flusher.table_error) {
 		*error = flusher_refusal();
+		return QP_STORE;
+	}
+	if (leaving_is_on()) {
+		*error = text_format("%s: cannot be used: queryprof record stores what this process samples",
+		                     wanted->path ? wanted->path : "a temporary file");
 		return QP_STORE;
 	}
 	flush(true);
@@ -409,7 +422,7 @@ static bool has_records(void)
 	unsigned kind;
 	size_t size;
 
-	return ring_peek(store_control.ring, &kind, &size) != NULL;
+	return !leaving_is_on() && ring_peek(store_control.ring, &kind, &size) != NULL;
 }
 
 /* What is left, and what comes while it is stored, once. */
@@ -441,6 +454,7 @@ void *flusher_main(void *unused)
 	control_lock();
 	take_settings(&store_control.settings);
 	control_unlock();
+	leaving_begin_again();
 	for (;;) {
 		bool any = has_records();
 
@@ -449,7 +463,12 @@ void *flusher_main(void *unused)
 			break;
 		if (urgent || gathered)
 			flush(urgent);
-		gathered = false;
+		gathered = leaving_is_on();
+		if (gathered) {
+			if (!is_asked())
+				ring_wait_beside(store_control.ring, flusher.interval_ns);
+			continue;
+		}
 		if (urgent) {
 			/* Left over: a record that is being written. */
 			if (is_asked())
@@ -493,6 +512,7 @@ void flusher_reset_in_child(void)
 	*shared_ring_losses() = (struct losses){ .ring_dropped = 0 };
 	flusher.timers_failed = flusher.sessions_refused = 0;
 	flusher.failure[0] = '\0';
+	leaving_reset_in_child();
 	tempdir_forget(&flusher.tempdir);
 	free(flusher.path);
 	flusher.path = NULL;

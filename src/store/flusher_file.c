@@ -11,6 +11,7 @@
 #include "base/text.h"
 #include "queryprof.h"
 #include "store/counters.h"
+#include "store/leaving.h"
 #include "store/read/pool.h"
 
 #define NS_PER_MS 1000000ll
@@ -140,6 +141,10 @@ int flusher_open_file(char **error)
 	struct database_limits limits;
 	int code;
 
+	if (store_control.no_file) {
+		*error = text_format("%s", store_control.no_file);
+		return QP_STORE;
+	}
 	if (!flusher.has_writer)
 		flusher.has_writer = writer_init(&flusher.writer, give_up_waiting, NULL);
 	if (!flusher.has_writer) {
@@ -241,8 +246,14 @@ int flusher_ensure_file(void)
 			return QP_OK;
 		flusher_close_file(false);
 	}
+	if (flusher.table_error && leaving_begin())
+		return FILE_LEFT;
 	code = flusher_open_file(&error);
-	if (code)
+	if (code && code != DATABASE_LOCKED && leaving_begin())
+		code = FILE_LEFT;
+	if (code == FILE_LEFT)
+		free(error);
+	else if (code)
 		flusher_note_failure(error);
 	return code;
 }

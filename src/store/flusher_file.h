@@ -25,6 +25,7 @@ struct flusher {
 	int64_t max_bytes, interval_ns;
 	store_chore chore;
 	store_failure on_failure;
+	store_leave leave;
 	uint64_t timers_failed, sessions_refused; /* noted as losses */
 	bool failing, over_bound;
 	char failure[LOSS_REASON_SIZE]; /* the newest sentence */
@@ -41,8 +42,11 @@ int flusher_open_file(char **error);
 /* `last`: nothing more will be written to it. */
 void flusher_close_file(bool last);
 
+/* Another process has the file, and reads the ring: store/leaving.h. */
+#define FILE_LEFT (-2)
+
 /* Makes sure that the file is open, and is still the one that its path names. A QP_
- * code or DATABASE_LOCKED when it cannot be had. */
+ * code, DATABASE_LOCKED or FILE_LEFT when it cannot be had. */
 int flusher_ensure_file(void);
 
 /* Whether the new file can be used; it exists afterwards. */

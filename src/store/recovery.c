@@ -79,8 +79,9 @@ static uint64_t count_records(struct ring *ring)
 	return count;
 }
 
-static void store_ring(struct writer *writer, struct shared_ring *shared, const char *path, int64_t max_bytes,
-                       struct recovery *recovery)
+/* Of a process that is gone: what cannot be stored now is lost. */
+static void store_remains(struct writer *writer, struct shared_ring *shared, const char *path,
+                          int64_t max_bytes, struct recovery *recovery)
 {
 	struct ring *ring = shared->ring;
 	uint64_t batch, lost = 0;
@@ -99,33 +100,65 @@ static void store_ring(struct writer *writer, struct shared_ring *shared, const 
 	free(error);
 }
 
-static void store_shared(struct shared_ring *shared, const char *path, int64_t max_bytes,
-                         struct recovery *recovery)
+/* Of a process that runs, and keeps its account itself. Where the file cannot be had, the ring
+ * keeps what it has. */
+static void store_committed(struct writer *writer, struct shared_ring *shared, const char *path,
+                            int64_t max_bytes, struct recovery *recovery)
 {
-	struct writer_gone gone = { .generation = 0 };
-	struct writer *writer = malloc(sizeof *writer);
+	uint64_t lost = 0;
+	char *error = NULL;
+	int code = open_file(writer, path, max_bytes, &error);
 
-	if (writer && writer_init(writer, NULL, NULL)) {
-		writer->identity = *shared->identity;
-		writer->gone = &gone;
-		/* Without memory for them, addresses are of no module that is known. */
-		module_log_read(shared->modules, shared->modules_size, &gone.modules, &gone.generation);
-		store_ring(writer, shared, path, max_bytes, recovery);
-		writer_close(writer, false);
-		module_log_free(&gone.modules);
-		writer_free(writer);
-	}
-	free(writer);
+	if (!code && ring_remains_sound(shared->ring) &&
+	    store_records(writer, shared->ring, max_bytes, recovery, &lost))
+		error = writer_failure(writer);
+	losses_note(&recovery->losses, error ? error : "cannot be read", lost, 0);
+	if (!code)
+		losses_store(shared->losses, writer);
+	free(error);
 }
 
-void recovery_store(int fd, const char *path, int64_t max_bytes, struct recovery *recovery)
+static bool has_losses(const struct shared_ring *shared)
 {
+	return losses_wait(shared->losses) || ring_dropped(shared->ring) != shared->losses->ring_dropped;
+}
+
+typedef void (*store_function)(struct writer *writer, struct shared_ring *shared, const char *path,
+                               int64_t max_bytes, struct recovery *recovery);
+
+/* With a writer that has the process's name. */
+static void store_as_process(int fd, const char *path, int64_t max_bytes, struct recovery *recovery,
+                             store_function store)
+{
+	struct writer *writer;
 	struct shared_ring shared;
 
 	if (!shared_ring_open(&shared, fd))
 		return;
-	if (!ring_remains_empty(shared.ring) || losses_wait(shared.losses) ||
-	    ring_dropped(shared.ring) != shared.losses->ring_dropped)
-		store_shared(&shared, path, max_bytes, recovery);
+	if (ring_remains_empty(shared.ring) && !has_losses(&shared)) {
+		shared_ring_close(&shared);
+		return;
+	}
+	struct writer_other process = { .log = shared.modules, .log_size = shared.modules_size };
+	writer = malloc(sizeof *writer);
+	if (writer && writer_init(writer, NULL, NULL)) {
+		writer->identity = *shared.identity;
+		writer->other = &process;
+		store(writer, &shared, path, max_bytes, recovery);
+		writer_close(writer, false);
+		module_log_free(&process.modules);
+		writer_free(writer);
+	}
+	free(writer);
 	shared_ring_close(&shared);
+}
+
+void recovery_store(int fd, const char *path, int64_t max_bytes, struct recovery *recovery)
+{
+	store_as_process(fd, path, max_bytes, recovery, store_remains);
+}
+
+void recovery_store_running(int fd, const char *path, int64_t max_bytes, struct recovery *recovery)
+{
+	store_as_process(fd, path, max_bytes, recovery, store_committed);
 }

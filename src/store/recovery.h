@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Stores what a process that is gone has left in its shared ring, in its name and as its
- * flusher would have done.
+ * Stores what a process has left in its shared ring, in its name and as its flusher would have
+ * done: a process that is gone, or one that cannot open the file (store/leaving.h).
  */
 #ifndef QUERYPROF_STORE_RECOVERY_H
 #define QUERYPROF_STORE_RECOVERY_H
@@ -20,5 +20,8 @@ struct recovery {
  * `max_bytes`; 0: it is not. Adds to `*recovery`. A ring that cannot be read has nothing to
  * store. */
 void recovery_store(int fd, const char *path, int64_t max_bytes, struct recovery *recovery);
+
+/* The same of a process that runs, and does not read its ring: what is committed. */
+void recovery_store_running(int fd, const char *path, int64_t max_bytes, struct recovery *recovery);
 
 #endif

@@ -53,6 +53,7 @@ static int copy_settings(const struct store_config *config, struct settings_of_s
 			config->flush_interval_ns > 0 ? config->flush_interval_ns : INTERVAL_DEFAULT_NS,
 		.chore = config->chore,
 		.on_failure = config->on_failure,
+		.leave = config->leave,
 	};
 	if (!config->path || !*config->path)
 		return 0;
@@ -461,12 +462,10 @@ void store_after_fork_child(void)
 	pool_reset_in_child();
 	store_reset_counters();
 	reset_control();
-	if (!child_is_clean || store_control.is_open_at_fork) {
-		control_set_state(STORE_DISABLED);
-		store_control.error =
-			text_format(child_is_clean ? "forked by a process without the right to open its file"
-		                                   : "forked while the parent's trace file was in use");
-	}
+	if (!child_is_clean)
+		store_control.no_file = "forked while the parent's trace file was in use";
+	else if (store_control.is_open_at_fork)
+		store_control.no_file = "forked by a process without the right to open its file";
 	flusher_reset_in_child();
 	if (store_control.ring) {
 		/* The sampler has emptied its own, and may have written to it since. */

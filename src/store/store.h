@@ -33,6 +33,7 @@ struct store_config {
 	int64_t flush_interval_ns;
 	store_chore chore;        /* NULL: none */
 	store_failure on_failure; /* NULL: none */
+	store_leave leave;        /* NULL: none */
 };
 
 /* Remembers where to store. The file comes with the first record, the flusher with

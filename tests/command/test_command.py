@@ -113,6 +113,8 @@ class Command(Tool):
                          [(row[0], row[2], None, "") for row in expected])
         rows = list(csv.reader(io.StringIO(self.output("sql", self.trace, sql, "--format", "csv"), newline="")))
         self.assertEqual([row[0] for row in rows[1:]], [row[0] for row in expected])
+        self.assertEqual(self.output("sql", self.trace, "SELECT x'00ff' AS a, x'' AS b, '' AS c, NULL AS d", "--format", "csv"),
+                         'a,b,c,d\n00FF,,"",\n')
         self.assertEqual(self.output("sql", self.trace, "SELECT 1 WHERE 0", "--format", "json"), "[\n]\n")
 
     # --- terminals ----------------------------------------------------------

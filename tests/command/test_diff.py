@@ -76,6 +76,18 @@ Functions, with what they called: CPU time of as many runs as A has, sampled
 100.0 ms  100.0 ms   +0.0 ms      +0.0  ~       90   90  fixture_calls_out
 """)
 
+    def test_nothing_left(self):
+        self.assertEqual(self.refused(1, "diff", "1", "2", "--like", "no such text"),
+                         "queryprof: diff: no run is left on either side\n")
+
+    def test_runs_that_have_not_ended(self):
+        """They have samples and no times, and are counted apart."""
+        shutil.copy("2", "unfinished")
+        with contextlib.closing(sqlite3.connect("unfinished")) as db:
+            db.execute("UPDATE queries SET statement = 4 WHERE query_id = ?", (trace_file.RUNNING,))
+            db.commit()
+        self.assertRegex(self.output("diff", "1", "unfinished"), r"\nunfinished +0 +1\n")
+
     def test_two_queries(self):
         self.assertEqual(self.output("diff", "1", "--query", SLOW[:17], "--with", FAST), """\
 A  1, query 0193a5b2-77c1-7aa

@@ -31,6 +31,7 @@ REPORTS = (
     ("statements", 100, ("queries", "now.trace", "--statements")),
     ("report", None, ("report", "now.trace")),
     ("report_80", 80, ("report", "now.trace", "--limit", "7")),
+    ("report_60", 60, ("report", "now.trace", "--limit", "2")),
     ("report_query", 100, ("report", "now.trace", "--query", SLOW)),
     ("report_hardly_waits", 100, ("report", "now.trace", "--query", FAST, "--limit", "1")),
     ("report_wall", 100, ("report", "now.trace", "--like", "größe", "--type", "Real")),

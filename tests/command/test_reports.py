@@ -29,6 +29,19 @@ started             wall       cpu   sampled  rows  query_id            notes   
 11-18 11:06:40    1.0 ms    1.0 ms    0.0 ms     0  0193a5b2-9999-7ccc  failed  SELECT nothing FROM nowhere  [31m
 """)
 
+    def test_time_between_rows(self):
+        """It is not SQLite's: neither in the time of a query, nor in their order."""
+        path = os.path.join(self.folder, "between.trace")
+        shutil.copy(self.trace, path)
+        with contextlib.closing(sqlite3.connect(path)) as db:
+            db.execute("UPDATE queries SET execution_ns = 2000000, cpu_time_ns = 50000 WHERE query_id = ?", (SLOW,))
+            db.commit()
+        self.assertEqual(self.ids("--by", "wall", trace=path), [FAST, OWN, SLOW, FAILED])
+        self.assertRegex(self.output("queries", path), r"\n\S+ \S+ +2\.0 ms +50\.0 us .* 198 ms between rows +SELECT")
+        report = self.output("report", path, "--query", SLOW, columns=60)
+        self.assertRegex(report, r"\nwall +2\.0 ms ")
+        self.assertRegex(report, r"\nbetween rows +198\.0 ms\n")
+
     def test_queries_selected(self):
         ids = self.ids
         self.assertEqual(ids("--like", "orders"), [SLOW, FAST])

@@ -54,6 +54,7 @@ class Data(support.Exports):
         data = self.data(self.trace)
         self.assertEqual(data["statements"], ["SELECT * FROM orders WHERE id = 1", "query " + RUNNING])
         self.assertEqual(data["queries"], [[0, SLOW, "", 100 * MS, 0], [1, RUNNING, "", 3 * MS, 0]])
+        self.assertEqual(data["runs"], [0, 0, 0, 0])
         self.assertEqual(data["sides"], [self.trace])
         self.assertEqual(data["modules"], ["full.so"])
         self.assertEqual({name: (module, os.path.basename(file)) for name, module, file in data["functions"]},
@@ -139,6 +140,8 @@ def make_program(path, stacks):
         INSERT INTO threads VALUES (1, 1, 101, 'main');
         INSERT INTO series (id, thread, trace_type, period_ns, epoch) VALUES (1, 1, 'CPU', {MS}, 1);
         INSERT INTO statements VALUES (1, 0, 11, 0, 'SELECT a'), (2, 0, 12, 0, 'SELECT b')""")
+    db.execute("INSERT INTO statement_counters (statement, normalized_query_hash, database, program, calls)"
+               " VALUES (1, 11, '', '/opt/app', 20000)")
     for i, module in enumerate(sorted(set(modules)), 1):
         db.execute("INSERT INTO modules (id, build_id, path, file_size, mtime_ns, base, extent, elf_start)"
                    " VALUES (?, ?, '/not/here/' || ?, 1, 1, ?, 0x1000, 0)", (i, "aa%02x" % i, module, i << 16))
@@ -283,7 +286,7 @@ class Browser(support.Exports):
                          {"all queries", "copy", "sort", "sqlite3_step", "host frames", "SELECT a"})
         self.assertIn("copy \u00b7 libc.so.6 \u00b7 60.0 ms, 25.0 %", seen["inverted"]["titles"])
         menu = seen["folded"]["menu"]
-        self.assertEqual(menu[1], ["180 ms \u00b7 all 60 runs", False])
+        self.assertEqual(menu[1], ["180 ms \u00b7 all 60 runs with samples, of 20,000", False])
         self.assertEqual([text for text, is_disabled in menu if is_disabled], ["30.0 ms \u00b7 10 more runs, not listed"])
         self.assertEqual(len(menu), 1 + 1 + RUNS_SHOWN + 1 + 1)
 

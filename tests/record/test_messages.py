@@ -88,7 +88,7 @@ class Nothing(Recording):
         self.assertIn("SQLite was there, but no query took long enough", done.stderr)
         done = self.record("sqlite3", "-init", "/dev/null", ":memory:", "SELECT 1",
                            options=("--setting", "log_queries_min_query_duration_ns=0"))
-        self.assertRegex(done.stderr, " 1 query, 1 process", self.seen)
+        self.assertRegex(done.stderr, " 1 logged run, 1 process", self.seen)
 
     @unittest.skipIf(os.getuid(), "only root can make programs that are root's for others")
     def test_set_user_id(self):

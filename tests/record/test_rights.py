@@ -59,20 +59,81 @@ class Rights(Recording):
         self.expect_sampled(2)
 
     def test_fork_without_rights(self):
-        """The process keeps what it has open; a child of it has no way to the file."""
-        self.run_script("give_up(); work(); in_child(work); work()")
-        self.assertGreaterEqual(len([query for query in self.queries() if query[0] == SLOW]), 2, self.seen)
+        """The process keeps what it has open. A child of it has no way to the file, and leaves
+        its samples to the command; so does a grandchild."""
+        self.run_script("give_up(); work(); in_child(work, lambda: in_child(work)); work()")
+        self.expect_sampled(4)
+        self.assertEqual(self.rows("SELECT count(DISTINCT process_id) FROM trace_log"), [(3,)])
+        self.expect_nothing_lost()
+
+    def expect_nothing_lost(self):
+        self.assertEqual(self.rows("SELECT reason, samples, refusals FROM losses"), [], self.seen)
+        self.assertNotRegex(self.seen, "lost|missing|Permission denied")
+
+    def as_another_user(self, *command):
+        return ("setpriv", "--reuid=65534", "--clear-groups", *command)
 
     def test_another_users_program(self):
-        """It never had the rights."""
-        done = self.record("setpriv", "--reuid=65534", "--clear-groups", "sqlite3", "-init", "/dev/null", ":memory:",
-                           SLOW)
+        """It never had the rights: the command stores what it samples."""
+        done = self.record(*self.as_another_user("sqlite3", "-init", "/dev/null", ":memory:", SLOW))
         if "setpriv" in done.stderr:
             self.skipTest("others cannot run the program: " + done.stderr)
         self.assertEqual((done.returncode, done.stdout), (0, ANSWER + "\n"), self.seen)
-        self.assertRegex(done.stderr, r"not all could be stored \(1 process\): .*app.trace: Permission denied")
-        self.assertIn("let that user run queryprof record", done.stderr)
-        self.assertNotIn("no query took long enough", done.stderr)
+        self.expect_sampled(1)
+        self.expect_nothing_lost()
+        self.assertRegex(done.stderr, " 1 process\\. ")
+        self.assertEqual(self.rows("SELECT count(*) FROM stack_frames WHERE function LIKE 'sqlite3%'")[0][0] > 0, True)
+
+    def test_another_users_server(self):
+        """More than its ring has room for: the command stores it while the program runs."""
+        script = GIVES_UP + """
+db = sqlite3.connect(':memory:')
+for line in sys.stdin:
+    for i in range(int(line)):
+        db.execute('SELECT /* %s */ 1' % (i * '-' + '%0500d' % i)[-500:]).fetchall()
+    work()
+"""
+        options = ("--cpu", "0", "--real", "10ms", "--setting", "log_queries_min_query_duration_ns=0",
+                   "--setting", "trace_log_ring_bytes=65536")
+
+        def lines():
+            found = os.path.exists(self.trace) and self.rows("SELECT 1 FROM sqlite_master WHERE name = 'query_log'")
+            return found and self.rows("SELECT count(*) FROM query_log WHERE query LIKE 'SELECT /*%'")[0][0]
+
+        with subprocess.Popen(self.arguments(*self.as_another_user(PYTHON, "-c", script), options=options), cwd="/",
+                              stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+            for done in range(20, 201, 20):  # each lot fits in, all of them do not
+                process.stdin.write("20\n")
+                process.stdin.flush()
+                wait_until(lambda: lines() == done, "%d lines in the file" % done)
+            self.seen = process.communicate()[1]
+        self.expect_nothing_lost()
+        self.assertEqual(self.rows("SELECT query LIKE 'SELECT /*%', calls, rows FROM statement_stats"
+                                   " WHERE query LIKE 'SELECT /*%' OR query LIKE 'WITH%' ORDER BY 1"),
+                         [(0, 10, 10), (1, 200, 200)], self.seen)
+
+    def test_alone_at_the_end(self):
+        """A daemon of another user that outlives the command: it learns that nobody stores any
+        more, and works on."""
+        folder = os.path.join(self.folder, "open")
+        os.mkdir(folder)
+        os.chmod(folder, 0o777)
+        script = GIVES_UP + """
+if os.fork():
+    os._exit(0)
+os.setsid()
+os.close(0), os.close(1), os.close(2)
+while not os.path.exists('go'):
+    work()
+for i in range(10):
+    work()
+open('done', 'w').close()
+"""
+        done = self.record(*self.as_another_user(PYTHON, "-c", script), cwd=folder)
+        self.assertEqual(done.returncode, 0, self.seen)
+        self.assertEqual(done.stdout, "")
+        self.file("open/go", "")
+        wait_until(lambda: os.path.exists(os.path.join(folder, "done")), "the daemon's end")
 
 
 unittest.main()

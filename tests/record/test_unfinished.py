@@ -66,7 +66,7 @@ class Unfinished(Recording):
         done = self.record("timeout", "1", "sqlite3", "-init", "/dev/null", ":memory:", SLOW + "; " + ENDLESS)
         self.assertEqual(done.returncode, 124, self.seen)
         self.expect_unfinished(ENDLESS)
-        self.assertRegex(done.stderr, " 2 queries, 1 process")
+        self.assertRegex(done.stderr, " 2 logged runs, 1 process")
         report = self.command("report", self.trace)
         self.assertNotIn("\ntext", report)
         self.assertRegex(report, r"on CPU, unfinished|wall, unfinished")

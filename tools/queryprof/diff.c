@@ -95,7 +95,7 @@ static int read_side(sqlite3 *both, const struct side *side)
 	static const struct {
 		const char *select, *insert;
 	} copies[] = {
-		{ sql_diff_side_totals, "INSERT INTO side_totals VALUES (?, ?, ?, ?, ?, ?, ?)" },
+		{ sql_diff_side_totals, "INSERT INTO side_totals VALUES (?, ?, ?, ?, ?, ?, ?, ?)" },
 		{ sql_diff_side_statements, "INSERT INTO side_statements VALUES (?, ?, ?, ?, ?, ?, ?, ?)" },
 		{ sql_diff_side_functions,
 		  "INSERT INTO side_functions VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)" },
@@ -134,6 +134,11 @@ static void print_side(sqlite3 *both, const struct side *side)
 	printf("%s  %s%s%s\n", side->name, side->path, runs ? runs : "",
 	       side->selection.query || is_counted(both, side) ? "" : ", logged runs only");
 	free(runs);
+}
+
+static bool is_nothing_left(sqlite3 *both)
+{
+	return database_number(both, "SELECT sum(runs + samples + unfinished) FROM side_totals", 1) == 0;
 }
 
 static bool have_as_many_runs(sqlite3 *both)
@@ -228,6 +233,8 @@ static int run(int argc, char **argv)
 		result = read_side(both, &sides[i]);
 	if (!result && !type.unit[0])
 		result = shown_type_refuse(&type, "diff");
+	if (!result && is_nothing_left(both))
+		result = complain("diff: no run is left on either side");
 	for (int i = 0; !result && i < 2; i++)
 		print_side(both, &sides[i]);
 	if (!result)

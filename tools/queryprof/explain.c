@@ -18,6 +18,7 @@
 #include "entry/mark.h"
 #include "file_map.h"
 #include "library.h"
+#include "store/write/losses.h"
 
 /* --- what processes say ------------------------------------------------------------------ */
 
@@ -46,7 +47,7 @@ void explain_end(void)
 	mark = NULL;
 }
 
-/* The next line of this kind that is not as one before, malloc'ed; NULL: there is none. What
+/* The next line of this kind, malloc'ed; NULL: there is none. What
  * other users may have written is made fit for a terminal. */
 static char *next_line(FILE *marks, enum mark kind)
 {
@@ -93,20 +94,17 @@ bool explain_has_sqlite(void)
 	return count > 0;
 }
 
-bool explain_losses(const char *trace)
+void explain_losses(struct losses *losses)
 {
-	int count;
-	char *why = find_line(MARK_LOST, &count);
+	FILE *marks = fopen(mark, "re");
+	char *why;
 
-	if (!why)
-		return false;
-	complain("%s: not all could be stored (%d process%s): %s%s", trace, count, count == 1 ? "" : "es",
-	         why,
-	         strstr(why, strerror(EACCES)) ? ". A process that another user runs cannot open this user's "
-	                                         "file: let that user run queryprof record"
-	                                       : "");
-	free(why);
-	return true;
+	while ((why = next_line(marks, MARK_LOST))) {
+		losses_note(losses, why, 0, 1);
+		free(why);
+	}
+	if (marks)
+		fclose(marks);
 }
 
 /* --- processes that are left -------------------------------------------------------------- */
@@ -163,9 +161,10 @@ void explain_no_query(const char *trace)
 	         is_off("QUERYPROF_QUERY_PROFILER_REAL_TIME_PERIOD_NS"))
 		complain("%s: nothing was sampled, nor any query followed: both periods are 0", trace);
 	else
-		complain("%s: SQLite was there, but no query took long enough to be sampled or logged "
+		complain("%s: SQLite was there, but no query took long enough to be sampled or logged: "
+		         "queryprof queries --statements %s has counted all of them "
 		         "(--setting log_queries_min_query_duration_ns=0 logs every one)",
-		         trace);
+		         trace, trace);
 }
 
 /* --- why nothing was seen --------------------------------------------------------------- */

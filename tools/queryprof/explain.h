@@ -7,6 +7,8 @@
 
 #include <stdbool.h>
 
+struct losses;
+
 /* Makes the file to which recorded processes write what is to be said (entry/mark.h), and
  * names it in the environment. A command_result. */
 int explain_begin(void);
@@ -15,8 +17,8 @@ void explain_end(void);
 /* Whether some process had a SQLite library that could be recorded. */
 bool explain_has_sqlite(void);
 
-/* Says which samples could not be stored. False: none that is known of. */
-bool explain_losses(const char *trace);
+/* Adds what processes without a shared ring could not store, which nobody has counted. */
+void explain_losses(struct losses *losses);
 
 /* There is no query in the trace file: with a SQLite library, and without one in `program` and
  * what it started. */

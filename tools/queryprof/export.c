@@ -111,6 +111,7 @@ static struct export_labels *read_labels(struct export *export, int64_t query, i
 		.database = names_keep(export->names, column_text(row, 2)),
 		.statement = names_keep(export->names, column_text(row, 3)),
 		.statement_hash = sqlite3_column_int64(row, 4),
+		.statement_runs = sqlite3_column_int64(row, 5),
 	};
 	sqlite3_reset(row);
 	bool is_whole = read.query_id && read.thread && read.database && read.statement;

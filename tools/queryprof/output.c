@@ -49,6 +49,21 @@ static void print_csv_cell(const char *text)
 	putchar('"');
 }
 
+/* As hex() in SQL has it; unhex() reads it. */
+static void print_hex(const unsigned char *bytes, int size)
+{
+	for (int i = 0; i < size; i++)
+		printf("%02X", bytes[i]);
+}
+
+static void print_csv_value(sqlite3_stmt *statement, int column)
+{
+	if (sqlite3_column_type(statement, column) == SQLITE_BLOB)
+		print_hex(sqlite3_column_blob(statement, column), sqlite3_column_bytes(statement, column));
+	else
+		print_csv_cell((const char *)sqlite3_column_text(statement, column));
+}
+
 static int output_csv(sqlite3_stmt *statement)
 {
 	int count = sqlite3_column_count(statement), code;
@@ -62,7 +77,7 @@ static int output_csv(sqlite3_stmt *statement)
 	while ((code = sqlite3_step(statement)) == SQLITE_ROW) {
 		for (int i = 0; i < count; i++) {
 			fputs(i ? "," : "", stdout);
-			print_csv_cell((const char *)sqlite3_column_text(statement, i));
+			print_csv_value(statement, i);
 		}
 		putchar('\n');
 	}
@@ -78,15 +93,6 @@ static void print_json_text(const char *text)
 	text_write_json(stdout, repaired ? repaired : "", "");
 	putchar('"');
 	free(repaired);
-}
-
-/* As hex() in SQL has it; unhex() reads it. */
-static void print_json_blob(const unsigned char *bytes, int size)
-{
-	putchar('"');
-	for (int i = 0; i < size; i++)
-		printf("%02X", bytes[i]);
-	putchar('"');
 }
 
 /* JSON has no infinity. A number that is too large is read as one, and the sqlite3 shell writes the same. */
@@ -106,8 +112,9 @@ static void print_json_value(sqlite3_stmt *statement, int column)
 	case SQLITE_INTEGER: printf("%lld", (long long)sqlite3_column_int64(statement, column)); break;
 	case SQLITE_FLOAT: print_json_float(statement, column); break;
 	case SQLITE_BLOB:
-		print_json_blob(sqlite3_column_blob(statement, column),
-		                sqlite3_column_bytes(statement, column));
+		putchar('"');
+		print_hex(sqlite3_column_blob(statement, column), sqlite3_column_bytes(statement, column));
+		putchar('"');
 		break;
 	default: print_json_text((const char *)sqlite3_column_text(statement, column));
 	}

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A table's widths come from its first rows (ROWS_MEASURED of them, so that any
- * number of rows can follow). Where it is too wide for the terminal, columns of text
- * are cut, or the last one gets lines of its own; numbers are never cut, and where
+ * number of rows can follow). Where it is too wide for the terminal, columns that can be
+ * spared are left out, columns of text are cut, or the last ones get lines of their own;
+ * numbers are never cut, and where
  * the output is no terminal nothing is. Content of a trace file is shown without control
  * characters: a query's text must not be able to drive the terminal.
  */
@@ -37,6 +38,7 @@ struct table {
 	int cells_a_row;
 	int count, beside; /* columns shown, and those of them that stand side by side */
 	bool cuts_middle;
+	const char *spare;
 	int folds_last;
 	struct column *columns;
 	char **cells; /* of the rows measured, row by row; NULL is NULL */
@@ -119,6 +121,14 @@ static void measure_cell(struct column *column, const char *text)
 	}
 }
 
+/* After columns were moved: a title may lie in the column itself. */
+static void point_to_titles(struct table *table)
+{
+	for (int i = 0; i < table->count; i++)
+		if (table->columns[i].in_unit[0])
+			table->columns[i].title = table->columns[i].in_unit;
+}
+
 /* The widest column of text beyond `width`; NULL: none is. */
 static struct column *widest_text(struct table *table, int width)
 {
@@ -140,16 +150,47 @@ static struct column *last_text(struct table *table, int width)
 	return NULL;
 }
 
+static int total_width(const struct table *table)
+{
+	int total = GAP * (table->count - 1);
+
+	for (int i = 0; i < table->count; i++)
+		total += table->columns[i].width;
+	return total;
+}
+
+static void leave_out(struct table *table, const char *name, size_t size)
+{
+	int kept = 0;
+
+	for (int i = 0; i < table->count; i++) {
+		const char *other = sqlite3_column_name(table->statement, table->columns[i].index);
+		if (strlen(other) != size || memcmp(other, name, size) != 0)
+			table->columns[kept++] = table->columns[i];
+	}
+	table->count = kept;
+	point_to_titles(table);
+}
+
+static void leave_out_spare(struct table *table)
+{
+	const char *name = table->spare;
+
+	while (name && *name && terminal_width() && total_width(table) > terminal_width()) {
+		size_t size = strcspn(name, " ");
+		leave_out(table, name, size);
+		name += size + strspn(name + size, " ");
+	}
+}
+
 /* Long columns lose first; then the last columns stand below the others, or lose, as
  * dates, which stand before them, say nothing when they are cut. */
 static void fit_columns(struct table *table)
 {
-	int room = terminal_width(), total = GAP * (table->count - 1);
+	int room = terminal_width(), total = total_width(table);
 	struct column *column;
 
 	table->beside = table->count;
-	for (int i = 0; i < table->count; i++)
-		total += table->columns[i].width;
 	while (room && total > room && (column = widest_text(table, TEXT_WIDTH_LONG)) != NULL) {
 		column->width--;
 		total--;
@@ -265,9 +306,7 @@ static void hide_empty(struct table *table)
 		if (table->columns[i].has_values)
 			table->columns[kept++] = table->columns[i];
 	table->count = kept;
-	for (int i = 0; i < kept; i++) /* a title may lie in the column itself */
-		if (table->columns[i].in_unit[0])
-			table->columns[i].title = table->columns[i].in_unit;
+	point_to_titles(table);
 }
 
 static void measure_titles(struct table *table)
@@ -305,6 +344,7 @@ static int print_table(struct table *table, const struct output *output, const c
 		hide_empty(table);
 	if (!output->is_bare)
 		measure_titles(table);
+	leave_out_spare(table);
 	fit_columns(table);
 	progress_make_way();
 	if (table->rows == 0 && output->if_empty)
@@ -338,6 +378,7 @@ int output_table(sqlite3_stmt *statement, const struct output *output)
 		.cells_a_row = count,
 		.count = count,
 		.cuts_middle = output->cuts_middle,
+		.spare = output->spare,
 		.folds_last = output->folds_last,
 		.columns = calloc((size_t)count, sizeof(*table.columns)),
 	};

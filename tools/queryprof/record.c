@@ -320,14 +320,19 @@ static void remove_trace(const struct trace *trace)
 static void tell_losses(const struct losses *losses)
 {
 	for (const struct loss *loss = losses->reasons; loss < losses->reasons + LOSS_REASONS; loss++) {
+		bool is_denied = strstr(loss->reason, strerror(EACCES));
+		const char *advice = is_denied ? ". A process that another user runs cannot open this user's file: "
+		                                 "let that user run queryprof record"
+		                               : "";
+
 		if (loss->samples)
-			complain("%s: %llu sample%s or lines of queries lost: %s", path_as_given,
+			complain("%s: %llu sample%s or lines of queries lost: %s%s", path_as_given,
 			         (unsigned long long)loss->samples, loss->samples == 1 ? "" : "s",
-			         loss->reason);
+			         loss->reason, advice);
 		if (loss->refusals)
-			complain("%s: samples missing, refused %llu time%s: %s", path_as_given,
+			complain("%s: samples missing, refused %llu time%s: %s%s", path_as_given,
 			         (unsigned long long)loss->refusals, loss->refusals == 1 ? "" : "s",
-			         loss->reason);
+			         loss->reason, advice);
 	}
 }
 
@@ -343,15 +348,16 @@ static void tell_end(const struct trace *trace, const char *program)
 		embed_file(trace->path);
 	if (quiet)
 		return;
-	bool has_lost = explain_losses(path_as_given) || losses_wait(&found.losses);
+	explain_losses(&found.losses);
+	bool has_lost = losses_wait(&found.losses);
 	if (!is_read)
 		; /* and that was said */
 	else if (is_empty && !has_lost)
 		explain_no_sqlite(program);
 	else if (found.processes)
-		complain("%s: %lld sample%s, %lld quer%s, %lld process%s. To read it: queryprof report %s",
+		complain("%s: %lld sample%s, %lld logged run%s, %lld process%s. To read it: queryprof report %s",
 		         path_as_given, found.samples, found.samples == 1 ? "" : "s", found.queries,
-		         found.queries == 1 ? "y" : "ies", found.processes, found.processes == 1 ? "" : "es",
+		         found.queries == 1 ? "" : "s", found.processes, found.processes == 1 ? "" : "es",
 		         path_as_given);
 	else if (!has_lost)
 		explain_no_query(path_as_given);

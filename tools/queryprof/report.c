@@ -40,13 +40,14 @@ static const struct part {
 	const char *doing;
 	bool is_bare;
 	bool is_sampled; /* shows samples of one type */
+	const char *spare;
 } parts[] = {
-	{ NULL, sql_report_query, "reading queries", true, false },
-	{ NULL, sql_report_samples, "reading samples", true, false }, /* for those that follow */
-	{ "Time, as measured and as sampled", sql_report_times, "adding up", false, false },
-	{ NULL, sql_report_frames, "looking up names", true, false },
-	{ "Top functions", sql_report_functions, "adding up functions", false, true },
-	{ "Top stacks, leaf first", sql_report_stacks, "adding up stacks", false, true },
+	{ NULL, sql_report_query, "reading queries", true, false, NULL },
+	{ NULL, sql_report_samples, "reading samples", true, false, NULL }, /* for those that follow */
+	{ "Time, as measured and as sampled", sql_report_times, "adding up", false, false, "share samples" },
+	{ NULL, sql_report_frames, "looking up names", true, false, NULL },
+	{ "Top functions", sql_report_functions, "adding up functions", false, true, NULL },
+	{ "Top stacks, leaf first", sql_report_stacks, "adding up stacks", false, true, NULL },
 };
 
 static int print_report(sqlite3 *db, const struct shown_type *type)
@@ -66,7 +67,9 @@ static int print_report(sqlite3 *db, const struct shown_type *type)
 		struct output output = {
 			.doing = part->doing,
 			.is_bare = part->is_bare,
+			.hides_empty = !part->is_sampled,
 			.cuts_middle = part->is_sampled,
+			.spare = part->spare,
 			.unit = part->is_sampled ? type->unit : "ns",
 		};
 		if (part->is_sampled)

@@ -29,13 +29,18 @@
 /* A process that was killed together with the command may take so long to be gone. */
 #define END_NS 200000000ull
 
+/* Between two looks at the rings of processes that ask for it. A ring has room for much more. */
+#define LOOK_NS 250000000ull
+
 /* After a refused accept(): for want of descriptors. */
 #define NAP_NS 10000000
 
 /* A process: first its connection, then what came over it. */
 struct guest {
 	int connection; /* -1: closed */
+	pid_t process;  /* 0: not known here */
 	int descriptors[HANDOVER_DESCRIPTORS];
+	int asking; /* the connection of a process that stores nothing itself, -1: it does */
 };
 
 static struct {
@@ -47,8 +52,9 @@ static struct {
 	int64_t max_bytes;
 	VECTOR(struct guest) guests;
 	VECTOR(struct pollfd) polled; /* the socket, the end, a descriptor of each guest */
+	uint64_t look_at; /* at the rings of processes that ask; UINT64_MAX: there are none */
 	struct recovery recovery;
-} rings = { .socket = -1, .end = -1 };
+} rings = { .socket = -1, .end = -1, .look_at = UINT64_MAX };
 
 int rings_open(void)
 {
@@ -77,19 +83,17 @@ static void accept_guests(void)
 	int connection;
 
 	while ((connection = accept4(rings.socket, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK)) >= 0)
-		if (!vector_push(&rings.guests, (struct guest){ .connection = connection }))
+		if (!vector_push(&rings.guests, (struct guest){ .connection = connection, .asking = -1 }))
 			close(connection);
 	if (errno == EMFILE || errno == ENFILE)
 		nanosleep(&(struct timespec){ .tv_nsec = NAP_NS }, NULL);
 }
 
-static bool is_message(const struct msghdr *message, ssize_t size)
+static bool has_descriptors(const struct msghdr *message)
 {
 	const struct cmsghdr *header = CMSG_FIRSTHDR(message);
 
-	return size == HANDOVER_KEY_SIZE &&
-	       memcmp(message->msg_iov->iov_base, rings.key, HANDOVER_KEY_SIZE) == 0 && header &&
-	       header->cmsg_level == SOL_SOCKET && header->cmsg_type == SCM_RIGHTS &&
+	return header && header->cmsg_level == SOL_SOCKET && header->cmsg_type == SCM_RIGHTS &&
 	       header->cmsg_len == CMSG_LEN(HANDOVER_DESCRIPTORS * sizeof(int));
 }
 
@@ -103,8 +107,34 @@ static void close_received(struct msghdr *message)
 			close(((int *)CMSG_DATA(header))[i]);
 }
 
-/* False: the connection brought nothing. */
-static bool receive(struct guest *guest)
+/* The process asks for its ring, the newest of those before number `count` (it may have called
+ * exec). False: it is not here. */
+static bool take_asking(const struct guest *from, size_t count)
+{
+	for (size_t i = count; from->process > 0 && i-- > 0;) {
+		struct guest *guest = &rings.guests.items[i];
+
+		if (guest->process != from->process || guest->connection >= 0)
+			continue;
+		if (guest->asking >= 0)
+			close(guest->asking);
+		guest->asking = from->connection;
+		rings.look_at = 0;
+		return true;
+	}
+	return false;
+}
+
+static pid_t process_of(int connection)
+{
+	struct ucred sender;
+	socklen_t size = sizeof(sender);
+
+	return getsockopt(connection, SOL_SOCKET, SO_PEERCRED, &sender, &size) == 0 ? sender.pid : 0;
+}
+
+/* False: the connection brought no ring. `before`: guests that are in the list. */
+static bool receive(struct guest *guest, size_t before)
 {
 	union {
 		struct cmsghdr header;
@@ -116,8 +146,12 @@ static bool receive(struct guest *guest)
 		.msg_iov = &text, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof(control)
 	};
 	ssize_t size = recvmsg(guest->connection, &message, MSG_CMSG_CLOEXEC);
-	bool received = size >= 0 && is_message(&message, size);
+	bool is_ours = size == HANDOVER_KEY_SIZE && memcmp(key, rings.key, HANDOVER_KEY_SIZE) == 0;
+	bool received = is_ours && has_descriptors(&message);
 
+	guest->process = process_of(guest->connection);
+	if (is_ours && !CMSG_FIRSTHDR(&message) && take_asking(guest, before))
+		return false;
 	if (received)
 		memcpy(guest->descriptors, CMSG_DATA(CMSG_FIRSTHDR(&message)), sizeof(guest->descriptors));
 	else if (size >= 0)
@@ -134,6 +168,42 @@ static void store(struct guest *guest)
 	recovery_store(guest->descriptors[HANDOVER_RING], rings.path, rings.max_bytes, &rings.recovery);
 	for (int i = 0; i < HANDOVER_DESCRIPTORS; i++)
 		close(guest->descriptors[i]);
+	if (guest->asking >= 0)
+		close(guest->asking);
+}
+
+/* --- a process asks -------------------------------------------------------------------- */
+
+/* False: it has closed the connection. */
+static bool goes_on_asking(int connection)
+{
+	struct pollfd polled = { .fd = connection };
+
+	return poll(&polled, 1, 0) == 0;
+}
+
+/* What is there now. `last`: from then on the process is alone. False: no process asks. */
+static bool serve_asking(bool last)
+{
+	bool any = false;
+
+	for (size_t i = 0; i < rings.guests.count; i++) {
+		struct guest *guest = &rings.guests.items[i];
+
+		if (guest->connection >= 0 || guest->asking < 0)
+			continue;
+		/* First: what came before is stored in any case. */
+		bool goes_on = goes_on_asking(guest->asking) && !last;
+		recovery_store_running(guest->descriptors[HANDOVER_RING], rings.path, rings.max_bytes,
+		                       &rings.recovery);
+		if (goes_on) {
+			any = true;
+			continue;
+		}
+		close(guest->asking);
+		guest->asking = -1;
+	}
+	return any;
 }
 
 /* --- the thread ------------------------------------------------------------------------ */
@@ -165,7 +235,7 @@ static void serve_guests(void)
 		bool stays = rings.polled.items[i + 2].revents == 0;
 
 		if (!stays && guest->connection >= 0)
-			stays = receive(guest);
+			stays = receive(guest, kept);
 		else if (!stays)
 			store(guest);
 		if (stays)
@@ -181,11 +251,18 @@ static void *watch(void *unused)
 	(void)unused;
 	for (bool ending = false; list_polled(ending);) {
 		uint64_t now = clock_ns(CLOCK_MONOTONIC);
-		bool waits = rings.guests.count != 0 && until > now;
-		struct timespec left = timespec_of_ns(waits ? until - now : 0);
-		int ready = ppoll(rings.polled.items, rings.polled.count, ending ? &left : NULL, NULL);
+		uint64_t next = ending && rings.guests.count == 0 ? now :
+		                until < rings.look_at             ? until :
+		                                                    rings.look_at;
+		struct timespec left = timespec_of_ns(next > now ? next - now : 0);
+		int ready = ppoll(rings.polled.items, rings.polled.count, next == UINT64_MAX ? NULL : &left,
+		                  NULL);
 
-		if (ready <= 0 && ending)
+		now = clock_ns(CLOCK_MONOTONIC);
+		if (now >= rings.look_at)
+			rings.look_at = serve_asking(false) ? clock_ns(CLOCK_MONOTONIC) + LOOK_NS
+			                                    : UINT64_MAX;
+		if (ending && ready <= 0 && (now >= until || rings.guests.count == 0))
 			break;
 		if (ready <= 0)
 			continue;
@@ -197,6 +274,7 @@ static void *watch(void *unused)
 			until = clock_ns(CLOCK_MONOTONIC) + END_NS;
 		}
 	}
+	serve_asking(true);
 	return NULL;
 }
 

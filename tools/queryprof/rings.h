@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The rings of the processes of a recording, held here until each process is gone, and stored
- * then: see entry/handover.h.
+ * then; those of processes that cannot open the file all the time. See entry/handover.h.
  */
 #ifndef QUERYPROF_COMMAND_RINGS_H
 #define QUERYPROF_COMMAND_RINGS_H

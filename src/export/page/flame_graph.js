@@ -187,6 +187,16 @@ function showTime(queries) {
 		sum + (query.side === side ? query.value : 0), 0))).join(" → ");
 }
 
+/* Those that have samples, and how many there were, where the file has counted them. */
+function showRuns(runs, statement) {
+	const all = tables.sides.map((_, side) => tables.runs[2 * statement + side]);
+	const name = runs.length === 1 ? `run ${runs[0].id}` : `${runs.length} runs`;
+	if (!all.some(Boolean))
+		return name;
+	const numbers = all.map((number) => number.toLocaleString("en")).join(" → ");
+	return `${name} with samples, of ${numbers}`;
+}
+
 function addRuns(group, runs) {
 	for (const run of runs.slice(0, RUNS_SHOWN)) {
 		const text = [showTime([run]), run.id, run.database].filter(Boolean).join(" · ");
@@ -203,18 +213,19 @@ function addRuns(group, runs) {
 function fillMenu() {
 	const runs = tables.statements.map(() => []);
 	tables.queries.forEach((query) => runs[query.statement].push(query));
-	addChoice(controls.query, `all: ${tables.queries.length} queries`, "all queries", () => true);
+	addChoice(controls.query, `all: ${tables.queries.length} runs with samples`, "all queries", () => true);
 	tables.statements.forEach((text, statement) => {
 		const mine = runs[statement].sort((a, b) => b.value - a.value);
 		const isMine = (query) => query.statement === statement;
 		const name = mine.length === 1 ? `run ${mine[0].id}` : `${mine.length} runs`;
+		const counted = showRuns(mine, statement);
 		if (mine.length === 1 || isCompared) {
-			addChoice(controls.query, `${showTime(mine)} · ${text}`, name, isMine).title = name;
+			addChoice(controls.query, `${showTime(mine)} · ${text}`, name, isMine).title = counted;
 			return;
 		}
 		const group = document.createElement("optgroup");
 		group.label = text;
-		addChoice(group, `${showTime(mine)} · all ${name}`, name, isMine);
+		addChoice(group, `${showTime(mine)} · all ${counted}`, name, isMine);
 		addRuns(group, mine);
 		controls.query.append(group);
 	});

@@ -7,6 +7,7 @@
  * function's, parents before their children. `samples` are, four by four, a node in which
  * time was spent itself (-1: its stack is unknown), the query, samples, and the value. A
  * query has a statement and one of the `sides`: the files, two where they are compared.
+ * `runs` are, two by two, how often each statement ran on each side, 0: not known.
  */
 
 /* What all frames between the root and SQLite are folded into. */

@@ -319,6 +319,7 @@ static int take_record(struct writer *writer, unsigned kind, const void *record,
 	case RECORD_QUERY: return take_query(writer, record, size);
 	case RECORD_START: return take_start(writer, record, size);
 	case RECORD_THREAD: return take_thread(writer, record, size);
+	case RECORD_STATEMENTS: return statements_write_record(writer, record, size);
 	default: return SQLITE_OK;
 	}
 }

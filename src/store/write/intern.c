@@ -123,7 +123,7 @@ int64_t intern_thread(struct writer *writer, uint32_t thread_id)
 		thread = add_thread(writer, thread_id);
 		if (!thread)
 			thread = &unknown;
-		if (writer->gone)
+		if (writer->other)
 			thread->row = find_newest_thread(writer, process, thread_id);
 		else
 			read_thread_name(thread_id, thread->name, sizeof thread->name);

@@ -6,6 +6,7 @@
  *
  * Runs inside the write transaction, so all processes that write to the file agree.
  */
+#include "modules/module_log.h"
 #include "modules/modules.h"
 #include "store/read/space.h"
 #include "store/write/place.h"
@@ -82,14 +83,24 @@ static int64_t add_module(struct writer *writer, const struct module *module)
 	return code ? -code : base;
 }
 
+/* Without memory for them, addresses are of no module that is known. */
+static void read_modules(struct writer_other *other, uint32_t generation)
+{
+	if (generation <= other->generation || module_log_generation(other->log) <= other->generation)
+		return;
+	module_log_free(&other->modules);
+	module_log_read(other->log, other->log_size, &other->modules, &other->generation);
+}
+
 static const struct module *module_of(const struct writer *writer, uint64_t address, uint32_t generation)
 {
-	const struct writer_gone *gone = writer->gone;
+	struct writer_other *other = writer->other;
 
-	if (!gone)
+	if (!other)
 		return modules_find(address, generation);
-	return generation <= gone->generation ? module_history_find(&gone->modules, address, generation)
-	                                      : NULL;
+	read_modules(other, generation);
+	return generation <= other->generation ? module_history_find(&other->modules, address, generation)
+	                                       : NULL;
 }
 
 int place_address(struct writer *writer, uint64_t address, uint32_t generation, uint64_t *placed)

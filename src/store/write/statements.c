@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "query/statement_record.h"
 #include "query/statement_stats.h"
 #include "store/write/intern.h"
 #include "store/write/statements_sql.h"
@@ -53,6 +54,22 @@ static int write_statement(void *context, const struct statement_stats *stats)
 	if (writer->counted_statements >= 0)
 		writer->counted_statements++; /* at most: the row may be there */
 	return writer_run(writer, WRITE_STATEMENT_COUNTS);
+}
+
+int statements_write_record(struct writer *writer, const struct statement_record *record, size_t size)
+{
+	uint64_t texts;
+	const char *database;
+
+	if (size < sizeof *record)
+		return SQLITE_OK;
+	texts = (uint64_t)record->text_size + record->database_size;
+	database = record->text + record->text_size;
+	if (!record->text_size || !record->database_size || texts > size - sizeof *record || database[-1] ||
+	    database[record->database_size - 1])
+		return SQLITE_OK;
+	return write_statement(writer, &(struct statement_stats){ record->hash, record->text, database,
+	                                                          record->is_cut, &record->counts });
 }
 
 /* --- the bound ------------------------------------------------------------------------------ */

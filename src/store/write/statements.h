@@ -12,6 +12,12 @@
  * within log_statements_max. statement_stats_settle() follows. SQLITE_OK or the error. */
 int statements_write(struct writer *writer);
 
+struct statement_record;
+
+/* What another process has counted. SQLITE_OK or the error; nothing is written of a record that is
+ * none. */
+int statements_write_record(struct writer *writer, const struct statement_record *record, size_t size);
+
 /* Rows of statements, "(other)" not counted. */
 int64_t statements_count(const struct writer *writer);
 

@@ -94,10 +94,12 @@ struct writer_identity {
 	int64_t start_time_ns;
 };
 
-/* A process that is gone, whose records another one writes. */
-struct writer_gone {
-	struct module_history modules;
-	uint32_t generation; /* the last one that the history has */
+/* Another process, whose records this one writes. */
+struct writer_other {
+	const struct module_log *log; /* its own, of at most so many bytes */
+	size_t log_size;
+	struct module_history modules; /* what was read of the log, */
+	uint32_t generation;           /* up to this generation */
 };
 
 struct writer {
@@ -105,7 +107,7 @@ struct writer {
 	struct database database;
 	sqlite3_stmt *statements[WRITE_STATEMENTS];
 	struct writer_identity identity;
-	const struct writer_gone *gone; /* NULL: the records are those of this process */
+	struct writer_other *other; /* NULL: the records are those of this process */
 
 	/* What is known of the file; forgotten when it may have changed. */
 	int64_t file_identity, process, removals, epoch;

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "store/leaving.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/text.h"
+#include "handler/record.h"
+#include "query/statement_record.h"
+#include "query/statement_stats.h"
+#include "sampler/ring_reader.h"
+#include "store/flusher_file.h"
+
+static struct {
+	bool is_on;
+	int connection; /* in the flusher's own table; -1: not kept */
+} leaving = { .connection = -1 };
+
+bool leaving_begin(void)
+{
+	int connection = flusher.leave ? flusher.leave() : -1;
+
+	if (connection < 0)
+		return false;
+	leaving.is_on = true;
+	leaving.connection = connection;
+	/* In the host's table it is not ours to keep. The other process then stores at our end
+	 * what the ring has room for. */
+	if (flusher.table_error) {
+		close(connection);
+		leaving.connection = -1;
+	}
+	flusher_clear_failure();
+	return true;
+}
+
+bool leaving_is_on(void)
+{
+	return leaving.is_on;
+}
+
+/* Of the ring, for the text of a statement. */
+#define TEXT_SHARE 8
+
+static int send_statement(void *unused, const struct statement_stats *stats)
+{
+	size_t most = ring_bytes(store_control.ring) / TEXT_SHARE;
+	size_t database_size = strlen(stats->database) + 1, size = strlen(stats->text);
+	bool is_cut = size > most;
+	struct statement_record *record;
+
+	(void)unused;
+	if (is_cut)
+		size = text_cut(stats->text, most);
+	record = ring_reserve(store_control.ring, sizeof *record + size + 1 + database_size);
+	if (!record)
+		return ENOSPC; /* the next time */
+	*record = (struct statement_record){
+		.hash = stats->hash,
+		.counts = *stats->counts,
+		.text_size = (uint32_t)size + 1,
+		.database_size = (uint32_t)database_size,
+		.is_cut = stats->is_cut || is_cut,
+	};
+	memcpy(record->text, stats->text, size);
+	record->text[size] = '\0';
+	memcpy(record->text + size + 1, stats->database, database_size);
+	ring_commit(store_control.ring, record, RECORD_STATEMENTS);
+	return 0;
+}
+
+void leaving_send_statements(void)
+{
+	statement_stats_take(send_statement, NULL);
+	statement_stats_settle(true);
+}
+
+bool leaving_goes_on(void)
+{
+	struct pollfd polled = { .fd = leaving.connection };
+
+	if (leaving.connection >= 0 && poll(&polled, 1, 0) > 0) {
+		close(leaving.connection);
+		leaving.connection = -1;
+		leaving.is_on = false;
+	}
+	return leaving.is_on;
+}
+
+void leaving_begin_again(void)
+{
+	if (leaving.is_on)
+		leaving.is_on = leaving_begin();
+}
+
+void leaving_reset_in_child(void)
+{
+	leaving.is_on = false;
+	leaving.connection = -1;
+}

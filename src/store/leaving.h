@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Where this process cannot have its trace file, another one may that holds the shared ring,
+ * too: under `queryprof record` the command. It then reads the ring, and the flusher does not,
+ * as long as the connection to it is open. A ring has one reader.
+ */
+#ifndef QUERYPROF_STORE_LEAVING_H
+#define QUERYPROF_STORE_LEAVING_H
+
+#include <stdbool.h>
+
+/* The flusher's: asks the other process. False: there is none. */
+bool leaving_begin(void);
+
+/* The flusher's: whether the other process reads the ring. It looks whether that is there. */
+bool leaving_goes_on(void);
+
+/* The flusher's: brings what statements have counted into the ring, as nobody else has it. */
+void leaving_send_statements(void);
+
+/* The same as leaving_goes_on() without a look. */
+bool leaving_is_on(void);
+
+/* In a thread that takes the place of an earlier flusher, whose connection has gone. */
+void leaving_begin_again(void);
+
+/* In a forked child: its ring is its own again. */
+void leaving_reset_in_child(void);
+
+#endif
