@@ -18,6 +18,7 @@
 #include "entry/mark.h"
 #include "hook/exit.h"
 #include "hook/rights.h"
+#include "label/sets.h"
 #include "modules/modules.h"
 #include "sampler/quiesce.h"
 #include "sampler/start.h"
@@ -145,6 +146,7 @@ static int start(const qp_config *config)
 		store_shutdown();
 		return error_set(QP_SYSTEM, "sampling cannot be started: %s", strerror(error));
 	}
+	label_sets_tell();
 	settings_started(true);
 	return QP_OK;
 }
