@@ -218,6 +218,11 @@ QP_API void qp_labels_run(const qp_label_set *set, void (*function)(void *), voi
 QP_API uint64_t qp_labels_enter(const qp_label_set *set);
 QP_API void qp_labels_leave(uint64_t before);
 
+/* A label of the queries of an attached connection, as SELECT set_label(key, text) has it; `db`
+ * NULL: of what new connections and qp_query_begin() start with. `text` NULL: none any more.
+ * Errors: QP_INVALID. */
+QP_API int qp_set_label(struct sqlite3 *db, const char *key, const char *text);
+
 /* Stack trace of the thread that a signal interrupted; `ucontext` is the third
  * argument of its SA_SIGINFO handler. Writes at most `max` entries, leaf first:
  * the interrupted address, then for each caller an address inside its call

@@ -26,6 +26,7 @@
 #include "watch/hooks.h"
 #include "sql/metrics.h"
 #include "watch/runs.h"
+#include "watch/session_labels.h"
 #include "watch/recording.h"
 #include "settings/settings.h"
 #include "store/store.h"
@@ -146,6 +147,7 @@ static int start(const qp_config *config)
 		store_shutdown();
 		return error_set(QP_SYSTEM, "sampling cannot be started: %s", strerror(error));
 	}
+	session_labels_follow(NULL);
 	label_sets_tell();
 	settings_started(true);
 	return QP_OK;

@@ -372,6 +372,8 @@ struct run *runs_begin(struct session *session, sqlite3_stmt *stmt, uint64_t own
 	run->query.rows = 0;
 	store_start(); /* whoever samples will write */
 	query_start(&run->query, thread);
+	/* Relaxed: what is set now counts for the next run. */
+	run->query.counts.labels = __atomic_load_n(&session->label_number, __ATOMIC_RELAXED);
 	/* The thread's own, as begin_run()'s call is. */
 	if (calling_current)
 		__atomic_store_n(&calling_current->runs, calling_current->runs + 1, __ATOMIC_RELAXED);
