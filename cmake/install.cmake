@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# What `cmake --install` puts where: the library, its header, how pkg-config and
+# What `cmake --install` puts where: the library, its headers, how pkg-config and
 # find_package() find them, and the SQL files. The command's rules are in
 # tools/queryprof/CMakeLists.txt. Included where the target `queryprof` is defined.
 #
@@ -11,7 +11,8 @@ include(CMakePackageConfigHelpers)
 
 install(TARGETS queryprof EXPORT queryprof LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(TARGETS queryprof_preload LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
-install(FILES ${PROJECT_SOURCE_DIR}/src/queryprof.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+install(FILES ${PROJECT_SOURCE_DIR}/src/queryprof.h ${PROJECT_SOURCE_DIR}/src/queryprof.hpp
+  DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 
 foreach(document LICENSE THIRD-PARTY.md LIMITS.md CHANGELOG.md)
   install(FILES ${PROJECT_SOURCE_DIR}/${document} DESTINATION ${CMAKE_INSTALL_DOCDIR})

@@ -93,13 +93,58 @@ CREATE TABLE names (
 	name TEXT NOT NULL UNIQUE
 );
 
--- Texts of queries, once each.
+-- Labels: why a sample was taken. A set is found by `hash`, of the two texts together; labels is a
+-- JSON object, units another of the keys whose numbers have a unit. The two ids are those of the
+-- label traceparent. `epoch`: see epochs. Each label of a set is a row of label_values; member is
+-- what stands in the object.
+CREATE TABLE label_sets (
+	id            INTEGER PRIMARY KEY,
+	hash          INTEGER NOT NULL,
+	epoch         INTEGER NOT NULL,
+	labels        TEXT    NOT NULL,
+	units         TEXT    NOT NULL,
+	otel_trace_id TEXT    NOT NULL,
+	otel_span_id  TEXT    NOT NULL
+);
+CREATE INDEX label_sets_by_hash ON label_sets (hash);
+
+CREATE TABLE label_values (
+	labels INTEGER NOT NULL REFERENCES label_sets (id),
+	key    TEXT    NOT NULL,
+	value          NOT NULL,
+	unit   TEXT    NOT NULL,
+	member TEXT    NOT NULL,
+	PRIMARY KEY (labels, key)
+) WITHOUT ROWID;
+
+-- When each trampoline belonged to which set; until_ns 0: it does, or its process has ended.
+CREATE TABLE label_uses (
+	process    INTEGER NOT NULL REFERENCES processes (id),
+	trampoline INTEGER NOT NULL,
+	from_ns    INTEGER NOT NULL,
+	until_ns   INTEGER NOT NULL,
+	labels     INTEGER NOT NULL,
+	address    INTEGER NOT NULL, -- as it was in the process
+	PRIMARY KEY (process, trampoline, from_ns)
+) WITHOUT ROWID;
+
+-- OpenTelemetry's ids, as programs publish them for their threads.
+CREATE TABLE trace_contexts (
+	id            INTEGER PRIMARY KEY,
+	epoch         INTEGER NOT NULL,
+	otel_trace_id TEXT    NOT NULL,
+	otel_span_id  TEXT    NOT NULL
+);
+CREATE INDEX trace_contexts_by_span ON trace_contexts (otel_span_id);
+
+-- Texts of queries, once each. labels: of their comments.
 CREATE TABLE statements (
 	id                    INTEGER PRIMARY KEY,
 	hash                  INTEGER NOT NULL,
 	normalized_query_hash INTEGER NOT NULL,
 	is_cut                INTEGER NOT NULL, -- the text was longer
-	query                 TEXT    NOT NULL
+	query                 TEXT    NOT NULL,
+	labels                INTEGER NOT NULL DEFAULT 0
 );
 CREATE INDEX statements_by_hash ON statements (hash);
 
@@ -212,7 +257,9 @@ CREATE TABLE queries (
 	session            INTEGER NOT NULL DEFAULT 0,
 	parent             INTEGER NOT NULL DEFAULT 0,
 	batch              INTEGER NOT NULL DEFAULT 0,
-	execution_ns       INTEGER DEFAULT NULL
+	execution_ns       INTEGER DEFAULT NULL,
+	labels             INTEGER NOT NULL DEFAULT 0,
+	context            INTEGER NOT NULL DEFAULT 0
 	-- end of columns.h
 );
 CREATE INDEX queries_by_query_id ON queries (query_id);
@@ -234,7 +281,9 @@ CREATE TABLE samples (
 	cpu_id             INTEGER NOT NULL,
 	weight             INTEGER NOT NULL,
 	truncated          INTEGER NOT NULL,
-	size               INTEGER NOT NULL
+	size               INTEGER NOT NULL,
+	labels             INTEGER NOT NULL DEFAULT 0,
+	context            INTEGER NOT NULL DEFAULT 0
 	-- end of columns.h
 );
 
@@ -354,6 +403,9 @@ SELECT
 	q.session AS session_id,
 	CAST(s.size + s.weight * r.period_ns AS INTEGER) AS value,
 	r.unit AS unit,
+	CASE WHEN h.id IS NULL THEN coalesce(g.labels, '{}') WHEN g.id IS NULL THEN h.labels ELSE (SELECT '{' || group_concat(v.member) || '}' FROM label_values AS v WHERE v.labels = h.id OR (v.labels = g.id AND NOT EXISTS (SELECT 1 FROM label_values AS w WHERE w.labels = h.id AND w.key = v.key))) END AS labels,
+	coalesce(c.otel_trace_id, nullif(h.otel_trace_id, ''), g.otel_trace_id, '') AS otel_trace_id,
+	coalesce(c.otel_span_id, nullif(h.otel_span_id, ''), g.otel_span_id, '') AS otel_span_id,
 	-- end of columns.h
 	(SELECT '[' || coalesce(group_concat('"' || replace(replace(function, '\', '\\'), '"', '\"') || '"'), '') || ']' FROM stack_frames
 	 WHERE stack_id = s.stack AND inlined = 0) AS symbols,
@@ -365,7 +417,11 @@ LEFT JOIN series AS r ON r.id = s.series
 LEFT JOIN threads AS t ON t.id = r.thread
 LEFT JOIN processes AS p ON p.id = t.process
 LEFT JOIN queries AS q ON q.id = s.query AND s.timestamp_ns BETWEEN q.first_ns AND q.last_ns
-LEFT JOIN stacks AS k ON k.id = s.stack;
+LEFT JOIN stacks AS k ON k.id = s.stack
+LEFT JOIN statements AS x ON x.id = q.statement
+LEFT JOIN label_sets AS g ON g.id = s.labels
+LEFT JOIN label_sets AS h ON h.id = x.labels
+LEFT JOIN trace_contexts AS c ON c.id = s.context;
 
 CREATE VIEW query_log AS
 SELECT
@@ -401,13 +457,19 @@ SELECT
 	q.expanded_query AS expanded_query,
 	q.session AS session_id,
 	coalesce(p.query_id, '') AS parent_query_id,
-	CAST(coalesce(q.execution_ns, q.query_duration_ns) AS INTEGER) AS execution_time_ns
+	CAST(coalesce(q.execution_ns, q.query_duration_ns) AS INTEGER) AS execution_time_ns,
+	CASE WHEN h.id IS NULL THEN coalesce(g.labels, '{}') WHEN g.id IS NULL THEN h.labels ELSE (SELECT '{' || group_concat(v.member) || '}' FROM label_values AS v WHERE v.labels = h.id OR (v.labels = g.id AND NOT EXISTS (SELECT 1 FROM label_values AS w WHERE w.labels = h.id AND w.key = v.key))) END AS labels,
+	coalesce(c.otel_trace_id, nullif(h.otel_trace_id, ''), g.otel_trace_id, '') AS otel_trace_id,
+	coalesce(c.otel_span_id, nullif(h.otel_span_id, ''), g.otel_span_id, '') AS otel_span_id
 	-- end of columns.h
 FROM queries AS q
 LEFT JOIN queries AS i ON i.id = q.initial
 LEFT JOIN queries AS p ON p.id = q.parent
 LEFT JOIN statements AS x ON x.id = q.statement
 LEFT JOIN libraries AS l ON l.id = q.library
+LEFT JOIN label_sets AS g ON g.id = q.labels
+LEFT JOIN label_sets AS h ON h.id = x.labels
+LEFT JOIN trace_contexts AS c ON c.id = q.context
 WHERE q.finished OR q.statement;
 
 -- The statements of each program, with all their runs: see statement_counters.
@@ -444,6 +506,24 @@ SELECT
 	-- end of columns.h
 FROM statement_counters AS c
 LEFT JOIN statements AS x ON x.id = c.statement;
+
+-- What each trampoline meant, for those who have stacks from elsewhere: its code has 32 bytes.
+CREATE VIEW label_history AS
+SELECT
+	-- columns.h: label_history
+	p.hostname AS hostname,
+	p.process_id AS process_id,
+	printf('qp_label_trampoline_%d', u.trampoline) AS trampoline,
+	u.address AS address,
+	v.key AS key,
+	v.value AS value,
+	u.from_ns AS from_ns,
+	nullif(u.until_ns, 0) AS until_ns,
+	0 AS session_id
+	-- end of columns.h
+FROM label_uses AS u
+JOIN label_values AS v USING (labels)
+JOIN processes AS p ON p.id = u.process;
 
 -- The samples of each batch: the late ones that name it, and those of its process in its
 -- range of time that are not late.

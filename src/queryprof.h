@@ -183,6 +183,46 @@ QP_API int qp_query_begin(const qp_query *query);
  * went well; `exception` may be NULL. Error: QP_NOT_RUNNING. */
 QP_API int qp_query_end(int64_t exception_code, const char *exception);
 
+/* --- labels: why a thread does what it does ---------------------------------------------
+ *
+ * The samples of a thread carry the labels that are in force on it, as a JSON object in the
+ * column `labels`. Of labels with one key the innermost counts. Nothing here needs qp_init(). */
+
+typedef struct qp_label {
+	const char *key;  /* up to 128 bytes, not empty */
+	const char *text; /* up to 1,024 bytes, the rest is cut; NULL: the number */
+	int64_t number;
+	const char *unit; /* of the number, as "bytes"; may be NULL */
+} qp_label;
+
+typedef struct qp_label_set qp_label_set;
+
+/* A set of up to 64 labels; the first of a key is kept. Equal sets are one. NULL with an error:
+ * QP_INVALID, QP_NOMEM. */
+QP_API qp_label_set *qp_labels_new(const qp_label *labels, size_t count);
+
+/* The set is not used again by the caller. At any time: threads that are inside the set keep its
+ * labels until they leave. NULL is nothing. */
+QP_API void qp_labels_free(qp_label_set *set);
+
+/* function(argument) under the set: an indirect call through code that is the set's own, so that
+ * the labels stand on the stack and cost nothing to set. C++ exceptions pass through, and so do
+ * longjmp() and coroutines. Set NULL: a plain call.
+ * There are 4,096 such pieces of code ("trampolines"); sets beyond them share one, which only
+ * queryprof's own samples tell apart (the metric label_sets_without_trampoline). */
+QP_API void qp_labels_run(const qp_label_set *set, void (*function)(void *), void *argument);
+
+/* For code that cannot be wrapped in a call: from here to qp_labels_leave(), with what this
+ * returned, the calling thread is under the set, instead of the one that it had entered. NULL:
+ * under none. */
+QP_API uint64_t qp_labels_enter(const qp_label_set *set);
+QP_API void qp_labels_leave(uint64_t before);
+
+/* A label of the queries of an attached connection, as SELECT set_label(key, text) has it; `db`
+ * NULL: of what new connections and qp_query_begin() start with. `text` NULL: none any more.
+ * Errors: QP_INVALID. */
+QP_API int qp_set_label(struct sqlite3 *db, const char *key, const char *text);
+
 /* Stack trace of the thread that a signal interrupted; `ucontext` is the third
  * argument of its SA_SIGINFO handler. Writes at most `max` entries, leaf first:
  * the interrupted address, then for each caller an address inside its call

@@ -16,6 +16,7 @@
 #include "entry/process.h"
 #include "sql/metrics.h"
 #include "sql/trace_names.h"
+#include "watch/session_labels.h"
 #include "watch/hooks.h"
 #include "watch/calling.h"
 #include "watch/session.h"
@@ -232,6 +233,24 @@ int qp_set(sqlite3 *db, const char *name, const char *value)
 	settings_init();
 	code = session_set(session, name, value, SETTING_FROM_C, &error);
 	return code ? error_take(code, error, "the setting was refused") : QP_OK;
+}
+
+int qp_set_label(sqlite3 *db, const char *key, const char *text)
+{
+	struct session *session;
+	int code = session_for(db, &session);
+	char *labels;
+
+	if (code)
+		return code;
+	if (!key || !*key)
+		return error_set(QP_INVALID, "qp_set_label: a key is needed");
+	settings_init();
+	labels = session_labels_with(session, key, text, NULL);
+	code = labels ? qp_set(db, "query_profiler_labels", labels)
+	              : error_set(QP_NOMEM, "qp_set_label: no memory");
+	free(labels);
+	return code;
 }
 
 int qp_get(sqlite3 *db, const char *name, char *value, size_t size)

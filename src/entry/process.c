@@ -18,6 +18,7 @@
 #include "entry/mark.h"
 #include "hook/exit.h"
 #include "hook/rights.h"
+#include "label/sets.h"
 #include "modules/modules.h"
 #include "sampler/quiesce.h"
 #include "sampler/start.h"
@@ -25,6 +26,7 @@
 #include "watch/hooks.h"
 #include "sql/metrics.h"
 #include "watch/runs.h"
+#include "watch/session_labels.h"
 #include "watch/recording.h"
 #include "settings/settings.h"
 #include "store/store.h"
@@ -147,6 +149,8 @@ static int start(const qp_config *config)
 		store_shutdown();
 		return error_set(QP_SYSTEM, "sampling cannot be started: %s", strerror(error));
 	}
+	session_labels_follow(NULL);
+	label_sets_tell();
 	settings_started(true);
 	return QP_OK;
 }

@@ -23,6 +23,7 @@ enum record_kind {
 	RECORD_THREAD = 3,
 	RECORD_START = 4,
 	RECORD_STATEMENTS = 5, /* query/statement_stats.h has something to store; see statement_record.h */
+	RECORD_LABELS = 8,     /* struct label_record of label/sets.h */
 };
 
 #define TRACE_MAX_FRAMES 512
@@ -81,6 +82,14 @@ enum sample_field_tag {
 	/* int64_t: the value in the type's unit. A sample without this field stands for
 	 * weight × period_ns, if a timer took it. */
 	FIELD_VALUE = 1,
+	/* uint64_t[]: the numbers of the label sets in force, innermost first, see labels.h. */
+	FIELD_LABELS = 3,
+	FIELD_TRACE_CONTEXT = 4, /* struct trace_context */
+};
+
+/* OpenTelemetry's ids of what the thread works for; all zero: none. */
+struct trace_context {
+	unsigned char trace_id[16], span_id[8];
 };
 
 struct sample_field {

@@ -2,6 +2,7 @@
 #include "handler/response.h"
 
 #include "base/sys.h"
+#include "handler/labels.h"
 #include "handler/ledger.h"
 #include "handler/running.h"
 
@@ -24,6 +25,7 @@ void response_write(struct thread *thread, const void *ucontext)
 	}
 	struct unwind_result trace =
 		unwind_trace(ucontext, &thread->stack, thread_memo(thread), to->trace, TRACE_MAX_FRAMES);
+	labels_rename(to->trace, trace.depth);
 	to->depth = trace.depth;
 	to->truncated = trace.truncated;
 	to->generation = trace.generation;

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <ucontext.h>
 
+#include "handler/labels.h"
 #include "handler/ledger.h"
 #include "handler/ring.h"
 #include "handler/running.h"
@@ -52,16 +53,23 @@ static size_t value_bytes(const struct observation *seen)
 /* The most frames that a record of this ring holds; a tiny ring takes fewer. */
 static int max_depth(const struct ring *ring, const struct observation *seen)
 {
-	size_t room = ring_max_payload(ring) - sizeof(struct sample_record) - value_bytes(seen);
+	size_t room = ring_max_payload(ring) - sizeof(struct sample_record) - value_bytes(seen) -
+	              SAMPLE_FIELD_BYTES(LABELS_MAX * sizeof(uint64_t));
 
 	return room / sizeof(uint64_t) < TRACE_MAX_FRAMES ? (int)(room / sizeof(uint64_t)) : TRACE_MAX_FRAMES;
 }
 
+static size_t label_bytes(const struct labels *labels)
+{
+	return labels->count == 0 ? 0 : SAMPLE_FIELD_BYTES(labels->count * sizeof(uint64_t));
+}
+
 static void fill_record(struct sample_record *record, const struct thread *thread,
                         const struct query_tag *tag, const struct observation *seen,
-                        const struct unwind_result *trace)
+                        const struct unwind_result *trace, const struct labels *labels)
 {
 	int cpu = sched_getcpu();
+	void *at = record->trace + trace->depth;
 
 	record->timestamp_ns = seen->timestamp_ns;
 	record->period_ns = seen->period_ns;
@@ -76,8 +84,10 @@ static void fill_record(struct sample_record *record, const struct thread *threa
 	record->flags = trace->truncated ? SAMPLE_TRUNCATED : 0;
 	memcpy(record->trace, thread->handler.trace, (size_t)trace->depth * sizeof(uint64_t));
 	if (!seen->is_timed)
-		sample_field_put(record, record->trace + trace->depth, FIELD_VALUE, &seen->value,
-		                 sizeof(seen->value));
+		at = sample_field_put(record, at, FIELD_VALUE, &seen->value, sizeof(seen->value));
+	if (labels->count != 0)
+		sample_field_put(record, at, FIELD_LABELS, labels->numbers,
+		                 labels->count * (uint32_t)sizeof(uint64_t));
 }
 
 /* Behind the run's first sample, or a later one if the ring was full. */
@@ -108,14 +118,17 @@ static bool store(struct thread *thread, struct ring *ring, const struct query_t
 	/* Unwound beside the ring: the record is reserved with its exact size. */
 	struct unwind_result trace = unwind_trace(ucontext, &thread->stack, thread_memo(thread),
 	                                          thread->handler.trace, max_depth(ring, seen));
-	struct sample_record *record = ring_reserve(
-		ring, sizeof(*record) + (size_t)trace.depth * sizeof(uint64_t) + value_bytes(seen));
+	struct labels *labels = &thread->handler.labels;
+	labels_collect(labels, ucontext, &thread->stack, thread->handler.trace, trace.depth, counts->labels);
+	struct sample_record *record =
+		ring_reserve(ring, sizeof(*record) + (size_t)trace.depth * sizeof(uint64_t) +
+	                                   value_bytes(seen) + label_bytes(labels));
 	if (record == NULL) {
 		ledger_count(thread, LEDGER_DROPPED, 1);
 		add(&counts->dropped, 1);
 		return false;
 	}
-	fill_record(record, thread, tag, seen, &trace);
+	fill_record(record, thread, tag, seen, &trace, labels);
 	ring_commit(ring, record, RECORD_SAMPLE);
 	tell_start(thread, ring, tag);
 

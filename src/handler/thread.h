@@ -18,6 +18,7 @@
 #include <stdint.h>
 
 #include "base/fast_clock.h"
+#include "handler/labels.h"
 #include "handler/ledger.h"
 #include "handler/record.h"
 #include "handler/unwind/unwind.h"
@@ -44,6 +45,7 @@ struct query_counts {
 	uint64_t dropped;
 	uint64_t truncated;
 	uint64_t worker_cpu_ns; /* not the handler's: CPU time of its worker threads */
+	uint64_t labels;        /* the number of the query's own label set, 0: none */
 };
 
 /* What a sample is tagged with while a query runs on its thread. */
@@ -151,6 +153,7 @@ struct thread {
 		uintptr_t frame;                    /* where the running one's stack frame is */
 		uint64_t counters[LEDGER_COUNTERS]; /* never reset: slots are added up */
 		uint64_t trace[TRACE_MAX_FRAMES];   /* of the sample that is being taken */
+		struct labels labels;
 	} handler;
 
 	/* Written by other threads, too: atomic. */

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "handler/labels.h"
 #include "handler/ring.h"
 #include "query/cpu_clock.h"
 #include "query/query_record.h"
@@ -69,6 +70,7 @@ void query_start(struct query_run *run, struct thread *thread)
 	memset(&run->counts, 0, sizeof(run->counts));
 	run->counts.start.thread_id = thread->id;
 	now = read_clock(thread);
+	run->labels = labels_entered;
 	run->start_monotonic_ns = run->left_ns = now;
 	run->counts.start.realtime_ns = now + thread->realtime_offset_ns;
 	key = make_key(thread, run->session, run->counts.start.realtime_ns);
@@ -232,6 +234,8 @@ static void fill_record(struct query_record *record, const struct query_run *run
 		record->samples[type] = load(&run->counts.samples[type]);
 		record->weights[type] = load(&run->counts.weights[type]);
 	}
+	record->labels[0] = run->labels;
+	record->labels[1] = run->counts.labels;
 	record->samples_dropped = load(&run->counts.dropped);
 	record->samples_truncated = load(&run->counts.truncated);
 	record->exception_code = end->exception_code;

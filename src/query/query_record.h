@@ -47,7 +47,9 @@ struct query_record {
 	uint64_t vm_steps, fullscan_steps, sorts, autoindexes, memory_usage;
 	uint64_t samples[TRACE_TYPES]; /* records committed to the ring */
 	uint64_t weights[TRACE_TYPES]; /* their weights added up */
-	uint64_t samples_dropped;      /* ring full */
+	uint64_t labels[2];            /* numbers of its label sets, innermost first; 0: none */
+	struct trace_context context;
+	uint64_t samples_dropped; /* ring full */
 	uint64_t samples_truncated;
 	int64_t exception_code; /* 0: finished well */
 	uint32_t thread_id;

@@ -25,6 +25,7 @@
 #include "sampler/timers.h"
 #include "settings/value.h"
 #include "store/store.h"
+#include "store/write/labels.h"
 #include "symbol/symbol.h"
 
 #define MIB (1024 * 1024ll)
@@ -36,6 +37,7 @@ struct process_settings {
 	int64_t trace_log_flush_interval_ms;
 	int64_t trace_log_ring_bytes;
 	bool trace_log_symbolize;
+	bool query_comment_labels;
 	int64_t log_statements_max;
 	char debug_path[PATH_BYTES + 1];
 };
@@ -44,6 +46,7 @@ static int apply_to_store(const struct process_settings *wanted, char **reason);
 static int refuse_for_ring(const struct process_settings *wanted, char **reason);
 static int apply_statements_max(const struct process_settings *wanted, char **reason);
 static int apply_debug_path(const struct process_settings *wanted, char **reason);
+static int apply_comment_labels(const struct process_settings *wanted, char **reason);
 
 /* A setting of a session, or of the process, and its member there. */
 #define SESSION_AT(setting, member) .info.name = #setting, .offset = offsetof(struct session_settings, member)
@@ -90,6 +93,11 @@ static const struct setting settings[] = {
 	          "connections run, not only this one; only the host program can change it" },
 	{ SESSION(query_id), IS_TEXT(TEXT, QUERY_ID_MAX),
 	  .info.description = "Your own query_id for the next statement; empty: one is made" },
+	{ SESSION_AT(query_profiler_labels, labels), IS_TEXT(LABELS, SESSION_LABELS_MAX),
+	  .info.description = "Labels of the connection's queries, a JSON object; set_label() changes one" },
+	{ PROCESS(query_comment_labels), IS_SWITCH, .info.default_value = 1, .apply = apply_comment_labels,
+	  .info.description =
+	          "Comments that frameworks write into SQL (sqlcommenter, Rails, Marginalia) are labels" },
 	{ PROCESS(trace_log_path), IS_TEXT(PATH, PATH_BYTES), .apply = apply_to_store,
 	  .info.description = "The trace file; empty: a private temporary file that goes with the process" },
 	{ PROCESS(trace_log_max_bytes), IS_NUMBER("bytes", MIB, INT64_MAX), .info.zero = "no bound",
@@ -198,6 +206,7 @@ static void read_defaults(void)
 	new_session = base_session;
 	process = base_process;
 	symbol_set_debug_path(process.debug_path);
+	labels_read_comments(process.query_comment_labels);
 	statement_stats_set_max((size_t)process.log_statements_max);
 }
 
@@ -251,6 +260,13 @@ static int apply_statements_max(const struct process_settings *wanted, char **re
 {
 	(void)reason;
 	statement_stats_set_max((size_t)wanted->log_statements_max);
+	return QP_OK;
+}
+
+static int apply_comment_labels(const struct process_settings *wanted, char **reason)
+{
+	(void)reason;
+	labels_read_comments(wanted->query_comment_labels);
 	return QP_OK;
 }
 

@@ -14,6 +14,8 @@
 
 #define QUERY_ID_MAX 128 /* bytes of a user's own query_id, without the zero */
 
+#define SESSION_LABELS_MAX 1000 /* bytes of a session's labels as JSON */
+
 /* The settings of one session. Read by the threads that run its queries without a
  * lock, hence small scalars; query_id is taken and cleared under the connection's
  * own serialisation. */
@@ -26,6 +28,7 @@ struct session_settings {
 	uint64_t stack_trace_timeout_ms;
 	bool show_queries_of_other_sessions;
 	char query_id[QUERY_ID_MAX + 1]; /* for the next statement; "" none */
+	char labels[SESSION_LABELS_MAX + 1]; /* a set as label/pairs.h has it; "" none */
 };
 
 /* Reads the environment (secure_getenv) into the defaults, once. A bad value

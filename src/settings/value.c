@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/text.h"
+#include "label/json.h"
 #include "settings/number.h"
 
 _Static_assert(sizeof(uint64_t) == sizeof(int64_t), "one kind of number behind all of them");
@@ -28,6 +29,9 @@ char *setting_allowed(const struct setting *setting)
 	case TEXT:
 	case PATH:
 	case PATHS: return text_format("allowed are texts of at most %lld bytes", (long long)info->max);
+	case LABELS:
+		return text_format("allowed is a JSON object of texts and integers, as {\"tenant\":\"acme\"}, "
+		                   "of at most %lld bytes", (long long)info->max);
 	case NUMBER: break;
 	}
 	if (info->zero)
@@ -112,6 +116,20 @@ static bool parse_paths(const char *text, struct setting_value *value)
 	return good;
 }
 
+/* Its keys in order, as label/pairs.h has them. */
+static bool parse_labels(const char *text, size_t room, struct setting_value *value)
+{
+	struct label_pairs pairs = { .items = { 0 } };
+	char *set = label_pairs_add_json(&pairs, text) ? label_pairs_text(&pairs) : NULL;
+	bool fits = set && strlen(set) <= room;
+
+	if (fits)
+		memcpy(value->text, set, strlen(set) + 1);
+	free(set);
+	label_pairs_free(&pairs);
+	return fits;
+}
+
 bool setting_parse(const struct setting *setting, const char *text, struct setting_value *value)
 {
 	const struct setting_info *info = &setting->info;
@@ -125,6 +143,8 @@ bool setting_parse(const struct setting *setting, const char *text, struct setti
 			return parse_path(text, value);
 		if (setting->form == PATHS)
 			return parse_paths(text, value);
+		if (setting->form == LABELS)
+			return parse_labels(text, (size_t)info->max, value);
 		memcpy(value->text, text, strlen(text) + 1);
 		return true;
 	}

@@ -17,7 +17,7 @@
 
 struct process_settings;
 
-enum setting_form { NUMBER, SWITCH, TEXT, PATH, PATHS };
+enum setting_form { NUMBER, SWITCH, TEXT, PATH, PATHS, LABELS };
 
 struct setting {
 	struct setting_info info;

@@ -15,6 +15,7 @@
 #include "trace/address.h"
 #include "symbol/symbol.h"
 #include "trace/process_space.h"
+#include "watch/session_labels.h"
 #include "watch/session_settings.h"
 
 #define SHOWN 60 /* bytes of a bad argument that a message repeats */
@@ -282,6 +283,41 @@ static void set_setting(sqlite3_context *context, int argc, sqlite3_value **argv
 	free(error);
 }
 
+static void change_label(sqlite3_context *context, struct session *session, const char *key,
+                         sqlite3_value *value)
+{
+	const char *text = NULL;
+	int64_t number = 0;
+	bool is_number = sqlite3_value_type(value) == SQLITE_INTEGER;
+	char *error = NULL, *labels;
+
+	if (is_number)
+		number = sqlite3_value_int64(value);
+	else if (sqlite3_value_type(value) != SQLITE_NULL && !(text = text_argument(context, "set_label", value)))
+		return;
+	labels = session_labels_with(session, key, text, is_number ? &number : NULL);
+	if (labels && !session_set(session, "query_profiler_labels", labels, SETTING_FROM_SQL, &error))
+		sqlite3_result_value(context, value);
+	else if (error)
+		result_error(context, "%s", error);
+	else
+		sqlite3_result_error_nomem(context);
+	free(error);
+	free(labels);
+}
+
+static void set_label(sqlite3_context *context, int argc, sqlite3_value **argv)
+{
+	const char *key = text_argument(context, "set_label", argv[0]);
+
+	(void)argc;
+	statements_disown(sqlite3_context_db_handle(context));
+	if (key && *key)
+		change_label(context, sqlite3_user_data(context), key, argv[1]);
+	else if (key)
+		result_error(context, "set_label: an empty key; expected a text");
+}
+
 /* ---------------------------------------------------------------------------- */
 
 static const struct function {
@@ -301,6 +337,7 @@ static const struct function {
 	{ "demangle", 1, demangle, NULL },
 	{ "set_setting", 2, set_setting, NULL },
 	{ "get_setting", 1, get_setting, NULL },
+	{ "set_label", 2, set_label, NULL },
 };
 
 /* Before 3.50 SQLite holds CHECK constraints to SQLITE_DIRECTONLY only where functions

@@ -16,6 +16,7 @@
 #include "base/debug.h"
 #include "handler/ledger.h"
 #include "handler/unwind/unwind.h"
+#include "label/sets.h"
 #include "query/statement_stats.h"
 #include "watch/runs.h"
 #include "sampler/ledger_reader.h"
@@ -68,6 +69,11 @@ static uint64_t get_ring(int which)
 		return ring_dropped(ring);
 	tail = ring_tail(ring); /* first: the head is never behind it */
 	return ring_head(ring) - tail;
+}
+
+static uint64_t get_labels(int which)
+{
+	return label_counter((enum label_counter)which);
 }
 
 static char *text_of_errno(int which)
@@ -198,6 +204,11 @@ static const struct metric {
 	  "CPU time of the flusher" },
 	{ "store_fields_skipped", get_store, NULL, STORE_FIELDS_SKIPPED,
 	  "Optional fields of samples that this version does not know" },
+	{ "label_sets", get_labels, NULL, LABEL_SETS, "Label sets that are there" },
+	{ "label_sets_without_trampoline", get_labels, NULL, LABEL_SETS_WITHOUT,
+	  "Label sets that were made while all trampolines were in use: they share one" },
+	{ "label_sets_unknown", get_store, NULL, STORE_LABELS_UNKNOWN,
+	  "Label sets that a sample named, of which the store got no record" },
 	{ "store_path", NULL, text_of_store, 0, "The trace file in use" },
 	{ "store_error", NULL, text_of_store, 1, "Why nothing can be stored now" },
 

@@ -29,6 +29,8 @@ static const struct column trace_log_columns[] = { TRACE_LOG_COLUMNS(STORED_COLU
 static const struct column query_log_columns[] = { QUERY_LOG_COLUMNS(STORED_COLUMN, NO_COLUMN,
 	                                                             SHOWN_COLUMN) };
 
+static const struct column label_history_columns[] = { LABEL_HISTORY_COLUMNS(SHOWN_COLUMN) };
+
 /* --- settings -------------------------------------------------------------- */
 
 enum settings_column { SETTING_NAME, SETTING_VALUE, SETTING_DEFAULT, SETTING_CHANGED };
@@ -146,6 +148,9 @@ const struct table table_trace_log = { .name = "trace_log",
 const struct table table_query_log = { .name = "query_log",
 	                               TABLE_COLUMNS(query_log_columns),
 	                               .log = "query_log" };
+const struct table table_label_history = { .name = "label_history",
+	                                   TABLE_COLUMNS(label_history_columns),
+	                                   .log = "label_history" };
 const struct table table_settings = {
 	.name = "settings",
 	TABLE_COLUMNS(settings_columns),

@@ -35,6 +35,14 @@
 
 /* clang-format off */
 
+/* The labels of a row of samples or queries (g) and those of its statement's comments (h), which
+ * count first. */
+#define LABELS_SHOWN \
+	"CASE WHEN h.id IS NULL THEN coalesce(g.labels, '{}') WHEN g.id IS NULL THEN h.labels ELSE" \
+	" (SELECT '{' || group_concat(v.member) || '}' FROM label_values AS v WHERE v.labels = h.id OR (v.labels = g.id" \
+	" AND NOT EXISTS (SELECT 1 FROM label_values AS w WHERE w.labels = h.id AND w.key = v.key))) END"
+#define CONTEXT_SHOWN(id) "coalesce(c." id ", nullif(h." id ", ''), g." id ", '')"
+
 /* samples.size is what the value has beyond weight × period_ns: nothing for samples that a
  * timer took. Its name is that of version 1, in which it always was 0: so older rows read the
  * same, and an older process can go on writing to the file. */
@@ -65,6 +73,11 @@
 	SHOWN(session_id, INTEGER, 0, "q.session") \
 	SHOWN(value, INTEGER, 0, "CAST(s.size + s.weight * r.period_ns AS INTEGER)") \
 	SHOWN(unit, TEXT, 0, "r.unit") \
+	FILED(labels, INTEGER, COLUMN_ZERO, sample->labels) \
+	SHOWN(labels, TEXT, 0, LABELS_SHOWN) \
+	FILED(context, INTEGER, COLUMN_ZERO, sample->context) \
+	SHOWN(otel_trace_id, TEXT, 0, CONTEXT_SHOWN("otel_trace_id")) \
+	SHOWN(otel_span_id, TEXT, 0, CONTEXT_SHOWN("otel_span_id")) \
 	MADE(symbols, TEXT, COLUMN_HIDDEN | COLUMN_SYMBOLS) \
 	MADE(lines, TEXT, COLUMN_HIDDEN | COLUMN_LINES)
 
@@ -112,7 +125,12 @@
 	SHOWN(parent_query_id, TEXT, 0, "coalesce(p.query_id, '')") \
 	FILED(batch, INTEGER, COLUMN_ZERO, writer->stored_batch) \
 	FILED(execution_ns, INTEGER, "DEFAULT NULL", record->execution_time_ns) \
-	SHOWN(execution_time_ns, INTEGER, 0, "CAST(coalesce(q.execution_ns, q.query_duration_ns) AS INTEGER)")
+	SHOWN(execution_time_ns, INTEGER, 0, "CAST(coalesce(q.execution_ns, q.query_duration_ns) AS INTEGER)") \
+	FILED(labels, INTEGER, COLUMN_ZERO, rows->labels) \
+	SHOWN(labels, TEXT, 0, LABELS_SHOWN) \
+	FILED(context, INTEGER, COLUMN_ZERO, rows->context) \
+	SHOWN(otel_trace_id, TEXT, 0, CONTEXT_SHOWN("otel_trace_id")) \
+	SHOWN(otel_span_id, TEXT, 0, CONTEXT_SHOWN("otel_span_id"))
 
 /* runs_0, runs_1, …: the buckets of statement_counts.h. */
 #define STATEMENT_PARTS(PART) PART(0) STATEMENT_LATER_PARTS(PART)
@@ -155,6 +173,18 @@
 	LEAST(first_seen_ns, INTEGER, STATEMENT_LEAST(LEAST_SEEN_NS)) \
 	MOST(last_seen_ns, INTEGER, STATEMENT_MOST(MOST_SEEN_NS)) \
 	STATEMENT_PARTS(PART)
+
+/* session_id: the sets are the host's, and no session's. */
+#define LABEL_HISTORY_COLUMNS(SHOWN) \
+	SHOWN(hostname, TEXT, 0, "p.hostname") \
+	SHOWN(process_id, INTEGER, 0, "p.process_id") \
+	SHOWN(trampoline, TEXT, 0, "printf('qp_label_trampoline_%d', u.trampoline)") \
+	SHOWN(address, INTEGER, 0, "u.address") \
+	SHOWN(key, TEXT, 0, "v.key") \
+	SHOWN(value, TEXT, 0, "v.value") \
+	SHOWN(from_ns, INTEGER, 0, "u.from_ns") \
+	SHOWN(until_ns, INTEGER, 0, "nullif(u.until_ns, 0)") \
+	SHOWN(session_id, INTEGER, 0, "0")
 
 /* clang-format on */
 

@@ -20,6 +20,7 @@ enum store_counter {
 	STORE_FLUSHER_CPU_TIME_NS,
 	STORE_FIELDS_SKIPPED,   /* optional fields of samples that this build does not know */
 	STORE_SESSIONS_REFUSED, /* connections that could not be given all of a session */
+	STORE_LABELS_UNKNOWN,   /* label sets that samples name, and nobody knows any more */
 	STORE_COUNTERS,
 };
 

@@ -79,6 +79,13 @@ static void start(struct run *run)
 		__atomic_store_n(&calling_current->runs, calling_current->runs + 1, __ATOMIC_RELAXED);
 }
 
+static void start_query(struct run *run, struct thread *thread)
+{
+	query_start(&run->query, thread);
+	/* Relaxed: what is set now counts for the next run. */
+	run->query.counts.labels = __atomic_load_n(&run->session->label_number, __ATOMIC_RELAXED);
+}
+
 static void count_private(struct session *session)
 {
 	__atomic_store_n(&session->private_runs, session->private_runs + 1, __ATOMIC_RELAXED);
@@ -102,7 +109,7 @@ struct run *runs_begin(struct session *session, sqlite3_stmt *stmt, uint64_t own
 	if (!is_again)
 		set_up(run, session, stmt);
 	start(run);
-	query_start(&run->query, thread);
+	start_query(run, thread);
 	return run;
 }
 
@@ -172,7 +179,7 @@ void runs_begin_again(struct run *run, uint64_t owner, struct thread *thread)
 	count_private(run->session);
 	start(run);
 	name_again(run);
-	query_start(&run->query, thread);
+	start_query(run, thread);
 	query_show_again(&run->query);
 }
 

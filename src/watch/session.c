@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "base/lock.h"
+#include "watch/session_labels.h"
 
 #define TABLE_SLOTS 65536u /* a power of two */
 #define TABLE_FULL (TABLE_SLOTS / 4 * 3)
@@ -101,6 +102,7 @@ void session_release(struct session *session)
 		return;
 	free(session->database);
 	session->database = NULL;
+	session_labels_free(session);
 	pthread_mutex_lock(&table_lock);
 	give_free(session);
 	pthread_mutex_unlock(&table_lock);
@@ -244,6 +246,8 @@ struct session *session_add(sqlite3 *db, const char *database, bool recorded)
 	}
 	pthread_mutex_unlock(&table_lock);
 	free(copy);
+	if (session && settings.labels[0])
+		session_labels_follow(session);
 	return session;
 }
 

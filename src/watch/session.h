@@ -26,6 +26,8 @@ struct session {
 	const struct address_space *space; /* of the SQL functions; NULL: this process's */
 	uint32_t number;                   /* session_id: no other of this process has it, 0 is none's */
 	char *database;                    /* the file of `main`; NULL: not known */
+	struct qp_label_set *labels;       /* session_labels.c */
+	uint64_t label_number;             /* atomic; of its queries, 0: none */
 	/* The host's steps on this connection cannot be hooked: statements are followed
 	 * by sqlite3_trace_v2, see trace_fallback.h. */
 	bool traced;

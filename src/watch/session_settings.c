@@ -2,12 +2,15 @@
 #include "watch/session_settings.h"
 
 #include "watch/recording.h"
+#include "watch/session_labels.h"
 
 int session_set(struct session *session, const char *name, const char *value, enum setting_source source,
                 char **error)
 {
 	int rc = settings_set(session ? &session->settings : NULL, name, value, source, error);
 
+	if (!rc)
+		session_labels_follow(session);
 	if (!rc && session)
 		session_watch(session);
 	else if (!rc)

@@ -59,7 +59,7 @@ def make(path, schema, library, build_id, base=BASE):
         "[%d]" % 0x1234,
     ]
     db.executemany("INSERT INTO stacks VALUES (?, 0, 1, ?)", enumerate(stacks, 1))
-    db.executemany("INSERT INTO statements VALUES (?, 0, ?, 0, ?)", [
+    db.executemany("INSERT INTO statements (id, hash, normalized_query_hash, is_cut, query) VALUES (?, 0, ?, 0, ?)", [
         (1, 0xB000B, "SELECT *\n\tFROM orders WHERE id = 1"),
         (2, 0xB000B, "SELECT *\n\tFROM orders WHERE id = 2"),
         (3, 0xC000C, "SELECT nothing FROM nowhere \x1b[31m"),

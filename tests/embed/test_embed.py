@@ -98,7 +98,7 @@ def make(path, program, schema=SCHEMA, version=4, identity=None):
         (2, f"[{BASE + 0x10},{BASE + ENTRY_AT}]"),
         (3, f"[{NOWHERE | 0x7010}]"),
     ])
-    db.execute("INSERT INTO statements VALUES (1, 0, 77, 0, 'SELECT spin(300)')")
+    db.execute("INSERT INTO statements (id, hash, normalized_query_hash, is_cut, query) VALUES (1, 0, 77, 0, 'SELECT spin(300)')")
     db.execute("INSERT INTO queries (id, query_id, process, first_ns, last_ns, finished, initial, statement,"
                " query_start_ns, query_duration_ns, cpu_time_ns, samples_cpu)"
                " VALUES (1, 'known', 1, ?, ?, 1, 1, 1, ?, ?, ?, 27)",

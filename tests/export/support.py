@@ -37,7 +37,7 @@ def add_odd_rows(path):
     db = sqlite3.connect(path)
     db.execute("INSERT INTO threads VALUES (2, 1, 102, 'sort;er\n')")
     db.execute("INSERT INTO series (id, thread, trace_type, period_ns, epoch) VALUES (3, 2, 'CPU', ?, 1)", (2 * MS,))
-    db.execute("INSERT INTO statements VALUES (5, 0, 14, 0, CAST(? AS TEXT))",
+    db.execute("INSERT INTO statements (id, hash, normalized_query_hash, is_cut, query) VALUES (5, 0, 14, 0, CAST(? AS TEXT))",
                (b"SELECT '</script>\xe2\x82\xac\xff\"' --\x01",))
     start = START + 800 * MS
     db.execute("INSERT INTO queries (id, query_id, process, first_ns, last_ns, finished, initial, statement,"

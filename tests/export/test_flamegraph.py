@@ -139,7 +139,8 @@ def make_program(path, stacks):
         INSERT INTO processes VALUES (1, 'host', 100, {START}, '/opt/app');
         INSERT INTO threads VALUES (1, 1, 101, 'main');
         INSERT INTO series (id, thread, trace_type, period_ns, epoch) VALUES (1, 1, 'CPU', {MS}, 1);
-        INSERT INTO statements VALUES (1, 0, 11, 0, 'SELECT a'), (2, 0, 12, 0, 'SELECT b')""")
+        INSERT INTO statements (id, hash, normalized_query_hash, is_cut, query)
+          VALUES (1, 0, 11, 0, 'SELECT a'), (2, 0, 12, 0, 'SELECT b')""")
     db.execute("INSERT INTO statement_counters (statement, normalized_query_hash, database, program, calls)"
                " VALUES (1, 11, '', '/opt/app', 20000)")
     for i, module in enumerate(sorted(set(modules)), 1):

@@ -6,6 +6,7 @@
 
 #include "trace/embed.h"
 #include "query/statement_stats.h"
+#include "store/write/labels.h"
 #include "queryprof.h"
 
 const char *fake_store_refusal;
@@ -43,4 +44,9 @@ bool embed_chore(sqlite3 *db, int64_t file)
 	(void)db;
 	(void)file;
 	return false;
+}
+
+void labels_read_comments(bool on)
+{
+	(void)on;
 }

@@ -170,7 +170,7 @@ static void make_version(int version, const char *path)
 	         "INSERT INTO series (id, thread, trace_type, period_ns, epoch) VALUES (1, 1, 'CPU', 10, 1); "
 	         "INSERT INTO stacks VALUES (1, 0, 1, "
 	         "'[1,2]');"
-	         "INSERT INTO statements VALUES (1, 0, 4, 0, 'SELECT 1');"
+	         "INSERT INTO statements (id, hash, normalized_query_hash, is_cut, query) VALUES (1, 0, 4, 0, 'SELECT 1');"
 	         "INSERT INTO queries (id, query_id, process, first_ns, last_ns, finished, statement, "
 	         "result_rows)"
 	         " VALUES (1, 'old', 1, 0, 9, 1, 1, 7); INSERT INTO samples (timestamp_ns, series, query, "
@@ -189,7 +189,7 @@ static void bring_up(int version, const char *model)
 	stop_store();
 	upgraded = schema_of(path);
 	assert_string_equal(upgraded, model);
-	assert_string_equal(ask_file(path, "PRAGMA user_version"), "4");
+	assert_string_equal(ask_file(path, "PRAGMA user_version"), "5");
 	assert_string_equal(
 		ask_file(path, "SELECT query, result_rows, prepare_time_ns, library_path, parent_query_id"
 	                       " FROM query_log WHERE query_id = 'old'"),

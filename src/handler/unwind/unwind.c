@@ -327,7 +327,7 @@ trace_anew(const void *ucontext, const struct unwind_stack *stack, const struct 
 		bounds.low = stack->start;
 	fetch_ahead(map, leaf.sp); /* no prefetch faults, whatever the stack */
 	if (leaf.sp < stack->start || leaf.sp >= stack->end || stack->end - leaf.sp < sizeof(uintptr_t)) {
-		result = unwind_unknown(ucontext, map, stack, leaf, trace, (uint32_t)max);
+		result = unwind_unknown(ucontext, map, stack, leaf, trace, (uint32_t)max, NULL);
 	} else if (memo == NULL || memo->busy) {
 		result = walk_plain(ucontext, map, &bounds, leaf, trace, (uint32_t)max);
 	} else {
@@ -357,4 +357,15 @@ struct unwind_result unwind_trace(const void *ucontext, const struct unwind_stac
 			return (struct unwind_result){ (int)depth, false, map->generation };
 	}
 	return trace_anew(ucontext, stack, map, memo, trace, max);
+}
+
+void unwind_watched(const void *ucontext, const struct unwind_stack *stack, struct unwind_watch *watch,
+                    int max)
+{
+	const struct code_map *map = code_map_current();
+
+	watch->count = 0;
+	if (map != NULL)
+		unwind_unknown(ucontext, code_map_moved(map) ? &no_map : map, stack,
+		               arch_interrupted_frame(ucontext), NULL, (uint32_t)max, watch);
 }

@@ -33,6 +33,16 @@ extern const unsigned unwind_memo_bytes;
  * for unwinding, and a memo of 32 KiB for each sampled thread. */
 extern const unsigned unwind_cache_bytes;
 
+/* Frames whose code lies in [code, code_end), by a second walk: those that were left by the call
+ * at `call` bytes into a piece of code, of which each has `bytes`. `words` gets, leaf first, two
+ * words of each such frame, from `offset` above its stack pointer on. */
+#define UNWIND_WATCHED_MAX 16
+struct unwind_watch {
+	uintptr_t code, code_end, bytes, call, offset;
+	uint32_t count;
+	uintptr_t words[UNWIND_WATCHED_MAX][2];
+};
+
 struct unwind_result {
 	int depth;           /* entries written, >= 1 unless max is 0 */
 	bool truncated;      /* the bottom of the stack was not reached */
@@ -45,5 +55,9 @@ struct unwind_result {
  * has its exact address. */
 struct unwind_result unwind_trace(const void *ucontext, const struct unwind_stack *stack,
                                   struct unwind_memo *memo, uint64_t *trace, int max);
+
+/* Walks at most `max` frames again, for `watch`. */
+void unwind_watched(const void *ucontext, const struct unwind_stack *stack, struct unwind_watch *watch,
+                    int max);
 
 #endif

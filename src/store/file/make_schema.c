@@ -36,6 +36,8 @@ static const struct line trace_log[] = { TRACE_LOG_COLUMNS(SELECT_SAMPLES, NOTHI
 	                                                   NOTHING){ 0 } };
 static const struct line query_log[] = { QUERY_LOG_COLUMNS(SELECT_QUERIES, NOTHING, SELECT_SHOWN){ 0 } };
 
+static const struct line label_history[] = { LABEL_HISTORY_COLUMNS(SELECT_SHOWN){ 0 } };
+
 #define SELECT_SHOWN_COUNTERS(name, type, expression, value) { #name, expression },
 #define DEFINE_KEY(name, type, value) { #name, #type " NOT NULL" },
 #define DEFINE_COUNTER(name, type, value) { #name, #type " " COLUMN_ZERO },
@@ -60,6 +62,7 @@ static const struct region {
 	{ "query_log", query_log, true, false },
 	{ "statement_counters", statement_counters, false, true },
 	{ "statement_stats", statement_stats, true, false },
+	{ "label_history", label_history, true, false },
 };
 
 static void print_region(FILE *out, const struct region *region)

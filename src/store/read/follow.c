@@ -30,6 +30,9 @@ static const char *const selections[] = {
 				" LEFT JOIN queries AS p ON p.id = q.parent LEFT JOIN statements AS x ON "
 				"x.id = q.statement"
 				" LEFT JOIN libraries AS l ON l.id = q.library"
+				" LEFT JOIN label_sets AS g ON g.id = q.labels"
+				" LEFT JOIN label_sets AS h ON h.id = x.labels"
+				" LEFT JOIN trace_contexts AS c ON c.id = q.context"
 				" WHERE q.batch > ?1 AND q.batch <= ?2 AND q.id > 0 ORDER BY q.batch, q.id",
 	[FOLLOW_THREADS] = THREADS_SQL,
 };

@@ -14,6 +14,7 @@
 #include "sampler/sample_reader.h"
 #include "store/write/batch.h"
 #include "store/write/intern.h"
+#include "store/write/labels.h"
 #include "store/write/sample_rows.h"
 #include "store/write/statements.h"
 
@@ -25,8 +26,11 @@
 
 /* The optional fields of a sample, as far as this build knows them. */
 struct sample_fields {
-	bool has_value;
+	bool has_value, has_context;
 	int64_t value;
+	const uint64_t *labels;
+	size_t label_count;
+	struct trace_context context;
 	size_t skipped;
 };
 
@@ -40,6 +44,12 @@ static struct sample_fields read_fields(const struct sample_record *record, size
 		if (field->tag == FIELD_VALUE && field->size == sizeof fields.value) {
 			fields.has_value = true;
 			memcpy(&fields.value, field->content, sizeof fields.value);
+		} else if (field->tag == FIELD_LABELS) {
+			fields.labels = field->content;
+			fields.label_count = field->size / sizeof *fields.labels;
+		} else if (field->tag == FIELD_TRACE_CONTEXT && field->size == sizeof fields.context) {
+			memcpy(&fields.context, field->content, sizeof fields.context);
+			fields.has_context = true;
 		} else {
 			fields.skipped++;
 		}
@@ -76,6 +86,33 @@ static void count_sample(struct writer *writer, uint32_t index, const struct sam
 		span->cpu_time_ns += (int64_t)(record->weight * record->period_ns);
 }
 
+/* The query is under the labels of its first sample: only there the trampolines are seen. */
+static int label_sample(struct writer *writer, const struct sample_record *record,
+                        const struct sample_fields *fields, struct pending_sample *sample)
+{
+	struct query_span *span = sample->span < writer->span_count ? &writer->spans[sample->span] : NULL;
+	struct known_query *known;
+
+	if (!fields->label_count && !fields->has_context)
+		return SQLITE_OK;
+	sample->labels = labels_combine(writer, fields->labels, fields->label_count);
+	if (sample->labels < 0)
+		return (int)-sample->labels;
+	sample->context = fields->has_context ? labels_intern_context(writer, &fields->context) : 0;
+	if (sample->context < 0)
+		return (int)-sample->context;
+	if (span && !span->labels)
+		span->labels = sample->labels;
+	if (span && !span->context)
+		span->context = sample->context;
+	known = span ? intern_known_query(writer, record->query) : NULL;
+	if (known && !known->labels)
+		known->labels = sample->labels;
+	if (known && !known->context)
+		known->context = sample->context;
+	return SQLITE_OK;
+}
+
 static int take_sample(struct writer *writer, const struct sample_record *record, size_t size)
 {
 	struct pending_sample *sample = &writer->samples[writer->sample_count];
@@ -104,6 +141,9 @@ static int take_sample(struct writer *writer, const struct sample_record *record
 			return (int)-row;
 		count_sample(writer, sample->span, record);
 	}
+	int code = label_sample(writer, record, &fields, sample);
+	if (code)
+		return code;
 	writer->sample_count++;
 	writer->fields_skipped += fields.skipped;
 	writer->bytes += SAMPLE_BYTES;
@@ -146,7 +186,7 @@ static int set_query_id(struct writer *writer, int64_t row, const struct query_t
 
 /* Rows that a query's row names. */
 struct query_rows {
-	int64_t query, initial, parent, statement, library;
+	int64_t query, initial, parent, statement, library, labels, context;
 };
 
 static void bind_INTEGER(sqlite3_stmt *statement, int index, int64_t number)
@@ -270,6 +310,19 @@ static int take_start(struct writer *writer, const struct start_record *record, 
 	return code;
 }
 
+/* What its samples have told, if there are some, has the trampolines, too. */
+static int find_labels(struct writer *writer, const struct query_record *record, struct query_rows *rows)
+{
+	const struct known_query *known = intern_known_query(writer, record->query);
+	size_t from = record->labels[0] == 0, count = 2 - from - (record->labels[1] == 0);
+
+	rows->labels =
+		known && known->labels ? known->labels : labels_combine(writer, record->labels + from, count);
+	rows->context =
+		known && known->context ? known->context : labels_intern_context(writer, &record->context);
+	return rows->labels < 0 ? (int)-rows->labels : rows->context < 0 ? (int)-rows->context : SQLITE_OK;
+}
+
 static int take_query(struct writer *writer, const struct query_record *record, size_t size)
 {
 	const struct stretch stretch = { (int64_t)record->start_realtime_ns,
@@ -290,7 +343,9 @@ static int take_query(struct writer *writer, const struct query_record *record, 
 	rows.library = intern_library(writer, texts.library.bytes, texts.library.size);
 	if (rows.library < 0)
 		return (int)-rows.library;
-	code = write_query(writer, &rows, record, &texts);
+	code = find_labels(writer, record, &rows);
+	if (!code)
+		code = write_query(writer, &rows, record, &texts);
 	if (!code)
 		code = leave_first_statement(writer, record->query, rows.statement);
 	if (!code && texts.query_id.size)
@@ -320,6 +375,7 @@ static int take_record(struct writer *writer, unsigned kind, const void *record,
 	case RECORD_START: return take_start(writer, record, size);
 	case RECORD_THREAD: return take_thread(writer, record, size);
 	case RECORD_STATEMENTS: return statements_write_record(writer, record, size);
+	case RECORD_LABELS: return labels_take(writer, record, size);
 	default: return SQLITE_OK;
 	}
 }
@@ -354,7 +410,9 @@ static int write_spans(struct writer *writer)
 			                   span->samples[TRACE_REAL],
 			                   span->weights[TRACE_CPU],
 			                   span->weights[TRACE_REAL],
-			                   span->cpu_time_ns };
+			                   span->cpu_time_ns,
+			                   span->labels,
+			                   span->context };
 		for (int at = 0; at < (int)(sizeof values / sizeof *values); at++)
 			sqlite3_bind_int64(statement, at + 1, values[at]);
 		code = writer_run(writer, WRITE_QUERY_RANGE);

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "query/normalize.h"
+#include "store/write/labels.h"
 #include "store/write/place.h"
 
 /* The row that an insert made. */
@@ -346,7 +347,12 @@ int64_t intern_statement(struct writer *writer, const char *text, size_t size, b
 	sqlite3_bind_int(statement, 3, is_cut);
 	row = writer_number(writer, WRITE_FIND_STATEMENT);
 	if (!row) {
+		int64_t labels = labels_of_comments(writer, text, size);
+
+		if (labels < 0)
+			return labels;
 		statement = writer_statement(writer, WRITE_STATEMENT);
+		sqlite3_bind_int64(statement, 5, labels);
 		sqlite3_bind_int64(statement, 1, (int64_t)key.first);
 		sqlite3_bind_int64(statement, 2, (int64_t)(shape ? shape : normalize_hash(text, size)));
 		sqlite3_bind_int(statement, 3, is_cut);

@@ -21,6 +21,7 @@
 #include <stdio.h>
 
 #include "store/control.h"
+#include "store/write/labels.h"
 #include "store/write/statements.h"
 
 #define WAL_MAX_BYTES (16 << 20)
@@ -185,8 +186,9 @@ static int remove_queries(sqlite3 *db, const struct cut *cut)
 	return code;
 }
 
-static int remove_before(sqlite3 *db, const struct cut *cut, uint64_t *removed)
+static int remove_before(struct writer *writer, const struct cut *cut, uint64_t *removed)
 {
+	sqlite3 *db = writer->database.db;
 	int64_t epoch;
 	int code = run_with(db, "DELETE FROM samples WHERE timestamp_ns < %" PRId64, cut->time_ns, 0);
 
@@ -210,13 +212,18 @@ static int remove_before(sqlite3 *db, const struct cut *cut, uint64_t *removed)
 		code = run(db, "DELETE FROM stacks WHERE id NOT IN (SELECT stack FROM samples)");
 		if (!code)
 			code = run(db, "DELETE FROM epochs WHERE id < (SELECT max(id) FROM epochs)");
+		if (!code)
+			code = labels_remove(writer, 0, cut->time_ns, true);
 	}
 	if (code)
 		return code;
 	epoch = ask(db, "SELECT coalesce(max(id), 0) FROM epochs WHERE start_ns <= %" PRId64, cut->time_ns);
 	code = run_with(db, "DELETE FROM epochs WHERE id < %" PRId64, epoch, 0);
-	if (!code && sqlite3_changes64(db) > 0)
+	if (!code && sqlite3_changes64(db) > 0) {
 		code = remove_unused_rows(db, epoch);
+		if (!code)
+			code = labels_remove(writer, epoch, cut->time_ns, false);
+	}
 	return code ? code : remove_queries(db, cut);
 }
 
@@ -239,7 +246,7 @@ static int remove_step(struct writer *writer, int64_t bytes, int64_t max_bytes, 
 		samples = STEP_MIN;
 	cut = choose_cut(db, samples, queries < STEP_MAX ? queries : STEP_MAX);
 	*last = cut.last && cut.query == INT64_MAX;
-	code = remove_before(db, &cut, &removed);
+	code = remove_before(writer, &cut, &removed);
 	if (!code)
 		code = run(db, "UPDATE state SET removals = removals + 1");
 	if (!code)

@@ -53,8 +53,8 @@ static const char *const statement_sql[WRITE_STATEMENTS] = {
 	[WRITE_STACK] = "INSERT INTO stacks (hash, epoch, trace) VALUES (?1, ?2, ?3)",
 	[WRITE_STACK_EPOCH] = "UPDATE stacks SET epoch = ?1 WHERE id = ?2",
 	[WRITE_FIND_STATEMENT] = "SELECT id FROM statements WHERE hash = ?1 AND query = ?2 AND is_cut = ?3",
-	[WRITE_STATEMENT] =
-		"INSERT INTO statements (hash, normalized_query_hash, is_cut, query) VALUES (?1, ?2, ?3, ?4)",
+	[WRITE_STATEMENT] = "INSERT INTO statements (hash, normalized_query_hash, is_cut, query, labels)"
+			    " VALUES (?1, ?2, ?3, ?4, ?5)",
 	[WRITE_FIND_LIBRARY] = "SELECT id FROM libraries WHERE path = ?1 AND version = ?2",
 	[WRITE_LIBRARY] = "INSERT INTO libraries (path, version) VALUES (?1, ?2)",
 	[WRITE_FIND_QUERY] = "SELECT id FROM queries WHERE query_id = ?1 AND process = ?2",
@@ -77,7 +77,8 @@ static const char *const statement_sql[WRITE_STATEMENTS] = {
 		" weight_cpu = weight_cpu + (NOT finished) * ?6, weight_real = weight_real + (NOT finished) "
 		"* ?7,"
 		" cpu_time_ns = cpu_time_ns + (NOT finished) * ?8, query_duration_ns ="
-		" iif(finished OR NOT statement, query_duration_ns, max(last_ns, ?3) - query_start_ns)"
+		" iif(finished OR NOT statement, query_duration_ns, max(last_ns, ?3) - query_start_ns),"
+		" labels = iif(labels, labels, ?9), context = iif(context, context, ?10)"
 		" WHERE id = ?1",
 	[WRITE_SAMPLE] = "INSERT INTO samples (timestamp_ns" TRACE_LOG_COLUMNS(
 		NAME_STORED, NAME_FILED, WRITER_NOTHING,
@@ -101,6 +102,22 @@ static const char *const statement_sql[WRITE_STATEMENTS] = {
 		       " VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
 	[WRITE_LATE_SAMPLE] = "INSERT INTO late_samples (timestamp_ns, batch) VALUES (?1, ?2)",
 	[WRITE_STATEMENT_COUNTS] = STATEMENTS_UPSERT,
+	[WRITE_FIND_LABELS] = "SELECT id FROM label_sets WHERE hash = ?1",
+	[WRITE_LABELS] = "INSERT INTO label_sets (hash, epoch, labels, units, otel_trace_id, otel_span_id)"
+			 " VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+	[WRITE_LABELS_TEXT] = "SELECT labels || units FROM label_sets WHERE id = ?1",
+	[WRITE_LABELS_EPOCH] = "UPDATE label_sets SET epoch = ?1 WHERE id = ?2 AND epoch <> ?1",
+	[WRITE_LABEL_VALUE] = "INSERT OR IGNORE INTO label_values (labels, key, value, unit, member) VALUES "
+	                      "(?1, ?2, ?3, ?4, ?5)",
+	[WRITE_LABEL_USE] =
+		"INSERT OR IGNORE INTO label_uses (process, trampoline, from_ns, until_ns, labels, address)"
+		" VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+	[WRITE_LABEL_USE_END] = "UPDATE label_uses SET until_ns = ?4"
+				" WHERE process = ?1 AND trampoline = ?2 AND from_ns = ?3",
+	[WRITE_FIND_CONTEXT] = "SELECT id FROM trace_contexts WHERE otel_span_id = ?1 AND otel_trace_id = ?2",
+	[WRITE_CONTEXT] =
+		"INSERT INTO trace_contexts (otel_span_id, otel_trace_id, epoch) VALUES (?1, ?2, ?3)",
+	[WRITE_CONTEXT_EPOCH] = "UPDATE trace_contexts SET epoch = ?1 WHERE id = ?2 AND epoch <> ?1",
 };
 
 /* --- prepared statements ------------------------------------------------------- */
@@ -207,6 +224,8 @@ bool writer_init(struct writer *writer, bool (*give_up)(void *context), void *co
 		.texts = HASH_TABLE_OF(struct known_text, 1 << 14),
 		.libraries = HASH_TABLE_OF(struct known_text, 16),
 		.modules = HASH_TABLE_OF(struct placed_module, 1 << 14),
+		.labels = HASH_TABLE_OF(struct known_labels, 1 << 16),
+		.contexts = HASH_TABLE_OF(struct known_labels, 1 << 14),
 		.span_room = 2 * WRITER_BATCH,
 		.give_up = give_up,
 		.context = context,
@@ -225,7 +244,7 @@ void writer_free(struct writer *writer)
 {
 	struct hash_table *tables[] = { &writer->threads, &writer->series, &writer->stacks,
 		                        &writer->queries, &writer->texts,  &writer->libraries,
-		                        &writer->modules };
+		                        &writer->modules, &writer->labels, &writer->contexts };
 
 	for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
 		hash_table_free(tables[i]);
@@ -248,7 +267,8 @@ static void forget_thread_row(void *context, void *entry)
 void writer_forget(struct writer *writer)
 {
 	struct hash_table *tables[] = { &writer->series, &writer->stacks,    &writer->queries,
-		                        &writer->texts,  &writer->libraries, &writer->modules };
+		                        &writer->texts,  &writer->libraries, &writer->modules,
+		                        &writer->labels, &writer->contexts };
 
 	for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
 		hash_table_clear(tables[i]);

@@ -58,6 +58,16 @@ enum writer_statement {
 	WRITE_LATE_SAMPLE,
 	WRITE_LOSS,
 	WRITE_STATEMENT_COUNTS,
+	WRITE_FIND_LABELS,
+	WRITE_LABELS,
+	WRITE_LABELS_TEXT,
+	WRITE_LABELS_EPOCH,
+	WRITE_LABEL_VALUE,
+	WRITE_LABEL_USE,
+	WRITE_LABEL_USE_END,
+	WRITE_FIND_CONTEXT,
+	WRITE_CONTEXT,
+	WRITE_CONTEXT_EPOCH,
 	WRITE_STATEMENTS,
 };
 
@@ -73,7 +83,8 @@ struct pending_sample {
 	int64_t timestamp_ns;
 	int64_t series, stack;
 	int64_t beyond; /* what the value has beyond weight × period */
-	uint32_t span;  /* index into writer.spans; UINT32_MAX: no query */
+	int64_t labels, context;
+	uint32_t span; /* index into writer.spans; UINT32_MAX: no query */
 	uint32_t cpu_id, weight;
 	bool truncated;
 };
@@ -84,6 +95,7 @@ struct query_span {
 	int64_t first_ns, last_ns;
 	int64_t samples[TRACE_TYPES], weights[TRACE_TYPES];
 	int64_t cpu_time_ns;
+	int64_t labels, context; /* of its first sample with some */
 };
 
 /* How the file names a process. */
@@ -111,7 +123,7 @@ struct writer {
 
 	/* What is known of the file; forgotten when it may have changed. */
 	int64_t file_identity, process, removals, epoch;
-	struct hash_table threads, series, stacks, queries, texts, libraries, modules;
+	struct hash_table threads, series, stacks, queries, texts, libraries, modules, labels, contexts;
 
 	/* The thread and series of the sample before. */
 	struct {
@@ -200,8 +212,14 @@ struct known_stack {
 struct known_query {
 	struct hash key;
 	int64_t row;
-	int64_t statement;    /* that its start told, 0: none */
-	uint32_t batch, span; /* its span, valid in that batch only */
+	int64_t statement;       /* that its start told, 0: none */
+	int64_t labels, context; /* of its first sample with some, 0: none */
+	uint32_t batch, span;    /* its span, valid in that batch only */
+};
+
+struct known_labels {
+	struct hash key; /* of a number, of several that are combined, or of a trace context */
+	int64_t row, epoch;
 };
 
 struct known_text {

@@ -23,7 +23,7 @@ INSERT INTO stacks (id, hash, epoch, trace) VALUES
 	(3, 0, 1, '[131840,66048,65792]'), -- 0x20300: no name
 	(4, 0, 1, '[4611686018427400192,65792]'), -- in no module
 	(5, 0, 1, '[66048]'); -- cut below run
-INSERT INTO statements VALUES
+INSERT INTO statements (id, hash, normalized_query_hash, is_cut, query) VALUES
 	(1, 0, 11, 0, 'SELECT * FROM orders ORDER BY total'),
 	(2, 0, 12, 0, 'UPDATE "stock"
 SET n = n - 1');

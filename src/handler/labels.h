@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The labels of a sample: which sets are in force where the thread was interrupted.
+ *
+ * A set has a number, which is the hash of what is in it (label/sets.h). There are two ways to
+ * put a thread under a set. It enters the set, and the number stands in a thread-local word. Or
+ * it runs a function through a trampoline, and the number stands in the trampoline's frame,
+ * beside what the word held then: so the stack alone says which sets are in force, and in which
+ * order, whatever has become of the set or of its trampoline since.
+ */
+#ifndef QUERYPROF_HANDLER_LABELS_H
+#define QUERYPROF_HANDLER_LABELS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "handler/unwind/unwind.h"
+
+/* The number of the set that the thread has entered, 0: none. */
+extern __thread uint64_t labels_entered __attribute__((tls_model("initial-exec"), visibility("hidden")));
+
+/* The trampolines, one behind the other; all 0: there are none. Set before the first is called. */
+#define LABEL_TRAMPOLINE_BYTES 32u
+extern uintptr_t labels_code, labels_code_end __attribute__((visibility("hidden")));
+
+/* The entered ones between the trampolines, and those of the query. */
+#define LABELS_MAX (2 * UNWIND_WATCHED_MAX + 2)
+
+/* Those of one sample, innermost first. In the thread's slot: the interrupted stack may be small. */
+struct labels {
+	unsigned count;
+	uint64_t numbers[LABELS_MAX];
+	struct unwind_watch watch;
+};
+
+/* In the trace each trampoline becomes the first one. True: there is one. */
+bool labels_rename(uint64_t *trace, int depth);
+
+/* Finds the sets in force, and renames the trampolines. `query`: the number of the query's own
+ * set, 0: none. */
+void labels_collect(struct labels *labels, const void *ucontext, const struct unwind_stack *stack,
+                    uint64_t *trace, int depth, uint64_t query);
+
+#endif

@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "label/comment.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "label/pairs.h"
+
+/* A longer comment is no list of labels. */
+#define COMMENT_MAX 65536u
+
+struct span {
+	const char *at, *end;
+};
+
+static bool is_space(char c)
+{
+	return c == ' ' || (c >= '\t' && c <= '\r');
+}
+
+static bool is_name(char c)
+{
+	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+	       c == '-' || c == '.' || c == '%';
+}
+
+static void trim(struct span *span)
+{
+	while (span->at < span->end && is_space(*span->at))
+		span->at++;
+	while (span->at < span->end && is_space(span->end[-1]))
+		span->end--;
+}
+
+/* --- sqlcommenter ------------------------------------------------------------------------ */
+
+static int digit(char c)
+{
+	const char *digits = "0123456789abcdef", *found = c ? strchr(digits, c | 0x20) : NULL;
+
+	return (c >= '0' && c <= '9') ? c - '0' : found && found - digits >= 10 ? (int)(found - digits) : -1;
+}
+
+/* Percent-encoding and, in a value, what stands behind a backslash. What is no encoding stays as
+ * it is. Returns the size. */
+static size_t decode(struct span from, char *to)
+{
+	char *start = to;
+
+	while (from.at < from.end) {
+		if (*from.at == '%' && from.end - from.at > 2 && digit(from.at[1]) >= 0 &&
+		    digit(from.at[2]) >= 0) {
+			*to++ = (char)(digit(from.at[1]) * 16 + digit(from.at[2]));
+			from.at += 3;
+			continue;
+		}
+		from.at += *from.at == '\\' && from.end - from.at > 1;
+		*to++ = *from.at++;
+	}
+	return (size_t)(to - start);
+}
+
+static struct span take_name(struct span *rest)
+{
+	struct span name = { rest->at, rest->at };
+
+	while (name.end < rest->end && is_name(*name.end))
+		name.end++;
+	rest->at = name.end;
+	return name;
+}
+
+/* A label follows each comma. */
+static bool take_comma(struct span *rest)
+{
+	bool found = rest->at < rest->end && *rest->at == ',';
+
+	rest->at += found;
+	return found;
+}
+
+static bool add_decoded(struct label_pairs *pairs, struct span key, struct span value)
+{
+	size_t room = (size_t)(key.end - key.at + value.end - value.at);
+	char *memory = malloc(room + 1);
+	size_t key_size = memory ? decode(key, memory) : 0;
+	bool added = memory && label_pairs_add(pairs, memory, key_size, memory + key_size,
+	                                       decode(value, memory + key_size));
+
+	free(memory);
+	return added;
+}
+
+/* False: the comment is another one. */
+static bool add_quoted(struct label_pairs *pairs, struct span rest)
+{
+	trim(&rest);
+	do {
+		while (rest.at < rest.end && is_space(*rest.at))
+			rest.at++;
+		struct span key = take_name(&rest), value;
+
+		if (key.at == key.end || rest.end - rest.at < 3 || rest.at[0] != '=' || rest.at[1] != '\'')
+			return false;
+		value.at = value.end = rest.at + 2;
+		while (value.end < rest.end && *value.end != '\'')
+			value.end += *value.end == '\\' ? 2 : 1;
+		if (value.end >= rest.end || !add_decoded(pairs, key, value))
+			return false;
+		rest.at = value.end + 1;
+		while (rest.at < rest.end && is_space(*rest.at))
+			rest.at++;
+	} while (take_comma(&rest));
+	return rest.at == rest.end;
+}
+
+/* --- key:value -------------------------------------------------------------------------- */
+
+static bool add_plain(struct label_pairs *pairs, struct span rest)
+{
+	do {
+		struct span key = take_name(&rest), value;
+
+		if (key.at == key.end || rest.at == rest.end || *rest.at != ':')
+			return false;
+		value.at = value.end = ++rest.at;
+		while (value.end < rest.end && *value.end != ',')
+			value.end++;
+		if (value.at == value.end || is_space(*value.at) || is_space(value.end[-1]) ||
+		    !label_pairs_add(pairs, key.at, (size_t)(key.end - key.at), value.at,
+		                     (size_t)(value.end - value.at)))
+			return false;
+		rest.at = value.end;
+	} while (take_comma(&rest));
+	return rest.at == rest.end;
+}
+
+/* --- the comments ------------------------------------------------------------------------- */
+
+/* All of the comment's labels, or none. */
+static void add_comment(struct label_pairs *pairs, struct span comment)
+{
+	bool (*const formats[])(struct label_pairs *, struct span) = { add_quoted, add_plain };
+
+	if (comment.at >= comment.end || comment.end - comment.at > COMMENT_MAX)
+		return;
+	for (size_t i = 0; i < sizeof formats / sizeof *formats; i++) {
+		struct label_pairs own = { .items = { 0 } };
+		bool is_list = formats[i](&own, comment);
+		char *text = is_list ? label_pairs_text(&own) : NULL;
+
+		if (text)
+			label_pairs_add_set(pairs, text);
+		free(text);
+		label_pairs_free(&own);
+		if (is_list)
+			return;
+	}
+}
+
+/* Behind the closing quote; a doubled one ends one text and begins another, which is as good. */
+static const char *skip_quoted(const char *at, const char *end)
+{
+	const char close = *at == '[' ? ']' : *at;
+	const char *found = memchr(at + 1, close, (size_t)(end - at - 1));
+
+	return found ? found + 1 : end;
+}
+
+static const char *skip_line(const char *at, const char *end)
+{
+	const char *found = memchr(at, '\n', (size_t)(end - at));
+
+	return found ? found : end;
+}
+
+/* The end of the comment's text; NULL: it has none. */
+static const char *comment_end(const char *at, const char *end)
+{
+	for (; at < end && (at = memchr(at, '*', (size_t)(end - at))); at++)
+		if (at + 1 < end && at[1] == '/')
+			return at;
+	return NULL;
+}
+
+/* Those before the first word, and those behind the last. */
+#define COMMENTS_MAX 8
+
+struct comments {
+	struct span items[COMMENTS_MAX];
+	size_t count;
+};
+
+static void note(struct comments *comments, struct span comment)
+{
+	if (comments->count == COMMENTS_MAX)
+		memmove(comments->items, comments->items + 1, (COMMENTS_MAX - 1) * sizeof comment);
+	else
+		comments->count++;
+	comments->items[comments->count - 1] = comment;
+}
+
+char *comment_labels(const char *sql, size_t size)
+{
+	struct comments before = { .count = 0 }, behind = { .count = 0 };
+	struct label_pairs pairs = { .items = { 0 } };
+	const char *at = sql, *end = sql + size;
+	bool begun = false;
+	char *text = NULL;
+
+	/* Most statements have none. */
+	if (!memchr(sql, '*', size))
+		return NULL;
+	while (at < end) {
+		if (at + 1 < end && at[0] == '/' && at[1] == '*') {
+			const char *close = comment_end(at + 2, end);
+
+			if (!close)
+				break;
+			note(begun ? &behind : &before, (struct span){ at + 2, close });
+			at = close + 2;
+		} else if (at + 1 < end && at[0] == '-' && at[1] == '-') {
+			at = skip_line(at, end);
+		} else if (is_space(*at) || *at == ';') {
+			at++;
+		} else {
+			begun = true;
+			behind.count = 0;
+			at = strchr("'\"`[", *at) && *at ? skip_quoted(at, end) : at + 1;
+		}
+	}
+	for (size_t i = behind.count; i-- > 0;)
+		add_comment(&pairs, behind.items[i]);
+	for (size_t i = before.count; i-- > 0;)
+		add_comment(&pairs, before.items[i]);
+	if (pairs.items.count)
+		text = label_pairs_text(&pairs);
+	label_pairs_free(&pairs);
+	return text;
+}

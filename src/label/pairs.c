@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "label/pairs.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/hash.h"
+#include "base/text.h"
+
+/* The brackets of an object. */
+#define OPEN 0x7b
+#define CLOSE 0x7d
+
+/* --- JSON strings --------------------------------------------------------------------- */
+
+/* Bytes of the UTF-8 character at `at`; 0: it is none. */
+static size_t character_size(const unsigned char *at, size_t left)
+{
+	size_t size = *at < 0x80 ? 1 : *at >= 0xc2 && *at < 0xe0 ? 2 : (*at & 0xf0) == 0xe0 ? 3 : 4;
+
+	if (size > left || *at > 0xf4 || (*at >= 0x80 && *at < 0xc2))
+		return 0;
+	for (size_t i = 1; i < size; i++)
+		if ((at[i] & 0xc0) != 0x80)
+			return 0;
+	if ((*at == 0xe0 && at[1] < 0xa0) || (*at == 0xed && at[1] > 0x9f) || (*at == 0xf0 && at[1] < 0x90) ||
+	    (*at == 0xf4 && at[1] > 0x8f))
+		return 0;
+	return size;
+}
+
+/* Bytes that are no character become U+FFFD: the result is JSON, whatever the host gave. */
+static char *encode(const char *text, size_t size, size_t most)
+{
+	char *json = malloc(6 * (size < most ? size : most) + 9), *to = json;
+	const unsigned char *at = (const unsigned char *)text, *end = at + size;
+
+	if (!json)
+		return NULL;
+	*to++ = '"';
+	while (at < end && (size_t)((const char *)at - text) < most) {
+		size_t bytes = character_size(at, (size_t)(end - at));
+
+		if (bytes == 0 || *at < 0x20 || *at == 0x7f) {
+			to += sprintf(to, "\\u%04x", bytes == 0 ? 0xfffdu : *at);
+			bytes = 1;
+		} else {
+			if (*at == '"' || *at == '\\')
+				*to++ = '\\';
+			memcpy(to, at, bytes);
+			to += bytes;
+		}
+		at += bytes;
+	}
+	*to++ = '"';
+	*to = '\0';
+	return json;
+}
+
+char *label_decode(const char *string)
+{
+	char *text = *string == '"' ? malloc(strlen(string)) : NULL, *to = text;
+	unsigned code;
+
+	if (!text)
+		return NULL;
+	for (string++; *string && *string != '"'; string++) {
+		if (*string != '\\') {
+			*to++ = *string;
+		} else if (string[1] == 'u' && sscanf(string + 2, "%4x", &code) == 1) {
+			/* Only those that encode() writes. */
+			if (code < 0x80) {
+				*to++ = (char)code;
+			} else {
+				memcpy(to, "\xef\xbf\xbd", 3);
+				to += 3;
+			}
+			string += 5;
+		} else {
+			*to++ = *++string;
+		}
+	}
+	*to = '\0';
+	return text;
+}
+
+/* --- pairs ---------------------------------------------------------------------------- */
+
+static struct label_pair *find(const struct label_pairs *pairs, const char *key)
+{
+	for (size_t i = 0; i < pairs->items.count; i++)
+		if (strcmp(pairs->items.items[i].key, key) == 0)
+			return &pairs->items.items[i];
+	return NULL;
+}
+
+static void free_pair(struct label_pair *pair)
+{
+	free(pair->key);
+	free(pair->value);
+	free(pair->unit);
+}
+
+/* Takes the three texts over. */
+static bool take(struct label_pairs *pairs, struct label_pair pair, bool has_unit)
+{
+	bool is_whole = pair.key && pair.value && (pair.unit || !has_unit);
+	bool is_wanted =
+		is_whole && pairs->items.count < LABELS_OF_SET_MAX && strlen(pair.key) > 2 && !find(pairs, pair.key);
+
+	if (is_wanted && vector_push(&pairs->items, pair))
+		return true;
+	free_pair(&pair);
+	return is_whole && !is_wanted;
+}
+
+bool label_pairs_add(struct label_pairs *pairs, const char *key, size_t key_size, const char *text,
+                     size_t text_size)
+{
+	return take(pairs,
+	            (struct label_pair){ encode(key, key_size, LABEL_KEY_MAX),
+	                                 encode(text, text_size, LABEL_TEXT_MAX), NULL },
+	            false);
+}
+
+bool label_pairs_add_number(struct label_pairs *pairs, const char *key, int64_t number, const char *unit)
+{
+	return take(pairs,
+	            (struct label_pair){ encode(key, strlen(key), LABEL_KEY_MAX),
+	                                 text_format("%lld", (long long)number),
+	                                 unit ? encode(unit, strlen(unit), LABEL_KEY_MAX) : NULL },
+	            unit != NULL);
+}
+
+/* Behind the JSON value at `at`: a string, or a number. */
+static const char *value_end(const char *at)
+{
+	if (*at != '"')
+		return at + strcspn(at, ",}");
+	for (at++; *at && *at != '"'; at++)
+		at += *at == '\\' && at[1];
+	return at + (*at == '"');
+}
+
+/* Calls for each member of the object at `at`. Returns what is behind it, NULL: no memory, or no
+ * object as label_pairs_text() writes them. */
+static const char *each_member(const char *at, struct label_pairs *pairs,
+                               bool (*each)(struct label_pairs *pairs, char *key, char *value))
+{
+	while (*at == OPEN || *at == ',') {
+		const char *key = at + 1, *key_end = value_end(key);
+		const char *value = key_end + 1, *end;
+
+		if (*key == CLOSE)
+			return key + 1;
+		if (*key != '"' || *key_end != ':')
+			return NULL;
+		end = value_end(value);
+		if (!each(pairs, strndup(key, (size_t)(key_end - key)), strndup(value, (size_t)(end - value))))
+			return NULL;
+		at = end;
+	}
+	return *at == CLOSE ? at + 1 : NULL;
+}
+
+static bool add_member(struct label_pairs *pairs, char *key, char *value)
+{
+	return take(pairs, (struct label_pair){ key, value, NULL }, false);
+}
+
+/* Only of the labels that came with it. */
+static bool add_unit(struct label_pairs *pairs, char *key, char *unit)
+{
+	struct label_pair *pair = key && unit ? find(pairs, key) : NULL;
+	bool is_whole = key && unit;
+
+	if (pair && !pair->unit && pair->value[0] != '"') {
+		pair->unit = unit;
+		unit = NULL;
+	}
+	free(key);
+	free(unit);
+	return is_whole;
+}
+
+bool label_pairs_add_set(struct label_pairs *pairs, const char *set)
+{
+	struct label_pairs own = { .items = { 0 } };
+	const char *units = *set ? each_member(set, &own, add_member) : "";
+	bool is_done = units && (*units != OPEN || each_member(units, &own, add_unit));
+
+	for (size_t i = 0; is_done && i < own.items.count; i++) {
+		struct label_pair pair = own.items.items[i];
+
+		own.items.items[i] = (struct label_pair){ NULL, NULL, NULL };
+		is_done = take(pairs, pair, false);
+	}
+	label_pairs_free(&own);
+	return is_done;
+}
+
+bool label_pairs_has(const struct label_pairs *pairs, const char *key, size_t key_size)
+{
+	char *json = encode(key, key_size, LABEL_KEY_MAX);
+	bool found = json && find(pairs, json);
+
+	free(json);
+	return found;
+}
+
+void label_pairs_remove(struct label_pairs *pairs, const char *key)
+{
+	char *json = encode(key, strlen(key), LABEL_KEY_MAX);
+	struct label_pair *pair = json ? find(pairs, json) : NULL;
+
+	if (pair) {
+		free_pair(pair);
+		*pair = pairs->items.items[--pairs->items.count];
+	}
+	free(json);
+}
+
+void label_pairs_free(struct label_pairs *pairs)
+{
+	for (size_t i = 0; i < pairs->items.count; i++)
+		free_pair(&pairs->items.items[i]);
+	vector_free(&pairs->items);
+}
+
+static int compare_pairs(const void *left, const void *right)
+{
+	const struct label_pair *a = left, *b = right;
+
+	return strcmp(a->key, b->key);
+}
+
+char *label_pairs_text(struct label_pairs *pairs)
+{
+	const struct label_pair *items = pairs->items.items;
+	char *text = NULL;
+	size_t size;
+	FILE *out;
+
+	if (pairs->items.count == 0)
+		return strdup("");
+	if (!(out = open_memstream(&text, &size)))
+		return NULL;
+	qsort(pairs->items.items, pairs->items.count, sizeof *items, compare_pairs);
+	for (size_t i = 0; i < pairs->items.count; i++)
+		fprintf(out, "%c%s:%s", i ? ',' : OPEN, items[i].key, items[i].value);
+	fputc(CLOSE, out);
+	for (size_t i = 0, units = 0; i <= pairs->items.count; i++) {
+		if (i == pairs->items.count ? units > 0 : items[i].unit != NULL)
+			units++;
+		else
+			continue;
+		if (i == pairs->items.count)
+			fputc(CLOSE, out);
+		else
+			fprintf(out, "%c%s:%s", units > 1 ? ',' : OPEN, items[i].key, items[i].unit);
+	}
+	if (fclose(out) == 0)
+		return text;
+	free(text);
+	return NULL;
+}
+
+/* --- sets ----------------------------------------------------------------------------- */
+
+uint64_t label_set_number(const char *set, size_t size)
+{
+	uint64_t number = hash_bytes(set, size).first;
+
+	return number ? number : 1;
+}
+
+size_t label_set_object(const char *set)
+{
+	const char *at = set;
+
+	while (*at && *at != CLOSE)
+		at = *at == '"' ? value_end(at) : at + 1;
+	return (size_t)(at - set) + (*at == CLOSE);
+}

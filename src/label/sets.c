@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "label/sets.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/lock.h"
+#include "handler/labels.h"
+#include "handler/record.h"
+#include "handler/ring.h"
+#include "queryprof.h"
+#include "sampler/state.h"
+
+extern char label_trampolines[], label_trampolines_end[];
+
+#define BUCKETS 4096u /* a power of two */
+
+LOCK_DEFINE(lock, LOCK_LABELS);
+static struct qp_label_set *buckets[BUCKETS];
+static uint64_t counters[LABEL_COUNTERS];
+
+/* The trampolines that are free, a queue: the one that has been free for longest comes first, so
+ * that others who join stacks by time have it easy. Number i + 1 stands at first at place i. */
+static uint16_t unused[LABEL_TRAMPOLINES];
+static uint32_t taken, given; /* ever */
+
+static void count(enum label_counter which, int64_t by)
+{
+	__atomic_fetch_add(&counters[which], (uint64_t)by, __ATOMIC_RELAXED);
+}
+
+uint64_t label_counter(enum label_counter which)
+{
+	return __atomic_load_n(&counters[which], __ATOMIC_RELAXED);
+}
+
+/* --- trampolines, under the lock ---------------------------------------------------------- */
+
+static void begin_trampolines(void)
+{
+	if (labels_code)
+		return;
+	for (uint32_t i = 0; i < LABEL_TRAMPOLINES; i++)
+		unused[i] = (uint16_t)(i + 1);
+	given = LABEL_TRAMPOLINES;
+	labels_code_end = (uintptr_t)label_trampolines_end;
+	labels_code = (uintptr_t)label_trampolines;
+}
+
+static uint32_t take_trampoline(void)
+{
+	if (taken == given) {
+		count(LABEL_SETS_WITHOUT, 1);
+		return 0;
+	}
+	return unused[taken++ % LABEL_TRAMPOLINES];
+}
+
+static void give_trampoline(uint32_t trampoline)
+{
+	if (trampoline)
+		unused[given++ % LABEL_TRAMPOLINES] = (uint16_t)trampoline;
+}
+
+/* --- the table, under the lock --------------------------------------------------------- */
+
+static struct qp_label_set **place_of(uint64_t number)
+{
+	struct qp_label_set **at = &buckets[number % BUCKETS];
+
+	while (*at && (*at)->number != number)
+		at = &(*at)->next;
+	return at;
+}
+
+static void tell(const struct qp_label_set *set, uint64_t until_ns)
+{
+	struct ring *ring = sampler_ring();
+	size_t size = until_ns ? 0 : strlen(set->text);
+	struct label_record *record = ring ? ring_reserve(ring, sizeof *record + size) : NULL;
+
+	if (!record)
+		return;
+	*record = (struct label_record){ .number = set->number,
+		                         .from_ns = set->from_ns,
+		                         .until_ns = until_ns,
+		                         .address = (uintptr_t)set->run,
+		                         .trampoline = set->trampoline,
+		                         .size = (uint32_t)size };
+	memcpy(record->text, set->text, size);
+	ring_commit(ring, record, RECORD_LABELS);
+}
+
+static struct qp_label_set *make(const char *text, size_t size, uint64_t number)
+{
+	struct qp_label_set *set = calloc(1, sizeof *set + size + 1);
+
+	if (!set)
+		return NULL;
+	memcpy(set->text, text, size);
+	set->number = number;
+	set->from_ns = clock_ns(CLOCK_REALTIME);
+	count(LABEL_SETS, 1);
+	count(LABEL_SETS_MADE, 1);
+	return set;
+}
+
+static void set_trampoline(struct qp_label_set *set)
+{
+	begin_trampolines();
+	set->trampoline = take_trampoline();
+	set->run = (__typeof__(set->run))(uintptr_t)(label_trampolines +
+	                                             (size_t)set->trampoline * LABEL_TRAMPOLINE_BYTES);
+}
+
+struct qp_label_set *label_set_of(struct label_pairs *pairs, bool runs)
+{
+	char *text = label_pairs_text(pairs);
+	size_t size = text ? strlen(text) : 0;
+	uint64_t number = size ? label_set_number(text, size) : 0;
+	struct qp_label_set **at, *set = NULL;
+	bool is_new;
+
+	if (size) {
+		pthread_mutex_lock(&lock);
+		at = place_of(number);
+		is_new = !*at;
+		if (is_new)
+			*at = make(text, size, number);
+		set = *at;
+		if (set && runs && !set->run) {
+			set_trampoline(set);
+			is_new = true;
+		}
+		if (set && is_new)
+			tell(set, 0);
+		if (set)
+			set->count++;
+		pthread_mutex_unlock(&lock);
+	}
+	free(text);
+	return set;
+}
+
+void label_set_release(struct qp_label_set *set)
+{
+	uint64_t now;
+
+	if (!set)
+		return;
+	pthread_mutex_lock(&lock);
+	if (--set->count == 0) {
+		now = clock_ns(CLOCK_REALTIME);
+		*place_of(set->number) = set->next;
+		give_trampoline(set->trampoline);
+		tell(set, now > set->from_ns ? now : set->from_ns);
+		count(LABEL_SETS, -1);
+		free(set);
+	}
+	pthread_mutex_unlock(&lock);
+}
+
+char *label_set_text(uint64_t number)
+{
+	struct qp_label_set *set;
+	char *text;
+
+	pthread_mutex_lock(&lock);
+	set = *place_of(number);
+	text = set ? strdup(set->text) : NULL;
+	pthread_mutex_unlock(&lock);
+	return text;
+}
+
+void label_sets_tell(void)
+{
+	pthread_mutex_lock(&lock);
+	for (uint32_t i = 0; i < BUCKETS; i++)
+		for (const struct qp_label_set *set = buckets[i]; set; set = set->next)
+			tell(set, 0);
+	pthread_mutex_unlock(&lock);
+}
+
+/* --- queryprof.h -------------------------------------------------------------------------- */
+
+qp_label_set *qp_labels_new(const qp_label *labels, size_t count_of_labels)
+{
+	struct label_pairs pairs = { .items = { 0 } };
+	struct qp_label_set *set = NULL;
+	bool has_memory = true;
+
+	for (size_t i = 0; i < count_of_labels; i++) {
+		if (!labels[i].key || !labels[i].key[0]) {
+			error_set(QP_INVALID, "qp_labels_new: label %zu has no key: expected a text", i);
+			label_pairs_free(&pairs);
+			return NULL;
+		}
+	}
+	for (size_t i = 0; has_memory && i < count_of_labels; i++) {
+		const qp_label *label = &labels[i];
+
+		has_memory = label->text ? label_pairs_add(&pairs, label->key, strlen(label->key), label->text,
+		                                           strlen(label->text))
+		                         : label_pairs_add_number(&pairs, label->key, label->number, label->unit);
+	}
+	if (has_memory)
+		set = label_set_of(&pairs, true);
+	if (!set)
+		error_set(count_of_labels ? QP_NOMEM : QP_INVALID,
+		          count_of_labels ? "qp_labels_new: no memory" : "qp_labels_new: 0 labels: expected one or more");
+	label_pairs_free(&pairs);
+	return set;
+}
+
+void qp_labels_free(qp_label_set *set)
+{
+	label_set_release(set);
+}
+
+void qp_labels_run(const qp_label_set *set, void (*function)(void *), void *argument)
+{
+	if (set)
+		set->run(argument, function, set->number, labels_entered);
+	else
+		function(argument);
+}
+
+uint64_t qp_labels_enter(const qp_label_set *set)
+{
+	uint64_t before = labels_entered;
+
+	labels_entered = set ? set->number : 0;
+	return before;
+}
+
+void qp_labels_leave(uint64_t before)
+{
+	labels_entered = before;
+}

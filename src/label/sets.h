@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The label sets that the process has, their trampolines, and what of them goes to the ring.
+ *
+ * A set is interned: who makes an equal one gets the same, which goes with the last who frees it.
+ * What a sample carries is the set's number, a hash of its text; the text goes to the ring when
+ * the set is made. So nothing that a handler, a frame on a stack or a record has ever read
+ * depends on the set's memory: a set can be freed at any moment.
+ */
+#ifndef QUERYPROF_LABEL_SETS_H
+#define QUERYPROF_LABEL_SETS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "label/pairs.h"
+
+struct qp_label_set {
+	/* Calls function(argument) under the set, see trampolines.S; `around`: what is entered. */
+	void (*run)(void *argument, void (*function)(void *), uint64_t number, uint64_t around);
+	uint64_t number;
+	uint32_t count; /* of those who have it; under the lock, as what follows */
+	uint32_t trampoline;
+	uint64_t from_ns;
+	struct qp_label_set *next;
+	char text[];
+};
+
+#define LABEL_TRAMPOLINES 4096u /* sets that have one at a time; they are numbered from 1 */
+
+/* What the ring gets: a set that was made (`until_ns` 0, with its text), or went. */
+struct label_record {
+	uint64_t number;
+	uint64_t from_ns, until_ns; /* CLOCK_REALTIME */
+	uint64_t address;           /* of the trampoline's code */
+	uint32_t trampoline;        /* 0: none of its own */
+	uint32_t size;
+	char text[];
+};
+
+/* The set with these labels; NULL: no memory, or no labels. To be freed by label_set_release().
+ * `runs`: functions are to be run under it. */
+struct qp_label_set *label_set_of(struct label_pairs *pairs, bool runs);
+void label_set_release(struct qp_label_set *set);
+
+/* The text of a set that is there, malloc'ed; NULL: none. For a number whose record was lost. */
+char *label_set_text(uint64_t number);
+
+/* The ring begins: it gets all sets that are there. */
+void label_sets_tell(void);
+
+enum label_counter {
+	LABEL_SETS,               /* that are there */
+	LABEL_SETS_MADE,          /* ever */
+	LABEL_SETS_WITHOUT,       /* made while all trampolines were in use */
+	LABEL_COUNTERS,
+};
+uint64_t label_counter(enum label_counter which);
+
+#endif

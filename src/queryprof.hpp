@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * queryprof for C++17: labels as objects. All of it is inline, over queryprof.h.
+ */
+#ifndef QUERYPROF_HPP
+#define QUERYPROF_HPP
+
+#include "queryprof.h"
+
+#include <functional>
+#include <initializer_list>
+#include <memory>
+#include <new>
+#include <string>
+#include <type_traits>
+#include <utility>
+
+namespace queryprof
+{
+
+/* A set of labels, of one label as a rule. Each query has one; whatever works for the query does
+ * so in apply(), on any thread, many at a time. The object must stay until the last apply() has
+ * begun; those that run may go on. Without memory there are no labels. */
+class DynamicLabel
+{
+    public:
+	DynamicLabel(const std::string &key, const std::string &text)
+	{
+		const qp_label label = { key.c_str(), text.c_str(), 0, nullptr };
+		set_ = qp_labels_new(&label, 1);
+	}
+	template <typename Number, typename = std::enable_if_t<std::is_integral<Number>::value> >
+	DynamicLabel(const std::string &key, Number number, const char *unit = nullptr)
+	{
+		const qp_label label = { key.c_str(), nullptr, static_cast<int64_t>(number), unit };
+		set_ = qp_labels_new(&label, 1);
+	}
+	DynamicLabel(std::initializer_list<qp_label> labels)
+		: set_(qp_labels_new(labels.begin(), labels.size()))
+	{
+	}
+	~DynamicLabel()
+	{
+		qp_labels_free(set_);
+	}
+	DynamicLabel(DynamicLabel &&other) noexcept
+		: set_(std::exchange(other.set_, nullptr))
+	{
+	}
+	DynamicLabel &operator=(DynamicLabel &&other) noexcept
+	{
+		std::swap(set_, other.set_);
+		return *this;
+	}
+	DynamicLabel(const DynamicLabel &) = delete;
+	DynamicLabel &operator=(const DynamicLabel &) = delete;
+
+	const qp_label_set *get() const noexcept
+	{
+		return set_;
+	}
+
+	/* function(), with all that it calls, under the labels. Returns what it returns, a
+	 * reference, too; its exceptions pass through. */
+	template <typename Function>
+	std::invoke_result_t<Function> apply(Function &&function) const
+	{
+		using result = std::invoke_result_t<Function>;
+		using held = std::conditional_t<std::is_reference<result>::value,
+		                                std::remove_reference_t<result> *, result>;
+		if constexpr (std::is_void<result>::value) {
+			auto call = [&] { std::invoke(std::forward<Function>(function)); };
+			run(call);
+		} else if constexpr (std::is_reference<result>::value) {
+			held to = nullptr;
+			auto call = [&] {
+				auto &&got = std::invoke(std::forward<Function>(function));
+				to = std::addressof(got);
+			};
+			run(call);
+			return static_cast<result>(*to);
+		} else {
+			slot<result> to;
+			auto call = [&] {
+				::new (static_cast<void *>(&to.value)) result(std::invoke(std::forward<Function>(function)));
+				to.is_there = true;
+			};
+			run(call);
+			return std::move(to.value);
+		}
+	}
+
+    private:
+	template <typename Value> struct slot {
+		slot()
+		{
+		}
+		~slot()
+		{
+			if (is_there)
+				value.~Value();
+		}
+		union {
+			Value value;
+		};
+		bool is_there = false;
+	};
+
+	template <typename Call> void run(Call &call) const
+	{
+		qp_labels_run(
+			set_, [](void *to) { (*static_cast<Call *>(to))(); }, std::addressof(call));
+	}
+
+	qp_label_set *set_ = nullptr;
+};
+
+/* From its beginning to its end the thread is under the set that is entered: for code that
+ * cannot be a function of its own. */
+class LabelScope
+{
+    public:
+	explicit LabelScope(const DynamicLabel &label) noexcept
+		: before_(qp_labels_enter(label.get()))
+	{
+	}
+	~LabelScope()
+	{
+		qp_labels_leave(before_);
+	}
+	LabelScope(const LabelScope &) = delete;
+	LabelScope &operator=(const LabelScope &) = delete;
+
+    private:
+	uint64_t before_;
+};
+
+} // namespace queryprof
+
+#endif

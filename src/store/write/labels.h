@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Label sets and trace contexts in the file. A set is found by its number, which is a hash of
+ * its text (label/pairs.h) and so the same for each process that writes.
+ */
+#ifndef QUERYPROF_STORE_WRITE_LABELS_H
+#define QUERYPROF_STORE_WRITE_LABELS_H
+
+#include "handler/record.h"
+#include "store/write/writer.h"
+
+/* Rows of label_sets: > 0; 0 for no labels, or sets that nobody knows; else minus SQLite's code. */
+
+/* The set of these, innermost first: of two labels with one key the first counts. */
+int64_t labels_combine(struct writer *writer, const uint64_t *numbers, size_t count);
+/* The set with this text. */
+int64_t labels_intern(struct writer *writer, const char *text);
+
+/* The row of trace_contexts, 0: the context is none. */
+int64_t labels_intern_context(struct writer *writer, const struct trace_context *context);
+
+/* A record of the kind RECORD_LABELS. */
+int labels_take(struct writer *writer, const void *record, size_t size);
+
+/* Whether comments in statements are labels, see the setting query_comment_labels. */
+void labels_read_comments(bool on);
+/* The set that is in the comments of the statement. */
+int64_t labels_of_comments(struct writer *writer, const char *sql, size_t size);
+
+/* Removes what nothing needs that was stored before the epoch, and `all`: or in it; and what is
+ * known of trampolines before `time_ns`. */
+int labels_remove(struct writer *writer, int64_t epoch, int64_t time_ns, bool all);
+
+#endif

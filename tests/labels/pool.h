@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * For the tests of labels: a trace file of the test's own, and a pool of threads that run
+ * micro-tasks.
+ */
+#ifndef QUERYPROF_TESTS_POOL_H
+#define QUERYPROF_TESTS_POOL_H
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+/* queryprof on a file of its own, with a sample each ms of CPU time. */
+void begin_file();
+void end_file();
+
+/* The first column of the first row; what was sampled before the call is there. */
+std::string ask(const std::string &sql);
+int64_t ask_number(const std::string &sql);
+
+/* About so much of the thread's CPU time. */
+void burn(uint64_t ns);
+
+/* The calling thread's CPU time in ns. */
+uint64_t cpu_now();
+
+/* Threads, each inside one query, on which thread(number) runs. */
+void on_threads(unsigned count, const std::function<void(unsigned)> &thread);
+
+#endif

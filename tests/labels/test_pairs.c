@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Sets of labels as text.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "label/pairs.h"
+
+static void check(struct label_pairs *pairs, const char *expected)
+{
+	char *text = label_pairs_text(pairs);
+
+	assert_string_equal(text, expected);
+	free(text);
+	label_pairs_free(pairs);
+}
+
+static void test_order(void **state)
+{
+	struct label_pairs pairs = { .items = { 0 } };
+
+	(void)state;
+	assert_true(label_pairs_add(&pairs, "b", 1, "2", 1));
+	assert_true(label_pairs_add_number(&pairs, "a", -7, "bytes"));
+	assert_true(label_pairs_add(&pairs, "b", 1, "later", 5));
+	assert_true(label_pairs_add(&pairs, "", 0, "no key", 6));
+	check(&pairs, "{\"a\":-7,\"b\":\"2\"}{\"a\":\"bytes\"}");
+	check(&pairs, "");
+}
+
+static void test_escapes(void **state)
+{
+	struct label_pairs pairs = { .items = { 0 } }, again = { .items = { 0 } };
+	const char value[] = "\"\\\n\x7f\xff\xc3\xa4\xed\xa0\x80\xf0\x9f\x98\x80\xe2\x82";
+	char *text, *back;
+
+	(void)state;
+	assert_true(label_pairs_add(&pairs, "k\"", 2, value, sizeof value - 1));
+	text = label_pairs_text(&pairs);
+	assert_string_equal(text, "{\"k\\\"\":\"\\\"\\\\\\u000a\\u007f\\ufffd\xc3\xa4\\ufffd\\ufffd\\ufffd"
+	                          "\xf0\x9f\x98\x80\\ufffd\\ufffd\"}");
+	assert_true(label_pairs_add_set(&again, text));
+	back = label_decode(again.items.items[0].value);
+	assert_memory_equal(back, "\"\\\n\x7f\xef\xbf\xbd\xc3\xa4", 9);
+	free(back);
+	check(&again, text);
+	assert_int_equal(label_set_object(text), strlen(text));
+	free(text);
+	label_pairs_free(&pairs);
+}
+
+static void test_sets(void **state)
+{
+	const char *inner = "{\"a\":\"1\",\"n\":5}{\"n\":\"rows\"}", *outer = "{\"a\":\"2\",\"m\":6,\"n\":7}{\"m\":\"ms\",\"n\":\"s\"}";
+	struct label_pairs pairs = { .items = { 0 } };
+
+	(void)state;
+	assert_true(label_pairs_add_set(&pairs, inner));
+	assert_true(label_pairs_add_set(&pairs, outer));
+	assert_true(label_pairs_add_set(&pairs, ""));
+	assert_true(label_pairs_has(&pairs, "m", 1));
+	label_pairs_remove(&pairs, "a");
+	label_pairs_remove(&pairs, "nothing");
+	check(&pairs, "{\"m\":6,\"n\":5}{\"m\":\"ms\",\"n\":\"rows\"}");
+	assert_int_equal(label_set_object(inner), 15);
+	assert_false(label_pairs_add_set(&pairs, "{\"a\""));
+	assert_false(label_pairs_add_set(&pairs, "[1]"));
+	label_pairs_free(&pairs);
+}
+
+/* What is too long is cut, and what is too much left out. */
+static void test_limits(void **state)
+{
+	struct label_pairs pairs = { .items = { 0 } };
+	char *text = malloc(1 << 20), key[16];
+
+	(void)state;
+	memset(text, 'x', 1 << 20);
+	for (int i = 0; i < 1000; i++) {
+		snprintf(key, sizeof key, "key%d", i);
+		assert_true(label_pairs_add(&pairs, key, strlen(key), text, 1 << 20));
+	}
+	assert_int_equal(pairs.items.count, LABELS_OF_SET_MAX);
+	assert_int_equal(strlen(pairs.items.items[0].value), LABEL_TEXT_MAX + 2);
+	label_pairs_free(&pairs);
+	free(text);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_order),
+		cmocka_unit_test(test_escapes),
+		cmocka_unit_test(test_sets),
+		cmocka_unit_test(test_limits),
+	};
+
+	return cmocka_run_group_tests_name("label_pairs", tests, NULL, NULL);
+}

@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Label sets through the public interface: what samples carry, in which order, and what becomes
+ * of a set that is freed.
+ */
+#include <cstdarg>
+#include <csetjmp>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <thread>
+
+extern "C" {
+#include <cmocka.h>
+}
+#include <queryprof.hpp>
+
+#include "pool.h"
+
+#define BURN_NS 60000000u
+
+static int set_up(void **)
+{
+	begin_file();
+	return 0;
+}
+
+static int tear_down(void **)
+{
+	end_file();
+	return 0;
+}
+
+/* The labels of the query's samples, each once, and how often a sample has others. */
+static std::string labels_of(const char *id)
+{
+	return ask("SELECT group_concat(labels, ' ') FROM (SELECT DISTINCT labels FROM trace_log WHERE query_id = '" +
+	           std::string(id) + "' ORDER BY labels)");
+}
+
+template <typename F> static void in_query(const char *id, F function)
+{
+	qp_query query = {};
+
+	query.size = sizeof query;
+	query.text = id;
+	query.query_id = id;
+	assert_int_equal(qp_query_begin(&query), QP_OK);
+	function();
+	assert_int_equal(qp_query_end(0, NULL), QP_OK);
+}
+
+static void test_kinds(void **)
+{
+	queryprof::DynamicLabel text("route", "users#show"), number("bytes", 4096, "bytes");
+
+	in_query("none", [] { burn(BURN_NS); });
+	in_query("run", [&] { text.apply([] { burn(BURN_NS); }); });
+	in_query("number", [&] { number.apply([] { burn(BURN_NS); }); });
+	in_query("enter", [&] {
+		queryprof::LabelScope scope(text);
+		burn(BURN_NS);
+	});
+	assert_string_equal(labels_of("none").c_str(), "{}");
+	assert_true(labels_of("run").find("{\"route\":\"users#show\"}") != std::string::npos);
+	assert_true(labels_of("number").find("{\"bytes\":4096}") != std::string::npos);
+	assert_true(labels_of("enter").find("{\"route\":\"users#show\"}") != std::string::npos);
+	assert_string_equal(ask("SELECT unit FROM label_values WHERE key = 'bytes'").c_str(), "bytes");
+	/* As any SQLite reads it. */
+	assert_string_equal(
+		ask("SELECT labels->>'route' FROM query_log WHERE query_id = 'run'").c_str(), "users#show");
+	assert_string_equal(
+		ask("SELECT labels->>'route' FROM trace_log WHERE query_id = 'enter' AND labels <> '{}'").c_str(),
+		"users#show");
+}
+
+/* Of one key the innermost counts, whichever way it came. */
+static void test_nesting(void **)
+{
+	queryprof::DynamicLabel outer({ { "at", "outer", 0, nullptr }, { "a", "1", 0, nullptr } });
+	queryprof::DynamicLabel inner({ { "at", "inner", 0, nullptr }, { "b", "2", 0, nullptr } });
+	const char *both = "{\"a\":\"1\",\"at\":\"inner\",\"b\":\"2\"}";
+
+	in_query("run run", [&] { outer.apply([&] { inner.apply([] { burn(BURN_NS); }); }); });
+	in_query("run enter", [&] {
+		outer.apply([&] {
+			queryprof::LabelScope scope(inner);
+			burn(BURN_NS);
+		});
+	});
+	in_query("enter run", [&] {
+		queryprof::LabelScope scope(outer);
+		inner.apply([] { burn(BURN_NS); });
+	});
+	in_query("left", [&] {
+		queryprof::LabelScope scope(outer);
+		inner.apply([] {
+			uint64_t before = qp_labels_enter(NULL);
+			qp_labels_leave(before);
+		});
+		burn(BURN_NS);
+	});
+	assert_true(labels_of("run run").find(both) != std::string::npos);
+	assert_true(labels_of("run enter").find(both) != std::string::npos);
+	assert_true(labels_of("enter run").find(both) != std::string::npos);
+	assert_true(labels_of("left").find("{\"a\":\"1\",\"at\":\"outer\"}") != std::string::npos);
+	assert_true(labels_of("left").find("inner") == std::string::npos);
+}
+
+static void test_returns(void **)
+{
+	queryprof::DynamicLabel label("key", "value");
+	int number = 1;
+
+	assert_int_equal(label.apply([] { return 42; }), 42);
+	assert_ptr_equal(&label.apply([&]() -> int & { return number; }), &number);
+	assert_int_equal(*label.apply([] { return std::make_unique<int>(7); }), 7);
+	assert_string_equal(label.apply([] { return std::string(100, 'x'); }).c_str(), std::string(100, 'x').c_str());
+	auto owned = std::make_unique<int>(9);
+	assert_int_equal(label.apply([owned = std::move(owned)] { return *owned; }), 9);
+	bool caught = false;
+	try {
+		label.apply([]() -> int { throw std::runtime_error("through"); });
+	} catch (const std::runtime_error &error) {
+		caught = std::string(error.what()) == "through";
+	}
+	assert_true(caught);
+	queryprof::DynamicLabel moved(std::move(label));
+	assert_int_equal(moved.apply([] { return 1; }), 1);
+	assert_int_equal(label.apply([] { return 2; }), 2); /* of no set: a plain call */
+}
+
+static void test_refused(void **)
+{
+	const qp_label nameless = { "", "x", 0, nullptr };
+
+	assert_null(qp_labels_new(NULL, 0));
+	assert_true(strstr(qp_error(), "0 labels"));
+	assert_null(qp_labels_new(&nameless, 1));
+	assert_true(strstr(qp_error(), "label 0 has no key"));
+	qp_labels_free(NULL);
+	int called = 0;
+	qp_labels_run(NULL, [](void *to) { ++*static_cast<int *>(to); }, &called);
+	assert_int_equal(called, 1);
+}
+
+/* Equal sets are one, whatever the order of their labels. */
+static void test_interned(void **)
+{
+	const qp_label one[] = { { "a", "1", 0, nullptr }, { "b", "2", 0, nullptr } };
+	const qp_label other[] = { { "b", "2", 0, nullptr }, { "a", "1", 0, nullptr }, { "a", "3", 0, nullptr } };
+	qp_label_set *first = qp_labels_new(one, 2), *second = qp_labels_new(other, 3);
+
+	assert_non_null(first);
+	assert_ptr_equal(first, second);
+	qp_labels_free(first);
+	qp_labels_free(second);
+}
+
+/* Who is inside keeps the labels, while others get the trampoline and the memory. */
+static void test_freed_inside(void **)
+{
+	in_query("freed", [] {
+		auto *label = new queryprof::DynamicLabel("freed", "yes");
+		auto inside = [&] {
+			delete label;
+			for (int i = 0; i < 5000; i++)
+				queryprof::DynamicLabel("other", i);
+			burn(BURN_NS);
+		};
+		label->apply(inside);
+	});
+	in_query("entered", [] {
+		const qp_label freed = { "freed", "entered", 0, nullptr };
+		qp_label_set *set = qp_labels_new(&freed, 1);
+		uint64_t before = qp_labels_enter(set);
+		qp_labels_free(set);
+		burn(BURN_NS);
+		qp_labels_leave(before);
+	});
+	assert_true(labels_of("freed").find("{\"freed\":\"yes\"}") != std::string::npos);
+	assert_true(labels_of("freed").find("other") == std::string::npos);
+	assert_true(labels_of("entered").find("{\"freed\":\"entered\"}") != std::string::npos);
+}
+
+/* All trampolines are shown as the first, so that stacks are equal; their history tells them
+ * apart. */
+static void test_history(void **)
+{
+	{
+		queryprof::DynamicLabel first("history", "first"), second("history", "second");
+		auto work = [] { burn(BURN_NS); };
+
+		in_query("history", [&] {
+			first.apply(work);
+			second.apply(work);
+		});
+	}
+	assert_int_equal(ask_number("SELECT count(DISTINCT address) FROM label_history WHERE key = 'history'"), 2);
+	assert_int_equal(ask_number("SELECT count(*) FROM label_history WHERE key = 'history' AND until_ns > from_ns"), 2);
+	/* A sample under a label was taken while the label had its trampoline. */
+	assert_int_equal(ask_number("SELECT count(*) FROM trace_log JOIN label_history AS h ON h.value = labels->>'history'"
+	                            " WHERE key = 'history' AND timestamp_ns NOT BETWEEN from_ns AND until_ns"),
+	                 0);
+}
+
+int main()
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_kinds),    cmocka_unit_test(test_nesting),      cmocka_unit_test(test_returns),
+		cmocka_unit_test(test_refused),  cmocka_unit_test(test_interned),     cmocka_unit_test(test_freed_inside),
+		cmocka_unit_test(test_history),
+	};
+
+	return cmocka_run_group_tests_name("label_sets", tests, set_up, tear_down);
+}
