@@ -180,7 +180,7 @@ static int64_t find_one(struct writer *writer, uint64_t number)
 
 	if (!row)
 		row = remember(writer, key, find_in_file(writer, (int64_t)number));
-	if (row || writer->gone)
+	if (row || writer->other)
 		return row;
 	/* Its record was lost, or is still to come. */
 	text = label_set_text(number);
