@@ -74,6 +74,8 @@ enum sample_field_tag {
 	/* int64_t: the value in the type's unit. A sample without this field stands for
 	 * weight × period_ns, if a timer took it. */
 	FIELD_VALUE = 1,
+	/* struct wait_field: the wait at whose end the sample was taken. */
+	FIELD_WAIT = 2,
 };
 
 struct sample_field {

@@ -28,31 +28,21 @@ static struct ring *ring_of(const struct thread *thread)
 	return __atomic_load_n(&enabled, __ATOMIC_SEQ_CST) ? ring : NULL;
 }
 
-/* What a sample says beside its stack. `is_timed`: it stands for `weight` periods, else for
- * `value`. */
-struct observation {
-	enum trace_type type;
-	bool is_timed;
-	uint32_t weight;
-	uint64_t period_ns;
-	int64_t value;
-	uint64_t timestamp_ns;
-};
-
 static void add(uint64_t *to, uint64_t by)
 {
 	__atomic_fetch_add(to, by, __ATOMIC_RELAXED);
 }
 
-static size_t value_bytes(const struct observation *seen)
+static size_t fields_bytes(const struct observation *seen)
 {
-	return seen->is_timed ? 0 : SAMPLE_FIELD_BYTES(sizeof(seen->value));
+	return (seen->is_timed ? 0 : SAMPLE_FIELD_BYTES(sizeof(seen->value))) +
+	       (seen->wait == NULL ? 0 : SAMPLE_FIELD_BYTES(sizeof(*seen->wait)));
 }
 
 /* The most frames that a record of this ring holds; a tiny ring takes fewer. */
 static int max_depth(const struct ring *ring, const struct observation *seen)
 {
-	size_t room = ring_max_payload(ring) - sizeof(struct sample_record) - value_bytes(seen);
+	size_t room = ring_max_payload(ring) - sizeof(struct sample_record) - fields_bytes(seen);
 
 	return room / sizeof(uint64_t) < TRACE_MAX_FRAMES ? (int)(room / sizeof(uint64_t)) : TRACE_MAX_FRAMES;
 }
@@ -74,10 +64,12 @@ static void fill_record(struct sample_record *record, const struct thread *threa
 	record->depth = (uint16_t)trace->depth;
 	record->trace_type = (uint8_t)seen->type;
 	record->flags = trace->truncated ? SAMPLE_TRUNCATED : 0;
-	memcpy(record->trace, thread->handler.trace, (size_t)trace->depth * sizeof(uint64_t));
+	memcpy(record->trace, thread->handler.trace + seen->skipped, record->depth * sizeof(uint64_t));
+	void *at = record->trace + record->depth;
 	if (!seen->is_timed)
-		sample_field_put(record, record->trace + trace->depth, FIELD_VALUE, &seen->value,
-		                 sizeof(seen->value));
+		at = sample_field_put(record, at, FIELD_VALUE, &seen->value, sizeof(seen->value));
+	if (seen->wait != NULL)
+		sample_field_put(record, at, FIELD_WAIT, seen->wait, sizeof(*seen->wait));
 }
 
 /* Behind the run's first sample, or a later one if the ring was full. */
@@ -108,8 +100,9 @@ static bool store(struct thread *thread, struct ring *ring, const struct query_t
 	/* Unwound beside the ring: the record is reserved with its exact size. */
 	struct unwind_result trace = unwind_trace(ucontext, &thread->stack, thread_memo(thread),
 	                                          thread->handler.trace, max_depth(ring, seen));
+	trace.depth = trace.depth > seen->skipped ? trace.depth - seen->skipped : 0;
 	struct sample_record *record = ring_reserve(
-		ring, sizeof(*record) + (size_t)trace.depth * sizeof(uint64_t) + value_bytes(seen));
+		ring, sizeof(*record) + (size_t)trace.depth * sizeof(uint64_t) + fields_bytes(seen));
 	if (record == NULL) {
 		ledger_count(thread, LEDGER_DROPPED, 1);
 		add(&counts->dropped, 1);
@@ -120,7 +113,8 @@ static bool store(struct thread *thread, struct ring *ring, const struct query_t
 	tell_start(thread, ring, tag);
 
 	ledger_count(thread, LEDGER_STORED, 1);
-	ledger_count(thread, LEDGER_OVERRUNS, seen->weight - 1);
+	if (seen->is_timed)
+		ledger_count(thread, LEDGER_OVERRUNS, seen->weight - 1);
 	if (seen->type < TRACE_TYPES) {
 		add(&counts->samples[seen->type], 1);
 		add(&counts->weights[seen->type], seen->weight);
@@ -164,11 +158,8 @@ void sample_on_timer(struct thread *thread, enum timer_clock clock, int overrun,
 	store(thread, ring, tag, &seen, ucontext);
 }
 
-bool sample_on_call(struct thread *thread, enum trace_type type, int64_t value, const ucontext_t *context)
+bool sample_on_call(struct thread *thread, const struct observation *seen, const ucontext_t *context)
 {
-	const struct observation seen = {
-		.type = type, .weight = 1, .value = value, .timestamp_ns = clock_ns(CLOCK_REALTIME)
-	};
 	bool waits;
 	const struct query_tag *tag = query_running(thread, interrupted_stack_pointer(context), &waits);
 	struct ring *ring = ring_of(thread);
@@ -176,5 +167,5 @@ bool sample_on_call(struct thread *thread, enum trace_type type, int64_t value, 
 	if (ring == NULL || tag == NULL)
 		return false;
 	ledger_count(thread, LEDGER_TAKEN, 1);
-	return store(thread, ring, tag, &seen, context);
+	return store(thread, ring, tag, seen, context);
 }

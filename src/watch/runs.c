@@ -302,6 +302,7 @@ static void push_anew(struct run *run, struct thread *thread, const void *frame)
 
 	for (int clock = 0; clock < TIMER_CLOCKS && !run->own; clock++)
 		tag.period_ns[clock] = run->settings.period_ns[clock];
+	tag.off_cpu_period_ns = run->own ? 0 : run->settings.off_cpu_period_ns;
 	run->tag_slot = thread;
 	run->tag = sampler_push(thread, &tag);
 }
@@ -337,6 +338,7 @@ static void copy_settings(struct run_settings *to, const struct session_settings
 {
 	for (int clock = 0; clock < TIMER_CLOCKS; clock++)
 		to->period_ns[clock] = from->period_ns[clock];
+	to->off_cpu_period_ns = from->off_cpu_period_ns;
 	to->log = from->log_queries;
 	to->log_parameters = from->log_query_parameters;
 	to->min_duration_ns = from->log_queries_min_query_duration_ns;

@@ -27,6 +27,7 @@
 struct sample_fields {
 	bool has_value;
 	int64_t value;
+	struct wait_field wait; /* zero: of none */
 	size_t skipped;
 };
 
@@ -40,6 +41,8 @@ static struct sample_fields read_fields(const struct sample_record *record, size
 		if (field->tag == FIELD_VALUE && field->size == sizeof fields.value) {
 			fields.has_value = true;
 			memcpy(&fields.value, field->content, sizeof fields.value);
+		} else if (field->tag == FIELD_WAIT && field->size == sizeof fields.wait) {
+			memcpy(&fields.wait, field->content, sizeof fields.wait);
 		} else {
 			fields.skipped++;
 		}
@@ -89,6 +92,8 @@ static int take_sample(struct writer *writer, const struct sample_record *record
 		.cpu_id = record->cpu_id,
 		.weight = record->weight,
 		.beyond = beyond_periods(record, &fields),
+		.wait_ns = (int64_t)fields.wait.ns,
+		.wait = fields.wait.cause | (int64_t)fields.wait.object << 8,
 		.truncated = (record->flags & SAMPLE_TRUNCATED) || record->depth > TRACE_MAX_FRAMES,
 		.span = UINT32_MAX,
 	};
