@@ -259,7 +259,25 @@ CREATE TABLE queries (
 	batch              INTEGER NOT NULL DEFAULT 0,
 	execution_ns       INTEGER DEFAULT NULL,
 	labels             INTEGER NOT NULL DEFAULT 0,
-	context            INTEGER NOT NULL DEFAULT 0
+	context            INTEGER NOT NULL DEFAULT 0,
+	lock_wait_ns       INTEGER NOT NULL DEFAULT 0,
+	io_read_ns         INTEGER NOT NULL DEFAULT 0,
+	io_write_ns        INTEGER NOT NULL DEFAULT 0,
+	io_sync_ns         INTEGER NOT NULL DEFAULT 0,
+	mutex_wait_ns      INTEGER NOT NULL DEFAULT 0,
+	sleep_ns           INTEGER NOT NULL DEFAULT 0,
+	other_wait_ns      INTEGER NOT NULL DEFAULT 0,
+	run_delay_ns       INTEGER NOT NULL DEFAULT 0,
+	rest_ns            INTEGER NOT NULL DEFAULT 0,
+	reads              INTEGER NOT NULL DEFAULT 0,
+	read_bytes         INTEGER NOT NULL DEFAULT 0,
+	writes             INTEGER NOT NULL DEFAULT 0,
+	write_bytes        INTEGER NOT NULL DEFAULT 0,
+	syncs              INTEGER NOT NULL DEFAULT 0,
+	major_faults       INTEGER NOT NULL DEFAULT 0,
+	minor_faults       INTEGER NOT NULL DEFAULT 0,
+	voluntary_switches INTEGER NOT NULL DEFAULT 0,
+	involuntary_switches INTEGER NOT NULL DEFAULT 0
 	-- end of columns.h
 );
 CREATE INDEX queries_by_query_id ON queries (query_id);
@@ -283,7 +301,9 @@ CREATE TABLE samples (
 	truncated          INTEGER NOT NULL,
 	size               INTEGER NOT NULL,
 	labels             INTEGER NOT NULL DEFAULT 0,
-	context            INTEGER NOT NULL DEFAULT 0
+	context            INTEGER NOT NULL DEFAULT 0,
+	wait_ns            INTEGER NOT NULL DEFAULT 0,
+	wait               INTEGER NOT NULL DEFAULT 0
 	-- end of columns.h
 );
 
@@ -376,6 +396,60 @@ LEFT JOIN modules AS m
   ON m.id = (SELECT i.id FROM modules AS i WHERE i.base <= a.value ORDER BY i.base DESC LIMIT 1)
   AND a.value < m.base + m.extent;
 
+-- The causes of waits, and what was waited for: wait_cause and wait_object of trace_log. The time
+-- in run queues and of page faults has no samples, only columns of query_log.
+CREATE VIEW wait_causes AS
+SELECT column1 AS cause, column2 AS name, column3 AS description FROM (VALUES
+	(1, 'lock', 'a lock of a database, in the busy handler or in fcntl(); the object is the lock'),
+	(2, 'sync', 'fsync() and fdatasync(); the object is the file'),
+	(3, 'read', 'a read from a file or a pipe'),
+	(4, 'write', 'a write to a file or a pipe'),
+	(5, 'spill', 'a read or a write of a temporary file'),
+	(6, 'checkpoint', 'input or output of a checkpoint of the WAL, inside a commit or called'),
+	(7, 'mutex', 'a mutex that another thread had'),
+	(8, 'condition', 'a condition variable or a semaphore'),
+	(9, 'sleep', 'a sleep that no lock was the reason of'),
+	(10, 'network', 'a socket'),
+	(11, 'poll', 'poll(), select() or epoll_wait()'),
+	(12, 'thread', 'the end of another thread'),
+	(13, 'file', 'a file was opened, closed, truncated, removed or mapped'),
+	(14, 'user function', 'code outside SQLite waited; the object is its cause')
+);
+
+CREATE VIEW wait_objects AS
+SELECT column1 AS object, column2 AS name FROM (VALUES
+	(1, 'database'),
+	(2, 'journal'),
+	(3, 'WAL'),
+	(4, 'WAL index'),
+	(5, 'temporary'),
+	(6, 'pipe'),
+	(7, 'socket'),
+	(8, 'file'),
+	(16, 'SHARED'),
+	(17, 'RESERVED'),
+	(18, 'PENDING'),
+	(19, 'EXCLUSIVE'),
+	(24, 'WAL write'),
+	(25, 'WAL checkpoint'),
+	(26, 'WAL recover'),
+	(27, 'WAL read'),
+	(33, 'lock'),
+	(34, 'sync'),
+	(35, 'read'),
+	(36, 'write'),
+	(37, 'spill'),
+	(38, 'checkpoint'),
+	(39, 'mutex'),
+	(40, 'condition'),
+	(41, 'sleep'),
+	(42, 'network'),
+	(43, 'poll'),
+	(44, 'thread'),
+	(45, 'file'),
+	(46, 'user function')
+);
+
 -- What people read. The joins are outer ones so that those a query does not need
 -- cost nothing. symbols and lines are parallel to trace: the function whose code it
 -- is, and the line of the address (the module's path where lines are not known).
@@ -406,6 +480,9 @@ SELECT
 	CASE WHEN h.id IS NULL THEN coalesce(g.labels, '{}') WHEN g.id IS NULL THEN h.labels ELSE (SELECT '{' || group_concat(v.member) || '}' FROM label_values AS v WHERE v.labels = h.id OR (v.labels = g.id AND NOT EXISTS (SELECT 1 FROM label_values AS w WHERE w.labels = h.id AND w.key = v.key))) END AS labels,
 	coalesce(c.otel_trace_id, nullif(h.otel_trace_id, ''), g.otel_trace_id, '') AS otel_trace_id,
 	coalesce(c.otel_span_id, nullif(h.otel_span_id, ''), g.otel_span_id, '') AS otel_span_id,
+	s.wait_ns AS wait_ns,
+	iif(s.wait, (SELECT w.name FROM wait_causes AS w WHERE w.cause = s.wait & 255), '') AS wait_cause,
+	iif(s.wait >> 8, (SELECT w.name FROM wait_objects AS w WHERE w.object = s.wait >> 8), '') AS wait_object,
 	-- end of columns.h
 	(SELECT '[' || coalesce(group_concat('"' || replace(replace(function, '\', '\\'), '"', '\"') || '"'), '') || ']' FROM stack_frames
 	 WHERE stack_id = s.stack AND inlined = 0) AS symbols,
@@ -460,7 +537,25 @@ SELECT
 	CAST(coalesce(q.execution_ns, q.query_duration_ns) AS INTEGER) AS execution_time_ns,
 	CASE WHEN h.id IS NULL THEN coalesce(g.labels, '{}') WHEN g.id IS NULL THEN h.labels ELSE (SELECT '{' || group_concat(v.member) || '}' FROM label_values AS v WHERE v.labels = h.id OR (v.labels = g.id AND NOT EXISTS (SELECT 1 FROM label_values AS w WHERE w.labels = h.id AND w.key = v.key))) END AS labels,
 	coalesce(c.otel_trace_id, nullif(h.otel_trace_id, ''), g.otel_trace_id, '') AS otel_trace_id,
-	coalesce(c.otel_span_id, nullif(h.otel_span_id, ''), g.otel_span_id, '') AS otel_span_id
+	coalesce(c.otel_span_id, nullif(h.otel_span_id, ''), g.otel_span_id, '') AS otel_span_id,
+	q.lock_wait_ns AS lock_wait_ns,
+	q.io_read_ns AS io_read_ns,
+	q.io_write_ns AS io_write_ns,
+	q.io_sync_ns AS io_sync_ns,
+	q.mutex_wait_ns AS mutex_wait_ns,
+	q.sleep_ns AS sleep_ns,
+	q.other_wait_ns AS other_wait_ns,
+	q.run_delay_ns AS run_delay_ns,
+	q.rest_ns AS rest_ns,
+	q.reads AS reads,
+	q.read_bytes AS read_bytes,
+	q.writes AS writes,
+	q.write_bytes AS write_bytes,
+	q.syncs AS syncs,
+	q.major_faults AS major_faults,
+	q.minor_faults AS minor_faults,
+	q.voluntary_switches AS voluntary_switches,
+	q.involuntary_switches AS involuntary_switches
 	-- end of columns.h
 FROM queries AS q
 LEFT JOIN queries AS i ON i.id = q.initial

@@ -17,7 +17,8 @@
 enum trace_type {
 	TRACE_CPU = 0,
 	TRACE_REAL = 1,
-	TRACE_TYPES = 2,
+	TRACE_OFF_CPU = 2,
+	TRACE_TYPES = 3,
 };
 
 #define SAMPLE_TYPE_NO_CLOCK ((clockid_t)-1)

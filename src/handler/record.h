@@ -82,9 +82,12 @@ enum sample_field_tag {
 	/* int64_t: the value in the type's unit. A sample without this field stands for
 	 * weight × period_ns, if a timer took it. */
 	FIELD_VALUE = 1,
+	/* struct wait_field: the wait at whose end the sample was taken. */
+	FIELD_WAIT = 2,
 	/* uint64_t[]: the numbers of the label sets in force, innermost first, see labels.h. */
 	FIELD_LABELS = 3,
 	FIELD_TRACE_CONTEXT = 4, /* struct trace_context */
+	SAMPLE_FIELDS = 7,       /* above all tags */
 };
 
 /* OpenTelemetry's ids of what the thread works for; all zero: none. */

@@ -29,47 +29,46 @@ static struct ring *ring_of(const struct thread *thread)
 	return __atomic_load_n(&enabled, __ATOMIC_SEQ_CST) ? ring : NULL;
 }
 
-/* What a sample says beside its stack. `is_timed`: it stands for `weight` periods, else for
- * `value`. */
-struct observation {
-	enum trace_type type;
-	bool is_timed;
-	uint32_t weight;
-	uint64_t period_ns;
-	int64_t value;
-	uint64_t timestamp_ns;
-};
-
 static void add(uint64_t *to, uint64_t by)
 {
 	__atomic_fetch_add(to, by, __ATOMIC_RELAXED);
 }
 
-static size_t value_bytes(const struct observation *seen)
+/* The optional fields of a sample: gathered first, as its record is reserved with its exact size. */
+struct fields {
+	uint32_t count;
+	size_t bytes;
+	struct {
+		uint32_t tag, size;
+		const void *content;
+	} list[SAMPLE_FIELDS];
+};
+
+#define FIELDS_BYTES_MAX                                                                 \
+	(SAMPLE_FIELD_BYTES(sizeof(int64_t)) + SAMPLE_FIELD_BYTES(sizeof(struct wait_field)) + \
+	 SAMPLE_FIELD_BYTES(LABELS_MAX * sizeof(uint64_t)))
+
+static void add_field(struct fields *fields, uint32_t tag, const void *content, size_t size)
 {
-	return seen->is_timed ? 0 : SAMPLE_FIELD_BYTES(sizeof(seen->value));
+	fields->list[fields->count].tag = tag;
+	fields->list[fields->count].size = (uint32_t)size;
+	fields->list[fields->count++].content = content;
+	fields->bytes += SAMPLE_FIELD_BYTES(size);
 }
 
 /* The most frames that a record of this ring holds; a tiny ring takes fewer. */
-static int max_depth(const struct ring *ring, const struct observation *seen)
+static int max_depth(const struct ring *ring)
 {
-	size_t room = ring_max_payload(ring) - sizeof(struct sample_record) - value_bytes(seen) -
-	              SAMPLE_FIELD_BYTES(LABELS_MAX * sizeof(uint64_t));
+	size_t room = ring_max_payload(ring) - sizeof(struct sample_record) - FIELDS_BYTES_MAX;
 
 	return room / sizeof(uint64_t) < TRACE_MAX_FRAMES ? (int)(room / sizeof(uint64_t)) : TRACE_MAX_FRAMES;
 }
 
-static size_t label_bytes(const struct labels *labels)
-{
-	return labels->count == 0 ? 0 : SAMPLE_FIELD_BYTES(labels->count * sizeof(uint64_t));
-}
-
 static void fill_record(struct sample_record *record, const struct thread *thread,
                         const struct query_tag *tag, const struct observation *seen,
-                        const struct unwind_result *trace, const struct labels *labels)
+                        const struct unwind_result *trace, const struct fields *fields)
 {
 	int cpu = sched_getcpu();
-	void *at = record->trace + trace->depth;
 
 	record->timestamp_ns = seen->timestamp_ns;
 	record->period_ns = seen->period_ns;
@@ -82,12 +81,11 @@ static void fill_record(struct sample_record *record, const struct thread *threa
 	record->depth = (uint16_t)trace->depth;
 	record->trace_type = (uint8_t)seen->type;
 	record->flags = trace->truncated ? SAMPLE_TRUNCATED : 0;
-	memcpy(record->trace, thread->handler.trace, (size_t)trace->depth * sizeof(uint64_t));
-	if (!seen->is_timed)
-		at = sample_field_put(record, at, FIELD_VALUE, &seen->value, sizeof(seen->value));
-	if (labels->count != 0)
-		sample_field_put(record, at, FIELD_LABELS, labels->numbers,
-		                 labels->count * (uint32_t)sizeof(uint64_t));
+	memcpy(record->trace, thread->handler.trace + seen->skipped, record->depth * sizeof(uint64_t));
+	void *at = record->trace + record->depth;
+	for (uint32_t i = 0; i < fields->count; i++)
+		at = sample_field_put(record, at, fields->list[i].tag, fields->list[i].content,
+		                      fields->list[i].size);
 }
 
 /* Behind the run's first sample, or a later one if the ring was full. */
@@ -117,23 +115,31 @@ static bool store(struct thread *thread, struct ring *ring, const struct query_t
 
 	/* Unwound beside the ring: the record is reserved with its exact size. */
 	struct unwind_result trace = unwind_trace(ucontext, &thread->stack, thread_memo(thread),
-	                                          thread->handler.trace, max_depth(ring, seen));
+	                                          thread->handler.trace, max_depth(ring));
 	struct labels *labels = &thread->handler.labels;
+	struct fields fields = { .count = 0 };
 	labels_collect(labels, ucontext, &thread->stack, thread->handler.trace, trace.depth, counts->labels);
+	if (!seen->is_timed)
+		add_field(&fields, FIELD_VALUE, &seen->value, sizeof(seen->value));
+	if (seen->wait != NULL)
+		add_field(&fields, FIELD_WAIT, seen->wait, sizeof(*seen->wait));
+	if (labels->count != 0)
+		add_field(&fields, FIELD_LABELS, labels->numbers, labels->count * sizeof(uint64_t));
+	trace.depth = trace.depth > seen->skipped ? trace.depth - seen->skipped : 0;
 	struct sample_record *record =
-		ring_reserve(ring, sizeof(*record) + (size_t)trace.depth * sizeof(uint64_t) +
-	                                   value_bytes(seen) + label_bytes(labels));
+		ring_reserve(ring, sizeof(*record) + (size_t)trace.depth * sizeof(uint64_t) + fields.bytes);
 	if (record == NULL) {
 		ledger_count(thread, LEDGER_DROPPED, 1);
 		add(&counts->dropped, 1);
 		return false;
 	}
-	fill_record(record, thread, tag, seen, &trace, labels);
+	fill_record(record, thread, tag, seen, &trace, &fields);
 	ring_commit(ring, record, RECORD_SAMPLE);
 	tell_start(thread, ring, tag);
 
 	ledger_count(thread, LEDGER_STORED, 1);
-	ledger_count(thread, LEDGER_OVERRUNS, seen->weight - 1);
+	if (seen->is_timed)
+		ledger_count(thread, LEDGER_OVERRUNS, seen->weight - 1);
 	if (seen->type < TRACE_TYPES) {
 		add(&counts->samples[seen->type], 1);
 		add(&counts->weights[seen->type], seen->weight);
@@ -177,11 +183,8 @@ void sample_on_timer(struct thread *thread, enum timer_clock clock, int overrun,
 	store(thread, ring, tag, &seen, ucontext);
 }
 
-bool sample_on_call(struct thread *thread, enum trace_type type, int64_t value, const ucontext_t *context)
+bool sample_on_call(struct thread *thread, const struct observation *seen, const ucontext_t *context)
 {
-	const struct observation seen = {
-		.type = type, .weight = 1, .value = value, .timestamp_ns = clock_ns(CLOCK_REALTIME)
-	};
 	bool waits;
 	const struct query_tag *tag = query_running(thread, interrupted_stack_pointer(context), &waits);
 	struct ring *ring = ring_of(thread);
@@ -189,5 +192,5 @@ bool sample_on_call(struct thread *thread, enum trace_type type, int64_t value, 
 	if (ring == NULL || tag == NULL)
 		return false;
 	ledger_count(thread, LEDGER_TAKEN, 1);
-	return store(thread, ring, tag, &seen, context);
+	return store(thread, ring, tag, seen, context);
 }

@@ -19,8 +19,21 @@ void sample_enable(bool enabled);
 /* One expired timer. Inside the handler; `overrun` is si_overrun. */
 void sample_on_timer(struct thread *thread, enum timer_clock clock, int overrun, const void *ucontext);
 
-/* A sample of ordinary code, with `value` in the type's unit; see sampler/take.h. Between
- * thread_enter_handler() and thread_leave_handler(). */
-bool sample_on_call(struct thread *thread, enum trace_type type, int64_t value, const ucontext_t *context);
+/* What a sample says beside its stack. `is_timed`: it stands for `weight` periods, else for
+ * `value`, in the type's unit. */
+struct observation {
+	enum trace_type type;
+	bool is_timed;
+	uint32_t weight;
+	uint64_t period_ns;
+	int64_t value;
+	uint64_t timestamp_ns;
+	const struct wait_field *wait; /* NULL: it is of none */
+	uint16_t skipped;              /* frames at the leaf that are the profiler's */
+};
+
+/* A sample of ordinary code; see sampler/take.h. Between thread_enter_handler() and
+ * thread_leave_handler(). */
+bool sample_on_call(struct thread *thread, const struct observation *seen, const ucontext_t *context);
 
 #endif

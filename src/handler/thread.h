@@ -19,6 +19,7 @@
 
 #include "base/fast_clock.h"
 #include "handler/labels.h"
+#include "base/wait.h"
 #include "handler/ledger.h"
 #include "handler/record.h"
 #include "handler/unwind/unwind.h"
@@ -46,6 +47,8 @@ struct query_counts {
 	uint64_t truncated;
 	uint64_t worker_cpu_ns; /* not the handler's: CPU time of its worker threads */
 	uint64_t labels;        /* the number of the query's own label set, 0: none */
+	bool has_waits;         /* else the sums are of an earlier run */
+	uint64_t waits[WAIT_SUMS];
 };
 
 /* What a sample is tagged with while a query runs on its thread. */
@@ -54,6 +57,7 @@ struct query_tag {
 	bool ended;      /* atomic: the place is free. Another thread may end what began here */
 	struct query_key key;
 	uint64_t period_ns[TIMER_CLOCKS]; /* 0: this query takes no such samples */
+	uint64_t off_cpu_period_ns;       /* of its waits' samples */
 	struct query_counts *counts;      /* never NULL */
 	/* The stack frame of the call that pushed the tag, and its return address: the query
 	 * runs inside it, see running.h. 0: no such test. */
@@ -144,6 +148,9 @@ struct thread {
 		uint64_t cpu_tick_ns;        /* the newest tick at that time */
 		uint64_t cpu_switches;       /* context switches of the thread until then */
 		uint64_t realtime_offset_ns; /* CLOCK_REALTIME - CLOCK_MONOTONIC at that time */
+		bool is_worker;              /* of a query whose own thread has the sums */
+		struct thread_wait wait;
+		struct thread_account account;
 	};
 
 	/* Written by the handler, or by what stands for it (sampler_take). */

@@ -7,13 +7,15 @@
 
 #include "base/debug.h"
 #include "base/lock.h"
+#include "hook/calls.h"
 #include "hook/exit.h"
 #include "hook/lookup.h"
 #include "hook/rights.h"
 #include "hook/signals.h"
 #include "hook/waits.h"
 
-#define OWN_HOOKS_MAX (1 + EXIT_HOOKS_MAX + RIGHTS_HOOKS_MAX + SIGNALS_HOOKS_MAX + WAITS_HOOKS_MAX)
+#define OWN_HOOKS_MAX                                                                                        \
+	(1 + EXIT_HOOKS_MAX + RIGHTS_HOOKS_MAX + SIGNALS_HOOKS_MAX + WAITS_HOOKS_MAX + CALLS_HOOKS_MAX)
 
 /* Whatever was left half done is done again or can stay: each slot is one store. */
 LOCK_DEFINE(lock, LOCK_HOOKS, .at_fork = LOCK_LEFT);
@@ -43,6 +45,7 @@ static bool add_hooks(const struct hook_source *source)
 		count += rights_hooks(&hooks[count]);
 		count += signals_hooks(&hooks[count]);
 		count += waits_hooks(&hooks[count]);
+		count += calls_hooks(&hooks[count]);
 		count += lookup_hook(&hooks[count], source->family, replacement_of);
 	}
 	count += source->add(&hooks[count]);

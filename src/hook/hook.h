@@ -2,7 +2,7 @@
 /*
  * The functions that are replaced for everybody in the process who calls them: what ends
  * it (exit.h), what gives up its rights (rights.h), what sets and waits for signals
- * (signals.h), what waits (waits.h), dlsym() (lookup.h), and those of a later room, its source.
+ * (signals.h), what waits (waits.h, calls.h), dlsym() (lookup.h), and those of a later room, its source.
  */
 #ifndef QUERYPROF_HOOK_HOOK_H
 #define QUERYPROF_HOOK_HOOK_H

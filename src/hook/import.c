@@ -17,6 +17,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -65,9 +66,53 @@ static uint64_t scanned_at_ns;
 #define UNSURE_NS NS_PER_S
 static int scanned_hooks;
 
+/* The first object behind `object` that defines the symbol, and where. NULL: none does. */
+static void *find_behind(const struct link_map *object, const char *symbol)
+{
+	while ((object = object->l_next)) {
+		void *handle = dlopen(object->l_name, RTLD_LAZY | RTLD_NOLOAD), *found;
+		Dl_info place;
+
+		if (!handle)
+			continue;
+		found = dlsym(handle, symbol);
+		dlclose(handle);
+		/* Not one that it needs only. */
+		if (found && dladdr(found, &place) && (ElfW(Addr))place.dli_fbase == object->l_addr)
+			return found;
+	}
+	return NULL;
+}
+
+/* Whether it is in a program that is mapped where it was linked to. */
+static bool is_in_fixed_program(const void *address)
+{
+	const ElfW(Phdr) *segment = (const ElfW(Phdr) *)getauxval(AT_PHDR);
+
+	for (unsigned long rest = getauxval(AT_PHNUM); segment && rest; rest--, segment++)
+		if (segment->p_type == PT_LOAD && (uintptr_t)address - segment->p_vaddr < segment->p_memsz)
+			return true;
+	return false;
+}
+
+/* The function itself. A program that takes a function's address, and is not position
+ * independent, has a stub for it, whose address stands for the function in all the process. The
+ * stub goes through a slot of the program, which may be ours. */
+static void *find_function(void *found, const char *symbol)
+{
+	const ElfW(Sym) *entry = NULL;
+	struct link_map *program;
+	Dl_info place;
+
+	if (is_in_fixed_program(found) && dladdr1(found, &place, (void **)&entry, RTLD_DL_SYMENT) && entry &&
+	    entry->st_shndx == SHN_UNDEF && dladdr1(found, &place, (void **)&program, RTLD_DL_LINKMAP))
+		return find_behind(program, symbol);
+	return found;
+}
+
 struct import_hook import_hook_of(const char *symbol, void *real, void *replacement)
 {
-	void *found = dlsym(RTLD_DEFAULT, symbol);
+	void *found = find_function(dlsym(RTLD_DEFAULT, symbol), symbol);
 
 	if (real)
 		*(void **)real = found;
@@ -227,7 +272,8 @@ static enum found_first find_first(const struct scope *scope)
 /* What the linker would find for the object; NULL: that cannot be told yet. */
 static void *find_target(struct scope *scope, const char *symbol)
 {
-	void *for_all = dlsym(scope->program, symbol), *own = dlsym(scope->handle, symbol);
+	void *for_all = find_function(dlsym(scope->program, symbol), symbol),
+	     *own = find_function(dlsym(scope->handle, symbol), symbol);
 
 	if (!for_all || !own || for_all == own)
 		return own ? own : for_all;

@@ -22,6 +22,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "query/wait.h"
 #include "sampler/state.h"
 #include "sampler/timers.h"
 
@@ -146,7 +147,7 @@ static int as_errno(int error)
 	return -1;
 }
 
-static int queryprof_nanosleep(const struct timespec *time, struct timespec *left)
+static int whole_nanosleep(const struct timespec *time, struct timespec *left)
 {
 	struct wait wait;
 
@@ -155,8 +156,8 @@ static int queryprof_nanosleep(const struct timespec *time, struct timespec *lef
 	return as_errno(sleep_on(&wait, CLOCK_MONOTONIC, time, left));
 }
 
-static int queryprof_clock_nanosleep(clockid_t clock, int flags, const struct timespec *time,
-                                     struct timespec *left)
+static int whole_clock_nanosleep(clockid_t clock, int flags, const struct timespec *time,
+                                 struct timespec *left)
 {
 	struct wait wait;
 	int error;
@@ -171,7 +172,7 @@ static int queryprof_clock_nanosleep(clockid_t clock, int flags, const struct ti
 	return error;
 }
 
-static int queryprof_usleep(useconds_t us)
+static int whole_usleep(useconds_t us)
 {
 	const struct timespec time = { us / 1000000, us % 1000000 * 1000L };
 	struct wait wait;
@@ -179,7 +180,7 @@ static int queryprof_usleep(useconds_t us)
 	return begin(&wait) ? as_errno(sleep_on(&wait, CLOCK_MONOTONIC, &time, NULL)) : real.usleep(us);
 }
 
-static unsigned queryprof_sleep(unsigned seconds)
+static unsigned whole_sleep(unsigned seconds)
 {
 	const struct timespec time = { seconds, 0 };
 	struct timespec left = { 0 };
@@ -221,7 +222,7 @@ static bool poll_on(struct polling *polling, int result, struct timespec *left)
 	return true;
 }
 
-static int queryprof_epoll_wait(int epoll, struct epoll_event *events, int max, int ms)
+static int whole_epoll_wait(int epoll, struct epoll_event *events, int max, int ms)
 {
 	const struct timespec time = of_ms(ms);
 	struct polling polling;
@@ -236,8 +237,7 @@ static int queryprof_epoll_wait(int epoll, struct epoll_event *events, int max, 
 }
 
 /* The kernel leaves in `time` what is left of it. */
-static int queryprof_select(int count, fd_set *reading, fd_set *writing, fd_set *failing,
-                            struct timeval *time)
+static int whole_select(int count, fd_set *reading, fd_set *writing, fd_set *failing, struct timeval *time)
 {
 	struct wait wait;
 	int result;
@@ -258,8 +258,7 @@ static const sigset_t *with_ours(const sigset_t *mask, sigset_t *room)
 	return room;
 }
 
-static int queryprof_ppoll(struct pollfd *fds, nfds_t count, const struct timespec *time,
-                           const sigset_t *mask)
+static int whole_ppoll(struct pollfd *fds, nfds_t count, const struct timespec *time, const sigset_t *mask)
 {
 	struct polling polling;
 	struct timespec left;
@@ -275,18 +274,18 @@ static int queryprof_ppoll(struct pollfd *fds, nfds_t count, const struct timesp
 	return result;
 }
 
-static int queryprof_poll(struct pollfd *fds, nfds_t count, int ms)
+static int whole_poll(struct pollfd *fds, nfds_t count, int ms)
 {
 	const struct timespec time = of_ms(ms);
 
 	if (ms == 0 || !thread_current)
 		return real.poll(fds, count, ms);
 	/* It counts in ns: what is left of the time is not rounded up again and again. */
-	return queryprof_ppoll(fds, count, ms < 0 ? NULL : &time, NULL);
+	return whole_ppoll(fds, count, ms < 0 ? NULL : &time, NULL);
 }
 
-static int queryprof_pselect(int count, fd_set *reading, fd_set *writing, fd_set *failing,
-                             const struct timespec *time, const sigset_t *mask)
+static int whole_pselect(int count, fd_set *reading, fd_set *writing, fd_set *failing,
+                         const struct timespec *time, const sigset_t *mask)
 {
 	struct polling polling;
 	struct timespec left;
@@ -302,13 +301,13 @@ static int queryprof_pselect(int count, fd_set *reading, fd_set *writing, fd_set
 	return result;
 }
 
-static int queryprof_epoll_pwait(int epoll, struct epoll_event *events, int max, int ms, const sigset_t *mask)
+static int whole_epoll_pwait(int epoll, struct epoll_event *events, int max, int ms, const sigset_t *mask)
 {
 	struct wait wait;
 	sigset_t room;
 
 	if (!mask)
-		return queryprof_epoll_wait(epoll, events, max, ms);
+		return whole_epoll_wait(epoll, events, max, ms);
 	if (ms != 0 && begin(&wait))
 		mask = with_ours(mask, &room);
 	return real.epoll_pwait(epoll, events, max, ms, mask);
@@ -317,7 +316,7 @@ static int queryprof_epoll_pwait(int epoll, struct epoll_event *events, int max,
 /* --- semaphores ----------------------------------------------------------- */
 
 /* sem_wait() is one of those that SA_RESTART keeps whole. */
-static int queryprof_sem_timedwait(sem_t *semaphore, const struct timespec *deadline)
+static int whole_sem_timedwait(sem_t *semaphore, const struct timespec *deadline)
 {
 	struct wait wait;
 	int result;
@@ -330,7 +329,7 @@ static int queryprof_sem_timedwait(sem_t *semaphore, const struct timespec *dead
 	return result;
 }
 
-static int queryprof_sem_clockwait(sem_t *semaphore, clockid_t clock, const struct timespec *deadline)
+static int whole_sem_clockwait(sem_t *semaphore, clockid_t clock, const struct timespec *deadline)
 {
 	struct wait wait;
 	int result;
@@ -342,6 +341,36 @@ static int queryprof_sem_clockwait(sem_t *semaphore, clockid_t clock, const stru
 	while (result && must_go_on(&wait, errno));
 	return result;
 }
+
+/* --- what is hooked ------------------------------------------------------- */
+
+/* Each is measured as one wait, however often our signals interrupt it. */
+#define WHOLE(cause, result, name, parameters, arguments)                                                    \
+	static result queryprof_##name parameters                                                            \
+	{                                                                                                    \
+		struct wait_call call;                                                                       \
+		wait_begin(&call, cause);                                                                    \
+		result value = whole_##name arguments;                                                       \
+		wait_end_call(&call, -1);                                                                   \
+		return value;                                                                                \
+	}
+WHOLE(WAIT_SLEEP, int, nanosleep, (const struct timespec *a, struct timespec *b), (a, b))
+WHOLE(WAIT_SLEEP, int, clock_nanosleep, (clockid_t a, int b, const struct timespec *c, struct timespec *d),
+      (a, b, c, d))
+WHOLE(WAIT_SLEEP, int, usleep, (useconds_t a), (a))
+WHOLE(WAIT_SLEEP, unsigned, sleep, (unsigned a), (a))
+WHOLE(WAIT_POLL, int, poll, (struct pollfd * a, nfds_t b, int c), (a, b, c))
+WHOLE(WAIT_POLL, int, ppoll, (struct pollfd * a, nfds_t b, const struct timespec *c, const sigset_t *d),
+      (a, b, c, d))
+WHOLE(WAIT_POLL, int, select, (int a, fd_set *b, fd_set *c, fd_set *d, struct timeval *e), (a, b, c, d, e))
+WHOLE(WAIT_POLL, int, pselect,
+      (int a, fd_set *b, fd_set *c, fd_set *d, const struct timespec *e, const sigset_t *f),
+      (a, b, c, d, e, f))
+WHOLE(WAIT_POLL, int, epoll_wait, (int a, struct epoll_event *b, int c, int d), (a, b, c, d))
+WHOLE(WAIT_POLL, int, epoll_pwait, (int a, struct epoll_event *b, int c, int d, const sigset_t *e),
+      (a, b, c, d, e))
+WHOLE(WAIT_CONDITION, int, sem_timedwait, (sem_t * a, const struct timespec *b), (a, b))
+WHOLE(WAIT_CONDITION, int, sem_clockwait, (sem_t * a, clockid_t b, const struct timespec *c), (a, b, c))
 
 /* -------------------------------------------------------------------------- */
 

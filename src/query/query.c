@@ -15,6 +15,7 @@
 #include "base/text.h"
 #include "handler/labels.h"
 #include "handler/ring.h"
+#include "query/account.h"
 #include "query/cpu_clock.h"
 #include "query/query_record.h"
 #include "sampler/ring_reader.h"
@@ -67,9 +68,14 @@ void query_start(struct query_run *run, struct thread *thread)
 	uint64_t now;
 
 	run->execution_ns = run->cpu_ns = run->cpu_estimated_ns = run->prepare_ns = 0;
-	memset(&run->counts, 0, sizeof(run->counts));
+	memset(&run->counts, 0, offsetof(struct query_counts, waits));
 	run->counts.start.thread_id = thread->id;
 	now = read_clock(thread);
+	if (__builtin_expect(now - thread->account.at_ns >= ACCOUNT_VALID_NS, 0)) {
+		account_read(thread);
+		now = fast_clock_ns(&thread->clock);
+	}
+	run->account = thread->account;
 	run->labels = labels_entered;
 	run->start_monotonic_ns = run->left_ns = now;
 	run->counts.start.realtime_ns = now + thread->realtime_offset_ns;
@@ -218,6 +224,30 @@ static uint64_t load(const uint64_t *counter)
 	return __atomic_load_n(counter, __ATOMIC_RELAXED);
 }
 
+/* How the time inside SQLite was spent. What is left when CPU time and waits are taken away was
+ * spent in a run queue, as far as the kernel says that the thread was in one; where a wait ended
+ * late for that, the delay is part of the wait. The rest is what nobody measured: page faults,
+ * waits of other kinds, processors that a hypervisor took. */
+static void fill_waits(struct query_record *record, const struct query_run *run)
+{
+	struct thread *thread = thread_current;
+	uint64_t left = query_since(run->cpu_ns, run->execution_ns);
+
+	for (int sum = 0; sum < WAIT_SUMS; sum++)
+		record->waits[sum] = run->counts.has_waits ? run->counts.waits[sum] : 0;
+	for (int sum = 0; sum < WAIT_TIMES; sum++)
+		left = query_since(record->waits[sum], left);
+	record->account = (struct thread_account){ 0 };
+	if (thread != NULL && thread->id == run->counts.start.thread_id &&
+	    run->left_ns - run->start_monotonic_ns >= ACCOUNT_VALID_NS) {
+		account_read(thread);
+		record->account = account_since(&run->account, &thread->account);
+		if (record->account.run_delay_ns > left)
+			record->account.run_delay_ns = left;
+	}
+	record->rest_ns = left - record->account.run_delay_ns;
+}
+
 static void fill_record(struct query_record *record, const struct query_run *run, const struct query_end *end)
 {
 	record->query = run->key;
@@ -269,6 +299,7 @@ void query_finish(const struct query_run *run, const struct query_end *end)
 	fill_record(record, run, end);
 	record->duration_ns = duration_ns;
 	record->execution_time_ns = run->execution_ns;
+	fill_waits(record, run);
 	record->cpu_time_ns = run->cpu_ns;
 	record->prepare_time_ns = end->was_prepared_only ? duration_ns : run->prepare_ns;
 	record->flags = flags;

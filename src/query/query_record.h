@@ -7,6 +7,7 @@
 
 #include <stdint.h>
 
+#include "base/wait.h"
 #include "handler/record.h"
 
 /* The number of the session that the key was made for, 0: none. */
@@ -51,7 +52,10 @@ struct query_record {
 	struct trace_context context;
 	uint64_t samples_dropped; /* ring full */
 	uint64_t samples_truncated;
-	int64_t exception_code; /* 0: finished well */
+	uint64_t waits[WAIT_SUMS];
+	uint64_t rest_ns;              /* of the execution time: neither CPU time, wait nor run delay */
+	struct thread_account account; /* what came while it ran; zero where it was not read */
+	int64_t exception_code;        /* 0: finished well */
 	uint32_t thread_id;
 	uint32_t flags;         /* enum query_flags */
 	uint32_t query_id_size; /* the user's own id; 0: the key as UUID text */

@@ -66,13 +66,14 @@ void sampler_push_worker(struct thread *thread, const struct query_tag *tag)
 
 	/* Not when the thread has run something else before. */
 	timer->whole = timer->period_ns == 0;
+	thread->is_worker = true;
 	sampler_push(thread, tag);
 }
 
 void sampler_pop_worker(struct thread *thread)
 {
 	timers_tell_rest(thread);
-	thread->timers[TIMER_CPU].whole = false;
+	thread->timers[TIMER_CPU].whole = thread->is_worker = false;
 	sampler_pop(thread);
 }
 

@@ -3,13 +3,14 @@
 
 #include <errno.h>
 
+#include "base/clock.h"
 #include "base/sys.h"
 #include "handler/sample.h"
 #include "sampler/registers.h"
 #include "sampler/signal.h"
 
 /* Not inlined: a query's frame is around this one. */
-__attribute__((noinline)) bool sampler_take(struct thread *thread, enum trace_type type, int64_t value)
+__attribute__((noinline)) bool sampler_take_observed(struct thread *thread, struct observation *seen)
 {
 	const uint64_t blocked = signal_asynchronous();
 	int saved_errno = errno;
@@ -22,7 +23,8 @@ __attribute__((noinline)) bool sampler_take(struct thread *thread, enum trace_ty
 	syscall(SYS_rt_sigprocmask, SIG_BLOCK, &blocked, &mask, sizeof(mask));
 	registers_here(&context);
 	if (thread_enter_handler(thread, (uintptr_t)__builtin_frame_address(0))) {
-		taken = sample_on_call(thread, type, value, &context);
+		seen->timestamp_ns = clock_ns(CLOCK_REALTIME);
+		taken = sample_on_call(thread, seen, &context);
 		thread_leave_handler(thread);
 	}
 	syscall(SYS_rt_sigprocmask, SIG_SETMASK, &mask, NULL, sizeof(mask));

@@ -9,12 +9,20 @@
 #include <stdint.h>
 
 #include "base/sample_type.h"
-#include "handler/thread.h"
+#include "handler/sample.h"
 
 /* Takes a sample from ordinary code, at a hooked call: the calling thread's stack from its
- * caller on, with `value` in the type's unit. The sample goes to the query that runs; false,
- * and nothing is written, where none runs or there is no room. Signals wait meanwhile, so a
- * timer's sample is only late. Async-signal-safe; keeps errno. */
-bool sampler_take(struct thread *thread, enum trace_type type, int64_t value);
+ * caller on. The sample goes to the query that runs, its time is set here; false, and nothing
+ * is written, where none runs or there is no room. Signals wait meanwhile, so a timer's sample
+ * is only late. Async-signal-safe; keeps errno. */
+bool sampler_take_observed(struct thread *thread, struct observation *seen);
+
+/* The same with `value` in the type's unit. */
+static inline bool sampler_take(struct thread *thread, enum trace_type type, int64_t value)
+{
+	struct observation seen = { .type = type, .weight = 1, .value = value };
+
+	return sampler_take_observed(thread, &seen);
+}
 
 #endif

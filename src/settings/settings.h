@@ -21,6 +21,7 @@
  * own serialisation. */
 struct session_settings {
 	uint64_t period_ns[TIMER_CLOCKS]; /* query_profiler_{cpu,real}_time_period_ns */
+	uint64_t off_cpu_period_ns;
 	bool allow_introspection_functions;
 	bool log_queries;
 	uint64_t log_queries_min_query_duration_ns;

@@ -28,6 +28,8 @@ static const struct column trace_log_columns[] = { TRACE_LOG_COLUMNS(STORED_COLU
 	                                                             MADE_COLUMN) };
 static const struct column query_log_columns[] = { QUERY_LOG_COLUMNS(STORED_COLUMN, NO_COLUMN,
 	                                                             SHOWN_COLUMN) };
+_Static_assert(sizeof trace_log_columns / sizeof *trace_log_columns <= TABLE_COLUMNS_MAX, "columns");
+_Static_assert(sizeof query_log_columns / sizeof *query_log_columns <= TABLE_COLUMNS_MAX, "columns");
 
 static const struct column label_history_columns[] = { LABEL_HISTORY_COLUMNS(SHOWN_COLUMN) };
 

@@ -36,7 +36,7 @@ struct column {
 	const char *type; /* INTEGER, REAL, TEXT or "" */
 	unsigned flags;
 };
-#define TABLE_COLUMNS_MAX 48
+#define TABLE_COLUMNS_MAX 96
 
 struct table_rows;
 

@@ -79,7 +79,11 @@
 	SHOWN(otel_trace_id, TEXT, 0, CONTEXT_SHOWN("otel_trace_id")) \
 	SHOWN(otel_span_id, TEXT, 0, CONTEXT_SHOWN("otel_span_id")) \
 	MADE(symbols, TEXT, COLUMN_HIDDEN | COLUMN_SYMBOLS) \
-	MADE(lines, TEXT, COLUMN_HIDDEN | COLUMN_LINES)
+	MADE(lines, TEXT, COLUMN_HIDDEN | COLUMN_LINES) \
+	STORED(wait_ns, INTEGER, COLUMN_ZERO, 0, sample->wait_ns) \
+	FILED(wait, INTEGER, COLUMN_ZERO, sample->wait) \
+	SHOWN(wait_cause, TEXT, 0, "iif(s.wait, (SELECT w.name FROM wait_causes AS w WHERE w.cause = s.wait & 255), '')") \
+	SHOWN(wait_object, TEXT, 0, "iif(s.wait >> 8, (SELECT w.name FROM wait_objects AS w WHERE w.object = s.wait >> 8), '')")
 
 /* execution_ns: files before version 4 have none, and the view the duration instead.
  * initial, statement, library, parent: rows of queries, statements, libraries and queries;
@@ -130,7 +134,25 @@
 	SHOWN(labels, TEXT, 0, LABELS_SHOWN) \
 	FILED(context, INTEGER, COLUMN_ZERO, rows->context) \
 	SHOWN(otel_trace_id, TEXT, 0, CONTEXT_SHOWN("otel_trace_id")) \
-	SHOWN(otel_span_id, TEXT, 0, CONTEXT_SHOWN("otel_span_id"))
+	SHOWN(otel_span_id, TEXT, 0, CONTEXT_SHOWN("otel_span_id")) \
+	STORED(lock_wait_ns, INTEGER, COLUMN_ZERO, 0, record->waits[WAIT_LOCK_NS]) \
+	STORED(io_read_ns, INTEGER, COLUMN_ZERO, 0, record->waits[WAIT_READ_NS]) \
+	STORED(io_write_ns, INTEGER, COLUMN_ZERO, 0, record->waits[WAIT_WRITE_NS]) \
+	STORED(io_sync_ns, INTEGER, COLUMN_ZERO, 0, record->waits[WAIT_SYNC_NS]) \
+	STORED(mutex_wait_ns, INTEGER, COLUMN_ZERO, 0, record->waits[WAIT_MUTEX_NS]) \
+	STORED(sleep_ns, INTEGER, COLUMN_ZERO, 0, record->waits[WAIT_SLEEP_NS]) \
+	STORED(other_wait_ns, INTEGER, COLUMN_ZERO, 0, record->waits[WAIT_OTHER_NS]) \
+	STORED(run_delay_ns, INTEGER, COLUMN_ZERO, 0, record->account.run_delay_ns) \
+	STORED(rest_ns, INTEGER, COLUMN_ZERO, 0, record->rest_ns) \
+	STORED(reads, INTEGER, COLUMN_ZERO, 0, record->waits[WAIT_READS]) \
+	STORED(read_bytes, INTEGER, COLUMN_ZERO, 0, record->waits[WAIT_READ_BYTES]) \
+	STORED(writes, INTEGER, COLUMN_ZERO, 0, record->waits[WAIT_WRITES]) \
+	STORED(write_bytes, INTEGER, COLUMN_ZERO, 0, record->waits[WAIT_WRITTEN_BYTES]) \
+	STORED(syncs, INTEGER, COLUMN_ZERO, 0, record->waits[WAIT_SYNCS]) \
+	STORED(major_faults, INTEGER, COLUMN_ZERO, 0, record->account.major_faults) \
+	STORED(minor_faults, INTEGER, COLUMN_ZERO, 0, record->account.minor_faults) \
+	STORED(voluntary_switches, INTEGER, COLUMN_ZERO, 0, record->account.voluntary_switches) \
+	STORED(involuntary_switches, INTEGER, COLUMN_ZERO, 0, record->account.involuntary_switches)
 
 /* runs_0, runs_1, …: the buckets of statement_counts.h. */
 #define STATEMENT_PARTS(PART) PART(0) STATEMENT_LATER_PARTS(PART)

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/lock.h"
+#include "query/wait.h"
 #include "watch/calling.h"
 #include "watch/session.h"
 
@@ -89,6 +90,7 @@ static void fill(struct host_library *library, const sqlite3_api_routines *api)
 	library->start = place.start;
 	library->end = place.end;
 	library->name = make_name(api->libversion(), place.path);
+	wait_add_engine(place.start, place.end);
 	__atomic_store_n(&library->api, api, __ATOMIC_RELEASE);
 }
 

@@ -27,6 +27,7 @@ static void copy_settings(struct run_settings *to, const struct session_settings
 {
 	for (int clock = 0; clock < TIMER_CLOCKS; clock++)
 		to->period_ns[clock] = from->period_ns[clock];
+	to->off_cpu_period_ns = from->off_cpu_period_ns;
 	to->log = from->log_queries;
 	to->log_parameters = from->log_query_parameters;
 	to->min_duration_ns = from->log_queries_min_query_duration_ns;
@@ -69,6 +70,8 @@ static void start(struct run *run)
 	for (int clock = 0; clock < TIMER_CLOCKS; clock++)
 		if (run->settings.period_ns[clock] != settings->period_ns[clock])
 			run->tag_slot = NULL;
+	if (run->settings.off_cpu_period_ns != settings->off_cpu_period_ns)
+		run->tag_slot = NULL;
 	copy_settings(&run->settings, settings);
 	run->query.query_id = NULL;
 	run->query.is_logged = run->settings.log;

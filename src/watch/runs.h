@@ -42,7 +42,7 @@
 
 /* Of the session's settings. */
 struct run_settings {
-	uint64_t period_ns[TIMER_CLOCKS];
+	uint64_t period_ns[TIMER_CLOCKS], off_cpu_period_ns;
 	uint64_t min_duration_ns;
 	bool log, log_parameters;
 };

@@ -124,7 +124,7 @@ static inline bool session_wants_samples(const struct session_settings *settings
 	for (int clock = 0; clock < TIMER_CLOCKS; clock++)
 		if (settings->period_ns[clock])
 			return true;
-	return false;
+	return settings->off_cpu_period_ns != 0;
 }
 
 /* Whether the session may see queries of the one with this number (0: of none). */

@@ -34,6 +34,8 @@ static void begin_counts(struct run_call *call, const struct query_counts *count
 		call->samples[type] = __atomic_load_n(&counts->samples[type], __ATOMIC_RELAXED);
 		call->weights[type] = __atomic_load_n(&counts->weights[type], __ATOMIC_RELAXED);
 	}
+	for (int sum = 0; sum < WAIT_SUMS; sum++)
+		call->waits[sum] = counts->has_waits ? counts->waits[sum] : 0;
 }
 
 static void add_counts(const struct run_call *call, const struct query_counts *counts)
@@ -46,6 +48,10 @@ static void add_counts(const struct run_call *call, const struct query_counts *c
 		own->weights[type] +=
 			__atomic_load_n(&counts->weights[type], __ATOMIC_RELAXED) - call->weights[type];
 	}
+	for (int sum = 0; sum < WAIT_SUMS && counts->has_waits; sum++) {
+		own->waits[sum] = (own->has_waits ? own->waits[sum] : 0) + counts->waits[sum] - call->waits[sum];
+	}
+	own->has_waits |= counts->has_waits;
 }
 
 /* The thread works for the run, whose clocks the caller starts. Of a nested one the outermost

@@ -32,7 +32,7 @@ struct run_call {
 	sqlite3_mutex *mutex;
 	/* Of the outermost run, at the beginning. */
 	struct query_key outermost;
-	uint64_t samples[TRACE_TYPES], weights[TRACE_TYPES];
+	uint64_t samples[TRACE_TYPES], weights[TRACE_TYPES], waits[WAIT_SUMS];
 };
 
 /* Around sqlite3_step(). */

@@ -31,6 +31,7 @@ struct sample_fields {
 	const uint64_t *labels;
 	size_t label_count;
 	struct trace_context context;
+	struct wait_field wait; /* zero: of none */
 	size_t skipped;
 };
 
@@ -50,6 +51,8 @@ static struct sample_fields read_fields(const struct sample_record *record, size
 		} else if (field->tag == FIELD_TRACE_CONTEXT && field->size == sizeof fields.context) {
 			memcpy(&fields.context, field->content, sizeof fields.context);
 			fields.has_context = true;
+		} else if (field->tag == FIELD_WAIT && field->size == sizeof fields.wait) {
+			memcpy(&fields.wait, field->content, sizeof fields.wait);
 		} else {
 			fields.skipped++;
 		}
@@ -126,6 +129,8 @@ static int take_sample(struct writer *writer, const struct sample_record *record
 		.cpu_id = record->cpu_id,
 		.weight = record->weight,
 		.beyond = beyond_periods(record, &fields),
+		.wait_ns = (int64_t)fields.wait.ns,
+		.wait = fields.wait.cause | (int64_t)fields.wait.object << 8,
 		.truncated = (record->flags & SAMPLE_TRUNCATED) || record->depth > TRACE_MAX_FRAMES,
 		.span = UINT32_MAX,
 	};

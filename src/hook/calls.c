@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What stands for these functions: each calls the real one once, with what it was given, and
+ * returns what that returned, errno too.
+ *
+ * A thread that is cancelled in such a call, or leaves it by a longjmp, leaves nothing behind but
+ * the beginning of a wait in its slot, which the next one writes over.
+ */
+#include "hook/calls.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <semaphore.h>
+#include <stdarg.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/types.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "query/wait.h"
+
+/* X(result, name, parameters, arguments): functions that are called through and measured. */
+#define WAITING_CALLS(X)                                                                                     \
+	X(WAIT_CONDITION, int, pthread_cond_wait, (pthread_cond_t * a, pthread_mutex_t * b), (a, b))         \
+	X(WAIT_CONDITION, int, pthread_cond_timedwait,                                                       \
+	  (pthread_cond_t * a, pthread_mutex_t * b, const struct timespec *c), (a, b, c))                    \
+	X(WAIT_CONDITION, int, pthread_cond_clockwait,                                                       \
+	  (pthread_cond_t * a, pthread_mutex_t * b, clockid_t c, const struct timespec *d), (a, b, c, d))    \
+	X(WAIT_CONDITION, int, sem_wait, (sem_t * a), (a))                                                   \
+	X(WAIT_THREAD, int, pthread_join, (pthread_t a, void **b), (a, b))                                   \
+	X(WAIT_NETWORK, int, connect, (int a, const struct sockaddr *b, socklen_t c), (a, b, c))             \
+	X(WAIT_NETWORK, int, accept, (int a, struct sockaddr *b, socklen_t *c), (a, b, c))                   \
+	X(WAIT_NETWORK, int, accept4, (int a, struct sockaddr *b, socklen_t *c, int d), (a, b, c, d))
+
+/* The same for those that are short as a rule: X also has the descriptor that is told, -1: none. */
+#define FILE_CALLS(X)                                                                                        \
+	X(WAIT_NETWORK, ssize_t, recv, (int a, void *b, size_t c, int d), (a, b, c, d), a)                   \
+	X(WAIT_NETWORK, ssize_t, recvfrom,                                                                   \
+	  (int a, void *b, size_t c, int d, struct sockaddr *e, socklen_t *f), (a, b, c, d, e, f), a)        \
+	X(WAIT_NETWORK, ssize_t, recvmsg, (int a, struct msghdr *b, int c), (a, b, c), a)                    \
+	X(WAIT_NETWORK, ssize_t, send, (int a, const void *b, size_t c, int d), (a, b, c, d), a)             \
+	X(WAIT_NETWORK, ssize_t, sendto,                                                                     \
+	  (int a, const void *b, size_t c, int d, const struct sockaddr *e, socklen_t f),                    \
+	  (a, b, c, d, e, f), a)                                                                             \
+	X(WAIT_NETWORK, ssize_t, sendmsg, (int a, const struct msghdr *b, int c), (a, b, c), a)              \
+	X(WAIT_FILE, int, ftruncate, (int a, off_t b), (a, b), a)                                            \
+	X(WAIT_FILE, int, ftruncate64, (int a, off64_t b), (a, b), a)                                        \
+	X(WAIT_FILE, int, close, (int a), (a), -1)                                                           \
+	X(WAIT_FILE, int, unlink, (const char *a), (a), -1)                                                  \
+	X(WAIT_FILE, void *, mmap, (void *a, size_t b, int c, int d, int e, off_t f), (a, b, c, d, e, f),    \
+	  -1)                                                                                                \
+	X(WAIT_FILE, void *, mmap64, (void *a, size_t b, int c, int d, int e, off64_t f),                    \
+	  (a, b, c, d, e, f), -1)                                                                            \
+	X(WAIT_FILE, int, munmap, (void *a, size_t b), (a, b), -1)
+
+/* The same for reads and writes: X has the sum that counts them, which the bytes' follows. */
+#define DATA_CALLS(X)                                                                                        \
+	X(WAIT_READ, READS, read, (int a, void *b, size_t c), (a, b, c))                                     \
+	X(WAIT_READ, READS, pread, (int a, void *b, size_t c, off_t d), (a, b, c, d))                        \
+	X(WAIT_READ, READS, pread64, (int a, void *b, size_t c, off64_t d), (a, b, c, d))                    \
+	X(WAIT_WRITE, WRITES, write, (int a, const void *b, size_t c), (a, b, c))                            \
+	X(WAIT_WRITE, WRITES, pwrite, (int a, const void *b, size_t c, off_t d), (a, b, c, d))               \
+	X(WAIT_WRITE, WRITES, pwrite64, (int a, const void *b, size_t c, off64_t d), (a, b, c, d))
+
+#define SYNC_CALLS(X)                                                                                        \
+	X(fsync)                                                                                             \
+	X(fdatasync)
+
+#define OPEN_CALLS(X)                                                                                        \
+	X(open)                                                                                              \
+	X(open64)
+
+#define LOCK_CALLS(X)                                                                                        \
+	X(fcntl)                                                                                             \
+	X(fcntl64)
+
+static struct {
+#define POINTER(cause, result, name, parameters, ...) result(*name) parameters;
+	WAITING_CALLS(POINTER)
+	FILE_CALLS(POINTER)
+#undef POINTER
+#define POINTER(cause, sum, name, parameters, ...) ssize_t(*name) parameters;
+	DATA_CALLS(POINTER)
+#undef POINTER
+#define POINTER(name) int (*name)(int);
+	SYNC_CALLS(POINTER)
+#undef POINTER
+#define POINTER(name) int (*name)(const char *, int, ...);
+	OPEN_CALLS(POINTER)
+#undef POINTER
+#define POINTER(name) int (*name)(int, int, ...);
+	LOCK_CALLS(POINTER)
+#undef POINTER
+	int (*pthread_mutex_lock)(pthread_mutex_t *);
+} real;
+
+#define WAITING(of, result, name, parameters, arguments)                                                     \
+	static result queryprof_##name parameters                                                            \
+	{                                                                                                    \
+		struct wait_call call;                                                                       \
+		wait_begin(&call, of);                                                                       \
+		result value = real.name arguments;                                                          \
+		wait_end_call(&call, -1);                                                                   \
+		return value;                                                                                \
+	}
+WAITING_CALLS(WAITING)
+
+#define FILED(of, result, name, parameters, arguments, file)                                                 \
+	static result queryprof_##name parameters                                                            \
+	{                                                                                                    \
+		struct wait_call call;                                                                       \
+		wait_begin(&call, of);                                                                       \
+		result value = real.name arguments;                                                          \
+		wait_end_call(&call, file);                                                                  \
+		return value;                                                                                \
+	}
+FILE_CALLS(FILED)
+
+static inline void end_data(const struct wait_call *call, enum wait_sum sum, ssize_t bytes)
+{
+	if (__builtin_expect(call->thread != NULL, 0))
+		wait_count(call, sum, bytes > 0 ? (uint64_t)bytes : 0);
+}
+
+#define MOVED(of, sum, name, parameters, arguments)                                                          \
+	static ssize_t queryprof_##name parameters                                                           \
+	{                                                                                                    \
+		struct wait_call call;                                                                       \
+		wait_begin(&call, of);                                                                       \
+		ssize_t value = real.name arguments;                                                         \
+		wait_end_call(&call, a);                                                                     \
+		end_data(&call, WAIT_##sum, value);                                                          \
+		return value;                                                                                \
+	}
+DATA_CALLS(MOVED)
+
+#define SYNCED(name)                                                                                         \
+	static int queryprof_##name(int file)                                                                \
+	{                                                                                                    \
+		struct wait_call call;                                                                       \
+		wait_begin(&call, WAIT_SYNC);                                                                \
+		int value = real.name(file);                                                                 \
+		wait_end_call(&call, file);                                                                  \
+		end_data(&call, WAIT_SYNCS, 0);                                                              \
+		return value;                                                                                \
+	}
+SYNC_CALLS(SYNCED)
+
+/* As libc does: the third argument is read if the flags ask for it. */
+#define OPENED(name)                                                                                         \
+	static int queryprof_##name(const char *path, int flags, ...)                                        \
+	{                                                                                                    \
+		struct wait_call call;                                                                       \
+		mode_t mode = 0;                                                                             \
+		if (flags & (O_CREAT | O_TMPFILE)) {                                                         \
+			va_list more;                                                                        \
+			va_start(more, flags);                                                               \
+			mode = va_arg(more, mode_t);                                                         \
+			va_end(more);                                                                        \
+		}                                                                                            \
+		wait_begin(&call, WAIT_FILE);                                                                \
+		int value = real.name(path, flags, mode);                                                    \
+		wait_end_call(&call, -1);                                                                    \
+		return value;                                                                                \
+	}
+OPEN_CALLS(OPENED)
+
+/* As libc does: there is a third argument, whatever it may be. Of all its commands two wait. */
+#define LOCKED(name)                                                                                         \
+	static int queryprof_##name(int file, int command, ...)                                              \
+	{                                                                                                    \
+		struct wait_call call = { .thread = NULL };                                                  \
+		va_list more;                                                                                \
+		va_start(more, command);                                                                     \
+		void *argument = va_arg(more, void *);                                                       \
+		va_end(more);                                                                                \
+		if (command == F_SETLKW || command == F_OFD_SETLKW)                                          \
+			wait_begin(&call, WAIT_LOCK);                                                        \
+		int value = real.name(file, command, argument);                                              \
+		wait_end_call(&call, file);                                                                  \
+		return value;                                                                                \
+	}
+LOCK_CALLS(LOCKED)
+
+/* One that is free costs no clock. A try has every other result of the real function but the
+ * errors of a thread that has it already, or of one that may not: that one tells them. */
+static int queryprof_pthread_mutex_lock(pthread_mutex_t *mutex)
+{
+	struct wait_call call;
+	int result;
+
+	if (!wait_is_measured())
+		return real.pthread_mutex_lock(mutex);
+	result = pthread_mutex_trylock(mutex);
+	if (result == 0 || result == EOWNERDEAD)
+		return result;
+	wait_begin(&call, WAIT_MUTEX);
+	result = real.pthread_mutex_lock(mutex);
+	wait_end(&call);
+	return result;
+}
+
+/* -------------------------------------------------------------------------- */
+
+int calls_hooks(struct import_hook hooks[CALLS_HOOKS_MAX])
+{
+	int count = 0;
+
+#define HOOK(name) hooks[count++] = import_hook_of(#name, &real.name, (void *)queryprof_##name);
+#define HOOK_WAITING(cause, result, name, ...) HOOK(name)
+	WAITING_CALLS(HOOK_WAITING)
+	FILE_CALLS(HOOK_WAITING)
+	DATA_CALLS(HOOK_WAITING)
+	SYNC_CALLS(HOOK)
+	OPEN_CALLS(HOOK)
+	LOCK_CALLS(HOOK)
+	HOOK(pthread_mutex_lock)
+	return count;
+}

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "query/account.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/resource.h>
+
+#include "base/sys.h"
+
+/* The second number of the kernel's three: the time in a run queue, in ns. */
+static uint64_t read_delay(void)
+{
+	char text[96], *at = text;
+	int file = open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC);
+	ssize_t size = file >= 0 ? read(file, text, sizeof(text) - 1) : 0;
+	uint64_t delay = 0;
+
+	if (file >= 0)
+		close(file);
+	text[size > 0 ? size : 0] = '\0';
+	while (*at != '\0' && *at != ' ')
+		at++;
+	for (at += *at == ' '; *at >= '0' && *at <= '9'; at++)
+		delay = delay * 10 + (uint64_t)(*at - '0');
+	return delay;
+}
+
+void account_read(struct thread *thread)
+{
+	struct thread_account *account = &thread->account;
+	int saved_errno = errno;
+	struct rusage usage;
+
+	if (getrusage(RUSAGE_THREAD, &usage) == 0) {
+		account->major_faults = (uint64_t)usage.ru_majflt;
+		account->minor_faults = (uint64_t)usage.ru_minflt;
+		account->voluntary_switches = (uint64_t)usage.ru_nvcsw;
+		account->involuntary_switches = (uint64_t)usage.ru_nivcsw;
+	}
+	account->run_delay_ns = read_delay();
+	account->at_ns = fast_clock_ns(&thread->clock);
+	errno = saved_errno;
+}
+
+struct thread_account account_since(const struct thread_account *start, const struct thread_account *now)
+{
+	return (struct thread_account){
+		.at_ns = now->at_ns - start->at_ns,
+		.run_delay_ns = now->run_delay_ns - start->run_delay_ns,
+		.major_faults = now->major_faults - start->major_faults,
+		.minor_faults = now->minor_faults - start->minor_faults,
+		.voluntary_switches = now->voluntary_switches - start->voluntary_switches,
+		.involuntary_switches = now->involuntary_switches - start->involuntary_switches,
+	};
+}

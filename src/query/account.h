@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the kernel counts for a thread: how long it was ready while other threads had the
+ * processors, its page faults, its switches. To ask costs some microseconds, so what was read
+ * is good for a millisecond: a query that begins then is given what came in that time before.
+ */
+#ifndef QUERYPROF_QUERY_ACCOUNT_H
+#define QUERYPROF_QUERY_ACCOUNT_H
+
+#include <stdint.h>
+
+#include "handler/thread.h"
+
+#define ACCOUNT_VALID_NS 1000000
+
+/* Reads the calling thread's account into its slot. Keeps errno. */
+void account_read(struct thread *thread);
+
+/* What has come between two readings. */
+struct thread_account account_since(const struct thread_account *start, const struct thread_account *now);
+
+#endif

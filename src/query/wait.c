@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "query/wait.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/sys.h"
+#include "handler/running.h"
+#include "query/cpu_clock.h"
+#include "sampler/random.h"
+#include "sampler/take.h"
+
+/* --- whose code waits ------------------------------------------------------------------- */
+
+#define ENGINES_MAX 4
+
+static struct engine {
+	uintptr_t start, end;
+} engines[ENGINES_MAX];
+static int engine_count; /* atomic */
+
+void wait_add_engine(uintptr_t start, uintptr_t end)
+{
+	int count = __atomic_load_n(&engine_count, __ATOMIC_RELAXED);
+
+	for (int i = 0; i < count; i++)
+		if (engines[i].start == start)
+			return;
+	if (count == ENGINES_MAX)
+		return;
+	engines[count] = (struct engine){ start, end };
+	/* Release: with is_hosts(). */
+	__atomic_store_n(&engine_count, count + 1, __ATOMIC_RELEASE);
+}
+
+static bool is_hosts(const void *caller)
+{
+	int count = __atomic_load_n(&engine_count, __ATOMIC_ACQUIRE);
+
+	for (int i = 0; i < count; i++)
+		if ((uintptr_t)caller >= engines[i].start && (uintptr_t)caller < engines[i].end)
+			return false;
+	return count != 0;
+}
+
+/* --- what it waits for ------------------------------------------------------------------ */
+
+#define NAME_BYTES 512
+
+/* The path of an open file, "" where the kernel does not tell. */
+static void read_name(int file, char name[NAME_BYTES])
+{
+	static const char folder[] = "/proc/self/fd/";
+	char path[sizeof(folder) + 10], digits[10];
+	size_t size = sizeof(folder) - 1, count = 0;
+	ssize_t read;
+
+	memcpy(path, folder, size);
+	for (unsigned rest = (unsigned)file; count == 0 || rest != 0; rest /= 10)
+		digits[count++] = (char)('0' + rest % 10);
+	while (count != 0)
+		path[size++] = digits[--count];
+	path[size] = '\0';
+	read = readlink(path, name, NAME_BYTES - 1);
+	name[read > 0 ? read : 0] = '\0';
+}
+
+static bool ends_with(const char *name, const char *end)
+{
+	size_t size = strlen(name), end_size = strlen(end);
+
+	return size >= end_size && memcmp(name + size - end_size, end, end_size) == 0;
+}
+
+/* SQLite names its files so. It unlinks temporary ones while they are open. */
+static enum wait_object object_of(int file)
+{
+	char name[NAME_BYTES];
+
+	if (file < 0)
+		return WAIT_OBJECT_NONE;
+	read_name(file, name);
+	if (name[0] != '/')
+		return strncmp(name, "socket:", 7) == 0 ? WAIT_ON_SOCKET
+		       : strncmp(name, "pipe:", 5) == 0 ? WAIT_ON_PIPE
+		                                        : WAIT_ON_FILE;
+	if (strstr(name, "/etilqs_") != NULL)
+		return WAIT_ON_TEMPORARY;
+	return ends_with(name, "-wal")       ? WAIT_ON_WAL
+	       : ends_with(name, "-journal") ? WAIT_ON_JOURNAL
+	       : ends_with(name, "-shm")     ? WAIT_ON_WAL_INDEX
+	                                     : WAIT_ON_DATABASE;
+}
+
+static bool is_of_file(enum wait_cause cause)
+{
+	return cause == WAIT_READ || cause == WAIT_WRITE || cause == WAIT_SYNC || cause == WAIT_FILE;
+}
+
+/* What the host or SQLite did, in the words of trace_log. */
+static struct wait_field describe(const struct thread *thread, const struct wait_call *call, int file)
+{
+	enum wait_object object = object_of(file);
+	enum wait_cause cause = call->cause;
+
+	if (object == WAIT_ON_SOCKET && is_of_file(cause))
+		cause = WAIT_NETWORK;
+	if (thread->wait.lock != 0 && !is_of_file(cause) && cause != WAIT_MUTEX)
+		return (struct wait_field){ .cause = WAIT_LOCK, .object = thread->wait.lock };
+	if (is_hosts(call->caller))
+		return (struct wait_field){ .cause = WAIT_USER_FUNCTION, .object = WAIT_ON_CAUSE + cause };
+	if (thread->wait.is_checkpointing && is_of_file(cause))
+		cause = WAIT_CHECKPOINT;
+	else if (object == WAIT_ON_TEMPORARY && (cause == WAIT_READ || cause == WAIT_WRITE))
+		cause = WAIT_SPILL;
+	return (struct wait_field){ .cause = cause, .object = object };
+}
+
+/* The column of query_log: that of the call, whoever made it, but for locks. */
+static enum wait_sum sum_of(const struct wait_call *call, const struct wait_field *field)
+{
+	if (field->cause == WAIT_LOCK)
+		return WAIT_LOCK_NS;
+	if (field->cause == WAIT_NETWORK || field->object == WAIT_ON_CAUSE + WAIT_NETWORK)
+		return WAIT_OTHER_NS;
+	switch (call->cause) {
+	case WAIT_LOCK: return WAIT_LOCK_NS;
+	case WAIT_READ: return WAIT_READ_NS;
+	case WAIT_WRITE: return WAIT_WRITE_NS;
+	case WAIT_SYNC: return WAIT_SYNC_NS;
+	case WAIT_MUTEX: return WAIT_MUTEX_NS;
+	case WAIT_SLEEP: return WAIT_SLEEP_NS;
+	default: return WAIT_OTHER_NS;
+	}
+}
+
+/* --- how much it waits ------------------------------------------------------------------ */
+
+/* Only the run's own thread adds to its sums, and those who read them come later. */
+static void add(struct query_counts *counts, enum wait_sum sum, uint64_t by)
+{
+	if (!counts->has_waits) {
+		memset(counts->waits, 0, sizeof(counts->waits));
+		counts->has_waits = true;
+	}
+	counts->waits[sum] += by;
+}
+
+/* For each query around the code whose stack ends at `sp`. Returns the innermost one's tag. */
+static const struct query_tag *add_around(const struct thread *thread, uintptr_t sp, enum wait_sum sum,
+                                          uint64_t by, enum wait_sum other_sum, uint64_t other_by)
+{
+	uint32_t nesting = thread->nesting;
+	bool is_between;
+	const struct query_tag *innermost = query_running(thread, sp, &is_between);
+
+	if (innermost == NULL || thread->is_worker)
+		return innermost;
+	for (uint32_t i = nesting < QUERY_NESTING ? nesting : QUERY_NESTING; i-- > 0;) {
+		const struct query_tag *tag = &thread->queries[i];
+
+		if (tag != innermost &&
+		    (__atomic_load_n(&tag->ended, __ATOMIC_RELAXED) ||
+		     (tag->frame != 0 &&
+		      frame_place(tag->frame, tag->frame_return, &thread->stack, sp) != FRAME_AROUND)))
+			continue;
+		add(tag->counts, sum, by);
+		if (other_by != 0)
+			add(tag->counts, other_sum, other_by);
+	}
+	return innermost;
+}
+
+void wait_count(const struct wait_call *call, enum wait_sum sum, uint64_t bytes)
+{
+	add_around(call->thread, (uintptr_t)__builtin_frame_address(0), sum, 1, sum + 1, bytes);
+}
+
+/* The part of the call in which the thread did not compute, if it gave its processor up: a thread
+ * from which the processor was taken does not wait for what it called. */
+static uint64_t waited_in(struct thread *thread, const struct wait_call *call, uint64_t took_ns)
+{
+	uint64_t switches = thread->wait.switches, before, after;
+
+	if (took_ns < WAIT_SHORT_NS)
+		return took_ns;
+	before = cpu_clock_estimate(thread, call->start_ns);
+	after = cpu_clock_now(thread);
+	if (thread->wait.switches == switches)
+		return 0;
+	/* An estimate, so it may be too much. */
+	if ((int64_t)(after - before) <= 0)
+		return took_ns;
+	return after - before < took_ns ? took_ns - (after - before) : 0;
+}
+
+/* The periods that come to an end with this wait. */
+static uint32_t periods_in(struct thread *thread, uint64_t period_ns, uint64_t waited_ns)
+{
+	struct thread_wait *wait = &thread->wait;
+	uint64_t beyond, periods;
+
+	if (wait->period_ns != period_ns) {
+		wait->period_ns = period_ns;
+		wait->due_ns = 1 + random_next(thread) % period_ns;
+	}
+	if (waited_ns < wait->due_ns) {
+		wait->due_ns -= waited_ns;
+		return 0;
+	}
+	beyond = waited_ns - wait->due_ns;
+	wait->due_ns = period_ns - beyond % period_ns;
+	periods = 1 + beyond / period_ns;
+	return periods < UINT32_MAX ? (uint32_t)periods : UINT32_MAX;
+}
+
+/* This function and sampler_take_observed(). */
+#define OWN_FRAMES 2
+
+__attribute__((noinline)) void wait_note(const struct wait_call *call, uint64_t took_ns, int file)
+{
+	struct thread *thread = call->thread;
+	int saved_errno = errno;
+	uint64_t waited = waited_in(thread, call, took_ns);
+	struct wait_field field;
+	const struct query_tag *tag;
+	uint32_t periods;
+
+	if (waited != 0) {
+		field = describe(thread, call, file);
+		field.ns = took_ns;
+		tag = add_around(thread, (uintptr_t)__builtin_frame_address(0), sum_of(call, &field), waited,
+		                 0, 0);
+		periods = tag && tag->off_cpu_period_ns ? periods_in(thread, tag->off_cpu_period_ns, waited)
+		                                        : 0;
+		if (periods != 0) {
+			struct observation seen = { .type = TRACE_OFF_CPU,
+				                    .weight = periods,
+				                    .period_ns = tag->off_cpu_period_ns,
+				                    .value = (int64_t)(periods * tag->off_cpu_period_ns),
+				                    .wait = &field,
+				                    .skipped = OWN_FRAMES };
+
+			sampler_take_observed(thread, &seen);
+		}
+	}
+	errno = saved_errno;
+}

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The waits of a query: the calls in which its thread may wait, from their beginning to
+ * their end.
+ *
+ * A wait is the part of a call in which the thread did not compute because it gave its processor
+ * up: a read that finds its page in the kernel's cache is no wait. It counts for each query that the thread is inside of, and
+ * one sample of the innermost one is taken each time that the waits of the thread have come to
+ * another period; the first period of a thread begins at random. So the values of the samples
+ * are the time that was waited, whatever the lengths of the waits.
+ *
+ * Async-signal-safe, all of it; keeps errno.
+ */
+#ifndef QUERYPROF_QUERY_WAIT_H
+#define QUERYPROF_QUERY_WAIT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/fast_clock.h"
+#include "handler/thread.h"
+
+struct wait_call {
+	struct thread *thread; /* NULL: nothing is measured */
+	uint64_t start_ns;
+	enum wait_cause cause;
+	const void *caller;
+};
+
+/* A call that took no longer was not a wait: a switch to another thread and back takes longer.
+ * Only a mutex that another thread had was waited for in any case. */
+#define WAIT_SHORT_NS 10000
+
+/* Whether the calling thread is inside a query. */
+static inline bool wait_is_measured(void)
+{
+	const struct thread *thread = thread_current;
+
+	return __builtin_expect(thread && thread->nesting, 0);
+}
+
+/* Inlined into what stands for the host's function. */
+static inline __attribute__((always_inline)) void wait_begin(struct wait_call *call, enum wait_cause cause)
+{
+	struct thread *thread = thread_current;
+
+	call->thread = NULL;
+	if (__builtin_expect(!thread || !thread->nesting, 1))
+		return;
+	*call = (struct wait_call){ thread, fast_clock_ns(&thread->clock), cause,
+		                    __builtin_return_address(0) };
+	thread->wait.cause = cause;
+	/* Release: with who looks. */
+	__atomic_store_n(&thread->wait.since_ns, call->start_ns, __ATOMIC_RELEASE);
+}
+
+/* The call is over, after `took_ns`. `file`: the descriptor that it was about, -1: none. */
+void wait_note(const struct wait_call *call, uint64_t took_ns, int file);
+
+/* One more of `sum`, of `bytes` bytes. */
+void wait_count(const struct wait_call *call, enum wait_sum sum, uint64_t bytes);
+
+/* How long the call took. `call` is one that is measured. */
+static inline uint64_t wait_took(const struct wait_call *call)
+{
+	struct thread *thread = call->thread;
+	uint64_t now = fast_clock_ns(&thread->clock);
+
+	__atomic_store_n(&thread->wait.since_ns, 0, __ATOMIC_RELAXED);
+	return (int64_t)(now - call->start_ns) > 0 ? now - call->start_ns : 0;
+}
+
+/* In any case a wait. */
+static inline __attribute__((always_inline)) void wait_end(const struct wait_call *call)
+{
+	/* Where a host switches stacks inside of its own function, that may be another thread. */
+	if (call->thread && call->thread == thread_current)
+		wait_note(call, wait_took(call), -1);
+}
+
+/* Maybe a wait; `file` as in wait_note(). */
+static inline __attribute__((always_inline)) void wait_end_call(const struct wait_call *call, int file)
+{
+	uint64_t took;
+
+	if (!call->thread || call->thread != thread_current)
+		return;
+	took = wait_took(call);
+	if (took >= WAIT_SHORT_NS)
+		wait_note(call, took, file);
+}
+
+/* Code of SQLite: what waits elsewhere is a function of the host's. Nothing is told from
+ * another until there is such code. */
+void wait_add_engine(uintptr_t start, uintptr_t end);
+
+#endif
