@@ -23,6 +23,8 @@ enum record_kind {
 	RECORD_THREAD = 3,
 	RECORD_START = 4,
 	RECORD_STATEMENTS = 5, /* no content: query/statement_stats.h has something to store */
+	RECORD_SPANS = 10,     /* span/span_record.h */
+	RECORD_SPAN_SITE = 11, /* the same */
 };
 
 #define TRACE_MAX_FRAMES 512
@@ -74,6 +76,8 @@ enum sample_field_tag {
 	/* int64_t: the value in the type's unit. A sample without this field stands for
 	 * weight × period_ns, if a timer took it. */
 	FIELD_VALUE = 1,
+	/* uint64_t: the span that ran on the thread. */
+	FIELD_SPAN = 5,
 };
 
 struct sample_field {

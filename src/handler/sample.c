@@ -37,6 +37,7 @@ struct observation {
 	uint64_t period_ns;
 	int64_t value;
 	uint64_t timestamp_ns;
+	uint64_t span; /* 0: none */
 };
 
 static void add(uint64_t *to, uint64_t by)
@@ -44,15 +45,17 @@ static void add(uint64_t *to, uint64_t by)
 	__atomic_fetch_add(to, by, __ATOMIC_RELAXED);
 }
 
-static size_t value_bytes(const struct observation *seen)
+/* Of the optional fields. */
+static size_t field_bytes(const struct observation *seen)
 {
-	return seen->is_timed ? 0 : SAMPLE_FIELD_BYTES(sizeof(seen->value));
+	return (seen->is_timed ? 0 : SAMPLE_FIELD_BYTES(sizeof(seen->value))) +
+	       (seen->span ? SAMPLE_FIELD_BYTES(sizeof(seen->span)) : 0);
 }
 
 /* The most frames that a record of this ring holds; a tiny ring takes fewer. */
 static int max_depth(const struct ring *ring, const struct observation *seen)
 {
-	size_t room = ring_max_payload(ring) - sizeof(struct sample_record) - value_bytes(seen);
+	size_t room = ring_max_payload(ring) - sizeof(struct sample_record) - field_bytes(seen);
 
 	return room / sizeof(uint64_t) < TRACE_MAX_FRAMES ? (int)(room / sizeof(uint64_t)) : TRACE_MAX_FRAMES;
 }
@@ -62,6 +65,7 @@ static void fill_record(struct sample_record *record, const struct thread *threa
                         const struct unwind_result *trace)
 {
 	int cpu = sched_getcpu();
+	void *field = record->trace + trace->depth;
 
 	record->timestamp_ns = seen->timestamp_ns;
 	record->period_ns = seen->period_ns;
@@ -76,8 +80,9 @@ static void fill_record(struct sample_record *record, const struct thread *threa
 	record->flags = trace->truncated ? SAMPLE_TRUNCATED : 0;
 	memcpy(record->trace, thread->handler.trace, (size_t)trace->depth * sizeof(uint64_t));
 	if (!seen->is_timed)
-		sample_field_put(record, record->trace + trace->depth, FIELD_VALUE, &seen->value,
-		                 sizeof(seen->value));
+		field = sample_field_put(record, field, FIELD_VALUE, &seen->value, sizeof(seen->value));
+	if (seen->span)
+		sample_field_put(record, field, FIELD_SPAN, &seen->span, sizeof(seen->span));
 }
 
 /* Behind the run's first sample, or a later one if the ring was full. */
@@ -109,7 +114,7 @@ static bool store(struct thread *thread, struct ring *ring, const struct query_t
 	struct unwind_result trace = unwind_trace(ucontext, &thread->stack, thread_memo(thread),
 	                                          thread->handler.trace, max_depth(ring, seen));
 	struct sample_record *record = ring_reserve(
-		ring, sizeof(*record) + (size_t)trace.depth * sizeof(uint64_t) + value_bytes(seen));
+		ring, sizeof(*record) + (size_t)trace.depth * sizeof(uint64_t) + field_bytes(seen));
 	if (record == NULL) {
 		ledger_count(thread, LEDGER_DROPPED, 1);
 		add(&counts->dropped, 1);
@@ -117,6 +122,7 @@ static bool store(struct thread *thread, struct ring *ring, const struct query_t
 	}
 	fill_record(record, thread, tag, seen, &trace);
 	ring_commit(ring, record, RECORD_SAMPLE);
+	span_current.samples += seen->span != 0;
 	tell_start(thread, ring, tag);
 
 	ledger_count(thread, LEDGER_STORED, 1);
@@ -160,15 +166,18 @@ void sample_on_timer(struct thread *thread, enum timer_clock clock, int overrun,
 		                          .is_timed = true,
 		                          .weight = points,
 		                          .period_ns = timer->period_ns,
-		                          .timestamp_ns = timestamp };
+		                          .timestamp_ns = timestamp,
+		                          .span = span_current.id };
 	store(thread, ring, tag, &seen, ucontext);
 }
 
 bool sample_on_call(struct thread *thread, enum trace_type type, int64_t value, const ucontext_t *context)
 {
-	const struct observation seen = {
-		.type = type, .weight = 1, .value = value, .timestamp_ns = clock_ns(CLOCK_REALTIME)
-	};
+	const struct observation seen = { .type = type,
+		                          .weight = 1,
+		                          .value = value,
+		                          .timestamp_ns = clock_ns(CLOCK_REALTIME),
+		                          .span = span_current.id };
 	bool waits;
 	const struct query_tag *tag = query_running(thread, interrupted_stack_pointer(context), &waits);
 	struct ring *ring = ring_of(thread);

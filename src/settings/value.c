@@ -28,6 +28,7 @@ char *setting_allowed(const struct setting *setting)
 	case TEXT:
 	case PATH:
 	case PATHS: return text_format("allowed are texts of at most %lld bytes", (long long)info->max);
+	case WORDS: return text_format("allowed are %s", setting->words);
 	case NUMBER: break;
 	}
 	if (info->zero)
@@ -125,6 +126,8 @@ bool setting_parse(const struct setting *setting, const char *text, struct setti
 			return parse_path(text, value);
 		if (setting->form == PATHS)
 			return parse_paths(text, value);
+		if (setting->form == WORDS && !setting->is_words(text))
+			return false;
 		memcpy(value->text, text, strlen(text) + 1);
 		return true;
 	}

@@ -35,7 +35,8 @@
 
 /* clang-format off */
 
-/* samples.size is what the value has beyond weight × period_ns: nothing for samples that a
+/* samples.span: the span that the sample fell into, 0: none.
+ * samples.size is what the value has beyond weight × period_ns: nothing for samples that a
  * timer took. Its name is that of version 1, in which it always was 0: so older rows read the
  * same, and an older process can go on writing to the file. */
 #define TRACE_LOG_COLUMNS(STORED, FILED, SHOWN, MADE) \
@@ -66,7 +67,9 @@
 	SHOWN(value, INTEGER, 0, "CAST(s.size + s.weight * r.period_ns AS INTEGER)") \
 	SHOWN(unit, TEXT, 0, "r.unit") \
 	MADE(symbols, TEXT, COLUMN_HIDDEN | COLUMN_SYMBOLS) \
-	MADE(lines, TEXT, COLUMN_HIDDEN | COLUMN_LINES)
+	MADE(lines, TEXT, COLUMN_HIDDEN | COLUMN_LINES) \
+	FILED(span, INTEGER, COLUMN_ZERO, (int64_t)sample->request_span) \
+	SHOWN(span_id, TEXT, 0, "iif(s.span, printf('%016x', s.span), '')")
 
 /* execution_ns: files before version 4 have none, and the view the duration instead.
  * initial, statement, library, parent: rows of queries, statements, libraries and queries;

@@ -7,6 +7,9 @@
 #include "trace/embed.h"
 #include "query/statement_stats.h"
 #include "queryprof.h"
+#include "sampler/random.h"
+#include "span/chunk.h"
+#include "span/run.h"
 
 const char *fake_store_refusal;
 int fake_store_calls;
@@ -43,4 +46,20 @@ bool embed_chore(sqlite3 *db, int64_t file)
 	(void)db;
 	(void)file;
 	return false;
+}
+
+void chunk_set_wait(uint64_t ns)
+{
+	(void)ns;
+}
+
+void span_set_statements(enum span_statements which)
+{
+	(void)which;
+}
+
+uint64_t random_next(struct thread *thread)
+{
+	(void)thread;
+	return 0;
 }
