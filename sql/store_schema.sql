@@ -239,8 +239,8 @@ CREATE TABLE samples (
 	-- end of columns.h
 );
 
--- Where spans begin. statement: the normalized_query_hash of a statement whose runs are spans;
--- the rest is empty then.
+-- Where spans begin. statement: the normalized_query_hash of a statement whose runs are spans, or
+-- whose preparations are (name is 'prepare'); the rest is empty then.
 CREATE TABLE span_sites (
 	id        INTEGER PRIMARY KEY,
 	name      TEXT    NOT NULL,
@@ -542,10 +542,9 @@ SELECT
 	printf('%016x%016x', r.trace_hi, r.trace_lo) AS trace_id,
 	printf('%016x', r.span) AS span_id,
 	iif(r.parent, printf('%016x', r.parent), '') AS parent_span_id,
-	CAST(coalesce(nullif(s.name, ''),
+	CAST(trim(s.name || ' ' || coalesce(y.query,
 		(SELECT x.query FROM statement_counters AS c JOIN statements AS x ON x.id = c.statement
-		 WHERE c.normalized_query_hash = s.statement AND s.statement LIMIT 1),
-		y.query, iif(s.statement, 'statement', '')) AS TEXT) AS operation_name,
+		 WHERE c.normalized_query_hash = s.statement AND s.statement LIMIT 1), '')) AS TEXT) AS operation_name,
 	iif(r.batch_flags & 1 AND r.parent = r.batch_parent, 'SERVER', 'INTERNAL') AS kind,
 	CAST(r.start_ns / 1000 AS INTEGER) AS start_time_us,
 	CAST((r.start_ns + r.duration_ns) / 1000 AS INTEGER) AS finish_time_us,
@@ -597,9 +596,9 @@ CREATE VIEW traces AS
 SELECT
 	printf('%016x%016x', b.trace_hi, b.trace_lo) AS trace_id,
 	CAST(coalesce((
-		SELECT coalesce(nullif(s.name, ''),
-			(SELECT x.query FROM statement_counters AS c JOIN statements AS x ON x.id = c.statement
-			 WHERE c.normalized_query_hash = s.statement AND s.statement LIMIT 1), '')
+		SELECT trim(s.name || ' ' || coalesce((
+			SELECT x.query FROM statement_counters AS c JOIN statements AS x ON x.id = c.statement
+			WHERE c.normalized_query_hash = s.statement AND s.statement LIMIT 1), ''))
 		FROM span_sites AS s
 		WHERE s.id = (SELECT value FROM json_each((
 			SELECT f.spans FROM span_batches AS f

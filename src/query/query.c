@@ -16,6 +16,7 @@
 #include "handler/ring.h"
 #include "query/cpu_clock.h"
 #include "query/query_record.h"
+#include "query/statement_stats.h"
 #include "sampler/ring_reader.h"
 #include "sampler/state.h"
 #include "sampler/random.h"
@@ -81,11 +82,13 @@ void query_start(struct query_run *run, struct thread *thread)
 	run->key = make_key(thread, run->session, run->counts.start.realtime_ns);
 	run->counts.start.initial = run->key;
 	enter_at(run, thread, now);
+	span_run_begin(&run->span, now);
 }
 
 void query_enter(struct query_run *run, struct thread *thread)
 {
 	enter_at(run, thread, read_clock(thread));
+	span_run_enter(&run->span);
 }
 
 #define READING_MAX_NS 3000
@@ -118,6 +121,8 @@ void query_leave(struct query_run *run, struct thread *thread)
 {
 	/* First of all: what follows is not the query's. */
 	uint64_t now = fast_clock_ns(&thread->clock), took = since(run->entered_ns, now);
+
+	span_run_leave(&run->span);
 	uint64_t cpu_ns = since(run->entered_cpu_ns, cpu_time_at(run, thread, now));
 
 	run->left_ns = run->entered_ns + took;
@@ -184,6 +189,22 @@ struct statement_run query_sums(const struct query_run *run, const struct query_
 	counted.sums[STATEMENT_AUTOINDEXES] = end->autoindexes;
 	counted.sums[STATEMENT_REPREPARES] = end->reprepares;
 	return counted;
+}
+
+void query_end_span(struct query_run *run, const struct query_span_end *end)
+{
+	const struct query_key none = { 0 };
+	const struct span_run_end of_run = {
+		.start_ns = run->start_monotonic_ns,
+		.duration_ns = run->left_ns - run->start_monotonic_ns,
+		.key = end->is_logged ? run->key : none,
+		.hash = statement_stats_hash(end->statement),
+		.is_preparation = end->is_preparation,
+		.is_failed = end->is_failed,
+	};
+
+	if (span_run_is_wanted(&run->span))
+		span_run_finish(&run->span, &of_run);
 }
 
 /* --- the record ------------------------------------------------------------------- */

@@ -13,6 +13,7 @@
 
 #include "handler/thread.h"
 #include "query/statement_counts.h"
+#include "span/run.h"
 
 struct query_run {
 	struct query_key key;
@@ -32,6 +33,7 @@ struct query_run {
 	const char *query_id;        /* the user's own, NULL: none */
 	const char *library;         /* as query_end has it; stays for ever */
 	bool is_logged;              /* its text may be stored */
+	struct span_run span;        /* where the thread has a trace */
 
 	/* look.c only */
 	uint64_t version; /* odd: shown */
@@ -90,6 +92,14 @@ static inline bool query_lasted(const struct query_run *run, uint64_t ns)
 /* What the run, which ended with its newest call, adds to its statement's counters. `end` NULL:
  * it was a preparation. */
 struct statement_run query_sums(const struct query_run *run, const struct query_end *end);
+
+/* Ends the run's span, or makes a trace of one, where the setting trace_statements says so.
+ * `statement` as statement_stats_find() has it. */
+struct query_span_end {
+	uint64_t statement;
+	bool is_logged, is_preparation, is_failed;
+};
+void query_end_span(struct query_run *run, const struct query_span_end *end);
 
 /* Ends the run, which ended with its newest call: writes its record to the ring. Call it when
  * the run is worth a line in query_log; a run with no record costs nothing more.

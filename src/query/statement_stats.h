@@ -32,6 +32,9 @@ struct statement_name {
 /* The statement's number; 0: nothing is counted. */
 uint64_t statement_stats_find(const struct statement_name *name);
 
+/* Its normalized_query_hash; 0: it has become part of "(other)", or nothing is counted. */
+uint64_t statement_stats_hash(uint64_t statement);
+
 /* Adds a run to the statement with this number. If it has become part of "(other)" since, so
  * does the run. */
 void statement_stats_add(uint64_t statement, const struct statement_run *run);

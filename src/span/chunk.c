@@ -129,9 +129,8 @@ bool entries_hand_over(const struct span_entry *entries, uint32_t count, uint64_
 {
 	struct ring *ring = sampler_ring();
 	size_t head = sizeof *batch + batch->links * sizeof *links;
-	size_t most = ring && head < ring_max_payload(ring)
-	                      ? (ring_max_payload(ring) - head) / sizeof *entries
-	                      : 0;
+	size_t most =
+		ring && head < ring_max_payload(ring) ? (ring_max_payload(ring) - head) / sizeof *entries : 0;
 	uint32_t flags = batch->flags, from = 0, spans;
 	bool is_written = most > 0;
 

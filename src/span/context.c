@@ -186,8 +186,8 @@ int context_begin(const struct span_link *of, const struct span_link *links, uin
 	if (!is_silent && (link_count > LINKS_MAX || copy_links(context, links, link_count) ||
 	                   !(context->chunk = take_chunk(thread, NULL)))) {
 		free(context->links);
-		return error_set(link_count > LINKS_MAX ? QP_INVALID : QP_NOMEM,
-		                 "a trace cannot begin: %s", link_count > LINKS_MAX ? "1 to 1000 handles are allowed" : "no memory");
+		return error_set(link_count > LINKS_MAX ? QP_INVALID : QP_NOMEM, "a trace cannot begin: %s",
+		                 link_count > LINKS_MAX ? "1 to 1000 handles are allowed" : "no memory");
 	}
 	if (flags & BATCH_ROOT)
 		context->is_chosen = keep_choose(slot);

@@ -10,11 +10,11 @@
 
 #define NO_SITE 0 /* the statement says what it is */
 
-static uint32_t statements = STATEMENTS_INSIDE; /* atomic */
+uint32_t span_statements = STATEMENTS_INSIDE;
 
 void span_set_statements(enum span_statements which)
 {
-	__atomic_store_n(&statements, which, __ATOMIC_RELAXED);
+	__atomic_store_n(&span_statements, which, __ATOMIC_RELAXED);
 }
 
 static struct span_entry entry_of(const struct span_run_end *end)
@@ -23,6 +23,7 @@ static struct span_entry entry_of(const struct span_run_end *end)
 		.start_ns = end->key.hi,
 		.duration = end->key.lo,
 		.children = end->hash,
+		.parent = end->is_preparation,
 		.site = ENTRY_STATEMENT,
 	};
 }
@@ -38,7 +39,7 @@ void span_run_put(struct span_run *run, uint64_t start_ns)
 {
 	struct span_entry *entry;
 
-	if (__atomic_load_n(&statements, __ATOMIC_RELAXED) == STATEMENTS_OFF)
+	if (__atomic_load_n(&span_statements, __ATOMIC_RELAXED) == STATEMENTS_OFF)
 		return;
 	entry = context_room(qp_span_here, 2, &run->id);
 	if (!entry)
@@ -84,7 +85,7 @@ void span_run_finish(struct span_run *run, const struct span_run_end *end)
 	struct span_entry *entry;
 
 	if (!run->id) {
-		if (!qp_span_here && __atomic_load_n(&statements, __ATOMIC_RELAXED) == STATEMENTS_ALL)
+		if (!qp_span_here)
 			put_alone(end);
 		return;
 	}
@@ -92,7 +93,29 @@ void span_run_finish(struct span_run *run, const struct span_run_end *end)
 	run->id = 0;
 	if (!entry || !(entry->duration & SPAN_OPEN))
 		return;
+	/* A preparation may have begun it long before. */
+	entry[0].start_ns = end->start_ns;
 	entry[0].duration = duration_of(end);
 	entry[1] = entry_of(end);
+	context_ended(chunk);
+}
+
+void span_run_close(struct span_run *run, bool is_hosts)
+{
+	struct span_chunk *chunk;
+	struct span_entry *entry = context_find(run->id, &chunk);
+
+	if (span_current.id == run->id)
+		span_current.id = run->outer;
+	run->id = 0;
+	if (!entry || !(entry->duration & SPAN_OPEN))
+		return;
+	if (is_hosts) {
+		span_close(chunk, entry);
+		keep_count(SPANS_UNENDED, 1);
+		return;
+	}
+	/* Two entries that say nothing. */
+	entry->site = ENTRY_STATEMENT;
 	context_ended(chunk);
 }

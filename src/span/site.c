@@ -99,8 +99,7 @@ void sites_tell(void)
 {
 	struct ring *ring = sampler_ring();
 
-	if (!ring ||
-	    __atomic_load_n(&told, __ATOMIC_ACQUIRE) == __atomic_load_n(&known, __ATOMIC_RELAXED))
+	if (!ring || __atomic_load_n(&told, __ATOMIC_ACQUIRE) == __atomic_load_n(&known, __ATOMIC_RELAXED))
 		return;
 	pthread_mutex_lock(&lock);
 	while (told < sites.count && tell(ring, sites.items[told]))

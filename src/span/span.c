@@ -68,6 +68,11 @@ static void close_entry(struct span_chunk *chunk, struct span_entry *entry, uint
 		context_ended(chunk);
 }
 
+void span_close(struct span_chunk *chunk, struct span_entry *entry)
+{
+	close_entry(chunk, entry, fast_clock_ns(qp_span_here->clock), SPAN_UNENDED);
+}
+
 /* The spans that run, from the innermost to this one: false, if it is not among them. */
 static bool is_running(uint64_t number)
 {

@@ -10,6 +10,9 @@
 
 #include "span/context.h"
 
+/* Ends and marks a span that runs, now. */
+void span_close(struct span_chunk *chunk, struct span_entry *entry);
+
 /* The entry of a span that runs and will be the next one's parent, or will not. NULL: no room. */
 static inline struct span_entry *span_put(struct qp_span_context *context, uint32_t site, uint64_t *number)
 {

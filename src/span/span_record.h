@@ -36,7 +36,8 @@ struct span_entry {
 #define ENTRY_OTHER (1u << 31)
 enum entry_kind {
 	/* Behind a statement's span: start_ns and duration are its query key, zeroes where it has
-	 * no line in query_log; children is the hash of the normalized text. */
+	 * no line in query_log; children is the hash of the normalized text; parent is 1 for the
+	 * statement's preparation alone. */
 	ENTRY_STATEMENT = ENTRY_OTHER,
 	/* start_ns: the span's number. duration: an event's time, of an attribute 0. children: the
 	 * size of the key above, that of the value below. `parent` entries that are text follow. */
@@ -47,10 +48,10 @@ enum entry_kind {
 };
 
 enum span_batch_flags {
-	BATCH_ROOT = 1,    /* of the thread that began the trace */
-	BATCH_END = 2,     /* the trace ends with it: `began_ns` to `ended_ns` */
-	BATCH_UNKEPT = 4,  /* the trace is not to be kept; there are no spans in it */
-	BATCH_REMOTE = 8,  /* the parent is another program's */
+	BATCH_ROOT = 1,   /* of the thread that began the trace */
+	BATCH_END = 2,    /* the trace ends with it: `began_ns` to `ended_ns` */
+	BATCH_UNKEPT = 4, /* the trace is not to be kept; there are no spans in it */
+	BATCH_REMOTE = 8, /* the parent is another program's */
 };
 
 /* Another trace, or another parent, that the spans are part of, too. */

@@ -101,17 +101,27 @@ static void count(struct run *run, const struct query_end *end)
 	statement_stats_add(run->statement, &counted);
 }
 
+static void end_span(struct run *run, bool is_logged, bool is_preparation, bool is_failed)
+{
+	const struct query_span_end end = { run->statement, is_logged, is_preparation, is_failed };
+
+	query_end_span(&run->query, &end);
+}
+
 static void record(struct run *run, int rc, bool is_locked)
 {
 	struct query_end end = { .result_rows = run->query.rows };
+	bool is_logged;
 
 	if (run->stmt)
 		add_counters(&end, run);
 	if (rc != SQLITE_OK && rc != SQLITE_ROW && rc != SQLITE_DONE)
 		end.exception_code = rc;
 	count(run, &end);
-	if (!runs_worth_logging(run) &&
-	    !(end.exception_code && statement_stats_is_first_failure(run->statement, rc)))
+	is_logged = runs_worth_logging(run) ||
+	            (end.exception_code && statement_stats_is_first_failure(run->statement, rc));
+	end_span(run, is_logged, run->prepared || (!run->stmt && !run->label[0]), end.exception_code != 0);
+	if (!is_logged)
 		return;
 	if (is_locked || run->label[0])
 		write_line(run, &end, is_locked);
@@ -141,6 +151,7 @@ void runs_end_preparation(struct run *run, sqlite3_stmt *stmt)
 		query_hide(&run->query);
 		run->query.text = sqlite3_sql(stmt);
 		count(run, NULL);
+		end_span(run, false, true, false);
 	}
 	query_withdraw(&run->query); /* it was told with the host's text, if so */
 	runs_release(run);

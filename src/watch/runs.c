@@ -101,6 +101,7 @@ static const void **key_of(const struct run *run)
 static void free_slot(struct run *run)
 {
 	query_hide(&run->query);
+	span_run_abandon(&run->query.span, !run->own && run->settings.log);
 	if (run->database)
 		free(run->database);
 	run->database = NULL;
@@ -442,6 +443,7 @@ struct run *runs_rename(struct run *run, const void *key)
 	/* No handler counts in it now: it has no tag. */
 	query_hide(&run->query);
 	query_hand_over(&named->query, &run->query);
+	run->query.span.id = 0; /* the other's now */
 	set_statement(named, NULL);
 	__atomic_store_n(&named->is_private, run->is_private, __ATOMIC_RELAXED);
 	named->own = run->own;

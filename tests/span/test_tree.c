@@ -252,9 +252,10 @@ static void a_batch_for_several_requests(void **state)
 	}
 	qp_trace_end();
 	assert_string_equal(
-		ask_text("SELECT group_concat(c, ' ') FROM (SELECT count(*) || substr(min(trace_id), 32) AS c "
-	                 "FROM span_log WHERE operation_name IN ('write', 'baz') AND trace_id LIKE "
-	                 "'0000000000000000%' GROUP BY trace_id ORDER BY trace_id)"),
+		ask_text(
+			"SELECT group_concat(c, ' ') FROM (SELECT count(*) || substr(min(trace_id), 32) AS c "
+			"FROM span_log WHERE operation_name IN ('write', 'baz') AND trace_id LIKE "
+			"'0000000000000000%' GROUP BY trace_id ORDER BY trace_id)"),
 		"2a 2b 2c");
 	assert_int_equal(ask("SELECT count(*) FROM span_log AS w JOIN span_log AS o ON w.parent_span_id = "
 	                     "o.span_id AND w.trace_id = o.trace_id WHERE w.operation_name = 'write' AND "
@@ -313,10 +314,11 @@ static void attributes_events_and_status(void **state)
 	qp_span_attr((qp_span){ 0 }, "none", "none");
 	qp_trace_end();
 	qp_span_attr(span, "late", "late");
-	assert_int_equal(ask("SELECT attribute ->> 'user' = '\"J\303\266rg\"' || char(10) || '\\' AND attribute "
-	                     "-> 'items' = '-3' AND length(attribute ->> 'long') = 1000 AND status = "
-	                     "'ERROR' FROM span_log WHERE operation_name = 'noted'"),
-	                 1);
+	assert_int_equal(
+		ask("SELECT attribute ->> 'user' = '\"J\303\266rg\"' || char(10) || '\\' AND attribute "
+	            "-> 'items' = '-3' AND length(attribute ->> 'long') = 1000 AND status = "
+	            "'ERROR' FROM span_log WHERE operation_name = 'noted'"),
+		1);
 	assert_int_equal(ask("SELECT events ->> '$[0].name' = 'found' AND events ->> '$[0].time_ns' BETWEEN "
 	                     "start_time_ns AND finish_time_ns FROM span_log WHERE operation_name = 'noted'"),
 	                 1);

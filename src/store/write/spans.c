@@ -75,15 +75,16 @@ static struct hash site_key(uint32_t number)
 	return hash_words((uint64_t[]){ number, 0 }, 2);
 }
 
-static struct hash statement_key(uint64_t hash)
+static struct hash statement_key(uint64_t hash, bool is_preparation)
 {
-	return hash_words((uint64_t[]){ hash, 1 }, 2);
+	return hash_words((uint64_t[]){ hash, 1 + is_preparation }, 2);
 }
 
 static bool is_site(const struct span_site_record *record, size_t size)
 {
 	return size >= sizeof *record &&
-	       (uint64_t)record->name_size + record->file_size + record->function_size <= size - sizeof *record;
+	       (uint64_t)record->name_size + record->file_size + record->function_size <=
+	               size - sizeof *record;
 }
 
 void spans_take_site(struct writer *writer, const void *record, size_t size)
@@ -108,49 +109,64 @@ void spans_take_site(struct writer *writer, const void *record, size_t size)
 	site->row = 0;
 }
 
-static void bind_site(sqlite3_stmt *statement, const struct span_site_record *record, uint64_t hash)
+/* What a row of span_sites says. */
+struct site_row {
+	const struct span_site_record *record; /* NULL: not known */
+	uint64_t statement;
+	bool is_preparation;
+};
+
+static void bind_site(sqlite3_stmt *statement, const struct site_row *site)
 {
 	static const struct span_site_record none;
-	const char *name, *file;
+	const struct span_site_record *record = site->record ? site->record : &none;
+	const char *name = record->text, *file = name + record->name_size;
 
-	record = record ? record : &none;
-	name = record->text;
-	file = name + record->name_size;
-	writer_bind_text(statement, 1, name, record->name_size);
+	if (site->is_preparation)
+		writer_bind_text(statement, 1, "prepare", SIZE_MAX);
+	else
+		writer_bind_text(statement, 1, name, record->name_size);
 	writer_bind_text(statement, 2, file, record->file_size);
 	sqlite3_bind_int64(statement, 3, record->line);
 	writer_bind_text(statement, 4, file + record->file_size, record->function_size);
-	sqlite3_bind_int64(statement, 5, (int64_t)hash);
+	sqlite3_bind_int64(statement, 5, (int64_t)site->statement);
 }
 
-static int64_t find_site_row(struct writer *writer, const struct span_site_record *record, uint64_t hash)
+static int64_t find_site_row(struct writer *writer, const struct site_row *site)
 {
 	int64_t row;
 	int code;
 
-	bind_site(writer_statement(writer, WRITE_FIND_SPAN_SITE), record, hash);
+	bind_site(writer_statement(writer, WRITE_FIND_SPAN_SITE), site);
 	row = writer_number(writer, WRITE_FIND_SPAN_SITE);
 	if (row)
 		return row;
-	bind_site(writer_statement(writer, WRITE_SPAN_SITE), record, hash);
+	bind_site(writer_statement(writer, WRITE_SPAN_SITE), site);
 	code = writer_run(writer, WRITE_SPAN_SITE);
 	return code ? -code : sqlite3_last_insert_rowid(writer->database.db);
 }
 
-/* Its row, > 0; else minus SQLite's code. `hash` is a statement's, else 0. */
-static int64_t intern_site(struct writer *writer, uint32_t number, uint64_t hash)
+/* Its row, > 0; else minus SQLite's code. */
+static int64_t intern_site(struct writer *writer, const struct span_entry *span)
 {
-	struct hash key = number ? site_key(number) : statement_key(hash);
-	struct known_span_site *site = hash_table_find(&writer->span_sites, key);
+	bool is_statement = span->duration & SPAN_STATEMENT;
+	struct site_row site = {
+		.statement = is_statement ? span[1].children : 0,
+		.is_preparation = is_statement && span[1].parent,
+	};
+	struct hash key =
+		is_statement ? statement_key(site.statement, site.is_preparation) : site_key(span->site);
+	struct known_span_site *known = hash_table_find(&writer->span_sites, key);
 	int64_t row;
 
-	if (site && site->row)
-		return site->row;
-	row = find_site_row(writer, site ? site->record : NULL, hash);
-	if (row > 0 && !site)
-		site = hash_table_add(&writer->span_sites, key);
-	if (row > 0 && site)
-		site->row = row;
+	if (known && known->row)
+		return known->row;
+	site.record = known ? known->record : NULL;
+	row = find_site_row(writer, &site);
+	if (row > 0 && !known)
+		known = hash_table_add(&writer->span_sites, key);
+	if (row > 0 && known)
+		known->row = row;
 	return row;
 }
 
@@ -191,7 +207,7 @@ static int put_span(struct writer *writer, const struct span_batch *batch, uint3
 {
 	const struct span_entry *entry = &batch->entry[i];
 	bool is_statement = entry->duration & SPAN_STATEMENT;
-	int64_t site = intern_site(writer, entry->site, is_statement ? entry[1].children : 0);
+	int64_t site = intern_site(writer, entry);
 	int64_t query = is_statement ? find_query(writer, entry + 1) : 0;
 	int64_t duration = (int64_t)(entry->duration & SPAN_DURATION);
 	int64_t self = duration - (int64_t)writer->span_children.items[i];
@@ -463,12 +479,12 @@ int spans_remove(sqlite3 *db, int64_t time_ns, int64_t bytes, bool *left)
 	int code;
 
 	snprintf(sql, sizeof sql,
-	         "DELETE FROM span_notes WHERE batch IN (SELECT id FROM span_batches WHERE start_ns < %1$" PRId64
-	         " ORDER BY id LIMIT %2$" PRId64 ");"
-	         "DELETE FROM span_links WHERE batch IN (SELECT id FROM span_batches WHERE start_ns < %1$" PRId64
-	         " ORDER BY id LIMIT %2$" PRId64 ");"
-	         "DELETE FROM span_batches WHERE id IN (SELECT id FROM span_batches WHERE start_ns < %1$" PRId64
-	         " ORDER BY id LIMIT %2$" PRId64 ");",
+	         "DELETE FROM span_notes WHERE batch IN (SELECT id FROM span_batches WHERE start_ns < "
+	         "%1$" PRId64 " ORDER BY id LIMIT %2$" PRId64 ");"
+	         "DELETE FROM span_links WHERE batch IN (SELECT id FROM span_batches WHERE start_ns < "
+	         "%1$" PRId64 " ORDER BY id LIMIT %2$" PRId64 ");"
+	         "DELETE FROM span_batches WHERE id IN (SELECT id FROM span_batches WHERE start_ns < "
+	         "%1$" PRId64 " ORDER BY id LIMIT %2$" PRId64 ");",
 	         time_ns, batches);
 	code = sqlite3_exec(db, sql, NULL, NULL, NULL);
 	*left = !code && database_number(db, "SELECT 1 FROM span_batches LIMIT 1", 0);
