@@ -219,8 +219,10 @@ struct span_entry *context_find(uint64_t number, struct span_chunk **chunk)
 
 /* --- handing over ------------------------------------------------------------------------------ */
 
-/* What a parent in another chunk has to know of its children before they go. */
-static void tell_parents(struct qp_span_context *context, const struct span_chunk *chunk)
+/* What parents in other chunks have to know of their children in this one, before either goes.
+ * `only` NULL: any parents. */
+static void tell_parents(struct qp_span_context *context, const struct span_chunk *chunk,
+                         const struct span_chunk *only)
 {
 	struct span_chunk *parents = NULL;
 
@@ -232,7 +234,7 @@ static void tell_parents(struct qp_span_context *context, const struct span_chun
 			continue;
 		if (!parents || parent - parents->first >= parents->count)
 			parents = find_chunk(context, parent);
-		if (parents)
+		if (parents && (!only || parents == only))
 			parents->entry[parent - parents->first].children += entry->duration & SPAN_DURATION;
 	}
 }
@@ -267,7 +269,7 @@ static bool renew_chunk(struct qp_span_context *context)
 
 	chunk->open = chunk_open_spans(chunk);
 	if (!chunk->open) {
-		tell_parents(context, chunk);
+		tell_parents(context, chunk, NULL);
 		hand_over(context, chunk, 0, 0);
 		chunk->count = 0;
 		chunk->first = here->next;
@@ -323,7 +325,9 @@ void context_ended(struct span_chunk *chunk)
 	context = context_of(chunk, &newer);
 	if (!context || !newer)
 		return;
-	tell_parents(context, chunk);
+	for (struct span_chunk *at = context->chunk; at != chunk; at = at->older)
+		tell_parents(context, at, chunk);
+	tell_parents(context, chunk, NULL);
 	hand_over(context, chunk, 0, 0);
 	newer->older = chunk->older;
 	context->held--;
@@ -385,7 +389,7 @@ static void end_recording(struct qp_span_context *context)
 		return;
 	}
 	for (struct span_chunk *chunk = context->chunk; chunk; chunk = chunk->older)
-		tell_parents(context, chunk);
+		tell_parents(context, chunk, NULL);
 	keep_count(TRACES_KEPT, is_root);
 	context->chunk = reverse(context->chunk);
 	for (struct span_chunk *chunk = context->chunk; chunk; chunk = chunk->older)

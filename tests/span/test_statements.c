@@ -100,17 +100,19 @@ static void have_the_times_of_query_log(void **state)
 	                     "s.start_time_us BETWEEN strftime('%s', q.query_start_time_microseconds) * "
 	                     "1000000 AND (strftime('%s', q.query_start_time_microseconds) + 1) * 1000000"),
 	                 1);
-	assert_int_equal(ask("SELECT s.samples = (SELECT count(*) FROM trace_log WHERE query_id = s.query_id) "
-	                     "AND s.samples > 5 AND s.self_time_ns = s.duration_ns FROM span_log AS s WHERE "
-	                     "operation_name LIKE 'WITH RECURSIVE%'"),
-	                 1);
+	assert_int_equal(
+		ask("SELECT s.samples = (SELECT count(*) FROM trace_log WHERE query_id = s.query_id) "
+	            "AND s.samples > 5 AND s.self_time_ns = s.duration_ns FROM span_log AS s WHERE "
+	            "operation_name LIKE 'WITH RECURSIVE%'"),
+		1);
 	/* Of the request, too, with the error that samples have. */
-	assert_int_equal(ask("SELECT r.samples = 0 AND r.cpu_time_ns = s.cpu_time_ns AND "
-	                     "abs(s.cpu_time_ns - q.cpu_time_ns) < 5 * s.cpu_time_error_ns AND "
-	                     "s.cpu_time_error_ns > 0 AND r.self_time_ns < r.duration_ns "
-	                     "FROM span_log AS r, span_log AS s JOIN query_log AS q ON q.query_id = s.query_id WHERE "
-	                     "r.operation_name = 'slow request' AND s.operation_name LIKE 'WITH RECURSIVE%'"),
-	                 1);
+	assert_int_equal(
+		ask("SELECT r.samples = 0 AND r.cpu_time_ns = s.cpu_time_ns AND "
+	            "abs(s.cpu_time_ns - q.cpu_time_ns) < 5 * s.cpu_time_error_ns AND "
+	            "s.cpu_time_error_ns > 0 AND r.self_time_ns < r.duration_ns "
+	            "FROM span_log AS r, span_log AS s JOIN query_log AS q ON q.query_id = s.query_id WHERE "
+	            "r.operation_name = 'slow request' AND s.operation_name LIKE 'WITH RECURSIVE%'"),
+		1);
 	assert_int_equal(
 		ask("SELECT cpu_time_ns > 0 AND cpu_time_ns = (SELECT sum(value) FROM trace_log WHERE "
 	            "trace_type = 'CPU' AND span_id <> '') FROM traces WHERE root = 'slow request'"),
@@ -171,11 +173,12 @@ static void need_not_nest(void **state)
 	qp_trace_end();
 	sqlite3_finalize(first);
 	sqlite3_finalize(second);
-	assert_string_equal(ask_text("SELECT group_concat(p.operation_name || '>' || substr(s.operation_name, "
-	                             "13, 3), ' ') FROM span_log AS s JOIN span_log AS p ON p.span_id = "
-	                             "s.parent_span_id WHERE s.operation_name LIKE 'SELECT 1 AS one%' OR "
-	                             "s.operation_name LIKE 'SELECT 1 AS two%' AND NOT s.unended"),
-	                    "short span>one short span>two");
+	assert_string_equal(
+		ask_text("SELECT group_concat(p.operation_name || '>' || substr(s.operation_name, "
+	                 "13, 3), ' ') FROM span_log AS s JOIN span_log AS p ON p.span_id = "
+	                 "s.parent_span_id WHERE s.operation_name LIKE 'SELECT 1 AS one%' OR "
+	                 "s.operation_name LIKE 'SELECT 1 AS two%' AND NOT s.unended"),
+		"short span>one short span>two");
 	assert_int_equal(ask("SELECT b.parent_span_id = s.span_id AND NOT b.unended AND NOT s.unended FROM "
 	                     "span_log AS b, span_log AS s WHERE b.operation_name = 'between' AND "
 	                     "s.operation_name = 'steps'"),
