@@ -303,9 +303,69 @@ CREATE TABLE samples (
 	labels             INTEGER NOT NULL DEFAULT 0,
 	context            INTEGER NOT NULL DEFAULT 0,
 	wait_ns            INTEGER NOT NULL DEFAULT 0,
-	wait               INTEGER NOT NULL DEFAULT 0
+	wait               INTEGER NOT NULL DEFAULT 0,
+	span               INTEGER NOT NULL DEFAULT 0
 	-- end of columns.h
 );
+
+-- Where spans begin. statement: the normalized_query_hash of a statement whose runs are spans, or
+-- whose preparations are (name is 'prepare'); the rest is empty then.
+CREATE TABLE span_sites (
+	id        INTEGER PRIMARY KEY,
+	name      TEXT    NOT NULL,
+	file      TEXT    NOT NULL,
+	line      INTEGER NOT NULL,
+	function  TEXT    NOT NULL,
+	statement INTEGER NOT NULL
+);
+CREATE INDEX span_sites_by_name ON span_sites (name, line, statement);
+
+-- Spans, as their thread handed them over: a row for its part of a trace, or more where that is
+-- long. spans: JSON array; item i is the span with the id first_span + i, 0: there is none. A
+-- span is an array: site, id less the parent's (0: the parent is the row's `parent`), start less
+-- start_ns, duration, and where that differs the time that is not its children's, then flags
+-- (1: nobody ended it; 2: ok; 4: error) and the row of queries, 0: none. trace_hi, trace_lo:
+-- the 128 bits of the trace's id. lasted_ns: from start_ns to the last end. count, statements:
+-- of spans. flags: 1: `parent` is another program's; 2: of the thread that began the trace.
+-- duration_ns: of the trace, in the row with which it ended. dropped: spans that were lost.
+CREATE TABLE span_batches (
+	id          INTEGER PRIMARY KEY,
+	trace_hi    INTEGER NOT NULL,
+	trace_lo    INTEGER NOT NULL,
+	parent      INTEGER NOT NULL,
+	first_span  INTEGER NOT NULL,
+	thread      INTEGER NOT NULL REFERENCES threads (id),
+	start_ns    INTEGER NOT NULL,
+	dropped     INTEGER NOT NULL,
+	flags       INTEGER NOT NULL,
+	lasted_ns   INTEGER NOT NULL,
+	count       INTEGER NOT NULL,
+	statements  INTEGER NOT NULL,
+	duration_ns INTEGER,
+	spans       TEXT    NOT NULL
+);
+CREATE INDEX span_batches_by_trace ON span_batches (trace_lo);
+
+-- Further traces that a row's spans are part of.
+CREATE TABLE span_links (
+	batch    INTEGER NOT NULL,
+	trace_hi INTEGER NOT NULL,
+	trace_lo INTEGER NOT NULL,
+	parent   INTEGER NOT NULL
+);
+CREATE INDEX span_links_by_batch ON span_links (batch);
+CREATE INDEX span_links_by_trace ON span_links (trace_lo);
+
+-- Attributes ("key":value) and events (a JSON object) of spans, in their order.
+CREATE TABLE span_notes (
+	id       INTEGER PRIMARY KEY,
+	batch    INTEGER NOT NULL,
+	span     INTEGER NOT NULL,
+	is_event INTEGER NOT NULL,
+	note     TEXT    NOT NULL
+);
+CREATE INDEX span_notes_by_batch ON span_notes (batch);
+CREATE INDEX span_notes_by_span ON span_notes (span);
 
 -- The transactions that stored something, in their order, for those who follow the file;
 -- queries.batch is the one that changed the row last. `process` wrote the batch. Its samples
@@ -483,6 +543,7 @@ SELECT
 	s.wait_ns AS wait_ns,
 	iif(s.wait, (SELECT w.name FROM wait_causes AS w WHERE w.cause = s.wait & 255), '') AS wait_cause,
 	iif(s.wait >> 8, (SELECT w.name FROM wait_objects AS w WHERE w.object = s.wait >> 8), '') AS wait_object,
+	iif(s.span, printf('%016x', s.span), '') AS span_id,
 	-- end of columns.h
 	(SELECT '[' || coalesce(group_concat('"' || replace(replace(function, '\', '\\'), '"', '\"') || '"'), '') || ']' FROM stack_frames
 	 WHERE stack_id = s.stack AND inlined = 0) AS symbols,
@@ -619,6 +680,130 @@ SELECT
 FROM label_uses AS u
 JOIN label_values AS v USING (labels)
 JOIN processes AS p ON p.id = u.process;
+
+-- The rows of span_batches, once for each trace that their spans are part of.
+CREATE VIEW span_parts AS
+SELECT id AS batch, trace_hi, trace_lo, parent FROM span_batches
+UNION ALL
+SELECT batch, trace_hi, trace_lo, parent FROM span_links;
+
+-- Spans by their numbers. parent, query: 0: none.
+CREATE VIEW span_rows AS
+SELECT
+	p.trace_hi AS trace_hi,
+	p.trace_lo AS trace_lo,
+	b.first_span + e.key AS span,
+	(SELECT iif(value, b.first_span + e.key - value, p.parent) FROM json_each(e.value, '$[1]')) AS parent,
+	(SELECT value FROM json_each(e.value, '$[0]')) AS site,
+	b.start_ns + (SELECT value FROM json_each(e.value, '$[2]')) AS start_ns,
+	(SELECT value FROM json_each(e.value, '$[3]')) AS duration_ns,
+	coalesce((SELECT value FROM json_each(e.value, '$[4]')), (SELECT value FROM json_each(e.value, '$[3]'))) AS self_ns,
+	coalesce((SELECT value FROM json_each(e.value, '$[5]')), 0) AS flags,
+	coalesce((SELECT value FROM json_each(e.value, '$[6]')), 0) AS query,
+	b.thread AS thread,
+	b.flags AS batch_flags,
+	b.parent AS batch_parent
+FROM span_parts AS p
+JOIN span_batches AS b ON b.id = p.batch
+CROSS JOIN json_each(b.spans) AS e
+WHERE e.type = 'array';
+
+-- Names as opentelemetry_span_log of ClickHouse has them, where it has them. self_time_ns: the
+-- time that is not that of children on the same thread. samples: those that fell into the span
+-- and into none of its children. cpu_time_ns: of its thread while the span ran, from CPU
+-- samples; cpu_time_error_ns: its standard error.
+CREATE VIEW span_log AS
+SELECT
+	printf('%016x%016x', r.trace_hi, r.trace_lo) AS trace_id,
+	printf('%016x', r.span) AS span_id,
+	iif(r.parent, printf('%016x', r.parent), '') AS parent_span_id,
+	CAST(trim(s.name || ' ' || coalesce(y.query,
+		(SELECT x.query FROM statement_counters AS c JOIN statements AS x ON x.id = c.statement
+		 WHERE c.normalized_query_hash = s.statement AND s.statement LIMIT 1), '')) AS TEXT) AS operation_name,
+	iif(r.batch_flags & 1 AND r.parent = r.batch_parent, 'SERVER', 'INTERNAL') AS kind,
+	CAST(r.start_ns / 1000 AS INTEGER) AS start_time_us,
+	CAST((r.start_ns + r.duration_ns) / 1000 AS INTEGER) AS finish_time_us,
+	strftime('%Y-%m-%d', (r.start_ns + r.duration_ns) / 1000000000, 'unixepoch') AS finish_date,
+	'{' || coalesce((SELECT group_concat(note) FROM span_notes AS n
+	                 WHERE n.span = r.span AND NOT n.is_event), '') || '}' AS attribute,
+	CAST(t.thread_id AS INTEGER) AS thread_id,
+	coalesce(q.query_id, '') AS query_id,
+	CASE r.flags & 6 WHEN 2 THEN 'OK' WHEN 4 THEN 'ERROR' ELSE 'UNSET' END AS status,
+	CAST(r.flags & 1 AS INTEGER) AS unended,
+	CAST(r.start_ns AS INTEGER) AS start_time_ns,
+	CAST(r.start_ns + r.duration_ns AS INTEGER) AS finish_time_ns,
+	CAST(r.duration_ns AS INTEGER) AS duration_ns,
+	CAST(r.self_ns AS INTEGER) AS self_time_ns,
+	CAST((SELECT count(*) FROM samples AS m
+	      WHERE m.timestamp_ns BETWEEN r.start_ns AND r.start_ns + r.duration_ns AND m.span = r.span) AS INTEGER) AS samples,
+	CAST(coalesce((SELECT sum(m.weight * i.period_ns) FROM samples AS m JOIN series AS i ON i.id = m.series
+	      WHERE m.timestamp_ns BETWEEN r.start_ns AND r.start_ns + r.duration_ns
+	        AND i.thread = r.thread AND i.trace_type = 'CPU'), 0) AS INTEGER) AS cpu_time_ns,
+	CAST(coalesce((
+		WITH RECURSIVE
+		square(v) AS (
+			SELECT sum(1.0 * m.weight * i.period_ns * m.weight * i.period_ns)
+			FROM samples AS m JOIN series AS i ON i.id = m.series
+			WHERE m.timestamp_ns BETWEEN r.start_ns AND r.start_ns + r.duration_ns
+			  AND i.thread = r.thread AND i.trace_type = 'CPU'),
+		root(v, x, n) AS (
+			SELECT v, v, 0 FROM square WHERE v > 0
+			UNION ALL
+			SELECT v, (x + v / x) / 2, n + 1 FROM root WHERE n < 48)
+		SELECT x FROM root WHERE n = 48), 0) AS INTEGER) AS cpu_time_error_ns,
+	'[' || coalesce((SELECT group_concat(note) FROM span_notes AS n
+	                 WHERE n.span = r.span AND n.is_event), '') || ']' AS events,
+	s.file AS file,
+	CAST(s.line AS INTEGER) AS line,
+	s.function AS function,
+	CAST(p.process_id AS INTEGER) AS process_id,
+	p.hostname AS hostname,
+	t.thread_name AS thread_name
+FROM span_rows AS r
+LEFT JOIN span_sites AS s ON s.id = r.site
+LEFT JOIN threads AS t ON t.id = r.thread
+LEFT JOIN processes AS p ON p.id = t.process
+LEFT JOIN queries AS q ON q.id = r.query AND r.query
+LEFT JOIN statements AS y ON y.id = q.statement;
+
+-- The traces that have ended. root: the name of the first span; cpu_time_ns: of samples in spans.
+CREATE VIEW traces AS
+SELECT
+	printf('%016x%016x', b.trace_hi, b.trace_lo) AS trace_id,
+	CAST(coalesce((
+		SELECT trim(s.name || ' ' || coalesce((
+			SELECT x.query FROM statement_counters AS c JOIN statements AS x ON x.id = c.statement
+			WHERE c.normalized_query_hash = s.statement AND s.statement LIMIT 1), ''))
+		FROM span_sites AS s
+		WHERE s.id = (SELECT value FROM json_each((
+			SELECT f.spans FROM span_batches AS f
+			WHERE f.trace_lo = b.trace_lo AND f.trace_hi = b.trace_hi AND f.flags & 2
+			ORDER BY f.first_span LIMIT 1), '$[0][0]'))), '') AS TEXT) AS root,
+	strftime('%Y-%m-%d %H:%M:%S', b.start_ns / 1000000000, 'unixepoch') || printf('.%06d', b.start_ns % 1000000000 / 1000) AS start_time_microseconds,
+	CAST(b.start_ns AS INTEGER) AS start_time_ns,
+	CAST(b.duration_ns AS INTEGER) AS duration_ns,
+	CAST((SELECT sum(o.count) FROM span_parts AS p JOIN span_batches AS o ON o.id = p.batch
+	      WHERE p.trace_lo = b.trace_lo AND p.trace_hi = b.trace_hi) AS INTEGER) AS spans,
+	CAST((SELECT sum(o.statements) FROM span_parts AS p JOIN span_batches AS o ON o.id = p.batch
+	      WHERE p.trace_lo = b.trace_lo AND p.trace_hi = b.trace_hi) AS INTEGER) AS statements,
+	CAST((SELECT count(DISTINCT o.thread) FROM span_parts AS p JOIN span_batches AS o ON o.id = p.batch
+	      WHERE p.trace_lo = b.trace_lo AND p.trace_hi = b.trace_hi) AS INTEGER) AS threads,
+	CAST(coalesce((
+		SELECT sum(m.weight * i.period_ns)
+		FROM span_parts AS p
+		JOIN span_batches AS o ON o.id = p.batch
+		JOIN samples AS m ON m.timestamp_ns BETWEEN o.start_ns AND o.start_ns + o.lasted_ns
+		JOIN series AS i ON i.id = m.series
+		WHERE p.trace_lo = b.trace_lo AND p.trace_hi = b.trace_hi AND m.span >= o.first_span
+		  AND m.span < o.first_span + 1000 AND i.thread = o.thread AND i.trace_type = 'CPU'), 0) AS INTEGER) AS cpu_time_ns,
+	CAST((SELECT sum(d) FROM (SELECT max(o.dropped) AS d FROM span_batches AS o
+	      WHERE o.trace_lo = b.trace_lo AND o.trace_hi = b.trace_hi GROUP BY o.thread)) AS INTEGER) AS dropped,
+	CAST(p.process_id AS INTEGER) AS process_id,
+	p.executable AS program
+FROM span_batches AS b
+LEFT JOIN threads AS t ON t.id = b.thread
+LEFT JOIN processes AS p ON p.id = t.process
+WHERE b.duration_ns IS NOT NULL;
 
 -- The samples of each batch: the late ones that name it, and those of its process in its
 -- range of time that are not late.

@@ -259,6 +259,136 @@ QP_API int qp_metrics(int (*each)(void *context, const qp_metric *metric), void 
  * `timeout_ms`. Errors: QP_NOT_RUNNING, QP_STORE (timed out or not writable). */
 QP_API int qp_flush(int timeout_ms);
 
+/* --- spans ---------------------------------------------------------------------------------
+ *
+ * A trace is the tree of what happened in one request. A span is one part of it: from its
+ * begin to its end on one thread, the child of the span that runs there. Spans are recorded on
+ * a thread that has a trace; elsewhere each call is one load and one branch. Every run of a
+ * statement inside a trace is a span by itself.
+ *
+ *	qp_trace_begin(NULL);
+ *	{
+ *		QP_SPAN("request");
+ *		...
+ *	}
+ *	qp_trace_end();
+ *
+ * A pair of begin and end reads the clock twice, and takes no lock and no memory. What a thread
+ * has recorded is handed over in one piece when its trace, or its part of one, ends.
+ */
+
+/* Where spans begin, a static variable. */
+typedef struct qp_span_site {
+	const char *name, *file, *function;
+	uint32_t line;
+	uint32_t number; /* the library's; 0 at first */
+} qp_span_site;
+
+/* clang-format off */
+#define QP_SPAN_SITE(name) { name, __FILE__, __func__, __LINE__, 0 }
+/* clang-format on */
+
+/* A span that runs. 0: it is not recorded. */
+typedef struct qp_span {
+	uint64_t id;
+} qp_span;
+
+/* What the calling thread records spans in, NULL: nothing. Only to be compared with NULL. */
+struct qp_span_context;
+extern QP_API __thread struct qp_span_context *qp_span_here __attribute__((tls_model("initial-exec")));
+
+/* Begins a span as the child of the thread's running one. Ends it; spans inside of it that
+ * nobody has ended (longjmp(), a return between) end now, too, and are marked in their status.
+ * A span that has ended, or is another thread's, is left as it is. */
+QP_API qp_span qp_span_begin(qp_span_site *site);
+QP_API void qp_span_end(qp_span span);
+
+static inline qp_span qp_span_begin_here(qp_span_site *site)
+{
+	const qp_span none = { 0 };
+
+	return __builtin_expect(qp_span_here != NULL, 0) ? qp_span_begin(site) : none;
+}
+
+static inline void qp_span_end_here(qp_span span)
+{
+	if (__builtin_expect(span.id != 0, 0))
+		qp_span_end(span);
+}
+
+static inline void qp_span_end_scope(const qp_span *span)
+{
+	qp_span_end_here(*span);
+}
+
+#define qp_span_begin(site) qp_span_begin_here(site)
+#define qp_span_end(span) qp_span_end_here(span)
+
+/* A span from here to the end of the block. */
+#define QP_SPAN_JOIN_(name, line) name##line
+#define QP_SPAN_NAME_(name, line) QP_SPAN_JOIN_(name, line)
+#define QP_SPAN(name)                                                                                        \
+	static qp_span_site QP_SPAN_NAME_(qp_site_, __LINE__) = QP_SPAN_SITE(name);                          \
+	const qp_span QP_SPAN_NAME_(qp_span_, __LINE__)                                                      \
+		__attribute__((cleanup(qp_span_end_scope), unused)) =                                        \
+			qp_span_begin(&QP_SPAN_NAME_(qp_site_, __LINE__))
+
+/* Begins a trace on the calling thread. `traceparent` is the request's, as the W3C says
+ * ("00-4bf92f35…-00f067aa…-01"); NULL: the trace gets an id of its own. Traces nest: a second
+ * one on the same thread is one of its own. Errors: QP_NOT_RUNNING, QP_NOMEM, QP_INVALID
+ * (traceparent, or 16 deep); then no trace has begun and none is to be ended. */
+QP_API int qp_trace_begin(const char *traceparent);
+
+/* Ends what qp_trace_begin(), qp_span_join() or qp_span_follow() began last on the calling
+ * thread. Spans of it that run are ended and marked. Whether the trace is kept is decided at
+ * the end of its root: see the setting trace_keep. */
+QP_API void qp_trace_end(void);
+
+/* The traceparent for a call that the running span makes: 55 characters and a zero. "" outside
+ * of a trace. */
+#define QP_TRACEPARENT_BYTES 56
+QP_API void qp_traceparent(char text[QP_TRACEPARENT_BYTES]);
+
+/* The running span as the parent of what other threads do. Copied as you like; also to a child
+ * of fork(). Outside of a trace: a handle that records nothing. */
+typedef struct qp_span_handle {
+	uint64_t trace_hi, trace_lo, span;
+	uint64_t flags; /* the library's */
+} qp_span_handle;
+
+QP_API qp_span_handle qp_span_fork(void);
+
+/* The calling thread is part of the handle's trace until qp_trace_end(); its outermost spans
+ * are children of the span of the fork. Any number of threads may join one handle, at the same
+ * time and again. Errors: as qp_trace_begin(). */
+QP_API int qp_span_join(qp_span_handle handle);
+
+/* The same for work that is done for several requests at once: its spans are part of each of
+ * the `count` (1 to 1000) traces. Errors: as qp_trace_begin(). */
+QP_API int qp_span_follow(const qp_span_handle *handles, size_t count);
+
+/* A span that begins on one thread and may end on another: a child of the span that runs where
+ * it begins, and not itself the running one. qp_span_object_handle() makes others its children. */
+typedef struct qp_span_object {
+	qp_span_handle parent;
+	uint64_t id, start_ns;
+	qp_span_site *site;
+	uint64_t thread_id;
+} qp_span_object;
+
+QP_API void qp_span_object_begin(qp_span_object *object, qp_span_site *site);
+QP_API qp_span_handle qp_span_object_handle(const qp_span_object *object);
+QP_API void qp_span_object_end(qp_span_object *object);
+
+/* More of a span that runs on the calling thread: these cost more. A text is copied, and cut at
+ * 1000 bytes. */
+QP_API void qp_span_attr(qp_span span, const char *key, const char *value);
+QP_API void qp_span_attr_number(qp_span span, const char *key, int64_t value);
+QP_API void qp_span_event(qp_span span, const char *name);
+
+enum qp_span_status { QP_SPAN_UNSET = 0, QP_SPAN_OK = 1, QP_SPAN_ERROR = 2 };
+QP_API void qp_span_set_status(qp_span span, enum qp_span_status status);
+
 #ifdef __cplusplus
 }
 #endif

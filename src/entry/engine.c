@@ -50,6 +50,7 @@ static struct engine_query *query_new(void)
 static void query_recycle(struct engine_query *query)
 {
 	query_hide(&query->run);
+	span_run_abandon(&query->run.span, query->settings.log_queries);
 	free(query->text);
 	free(query->database);
 	free(query->query_id);
@@ -131,7 +132,7 @@ static bool is_worth_logging(const struct engine_query *query)
 	return query_lasted(&query->run, query->settings.log_queries_min_query_duration_ns);
 }
 
-static void record_end(const struct engine_query *query, const struct thread *thread, int64_t exception_code,
+static void record_end(struct engine_query *query, const struct thread *thread, int64_t exception_code,
                        const char *exception)
 {
 	const struct statement_name name = { query->text, query->database };
@@ -145,9 +146,14 @@ static void record_end(const struct engine_query *query, const struct thread *th
 	const struct statement_run counted = query_sums(&query->run, &end);
 	uint64_t statement = statement_stats_find(&name);
 
+	const bool is_logged =
+		is_worth_logging(query) ||
+		(exception_code && statement_stats_is_first_failure(statement, (int)exception_code));
+	const struct query_span_end span = { statement, is_logged, false, exception_code != 0 };
+
 	statement_stats_add(statement, thread ? thread->id : 0, &counted);
-	if (is_worth_logging(query) ||
-	    (exception_code && statement_stats_is_first_failure(statement, (int)exception_code)))
+	query_end_span(&query->run, &span);
+	if (is_logged)
 		query_finish(&query->run, &end);
 }
 

@@ -24,6 +24,8 @@ enum record_kind {
 	RECORD_START = 4,
 	RECORD_STATEMENTS = 5, /* query/statement_stats.h has something to store; see statement_record.h */
 	RECORD_LABELS = 8,     /* struct label_record of label/sets.h */
+	RECORD_SPANS = 10,     /* span/span_record.h */
+	RECORD_SPAN_SITE = 11, /* the same */
 };
 
 #define TRACE_MAX_FRAMES 512
@@ -87,6 +89,7 @@ enum sample_field_tag {
 	/* uint64_t[]: the numbers of the label sets in force, innermost first, see labels.h. */
 	FIELD_LABELS = 3,
 	FIELD_TRACE_CONTEXT = 4, /* struct trace_context */
+	FIELD_SPAN = 5,          /* uint64_t: the span that ran on the thread */
 	SAMPLE_FIELDS = 7,       /* above all tags */
 };
 

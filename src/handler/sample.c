@@ -46,7 +46,7 @@ struct fields {
 
 #define FIELDS_BYTES_MAX                                                                 \
 	(SAMPLE_FIELD_BYTES(sizeof(int64_t)) + SAMPLE_FIELD_BYTES(sizeof(struct wait_field)) + \
-	 SAMPLE_FIELD_BYTES(LABELS_MAX * sizeof(uint64_t)))
+	 SAMPLE_FIELD_BYTES(LABELS_MAX * sizeof(uint64_t)) + SAMPLE_FIELD_BYTES(sizeof(uint64_t)))
 
 static void add_field(struct fields *fields, uint32_t tag, const void *content, size_t size)
 {
@@ -118,6 +118,7 @@ static bool store(struct thread *thread, struct ring *ring, const struct query_t
 	                                          thread->handler.trace, max_depth(ring));
 	struct labels *labels = &thread->handler.labels;
 	struct fields fields = { .count = 0 };
+	const uint64_t span = span_current.id;
 	labels_collect(labels, ucontext, &thread->stack, thread->handler.trace, trace.depth, counts->labels);
 	if (!seen->is_timed)
 		add_field(&fields, FIELD_VALUE, &seen->value, sizeof(seen->value));
@@ -125,6 +126,8 @@ static bool store(struct thread *thread, struct ring *ring, const struct query_t
 		add_field(&fields, FIELD_WAIT, seen->wait, sizeof(*seen->wait));
 	if (labels->count != 0)
 		add_field(&fields, FIELD_LABELS, labels->numbers, labels->count * sizeof(uint64_t));
+	if (span != 0)
+		add_field(&fields, FIELD_SPAN, &span, sizeof(span));
 	trace.depth = trace.depth > seen->skipped ? trace.depth - seen->skipped : 0;
 	struct sample_record *record =
 		ring_reserve(ring, sizeof(*record) + (size_t)trace.depth * sizeof(uint64_t) + fields.bytes);
@@ -135,6 +138,7 @@ static bool store(struct thread *thread, struct ring *ring, const struct query_t
 	}
 	fill_record(record, thread, tag, seen, &trace, &fields);
 	ring_commit(ring, record, RECORD_SAMPLE);
+	span_current.samples += span != 0;
 	tell_start(thread, ring, tag);
 
 	ledger_count(thread, LEDGER_STORED, 1);

@@ -185,6 +185,15 @@ struct unwind_memo *thread_memo(struct thread *thread);
 extern __thread struct thread *thread_current
 	__attribute__((tls_model("initial-exec"), visibility("hidden")));
 
+/* The span that runs on the calling thread, and how many samples fell into spans of the thread.
+ * The thread writes the first, its handler the second. Not of the slot: src/span outlives it. */
+struct span_current {
+	volatile uint64_t id; /* 0: none */
+	volatile uint64_t samples;
+};
+extern __thread struct span_current span_current
+	__attribute__((tls_model("initial-exec"), visibility("hidden")));
+
 /* All slots that were ever made, by index, in blocks of zeroed memory that sampler/slots.c
  * adds. The count is atomic and stored behind the block. */
 #define THREADS_PER_BLOCK 32u

@@ -18,6 +18,7 @@
 #include "query/account.h"
 #include "query/cpu_clock.h"
 #include "query/query_record.h"
+#include "query/statement_stats.h"
 #include "sampler/ring_reader.h"
 #include "sampler/state.h"
 #include "sampler/random.h"
@@ -82,7 +83,9 @@ void query_start(struct query_run *run, struct thread *thread)
 	key = make_key(thread, run->session, run->counts.start.realtime_ns);
 	query_key_copy(&run->key, &key);
 	query_key_copy(&run->counts.start.initial, &key);
+	run->span.id = 0;
 	query_enter_at(run, thread, now);
+	span_run_begin(&run->span, now);
 }
 
 void query_enter_slowly(struct query_run *run, struct thread *thread)
@@ -177,6 +180,22 @@ struct statement_run query_sums(const struct query_run *run, const struct query_
 	counted.sums[STATEMENT_AUTOINDEXES] = end->autoindexes;
 	counted.sums[STATEMENT_REPREPARES] = end->reprepares;
 	return counted;
+}
+
+void query_end_span(struct query_run *run, const struct query_span_end *end)
+{
+	const struct query_key none = { 0 };
+	const struct span_run_end of_run = {
+		.start_ns = run->start_monotonic_ns,
+		.duration_ns = run->left_ns - run->start_monotonic_ns,
+		.key = end->is_logged ? run->key : none,
+		.hash = statement_stats_hash(end->statement),
+		.is_preparation = end->is_preparation,
+		.is_failed = end->is_failed,
+	};
+
+	if (span_run_is_wanted(&run->span))
+		span_run_finish(&run->span, &of_run);
 }
 
 /* --- the record ------------------------------------------------------------------- */

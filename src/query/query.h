@@ -14,6 +14,7 @@
 #include "handler/thread.h"
 #include "query/cpu_clock.h"
 #include "query/statement_counts.h"
+#include "span/run.h"
 
 struct query_run {
 	struct query_key key;
@@ -35,6 +36,7 @@ struct query_run {
 	const char *query_id;        /* the user's own, NULL: none */
 	const char *library;         /* as query_end has it; stays for ever */
 	bool is_logged;              /* its text may be stored */
+	struct span_run span;        /* where the thread has a trace */
 
 	/* look.c only */
 	uint64_t version; /* odd: shown */
@@ -61,6 +63,7 @@ static inline void query_enter_at(struct query_run *run, const struct thread *th
 	run->entered_ns = now;
 	run->entered_cpu_ns = cpu_clock_estimate(thread, now);
 	__atomic_store_n(&run->working, thread->id, __ATOMIC_RELAXED); /* only to be seen */
+	span_run_enter(&run->span);
 }
 
 static inline void query_enter(struct query_run *run, struct thread *thread)
@@ -92,6 +95,7 @@ static inline void query_leave(struct query_run *run, struct thread *thread)
 	/* First of all: what follows is not the query's. */
 	uint64_t now = fast_clock_ns(&thread->clock), took, cpu_ns;
 
+	span_run_leave(&run->span);
 	if (__builtin_expect(run->working != thread->id || !cpu_clock_is_valid(thread, now), 0)) {
 		query_leave_slowly(run, thread, now);
 		return;
@@ -141,6 +145,14 @@ static inline bool query_lasted(const struct query_run *run, uint64_t ns)
 /* What the run, which ended with its newest call, adds to its statement's counters. `end` NULL:
  * it was a preparation. */
 struct statement_run query_sums(const struct query_run *run, const struct query_end *end);
+
+/* Ends the run's span, or makes a trace of one, where the setting trace_statements says so.
+ * `statement` as statement_stats_find() has it. */
+struct query_span_end {
+	uint64_t statement;
+	bool is_logged, is_preparation, is_failed;
+};
+void query_end_span(struct query_run *run, const struct query_span_end *end);
 
 /* Ends the run, which ended with its newest call: writes its record to the ring. Call it when
  * the run is worth a line in query_log; a run with no record costs nothing more.

@@ -333,6 +333,11 @@ void statement_stats_add(uint64_t statement, uint32_t thread, const struct state
 		announce();
 }
 
+uint64_t statement_stats_hash(uint64_t statement)
+{
+	return statement && is_current(statement) ? entry_at(index_of(statement))->hash : 0;
+}
+
 bool statement_stats_is_first_failure(uint64_t statement, int code)
 {
 	struct entry *entry;

@@ -32,6 +32,9 @@ struct statement_name {
 /* The statement's number; 0: nothing is counted. */
 uint64_t statement_stats_find(const struct statement_name *name);
 
+/* Its normalized_query_hash; 0: it has become part of "(other)", or nothing is counted. */
+uint64_t statement_stats_hash(uint64_t statement);
+
 /* Whether statement_stats_find() would give the number again for the same name. */
 bool statement_stats_is_found(uint64_t statement);
 

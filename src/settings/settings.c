@@ -24,11 +24,15 @@
 #include "queryprof.h"
 #include "sampler/timers.h"
 #include "settings/value.h"
+#include "span/chunk.h"
+#include "span/keep.h"
+#include "span/run.h"
 #include "store/store.h"
 #include "store/write/labels.h"
 #include "symbol/symbol.h"
 
 #define MIB (1024 * 1024ll)
+#define WORDS_BYTES 60
 
 /* The path is absolute, or "". */
 struct process_settings {
@@ -40,6 +44,11 @@ struct process_settings {
 	bool query_comment_labels;
 	int64_t log_statements_max;
 	char debug_path[PATH_BYTES + 1];
+	char trace_keep[WORDS_BYTES + 1];
+	int64_t trace_keep_min_duration_ns;
+	int64_t trace_keep_one_of;
+	int64_t trace_wait_ms;
+	char trace_statements[WORDS_BYTES + 1];
 };
 
 static int apply_to_store(const struct process_settings *wanted, char **reason);
@@ -47,6 +56,9 @@ static int refuse_for_ring(const struct process_settings *wanted, char **reason)
 static int apply_statements_max(const struct process_settings *wanted, char **reason);
 static int apply_debug_path(const struct process_settings *wanted, char **reason);
 static int apply_comment_labels(const struct process_settings *wanted, char **reason);
+static int apply_traces(const struct process_settings *wanted, char **reason);
+static bool is_keep(const char *text);
+static bool is_statements(const char *text);
 
 /* A setting of a session, or of the process, and its member there. */
 #define SESSION_AT(setting, member) .info.name = #setting, .offset = offsetof(struct session_settings, member)
@@ -59,6 +71,7 @@ static int apply_comment_labels(const struct process_settings *wanted, char **re
 #define IS_NUMBER(of, from, to) .form = NUMBER, .info.unit = of, .info.min = (from), .info.max = (to)
 #define IS_SWITCH .form = SWITCH, .info.unit = "", .info.max = 1
 #define IS_TEXT(kind, bytes) .form = kind, .info.unit = "", .info.is_text = true, .info.max = (bytes)
+#define IS_WORDS(check, text) IS_TEXT(WORDS, WORDS_BYTES), .is_words = (check), .words = (text)
 
 static const struct setting settings[] = {
 	{ SESSION_AT(query_profiler_cpu_time_period_ns, period_ns[TIMER_CPU]),
@@ -124,6 +137,26 @@ static const struct setting settings[] = {
 	{ PROCESS(debug_path), IS_TEXT(PATHS, PATH_BYTES), .info.default_text = SYMBOL_DEBUG_PATH,
 	  .apply = apply_debug_path,
 	  .info.description = "Folders with separate debug files, for names and lines; separated by colons" },
+	{ PROCESS(trace_keep),
+	  IS_WORDS(is_keep, "all, or of slow, sampled and random one or more, separated by commas"),
+	  .info.default_text = "all", .apply = apply_traces,
+	  .info.description =
+	          "Which traces of requests are kept, by what they were at their end: all; slow: from "
+	          "trace_keep_min_duration_ns on; sampled: a sample fell into a span; random: one of "
+	          "trace_keep_one_of" },
+	{ PROCESS(trace_keep_min_duration_ns), IS_NUMBER("ns", 0, PERIOD_MAX_NS),
+	  .info.default_value = 10000000, .apply = apply_traces,
+	  .info.description = "With slow in trace_keep: least duration of a trace that is kept" },
+	{ PROCESS(trace_keep_one_of), IS_NUMBER("", 1, INT64_MAX), .info.default_value = 1000,
+	  .apply = apply_traces,
+	  .info.description = "With random in trace_keep: one of so many traces is kept" },
+	{ PROCESS(trace_wait_ms), IS_NUMBER("ms", 0, 60000), .apply = apply_traces,
+	  .info.description = "Longest time that a thread waits for room when it hands over spans; 0: spans "
+	                      "without room are dropped and counted" },
+	{ PROCESS(trace_statements), IS_WORDS(is_statements, "off, inside and all"),
+	  .info.default_text = "inside", .apply = apply_traces,
+	  .info.description = "Whose runs of statements are spans: off: no run's; inside: those inside a "
+	                      "trace; all: a run outside of one is a trace by itself" },
 };
 #define SETTINGS ((int)(sizeof settings / sizeof *settings))
 
@@ -211,6 +244,7 @@ static void read_defaults(void)
 	process = base_process;
 	symbol_set_debug_path(process.debug_path);
 	labels_read_comments(process.query_comment_labels);
+	apply_traces(&process, NULL);
 	statement_stats_set_max((size_t)process.log_statements_max);
 }
 
@@ -278,6 +312,40 @@ static int apply_debug_path(const struct process_settings *wanted, char **reason
 {
 	(void)reason;
 	return symbol_set_debug_path(wanted->debug_path) ? QP_OK : QP_NOMEM;
+}
+
+static bool is_keep(const char *text)
+{
+	return keep_parse(text) != 0;
+}
+
+static const char *const statement_words[] = {
+	[STATEMENTS_OFF] = "off", [STATEMENTS_INSIDE] = "inside", [STATEMENTS_ALL] = "all"
+};
+#define STATEMENT_WORDS ((int)(sizeof statement_words / sizeof *statement_words))
+
+static int find_statements(const char *text)
+{
+	int word = 0;
+
+	while (word < STATEMENT_WORDS && strcmp(text, statement_words[word]) != 0)
+		word++;
+	return word;
+}
+
+static bool is_statements(const char *text)
+{
+	return find_statements(text) < STATEMENT_WORDS;
+}
+
+static int apply_traces(const struct process_settings *wanted, char **reason)
+{
+	(void)reason;
+	keep_set(keep_parse(wanted->trace_keep), (uint64_t)wanted->trace_keep_min_duration_ns,
+	         (uint64_t)wanted->trace_keep_one_of);
+	chunk_set_wait((uint64_t)wanted->trace_wait_ms * 1000000);
+	span_set_statements((enum span_statements)find_statements(wanted->trace_statements));
+	return QP_OK;
 }
 
 static int change_process(const struct setting *setting, const struct setting_value *value, char **reason)

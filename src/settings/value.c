@@ -32,6 +32,7 @@ char *setting_allowed(const struct setting *setting)
 	case LABELS:
 		return text_format("allowed is a JSON object of texts and integers, as {\"tenant\":\"acme\"}, "
 		                   "of at most %lld bytes", (long long)info->max);
+	case WORDS: return text_format("allowed are %s", setting->words);
 	case NUMBER: break;
 	}
 	if (info->zero)
@@ -145,6 +146,8 @@ bool setting_parse(const struct setting *setting, const char *text, struct setti
 			return parse_paths(text, value);
 		if (setting->form == LABELS)
 			return parse_labels(text, (size_t)info->max, value);
+		if (setting->form == WORDS && !setting->is_words(text))
+			return false;
 		memcpy(value->text, text, strlen(text) + 1);
 		return true;
 	}

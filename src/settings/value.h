@@ -17,12 +17,15 @@
 
 struct process_settings;
 
-enum setting_form { NUMBER, SWITCH, TEXT, PATH, PATHS, LABELS };
+enum setting_form { NUMBER, SWITCH, TEXT, PATH, PATHS, LABELS, WORDS };
 
 struct setting {
 	struct setting_info info;
 	enum setting_form form;
 	bool is_hosts; /* SQL may not change it */
+	/* Of words: whether the text is of them, and what is. */
+	bool (*is_words)(const char *text);
+	const char *words;
 	size_t offset; /* in session_settings or process_settings */
 	/* Process-wide ones: makes the change happen before it is remembered. A QP_ code
 	 * with a malloc'ed reason. */

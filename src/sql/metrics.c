@@ -24,6 +24,7 @@
 #include "sampler/state.h"
 #include "watch/session.h"
 #include "settings/settings.h"
+#include "span/keep.h"
 #include "store/store.h"
 
 static const struct ring *the_ring;
@@ -46,6 +47,7 @@ GETTER(get_sampler, sampler_counter, sampler_counter)
 GETTER(get_store, store_counter, store_counter)
 GETTER(get_queries, runs_counter, run_counter)
 GETTER(get_statements, statement_stats_counter, statement_counter_name)
+GETTER(get_spans, keep_counter, keep_counter)
 GETTER(get_session, session_counter, session_counter)
 
 static uint64_t get_signal(int which)
@@ -225,6 +227,15 @@ static const struct metric {
 	{ "sessions", get_session, NULL, SESSIONS_OPEN, "Connections that have queryprof" },
 	{ "sessions_refused", get_store, NULL, STORE_SESSIONS_REFUSED,
 	  "Connections that could not be given it" },
+	{ "traces_kept", get_spans, NULL, TRACES_KEPT, "Traces of requests that trace_keep keeps" },
+	{ "traces_left_out", get_spans, NULL, TRACES_UNKEPT, "Traces that it does not" },
+	{ "spans", get_spans, NULL, SPANS_RECORDED, "Spans of traces that are kept, handed to the ring" },
+	{ "spans_dropped", get_spans, NULL, SPANS_DROPPED,
+	  "Spans lost because the ring was full, or for want of memory" },
+	{ "spans_unended", get_spans, NULL, SPANS_UNENDED,
+	  "Spans that nobody ended, closed with what was around them" },
+	{ "store_spans", get_store, NULL, STORE_SPANS, "Spans written to the trace file" },
+	{ "store_spans_lost", get_store, NULL, STORE_SPANS_LOST, "Spans that could not be written" },
 	{ "settings_environment_error", NULL, text_copy, TEXT_ENVIRONMENT_ERROR,
 	  "Settings in the environment that were not taken, and why" },
 	{ "settings_error", NULL, text_of_setting, 0, "The newest change of a setting that was refused" },

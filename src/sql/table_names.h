@@ -12,6 +12,8 @@
 #define EACH_TABLE(_)                                                                                        \
 	_(trace_log)                                                                                         \
 	_(query_log)                                                                                         \
+	_(span_log)                                                                                          \
+	_(traces)                                                                                            \
 	_(statement_stats)                                                                                   \
 	_(label_history)                                                                                     \
 	_(settings)                                                                                          \

@@ -212,6 +212,14 @@ static void write_columns(FILE *sql, struct cursor *cursor, uint64_t used)
 		fputs("1", sql);
 }
 
+static bool has_session(const struct table *table)
+{
+	for (int i = 0; i < table->column_count; i++)
+		if (!strcmp(table->columns[i].name, "session_id"))
+			return true;
+	return false;
+}
+
 /* Writes the SELECT of a plan; `taken` gets the column of each value that is to be
  * bound, -1 for those that are kept back. */
 static char *make_select(struct cursor *cursor, const char *plan, int argc, sqlite3_value **argv, int *taken)
@@ -240,8 +248,11 @@ static char *make_select(struct cursor *cursor, const char *plan, int argc, sqli
 		fprintf(sql, "%st.%s %s ?%d", between, table->columns[column].name, operators[operator].text, i + 1);
 		between = " AND ";
 	}
-	if (!session->settings.show_queries_of_other_sessions)
+	/* What knows no session is everybody's: not shown. */
+	if (!session->settings.show_queries_of_other_sessions && has_session(table))
 		fprintf(sql, "%st.session_id = %u", between, session->number);
+	else if (!session->settings.show_queries_of_other_sessions)
+		fprintf(sql, "%s0", between);
 	for (int i = 0; order && i < table->column_count; i++)
 		if (table->columns[i].flags & COLUMN_ORDERED)
 			fprintf(sql, " ORDER BY t.%s%s", table->columns[i].name, order > 1 ? " DESC" : "");

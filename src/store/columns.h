@@ -43,7 +43,8 @@
 	" AND NOT EXISTS (SELECT 1 FROM label_values AS w WHERE w.labels = h.id AND w.key = v.key))) END"
 #define CONTEXT_SHOWN(id) "coalesce(c." id ", nullif(h." id ", ''), g." id ", '')"
 
-/* samples.size is what the value has beyond weight × period_ns: nothing for samples that a
+/* samples.span: the span that the sample fell into, 0: none.
+ * samples.size is what the value has beyond weight × period_ns: nothing for samples that a
  * timer took. Its name is that of version 1, in which it always was 0: so older rows read the
  * same, and an older process can go on writing to the file. */
 #define TRACE_LOG_COLUMNS(STORED, FILED, SHOWN, MADE) \
@@ -83,7 +84,9 @@
 	STORED(wait_ns, INTEGER, COLUMN_ZERO, 0, sample->wait_ns) \
 	FILED(wait, INTEGER, COLUMN_ZERO, sample->wait) \
 	SHOWN(wait_cause, TEXT, 0, "iif(s.wait, (SELECT w.name FROM wait_causes AS w WHERE w.cause = s.wait & 255), '')") \
-	SHOWN(wait_object, TEXT, 0, "iif(s.wait >> 8, (SELECT w.name FROM wait_objects AS w WHERE w.object = s.wait >> 8), '')")
+	SHOWN(wait_object, TEXT, 0, "iif(s.wait >> 8, (SELECT w.name FROM wait_objects AS w WHERE w.object = s.wait >> 8), '')") \
+	FILED(span, INTEGER, COLUMN_ZERO, (int64_t)sample->request_span) \
+	SHOWN(span_id, TEXT, 0, "iif(s.span, printf('%016x', s.span), '')")
 
 /* execution_ns: files before version 4 have none, and the view the duration instead.
  * initial, statement, library, parent: rows of queries, statements, libraries and queries;

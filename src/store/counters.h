@@ -21,6 +21,8 @@ enum store_counter {
 	STORE_FIELDS_SKIPPED,   /* optional fields of samples that this build does not know */
 	STORE_SESSIONS_REFUSED, /* connections that could not be given all of a session */
 	STORE_LABELS_UNKNOWN,   /* label sets that samples name, and nobody knows any more */
+	STORE_SPANS,
+	STORE_SPANS_LOST, /* taken from the ring, and not written */
 	STORE_COUNTERS,
 };
 

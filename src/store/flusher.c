@@ -31,6 +31,7 @@
 #include "store/read/pool.h"
 #include "store/shared_ring.h"
 #include "store/write/batch.h"
+#include "store/write/spans.h"
 
 #define NS_PER_MS 1000000ll
 #define READING_TIMEOUT_MS 1000
@@ -80,6 +81,8 @@ static void discard_ring(uint64_t until)
 		if (kind == RECORD_STATEMENTS)
 			statement_stats_discard();
 		lost += writer_is_row(kind);
+		if (kind == RECORD_SPANS)
+			store_count(STORE_SPANS_LOST, spans_in(record, size));
 		ring_consume(store_control.ring);
 	}
 	lose(lost);
@@ -134,6 +137,7 @@ static void settle_batch(const struct writer_result *result)
 	store_count(STORE_QUERIES, result->queries);
 	lose(result->lost);
 	store_count(STORE_FIELDS_SKIPPED, result->fields_skipped);
+	store_count(STORE_SPANS, result->spans);
 	store_count(STORE_FLUSHES, 1);
 	flusher.unsynced = true;
 	store_set_counter(STORE_STACKS, flusher.writer.stacks.count);
@@ -160,6 +164,7 @@ static void settle_failure(int code, const struct writer_result *result)
 	}
 	flusher_note_failure(writer_failure(&flusher.writer));
 	lose(result->lost);
+	store_count(STORE_SPANS_LOST, result->spans_lost);
 	/* A file that is damaged, full or gone is best looked at afresh. */
 	if ((code & 0xff) != SQLITE_FULL)
 		flusher_close_file(false);

@@ -104,17 +104,27 @@ static void count(struct run *run, const struct thread *thread, const struct que
 	statement_stats_add(run->statement, thread->id, &counted);
 }
 
+static void end_span(struct run *run, bool is_logged, bool is_preparation, bool is_failed)
+{
+	const struct query_span_end end = { run->statement, is_logged, is_preparation, is_failed };
+
+	query_end_span(&run->query, &end);
+}
+
 static void record(struct run *run, const struct thread *thread, int rc, bool is_locked)
 {
 	struct query_end end = { .result_rows = run->query.rows };
+	bool is_logged;
 
 	if (run->stmt)
 		add_counters(&end, run);
 	if (rc != SQLITE_OK && rc != SQLITE_ROW && rc != SQLITE_DONE)
 		end.exception_code = rc;
 	count(run, thread, &end);
-	if (!runs_worth_logging(run) &&
-	    !(end.exception_code && statement_stats_is_first_failure(run->statement, rc)))
+	is_logged = runs_worth_logging(run) ||
+	            (end.exception_code && statement_stats_is_first_failure(run->statement, rc));
+	end_span(run, is_logged, run->prepared || (!run->stmt && !run->label[0]), end.exception_code != 0);
+	if (!is_logged)
 		return;
 	if (is_locked || run->label[0])
 		write_line(run, &end, is_locked);
@@ -151,6 +161,7 @@ struct run *runs_end_preparation(struct run *run, const struct thread *thread, s
 		if (run->settings.log)
 			count(run, thread, NULL);
 		kept = runs_begin_kept(run, stmt);
+		end_span(run, false, true, false);
 	}
 	query_withdraw(&run->query); /* it was told with the host's text, if so */
 	runs_release(run);

@@ -95,6 +95,7 @@ const void **runs_key(const struct run *run)
 void runs_free(struct run *run)
 {
 	query_hide(&run->query);
+	span_run_abandon(&run->query.span, !run->own && run->settings.log);
 	if (run->database)
 		free(run->database);
 	run->database = NULL;
@@ -281,6 +282,7 @@ void runs_keep(struct run *run, bool is_inside)
 	}
 	runs_pop(run);
 	query_hide(&run->query);
+	span_run_abandon(&run->query.span, run->settings.log);
 	__atomic_store_n(&session->has_kept, true, __ATOMIC_RELAXED);
 	give_back_session(session, true, run->is_private);
 	if (is_inside) {

@@ -21,7 +21,7 @@ import unittest
 
 SOURCE = os.path.join(os.path.abspath(sys.argv.pop(1)), "src")
 KNOWN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "known.txt")
-ROOMS = ("base", "handler", "sampler", "query", "label", "modules", "hook", "symbol", "store", "trace", "settings", "watch",
+ROOMS = ("base", "handler", "sampler", "span", "query", "label", "modules", "hook", "symbol", "store", "trace", "settings", "watch",
          "sql", "export", "entry")
 LINES = 600
 CIRCLE = 3

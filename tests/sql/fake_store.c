@@ -8,6 +8,9 @@
 #include "query/statement_stats.h"
 #include "store/write/labels.h"
 #include "queryprof.h"
+#include "sampler/random.h"
+#include "span/chunk.h"
+#include "span/run.h"
 
 const char *fake_store_refusal;
 int fake_store_calls;
@@ -49,4 +52,20 @@ bool embed_chore(sqlite3 *db, int64_t file)
 void labels_read_comments(bool on)
 {
 	(void)on;
+}
+
+void chunk_set_wait(uint64_t ns)
+{
+	(void)ns;
+}
+
+void span_set_statements(enum span_statements which)
+{
+	(void)which;
+}
+
+uint64_t random_next(struct thread *thread)
+{
+	(void)thread;
+	return 0;
 }

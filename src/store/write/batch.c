@@ -16,6 +16,7 @@
 #include "store/write/intern.h"
 #include "store/write/labels.h"
 #include "store/write/sample_rows.h"
+#include "store/write/spans.h"
 #include "store/write/statements.h"
 
 /* --- records ---------------------------------------------------------------------- */
@@ -32,6 +33,7 @@ struct sample_fields {
 	size_t label_count;
 	struct trace_context context;
 	struct wait_field wait; /* zero: of none */
+	uint64_t span;
 	size_t skipped;
 };
 
@@ -53,6 +55,8 @@ static struct sample_fields read_fields(const struct sample_record *record, size
 			fields.has_context = true;
 		} else if (field->tag == FIELD_WAIT && field->size == sizeof fields.wait) {
 			memcpy(&fields.wait, field->content, sizeof fields.wait);
+		} else if (field->tag == FIELD_SPAN && field->size == sizeof fields.span) {
+			memcpy(&fields.span, field->content, sizeof fields.span);
 		} else {
 			fields.skipped++;
 		}
@@ -133,6 +137,7 @@ static int take_sample(struct writer *writer, const struct sample_record *record
 		.wait = fields.wait.cause | (int64_t)fields.wait.object << 8,
 		.truncated = (record->flags & SAMPLE_TRUNCATED) || record->depth > TRACE_MAX_FRAMES,
 		.span = UINT32_MAX,
+		.request_span = fields.span,
 	};
 	sample->series = intern_series(writer, record);
 	if (sample->series < 0)
@@ -381,6 +386,8 @@ static int take_record(struct writer *writer, unsigned kind, const void *record,
 	case RECORD_THREAD: return take_thread(writer, record, size);
 	case RECORD_STATEMENTS: return statements_write_record(writer, record, size);
 	case RECORD_LABELS: return labels_take(writer, record, size);
+	case RECORD_SPANS: return spans_take(writer, record, size);
+	case RECORD_SPAN_SITE: spans_take_site(writer, record, size); return SQLITE_OK;
 	default: return SQLITE_OK;
 	}
 }
@@ -394,6 +401,8 @@ void writer_discard(struct writer *writer, unsigned kind, const void *record, si
 {
 	if (kind == RECORD_THREAD && size >= sizeof(struct thread_record))
 		intern_thread_name(writer, record);
+	else if (kind == RECORD_SPAN_SITE)
+		spans_take_site(writer, record, size);
 }
 
 /* --- the batch's own rows --------------------------------------------------------- */
@@ -472,7 +481,7 @@ static int begin(struct writer *writer)
 	sqlite3_reset(state);
 	writer->sample_first = writer->sample_last = 0;
 	writer->sample_count = writer->span_count = writer->query_count = writer->bytes = writer->rewritten =
-		writer->fields_skipped = 0;
+		writer->fields_skipped = writer->spans_stored = 0;
 	writer->batch++;
 	return SQLITE_OK;
 }
@@ -534,10 +543,12 @@ int writer_store(struct writer *writer, struct ring *ring, size_t most_records, 
 		writer_roll_back(writer);
 		writer_forget(writer);
 		result->lost = wanted;
+		result->spans_lost = writer->spans_stored;
 		return code;
 	}
 	result->samples = writer->sample_count;
 	result->queries = writer->query_count;
+	result->spans = writer->spans_stored;
 	result->fields_skipped = writer->fields_skipped;
 	result->lost = wanted - result->samples - result->queries;
 	writer->epoch_bytes += (int64_t)writer->bytes;

@@ -13,6 +13,7 @@ struct writer_result {
 	size_t samples, queries; /* stored */
 	size_t fields_skipped;   /* of their records */
 	size_t lost;
+	size_t spans, spans_lost;
 	bool more; /* the batch was full: the ring may have more */
 	bool busy; /* another process kept writing: nothing was taken */
 };

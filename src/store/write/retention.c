@@ -22,6 +22,7 @@
 
 #include "store/control.h"
 #include "store/write/labels.h"
+#include "store/write/spans.h"
 #include "store/write/statements.h"
 
 #define WAL_MAX_BYTES (16 << 20)
@@ -104,7 +105,9 @@ static int begin_epoch(struct writer *writer)
 /* What a step removes: all before `time_ns`; of queries only up to row `query`. */
 struct cut {
 	int64_t time_ns, query;
-	bool last; /* next to no samples are left: all go */
+	int64_t span_bytes; /* of spans at most, about */
+	bool last;          /* next to no samples are left: all go */
+	bool more_spans;
 };
 
 /* The number that `format` asks for, INT64_MAX when there is none. */
@@ -186,15 +189,20 @@ static int remove_queries(sqlite3 *db, const struct cut *cut)
 	return code;
 }
 
-static int remove_before(struct writer *writer, const struct cut *cut, uint64_t *removed)
+static int remove_before(struct writer *writer, struct cut *cut, uint64_t *removed)
 {
 	sqlite3 *db = writer->database.db;
 	int64_t epoch;
+	bool has_spans;
 	int code = run_with(db, "DELETE FROM samples WHERE timestamp_ns < %" PRId64, cut->time_ns, 0);
 
 	if (code)
 		return code;
 	*removed = (uint64_t)sqlite3_changes64(db);
+	code = spans_remove(db, cut->time_ns, cut->span_bytes, &has_spans);
+	cut->more_spans = has_spans;
+	if (code)
+		return code;
 	code = run_with(db, "DELETE FROM late_samples WHERE timestamp_ns < %" PRId64, cut->time_ns, 0);
 	if (code)
 		return code;
@@ -245,8 +253,9 @@ static int remove_step(struct writer *writer, int64_t bytes, int64_t max_bytes, 
 	if (samples < STEP_MIN)
 		samples = STEP_MIN;
 	cut = choose_cut(db, samples, queries < STEP_MAX ? queries : STEP_MAX);
-	*last = cut.last && cut.query == INT64_MAX;
+	cut.span_bytes = bytes < most ? bytes : most;
 	code = remove_before(writer, &cut, &removed);
+	*last = cut.last && cut.query == INT64_MAX && !cut.more_spans;
 	if (!code)
 		code = run(db, "UPDATE state SET removals = removals + 1");
 	if (!code)

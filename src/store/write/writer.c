@@ -118,6 +118,22 @@ static const char *const statement_sql[WRITE_STATEMENTS] = {
 	[WRITE_CONTEXT] =
 		"INSERT INTO trace_contexts (otel_span_id, otel_trace_id, epoch) VALUES (?1, ?2, ?3)",
 	[WRITE_CONTEXT_EPOCH] = "UPDATE trace_contexts SET epoch = ?1 WHERE id = ?2 AND epoch <> ?1",
+	[WRITE_FIND_SPAN_SITE] = "SELECT id FROM span_sites WHERE name = ?1 AND file = ?2 AND line = ?3"
+				 " AND function = ?4 AND statement = ?5",
+	[WRITE_SPAN_SITE] = "INSERT INTO span_sites (name, file, line, function, statement)"
+			    " VALUES (?1, ?2, ?3, ?4, ?5)",
+	[WRITE_SPAN_BATCH] =
+		"INSERT INTO span_batches (trace_hi, trace_lo, parent, first_span, thread, start_ns, dropped,"
+		" flags, lasted_ns, count, statements, duration_ns, spans)"
+		" VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",
+	[WRITE_SPAN_NOTE] = "INSERT INTO span_notes (batch, span, is_event, note) VALUES (?1, ?2, ?3, ?4)",
+	[WRITE_SPAN_LINK] =
+		"INSERT INTO span_links (batch, trace_hi, trace_lo, parent) VALUES (?1, ?2, ?3, ?4)",
+	[WRITE_REMOVE_NOTES] = "DELETE FROM span_notes WHERE batch IN (SELECT id FROM span_batches"
+			       " WHERE trace_lo = ?2 AND trace_hi = ?1)"
+			       " AND batch NOT IN (SELECT batch FROM span_links)",
+	[WRITE_REMOVE_TRACE] = "DELETE FROM span_batches WHERE trace_lo = ?2 AND trace_hi = ?1"
+			       " AND id NOT IN (SELECT batch FROM span_links)",
 };
 
 /* --- prepared statements ------------------------------------------------------- */
@@ -226,6 +242,8 @@ bool writer_init(struct writer *writer, bool (*give_up)(void *context), void *co
 		.modules = HASH_TABLE_OF(struct placed_module, 1 << 14),
 		.labels = HASH_TABLE_OF(struct known_labels, 1 << 16),
 		.contexts = HASH_TABLE_OF(struct known_labels, 1 << 14),
+		.span_sites = HASH_TABLE_OF(struct known_span_site, SIZE_MAX),
+		.unkept_traces = HASH_TABLE_OF(struct hash, 1 << 16),
 		.span_room = 2 * WRITER_BATCH,
 		.give_up = give_up,
 		.context = context,
@@ -240,14 +258,32 @@ bool writer_init(struct writer *writer, bool (*give_up)(void *context), void *co
 	return true;
 }
 
+static void free_span_site(void *context, void *entry)
+{
+	(void)context;
+	free(((struct known_span_site *)entry)->record);
+}
+
+static void forget_span_site(void *context, void *entry)
+{
+	struct known_span_site *site = entry;
+
+	(void)context;
+	site->row = 0;
+}
+
 void writer_free(struct writer *writer)
 {
 	struct hash_table *tables[] = { &writer->threads, &writer->series, &writer->stacks,
 		                        &writer->queries, &writer->texts,  &writer->libraries,
-		                        &writer->modules, &writer->labels, &writer->contexts };
+		                        &writer->modules, &writer->labels, &writer->contexts,
+		                        &writer->span_sites, &writer->unkept_traces };
 
+	hash_table_each(&writer->span_sites, free_span_site, NULL);
 	for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
 		hash_table_free(tables[i]);
+	vector_free(&writer->span_text);
+	vector_free(&writer->span_children);
 	free(writer->failure);
 	writer->failure = NULL;
 	free(writer->samples);
@@ -274,6 +310,7 @@ void writer_forget(struct writer *writer)
 		hash_table_clear(tables[i]);
 	/* Names come once from the ring and are nowhere else. */
 	hash_table_each(&writer->threads, forget_thread_row, NULL);
+	hash_table_each(&writer->span_sites, forget_span_site, NULL);
 	writer->process = 0;
 	writer->last.series = 0;
 	writer->counted_statements = -1;

@@ -14,9 +14,11 @@
 #include "store/columns.h"
 #include "store/file/database.h"
 #include "base/hash_table.h"
+#include "base/vector.h"
 #include "modules/module_history.h"
 
 struct ring;
+struct span_site_record;
 
 enum writer_statement {
 	WRITE_BEGIN,
@@ -68,6 +70,13 @@ enum writer_statement {
 	WRITE_FIND_CONTEXT,
 	WRITE_CONTEXT,
 	WRITE_CONTEXT_EPOCH,
+	WRITE_FIND_SPAN_SITE,
+	WRITE_SPAN_SITE,
+	WRITE_SPAN_BATCH,
+	WRITE_SPAN_NOTE,
+	WRITE_SPAN_LINK,
+	WRITE_REMOVE_NOTES,
+	WRITE_REMOVE_TRACE,
 	WRITE_STATEMENTS,
 };
 
@@ -88,6 +97,7 @@ struct pending_sample {
 	uint32_t span;  /* index into writer.spans; UINT32_MAX: no query */
 	uint32_t cpu_id, weight;
 	bool truncated;
+	uint64_t request_span; /* that the sample fell into, 0: none */
 };
 
 /* What the batch has of one query: its first and last time, and its samples. */
@@ -153,6 +163,12 @@ struct writer {
 	char *failure;    /* writer_failure() */
 	/* Rows of statement_counters, at most: -1: not known. */
 	int64_t counted_statements;
+
+	/* Of spans.c: what it knows, and its workspace. */
+	struct hash_table span_sites, unkept_traces;
+	VECTOR(char) span_text;
+	VECTOR(uint64_t) span_children;
+	size_t spans_stored; /* of the batch */
 
 	int64_t epoch_bytes; /* written since the epoch began */
 	char trace_text[TRACE_MAX_FRAMES * 21 + 3];
@@ -226,6 +242,13 @@ struct known_labels {
 struct known_text {
 	struct hash key;
 	int64_t row;
+};
+
+/* record: what its number stands for; NULL: it is a statement's. */
+struct known_span_site {
+	struct hash key;
+	int64_t row; /* 0: not looked up yet */
+	struct span_site_record *record;
 };
 
 struct placed_module {

@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Spans come in bursts that no ring could hold, samples do not: so spans leave a quarter of the
+ * ring to them.
+ */
+#include "span/chunk.h"
+
+#include <string.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "handler/record.h"
+#include "handler/ring.h"
+#include "sampler/ring_reader.h"
+#include "sampler/state.h"
+#include "span/keep.h"
+#include "span/site.h"
+
+#define WAIT_NS 100000
+
+static uint64_t wait_ns; /* atomic */
+
+void chunk_set_wait(uint64_t ns)
+{
+	__atomic_store_n(&wait_ns, ns, __ATOMIC_RELAXED);
+}
+
+static bool is_open(const struct span_entry *entry)
+{
+	return entry_is_span(entry) && entry->duration & SPAN_OPEN;
+}
+
+static uint32_t count_spans(const struct span_entry *entry, uint32_t count)
+{
+	uint32_t spans = 0;
+
+	for (uint32_t i = 0; i < count; i += entry_group(&entry[i]))
+		spans += entry_is_span(&entry[i]);
+	return spans;
+}
+
+uint32_t chunk_open_spans(const struct span_chunk *chunk)
+{
+	uint32_t open = 0;
+
+	for (uint32_t i = 0; i < chunk->count; i += entry_group(&chunk->entry[i]))
+		open += is_open(&chunk->entry[i]);
+	return open;
+}
+
+uint32_t chunk_close_spans(struct span_chunk *chunk, uint64_t now_ns)
+{
+	uint32_t closed = 0;
+
+	for (uint32_t i = 0; i < chunk->count; i += entry_group(&chunk->entry[i])) {
+		struct span_entry *entry = &chunk->entry[i];
+
+		if (!is_open(entry))
+			continue;
+		entry->duration = (entry->duration & (SPAN_STATUS | SPAN_STATEMENT)) | SPAN_UNENDED |
+		                  ((now_ns - entry->start_ns) & SPAN_DURATION);
+		closed++;
+	}
+	return closed;
+}
+
+/* --- the ring ------------------------------------------------------------------------------- */
+
+static bool has_room(const struct ring *ring, size_t size)
+{
+	uint64_t tail = ring_tail(ring); /* first: the head is never behind it */
+
+	return ring_head(ring) - tail + size <= ring_bytes(ring) / 4 * 3;
+}
+
+static bool wait_for_room(struct ring *ring, size_t size)
+{
+	uint64_t limit = __atomic_load_n(&wait_ns, __ATOMIC_RELAXED), end;
+
+	if (has_room(ring, size))
+		return true;
+	if (!limit)
+		return false;
+	for (end = clock_ns(CLOCK_MONOTONIC) + limit; clock_ns(CLOCK_MONOTONIC) < end;) {
+		ring_wake(ring);
+		nanosleep(&(struct timespec){ .tv_nsec = WAIT_NS }, NULL);
+		if (has_room(ring, size))
+			return true;
+	}
+	return false;
+}
+
+static bool write_batch(struct ring *ring, const struct span_batch *batch, const struct span_entry *entries,
+                        const struct span_link *links)
+{
+	size_t entry_bytes = batch->entries * sizeof *entries, link_bytes = batch->links * sizeof *links;
+	struct span_batch *record = ring_reserve(ring, sizeof *record + entry_bytes + link_bytes);
+
+	if (!record)
+		return false;
+	memcpy(record, batch, sizeof *record);
+	if (entry_bytes)
+		memcpy(record->entry, entries, entry_bytes);
+	if (link_bytes)
+		memcpy((char *)record->entry + entry_bytes, links, link_bytes);
+	ring_commit(ring, record, RECORD_SPANS);
+	return true;
+}
+
+bool batch_hand_over(const struct span_batch *batch)
+{
+	struct ring *ring = sampler_ring();
+
+	return ring && write_batch(ring, batch, NULL, NULL);
+}
+
+/* How many of `count` entries a record of `most` takes: whole groups. */
+static uint32_t fit(const struct span_entry *entries, uint32_t count, size_t most)
+{
+	uint32_t end = 0;
+
+	while (end < count && end + entry_group(&entries[end]) <= most)
+		end += entry_group(&entries[end]);
+	return end < count ? end : count;
+}
+
+bool entries_hand_over(const struct span_entry *entries, uint32_t count, uint64_t first,
+                       struct span_batch *batch, const struct span_link *links)
+{
+	struct ring *ring = sampler_ring();
+	size_t head = sizeof *batch + batch->links * sizeof *links;
+	size_t most =
+		ring && head < ring_max_payload(ring) ? (ring_max_payload(ring) - head) / sizeof *entries : 0;
+	uint32_t flags = batch->flags, from = 0, spans;
+	bool is_written = most > 0;
+
+	if (ring)
+		sites_tell();
+	/* Once for no entries, too: the flags may say something. */
+	while (is_written) {
+		batch->first = first + from;
+		batch->entries = fit(entries + from, count - from, most);
+		if (from + batch->entries < count)
+			batch->flags = flags & ~(uint32_t)BATCH_END;
+		else
+			batch->flags = flags;
+		is_written = (batch->entries || !count) &&
+		             wait_for_room(ring, head + batch->entries * sizeof *entries) &&
+		             write_batch(ring, batch, entries + from, links);
+		from += is_written ? batch->entries : 0;
+		if (from == count)
+			break;
+	}
+	batch->flags = flags;
+	spans = count_spans(entries + from, count - from);
+	batch->dropped += spans;
+	keep_count(SPANS_RECORDED, count_spans(entries, from));
+	keep_count(SPANS_DROPPED, spans);
+	return is_written;
+}

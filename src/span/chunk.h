@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The arrays in which a thread records its spans, and their way into the ring.
+ */
+#ifndef QUERYPROF_SPAN_CHUNK_H
+#define QUERYPROF_SPAN_CHUNK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "span/span_record.h"
+
+#define CHUNK_ENTRIES 1000u
+
+struct span_chunk {
+	uint64_t first; /* number of the first entry */
+	uint32_t count;
+	uint32_t open; /* spans that run; only of a chunk that is full */
+	struct span_chunk *older;
+	struct span_entry entry[CHUNK_ENTRIES];
+};
+
+/* Spans that run. */
+uint32_t chunk_open_spans(const struct span_chunk *chunk);
+
+/* Ends and marks the spans that run. Returns how many. */
+uint32_t chunk_close_spans(struct span_chunk *chunk, uint64_t now_ns);
+
+/* Writes `count` entries to the ring, in records that it can take, `first` being the number of
+ * the first; `batch` says the rest, and its flags go with the last record. False: not all of it
+ * had room, and `batch->dropped` has counted the spans that had none. */
+bool entries_hand_over(const struct span_entry *entries, uint32_t count, uint64_t first,
+                       struct span_batch *batch, const struct span_link *links);
+
+/* A batch without spans. It may use what spans leave to the samples. */
+bool batch_hand_over(const struct span_batch *batch);
+
+/* How long a thread waits for room in the ring at most. */
+void chunk_set_wait(uint64_t ns);
+
+#endif

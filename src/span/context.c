@@ -1,0 +1,414 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "span/context.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "sampler/random.h"
+#include "sampler/threads.h"
+#include "span/keep.h"
+#include "span/site.h"
+
+#define HELD_MAX 4096  /* chunks of a context that wait for open spans */
+#define UNUSED_MAX 2   /* chunks that a thread keeps */
+#define LINKS_MAX 1000 /* of a context */
+
+__thread struct qp_span_context *qp_span_here;
+static __thread struct span_thread *here __attribute__((tls_model("initial-exec")));
+
+static pthread_key_t key;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static bool has_key;
+
+/* --- chunks ----------------------------------------------------------------------------------- */
+
+static struct span_chunk *take_chunk(struct span_thread *thread, struct span_chunk *older)
+{
+	struct span_chunk *chunk = thread->unused;
+
+	if (chunk)
+		thread->unused = chunk->older;
+	else
+		chunk = malloc(sizeof *chunk);
+	if (!chunk)
+		return NULL;
+	chunk->first = thread->next;
+	chunk->count = chunk->open = 0;
+	chunk->older = older;
+	thread->next += CHUNK_ENTRIES;
+	return chunk;
+}
+
+static void give_chunk(struct span_thread *thread, struct span_chunk *chunk)
+{
+	int kept = 0;
+
+	for (const struct span_chunk *at = thread->unused; at; at = at->older)
+		kept++;
+	if (kept >= UNUSED_MAX) {
+		free(chunk);
+		return;
+	}
+	chunk->older = thread->unused;
+	thread->unused = chunk;
+}
+
+static void give_chunks(struct span_thread *thread, struct span_chunk *chunk)
+{
+	while (chunk) {
+		struct span_chunk *older = chunk->older;
+
+		give_chunk(thread, chunk);
+		chunk = older;
+	}
+}
+
+/* --- the thread -------------------------------------------------------------------------------- */
+
+static void on_thread_end(void *value)
+{
+	struct span_thread *thread = value;
+
+	if (thread != here)
+		return;
+	while (thread->depth)
+		context_end();
+	here = NULL;
+	while (thread->unused) {
+		struct span_chunk *chunk = thread->unused;
+
+		thread->unused = chunk->older;
+		free(chunk);
+	}
+	free(thread);
+}
+
+/* The parent hands over what it has recorded; the child begins without a trace. */
+static void after_fork_in_child(void)
+{
+	sites_after_fork();
+	keep_after_fork();
+	span_current.id = 0;
+	qp_span_here = NULL;
+	if (!here)
+		return;
+	for (; here->depth; here->depth--) {
+		give_chunks(here, here->contexts[here->depth - 1].chunk);
+		free(here->contexts[here->depth - 1].links);
+	}
+	here->next = 0;
+}
+
+static void make_key(void)
+{
+	has_key = pthread_key_create(&key, on_thread_end) == 0;
+}
+
+__attribute__((constructor)) static void follow_forks(void)
+{
+	pthread_atfork(NULL, NULL, after_fork_in_child);
+}
+
+struct span_thread *span_thread_get(void)
+{
+	pthread_once(&once, make_key);
+	if (!here && has_key) {
+		here = calloc(1, sizeof *here);
+		if (here && pthread_setspecific(key, here)) {
+			free(here);
+			here = NULL;
+		}
+	}
+	return here;
+}
+
+/* Numbers of a thread rise from a random one, so those of all threads of all processes differ. */
+static void start_numbers(struct span_thread *thread, struct thread *slot)
+{
+	thread->id = slot->id;
+	if (!thread->next)
+		thread->next = random_next(slot) >> 2 | 1; /* so that SQL can add to it */
+}
+
+uint64_t span_thread_number(struct thread *slot)
+{
+	start_numbers(here, slot);
+	return here->next++;
+}
+
+/* --- a context ------------------------------------------------------------------------------------ */
+
+static int copy_links(struct qp_span_context *context, const struct span_link *links, uint32_t count)
+{
+	if (!count)
+		return QP_OK;
+	context->links = malloc(count * sizeof *links);
+	if (!context->links)
+		return QP_NOMEM;
+	memcpy(context->links, links, count * sizeof *links);
+	context->link_count = count;
+	return QP_OK;
+}
+
+static void enter(struct span_thread *thread)
+{
+	struct qp_span_context *innermost = thread->depth ? &thread->contexts[thread->depth - 1] : NULL;
+
+	qp_span_here = innermost && innermost->chunk ? innermost : NULL;
+}
+
+int context_begin(const struct span_link *of, const struct span_link *links, uint32_t link_count,
+                  uint32_t flags)
+{
+	struct thread *slot = sampler_thread();
+	struct span_thread *thread = slot ? span_thread_get() : NULL;
+	struct qp_span_context *context;
+	bool is_silent = !of->trace_hi && !of->trace_lo;
+
+	if (!thread)
+		return error_set(QP_NOMEM, "a trace cannot begin: no memory");
+	if (thread->depth == SPAN_CONTEXTS)
+		return error_set(QP_INVALID, "a trace cannot begin: %d are begun on this thread",
+		                 SPAN_CONTEXTS);
+	start_numbers(thread, slot);
+	thread->realtime_offset = clock_ns(CLOCK_REALTIME) - clock_ns(CLOCK_MONOTONIC);
+	context = &thread->contexts[thread->depth];
+	*context = (struct qp_span_context){
+		.clock = &thread->clock,
+		.of = *of,
+		.flags = flags,
+		.outer = span_current.id,
+		.samples = span_current.samples,
+	};
+	if (!is_silent && (link_count > LINKS_MAX || copy_links(context, links, link_count) ||
+	                   !(context->chunk = take_chunk(thread, NULL)))) {
+		free(context->links);
+		return error_set(link_count > LINKS_MAX ? QP_INVALID : QP_NOMEM, "a trace cannot begin: %s",
+		                 link_count > LINKS_MAX ? "1 to 1000 handles are allowed" : "no memory");
+	}
+	if (flags & BATCH_ROOT)
+		context->is_chosen = keep_choose(slot);
+	thread->depth++;
+	span_current.id = 0;
+	enter(thread);
+	context->began_ns = fast_clock_ns(context->clock);
+	return QP_OK;
+}
+
+static struct span_chunk *find_chunk(struct qp_span_context *context, uint64_t number)
+{
+	struct span_chunk *chunk = context->chunk;
+
+	while (chunk && number - chunk->first >= chunk->count)
+		chunk = chunk->older;
+	return chunk;
+}
+
+struct span_entry *context_find(uint64_t number, struct span_chunk **chunk)
+{
+	for (uint32_t i = here ? here->depth : 0; i-- > 0;) {
+		*chunk = find_chunk(&here->contexts[i], number);
+		if (*chunk)
+			return &(*chunk)->entry[number - (*chunk)->first];
+	}
+	return NULL;
+}
+
+/* --- handing over ------------------------------------------------------------------------------ */
+
+/* What parents in other chunks have to know of their children in this one, before either goes.
+ * `only` NULL: any parents. */
+static void tell_parents(struct qp_span_context *context, const struct span_chunk *chunk,
+                         const struct span_chunk *only)
+{
+	struct span_chunk *parents = NULL;
+
+	for (uint32_t i = 0; i < chunk->count; i += entry_group(&chunk->entry[i])) {
+		const struct span_entry *entry = &chunk->entry[i];
+		uint64_t parent = chunk->first + i - entry->parent;
+
+		if (!entry_is_span(entry) || entry->parent <= i)
+			continue;
+		if (!parents || parent - parents->first >= parents->count)
+			parents = find_chunk(context, parent);
+		if (parents && (!only || parents == only))
+			parents->entry[parent - parents->first].children += entry->duration & SPAN_DURATION;
+	}
+}
+
+static void hand_over(struct qp_span_context *context, const struct span_chunk *chunk, uint64_t ended_ns,
+                      uint32_t flags)
+{
+	struct span_batch batch = {
+		.of = context->of,
+		.realtime_offset = here->realtime_offset,
+		.began_ns = context->began_ns,
+		.ended_ns = ended_ns,
+		.dropped = context->dropped,
+		.thread_id = here->id,
+		.flags = (context->flags & (BATCH_ROOT | BATCH_REMOTE)) | flags,
+		.links = context->link_count,
+	};
+	bool is_whole = entries_hand_over(chunk->entry, chunk->count, chunk->first, &batch, context->links);
+
+	context->dropped = batch.dropped;
+	context->handed_over = true;
+	if (!is_whole && flags & BATCH_END) {
+		batch.entries = batch.links = 0;
+		batch_hand_over(&batch);
+	}
+}
+
+/* The newest chunk is full. It is used again at once where none of its spans runs. */
+static bool renew_chunk(struct qp_span_context *context)
+{
+	struct span_chunk *chunk = context->chunk, *fresh;
+
+	chunk->open = chunk_open_spans(chunk);
+	if (!chunk->open) {
+		tell_parents(context, chunk, NULL);
+		hand_over(context, chunk, 0, 0);
+		chunk->count = 0;
+		chunk->first = here->next;
+		here->next += CHUNK_ENTRIES;
+		return true;
+	}
+	fresh = context->held < HELD_MAX ? take_chunk(here, chunk) : NULL;
+	if (!fresh)
+		return false;
+	context->chunk = fresh;
+	context->held++;
+	return true;
+}
+
+struct span_entry *context_room(struct qp_span_context *context, uint32_t count, uint64_t *number)
+{
+	struct span_chunk *chunk = context->chunk;
+
+	if (chunk->count + count > CHUNK_ENTRIES) {
+		if (!renew_chunk(context)) {
+			context->dropped++;
+			keep_count(SPANS_DROPPED, 1);
+			return NULL;
+		}
+		chunk = context->chunk;
+	}
+	*number = chunk->first + chunk->count;
+	chunk->count += count;
+	return &chunk->entry[chunk->count - count];
+}
+
+static struct qp_span_context *context_of(const struct span_chunk *chunk, struct span_chunk **newer)
+{
+	for (uint32_t i = here->depth; i-- > 0;) {
+		*newer = NULL;
+		for (struct span_chunk *at = here->contexts[i].chunk; at; at = at->older) {
+			if (at == chunk)
+				return &here->contexts[i];
+			*newer = at;
+		}
+	}
+	return NULL;
+}
+
+void context_ended(struct span_chunk *chunk)
+{
+	struct span_chunk *newer;
+	struct qp_span_context *context;
+
+	/* The newest chunk counts them when it is full. */
+	if (!chunk->open || --chunk->open)
+		return;
+	context = context_of(chunk, &newer);
+	if (!context || !newer)
+		return;
+	for (struct span_chunk *at = context->chunk; at != chunk; at = at->older)
+		tell_parents(context, at, chunk);
+	tell_parents(context, chunk, NULL);
+	hand_over(context, chunk, 0, 0);
+	newer->older = chunk->older;
+	context->held--;
+	give_chunk(here, chunk);
+}
+
+/* --- the end --------------------------------------------------------------------------------------- */
+
+/* So that they are handed over in the order in which they began. */
+static struct span_chunk *reverse(struct span_chunk *chunk)
+{
+	struct span_chunk *reversed = NULL;
+
+	while (chunk) {
+		struct span_chunk *older = chunk->older;
+
+		chunk->older = reversed;
+		reversed = chunk;
+		chunk = older;
+	}
+	return reversed;
+}
+
+static bool is_kept(const struct qp_span_context *context, uint64_t now_ns)
+{
+	bool is_sampled = span_current.samples != context->samples;
+
+	if (!(context->flags & BATCH_ROOT)) {
+		if (is_sampled)
+			keep_note_sample(context->of.trace_lo);
+		return true; /* the root decides */
+	}
+	is_sampled = is_sampled || (context->is_elsewhere && keep_was_sampled(context->of.trace_lo));
+	return context->is_chosen || keep_decide(now_ns - context->began_ns, is_sampled);
+}
+
+static void leave_out(struct qp_span_context *context)
+{
+	const struct span_batch batch = {
+		.of = context->of,
+		.thread_id = here->id,
+		.flags = BATCH_ROOT | BATCH_END | BATCH_UNKEPT,
+	};
+
+	keep_count(TRACES_UNKEPT, 1);
+	if (context->handed_over || context->is_elsewhere)
+		batch_hand_over(&batch);
+}
+
+static void end_recording(struct qp_span_context *context)
+{
+	uint64_t now = fast_clock_ns(context->clock);
+	bool is_root = context->flags & BATCH_ROOT;
+
+	for (struct span_chunk *chunk = context->chunk; chunk; chunk = chunk->older)
+		keep_count(SPANS_UNENDED, chunk_close_spans(chunk, now));
+	if (!is_kept(context, now)) {
+		leave_out(context);
+		return;
+	}
+	for (struct span_chunk *chunk = context->chunk; chunk; chunk = chunk->older)
+		tell_parents(context, chunk, NULL);
+	keep_count(TRACES_KEPT, is_root);
+	context->chunk = reverse(context->chunk);
+	for (struct span_chunk *chunk = context->chunk; chunk; chunk = chunk->older)
+		if (chunk->count || (is_root && !chunk->older))
+			hand_over(context, chunk, now, is_root && !chunk->older ? BATCH_END : 0);
+}
+
+void context_end(void)
+{
+	struct qp_span_context *context;
+
+	if (!here || !here->depth)
+		return;
+	context = &here->contexts[here->depth - 1];
+	if (context->chunk)
+		end_recording(context);
+	give_chunks(here, context->chunk);
+	free(context->links);
+	here->depth--;
+	span_current.id = context->outer;
+	enter(here);
+}

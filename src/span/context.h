@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A context is a thread's part of a trace: from qp_trace_begin(), qp_span_join() or
+ * qp_span_follow() to qp_trace_end(). Contexts nest. What one has recorded lies in chunks, arrays
+ * of entries that do not move; the newest one takes new spans. A chunk that is full is handed
+ * over to the ring when all of its spans have ended, and waits behind the newest until then. So
+ * an open span is always where its number says, however many there are.
+ *
+ * All of it is the thread's own: no other thread reads or writes it, nor does the handler, which
+ * knows span_current only.
+ */
+#ifndef QUERYPROF_SPAN_CONTEXT_H
+#define QUERYPROF_SPAN_CONTEXT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/fast_clock.h"
+#include "handler/thread.h"
+#include "queryprof.h"
+#include "span/chunk.h"
+#include "span/span_record.h"
+
+#define SPAN_CONTEXTS 16
+
+struct qp_span_context {
+	struct span_chunk *chunk; /* the newest; NULL: nothing is recorded */
+	struct fast_clock *clock;
+	struct span_link of; /* the trace, and the parent of the outermost spans */
+	struct span_link *links;
+	uint32_t link_count;
+	uint32_t flags; /* enum span_batch_flags */
+	uint64_t outer; /* span_current.id of the context around it */
+	uint64_t began_ns, samples, dropped;
+	uint32_t held;     /* chunks behind the newest */
+	bool handed_over;  /* something of it */
+	bool is_elsewhere; /* other threads may have part in the trace */
+	bool is_chosen;    /* to be kept, whatever it will be like */
+};
+
+struct span_thread {
+	struct fast_clock clock;
+	uint64_t next; /* number of the next chunk's first entry */
+	uint64_t realtime_offset;
+	uint32_t id, depth;
+	struct span_chunk *unused;
+	struct qp_span_context contexts[SPAN_CONTEXTS];
+};
+
+/* The calling thread's, made at the first call. NULL: no memory. */
+struct span_thread *span_thread_get(void);
+
+/* The number for a span that stands in no chunk. The thread has a struct span_thread. */
+uint64_t span_thread_number(struct thread *slot);
+
+/* Begins a context of this trace, `links` copied. QP_OK, QP_NOMEM, QP_INVALID: too deep. */
+int context_begin(const struct span_link *of, const struct span_link *links, uint32_t link_count,
+                  uint32_t flags);
+
+/* Ends the innermost one; does nothing when there is none. */
+void context_end(void);
+
+/* The entry with this number, in any context of the thread; NULL: none. `*chunk` has it. */
+struct span_entry *context_find(uint64_t number, struct span_chunk **chunk);
+
+/* Room for `count` entries that follow each other. NULL: there is none, which is counted. */
+struct span_entry *context_room(struct qp_span_context *context, uint32_t count, uint64_t *number);
+
+/* A chunk's span has ended that was open. */
+void context_ended(struct span_chunk *chunk);
+
+#endif

@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "span/handle.h"
+
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "sampler/random.h"
+#include "sampler/threads.h"
+#include "span/context.h"
+#include "span/keep.h"
+#include "span/site.h"
+#include "span/traceparent.h"
+
+static struct span_link link_of(const qp_span_handle *handle)
+{
+	return (struct span_link){ handle->trace_hi, handle->trace_lo, handle->span };
+}
+
+/* The running span, or the one that the context hangs on. */
+static struct span_link running(const struct qp_span_context *context)
+{
+	struct span_link link = context->of;
+
+	if (span_current.id)
+		link.parent = span_current.id;
+	return link;
+}
+
+int handle_trace_begin(const char *traceparent)
+{
+	struct thread *slot = sampler_thread();
+	struct span_link of = { .parent = 0 };
+	uint32_t flags = BATCH_ROOT;
+
+	if (!slot)
+		return error_set(QP_NOMEM, "qp_trace_begin: no memory");
+	if (traceparent) {
+		if (!traceparent_parse(traceparent, &of))
+			return error_set(QP_INVALID,
+			                 "traceparent = %s: a text as 00-32 hex digits-16 hex digits-2 hex "
+			                 "digits is allowed",
+			                 traceparent);
+		flags |= BATCH_REMOTE;
+	} else {
+		of.trace_hi = random_next(slot);
+		of.trace_lo = random_next(slot) | 1;
+	}
+	return context_begin(&of, NULL, 0, flags);
+}
+
+void handle_traceparent(char text[QP_TRACEPARENT_BYTES])
+{
+	struct span_link link;
+
+	text[0] = '\0';
+	if (!qp_span_here)
+		return;
+	link = running(qp_span_here);
+	/* A span id is never zero there. */
+	link.parent |= !link.parent;
+	traceparent_write(&link, text);
+}
+
+qp_span_handle handle_fork(void)
+{
+	struct span_link link;
+
+	if (!qp_span_here)
+		return (qp_span_handle){ 0 };
+	if (!qp_span_here->is_elsewhere)
+		keep_watch(qp_span_here->of.trace_lo);
+	qp_span_here->is_elsewhere = true;
+	link = running(qp_span_here);
+	return (qp_span_handle){ .trace_hi = link.trace_hi, .trace_lo = link.trace_lo, .span = link.parent };
+}
+
+int handle_join(qp_span_handle handle)
+{
+	const struct span_link of = link_of(&handle);
+
+	return context_begin(&of, NULL, 0, 0);
+}
+
+/* Those of the handles that record: the first is the batch's own, the others are its links. */
+int handle_follow(const qp_span_handle *handles, size_t count)
+{
+	struct span_link *links, of;
+	uint32_t used = 0;
+	int code;
+
+	if (!count || count > 1000)
+		return error_set(QP_INVALID, "qp_span_follow: count = %zu: 1 to 1000 are allowed", count);
+	links = malloc(count * sizeof *links);
+	if (!links)
+		return error_set(QP_NOMEM, "qp_span_follow: no memory");
+	for (size_t i = 0; i < count; i++)
+		if (handles[i].trace_hi || handles[i].trace_lo)
+			links[used++] = link_of(&handles[i]);
+	of = used ? links[0] : (struct span_link){ 0 };
+	code = context_begin(&of, links + 1, used ? used - 1 : 0, 0);
+	free(links);
+	return code;
+}
+
+/* --- a span of two threads ---------------------------------------------------------------------- */
+
+void handle_object_begin(qp_span_object *object, qp_span_site *site)
+{
+	struct thread *slot = sampler_thread();
+
+	*object = (qp_span_object){ .parent = handle_fork() };
+	if (!qp_span_here || !slot)
+		return;
+	object->site = site;
+	object->id = span_thread_number(slot);
+	object->thread_id = slot->id;
+	object->start_ns = fast_clock_ns(qp_span_here->clock);
+}
+
+qp_span_handle handle_of_object(const qp_span_object *object)
+{
+	qp_span_handle handle = object->parent;
+
+	handle.span = object->id;
+	return object->id ? handle : (qp_span_handle){ 0 };
+}
+
+void handle_object_end(qp_span_object *object)
+{
+	uint64_t now = clock_ns(CLOCK_MONOTONIC), lasted = now - object->start_ns;
+	struct span_batch batch = {
+		.of = link_of(&object->parent),
+		.realtime_offset = clock_ns(CLOCK_REALTIME) - now,
+		.thread_id = (uint32_t)object->thread_id,
+	};
+	struct span_entry entry = {
+		.start_ns = object->start_ns,
+		.duration = (int64_t)lasted > 0 ? lasted & SPAN_DURATION : 0,
+	};
+
+	if (!object->id)
+		return;
+	entry.site = __atomic_load_n(&object->site->number, __ATOMIC_RELAXED);
+	if (!entry.site)
+		entry.site = site_number(object->site);
+	entries_hand_over(&entry, 1, object->id, &batch, NULL);
+	object->id = 0;
+}

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Which traces are kept, and what is counted: most traces are boring, and that is known at
+ * their end.
+ *
+ * The thread of the root decides. What other threads recorded, or what was too much for one
+ * chunk, is in the file by then; it is removed when the trace is not to be kept.
+ */
+#ifndef QUERYPROF_SPAN_KEEP_H
+#define QUERYPROF_SPAN_KEEP_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct thread;
+
+enum keep_rule {
+	KEEP_ALL = 1,
+	KEEP_SLOW = 2,    /* as long as the least duration, or longer */
+	KEEP_SAMPLED = 4, /* a sample fell into a span of it */
+	KEEP_RANDOM = 8,  /* one of many */
+};
+
+/* The rules that the names in `text` stand for, separated by commas; 0: not such names. */
+unsigned keep_parse(const char *text);
+
+/* Any of the rules keeps a trace. */
+void keep_set(unsigned rules, uint64_t min_duration_ns, uint64_t one_of);
+
+/* Whether a trace that begins will be kept whatever it is like. */
+bool keep_choose(struct thread *thread);
+
+/* Whether one that has ended is kept by what it was like. */
+bool keep_decide(uint64_t duration_ns, bool is_sampled);
+
+/* A sample fell into a span of the trace on a thread that is not the root's; and whether that
+ * was so, or may have been. keep_watch(): from now on, the trace has such threads. */
+void keep_watch(uint64_t trace);
+void keep_note_sample(uint64_t trace);
+bool keep_was_sampled(uint64_t trace);
+
+enum keep_counter {
+	TRACES_KEPT,
+	TRACES_UNKEPT,
+	SPANS_RECORDED, /* handed to the ring */
+	SPANS_DROPPED,  /* no room in the ring, no memory */
+	SPANS_UNENDED,
+	KEEP_COUNTERS,
+};
+void keep_count(enum keep_counter which, uint64_t by);
+uint64_t keep_counter(enum keep_counter which);
+void keep_after_fork(void);
+
+#endif

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What is said of a span beside its times: qp_span_attr() and the like of queryprof.h, which are
+ * defined here. Notes are entries of the thread's newest chunk, texts included.
+ */
+#ifndef QUERYPROF_SPAN_NOTE_H
+#define QUERYPROF_SPAN_NOTE_H
+
+#include "span/span_record.h"
+
+/* The texts of a note, whose sizes `entry` says. */
+static inline const char *note_text(const struct span_entry *entry)
+{
+	return (const char *)(entry + 1);
+}
+
+static inline uint32_t note_key_size(const struct span_entry *entry)
+{
+	return (uint32_t)(entry->children >> 32);
+}
+
+static inline uint32_t note_value_size(const struct span_entry *entry)
+{
+	return (uint32_t)entry->children;
+}
+
+#endif

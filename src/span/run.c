@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "span/run.h"
+
+#include "base/clock.h"
+#include "sampler/random.h"
+#include "sampler/threads.h"
+#include "span/context.h"
+#include "span/keep.h"
+#include "span/span.h"
+
+#define NO_SITE 0 /* the statement says what it is */
+
+uint32_t span_statements = STATEMENTS_INSIDE;
+
+void span_set_statements(enum span_statements which)
+{
+	__atomic_store_n(&span_statements, which, __ATOMIC_RELAXED);
+}
+
+static struct span_entry entry_of(const struct span_run_end *end)
+{
+	return (struct span_entry){
+		.start_ns = end->key.hi,
+		.duration = end->key.lo,
+		.children = end->hash,
+		.parent = end->is_preparation,
+		.site = ENTRY_STATEMENT,
+	};
+}
+
+static uint64_t duration_of(const struct span_run_end *end)
+{
+	uint64_t status = end->is_failed ? QP_SPAN_ERROR : QP_SPAN_UNSET;
+
+	return SPAN_STATEMENT | status << SPAN_STATUS_SHIFT | (end->duration_ns & SPAN_DURATION);
+}
+
+void span_run_put(struct span_run *run, uint64_t start_ns)
+{
+	struct span_entry *entry;
+
+	if (__atomic_load_n(&span_statements, __ATOMIC_RELAXED) == STATEMENTS_OFF)
+		return;
+	entry = context_room(qp_span_here, 2, &run->id);
+	if (!entry)
+		return;
+	entry[0] = (struct span_entry){
+		.start_ns = start_ns,
+		.duration = SPAN_OPEN | SPAN_STATEMENT,
+		.parent = span_current.id ? (uint32_t)(run->id - span_current.id) : 0,
+		.site = NO_SITE,
+	};
+	entry[1] = (struct span_entry){ .site = ENTRY_STATEMENT };
+}
+
+/* A trace of one span, where the thread has none. */
+static void put_alone(const struct span_run_end *end)
+{
+	struct thread *slot = sampler_thread();
+	struct span_thread *thread = slot ? span_thread_get() : NULL;
+	const struct span_entry entries[] = { { .start_ns = end->start_ns, .duration = duration_of(end) },
+		                              entry_of(end) };
+	struct span_batch batch = { .flags = BATCH_ROOT | BATCH_END };
+	uint64_t first;
+
+	if (!thread)
+		return;
+	if (!keep_choose(slot) && !keep_decide(end->duration_ns, end->key.hi || end->key.lo)) {
+		keep_count(TRACES_UNKEPT, 1);
+		return;
+	}
+	first = span_thread_number(slot);
+	batch.of = (struct span_link){ random_next(slot), random_next(slot) | 1, 0 };
+	batch.realtime_offset = clock_ns(CLOCK_REALTIME) - clock_ns(CLOCK_MONOTONIC);
+	batch.began_ns = end->start_ns;
+	batch.ended_ns = end->start_ns + end->duration_ns;
+	batch.thread_id = slot->id;
+	keep_count(TRACES_KEPT, 1);
+	entries_hand_over(entries, 2, first, &batch, NULL);
+}
+
+void span_run_finish(struct span_run *run, const struct span_run_end *end)
+{
+	struct span_chunk *chunk;
+	struct span_entry *entry;
+
+	if (!run->id) {
+		if (!qp_span_here)
+			put_alone(end);
+		return;
+	}
+	entry = context_find(run->id, &chunk);
+	run->id = 0;
+	if (!entry || !(entry->duration & SPAN_OPEN))
+		return;
+	/* A preparation may have begun it long before. */
+	entry[0].start_ns = end->start_ns;
+	entry[0].duration = duration_of(end);
+	entry[1] = entry_of(end);
+	context_ended(chunk);
+}
+
+void span_run_close(struct span_run *run, bool is_hosts)
+{
+	struct span_chunk *chunk;
+	struct span_entry *entry = context_find(run->id, &chunk);
+
+	if (span_current.id == run->id)
+		span_current.id = run->outer;
+	run->id = 0;
+	if (!entry || !(entry->duration & SPAN_OPEN))
+		return;
+	if (is_hosts) {
+		span_close(chunk, entry);
+		keep_count(SPANS_UNENDED, 1);
+		return;
+	}
+	/* Two entries that say nothing. */
+	entry->site = ENTRY_STATEMENT;
+	context_ended(chunk);
+}

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The runs of queries as spans. A run has begun and ended, and read the clock, for query_log; its
+ * span takes that over. Runs need not nest as spans do (a statement is stepped when its program
+ * likes to): the span of a run is the running one while a call works for the run, and only then.
+ */
+#ifndef QUERYPROF_SPAN_RUN_H
+#define QUERYPROF_SPAN_RUN_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "handler/thread.h"
+#include "queryprof.h"
+
+/* The setting trace_statements. */
+enum span_statements { STATEMENTS_OFF, STATEMENTS_INSIDE, STATEMENTS_ALL };
+void span_set_statements(enum span_statements which);
+
+struct span_run {
+	uint64_t id;    /* 0: none */
+	uint64_t outer; /* the running span around the present call */
+};
+
+/* What its end knows. key: zeroes where it has no line in query_log. */
+struct span_run_end {
+	uint64_t start_ns, duration_ns;
+	struct query_key key;
+	uint64_t hash; /* of the normalized text */
+	bool is_preparation, is_failed;
+};
+
+extern uint32_t span_statements __attribute__((visibility("hidden"))); /* enum; atomic */
+
+/* The thread has a trace, or the run is one. */
+static inline bool span_run_is_wanted(const struct span_run *run)
+{
+	return run->id || __atomic_load_n(&span_statements, __ATOMIC_RELAXED) == STATEMENTS_ALL;
+}
+
+void span_run_put(struct span_run *run, uint64_t start_ns);
+void span_run_finish(struct span_run *run, const struct span_run_end *end);
+
+/* Nobody will finish it: the run was left (it is marked), or was none of the host's. */
+void span_run_close(struct span_run *run, bool is_hosts);
+
+static inline void span_run_abandon(struct span_run *run, bool is_hosts)
+{
+	if (__builtin_expect(run->id != 0, 0))
+		span_run_close(run, is_hosts);
+}
+
+static inline void span_run_enter(struct span_run *run)
+{
+	if (__builtin_expect(run->id == 0, 1))
+		return;
+	run->outer = span_current.id;
+	span_current.id = run->id;
+}
+
+/* With its first call. */
+static inline void span_run_begin(struct span_run *run, uint64_t start_ns)
+{
+	run->id = 0;
+	if (__builtin_expect(qp_span_here == NULL, 1))
+		return;
+	span_run_put(run, start_ns);
+	span_run_enter(run);
+}
+
+static inline void span_run_leave(const struct span_run *run)
+{
+	if (__builtin_expect(run->id != 0 && span_current.id == run->id, 0))
+		span_current.id = run->outer;
+}
+
+#endif

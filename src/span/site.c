@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "span/site.h"
+
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/lock.h"
+#include "base/vector.h"
+#include "handler/record.h"
+#include "handler/ring.h"
+#include "sampler/state.h"
+#include "span/span_record.h"
+
+#define TEXT_MAX 255 /* of each */
+
+/* The number is the place in the list, from 1. */
+static VECTOR(struct span_site_record *) sites;
+LOCK_DEFINE(lock, LOCK_SPAN_SITES);
+
+static uint32_t told, known; /* atomic; how many of them */
+
+static uint32_t text_size(const char *text)
+{
+	return text ? (uint32_t)strnlen(text, TEXT_MAX) : 0;
+}
+
+static size_t record_bytes(const struct span_site_record *record)
+{
+	return sizeof *record + record->name_size + record->file_size + record->function_size;
+}
+
+static struct span_site_record *copy_site(const qp_span_site *site)
+{
+	const struct span_site_record head = {
+		.line = site->line,
+		.name_size = text_size(site->name),
+		.file_size = text_size(site->file),
+		.function_size = text_size(site->function),
+	};
+	struct span_site_record *copy = malloc(record_bytes(&head));
+	char *at;
+
+	if (!copy)
+		return NULL;
+	*copy = head;
+	at = copy->text;
+	if (head.name_size)
+		memcpy(at, site->name, head.name_size);
+	if (head.file_size)
+		memcpy(at += head.name_size, site->file, head.file_size);
+	if (head.function_size)
+		memcpy(copy->text + head.name_size + head.file_size, site->function, head.function_size);
+	return copy;
+}
+
+/* Under the lock. */
+static uint32_t add_site(const qp_span_site *site)
+{
+	struct span_site_record *copy = copy_site(site);
+
+	if (!copy || !vector_push(&sites, copy)) {
+		free(copy);
+		return 0;
+	}
+	copy->number = (uint32_t)sites.count;
+	/* Relaxed: who tells takes the lock. */
+	__atomic_store_n(&known, copy->number, __ATOMIC_RELAXED);
+	return copy->number;
+}
+
+uint32_t site_number(qp_span_site *site)
+{
+	uint32_t number;
+
+	pthread_mutex_lock(&lock);
+	/* Another thread may have been first. */
+	number = __atomic_load_n(&site->number, __ATOMIC_RELAXED);
+	if (!number)
+		number = add_site(site);
+	__atomic_store_n(&site->number, number, __ATOMIC_RELAXED);
+	pthread_mutex_unlock(&lock);
+	return number;
+}
+
+/* False: the ring is full, the next hand-over tries again. */
+static bool tell(struct ring *ring, const struct span_site_record *site)
+{
+	void *record = ring_reserve(ring, record_bytes(site));
+
+	if (!record)
+		return false;
+	memcpy(record, site, record_bytes(site));
+	ring_commit(ring, record, RECORD_SPAN_SITE);
+	return true;
+}
+
+void sites_tell(void)
+{
+	struct ring *ring = sampler_ring();
+
+	if (!ring || __atomic_load_n(&told, __ATOMIC_ACQUIRE) == __atomic_load_n(&known, __ATOMIC_RELAXED))
+		return;
+	pthread_mutex_lock(&lock);
+	while (told < sites.count && tell(ring, sites.items[told]))
+		__atomic_store_n(&told, told + 1, __ATOMIC_RELEASE);
+	pthread_mutex_unlock(&lock);
+}
+
+void sites_after_fork(void)
+{
+	__atomic_store_n(&told, 0, __ATOMIC_RELAXED);
+}

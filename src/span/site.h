@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Sites: the places of the host's code where spans begin. A site gets its number when its first
+ * span begins; what the number stands for travels through the ring, once. The host's memory is
+ * read at that time only: the code may be unloaded later.
+ */
+#ifndef QUERYPROF_SPAN_SITE_H
+#define QUERYPROF_SPAN_SITE_H
+
+#include <stdint.h>
+
+#include "queryprof.h"
+
+/* The number of a site that has none yet, 0: no memory. */
+uint32_t site_number(qp_span_site *site);
+
+/* Tells the flusher what it was not told yet. With the spans that have the numbers, before them. */
+void sites_tell(void);
+
+/* In a forked child, whose flusher knows none. */
+void sites_after_fork(void);
+
+#endif

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A span begins and ends: qp_span_begin() and qp_span_end() of queryprof.h, which are defined
+ * here, as every nanosecond counts.
+ */
+#ifndef QUERYPROF_SPAN_SPAN_H
+#define QUERYPROF_SPAN_SPAN_H
+
+#include <stdint.h>
+
+#include "span/context.h"
+
+/* Ends and marks a span that runs, now. */
+void span_close(struct span_chunk *chunk, struct span_entry *entry);
+
+/* The entry of a span that runs and will be the next one's parent, or will not. NULL: no room. */
+static inline struct span_entry *span_put(struct qp_span_context *context, uint32_t site, uint64_t *number)
+{
+	struct span_entry *entry = context_room(context, 1, number);
+
+	if (entry)
+		*entry = (struct span_entry){
+			.duration = SPAN_OPEN,
+			.parent = span_current.id ? (uint32_t)(*number - span_current.id) : 0,
+			.site = site,
+		};
+	return entry;
+}
+
+#endif

@@ -1,0 +1,492 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "store/write/spans.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/vector.h"
+#include "span/note.h"
+#include "span/span_record.h"
+#include "store/write/intern.h"
+
+#define BATCH_BYTES 60  /* of a row without its spans, about */
+#define REMOVED_MAX 512 /* batches a transaction */
+
+static struct hash trace_key(const struct span_link *link)
+{
+	return hash_words((uint64_t[]){ link->trace_hi, link->trace_lo }, 2);
+}
+
+/* --- text ---------------------------------------------------------------------------------- */
+
+static bool put_bytes(struct writer *writer, const char *bytes, size_t size)
+{
+	if (!vector_reserve(&writer->span_text, writer->span_text.count + size))
+		return false;
+	memcpy(writer->span_text.items + writer->span_text.count, bytes, size);
+	writer->span_text.count += size;
+	return true;
+}
+
+#define NUMBER_MAX 22 /* characters, and a comma */
+
+/* The text has room for it. */
+static void put_number(struct writer *writer, int64_t number)
+{
+	char digits[NUMBER_MAX], *at = digits + sizeof digits;
+	uint64_t rest = number < 0 ? -(uint64_t)number : (uint64_t)number;
+	size_t size;
+
+	*--at = ',';
+	do {
+		*--at = (char)('0' + rest % 10);
+		rest /= 10;
+	} while (rest);
+	if (number < 0)
+		*--at = '-';
+	size = (size_t)(digits + sizeof digits - at);
+	memcpy(writer->span_text.items + writer->span_text.count, at, size);
+	writer->span_text.count += size;
+}
+
+/* As a JSON text, with its quotes. */
+static bool put_quoted(struct writer *writer, const char *text, size_t size)
+{
+	bool is_put = put_bytes(writer, "\"", 1);
+
+	for (size_t i = 0; is_put && i < size; i++) {
+		unsigned char c = (unsigned char)text[i];
+		char escape[8] = { '\\', (char)c, 0 };
+
+		if (c < 0x20)
+			snprintf(escape, sizeof escape, "\\u%04x", c);
+		is_put = c < 0x20 || c == '"' || c == '\\' ? put_bytes(writer, escape, strlen(escape))
+		                                           : put_bytes(writer, text + i, 1);
+	}
+	return is_put && put_bytes(writer, "\"", 1);
+}
+
+/* --- sites --------------------------------------------------------------------------------- */
+
+static struct hash site_key(uint32_t number)
+{
+	return hash_words((uint64_t[]){ number, 0 }, 2);
+}
+
+static struct hash statement_key(uint64_t hash, bool is_preparation)
+{
+	return hash_words((uint64_t[]){ hash, 1 + is_preparation }, 2);
+}
+
+static bool is_site(const struct span_site_record *record, size_t size)
+{
+	return size >= sizeof *record &&
+	       (uint64_t)record->name_size + record->file_size + record->function_size <=
+	               size - sizeof *record;
+}
+
+void spans_take_site(struct writer *writer, const void *record, size_t size)
+{
+	const struct span_site_record *told = record;
+	struct known_span_site *site;
+	struct span_site_record *copy;
+
+	if (!is_site(told, size))
+		return;
+	site = hash_table_find(&writer->span_sites, site_key(told->number));
+	copy = malloc(size);
+	if (!site && copy)
+		site = hash_table_add(&writer->span_sites, site_key(told->number));
+	if (!site || !copy) {
+		free(copy);
+		return;
+	}
+	memcpy(copy, told, size);
+	free(site->record);
+	site->record = copy;
+	site->row = 0;
+}
+
+/* What a row of span_sites says. */
+struct site_row {
+	const struct span_site_record *record; /* NULL: not known */
+	uint64_t statement;
+	bool is_preparation;
+};
+
+static void bind_site(sqlite3_stmt *statement, const struct site_row *site)
+{
+	static const struct span_site_record none;
+	const struct span_site_record *record = site->record ? site->record : &none;
+	const char *name = record->text, *file = name + record->name_size;
+
+	if (site->is_preparation)
+		writer_bind_text(statement, 1, "prepare", SIZE_MAX);
+	else
+		writer_bind_text(statement, 1, name, record->name_size);
+	writer_bind_text(statement, 2, file, record->file_size);
+	sqlite3_bind_int64(statement, 3, record->line);
+	writer_bind_text(statement, 4, file + record->file_size, record->function_size);
+	sqlite3_bind_int64(statement, 5, (int64_t)site->statement);
+}
+
+static int64_t find_site_row(struct writer *writer, const struct site_row *site)
+{
+	int64_t row;
+	int code;
+
+	bind_site(writer_statement(writer, WRITE_FIND_SPAN_SITE), site);
+	row = writer_number(writer, WRITE_FIND_SPAN_SITE);
+	if (row)
+		return row;
+	bind_site(writer_statement(writer, WRITE_SPAN_SITE), site);
+	code = writer_run(writer, WRITE_SPAN_SITE);
+	return code ? -code : sqlite3_last_insert_rowid(writer->database.db);
+}
+
+/* Its row, > 0; else minus SQLite's code. */
+static int64_t intern_site(struct writer *writer, const struct span_entry *span)
+{
+	bool is_statement = span->duration & SPAN_STATEMENT;
+	struct site_row site = {
+		.statement = is_statement ? span[1].children : 0,
+		.is_preparation = is_statement && span[1].parent,
+	};
+	struct hash key =
+		is_statement ? statement_key(site.statement, site.is_preparation) : site_key(span->site);
+	struct known_span_site *known = hash_table_find(&writer->span_sites, key);
+	int64_t row;
+
+	if (known && known->row)
+		return known->row;
+	site.record = known ? known->record : NULL;
+	row = find_site_row(writer, &site);
+	if (row > 0 && !known)
+		known = hash_table_add(&writer->span_sites, key);
+	if (row > 0 && known)
+		known->row = row;
+	return row;
+}
+
+/* --- a batch -------------------------------------------------------------------------------- */
+
+/* Time of each span's children, which follow it in the batch. */
+static bool add_up_children(struct writer *writer, const struct span_batch *batch)
+{
+	uint64_t *children;
+
+	if (!vector_reserve(&writer->span_children, batch->entries + 1u))
+		return false;
+	children = writer->span_children.items;
+	for (uint32_t i = 0; i < batch->entries; i++)
+		children[i] = 0;
+	for (uint32_t i = 0; i < batch->entries; i += entry_group(&batch->entry[i])) {
+		const struct span_entry *entry = &batch->entry[i];
+
+		if (!entry_is_span(entry))
+			continue;
+		children[i] += entry->children;
+		if (entry->parent && entry->parent <= i)
+			children[i - entry->parent] += entry->duration & SPAN_DURATION;
+	}
+	return true;
+}
+
+/* 0: it has no line in query_log. */
+static int64_t find_query(struct writer *writer, const struct span_entry *statement)
+{
+	struct query_key key = { statement->start_ns, statement->duration };
+	uint32_t span;
+
+	return key.hi || key.lo ? intern_query(writer, key, &span) : 0;
+}
+
+static int put_span(struct writer *writer, const struct span_batch *batch, uint32_t i)
+{
+	const struct span_entry *entry = &batch->entry[i];
+	bool is_statement = entry->duration & SPAN_STATEMENT;
+	int64_t site = intern_site(writer, entry);
+	int64_t query = is_statement ? find_query(writer, entry + 1) : 0;
+	int64_t duration = (int64_t)(entry->duration & SPAN_DURATION);
+	int64_t self = duration - (int64_t)writer->span_children.items[i];
+	int64_t flags = (entry->duration & SPAN_UNENDED ? 1 : 0) |
+	                (int64_t)((entry->duration & SPAN_STATUS) >> SPAN_STATUS_SHIFT << 1);
+
+	if (site < 0 || query < 0)
+		return (int)-(site < 0 ? site : query);
+	if (!vector_reserve(&writer->span_text, writer->span_text.count + 8 * NUMBER_MAX))
+		return SQLITE_NOMEM;
+	writer->span_text.items[writer->span_text.count++] = '[';
+	put_number(writer, site);
+	put_number(writer, entry->parent);
+	put_number(writer, (int64_t)(entry->start_ns - batch->began_ns));
+	put_number(writer, duration);
+	if (self != duration || flags || query)
+		put_number(writer, self > 0 ? self : 0);
+	if (flags || query) {
+		put_number(writer, flags);
+		put_number(writer, query);
+	}
+	writer->span_text.items[writer->span_text.count - 1] = ']';
+	writer->span_text.items[writer->span_text.count++] = ',';
+	return SQLITE_OK;
+}
+
+/* An array whose item i is the span with the number `first` + i; 0: there is none. */
+static int put_spans(struct writer *writer, const struct span_batch *batch)
+{
+	int code = SQLITE_OK;
+
+	writer->span_text.count = 0;
+	if (!add_up_children(writer, batch) || !put_bytes(writer, "[", 1))
+		return SQLITE_NOMEM;
+	for (uint32_t i = 0; !code && i < batch->entries;) {
+		uint32_t group = entry_group(&batch->entry[i]), filled = group;
+
+		if (entry_is_span(&batch->entry[i])) {
+			code = put_span(writer, batch, i);
+			filled--;
+		}
+		while (!code && filled--)
+			code = put_bytes(writer, "0,", 2) ? SQLITE_OK : SQLITE_NOMEM;
+		i += group;
+	}
+	if (writer->span_text.count > 1)
+		writer->span_text.count--; /* the last comma */
+	if (!code && !put_bytes(writer, "]", 1))
+		code = SQLITE_NOMEM;
+	return code;
+}
+
+/* What the row says of the spans as a whole. */
+struct batch_sums {
+	uint64_t lasted_ns; /* from the context's begin to the last end */
+	int64_t spans, statements;
+};
+
+static struct batch_sums add_up(const struct span_batch *batch)
+{
+	struct batch_sums sums = { 0 };
+
+	for (uint32_t i = 0; i < batch->entries; i += entry_group(&batch->entry[i])) {
+		const struct span_entry *entry = &batch->entry[i];
+		uint64_t lasted = entry->start_ns - batch->began_ns + (entry->duration & SPAN_DURATION);
+
+		if (!entry_is_span(entry))
+			continue;
+		if ((int64_t)lasted > (int64_t)sums.lasted_ns)
+			sums.lasted_ns = lasted;
+		sums.spans++;
+		sums.statements += (entry->duration & SPAN_STATEMENT) != 0;
+	}
+	return sums;
+}
+
+/* Bits of span_batches.flags. */
+#define ROW_REMOTE 1
+#define ROW_ROOT 2
+
+static int64_t write_batch(struct writer *writer, const struct span_batch *batch)
+{
+	sqlite3_stmt *statement = writer_statement(writer, WRITE_SPAN_BATCH);
+	int64_t thread = intern_thread(writer, batch->thread_id);
+	const struct batch_sums sums = add_up(batch);
+	const int64_t values[] = {
+		(int64_t)batch->of.trace_hi,
+		(int64_t)batch->of.trace_lo,
+		(int64_t)batch->of.parent,
+		(int64_t)batch->first,
+		thread,
+		(int64_t)(batch->began_ns + batch->realtime_offset),
+		(int64_t)batch->dropped,
+		(batch->flags & BATCH_REMOTE ? ROW_REMOTE : 0) | (batch->flags & BATCH_ROOT ? ROW_ROOT : 0),
+		(int64_t)sums.lasted_ns,
+		sums.spans,
+		sums.statements,
+	};
+	int index = 0, code;
+
+	if (thread < 0)
+		return thread;
+	for (; index < (int)(sizeof values / sizeof *values); index++)
+		sqlite3_bind_int64(statement, index + 1, values[index]);
+	if (batch->flags & BATCH_END)
+		sqlite3_bind_int64(statement, ++index, (int64_t)(batch->ended_ns - batch->began_ns));
+	else
+		sqlite3_bind_null(statement, ++index);
+	sqlite3_bind_text(statement, ++index, writer->span_text.items, (int)writer->span_text.count,
+	                  SQLITE_STATIC);
+	writer->bytes += BATCH_BYTES + writer->span_text.count;
+	code = writer_run(writer, WRITE_SPAN_BATCH);
+	return code ? -code : sqlite3_last_insert_rowid(writer->database.db);
+}
+
+/* "key":value of an attribute, an object of an event. */
+static int put_note(struct writer *writer, const struct span_batch *batch, const struct span_entry *note)
+{
+	uint32_t key_size = note_key_size(note), value_size = note_value_size(note);
+	const char *key = note_text(note), *value = key + key_size;
+	bool is_put;
+	char time[48];
+
+	writer->span_text.count = 0;
+	if (note->site == ENTRY_EVENT) {
+		snprintf(time, sizeof time, ",\"time_ns\":%" PRId64 "}",
+		         (int64_t)(note->duration + batch->realtime_offset));
+		is_put = put_bytes(writer, "{\"name\":", 8) && put_quoted(writer, key, key_size) &&
+		         put_bytes(writer, time, strlen(time));
+	} else {
+		is_put = put_quoted(writer, key, key_size) && put_bytes(writer, ":", 1) &&
+		         (note->site == ENTRY_NUMBER ? put_bytes(writer, value, value_size)
+		                                     : put_quoted(writer, value, value_size));
+	}
+	return is_put ? SQLITE_OK : SQLITE_NOMEM;
+}
+
+static int write_notes(struct writer *writer, const struct span_batch *batch, int64_t row)
+{
+	sqlite3_stmt *statement = writer_statement(writer, WRITE_SPAN_NOTE);
+	int code = SQLITE_OK;
+
+	for (uint32_t i = 0; !code && i < batch->entries; i += entry_group(&batch->entry[i])) {
+		const struct span_entry *note = &batch->entry[i];
+
+		if (entry_is_span(note) || note->site == ENTRY_STATEMENT)
+			continue;
+		code = put_note(writer, batch, note);
+		if (code)
+			break;
+		sqlite3_bind_int64(statement, 1, row);
+		sqlite3_bind_int64(statement, 2, (int64_t)note->start_ns);
+		sqlite3_bind_int64(statement, 3, note->site == ENTRY_EVENT);
+		sqlite3_bind_text(statement, 4, writer->span_text.items, (int)writer->span_text.count,
+		                  SQLITE_STATIC);
+		writer->bytes += writer->span_text.count;
+		code = writer_run(writer, WRITE_SPAN_NOTE);
+	}
+	return code;
+}
+
+static int write_links(struct writer *writer, const struct span_batch *batch, int64_t row)
+{
+	const struct span_link *links = (const struct span_link *)(batch->entry + batch->entries);
+	sqlite3_stmt *statement = writer_statement(writer, WRITE_SPAN_LINK);
+	int code = SQLITE_OK;
+
+	for (uint32_t i = 0; !code && i < batch->links; i++) {
+		sqlite3_bind_int64(statement, 1, row);
+		sqlite3_bind_int64(statement, 2, (int64_t)links[i].trace_hi);
+		sqlite3_bind_int64(statement, 3, (int64_t)links[i].trace_lo);
+		sqlite3_bind_int64(statement, 4, (int64_t)links[i].parent);
+		code = writer_run(writer, WRITE_SPAN_LINK);
+	}
+	return code;
+}
+
+/* --- traces that are not kept ------------------------------------------------------------------ */
+
+/* What has come of it goes; what still comes is left out. */
+static int remove_trace(struct writer *writer, const struct span_batch *batch)
+{
+	static const enum writer_statement removals[] = { WRITE_REMOVE_NOTES, WRITE_REMOVE_TRACE };
+	struct hash key = trace_key(&batch->of);
+	int code = SQLITE_OK;
+
+	if (!hash_table_find(&writer->unkept_traces, key))
+		hash_table_add(&writer->unkept_traces, key);
+	for (int i = 0; !code && i < 2; i++) {
+		sqlite3_stmt *statement = writer_statement(writer, removals[i]);
+
+		sqlite3_bind_int64(statement, 1, (int64_t)batch->of.trace_hi);
+		sqlite3_bind_int64(statement, 2, (int64_t)batch->of.trace_lo);
+		code = writer_run(writer, removals[i]);
+	}
+	return code;
+}
+
+static bool is_batch(const struct span_batch *batch, size_t size)
+{
+	size_t rest;
+
+	if (size < sizeof *batch)
+		return false;
+	rest = size - sizeof *batch;
+	if (batch->entries > rest / sizeof batch->entry[0])
+		return false;
+	rest -= batch->entries * sizeof batch->entry[0];
+	if (batch->links > rest / sizeof(struct span_link))
+		return false;
+	/* Groups and texts stay within it. */
+	for (uint32_t i = 0; i < batch->entries;) {
+		const struct span_entry *entry = &batch->entry[i];
+		uint64_t group = entry_is_span(entry) || entry->site == ENTRY_STATEMENT
+		                         ? entry_group(entry)
+		                         : 1ull + entry->parent;
+
+		if (group > batch->entries - i ||
+		    (!entry_is_span(entry) && entry->site != ENTRY_STATEMENT &&
+		     (uint64_t)note_key_size(entry) + note_value_size(entry) > entry->parent * sizeof *entry))
+			return false;
+		i += (uint32_t)group;
+	}
+	return true;
+}
+
+uint64_t spans_in(const void *record, size_t size)
+{
+	const struct span_batch *batch = record;
+	uint64_t spans = 0;
+
+	if (!is_batch(batch, size))
+		return 0;
+	for (uint32_t i = 0; i < batch->entries; i += entry_group(&batch->entry[i]))
+		spans += (uint64_t)entry_is_span(&batch->entry[i]);
+	return spans;
+}
+
+int spans_take(struct writer *writer, const void *record, size_t size)
+{
+	const struct span_batch *batch = record;
+	int64_t row;
+	int code;
+
+	if (!is_batch(batch, size))
+		return SQLITE_OK; /* never written by our threads */
+	if (batch->flags & BATCH_UNKEPT)
+		return remove_trace(writer, batch);
+	/* Of several traces: another one may be kept. */
+	if (!batch->links && hash_table_find(&writer->unkept_traces, trace_key(&batch->of)))
+		return SQLITE_OK;
+	code = put_spans(writer, batch);
+	if (code)
+		return code;
+	row = write_batch(writer, batch);
+	if (row < 0)
+		return (int)-row;
+	writer->spans_stored += spans_in(record, size);
+	code = write_notes(writer, batch, row);
+	return code ? code : write_links(writer, batch, row);
+}
+
+/* --- the bound --------------------------------------------------------------------------------- */
+
+int spans_remove(sqlite3 *db, int64_t time_ns, int64_t bytes, bool *left)
+{
+	int64_t batches = bytes / 256 < REMOVED_MAX ? 1 + bytes / 256 : REMOVED_MAX;
+	char sql[640];
+	int code;
+
+	snprintf(sql, sizeof sql,
+	         "DELETE FROM span_notes WHERE batch IN (SELECT id FROM span_batches WHERE start_ns < "
+	         "%1$" PRId64 " ORDER BY id LIMIT %2$" PRId64 ");"
+	         "DELETE FROM span_links WHERE batch IN (SELECT id FROM span_batches WHERE start_ns < "
+	         "%1$" PRId64 " ORDER BY id LIMIT %2$" PRId64 ");"
+	         "DELETE FROM span_batches WHERE id IN (SELECT id FROM span_batches WHERE start_ns < "
+	         "%1$" PRId64 " ORDER BY id LIMIT %2$" PRId64 ");",
+	         time_ns, batches);
+	code = sqlite3_exec(db, sql, NULL, NULL, NULL);
+	*left = !code && database_number(db, "SELECT 1 FROM span_batches LIMIT 1", 0);
+	return code;
+}

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A trace file, and questions to it as anybody can ask them.
+ */
+#ifndef TESTS_SPAN_SUPPORT_H
+#define TESTS_SPAN_SUPPORT_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+extern char trace_path[64];
+
+/* Fixture of a test: queryprof runs with a file of its own. */
+int set_up_file(void **state);
+int tear_down_file(void **state);
+
+/* One value of the file, once all that was recorded is in it. The text is in a static buffer. */
+int64_t ask(const char *sql);
+const char *ask_text(const char *sql);
+
+void set(const char *name, const char *value);
+int64_t metric(const char *name);
+
+#endif

@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Spans that do not end as they should: nothing breaks, and the file says so.
+ */
+#include <pthread.h>
+#include <queryprof.h>
+#include <setjmp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "support.h"
+
+static void begin(void)
+{
+	if (qp_trace_begin(NULL))
+		fail_msg("%s", qp_error());
+}
+
+static jmp_buf out;
+
+static void deep(int levels)
+{
+	static qp_span_site site = QP_SPAN_SITE("left");
+
+	qp_span_begin(&site);
+	if (levels == 1)
+		longjmp(out, 1);
+	deep(levels - 1);
+}
+
+static void longjmp_over_spans(void **state)
+{
+	static qp_span_site outer = QP_SPAN_SITE("outer of left");
+	qp_span span;
+
+	(void)state;
+	begin();
+	span = qp_span_begin(&outer);
+	if (!setjmp(out))
+		deep(3);
+	qp_span_end(span);
+	{
+		QP_SPAN("after it");
+	}
+	qp_trace_end();
+	assert_int_equal(ask("SELECT count(*) FROM span_log WHERE operation_name = 'left' AND unended"), 3);
+	assert_int_equal(ask("SELECT o.unended = 0 AND count(*) = 3 FROM span_log AS o JOIN span_log AS l ON "
+	                     "l.finish_time_ns = o.finish_time_ns WHERE o.operation_name = 'outer of left' AND "
+	                     "l.operation_name = 'left'"),
+	                 1);
+	assert_string_equal(ask_text("SELECT parent_span_id FROM span_log WHERE operation_name = 'after it'"),
+	                    "");
+}
+
+/* Not as scopes do: the outer one first, then the inner one, each twice. */
+static void in_the_wrong_order(void **state)
+{
+	static qp_span_site a = QP_SPAN_SITE("a"), b = QP_SPAN_SITE("b");
+	qp_span first, second;
+
+	(void)state;
+	begin();
+	first = qp_span_begin(&a);
+	second = qp_span_begin(&b);
+	qp_span_end(first);
+	qp_span_end(first);
+	usleep(1000);
+	qp_span_end(second);
+	qp_span_end(second);
+	qp_trace_end();
+	assert_int_equal(ask("SELECT NOT a.unended AND NOT b.unended AND b.finish_time_ns >= a.finish_time_ns "
+	                     "+ 1000000 AND b.parent_span_id = a.span_id FROM span_log AS a, span_log AS b "
+	                     "WHERE a.operation_name = 'a' AND b.operation_name = 'b'"),
+	                 1);
+}
+
+static void *end_inside(void *unused)
+{
+	static qp_span_site site = QP_SPAN_SITE("thread ends inside");
+
+	begin();
+	qp_span_begin(&site);
+	return unused;
+}
+
+static void a_thread_ends(void **state)
+{
+	pthread_t thread;
+
+	(void)state;
+	for (int i = 0; i < 50; i++) {
+		assert_int_equal(pthread_create(&thread, NULL, end_inside, NULL), 0);
+		pthread_join(thread, NULL);
+	}
+	assert_int_equal(
+		ask("SELECT count(*) FROM span_log WHERE operation_name = 'thread ends inside' AND unended"),
+		50);
+	assert_int_equal(ask("SELECT count(*) FROM traces WHERE root = 'thread ends inside'"), 50);
+}
+
+static void nested_deep(void **state)
+{
+	static qp_span_site site = QP_SPAN_SITE("nested");
+	qp_span spans[200];
+
+	(void)state;
+	begin();
+	for (int i = 0; i < 200; i++)
+		spans[i] = qp_span_begin(&site);
+	for (int i = 200; i-- > 0;)
+		qp_span_end(spans[i]);
+	qp_trace_end();
+	assert_int_equal(ask("WITH RECURSIVE s AS MATERIALIZED (SELECT span_id, parent_span_id, unended FROM "
+	                     "span_log WHERE operation_name = 'nested'), d(id, n) AS (SELECT span_id, 1 FROM s "
+	                     "WHERE parent_span_id = '' UNION ALL SELECT span_id, n + 1 FROM d JOIN s ON "
+	                     "parent_span_id = id WHERE NOT unended) SELECT max(n) FROM d"),
+	                 200);
+}
+
+/* All at the same time, each inside of the one before. */
+static void a_million_open_spans(void **state)
+{
+	static qp_span_site site = QP_SPAN_SITE("open");
+	const int count = 1000000;
+	qp_span *spans = malloc((size_t)count * sizeof *spans);
+	char expected[24];
+
+	(void)state;
+	set("trace_wait_ms", "60000");
+	begin();
+	for (int i = 0; i < count; i++)
+		spans[i] = qp_span_begin(&site);
+	for (int i = count; i-- > count / 2;)
+		qp_span_end(spans[i]);
+	qp_trace_end(); /* the others run still */
+	free(spans);
+	set("trace_wait_ms", "DEFAULT");
+	assert_int_equal(ask("SELECT spans FROM traces WHERE root = 'open'"), count);
+	/* The time of each but the innermost is that of the next. */
+	snprintf(expected, sizeof expected, "%d 0", count / 2);
+	assert_string_equal(ask_text("SELECT sum(flags & 1) || ' ' || sum(coalesce(max(rest, 0) <> self_ns, "
+	                             "0)) FROM (SELECT flags, self_ns, duration_ns - lead(duration_ns) OVER "
+	                             "(ORDER BY span) AS rest FROM span_rows WHERE trace_lo = (SELECT trace_lo "
+	                             "FROM span_batches ORDER BY id DESC LIMIT 1))"),
+	                    expected);
+}
+
+static void fork_inside(void **state)
+{
+	static qp_span_site site = QP_SPAN_SITE("forks");
+	qp_span_handle handle;
+	int status;
+	pid_t child;
+	qp_span span;
+
+	(void)state;
+	begin();
+	span = qp_span_begin(&site);
+	handle = qp_span_fork();
+	child = fork();
+	if (!child) {
+		/* No trace here, unless it joins the parent's. */
+		int code = qp_span_here == NULL ? 0 : 1;
+
+		qp_span_end(span);
+		qp_trace_end();
+		if (!code && qp_span_join(handle))
+			code = 2;
+		{
+			QP_SPAN("child");
+			QP_SPAN("grandchild");
+		}
+		qp_trace_end();
+		if (!code && qp_flush(10000))
+			code = 3;
+		_exit(code);
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+	qp_span_end(span);
+	qp_trace_end();
+	assert_int_equal(ask("SELECT count(*) FROM span_log WHERE operation_name = 'forks'"), 1);
+	assert_int_equal(ask("SELECT c.parent_span_id = f.span_id AND c.trace_id = f.trace_id AND c.process_id "
+	                     "<> f.process_id AND g.parent_span_id = c.span_id FROM span_log AS f, span_log AS "
+	                     "c, span_log AS g WHERE f.operation_name = 'forks' AND c.operation_name = 'child' "
+	                     "AND g.operation_name = 'grandchild'"),
+	                 1);
+	assert_int_equal(ask("SELECT spans FROM traces WHERE root = 'forks'"), 3);
+}
+
+static void exec_inside(void **state)
+{
+	static qp_span_site site = QP_SPAN_SITE("execs");
+	int status;
+	pid_t child = fork();
+
+	(void)state;
+	if (!child) {
+		begin();
+		qp_span_begin(&site);
+		execl("/bin/true", "true", NULL);
+		_exit(1);
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+}
+
+/* The trace goes on, and its spans have nowhere to go. */
+static void shutdown_inside(void **state)
+{
+	static qp_span_site site = QP_SPAN_SITE("shut down");
+	const qp_config config = { .size = sizeof config, .trace_log_path = trace_path };
+	qp_span span;
+
+	(void)state;
+	begin();
+	span = qp_span_begin(&site);
+	assert_int_equal(qp_shutdown(), QP_OK);
+	qp_span_end(span);
+	span = qp_span_begin(&site);
+	qp_span_end(span);
+	qp_trace_end();
+	assert_int_equal(qp_trace_begin(NULL), QP_NOT_RUNNING);
+	assert_int_equal(qp_init(&config), QP_OK);
+	assert_null(qp_span_here);
+	begin();
+	span = qp_span_begin(&site);
+	qp_span_end(span);
+	qp_trace_end();
+	assert_int_equal(ask("SELECT count(*) FROM traces WHERE root = 'shut down'"), 1);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(longjmp_over_spans),
+		cmocka_unit_test(in_the_wrong_order),
+		cmocka_unit_test(a_thread_ends),
+		cmocka_unit_test(nested_deep),
+		cmocka_unit_test(a_million_open_spans),
+		cmocka_unit_test(fork_inside),
+		cmocka_unit_test(exec_inside),
+		cmocka_unit_test(shutdown_inside),
+	};
+
+	return cmocka_run_group_tests(tests, set_up_file, tear_down_file);
+}

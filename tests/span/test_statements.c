@@ -1,0 +1,291 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Statements are spans of the thread's trace, with the times of query_log, and samples know the
+ * span that they fell into.
+ */
+#include <queryprof.h>
+#include <setjmp.h>
+#include <sqlite3.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "support.h"
+
+static sqlite3 *db;
+
+/* Some 2 s of a slow machine's CPU time at most. */
+#define LONG                                                                                                 \
+	"WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c WHERE x < 3000000) SELECT sum(x) "   \
+	"FROM c"
+
+static void begin(void)
+{
+	if (qp_trace_begin(NULL))
+		fail_msg("%s", qp_error());
+}
+
+static void run(const char *sql)
+{
+	char *error = NULL;
+
+	if (sqlite3_exec(db, sql, NULL, NULL, &error))
+		fail_msg("%s: %s", sql, error);
+}
+
+static jmp_buf out;
+
+/* A function of the host's, with a span of its own, inside of a statement. */
+static void probe(sqlite3_context *context, int argc, sqlite3_value **argv)
+{
+	QP_SPAN("in the function");
+
+	if (argc && sqlite3_value_int(argv[0]) == 4711)
+		longjmp(out, 1);
+	sqlite3_result_int(context, 42);
+}
+
+static int set_up(void **state)
+{
+	set_up_file(state);
+	if (sqlite3_open(":memory:", &db) || qp_attach(db))
+		fail_msg("%s", qp_error());
+	return sqlite3_create_function(db, "probe", -1, SQLITE_UTF8, NULL, probe, NULL, NULL);
+}
+
+static int tear_down(void **state)
+{
+	sqlite3_close(db);
+	return tear_down_file(state);
+}
+
+#define OF(root) "trace_id = (SELECT trace_id FROM traces WHERE root = '" root "')"
+
+static void are_spans_of_the_trace(void **state)
+{
+	(void)state;
+	set("log_queries_min_query_duration_ns", "0");
+	begin();
+	{
+		QP_SPAN("request");
+		run("SELECT 1 AS first");
+		run("SELECT 2 AS second");
+	}
+	qp_trace_end();
+	set("log_queries_min_query_duration_ns", "DEFAULT");
+	run("SELECT 3 AS outside");
+	assert_string_equal(ask_text("SELECT group_concat(operation_name, '|') FROM (SELECT s.operation_name "
+	                             "FROM span_log AS s JOIN span_log AS r ON s.parent_span_id = r.span_id "
+	                             "WHERE r.operation_name = 'request' AND s.operation_name NOT LIKE "
+	                             "'prepare%' ORDER BY s.start_time_ns)"),
+	                    "SELECT 1 AS first|SELECT 2 AS second");
+	assert_int_equal(ask("SELECT count(*) FROM span_log WHERE operation_name LIKE '%outside%'"), 0);
+	assert_int_equal(ask("SELECT statements = spans - 1 AND statements >= 2 FROM traces WHERE root = "
+	                     "'request'"),
+	                 1);
+	set("log_queries_min_query_duration_ns", "DEFAULT");
+}
+
+static void have_the_times_of_query_log(void **state)
+{
+	(void)state;
+	begin();
+	{
+		QP_SPAN("slow request");
+		run(LONG);
+	}
+	qp_trace_end();
+	assert_int_equal(ask("SELECT count(*) FROM span_log AS s JOIN query_log AS q USING (query_id) WHERE "
+	                     "s.operation_name = q.query AND s.duration_ns = q.query_duration_ns AND "
+	                     "s.start_time_us BETWEEN strftime('%s', q.query_start_time_microseconds) * "
+	                     "1000000 AND (strftime('%s', q.query_start_time_microseconds) + 1) * 1000000"),
+	                 1);
+	assert_int_equal(
+		ask("SELECT s.samples = (SELECT count(*) FROM trace_log WHERE query_id = s.query_id) "
+	            "AND s.samples > 5 AND s.self_time_ns = s.duration_ns FROM span_log AS s WHERE "
+	            "operation_name LIKE 'WITH RECURSIVE%'"),
+		1);
+	/* Of the request, too, with the error that samples have. */
+	assert_int_equal(
+		ask("SELECT r.samples = 0 AND r.cpu_time_ns = s.cpu_time_ns AND "
+	            "abs(s.cpu_time_ns - q.cpu_time_ns) < 5 * s.cpu_time_error_ns AND "
+	            "s.cpu_time_error_ns > 0 AND r.self_time_ns < r.duration_ns "
+	            "FROM span_log AS r, span_log AS s JOIN query_log AS q ON q.query_id = s.query_id WHERE "
+	            "r.operation_name = 'slow request' AND s.operation_name LIKE 'WITH RECURSIVE%'"),
+		1);
+	assert_int_equal(
+		ask("SELECT cpu_time_ns > 0 AND cpu_time_ns = (SELECT sum(value) FROM trace_log WHERE "
+	            "trace_type = 'CPU' AND span_id <> '') FROM traces WHERE root = 'slow request'"),
+		1);
+}
+
+static void are_parents_of_what_runs_inside(void **state)
+{
+	(void)state;
+	begin();
+	{
+		QP_SPAN("with a function");
+		run("SELECT probe(x) FROM (SELECT 1 AS x UNION ALL SELECT 2)");
+	}
+	qp_trace_end();
+	assert_int_equal(ask("SELECT count(*) FROM span_log AS f JOIN span_log AS s ON f.parent_span_id = "
+	                     "s.span_id WHERE f.operation_name = 'in the function' AND s.operation_name LIKE "
+	                     "'SELECT probe(x)%'"),
+	                 2);
+	assert_int_equal(ask("SELECT s.self_time_ns = s.duration_ns - (SELECT sum(duration_ns) FROM span_log "
+	                     "AS f WHERE f.parent_span_id = s.span_id) FROM span_log AS s WHERE "
+	                     "s.operation_name LIKE 'SELECT probe(x)%'"),
+	                 1);
+}
+
+static sqlite3_stmt *prepare(const char *sql)
+{
+	sqlite3_stmt *stmt;
+
+	if (sqlite3_prepare_v2(db, sql, -1, &stmt, NULL))
+		fail_msg("%s", sqlite3_errmsg(db));
+	return stmt;
+}
+
+/* As a program steps them: one begins before another ends, and outlives the span. */
+static void need_not_nest(void **state)
+{
+	static qp_span_site site = QP_SPAN_SITE("short span");
+	sqlite3_stmt *first = prepare("SELECT 1 AS one UNION ALL SELECT 2"),
+		     *second = prepare("SELECT 1 AS two UNION ALL SELECT 2");
+	qp_span span;
+
+	(void)state;
+	begin();
+	{
+		QP_SPAN("steps");
+		span = qp_span_begin(&site);
+		assert_int_equal(sqlite3_step(first), SQLITE_ROW);
+		assert_int_equal(sqlite3_step(second), SQLITE_ROW);
+		qp_span_end(span);
+		{
+			QP_SPAN("between");
+		}
+		assert_int_equal(sqlite3_step(first), SQLITE_ROW);
+		assert_int_equal(sqlite3_step(first), SQLITE_DONE);
+		sqlite3_reset(second);
+	}
+	qp_trace_end();
+	sqlite3_finalize(first);
+	sqlite3_finalize(second);
+	assert_string_equal(
+		ask_text("SELECT group_concat(p.operation_name || '>' || substr(s.operation_name, "
+	                 "13, 3), ' ') FROM span_log AS s JOIN span_log AS p ON p.span_id = "
+	                 "s.parent_span_id WHERE s.operation_name LIKE 'SELECT 1 AS one%' OR "
+	                 "s.operation_name LIKE 'SELECT 1 AS two%' AND NOT s.unended"),
+		"short span>one short span>two");
+	assert_int_equal(ask("SELECT b.parent_span_id = s.span_id AND NOT b.unended AND NOT s.unended FROM "
+	                     "span_log AS b, span_log AS s WHERE b.operation_name = 'between' AND "
+	                     "s.operation_name = 'steps'"),
+	                 1);
+}
+
+static void that_fail_have_their_status(void **state)
+{
+	(void)state;
+	run("CREATE TABLE once (id INTEGER PRIMARY KEY); INSERT INTO once VALUES (1)");
+	begin();
+	{
+		QP_SPAN("failing");
+		assert_int_equal(sqlite3_exec(db, "INSERT INTO once VALUES (1)", NULL, NULL, NULL),
+		                 SQLITE_CONSTRAINT);
+	}
+	qp_trace_end();
+	assert_string_equal(ask_text("SELECT status || ' ' || exception_code FROM span_log JOIN query_log "
+	                             "USING (query_id) WHERE query_id <> '' AND operation_name LIKE 'INSERT "
+	                             "INTO once%' AND status <> 'UNSET'"),
+	                    "ERROR 19");
+}
+
+static void that_are_left_are_marked(void **state)
+{
+	sqlite3 *left = db;
+
+	(void)state;
+	begin();
+	{
+		QP_SPAN("left");
+		if (!setjmp(out))
+			sqlite3_exec(db, "SELECT probe(4711)", NULL, NULL, NULL);
+	}
+	/* SQLite is left in the middle: nothing more is done with that connection. */
+	if (sqlite3_open(":memory:", &db) || qp_attach(db))
+		fail_msg("%s", qp_error());
+	sqlite3_create_function(db, "probe", -1, SQLITE_UTF8, NULL, probe, NULL, NULL);
+	run("SELECT 1 AS after_it");
+	qp_trace_end();
+	(void)left;
+	assert_int_equal(ask("SELECT unended = 0 FROM span_log WHERE operation_name = 'left'"), 1);
+	assert_int_equal(ask("SELECT count(*) FROM span_log AS f JOIN span_log AS s ON f.parent_span_id = "
+	                     "s.span_id WHERE f.operation_name = 'in the function' AND f.unended AND "
+	                     "s.unended"),
+	                 1);
+	assert_string_equal(
+		ask_text("SELECT parent_span_id FROM span_log WHERE operation_name = 'SELECT 1 AS after_it'"),
+		"");
+}
+
+static void make_traces_of_their_own(void **state)
+{
+	(void)state;
+	set("trace_statements", "all");
+	run("SELECT probe(1) AS alone");
+	set("trace_statements", "off");
+	begin();
+	{
+		QP_SPAN("without statements");
+		run("SELECT 1 AS not_seen");
+	}
+	qp_trace_end();
+	set("trace_statements", "inside");
+	run("SELECT 1 AS not_seen");
+	assert_int_equal(ask("SELECT spans = 1 AND statements = 1 FROM traces WHERE root = 'SELECT probe(1) "
+	                     "AS alone'"),
+	                 1);
+	assert_int_equal(ask("SELECT count(*) FROM span_log WHERE operation_name LIKE '%not_seen%'"), 0);
+	assert_int_equal(qp_set(NULL, "trace_statements", "some"), QP_INVALID);
+	assert_non_null(strstr(qp_error(), "off, inside and all"));
+}
+
+static void of_an_engine_are_spans_too(void **state)
+{
+	const qp_query query = { .size = sizeof query, .text = "an engine's" };
+
+	(void)state;
+	begin();
+	{
+		QP_SPAN("engine");
+		assert_int_equal(qp_query_begin(&query), QP_OK);
+		{
+			QP_SPAN("inside of it");
+		}
+		qp_query_end(0, NULL);
+	}
+	qp_trace_end();
+	assert_int_equal(ask("SELECT count(*) FROM span_log AS i JOIN span_log AS q ON q.span_id = "
+	                     "i.parent_span_id JOIN span_log AS r ON r.span_id = q.parent_span_id WHERE "
+	                     "i.operation_name = 'inside of it' AND q.operation_name = 'an engine''s' AND "
+	                     "r.operation_name = 'engine'"),
+	                 1);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(are_spans_of_the_trace),
+		cmocka_unit_test(have_the_times_of_query_log),
+		cmocka_unit_test(are_parents_of_what_runs_inside),
+		cmocka_unit_test(need_not_nest),
+		cmocka_unit_test(that_fail_have_their_status),
+		cmocka_unit_test(make_traces_of_their_own),
+		cmocka_unit_test(of_an_engine_are_spans_too),
+		cmocka_unit_test(that_are_left_are_marked), /* last: it leaves a connection behind */
+	};
+
+	return cmocka_run_group_tests(tests, set_up, tear_down);
+}
