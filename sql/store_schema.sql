@@ -234,7 +234,8 @@ CREATE TABLE samples (
 	cpu_id             INTEGER NOT NULL,
 	weight             INTEGER NOT NULL,
 	truncated          INTEGER NOT NULL,
-	size               INTEGER NOT NULL
+	size               INTEGER NOT NULL,
+	opcode             INTEGER NOT NULL DEFAULT 0
 	-- end of columns.h
 );
 
@@ -354,6 +355,7 @@ SELECT
 	q.session AS session_id,
 	CAST(s.size + s.weight * r.period_ns AS INTEGER) AS value,
 	r.unit AS unit,
+	nullif(s.opcode, 0) AS opcode,
 	-- end of columns.h
 	(SELECT '[' || coalesce(group_concat('"' || replace(replace(function, '\', '\\'), '"', '\"') || '"'), '') || ']' FROM stack_frames
 	 WHERE stack_id = s.stack AND inlined = 0) AS symbols,

@@ -74,6 +74,8 @@ enum sample_field_tag {
 	/* int64_t: the value in the type's unit. A sample without this field stands for
 	 * weight × period_ns, if a timer took it. */
 	FIELD_VALUE = 1,
+	/* uint32_t: the number of the opcode of its program that the statement executed. */
+	FIELD_OPCODE = 6,
 };
 
 struct sample_field {

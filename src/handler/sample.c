@@ -6,6 +6,7 @@
 #include <ucontext.h>
 
 #include "handler/ledger.h"
+#include "handler/opcode.h"
 #include "handler/ring.h"
 #include "handler/running.h"
 #include "handler/timer.h"
@@ -49,19 +50,26 @@ static size_t value_bytes(const struct observation *seen)
 	return seen->is_timed ? 0 : SAMPLE_FIELD_BYTES(sizeof(seen->value));
 }
 
+static size_t opcode_bytes(uint32_t opcode)
+{
+	return opcode == OPCODE_UNKNOWN ? 0 : SAMPLE_FIELD_BYTES(sizeof(opcode));
+}
+
 /* The most frames that a record of this ring holds; a tiny ring takes fewer. */
 static int max_depth(const struct ring *ring, const struct observation *seen)
 {
-	size_t room = ring_max_payload(ring) - sizeof(struct sample_record) - value_bytes(seen);
+	size_t room =
+		ring_max_payload(ring) - sizeof(struct sample_record) - value_bytes(seen) - opcode_bytes(0);
 
 	return room / sizeof(uint64_t) < TRACE_MAX_FRAMES ? (int)(room / sizeof(uint64_t)) : TRACE_MAX_FRAMES;
 }
 
 static void fill_record(struct sample_record *record, const struct thread *thread,
                         const struct query_tag *tag, const struct observation *seen,
-                        const struct unwind_result *trace)
+                        const struct unwind_result *trace, uint32_t opcode)
 {
 	int cpu = sched_getcpu();
+	void *field = record->trace + trace->depth;
 
 	record->timestamp_ns = seen->timestamp_ns;
 	record->period_ns = seen->period_ns;
@@ -76,8 +84,9 @@ static void fill_record(struct sample_record *record, const struct thread *threa
 	record->flags = trace->truncated ? SAMPLE_TRUNCATED : 0;
 	memcpy(record->trace, thread->handler.trace, (size_t)trace->depth * sizeof(uint64_t));
 	if (!seen->is_timed)
-		sample_field_put(record, record->trace + trace->depth, FIELD_VALUE, &seen->value,
-		                 sizeof(seen->value));
+		field = sample_field_put(record, field, FIELD_VALUE, &seen->value, sizeof(seen->value));
+	if (opcode != OPCODE_UNKNOWN)
+		sample_field_put(record, field, FIELD_OPCODE, &opcode, sizeof(opcode));
 }
 
 /* Behind the run's first sample, or a later one if the ring was full. */
@@ -108,14 +117,16 @@ static bool store(struct thread *thread, struct ring *ring, const struct query_t
 	/* Unwound beside the ring: the record is reserved with its exact size. */
 	struct unwind_result trace = unwind_trace(ucontext, &thread->stack, thread_memo(thread),
 	                                          thread->handler.trace, max_depth(ring, seen));
-	struct sample_record *record = ring_reserve(
-		ring, sizeof(*record) + (size_t)trace.depth * sizeof(uint64_t) + value_bytes(seen));
+	const uint32_t opcode = opcode_running(thread, tag, ucontext, &trace);
+	struct sample_record *record =
+		ring_reserve(ring, sizeof(*record) + (size_t)trace.depth * sizeof(uint64_t) +
+	                                   value_bytes(seen) + opcode_bytes(opcode));
 	if (record == NULL) {
 		ledger_count(thread, LEDGER_DROPPED, 1);
 		add(&counts->dropped, 1);
 		return false;
 	}
-	fill_record(record, thread, tag, seen, &trace);
+	fill_record(record, thread, tag, seen, &trace, opcode);
 	ring_commit(ring, record, RECORD_SAMPLE);
 	tell_start(thread, ring, tag);
 

@@ -23,6 +23,7 @@
 #include "handler/unwind/unwind.h"
 
 struct ring;
+struct opcode_places;
 
 /* Keeps the compiler from moving what the handler reads across this point; the handler
  * runs on the same thread, so the processor needs no fence. */
@@ -44,6 +45,9 @@ struct query_counts {
 	uint64_t dropped;
 	uint64_t truncated;
 	uint64_t worker_cpu_ns; /* not the handler's: CPU time of its worker threads */
+	/* A SQLite statement, and where its running opcode is found (opcode.h); NULL: not known. */
+	const void *statement;
+	const struct opcode_places *opcodes;
 };
 
 /* What a sample is tagged with while a query runs on its thread. */

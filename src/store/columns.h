@@ -65,6 +65,8 @@
 	SHOWN(session_id, INTEGER, 0, "q.session") \
 	SHOWN(value, INTEGER, 0, "CAST(s.size + s.weight * r.period_ns AS INTEGER)") \
 	SHOWN(unit, TEXT, 0, "r.unit") \
+	FILED(opcode, INTEGER, COLUMN_ZERO, sample->opcode) \
+	SHOWN(opcode, INTEGER, 0, "nullif(s.opcode, 0)") \
 	MADE(symbols, TEXT, COLUMN_HIDDEN | COLUMN_SYMBOLS) \
 	MADE(lines, TEXT, COLUMN_HIDDEN | COLUMN_LINES)
 

@@ -13,6 +13,7 @@
 #include "sampler/push.h"
 #include "sampler/quiesce.h"
 #include "store/store.h"
+#include "watch/opcode_places.h"
 
 #define RUNS 8192u /* a power of two */
 #define WINDOW 16u /* slots in which a statement may stand */
@@ -308,6 +309,10 @@ static void push_anew(struct run *run, struct thread *thread, const void *frame)
 
 void runs_push(struct run *run, struct thread *thread, const void *frame)
 {
+	const struct opcode_library *opcodes = opcode_library(run->session->library);
+
+	run->query.counts.statement = run->stmt;
+	run->query.counts.opcodes = opcodes ? &opcodes->places : NULL;
 	run->tag_thread = thread;
 	run->tag_frame = frame;
 	if (frame && run->tag_slot == thread && sampler_push_again(thread, run->tag, frame))

@@ -5,6 +5,7 @@
 #include "query/look.h"
 #include "sampler/push.h"
 #include "sampler/threads.h"
+#include "watch/opcode_places.h"
 #include "watch/recording.h"
 #include "watch/run_end.h"
 
@@ -194,6 +195,8 @@ static void step_session(struct run_call *step, struct session *session, sqlite3
 	thread = sampler_thread();
 	if (!thread)
 		return;
+	if (!step->call.running)
+		opcode_library_learn(session->library, thread);
 	is_private = session_enter_private(session, thread->id);
 	/* The clocks run, and the tag is there, while another thread has the connection. */
 	run = has_runs ? continue_run(step, session, stmt, thread, &is_taken) : NULL;
@@ -441,7 +444,10 @@ void statement_prepare_begin(struct run_call *prepare, const struct host_library
 	if (!session || session->traced || !session_wants_samples(&session->settings))
 		return;
 	thread = sampler_thread();
-	if (!thread || !begin_run(prepare, session, NULL, thread, false))
+	if (!thread)
+		return;
+	opcode_library_learn(library, thread);
+	if (!begin_run(prepare, session, NULL, thread, false))
 		return;
 	lock(prepare, db);
 	prepare->run->query.text = text;

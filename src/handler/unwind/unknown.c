@@ -120,7 +120,7 @@ struct unwind_result unwind_unknown(const void *ucontext, const struct code_map 
 	if (!enter_unknown(&view, leaf.sp)) {
 		stack_copy_end(&view.copy);
 		unwind_count(UNWIND_BAD_READ);
-		return (struct unwind_result){ 1, true, map->generation };
+		return (struct unwind_result){ 1, true, map->generation, false };
 	}
 	full_begin(&full, ucontext);
 	for (;;) {
@@ -139,5 +139,5 @@ struct unwind_result unwind_unknown(const void *ucontext, const struct code_map 
 		unwind_count(UNWIND_NO_RULE);
 	else if (end == RULE_OUT_OF_BOUNDS)
 		unwind_count(UNWIND_BAD_READ);
-	return (struct unwind_result){ (int)n, end != RULE_AT_BOTTOM, map->generation };
+	return (struct unwind_result){ (int)n, end != RULE_AT_BOTTOM, map->generation, false };
 }

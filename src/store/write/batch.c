@@ -27,6 +27,7 @@
 struct sample_fields {
 	bool has_value;
 	int64_t value;
+	uint32_t opcode; /* 0: not known */
 	size_t skipped;
 };
 
@@ -40,6 +41,8 @@ static struct sample_fields read_fields(const struct sample_record *record, size
 		if (field->tag == FIELD_VALUE && field->size == sizeof fields.value) {
 			fields.has_value = true;
 			memcpy(&fields.value, field->content, sizeof fields.value);
+		} else if (field->tag == FIELD_OPCODE && field->size == sizeof fields.opcode) {
+			memcpy(&fields.opcode, field->content, sizeof fields.opcode);
 		} else {
 			fields.skipped++;
 		}
@@ -89,6 +92,7 @@ static int take_sample(struct writer *writer, const struct sample_record *record
 		.cpu_id = record->cpu_id,
 		.weight = record->weight,
 		.beyond = beyond_periods(record, &fields),
+		.opcode = fields.opcode,
 		.truncated = (record->flags & SAMPLE_TRUNCATED) || record->depth > TRACE_MAX_FRAMES,
 		.span = UINT32_MAX,
 	};

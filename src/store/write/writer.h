@@ -74,7 +74,7 @@ struct pending_sample {
 	int64_t series, stack;
 	int64_t beyond; /* what the value has beyond weight × period */
 	uint32_t span;  /* index into writer.spans; UINT32_MAX: no query */
-	uint32_t cpu_id, weight;
+	uint32_t cpu_id, weight, opcode;
 	bool truncated;
 };
 
