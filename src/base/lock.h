@@ -31,6 +31,7 @@ enum lock_place {
 	LOCK_SESSIONS,        /* watch/session.c: the table of sessions */
 	LOCK_STORE,           /* store: all of its locks, see store_before_fork() */
 	LOCK_STATEMENTS,      /* query/statement_stats.c: the table of statements */
+	LOCK_PROGRAMS,        /* watch/programs.c: the programs that were told */
 	LOCK_SYMBOL_LOAD,     /* symbol: an object's symbols being read */
 	LOCK_SYMBOL_LINES,    /* symbol: an object's lines being read */
 	LOCK_PERF_MAP,        /* symbol/perf_map.c */

@@ -23,6 +23,8 @@ enum record_kind {
 	RECORD_THREAD = 3,
 	RECORD_START = 4,
 	RECORD_STATEMENTS = 5, /* no content: query/statement_stats.h has something to store */
+	RECORD_PROGRAM = 12,
+	RECORD_PROGRAM_ROWS = 13,
 };
 
 #define TRACE_MAX_FRAMES 512

@@ -49,6 +49,7 @@ struct query_record {
 	uint64_t weights[TRACE_TYPES]; /* their weights added up */
 	uint64_t samples_dropped;      /* ring full */
 	uint64_t samples_truncated;
+	uint64_t program;       /* see program_record.h; 0: not known */
 	int64_t exception_code; /* 0: finished well */
 	uint32_t thread_id;
 	uint32_t flags;         /* enum query_flags */

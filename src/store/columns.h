@@ -114,7 +114,9 @@
 	SHOWN(parent_query_id, TEXT, 0, "coalesce(p.query_id, '')") \
 	FILED(batch, INTEGER, COLUMN_ZERO, writer->stored_batch) \
 	FILED(execution_ns, INTEGER, "DEFAULT NULL", record->execution_time_ns) \
-	SHOWN(execution_time_ns, INTEGER, 0, "CAST(coalesce(q.execution_ns, q.query_duration_ns) AS INTEGER)")
+	SHOWN(execution_time_ns, INTEGER, 0, "CAST(coalesce(q.execution_ns, q.query_duration_ns) AS INTEGER)") \
+	FILED(program, INTEGER, COLUMN_ZERO, record->program) \
+	SHOWN(plan_hash, INTEGER, 0, "CAST(coalesce(g.plan_hash, 0) AS INTEGER)")
 
 /* runs_0, runs_1, …: the buckets of statement_counts.h. */
 #define STATEMENT_PARTS(PART) PART(0) STATEMENT_LATER_PARTS(PART)

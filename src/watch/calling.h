@@ -18,6 +18,7 @@
 #include "handler/running.h"
 
 struct host_library;
+struct program_due;
 struct run;
 
 /* One call, as the code finds it that runs inside. */
@@ -42,6 +43,7 @@ struct calling {
 	uint64_t runs;      /* atomic: that calls of the table have begun */
 	struct run *newest; /* that a step of the thread left open: a guess, see runs_take() */
 	struct run *traced; /* begun by the thread's newest trace event */
+	struct program_due *due; /* see programs.h */
 	const struct host_library *library; /* of that event */
 	struct calling *next;               /* of the unused ones */
 	struct calling *older;              /* of all */

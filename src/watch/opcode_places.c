@@ -470,6 +470,31 @@ static void learn_names(struct learning *learning, const char *sql)
 	learning->api->finalize(stmt);
 }
 
+/* The one opcode that a program without this has not. */
+static void learn_explain(struct learning *learning)
+{
+	static const char scan[] = "SCAN";
+	sqlite3_stmt *stmt = prepare(learning, "EXPLAIN QUERY PLAN ", "SELECT a FROM t");
+	const struct opcode_places *places = &learning->found->places;
+	uint32_t count = 0;
+	uintptr_t program = 0;
+
+	if (stmt) {
+		read_bytes((uintptr_t)stmt + places->a_op, &program, sizeof program);
+		read_bytes((uintptr_t)stmt + places->n_op, &count, sizeof count);
+	}
+	for (uint32_t i = 0; i < count; i++) {
+		struct opcode_bytes bytes;
+		char text[sizeof scan] = "";
+
+		if (read_bytes(program + i * places->op_bytes, &bytes, sizeof bytes) && bytes.p4 &&
+		    !learning->found->names[bytes.opcode][0] &&
+		    read_bytes((uintptr_t)bytes.p4, text, sizeof scan - 1) && !strcmp(text, scan))
+			strcpy(learning->found->names[bytes.opcode], "Explain");
+	}
+	learning->api->finalize(stmt);
+}
+
 /* Where the connection has a callback, 0: not found. */
 static uint32_t find_callback(const struct learning *learning, const void *callback)
 {
@@ -598,6 +623,8 @@ static bool learn(const struct host_library *library, const struct thread *threa
 		is_found = conclude(learning);
 		for (size_t i = 0; i < sizeof name_sql / sizeof *name_sql && is_found; i++)
 			learn_names(learning, name_sql[i]);
+		if (is_found)
+			learn_explain(learning);
 		find_callbacks(learning);
 	}
 	debug_log(DEBUG_HOOKS,

@@ -6,6 +6,7 @@
 #include "sampler/push.h"
 #include "sampler/threads.h"
 #include "watch/opcode_places.h"
+#include "watch/programs.h"
 #include "watch/recording.h"
 #include "watch/run_end.h"
 
@@ -355,11 +356,14 @@ int statement_reset(const struct host_library *library, sqlite3_stmt *stmt, stat
 	bool is_taken;
 	int rc;
 
+	programs_read(stmt, frame);
 	if (!session && is_alone())
 		return reset(stmt);
 	runs_enter_call(&call.call, library, frame);
 	rc = take_run_to_end(&call, session, stmt, &is_taken) ? reset_and_end(&call, reset) : reset(stmt);
 	call_leave(&call.call);
+	if (rc == SQLITE_OK)
+		programs_read(stmt, frame);
 	return rc;
 }
 
@@ -371,10 +375,13 @@ int statement_finalize(const struct host_library *library, sqlite3_stmt *stmt,
 	int reset_rc, rc;
 	bool is_taken;
 
+	programs_read(stmt, frame);
 	if (!session && is_alone())
 		return recording_finalize(stmt, finalize);
 	runs_enter_call(&call.call, library, frame);
 	reset_rc = take_run_to_end(&call, session, stmt, &is_taken) ? reset_and_end(&call, reset) : SQLITE_OK;
+	if (reset_rc == SQLITE_OK)
+		programs_read(stmt, frame);
 	if (is_taken)
 		runs_statement_goes(stmt);
 	rc = recording_finalize(stmt, finalize);
@@ -432,6 +439,7 @@ void statement_prepare_begin(struct run_call *prepare, const struct host_library
 	struct session *session;
 
 	*prepare = (struct run_call){ .run = NULL };
+	programs_read(db, frame);
 	if (sessions_idle())
 		return;
 	runs_enter_call(&prepare->call, library, frame);

@@ -101,6 +101,13 @@ static const char *const statement_sql[WRITE_STATEMENTS] = {
 		       " VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
 	[WRITE_LATE_SAMPLE] = "INSERT INTO late_samples (timestamp_ns, batch) VALUES (?1, ?2)",
 	[WRITE_STATEMENT_COUNTS] = STATEMENTS_UPSERT,
+	[WRITE_PROGRAM] = "INSERT OR IGNORE INTO programs (id, statement, library, plan_hash, first_seen_ns)"
+			  " VALUES (?1, ?2, ?3, ?4, ?5)",
+	[WRITE_PLAN] = "INSERT OR IGNORE INTO plans (plan_hash, plan) VALUES (?1, ?2)",
+	[WRITE_PLAN_NODE] = "INSERT OR IGNORE INTO plan_nodes (program, node, parent, detail)"
+			    " VALUES (?1, ?2, ?3, ?4)",
+	[WRITE_PROGRAM_OPCODE] = "INSERT OR IGNORE INTO program_opcodes (program, address, node, opcode, p1, p2, p3, p5)"
+				 " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
 };
 
 /* --- prepared statements ------------------------------------------------------- */
