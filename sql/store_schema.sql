@@ -741,7 +741,8 @@ SELECT
 	CAST(round(100.0 * substr(t.value, 41, 20) / nullif(substr(t.value, 61, 20) + 0, 0), 2) AS REAL) AS total_percent,
 	CAST(round(substr(t.value, 81, 20) / 1e6, 3) AS REAL) AS error_ms,
 	CAST(round(max(0, substr(t.value, 101, 20) - substr(t.value, 21, 20)) / 1e6, 3) AS REAL) AS wait_ms,
-	CAST(substr(t.value, 121, 20) AS INTEGER) AS samples
+	CAST(substr(t.value, 121, 20) AS INTEGER) AS samples,
+	q.session AS session_id
 FROM queries AS q
 JOIN programs AS g ON g.id = q.program
 LEFT JOIN statements AS x ON x.id = q.statement

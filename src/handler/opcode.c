@@ -20,7 +20,8 @@ static uint32_t number_at(const void *base, uint32_t offset)
 	return *(const volatile uint32_t *)((const char *)base + offset);
 }
 
-bool opcode_read_place(int32_t place, const uint64_t *registers, uintptr_t sp, uintptr_t cfa, uintptr_t *value)
+bool opcode_read_place(int32_t place, const uint64_t *registers, uintptr_t sp, uintptr_t cfa,
+                       uintptr_t *value)
 {
 	if (place <= 0) {
 		*value = registers[-1 - place];
@@ -37,7 +38,8 @@ static bool read_registers(struct full_walk *walk, const struct thread *thread, 
                            const struct unwind_frame *leaf, uint32_t to)
 {
 	const struct code_map *map = code_map_current();
-	const struct unwind_bounds bounds = { leaf->sp - ARCH_RED_ZONE, thread->stack.end & ~(uintptr_t)7, NULL };
+	const struct unwind_bounds bounds = { leaf->sp - ARCH_RED_ZONE, thread->stack.end & ~(uintptr_t)7,
+		                              NULL };
 	struct unwind_frame frame = *leaf;
 
 	full_begin(walk, ucontext);

@@ -17,7 +17,7 @@
 /* Where one library has it. A place > 0 is so many words below the CFA of the interpreter's
  * frame; the others are -1 less the DWARF number of a register. */
 struct opcode_places {
-	uintptr_t start, end;                      /* the interpreter's code */
+	uintptr_t start, end;            /* the interpreter's code */
 	uint32_t op_bytes;               /* from one opcode to the next */
 	uint32_t a_op, n_op, frame;      /* in the statement: opcodes, how many, innermost trigger's frame */
 	uint32_t frame_parent, frame_pc; /* in that frame: the next one, the opcode that it interrupted */
@@ -33,6 +33,7 @@ uint32_t opcode_running(const struct thread *thread, const struct query_tag *tag
 
 /* Reads a place of the frame with these registers, whose caller's frame begins at `cfa`. False:
  * it is none of the frame's. */
-bool opcode_read_place(int32_t place, const uint64_t *registers, uintptr_t sp, uintptr_t cfa, uintptr_t *value);
+bool opcode_read_place(int32_t place, const uint64_t *registers, uintptr_t sp, uintptr_t cfa,
+                       uintptr_t *value);
 
 #endif

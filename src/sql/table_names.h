@@ -13,6 +13,7 @@
 	_(trace_log)                                                                                         \
 	_(query_log)                                                                                         \
 	_(statement_stats)                                                                                   \
+	_(plan_times)                                                                                        \
 	_(settings)                                                                                          \
 	_(metrics)                                                                                           \
 	_(processes)                                                                                         \

@@ -40,9 +40,9 @@ struct calling {
 	struct call_place places[CALLS_MAX];
 	uint32_t used; /* places up to here may be taken */
 	uint64_t numbers;
-	uint64_t runs;      /* atomic: that calls of the table have begun */
-	struct run *newest; /* that a step of the thread left open: a guess, see runs_take() */
-	struct run *traced; /* begun by the thread's newest trace event */
+	uint64_t runs;           /* atomic: that calls of the table have begun */
+	struct run *newest;      /* that a step of the thread left open: a guess, see runs_take() */
+	struct run *traced;      /* begun by the thread's newest trace event */
 	struct program_due *due; /* see programs.h */
 	const struct host_library *library; /* of that event */
 	struct calling *next;               /* of the unused ones */

@@ -40,10 +40,12 @@ static const struct trial {
 } trials[] = {
 	{ TRIAL_MAIN, "Function PureFunc Function0", "SELECT qp_at(a) FROM t LIMIT 3" },
 	{ TRIAL_MAIN, "Function PureFunc Function0", "SELECT 1, 2, 3, 4, 5, qp_at(5)" },
-	{ TRIAL_MAIN, "Function PureFunc Function0", "SELECT a, c FROM t WHERE c > 1 AND c <> 4 AND qp_at(a, c)" },
+	{ TRIAL_MAIN, "Function PureFunc Function0",
+	  "SELECT a, c FROM t WHERE c > 1 AND c <> 4 AND qp_at(a, c)" },
 	{ TRIAL_MAIN, "Function PureFunc Function0",
 	  "SELECT a FROM t AS x WHERE EXISTS (SELECT 1 FROM t AS y WHERE y.c = x.c AND qp_at(y.a)) LIMIT 2" },
-	{ TRIAL_MAIN, "Function PureFunc Function0", "SELECT count(*), sum(a) FROM t GROUP BY qp_at(c) ORDER BY 2" },
+	{ TRIAL_MAIN, "Function PureFunc Function0",
+	  "SELECT count(*), sum(a) FROM t GROUP BY qp_at(c) ORDER BY 2" },
 	{ TRIAL_MAIN, "AggStep AggStep0 AggStep1", "SELECT qp_all(a, c) FROM t" },
 	{ TRIAL_MAIN, "AggStep AggStep0 AggStep1", "SELECT c, qp_all(a) FROM t GROUP BY c" },
 	{ TRIAL_MAIN, "Eq Ne", "SELECT a FROM t WHERE +b = 'x'" },
@@ -66,12 +68,15 @@ static const char *const name_sql[] = {
 	"SELECT b FROM t UNION SELECT c FROM t ORDER BY 1 DESC",
 	"SELECT b FROM t UNION ALL SELECT c FROM t EXCEPT SELECT 1",
 	"SELECT b FROM t INTERSECT SELECT c FROM t",
-	"WITH RECURSIVE r(x) AS (SELECT 1 UNION SELECT x + 1 FROM r WHERE x < 9) SELECT * FROM r JOIN t ON a = x",
+	"WITH RECURSIVE r(x) AS (SELECT 1 UNION SELECT x + 1 FROM r WHERE x < 9) SELECT * FROM r JOIN t ON a "
+	"= x",
 	"SELECT DISTINCT c, b FROM t WHERE a > 1 AND a <= 7 ORDER BY a DESC",
-	"SELECT (SELECT max(y.a) FROM t AS y WHERE y.c = x.c) FROM t AS x WHERE EXISTS (SELECT 1 FROM u WHERE a = x.a)",
+	"SELECT (SELECT max(y.a) FROM t AS y WHERE y.c = x.c) FROM t AS x WHERE EXISTS (SELECT 1 FROM u "
+	"WHERE a = x.a)",
 	"SELECT count(DISTINCT c), group_concat(b, '|') FROM t GROUP BY c % 3 HAVING count(*) > 1",
 	"SELECT a, sum(c) OVER (PARTITION BY b ORDER BY a ROWS 1 PRECEDING), row_number() OVER () FROM t",
-	"SELECT CASE WHEN a > 1 THEN -a ELSE a / 2 * 3 - 1 END, b || 'x', CAST(c AS TEXT), a & 1, a | 2, a << 1, "
+	"SELECT CASE WHEN a > 1 THEN -a ELSE a / 2 * 3 - 1 END, b || 'x', CAST(c AS TEXT), a & 1, a | 2, a "
+	"<< 1, "
 	"a >> 1, ~a, NOT a, 1.5, x'00', NULL, a BETWEEN 1 AND 3, b LIKE 'a%', ?1, 9999999999 FROM t",
 	"SELECT * FROM t AS x, t AS y WHERE x.c = y.c AND x.a < y.a",
 	"SELECT count(*) FROM t",
@@ -144,8 +149,7 @@ struct learning {
 
 static struct opcode_library libraries[HOST_LIBRARIES_MAX];
 static bool tried[HOST_LIBRARIES_MAX]; /* atomic */
-static pid_t learner; /* atomic: thread id */
-
+static pid_t learner;                  /* atomic: thread id */
 
 bool opcode_library_learning(void)
 {
@@ -258,7 +262,8 @@ static bool look_at_statement(struct learning *learning, const sqlite3_stmt *stm
 
 	if (!places->op_bytes)
 		find_program(learning, now.words, size, count);
-	if (learning->failed || !is_program_at(learning, (uintptr_t)now.words[places->a_op / WORD], places->op_bytes, count))
+	if (learning->failed ||
+	    !is_program_at(learning, (uintptr_t)now.words[places->a_op / WORD], places->op_bytes, count))
 		return false;
 	learning->statement = stmt;
 	learning->program = (uintptr_t)now.words[places->a_op / WORD];
@@ -320,7 +325,8 @@ static void compare_place(struct learning *learning, int number, uintptr_t value
 
 	if (offset == (uintptr_t)learning->caller * places->op_bytes)
 		learning->held[learning->found->calls][number] = HELD_RIGHT;
-	else if (offset && offset < (uintptr_t)learning->count * places->op_bytes && offset % places->op_bytes == 0)
+	else if (offset && offset < (uintptr_t)learning->count * places->op_bytes &&
+	         offset % places->op_bytes == 0)
 		learning->held[learning->found->calls][number] = HELD_WRONG;
 }
 
@@ -390,7 +396,8 @@ static void look_for_frame(struct learning *learning)
 		inner_size = read_struct(at, &inner);
 		for (uint32_t j = 1; j < STRUCT_BYTES / WORD; j++) {
 			const void *word = j < inner_size / WORD ? inner.words[j] : NULL;
-			bool is_outer = learning->kind == TRIAL_NESTED && word && (uintptr_t)word % WORD == 0 &&
+			bool is_outer = learning->kind == TRIAL_NESTED && word &&
+			                (uintptr_t)word % WORD == 0 &&
 			                read_bytes((uintptr_t)word, &owner, sizeof owner) &&
 			                owner == learning->statement && word != at;
 
@@ -588,22 +595,27 @@ static bool conclude(struct learning *learning)
 	places->frame_pc = first_of(learning->is_pc, STRUCT_BYTES / 4, 4);
 	while (places->count < OPCODE_PLACES && choose_place(learning, places))
 		;
-	return !learning->failed && places->end && places->n_op && places->frame && places->frame_pc && places->frame_parent && places->count;
+	return !learning->failed && places->end && places->n_op && places->frame && places->frame_pc &&
+	       places->frame_parent && places->count;
 }
 
 static bool open_connection(struct learning *learning)
 {
 	const sqlite3_api_routines *api = learning->api;
 
-	return api->open_v2(":memory:", &learning->db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, NULL) == SQLITE_OK &&
-	       api->create_function(learning->db, "qp_at", -1, SQLITE_UTF8, learning, on_call, NULL, NULL) == SQLITE_OK &&
-	       api->create_function(learning->db, "qp_all", -1, SQLITE_UTF8, learning, NULL, on_call, on_end) ==
+	return api->open_v2(":memory:", &learning->db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, NULL) ==
 	               SQLITE_OK &&
-	       api->create_collation(learning->db, "qp_order", SQLITE_UTF8, learning, on_compare) == SQLITE_OK &&
+	       api->create_function(learning->db, "qp_at", -1, SQLITE_UTF8, learning, on_call, NULL, NULL) ==
+	               SQLITE_OK &&
+	       api->create_function(learning->db, "qp_all", -1, SQLITE_UTF8, learning, NULL, on_call,
+	                            on_end) == SQLITE_OK &&
+	       api->create_collation(learning->db, "qp_order", SQLITE_UTF8, learning, on_compare) ==
+	               SQLITE_OK &&
 	       api->exec(learning->db, schema, NULL, NULL, NULL) == SQLITE_OK;
 }
 
-static bool learn(const struct host_library *library, const struct thread *thread, struct opcode_library *found)
+static bool learn(const struct host_library *library, const struct thread *thread,
+                  struct opcode_library *found)
 {
 	struct learning *learning = calloc(1, sizeof *learning);
 	bool is_found = false;

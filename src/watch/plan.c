@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/debug.h"
 #include "base/text.h"
 #include "handler/unwind/stack_copy.h"
 
@@ -13,13 +14,14 @@
 /* What an opcode is to the plan. */
 enum role {
 	ROLE_NONE = 0,
-	ROLE_USES = 1,    /* cursor P1 */
-	ROLE_MOVES = 2,   /* cursor P1, for the first time in the code of its node */
-	ROLE_REPEATS = 4, /* the loop over cursor P1 */
-	ROLE_STORES = 8,  /* into cursor P1 */
-	ROLE_JUMPS = 16,  /* to P2 */
-	ROLE_OPENS = 32,  /* cursor P1, for an index made by the statement */
-	ROLE_WRITES = 64, /* opens cursor P1 for writing */
+	ROLE_USES = 1,      /* cursor P1 */
+	ROLE_MOVES = 2,     /* cursor P1, for the first time in the code of its node */
+	ROLE_REPEATS = 4,   /* the loop over cursor P1 */
+	ROLE_STORES = 8,    /* into cursor P1 */
+	ROLE_JUMPS = 16,    /* to P2 */
+	ROLE_OPENS = 32,    /* cursor P1, for an index made by the statement */
+	ROLE_WRITES = 64,   /* opens cursor P1 for writing */
+	ROLE_GATHERS = 128, /* opens cursor P1, for a table that the statement fills */
 };
 
 static const struct {
@@ -69,6 +71,7 @@ static const struct {
 	{ "IdxDelete", ROLE_USES | ROLE_STORES },
 	{ "Delete", ROLE_USES | ROLE_STORES },
 	{ "OpenAutoindex", ROLE_OPENS },
+	{ "OpenEphemeral", ROLE_GATHERS },
 	{ "OpenWrite", ROLE_WRITES },
 	{ "Once", ROLE_JUMPS },
 	{ "Init", ROLE_JUMPS },
@@ -114,7 +117,8 @@ static bool is_explain(const struct opcode_library *library, const struct opcode
 	return !strcmp(library->names[bytes->opcode], "Explain");
 }
 
-static const struct opcode_bytes *program_of(const struct opcode_library *library, const void *stmt, uint32_t *count)
+static const struct opcode_bytes *program_of(const struct opcode_library *library, const void *stmt,
+                                             uint32_t *count)
 {
 	memcpy(count, (const char *)stmt + library->places.n_op, sizeof *count);
 	return *(const struct opcode_bytes *const *)((const char *)stmt + library->places.a_op);
@@ -151,8 +155,8 @@ static int add_trigger(struct plan *plan, const struct opcode_bytes *opcode)
 	if (stack_copy_part((uintptr_t)opcode->p4, &first, sizeof first))
 		stack_copy_part((uintptr_t)first, &bytes, sizeof bytes);
 	copy_text(detail, sizeof detail, bytes.p4);
-	return add_node(plan, strncmp(detail, mark, strlen(mark)) == 0 ? detail + strlen(mark) :
-	                                                                 "FOREIGN KEY ACTION");
+	return add_node(plan, strncmp(detail, mark, strlen(mark)) == 0 ? detail + strlen(mark)
+	                                                               : "FOREIGN KEY ACTION");
 }
 
 /* The table begins with its name. */
@@ -175,14 +179,15 @@ static int add_modification(struct plan *plan, const struct plan_opcode *opcode,
 
 struct mapping {
 	struct plan *plan;
-	const int *regions;     /* the node whose Explain came last before each opcode */
-	int *cursors;           /* the node of each cursor */
-	bool *is_written;       /* the cursors that are */
+	const int *regions; /* the node whose Explain came last before each opcode */
+	int *cursors;       /* the node of each cursor */
+	bool *is_written;   /* the cursors that are */
+	bool *gathers;      /* those of tables that the statement fills */
 	int cursor_count;
-	int32_t *parents;       /* of the nodes, as EXPLAIN QUERY PLAN has them */
-	int *open;              /* the nodes whose code one is in, the innermost last */
+	int32_t *parents; /* of the nodes, as EXPLAIN QUERY PLAN has them */
+	int *open;        /* the nodes whose code one is in, the innermost last */
 	int open_count;
-	char table[256];        /* that is modified */
+	char table[256]; /* that is modified */
 };
 
 static bool is_temporary(const struct plan *plan, int node)
@@ -239,6 +244,11 @@ static int *cursor_node(struct mapping *mapping, const struct plan_opcode *opcod
 	return cursor >= 0 && cursor < mapping->cursor_count ? &mapping->cursors[cursor] : &none;
 }
 
+static bool mapping_gathers(const struct mapping *mapping, int cursor)
+{
+	return cursor >= 0 && cursor < mapping->cursor_count && mapping->gathers[cursor];
+}
+
 /* The end of the code that makes an index for the statement, of which this is the first opcode;
  * 0: it is not. `*cursor`: the index. */
 static uint32_t end_of_autoindex(const struct plan *plan, uint32_t at, int *cursor)
@@ -275,7 +285,8 @@ static void map_opcodes(struct mapping *mapping, int *nodes)
 {
 	const struct plan *plan = mapping->plan;
 	uint32_t count = (uint32_t)plan->opcodes.count, autoindex_end = 0;
-	uint32_t start = count && is(&plan->opcodes.items[0], "Init") ? (uint32_t)plan->opcodes.items[0].to : 0;
+	uint32_t start =
+		count && is(&plan->opcodes.items[0], "Init") ? (uint32_t)plan->opcodes.items[0].to : 0;
 	int autoindex = NO_NODE, last = NO_NODE;
 
 	for (uint32_t i = 0; i < count; i++) {
@@ -297,6 +308,8 @@ static void map_opcodes(struct mapping *mapping, int *nodes)
 			continue;
 		if (role & ROLE_WRITES && opcode->bytes.p1 >= 0 && opcode->bytes.p1 < mapping->cursor_count)
 			mapping->is_written[opcode->bytes.p1] = true;
+		if (role & ROLE_GATHERS && opcode->bytes.p1 >= 0 && opcode->bytes.p1 < mapping->cursor_count)
+			mapping->gathers[opcode->bytes.p1] = true;
 		if (role & ROLE_MOVES && *cursor_node(mapping, opcode) == NO_NODE && region != NO_NODE)
 			*cursor_node(mapping, opcode) = region;
 		if ((is(opcode, "DeferredSeek") || is(opcode, "Seek")) && opcode->bytes.p3 >= 0 &&
@@ -306,6 +319,29 @@ static void map_opcodes(struct mapping *mapping, int *nodes)
 			close_loop(mapping, *cursor_node(mapping, opcode));
 		if (is(opcode, "EndCoroutine") || is(opcode, "Return"))
 			mapping->open_count = 0;
+	}
+}
+
+/* What was seen already is kept in a table that is looked up and filled in the loop, while the
+ * node's Explain stands behind the loop. Such a table's cursor is never moved otherwise. */
+static void find_distinct(struct mapping *mapping)
+{
+	struct plan *plan = mapping->plan;
+
+	for (size_t i = 0; i + 1 < plan->opcodes.count; i++) {
+		const struct plan_opcode *found = &plan->opcodes.items[i];
+		int *node = cursor_node(mapping, found);
+
+		if (!is(found, "Found") || !mapping_gathers(mapping, found->bytes.p1))
+			continue;
+		*node = NO_NODE;
+		for (size_t at = 0; at < plan->nodes.count && *node == NO_NODE; at++)
+			if (is_temporary(plan, (int)at) && strstr(plan->nodes.items[at].detail, "DISTINCT") &&
+			    plan->nodes.items[at].at >= i)
+				*node = (int)at;
+		for (size_t at = plan->nodes.count; at-- > 0 && *node == NO_NODE;)
+			if (is_temporary(plan, (int)at) && strstr(plan->nodes.items[at].detail, "DISTINCT"))
+				*node = (int)at;
 	}
 }
 
@@ -348,21 +384,25 @@ static bool map(struct plan *plan, const int *regions)
 		mapping.cursor_count = 100000;
 	mapping.cursors = malloc(((size_t)mapping.cursor_count + 1) * sizeof *mapping.cursors);
 	mapping.is_written = calloc((size_t)mapping.cursor_count + 1, sizeof *mapping.is_written);
+	mapping.gathers = calloc((size_t)mapping.cursor_count + 1, sizeof *mapping.gathers);
 	mapping.open = malloc((count + 1) * sizeof *mapping.open);
 	nodes = malloc((count + 1) * sizeof *nodes);
 	mapping.parents = malloc((plan->nodes.count + 1) * sizeof *mapping.parents);
 	for (size_t i = 0; mapping.parents && i < plan->nodes.count; i++)
 		mapping.parents[i] = plan->nodes.items[i].parent;
-	bool fine = mapping.parents && mapping.cursors && mapping.is_written && mapping.open && nodes;
+	bool fine = mapping.parents && mapping.cursors && mapping.is_written && mapping.gathers &&
+	            mapping.open && nodes;
 	if (fine) {
 		for (int i = 0; i < mapping.cursor_count; i++)
 			mapping.cursors[i] = NO_NODE;
 		map_opcodes(&mapping, nodes);
+		find_distinct(&mapping);
 		assign(&mapping, nodes);
 	}
 	free(mapping.parents);
 	free(mapping.cursors);
 	free(mapping.is_written);
+	free(mapping.gathers);
 	free(mapping.open);
 	free(nodes);
 	return fine;
@@ -389,13 +429,15 @@ static bool read_program(struct plan *plan, const struct opcode_library *library
 				return false;
 			node->id = program[i].p1;
 			node->parent = program[i].p2;
+			node->at = (uint32_t)plan->opcodes.count;
 			copy_text(node->detail, sizeof node->detail, program[i].p4);
 			region = (int)plan->nodes.count - 1;
 			continue;
 		}
 		regions[plan->opcodes.count] = region;
 		if (!vector_push(&plan->opcodes,
-		                 (struct plan_opcode){ .bytes = program[i], .name = library->names[program[i].opcode] }))
+		                 (struct plan_opcode){ .bytes = program[i],
+		                                       .name = library->names[program[i].opcode] }))
 			return false;
 	}
 	for (size_t i = 0; i < plan->opcodes.count; i++) {
@@ -420,12 +462,11 @@ bool plan_read(struct plan *plan, const struct opcode_library *library, const vo
 	return fine;
 }
 
-/* Some opcodes become others when they run first: String8, AggStep, Function0. */
-static bool is_same_opcode(const char *a, const char *b)
+/* Some opcodes become others when they run first: String8 does, and AggStep one that EXPLAIN
+ * never shows. */
+static bool is_same_opcode(const char *read, const char *live)
 {
-	size_t size = strcspn(a, "018");
-
-	return !strcmp(a, b) || (size && size == strcspn(b, "018") && !strncmp(a, b, size));
+	return !strcmp(read, live) || !*live || (!strcmp(read, "String8") && !strcmp(live, "String"));
 }
 
 static bool is_same_operand(int32_t live, int32_t read, int32_t moved)
@@ -444,11 +485,13 @@ bool plan_match(struct plan *plan, const struct opcode_library *library, const s
 
 		for (; at < count && is_explain(library, &opcodes[at]); at++)
 			keeps = true;
-		if (at >= count || !is_same_opcode(opcode->name, library->names[opcodes[at].opcode]))
+		if (at >= count || !is_same_opcode(opcode->name, library->names[opcodes[at].opcode]) ||
+		    (!keeps && (!is_same_operand(opcodes[at].p2, opcode->bytes.p2, opcode->to) ||
+		                !is_same_operand(opcodes[at].p3, opcode->bytes.p3, opcode->to_p3)))) {
+			debug_log(DEBUG_HOOKS, "plan: opcode %u of %u is not the same: %s", at, count,
+			          opcode->name);
 			return false;
-		if (!keeps && (!is_same_operand(opcodes[at].p2, opcode->bytes.p2, opcode->to) ||
-		               !is_same_operand(opcodes[at].p3, opcode->bytes.p3, opcode->to_p3)))
-			return false;
+		}
 		opcode->address = at;
 		opcode->bytes = opcodes[at];
 	}

@@ -16,15 +16,16 @@
 #include "watch/opcode_places.h"
 
 struct plan_node {
-	int32_t id, parent; /* as EXPLAIN QUERY PLAN has them; 0: the statement */
+	int32_t id, parent; /* as EXPLAIN QUERY PLAN has them, but for loops; parent 0: the statement */
+	uint32_t at;        /* the opcode that its Explain stands before */
 	char detail[512];
 };
 
 struct plan_opcode {
 	struct opcode_bytes bytes;
 	const char *name;
-	uint32_t address; /* in the statement's program */
-	int32_t node;     /* an id, 0: the statement's own */
+	uint32_t address;  /* in the statement's program */
+	int32_t node;      /* an id, 0: the statement's own */
 	int32_t to, to_p3; /* the opcodes at P2 and at P3, if they are jumps */
 };
 

@@ -82,8 +82,8 @@ static void free_due(struct calling *calling)
 	calling->due = NULL;
 }
 
-static void set_due(const struct run *run, const struct opcode_bytes *opcodes, uint32_t count_, const char *text,
-                    uint64_t program)
+static void set_due(const struct run *run, const struct opcode_bytes *opcodes, uint32_t count_,
+                    const char *text, uint64_t program)
 {
 	struct calling *calling = calling_here();
 	struct program_due *due = calling ? malloc(sizeof *due + count_ * sizeof *opcodes) : NULL;
@@ -297,7 +297,8 @@ void programs_read_due(struct calling *calling, const void *subject, const void 
 	sqlite3_mutex *mutex;
 	struct call quiet;
 
-	if ((subject != due->stmt && subject != due->db) || (around && (around->run || around->is_quiet)) || !library)
+	if ((subject != due->stmt && subject != due->db) || (around && (around->run || around->is_quiet)) ||
+	    !library)
 		return;
 	statements_begin_quiet(&quiet, __builtin_frame_address(0));
 	mutex = due->library->api->db_mutex(due->db);

@@ -21,8 +21,8 @@ int programs_take(struct writer *writer, const struct program_record *record, si
 	int64_t statement, library;
 	int code;
 
-	if (size < sizeof *record || (uint64_t)record->query_size + record->library_size + record->plan_size >
-	                                     size - sizeof *record)
+	if (size < sizeof *record ||
+	    (uint64_t)record->query_size + record->library_size + record->plan_size > size - sizeof *record)
 		return SQLITE_OK;
 	statement = intern_statement(writer, record->text, record->query_size, record->flags & QUERY_TEXT_CUT,
 	                             true, 0);

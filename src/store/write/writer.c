@@ -106,8 +106,9 @@ static const char *const statement_sql[WRITE_STATEMENTS] = {
 	[WRITE_PLAN] = "INSERT OR IGNORE INTO plans (plan_hash, plan) VALUES (?1, ?2)",
 	[WRITE_PLAN_NODE] = "INSERT OR IGNORE INTO plan_nodes (program, node, parent, detail)"
 			    " VALUES (?1, ?2, ?3, ?4)",
-	[WRITE_PROGRAM_OPCODE] = "INSERT OR IGNORE INTO program_opcodes (program, address, node, opcode, p1, p2, p3, p5)"
-				 " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+	[WRITE_PROGRAM_OPCODE] =
+		"INSERT OR IGNORE INTO program_opcodes (program, address, node, opcode, p1, p2, p3, p5)"
+		" VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
 };
 
 /* --- prepared statements ------------------------------------------------------- */
