@@ -216,6 +216,44 @@ CREATE TABLE libraries (
 	version TEXT    NOT NULL
 );
 
+-- The programs that SQLite executed for statements with samples, and their plans; queries.program
+-- names them. id: a hash of the text, the library and the opcodes. plan_hash: of the plan as a
+-- tree, without numbers that move.
+CREATE TABLE programs (
+	id            INTEGER PRIMARY KEY,
+	statement     INTEGER NOT NULL, -- a row of statements
+	library       INTEGER NOT NULL, -- a row of libraries
+	plan_hash     INTEGER NOT NULL,
+	first_seen_ns INTEGER NOT NULL
+);
+CREATE TABLE plans (
+	plan_hash INTEGER PRIMARY KEY,
+	plan      TEXT NOT NULL -- a line a node, indented by its depth
+);
+
+-- The nodes of a program's plan, as EXPLAIN QUERY PLAN has them, but that a loop inside another
+-- one is its child; then those for what EXPLAIN QUERY PLAN does not name. parent 0: the statement.
+CREATE TABLE plan_nodes (
+	program INTEGER NOT NULL,
+	node    INTEGER NOT NULL,
+	parent  INTEGER NOT NULL,
+	detail  TEXT    NOT NULL,
+	PRIMARY KEY (program, node)
+) WITHOUT ROWID;
+
+-- node 0: the statement's own.
+CREATE TABLE program_opcodes (
+	program INTEGER NOT NULL,
+	address INTEGER NOT NULL, -- as in trace_log.opcode
+	node    INTEGER NOT NULL,
+	opcode  TEXT    NOT NULL,
+	p1      INTEGER NOT NULL,
+	p2      INTEGER NOT NULL,
+	p3      INTEGER NOT NULL,
+	p5      INTEGER NOT NULL,
+	PRIMARY KEY (program, address)
+) WITHOUT ROWID;
+
 -- One row a query that was sampled or logged. Until its end is recorded `finished` is 0, and
 -- the row says what is known so far: once `statement` is there also when it began, how long it
 -- had run at its last sample, and how many it has; cpu_time_ns is what they add up to. All its
@@ -277,7 +315,8 @@ CREATE TABLE queries (
 	major_faults       INTEGER NOT NULL DEFAULT 0,
 	minor_faults       INTEGER NOT NULL DEFAULT 0,
 	voluntary_switches INTEGER NOT NULL DEFAULT 0,
-	involuntary_switches INTEGER NOT NULL DEFAULT 0
+	involuntary_switches INTEGER NOT NULL DEFAULT 0,
+	program            INTEGER NOT NULL DEFAULT 0
 	-- end of columns.h
 );
 CREATE INDEX queries_by_query_id ON queries (query_id);
@@ -302,6 +341,7 @@ CREATE TABLE samples (
 	size               INTEGER NOT NULL,
 	labels             INTEGER NOT NULL DEFAULT 0,
 	context            INTEGER NOT NULL DEFAULT 0,
+	opcode             INTEGER NOT NULL DEFAULT 0,
 	wait_ns            INTEGER NOT NULL DEFAULT 0,
 	wait               INTEGER NOT NULL DEFAULT 0,
 	span               INTEGER NOT NULL DEFAULT 0
@@ -540,6 +580,7 @@ SELECT
 	CASE WHEN h.id IS NULL THEN coalesce(g.labels, '{}') WHEN g.id IS NULL THEN h.labels ELSE (SELECT '{' || group_concat(v.member) || '}' FROM label_values AS v WHERE v.labels = h.id OR (v.labels = g.id AND NOT EXISTS (SELECT 1 FROM label_values AS w WHERE w.labels = h.id AND w.key = v.key))) END AS labels,
 	coalesce(c.otel_trace_id, nullif(h.otel_trace_id, ''), g.otel_trace_id, '') AS otel_trace_id,
 	coalesce(c.otel_span_id, nullif(h.otel_span_id, ''), g.otel_span_id, '') AS otel_span_id,
+	nullif(s.opcode, 0) AS opcode,
 	s.wait_ns AS wait_ns,
 	iif(s.wait, (SELECT w.name FROM wait_causes AS w WHERE w.cause = s.wait & 255), '') AS wait_cause,
 	iif(s.wait >> 8, (SELECT w.name FROM wait_objects AS w WHERE w.object = s.wait >> 8), '') AS wait_object,
@@ -616,16 +657,19 @@ SELECT
 	q.major_faults AS major_faults,
 	q.minor_faults AS minor_faults,
 	q.voluntary_switches AS voluntary_switches,
-	q.involuntary_switches AS involuntary_switches
+	q.involuntary_switches AS involuntary_switches,
+	CAST(coalesce(u.plan_hash, 0) AS INTEGER) AS plan_hash
 	-- end of columns.h
 FROM queries AS q
 LEFT JOIN queries AS i ON i.id = q.initial
 LEFT JOIN queries AS p ON p.id = q.parent
 LEFT JOIN statements AS x ON x.id = q.statement
 LEFT JOIN libraries AS l ON l.id = q.library
+
 LEFT JOIN label_sets AS g ON g.id = q.labels
 LEFT JOIN label_sets AS h ON h.id = x.labels
 LEFT JOIN trace_contexts AS c ON c.id = q.context
+LEFT JOIN programs AS u ON u.id = q.program
 WHERE q.finished OR q.statement;
 
 -- The statements of each program, with all their runs: see statement_counters.
@@ -1039,3 +1083,65 @@ FROM (
 	FROM statements GROUP BY normalized_query_hash) AS x
 CROSS JOIN function_sums AS f ON f.statement = x.id
 ORDER BY self_value DESC, total_value DESC, function;
+
+-- WHERE query_id = …: the time of a run in each node of its plan. node 0 is the statement's own
+-- work; node NULL, without a detail, what is not known, or not of its program. total: with the
+-- nodes below. Per cents are of the run's CPU samples, and error_ms is one standard error of total_ms. wait_ms: wall time beyond
+-- CPU time, where wall time was sampled, too. The sums of a run travel as in function_sums.
+CREATE VIEW plan_times AS
+SELECT
+	q.query_id AS query_id,
+	CAST(coalesce(x.normalized_query_hash, 0) AS INTEGER) AS normalized_query_hash,
+	CAST(g.plan_hash AS INTEGER) AS plan_hash,
+	CAST(nullif(substr(t.value, 1, 20) + 0, -1) AS INTEGER) AS node,
+	CAST(n.parent AS INTEGER) AS parent,
+	coalesce(n.detail, iif(substr(t.value, 1, 20) + 0 = 0, '(statement)', '')) AS detail,
+	CAST(round(substr(t.value, 21, 20) / 1e6, 3) AS REAL) AS self_ms,
+	CAST(round(substr(t.value, 41, 20) / 1e6, 3) AS REAL) AS total_ms,
+	CAST(round(100.0 * substr(t.value, 21, 20) / nullif(substr(t.value, 61, 20) + 0, 0), 2) AS REAL) AS self_percent,
+	CAST(round(100.0 * substr(t.value, 41, 20) / nullif(substr(t.value, 61, 20) + 0, 0), 2) AS REAL) AS total_percent,
+	CAST(round(substr(t.value, 81, 20) / 1e6, 3) AS REAL) AS error_ms,
+	CAST(round(max(0, substr(t.value, 101, 20) - substr(t.value, 21, 20)) / 1e6, 3) AS REAL) AS wait_ms,
+	CAST(substr(t.value, 121, 20) AS INTEGER) AS samples,
+	q.session AS session_id
+FROM queries AS q
+JOIN programs AS g ON g.id = q.program
+LEFT JOIN statements AS x ON x.id = q.statement
+CROSS JOIN json_each((
+	WITH RECURSIVE
+	sums (node, cpu, real, square, samples) AS MATERIALIZED (
+		SELECT coalesce(o.node, -1),
+		       sum(iif(r.trace_type = 'CPU', s.weight * r.period_ns, 0)),
+		       sum(iif(r.trace_type = 'Real', s.weight * r.period_ns, 0)),
+		       sum(iif(r.trace_type = 'CPU', 1.0 * s.weight * r.period_ns * s.weight * r.period_ns, 0)),
+		       sum(r.trace_type = 'CPU')
+		FROM samples AS s
+		JOIN series AS r ON r.id = s.series
+		LEFT JOIN program_opcodes AS o ON o.program = q.program AND o.address = nullif(s.opcode, 0)
+		WHERE s.timestamp_ns BETWEEN q.first_ns AND q.last_ns AND s.query = q.id
+		GROUP BY 1),
+	-- Each node and those that it is in.
+	around (node, outer) AS (
+		SELECT node, node FROM plan_nodes WHERE program = q.program
+		UNION ALL SELECT 0, 0
+		UNION ALL SELECT -1, -1
+		UNION
+		SELECT a.node, p.parent
+		FROM around AS a
+		JOIN plan_nodes AS p ON p.program = q.program AND p.node = a.outer
+		WHERE p.parent <> 0)
+	SELECT '[' || group_concat(printf('"%020d%020d%020d%020d%020d%020d%020d"', outer, self, total,
+	                                  whole, error, wall, samples)) || ']'
+	FROM (
+		SELECT a.outer AS outer,
+		       sum(iif(a.node = a.outer, coalesce(cpu, 0), 0)) AS self,
+		       sum(coalesce(cpu, 0)) AS total,
+		       (SELECT sum(cpu) FROM sums) AS whole,
+		       CAST(sqrt(sum(coalesce(square, 0))) AS INTEGER) AS error,
+		       sum(iif(a.node = a.outer, coalesce(real, 0), 0)) AS wall,
+		       sum(iif(a.node = a.outer, coalesce(samples, 0), 0)) AS samples
+		FROM around AS a LEFT JOIN sums ON sums.node = a.node
+		GROUP BY a.outer
+		HAVING a.outer > 0 OR sum(coalesce(cpu, 0) + coalesce(real, 0)) > 0))) AS t
+LEFT JOIN plan_nodes AS n ON n.program = q.program AND n.node = substr(t.value, 1, 20) + 0
+ORDER BY q.query_start_ns, node IS NULL, node;

@@ -18,6 +18,7 @@
 #include "sql/trace_names.h"
 #include "watch/session_labels.h"
 #include "watch/hooks.h"
+#include "watch/opcode_places.h"
 #include "watch/calling.h"
 #include "watch/session.h"
 #include "watch/trace_fallback.h"
@@ -32,7 +33,7 @@ static int attach_later_connection(sqlite3 *db, char **error, const sqlite3_api_
 	char *ignored = NULL;
 
 	(void)error;
-	if (library && process_running()) {
+	if (library && process_running() && !opcode_library_learning()) {
 		call_enter(&call, library, __builtin_frame_address(0));
 		attach_connection(db, false, &ignored);
 		sqlite3_free(ignored);

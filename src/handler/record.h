@@ -26,6 +26,8 @@ enum record_kind {
 	RECORD_LABELS = 8,     /* struct label_record of label/sets.h */
 	RECORD_SPANS = 10,     /* span/span_record.h */
 	RECORD_SPAN_SITE = 11, /* the same */
+	RECORD_PROGRAM = 12,
+	RECORD_PROGRAM_ROWS = 13,
 };
 
 #define TRACE_MAX_FRAMES 512
@@ -90,6 +92,7 @@ enum sample_field_tag {
 	FIELD_LABELS = 3,
 	FIELD_TRACE_CONTEXT = 4, /* struct trace_context */
 	FIELD_SPAN = 5,          /* uint64_t: the span that ran on the thread */
+	FIELD_OPCODE = 6, /* uint32_t: the number of the opcode of its program that the statement executed */
 	SAMPLE_FIELDS = 7,       /* above all tags */
 };
 

@@ -7,6 +7,7 @@
 
 #include "handler/labels.h"
 #include "handler/ledger.h"
+#include "handler/opcode.h"
 #include "handler/ring.h"
 #include "handler/running.h"
 #include "handler/timer.h"
@@ -46,7 +47,7 @@ struct fields {
 
 #define FIELDS_BYTES_MAX                                                                 \
 	(SAMPLE_FIELD_BYTES(sizeof(int64_t)) + SAMPLE_FIELD_BYTES(sizeof(struct wait_field)) + \
-	 SAMPLE_FIELD_BYTES(LABELS_MAX * sizeof(uint64_t)) + SAMPLE_FIELD_BYTES(sizeof(uint64_t)))
+	 SAMPLE_FIELD_BYTES(LABELS_MAX * sizeof(uint64_t)) + 2 * SAMPLE_FIELD_BYTES(sizeof(uint64_t)))
 
 static void add_field(struct fields *fields, uint32_t tag, const void *content, size_t size)
 {
@@ -119,6 +120,7 @@ static bool store(struct thread *thread, struct ring *ring, const struct query_t
 	struct labels *labels = &thread->handler.labels;
 	struct fields fields = { .count = 0 };
 	const uint64_t span = span_current.id;
+	const uint32_t opcode = opcode_running(thread, tag, ucontext, &trace);
 	labels_collect(labels, ucontext, &thread->stack, thread->handler.trace, trace.depth, counts->labels);
 	if (!seen->is_timed)
 		add_field(&fields, FIELD_VALUE, &seen->value, sizeof(seen->value));
@@ -126,6 +128,8 @@ static bool store(struct thread *thread, struct ring *ring, const struct query_t
 		add_field(&fields, FIELD_WAIT, seen->wait, sizeof(*seen->wait));
 	if (labels->count != 0)
 		add_field(&fields, FIELD_LABELS, labels->numbers, labels->count * sizeof(uint64_t));
+	if (opcode != OPCODE_UNKNOWN)
+		add_field(&fields, FIELD_OPCODE, &opcode, sizeof(opcode));
 	if (span != 0)
 		add_field(&fields, FIELD_SPAN, &span, sizeof(span));
 	trace.depth = trace.depth > seen->skipped ? trace.depth - seen->skipped : 0;

@@ -25,6 +25,7 @@
 #include "handler/unwind/unwind.h"
 
 struct ring;
+struct opcode_places;
 
 /* Keeps the compiler from moving what the handler reads across this point; the handler
  * runs on the same thread, so the processor needs no fence. */
@@ -47,6 +48,9 @@ struct query_counts {
 	uint64_t truncated;
 	uint64_t worker_cpu_ns; /* not the handler's: CPU time of its worker threads */
 	uint64_t labels;        /* the number of the query's own label set, 0: none */
+	/* A SQLite statement, and where its running opcode is found (opcode.h); NULL: not known. */
+	const void *statement;
+	const struct opcode_places *opcodes;
 	bool has_waits;         /* else the sums are of an earlier run */
 	uint64_t waits[WAIT_SUMS];
 };

@@ -279,6 +279,7 @@ static void fill_record(struct query_record *record, const struct query_run *run
 	record->sorts = end->sorts;
 	record->autoindexes = end->autoindexes;
 	record->memory_usage = end->memory_usage;
+	record->program = end->program;
 	for (int type = 0; type < TRACE_TYPES; type++) {
 		record->samples[type] = load(&run->counts.samples[type]);
 		record->weights[type] = load(&run->counts.weights[type]);

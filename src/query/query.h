@@ -123,6 +123,7 @@ struct query_end {
 	const char *library;    /* the SQLite library: version, a space, path */
 	const char *expanded;   /* the text with the values that were bound */
 	bool was_prepared_only; /* all of its time was preparation */
+	uint64_t program;       /* as in struct program_record; 0: not known */
 	int64_t exception_code;
 	const char *exception;
 	uint64_t result_rows, vm_steps, fullscan_steps, sorts, autoindexes, reprepares, memory_usage;

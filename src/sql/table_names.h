@@ -16,6 +16,7 @@
 	_(traces)                                                                                            \
 	_(statement_stats)                                                                                   \
 	_(label_history)                                                                                     \
+	_(plan_times)                                                                                        \
 	_(settings)                                                                                          \
 	_(metrics)                                                                                           \
 	_(processes)                                                                                         \

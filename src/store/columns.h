@@ -79,6 +79,8 @@
 	FILED(context, INTEGER, COLUMN_ZERO, sample->context) \
 	SHOWN(otel_trace_id, TEXT, 0, CONTEXT_SHOWN("otel_trace_id")) \
 	SHOWN(otel_span_id, TEXT, 0, CONTEXT_SHOWN("otel_span_id")) \
+	FILED(opcode, INTEGER, COLUMN_ZERO, sample->opcode) \
+	SHOWN(opcode, INTEGER, 0, "nullif(s.opcode, 0)") \
 	MADE(symbols, TEXT, COLUMN_HIDDEN | COLUMN_SYMBOLS) \
 	MADE(lines, TEXT, COLUMN_HIDDEN | COLUMN_LINES) \
 	STORED(wait_ns, INTEGER, COLUMN_ZERO, 0, sample->wait_ns) \
@@ -155,7 +157,9 @@
 	STORED(major_faults, INTEGER, COLUMN_ZERO, 0, record->account.major_faults) \
 	STORED(minor_faults, INTEGER, COLUMN_ZERO, 0, record->account.minor_faults) \
 	STORED(voluntary_switches, INTEGER, COLUMN_ZERO, 0, record->account.voluntary_switches) \
-	STORED(involuntary_switches, INTEGER, COLUMN_ZERO, 0, record->account.involuntary_switches)
+	STORED(involuntary_switches, INTEGER, COLUMN_ZERO, 0, record->account.involuntary_switches) \
+	FILED(program, INTEGER, COLUMN_ZERO, record->program) \
+	SHOWN(plan_hash, INTEGER, 0, "CAST(coalesce(u.plan_hash, 0) AS INTEGER)")
 
 /* runs_0, runs_1, …: the buckets of statement_counts.h. */
 #define STATEMENT_PARTS(PART) PART(0) STATEMENT_LATER_PARTS(PART)

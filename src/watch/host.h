@@ -28,6 +28,9 @@ struct host_library {
 	/* Relaxed atomics: the hooks see its own calls of its own functions, as sqlite3_exec()'s;
 	 * and, besides, the host's calls of sqlite3_step(). */
 	bool calls_are_seen, steps_are_seen;
+	/* Atomic: see opcode_places.h. */
+	bool opcodes_tried;
+	const struct opcode_library *opcodes;
 };
 
 /* In the order in which they were adopted, up to the first without `api`. */

@@ -7,6 +7,7 @@
 #include "query/look.h"
 #include "query/statement_stats.h"
 #include "store/store.h"
+#include "watch/opcode_places.h"
 
 static const int statement_counters[STATEMENT_COUNTERS] = {
 	SQLITE_STMTSTATUS_VM_STEP,   SQLITE_STMTSTATUS_FULLSCAN_STEP, SQLITE_STMTSTATUS_SORT,
@@ -82,9 +83,19 @@ static void start(struct run *run)
 		__atomic_store_n(&calling_current->runs, calling_current->runs + 1, __ATOMIC_RELAXED);
 }
 
+/* For the handler: which opcode the statement executes. */
+static void show_opcodes(struct run *run)
+{
+	const struct opcode_library *opcodes = opcode_library(run->session->library);
+
+	run->query.counts.statement = run->stmt;
+	run->query.counts.opcodes = opcodes ? &opcodes->places : NULL;
+}
+
 static void start_query(struct run *run, struct thread *thread)
 {
 	query_start(&run->query, thread);
+	show_opcodes(run);
 	/* Relaxed: what is set now counts for the next run. */
 	run->query.counts.labels = __atomic_load_n(&run->session->label_number, __ATOMIC_RELAXED);
 }
@@ -229,6 +240,7 @@ struct run *runs_rename(struct run *run, const void *key)
 	/* No handler counts in it now: it has no tag. */
 	query_hide(&run->query);
 	query_hand_over(&named->query, &run->query);
+	run->query.span.id = 0; /* the other's now */
 	runs_set_statement(named, NULL);
 	__atomic_store_n(&named->is_private, run->is_private, __ATOMIC_RELAXED);
 	named->own = run->own;
@@ -265,6 +277,7 @@ void runs_prepared(struct run *run, sqlite3_stmt *stmt)
 	named->query.text = sqlite3_sql(stmt);
 	runs_name_statement(named);
 	runs_set_statement(named, stmt);
+	show_opcodes(named);
 	named->prepared = true;
 	runs_read_counters(stmt, named->at_start);
 	runs_give_back(named);

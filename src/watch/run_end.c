@@ -4,15 +4,21 @@
 #include "query/look.h"
 #include "query/statement_stats.h"
 #include "watch/run_begin.h"
+#include "watch/programs.h"
+
+static bool has_samples(const struct run *run)
+{
+	for (int type = 0; type < TRACE_TYPES; type++)
+		if (__atomic_load_n(&run->query.counts.samples[type], __ATOMIC_RELAXED))
+			return true;
+	return false;
+}
 
 bool runs_worth_logging(const struct run *run)
 {
 	if (!run->settings.log || run->own)
 		return false;
-	for (int type = 0; type < TRACE_TYPES; type++)
-		if (__atomic_load_n(&run->query.counts.samples[type], __ATOMIC_RELAXED))
-			return true;
-	return query_lasted(&run->query, run->settings.min_duration_ns);
+	return has_samples(run) || query_lasted(&run->query, run->settings.min_duration_ns);
 }
 
 static uint64_t spent(const struct run *run, int which, const int now[STATEMENT_COUNTERS])
@@ -74,6 +80,8 @@ static void write_line(const struct run *run, struct query_end *end, bool is_loc
 		 * statement anew. */
 		end->query = sqlite3_sql(run->stmt);
 		end->database = sqlite3_db_filename(session->db, "main");
+		if (!run->prepared && !run->session->traced && has_samples(run))
+			end->program = programs_see(run, end->query);
 		end->memory_usage = (uint64_t)sqlite3_stmt_status(run->stmt, SQLITE_STMTSTATUS_MEMUSED, 0);
 		if (run->settings.log_parameters && sqlite3_bind_parameter_count(run->stmt))
 			end->expanded = expanded = expand(session->db, run->stmt);

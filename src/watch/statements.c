@@ -6,6 +6,8 @@
 #include "sampler/push.h"
 #include "sampler/threads.h"
 #include "watch/recent.h"
+#include "watch/opcode_places.h"
+#include "watch/programs.h"
 #include "watch/recording.h"
 #include "watch/run_begin.h"
 #include "watch/run_end.h"
@@ -182,6 +184,8 @@ static void step_session(struct run_call *step, struct session *session, sqlite3
 	thread = sampler_thread();
 	if (!thread)
 		return;
+	if (!step->call.running)
+		opcode_library_learn(session->library, thread);
 	is_private = session_enter_private(session, thread->id);
 	/* The clocks run, and the tag is there, while another thread has the connection. */
 	run = has_runs ? continue_run(step, session, stmt, thread, &is_taken) : NULL;
@@ -375,6 +379,7 @@ int statement_reset(const struct host_library *library, sqlite3_stmt *stmt, stat
 	bool is_taken;
 	int rc;
 
+	programs_read(stmt, frame);
 	if (recent_enter(&call, library, stmt, frame, false)) {
 		rc = reset(stmt);
 		end_recent(&call, rc);
@@ -386,6 +391,8 @@ int statement_reset(const struct host_library *library, sqlite3_stmt *stmt, stat
 	runs_enter_call(&call.call, library, frame);
 	rc = take_run_to_end(&call, session, stmt, &is_taken) ? reset_and_end(&call, reset) : reset(stmt);
 	call_leave(&call.call);
+	if (rc == SQLITE_OK)
+		programs_read(stmt, frame);
 	return rc;
 }
 
@@ -397,10 +404,13 @@ int statement_finalize(const struct host_library *library, sqlite3_stmt *stmt,
 	int reset_rc, rc;
 	bool is_taken;
 
+	programs_read(stmt, frame);
 	if (!session && is_alone())
 		return recording_finalize(stmt, finalize);
 	runs_enter_call(&call.call, library, frame);
 	reset_rc = take_run_to_end(&call, session, stmt, &is_taken) ? reset_and_end(&call, reset) : SQLITE_OK;
+	if (reset_rc == SQLITE_OK)
+		programs_read(stmt, frame);
 	if (is_taken)
 		runs_statement_goes(stmt);
 	if (session)
@@ -461,6 +471,7 @@ void statement_prepare_begin(struct run_call *prepare, const struct host_library
 	bool is_private;
 
 	*prepare = (struct run_call){ .run = NULL };
+	programs_read(db, frame);
 	if (sessions_idle())
 		return;
 	runs_enter_call(&prepare->call, library, frame);
@@ -474,6 +485,8 @@ void statement_prepare_begin(struct run_call *prepare, const struct host_library
 		return;
 	thread = sampler_thread();
 	if (!thread)
+		return;
+	opcode_library_learn(library, thread);
 		return;
 	is_private = session_enter_private(session, thread->id);
 	if (begin_run(prepare, session, NULL, thread, is_private)) {

@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "watch/operations.h"
+#include "watch/programs.h"
 #include "watch/recording.h"
 #include "watch/statements.h"
 #include "watch/watch_sql.h"
@@ -142,6 +143,8 @@ WRAPPER int wrap_exec(int number, sqlite3 *db, const char *sql, exec_callback *c
 	              : real[number].exec(db, sql, NULL, context, error);
 	operation_end_exec(&operation, rc);
 	statement_exec_end(&exec.call);
+	if (rc == SQLITE_OK)
+		programs_read(db, FRAME);
 	return rc;
 }
 

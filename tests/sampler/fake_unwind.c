@@ -6,6 +6,8 @@
 
 #include <errno.h>
 
+#include "handler/opcode.h"
+
 const unsigned unwind_memo_bytes = 256;
 int fake_depth = 5;
 bool fake_truncated;
@@ -24,7 +26,14 @@ struct unwind_result unwind_trace(const void *ucontext, const struct unwind_stac
 		fake_unwind_hook();
 	for (int i = 0; i < depth; i++)
 		trace[i] = (uint64_t)i + 1;
-	return (struct unwind_result){ depth, fake_truncated || depth < fake_depth, 1 };
+	return (struct unwind_result){ depth, fake_truncated || depth < fake_depth, 1, false };
+}
+
+uint32_t opcode_running(const struct thread *thread, const struct query_tag *tag, const void *ucontext,
+                        const struct unwind_result *trace)
+{
+	(void)thread, (void)tag, (void)ucontext, (void)trace;
+	return OPCODE_UNKNOWN;
 }
 
 void unwind_watched(const void *ucontext, const struct unwind_stack *stack, struct unwind_watch *watch,

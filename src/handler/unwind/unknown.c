@@ -142,7 +142,7 @@ struct unwind_result unwind_unknown(const void *ucontext, const struct code_map 
 	if (!enter_known(&view, leaf.sp) && !enter_unknown(&view, leaf.sp)) {
 		stack_copy_end(&view.copy);
 		count_walk(watch, UNWIND_BAD_READ);
-		return (struct unwind_result){ 1, true, map->generation };
+		return (struct unwind_result){ 1, true, map->generation, false };
 	}
 	full_begin(&full, ucontext);
 	for (;;) {
@@ -165,5 +165,5 @@ struct unwind_result unwind_unknown(const void *ucontext, const struct code_map 
 		count_walk(watch, UNWIND_NO_RULE);
 	else if (end == RULE_OUT_OF_BOUNDS)
 		count_walk(watch, UNWIND_BAD_READ);
-	return (struct unwind_result){ (int)n, end != RULE_AT_BOTTOM, map->generation };
+	return (struct unwind_result){ (int)n, end != RULE_AT_BOTTOM, map->generation, false };
 }

@@ -81,6 +81,11 @@ static void memo_shift(struct unwind_memo *memo, uint32_t from, uint32_t to)
 	memo->count = to + length;
 }
 
+const struct unwind_frame *unwind_memo_frame(const struct unwind_memo *memo, uint32_t number)
+{
+	return &memo->frames[number].at;
+}
+
 static bool same_frame(const struct unwind_frame *a, const struct unwind_frame *b)
 {
 #ifdef ARCH_HAS_LINK
@@ -222,7 +227,7 @@ written:;
 		unwind_count(UNWIND_NO_RULE);
 	else if (end == RULE_OUT_OF_BOUNDS)
 		unwind_count(UNWIND_BAD_READ);
-	return (struct unwind_result){ (int)n, end != RULE_AT_BOTTOM, map->generation };
+	return (struct unwind_result){ (int)n, end != RULE_AT_BOTTOM, map->generation, memo != NULL };
 }
 
 /* Not inlined: each walk has its own frame. */
@@ -303,7 +308,7 @@ trace_anew(const void *ucontext, const struct unwind_stack *stack, const struct 
            struct unwind_memo *memo, uint64_t *trace, int max)
 {
 	const struct unwind_frame leaf = arch_interrupted_frame(ucontext);
-	struct unwind_result result = { 0, true, map != NULL ? map->generation : 0 };
+	struct unwind_result result = { 0, true, map != NULL ? map->generation : 0, false };
 
 	if (max <= 0)
 		return result;
@@ -354,7 +359,7 @@ struct unwind_result unwind_trace(const void *ucontext, const struct unwind_stac
 		const struct unwind_frame leaf = arch_interrupted_frame(ucontext);
 		const uint32_t depth = memo_repeat(memo, map, stack, &leaf, trace, max);
 		if (depth != 0)
-			return (struct unwind_result){ (int)depth, false, map->generation };
+			return (struct unwind_result){ (int)depth, false, map->generation, true };
 	}
 	return trace_anew(ucontext, stack, map, memo, trace, max);
 }

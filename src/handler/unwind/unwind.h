@@ -47,6 +47,7 @@ struct unwind_result {
 	int depth;           /* entries written, >= 1 unless max is 0 */
 	bool truncated;      /* the bottom of the stack was not reached */
 	uint32_t generation; /* of the code map used */
+	bool kept;           /* the memo has its frames */
 };
 
 /* Writes at most `max` addresses, leaf first: the interrupted address itself, then for
@@ -59,5 +60,9 @@ struct unwind_result unwind_trace(const void *ucontext, const struct unwind_stac
 /* Walks at most `max` frames again, for `watch`. */
 void unwind_watched(const void *ucontext, const struct unwind_stack *stack, struct unwind_watch *watch,
                     int max);
+
+/* A frame of the trace just unwound, which the memo has kept, leaf first. */
+struct unwind_frame;
+const struct unwind_frame *unwind_memo_frame(const struct unwind_memo *memo, uint32_t number);
 
 #endif

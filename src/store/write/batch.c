@@ -15,6 +15,7 @@
 #include "store/write/batch.h"
 #include "store/write/intern.h"
 #include "store/write/labels.h"
+#include "store/write/programs.h"
 #include "store/write/sample_rows.h"
 #include "store/write/spans.h"
 #include "store/write/statements.h"
@@ -34,6 +35,7 @@ struct sample_fields {
 	struct trace_context context;
 	struct wait_field wait; /* zero: of none */
 	uint64_t span;
+	uint32_t opcode; /* 0: not known */
 	size_t skipped;
 };
 
@@ -57,6 +59,8 @@ static struct sample_fields read_fields(const struct sample_record *record, size
 			memcpy(&fields.wait, field->content, sizeof fields.wait);
 		} else if (field->tag == FIELD_SPAN && field->size == sizeof fields.span) {
 			memcpy(&fields.span, field->content, sizeof fields.span);
+		} else if (field->tag == FIELD_OPCODE && field->size == sizeof fields.opcode) {
+			memcpy(&fields.opcode, field->content, sizeof fields.opcode);
 		} else {
 			fields.skipped++;
 		}
@@ -135,6 +139,7 @@ static int take_sample(struct writer *writer, const struct sample_record *record
 		.beyond = beyond_periods(record, &fields),
 		.wait_ns = (int64_t)fields.wait.ns,
 		.wait = fields.wait.cause | (int64_t)fields.wait.object << 8,
+		.opcode = fields.opcode,
 		.truncated = (record->flags & SAMPLE_TRUNCATED) || record->depth > TRACE_MAX_FRAMES,
 		.span = UINT32_MAX,
 		.request_span = fields.span,
@@ -388,6 +393,8 @@ static int take_record(struct writer *writer, unsigned kind, const void *record,
 	case RECORD_LABELS: return labels_take(writer, record, size);
 	case RECORD_SPANS: return spans_take(writer, record, size);
 	case RECORD_SPAN_SITE: spans_take_site(writer, record, size); return SQLITE_OK;
+	case RECORD_PROGRAM: return programs_take(writer, record, size);
+	case RECORD_PROGRAM_ROWS: return programs_take_rows(writer, record, size);
 	default: return SQLITE_OK;
 	}
 }

@@ -23,6 +23,7 @@
 #include "store/control.h"
 #include "store/write/labels.h"
 #include "store/write/spans.h"
+#include "store/write/programs.h"
 #include "store/write/statements.h"
 
 #define WAL_MAX_BYTES (16 << 20)
@@ -169,7 +170,7 @@ static int remove_unused_rows(sqlite3 *db, int64_t epoch)
 		code = run(db, "DELETE FROM processes WHERE id NOT IN (SELECT process FROM threads)"
 		               " AND id NOT IN (SELECT process FROM queries)"
 		               " AND id NOT IN (SELECT process FROM losses)");
-	return code;
+	return code ? code : programs_remove_unused(db);
 }
 
 static int remove_queries(sqlite3 *db, const struct cut *cut)

@@ -77,6 +77,10 @@ enum writer_statement {
 	WRITE_SPAN_LINK,
 	WRITE_REMOVE_NOTES,
 	WRITE_REMOVE_TRACE,
+	WRITE_PROGRAM,
+	WRITE_PLAN,
+	WRITE_PLAN_NODE,
+	WRITE_PROGRAM_OPCODE,
 	WRITE_STATEMENTS,
 };
 
@@ -95,7 +99,7 @@ struct pending_sample {
 	int64_t labels, context;
 	int64_t wait_ns, wait; /* of a wait: its duration; its cause, and its object << 8 */
 	uint32_t span;  /* index into writer.spans; UINT32_MAX: no query */
-	uint32_t cpu_id, weight;
+	uint32_t cpu_id, weight, opcode;
 	bool truncated;
 	uint64_t request_span; /* that the sample fell into, 0: none */
 };

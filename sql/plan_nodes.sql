@@ -1,0 +1,31 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- The nodes of the plans of the runs that are selected (see selected.sql), with their time: the
+-- plan that took most first. node -1 is what is not known, node 0 the statement's own work.
+-- Parameters: :trace_type; :limit, plans at most.
+WITH runs AS MATERIALIZED (
+	SELECT r.id, r.first_ns, r.last_ns, g.plan_hash, g.id AS program
+	FROM temp.selected_runs AS r JOIN programs AS g ON g.id = r.program),
+times AS MATERIALIZED (
+	SELECT runs.plan_hash, coalesce(o.node, -1) AS node,
+	       sum(s.weight * r.period_ns + s.size) AS ns,
+	       sum(1.0 * (s.weight * r.period_ns + s.size) * (s.weight * r.period_ns + s.size)) AS square
+	FROM runs
+	CROSS JOIN samples AS s ON s.timestamp_ns BETWEEN runs.first_ns AND runs.last_ns AND s.query = runs.id
+	JOIN series AS r ON r.id = s.series AND r.trace_type = :trace_type
+	LEFT JOIN program_opcodes AS o ON o.program = runs.program AND o.address = nullif(s.opcode, 0)
+	GROUP BY 1, 2),
+plan AS MATERIALIZED (
+	SELECT plan_hash, sum(ns) AS ns,
+	       (SELECT count(*) FROM runs WHERE runs.plan_hash = times.plan_hash) AS runs,
+	       (SELECT max(program) FROM runs WHERE runs.plan_hash = times.plan_hash) AS program
+	FROM times GROUP BY plan_hash ORDER BY ns DESC LIMIT coalesce(:limit, 3))
+SELECT plan.plan_hash, plan.runs, x.query, n.node, n.parent, n.detail, coalesce(t.ns, 0), coalesce(t.square, 0)
+FROM plan
+JOIN programs AS g ON g.id = plan.program
+JOIN statements AS x ON x.id = g.statement
+JOIN (
+	SELECT program, node, parent, detail FROM plan_nodes
+	UNION ALL SELECT id, 0, 0, '(statement)' FROM programs
+	UNION ALL SELECT id, -1, 0, '(not known)' FROM programs) AS n ON n.program = plan.program
+LEFT JOIN times AS t ON t.plan_hash = plan.plan_hash AND t.node = n.node
+ORDER BY plan.ns DESC, plan.plan_hash, n.node <= 0, abs(n.node);

@@ -1,0 +1,22 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- The opcodes of the programs of the runs that are selected (see selected.sql), with their time.
+-- Parameters: :trace_type.
+WITH runs AS MATERIALIZED (
+	SELECT id, first_ns, last_ns, program FROM temp.selected_runs WHERE program),
+newest AS (SELECT max(program) AS program FROM (SELECT program FROM runs ORDER BY id DESC LIMIT 1)),
+times AS MATERIALIZED (
+	SELECT s.opcode AS address, sum(s.weight * r.period_ns + s.size) AS ns
+	FROM runs
+	JOIN newest USING (program)
+	CROSS JOIN samples AS s ON s.timestamp_ns BETWEEN runs.first_ns AND runs.last_ns AND s.query = runs.id
+	JOIN series AS r ON r.id = s.series AND r.trace_type = :trace_type
+	GROUP BY 1)
+SELECT o.address, o.opcode, o.p1, o.p2, o.p3, o.p5,
+       round(t.ns / 1e6, 3) AS self_ms,
+       round(100.0 * t.ns / (SELECT sum(ns) FROM times), 1) AS self_percent,
+       coalesce(n.detail, '') AS node
+FROM program_opcodes AS o
+JOIN newest USING (program)
+LEFT JOIN plan_nodes AS n ON n.program = o.program AND n.node = o.node
+LEFT JOIN times AS t ON t.address = o.address
+ORDER BY o.address;

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The statement is alive, and its thread stands still: the interpreter's frame is on the
+ * stack, inside the frame of the call that works for the statement. The outermost such frame
+ * is the statement's; further in are those of statements that it runs itself.
+ */
+#include "handler/opcode.h"
+
+#include "handler/unwind/full.h"
+
+#define WORD sizeof(uintptr_t)
+
+static uintptr_t word_at(const void *base, uint32_t offset)
+{
+	return *(const volatile uintptr_t *)((const char *)base + offset);
+}
+
+static uint32_t number_at(const void *base, uint32_t offset)
+{
+	return *(const volatile uint32_t *)((const char *)base + offset);
+}
+
+bool opcode_read_place(int32_t place, const uint64_t *registers, uintptr_t sp, uintptr_t cfa,
+                       uintptr_t *value)
+{
+	if (place <= 0) {
+		*value = registers[-1 - place];
+		return true;
+	}
+	if ((uintptr_t)place * WORD > cfa - sp)
+		return false;
+	*value = word_at((const void *)(cfa - (uintptr_t)place * WORD), 0);
+	return true;
+}
+
+/* The frame's registers: steps with all of them, from the interrupted frame to number `to`. */
+static bool read_registers(struct full_walk *walk, const struct thread *thread, const void *ucontext,
+                           const struct unwind_frame *leaf, uint32_t to)
+{
+	const struct code_map *map = code_map_current();
+	const struct unwind_bounds bounds = { leaf->sp - ARCH_RED_ZONE, thread->stack.end & ~(uintptr_t)7,
+		                              NULL };
+	struct unwind_frame frame = *leaf;
+
+	full_begin(walk, ucontext);
+	for (uint32_t i = 0; i < to; i++)
+		if (map == NULL || full_step(walk, ucontext, map, &bounds, i, &frame) != RULE_STEPPED)
+			return false;
+	return true;
+}
+
+/* The number of the opcode at `address` in the program, OPCODE_UNKNOWN: none is there. The
+ * first one runs once, and its address is that of the program, which other places hold. */
+static uint32_t number_of(const struct opcode_places *at, const void *statement, uintptr_t address)
+{
+	uintptr_t offset = address - word_at(statement, at->a_op);
+
+	return offset != 0 && offset < (uintptr_t)number_at(statement, at->n_op) * at->op_bytes &&
+	                       offset % at->op_bytes == 0
+	               ? (uint32_t)(offset / at->op_bytes)
+	               : OPCODE_UNKNOWN;
+}
+
+static uint32_t calling_opcode(const struct opcode_places *at, const void *frame)
+{
+	for (const void *parent; (parent = (const void *)word_at(frame, at->frame_parent)) != NULL;)
+		frame = parent;
+	return number_at(frame, at->frame_pc);
+}
+
+uint32_t opcode_running(const struct thread *thread, const struct query_tag *tag, const void *ucontext,
+                        const struct unwind_result *trace)
+{
+	const struct opcode_places *at = tag->counts->opcodes;
+	const void *statement = tag->counts->statement, *trigger;
+	struct full_walk walk = { .begun = false };
+	struct unwind_frame leaf, frame, next, found, caller = { 0 };
+	uint32_t place = 0, index = 0, number;
+	uintptr_t value;
+
+	if (at == NULL || statement == NULL || tag->frame == 0 || !trace->kept)
+		return OPCODE_UNKNOWN;
+	const struct unwind_memo *memo = thread_memo((struct thread *)thread);
+	leaf = next = *unwind_memo_frame(memo, 0);
+	for (int i = 1; i < trace->depth && next.sp < tag->frame; i++) {
+		frame = next;
+		next = *unwind_memo_frame(memo, (uint32_t)i);
+		if (frame.pc - at->start < at->end - at->start) {
+			found = frame;
+			caller = next;
+			index = (uint32_t)i - 1;
+		}
+	}
+	if (caller.sp == 0)
+		return OPCODE_UNKNOWN;
+	trigger = (const void *)word_at(statement, at->frame);
+	if (trigger != NULL)
+		return calling_opcode(at, trigger);
+	for (; place < at->count; place++) {
+		if (at->places[place] == -1 - CFI_FRAME_POINTER)
+			value = found.fp;
+		else if (at->places[place] < 0 && !walk.begun &&
+		         !read_registers(&walk, thread, ucontext, &leaf, index))
+			return OPCODE_UNKNOWN;
+		else if (!opcode_read_place(at->places[place], walk.registers, found.sp, caller.sp, &value))
+			continue;
+		number = number_of(at, statement, value);
+		if (number != OPCODE_UNKNOWN)
+			return number;
+	}
+	return OPCODE_UNKNOWN;
+}

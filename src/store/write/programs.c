@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "store/write/programs.h"
+
+#include <string.h>
+
+#include "query/query_record.h"
+#include "store/write/intern.h"
+
+#define FIELDS_MAX 8
+
+static int run(struct writer *writer, enum writer_statement which)
+{
+	writer->bytes += 60;
+	return writer_run(writer, which);
+}
+
+int programs_take(struct writer *writer, const struct program_record *record, size_t size)
+{
+	sqlite3_stmt *add = writer_statement(writer, WRITE_PROGRAM);
+	sqlite3_stmt *add_plan = writer_statement(writer, WRITE_PLAN);
+	int64_t statement, library;
+	int code;
+
+	if (size < sizeof *record ||
+	    (uint64_t)record->query_size + record->library_size + record->plan_size > size - sizeof *record)
+		return SQLITE_OK;
+	statement = intern_statement(writer, record->text, record->query_size, record->flags & QUERY_TEXT_CUT,
+	                             true, 0);
+	if (statement < 0)
+		return (int)-statement;
+	library = intern_library(writer, record->text + record->query_size, record->library_size);
+	if (library < 0)
+		return (int)-library;
+	sqlite3_bind_int64(add, 1, (int64_t)record->program);
+	sqlite3_bind_int64(add, 2, statement);
+	sqlite3_bind_int64(add, 3, library);
+	sqlite3_bind_int64(add, 4, (int64_t)record->plan);
+	sqlite3_bind_int64(add, 5, (int64_t)record->seen_ns);
+	code = run(writer, WRITE_PROGRAM);
+	sqlite3_bind_int64(add_plan, 1, (int64_t)record->plan);
+	writer_bind_text(add_plan, 2, record->text + record->query_size + record->library_size,
+	                 record->plan_size);
+	return code ? code : run(writer, WRITE_PLAN);
+}
+
+/* Splits a line at its tabs; the last field has what is left. Returns how many fields. */
+static int split(const char *line, size_t size, int most, const char *fields[], size_t sizes[])
+{
+	int count = 0;
+
+	for (;;) {
+		const char *tab = count + 1 < most ? memchr(line, '\t', size) : NULL;
+		size_t length = tab ? (size_t)(tab - line) : size;
+
+		fields[count] = line;
+		sizes[count++] = length;
+		if (!tab)
+			return count;
+		line += length + 1;
+		size -= length + 1;
+	}
+}
+
+/* The columns' types make numbers of the numbers. */
+static int take_row(struct writer *writer, int64_t program, const char *line, size_t size)
+{
+	bool is_node = size && line[0] == 'N';
+	enum writer_statement which = is_node ? WRITE_PLAN_NODE : WRITE_PROGRAM_OPCODE;
+	sqlite3_stmt *add = writer_statement(writer, which);
+	const char *fields[FIELDS_MAX];
+	size_t sizes[FIELDS_MAX];
+	int wanted = is_node ? 4 : 8;
+
+	if (split(line, size, wanted, fields, sizes) != wanted)
+		return SQLITE_OK;
+	sqlite3_bind_int64(add, 1, program);
+	for (int i = 1; i < wanted; i++)
+		writer_bind_text(add, i + 1, fields[i], sizes[i]);
+	return run(writer, which);
+}
+
+int programs_take_rows(struct writer *writer, const struct program_rows_record *record, size_t size)
+{
+	const char *at = record->text, *line_end;
+	int code = SQLITE_OK;
+
+	if (size < sizeof *record || record->size > size - sizeof *record)
+		return SQLITE_OK;
+	for (const char *end = at + record->size; !code && at < end; at = line_end + 1) {
+		line_end = memchr(at, '\n', (size_t)(end - at));
+		if (!line_end)
+			break;
+		code = take_row(writer, (int64_t)record->program, at, (size_t)(line_end - at));
+	}
+	return code;
+}
+
+int programs_remove_unused(sqlite3 *db)
+{
+	/* Nothing is left of a program whose row is gone. */
+	return sqlite3_exec(db,
+	                    "DELETE FROM programs WHERE id NOT IN (SELECT program FROM queries);"
+	                    "DELETE FROM plan_nodes WHERE program NOT IN (SELECT id FROM programs);"
+	                    "DELETE FROM program_opcodes WHERE program NOT IN (SELECT id FROM programs);"
+	                    "DELETE FROM plans WHERE plan_hash NOT IN (SELECT plan_hash FROM programs)",
+	                    NULL, NULL, NULL);
+}

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The tables of programs, plans and their nodes.
+ */
+#ifndef QUERYPROF_STORE_WRITE_PROGRAMS_H
+#define QUERYPROF_STORE_WRITE_PROGRAMS_H
+
+#include "query/program_record.h"
+#include "store/write/writer.h"
+
+/* SQLITE_OK or the error, as all that takes a record. */
+int programs_take(struct writer *writer, const struct program_record *record, size_t size);
+int programs_take_rows(struct writer *writer, const struct program_rows_record *record, size_t size);
+
+/* Removes those that no query names any more. */
+int programs_remove_unused(sqlite3 *db);
+
+#endif

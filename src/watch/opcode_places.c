@@ -1,0 +1,668 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "watch/opcode_places.h"
+
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/debug.h"
+#include "handler/unwind/full.h"
+#include "handler/unwind/rules.h"
+#include "handler/unwind/stack_copy.h"
+#include "sampler/registers.h"
+#include "watch/statements.h"
+
+#define WORD sizeof(uintptr_t)
+#define STRUCT_BYTES 0x200 /* of SQLite's structures, as far as they are looked at */
+#define PROGRAM_MAX 200
+#define SLOTS 128 /* of the frame */
+#define NEAR 12   /* frames between the interpreter and ours */
+
+static const int kept_registers[] = { 3, CFI_FRAME_POINTER, 12, 13, 14, 15 };
+#define REGISTERS (int)(sizeof kept_registers / sizeof *kept_registers)
+#define CANDIDATES (REGISTERS + SLOTS)
+#define TRIAL_CALLS 256
+
+enum held { HELD_NOTHING, HELD_RIGHT, HELD_WRONG };
+
+/* What a trial statement tells. */
+enum trial_kind {
+	TRIAL_MAIN,    /* our function is called by the statement's own program */
+	TRIAL_TRIGGER, /* by a trigger's, */
+	TRIAL_NESTED,  /* by one that a trigger fires */
+};
+
+static const struct trial {
+	enum trial_kind kind;
+	const char *opcodes; /* that call us, of which the program has one */
+	const char *sql;
+} trials[] = {
+	{ TRIAL_MAIN, "Function PureFunc Function0", "SELECT qp_at(a) FROM t LIMIT 3" },
+	{ TRIAL_MAIN, "Function PureFunc Function0", "SELECT 1, 2, 3, 4, 5, qp_at(5)" },
+	{ TRIAL_MAIN, "Function PureFunc Function0",
+	  "SELECT a, c FROM t WHERE c > 1 AND c <> 4 AND qp_at(a, c)" },
+	{ TRIAL_MAIN, "Function PureFunc Function0",
+	  "SELECT a FROM t AS x WHERE EXISTS (SELECT 1 FROM t AS y WHERE y.c = x.c AND qp_at(y.a)) LIMIT 2" },
+	{ TRIAL_MAIN, "Function PureFunc Function0",
+	  "SELECT count(*), sum(a) FROM t GROUP BY qp_at(c) ORDER BY 2" },
+	{ TRIAL_MAIN, "AggStep AggStep0 AggStep1", "SELECT qp_all(a, c) FROM t" },
+	{ TRIAL_MAIN, "AggStep AggStep0 AggStep1", "SELECT c, qp_all(a) FROM t GROUP BY c" },
+	{ TRIAL_MAIN, "Eq Ne", "SELECT a FROM t WHERE +b = 'x'" },
+	{ TRIAL_MAIN, "Lt Le Gt Ge", "SELECT a, c FROM t WHERE +b > 'x'" },
+	{ TRIAL_MAIN, "SorterSort", "SELECT c FROM t ORDER BY b" },
+	{ TRIAL_MAIN, "SeekGE", "SELECT a FROM t INDEXED BY tb WHERE b >= 'b'" },
+	{ TRIAL_MAIN, "SeekLE", "SELECT a FROM t INDEXED BY tb WHERE b <= 'c' ORDER BY b DESC" },
+	{ TRIAL_MAIN, "Compare", "SELECT b, count(*) FROM t INDEXED BY tb GROUP BY b" },
+	{ TRIAL_MAIN, "IdxInsert", "INSERT INTO t (b, c) VALUES ('bb', 7)" },
+	{ TRIAL_TRIGGER, "Program", "INSERT INTO u VALUES (1)" },
+	{ TRIAL_TRIGGER, "Program", "INSERT INTO u SELECT a FROM t LIMIT 2" },
+	{ TRIAL_NESTED, "Program", "INSERT INTO v VALUES (1)" },
+	{ TRIAL_NESTED, "Program", "INSERT INTO v SELECT a FROM t LIMIT 2" },
+};
+
+/* Only the layouts are of interest: whatever uses many opcodes. */
+static const char *const name_sql[] = {
+	"SELECT max(a), min(b), total(c) FROM t WHERE a IN (1, 2) OR b IN (SELECT c FROM u JOIN t USING (a))",
+	"SELECT * FROM t LEFT JOIN u ON u.a = t.c WHERE t.b IS NULL OR u.a IS NOT NULL LIMIT 2 OFFSET 1",
+	"SELECT b FROM t UNION SELECT c FROM t ORDER BY 1 DESC",
+	"SELECT b FROM t UNION ALL SELECT c FROM t EXCEPT SELECT 1",
+	"SELECT b FROM t INTERSECT SELECT c FROM t",
+	"WITH RECURSIVE r(x) AS (SELECT 1 UNION SELECT x + 1 FROM r WHERE x < 9) SELECT * FROM r JOIN t ON a "
+	"= x",
+	"SELECT DISTINCT c, b FROM t WHERE a > 1 AND a <= 7 ORDER BY a DESC",
+	"SELECT (SELECT max(y.a) FROM t AS y WHERE y.c = x.c) FROM t AS x WHERE EXISTS (SELECT 1 FROM u "
+	"WHERE a = x.a)",
+	"SELECT count(DISTINCT c), group_concat(b, '|') FROM t GROUP BY c % 3 HAVING count(*) > 1",
+	"SELECT a, sum(c) OVER (PARTITION BY b ORDER BY a ROWS 1 PRECEDING), row_number() OVER () FROM t",
+	"SELECT CASE WHEN a > 1 THEN -a ELSE a / 2 * 3 - 1 END, b || 'x', CAST(c AS TEXT), a & 1, a | 2, a "
+	"<< 1, "
+	"a >> 1, ~a, NOT a, 1.5, x'00', NULL, a BETWEEN 1 AND 3, b LIKE 'a%', ?1, 9999999999 FROM t",
+	"SELECT * FROM t AS x, t AS y WHERE x.c = y.c AND x.a < y.a",
+	"SELECT count(*) FROM t",
+	"SELECT a FROM t WHERE a < 5 AND b >= 'a' AND b < 'c' ORDER BY b, c",
+	"SELECT a FROM t WHERE rowid >= 3 ORDER BY rowid DESC LIMIT 1",
+	"SELECT * FROM w WHERE y = 3 AND x > 1",
+	"SELECT value FROM json_each('[1]') WHERE value > 0",
+	"SELECT DISTINCT name FROM pragma_table_info('t')",
+	"VALUES (1, 2), (3, 4)",
+	"INSERT INTO t (b, c) VALUES ('q', 1) ON CONFLICT (a) DO UPDATE SET c = c + 1 RETURNING a",
+	"INSERT OR REPLACE INTO w VALUES (1, 2, 3)",
+	"INSERT OR IGNORE INTO w SELECT a, c, b FROM t",
+	"UPDATE t SET b = b || 'x', a = a + 1 WHERE c = 3 OR a = 9",
+	"UPDATE w SET y = y + 1, x = x + 1 WHERE z IN (SELECT b FROM t)",
+	"UPDATE OR REPLACE f SET p = 2 WHERE p = 1",
+	"DELETE FROM t WHERE b = 'x'",
+	"DELETE FROM t",
+	"DELETE FROM w WHERE x = 1",
+	"DELETE FROM p WHERE k > 1",
+	"INSERT INTO f VALUES (1)",
+	"CREATE INDEX tc ON t (c)",
+	"CREATE TABLE n AS SELECT * FROM t",
+	"CREATE VIEW m AS SELECT 1",
+	"ALTER TABLE t ADD COLUMN d DEFAULT 1",
+	"DROP TABLE u",
+	"BEGIN IMMEDIATE",
+	"SAVEPOINT s",
+	"PRAGMA integrity_check",
+	"PRAGMA user_version = 1",
+	"PRAGMA journal_mode",
+	"ANALYZE",
+	"REINDEX",
+	"VACUUM",
+};
+
+static const char schema[] =
+	"CREATE TABLE t (a INTEGER PRIMARY KEY, b TEXT COLLATE qp_order, c);"
+	"CREATE INDEX tb ON t (b);"
+	"CREATE TABLE u (a); CREATE TABLE v (a);"
+	"CREATE TABLE w (x, y, z, PRIMARY KEY (x, y)) WITHOUT ROWID; CREATE INDEX wy ON w (y);"
+	"CREATE TABLE p (k INTEGER PRIMARY KEY); CREATE TABLE f (p REFERENCES p ON DELETE CASCADE);"
+	"CREATE TRIGGER ut AFTER INSERT ON u BEGIN SELECT qp_at(new.a); END;"
+	"CREATE TRIGGER vt AFTER INSERT ON v BEGIN INSERT INTO u VALUES (new.a); END;"
+	"PRAGMA foreign_keys = 1;"
+	"INSERT INTO t (b, c) VALUES ('a', 1), ('b', 2), ('c', 3), ('d', 3), ('e', 5), ('aa', 2);";
+
+struct learning {
+	const sqlite3_api_routines *api;
+	sqlite3 *db;
+	const struct thread *thread;
+	struct opcode_library *found;
+	/* The statement being tried. */
+	enum trial_kind kind;
+	const void *statement;
+	uintptr_t program; /* its opcodes */
+	uint32_t count;
+	uint32_t caller; /* the opcode that calls us */
+	bool looks;
+	bool failed;
+	/* Until now. */
+	bool is_frame[STRUCT_BYTES / WORD];
+	bool is_count[STRUCT_BYTES / 4], is_pc[STRUCT_BYTES / 4], is_parent[STRUCT_BYTES / WORD];
+	bool is_decided[TRIAL_CALLS];
+	unsigned char held[TRIAL_CALLS][CANDIDATES]; /* enum held; what each place held in each call */
+	struct {
+		char name[16];
+		struct opcode_bytes bytes;
+	} rows[PROGRAM_MAX];
+};
+
+static struct opcode_library libraries[HOST_LIBRARIES_MAX];
+static bool tried[HOST_LIBRARIES_MAX]; /* atomic */
+static pid_t learner;                  /* atomic: thread id */
+
+bool opcode_library_learning(void)
+{
+	pid_t thread = __atomic_load_n(&learner, __ATOMIC_RELAXED);
+
+	return thread != 0 && thread == gettid();
+}
+
+/* --- reading ------------------------------------------------------------------------------- */
+
+static bool read_bytes(uintptr_t address, void *to, size_t size)
+{
+	while (size > 0) {
+		size_t part = STACK_COPY_BYTES - address % STACK_COPY_BYTES;
+
+		part = part < size ? part : size;
+		if (!stack_copy_part(address, to, part))
+			return false;
+		address += part;
+		to = (char *)to + part;
+		size -= part;
+	}
+	return true;
+}
+
+/* How much of a structure can be read. */
+static size_t read_struct(const void *from, void *to)
+{
+	size_t size = STRUCT_BYTES;
+
+	while (size && !read_bytes((uintptr_t)from, to, size))
+		size -= 64;
+	return size;
+}
+
+/* --- what EXPLAIN says ------------------------------------------------------------------------ */
+
+static sqlite3_stmt *prepare(const struct learning *learning, const char *before, const char *sql)
+{
+	char *text = learning->api->mprintf("%s%s", before, sql);
+	sqlite3_stmt *stmt = NULL;
+
+	if (text)
+		learning->api->prepare_v2(learning->db, text, -1, &stmt, NULL);
+	learning->api->free(text);
+	return stmt;
+}
+
+static uint32_t explain(struct learning *learning, const char *sql)
+{
+	const sqlite3_api_routines *api = learning->api;
+	sqlite3_stmt *stmt = prepare(learning, "EXPLAIN ", sql);
+	uint32_t count = 0;
+	bool is_main = true;
+
+	while (stmt && api->step(stmt) == SQLITE_ROW) {
+		const char *name = (const char *)api->column_text(stmt, 1);
+
+		/* Those of its triggers follow, numbered from 0. */
+		is_main = is_main && (uint32_t)api->column_int(stmt, 0) == count;
+		if (!is_main || count == PROGRAM_MAX || !name)
+			continue;
+		strncpy(learning->rows[count].name, name, sizeof learning->rows->name - 1);
+		learning->rows[count].bytes.p1 = api->column_int(stmt, 2);
+		learning->rows[count].bytes.p2 = api->column_int(stmt, 3);
+		learning->rows[count].bytes.p3 = api->column_int(stmt, 4);
+		count++;
+	}
+	api->finalize(stmt);
+	return count;
+}
+
+static bool is_program_at(const struct learning *learning, uintptr_t at, uint32_t op_bytes, uint32_t count)
+{
+	for (uint32_t i = 0; i < count; i++) {
+		const struct opcode_bytes *row = &learning->rows[i].bytes;
+		struct opcode_bytes bytes;
+
+		if (!read_bytes(at + i * op_bytes, &bytes, sizeof bytes) || bytes.p1 != row->p1 ||
+		    bytes.p2 != row->p2 || bytes.p3 != row->p3)
+			return false;
+	}
+	return count > 0;
+}
+
+static void find_program(struct learning *learning, const void *const *words, size_t size, uint32_t count)
+{
+	struct opcode_places *places = &learning->found->places;
+
+	for (uint32_t i = 0; i < size / WORD; i++)
+		for (uint32_t bytes = sizeof(struct opcode_bytes); bytes <= 8 * WORD; bytes += WORD)
+			if ((uintptr_t)words[i] > STACK_COPY_BYTES && (uintptr_t)words[i] % WORD == 0 &&
+			    is_program_at(learning, (uintptr_t)words[i], bytes, count)) {
+				places->a_op = i * WORD;
+				places->op_bytes = bytes;
+				return;
+			}
+	learning->failed = true;
+}
+
+/* Before its first step: opcodes change as they run. */
+static bool look_at_statement(struct learning *learning, const sqlite3_stmt *stmt, uint32_t count)
+{
+	const struct opcode_places *places = &learning->found->places;
+	union {
+		const void *words[STRUCT_BYTES / WORD];
+		uint32_t numbers[STRUCT_BYTES / 4];
+	} now = { { NULL } };
+	size_t size = read_struct(stmt, &now);
+
+	if (!places->op_bytes)
+		find_program(learning, now.words, size, count);
+	if (learning->failed ||
+	    !is_program_at(learning, (uintptr_t)now.words[places->a_op / WORD], places->op_bytes, count))
+		return false;
+	learning->statement = stmt;
+	learning->program = (uintptr_t)now.words[places->a_op / WORD];
+	learning->count = count;
+	for (uint32_t i = 0; i < STRUCT_BYTES / 4; i++)
+		learning->is_count[i] &= i < size / 4 && now.numbers[i] == count;
+	for (uint32_t i = 0; i < count; i++) {
+		struct opcode_bytes bytes;
+
+		if (read_bytes(learning->program + i * places->op_bytes, &bytes, sizeof bytes))
+			memcpy(learning->found->names[bytes.opcode], learning->rows[i].name,
+			       sizeof *learning->found->names);
+	}
+	return true;
+}
+
+static bool is_among(const char *name, const char *names)
+{
+	size_t size = strlen(name);
+
+	for (const char *at = names; (at = strstr(at, name)); at += size)
+		if ((at == names || at[-1] == ' ') && (at[size] == ' ' || !at[size]))
+			return true;
+	return false;
+}
+
+/* The one opcode of the program that calls us; 0: there are several. */
+static uint32_t find_caller(const struct learning *learning, const char *names)
+{
+	uint32_t caller = 0, calls = 0;
+
+	for (uint32_t i = 1; i < learning->count; i++)
+		if (is_among(learning->rows[i].name, names)) {
+			caller = i;
+			calls++;
+		}
+	return calls == 1 ? caller : 0;
+}
+
+/* --- what the interpreter's frame has -------------------------------------------------------- */
+
+static bool find_function(const struct code_map *map, uintptr_t pc, struct opcode_places *places)
+{
+	struct cfi_section section;
+	struct cfi_row row;
+
+	if (rules_find_section(map, pc, &section) > SECTION_NEWER || !section.header ||
+	    cfi_find_row(&section, pc, &row) != CFI_FOUND)
+		return false;
+	places->start = row.function_start;
+	places->end = row.function_end;
+	return true;
+}
+
+static void compare_place(struct learning *learning, int number, uintptr_t value)
+{
+	const struct opcode_places *places = &learning->found->places;
+	uintptr_t offset = value - learning->program;
+
+	if (offset == (uintptr_t)learning->caller * places->op_bytes)
+		learning->held[learning->found->calls][number] = HELD_RIGHT;
+	else if (offset && offset < (uintptr_t)learning->count * places->op_bytes &&
+	         offset % places->op_bytes == 0)
+		learning->held[learning->found->calls][number] = HELD_WRONG;
+}
+
+/* `registers`: of the interpreter's frame. */
+static void compare_places(struct learning *learning, const uint64_t *registers, uintptr_t cfa)
+{
+	uintptr_t value;
+
+	for (int i = 0; i < REGISTERS; i++)
+		compare_place(learning, i, registers[kept_registers[i]]);
+	for (int i = 0; i < SLOTS; i++)
+		if (opcode_read_place(i + 1, NULL, registers[CFI_STACK_POINTER], cfa, &value))
+			compare_place(learning, REGISTERS + i, value);
+}
+
+/* From our function to the interpreter. The first function of all is called by it directly. */
+static void walk(struct learning *learning, const struct code_map *map, const ucontext_t *context)
+{
+	struct opcode_places *places = &learning->found->places;
+	struct unwind_frame frame = arch_interrupted_frame(context);
+	const struct unwind_bounds bounds = { frame.sp - ARCH_RED_ZONE,
+		                              learning->thread->stack.end & ~(uintptr_t)7, NULL };
+	struct full_walk full;
+	uint64_t registers[CFI_REGISTERS];
+
+	full_begin(&full, context);
+	for (uint32_t i = 0; i < NEAR; i++) {
+		memcpy(registers, full.registers, sizeof registers);
+		/* Frame 0 is look_here(), 1 the callback, 2 its caller. */
+		if (i == 2 && !places->end && !find_function(map, frame.pc, places))
+			return;
+		bool is_there = frame.pc - places->start < places->end - places->start;
+
+		if (full_step(&full, context, map, &bounds, i, &frame) != RULE_STEPPED)
+			return;
+		if (is_there && learning->found->calls < TRIAL_CALLS) {
+			compare_places(learning, registers, frame.sp);
+			learning->found->calls++;
+			return;
+		}
+	}
+}
+
+static void look_for_frame(struct learning *learning)
+{
+	union {
+		const void *words[STRUCT_BYTES / WORD];
+		uint32_t numbers[STRUCT_BYTES / 4];
+	} statement = { { NULL } }, inner = { { NULL } };
+	bool is_main = learning->kind == TRIAL_MAIN;
+	size_t size = read_struct(learning->statement, &statement);
+
+	for (uint32_t i = 0; i < STRUCT_BYTES / WORD; i++) {
+		const void *at = i < size / WORD ? statement.words[i] : NULL;
+		const void *owner = NULL;
+		size_t inner_size;
+
+		if (is_main || !learning->is_frame[i]) {
+			learning->is_frame[i] &= at == NULL && i < size / WORD;
+			continue;
+		}
+		if (!at || (uintptr_t)at % WORD || !read_bytes((uintptr_t)at, &owner, sizeof owner) ||
+		    owner != learning->statement) {
+			learning->is_frame[i] = false;
+			continue;
+		}
+		inner_size = read_struct(at, &inner);
+		for (uint32_t j = 1; j < STRUCT_BYTES / WORD; j++) {
+			const void *word = j < inner_size / WORD ? inner.words[j] : NULL;
+			bool is_outer = learning->kind == TRIAL_NESTED && word &&
+			                (uintptr_t)word % WORD == 0 &&
+			                read_bytes((uintptr_t)word, &owner, sizeof owner) &&
+			                owner == learning->statement && word != at;
+
+			learning->is_parent[j] &= learning->kind == TRIAL_NESTED ? is_outer : word == NULL;
+		}
+		for (uint32_t j = 0; learning->kind == TRIAL_TRIGGER && j < STRUCT_BYTES / 4; j++)
+			learning->is_pc[j] &= j < inner_size / 4 && inner.numbers[j] == learning->caller;
+	}
+}
+
+/* In a callback of ours. Not inlined: it is a frame of its own. */
+__attribute__((noinline)) static void look_here(struct learning *learning)
+{
+	unsigned side = code_map_enter();
+	const struct code_map *map = code_map_current();
+	ucontext_t context;
+
+	if (learning->looks && map) {
+		registers_here(&context);
+		if (learning->kind == TRIAL_MAIN)
+			walk(learning, map, &context);
+		look_for_frame(learning);
+	}
+	code_map_leave(side);
+	__asm__ volatile("" ::: "memory"); /* no tail call */
+}
+
+static void on_call(sqlite3_context *context, int count, sqlite3_value **values)
+{
+	struct learning *learning = sqlite3_user_data(context);
+
+	(void)count, (void)values;
+	look_here(learning);
+	learning->api->result_int(context, 1);
+}
+
+static void on_end(sqlite3_context *context)
+{
+	struct learning *learning = sqlite3_user_data(context);
+
+	learning->api->result_int(context, 1);
+}
+
+static int on_compare(void *context, int a_size, const void *a, int b_size, const void *b)
+{
+	int order = memcmp(a, b, (size_t)(a_size < b_size ? a_size : b_size));
+
+	look_here(context);
+	return order ? order : a_size - b_size;
+}
+
+/* --- trials --------------------------------------------------------------------------------- */
+
+static void run_trial(struct learning *learning, const struct trial *trial)
+{
+	uint32_t count = explain(learning, trial->sql);
+	sqlite3_stmt *stmt = prepare(learning, "", trial->sql);
+
+	learning->kind = trial->kind;
+	if (stmt && count < PROGRAM_MAX && look_at_statement(learning, stmt, count) &&
+	    (learning->caller = find_caller(learning, trial->opcodes))) {
+		learning->looks = true;
+		while (learning->api->step(stmt) == SQLITE_ROW)
+			;
+		learning->looks = false;
+	}
+	learning->api->finalize(stmt);
+}
+
+static void learn_names(struct learning *learning, const char *sql)
+{
+	uint32_t count = explain(learning, sql);
+	sqlite3_stmt *stmt = prepare(learning, "", sql);
+
+	if (stmt)
+		look_at_statement(learning, stmt, count);
+	learning->api->finalize(stmt);
+}
+
+/* The one opcode that a program without this has not. */
+static void learn_explain(struct learning *learning)
+{
+	static const char scan[] = "SCAN";
+	sqlite3_stmt *stmt = prepare(learning, "EXPLAIN QUERY PLAN ", "SELECT a FROM t");
+	const struct opcode_places *places = &learning->found->places;
+	uint32_t count = 0;
+	uintptr_t program = 0;
+
+	if (stmt) {
+		read_bytes((uintptr_t)stmt + places->a_op, &program, sizeof program);
+		read_bytes((uintptr_t)stmt + places->n_op, &count, sizeof count);
+	}
+	for (uint32_t i = 0; i < count; i++) {
+		struct opcode_bytes bytes;
+		char text[sizeof scan] = "";
+
+		if (read_bytes(program + i * places->op_bytes, &bytes, sizeof bytes) && bytes.p4 &&
+		    !learning->found->names[bytes.opcode][0] &&
+		    read_bytes((uintptr_t)bytes.p4, text, sizeof scan - 1) && !strcmp(text, scan))
+			strcpy(learning->found->names[bytes.opcode], "Explain");
+	}
+	learning->api->finalize(stmt);
+}
+
+/* Where the connection has a callback, 0: not found. */
+static uint32_t find_callback(const struct learning *learning, const void *callback)
+{
+	uint32_t offset;
+	const void *word;
+
+	for (offset = WORD; offset < 2 * STRUCT_BYTES; offset += WORD)
+		if (read_bytes((uintptr_t)learning->db + offset, &word, sizeof word) && word == callback)
+			return offset;
+	return 0;
+}
+
+static int on_authorize(void *context, int action, const char *a, const char *b, const char *c, const char *d)
+{
+	(void)context, (void)action, (void)a, (void)b, (void)c, (void)d;
+	return SQLITE_OK;
+}
+
+static int on_progress(void *context)
+{
+	(void)context;
+	return 0;
+}
+
+static void find_callbacks(const struct learning *learning)
+{
+	learning->api->set_authorizer(learning->db, on_authorize, NULL);
+	learning->found->authorizer = find_callback(learning, (const void *)on_authorize);
+	learning->api->set_authorizer(learning->db, NULL, NULL);
+	learning->api->progress_handler(learning->db, 1000, on_progress, NULL);
+	learning->found->progress = find_callback(learning, (const void *)on_progress);
+	learning->api->progress_handler(learning->db, 0, NULL, NULL);
+}
+
+static uint32_t first_of(const bool *is, uint32_t count, uint32_t unit)
+{
+	for (uint32_t i = 0; i < count; i++)
+		if (is[i])
+			return i * unit;
+	return 0;
+}
+
+/* In how many of the calls not decided yet the place is right; 0 where it is wrong in one. */
+static uint32_t weigh_place(const struct learning *learning, int number, const bool *is_decided)
+{
+	uint32_t right = 0;
+
+	for (uint32_t call = 0; call < learning->found->calls; call++) {
+		if (is_decided[call])
+			continue;
+		if (learning->held[call][number] == HELD_WRONG)
+			return 0;
+		right += learning->held[call][number] == HELD_RIGHT;
+	}
+	return right;
+}
+
+/* The handler takes the first place that holds the address of an opcode. So one may be wrong where
+ * one before it is right. False: no other place helps. */
+static bool choose_place(struct learning *learning, struct opcode_places *places)
+{
+	uint32_t most = 0;
+	int best = 0;
+
+	for (int i = 0; i < CANDIDATES; i++) {
+		uint32_t right = weigh_place(learning, i, learning->is_decided);
+
+		if (right > most) {
+			most = right;
+			best = i;
+		}
+	}
+	if (!most)
+		return false;
+	places->places[places->count++] = best < REGISTERS ? -1 - kept_registers[best] : best - REGISTERS + 1;
+	debug_log(DEBUG_HOOKS, "opcode: place %d, right %u of %u", places->places[places->count - 1], most,
+	          learning->found->calls);
+	for (uint32_t call = 0; call < learning->found->calls; call++)
+		learning->is_decided[call] |= learning->held[call][best] == HELD_RIGHT;
+	return true;
+}
+
+/* False: something was not found. */
+static bool conclude(struct learning *learning)
+{
+	struct opcode_places *places = &learning->found->places;
+
+	places->n_op = first_of(learning->is_count, STRUCT_BYTES / 4, 4);
+	places->frame = first_of(learning->is_frame, STRUCT_BYTES / WORD, WORD);
+	places->frame_parent = first_of(learning->is_parent, STRUCT_BYTES / WORD, WORD);
+	places->frame_pc = first_of(learning->is_pc, STRUCT_BYTES / 4, 4);
+	while (places->count < OPCODE_PLACES && choose_place(learning, places))
+		;
+	return !learning->failed && places->end && places->n_op && places->frame && places->frame_pc &&
+	       places->frame_parent && places->count;
+}
+
+static bool open_connection(struct learning *learning)
+{
+	const sqlite3_api_routines *api = learning->api;
+
+	return api->open_v2(":memory:", &learning->db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, NULL) ==
+	               SQLITE_OK &&
+	       api->create_function(learning->db, "qp_at", -1, SQLITE_UTF8, learning, on_call, NULL, NULL) ==
+	               SQLITE_OK &&
+	       api->create_function(learning->db, "qp_all", -1, SQLITE_UTF8, learning, NULL, on_call,
+	                            on_end) == SQLITE_OK &&
+	       api->create_collation(learning->db, "qp_order", SQLITE_UTF8, learning, on_compare) ==
+	               SQLITE_OK &&
+	       api->exec(learning->db, schema, NULL, NULL, NULL) == SQLITE_OK;
+}
+
+static bool learn(const struct host_library *library, const struct thread *thread,
+                  struct opcode_library *found)
+{
+	struct learning *learning = calloc(1, sizeof *learning);
+	bool is_found = false;
+
+	if (!learning)
+		return false;
+	learning->api = library->api;
+	learning->thread = thread;
+	learning->found = found;
+	memset(learning->is_frame, 1, sizeof learning->is_frame);
+	memset(learning->is_count, 1, sizeof learning->is_count);
+	memset(learning->is_pc, 1, sizeof learning->is_pc);
+	memset(learning->is_parent + 1, 1, sizeof learning->is_parent - sizeof *learning->is_parent);
+	if (open_connection(learning)) {
+		for (size_t i = 0; i < sizeof trials / sizeof *trials && !learning->failed; i++)
+			run_trial(learning, &trials[i]);
+		is_found = conclude(learning);
+		for (size_t i = 0; i < sizeof name_sql / sizeof *name_sql && is_found; i++)
+			learn_names(learning, name_sql[i]);
+		if (is_found)
+			learn_explain(learning);
+		find_callbacks(learning);
+	}
+	debug_log(DEBUG_HOOKS,
+	          "opcode: %s: code %#lx-%#lx, %u bytes each, a_op %u, n_op %u, frame %u, parent %u, pc %u, "
+	          "authorizer %u, progress %u",
+	          library->name, (unsigned long)found->places.start, (unsigned long)found->places.end,
+	          found->places.op_bytes, found->places.a_op, found->places.n_op, found->places.frame,
+	          found->places.frame_parent, found->places.frame_pc, found->authorizer, found->progress);
+	library->api->close(learning->db);
+	free(learning);
+	return is_found;
+}
+
+void opcode_library_learn_now(const struct host_library *library, const struct thread *thread)
+{
+	size_t number = (size_t)(library - host_libraries);
+	struct call call;
+
+	if (__atomic_exchange_n(&tried[number], true, __ATOMIC_RELAXED))
+		return;
+	statements_begin_quiet(&call, __builtin_frame_address(0));
+	__atomic_store_n(&learner, gettid(), __ATOMIC_RELAXED);
+	/* Release: with opcode_library(). */
+	if (learn(library, thread, &libraries[number]))
+		__atomic_store_n(&host_libraries[number].opcodes, &libraries[number], __ATOMIC_RELEASE);
+	__atomic_store_n(&learner, 0, __ATOMIC_RELAXED);
+	statements_end_quiet(&call);
+	__atomic_store_n(&host_libraries[number].opcodes_tried, true, __ATOMIC_RELAXED);
+}

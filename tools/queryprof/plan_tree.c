@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "plan_tree.h"
+
+#include <math.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/vector.h"
+#include "command.h"
+#include "sql_plan_nodes.h"
+#include "terminal.h"
+
+#define BAR 8      /* columns */
+#define INDENT 3   /* of a level */
+#define DEPTH_MAX 40
+#define DETAIL_MAX 70
+/* A scan or an index made for the query that takes so much of the time is marked. */
+#define MARKED_PERCENT 30
+
+struct node {
+	int64_t id, parent;
+	char *detail;
+	double own, own_square, total, square;
+	int depth;
+	bool is_last[DEPTH_MAX]; /* of its siblings, and so the nodes around it */
+};
+
+struct tree {
+	VECTOR(struct node) nodes;
+	VECTOR(size_t) order; /* as printed */
+	double whole;
+};
+
+enum { COLUMN_PLAN, COLUMN_RUNS, COLUMN_QUERY, COLUMN_NODE, COLUMN_PARENT, COLUMN_DETAIL, COLUMN_NS, COLUMN_SQUARE };
+
+static void tree_free(struct tree *tree)
+{
+	for (size_t i = 0; i < tree->nodes.count; i++)
+		free(tree->nodes.items[i].detail);
+	vector_free(&tree->nodes);
+	vector_free(&tree->order);
+	*tree = (struct tree){ .whole = 0 };
+}
+
+static bool is_child(const struct node *node, int64_t parent, bool is_root)
+{
+	return node->id > 0 ? node->parent == parent : is_root && node->own > 0;
+}
+
+/* Adds up what is below a node, and puts it in the order. False: no memory. */
+static bool place_below(struct tree *tree, struct node *around, int depth)
+{
+	size_t last = SIZE_MAX;
+	const int64_t id = around ? around->id : 0;
+
+	for (size_t i = 0; i < tree->nodes.count; i++)
+		if (is_child(&tree->nodes.items[i], id, !around))
+			last = i;
+	for (size_t i = 0; last != SIZE_MAX && i <= last; i++) {
+		struct node *node = &tree->nodes.items[i];
+
+		if (!is_child(node, id, !around))
+			continue;
+		node->depth = depth;
+		if (around)
+			memcpy(node->is_last, around->is_last, sizeof node->is_last);
+		node->is_last[depth] = i == last;
+		node->total = node->own;
+		node->square = node->own_square;
+		if (!vector_push(&tree->order, i))
+			return false;
+		if (node->id > 0 && depth + 1 < DEPTH_MAX && !place_below(tree, node, depth + 1))
+			return false;
+		if (around) {
+			around->total += node->total;
+			around->square += node->square;
+		}
+	}
+	return true;
+}
+
+static void print_branches(const struct node *node)
+{
+	for (int i = 0; i < node->depth; i++)
+		fputs(node->is_last[i] ? "   " : "│  ", stdout);
+	fputs(node->is_last[node->depth] ? "└─ " : "├─ ", stdout);
+}
+
+static void print_bar(double share)
+{
+	int eighths = (int)(share * BAR * 8 + 0.5);
+	static const char *const parts[] = { "", "▏", "▎", "▍", "▌", "▋", "▊", "▉" };
+	int printed = eighths / 8 + (eighths % 8 != 0);
+
+	for (int i = 0; i < eighths / 8; i++)
+		fputs("█", stdout);
+	fputs(parts[eighths % 8], stdout);
+	printf("%*s", BAR - printed, "");
+}
+
+/* Whether the rows come from a part of the statement itself. */
+static bool is_made(const struct tree *tree, const char *name)
+{
+	static const char *const makers[] = { "CO-ROUTINE ", "MATERIALIZE " };
+
+	for (size_t i = 0; i < tree->nodes.count; i++)
+		for (size_t maker = 0; maker < sizeof makers / sizeof *makers; maker++) {
+			const char *detail = tree->nodes.items[i].detail;
+			size_t size = strlen(makers[maker]);
+
+			if (!strncmp(detail, makers[maker], size) && !strcmp(detail + size, name))
+				return true;
+		}
+	return strchr(name, '(') || strstr(name, "CONSTANT ROW");
+}
+
+static const char *mark_of(const struct tree *tree, const struct node *node)
+{
+	double whole = tree->whole;
+
+	if (whole <= 0 || 100 * node->own / whole < MARKED_PERCENT)
+		return "";
+	if (strstr(node->detail, "AUTOMATIC"))
+		return "  an index for this run alone";
+	return !strncmp(node->detail, "SCAN ", 5) && !strstr(node->detail, " USING ") &&
+	                       !is_made(tree, node->detail + 5) ?
+	               "  the whole table" :
+	               "";
+}
+
+static void print_node(const struct tree *tree, const struct node *node, int width, bool is_time)
+{
+	double whole = tree->whole;
+	int indent = INDENT * (node->depth + 1);
+	double share = whole > 0 ? node->own / whole : 0;
+
+	print_branches(node);
+	terminal_print_padding(width - indent - terminal_print_cut(node->detail, strlen(node->detail), width - indent, true));
+	fputs("  ", stdout);
+	print_bar(share);
+	printf(" %5.1f %%  %5.1f %%", 100 * share, whole > 0 ? 100 * node->total / whole : 0);
+	if (is_time)
+		printf(" %8.0f ms ±%.0f", node->total / 1e6, sqrt(node->square) / 1e6);
+	printf("%s\n", mark_of(tree, node));
+}
+
+static bool print_tree(struct tree *tree, const struct shown_type *type)
+{
+	bool is_time = !strcmp(type->unit, "ns");
+	int width = 20;
+
+	if (!place_below(tree, NULL, 0))
+		return false;
+	for (size_t i = 0; i < tree->order.count; i++) {
+		const struct node *node = &tree->nodes.items[tree->order.items[i]];
+		int wanted = INDENT * (node->depth + 1) + terminal_measure(node->detail, strlen(node->detail));
+
+		width = wanted > width ? wanted : width;
+	}
+	width = width > DETAIL_MAX ? DETAIL_MAX : width;
+	printf("%-*s  %*s    self     total\n", width, "QUERY PLAN", BAR, "");
+	for (size_t i = 0; i < tree->order.count; i++)
+		print_node(tree, &tree->nodes.items[tree->order.items[i]], width, is_time);
+	return true;
+}
+
+static bool add_node(struct tree *tree, sqlite3_stmt *row)
+{
+	struct node *node = vector_add(&tree->nodes);
+	const char *detail = (const char *)sqlite3_column_text(row, COLUMN_DETAIL);
+
+	if (!node || !(node->detail = strdup(detail ? detail : "")))
+		return false;
+	node->id = sqlite3_column_int64(row, COLUMN_NODE);
+	node->parent = sqlite3_column_int64(row, COLUMN_PARENT);
+	node->own = sqlite3_column_double(row, COLUMN_NS);
+	node->own_square = sqlite3_column_double(row, COLUMN_SQUARE);
+	tree->whole += node->own;
+	return true;
+}
+
+static void print_heading(sqlite3_stmt *row, const char *title, size_t number)
+{
+	const char *query = (const char *)sqlite3_column_text(row, COLUMN_QUERY);
+
+	if (title && number == 0)
+		printf("\n%s\n", title);
+	else
+		printf("\n");
+	if (sqlite3_column_int64(row, COLUMN_RUNS) > 1 || number > 0)
+		printf("%lld run%s: %.*s\n", (long long)sqlite3_column_int64(row, COLUMN_RUNS),
+		       sqlite3_column_int64(row, COLUMN_RUNS) == 1 ? "" : "s",
+		       (int)strcspn(query ? query : "", "\n"), query ? query : "");
+}
+
+int plan_tree_print(sqlite3 *db, const struct shown_type *type, const char *limit, const char *title)
+{
+	const struct sql_parameter parameters[] = { { ":trace_type", type->name }, { ":limit", limit }, { NULL, NULL } };
+	sqlite3_stmt *rows = NULL;
+	struct tree tree = { .whole = 0 };
+	int64_t plan = 0;
+	size_t number = 0;
+	bool fine = true;
+	int code = sqlite3_prepare_v2(db, sql_plan_nodes, -1, &rows, NULL);
+
+	if (!code)
+		run_sql_bind(rows, parameters);
+	while (fine && !code && (code = sqlite3_step(rows)) == SQLITE_ROW) {
+		code = SQLITE_OK;
+		if (!tree.nodes.count || sqlite3_column_int64(rows, COLUMN_PLAN) != plan) {
+			fine = !tree.nodes.count || print_tree(&tree, type);
+			tree_free(&tree);
+			print_heading(rows, title, number++);
+			plan = sqlite3_column_int64(rows, COLUMN_PLAN);
+		}
+		fine = fine && add_node(&tree, rows);
+	}
+	if (fine && tree.nodes.count)
+		fine = print_tree(&tree, type);
+	tree_free(&tree);
+	sqlite3_finalize(rows);
+	if (!fine)
+		return complain("out of memory");
+	return code == SQLITE_DONE ? COMMAND_FINE : complain("the plans cannot be read: %s", sqlite3_errmsg(db));
+}

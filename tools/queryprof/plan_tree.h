@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The plans of the runs that are selected, each as a tree with the time of its nodes.
+ */
+#ifndef QUERYPROF_COMMAND_PLAN_TREE_H
+#define QUERYPROF_COMMAND_PLAN_TREE_H
+
+#include "run_sql.h"
+#include "shown_type.h"
+
+/* Prints them, at most `limit` (NULL: three), the one that took most first; before the first one
+ * `title`, if it is not NULL. Nothing where no plan is known. A command_result. */
+int plan_tree_print(sqlite3 *db, const struct shown_type *type, const char *limit, const char *title);
+
+#endif
