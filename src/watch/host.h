@@ -28,6 +28,7 @@ struct host_library {
 	/* Relaxed atomics: the hooks see its own calls of its own functions, as sqlite3_exec()'s;
 	 * and, besides, the host's calls of sqlite3_step(). */
 	bool calls_are_seen, steps_are_seen;
+	bool is_patched; /* its functions begin with jumps to our wrappers (watch/static) */
 };
 
 /* In the order in which they were adopted, up to the first without `api`. */

@@ -7,6 +7,7 @@
 #include "sampler/threads.h"
 #include "watch/recording.h"
 #include "watch/run_end.h"
+#include "watch/sites.h"
 
 /* --- a call and its run ----------------------------------------------------------------- */
 
@@ -104,7 +105,15 @@ static void unlock(struct run_call *call)
 /* Inside a run: is it the host's code that runs SQL there, or SQLite's own? */
 static bool is_hosts(const struct call *call, const void *caller)
 {
-	return call->is_in_exec || !host_is_within(call->library, caller);
+	return call->is_in_exec || !host_is_within(call->library, caller) ||
+	       (call->library->is_patched && site_is_known(caller));
+}
+
+/* A call from outside of SQLite shows a place of the host's. */
+static void see_caller(const struct call *call, const void *caller)
+{
+	if (__builtin_expect(call->library->is_patched, 0) && !call->outer)
+		site_see(caller);
 }
 
 /* Whether a statement that is stepped in this call can have a run. */
@@ -225,6 +234,7 @@ void statement_step_begin(struct run_call *step, const struct host_library *libr
 	runs_enter_call(&step->call, library, frame);
 	step->run = NULL;
 	step->mutex = NULL;
+	see_caller(&step->call, caller);
 	if (!stmt || !may_run(&step->call, caller) || continue_newest(step, stmt))
 		return;
 	session = session_follow(sqlite3_db_handle(stmt));
@@ -385,6 +395,7 @@ void statement_exec_begin(struct call *exec, const struct host_library *library,
                           const void *caller)
 {
 	runs_enter_call(exec, library, frame);
+	see_caller(exec, caller);
 	if (exec->number)
 		exec->place->is_exec = exec->running && is_hosts(exec, caller);
 }
