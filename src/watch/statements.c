@@ -354,6 +354,16 @@ static int reset_and_end(struct run_call *call, statement_reset_function *reset)
 	return rc;
 }
 
+/* Some hosts (node:sqlite) reset before the first step, too: the preparation goes on. */
+static int reset_prepared(struct run_call *call, sqlite3_stmt *stmt, statement_reset_function *reset)
+{
+	int rc = reset(stmt);
+
+	runs_give_back(call->run);
+	unlock(call);
+	return rc;
+}
+
 int statement_reset(const struct host_library *library, sqlite3_stmt *stmt, statement_reset_function *reset,
                     const void *frame)
 {
@@ -365,7 +375,10 @@ int statement_reset(const struct host_library *library, sqlite3_stmt *stmt, stat
 	if (!session && is_alone())
 		return reset(stmt);
 	runs_enter_call(&call.call, library, frame);
-	rc = take_run_to_end(&call, session, stmt, &is_taken) ? reset_and_end(&call, reset) : reset(stmt);
+	if (!take_run_to_end(&call, session, stmt, &is_taken))
+		rc = reset(stmt);
+	else
+		rc = call.run->prepared ? reset_prepared(&call, stmt, reset) : reset_and_end(&call, reset);
 	call_leave(&call.call);
 	return rc;
 }
