@@ -142,8 +142,15 @@ QP_API int qp_trace(struct sqlite3 *db, unsigned mask, int (*callback)(unsigned,
  * Errors: QP_SQLITE (none is loaded yet: call again when it is). */
 QP_API int qp_record(void);
 
-/* The extension's entry point, as SQLite calls it. */
+/* The same for the SQLite that is linked into a program or a module, which is named by the
+ * table of routines that it hands to extensions. No connection of it may be open yet: its
+ * functions get a jump where they begin. Again is nothing.
+ * Errors: QP_INVALID (no object has this table), QP_SQLITE (it cannot be watched), QP_NOMEM,
+ * QP_SYSTEM (another thread is at it without end). */
 struct sqlite3_api_routines;
+QP_API int qp_record_static(const struct sqlite3_api_routines *table);
+
+/* The extension's entry point, as SQLite calls it. */
 QP_API int sqlite3_queryprof_init(struct sqlite3 *db, char **error, const struct sqlite3_api_routines *api);
 
 /* A second entry point, for a connection whose main database is a trace file: it gets the

@@ -3,7 +3,8 @@
  * The preload of `queryprof record`: loads the library as soon as the process has
  * SQLite, and tells it when modules have come. Most processes that a command starts
  * (shells, compilers) never have SQLite; they carry these functions and nothing
- * else.
+ * else. A SQLite inside the program or a module brings the library when it opens its first
+ * database (watch/static/opening.h).
  *
  * SQLite may come long after the start, with a module that a script loads. dlopen()
  * is not wrapped for that: it looks at its caller's own search path, and so would find
@@ -26,6 +27,7 @@
 
 #include "entry/mark.h"
 #include "watch/library.h"
+#include "watch/static/opening.h"
 
 __attribute__((visibility("default"))) void __gmon_start__(void);
 
@@ -56,6 +58,30 @@ static void *open_library(void)
 	return dlopen(path, RTLD_NOW | RTLD_LOCAL);
 }
 
+static void *find_in_library(const char *function)
+{
+	void *handle = open_library();
+
+	return handle ? dlsym(handle, function) : NULL;
+}
+
+static void first_open(const void *routines)
+{
+	int (*record_static)(const void *);
+
+	*(void **)&record_static = find_in_library("qp_record_static");
+	if (record_static)
+		record_static(routines);
+}
+
+static void refused(const char *path, const char *why)
+{
+	char line[PATH_MAX + 200];
+
+	snprintf(line, sizeof line, "%s: %s", path, why);
+	mark_leave(MARK_REFUSED, line);
+}
+
 /* Which of the objects has a SQLite of its own inside, the command looks up if it has to. The
  * program comes first, without a name. */
 static int leave_object(struct dl_phdr_info *info, size_t size, void *context)
@@ -83,18 +109,16 @@ static void look(void)
 	struct sqlite_library library;
 	unsigned long long adds = 0;
 	size_t place = 0;
-	void *handle;
 
 	dl_iterate_phdr(read_adds, &adds);
 	if (adds == seen_adds)
 		return;
 	seen_adds = adds;
 	if (!record && library_find(&search, &library)) {
-		handle = open_library();
-		if (handle)
-			*(void **)&record = dlsym(handle, "qp_record");
+		*(void **)&record = find_in_library("qp_record");
 		active = record != NULL; /* it will not be there later either */
 	}
+	opening_look(first_open, refused);
 	if (record)
 		record();
 	else

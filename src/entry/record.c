@@ -20,6 +20,7 @@
 #include "base/text.h"
 #include "watch/hooks.h"
 #include "watch/library.h"
+#include "watch/static/adopt.h"
 #include "entry/mark.h"
 #include "entry/process.h"
 #include "entry/record.h"
@@ -98,14 +99,14 @@ static bool start_sampling(void)
 	return now == STARTED;
 }
 
-static int refuse(const struct sqlite_library *library, const char *why)
+static int refuse(const char *path, const char *why)
 {
-	char *line = text_format("%s: %s", library->path, why);
+	char *line = text_format("%s: %s", path, why);
 
 	if (line)
 		mark_leave(MARK_REFUSED, line);
 	free(line);
-	return error_set(QP_SQLITE, "qp_record: %s: %s", library->path, why);
+	return error_set(QP_SQLITE, "qp_record: %s: %s", path, why);
 }
 
 static int adopt(const struct sqlite_library *library)
@@ -117,42 +118,49 @@ static int adopt(const struct sqlite_library *library)
 	int code = QP_OK;
 
 	if (!handle)
-		return refuse(library, "it cannot be used");
+		return refuse(library->path, "it cannot be used");
 	fill_routines(api, handle);
 	if (is_old(api)) {
 		error = text_format("it is SQLite %s, which is older than " HOST_OLDEST, api->libversion());
-		code = refuse(library, error ? error : "it is too old");
+		code = refuse(library->path, error ? error : "it is too old");
 		free(error);
 	} else if (!has_needed(api)) {
-		code = refuse(library, "it lacks some of SQLite's functions");
+		code = refuse(library->path, "it lacks some of SQLite's functions");
 	} else if (host_find(api)) {
 		/* The extension came first, or this one hands on to one that we have. */
 	} else if (host_adopt(api, &error)) {
 		routines_count++;
 		return QP_OK;
 	} else {
-		code = refuse(library, error ? error : "SQLite refused");
+		code = refuse(library->path, error ? error : "SQLite refused");
 		api->free(error);
 	}
 	dlclose(handle);
 	return code;
 }
 
+static bool recording;
+
+static void begin_recording(const char *path)
+{
+	if (recording)
+		return;
+	session_record_all(start_sampling);
+	mark_leave(MARK_SQLITE, path);
+	recording = true;
+}
+
 /* Takes on the libraries that have come. */
 static int follow(void)
 {
 	static struct library_search search;
-	static bool recording;
 	struct sqlite_library library;
 	int code = QP_NOT_FOUND;
 
 	while (routines_count < HOST_LIBRARIES_MAX && library_find(&search, &library)) {
 		code = adopt(&library);
-		if (code || recording)
-			continue;
-		session_record_all(start_sampling);
-		mark_leave(MARK_SQLITE, library.path);
-		recording = true;
+		if (!code)
+			begin_recording(library.path);
 	}
 	if (recording) {
 		hooks_follow();
@@ -162,15 +170,55 @@ static int follow(void)
 	                            : code;
 }
 
+LOCK_DEFINE(lock, LOCK_RECORD, .at_fork = LOCK_LEFT); /* what was left is done again */
+
 int qp_record(void)
 {
-	LOCK_DEFINE(lock, LOCK_RECORD, .at_fork = LOCK_LEFT); /* what was left is done again */
 	int code;
 
 	/* Not waited for: the caller may hold the loader's lock, which the other needs. */
 	if (pthread_mutex_trylock(&lock))
 		return QP_OK;
 	code = follow();
+	pthread_mutex_unlock(&lock);
+	return code;
+}
+
+static int follow_static(const void *table)
+{
+	struct static_copy *copy = malloc(sizeof *copy);
+	bool known = false;
+	char *why = NULL;
+	int code = QP_OK;
+
+	if (!copy)
+		return error_set(QP_NOMEM, "qp_record_static: no memory");
+	if (!copies_find_table(table, copy))
+		code = error_set(QP_INVALID, "qp_record_static: no object has these routines");
+	else if ((why = static_adopt(copy, &known)))
+		code = refuse(copy->path, why);
+	else if (!known) {
+		begin_recording(copy->path);
+		hooks_follow();
+	}
+	free(why);
+	free(copy);
+	return code;
+}
+
+int qp_record_static(const struct sqlite3_api_routines *table)
+{
+	const struct timespec moment = { .tv_nsec = 1000000 };
+	int code;
+
+	/* Whoever has it patches the functions that the caller will call next. But not without
+	 * end: see qp_record(). */
+	for (int i = 0; pthread_mutex_trylock(&lock); i++) {
+		if (i == 1000)
+			return error_set(QP_SYSTEM, "qp_record_static: another thread takes too long");
+		nanosleep(&moment, NULL);
+	}
+	code = follow_static(table);
 	pthread_mutex_unlock(&lock);
 	return code;
 }

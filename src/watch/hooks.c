@@ -2,6 +2,8 @@
 #include "watch/hooks.h"
 
 #include "hook/hook.h"
+#include "watch/static/adopt.h"
+#include "watch/workers.h"
 #include "watch/wrappers.h"
 
 /* The hook of each library's sqlite3_step; NULL: not yet. Of the source alone. */
@@ -16,7 +18,10 @@ static int add_libraries(struct import_hook *hooks)
 		if (!__atomic_load_n(&host_libraries[i].api, __ATOMIC_ACQUIRE) || steps[i])
 			continue;
 		steps[i] = &hooks[count];
-		count += wrappers_hooks(&host_libraries[i], &hooks[count]);
+		if (host_libraries[i].is_patched)
+			hooks[count++] = workers_hook(&host_libraries[i]);
+		else
+			count += wrappers_hooks(&host_libraries[i], &hooks[count]);
 	}
 	return count;
 }
@@ -28,6 +33,8 @@ static void tell_libraries(void)
 	for (int i = 0; i < HOST_LIBRARIES_MAX; i++) {
 		bool in_library = steps[i] && steps[i]->in_library;
 
+		if (host_libraries[i].is_patched)
+			continue;
 		__atomic_store_n(&host_libraries[i].calls_are_seen, in_library, __ATOMIC_RELAXED);
 		/* Without slots of its own, sqlite3_exec() would go by us. */
 		__atomic_store_n(&host_libraries[i].steps_are_seen, in_library && steps[i]->elsewhere,
@@ -45,6 +52,8 @@ static const struct hook_source source = {
 bool hooks_install(const struct host_library *library)
 {
 	hook_patch(&source);
+	if (!__atomic_load_n(&library->steps_are_seen, __ATOMIC_RELAXED))
+		static_adopt_late(library);
 	return __atomic_load_n(&library->steps_are_seen, __ATOMIC_RELAXED);
 }
 

@@ -79,6 +79,22 @@ static const ElfW(Sym) *find_symbol(const struct symbols *in, const char *name)
 	}
 }
 
+static const ElfW(Sym) *find_function(const struct dl_phdr_info *info, const char *name)
+{
+	const ElfW(Sym) *symbol;
+	struct symbols symbols;
+
+	if (!read_symbols(info, &symbols))
+		return NULL;
+	symbol = find_symbol(&symbols, name);
+	return symbol && ELF64_ST_TYPE(symbol->st_info) == STT_FUNC ? symbol : NULL;
+}
+
+bool library_object_defines(const struct dl_phdr_info *info, const char *function)
+{
+	return find_function(info, function) != NULL;
+}
+
 struct look {
 	struct library_search *search;
 	struct sqlite_library *library;
@@ -90,7 +106,6 @@ static int see_object(struct dl_phdr_info *info, size_t size, void *context)
 	struct look *look = context;
 	struct sqlite_library *library = look->library;
 	const ElfW(Sym) *symbol;
-	struct symbols symbols;
 
 	(void)size;
 	if (look->at == 0 && info->dlpi_subs != look->search->gone)
@@ -98,10 +113,8 @@ static int see_object(struct dl_phdr_info *info, size_t size, void *context)
 	if (look->at++ < look->search->seen)
 		return 0;
 	look->search->seen++;
-	if (!info->dlpi_name || !strchr(info->dlpi_name, '/') || !read_symbols(info, &symbols))
-		return 0;
-	symbol = find_symbol(&symbols, "sqlite3_step");
-	if (!symbol || ELF64_ST_TYPE(symbol->st_info) != STT_FUNC)
+	if (!info->dlpi_name || !strchr(info->dlpi_name, '/') ||
+	    !(symbol = find_function(info, "sqlite3_step")))
 		return 0;
 	library->step = (const void *)(info->dlpi_addr + symbol->st_value);
 	snprintf(library->path, sizeof library->path, "%s", info->dlpi_name);

@@ -9,6 +9,7 @@
 #define QUERYPROF_WATCH_LIBRARY_H
 
 #include <limits.h>
+#include <link.h>
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -27,5 +28,8 @@ struct library_search {
  * program itself does not count: its calls of its own copy go by no table. Not
  * async-signal-safe; callable while the loader runs constructors. */
 bool library_find(struct library_search *search, struct sqlite_library *library);
+
+/* Whether the object defines a function of this name for others. */
+bool library_object_defines(const struct dl_phdr_info *info, const char *function);
 
 #endif

@@ -11,6 +11,7 @@
 #include "watch/recording.h"
 #include "watch/run_begin.h"
 #include "watch/run_end.h"
+#include "watch/sites.h"
 
 /* --- a call and its run ----------------------------------------------------------------- */
 
@@ -114,7 +115,15 @@ static void unlock(struct run_call *call)
 /* Inside a run: is it the host's code that runs SQL there, or SQLite's own? */
 static bool is_hosts(const struct call *call, const void *caller)
 {
-	return call->is_in_exec || !host_is_within(call->library, caller);
+	return call->is_in_exec || !host_is_within(call->library, caller) ||
+	       (call->library->is_patched && site_is_known(caller));
+}
+
+/* A call from outside of SQLite shows a place of the host's. */
+static void see_caller(const struct call *call, const void *caller)
+{
+	if (__builtin_expect(call->library->is_patched, 0) && !call->outer)
+		site_see(caller);
 }
 
 /* Whether a statement that is stepped in this call can have a run. */
@@ -219,6 +228,7 @@ void statement_step_begin(struct run_call *step, const struct host_library *libr
 	runs_enter_call(&step->call, library, frame);
 	step->run = NULL;
 	step->mutex = NULL;
+	see_caller(&step->call, caller);
 	if (!stmt || !may_run(&step->call, caller))
 		return;
 	session = session_follow(sqlite3_db_handle(stmt));
@@ -371,6 +381,16 @@ static void end_recent(struct run_call *call, int rc)
 	call_leave(&call->call);
 }
 
+/* Some hosts (node:sqlite) reset before the first step, too: the preparation goes on. */
+static int reset_prepared(struct run_call *call, sqlite3_stmt *stmt, statement_reset_function *reset)
+{
+	int rc = reset(stmt);
+
+	runs_give_back(call->run);
+	unlock(call);
+	return rc;
+}
+
 int statement_reset(const struct host_library *library, sqlite3_stmt *stmt, statement_reset_function *reset,
                     const void *frame)
 {
@@ -383,13 +403,18 @@ int statement_reset(const struct host_library *library, sqlite3_stmt *stmt, stat
 	if (recent_enter(&call, library, stmt, frame, false)) {
 		rc = reset(stmt);
 		end_recent(&call, rc);
+		if (rc == SQLITE_OK)
+			programs_read(stmt, frame);
 		return rc;
 	}
 	session = session_to_end(library, stmt, false);
 	if (!session && is_alone())
 		return reset(stmt);
 	runs_enter_call(&call.call, library, frame);
-	rc = take_run_to_end(&call, session, stmt, &is_taken) ? reset_and_end(&call, reset) : reset(stmt);
+	if (!take_run_to_end(&call, session, stmt, &is_taken))
+		rc = reset(stmt);
+	else
+		rc = call.run->prepared ? reset_prepared(&call, stmt, reset) : reset_and_end(&call, reset);
 	call_leave(&call.call);
 	if (rc == SQLITE_OK)
 		programs_read(stmt, frame);
@@ -426,6 +451,7 @@ void statement_exec_begin(struct call *exec, const struct host_library *library,
                           const void *caller)
 {
 	runs_enter_call(exec, library, frame);
+	see_caller(exec, caller);
 	if (exec->number)
 		exec->place->is_exec = exec->running && is_hosts(exec, caller);
 }

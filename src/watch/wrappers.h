@@ -8,11 +8,20 @@
 
 #include "hook/import.h"
 #include "watch/host.h"
+#include "watch/static/patch.h"
 
-#define WRAPPERS_MAX 25
+#define WRAPPERS_MAX 26
 
 /* Fills the hooks of a library of host_libraries; returns their number. The first is
  * that of sqlite3_step. To be called once for each library. */
 int wrappers_hooks(const struct host_library *library, struct import_hook hooks[WRAPPERS_MAX]);
+
+/* The same for a library whose functions, `routines` in `code`, are to be patched: their entries, the
+ * first sqlite3_step; and in `members` where each stands in the table of routines, NO_MEMBER:
+ * nowhere. Once for each library. */
+#define NO_MEMBER SIZE_MAX
+size_t wrappers_entries(const struct host_library *library, const struct static_range *code,
+                        const sqlite3_api_routines *routines, struct patch_entry entries[PATCH_ENTRIES_MAX],
+                        size_t members[PATCH_ENTRIES_MAX]);
 
 #endif

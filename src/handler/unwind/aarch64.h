@@ -31,6 +31,7 @@ enum rule_kind {
 	RULE_NONE,    /* code without unwind information */
 	RULE_START,   /* the same, in front of a function's first instruction */
 	RULE_NOWHERE, /* not in any object; never kept in the cache */
+	RULE_TABLELESS, /* in an object that has no unwind information at all */
 };
 
 #define RULE_OFFSET_BITS 13

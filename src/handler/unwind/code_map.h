@@ -28,6 +28,7 @@ struct code_range {
 	uintptr_t eh_frame_hdr_end;       /* its end */
 	uintptr_t cfi_start, cfi_end;     /* readable memory around it: bounds for CFI reads */
 	uintptr_t image_start, image_end; /* the whole object */
+	bool is_made;                     /* no object: the loader does not know it */
 };
 
 /* A word of the loader's memory, and its value when the map was made. */

@@ -25,12 +25,15 @@ static enum section_result find_in_loader(const struct code_range *range, uintpt
 {
 	struct dl_find_object found;
 
-	if (_dl_find_object == NULL)
+	if (_dl_find_object == NULL || (range != NULL && range->is_made))
 		return range != NULL ? SECTION_LASTING : SECTION_NO_CODE;
 	if (_dl_find_object((void *)address, &found) != 0)
 		return SECTION_NO_CODE;
 	const uintptr_t header = (uintptr_t)found.dlfo_eh_frame;
-	if (range != NULL && (uintptr_t)found.dlfo_map_start == range->image_start &&
+	/* Of an object with gaps between its segments the loader names the segment. */
+	if (range != NULL &&
+	    ((uintptr_t)found.dlfo_map_start == range->image_start ||
+	     (uintptr_t)found.dlfo_map_start == range->start) &&
 	    (header == range->eh_frame_hdr || range->eh_frame_hdr == 0))
 		return SECTION_LASTING;
 	section->header = header;
@@ -128,7 +131,10 @@ __attribute__((noinline)) struct found_rule rules_find_uncached(const struct cod
 	switch (rules_find_section(map, address, &section)) {
 	case SECTION_NO_CODE: return (struct found_rule){ RULE_NOWHERE, false };
 	case SECTION_NEWER: found.lasting = false; break;
-	case SECTION_NONE: section.header = 0; break;
+	case SECTION_NONE:
+		section.header = 0;
+		found.rule = RULE_TABLELESS;
+		break;
 	case SECTION_LASTING: break;
 	}
 	if (section.header != 0)

@@ -9,6 +9,7 @@
 #include <stddef.h>
 
 #include "handler/unwind/counters.h"
+#include "handler/unwind/frame_pointer.h"
 #include "handler/unwind/full.h"
 #include "handler/unwind/rules.h"
 #include "handler/unwind/stack_copy.h"
@@ -91,7 +92,8 @@ static enum rule_result step_signal(struct view *view, struct full_walk *full, u
 
 /* One step from frame number `index`. */
 static enum rule_result step(struct view *view, struct full_walk *full, const struct code_map *map,
-                             const struct found_rule *found, uint32_t index, struct unwind_frame *frame)
+                             const struct found_rule *found, uint32_t index, bool exact,
+                             struct unwind_frame *frame)
 {
 	uintptr_t fp_slot;
 
@@ -99,6 +101,8 @@ static enum rule_result step(struct view *view, struct full_walk *full, const st
 	if (rule_leaves_signal(found->rule))
 		return step_signal(view, full, index, frame);
 	const enum rule_result result = rule_apply(found->rule, frame, &view->bounds, &fp_slot);
+	if (result == RULE_HAS_NONE || result == RULE_NOT_CODE)
+		return frame_pointer_step(map, &view->bounds, found->rule, exact, frame, &fp_slot, result);
 	if (result != RULE_NEEDS_ALL)
 		return result;
 	return full_step(full, NULL, map, &view->bounds, index, frame);
@@ -147,7 +151,7 @@ struct unwind_result unwind_unknown(const void *ucontext, const struct code_map 
 	full_begin(&full, ucontext);
 	for (;;) {
 		const struct found_rule found = rules_find(map, map->rules, frame.pc);
-		end = step(&view, &full, map, &found, n - 1, &frame);
+		end = step(&view, &full, map, &found, n - 1, exact, &frame);
 		if (end != RULE_STEPPED || n == max)
 			break;
 		exact = rule_leaves_signal(found.rule);

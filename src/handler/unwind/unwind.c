@@ -24,6 +24,7 @@
 #include "handler/unwind/arch.h"
 #include "handler/unwind/code_map.h"
 #include "handler/unwind/counters.h"
+#include "handler/unwind/frame_pointer.h"
 #include "handler/unwind/full.h"
 #include "handler/unwind/rules.h"
 #include "handler/unwind/unknown.h"
@@ -194,6 +195,9 @@ written:;
 			end = rule_apply(found.rule, &copy, all_bounds, &slot);
 			if (end == RULE_NEEDS_ALL)
 				end = full_step(&full, ucontext, map, all_bounds, n - 1, &copy);
+			if (end == RULE_HAS_NONE || end == RULE_NOT_CODE)
+				end = frame_pointer_step(map, all_bounds, found.rule, exact == n - 1, &copy,
+				                         &slot, end);
 			frame = copy;
 			fp_slot = slot;
 			if (rule_leaves_signal(found.rule))

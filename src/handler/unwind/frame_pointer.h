@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The step from a frame whose code has no unwind information: of programs that were built
+ * without (bun, deno), and of code that was compiled at run time (V8, JavaScriptCore). Both
+ * keep frame pointers. That is no proof, so all is checked: the frame lies further up on the
+ * stack; the return address is behind a call; a call that names its target names code around
+ * this frame's. Of the newest frame the instructions must say whether the frame pointer is
+ * its own. What does not agree ends the trace, truncated.
+ */
+#ifndef QUERYPROF_HANDLER_UNWIND_FRAME_POINTER_H
+#define QUERYPROF_HANDLER_UNWIND_FRAME_POINTER_H
+
+#include <stdbool.h>
+
+#include "handler/unwind/arch.h"
+#include "handler/unwind/code_map.h"
+
+/* As rule_apply(). `rule` is the one that was found: RULE_NONE, RULE_TABLELESS or RULE_NOWHERE;
+ * `is_newest`: the frame was not left by a call. `end`: what to return where the frame is
+ * left as it is. */
+enum rule_result frame_pointer_step(const struct code_map *map, const struct unwind_bounds *bounds,
+                                    rule_t rule, bool is_newest, struct unwind_frame *frame,
+                                    uintptr_t *fp_slot, enum rule_result end);
+
+#endif

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Whose code calls SQLite? Where SQLite is linked into a program, its calls of its own functions
+ * come from the same object as the program's, mixed by link-time optimisation. But SQLite calls
+ * them inside of calls only. So a place that has called from outside of any is the host's for
+ * ever; SQLite's own places are never seen there.
+ */
+#ifndef QUERYPROF_WATCH_SITES_H
+#define QUERYPROF_WATCH_SITES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define SITES 4096 /* a power of two */
+
+extern uintptr_t sites[SITES] __attribute__((visibility("hidden")));
+
+static inline size_t site_slot(uintptr_t caller)
+{
+	return (size_t)(caller * 0x9e3779b97f4a7c15u >> 52);
+}
+
+void site_add(uintptr_t caller);
+
+/* The place that calls, outside of any other call. */
+static inline void site_see(const void *caller)
+{
+	/* Relaxed: a word by itself. */
+	if (__atomic_load_n(&sites[site_slot((uintptr_t)caller)], __ATOMIC_RELAXED) != (uintptr_t)caller)
+		site_add((uintptr_t)caller);
+}
+
+/* Whether it was seen. */
+bool site_is_known(const void *caller);
+
+#endif

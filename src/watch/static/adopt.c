@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "watch/static/adopt.h"
+
+#include <dirent.h>
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/debug.h"
+#include "base/text.h"
+#include "modules/made_code.h"
+#include "modules/modules.h"
+#include "watch/static/patch.h"
+#include "watch/wrappers.h"
+
+/* Modules can be unmapped; this one must not be any more. */
+static bool keep(const struct static_copy *copy)
+{
+	return copy->is_of_program || dlopen(copy->path, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
+}
+
+static void log_entries(const struct static_copy *copy, const struct patch_entry *entries, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		debug_log(DEBUG_HOOKS, "%s: %s: %s", copy->path, entries[i].name,
+		          entries[i].refused ? entries[i].refused : "patched");
+}
+
+/* The library's own calls of SQLite, and those of other extensions, go by a copy of its table,
+ * in which the patched functions are the real ones. Routines that the version does not have are
+ * never asked for, as in its own table. */
+static struct sqlite3_api_routines *copy_routines(const struct static_table *table)
+{
+	struct sqlite3_api_routines *routines = calloc(1, sizeof *routines);
+	size_t size = table->count * sizeof *table->routines;
+
+	if (routines)
+		memcpy(routines, table->routines, size < sizeof *routines ? size : sizeof *routines);
+	return routines;
+}
+
+static const char *patch(struct host_library *library, const struct static_copy *copy)
+{
+	struct sqlite3_api_routines *routines = copy_routines(&copy->table);
+	struct patch_entry entries[PATCH_ENTRIES_MAX];
+	size_t members[PATCH_ENTRIES_MAX], count;
+	struct patch_area area;
+	const char *why;
+
+	if (!routines)
+		return "there is no memory";
+	count = wrappers_entries(library, &copy->object.code, routines, entries, members);
+	why = patch_functions(&copy->object, entries, count, &area);
+	log_entries(copy, entries, count);
+	if (why) {
+		free(routines);
+		return why;
+	}
+	for (size_t i = 0; i < count; i++)
+		if (members[i] != NO_MEMBER)
+			memcpy((char *)routines + members[i], entries[i].real, sizeof *entries[i].real);
+	library->is_patched = true;
+	__atomic_store_n(&library->calls_are_seen, true, __ATOMIC_RELAXED);
+	__atomic_store_n(&library->steps_are_seen, true, __ATOMIC_RELAXED);
+	/* Release: the rest of the table. */
+	__atomic_store_n(&library->api, routines, __ATOMIC_RELEASE);
+	made_code_add(&(struct made_code){ area.start, area.code_end, area.unwinding, area.unwinding_end });
+	if (modules_generation())
+		modules_refresh(true);
+	return NULL;
+}
+
+char *static_adopt(const struct static_copy *copy, bool *known)
+{
+	const sqlite3_api_routines *api = (const sqlite3_api_routines *)(const void *)copy->table.routines;
+	const struct host_library *library = host_find(api);
+	const char *why;
+	char *error = NULL, *sentence;
+
+	*known = library && library->is_patched;
+	if (*known)
+		return NULL;
+	if (!keep(copy))
+		return text_format("its file cannot be opened again, and it might be unmapped");
+	library = library ? library : host_adopt(api, &error);
+	if (!library) {
+		sentence = text_format("%s", error ? error : "SQLite has no memory");
+		api->free(error);
+		return sentence ? sentence : strdup("");
+	}
+	why = patch(&host_libraries[library - host_libraries], copy);
+	if (!why)
+		return NULL;
+	sentence = text_format("the SQLite inside cannot be watched: %s: %s", "sqlite3_step", why);
+	return sentence ? sentence : strdup("");
+}
+
+/* --- late ---------------------------------------------------------------------------------------- */
+
+static bool is_alone(void)
+{
+	DIR *tasks = opendir("/proc/self/task");
+	const struct dirent *entry;
+	int count = 0;
+
+	if (!tasks)
+		return false;
+	while ((entry = readdir(tasks)))
+		count += entry->d_name[0] != '.';
+	closedir(tasks);
+	return count == 1;
+}
+
+/* A thread alone is in this function, and not at the beginning of one of SQLite's: what is
+ * around it goes on behind a call. */
+void static_adopt_late(const struct host_library *library)
+{
+	struct static_copy *copy;
+
+	if (library->is_patched || !is_alone())
+		return;
+	copy = malloc(sizeof *copy);
+	if (copy && copies_find_table(library->api, copy) && keep(copy))
+		patch(&host_libraries[library - host_libraries], copy);
+	free(copy);
+}

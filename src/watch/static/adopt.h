@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Watches a copy of SQLite inside the program or a module as if it were a shared library.
+ */
+#ifndef QUERYPROF_WATCH_STATIC_ADOPT_H
+#define QUERYPROF_WATCH_STATIC_ADOPT_H
+
+#include "watch/host.h"
+#include "watch/static/copies.h"
+
+/* Takes the copy on and patches it, before it has a connection; `*known`: it was taken on before.
+ * NULL, or why not (malloc'ed, "" without memory). One thread at a time. */
+char *static_adopt(const struct static_copy *copy, bool *known);
+
+/* Patches a library that an extension has brought, if its calls cannot be seen otherwise and no
+ * other thread can be inside of it. */
+void static_adopt_late(const struct host_library *library);
+
+#endif

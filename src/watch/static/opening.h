@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The first opening of a database by a copy of SQLite inside the program or a module: only then
+ * is more of it patched. Most processes never come so far, and nothing more happens in them;
+ * and while a copy has no connection, no thread is inside the functions that get a jump.
+ *
+ * Only of the preload. One thread at a time calls opening_look().
+ */
+#ifndef QUERYPROF_WATCH_STATIC_OPENING_H
+#define QUERYPROF_WATCH_STATIC_OPENING_H
+
+/* Looks for copies in objects that have come. `first_open` is called with the copy's table of
+ * routines before its first connection is opened, and by each thread that comes meanwhile.
+ * `refused` is told what cannot be watched, and why. */
+void opening_look(void (*first_open)(const void *routines), void (*refused)(const char *path, const char *why));
+
+#endif
