@@ -131,8 +131,8 @@ static void test_settings_in_between(void **state)
 	if (sqlite3_load_extension(db, host_library(), "sqlite3_queryprof_init", &error))
 		fail_msg("%s", error);
 	for (int i = 0; i < 5; i++) {
-		sql = sqlite3_mprintf("UPDATE system.settings SET value = %s WHERE name = '%s'", settings[i][1],
-		                      settings[i][0]);
+		sql = sqlite3_mprintf("UPDATE system.settings SET value = %s WHERE name = '%s'",
+		                      settings[i][1], settings[i][0]);
 		host_exec(db, sql);
 		sqlite3_free(sql);
 		for (int j = 0; j < 10; j++)
