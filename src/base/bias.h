@@ -14,8 +14,8 @@
 
 /* Zeroes: nobody has used it yet. */
 struct bias {
-	uint32_t user;           /* atomic: a thread's id, 0, BIAS_SHARING or BIAS_SHARED */
-	volatile bool is_inside; /* the user is between _enter() and _leave() */
+	uint32_t user;  /* atomic: a thread's id, 0, BIAS_SHARING or BIAS_SHARED */
+	bool is_inside; /* atomic: the user is between _enter() and _leave() */
 };
 
 /* No thread has these ids. */
@@ -29,11 +29,11 @@ static inline bool bias_enter(struct bias *bias, uint32_t thread)
 {
 	/* Relaxed: bias_share() has the barrier. */
 	if (__builtin_expect(__atomic_load_n(&bias->user, __ATOMIC_RELAXED) == thread, 1)) {
-		bias->is_inside = true;
+		__atomic_store_n(&bias->is_inside, true, __ATOMIC_RELAXED);
 		__atomic_signal_fence(__ATOMIC_SEQ_CST);
 		if (__builtin_expect(__atomic_load_n(&bias->user, __ATOMIC_RELAXED) == thread, 1))
 			return true;
-		bias->is_inside = false;
+		__atomic_store_n(&bias->is_inside, false, __ATOMIC_RELAXED);
 	}
 	return bias_enter_slowly(bias, thread);
 }

@@ -95,9 +95,14 @@ uint64_t fast_clock_compare(struct fast_clock *clock)
 	enum state now = __atomic_load_n(&state, __ATOMIC_ACQUIRE);
 	struct fast_clock both;
 	bool is_close;
+	uint64_t ns;
 
-	if (now == UNUSABLE)
-		return clock_ns(CLOCK_MONOTONIC);
+	if (now == UNUSABLE || now == CALIBRATING) {
+		/* Nothing to compare yet, and every reading of the clock comes here. */
+		ns = clock_ns(CLOCK_MONOTONIC);
+		if (now == UNUSABLE || ns - first.ns < CALIBRATION_NS)
+			return ns;
+	}
 	is_close = read_both(&both);
 	if (now == UNKNOWN &&
 	    __atomic_compare_exchange_n(&state, &now, STARTING, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {

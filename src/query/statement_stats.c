@@ -429,7 +429,10 @@ int statement_stats_take(int (*each)(void *context, const struct statement_stats
 		if (!vector_push(&taken, (struct taken){ i, counts }))
 			break; /* the next time */
 		statement_counts_subtract(&counts, &entry->stored);
+		/* What was counted says nothing of who made the entry, and when. */
+		pthread_mutex_lock(&table_lock);
 		stats = describe(entry, &counts);
+		pthread_mutex_unlock(&table_lock);
 		code = each(context, &stats);
 		taken.count -= code != 0;
 	}
