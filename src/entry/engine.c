@@ -165,9 +165,9 @@ int qp_query_end(int64_t exception_code, const char *exception)
 	if (!query)
 		return error_set(QP_NOT_RUNNING,
 		                 "qp_query_end: no query of qp_query_begin() runs on this thread");
+	sampler_remove(query->thread, query->tag);
 	if (thread)
 		query_leave(&query->run, thread);
-	sampler_remove(query->thread, query->tag);
 	innermost = query->outer;
 	if (query->settings.log_queries)
 		record_end(query, thread, exception_code, exception);

@@ -51,10 +51,11 @@ struct query_run {
 void query_start(struct query_run *run, struct thread *thread);
 
 /* A call that works for the run begins, and has ended. The run's execution time and CPU time
- * are those of its calls, without what the program does in between. They go with the samples:
- * the query is shown to the handler (sampler_push) right behind the one, and hidden right
- * behind the other. Costs one fast clock each; and the thread's CPU clock, which needs system
- * calls, where that was not read in the CPU_CLOCK_VALID_NS before: the slow parts are apart. */
+ * are those of its calls, without what the program does in between. Costs one fast clock each;
+ * and the thread's CPU clock, which needs system calls, where that was not read in the
+ * CPU_CLOCK_VALID_NS before: the slow parts are apart. A system call may also end the thread's
+ * turn, and is no part of either time. So that it has no samples either, the query is shown to
+ * the handler (sampler_push) right behind the one, and hidden right before the other. */
 void query_enter_slowly(struct query_run *run, struct thread *thread);
 void query_leave_slowly(struct query_run *run, struct thread *thread, uint64_t now);
 

@@ -89,9 +89,9 @@ static bool leave_run(struct run_call *call)
 
 	if (!call->run || !runs_is_own(call->run, call->call.number))
 		return false;
+	runs_pop(call->run);
 	if (thread)
 		query_leave(&call->run->query, thread);
-	runs_pop(call->run);
 	call_set_run(&call->call, NULL);
 	return true;
 }
@@ -163,8 +163,8 @@ void operation_use(struct run_call *call, const struct host_library *library, co
 	if (!call->run)
 		return;
 	call_set_run(&call->call, call->run);
-	runs_push(call->run, thread, frame);
 	query_enter(&call->run->query, thread);
+	runs_push(call->run, thread, frame);
 }
 
 void operation_used(struct run_call *call)
@@ -190,11 +190,11 @@ void operation_finish(struct run_call *call, const struct host_library *library,
 	runs_hide_key(call->run);
 	if (!thread)
 		return;
+	query_enter(&call->run->query, thread);
 	if (!call->call.running) {
 		call_set_run(&call->call, call->run);
 		runs_push(call->run, thread, frame);
 	}
-	query_enter(&call->run->query, thread);
 }
 
 /* --- closing ----------------------------------------------------------------------------- */

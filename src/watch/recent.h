@@ -129,8 +129,8 @@ static inline bool recent_leave(struct run_call *call)
 		recent_resign(call);
 		return false;
 	}
-	query_leave(&run->query, thread);
 	thread->nesting = 0;
+	query_leave(&run->query, thread);
 	run->tag_thread = NULL;
 	return true;
 }

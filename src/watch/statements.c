@@ -77,14 +77,14 @@ static void leave_run(struct run_call *call, struct thread *thread)
 {
 	const struct query_run *outermost = call->is_nested ? &call->call.running->query : NULL;
 
+	if (!call->is_nested)
+		runs_pop(call->run);
 	if (thread)
 		query_leave(&call->run->query, thread);
 	if (call->is_nested) {
 		/* It may have been lost, and its place may be another one's. */
 		if (outermost->key.lo == call->outermost.lo && outermost->key.hi == call->outermost.hi)
 			add_counts(call, &outermost->counts);
-	} else {
-		runs_pop(call->run);
 	}
 	call_set_run(&call->call, NULL);
 }
@@ -159,8 +159,8 @@ static struct run *continue_run(struct run_call *step, const struct session *ses
 	}
 	if (run->prepared)
 		query_resume(&run->query, thread);
-	enter_run(step, run, thread);
 	query_enter(&run->query, thread);
+	enter_run(step, run, thread);
 	return run;
 }
 
@@ -350,10 +350,10 @@ static int reset_and_end(struct run_call *call, statement_reset_function *reset)
 	bool is_inside = thread && !call->call.running;
 	int rc;
 
-	if (is_inside)
-		enter_run(call, run, thread);
 	if (thread)
 		query_enter(&run->query, thread);
+	if (is_inside)
+		enter_run(call, run, thread);
 	rc = reset(run->stmt);
 	if (is_inside)
 		leave_run(call, thread);

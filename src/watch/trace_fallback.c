@@ -67,8 +67,8 @@ static void finish(sqlite3_stmt *stmt, struct calling *calling, struct thread *t
 		return;
 	if (run == calling->traced)
 		calling->traced = NULL;
-	query_leave(&run->query, thread);
 	runs_pop(run);
+	query_leave(&run->query, thread);
 	runs_end(run, thread, SQLITE_OK, true);
 }
 
