@@ -320,9 +320,10 @@ static void tell_losses(const struct losses *losses)
 {
 	for (const struct loss *loss = losses->reasons; loss < losses->reasons + LOSS_REASONS; loss++) {
 		bool is_denied = strstr(loss->reason, strerror(EACCES));
-		const char *advice = is_denied ? ". A process that another user runs cannot open this user's file: "
-		                                 "let that user run queryprof record"
-		                               : "";
+		const char *advice =
+			is_denied ? ". A process that another user runs cannot open this user's file: "
+				    "let that user run queryprof record"
+				  : "";
 
 		if (loss->samples)
 			complain("%s: %llu sample%s or lines of queries lost: %s%s", path_as_given,
@@ -354,7 +355,8 @@ static void tell_end(const struct trace *trace, const char *program)
 	else if (is_empty && !has_lost)
 		explain_no_sqlite(program);
 	else if (found.processes)
-		complain("%s: %lld sample%s, %lld logged run%s, %lld process%s. To read it: queryprof report %s",
+		complain("%s: %lld sample%s, %lld logged run%s, %lld process%s. To read it: queryprof report "
+		         "%s",
 		         path_as_given, found.samples, found.samples == 1 ? "" : "s", found.queries,
 		         found.queries == 1 ? "" : "s", found.processes, found.processes == 1 ? "" : "es",
 		         path_as_given);
