@@ -47,7 +47,8 @@ static int tell(const int *descriptors, size_t count)
 	socklen_t size = handover_address(key, &address);
 	int to = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 
-	if (to >= 0 && (connect(to, (struct sockaddr *)&address, size) || !send_key(to, descriptors, count))) {
+	if (to >= 0 &&
+	    (connect(to, (struct sockaddr *)&address, size) || !send_key(to, descriptors, count))) {
 		close(to);
 		to = -1;
 	}

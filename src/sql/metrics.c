@@ -117,8 +117,9 @@ static char *text_of_emptiness(int which)
 	if (ledger_read(LEDGER_STORED))
 		return NULL;
 	if (runs_counter(RUNS_LOGGED))
-		return strdup("no query was long enough for a sample: PRAGMA query_profiler_cpu_time_period_ns = "
-		              "'1ms' takes more of them; statement_stats has counted every run");
+		return strdup(
+			"no query was long enough for a sample: PRAGMA query_profiler_cpu_time_period_ns = "
+			"'1ms' takes more of them; statement_stats has counted every run");
 	return strdup(runs_counter(RUNS_STARTED)
 	                      ? "no query was long enough for a sample or a row of query_log: PRAGMA "
 	                        "query_profiler_cpu_time_period_ns = '1ms' takes more samples, PRAGMA "

@@ -74,6 +74,10 @@ class Recording(unittest.TestCase):
         finally:
             db.close()
 
+    def has_views(self):
+        """While it is recorded: the file comes before what is in it."""
+        return os.path.exists(self.trace) and self.rows("SELECT 1 FROM sqlite_master WHERE name = 'query_log'") != []
+
     def queries(self):
         """Text, samples on the CPU's clock and on the real one, process of each query.
         The end of a connection is one, too, when the machine is busy: not here."""

@@ -191,6 +191,16 @@ class Settings(Recording):
         self.assertEqual(done.returncode, 0, self.seen)
         return done.stderr
 
+    def test_a_file_that_is_none_of_ours(self):
+        text = "something else\n" * 100
+        path = self.trace = self.file("other", text)
+        for options in (), ("--append",), ("--new",):
+            done = self.record("true", options=options)
+            self.assertEqual((done.returncode, done.stderr.count("\n")), (125, 1), self.seen)
+            self.assertRegex(done.stderr, path + ": .*not a (trace file|database)\n")
+        with open(path, encoding="utf-8") as file:
+            self.assertEqual(file.read(), text)
+
     def test_a_file_that_exists(self):
         says = "record: %s exists and grows (--new begins anew, --append leaves this out)\n" % self.trace
         self.assertNotIn("record:", self.record_again())

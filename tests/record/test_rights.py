@@ -97,8 +97,7 @@ for line in sys.stdin:
                    "--setting", "trace_log_ring_bytes=65536")
 
         def lines():
-            found = os.path.exists(self.trace) and self.rows("SELECT 1 FROM sqlite_master WHERE name = 'query_log'")
-            return found and self.rows("SELECT count(*) FROM query_log WHERE query LIKE 'SELECT /*%'")[0][0]
+            return self.has_views() and self.rows("SELECT count(*) FROM query_log WHERE query LIKE 'SELECT /*%'")[0][0]
 
         with subprocess.Popen(self.arguments(*self.as_another_user(PYTHON, "-c", script), options=options), cwd="/",
                               stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:

@@ -14,7 +14,7 @@ BOUND = 1920  # bytes of a text that come with a query's first sample
 
 class Unfinished(Recording):
     def unfinished(self):
-        if not os.path.exists(self.trace) or not os.path.getsize(self.trace):
+        if not self.has_views():
             return []
         return self.rows("SELECT query_id, query, query_duration_ns, samples_cpu, samples_real FROM query_log"
                          " WHERE type = 'QueryStart' ORDER BY query_start_time_microseconds")

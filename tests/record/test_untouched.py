@@ -182,8 +182,8 @@ class Streams(Recording):
 
 
 class Signals(Recording):
-    def start(self, **named):
-        us = subprocess.Popen(self.arguments(PYTHON, "-c", COUNTER, options=("--quiet",)), stdout=subprocess.PIPE,
+    def start(self, before="", **named):
+        us = subprocess.Popen(self.arguments(PYTHON, "-c", before + COUNTER, options=("--quiet",)), stdout=subprocess.PIPE,
                               stderr=subprocess.DEVNULL, text=True, start_new_session=True, **named)
         self.addCleanup(us.stdout.close)
         self.addCleanup(us.wait)
@@ -211,6 +211,12 @@ class Signals(Recording):
             os.killpg(us.pid, number)
             time.sleep(0.1)  # signals of one number are one while the first is on its way
         self.assertEqual(self.finish(us), str([(2, 2), (15, 1)]))
+
+    def test_sent_to_a_group_that_it_left(self):
+        """As timeout(1) does to a server that makes a session of its own."""
+        us = self.start("import os; os.setsid()\n")
+        os.killpg(us.pid, signal.SIGTERM)
+        self.assertEqual(self.finish(us), str([(15, 1)]))
 
     def test_stopped_and_continued(self):
         us = self.start()

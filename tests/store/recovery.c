@@ -201,9 +201,88 @@ static void test_damaged(void **state)
 
 			assert_int_equal(pwrite(fd, &word, 8, places[rand() % 4] + rand() % 512 * 8), 8);
 		}
+		if (round % 2)
+			recovery_store_running(fd, trace_path, 0, &recovery);
 		recovery_store(fd, trace_path, 0, &recovery);
 		close(fd);
 	}
+	assert_intact(trace_path);
+}
+
+/* --- a process that runs ------------------------------------------------------------------ */
+
+/* Says that it has done something, and waits for the next word. */
+static void take_turn(int to_parent, int from_parent)
+{
+	char byte = 0;
+
+	if (write(to_parent, &byte, 1) != 1 || read(from_parent, &byte, 1) != 1)
+		_exit(1);
+}
+
+static void work_in_turns(int to_parent, int from_parent)
+{
+	const uint64_t trace[] = { 0x7f0000000123 };
+	struct query_key key = { 1, 2 };
+	struct thread_record *late;
+	int fd;
+
+	ring = shared_ring_make(RING_BYTES, &fd);
+	if (!ring || write(to_parent, &fd, sizeof fd) != sizeof fd)
+		_exit(1);
+	take_turn(to_parent, from_parent);
+	put_thread(4242, "worker");
+	put_samples(T0, FLUSHED, 5, key);
+	take_turn(to_parent, from_parent);
+	late = ring_reserve(ring, sizeof *late);
+	for (int i = 0; i < LATER; i++)
+		put_sample((struct a_sample){
+			.timestamp_ns = T0 + 1000000000 + (uint64_t)i, .trace = trace, .depth = 1 });
+	take_turn(to_parent, from_parent);
+	*late = (struct thread_record){ .thread_id = 4243, .name = "late" };
+	ring_commit(ring, late, RECORD_THREAD);
+	take_turn(to_parent, from_parent);
+	_exit(0);
+}
+
+/* Its ring is read as the process goes on: what is committed, up to what is being written. */
+static void test_running(void **state)
+{
+	static const int64_t expected[] = { 0, FLUSHED, FLUSHED, FLUSHED + LATER };
+	struct recovery recovery = { .samples = 0 };
+	int to_parent[2], to_child[2], fd, status;
+	char path[64], byte;
+	pid_t child;
+
+	(void)state;
+	set_modules(modules, 1);
+	assert_int_equal(pipe(to_parent) | pipe(to_child), 0);
+	child = fork();
+	if (!child)
+		work_in_turns(to_parent[1], to_child[0]);
+	assert_int_equal(read(to_parent[0], &fd, sizeof fd), sizeof fd);
+	snprintf(path, sizeof path, "/proc/%d/fd/%d", (int)child, fd);
+	fd = open(path, O_RDWR | O_CLOEXEC);
+	assert_true(fd >= 0);
+	for (size_t turn = 0; turn < sizeof expected / sizeof *expected; turn++) {
+		assert_int_equal(read(to_parent[0], &byte, 1), 1);
+		for (int i = 0; i < 2; i++)
+			recovery_store_running(fd, trace_path, 0, &recovery);
+		assert_int_equal(recovery.samples, expected[turn]);
+		assert_int_equal(write(to_child[1], &byte, 1), 1);
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	recovery_store(fd, trace_path, 0, &recovery);
+	close(fd);
+	for (int i = 0; i < 2; i++) {
+		close(to_parent[i]);
+		close(to_child[i]);
+	}
+	assert_int_equal(recovery.samples, FLUSHED + LATER);
+	assert_int_equal(recovery.unfinished, 0);
+	assert_int_equal(count("SELECT count(*) FROM trace_log"), FLUSHED + LATER);
+	assert_int_equal(count("SELECT count(*) FROM modules WHERE path = '/usr/lib/one.so'"), 1);
+	assert_int_equal(count("SELECT count(*) FROM threads WHERE thread_name IN ('worker', 'late')"), 2);
 	assert_intact(trace_path);
 }
 
@@ -239,6 +318,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_once, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_damaged, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_running, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_no_file, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_foreign, set_up, tear_down),
 	};

@@ -25,11 +25,11 @@ enum output_format output_format_find(const char *name);
 
 struct output {
 	enum output_format format;
-	bool is_bare;     /* a table without its heading */
-	bool cuts_middle; /* text that does not fit loses its middle, not its end */
-	bool hides_empty; /* a column without any value is not shown */
+	bool is_bare;      /* a table without its heading */
+	bool cuts_middle;  /* text that does not fit loses its middle, not its end */
+	bool hides_empty;  /* a column without any value is not shown */
 	const char *spare; /* columns that are left out for want of room: SQL's names, the first one first */
-	int folds_last;   /* so many of the last columns go below the others for want of room */
+	int folds_last;    /* so many of the last columns go below the others for want of room */
 	/* For "ns" columns called x_ms, or ms, and cells as "1.0 ms" are shown as times with their
 	 * units, "1.5 s"; for another unit such columns have its name; NULL: as they are. Of
 	 * tables. */

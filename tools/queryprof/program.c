@@ -165,12 +165,17 @@ static void stop_alike(int signal_number)
 
 static void pass_on(const siginfo_t *info)
 {
-	if (info->si_code > 0) /* the kernel's: the terminal's, to the group */
-		return;
-	if (has_witnessed(info->si_signo)) {
+	/* The kernel's are the terminal's, to the group. */
+	bool is_of_kernel = info->si_code > 0, is_of_group = is_of_kernel || has_witnessed(info->si_signo);
+
+	if (is_of_group && !is_of_kernel) {
 		end_witness();
 		start_witness();
-	} else if (info->si_code == SI_QUEUE) {
+	}
+	/* A daemon has left the group. As a leader of it, without us, it could not have. */
+	if (is_of_group && getpgid(program) == getpgrp())
+		return;
+	if (info->si_code == SI_QUEUE) {
 		sigqueue(program, info->si_signo, info->si_value);
 	} else {
 		kill(program, info->si_signo);

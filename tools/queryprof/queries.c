@@ -38,7 +38,8 @@ static int run(int argc, char **argv)
 {
 	const struct output output = {
 		.format = output_format_find(format_name),
-		.if_empty = statements ? "no queries" : "no logged runs (--statements has all runs, however short)",
+		.if_empty = statements ? "no queries"
+		                       : "no logged runs (--statements has all runs, however short)",
 		.hides_empty = true,
 		.folds_last = statements ? 4 : 3, /* logged runs; id, notes, text */
 		.unit = "ns",
@@ -73,11 +74,13 @@ const struct command command_queries = {
 		"`logged`; where an option chooses single runs, by time or process for one, logged ones "
 		"only. "
 		"A run is from a statement's first step to its end; runs that differ in their literals "
-		"only are one statement. `wall`, `cpu` and `max` are exact, and inside SQLite; `sampled` is what the samples "
+		"only are one statement. `wall`, `cpu` and `max` are exact, and inside SQLite; `sampled` is "
+	        "what the samples "
 		"add "
 		"up to, on the wall clock with --by wall or off, else on the CPU clock. `notes` says what "
 		"may explain the time: scan (that many rows of whole tables), sort, index (one that SQLite "
-		"built for the run alone), failed, and the program's own time between two rows. An id, or its beginning, is what --query takes, that of a "
+		"built for the run alone), failed, and the program's own time between two rows. An id, or "
+	        "its beginning, is what --query takes, that of a "
 		"statement "
 		"--statement.",
 	.examples = "  queryprof queries app.trace\n"

@@ -224,23 +224,18 @@ static void remove_file(const char *path)
 	}
 }
 
-/* A recording that grows by mistake shows the sum of two. A file that is no trace file is
- * nobody's to remove here. */
-static int meet_existing(const char *path)
+/* A file that is no trace file is nobody's to remove here. */
+static int remove_existing(const char *path)
 {
-	if (begin_anew) {
-		sqlite3 *db = trace_file_open(path); /* complains if it is no trace file */
-		if (!db)
-			return COMMAND_FAILED;
-		trace_file_close(db);
-		if (trace_file_is_in_use(path))
-			return complain("record: %s: another process has it open, so --new cannot remove it",
-			                path_as_given);
-		remove_file(path);
-	} else if (!append && !quiet) {
-		complain("record: %s exists and grows (--new begins anew, --append leaves this out)",
-		         path_as_given);
-	}
+	sqlite3 *db = trace_file_open(path); /* complains if it is no trace file */
+
+	if (!db)
+		return COMMAND_FAILED;
+	trace_file_close(db);
+	if (trace_file_is_in_use(path))
+		return complain("record: %s: another process has it open, so --new cannot remove it",
+		                path_as_given);
+	remove_file(path);
 	return COMMAND_FINE;
 }
 
@@ -253,7 +248,7 @@ static int prepare_trace(struct trace *trace)
 	char *error = NULL;
 
 	trace->path = getenv("QUERYPROF_TRACE_LOG_PATH");
-	if (access(trace->path, F_OK) == 0 && meet_existing(trace->path))
+	if (begin_anew && access(trace->path, F_OK) == 0 && remove_existing(trace->path))
 		return COMMAND_FAILED;
 	trace->is_new = access(trace->path, F_OK) != 0;
 	if (database_open(&database, trace->path, &limits, &error)) {
@@ -263,6 +258,10 @@ static int prepare_trace(struct trace *trace)
 	}
 	trace->before = database_number(database.db, "SELECT max(id) FROM processes", 0);
 	database_close(&database, true);
+	/* A recording that grows by mistake shows the sum of two. */
+	if (!trace->is_new && !append && !quiet)
+		complain("record: %s exists and grows (--new begins anew, --append leaves this out)",
+		         path_as_given);
 	return COMMAND_FINE;
 }
 
@@ -321,9 +320,10 @@ static void tell_losses(const struct losses *losses)
 {
 	for (const struct loss *loss = losses->reasons; loss < losses->reasons + LOSS_REASONS; loss++) {
 		bool is_denied = strstr(loss->reason, strerror(EACCES));
-		const char *advice = is_denied ? ". A process that another user runs cannot open this user's file: "
-		                                 "let that user run queryprof record"
-		                               : "";
+		const char *advice =
+			is_denied ? ". A process that another user runs cannot open this user's file: "
+				    "let that user run queryprof record"
+				  : "";
 
 		if (loss->samples)
 			complain("%s: %llu sample%s or lines of queries lost: %s%s", path_as_given,
@@ -355,7 +355,8 @@ static void tell_end(const struct trace *trace, const char *program)
 	else if (is_empty && !has_lost)
 		explain_no_sqlite(program);
 	else if (found.processes)
-		complain("%s: %lld sample%s, %lld logged run%s, %lld process%s. To read it: queryprof report %s",
+		complain("%s: %lld sample%s, %lld logged run%s, %lld process%s. To read it: queryprof report "
+		         "%s",
 		         path_as_given, found.samples, found.samples == 1 ? "" : "s", found.queries,
 		         found.queries == 1 ? "" : "s", found.processes, found.processes == 1 ? "" : "es",
 		         path_as_given);

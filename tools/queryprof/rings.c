@@ -52,7 +52,7 @@ static struct {
 	int64_t max_bytes;
 	VECTOR(struct guest) guests;
 	VECTOR(struct pollfd) polled; /* the socket, the end, a descriptor of each guest */
-	uint64_t look_at; /* at the rings of processes that ask; UINT64_MAX: there are none */
+	uint64_t look_at;             /* at the rings of processes that ask; UINT64_MAX: there are none */
 	struct recovery recovery;
 } rings = { .socket = -1, .end = -1, .look_at = UINT64_MAX };
 
@@ -251,17 +251,17 @@ static void *watch(void *unused)
 	(void)unused;
 	for (bool ending = false; list_polled(ending);) {
 		uint64_t now = clock_ns(CLOCK_MONOTONIC);
-		uint64_t next = ending && rings.guests.count == 0 ? now :
-		                until < rings.look_at             ? until :
-		                                                    rings.look_at;
+		uint64_t next = ending && rings.guests.count == 0 ? now
+		                : until < rings.look_at           ? until
+		                                                  : rings.look_at;
 		struct timespec left = timespec_of_ns(next > now ? next - now : 0);
 		int ready = ppoll(rings.polled.items, rings.polled.count, next == UINT64_MAX ? NULL : &left,
 		                  NULL);
 
 		now = clock_ns(CLOCK_MONOTONIC);
 		if (now >= rings.look_at)
-			rings.look_at = serve_asking(false) ? clock_ns(CLOCK_MONOTONIC) + LOOK_NS
-			                                    : UINT64_MAX;
+			rings.look_at =
+				serve_asking(false) ? clock_ns(CLOCK_MONOTONIC) + LOOK_NS : UINT64_MAX;
 		if (ending && ready <= 0 && (now >= until || rings.guests.count == 0))
 			break;
 		if (ready <= 0)
