@@ -12,6 +12,7 @@
 #define EACH_TABLE(_)                                                                                        \
 	_(trace_log)                                                                                         \
 	_(query_log)                                                                                         \
+	_(lock_waits)                                                                                        \
 	_(statement_stats)                                                                                   \
 	_(settings)                                                                                          \
 	_(metrics)                                                                                           \

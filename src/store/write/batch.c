@@ -14,6 +14,7 @@
 #include "sampler/sample_reader.h"
 #include "store/write/batch.h"
 #include "store/write/intern.h"
+#include "store/write/lock_waits.h"
 #include "store/write/sample_rows.h"
 #include "store/write/statements.h"
 
@@ -324,6 +325,7 @@ static int take_record(struct writer *writer, unsigned kind, const void *record,
 	case RECORD_QUERY: return take_query(writer, record, size);
 	case RECORD_START: return take_start(writer, record, size);
 	case RECORD_THREAD: return take_thread(writer, record, size);
+	case RECORD_LOCK_WAIT: return lock_waits_take(writer, record, size);
 	default: return SQLITE_OK;
 	}
 }
