@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "base/lock.h"
-#include "watch/runs.h"
+#include "query/query.h"
 
 #define FILES 4096u /* a power of two */
 #define FILES_FULL (FILES / 4 * 3)
@@ -146,14 +146,14 @@ const char *lock_file_path(const struct lock_file *file)
 
 /* --- what they have --------------------------------------------------------------------- */
 
-static void name_holder(struct lock_file *file, const struct run *run)
+static void name_holder(struct lock_file *file, const struct query_run *run)
 {
-	const char *text = run && run->query.text ? run->query.text : "";
+	const char *text = run && run->text ? run->text : "";
 	size_t size = strnlen(text, sizeof file->text - 1);
 
 	store(&file->thread_id, thread_current ? thread_current->id : 0);
-	__atomic_store_n(&file->query_hi, run ? run->query.key.hi : 0, __ATOMIC_RELAXED);
-	__atomic_store_n(&file->query_lo, run ? run->query.key.lo : 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&file->query_hi, run ? run->key.hi : 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&file->query_lo, run ? run->key.lo : 0, __ATOMIC_RELAXED);
 	pthread_mutex_lock(&lock);
 	memcpy(file->text, text, size);
 	file->text[size] = 0;
@@ -161,7 +161,7 @@ static void name_holder(struct lock_file *file, const struct run *run)
 }
 
 /* Who took the first lock, and then who took the first one to write. */
-void lock_file_takes(struct lock_file *file, struct lock_asked taken, const struct run *run)
+void lock_file_takes(struct lock_file *file, struct lock_asked taken, const struct query_run *run)
 {
 	bool reads = load(&file->level) | load(&file->shared);
 	bool writes = load(&file->level) >= LEVEL_RESERVED || load(&file->exclusive);

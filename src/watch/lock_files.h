@@ -15,7 +15,7 @@
 #include "base/wait.h"
 #include "query/lock_record.h"
 
-struct run;
+struct query_run;
 
 #define LOCK_TEXT_MAX 256
 
@@ -42,7 +42,7 @@ void lock_file_remove(const sqlite3_file *file);
 const char *lock_file_path(const struct lock_file *file);
 
 /* The file has the lock now; `run` NULL: none of ours took it. */
-void lock_file_takes(struct lock_file *file, struct lock_asked taken, const struct run *run);
+void lock_file_takes(struct lock_file *file, struct lock_asked taken, const struct query_run *run);
 
 /* The file has at most this level, or not the slot any more. */
 void lock_file_keeps_level(struct lock_file *file, int level);

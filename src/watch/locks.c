@@ -119,7 +119,7 @@ static void see_answer(sqlite3_file *file, struct lock_asked asked, int rc)
 	if (!entry)
 		return;
 	if (rc == SQLITE_OK)
-		lock_file_takes(entry, asked, run);
+		lock_file_takes(entry, asked, run ? &run->query : NULL);
 	if (!run || !thread)
 		return;
 	if (rc == SQLITE_BUSY)

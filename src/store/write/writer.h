@@ -73,9 +73,9 @@ enum writer_statement {
 struct pending_sample {
 	int64_t timestamp_ns;
 	int64_t series, stack;
-	int64_t beyond; /* what the value has beyond weight × period */
+	int64_t beyond;        /* what the value has beyond weight × period */
 	int64_t wait_ns, wait; /* of a wait: its duration; its cause, and its object << 8 */
-	uint32_t span;  /* index into writer.spans; UINT32_MAX: no query */
+	uint32_t span;         /* index into writer.spans; UINT32_MAX: no query */
 	uint32_t cpu_id, weight;
 	bool truncated;
 };
