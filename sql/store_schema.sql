@@ -443,6 +443,25 @@ CREATE TABLE losses (
 	PRIMARY KEY (process, reason, first_ns)
 ) WITHOUT ROWID;
 
+-- The waits for locks of databases, as lock_waits shows them. query, holder: rows of queries, 0:
+-- not known. lock: a row of wait_objects. refused: the lock was not given.
+CREATE TABLE waits_for_locks (
+	id                INTEGER PRIMARY KEY,
+	query             INTEGER NOT NULL,
+	start_ns          INTEGER NOT NULL,
+	wait_ns           INTEGER NOT NULL,
+	lock              INTEGER NOT NULL,
+	refused           INTEGER NOT NULL,
+	thread_id         INTEGER NOT NULL,
+	process           INTEGER NOT NULL REFERENCES processes (id),
+	database          TEXT    NOT NULL,
+	holder            INTEGER NOT NULL,
+	holder_query      TEXT    NOT NULL,
+	holder_session    INTEGER NOT NULL,
+	holder_process_id INTEGER NOT NULL,
+	holder_thread_id  INTEGER NOT NULL
+);
+
 -- Which stacks are still needed, without counting: time is cut into epochs, and a
 -- stack carries the epoch in which it was last used. Whatever was written before
 -- an epoch began is older than its start_ns.
@@ -601,6 +620,38 @@ LEFT JOIN statements AS x ON x.id = q.statement
 LEFT JOIN label_sets AS g ON g.id = s.labels
 LEFT JOIN label_sets AS h ON h.id = x.labels
 LEFT JOIN trace_contexts AS c ON c.id = s.context;
+
+-- Who waited for a lock of a database, how long, and who had it. The statement of a holder in
+-- another process is the newest that its own log had by then.
+CREATE VIEW lock_waits AS
+SELECT
+	strftime('%Y-%m-%d %H:%M:%S', l.start_ns / 1000000000, 'unixepoch') || printf('.%06d', l.start_ns % 1000000000 / 1000) AS event_time_microseconds,
+	l.start_ns AS timestamp_ns,
+	p.hostname AS hostname,
+	p.process_id AS process_id,
+	l.thread_id AS thread_id,
+	q.session AS session_id,
+	q.query_id AS query_id,
+	x.query AS query,
+	l.database AS database,
+	o.name AS lock,
+	l.wait_ns AS wait_ns,
+	iif(l.refused, 'SQLITE_BUSY', 'SQLITE_OK') AS outcome,
+	h.query_id AS holder_query_id,
+	coalesce(nullif(l.holder_query, ''), hx.query, (SELECT ox.query FROM processes AS op
+		JOIN queries AS oq ON oq.process = op.id JOIN statements AS ox ON ox.id = oq.statement
+		WHERE op.process_id = l.holder_process_id AND op.hostname = p.hostname AND op.id <> l.process
+		AND oq.query_start_ns <= l.start_ns + l.wait_ns ORDER BY oq.query_start_ns DESC LIMIT 1), '') AS holder_query,
+	l.holder_session AS holder_session_id,
+	l.holder_process_id AS holder_process_id,
+	l.holder_thread_id AS holder_thread_id
+FROM waits_for_locks AS l
+LEFT JOIN processes AS p ON p.id = l.process
+LEFT JOIN queries AS q ON q.id = l.query
+LEFT JOIN statements AS x ON x.id = q.statement
+LEFT JOIN queries AS h ON h.id = l.holder
+LEFT JOIN statements AS hx ON hx.id = h.statement
+LEFT JOIN wait_objects AS o ON o.object = l.lock;
 
 CREATE VIEW query_log AS
 SELECT

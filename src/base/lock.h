@@ -20,31 +20,33 @@
 
 /* The order, outermost first. */
 enum lock_place {
-	LOCK_RECORD,          /* entry/record.c: libraries being taken on */
-	LOCK_PROCESS,         /* entry/process.c: starting and stopping */
-	LOCK_OFFER,           /* entry/extension.c: asking SQLite for its routines */
-	LOCK_HOOKS,           /* hook/hook.c: slots being patched */
-	LOCK_LIBRARIES,       /* watch/host.c: the SQLite libraries */
-	LOCK_ENGINE,          /* entry/engine.c: queries to be used again */
-	LOCK_SETTINGS_CHANGE, /* settings: one change at a time */
-	LOCK_SETTINGS_VALUES, /* settings: the values, to copy */
-	LOCK_SESSIONS,        /* watch/session.c: the table of sessions */
-	LOCK_STORE,           /* store: all of its locks, see store_before_fork() */
-	LOCK_STATEMENTS,      /* query/statement_stats.c: the table of statements */
-	LOCK_SESSION_LABELS,  /* watch/session_labels.c: the sets of sessions */
-	LOCK_LABELS,          /* label/sets.c: the table of label sets */
-	LOCK_SPAN_SITES,      /* span/site.c: the list of sites */
-	LOCK_PROGRAMS,        /* watch/programs.c: the programs that were told */
-	LOCK_SYMBOL_LOAD,     /* symbol: an object's symbols being read */
-	LOCK_SYMBOL_LINES,    /* symbol: an object's lines being read */
-	LOCK_PERF_MAP,        /* symbol/perf_map.c */
-	LOCK_DEBUGINFOD,      /* symbol/debuginfod.c: fetching */
-	LOCK_CODE_MAPS,       /* modules.c: waiting for readers of a code map */
-	LOCK_MODULES,         /* modules.c: the list of modules */
-	LOCK_SAMPLER,         /* sampler.c: starting and stopping */
-	LOCK_STACKS,          /* sampler/stacks.c: asking threads for their stacks */
-	LOCK_SIGNAL,          /* sampler/signal.c: the choice of the signal */
-	LOCK_THREADS,         /* sampler/threads.c: more room for threads */
+	LOCK_RECORD,           /* entry/record.c: libraries being taken on */
+	LOCK_PROCESS,          /* entry/process.c: starting and stopping */
+	LOCK_OFFER,            /* entry/extension.c: asking SQLite for its routines */
+	LOCK_HOOKS,            /* hook/hook.c: slots being patched */
+	LOCK_LIBRARIES,        /* watch/host.c: the SQLite libraries */
+	LOCK_ENGINE,           /* entry/engine.c: queries to be used again */
+	LOCK_SETTINGS_CHANGE,  /* settings: one change at a time */
+	LOCK_SETTINGS_VALUES,  /* settings: the values, to copy */
+	LOCK_SESSIONS,         /* watch/session.c: the table of sessions */
+	LOCK_DATABASE_METHODS, /* watch/locks.c: methods being replaced */
+	LOCK_DATABASE_FILES,   /* watch/lock_files.c: the files of databases */
+	LOCK_STORE,            /* store: all of its locks, see store_before_fork() */
+	LOCK_STATEMENTS,       /* query/statement_stats.c: the table of statements */
+	LOCK_SESSION_LABELS,   /* watch/session_labels.c: the sets of sessions */
+	LOCK_LABELS,           /* label/sets.c: the table of label sets */
+	LOCK_SPAN_SITES,       /* span/site.c: the list of sites */
+	LOCK_PROGRAMS,         /* watch/programs.c: the programs that were told */
+	LOCK_SYMBOL_LOAD,      /* symbol: an object's symbols being read */
+	LOCK_SYMBOL_LINES,     /* symbol: an object's lines being read */
+	LOCK_PERF_MAP,         /* symbol/perf_map.c */
+	LOCK_DEBUGINFOD,       /* symbol/debuginfod.c: fetching */
+	LOCK_CODE_MAPS,        /* modules.c: waiting for readers of a code map */
+	LOCK_MODULES,          /* modules.c: the list of modules */
+	LOCK_SAMPLER,          /* sampler.c: starting and stopping */
+	LOCK_STACKS,           /* sampler/stacks.c: asking threads for their stacks */
+	LOCK_SIGNAL,           /* sampler/signal.c: the choice of the signal */
+	LOCK_THREADS,          /* sampler/threads.c: more room for threads */
 	LOCK_PLACES,
 };
 

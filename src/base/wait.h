@@ -49,6 +49,9 @@ enum wait_object {
 	WAIT_ON_CAUSE = 32, /* of a user function: plus its cause */
 };
 
+const char *wait_cause_name(uint32_t cause);
+const char *wait_lock_name(uint32_t object); /* "": it is no lock */
+
 /* What a run has of each; query_log's columns. */
 enum wait_sum {
 	WAIT_LOCK_NS,
@@ -81,7 +84,11 @@ struct thread_wait {
 	 * wait_object; 0: none. */
 	uint32_t lock;
 	uint32_t is_checkpointing; /* it has the lock for that */
-	uint64_t switches; /* by which it gave its processor up, at the newest reading of its CPU clock */
+	uint64_t lock_since_ns;
+	/* Who had it, as far as that is known; 0: not. */
+	uint32_t holder_session, holder_process, holder_thread;
+	uint32_t refused_by; /* the process that had what fcntl() refused last; 0: not known */
+	uint64_t switches;   /* by which it gave its processor up, at the newest reading of its CPU clock */
 	/* The period of the thread's samples, and how much longer it has to wait until the next. */
 	uint64_t period_ns, due_ns;
 };

@@ -102,7 +102,7 @@ static struct {
 		struct wait_call call;                                                                       \
 		wait_begin(&call, of);                                                                       \
 		result value = real.name arguments;                                                          \
-		wait_end_call(&call, -1);                                                                   \
+		wait_end_call(&call, -1);                                                                    \
 		return value;                                                                                \
 	}
 WAITING_CALLS(WAITING)
@@ -167,6 +167,23 @@ SYNC_CALLS(SYNCED)
 	}
 OPEN_CALLS(OPENED)
 
+/* Asks who has it: a moment later that may be nobody. */
+static int set_lock(int (*real_fcntl)(int, int, ...), int file, struct flock *lock)
+{
+	int value = real_fcntl(file, F_SETLK, lock);
+	struct flock asked;
+
+	if (value < 0 && wait_is_measured() && (errno == EAGAIN || errno == EACCES)) {
+		int saved_errno = errno;
+
+		asked = *lock;
+		if (!real_fcntl(file, F_GETLK, &asked) && asked.l_type != F_UNLCK && asked.l_pid > 0)
+			thread_current->wait.refused_by = (uint32_t)asked.l_pid;
+		errno = saved_errno;
+	}
+	return value;
+}
+
 /* As libc does: there is a third argument, whatever it may be. Of all its commands two wait. */
 #define LOCKED(name)                                                                                         \
 	static int queryprof_##name(int file, int command, ...)                                              \
@@ -176,6 +193,8 @@ OPEN_CALLS(OPENED)
 		va_start(more, command);                                                                     \
 		void *argument = va_arg(more, void *);                                                       \
 		va_end(more);                                                                                \
+		if (command == F_SETLK)                                                                      \
+			return set_lock(real.name, file, argument);                                          \
 		if (command == F_SETLKW || command == F_OFD_SETLKW)                                          \
 			wait_begin(&call, WAIT_LOCK);                                                        \
 		int value = real.name(file, command, argument);                                              \

@@ -94,3 +94,15 @@ void hook_try_patch(const struct hook_source *source)
 	patch(source);
 	pthread_mutex_unlock(&lock);
 }
+
+bool hook_try_set(const struct hook_slot *slots, int count)
+{
+	bool all = true;
+
+	if (pthread_mutex_trylock(&lock))
+		return false;
+	for (int i = 0; i < count; i++)
+		all &= import_set(slots[i].at, slots[i].value);
+	pthread_mutex_unlock(&lock);
+	return all;
+}

@@ -30,4 +30,10 @@ struct hook_source {
 void hook_patch(const struct hook_source *source);
 void hook_try_patch(const struct hook_source *source);
 
+/* Writes to slots beside those, if no other thread patches now. False: one was not written. */
+struct hook_slot {
+	void **at, *value;
+};
+bool hook_try_set(const struct hook_slot *slots, int count);
+
 #endif

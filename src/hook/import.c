@@ -193,6 +193,40 @@ static bool write_slot(const struct object *object, void **slot, void *value)
 	return true;
 }
 
+struct slot_search {
+	void **slot;
+	struct object object;
+};
+
+static int find_slot(struct dl_phdr_info *info, size_t size, void *context)
+{
+	struct slot_search *search = context;
+	struct object object = { .bias = info->dlpi_addr };
+	bool found = false;
+
+	(void)size;
+	for (int i = 0; i < info->dlpi_phnum; i++) {
+		const ElfW(Phdr) *segment = &info->dlpi_phdr[i];
+		uintptr_t start = info->dlpi_addr + segment->p_vaddr;
+
+		found |= segment->p_type == PT_LOAD && (uintptr_t)search->slot - start < segment->p_memsz;
+		if (segment->p_type == PT_GNU_RELRO) {
+			object.relro_start = start;
+			object.relro_end = start + segment->p_memsz;
+		}
+	}
+	if (found)
+		search->object = object;
+	return found;
+}
+
+bool import_set(void **slot, void *value)
+{
+	struct slot_search search = { .slot = slot };
+
+	return dl_iterate_phdr(find_slot, &search) && write_slot(&search.object, slot, value);
+}
+
 struct dynamic_tables {
 	const ElfW(Rela) *relocations[2]; /* of the PLT, and all others */
 	size_t sizes[2];                  /* in bytes */

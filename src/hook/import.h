@@ -41,6 +41,9 @@ struct import_table {
  * at the end. Several hooks may have one symbol: of several libraries. */
 void import_patch(const struct import_table *table);
 
+/* Writes to one slot of a loaded object, which may be read-only. False: it cannot be written. */
+bool import_set(void **slot, void *value);
+
 /* Whether objects came or went since the newest import_patch(), or it could not yet tell
  * which function every slot will reach. */
 bool import_stale(void);

@@ -164,6 +164,7 @@ __attribute__((no_sanitize("thread"))) static bool look(const struct query_run *
 		.thread_id = seen->counts.start.thread_id,
 		.working = seen->working,
 		.start_realtime_ns = seen->counts.start.realtime_ns,
+		.entered_ns = seen->entered_ns,
 		.rows = seen->rows,
 		.library = seen->library,
 	};

@@ -41,6 +41,7 @@ struct query_view {
 	struct query_key key, initial, parent;
 	uint32_t session, thread_id, working;
 	uint64_t start_realtime_ns, elapsed_ns;
+	uint64_t entered_ns; /* its present call, CLOCK_MONOTONIC */
 	uint64_t cpu_time_ns;
 	uint64_t rows, samples[TRACE_TYPES];
 	char *text, *database, *query_id;

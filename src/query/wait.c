@@ -8,6 +8,7 @@
 #include "handler/running.h"
 #include "query/cpu_clock.h"
 #include "sampler/random.h"
+#include "sampler/slots.h"
 #include "sampler/take.h"
 
 /* --- whose code waits ------------------------------------------------------------------- */
@@ -245,4 +246,52 @@ __attribute__((noinline)) void wait_note(const struct wait_call *call, uint64_t 
 		}
 	}
 	errno = saved_errno;
+}
+
+/* --- looking ---------------------------------------------------------------------------- */
+
+static struct thread *find_thread(uint32_t thread_id)
+{
+	struct thread *thread;
+
+	for (uint32_t i = 0; i < slots_count(); i++) {
+		thread = slots_get(i);
+		if (__atomic_load_n(&thread->owner, __ATOMIC_RELAXED) == thread_id)
+			return thread;
+	}
+	return NULL;
+}
+
+/* SQLite's busy handler sleeps again and again: the wait for a lock is all of that. */
+static void look_at_lock(const struct thread *thread, uint64_t now, struct wait_view *view)
+{
+	uint32_t lock = __atomic_load_n(&thread->wait.lock, __ATOMIC_RELAXED);
+	uint64_t since = __atomic_load_n(&thread->wait.lock_since_ns, __ATOMIC_RELAXED);
+
+	if (lock == 0 || since > now)
+		return;
+	view->cause = wait_cause_name(WAIT_LOCK);
+	view->object = wait_lock_name(lock);
+	view->ns = now - since;
+	view->holder_session = __atomic_load_n(&thread->wait.holder_session, __ATOMIC_RELAXED);
+	view->holder_process = __atomic_load_n(&thread->wait.holder_process, __ATOMIC_RELAXED);
+	view->holder_thread = __atomic_load_n(&thread->wait.holder_thread, __ATOMIC_RELAXED);
+}
+
+struct wait_view wait_look(uint32_t thread_id, uint64_t entered_ns)
+{
+	const struct thread *thread = thread_id != 0 ? find_thread(thread_id) : NULL;
+	struct wait_view view = { .cause = "", .object = "" };
+	uint64_t now = clock_ns(CLOCK_MONOTONIC), since;
+
+	if (thread == NULL)
+		return view;
+	/* Acquire: with wait_begin(). One that was left by a longjmp may have begun before. */
+	since = __atomic_load_n(&thread->wait.since_ns, __ATOMIC_ACQUIRE);
+	if (since != 0 && since >= entered_ns && since <= now) {
+		view.cause = wait_cause_name(__atomic_load_n(&thread->wait.cause, __ATOMIC_RELAXED));
+		view.ns = now - since;
+	}
+	look_at_lock(thread, now, &view);
+	return view;
 }

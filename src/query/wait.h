@@ -4,10 +4,10 @@
  * their end.
  *
  * A wait is the part of a call in which the thread did not compute because it gave its processor
- * up: a read that finds its page in the kernel's cache is no wait. It counts for each query that the thread is inside of, and
- * one sample of the innermost one is taken each time that the waits of the thread have come to
- * another period; the first period of a thread begins at random. So the values of the samples
- * are the time that was waited, whatever the lengths of the waits.
+ * up: a read that finds its page in the kernel's cache is no wait. It counts for each query that the thread
+ * is inside of, and one sample of the innermost one is taken each time that the waits of the thread have come
+ * to another period; the first period of a thread begins at random. So the values of the samples are the time
+ * that was waited, whatever the lengths of the waits.
  *
  * Async-signal-safe, all of it; keeps errno.
  */
@@ -49,7 +49,7 @@ static inline __attribute__((always_inline)) void wait_begin(struct wait_call *c
 		return;
 	*call = (struct wait_call){ thread, fast_clock_ns(&thread->clock), cause,
 		                    __builtin_return_address(0) };
-	thread->wait.cause = cause;
+	__atomic_store_n(&thread->wait.cause, cause, __ATOMIC_RELAXED);
 	/* Release: with who looks. */
 	__atomic_store_n(&thread->wait.since_ns, call->start_ns, __ATOMIC_RELEASE);
 }
@@ -93,5 +93,15 @@ static inline __attribute__((always_inline)) void wait_end_call(const struct wai
 /* Code of SQLite: what waits elsewhere is a function of the host's. Nothing is told from
  * another until there is such code. */
 void wait_add_engine(uintptr_t start, uintptr_t end);
+
+/* What a thread waits for at this moment. */
+struct wait_view {
+	const char *cause, *object; /* "": it does not wait; of a lock alone */
+	uint64_t ns;                /* up to now */
+	uint32_t holder_session, holder_process, holder_thread;
+};
+
+/* Of the thread with this id, inside a query's call that began at `entered_ns`. Any thread. */
+struct wait_view wait_look(uint32_t thread_id, uint64_t entered_ns);
 
 #endif

@@ -14,6 +14,7 @@
 	_(query_log)                                                                                         \
 	_(span_log)                                                                                          \
 	_(traces)                                                                                            \
+	_(lock_waits)                                                                                        \
 	_(statement_stats)                                                                                   \
 	_(label_history)                                                                                     \
 	_(plan_times)                                                                                        \

@@ -19,6 +19,7 @@
 #include "base/vector.h"
 #include "query/look.h"
 #include "query/query_record.h"
+#include "query/wait.h"
 #include "sampler/stacks.h"
 #include "sampler/threads.h"
 #include "store/store.h"
@@ -46,6 +47,12 @@ static const struct column processes_columns[] = {
 	{ "library_version", "TEXT", 0 },
 	{ "library_path", "TEXT", 0 },
 	{ "parent_query_id", "TEXT", 0 },
+	{ "wait_cause", "TEXT", 0 },
+	{ "wait_object", "TEXT", 0 },
+	{ "wait_ns", "INTEGER", 0 }, /* of the wait that it is in */
+	{ "holder_session_id", "INTEGER", 0 },
+	{ "holder_process_id", "INTEGER", 0 },
+	{ "holder_thread_id", "INTEGER", 0 },
 };
 
 /* The name that the thread has now; false: there is no such thread, or no /proc. */
@@ -129,6 +136,18 @@ static void add_library(struct table_rows *rows, const char *library)
 	table_add_text(rows, path ? path + 1 : "");
 }
 
+static void add_wait(struct table_rows *rows, const struct query_view *view)
+{
+	struct wait_view wait = wait_look(view->working, view->entered_ns);
+
+	table_add_text(rows, wait.cause);
+	table_add_text(rows, wait.object);
+	table_add_integer(rows, (int64_t)wait.ns);
+	table_add_integer(rows, wait.holder_session);
+	table_add_integer(rows, wait.holder_process);
+	table_add_integer(rows, wait.holder_thread);
+}
+
 static void add_process(struct table_rows *rows, const struct query_view *view)
 {
 	bool is_initial = is_same(view->key, view->initial);
@@ -156,6 +175,7 @@ static void add_process(struct table_rows *rows, const struct query_view *view)
 	table_add_text(rows, view->database);
 	add_library(rows, view->library);
 	add_id(rows, view->parent);
+	add_wait(rows, view);
 }
 
 static void fill_processes(struct table_rows *rows, struct session *session)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "watch/binding.h"
 
+#include "watch/locks.h"
 #include "watch/runs.h"
 #include "watch/trace_fallback.h"
 
@@ -67,6 +68,8 @@ static struct session *add(sqlite3 *db)
 
 	sqlite3_mutex_enter(mutex);
 	session = session_add(db, sqlite3_db_filename(db, "main"), false);
+	if (session)
+		locks_follow(session);
 	sqlite3_mutex_leave(mutex);
 	return session;
 }

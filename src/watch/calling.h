@@ -16,6 +16,7 @@
 #include <stdint.h>
 
 #include "handler/running.h"
+#include "watch/lock_files.h"
 
 struct host_library;
 struct program_due;
@@ -37,7 +38,16 @@ struct call_place {
 #define CALLS_MAX 24
 #define CALLS_RECENT 16u /* a power of two */
 
+/* The lock that SQLite was refused in the thread's call. */
+struct lock_refusal {
+	const struct lock_file *file; /* that asked for it */
+	uint64_t since_ns;
+	struct lock_holder holder;
+	char text[LOCK_TEXT_MAX]; /* the holder's statement */
+};
+
 struct calling {
+	struct lock_refusal refused;
 	struct call_place places[CALLS_MAX];
 	uint32_t used; /* places up to here may be taken */
 	uint64_t numbers;

@@ -2,6 +2,7 @@
 #include "watch/recording.h"
 
 #include "watch/binding.h"
+#include "watch/locks.h"
 
 static bool (*recording)(void); /* NULL: only connections that ask for it */
 
@@ -51,6 +52,8 @@ struct session *session_follow(sqlite3 *db)
 		return NULL;
 	sqlite3_mutex_enter(sqlite3_db_mutex(db));
 	session = session_add(db, sqlite3_db_filename(db, "main"), true);
+	if (session)
+		locks_follow(session);
 	sqlite3_mutex_leave(sqlite3_db_mutex(db));
 	if (session && session->recorded)
 		session_watch(session);

@@ -3,6 +3,7 @@
 
 #include "query/look.h"
 #include "query/statement_stats.h"
+#include "watch/locks.h"
 #include "watch/run_begin.h"
 #include "watch/programs.h"
 
@@ -147,6 +148,7 @@ void runs_end(struct run *run, struct thread *thread, int rc, bool is_locked)
 	bool is_there = run->label[0] || (runs_is_of_session(run, session) && session->db &&
 	                                  (is_locked || is_inside || runs_claim_end(run)));
 
+	locks_run_ends(run, thread, rc);
 	if (run->prepared) /* and never stepped */
 		query_resume(&run->query, thread);
 	if (is_there && run->settings.log && !run->own)

@@ -52,7 +52,8 @@ static void add_counts(const struct run_call *call, const struct query_counts *c
 			__atomic_load_n(&counts->weights[type], __ATOMIC_RELAXED) - call->weights[type];
 	}
 	for (int sum = 0; sum < WAIT_SUMS && counts->has_waits; sum++) {
-		own->waits[sum] = (own->has_waits ? own->waits[sum] : 0) + counts->waits[sum] - call->waits[sum];
+		own->waits[sum] =
+			(own->has_waits ? own->waits[sum] : 0) + counts->waits[sum] - call->waits[sum];
 	}
 	own->has_waits |= counts->has_waits;
 }

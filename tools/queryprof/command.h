@@ -66,7 +66,7 @@ struct command {
 	int (*run)(int argc, char **argv); /* arguments alone; a command_result */
 };
 
-extern const struct command command_diff, command_embed, command_export, command_plan, command_queries,
+extern const struct command command_diff, command_embed, command_export, command_locks, command_plan, command_queries,
 	command_record, command_report, command_sql;
 
 /* The subcommands in the order of the help; NULL past the last. */

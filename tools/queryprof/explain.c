@@ -158,8 +158,9 @@ void explain_no_query(const char *trace)
 		complain("%s: no query was recorded yet; process %d runs and goes on recording", trace,
 		         process);
 	else if (is_off("QUERYPROF_QUERY_PROFILER_CPU_TIME_PERIOD_NS") &&
-	         is_off("QUERYPROF_QUERY_PROFILER_REAL_TIME_PERIOD_NS"))
-		complain("%s: nothing was sampled, nor any query followed: both periods are 0", trace);
+	         is_off("QUERYPROF_QUERY_PROFILER_REAL_TIME_PERIOD_NS") &&
+	         is_off("QUERYPROF_QUERY_PROFILER_OFF_CPU_PERIOD_NS"))
+		complain("%s: nothing was sampled, nor any query followed: all periods are 0", trace);
 	else
 		complain("%s: SQLite was there, but no query took long enough to be sampled or logged: "
 		         "queryprof queries --statements %s has counted all of them "

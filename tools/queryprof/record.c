@@ -54,6 +54,10 @@ static const struct command_option options[] = {
 	  .value = "PERIOD",
 	  .kind = OPTION_PERIOD,
 	  .help = "wall time from one sample to the next (default 10ms), 0: none" },
+	{ .name = "off-cpu",
+	  .value = "PERIOD",
+	  .kind = OPTION_PERIOD,
+	  .help = "time waited from one sample of a thread's waits to the next (default 1ms), 0: none" },
 	{ .name = "setting",
 	  .value = "NAME=VALUE",
 	  .kind = OPTION_SETTING,
@@ -113,6 +117,7 @@ static int set_defaults(void)
 	} defaults[] = {
 		{ "trace_log_path", TRACE_FILE_DEFAULT },
 		{ "query_profiler_real_time_period_ns", "10ms" },
+		{ "query_profiler_off_cpu_period_ns", "1ms" },
 		{ "trace_log_flush_interval_ms", "100" },
 	};
 	static bool done;
@@ -143,6 +148,7 @@ static int take_option(const struct command_option *option, const char *value)
 		{ "o", "trace_log_path" },
 		{ "cpu", "query_profiler_cpu_time_period_ns" },
 		{ "real", "query_profiler_real_time_period_ns" },
+		{ "off-cpu", "query_profiler_off_cpu_period_ns" },
 	};
 	int result = set_defaults();
 

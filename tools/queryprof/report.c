@@ -17,6 +17,7 @@
 #include "sql_report_samples.h"
 #include "sql_report_stacks.h"
 #include "sql_report_times.h"
+#include "sql_report_waits.h"
 #include "trace_file.h"
 
 static const char *type_name, *limit, *full;
@@ -41,15 +42,27 @@ static const struct part {
 	const char *doing;
 	bool is_bare;
 	bool is_sampled; /* shows samples of one type */
+	bool is_optional; /* and its title only with rows */
 	const char *spare;
 } parts[] = {
-	{ NULL, sql_report_query, "reading queries", true, false, NULL },
-	{ NULL, sql_report_samples, "reading samples", true, false, NULL }, /* for those that follow */
-	{ "Time, as measured and as sampled", sql_report_times, "adding up", false, false, "share samples" },
-	{ NULL, sql_report_frames, "looking up names", true, false, NULL },
-	{ "Top functions", sql_report_functions, "adding up functions", false, true, NULL },
-	{ "Top stacks, leaf first", sql_report_stacks, "adding up stacks", false, true, NULL },
+	{ NULL, sql_report_query, "reading queries", true, false, false, NULL },
+	{ NULL, sql_report_samples, "reading samples", true, false, false, NULL }, /* for those that follow */
+	{ "Time, as measured and as sampled", sql_report_times, "adding up", false, false, false, "share samples" },
+	{ "Time of the logged runs", sql_report_waits, "adding up waits", false, false, true, NULL },
+	{ NULL, sql_report_frames, "looking up names", true, false, false, NULL },
+	{ "Top functions", sql_report_functions, "adding up functions", false, true, false, NULL },
+	{ "Top stacks, leaf first", sql_report_stacks, "adding up stacks", false, true, false, NULL },
 };
+
+static bool has_rows(sqlite3 *db, const char *sql)
+{
+	sqlite3_stmt *statement = NULL;
+	bool has = sqlite3_prepare_v2(db, sql, -1, &statement, NULL) == SQLITE_OK &&
+	           sqlite3_step(statement) == SQLITE_ROW;
+
+	sqlite3_finalize(statement);
+	return has;
+}
 
 static int print_report(sqlite3 *db, const struct shown_type *type)
 {
@@ -75,6 +88,8 @@ static int print_report(sqlite3 *db, const struct shown_type *type)
 		};
 		if (part->is_sampled)
 			output.if_empty = empty;
+		if (part->is_optional && !has_rows(db, part->sql))
+			continue;
 		if (part->title)
 			printf("\n%s%s%s\n", part->title, part->is_sampled ? ", by " : "",
 			       part->is_sampled ? type->title : "");

@@ -100,6 +100,10 @@ static const char *const statement_sql[WRITE_STATEMENTS] = {
 			 " ORDER BY id DESC LIMIT 1",
 	[WRITE_LOSS] = "INSERT OR REPLACE INTO losses (process, reason, first_ns, last_ns, samples, refusals)"
 		       " VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+	[WRITE_LOCK_WAIT] =
+		"INSERT INTO waits_for_locks (query, start_ns, wait_ns, lock, refused, thread_id, process,"
+		" database, holder, holder_query, holder_session, holder_process_id, holder_thread_id)"
+		" VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",
 	[WRITE_LATE_SAMPLE] = "INSERT INTO late_samples (timestamp_ns, batch) VALUES (?1, ?2)",
 	[WRITE_STATEMENT_COUNTS] = STATEMENTS_UPSERT,
 	[WRITE_FIND_LABELS] = "SELECT id FROM label_sets WHERE hash = ?1",

@@ -1,0 +1,17 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- Who kept others waiting for locks of databases, by harm done.
+SELECT
+	round(sum(wait_ns) / 1e6, 3) AS waited_ms,
+	round(max(wait_ns) / 1e6, 3) AS longest_ms,
+	count(*) AS waits,
+	sum(outcome = 'SQLITE_BUSY') AS busy,
+	count(DISTINCT iif(session_id, session_id, thread_id)) AS victims,
+	lock,
+	database,
+	holder_process_id,
+	holder_session_id,
+	holder_query
+FROM lock_waits
+GROUP BY lock, database, holder_process_id, holder_session_id, holder_query
+ORDER BY sum(wait_ns) DESC
+LIMIT 50;

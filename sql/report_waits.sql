@@ -1,0 +1,27 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- Where the time of the logged runs that are selected went: CPU, waits by cause, the rest. After
+-- selected.sql. No rows where they did not wait for a hundredth of their time.
+WITH sums AS MATERIALIZED (
+	SELECT total(coalesce(q.execution_ns, q.query_duration_ns)) AS time, total(q.cpu_time_ns) AS cpu,
+	       total(q.lock_wait_ns) AS locks, total(q.io_read_ns) AS reads, total(q.io_write_ns) AS writes,
+	       total(q.io_sync_ns) AS syncs, total(q.mutex_wait_ns) AS mutexes, total(q.sleep_ns) AS sleeps,
+	       total(q.other_wait_ns) AS others, total(q.run_delay_ns) AS queue, total(q.rest_ns) AS rest
+	FROM temp.selected_runs AS r JOIN queries AS q USING (id) WHERE q.finished),
+parts AS (
+	SELECT 1 AS line, 'on CPU' AS part, cpu AS ns FROM sums
+	UNION ALL SELECT 2, 'locks', locks FROM sums
+	UNION ALL SELECT 3, 'reads', reads FROM sums
+	UNION ALL SELECT 4, 'writes', writes FROM sums
+	UNION ALL SELECT 5, 'syncs', syncs FROM sums
+	UNION ALL SELECT 6, 'mutexes', mutexes FROM sums
+	UNION ALL SELECT 7, 'sleeps', sleeps FROM sums
+	UNION ALL SELECT 8, 'other waits', others FROM sums
+	UNION ALL SELECT 9, 'run queue', queue FROM sums
+	UNION ALL SELECT 10, 'rest', rest FROM sums)
+SELECT part,
+       printf('%.1f', ns / 1e6) AS ms,
+       printf('%.1f %%', 100.0 * ns / time) AS share,
+       replace(printf('%*s', CAST(round(40 * ns / time) AS INTEGER), ''), ' ', '#') AS bar
+FROM parts, sums
+WHERE ns > 0 AND locks + reads + writes + syncs + mutexes + sleeps + others + queue > time / 100
+ORDER BY line;

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The record of a wait for a lock of a database.
+ */
+#ifndef QUERYPROF_QUERY_LOCK_RECORD_H
+#define QUERYPROF_QUERY_LOCK_RECORD_H
+
+#include <stdint.h>
+
+#include "handler/record.h"
+
+/* Who has a lock; zero where that is not known. */
+struct lock_holder {
+	struct query_key query; /* that took it */
+	uint32_t process_id, thread_id, session;
+};
+
+/* The database's path and the beginning of the holder's statement stand one behind the other
+ * in `text`, without terminators. */
+struct lock_wait_record {
+	struct query_key query;
+	uint64_t start_realtime_ns, wait_ns;
+	uint32_t lock;       /* enum wait_object */
+	uint32_t is_refused; /* it was not given */
+	uint32_t thread_id;
+	struct lock_holder holder; /* of the first refusal */
+	uint32_t database_size, holder_size;
+	char text[];
+};
+
+#endif

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * system.lock_waits: a view of the store's, see sql/store_schema.sql.
+ */
+#include "sql/tables.h"
+
+static const struct column lock_waits_columns[] = {
+	{ "event_time_microseconds", "TEXT", 0 },
+	{ "timestamp_ns", "INTEGER", COLUMN_SEARCHED },
+	{ "hostname", "TEXT", 0 },
+	{ "process_id", "INTEGER", 0 },
+	{ "thread_id", "INTEGER", 0 },
+	{ "session_id", "INTEGER", 0 },
+	{ "query_id", "TEXT", COLUMN_SEARCHED },
+	{ "query", "TEXT", 0 },
+	{ "database", "TEXT", 0 },
+	{ "lock", "TEXT", 0 },
+	{ "wait_ns", "INTEGER", 0 },
+	{ "outcome", "TEXT", 0 },
+	{ "holder_query_id", "TEXT", 0 },
+	{ "holder_query", "TEXT", 0 },
+	{ "holder_session_id", "INTEGER", 0 },
+	{ "holder_process_id", "INTEGER", 0 },
+	{ "holder_thread_id", "INTEGER", 0 },
+};
+
+const struct table table_lock_waits = { .name = "lock_waits",
+	                                TABLE_COLUMNS(lock_waits_columns),
+	                                .log = "lock_waits" };

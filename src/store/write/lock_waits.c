@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "store/write/lock_waits.h"
+
+#include "store/write/intern.h"
+#include "store/write/writer.h"
+
+#define ROW_BYTES 150
+
+/* The row of a query that the wait is about, 0: of none. Its text comes with its own record, if
+ * it has one. */
+static int64_t find_query(struct writer *writer, struct query_key query, int64_t first_ns, int64_t last_ns)
+{
+	uint32_t span;
+	int64_t row;
+
+	if (!query.hi && !query.lo)
+		return 0;
+	row = intern_query(writer, query, &span);
+	if (row > 0)
+		writer_widen_span(writer, span, first_ns, last_ns);
+	return row;
+}
+
+int lock_waits_take(struct writer *writer, const struct lock_wait_record *record, size_t size)
+{
+	sqlite3_stmt *statement = writer_statement(writer, WRITE_LOCK_WAIT);
+	int64_t start = (int64_t)record->start_realtime_ns, end = start + (int64_t)record->wait_ns;
+	int64_t query, holder, process = intern_process(writer);
+
+	if (size < sizeof *record ||
+	    (uint64_t)record->database_size + record->holder_size > size - sizeof *record)
+		return SQLITE_OK;
+	if (process < 0)
+		return (int)-process;
+	query = find_query(writer, record->query, start, end);
+	if (query < 0)
+		return (int)-query;
+	holder = find_query(writer, record->holder.query, start, start);
+	if (holder < 0)
+		return (int)-holder;
+	const int64_t values[] = {
+		query,  start, (int64_t)record->wait_ns, record->lock, record->is_refused, record->thread_id,
+		process
+	};
+	for (int i = 0; i < (int)(sizeof values / sizeof *values); i++)
+		sqlite3_bind_int64(statement, i + 1, values[i]);
+	writer_bind_text(statement, 8, record->text, record->database_size);
+	sqlite3_bind_int64(statement, 9, holder);
+	writer_bind_text(statement, 10, record->text + record->database_size, record->holder_size);
+	sqlite3_bind_int64(statement, 11, record->holder.session);
+	sqlite3_bind_int64(statement, 12, record->holder.process_id);
+	sqlite3_bind_int64(statement, 13, record->holder.thread_id);
+	writer->bytes += ROW_BYTES + record->database_size + record->holder_size;
+	return writer_run(writer, WRITE_LOCK_WAIT);
+}

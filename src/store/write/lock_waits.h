@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The rows of lock_waits.
+ */
+#ifndef QUERYPROF_STORE_WRITE_LOCK_WAITS_H
+#define QUERYPROF_STORE_WRITE_LOCK_WAITS_H
+
+#include <stddef.h>
+
+#include "query/lock_record.h"
+
+struct writer;
+
+/* Stores one record. SQLITE_OK or the error. */
+int lock_waits_take(struct writer *writer, const struct lock_wait_record *record, size_t size);
+
+#endif

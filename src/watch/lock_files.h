@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The open database files of sessions, and the locks that each has.
+ *
+ * A connection's calls change its own files' entries, one at a time, as SQLite has it; another
+ * thread that looks for a lock's holder reads them meanwhile.
+ */
+#ifndef QUERYPROF_WATCH_LOCK_FILES_H
+#define QUERYPROF_WATCH_LOCK_FILES_H
+
+#include <stdbool.h>
+#include <sqlite3ext.h>
+#include <stdint.h>
+
+#include "base/wait.h"
+#include "query/lock_record.h"
+
+struct query_run;
+
+#define LOCK_TEXT_MAX 256
+
+struct lock_file;
+
+/* What one asks for, or has. */
+struct lock_asked {
+	enum wait_object lock; /* of the WAL's readers: the last */
+	int slot;              /* of the WAL index; -1: a lock of the file */
+	bool is_exclusive;
+};
+
+struct lock_asked lock_of_level(int level);
+struct lock_asked lock_of_slot(int slot, bool is_exclusive);
+
+/* The file's entry, NULL: it is not known. */
+struct lock_file *lock_file_find(const sqlite3_file *file);
+
+/* Adds an entry. `path` is copied. NULL: no room. */
+struct lock_file *lock_file_add(const sqlite3_file *file, const char *path, uint32_t session);
+void lock_file_remove(const sqlite3_file *file);
+
+/* The file of the database. */
+const char *lock_file_path(const struct lock_file *file);
+
+/* The file has the lock now; `run` NULL: none of ours took it. */
+void lock_file_takes(struct lock_file *file, struct lock_asked taken, const struct query_run *run);
+
+/* The file has at most this level, or not the slot any more. */
+void lock_file_keeps_level(struct lock_file *file, int level);
+void lock_file_leaves_slots(struct lock_file *file, int first, int count);
+
+/* Who has what stands against it. `text` gets the beginning of the statement. False: no other
+ * file of this process. */
+bool lock_file_find_holder(const struct lock_file *file, struct lock_asked asked, struct lock_holder *holder,
+                           char text[LOCK_TEXT_MAX]);
+
+#endif

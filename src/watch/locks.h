@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The locks of databases, as SQLite asks its files for them: who has which, and who waits.
+ *
+ * SQLite never blocks in the kernel for a lock: it asks, is refused, sleeps in its busy handler
+ * and asks again. Connections of one process do not even get to the kernel. So the methods of
+ * SQLite's own files are replaced where they stand, in the library's tables, by ones that
+ * look at what was asked and answered. Files of a host's VFS are not SQLite's own; where they
+ * stand in front of such, those are seen.
+ */
+#ifndef QUERYPROF_WATCH_LOCKS_H
+#define QUERYPROF_WATCH_LOCKS_H
+
+#include "watch/runs.h"
+
+/* The session's files are followed from now on. Under the connection's mutex. */
+void locks_follow(struct session *session);
+
+/* The run ends on this thread with `rc`: so does its wait for a lock. */
+void locks_run_ends(const struct run *run, const struct thread *thread, int rc);
+
+#endif

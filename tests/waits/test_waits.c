@@ -1,0 +1,658 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Waits of queries, made here for known times: cause, object, length, sums, holders of locks.
+ */
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <semaphore.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+#include <sqlite3.h>
+
+#define PERIOD_NS 1000000
+#define NS_PER_MS 1000000
+
+static const char *program;
+static char folder[] = "/tmp/queryprof-waits-XXXXXX";
+static char database[64];
+
+/* --- a connection ----------------------------------------------------------------------- */
+
+static void must(sqlite3 *db, const char *sql)
+{
+	char *error = NULL;
+
+	if (sqlite3_exec(db, sql, NULL, NULL, &error))
+		fail_msg("%s: %s", sql, error);
+}
+
+static sqlite3_int64 number(sqlite3 *db, const char *format, ...)
+{
+	sqlite3_stmt *row;
+	sqlite3_int64 value;
+	va_list values;
+	char *sql;
+
+	va_start(values, format);
+	sql = sqlite3_vmprintf(format, values);
+	va_end(values);
+	if (sqlite3_prepare_v2(db, sql, -1, &row, NULL) || sqlite3_step(row) != SQLITE_ROW)
+		fail_msg("%s: %s", sql, sqlite3_errmsg(db));
+	value = sqlite3_column_int64(row, 0);
+	sqlite3_finalize(row);
+	sqlite3_free(sql);
+	return value;
+}
+
+static char *text(sqlite3 *db, const char *sql)
+{
+	static char value[256];
+	sqlite3_stmt *row;
+
+	if (sqlite3_prepare_v2(db, sql, -1, &row, NULL) || sqlite3_step(row) != SQLITE_ROW)
+		fail_msg("%s: %s", sql, sqlite3_errmsg(db));
+	snprintf(value, sizeof value, "%s", (const char *)sqlite3_column_text(row, 0));
+	sqlite3_finalize(row);
+	return value;
+}
+
+static sqlite3 *connect_to(const char *path)
+{
+	char sql[160], *error = NULL;
+	sqlite3 *db;
+
+	assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+	sqlite3_enable_load_extension(db, 1);
+	if (sqlite3_load_extension(db, QUERYPROF_LIBRARY, "sqlite3_queryprof_init", &error))
+		fail_msg("%s", error);
+	snprintf(sql, sizeof sql, "PRAGMA query_profiler_off_cpu_period_ns = %d", PERIOD_NS);
+	must(db, sql);
+	must(db, "PRAGMA log_queries_min_query_duration_ns = 0");
+	return db;
+}
+
+/* --- waits ------------------------------------------------------------------------------ */
+
+static uint64_t now_on(clockid_t clock)
+{
+	struct timespec now;
+
+	clock_gettime(clock, &now);
+	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+static uint64_t now_ns(void)
+{
+	return now_on(CLOCK_MONOTONIC);
+}
+
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static sem_t taken;
+static int ends[2]; /* of a pipe, or a pair of sockets */
+static uint64_t truth_ns;
+
+static void *hold_mutex(void *ms)
+{
+	pthread_mutex_lock(&mutex);
+	sem_post(&taken);
+	usleep(1000 * (useconds_t)(uintptr_t)ms);
+	pthread_mutex_unlock(&mutex);
+	return NULL;
+}
+
+static void *write_later(void *ms)
+{
+	usleep(1000 * (useconds_t)(uintptr_t)ms);
+	assert_int_equal(write(ends[1], "x", 1), 1);
+	return NULL;
+}
+
+static void *sleep_for(void *ms)
+{
+	usleep(1000 * (useconds_t)(uintptr_t)ms);
+	return NULL;
+}
+
+static pthread_t start(void *(*routine)(void *), int ms)
+{
+	pthread_t thread;
+
+	assert_int_equal(pthread_create(&thread, NULL, routine, (void *)(uintptr_t)ms), 0);
+	return thread;
+}
+
+static void wait_for_mutex(int ms)
+{
+	pthread_t thread;
+
+	sem_init(&taken, 0, 0);
+	thread = start(hold_mutex, ms);
+	while (sem_trywait(&taken))
+		;
+	truth_ns = now_ns();
+	pthread_mutex_lock(&mutex);
+	truth_ns = now_ns() - truth_ns;
+	pthread_mutex_unlock(&mutex);
+	pthread_detach(thread);
+}
+
+static void wait_for_condition(int ms)
+{
+	pthread_cond_t never = PTHREAD_COND_INITIALIZER;
+	struct timespec until;
+
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_nsec += (long)ms * NS_PER_MS;
+	until.tv_sec += until.tv_nsec / 1000000000;
+	until.tv_nsec %= 1000000000;
+	pthread_mutex_lock(&mutex);
+	truth_ns = now_ns();
+	assert_int_equal(pthread_cond_timedwait(&never, &mutex, &until), ETIMEDOUT);
+	truth_ns = now_ns() - truth_ns;
+	pthread_mutex_unlock(&mutex);
+}
+
+static void wait_for_byte(int ms, bool polls)
+{
+	struct pollfd readable = { .fd = ends[0], .events = POLLIN };
+	pthread_t thread = start(write_later, ms);
+	char byte;
+
+	truth_ns = now_ns();
+	if (polls)
+		assert_int_equal(poll(&readable, 1, 10000), 1);
+	else
+		assert_int_equal(read(ends[0], &byte, 1), 1);
+	truth_ns = now_ns() - truth_ns;
+	if (polls)
+		assert_int_equal(read(ends[0], &byte, 1), 1);
+	pthread_detach(thread);
+}
+
+static void wait_for_thread(int ms)
+{
+	pthread_t thread = start(sleep_for, ms);
+
+	truth_ns = now_ns();
+	pthread_join(thread, NULL);
+	truth_ns = now_ns() - truth_ns;
+}
+
+static void sleep_here(int ms)
+{
+	truth_ns = now_ns();
+	usleep((useconds_t)ms * 1000);
+	truth_ns = now_ns() - truth_ns;
+}
+
+static void wait_for_pipe(int ms)
+{
+	assert_int_equal(pipe(ends), 0);
+	wait_for_byte(ms, false);
+}
+
+static void poll_pipe(int ms)
+{
+	assert_int_equal(pipe(ends), 0);
+	wait_for_byte(ms, true);
+}
+
+static void wait_for_socket(int ms)
+{
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+	wait_for_byte(ms, false);
+}
+
+static const struct kind {
+	const char *name; /* the cause, too */
+	const char *column;
+	void (*wait)(int ms);
+} kinds[] = {
+	{ "sleep", "sleep_ns", sleep_here },
+	{ "mutex", "mutex_wait_ns", wait_for_mutex },
+	{ "condition", "other_wait_ns", wait_for_condition },
+	{ "read", "io_read_ns", wait_for_pipe },
+	{ "poll", "other_wait_ns", poll_pipe },
+	{ "network", "other_wait_ns", wait_for_socket },
+	{ "thread", "other_wait_ns", wait_for_thread },
+};
+#define KINDS (sizeof kinds / sizeof *kinds)
+
+static void wait_in_query(sqlite3_context *context, int count, sqlite3_value **values)
+{
+	const struct kind *kind = &kinds[sqlite3_value_int(values[0])];
+
+	(void)count;
+	kind->wait(sqlite3_value_int(values[1]));
+	sqlite3_result_int(context, 1);
+	if (kind->wait == wait_for_pipe || kind->wait == poll_pipe || kind->wait == wait_for_socket) {
+		close(ends[0]);
+		close(ends[1]);
+	}
+}
+
+/* --- cause and length ------------------------------------------------------------------- */
+
+#define WAIT_MS 30
+
+/* How far the length of the wait is from the truth, whose clock was read around it: the thread
+ * may have lost its processor in between, so one of some trials has to be right. */
+static int64_t try_kind(sqlite3 *db, size_t i, int trial)
+{
+	char sql[100];
+	int64_t found;
+
+	snprintf(sql, sizeof sql, "PRAGMA query_id = '%s-%d'", kinds[i].name, trial);
+	must(db, sql);
+	number(db, "SELECT wait(%d, %d)", (int)i, WAIT_MS);
+	assert_int_equal(
+		number(db,
+	               "SELECT count(*) FROM system.trace_log WHERE query_id = '%s-%d' AND wait_ns > "
+	               "%lld AND trace_type = 'OffCPU' AND wait_cause = 'user function' AND "
+	               "wait_object = '%s' AND value = weight * %d AND period_ns = %d",
+	               kinds[i].name, trial, (long long)truth_ns / 2, kinds[i].name, PERIOD_NS, PERIOD_NS),
+		1);
+	found = number(db, "SELECT max(wait_ns) FROM system.trace_log WHERE query_id = '%s-%d'",
+	               kinds[i].name, trial);
+	assert_true(found <= (int64_t)truth_ns);
+	found = number(db, "SELECT %s FROM system.query_log WHERE query_id = '%s-%d'", kinds[i].column,
+	               kinds[i].name, trial);
+	assert_true(found <= (int64_t)truth_ns + NS_PER_MS && found > WAIT_MS * NS_PER_MS / 2);
+	return (int64_t)truth_ns -
+	       number(db, "SELECT max(wait_ns) FROM system.trace_log WHERE query_id = '%s-%d'", kinds[i].name,
+	              trial);
+}
+
+static void test_causes(void **state)
+{
+	sqlite3 *db = *state;
+
+	for (size_t i = 0; i < KINDS; i++) {
+		int64_t least = INT64_MAX;
+
+		for (int trial = 0; trial < 10 && least > 100000; trial++) {
+			int64_t off = try_kind(db, i, trial);
+			least = off < least ? off : least;
+		}
+		printf("  %-10s %lld ns off the truth\n", kinds[i].name, (long long)least);
+		assert_true(least <= 100000);
+	}
+}
+
+/* Every run's parts add up to its time, whatever it did. */
+static void test_sums(void **state)
+{
+	sqlite3 *db = *state;
+
+	must(db,
+	     "CREATE TABLE IF NOT EXISTS t(x); PRAGMA cache_size = 10;"
+	     "INSERT INTO t WITH n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 30000)"
+	     " SELECT hex(randomblob(50)) FROM n; SELECT count(*) FROM (SELECT x FROM t ORDER BY x DESC)");
+	assert_true(number(db, "SELECT count(*) FROM system.query_log WHERE syncs > 0 AND writes > 10"
+	                       " AND write_bytes > 1000000") > 0);
+	assert_int_equal(number(db,
+	                        "SELECT count(*) FROM system.query_log WHERE type = 'QueryFinish' AND"
+	                        " abs(cpu_time_ns + lock_wait_ns + io_read_ns + io_write_ns + io_sync_ns +"
+	                        " mutex_wait_ns + sleep_ns + other_wait_ns + run_delay_ns + rest_ns - "
+	                        "execution_time_ns)"
+	                        " > execution_time_ns / 100 + 20000"),
+	                 0);
+	assert_int_equal(
+		number(db, "SELECT count(*) FROM system.query_log WHERE sleep_ns > query_duration_ns"), 0);
+}
+
+/* --- without bias ----------------------------------------------------------------------- */
+
+#define SHORT_WAITS 5000
+
+static void sleep_shortly(sqlite3_context *context, int count, sqlite3_value **values)
+{
+	uint64_t cpu = now_on(CLOCK_THREAD_CPUTIME_ID), wall = 0;
+
+	(void)count, (void)values;
+	for (int i = 0; i < SHORT_WAITS; i++) {
+		uint64_t before = now_ns();
+		usleep(i % 100 ? 50 : 3000);
+		wall += now_ns() - before;
+	}
+	truth_ns = wall;
+	sqlite3_result_int64(context, (sqlite3_int64)(now_on(CLOCK_THREAD_CPUTIME_ID) - cpu));
+}
+
+static void test_short_waits(void **state)
+{
+	sqlite3 *db = *state;
+	int64_t cpu, sampled, waited;
+
+	must(db, "PRAGMA query_id = 'short'");
+	cpu = number(db, "SELECT sleep_shortly()");
+	waited = number(db, "SELECT sleep_ns FROM system.query_log WHERE query_id = 'short'");
+	sampled = number(
+		db,
+		"SELECT sum(value) FROM system.trace_log WHERE query_id = 'short' AND trace_type = 'OffCPU'");
+	printf("  %d sleeps: %.3f s of wall time, %.3f s waited, %.3f s sampled, %.3f s of CPU time\n",
+	       SHORT_WAITS, (double)truth_ns / 1e9, (double)waited / 1e9, (double)sampled / 1e9,
+	       (double)cpu / 1e9);
+	assert_true(waited <= (int64_t)truth_ns);
+	assert_true(waited >= ((int64_t)truth_ns - cpu) * 98 / 100);
+	/* The sampling itself adds nothing but the first and the last period. */
+	assert_true(llabs(sampled - waited) <= 2 * PERIOD_NS);
+	/* Each that was longer than a period. */
+	assert_true(number(db, "SELECT count(*) FROM system.trace_log WHERE query_id = 'short' AND"
+	                       " wait_ns >= 3000000") >= SHORT_WAITS / 100);
+}
+
+/* A thread that waits once, for less than a period: the period's beginning is random. */
+#define THREADS 400
+
+static void *wait_once(void *unused)
+{
+	sqlite3 *db = connect_to(":memory:");
+
+	(void)unused;
+	sqlite3_create_function(db, "wait", 2, SQLITE_UTF8, NULL, wait_in_query, NULL, NULL);
+	must(db, "PRAGMA query_profiler_off_cpu_period_ns = '100ms'");
+	must(db, "PRAGMA query_id = 'once'");
+	number(db, "SELECT wait(0, 10)");
+	sqlite3_close(db);
+	return NULL;
+}
+
+static void test_one_wait_a_thread(void **state)
+{
+	sqlite3 *db = *state;
+	double waited, sampled, deviation;
+
+	for (int i = 0; i < THREADS; i += 40) {
+		pthread_t threads[40];
+		for (int t = 0; t < 40; t++)
+			pthread_create(&threads[t], NULL, wait_once, NULL);
+		for (int t = 0; t < 40; t++)
+			pthread_join(threads[t], NULL);
+	}
+	waited = (double)number(db, "SELECT sum(sleep_ns) FROM system.query_log WHERE query_id = 'once'") /
+	         1e8;
+	sampled = (double)number(
+		db,
+		"SELECT sum(weight) FROM system.trace_log WHERE query_id = 'once' AND trace_type = 'OffCPU'");
+	/* Each hits a sample with the chance of its share of a period. */
+	deviation = waited / THREADS < 1 ? THREADS * (waited / THREADS) * (1 - waited / THREADS) : THREADS;
+	printf("  %.2f periods waited by %d threads, %.0f sampled; variance %.2f\n", waited, THREADS, sampled,
+	       deviation);
+	assert_true((sampled - waited) * (sampled - waited) <= 25 * deviation);
+}
+
+/* --- locks ------------------------------------------------------------------------------ */
+
+#define HELD_MS 300
+
+struct holder {
+	sqlite3 *db;
+	int ms;
+};
+
+static void *commit_later(void *context)
+{
+	const struct holder *holder = context;
+
+	usleep((useconds_t)holder->ms * 1000);
+	must(holder->db, "COMMIT");
+	return NULL;
+}
+
+static void check_wait(sqlite3 *db, const char *what, const char *outcome, const char *lock)
+{
+	assert_int_equal(
+		number(db,
+	               "SELECT count(*) FROM system.lock_waits WHERE query_id = '%s' AND outcome = '%s'"
+	               " AND lock = '%s' AND database LIKE '%%/waits.db'",
+	               what, outcome, lock),
+		1);
+	/* The sleeps of the busy handler, and the wait around them. */
+	assert_int_equal(
+		number(db,
+	               "SELECT count(*) FROM system.lock_waits AS l JOIN system.query_log AS q USING "
+	               "(query_id) WHERE query_id = '%s' AND lock_wait_ns BETWEEN l.wait_ns * 8 / 10 AND"
+	               " l.wait_ns AND sleep_ns = 0 AND l.wait_ns <= q.execution_time_ns",
+	               what),
+		1);
+	assert_true(number(db,
+	                   "SELECT count(*) FROM system.trace_log WHERE query_id = '%s' AND wait_cause = "
+	                   "'lock' AND"
+	                   " wait_object = '%s' AND wait_ns >= 1000000",
+	                   what, lock) > 0);
+}
+
+static void wait_for_session(sqlite3 *db, const char *what, const char *lock)
+{
+	struct holder holder = { connect_to(database), HELD_MS };
+	pthread_t thread;
+	char sql[80];
+
+	sqlite3_busy_timeout(db, 10000);
+	must(holder.db, "PRAGMA query_id = 'holds'");
+	must(holder.db, "BEGIN IMMEDIATE");
+	pthread_create(&thread, NULL, commit_later, &holder);
+	snprintf(sql, sizeof sql, "PRAGMA query_id = '%s'", what);
+	must(db, sql);
+	must(db, "INSERT INTO t VALUES (1)");
+	pthread_join(thread, NULL);
+	check_wait(db, what, "SQLITE_OK", lock);
+	assert_int_equal(
+		number(db,
+	               "SELECT holder_process_id = %d AND holder_query = 'BEGIN IMMEDIATE' AND wait_ns "
+	               "BETWEEN "
+	               "%d AND 10 * %d AND holder_session_id <> session_id AND holder_session_id <> 0 AND "
+	               "holder_thread_id = thread_id AND holder_query_id <> '' FROM system.lock_waits"
+	               " WHERE query_id = '%s'",
+	               (int)getpid(), (HELD_MS - 50) * NS_PER_MS, HELD_MS * NS_PER_MS, what),
+		1);
+	sqlite3_close(holder.db);
+}
+
+static void fail_busy(sqlite3 *db, const char *what, const char *lock)
+{
+	sqlite3 *holder = connect_to(database);
+	char sql[80];
+
+	must(holder, "BEGIN IMMEDIATE");
+	sqlite3_busy_timeout(db, 50);
+	snprintf(sql, sizeof sql, "PRAGMA query_id = '%s'", what);
+	must(db, sql);
+	assert_int_equal(sqlite3_exec(db, "INSERT INTO t VALUES (1)", NULL, NULL, NULL), SQLITE_BUSY);
+	must(holder, "COMMIT");
+	check_wait(db, what, "SQLITE_BUSY", lock);
+	sqlite3_close(holder);
+}
+
+/* This program, as another process: it has no queryprof. */
+static int hold_in_process(const char *path)
+{
+	sqlite3 *db;
+
+	if (sqlite3_open(path, &db) || sqlite3_exec(db, "BEGIN IMMEDIATE", NULL, NULL, NULL) ||
+	    write(1, "x", 1) != 1)
+		return 1;
+	usleep(HELD_MS * 1000);
+	return sqlite3_exec(db, "COMMIT", NULL, NULL, NULL) || sqlite3_close(db);
+}
+
+static void wait_for_process(sqlite3 *db, const char *what, const char *lock)
+{
+	char byte, sql[80];
+	int out[2], status;
+	pid_t child;
+
+	assert_int_equal(pipe(out), 0);
+	child = fork();
+	if (!child) {
+		dup2(out[1], 1);
+		execl(program, program, "hold", database, NULL);
+		_exit(127);
+	}
+	assert_int_equal(read(out[0], &byte, 1), 1);
+	sqlite3_busy_timeout(db, 10000);
+	snprintf(sql, sizeof sql, "PRAGMA query_id = '%s'", what);
+	must(db, sql);
+	must(db, "INSERT INTO t VALUES (1)");
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+	check_wait(db, what, "SQLITE_OK", lock);
+	assert_int_equal(
+		number(db, "SELECT holder_process_id FROM system.lock_waits WHERE query_id = '%s'", what),
+		child);
+	close(out[0]);
+	close(out[1]);
+}
+
+static void test_locks(void **state)
+{
+	sqlite3 *db = *state;
+
+	must(db, "CREATE TABLE IF NOT EXISTS t(x)");
+	wait_for_session(db, "session", "RESERVED");
+	fail_busy(db, "busy", "RESERVED");
+	wait_for_process(db, "process", "RESERVED");
+	must(db, "PRAGMA journal_mode = WAL");
+	wait_for_session(db, "session-wal", "WAL write");
+	fail_busy(db, "busy-wal", "WAL write");
+	wait_for_process(db, "process-wal", "WAL write");
+	must(db, "PRAGMA journal_mode = DELETE");
+}
+
+/* --- while it lasts --------------------------------------------------------------------- */
+
+static void *insert(void *db)
+{
+	must(db, "INSERT INTO t VALUES (2)");
+	return NULL;
+}
+
+static void test_running_wait(void **state)
+{
+	sqlite3 *db = *state, *waiting = connect_to(database), *holder = connect_to(database);
+	uint64_t start_ns = now_ns();
+	pthread_t thread;
+
+	must(db, "CREATE TABLE IF NOT EXISTS t(x)");
+	sqlite3_busy_timeout(waiting, 60000);
+	must(holder, "BEGIN IMMEDIATE");
+	pthread_create(&thread, NULL, insert, waiting);
+	while (!number(db,
+	               "SELECT count(*) FROM system.processes WHERE wait_cause = 'lock' AND wait_object ="
+	               " 'RESERVED' AND wait_ns >= 50000000 AND wait_ns <= elapsed_ns + 1000000 AND"
+	               " holder_session_id <> 0 AND holder_process_id = %d",
+	               (int)getpid()))
+		if (now_ns() - start_ns > 20000000000)
+			fail_msg("%s",
+			         text(db, "SELECT group_concat(wait_cause || ' ' || wait_object || ' ' ||"
+			                  " wait_ns) FROM system.processes"));
+	must(holder, "COMMIT");
+	pthread_join(thread, NULL);
+	assert_int_equal(number(db, "SELECT count(*) FROM system.processes WHERE wait_cause = 'lock'"), 0);
+	sqlite3_close(waiting);
+	sqlite3_close(holder);
+}
+
+/* --- the host cannot tell --------------------------------------------------------------- */
+
+static void keep_results(sqlite3_context *context, int count, sqlite3_value **values)
+{
+	pthread_mutexattr_t kind;
+	pthread_mutex_t checked;
+	char byte;
+
+	(void)count, (void)values;
+	pthread_mutexattr_init(&kind);
+	pthread_mutexattr_settype(&kind, PTHREAD_MUTEX_ERRORCHECK);
+	pthread_mutex_init(&checked, &kind);
+	assert_int_equal(pthread_mutex_lock(&checked), 0);
+	assert_int_equal(pthread_mutex_lock(&checked), EDEADLK);
+	assert_int_equal(pthread_mutex_unlock(&checked), 0);
+	errno = 4711;
+	assert_int_equal(pthread_mutex_lock(&checked), 0);
+	assert_int_equal(errno, 4711);
+	usleep(2000);
+	assert_int_equal(errno, 4711);
+	assert_int_equal(read(-1, &byte, 1), -1);
+	assert_int_equal(errno, EBADF);
+	assert_int_equal(fsync(-1), -1);
+	assert_int_equal(errno, EBADF);
+	sqlite3_result_int(context, 1);
+}
+
+static void *be_cancelled(void *context)
+{
+	number(context, "SELECT wait(0, 60000)");
+	return NULL;
+}
+
+static void test_host(void **state)
+{
+	sqlite3 *db = *state, *cancelled = connect_to(":memory:");
+	pthread_t thread;
+	void *result;
+
+	sqlite3_create_function(db, "keep_results", 0, SQLITE_UTF8, NULL, keep_results, NULL, NULL);
+	assert_int_equal(number(db, "SELECT keep_results()"), 1);
+	sqlite3_create_function(cancelled, "wait", 2, SQLITE_UTF8, NULL, wait_in_query, NULL, NULL);
+	pthread_create(&thread, NULL, be_cancelled, cancelled);
+	while (!number(db, "SELECT count(*) FROM system.processes WHERE wait_cause = 'sleep'"))
+		;
+	pthread_cancel(thread);
+	pthread_join(thread, &result);
+	assert_ptr_equal(result, PTHREAD_CANCELED);
+	assert_int_equal(number(db, "SELECT wait(0, 1)"), 1);
+}
+
+/* ---------------------------------------------------------------------------------------- */
+
+static int set_up(void **state)
+{
+	sqlite3 *db;
+
+	if (!mkdtemp(folder))
+		return -1;
+	snprintf(database, sizeof database, "%s/waits.db", folder);
+	*state = db = connect_to(database);
+	sqlite3_create_function(db, "wait", 2, SQLITE_UTF8, NULL, wait_in_query, NULL, NULL);
+	sqlite3_create_function(db, "sleep_shortly", 0, SQLITE_UTF8, NULL, sleep_shortly, NULL, NULL);
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	char command[100];
+
+	sqlite3_close(*state);
+	snprintf(command, sizeof command, "rm -rf %s", folder);
+	return system(command);
+}
+
+int main(int argc, char **argv)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_causes),      cmocka_unit_test(test_sums),
+		cmocka_unit_test(test_short_waits), cmocka_unit_test(test_one_wait_a_thread),
+		cmocka_unit_test(test_locks),       cmocka_unit_test(test_running_wait),
+		cmocka_unit_test(test_host),
+	};
+
+	if (argc == 3)
+		return hold_in_process(argv[2]);
+	program = argv[0];
+	return cmocka_run_group_tests(tests, set_up, tear_down);
+}
