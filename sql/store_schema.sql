@@ -258,6 +258,7 @@ CREATE TABLE queries (
 	parent             INTEGER NOT NULL DEFAULT 0,
 	batch              INTEGER NOT NULL DEFAULT 0,
 	execution_ns       INTEGER DEFAULT NULL,
+	threads            INTEGER NOT NULL DEFAULT 0,
 	labels             INTEGER NOT NULL DEFAULT 0,
 	context            INTEGER NOT NULL DEFAULT 0
 	-- end of columns.h
@@ -458,6 +459,7 @@ SELECT
 	q.session AS session_id,
 	coalesce(p.query_id, '') AS parent_query_id,
 	CAST(coalesce(q.execution_ns, q.query_duration_ns) AS INTEGER) AS execution_time_ns,
+	q.threads AS threads,
 	CASE WHEN h.id IS NULL THEN coalesce(g.labels, '{}') WHEN g.id IS NULL THEN h.labels ELSE (SELECT '{' || group_concat(v.member) || '}' FROM label_values AS v WHERE v.labels = h.id OR (v.labels = g.id AND NOT EXISTS (SELECT 1 FROM label_values AS w WHERE w.labels = h.id AND w.key = v.key))) END AS labels,
 	coalesce(c.otel_trace_id, nullif(h.otel_trace_id, ''), g.otel_trace_id, '') AS otel_trace_id,
 	coalesce(c.otel_span_id, nullif(h.otel_span_id, ''), g.otel_span_id, '') AS otel_span_id

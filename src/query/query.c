@@ -78,6 +78,7 @@ void query_start(struct query_run *run, struct thread *thread)
 	run->counts.start.thread_id = thread->id;
 	now = read_clock(thread);
 	run->labels = labels_entered;
+	run->threads = 0;
 	run->start_monotonic_ns = run->left_ns = now;
 	run->counts.start.realtime_ns = now + thread->realtime_offset_ns;
 	run->key = make_key(thread, run->session, run->counts.start.realtime_ns);
@@ -250,6 +251,7 @@ static void fill_record(struct query_record *record, const struct query_run *run
 		record->weights[type] = load(&run->counts.weights[type]);
 	}
 	record->labels[0] = run->labels;
+	record->threads = run->threads ? run->threads : 1;
 	record->labels[1] = run->counts.labels;
 	record->samples_dropped = load(&run->counts.dropped);
 	record->samples_truncated = load(&run->counts.truncated);
