@@ -125,7 +125,8 @@ qp_query_handle *qp_query_start(const qp_query *query)
 	thread = sampler_thread();
 	handle = thread ? take_handle() : NULL;
 	if (!handle || !copy_text(&handle->text, query->text) ||
-	    !copy_text(&handle->database, query->database) || !copy_text(&handle->query_id, query->query_id)) {
+	    !copy_text(&handle->database, query->database) ||
+	    !copy_text(&handle->query_id, query->query_id)) {
 		if (handle)
 			give_handle(handle);
 		error_set(QP_NOMEM, "qp_query_start: no memory");

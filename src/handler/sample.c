@@ -5,6 +5,7 @@
 #include <string.h>
 #include <ucontext.h>
 
+#include "handler/context.h"
 #include "handler/labels.h"
 #include "handler/ledger.h"
 #include "handler/ring.h"
@@ -54,20 +55,28 @@ static size_t value_bytes(const struct observation *seen)
 static int max_depth(const struct ring *ring, const struct observation *seen)
 {
 	size_t room = ring_max_payload(ring) - sizeof(struct sample_record) - value_bytes(seen) -
-	              SAMPLE_FIELD_BYTES(LABELS_MAX * sizeof(uint64_t));
+	              SAMPLE_FIELD_BYTES(LABELS_MAX * sizeof(uint64_t)) -
+	              SAMPLE_FIELD_BYTES(sizeof(struct trace_context));
 
 	return room / sizeof(uint64_t) < TRACE_MAX_FRAMES ? (int)(room / sizeof(uint64_t)) : TRACE_MAX_FRAMES;
 }
 
-static size_t label_bytes(const struct labels *labels)
+/* Of the fields that say for whom the thread worked. */
+static size_t label_bytes(const struct thread *thread)
 {
-	return labels->count == 0 ? 0 : SAMPLE_FIELD_BYTES(labels->count * sizeof(uint64_t));
+	const unsigned labels = thread->handler.labels.count;
+
+	return (labels == 0 ? 0 : SAMPLE_FIELD_BYTES(labels * sizeof(uint64_t))) +
+	       (context_is_none(&thread->handler.context) ? 0
+	                                                  : SAMPLE_FIELD_BYTES(sizeof(struct trace_context)));
 }
 
 static void fill_record(struct sample_record *record, const struct thread *thread,
                         const struct query_tag *tag, const struct observation *seen,
-                        const struct unwind_result *trace, const struct labels *labels)
+                        const struct unwind_result *trace)
 {
+	const struct labels *labels = &thread->handler.labels;
+	const struct trace_context *context = &thread->handler.context;
 	int cpu = sched_getcpu();
 	void *at = record->trace + trace->depth;
 
@@ -86,8 +95,10 @@ static void fill_record(struct sample_record *record, const struct thread *threa
 	if (!seen->is_timed)
 		at = sample_field_put(record, at, FIELD_VALUE, &seen->value, sizeof(seen->value));
 	if (labels->count != 0)
-		sample_field_put(record, at, FIELD_LABELS, labels->numbers,
-		                 labels->count * (uint32_t)sizeof(uint64_t));
+		at = sample_field_put(record, at, FIELD_LABELS, labels->numbers,
+		                      labels->count * (uint32_t)sizeof(uint64_t));
+	if (!context_is_none(context))
+		sample_field_put(record, at, FIELD_TRACE_CONTEXT, context, sizeof(*context));
 }
 
 /* Behind the run's first sample, or a later one if the ring was full. */
@@ -118,17 +129,18 @@ static bool store(struct thread *thread, struct ring *ring, const struct query_t
 	/* Unwound beside the ring: the record is reserved with its exact size. */
 	struct unwind_result trace = unwind_trace(ucontext, &thread->stack, thread_memo(thread),
 	                                          thread->handler.trace, max_depth(ring, seen));
-	struct labels *labels = &thread->handler.labels;
-	labels_collect(labels, ucontext, &thread->stack, thread->handler.trace, trace.depth, counts->labels);
+	labels_collect(&thread->handler.labels, ucontext, &thread->stack, thread->handler.trace, trace.depth,
+	               counts->labels);
+	context_read(thread, &thread->handler.context);
 	struct sample_record *record =
 		ring_reserve(ring, sizeof(*record) + (size_t)trace.depth * sizeof(uint64_t) +
-	                                   value_bytes(seen) + label_bytes(labels));
+	                                   value_bytes(seen) + label_bytes(thread));
 	if (record == NULL) {
 		ledger_count(thread, LEDGER_DROPPED, 1);
 		add(&counts->dropped, 1);
 		return false;
 	}
-	fill_record(record, thread, tag, seen, &trace, labels);
+	fill_record(record, thread, tag, seen, &trace);
 	ring_commit(ring, record, RECORD_SAMPLE);
 	tell_start(thread, ring, tag);
 

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "handler/context.h"
 #include "handler/labels.h"
 #include "handler/ring.h"
 #include "query/cpu_clock.h"
@@ -252,6 +253,9 @@ static void fill_record(struct query_record *record, const struct query_run *run
 	}
 	record->labels[0] = run->labels;
 	record->threads = run->threads ? run->threads : 1;
+	record->context = (struct trace_context){ .span_id = { 0 } };
+	if (thread_current)
+		context_read(thread_current, &record->context);
 	record->labels[1] = run->counts.labels;
 	record->samples_dropped = load(&run->counts.dropped);
 	record->samples_truncated = load(&run->counts.truncated);

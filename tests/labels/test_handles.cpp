@@ -43,7 +43,7 @@ static int tear_down(void **)
 /* A task queue as programs have them; it knows of queryprof in one place. */
 class executor
 {
-    public:
+      public:
 	explicit executor(unsigned threads)
 	{
 		for (unsigned i = 0; i < threads; i++)
@@ -69,7 +69,7 @@ class executor
 		changed_.notify_one();
 	}
 
-    private:
+      private:
 	void work()
 	{
 		for (;;) {
@@ -86,7 +86,7 @@ class executor
 
 	std::mutex lock_;
 	std::condition_variable changed_;
-	std::deque<std::function<void()> > tasks_;
+	std::deque<std::function<void()>> tasks_;
 	bool ends_ = false;
 	std::vector<std::thread> threads_;
 };
@@ -137,10 +137,12 @@ static void test_executor(void **)
 		const std::string id = " WHERE query_id = 'query " + std::to_string(i) + "'";
 		double seen = (double)ask_number("SELECT cpu_time_ns FROM query_log" + id);
 		/* Of ticks of 4 ms that hit it by chance, or of the samples as they are. */
-		double squares = (double)ask_number("SELECT coalesce(sum(weight * weight), 0) FROM trace_log" + id) * 1e12;
+		double squares =
+			(double)ask_number("SELECT coalesce(sum(weight * weight), 0) FROM trace_log" + id) *
+			1e12;
 		double error = std::sqrt(std::max(squares, (double)cpu[i] * 4e6));
-		print_message("query %u: %.1f ms of %.1f, standard error %.1f\n", i, seen / 1e6, (double)cpu[i] / 1e6,
-		              error / 1e6);
+		print_message("query %u: %.1f ms of %.1f, standard error %.1f\n", i, seen / 1e6,
+		              (double)cpu[i] / 1e6, error / 1e6);
 		assert_true(std::fabs(seen - (double)cpu[i]) < 4 * error);
 		assert_int_equal(ask_number("SELECT count(*) FROM query_log" + id), 1);
 		assert_in_range(ask_number("SELECT threads FROM query_log" + id), 2, 5); /* with this one */
@@ -224,10 +226,11 @@ static void test_coroutines(void **)
 		assert_int_equal(qp_query_finish(handle, 0, NULL), QP_OK);
 	for (int i = 0; i < 2; i++) {
 		const std::string id = " WHERE query_id = 'coroutine " + std::to_string(i) + "'";
-		print_message("coroutine %d: %d samples\n", i, (int)ask_number("SELECT count(*) FROM trace_log" + id));
+		print_message("coroutine %d: %d samples\n", i,
+		              (int)ask_number("SELECT count(*) FROM trace_log" + id));
 		assert_true(ask_number("SELECT count(*) FROM trace_log" + id) > 3);
-		assert_int_equal(ask_number("SELECT count(*) FROM trace_log" + id + " AND labels->>'coroutine' IS NOT " +
-		                            std::to_string(i)),
+		assert_int_equal(ask_number("SELECT count(*) FROM trace_log" + id +
+		                            " AND labels->>'coroutine' IS NOT " + std::to_string(i)),
 		                 0);
 	}
 }
@@ -257,7 +260,10 @@ static void test_edges(void **)
 	burn(20000000);
 	assert_null(qp_context_get().query);
 	assert_true(ask_number("SELECT samples_cpu FROM query_log WHERE query_id = 'inner'") > 0);
-	assert_true(ask_number("SELECT samples_cpu FROM query_log WHERE query_id = 'outer' AND exception_code = 7") > 0);
+	assert_true(
+		ask_number(
+			"SELECT samples_cpu FROM query_log WHERE query_id = 'outer' AND exception_code = 7") >
+		0);
 }
 
 int main()
