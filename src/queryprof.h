@@ -225,6 +225,40 @@ QP_API void qp_labels_run(const qp_label_set *set, void (*function)(void *), voi
 QP_API uint64_t qp_labels_enter(const qp_label_set *set);
 QP_API void qp_labels_leave(uint64_t before);
 
+/* --- one query on many threads ------------------------------------------------------------
+ *
+ * From qp_query_start() to qp_query_finish() any number of threads may work for the query, in
+ * turns or at once. query_log has one line of it: cpu_time_ns is what its samples stand for, as no
+ * clock is read when a thread comes and goes, and `threads` how many came. */
+
+typedef struct qp_query_handle qp_query_handle;
+
+/* NULL with an error: QP_NOT_RUNNING, QP_NOMEM, QP_INVALID. The calling thread is not inside. */
+QP_API qp_query_handle *qp_query_start(const qp_query *query);
+
+/* From here to qp_query_leave(), with what this returned, the calling thread works for the
+ * handle's query, instead of the one that it was inside. NULL: for none. */
+QP_API qp_query_handle *qp_query_enter(qp_query_handle *handle);
+QP_API void qp_query_leave(qp_query_handle *before);
+
+/* Ends the query, when all threads have left it; the calling one may be inside. As
+ * qp_query_end(). Error: QP_INVALID (NULL). */
+QP_API int qp_query_finish(qp_query_handle *handle, int64_t exception_code, const char *exception);
+
+/* What a thread is under: the set that it has entered, and the query with a handle. For task
+ * queues: the task takes qp_context_get() of where it was made along, and who runs it sets that
+ * before, and behind it what was there. A context may outlive its query: it is of none then. (A
+ * set of qp_labels_run() stands on the stack and is no part of this: run the task under it.) */
+typedef struct qp_context {
+	uint64_t labels;
+	qp_query_handle *query;
+	uint64_t query_key;
+	uint64_t reserved[2];
+} qp_context;
+
+QP_API qp_context qp_context_get(void);
+QP_API qp_context qp_context_set(qp_context context); /* returns what was there */
+
 /* A label of the queries of an attached connection, as SELECT set_label(key, text) has it; `db`
  * NULL: of what new connections and qp_query_begin() start with. `text` NULL: none any more.
  * Errors: QP_INVALID. */

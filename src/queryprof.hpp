@@ -135,6 +135,23 @@ class LabelScope
 	uint64_t before_;
 };
 
+/* A task for another thread: `function` as it is called where the task was made, under the same
+ * labels and for the same query. */
+template <typename Function> auto with_context(Function &&function)
+{
+	return [context = qp_context_get(), function = std::forward<Function>(function)](auto &&...arguments) mutable
+	       -> decltype(auto) {
+		struct restore {
+			qp_context before;
+			~restore()
+			{
+				qp_context_set(before);
+			}
+		} restore = { qp_context_set(context) };
+		return std::invoke(function, std::forward<decltype(arguments)>(arguments)...);
+	};
+}
+
 } // namespace queryprof
 
 #endif

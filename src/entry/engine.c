@@ -101,7 +101,8 @@ static int begin(const qp_query *given)
 	query->run.is_logged = query->settings.log_queries;
 	query_start(&query->run, thread);
 	if (query->settings.labels[0])
-		query->run.counts.labels = label_set_number(query->settings.labels, strlen(query->settings.labels));
+		query->run.counts.labels =
+			label_set_number(query->settings.labels, strlen(query->settings.labels));
 	around = query_running(thread, (uintptr_t)__builtin_frame_address(0), &waits);
 	if (around)
 		query_set_around(&query->run, around->counts->start.initial, around->key);

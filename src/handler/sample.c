@@ -5,6 +5,7 @@
 #include <string.h>
 #include <ucontext.h>
 
+#include "handler/context.h"
 #include "handler/labels.h"
 #include "handler/ledger.h"
 #include "handler/opcode.h"
@@ -43,11 +44,13 @@ struct fields {
 		uint32_t tag, size;
 		const void *content;
 	} list[SAMPLE_FIELDS];
+	uint64_t span;
+	uint32_t opcode;
 };
 
 #define FIELDS_BYTES_MAX                                                                 \
 	(SAMPLE_FIELD_BYTES(sizeof(int64_t)) + SAMPLE_FIELD_BYTES(sizeof(struct wait_field)) + \
-	 SAMPLE_FIELD_BYTES(LABELS_MAX * sizeof(uint64_t)) + 2 * SAMPLE_FIELD_BYTES(sizeof(uint64_t)))
+	 SAMPLE_FIELD_BYTES(sizeof(struct trace_context)) + SAMPLE_FIELD_BYTES(LABELS_MAX * sizeof(uint64_t)) + 2 * SAMPLE_FIELD_BYTES(sizeof(uint64_t)))
 
 static void add_field(struct fields *fields, uint32_t tag, const void *content, size_t size)
 {
@@ -109,6 +112,32 @@ static void tell_start(struct thread *thread, struct ring *ring, const struct qu
 	__atomic_store_n(&start->state, START_TOLD, __ATOMIC_RELAXED);
 }
 
+static void gather_fields(struct fields *fields, struct thread *thread, const struct query_tag *tag,
+                          const struct observation *seen, const void *ucontext,
+                          const struct unwind_result *trace)
+{
+	struct labels *labels = &thread->handler.labels;
+	struct trace_context *context = &thread->handler.context;
+
+	labels_collect(labels, ucontext, &thread->stack, thread->handler.trace, trace->depth,
+	               tag->counts->labels);
+	context_read(thread, context);
+	fields->opcode = opcode_running(thread, tag, ucontext, trace);
+	fields->span = span_current.id;
+	if (!seen->is_timed)
+		add_field(fields, FIELD_VALUE, &seen->value, sizeof(seen->value));
+	if (seen->wait != NULL)
+		add_field(fields, FIELD_WAIT, seen->wait, sizeof(*seen->wait));
+	if (labels->count != 0)
+		add_field(fields, FIELD_LABELS, labels->numbers, labels->count * sizeof(uint64_t));
+	if (!context_is_none(context))
+		add_field(fields, FIELD_TRACE_CONTEXT, context, sizeof(*context));
+	if (fields->span != 0)
+		add_field(fields, FIELD_SPAN, &fields->span, sizeof(fields->span));
+	if (fields->opcode != OPCODE_UNKNOWN)
+		add_field(fields, FIELD_OPCODE, &fields->opcode, sizeof(fields->opcode));
+}
+
 static bool store(struct thread *thread, struct ring *ring, const struct query_tag *tag,
                   const struct observation *seen, const void *ucontext)
 {
@@ -117,21 +146,8 @@ static bool store(struct thread *thread, struct ring *ring, const struct query_t
 	/* Unwound beside the ring: the record is reserved with its exact size. */
 	struct unwind_result trace = unwind_trace(ucontext, &thread->stack, thread_memo(thread),
 	                                          thread->handler.trace, max_depth(ring));
-	struct labels *labels = &thread->handler.labels;
 	struct fields fields = { .count = 0 };
-	const uint64_t span = span_current.id;
-	const uint32_t opcode = opcode_running(thread, tag, ucontext, &trace);
-	labels_collect(labels, ucontext, &thread->stack, thread->handler.trace, trace.depth, counts->labels);
-	if (!seen->is_timed)
-		add_field(&fields, FIELD_VALUE, &seen->value, sizeof(seen->value));
-	if (seen->wait != NULL)
-		add_field(&fields, FIELD_WAIT, seen->wait, sizeof(*seen->wait));
-	if (labels->count != 0)
-		add_field(&fields, FIELD_LABELS, labels->numbers, labels->count * sizeof(uint64_t));
-	if (opcode != OPCODE_UNKNOWN)
-		add_field(&fields, FIELD_OPCODE, &opcode, sizeof(opcode));
-	if (span != 0)
-		add_field(&fields, FIELD_SPAN, &span, sizeof(span));
+	gather_fields(&fields, thread, tag, seen, ucontext, &trace);
 	trace.depth = trace.depth > seen->skipped ? trace.depth - seen->skipped : 0;
 	struct sample_record *record =
 		ring_reserve(ring, sizeof(*record) + (size_t)trace.depth * sizeof(uint64_t) + fields.bytes);
@@ -142,7 +158,7 @@ static bool store(struct thread *thread, struct ring *ring, const struct query_t
 	}
 	fill_record(record, thread, tag, seen, &trace, &fields);
 	ring_commit(ring, record, RECORD_SAMPLE);
-	span_current.samples += span != 0;
+	span_current.samples += fields.span != 0;
 	tell_start(thread, ring, tag);
 
 	ledger_count(thread, LEDGER_STORED, 1);

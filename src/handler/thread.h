@@ -139,6 +139,7 @@ struct thread {
 		bool named;             /* the ring has the thread's name */
 		volatile bool name_due; /* set by the handler: the name is to be looked at again */
 		char name[16];
+		uintptr_t context_at;     /* its variable, see context.h; 0: none */
 		uint64_t name_checked_ns; /* CLOCK_MONOTONIC_COARSE, as the next two */
 		uint64_t retry_ns;        /* no timer is created before */
 		uint64_t retry_pause_ns;  /* doubled at each refusal */
@@ -164,7 +165,8 @@ struct thread {
 		uintptr_t frame;                    /* where the running one's stack frame is */
 		uint64_t counters[LEDGER_COUNTERS]; /* never reset: slots are added up */
 		uint64_t trace[TRACE_MAX_FRAMES];   /* of the sample that is being taken */
-		struct labels labels;
+		struct labels labels;               /* and what it is under */
+		struct trace_context context;
 	} handler;
 
 	/* Written by other threads, too: atomic. */

@@ -106,8 +106,8 @@ static void free_pair(struct label_pair *pair)
 static bool take(struct label_pairs *pairs, struct label_pair pair, bool has_unit)
 {
 	bool is_whole = pair.key && pair.value && (pair.unit || !has_unit);
-	bool is_wanted =
-		is_whole && pairs->items.count < LABELS_OF_SET_MAX && strlen(pair.key) > 2 && !find(pairs, pair.key);
+	bool is_wanted = is_whole && pairs->items.count < LABELS_OF_SET_MAX && strlen(pair.key) > 2 &&
+	                 !find(pairs, pair.key);
 
 	if (is_wanted && vector_push(&pairs->items, pair))
 		return true;
@@ -157,7 +157,8 @@ static const char *each_member(const char *at, struct label_pairs *pairs,
 		if (*key != '"' || *key_end != ':')
 			return NULL;
 		end = value_end(value);
-		if (!each(pairs, strndup(key, (size_t)(key_end - key)), strndup(value, (size_t)(end - value))))
+		if (!each(pairs, strndup(key, (size_t)(key_end - key)),
+		          strndup(value, (size_t)(end - value))))
 			return NULL;
 		at = end;
 	}

@@ -202,15 +202,17 @@ qp_label_set *qp_labels_new(const qp_label *labels, size_t count_of_labels)
 	for (size_t i = 0; has_memory && i < count_of_labels; i++) {
 		const qp_label *label = &labels[i];
 
-		has_memory = label->text ? label_pairs_add(&pairs, label->key, strlen(label->key), label->text,
-		                                           strlen(label->text))
-		                         : label_pairs_add_number(&pairs, label->key, label->number, label->unit);
+		has_memory = label->text
+		                     ? label_pairs_add(&pairs, label->key, strlen(label->key), label->text,
+		                                       strlen(label->text))
+		                     : label_pairs_add_number(&pairs, label->key, label->number, label->unit);
 	}
 	if (has_memory)
 		set = label_set_of(&pairs, true);
 	if (!set)
 		error_set(count_of_labels ? QP_NOMEM : QP_INVALID,
-		          count_of_labels ? "qp_labels_new: no memory" : "qp_labels_new: 0 labels: expected one or more");
+		          count_of_labels ? "qp_labels_new: no memory"
+		                          : "qp_labels_new: 0 labels: expected one or more");
 	label_pairs_free(&pairs);
 	return set;
 }

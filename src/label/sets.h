@@ -50,9 +50,9 @@ char *label_set_text(uint64_t number);
 void label_sets_tell(void);
 
 enum label_counter {
-	LABEL_SETS,               /* that are there */
-	LABEL_SETS_MADE,          /* ever */
-	LABEL_SETS_WITHOUT,       /* made while all trampolines were in use */
+	LABEL_SETS,         /* that are there */
+	LABEL_SETS_MADE,    /* ever */
+	LABEL_SETS_WITHOUT, /* made while all trampolines were in use */
 	LABEL_COUNTERS,
 };
 uint64_t label_counter(enum label_counter which);

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "handler/context.h"
 #include "handler/labels.h"
 #include "handler/ring.h"
 #include "query/account.h"
@@ -78,6 +79,7 @@ void query_start(struct query_run *run, struct thread *thread)
 	}
 	run->account = thread->account;
 	run->labels = labels_entered;
+	run->threads = 0;
 	run->start_monotonic_ns = run->left_ns = now;
 	run->counts.start.realtime_ns = now + thread->realtime_offset_ns;
 	key = make_key(thread, run->session, run->counts.start.realtime_ns);
@@ -285,6 +287,10 @@ static void fill_record(struct query_record *record, const struct query_run *run
 		record->weights[type] = load(&run->counts.weights[type]);
 	}
 	record->labels[0] = run->labels;
+	record->threads = run->threads ? run->threads : 1;
+	record->context = (struct trace_context){ .span_id = { 0 } };
+	if (thread_current)
+		context_read(thread_current, &record->context);
 	record->labels[1] = run->counts.labels;
 	record->samples_dropped = load(&run->counts.dropped);
 	record->samples_truncated = load(&run->counts.truncated);

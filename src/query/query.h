@@ -25,6 +25,7 @@ struct query_run {
 	uint64_t cpu_estimated_ns;           /* of the calls at whose end no clock was read */
 	uint64_t prepare_ns;                 /* of the run, before its first step */
 	uint64_t labels;                     /* the number of the set that the thread had entered, 0: none */
+	uint32_t threads;                    /* that worked for it, 0: one */
 	uint32_t session;                    /* set before query_start(); part of the key. 0: none */
 	struct thread_account account;       /* of its thread when it began, or up to 1 ms before */
 	struct query_counts counts;          /* and when it began, on which thread, inside which query */

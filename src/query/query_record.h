@@ -58,6 +58,7 @@ struct query_record {
 	uint64_t program;       /* see program_record.h; 0: not known */
 	int64_t exception_code; /* 0: finished well */
 	uint32_t thread_id;
+	uint32_t threads;       /* that worked for it */
 	uint32_t flags;         /* enum query_flags */
 	uint32_t query_id_size; /* the user's own id; 0: the key as UUID text */
 	uint32_t query_size;

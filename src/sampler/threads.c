@@ -16,6 +16,7 @@
 
 #include "base/sys.h"
 #include "handler/ring.h"
+#include "sampler/context.h"
 #include "sampler/random.h"
 #include "sampler/signal.h"
 #include "sampler/slots.h"
@@ -80,6 +81,7 @@ static void count_if_blocked(void)
 static void fill_slot(struct thread *slot)
 {
 	slot->id = sys_gettid();
+	slot->context_at = 0;
 	slot->stack = find_stack();
 	__atomic_store_n(&slot->ring, sampler_ring(), __ATOMIC_RELEASE);
 	slot->nesting = 0;
@@ -154,6 +156,7 @@ void threads_tell_name(struct thread *thread)
 	if (ring == NULL || (thread->named && now - thread->name_checked_ns < NAME_INTERVAL_NS))
 		return;
 	thread->name_checked_ns = now;
+	context_follow(thread);
 	prctl(PR_GET_NAME, name);
 	if (thread->named && memcmp(name, thread->name, sizeof(name)) == 0)
 		return;

@@ -28,7 +28,7 @@ struct session_settings {
 	bool log_query_parameters;
 	uint64_t stack_trace_timeout_ms;
 	bool show_queries_of_other_sessions;
-	char query_id[QUERY_ID_MAX + 1]; /* for the next statement; "" none */
+	char query_id[QUERY_ID_MAX + 1];     /* for the next statement; "" none */
 	char labels[SESSION_LABELS_MAX + 1]; /* a set as label/pairs.h has it; "" none */
 };
 

@@ -30,8 +30,10 @@ char *setting_allowed(const struct setting *setting)
 	case PATH:
 	case PATHS: return text_format("allowed are texts of at most %lld bytes", (long long)info->max);
 	case LABELS:
-		return text_format("allowed is a JSON object of texts and integers, as {\"tenant\":\"acme\"}, "
-		                   "of at most %lld bytes", (long long)info->max);
+		return text_format(
+			"allowed is a JSON object of texts and integers, as {\"tenant\":\"acme\"}, "
+			"of at most %lld bytes",
+			(long long)info->max);
 	case WORDS: return text_format("allowed are %s", setting->words);
 	case NUMBER: break;
 	}

@@ -135,6 +135,7 @@
 	FILED(batch, INTEGER, COLUMN_ZERO, writer->stored_batch) \
 	FILED(execution_ns, INTEGER, "DEFAULT NULL", record->execution_time_ns) \
 	SHOWN(execution_time_ns, INTEGER, 0, "CAST(coalesce(q.execution_ns, q.query_duration_ns) AS INTEGER)") \
+	STORED(threads, INTEGER, COLUMN_ZERO, 0, record->threads) \
 	FILED(labels, INTEGER, COLUMN_ZERO, rows->labels) \
 	SHOWN(labels, TEXT, 0, LABELS_SHOWN) \
 	FILED(context, INTEGER, COLUMN_ZERO, rows->context) \

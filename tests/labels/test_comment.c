@@ -28,14 +28,15 @@ static void check(const char *sql, const char *expected)
 static void test_formats(void **state)
 {
 	(void)state;
-	check("SELECT 1 /*action='show',controller='users'*/", "{\"action\":\"show\",\"controller\":\"users\"}");
+	check("SELECT 1 /*action='show',controller='users'*/",
+	      "{\"action\":\"show\",\"controller\":\"users\"}");
 	check("SELECT 1 /* route='%2Fa%20b%3D%27c%27',db_driver='x\\'y' */;",
 	      "{\"db_driver\":\"x'y\",\"route\":\"/a b='c'\"}");
 	check("SELECT 1 /*application:Blog,controller:users*/",
 	      "{\"application\":\"Blog\",\"controller\":\"users\"}");
-	check("/*application:Blog,line:/a/b.rb:12:in `c'*/ SELECT 1", "{\"application\":\"Blog\",\"line\":\"/a/b.rb:12:in `c'\"}");
-	check("-- a title\n/*a='1'*/ SELECT 1 -- end\n/*a='2',b='3'*/ -- more",
-	      "{\"a\":\"2\",\"b\":\"3\"}");
+	check("/*application:Blog,line:/a/b.rb:12:in `c'*/ SELECT 1",
+	      "{\"application\":\"Blog\",\"line\":\"/a/b.rb:12:in `c'\"}");
+	check("-- a title\n/*a='1'*/ SELECT 1 -- end\n/*a='2',b='3'*/ -- more", "{\"a\":\"2\",\"b\":\"3\"}");
 	check("SELECT 1 /*key='1'*/ /*key='2'*/", "{\"key\":\"2\"}");
 	check("SELECT 1 /*e=''*/", "{\"e\":\"\"}");
 }

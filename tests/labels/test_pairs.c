@@ -59,7 +59,8 @@ static void test_escapes(void **state)
 
 static void test_sets(void **state)
 {
-	const char *inner = "{\"a\":\"1\",\"n\":5}{\"n\":\"rows\"}", *outer = "{\"a\":\"2\",\"m\":6,\"n\":7}{\"m\":\"ms\",\"n\":\"s\"}";
+	const char *inner = "{\"a\":\"1\",\"n\":5}{\"n\":\"rows\"}",
+		   *outer = "{\"a\":\"2\",\"m\":6,\"n\":7}{\"m\":\"ms\",\"n\":\"s\"}";
 	struct label_pairs pairs = { .items = { 0 } };
 
 	(void)state;

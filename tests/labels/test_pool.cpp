@@ -63,9 +63,11 @@ static void task(work &done, unsigned query, uint64_t ns)
 static void check_sums(const work &done, const char *key)
 {
 	const std::string of_key = "labels->>'" + std::string(key) + "'";
-	const double whole = (double)ask_number("SELECT sum(" WEIGHT ") FROM trace_log WHERE " + of_key + " IS NOT NULL"),
-		     squares = (double)ask_number("SELECT sum(" WEIGHT " * " WEIGHT ") FROM trace_log WHERE " + of_key +
-	                                          " IS NOT NULL");
+	const double whole = (double)ask_number("SELECT sum(" WEIGHT ") FROM trace_log WHERE " + of_key +
+	                                        " IS NOT NULL"),
+		     squares =
+			     (double)ask_number("SELECT sum(" WEIGHT " * " WEIGHT ") FROM trace_log WHERE " +
+	                                        of_key + " IS NOT NULL");
 	double cpu = 0, chi = 0;
 	unsigned beyond = 0;
 
@@ -73,8 +75,8 @@ static void check_sums(const work &done, const char *key)
 		cpu += (double)one;
 	for (unsigned i = 0; i < QUERIES; i++) {
 		double share = (double)done.cpu_ns[i] / cpu, expected = share * whole;
-		double seen = (double)ask_number("SELECT coalesce(sum(" WEIGHT "), 0) FROM trace_log WHERE " + of_key + " = " +
-		                                 std::to_string(i));
+		double seen = (double)ask_number("SELECT coalesce(sum(" WEIGHT "), 0) FROM trace_log WHERE " +
+		                                 of_key + " = " + std::to_string(i));
 		double error = std::sqrt(squares * share * (1 - share));
 
 		chi += (seen - expected) * (seen - expected) / (error * error);
@@ -90,7 +92,7 @@ static void check_sums(const work &done, const char *key)
 
 static void test_pool(void **)
 {
-	std::vector<std::unique_ptr<queryprof::DynamicLabel> > labels;
+	std::vector<std::unique_ptr<queryprof::DynamicLabel>> labels;
 	auto done = std::make_unique<work>();
 
 	for (unsigned i = 0; i < QUERIES; i++)
@@ -112,7 +114,7 @@ static void test_pool(void **)
  * made anew thousands of times a second, with and without trampolines left. */
 static void churn(const char *kind, size_t held)
 {
-	std::vector<std::unique_ptr<queryprof::DynamicLabel> > others;
+	std::vector<std::unique_ptr<queryprof::DynamicLabel>> others;
 	std::string inner = std::string(kind) + "_inner", outer = std::string(kind) + "_outer";
 
 	for (size_t i = 0; i < held; i++)
@@ -120,7 +122,8 @@ static void churn(const char *kind, size_t held)
 	on_threads(THREADS, [&](unsigned number) {
 		std::mt19937_64 random(seed + number + 100);
 		for (unsigned i = 0; i < TASKS / 4; i++) {
-			unsigned query = (unsigned)(random() % QUERIES) + i * THREADS * QUERIES + number * QUERIES;
+			unsigned query =
+				(unsigned)(random() % QUERIES) + i * THREADS * QUERIES + number * QUERIES;
 			uint64_t ns = 1000 + random() % 99000;
 			auto run = std::make_unique<queryprof::DynamicLabel>(outer, query);
 			auto function = [&] {
@@ -131,10 +134,11 @@ static void churn(const char *kind, size_t held)
 			run->apply(function);
 		}
 	});
-	int64_t both = ask_number("SELECT count(*) FROM trace_log WHERE labels->>'" + inner + "' IS NOT NULL");
+	int64_t both =
+		ask_number("SELECT count(*) FROM trace_log WHERE labels->>'" + inner + "' IS NOT NULL");
 	assert_true(both > 100);
-	assert_int_equal(ask_number("SELECT count(*) FROM trace_log WHERE labels->>'" + inner + "' <> coalesce(labels->>'" +
-	                            outer + "', -1)"),
+	assert_int_equal(ask_number("SELECT count(*) FROM trace_log WHERE labels->>'" + inner +
+	                            "' <> coalesce(labels->>'" + outer + "', -1)"),
 	                 0);
 	print_message("%s: %d samples, all right\n", kind, (int)both);
 }
@@ -142,7 +146,8 @@ static void churn(const char *kind, size_t held)
 static void test_reused(void **)
 {
 	churn("reused", 0);
-	assert_true(ask_number("SELECT count(*) FROM (SELECT 1 FROM label_uses GROUP BY trampoline HAVING count(*) > 1)") > 1000);
+	assert_true(ask_number("SELECT count(*) FROM (SELECT 1 FROM label_uses GROUP BY trampoline HAVING "
+	                       "count(*) > 1)") > 1000);
 }
 
 static int64_t metric(const char *name)

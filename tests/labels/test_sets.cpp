@@ -37,7 +37,8 @@ static int tear_down(void **)
 /* The labels of the query's samples, each once, and how often a sample has others. */
 static std::string labels_of(const char *id)
 {
-	return ask("SELECT group_concat(labels, ' ') FROM (SELECT DISTINCT labels FROM trace_log WHERE query_id = '" +
+	return ask("SELECT group_concat(labels, ' ') FROM (SELECT DISTINCT labels FROM trace_log WHERE "
+	           "query_id = '" +
 	           std::string(id) + "' ORDER BY labels)");
 }
 
@@ -70,10 +71,11 @@ static void test_kinds(void **)
 	assert_true(labels_of("enter").find("{\"route\":\"users#show\"}") != std::string::npos);
 	assert_string_equal(ask("SELECT unit FROM label_values WHERE key = 'bytes'").c_str(), "bytes");
 	/* As any SQLite reads it. */
+	assert_string_equal(ask("SELECT labels->>'route' FROM query_log WHERE query_id = 'run'").c_str(),
+	                    "users#show");
 	assert_string_equal(
-		ask("SELECT labels->>'route' FROM query_log WHERE query_id = 'run'").c_str(), "users#show");
-	assert_string_equal(
-		ask("SELECT labels->>'route' FROM trace_log WHERE query_id = 'enter' AND labels <> '{}'").c_str(),
+		ask("SELECT labels->>'route' FROM trace_log WHERE query_id = 'enter' AND labels <> '{}'")
+			.c_str(),
 		"users#show");
 }
 
@@ -118,7 +120,8 @@ static void test_returns(void **)
 	assert_int_equal(label.apply([] { return 42; }), 42);
 	assert_ptr_equal(&label.apply([&]() -> int & { return number; }), &number);
 	assert_int_equal(*label.apply([] { return std::make_unique<int>(7); }), 7);
-	assert_string_equal(label.apply([] { return std::string(100, 'x'); }).c_str(), std::string(100, 'x').c_str());
+	assert_string_equal(label.apply([] { return std::string(100, 'x'); }).c_str(),
+	                    std::string(100, 'x').c_str());
 	auto owned = std::make_unique<int>(9);
 	assert_int_equal(label.apply([owned = std::move(owned)] { return *owned; }), 9);
 	bool caught = false;
@@ -143,7 +146,8 @@ static void test_refused(void **)
 	assert_true(strstr(qp_error(), "label 0 has no key"));
 	qp_labels_free(NULL);
 	int called = 0;
-	qp_labels_run(NULL, [](void *to) { ++*static_cast<int *>(to); }, &called);
+	qp_labels_run(
+		NULL, [](void *to) { ++*static_cast<int *>(to); }, &called);
 	assert_int_equal(called, 1);
 }
 
@@ -151,7 +155,9 @@ static void test_refused(void **)
 static void test_interned(void **)
 {
 	const qp_label one[] = { { "a", "1", 0, nullptr }, { "b", "2", 0, nullptr } };
-	const qp_label other[] = { { "b", "2", 0, nullptr }, { "a", "1", 0, nullptr }, { "a", "3", 0, nullptr } };
+	const qp_label other[] = { { "b", "2", 0, nullptr },
+		                   { "a", "1", 0, nullptr },
+		                   { "a", "3", 0, nullptr } };
 	qp_label_set *first = qp_labels_new(one, 2), *second = qp_labels_new(other, 3);
 
 	assert_non_null(first);
@@ -199,19 +205,25 @@ static void test_history(void **)
 			second.apply(work);
 		});
 	}
-	assert_int_equal(ask_number("SELECT count(DISTINCT address) FROM label_history WHERE key = 'history'"), 2);
-	assert_int_equal(ask_number("SELECT count(*) FROM label_history WHERE key = 'history' AND until_ns > from_ns"), 2);
+	assert_int_equal(
+		ask_number("SELECT count(DISTINCT address) FROM label_history WHERE key = 'history'"), 2);
+	assert_int_equal(
+		ask_number("SELECT count(*) FROM label_history WHERE key = 'history' AND until_ns > from_ns"),
+		2);
 	/* A sample under a label was taken while the label had its trampoline. */
-	assert_int_equal(ask_number("SELECT count(*) FROM trace_log JOIN label_history AS h ON h.value = labels->>'history'"
-	                            " WHERE key = 'history' AND timestamp_ns NOT BETWEEN from_ns AND until_ns"),
-	                 0);
+	assert_int_equal(
+		ask_number("SELECT count(*) FROM trace_log JOIN label_history AS h ON h.value = "
+	                   "labels->>'history'"
+	                   " WHERE key = 'history' AND timestamp_ns NOT BETWEEN from_ns AND until_ns"),
+		0);
 }
 
 int main()
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_kinds),    cmocka_unit_test(test_nesting),      cmocka_unit_test(test_returns),
-		cmocka_unit_test(test_refused),  cmocka_unit_test(test_interned),     cmocka_unit_test(test_freed_inside),
+		cmocka_unit_test(test_kinds),    cmocka_unit_test(test_nesting),
+		cmocka_unit_test(test_returns),  cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_interned), cmocka_unit_test(test_freed_inside),
 		cmocka_unit_test(test_history),
 	};
 

@@ -112,7 +112,7 @@ static const char *const statement_sql[WRITE_STATEMENTS] = {
 	[WRITE_LABELS_TEXT] = "SELECT labels || units FROM label_sets WHERE id = ?1",
 	[WRITE_LABELS_EPOCH] = "UPDATE label_sets SET epoch = ?1 WHERE id = ?2 AND epoch <> ?1",
 	[WRITE_LABEL_VALUE] = "INSERT OR IGNORE INTO label_values (labels, key, value, unit, member) VALUES "
-	                      "(?1, ?2, ?3, ?4, ?5)",
+			      "(?1, ?2, ?3, ?4, ?5)",
 	[WRITE_LABEL_USE] =
 		"INSERT OR IGNORE INTO label_uses (process, trampoline, from_ns, until_ns, labels, address)"
 		" VALUES (?1, ?2, ?3, ?4, ?5, ?6)",

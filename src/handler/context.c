@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "handler/context.h"
+
+#include "handler/unwind/stack_copy.h"
+
+/* As the specification lays it out, packed; attributes follow. */
+struct published {
+	unsigned char trace_id[16], span_id[8];
+	uint8_t valid, trace_flags;
+	uint16_t attributes_size;
+};
+_Static_assert(sizeof(struct published) == 28, "the head of the record");
+
+#define RECORD_MAX 640u
+
+/* The record may lie on two pages. */
+static bool copy(uintptr_t address, void *to, size_t size)
+{
+	const size_t first = STACK_COPY_BYTES - address % STACK_COPY_BYTES;
+
+	if (first >= size)
+		return stack_copy_part(address, to, size);
+	return stack_copy_part(address, to, first) &&
+	       stack_copy_part(address + first, (char *)to + first, size - first);
+}
+
+void context_read(const struct thread *thread, struct trace_context *context)
+{
+	uintptr_t record;
+	struct published head;
+
+	memset(context, 0, sizeof(*context));
+	if (__builtin_expect(thread->context_at == 0, 1) ||
+	    !copy(thread->context_at, &record, sizeof(record)) || record == 0 ||
+	    !copy(record, &head, sizeof(head)) || head.valid != 1 ||
+	    head.attributes_size > RECORD_MAX - sizeof(head))
+		return;
+	memcpy(context->trace_id, head.trace_id, sizeof(head.trace_id));
+	memcpy(context->span_id, head.span_id, sizeof(head.span_id));
+}

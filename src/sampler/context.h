@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Where a thread has OpenTelemetry's context, see handler/context.h.
+ */
+#ifndef QUERYPROF_SAMPLER_CONTEXT_H
+#define QUERYPROF_SAMPLER_CONTEXT_H
+
+struct thread;
+
+/* Finds the calling thread's variable, if it is not known yet and a module of the process has it.
+ * Not in a handler: it asks the loader. */
+void context_follow(struct thread *thread);
+
+#endif

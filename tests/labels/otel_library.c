@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * An instrumentation's library: the variable that readers look for.
+ */
+__attribute__((visibility("default"))) __thread void *otel_thread_ctx_v1;
+
+__attribute__((visibility("default"))) void **variable(void);
+void **variable(void)
+{
+	return &otel_thread_ctx_v1;
+}

@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Queries on many threads: an executor of C++ whose tasks take their context along, and
+ * coroutines of C (makecontext) that move between threads.
+ */
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <condition_variable>
+#include <cstdarg>
+#include <csetjmp>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <ucontext.h>
+#include <vector>
+
+extern "C" {
+#include <cmocka.h>
+}
+#include <queryprof.hpp>
+
+#include "pool.h"
+
+static int set_up(void **)
+{
+	begin_file();
+	return 0;
+}
+
+static int tear_down(void **)
+{
+	end_file();
+	return 0;
+}
+
+/* A task queue as programs have them; it knows of queryprof in one place. */
+class executor
+{
+      public:
+	explicit executor(unsigned threads)
+	{
+		for (unsigned i = 0; i < threads; i++)
+			threads_.emplace_back([this] { work(); });
+	}
+	~executor()
+	{
+		{
+			std::lock_guard<std::mutex> guard(lock_);
+			ends_ = true;
+		}
+		changed_.notify_all();
+		for (std::thread &thread : threads_)
+			thread.join();
+	}
+	template <typename Function> void add(Function &&function)
+	{
+		auto task = queryprof::with_context(std::forward<Function>(function));
+		{
+			std::lock_guard<std::mutex> guard(lock_);
+			tasks_.emplace_back(std::move(task));
+		}
+		changed_.notify_one();
+	}
+
+      private:
+	void work()
+	{
+		for (;;) {
+			std::unique_lock<std::mutex> guard(lock_);
+			changed_.wait(guard, [this] { return ends_ || !tasks_.empty(); });
+			if (tasks_.empty())
+				return;
+			auto task = std::move(tasks_.front());
+			tasks_.pop_front();
+			guard.unlock();
+			task();
+		}
+	}
+
+	std::mutex lock_;
+	std::condition_variable changed_;
+	std::deque<std::function<void()>> tasks_;
+	bool ends_ = false;
+	std::vector<std::thread> threads_;
+};
+
+static qp_query_handle *start(const std::string &id)
+{
+	qp_query query = {};
+
+	query.size = sizeof query;
+	query.text = "on many threads";
+	query.query_id = id.c_str();
+	qp_query_handle *handle = qp_query_start(&query);
+	assert_non_null(handle);
+	return handle;
+}
+
+#define QUERIES 8u
+#define TASKS 300u
+
+static void test_executor(void **)
+{
+	std::vector<qp_query_handle *> handles;
+	std::atomic<uint64_t> cpu[QUERIES] = {};
+
+	for (unsigned i = 0; i < QUERIES; i++)
+		handles.push_back(start("query " + std::to_string(i)));
+	{
+		executor pool(4);
+		for (unsigned task = 0; task < TASKS; task++)
+			for (unsigned i = 0; i < QUERIES; i++) {
+				queryprof::DynamicLabel label("number", i);
+				queryprof::LabelScope scope(label);
+				qp_query_handle *before = qp_query_enter(handles[i]);
+				pool.add([&cpu, i, task] {
+					uint64_t from = cpu_now();
+					burn(100000 + 1000 * (task % 40) + 20000 * i);
+					cpu[i] += cpu_now() - from;
+				});
+				qp_query_leave(before);
+			}
+	}
+	for (qp_query_handle *handle : handles)
+		assert_int_equal(qp_query_finish(handle, 0, NULL), QP_OK);
+	assert_int_equal(ask_number("SELECT count(*) FROM trace_log WHERE query_id GLOB 'query *'"
+	                            " AND labels->>'number' IS NOT substr(query_id, 7) + 0"),
+	                 0);
+	for (unsigned i = 0; i < QUERIES; i++) {
+		const std::string id = " WHERE query_id = 'query " + std::to_string(i) + "'";
+		double seen = (double)ask_number("SELECT cpu_time_ns FROM query_log" + id);
+		/* Of ticks of 4 ms that hit it by chance, or of the samples as they are. */
+		double squares =
+			(double)ask_number("SELECT coalesce(sum(weight * weight), 0) FROM trace_log" + id) *
+			1e12;
+		double error = std::sqrt(std::max(squares, (double)cpu[i] * 4e6));
+		print_message("query %u: %.1f ms of %.1f, standard error %.1f\n", i, seen / 1e6,
+		              (double)cpu[i] / 1e6, error / 1e6);
+		assert_true(std::fabs(seen - (double)cpu[i]) < 4 * error);
+		assert_int_equal(ask_number("SELECT count(*) FROM query_log" + id), 1);
+		assert_in_range(ask_number("SELECT threads FROM query_log" + id), 2, 5); /* with this one */
+		assert_int_equal(ask_number("SELECT samples_cpu FROM query_log" + id),
+		                 ask_number("SELECT count(*) FROM trace_log" + id));
+	}
+}
+
+/* --- coroutines ------------------------------------------------------------------------------- */
+
+struct coroutine {
+	ucontext_t own, resumer;
+	std::unique_ptr<char[]> stack{ new char[256 * 1024] };
+	qp_context context;
+	bool ended = false;
+};
+
+static thread_local coroutine *current;
+
+/* Not inlined: the thread may be another one behind it. */
+__attribute__((noinline)) static coroutine *here()
+{
+	return current;
+}
+
+static void yield()
+{
+	coroutine *self = here();
+
+	self->context = qp_context_get();
+	swapcontext(&self->own, &self->resumer);
+}
+
+static void body()
+{
+	coroutine *self = here();
+
+	for (int i = 0; i < 20; i++) {
+		burn(2000000);
+		yield();
+	}
+	self->ended = true;
+	swapcontext(&self->own, &self->resumer);
+}
+
+static void resume(coroutine &one)
+{
+	qp_context before = qp_context_set(one.context);
+
+	current = &one;
+	swapcontext(&one.resumer, &one.own);
+	current = nullptr;
+	qp_context_set(before);
+}
+
+/* Each step on another thread than the one before. */
+static void test_coroutines(void **)
+{
+	coroutine ones[2];
+	qp_query_handle *handles[2];
+
+	for (int i = 0; i < 2; i++) {
+		handles[i] = start("coroutine " + std::to_string(i));
+		queryprof::DynamicLabel label("coroutine", i);
+		queryprof::LabelScope scope(label);
+		qp_query_handle *before = qp_query_enter(handles[i]);
+		ones[i].context = qp_context_get();
+		qp_query_leave(before);
+		getcontext(&ones[i].own);
+		ones[i].own.uc_stack.ss_sp = ones[i].stack.get();
+		ones[i].own.uc_stack.ss_size = 256 * 1024;
+		makecontext(&ones[i].own, body, 0);
+	}
+	while (!ones[0].ended || !ones[1].ended)
+		std::thread([&] {
+			for (coroutine &one : ones)
+				if (!one.ended)
+					resume(one);
+		}).join();
+	for (qp_query_handle *handle : handles)
+		assert_int_equal(qp_query_finish(handle, 0, NULL), QP_OK);
+	for (int i = 0; i < 2; i++) {
+		const std::string id = " WHERE query_id = 'coroutine " + std::to_string(i) + "'";
+		print_message("coroutine %d: %d samples\n", i,
+		              (int)ask_number("SELECT count(*) FROM trace_log" + id));
+		assert_true(ask_number("SELECT count(*) FROM trace_log" + id) > 3);
+		assert_int_equal(ask_number("SELECT count(*) FROM trace_log" + id +
+		                            " AND labels->>'coroutine' IS NOT " + std::to_string(i)),
+		                 0);
+	}
+}
+
+static void test_edges(void **)
+{
+	qp_query bad = {};
+
+	assert_null(qp_query_start(&bad));
+	assert_true(strstr(qp_error(), "qp_query.size"));
+	assert_int_equal(qp_query_finish(NULL, 0, NULL), QP_INVALID);
+	/* Inside of another, and back. */
+	qp_query_handle *outer = start("outer"), *inner = start("inner");
+	qp_query_handle *none = qp_query_enter(outer);
+	assert_null(none);
+	qp_query_handle *before = qp_query_enter(inner);
+	assert_ptr_equal(before, outer);
+	burn(30000000);
+	qp_query_leave(before);
+	burn(30000000);
+	qp_context context = qp_context_get();
+	qp_query_leave(none);
+	assert_int_equal(qp_query_finish(inner, 0, NULL), QP_OK);
+	assert_int_equal(qp_query_finish(outer, 7, "failed"), QP_OK);
+	/* A context of a query that has ended is of none. */
+	qp_context_set(context);
+	burn(20000000);
+	assert_null(qp_context_get().query);
+	assert_true(ask_number("SELECT samples_cpu FROM query_log WHERE query_id = 'inner'") > 0);
+	assert_true(
+		ask_number(
+			"SELECT samples_cpu FROM query_log WHERE query_id = 'outer' AND exception_code = 7") >
+		0);
+}
+
+int main()
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_executor),
+		cmocka_unit_test(test_coroutines),
+		cmocka_unit_test(test_edges),
+	};
+
+	return cmocka_run_group_tests_name("label_handles", tests, set_up, tear_down);
+}
