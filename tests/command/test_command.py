@@ -27,7 +27,7 @@ class Command(Tool):
     def test_help(self):
         out = self.output("--help")
         names = re.findall(r"^  ([a-z]+) {2,}[A-Z]", out, re.MULTILINE)
-        self.assertEqual(names, ["record", "queries", "report", "diff", "export", "embed", "sql"])
+        self.assertEqual(names, ["record", "queries", "report", "diff", "traces", "trace", "export", "embed", "sql"])
         for name in names:
             about = self.output(name, "--help")
             self.assertIn("usage: queryprof %s " % name, about)
