@@ -61,7 +61,8 @@ static sqlite3_stmt *prepare(sqlite3 *db, const char *sql, const char *id)
 	sqlite3_stmt *rows = NULL;
 
 	if (sqlite3_prepare_v2(db, sql, -1, &rows, NULL) == SQLITE_OK)
-		sqlite3_bind_text(rows, sqlite3_bind_parameter_index(rows, ":trace_id"), id, -1, SQLITE_STATIC);
+		sqlite3_bind_text(rows, sqlite3_bind_parameter_index(rows, ":trace_id"), id, -1,
+		                  SQLITE_STATIC);
 	return rows;
 }
 

@@ -15,9 +15,9 @@
 #include "terminal.h"
 #include "trace_file.h"
 
-#define BAR_MAX 32    /* columns */
+#define BAR_MAX 32 /* columns */
 #define BAR_MIN 10
-#define TIMES 45 /* columns of what stands before the name, without the bar */
+#define TIMES 45      /* columns of what stands before the name, without the bar */
 #define INDENT_MAX 40 /* levels */
 #define FOLD_FROM 5   /* spans alike in a row that become one line */
 
@@ -65,7 +65,8 @@ static void print_time(int64_t ns)
 static void print_bar(const struct span_tree *tree, int64_t start, int64_t end, bool is_critical)
 {
 	double scale = tree->end > tree->start ? (double)bar / (double)(tree->end - tree->start) : 0;
-	int from = (int)((double)(start - tree->start) * scale), to = (int)((double)(end - tree->start) * scale);
+	int from = (int)((double)(start - tree->start) * scale),
+	    to = (int)((double)(end - tree->start) * scale);
 
 	from = from < 0 ? 0 : from > bar - 1 ? bar - 1 : from;
 	to = to > bar ? bar : to <= from ? from + 1 : to;
@@ -80,7 +81,8 @@ static void print_text(const char *text, int used)
 {
 	int width = terminal_width();
 
-	terminal_print_cut(text, strlen(text), width ? (width > used + 8 ? width - used : 8) : INT_MAX, false);
+	terminal_print_cut(text, strlen(text), width ? (width > used + 8 ? width - used : 8) : INT_MAX,
+	                   false);
 }
 
 static void print_stacks(const struct span *span, int indent)
@@ -114,9 +116,9 @@ static void print_span(const struct span_tree *tree, const struct span *span, si
 	print_bar(tree, span->start, end, span->is_critical);
 	if (count > 1 && asprintf(&text, "%*s%s x %zu", indent, "", span->name, count) < 0)
 		text = NULL;
-	if (count == 1 && asprintf(&text, "%*s%s%s%s%s%s%s%s", indent, "", span->name, span->notes[0] ? " (" : "",
-	                           span->notes, span->notes[0] ? ")" : "", moves ? " [" : "",
-	                           moves ? span->thread_name : "", moves ? "]" : "") < 0)
+	if (count == 1 && asprintf(&text, "%*s%s%s%s%s%s%s%s", indent, "", span->name,
+	                           span->notes[0] ? " (" : "", span->notes, span->notes[0] ? ")" : "",
+	                           moves ? " [" : "", moves ? span->thread_name : "", moves ? "]" : "") < 0)
 		text = NULL;
 	print_text(text ? text : span->name, TIMES + bar);
 	putchar('\n');
@@ -177,16 +179,17 @@ static void print_head(const struct span_tree *tree, const char *id)
 	printf("trace %s\n", id);
 	printf("%.3f ms, %zu spans", (double)(tree->end - tree->start) / 1e6, tree->count);
 	if (cpu)
-		printf(", CPU of the outermost %.1f ms (standard error %.1f)", (double)cpu / 1e6, sqrt(square) / 1e6);
+		printf(", CPU of the outermost %.1f ms (standard error %.1f)", (double)cpu / 1e6,
+		       sqrt(square) / 1e6);
 	printf("\n* the critical path: what the end had to wait for\n\n");
 }
 
 /* sqlite3_malloc'ed; NULL after a complaint. */
 static char *complete_id(sqlite3 *db, const char *path, const char *given)
 {
-	static const char find[] =
-		"SELECT DISTINCT id FROM (SELECT printf('%016x%016x', trace_hi, trace_lo) AS id FROM span_parts) "
-		"WHERE substr(id, 1, length(?1)) = ?1 AND ?1 <> '' LIMIT 2";
+	static const char find[] = "SELECT DISTINCT id FROM (SELECT printf('%016x%016x', trace_hi, trace_lo) "
+				   "AS id FROM span_parts) "
+				   "WHERE substr(id, 1, length(?1)) = ?1 AND ?1 <> '' LIMIT 2";
 	sqlite3_stmt *row = NULL;
 	char *id = NULL;
 	int found = 0;
@@ -201,7 +204,8 @@ static char *complete_id(sqlite3 *db, const char *path, const char *given)
 	sqlite3_finalize(row);
 	if (found == 1)
 		return id;
-	complain(found ? "%s: more than one trace's id begins with %s" : "%s: no trace has the id %s", path, given);
+	complain(found ? "%s: more than one trace's id begins with %s" : "%s: no trace has the id %s", path,
+	         given);
 	sqlite3_free(id);
 	return NULL;
 }
@@ -246,12 +250,11 @@ const struct command command_trace = {
 	.name = "trace",
 	.arguments = "FILE ID [OPTION]...",
 	.summary = "Shows what happened in one traced request",
-	.details =
-		"A line a span, in the order of the tree: when it began, how long it took, how long "
-		"without its children on the same thread, and the CPU time of its thread meanwhile, as "
-		"samples of queries tell it. The bar shows it within the whole. Spans with * are the "
-		"critical path: without them the request would have ended earlier. Spans of other threads "
-		"name them. ID is the trace's, or its beginning: queryprof traces lists them.",
+	.details = "A line a span, in the order of the tree: when it began, how long it took, how long "
+		   "without its children on the same thread, and the CPU time of its thread meanwhile, as "
+		   "samples of queries tell it. The bar shows it within the whole. Spans with * are the "
+		   "critical path: without them the request would have ended earlier. Spans of other threads "
+		   "name them. ID is the trace's, or its beginning: queryprof traces lists them.",
 	.examples = "  queryprof trace app.trace 4bf92f3577b34da6\n"
 		    "  queryprof trace app.trace 4bf92f3577b34da6 --samples\n",
 	.options = options,
