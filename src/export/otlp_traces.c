@@ -116,7 +116,7 @@ static bool end_otlp(void *ended, bool complete)
 
 const struct export_format export_otlp_traces = {
 	.name = "otlp-traces",
-	.summary = "spans in OTLP/HTTP's JSON, for OpenTelemetry collectors, Jaeger, Tempo; ns",
+	.summary = "spans in OTLP's JSON: collectors, Jaeger, Tempo; ns",
 	.writer_size = sizeof(struct writer),
 	.add_span = add_span,
 	.end = end_otlp,

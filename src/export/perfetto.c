@@ -181,7 +181,7 @@ static bool end_perfetto(void *ended, bool complete)
 
 const struct export_format export_perfetto = {
 	.name = "perfetto",
-	.summary = "spans and samples as Chrome trace events, for ui.perfetto.dev and speedscope; us",
+	.summary = "spans and samples, Chrome trace events: ui.perfetto.dev; us",
 	.writer_size = sizeof(struct writer),
 	.add = add_sample,
 	.add_span = add_span,
