@@ -68,7 +68,8 @@ struct export_labels {
 	uint32_t number;
 	uint32_t side; /* 1: of the file that the first is compared with */
 	const char *query_id, *thread, *database, *statement;
-	int64_t statement_hash; /* equal for statements that differ in literals only */
+	int64_t process_id, thread_id; /* the system's */
+	int64_t statement_hash;        /* equal for statements that differ in literals only */
 	int64_t statement_runs; /* all of them, with samples or not; 0: not known */
 };
 
@@ -82,6 +83,19 @@ struct export_sample {
 	int64_t value;  /* in the unit of the stream */
 };
 
+/* A span of a request. Spans come behind the samples, by process and thread, as they began.
+ * attribute: a JSON object; otlp_…: JSON arrays as OTLP has them. The strings are valid during the
+ * call, "" where nothing is known. */
+struct export_span {
+	const char *trace_id, *span_id, *parent_id; /* hexadecimal */
+	const char *name, *thread_name, *host, *program, *query_id, *file;
+	const char *attribute, *otlp_attributes, *otlp_events;
+	int64_t start_ns, end_ns; /* since 1970 */
+	int64_t process_id, thread_id, line;
+	unsigned status; /* enum qp_span_status */
+	bool is_server, is_unended;
+};
+
 /* A stream has samples of one type; where two files are compared, all of one come before those
  * of the other. */
 struct export_info {
@@ -91,6 +105,7 @@ struct export_info {
 	const char *title;      /* what was exported, for a heading */
 	const char *compared;   /* the other file's title; NULL: there is none */
 	const char *executable; /* of the process, or the first of several; "" unknown */
+	int64_t first_ns;       /* when the first span or sample was, since 1970; 0 without spans */
 	bool inlines;           /* functions that were inlined are lines of their own */
 };
 
@@ -106,14 +121,15 @@ struct export_format {
 	bool compares;       /* takes a second file, see export_labels.side */
 	const char *missing; /* why this build does not have it; NULL: it does */
 	size_t writer_size;  /* of its writer, which starts zeroed but for EXPORT_WRITER */
-	/* False: no memory. */
+	/* False: no memory. NULL: it takes no samples, or no spans. */
 	bool (*add)(void *writer, const struct export_sample *sample);
+	bool (*add_span)(void *writer, const struct export_span *span);
 	/* Writes the rest where `complete`, frees what the writer holds in any case. False:
 	 * no memory, or it could not be written (ferror(out), errno). */
 	bool (*end)(void *writer, bool complete);
 };
 
 extern const struct export_format export_collapsed, export_pprof, export_speedscope, export_flamegraph,
-	export_json;
+	export_json, export_perfetto, export_otlp_traces;
 
 #endif

@@ -318,7 +318,7 @@ static int print_metric(void *context, const qp_metric *metric)
 static void ask(const char *path, const char *name, const char *sql)
 {
 	sqlite3 *db;
-	sqlite3_stmt *stmt;
+	sqlite3_stmt *stmt = NULL;
 
 	if (sqlite3_open_v2(path, &db, SQLITE_OPEN_READONLY, NULL) ||
 	    sqlite3_prepare_v2(db, sql, -1, &stmt, NULL))

@@ -27,7 +27,8 @@ class Command(Tool):
     def test_help(self):
         out = self.output("--help")
         names = re.findall(r"^  ([a-z]+) {2,}[A-Z]", out, re.MULTILINE)
-        self.assertEqual(names, ["record", "queries", "report", "diff", "export", "embed", "locks", "sql"])
+        self.assertEqual(names, ["record", "queries", "report", "plan", "locks", "traces",
+                                 "trace", "diff", "export", "embed", "sql"])
         for name in names:
             about = self.output(name, "--help")
             self.assertIn("usage: queryprof %s " % name, about)

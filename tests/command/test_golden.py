@@ -44,6 +44,13 @@ REPORTS = (
     ("diff_80", 80, ("diff", "now.trace", "later.trace", "--like", "orders", "--type", "Real")),
     ("diff_queries", 100, ("diff", "now.trace", "--query", SLOW, "--with", FAST)),
     ("diff_times", 100, ("diff", "now.trace", "--at", "start+1500ms", "--limit", "3")),
+    ("traces", None, ("traces", "traces.trace")),
+    ("traces_80", 80, ("traces", "traces.trace", "--by", "spans", "--min-duration", "1ms", "--limit", "1")),
+    ("traces.json", None, ("traces", "traces.trace", "--like", "POST", "--since", "end", "--format", "json")),
+    ("trace", None, ("trace", "traces.trace", "4bf9")),
+    ("trace_80", 80, ("trace", "traces.trace", "4bf9", "--all", "--limit", "6")),
+    ("trace_samples", 120, ("trace", "traces.trace", "4bf92f3577b34da623ce929d0e0e4736", "--samples")),
+    ("trace_failed", None, ("trace", "traces.trace", "00000000000000aa00000000000000bb")),
     ("sql", 80, ("sql", "now.trace", "SELECT query_id, query, cpu_time_ns FROM query_log LIMIT 2;"
                  "SELECT traceToText(trace) AS stack FROM trace_log ORDER BY timestamp_ns LIMIT 1")),
     ("sql_line", None, ("sql", "now.trace", "SELECT query_id, cpu_time_ns, NULL AS none, query FROM query_log WHERE cpu_time_ns > 100000000", "--format", "line")),
@@ -66,6 +73,7 @@ class Golden(Tool):
         make("now.trace", "fixed.sql")
         make("later.trace", "fixed.sql", "fixed_later.sql")
         make("large.trace", "fixed.sql", "fixed_large.sql")
+        make("traces.trace", "fixed.sql", "fixed_traces.sql")
         for name, columns, arguments in REPORTS:
             with self.subTest(name):
                 out = self.output(*arguments, columns=columns)

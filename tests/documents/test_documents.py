@@ -118,7 +118,7 @@ class Documents(unittest.TestCase):
 
     def test_c(self):
         parts = blocks(read("README.md"), "c")
-        self.assertEqual(len(parts), 2)
+        self.assertEqual(len(parts), 3)
         for part in parts:
             includes = "".join(re.findall(r"^#.*\n", part, re.MULTILINE))
             body = re.sub(r"^#.*\n", "", part, flags=re.MULTILINE)

@@ -135,5 +135,33 @@ class Exports(unittest.TestCase):
         return done.stderr.decode()
 
 
+class Spans(Exports):
+    """The same, with the traces of tests/command/fixed_traces.sql in spans.trace; a statement outlasts the span that it
+    began in."""
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.spans = os.path.join(cls.folder, "spans.trace")
+        db = sqlite3.connect(cls.spans)
+        for path in ("sql/store_schema.sql", "tests/command/fixed.sql", "tests/command/fixed_traces.sql"):
+            with open(os.path.join(SOURCE, path), encoding="utf-8") as file:
+                db.executescript(file.read())
+        db.execute("INSERT INTO span_batches (trace_hi, trace_lo, parent, first_span, thread, start_ns, dropped, flags,"
+                   " lasted_ns, count, statements, spans) VALUES (1, 2, 0, 9000, 1, 1795000003000000000, 0, 0, 9000000, 2, 1,"
+                   " '[[2,0,0,5000001],[3,1,1000,8000000],0]')")
+        db.execute("PRAGMA application_id = %d" % 0x51505246)
+        db.execute("PRAGMA user_version = %d" % trace_file.version(os.path.join(SOURCE, "sql", "store_schema.sql")))
+        db.commit()
+        db.close()
+
+    def rows(self, statement):
+        db = sqlite3.connect(self.spans)
+        try:
+            return db.execute(statement).fetchall()
+        finally:
+            db.close()
+
+
 def main():
     unittest.main(argv=[sys.argv[0], *sys.argv[4:]], verbosity=1)

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""The exports in other people's readers from npm: pprof-format, and speedscope in
-Chromium where that is installed.
+"""The exports in other people's readers from npm: pprof-format, OpenTelemetry's messages, and
+speedscope in Chromium where that is installed.
 
 usage: QUERYPROF_TEST_NODE=NODE QUERYPROF_TEST_READERS=FOLDER test_readers.py QUERYPROF SOURCE_DIR FIXTURE [unittest arguments]"""
 
@@ -42,8 +42,23 @@ class PprofFormat(support.Exports):
             self.assertEqual([sum(values[i] for _, values, _ in read["samples"]) for i in range(2)], [count, ns])
 
 
+class Otlp(support.Spans):
+    """No name is one that OTLP does not have, no value has another type, and nothing is lost on the way."""
+
+    def test_request(self):
+        out = os.path.join(self.folder, "out.json")
+        self.assertEqual(self.run_export(self.spans, "--format", "otlp-traces", "-o", out).returncode, 0)
+        reader = os.path.join(os.path.dirname(os.path.abspath(__file__)), "readers", "read_otlp.mjs")
+        done = subprocess.run([os.environ["QUERYPROF_TEST_NODE"], reader, READERS, out], capture_output=True, text=True,
+                              encoding="utf-8", timeout=120, check=False)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        both = json.loads(done.stdout)
+        self.assertGreater(done.stdout.count('"spanId"'), 20)
+        self.assertEqual(both["read"], both["given"])
+
+
 @unittest.skipUnless(support.CHROMIUM, "Chromium is not installed")
-class Speedscope(support.Exports):
+class Speedscope(support.Spans):
     def open(self, path, form):
         # As speedscope's own command hands a file to the page.
         script = os.path.join(self.folder, "file.js")
@@ -62,6 +77,12 @@ class Speedscope(support.Exports):
         self.assertIn("SELECT * FROM orders WHERE id = 1 (1/2)", text)
         self.assertRegex(text, r"1 SELECT \* FROM orders WHERE id = 1 100\.00ms 2 query \S+ 3\.00ms")
         self.assertEqual(self.totals(self.trace)[2], 103 * MS)
+
+    def test_spans(self):
+        _, text = self.open(self.spans, "perfetto")
+        # A profile a thread: what its spans add up to.
+        self.assertRegex(text, r"shopd \(pid 100\), render \(tid 103\) 25\.00ms")
+        self.assertRegex(text, r"shopd \(pid 100\), writer \(tid 104\) 40\.00ms")
 
     def test_others(self):
         for form in ("collapsed", "pprof"):

@@ -42,12 +42,13 @@ void exceptions_end_spans(void **)
 	assert_int_equal(ask("SELECT count(*) FROM span_log WHERE operation_name IN ('throws', 'inside', "
 	                     "'catches', 'handles') AND NOT unended"),
 	                 4);
-	assert_int_equal(ask("SELECT h.parent_span_id = c.span_id AND t.parent_span_id = c.span_id AND "
-	                     "i.parent_span_id = t.span_id AND t.status = 'ERROR' AND t.attribute = "
-	                     "'{\"text\":\"value\",\"number\":4711}' FROM span_log AS c, span_log AS h, span_log "
-	                     "AS t, span_log AS i WHERE c.operation_name = 'catches' AND h.operation_name = "
-	                     "'handles' AND t.operation_name = 'throws' AND i.operation_name = 'inside'"),
-	                 1);
+	assert_int_equal(
+		ask("SELECT h.parent_span_id = c.span_id AND t.parent_span_id = c.span_id AND "
+	            "i.parent_span_id = t.span_id AND t.status = 'ERROR' AND t.attribute = "
+	            "'{\"text\":\"value\",\"number\":4711}' FROM span_log AS c, span_log AS h, span_log "
+	            "AS t, span_log AS i WHERE c.operation_name = 'catches' AND h.operation_name = "
+	            "'handles' AND t.operation_name = 'throws' AND i.operation_name = 'inside'"),
+		1);
 }
 
 void threads_join(void **)

@@ -26,9 +26,10 @@ static void deep(int levels)
 	static qp_span_site site = QP_SPAN_SITE("left");
 
 	qp_span_begin(&site);
-	if (levels == 1)
+	if (levels > 1)
+		deep(levels - 1);
+	if (site.number)
 		longjmp(out, 1);
-	deep(levels - 1);
 }
 
 static void longjmp_over_spans(void **state)
@@ -47,10 +48,11 @@ static void longjmp_over_spans(void **state)
 	}
 	qp_trace_end();
 	assert_int_equal(ask("SELECT count(*) FROM span_log WHERE operation_name = 'left' AND unended"), 3);
-	assert_int_equal(ask("SELECT o.unended = 0 AND count(*) = 3 FROM span_log AS o JOIN span_log AS l ON "
-	                     "l.finish_time_ns = o.finish_time_ns WHERE o.operation_name = 'outer of left' AND "
-	                     "l.operation_name = 'left'"),
-	                 1);
+	assert_int_equal(
+		ask("SELECT o.unended = 0 AND count(*) = 3 FROM span_log AS o JOIN span_log AS l ON "
+	            "l.finish_time_ns = o.finish_time_ns WHERE o.operation_name = 'outer of left' AND "
+	            "l.operation_name = 'left'"),
+		1);
 	assert_string_equal(ask_text("SELECT parent_span_id FROM span_log WHERE operation_name = 'after it'"),
 	                    "");
 }
@@ -71,10 +73,11 @@ static void in_the_wrong_order(void **state)
 	qp_span_end(second);
 	qp_span_end(second);
 	qp_trace_end();
-	assert_int_equal(ask("SELECT NOT a.unended AND NOT b.unended AND b.finish_time_ns >= a.finish_time_ns "
-	                     "+ 1000000 AND b.parent_span_id = a.span_id FROM span_log AS a, span_log AS b "
-	                     "WHERE a.operation_name = 'a' AND b.operation_name = 'b'"),
-	                 1);
+	assert_int_equal(
+		ask("SELECT NOT a.unended AND NOT b.unended AND b.finish_time_ns >= a.finish_time_ns "
+	            "+ 1000000 AND b.parent_span_id = a.span_id FROM span_log AS a, span_log AS b "
+	            "WHERE a.operation_name = 'a' AND b.operation_name = 'b'"),
+		1);
 }
 
 static void *end_inside(void *unused)
@@ -113,11 +116,12 @@ static void nested_deep(void **state)
 	for (int i = 200; i-- > 0;)
 		qp_span_end(spans[i]);
 	qp_trace_end();
-	assert_int_equal(ask("WITH RECURSIVE s AS MATERIALIZED (SELECT span_id, parent_span_id, unended FROM "
-	                     "span_log WHERE operation_name = 'nested'), d(id, n) AS (SELECT span_id, 1 FROM s "
-	                     "WHERE parent_span_id = '' UNION ALL SELECT span_id, n + 1 FROM d JOIN s ON "
-	                     "parent_span_id = id WHERE NOT unended) SELECT max(n) FROM d"),
-	                 200);
+	assert_int_equal(
+		ask("WITH RECURSIVE s AS MATERIALIZED (SELECT span_id, parent_span_id, unended FROM "
+	            "span_log WHERE operation_name = 'nested'), d(id, n) AS (SELECT span_id, 1 FROM s "
+	            "WHERE parent_span_id = '' UNION ALL SELECT span_id, n + 1 FROM d JOIN s ON "
+	            "parent_span_id = id WHERE NOT unended) SELECT max(n) FROM d"),
+		200);
 }
 
 /* All at the same time, each inside of the one before. */
@@ -141,11 +145,12 @@ static void a_million_open_spans(void **state)
 	assert_int_equal(ask("SELECT spans FROM traces WHERE root = 'open'"), count);
 	/* The time of each but the innermost is that of the next. */
 	snprintf(expected, sizeof expected, "%d 0", count / 2);
-	assert_string_equal(ask_text("SELECT sum(flags & 1) || ' ' || sum(coalesce(max(rest, 0) <> self_ns, "
-	                             "0)) FROM (SELECT flags, self_ns, duration_ns - lead(duration_ns) OVER "
-	                             "(ORDER BY span) AS rest FROM span_rows WHERE trace_lo = (SELECT trace_lo "
-	                             "FROM span_batches ORDER BY id DESC LIMIT 1))"),
-	                    expected);
+	assert_string_equal(
+		ask_text("SELECT sum(flags & 1) || ' ' || sum(coalesce(max(rest, 0) <> self_ns, "
+	                 "0)) FROM (SELECT flags, self_ns, duration_ns - lead(duration_ns) OVER "
+	                 "(ORDER BY span) AS rest FROM span_rows WHERE trace_lo = (SELECT trace_lo "
+	                 "FROM span_batches ORDER BY id DESC LIMIT 1))"),
+		expected);
 }
 
 static void fork_inside(void **state)
@@ -183,11 +188,12 @@ static void fork_inside(void **state)
 	qp_span_end(span);
 	qp_trace_end();
 	assert_int_equal(ask("SELECT count(*) FROM span_log WHERE operation_name = 'forks'"), 1);
-	assert_int_equal(ask("SELECT c.parent_span_id = f.span_id AND c.trace_id = f.trace_id AND c.process_id "
-	                     "<> f.process_id AND g.parent_span_id = c.span_id FROM span_log AS f, span_log AS "
-	                     "c, span_log AS g WHERE f.operation_name = 'forks' AND c.operation_name = 'child' "
-	                     "AND g.operation_name = 'grandchild'"),
-	                 1);
+	assert_int_equal(
+		ask("SELECT c.parent_span_id = f.span_id AND c.trace_id = f.trace_id AND c.process_id "
+	            "<> f.process_id AND g.parent_span_id = c.span_id FROM span_log AS f, span_log AS "
+	            "c, span_log AS g WHERE f.operation_name = 'forks' AND c.operation_name = 'child' "
+	            "AND g.operation_name = 'grandchild'"),
+		1);
 	assert_int_equal(ask("SELECT spans FROM traces WHERE root = 'forks'"), 3);
 }
 
@@ -236,14 +242,10 @@ static void shutdown_inside(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(longjmp_over_spans),
-		cmocka_unit_test(in_the_wrong_order),
-		cmocka_unit_test(a_thread_ends),
-		cmocka_unit_test(nested_deep),
-		cmocka_unit_test(a_million_open_spans),
-		cmocka_unit_test(fork_inside),
-		cmocka_unit_test(exec_inside),
-		cmocka_unit_test(shutdown_inside),
+		cmocka_unit_test(longjmp_over_spans),   cmocka_unit_test(in_the_wrong_order),
+		cmocka_unit_test(a_thread_ends),        cmocka_unit_test(nested_deep),
+		cmocka_unit_test(a_million_open_spans), cmocka_unit_test(fork_inside),
+		cmocka_unit_test(exec_inside),          cmocka_unit_test(shutdown_inside),
 	};
 
 	return cmocka_run_group_tests(tests, set_up_file, tear_down_file);

@@ -232,10 +232,11 @@ static void a_thread_may_wait_for_room(void **state)
 	assert_int_equal(metric("spans_dropped"), before);
 	assert_int_equal(ask("SELECT spans FROM traces WHERE root = 'another million'"), 1000000);
 	/* Each span once, one after the other. */
-	assert_int_equal(ask("SELECT count(*) FROM (SELECT first_span - lag(first_span) OVER (ORDER BY id) AS "
-	                     "step FROM span_batches WHERE trace_lo = (SELECT trace_lo FROM span_batches "
-	                     "ORDER BY id DESC LIMIT 1)) WHERE step <> 1000"),
-	                 0);
+	assert_int_equal(
+		ask("SELECT count(*) FROM (SELECT first_span - lag(first_span) OVER (ORDER BY id) AS "
+	            "step FROM span_batches WHERE trace_lo = (SELECT trace_lo FROM span_batches "
+	            "ORDER BY id DESC LIMIT 1)) WHERE step <> 1000"),
+		0);
 }
 
 int main(void)

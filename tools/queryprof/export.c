@@ -7,6 +7,7 @@
  * gets the whole.
  */
 #include "command.h"
+#include "export_spans.h"
 #include "out_file.h"
 #include "progress.h"
 
@@ -112,6 +113,8 @@ static struct export_labels *read_labels(struct export *export, int64_t query, i
 		.statement = names_keep(export->names, column_text(row, 3)),
 		.statement_hash = sqlite3_column_int64(row, 4),
 		.statement_runs = sqlite3_column_int64(row, 5),
+		.process_id = sqlite3_column_int64(row, 6),
+		.thread_id = sqlite3_column_int64(row, 7),
 	};
 	sqlite3_reset(row);
 	bool is_whole = read.query_id && read.thread && read.database && read.statement;
@@ -245,6 +248,8 @@ static int complete_info(struct export *export)
 	if (export->side)
 		return COMMAND_FINE;
 	export->info.executable = find_executable(export);
+	if (export->format->add_span)
+		export->info.first_ns = export_spans_first(export->db);
 	return export->info.executable ? COMMAND_FINE : complain_of_memory();
 }
 
@@ -266,6 +271,8 @@ static int add_open_file(struct export *export)
 	switch (sqlite3_step(export->samples)) {
 	case SQLITE_ROW: return add_samples(export) ? COMMAND_FINE : COMMAND_FAILED;
 	case SQLITE_DONE:
+		if (export->format->add_span) /* they may be there without samples */
+			return COMMAND_FINE;
 		return complain("%s: no %s samples of these queries", export->path, export->type.name);
 	default: return complain("%s: %s", export->path, sqlite3_errmsg(db));
 	}
@@ -282,8 +289,12 @@ static int add_file(struct export *export, const char *path, uint32_t side)
 	names_enter(export->names, trace_file_space());
 	progress_begin("reading");
 	int result = selection_require(export->db, path, &selection);
-	if (result == COMMAND_FINE)
+	if (result == COMMAND_FINE && export->format->add)
 		result = add_open_file(export);
+	else if (result == COMMAND_FINE)
+		result = complete_info(export);
+	if (result == COMMAND_FINE && export->format->add_span)
+		result = export_spans(export->db, path, export->format, export->writer);
 	sqlite3_finalize(export->samples);
 	sqlite3_finalize(export->labels_of);
 	sqlite3_finalize(export->stack_of);

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Spans as OpenTelemetry's OTLP/HTTP takes them in JSON (POST /v1/traces): one resource a
+ * process. Ids are hexadecimal and 64-bit numbers are texts there.
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "queryprof.h"
+#include "export/export.h"
+#include "export/text.h"
+
+struct writer {
+	EXPORT_WRITER;
+	bool has_resource;
+	int64_t process; /* of the span before */
+	char *host;
+};
+
+enum { KIND_INTERNAL = 1, KIND_SERVER = 2 };
+
+static void write_attribute(FILE *out, const char *key, const char *text, const char *before)
+{
+	fprintf(out, "%s{\"key\":\"%s\",\"value\":{\"stringValue\":", before, key);
+	export_write_text(out, text);
+	fputs("}}", out);
+}
+
+static void write_number(FILE *out, const char *key, int64_t number, const char *before)
+{
+	fprintf(out, "%s{\"key\":\"%s\",\"value\":{\"intValue\":\"%" PRId64 "\"}}", before, key, number);
+}
+
+static const char *base_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? slash + 1 : path;
+}
+
+static bool begin_resource(struct writer *writer, const struct export_span *span)
+{
+	FILE *out = writer->out;
+
+	if (writer->has_resource && writer->process == span->process_id && !strcmp(writer->host, span->host))
+		return false;
+	fputs(writer->has_resource ? "]}]},\n" : "{\"resourceSpans\":[\n", out);
+	fputs("{\"resource\":{\"attributes\":[", out);
+	write_attribute(out, "service.name", span->program[0] ? base_name(span->program) : "unknown_service", "");
+	write_attribute(out, "host.name", span->host, ",");
+	write_number(out, "process.pid", span->process_id, ",");
+	fputs("]},\"scopeSpans\":[{\"scope\":{\"name\":\"queryprof\",\"version\":\"" QUERYPROF_VERSION "\"},\"spans\":[\n",
+	      out);
+	free(writer->host);
+	writer->host = strdup(span->host);
+	writer->process = span->process_id;
+	writer->has_resource = true;
+	return true;
+}
+
+/* The span's own, and what it is known by besides. */
+static void write_attributes(FILE *out, const struct export_span *span)
+{
+	size_t size = strlen(span->otlp_attributes);
+
+	fputs(",\"attributes\":[", out);
+	write_number(out, "thread.id", span->thread_id, "");
+	if (span->thread_name[0])
+		write_attribute(out, "thread.name", span->thread_name, ",");
+	if (span->query_id[0])
+		write_attribute(out, "queryprof.query_id", span->query_id, ",");
+	if (span->file[0]) {
+		write_attribute(out, "code.file.path", span->file, ",");
+		write_number(out, "code.line.number", span->line, ",");
+	}
+	if (span->is_unended)
+		write_attribute(out, "queryprof.unended", "true", ",");
+	/* A JSON array, of which the brackets go. */
+	if (size > 2)
+		fprintf(out, ",%.*s", (int)(size - 2), span->otlp_attributes + 1);
+	fputc(']', out);
+}
+
+static bool add_span(void *to, const struct export_span *span)
+{
+	struct writer *writer = to;
+	FILE *out = writer->out;
+
+	if (!begin_resource(writer, span))
+		fputs(",\n", out);
+	fprintf(out, "{\"traceId\":\"%s\",\"spanId\":\"%s\"", span->trace_id, span->span_id);
+	if (span->parent_id[0])
+		fprintf(out, ",\"parentSpanId\":\"%s\"", span->parent_id);
+	fputs(",\"name\":", out);
+	export_write_text(out, span->name);
+	fprintf(out, ",\"kind\":%d,\"startTimeUnixNano\":\"%" PRId64 "\",\"endTimeUnixNano\":\"%" PRId64 "\"",
+	        span->is_server ? KIND_SERVER : KIND_INTERNAL, span->start_ns, span->end_ns);
+	write_attributes(out, span);
+	if (strcmp(span->otlp_events, "[]") != 0)
+		fprintf(out, ",\"events\":%s", span->otlp_events);
+	fprintf(out, ",\"status\":{%s%.0d}}", span->status ? "\"code\":" : "", (int)span->status);
+	return writer->host != NULL;
+}
+
+static bool end_otlp(void *ended, bool complete)
+{
+	struct writer *writer = ended;
+
+	free(writer->host);
+	if (!complete)
+		return true;
+	fputs(writer->has_resource ? "\n]}]}]}\n" : "{\"resourceSpans\":[]}\n", writer->out);
+	return !ferror(writer->out);
+}
+
+const struct export_format export_otlp_traces = {
+	.name = "otlp-traces",
+	.summary = "spans in OTLP's JSON: collectors, Jaeger, Tempo; ns",
+	.writer_size = sizeof(struct writer),
+	.add_span = add_span,
+	.end = end_otlp,
+};

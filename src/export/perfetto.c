@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Chrome's trace events, JSON: what Perfetto and speedscope open. A track a thread: spans are
+ * complete events, samples are instants with their stack.
+ *
+ * Times count from the first of them: a double, as JSON's readers have it, holds no nanoseconds
+ * since 1970. When that was is in otherData.
+ *
+ * Events of a track must lie inside each other. A statement that is still being stepped when the
+ * span around it ends does not: it is a pair of asynchronous events, a track of its own.
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "export/export.h"
+#include "export/text.h"
+
+struct writer {
+	EXPORT_WRITER;
+	bool has_events;
+	int64_t process, thread;  /* of the span before */
+	VECTOR(int64_t) ends;     /* of the spans that the next one may be inside of */
+};
+
+static void begin_file(const struct writer *writer)
+{
+	fprintf(writer->out, "{\"displayTimeUnit\":\"ns\",\"otherData\":{\"start_ns\":\"%" PRId64 "\"},\"traceEvents\":[",
+	        writer->info->first_ns);
+}
+
+static FILE *begin_event(struct writer *writer)
+{
+	if (!writer->has_events)
+		begin_file(writer);
+	fputs(writer->has_events ? ",\n" : "\n", writer->out);
+	writer->has_events = true;
+	return writer->out;
+}
+
+/* Microseconds, to the nanosecond. */
+static void write_time(FILE *out, const char *key, int64_t ns)
+{
+	fprintf(out, ",\"%s\":%" PRId64 ".%03d", key, ns / 1000, (int)(ns % 1000));
+}
+
+static void write_member(FILE *out, const char *key, const char *text, const char *before)
+{
+	if (!text[0])
+		return;
+	fprintf(out, "%s\"%s\":", before, key);
+	export_write_text(out, text);
+}
+
+static void write_name(struct writer *writer, const char *event, int64_t process, int64_t thread, const char *name)
+{
+	FILE *out = begin_event(writer);
+
+	fprintf(out, "{\"ph\":\"M\",\"pid\":%" PRId64 ",\"tid\":%" PRId64 ",\"name\":\"%s\",\"args\":{\"name\":",
+	        process, thread, event);
+	export_write_text(out, name);
+	fputs("}}", out);
+}
+
+static void name_track(struct writer *writer, const struct export_span *span)
+{
+	bool is_new_process = !writer->has_events || span->process_id != writer->process;
+
+	if (!is_new_process && span->thread_id == writer->thread)
+		return;
+	if (is_new_process)
+		write_name(writer, "process_name", span->process_id, span->thread_id, span->program);
+	write_name(writer, "thread_name", span->process_id, span->thread_id, span->thread_name);
+	writer->process = span->process_id;
+	writer->thread = span->thread_id;
+	writer->ends.count = 0;
+}
+
+static void write_span(FILE *out, const struct export_span *span)
+{
+	fprintf(out, "\"pid\":%" PRId64 ",\"tid\":%" PRId64 ",\"cat\":\"%s\",\"name\":", span->process_id,
+	        span->thread_id, span->query_id[0] ? "statement" : "span");
+	export_write_text(out, span->name);
+}
+
+static void write_details(FILE *out, const struct export_span *span)
+{
+	static const char *const statuses[] = { "", "ok", "error" };
+
+	fputs(",\"args\":{", out);
+	write_member(out, "trace_id", span->trace_id, "");
+	write_member(out, "span_id", span->span_id, ",");
+	write_member(out, "parent_span_id", span->parent_id, ",");
+	write_member(out, "query_id", span->query_id, ",");
+	write_member(out, "status", statuses[span->status < 3 ? span->status : 0], ",");
+	write_member(out, "unended", span->is_unended ? "yes" : "", ",");
+	write_member(out, "file", span->file, ",");
+	if (strcmp(span->attribute, "{}") != 0)
+		write_member(out, "attribute", span->attribute, ",");
+	fputs("}}", out);
+}
+
+static void write_pair(struct writer *writer, const struct export_span *span)
+{
+	for (int end = 0; end < 2; end++) {
+		FILE *out = begin_event(writer);
+
+		fprintf(out, "{\"ph\":\"%s\",\"id\":\"0x%s\",", end ? "e" : "b", span->span_id);
+		write_span(out, span);
+		write_time(out, "ts", (end ? span->end_ns : span->start_ns) - writer->info->first_ns);
+		write_details(out, span);
+	}
+}
+
+static bool add_span(void *to, const struct export_span *span)
+{
+	struct writer *writer = to;
+	FILE *out;
+
+	name_track(writer, span);
+	while (writer->ends.count && writer->ends.items[writer->ends.count - 1] <= span->start_ns)
+		writer->ends.count--;
+	if (writer->ends.count && writer->ends.items[writer->ends.count - 1] < span->end_ns) {
+		write_pair(writer, span);
+		return true;
+	}
+	out = begin_event(writer);
+	fputs("{\"ph\":\"X\",", out);
+	write_span(out, span);
+	write_time(out, "ts", span->start_ns - writer->info->first_ns);
+	write_time(out, "dur", span->end_ns - span->start_ns);
+	write_details(out, span);
+	return vector_push(&writer->ends, span->end_ns);
+}
+
+/* Leaf first, as one text. */
+static void write_stack(FILE *out, const struct export_stack *stack)
+{
+	char *text = NULL;
+	size_t size;
+	FILE *to = open_memstream(&text, &size);
+
+	for (size_t i = 0; to && i < stack->count; i++)
+		for (size_t j = 0; j < stack->frames[i]->line_count; j++)
+			fprintf(to, "%s%s", i || j ? " < " : "", stack->frames[i]->lines[j].function);
+	export_write_text(out, to && fclose(to) == 0 ? text : "");
+	free(text);
+}
+
+static bool add_sample(void *to, const struct export_sample *sample)
+{
+	struct writer *writer = to;
+	FILE *out = begin_event(writer);
+	const struct export_stack *stack = sample->stack;
+
+	fprintf(out, "{\"ph\":\"i\",\"s\":\"t\",\"pid\":%" PRId64 ",\"tid\":%" PRId64 ",\"cat\":\"sample\",\"name\":",
+	        sample->labels->process_id, sample->labels->thread_id);
+	export_write_text(out, stack->count ? stack->frames[0]->lines[0].function : "");
+	write_time(out, "ts", sample->time_ns - writer->info->first_ns);
+	fprintf(out, ",\"args\":{\"value\":%" PRId64 ",\"unit\":", sample->value);
+	export_write_text(out, writer->info->unit);
+	fputs(",\"stack\":", out);
+	write_stack(out, stack);
+	write_member(out, "query_id", sample->labels->query_id, ",");
+	fputs("}}", out);
+	return true;
+}
+
+static bool end_perfetto(void *ended, bool complete)
+{
+	struct writer *writer = ended;
+
+	vector_free(&writer->ends);
+	if (!complete)
+		return true;
+	if (!writer->has_events)
+		begin_file(writer);
+	fputs("\n]}\n", writer->out);
+	return !ferror(writer->out);
+}
+
+const struct export_format export_perfetto = {
+	.name = "perfetto",
+	.summary = "spans and samples, Chrome trace events: ui.perfetto.dev; us",
+	.writer_size = sizeof(struct writer),
+	.add = add_sample,
+	.add_span = add_span,
+	.end = end_perfetto,
+};

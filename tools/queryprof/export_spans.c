@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "export_spans.h"
+
+#include "command.h"
+#include "progress.h"
+#include "sql_export_spans.h"
+#include "store/file/database.h"
+
+static const char *text(sqlite3_stmt *row, int column)
+{
+	const char *found = (const char *)sqlite3_column_text(row, column);
+
+	return found ? found : "";
+}
+
+static struct export_span read_span(sqlite3_stmt *row)
+{
+	return (struct export_span){
+		.trace_id = text(row, 0),
+		.span_id = text(row, 1),
+		.parent_id = text(row, 2),
+		.name = text(row, 3),
+		.start_ns = sqlite3_column_int64(row, 4),
+		.end_ns = sqlite3_column_int64(row, 5),
+		.process_id = sqlite3_column_int64(row, 6),
+		.thread_id = sqlite3_column_int64(row, 7),
+		.thread_name = text(row, 8),
+		.host = text(row, 9),
+		.query_id = text(row, 10),
+		.is_server = sqlite3_column_int(row, 11),
+		.status = (unsigned)sqlite3_column_int(row, 12),
+		.is_unended = sqlite3_column_int(row, 13),
+		.attribute = text(row, 14),
+		.otlp_attributes = text(row, 15),
+		.otlp_events = text(row, 16),
+		.file = text(row, 17),
+		.line = sqlite3_column_int64(row, 18),
+		.program = text(row, 19),
+	};
+}
+
+int64_t export_spans_first(sqlite3 *db)
+{
+	return database_number(db,
+	                       "SELECT coalesce(min(ns), 0) FROM (SELECT min(timestamp_ns) AS ns FROM samples "
+	                       "UNION ALL SELECT min(start_ns) FROM span_batches)",
+	                       0);
+}
+
+int export_spans(sqlite3 *db, const char *path, const struct export_format *format, void *writer)
+{
+	sqlite3_stmt *rows = NULL;
+	int64_t count = 0;
+	int code = sqlite3_prepare_v2(db, sql_export_spans, -1, &rows, NULL);
+	bool is_fine = true;
+
+	while (!code && is_fine && (code = sqlite3_step(rows)) == SQLITE_ROW) {
+		const struct export_span span = read_span(rows);
+
+		is_fine = format->add_span(writer, &span);
+		progress_count(++count, "spans");
+		code = SQLITE_OK;
+	}
+	if (is_fine && code != SQLITE_DONE)
+		complain("%s: %s", path, sqlite3_errmsg(db));
+	else if (!is_fine)
+		complain("out of memory");
+	sqlite3_finalize(rows);
+	return is_fine && code == SQLITE_DONE ? COMMAND_FINE : COMMAND_FAILED;
+}

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The spans of a trace file, for the formats that take them.
+ */
+#ifndef QUERYPROF_COMMAND_EXPORT_SPANS_H
+#define QUERYPROF_COMMAND_EXPORT_SPANS_H
+
+#include <sqlite3.h>
+
+#include "export/export.h"
+
+/* When the first span or sample of the file was, ns since 1970; 0: there is none. */
+int64_t export_spans_first(sqlite3 *db);
+
+/* Hands all spans of the open file to the writer. A command_result. */
+int export_spans(sqlite3 *db, const char *path, const struct export_format *format, void *writer);
+
+#endif
