@@ -4,7 +4,6 @@
  */
 #include "command.h"
 
-#include <stdint.h>
 #include <stdio.h>
 
 #include "plan_tree.h"
@@ -31,16 +30,7 @@ static int print(sqlite3 *db, const char *path, const struct shown_type *type)
 {
 	const struct sql_parameter parameters[] = { { ":trace_type", type->name }, { NULL, NULL } };
 	const struct output output = { .doing = "reading opcodes", .unit = type->unit, .hides_empty = true };
-	int64_t known = 0;
-	sqlite3_stmt *count = NULL;
-
-	if (sqlite3_prepare_v2(
-		    db, "SELECT count(*) FROM temp.selected_runs JOIN programs ON programs.id = program", -1,
-		    &count, NULL) == SQLITE_OK &&
-	    sqlite3_step(count) == SQLITE_ROW)
-		known = sqlite3_column_int64(count, 0);
-	sqlite3_finalize(count);
-	if (!known)
+	if (!plan_tree_statements(db))
 		return complain("%s: no plan is known of these runs: plans are kept of SQLite's statements "
 		                "with samples",
 		                path);
@@ -77,11 +67,11 @@ const struct command command_plan = {
 	.summary = "Shows the plans of queries, with the time of each node",
 	.details =
 		"The nodes are those of EXPLAIN QUERY PLAN; a loop inside another one stands below it. What "
-	        "SQLite "
+		"SQLite "
 		"does not name there has nodes of its own: tables and indexes that are modified, and "
-	        "triggers. "
+		"triggers. "
 		"`self` is the share of the time in the node itself, `total` also in those below; the time "
-	        "is the "
+		"is the "
 		"total's, with one standard error. `(statement)` is work of no node, `(not known)` what was "
 		"outside of SQLite's interpreter.\n\n"
 		"STATEMENT is a part of its text, as with --like.",

@@ -206,6 +206,21 @@ static void print_heading(sqlite3_stmt *row, const char *title, size_t number)
 		       (int)strcspn(query ? query : "", "\n"), query ? query : "");
 }
 
+int plan_tree_statements(sqlite3 *db)
+{
+	sqlite3_stmt *count = NULL;
+	int statements = 0;
+
+	if (sqlite3_prepare_v2(db,
+	                       "SELECT count(DISTINCT normalized_query_hash) FROM temp.selected_runs"
+	                       " JOIN programs ON programs.id = program",
+	                       -1, &count, NULL) == SQLITE_OK &&
+	    sqlite3_step(count) == SQLITE_ROW)
+		statements = sqlite3_column_int(count, 0);
+	sqlite3_finalize(count);
+	return statements;
+}
+
 int plan_tree_print(sqlite3 *db, const struct shown_type *type, const char *limit, const char *title)
 {
 	const struct sql_parameter parameters[] = { { ":trace_type", type->name },
