@@ -18,6 +18,7 @@
 #include "handler/unwind/unwind.h"
 #include "label/sets.h"
 #include "query/statement_stats.h"
+#include "watch/programs.h"
 #include "watch/runs.h"
 #include "sampler/ledger_reader.h"
 #include "sampler/ring_reader.h"
@@ -46,6 +47,7 @@ GETTER(get_unwind, unwind_counter, unwind_counter)
 GETTER(get_sampler, sampler_counter, sampler_counter)
 GETTER(get_store, store_counter, store_counter)
 GETTER(get_queries, runs_counter, run_counter)
+GETTER(get_programs, programs_counter, programs_counter)
 GETTER(get_statements, statement_stats_counter, statement_counter_name)
 GETTER(get_spans, keep_counter, keep_counter)
 GETTER(get_session, session_counter, session_counter)
@@ -221,6 +223,12 @@ static const struct metric {
 	  "Queries that ended unseen, without a line for query_log" },
 	{ "queries_untracked", get_queries, NULL, RUNS_UNTRACKED,
 	  "Statements that ran without samples because too many were open at once" },
+	{ "plans_read", get_programs, NULL, PROGRAMS_READ, "Programs and plans of statements read and told" },
+	{ "plans_different", get_programs, NULL, PROGRAMS_DIFFERENT,
+	  "Plans not told: prepared anew, the statement had another program than the one that ran" },
+	{ "plans_left", get_programs, NULL, PROGRAMS_LEFT,
+	  "Plans not read: the connection has an authorizer or a progress handler, or no moment came at "
+	  "which the program could not notice" },
 	{ "statements", get_statements, NULL, STATEMENTS_KEPT,
 	  "Statements in system.statement_stats, without \"(other)\"" },
 	{ "statements_folded", get_statements, NULL, STATEMENTS_FOLDED,

@@ -181,6 +181,14 @@ static inline void call_leave(struct call *call)
 		calling_trim(calling);
 }
 
+/* call_enter(): statements that are stepped inside have no runs. */
+static inline void call_enter_quiet(struct call *call, const struct host_library *library, const void *frame)
+{
+	call_enter(call, library, frame);
+	if (call->number)
+		call->place->is_quiet = true;
+}
+
 /* The call works for the run from now on, NULL: no longer. */
 static inline void call_set_run(struct call *call, struct run *run)
 {

@@ -15,7 +15,6 @@
 #include "query/query_record.h"
 #include "sampler/state.h"
 #include "watch/plan.h"
-#include "watch/statements.h"
 
 /* More than any program of use; what is hashed, copied and stored of one is bounded. */
 #define OPCODES_MAX 100000u
@@ -300,7 +299,7 @@ void programs_read_due(struct calling *calling, const void *subject, const void 
 	if ((subject != due->stmt && subject != due->db) || (around && (around->run || around->is_quiet)) ||
 	    !library)
 		return;
-	statements_begin_quiet(&quiet, __builtin_frame_address(0));
+	call_enter_quiet(&quiet, due->library, __builtin_frame_address(0));
 	mutex = due->library->api->db_mutex(due->db);
 	due->library->api->mutex_enter(mutex);
 	if (due->text && !is_watched(library, due->db))
@@ -308,6 +307,6 @@ void programs_read_due(struct calling *calling, const void *subject, const void 
 	else
 		count(PROGRAMS_LEFT);
 	due->library->api->mutex_leave(mutex);
-	statements_end_quiet(&quiet);
+	call_leave(&quiet);
 	free_due(calling);
 }

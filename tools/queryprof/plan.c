@@ -4,7 +4,6 @@
  */
 #include "command.h"
 
-#include <stdint.h>
 #include <stdio.h>
 
 #include "plan_tree.h"
@@ -16,8 +15,14 @@ static const char *type_name, *limit, *opcodes;
 
 static const struct command_option options[] = {
 	SHOWN_TYPE_OPTION(&type_name),
-	{ .name = "limit", .value = "N", .to = &limit, .kind = OPTION_NUMBER, .help = "plans at most (default 3)" },
-	{ .name = "opcodes", .to = &opcodes, .help = "also the newest program, with the time of each opcode" },
+	{ .name = "limit",
+	  .value = "N",
+	  .to = &limit,
+	  .kind = OPTION_NUMBER,
+	  .help = "plans at most (default 3)" },
+	{ .name = "opcodes",
+	  .to = &opcodes,
+	  .help = "also the newest program, with the time of each opcode" },
 	{ 0 },
 };
 
@@ -25,16 +30,9 @@ static int print(sqlite3 *db, const char *path, const struct shown_type *type)
 {
 	const struct sql_parameter parameters[] = { { ":trace_type", type->name }, { NULL, NULL } };
 	const struct output output = { .doing = "reading opcodes", .unit = type->unit, .hides_empty = true };
-	int64_t known = 0;
-	sqlite3_stmt *count = NULL;
-
-	if (sqlite3_prepare_v2(db, "SELECT count(*) FROM temp.selected_runs JOIN programs ON programs.id = program", -1,
-	                       &count, NULL) == SQLITE_OK &&
-	    sqlite3_step(count) == SQLITE_ROW)
-		known = sqlite3_column_int64(count, 0);
-	sqlite3_finalize(count);
-	if (!known)
-		return complain("%s: no plan is known of these runs: plans are kept of SQLite's statements with samples",
+	if (!plan_tree_statements(db))
+		return complain("%s: no plan is known of these runs: plans are kept of SQLite's statements "
+		                "with samples",
 		                path);
 	int result = plan_tree_print(db, type, limit, NULL);
 	if (result || !opcodes)
@@ -57,7 +55,8 @@ static int run(int argc, char **argv)
 	struct shown_type type = shown_type_of(type_name);
 	int result = selection_require(db, argv[0], &one);
 	if (!result)
-		result = shown_type_read(&type, db) ? print(db, argv[0], &type) : shown_type_refuse(&type, "plan");
+		result = shown_type_read(&type, db) ? print(db, argv[0], &type)
+		                                    : shown_type_refuse(&type, "plan");
 	trace_file_close(db);
 	return result;
 }
@@ -66,12 +65,16 @@ const struct command command_plan = {
 	.name = "plan",
 	.arguments = "[FILE [STATEMENT]] [OPTION]...",
 	.summary = "Shows the plans of queries, with the time of each node",
-	.details = "The nodes are those of EXPLAIN QUERY PLAN; a loop inside another one stands below it. What SQLite "
-		   "does not name there has nodes of its own: tables and indexes that are modified, and triggers. "
-		   "`self` is the share of the time in the node itself, `total` also in those below; the time is the "
-		   "total's, with one standard error. `(statement)` is work of no node, `(not known)` what was "
-		   "outside of SQLite's interpreter.\n\n"
-		   "STATEMENT is a part of its text, as with --like.",
+	.details =
+		"The nodes are those of EXPLAIN QUERY PLAN; a loop inside another one stands below it. What "
+		"SQLite "
+		"does not name there has nodes of its own: tables and indexes that are modified, and "
+		"triggers. "
+		"`self` is the share of the time in the node itself, `total` also in those below; the time "
+		"is the "
+		"total's, with one standard error. `(statement)` is work of no node, `(not known)` what was "
+		"outside of SQLite's interpreter.\n\n"
+		"STATEMENT is a part of its text, as with --like.",
 	.examples = "  queryprof plan app.trace 'FROM orders'\n"
 		    "  queryprof plan app.trace --query 0193a5b2-77c1 --opcodes\n",
 	.options = options,

@@ -12,8 +12,8 @@
 #include "sql_plan_nodes.h"
 #include "terminal.h"
 
-#define BAR 8      /* columns */
-#define INDENT 3   /* of a level */
+#define BAR 8    /* columns */
+#define INDENT 3 /* of a level */
 #define DEPTH_MAX 40
 #define DETAIL_MAX 70
 /* A scan or an index made for the query that takes so much of the time is marked. */
@@ -33,7 +33,16 @@ struct tree {
 	double whole;
 };
 
-enum { COLUMN_PLAN, COLUMN_RUNS, COLUMN_QUERY, COLUMN_NODE, COLUMN_PARENT, COLUMN_DETAIL, COLUMN_NS, COLUMN_SQUARE };
+enum {
+	COLUMN_PLAN,
+	COLUMN_RUNS,
+	COLUMN_QUERY,
+	COLUMN_NODE,
+	COLUMN_PARENT,
+	COLUMN_DETAIL,
+	COLUMN_NS,
+	COLUMN_SQUARE
+};
 
 static void tree_free(struct tree *tree)
 {
@@ -125,9 +134,9 @@ static const char *mark_of(const struct tree *tree, const struct node *node)
 	if (strstr(node->detail, "AUTOMATIC"))
 		return "  an index for this run alone";
 	return !strncmp(node->detail, "SCAN ", 5) && !strstr(node->detail, " USING ") &&
-	                       !is_made(tree, node->detail + 5) ?
-	               "  the whole table" :
-	               "";
+	                       !is_made(tree, node->detail + 5)
+	               ? "  the whole table"
+	               : "";
 }
 
 static void print_node(const struct tree *tree, const struct node *node, int width, bool is_time)
@@ -137,7 +146,8 @@ static void print_node(const struct tree *tree, const struct node *node, int wid
 	double share = whole > 0 ? node->own / whole : 0;
 
 	print_branches(node);
-	terminal_print_padding(width - indent - terminal_print_cut(node->detail, strlen(node->detail), width - indent, true));
+	terminal_print_padding(width - indent -
+	                       terminal_print_cut(node->detail, strlen(node->detail), width - indent, true));
 	fputs("  ", stdout);
 	print_bar(share);
 	printf(" %5.1f %%  %5.1f %%", 100 * share, whole > 0 ? 100 * node->total / whole : 0);
@@ -155,7 +165,8 @@ static bool print_tree(struct tree *tree, const struct shown_type *type)
 		return false;
 	for (size_t i = 0; i < tree->order.count; i++) {
 		const struct node *node = &tree->nodes.items[tree->order.items[i]];
-		int wanted = INDENT * (node->depth + 1) + terminal_measure(node->detail, strlen(node->detail));
+		int wanted =
+			INDENT * (node->depth + 1) + terminal_measure(node->detail, strlen(node->detail));
 
 		width = wanted > width ? wanted : width;
 	}
@@ -195,9 +206,26 @@ static void print_heading(sqlite3_stmt *row, const char *title, size_t number)
 		       (int)strcspn(query ? query : "", "\n"), query ? query : "");
 }
 
+int plan_tree_statements(sqlite3 *db)
+{
+	sqlite3_stmt *count = NULL;
+	int statements = 0;
+
+	if (sqlite3_prepare_v2(db,
+	                       "SELECT count(DISTINCT normalized_query_hash) FROM temp.selected_runs"
+	                       " JOIN programs ON programs.id = program",
+	                       -1, &count, NULL) == SQLITE_OK &&
+	    sqlite3_step(count) == SQLITE_ROW)
+		statements = sqlite3_column_int(count, 0);
+	sqlite3_finalize(count);
+	return statements;
+}
+
 int plan_tree_print(sqlite3 *db, const struct shown_type *type, const char *limit, const char *title)
 {
-	const struct sql_parameter parameters[] = { { ":trace_type", type->name }, { ":limit", limit }, { NULL, NULL } };
+	const struct sql_parameter parameters[] = { { ":trace_type", type->name },
+		                                    { ":limit", limit },
+		                                    { NULL, NULL } };
 	sqlite3_stmt *rows = NULL;
 	struct tree tree = { .whole = 0 };
 	int64_t plan = 0;
@@ -223,5 +251,6 @@ int plan_tree_print(sqlite3 *db, const struct shown_type *type, const char *limi
 	sqlite3_finalize(rows);
 	if (!fine)
 		return complain("out of memory");
-	return code == SQLITE_DONE ? COMMAND_FINE : complain("the plans cannot be read: %s", sqlite3_errmsg(db));
+	return code == SQLITE_DONE ? COMMAND_FINE
+	                           : complain("the plans cannot be read: %s", sqlite3_errmsg(db));
 }
