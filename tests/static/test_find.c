@@ -123,8 +123,10 @@ int main(int argc, char **argv)
 		nftw(argv[i], see_file, 32, FTW_PHYS);
 	for (size_t i = 0; optind == argc && i < sizeof usual / sizeof *usual; i++)
 		see(usual[i]);
-	printf("%u objects, %u with a table, %u with a SQLite but none, %u false, %u with the text and no SQLite "
+	printf("%u objects, %u with a table, %u with a SQLite but none, %u false, %u with the text and no "
+	       "SQLite "
 	       "found; longest without one %.3f ms (%s)\n",
-	       seen.objects, seen.tables, seen.no_table, seen.false_finds, seen.missed, seen.slowest_ms, seen.slowest);
+	       seen.objects, seen.tables, seen.no_table, seen.false_finds, seen.missed, seen.slowest_ms,
+	       seen.slowest);
 	return seen.false_finds != 0;
 }
