@@ -132,7 +132,7 @@ enum rule_result frame_pointer_step(const struct code_map *map, const struct unw
 	struct unwind_frame caller, other;
 	rule_t guess = in_frame;
 
-	if (rule == RULE_NONE)
+	if (rule != RULE_HOLE && rule != RULE_TABLELESS && rule != RULE_NOWHERE)
 		return end;
 	/* The program's start sets it so, and nothing else leaves it 0. */
 	if (!is_newest && rule == RULE_TABLELESS && frame->fp == 0)
