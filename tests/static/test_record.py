@@ -85,7 +85,8 @@ class Static(Recording):
             self.trace = os.path.join(self.folder, "module%d.trace" % len(also))
             done = self.record(PYTHON, "-c", also + script, MODULE, options=ALL)
             self.assertEqual((done.returncode, done.stdout), (0, "done\n"), self.seen)
-            self.assertEqual(self.rows("SELECT query, count(*) FROM query_log GROUP BY 1"), [("SELECT ? + 1", 500)])
+            self.assertEqual(self.rows("SELECT query, count(*) FROM query_log WHERE query <> 'sqlite3_close()' GROUP BY 1"),
+                             [("SELECT ? + 1", 500)])
 
     def test_many_loads(self):
         """Those that open nothing are forgotten with their objects."""
@@ -96,7 +97,8 @@ class Static(Recording):
                   "assert not ctypes.CDLL(sys.argv[1]).module_run(50)\n")
         done = self.record(PYTHON, "-c", script, MODULE, options=ALL)
         self.assertEqual(done.returncode, 0, self.seen)
-        self.assertEqual(self.rows("SELECT query, count(*) FROM query_log GROUP BY 1"), [("SELECT ? + 1", 50)])
+        self.assertEqual(self.rows("SELECT query, count(*) FROM query_log WHERE query <> 'sqlite3_close()' GROUP BY 1"),
+                             [("SELECT ? + 1", 50)])
 
     def test_without_proc(self):
         """What cannot be patched runs as ever, and is named."""
