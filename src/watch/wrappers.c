@@ -17,7 +17,6 @@
 #include "watch/operations.h"
 #include "watch/programs.h"
 #include "watch/recording.h"
-#include "watch/static/stub.h"
 #include "watch/statements.h"
 #include "watch/watch_sql.h"
 #include "watch/workers.h"
@@ -434,31 +433,7 @@ WRAPPER int wrap_deserialize(int number, sqlite3 *db, const char *schema, unsign
 	return rc;
 }
 
-/* What sqlite3_prepare_v2() and its kin do, and no more: link-time optimisation lets the host
- * call it at once. Inside of theirs, which does the same, nothing happens twice. */
-WRAPPER int wrap_lock_and_prepare(int number, sqlite3 *db, const char *sql, int bytes, unsigned flags,
-                                  void *old, sqlite3_stmt **stmt, const char **tail)
-{
-	struct run_call followed;
-	int rc;
-
-	statement_prepare_begin(&followed, OF(number), db, text_of(sql, bytes), FRAME);
-	rc = real[number].lock_and_prepare(db, sql, bytes, flags, old, stmt, tail);
-	statement_prepare_end(&followed, rc, rc ? NULL : *stmt);
-	return rc;
-}
-
-WRAPPER int wrap_close_any(int number, sqlite3 *db, int even_with_statements)
-{
-	struct run_call call;
-	int rc;
-
-	operation_begin_close(&call, OF(number), db, FRAME);
-	recording_closing(db, even_with_statements);
-	rc = real[number].close_any(db, even_with_statements);
-	operation_end(&call, rc);
-	return rc;
-}
+#include "watch/wrappers_thin.inc"
 
 /* --- for each library --------------------------------------------------------- */
 
@@ -577,32 +552,10 @@ int wrappers_hooks(const struct host_library *library, struct import_hook hooks[
 	return (int)FUNCTIONS + 1;
 }
 
-static void *thin[][HOST_LIBRARIES_MAX] = {
-#define THIN(name)                                                                                           \
-	{                                                                                                    \
-		(void *)queryprof_##name, (void *)queryprof_##name##_2, (void *)queryprof_##name##_3,        \
-			(void *)queryprof_##name##_4                                                         \
-	}
-	THIN(lock_and_prepare),
-	THIN(close_any),
-#undef THIN
-};
-
-/* What two thin functions both call. */
-static uintptr_t called_by_both(const struct static_range *code, const void *one, const void *other,
-                                bool is_prepare)
-{
-	uintptr_t called = stub_only_call(code, (uintptr_t)one, is_prepare);
-
-	return called == stub_only_call(code, (uintptr_t)other, false) ? called : 0;
-}
-
-size_t wrappers_entries(const struct host_library *library, const struct static_range *code,
-                        const sqlite3_api_routines *routines, struct patch_entry entries[PATCH_ENTRIES_MAX],
-                        size_t members[PATCH_ENTRIES_MAX])
+size_t wrappers_entries(const struct host_library *library, const sqlite3_api_routines *routines,
+                        struct patch_entry entries[PATCH_ENTRIES_MAX], size_t members[PATCH_ENTRIES_MAX])
 {
 	size_t number = (size_t)(library - host_libraries), count;
-	struct real *own = &real[number];
 
 	for (count = 0; count < FUNCTIONS; count++) {
 		uintptr_t function = 0;
@@ -614,23 +567,28 @@ size_t wrappers_entries(const struct host_library *library, const struct static_
 			.name = functions[count].name,
 			.function = function,
 			.wrapper = functions[count].wrappers[number],
-			.real = (void **)((char *)own + functions[count].real),
+			.real = (void **)((char *)&real[number] + functions[count].real),
 		};
 	}
-	members[count] = members[count + 1] = NO_MEMBER;
-	entries[count++] = (struct patch_entry){
-		.name = "sqlite3LockAndPrepare",
-		.function = called_by_both(code, (const void *)routines->prepare_v2,
-		                           (const void *)routines->prepare_v3, true),
-		.wrapper = thin[0][number],
-		.real = (void **)&own->lock_and_prepare,
-	};
-	entries[count++] = (struct patch_entry){
-		.name = "sqlite3Close",
-		.function = called_by_both(code, (const void *)routines->close, (const void *)routines->close_v2,
-		                           false),
-		.wrapper = thin[1][number],
-		.real = (void **)&own->close_any,
-	};
 	return count;
+}
+
+#define THIN(function_name)                                                                                  \
+	static void *const wrappers[] = { (void *)queryprof_##function_name,                                 \
+		                          (void *)queryprof_##function_name##_2,                             \
+		                          (void *)queryprof_##function_name##_3,                             \
+		                          (void *)queryprof_##function_name##_4 };                           \
+	return (struct patch_entry){ .name = #function_name,                                                 \
+		                     .function = function,                                                   \
+		                     .wrapper = wrappers[library - host_libraries],                          \
+		                     .real = (void **)&real[library - host_libraries].function_name };
+
+struct patch_entry wrappers_lock_and_prepare(const struct host_library *library, uintptr_t function)
+{
+	THIN(lock_and_prepare)
+}
+
+struct patch_entry wrappers_close_any(const struct host_library *library, uintptr_t function)
+{
+	THIN(close_any)
 }

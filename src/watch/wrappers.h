@@ -16,12 +16,14 @@
  * that of sqlite3_step. To be called once for each library. */
 int wrappers_hooks(const struct host_library *library, struct import_hook hooks[WRAPPERS_MAX]);
 
-/* The same for a library whose functions, `routines` in `code`, are to be patched: their entries, the
- * first sqlite3_step; and in `members` where each stands in the table of routines, NO_MEMBER:
- * nowhere. Once for each library. */
-#define NO_MEMBER SIZE_MAX
-size_t wrappers_entries(const struct host_library *library, const struct static_range *code,
-                        const sqlite3_api_routines *routines, struct patch_entry entries[PATCH_ENTRIES_MAX],
-                        size_t members[PATCH_ENTRIES_MAX]);
+/* The same for a library whose functions, `routines`, are to be patched: their entries, the
+ * first sqlite3_step; and in `members` where each stands in the table of routines. Once for each
+ * library. */
+size_t wrappers_entries(const struct host_library *library, const sqlite3_api_routines *routines,
+                        struct patch_entry entries[PATCH_ENTRIES_MAX], size_t members[PATCH_ENTRIES_MAX]);
+
+/* What such functions only pass on to, 0: they do more. */
+struct patch_entry wrappers_lock_and_prepare(const struct host_library *library, uintptr_t function);
+struct patch_entry wrappers_close_any(const struct host_library *library, uintptr_t function);
 
 #endif

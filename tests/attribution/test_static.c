@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A program with a SQLite of its own inside: qp_attach(), and what can be had there.
+ * A program with a SQLite of its own inside, and with several threads when it calls qp_attach():
+ * its code cannot be patched then, and what can be had without.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -312,8 +313,19 @@ static void test_pragma(void **state)
 	}
 }
 
+static void *wait_for_ever(void *argument)
+{
+	for (;;)
+		pause();
+	return argument;
+}
+
 int main(void)
 {
+	pthread_t thread;
+
+	if (pthread_create(&thread, NULL, wait_for_ever, NULL))
+		return 1;
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_whose),      cmocka_unit_test(test_between_rows),
 		cmocka_unit_test(test_threads),    cmocka_unit_test(test_trace),

@@ -2,7 +2,8 @@
 /*
  * Attaching to a connection whose database another process holds exclusively: it returns
  * at once, and the connection's busy_timeout then means what it says. Built twice: with
- * the system's SQLite, whose calls are hooked, and with one of its own inside (STATIC).
+ * the system's SQLite, whose calls are hooked, and with one of its own inside: that is patched,
+ * but not where the program has several threads (STATIC).
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -12,6 +13,7 @@
 #include <cmocka.h>
 #include <sqlite3.h>
 
+#include <pthread.h>
 #include <queryprof.h>
 #include <signal.h>
 #include <stdio.h>
@@ -226,6 +228,23 @@ static void the_hosts_busy_handler_is_not_called(void **state)
 	assert_works(db);
 	assert_int_equal(sqlite3_close(db), SQLITE_OK);
 }
+
+#ifdef STATIC
+static void *wait_for_ever(void *argument)
+{
+	for (;;)
+		pause();
+	return argument;
+}
+
+__attribute__((constructor)) static void have_threads(void)
+{
+	pthread_t thread;
+
+	if (pthread_create(&thread, NULL, wait_for_ever, NULL))
+		abort();
+}
+#endif
 
 int main(void)
 {

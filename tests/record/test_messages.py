@@ -28,18 +28,15 @@ class Nothing(Recording):
         self.assertIn("env -i, sudo", done.stderr)
 
     def test_own_copy(self):
-        done = self.nothing(OWN_COPY)
+        done = self.record(OWN_COPY)
         self.assertEqual((done.returncode, done.stdout), (0, ANSWER + "\n"), self.seen)
-        self.assertIn("%s has a copy of SQLite of its own inside" % OWN_COPY, done.stderr)
-        self.assertIn("qp_attach()", done.stderr)
-        self.assertIn("/libqueryprof.so", done.stderr)
+        self.expect_sampled(1)
 
     def test_module_with_own_copy(self):
         """The module is named, not the program; also where that does not end by itself."""
         done = self.nothing(PYTHON, "-c", "import ctypes, os, sys; ctypes.CDLL(sys.argv[1]); os._exit(3)", NODE)
         self.assertEqual(done.returncode, 3, self.seen)
-        self.assertIn("%s has a copy of SQLite of its own inside" % NODE, done.stderr)
-        self.assertIn("call loadExtension('/", done.stderr)
+        self.assertIn("%s has a copy of SQLite of its own inside, which opened no database" % NODE, done.stderr)
 
     def test_old_library(self):
         done = self.record(PYTHON, "-c", "import ctypes, sys; ctypes.CDLL(sys.argv[1])", OLD)
@@ -67,9 +64,9 @@ class Nothing(Recording):
             self.assertNotIn("no query took long enough", done.stderr)
 
     def test_found_in_path(self):
-        done = self.nothing(os.path.basename(OWN_COPY),
+        done = self.nothing(os.path.basename(OWN_COPY), "idle",
                             env={**os.environ, "PATH": os.path.dirname(OWN_COPY) + ":" + os.environ["PATH"]})
-        self.assertIn("%s has a copy of SQLite" % OWN_COPY, done.stderr)
+        self.assertIn("%s has a copy of SQLite of its own inside, which opened no database" % OWN_COPY, done.stderr)
 
     def test_static_program(self):
         done = self.nothing(STATIC)

@@ -42,7 +42,8 @@ static void relocate_packed(char *image, const struct load *load, const uint64_t
 		}
 		for (int bit = 1; bit < 64; bit++)
 			if ((entries[i] >> bit & 1) && is_within(load, where + 8 * (unsigned)(bit - 1), 8))
-				*(uint64_t *)(image + where + 8 * (unsigned)(bit - 1)) += load->info.dlpi_addr;
+				*(uint64_t *)(image + where + 8 * (unsigned)(bit - 1)) +=
+					load->info.dlpi_addr;
 		where += 8 * 63;
 	}
 }
@@ -73,9 +74,9 @@ static void relocate(const struct load *load)
 		if (!is_within(load, at->r_offset, 8))
 			continue;
 		if (ELF64_R_TYPE(at->r_info) == WORD)
-			value += symbols[ELF64_R_SYM(at->r_info)].st_value ?
-			                 symbols[ELF64_R_SYM(at->r_info)].st_value :
-			                 PAGE;
+			value += symbols[ELF64_R_SYM(at->r_info)].st_value
+			                 ? symbols[ELF64_R_SYM(at->r_info)].st_value
+			                 : PAGE;
 		else if (ELF64_R_TYPE(at->r_info) != RELATIVE)
 			continue;
 		*(uint64_t *)(image + at->r_offset) = value + load->info.dlpi_addr;
@@ -102,9 +103,9 @@ static bool map_segments(struct load *load, int fd, const ElfW(Phdr) *segments, 
 	if (lowest == UINTPTR_MAX || load->size > (size_t)4 << 30)
 		return false;
 	lowest &= ~(PAGE - 1);
-	load->memory = mmap(is_fixed ? (void *)lowest : NULL, load->size - lowest, PROT_READ | PROT_WRITE,
-	                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | (is_fixed ? MAP_FIXED_NOREPLACE : 0),
-	                    -1, 0);
+	load->memory = mmap(
+		is_fixed ? (void *)lowest : NULL, load->size - lowest, PROT_READ | PROT_WRITE,
+		MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | (is_fixed ? MAP_FIXED_NOREPLACE : 0), -1, 0);
 	if (load->memory == MAP_FAILED) {
 		load->memory = NULL;
 		return false;

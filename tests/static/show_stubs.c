@@ -18,15 +18,22 @@ static const struct {
 } functions[] = {
 #define FUNCTION(name)                                                                                       \
 	{                                                                                                    \
-		#name, offsetof(struct sqlite3_api_routines, name)                                           \
+#name, offsetof(struct sqlite3_api_routines, name)                                           \
 	}
-	FUNCTION(step),          FUNCTION(reset),        FUNCTION(finalize),    FUNCTION(exec),
-	FUNCTION(prepare),       FUNCTION(prepare_v2),   FUNCTION(prepare_v3),  FUNCTION(prepare16),
-	FUNCTION(prepare16_v2),  FUNCTION(prepare16_v3), FUNCTION(close),       FUNCTION(close_v2),
-	FUNCTION(backup_init),   FUNCTION(backup_step),  FUNCTION(backup_finish), FUNCTION(blob_open),
-	FUNCTION(blob_reopen),   FUNCTION(blob_read),    FUNCTION(blob_write),  FUNCTION(blob_close),
-	FUNCTION(wal_checkpoint), FUNCTION(wal_checkpoint_v2), FUNCTION(serialize), FUNCTION(deserialize),
-	FUNCTION(open),          FUNCTION(open_v2),      FUNCTION(open16),
+	FUNCTION(step),           FUNCTION(reset),
+	FUNCTION(finalize),       FUNCTION(exec),
+	FUNCTION(prepare),        FUNCTION(prepare_v2),
+	FUNCTION(prepare_v3),     FUNCTION(prepare16),
+	FUNCTION(prepare16_v2),   FUNCTION(prepare16_v3),
+	FUNCTION(close),          FUNCTION(close_v2),
+	FUNCTION(backup_init),    FUNCTION(backup_step),
+	FUNCTION(backup_finish),  FUNCTION(blob_open),
+	FUNCTION(blob_reopen),    FUNCTION(blob_read),
+	FUNCTION(blob_write),     FUNCTION(blob_close),
+	FUNCTION(wal_checkpoint), FUNCTION(wal_checkpoint_v2),
+	FUNCTION(serialize),      FUNCTION(deserialize),
+	FUNCTION(open),           FUNCTION(open_v2),
+	FUNCTION(open16),
 #undef FUNCTION
 };
 
@@ -40,7 +47,8 @@ static int show(const struct static_object *object, const struct static_table *t
 		struct stub stub = { 0 };
 
 		if (functions[i].offset < table->count * sizeof function)
-			memcpy(&function, (const char *)table->routines + functions[i].offset, sizeof function);
+			memcpy(&function, (const char *)table->routines + functions[i].offset,
+			       sizeof function);
 		if (function)
 			why = stub_make(&stub, &object->code, function, object->image.start - 4096, NULL);
 		printf("  %-18s", functions[i].name);
@@ -48,7 +56,8 @@ static int show(const struct static_object *object, const struct static_table *t
 			printf(" %02x", ((const unsigned char *)function)[byte]);
 		printf("  %s", why ? why : "");
 		if (!why)
-			printf("%zu bytes, stub of %zu, %zu rows", stub.back - stub.at, stub.size, stub.rows_count);
+			printf("%zu bytes, stub of %zu, %zu rows", stub.back - stub.at, stub.size,
+			       stub.rows_count);
 		puts("");
 		refused += why != NULL;
 	}
@@ -71,8 +80,17 @@ int main(int argc, char **argv)
 			printf("%s: SQLite %u\n", argv[i], tables[t].version);
 			refused += show(&object, &tables[t]);
 			printf("  thin: prepare %#lx, close %#lx\n",
-			       stub_only_call(&object.code, tables[t].routines[offsetof(struct sqlite3_api_routines, prepare_v2) / 8], true) - load.info.dlpi_addr,
-			       stub_only_call(&object.code, tables[t].routines[offsetof(struct sqlite3_api_routines, close) / 8], false) - load.info.dlpi_addr);
+			       stub_only_call(
+				       &object.code,
+				       tables[t].routines[offsetof(struct sqlite3_api_routines, prepare_v2) /
+			                                  8],
+				       true) -
+			               load.info.dlpi_addr,
+			       stub_only_call(
+				       &object.code,
+				       tables[t].routines[offsetof(struct sqlite3_api_routines, close) / 8],
+				       false) -
+			               load.info.dlpi_addr);
 		}
 		if (count)
 			load_free(&load);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Which of the machine's objects have a SQLite inside: what the search says, against a text
- * that every SQLite has in it. Folders and files are arguments; /usr/bin and the libraries
- * without.
+ * that every SQLite has in it. Folders and files are arguments.
  *
  * Where the search finds a table, the text must be there (no false find), its version must be
  * named in the file, and where neither is the search must be fast.
@@ -13,14 +12,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "load.h"
 #include "watch/static/find.h"
 
 static const char witness[] = "malformed database schema";
 static struct {
-	unsigned objects, tables, no_table, without, false_finds, missed;
+	unsigned objects, tables, no_table, false_finds, missed;
 	double slowest_ms;
 	char slowest[512];
 } seen;
@@ -79,7 +77,6 @@ static void see(const char *path)
 	seen.objects++;
 	seen.tables += found == STATIC_TABLE;
 	seen.no_table += found == STATIC_NO_TABLE;
-	seen.without += is_inside && found == STATIC_NO_TABLE;
 	if (found != STATIC_NOTHING || is_inside || tells_all)
 		printf("%8.3f ms  %s: %s", best, path, names[found]);
 	for (size_t i = 0; i < count; i++)
@@ -111,20 +108,31 @@ static int see_file(const char *path, const struct stat *status, int kind, struc
 	return 0;
 }
 
+/* `--with FILE` must have a table, and `--without FILE` nothing. */
 int main(int argc, char **argv)
 {
-	static const char *const usual[] = { "/usr/bin/env", "/usr/lib/x86_64-linux-gnu/libc.so.6",
-		                             "/usr/bin/python3" };
-	int option;
+	int failed = 0;
 
-	while ((option = getopt(argc, argv, "a")) == 'a')
+	for (int i = 1; i < argc; i++) {
+		bool with = !strcmp(argv[i], "--with"), without = !strcmp(argv[i], "--without");
+		unsigned before = seen.tables;
+
+		if (!with && !without) {
+			nftw(argv[i], see_file, 32, FTW_PHYS);
+			continue;
+		}
 		tells_all = true;
-	for (int i = optind; i < argc; i++)
-		nftw(argv[i], see_file, 32, FTW_PHYS);
-	for (size_t i = 0; optind == argc && i < sizeof usual / sizeof *usual; i++)
-		see(usual[i]);
-	printf("%u objects, %u with a table, %u with a SQLite but none, %u false, %u with the text and no SQLite "
+		see(argv[++i]);
+		if ((seen.tables > before) != with) {
+			printf("WRONG: %s\n", argv[i]);
+			failed = 1;
+		}
+		tells_all = false;
+	}
+	printf("%u objects, %u with a table, %u with a SQLite but none, %u false, %u with the text and no "
+	       "SQLite "
 	       "found; longest without one %.3f ms (%s)\n",
-	       seen.objects, seen.tables, seen.no_table, seen.false_finds, seen.missed, seen.slowest_ms, seen.slowest);
-	return seen.false_finds != 0;
+	       seen.objects, seen.tables, seen.no_table, seen.false_finds, seen.missed, seen.slowest_ms,
+	       seen.slowest);
+	return failed || seen.false_finds;
 }

@@ -187,18 +187,20 @@ static bool find_program(const char *name, char *path)
 	return false;
 }
 
-static bool has_interpreter(const unsigned char *file, size_t size)
+/* The loader that the program asks for; NULL: none. */
+static const char *find_interpreter(const unsigned char *file, size_t size)
 {
 	const ElfW(Ehdr) *header = (const void *)file;
 
 	for (size_t i = 0; size >= sizeof(*header) && i < header->e_phnum; i++) {
 		const ElfW(Phdr) *segment = (const void *)(file + header->e_phoff + i * sizeof(*segment));
 		if (header->e_phoff > size || size - header->e_phoff < (i + 1) * sizeof(*segment))
-			return false;
-		if (segment->p_type == PT_INTERP)
-			return true;
+			return NULL;
+		if (segment->p_type == PT_INTERP && segment->p_offset < size &&
+		    memchr(file + segment->p_offset, '\0', size - segment->p_offset))
+			return (const char *)file + segment->p_offset;
 	}
-	return false;
+	return NULL;
 }
 
 /* A message that every copy of SQLite has in it, and programs that only use SQLite have
@@ -232,56 +234,47 @@ static char *find_object(void)
 	return object;
 }
 
-/* How the extension gets in, by what the name of an object has in it. */
-static const struct {
-	const char *in_name, *before, *after;
-} ways[] = {
-	{ ".node", "call loadExtension('", "') of each database object" },
-	{ ".cpython-", "call enable_load_extension(True) and load_extension('", "') of each connection" },
-	{ ".so", "let each connection do SELECT load_extension('", "')" },
-	{ "", "load the extension in it (.load ",
-	  " in a shell, or SELECT load_extension() of that file); or let the program call the library "
-	  "(qp_attach() in queryprof.h says how)" },
-};
-
-static void explain_own_copy(const char *object, const char *library)
+/* One that cannot be watched was refused, with the reason. */
+static void explain_own_copy(const char *object)
 {
-	size_t way = 0;
-
-	while (!strstr(object, ways[way].in_name))
-		way++;
-	complain("%s has a copy of SQLite of its own inside, which cannot be reached from outside: %s%s%s",
-	         object, ways[way].before, library, ways[way].after);
+	complain("%s has a copy of SQLite of its own inside, which opened no database", object);
 }
 
 /* Of the program's own file. False: it says nothing. */
-static bool explain_program(const char *path, const char *library)
+static bool explain_program(const char *path)
 {
 	struct stat status;
 	void *file = file_map(path, &status);
+	const char *interpreter;
+	bool found = true, is_elf;
 	size_t size;
-	bool found = true;
 
 	if (!file)
 		return false;
 	size = (size_t)status.st_size;
+	is_elf = size > SELFMAG && memcmp(file, ELFMAG, SELFMAG) == 0;
+	interpreter = find_interpreter(file, size);
 	if (status.st_mode & (S_ISUID | S_ISGID))
 		complain("%s runs with more rights than its caller has (set-user-id), and then it is never "
 		         "recorded: put queryprof record behind it, before what it starts",
 		         path);
-	else if (has_sqlite_inside(file, size))
-		explain_own_copy(path, library);
-	else if (size > SELFMAG && memcmp(file, ELFMAG, SELFMAG) == 0 && !has_interpreter(file, size))
+	else if (is_elf && !interpreter)
 		complain("%s is linked statically: nothing can be preloaded. Let the program call the "
 		         "library (qp_attach() in queryprof.h says how)",
 		         path);
+	else if (is_elf && strstr(interpreter, "ld-musl"))
+		complain("%s uses the C library musl (%s), and queryprof the GNU C library: let it run in a "
+		         "distribution that has that (Debian, not Alpine)",
+		         path, interpreter);
+	else if (has_sqlite_inside(file, size))
+		explain_own_copy(path);
 	else
 		found = false;
 	munmap(file, size);
 	return found;
 }
 
-static void explain_cause(const char *path, const char *library)
+static void explain_cause(const char *path)
 {
 	char *object = find_object();
 	int process = find_process();
@@ -289,8 +282,8 @@ static void explain_cause(const char *path, const char *library)
 	if (process)
 		complain("process %d still runs, and is recorded from its first query on", process);
 	else if (object)
-		explain_own_copy(object, library);
-	else if (explain_program(path, library))
+		explain_own_copy(object);
+	else if (explain_program(path))
 		;
 	else
 		complain("if env -i, sudo or another set-user-id program starts it, which take the preload "
@@ -301,7 +294,7 @@ static void explain_cause(const char *path, const char *library)
 
 void explain_no_sqlite(const char *program)
 {
-	char path[PATH_MAX], library[PATH_MAX] = "libqueryprof.so";
+	char path[PATH_MAX];
 	int count;
 	char *refused = find_line(MARK_REFUSED, &count);
 
@@ -312,7 +305,6 @@ void explain_no_sqlite(const char *program)
 	}
 	if (!find_program(program, path))
 		snprintf(path, sizeof(path), "%s", program);
-	library_find("libqueryprof.so", library);
 	complain("nothing was recorded: no SQLite library was seen in %s, nor in what it started", program);
-	explain_cause(path, library);
+	explain_cause(path);
 }

@@ -28,10 +28,11 @@ enum rule_kind {
 	RULE_SIGNAL,          /* the kernel's frame: registers in a ucontext above sp */
 	RULE_FULL,
 	RULE_BOTTOM,
-	RULE_NONE,    /* code without unwind information */
-	RULE_START,   /* the same, in front of a function's first instruction */
-	RULE_NOWHERE, /* not in any object; never kept in the cache */
-	RULE_TABLELESS, /* in an object that has no unwind information at all */
+	RULE_NONE,      /* code whose unwind information cannot be used */
+	RULE_START,     /* the same, in front of a function's first instruction */
+	RULE_NOWHERE,   /* not in any object; never kept in the cache */
+	RULE_HOLE,      /* no unwind information for this code */
+	RULE_TABLELESS, /* nor for any of the object */
 };
 
 #define RULE_OFFSET_BITS 13

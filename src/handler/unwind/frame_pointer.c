@@ -13,16 +13,14 @@
 /* A function is hardly longer, so a call of it names an address so near below. */
 #define FUNCTION_BYTES ((uintptr_t)1 << 20)
 
-/* Code of objects is there; other code is read with care, and not across a page. */
-static bool read_code(const struct code_map *map, uintptr_t address, uint8_t *to, size_t size)
+static bool read_code(uintptr_t address, uint8_t *to, size_t size)
 {
-	const struct code_range *range = code_map_find(map, address);
+	const size_t first = STACK_COPY_BYTES - address % STACK_COPY_BYTES;
 
-	if (range == NULL || range->end - address < size)
+	if (first >= size)
 		return stack_copy_part(address, to, size);
-	for (size_t i = 0; i < size; i++)
-		to[i] = ((const volatile uint8_t *)address)[i];
-	return true;
+	return stack_copy_part(address, to, first) &&
+	       stack_copy_part(address + first, to + first, size - first);
 }
 
 /* Whether an instruction of `length` at the end of the bytes calls what a register or memory
@@ -44,12 +42,12 @@ static bool is_indirect_call(const uint8_t *end, unsigned length)
 
 /* Whether the function has made its frame shortly before: between is no end of another. */
 #define SHORTLY 128
-static bool is_behind_push(const struct code_map *map, uintptr_t pc)
+static bool is_behind_push(uintptr_t pc)
 {
 	uint8_t code[SHORTLY];
 	unsigned i = SHORTLY;
 
-	if (pc < SHORTLY || !read_code(map, pc - SHORTLY, code, SHORTLY))
+	if (pc < SHORTLY || !read_code(pc - SHORTLY, code, SHORTLY))
 		return false;
 	while (i-- > 0 && code[i] != 0xc3 && code[i] != 0xcc)
 		if (SHORTLY - i >= 4 && memcmp(code + i, "\x55\x48\x89\xe5", 4) == 0)
@@ -66,8 +64,8 @@ static bool may_lead_to(const struct code_map *map, uintptr_t target, const stru
 	if (frame->pc - target < FUNCTION_BYTES)
 		return true;
 	const rule_t other = rules_find(map, map->rules, target).rule;
-	return rule == RULE_NOWHERE ? other == RULE_NOWHERE || other == RULE_NONE || other == RULE_TABLELESS :
-	                              !is_newest || is_behind_push(map, frame->pc);
+	return rule == RULE_NOWHERE ? other == RULE_NOWHERE || other == RULE_HOLE || other == RULE_TABLELESS
+	                            : !is_newest || is_behind_push(frame->pc);
 }
 
 /* Whether a call that returns to the address may have led to the frame. */
@@ -78,7 +76,7 @@ static bool is_from_call(const struct code_map *map, uintptr_t address, const st
 	const uint8_t *const end = bytes + CALL_BYTES;
 	int32_t distance;
 
-	if (address < CALL_BYTES || !read_code(map, address - CALL_BYTES, bytes, CALL_BYTES))
+	if (address < CALL_BYTES || !read_code(address - CALL_BYTES, bytes, CALL_BYTES))
 		return false;
 	memcpy(&distance, end - 4, sizeof distance);
 	if (end[-5] == 0xe8 &&
@@ -92,11 +90,12 @@ static bool is_from_call(const struct code_map *map, uintptr_t address, const st
 
 /* The caller by this rule; false: what the rule says cannot be. */
 static bool step_by(const struct code_map *map, const struct unwind_bounds *bounds, rule_t guess, rule_t rule,
-                    bool is_newest, const struct unwind_frame *frame, struct unwind_frame *caller,
-                    uintptr_t *fp_slot)
+                    bool is_newest, const struct unwind_frame *frame, struct unwind_frame *caller)
 {
+	uintptr_t fp_slot;
+
 	*caller = *frame;
-	return rule_apply_plain(guess, caller, bounds, fp_slot) == RULE_STEPPED &&
+	return rule_apply_plain(guess, caller, bounds, &fp_slot) == RULE_STEPPED &&
 	       is_from_call(map, caller->pc + 1, frame, rule, is_newest);
 }
 
@@ -110,7 +109,7 @@ static rule_t judge(const struct code_map *map, const struct unwind_frame *frame
 	uint8_t at[5];
 	int32_t distance;
 
-	if (!read_code(map, frame->pc, at, sizeof at))
+	if (!read_code(frame->pc, at, sizeof at))
 		return RULE_NONE;
 	if (at[0] == 0x55 || at[0] == 0xc3 || memcmp(at, "\xf3\x0f\x1e\xfa", 4) == 0)
 		return as_called; /* push %rbp, ret, endbr64 */
@@ -128,25 +127,25 @@ static rule_t judge(const struct code_map *map, const struct unwind_frame *frame
 
 enum rule_result frame_pointer_step(const struct code_map *map, const struct unwind_bounds *bounds,
                                     rule_t rule, bool is_newest, struct unwind_frame *frame,
-                                    uintptr_t *fp_slot, enum rule_result end)
+                                    enum rule_result end)
 {
 	struct unwind_frame caller, other;
 	rule_t guess = in_frame;
 
+	if (rule != RULE_HOLE && rule != RULE_TABLELESS && rule != RULE_NOWHERE)
+		return end;
 	/* The program's start sets it so, and nothing else leaves it 0. */
 	if (!is_newest && rule == RULE_TABLELESS && frame->fp == 0)
 		return RULE_AT_BOTTOM;
 	/* Assembly in an object that has unwind information otherwise is believed to have a frame
 	 * only where it has called. */
 	if (is_newest)
-		guess = rule == RULE_NONE ? RULE_NONE : judge(map, frame);
-	if (!rule_is_plain(guess) ||
-	    !step_by(map, bounds, guess, rule, is_newest, frame, &caller, fp_slot))
+		guess = rule == RULE_HOLE ? RULE_NONE : judge(map, frame);
+	if (!rule_is_plain(guess) || !step_by(map, bounds, guess, rule, is_newest, frame, &caller))
 		return end;
 	/* Before its first push and behind its last pop a function has no frame of its own, some
 	 * have none at all: then a return address is on top. */
-	if (is_newest && guess == in_frame &&
-	    step_by(map, bounds, as_called, rule, is_newest, frame, &other, &(uintptr_t){ 0 }))
+	if (is_newest && guess == in_frame && step_by(map, bounds, as_called, rule, is_newest, frame, &other))
 		return end;
 	*frame = caller;
 	return RULE_STEPPED;
@@ -156,9 +155,9 @@ enum rule_result frame_pointer_step(const struct code_map *map, const struct unw
 
 enum rule_result frame_pointer_step(const struct code_map *map, const struct unwind_bounds *bounds,
                                     rule_t rule, bool is_newest, struct unwind_frame *frame,
-                                    uintptr_t *fp_slot, enum rule_result end)
+                                    enum rule_result end)
 {
-	(void)map, (void)bounds, (void)rule, (void)is_newest, (void)frame, (void)fp_slot;
+	(void)map, (void)bounds, (void)rule, (void)is_newest, (void)frame;
 	return end;
 }
 

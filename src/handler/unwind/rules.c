@@ -116,7 +116,7 @@ static rule_t parse_rule(const struct code_map *map, bool lasting, const struct 
 		if (cfi_find_row(section, address + 1, &row) == CFI_FOUND &&
 		    row.function_start == address + 1)
 			return RULE_START;
-		return RULE_NONE;
+		return RULE_HOLE;
 	default: return RULE_NONE;
 	}
 }

@@ -102,7 +102,7 @@ static enum rule_result step(struct view *view, struct full_walk *full, const st
 		return step_signal(view, full, index, frame);
 	const enum rule_result result = rule_apply(found->rule, frame, &view->bounds, &fp_slot);
 	if (result == RULE_HAS_NONE || result == RULE_NOT_CODE)
-		return frame_pointer_step(map, &view->bounds, found->rule, exact, frame, &fp_slot, result);
+		return frame_pointer_step(map, &view->bounds, found->rule, exact, frame, result);
 	if (result != RULE_NEEDS_ALL)
 		return result;
 	return full_step(full, NULL, map, &view->bounds, index, frame);

@@ -195,9 +195,11 @@ written:;
 			end = rule_apply(found.rule, &copy, all_bounds, &slot);
 			if (end == RULE_NEEDS_ALL)
 				end = full_step(&full, ucontext, map, all_bounds, n - 1, &copy);
-			if (end == RULE_HAS_NONE || end == RULE_NOT_CODE)
+			if (end == RULE_HAS_NONE || end == RULE_NOT_CODE) {
 				end = frame_pointer_step(map, all_bounds, found.rule, exact == n - 1, &copy,
-				                         &slot, end);
+				                         end);
+				slot = FP_SLOT_OPAQUE;
+			}
 			frame = copy;
 			fp_slot = slot;
 			if (rule_leaves_signal(found.rule))

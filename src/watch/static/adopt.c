@@ -3,7 +3,7 @@
 
 #include <dirent.h>
 #include <dlfcn.h>
-#include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,6 +12,7 @@
 #include "modules/made_code.h"
 #include "modules/modules.h"
 #include "watch/static/patch.h"
+#include "watch/static/stub.h"
 #include "watch/wrappers.h"
 
 /* Modules can be unmapped; this one must not be any more. */
@@ -40,26 +41,44 @@ static struct sqlite3_api_routines *copy_routines(const struct static_table *tab
 	return routines;
 }
 
+/* What two functions of the interface both call, and do no more. */
+static uintptr_t called_by_both(const struct static_range *code, uintptr_t one, uintptr_t other,
+                                bool is_prepare)
+{
+	uintptr_t called = stub_only_call(code, one, is_prepare);
+
+	return called == stub_only_call(code, other, false) ? called : 0;
+}
+
+#define ROUTINE(table, name)                                                                                 \
+	((table)->routines[offsetof(struct sqlite3_api_routines, name) / sizeof *(table)->routines])
+
 static const char *patch(struct host_library *library, const struct static_copy *copy)
 {
 	struct sqlite3_api_routines *routines = copy_routines(&copy->table);
 	struct patch_entry entries[PATCH_ENTRIES_MAX];
-	size_t members[PATCH_ENTRIES_MAX], count;
+	const struct static_table *table = &copy->table;
+	size_t members[PATCH_ENTRIES_MAX], count, named;
 	struct patch_area area;
 	const char *why;
 
 	if (!routines)
 		return "there is no memory";
-	count = wrappers_entries(library, &copy->object.code, routines, entries, members);
+	named = count = wrappers_entries(library, routines, entries, members);
+	entries[count++] = wrappers_lock_and_prepare(
+		library, called_by_both(&copy->object.code, ROUTINE(table, prepare_v2),
+	                                ROUTINE(table, prepare_v3), true));
+	entries[count++] =
+		wrappers_close_any(library, called_by_both(&copy->object.code, ROUTINE(table, close),
+	                                                   ROUTINE(table, close_v2), false));
 	why = patch_functions(&copy->object, entries, count, &area);
 	log_entries(copy, entries, count);
 	if (why) {
 		free(routines);
 		return why;
 	}
-	for (size_t i = 0; i < count; i++)
-		if (members[i] != NO_MEMBER)
-			memcpy((char *)routines + members[i], entries[i].real, sizeof *entries[i].real);
+	for (size_t i = 0; i < named; i++)
+		memcpy((char *)routines + members[i], entries[i].real, sizeof *entries[i].real);
 	library->is_patched = true;
 	__atomic_store_n(&library->calls_are_seen, true, __ATOMIC_RELAXED);
 	__atomic_store_n(&library->steps_are_seen, true, __ATOMIC_RELAXED);
@@ -98,6 +117,21 @@ char *static_adopt(const struct static_copy *copy, bool *known)
 
 /* --- late ---------------------------------------------------------------------------------------- */
 
+/* Our own threads never call the host's SQLite. */
+static bool is_ours(const char *task)
+{
+	char path[64], name[16] = "";
+	FILE *file;
+
+	snprintf(path, sizeof path, "/proc/self/task/%.20s/comm", task);
+	file = fopen(path, "re");
+	if (!file)
+		return false;
+	name[fread(name, 1, sizeof name - 1, file)] = '\0';
+	fclose(file);
+	return !strcmp(name, "queryprof\n");
+}
+
 static bool is_alone(void)
 {
 	DIR *tasks = opendir("/proc/self/task");
@@ -107,7 +141,7 @@ static bool is_alone(void)
 	if (!tasks)
 		return false;
 	while ((entry = readdir(tasks)))
-		count += entry->d_name[0] != '.';
+		count += entry->d_name[0] != '.' && !is_ours(entry->d_name);
 	closedir(tasks);
 	return count == 1;
 }

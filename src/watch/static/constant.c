@@ -117,7 +117,8 @@ uint32_t constant_returned(const struct static_object *object, uintptr_t functio
 	function = skip_landing(function);
 	low = read_code(function);
 	high = read_code(function + 4);
-	if (!is_move(low, 0x52800000u, 0) || !is_move(high, 0x72800000u, 1) || read_code(function + 8) != RETURN)
+	if (!is_move(low, 0x52800000u, 0) || !is_move(high, 0x72800000u, 1) ||
+	    read_code(function + 8) != RETURN)
 		return 0;
 	return (low >> 5 & 0xffff) | (high >> 5 & 0xffff) << 16;
 }

@@ -104,9 +104,9 @@ static int see_table(struct dl_phdr_info *info, size_t size, void *context)
 
 	(void)size;
 	for (int i = 0; i < info->dlpi_phnum; i++)
-		is_inside |= info->dlpi_phdr[i].p_type == PT_LOAD &&
-		             address - info->dlpi_addr - info->dlpi_phdr[i].p_vaddr <
-		                     info->dlpi_phdr[i].p_memsz;
+		is_inside |=
+			info->dlpi_phdr[i].p_type == PT_LOAD &&
+			address - info->dlpi_addr - info->dlpi_phdr[i].p_vaddr < info->dlpi_phdr[i].p_memsz;
 	if (!is_inside)
 		return 0;
 	static_find(info, &wanted->copy->object, tables, &count);

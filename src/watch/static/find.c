@@ -118,8 +118,8 @@ static void read_imports(const struct dl_phdr_info *info, struct imports *import
 	if (hash && hash[1] > 1)
 		imports->count = hash[1];
 	else if ((const void *)imports->strings > (const void *)imports->symbols)
-		imports->count =
-			((uintptr_t)imports->strings - (uintptr_t)imports->symbols) / sizeof *imports->symbols;
+		imports->count = ((uintptr_t)imports->strings - (uintptr_t)imports->symbols) /
+		                 sizeof *imports->symbols;
 }
 
 static bool may_have(const struct dl_phdr_info *info, const struct static_object *object)
@@ -161,8 +161,8 @@ static bool is_text(const struct static_object *object, uintptr_t address, const
  * the first is replaced. */
 static bool is_system_calls(const struct static_object *object, const uintptr_t *words)
 {
-	return words[0] && static_is_in(&object->code, words[1]) && !words[2] &&
-	       words[4] && !words[5] && words[7] && !words[8] && is_text(object, words[0], "open") &&
+	return words[0] && static_is_in(&object->code, words[1]) && !words[2] && words[4] && !words[5] &&
+	       words[7] && !words[8] && is_text(object, words[0], "open") &&
 	       is_text(object, words[3], "close") && is_text(object, words[6], "access");
 }
 
@@ -219,9 +219,9 @@ static uint32_t read_version(const struct static_object *object, const uintptr_t
 /* Those that a session needs in any case are there, and are different functions. */
 static bool has_wanted(const uintptr_t *routines)
 {
-	static const size_t wanted[] = { INDEX(step),     INDEX(reset),      INDEX(finalize), INDEX(exec),
-		                         INDEX(prepare),  INDEX(prepare_v2), INDEX(close),    INDEX(open),
-		                         INDEX(open_v2),  INDEX(sql),        INDEX(db_handle) };
+	static const size_t wanted[] = { INDEX(step),    INDEX(reset),      INDEX(finalize), INDEX(exec),
+		                         INDEX(prepare), INDEX(prepare_v2), INDEX(close),    INDEX(open),
+		                         INDEX(open_v2), INDEX(sql),        INDEX(db_handle) };
 	size_t count = sizeof wanted / sizeof *wanted;
 
 	for (size_t i = 0; i < count; i++)

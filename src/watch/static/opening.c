@@ -159,8 +159,8 @@ static uintptr_t common_function(const struct static_copy *copy)
 {
 	uintptr_t one = stub_only_call(&copy->object.code, copy->table.routines[INDEX(open)], false);
 
-	return one == stub_only_call(&copy->object.code, copy->table.routines[INDEX(open_v2)], false) ? one :
-	                                                                                              0;
+	return one == stub_only_call(&copy->object.code, copy->table.routines[INDEX(open_v2)], false) ? one
+	                                                                                              : 0;
 }
 
 static const char *watch(struct opening *opening, const struct static_copy *copy)
@@ -171,8 +171,8 @@ static const char *watch(struct opening *opening, const struct static_copy *copy
 	for (size_t i = 0; i < FUNCTIONS; i++)
 		opening->entries[i] = (struct patch_entry){
 			.name = i + 1 < FUNCTIONS ? functions[i].name : "openDatabase",
-			.function = i + 1 < FUNCTIONS ? copy->table.routines[functions[i].index] :
-		                                        common_function(copy),
+			.function = i + 1 < FUNCTIONS ? copy->table.routines[functions[i].index]
+			                              : common_function(copy),
 			.wrapper = (const void *)queryprof_first_open,
 			.real = &opening->real[i],
 		};
@@ -187,8 +187,9 @@ static void (*tell_refused)(const char *path, const char *why);
 
 static void no_table(const char *path)
 {
-	tell_refused(path, "the SQLite inside of it was built without extensions (SQLITE_OMIT_LOAD_EXTENSION), "
-	                   "and cannot be reached");
+	tell_refused(path,
+	             "the SQLite inside of it was built without extensions (SQLITE_OMIT_LOAD_EXTENSION), "
+	             "and cannot be reached");
 }
 
 static void see(const struct static_copy *copy)
@@ -208,7 +209,8 @@ static void see(const struct static_copy *copy)
 	opening->is_of_program = copy->is_of_program;
 }
 
-void opening_look(void (*first_open)(const void *routines), void (*refused)(const char *path, const char *why))
+void opening_look(void (*first_open)(const void *routines),
+                  void (*refused)(const char *path, const char *why))
 {
 	static struct copies_search search;
 	static struct static_copy copies[STATIC_TABLES_MAX];

@@ -52,7 +52,8 @@ static uintptr_t map_near(const struct static_object *object, size_t size)
 	for (uintptr_t away = step; !found && away < below && object->code.end - (below - away) < stub_reach;
 	     away += step)
 		found = map_at(below - away, size);
-	for (uintptr_t away = 0; !found && above + away + size - object->code.start < stub_reach; away += STEP)
+	for (uintptr_t away = 0; !found && above + away + size - object->code.start < stub_reach;
+	     away += STEP)
 		found = map_at(above + away, size);
 	return found;
 }

@@ -24,13 +24,13 @@ static const uint8_t endbr64[] = { 0xf3, 0x0f, 0x1e, 0xfa };
 /* What it changes besides flags and memory that is not the stack's. */
 enum effect {
 	UNKNOWN = 0,
-	NOTHING, /* none of the registers, or one that cannot be named here */
+	NOTHING,     /* none of the registers, or one that cannot be named here */
 	TO_REGISTER, /* the register in the operand byte's middle */
 	TO_OPERAND,  /* the operand, a register or memory */
 	PUSHES,
-	POPS, /* only the frame pointer that it has pushed */
-	GROUP, /* of constants: cmp, sub, and others by the middle of the operand byte */
-	TEST,  /* or not, neg; others multiply and divide */
+	POPS,     /* only the frame pointer that it has pushed */
+	GROUP,    /* of constants: cmp, sub, and others by the middle of the operand byte */
+	TEST,     /* or not, neg; others multiply and divide */
 	BRANCHES, /* under a condition */
 	JUMPS,
 	CALLS,
@@ -38,24 +38,75 @@ enum effect {
 };
 
 static const uint8_t one_byte[256] = {
-	[0x01] = TO_OPERAND, [0x03] = TO_REGISTER, [0x05] = NOTHING, [0x09] = TO_OPERAND, [0x0b] = TO_REGISTER,
-	[0x0d] = NOTHING, [0x11] = TO_OPERAND, [0x13] = TO_REGISTER, [0x19] = TO_OPERAND, [0x1b] = TO_REGISTER,
-	[0x21] = TO_OPERAND, [0x23] = TO_REGISTER, [0x25] = NOTHING, [0x29] = TO_OPERAND, [0x2b] = TO_REGISTER,
-	[0x2d] = NOTHING, [0x31] = TO_OPERAND, [0x33] = TO_REGISTER, [0x35] = NOTHING, [0x38 ... 0x3d] = NOTHING,
-	[0x50 ... 0x57] = PUSHES, [0x5d] = POPS, [0x63] = TO_REGISTER, [0x69] = TO_REGISTER, [0x6b] = TO_REGISTER,
-	[0x70 ... 0x7f] = BRANCHES, [0x80] = GROUP, [0x81] = GROUP, [0x83] = GROUP, [0x84] = NOTHING,
-	[0x85] = NOTHING, [0x88] = NOTHING, [0x89] = TO_OPERAND, [0x8b] = TO_REGISTER, [0x8d] = TO_REGISTER,
-	[0x90] = NOTHING, [0x98] = NOTHING, [0x99] = NOTHING, [0xa8] = NOTHING, [0xa9] = NOTHING,
-	[0xb8 ... 0xbf] = NOTHING, [0xc1] = TO_OPERAND, [0xc3] = RETURNS, [0xc6] = NOTHING, [0xc7] = TO_OPERAND,
-	[0xd1] = TO_OPERAND, [0xe8] = CALLS, [0xe9] = JUMPS, [0xeb] = JUMPS, [0xf6] = TEST, [0xf7] = TEST,
+	[0x01] = TO_OPERAND,
+	[0x03] = TO_REGISTER,
+	[0x05] = NOTHING,
+	[0x09] = TO_OPERAND,
+	[0x0b] = TO_REGISTER,
+	[0x0d] = NOTHING,
+	[0x11] = TO_OPERAND,
+	[0x13] = TO_REGISTER,
+	[0x19] = TO_OPERAND,
+	[0x1b] = TO_REGISTER,
+	[0x21] = TO_OPERAND,
+	[0x23] = TO_REGISTER,
+	[0x25] = NOTHING,
+	[0x29] = TO_OPERAND,
+	[0x2b] = TO_REGISTER,
+	[0x2d] = NOTHING,
+	[0x31] = TO_OPERAND,
+	[0x33] = TO_REGISTER,
+	[0x35] = NOTHING,
+	[0x38 ... 0x3d] = NOTHING,
+	[0x50 ... 0x57] = PUSHES,
+	[0x5d] = POPS,
+	[0x63] = TO_REGISTER,
+	[0x69] = TO_REGISTER,
+	[0x6b] = TO_REGISTER,
+	[0x70 ... 0x7f] = BRANCHES,
+	[0x80] = GROUP,
+	[0x81] = GROUP,
+	[0x83] = GROUP,
+	[0x84] = NOTHING,
+	[0x85] = NOTHING,
+	[0x88] = NOTHING,
+	[0x89] = TO_OPERAND,
+	[0x8b] = TO_REGISTER,
+	[0x8d] = TO_REGISTER,
+	[0x90] = NOTHING,
+	[0x98] = NOTHING,
+	[0x99] = NOTHING,
+	[0xa8] = NOTHING,
+	[0xa9] = NOTHING,
+	[0xb8 ... 0xbf] = NOTHING,
+	[0xc1] = TO_OPERAND,
+	[0xc3] = RETURNS,
+	[0xc6] = NOTHING,
+	[0xc7] = TO_OPERAND,
+	[0xd1] = TO_OPERAND,
+	[0xe8] = CALLS,
+	[0xe9] = JUMPS,
+	[0xeb] = JUMPS,
+	[0xf6] = TEST,
+	[0xf7] = TEST,
 };
 
 static const uint8_t two_bytes[256] = {
 	/* after 0f */
-	[0x10 ... 0x13] = NOTHING, [0x16 ... 0x17] = NOTHING, [0x1f] = NOTHING, [0x28 ... 0x29] = NOTHING,
-	[0x40 ... 0x4f] = TO_REGISTER, [0x57] = NOTHING, [0x6e ... 0x6f] = NOTHING, [0x7f] = NOTHING,
-	[0x80 ... 0x8f] = BRANCHES, [0xaf] = TO_REGISTER, [0xb6 ... 0xb7] = TO_REGISTER,
-	[0xbe ... 0xbf] = TO_REGISTER, [0xd6] = NOTHING, [0xef] = NOTHING,
+	[0x10 ... 0x13] = NOTHING,
+	[0x16 ... 0x17] = NOTHING,
+	[0x1f] = NOTHING,
+	[0x28 ... 0x29] = NOTHING,
+	[0x40 ... 0x4f] = TO_REGISTER,
+	[0x57] = NOTHING,
+	[0x6e ... 0x6f] = NOTHING,
+	[0x7f] = NOTHING,
+	[0x80 ... 0x8f] = BRANCHES,
+	[0xaf] = TO_REGISTER,
+	[0xb6 ... 0xb7] = TO_REGISTER,
+	[0xbe ... 0xbf] = TO_REGISTER,
+	[0xd6] = NOTHING,
+	[0xef] = NOTHING,
 };
 
 static enum effect effect_of(const struct x86_instruction *instruction)
@@ -71,7 +122,8 @@ static enum effect effect_of(const struct x86_instruction *instruction)
 	if (instruction->has_repeat || (instruction->has_short && effect >= BRANCHES))
 		return UNKNOWN;
 	/* The register of these is in the opcode: mov $n,%rsp is known to no compiler. */
-	if ((instruction->opcode & 0xf8) == 0xb8 && ((instruction->opcode & 7) | (instruction->rex & 1) << 3) == RSP)
+	if ((instruction->opcode & 0xf8) == 0xb8 &&
+	    ((instruction->opcode & 7) | (instruction->rex & 1) << 3) == RSP)
 		return UNKNOWN;
 	return effect;
 }
@@ -284,7 +336,8 @@ static uintptr_t skip_padding(struct making *making, uintptr_t pc)
 	struct x86_instruction instruction;
 
 	while (pc < making->stub->at + JUMP_BYTES) {
-		if (!decode(making->code, pc, &instruction) || !is_padding(&instruction, *(const uint8_t *)pc)) {
+		if (!decode(making->code, pc, &instruction) ||
+		    !is_padding(&instruction, *(const uint8_t *)pc)) {
 			making->refused = "it is too short for a jump";
 			break;
 		}
@@ -320,9 +373,11 @@ static bool has_branch_back(const struct stub *stub, const struct static_range *
 	uintptr_t limit = stub->back + BODY_BYTES, farthest = 0;
 	struct x86_instruction instruction;
 
-	for (uintptr_t pc = stub->at; pc < limit && decode(code, pc, &instruction); pc += instruction.length) {
+	for (uintptr_t pc = stub->at; pc < limit && decode(code, pc, &instruction);
+	     pc += instruction.length) {
 		enum effect effect = effect_of(&instruction);
-		bool is_jump = effect == JUMPS || (instruction.opcode == 0xff && (instruction.operand & 0x38) == 0x20);
+		bool is_jump = effect == JUMPS ||
+		               (instruction.opcode == 0xff && (instruction.operand & 0x38) == 0x20);
 
 		if (instruction.is_branch && effect != CALLS) {
 			uintptr_t target = (uintptr_t)x86_place(&instruction, (const uint8_t *)pc, pc);
@@ -405,7 +460,8 @@ uintptr_t stub_only_call(const struct static_range *code, uintptr_t entry, bool 
 	struct x86_instruction instruction;
 	uintptr_t pc = entry, target;
 
-	for (int i = 0; i < THIN_INSTRUCTIONS && decode(code, pc, &instruction); i++, pc += instruction.length) {
+	for (int i = 0; i < THIN_INSTRUCTIONS && decode(code, pc, &instruction);
+	     i++, pc += instruction.length) {
 		enum effect effect = effect_of(&instruction);
 
 		if (effect == BRANCHES || effect == RETURNS)

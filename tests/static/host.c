@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A program with a SQLite inside, stripped: host COUNT THREADS [fork | exit]. Each thread runs COUNT
+ * statements on a connection of its own; prints how many were run.
+ */
+#include <pthread.h>
+#include <sqlite3.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define CHECK(condition)                                                                                     \
+	do {                                                                                                 \
+		if (!(condition)) {                                                                          \
+			fprintf(stderr, "line %d: %s\n", __LINE__, #condition);                              \
+			_exit(9);                                                                            \
+		}                                                                                            \
+	} while (0)
+
+static int count;
+
+static void *work(void *argument)
+{
+	sqlite3_stmt *stmt;
+	sqlite3 *db;
+
+	(void)argument;
+	CHECK(!sqlite3_open(":memory:", &db));
+	CHECK(!sqlite3_exec(db, "CREATE TABLE t(a INTEGER PRIMARY KEY, b TEXT)", NULL, NULL, NULL));
+	CHECK(!sqlite3_exec(db, "CREATE VIRTUAL TABLE f USING fts5(body)", NULL, NULL, NULL));
+	CHECK(!sqlite3_prepare_v2(db, "INSERT INTO t(b) VALUES (?)", -1, &stmt, NULL));
+	for (int i = 0; i < count; i++) {
+		sqlite3_bind_int(stmt, 1, i);
+		CHECK(sqlite3_step(stmt) == SQLITE_DONE);
+		sqlite3_reset(stmt);
+	}
+	sqlite3_finalize(stmt);
+	CHECK(!sqlite3_exec(db, "INSERT INTO f SELECT 'word ' || b FROM t", NULL, NULL, NULL));
+	CHECK(!sqlite3_prepare_v2(db, "SELECT count(*) FROM t, t AS u WHERE t.a + u.a > 7", -1, &stmt, NULL));
+	CHECK(sqlite3_step(stmt) == SQLITE_ROW);
+	CHECK(sqlite3_column_int64(stmt, 0) > 0);
+	sqlite3_finalize(stmt);
+	CHECK(!sqlite3_close(db));
+	return NULL;
+}
+
+int main(int argc, char **argv)
+{
+	int threads = argc > 2 ? atoi(argv[2]) : 1;
+	pthread_t thread[16];
+
+	count = argc > 1 ? atoi(argv[1]) : 1;
+	if (!threads) /* never opens a database */
+		return printf("none\n") < 0;
+	for (int i = 1; i < threads; i++)
+		CHECK(!pthread_create(&thread[i], NULL, work, NULL));
+	work(NULL);
+	for (int i = 1; i < threads; i++)
+		pthread_join(thread[i], NULL);
+	if (argc > 3 && !strcmp(argv[3], "fork")) {
+		int status;
+
+		fflush(stdout);
+		if (!fork()) {
+			work(NULL);
+			exit(0);
+		}
+		wait(&status);
+		CHECK(WIFEXITED(status) && !WEXITSTATUS(status));
+	}
+	printf("%d\n", threads * count);
+	return 3;
+}

@@ -1,0 +1,114 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""Programs and modules with a SQLite inside, stripped, under `queryprof record`: every statement is
+seen once, under the thread and process that ran it, and the program does the same as without.
+
+usage: test_record.py QUERYPROF HOST HOST_AT_A_FIXED_ADDRESS MODULE"""
+
+import sys
+
+from recording import *
+
+HOST, FIXED, MODULE = (os.path.abspath(sys.argv.pop(1)) for _ in range(3))
+ALL = ("--cpu", "1ms", "--real", "1ms", "--setting", "log_queries_min_query_duration_ns=0",
+       "--setting", "trace_log_ring_bytes=67108864")
+INSERT, JOIN = "INSERT INTO t(b) VALUES (?)", "SELECT count(*) FROM t, t AS u WHERE t.a + u.a > 7"
+
+
+class Static(Recording):
+    def run_host(self, host, *arguments, count, works, **named):
+        """Counts of the queries by text and process."""
+        plain = subprocess.run([host, str(count), *arguments], capture_output=True, text=True, timeout=60, check=False)
+        done = self.record(host, str(count), *arguments, options=ALL, **named)
+        self.assertEqual((done.returncode, done.stdout), (plain.returncode, plain.stdout), self.seen)
+        self.assertNotIn("lost", done.stderr)
+        counts = dict(self.rows("SELECT query, count(*) FROM query_log GROUP BY 1"))
+        self.assertEqual(counts[INSERT], works * count, self.seen)
+        self.assertEqual(counts[JOIN], works, self.seen)
+        self.assertEqual(counts["INSERT INTO f SELECT 'word ' || b FROM t"], works)
+        # What FTS5 does inside is no query of the host's.
+        self.assertEqual(set(counts) - {INSERT, JOIN, "sqlite3_close()"},
+                         {"CREATE TABLE t(a INTEGER PRIMARY KEY, b TEXT)", "CREATE VIRTUAL TABLE f USING fts5(body)",
+                          "INSERT INTO f SELECT 'word ' || b FROM t"})
+
+    def expect_whole(self):
+        whole, samples = self.rows("SELECT sum(NOT truncated), count(*) FROM trace_log")[0]
+        self.assertGreaterEqual(whole, 0.99 * samples, "%d of %d stacks" % (whole, samples))
+        self.assertGreater(samples, 20, self.seen)
+
+    def test_program(self):
+        for host in (HOST, FIXED):
+            with self.subTest(host):
+                self.trace = os.path.join(self.folder, os.path.basename(host) + ".trace")
+                self.run_host(host, count=2000, works=1)
+                self.expect_whole()
+
+    def test_threads(self):
+        self.run_host(HOST, "4", count=1000, works=4)
+        self.assertEqual(self.rows("SELECT count(DISTINCT thread_id) FROM query_log"), [(4,)])
+        self.expect_whole()
+
+    def test_fork(self):
+        self.run_host(HOST, "1", "fork", count=500, works=2)
+        self.assertEqual(self.rows("SELECT count(*) FROM processes"), [(2,)])
+
+    def test_times(self):
+        """CPU times of samples agree with the queries' own, within five standard errors of ticks."""
+        self.run_host(HOST, count=4000, works=1)
+        sampled, exact, count = self.rows(
+            """SELECT (SELECT sum(weight * period_ns) FROM trace_log WHERE trace_type = 'CPU'),
+                      (SELECT sum(cpu_time_ns) FROM query_log),
+                      (SELECT count(*) FROM trace_log WHERE trace_type = 'CPU')""")[0]
+        print("%.1f ms sampled, %.1f ms exact, %d samples" % (sampled / 1e6, exact / 1e6, count))
+        self.assertLess(abs(sampled - exact), exact * (0.05 + 5 / count ** 0.5))
+
+    def test_no_database(self):
+        """Nothing is loaded where no database is opened."""
+        maps = "import ctypes, sys; ctypes.CDLL(sys.argv[1]); print(open('/proc/self/maps').read())"
+        done = self.record(PYTHON, "-c", maps, MODULE)
+        self.assertIn("static_module", done.stdout)
+        self.assertNotIn("libqueryprof.so", done.stdout)
+        done = self.record(HOST, "1", "0")
+        self.assertEqual(done.stdout, "none\n")
+        self.assertIn("opened no database", done.stderr)
+
+    def test_module(self):
+        """A module is loaded, used, unloaded, and comes again, beside a shared SQLite and without."""
+        script = ("import ctypes, _ctypes, sys\n"
+                  "for i in range(20):\n"
+                  "    module = ctypes.CDLL(sys.argv[1])\n"
+                  "    assert not module.module_run(50) if i % 2 else True\n"
+                  "    _ctypes.dlclose(module._handle)\n"
+                  "    del module\n"
+                  "print('done')")
+        for also in ("", "import sqlite3\n"):
+            self.trace = os.path.join(self.folder, "module%d.trace" % len(also))
+            done = self.record(PYTHON, "-c", also + script, MODULE, options=ALL)
+            self.assertEqual((done.returncode, done.stdout), (0, "done\n"), self.seen)
+            self.assertEqual(self.rows("SELECT query, count(*) FROM query_log WHERE query <> 'sqlite3_close()' GROUP BY 1"),
+                             [("SELECT ? + 1", 500)])
+
+    def test_many_loads(self):
+        """Those that open nothing are forgotten with their objects."""
+        script = ("import ctypes, _ctypes, sys\n"
+                  "for i in range(100):\n"
+                  "    module = ctypes.CDLL(sys.argv[1])\n"
+                  "    _ctypes.dlclose(module._handle)\n"
+                  "assert not ctypes.CDLL(sys.argv[1]).module_run(50)\n")
+        done = self.record(PYTHON, "-c", script, MODULE, options=ALL)
+        self.assertEqual(done.returncode, 0, self.seen)
+        self.assertEqual(self.rows("SELECT query, count(*) FROM query_log WHERE query <> 'sqlite3_close()' GROUP BY 1"),
+                             [("SELECT ? + 1", 50)])
+
+    def test_without_proc(self):
+        """What cannot be patched runs as ever, and is named."""
+        wrapper = "mount -t tmpfs none /proc 2>/dev/null || exit 77; exec \"$@\""
+        done = self.record("unshare", "-m", "sh", "-c", wrapper, "sh", HOST, "100", "1", options=ALL)
+        if done.returncode in (1, 77):
+            self.skipTest("no mount namespaces here")
+        self.assertEqual((done.returncode, done.stdout), (3, "100\n"), self.seen)
+        self.assertIn("/proc/self/mem cannot be opened", done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
