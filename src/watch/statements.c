@@ -514,7 +514,6 @@ void statement_prepare_begin(struct run_call *prepare, const struct host_library
 	if (!thread)
 		return;
 	opcode_library_learn(library, thread);
-		return;
 	is_private = session_enter_private(session, thread->id);
 	if (begin_run(prepare, session, NULL, thread, is_private)) {
 		prepare->run->query.text = text;
