@@ -191,6 +191,15 @@ Top stacks, leaf first, by CPU time
         self.assertRegex(out, "unfinished +1: no end was recorded")
         self.assertIn("0x1234", out)
 
+    def test_report_of_wall_time_alone(self):
+        path = os.path.join(self.folder, "wall.trace")
+        shutil.copy(self.trace, path)
+        with contextlib.closing(sqlite3.connect(path)) as db:
+            db.execute("DELETE FROM samples WHERE series = 1")
+            db.commit()
+        self.assertIn("\nTop functions, by wall time\n", self.output("report", path))
+        self.assertIn("\nno samples on the CPU clock\n", self.output("report", path, "--type", "cpu"))
+
     def test_report_without_samples(self):
         out = self.output("report", self.trace, "--query", OWN)
         self.assertEqual(out.count("no samples on the CPU clock"), 2)

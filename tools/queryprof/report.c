@@ -11,6 +11,7 @@
 #include "run_sql.h"
 #include "selection.h"
 #include "shown_type.h"
+#include "store/file/database.h"
 #include "sql_report_frames.h"
 #include "sql_report_functions.h"
 #include "sql_report_query.h"
@@ -101,6 +102,16 @@ static int print_report(sqlite3 *db, const struct shown_type *type)
 	return result;
 }
 
+/* Where samples of wall time are all that there is, they are what is asked for. */
+static const char *default_type(sqlite3 *db)
+{
+	static const char has_other_samples[] =
+		"SELECT EXISTS (SELECT 1 FROM temp.selected_samples WHERE trace_type = 'CPU')"
+		" OR NOT EXISTS (SELECT 1 FROM temp.selected_samples WHERE trace_type = 'Real')";
+
+	return database_number(db, has_other_samples, 1) ? NULL : "Real";
+}
+
 static int run(int argc, char **argv)
 {
 	(void)argc;
@@ -109,7 +120,7 @@ static int run(int argc, char **argv)
 	sqlite3 *db = selection_open(argv[0], &selection);
 	if (!db)
 		return COMMAND_FAILED;
-	struct shown_type type = shown_type_of(type_name);
+	struct shown_type type = shown_type_of(type_name ? type_name : default_type(db));
 	int result = selection_require(db, argv[0], &selection);
 	if (!result && fold_stack_add(db) != SQLITE_OK)
 		result = complain("out of memory");
@@ -131,7 +142,9 @@ const struct command command_report = {
 		"called. `error` is one standard error of the column before it: the true value is no "
 		"farther away than twice that in 95 of 100 cases.\n\n"
 		"Of a stack the frames between the caller of SQLite and main() are counted only, and "
-		"what it has in common with one above it is not shown again.",
+		"what it has in common with one above it is not shown again. Without --type, and without "
+	        "samples "
+		"of CPU time, it is by wall time.",
 	.examples = "  queryprof report app.trace\n"
 		    "  queryprof report app.trace --query 0193a5b2-77c1\n"
 		    "  queryprof report app.trace --like 'FROM orders' --type Real --last 10\n",
