@@ -59,6 +59,7 @@ static void set_up(struct run *run, struct session *session, sqlite3_stmt *stmt)
 	run->query.database = session->database;
 	run->query.library = session->library->name;
 	run->query.text = NULL;
+	run->vm_steps = 0;
 }
 
 static void start(struct run *run)
@@ -169,14 +170,16 @@ void runs_name_statement(struct run *run)
 		run->statement = statement_stats_find(&name);
 }
 
-/* Its name may be another's since the run ended before. */
+/* Its number may be another's since the run ended before. And a statement that has executed less
+ * than then is another one, which was prepared where nobody saw it; or the host has reset the
+ * counter. */
 static void name_again(struct run *run)
 {
-	if (!statement_stats_is_found(run->statement)) {
+	runs_read_counters(run->stmt, run->at_start);
+	if (run->at_start[0] < run->vm_steps || !statement_stats_is_found(run->statement)) {
 		run->statement = 0;
 		runs_name_statement(run);
 	}
-	runs_read_counters(run->stmt, run->at_start);
 	runs_take_query_id(run);
 }
 

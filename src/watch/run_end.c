@@ -27,7 +27,7 @@ static uint64_t spent(const struct run *run, int which, const int now[STATEMENT_
 	return (uint32_t)(now[which] - run->at_start[which]);
 }
 
-static void add_counters(struct query_end *end, const struct run *run)
+static void add_counters(struct query_end *end, struct run *run)
 {
 	int now[STATEMENT_COUNTERS];
 
@@ -37,6 +37,7 @@ static void add_counters(struct query_end *end, const struct run *run)
 	end->sorts = spent(run, 2, now);
 	end->autoindexes = spent(run, 3, now);
 	end->reprepares = spent(run, 4, now);
+	run->vm_steps = now[0];
 }
 
 #define EXPANDED_MAX 65536

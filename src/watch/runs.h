@@ -64,6 +64,7 @@ struct run {
 	bool prepared;                   /* and not stepped yet: the run is paused */
 	bool kept;                       /* counted as one that stays when it ends */
 	int at_start[STATEMENT_COUNTERS];
+	int vm_steps;                    /* the first of them at the end of the run before */
 	uint64_t statement;              /* as statement_stats_find() has it, 0: not known yet */
 	char *database;                  /* of an operation, NULL: the session's */
 	char query_id[QUERY_ID_MAX + 1]; /* the user's own */

@@ -173,6 +173,43 @@ static void test_settings_in_between(void **state)
 	sqlite3_close(db);
 }
 
+static void set_periods(sqlite3 *db, const char *value)
+{
+	set(db, "query_profiler_cpu_time_period_ns", value);
+	set(db, "query_profiler_real_time_period_ns", value);
+	host_int(db, "SELECT 1"); /* the session notices */
+}
+
+/* While nothing is sampled no call is looked at. Texts so long have memory of their own size, which
+ * the next one gets. */
+static void test_another_while_idle(void **state)
+{
+	sqlite3 *db = open_without_lines();
+	sqlite3_stmt *stmt;
+	char sql[2000];
+
+	(void)state;
+	set_periods(observer, "0");
+	for (int i = 10; i < 30; i++) {
+		snprintf(sql, sizeof sql, "SELECT x AS watched_%d%1500sFROM m", i, "");
+		stmt = host_prepare(db, sql);
+		run(stmt, 1);
+		set_periods(db, "0");
+		sqlite3_finalize(stmt);
+		snprintf(sql, sizeof sql, "SELECT x AS resting_%d%1500sFROM m", i, "");
+		stmt = host_prepare(db, sql);
+		for (int j = 0; j < 3; j++)
+			run(stmt, 1);
+		set_periods(db, "1000000");
+		run(stmt, 1);
+		sqlite3_finalize(stmt);
+	}
+	set_periods(observer, "1000000");
+	assert_int_equal(ask("calls", "*watched_*"), 20);
+	assert_int_equal(ask("calls", "*resting_*"), 20);
+	sqlite3_close(db);
+}
+
 /* More than are kept. */
 static void test_many(void **state)
 {
@@ -247,6 +284,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_counters_reset),
 		cmocka_unit_test(test_another_at_the_address),
 		cmocka_unit_test(test_settings_in_between),
+		cmocka_unit_test(test_another_while_idle),
 		cmocka_unit_test(test_many),
 		cmocka_unit_test(test_two_threads),
 		cmocka_unit_test(test_keys),
