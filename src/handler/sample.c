@@ -5,7 +5,6 @@
 #include <string.h>
 #include <ucontext.h>
 
-#include "handler/ledger.h"
 #include "handler/ring.h"
 #include "handler/running.h"
 #include "handler/timer.h"
@@ -111,7 +110,7 @@ static bool store(struct thread *thread, struct ring *ring, const struct query_t
 	struct sample_record *record = ring_reserve(
 		ring, sizeof(*record) + (size_t)trace.depth * sizeof(uint64_t) + value_bytes(seen));
 	if (record == NULL) {
-		ledger_count(thread, LEDGER_DROPPED, 1);
+		thread_count(thread, LEDGER_DROPPED, 1);
 		add(&counts->dropped, 1);
 		return false;
 	}
@@ -119,14 +118,14 @@ static bool store(struct thread *thread, struct ring *ring, const struct query_t
 	ring_commit(ring, record, RECORD_SAMPLE);
 	tell_start(thread, ring, tag);
 
-	ledger_count(thread, LEDGER_STORED, 1);
-	ledger_count(thread, LEDGER_OVERRUNS, seen->weight - 1);
+	thread_count(thread, LEDGER_STORED, 1);
+	thread_count(thread, LEDGER_OVERRUNS, seen->weight - 1);
 	if (seen->type < TRACE_TYPES) {
 		add(&counts->samples[seen->type], 1);
 		add(&counts->weights[seen->type], seen->weight);
 	}
 	if (trace.truncated) {
-		ledger_count(thread, LEDGER_TRUNCATED, 1);
+		thread_count(thread, LEDGER_TRUNCATED, 1);
 		add(&counts->truncated, 1);
 	}
 	return true;
@@ -153,7 +152,7 @@ void sample_on_timer(struct thread *thread, enum timer_clock clock, int overrun,
 	else
 		timer->idle_ns = 0;
 	if (!wanted || points == 0) {
-		ledger_count(thread, LEDGER_IDLE, 1);
+		thread_count(thread, LEDGER_IDLE, 1);
 		return;
 	}
 	const struct observation seen = { .type = types[clock],
@@ -175,6 +174,6 @@ bool sample_on_call(struct thread *thread, enum trace_type type, int64_t value, 
 
 	if (ring == NULL || tag == NULL)
 		return false;
-	ledger_count(thread, LEDGER_TAKEN, 1);
+	thread_count(thread, LEDGER_TAKEN, 1);
 	return store(thread, ring, tag, &seen, context);
 }
