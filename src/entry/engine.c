@@ -106,6 +106,7 @@ static int begin(const qp_query *given)
 	tag.key = query->run.key;
 	tag.counts = &query->run.counts;
 	memcpy(tag.period_ns, query->settings.period_ns, sizeof tag.period_ns);
+	query_start_clocks(&query->run, thread);
 	query->tag = sampler_push(thread, &tag);
 	return QP_OK;
 }

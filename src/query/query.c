@@ -83,6 +83,12 @@ void query_start(struct query_run *run, struct thread *thread)
 	enter_at(run, thread, now);
 }
 
+void query_start_clocks(struct query_run *run, struct thread *thread)
+{
+	query_enter(run, thread);
+	run->start_monotonic_ns = run->left_ns = run->entered_ns;
+}
+
 void query_enter(struct query_run *run, struct thread *thread)
 {
 	enter_at(run, thread, read_clock(thread));
