@@ -13,6 +13,7 @@
 #include "handler/running.h"
 #include "handler/unwind/code_map.h"
 #include "label/pairs.h"
+#include "modules/publish.h"
 #include "query/look.h"
 #include "query/statement_stats.h"
 #include "sampler/push.h"
@@ -111,6 +112,7 @@ static int begin(const qp_query *given)
 	tag.counts = &query->run.counts;
 	memcpy(tag.period_ns, query->settings.period_ns, sizeof tag.period_ns);
 	tag.off_cpu_period_ns = query->settings.off_cpu_period_ns;
+	query_start_clocks(&query->run, thread);
 	query->tag = sampler_push(thread, &tag);
 	return QP_OK;
 }
@@ -182,11 +184,11 @@ int qp_unwind(const void *ucontext, uint64_t *trace, int max)
 	const struct unwind_stack unknown = { 0 };
 	/* The sampler does not count a handler of the host's. No memo, as its signal may have
 	 * interrupted a sample of the same thread. */
-	const unsigned side = code_map_enter();
+	const unsigned side = publish_enter_reader();
 	struct unwind_result result =
 		unwind_trace(ucontext, thread ? &thread->stack : &unknown, NULL, trace, max);
 
-	code_map_leave(side);
+	publish_leave_reader(side);
 	return result.truncated ? -result.depth : result.depth;
 }
 

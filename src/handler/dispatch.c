@@ -12,7 +12,6 @@
 #include <stdint.h>
 
 #include "handler/forward.h"
-#include "handler/ledger.h"
 #include "handler/response.h"
 #include "handler/sample.h"
 #include "handler/thread.h"
@@ -36,10 +35,10 @@ void dispatch_signal(int signal, siginfo_t *info, void *ucontext)
 	enum timer_clock clock = info->si_code == SI_TIMER ? find_clock(thread, cookie) : TIMER_CLOCKS;
 	bool requested = info->si_code == SI_QUEUE && thread != NULL && cookie == &thread->response;
 
-	ledger_count(thread, LEDGER_SIGNALS, 1);
+	thread_count(thread, LEDGER_SIGNALS, 1);
 	if (clock == TIMER_CLOCKS && !requested) {
 		bool ours = thread_owns_signal(info->si_code, cookie);
-		ledger_count(thread, ours ? LEDGER_LATE : LEDGER_FOREIGN, 1);
+		thread_count(thread, ours ? LEDGER_LATE : LEDGER_FOREIGN, 1);
 		errno = saved_errno;
 		if (!ours)
 			forward_signal(signal, info, ucontext); /* its errno is its own affair */
@@ -47,7 +46,7 @@ void dispatch_signal(int signal, siginfo_t *info, void *ucontext)
 	}
 
 	if (!thread_enter_handler(thread, (uintptr_t)__builtin_frame_address(0))) {
-		ledger_count(thread, LEDGER_REENTERED, 1);
+		thread_count(thread, LEDGER_REENTERED, 1);
 	} else {
 		if (requested)
 			response_write(thread, ucontext);

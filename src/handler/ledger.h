@@ -5,10 +5,6 @@
 #ifndef QUERYPROF_HANDLER_LEDGER_H
 #define QUERYPROF_HANDLER_LEDGER_H
 
-#include <stdint.h>
-
-struct thread;
-
 /* In the end signals + taken = stored + dropped + idle + stacks + late + foreign +
  * reentered. */
 enum ledger_counter {
@@ -25,11 +21,5 @@ enum ledger_counter {
 	LEDGER_TRUNCATED, /* stored samples whose trace is truncated */
 	LEDGER_COUNTERS,
 };
-
-/* Async-signal-safe. `thread` is the calling thread's slot, NULL if it has none. */
-void ledger_count(struct thread *thread, enum ledger_counter which, uint64_t by);
-
-/* Late or foreign signals, on threads without a slot. Written by ledger_count(). */
-extern uint64_t ledger_slotless[LEDGER_COUNTERS] __attribute__((visibility("hidden")));
 
 #endif

@@ -3,7 +3,6 @@
 
 #include "base/sys.h"
 #include "handler/labels.h"
-#include "handler/ledger.h"
 #include "handler/running.h"
 
 uint32_t response_count;
@@ -20,7 +19,7 @@ void response_write(struct thread *thread, const void *ucontext)
 	__atomic_store_n(&to->on_way, 0, __ATOMIC_SEQ_CST);
 	uint32_t requested = __atomic_load_n(&to->requested, __ATOMIC_SEQ_CST);
 	if (requested == to->given) {
-		ledger_count(thread, LEDGER_LATE, 1);
+		thread_count(thread, LEDGER_LATE, 1);
 		return;
 	}
 	struct unwind_result trace =
@@ -30,7 +29,7 @@ void response_write(struct thread *thread, const void *ucontext)
 	to->truncated = trace.truncated;
 	to->generation = trace.generation;
 	to->query = tag != NULL ? tag->key : (struct query_key){ 0, 0 };
-	ledger_count(thread, LEDGER_STACKS, 1);
+	thread_count(thread, LEDGER_STACKS, 1);
 	/* Release: the response before its number. */
 	__atomic_store_n(&to->given, requested, __ATOMIC_RELEASE);
 	__atomic_fetch_add(&response_count, 1, __ATOMIC_RELEASE);

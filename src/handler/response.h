@@ -6,8 +6,6 @@
 #ifndef QUERYPROF_HANDLER_RESPONSE_H
 #define QUERYPROF_HANDLER_RESPONSE_H
 
-#include <stdint.h>
-
 #include "handler/thread.h"
 
 /* Responds to the newest request. Inside the handler. */

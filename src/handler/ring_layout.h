@@ -13,10 +13,7 @@
  * committed", and producers have nothing to clear.
  *
  * The memory may be shared with a process that reads on when this one is gone
- * (sampler/ring_remains.h). So nothing in it is a pointer, and the reader keeps what it has
- * read until it is stored: `taken` follows `next` then, and the room is free after that. A
- * record that was reserved at the end of the process can be told: its header says its size,
- * and where the header was not written yet, all words up to the next header are zero.
+ * (sampler/ring_remains.h). So nothing in it is a pointer.
  */
 #ifndef QUERYPROF_HANDLER_RING_LAYOUT_H
 #define QUERYPROF_HANDLER_RING_LAYOUT_H

@@ -7,7 +7,6 @@
 
 #include "handler/context.h"
 #include "handler/labels.h"
-#include "handler/ledger.h"
 #include "handler/opcode.h"
 #include "handler/ring.h"
 #include "handler/running.h"
@@ -152,7 +151,7 @@ static bool store(struct thread *thread, struct ring *ring, const struct query_t
 	struct sample_record *record =
 		ring_reserve(ring, sizeof(*record) + (size_t)trace.depth * sizeof(uint64_t) + fields.bytes);
 	if (record == NULL) {
-		ledger_count(thread, LEDGER_DROPPED, 1);
+		thread_count(thread, LEDGER_DROPPED, 1);
 		add(&counts->dropped, 1);
 		return false;
 	}
@@ -161,15 +160,15 @@ static bool store(struct thread *thread, struct ring *ring, const struct query_t
 	span_current.samples += fields.span != 0;
 	tell_start(thread, ring, tag);
 
-	ledger_count(thread, LEDGER_STORED, 1);
+	thread_count(thread, LEDGER_STORED, 1);
 	if (seen->is_timed)
-		ledger_count(thread, LEDGER_OVERRUNS, seen->weight - 1);
+		thread_count(thread, LEDGER_OVERRUNS, seen->weight - 1);
 	if (seen->type < TRACE_TYPES) {
 		add(&counts->samples[seen->type], 1);
 		add(&counts->weights[seen->type], seen->weight);
 	}
 	if (trace.truncated) {
-		ledger_count(thread, LEDGER_TRUNCATED, 1);
+		thread_count(thread, LEDGER_TRUNCATED, 1);
 		add(&counts->truncated, 1);
 	}
 	return true;
@@ -196,7 +195,7 @@ void sample_on_timer(struct thread *thread, enum timer_clock clock, int overrun,
 	else
 		timer->idle_ns = 0;
 	if (!wanted || points == 0) {
-		ledger_count(thread, LEDGER_IDLE, 1);
+		thread_count(thread, LEDGER_IDLE, 1);
 		return;
 	}
 	const struct observation seen = { .type = types[clock],
@@ -215,6 +214,6 @@ bool sample_on_call(struct thread *thread, const struct observation *seen, const
 
 	if (ring == NULL || tag == NULL)
 		return false;
-	ledger_count(thread, LEDGER_TAKEN, 1);
+	thread_count(thread, LEDGER_TAKEN, 1);
 	return store(thread, ring, tag, seen, context);
 }

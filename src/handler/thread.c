@@ -10,6 +10,16 @@ __thread struct span_current span_current;
 
 char *thread_blocks[THREAD_BLOCKS];
 uint32_t thread_block_count;
+uint64_t thread_slotless_counters[LEDGER_COUNTERS];
+
+/* Relaxed: counters say nothing about other memory. Atomic because other threads read
+ * them. */
+void thread_count(struct thread *thread, enum ledger_counter which, uint64_t by)
+{
+	uint64_t *of = thread != NULL ? thread->handler.counters : thread_slotless_counters;
+
+	__atomic_fetch_add(&of[which], by, __ATOMIC_RELAXED);
+}
 
 struct unwind_memo *thread_memo(struct thread *thread)
 {

@@ -185,6 +185,11 @@ struct thread {
 bool thread_enter_handler(struct thread *thread, uintptr_t frame);
 void thread_leave_handler(struct thread *thread);
 
+/* Async-signal-safe. `thread` is the calling thread's slot, NULL if it has none: late and foreign
+ * signals are counted apart then. */
+void thread_count(struct thread *thread, enum ledger_counter which, uint64_t by);
+extern uint64_t thread_slotless_counters[LEDGER_COUNTERS] __attribute__((visibility("hidden")));
+
 struct unwind_memo *thread_memo(struct thread *thread);
 
 /* The calling thread's slot, NULL while it is not registered. */

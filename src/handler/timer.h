@@ -21,9 +21,8 @@
  *
  * When a CPU timer is armed, for the first time or again, it fires at the next tick,
  * whether or not a point has passed. That signal stands for the points of one tick's
- * length before it, or of all the time since the timer was armed if that is longer: as
- * ticks hit a query with a probability of its time by the tick's length, the sum is right
- * on average. From then on the timer fires on its grid.
+ * length before it, or of all the time since the timer was armed if that is longer: the
+ * chance that a tick hits a query is the query's time by that length.
  *
  * SQLite's sorter threads live for one query, often shorter than a tick, and start right
  * behind one on a busy machine. Such a thread's timer is *whole*: its grid begins with the

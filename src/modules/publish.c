@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Readers outside the sampler's handlers count themselves (code_map_enter). A new reader
+ * Readers outside the sampler's handlers count themselves (publish_enter_reader). A new reader
  * counts itself on the open side. A turn opens the other side, so the readers of the first
  * only leave. A reader may choose a side just before the turn and count itself just after
  * it: hence the second turn. Sequentially consistent: the reader's count comes before its
@@ -19,6 +19,22 @@
 
 LOCK_DEFINE(turning, LOCK_CODE_MAPS);
 
+/* A reader counts itself on the open one of two sides. */
+static uint32_t open_side, readers[2];
+
+unsigned publish_enter_reader(void)
+{
+	const unsigned side = __atomic_load_n(&open_side, __ATOMIC_SEQ_CST) & 1;
+
+	__atomic_fetch_add(&readers[side], 1, __ATOMIC_SEQ_CST);
+	return side;
+}
+
+void publish_leave_reader(unsigned side)
+{
+	__atomic_fetch_sub(&readers[side], 1, __ATOMIC_SEQ_CST);
+}
+
 void publish_code_map(const struct code_map *map)
 {
 	/* Release: a handler that sees the pointer sees the table. */
@@ -34,8 +50,8 @@ bool publish_wait(void)
 		sampler_quiesce();
 	pthread_mutex_lock(&turning);
 	for (int turn = 0; turn < 2; turn++) {
-		const unsigned side = __atomic_fetch_add(&code_map_open_side, 1, __ATOMIC_SEQ_CST) & 1;
-		while (__atomic_load_n(&code_map_readers[side], __ATOMIC_SEQ_CST) != 0 && patience > 0) {
+		const unsigned side = __atomic_fetch_add(&open_side, 1, __ATOMIC_SEQ_CST) & 1;
+		while (__atomic_load_n(&readers[side], __ATOMIC_SEQ_CST) != 0 && patience > 0) {
 			nanosleep(&pause, NULL);
 			patience--;
 		}

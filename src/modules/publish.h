@@ -17,4 +17,9 @@ void publish_code_map(const struct code_map *map);
  * the host may have left a trace with longjmp(), or its thread did not survive fork(). */
 bool publish_wait(void);
 
+/* Around each use of a map outside the sampler's handlers. Async-signal-safe; they nest.
+ * Pass the result of the first to the second. */
+unsigned publish_enter_reader(void);
+void publish_leave_reader(unsigned side);
+
 #endif

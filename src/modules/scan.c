@@ -141,7 +141,6 @@ static void add_ranges(struct scan *scan, const struct dl_phdr_info *info, const
 {
 	struct code_range range = {
 		.image_start = (uintptr_t)object->start,
-		.image_end = (uintptr_t)object->end,
 	};
 
 	for (int i = 0; i < info->dlpi_phnum; i++) {

@@ -90,6 +90,12 @@ void query_start(struct query_run *run, struct thread *thread)
 	span_run_begin(&run->span, now);
 }
 
+void query_start_clocks(struct query_run *run, struct thread *thread)
+{
+	query_enter(run, thread);
+	run->start_monotonic_ns = run->left_ns = run->entered_ns;
+}
+
 void query_enter_slowly(struct query_run *run, struct thread *thread)
 {
 	cpu_clock_before(thread);

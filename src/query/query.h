@@ -51,6 +51,10 @@ struct query_run {
  * never unmapped (the handler counts in it), zero-filled at first. */
 void query_start(struct query_run *run, struct thread *thread);
 
+/* Its first call begins now. What beginning a run takes, a us where the caches are cold, is no
+ * part of its times: call it right before the query is shown to the handler. */
+void query_start_clocks(struct query_run *run, struct thread *thread);
+
 /* A call that works for the run begins, and has ended. The run's execution time and CPU time
  * are those of its calls, without what the program does in between. Costs one fast clock each;
  * and the thread's CPU clock, which needs system calls, where that was not read in the

@@ -8,7 +8,7 @@
 
 uint64_t ledger_read(enum ledger_counter which)
 {
-	uint64_t sum = __atomic_load_n(&ledger_slotless[which], __ATOMIC_RELAXED);
+	uint64_t sum = __atomic_load_n(&thread_slotless_counters[which], __ATOMIC_RELAXED);
 	uint32_t slots = slots_count();
 
 	for (uint32_t i = 0; i < slots; i++)
@@ -40,7 +40,7 @@ void ledger_reset_in_child(void)
 {
 	uint32_t slots = slots_count();
 
-	memset(ledger_slotless, 0, sizeof(ledger_slotless));
+	memset(thread_slotless_counters, 0, sizeof(thread_slotless_counters));
 	for (uint32_t i = 0; i < slots; i++)
-		memset(slots_get(i)->handler.counters, 0, sizeof(ledger_slotless));
+		memset(slots_get(i)->handler.counters, 0, sizeof(thread_slotless_counters));
 }

@@ -3,6 +3,11 @@
  * The ring of a process that is gone, in memory that was shared with it. Its producers and
  * its reader have stopped at any of their instructions. After ring_remains_repair() it is a
  * ring like any other, to be read with the functions of ring_reader.h.
+ *
+ * The reader keeps what it has read until it is stored: `taken` follows `next` then, and the
+ * room is free after that. A record that was reserved at the end of the process can be told:
+ * its header says its size, and where the header was not written yet, all words up to the
+ * next header are zero.
  */
 #ifndef QUERYPROF_SAMPLER_RING_REMAINS_H
 #define QUERYPROF_SAMPLER_RING_REMAINS_H

@@ -10,6 +10,7 @@
 #include "handler/unwind/full.h"
 #include "handler/unwind/rules.h"
 #include "handler/unwind/stack_copy.h"
+#include "modules/publish.h"
 #include "sampler/registers.h"
 #include "watch/calling.h"
 #include "watch/opcode_trials.h"
@@ -315,7 +316,7 @@ static void look_for_frame(struct learning *learning)
 /* In a callback of ours. Not inlined: it is a frame of its own. */
 __attribute__((noinline)) static void look_here(struct learning *learning)
 {
-	unsigned side = code_map_enter();
+	unsigned side = publish_enter_reader();
 	const struct code_map *map = code_map_current();
 	ucontext_t context;
 
@@ -325,7 +326,7 @@ __attribute__((noinline)) static void look_here(struct learning *learning)
 			walk(learning, map, &context);
 		look_for_frame(learning);
 	}
-	code_map_leave(side);
+	publish_leave_reader(side);
 	__asm__ volatile("" ::: "memory"); /* no tail call */
 }
 

@@ -143,6 +143,7 @@ static struct run *begin_run(struct run_call *step, struct session *session, sql
 	if (!run)
 		return NULL;
 	statements_set_around(run, &step->call, thread);
+	query_start_clocks(&run->query, thread);
 	enter_run(step, run, thread);
 	return run;
 }

@@ -18,6 +18,7 @@
 
 #include "handler/unwind/code_map.h"
 #include "modules/modules.h"
+#include "modules/publish.h"
 #include "unwind_peers.h"
 
 #define MAX_SAMPLES 100000
@@ -41,11 +42,11 @@ static void on_tick(int signal, siginfo_t *info, void *context)
 	(void)info;
 	if (taken == wanted)
 		return;
-	const unsigned side = code_map_enter();
+	const unsigned side = publish_enter_reader();
 	const uint64_t start = now_ns();
 	const int depth = peer->walk(context);
 	cost_ns[taken] = (uint32_t)(now_ns() - start);
-	code_map_leave(side);
+	publish_leave_reader(side);
 	frames += (uint64_t)depth;
 	taken = taken + 1;
 }

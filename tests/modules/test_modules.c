@@ -28,6 +28,7 @@
 #include "handler/unwind/unwind.h"
 #include "base/lock.h"
 #include "modules/modules.h"
+#include "modules/publish.h"
 
 static char plugin[4096]; /* absolute path */
 
@@ -215,10 +216,10 @@ static struct unwind_stack stack;
 static void on_signal(int signal, siginfo_t *info, void *context)
 {
 	uint64_t trace[64];
-	const unsigned side = code_map_enter();
+	const unsigned side = publish_enter_reader();
 	struct unwind_result result = unwind_trace(context, &stack, NULL, trace, 64);
 
-	code_map_leave(side);
+	publish_leave_reader(side);
 	(void)signal;
 	(void)info;
 	traces++;

@@ -559,7 +559,7 @@ static void test_abandoned(void **state)
 	assert_only(LEDGER_STORED, before);
 	assert_int_equal(thread->handler.is_running, 0);
 	/* The signal that was left is nowhere in the ledger; put it where it belongs. */
-	ledger_count(thread, LEDGER_REENTERED, 1);
+	thread_count(thread, LEDGER_REENTERED, 1);
 }
 
 /* --- many threads --------------------------------------------------------------------- */

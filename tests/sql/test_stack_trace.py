@@ -20,13 +20,20 @@ class StackTrace(Case):
         ready.wait()
         return thread.native_id
 
+    @staticmethod
+    def connect_patiently():
+        """A thread may have to wait for a processor before it can respond."""
+        db = connect()
+        db.execute("PRAGMA stack_trace_timeout_ms = 60000")
+        return db
+
     def known(self, ready):
         """One query, and then none."""
         connect().execute(ENDLESS.format("x")).fetchone()
         ready.set()
 
     def test_columns(self):
-        db = connect()
+        db = self.connect_patiently()
         identity = self.thread(self.known)
         cursor = db.execute("SELECT * FROM system.stack_trace WHERE thread_id = ?", (identity,))
         self.assertEqual([column[0] for column in cursor.description],
@@ -39,7 +46,7 @@ class StackTrace(Case):
         self.assertGreater(value(db, "SELECT json_array_length(?)", trace), 3)
 
     def test_symbols_and_lines(self):
-        db = connect()
+        db = self.connect_patiently()
         identity = self.thread(self.known)
         symbols, text, lines = db.execute(
             "SELECT symbols, traceToText(trace, '|'), lines FROM system.stack_trace WHERE thread_id = ?",

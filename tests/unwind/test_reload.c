@@ -26,6 +26,7 @@
 #include "handler/record.h"
 #include "handler/unwind/unwind.h"
 #include "modules/modules.h"
+#include "modules/publish.h"
 
 #define THREADS 8
 #define SIGNAL (SIGRTMIN + 3)
@@ -68,10 +69,10 @@ static void on_signal(int signal, siginfo_t *info, void *context)
 
 	(void)signal;
 	(void)info;
-	const unsigned side = code_map_enter();
+	const unsigned side = publish_enter_reader();
 	const bool moved = code_map_moved(code_map_current());
 	const struct unwind_result result = unwind_trace(context, &stack, memo, trace, TRACE_MAX_FRAMES);
-	code_map_leave(side);
+	publish_leave_reader(side);
 	count(&samples);
 	if (result.truncated)
 		count(&cut);

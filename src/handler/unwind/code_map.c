@@ -4,21 +4,6 @@
 #include <stddef.h>
 
 const struct code_map *code_map_published;
-uint32_t code_map_open_side;
-uint32_t code_map_readers[2];
-
-unsigned code_map_enter(void)
-{
-	const unsigned side = __atomic_load_n(&code_map_open_side, __ATOMIC_SEQ_CST) & 1;
-
-	__atomic_fetch_add(&code_map_readers[side], 1, __ATOMIC_SEQ_CST);
-	return side;
-}
-
-void code_map_leave(unsigned side)
-{
-	__atomic_fetch_sub(&code_map_readers[side], 1, __ATOMIC_SEQ_CST);
-}
 
 const struct code_range *code_map_find(const struct code_map *map, uintptr_t address)
 {

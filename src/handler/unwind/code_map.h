@@ -23,12 +23,12 @@
 #include <stdint.h>
 
 struct code_range {
-	uintptr_t start, end;             /* one executable segment */
-	uintptr_t eh_frame_hdr;           /* address of .eh_frame_hdr, 0: none */
-	uintptr_t eh_frame_hdr_end;       /* its end */
-	uintptr_t cfi_start, cfi_end;     /* readable memory around it: bounds for CFI reads */
-	uintptr_t image_start, image_end; /* the whole object */
-	bool is_made;                     /* no object: the loader does not know it */
+	uintptr_t start, end;         /* one executable segment */
+	uintptr_t eh_frame_hdr;       /* address of .eh_frame_hdr, 0: none */
+	uintptr_t eh_frame_hdr_end;   /* its end */
+	uintptr_t cfi_start, cfi_end; /* readable memory around it: bounds for CFI reads */
+	uintptr_t image_start;        /* where the object begins */
+	bool is_made;                 /* no object: the loader does not know it */
 };
 
 /* A word of the loader's memory, and its value when the map was made. */
@@ -63,18 +63,10 @@ static inline bool code_map_moved(const struct code_map *map)
 	return differs != 0;
 }
 
-/* Around each use of a map outside the sampler's handlers. Async-signal-safe; they nest.
- * Pass the result of code_map_enter() to code_map_leave(). */
-unsigned code_map_enter(void);
-void code_map_leave(unsigned side);
-
-/* Written by modules/publish.c; a reader counts itself on the open one of two sides. */
+/* Written by modules/publish.c. */
 extern const struct code_map *code_map_published __attribute__((visibility("hidden")));
-extern uint32_t code_map_open_side __attribute__((visibility("hidden")));
-extern uint32_t code_map_readers[2] __attribute__((visibility("hidden")));
 
-/* Async-signal-safe. NULL before the first publish. Inline, for the speed of an unchanged
- * stack. */
+/* Async-signal-safe. NULL before the first publish. */
 static inline const struct code_map *code_map_current(void)
 {
 	return __atomic_load_n(&code_map_published, __ATOMIC_ACQUIRE);
