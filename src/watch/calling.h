@@ -34,7 +34,7 @@ struct call_place {
 };
 
 #define CALLS_MAX 24
-#define CALLS_RECENT 16u /* a power of two */
+#define CALLS_RECENT 64u /* a power of two */
 
 struct calling {
 	struct call_place places[CALLS_MAX];
