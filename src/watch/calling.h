@@ -36,7 +36,7 @@ struct call_place {
 };
 
 #define CALLS_MAX 24
-#define CALLS_RECENT 16u /* a power of two */
+#define CALLS_RECENT 64u /* a power of two */
 
 /* The lock that SQLite was refused in the thread's call. */
 struct lock_refusal {
