@@ -22,8 +22,9 @@ enum record_kind {
 	RECORD_QUERY = 2,
 	RECORD_THREAD = 3,
 	RECORD_START = 4,
-	RECORD_LOCK_WAIT = 6,  /* query/lock_record.h */
-	RECORD_STATEMENTS = 5, /* no content: query/statement_stats.h has something to store */
+	RECORD_TRANSACTION = 7, /* query/transaction_record.h */
+	RECORD_LOCK_WAIT = 6,   /* query/lock_record.h */
+	RECORD_STATEMENTS = 5,  /* no content: query/statement_stats.h has something to store */
 };
 
 #define TRACE_MAX_FRAMES 512

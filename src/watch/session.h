@@ -12,6 +12,7 @@
 #include "handler/thread.h"
 #include "watch/host.h"
 #include "settings/settings.h"
+#include "watch/transaction.h"
 
 struct address_space;
 
@@ -44,6 +45,7 @@ struct session {
 	/* It asked for the tables by .load or qp_attach(): their names alone bring the schema,
 	 * not only those that no host has. Written before the session is used. */
 	bool wants_tables, has_tables;
+	struct transaction transaction;
 	bool watched; /* atomic: its settings ask for samples */
 	/* See session_enter_private(). */
 	uint32_t user;           /* atomic: a thread's id, 0: none yet; SESSION_SHARING, SESSION_SHARED */

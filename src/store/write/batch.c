@@ -325,6 +325,7 @@ static int take_record(struct writer *writer, unsigned kind, const void *record,
 	case RECORD_QUERY: return take_query(writer, record, size);
 	case RECORD_START: return take_start(writer, record, size);
 	case RECORD_THREAD: return take_thread(writer, record, size);
+	case RECORD_TRANSACTION: return transactions_take(writer, record, size);
 	case RECORD_LOCK_WAIT: return lock_waits_take(writer, record, size);
 	default: return SQLITE_OK;
 	}
