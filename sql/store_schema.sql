@@ -460,7 +460,34 @@ CREATE TABLE waits_for_locks (
 	holder_query      TEXT    NOT NULL,
 	holder_session    INTEGER NOT NULL,
 	holder_process_id INTEGER NOT NULL,
-	holder_thread_id  INTEGER NOT NULL
+	holder_thread_id  INTEGER NOT NULL,
+	holder_transaction INTEGER NOT NULL -- its number
+);
+
+CREATE INDEX waits_for_locks_by_holder ON waits_for_locks (holder_transaction, process);
+
+-- The transactions that lasted or that somebody waited for, as transaction_log shows them. number:
+-- no other transaction of the process has it. first, last: rows of queries. outcome: 0 nothing was
+-- written, 1 committed, 2 rolled back.
+CREATE TABLE transactions (
+	id           INTEGER PRIMARY KEY,
+	process      INTEGER NOT NULL REFERENCES processes (id),
+	number       INTEGER NOT NULL,
+	session      INTEGER NOT NULL,
+	thread_id    INTEGER NOT NULL,
+	start_ns     INTEGER NOT NULL,
+	duration_ns  INTEGER NOT NULL,
+	write_ns     INTEGER NOT NULL,
+	exclusive_ns INTEGER NOT NULL,
+	idle_ns      INTEGER NOT NULL,
+	statements   INTEGER NOT NULL,
+	outcome      INTEGER NOT NULL,
+	waited_for   INTEGER NOT NULL,
+	first        INTEGER NOT NULL,
+	last         INTEGER NOT NULL,
+	database     TEXT    NOT NULL,
+	first_query  TEXT    NOT NULL,
+	last_query   TEXT    NOT NULL
 );
 
 -- Which stacks are still needed, without counting: time is cut into epochs, and a
@@ -645,7 +672,8 @@ SELECT
 		AND oq.query_start_ns <= l.start_ns + l.wait_ns ORDER BY oq.query_start_ns DESC LIMIT 1), '') AS holder_query,
 	l.holder_session AS holder_session_id,
 	l.holder_process_id AS holder_process_id,
-	l.holder_thread_id AS holder_thread_id
+	l.holder_thread_id AS holder_thread_id,
+	l.holder_transaction AS holder_transaction
 FROM waits_for_locks AS l
 LEFT JOIN processes AS p ON p.id = l.process
 LEFT JOIN queries AS q ON q.id = l.query
@@ -653,6 +681,35 @@ LEFT JOIN statements AS x ON x.id = q.statement
 LEFT JOIN queries AS h ON h.id = l.holder
 LEFT JOIN statements AS hx ON hx.id = h.statement
 LEFT JOIN wait_objects AS o ON o.object = l.lock;
+
+-- The transactions that lasted or that somebody waited for: what each did, how long it kept its
+-- locks, and what that cost others, by the waits that ended.
+CREATE VIEW transaction_log AS
+SELECT
+	strftime('%Y-%m-%d %H:%M:%S', t.start_ns / 1000000000, 'unixepoch') || printf('.%06d', t.start_ns % 1000000000 / 1000) AS event_time_microseconds,
+	t.start_ns AS timestamp_ns,
+	p.hostname AS hostname,
+	p.process_id AS process_id,
+	t.thread_id AS thread_id,
+	t.session AS session_id,
+	t.number AS transaction_number,
+	t.database AS database,
+	CASE t.outcome WHEN 0 THEN 'read' WHEN 1 THEN 'commit' ELSE 'rollback' END AS outcome,
+	t.duration_ns AS duration_ns,
+	t.write_ns AS write_lock_ns,
+	t.exclusive_ns AS exclusive_lock_ns,
+	t.idle_ns AS idle_ns,
+	t.statements AS statements,
+	f.query_id AS first_query_id,
+	t.first_query AS first_query,
+	e.query_id AS last_query_id,
+	t.last_query AS last_query,
+	(SELECT count(*) FROM waits_for_locks AS l WHERE l.process = t.process AND l.holder_transaction = t.number) AS waits,
+	(SELECT coalesce(sum(l.wait_ns), 0) FROM waits_for_locks AS l WHERE l.process = t.process AND l.holder_transaction = t.number) AS waited_ns
+FROM transactions AS t
+LEFT JOIN processes AS p ON p.id = t.process
+LEFT JOIN queries AS f ON f.id = t.first
+LEFT JOIN queries AS e ON e.id = t.last;
 
 CREATE VIEW query_log AS
 SELECT

@@ -24,6 +24,7 @@ enum record_kind {
 	RECORD_START = 4,
 	RECORD_STATEMENTS = 5, /* query/statement_stats.h has something to store; see statement_record.h */
 	RECORD_LOCK_WAIT = 6,  /* query/lock_record.h */
+	RECORD_TRANSACTION = 7, /* query/transaction_record.h */
 	RECORD_LABELS = 8,     /* struct label_record of label/sets.h */
 	RECORD_SPANS = 10,     /* span/span_record.h */
 	RECORD_SPAN_SITE = 11, /* the same */

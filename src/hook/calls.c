@@ -99,6 +99,8 @@ static struct {
 #define WAITING(of, result, name, parameters, arguments)                                                     \
 	static result queryprof_##name parameters                                                            \
 	{                                                                                                    \
+		if (!wait_is_measured())                                                                     \
+			return real.name arguments;                                                          \
 		struct wait_call call;                                                                       \
 		wait_begin(&call, of);                                                                       \
 		result value = real.name arguments;                                                          \
@@ -110,6 +112,8 @@ WAITING_CALLS(WAITING)
 #define FILED(of, result, name, parameters, arguments, file)                                                 \
 	static result queryprof_##name parameters                                                            \
 	{                                                                                                    \
+		if (!wait_is_measured())                                                                     \
+			return real.name arguments;                                                          \
 		struct wait_call call;                                                                       \
 		wait_begin(&call, of);                                                                       \
 		result value = real.name arguments;                                                          \
@@ -127,6 +131,8 @@ static inline void end_data(const struct wait_call *call, enum wait_sum sum, ssi
 #define MOVED(of, sum, name, parameters, arguments)                                                          \
 	static ssize_t queryprof_##name parameters                                                           \
 	{                                                                                                    \
+		if (!wait_is_measured())                                                                     \
+			return real.name arguments;                                                          \
 		struct wait_call call;                                                                       \
 		wait_begin(&call, of);                                                                       \
 		ssize_t value = real.name arguments;                                                         \
@@ -139,6 +145,8 @@ DATA_CALLS(MOVED)
 #define SYNCED(name)                                                                                         \
 	static int queryprof_##name(int file)                                                                \
 	{                                                                                                    \
+		if (!wait_is_measured())                                                                     \
+			return real.name(file);                                                              \
 		struct wait_call call;                                                                       \
 		wait_begin(&call, WAIT_SYNC);                                                                \
 		int value = real.name(file);                                                                 \

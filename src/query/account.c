@@ -42,14 +42,20 @@ void account_read(struct thread *thread)
 	errno = saved_errno;
 }
 
+/* A forked child's numbers begin at 0. */
+static uint64_t since(uint64_t start, uint64_t now)
+{
+	return now > start ? now - start : 0;
+}
+
 struct thread_account account_since(const struct thread_account *start, const struct thread_account *now)
 {
 	return (struct thread_account){
-		.at_ns = now->at_ns - start->at_ns,
-		.run_delay_ns = now->run_delay_ns - start->run_delay_ns,
-		.major_faults = now->major_faults - start->major_faults,
-		.minor_faults = now->minor_faults - start->minor_faults,
-		.voluntary_switches = now->voluntary_switches - start->voluntary_switches,
-		.involuntary_switches = now->involuntary_switches - start->involuntary_switches,
+		.at_ns = since(start->at_ns, now->at_ns),
+		.run_delay_ns = since(start->run_delay_ns, now->run_delay_ns),
+		.major_faults = since(start->major_faults, now->major_faults),
+		.minor_faults = since(start->minor_faults, now->minor_faults),
+		.voluntary_switches = since(start->voluntary_switches, now->voluntary_switches),
+		.involuntary_switches = since(start->involuntary_switches, now->involuntary_switches),
 	};
 }

@@ -13,6 +13,7 @@
 struct lock_holder {
 	struct query_key query; /* that took it */
 	uint32_t process_id, thread_id, session;
+	uint32_t transaction; /* its number, see transaction_record.h */
 };
 
 /* The database's path and the beginning of the holder's statement stand one behind the other

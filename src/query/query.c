@@ -193,6 +193,9 @@ struct statement_run query_sums(const struct query_run *run, const struct query_
 void query_end_span(struct query_run *run, const struct query_span_end *end)
 {
 	const struct query_key none = { 0 };
+
+	if (!span_run_is_wanted(&run->span))
+		return;
 	const struct span_run_end of_run = {
 		.start_ns = run->start_monotonic_ns,
 		.duration_ns = run->left_ns - run->start_monotonic_ns,
@@ -202,8 +205,7 @@ void query_end_span(struct query_run *run, const struct query_span_end *end)
 		.is_failed = end->is_failed,
 	};
 
-	if (span_run_is_wanted(&run->span))
-		span_run_finish(&run->span, &of_run);
+	span_run_finish(&run->span, &of_run);
 }
 
 /* --- the record ------------------------------------------------------------------- */

@@ -157,6 +157,12 @@ static const struct query_tag *add_around(const struct thread *thread, uintptr_t
 
 	if (innermost == NULL || thread->is_worker)
 		return innermost;
+	if (__builtin_expect(nesting == 1, 1)) { /* as nearly always */
+		add(innermost->counts, sum, by);
+		if (other_by != 0)
+			add(innermost->counts, other_sum, other_by);
+		return innermost;
+	}
 	for (uint32_t i = nesting < QUERY_NESTING ? nesting : QUERY_NESTING; i-- > 0;) {
 		const struct query_tag *tag = &thread->queries[i];
 

@@ -95,6 +95,9 @@ static void fill_slot(struct thread *slot)
 	slot->newest_key = 0;
 	slot->clock = (struct fast_clock){ 0, 0 };
 	slot->cpu_read_ns = slot->cpu_read_at_ns = slot->cpu_base_at_ns = 0;
+	slot->is_worker = false;
+	slot->wait = (struct thread_wait){ 0 };
+	slot->account = (struct thread_account){ 0 };
 	/* Signals that were on their way to another thread went with it. */
 	__atomic_store_n(&slot->response.on_way, 0, __ATOMIC_SEQ_CST);
 	/* The old thread's frames: its stack may be gone, or somebody else's. */
@@ -252,6 +255,7 @@ void threads_after_fork(void)
 	self->retry_ns = self->retry_pause_ns = 0;
 	self->named = false;
 	self->cpu_read_ns = self->cpu_read_at_ns = self->cpu_base_at_ns = 0;
+	self->account = (struct thread_account){ 0 };
 	random_seed(self); /* or parent and child would make the same keys */
 	threads_tell_name(self);
 }

@@ -15,6 +15,7 @@
 	_(span_log)                                                                                          \
 	_(traces)                                                                                            \
 	_(lock_waits)                                                                                        \
+	_(transaction_log)                                                                                   \
 	_(statement_stats)                                                                                   \
 	_(label_history)                                                                                     \
 	_(plan_times)                                                                                        \

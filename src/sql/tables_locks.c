@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * system.lock_waits: a view of the store's, see sql/store_schema.sql.
+ * system.lock_waits and system.transaction_log: views of the store's, see sql/store_schema.sql.
  */
 #include "sql/tables.h"
 
@@ -22,8 +22,35 @@ static const struct column lock_waits_columns[] = {
 	{ "holder_session_id", "INTEGER", 0 },
 	{ "holder_process_id", "INTEGER", 0 },
 	{ "holder_thread_id", "INTEGER", 0 },
+	{ "holder_transaction", "INTEGER", 0 },
+};
+
+static const struct column transaction_log_columns[] = {
+	{ "event_time_microseconds", "TEXT", 0 },
+	{ "timestamp_ns", "INTEGER", COLUMN_SEARCHED },
+	{ "hostname", "TEXT", 0 },
+	{ "process_id", "INTEGER", 0 },
+	{ "thread_id", "INTEGER", 0 },
+	{ "session_id", "INTEGER", COLUMN_SEARCHED },
+	{ "transaction_number", "INTEGER", COLUMN_SEARCHED },
+	{ "database", "TEXT", 0 },
+	{ "outcome", "TEXT", 0 },
+	{ "duration_ns", "INTEGER", 0 },
+	{ "write_lock_ns", "INTEGER", 0 },
+	{ "exclusive_lock_ns", "INTEGER", 0 },
+	{ "idle_ns", "INTEGER", 0 },
+	{ "statements", "INTEGER", 0 },
+	{ "first_query_id", "TEXT", 0 },
+	{ "first_query", "TEXT", 0 },
+	{ "last_query_id", "TEXT", 0 },
+	{ "last_query", "TEXT", 0 },
+	{ "waits", "INTEGER", 0 },
+	{ "waited_ns", "INTEGER", 0 },
 };
 
 const struct table table_lock_waits = { .name = "lock_waits",
 	                                TABLE_COLUMNS(lock_waits_columns),
 	                                .log = "lock_waits" };
+const struct table table_transaction_log = { .name = "transaction_log",
+	                                     TABLE_COLUMNS(transaction_log_columns),
+	                                     .log = "transaction_log" };

@@ -9,6 +9,7 @@
 
 #include "base/lock.h"
 #include "query/query.h"
+#include "watch/transaction.h"
 
 #define FILES 4096u /* a power of two */
 #define FILES_FULL (FILES / 4 * 3)
@@ -23,6 +24,8 @@ struct lock_file {
 	const sqlite3_file *file; /* atomic; NULL: never used, ends a search */
 	uint64_t device, inode;
 	uint32_t session, process;
+	struct transaction *transaction; /* the session's */
+	bool has_wal;                    /* the file's own lock is kept between transactions */
 	char *path;
 	/* Relaxed atomics, as nobody waits for what they say. */
 	uint32_t level, shared, exclusive; /* of the WAL index: bits */
@@ -93,7 +96,8 @@ static struct lock_file *find_room(const sqlite3_file *file)
 	return &files[i];
 }
 
-struct lock_file *lock_file_add(const sqlite3_file *file, const char *path, uint32_t session)
+struct lock_file *lock_file_add(const sqlite3_file *file, const char *path, struct transaction *transaction,
+                                uint32_t session)
 {
 	struct lock_file *added;
 	struct stat identity = { 0 };
@@ -108,13 +112,16 @@ struct lock_file *lock_file_add(const sqlite3_file *file, const char *path, uint
 		added->device = identity.st_dev;
 		added->inode = identity.st_ino;
 		added->process = (uint32_t)getpid();
+		added->has_wal = false;
 		store(&added->level, 0);
 		store(&added->shared, 0);
 		store(&added->exclusive, 0);
 		__atomic_store_n(&added->file, file, __ATOMIC_RELEASE);
 	}
-	if (added)
+	if (added) {
 		added->session = session;
+		added->transaction = transaction;
+	}
 	pthread_mutex_unlock(&lock);
 	return added;
 }
@@ -144,6 +151,12 @@ const char *lock_file_path(const struct lock_file *file)
 	return file->path ? file->path : "";
 }
 
+struct transaction *lock_file_transaction(const struct lock_file *file, uint32_t *session)
+{
+	*session = file->session;
+	return file->transaction;
+}
+
 /* --- what they have --------------------------------------------------------------------- */
 
 static void name_holder(struct lock_file *file, const struct query_run *run)
@@ -160,6 +173,22 @@ static void name_holder(struct lock_file *file, const struct query_run *run)
 	pthread_mutex_unlock(&lock);
 }
 
+bool lock_file_is_locked(const struct lock_file *file)
+{
+	return load(&file->shared) || load(&file->exclusive) ||
+	       load(&file->level) >= (file->has_wal ? LEVEL_RESERVED : LEVEL_SHARED);
+}
+
+bool lock_file_writes(const struct lock_file *file)
+{
+	return load(&file->exclusive) & 1 || load(&file->level) >= LEVEL_RESERVED;
+}
+
+bool lock_file_excludes(const struct lock_file *file)
+{
+	return load(&file->level) > LEVEL_PENDING;
+}
+
 /* Who took the first lock, and then who took the first one to write. */
 void lock_file_takes(struct lock_file *file, struct lock_asked taken, const struct query_run *run)
 {
@@ -169,10 +198,12 @@ void lock_file_takes(struct lock_file *file, struct lock_asked taken, const stru
 	if (!writes && (taken.is_exclusive || !reads))
 		name_holder(file, run);
 	if (taken.slot < 0) {
+		file->has_wal &= taken.lock == WAIT_ON_SHARED;
 		store(&file->level, (uint32_t)taken.lock - WAIT_ON_SHARED + LEVEL_SHARED);
 	} else {
 		uint32_t *mask = taken.is_exclusive ? &file->exclusive : &file->shared;
 
+		file->has_wal = true;
 		store(mask, load(mask) | 1u << taken.slot);
 	}
 }
@@ -223,7 +254,9 @@ bool lock_file_find_holder(const struct lock_file *file, struct lock_asked asked
 			.process_id = other->process,
 			.thread_id = load(&other->thread_id),
 			.session = other->session,
+			.transaction = __atomic_load_n(&other->transaction->number, __ATOMIC_RELAXED),
 		};
+		__atomic_store_n(&other->transaction->was_waited_for, true, __ATOMIC_RELAXED);
 		memcpy(text, other->text, LOCK_TEXT_MAX);
 		found = true;
 	}

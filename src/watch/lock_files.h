@@ -16,6 +16,7 @@
 #include "query/lock_record.h"
 
 struct query_run;
+struct transaction;
 
 #define LOCK_TEXT_MAX 256
 
@@ -34,12 +35,22 @@ struct lock_asked lock_of_slot(int slot, bool is_exclusive);
 /* The file's entry, NULL: it is not known. */
 struct lock_file *lock_file_find(const sqlite3_file *file);
 
-/* Adds an entry. `path` is copied. NULL: no room. */
-struct lock_file *lock_file_add(const sqlite3_file *file, const char *path, uint32_t session);
+/* Adds an entry, of the session with this number and its transactions, whose memory stays. `path`
+ * is copied. NULL: no room. */
+struct lock_file *lock_file_add(const sqlite3_file *file, const char *path, struct transaction *transaction,
+                                uint32_t session);
 void lock_file_remove(const sqlite3_file *file);
+
+/* The transaction of the session that it is of, and that session's number. */
+struct transaction *lock_file_transaction(const struct lock_file *file, uint32_t *session);
 
 /* The file of the database. */
 const char *lock_file_path(const struct lock_file *file);
+
+/* Whether it has a lock that belongs to a transaction, to write, and an exclusive one. */
+bool lock_file_is_locked(const struct lock_file *file);
+bool lock_file_writes(const struct lock_file *file);
+bool lock_file_excludes(const struct lock_file *file);
 
 /* The file has the lock now; `run` NULL: none of ours took it. */
 void lock_file_takes(struct lock_file *file, struct lock_asked taken, const struct query_run *run);

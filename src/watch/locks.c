@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "watch/locks.h"
 
+#include <stddef.h>
 #include <string.h>
 
 #include "base/lock.h"
@@ -8,6 +9,7 @@
 #include "hook/hook.h"
 #include "sampler/state.h"
 #include "watch/lock_files.h"
+#include "watch/transactions.h"
 
 #define TABLES_MAX 4
 
@@ -109,6 +111,34 @@ static void end_wait(struct calling *calling, struct thread *thread, const struc
 		write_record(run, thread, &calling->refused, lock_asked_for, wait_ns, is_refused);
 }
 
+static void take(struct lock_file *file, struct lock_asked asked, const struct run *run)
+{
+	bool was_locked = lock_file_is_locked(file);
+	struct session *session = run ? run->session : NULL;
+
+	lock_file_takes(file, asked, run ? &run->query : NULL);
+	if (!session || !lock_file_is_locked(file))
+		return;
+	if (!was_locked)
+		transaction_steps(session, TRANSACTION_LOCKS, lock_file_path(file), run);
+	if (lock_file_writes(file))
+		transaction_steps(session, TRANSACTION_WRITES, lock_file_path(file), run);
+	if (lock_file_excludes(file))
+		transaction_steps(session, TRANSACTION_EXCLUDES, lock_file_path(file), run);
+}
+
+/* Whether the file, which was locked, is so no more. */
+static void see_end(const struct lock_file *file)
+{
+	uint32_t number;
+	struct transaction *transaction = lock_file_transaction(file, &number);
+	struct session *session =
+		(struct session *)((char *)transaction - offsetof(struct session, transaction));
+
+	if (!lock_file_is_locked(file) && session->number == number)
+		transaction_unlocks(session, current_run(calling_current));
+}
+
 static void see_answer(sqlite3_file *file, struct lock_asked asked, int rc)
 {
 	struct calling *calling = calling_current;
@@ -119,7 +149,7 @@ static void see_answer(sqlite3_file *file, struct lock_asked asked, int rc)
 	if (!entry)
 		return;
 	if (rc == SQLITE_OK)
-		lock_file_takes(entry, asked, run ? &run->query : NULL);
+		take(entry, asked, run);
 	if (!run || !thread)
 		return;
 	if (rc == SQLITE_BUSY)
@@ -153,9 +183,12 @@ static int lock_with(const struct lock_methods *real, sqlite3_file *file, int le
 static int unlock_with(const struct lock_methods *real, sqlite3_file *file, int level)
 {
 	struct lock_file *entry = lock_file_find(file);
+	bool was_locked = entry && lock_file_is_locked(entry);
 
 	if (entry)
 		lock_file_keeps_level(entry, level);
+	if (was_locked)
+		see_end(entry);
 	return real->unlock(file, level);
 }
 
@@ -166,8 +199,10 @@ static int shm_lock_with(const struct lock_methods *real, sqlite3_file *file, in
 	struct lock_file *entry;
 	int rc;
 
-	if (!locks && (entry = lock_file_find(file)))
+	if (!locks && (entry = lock_file_find(file)) && lock_file_is_locked(entry)) {
 		lock_file_leaves_slots(entry, first, count);
+		see_end(entry);
+	}
 	if (thread)
 		thread->wait.refused_by = 0;
 	rc = real->shm_lock(file, first, count, flags);
@@ -263,6 +298,6 @@ void locks_follow(struct session *session)
 		pthread_mutex_unlock(&lock);
 		path = sqlite3_db_filename(db, name);
 		if (path && *path && !lock_file_find(file))
-			lock_file_add(file, path, session->number);
+			lock_file_add(file, path, &session->transaction, session->number);
 	}
 }

@@ -6,6 +6,7 @@
 #include "watch/locks.h"
 #include "watch/run_begin.h"
 #include "watch/programs.h"
+#include "watch/transactions.h"
 
 static bool has_samples(const struct run *run)
 {
@@ -150,6 +151,8 @@ void runs_end(struct run *run, struct thread *thread, int rc, bool is_locked)
 	                                  (is_locked || is_inside || runs_claim_end(run)));
 
 	locks_run_ends(run, thread, rc);
+	if (is_there && __atomic_load_n(&session->transaction.number, __ATOMIC_RELAXED) && !run->own)
+		transaction_run_ends(session, run, rc);
 	if (run->prepared) /* and never stepped */
 		query_resume(&run->query, thread);
 	if (is_there && run->settings.log && !run->own)

@@ -218,6 +218,7 @@ static void fill(struct session *session, sqlite3 *db, char *database, bool reco
 	session->traced = session->closing = session->wants_tables = session->has_tables = false;
 	session->mutex_owner = NULL;
 	session->mutex_count = NULL;
+	memset(&session->transaction, 0, offsetof(struct transaction, text));
 	memset(&session->host_trace, 0, sizeof session->host_trace);
 	__atomic_store_n(&session->watched, false, __ATOMIC_RELAXED);
 	session->private_runs = 0;

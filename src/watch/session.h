@@ -13,6 +13,7 @@
 #include "handler/thread.h"
 #include "watch/host.h"
 #include "settings/settings.h"
+#include "watch/transaction.h"
 
 struct address_space;
 
@@ -47,6 +48,7 @@ struct session {
 	/* It asked for the tables by .load or qp_attach(): their names alone bring the schema,
 	 * not only those that no host has. Written before the session is used. */
 	bool wants_tables, has_tables;
+	struct transaction transaction;
 	bool watched;     /* atomic: its settings ask for samples */
 	struct bias bias; /* see session_enter_private() */
 	int private_runs; /* that were begun there and are open; they do not hold the session */

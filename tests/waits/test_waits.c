@@ -460,7 +460,56 @@ static void wait_for_session(sqlite3 *db, const char *what, const char *lock)
 	               " WHERE query_id = '%s'",
 	               (int)getpid(), (HELD_MS - 50) * NS_PER_MS, HELD_MS * NS_PER_MS, what),
 		1);
+	assert_int_equal(number(db,
+	                        "SELECT count(*) FROM system.transaction_log AS t JOIN system.lock_waits AS l"
+	                        " ON l.holder_transaction = t.transaction_number AND l.holder_session_id = "
+	                        "t.session_id"
+	                        " WHERE l.query_id = '%s' AND t.outcome = 'commit' AND t.waits = 1 AND"
+	                        " t.waited_ns = l.wait_ns AND t.first_query = 'BEGIN IMMEDIATE' AND"
+	                        " t.last_query = 'COMMIT' AND t.statements = 2 AND t.idle_ns >= %d",
+	                        what, (HELD_MS - 50) * NS_PER_MS),
+	                 1);
 	sqlite3_close(holder.db);
+}
+
+/* A transaction that nobody waits for, short and with work in it, and its end. */
+static void test_transactions(void **state)
+{
+	sqlite3 *db = *state;
+	sqlite3_int64 session;
+
+	must(db, "CREATE TABLE IF NOT EXISTS t(x)");
+	for (int wal = 0; wal < 2; wal++) {
+		if (wal)
+			must(db, "PRAGMA journal_mode = WAL");
+		must(db, "PRAGMA query_id = 'begins'");
+		must(db, "BEGIN IMMEDIATE");
+		must(db, "INSERT INTO t VALUES (1)");
+		usleep(100000);
+		must(db, "UPDATE t SET x = x");
+		must(db, "ROLLBACK");
+		session = number(db, "SELECT session_id FROM system.query_log WHERE query_id = 'begins'");
+		assert_int_equal(
+			number(db,
+		               "SELECT count(*) FROM system.transaction_log WHERE session_id = %lld AND"
+		               " outcome = 'rollback' AND first_query = 'BEGIN IMMEDIATE' AND last_query = "
+		               "'ROLLBACK'"
+		               " AND first_query_id = 'begins' AND statements = 4 AND waits = 0 AND"
+		               " idle_ns BETWEEN 100000000 AND duration_ns AND"
+		               " write_lock_ns BETWEEN idle_ns AND duration_ns AND database LIKE "
+		               "'%%/waits.db'",
+		               session),
+			wal + 1);
+		must(db, "INSERT INTO t VALUES (2)");
+		assert_int_equal(
+			number(db,
+		               "SELECT outcome = 'commit' AND statements = 1 AND first_query = last_query"
+		               " FROM system.transaction_log WHERE session_id = %lld AND write_lock_ns > 0"
+		               " ORDER BY timestamp_ns DESC LIMIT 1",
+		               session),
+			1);
+	}
+	must(db, "PRAGMA journal_mode = DELETE");
 }
 
 static void fail_busy(sqlite3 *db, const char *what, const char *lock)
@@ -645,10 +694,10 @@ static int tear_down(void **state)
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_causes),      cmocka_unit_test(test_sums),
-		cmocka_unit_test(test_short_waits), cmocka_unit_test(test_one_wait_a_thread),
-		cmocka_unit_test(test_locks),       cmocka_unit_test(test_running_wait),
-		cmocka_unit_test(test_host),
+		cmocka_unit_test(test_causes),       cmocka_unit_test(test_sums),
+		cmocka_unit_test(test_short_waits),  cmocka_unit_test(test_one_wait_a_thread),
+		cmocka_unit_test(test_transactions), cmocka_unit_test(test_locks),
+		cmocka_unit_test(test_running_wait), cmocka_unit_test(test_host),
 	};
 
 	if (argc == 3)

@@ -396,6 +396,7 @@ static int take_record(struct writer *writer, unsigned kind, const void *record,
 	case RECORD_SPAN_SITE: spans_take_site(writer, record, size); return SQLITE_OK;
 	case RECORD_PROGRAM: return programs_take(writer, record, size);
 	case RECORD_PROGRAM_ROWS: return programs_take_rows(writer, record, size);
+	case RECORD_TRANSACTION: return transactions_take(writer, record, size);
 	case RECORD_LOCK_WAIT: return lock_waits_take(writer, record, size);
 	default: return SQLITE_OK;
 	}

@@ -50,6 +50,48 @@ int lock_waits_take(struct writer *writer, const struct lock_wait_record *record
 	sqlite3_bind_int64(statement, 11, record->holder.session);
 	sqlite3_bind_int64(statement, 12, record->holder.process_id);
 	sqlite3_bind_int64(statement, 13, record->holder.thread_id);
+	sqlite3_bind_int64(statement, 14, record->holder.transaction);
 	writer->bytes += ROW_BYTES + record->database_size + record->holder_size;
 	return writer_run(writer, WRITE_LOCK_WAIT);
+}
+
+int transactions_take(struct writer *writer, const struct transaction_record *record, size_t size)
+{
+	sqlite3_stmt *statement = writer_statement(writer, WRITE_TRANSACTION);
+	int64_t start = (int64_t)record->start_realtime_ns, end = start + (int64_t)record->duration_ns;
+	int64_t first, last, process = intern_process(writer);
+
+	if (size < sizeof *record ||
+	    (uint64_t)record->database_size + record->first_size + record->last_size > size - sizeof *record)
+		return SQLITE_OK;
+	if (process < 0)
+		return (int)-process;
+	first = find_query(writer, record->first, start, start);
+	last = first < 0 ? first : find_query(writer, record->last, end, end);
+	if (last < 0)
+		return (int)-last;
+	const int64_t values[] = { process,
+		                   record->number,
+		                   record->session,
+		                   record->thread_id,
+		                   start,
+		                   (int64_t)record->duration_ns,
+		                   (int64_t)record->write_ns,
+		                   (int64_t)record->exclusive_ns,
+		                   (int64_t)record->idle_ns,
+		                   record->statements,
+		                   record->outcome,
+		                   record->was_waited_for,
+		                   first,
+		                   last };
+	const uint32_t sizes[] = { record->database_size, record->first_size, record->last_size };
+	const char *text = record->text;
+	int index = 0;
+
+	for (; index < (int)(sizeof values / sizeof *values); index++)
+		sqlite3_bind_int64(statement, index + 1, values[index]);
+	for (int i = 0; i < 3; text += sizes[i++])
+		writer_bind_text(statement, ++index, text, sizes[i]);
+	writer->bytes += ROW_BYTES + size - sizeof *record;
+	return writer_run(writer, WRITE_TRANSACTION);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The rows of lock_waits.
+ * The rows of lock_waits and of transaction_log.
  */
 #ifndef QUERYPROF_STORE_WRITE_LOCK_WAITS_H
 #define QUERYPROF_STORE_WRITE_LOCK_WAITS_H
@@ -9,9 +9,12 @@
 
 #include "query/lock_record.h"
 
+#include "query/transaction_record.h"
+
 struct writer;
 
 /* Stores one record. SQLITE_OK or the error. */
 int lock_waits_take(struct writer *writer, const struct lock_wait_record *record, size_t size);
+int transactions_take(struct writer *writer, const struct transaction_record *record, size_t size);
 
 #endif

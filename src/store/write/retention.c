@@ -207,6 +207,9 @@ static int remove_before(struct writer *writer, struct cut *cut, uint64_t *remov
 	code = run_with(db, "DELETE FROM late_samples WHERE timestamp_ns < %" PRId64, cut->time_ns, 0);
 	if (!code)
 		code = run_with(db, "DELETE FROM waits_for_locks WHERE start_ns < %" PRId64, cut->time_ns, 0);
+	if (!code)
+		code = run_with(db, "DELETE FROM transactions WHERE start_ns + duration_ns < %" PRId64,
+		                cut->time_ns, 0);
 	if (code)
 		return code;
 	/* The newest one stays: it has the number that the next one follows. */

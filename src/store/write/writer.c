@@ -102,8 +102,14 @@ static const char *const statement_sql[WRITE_STATEMENTS] = {
 		       " VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
 	[WRITE_LOCK_WAIT] =
 		"INSERT INTO waits_for_locks (query, start_ns, wait_ns, lock, refused, thread_id, process,"
-		" database, holder, holder_query, holder_session, holder_process_id, holder_thread_id)"
-		" VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",
+		" database, holder, holder_query, holder_session, holder_process_id, holder_thread_id,"
+		" holder_transaction)"
+		" VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)",
+	[WRITE_TRANSACTION] =
+		"INSERT INTO transactions (process, number, session, thread_id, start_ns, duration_ns,"
+		" write_ns, exclusive_ns, idle_ns, statements, outcome, waited_for, first, last, database,"
+		" first_query, last_query)"
+		" VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17)",
 	[WRITE_LATE_SAMPLE] = "INSERT INTO late_samples (timestamp_ns, batch) VALUES (?1, ?2)",
 	[WRITE_STATEMENT_COUNTS] = STATEMENTS_UPSERT,
 	[WRITE_FIND_LABELS] = "SELECT id FROM label_sets WHERE hash = ?1",

@@ -1,0 +1,62 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""Waits in Debian's python3, a program that is not position independent and takes the addresses of
+functions that it and SQLite call: fsync() and fdatasync() are hooked in both, and each reaches the
+real one.
+
+    test_python.py LIBRARY"""
+
+import os
+import sqlite3
+import sys
+import tempfile
+import threading
+import unittest
+
+LIBRARY = os.path.abspath(sys.argv.pop(1))
+
+
+class Waits(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.db = sqlite3.connect(os.path.join(folder.name, "app.db"), isolation_level=None, check_same_thread=False)
+        self.db.enable_load_extension(True)
+        self.db.load_extension(LIBRARY)
+        self.db.execute("PRAGMA query_profiler_off_cpu_period_ns = '1ms'")
+        self.db.execute("PRAGMA log_queries_min_query_duration_ns = 0")
+        self.file = os.open(os.path.join(folder.name, "x"), os.O_RDWR | os.O_CREAT)
+        self.addCleanup(os.close, self.file)
+        self.addCleanup(self.db.close)
+
+    def run_as(self, name, sql):
+        self.db.execute(f"PRAGMA query_id = '{name}'")
+        self.db.execute(sql).fetchall()
+
+    def log(self, name, columns):
+        return self.db.execute(f"SELECT {columns} FROM system.query_log WHERE query_id = ?", (name,)).fetchone()
+
+    def test_syncs(self):
+        self.db.create_function("sync", 0, lambda: os.fsync(self.file) or os.fdatasync(self.file))
+        self.run_as("makes", "CREATE TABLE t(x)")
+        self.run_as("inserts", "INSERT INTO t VALUES (1)")
+        self.run_as("syncs", "SELECT sync()")
+        self.assertGreaterEqual(self.log("inserts", "syncs")[0], 2)
+        self.assertEqual(self.log("syncs", "syncs")[0], 2)
+
+    def test_a_thread_of_python(self):
+        """A function of the host's waits for another thread; its own waits are none of the query's."""
+        event = threading.Event()
+        self.db.create_function("wait", 0, event.wait)
+        timer = threading.Timer(0.2, event.set)
+        timer.start()
+        self.run_as("waits", "SELECT wait()")
+        timer.join()
+        time, waited, cpu = self.log("waits", "execution_time_ns, other_wait_ns + mutex_wait_ns, cpu_time_ns")
+        self.assertLessEqual(waited, time)
+        self.assertGreater(waited, 100000000)
+        self.assertLess(cpu, waited)
+
+
+if __name__ == "__main__":
+    unittest.main()
