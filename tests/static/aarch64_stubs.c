@@ -13,8 +13,9 @@
 	long name(long a, long b);                                                                           \
 	__asm__(".text\n.p2align 4\n.globl " #name "\n" #name ":\n" __VA_ARGS__ "\n")
 
-FUNCTION(pushes, "stp x29,x30,[sp,#-32]!; mov x29,sp; str x0,[sp,#16]; bl add_seven; ldr x1,[sp,#16]; add x0,x0,x1; "
-                 "ldp x29,x30,[sp],#32; ret\nadd_seven: add x0,x1,#7; ret");
+FUNCTION(pushes,
+         "stp x29,x30,[sp,#-32]!; mov x29,sp; str x0,[sp,#16]; bl add_seven; ldr x1,[sp,#16]; add x0,x0,x1; "
+         "ldp x29,x30,[sp],#32; ret\nadd_seven: add x0,x1,#7; ret");
 FUNCTION(landing, "bti c; sub sp,sp,#16; str x0,[sp]; ldr x2,[sp]; add sp,sp,#16; add x0,x2,x1; ret");
 FUNCTION(large, "sub sp,sp,#1,lsl #12; str x0,[sp]; ldr x2,[sp]; add sp,sp,#1,lsl #12; sub x0,x2,x1; ret");
 FUNCTION(zero, "cbz x0,1f; add x0,x0,x1; ret\n1: mov x0,#99; ret");
@@ -45,13 +46,13 @@ static const struct {
 } cases[] = {
 #define CASE(name, refused)                                                                                  \
 	{                                                                                                    \
-		#name, name, refused                                                                         \
+#name, name, refused                                                                         \
 	}
-	CASE(pushes, false),   CASE(landing, false),    CASE(large, false),    CASE(zero, false),
-	CASE(not_zero, false), CASE(bit, false),        CASE(high_bit, false), CASE(jumps, false),
-	CASE(page, false),     CASE(near_place, false), CASE(moves, false),    CASE(compares, false),
-	CASE(condition, false), CASE(loads, false),     CASE(signs, true),     CASE(moves_stack, true),
-	CASE(adds_stack, true), CASE(frame, true),      CASE(returns, true),
+	CASE(pushes, false),    CASE(landing, false),    CASE(large, false),    CASE(zero, false),
+	CASE(not_zero, false),  CASE(bit, false),        CASE(high_bit, false), CASE(jumps, false),
+	CASE(page, false),      CASE(near_place, false), CASE(moves, false),    CASE(compares, false),
+	CASE(condition, false), CASE(loads, false),      CASE(signs, true),     CASE(moves_stack, true),
+	CASE(adds_stack, true), CASE(frame, true),       CASE(returns, true),
 };
 
 static function *real;
@@ -106,8 +107,8 @@ int main(void)
 
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		/* Each has code of its own, near the program. */
-		char *room = mmap((void *)(((uintptr_t)main & ~4095ul) + (64ul << 20) + i * 4096), 4096, PROT_READ,
-		                  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		char *room = mmap((void *)(((uintptr_t)main & ~4095ul) + (64ul << 20) + i * 4096), 4096,
+		                  PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 		wrong += try(i, room);
 	}

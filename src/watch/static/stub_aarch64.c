@@ -69,7 +69,8 @@ static int64_t field(uint32_t code, unsigned first, unsigned bits)
 static bool follow_stack(struct making *making, uint32_t code)
 {
 	/* stp a,b,[sp,#-n]! of 64-bit registers, whole or vector. */
-	if (((code & 0xffc003e0u) == 0xa98003e0u || (code & 0xffc003e0u) == 0x6d8003e0u) && field(code, 15, 7) < 0) {
+	if (((code & 0xffc003e0u) == 0xa98003e0u || (code & 0xffc003e0u) == 0x6d8003e0u) &&
+	    field(code, 15, 7) < 0) {
 		making->cfa += (uint32_t)(-8 * field(code, 15, 7));
 		return true;
 	}
@@ -92,16 +93,14 @@ static const struct {
 	uint32_t mask, value;
 	bool has_target; /* its lowest five bits are a register that it writes */
 } plain[] = {
-	{ 0x7fe0ffe0u, 0x2a0003e0u, true },  /* mov r,r */
-	{ 0x1f800000u, 0x12800000u, true },  /* mov r,#n */
-	{ 0x3fc00000u, 0x39400000u, true },  /* ldrb, ldrh, ldr: r,[r,#n] */
-	{ 0xbfc00000u, 0xb9400000u, true },
-	{ 0x3fc00000u, 0x39000000u, false }, /* strb, strh, str */
-	{ 0xbfc00000u, 0xb9000000u, false },
-	{ 0x7f00001fu, 0x7100001fu, false }, /* cmp r,#n */
-	{ 0x7fe0001fu, 0x6b00001fu, false }, /* cmp r,r */
-	{ 0x7f800000u, 0x11000000u, true },  /* add r,r,#n */
-	{ 0x7f200000u, 0x0b000000u, true },  /* add r,r,r */
+	{ 0x7fe0ffe0u, 0x2a0003e0u, true }, /* mov r,r */
+	{ 0x1f800000u, 0x12800000u, true }, /* mov r,#n */
+	{ 0x3fc00000u, 0x39400000u, true }, /* ldrb, ldrh, ldr: r,[r,#n] */
+	{ 0xbfc00000u, 0xb9400000u, true },  { 0x3fc00000u, 0x39000000u, false }, /* strb, strh, str */
+	{ 0xbfc00000u, 0xb9000000u, false }, { 0x7f00001fu, 0x7100001fu, false }, /* cmp r,#n */
+	{ 0x7fe0001fu, 0x6b00001fu, false },                                      /* cmp r,r */
+	{ 0x7f800000u, 0x11000000u, true },                                       /* add r,r,#n */
+	{ 0x7f200000u, 0x0b000000u, true },                                       /* add r,r,r */
 	{ 0x7fc00000u, 0x29400000u, true },  /* ldp, whose second register is looked at, too */
 	{ 0xffffffffu, 0xd503201fu, false }, /* nop */
 };
@@ -142,7 +141,8 @@ static void displace(struct making *making, uint32_t code, uintptr_t pc)
 		/* adrp, adr: the address beside it. */
 		int64_t value = field(code, 5, 19) * 4 + (code >> 29 & 3);
 
-		target = code >> 31 ? (pc & ~(uintptr_t)4095) + (uintptr_t)(value * 4096) : pc + (uintptr_t)value;
+		target = code >> 31 ? (pc & ~(uintptr_t)4095) + (uintptr_t)(value * 4096)
+		                    : pc + (uintptr_t)value;
 		if (is_kept(code & 31))
 			making->refused = "it begins with an instruction that is not known";
 		put(making, 0x58000000u | 2u << 5 | (code & 31)); /* ldr x,8 */
