@@ -18,8 +18,10 @@
 #include "handler/unwind/unwind.h"
 #include "label/sets.h"
 #include "query/statement_stats.h"
+#include "watch/host.h"
 #include "watch/programs.h"
 #include "watch/runs.h"
+#include "base/text.h"
 #include "sampler/ledger_reader.h"
 #include "sampler/ring_reader.h"
 #include "sampler/state.h"
@@ -110,6 +112,31 @@ static char *text_of_setting(int which)
 {
 	(void)which;
 	return settings_newest_error();
+}
+
+/* By which way the statements of each SQLite library are seen. */
+static char *text_of_libraries(int which)
+{
+	char *text = NULL;
+
+	(void)which;
+	for (int i = 0; i < HOST_LIBRARIES_MAX; i++) {
+		const struct host_library *library = &host_libraries[i];
+		const char *way;
+		char *longer;
+
+		if (!__atomic_load_n(&library->api, __ATOMIC_ACQUIRE))
+			break;
+		way = library->is_patched ? "patched code"
+		      : __atomic_load_n(&library->steps_are_seen, __ATOMIC_RELAXED)
+		              ? "import tables"
+		              : "its trace callback: its code is not patched while there are other threads";
+		longer = text_format("%s%s%s: %s", text ? text : "", text ? "; " : "",
+		                     library->name ? library->name : "?", way);
+		free(text);
+		text = longer;
+	}
+	return text;
 }
 
 /* A person whose queries were all short sees two empty tables. */
@@ -234,6 +261,8 @@ static const struct metric {
 	{ "statements_folded", get_statements, NULL, STATEMENTS_FOLDED,
 	  "Statements that were put into \"(other)\", as there were more than log_statements_max" },
 	{ "sessions", get_session, NULL, SESSIONS_OPEN, "Connections that have queryprof" },
+	{ "libraries", NULL, text_of_libraries, 0,
+	  "SQLite libraries of the process, and by which way their statements are seen" },
 	{ "sessions_refused", get_store, NULL, STORE_SESSIONS_REFUSED,
 	  "Connections that could not be given it" },
 	{ "traces_kept", get_spans, NULL, TRACES_KEPT, "Traces of requests that trace_keep keeps" },

@@ -105,6 +105,10 @@ static void test_whose(void **state)
 		assert_int_equal(sqlite3_column_int(stmt, 4), 1);
 		sqlite3_finalize(stmt);
 	}
+	assert_int_equal(ask(db,
+	                     "SELECT value LIKE '%its trace callback%' FROM system.metrics WHERE metric = "
+	                     "'libraries'"),
+	                 1);
 	sqlite3_close(later);
 	assert_int_equal(sqlite3_close(db), SQLITE_OK);
 }

@@ -163,6 +163,11 @@ static void assert_works(sqlite3 *db)
 	assert_at_once(db, "SELECT name FROM system.settings", SQLITE_ROW);
 	assert_at_once(db, "SELECT 1 FROM metrics", SQLITE_ROW);
 	assert_at_once(db, "PRAGMA system.log_queries", SQLITE_ROW);
+	if (!IS_STATIC)
+		assert_at_once(db,
+		               "SELECT 1 FROM system.metrics WHERE metric = 'libraries' AND (value LIKE '%: "
+		               "patched code' OR value LIKE '%: import tables')",
+		               SQLITE_ROW);
 	assert_at_once(db, "SELECT x FROM t", SQLITE_ROW);
 }
 

@@ -127,7 +127,8 @@ static void on_trap(int number, siginfo_t *info, void *context)
 	depth = qp_unwind(context, trace, FRAMES);
 	/* From the caller on. */
 	tail = now.expected_depth - 1;
-	if (depth < tail + 1 || memcmp(trace + depth - tail, now.expected + 1, (size_t)tail * sizeof *trace)) {
+	if (depth < tail + 1 ||
+	    memcmp(trace + depth - tail, now.expected + 1, (size_t)tail * sizeof *trace)) {
 		if (!now.wrong++)
 			now.first_wrong = pc;
 	}
@@ -138,15 +139,17 @@ static void begin(const void *function)
 	memset(&now, 0, sizeof now);
 	now.function = (uintptr_t)function;
 	now.is_on = true;
-	__asm__ volatile("lea -128(%%rsp), %%rsp; pushfq; orq $0x100, (%%rsp); popfq; lea 128(%%rsp), %%rsp" ::
-	                         : "memory", "cc");
+	__asm__ volatile(
+		"lea -128(%%rsp), %%rsp; pushfq; orq $0x100, (%%rsp); popfq; lea 128(%%rsp), %%rsp" ::
+			: "memory", "cc");
 }
 
 static void end(const char *name)
 {
 	now.is_on = false;
-	__asm__ volatile("lea -128(%%rsp), %%rsp; pushfq; andq $~0x100, (%%rsp); popfq; lea 128(%%rsp), %%rsp" ::
-	                         : "memory", "cc");
+	__asm__ volatile(
+		"lea -128(%%rsp), %%rsp; pushfq; andq $~0x100, (%%rsp); popfq; lea 128(%%rsp), %%rsp" ::
+			: "memory", "cc");
 	print_message("%-22s %6lu steps, %lu of them in the stub, %lu wrong\n", name, now.steps, now.in_stub,
 	              now.wrong);
 	assert_true(now.steps > 20);
@@ -175,9 +178,9 @@ static void test_steps(void **state)
 
 	(void)state;
 	assert_int_equal(sqlite3_open(":memory:", &db), SQLITE_OK);
-	assert_int_equal(sqlite3_exec(db, "CREATE TABLE t(a, b); INSERT INTO t VALUES (1, x'0102')", NULL, NULL,
-	                              NULL),
-	                 SQLITE_OK);
+	assert_int_equal(
+		sqlite3_exec(db, "CREATE TABLE t(a, b); INSERT INTO t VALUES (1, x'0102')", NULL, NULL, NULL),
+		SQLITE_OK);
 	sigaction(SIGTRAP, &action, NULL);
 	/* Once without: names are bound, the sampler runs. */
 	for (int i = 0; i < 2; i++) {
@@ -189,7 +192,8 @@ static void test_steps(void **state)
 	assert_int_equal(STEPPED(sqlite3_step, stmt), SQLITE_ROW);
 	assert_int_equal(STEPPED(sqlite3_reset, stmt), SQLITE_OK);
 	assert_int_equal(STEPPED(sqlite3_finalize, stmt), SQLITE_OK);
-	assert_int_equal(STEPPED(sqlite3_exec, db, "INSERT INTO t VALUES (2, 3)", NULL, NULL, NULL), SQLITE_OK);
+	assert_int_equal(STEPPED(sqlite3_exec, db, "INSERT INTO t VALUES (2, 3)", NULL, NULL, NULL),
+	                 SQLITE_OK);
 	assert_int_equal(STEPPED(sqlite3_blob_open, db, "main", "t", "b", 1, 0, &blob), SQLITE_OK);
 	assert_int_equal(STEPPED(sqlite3_blob_close, blob), SQLITE_OK);
 	assert_int_equal(STEPPED(sqlite3_wal_checkpoint, db, "main"), SQLITE_OK);

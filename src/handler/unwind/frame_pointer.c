@@ -40,18 +40,24 @@ static bool is_indirect_call(const uint8_t *end, unsigned length)
 	return needed == length;
 }
 
-/* Whether the function has made its frame shortly before: between is no end of another. */
-#define SHORTLY 128
+/* Whether the function has made its frame before `pc`: backwards from there its push comes before
+ * any end of a function that had one. */
+#define BACK 512
 static bool is_behind_push(uintptr_t pc)
 {
-	uint8_t code[SHORTLY];
-	unsigned i = SHORTLY;
+	static const uint8_t ends[][2] = { { 0x5d, 0xc3 }, { 0x5d, 0xe9 }, { 0x5d, 0xeb },
+		                           { 0x5d, 0xff }, { 0xc9, 0xc3 }, { 0xcc, 0xcc } };
+	uint8_t code[BACK + 1];
 
-	if (pc < SHORTLY || !read_code(pc - SHORTLY, code, SHORTLY))
+	if (pc < BACK || !read_code(pc - BACK, code, sizeof code))
 		return false;
-	while (i-- > 0 && code[i] != 0xc3 && code[i] != 0xcc)
-		if (SHORTLY - i >= 4 && memcmp(code + i, "\x55\x48\x89\xe5", 4) == 0)
+	for (unsigned i = BACK; i-- > 0;) {
+		for (unsigned e = 0; e < sizeof ends / sizeof *ends; e++)
+			if (code[i] == ends[e][0] && code[i + 1] == ends[e][1])
+				return false;
+		if (i + 4 <= BACK && memcmp(code + i, "\x55\x48\x89\xe5", 4) == 0)
 			return true;
+	}
 	return false;
 }
 
@@ -65,7 +71,7 @@ static bool may_lead_to(const struct code_map *map, uintptr_t target, const stru
 		return true;
 	const rule_t other = rules_find(map, map->rules, target).rule;
 	return rule == RULE_NOWHERE ? other == RULE_NOWHERE || other == RULE_HOLE || other == RULE_TABLELESS
-	                            : !is_newest || is_behind_push(frame->pc);
+	                            : !is_newest;
 }
 
 /* Whether a call that returns to the address may have led to the frame. */
@@ -125,6 +131,32 @@ static rule_t judge(const struct code_map *map, const struct unwind_frame *frame
 	return rule_is_plain(rule) ? rule : in_frame;
 }
 
+/* Of assembly in an object that has unwind information otherwise nothing is known but linkers' way to
+ * other objects: a jump, behind endbr64 in some. */
+static rule_t judge_hole(const struct unwind_frame *frame)
+{
+	uint8_t at[4];
+
+	if (!read_code(frame->pc, at, sizeof at))
+		return RULE_NONE;
+	return memcmp(at, "\xf3\x0f\x1e\xfa", 4) == 0 || (at[0] == 0xff && at[1] == 0x25) ||
+	                       (at[0] == 0xf2 && at[1] == 0xff && at[2] == 0x25)
+	               ? as_called
+	               : (rule_t)RULE_NONE;
+}
+
+/* Whether the call before the address names `pc`, or the instruction before it. */
+static bool is_called_here(uintptr_t address, uintptr_t pc)
+{
+	uint8_t call[5];
+	int32_t distance;
+
+	if (!read_code(address - sizeof call, call, sizeof call) || call[0] != 0xe8)
+		return false;
+	memcpy(&distance, call + 1, sizeof distance);
+	return pc - (address + (uintptr_t)(intptr_t)distance) <= 4;
+}
+
 enum rule_result frame_pointer_step(const struct code_map *map, const struct unwind_bounds *bounds,
                                     rule_t rule, bool is_newest, struct unwind_frame *frame,
                                     enum rule_result end)
@@ -138,14 +170,19 @@ enum rule_result frame_pointer_step(const struct code_map *map, const struct unw
 	if (!is_newest && rule == RULE_TABLELESS && frame->fp == 0)
 		return RULE_AT_BOTTOM;
 	/* Assembly in an object that has unwind information otherwise is believed to have a frame
-	 * only where it has called. */
+	 * where it has called. */
 	if (is_newest)
-		guess = rule == RULE_HOLE ? RULE_NONE : judge(map, frame);
-	if (!rule_is_plain(guess) || !step_by(map, bounds, guess, rule, is_newest, frame, &caller))
+		guess = rule == RULE_HOLE ? judge_hole(frame) : judge(map, frame);
+	const bool is_sure = is_newest && guess == in_frame && is_behind_push(frame->pc);
+	if (!rule_is_plain(guess) ||
+	    !step_by(map, bounds, guess, rule, is_newest && !is_sure, frame, &caller))
 		return end;
 	/* Before its first push and behind its last pop a function has no frame of its own, some
 	 * have none at all: then a return address is on top. */
-	if (is_newest && guess == in_frame && step_by(map, bounds, as_called, rule, is_newest, frame, &other))
+	if (is_newest && guess == in_frame && !is_sure &&
+	    step_by(map, bounds, as_called, rule, is_newest, frame, &other))
+		return end;
+	if (is_newest && rule == RULE_HOLE && !is_called_here(caller.pc + 1, frame->pc))
 		return end;
 	*frame = caller;
 	return RULE_STEPPED;

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Stubs of aarch64, made and run: functions that begin with each kind of instruction give the same
+ * through their stubs as without; others are refused.
+ */
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "watch/static/stub.h"
+
+#define FUNCTION(name, ...)                                                                                  \
+	long name(long a, long b);                                                                           \
+	__asm__(".text\n.p2align 4\n.globl " #name "\n" #name ":\n" __VA_ARGS__ "\n")
+
+FUNCTION(pushes,
+         "stp x29,x30,[sp,#-32]!; mov x29,sp; str x0,[sp,#16]; bl add_seven; ldr x1,[sp,#16]; add x0,x0,x1; "
+         "ldp x29,x30,[sp],#32; ret\nadd_seven: add x0,x1,#7; ret");
+FUNCTION(landing, "bti c; sub sp,sp,#16; str x0,[sp]; ldr x2,[sp]; add sp,sp,#16; add x0,x2,x1; ret");
+FUNCTION(large, "sub sp,sp,#1,lsl #12; str x0,[sp]; ldr x2,[sp]; add sp,sp,#1,lsl #12; sub x0,x2,x1; ret");
+FUNCTION(zero, "cbz x0,1f; add x0,x0,x1; ret\n1: mov x0,#99; ret");
+FUNCTION(not_zero, "cbnz w1,1f; mov x0,#5; ret\n1: mul x0,x0,x1; ret");
+FUNCTION(bit, "tbz x0,#2,1f; mov x0,#1; ret\n1: mov x0,#2; ret");
+FUNCTION(high_bit, "tbnz x1,#33,1f; mov x0,#1; ret\n1: mov x0,#2; ret");
+FUNCTION(jumps, "b 1f; .rept 40; nop; .endr\n1: add x0,x0,#3; ret");
+FUNCTION(page, "adrp x2,number; ldr x2,[x2,#:lo12:number]; add x0,x0,x2; ret");
+FUNCTION(near_place, "adr x2,1f; ldr w2,[x2]; add x0,x0,x2; ret\n1: .word 77");
+FUNCTION(moves, "mov x2,x0; add x0,x2,x1,lsl #1; ret");
+FUNCTION(compares, "cmp x0,x1; csel x0,x0,x1,gt; ret");
+FUNCTION(condition, "b.al 1f; nop\n1: add x0,x0,#9; ret");
+FUNCTION(loads, "ldr x2,[sp,#8]; add x0,x0,x1; ret");
+/* Refused. */
+FUNCTION(signs, "paciasp; ret");
+FUNCTION(moves_stack, "sub sp,sp,x9; add sp,sp,x9; ret");
+FUNCTION(adds_stack, "add sp,sp,#16; sub sp,sp,#16; ret");
+FUNCTION(frame, "mov x29,x0; ret");
+FUNCTION(returns, "ret");
+__asm__(".data\n.p2align 3\nnumber: .quad 123456\n.text");
+
+typedef long function(long, long);
+
+static const struct {
+	const char *name;
+	function *function;
+	bool is_refused;
+} cases[] = {
+#define CASE(name, refused)                                                                                  \
+	{                                                                                                    \
+#name, name, refused                                                                         \
+	}
+	CASE(pushes, false),    CASE(landing, false),    CASE(large, false),    CASE(zero, false),
+	CASE(not_zero, false),  CASE(bit, false),        CASE(high_bit, false), CASE(jumps, false),
+	CASE(page, false),      CASE(near_place, false), CASE(moves, false),    CASE(compares, false),
+	CASE(condition, false), CASE(loads, false),      CASE(signs, true),     CASE(moves_stack, true),
+	CASE(adds_stack, true), CASE(frame, true),       CASE(returns, true),
+};
+
+static function *real;
+static int calls;
+
+static long wrapper(long a, long b)
+{
+	calls++;
+	return real(a, b);
+}
+
+static const long arguments[][2] = { { 0, 0 }, { 5, 3 }, { -4, 1l << 33 }, { 8, -1 } };
+
+static int try(size_t i, char *room)
+{
+	const uintptr_t entry = (uintptr_t)cases[i].function, page = entry & ~4095ul;
+	const struct static_range code = { page - (1 << 20), page + (1 << 20) };
+	const char *why;
+	struct stub stub;
+	long expected[4];
+	int wrong = 0;
+
+	why = stub_make(&stub, &code, entry, (uintptr_t)room, (const void *)wrapper);
+	printf("%-12s %s\n", cases[i].name, why ? why : "stub");
+	if (cases[i].is_refused || why)
+		return cases[i].is_refused != (why != NULL);
+	for (int a = 0; a < 4; a++)
+		expected[a] = cases[i].function(arguments[a][0], arguments[a][1]);
+	mprotect(room, 4096, PROT_READ | PROT_WRITE);
+	memcpy(room, stub.code, stub.size);
+	mprotect(room, 4096, PROT_READ | PROT_EXEC);
+	/* We run there. */
+	mprotect((void *)page, 8192, PROT_READ | PROT_WRITE | PROT_EXEC);
+	memcpy((void *)stub.at, stub.jump, stub.jump_size);
+	mprotect((void *)page, 8192, PROT_READ | PROT_EXEC);
+	__builtin___clear_cache(room, room + 4096);
+	__builtin___clear_cache((char *)page, (char *)page + 8192);
+	real = (function *)(room + stub.second);
+	calls = 0;
+	for (int a = 0; a < 4; a++)
+		wrong += cases[i].function(arguments[a][0], arguments[a][1]) != expected[a];
+	if (stub_jump_target(entry) != (uintptr_t)room || calls != 4)
+		wrong++;
+	if (wrong)
+		printf("%s: WRONG, %d calls seen\n", cases[i].name, calls);
+	return wrong;
+}
+
+int main(void)
+{
+	int wrong = 0;
+
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		/* Each has code of its own, near the program. */
+		char *room = mmap((void *)(((uintptr_t)main & ~4095ul) + (64ul << 20) + i * 4096), 4096,
+		                  PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+		wrong += try(i, room);
+	}
+	printf("%d wrong\n", wrong);
+	return wrong != 0;
+}
