@@ -107,7 +107,7 @@ void sites_tell(void)
 	pthread_mutex_unlock(&lock);
 }
 
-void sites_after_fork(void)
+void sites_tell_again(void)
 {
 	__atomic_store_n(&told, 0, __ATOMIC_RELAXED);
 }

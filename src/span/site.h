@@ -17,7 +17,7 @@ uint32_t site_number(qp_span_site *site);
 /* Tells the flusher what it was not told yet. With the spans that have the numbers, before them. */
 void sites_tell(void);
 
-/* In a forked child, whose flusher knows none. */
-void sites_after_fork(void);
+/* There is a flusher that knows none: in a forked child, after a new start. */
+void sites_tell_again(void);
 
 #endif
