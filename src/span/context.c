@@ -88,7 +88,7 @@ static void on_thread_end(void *value)
 /* The parent hands over what it has recorded; the child begins without a trace. */
 static void after_fork_in_child(void)
 {
-	sites_tell_again();
+	sites_after_fork();
 	keep_after_fork();
 	span_current.id = 0;
 	qp_span_here = NULL;

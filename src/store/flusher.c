@@ -76,10 +76,11 @@ static void discard_ring(uint64_t until)
 	       (record = ring_peek(store_control.ring, &kind, &size))) {
 		if (flusher.has_writer)
 			writer_discard(&flusher.writer, kind, record, size);
+		else if (kind == RECORD_SPAN_SITE)
+			sites_tell_again();
 		if (kind == RECORD_STATEMENTS)
 			statement_stats_discard();
 		lost += writer_is_row(kind);
-		else if (kind == RECORD_SPAN_SITE) sites_tell_again();
 		if (kind == RECORD_SPANS)
 			store_count(STORE_SPANS_LOST, spans_in(record, size));
 		ring_consume(store_control.ring);
