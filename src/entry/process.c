@@ -29,6 +29,8 @@
 #include "watch/session_labels.h"
 #include "watch/recording.h"
 #include "settings/settings.h"
+#include "span/context.h"
+#include "span/site.h"
 #include "store/store.h"
 #include "symbol/symbol.h"
 #include "watch/session_settings.h"
@@ -46,6 +48,7 @@ LOCK_DEFINE_GROUP(store, LOCK_STORE, &store_locks);
 /* All that is recorded is stored before the process ends in its own way, too. */
 static void process_ends(void)
 {
+	context_end_all();
 	if (session_recording())
 		store_drain_for_exit();
 }
@@ -151,6 +154,7 @@ static int start(const qp_config *config)
 	}
 	session_labels_follow(NULL);
 	label_sets_tell();
+	sites_tell_again();
 	settings_started(true);
 	return QP_OK;
 }
@@ -181,6 +185,7 @@ int qp_shutdown(void)
 {
 	pthread_mutex_lock(&lock);
 	if (running) {
+		context_end_all();
 		__atomic_store_n(&running, false, __ATOMIC_RELEASE);
 		settings_started(false);
 		sampler_stop();

@@ -47,10 +47,12 @@ static bool begin_resource(struct writer *writer, const struct export_span *span
 		return false;
 	fputs(writer->has_resource ? "]}]},\n" : "{\"resourceSpans\":[\n", out);
 	fputs("{\"resource\":{\"attributes\":[", out);
-	write_attribute(out, "service.name", span->program[0] ? base_name(span->program) : "unknown_service", "");
+	write_attribute(out, "service.name", span->program[0] ? base_name(span->program) : "unknown_service",
+	                "");
 	write_attribute(out, "host.name", span->host, ",");
 	write_number(out, "process.pid", span->process_id, ",");
-	fputs("]},\"scopeSpans\":[{\"scope\":{\"name\":\"queryprof\",\"version\":\"" QUERYPROF_VERSION "\"},\"spans\":[\n",
+	fputs("]},\"scopeSpans\":[{\"scope\":{\"name\":\"queryprof\",\"version\":\"" QUERYPROF_VERSION
+	      "\"},\"spans\":[\n",
 	      out);
 	free(writer->host);
 	writer->host = strdup(span->host);

@@ -19,13 +19,14 @@
 struct writer {
 	EXPORT_WRITER;
 	bool has_events;
-	int64_t process, thread;  /* of the span before */
-	VECTOR(int64_t) ends;     /* of the spans that the next one may be inside of */
+	int64_t process, thread; /* of the span before */
+	VECTOR(int64_t) ends;    /* of the spans that the next one may be inside of */
 };
 
 static void begin_file(const struct writer *writer)
 {
-	fprintf(writer->out, "{\"displayTimeUnit\":\"ns\",\"otherData\":{\"start_ns\":\"%" PRId64 "\"},\"traceEvents\":[",
+	fprintf(writer->out,
+	        "{\"displayTimeUnit\":\"ns\",\"otherData\":{\"start_ns\":\"%" PRId64 "\"},\"traceEvents\":[",
 	        writer->info->first_ns);
 }
 
@@ -52,11 +53,13 @@ static void write_member(FILE *out, const char *key, const char *text, const cha
 	export_write_text(out, text);
 }
 
-static void write_name(struct writer *writer, const char *event, int64_t process, int64_t thread, const char *name)
+static void write_name(struct writer *writer, const char *event, int64_t process, int64_t thread,
+                       const char *name)
 {
 	FILE *out = begin_event(writer);
 
-	fprintf(out, "{\"ph\":\"M\",\"pid\":%" PRId64 ",\"tid\":%" PRId64 ",\"name\":\"%s\",\"args\":{\"name\":",
+	fprintf(out,
+	        "{\"ph\":\"M\",\"pid\":%" PRId64 ",\"tid\":%" PRId64 ",\"name\":\"%s\",\"args\":{\"name\":",
 	        process, thread, event);
 	export_write_text(out, name);
 	fputs("}}", out);
@@ -153,7 +156,9 @@ static bool add_sample(void *to, const struct export_sample *sample)
 	FILE *out = begin_event(writer);
 	const struct export_stack *stack = sample->stack;
 
-	fprintf(out, "{\"ph\":\"i\",\"s\":\"t\",\"pid\":%" PRId64 ",\"tid\":%" PRId64 ",\"cat\":\"sample\",\"name\":",
+	fprintf(out,
+	        "{\"ph\":\"i\",\"s\":\"t\",\"pid\":%" PRId64 ",\"tid\":%" PRId64
+	        ",\"cat\":\"sample\",\"name\":",
 	        sample->labels->process_id, sample->labels->thread_id);
 	export_write_text(out, stack->count ? stack->frames[0]->lines[0].function : "");
 	write_time(out, "ts", sample->time_ns - writer->info->first_ns);

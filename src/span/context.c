@@ -74,8 +74,7 @@ static void on_thread_end(void *value)
 
 	if (thread != here)
 		return;
-	while (thread->depth)
-		context_end();
+	context_end_all();
 	here = NULL;
 	while (thread->unused) {
 		struct span_chunk *chunk = thread->unused;
@@ -411,4 +410,10 @@ void context_end(void)
 	here->depth--;
 	span_current.id = context->outer;
 	enter(here);
+}
+
+void context_end_all(void)
+{
+	while (here && here->depth)
+		context_end();
 }

@@ -60,6 +60,9 @@ int context_begin(const struct span_link *of, const struct span_link *links, uin
 /* Ends the innermost one; does nothing when there is none. */
 void context_end(void);
 
+/* All of the calling thread: it ends, or the process does. */
+void context_end_all(void);
+
 /* The entry with this number, in any context of the thread; NULL: none. `*chunk` has it. */
 struct span_entry *context_find(uint64_t number, struct span_chunk **chunk);
 

@@ -111,3 +111,10 @@ void sites_after_fork(void)
 {
 	__atomic_store_n(&told, 0, __ATOMIC_RELAXED);
 }
+
+void sites_tell_again(void)
+{
+	pthread_mutex_lock(&lock); /* a thread may be telling */
+	sites_after_fork();
+	pthread_mutex_unlock(&lock);
+}

@@ -17,7 +17,8 @@ uint32_t site_number(qp_span_site *site);
 /* Tells the flusher what it was not told yet. With the spans that have the numbers, before them. */
 void sites_tell(void);
 
-/* In a forked child, whose flusher knows none. */
+/* There is a flusher that knows none: after a new start; in a forked child, which is alone. */
+void sites_tell_again(void);
 void sites_after_fork(void);
 
 #endif

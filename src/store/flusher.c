@@ -20,6 +20,7 @@
 #include "base/text.h"
 #include "query/statement_stats.h"
 #include "queryprof.h"
+#include "span/site.h"
 #include "store/counters.h"
 #include "sampler/ring_reader.h"
 #include "sampler/state.h"
@@ -78,6 +79,8 @@ static void discard_ring(uint64_t until)
 	       (record = ring_peek(store_control.ring, &kind, &size))) {
 		if (flusher.has_writer)
 			writer_discard(&flusher.writer, kind, record, size);
+		else if (kind == RECORD_SPAN_SITE)
+			sites_tell_again();
 		if (kind == RECORD_STATEMENTS)
 			statement_stats_discard();
 		lost += writer_is_row(kind);

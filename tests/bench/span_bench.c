@@ -3,8 +3,9 @@
  * What spans cost, beside other ways to record them, all in this process:
  *
  *   span_bench                  a pair of begin and end; a program with 5 spans a request of 10 us
- *   span_bench THREADS SPANS    so many threads with SPANS spans each: what arrives, in which
- *                               order, the file's bytes and the flusher's CPU time a span
+ *   span_bench THREADS SPANS [TRACE]   so many threads with SPANS spans each, TRACE of them a
+ *                               trace (all): what arrives, in which order, the file's bytes and
+ *                               the flusher's CPU time a span
  *
  * The others' ways are theirs as far as the recording thread goes, without what they do later.
  * fastrace: a vector of the thread's with a line of spans, begin pushes one and remembers the
@@ -285,9 +286,9 @@ static void compare_programs(void)
 
 /* --- many spans ---------------------------------------------------------------------------------- */
 
-static uint64_t spans_each;
+static uint64_t spans_each, spans_a_trace;
 
-static void *record_spans(void *unused)
+static void record_trace(void)
 {
 	static qp_span_site outer = QP_SPAN_SITE("outer"), inner = QP_SPAN_SITE("inner");
 	qp_span root;
@@ -295,10 +296,16 @@ static void *record_spans(void *unused)
 	if (qp_trace_begin(NULL))
 		fail("qp_trace_begin");
 	root = qp_span_begin(&outer);
-	for (uint64_t i = 1; i < spans_each; i++)
+	for (uint64_t i = 1; i < spans_a_trace; i++)
 		qp_span_end(qp_span_begin(&inner));
 	qp_span_end(root);
 	qp_trace_end();
+}
+
+static void *record_spans(void *unused)
+{
+	for (uint64_t i = 0; i < spans_each; i += spans_a_trace)
+		record_trace();
 	return unused;
 }
 
@@ -372,7 +379,9 @@ int main(int argc, char **argv)
 	if (qp_init(&config))
 		fail("qp_init");
 	if (argc > 2) {
-		spans_each = strtoull(argv[2], NULL, 10);
+		spans_each = spans_a_trace = strtoull(argv[2], NULL, 10);
+		if (argc > 3)
+			spans_a_trace = strtoull(argv[3], NULL, 10);
 		printf("%s threads, %s spans each\n", argv[1], argv[2]);
 		record_many(path, (int)strtol(argv[1], NULL, 10));
 	} else {

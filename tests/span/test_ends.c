@@ -214,7 +214,7 @@ static void exec_inside(void **state)
 	assert_int_equal(status, 0);
 }
 
-/* The trace goes on, and its spans have nowhere to go. */
+/* The thread's trace ends with it; what comes then has nowhere to go. */
 static void shutdown_inside(void **state)
 {
 	static qp_span_site site = QP_SPAN_SITE("shut down");
@@ -236,7 +236,11 @@ static void shutdown_inside(void **state)
 	span = qp_span_begin(&site);
 	qp_span_end(span);
 	qp_trace_end();
-	assert_int_equal(ask("SELECT count(*) FROM traces WHERE root = 'shut down'"), 1);
+	assert_int_equal(ask("SELECT count(*) FROM traces WHERE root = 'shut down'"), 2);
+	assert_int_equal(
+		ask("SELECT sum(unended) = 1 AND count(*) = 2 FROM span_log WHERE operation_name = 'shut "
+	            "down'"),
+		1);
 }
 
 int main(void)

@@ -239,9 +239,38 @@ static void a_thread_may_wait_for_room(void **state)
 		0);
 }
 
+/* At the file's bound the oldest go, also where there are no samples. */
+static void the_oldest_go_at_the_bound(void **state)
+{
+	static qp_span_site site = QP_SPAN_SITE("many traces");
+	int64_t first;
+
+	(void)state;
+	set("trace_wait_ms", "60000");
+	set("trace_log_max_bytes", "4MiB");
+	for (int i = 0; i < 1000; i++) {
+		if (qp_trace_begin(NULL))
+			fail_msg("%s", qp_error());
+		for (int j = 0; j < 900; j++)
+			qp_span_end(qp_span_begin(&site));
+		qp_trace_end();
+	}
+	set("trace_wait_ms", "DEFAULT");
+	first = ask("SELECT count(*) FROM traces WHERE root = 'many traces'");
+	assert_in_range(first, 10, 500);
+	assert_true(metric("store_bytes") < 5 * 1024 * 1024);
+	/* The newest are there, whole. */
+	assert_int_equal(ask("SELECT spans FROM traces ORDER BY start_time_ns DESC LIMIT 1"), 900);
+	assert_int_equal(ask("SELECT count(*) FROM traces WHERE start_time_ns < (SELECT min(start_ns) FROM "
+	                     "span_batches)"),
+	                 0);
+	set("trace_log_max_bytes", "DEFAULT");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup(the_oldest_go_at_the_bound, defaults), /* while the file is small */
 		cmocka_unit_test_setup(slow_ones, defaults),
 		cmocka_unit_test_setup(those_with_samples, defaults),
 		cmocka_unit_test_setup(other_threads_obey, defaults),

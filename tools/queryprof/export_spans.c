@@ -41,10 +41,11 @@ static struct export_span read_span(sqlite3_stmt *row)
 
 int64_t export_spans_first(sqlite3 *db)
 {
-	return database_number(db,
-	                       "SELECT coalesce(min(ns), 0) FROM (SELECT min(timestamp_ns) AS ns FROM samples "
-	                       "UNION ALL SELECT min(start_ns) FROM span_batches)",
-	                       0);
+	return database_number(
+		db,
+		"SELECT coalesce(min(ns), 0) FROM (SELECT min(timestamp_ns) AS ns FROM samples "
+		"UNION ALL SELECT min(start_ns) FROM span_batches)",
+		0);
 }
 
 int export_spans(sqlite3 *db, const char *path, const struct export_format *format, void *writer)
