@@ -464,7 +464,8 @@ static uint32_t weigh_place(const struct learning *learning, int number, const b
 }
 
 /* The handler takes the first place that holds the address of an opcode. So one may be wrong where
- * one before it is right. False: no other place helps. */
+ * one before it is right. Registers come before slots: a slot keeps what it had, and may be of an
+ * opcode before, while a register soon has another use. False: no other place helps. */
 static bool choose_place(struct learning *learning, struct opcode_places *places)
 {
 	uint32_t most = 0;
@@ -473,6 +474,8 @@ static bool choose_place(struct learning *learning, struct opcode_places *places
 	for (int i = 0; i < CANDIDATES; i++) {
 		uint32_t right = weigh_place(learning, i, learning->is_decided);
 
+		if (i == REGISTERS && most)
+			break;
 		if (right > most) {
 			most = right;
 			best = i;
