@@ -20,7 +20,12 @@
 #define SLOTS 128 /* of the frame */
 #define NEAR 12   /* frames between the interpreter and ours */
 
+/* By DWARF number: those that a call keeps. */
+#if defined(__x86_64__)
 static const int kept_registers[] = { 3, CFI_FRAME_POINTER, 12, 13, 14, 15 };
+#elif defined(__aarch64__)
+static const int kept_registers[] = { 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, CFI_FRAME_POINTER };
+#endif
 #define REGISTERS (int)(sizeof kept_registers / sizeof *kept_registers)
 #define CANDIDATES (REGISTERS + SLOTS)
 #define TRIAL_CALLS 256

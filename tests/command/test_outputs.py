@@ -112,7 +112,7 @@ class Files(Tool):
             trace_file.make(path, SCHEMA, FIXTURE, BUILD_ID)
             with contextlib.closing(sqlite3.connect(path)) as db:
                 db.execute("WITH n(i) AS (VALUES (1) UNION ALL SELECT i + 1 FROM n WHERE i < 300000)"
-                           " INSERT INTO samples SELECT ? + i, 1, 0, 1, 0, 1, 0, 0 FROM n",
+                           " INSERT INTO samples SELECT ? + i, 1, 0, 1, 0, 1, 0, 0, 0 FROM n",
                            (trace_file.START + 10**12,))
                 db.commit()
         return path
@@ -188,7 +188,7 @@ class Terminals(Tool):
         trace_file.make(path, SCHEMA, FIXTURE, BUILD_ID)
         with contextlib.closing(sqlite3.connect(path)) as db:
             db.execute("WITH n(i) AS (VALUES (1) UNION ALL SELECT i + 1 FROM n WHERE i < 600)"
-                       " INSERT INTO samples SELECT ? + i, 1, 0, 1, 0, 1, 0, 0 FROM n", (trace_file.START + 10**12,))
+                       " INSERT INTO samples SELECT ? + i, 1, 0, 1, 0, 1, 0, 0, 0 FROM n", (trace_file.START + 10**12,))
             db.commit()
         process, controller = self.start("export", path, "--format", "json", "-o", "-", stdout=subprocess.DEVNULL,
                                          env=preloaded("FAST_CLOCK"))

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/time.h>
+#include <time.h>
 
 #include "handler/opcode.h"
 #include "handler/unwind/code_map.h"
@@ -22,6 +23,7 @@
 
 #define PERIOD_US 200
 #define ROUNDS 4
+#define CALLS 20 /* to measure one */
 
 static const sqlite3_api_routines *given;
 static void *volatile *truth; /* of the library */
@@ -30,12 +32,17 @@ static struct query_counts counts;
 static struct query_tag tag = { .counts = &counts };
 static volatile sig_atomic_t is_stepping;
 static struct {
-	long samples, outside, equal, unknown, wrong;
+	long samples, outside, equal, unknown, wrong, ns;
 } found;
 static uint64_t trace[TRACE_MAX_FRAMES];
 
-static struct w { int leaf; unsigned long at; int got, want, op, q; } wrongs[1000];
-static int nwrong;
+static long now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec * 1000000000l + now.tv_nsec;
+}
 
 static bool is_inside(const struct unwind_result *result)
 {
@@ -49,7 +56,7 @@ static void on_signal(int number, siginfo_t *info, void *ucontext)
 {
 	struct unwind_result result;
 	const char *program;
-	uint32_t opcode;
+	uint32_t opcode = OPCODE_UNKNOWN;
 
 	(void)number, (void)info;
 	if (!is_stepping)
@@ -60,17 +67,17 @@ static void on_signal(int number, siginfo_t *info, void *ucontext)
 		found.outside++;
 		return;
 	}
-	opcode = opcode_running(thread, &tag, ucontext, &result);
+	found.ns -= now_ns();
+	for (int i = 0; i < CALLS; i++)
+		opcode = opcode_running(thread, &tag, ucontext, &result);
+	found.ns += now_ns();
 	memcpy(&program, (const char *)tag.counts->statement + counts.opcodes->a_op, sizeof program);
 	if (opcode == OPCODE_UNKNOWN)
 		found.unknown++;
 	else if (program + opcode * counts.opcodes->op_bytes == *truth)
 		found.equal++;
-	else {
+	else
 		found.wrong++;
-		if (getenv("TRUTH_WRONG") && nwrong < 1000)
-			wrongs[nwrong++] = (struct w){ trace[0] - counts.opcodes->start < counts.opcodes->end - counts.opcodes->start, trace[0] - counts.opcodes->start, (int)opcode, (int)(((char *)*truth - program) / counts.opcodes->op_bytes), ((unsigned char *)*truth)[0], is_stepping };
-	}
 }
 
 static __attribute__((noinline)) void run(sqlite3 *db, const char *sql)
@@ -98,7 +105,8 @@ static const char *const queries[] = {
 	"SELECT count(*) FROM t AS x JOIN t AS y ON x.a = y.a WHERE x.c <> y.c",
 	"SELECT count(DISTINCT c) FROM t",
 	"SELECT count(*) FROM t AS x JOIN u ON u.k = x.b WHERE u.v > 'A'",
-	"WITH RECURSIVE r(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM r WHERE x < 200000) SELECT sum(x) FROM r",
+	"WITH RECURSIVE r(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM r WHERE x < 200000) SELECT sum(x) FROM "
+	"r",
 	"SELECT a, sum(b) OVER (PARTITION BY b ORDER BY a) FROM t LIMIT 40000, 1",
 	"UPDATE t SET b = b + 1 WHERE a % 3 = 0",
 	"INSERT INTO w SELECT b, c FROM t WHERE a < 20000",
@@ -116,7 +124,8 @@ static int take(sqlite3 *db, char **error, const sqlite3_api_routines *api)
 static sqlite3 *open_database(void *library)
 {
 	int (*add)(void (*)(void)) = (int (*)(void (*)(void)))dlsym(library, "sqlite3_auto_extension");
-	int (*open)(const char *, sqlite3 **) = (int (*)(const char *, sqlite3 **))dlsym(library, "sqlite3_open");
+	int (*open)(const char *, sqlite3 **) =
+		(int (*)(const char *, sqlite3 **))dlsym(library, "sqlite3_open");
 	int (*reset)(void) = (int (*)(void))dlsym(library, "sqlite3_reset_auto_extension");
 	sqlite3 *db = NULL;
 
@@ -145,7 +154,8 @@ int main(int argc, char **argv)
 		return printf("%s: not known\n", given->libversion()), 1;
 	counts.opcodes = &opcodes->places;
 	given->exec(db,
-	            "CREATE TABLE t (a INTEGER PRIMARY KEY, b, c TEXT); CREATE TABLE u (k INTEGER PRIMARY KEY, v);"
+	            "CREATE TABLE t (a INTEGER PRIMARY KEY, b, c TEXT); CREATE TABLE u (k INTEGER PRIMARY "
+	            "KEY, v);"
 	            "CREATE TABLE w (x, y); CREATE INDEX wx ON w (x);"
 	            "WITH RECURSIVE r(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM r WHERE x < 50000)"
 	            " INSERT INTO t SELECT x, x % 1000, hex(randomblob(20)) FROM r;"
@@ -157,15 +167,13 @@ int main(int argc, char **argv)
 		for (size_t i = 0; i < sizeof queries / sizeof *queries; i++)
 			run(db, queries[i]);
 	setitimer(ITIMER_PROF, &(struct itimerval){ { 0, 0 }, { 0, 0 } }, NULL);
-	printf("%ld samples, %ld outside, equal %.2f, unknown %.2f, wrong %.2f, places", found.samples, found.outside,
-	       100.0 * (double)found.equal / (double)(found.samples - found.outside),
+	printf("%ld samples, %ld outside, equal %.2f, unknown %.2f, wrong %.2f, places", found.samples,
+	       found.outside, 100.0 * (double)found.equal / (double)(found.samples - found.outside),
 	       100.0 * (double)found.unknown / (double)(found.samples - found.outside),
 	       100.0 * (double)found.wrong / (double)(found.samples - found.outside));
 	for (uint32_t i = 0; i < opcodes->places.count; i++)
 		printf(" %d", opcodes->places.places[i]);
-	printf("\n");
-	for (int i = 0; i < nwrong; i++)
-		printf("leaf %d at %#lx got %d want %d %s q\n", wrongs[i].leaf, wrongs[i].at, wrongs[i].got, wrongs[i].want, opcodes->names[wrongs[i].op]);
+	printf(", %ld ns a sample\n", found.ns / (CALLS * (found.samples - found.outside)));
 	given->close(db);
 	qp_shutdown();
 	return 0;

@@ -13,12 +13,12 @@ import unittest
 from library import Case, connect, in_new_process, rows, value
 
 TRACE_LOG = """hostname process_id event_date event_time event_time_microseconds timestamp_ns trace_type cpu_id
-    thread_id thread_name query_id stack_id trace truncated weight period_ns size session_id value unit""".split()
+    thread_id thread_name query_id stack_id trace truncated weight period_ns size session_id value unit opcode""".split()
 QUERY_LOG = """query_id initial_query_id type query_start_time_microseconds query_duration_ns cpu_time_ns query
     normalized_query_hash database thread_id exception_code exception result_rows vm_steps fullscan_steps sorts
     autoindexes memory_usage samples_cpu samples_real weight_cpu weight_real samples_dropped samples_truncated
     prepare_time_ns worker_cpu_time_ns library_version library_path expanded_query session_id
-    parent_query_id execution_time_ns""".split()
+    parent_query_id execution_time_ns plan_hash""".split()
 SLOW = """WITH RECURSIVE c(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM c WHERE i < 400000)
     SELECT count(*) FROM c WHERE printf('%d', i) LIKE '%9%'"""
 
