@@ -3,7 +3,7 @@
 -- plan that took most first. node -1 is what is not known, node 0 the statement's own work.
 -- Parameters: :trace_type; :limit, plans at most.
 WITH runs AS MATERIALIZED (
-	SELECT r.id, r.first_ns, r.last_ns, g.plan_hash, g.id AS program
+	SELECT r.id, r.first_ns, r.last_ns, g.plan_hash, g.id AS program, r.query_start_ns, r.execution_time_ns
 	FROM temp.selected_runs AS r JOIN programs AS g ON g.id = r.program),
 times AS MATERIALIZED (
 	SELECT runs.plan_hash, coalesce(o.node, -1) AS node,
@@ -17,9 +17,14 @@ times AS MATERIALIZED (
 plan AS MATERIALIZED (
 	SELECT plan_hash, sum(ns) AS ns,
 	       (SELECT count(*) FROM runs WHERE runs.plan_hash = times.plan_hash) AS runs,
-	       (SELECT max(program) FROM runs WHERE runs.plan_hash = times.plan_hash) AS program
+	       (SELECT max(program) FROM runs WHERE runs.plan_hash = times.plan_hash) AS program,
+	       (SELECT printf('%.1f ms each, %s to %s', avg(execution_time_ns) / 1e6,
+	                      strftime('%Y-%m-%d %H:%M:%S', min(query_start_ns) / 1000000000, 'unixepoch'),
+	                      strftime('%Y-%m-%d %H:%M:%S', max(query_start_ns) / 1000000000, 'unixepoch'))
+	        FROM runs WHERE runs.plan_hash = times.plan_hash) AS seen
 	FROM times GROUP BY plan_hash ORDER BY ns DESC LIMIT coalesce(:limit, 3))
-SELECT plan.plan_hash, plan.runs, x.query, n.node, n.parent, n.detail, coalesce(t.ns, 0), coalesce(t.square, 0)
+SELECT plan.plan_hash, plan.runs, x.query, n.node, n.parent, n.detail, coalesce(t.ns, 0), coalesce(t.square, 0),
+       plan.seen
 FROM plan
 JOIN programs AS g ON g.id = plan.program
 JOIN statements AS x ON x.id = g.statement

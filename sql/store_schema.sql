@@ -1194,6 +1194,25 @@ FROM (
 CROSS JOIN function_sums AS f ON f.statement = x.id
 ORDER BY self_value DESC, total_value DESC, function;
 
+-- The plans of each statement over time, with the logged runs that used them; those of one statement
+-- with several plans show when it changed.
+CREATE VIEW statement_plans AS
+SELECT
+	x.normalized_query_hash AS normalized_query_hash,
+	min(x.query) AS query,
+	g.plan_hash AS plan_hash,
+	p.plan AS plan,
+	count(*) AS logged_runs,
+	CAST(round(avg(coalesce(q.execution_ns, q.query_duration_ns)) / 1e6, 3) AS REAL) AS ms,
+	strftime('%Y-%m-%d %H:%M:%S', min(q.query_start_ns) / 1000000000, 'unixepoch') AS first_seen,
+	strftime('%Y-%m-%d %H:%M:%S', max(q.query_start_ns) / 1000000000, 'unixepoch') AS last_seen
+FROM queries AS q
+JOIN programs AS g ON g.id = q.program
+JOIN plans AS p ON p.plan_hash = g.plan_hash
+JOIN statements AS x ON x.id = q.statement
+GROUP BY x.normalized_query_hash, g.plan_hash
+ORDER BY x.normalized_query_hash, min(q.query_start_ns);
+
 -- WHERE query_id = …: the time of a run in each node of its plan. node 0 is the statement's own
 -- work; node NULL, without a detail, what is not known, or not of its program. total: with the
 -- nodes below. Per cents are of the run's CPU samples, and error_ms is one standard error of total_ms. wait_ms: wall time beyond

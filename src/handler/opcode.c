@@ -68,6 +68,46 @@ static uint32_t calling_opcode(const struct opcode_places *at, const void *frame
 	return number_at(frame, at->frame_pc);
 }
 
+/* What several places say: they agree, or it is not known. */
+static uint32_t agree(uint32_t found, uint32_t number)
+{
+	return found == OPCODE_UNKNOWN || found == number ? number : 0;
+}
+
+/* Of the interrupted frame all registers are known, and the compiler need not have spilled the
+ * address; what is in none of them may be in a slot. 0: they hold several. */
+static uint32_t in_registers(const struct opcode_places *at, const void *statement,
+                             const uint64_t registers[CFI_REGISTERS])
+{
+	uint32_t found = OPCODE_UNKNOWN, number;
+
+	for (int i = 0; i < CFI_REGISTERS && found != 0; i++) {
+		number = number_of(at, statement, registers[i]);
+		if (number != OPCODE_UNKNOWN)
+			found = agree(found, number);
+	}
+	return found;
+}
+
+/* In the frame with these registers. */
+static uint32_t in_frame(const struct opcode_places *at, const void *statement, const uint64_t *registers,
+                         const struct unwind_frame *frame, uintptr_t cfa)
+{
+	uint32_t found = OPCODE_UNKNOWN, number;
+	uintptr_t value;
+
+	for (uint32_t i = 0; i < at->count; i++) {
+		if (!opcode_read_place(at->places[i], registers, frame->sp, cfa, &value))
+			continue;
+		number = number_of(at, statement, value);
+		if (number != OPCODE_UNKNOWN && at->places[i] <= 0)
+			return number;
+		if (number != OPCODE_UNKNOWN)
+			found = agree(found, number);
+	}
+	return found == 0 ? OPCODE_UNKNOWN : found;
+}
+
 uint32_t opcode_running(const struct thread *thread, const struct query_tag *tag, const void *ucontext,
                         const struct unwind_result *trace)
 {
@@ -75,8 +115,7 @@ uint32_t opcode_running(const struct thread *thread, const struct query_tag *tag
 	const void *statement = tag->counts->statement, *trigger;
 	struct full_walk walk = { .begun = false };
 	struct unwind_frame leaf, frame, next, found, caller = { 0 };
-	uint32_t place = 0, index = 0, number;
-	uintptr_t value;
+	uint32_t index = 0, number;
 
 	if (at == NULL || statement == NULL || tag->frame == 0 || !trace->kept)
 		return OPCODE_UNKNOWN;
@@ -96,17 +135,10 @@ uint32_t opcode_running(const struct thread *thread, const struct query_tag *tag
 	trigger = (const void *)word_at(statement, at->frame);
 	if (trigger != NULL)
 		return calling_opcode(at, trigger);
-	for (; place < at->count; place++) {
-		if (at->places[place] == -1 - CFI_FRAME_POINTER)
-			value = found.fp;
-		else if (at->places[place] < 0 && !walk.begun &&
-		         !read_registers(&walk, thread, ucontext, &leaf, index))
-			return OPCODE_UNKNOWN;
-		else if (!opcode_read_place(at->places[place], walk.registers, found.sp, caller.sp, &value))
-			continue;
-		number = number_of(at, statement, value);
-		if (number != OPCODE_UNKNOWN)
-			return number;
-	}
-	return OPCODE_UNKNOWN;
+	if ((index == 0 || at->places[0] <= 0) && !read_registers(&walk, thread, ucontext, &leaf, index))
+		return OPCODE_UNKNOWN;
+	number = index == 0 ? in_registers(at, statement, walk.registers) : OPCODE_UNKNOWN;
+	if (number == OPCODE_UNKNOWN)
+		number = in_frame(at, statement, walk.registers, &found, caller.sp);
+	return number == 0 ? OPCODE_UNKNOWN : number;
 }

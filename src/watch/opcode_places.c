@@ -21,7 +21,12 @@
 #define SLOTS 128 /* of the frame */
 #define NEAR 12   /* frames between the interpreter and ours */
 
+/* By DWARF number: those that a call keeps. */
+#if defined(__x86_64__)
 static const int kept_registers[] = { 3, CFI_FRAME_POINTER, 12, 13, 14, 15 };
+#elif defined(__aarch64__)
+static const int kept_registers[] = { 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, CFI_FRAME_POINTER };
+#endif
 #define REGISTERS (int)(sizeof kept_registers / sizeof *kept_registers)
 #define CANDIDATES (REGISTERS + SLOTS)
 #define TRIAL_CALLS 256
@@ -465,7 +470,8 @@ static uint32_t weigh_place(const struct learning *learning, int number, const b
 }
 
 /* The handler takes the first place that holds the address of an opcode. So one may be wrong where
- * one before it is right. False: no other place helps. */
+ * one before it is right. Registers come before slots: a slot keeps what it had, and may be of an
+ * opcode before, while a register soon has another use. False: no other place helps. */
 static bool choose_place(struct learning *learning, struct opcode_places *places)
 {
 	uint32_t most = 0;
@@ -474,6 +480,8 @@ static bool choose_place(struct learning *learning, struct opcode_places *places
 	for (int i = 0; i < CANDIDATES; i++) {
 		uint32_t right = weigh_place(learning, i, learning->is_decided);
 
+		if (i == REGISTERS && most)
+			break;
 		if (right > most) {
 			most = right;
 			best = i;

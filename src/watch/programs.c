@@ -14,6 +14,7 @@
 #include "query/program_record.h"
 #include "query/query_record.h"
 #include "sampler/state.h"
+#include "store/control.h"
 #include "watch/plan.h"
 
 /* More than any program of use; what is hashed, copied and stored of one is bounded. */
@@ -49,11 +50,12 @@ uint64_t programs_counter(enum programs_counter which)
 	return __atomic_load_n(&counters[which], __ATOMIC_RELAXED);
 }
 
-/* Whether it is the first time. */
+/* Whether it is the first time for the trace file that is open. */
 static bool note(struct hash program)
 {
 	bool is_new;
 
+	program.first ^= control_epoch() * 0x9E3779B97F4A7C15ull;
 	pthread_mutex_lock(&lock);
 	is_new = !hash_table_find(&known, program) && hash_table_add(&known, program);
 	pthread_mutex_unlock(&lock);

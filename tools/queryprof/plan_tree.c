@@ -41,7 +41,8 @@ enum {
 	COLUMN_PARENT,
 	COLUMN_DETAIL,
 	COLUMN_NS,
-	COLUMN_SQUARE
+	COLUMN_SQUARE,
+	COLUMN_SEEN
 };
 
 static void tree_free(struct tree *tree)
@@ -201,8 +202,9 @@ static void print_heading(sqlite3_stmt *row, const char *title, size_t number)
 	else
 		printf("\n");
 	if (sqlite3_column_int64(row, COLUMN_RUNS) > 1 || number > 0)
-		printf("%lld run%s: %.*s\n", (long long)sqlite3_column_int64(row, COLUMN_RUNS),
+		printf("%lld run%s, %s: %.*s\n", (long long)sqlite3_column_int64(row, COLUMN_RUNS),
 		       sqlite3_column_int64(row, COLUMN_RUNS) == 1 ? "" : "s",
+		       (const char *)sqlite3_column_text(row, COLUMN_SEEN),
 		       (int)strcspn(query ? query : "", "\n"), query ? query : "");
 }
 

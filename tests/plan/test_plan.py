@@ -1,0 +1,188 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""Opcodes and plans of the SQLite that is there: the nodes are those of EXPLAIN QUERY PLAN, the
+time of a function lies at the opcode and the node that call it, and the program notices nothing.
+
+usage: test_plan.py LIBRARY QUERYPROF
+"""
+
+import os
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+COMMAND = os.path.abspath(sys.argv.pop(2))
+LIBRARY = os.path.splitext(os.path.abspath(sys.argv.pop(1)))[0]
+
+SCHEMA = """
+CREATE TABLE t(a INTEGER PRIMARY KEY, b, c TEXT);
+WITH RECURSIVE r(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM r WHERE x < 300)
+INSERT INTO t SELECT x, x % 10, hex(randomblob(8)) FROM r;
+CREATE INDEX tb ON t(b);
+CREATE TABLE u(k INTEGER PRIMARY KEY, v);
+INSERT INTO u SELECT a, c FROM t;
+CREATE TABLE w(x, y);
+CREATE INDEX wx ON w(x);
+CREATE TABLE log(n);
+CREATE TRIGGER ut AFTER UPDATE ON u BEGIN INSERT INTO log VALUES (burn(new.k)); END;
+"""
+
+# Statement, and the node that calls burn().
+BURNING = [
+    ("SELECT count(*) FROM t WHERE burn(a)", "SCAN t USING COVERING INDEX tb"),
+    ("SELECT count(*) FROM t AS x JOIN u AS y ON y.k = x.a WHERE burn(y.v) AND x.b < 5", "SEARCH y USING INTEGER PRIMARY KEY (rowid=?)"),
+    ("SELECT burn(c) FROM t ORDER BY b, c", "SCAN t USING INDEX tb"),
+    ("SELECT sum((SELECT burn(v) FROM u WHERE k = a)) FROM t", "SEARCH u USING INTEGER PRIMARY KEY (rowid=?)"),
+    ("SELECT b FROM t UNION ALL SELECT burn(v) FROM u", "SCAN u"),
+    ("UPDATE u SET v = v || 'x' WHERE k < 100", "TRIGGER ut"),
+]
+
+# Whose plans are compared with EXPLAIN QUERY PLAN.
+PLANNED = [sql for sql, _ in BURNING] + [
+    "WITH RECURSIVE r(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM r WHERE x < 300) SELECT burn(a) FROM r JOIN t ON a = x",
+    "SELECT DISTINCT c FROM t WHERE burn(a)",
+    "SELECT c, count(*) FROM t WHERE burn(a) GROUP BY c ORDER BY 2",
+    "SELECT v FROM u WHERE burn(k) UNION SELECT c FROM t ORDER BY 1",
+    "SELECT count(*) FROM t WHERE b IN (SELECT x FROM w) OR burn(a)",
+    "SELECT a, sum(b) OVER (ORDER BY c) FROM t WHERE burn(a)",
+    "INSERT INTO w SELECT burn(a), b FROM t",
+    "DELETE FROM w WHERE burn(y)",
+    "DELETE FROM t WHERE a > 250 AND burn(b)",
+    " SELECT ".lstrip() + " + ".join("burn(%d)" % i for i in range(200)),
+    " UNION ALL ".join("SELECT burn(%d)" % i for i in range(300)),
+]
+
+
+def burn(_value):
+    """Some CPU time."""
+    end = time.thread_time_ns() + 150_000
+    while time.thread_time_ns() < end:
+        pass
+    return 1
+
+
+class Plans(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+        self.db = sqlite3.connect(os.path.join(self.folder.name, "app.db"), isolation_level=None)
+        self.addCleanup(self.db.close)
+        self.db.create_function("burn", 1, burn)
+        self.db.executescript(SCHEMA)
+        self.db.enable_load_extension(True)
+        self.db.load_extension(LIBRARY)
+        self.set("trace_log_path", os.path.join(self.folder.name, "app.trace"))
+        self.set("query_profiler_cpu_time_period_ns", 1000000)
+        self.addCleanup(self.set, "trace_log_path", "")
+
+    def set(self, name, value):
+        self.db.execute("SELECT set_setting(?, ?)", (name, str(value))).fetchall()
+
+    def run_as(self, name, sql):
+        self.set("query_id", name)
+        return self.db.execute(sql).fetchall()
+
+    def times(self, name):
+        return self.db.execute("SELECT node, parent, detail, self_ms, total_ms, self_percent, samples "
+                               "FROM system.plan_times WHERE query_id = ?", (name,)).fetchall()
+
+    def test_burnt_time_is_the_callers(self):
+        for number, (sql, node) in enumerate(BURNING):
+            with self.subTest(sql):
+                name = "burn %d" % number
+                self.run_as(name, sql)
+                rows = self.times(name)
+                total = sum(row[3] for row in rows)
+                at_node = sum(row[3] for row in rows if row[2] == node)
+                self.assertGreater(total, 0, rows)
+                self.assertGreater(at_node, 0.9 * total, rows)
+                cpu = self.db.execute("SELECT sum(value) FROM system.trace_log WHERE query_id = ? AND trace_type = 'CPU'",
+                                      (name,)).fetchone()[0]
+                self.assertAlmostEqual(total, cpu / 1e6, delta=1)
+
+    def test_burnt_opcode_is_the_function(self):
+        sql = BURNING[0][0]
+        self.run_as("opcodes", sql)
+        calls = {row[0] for row in self.db.execute("EXPLAIN " + sql) if row[1] in ("Function", "PureFunc")}
+        opcodes = self.db.execute(
+            "SELECT opcode, count(*) FROM system.trace_log WHERE query_id = 'opcodes' AND symbols LIKE '%_sqlite%callback%' "
+            "OR query_id = 'opcodes' AND symbols LIKE '%_PyEval%' GROUP BY 1").fetchall()
+        self.assertTrue(opcodes)
+        self.assertEqual({opcode for opcode, _ in opcodes}, calls, opcodes)
+
+    def test_nodes_are_explains(self):
+        explained = {}
+        for number, sql in enumerate(PLANNED):
+            explained[number] = [row[3] for row in self.db.execute("EXPLAIN QUERY PLAN " + sql)]
+            self.run_as("plan %d" % number, sql)
+        for number, sql in enumerate(PLANNED):
+            with self.subTest(sql[:80]):
+                rows = [row for row in self.times("plan %d" % number) if row[0]]
+                told = [row[2] for row in rows if not row[2].startswith(("MODIFY", "TRIGGER"))]
+                self.assertEqual(sorted(told), sorted(explained[number]))
+                nodes = {row[0] for row in rows}
+                self.assertLessEqual({row[1] for row in rows}, nodes | {0})
+
+    def test_plan_changes(self):
+        sql = "SELECT count(burn(y.c)) FROM t AS x JOIN t AS y ON y.b < 5 WHERE x.b = 3 AND x.a < 50"
+        hashes = []
+        for step in ("", "DROP INDEX tb", "CREATE INDEX tb ON t(b)"):
+            self.db.execute(step)
+            self.run_as("change " + step, sql)
+            hashes += self.db.execute("SELECT plan_hash FROM system.query_log WHERE query_id = ?", ("change " + step,)).fetchone()
+        self.assertNotIn(0, hashes)
+        self.assertNotEqual(hashes[0], hashes[1])
+        self.assertEqual(hashes[0], hashes[2])
+
+    def test_program_notices_nothing(self):
+        self.db.execute("UPDATE u SET v = 1 WHERE k < 20").fetchall()
+        before = self.db.execute("SELECT changes(), total_changes(), last_insert_rowid()").fetchone()
+        self.assertEqual(before[0], 19)
+        texts = []
+        self.db.set_trace_callback(texts.append)
+        self.run_as("quiet", "SELECT count(*) FROM t WHERE burn(a) /* quiet */")
+        self.db.execute("SELECT 1").fetchall()
+        self.db.set_trace_callback(None)
+        self.assertFalse([text for text in texts if "EXPLAIN" in text])
+        self.assertEqual(self.db.execute("SELECT changes(), total_changes(), last_insert_rowid()").fetchone(), before)
+        self.assertFalse(self.db.in_transaction)
+        self.assertTrue(self.times("quiet"))
+
+    def test_authorizer_is_not_asked(self):
+        self.db.execute("SELECT 1").fetchall()
+        asked = []
+
+        def authorize(action, *_):
+            asked.append(action)
+            return sqlite3.SQLITE_OK
+
+        sql = "SELECT count(*) FROM t WHERE burn(a) /* asked */"
+        self.set("query_id", "asked")
+        self.db.set_authorizer(authorize)
+        self.db.execute(sql).fetchall()
+        once = len(asked)
+        self.db.execute(sql).fetchall()  # prepared already
+        self.db.set_authorizer(None)
+        self.assertEqual(len(asked), once)
+        self.assertFalse(self.times("asked"))
+
+    def test_command(self):
+        trace = os.path.join(self.folder.name, "recorded.trace")
+        sql = "WITH RECURSIVE r(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM r WHERE x < 400000) SELECT max(x) FROM r ORDER BY 1"
+        subprocess.run([COMMAND, "record", "-o", trace, "--cpu", "1ms", "--", "sqlite3", ":memory:", sql], check=True,
+                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        tree = subprocess.run([COMMAND, "plan", trace, "RECURSIVE", "--opcodes"], check=True, capture_output=True,
+                              text=True).stdout
+        for word in ("QUERY PLAN", "└─ ", "RECURSIVE STEP", "SCAN r", "ResultRow"):
+            self.assertIn(word, tree)
+        report = subprocess.run([COMMAND, "report", trace], check=True, capture_output=True, text=True).stdout
+        self.assertIn("QUERY PLAN", report)
+        none = subprocess.run([COMMAND, "plan", trace, "no such text"], capture_output=True, text=True, check=False)
+        self.assertEqual(none.returncode, 1)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the handler finds as the running opcode against the truth: the SQLite library, of which
+ * test_builds.py has made one for each compiler, writes the address of each opcode to a variable
+ * before it executes it.
+ *
+ *	truth LIBRARY        prints: samples, equal, unknown and wrong ones, and the places
+ */
+#include <dlfcn.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/time.h>
+#include <time.h>
+
+#include "handler/opcode.h"
+#include "handler/unwind/code_map.h"
+#include "handler/unwind/unwind.h"
+#include "queryprof.h"
+#include "sampler/threads.h"
+#include "watch/opcode_places.h"
+
+#define PERIOD_US 200
+#define ROUNDS 4
+#define CALLS 20 /* to measure one */
+
+static const sqlite3_api_routines *given;
+static void *volatile *truth; /* of the library */
+static struct thread *thread;
+static struct query_counts counts;
+static struct query_tag tag = { .counts = &counts };
+static volatile sig_atomic_t is_stepping;
+static struct {
+	long samples, outside, equal, unknown, wrong, ns;
+} found;
+static uint64_t trace[TRACE_MAX_FRAMES];
+
+static long now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec * 1000000000l + now.tv_nsec;
+}
+
+static bool is_inside(const struct unwind_result *result)
+{
+	for (int i = 0; i < result->depth; i++)
+		if (trace[i] >= counts.opcodes->start && trace[i] < counts.opcodes->end)
+			return true;
+	return false;
+}
+
+static void on_signal(int number, siginfo_t *info, void *ucontext)
+{
+	struct unwind_result result;
+	const char *program;
+	uint32_t opcode = OPCODE_UNKNOWN;
+
+	(void)number, (void)info;
+	if (!is_stepping)
+		return;
+	result = unwind_trace(ucontext, &thread->stack, thread_memo(thread), trace, TRACE_MAX_FRAMES);
+	found.samples++;
+	if (!is_inside(&result)) {
+		found.outside++;
+		return;
+	}
+	found.ns -= now_ns();
+	for (int i = 0; i < CALLS; i++)
+		opcode = opcode_running(thread, &tag, ucontext, &result);
+	found.ns += now_ns();
+	memcpy(&program, (const char *)tag.counts->statement + counts.opcodes->a_op, sizeof program);
+	if (opcode == OPCODE_UNKNOWN)
+		found.unknown++;
+	else if (program + opcode * counts.opcodes->op_bytes == *truth)
+		found.equal++;
+	else
+		found.wrong++;
+}
+
+static __attribute__((noinline)) void run(sqlite3 *db, const char *sql)
+{
+	const sqlite3_api_routines *api = given;
+	sqlite3_stmt *stmt = NULL;
+
+	if (api->prepare_v2(db, sql, -1, &stmt, NULL)) {
+		fprintf(stderr, "%s: %s\n", sql, api->errmsg(db));
+		exit(1);
+	}
+	counts.statement = stmt;
+	tag.frame = (uintptr_t)__builtin_frame_address(0);
+	is_stepping = 1;
+	while (api->step(stmt) == SQLITE_ROW)
+		;
+	is_stepping = 0;
+	api->finalize(stmt);
+}
+
+static const char *const queries[] = {
+	"SELECT b, count(*), max(c) FROM t WHERE c LIKE '%AB%' GROUP BY b ORDER BY 3",
+	"SELECT c FROM t ORDER BY c DESC",
+	"SELECT sum(length(hex(c))) FROM t WHERE b BETWEEN 10 AND 900",
+	"SELECT count(*) FROM t AS x JOIN t AS y ON x.a = y.a WHERE x.c <> y.c",
+	"SELECT count(DISTINCT c) FROM t",
+	"SELECT count(*) FROM t AS x JOIN u ON u.k = x.b WHERE u.v > 'A'",
+	"WITH RECURSIVE r(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM r WHERE x < 200000) SELECT sum(x) FROM "
+	"r",
+	"SELECT a, sum(b) OVER (PARTITION BY b ORDER BY a) FROM t LIMIT 40000, 1",
+	"UPDATE t SET b = b + 1 WHERE a % 3 = 0",
+	"INSERT INTO w SELECT b, c FROM t WHERE a < 20000",
+	"DELETE FROM w WHERE x IN (SELECT k FROM u)",
+};
+
+/* SQLite hands its routines to extensions. */
+static int take(sqlite3 *db, char **error, const sqlite3_api_routines *api)
+{
+	(void)db, (void)error;
+	given = api;
+	return SQLITE_OK;
+}
+
+static sqlite3 *open_database(void *library)
+{
+	int (*add)(void (*)(void)) = (int (*)(void (*)(void)))dlsym(library, "sqlite3_auto_extension");
+	int (*open)(const char *, sqlite3 **) =
+		(int (*)(const char *, sqlite3 **))dlsym(library, "sqlite3_open");
+	int (*reset)(void) = (int (*)(void))dlsym(library, "sqlite3_reset_auto_extension");
+	sqlite3 *db = NULL;
+
+	if (!add || !open || !reset || add((void (*)(void))take) || open(":memory:", &db))
+		return NULL;
+	reset();
+	return db;
+}
+
+int main(int argc, char **argv)
+{
+	void *library = argc == 2 ? dlopen(argv[1], RTLD_NOW) : NULL;
+	const struct itimerval period = { { 0, PERIOD_US }, { 0, PERIOD_US } };
+	struct sigaction action = { .sa_sigaction = on_signal, .sa_flags = SA_SIGINFO | SA_RESTART };
+	const struct host_library *host;
+	const struct opcode_library *opcodes;
+	char *error = NULL;
+	sqlite3 *db;
+
+	if (!library || !(truth = dlsym(library, "queryprof_truth")) || !(db = open_database(library)))
+		return fprintf(stderr, "usage: truth LIBRARY, which tells its opcodes\n"), 2;
+	if (qp_init(NULL) || !(host = host_adopt(given, &error)) || !(thread = sampler_thread()))
+		return fprintf(stderr, "%s\n", qp_error()), 1;
+	opcode_library_learn(host, thread);
+	if (!(opcodes = opcode_library(host)))
+		return printf("%s: not known\n", given->libversion()), 1;
+	counts.opcodes = &opcodes->places;
+	given->exec(db,
+	            "CREATE TABLE t (a INTEGER PRIMARY KEY, b, c TEXT); CREATE TABLE u (k INTEGER PRIMARY "
+	            "KEY, v);"
+	            "CREATE TABLE w (x, y); CREATE INDEX wx ON w (x);"
+	            "WITH RECURSIVE r(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM r WHERE x < 50000)"
+	            " INSERT INTO t SELECT x, x % 1000, hex(randomblob(20)) FROM r;"
+	            "CREATE INDEX tb ON t (b); INSERT INTO u SELECT a, c FROM t WHERE a < 1000",
+	            NULL, NULL, NULL);
+	sigaction(SIGPROF, &action, NULL);
+	setitimer(ITIMER_PROF, &period, NULL);
+	for (int round = 0; round < ROUNDS; round++)
+		for (size_t i = 0; i < sizeof queries / sizeof *queries; i++)
+			run(db, queries[i]);
+	setitimer(ITIMER_PROF, &(struct itimerval){ { 0, 0 }, { 0, 0 } }, NULL);
+	printf("%ld samples, %ld outside, equal %.2f, unknown %.2f, wrong %.2f, places", found.samples,
+	       found.outside, 100.0 * (double)found.equal / (double)(found.samples - found.outside),
+	       100.0 * (double)found.unknown / (double)(found.samples - found.outside),
+	       100.0 * (double)found.wrong / (double)(found.samples - found.outside));
+	for (uint32_t i = 0; i < opcodes->places.count; i++)
+		printf(" %d", opcodes->places.places[i]);
+	printf(", %ld ns a sample\n", found.ns / (CALLS * (found.samples - found.outside)));
+	given->close(db);
+	qp_shutdown();
+	return 0;
+}
