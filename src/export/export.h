@@ -68,6 +68,8 @@ struct export_labels {
 	uint32_t number;
 	uint32_t side; /* 1: of the file that the first is compared with */
 	const char *query_id, *thread, *database, *statement;
+	const char *labels;     /* a set of labels as label/pairs.h has it */
+	const char *root;       /* what its stacks stand on, see names_on_root() */
 	int64_t statement_hash; /* equal for statements that differ in literals only */
 };
 

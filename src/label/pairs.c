@@ -201,13 +201,13 @@ bool label_pairs_add_set(struct label_pairs *pairs, const char *set)
 	return is_done;
 }
 
-bool label_pairs_has(const struct label_pairs *pairs, const char *key, size_t key_size)
+const char *label_pairs_find(const struct label_pairs *pairs, const char *key, size_t key_size)
 {
 	char *json = encode(key, key_size, LABEL_KEY_MAX);
-	bool found = json && find(pairs, json);
+	const struct label_pair *found = json ? find(pairs, json) : NULL;
 
 	free(json);
-	return found;
+	return found ? found->value : NULL;
 }
 
 void label_pairs_remove(struct label_pairs *pairs, const char *key)

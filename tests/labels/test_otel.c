@@ -42,9 +42,9 @@ static char *ask(const char *sql)
 	if (sqlite3_prepare_v2(file, sql, -1, &stmt, NULL))
 		fail_msg("%s: %s", sql, sqlite3_errmsg(file));
 	snprintf(text, sizeof text, "%s",
-	         sqlite3_step(stmt) == SQLITE_ROW && sqlite3_column_text(stmt, 0) ?
-	                 (const char *)sqlite3_column_text(stmt, 0) :
-	                 "(none)");
+	         sqlite3_step(stmt) == SQLITE_ROW && sqlite3_column_text(stmt, 0)
+	                 ? (const char *)sqlite3_column_text(stmt, 0)
+	                 : "(none)");
 	sqlite3_finalize(stmt);
 	return text;
 }
