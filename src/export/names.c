@@ -133,7 +133,7 @@ static const char *keep_offset(struct names *names, const struct export_module *
 static bool fill_line(struct names *names, struct export_line *line, const struct export_frame *frame,
                       const struct symbol_frame *known)
 {
-	char *source = known->function ? symbol_demangle(known->function) : NULL;
+	char *source = known->function ? symbol_demangle_distinct(known->function) : NULL;
 
 	line->function = source            ? names_keep(names, source)
 	                 : known->function ? names_keep(names, known->function)

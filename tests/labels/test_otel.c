@@ -174,8 +174,8 @@ static int tear_down(void **state)
 	(void)state;
 	sqlite3_close(file);
 	qp_shutdown();
-	for (const char *suffix = "\0-wal\0-shm\0"; suffix[0] || suffix[1]; suffix += strlen(suffix) + 1) {
-		snprintf(other, sizeof other, "%s%s", path, suffix);
+	for (int i = 0; i < 3; i++) {
+		snprintf(other, sizeof other, "%s%s", path, (const char *[]){ "", "-wal", "-shm" }[i]);
 		unlink(other);
 	}
 	return 0;

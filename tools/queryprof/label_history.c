@@ -19,10 +19,11 @@ static void write_cell(FILE *out, const char *text)
 static int write_rows(sqlite3 *db, const char *path, FILE *out)
 {
 	sqlite3_stmt *row = NULL;
-	int code = sqlite3_prepare_v2(db,
-	                              "SELECT hostname, process_id, trampoline, address, key, value, from_ns, until_ns"
-	                              " FROM label_history ORDER BY process_id, from_ns, trampoline, key",
-	                              -1, &row, NULL);
+	int code = sqlite3_prepare_v2(
+		db,
+		"SELECT hostname, process_id, trampoline, address, key, value, from_ns, until_ns"
+		" FROM label_history ORDER BY process_id, from_ns, trampoline, key",
+		-1, &row, NULL);
 
 	for (int i = 0; !code && i < sqlite3_column_count(row); i++)
 		fprintf(out, "%s%s", i ? "," : "", sqlite3_column_name(row, i));
