@@ -62,7 +62,8 @@ static void *work(void *argument)
 		qp_label_set *mine = make(own + i), *shared = make((int64_t)(random >> 60));
 
 		if (mine->trampoline)
-			assert_int_equal(__atomic_add_fetch(&users[mine->trampoline], 1, __ATOMIC_RELAXED), 1);
+			assert_int_equal(__atomic_add_fetch(&users[mine->trampoline], 1, __ATOMIC_RELAXED),
+			                 1);
 		uint64_t before = qp_labels_enter(shared);
 		qp_labels_run(mine, look, &called);
 		qp_labels_leave(before);
