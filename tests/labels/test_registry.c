@@ -139,6 +139,8 @@ static void test_pool(void **state)
 	for (int i = 0; i < (int)LABEL_TRAMPOLINES + 10; i++) {
 		sets[i] = make(i);
 		assert_int_equal(sets[i]->trampoline != 0, i < (int)LABEL_TRAMPOLINES);
+		if (sets[i]->trampoline)
+			assert_int_equal(++users[sets[i]->trampoline], 1);
 		assert_true((uintptr_t)sets[i]->run ==
 		            labels_code + sets[i]->trampoline * LABEL_TRAMPOLINE_BYTES);
 	}
