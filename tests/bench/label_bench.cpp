@@ -69,7 +69,8 @@ static void print_calls()
 		{ "qp_labels_run", LOOP(qp_labels_run(set, nothing, &argument)), 1e9 },
 		{ "DynamicLabel::apply", LOOP(dynamic.apply([&] { nothing(&argument); })), 1e9 },
 		{ "qp_labels_enter, _leave", LOOP(qp_labels_leave(qp_labels_enter(set))), 1e9 },
-		{ "qp_context_get", LOOP(volatile uint64_t labels = qp_context_get().labels; (void)labels), 1e9 },
+		{ "qp_context_get", LOOP(volatile uint64_t labels = qp_context_get().labels; (void)labels),
+		  1e9 },
 		{ "qp_query_enter, _leave", LOOP(qp_query_leave(qp_query_enter(handle))), 1e9 },
 	};
 
@@ -90,7 +91,7 @@ static void print_calls()
 /* A pool with one queue, as they are. */
 class pool
 {
-    public:
+      public:
 	explicit pool(unsigned threads)
 	{
 		for (unsigned i = 0; i < threads; i++)
@@ -111,7 +112,7 @@ class pool
 			thread.join();
 	}
 
-    private:
+      private:
 	void work()
 	{
 		for (;;) {
@@ -130,7 +131,7 @@ class pool
 
 	std::mutex lock_;
 	std::condition_variable changed_;
-	std::deque<std::function<void()> > tasks_;
+	std::deque<std::function<void()>> tasks_;
 	std::vector<std::thread> threads_;
 };
 
@@ -157,14 +158,16 @@ static void print_pool()
 	double with = 1e18, without = 1e18;
 
 	for (int round = 0; round < 2 * ROUNDS; round++) {
-		double first = run_pool(round % 2 ? &label : nullptr), second = run_pool(round % 2 ? nullptr : &label);
+		double first = run_pool(round % 2 ? &label : nullptr),
+		       second = run_pool(round % 2 ? nullptr : &label);
 		double labelled = round % 2 ? first : second, plain = round % 2 ? second : first;
 		with = std::min(with, labelled);
 		without = std::min(without, plain);
 		ratios.push_back(labelled / plain);
 	}
 	std::sort(ratios.begin(), ratios.end());
-	printf("a pool's task that counts: %.0f ns of CPU time, with apply() %.0f ns: %.3f x; median of %zu pairs %.3f x "
+	printf("a pool's task that counts: %.0f ns of CPU time, with apply() %.0f ns: %.3f x; median of %zu "
+	       "pairs %.3f x "
 	       "(quartiles %.3f, %.3f)\n",
 	       without / 1e5, with / 1e5, with / without, ratios.size(), ratios[ratios.size() / 2],
 	       ratios[ratios.size() / 4], ratios[ratios.size() * 3 / 4]);
