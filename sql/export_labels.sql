@@ -1,11 +1,17 @@
 -- SPDX-License-Identifier: Apache-2.0
--- What is known of the query in row :query and the thread in row :thread. After selected.sql.
+-- SPDX-License-Identifier: Apache-2.0
+-- What is known of the query in row :query, the thread in row :thread and the label set in row
+-- :labels; columns 5 and 6 are label sets, that of the statement's comments counts first. After
+-- selected.sql.
 SELECT coalesce(query_id, ''), coalesce(thread_name || ' (' || threads.thread_id || ')', ''),
        coalesce(database, ''), trim(coalesce(statements.query, '')), coalesce(normalized_query_hash, 0),
+       coalesce(h.labels || h.units, ''), coalesce(g.labels || g.units, ''),
        (SELECT runs FROM temp.selected_statements WHERE hash = normalized_query_hash),
        coalesce(processes.process_id, 0), coalesce(threads.thread_id, 0)
-FROM (SELECT :query AS query, :thread AS thread) AS wanted
+FROM (SELECT :query AS query, :thread AS thread, :labels AS labels) AS wanted
 LEFT JOIN queries ON queries.id = wanted.query
 LEFT JOIN statements ON statements.id = statement
 LEFT JOIN threads ON threads.id = wanted.thread
-LEFT JOIN processes ON processes.id = threads.process;
+LEFT JOIN processes ON processes.id = threads.process
+LEFT JOIN label_sets AS h ON h.id = statements.labels
+LEFT JOIN label_sets AS g ON g.id = wanted.labels;

@@ -7,13 +7,14 @@
 -- :query_id, :statement (normalized_query_hash, 16 hexadecimal digits), :like (in the
 -- text), :since and :until (when the run began, ns since 1970), :min_duration (ns),
 -- :failed (not NULL: ended with an error), :database (its file, whole or without
--- folders), :process (number or program), :thread (number or name), :last (of those
+-- folders), :label (KEY=VALUE), :process (number or program), :thread (number or name), :last (of those
 -- that are left and have a text, so many of the newest).
 DROP VIEW IF EXISTS temp.selected_samples;
 DROP VIEW IF EXISTS temp.selected_runs;
 DROP VIEW IF EXISTS temp.selected_parts;
 DROP TABLE IF EXISTS temp.selected_statements;
 DROP TABLE IF EXISTS temp.selected;
+DROP TABLE IF EXISTS temp.selected_labels;
 
 -- id: of main.queries. All its samples lie between the two times. Row 0, "no query",
 -- is there when no parameter is given: then all samples count.
@@ -22,6 +23,15 @@ CREATE TEMP TABLE selected (
 	first_ns INTEGER NOT NULL,
 	last_ns  INTEGER NOT NULL
 );
+
+-- The label sets with the key of :label, and whether they have its value; and, where :label is
+-- given, one more, so that the table is empty where it is not. Those of a statement's comments count
+-- first.
+CREATE TEMP TABLE selected_labels (labels INTEGER PRIMARY KEY, matches INTEGER NOT NULL);
+INSERT INTO selected_labels
+SELECT labels, value || '' = substr(:label, 1 + instr(:label, '=')) FROM label_values
+WHERE key = substr(:label, 1, instr(:label, '=') - 1)
+UNION ALL SELECT -1, 0 WHERE :label IS NOT NULL;
 
 INSERT INTO selected
 SELECT id, first_ns, last_ns
@@ -37,6 +47,12 @@ WHERE (:like IS NULL OR statement IN (SELECT id FROM statements WHERE query LIKE
 	SELECT id FROM statements WHERE printf('%016x', normalized_query_hash) = :statement))
   AND (:min_duration IS NULL
        OR iif(finished, query_duration_ns, last_ns - first_ns) >= CAST(:min_duration AS INTEGER))
+  AND (:label IS NULL
+       OR coalesce((SELECT matches FROM statements JOIN selected_labels USING (labels) WHERE statements.id = statement),
+                   (SELECT max(matches) FROM selected_labels
+                    WHERE labels = runs.labels OR matches AND labels IN (
+			SELECT samples.labels FROM samples
+			WHERE timestamp_ns BETWEEN first_ns AND last_ns AND samples.query = runs.id))))
   AND (:failed IS NULL OR exception_code <> 0)
   AND (:database IS NULL OR :database IN (database, substr(database, 1 + length(rtrim(database, replace(database, '/', ''))))))
   AND (:process IS NULL OR process IN (
@@ -55,7 +71,7 @@ LIMIT coalesce(CAST(:last AS INTEGER), -1);
 INSERT INTO selected
 SELECT id, first_ns, last_ns FROM queries
 WHERE id = 0 AND coalesce(:query_id, :statement, :like, :since, :until, :min_duration, :failed, :database,
-                          :process, :thread, :last) IS NULL;
+                          :process, :thread, :last, :label) IS NULL;
 
 -- With their texts; those that have not `finished` as far as they are known.
 CREATE TEMP VIEW selected_runs AS
@@ -69,11 +85,16 @@ WHERE finished OR statement;
 -- run: of main.queries, 0 when it is not known (a sample may outlive that row).
 CREATE TEMP VIEW selected_samples AS
 SELECT timestamp_ns, trace_type, series, thread, coalesce(selected.id, 0) AS run, stack_id, truncated, weight,
-       period_ns, value
+       period_ns, value, labels
 FROM sample_values LEFT JOIN selected
   ON selected.id = query AND timestamp_ns BETWEEN first_ns AND last_ns
 WHERE timestamp_ns BETWEEN (SELECT min(first_ns) FROM selected) AND (SELECT max(last_ns) FROM selected)
-  AND (selected.id IS NOT NULL OR EXISTS (SELECT 1 FROM selected WHERE id = 0));
+  AND (selected.id IS NOT NULL OR EXISTS (SELECT 1 FROM selected WHERE id = 0))
+  AND (NOT EXISTS (SELECT 1 FROM selected_labels)
+       OR coalesce((SELECT matches FROM selected_labels
+                    WHERE labels = (SELECT statements.labels FROM queries JOIN statements ON statements.id = statement
+                                    WHERE queries.id = query)),
+                   (SELECT matches FROM selected_labels WHERE labels = sample_values.labels)));
 
 -- The statements, of all programs and databases together: their logged runs, and, unless single
 -- runs are chosen, all of their runs as they were counted (see statement_stats): times and
@@ -104,7 +125,7 @@ SELECT normalized_query_hash, min(query), sum(calls), 0, 0, max(last_seen_ns),
        sum(execution_time_square), sum(cpu_time_square), sum(rows), sum(errors), sum(vm_steps),
        sum(fullscan_steps), sum(sorts), sum(autoindexes)
 FROM statement_stats
-WHERE coalesce(:query_id, :since, :until, :min_duration, :failed, :process, :thread, :last) IS NULL
+WHERE coalesce(:query_id, :since, :until, :min_duration, :failed, :process, :thread, :last, :label) IS NULL
   AND (:statement IS NULL OR printf('%016x', normalized_query_hash) = :statement)
   AND (:database IS NULL OR :database IN (database, substr(database, 1 + length(rtrim(database, replace(database, '/', ''))))))
   AND (:like IS NULL OR normalized_query_hash IN (

@@ -988,7 +988,8 @@ SELECT
 	s.weight AS weight,
 	r.period_ns AS period_ns,
 	s.size + s.weight * r.period_ns AS value,
-	r.unit AS unit
+	r.unit AS unit,
+	s.labels AS labels
 FROM samples AS s
 JOIN series AS r ON r.id = s.series;
 

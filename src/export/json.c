@@ -16,6 +16,7 @@
 #include "base/vector.h"
 #include "export/export.h"
 #include "export/sums.h"
+#include "label/pairs.h"
 #include "export/text.h"
 
 struct writer {
@@ -134,6 +135,9 @@ static void write_labels(struct writer *writer, const struct export_labels *labe
 	write_member(writer->out, "{", "query_id", labels->query_id);
 	write_member(writer->out, ",", "thread", labels->thread);
 	write_member(writer->out, ",", "database", labels->database);
+	if (labels->labels[0])
+		fprintf(writer->out, ",\"labels\":%.*s", (int)label_set_object(labels->labels),
+		        labels->labels);
 	fprintf(writer->out, ",\"statement\":%" PRIu32 "}",
 	        index_find(&writer->statement_index, statement_key(labels)));
 }

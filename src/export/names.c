@@ -133,7 +133,7 @@ static const char *keep_offset(struct names *names, const struct export_module *
 static bool fill_line(struct names *names, struct export_line *line, const struct export_frame *frame,
                       const struct symbol_frame *known)
 {
-	char *source = known->function ? symbol_demangle(known->function) : NULL;
+	char *source = known->function ? symbol_demangle_distinct(known->function) : NULL;
 
 	line->function = source            ? names_keep(names, source)
 	                 : known->function ? names_keep(names, known->function)
@@ -212,4 +212,38 @@ const struct export_stack *names_stack(struct names *names, const char *trace, b
 		stack->frames[stack->count++] = frame;
 	}
 	return stack;
+}
+
+static const struct export_frame *find_root(struct names *names, const char *root)
+{
+	struct frame_with_lines **frame =
+		index_item(&names->frame_index, hash_bytes(root, strlen(root)), &names->frames);
+
+	if (frame && !*frame && (*frame = calloc(1, sizeof(**frame) + sizeof(*(*frame)->lines)))) {
+		(*frame)->frame = (struct export_frame){ .number = (uint32_t)(frame - names->frames.items),
+			                                 .line_count = 1,
+			                                 .lines = (*frame)->lines };
+		(*frame)->lines[0] = (struct export_line){ .function = root, .symbol = "", .file = "" };
+	}
+	return frame && *frame ? &(*frame)->frame : NULL;
+}
+
+const struct export_stack *names_on_root(struct names *names, const struct export_stack *stack,
+                                         const char *root)
+{
+	const struct export_frame *frame = find_root(names, root);
+	struct export_stack *made =
+		frame ? calloc(1, sizeof(*made) + (stack->count + 1) * sizeof(*made->frames)) : NULL;
+
+	if (!made || !vector_push(&names->stacks, made)) {
+		free(made);
+		return NULL;
+	}
+	*made = (struct export_stack){ .number = (uint32_t)names->stacks.count - 1,
+		                       .is_truncated = stack->is_truncated,
+		                       .count = stack->count + 1,
+		                       .frames = (const struct export_frame **)(made + 1) };
+	memcpy(made->frames, stack->frames, stack->count * sizeof(*made->frames));
+	made->frames[stack->count] = frame;
+	return made;
 }

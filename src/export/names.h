@@ -24,6 +24,11 @@ void names_enter(struct names *names, const struct address_space *space);
  * and calls once a trace. NULL: no memory, or with *bad no such array. */
 const struct export_stack *names_stack(struct names *names, const char *trace, bool is_truncated, bool *bad);
 
+/* The stack with one frame more, a function of this name at its root. The caller keeps it.
+ * NULL: no memory. */
+const struct export_stack *names_on_root(struct names *names, const struct export_stack *stack,
+                                         const char *root);
+
 /* The text, kept as long as `names` is. NULL: no memory. */
 const char *names_keep(struct names *names, const char *text);
 

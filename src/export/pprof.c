@@ -19,6 +19,7 @@
 #include "base/vector.h"
 #include "export/export.h"
 #include "export/sums.h"
+#include "label/pairs.h"
 #include "store/store.h"
 
 #include "profile.pb-c.h"
@@ -179,6 +180,28 @@ static uint64_t write_location(struct writer *writer, const struct export_frame 
 
 #define LABELS_MAX 4
 
+static int64_t decoded_number(struct writer *writer, const char *json)
+{
+	char *text = label_decode(json);
+	int64_t number = text ? string_number(writer, text) : 0;
+
+	if (!text)
+		fail(writer);
+	free(text);
+	return number;
+}
+
+static void fill_label(struct writer *writer, Pprof__Label *label, const struct label_pair *pair)
+{
+	label->key = decoded_number(writer, pair->key);
+	if (pair->value[0] == '"') {
+		label->str = decoded_number(writer, pair->value);
+	} else {
+		label->num = strtoll(pair->value, NULL, 10);
+		label->num_unit = pair->unit ? decoded_number(writer, pair->unit) : 0;
+	}
+}
+
 static void write_sample(struct writer *writer, const struct sum *sum)
 {
 	const struct {
@@ -189,7 +212,8 @@ static void write_sample(struct writer *writer, const struct sum *sum)
 		{ "database", sum->labels->database },
 		{ "statement", sum->labels->statement },
 	};
-	Pprof__Label labels[LABELS_MAX], *pointers[LABELS_MAX];
+	struct label_pairs own = { .items = { 0 } };
+	Pprof__Label labels[LABELS_MAX + LABELS_OF_SET_MAX], *pointers[LABELS_MAX + LABELS_OF_SET_MAX];
 	Pprof__Sample sample = PPROF__SAMPLE__INIT, *samples[] = { &sample };
 	Pprof__Profile piece = PPROF__PROFILE__INIT;
 	int64_t values[] = { sum->samples, sum->value };
@@ -210,6 +234,16 @@ static void write_sample(struct writer *writer, const struct sum *sum)
 		label->str = string_number(writer, texts[i].value);
 		pointers[sample.n_label++] = label;
 	}
+	if (!label_pairs_add_set(&own, sum->labels->labels))
+		fail(writer);
+	for (size_t i = 0; i < own.items.count; i++) {
+		Pprof__Label *label = &labels[sample.n_label];
+
+		pprof__label__init(label);
+		fill_label(writer, label, &own.items.items[i]);
+		pointers[sample.n_label++] = label;
+	}
+	label_pairs_free(&own);
 	sample.n_location_id = sum->stack->count;
 	sample.location_id = ids;
 	sample.n_value = 2;

@@ -146,15 +146,11 @@ static void add_comment(struct label_pairs *pairs, struct span comment)
 		return;
 	for (size_t i = 0; i < sizeof formats / sizeof *formats; i++) {
 		struct label_pairs own = { .items = { 0 } };
-		bool is_list = formats[i](&own, comment);
-		char *text = is_list ? label_pairs_text(&own) : NULL;
-
-		if (text)
-			label_pairs_add_set(pairs, text);
-		free(text);
-		label_pairs_free(&own);
-		if (is_list)
+		if (formats[i](&own, comment)) {
+			label_pairs_move(pairs, &own);
 			return;
+		}
+		label_pairs_free(&own);
 	}
 }
 

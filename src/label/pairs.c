@@ -191,23 +191,26 @@ bool label_pairs_add_set(struct label_pairs *pairs, const char *set)
 	const char *units = *set ? each_member(set, &own, add_member) : "";
 	bool is_done = units && (*units != OPEN || each_member(units, &own, add_unit));
 
-	for (size_t i = 0; is_done && i < own.items.count; i++) {
-		struct label_pair pair = own.items.items[i];
-
-		own.items.items[i] = (struct label_pair){ NULL, NULL, NULL };
-		is_done = take(pairs, pair, false);
-	}
-	label_pairs_free(&own);
-	return is_done;
+	return label_pairs_move(pairs, &own) && is_done;
 }
 
-bool label_pairs_has(const struct label_pairs *pairs, const char *key, size_t key_size)
+bool label_pairs_move(struct label_pairs *pairs, struct label_pairs *from)
+{
+	bool has_memory = true;
+
+	for (size_t i = 0; i < from->items.count; i++)
+		has_memory &= take(pairs, from->items.items[i], false);
+	vector_free(&from->items);
+	return has_memory;
+}
+
+const char *label_pairs_find(const struct label_pairs *pairs, const char *key, size_t key_size)
 {
 	char *json = encode(key, key_size, LABEL_KEY_MAX);
-	bool found = json && find(pairs, json);
+	const struct label_pair *found = json ? find(pairs, json) : NULL;
 
 	free(json);
-	return found;
+	return found ? found->value : NULL;
 }
 
 void label_pairs_remove(struct label_pairs *pairs, const char *key)
@@ -236,35 +239,46 @@ static int compare_pairs(const void *left, const void *right)
 	return strcmp(a->key, b->key);
 }
 
+/* Writes `{"key":value,…}`, or nothing where no pair has a value. Returns its end. */
+static char *write_object(char *to, const struct label_pairs *pairs, bool units)
+{
+	char before = OPEN;
+
+	for (size_t i = 0; i < pairs->items.count; i++) {
+		const struct label_pair *pair = &pairs->items.items[i];
+		const char *value = units ? pair->unit : pair->value;
+
+		if (!value)
+			continue;
+		*to++ = before;
+		to = stpcpy(to, pair->key);
+		*to++ = ':';
+		to = stpcpy(to, value);
+		before = ',';
+	}
+	if (before == ',')
+		*to++ = CLOSE;
+	*to = 0;
+	return to;
+}
+
 char *label_pairs_text(struct label_pairs *pairs)
 {
-	const struct label_pair *items = pairs->items.items;
-	char *text = NULL;
-	size_t size;
-	FILE *out;
+	size_t size = sizeof "{}{}";
+	char *text;
 
-	if (pairs->items.count == 0)
-		return strdup("");
-	if (!(out = open_memstream(&text, &size)))
-		return NULL;
-	qsort(pairs->items.items, pairs->items.count, sizeof *items, compare_pairs);
-	for (size_t i = 0; i < pairs->items.count; i++)
-		fprintf(out, "%c%s:%s", i ? ',' : OPEN, items[i].key, items[i].value);
-	fputc(CLOSE, out);
-	for (size_t i = 0, units = 0; i <= pairs->items.count; i++) {
-		if (i == pairs->items.count ? units > 0 : items[i].unit != NULL)
-			units++;
-		else
-			continue;
-		if (i == pairs->items.count)
-			fputc(CLOSE, out);
-		else
-			fprintf(out, "%c%s:%s", units > 1 ? ',' : OPEN, items[i].key, items[i].unit);
+	for (size_t i = 0; i < pairs->items.count; i++) {
+		const struct label_pair *pair = &pairs->items.items[i];
+
+		size += 2 * strlen(pair->key) + strlen(pair->value) + (pair->unit ? strlen(pair->unit) : 0) +
+		        4;
 	}
-	if (fclose(out) == 0)
-		return text;
-	free(text);
-	return NULL;
+	if (!(text = malloc(size)))
+		return NULL;
+	if (pairs->items.count > 1)
+		qsort(pairs->items.items, pairs->items.count, sizeof *pairs->items.items, compare_pairs);
+	write_object(write_object(text, pairs, false), pairs, true);
+	return text;
 }
 
 /* --- sets ----------------------------------------------------------------------------- */

@@ -184,6 +184,13 @@ void label_sets_tell(void)
 	pthread_mutex_unlock(&lock);
 }
 
+/* A forked child has a ring of its own. Its handlers are called in the order in which they were
+ * registered: the sampler, linked before, has renewed ring and locks. */
+__attribute__((constructor)) static void follow_forks(void)
+{
+	pthread_atfork(NULL, NULL, label_sets_tell);
+}
+
 /* --- queryprof.h -------------------------------------------------------------------------- */
 
 qp_label_set *qp_labels_new(const qp_label *labels, size_t count_of_labels)

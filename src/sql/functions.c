@@ -208,12 +208,17 @@ static void flame_graph_final(sqlite3_context *context)
 static void demangle(sqlite3_context *context, int argc, sqlite3_value **argv)
 {
 	const char *name = text_argument(context, "demangle", argv[0]);
+	const char *style = name && argc > 1 ? text_argument(context, "demangle", argv[1]) : "";
 	char *text;
 
-	(void)argc;
-	if (!name)
+	if (!name || !style)
 		return;
-	text = symbol_demangle(name);
+	if (*style && strcmp(style, "distinct") != 0) {
+		result_error(context, "demangle: there is no style '%.*s'; expected 'distinct'", SHOWN,
+		             style);
+		return;
+	}
+	text = *style ? symbol_demangle_distinct(name) : symbol_demangle(name);
 	if (text)
 		result_text(context, text);
 	else
@@ -336,6 +341,7 @@ static const struct function {
 	{ "flameGraph", 1, flame_graph_step, flame_graph_final },
 	{ "flameGraph", 2, flame_graph_step, flame_graph_final },
 	{ "demangle", 1, demangle, NULL },
+	{ "demangle", 2, demangle, NULL },
 	{ "set_setting", 2, set_setting, NULL },
 	{ "get_setting", 1, get_setting, NULL },
 	{ "set_label", 2, set_label, NULL },

@@ -26,11 +26,15 @@
  *                              root to the leaf, and the sum of weights (else 1 each).
  *                              NULL where there is no trace, as is a NULL weight's.
  *     SELECT flameGraph(trace, weight) FROM trace_log WHERE trace_type = 'CPU';
- *   demangle(name)             as the source has it; the name itself when it is not
- *                              mangled
+ *   demangle(name [, 'distinct'])  as the source has it; the name itself when it is not
+ *                              mangled. distinct: copy and move constructors are
+ *                              Foo::copy_construct(Foo const&), Foo::move_construct(Foo&&)
  *     SELECT demangle('_ZN5store5drainEi');
  *   set_setting(name, value)   changes a setting, gives the value now in force
  *     SELECT set_setting('query_profiler_cpu_time_period_ns', '1ms');
+ *   set_label(key, value)      a label of the connection's queries from the next one on: a
+ *                              text or an integer; NULL: none any more. Gives the value
+ *     SELECT set_label('tenant', 'acme');
  *   get_setting(name)
  *     SELECT get_setting('trace_log_path');
  *

@@ -275,7 +275,7 @@ static int64_t store_name(struct turn *turn, const char *name)
 
 static int store_frame(struct turn *turn, uint64_t address, int level, const struct symbol_frame *frame)
 {
-	char *source = frame->function ? symbol_demangle(frame->function) : NULL;
+	char *source = frame->function ? symbol_demangle_distinct(frame->function) : NULL;
 	const char *texts[] = { source ? source : frame->function, frame->function, frame->file };
 	sqlite3_stmt *add = statement_of(turn, ADD_FRAME);
 	int code = SQLITE_DONE;

@@ -49,6 +49,8 @@ int main(int argc, char **argv)
 		.thread = "t (1)",
 		.database = "",
 		.statement = "SELECT 1",
+		.labels = "",
+		.root = "",
 		.statement_hash = 1,
 	};
 	const struct export_sample sample = {

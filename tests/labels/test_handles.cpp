@@ -181,7 +181,7 @@ static void body()
 	coroutine *self = here();
 
 	for (int i = 0; i < 20; i++) {
-		burn(2000000);
+		burn(6000000);
 		yield();
 	}
 	self->ended = true;

@@ -42,9 +42,9 @@ static char *ask(const char *sql)
 	if (sqlite3_prepare_v2(file, sql, -1, &stmt, NULL))
 		fail_msg("%s: %s", sql, sqlite3_errmsg(file));
 	snprintf(text, sizeof text, "%s",
-	         sqlite3_step(stmt) == SQLITE_ROW && sqlite3_column_text(stmt, 0) ?
-	                 (const char *)sqlite3_column_text(stmt, 0) :
-	                 "(none)");
+	         sqlite3_step(stmt) == SQLITE_ROW && sqlite3_column_text(stmt, 0)
+	                 ? (const char *)sqlite3_column_text(stmt, 0)
+	                 : "(none)");
 	sqlite3_finalize(stmt);
 	return text;
 }
@@ -174,8 +174,8 @@ static int tear_down(void **state)
 	(void)state;
 	sqlite3_close(file);
 	qp_shutdown();
-	for (const char *suffix = "\0-wal\0-shm\0"; suffix[0] || suffix[1]; suffix += strlen(suffix) + 1) {
-		snprintf(other, sizeof other, "%s%s", path, suffix);
+	for (int i = 0; i < 3; i++) {
+		snprintf(other, sizeof other, "%s%s", path, (const char *[]){ "", "-wal", "-shm" }[i]);
 		unlink(other);
 	}
 	return 0;

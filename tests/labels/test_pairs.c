@@ -67,7 +67,8 @@ static void test_sets(void **state)
 	assert_true(label_pairs_add_set(&pairs, inner));
 	assert_true(label_pairs_add_set(&pairs, outer));
 	assert_true(label_pairs_add_set(&pairs, ""));
-	assert_true(label_pairs_has(&pairs, "m", 1));
+	assert_string_equal(label_pairs_find(&pairs, "m", 1), "6");
+	assert_null(label_pairs_find(&pairs, "x", 1));
 	label_pairs_remove(&pairs, "a");
 	label_pairs_remove(&pairs, "nothing");
 	check(&pairs, "{\"m\":6,\"n\":5}{\"m\":\"ms\",\"n\":\"rows\"}");

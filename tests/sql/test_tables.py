@@ -19,7 +19,7 @@ QUERY_LOG = """query_id initial_query_id type query_start_time_microseconds quer
     normalized_query_hash database thread_id exception_code exception result_rows vm_steps fullscan_steps sorts
     autoindexes memory_usage samples_cpu samples_real weight_cpu weight_real samples_dropped samples_truncated
     prepare_time_ns worker_cpu_time_ns library_version library_path expanded_query session_id
-    parent_query_id execution_time_ns
+    parent_query_id execution_time_ns threads labels otel_trace_id otel_span_id
     lock_wait_ns io_read_ns io_write_ns io_sync_ns mutex_wait_ns sleep_ns other_wait_ns run_delay_ns rest_ns
     reads read_bytes writes write_bytes syncs major_faults minor_faults voluntary_switches
     involuntary_switches""".split()

@@ -42,16 +42,53 @@ static void test_demangle(void **state)
 	memset(deep, 'P', sizeof(deep));
 	memcpy(deep, "_Z1f", 4);
 	deep[sizeof(deep) - 1] = 0;
-	free(symbol_demangle(deep));
+	free(symbol_demangle_distinct(deep));
 	memset(deep, 'N', sizeof(deep) - 1);
 	memcpy(deep, "_R", 2);
 	free(symbol_demangle(deep));
+}
+
+static void test_distinct(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *name, *text;
+	} cases[] = {
+		{ "_ZN3FooC1ERKS_", "Foo::copy_construct(Foo const&)" },
+		{ "_ZN3FooC2EOS_", "Foo::move_construct(Foo&&)" },
+		{ "_ZN3FooC1ERS_", "Foo::copy_construct(Foo&)" },
+		{ "_ZN3FooC1Ei", "Foo::Foo(int)" },
+		{ "_ZN3FooC1ERKS_i", "Foo::Foo(Foo const&, int)" },
+		{ "_ZN3FooC1ERK3Bar", "Foo::Foo(Bar const&)" },
+		{ "_ZN3FooD1Ev", "Foo::~Foo()" },
+		{ "_ZN1a1b3FooC2ERKS1_", "a::b::Foo::copy_construct(a::b::Foo const&)" },
+		{ "_ZNSt6vectorIiSaIiEEC1EOS1_",
+		  "std::vector<int, std::allocator<int> >::move_construct(std::vector<int, "
+		  "std::allocator<int> >&&)" },
+		{ "_ZNSt6vectorIiSaIiEEC2ERKS1_",
+		  "std::vector<int, std::allocator<int> >::copy_construct(std::vector<int, "
+		  "std::allocator<int> > const&)" },
+		/* Brackets that are operators. */
+		{ "_Z1fI3FooENSt9enable_ifIXgtstT_Li4EEvE4typeET_",
+		  "std::enable_if<((sizeof (Foo))>(4)), void>::type f<Foo>(Foo)" },
+		{ "_ZN3BoxIXgtst3FooLi4EEEC1ERKS1_",
+		  "Box<((sizeof (Foo))>(4))>::copy_construct(Box<((sizeof (Foo))>(4))> const&)" },
+		{ "sqlite3_step", "" },
+		{ "_RNvC7fixture4main", "fixture::main" },
+	};
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		char *text = symbol_demangle_distinct(cases[i].name);
+		if (strcmp(text ? text : "", cases[i].text) != 0)
+			fail_msg("%s: expected %s, seen %s", cases[i].name, cases[i].text, text);
+		free(text);
+	}
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_demangle),
+		cmocka_unit_test(test_distinct),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -88,11 +88,16 @@ static void list_words(const struct command_option *option, char *list, size_t s
 		                         option->word_at(i));
 }
 
+/* A word as label:KEY stands for all that begin as it does. */
 static bool is_word(const struct command_option *option, const char *value)
 {
-	for (size_t i = 0; option->word_at(i); i++)
-		if (strcmp(option->word_at(i), value) == 0)
+	for (size_t i = 0; option->word_at(i); i++) {
+		const char *word = option->word_at(i), *colon = strchr(word, ':');
+		size_t begin = colon ? (size_t)(colon - word) + 1 : 0;
+
+		if (colon ? strncmp(word, value, begin) == 0 && value[begin] : strcmp(word, value) == 0)
 			return true;
+	}
 	return false;
 }
 

@@ -18,9 +18,12 @@
 #include <unistd.h>
 
 #include "base/index.h"
+#include "base/text.h"
 #include "base/vector.h"
 #include "export/names.h"
 #include "export/formats.h"
+#include "label/pairs.h"
+#include "label_history.h"
 #include "sql_export_labels.h"
 #include "run_sql.h"
 #include "selection.h"
@@ -31,10 +34,20 @@
 
 static const char *format_name, *out_path, *compared_path, *type_name, *no_inlines;
 
+/* Of no samples: see label_history.h. */
+#define LABEL_HISTORY "label-history"
+
 static const char *format_at(size_t index)
 {
 	const struct export_format *format = export_format_at(index);
-	return format ? format->name : NULL;
+	return format ? format->name : index && export_format_at(index - 1) ? LABEL_HISTORY : NULL;
+}
+
+static const char *root_name;
+
+static const char *root_at(size_t index)
+{
+	return index ? NULL : "label:KEY";
 }
 
 static const struct command_option options[] = {
@@ -57,6 +70,12 @@ static const struct command_option options[] = {
 	{ .name = "no-inlines",
 	  .to = &no_inlines,
 	  .help = "inlined functions count as the one that they were inlined into" },
+	{ .name = "root",
+	  .value = "label:KEY",
+	  .to = &root_name,
+	  .kind = OPTION_WORD,
+	  .word_at = root_at,
+	  .help = "collapsed, speedscope: stacks stand on what that label says" },
 	SHOWN_TYPE_OPTION(&type_name),
 	{ 0 },
 };
@@ -93,18 +112,49 @@ static int complain_of_memory(void)
 	return complain("out of memory");
 }
 
+/* NULL: no memory. */
+static const char *keep_pairs(struct names *names, struct label_pairs *pairs)
+{
+	char *text = label_pairs_text(pairs);
+	const char *kept = text ? names_keep(names, text) : NULL;
+
+	free(text);
+	return kept;
+}
+
+/* What the label of --root says; "": there is no --root. NULL: no memory. */
+static const char *find_root(struct names *names, const struct label_pairs *pairs)
+{
+	const char *key = root_name ? strchr(root_name, ':') + 1 : NULL, *kept;
+	const char *value = key ? label_pairs_find(pairs, key, strlen(key)) : NULL;
+	char *text;
+
+	if (!key)
+		return "";
+	if (value && value[0] != '"')
+		return names_keep(names, value);
+	text = value ? label_decode(value) : text_format("(no %s)", key);
+	kept = text ? names_keep(names, text) : NULL;
+	free(text);
+	return kept;
+}
+
 /* NULL after a complaint. */
-static struct export_labels *read_labels(struct export *export, int64_t query, int64_t thread)
+static struct export_labels *read_labels(struct export *export, int64_t query, int64_t thread, int64_t set)
 {
 	sqlite3_stmt *row = export->labels_of;
+	struct label_pairs pairs = { .items = { 0 } };
 
 	sqlite3_bind_int64(row, sqlite3_bind_parameter_index(row, ":query"), query);
 	sqlite3_bind_int64(row, sqlite3_bind_parameter_index(row, ":thread"), thread);
+	sqlite3_bind_int64(row, sqlite3_bind_parameter_index(row, ":labels"), set);
 	if (sqlite3_step(row) != SQLITE_ROW) {
 		complain("%s: %s", export->path, sqlite3_errmsg(export->db));
 		sqlite3_reset(row);
 		return NULL;
 	}
+	bool has_pairs = label_pairs_add_set(&pairs, column_text(row, 5)) &&
+	                 label_pairs_add_set(&pairs, column_text(row, 6));
 	const struct export_labels read = {
 		.side = export->side,
 		.query_id = names_keep(export->names, column_text(row, 0)),
@@ -112,12 +162,16 @@ static struct export_labels *read_labels(struct export *export, int64_t query, i
 		.database = names_keep(export->names, column_text(row, 2)),
 		.statement = names_keep(export->names, column_text(row, 3)),
 		.statement_hash = sqlite3_column_int64(row, 4),
-		.statement_runs = sqlite3_column_int64(row, 5),
-		.process_id = sqlite3_column_int64(row, 6),
-		.thread_id = sqlite3_column_int64(row, 7),
+		.statement_runs = sqlite3_column_int64(row, 7),
+		.process_id = sqlite3_column_int64(row, 8),
+		.thread_id = sqlite3_column_int64(row, 9),
+		.labels = has_pairs ? keep_pairs(export->names, &pairs) : NULL,
+		.root = has_pairs ? find_root(export->names, &pairs) : NULL,
 	};
+	label_pairs_free(&pairs);
 	sqlite3_reset(row);
-	bool is_whole = read.query_id && read.thread && read.database && read.statement;
+	bool is_whole =
+		read.query_id && read.thread && read.database && read.statement && read.labels && read.root;
 	struct export_labels *labels = is_whole ? malloc(sizeof(*labels)) : NULL;
 	if (labels)
 		*labels = read;
@@ -127,15 +181,16 @@ static struct export_labels *read_labels(struct export *export, int64_t query, i
 }
 
 /* NULL after a complaint. */
-static const struct export_labels *find_labels(struct export *export, int64_t query, int64_t thread)
+static const struct export_labels *find_labels(struct export *export, int64_t query, int64_t thread,
+                                               int64_t set)
 {
-	uint64_t words[] = { export->side, (uint64_t)query, (uint64_t)thread };
+	uint64_t words[] = { export->side, (uint64_t)query, (uint64_t)thread, (uint64_t)set };
 	struct export_labels **labels =
-		index_item(&export->label_index, hash_words(words, 3), &export->labels);
+		index_item(&export->label_index, hash_words(words, 4), &export->labels);
 
 	if (!labels)
 		complain_of_memory();
-	else if (!*labels && (*labels = read_labels(export, query, thread)))
+	else if (!*labels && (*labels = read_labels(export, query, thread, set)))
 		(*labels)->number = (uint32_t)(labels - export->labels.items);
 	return labels ? *labels : NULL;
 }
@@ -165,7 +220,7 @@ static const struct export_stack *read_stack(struct export *export, int64_t id, 
 }
 
 /* NULL after a complaint. */
-static const struct export_stack *find_stack(struct export *export, int64_t id, bool is_truncated)
+static const struct export_stack *find_bare_stack(struct export *export, int64_t id, bool is_truncated)
 {
 	uint64_t words[] = { export->side, (uint64_t)id, is_truncated };
 	const struct export_stack **stack =
@@ -175,6 +230,23 @@ static const struct export_stack *find_stack(struct export *export, int64_t id, 
 		complain_of_memory();
 	else if (!*stack)
 		*stack = read_stack(export, id, is_truncated);
+	return stack ? *stack : NULL;
+}
+
+/* On the root that the labels say. NULL after a complaint. */
+static const struct export_stack *find_stack(struct export *export, int64_t id, bool is_truncated,
+                                             const char *root)
+{
+	const struct export_stack *bare = find_bare_stack(export, id, is_truncated), **stack;
+	uint64_t words[] = { export->side, (uint64_t)id, is_truncated, (uint64_t)(uintptr_t)root };
+
+	if (!bare || !root[0])
+		return bare;
+	stack = index_item(&export->stack_index, hash_words(words, 4), &export->stacks);
+	if (stack && !*stack)
+		*stack = names_on_root(export->names, bare, root);
+	if (!stack || !*stack)
+		complain_of_memory();
 	return stack ? *stack : NULL;
 }
 
@@ -208,13 +280,14 @@ static bool add_samples(struct export *export)
 			.weight = sqlite3_column_int64(row, 1),
 			.period_ns = sqlite3_column_int64(row, 2),
 			.value = sqlite3_column_int64(row, 3),
-			.stack = find_stack(export, sqlite3_column_int64(row, 4), sqlite3_column_int(row, 5)),
+			.labels = find_labels(export, sqlite3_column_int64(row, 6),
+			                      sqlite3_column_int64(row, 7), sqlite3_column_int64(row, 8)),
 		};
-		if (!sample.stack || !check_numbers(export, &sample))
+		if (!sample.labels || !check_numbers(export, &sample))
 			return false;
-		sample.labels =
-			find_labels(export, sqlite3_column_int64(row, 6), sqlite3_column_int64(row, 7));
-		if (!sample.labels)
+		sample.stack = find_stack(export, sqlite3_column_int64(row, 4), sqlite3_column_int(row, 5),
+		                          sample.labels->root);
+		if (!sample.stack)
 			return false;
 		if (!export->format->add(export->writer, &sample)) {
 			complain_of_memory();
@@ -392,6 +465,7 @@ static void print_formats(FILE *to)
 			fprintf(to, "  %-12s not in this build: %s\n", format->name, format->missing);
 		else
 			fprintf(to, "  %-12s %s\n", format->name, format->summary);
+	fputs("  " LABEL_HISTORY " trampolines, their labels and times; CSV\n", to);
 }
 
 static const struct export_format *find_format(void)
@@ -413,6 +487,9 @@ static const struct export_format *check_command_line(void)
 		complain("export: -o is missing: the file to write, - for stdout");
 	else if (format->is_binary && strcmp(out_path, "-") == 0 && isatty(STDOUT_FILENO))
 		complain("export: %s is not for terminals: give -o a file", format->name);
+	else if (root_name && format != &export_collapsed && format != &export_speedscope)
+		complain("export: --root is for the formats collapsed and speedscope, not for %s",
+		         format->name);
 	else if (compared_path && !format->compares)
 		complain("export: --diff is for the format flamegraph, not for %s", format->name);
 	else if (selection_check("export", &selection) == COMMAND_FINE)
@@ -423,6 +500,8 @@ static const struct export_format *check_command_line(void)
 static int run(int argc, char **argv)
 {
 	(void)argc;
+	if (format_name && strcmp(format_name, LABEL_HISTORY) == 0)
+		return label_history_export(argv[0], out_path);
 	const struct export_format *format = check_command_line();
 	if (!format)
 		return COMMAND_MISUSED;

@@ -2,18 +2,23 @@
 /*
  * queryprof queries: which queries ran, and what they cost.
  */
+#include <string.h>
+
 #include "command.h"
 #include "run_sql.h"
 #include "selection.h"
+#include "sql_label_sums.h"
 #include "sql_queries.h"
 #include "sql_statements.h"
 #include "trace_file.h"
+
+#define LABEL "label:"
 
 static const char *by, *limit, *statements, *format_name;
 
 static const char *order_at(size_t index)
 {
-	static const char *const names[] = { "cpu", "wall", "off", "samples", "start" };
+	static const char *const names[] = { "cpu", "wall", "off", "samples", "start", "label:KEY" };
 	return index < sizeof(names) / sizeof(names[0]) ? names[index] : NULL;
 }
 
@@ -23,7 +28,8 @@ static const struct command_option options[] = {
 	  .to = &by,
 	  .kind = OPTION_WORD,
 	  .word_at = order_at,
-	  .help = "the order: cpu (default), wall, off (time off the CPU), samples or start (newest first)" },
+	  .help = "the order: cpu (default), wall, off (time off the CPU), samples or start (newest first); "
+	          "label:KEY: a line for each text of that label, with what its samples add up to" },
 	{ .name = "statements", .to = &statements, .help = "one line a statement, all its runs together" },
 	{ .name = "limit",
 	  .value = "N",
@@ -36,17 +42,21 @@ static const struct command_option options[] = {
 
 static int run(int argc, char **argv)
 {
+	const bool by_label = by && strncmp(by, LABEL, strlen(LABEL)) == 0;
 	const struct output output = {
 		.format = output_format_find(format_name),
 		.if_empty = statements ? "no queries"
 		                       : "no logged runs (--statements has all runs, however short)",
 		.hides_empty = true,
-		.folds_last = statements ? 4 : 3, /* logged runs; id, notes, text */
+		.folds_last = by_label     ? 0
+		              : statements ? 4
+		                           : 3, /* logged runs; id, notes, text */
 		.unit = "ns",
 	};
 	const struct sql_parameter parameters[] = {
 		{ ":by", by },
 		{ ":limit", limit },
+		{ ":key", by_label ? by + strlen(LABEL) : NULL },
 		{ ":for_table", output.format == OUTPUT_TABLE ? "1" : NULL },
 		{ NULL, NULL },
 	};
@@ -59,7 +69,11 @@ static int run(int argc, char **argv)
 		return COMMAND_FAILED;
 	int result = selection_require(db, argv[0], &selection);
 	if (!result)
-		result = run_sql(db, statements ? sql_statements : sql_queries, parameters, &output);
+		result = run_sql(db,
+		                 by_label     ? sql_label_sums
+		                 : statements ? sql_statements
+		                              : sql_queries,
+		                 parameters, &output);
 	trace_file_close(db);
 	return result;
 }
@@ -86,6 +100,7 @@ const struct command command_queries = {
 	.examples = "  queryprof queries app.trace\n"
 		    "  queryprof queries app.trace --by wall --like 'FROM orders' --limit 5\n"
 		    "  queryprof queries app.trace --statements --since yesterday\n"
+		    "  queryprof queries app.trace --by label:route\n"
 		    "  queryprof queries app.trace --by start --last 1\n",
 	.options = options,
 	.shared = selection_options,

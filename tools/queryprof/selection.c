@@ -6,6 +6,7 @@
 #include "selection.h"
 
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 #include "moment.h"
@@ -62,6 +63,10 @@ const struct command_option selection_options[] = {
 	  .to = &selection.thread,
 	  .kind = OPTION_THREAD,
 	  .help = "those that this thread ran: its number or its name" },
+	{ .name = "label",
+	  .value = "KEY=VALUE",
+	  .to = &selection.label,
+	  .help = "those under this label; and of their samples only those under it" },
 	{ .name = "last",
 	  .value = "N",
 	  .to = &selection.last,
@@ -112,6 +117,10 @@ int selection_check(const char *command, const struct selection *one)
 	if (one->min_duration && !moment_parse_span(one->min_duration, &ns)) {
 		complain("%s: --min-duration %s; expected a time as 50ms, 2s or 1min", command,
 		         one->min_duration);
+		return COMMAND_MISUSED;
+	}
+	if (one->label && (one->label[0] == '=' || !strchr(one->label, '='))) {
+		complain("%s: --label %s; expected KEY=VALUE, as route=users", command, one->label);
 		return COMMAND_MISUSED;
 	}
 	if (check_time(command, "since", one->since))
@@ -217,6 +226,7 @@ static int select_runs(sqlite3 *db, const struct selection *one, struct resolved
 		{ ":process", one->process },
 		{ ":thread", one->thread },
 		{ ":last", one->last },
+		{ ":label", one->label },
 		{ NULL, NULL },
 	};
 	return run_sql(db, sql_selected, parameters,
