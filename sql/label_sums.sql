@@ -12,8 +12,8 @@ named AS MATERIALIZED (
 	       run, trace_type, samples, value
 	FROM sums)
 SELECT coalesce(label, '') AS label, count(DISTINCT nullif(run, 0)) AS runs, sum(samples) AS samples,
-       round(total(value) FILTER (WHERE trace_type = 'CPU') / 1e6, 1) AS cpu_ms,
-       round(total(value) FILTER (WHERE trace_type = 'Real') / 1e6, 1) AS wall_ms,
+       round(sum(value) FILTER (WHERE trace_type = 'CPU') / 1e6, 1) AS cpu_ms,
+       round(sum(value) FILTER (WHERE trace_type = 'Real') / 1e6, 1) AS wall_ms,
        round(100 * total(value) FILTER (WHERE trace_type = main) / max(whole, 1), 1) AS percent
 FROM named, (SELECT iif(sum(trace_type = 'CPU'), 'CPU', 'Real') AS main FROM named),
      (SELECT total(value) FILTER (WHERE trace_type = (SELECT iif(sum(trace_type = 'CPU'), 'CPU', 'Real') FROM named)) AS whole

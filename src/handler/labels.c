@@ -12,11 +12,13 @@
 #endif
 
 __thread uint64_t labels_entered;
-uintptr_t labels_code, labels_code_end;
+uintptr_t labels_code, labels_code_bytes;
 
 bool labels_rename(uint64_t *trace, int depth)
 {
-	const uintptr_t code = labels_code, size = labels_code_end - code;
+	/* Relaxed: see the header. */
+	const uintptr_t code = __atomic_load_n(&labels_code, __ATOMIC_RELAXED);
+	const uintptr_t size = __atomic_load_n(&labels_code_bytes, __ATOMIC_RELAXED);
 	bool found = false;
 
 	for (int i = 0; i < depth; i++) {
@@ -44,7 +46,7 @@ void labels_collect(struct labels *labels, const void *ucontext, const struct un
 	labels->count = watch->count = 0;
 	if (__builtin_expect(labels_rename(trace, depth), 0)) {
 		watch->code = labels_code;
-		watch->code_end = labels_code_end;
+		watch->code_end = labels_code + labels_code_bytes;
 		watch->bytes = LABEL_TRAMPOLINE_BYTES;
 		watch->call = CALL_AT;
 		watch->offset = WORDS_AT;

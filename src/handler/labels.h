@@ -19,9 +19,10 @@
 /* The number of the set that the thread has entered, 0: none. */
 extern __thread uint64_t labels_entered __attribute__((tls_model("initial-exec"), visibility("hidden")));
 
-/* The trampolines, one behind the other; all 0: there are none. Set before the first is called. */
+/* The trampolines, one behind the other; both 0: there are none. Set before the first is called, the
+ * size last. A handler that sees one of the two finds no code there. */
 #define LABEL_TRAMPOLINE_BYTES 32u
-extern uintptr_t labels_code, labels_code_end __attribute__((visibility("hidden")));
+extern uintptr_t labels_code, labels_code_bytes __attribute__((visibility("hidden")));
 
 /* The entered ones between the trampolines, and those of the query. */
 #define LABELS_MAX (2 * UNWIND_WATCHED_MAX + 2)

@@ -46,8 +46,10 @@ static void begin_trampolines(void)
 	for (uint32_t i = 0; i < LABEL_TRAMPOLINES; i++)
 		unused[i] = (uint16_t)(i + 1);
 	given = LABEL_TRAMPOLINES;
-	labels_code_end = (uintptr_t)label_trampolines_end;
-	labels_code = (uintptr_t)label_trampolines;
+	/* Release: in this order, for handlers on other threads. */
+	__atomic_store_n(&labels_code, (uintptr_t)label_trampolines, __ATOMIC_RELEASE);
+	__atomic_store_n(&labels_code_bytes, (uintptr_t)(label_trampolines_end - label_trampolines),
+	                 __ATOMIC_RELEASE);
 }
 
 static uint32_t take_trampoline(void)

@@ -153,10 +153,10 @@ static void test_pool(void **state)
 	assert_int_equal(sets[5]->trampoline, first);
 	assert_int_equal(sets[3]->trampoline, second);
 	/* As a handler that interrupted it would see it: whatever the trampoline, the first. */
-	uint64_t trace[2] = { (uintptr_t)sets[5]->run + 14, labels_code_end };
+	uint64_t trace[2] = { (uintptr_t)sets[5]->run + 14, labels_code + labels_code_bytes };
 	assert_true(labels_rename(trace, 2));
 	assert_int_equal(trace[0], labels_code + 14);
-	assert_int_equal(trace[1], labels_code_end);
+	assert_int_equal(trace[1], labels_code + labels_code_bytes);
 	for (int i = 0; i < (int)LABEL_TRAMPOLINES + 10; i++)
 		qp_labels_free(sets[i]);
 	free(sets);
