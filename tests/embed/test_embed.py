@@ -480,7 +480,7 @@ class Versions(Known):
         make(self.trace, self.program, schema=SCHEMA_1, version=1)
         output(QUERYPROF, "embed", self.trace)
         os.unlink(self.program)
-        self.assertEqual(rows(self.trace, "PRAGMA user_version"), [(4,)])
+        self.assertEqual(rows(self.trace, "PRAGMA user_version"), [(5,)])
         self.assertEqual(rows(self.trace, "SELECT function, line FROM stack_frames WHERE stack_id = 1"), FRAMES)
         self.assertEqual(rows(self.trace, "PRAGMA integrity_check"), [("ok",)])
 
