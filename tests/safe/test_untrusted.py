@@ -14,9 +14,10 @@ CALLS = {
     "buildId": ["buildId(1)"],
     "traceToText": ["traceToText('[1]')", "traceToText('[1]', ' ')"],
     "flameGraph": ["flameGraph('[1]')", "flameGraph('[1]', 1)"],
-    "demangle": ["demangle('_Z1fv')"],
+    "demangle": ["demangle('_Z1fv')", "demangle('_Z1fv', 'distinct')"],
     "set_setting": ["set_setting('trace_log_path', '/nonexistent/evil')"],
     "get_setting": ["get_setting('trace_log_path')"],
+    "set_label": ["set_label('evil', 'yes')"],
 }
 UNSAFE = "unsafe use of "
 
