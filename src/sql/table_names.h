@@ -13,7 +13,7 @@
 	_(trace_log)                                                                                         \
 	_(query_log)                                                                                         \
 	_(lock_waits)                                                                                        \
-	_(transaction_log) _(statement_stats) _(settings) _(metrics) _(processes) _(stack_trace) _(symbols)  \
-		_(modules)
+	_(transaction_log)                                                                                   \
+	_(statement_stats) _(settings) _(metrics) _(processes) _(stack_trace) _(symbols) _(modules)
 
 #endif
