@@ -7,7 +7,8 @@
 #include "store/counters.h"
 #include "watch/binding.h"
 #include "watch/hooks.h"
-#include "watch/statements.h"
+#include "watch/calling.h"
+#include "watch/own_statements.h"
 #include "watch/trace_fallback.h"
 #include "watch/watch_sql.h"
 
@@ -46,12 +47,12 @@ int attach_connection(sqlite3 *db, bool asked, char **error)
 		session_watch(session);
 	}
 	/* Our own statements are no queries of the host's. */
-	statements_begin_quiet(&quiet, __builtin_frame_address(0));
+	own_statements_begin_quiet(&quiet, __builtin_frame_address(0));
 	if (!rc && is_new && asked)
 		functions_guard(session);
 	if (!rc && !hooked)
 		rc = bring_schema(session, error);
-	statements_end_quiet(&quiet);
+	own_statements_end_quiet(&quiet);
 	if (session && is_new && !hooked)
 		session_trace(session);
 	if (rc)

@@ -92,7 +92,7 @@ void query_start(struct query_run *run, struct thread *thread)
 
 void query_start_clocks(struct query_run *run, struct thread *thread)
 {
-	query_enter(run, thread);
+	query_enter_clocks(run, thread);
 	run->start_monotonic_ns = run->left_ns = run->entered_ns;
 }
 

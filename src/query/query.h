@@ -69,10 +69,9 @@ static inline void query_enter_at(struct query_run *run, const struct thread *th
 	run->entered_ns = now;
 	run->entered_cpu_ns = cpu_clock_estimate(thread, now);
 	__atomic_store_n(&run->working, thread->id, __ATOMIC_RELAXED); /* only to be seen */
-	span_run_enter(&run->span);
 }
 
-static inline void query_enter(struct query_run *run, struct thread *thread)
+static inline void query_enter_clocks(struct query_run *run, struct thread *thread)
 {
 	/* The time is taken last: it is no more than the query's own. */
 	uint64_t now = fast_clock_ns(&thread->clock);
@@ -81,6 +80,12 @@ static inline void query_enter(struct query_run *run, struct thread *thread)
 		query_enter_at(run, thread, now);
 	else
 		query_enter_slowly(run, thread);
+}
+
+static inline void query_enter(struct query_run *run, struct thread *thread)
+{
+	query_enter_clocks(run, thread);
+	span_run_enter(&run->span);
 }
 
 static inline uint64_t query_since(uint64_t start, uint64_t now)

@@ -221,8 +221,8 @@ static uint32_t periods_in(struct thread *thread, uint64_t period_ns, uint64_t w
 	return periods < UINT32_MAX ? (uint32_t)periods : UINT32_MAX;
 }
 
-/* This function and sampler_take_observed(). */
-#define OWN_FRAMES 2
+/* This function, sampler_take_observed(), and what stands for the host's function. */
+#define OWN_FRAMES 3
 
 __attribute__((noinline)) void wait_note(const struct wait_call *call, uint64_t took_ns, int file)
 {

@@ -11,7 +11,7 @@
 
 #include "sql/flame_graph.h"
 #include "trace/trace_text.h"
-#include "watch/statements.h"
+#include "watch/own_statements.h"
 #include "trace/address.h"
 #include "symbol/symbol.h"
 #include "trace/process_space.h"
@@ -255,7 +255,7 @@ static void get_setting(sqlite3_context *context, int argc, sqlite3_value **argv
 	const char *name = text_argument(context, "get_setting", argv[0]);
 
 	(void)argc;
-	statements_disown(sqlite3_context_db_handle(context));
+	own_statements_disown(sqlite3_context_db_handle(context));
 	if (name)
 		result_setting(context, sqlite3_user_data(context), name);
 }
@@ -268,7 +268,7 @@ static void set_setting(sqlite3_context *context, int argc, sqlite3_value **argv
 	char *error;
 
 	(void)argc;
-	statements_disown(sqlite3_context_db_handle(context));
+	own_statements_disown(sqlite3_context_db_handle(context));
 	if (!name)
 		return;
 	if (sqlite3_value_type(argv[1]) == SQLITE_NULL) {
@@ -317,7 +317,7 @@ static void set_label(sqlite3_context *context, int argc, sqlite3_value **argv)
 	const char *key = text_argument(context, "set_label", argv[0]);
 
 	(void)argc;
-	statements_disown(sqlite3_context_db_handle(context));
+	own_statements_disown(sqlite3_context_db_handle(context));
 	if (key && *key)
 		change_label(context, sqlite3_user_data(context), key, argv[1]);
 	else if (key)

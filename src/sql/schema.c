@@ -21,7 +21,8 @@
 #include <string.h>
 
 #include "system_image.h" /* made by the build */
-#include "watch/statements.h"
+#include "watch/calling.h"
+#include "watch/own_statements.h"
 #include "sql/pragma.h"
 #include "sql/tables.h"
 #include "watch/session_settings.h"
@@ -58,9 +59,9 @@ static bool is_sqlites(sqlite3 *db, const char *name)
 	struct search search = { .name = name };
 	struct call quiet;
 
-	statements_begin_quiet(&quiet, __builtin_frame_address(0));
+	own_statements_begin_quiet(&quiet, __builtin_frame_address(0));
 	sqlite3_exec(db, "PRAGMA pragma_list", look_at_pragma, &search, NULL);
-	statements_end_quiet(&quiet);
+	own_statements_end_quiet(&quiet);
 	return search.is_found || !search.is_any;
 }
 
@@ -319,9 +320,9 @@ static int attach_unseen(struct session *session)
 	int rc;
 
 	/* Our statements are no queries of the host's. */
-	statements_begin_quiet(&quiet, __builtin_frame_address(0));
+	own_statements_begin_quiet(&quiet, __builtin_frame_address(0));
 	rc = schema_attach(session, &error);
-	statements_end_quiet(&quiet);
+	own_statements_end_quiet(&quiet);
 	sqlite3_free(error);
 	return rc;
 }

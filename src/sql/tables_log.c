@@ -18,7 +18,7 @@
 #include "trace/trace_text.h"
 #include "trace/process_space.h"
 #include "store/store.h"
-#include "watch/statements.h"
+#include "watch/own_statements.h"
 #include "sql/tables.h"
 
 #define DRAIN_MS 10000
@@ -52,7 +52,7 @@ static int best_index(sqlite3_vtab *vtab, sqlite3_index_info *info)
 	int arguments = 0, order = 0;
 	size_t size;
 
-	statements_disown_prepared(((const struct table_vtab *)vtab)->session->db);
+	own_statements_disown_prepared(((const struct table_vtab *)vtab)->session->db);
 	if (info->nOrderBy == 1 && info->aOrderBy[0].iColumn >= 0 &&
 	    table->columns[info->aOrderBy[0].iColumn].flags & COLUMN_ORDERED) {
 		order = 1 + info->aOrderBy[0].desc;
@@ -279,7 +279,7 @@ static int filter(sqlite3_vtab_cursor *base, int number, const char *plan, int a
 	close_rows(cursor);
 	cursor->row = 0;
 	cursor->done = true;
-	statements_disown(wait.context);
+	own_statements_disown(wait.context);
 	/* Once a cursor: it belongs to one run of a statement, which a subquery may
 	 * filter anew for each of a thousand rows. What cannot be stored in time is
 	 * missing, as it would be from any table a moment earlier. */

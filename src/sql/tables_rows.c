@@ -10,7 +10,7 @@
 
 #include "trace/trace_text.h"
 #include "trace/process_space.h"
-#include "watch/statements.h"
+#include "watch/own_statements.h"
 #include "base/text.h"
 #include "base/vector.h"
 #include "sql/tables_rows.h"
@@ -91,7 +91,7 @@ static int best_index(sqlite3_vtab *vtab, sqlite3_index_info *info)
 {
 	const struct table_vtab *ours = (const struct table_vtab *)vtab;
 
-	statements_disown_prepared(ours->session->db);
+	own_statements_disown_prepared(ours->session->db);
 	for (int i = 0; ours->table->update && i < info->nConstraint; i++)
 		if (info->aConstraint[i].usable && info->aConstraint[i].iColumn == 0 &&
 		    info->aConstraint[i].op == SQLITE_INDEX_CONSTRAINT_EQ) {
@@ -153,7 +153,7 @@ static int filter(sqlite3_vtab_cursor *base, int plan, const char *plan_text, in
 	const struct table *table = table_of(base);
 	struct session *session = ((const struct table_vtab *)base->pVtab)->session;
 
-	statements_disown(session->db);
+	own_statements_disown(session->db);
 	(void)plan_text, (void)argc;
 	free_rows(&cursor->rows);
 	cursor->at = 0;

@@ -60,7 +60,7 @@ struct run {
 	const void *tag_frame;
 	const volatile int *mutex_owner; /* what a traced run's tag points to */
 	bool is_private;                 /* atomic: counted in the session's private_runs, does not hold it */
-	bool own;                        /* the profiler's, see statements_disown() */
+	bool own;                        /* the profiler's, see own_own_statements_disown() */
 	bool prepared;                   /* and not stepped yet: the run is paused */
 	bool kept;                       /* counted as one that stays when it ends */
 	int at_start[STATEMENT_COUNTERS];

@@ -70,19 +70,6 @@ int statement_finalize(const struct host_library *library, sqlite3_stmt *stmt,
                        statement_reset_function *reset, statement_reset_function *finalize,
                        const void *frame);
 
-/* The statement of `db` whose step the calling code is in reads what the profiler
- * found, or sets it up: its time is the profiler's own, which is not sampled and not
- * logged. Nothing when the code is in a step of another connection. */
-void statements_disown(const sqlite3 *db);
-
-/* The same for the statement of `db` that is being prepared. */
-void statements_disown_prepared(const sqlite3 *db);
-
-/* Statements that are stepped between these two are the profiler's own: no runs. `frame` is
- * that of the function that calls both. */
-void statements_begin_quiet(struct call *call, const void *frame);
-void statements_end_quiet(struct call *call);
-
 /* Names the queries around a run that begins in the call. */
 void statements_set_around(struct run *run, const struct call *call, const struct thread *thread);
 

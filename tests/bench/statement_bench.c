@@ -215,14 +215,14 @@ struct server {
 
 static struct server start(const char *program, int which)
 {
-	const char *const arguments[SERVERS][12] = {
+	const char *const arguments[SERVERS][16] = {
 		[NOT_LOADED] = { program, "serve" },
 		[NOT_LOADED_AGAIN] = { program, "serve" },
 		[WITH_THREAD] = { program, "serve", "" },
 		[LOADED_OFF] = { program, "serve", QUERYPROF_LIBRARY },
 		[LOADED] = { program, "serve", QUERYPROF_LIBRARY },
 		[UNDER_RECORD] = { QUERYPROF_COMMAND, "record", "--quiet", "-o", trace, "--cpu", "0",
-		                   "--real", "0", program, "serve" },
+		                   "--real", "0", "--off-cpu", "0", program, "serve" },
 	};
 	int in[2], out[2];
 	struct server server;

@@ -33,6 +33,7 @@ static const char *const selections[] = {
 				" LEFT JOIN label_sets AS g ON g.id = q.labels"
 				" LEFT JOIN label_sets AS h ON h.id = x.labels"
 				" LEFT JOIN trace_contexts AS c ON c.id = q.context"
+				" LEFT JOIN programs AS u ON u.id = q.program"
 				" WHERE q.batch > ?1 AND q.batch <= ?2 AND q.id > 0 ORDER BY q.batch, q.id",
 	[FOLLOW_THREADS] = THREADS_SQL,
 };
