@@ -70,9 +70,9 @@ struct export_labels {
 	const char *query_id, *thread, *database, *statement;
 	int64_t process_id, thread_id; /* the system's */
 	int64_t statement_hash;        /* equal for statements that differ in literals only */
-	int64_t statement_runs; /* all of them, with samples or not; 0: not known */
-	const char *labels;     /* a set of labels as label/pairs.h has it */
-	const char *root;       /* what its stacks stand on, see names_on_root() */
+	int64_t statement_runs;        /* all of them, with samples or not; 0: not known */
+	const char *labels;            /* a set of labels as label/pairs.h has it */
+	const char *root;              /* what its stacks stand on, see names_on_root() */
 };
 
 struct export_sample {

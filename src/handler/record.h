@@ -22,12 +22,12 @@ enum record_kind {
 	RECORD_QUERY = 2,
 	RECORD_THREAD = 3,
 	RECORD_START = 4,
-	RECORD_STATEMENTS = 5, /* query/statement_stats.h has something to store; see statement_record.h */
-	RECORD_LOCK_WAIT = 6,  /* query/lock_record.h */
+	RECORD_STATEMENTS = 5,  /* query/statement_stats.h has something to store; see statement_record.h */
+	RECORD_LOCK_WAIT = 6,   /* query/lock_record.h */
 	RECORD_TRANSACTION = 7, /* query/transaction_record.h */
-	RECORD_LABELS = 8,     /* struct label_record of label/sets.h */
-	RECORD_SPANS = 10,     /* span/span_record.h */
-	RECORD_SPAN_SITE = 11, /* the same */
+	RECORD_LABELS = 8,      /* struct label_record of label/sets.h */
+	RECORD_SPANS = 10,      /* span/span_record.h */
+	RECORD_SPAN_SITE = 11,  /* the same */
 	RECORD_PROGRAM = 12,
 	RECORD_PROGRAM_ROWS = 13,
 };
@@ -94,8 +94,8 @@ enum sample_field_tag {
 	FIELD_LABELS = 3,
 	FIELD_TRACE_CONTEXT = 4, /* struct trace_context */
 	FIELD_SPAN = 5,          /* uint64_t: the span that ran on the thread */
-	FIELD_OPCODE = 6, /* uint32_t: the number of the opcode of its program that the statement executed */
-	SAMPLE_FIELDS = 7,       /* above all tags */
+	FIELD_OPCODE = 6,  /* uint32_t: the number of the opcode of its program that the statement executed */
+	SAMPLE_FIELDS = 7, /* above all tags */
 };
 
 /* OpenTelemetry's ids of what the thread works for; all zero: none. */

@@ -47,9 +47,10 @@ struct fields {
 	uint32_t opcode;
 };
 
-#define FIELDS_BYTES_MAX                                                                 \
-	(SAMPLE_FIELD_BYTES(sizeof(int64_t)) + SAMPLE_FIELD_BYTES(sizeof(struct wait_field)) + \
-	 SAMPLE_FIELD_BYTES(sizeof(struct trace_context)) + SAMPLE_FIELD_BYTES(LABELS_MAX * sizeof(uint64_t)) + 2 * SAMPLE_FIELD_BYTES(sizeof(uint64_t)))
+#define FIELDS_BYTES_MAX                                                                                     \
+	(SAMPLE_FIELD_BYTES(sizeof(int64_t)) + SAMPLE_FIELD_BYTES(sizeof(struct wait_field)) +               \
+	 SAMPLE_FIELD_BYTES(sizeof(struct trace_context)) +                                                  \
+	 SAMPLE_FIELD_BYTES(LABELS_MAX * sizeof(uint64_t)) + 2 * SAMPLE_FIELD_BYTES(sizeof(uint64_t)))
 
 static void add_field(struct fields *fields, uint32_t tag, const void *content, size_t size)
 {

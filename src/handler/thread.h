@@ -51,7 +51,7 @@ struct query_counts {
 	/* A SQLite statement, and where its running opcode is found (opcode.h); NULL: not known. */
 	const void *statement;
 	const struct opcode_places *opcodes;
-	bool has_waits;         /* else the sums are of an earlier run */
+	bool has_waits; /* else the sums are of an earlier run */
 	uint64_t waits[WAIT_SUMS];
 };
 

@@ -55,8 +55,8 @@ struct query_record {
 	uint64_t waits[WAIT_SUMS];
 	uint64_t rest_ns;              /* of the execution time: neither CPU time, wait nor run delay */
 	struct thread_account account; /* what came while it ran; zero where it was not read */
-	uint64_t program;       /* see program_record.h; 0: not known */
-	int64_t exception_code; /* 0: finished well */
+	uint64_t program;              /* see program_record.h; 0: not known */
+	int64_t exception_code;        /* 0: finished well */
 	uint32_t thread_id;
 	uint32_t threads;       /* that worked for it */
 	uint32_t flags;         /* enum query_flags */

@@ -55,7 +55,7 @@ struct calling {
 	/* That calls of the thread worked for of late, by their statements: guesses, see recent.h. */
 	struct run *recent[CALLS_RECENT];
 	struct run *traced;                 /* begun by the thread's newest trace event */
-	struct program_due *due; /* see programs.h */
+	struct program_due *due;            /* see programs.h */
 	const struct host_library *library; /* of that event */
 	struct calling *next;               /* of the unused ones */
 	struct calling *older;              /* of all */

@@ -42,13 +42,14 @@ static const struct part {
 	const char *sql;
 	const char *doing;
 	bool is_bare;
-	bool is_sampled; /* shows samples of one type */
+	bool is_sampled;  /* shows samples of one type */
 	bool is_optional; /* and its title only with rows */
 	const char *spare;
 } parts[] = {
 	{ NULL, sql_report_query, "reading queries", true, false, false, NULL },
 	{ NULL, sql_report_samples, "reading samples", true, false, false, NULL }, /* for those that follow */
-	{ "Time, as measured and as sampled", sql_report_times, "adding up", false, false, false, "share samples" },
+	{ "Time, as measured and as sampled", sql_report_times, "adding up", false, false, false,
+	  "share samples" },
 	{ "Time of the logged runs", sql_report_waits, "adding up waits", false, false, true, NULL },
 	{ NULL, sql_report_frames, "looking up names", true, false, false, NULL },
 	{ "Top functions", sql_report_functions, "adding up functions", false, true, false, NULL },
@@ -143,7 +144,7 @@ const struct command command_report = {
 		"farther away than twice that in 95 of 100 cases.\n\n"
 		"Of a stack the frames between the caller of SQLite and main() are counted only, and "
 		"what it has in common with one above it is not shown again. Without --type, and without "
-	        "samples "
+		"samples "
 		"of CPU time, it is by wall time.",
 	.examples = "  queryprof report app.trace\n"
 		    "  queryprof report app.trace --query 0193a5b2-77c1\n"

@@ -292,9 +292,9 @@ static void forget_span_site(void *context, void *entry)
 
 void writer_free(struct writer *writer)
 {
-	struct hash_table *tables[] = { &writer->threads, &writer->series, &writer->stacks,
-		                        &writer->queries, &writer->texts,  &writer->libraries,
-		                        &writer->modules, &writer->labels, &writer->contexts,
+	struct hash_table *tables[] = { &writer->threads,    &writer->series,       &writer->stacks,
+		                        &writer->queries,    &writer->texts,        &writer->libraries,
+		                        &writer->modules,    &writer->labels,       &writer->contexts,
 		                        &writer->span_sites, &writer->unkept_traces };
 
 	hash_table_each(&writer->span_sites, free_span_site, NULL);
