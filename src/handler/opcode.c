@@ -135,9 +135,11 @@ uint32_t opcode_running(const struct thread *thread, const struct query_tag *tag
 	trigger = (const void *)word_at(statement, at->frame);
 	if (trigger != NULL)
 		return calling_opcode(at, trigger);
-	if ((index == 0 || at->places[0] <= 0) && !read_registers(&walk, thread, ucontext, &leaf, index))
+	/* One place alone is always right. */
+	const bool by_registers = at->count > 1 && index == 0;
+	if ((by_registers || at->places[0] <= 0) && !read_registers(&walk, thread, ucontext, &leaf, index))
 		return OPCODE_UNKNOWN;
-	number = index == 0 ? in_registers(at, statement, walk.registers) : OPCODE_UNKNOWN;
+	number = by_registers ? in_registers(at, statement, walk.registers) : OPCODE_UNKNOWN;
 	if (number == OPCODE_UNKNOWN)
 		number = in_frame(at, statement, walk.registers, &found, caller.sp);
 	return number == 0 ? OPCODE_UNKNOWN : number;
