@@ -100,6 +100,17 @@ class Static(Recording):
         self.assertEqual(self.rows("SELECT query, count(*) FROM query_log WHERE query <> 'sqlite3_close()' GROUP BY 1"),
                              [("SELECT ? + 1", 50)])
 
+    def test_no_executable_memory(self):
+        """A process that may not make memory executable is served, too."""
+        script = ("import ctypes, os, sys\n"
+                  "if ctypes.CDLL(None).prctl(65, 1, 0, 0, 0): sys.exit(77)  # PR_SET_MDWE\n"
+                  "os.execv(sys.argv[1], sys.argv[1:])")
+        done = self.record(PYTHON, "-c", script, HOST, "100", "1", options=ALL)
+        if done.returncode == 77:
+            self.skipTest("the kernel has no PR_SET_MDWE")
+        self.assertEqual((done.returncode, done.stdout), (3, "100\n"), self.seen)
+        self.assertEqual(self.rows("SELECT count(*) FROM query_log WHERE query = ?", INSERT), [(100,)], self.seen)
+
     def test_without_proc(self):
         """What cannot be patched runs as ever, and is named."""
         wrapper = "mount -t tmpfs none /proc 2>/dev/null || exit 77; exec \"$@\""
