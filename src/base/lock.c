@@ -103,5 +103,7 @@ void locks_after_fork_in_child(void)
 			lock->group->after_fork_in_child();
 		else if (lock && lost >> place & 1 && lock->lost)
 			lock->lost();
+		if (lock && lock->in_child)
+			lock->in_child();
 	}
 }

@@ -75,6 +75,8 @@ struct lock {
 	/* In the child, when another thread held the lock at the fork: makes what it guards
 	 * usable again. The lock is new then. NULL: it can be left at any point. */
 	void (*lost)(void);
+	/* In the child, always: what it has to begin with. All locks are new then. NULL: nothing. */
+	void (*in_child)(void);
 };
 
 /* A static mutex in the list; more members of struct lock may follow. */

@@ -138,6 +138,26 @@ static void gather_fields(struct fields *fields, struct thread *thread, const st
 		add_field(fields, FIELD_OPCODE, &fields->opcode, sizeof(fields->opcode));
 }
 
+/* Not inlined: what the fields need of the stack is free again for the walk. */
+__attribute__((noinline)) static bool record_trace(struct thread *thread, struct ring *ring,
+                                                   const struct query_tag *tag,
+                                                   const struct observation *seen, const void *ucontext,
+                                                   struct unwind_result *trace)
+{
+	struct fields fields = { .count = 0 };
+
+	gather_fields(&fields, thread, tag, seen, ucontext, trace);
+	trace->depth = trace->depth > seen->skipped ? trace->depth - seen->skipped : 0;
+	struct sample_record *record =
+		ring_reserve(ring, sizeof(*record) + (size_t)trace->depth * sizeof(uint64_t) + fields.bytes);
+	if (record == NULL)
+		return false;
+	fill_record(record, thread, tag, seen, trace, &fields);
+	ring_commit(ring, record, RECORD_SAMPLE);
+	span_current.samples += fields.span != 0;
+	return true;
+}
+
 static bool store(struct thread *thread, struct ring *ring, const struct query_tag *tag,
                   const struct observation *seen, const void *ucontext)
 {
@@ -146,19 +166,11 @@ static bool store(struct thread *thread, struct ring *ring, const struct query_t
 	/* Unwound beside the ring: the record is reserved with its exact size. */
 	struct unwind_result trace = unwind_trace(ucontext, &thread->stack, thread_memo(thread),
 	                                          thread->handler.trace, max_depth(ring));
-	struct fields fields = { .count = 0 };
-	gather_fields(&fields, thread, tag, seen, ucontext, &trace);
-	trace.depth = trace.depth > seen->skipped ? trace.depth - seen->skipped : 0;
-	struct sample_record *record =
-		ring_reserve(ring, sizeof(*record) + (size_t)trace.depth * sizeof(uint64_t) + fields.bytes);
-	if (record == NULL) {
+	if (!record_trace(thread, ring, tag, seen, ucontext, &trace)) {
 		thread_count(thread, LEDGER_DROPPED, 1);
 		add(&counts->dropped, 1);
 		return false;
 	}
-	fill_record(record, thread, tag, seen, &trace, &fields);
-	ring_commit(ring, record, RECORD_SAMPLE);
-	span_current.samples += fields.span != 0;
 	tell_start(thread, ring, tag);
 
 	thread_count(thread, LEDGER_STORED, 1);

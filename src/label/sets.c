@@ -18,7 +18,7 @@ extern char label_trampolines[], label_trampolines_end[];
 
 #define BUCKETS 4096u /* a power of two */
 
-LOCK_DEFINE(lock, LOCK_LABELS);
+LOCK_DEFINE(lock, LOCK_LABELS, .in_child = label_sets_tell); /* a child has a ring of its own */
 static struct qp_label_set *buckets[BUCKETS];
 static uint64_t counters[LABEL_COUNTERS];
 
@@ -184,13 +184,6 @@ void label_sets_tell(void)
 		for (const struct qp_label_set *set = buckets[i]; set; set = set->next)
 			tell(set, 0);
 	pthread_mutex_unlock(&lock);
-}
-
-/* A forked child has a ring of its own. Its handlers are called in the order in which they were
- * registered: the sampler, linked before, has renewed ring and locks. */
-__attribute__((constructor)) static void follow_forks(void)
-{
-	pthread_atfork(NULL, NULL, label_sets_tell);
 }
 
 /* --- queryprof.h -------------------------------------------------------------------------- */

@@ -80,6 +80,8 @@ static const char *use_everything(void)
 		return qp_error();
 	if (qp_query_begin(NULL) || qp_query_end(0, NULL))
 		return qp_error();
+	if (qp_query_finish(qp_query_start(NULL), 0, NULL))
+		return qp_error();
 	qp_record();
 	if (host.routines.open(":memory:", &db) || qp_attach_of(db, &host.routines))
 		return qp_error();

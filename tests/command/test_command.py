@@ -265,7 +265,7 @@ class Command(Tool):
         """What does not need our functions runs in any sqlite3."""
         db = sqlite3.connect(self.trace)
         unset = dict.fromkeys(("by", "like", "since", "until", "last", "limit", "query_id", "statement",
-                               "min_duration", "failed", "database", "process", "thread", "trace_type", "for_table"))
+                               "min_duration", "failed", "database", "process", "thread", "trace_type", "for_table", "label"))
         for name in ("selected", "queries", "statements", "report_query", "report_samples", "report_times",
                      "export_samples"):
             with open(os.path.join(SOURCE, "sql", name + ".sql"), encoding="utf-8") as file:

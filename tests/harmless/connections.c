@@ -189,6 +189,8 @@ int main(int argc, char **argv)
 	/* What is made once, or kept for the next, is there. */
 	in_threads();
 	at_once();
+	while (metric("store_flushes") == 0)
+		usleep(10000);
 	before = look();
 	show("before", &before);
 	for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {

@@ -146,7 +146,7 @@ static void no_memory(void)
 
 	CHECK(sqlite3_open(":memory:", &db) == SQLITE_OK);
 	burn(db, 50);
-	set_limit(RLIMIT_AS, address_space() + (4 << 20));
+	set_limit(RLIMIT_AS, address_space() + (6 << 20));
 	if (library_path()) {
 		sqlite3_enable_load_extension(db, 1);
 		CHECK(sqlite3_load_extension(db, library_path(), "sqlite3_queryprof_init", &error) ==

@@ -54,7 +54,7 @@ class Interpreter(Recording):
         done = self.record(*self.command(PROGRAM))
         self.assertEqual((done.returncode, done.stdout), (0, plain.stdout), self.seen)
         self.expect_sampled(1)
-        self.assertRegex(done.stderr, r"^queryprof: .*app\.trace: \d+ samples?, \d+ quer(y|ies), 1 process\. "
+        self.assertRegex(done.stderr, r"^queryprof: .*app\.trace: \d+ samples?, \d+ logged runs?, 1 process\. "
                          r"To read it: queryprof report .*app\.trace\n$")
         # Every stack goes down to the program's start, through the library's own code.
         names = subprocess.run([QUERYPROF, "sql", self.trace,

@@ -26,7 +26,7 @@
 
 static char from[BYTES + 64], to[BYTES + 64];
 static volatile size_t sink;
-static volatile sig_atomic_t is_counting, inside, exact, wrong;
+static volatile sig_atomic_t inside, exact, wrong;
 static uintptr_t caller_start, caller_end, libc_start, libc_end;
 
 #define CALLS(_)                                                                                             \
@@ -80,7 +80,7 @@ static void on_signal(int number, siginfo_t *info, void *context)
 	(void)number;
 	(void)info;
 	depth = depth < 0 ? -depth : depth;
-	if (!is_counting || trace[0] < libc_start || trace[0] >= libc_end)
+	if (trace[0] < libc_start || trace[0] >= libc_end)
 		return;
 	inside++;
 	if (depth > 1 && trace[1] >= caller_start && trace[1] < caller_end)
