@@ -108,39 +108,49 @@ static uint32_t in_frame(const struct opcode_places *at, const void *statement, 
 	return found == 0 ? OPCODE_UNKNOWN : found;
 }
 
+/* Of the statement's frame, number `index`. Not inlined: queries without opcodes need no stack
+ * for the registers. */
+__attribute__((noinline)) static uint32_t look(const struct opcode_places *at, const void *statement,
+                                               const struct thread *thread, const void *ucontext,
+                                               const struct unwind_memo *memo, uint32_t index)
+{
+	const struct unwind_frame *frame = unwind_memo_frame(memo, index);
+	const uintptr_t cfa = unwind_memo_frame(memo, index + 1)->sp;
+	/* One place alone is always right. */
+	const bool by_registers = at->count > 1 && index == 0;
+	struct full_walk walk = { .begun = false };
+	uint32_t number = OPCODE_UNKNOWN;
+
+	if ((by_registers || at->places[0] <= 0) &&
+	    !read_registers(&walk, thread, ucontext, unwind_memo_frame(memo, 0), index))
+		return OPCODE_UNKNOWN;
+	if (by_registers)
+		number = in_registers(at, statement, walk.registers);
+	if (number == OPCODE_UNKNOWN)
+		number = in_frame(at, statement, walk.registers, frame, cfa);
+	return number == 0 ? OPCODE_UNKNOWN : number;
+}
+
 uint32_t opcode_running(const struct thread *thread, const struct query_tag *tag, const void *ucontext,
                         const struct unwind_result *trace)
 {
 	const struct opcode_places *at = tag->counts->opcodes;
 	const void *statement = tag->counts->statement, *trigger;
-	struct full_walk walk = { .begun = false };
-	struct unwind_frame leaf, frame, next, found, caller = { 0 };
-	uint32_t index = 0, number;
+	const struct unwind_memo *memo = thread_memo((struct thread *)thread);
+	int found = -1;
 
 	if (at == NULL || statement == NULL || tag->frame == 0 || !trace->kept)
 		return OPCODE_UNKNOWN;
-	const struct unwind_memo *memo = thread_memo((struct thread *)thread);
-	leaf = next = *unwind_memo_frame(memo, 0);
-	for (int i = 1; i < trace->depth && next.sp < tag->frame; i++) {
-		frame = next;
-		next = *unwind_memo_frame(memo, (uint32_t)i);
-		if (frame.pc - at->start < at->end - at->start) {
-			found = frame;
-			caller = next;
-			index = (uint32_t)i - 1;
-		}
+	for (int i = 0; i + 1 < trace->depth; i++) {
+		const struct unwind_frame *frame = unwind_memo_frame(memo, (uint32_t)i);
+		if (frame->sp >= tag->frame)
+			break;
+		if (frame->pc - at->start < at->end - at->start)
+			found = i;
 	}
-	if (caller.sp == 0)
+	if (found < 0)
 		return OPCODE_UNKNOWN;
 	trigger = (const void *)word_at(statement, at->frame);
-	if (trigger != NULL)
-		return calling_opcode(at, trigger);
-	/* One place alone is always right. */
-	const bool by_registers = at->count > 1 && index == 0;
-	if ((by_registers || at->places[0] <= 0) && !read_registers(&walk, thread, ucontext, &leaf, index))
-		return OPCODE_UNKNOWN;
-	number = by_registers ? in_registers(at, statement, walk.registers) : OPCODE_UNKNOWN;
-	if (number == OPCODE_UNKNOWN)
-		number = in_frame(at, statement, walk.registers, &found, caller.sp);
-	return number == 0 ? OPCODE_UNKNOWN : number;
+	return trigger != NULL ? calling_opcode(at, trigger)
+	                       : look(at, statement, thread, ucontext, memo, (uint32_t)found);
 }
