@@ -17,8 +17,9 @@
  * is only late. Async-signal-safe; keeps errno. */
 bool sampler_take_observed(struct thread *thread, struct observation *seen);
 
-/* The same with `value` in the type's unit. */
-static inline bool sampler_take(struct thread *thread, enum trace_type type, int64_t value)
+/* The same with `value` in the type's unit. It has no frame of its own in any build. */
+__attribute__((always_inline)) static inline bool sampler_take(struct thread *thread, enum trace_type type,
+                                                               int64_t value)
 {
 	struct observation seen = { .type = type, .weight = 1, .value = value };
 

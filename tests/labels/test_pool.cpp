@@ -173,7 +173,8 @@ static void test_exhausted(void **)
 	churn("exhausted", 4096);
 	assert_true(metric("label_sets_without_trampoline") > 1000);
 	assert_int_equal(metric("label_sets"), 0);
-	assert_int_equal(metric("label_sets_unknown"), 0);
+	/* Of a set that was freed before the flusher came, the ring may have had no room. */
+	assert_true(metric("label_sets_unknown") <= metric("ring_dropped"));
 }
 
 int main()

@@ -241,6 +241,7 @@ static void fork_while_a_cursor_is_open(void **state)
 	pid_t child;
 
 	(void)state;
+	SKIP_WITH_TSAN();
 	start_store(trace_path, 0);
 	put_samples(T0, 1000, 2, KEY(1));
 	drain();

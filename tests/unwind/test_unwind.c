@@ -267,10 +267,15 @@ static void test_no_information(void **state)
 
 	(void)state;
 	frame_without_information(take_trace);
-	/* take_trace is known, and that it was called from there; nothing is guessed. */
-	expect(seen.depth == 2 && seen.truncated);
+	/* take_trace is known, and that it was called from there; nothing is guessed. Where take_trace
+	 * keeps a frame pointer, which a sanitizer's does, the trace may go on to the caller. */
 	expect(is_named(trace[1], "frame_without_information"));
-	assert_int_equal(unwind_counter(UNWIND_NO_RULE), before + 1);
+	if (seen.truncated) {
+		expect(seen.depth == 2);
+		assert_int_equal(unwind_counter(UNWIND_NO_RULE), before + 1);
+	} else {
+		expect(is_named(trace[seen.depth - 1], "_start"));
+	}
 }
 
 /* Where the call that copies the registers is not recognized, a trace ends near the end of
@@ -315,9 +320,13 @@ static void test_made_code(void **state)
 			bounds = (struct unwind_stack){ 0, 0 };
 		before = unwind_counter(UNWIND_NO_RULE);
 		call(in_made_code);
-		expect(count_recursion(1) == 4 && seen.depth == 7 && seen.truncated);
-		expect(trace[6] == (uintptr_t)page + MADE_RETURN - 1);
-		expect(unwind_counter(UNWIND_NO_RULE) > before);
+		expect(count_recursion(1) == 4 && trace[6] == (uintptr_t)page + MADE_RETURN - 1);
+		/* Such code is taken to keep frame pointers. This does not; where the caller does, as
+		 * in a sanitizer's build, the trace goes on behind it. */
+		if (seen.truncated)
+			expect(seen.depth == 7 && unwind_counter(UNWIND_NO_RULE) > before);
+		else
+			expect(is_named(trace[seen.depth - 1], "_start"));
 	}
 	expect(memo_differs == 0);
 	bounds = thread_bounds();
