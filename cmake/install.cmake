@@ -12,7 +12,6 @@ include(CMakePackageConfigHelpers)
 install(TARGETS queryprof EXPORT queryprof LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(TARGETS queryprof_preload LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(FILES ${PROJECT_SOURCE_DIR}/src/queryprof.h ${PROJECT_SOURCE_DIR}/src/queryprof.hpp
-  ${PROJECT_SOURCE_DIR}/src/queryprof_span.hpp
   DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 
 foreach(document LICENSE THIRD-PARTY.md LIMITS.md CHANGELOG.md)

@@ -11,7 +11,8 @@ PROGRAM = """
 import os, sqlite3
 db = sqlite3.connect(':memory:')
 def work():
-    sqlite3.connect(':memory:').execute(%r).fetchone()
+    for _ in range(4):  # so long that each process has samples everywhere
+        sqlite3.connect(':memory:').execute(%r).fetchone()
 print(next(line.split('-')[0] for line in open('/proc/self/maps') if 'libsqlite3' in line), flush=True)
 for worker in range(2):
     if not os.fork():

@@ -3,7 +3,7 @@
 #include <stdexcept>
 #include <thread>
 
-#include "queryprof_span.hpp"
+#include "queryprof.hpp"
 
 extern "C" {
 #include "support.h"

@@ -474,7 +474,12 @@ int spans_take(struct writer *writer, const void *record, size_t size)
 
 int spans_remove(sqlite3 *db, int64_t time_ns, int64_t bytes, bool *left)
 {
-	int64_t batches = bytes / 256 < REMOVED_MAX ? 1 + bytes / 256 : REMOVED_MAX;
+	/* The oldest ones tell how large they are: some are a span, some a thousand. */
+	int64_t size = BATCH_BYTES + database_number(db,
+	                                             "SELECT avg(length(spans)) FROM (SELECT spans FROM"
+	                                             " span_batches ORDER BY id LIMIT 16)",
+	                                             0);
+	int64_t batches = bytes / size < REMOVED_MAX ? 1 + bytes / size : REMOVED_MAX;
 	char sql[640];
 	int code;
 
