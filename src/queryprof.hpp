@@ -24,28 +24,27 @@ namespace queryprof
  * begun; those that run may go on. Without memory there are no labels. */
 class DynamicLabel
 {
-    public:
+      public:
 	DynamicLabel(const std::string &key, const std::string &text)
 	{
 		const qp_label label = { key.c_str(), text.c_str(), 0, nullptr };
 		set_ = qp_labels_new(&label, 1);
 	}
-	template <typename Number, typename = std::enable_if_t<std::is_integral<Number>::value> >
+	template <typename Number, typename = std::enable_if_t<std::is_integral<Number>::value>>
 	DynamicLabel(const std::string &key, Number number, const char *unit = nullptr)
 	{
 		const qp_label label = { key.c_str(), nullptr, static_cast<int64_t>(number), unit };
 		set_ = qp_labels_new(&label, 1);
 	}
 	DynamicLabel(std::initializer_list<qp_label> labels)
-		: set_(qp_labels_new(labels.begin(), labels.size()))
+	    : set_(qp_labels_new(labels.begin(), labels.size()))
 	{
 	}
 	~DynamicLabel()
 	{
 		qp_labels_free(set_);
 	}
-	DynamicLabel(DynamicLabel &&other) noexcept
-		: set_(std::exchange(other.set_, nullptr))
+	DynamicLabel(DynamicLabel &&other) noexcept : set_(std::exchange(other.set_, nullptr))
 	{
 	}
 	DynamicLabel &operator=(DynamicLabel &&other) noexcept
@@ -63,8 +62,7 @@ class DynamicLabel
 
 	/* function(), with all that it calls, under the labels. Returns what it returns, a
 	 * reference, too; its exceptions pass through. */
-	template <typename Function>
-	std::invoke_result_t<Function> apply(Function &&function) const
+	template <typename Function> std::invoke_result_t<Function> apply(Function &&function) const
 	{
 		using result = std::invoke_result_t<Function>;
 		using held = std::conditional_t<std::is_reference<result>::value,
@@ -83,7 +81,8 @@ class DynamicLabel
 		} else {
 			slot<result> to;
 			auto call = [&] {
-				::new (static_cast<void *>(&to.value)) result(std::invoke(std::forward<Function>(function)));
+				::new (static_cast<void *>(&to.value))
+					result(std::invoke(std::forward<Function>(function)));
 				to.is_there = true;
 			};
 			run(call);
@@ -91,7 +90,7 @@ class DynamicLabel
 		}
 	}
 
-    private:
+      private:
 	template <typename Value> struct slot {
 		slot()
 		{
@@ -120,9 +119,8 @@ class DynamicLabel
  * cannot be a function of its own. */
 class LabelScope
 {
-    public:
-	explicit LabelScope(const DynamicLabel &label) noexcept
-		: before_(qp_labels_enter(label.get()))
+      public:
+	explicit LabelScope(const DynamicLabel &label) noexcept : before_(qp_labels_enter(label.get()))
 	{
 	}
 	~LabelScope()
@@ -132,7 +130,7 @@ class LabelScope
 	LabelScope(const LabelScope &) = delete;
 	LabelScope &operator=(const LabelScope &) = delete;
 
-    private:
+      private:
 	uint64_t before_;
 };
 
@@ -140,8 +138,8 @@ class LabelScope
  * labels and for the same query. */
 template <typename Function> auto with_context(Function &&function)
 {
-	return [context = qp_context_get(), function = std::forward<Function>(function)](auto &&...arguments) mutable
-	       -> decltype(auto) {
+	return [context = qp_context_get(),
+	        function = std::forward<Function>(function)](auto &&...arguments) mutable -> decltype(auto) {
 		struct restore {
 			qp_context before;
 			~restore()
@@ -167,24 +165,44 @@ template <typename Function> auto with_context(Function &&function)
 /* The running span of its thread from here to the end of the scope. */
 class span
 {
-    public:
-	explicit span(qp_span_site &site) noexcept : span_(qp_span_begin(&site)) {}
-	~span() { qp_span_end(span_); }
+      public:
+	explicit span(qp_span_site &site) noexcept : span_(qp_span_begin(&site))
+	{
+	}
+	~span()
+	{
+		qp_span_end(span_);
+	}
 	span(const span &) = delete;
 	span &operator=(const span &) = delete;
 
-	void attribute(const char *key, const char *value) noexcept { qp_span_attr(span_, key, value); }
+	void attribute(const char *key, const char *value) noexcept
+	{
+		qp_span_attr(span_, key, value);
+	}
 	void attribute(const char *key, const std::string &value) noexcept
 	{
 		qp_span_attr(span_, key, value.c_str());
 	}
-	void attribute(const char *key, int64_t value) noexcept { qp_span_attr_number(span_, key, value); }
-	void event(const char *name) noexcept { qp_span_event(span_, name); }
-	void status(qp_span_status status) noexcept { qp_span_set_status(span_, status); }
+	void attribute(const char *key, int64_t value) noexcept
+	{
+		qp_span_attr_number(span_, key, value);
+	}
+	void event(const char *name) noexcept
+	{
+		qp_span_event(span_, name);
+	}
+	void status(qp_span_status status) noexcept
+	{
+		qp_span_set_status(span_, status);
+	}
 
-	qp_span get() const noexcept { return span_; }
+	qp_span get() const noexcept
+	{
+		return span_;
+	}
 
-    private:
+      private:
 	qp_span span_;
 };
 
@@ -192,11 +210,15 @@ class span
  * Without queryprof running, or without memory, there is none, and `code` says why. */
 class trace
 {
-    public:
-	explicit trace(const char *traceparent = nullptr) noexcept : code_(qp_trace_begin(traceparent)) {}
-	explicit trace(qp_span_handle parent) noexcept : code_(qp_span_join(parent)) {}
+      public:
+	explicit trace(const char *traceparent = nullptr) noexcept : code_(qp_trace_begin(traceparent))
+	{
+	}
+	explicit trace(qp_span_handle parent) noexcept : code_(qp_span_join(parent))
+	{
+	}
 	explicit trace(const std::vector<qp_span_handle> &parents) noexcept
-		: code_(qp_span_follow(parents.data(), parents.size()))
+	    : code_(qp_span_follow(parents.data(), parents.size()))
 	{
 	}
 	~trace()
@@ -207,9 +229,12 @@ class trace
 	trace(const trace &) = delete;
 	trace &operator=(const trace &) = delete;
 
-	int code() const noexcept { return code_; }
+	int code() const noexcept
+	{
+		return code_;
+	}
 
-    private:
+      private:
 	int code_;
 };
 
