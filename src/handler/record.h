@@ -48,7 +48,12 @@ static inline void query_key_copy(struct query_key *to, const struct query_key *
 }
 
 /* What the first sample of a run says of it, in case that it never ends. */
-enum start_state { START_KEPT, START_DUE, START_TOLD };
+enum start_state {
+	START_KEPT,
+	START_DUE,
+	START_TOLD,
+	START_DUE_AGAIN, /* told, and its text has changed since */
+};
 struct run_start {
 	enum start_state state; /* in a record START_KEPT: it is withdrawn */
 	uint32_t thread_id;     /* that began the run */

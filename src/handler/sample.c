@@ -98,7 +98,8 @@ static void tell_start(struct thread *thread, struct ring *ring, const struct qu
 	struct run_start *start = &tag->counts->start;
 	size_t size;
 	/* Acquire: this may be a worker's sample, and the rest another thread's. */
-	if (__atomic_load_n(&start->state, __ATOMIC_ACQUIRE) != START_DUE)
+	const enum start_state state = __atomic_load_n(&start->state, __ATOMIC_ACQUIRE);
+	if (state != START_DUE && state != START_DUE_AGAIN)
 		return;
 	stack_copy_text(start->text, (char *)thread->handler.trace, START_TEXT_MAX, &size);
 	struct start_record *record = ring_reserve(ring, sizeof(*record) + size);

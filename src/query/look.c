@@ -43,11 +43,12 @@ void query_show_again(struct query_run *run)
 {
 	struct run_start *start = &run->counts.start;
 
+	bool is_told = start->state == START_TOLD || start->state == START_DUE_AGAIN;
+	enum start_state due = is_told ? START_DUE_AGAIN : START_DUE;
+
 	start->text = run->text;
-	/* A preparation with samples has told it, which can be withdrawn yet. Release: a worker's
-	 * handler that finds it due reads the rest. */
-	if (!run->is_logged || start->state != START_TOLD)
-		__atomic_store_n(&start->state, run->is_logged ? START_DUE : START_KEPT, __ATOMIC_RELEASE);
+	/* Release: a worker's handler that finds it due reads the rest. */
+	__atomic_store_n(&start->state, run->is_logged ? due : START_KEPT, __ATOMIC_RELEASE);
 	/* Release: who sees it shown sees all of it. */
 	__atomic_store_n(&run->version, run->version + 1, __ATOMIC_RELEASE);
 }

@@ -151,9 +151,10 @@ void query_withdraw(struct query_run *run)
 {
 	struct ring *ring = sampler_ring();
 	struct start_record *record;
+	enum start_state state = __atomic_exchange_n(&run->counts.start.state, START_KEPT, __ATOMIC_RELAXED);
 
-	if (__atomic_exchange_n(&run->counts.start.state, START_KEPT, __ATOMIC_RELAXED) != START_TOLD ||
-	    ring == NULL || (record = ring_reserve(ring, sizeof(*record))) == NULL)
+	if ((state != START_TOLD && state != START_DUE_AGAIN) || ring == NULL ||
+	    (record = ring_reserve(ring, sizeof(*record))) == NULL)
 		return;
 	*record = (struct start_record){ .query = run->key, .run = run->counts.start };
 	ring_commit(ring, record, RECORD_START);

@@ -105,8 +105,7 @@ static const char *const queries[] = {
 	"SELECT count(*) FROM t AS x JOIN t AS y ON x.a = y.a WHERE x.c <> y.c",
 	"SELECT count(DISTINCT c) FROM t",
 	"SELECT count(*) FROM t AS x JOIN u ON u.k = x.b WHERE u.v > 'A'",
-	"WITH RECURSIVE r(x) AS (VALUES (1) UNION ALL SELECT x + 1 FROM r WHERE x < 200000) SELECT sum(x) "
-	"FROM r",
+	"WITH r(x) AS (VALUES (1) UNION ALL SELECT x + 1 FROM r LIMIT 200000) SELECT sum(x) FROM r",
 	"SELECT a, sum(b) OVER (PARTITION BY b ORDER BY a) FROM t LIMIT 40000, 1",
 	"UPDATE t SET b = b + 1 WHERE a % 3 = 0",
 	"INSERT INTO w SELECT b, c FROM t WHERE a < 20000",
