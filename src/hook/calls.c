@@ -96,19 +96,6 @@ static struct {
 	int (*pthread_mutex_lock)(pthread_mutex_t *);
 } real;
 
-#define WAITING(of, result, name, parameters, arguments)                                                     \
-	static result queryprof_##name parameters                                                            \
-	{                                                                                                    \
-		if (!wait_is_measured())                                                                     \
-			return real.name arguments;                                                          \
-		struct wait_call call;                                                                       \
-		wait_begin(&call, of);                                                                       \
-		result value = real.name arguments;                                                          \
-		wait_end_call(&call, -1);                                                                    \
-		return value;                                                                                \
-	}
-WAITING_CALLS(WAITING)
-
 #define FILED(of, result, name, parameters, arguments, file)                                                 \
 	static result queryprof_##name parameters                                                            \
 	{                                                                                                    \
@@ -121,6 +108,9 @@ WAITING_CALLS(WAITING)
 		return value;                                                                                \
 	}
 FILE_CALLS(FILED)
+
+#define WAITING(of, result, name, parameters, arguments) FILED(of, result, name, parameters, arguments, -1)
+WAITING_CALLS(WAITING)
 
 static inline void end_data(const struct wait_call *call, enum wait_sum sum, ssize_t bytes)
 {
@@ -211,14 +201,15 @@ static int set_lock(int (*real_fcntl)(int, int, ...), int file, struct flock *lo
 	}
 LOCK_CALLS(LOCKED)
 
-/* One that is free costs no clock. A try has every other result of the real function but the
- * errors of a thread that has it already, or of one that may not: that one tells them. */
+/* One that is free costs a look at its word, and no clock: a thread that takes it between the look
+ * and the lock is not seen. A try has every other result of the real function but the errors of a
+ * thread that has it already, or of one that may not: that one tells them. */
 static int queryprof_pthread_mutex_lock(pthread_mutex_t *mutex)
 {
 	struct wait_call call;
 	int result;
 
-	if (!wait_is_measured())
+	if (!wait_is_measured() || __atomic_load_n(&mutex->__data.__lock, __ATOMIC_RELAXED) == 0)
 		return real.pthread_mutex_lock(mutex);
 	result = pthread_mutex_trylock(mutex);
 	if (result == 0 || result == EOWNERDEAD)
