@@ -327,11 +327,22 @@ static int attach_unseen(struct session *session)
 	return rc;
 }
 
-/* A text that says "system." and means something else brings the schema as well: the host
+/* A name with an underscore is hardly a word of the host's; `settings` may be. */
+static bool may_name_ours(const char *sql)
+{
+	if (strcasestr(sql, NAME "."))
+		return true;
+	for (int i = 0; strchr(sql, '_') && i < tables_count(); i++)
+		if (strchr(tables_name(i), '_') && strcasestr(sql, tables_name(i)))
+			return true;
+	return false;
+}
+
+/* A text that has such a word and means something else brings the schema as well: the host
  * has asked for it. */
 void schema_expect(struct session *session, const char *sql)
 {
-	if (strcasestr(sql, NAME "."))
+	if (may_name_ours(sql))
 		attach_unseen(session);
 }
 

@@ -33,7 +33,7 @@ int schema_make_eponymous(struct session *session, char **error);
  * the schema until a statement names it.
  *
  * schema_expect() is to be called before a text is prepared: SQLite would look for a table
- * that is missing in all of main, and wait for that while main is locked. schema_follow()
+ * that is missing in all of main, and hold a lock on main for that, or wait for one. schema_follow()
  * is to be called when preparing a statement has just failed. SQLITE_NOTFOUND: not for want of one of our
  * tables; SQLITE_OK: they are there now, prepare again; otherwise they cannot come now, and the connection
  * says why. */
