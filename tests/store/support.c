@@ -20,6 +20,7 @@
 #include "sampler/threads.h"
 
 struct ring *ring;
+int64_t flush_interval_ns = 20000000;
 char folder[64], trace_path[72];
 
 /* --- stand-ins ------------------------------------------------------------------ */
@@ -140,7 +141,7 @@ void nap(void)
 
 void start_store_with_ring(const char *path, int64_t max_bytes, size_t ring_bytes)
 {
-	struct store_config config = { .path = path, .max_bytes = max_bytes, .flush_interval_ns = 20000000 };
+	struct store_config config = { .path = path, .max_bytes = max_bytes, .flush_interval_ns = flush_interval_ns };
 
 	ring = ring_create(ring_bytes);
 	assert_non_null(ring);
@@ -162,7 +163,7 @@ void stop_store(void)
 
 void configure_store(const char *path, int64_t max_bytes)
 {
-	struct store_config config = { .path = path, .max_bytes = max_bytes, .flush_interval_ns = 20000000 };
+	struct store_config config = { .path = path, .max_bytes = max_bytes, .flush_interval_ns = flush_interval_ns };
 	char *error;
 	int code = store_configure(&config, &error);
 

@@ -23,6 +23,7 @@
 #include "store/store.h"
 
 extern struct ring *ring;
+extern int64_t flush_interval_ns; /* of the stores that are started from now on */
 
 /* Around each test: a fresh directory for its files, which TMPDIR names, too; a store that
  * still runs is stopped. */
