@@ -295,20 +295,27 @@ void programs_read_due(struct calling *calling, const void *subject, const void 
 	struct program_due *due = calling->due;
 	const struct opcode_library *library = opcode_library(due->library);
 	const struct call_place *around = calling_find(calling, frame);
+	const sqlite3_api_routines *api = due->library->api;
 	sqlite3_mutex *mutex;
 	struct call quiet;
 
 	if ((subject != due->stmt && subject != due->db) || (around && (around->run || around->is_quiet)) ||
 	    !library)
 		return;
+	/* Another thread may have closed the statement's connection; this one is another statement then. */
+	if (subject == due->stmt && api->db_handle((sqlite3_stmt *)subject) != due->db) {
+		count(PROGRAMS_LEFT);
+		free_due(calling);
+		return;
+	}
 	call_enter_quiet(&quiet, due->library, __builtin_frame_address(0));
-	mutex = due->library->api->db_mutex(due->db);
-	due->library->api->mutex_enter(mutex);
+	mutex = api->db_mutex(due->db);
+	api->mutex_enter(mutex);
 	if (due->text && !is_watched(library, due->db))
 		read_plan(due, library);
 	else
 		count(PROGRAMS_LEFT);
-	due->library->api->mutex_leave(mutex);
+	api->mutex_leave(mutex);
 	call_leave(&quiet);
 	free_due(calling);
 }
