@@ -14,12 +14,14 @@
 
 -- The processes that wrote, one row each. The start time tells processes with recycled ids
 -- (or container ids, all of them 1) apart.
+-- statements_flush: the number of the process's newest flush that has counts of statements.
 CREATE TABLE processes (
-	id            INTEGER PRIMARY KEY,
-	hostname      TEXT    NOT NULL,
-	process_id    INTEGER NOT NULL,
-	start_time_ns INTEGER NOT NULL,
-	executable    TEXT    NOT NULL
+	id               INTEGER PRIMARY KEY,
+	hostname         TEXT    NOT NULL,
+	process_id       INTEGER NOT NULL,
+	start_time_ns    INTEGER NOT NULL,
+	executable       TEXT    NOT NULL,
+	statements_flush INTEGER NOT NULL DEFAULT 0
 );
 
 CREATE TABLE threads (

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "modules/module_log.h"
+#include "query/statement_memory.h"
 #include "queryprof.h"
 #include "sampler/ring_reader.h"
 #include "sampler/ring_remains.h"
@@ -79,6 +80,28 @@ static uint64_t count_records(struct ring *ring)
 	return count;
 }
 
+static int tell_one(void *unused, const struct statement_stats *stats)
+{
+	(void)unused;
+	(void)stats;
+	return 1;
+}
+
+/* Whether there may be counts that the file has not. */
+static bool has_counts(const struct shared_ring *shared)
+{
+	return statement_memory_remains(shared->statements, shared->statements_size, 0, tell_one, NULL);
+}
+
+static int store_statements(struct writer *writer, const struct shared_ring *shared)
+{
+	int code = SQLITE_BUSY;
+
+	for (int i = 0; i < TRIES && (code & 0xff) == SQLITE_BUSY; i++)
+		code = writer_store_statements(writer, shared->statements, shared->statements_size);
+	return code;
+}
+
 /* Of a process that is gone: what cannot be stored now is lost. */
 static void store_remains(struct writer *writer, struct shared_ring *shared, const char *path,
                           int64_t max_bytes, struct recovery *recovery)
@@ -91,6 +114,8 @@ static void store_remains(struct writer *writer, struct shared_ring *shared, con
 
 	recovery->unfinished += ring_remains_repair(ring, is_stored);
 	if (!code && store_records(writer, ring, max_bytes, recovery, &lost))
+		error = writer_failure(writer);
+	if (!code && !error && has_counts(shared) && store_statements(writer, shared))
 		error = writer_failure(writer);
 	lost += count_records(ring);
 	losses_note(shared->losses, error ? error : "cannot be read", lost, 0);
@@ -135,7 +160,8 @@ static void store_as_process(int fd, const char *path, int64_t max_bytes, struct
 
 	if (!shared_ring_open(&shared, fd))
 		return;
-	if (ring_remains_empty(shared.ring) && !has_losses(&shared)) {
+	if (ring_remains_empty(shared.ring) && !has_losses(&shared) &&
+	    (store != store_remains || !has_counts(&shared))) {
 		shared_ring_close(&shared);
 		return;
 	}

@@ -564,3 +564,19 @@ int writer_store(struct writer *writer, struct ring *ring, size_t most_records, 
 	writer->epoch_bytes += (int64_t)writer->bytes;
 	return SQLITE_OK;
 }
+
+int writer_store_statements(struct writer *writer, const void *memory, size_t size)
+{
+	int code = begin(writer);
+
+	if (code)
+		return code;
+	code = statements_write_remains(writer, memory, size);
+	if (!code)
+		code = writer_run(writer, WRITE_COMMIT);
+	if (code) {
+		writer_roll_back(writer);
+		writer_forget(writer);
+	}
+	return code;
+}

@@ -33,6 +33,9 @@ static const char *const statement_sql[WRITE_STATEMENTS] = {
 		"SELECT id FROM processes WHERE hostname = ?1 AND process_id = ?2 AND start_time_ns = ?3",
 	[WRITE_PROCESS] = "INSERT INTO processes (hostname, process_id, start_time_ns, executable) VALUES "
 			  "(?1, ?2, ?3, ?4)",
+	[WRITE_FLUSH] = "UPDATE processes SET statements_flush = ?1 WHERE id = ?2",
+	[WRITE_FIND_FLUSH] = "SELECT statements_flush FROM processes WHERE hostname = ?1 AND process_id = ?2"
+			     " AND start_time_ns = ?3",
 	[WRITE_FIND_THREAD] =
 		"SELECT id FROM threads WHERE process = ?1 AND thread_id = ?2 AND thread_name = ?3",
 	[WRITE_THREAD] = "INSERT INTO threads (process, thread_id, thread_name) VALUES (?1, ?2, ?3)",
