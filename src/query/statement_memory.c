@@ -274,7 +274,8 @@ int statement_memory_remains(const void *at, size_t size, uint64_t flush,
 		    (!counts.sums[STATEMENT_CALLS] && !counts.sums[STATEMENT_PREPARES]))
 			continue;
 		if (text && database)
-			stats = (struct statement_stats){ entry->hash, text, database, entry->is_cut, &counts };
+			stats = (struct statement_stats){ entry->hash, text, database, entry->is_cut,
+				                          &counts };
 		code = each(context, &stats);
 	}
 	return code;

@@ -143,7 +143,8 @@ static void what_has_no_room(void **state)
 
 	(void)state;
 	for (; calls < 12; calls++) {
-		snprintf(text, sizeof text, "SELECT a_%d, '%*s' AS b, %*s", calls, 100, "", 2 * STATEMENT_TEXT_MAX, "");
+		snprintf(text, sizeof text, "SELECT a_%d, '%*s' AS b, %*s", calls, 100, "",
+		         2 * STATEMENT_TEXT_MAX, "");
 		memset(text + 64, 'x', STATEMENT_TEXT_MAX + 100);
 		count(text);
 	}
