@@ -2,7 +2,7 @@
 -- What a report is about: the statements and runs that are selected (see selected.sql).
 WITH runs AS MATERIALIZED (SELECT * FROM temp.selected_runs),
 times AS (
-	SELECT count(*) FILTER (WHERE finished) AS n, count(*) AS all_n, min(query_start_ns) AS first, max(query_start_ns + query_duration_ns) AS last
+	SELECT count(*) AS n, min(query_start_ns) AS first, max(query_start_ns + query_duration_ns) AS last
 	FROM runs),
 parts AS MATERIALIZED (SELECT * FROM temp.selected_parts),
 counted AS (SELECT count(runs) > 0 AS is_counted, sum(runs) AS n FROM parts),
@@ -19,16 +19,16 @@ SELECT what, value FROM (
 	UNION ALL
 	SELECT 3, 'runs', printf('%,d', n) FROM counted WHERE is_counted AND NOT (n = 0 AND EXISTS (SELECT 1 FROM unfinished))
 	UNION ALL
-	SELECT 4, 'logged runs', printf('%,d of %,d', times.n, (SELECT count(*) FROM queries WHERE finished))
-	FROM times, counted WHERE times.n > 1 OR (is_counted AND counted.n > 0)
+	SELECT 4, 'logged runs', printf('%,d of %,d', times.n, (SELECT count(*) FROM queries WHERE finished OR statement))
+	FROM times, counted WHERE times.n <> 1 OR (is_counted AND counted.n > 0)
 	UNION ALL
 	SELECT 4, 'unfinished', count(*) || ': no end was recorded' FROM unfinished HAVING count(*) > 0
 	UNION ALL
 	SELECT 5, 'from', strftime('%Y-%m-%d %H:%M:%S', first / 1000000000, 'unixepoch')
-	          || printf('.%06d UTC', first % 1000000000 / 1000) FROM times WHERE all_n > 0
+	          || printf('.%06d UTC', first % 1000000000 / 1000) FROM times WHERE n > 0
 	UNION ALL
 	SELECT 6, 'to', strftime('%Y-%m-%d %H:%M:%S', last / 1000000000, 'unixepoch')
-	          || printf('.%06d UTC', last % 1000000000 / 1000) FROM times WHERE all_n > 1
+	          || printf('.%06d UTC', last % 1000000000 / 1000) FROM times WHERE n > 1
 	UNION ALL
 	SELECT 7, 'rows', printf('%,d', sum(rows)) FROM parts HAVING sum(rows) IS NOT NULL AND sum(known) > 0
 	UNION ALL

@@ -10,7 +10,7 @@ void running_started(struct writer *writer, struct query_key key, int64_t row)
 {
 	const size_t most = sizeof writer->running / sizeof *writer->running;
 
-	running_ended(writer, row); /* told again: its text has changed */
+	running_ended(writer, row);                         /* told again: its text has changed */
 	if (writer->running_count < most && !writer->other) /* of another process nothing can be seen */
 		writer->running[writer->running_count++] = (struct running_query){ key, row };
 }
