@@ -19,8 +19,8 @@ SELECT what, value FROM (
 	UNION ALL
 	SELECT 3, 'runs', printf('%,d', n) FROM counted WHERE is_counted AND NOT (n = 0 AND EXISTS (SELECT 1 FROM unfinished))
 	UNION ALL
-	SELECT 4, 'logged runs', printf('%,d of %,d', times.n, (SELECT count(*) FROM queries WHERE finished OR statement))
-	FROM times, counted WHERE times.n <> 1 OR (is_counted AND counted.n > 0)
+	SELECT 4, 'logged runs', iif(all_n, printf('%,d of %,d', times.n, all_n), 'none: no run took long enough, or had a sample')
+	FROM times, counted, (SELECT count(*) AS all_n FROM queries WHERE finished OR statement) WHERE times.n <> 1 OR (is_counted AND counted.n > 0)
 	UNION ALL
 	SELECT 4, 'unfinished', count(*) || ': no end was recorded' FROM unfinished HAVING count(*) > 0
 	UNION ALL
@@ -55,10 +55,11 @@ SELECT what, value FROM (
 	HAVING count(*) = 1 AND (SELECT count(DISTINCT query) = 1 OR count(*) = 0 FROM runs)
 	   AND NOT EXISTS (SELECT 1 FROM unfinished WHERE NOT statement)
 	UNION ALL
-	SELECT 14, 'lost', printf('%,d samples or lines of queries, of all: ', sum(samples)) || reason
+	SELECT 14, 'lost', printf('%,d sample%s or line%s of queries, of all: ', sum(samples),
+	                  iif(sum(samples) = 1, '', 's'), iif(sum(samples) = 1, '', 's')) || reason
 	FROM losses GROUP BY reason HAVING sum(samples) > 0
 	UNION ALL
-	SELECT 15, 'missing', printf('samples, of all; refused %,d times: ', sum(refusals)) || reason
+	SELECT 15, 'missing', printf('samples, of all; refused %,d time%s: ', sum(refusals), iif(sum(refusals) = 1, '', 's')) || reason
 	FROM losses GROUP BY reason HAVING sum(refusals) > 0)
 WHERE value IS NOT NULL
 ORDER BY line;
