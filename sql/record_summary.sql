@@ -1,12 +1,13 @@
 -- SPDX-License-Identifier: Apache-2.0
--- What processes that came after number :before have left in a trace file.
+-- What processes that came after number :before have left in a trace file. queries: as many rows as
+-- query_log has of them.
 WITH
 came AS (SELECT id, process FROM threads WHERE process > :before),
-used AS (SELECT id, process FROM queries WHERE process > :before AND id > 0)
+used AS (SELECT process, finished OR statement AS is_shown FROM queries WHERE process > :before AND id > 0)
 SELECT
 	(SELECT count(*) FROM samples WHERE series IN (
 		SELECT id FROM series WHERE thread IN (SELECT id FROM came))) AS samples,
-	(SELECT count(*) FROM used) AS queries,
+	(SELECT count(*) FROM used WHERE is_shown) AS queries,
 	(SELECT count(*) FROM (
 		SELECT process FROM used
 		UNION SELECT process FROM came WHERE id IN (SELECT thread FROM series))) AS processes;

@@ -17,10 +17,10 @@ SELECT what, value FROM (
 	SELECT 2, 'query', query_id FROM unfinished
 	WHERE NOT statement AND (SELECT count(*) FROM temp.selected) = 1
 	UNION ALL
-	SELECT 3, 'runs', printf('%,d', n) FROM counted WHERE is_counted
+	SELECT 3, 'runs', printf('%,d', n) FROM counted WHERE is_counted AND NOT (n = 0 AND EXISTS (SELECT 1 FROM unfinished))
 	UNION ALL
-	SELECT 4, 'logged runs', printf('%,d of %,d', times.n, (SELECT count(*) FROM queries WHERE finished OR statement))
-	FROM times, counted WHERE times.n <> 1 OR is_counted
+	SELECT 4, 'logged runs', iif(all_n, printf('%,d of %,d', times.n, all_n), 'none: no run took long enough, or had a sample')
+	FROM times, counted, (SELECT count(*) AS all_n FROM queries WHERE finished OR statement) WHERE times.n <> 1 OR (is_counted AND counted.n > 0)
 	UNION ALL
 	SELECT 4, 'unfinished', count(*) || ': no end was recorded' FROM unfinished HAVING count(*) > 0
 	UNION ALL
@@ -30,7 +30,7 @@ SELECT what, value FROM (
 	SELECT 6, 'to', strftime('%Y-%m-%d %H:%M:%S', last / 1000000000, 'unixepoch')
 	          || printf('.%06d UTC', last % 1000000000 / 1000) FROM times WHERE n > 1
 	UNION ALL
-	SELECT 7, 'rows', printf('%,d', sum(rows)) FROM parts HAVING sum(rows) IS NOT NULL
+	SELECT 7, 'rows', printf('%,d', sum(rows)) FROM parts HAVING sum(rows) IS NOT NULL AND sum(known) > 0
 	UNION ALL
 	SELECT 8, 'failed', printf('%,d', sum(failed)) || coalesce((
 		SELECT ': ' || max(exception) FROM runs HAVING count(DISTINCT nullif(exception, '')) > 0), '')
@@ -55,10 +55,11 @@ SELECT what, value FROM (
 	HAVING count(*) = 1 AND (SELECT count(DISTINCT query) = 1 OR count(*) = 0 FROM runs)
 	   AND NOT EXISTS (SELECT 1 FROM unfinished WHERE NOT statement)
 	UNION ALL
-	SELECT 14, 'lost', printf('%,d samples or lines of queries, of all: ', sum(samples)) || reason
+	SELECT 14, 'lost', printf('%,d sample%s or line%s of queries, of all: ', sum(samples),
+	                  iif(sum(samples) = 1, '', 's'), iif(sum(samples) = 1, '', 's')) || reason
 	FROM losses GROUP BY reason HAVING sum(samples) > 0
 	UNION ALL
-	SELECT 15, 'missing', printf('samples, of all; refused %,d times: ', sum(refusals)) || reason
+	SELECT 15, 'missing', printf('samples, of all; refused %,d time%s: ', sum(refusals), iif(sum(refusals) = 1, '', 's')) || reason
 	FROM losses GROUP BY reason HAVING sum(refusals) > 0)
 WHERE value IS NOT NULL
 ORDER BY line;

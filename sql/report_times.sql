@@ -18,9 +18,12 @@
 -- Samples are taken inside SQLite, and so the exact times are those inside it: "wall" is
 -- execution_time_ns. The program's own time between two rows of a query is a line of its own.
 WITH exact AS MATERIALIZED (
-	SELECT sum(own_wall) AS wall, sum(own_cpu) AS cpu, sum(outside) AS outside,
+	SELECT iif(has_ended, sum(own_wall), NULL) AS wall, iif(has_ended, sum(own_cpu), NULL) AS cpu, sum(outside) AS outside,
 	       (SELECT sum(worker_cpu_time_ns) FROM temp.selected_runs WHERE finished) AS workers
-	FROM temp.selected_parts),
+	-- of a query that never ended its preparation alone is measured
+	FROM temp.selected_parts, (
+		SELECT (SELECT sum(known) FROM temp.selected_parts) > 0
+		       OR NOT EXISTS (SELECT 1 FROM temp.report_parts WHERE NOT finished) AS has_ended)),
 short AS MATERIALIZED (
 	SELECT max(0, exact.wall - coalesce(sum(execution_time_ns), 0)) AS wall,
 	       max(0, exact.cpu - coalesce(sum(cpu_time_ns), 0)) AS cpu

@@ -10,7 +10,9 @@ WITH sampled AS MATERIALIZED (
 	WHERE trace_type = iif(:by IN ('wall', 'off'), 'Real', 'CPU')
 	  AND (worker_cpu_time_ns = 0 OR thread IN (
 	        SELECT id FROM threads WHERE process = runs.process AND thread_id = runs.thread_id))
-	GROUP BY normalized_query_hash)
+	GROUP BY normalized_query_hash),
+unfinished AS MATERIALIZED (
+	SELECT DISTINCT normalized_query_hash AS hash FROM temp.selected_runs WHERE NOT finished)
 SELECT runs,
        round(wall / 1e6, 4) AS wall_ms,
        round(cpu / 1e6, 4) AS cpu_ms,
@@ -22,7 +24,8 @@ SELECT runs,
        ltrim(iif(fullscan_steps > max(1000, 10 * rows),
                  ', scan ' || iif(fullscan_steps < 10e6, (fullscan_steps / 1000) || 'k',
                                   (fullscan_steps / 1000000) || 'M'), '')
-             || iif(sorts > 0, ', sort', '') || iif(autoindexes > 0, ', index', ''), ', ') AS notes,
+             || iif(sorts > 0, ', sort', '') || iif(autoindexes > 0, ', index', '')
+             || iif(hash IN (SELECT hash FROM unfinished), ', unfinished', ''), ', ') AS notes,
        trim(replace(replace(replace(query, char(10), ' '), char(13), ' '), char(9), ' ')) AS query
 FROM temp.selected_statements LEFT JOIN sampled USING (hash)
 ORDER BY CASE :by WHEN 'wall' THEN wall

@@ -14,12 +14,14 @@
 
 -- The processes that wrote, one row each. The start time tells processes with recycled ids
 -- (or container ids, all of them 1) apart.
+-- statements_flush: the number of the process's newest flush that has counts of statements.
 CREATE TABLE processes (
-	id            INTEGER PRIMARY KEY,
-	hostname      TEXT    NOT NULL,
-	process_id    INTEGER NOT NULL,
-	start_time_ns INTEGER NOT NULL,
-	executable    TEXT    NOT NULL
+	id               INTEGER PRIMARY KEY,
+	hostname         TEXT    NOT NULL,
+	process_id       INTEGER NOT NULL,
+	start_time_ns    INTEGER NOT NULL,
+	executable       TEXT    NOT NULL,
+	statements_flush INTEGER NOT NULL DEFAULT 0
 );
 
 CREATE TABLE threads (
@@ -771,15 +773,16 @@ SELECT
 	CAST(coalesce(u.plan_hash, 0) AS INTEGER) AS plan_hash
 	-- end of columns.h
 FROM queries AS q
+	-- columns.h: query_log_joins
 LEFT JOIN queries AS i ON i.id = q.initial
 LEFT JOIN queries AS p ON p.id = q.parent
 LEFT JOIN statements AS x ON x.id = q.statement
 LEFT JOIN libraries AS l ON l.id = q.library
-
 LEFT JOIN label_sets AS g ON g.id = q.labels
 LEFT JOIN label_sets AS h ON h.id = x.labels
 LEFT JOIN trace_contexts AS c ON c.id = q.context
 LEFT JOIN programs AS u ON u.id = q.program
+	-- end of columns.h
 WHERE q.finished OR q.statement;
 
 -- The statements of each program, with all their runs: see statement_counters.

@@ -207,3 +207,19 @@ struct query_run *query_next_shown(struct query_run *last, struct query_view *vi
 		run = run->next;
 	return run;
 }
+
+bool query_find_shown(struct query_key key, struct query_view *view)
+{
+	for (struct query_run *run = __atomic_load_n(&listed, __ATOMIC_ACQUIRE); run != NULL;
+	     run = run->next) {
+		struct query_key seen;
+
+		query_key_copy(&seen, &run->key);
+		if (seen.hi != key.hi || seen.lo != key.lo || !look(run, view))
+			continue;
+		if (view->key.hi == key.hi && view->key.lo == key.lo)
+			return true;
+		query_view_free(view);
+	}
+	return false;
+}

@@ -53,4 +53,7 @@ void query_view_free(struct query_view *view);
  * Lock-free, and never in the way of who runs them. */
 struct query_run *query_next_shown(struct query_run *last, struct query_view *view);
 
+/* The run with this key. False: it is not shown. */
+bool query_find_shown(struct query_key key, struct query_view *view);
+
 #endif

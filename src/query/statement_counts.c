@@ -200,11 +200,6 @@ void statement_counter_merge(struct statement_counter *counter, const struct sta
 		unlock(counter);
 }
 
-void statement_counter_reset_in_child(struct statement_counter *counter)
-{
-	*counter = (struct statement_counter){ .generation = counter->generation + 1 };
-}
-
 void statement_counts_add(struct statement_counts *to, const struct statement_counts *from)
 {
 	for (int i = 0; i < STATEMENT_SUMS; i++)

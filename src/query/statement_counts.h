@@ -90,9 +90,6 @@ bool statement_counter_renew(struct statement_counter *counter, struct statement
 /* Adds counts that were counted elsewhere. */
 void statement_counter_merge(struct statement_counter *counter, const struct statement_counts *counts);
 
-/* In a forked child, before its other threads: a new generation at zero, whoever had the lock. */
-void statement_counter_reset_in_child(struct statement_counter *counter);
-
 void statement_counts_add(struct statement_counts *to, const struct statement_counts *from);
 
 /* `counts` without `before`, which is an earlier state of it. The mosts are those of `counts`. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Entries lie in blocks that are never freed, as threads keep numbers of them: a number is an
+ * Entries are never freed (statement_memory.h), as threads keep numbers of them: a number is an
  * entry's index and its generation, which changes with the statement that the entry is for.
  *
  * The chains of the table are read and changed under the lock. In front of them lies a cache
@@ -19,43 +19,22 @@
 #include "handler/record.h"
 #include "handler/ring.h"
 #include "query/normalize.h"
+#include "query/statement_memory.h"
 #include "sampler/state.h"
 
-#define BLOCK 64u
-#define BLOCKS (STATEMENTS_MAX_MOST / BLOCK + 2)
 #define CHAINS 8192u  /* a power of two */
 #define CACHED 32768u /* the same */
 
 #define OTHER 0u /* index of the entry "(other)" */
 #define NO_ENTRY UINT32_MAX
 
-/* Failures of a code that have a line in the log each; codes that a statement tells apart, the
- * last of which stands for all others. */
+/* Failures of a code that have a line in the log each. */
 #define FAILURES_LOGGED 10u
-#define FAILURE_CODES 4
-
-struct entry {
-	struct statement_counter counter;
-	struct {
-		int code; /* 0: none yet */
-		uint32_t count;
-	} failures[FAILURE_CODES];
-
-	/* Changed by the flusher, or by the thread that makes the entry; under the lock. */
-	uint64_t hash;
-	char *text, *database; /* NULL: the entry is free */
-	bool is_cut;
-	uint32_t next; /* of the chain, or of the free ones */
-
-	struct statement_counts stored; /* the flusher's: what the file has */
-};
 
 LOCK_DEFINE(table_lock, LOCK_STATEMENTS);
-static struct entry *blocks[BLOCKS]; /* atomic */
-static uint32_t made;                /* atomic: entries that were ever in use; the first is "(other)" */
-static uint32_t chains[CHAINS];      /* index of the first entry; 0: none, as "(other)" is in no chain */
-static uint32_t first_free;          /* 0: none */
-static uint64_t kept, folded;        /* atomic */
+static uint32_t chains[CHAINS]; /* index of the first entry; 0: none, as "(other)" is in no chain */
+static uint32_t first_free;     /* 0: none */
+static uint64_t kept, folded;   /* atomic */
 static size_t most = STATEMENTS_MAX_DEFAULT; /* atomic */
 
 /* A record is in the ring that says that there is something to take. Atomic. */
@@ -78,12 +57,6 @@ uint64_t statement_stats_counter(enum statement_counter_name which)
 }
 
 /* --- numbers ------------------------------------------------------------------------------ */
-
-static struct entry *entry_at(uint32_t index)
-{
-	/* Acquire: the block was zeroed before. */
-	return &__atomic_load_n(&blocks[index / BLOCK], __ATOMIC_ACQUIRE)[index % BLOCK];
-}
 
 static uint32_t index_of(uint64_t statement)
 {
@@ -136,31 +109,17 @@ static void cache_put(struct hash key, uint64_t statement)
 
 /* --- the table, under the lock ---------------------------------------------------------------- */
 
-static struct entry *make_entry(uint32_t index)
-{
-	struct entry *block = __atomic_load_n(&blocks[index / BLOCK], __ATOMIC_RELAXED);
-
-	if (!block) {
-		block = calloc(BLOCK, sizeof *block);
-		if (!block)
-			return NULL;
-		for (uint32_t i = 0; i < BLOCK; i++)
-			block[i].counter.generation = 1; /* so that 0 is no statement's number */
-		__atomic_store_n(&blocks[index / BLOCK], block, __ATOMIC_RELEASE);
-	}
-	return &block[index % BLOCK];
-}
-
 static bool make_other(void)
 {
-	struct entry *other;
+	struct statement_entry *other;
 
-	if (made)
+	if (statement_memory_made())
 		return true;
-	other = make_entry(OTHER);
-	if (!other || !(other->text = strdup("(other)")) || !(other->database = strdup("")))
+	other = statement_memory_add();
+	if (!other)
 		return false;
-	__atomic_store_n(&made, 1, __ATOMIC_RELEASE);
+	other->database = "";
+	other->text = "(other)";
 	return true;
 }
 
@@ -172,7 +131,7 @@ static uint32_t take_free(void)
 		first_free = entry_at(index)->next;
 		return index;
 	}
-	return made < BLOCKS * BLOCK && make_entry(made) ? made : NO_ENTRY;
+	return statement_memory_add() ? statement_memory_made() - 1 : NO_ENTRY;
 }
 
 static void give_free(uint32_t index)
@@ -181,27 +140,29 @@ static void give_free(uint32_t index)
 	first_free = index;
 }
 
-static void free_texts(struct entry *entry)
+static void free_texts(struct statement_entry *entry)
 {
-	free(entry->text);
-	free(entry->database);
+	const char *text = entry->text, *database = entry->database;
+
 	entry->text = entry->database = NULL;
+	statement_memory_free(text);
+	statement_memory_free(database);
 }
 
 /* Up to `STATEMENT_TEXT_MAX` bytes, not inside a UTF-8 character. */
-static char *copy_text(const char *text, size_t size)
+static const char *copy_text(const char *text, size_t size)
 {
 	if (size > STATEMENT_TEXT_MAX) {
 		size = STATEMENT_TEXT_MAX;
 		while (size > 0 && ((unsigned char)text[size] & 0xc0) == 0x80)
 			size--;
 	}
-	return strndup(text, size);
+	return statement_memory_copy(text, size);
 }
 
 static void link_entry(uint32_t index)
 {
-	struct entry *entry = entry_at(index);
+	struct statement_entry *entry = entry_at(index);
 
 	entry->next = chains[entry->hash & (CHAINS - 1)];
 	chains[entry->hash & (CHAINS - 1)] = index;
@@ -211,26 +172,24 @@ static uint32_t add_entry(uint64_t hash, const char *text, size_t size, const ch
 {
 	uint32_t index =
 		statement_stats_counter(STATEMENTS_KEPT) < statement_stats_max() ? take_free() : NO_ENTRY;
-	struct entry *entry;
-	char *text_copy, *database_copy;
+	struct statement_entry *entry;
+	const char *text_copy, *database_copy;
 
 	if (index == NO_ENTRY)
 		return OTHER;
 	text_copy = copy_text(text, size);
-	database_copy = strdup(database);
+	database_copy = statement_memory_copy(database, strlen(database));
 	entry = entry_at(index);
-	if (index == made)
-		__atomic_store_n(&made, made + 1, __ATOMIC_RELEASE);
 	if (!text_copy || !database_copy) {
-		free(text_copy);
-		free(database_copy);
+		statement_memory_free(text_copy);
+		statement_memory_free(database_copy);
 		give_free(index);
 		return OTHER;
 	}
-	entry->text = text_copy;
 	entry->database = database_copy;
 	entry->hash = hash;
 	entry->is_cut = size > STATEMENT_TEXT_MAX;
+	__atomic_store_n(&entry->text, text_copy, __ATOMIC_RELEASE);
 	link_entry(index);
 	__atomic_fetch_add(&kept, 1, __ATOMIC_RELAXED);
 	return index;
@@ -340,13 +299,13 @@ uint64_t statement_stats_hash(uint64_t statement)
 
 bool statement_stats_is_first_failure(uint64_t statement, int code)
 {
-	struct entry *entry;
+	struct statement_entry *entry;
 	int i, none;
 
 	if (!statement)
 		return false;
 	entry = entry_at(is_current(statement) ? index_of(statement) : OTHER);
-	for (i = 0; i < FAILURE_CODES - 1; i++) {
+	for (i = 0; i < STATEMENT_FAILURE_CODES - 1; i++) {
 		none = 0;
 		if (__atomic_load_n(&entry->failures[i].code, __ATOMIC_RELAXED) == code ||
 		    __atomic_compare_exchange_n(&entry->failures[i].code, &none, code, false,
@@ -366,17 +325,18 @@ static bool was_counted(const struct statement_counts *counts)
 	return counts->sums[STATEMENT_CALLS] || counts->sums[STATEMENT_PREPARES];
 }
 
-static struct statement_stats describe(const struct entry *entry, const struct statement_counts *counts)
+static struct statement_stats describe(const struct statement_entry *entry,
+                                       const struct statement_counts *counts)
 {
 	return (struct statement_stats){ entry->hash, entry->text, entry->database, entry->is_cut, counts };
 }
 
 void statement_stats_each(void (*each)(void *context, const struct statement_stats *stats), void *context)
 {
-	uint32_t count = __atomic_load_n(&made, __ATOMIC_ACQUIRE);
+	uint32_t count = statement_memory_made();
 
 	for (uint32_t i = 0; i < count; i++) {
-		struct entry *entry = entry_at(i);
+		struct statement_entry *entry = entry_at(i);
 		struct statement_counts counts;
 		struct statement_stats stats;
 
@@ -394,11 +354,7 @@ void statement_stats_each(void (*each)(void *context, const struct statement_sta
 
 /* --- the flusher ---------------------------------------------------------------------------------- */
 
-struct taken {
-	uint32_t index;
-	struct statement_counts counts;
-};
-static VECTOR(struct taken) taken; /* the flusher's */
+static bool has_taken; /* the flusher's */
 
 /* A thread that adds from here on, and is not seen by what reads next, announces anew. The
  * fence: a thread that finds a counter's lock taken has no lock that orders the two. */
@@ -413,28 +369,30 @@ expect_announcement(void)
 
 int statement_stats_take(int (*each)(void *context, const struct statement_stats *stats), void *context)
 {
-	uint32_t count = __atomic_load_n(&made, __ATOMIC_ACQUIRE);
+	uint32_t count = statement_memory_made();
 	int code = 0;
 
-	taken.count = 0;
 	expect_announcement();
 	for (uint32_t i = 0; !code && i < count; i++) {
-		struct entry *entry = entry_at(i);
+		struct statement_entry *entry = entry_at(i);
+		const struct statement_counts *stored = &statement_memory_stored(entry)->counts;
+		struct statement_stored *newer = statement_memory_other(entry);
 		struct statement_counts counts;
 		struct statement_stats stats;
 
 		statement_counter_read(&entry->counter, &counts);
-		if (!memcmp(counts.sums, entry->stored.sums, sizeof counts.sums))
+		if (!memcmp(counts.sums, stored->sums, sizeof counts.sums))
 			continue;
-		if (!vector_push(&taken, (struct taken){ i, counts }))
-			break; /* the next time */
-		statement_counts_subtract(&counts, &entry->stored);
+		newer->counts = counts;
+		statement_counts_subtract(&counts, stored);
 		/* What was counted says nothing of who made the entry, and when. */
 		pthread_mutex_lock(&table_lock);
 		stats = describe(entry, &counts);
 		pthread_mutex_unlock(&table_lock);
 		code = each(context, &stats);
-		taken.count -= code != 0;
+		if (!code)
+			statement_memory_keep(newer);
+		has_taken |= !code;
 	}
 	return code;
 }
@@ -453,10 +411,12 @@ static int compare_use(const void *left, const void *right)
 	return (a->seen_ns > b->seen_ns) - (a->seen_ns < b->seen_ns);
 }
 
-/* What the file has of it, and what it has not yet, is "(other)"'s from now on. */
+/* What the file has of it, and what it has not yet, is "(other)"'s from now on. At each moment
+ * the file has of neither more than was counted, or it is seen that it cannot be told
+ * (statement_memory_remains()). */
 static bool fold(uint32_t index)
 {
-	struct entry *entry = entry_at(index), *other = entry_at(OTHER);
+	struct statement_entry *entry = entry_at(index), *other = entry_at(OTHER);
 	struct statement_counts counts;
 	bool is_renewed;
 
@@ -466,9 +426,10 @@ static bool fold(uint32_t index)
 	pthread_mutex_unlock(&table_lock);
 	is_renewed = statement_counter_renew(&entry->counter, &counts);
 	if (is_renewed) {
+		statement_counts_add(&statement_memory_stored(other)->counts,
+		                     &statement_memory_stored(entry)->counts);
 		statement_counter_merge(&other->counter, &counts);
-		statement_counts_add(&other->stored, &entry->stored);
-		entry->stored = (struct statement_counts){ .sums = { 0 } };
+		memset(entry->stored, 0, sizeof entry->stored);
 		memset(entry->failures, 0, sizeof entry->failures);
 	}
 	pthread_mutex_lock(&table_lock);
@@ -491,8 +452,8 @@ static void make_room(void)
 
 	if (count < limit || !vector_reserve(&uses, count))
 		return;
-	for (uint32_t i = 1; i < __atomic_load_n(&made, __ATOMIC_ACQUIRE); i++) {
-		const struct statement_counts *counts = &entry_at(i)->stored;
+	for (uint32_t i = 1; i < statement_memory_made(); i++) {
+		const struct statement_counts *counts = &statement_memory_stored(entry_at(i))->counts;
 
 		if (was_counted(counts)) /* the others are new */
 			vector_push(&uses, (struct use){ counts->sums[STATEMENT_CALLS],
@@ -508,11 +469,18 @@ static void make_room(void)
 	vector_free(&uses);
 }
 
+uint64_t statement_stats_flush(void)
+{
+	return has_taken ? statement_memory_flush() : 0;
+}
+
 void statement_stats_settle(bool is_stored)
 {
-	for (size_t i = 0; is_stored && i < taken.count; i++)
-		entry_at(taken.items[i].index)->stored = taken.items[i].counts;
-	taken.count = 0;
+	if (has_taken && is_stored)
+		statement_memory_settle();
+	for (uint32_t i = 0; has_taken && !is_stored && i < statement_memory_made(); i++)
+		statement_memory_drop(statement_memory_other(entry_at(i)));
+	has_taken = false;
 	if (is_stored)
 		make_room();
 }
@@ -527,18 +495,8 @@ void statement_stats_reset_in_child(void)
 {
 	memset(chains, 0, sizeof chains);
 	first_free = 0;
-	for (uint32_t i = 0; i < made; i++) {
-		struct entry *entry = entry_at(i);
-
-		statement_counter_reset_in_child(&entry->counter);
-		entry->stored = (struct statement_counts){ .sums = { 0 } };
-		memset(entry->failures, 0, sizeof entry->failures);
-		if (i == OTHER)
-			continue;
-		free_texts(entry);
-		give_free(i);
-	}
-	taken.count = 0;
+	statement_memory_reset_in_child();
+	has_taken = false;
 	announced = false;
 	kept = folded = 0;
 }

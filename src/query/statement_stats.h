@@ -65,6 +65,10 @@ void statement_stats_each(void (*each)(void *context, const struct statement_sta
  * being what came since; stops at a result that is not 0 and returns it. That one is not taken. */
 int statement_stats_take(int (*each)(void *context, const struct statement_stats *stats), void *context);
 
+/* The number of the flush that has taken something; 0: nothing was. With it in the file, who finds
+ * the memory of this process sees whether that flush was stored (statement_memory.h). */
+uint64_t statement_stats_flush(void);
+
 /* What was taken is in the file, or it is not and will be taken again. */
 void statement_stats_settle(bool is_stored);
 

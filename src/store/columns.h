@@ -25,7 +25,8 @@
  *   LEAST(name, type, value), MOST(…)             the lesser, the greater
  *
  * type: INTEGER, REAL or TEXT. definition: SQL behind the type in CREATE TABLE. value: C in
- * write/batch.c. flags: of src/sql/tables.h. expression: SQL over the view's joins.
+ * write/batch.c. flags: of src/sql/tables.h. expression: SQL over the view's joins,
+ * which for query_log are here, too.
  */
 #ifndef QUERYPROF_STORE_COLUMNS_H
 #define QUERYPROF_STORE_COLUMNS_H
@@ -161,6 +162,17 @@
 	STORED(involuntary_switches, INTEGER, COLUMN_ZERO, 0, record->account.involuntary_switches) \
 	FILED(program, INTEGER, COLUMN_ZERO, record->program) \
 	SHOWN(plan_hash, INTEGER, 0, "CAST(coalesce(u.plan_hash, 0) AS INTEGER)")
+
+/* What query_log joins to `queries AS q`. Outer ones: those that a query does not need cost nothing. */
+#define QUERY_LOG_JOINS(JOIN) \
+	JOIN("queries AS i ON i.id = q.initial") \
+	JOIN("queries AS p ON p.id = q.parent") \
+	JOIN("statements AS x ON x.id = q.statement") \
+	JOIN("libraries AS l ON l.id = q.library") \
+	JOIN("label_sets AS g ON g.id = q.labels") \
+	JOIN("label_sets AS h ON h.id = x.labels") \
+	JOIN("trace_contexts AS c ON c.id = q.context") \
+	JOIN("programs AS u ON u.id = q.program")
 
 /* runs_0, runs_1, …: the buckets of statement_counts.h. */
 #define STATEMENT_PARTS(PART) PART(0) STATEMENT_LATER_PARTS(PART)

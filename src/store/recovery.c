@@ -3,7 +3,9 @@
 
 #include <stdlib.h>
 
+#include "base/text.h"
 #include "modules/module_log.h"
+#include "query/statement_memory.h"
 #include "queryprof.h"
 #include "sampler/ring_reader.h"
 #include "sampler/ring_remains.h"
@@ -79,6 +81,38 @@ static uint64_t count_records(struct ring *ring)
 	return count;
 }
 
+static int add_runs(void *runs, const struct statement_stats *stats)
+{
+	*(uint64_t *)runs += stats->counts->sums[STATEMENT_CALLS];
+	return 0;
+}
+
+/* Runs that the file may not have counted. */
+static uint64_t uncounted_runs(const struct shared_ring *shared)
+{
+	uint64_t runs = 0;
+
+	statement_memory_remains(shared->statements, shared->statements_size, 0, add_runs, &runs);
+	return runs;
+}
+
+static int store_statements(struct writer *writer, const struct shared_ring *shared)
+{
+	int code = SQLITE_BUSY;
+
+	for (int i = 0; i < TRIES && (code & 0xff) == SQLITE_BUSY; i++)
+		code = writer_store_statements(writer, shared->statements, shared->statements_size);
+	return code;
+}
+
+static void note_uncounted(struct shared_ring *shared, const char *error)
+{
+	char *reason = text_format("runs were not counted: %s", error);
+
+	losses_note(shared->losses, reason ? reason : "runs were not counted", uncounted_runs(shared), 0);
+	free(reason);
+}
+
 /* Of a process that is gone: what cannot be stored now is lost. */
 static void store_remains(struct writer *writer, struct shared_ring *shared, const char *path,
                           int64_t max_bytes, struct recovery *recovery)
@@ -92,6 +126,10 @@ static void store_remains(struct writer *writer, struct shared_ring *shared, con
 	recovery->unfinished += ring_remains_repair(ring, is_stored);
 	if (!code && store_records(writer, ring, max_bytes, recovery, &lost))
 		error = writer_failure(writer);
+	if (!code && !error && uncounted_runs(shared) && store_statements(writer, shared))
+		error = writer_failure(writer);
+	if (error)
+		note_uncounted(shared, error);
 	lost += count_records(ring);
 	losses_note(shared->losses, error ? error : "cannot be read", lost, 0);
 	losses_note_dropped(shared->losses, ring_dropped(ring));
@@ -135,7 +173,8 @@ static void store_as_process(int fd, const char *path, int64_t max_bytes, struct
 
 	if (!shared_ring_open(&shared, fd))
 		return;
-	if (ring_remains_empty(shared.ring) && !has_losses(&shared)) {
+	if (ring_remains_empty(shared.ring) && !has_losses(&shared) &&
+	    (store != store_remains || !uncounted_runs(&shared))) {
 		shared_ring_close(&shared);
 		return;
 	}

@@ -10,6 +10,7 @@
 
 #include "modules/module_log.h"
 #include "modules/modules.h"
+#include "query/statement_memory.h"
 #include "queryprof.h"
 #include "sampler/ring_reader.h"
 #include "sampler/ring_remains.h"
@@ -27,7 +28,8 @@
 /* With these nobody can take a page away from under the other. */
 #define SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
 
-/* The memory begins with this, the ring follows at the next page, then the log. */
+/* The memory begins with this, the ring follows at the next page, then the log, then the counters of
+ * statements. */
 struct front {
 	char version[16];
 	uint64_t ring_bytes; /* with the ring's own fields */
@@ -40,6 +42,7 @@ static struct {
 	char *memory;
 	size_t size;
 	size_t ring_bytes; /* as ring_create() takes it */
+	size_t statements_bytes;
 } here;
 
 struct losses *shared_ring_losses(void)
@@ -95,6 +98,11 @@ static char *log_here(void)
 	return here.memory + log_offset(ring_memory_bytes(here.ring_bytes));
 }
 
+static size_t statements_offset(size_t ring_bytes)
+{
+	return log_offset(ring_bytes) + LOG_BYTES;
+}
+
 static struct ring *fill(uint64_t position)
 {
 	struct front *front = (struct front *)here.memory;
@@ -103,12 +111,14 @@ static struct ring *fill(uint64_t position)
 	front->ring_bytes = ring_memory_bytes(here.ring_bytes);
 	front->identity = *writer_identity_here();
 	module_log_make(log_here(), LOG_BYTES);
+	statement_memory_place(here.memory + statements_offset(front->ring_bytes), here.statements_bytes);
 	return ring_place(here.memory + PAGE_BYTES, here.ring_bytes, position);
 }
 
 struct ring *shared_ring_make(size_t ring_bytes, int *fd)
 {
-	size_t size = log_offset(ring_memory_bytes(ring_bytes)) + LOG_BYTES;
+	size_t statements_bytes = statement_memory_bytes(statement_stats_max());
+	size_t size = statements_offset(ring_memory_bytes(ring_bytes)) + statements_bytes;
 	struct ring *ring;
 	void *memory;
 
@@ -123,6 +133,7 @@ struct ring *shared_ring_make(size_t ring_bytes, int *fd)
 	here.memory = memory;
 	here.size = size;
 	here.ring_bytes = ring_bytes;
+	here.statements_bytes = statements_bytes;
 	ring = fill(0);
 	modules_log_to((struct module_log *)log_here());
 	return ring;
@@ -172,13 +183,15 @@ static bool is_valid(struct shared_ring *shared)
 	    front->ring_bytes > shared->size)
 		return false;
 	log_at = log_offset(front->ring_bytes);
-	if (log_at + LOG_BYTES != shared->size)
+	if (log_at + LOG_BYTES > shared->size)
 		return false;
 	shared->identity = &front->identity;
 	shared->losses = &front->losses;
 	shared->ring = ring_remains_find(memory + PAGE_BYTES, front->ring_bytes);
 	shared->modules = (const struct module_log *)(memory + log_at);
 	shared->modules_size = LOG_BYTES;
+	shared->statements = memory + log_at + LOG_BYTES;
+	shared->statements_size = shared->size - log_at - LOG_BYTES;
 	return shared->ring && memchr(front->identity.hostname, 0, sizeof front->identity.hostname) &&
 	       memchr(front->identity.executable, 0, sizeof front->identity.executable);
 }

@@ -45,6 +45,8 @@ struct shared_ring {
 	struct losses *losses;
 	const struct module_log *modules;
 	size_t modules_size;
+	const void *statements; /* query/statement_memory.h */
+	size_t statements_size;
 };
 
 /* Maps it. False: it is not one of this version. */

@@ -96,12 +96,18 @@ static bool leave_run(struct run_call *call)
 	return true;
 }
 
-static void end(struct run_call *call, int rc)
+/* A close that had nothing to do is no line, and is not counted. */
+#define CLOSE_MIN_NS 1000000
+
+static void end(struct run_call *call, int rc, bool is_close)
 {
 	struct thread *thread = sampler_thread();
 
 	if (!leave_run(call))
 		return;
+	if (is_close && !rc && !query_lasted(&call->run->query, CLOSE_MIN_NS) &&
+	    !runs_worth_logging(call->run))
+		call->run->settings.log = false;
 	if (thread)
 		runs_end(call->run, thread, rc, false);
 	else
@@ -110,7 +116,7 @@ static void end(struct run_call *call, int rc)
 
 void operation_end(struct run_call *call, int rc)
 {
-	end(call, rc);
+	end(call, rc, false);
 	call_leave(&call->call);
 }
 
@@ -145,7 +151,7 @@ void operation_begin_exec(struct run_call *call, const struct call *exec, sqlite
 
 void operation_end_exec(struct run_call *call, int rc)
 {
-	end(call, rc);
+	end(call, rc, false);
 }
 
 /* --- handles -------------------------------------------------------------------------- */
@@ -199,9 +205,6 @@ void operation_finish(struct run_call *call, const struct host_library *library,
 
 /* --- closing ----------------------------------------------------------------------------- */
 
-/* A close that had nothing to do is no line, even where all queries are. */
-#define CLOSE_MIN_NS 1000000
-
 void operation_begin_close(struct run_call *call, const struct host_library *library, sqlite3 *db,
                            const void *frame)
 {
@@ -220,4 +223,10 @@ void operation_begin_close(struct run_call *call, const struct host_library *lib
 	if (call->run->settings.min_duration_ns < CLOSE_MIN_NS)
 		call->run->settings.min_duration_ns = CLOSE_MIN_NS;
 	runs_describe_operation(call->run, "sqlite3_close()", call->run->session->database);
+}
+
+void operation_end_close(struct run_call *call, int rc)
+{
+	end(call, rc, true);
+	call_leave(&call->call);
 }

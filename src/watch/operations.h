@@ -7,8 +7,8 @@
  *   sqlite3_backup_step(main)           from sqlite3_backup_init() to _finish()
  *   sqlite3_blob_open(main.docs.body)   from there to sqlite3_blob_close()
  *   sqlite3_wal_checkpoint_v2(main)     as sqlite3_wal_checkpoint(main), _serialize(main)
- *   sqlite3_close()                     if it takes 1 ms: what is rolled back, the last
- *                                       checkpoint
+ *   sqlite3_close()                     if it takes 1 ms (what is rolled back, the last
+ *                                       checkpoint), has samples, or fails
  *
  * Inside a statement's step they are part of the statement, as all is that runs there. A
  * handle may outlive its connection's sqlite3_close_v2(): its run needs nothing of the
@@ -47,9 +47,9 @@ void operation_used(struct run_call *call);
 void operation_finish(struct run_call *call, const struct host_library *library, const void *handle,
                       const void *frame);
 
-/* Around the closing of a connection, with which its session may end. operation_end()
- * follows. */
+/* Around the closing of a connection, with which its session may end. */
 void operation_begin_close(struct run_call *call, const struct host_library *library, sqlite3 *db,
                            const void *frame);
+void operation_end_close(struct run_call *call, int rc);
 
 #endif

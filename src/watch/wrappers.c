@@ -297,7 +297,7 @@ WRAPPER int wrap_close(int number, int (*close)(sqlite3 *), bool even_with_state
 	operation_begin_close(&call, OF(number), db, FRAME);
 	recording_closing(db, even_with_statements);
 	rc = close(db);
-	operation_end(&call, rc);
+	operation_end_close(&call, rc);
 	return rc;
 }
 

@@ -40,7 +40,8 @@ def make(path, schema, library, build_id, base=BASE):
         db.executescript(file.read())
     db.execute("PRAGMA application_id = %d" % 0x51505246)
     db.execute("PRAGMA user_version = %d" % version(schema))
-    db.execute("INSERT INTO processes VALUES (1, 'host', 100, ?, '/usr/bin/app')", (START,))
+    db.execute("INSERT INTO processes (id, hostname, process_id, start_time_ns, executable)"
+               " VALUES (1, 'host', 100, ?, '/usr/bin/app')", (START,))
     db.execute("INSERT INTO threads VALUES (1, 1, 101, 'main')")
     db.execute("INSERT INTO series (id, thread, trace_type, period_ns, epoch)"
                " VALUES (1, 1, 'CPU', ?, 1), (2, 1, 'Real', ?, 1)", (MS, MS))

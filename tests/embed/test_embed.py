@@ -87,7 +87,7 @@ def make(path, program, schema=SCHEMA, version=5, identity=None):
         db.executescript(file.read())
     db.execute(f"PRAGMA application_id = {0x51505246}")
     db.execute(f"PRAGMA user_version = {version}")
-    db.execute("INSERT INTO processes VALUES (1, ?, ?, ?, ?)",
+    db.execute("INSERT INTO processes (id, hostname, process_id, start_time_ns, executable) VALUES (1, ?, ?, ?, ?)",
                (socket.gethostname(), os.getpid(), time.time_ns() - 3600 * 10**9, program))
     db.execute("INSERT INTO threads VALUES (1, 1, 101, 'main')")
     db.execute("INSERT INTO series (id, thread, trace_type, period_ns, epoch) VALUES (1, 1, 'CPU', ?, 1)", (MS,))
@@ -395,7 +395,7 @@ class Embedding(Known):
         other = os.path.join(self.folder, "other.trace")
         make(other, self.program)
         db = sqlite3.connect(other)
-        db.executescript("INSERT INTO processes SELECT 2, hostname, 0, start_time_ns, executable FROM processes;"
+        db.executescript("INSERT INTO processes SELECT 2, hostname, 0, start_time_ns, executable, 0 FROM processes;"
                          "INSERT INTO threads VALUES (2, 2, 1, '');"
                          "INSERT INTO series (id, thread, trace_type, period_ns, epoch) VALUES (2, 2, 'CPU', 1, 1);"
                          "INSERT INTO samples (timestamp_ns, series, query, stack, cpu_id, weight, truncated, size)"

@@ -11,6 +11,7 @@
  *
  *	WAY        the process
  *	run        runs on and on, itself
+ *	count      the same with one short statement a thread, prepared once
  *	workers    makes COUNT others that do, and ends when all of them have; those that
  *	           SIGTERM ends are expected
  *	leave      runs COUNT queries of some 30 ms, and leaves by the bare system call
@@ -69,6 +70,24 @@ static void *run_on(void *context)
 	return NULL;
 }
 
+static void *count_on(void *context)
+{
+	int thread = (int)(long)context;
+	sqlite3_stmt *stmt;
+	char sql[64];
+	sqlite3 *db;
+
+	snprintf(sql, sizeof sql, "SELECT ? AS q_0_%d_", thread);
+	if (sqlite3_open(":memory:", &db) || sqlite3_prepare_v2(db, sql, -1, &stmt, NULL))
+		_exit(3);
+	for (;;) {
+		if (sqlite3_step(stmt) != SQLITE_ROW || sqlite3_reset(stmt))
+			_exit(3);
+		atomic_fetch_add(&ledger[place][thread].ended, 1);
+	}
+	return NULL;
+}
+
 /* Asks queryprof which queries of the process run and how many samples they have. */
 static void *watch(void *context)
 {
@@ -104,6 +123,15 @@ static void run_for_ever(void)
 	for (long i = 1; i < threads; i++)
 		pthread_create(&thread, NULL, run_on, (void *)i);
 	run_on(NULL);
+}
+
+static void count_for_ever(void)
+{
+	pthread_t thread;
+
+	for (long i = 1; i < threads; i++)
+		pthread_create(&thread, NULL, count_on, (void *)i);
+	count_on(NULL);
 }
 
 /* As those of a server: made by fork, when the parent has used SQLite itself. */
@@ -171,6 +199,8 @@ int main(int argc, char **argv)
 	threads = atoi(argv[3]);
 	if (!strcmp(argv[4], "run"))
 		run_for_ever();
+	if (!strcmp(argv[4], "count"))
+		count_for_ever();
 	if (!strcmp(argv[4], "workers"))
 		return run_workers(count);
 	if (!strcmp(argv[4], "close"))

@@ -90,6 +90,29 @@ class Losses(Recording):
         self.assertGreater(refusals, 0, self.seen)
         self.assertIn(reason, done.stderr.strip().splitlines()[-1])
 
+    def test_refused_connection(self):
+        """One that cannot be given queryprof's functions; another one has samples."""
+        script = """
+import sqlite3
+db = sqlite3.connect(':memory:')
+db.create_function('demangle', 1, str)
+rows = db.execute('SELECT 1 UNION ALL SELECT 2')
+rows.fetchone()
+db.enable_load_extension(True)
+try:
+    db.load_extension(%r)
+except sqlite3.OperationalError as error:
+    print(error)
+sqlite3.connect(':memory:').execute(%r).fetchall()
+""" % (LIBRARY, SLOW)
+        done = self.record(PYTHON, "-c", script)
+        self.assertIn("demangle", done.stdout, self.seen)
+        self.assertEqual(self.lost("1"), (0, 1, "a connection could not be followed"), self.seen)
+        self.assertIn("samples missing, refused 1 time: a connection could not be followed",
+                      done.stderr.strip().splitlines()[-1])
+        report = subprocess.run([QUERYPROF, "report", self.trace], capture_output=True, text=True, check=True)
+        self.assertRegex(report.stdout, r"(?m)^missing +samples, of all; refused 1 time: a connection could not be followed$")
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -77,6 +77,18 @@ class Statements(Recording):
         # The first ones, and those with a sample on a busy machine.
         self.assertTrue(10 <= len(lines) <= 20, self.seen)
 
+    def test_a_close_without_work_is_no_run(self):
+        self.record("sqlite3", "-init", "/dev/null", ":memory:", "SELECT 1", options=("--cpu", "0", "--real", "60s"))
+        # One that had to wait for its turn on a busy machine is one.
+        closes = self.rows("SELECT max_ns FROM statement_stats WHERE query = 'sqlite3_close()'")
+        self.assertTrue(all(ns >= 1000000 for (ns,) in closes), closes)
+        report = self.command("report", self.trace)
+        self.assertRegex(report, r"(?m)^runs +%d$" % (1 + len(closes)))
+        if not closes:
+            self.assertRegex(report, r"(?m)^text +SELECT 1$")
+        if not self.rows("SELECT 1 FROM query_log"):
+            self.assertRegex(report, r"(?m)^logged runs +none: ")
+
     def test_processes_add_up(self):
         script = self.file("family.py", """
 import os, sqlite3

@@ -51,15 +51,40 @@ class Unfinished(Recording):
         for number in signal.SIGTERM, signal.SIGKILL:
             self.kill(number, "WITH", "sqlite3", "-init", "/dev/null", ":memory:", "SELECT 42; " + ENDLESS)
             (query_id, *_), = self.expect_unfinished(ENDLESS)
+            self.assertRegex(self.command("queries", self.trace, "--statements"),
+                             r"unfinished +" + re.escape(ENDLESS))
             table = self.command("queries", self.trace)
             self.assertRegex(table, r"unfinished +" + re.escape(ENDLESS))
             self.assertIn(query_id[:18], table)
             for selection in ("--query", query_id), ("--like", "größe"):
                 report = self.command("report", self.trace, *selection)
                 self.assertRegex(report, r"unfinished +1: no end was recorded")
+                self.assertNotRegex(report, r"(?m)^(runs|logged runs|rows) ")
                 self.assertIn(ENDLESS, report)
                 self.assertIn("sqlite3_step", report)
             os.unlink(self.trace)
+
+    def test_what_is_seen_while_it_runs(self):
+        """Its database, its library, and the id that the user gave it."""
+        script = """
+import sqlite3, sys
+db = sqlite3.connect(sys.argv[1])
+db.enable_load_extension(True)
+db.load_extension(%r)
+db.execute("PRAGMA query_id = 'my own id'")
+db.execute(%r)
+""" % (LIBRARY, ENDLESS)
+        path = os.path.join(self.folder, "app.db")
+        self.kill(signal.SIGKILL, ENDLESS, PYTHON, "-c", script, path)
+        self.expect_unfinished(ENDLESS)
+        library = subprocess.run([PYTHON, "-c", "import sqlite3; print(sqlite3.sqlite_version)"], capture_output=True,
+                                 text=True, check=True).stdout.strip()
+        self.assertEqual(self.rows("SELECT query_id, database, library_version, library_path <> '' FROM query_log"),
+                         [("my own id", os.path.realpath(path), library, 1)], self.seen)
+        self.assertIn(ENDLESS, self.command("report", self.trace, "--query", "my own id"))
+        self.assertRegex(self.command("report", self.trace, "--database", "app.db"), r"(?m)^unfinished +1: ")
+        # One row of query_log, and one of the command.
+        self.assertRegex(self.seen, " 1 logged run, 1 process")
 
     def test_another_ends_before(self):
         """Its text stands above no samples but its own."""

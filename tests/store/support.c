@@ -16,6 +16,7 @@
 #include "label/sets.h"
 #include "modules/module_log.h"
 #include "modules/modules.h"
+#include "query/look.h"
 #include "sampler/state.h"
 #include "sampler/threads.h"
 
@@ -38,6 +39,18 @@ bool modules_refresh(bool force)
 {
 	(void)force;
 	return false;
+}
+
+bool query_find_shown(struct query_key key, struct query_view *view)
+{
+	(void)key;
+	(void)view;
+	return false;
+}
+
+void query_view_free(struct query_view *view)
+{
+	(void)view;
 }
 
 uint32_t modules_generation(void)

@@ -19,7 +19,7 @@
 #define END_MARK "\t-- end of columns.h\n"
 
 struct line {
-	const char *name, *text; /* text: SQL behind the name of a table's column; that of a view's */
+	const char *name, *text; /* text: SQL behind the name of a table's column; that of a view's; a join */
 };
 
 #define NOTHING(...)
@@ -35,6 +35,9 @@ static const struct line queries[] = { QUERY_LOG_COLUMNS(DEFINE_STORED, DEFINE_F
 static const struct line trace_log[] = { TRACE_LOG_COLUMNS(SELECT_SAMPLES, NOTHING, SELECT_SHOWN,
 	                                                   NOTHING){ 0 } };
 static const struct line query_log[] = { QUERY_LOG_COLUMNS(SELECT_QUERIES, NOTHING, SELECT_SHOWN){ 0 } };
+
+#define WRITE_JOIN(text) { text, "LEFT JOIN" },
+static const struct line query_log_joins[] = { QUERY_LOG_JOINS(WRITE_JOIN){ 0 } };
 
 static const struct line label_history[] = { LABEL_HISTORY_COLUMNS(SELECT_SHOWN){ 0 } };
 
@@ -53,16 +56,17 @@ static const struct line statement_stats[] = { STATEMENT_STATS_COLUMNS(
 static const struct region {
 	const char *name;
 	const struct line *lines;
-	bool is_view;
+	enum { TABLE, VIEW, JOINS } kind;
 	bool goes_on; /* columns written by hand follow */
 } regions[] = {
-	{ "samples", samples, false, false },
-	{ "queries", queries, false, false },
-	{ "trace_log", trace_log, true, true },
-	{ "query_log", query_log, true, false },
-	{ "statement_counters", statement_counters, false, true },
-	{ "statement_stats", statement_stats, true, false },
-	{ "label_history", label_history, true, false },
+	{ "samples", samples, TABLE, false },
+	{ "queries", queries, TABLE, false },
+	{ "trace_log", trace_log, VIEW, true },
+	{ "query_log", query_log, VIEW, false },
+	{ "query_log_joins", query_log_joins, JOINS, false },
+	{ "statement_counters", statement_counters, TABLE, true },
+	{ "statement_stats", statement_stats, VIEW, false },
+	{ "label_history", label_history, VIEW, false },
 };
 
 static void print_region(FILE *out, const struct region *region)
@@ -70,7 +74,9 @@ static void print_region(FILE *out, const struct region *region)
 	for (const struct line *line = region->lines; line->name; line++) {
 		const char *comma = line[1].name || region->goes_on ? "," : "";
 
-		if (region->is_view)
+		if (region->kind == JOINS)
+			fprintf(out, "%s %s\n", line->text, line->name);
+		else if (region->kind == VIEW)
 			fprintf(out, "\t%s AS %s%s\n", line->text, line->name, comma);
 		else
 			fprintf(out, "\t%-18s %s%s\n", line->name, line->text, comma);

@@ -14,6 +14,7 @@
 #define SHOWN_OF_QUERY(name, type, flags, expression) ", " expression " AS " #name
 #define STORED_OF_QUERY(name, type, definition, flags, value) ", q." #name " AS " #name
 #define NOTHING(...)
+#define JOIN(text) " LEFT JOIN " text
 
 #define THREADS_SQL                                                                                          \
 	"SELECT hostname, process_id, thread_id, thread_name FROM threads AS t"                              \
@@ -26,15 +27,9 @@ static const char *const selections[] = {
 			 " WHERE batch > ?1 AND batch <= ?2) ORDER BY timestamp_ns",
 	[FOLLOW_QUERIES] = "SELECT q.finished AS finished" QUERY_LOG_COLUMNS(
 		STORED_OF_QUERY, NOTHING,
-		SHOWN_OF_QUERY) " FROM queries AS q LEFT JOIN queries AS i ON i.id = q.initial"
-				" LEFT JOIN queries AS p ON p.id = q.parent LEFT JOIN statements AS x ON "
-				"x.id = q.statement"
-				" LEFT JOIN libraries AS l ON l.id = q.library"
-				" LEFT JOIN label_sets AS g ON g.id = q.labels"
-				" LEFT JOIN label_sets AS h ON h.id = x.labels"
-				" LEFT JOIN trace_contexts AS c ON c.id = q.context"
-				" LEFT JOIN programs AS u ON u.id = q.program"
-				" WHERE q.batch > ?1 AND q.batch <= ?2 AND q.id > 0 ORDER BY q.batch, q.id",
+		SHOWN_OF_QUERY) " FROM queries AS q" QUERY_LOG_JOINS(JOIN) " WHERE q.batch > ?1 AND q.batch "
+									   "<= ?2 AND q.id > 0 ORDER BY "
+									   "q.batch, q.id",
 	[FOLLOW_THREADS] = THREADS_SQL,
 };
 

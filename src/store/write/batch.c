@@ -16,6 +16,7 @@
 #include "store/write/intern.h"
 #include "store/write/labels.h"
 #include "store/write/programs.h"
+#include "store/write/running.h"
 #include "store/write/lock_waits.h"
 #include "store/write/sample_rows.h"
 #include "store/write/spans.h"
@@ -323,6 +324,10 @@ static int take_start(struct writer *writer, const struct start_record *record, 
 	known = intern_known_query(writer, record->query);
 	if (known)
 		known->statement = rows.statement;
+	if (rows.statement)
+		running_started(writer, record->query, rows.query);
+	else
+		running_ended(writer, rows.query);
 	return code;
 }
 
@@ -352,6 +357,7 @@ static int take_query(struct writer *writer, const struct query_record *record, 
 	code = find_queries(writer, record->query, record->initial, record->parent, &stretch, &rows);
 	if (code)
 		return code;
+	running_ended(writer, rows.query);
 	rows.statement = intern_statement(writer, texts.query.bytes, texts.query.size,
 	                                  record->flags & QUERY_TEXT_CUT, true, 0);
 	if (rows.statement < 0)
@@ -491,7 +497,7 @@ static int begin(struct writer *writer)
 	sqlite3_reset(state);
 	writer->sample_first = writer->sample_last = 0;
 	writer->sample_count = writer->span_count = writer->query_count = writer->bytes = writer->rewritten =
-		writer->fields_skipped = writer->spans_stored = 0;
+		writer->fields_skipped = writer->spans_stored = writer->running_count = 0;
 	writer->batch++;
 	return SQLITE_OK;
 }
@@ -502,6 +508,8 @@ static int finish(struct writer *writer, struct ring *ring)
 
 	if (!code)
 		code = write_spans(writer);
+	if (!code)
+		code = running_write(writer);
 	if (!code && writer->span_count) /* else there is nothing new for those who follow the file */
 		code = write_batch(writer);
 	ring_announce(ring, (uint64_t)writer->stored_batch);
@@ -563,4 +571,20 @@ int writer_store(struct writer *writer, struct ring *ring, size_t most_records, 
 	result->lost = wanted - result->samples - result->queries;
 	writer->epoch_bytes += (int64_t)writer->bytes;
 	return SQLITE_OK;
+}
+
+int writer_store_statements(struct writer *writer, const void *memory, size_t size)
+{
+	int code = begin(writer);
+
+	if (code)
+		return code;
+	code = statements_write_remains(writer, memory, size);
+	if (!code)
+		code = writer_run(writer, WRITE_COMMIT);
+	if (code) {
+		writer_roll_back(writer);
+		writer_forget(writer);
+	}
+	return code;
 }

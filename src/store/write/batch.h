@@ -24,6 +24,10 @@ struct writer_result {
 int writer_store(struct writer *writer, struct ring *ring, size_t most_records, size_t most_bytes,
                  struct writer_result *result);
 
+/* Stores in one transaction what statements of a process that is gone have counted, see
+ * statements_write_remains(). SQLITE_OK or the error. */
+int writer_store_statements(struct writer *writer, const void *memory, size_t size);
+
 /* Whether a record of this kind becomes a row that people miss. */
 bool writer_is_row(unsigned kind);
 

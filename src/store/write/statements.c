@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "query/statement_memory.h"
 #include "query/statement_record.h"
 #include "query/statement_stats.h"
 #include "store/write/intern.h"
@@ -72,6 +73,19 @@ int statements_write_record(struct writer *writer, const struct statement_record
 	                                                          record->is_cut, &record->counts });
 }
 
+/* --- of a process that is gone --------------------------------------------------------------- */
+
+int statements_write_remains(struct writer *writer, const void *memory, size_t size)
+{
+	sqlite3_stmt *find = writer_statement(writer, WRITE_FIND_FLUSH);
+
+	writer_bind_text(find, 1, writer->identity.hostname, SIZE_MAX);
+	sqlite3_bind_int64(find, 2, writer->identity.process_id);
+	sqlite3_bind_int64(find, 3, writer->identity.start_time_ns);
+	return statement_memory_remains(memory, size, (uint64_t)writer_number(writer, WRITE_FIND_FLUSH),
+	                                write_statement, writer);
+}
+
 /* --- the bound ------------------------------------------------------------------------------ */
 
 #define SUM(name, ...) ", sum(" #name ")"
@@ -121,11 +135,25 @@ int statements_fold(struct writer *writer, int64_t count)
 	return code;
 }
 
+static int write_flush(struct writer *writer, uint64_t flush)
+{
+	int64_t process = intern_process(writer);
+	sqlite3_stmt *update = writer_statement(writer, WRITE_FLUSH);
+
+	if (process < 0)
+		return (int)-process;
+	sqlite3_bind_int64(update, 1, (int64_t)flush);
+	sqlite3_bind_int64(update, 2, process);
+	return writer_run(writer, WRITE_FLUSH);
+}
+
 int statements_write(struct writer *writer)
 {
 	int64_t most = (int64_t)statement_stats_max();
 	int code = statement_stats_take(write_statement, writer);
 
+	if (!code && statement_stats_flush())
+		code = write_flush(writer, statement_stats_flush());
 	if (code || (writer->counted_statements >= 0 && writer->counted_statements <= most))
 		return code;
 	writer->counted_statements = statements_count(writer);

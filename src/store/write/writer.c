@@ -33,6 +33,9 @@ static const char *const statement_sql[WRITE_STATEMENTS] = {
 		"SELECT id FROM processes WHERE hostname = ?1 AND process_id = ?2 AND start_time_ns = ?3",
 	[WRITE_PROCESS] = "INSERT INTO processes (hostname, process_id, start_time_ns, executable) VALUES "
 			  "(?1, ?2, ?3, ?4)",
+	[WRITE_FLUSH] = "UPDATE processes SET statements_flush = ?1 WHERE id = ?2",
+	[WRITE_FIND_FLUSH] = "SELECT statements_flush FROM processes WHERE hostname = ?1 AND process_id = ?2"
+			     " AND start_time_ns = ?3",
 	[WRITE_FIND_THREAD] =
 		"SELECT id FROM threads WHERE process = ?1 AND thread_id = ?2 AND thread_name = ?3",
 	[WRITE_THREAD] = "INSERT INTO threads (process, thread_id, thread_name) VALUES (?1, ?2, ?3)",
@@ -63,6 +66,8 @@ static const char *const statement_sql[WRITE_STATEMENTS] = {
 	[WRITE_QUERY_START] =
 		"UPDATE queries SET initial = ?2, parent = ?3, statement = ?4, query_start_ns = ?5,"
 		" thread_id = ?6, batch = ?7 WHERE id = ?1 AND NOT finished",
+	[WRITE_QUERY_RUNNING] = "UPDATE queries SET database = ?2, library = ?3,"
+				" query_id = coalesce(nullif(?4, ''), query_id) WHERE id = ?1",
 	[WRITE_UNUSED_STATEMENT] = "DELETE FROM statements WHERE id = ?1"
 				   " AND NOT EXISTS (SELECT 1 FROM queries WHERE statement = ?1)"
 				   " AND id NOT IN (SELECT statement FROM statement_counters)",

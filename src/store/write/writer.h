@@ -27,6 +27,8 @@ enum writer_statement {
 	WRITE_STATE,
 	WRITE_FIND_PROCESS,
 	WRITE_PROCESS,
+	WRITE_FLUSH,
+	WRITE_FIND_FLUSH,
 	WRITE_FIND_THREAD,
 	WRITE_THREAD,
 	WRITE_NEWEST_THREAD,
@@ -47,6 +49,7 @@ enum writer_statement {
 	WRITE_FIND_QUERY,
 	WRITE_QUERY,
 	WRITE_QUERY_START,
+	WRITE_QUERY_RUNNING,
 	WRITE_QUERY_END,
 	WRITE_UNUSED_STATEMENT,
 	WRITE_QUERY_ID,
@@ -137,6 +140,11 @@ struct writer {
 	sqlite3_stmt *statements[WRITE_STATEMENTS];
 	struct writer_identity identity;
 	struct writer_other *other; /* NULL: the records are those of this process */
+	struct running_query {
+		struct query_key key;
+		int64_t row;
+	} running[64]; /* of this batch, see running.h; some of them do */
+	size_t running_count;
 
 	/* What is known of the file; forgotten when it may have changed. */
 	int64_t file_identity, process, removals, epoch;

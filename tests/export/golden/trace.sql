@@ -3,7 +3,7 @@
 --
 -- main calls run; run calls sort, into which compare is inlined and into that a C++
 -- function; one place in the library has no name, one address is in no module.
-INSERT INTO processes VALUES (1, 'host', 100, 1795000000000000000, '/opt/app/app');
+INSERT INTO processes (id, hostname, process_id, start_time_ns, executable) VALUES (1, 'host', 100, 1795000000000000000, '/opt/app/app');
 INSERT INTO threads VALUES (1, 1, 101, 'main'), (2, 1, 102, 'worker');
 INSERT INTO series (id, thread, trace_type, period_ns, epoch) VALUES (1, 1, 'CPU', 1000000, 1), (2, 2, 'CPU', 2000000, 1), (3, 1, 'Real', 1000000, 1);
 INSERT INTO modules (id, build_id, path, file_size, mtime_ns, base, extent, elf_start) VALUES

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Where the counters of statements and their texts lie. Under `record` that is memory that the
+ * command holds, too (store/shared_ring.h): what has not come to the file yet is there when the
+ * process is gone. What does not fit in there, and elsewhere all of it, is private memory.
+ *
+ * What the file has of a statement is known for two flushes, the newest one that is stored
+ * for sure and the one that is being stored: so whoever finds the memory of a killed process
+ * asks the file for the number of its newest flush, and counts nothing twice.
+ */
+#ifndef QUERYPROF_QUERY_STATEMENT_MEMORY_H
+#define QUERYPROF_QUERY_STATEMENT_MEMORY_H
+
+#include <stddef.h>
+
+#include "query/statement_stats.h"
+
+/* Codes of failures that a statement tells apart, the last of which stands for all others. */
+#define STATEMENT_FAILURE_CODES 4
+
+/* What the file has of the statement since this flush, 0: nothing. */
+struct statement_stored {
+	uint64_t flush;
+	struct statement_counts counts;
+};
+
+struct statement_entry {
+	struct statement_counter counter;
+	struct {
+		int code; /* 0: none yet */
+		uint32_t count;
+	} failures[STATEMENT_FAILURE_CODES];
+
+	/* Changed by the flusher, or by the thread that makes the entry; under the lock. */
+	uint64_t hash;
+	const char *database, *text; /* text NULL: the entry is free */
+	bool is_cut;
+	uint32_t next; /* of the chain, or of the free ones */
+
+	struct statement_stored stored[2]; /* the flusher's */
+};
+
+/* --- entries -------------------------------------------------------------------------------- */
+
+#define STATEMENT_BLOCK 64u
+#define STATEMENT_BLOCKS (STATEMENTS_MAX_MOST / STATEMENT_BLOCK + 2)
+
+extern struct statement_entry *statement_blocks[STATEMENT_BLOCKS]; /* atomic */
+
+/* Any thread. `index`: of an entry that is made. */
+static inline struct statement_entry *entry_at(uint32_t index)
+{
+	/* Acquire: the block was zeroed before. */
+	return &__atomic_load_n(&statement_blocks[index / STATEMENT_BLOCK],
+	                        __ATOMIC_ACQUIRE)[index % STATEMENT_BLOCK];
+}
+
+/* How many there are. */
+uint32_t statement_memory_made(void);
+
+/* One more, zeroed but for its generation, which no entry had before a fork. NULL: no memory. Not
+ * by two threads at a time. */
+struct statement_entry *statement_memory_add(void);
+
+/* In a forked child, whose shared memory is new already: no entries. */
+void statement_memory_reset_in_child(void);
+
+/* --- texts, not by two threads at a time -------------------------------------------------------- */
+
+/* A copy with a final zero. NULL: no memory. */
+const char *statement_memory_copy(const char *text, size_t size);
+void statement_memory_free(const char *text); /* NULL: nothing */
+
+/* --- what is stored, the flusher's ------------------------------------------------------------------ */
+
+/* The number of the flush that comes, or is under way. No two of a process have the same one,
+ * whatever it executes. */
+uint64_t statement_memory_flush(void);
+
+/* What the file has of it for sure; and room for what it has after the flush that is under way:
+ * statement_memory_keep() says that this is filled, and statement_memory_drop() that it will
+ * not be stored. */
+struct statement_stored *statement_memory_stored(struct statement_entry *entry);
+struct statement_stored *statement_memory_other(struct statement_entry *entry);
+void statement_memory_keep(struct statement_stored *stored);
+void statement_memory_drop(struct statement_stored *stored);
+
+/* The flush is stored, with all that was kept. */
+void statement_memory_settle(void);
+
+/* --- shared memory -------------------------------------------------------------------------------- */
+
+/* For so many statements. */
+size_t statement_memory_bytes(size_t most);
+
+/* Before any statement is counted; in a forked child before anything else. `memory` is zeroed,
+ * and stays. */
+void statement_memory_place(void *memory, size_t size);
+
+/* Of a process that is gone, whose memory this is: calls for each statement whose counts the file
+ * has not all, `counts` being what it has not. `flush`: the number of the newest flush of the
+ * process that the file has; 0: of none. What cannot be told whose it is, is "(other)"'s. Stops at
+ * a result that is not 0 and returns it. */
+int statement_memory_remains(const void *memory, size_t size, uint64_t flush,
+                             int (*each)(void *context, const struct statement_stats *stats), void *context);
+
+#endif
