@@ -51,6 +51,7 @@ struct learning {
 	/* Until now. */
 	bool is_frame[STRUCT_BYTES / WORD];
 	bool is_count[STRUCT_BYTES / 4], is_pc[STRUCT_BYTES / 4], is_parent[STRUCT_BYTES / WORD];
+	bool is_counter[STRUCT_BYTES / 4];
 	bool is_decided[TRIAL_CALLS];
 	unsigned char held[TRIAL_CALLS][CANDIDATES]; /* enum held; what each place held in each call */
 	struct {
@@ -379,6 +380,20 @@ static int on_compare(void *context, int a_size, const void *a, int b_size, cons
 
 /* --- trials --------------------------------------------------------------------------------- */
 
+/* What the statement has counted differs from trial to trial. */
+static void look_for_counters(struct learning *learning, sqlite3_stmt *stmt)
+{
+	enum { FIRST = SQLITE_STMTSTATUS_FULLSCAN_STEP, LAST = SQLITE_STMTSTATUS_REPREPARE };
+	uint32_t numbers[STRUCT_BYTES / 4] = { 0 }, counted;
+	size_t count = read_struct(stmt, numbers) / 4;
+
+	for (uint32_t which = FIRST; which <= LAST; which++) {
+		counted = (uint32_t)learning->api->stmt_status(stmt, (int)which, 0);
+		for (uint32_t i = 0; i < STRUCT_BYTES / 4; i++)
+			learning->is_counter[i] &= i + which < count && numbers[i + which] == counted;
+	}
+}
+
 static void run_trial(struct learning *learning, const struct trial *trial)
 {
 	uint32_t count = explain(learning, trial->sql);
@@ -392,6 +407,7 @@ static void run_trial(struct learning *learning, const struct trial *trial)
 		while (learning->api->step(stmt) == SQLITE_ROW)
 			;
 		learning->looks = false;
+		look_for_counters(learning, stmt);
 	}
 	learning->api->finalize(stmt);
 }
@@ -496,6 +512,7 @@ static bool conclude(struct learning *learning)
 	struct opcode_places *places = &learning->found->places;
 
 	places->n_op = first_of(learning->is_count, STRUCT_BYTES / 4, 4);
+	learning->found->counters = first_of(learning->is_counter, STRUCT_BYTES / 4, 4);
 	places->frame = first_of(learning->is_frame, STRUCT_BYTES / WORD, WORD);
 	places->frame_parent = first_of(learning->is_parent, STRUCT_BYTES / WORD, WORD);
 	places->frame_pc = first_of(learning->is_pc, STRUCT_BYTES / 4, 4);
@@ -534,6 +551,7 @@ static bool learn(const struct host_library *library, const struct thread *threa
 	memset(learning->is_frame, 1, sizeof learning->is_frame);
 	memset(learning->is_count, 1, sizeof learning->is_count);
 	memset(learning->is_pc, 1, sizeof learning->is_pc);
+	memset(learning->is_counter, 1, sizeof learning->is_counter);
 	memset(learning->is_parent + 1, 1, sizeof learning->is_parent - sizeof *learning->is_parent);
 	if (open_connection(learning)) {
 		for (const struct trial *trial = opcode_trials; trial->sql && !learning->failed; trial++)
@@ -545,10 +563,11 @@ static bool learn(const struct host_library *library, const struct thread *threa
 	}
 	debug_log(DEBUG_HOOKS,
 	          "opcode: %s: code %#lx-%#lx, %u bytes each, a_op %u, n_op %u, frame %u, parent %u, pc %u, "
-	          "authorizer %u, progress %u",
+	          "counters %u, authorizer %u, progress %u",
 	          library->name, (unsigned long)found->places.start, (unsigned long)found->places.end,
 	          found->places.op_bytes, found->places.a_op, found->places.n_op, found->places.frame,
-	          found->places.frame_parent, found->places.frame_pc, found->authorizer, found->progress);
+	          found->places.frame_parent, found->places.frame_pc, found->counters, found->authorizer,
+	          found->progress);
 	library->api->close(learning->db);
 	free(learning);
 	return is_found;
