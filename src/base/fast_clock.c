@@ -11,13 +11,15 @@
 
 #define CALIBRATION_NS 20000000ull
 #define REACH_NS 1000000ull
+/* A rate that is known a tenth as well reaches a tenth as far. */
+#define ROUGH 10
 #define TRIALS 4
 #define TRIAL_NS 1000 /* longer than a reading of both takes that nothing interrupts */
 
 uint64_t fast_clock_scale, fast_clock_reach;
 
 /* Atomic. */
-static enum state { UNKNOWN, STARTING, CALIBRATING, USED, UNUSABLE } state;
+static enum state { UNKNOWN, STARTING, CALIBRATING, ROUGHLY, USED, UNUSABLE } state;
 static struct fast_clock first; /* written in STARTING */
 
 /* The counter runs at one rate in all states of the processor, and may be read. */
@@ -57,25 +59,28 @@ static bool read_both(struct fast_clock *best)
 	return !scale;
 }
 
-static void use(uint64_t scale)
+static void use(uint64_t scale, bool is_rough)
 {
-	__atomic_store_n(&fast_clock_reach, (REACH_NS << 32) / scale, __ATOMIC_RELAXED);
+	__atomic_store_n(&fast_clock_reach, ((is_rough ? REACH_NS / ROUGH : REACH_NS) << 32) / scale,
+	                 __ATOMIC_RELAXED);
 	/* Release: the reach first. A thread that sees the old one compares at once. */
 	__atomic_store_n(&fast_clock_scale, scale, __ATOMIC_RELEASE);
-	__atomic_store_n(&state, USED, __ATOMIC_RELAXED);
+	__atomic_store_n(&state, is_rough ? ROUGHLY : USED, __ATOMIC_RELAXED);
 }
 
 static void calibrate(const struct fast_clock *now)
 {
 	uint64_t ns = now->ns - first.ns, ticks = now->ticks - first.ticks;
 
-	if (ns < CALIBRATION_NS)
+	if (ns < CALIBRATION_NS / ROUGH)
 		return;
 	/* Counters of 10 MHz to 10 GHz. A later reading has a longer way to go by, but 2^32 ns. */
-	if (ns < UINT32_MAX && ticks > ns / 100 && ticks < ns * 10)
-		use((ns << 32) / ticks);
-	else
+	if (ns < UINT32_MAX && ticks > ns / 100 && ticks < ns * 10) {
+		use((ns << 32) / ticks, ns < CALIBRATION_NS);
+	} else {
 		__atomic_store_n(&state, UNUSABLE, __ATOMIC_RELAXED);
+		__atomic_store_n(&fast_clock_scale, 0, __ATOMIC_RELAXED);
+	}
 }
 
 /* Whether the counter has kept pace since the thread's last reading, of late. */
@@ -100,7 +105,7 @@ uint64_t fast_clock_compare(struct fast_clock *clock)
 	if (now == UNUSABLE || now == CALIBRATING) {
 		/* Nothing to compare yet, and every reading of the clock comes here. */
 		ns = clock_ns(CLOCK_MONOTONIC);
-		if (now == UNUSABLE || ns - first.ns < CALIBRATION_NS)
+		if (now == UNUSABLE || ns - first.ns < CALIBRATION_NS / ROUGH)
 			return ns;
 	}
 	is_close = read_both(&both);
@@ -109,7 +114,7 @@ uint64_t fast_clock_compare(struct fast_clock *clock)
 		first = both;
 		/* Release: with the load above. */
 		__atomic_store_n(&state, is_invariant() ? CALIBRATING : UNUSABLE, __ATOMIC_RELEASE);
-	} else if (now == CALIBRATING) {
+	} else if (now == CALIBRATING || (now == ROUGHLY && is_close)) {
 		calibrate(&both);
 	} else if (now == USED && is_close && is_astray(clock, &both)) {
 		__atomic_store_n(&state, UNUSABLE, __ATOMIC_RELAXED);

@@ -4,8 +4,9 @@
  * counter where that is invariant, at half the price of the kernel's way.
  *
  * The counter is compared with the kernel's clock once a millisecond, so its rate need not be
- * known better than to some millionths; that is measured over the process's first 20 ms, in
- * which the kernel's clock is read. A counter that goes astray (a virtual machine that moved)
+ * known better than to some millionths; that is measured over the process's first 20 ms. In the
+ * first two of them the kernel's clock is read, then the two are compared ten times as often. A
+ * counter that goes astray (a virtual machine that moved)
  * is not used any more. Async-signal-safe.
  */
 #ifndef QUERYPROF_BASE_FAST_CLOCK_H

@@ -201,15 +201,15 @@ static int set_lock(int (*real_fcntl)(int, int, ...), int file, struct flock *lo
 	}
 LOCK_CALLS(LOCKED)
 
-/* One that is free costs a look at its word, and no clock: a thread that takes it between the look
- * and the lock is not seen. A try has every other result of the real function but the errors of a
- * thread that has it already, or of one that may not: that one tells them. */
-static int queryprof_pthread_mutex_lock(pthread_mutex_t *mutex)
+/* A try has every other result of the real function but the errors of a thread that has it already,
+ * or of one that may not: that one tells them. */
+static __attribute__((noinline)) int lock_taken(pthread_mutex_t *mutex)
 {
 	struct wait_call call;
 	int result;
 
-	if (!wait_is_measured() || __atomic_load_n(&mutex->__data.__lock, __ATOMIC_RELAXED) == 0)
+	/* Of a recursive one its owner takes one more. */
+	if (!wait_is_measured() || mutex->__data.__owner == (int)thread_current->id)
 		return real.pthread_mutex_lock(mutex);
 	result = pthread_mutex_trylock(mutex);
 	if (result == 0 || result == EOWNERDEAD)
@@ -218,6 +218,15 @@ static int queryprof_pthread_mutex_lock(pthread_mutex_t *mutex)
 	result = real.pthread_mutex_lock(mutex);
 	wait_end(&call);
 	return result;
+}
+
+/* SQLite locks one for each piece of memory, so one that is free costs a look at its word: a thread
+ * that takes it between the look and the lock is not seen. */
+static int queryprof_pthread_mutex_lock(pthread_mutex_t *mutex)
+{
+	if (__builtin_expect(__atomic_load_n(&mutex->__data.__lock, __ATOMIC_RELAXED) == 0, 1))
+		return real.pthread_mutex_lock(mutex);
+	return lock_taken(mutex);
 }
 
 /* -------------------------------------------------------------------------- */

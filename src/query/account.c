@@ -25,9 +25,11 @@ static uint64_t read_delay(void)
 	return delay;
 }
 
+/* A thread that has run all the time was in no run queue, and to ask for the delay costs the most. */
 void account_read(struct thread *thread)
 {
 	struct thread_account *account = &thread->account;
+	const uint64_t voluntary = account->voluntary_switches, involuntary = account->involuntary_switches;
 	int saved_errno = errno;
 	struct rusage usage;
 
@@ -37,7 +39,9 @@ void account_read(struct thread *thread)
 		account->voluntary_switches = (uint64_t)usage.ru_nvcsw;
 		account->involuntary_switches = (uint64_t)usage.ru_nivcsw;
 	}
-	account->run_delay_ns = read_delay();
+	if (account->at_ns == 0 || account->voluntary_switches != voluntary ||
+	    account->involuntary_switches != involuntary)
+		account->run_delay_ns = read_delay();
 	account->at_ns = fast_clock_ns(&thread->clock);
 	errno = saved_errno;
 }

@@ -13,6 +13,7 @@
 #include "modules/publish.h"
 #include "sampler/registers.h"
 #include "watch/calling.h"
+#include "watch/opcode_names.h"
 #include "watch/opcode_trials.h"
 
 #define WORD sizeof(uintptr_t)
@@ -20,6 +21,7 @@
 #define PROGRAM_MAX 200
 #define SLOTS 128 /* of the frame */
 #define NEAR 12   /* frames between the interpreter and ours */
+#define OP_BYTES_MAX (8 * WORD)
 
 /* By DWARF number: those that a call keeps. */
 #if defined(__x86_64__)
@@ -43,18 +45,21 @@ struct learning {
 	const void *statement;
 	uintptr_t program; /* its opcodes */
 	uint32_t count;
-	uint32_t caller; /* the opcode that calls us */
-	bool looks;
+	uint32_t caller;        /* the opcode that calls us */
+	bool looks, has_looked; /* in its calls of us */
 	bool failed;
 	/* Until now. */
 	bool is_frame[STRUCT_BYTES / WORD];
 	bool is_count[STRUCT_BYTES / 4], is_pc[STRUCT_BYTES / 4], is_parent[STRUCT_BYTES / WORD];
+	bool is_counter[STRUCT_BYTES / 4];
 	bool is_decided[TRIAL_CALLS];
 	unsigned char held[TRIAL_CALLS][CANDIDATES]; /* enum held; what each place held in each call */
 	struct {
-		char name[16];
+		const char *name; /* the library's own */
 		struct opcode_bytes bytes;
 	} rows[PROGRAM_MAX];
+	unsigned char copy[PROGRAM_MAX * OP_BYTES_MAX]; /* of the program */
+	const char *names[256];                         /* of the opcodes that were met, as in `rows` */
 };
 
 static struct opcode_library libraries[HOST_LIBRARIES_MAX];
@@ -122,7 +127,7 @@ static uint32_t explain(struct learning *learning, const char *sql)
 		is_main = is_main && (uint32_t)api->column_int(stmt, 0) == count;
 		if (!is_main || count == PROGRAM_MAX || !name)
 			continue;
-		strncpy(learning->rows[count].name, name, sizeof learning->rows->name - 1);
+		learning->rows[count].name = name;
 		learning->rows[count].bytes.p1 = api->column_int(stmt, 2);
 		learning->rows[count].bytes.p2 = api->column_int(stmt, 3);
 		learning->rows[count].bytes.p3 = api->column_int(stmt, 4);
@@ -132,31 +137,44 @@ static uint32_t explain(struct learning *learning, const char *sql)
 	return count;
 }
 
-static bool is_program_at(const struct learning *learning, uintptr_t at, uint32_t op_bytes, uint32_t count)
+static bool is_row(const struct learning *learning, uint32_t number, const void *opcode)
 {
-	for (uint32_t i = 0; i < count; i++) {
-		const struct opcode_bytes *row = &learning->rows[i].bytes;
-		struct opcode_bytes bytes;
+	const struct opcode_bytes *row = &learning->rows[number].bytes;
+	struct opcode_bytes bytes;
 
-		if (!read_bytes(at + i * op_bytes, &bytes, sizeof bytes) || bytes.p1 != row->p1 ||
-		    bytes.p2 != row->p2 || bytes.p3 != row->p3)
+	memcpy(&bytes, opcode, sizeof bytes);
+	return bytes.p1 == row->p1 && bytes.p2 == row->p2 && bytes.p3 == row->p3;
+}
+
+/* Whether the program is there. Then it is in `copy`. */
+static bool copy_program(struct learning *learning, uintptr_t at, uint32_t op_bytes, uint32_t count)
+{
+	if (!count || !read_bytes(at, learning->copy, count * op_bytes))
+		return false;
+	for (uint32_t i = 0; i < count; i++)
+		if (!is_row(learning, i, &learning->copy[i * op_bytes]))
 			return false;
-	}
-	return count > 0;
+	return true;
 }
 
 static void find_program(struct learning *learning, const void *const *words, size_t size, uint32_t count)
 {
 	struct opcode_places *places = &learning->found->places;
+	struct opcode_bytes first;
 
-	for (uint32_t i = 0; i < size / WORD; i++)
-		for (uint32_t bytes = sizeof(struct opcode_bytes); bytes <= 8 * WORD; bytes += WORD)
-			if ((uintptr_t)words[i] > STACK_COPY_BYTES && (uintptr_t)words[i] % WORD == 0 &&
-			    is_program_at(learning, (uintptr_t)words[i], bytes, count)) {
+	for (uint32_t i = 0; i < size / WORD; i++) {
+		uintptr_t at = (uintptr_t)words[i];
+
+		if (at <= STACK_COPY_BYTES || at % WORD || !read_bytes(at, &first, sizeof first) ||
+		    !is_row(learning, 0, &first))
+			continue;
+		for (uint32_t bytes = sizeof first; bytes <= OP_BYTES_MAX; bytes += WORD)
+			if (copy_program(learning, at, bytes, count)) {
 				places->a_op = i * WORD;
 				places->op_bytes = bytes;
 				return;
 			}
+	}
 	learning->failed = true;
 }
 
@@ -173,20 +191,15 @@ static bool look_at_statement(struct learning *learning, const sqlite3_stmt *stm
 	if (!places->op_bytes)
 		find_program(learning, now.words, size, count);
 	if (learning->failed ||
-	    !is_program_at(learning, (uintptr_t)now.words[places->a_op / WORD], places->op_bytes, count))
+	    !copy_program(learning, (uintptr_t)now.words[places->a_op / WORD], places->op_bytes, count))
 		return false;
 	learning->statement = stmt;
 	learning->program = (uintptr_t)now.words[places->a_op / WORD];
 	learning->count = count;
 	for (uint32_t i = 0; i < STRUCT_BYTES / 4; i++)
 		learning->is_count[i] &= i < size / 4 && now.numbers[i] == count;
-	for (uint32_t i = 0; i < count; i++) {
-		struct opcode_bytes bytes;
-
-		if (read_bytes(learning->program + i * places->op_bytes, &bytes, sizeof bytes))
-			memcpy(learning->found->names[bytes.opcode], learning->rows[i].name,
-			       sizeof *learning->found->names);
-	}
+	for (uint32_t i = 0; i < count; i++)
+		learning->names[learning->copy[i * places->op_bytes]] = learning->rows[i].name;
 	return true;
 }
 
@@ -306,12 +319,15 @@ static void look_for_frame(struct learning *learning)
 		inner_size = read_struct(at, &inner);
 		for (uint32_t j = 1; j < STRUCT_BYTES / WORD; j++) {
 			const void *word = j < inner_size / WORD ? inner.words[j] : NULL;
-			bool is_outer = learning->kind == TRIAL_NESTED && word &&
-			                (uintptr_t)word % WORD == 0 &&
-			                read_bytes((uintptr_t)word, &owner, sizeof owner) &&
-			                owner == learning->statement && word != at;
 
-			learning->is_parent[j] &= learning->kind == TRIAL_NESTED ? is_outer : word == NULL;
+			if (!learning->is_parent[j])
+				continue;
+			learning->is_parent[j] =
+				learning->kind == TRIAL_NESTED
+					? word && (uintptr_t)word % WORD == 0 &&
+						  read_bytes((uintptr_t)word, &owner, sizeof owner) &&
+						  owner == learning->statement && word != at
+					: word == NULL;
 		}
 		for (uint32_t j = 0; learning->kind == TRIAL_TRIGGER && j < STRUCT_BYTES / 4; j++)
 			learning->is_pc[j] &= j < inner_size / 4 && inner.numbers[j] == learning->caller;
@@ -329,7 +345,10 @@ __attribute__((noinline)) static void look_here(struct learning *learning)
 		registers_here(&context);
 		if (learning->kind == TRIAL_MAIN)
 			walk(learning, map, &context);
-		look_for_frame(learning);
+		/* Without a trigger it has no frame in any call. */
+		if (learning->kind != TRIAL_MAIN || !learning->has_looked)
+			look_for_frame(learning);
+		learning->has_looked = true;
 	}
 	publish_leave_reader(side);
 	__asm__ volatile("" ::: "memory"); /* no tail call */
@@ -361,6 +380,20 @@ static int on_compare(void *context, int a_size, const void *a, int b_size, cons
 
 /* --- trials --------------------------------------------------------------------------------- */
 
+/* What the statement has counted differs from trial to trial. */
+static void look_for_counters(struct learning *learning, sqlite3_stmt *stmt)
+{
+	enum { FIRST = SQLITE_STMTSTATUS_FULLSCAN_STEP, LAST = SQLITE_STMTSTATUS_REPREPARE };
+	uint32_t numbers[STRUCT_BYTES / 4] = { 0 }, counted;
+	size_t count = read_struct(stmt, numbers) / 4;
+
+	for (uint32_t which = FIRST; which <= LAST; which++) {
+		counted = (uint32_t)learning->api->stmt_status(stmt, (int)which, 0);
+		for (uint32_t i = 0; i < STRUCT_BYTES / 4; i++)
+			learning->is_counter[i] &= i + which < count && numbers[i + which] == counted;
+	}
+}
+
 static void run_trial(struct learning *learning, const struct trial *trial)
 {
 	uint32_t count = explain(learning, trial->sql);
@@ -370,44 +403,11 @@ static void run_trial(struct learning *learning, const struct trial *trial)
 	if (stmt && count < PROGRAM_MAX && look_at_statement(learning, stmt, count) &&
 	    (learning->caller = find_caller(learning, trial->opcodes))) {
 		learning->looks = true;
+		learning->has_looked = false;
 		while (learning->api->step(stmt) == SQLITE_ROW)
 			;
 		learning->looks = false;
-	}
-	learning->api->finalize(stmt);
-}
-
-static void learn_names(struct learning *learning, const char *sql)
-{
-	uint32_t count = explain(learning, sql);
-	sqlite3_stmt *stmt = prepare(learning, "", sql);
-
-	if (stmt)
-		look_at_statement(learning, stmt, count);
-	learning->api->finalize(stmt);
-}
-
-/* The one opcode that a program without this has not. */
-static void learn_explain(struct learning *learning)
-{
-	static const char scan[] = "SCAN";
-	sqlite3_stmt *stmt = prepare(learning, "EXPLAIN QUERY PLAN ", "SELECT a FROM t");
-	const struct opcode_places *places = &learning->found->places;
-	uint32_t count = 0;
-	uintptr_t program = 0;
-
-	if (stmt) {
-		read_bytes((uintptr_t)stmt + places->a_op, &program, sizeof program);
-		read_bytes((uintptr_t)stmt + places->n_op, &count, sizeof count);
-	}
-	for (uint32_t i = 0; i < count; i++) {
-		struct opcode_bytes bytes;
-		char text[sizeof scan] = "";
-
-		if (read_bytes(program + i * places->op_bytes, &bytes, sizeof bytes) && bytes.p4 &&
-		    !learning->found->names[bytes.opcode][0] &&
-		    read_bytes((uintptr_t)bytes.p4, text, sizeof scan - 1) && !strcmp(text, scan))
-			strcpy(learning->found->names[bytes.opcode], "Explain");
+		look_for_counters(learning, stmt);
 	}
 	learning->api->finalize(stmt);
 }
@@ -415,12 +415,15 @@ static void learn_explain(struct learning *learning)
 /* Where the connection has a callback, 0: not found. */
 static uint32_t find_callback(const struct learning *learning, const void *callback)
 {
-	uint32_t offset;
-	const void *word;
+	const void *words[STRUCT_BYTES / WORD];
 
-	for (offset = WORD; offset < 2 * STRUCT_BYTES; offset += WORD)
-		if (read_bytes((uintptr_t)learning->db + offset, &word, sizeof word) && word == callback)
-			return offset;
+	for (uint32_t start = 0; start < 2 * STRUCT_BYTES; start += STRUCT_BYTES) {
+		size_t size = read_struct((const char *)learning->db + start, words);
+
+		for (uint32_t i = 0; i < size / WORD; i++)
+			if (words[i] == callback)
+				return start + i * (uint32_t)WORD;
+	}
 	return 0;
 }
 
@@ -509,6 +512,7 @@ static bool conclude(struct learning *learning)
 	struct opcode_places *places = &learning->found->places;
 
 	places->n_op = first_of(learning->is_count, STRUCT_BYTES / 4, 4);
+	learning->found->counters = first_of(learning->is_counter, STRUCT_BYTES / 4, 4);
 	places->frame = first_of(learning->is_frame, STRUCT_BYTES / WORD, WORD);
 	places->frame_parent = first_of(learning->is_parent, STRUCT_BYTES / WORD, WORD);
 	places->frame_pc = first_of(learning->is_pc, STRUCT_BYTES / 4, 4);
@@ -547,23 +551,23 @@ static bool learn(const struct host_library *library, const struct thread *threa
 	memset(learning->is_frame, 1, sizeof learning->is_frame);
 	memset(learning->is_count, 1, sizeof learning->is_count);
 	memset(learning->is_pc, 1, sizeof learning->is_pc);
+	memset(learning->is_counter, 1, sizeof learning->is_counter);
 	memset(learning->is_parent + 1, 1, sizeof learning->is_parent - sizeof *learning->is_parent);
 	if (open_connection(learning)) {
 		for (const struct trial *trial = opcode_trials; trial->sql && !learning->failed; trial++)
 			run_trial(learning, trial);
 		is_found = conclude(learning);
-		for (const char *const *sql = opcode_names_sql; is_found && *sql; sql++)
-			learn_names(learning, *sql);
 		if (is_found)
-			learn_explain(learning);
+			opcode_names_find(found->names, learning->names, library);
 		find_callbacks(learning);
 	}
 	debug_log(DEBUG_HOOKS,
 	          "opcode: %s: code %#lx-%#lx, %u bytes each, a_op %u, n_op %u, frame %u, parent %u, pc %u, "
-	          "authorizer %u, progress %u",
+	          "counters %u, authorizer %u, progress %u",
 	          library->name, (unsigned long)found->places.start, (unsigned long)found->places.end,
 	          found->places.op_bytes, found->places.a_op, found->places.n_op, found->places.frame,
-	          found->places.frame_parent, found->places.frame_pc, found->authorizer, found->progress);
+	          found->places.frame_parent, found->places.frame_pc, found->counters, found->authorizer,
+	          found->progress);
 	library->api->close(learning->db);
 	free(learning);
 	return is_found;

@@ -18,8 +18,7 @@ struct trial {
 	const char *sql;
 };
 
-extern const char opcode_schema[];           /* of the private connection */
-extern const struct trial opcode_trials[];   /* the last has no `sql` */
-extern const char *const opcode_names_sql[]; /* the last is NULL */
+extern const char opcode_schema[];         /* of the private connection */
+extern const struct trial opcode_trials[]; /* the last has no `sql` */
 
 #endif

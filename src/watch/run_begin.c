@@ -16,12 +16,21 @@ static const int statement_counters[STATEMENT_COUNTERS] = {
 
 /* --- a run begins ----------------------------------------------------------------------- */
 
-void runs_read_counters(sqlite3_stmt *stmt, int values[STATEMENT_COUNTERS])
+void runs_read_counters(const struct run *run, int values[STATEMENT_COUNTERS])
 {
-	int (*status)(sqlite3_stmt *, int, int) = sqlite3_stmt_status;
+	const struct host_library *library = run->session->library;
+	const struct opcode_library *known = opcode_library(library);
 
+	if (__builtin_expect(known && known->counters, 1)) {
+		const char *counters = (const char *)run->stmt + known->counters;
+
+		for (int i = 0; i < STATEMENT_COUNTERS; i++)
+			memcpy(&values[i], counters + sizeof(int) * (size_t)statement_counters[i],
+			       sizeof(int));
+		return;
+	}
 	for (int i = 0; i < STATEMENT_COUNTERS; i++)
-		values[i] = status(stmt, statement_counters[i], 0);
+		values[i] = library->api->stmt_status(run->stmt, statement_counters[i], 0);
 }
 
 static void copy_settings(struct run_settings *to, const struct session_settings *from)
@@ -175,7 +184,7 @@ void runs_name_statement(struct run *run)
  * counter. */
 static void name_again(struct run *run)
 {
-	runs_read_counters(run->stmt, run->at_start);
+	runs_read_counters(run, run->at_start);
 	if (run->at_start[0] < run->vm_steps || !statement_stats_is_found(run->statement)) {
 		run->statement = 0;
 		runs_name_statement(run);
@@ -282,6 +291,6 @@ void runs_prepared(struct run *run, sqlite3_stmt *stmt)
 	runs_set_statement(named, stmt);
 	show_opcodes(named);
 	named->prepared = true;
-	runs_read_counters(stmt, named->at_start);
+	runs_read_counters(named, named->at_start);
 	runs_give_back(named);
 }

@@ -24,8 +24,8 @@ struct run *runs_begin_kept(const struct run *preparation, sqlite3_stmt *stmt);
  * thread may have prepared it anew. */
 void runs_name_statement(struct run *run);
 
-/* What SQLite has counted for the statement until now. */
-void runs_read_counters(sqlite3_stmt *stmt, int values[STATEMENT_COUNTERS]);
+/* What SQLite has counted for the run's statement until now. */
+void runs_read_counters(const struct run *run, int values[STATEMENT_COUNTERS]);
 
 /* Under the connection's mutex: what the run of a statement says of itself. */
 void runs_describe(struct run *run);

@@ -32,7 +32,7 @@ static void add_counters(struct query_end *end, struct run *run)
 {
 	int now[STATEMENT_COUNTERS];
 
-	runs_read_counters(run->stmt, now);
+	runs_read_counters(run, now);
 	end->vm_steps = spent(run, 0, now);
 	end->fullscan_steps = spent(run, 1, now);
 	end->sorts = spent(run, 2, now);

@@ -393,20 +393,27 @@ static int reset_prepared(struct run_call *call, sqlite3_stmt *stmt, statement_r
 	return rc;
 }
 
-int statement_reset(const struct host_library *library, sqlite3_stmt *stmt, statement_reset_function *reset,
-                    const void *frame)
+/* As far as the thread's newest runs tell, the statement has no run. */
+static bool has_ended(const sqlite3_stmt *stmt)
+{
+	const struct run *recent = calling_current ? *calling_recent(calling_current, stmt) : NULL;
+
+	return recent && runs_guess_session(recent, stmt) && runs_has_ended(recent);
+}
+
+static int reset_run(const struct host_library *library, sqlite3_stmt *stmt, statement_reset_function *reset,
+                     const void *frame)
 {
 	struct session *session;
 	struct run_call call;
 	bool is_taken;
 	int rc;
 
-	programs_read(stmt, frame);
+	if (has_ended(stmt) && is_alone())
+		return reset(stmt);
 	if (recent_enter(&call, library, stmt, frame, false)) {
 		rc = reset(stmt);
 		end_recent(&call, rc);
-		if (rc == SQLITE_OK)
-			programs_read(stmt, frame);
 		return rc;
 	}
 	session = session_to_end(library, stmt, false);
@@ -418,6 +425,14 @@ int statement_reset(const struct host_library *library, sqlite3_stmt *stmt, stat
 	else
 		rc = call.run->prepared ? reset_prepared(&call, stmt, reset) : reset_and_end(&call, reset);
 	call_leave(&call.call);
+	return rc;
+}
+
+int statement_reset(const struct host_library *library, sqlite3_stmt *stmt, statement_reset_function *reset,
+                    const void *frame)
+{
+	int rc = reset_run(library, stmt, reset, frame);
+
 	if (rc == SQLITE_OK)
 		programs_read(stmt, frame);
 	return rc;
@@ -431,9 +446,10 @@ int statement_finalize(const struct host_library *library, sqlite3_stmt *stmt,
 	int reset_rc, rc;
 	bool is_taken;
 
-	programs_read(stmt, frame);
-	if (!session && is_alone())
+	if (!session && is_alone()) {
+		programs_read(stmt, frame);
 		return recording_finalize(stmt, finalize);
+	}
 	runs_enter_call(&call.call, library, frame);
 	reset_rc = take_run_to_end(&call, session, stmt, &is_taken) ? reset_and_end(&call, reset) : SQLITE_OK;
 	if (reset_rc == SQLITE_OK)
