@@ -144,14 +144,26 @@ static uint64_t monotonic_ns(clockid_t clock)
 	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
+/* The coarse clock changes at a tick. Of some changes the one that was seen soonest. */
 static void find_ticks(void)
 {
+	enum { CHANGES = 20 };
 	struct timespec tick;
+	uint64_t soonest = UINT64_MAX;
 
 	clock_getres(CLOCK_MONOTONIC_COARSE, &tick);
 	tick_ns = (uint64_t)tick.tv_nsec;
-	/* This clock is the time of the newest tick. */
-	tick_offset_ns = monotonic_ns(CLOCK_MONOTONIC_COARSE) % tick_ns;
+	for (int i = 0; i < CHANGES; i++) {
+		uint64_t coarse = monotonic_ns(CLOCK_MONOTONIC_COARSE), before, after;
+		do {
+			before = monotonic_ns(CLOCK_MONOTONIC);
+		} while (monotonic_ns(CLOCK_MONOTONIC_COARSE) == coarse);
+		after = monotonic_ns(CLOCK_MONOTONIC);
+		if (after - before < soonest) {
+			soonest = after - before;
+			tick_offset_ns = after % tick_ns;
+		}
+	}
 }
 
 /* It ran from `start` to `end`, and would take `alone_ns` alone. */
