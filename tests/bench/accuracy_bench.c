@@ -5,6 +5,7 @@
  *   cmake --build build/release --target accuracy_bench
  *   build/release/tests/bench/accuracy_bench [--library PATH] [--seconds 20]
  *     [--periods 300,1000,3000,10000] [--mixes alone,mixed,bursts] [--loads quiet,busy] [--check]
+ *     [--phases]
  *
  * Statements of 20 us, 100 us, 1 ms and 10 ms, one behind the other (`alone`), or with 0 to
  * 1 ms of the program's own computing behind each (`mixed`) or behind some of one kind
@@ -20,6 +21,12 @@
  * number alone would promise too much. The variance of a sum goes with the sum. The error is
  * what it would be at a ratio of 1, or a sum that is too small would excuse itself less
  * than one that is too large.
+ *
+ * --phases measures the machine instead, without the library: when, between two ticks, the
+ * short statements of a mix run. A tick finds what runs at its own moment, so sampling by ticks
+ * is right where that is the same at all times. It is not quite: a thread gets its processor
+ * at a tick, with caches that others have used, and the first short statements then take longer
+ * than those that the next tick can find.
  *
  * --check makes it a test: a figure may be off by 3 % or by three of its standard errors,
  * whichever is more. One figure of a hundred is further away by chance; a cell with such a
@@ -119,6 +126,65 @@ static void compute(double seconds)
 		;
 }
 
+/* --- when between two ticks ---------------------------------------------------------- */
+
+#define PHASES 8
+#define PROGRAM LENGTHS /* what is no statement */
+#define CHUNK_NS 10000
+
+static bool look_at_phases;
+static uint64_t tick_ns, tick_offset_ns;
+static double phase_ns[LENGTHS + 1][PHASES];
+
+static uint64_t monotonic_ns(clockid_t clock)
+{
+	struct timespec now;
+
+	clock_gettime(clock, &now);
+	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+/* The coarse clock changes at a tick. Of some changes the one that was seen soonest. */
+static void find_ticks(void)
+{
+	enum { CHANGES = 20 };
+	struct timespec tick;
+	uint64_t soonest = UINT64_MAX;
+
+	clock_getres(CLOCK_MONOTONIC_COARSE, &tick);
+	tick_ns = (uint64_t)tick.tv_nsec;
+	for (int i = 0; i < CHANGES; i++) {
+		uint64_t coarse = monotonic_ns(CLOCK_MONOTONIC_COARSE), before, after;
+		do {
+			before = monotonic_ns(CLOCK_MONOTONIC);
+		} while (monotonic_ns(CLOCK_MONOTONIC_COARSE) == coarse);
+		after = monotonic_ns(CLOCK_MONOTONIC);
+		if (after - before < soonest) {
+			soonest = after - before;
+			tick_offset_ns = after % tick_ns;
+		}
+	}
+}
+
+/* It ran from `start` to `end`, and would take `alone_ns` alone. */
+static void note_phases(int what, uint64_t start, uint64_t end, double alone_ns)
+{
+	start -= tick_offset_ns;
+	end -= tick_offset_ns;
+	/* Others had the processor meanwhile: what came before the tick is known. */
+	if ((double)(end - start) > alone_ns + 1e6) {
+		end = start - start % tick_ns + tick_ns;
+		if ((double)(end - start) > alone_ns)
+			return;
+	}
+	for (uint64_t part = tick_ns / PHASES; start < end;) {
+		uint64_t next = start - start % part + part;
+		next = next < end ? next : end;
+		phase_ns[what][start % tick_ns / part] += (double)(next - start);
+		start = next;
+	}
+}
+
 static sqlite3_stmt *prepare(int turns, const char *mark)
 {
 	char sql[256];
@@ -137,6 +203,27 @@ static void run(sqlite3_stmt *stmt)
 	while (sqlite3_step(stmt) == SQLITE_ROW)
 		;
 	must(sqlite3_reset(stmt), "reset");
+}
+
+static void run_number(int i, sqlite3_stmt *stmt)
+{
+	uint64_t start = look_at_phases ? monotonic_ns(CLOCK_MONOTONIC) : 0;
+
+	run(stmt);
+	if (look_at_phases)
+		note_phases(i, start, monotonic_ns(CLOCK_MONOTONIC), statements[i].ns);
+}
+
+static void run_program(double ns)
+{
+	double chunk = look_at_phases ? CHUNK_NS : ns;
+
+	for (; ns > 0; ns -= chunk) {
+		uint64_t start = look_at_phases ? monotonic_ns(CLOCK_MONOTONIC) : 0;
+		compute((ns < chunk ? ns : chunk) * 1e-9);
+		if (look_at_phases)
+			note_phases(PROGRAM, start, monotonic_ns(CLOCK_MONOTONIC), CHUNK_NS);
+	}
 }
 
 static void calibrate(void)
@@ -192,8 +279,8 @@ static void run_statements(sqlite3_stmt *const stmts[LENGTHS], enum mix mix, int
 				which -= statements[i++].share[mix];
 			int times = 1 + (int)(draw() * statements[i].most[mix]);
 			for (int n = 0; n < times; n++)
-				run(stmts[i]);
-			compute(work * 1e-9);
+				run_number(i, stmts[i]);
+			run_program(work);
 			left -= times * statements[i].ns + work;
 		}
 		return;
@@ -293,6 +380,32 @@ static bool measure_cell(const char *load, enum mix mix, long period_ns, double 
 	return within;
 }
 
+/* Each time by its even share of the tick. What a tick finds is that of the last column. */
+static void print_phases(const char *load, enum mix mix, double seconds)
+{
+	static const int whats[] = { 0, 1, PROGRAM };
+	sqlite3_stmt *stmts[LENGTHS];
+
+	memset(phase_ns, 0, sizeof phase_ns);
+	for (int i = 0; i < LENGTHS; i++)
+		stmts[i] = prepare(statements[i].turns, statements[i].name);
+	run_statements(stmts, mix, 0, seconds);
+	for (int i = 0; i < LENGTHS; i++)
+		sqlite3_finalize(stmts[i]);
+	for (size_t w = 0; w < sizeof whats / sizeof *whats; w++) {
+		const double *of = phase_ns[whats[w]];
+		double sum = 0;
+		for (int p = 0; p < PHASES; p++)
+			sum += of[p];
+		printf("%-5s %-6s %-7s", load, mix_names[mix],
+		       whats[w] == PROGRAM ? "program" : statements[whats[w]].name);
+		for (int p = 0; p < PHASES; p++)
+			printf("  %.2f", of[p] * PHASES / sum);
+		puts("");
+	}
+	fflush(stdout);
+}
+
 /* --- company ------------------------------------------------------------------------------ */
 
 static pid_t busy[BUSY_MAX];
@@ -345,8 +458,8 @@ static void read_options(int argc, char **argv)
 {
 	for (int i = 1; i < argc; i++) {
 		const char *name = argv[i];
-		if (strcmp(name, "--check") == 0) {
-			options.check = true;
+		if (strcmp(name, "--check") == 0 || strcmp(name, "--phases") == 0) {
+			*(name[2] == 'c' ? &options.check : &look_at_phases) = true;
 			continue;
 		}
 		const char *value = ++i < argc ? argv[i] : "";
@@ -366,7 +479,7 @@ static void read_options(int argc, char **argv)
 			fprintf(stderr,
 			        "%s: the options are --library PATH, --seconds S (of CPU time, for "
 			        "each line), --periods US,..., --mixes "
-			        "alone,mixed,bursts, --loads quiet,busy, --seed N, --check\n",
+			        "alone,mixed,bursts, --loads quiet,busy, --seed N, --check, --phases\n",
 			        name);
 			exit(2);
 		}
@@ -376,6 +489,13 @@ static void read_options(int argc, char **argv)
 static bool measure_load(const char *load)
 {
 	bool within = true;
+
+	for (int mix = MIXED; look_at_phases && mix < MIXES; mix++) {
+		if (strstr(options.mixes, mix_names[mix]) != NULL)
+			print_phases(load, (enum mix)mix, options.seconds);
+	}
+	if (look_at_phases)
+		return true;
 
 	for (const char *period = options.periods_us; period != NULL && *period != '\0';) {
 		long period_ns = (long)(atof(period) * 1000);
@@ -393,6 +513,16 @@ static bool measure_load(const char *load)
 	return within;
 }
 
+static void print_head(void)
+{
+	printf("%s, seed %llu\nsampled / CPU clock +- standard error; *: off by more than %.0f %% and %d "
+	       "standard errors\n%-20s",
+	       options.library, (unsigned long long)random_state, BOUND * 100, ERRORS, "load, mix, period");
+	for (int i = 0; i < LENGTHS; i++)
+		printf("  %-17s", statements[i].name);
+	puts("");
+}
+
 int main(int argc, char **argv)
 {
 	char *error = NULL;
@@ -401,19 +531,20 @@ int main(int argc, char **argv)
 	read_options(argc, argv);
 	must(sqlite3_open(":memory:", &db), "open");
 	must(sqlite3_enable_load_extension(db, 1), "enable");
-	if (sqlite3_load_extension(db, options.library, "sqlite3_queryprof_init", &error) != SQLITE_OK) {
-		fprintf(stderr, "%s\n", error);
-		return 2;
+	if (!look_at_phases) {
+		if (sqlite3_load_extension(db, options.library, "sqlite3_queryprof_init", &error) !=
+		    SQLITE_OK) {
+			fprintf(stderr, "%s\n", error);
+			return 2;
+		}
+		set_period(0);
+		must(sqlite3_exec(db, "PRAGMA log_queries_min_query_duration_ns = 0", NULL, NULL, NULL),
+		     "every run");
 	}
-	set_period(0);
-	must(sqlite3_exec(db, "PRAGMA log_queries_min_query_duration_ns = 0", NULL, NULL, NULL), "every run");
 	calibrate();
-	printf("%s, seed %llu\nsampled / CPU clock +- standard error; *: off by more than %.0f %% and %d "
-	       "standard errors\n%-20s",
-	       options.library, (unsigned long long)random_state, BOUND * 100, ERRORS, "load, mix, period");
-	for (int i = 0; i < LENGTHS; i++)
-		printf("  %-17s", statements[i].name);
-	puts("");
+	find_ticks();
+	if (!look_at_phases)
+		print_head();
 	for (int is_busy = 0; is_busy < 2; is_busy++) {
 		const char *load = is_busy ? "busy" : "quiet";
 		if (strstr(options.loads, load) == NULL)

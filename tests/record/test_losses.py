@@ -20,7 +20,7 @@ for i in range(int(sys.argv[1])):
 """
 
 # No samples: the lines alone are counted.
-EVERY_QUERY = ("--cpu", "0", "--real", "60s", "--setting", "log_queries_min_query_duration_ns=0")
+EVERY_QUERY = ("--cpu", "0", "--real", "60s", "--off-cpu", "0", "--setting", "log_queries_min_query_duration_ns=0")
 
 
 class Losses(Recording):

@@ -309,10 +309,6 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_seldom_queries), cmocka_unit_test(test_short_threads),
 	};
 
-	if (UNDER_TSAN) {
-		puts("skipped: ThreadSanitizer delivers signals late");
-		return 0;
-	}
 	if (getenv("QUERYPROF_TEST_FACTOR") != NULL)
 		factor = atof(getenv("QUERYPROF_TEST_FACTOR"));
 	if (argc > 1)

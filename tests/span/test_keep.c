@@ -52,6 +52,7 @@ static int defaults(void **state)
 static void slow_ones(void **state)
 {
 	int64_t kept = metric("traces_kept"), left = metric("traces_left_out"), spans = metric("spans");
+	int64_t delayed;
 
 	(void)state;
 	set("trace_keep", "slow");
@@ -59,12 +60,15 @@ static void slow_ones(void **state)
 	TRACE("quick", 1000);
 	TRACE("slow", 100000000);
 	TRACE("quick", 1000);
-	assert_int_equal(ask("SELECT count(*) FROM span_log WHERE operation_name = 'quick'"), 0);
+	assert_int_equal(ask("SELECT count(*) FROM traces WHERE root = 'quick' AND duration_ns < 100000000"),
+	                 0);
 	assert_int_equal(ask("SELECT count(*) FROM traces WHERE root = 'slow' AND duration_ns >= 100000000"),
 	                 1);
-	assert_int_equal(metric("traces_kept") - kept, 1);
-	assert_int_equal(metric("traces_left_out") - left, 2);
-	assert_int_equal(metric("spans") - spans, 1);
+	/* On a loaded machine a quick one may take as long as a slow one. */
+	delayed = ask("SELECT count(*) FROM traces WHERE root = 'quick'");
+	assert_int_equal(metric("traces_kept") - kept, 1 + delayed);
+	assert_int_equal(metric("traces_left_out") - left, 2 - delayed);
+	assert_int_equal(metric("spans") - spans, 1 + delayed);
 }
 
 /* A query of an engine: samples are of queries. */
