@@ -989,7 +989,9 @@ SELECT
 	r.period_ns AS period_ns,
 	s.size + s.weight * r.period_ns AS value,
 	r.unit AS unit,
-	s.labels AS labels
+	s.labels AS labels,
+	s.wait AS wait,
+	s.wait_ns AS wait_ns
 FROM samples AS s
 JOIN series AS r ON r.id = s.series;
 
@@ -1242,7 +1244,9 @@ CROSS JOIN json_each((
 	sums (node, cpu, real, square, samples) AS MATERIALIZED (
 		SELECT coalesce(o.node, -1),
 		       sum(iif(r.trace_type = 'CPU', s.weight * r.period_ns, 0)),
-		       sum(iif(r.trace_type = 'Real', s.weight * r.period_ns, 0)),
+		       -- of wall time: all of both types, where waits were sampled
+		       iif(sum(r.trace_type = 'OffCPU'), sum(iif(r.trace_type IN ('CPU', 'OffCPU'), s.weight * r.period_ns, 0)),
+		           sum(iif(r.trace_type = 'Real', s.weight * r.period_ns, 0))),
 		       sum(iif(r.trace_type = 'CPU', 1.0 * s.weight * r.period_ns * s.weight * r.period_ns, 0)),
 		       sum(r.trace_type = 'CPU')
 		FROM samples AS s
