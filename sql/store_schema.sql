@@ -317,7 +317,8 @@ CREATE TABLE queries (
 	minor_faults       INTEGER NOT NULL DEFAULT 0,
 	voluntary_switches INTEGER NOT NULL DEFAULT 0,
 	involuntary_switches INTEGER NOT NULL DEFAULT 0,
-	program            INTEGER NOT NULL DEFAULT 0
+	program            INTEGER NOT NULL DEFAULT 0,
+	worker_wait_ns     INTEGER NOT NULL DEFAULT 0
 	-- end of columns.h
 );
 CREATE INDEX queries_by_query_id ON queries (query_id);
@@ -560,7 +561,10 @@ SELECT column1 AS cause, column2 AS name, column3 AS description FROM (VALUES
 	(11, 'poll', 'poll(), select() or epoll_wait()'),
 	(12, 'thread', 'the end of another thread'),
 	(13, 'file', 'a file was opened, closed, truncated, removed or mapped'),
-	(14, 'user function', 'code outside SQLite waited; the object is its cause')
+	(14, 'user function', 'code outside SQLite waited; the object is its cause'),
+	(15, 'futex', 'a lock or a condition by the system call itself, as programs in Rust have them'),
+	(16, 'page fault', 'pages that were read when the code met them: the rest of a run with major faults; its stack is not known'),
+	(17, 'run queue', 'the thread was ready, and no processor free: run_delay_ns; its stack is not known')
 );
 
 CREATE VIEW wait_objects AS
@@ -573,6 +577,10 @@ SELECT column1 AS object, column2 AS name FROM (VALUES
 	(6, 'pipe'),
 	(7, 'socket'),
 	(8, 'file'),
+	(9, 'connection'),
+	(10, 'page cache'),
+	(11, 'allocator'),
+	(12, 'other'),
 	(16, 'SHARED'),
 	(17, 'RESERVED'),
 	(18, 'PENDING'),
@@ -594,7 +602,8 @@ SELECT column1 AS object, column2 AS name FROM (VALUES
 	(43, 'poll'),
 	(44, 'thread'),
 	(45, 'file'),
-	(46, 'user function')
+	(46, 'user function'),
+	(47, 'futex')
 );
 
 -- What people read. The joins are outer ones so that those a query does not need
@@ -768,7 +777,8 @@ SELECT
 	q.minor_faults AS minor_faults,
 	q.voluntary_switches AS voluntary_switches,
 	q.involuntary_switches AS involuntary_switches,
-	CAST(coalesce(u.plan_hash, 0) AS INTEGER) AS plan_hash
+	CAST(coalesce(u.plan_hash, 0) AS INTEGER) AS plan_hash,
+	q.worker_wait_ns AS worker_wait_ns
 	-- end of columns.h
 FROM queries AS q
 LEFT JOIN queries AS i ON i.id = q.initial

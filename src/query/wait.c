@@ -34,6 +34,41 @@ void wait_add_engine(uintptr_t start, uintptr_t end)
 	__atomic_store_n(&engine_count, count + 1, __ATOMIC_RELEASE);
 }
 
+#define MUTEXES_MAX 8 /* of a kind: one or two a library */
+
+/* By kind, from WAIT_ON_PAGE_CACHE on. Atomic; NULL: no more. */
+static const void *mutexes[WAIT_ON_OTHER_MUTEX - WAIT_ON_PAGE_CACHE][MUTEXES_MAX];
+static bool (*is_of_connection)(const void *mutex); /* atomic */
+
+void wait_add_mutex(const void *mutex, enum wait_object object)
+{
+	const void **known = mutexes[object - WAIT_ON_PAGE_CACHE], *found;
+
+	for (int i = 0; mutex && i < MUTEXES_MAX; i++) {
+		found = NULL;
+		if (__atomic_compare_exchange_n(&known[i], &found, mutex, false, __ATOMIC_RELAXED,
+		                                __ATOMIC_RELAXED) ||
+		    found == mutex)
+			return;
+	}
+}
+
+void wait_set_connections(bool (*has_mutex)(const void *mutex))
+{
+	__atomic_store_n(&is_of_connection, has_mutex, __ATOMIC_RELAXED);
+}
+
+static enum wait_object object_of_mutex(const void *mutex)
+{
+	bool (*has_mutex)(const void *) = __atomic_load_n(&is_of_connection, __ATOMIC_RELAXED);
+
+	for (int kind = 0; kind < WAIT_ON_OTHER_MUTEX - WAIT_ON_PAGE_CACHE; kind++)
+		for (int i = 0; i < MUTEXES_MAX; i++)
+			if (__atomic_load_n(&mutexes[kind][i], __ATOMIC_RELAXED) == mutex)
+				return WAIT_ON_PAGE_CACHE + (enum wait_object)kind;
+	return has_mutex && has_mutex(mutex) ? WAIT_ON_CONNECTION : WAIT_ON_OTHER_MUTEX;
+}
+
 static bool is_hosts(const void *caller)
 {
 	int count = __atomic_load_n(&engine_count, __ATOMIC_ACQUIRE);
@@ -101,7 +136,7 @@ static bool is_of_file(enum wait_cause cause)
 /* What the host or SQLite did, in the words of trace_log. */
 static struct wait_field describe(const struct thread *thread, const struct wait_call *call, int file)
 {
-	enum wait_object object = object_of(file);
+	enum wait_object object = call->mutex ? object_of_mutex(call->mutex) : object_of(file);
 	enum wait_cause cause = call->cause;
 
 	if (object == WAIT_ON_SOCKET && is_of_file(cause))
@@ -137,14 +172,25 @@ static enum wait_sum sum_of(const struct wait_call *call, const struct wait_fiel
 
 /* --- how much it waits ------------------------------------------------------------------ */
 
-/* Only the run's own thread adds to its sums, and those who read them come later. */
+/* Those who read the sums come later. */
 static void add(struct query_counts *counts, enum wait_sum sum, uint64_t by)
 {
+	if (__builtin_expect(counts->has_threads, 0)) {
+		__atomic_fetch_add(&counts->waits[sum], by, __ATOMIC_RELAXED);
+		return;
+	}
 	if (!counts->has_waits) {
 		memset(counts->waits, 0, sizeof(counts->waits));
 		counts->has_waits = true;
 	}
 	counts->waits[sum] += by;
+}
+
+/* What a worker waits is beside the time of its query's own thread. */
+static void add_to_worker(struct query_counts *counts, enum wait_sum sum, uint64_t by)
+{
+	if (sum < WAIT_TIMES)
+		__atomic_fetch_add(&counts->worker_wait_ns, by, __ATOMIC_RELAXED);
 }
 
 /* For each query around the code whose stack ends at `sp`. Returns the innermost one's tag. */
@@ -155,8 +201,12 @@ static const struct query_tag *add_around(const struct thread *thread, uintptr_t
 	bool is_between;
 	const struct query_tag *innermost = query_running(thread, sp, &is_between);
 
-	if (innermost == NULL || thread->is_worker)
+	if (innermost == NULL)
+		return NULL;
+	if (thread->is_worker) {
+		add_to_worker(innermost->counts, sum, by);
 		return innermost;
+	}
 	if (__builtin_expect(nesting == 1, 1)) { /* as nearly always */
 		add(innermost->counts, sum, by);
 		if (other_by != 0)
@@ -183,9 +233,7 @@ void wait_count(const struct wait_call *call, enum wait_sum sum, uint64_t bytes)
 	add_around(call->thread, (uintptr_t)__builtin_frame_address(0), sum, 1, sum + 1, bytes);
 }
 
-/* The part of the call in which the thread did not compute, if it gave its processor up: a thread
- * from which the processor was taken does not wait for what it called. */
-static uint64_t waited_in(struct thread *thread, const struct wait_call *call, uint64_t took_ns)
+static uint64_t waited_alone(struct thread *thread, const struct wait_call *call, uint64_t took_ns)
 {
 	uint64_t switches = thread->wait.switches, before, after;
 
@@ -199,6 +247,19 @@ static uint64_t waited_in(struct thread *thread, const struct wait_call *call, u
 	if ((int64_t)(after - before) <= 0)
 		return took_ns;
 	return after - before < took_ns ? took_ns - (after - before) : 0;
+}
+
+/* The part of the call in which the thread did not compute, if it gave its processor up: a thread
+ * from which the processor was taken does not wait for what it called. What calls inside of this
+ * one have waited is counted already: another preload's fsync() that sleeps. */
+static uint64_t waited_in(struct thread *thread, const struct wait_call *call, uint64_t took_ns)
+{
+	uint64_t inside = thread->wait.waited_ns - call->waited_ns;
+	uint64_t waited = waited_alone(thread, call, took_ns);
+
+	waited = waited > inside ? waited - inside : 0;
+	thread->wait.waited_ns += waited;
+	return waited;
 }
 
 /* The periods that come to an end with this wait. */

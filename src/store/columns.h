@@ -160,7 +160,8 @@
 	STORED(voluntary_switches, INTEGER, COLUMN_ZERO, 0, record->account.voluntary_switches) \
 	STORED(involuntary_switches, INTEGER, COLUMN_ZERO, 0, record->account.involuntary_switches) \
 	FILED(program, INTEGER, COLUMN_ZERO, record->program) \
-	SHOWN(plan_hash, INTEGER, 0, "CAST(coalesce(u.plan_hash, 0) AS INTEGER)")
+	SHOWN(plan_hash, INTEGER, 0, "CAST(coalesce(u.plan_hash, 0) AS INTEGER)") \
+	STORED(worker_wait_ns, INTEGER, COLUMN_ZERO, 0, record->worker_wait_ns)
 
 /* runs_0, runs_1, …: the buckets of statement_counts.h. */
 #define STATEMENT_PARTS(PART) PART(0) STATEMENT_LATER_PARTS(PART)

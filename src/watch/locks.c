@@ -9,6 +9,7 @@
 #include "hook/hook.h"
 #include "sampler/state.h"
 #include "watch/lock_files.h"
+#include "watch/mutexes.h"
 #include "watch/transactions.h"
 
 #define TABLES_MAX 4
@@ -286,6 +287,7 @@ void locks_follow(struct session *session)
 	sqlite3 *db = session->db;
 	const char *name, *path;
 
+	mutexes_follow(session);
 	for (int i = 0; i == 0 || (i == 1 || name_of(db, i)); i++) {
 		sqlite3_file *file = NULL;
 

@@ -51,7 +51,8 @@ static const struct part {
 	{ NULL, sql_report_samples, "reading samples", true, false, NULL, NULL }, /* for those that follow */
 	{ "Time, as measured and as sampled", sql_report_times, "adding up", false, false, NULL,
 	  "share samples" },
-	{ "Time of the logged runs", sql_report_waits, "adding up waits", false, false, sql_report_waits, NULL },
+	{ "Time of the logged runs", sql_report_waits, "adding up waits", false, false, sql_report_waits,
+	  NULL },
 	{ NULL, sql_report_frames, "looking up names", true, false, NULL, NULL },
 	{ "Top functions", sql_report_functions, "adding up functions", false, true, NULL, NULL },
 	{ "Top stacks, leaf first", sql_report_stacks, "adding up stacks", false, true, NULL, NULL },
