@@ -22,7 +22,7 @@ SELECT strftime(CASE WHEN :for_table THEN '%m-%d %H:%M:%S' ELSE '%Y-%m-%d %H:%M:
        (SELECT round(total(value) / 1e6, iif(:for_table, 1, 3)) FROM sample_values
         WHERE query = runs.id AND timestamp_ns BETWEEN first_ns AND last_ns
           -- Wall time: CPU and OffCPU, where waits were sampled.
-          AND CASE WHEN :by NOT IN ('wall', 'off') THEN trace_type = 'CPU'
+          AND CASE WHEN coalesce(:by, 'cpu') NOT IN ('wall', 'off') THEN trace_type = 'CPU'
                    WHEN EXISTS (SELECT 1 FROM series WHERE trace_type = 'OffCPU') THEN trace_type IN ('CPU', 'OffCPU')
                    ELSE trace_type = 'Real' END
           AND (worker_cpu_time_ns = 0 OR thread IN (

@@ -8,7 +8,7 @@ WITH sampled AS MATERIALIZED (
 	SELECT normalized_query_hash AS hash, sum(value) AS value
 	FROM temp.selected_samples JOIN temp.selected_runs AS runs ON runs.id = run
 	-- Wall time: CPU and OffCPU, where waits were sampled.
-	WHERE CASE WHEN :by NOT IN ('wall', 'off') THEN trace_type = 'CPU'
+	WHERE CASE WHEN coalesce(:by, 'cpu') NOT IN ('wall', 'off') THEN trace_type = 'CPU'
 	           WHEN EXISTS (SELECT 1 FROM series WHERE trace_type = 'OffCPU') THEN trace_type IN ('CPU', 'OffCPU')
 	           ELSE trace_type = 'Real' END
 	  AND (worker_cpu_time_ns = 0 OR thread IN (

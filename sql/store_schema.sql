@@ -581,6 +581,7 @@ SELECT column1 AS object, column2 AS name FROM (VALUES
 	(10, 'page cache'),
 	(11, 'allocator'),
 	(12, 'other'),
+	(13, 'folder'),
 	(16, 'SHARED'),
 	(17, 'RESERVED'),
 	(18, 'PENDING'),

@@ -46,6 +46,7 @@ enum wait_object {
 	WAIT_ON_PAGE_CACHE = 10,
 	WAIT_ON_ALLOCATOR = 11,
 	WAIT_ON_OTHER_MUTEX = 12,
+	WAIT_ON_FOLDER = 13, /* of a file that was made or removed */
 	WAIT_ON_SHARED = 16, /* locks of a database; SQLite's lock levels from here */
 	WAIT_ON_RESERVED = 17,
 	WAIT_ON_PENDING = 18,
@@ -93,6 +94,7 @@ struct thread_wait {
 	uint32_t lock;
 	uint32_t is_checkpointing; /* it has the lock for that */
 	uint64_t lock_since_ns;
+	uint64_t lock_query; /* that asked: the lower half of its key */
 	/* Who had it, as far as that is known; 0: not. */
 	uint32_t holder_session, holder_process, holder_thread;
 	uint32_t refused_by; /* the process that had what fcntl() refused last; 0: not known */

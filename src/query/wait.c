@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/sys.h"
 #include "handler/running.h"
@@ -112,6 +113,7 @@ static bool ends_with(const char *name, const char *end)
 static enum wait_object object_of(int file)
 {
 	char name[NAME_BYTES];
+	struct stat status;
 
 	if (file < 0)
 		return WAIT_OBJECT_NONE;
@@ -120,6 +122,8 @@ static enum wait_object object_of(int file)
 		return strncmp(name, "socket:", 7) == 0 ? WAIT_ON_SOCKET
 		       : strncmp(name, "pipe:", 5) == 0 ? WAIT_ON_PIPE
 		                                        : WAIT_ON_FILE;
+	if (fstat(file, &status) == 0 && S_ISDIR(status.st_mode))
+		return WAIT_ON_FOLDER;
 	if (strstr(name, "/etilqs_") != NULL)
 		return WAIT_ON_TEMPORARY;
 	return ends_with(name, "-wal")       ? WAIT_ON_WAL
@@ -193,25 +197,23 @@ static void add_to_worker(struct query_counts *counts, enum wait_sum sum, uint64
 		__atomic_fetch_add(&counts->worker_wait_ns, by, __ATOMIC_RELAXED);
 }
 
-/* For each query around the code whose stack ends at `sp`. Returns the innermost one's tag. */
-static const struct query_tag *add_around(const struct thread *thread, uintptr_t sp, enum wait_sum sum,
-                                          uint64_t by, enum wait_sum other_sum, uint64_t other_by)
+/* For each query around the code whose stack ends at `sp`; the innermost one's tag, NULL: none. */
+static void add_around(const struct thread *thread, const struct query_tag *innermost, uintptr_t sp,
+                       enum wait_sum sum, uint64_t by, enum wait_sum other_sum, uint64_t other_by)
 {
 	uint32_t nesting = thread->nesting;
-	bool is_between;
-	const struct query_tag *innermost = query_running(thread, sp, &is_between);
 
 	if (innermost == NULL)
-		return NULL;
+		return;
 	if (thread->is_worker) {
 		add_to_worker(innermost->counts, sum, by);
-		return innermost;
+		return;
 	}
 	if (__builtin_expect(nesting == 1, 1)) { /* as nearly always */
 		add(innermost->counts, sum, by);
 		if (other_by != 0)
 			add(innermost->counts, other_sum, other_by);
-		return innermost;
+		return;
 	}
 	for (uint32_t i = nesting < QUERY_NESTING ? nesting : QUERY_NESTING; i-- > 0;) {
 		const struct query_tag *tag = &thread->queries[i];
@@ -225,12 +227,14 @@ static const struct query_tag *add_around(const struct thread *thread, uintptr_t
 		if (other_by != 0)
 			add(tag->counts, other_sum, other_by);
 	}
-	return innermost;
 }
 
 void wait_count(const struct wait_call *call, enum wait_sum sum, uint64_t bytes)
 {
-	add_around(call->thread, (uintptr_t)__builtin_frame_address(0), sum, 1, sum + 1, bytes);
+	uintptr_t sp = (uintptr_t)__builtin_frame_address(0);
+	bool is_between;
+
+	add_around(call->thread, query_running(call->thread, sp, &is_between), sp, sum, 1, sum + 1, bytes);
 }
 
 static uint64_t waited_alone(struct thread *thread, const struct wait_call *call, uint64_t took_ns)
@@ -293,12 +297,14 @@ __attribute__((noinline)) void wait_note(const struct wait_call *call, uint64_t 
 	struct wait_field field;
 	const struct query_tag *tag;
 	uint32_t periods;
+	bool is_between;
 
 	if (waited != 0) {
+		tag = query_running(thread, (uintptr_t)__builtin_frame_address(0), &is_between);
 		field = describe(thread, call, file);
 		field.ns = took_ns;
-		tag = add_around(thread, (uintptr_t)__builtin_frame_address(0), sum_of(call, &field), waited,
-		                 0, 0);
+		add_around(thread, tag, (uintptr_t)__builtin_frame_address(0), sum_of(call, &field), waited,
+		           0, 0);
 		periods = tag && tag->off_cpu_period_ns ? periods_in(thread, tag->off_cpu_period_ns, waited)
 		                                        : 0;
 		if (periods != 0) {
@@ -330,12 +336,13 @@ static struct thread *find_thread(uint32_t thread_id)
 }
 
 /* SQLite's busy handler sleeps again and again: the wait for a lock is all of that. */
-static void look_at_lock(const struct thread *thread, uint64_t now, struct wait_view *view)
+static void look_at_lock(const struct thread *thread, uint64_t entered_ns, uint64_t now,
+                         struct wait_view *view)
 {
 	uint32_t lock = __atomic_load_n(&thread->wait.lock, __ATOMIC_RELAXED);
 	uint64_t since = __atomic_load_n(&thread->wait.lock_since_ns, __ATOMIC_RELAXED);
 
-	if (lock == 0 || since > now)
+	if (lock == 0 || since > now || since < entered_ns)
 		return;
 	view->cause = wait_cause_name(WAIT_LOCK);
 	view->object = wait_lock_name(lock);
@@ -359,6 +366,6 @@ struct wait_view wait_look(uint32_t thread_id, uint64_t entered_ns)
 		view.cause = wait_cause_name(__atomic_load_n(&thread->wait.cause, __ATOMIC_RELAXED));
 		view.ns = now - since;
 	}
-	look_at_lock(thread, now, &view);
+	look_at_lock(thread, entered_ns, now, &view);
 	return view;
 }

@@ -51,17 +51,24 @@ static struct lock_file *entry_of(sqlite3_file *file, const struct run *run)
 
 /* --- waiting ---------------------------------------------------------------------------- */
 
-static void refuse(struct calling *calling, struct thread *thread, struct lock_file *file,
-                   struct lock_asked asked)
+/* Whether it is this run that waits, and not one around it. */
+static bool is_waiting(const struct thread *thread, const struct run *run)
+{
+	return thread->wait.lock && thread->wait.lock_query == run->query.key.lo;
+}
+
+static void refuse(struct calling *calling, struct thread *thread, const struct run *run,
+                   struct lock_file *file, struct lock_asked asked)
 {
 	struct lock_refusal *refused = &calling->refused;
 
-	if (thread->wait.lock == asked.lock && refused->file == file)
+	if (is_waiting(thread, run) && thread->wait.lock == asked.lock && refused->file == file)
 		return;
 	*refused = (struct lock_refusal){ .file = file, .since_ns = fast_clock_ns(&thread->clock) };
 	if (!lock_file_find_holder(file, asked, &refused->holder, refused->text) &&
 	    thread->wait.refused_by != 0)
 		refused->holder.process_id = thread->wait.refused_by;
+	thread->wait.lock_query = run->query.key.lo;
 	__atomic_store_n(&thread->wait.lock_since_ns, refused->since_ns, __ATOMIC_RELAXED);
 	/* Relaxed: who looks may find the one before. */
 	__atomic_store_n(&thread->wait.holder_session, refused->holder.session, __ATOMIC_RELAXED);
@@ -154,14 +161,20 @@ static void see_answer(sqlite3_file *file, struct lock_asked asked, int rc)
 	if (!run || !thread)
 		return;
 	if (rc == SQLITE_BUSY)
-		refuse(calling, thread, entry, asked);
-	else if (thread->wait.lock == asked.lock && calling->refused.file == entry)
+		refuse(calling, thread, run, entry, asked);
+	else if (is_waiting(thread, run) && thread->wait.lock == asked.lock && calling->refused.file == entry)
 		end_wait(calling, thread, run, false);
+}
+
+void locks_run_is_lost(const struct run *run)
+{
+	if (thread_current && is_waiting(thread_current, run))
+		__atomic_store_n(&thread_current->wait.lock, 0, __ATOMIC_RELAXED);
 }
 
 void locks_run_ends(const struct run *run, const struct thread *thread, int rc)
 {
-	if (!thread->wait.lock || thread != thread_current)
+	if (thread != thread_current || !is_waiting(thread, run))
 		return;
 	if (calling_current && ((rc & 0xff) == SQLITE_BUSY || (rc & 0xff) == SQLITE_LOCKED))
 		end_wait(calling_current, thread_current, run, true);

@@ -48,8 +48,7 @@ size_t delays_sample(struct delays *delays, int kind, const struct query_record 
 	int64_t value;
 	char *end;
 
-	if (!query->off_cpu_period_ns || !wait.ns ||
-	    !(periods = periods_in(delays, kind, query, wait.ns)))
+	if (!query->off_cpu_period_ns || !wait.ns || !(periods = periods_in(delays, kind, query, wait.ns)))
 		return 0;
 	value = (int64_t)(periods * query->off_cpu_period_ns);
 	sample->record = (struct sample_record){
@@ -65,6 +64,7 @@ size_t delays_sample(struct delays *delays, int kind, const struct query_record 
 	/* The query's own label sets, innermost first. */
 	if (query->labels[0] || query->labels[1])
 		end = sample_field_put(&sample->record, end, FIELD_LABELS, query->labels + !query->labels[0],
-		                       sizeof *query->labels * (query->labels[0] && query->labels[1] ? 2 : 1));
+		                       sizeof *query->labels *
+		                               (query->labels[0] && query->labels[1] ? 2 : 1));
 	return (size_t)(end - (char *)sample);
 }
