@@ -86,7 +86,8 @@ static void read_switches(void)
 			was_preempted = record.header.misc & PERF_RECORD_MISC_SWITCH_OUT_PREEMPT;
 			count++;
 		} else if (left_ns) {
-			*(was_preempted ? &kernel_preempted : &kernel_waited) += (double)(record.time_ns - left_ns);
+			*(was_preempted ? &kernel_preempted : &kernel_waited) +=
+				(double)(record.time_ns - left_ns);
 		}
 	}
 }
@@ -168,15 +169,19 @@ static void test_kernel(void **state)
 	kernel = kernel_waited + kernel_preempted;
 	waited = ask(db, "SELECT sleep_ns + other_wait_ns" OF_WORK);
 	off = ask(db, "SELECT sleep_ns + other_wait_ns + mutex_wait_ns + run_delay_ns + rest_ns" OF_WORK);
-	sampled = ask(db, "SELECT sum(value) FROM system.trace_log WHERE query_id = 'work' AND trace_type = 'OffCPU'");
-	printf("  %lu switches (%lu lost). The kernel: %.3f s, of which %.3f s preempted. The query: waits %.3f s;"
+	sampled = ask(
+		db,
+		"SELECT sum(value) FROM system.trace_log WHERE query_id = 'work' AND trace_type = 'OffCPU'");
+	printf("  %lu switches (%lu lost). The kernel: %.3f s, of which %.3f s preempted. The query: waits "
+	       "%.3f s;"
 	       " with run delay and rest %.3f s (%+.2f %%), sampled %.3f s\n",
-	       count, lost, kernel / 1e9, kernel_preempted / 1e9, waited / 1e9, off / 1e9, 100 * (off - kernel) / kernel,
-	       sampled / 1e9);
+	       count, lost, kernel / 1e9, kernel_preempted / 1e9, waited / 1e9, off / 1e9,
+	       100 * (off - kernel) / kernel, sampled / 1e9);
 	assert_int_equal(lost, 0);
 	assert_true(off >= kernel * 0.98 && off <= kernel * 1.02);
-	assert_true(ask(db, "SELECT max(wait_ns) <= (SELECT query_duration_ns" OF_WORK ") FROM system.trace_log"
-	                    " WHERE query_id = 'work' AND trace_type = 'OffCPU'") == 1);
+	assert_true(ask(db,
+	                "SELECT max(wait_ns) <= (SELECT query_duration_ns" OF_WORK ") FROM system.trace_log"
+	                " WHERE query_id = 'work' AND trace_type = 'OffCPU'") == 1);
 	sqlite3_close(db);
 }
 
