@@ -446,7 +446,8 @@ CREATE TABLE losses (
 ) WITHOUT ROWID;
 
 -- The waits for locks of databases, as lock_waits shows them. query, holder: rows of queries, 0:
--- not known. lock: a row of wait_objects. refused: the lock was not given.
+-- not known. lock: a row of wait_objects. refused: 1 the lock was not given, 2 the wait goes
+-- on, or the process has ended in it.
 CREATE TABLE waits_for_locks (
 	id                INTEGER PRIMARY KEY,
 	query             INTEGER NOT NULL,
@@ -674,7 +675,7 @@ SELECT
 	l.database AS database,
 	o.name AS lock,
 	l.wait_ns AS wait_ns,
-	iif(l.refused, 'SQLITE_BUSY', 'SQLITE_OK') AS outcome,
+	CASE l.refused WHEN 0 THEN 'SQLITE_OK' WHEN 1 THEN 'SQLITE_BUSY' ELSE 'waiting' END AS outcome,
 	h.query_id AS holder_query_id,
 	coalesce(nullif(l.holder_query, ''), hx.query, (SELECT ox.query FROM processes AS op
 		JOIN queries AS oq ON oq.process = op.id JOIN statements AS ox ON ox.id = oq.statement
@@ -693,7 +694,7 @@ LEFT JOIN statements AS hx ON hx.id = h.statement
 LEFT JOIN wait_objects AS o ON o.object = l.lock;
 
 -- The transactions that lasted or that somebody waited for: what each did, how long it kept its
--- locks, and what that cost others, by the waits that ended.
+-- locks, and what that cost others so far.
 CREATE VIEW transaction_log AS
 SELECT
 	strftime('%Y-%m-%d %H:%M:%S', t.start_ns / 1000000000, 'unixepoch') || printf('.%06d', t.start_ns % 1000000000 / 1000) AS event_time_microseconds,

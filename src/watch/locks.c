@@ -57,29 +57,9 @@ static bool is_waiting(const struct thread *thread, const struct run *run)
 	return thread->wait.lock && thread->wait.lock_query == run->query.key.lo;
 }
 
-static void refuse(struct calling *calling, struct thread *thread, const struct run *run,
-                   struct lock_file *file, struct lock_asked asked)
-{
-	struct lock_refusal *refused = &calling->refused;
-
-	if (is_waiting(thread, run) && thread->wait.lock == asked.lock && refused->file == file)
-		return;
-	*refused = (struct lock_refusal){ .file = file, .since_ns = fast_clock_ns(&thread->clock) };
-	if (!lock_file_find_holder(file, asked, &refused->holder, refused->text) &&
-	    thread->wait.refused_by != 0)
-		refused->holder.process_id = thread->wait.refused_by;
-	thread->wait.lock_query = run->query.key.lo;
-	__atomic_store_n(&thread->wait.lock_since_ns, refused->since_ns, __ATOMIC_RELAXED);
-	/* Relaxed: who looks may find the one before. */
-	__atomic_store_n(&thread->wait.holder_session, refused->holder.session, __ATOMIC_RELAXED);
-	__atomic_store_n(&thread->wait.holder_process, refused->holder.process_id, __ATOMIC_RELAXED);
-	__atomic_store_n(&thread->wait.holder_thread, refused->holder.thread_id, __ATOMIC_RELAXED);
-	__atomic_store_n(&thread->wait.lock, asked.lock, __ATOMIC_RELAXED);
-}
-
 static void write_record(const struct run *run, const struct thread *thread,
                          const struct lock_refusal *refused, uint32_t lock_asked_for, uint64_t wait_ns,
-                         bool is_refused)
+                         enum lock_outcome outcome)
 {
 	struct ring *ring = sampler_ring();
 	const char *path = lock_file_path(refused->file);
@@ -92,10 +72,10 @@ static void write_record(const struct run *run, const struct thread *thread,
 		return;
 	*record = (struct lock_wait_record){
 		.query = run->query.key,
-		.start_realtime_ns = refused->since_ns + thread->realtime_offset_ns,
+		.start_realtime_ns = refused->since_realtime_ns,
 		.wait_ns = wait_ns,
 		.lock = lock_asked_for,
-		.is_refused = is_refused,
+		.outcome = outcome,
 		.thread_id = thread->id,
 		.holder = refused->holder,
 		.database_size = (uint32_t)path_size,
@@ -104,6 +84,43 @@ static void write_record(const struct run *run, const struct thread *thread,
 	memcpy(record->text, path, path_size);
 	memcpy(record->text + path_size, refused->text, text_size);
 	ring_commit(ring, record, RECORD_LOCK_WAIT);
+}
+
+/* A process that is killed while it waits has told of it. */
+static void tell_wait(const struct run *run, struct thread *thread, struct lock_refusal *refused)
+{
+	uint64_t wait_ns = fast_clock_ns(&thread->clock) - refused->since_ns;
+
+	if ((int64_t)wait_ns < (int64_t)refused->told_next_ns)
+		return;
+	refused->told_next_ns = 2 * wait_ns;
+	if (run->settings.log)
+		write_record(run, thread, refused, thread->wait.lock, wait_ns, LOCK_WAITING);
+}
+
+static void refuse(struct calling *calling, struct thread *thread, const struct run *run,
+                   struct lock_file *file, struct lock_asked asked)
+{
+	struct lock_refusal *refused = &calling->refused;
+
+	if (is_waiting(thread, run) && thread->wait.lock == asked.lock && refused->file == file) {
+		tell_wait(run, thread, refused);
+		return;
+	}
+	*refused = (struct lock_refusal){ .file = file,
+		                          .since_ns = fast_clock_ns(&thread->clock),
+		                          .told_next_ns = LOCK_WAIT_TOLD_NS };
+	refused->since_realtime_ns = refused->since_ns + thread->realtime_offset_ns;
+	if (!lock_file_find_holder(file, asked, &refused->holder, refused->text) &&
+	    thread->wait.refused_by != 0)
+		refused->holder.process_id = thread->wait.refused_by;
+	thread->wait.lock_query = run->query.key.lo;
+	__atomic_store_n(&thread->wait.lock_since_ns, refused->since_ns, __ATOMIC_RELAXED);
+	/* Relaxed: who looks may find the one before. */
+	__atomic_store_n(&thread->wait.holder_session, refused->holder.session, __ATOMIC_RELAXED);
+	__atomic_store_n(&thread->wait.holder_process, refused->holder.process_id, __ATOMIC_RELAXED);
+	__atomic_store_n(&thread->wait.holder_thread, refused->holder.thread_id, __ATOMIC_RELAXED);
+	__atomic_store_n(&thread->wait.lock, asked.lock, __ATOMIC_RELAXED);
 }
 
 /* A lock that was given at the second try, without a sleep in between, was not waited for. */
@@ -116,7 +133,8 @@ static void end_wait(struct calling *calling, struct thread *thread, const struc
 
 	__atomic_store_n(&thread->wait.lock, 0, __ATOMIC_RELAXED);
 	if (run->settings.log && (is_refused || wait_ns >= WAITED_NS))
-		write_record(run, thread, &calling->refused, lock_asked_for, wait_ns, is_refused);
+		write_record(run, thread, &calling->refused, lock_asked_for, wait_ns,
+		             is_refused ? LOCK_REFUSED : LOCK_GIVEN);
 }
 
 static void take(struct lock_file *file, struct lock_asked asked, const struct run *run)

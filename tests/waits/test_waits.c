@@ -643,9 +643,17 @@ static void test_running_wait(void **state)
 			fail_msg("%s",
 			         text(db, "SELECT group_concat(wait_cause || ' ' || wait_object || ' ' ||"
 			                  " wait_ns) FROM system.processes"));
+	/* And in the file, before it ends. */
+	while (!number(
+		db,
+		"SELECT count(*) FROM system.lock_waits WHERE outcome = 'waiting' AND lock = 'RESERVED' AND"
+		" wait_ns >= 1000000000 AND holder_query = 'BEGIN IMMEDIATE' AND holder_session_id <> 0"))
+		usleep(10000);
 	must(holder, "COMMIT");
 	pthread_join(thread, NULL);
 	assert_int_equal(number(db, "SELECT count(*) FROM system.processes WHERE wait_cause = 'lock'"), 0);
+	assert_int_equal(number(db, "SELECT count(*) FROM system.lock_waits WHERE outcome = 'waiting'"), 0);
+	assert_int_equal(number(db, "SELECT count(*) FROM system.lock_waits WHERE wait_ns >= 1000000000"), 1);
 	sqlite3_close(waiting);
 	sqlite3_close(holder);
 }
