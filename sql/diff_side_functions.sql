@@ -18,7 +18,7 @@ parts AS MATERIALIZED (
 	SELECT stack_id, coalesce(normalized_query_hash, 0) AS hash, count(*) AS samples, sum(value) AS value,
 	       sum(1.0 * value * value) AS square
 	FROM temp.selected_samples LEFT JOIN queries ON queries.id = run LEFT JOIN statements ON statements.id = statement
-	WHERE trace_type = coalesce(:trace_type, 'CPU')
+	WHERE (trace_type = coalesce(:trace_type, 'CPU') OR :trace_type = 'Wall' AND trace_type IN ('CPU', 'OffCPU'))
 	GROUP BY stack_id, hash)
 SELECT hash, name, module, sum(value * is_leaf), sum(samples * is_leaf), sum(square * is_leaf),
        sum(value), sum(samples), sum(square)

@@ -1,8 +1,10 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- The samples of the runs that are selected (see selected.sql), in the order of
--- time: :trace_type. `run`, `thread` and `stack_id` are row numbers, see
+-- time: :trace_type (Wall: CPU and OffCPU together). `run`, `thread` and `stack_id` are row numbers, see
 -- export_labels.sql.
-SELECT timestamp_ns, weight, period_ns, value, stack_id, truncated, run, thread, labels
+SELECT timestamp_ns, weight, period_ns, value, stack_id, truncated, run, thread, labels,
+       coalesce((SELECT name FROM wait_causes WHERE cause = wait & 255)
+                || coalesce(' ' || (SELECT name FROM wait_objects WHERE object = wait >> 8), ''), '') AS wait
 FROM temp.selected_samples
-WHERE trace_type = coalesce(:trace_type, 'CPU')
+WHERE (trace_type = coalesce(:trace_type, 'CPU') OR :trace_type = 'Wall' AND trace_type IN ('CPU', 'OffCPU'))
 ORDER BY timestamp_ns;

@@ -11,7 +11,8 @@ times AS MATERIALIZED (
 	       sum(1.0 * (s.weight * r.period_ns + s.size) * (s.weight * r.period_ns + s.size)) AS square
 	FROM runs
 	CROSS JOIN samples AS s ON s.timestamp_ns BETWEEN runs.first_ns AND runs.last_ns AND s.query = runs.id
-	JOIN series AS r ON r.id = s.series AND r.trace_type = :trace_type
+	JOIN series AS r ON r.id = s.series AND (r.trace_type = :trace_type
+		OR :trace_type = 'Wall' AND r.trace_type IN ('CPU', 'OffCPU'))
 	LEFT JOIN program_opcodes AS o ON o.program = runs.program AND o.address = nullif(s.opcode, 0)
 	GROUP BY 1, 2),
 plan AS MATERIALIZED (

@@ -9,7 +9,8 @@ times AS MATERIALIZED (
 	FROM runs
 	JOIN newest USING (program)
 	CROSS JOIN samples AS s ON s.timestamp_ns BETWEEN runs.first_ns AND runs.last_ns AND s.query = runs.id
-	JOIN series AS r ON r.id = s.series AND r.trace_type = :trace_type
+	JOIN series AS r ON r.id = s.series AND (r.trace_type = :trace_type
+		OR :trace_type = 'Wall' AND r.trace_type IN ('CPU', 'OffCPU'))
 	GROUP BY 1)
 SELECT o.address, o.opcode, o.p1, o.p2, o.p3, o.p5,
        round(t.ns / 1e6, 3) AS self_ms,

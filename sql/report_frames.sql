@@ -1,6 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- The functions on each stack of a report's samples, in temp.report_frames, for
--- those that come after: of the samples of :trace_type. After report_samples.sql.
+-- those that come after: of the samples of :trace_type, of which Wall is CPU and
+-- OffCPU together. After report_samples.sql.
 -- depth: 0 is the leaf.
 DROP TABLE IF EXISTS temp.report_frames;
 
@@ -12,4 +13,4 @@ SELECT stack_id, samples, report_samples.value AS value, square, frame.key AS de
 FROM temp.report_samples
 LEFT JOIN stacks ON stacks.id = stack_id
 JOIN json_each(traceFrames(coalesce(stacks.trace, '[]'))) AS frame
-WHERE trace_type = coalesce(:trace_type, 'CPU');
+WHERE (trace_type = coalesce(:trace_type, 'CPU') OR :trace_type = 'Wall' AND trace_type IN ('CPU', 'OffCPU'));

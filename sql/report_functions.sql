@@ -14,7 +14,7 @@ WITH shown AS (
 	FROM (SELECT coalesce(:unit, 'ns') = 'ns' AS is_time)),
 all_samples AS MATERIALIZED (
 	SELECT sum(value) AS value, 1.0 * sum(value) * sum(value) / sum(square) AS n FROM temp.report_samples
-	WHERE trace_type = coalesce(:trace_type, 'CPU')),
+	WHERE (trace_type = coalesce(:trace_type, 'CPU') OR :trace_type = 'Wall' AND trace_type IN ('CPU', 'OffCPU'))),
 -- Each function once a stack, however often it recurs there.
 functions AS (
 	SELECT CASE WHEN has_name THEN function

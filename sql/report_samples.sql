@@ -4,14 +4,15 @@
 -- after selected.sql.
 --
 -- value: the sum of the samples' values, in the unit of their type. square: of their
--- squares.
+-- squares; of OffCPU the value of each times its period, as such a sample stands for one wait that
+-- was seen as a whole, and only the last period of it is chance.
 DROP TABLE IF EXISTS temp.report_samples;
 DROP TABLE IF EXISTS temp.report_parts;
 
 -- By number first: texts are slow to sort.
 CREATE TEMP TABLE report_samples AS
 SELECT trace_type, stack_id, sum(samples) AS samples, sum(value) AS value, sum(square) AS square
-FROM (SELECT stack_id, series, count(*) AS samples, sum(value) AS value, sum(1.0 * value * value) AS square
+FROM (SELECT stack_id, series, count(*) AS samples, sum(value) AS value, sum(1.0 * value * iif(trace_type = 'OffCPU', period_ns, value)) AS square
       FROM temp.selected_samples GROUP BY stack_id, series)
 JOIN series ON series.id = series
 GROUP BY trace_type, stack_id;
@@ -24,7 +25,7 @@ SELECT trace_type, run, coalesce(finished, 1) AS finished,
        coalesce(threads.thread_id <> queries.thread_id AND worker_cpu_time_ns > 0, 0) AS is_worker,
        samples, value, square
 FROM (SELECT trace_type, run, thread, sum(samples) AS samples, sum(value) AS value, sum(square) AS square
-      FROM (SELECT run, series, count(*) AS samples, sum(value) AS value, sum(1.0 * value * value) AS square
+      FROM (SELECT run, series, count(*) AS samples, sum(value) AS value, sum(1.0 * value * iif(trace_type = 'OffCPU', period_ns, value)) AS square
             FROM temp.selected_samples GROUP BY run, series)
       JOIN series ON series.id = series
       GROUP BY trace_type, run, thread)

@@ -17,7 +17,8 @@ top AS MATERIALIZED (
 	ORDER BY sum(value) DESC, stack
 	LIMIT coalesce(CAST(:limit AS INTEGER), 5))
 SELECT printf('%.1f %%', 100.0 * value / (
-	       SELECT sum(value) FROM temp.report_samples WHERE trace_type = coalesce(:trace_type, 'CPU'))) AS share,
+	       SELECT sum(value) FROM temp.report_samples
+	       WHERE (trace_type = coalesce(:trace_type, 'CPU') OR :trace_type = 'Wall' AND trace_type IN ('CPU', 'OffCPU')))) AS share,
        printf(form, value / scale) AS ms,
        iif(:full IS NULL, foldStack(stack, modules), stack) AS stack
 FROM top, shown;

@@ -33,22 +33,36 @@ sampled AS MATERIALIZED (
 	SELECT trace_type, is_worker, sum(samples) AS samples, sum(value) AS ns,
 	       sum(square) / sum(value) * sqrt(min(1.0 * sum(value) * sum(value) / sum(square),
 	           max(count(*), (SELECT count(*) FROM temp.selected WHERE id <> 0 AND is_worker = 0)) / 4.0
-	           + coalesce((SELECT iif(trace_type = 'Real', wall, cpu) FROM short WHERE is_worker = 0), 0)
+	           + coalesce((SELECT CASE trace_type WHEN 'Real' THEN wall WHEN 'CPU' THEN cpu ELSE wall - cpu END FROM short WHERE is_worker = 0), 0)
 	             * sum(value) / sum(square))) AS error
-	FROM temp.report_parts WHERE trace_type IN ('CPU', 'Real') AND finished = (SELECT wall IS NOT NULL FROM exact)
+	FROM temp.report_parts WHERE trace_type IN ('CPU', 'Real', 'OffCPU') AND finished = (SELECT wall IS NOT NULL FROM exact)
 	GROUP BY trace_type, is_worker HAVING sum(value) > 0),
+-- Off the CPU: the waits' samples, or what the wall clock's have beyond the CPU's; and on it and
+-- off it are the wall clock, where no samples are taken on that.
+off AS MATERIALIZED (
+	SELECT samples, ns, error FROM sampled WHERE trace_type = 'OffCPU' AND NOT is_worker
+	UNION ALL
+	SELECT NULL, max(real.ns - coalesce(cpu.ns, 0), 0), sqrt(real.error * real.error + cpu.error * cpu.error)
+	FROM sampled AS real LEFT JOIN sampled AS cpu ON cpu.trace_type = 'CPU' AND NOT cpu.is_worker
+	WHERE real.trace_type = 'Real' AND NOT real.is_worker
+	  AND NOT EXISTS (SELECT 1 FROM sampled WHERE trace_type = 'OffCPU' AND NOT is_worker)),
+wall AS MATERIALIZED (
+	SELECT samples, ns, error FROM sampled WHERE trace_type = 'Real' AND NOT is_worker
+	UNION ALL
+	SELECT sum(samples), sum(ns), sqrt(sum(error * error)) FROM sampled
+	WHERE trace_type IN ('CPU', 'OffCPU') AND NOT is_worker
+	  AND NOT EXISTS (SELECT 1 FROM sampled WHERE trace_type = 'Real' AND NOT is_worker)
+	  AND EXISTS (SELECT 1 FROM series WHERE trace_type = 'OffCPU')
+	HAVING count(*)),
 clocks AS (
-	SELECT 1 AS line, 'wall' AS clock, wall AS exact, samples, ns, error
-	FROM exact LEFT JOIN sampled ON trace_type = 'Real' AND NOT is_worker
+	SELECT 1 AS line, 'wall' AS clock, exact.wall AS exact, samples, ns, error
+	FROM exact LEFT JOIN wall
 	UNION ALL
 	SELECT 2, 'on CPU', cpu, samples, ns, error
 	FROM exact LEFT JOIN sampled ON trace_type = 'CPU' AND NOT is_worker
 	UNION ALL
-	SELECT 3, 'off CPU', wall - cpu, NULL, max(real.ns - cpu.ns, 0),
-	       sqrt(real.error * real.error + cpu.error * cpu.error)
-	FROM exact
-	LEFT JOIN sampled AS real ON real.trace_type = 'Real' AND NOT real.is_worker
-	LEFT JOIN sampled AS cpu ON cpu.trace_type = 'CPU' AND NOT cpu.is_worker
+	SELECT 3, 'off CPU', exact.wall - cpu, samples, ns, error
+	FROM exact LEFT JOIN off
 	UNION ALL
 	SELECT 4, 'between rows', outside, NULL, NULL, NULL FROM exact WHERE outside >= 100000
 	UNION ALL
@@ -56,9 +70,9 @@ clocks AS (
 	FROM exact LEFT JOIN sampled ON trace_type = 'CPU' AND is_worker WHERE workers > 0
 	UNION ALL
 	-- nothing exact is known of them
-	SELECT 6, iif(trace_type = 'CPU', 'on CPU', 'wall') || ', unfinished', NULL, sum(samples), sum(value), NULL
+	SELECT 6, CASE trace_type WHEN 'CPU' THEN 'on CPU' WHEN 'Real' THEN 'wall' ELSE 'off CPU' END || ', unfinished', NULL, sum(samples), sum(value), NULL
 	FROM temp.report_parts
-	WHERE trace_type IN ('CPU', 'Real') AND NOT finished AND (SELECT wall FROM exact) IS NOT NULL
+	WHERE trace_type IN ('CPU', 'Real', 'OffCPU') AND NOT finished AND (SELECT wall FROM exact) IS NOT NULL
 	GROUP BY trace_type)
 SELECT clock,
        CASE WHEN exact IS NULL THEN '' ELSE printf('%.1f', exact / 1e6) END AS exact_ms,

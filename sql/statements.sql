@@ -7,7 +7,10 @@
 WITH sampled AS MATERIALIZED (
 	SELECT normalized_query_hash AS hash, sum(value) AS value
 	FROM temp.selected_samples JOIN temp.selected_runs AS runs ON runs.id = run
-	WHERE trace_type = iif(:by IN ('wall', 'off'), 'Real', 'CPU')
+	-- Wall time: CPU and OffCPU, where waits were sampled.
+	WHERE CASE WHEN coalesce(:by, 'cpu') NOT IN ('wall', 'off') THEN trace_type = 'CPU'
+	           WHEN EXISTS (SELECT 1 FROM series WHERE trace_type = 'OffCPU') THEN trace_type IN ('CPU', 'OffCPU')
+	           ELSE trace_type = 'Real' END
 	  AND (worker_cpu_time_ns = 0 OR thread IN (
 	        SELECT id FROM threads WHERE process = runs.process AND thread_id = runs.thread_id))
 	GROUP BY normalized_query_hash),

@@ -319,7 +319,8 @@ CREATE TABLE queries (
 	minor_faults       INTEGER NOT NULL DEFAULT 0,
 	voluntary_switches INTEGER NOT NULL DEFAULT 0,
 	involuntary_switches INTEGER NOT NULL DEFAULT 0,
-	program            INTEGER NOT NULL DEFAULT 0
+	program            INTEGER NOT NULL DEFAULT 0,
+	worker_wait_ns     INTEGER NOT NULL DEFAULT 0
 	-- end of columns.h
 );
 CREATE INDEX queries_by_query_id ON queries (query_id);
@@ -447,7 +448,8 @@ CREATE TABLE losses (
 ) WITHOUT ROWID;
 
 -- The waits for locks of databases, as lock_waits shows them. query, holder: rows of queries, 0:
--- not known. lock: a row of wait_objects. refused: the lock was not given.
+-- not known. lock: a row of wait_objects. refused: 1 the lock was not given, 2 the wait goes
+-- on, or the process has ended in it.
 CREATE TABLE waits_for_locks (
 	id                INTEGER PRIMARY KEY,
 	query             INTEGER NOT NULL,
@@ -562,7 +564,10 @@ SELECT column1 AS cause, column2 AS name, column3 AS description FROM (VALUES
 	(11, 'poll', 'poll(), select() or epoll_wait()'),
 	(12, 'thread', 'the end of another thread'),
 	(13, 'file', 'a file was opened, closed, truncated, removed or mapped'),
-	(14, 'user function', 'code outside SQLite waited; the object is its cause')
+	(14, 'user function', 'code outside SQLite waited; the object is its cause'),
+	(15, 'futex', 'a lock or a condition by the system call itself, as programs in Rust have them'),
+	(16, 'page fault', 'pages that were read when the code met them: the rest of a run with major faults; its stack is not known'),
+	(17, 'run queue', 'the thread was ready, and no processor free: run_delay_ns; its stack is not known')
 );
 
 CREATE VIEW wait_objects AS
@@ -575,6 +580,11 @@ SELECT column1 AS object, column2 AS name FROM (VALUES
 	(6, 'pipe'),
 	(7, 'socket'),
 	(8, 'file'),
+	(9, 'connection'),
+	(10, 'page cache'),
+	(11, 'allocator'),
+	(12, 'other'),
+	(13, 'folder'),
 	(16, 'SHARED'),
 	(17, 'RESERVED'),
 	(18, 'PENDING'),
@@ -596,7 +606,8 @@ SELECT column1 AS object, column2 AS name FROM (VALUES
 	(43, 'poll'),
 	(44, 'thread'),
 	(45, 'file'),
-	(46, 'user function')
+	(46, 'user function'),
+	(47, 'futex')
 );
 
 -- What people read. The joins are outer ones so that those a query does not need
@@ -666,7 +677,7 @@ SELECT
 	l.database AS database,
 	o.name AS lock,
 	l.wait_ns AS wait_ns,
-	iif(l.refused, 'SQLITE_BUSY', 'SQLITE_OK') AS outcome,
+	CASE l.refused WHEN 0 THEN 'SQLITE_OK' WHEN 1 THEN 'SQLITE_BUSY' ELSE 'waiting' END AS outcome,
 	h.query_id AS holder_query_id,
 	coalesce(nullif(l.holder_query, ''), hx.query, (SELECT ox.query FROM processes AS op
 		JOIN queries AS oq ON oq.process = op.id JOIN statements AS ox ON ox.id = oq.statement
@@ -685,7 +696,7 @@ LEFT JOIN statements AS hx ON hx.id = h.statement
 LEFT JOIN wait_objects AS o ON o.object = l.lock;
 
 -- The transactions that lasted or that somebody waited for: what each did, how long it kept its
--- locks, and what that cost others, by the waits that ended.
+-- locks, and what that cost others so far.
 CREATE VIEW transaction_log AS
 SELECT
 	strftime('%Y-%m-%d %H:%M:%S', t.start_ns / 1000000000, 'unixepoch') || printf('.%06d', t.start_ns % 1000000000 / 1000) AS event_time_microseconds,
@@ -770,7 +781,8 @@ SELECT
 	q.minor_faults AS minor_faults,
 	q.voluntary_switches AS voluntary_switches,
 	q.involuntary_switches AS involuntary_switches,
-	CAST(coalesce(u.plan_hash, 0) AS INTEGER) AS plan_hash
+	CAST(coalesce(u.plan_hash, 0) AS INTEGER) AS plan_hash,
+	q.worker_wait_ns AS worker_wait_ns
 	-- end of columns.h
 FROM queries AS q
 	-- columns.h: query_log_joins
@@ -992,7 +1004,9 @@ SELECT
 	r.period_ns AS period_ns,
 	s.size + s.weight * r.period_ns AS value,
 	r.unit AS unit,
-	s.labels AS labels
+	s.labels AS labels,
+	s.wait AS wait,
+	s.wait_ns AS wait_ns
 FROM samples AS s
 JOIN series AS r ON r.id = s.series;
 
@@ -1245,7 +1259,9 @@ CROSS JOIN json_each((
 	sums (node, cpu, real, square, samples) AS MATERIALIZED (
 		SELECT coalesce(o.node, -1),
 		       sum(iif(r.trace_type = 'CPU', s.weight * r.period_ns, 0)),
-		       sum(iif(r.trace_type = 'Real', s.weight * r.period_ns, 0)),
+		       -- of wall time: all of both types, where waits were sampled
+		       iif(sum(r.trace_type = 'OffCPU'), sum(iif(r.trace_type IN ('CPU', 'OffCPU'), s.weight * r.period_ns, 0)),
+		           sum(iif(r.trace_type = 'Real', s.weight * r.period_ns, 0))),
 		       sum(iif(r.trace_type = 'CPU', 1.0 * s.weight * r.period_ns * s.weight * r.period_ns, 0)),
 		       sum(r.trace_type = 'CPU')
 		FROM samples AS s

@@ -5,13 +5,15 @@
 
 /* As in the views wait_causes and wait_objects of sql/store_schema.sql. */
 static const char *const causes[] = {
-	[WAIT_LOCK] = "lock",   [WAIT_SYNC] = "sync",
-	[WAIT_READ] = "read",   [WAIT_WRITE] = "write",
-	[WAIT_SPILL] = "spill", [WAIT_CHECKPOINT] = "checkpoint",
-	[WAIT_MUTEX] = "mutex", [WAIT_CONDITION] = "condition",
-	[WAIT_SLEEP] = "sleep", [WAIT_NETWORK] = "network",
-	[WAIT_POLL] = "poll",   [WAIT_THREAD] = "thread",
-	[WAIT_FILE] = "file",   [WAIT_USER_FUNCTION] = "user function",
+	[WAIT_LOCK] = "lock",           [WAIT_SYNC] = "sync",
+	[WAIT_READ] = "read",           [WAIT_WRITE] = "write",
+	[WAIT_SPILL] = "spill",         [WAIT_CHECKPOINT] = "checkpoint",
+	[WAIT_MUTEX] = "mutex",         [WAIT_CONDITION] = "condition",
+	[WAIT_SLEEP] = "sleep",         [WAIT_NETWORK] = "network",
+	[WAIT_POLL] = "poll",           [WAIT_THREAD] = "thread",
+	[WAIT_FILE] = "file",           [WAIT_USER_FUNCTION] = "user function",
+	[WAIT_FUTEX] = "futex",         [WAIT_PAGE_FAULT] = "page fault",
+	[WAIT_RUN_QUEUE] = "run queue",
 };
 
 static const char *const locks[] = {

@@ -25,6 +25,10 @@ enum wait_cause {
 	WAIT_THREAD = 12,        /* for the end of one */
 	WAIT_FILE = 13,          /* opened, closed, truncated, mapped */
 	WAIT_USER_FUNCTION = 14, /* outside SQLite's code; the object is the cause there */
+	WAIT_FUTEX = 15,         /* by syscall() */
+	/* What is known when a query has ended, and not where. */
+	WAIT_PAGE_FAULT = 16,
+	WAIT_RUN_QUEUE = 17,
 };
 
 /* trace_log.wait_object: what was waited for. Numbers as above; the view wait_objects. */
@@ -38,6 +42,11 @@ enum wait_object {
 	WAIT_ON_PIPE = 6,
 	WAIT_ON_SOCKET = 7,
 	WAIT_ON_FILE = 8,
+	WAIT_ON_CONNECTION = 9, /* mutexes of SQLite */
+	WAIT_ON_PAGE_CACHE = 10,
+	WAIT_ON_ALLOCATOR = 11,
+	WAIT_ON_OTHER_MUTEX = 12,
+	WAIT_ON_FOLDER = 13, /* of a file that was made or removed */
 	WAIT_ON_SHARED = 16, /* locks of a database; SQLite's lock levels from here */
 	WAIT_ON_RESERVED = 17,
 	WAIT_ON_PENDING = 18,
@@ -85,10 +94,12 @@ struct thread_wait {
 	uint32_t lock;
 	uint32_t is_checkpointing; /* it has the lock for that */
 	uint64_t lock_since_ns;
+	uint64_t lock_query; /* that asked: the lower half of its key */
 	/* Who had it, as far as that is known; 0: not. */
 	uint32_t holder_session, holder_process, holder_thread;
 	uint32_t refused_by; /* the process that had what fcntl() refused last; 0: not known */
 	uint64_t switches;   /* by which it gave its processor up, at the newest reading of its CPU clock */
+	uint64_t waited_ns;  /* of all calls that have ended: what stands in the sums */
 	/* The period of the thread's samples, and how much longer it has to wait until the next. */
 	uint64_t period_ns, due_ns;
 };

@@ -145,6 +145,7 @@ static void record_end(struct engine_query *query, const struct thread *thread, 
 		.database = query->database,
 		.exception_code = exception_code,
 		.exception = exception,
+		.off_cpu_period_ns = query->settings.off_cpu_period_ns,
 	};
 	const struct statement_run counted = query_sums(&query->run, &end);
 	uint64_t statement = statement_stats_find(&name);

@@ -91,6 +91,7 @@ static void begin_run(struct qp_query_handle *handle, struct thread *thread)
 	run->is_logged = handle->settings.log_queries;
 	memset(handle->threads, 0, sizeof handle->threads);
 	query_start(run, thread);
+	query_share(run);
 	run->working = 0;
 	if (*labels)
 		run->counts.labels = label_set_number(labels, strlen(labels));
@@ -156,6 +157,7 @@ static void enter(struct qp_query_handle *handle)
 		return;
 	tag = (struct query_tag){ .key = handle->run.key, .counts = &handle->run.counts };
 	memcpy(tag.period_ns, handle->settings.period_ns, sizeof tag.period_ns);
+	tag.off_cpu_period_ns = handle->settings.off_cpu_period_ns;
 	inside.tag = sampler_push(thread, &tag);
 	inside.thread = thread;
 	inside.handle = handle;
@@ -223,6 +225,7 @@ static void record_end(const struct qp_query_handle *handle, const struct thread
 		.database = handle->database,
 		.exception_code = exception_code,
 		.exception = exception,
+		.off_cpu_period_ns = handle->settings.off_cpu_period_ns,
 	};
 	const struct statement_run counted = query_sums(&handle->run, &end);
 	uint64_t statement = statement_stats_find(&name);

@@ -214,24 +214,26 @@ const struct export_stack *names_stack(struct names *names, const char *trace, b
 	return stack;
 }
 
-static const struct export_frame *find_root(struct names *names, const char *root)
+/* One that has no address, only a name. */
+static const struct export_frame *find_named(struct names *names, const char *name)
 {
 	struct frame_with_lines **frame =
-		index_item(&names->frame_index, hash_bytes(root, strlen(root)), &names->frames);
+		index_item(&names->frame_index, hash_bytes(name, strlen(name)), &names->frames);
 
 	if (frame && !*frame && (*frame = calloc(1, sizeof(**frame) + sizeof(*(*frame)->lines)))) {
 		(*frame)->frame = (struct export_frame){ .number = (uint32_t)(frame - names->frames.items),
 			                                 .line_count = 1,
 			                                 .lines = (*frame)->lines };
-		(*frame)->lines[0] = (struct export_line){ .function = root, .symbol = "", .file = "" };
+		(*frame)->lines[0] = (struct export_line){ .function = name, .symbol = "", .file = "" };
 	}
 	return frame && *frame ? &(*frame)->frame : NULL;
 }
 
-const struct export_stack *names_on_root(struct names *names, const struct export_stack *stack,
-                                         const char *root)
+/* The stack with a frame more, in front of the others or behind them. */
+static const struct export_stack *add_frame(struct names *names, const struct export_stack *stack,
+                                            const char *name, bool is_leaf)
 {
-	const struct export_frame *frame = find_root(names, root);
+	const struct export_frame *frame = find_named(names, name);
 	struct export_stack *made =
 		frame ? calloc(1, sizeof(*made) + (stack->count + 1) * sizeof(*made->frames)) : NULL;
 
@@ -243,7 +245,19 @@ const struct export_stack *names_on_root(struct names *names, const struct expor
 		                       .is_truncated = stack->is_truncated,
 		                       .count = stack->count + 1,
 		                       .frames = (const struct export_frame **)(made + 1) };
-	memcpy(made->frames, stack->frames, stack->count * sizeof(*made->frames));
-	made->frames[stack->count] = frame;
+	memcpy(made->frames + is_leaf, stack->frames, stack->count * sizeof(*made->frames));
+	made->frames[is_leaf ? 0 : stack->count] = frame;
 	return made;
+}
+
+const struct export_stack *names_on_root(struct names *names, const struct export_stack *stack,
+                                         const char *root)
+{
+	return add_frame(names, stack, root, false);
+}
+
+const struct export_stack *names_under_leaf(struct names *names, const struct export_stack *stack,
+                                            const char *leaf)
+{
+	return add_frame(names, stack, leaf, true);
 }

@@ -29,6 +29,10 @@ const struct export_stack *names_stack(struct names *names, const char *trace, b
 const struct export_stack *names_on_root(struct names *names, const struct export_stack *stack,
                                          const char *root);
 
+/* The same with a function at its leaf. */
+const struct export_stack *names_under_leaf(struct names *names, const struct export_stack *stack,
+                                            const char *leaf);
+
 /* The text, kept as long as `names` is. NULL: no memory. */
 const char *names_keep(struct names *names, const char *text);
 

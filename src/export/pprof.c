@@ -288,7 +288,9 @@ static void write_mappings(struct writer *writer)
 /* As pprof calls them; it shows a unit that it does not know as it is. */
 static const char *value_name(const char *trace_type)
 {
-	return strcmp(trace_type, "CPU") == 0 ? "cpu" : strcmp(trace_type, "Real") == 0 ? "wall" : trace_type;
+	return strcmp(trace_type, "CPU") == 0                                       ? "cpu"
+	       : strcmp(trace_type, "Real") == 0 || strcmp(trace_type, "Wall") == 0 ? "wall"
+	                                                                            : trace_type;
 }
 
 static const char *unit_name(const char *unit)

@@ -51,7 +51,9 @@ struct query_counts {
 	/* A SQLite statement, and where its running opcode is found (opcode.h); NULL: not known. */
 	const void *statement;
 	const struct opcode_places *opcodes;
-	bool has_waits; /* else the sums are of an earlier run */
+	uint64_t worker_wait_ns; /* atomic; not the handler's: what its worker threads waited */
+	bool has_threads;        /* several have the sums, which are atomic, and zero at first */
+	bool has_waits;          /* else the sums are of an earlier run */
 	uint64_t waits[WAIT_SUMS];
 };
 

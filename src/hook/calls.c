@@ -10,11 +10,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/futex.h>
 #include <pthread.h>
 #include <semaphore.h>
 #include <stdarg.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/types.h>
 #include <time.h>
 #include <unistd.h>
@@ -94,6 +96,7 @@ static struct {
 	LOCK_CALLS(POINTER)
 #undef POINTER
 	int (*pthread_mutex_lock)(pthread_mutex_t *);
+	long (*syscall)(long, long, long, long, long, long, long);
 } real;
 
 #define FILED(of, result, name, parameters, arguments, file)                                                 \
@@ -215,6 +218,7 @@ static __attribute__((noinline)) int lock_taken(pthread_mutex_t *mutex)
 	if (result == 0 || result == EOWNERDEAD)
 		return result;
 	wait_begin(&call, WAIT_MUTEX);
+	call.mutex = mutex;
 	result = real.pthread_mutex_lock(mutex);
 	wait_end(&call);
 	return result;
@@ -227,6 +231,31 @@ static int queryprof_pthread_mutex_lock(pthread_mutex_t *mutex)
 	if (__builtin_expect(__atomic_load_n(&mutex->__data.__lock, __ATOMIC_RELAXED) == 0, 1))
 		return real.pthread_mutex_lock(mutex);
 	return lock_taken(mutex);
+}
+
+static bool does_wait(long futex_operation)
+{
+	switch (futex_operation & FUTEX_CMD_MASK) {
+	case FUTEX_WAIT:
+	case FUTEX_WAIT_BITSET:
+	case FUTEX_WAIT_REQUEUE_PI:
+	case FUTEX_LOCK_PI: return true;
+	default: return false;
+	}
+}
+
+/* As libc has it: all that a system call can have. What was not given is not looked at. */
+static long queryprof_syscall(long number, long a, long b, long c, long d, long e, long f)
+{
+	struct wait_call call;
+	long result;
+
+	if (number != SYS_futex || !wait_is_measured() || !does_wait(b))
+		return real.syscall(number, a, b, c, d, e, f);
+	wait_begin(&call, WAIT_FUTEX);
+	result = real.syscall(number, a, b, c, d, e, f);
+	wait_end_call(&call, -1);
+	return result;
 }
 
 /* -------------------------------------------------------------------------- */
@@ -244,5 +273,6 @@ int calls_hooks(struct import_hook hooks[CALLS_HOOKS_MAX])
 	OPEN_CALLS(HOOK)
 	LOCK_CALLS(HOOK)
 	HOOK(pthread_mutex_lock)
+	HOOK(syscall)
 	return count;
 }

@@ -16,13 +16,22 @@ struct lock_holder {
 	uint32_t transaction; /* its number, see transaction_record.h */
 };
 
+enum lock_outcome {
+	LOCK_GIVEN,
+	LOCK_REFUSED,
+	LOCK_WAITING, /* of a long wait, which goes on: the next record of it replaces this one */
+};
+
+/* A wait is told when it has lasted so long, again when it has doubled, and so on. */
+#define LOCK_WAIT_TOLD_NS 1000000000ull
+
 /* The database's path and the beginning of the holder's statement stand one behind the other
  * in `text`, without terminators. */
 struct lock_wait_record {
 	struct query_key query;
 	uint64_t start_realtime_ns, wait_ns;
-	uint32_t lock;       /* enum wait_object */
-	uint32_t is_refused; /* it was not given */
+	uint32_t lock;    /* enum wait_object */
+	uint32_t outcome; /* enum lock_outcome */
 	uint32_t thread_id;
 	struct lock_holder holder; /* of the first refusal */
 	uint32_t database_size, holder_size;

@@ -291,6 +291,7 @@ static void fill_record(struct query_record *record, const struct query_run *run
 	record->autoindexes = end->autoindexes;
 	record->memory_usage = end->memory_usage;
 	record->program = end->program;
+	record->off_cpu_period_ns = end->off_cpu_period_ns;
 	for (int type = 0; type < TRACE_TYPES; type++) {
 		record->samples[type] = load(&run->counts.samples[type]);
 		record->weights[type] = load(&run->counts.weights[type]);
@@ -306,6 +307,7 @@ static void fill_record(struct query_record *record, const struct query_run *run
 	record->exception_code = end->exception_code;
 	record->thread_id = run->counts.start.thread_id;
 	record->worker_cpu_time_ns = load(&run->counts.worker_cpu_ns);
+	record->worker_wait_ns = load(&run->counts.worker_wait_ns);
 }
 
 void query_finish(const struct query_run *run, const struct query_end *end)

@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "handler/thread.h"
 #include "query/cpu_clock.h"
@@ -50,6 +51,14 @@ struct query_run {
  * initial query until query_set_around(). Starts nothing. `run` must be in memory that is
  * never unmapped (the handler counts in it), zero-filled at first. */
 void query_start(struct query_run *run, struct thread *thread);
+
+/* Right behind query_start(): several threads work for the run at once, and their waits add up in
+ * its sums. */
+static inline void query_share(struct query_run *run)
+{
+	memset(run->counts.waits, 0, sizeof(run->counts.waits));
+	run->counts.has_waits = run->counts.has_threads = true;
+}
 
 /* Its first call begins now. What beginning a run takes, a us where the caches are cold, is no
  * part of its times: call it right before the query is shown to the handler. */
@@ -135,6 +144,7 @@ struct query_end {
 	const char *expanded;   /* the text with the values that were bound */
 	bool was_prepared_only; /* all of its time was preparation */
 	uint64_t program;       /* as in struct program_record; 0: not known */
+	uint64_t off_cpu_period_ns;
 	int64_t exception_code;
 	const char *exception;
 	uint64_t result_rows, vm_steps, fullscan_steps, sorts, autoindexes, reprepares, memory_usage;

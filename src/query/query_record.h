@@ -53,6 +53,8 @@ struct query_record {
 	uint64_t samples_dropped; /* ring full */
 	uint64_t samples_truncated;
 	uint64_t waits[WAIT_SUMS];
+	uint64_t worker_wait_ns;       /* of threads that SQLite made for the query */
+	uint64_t off_cpu_period_ns;    /* of the samples of its waits, 0: none */
 	uint64_t rest_ns;              /* of the execution time: neither CPU time, wait nor run delay */
 	struct thread_account account; /* what came while it ran; zero where it was not read */
 	uint64_t program;              /* see program_record.h; 0: not known */

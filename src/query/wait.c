@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/sys.h"
 #include "handler/running.h"
@@ -32,6 +33,41 @@ void wait_add_engine(uintptr_t start, uintptr_t end)
 	engines[count] = (struct engine){ start, end };
 	/* Release: with is_hosts(). */
 	__atomic_store_n(&engine_count, count + 1, __ATOMIC_RELEASE);
+}
+
+#define MUTEXES_MAX 8 /* of a kind: one or two a library */
+
+/* By kind, from WAIT_ON_PAGE_CACHE on. Atomic; NULL: no more. */
+static const void *mutexes[WAIT_ON_OTHER_MUTEX - WAIT_ON_PAGE_CACHE][MUTEXES_MAX];
+static bool (*is_of_connection)(const void *mutex); /* atomic */
+
+void wait_add_mutex(const void *mutex, enum wait_object object)
+{
+	const void **known = mutexes[object - WAIT_ON_PAGE_CACHE], *found;
+
+	for (int i = 0; mutex && i < MUTEXES_MAX; i++) {
+		found = NULL;
+		if (__atomic_compare_exchange_n(&known[i], &found, mutex, false, __ATOMIC_RELAXED,
+		                                __ATOMIC_RELAXED) ||
+		    found == mutex)
+			return;
+	}
+}
+
+void wait_set_connections(bool (*has_mutex)(const void *mutex))
+{
+	__atomic_store_n(&is_of_connection, has_mutex, __ATOMIC_RELAXED);
+}
+
+static enum wait_object object_of_mutex(const void *mutex)
+{
+	bool (*has_mutex)(const void *) = __atomic_load_n(&is_of_connection, __ATOMIC_RELAXED);
+
+	for (int kind = 0; kind < WAIT_ON_OTHER_MUTEX - WAIT_ON_PAGE_CACHE; kind++)
+		for (int i = 0; i < MUTEXES_MAX; i++)
+			if (__atomic_load_n(&mutexes[kind][i], __ATOMIC_RELAXED) == mutex)
+				return WAIT_ON_PAGE_CACHE + (enum wait_object)kind;
+	return has_mutex && has_mutex(mutex) ? WAIT_ON_CONNECTION : WAIT_ON_OTHER_MUTEX;
 }
 
 static bool is_hosts(const void *caller)
@@ -77,6 +113,7 @@ static bool ends_with(const char *name, const char *end)
 static enum wait_object object_of(int file)
 {
 	char name[NAME_BYTES];
+	struct stat status;
 
 	if (file < 0)
 		return WAIT_OBJECT_NONE;
@@ -85,6 +122,8 @@ static enum wait_object object_of(int file)
 		return strncmp(name, "socket:", 7) == 0 ? WAIT_ON_SOCKET
 		       : strncmp(name, "pipe:", 5) == 0 ? WAIT_ON_PIPE
 		                                        : WAIT_ON_FILE;
+	if (fstat(file, &status) == 0 && S_ISDIR(status.st_mode))
+		return WAIT_ON_FOLDER;
 	if (strstr(name, "/etilqs_") != NULL)
 		return WAIT_ON_TEMPORARY;
 	return ends_with(name, "-wal")       ? WAIT_ON_WAL
@@ -101,7 +140,7 @@ static bool is_of_file(enum wait_cause cause)
 /* What the host or SQLite did, in the words of trace_log. */
 static struct wait_field describe(const struct thread *thread, const struct wait_call *call, int file)
 {
-	enum wait_object object = object_of(file);
+	enum wait_object object = call->mutex ? object_of_mutex(call->mutex) : object_of(file);
 	enum wait_cause cause = call->cause;
 
 	if (object == WAIT_ON_SOCKET && is_of_file(cause))
@@ -137,9 +176,13 @@ static enum wait_sum sum_of(const struct wait_call *call, const struct wait_fiel
 
 /* --- how much it waits ------------------------------------------------------------------ */
 
-/* Only the run's own thread adds to its sums, and those who read them come later. */
+/* Those who read the sums come later. */
 static void add(struct query_counts *counts, enum wait_sum sum, uint64_t by)
 {
+	if (__builtin_expect(counts->has_threads, 0)) {
+		__atomic_fetch_add(&counts->waits[sum], by, __ATOMIC_RELAXED);
+		return;
+	}
 	if (!counts->has_waits) {
 		memset(counts->waits, 0, sizeof(counts->waits));
 		counts->has_waits = true;
@@ -147,21 +190,30 @@ static void add(struct query_counts *counts, enum wait_sum sum, uint64_t by)
 	counts->waits[sum] += by;
 }
 
-/* For each query around the code whose stack ends at `sp`. Returns the innermost one's tag. */
-static const struct query_tag *add_around(const struct thread *thread, uintptr_t sp, enum wait_sum sum,
-                                          uint64_t by, enum wait_sum other_sum, uint64_t other_by)
+/* What a worker waits is beside the time of its query's own thread. */
+static void add_to_worker(struct query_counts *counts, enum wait_sum sum, uint64_t by)
+{
+	if (sum < WAIT_TIMES)
+		__atomic_fetch_add(&counts->worker_wait_ns, by, __ATOMIC_RELAXED);
+}
+
+/* For each query around the code whose stack ends at `sp`; the innermost one's tag, NULL: none. */
+static void add_around(const struct thread *thread, const struct query_tag *innermost, uintptr_t sp,
+                       enum wait_sum sum, uint64_t by, enum wait_sum other_sum, uint64_t other_by)
 {
 	uint32_t nesting = thread->nesting;
-	bool is_between;
-	const struct query_tag *innermost = query_running(thread, sp, &is_between);
 
-	if (innermost == NULL || thread->is_worker)
-		return innermost;
+	if (innermost == NULL)
+		return;
+	if (thread->is_worker) {
+		add_to_worker(innermost->counts, sum, by);
+		return;
+	}
 	if (__builtin_expect(nesting == 1, 1)) { /* as nearly always */
 		add(innermost->counts, sum, by);
 		if (other_by != 0)
 			add(innermost->counts, other_sum, other_by);
-		return innermost;
+		return;
 	}
 	for (uint32_t i = nesting < QUERY_NESTING ? nesting : QUERY_NESTING; i-- > 0;) {
 		const struct query_tag *tag = &thread->queries[i];
@@ -175,17 +227,17 @@ static const struct query_tag *add_around(const struct thread *thread, uintptr_t
 		if (other_by != 0)
 			add(tag->counts, other_sum, other_by);
 	}
-	return innermost;
 }
 
 void wait_count(const struct wait_call *call, enum wait_sum sum, uint64_t bytes)
 {
-	add_around(call->thread, (uintptr_t)__builtin_frame_address(0), sum, 1, sum + 1, bytes);
+	uintptr_t sp = (uintptr_t)__builtin_frame_address(0);
+	bool is_between;
+
+	add_around(call->thread, query_running(call->thread, sp, &is_between), sp, sum, 1, sum + 1, bytes);
 }
 
-/* The part of the call in which the thread did not compute, if it gave its processor up: a thread
- * from which the processor was taken does not wait for what it called. */
-static uint64_t waited_in(struct thread *thread, const struct wait_call *call, uint64_t took_ns)
+static uint64_t waited_alone(struct thread *thread, const struct wait_call *call, uint64_t took_ns)
 {
 	uint64_t switches = thread->wait.switches, before, after;
 
@@ -199,6 +251,19 @@ static uint64_t waited_in(struct thread *thread, const struct wait_call *call, u
 	if ((int64_t)(after - before) <= 0)
 		return took_ns;
 	return after - before < took_ns ? took_ns - (after - before) : 0;
+}
+
+/* The part of the call in which the thread did not compute, if it gave its processor up: a thread
+ * from which the processor was taken does not wait for what it called. What calls inside of this
+ * one have waited is counted already: another preload's fsync() that sleeps. */
+static uint64_t waited_in(struct thread *thread, const struct wait_call *call, uint64_t took_ns)
+{
+	uint64_t inside = thread->wait.waited_ns - call->waited_ns;
+	uint64_t waited = waited_alone(thread, call, took_ns);
+
+	waited = waited > inside ? waited - inside : 0;
+	thread->wait.waited_ns += waited;
+	return waited;
 }
 
 /* The periods that come to an end with this wait. */
@@ -232,12 +297,14 @@ __attribute__((noinline)) void wait_note(const struct wait_call *call, uint64_t 
 	struct wait_field field;
 	const struct query_tag *tag;
 	uint32_t periods;
+	bool is_between;
 
 	if (waited != 0) {
+		tag = query_running(thread, (uintptr_t)__builtin_frame_address(0), &is_between);
 		field = describe(thread, call, file);
 		field.ns = took_ns;
-		tag = add_around(thread, (uintptr_t)__builtin_frame_address(0), sum_of(call, &field), waited,
-		                 0, 0);
+		add_around(thread, tag, (uintptr_t)__builtin_frame_address(0), sum_of(call, &field), waited,
+		           0, 0);
 		periods = tag && tag->off_cpu_period_ns ? periods_in(thread, tag->off_cpu_period_ns, waited)
 		                                        : 0;
 		if (periods != 0) {
@@ -269,12 +336,13 @@ static struct thread *find_thread(uint32_t thread_id)
 }
 
 /* SQLite's busy handler sleeps again and again: the wait for a lock is all of that. */
-static void look_at_lock(const struct thread *thread, uint64_t now, struct wait_view *view)
+static void look_at_lock(const struct thread *thread, uint64_t entered_ns, uint64_t now,
+                         struct wait_view *view)
 {
 	uint32_t lock = __atomic_load_n(&thread->wait.lock, __ATOMIC_RELAXED);
 	uint64_t since = __atomic_load_n(&thread->wait.lock_since_ns, __ATOMIC_RELAXED);
 
-	if (lock == 0 || since > now)
+	if (lock == 0 || since > now || since < entered_ns)
 		return;
 	view->cause = wait_cause_name(WAIT_LOCK);
 	view->object = wait_lock_name(lock);
@@ -298,6 +366,6 @@ struct wait_view wait_look(uint32_t thread_id, uint64_t entered_ns)
 		view.cause = wait_cause_name(__atomic_load_n(&thread->wait.cause, __ATOMIC_RELAXED));
 		view.ns = now - since;
 	}
-	look_at_lock(thread, now, &view);
+	look_at_lock(thread, entered_ns, now, &view);
 	return view;
 }

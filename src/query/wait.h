@@ -23,8 +23,10 @@
 struct wait_call {
 	struct thread *thread; /* NULL: nothing is measured */
 	uint64_t start_ns;
+	uint64_t waited_ns; /* the thread's, before */
 	enum wait_cause cause;
 	const void *caller;
+	const void *mutex; /* NULL: it is about none */
 };
 
 /* A call that took no longer was not a wait: a switch to another thread and back takes longer.
@@ -47,8 +49,11 @@ static inline __attribute__((always_inline)) void wait_begin(struct wait_call *c
 	call->thread = NULL;
 	if (__builtin_expect(!thread || !thread->nesting, 1))
 		return;
-	*call = (struct wait_call){ thread, fast_clock_ns(&thread->clock), cause,
-		                    __builtin_return_address(0) };
+	*call = (struct wait_call){ .thread = thread,
+		                    .start_ns = fast_clock_ns(&thread->clock),
+		                    .waited_ns = thread->wait.waited_ns,
+		                    .cause = cause,
+		                    .caller = __builtin_return_address(0) };
 	__atomic_store_n(&thread->wait.cause, cause, __ATOMIC_RELAXED);
 	/* Release: with who looks. */
 	__atomic_store_n(&thread->wait.since_ns, call->start_ns, __ATOMIC_RELEASE);
@@ -93,6 +98,10 @@ static inline __attribute__((always_inline)) void wait_end_call(const struct wai
 /* Code of SQLite: what waits elsewhere is a function of the host's. Nothing is told from
  * another until there is such code. */
 void wait_add_engine(uintptr_t start, uintptr_t end);
+
+/* What a mutex of SQLite's guards, and who knows those of connections. */
+void wait_add_mutex(const void *mutex, enum wait_object object);
+void wait_set_connections(bool (*has_mutex)(const void *mutex));
 
 /* What a thread waits for at this moment. */
 struct wait_view {

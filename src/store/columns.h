@@ -161,7 +161,8 @@
 	STORED(voluntary_switches, INTEGER, COLUMN_ZERO, 0, record->account.voluntary_switches) \
 	STORED(involuntary_switches, INTEGER, COLUMN_ZERO, 0, record->account.involuntary_switches) \
 	FILED(program, INTEGER, COLUMN_ZERO, record->program) \
-	SHOWN(plan_hash, INTEGER, 0, "CAST(coalesce(u.plan_hash, 0) AS INTEGER)")
+	SHOWN(plan_hash, INTEGER, 0, "CAST(coalesce(u.plan_hash, 0) AS INTEGER)") \
+	STORED(worker_wait_ns, INTEGER, COLUMN_ZERO, 0, record->worker_wait_ns)
 
 /* What query_log joins to `queries AS q`. Outer ones: those that a query does not need cost nothing. */
 #define QUERY_LOG_JOINS(JOIN) \

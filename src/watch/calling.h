@@ -41,7 +41,8 @@ struct call_place {
 /* The lock that SQLite was refused in the thread's call. */
 struct lock_refusal {
 	const struct lock_file *file; /* that asked for it */
-	uint64_t since_ns;
+	uint64_t since_ns, since_realtime_ns;
+	uint64_t told_next_ns; /* the wait's length at which it is told again */
 	struct lock_holder holder;
 	char text[LOCK_TEXT_MAX]; /* the holder's statement */
 };

@@ -9,6 +9,7 @@
 #include "hook/hook.h"
 #include "sampler/state.h"
 #include "watch/lock_files.h"
+#include "watch/mutexes.h"
 #include "watch/transactions.h"
 
 #define TABLES_MAX 4
@@ -50,28 +51,15 @@ static struct lock_file *entry_of(sqlite3_file *file, const struct run *run)
 
 /* --- waiting ---------------------------------------------------------------------------- */
 
-static void refuse(struct calling *calling, struct thread *thread, struct lock_file *file,
-                   struct lock_asked asked)
+/* Whether it is this run that waits, and not one around it. */
+static bool is_waiting(const struct thread *thread, const struct run *run)
 {
-	struct lock_refusal *refused = &calling->refused;
-
-	if (thread->wait.lock == asked.lock && refused->file == file)
-		return;
-	*refused = (struct lock_refusal){ .file = file, .since_ns = fast_clock_ns(&thread->clock) };
-	if (!lock_file_find_holder(file, asked, &refused->holder, refused->text) &&
-	    thread->wait.refused_by != 0)
-		refused->holder.process_id = thread->wait.refused_by;
-	__atomic_store_n(&thread->wait.lock_since_ns, refused->since_ns, __ATOMIC_RELAXED);
-	/* Relaxed: who looks may find the one before. */
-	__atomic_store_n(&thread->wait.holder_session, refused->holder.session, __ATOMIC_RELAXED);
-	__atomic_store_n(&thread->wait.holder_process, refused->holder.process_id, __ATOMIC_RELAXED);
-	__atomic_store_n(&thread->wait.holder_thread, refused->holder.thread_id, __ATOMIC_RELAXED);
-	__atomic_store_n(&thread->wait.lock, asked.lock, __ATOMIC_RELAXED);
+	return thread->wait.lock && thread->wait.lock_query == run->query.key.lo;
 }
 
 static void write_record(const struct run *run, const struct thread *thread,
                          const struct lock_refusal *refused, uint32_t lock_asked_for, uint64_t wait_ns,
-                         bool is_refused)
+                         enum lock_outcome outcome)
 {
 	struct ring *ring = sampler_ring();
 	const char *path = lock_file_path(refused->file);
@@ -84,10 +72,10 @@ static void write_record(const struct run *run, const struct thread *thread,
 		return;
 	*record = (struct lock_wait_record){
 		.query = run->query.key,
-		.start_realtime_ns = refused->since_ns + thread->realtime_offset_ns,
+		.start_realtime_ns = refused->since_realtime_ns,
 		.wait_ns = wait_ns,
 		.lock = lock_asked_for,
-		.is_refused = is_refused,
+		.outcome = outcome,
 		.thread_id = thread->id,
 		.holder = refused->holder,
 		.database_size = (uint32_t)path_size,
@@ -96,6 +84,43 @@ static void write_record(const struct run *run, const struct thread *thread,
 	memcpy(record->text, path, path_size);
 	memcpy(record->text + path_size, refused->text, text_size);
 	ring_commit(ring, record, RECORD_LOCK_WAIT);
+}
+
+/* A process that is killed while it waits has told of it. */
+static void tell_wait(const struct run *run, struct thread *thread, struct lock_refusal *refused)
+{
+	uint64_t wait_ns = fast_clock_ns(&thread->clock) - refused->since_ns;
+
+	if ((int64_t)wait_ns < (int64_t)refused->told_next_ns)
+		return;
+	refused->told_next_ns = 2 * wait_ns;
+	if (run->settings.log)
+		write_record(run, thread, refused, thread->wait.lock, wait_ns, LOCK_WAITING);
+}
+
+static void refuse(struct calling *calling, struct thread *thread, const struct run *run,
+                   struct lock_file *file, struct lock_asked asked)
+{
+	struct lock_refusal *refused = &calling->refused;
+
+	if (is_waiting(thread, run) && thread->wait.lock == asked.lock && refused->file == file) {
+		tell_wait(run, thread, refused);
+		return;
+	}
+	*refused = (struct lock_refusal){ .file = file,
+		                          .since_ns = fast_clock_ns(&thread->clock),
+		                          .told_next_ns = LOCK_WAIT_TOLD_NS };
+	refused->since_realtime_ns = refused->since_ns + thread->realtime_offset_ns;
+	if (!lock_file_find_holder(file, asked, &refused->holder, refused->text) &&
+	    thread->wait.refused_by != 0)
+		refused->holder.process_id = thread->wait.refused_by;
+	thread->wait.lock_query = run->query.key.lo;
+	__atomic_store_n(&thread->wait.lock_since_ns, refused->since_ns, __ATOMIC_RELAXED);
+	/* Relaxed: who looks may find the one before. */
+	__atomic_store_n(&thread->wait.holder_session, refused->holder.session, __ATOMIC_RELAXED);
+	__atomic_store_n(&thread->wait.holder_process, refused->holder.process_id, __ATOMIC_RELAXED);
+	__atomic_store_n(&thread->wait.holder_thread, refused->holder.thread_id, __ATOMIC_RELAXED);
+	__atomic_store_n(&thread->wait.lock, asked.lock, __ATOMIC_RELAXED);
 }
 
 /* A lock that was given at the second try, without a sleep in between, was not waited for. */
@@ -108,7 +133,8 @@ static void end_wait(struct calling *calling, struct thread *thread, const struc
 
 	__atomic_store_n(&thread->wait.lock, 0, __ATOMIC_RELAXED);
 	if (run->settings.log && (is_refused || wait_ns >= WAITED_NS))
-		write_record(run, thread, &calling->refused, lock_asked_for, wait_ns, is_refused);
+		write_record(run, thread, &calling->refused, lock_asked_for, wait_ns,
+		             is_refused ? LOCK_REFUSED : LOCK_GIVEN);
 }
 
 static void take(struct lock_file *file, struct lock_asked asked, const struct run *run)
@@ -153,14 +179,20 @@ static void see_answer(sqlite3_file *file, struct lock_asked asked, int rc)
 	if (!run || !thread)
 		return;
 	if (rc == SQLITE_BUSY)
-		refuse(calling, thread, entry, asked);
-	else if (thread->wait.lock == asked.lock && calling->refused.file == entry)
+		refuse(calling, thread, run, entry, asked);
+	else if (is_waiting(thread, run) && thread->wait.lock == asked.lock && calling->refused.file == entry)
 		end_wait(calling, thread, run, false);
+}
+
+void locks_run_is_lost(const struct run *run)
+{
+	if (thread_current && is_waiting(thread_current, run))
+		__atomic_store_n(&thread_current->wait.lock, 0, __ATOMIC_RELAXED);
 }
 
 void locks_run_ends(const struct run *run, const struct thread *thread, int rc)
 {
-	if (!thread->wait.lock || thread != thread_current)
+	if (thread != thread_current || !is_waiting(thread, run))
 		return;
 	if (calling_current && ((rc & 0xff) == SQLITE_BUSY || (rc & 0xff) == SQLITE_LOCKED))
 		end_wait(calling_current, thread_current, run, true);
@@ -286,6 +318,7 @@ void locks_follow(struct session *session)
 	sqlite3 *db = session->db;
 	const char *name, *path;
 
+	mutexes_follow(session);
 	for (int i = 0; i == 0 || (i == 1 || name_of(db, i)); i++) {
 		sqlite3_file *file = NULL;
 

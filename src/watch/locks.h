@@ -19,4 +19,31 @@ void locks_follow(struct session *session);
 /* The run ends on this thread with `rc`: so does its wait for a lock. */
 void locks_run_ends(const struct run *run, const struct thread *thread, int rc);
 
+/* A longjmp() has left the call that worked for it, on this thread maybe. */
+void locks_run_is_lost(const struct run *run);
+
+/* The thread works for a query inside the busy handler of another one: what it waits is not for the
+ * lock of that. */
+struct lock_around {
+	uint64_t query;
+	uint32_t lock;
+};
+
+static inline struct lock_around locks_set_aside(struct thread *thread)
+{
+	struct lock_around around = { thread->wait.lock_query, thread->wait.lock };
+
+	__atomic_store_n(&thread->wait.lock, 0, __ATOMIC_RELAXED);
+	return around;
+}
+
+/* If the one inside was refused a lock itself, the one around finds anew that it waits. */
+static inline void locks_resume(struct thread *thread, struct lock_around around)
+{
+	if (thread->wait.lock)
+		return;
+	thread->wait.lock_query = around.query;
+	__atomic_store_n(&thread->wait.lock, around.lock, __ATOMIC_RELAXED);
+}
+
 #endif

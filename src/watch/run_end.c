@@ -77,6 +77,7 @@ static void write_line(const struct run *run, struct query_end *end, bool is_loc
 	end->query = run->query.text;
 	end->database = run->query.database;
 	end->library = session->library->name;
+	end->off_cpu_period_ns = run->settings.off_cpu_period_ns;
 	end->was_prepared_only = !run->label[0] && (!run->stmt || run->prepared);
 	if (run->stmt && is_locked) {
 		/* Not as it was when the run began: SQLite has another copy when it has prepared the

@@ -11,6 +11,7 @@
 #include "query/look.h"
 #include "sampler/push.h"
 #include "sampler/quiesce.h"
+#include "watch/locks.h"
 
 #define RUNS 8192u          /* a power of two */
 #define WINDOW 16u          /* slots in which a statement may stand */
@@ -299,6 +300,7 @@ void runs_lose(struct run *run, uint64_t owner)
 	 * one of the two has the run. */
 	if (!take(run, owner, RUN_FREE) && !take(run, owner | OWNER_GONE, RUN_FREE))
 		return;
+	locks_run_is_lost(run);
 	runs_count(RUNS_LOST);
 	runs_release(run);
 }

@@ -38,7 +38,7 @@ static uint64_t counters[SESSION_COUNTERS];
 #define BLOCK 64u
 
 static struct session *blocks[TABLE_SLOTS / BLOCK];
-static uint32_t block_count;
+static uint32_t block_count;  /* atomic */
 static uint32_t free_session; /* index + 1; 0: none */
 
 static struct session *session_at(uint32_t index)
@@ -66,7 +66,8 @@ static void add_block(void)
 		blocks[block_count][i].index = block_count * BLOCK + i;
 		give_free(&blocks[block_count][i]);
 	}
-	block_count++;
+	/* Release: with session_has_mutex(). */
+	__atomic_store_n(&block_count, block_count + 1, __ATOMIC_RELEASE);
 }
 
 static struct session *take_free(void)
@@ -80,6 +81,16 @@ static struct session *take_free(void)
 	session = session_at(free_session - 1);
 	free_session = session->next_free;
 	return session;
+}
+
+bool session_has_mutex(const void *mutex)
+{
+	uint32_t count = __atomic_load_n(&block_count, __ATOMIC_ACQUIRE) * BLOCK;
+
+	for (uint32_t i = 0; i < count; i++)
+		if (__atomic_load_n(&session_at(i)->mutex, __ATOMIC_RELAXED) == mutex)
+			return true;
+	return false;
 }
 
 /* --- counts ------------------------------------------------------------------------ */
@@ -211,6 +222,7 @@ static void fill(struct session *session, sqlite3 *db, char *database, bool reco
                  const struct session_settings *settings)
 {
 	session->library = host_library();
+	__atomic_store_n(&session->mutex, NULL, __ATOMIC_RELAXED);
 	session->settings = *settings;
 	session->number = next_number();
 	session->database = database;

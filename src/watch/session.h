@@ -25,6 +25,7 @@ struct session {
 	const struct host_library *library; /* that the connection belongs to */
 	struct session_settings settings;
 	const struct address_space *space; /* of the SQL functions; NULL: this process's */
+	const void *mutex;                 /* atomic; the connection's, NULL: not known */
 	uint32_t number;                   /* session_id: no other of this process has it, 0 is none's */
 	char *database;                    /* the file of `main`; NULL: not known */
 	struct qp_label_set *labels;       /* session_labels.c */
@@ -58,6 +59,9 @@ struct session {
 /* The session of a connection, NULL when it has none. Lock-free. It is the caller who knows
  * that the connection lives; beyond its end only session_hold() keeps the session. */
 struct session *session_of(sqlite3 *db);
+
+/* Whether a session's connection has this mutex. Async-signal-safe. */
+bool session_has_mutex(const void *mutex);
 
 /* The session stays until session_release(). False: it has ended meanwhile. */
 bool session_hold(struct session *session);

@@ -6,6 +6,7 @@
 #include "sampler/push.h"
 #include "sampler/threads.h"
 #include "watch/recent.h"
+#include "watch/locks.h"
 #include "watch/opcode_places.h"
 #include "watch/programs.h"
 #include "watch/recording.h"
@@ -67,6 +68,7 @@ static void enter_run(struct run_call *call, struct run *run, struct thread *thr
 	if (call->is_nested) {
 		call->outermost = call->call.running->query.key;
 		begin_counts(call, &call->call.running->query.counts);
+		call->lock_around = locks_set_aside(thread);
 	} else {
 		runs_push(run, thread, call->call.frame);
 	}
@@ -86,6 +88,8 @@ static void leave_run(struct run_call *call, struct thread *thread)
 		/* It may have been lost, and its place may be another one's. */
 		if (outermost->key.lo == call->outermost.lo && outermost->key.hi == call->outermost.hi)
 			add_counts(call, &outermost->counts);
+		if (thread)
+			locks_resume(thread, call->lock_around);
 	}
 	call_set_run(&call->call, NULL);
 }

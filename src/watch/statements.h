@@ -16,6 +16,7 @@
 #include <stdint.h>
 
 #include "watch/calling.h"
+#include "watch/locks.h"
 #include "watch/session.h"
 
 struct thread;
@@ -33,6 +34,7 @@ struct run_call {
 	/* Of the outermost run, at the beginning. */
 	struct query_key outermost;
 	uint64_t samples[TRACE_TYPES], weights[TRACE_TYPES], waits[WAIT_SUMS];
+	struct lock_around lock_around;
 };
 
 /* Around sqlite3_step(). */

@@ -25,7 +25,7 @@ def add_future_samples(path):
     """Bytes, time that no timer measured, and a unit that nobody has heard of."""
     db = sqlite3.connect(path)
     db.execute("INSERT INTO series (id, thread, trace_type, period_ns, epoch, unit) VALUES"
-               " (10, 1, 'Memory', 0, 1, 'bytes'), (11, 1, 'OffCPU', 0, 1, 'ns'), (12, 1, 'Quux', 5, 1, 'furlongs')")
+               " (10, 1, 'Memory', 0, 1, 'bytes'), (11, 1, 'Stolen', 0, 1, 'ns'), (12, 1, 'Quux', 5, 1, 'furlongs')")
     # size: what the value has beyond weight times period.
     rows = [(START + 10 * MS + i, 10, stack, size) for i, (stack, size) in enumerate(ALLOCATED)]
     rows += [(START + 11 * MS, 11, 3, WAITED), (START + 12 * MS, 12, 1, 33 - 5)]
@@ -73,7 +73,7 @@ class Future(support.Exports):
             sql = f"SELECT {value}, {time}, max(unit) FROM {view} WHERE trace_type = ?"
             self.assertEqual(support.row(sql, "Memory", path=self.future), (total, None, "bytes"), view)
             self.assertEqual(support.row(sql, "Quux", path=self.future), (33, None, "furlongs"), view)
-            self.assertEqual(support.row(sql, "OffCPU", path=self.future), (WAITED, WAITED / 1e6, "ns"), view)
+            self.assertEqual(support.row(sql, "Stolen", path=self.future), (WAITED, WAITED / 1e6, "ns"), view)
         self.assertEqual(support.row("SELECT sum(value), sum(size) FROM trace_log WHERE unit = 'bytes'",
                                      path=self.future), (total, total))
         self.assertEqual(support.row("SELECT sum(size) FROM trace_log WHERE unit <> 'bytes'", path=self.future), (0,))
@@ -85,8 +85,8 @@ class Future(support.Exports):
         self.assertRegex(out, r"(?m)^ +66\.8 .* 4112 +4112 +fixture_static$")
         self.assertRegex(out, r"(?m)^ *share +bytes +stack$")
         self.assertNotIn("self_ms", out)
-        out = self.tool("report", self.future, "--type", "OffCPU")
-        self.assertIn("\nTop functions, by OffCPU time\n", out)
+        out = self.tool("report", self.future, "--type", "Stolen")
+        self.assertIn("\nTop functions, by Stolen time\n", out)
         self.assertRegex(out, r"(?m)^ +100\.0 .* 7\.0 ms +7\.0 ms +fixture::Thing::walk")
         self.assertIn("self_furlongs", self.tool("report", self.future, "--type", "Quux"))
 
@@ -113,17 +113,17 @@ class Future(support.Exports):
         stacks = self.stacks(self.future, "--type", "Memory")
         self.assertEqual(sum(stack["value"] for stack in stacks), 6160)
         self.assertEqual({stack["unit"] for stack in stacks}, {"bytes"})
-        self.assertEqual([(stack["value"], stack["unit"]) for stack in self.stacks(self.future, "--type", "OffCPU")],
+        self.assertEqual([(stack["value"], stack["unit"]) for stack in self.stacks(self.future, "--type", "Stolen")],
                          [(WAITED, "ns")])
 
     def test_speedscope(self):
-        for trace_type, unit, total in (("Memory", "bytes", 6160), ("OffCPU", "nanoseconds", WAITED),
+        for trace_type, unit, total in (("Memory", "bytes", 6160), ("Stolen", "nanoseconds", WAITED),
                                         ("Quux", "none", 33)):
             profiles = json.loads(self.export(self.future, "speedscope", "--type", trace_type))["profiles"]
             self.assertEqual([(one["unit"], one["endValue"]) for one in profiles], [(unit, total)])
 
     def test_pprof(self):
-        for trace_type, unit, total in (("Memory", "bytes", 6160), ("OffCPU", "nanoseconds", WAITED),
+        for trace_type, unit, total in (("Memory", "bytes", 6160), ("Stolen", "nanoseconds", WAITED),
                                         ("Quux", "furlongs", 33)):
             profile = Profile(self.export_bytes(self.future, "pprof", "--type", trace_type))
             self.assertEqual(profile.types, [("samples", "count"), (trace_type, unit)])

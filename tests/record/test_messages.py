@@ -162,16 +162,26 @@ class Settings(Recording):
         self.assertFalse(os.path.exists(self.trace))
 
     def test_periods(self):
-        self.record("sqlite3", "-init", "/dev/null", ":memory:", SLOW, options=("--cpu", "500us", "--real=0"))
+        self.record("sqlite3", "-init", "/dev/null", ":memory:", SLOW, options=("--cpu", "500us", "--off-cpu=0"))
         self.assertEqual(self.rows("SELECT DISTINCT trace_type, period_ns FROM trace_log"), [("CPU", 500000)], self.seen)
 
     def test_defaults(self):
         self.record("sqlite3", "-init", "/dev/null", ":memory:", SLOW.replace("250000", "2000000"), options=())
-        self.assertEqual(self.rows("SELECT DISTINCT trace_type, period_ns FROM trace_log ORDER BY 1"),
-                         [("CPU", 10000000), ("Real", 10000000)], self.seen)
+        self.assertEqual(self.rows("SELECT DISTINCT trace_type, period_ns FROM trace_log WHERE trace_type <> 'OffCPU'"),
+                         [("CPU", 10000000)], self.seen)
+
+    def test_wall_time_by_default(self):
+        """The samples of CPU time and of waits are the wall time: no timer runs on the wall clock."""
+        script = ("import sqlite3, time; db = sqlite3.connect(':memory:');"
+                  "db.create_function('nap', 0, lambda: time.sleep(0.2)); db.execute('SELECT nap()').fetchall()")
+        self.record(PYTHON, "-c", script, options=())
+        self.assertEqual(self.rows("SELECT DISTINCT period_ns, unit FROM trace_log WHERE trace_type = 'OffCPU'"),
+                         [(1000000, "ns")], self.seen)
+        self.assertEqual(self.rows("SELECT count(*) FROM trace_log WHERE trace_type = 'Real'"), [(0,)])
+        self.assertGreaterEqual(self.rows("SELECT sum(value) FROM trace_log WHERE wait_object = 'sleep'")[0][0], 199000000)
 
     def test_environment_knows_best(self):
-        self.record("sqlite3", "-init", "/dev/null", ":memory:", SLOW, options=("--cpu", "0"),
+        self.record("sqlite3", "-init", "/dev/null", ":memory:", SLOW, options=("--cpu", "0", "--off-cpu", "0"),
                     env={**os.environ, "QUERYPROF_QUERY_PROFILER_REAL_TIME_PERIOD_NS": "2ms"})
         self.assertEqual(self.rows("SELECT DISTINCT trace_type, period_ns FROM trace_log"), [("Real", 2000000)], self.seen)
 

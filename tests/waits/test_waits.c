@@ -358,7 +358,8 @@ static void test_short_waits(void **state)
 	waited = number(db, "SELECT sleep_ns FROM system.query_log WHERE query_id = 'short'");
 	sampled = number(
 		db,
-		"SELECT sum(value) FROM system.trace_log WHERE query_id = 'short' AND trace_type = 'OffCPU'");
+		"SELECT sum(value) FROM system.trace_log WHERE query_id = 'short' AND trace_type = 'OffCPU'"
+		" AND wait_cause <> 'run queue'");
 	printf("  %d sleeps: %.3f s of wall time, %.3f s waited, %.3f s sampled, %.3f s of CPU time\n",
 	       SHORT_WAITS, (double)truth_ns / 1e9, (double)waited / 1e9, (double)sampled / 1e9,
 	       (double)cpu / 1e9);
@@ -413,19 +414,28 @@ static void test_one_wait_a_thread(void **state)
 
 /* --- locks ------------------------------------------------------------------------------ */
 
-#define HELD_MS 300
+#define HELD_MS 100
 
-struct holder {
-	sqlite3 *db;
-	int ms;
+/* Lets the holder of the lock go, HELD_MS after a query was seen to wait for it: so it waits at least as
+ * long, however late its thread comes. */
+struct release {
+	sqlite3 *holder; /* commits; NULL: the process at the pipe's other end does */
+	int pipe;
 };
 
-static void *commit_later(void *context)
+static void *release_later(void *context)
 {
-	const struct holder *holder = context;
+	sqlite3 *observer = connect_to(":memory:");
+	struct release *release = context;
 
-	usleep((useconds_t)holder->ms * 1000);
-	must(holder->db, "COMMIT");
+	while (!number(observer, "SELECT count(*) FROM system.processes WHERE wait_cause = 'lock'"))
+		usleep(1000);
+	usleep(HELD_MS * 1000);
+	if (release->holder)
+		must(release->holder, "COMMIT");
+	else
+		assert_int_equal(write(release->pipe, "x", 1), 1);
+	sqlite3_close(observer);
 	return NULL;
 }
 
@@ -441,8 +451,8 @@ static void check_wait(sqlite3 *db, const char *what, const char *outcome, const
 	assert_int_equal(
 		number(db,
 	               "SELECT count(*) FROM system.lock_waits AS l JOIN system.query_log AS q USING "
-	               "(query_id) WHERE query_id = '%s' AND lock_wait_ns BETWEEN l.wait_ns * 8 / 10 AND"
-	               " l.wait_ns AND sleep_ns = 0 AND l.wait_ns <= q.execution_time_ns",
+	               "(query_id) WHERE query_id = '%s' AND lock_wait_ns BETWEEN l.wait_ns / 2 AND"
+	               " l.wait_ns + 10000 AND sleep_ns = 0 AND l.wait_ns <= q.execution_time_ns",
 	               what),
 		1);
 	assert_true(number(db,
@@ -454,14 +464,14 @@ static void check_wait(sqlite3 *db, const char *what, const char *outcome, const
 
 static void wait_for_session(sqlite3 *db, const char *what, const char *lock)
 {
-	struct holder holder = { connect_to(database), HELD_MS };
+	struct release release = { .holder = connect_to(database) };
 	pthread_t thread;
 	char sql[80];
 
-	sqlite3_busy_timeout(db, 10000);
-	must(holder.db, "PRAGMA query_id = 'holds'");
-	must(holder.db, "BEGIN IMMEDIATE");
-	pthread_create(&thread, NULL, commit_later, &holder);
+	sqlite3_busy_timeout(db, 60000);
+	must(release.holder, "PRAGMA query_id = 'holds'");
+	must(release.holder, "BEGIN IMMEDIATE");
+	pthread_create(&thread, NULL, release_later, &release);
 	snprintf(sql, sizeof sql, "PRAGMA query_id = '%s'", what);
 	must(db, sql);
 	must(db, "INSERT INTO t VALUES (1)");
@@ -470,11 +480,10 @@ static void wait_for_session(sqlite3 *db, const char *what, const char *lock)
 	assert_int_equal(
 		number(db,
 	               "SELECT holder_process_id = %d AND holder_query = 'BEGIN IMMEDIATE' AND wait_ns "
-	               "BETWEEN "
-	               "%d AND 10 * %d AND holder_session_id <> session_id AND holder_session_id <> 0 AND "
+	               ">= %d AND holder_session_id <> session_id AND holder_session_id <> 0 AND "
 	               "holder_thread_id = thread_id AND holder_query_id <> '' FROM system.lock_waits"
 	               " WHERE query_id = '%s'",
-	               (int)getpid(), (HELD_MS - 50) * NS_PER_MS, HELD_MS * NS_PER_MS, what),
+	               (int)getpid(), HELD_MS * NS_PER_MS, what),
 		1);
 	assert_int_equal(number(db,
 	                        "SELECT count(*) FROM system.transaction_log AS t JOIN system.lock_waits AS l"
@@ -483,9 +492,9 @@ static void wait_for_session(sqlite3 *db, const char *what, const char *lock)
 	                        " WHERE l.query_id = '%s' AND t.outcome = 'commit' AND t.waits = 1 AND"
 	                        " t.waited_ns = l.wait_ns AND t.first_query = 'BEGIN IMMEDIATE' AND"
 	                        " t.last_query = 'COMMIT' AND t.statements = 2 AND t.idle_ns >= %d",
-	                        what, (HELD_MS - 50) * NS_PER_MS),
+	                        what, HELD_MS * NS_PER_MS),
 	                 1);
-	sqlite3_close(holder.db);
+	sqlite3_close(release.holder);
 }
 
 /* A transaction that nobody waits for, short and with work in it, and its end. */
@@ -547,40 +556,49 @@ static void fail_busy(sqlite3 *db, const char *what, const char *lock)
 static int hold_in_process(const char *path)
 {
 	sqlite3 *db;
+	char byte;
 
 	if (sqlite3_open(path, &db) || sqlite3_exec(db, "BEGIN IMMEDIATE", NULL, NULL, NULL) ||
-	    write(1, "x", 1) != 1)
+	    write(1, "x", 1) != 1 || read(0, &byte, 1) != 1)
 		return 1;
-	usleep(HELD_MS * 1000);
 	return sqlite3_exec(db, "COMMIT", NULL, NULL, NULL) || sqlite3_close(db);
 }
 
 static void wait_for_process(sqlite3 *db, const char *what, const char *lock)
 {
 	char byte, sql[80];
-	int out[2], status;
+	struct release release = { .holder = NULL };
+	int out[2], in[2], status;
+	pthread_t thread;
 	pid_t child;
 
 	assert_int_equal(pipe(out), 0);
+	assert_int_equal(pipe(in), 0);
 	child = fork();
 	if (!child) {
 		dup2(out[1], 1);
+		dup2(in[0], 0);
 		execl(program, program, "hold", database, NULL);
 		_exit(127);
 	}
 	assert_int_equal(read(out[0], &byte, 1), 1);
-	sqlite3_busy_timeout(db, 10000);
+	release.pipe = in[1];
+	pthread_create(&thread, NULL, release_later, &release);
+	sqlite3_busy_timeout(db, 60000);
 	snprintf(sql, sizeof sql, "PRAGMA query_id = '%s'", what);
 	must(db, sql);
 	must(db, "INSERT INTO t VALUES (1)");
 	assert_int_equal(waitpid(child, &status, 0), child);
 	assert_int_equal(status, 0);
+	pthread_join(thread, NULL);
 	check_wait(db, what, "SQLITE_OK", lock);
 	assert_int_equal(
 		number(db, "SELECT holder_process_id FROM system.lock_waits WHERE query_id = '%s'", what),
 		child);
 	close(out[0]);
 	close(out[1]);
+	close(in[0]);
+	close(in[1]);
 }
 
 static void test_locks(void **state)
@@ -625,9 +643,17 @@ static void test_running_wait(void **state)
 			fail_msg("%s",
 			         text(db, "SELECT group_concat(wait_cause || ' ' || wait_object || ' ' ||"
 			                  " wait_ns) FROM system.processes"));
+	/* And in the file, before it ends. */
+	while (!number(
+		db,
+		"SELECT count(*) FROM system.lock_waits WHERE outcome = 'waiting' AND lock = 'RESERVED' AND"
+		" wait_ns >= 1000000000 AND holder_query = 'BEGIN IMMEDIATE' AND holder_session_id <> 0"))
+		usleep(10000);
 	must(holder, "COMMIT");
 	pthread_join(thread, NULL);
 	assert_int_equal(number(db, "SELECT count(*) FROM system.processes WHERE wait_cause = 'lock'"), 0);
+	assert_int_equal(number(db, "SELECT count(*) FROM system.lock_waits WHERE outcome = 'waiting'"), 0);
+	assert_int_equal(number(db, "SELECT count(*) FROM system.lock_waits WHERE wait_ns >= 1000000000"), 1);
 	sqlite3_close(waiting);
 	sqlite3_close(holder);
 }

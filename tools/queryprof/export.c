@@ -233,18 +233,31 @@ static const struct export_stack *find_bare_stack(struct export *export, int64_t
 	return stack ? *stack : NULL;
 }
 
-/* On the root that the labels say. NULL after a complaint. */
+/* The frame that stands for what the thread waited for, as code that it was in. `wait`: the cause,
+ * a space, and the object. "" for no wait; NULL: no memory. */
+static const char *find_leaf(struct export *export, const char *wait)
+{
+	char text[96];
+
+	snprintf(text, sizeof(text), wait[0] ? "[wait: %s]" : "%s", wait);
+	return names_keep(export->names, text);
+}
+
+/* On the root that the labels say, and with the wait for a leaf. NULL after a complaint. */
 static const struct export_stack *find_stack(struct export *export, int64_t id, bool is_truncated,
-                                             const char *root)
+                                             const char *root, const char *leaf)
 {
 	const struct export_stack *bare = find_bare_stack(export, id, is_truncated), **stack;
-	uint64_t words[] = { export->side, (uint64_t)id, is_truncated, (uint64_t)(uintptr_t)root };
+	uint64_t words[] = { export->side, (uint64_t)id, is_truncated, (uint64_t)(uintptr_t)root,
+		             (uint64_t)(uintptr_t)leaf };
 
-	if (!bare || !root[0])
+	if (!bare || (!root[0] && !leaf[0]))
 		return bare;
-	stack = index_item(&export->stack_index, hash_words(words, 4), &export->stacks);
-	if (stack && !*stack)
-		*stack = names_on_root(export->names, bare, root);
+	stack = index_item(&export->stack_index, hash_words(words, 5), &export->stacks);
+	if (stack && !*stack) {
+		const struct export_stack *rooted = root[0] ? names_on_root(export->names, bare, root) : bare;
+		*stack = rooted && leaf[0] ? names_under_leaf(export->names, rooted, leaf) : rooted;
+	}
 	if (!stack || !*stack)
 		complain_of_memory();
 	return stack ? *stack : NULL;
@@ -285,8 +298,13 @@ static bool add_samples(struct export *export)
 		};
 		if (!sample.labels || !check_numbers(export, &sample))
 			return false;
+		const char *leaf = find_leaf(export, column_text(row, 9));
+		if (!leaf) {
+			complain_of_memory();
+			return false;
+		}
 		sample.stack = find_stack(export, sqlite3_column_int64(row, 4), sqlite3_column_int(row, 5),
-		                          sample.labels->root);
+		                          sample.labels->root, leaf);
 		if (!sample.stack)
 			return false;
 		if (!export->format->add(export->writer, &sample)) {
@@ -333,6 +351,7 @@ static int add_open_file(struct export *export)
 
 	if (!shown_type_read(&export->type, db))
 		return shown_type_refuse(&export->type, "export");
+	export->info.is_timed = export->type.is_timed;
 	if (complete_info(export) != COMMAND_FINE)
 		return COMMAND_FAILED;
 	if (sqlite3_prepare_v2(db, sql_export_samples, -1, &export->samples, NULL) != SQLITE_OK ||
@@ -437,7 +456,6 @@ static int export_files(const struct export_format *format, const char *path)
 	export.info = (struct export_info){
 		.trace_type = export.type.name,
 		.unit = export.type.unit,
-		.is_timed = export.type.clock,
 		.title = path,
 		.compared = compared_path,
 		.inlines = !no_inlines,

@@ -53,7 +53,7 @@ static const struct command_option options[] = {
 	{ .name = "real",
 	  .value = "PERIOD",
 	  .kind = OPTION_PERIOD,
-	  .help = "wall time from one sample to the next (default 10ms), 0: none" },
+	  .help = "wall time from one sample to the next (default 0: none; CPU time and waits make it up)" },
 	{ .name = "off-cpu",
 	  .value = "PERIOD",
 	  .kind = OPTION_PERIOD,
@@ -116,7 +116,6 @@ static int set_defaults(void)
 		const char *name, *value;
 	} defaults[] = {
 		{ "trace_log_path", TRACE_FILE_DEFAULT },
-		{ "query_profiler_real_time_period_ns", "10ms" },
 		{ "query_profiler_off_cpu_period_ns", "1ms" },
 		{ "trace_log_flush_interval_ms", "100" },
 	};
@@ -421,7 +420,7 @@ const struct command command_record = {
 		"when the trace file cannot be written.",
 	.examples = "  queryprof record -o app.trace -- python3 app.py\n"
 		    "  queryprof record --new -- ./server\n"
-		    "  queryprof record --cpu 1ms --real 0 -- sqlite3 app.db '.read report.sql'\n"
+		    "  queryprof record --cpu 1ms -- sqlite3 app.db '.read report.sql'\n"
 		    "  queryprof record --setting log_query_parameters=1 -- ./server\n",
 	.options = options,
 	.arguments_min = 1,

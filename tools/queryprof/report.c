@@ -18,6 +18,7 @@
 #include "sql_report_samples.h"
 #include "sql_report_stacks.h"
 #include "sql_report_times.h"
+#include "sql_report_wait_stacks.h"
 #include "sql_report_waits.h"
 #include "trace_file.h"
 
@@ -42,18 +43,21 @@ static const struct part {
 	const char *sql;
 	const char *doing;
 	bool is_bare;
-	bool is_sampled;  /* shows samples of one type */
-	bool is_optional; /* and its title only with rows */
+	bool is_sampled;   /* shows samples of one type */
+	const char *needs; /* rows of this, else neither it nor its title is shown; NULL: it always is */
 	const char *spare;
 } parts[] = {
-	{ NULL, sql_report_query, "reading queries", true, false, false, NULL },
-	{ NULL, sql_report_samples, "reading samples", true, false, false, NULL }, /* for those that follow */
-	{ "Time, as measured and as sampled", sql_report_times, "adding up", false, false, false,
+	{ NULL, sql_report_query, "reading queries", true, false, NULL, NULL },
+	{ NULL, sql_report_samples, "reading samples", true, false, NULL, NULL }, /* for those that follow */
+	{ "Time, as measured and as sampled", sql_report_times, "adding up", false, false, NULL,
 	  "share samples" },
-	{ "Time of the logged runs", sql_report_waits, "adding up waits", false, false, true, NULL },
-	{ NULL, sql_report_frames, "looking up names", true, false, false, NULL },
-	{ "Top functions", sql_report_functions, "adding up functions", false, true, false, NULL },
-	{ "Top stacks, leaf first", sql_report_stacks, "adding up stacks", false, true, false, NULL },
+	{ "Time of the logged runs", sql_report_waits, "adding up waits", false, false, sql_report_waits,
+	  NULL },
+	{ NULL, sql_report_frames, "looking up names", true, false, NULL, NULL },
+	{ "Top functions", sql_report_functions, "adding up functions", false, true, NULL, NULL },
+	{ "Top stacks, leaf first", sql_report_stacks, "adding up stacks", false, true, NULL, NULL },
+	{ "Top waits, leaf first", sql_report_wait_stacks, "adding up waits", false, false,
+	  "SELECT 1 FROM temp.selected_samples WHERE trace_type = 'OffCPU'", NULL },
 };
 
 static bool has_rows(sqlite3 *db, const char *sql)
@@ -90,7 +94,7 @@ static int print_report(sqlite3 *db, const struct shown_type *type)
 		};
 		if (part->is_sampled)
 			output.if_empty = empty;
-		if (part->is_optional && !has_rows(db, part->sql))
+		if (part->needs && !has_rows(db, part->needs))
 			continue;
 		if (part->title)
 			printf("\n%s%s%s\n", part->title, part->is_sampled ? ", by " : "",
@@ -103,14 +107,14 @@ static int print_report(sqlite3 *db, const struct shown_type *type)
 	return result;
 }
 
-/* Where samples of wall time are all that there is, they are what is asked for. */
+/* Where no CPU time was sampled, it is wall time that is asked for. */
 static const char *default_type(sqlite3 *db)
 {
 	static const char has_other_samples[] =
 		"SELECT EXISTS (SELECT 1 FROM temp.selected_samples WHERE trace_type = 'CPU')"
-		" OR NOT EXISTS (SELECT 1 FROM temp.selected_samples WHERE trace_type = 'Real')";
+		" OR NOT EXISTS (SELECT 1 FROM temp.selected_samples WHERE trace_type IN ('Real', 'OffCPU'))";
 
-	return database_number(db, has_other_samples, 1) ? NULL : "Real";
+	return database_number(db, has_other_samples, 1) ? NULL : SHOWN_TYPE_WALL;
 }
 
 static int run(int argc, char **argv)

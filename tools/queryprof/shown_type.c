@@ -5,6 +5,7 @@
 #include <strings.h>
 
 #include "base/sample_type.h"
+#include "store/file/database.h"
 
 static void set_unit(struct shown_type *type, const char *unit)
 {
@@ -20,8 +21,6 @@ static const struct sample_type *find_known(const char *name)
 {
 	const struct sample_type *known;
 
-	if (strcasecmp(name, "wall") == 0)
-		return sample_type_at(TRACE_REAL);
 	for (size_t i = 0; (known = sample_type_at(i)) != NULL; i++)
 		if (strcasecmp(name, known->name) == 0)
 			return known;
@@ -31,15 +30,34 @@ static const struct sample_type *find_known(const char *name)
 struct shown_type shown_type_of(const char *name)
 {
 	struct shown_type type = { .clock = NULL };
-	const struct sample_type *known = find_known(name ? name : SHOWN_TYPE_DEFAULT);
+	type.is_wall = name && strcasecmp(name, SHOWN_TYPE_WALL) == 0;
+	const struct sample_type *known =
+		type.is_wall ? sample_type_at(TRACE_REAL) : find_known(name ? name : SHOWN_TYPE_DEFAULT);
 
-	snprintf(type.name, sizeof(type.name), "%s", known ? known->name : name);
+	snprintf(type.name, sizeof(type.name), "%s",
+	         type.is_wall ? SHOWN_TYPE_WALL
+	         : known      ? known->name
+	                      : name);
 	if (!known)
 		return type;
 	if (known->clock != SAMPLE_TYPE_NO_CLOCK)
 		type.clock = known == sample_type_at(TRACE_REAL) ? "wall" : known->name;
+	type.is_timed = type.clock;
 	set_unit(&type, known->unit);
 	return type;
+}
+
+/* Samples of the waits make up the wall time that CPU samples leave. */
+static void read_wall(struct shown_type *type, sqlite3 *db)
+{
+	static const char are_waits_sampled[] =
+		"SELECT EXISTS (SELECT 1 FROM series WHERE trace_type = 'OffCPU') AND"
+		" (EXISTS (SELECT 1 FROM series WHERE trace_type = 'CPU') OR"
+		" NOT EXISTS (SELECT 1 FROM series WHERE trace_type = 'Real'))";
+
+	type->is_timed = !database_number(db, are_waits_sampled, 0);
+	snprintf(type->name, sizeof(type->name), "%s",
+	         type->is_timed ? sample_type_at(TRACE_REAL)->name : SHOWN_TYPE_WALL);
 }
 
 bool shown_type_read(struct shown_type *type, sqlite3 *db)
@@ -48,6 +66,8 @@ bool shown_type_read(struct shown_type *type, sqlite3 *db)
 				   "ORDER BY name <> ?1 LIMIT 1";
 	sqlite3_stmt *row = NULL;
 
+	if (type->is_wall)
+		read_wall(type, db);
 	if (!type->unit[0] && sqlite3_prepare_v2(db, find, -1, &row, NULL) == SQLITE_OK) {
 		sqlite3_bind_text(row, 1, type->name, -1, SQLITE_TRANSIENT);
 		if (sqlite3_step(row) == SQLITE_ROW) {

@@ -14,7 +14,7 @@
 #define SHOWN_TYPE_OPTION(variable)                                                                          \
 	{                                                                                                    \
 		.name = "type", .value = "TYPE",                                                             \
-		.help = "samples of this type: cpu (default), wall, or another of the file",                 \
+		.help = "samples of this type: cpu (default), wall, offcpu, or another of the file",         \
 		.to = (variable), .kind = OPTION_TYPE                                                        \
 	}
 
@@ -22,15 +22,18 @@ struct shown_type {
 	char name[64];     /* as in trace_log.trace_type, once it was read */
 	char unit[32];     /* "": no such samples were seen yet */
 	char title[96];    /* for headings: "CPU time", "wall time", "Memory in bytes" */
-	const char *clock; /* of the timer that took them: "CPU", "wall"; NULL: no timer did */
+	const char *clock; /* "CPU", "wall": what they are the time of; NULL: of something else */
+	bool is_timed;     /* a timer took them: their weights are periods */
+	bool is_wall;      /* asked for as wall time, which each file may have in its own way */
 };
 
-/* By its name in any case, or "wall", as people call Real. NULL stands for
- * SHOWN_TYPE_DEFAULT. */
+/* By its name in any case, or "wall": all time of both CPU and OffCPU samples (SHOWN_TYPE_WALL),
+ * or samples of the type Real, whichever the file has. NULL stands for SHOWN_TYPE_DEFAULT. */
+#define SHOWN_TYPE_WALL "Wall"
 struct shown_type shown_type_of(const char *name);
 
-/* Reads the unit from the file. False where the file has no such samples and this build
- * knows no such type. */
+/* Reads the unit from the file, and what wall time is there. False where the file has no such samples and
+ * this build knows no such type. */
 bool shown_type_read(struct shown_type *type, sqlite3 *db);
 
 /* COMMAND_MISUSED, after a complaint. */

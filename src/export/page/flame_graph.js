@@ -34,7 +34,7 @@ function showShare(part, whole) {
 	return (whole ? 100 * part / whole : 0).toFixed(1) + " %";
 }
 
-const what = { CPU: "CPU time", Real: "wall time" }[tables.trace_type] || tables.trace_type;
+const what = { CPU: "CPU time", Real: "wall time", Wall: "wall time", OffCPU: "waited time" }[tables.trace_type] || tables.trace_type;
 const sideNames = tables.sides.map((path) => path.replace(/.*\/(?=.)/, ""));
 
 /* `show` of each side's number, with the side's name where there are two. */

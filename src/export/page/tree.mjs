@@ -44,7 +44,8 @@ function readFrames(data) {
 	const known = new Map();
 	const isCompared = data.sides.length > 1;
 	return data.functions.map(([functionName, number, file]) => {
-		const module = data.modules[number] ?? "";
+		/* What a thread waited for has a colour of its own beside code. */
+		const module = data.modules[number] ?? (functionName.startsWith("[wait: ") ? "waits" : "");
 		const isNameless = functionName.startsWith(module ? module + "+0x" : "0x");
 		const name = isCompared && isNameless ? `(${moduleStem(module) || "no module"})` : functionName;
 		const key = JSON.stringify([name, moduleStem(module), isCompared || file]);

@@ -13,6 +13,7 @@
 #include "sampler/ring_reader.h"
 #include "sampler/sample_reader.h"
 #include "store/write/batch.h"
+#include "store/write/delays.h"
 #include "store/write/intern.h"
 #include "store/write/labels.h"
 #include "store/write/programs.h"
@@ -344,6 +345,28 @@ static int find_labels(struct writer *writer, const struct query_record *record,
 	return rows->labels < 0 ? (int)-rows->labels : rows->context < 0 ? (int)-rows->context : SQLITE_OK;
 }
 
+/* Room in a batch for the samples of a query's delays. */
+static bool is_full(const struct writer *writer)
+{
+	return writer->sample_count + DELAYS > WRITER_BATCH;
+}
+
+static int take_delays(struct writer *writer, const struct query_record *record)
+{
+	union delay_sample sample;
+	int code = SQLITE_OK;
+
+	for (int kind = 0; !code && kind < DELAYS; kind++) {
+		size_t size = delays_sample(&writer->delays, kind, record, &sample);
+
+		if (!size)
+			continue;
+		code = take_sample(writer, &sample.record, size);
+		writer->delay_count += !code;
+	}
+	return code;
+}
+
 static int take_query(struct writer *writer, const struct query_record *record, size_t size)
 {
 	const struct stretch stretch = { (int64_t)record->start_realtime_ns,
@@ -372,6 +395,8 @@ static int take_query(struct writer *writer, const struct query_record *record, 
 		code = leave_first_statement(writer, record->query, rows.statement);
 	if (!code && texts.query_id.size)
 		code = set_query_id(writer, rows.query, &texts);
+	if (!code)
+		code = take_delays(writer, record);
 	writer->query_count++;
 	writer->bytes += QUERY_BYTES + texts.database.size + texts.exception.size + texts.expanded.size;
 	return code;
@@ -496,8 +521,8 @@ static int begin(struct writer *writer)
 	writer->stored_batch = sqlite3_column_int64(state, 3) + 1;
 	sqlite3_reset(state);
 	writer->sample_first = writer->sample_last = 0;
-	writer->sample_count = writer->span_count = writer->query_count = writer->bytes = writer->rewritten =
-		writer->fields_skipped = writer->spans_stored = writer->running_count = 0;
+	writer->sample_count = writer->delay_count = writer->span_count = writer->query_count =
+		writer->bytes = writer->rewritten = writer->fields_skipped = writer->spans_stored = writer->running_count = 0;
 	writer->batch++;
 	return SQLITE_OK;
 }
@@ -543,7 +568,8 @@ int writer_store(struct writer *writer, struct ring *ring, size_t most_records, 
 	if (most_records > WRITER_BATCH)
 		most_records = WRITER_BATCH;
 	while (!code && (record = ring_peek(ring, &kind, &size))) {
-		if (result->records >= most_records || writer->bytes + writer->rewritten >= most_bytes ||
+		if (result->records >= most_records || is_full(writer) ||
+		    writer->bytes + writer->rewritten >= most_bytes ||
 		    ring_passed(ring) >= ring_bytes(ring) / RING_SHARE) {
 			result->more = true;
 			break;
@@ -564,7 +590,7 @@ int writer_store(struct writer *writer, struct ring *ring, size_t most_records, 
 		result->spans_lost = writer->spans_stored;
 		return code;
 	}
-	result->samples = writer->sample_count;
+	result->samples = writer->sample_count - writer->delay_count;
 	result->queries = writer->query_count;
 	result->spans = writer->spans_stored;
 	result->fields_skipped = writer->fields_skipped;

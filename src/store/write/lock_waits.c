@@ -38,10 +38,19 @@ int lock_waits_take(struct writer *writer, const struct lock_wait_record *record
 	holder = find_query(writer, record->holder.query, start, start);
 	if (holder < 0)
 		return (int)-holder;
-	const int64_t values[] = {
-		query,  start, (int64_t)record->wait_ns, record->lock, record->is_refused, record->thread_id,
-		process
-	};
+	if (record->wait_ns >= LOCK_WAIT_TOLD_NS) {
+		sqlite3_stmt *told = writer_statement(writer, WRITE_LOCK_WAIT_TOLD);
+
+		sqlite3_bind_int64(told, 1, process);
+		sqlite3_bind_int64(told, 2, record->thread_id);
+		sqlite3_bind_int64(told, 3, start);
+		int code = writer_run(writer, WRITE_LOCK_WAIT_TOLD);
+		if (code)
+			return code;
+	}
+	const int64_t values[] = { query,        start,           (int64_t)record->wait_ns,
+		                   record->lock, record->outcome, record->thread_id,
+		                   process };
 	for (int i = 0; i < (int)(sizeof values / sizeof *values); i++)
 		sqlite3_bind_int64(statement, i + 1, values[i]);
 	writer_bind_text(statement, 8, record->text, record->database_size);

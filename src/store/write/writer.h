@@ -13,6 +13,7 @@
 #include "query/query_record.h"
 #include "store/columns.h"
 #include "store/file/database.h"
+#include "store/write/delays.h"
 #include "base/hash_table.h"
 #include "base/vector.h"
 #include "modules/module_history.h"
@@ -62,6 +63,7 @@ enum writer_statement {
 	WRITE_NEWEST,
 	WRITE_LATE_SAMPLE,
 	WRITE_LOSS,
+	WRITE_LOCK_WAIT_TOLD,
 	WRITE_LOCK_WAIT,
 	WRITE_TRANSACTION,
 	WRITE_STATEMENT_COUNTS,
@@ -163,6 +165,8 @@ struct writer {
 	/* The batch. */
 	uint32_t batch; /* its number: an entry with this number has a span in it */
 	size_t sample_count, span_count, span_room;
+	size_t delay_count; /* of the samples, those of delays: no record of the ring is theirs */
+	struct delays delays;
 	size_t query_count, bytes; /* bytes: what it will take in the file, about */
 	size_t fields_skipped;     /* optional fields of samples that this build does not know */
 	size_t rewritten;          /* of rows that are in the file, about */

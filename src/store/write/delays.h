@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Samples of the waits that are known when a query has ended: the time that its thread was ready
+ * without a processor, and the time of its major page faults. Nobody knows where in the query they
+ * were, so their traces are empty.
+ */
+#ifndef QUERYPROF_STORE_WRITE_DELAYS_H
+#define QUERYPROF_STORE_WRITE_DELAYS_H
+
+#include "query/query_record.h"
+
+#define DELAYS 2
+
+/* Per kind: what is left of the period until the next sample. Begins as zeroes. */
+struct delays {
+	uint64_t due_ns[DELAYS];
+	uint64_t period_ns[DELAYS];
+};
+
+/* Room for a sample's record. */
+union delay_sample {
+	struct sample_record record;
+	uint64_t words[24];
+};
+
+/* The periods of the query's delay of this kind as a sample; its bytes, 0: none comes to an end. */
+size_t delays_sample(struct delays *delays, int kind, const struct query_record *query,
+                     union delay_sample *sample);
+
+#endif

@@ -1,0 +1,642 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Waits against the truth: this program stands between SQLite and the kernel, delays the calls of
+ * one kind, and keeps how long each took. Its clock is read inside of queryprof's, so that no wait
+ * may be shorter than the truth, however busy the machine is; how much longer it is is judged by
+ * the median.
+ */
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <linux/futex.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+#include <sqlite3.h>
+
+#include "queryprof.h"
+
+#define PERIOD_NS 1000000
+#define DELAY_NS 3000000
+
+/* --- between SQLite and the kernel ------------------------------------------------------ */
+
+enum call { NO_CALL, READS, WRITES, SYNCS };
+
+#define TRUTHS_MAX 4096
+
+static _Thread_local enum call delayed;
+static _Thread_local bool sleeps_by_hook; /* in a function that is hooked, too */
+static _Thread_local int delays_left;
+static int64_t truths[TRUTHS_MAX];
+static int truth_count;
+
+static int64_t now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
+}
+
+/* By hand: nobody hooks it. */
+static void sleep_unseen(int64_t ns)
+{
+	const struct timespec time = { 0, ns };
+#if defined(__x86_64__)
+	long result;
+
+	__asm__ volatile("syscall"
+	                 : "=a"(result)
+	                 : "0"(SYS_nanosleep), "D"(&time), "S"(NULL)
+	                 : "rcx", "r11", "memory");
+#else
+	register long number __asm__("x8") = SYS_nanosleep;
+	register long first __asm__("x0") = (long)&time;
+	register long second __asm__("x1") = 0;
+
+	__asm__ volatile("svc 0" : "+r"(first) : "r"(number), "r"(second) : "memory");
+#endif
+}
+
+static bool is_delayed(enum call call)
+{
+	return delayed == call && delays_left > 0;
+}
+
+static void delay(int64_t start)
+{
+	if (sleeps_by_hook)
+		usleep(DELAY_NS / 1000);
+	else
+		sleep_unseen(DELAY_NS);
+	delays_left--;
+	if (truth_count < TRUTHS_MAX)
+		truths[truth_count++] = now_ns() - start;
+}
+
+#define BETWEEN(call, result, name, parameters, arguments)                                                   \
+	__attribute__((visibility("default"))) result name parameters                                        \
+	{                                                                                                    \
+		static result(*real) parameters;                                                             \
+		int64_t start = now_ns();                                                                    \
+		if (!real)                                                                                   \
+			*(void **)&real = dlsym(RTLD_NEXT, #name);                                           \
+		result value = real arguments;                                                               \
+		if (is_delayed(call)) {                                                                      \
+			int saved_errno = errno;                                                             \
+			delay(start);                                                                        \
+			errno = saved_errno;                                                                 \
+		}                                                                                            \
+		return value;                                                                                \
+	}
+BETWEEN(READS, ssize_t, pread, (int a, void *b, size_t c, off_t d), (a, b, c, d))
+BETWEEN(READS, ssize_t, pread64, (int a, void *b, size_t c, off64_t d), (a, b, c, d))
+BETWEEN(WRITES, ssize_t, pwrite, (int a, const void *b, size_t c, off_t d), (a, b, c, d))
+BETWEEN(WRITES, ssize_t, pwrite64, (int a, const void *b, size_t c, off64_t d), (a, b, c, d))
+BETWEEN(SYNCS, int, fsync, (int a), (a))
+BETWEEN(SYNCS, int, fdatasync, (int a), (a))
+
+static void delay_calls(enum call call, int most)
+{
+	delayed = call;
+	delays_left = most;
+	truth_count = 0;
+}
+
+/* --- a connection ----------------------------------------------------------------------- */
+
+static char folder[] = "/tmp/queryprof-truth-XXXXXX";
+static char database[64];
+
+static void must(sqlite3 *db, const char *format, ...)
+{
+	char *error = NULL, *sql;
+	va_list values;
+
+	va_start(values, format);
+	sql = sqlite3_vmprintf(format, values);
+	va_end(values);
+	if (sqlite3_exec(db, sql, NULL, NULL, &error))
+		fail_msg("%s: %s", sql, error);
+	sqlite3_free(sql);
+}
+
+static int64_t number(sqlite3 *db, const char *format, ...)
+{
+	sqlite3_stmt *row;
+	va_list values;
+	int64_t value;
+	char *sql;
+
+	va_start(values, format);
+	sql = sqlite3_vmprintf(format, values);
+	va_end(values);
+	if (sqlite3_prepare_v2(db, sql, -1, &row, NULL) || sqlite3_step(row) != SQLITE_ROW)
+		fail_msg("%s: %s", sql, sqlite3_errmsg(db));
+	value = sqlite3_column_int64(row, 0);
+	sqlite3_finalize(row);
+	sqlite3_free(sql);
+	return value;
+}
+
+static sqlite3 *connect_to(const char *path)
+{
+	char *error = NULL;
+	sqlite3 *db;
+
+	assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+	sqlite3_enable_load_extension(db, 1);
+	if (sqlite3_load_extension(db, QUERYPROF_LIBRARY, "sqlite3_queryprof_init", &error))
+		fail_msg("%s", error);
+	must(db, "PRAGMA query_profiler_off_cpu_period_ns = %d", PERIOD_NS);
+	must(db, "PRAGMA log_queries_min_query_duration_ns = 0");
+	return db;
+}
+
+/* --- input and output ------------------------------------------------------------------- */
+
+static int compare_numbers(const void *a, const void *b)
+{
+	int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+
+	return (x > y) - (x < y);
+}
+
+/* Every delayed call of the query has a sample with its length; `objects`: as SQL lists them. */
+static void check_truth(sqlite3 *db, const char *id, const char *cause, const char *objects)
+{
+	int64_t *excess = calloc((size_t)truth_count + 1, sizeof *excess);
+	sqlite3_stmt *rows;
+	char *sql = sqlite3_mprintf(
+		"SELECT wait_ns FROM system.trace_log WHERE query_id = '%s' AND wait_cause = '%s'"
+		" AND wait_object IN (%s) AND wait_ns >= %d ORDER BY wait_ns",
+		id, cause, objects, DELAY_NS);
+	int count = 0;
+
+	assert_true(truth_count > 0);
+	qsort(truths, (size_t)truth_count, sizeof *truths, compare_numbers);
+	assert_int_equal(sqlite3_prepare_v2(db, sql, -1, &rows, NULL), SQLITE_OK);
+	for (; sqlite3_step(rows) == SQLITE_ROW && count < truth_count; count++) {
+		excess[count] = sqlite3_column_int64(rows, 0) - truths[count];
+		/* The two clocks differ by as much as a reading of both takes, on a busy machine. */
+		assert_true(excess[count] >= -100000);
+	}
+	sqlite3_finalize(rows);
+	sqlite3_free(sql);
+	assert_int_equal(count, truth_count);
+	qsort(excess, (size_t)count, sizeof *excess, compare_numbers);
+	printf("  %-12s %3d calls of %d ms, each has its sample; median excess %" PRId64 " ns\n", cause,
+	       count, DELAY_NS / 1000000, excess[count / 2]);
+	/* Of a few the least: after a wait the thread may lose its processor at once. */
+	assert_true(excess[count < 5 ? 0 : count / 2] <= 100000);
+	free(excess);
+}
+
+/* The parts of the run's time add up to no more than that. */
+static void check_sums(sqlite3 *db, const char *id, const char *column, int64_t least)
+{
+	assert_int_equal(
+		number(db,
+	               "SELECT cpu_time_ns + lock_wait_ns + io_read_ns + io_write_ns + io_sync_ns + "
+	               "mutex_wait_ns +"
+	               " sleep_ns + other_wait_ns + run_delay_ns + rest_ns <= execution_time_ns + 100000"
+	               " FROM system.query_log WHERE query_id = '%s'",
+	               id),
+		1);
+	assert_true(number(db, "SELECT %s FROM system.query_log WHERE query_id = '%s'", column, id) >= least);
+}
+
+static int64_t sum_of_truths(void)
+{
+	int64_t sum = 0;
+
+	for (int i = 0; i < truth_count; i++)
+		sum += truths[i];
+	return sum;
+}
+
+static void run_as(sqlite3 *db, const char *id, enum call call, int most, const char *sql)
+{
+	must(db, "PRAGMA query_id = '%s'", id);
+	delay_calls(call, most);
+	must(db, "%s", sql);
+	delayed = NO_CALL;
+}
+
+#define FILL                                                                                                 \
+	"INSERT INTO t WITH n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 3000)"                 \
+	" SELECT hex(randomblob(200)) FROM n"
+
+static void test_files(void **state)
+{
+	sqlite3 *db = *state;
+
+	must(db, "CREATE TABLE t(x)");
+	must(db, "PRAGMA cache_size = 10");
+	run_as(db, "syncs", SYNCS, 100, FILL);
+	check_truth(db, "syncs", "sync", "'journal', 'database', 'folder'");
+	check_sums(db, "syncs", "io_sync_ns", sum_of_truths() * 9 / 10);
+	run_as(db, "writes", WRITES, 30, FILL);
+	check_truth(db, "writes", "write", "'journal', 'database'");
+	check_sums(db, "writes", "io_write_ns", sum_of_truths() * 9 / 10);
+	run_as(db, "reads", READS, 30, "SELECT sum(length(x)) FROM t");
+	check_truth(db, "reads", "read", "'database'");
+	check_sums(db, "reads", "io_read_ns", sum_of_truths() * 9 / 10);
+	must(db, "PRAGMA temp_store = FILE");
+	run_as(db, "spills", WRITES, 20, "SELECT count(*) FROM (SELECT x FROM t ORDER BY x DESC LIMIT 5000)");
+	check_truth(db, "spills", "spill", "'temporary'");
+	must(db, "PRAGMA journal_mode = WAL");
+	must(db, "PRAGMA synchronous = FULL");
+	run_as(db, "WAL", SYNCS, 10, "INSERT INTO t VALUES (1)");
+	check_truth(db, "WAL", "sync", "'WAL', 'folder'");
+	run_as(db, "checkpoint", WRITES, 10, "PRAGMA wal_checkpoint(TRUNCATE)");
+	check_truth(db, "checkpoint", "checkpoint", "'database'");
+	/* A checkpoint inside a commit. */
+	must(db, "PRAGMA wal_autocheckpoint = 1");
+	run_as(db, "commit", SYNCS, 10, "INSERT INTO t VALUES (1)");
+	assert_true(number(db,
+	                   "SELECT count(*) FROM system.trace_log WHERE query_id = 'commit' AND wait_cause = "
+	                   "'checkpoint'"
+	                   " AND wait_ns >= %d",
+	                   DELAY_NS) > 0);
+	assert_true(number(db,
+	                   "SELECT count(*) FROM system.trace_log WHERE query_id = 'commit' AND wait_cause = "
+	                   "'sync'"
+	                   " AND wait_object = 'WAL' AND wait_ns >= %d",
+	                   DELAY_NS) > 0);
+	must(db, "PRAGMA journal_mode = DELETE");
+}
+
+/* A wait inside a hooked call that waits: once. */
+static void test_nested_calls(void **state)
+{
+	sqlite3 *db = *state;
+
+	sleeps_by_hook = true;
+	run_as(db, "nested", SYNCS, 10, "INSERT INTO t VALUES (1)");
+	sleeps_by_hook = false;
+	assert_true(truth_count > 0);
+	check_sums(db, "nested", "sleep_ns", truth_count * (int64_t)DELAY_NS * 9 / 10);
+}
+
+/* Whether the kernel has dropped the file's pages. */
+static bool drop_pages(const char *path)
+{
+	int file = open(path, O_RDONLY);
+	off_t size = lseek(file, 0, SEEK_END);
+	unsigned char resident[8] = { 1 };
+	void *mapped;
+
+	fsync(file);
+	posix_fadvise(file, 0, 0, POSIX_FADV_DONTNEED);
+	mapped = mmap(NULL, (size_t)size, PROT_READ, MAP_SHARED, file, 0);
+	if (mapped != MAP_FAILED) {
+		mincore(mapped, 4 * 4096, resident);
+		munmap(mapped, (size_t)size);
+	}
+	close(file);
+	return !((resident[0] | resident[1] | resident[2] | resident[3]) & 1);
+}
+
+/* Pages that are not in memory: the thread waits while the kernel reads them. */
+static void test_cold_pages(void **state)
+{
+	sqlite3 *db = *state;
+
+	if (!drop_pages(database)) {
+		printf("  the file system keeps its pages\n");
+		skip();
+	}
+	must(db, "PRAGMA query_profiler_off_cpu_period_ns = '10us'");
+	run_as(db, "cold", NO_CALL, 0, "SELECT sum(length(x)) FROM t");
+	must(db, "PRAGMA query_profiler_off_cpu_period_ns = %d", PERIOD_NS);
+	printf("  cold pages: %" PRId64 " ns waited in reads\n",
+	       number(db, "SELECT io_read_ns FROM system.query_log WHERE query_id = 'cold'"));
+	check_sums(db, "cold", "io_read_ns", 10000);
+	assert_true(
+		number(db,
+	               "SELECT count(*) FROM system.trace_log WHERE query_id = 'cold' AND wait_cause = 'read'"
+	               " AND wait_object = 'database'") > 0);
+}
+
+/* --- threads ---------------------------------------------------------------------------- */
+
+static void test_workers(void **state)
+{
+	sqlite3 *db = *state;
+
+	must(db, "PRAGMA threads = 2");
+	must(db, "PRAGMA query_id = 'workers'");
+	must(db, "CREATE INDEX i ON t(x)");
+	must(db, "PRAGMA threads = 0");
+	check_sums(db, "workers", "worker_cpu_time_ns", 1);
+	printf("  workers waited %" PRId64 " ns\n",
+	       number(db, "SELECT worker_wait_ns FROM system.query_log WHERE query_id = 'workers'"));
+}
+
+#define HELD_NS 30000000
+
+static int held; /* atomic */
+
+static void *hold_allocator(void *unused_argument)
+{
+	sqlite3_mutex *mutex = sqlite3_mutex_alloc(SQLITE_MUTEX_STATIC_MEM);
+
+	(void)unused_argument;
+	sqlite3_mutex_enter(mutex);
+	__atomic_store_n(&held, 1, __ATOMIC_RELEASE);
+	sleep_unseen(HELD_NS);
+	sqlite3_mutex_leave(mutex);
+	return NULL;
+}
+
+static void *hold_connection(void *db)
+{
+	sqlite3_mutex_enter(sqlite3_db_mutex(db));
+	__atomic_store_n(&held, 1, __ATOMIC_RELEASE);
+	sleep_unseen(HELD_NS);
+	sqlite3_mutex_leave(sqlite3_db_mutex(db));
+	return NULL;
+}
+
+static void wait_for_holder(sqlite3 *db, void *(*hold)(void *), const char *object)
+{
+	pthread_t thread;
+	sqlite3_stmt *statement;
+	int64_t found = 0;
+
+	/* The thread may be late, and then the mutex is free: some trials. */
+	for (int trial = 0; trial < 20 && !found; trial++) {
+		must(db, "PRAGMA query_id = '%s-%d'", object, trial);
+		assert_int_equal(
+			sqlite3_prepare_v2(db, "SELECT hex(zeroblob(5000)) || abs(-1)", -1, &statement, NULL),
+			SQLITE_OK);
+		__atomic_store_n(&held, 0, __ATOMIC_RELAXED);
+		pthread_create(&thread, NULL, hold, db);
+		while (!__atomic_load_n(&held, __ATOMIC_ACQUIRE))
+			;
+		assert_int_equal(sqlite3_step(statement), SQLITE_ROW);
+		sqlite3_finalize(statement);
+		pthread_join(thread, NULL);
+		found = number(db,
+		               "SELECT count(*) FROM system.trace_log WHERE query_id = '%s-%d' AND "
+		               "wait_cause = 'mutex'"
+		               " AND wait_object = '%s' AND wait_ns BETWEEN %d AND 100 * %d",
+		               object, trial, object, HELD_NS / 2, HELD_NS);
+	}
+	assert_int_equal(found, 1);
+}
+
+static void test_mutexes(void **state)
+{
+	wait_for_holder(*state, hold_connection, "connection");
+	wait_for_holder(*state, hold_allocator, "allocator");
+}
+
+#define THREADS 8
+#define NAPS 300
+
+static qp_query_handle *handle;
+static int64_t napped_ns; /* atomic */
+
+static void *nap(void *unused_argument)
+{
+	int64_t start;
+
+	(void)unused_argument;
+	qp_query_handle *before = qp_query_enter(handle);
+	start = now_ns();
+	for (int i = 0; i < NAPS; i++)
+		usleep(50);
+	__atomic_fetch_add(&napped_ns, now_ns() - start, __ATOMIC_RELAXED);
+	qp_query_leave(before);
+	return NULL;
+}
+
+/* All add to the same sums. */
+static void test_handle(void **state)
+{
+	const qp_query query = { .size = sizeof query, .query_id = "handle", .text = "SELECT many" };
+	pthread_t threads[THREADS];
+	sqlite3 *db = *state;
+
+	handle = qp_query_start(&query);
+	assert_non_null(handle);
+	for (int i = 0; i < THREADS; i++)
+		pthread_create(&threads[i], NULL, nap, NULL);
+	for (int i = 0; i < THREADS; i++)
+		pthread_join(threads[i], NULL);
+	assert_int_equal(qp_query_finish(handle, 0, NULL), QP_OK);
+	printf("  %d threads slept %.3f s, the query says %.3f s\n", THREADS, (double)napped_ns / 1e9,
+	       (double)number(db, "SELECT sleep_ns FROM system.query_log WHERE query_id = 'handle'") / 1e9);
+	/* The sleeps themselves, of 50 us at least each. */
+	assert_true(number(db, "SELECT sleep_ns FROM system.query_log WHERE query_id = 'handle'") >=
+	            THREADS * NAPS * INT64_C(50000) * 9 / 10);
+	assert_true(number(db, "SELECT sleep_ns FROM system.query_log WHERE query_id = 'handle'") <=
+	            napped_ns);
+	assert_int_equal(number(db, "SELECT threads FROM system.query_log WHERE query_id = 'handle'"),
+	                 THREADS);
+}
+
+/* --- whose it is ------------------------------------------------------------------------ */
+
+static jmp_buf away;
+static bool jumps;
+static sqlite3 *inner;
+static int64_t first_ns, last_ns;
+
+static int busy(void *unused_argument, int count)
+{
+	(void)unused_argument;
+	if (count == 0)
+		first_ns = now_ns();
+	usleep(5000);
+	last_ns = now_ns();
+	if (inner && count == 0) {
+		must(inner, "PRAGMA query_id = 'inside'");
+		number(inner, "SELECT nap_ms(20)");
+	}
+	if (jumps && count == 3)
+		longjmp(away, 1);
+	return count < 10;
+}
+
+static void nap_ms(sqlite3_context *context, int count, sqlite3_value **values)
+{
+	(void)count;
+	usleep((useconds_t)sqlite3_value_int(values[0]) * 1000);
+	sqlite3_result_int(context, 1);
+}
+
+static sqlite3 *make_napping(const char *path)
+{
+	sqlite3 *db = connect_to(path);
+
+	sqlite3_create_function(db, "nap_ms", 1, SQLITE_UTF8, NULL, nap_ms, NULL, NULL);
+	return db;
+}
+
+#define ONE(db, id, condition)                                                                               \
+	assert_int_equal(number(db, "SELECT count(*) FROM system.query_log WHERE query_id = '%s' AND %s",    \
+	                        id, condition),                                                              \
+	                 1)
+
+/* A query in the busy handler of another: its sleep is its own, and of the one around it; no lock. */
+static void test_nested_queries(void **state)
+{
+	sqlite3 *db = *state, *holder = connect_to(database), *waiting = make_napping(database);
+
+	inner = make_napping(":memory:");
+	must(holder, "BEGIN IMMEDIATE");
+	sqlite3_busy_handler(waiting, busy, NULL);
+	must(waiting, "PRAGMA query_id = 'around'");
+	assert_int_equal(sqlite3_exec(waiting, "INSERT INTO t VALUES (1)", NULL, NULL, NULL), SQLITE_BUSY);
+	must(holder, "COMMIT");
+	ONE(db, "inside", "sleep_ns >= 18000000 AND lock_wait_ns = 0");
+	ONE(db, "around", "lock_wait_ns >= 9 * 5000000 AND sleep_ns + lock_wait_ns <= execution_time_ns");
+	assert_int_equal(
+		number(db,
+	               "SELECT count(*) FROM system.lock_waits WHERE query_id = 'around' AND wait_ns >= %lld",
+	               (long long)(last_ns - first_ns)),
+		1);
+	assert_int_equal(number(db, "SELECT count(*) FROM system.lock_waits WHERE query_id = 'inside'"), 0);
+	sqlite3_close(inner);
+	inner = NULL;
+	sqlite3_close(waiting);
+	sqlite3_close(holder);
+}
+
+static void test_longjmp(void **state)
+{
+	sqlite3 *db = *state, *holder = connect_to(database), *left = connect_to(database),
+		*other = make_napping(":memory:");
+
+	must(holder, "BEGIN IMMEDIATE");
+	sqlite3_busy_handler(left, busy, NULL);
+	must(left, "PRAGMA query_id = 'left'");
+	jumps = true;
+	if (!setjmp(away)) {
+		sqlite3_exec(left, "INSERT INTO t VALUES (1)", NULL, NULL, NULL);
+		fail();
+	}
+	jumps = false;
+	must(holder, "COMMIT");
+	must(other, "PRAGMA query_id = 'after'");
+	number(other, "SELECT nap_ms(20)");
+	ONE(db, "after", "sleep_ns >= 18000000 AND lock_wait_ns = 0 AND sleep_ns <= execution_time_ns");
+	assert_int_equal(number(db, "SELECT count(*) FROM system.trace_log WHERE query_id = 'after' AND "
+	                            "wait_cause = 'lock'"),
+	                 0);
+	assert_true(number(db, "SELECT count(*) FROM system.trace_log WHERE query_id <> 'around' AND "
+	                       "wait_cause = 'lock' AND"
+	                       " wait_ns >= 5000000") >= 3);
+	sqlite3_close(other);
+	sqlite3_close(holder);
+	/* `left` is lost: SQLite does not know that its call has ended. */
+}
+
+static void fork_and_nap(sqlite3_context *context, int count, sqlite3_value **values)
+{
+	int status = 1;
+	pid_t child;
+
+	(void)count, (void)values;
+	child = fork();
+	usleep(20000);
+	if (!child)
+		_exit(0);
+	waitpid(child, &status, 0);
+	sqlite3_result_int(context, status);
+}
+
+static void futex_for_ms(sqlite3_context *context, int count, sqlite3_value **values)
+{
+	const struct timespec time = { 0, sqlite3_value_int(values[0]) * 1000000L };
+	int64_t start = now_ns();
+	int word = 0;
+
+	(void)count;
+	assert_int_equal(syscall(SYS_futex, &word, FUTEX_WAIT_PRIVATE, 0, &time, NULL, 0), -1);
+	assert_int_equal(errno, ETIMEDOUT);
+	truths[0] = now_ns() - start;
+	/* All arguments arrive, and what is no futex. */
+	assert_int_equal(syscall(SYS_getpid), getpid());
+	sqlite3_result_int(context, 1);
+}
+
+static void test_fork(void **state)
+{
+	sqlite3 *db = *state;
+
+	sqlite3_create_function(db, "fork_and_nap", 0, SQLITE_UTF8, NULL, fork_and_nap, NULL, NULL);
+	must(db, "PRAGMA query_id = 'forks'");
+	assert_int_equal(number(db, "SELECT fork_and_nap()"), 0);
+	ONE(db, "forks", "sleep_ns >= 18000000 AND sleep_ns <= execution_time_ns");
+	assert_int_equal(number(db, "SELECT count(*) FROM system.trace_log WHERE query_id = 'forks' AND "
+	                            "wait_object = 'sleep'"),
+	                 1);
+}
+
+static void test_futex(void **state)
+{
+	sqlite3 *db = *state;
+
+	sqlite3_create_function(db, "futex_for_ms", 1, SQLITE_UTF8, NULL, futex_for_ms, NULL, NULL);
+	must(db, "PRAGMA query_id = 'futex'");
+	number(db, "SELECT futex_for_ms(20)");
+	assert_int_equal(
+		number(db,
+	               "SELECT count(*) FROM system.trace_log WHERE query_id = 'futex' AND wait_cause ="
+	               " 'user function' AND wait_object = 'futex' AND wait_ns BETWEEN 20000000 AND %lld",
+	               (long long)truths[0]),
+		1);
+	ONE(db, "futex", "other_wait_ns >= 18000000");
+}
+
+/* ---------------------------------------------------------------------------------------- */
+
+static int set_up(void **state)
+{
+	if (!mkdtemp(folder))
+		return -1;
+	snprintf(database, sizeof database, "%s/truth.db", folder);
+	*state = connect_to(database);
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	char command[200];
+
+	sqlite3_close(*state);
+	snprintf(command, sizeof command, "rm -rf %s", folder);
+	return system(command);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_files),      cmocka_unit_test(test_nested_calls),
+		cmocka_unit_test(test_cold_pages), cmocka_unit_test(test_workers),
+		cmocka_unit_test(test_mutexes),    cmocka_unit_test(test_handle),
+		cmocka_unit_test(test_fork),       cmocka_unit_test(test_nested_queries),
+		cmocka_unit_test(test_longjmp),    cmocka_unit_test(test_futex),
+	};
+
+	return cmocka_run_group_tests(tests, set_up, tear_down);
+}
