@@ -37,7 +37,7 @@ class Data(support.Exports):
     def test_stacks(self):
         data = self.data(self.trace)
         found = {}
-        for node, query, samples, ns in zip(*(data["samples"][i::4] for i in range(4))):
+        for node, query, _, samples, ns in zip(*(data["samples"][i::5] for i in range(5))):
             names = []
             while node >= 0:
                 self.assertLess(data["nodes"][2 * node], node)
@@ -67,7 +67,7 @@ class Data(support.Exports):
             for trace_type in ("CPU", "Real"):
                 data = self.data(path, "--type", trace_type)
                 samples, _, ns = self.totals(path, trace_type)
-                self.assertEqual((sum(data["samples"][2::4]), sum(data["samples"][3::4])), (samples, ns))
+                self.assertEqual((sum(data["samples"][3::5]), sum(data["samples"][4::5])), (samples, ns))
                 self.assertEqual(sum(query[3] for query in data["queries"]), ns)
 
     def test_odd(self):
@@ -83,7 +83,7 @@ class Data(support.Exports):
         self.assertEqual(data["sides"], [self.trace, moved])
         self.assertEqual(data["queries"], [[statement, name, "", ns, side] for side in (0, 1)
                                            for statement, name, ns in ((0, SLOW, 100 * MS), (1, RUNNING, 3 * MS))])
-        self.assertEqual(sum(data["samples"][3::4]), 2 * 103 * MS)
+        self.assertEqual(sum(data["samples"][4::5]), 2 * 103 * MS)
         at = [support.AT[name] + 4 for name in ("fixture_calls_out", "fixture_visit", "fixture_static")]
         walk = support.AT[support.WALK_SYMBOL]
         self.assertEqual(self.names_of(data, 0), {"0x1234", "fixture_calls_out", "fixture_visit", "fixture_static", HOLE,
@@ -94,7 +94,7 @@ class Data(support.Exports):
     def names_of(self, data, side):
         """The functions on the stacks of a side's samples."""
         found = set()
-        for node, query in zip(data["samples"][0::4], data["samples"][1::4]):
+        for node, query in zip(data["samples"][0::5], data["samples"][1::5]):
             while data["queries"][query][4] == side and node >= 0:
                 found.add(data["functions"][data["nodes"][2 * node + 1]][0])
                 node = data["nodes"][2 * node]
