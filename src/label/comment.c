@@ -41,6 +41,19 @@ static int digit(char c)
 	return (c >= '0' && c <= '9') ? c - '0' : found && found - digits >= 10 ? (int)(found - digits) : -1;
 }
 
+/* The byte of %20, or of %%20: sqlcommenter doubles each percent sign for drivers that format the
+ * statement, and others get it doubled. Below 0: it is no encoding. */
+static int take_byte(struct span *from)
+{
+	const size_t signs = 1 + (from->end - from->at > 3 && from->at[1] == '%');
+	const char *at = from->at + signs;
+
+	if (*from->at != '%' || from->end - at < 2 || digit(at[0]) < 0 || digit(at[1]) < 0)
+		return -1;
+	from->at = at + 2;
+	return digit(at[0]) * 16 + digit(at[1]);
+}
+
 /* Percent-encoding and, in a value, what stands behind a backslash. What is no encoding stays as
  * it is. Returns the size. */
 static size_t decode(struct span from, char *to)
@@ -48,10 +61,10 @@ static size_t decode(struct span from, char *to)
 	char *start = to;
 
 	while (from.at < from.end) {
-		if (*from.at == '%' && from.end - from.at > 2 && digit(from.at[1]) >= 0 &&
-		    digit(from.at[2]) >= 0) {
-			*to++ = (char)(digit(from.at[1]) * 16 + digit(from.at[2]));
-			from.at += 3;
+		const int byte = take_byte(&from);
+
+		if (byte >= 0) {
+			*to++ = (char)byte;
 			continue;
 		}
 		from.at += *from.at == '\\' && from.end - from.at > 1;
