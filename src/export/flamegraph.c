@@ -44,7 +44,7 @@ struct writer {
 	struct index query_index;
 	VECTOR(struct query) queries;
 	struct index set_index, part_index;
-	VECTOR(const char *) sets;                   /* of labels */
+	VECTOR(const char *) sets;                  /* of labels */
 	VECTOR(const struct export_labels *) parts; /* of each query those under one set: the first */
 	/* While it writes. */
 	struct functions functions;

@@ -36,7 +36,8 @@ static void test_formats(void **state)
 	check("SELECT 1 /*controller='users%%20show',framework='django%%3A3.2.25',route='%%5Ea/%%3Cb%%3E'*/",
 	      "{\"controller\":\"users show\",\"framework\":\"django:3.2.25\",\"route\":\"^a/<b>\"}");
 	check("SELECT 1 /*a='%',b='%%',c='%%2',d='%%%20',e='%2',f='%zz',g='%25%2520'*/",
-	      "{\"a\":\"%\",\"b\":\"%%\",\"c\":\"%%2\",\"d\":\"% \",\"e\":\"%2\",\"f\":\"%zz\",\"g\":\"%%20\"}");
+	      "{\"a\":\"%\",\"b\":\"%%\",\"c\":\"%%2\",\"d\":\"% "
+	      "\",\"e\":\"%2\",\"f\":\"%zz\",\"g\":\"%%20\"}");
 	check("SELECT 1 /*application:Blog,controller:users*/",
 	      "{\"application\":\"Blog\",\"controller\":\"users\"}");
 	check("/*application:Blog,line:/a/b.rb:12:in `c'*/ SELECT 1",

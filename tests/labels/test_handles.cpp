@@ -6,20 +6,18 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
-#include <condition_variable>
 #include <cstdarg>
 #include <csetjmp>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <deque>
-#include <functional>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <thread>
 #include <ucontext.h>
 #include <vector>
+
+#include "executor.h"
 
 extern "C" {
 #include <cmocka.h>
@@ -39,57 +37,6 @@ static int tear_down(void **)
 	end_file();
 	return 0;
 }
-
-/* A task queue as programs have them; it knows of queryprof in one place. */
-class executor
-{
-      public:
-	explicit executor(unsigned threads)
-	{
-		for (unsigned i = 0; i < threads; i++)
-			threads_.emplace_back([this] { work(); });
-	}
-	~executor()
-	{
-		{
-			std::lock_guard<std::mutex> guard(lock_);
-			ends_ = true;
-		}
-		changed_.notify_all();
-		for (std::thread &thread : threads_)
-			thread.join();
-	}
-	template <typename Function> void add(Function &&function)
-	{
-		auto task = queryprof::with_context(std::forward<Function>(function));
-		{
-			std::lock_guard<std::mutex> guard(lock_);
-			tasks_.emplace_back(std::move(task));
-		}
-		changed_.notify_one();
-	}
-
-      private:
-	void work()
-	{
-		for (;;) {
-			std::unique_lock<std::mutex> guard(lock_);
-			changed_.wait(guard, [this] { return ends_ || !tasks_.empty(); });
-			if (tasks_.empty())
-				return;
-			auto task = std::move(tasks_.front());
-			tasks_.pop_front();
-			guard.unlock();
-			task();
-		}
-	}
-
-	std::mutex lock_;
-	std::condition_variable changed_;
-	std::deque<std::function<void()>> tasks_;
-	bool ends_ = false;
-	std::vector<std::thread> threads_;
-};
 
 static qp_query_handle *start(const std::string &id)
 {
