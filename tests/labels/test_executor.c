@@ -190,10 +190,12 @@ static void finish(struct query *queries, const char *kind)
 	                 0);
 	for (int i = 0; i < QUERIES; i++) {
 		assert_true(ask("SELECT count(*) FROM trace_log WHERE query_id = '%s'", queries[i].id) > 0);
-		assert_int_equal(ask("SELECT count(*) FROM query_log WHERE query_id = '%s'", queries[i].id), 1);
-		assert_int_equal(ask("SELECT samples_cpu FROM query_log WHERE query_id = '%s'", queries[i].id),
-		                 ask("SELECT count(*) FROM trace_log WHERE query_id = '%s' AND trace_type = 'CPU'",
-		                     queries[i].id));
+		assert_int_equal(ask("SELECT count(*) FROM query_log WHERE query_id = '%s'", queries[i].id),
+		                 1);
+		assert_int_equal(
+			ask("SELECT samples_cpu FROM query_log WHERE query_id = '%s'", queries[i].id),
+			ask("SELECT count(*) FROM trace_log WHERE query_id = '%s' AND trace_type = 'CPU'",
+		            queries[i].id));
 	}
 }
 
