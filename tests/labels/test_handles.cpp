@@ -14,7 +14,9 @@
 #include <memory>
 #include <string>
 #include <thread>
+#include <sqlite3.h>
 #include <ucontext.h>
+#include <unistd.h>
 #include <vector>
 
 #include "executor.h"
@@ -182,6 +184,27 @@ static void test_coroutines(void **)
 	}
 }
 
+/* A thread that waits for the query is sampled as one that works for it. */
+static void test_waits(void **)
+{
+	sqlite3 *db;
+
+	/* Waits are seen where SQLite is followed. */
+	assert_int_equal(sqlite3_open(":memory:", &db), SQLITE_OK);
+	assert_int_equal(qp_attach(db), QP_OK);
+	assert_int_equal(qp_set(NULL, "query_profiler_off_cpu_period_ns", "1000000"), QP_OK);
+	qp_query_handle *handle = start("waits");
+	std::thread([&] {
+		qp_query_handle *before = qp_query_enter(handle);
+		usleep(50000);
+		qp_query_leave(before);
+	}).join();
+	assert_int_equal(qp_query_finish(handle, 0, NULL), QP_OK);
+	sqlite3_close(db);
+	assert_true(ask_number("SELECT sum(value) FROM trace_log WHERE query_id = 'waits' AND trace_type = "
+	                       "'OffCPU'") >= 49000000);
+}
+
 static void test_edges(void **)
 {
 	qp_query bad = {};
@@ -218,6 +241,7 @@ int main()
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_executor),
 		cmocka_unit_test(test_coroutines),
+		cmocka_unit_test(test_waits),
 		cmocka_unit_test(test_edges),
 	};
 
