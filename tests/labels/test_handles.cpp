@@ -202,7 +202,7 @@ static void test_waits(void **)
 	assert_int_equal(qp_query_finish(handle, 0, NULL), QP_OK);
 	sqlite3_close(db);
 	assert_true(ask_number("SELECT sum(value) FROM trace_log WHERE query_id = 'waits' AND trace_type = "
-	                       "'OffCPU'") >= 49000000);
+	                       "'OffCPU'") >= 25000000);
 }
 
 static void test_edges(void **)
