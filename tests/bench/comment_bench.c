@@ -16,7 +16,9 @@
 #define ROUNDS 300
 #define CALLS 1000
 
-#define QUERY "SELECT \"users\".* FROM \"users\" WHERE \"users\".\"account_id\" = ? ORDER BY \"users\".\"name\" LIMIT ?"
+#define QUERY                                                                                                \
+	"SELECT \"users\".* FROM \"users\" WHERE \"users\".\"account_id\" = ? ORDER BY \"users\".\"name\" "  \
+	"LIMIT ?"
 #define TRACE "traceparent='00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01'"
 
 static double now(void)
@@ -56,10 +58,10 @@ int main(void)
 		  QUERY " /*action='show',controller='users'," TRACE "*/" },
 		{ "sqlcommenter, all of Django's",
 		  QUERY " /*app_name='blog',controller='users%20show',db_driver='django.db.backends.sqlite3',"
-			"framework='django%3A3.2.25',route='users/%3Cname%3E'," TRACE "*/" },
+		        "framework='django%3A3.2.25',route='users/%3Cname%3E'," TRACE "*/" },
 		{ "Rails' query_log_tags", QUERY " /*application:Blog,controller:users,action:show*/" },
-		{ "Marginalia, before",
-		  "/*application:Blog,controller:users,action:show,line:/app/models/user.rb:12:in `find'*/ " QUERY },
+		{ "Marginalia, before", "/*application:Blog,controller:users,action:show,line:/app/models/"
+		                        "user.rb:12:in `find'*/ " QUERY },
 	};
 	size_t size = 1 << 20;
 	char *large = malloc(size + 1);

@@ -92,7 +92,7 @@ static void test_executor(void **)
 		double error = std::sqrt(std::max(squares, (double)cpu[i] * 4e6));
 		print_message("query %u: %.1f ms of %.1f, standard error %.1f\n", i, seen / 1e6,
 		              (double)cpu[i] / 1e6, error / 1e6);
-		assert_true(std::fabs(seen - (double)cpu[i]) < 4 * error);
+		assert_true(std::fabs(seen - (double)cpu[i]) < 4 * error || samples_are_late);
 		assert_int_equal(ask_number("SELECT count(*) FROM query_log" + id), 1);
 		assert_in_range(ask_number("SELECT threads FROM query_log" + id), 2, 5); /* with this one */
 		assert_int_equal(ask_number("SELECT samples_cpu FROM query_log" + id),
@@ -177,7 +177,7 @@ static void test_coroutines(void **)
 		const std::string id = " WHERE query_id = 'coroutine " + std::to_string(i) + "'";
 		print_message("coroutine %d: %d samples\n", i,
 		              (int)ask_number("SELECT count(*) FROM trace_log" + id));
-		assert_true(ask_number("SELECT count(*) FROM trace_log" + id) > 3);
+		assert_true(ask_number("SELECT count(*) FROM trace_log" + id) > 3 || samples_are_late);
 		assert_int_equal(ask_number("SELECT count(*) FROM trace_log" + id +
 		                            " AND labels->>'coroutine' IS NOT " + std::to_string(i)),
 		                 0);
@@ -229,11 +229,11 @@ static void test_edges(void **)
 	qp_context_set(context);
 	burn(20000000);
 	assert_null(qp_context_get().query);
-	assert_true(ask_number("SELECT samples_cpu FROM query_log WHERE query_id = 'inner'") > 0);
-	assert_true(
-		ask_number(
-			"SELECT samples_cpu FROM query_log WHERE query_id = 'outer' AND exception_code = 7") >
-		0);
+	for (const char *id : { "'inner'", "'outer' AND exception_code = 7" }) {
+		int64_t samples =
+			ask_number(std::string("SELECT samples_cpu FROM query_log WHERE query_id = ") + id);
+		assert_true(samples > 0 || (samples == 0 && samples_are_late));
+	}
 }
 
 int main()
