@@ -13,8 +13,10 @@
 
 static inline void spin_rounds(uint64_t rounds)
 {
-	for (volatile uint64_t i = 0; i < rounds; i++)
-		;
+	volatile uint64_t i = 0;
+
+	while (i < rounds)
+		i = i + 1; /* volatile ++ is deprecated in C++20 */
 }
 
 /* The most rounds in a ns of several tries: the others were disturbed. */

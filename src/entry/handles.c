@@ -30,6 +30,7 @@ struct qp_query_handle {
 	struct query_run run;
 	struct qp_query_handle *next; /* free one */
 	struct session_settings settings;
+	struct query_tag tag; /* what each thread pushes */
 	char *text, *database, *query_id;
 	uint64_t threads[THREADS_TOLD_APART / 64]; /* atomic: the slots that have entered */
 };
@@ -98,6 +99,10 @@ static void begin_run(struct qp_query_handle *handle, struct thread *thread)
 	around = query_running(thread, (uintptr_t)__builtin_frame_address(0), &waits);
 	if (around)
 		query_set_around(run, around->counts->start.initial, around->key);
+	handle->tag = (struct query_tag){ .key = run->key,
+		                          .off_cpu_period_ns = handle->settings.off_cpu_period_ns,
+		                          .counts = &run->counts };
+	memcpy(handle->tag.period_ns, handle->settings.period_ns, sizeof handle->tag.period_ns);
 	query_show(run);
 }
 
@@ -150,15 +155,11 @@ static void leave(void)
 static void enter(struct qp_query_handle *handle)
 {
 	struct thread *thread = sampler_thread();
-	struct query_tag tag;
 	uint32_t bit;
 
 	if (!thread)
 		return;
-	tag = (struct query_tag){ .key = handle->run.key, .counts = &handle->run.counts };
-	memcpy(tag.period_ns, handle->settings.period_ns, sizeof tag.period_ns);
-	tag.off_cpu_period_ns = handle->settings.off_cpu_period_ns;
-	inside.tag = sampler_push(thread, &tag);
+	inside.tag = sampler_push(thread, &handle->tag);
 	inside.thread = thread;
 	inside.handle = handle;
 	bit = thread->index % THREADS_TOLD_APART;

@@ -17,6 +17,7 @@
 #include "export/export.h"
 #include "export/sums.h"
 #include "export/text.h"
+#include "label/pairs.h"
 
 #ifdef QUERYPROF_FLAME_GRAPH_PAGE
 
@@ -42,6 +43,9 @@ struct writer {
 	struct groups statements;
 	struct index query_index;
 	VECTOR(struct query) queries;
+	struct index set_index, part_index;
+	VECTOR(const char *) sets;                  /* of labels */
+	VECTOR(const struct export_labels *) parts; /* of each query those under one set: the first */
 	/* While it writes. */
 	struct functions functions;
 	struct index node_index;
@@ -57,6 +61,29 @@ static struct hash query_key(const struct export_labels *labels)
 	return hash_words(words, 3);
 }
 
+static struct hash set_key(const struct export_labels *labels)
+{
+	return hash_words(&(uint64_t){ (uintptr_t)labels->labels }, 1);
+}
+
+/* The one that stands for all that are the same here: threads of a query are not told apart. NULL: no
+ * memory. */
+static const struct export_labels *find_part(struct writer *writer, const struct export_labels *labels)
+{
+	const char **set = index_item(&writer->set_index, set_key(labels), &writer->sets);
+	uint64_t words[] = { index_find(&writer->query_index, query_key(labels)),
+		             index_find(&writer->set_index, set_key(labels)) };
+	const struct export_labels **part =
+		set ? index_item(&writer->part_index, hash_words(words, 2), &writer->parts) : NULL;
+
+	if (!part)
+		return NULL;
+	*set = labels->labels;
+	if (!*part)
+		*part = labels;
+	return *part;
+}
+
 static bool add_flamegraph(void *to, const struct export_sample *sample)
 {
 	struct writer *writer = to;
@@ -69,10 +96,9 @@ static bool add_flamegraph(void *to, const struct export_sample *sample)
 		query->labels = sample->labels;
 	query->statement = statement;
 	query->value += sample->value;
-	/* All threads of a query are one here. */
 	struct export_sample bare = *sample;
-	bare.labels = query->labels;
-	return sums_add(&writer->sums, &bare);
+	bare.labels = find_part(writer, sample->labels);
+	return bare.labels && sums_add(&writer->sums, &bare);
 }
 
 /* --- the tree -------------------------------------------------------------------- */
@@ -123,9 +149,10 @@ static bool write_samples(struct writer *writer)
 		uint32_t node = find_leaf(writer, sum->stack);
 		if (node == NODE_NO_MEMORY)
 			return false;
-		fprintf(writer->out, "%s%" PRId64 ",%" PRIu32 ",%" PRId64 ",%" PRId64, i ? ",\n" : "\n",
-		        page_node(node), index_find(&writer->query_index, query_key(sum->labels)),
-		        sum->samples, sum->value);
+		fprintf(writer->out, "%s%" PRId64 ",%" PRIu32 ",%" PRIu32 ",%" PRId64 ",%" PRId64,
+		        i ? ",\n" : "\n", page_node(node),
+		        index_find(&writer->query_index, query_key(sum->labels)),
+		        index_find(&writer->set_index, set_key(sum->labels)), sum->samples, sum->value);
 	}
 	fputs("],\n", writer->out);
 	return true;
@@ -138,6 +165,23 @@ static void write_nodes(const struct writer *writer)
 		fprintf(writer->out, "%s%" PRId64 ",%" PRIu32, i ? "," : "",
 		        page_node(writer->nodes.items[i].parent), writer->nodes.items[i].function);
 	fputs("],\n", writer->out);
+}
+
+/* Each an object in a text: the page must not be at the mercy of what a file calls one. */
+static bool write_sets(const struct writer *writer)
+{
+	bool fine = true;
+
+	fputs("\"labels\":[", writer->out);
+	for (size_t i = 0; fine && i < writer->sets.count; i++) {
+		char *set = strndup(writer->sets.items[i], label_set_object(writer->sets.items[i]));
+		fputs(i ? ",\n" : "\n", writer->out);
+		fine = set != NULL;
+		export_write_text(writer->out, fine ? set : "");
+		free(set);
+	}
+	fputs("],\n", writer->out);
+	return fine;
 }
 
 /* Two modules of one path, as an old and a new version are, are two here. */
@@ -222,7 +266,7 @@ static bool write_data(struct writer *writer)
 	if (!write_samples(writer))
 		return false;
 	write_nodes(writer);
-	bool fine = write_functions(writer) && write_queries(writer);
+	bool fine = write_sets(writer) && write_functions(writer) && write_queries(writer);
 	fputs("}\n", writer->out);
 	return fine;
 }
@@ -251,8 +295,12 @@ static bool end_flamegraph(void *ended, bool complete)
 	groups_free(&writer->statements);
 	functions_free(&writer->functions);
 	index_free(&writer->query_index);
+	index_free(&writer->set_index);
+	index_free(&writer->part_index);
 	index_free(&writer->node_index);
 	vector_free(&writer->queries);
+	vector_free(&writer->sets);
+	vector_free(&writer->parts);
 	vector_free(&writer->nodes);
 	return fine;
 }

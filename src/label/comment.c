@@ -36,22 +36,37 @@ static void trim(struct span *span)
 
 static int digit(char c)
 {
-	const char *digits = "0123456789abcdef", *found = c ? strchr(digits, c | 0x20) : NULL;
+	const char letter = (char)(c | 0x20);
 
-	return (c >= '0' && c <= '9') ? c - '0' : found && found - digits >= 10 ? (int)(found - digits) : -1;
+	return c >= '0' && c <= '9' ? c - '0' : letter >= 'a' && letter <= 'f' ? letter - 'a' + 10 : -1;
+}
+
+/* The byte of %20, or of %%20: sqlcommenter doubles each percent sign for drivers that format the
+ * statement, and others get it doubled. Below 0: it is no encoding. */
+static int take_byte(struct span *from)
+{
+	const char *at = from->at + 1;
+
+	if (*from->at != '%')
+		return -1;
+	at += at < from->end && *at == '%';
+	if (from->end - at < 2 || digit(at[0]) < 0 || digit(at[1]) < 0)
+		return -1;
+	from->at = at + 2;
+	return digit(at[0]) * 16 + digit(at[1]);
 }
 
 /* Percent-encoding and, in a value, what stands behind a backslash. What is no encoding stays as
- * it is. Returns the size. */
-static size_t decode(struct span from, char *to)
+ * it is. Returns the size, up to `most`. */
+static size_t decode(struct span from, char *to, size_t most)
 {
 	char *start = to;
 
-	while (from.at < from.end) {
-		if (*from.at == '%' && from.end - from.at > 2 && digit(from.at[1]) >= 0 &&
-		    digit(from.at[2]) >= 0) {
-			*to++ = (char)(digit(from.at[1]) * 16 + digit(from.at[2]));
-			from.at += 3;
+	while (from.at < from.end && (size_t)(to - start) < most) {
+		const int byte = take_byte(&from);
+
+		if (byte >= 0) {
+			*to++ = (char)byte;
 			continue;
 		}
 		from.at += *from.at == '\\' && from.end - from.at > 1;
@@ -79,16 +94,16 @@ static bool take_comma(struct span *rest)
 	return found;
 }
 
+/* One character may begin before the most that a label has, and end behind it. */
+#define CUT(most) ((most) + 3)
+
 static bool add_decoded(struct label_pairs *pairs, struct span key, struct span value)
 {
-	size_t room = (size_t)(key.end - key.at + value.end - value.at);
-	char *memory = malloc(room + 1);
-	size_t key_size = memory ? decode(key, memory) : 0;
-	bool added = memory && label_pairs_add(pairs, memory, key_size, memory + key_size,
-	                                       decode(value, memory + key_size));
+	char key_text[CUT(LABEL_KEY_MAX)], value_text[CUT(LABEL_TEXT_MAX)];
+	size_t key_size = decode(key, key_text, sizeof key_text);
 
-	free(memory);
-	return added;
+	return label_pairs_add(pairs, key_text, key_size, value_text,
+	                       decode(value, value_text, sizeof value_text));
 }
 
 /* False: the comment is another one. */

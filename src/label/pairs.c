@@ -48,8 +48,8 @@ static char *encode(const char *text, size_t size, size_t most)
 		} else {
 			if (*at == '"' || *at == '\\')
 				*to++ = '\\';
-			memcpy(to, at, bytes);
-			to += bytes;
+			for (size_t i = 0; i < bytes; i++)
+				*to++ = (char)at[i];
 		}
 		at += bytes;
 	}

@@ -9,6 +9,7 @@
  */
 #include <algorithm>
 #include <atomic>
+#include <cmath>
 #include <condition_variable>
 #include <cstdint>
 #include <cstdio>
@@ -102,8 +103,15 @@ class pool
 		{
 			std::lock_guard<std::mutex> guard(lock_);
 			tasks_.push_back(std::move(task));
+			unfinished_++;
 		}
 		changed_.notify_one();
+	}
+	/* All tasks have run. */
+	void wait()
+	{
+		std::unique_lock<std::mutex> guard(lock_);
+		finished_.wait(guard, [this] { return unfinished_ == 0; });
 	}
 	~pool()
 	{
@@ -115,8 +123,9 @@ class pool
       private:
 	void work()
 	{
+		std::unique_lock<std::mutex> guard(lock_);
+
 		for (;;) {
-			std::unique_lock<std::mutex> guard(lock_);
 			changed_.wait(guard, [this] { return !tasks_.empty(); });
 			if (!tasks_.front()) {
 				changed_.notify_all();
@@ -126,51 +135,83 @@ class pool
 			tasks_.pop_front();
 			guard.unlock();
 			task();
+			guard.lock();
+			if (--unfinished_ == 0)
+				finished_.notify_all();
 		}
 	}
 
 	std::mutex lock_;
-	std::condition_variable changed_;
+	std::condition_variable changed_, finished_;
 	std::deque<std::function<void()>> tasks_;
+	std::size_t unfinished_ = 0;
 	std::vector<std::thread> threads_;
 };
 
-static double run_pool(const queryprof::DynamicLabel *label)
+#define BATCH 2000
+#define PAIRS 4000
+
+/* CPU time a task. */
+static double run_batch(pool &workers, const queryprof::DynamicLabel *label)
 {
-	std::atomic<uint64_t> count{ 0 };
+	static std::atomic<uint64_t> count;
 	const double start = now();
-	{
-		pool workers(2);
-		for (int i = 0; i < 100000; i++) {
-			if (label)
-				workers.add([&count, label] { label->apply([&] { count++; }); });
-			else
-				workers.add([&count] { count++; });
-		}
+
+	for (int i = 0; i < BATCH; i++) {
+		if (label)
+			workers.add([label] { label->apply([] { count++; }); });
+		else
+			workers.add([label] { count += label == nullptr; });
 	}
-	return now() - start;
+	workers.wait();
+	return (now() - start) / BATCH;
+}
+
+static double middle(std::vector<double> &values)
+{
+	std::nth_element(values.begin(), values.begin() + (long)values.size() / 2, values.end());
+	return values[values.size() / 2];
+}
+
+/* Pairs of batches, with and without, in turns. A batch is short, so that the two of a pair meet the same
+ * machine, and there are many. The standard error is that of the median of 20 parts. */
+static void print_ratio(pool &workers, const char *name, const queryprof::DynamicLabel *label)
+{
+	std::vector<double> ratios, plains, parts;
+
+	for (int pair = 0; pair < PAIRS; pair++) {
+		double first = run_batch(workers, pair % 2 ? label : nullptr);
+		double second = run_batch(workers, pair % 2 ? nullptr : label);
+
+		ratios.push_back(pair % 2 ? first / second : second / first);
+		plains.push_back(pair % 2 ? second : first);
+	}
+	for (int part = 0; part < 20; part++) {
+		std::vector<double> some(ratios.begin() + part * (PAIRS / 20),
+		                         ratios.begin() + (part + 1) * (PAIRS / 20));
+		parts.push_back(middle(some));
+	}
+	double mean = 0, square = 0;
+	for (double part : parts)
+		mean += part / 20;
+	for (double part : parts)
+		square += (part - mean) * (part - mean) / 19;
+	printf("  %-24s %6.0f  %6.3f +- %.3f\n", name, middle(plains), middle(ratios),
+	       std::sqrt(square / 20));
 }
 
 static void print_pool()
 {
 	queryprof::DynamicLabel label("query", 1);
-	std::vector<double> ratios;
-	double with = 1e18, without = 1e18;
 
-	for (int round = 0; round < 2 * ROUNDS; round++) {
-		double first = run_pool(round % 2 ? &label : nullptr),
-		       second = run_pool(round % 2 ? nullptr : &label);
-		double labelled = round % 2 ? first : second, plain = round % 2 ? second : first;
-		with = std::min(with, labelled);
-		without = std::min(without, plain);
-		ratios.push_back(labelled / plain);
+	printf("a pool's task that counts: ns of CPU time without, and with, as a multiple of it\n");
+	for (unsigned threads : { 1, 2 }) {
+		pool workers(threads);
+
+		printf(" %u threads\n", threads);
+		print_ratio(workers, "the same again", nullptr);
+		print_ratio(workers, "DynamicLabel::apply", &label);
 	}
-	std::sort(ratios.begin(), ratios.end());
-	printf("a pool's task that counts: %.0f ns of CPU time, with apply() %.0f ns: %.3f x; median of %zu "
-	       "pairs %.3f x "
-	       "(quartiles %.3f, %.3f)\n",
-	       without / 1e5, with / 1e5, with / without, ratios.size(), ratios[ratios.size() / 2],
-	       ratios[ratios.size() / 4], ratios[ratios.size() * 3 / 4]);
 }
 
 int main()

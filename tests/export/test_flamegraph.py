@@ -37,7 +37,7 @@ class Data(support.Exports):
     def test_stacks(self):
         data = self.data(self.trace)
         found = {}
-        for node, query, samples, ns in zip(*(data["samples"][i::4] for i in range(4))):
+        for node, query, _, samples, ns in zip(*(data["samples"][i::5] for i in range(5))):
             names = []
             while node >= 0:
                 self.assertLess(data["nodes"][2 * node], node)
@@ -67,7 +67,7 @@ class Data(support.Exports):
             for trace_type in ("CPU", "Real"):
                 data = self.data(path, "--type", trace_type)
                 samples, _, ns = self.totals(path, trace_type)
-                self.assertEqual((sum(data["samples"][2::4]), sum(data["samples"][3::4])), (samples, ns))
+                self.assertEqual((sum(data["samples"][3::5]), sum(data["samples"][4::5])), (samples, ns))
                 self.assertEqual(sum(query[3] for query in data["queries"]), ns)
 
     def test_odd(self):
@@ -83,7 +83,7 @@ class Data(support.Exports):
         self.assertEqual(data["sides"], [self.trace, moved])
         self.assertEqual(data["queries"], [[statement, name, "", ns, side] for side in (0, 1)
                                            for statement, name, ns in ((0, SLOW, 100 * MS), (1, RUNNING, 3 * MS))])
-        self.assertEqual(sum(data["samples"][3::4]), 2 * 103 * MS)
+        self.assertEqual(sum(data["samples"][4::5]), 2 * 103 * MS)
         at = [support.AT[name] + 4 for name in ("fixture_calls_out", "fixture_visit", "fixture_static")]
         walk = support.AT[support.WALK_SYMBOL]
         self.assertEqual(self.names_of(data, 0), {"0x1234", "fixture_calls_out", "fixture_visit", "fixture_static", HOLE,
@@ -94,7 +94,7 @@ class Data(support.Exports):
     def names_of(self, data, side):
         """The functions on the stacks of a side's samples."""
         found = set()
-        for node, query in zip(data["samples"][0::4], data["samples"][1::4]):
+        for node, query in zip(data["samples"][0::5], data["samples"][1::5]):
             while data["queries"][query][4] == side and node >= 0:
                 found.add(data["functions"][data["nodes"][2 * node + 1]][0])
                 node = data["nodes"][2 * node]
@@ -312,6 +312,53 @@ class Browser(support.Exports):
         self.assertEqual(again["zoom"]["found"], "5 frames, 100.0 %")
         self.assertEqual(set(again["changed"]["names"]), everything - {"SELECT a", "sort", "copy"})
         self.assertEqual(set(again["other"]["names"]), everything)
+
+    def label(self, path):
+        """A copy of a program's file in which some samples have labels, one of them from a stranger."""
+        return support.changed_copy(path, path + ".labels", """
+            INSERT INTO label_sets VALUES (7, 1, 1, '{"n":7,"route":"users"}', '', '', ''),
+              (8, 2, 1, '{"route":"</script><script>alert(1)</script>"}', '', '', '');
+            UPDATE samples SET labels = 7 WHERE query BETWEEN 1 AND 20;
+            UPDATE samples SET labels = 8 WHERE query BETWEEN 21 AND 30;""")
+
+    def test_labels(self):
+        _, none = self.open(self.before, """
+            seen.hidden = [...document.querySelectorAll(".labels")].map((label) => label.getClientRects().length);""")
+        self.assertEqual(none["hidden"], [0, 0])
+        path = self.label(self.before)
+        _, seen = self.open(path, """
+            seen.menus = ["label", "by"].map((name) => [...document.getElementById("controls").elements[name].options]
+                .map((option) => [option.text, option.value]));
+            seen.hidden = [...document.querySelectorAll(".labels")].map((label) => label.getClientRects().length);
+            set("label", "route=users"); look("users"); set("query", "2"); look("run"); set("query", "0");
+            set("label", "n"); look("without"); set("label", ""); set("by", "label:route"); look("grouped");
+            set("inverted", true); set("label", "n=7"); look("inverted");
+            location.hash = "#label=route%3Dusers&by=label:n"; dispatchEvent(new Event("hashchange")); look("address");
+            location.hash = "#label=route%3Dnobody&by=label:x"; dispatchEvent(new Event("hashchange")); look("stranger");""")
+        self.assertEqual(seen["hidden"], [1, 1])
+        hostile = "</script><script>alert(1)</script>"
+        self.assertEqual(seen["menus"], [
+            [["any or none", ""], ["180 ms \u00b7 (no n)", "n"], ["60.0 ms \u00b7 7", "n=7"],
+             ["150 ms \u00b7 (no route)", "route"], ["60.0 ms \u00b7 users", "route=users"],
+             ["30.0 ms \u00b7 " + hostile, "route=" + hostile]],
+            [["statements", ""], ["label n", "label:n"], ["label route", "label:route"]]])
+        stack = {"host frames", "sqlite3_step", "sort", "copy"}
+        self.assertEqual(set(seen["users"]["names"]), stack | {"all queries, route=users", "SELECT a"})
+        self.assertRegex(seen["users"]["totals"], "^60.0 ms .* in 40 samples")
+        self.assertRegex(seen["run"]["totals"], "^3.00 ms .* in 2 samples")
+        self.assertRegex(seen["without"]["totals"], "^180 ms .* in 81 samples")
+        self.assertEqual(set(seen["grouped"]["names"]),
+                         stack | {"all queries", "SELECT a", "SELECT b", "scan", "users", "(no route)", hostile})
+        self.assertIn("users \u00b7 60.0 ms, 25.0 % (self 0 ns)", seen["grouped"]["titles"])
+        self.assertEqual(set(seen["inverted"]["names"]), stack | {"all queries, n=7", "users", "SELECT a"})
+        self.assertEqual(seen["inverted"]["address"], "#label=n%3D7&by=label%3Aroute&inverted=1")
+        self.assertEqual(set(seen["address"]["names"]), stack | {"all queries, route=users", "7", "SELECT a"})
+        self.assertEqual(set(seen["stranger"]["names"]), stack | {"all queries", "SELECT a", "SELECT b", "scan"})
+        # In a comparison both sides have them.
+        _, both = self.open(self.before, 'set("by", "label:route"); look("page");',
+                            arguments=("--diff", self.label(self.after)))
+        self.assertIn("(no route) \u00b7 before.trace 240 ms, 100.0 % \u2192 after.trace.labels 210 ms, 70.0 %",
+                      both["page"]["titles"])
 
     def test_colours_stay_from_page_to_page(self):
         _, before = self.open(self.before, 'set("scheme", "light"); look("page");')

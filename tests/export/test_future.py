@@ -134,7 +134,7 @@ class Future(support.Exports):
         page = self.export(self.future, "flamegraph", "--type", "Memory")
         data = json.loads(re.search(r'id="data">(.*?)</script>', page, re.DOTALL)[1])
         self.assertEqual((data["trace_type"], data["unit"]), ("Memory", "bytes"))
-        self.assertEqual(sum(data["samples"][3::4]), 6160)
+        self.assertEqual(sum(data["samples"][4::5]), 6160)
 
 
 if __name__ == "__main__":

@@ -59,7 +59,7 @@ class Inlined(unittest.TestCase):
     def test_flamegraph(self):
         data = json.loads(re.search(r'id="data">(.*?)</script>', written("flamegraph").decode(), re.DOTALL)[1])
         self.assertEqual([function[0] for function in data["functions"]], LEAF_FIRST[::-1])
-        self.assertEqual((data["nodes"], data["samples"]), ([-1, 0, 0, 1, 1, 2, 2, 3], [3, 0, 3, 60]))
+        self.assertEqual((data["nodes"], data["samples"]), ([-1, 0, 0, 1, 1, 2, 2, 3], [3, 0, 0, 3, 60]))
 
 
 support.main()

@@ -7,18 +7,19 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { HOST, buildTree, changeOf, moduleHue, readTables } from "../../src/export/page/tree.mjs";
+import { labelChoices } from "../../src/export/page/labels.mjs";
 
 const MODULES = ["app", "libsqlite3.so.0", "libqueryprof.so.0", "libc.so.6"];
 
 /* Tables of samples: [side, statement, query, value, function…], root first; a function is
- * "name" or "name@module", with a file after a blank. */
-function makeTables(sides, samples, modules = MODULES) {
-	const data = { sides, modules, trace_type: "CPU", unit: "ns", samples: [], nodes: [], functions: [], statements: [], queries: [] };
+ * "name" or "name@module", with a file after a blank. `sets`: the labels of each, else none. */
+function makeTables(sides, samples, modules = MODULES, sets = []) {
+	const data = { sides, modules, trace_type: "CPU", unit: "ns", samples: [], nodes: [], functions: [], statements: [], queries: [], labels: [] };
 	const numberOf = (list, item) => {
 		const found = list.findIndex((other) => JSON.stringify(other) === JSON.stringify(item));
 		return found < 0 ? list.push(item) - 1 : found;
 	};
-	for (const [side, statement, id, value, ...path] of samples) {
+	for (const [at, [side, statement, id, value, ...path]] of samples.entries()) {
 		const query = numberOf(data.queries, [numberOf(data.statements, statement), id, "", 0, side]);
 		let node = -1;
 		for (const text of path) {
@@ -30,7 +31,7 @@ function makeTables(sides, samples, modules = MODULES) {
 					next = i / 2;
 			node = next < 0 ? data.nodes.push(node, func) / 2 - 1 : next;
 		}
-		data.samples.push(node, query, 1, value);
+		data.samples.push(node, query, numberOf(data.labels, sets[at] ? JSON.stringify(sets[at]) : ""), 1, value);
 	}
 	return readTables(data);
 }
@@ -134,6 +135,45 @@ test("functions of one name in two files are two, unless files are compared", ()
 	const samples = [[0, "q", "1", 1, "compare@app a.c"], [0, "q", "1", 2, "compare@app b.c"]];
 	const count = (sides) => treeOf(makeTables(sides, samples)).root.children.values().next().value.children.size;
 	assert.deepEqual([count(["a"]), count(["a", "b"])], [2, 1]);
+});
+
+const labelled = makeTables(["a.trace"], [
+	[0, "q", "1", 10, "f"], [0, "q", "1", 20, "f"], [0, "r", "2", 5, "f", "g"], [0, "r", "3", 1, "f"],
+], MODULES, [{ route: "users", n: 1 }, { route: "posts", n: 1 }, { route: "users" }]);
+
+test("labels: values by what they add up to, and what has none", () => {
+	assert.deepEqual(labelChoices(labelled).map(({ key, choices }) => [key, choices.map(({ text, value, sides }) => [text, value, sides[0]])]), [
+		["n", [["1", "n=1", 30], ["(no n)", "n", 6]]],
+		["route", [["posts", "route=posts", 20], ["users", "route=users", 15], ["(no route)", "route", 1]]],
+	]);
+	assert.deepEqual(labelChoices(one), []);
+	const odd = makeTables(["a.trace"], [[0, "q", "1", 1, "f"]], MODULES, [{ "a=b %": "c=d", constructor: "x" }]);
+	assert.deepEqual(labelChoices(odd).map(({ choices }) => choices.map(({ value }) => value)), [["a%3Db%20%25=c=d"], ["constructor=x"]]);
+});
+
+test("labels choose samples, not only whole runs", () => {
+	const [, { choices }] = labelChoices(labelled);
+	const shapes = choices.map(({ wanted }) => shape(treeOf(labelled, { wanted: (_, labels) => wanted(labels) }).root));
+	assert.deepEqual(shapes, [{ q: [20, { f: 20 }] }, { q: [10, { f: 10 }], r: [5, { f: [5, { g: 5 }] }] }, { r: [1, { f: 1 }] }]);
+});
+
+test("a label's values come under the root, in both directions", () => {
+	assert.deepEqual(shape(treeOf(labelled, { groupKey: "route" }).root), {
+		users: [15, { q: [10, { f: 10 }], r: [5, { f: [5, { g: 5 }] }] }],
+		posts: [20, { q: [20, { f: 20 }] }],
+		"(no route)": [1, { r: [1, { f: 1 }] }],
+	});
+	assert.deepEqual(shape(treeOf(labelled, { groupKey: "n", isInverted: true }).root), {
+		f: [31, { q: [30, { 1: 30 }], r: [1, { "(no n)": 1 }] }], g: [5, { f: [5, { r: [5, { "(no n)": 5 }] }] }],
+	});
+	assert.deepEqual(Object.keys(shape(treeOf(labelled, { groupKey: "toString" }).root)), ["(no toString)"]);
+});
+
+test("labels of two files are told apart by side", () => {
+	const both = makeTables(["a", "b"], [[0, "q", "1", 10, "f"], [1, "q", "1", 30, "f"]], MODULES, [{ k: "v" }, { k: "v" }]);
+	assert.deepEqual(labelChoices(both)[0].choices.map(({ sides }) => sides), [[10, 30]]);
+	const { root, weights } = treeOf(both, { groupKey: "k" });
+	assert.deepEqual([...root.children.values()].map((child) => [child.name, ...child.sides, changeOf(child, weights)]), [["v", 10, 30, 0.5]]);
 });
 
 test("a module's colour depends on nothing but its name", () => {

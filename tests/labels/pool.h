@@ -11,6 +11,14 @@
 #include <string>
 #include <vector>
 
+/* ThreadSanitizer delivers a signal when the thread calls something that it watches: later, and elsewhere.
+ * Then a test is there for the races. */
+#ifdef __SANITIZE_THREAD__
+constexpr bool samples_are_late = true;
+#else
+constexpr bool samples_are_late = false;
+#endif
+
 /* queryprof on a file of its own, with a sample each ms of CPU time. */
 void begin_file();
 void end_file();

@@ -32,6 +32,12 @@ static void test_formats(void **state)
 	      "{\"action\":\"show\",\"controller\":\"users\"}");
 	check("SELECT 1 /* route='%2Fa%20b%3D%27c%27',db_driver='x\\'y' */;",
 	      "{\"db_driver\":\"x'y\",\"route\":\"/a b='c'\"}");
+	/* sqlcommenter's own, of a statement without parameters: Django does not format it. */
+	check("SELECT 1 /*controller='users%%20show',framework='django%%3A3.2.25',route='%%5Ea/%%3Cb%%3E'*/",
+	      "{\"controller\":\"users show\",\"framework\":\"django:3.2.25\",\"route\":\"^a/<b>\"}");
+	check("SELECT 1 /*a='%',b='%%',c='%%2',d='%%%20',e='%2',f='%zz',g='%25%2520'*/",
+	      "{\"a\":\"%\",\"b\":\"%%\",\"c\":\"%%2\",\"d\":\"% "
+	      "\",\"e\":\"%2\",\"f\":\"%zz\",\"g\":\"%%20\"}");
 	check("SELECT 1 /*application:Blog,controller:users*/",
 	      "{\"application\":\"Blog\",\"controller\":\"users\"}");
 	check("/*application:Blog,line:/a/b.rb:12:in `c'*/ SELECT 1",

@@ -3,8 +3,9 @@
 """What Rails and Django write into their SQL arrives as labels, and the program knows nothing
 of queryprof: both run here, under `queryprof record`. Where one is not installed its tests are
 skipped: tools/setup --all brings Debian's. Rails has query_log_tags since 7.0; Debian 12's 6.1 has
-annotate(). Django writes its comments through sqlcommenter's middleware, or through a wrapper of
-the connection's, as that one is.
+annotate(). A newer one is found by RUBYLIB=…/activerecord/lib:…/activesupport/lib:…/activemodel/lib.
+Django writes its comments through sqlcommenter's middleware where PYTHONPATH has it, else through a
+wrapper of the connection's, as that one is.
 
 usage: test_frameworks.py QUERYPROF [unittest arguments]"""
 
@@ -21,6 +22,8 @@ SLOW = "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c WHERE x <
 
 RAILS_CHECK = """
 begin
+  require 'logger'
+  require 'erb'
   require 'active_record'
   require 'sqlite3'
 rescue LoadError => error

@@ -7,6 +7,7 @@
 import { select } from "d3-selection";
 import flamegraph from "d3-flame-graph";
 import { HOST, buildTree, changeOf, moduleHue, nameShade, readTables } from "./tree.mjs";
+import { labelChoices } from "./labels.mjs";
 import "./flame_graph.css";
 
 const element = (id) => document.getElementById(id);
@@ -15,6 +16,8 @@ const isCompared = tables.sides.length > 1;
 const form = element("controls");
 const controls = form.elements;
 const RUNS_SHOWN = 50; // in the menu, of each statement
+const LABELS_SHOWN = 50; // of each key
+const GROUP = "label:"; // before a key in `by`
 
 /* --- words ------------------------------------------------------------------- */
 
@@ -149,8 +152,11 @@ const chart = flamegraph().inverted(true).sort(true).minFrameSize(0.5).cellHeigh
 /* What is chosen. */
 function show() {
 	const { name, wanted } = choices[Number(controls.query.value)];
+	const label = labels.get(controls.label.value), by = controls.by.value;
 	tree = buildTree(tables, {
-		name, wanted,
+		name: label ? `${name}, ${label.name}` : name,
+		wanted: (query, set) => wanted(query) && (!label || label.wanted(set)),
+		groupKey: by ? by.slice(GROUP.length) : undefined,
 		isInverted: controls.inverted.checked,
 		showsHost: controls.host.checked,
 		showsOwn: controls.own.checked,
@@ -174,6 +180,7 @@ function show() {
 /* --- what can be chosen -------------------------------------------------------- */
 
 const choices = []; // by the value of the menu's option
+const labels = new Map(); // likewise
 
 function addChoice(menu, text, name, wanted) {
 	const option = new Option(text, choices.length);
@@ -231,6 +238,27 @@ function fillMenu() {
 	});
 }
 
+/* Without labels there is nothing to choose. */
+function fillLabels() {
+	for (const { key, choices: values } of labelChoices(tables)) {
+		const group = document.createElement("optgroup"), rest = values.length - LABELS_SHOWN;
+		group.label = key;
+		for (const { text, value, sides, wanted } of values.slice(0, LABELS_SHOWN)) {
+			labels.set(value, { name: value.includes("=") ? `${key}=${text}` : text, wanted });
+			group.append(new Option(`${tables.sides.map((_, side) => showValue(sides[side])).join(" → ")} · ${text}`, value));
+		}
+		if (rest > 0) {
+			const option = new Option(`${rest} more, not listed`);
+			option.disabled = true;
+			group.append(option);
+		}
+		controls.label.append(group);
+		controls.by.append(new Option(`label ${key}`, GROUP + key));
+	}
+	for (const control of document.querySelectorAll(".labels"))
+		control.hidden = !labels.size;
+}
+
 function useScheme() {
 	const system = matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light";
 	document.documentElement.dataset.scheme = controls.scheme.value || system;
@@ -268,9 +296,10 @@ element("title").textContent = tables.sides.join(" → ");
 document.title = sideNames.join(" → ") + " · queryprof";
 element("compare").hidden = !isCompared;
 fillMenu();
+fillLabels();
 readAddress();
 form.addEventListener("submit", (event) => event.preventDefault());
-for (const name of ["query", "inverted", "host", "own", "compare"])
+for (const name of ["query", "label", "by", "inverted", "host", "own", "compare"])
 	controls[name].addEventListener("change", show);
 controls.search.addEventListener("input", search);
 controls.scheme.addEventListener("change", useScheme);

@@ -4,11 +4,13 @@
  * browser is in it, so tests run it in node.
  *
  * `nodes` is one tree for all queries: pairs of the parent's number (-1: the root) and the
- * function's, parents before their children. `samples` are, four by four, a node in which
- * time was spent itself (-1: its stack is unknown), the query, samples, and the value. A
- * query has a statement and one of the `sides`: the files, two where they are compared.
+ * function's, parents before their children. `samples` are, five by five, a node in which
+ * time was spent itself (-1: its stack is unknown), the query, the label set, samples, and the
+ * value. A query has a statement and one of the `sides`: the files, two where they are compared.
  * `runs` are, two by two, how often each statement ran on each side, 0: not known.
  */
+
+import { valueOf, without } from "./labels.mjs";
 
 /* What all frames between the root and SQLite are folded into. */
 export const HOST = { name: "host frames", module: "", file: "" };
@@ -63,26 +65,39 @@ export function readTables(data) {
 	return {
 		...data,
 		queries: data.queries.map(([statement, id, database, value, side]) => ({ statement, id, database, value, side })),
+		labels: data.labels.map((text) => text ? JSON.parse(text) : {}),
 		frames: readFrames(data),
 		statementFrames: data.statements.map((name) => ({ name, module: "", file: "" })),
 	};
 }
 
-/* Samples by node, statement and side, of the queries for which `wanted` says so. */
-function sumSamples(tables, wanted) {
+/* The frames right on the root: one for each value of the label `key`, and which each label set has.
+ * Without a key all sets have the only one, which is none. */
+function groupSets(tables, key) {
+	const names = tables.labels.map((labels) => key === undefined ? "" : valueOf(labels, key) ?? without(key));
+	const found = [...new Set(names)];
+	return {
+		frames: found.map((name) => key === undefined ? undefined : { name, module: "", file: "" }),
+		ofSet: names.map((name) => found.indexOf(name)),
+	};
+}
+
+/* Samples by node, statement, side and group, for which `wanted` says so. */
+function sumSamples(tables, wanted, groups) {
 	const sums = new Map();
 	const totals = [0, 0], counts = [0, 0];
-	for (let i = 0; i < tables.samples.length; i += 4) {
-		const query = tables.queries[tables.samples[i + 1]];
-		if (!wanted(query))
+	for (let i = 0; i < tables.samples.length; i += 5) {
+		const query = tables.queries[tables.samples[i + 1]], set = tables.samples[i + 2];
+		if (!wanted(query, tables.labels[set]))
 			continue;
-		const node = tables.samples[i], value = tables.samples[i + 3], { statement, side } = query;
-		const key = ((node + 1) * tables.statements.length + statement) * 2 + side;
+		const node = tables.samples[i], value = tables.samples[i + 4], { statement, side } = query;
+		const group = groups.ofSet[set];
+		const key = (((node + 1) * tables.statements.length + statement) * 2 + side) * groups.frames.length + group;
 		if (!sums.has(key))
-			sums.set(key, { node, statement, side, value: 0 });
+			sums.set(key, { node, statement, side, group: groups.frames[group], value: 0 });
 		sums.get(key).value += value;
 		totals[side] += value;
-		counts[side] += tables.samples[i + 2];
+		counts[side] += tables.samples[i + 3];
 	}
 	return { sums: sums.values(), totals, counts };
 }
@@ -122,20 +137,23 @@ class Branch {
 }
 
 /*
- * The tree of the queries for which options.wanted(query) says so, named options.name: under
- * the root the statements, and on top of them their stacks; with `isInverted` the leaves,
- * and on top of them what called them. `showsHost` and `showsOwn` open what is folded and
+ * The tree of the samples for which options.wanted(query, labels) says so, named options.name:
+ * under the root the statements, and on top of them their stacks; with `groupKey` the values of that
+ * label under the root, and on top of them the statements; with `isInverted` the leaves, and on top
+ * of them what called them. `showsHost` and `showsOwn` open what is folded and
  * hidden otherwise. With `showsShares` each side's whole is as wide as the other's.
  */
 export function buildTree(tables, options) {
-	const { sums, totals, counts } = sumSamples(tables, options.wanted);
+	const { sums, totals, counts } = sumSamples(tables, options.wanted, groupSets(tables, options.groupKey));
 	const weights = totals.map((total) => options.showsShares && total ? 1 / total : 1);
 	const root = new Branch({ name: options.name, module: "", file: "" });
 	const modules = new Map(); // their own time, of hidden frames, too
-	for (const { node, statement, side, value } of sums) {
+	for (const { node, statement, side, group, value } of sums) {
 		const path = [tables.statementFrames[statement], ...findPath(tables, node, options)];
 		const module = node < 0 ? "" : tables.frames[tables.nodes[2 * node + 1]].module;
 		modules.set(module, (modules.get(module) ?? 0) + value);
+		if (group)
+			path.unshift(group);
 		if (options.isInverted)
 			path.reverse();
 		let branch = root;
