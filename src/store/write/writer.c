@@ -129,9 +129,9 @@ static const char *const statement_sql[WRITE_STATEMENTS] = {
 		"INSERT INTO trace_contexts (otel_span_id, otel_trace_id, epoch) VALUES (?1, ?2, ?3)",
 	[WRITE_CONTEXT_EPOCH] = "UPDATE trace_contexts SET epoch = ?1 WHERE id = ?2 AND epoch <> ?1",
 	[WRITE_FIND_SPAN_SITE] = "SELECT id FROM span_sites WHERE name = ?1 AND file = ?2 AND line = ?3"
-				 " AND function = ?4 AND statement = ?5",
-	[WRITE_SPAN_SITE] = "INSERT INTO span_sites (name, file, line, function, statement)"
-			    " VALUES (?1, ?2, ?3, ?4, ?5)",
+				 " AND function = ?4 AND statement = ?5 AND wait = ?6",
+	[WRITE_SPAN_SITE] = "INSERT INTO span_sites (name, file, line, function, statement, wait)"
+			    " VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
 	[WRITE_SPAN_BATCH] =
 		"INSERT INTO span_batches (trace_hi, trace_lo, parent, first_span, thread, start_ns, dropped,"
 		" flags, lasted_ns, count, statements, duration_ns, spans)"
@@ -139,6 +139,8 @@ static const char *const statement_sql[WRITE_STATEMENTS] = {
 	[WRITE_SPAN_NOTE] = "INSERT INTO span_notes (batch, span, is_event, note) VALUES (?1, ?2, ?3, ?4)",
 	[WRITE_SPAN_LINK] =
 		"INSERT INTO span_links (batch, trace_hi, trace_lo, parent) VALUES (?1, ?2, ?3, ?4)",
+	[WRITE_SPAN_WAIT] = "INSERT OR IGNORE INTO span_waits (start_ns, thread, duration_ns, span)"
+			    " VALUES (?1, ?2, ?3, ?4)",
 	[WRITE_REMOVE_NOTES] = "DELETE FROM span_notes WHERE batch IN (SELECT id FROM span_batches"
 			       " WHERE trace_lo = ?2 AND trace_hi = ?1)"
 			       " AND batch NOT IN (SELECT batch FROM span_links)",
