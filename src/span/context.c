@@ -74,6 +74,9 @@ static void on_thread_end(void *value)
 
 	if (thread != here)
 		return;
+	/* Its slot may be another thread's by now. */
+	for (uint32_t i = 0; i < thread->depth; i++)
+		thread->contexts[i].clock = &thread->clock;
 	context_end_all();
 	here = NULL;
 	while (thread->unused) {
@@ -184,7 +187,7 @@ int context_begin(const struct span_link *of, const struct span_link *links, uin
 	thread->realtime_offset = clock_ns(CLOCK_REALTIME) - clock_ns(CLOCK_MONOTONIC);
 	context = &thread->contexts[thread->depth];
 	*context = (struct qp_span_context){
-		.clock = &thread->clock,
+		.clock = &slot->clock, /* that of the thread's queries and waits */
 		.of = *of,
 		.flags = flags,
 		.outer = span_current.id,

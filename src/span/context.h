@@ -40,8 +40,8 @@ struct qp_span_context {
 };
 
 struct span_thread {
-	struct fast_clock clock;
-	uint64_t next; /* number of the next chunk's first entry */
+	struct fast_clock clock; /* for what the thread records at its very end */
+	uint64_t next;           /* number of the next chunk's first entry */
 	uint64_t realtime_offset;
 	uint32_t id, depth;
 	struct span_chunk *unused;

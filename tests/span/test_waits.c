@@ -104,9 +104,10 @@ static void are_children_of_their_statement(void **state)
 	                     "s.operation_name = 'SELECT nap(20000) AS slept' AND r.operation_name = 'one "
 	                     "nap'"),
 	                 1);
-	assert_int_equal(ask("SELECT t.wait_time_ns = w.duration_ns FROM traces AS t JOIN span_log AS w USING "
-	                     "(trace_id) WHERE t.root = 'one nap' AND w.operation_name = '" NAP "'"),
-	                 1);
+	assert_int_equal(
+		ask("SELECT t.wait_time_ns = w.duration_ns FROM traces AS t JOIN span_log AS w USING "
+	            "(trace_id) WHERE t.root = 'one nap' AND w.operation_name = '" NAP "'"),
+		1);
 	/* The same time as query_log has it, which is without what the thread computed in the call. */
 	assert_int_equal(ask("SELECT q.sleep_ns > 0 AND q.sleep_ns <= s.wait_time_ns FROM span_log AS s JOIN "
 	                     "query_log AS q USING (query_id) WHERE s.operation_name = 'SELECT nap(20000) AS "
@@ -120,10 +121,11 @@ static void of_a_span_inside_are_its_children(void **state)
 	begin();
 	run(db, "SELECT nap(5000, 1)");
 	qp_trace_end();
-	assert_int_equal(ask("SELECT count(*) FROM span_log AS w JOIN span_log AS n ON n.span_id = "
-	                     "w.parent_span_id WHERE n.operation_name = 'napping' AND w.operation_name = '" NAP
-	                     "' AND n.wait_time_ns = w.duration_ns"),
-	                 1);
+	assert_int_equal(
+		ask("SELECT count(*) FROM span_log AS w JOIN span_log AS n ON n.span_id = "
+	            "w.parent_span_id WHERE n.operation_name = 'napping' AND w.operation_name = '" NAP
+	            "' AND n.wait_time_ns = w.duration_ns"),
+		1);
 }
 
 static sem_t locked;
@@ -153,11 +155,12 @@ static void for_locks_have_the_lock_s_name(void **state)
 	run(db, "UPDATE t SET x = 2");
 	qp_trace_end();
 	pthread_join(thread, NULL);
-	assert_int_equal(ask("SELECT count(*) > 0 AND sum(w.duration_ns) >= q.lock_wait_ns AND q.lock_wait_ns > "
-	                     "0 FROM span_log AS w JOIN span_log AS s ON s.span_id = w.parent_span_id JOIN "
-	                     "query_log AS q ON q.query_id = s.query_id WHERE w.operation_name LIKE 'wait: "
-	                     "lock (%)' AND q.query = 'UPDATE t SET x = 2'"),
-	                 1);
+	assert_int_equal(
+		ask("SELECT count(*) > 0 AND sum(w.duration_ns) >= q.lock_wait_ns AND q.lock_wait_ns > "
+	            "0 FROM span_log AS w JOIN span_log AS s ON s.span_id = w.parent_span_id JOIN "
+	            "query_log AS q ON q.query_id = s.query_id WHERE w.operation_name LIKE 'wait: "
+	            "lock (%)' AND q.query = 'UPDATE t SET x = 2'"),
+		1);
 }
 
 /* More than a thread's array holds, and none of it lost. */
