@@ -44,7 +44,8 @@ static uint64_t fake_ticks(void)
 		core = (core + 1) % CORES;
 	ticks = TICKS_OF_NS * (clock_ns(CLOCK_MONOTONIC) + SECOND) + (uint64_t)skews[core];
 	if (is_visit)
-		is_visit = core = 0;
+		core = 0;
+	is_visit = false;
 	return ticks;
 }
 
@@ -114,13 +115,13 @@ static void moves_at_any_moment(void **unused)
 	for (unsigned i = 0; i < 30000; i++) {
 		uint64_t before, now, after;
 
-		is_visit = i % 6 == 5;
-		if (is_visit) {
+		move_after = i % 6;
+		if (!move_after) {
 			core = 0;
 			fast_clock_ns(&clock);
 			core = 1;
+			is_visit = true;
 		}
-		move_after = is_visit ? 0 : 1 + i % 6;
 		before = clock_ns(CLOCK_MONOTONIC);
 		now = fast_clock_ns(&clock);
 		after = clock_ns(CLOCK_MONOTONIC);
