@@ -938,7 +938,9 @@ LEFT JOIN processes AS p ON p.id = t.process
 LEFT JOIN queries AS q ON q.id = r.query AND r.query
 LEFT JOIN statements AS y ON y.id = q.statement;
 
--- The traces that have ended. root: the name of the first span; cpu_time_ns: of samples in spans.
+-- The traces that have ended, or a part of which has. root: the name of the first span; duration_ns:
+-- from the first begin to the last end of such parts; cpu_time_ns: of samples in spans; wait_time_ns:
+-- of their waits.
 CREATE VIEW traces AS
 SELECT
 	printf('%016x%016x', b.trace_hi, b.trace_lo) AS trace_id,
@@ -947,13 +949,11 @@ SELECT
 			SELECT x.query FROM statement_counters AS c JOIN statements AS x ON x.id = c.statement
 			WHERE c.normalized_query_hash = s.statement AND s.statement LIMIT 1), ''))
 		FROM span_sites AS s
-		WHERE s.id = (SELECT value FROM json_each((
-			SELECT f.spans FROM span_batches AS f
-			WHERE f.trace_lo = b.trace_lo AND f.trace_hi = b.trace_hi AND f.flags & 2
-			ORDER BY f.first_span LIMIT 1), '$[0][0]'))), '') AS TEXT) AS root,
+		WHERE s.id = (SELECT value FROM json_each((SELECT f.spans FROM span_batches AS f WHERE f.id = b.first), '$[0][0]'))),
+		'') AS TEXT) AS root,
 	strftime('%Y-%m-%d %H:%M:%S', b.start_ns / 1000000000, 'unixepoch') || printf('.%06d', b.start_ns % 1000000000 / 1000) AS start_time_microseconds,
 	CAST(b.start_ns AS INTEGER) AS start_time_ns,
-	CAST(b.duration_ns AS INTEGER) AS duration_ns,
+	CAST(b.end_ns - b.start_ns AS INTEGER) AS duration_ns,
 	CAST((SELECT sum(o.count) FROM span_parts AS p JOIN span_batches AS o ON o.id = p.batch
 	      WHERE p.trace_lo = b.trace_lo AND p.trace_hi = b.trace_hi) AS INTEGER) AS spans,
 	CAST((SELECT sum(o.statements) FROM span_parts AS p JOIN span_batches AS o ON o.id = p.batch
@@ -979,10 +979,17 @@ SELECT
 		JOIN span_waits AS w ON w.start_ns BETWEEN o.start_ns AND o.start_ns + o.lasted_ns
 		WHERE p.trace_lo = b.trace_lo AND p.trace_hi = b.trace_hi AND w.span >= o.first_span
 		  AND w.span < o.first_span + 1000 AND w.thread = o.thread), 0) AS INTEGER) AS wait_time_ns
-FROM span_batches AS b
+FROM (
+	SELECT e.trace_hi AS trace_hi, e.trace_lo AS trace_lo, min(e.start_ns) AS start_ns,
+	       max(e.start_ns + e.duration_ns) AS end_ns, min(e.thread) AS thread,
+	       (SELECT f.id FROM span_batches AS f
+	        WHERE f.trace_lo = e.trace_lo AND f.trace_hi = e.trace_hi AND f.flags & 2
+	        ORDER BY f.start_ns, f.first_span LIMIT 1) AS first
+	FROM span_batches AS e
+	WHERE e.duration_ns IS NOT NULL
+	GROUP BY e.trace_lo, e.trace_hi) AS b
 LEFT JOIN threads AS t ON t.id = b.thread
-LEFT JOIN processes AS p ON p.id = t.process
-WHERE b.duration_ns IS NOT NULL;
+LEFT JOIN processes AS p ON p.id = t.process;
 
 -- The samples of each batch: the late ones that name it, and those of its process in its
 -- range of time that are not late.

@@ -65,12 +65,12 @@ static int set_up(void **state)
 	int fd;
 
 	set_up_file(state);
+	set("log_queries_min_query_duration_ns", "0"); /* of connections from now on */
 	strcpy(database, "/tmp/queryprof-span-waits-XXXXXX");
 	fd = mkstemp(database);
 	close(fd);
 	db = open_database();
 	run(db, "CREATE TABLE t (x); INSERT INTO t VALUES (1)");
-	set("log_queries_min_query_duration_ns", "0");
 	return 0;
 }
 

@@ -13,6 +13,7 @@
 #include "sampler/ring_reader.h"
 #include "sampler/sample_reader.h"
 #include "store/write/batch.h"
+#include "store/write/foreign_spans.h"
 #include "store/write/intern.h"
 #include "store/write/labels.h"
 #include "store/write/programs.h"
@@ -366,6 +367,9 @@ static int take_query(struct writer *writer, const struct query_record *record, 
 		code = leave_first_statement(writer, record->query, rows.statement);
 	if (!code && texts.query_id.size)
 		code = set_query_id(writer, rows.query, &texts);
+	const struct foreign_names names = { rows.context, rows.statement, rows.labels };
+	if (!code)
+		code = foreign_spans_take(writer, record, &names, texts.query.bytes, texts.query.size);
 	writer->query_count++;
 	writer->bytes += QUERY_BYTES + texts.database.size + texts.exception.size + texts.expanded.size;
 	return code;

@@ -9,6 +9,7 @@
 #include "base/vector.h"
 #include "span/note.h"
 #include "span/span_record.h"
+#include "store/write/foreign_spans.h"
 #include "store/write/intern.h"
 
 #define BATCH_BYTES 60  /* of a row without its spans, about */
@@ -226,6 +227,13 @@ static int put_span(struct writer *writer, const struct span_batch *batch, uint3
 
 	if (site < 0 || query < 0)
 		return (int)-(site < 0 ? site : query);
+	if (query) {
+		const struct query_key key = { entry[1].start_ns, entry[1].duration };
+		int code = foreign_spans_leave(writer, &batch->of, key);
+
+		if (code)
+			return code;
+	}
 	if (!vector_reserve(&writer->span_text, writer->span_text.count + 8 * NUMBER_MAX))
 		return SQLITE_NOMEM;
 	writer->span_text.items[writer->span_text.count++] = '[';
