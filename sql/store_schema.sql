@@ -353,14 +353,16 @@ CREATE TABLE samples (
 );
 
 -- Where spans begin. statement: the normalized_query_hash of a statement whose runs are spans, or
--- whose preparations are (name is 'prepare'); the rest is empty then.
+-- whose preparations are (name is 'prepare'); the rest is empty then. wait: the same as in samples,
+-- of waits; else 0.
 CREATE TABLE span_sites (
 	id        INTEGER PRIMARY KEY,
 	name      TEXT    NOT NULL,
 	file      TEXT    NOT NULL,
 	line      INTEGER NOT NULL,
 	function  TEXT    NOT NULL,
-	statement INTEGER NOT NULL
+	statement INTEGER NOT NULL,
+	wait      INTEGER NOT NULL DEFAULT 0
 );
 CREATE INDEX span_sites_by_name ON span_sites (name, line, statement);
 
@@ -399,6 +401,15 @@ CREATE TABLE span_links (
 );
 CREATE INDEX span_links_by_batch ON span_links (batch);
 CREATE INDEX span_links_by_trace ON span_links (trace_lo);
+
+-- The waits among the spans, by their time.
+CREATE TABLE span_waits (
+	start_ns    INTEGER NOT NULL,
+	thread      INTEGER NOT NULL,
+	duration_ns INTEGER NOT NULL,
+	span        INTEGER NOT NULL,
+	PRIMARY KEY (start_ns, thread)
+) WITHOUT ROWID;
 
 -- Attributes ("key":value) and events (a JSON object) of spans, in their order.
 CREATE TABLE span_notes (
@@ -880,13 +891,16 @@ WHERE e.type = 'array';
 -- Names as opentelemetry_span_log of ClickHouse has them, where it has them. self_time_ns: the
 -- time that is not that of children on the same thread. samples: those that fell into the span
 -- and into none of its children. cpu_time_ns: of its thread while the span ran, from CPU
--- samples; cpu_time_error_ns: its standard error.
+-- samples; cpu_time_error_ns: its standard error. waits, wait_time_ns: of its thread meanwhile, in
+-- queries; each is a span, too.
 CREATE VIEW span_log AS
 SELECT
 	printf('%016x%016x', r.trace_hi, r.trace_lo) AS trace_id,
 	printf('%016x', r.span) AS span_id,
 	iif(r.parent, printf('%016x', r.parent), '') AS parent_span_id,
-	CAST(trim(s.name || ' ' || coalesce(y.query,
+	CAST(trim(s.name || iif(s.wait, (
+		SELECT 'wait: ' || w.name || coalesce((SELECT ' (' || o.name || ')' FROM wait_objects AS o WHERE o.object = s.wait >> 8), '')
+		FROM wait_causes AS w WHERE w.cause = s.wait & 255), '') || ' ' || coalesce(y.query,
 		(SELECT x.query FROM statement_counters AS c JOIN statements AS x ON x.id = c.statement
 		 WHERE c.normalized_query_hash = s.statement AND s.statement LIMIT 1), '')) AS TEXT) AS operation_name,
 	iif(r.batch_flags & 1 AND r.parent = r.batch_parent, 'SERVER', 'INTERNAL') AS kind,
@@ -927,7 +941,11 @@ SELECT
 	s.function AS function,
 	CAST(p.process_id AS INTEGER) AS process_id,
 	p.hostname AS hostname,
-	t.thread_name AS thread_name
+	t.thread_name AS thread_name,
+	CAST((SELECT count(*) FROM span_waits AS w
+	      WHERE w.start_ns BETWEEN r.start_ns AND r.start_ns + r.duration_ns AND w.thread = r.thread) AS INTEGER) AS waits,
+	CAST(coalesce((SELECT sum(w.duration_ns) FROM span_waits AS w
+	      WHERE w.start_ns BETWEEN r.start_ns AND r.start_ns + r.duration_ns AND w.thread = r.thread), 0) AS INTEGER) AS wait_time_ns
 FROM span_rows AS r
 LEFT JOIN span_sites AS s ON s.id = r.site
 LEFT JOIN threads AS t ON t.id = r.thread
@@ -935,7 +953,9 @@ LEFT JOIN processes AS p ON p.id = t.process
 LEFT JOIN queries AS q ON q.id = r.query AND r.query
 LEFT JOIN statements AS y ON y.id = q.statement;
 
--- The traces that have ended. root: the name of the first span; cpu_time_ns: of samples in spans.
+-- The traces that have ended, or a part of which has. root: the name of the first span; duration_ns:
+-- from the first begin to the last end of such parts; cpu_time_ns: of samples in spans; wait_time_ns:
+-- of their waits.
 CREATE VIEW traces AS
 SELECT
 	printf('%016x%016x', b.trace_hi, b.trace_lo) AS trace_id,
@@ -944,13 +964,11 @@ SELECT
 			SELECT x.query FROM statement_counters AS c JOIN statements AS x ON x.id = c.statement
 			WHERE c.normalized_query_hash = s.statement AND s.statement LIMIT 1), ''))
 		FROM span_sites AS s
-		WHERE s.id = (SELECT value FROM json_each((
-			SELECT f.spans FROM span_batches AS f
-			WHERE f.trace_lo = b.trace_lo AND f.trace_hi = b.trace_hi AND f.flags & 2
-			ORDER BY f.first_span LIMIT 1), '$[0][0]'))), '') AS TEXT) AS root,
+		WHERE s.id = (SELECT value FROM json_each((SELECT f.spans FROM span_batches AS f WHERE f.id = b.first), '$[0][0]'))),
+		'') AS TEXT) AS root,
 	strftime('%Y-%m-%d %H:%M:%S', b.start_ns / 1000000000, 'unixepoch') || printf('.%06d', b.start_ns % 1000000000 / 1000) AS start_time_microseconds,
 	CAST(b.start_ns AS INTEGER) AS start_time_ns,
-	CAST(b.duration_ns AS INTEGER) AS duration_ns,
+	CAST(b.end_ns - b.start_ns AS INTEGER) AS duration_ns,
 	CAST((SELECT sum(o.count) FROM span_parts AS p JOIN span_batches AS o ON o.id = p.batch
 	      WHERE p.trace_lo = b.trace_lo AND p.trace_hi = b.trace_hi) AS INTEGER) AS spans,
 	CAST((SELECT sum(o.statements) FROM span_parts AS p JOIN span_batches AS o ON o.id = p.batch
@@ -968,11 +986,25 @@ SELECT
 	CAST((SELECT sum(d) FROM (SELECT max(o.dropped) AS d FROM span_batches AS o
 	      WHERE o.trace_lo = b.trace_lo AND o.trace_hi = b.trace_hi GROUP BY o.thread)) AS INTEGER) AS dropped,
 	CAST(p.process_id AS INTEGER) AS process_id,
-	p.executable AS program
-FROM span_batches AS b
+	p.executable AS program,
+	CAST(coalesce((
+		SELECT sum(w.duration_ns)
+		FROM span_parts AS p
+		JOIN span_batches AS o ON o.id = p.batch
+		JOIN span_waits AS w ON w.start_ns BETWEEN o.start_ns AND o.start_ns + o.lasted_ns
+		WHERE p.trace_lo = b.trace_lo AND p.trace_hi = b.trace_hi AND w.span >= o.first_span
+		  AND w.span < o.first_span + 1000 AND w.thread = o.thread), 0) AS INTEGER) AS wait_time_ns
+FROM (
+	SELECT e.trace_hi AS trace_hi, e.trace_lo AS trace_lo, min(e.start_ns) AS start_ns,
+	       max(e.start_ns + e.duration_ns) AS end_ns, min(e.thread) AS thread,
+	       (SELECT f.id FROM span_batches AS f
+	        WHERE f.trace_lo = e.trace_lo AND f.trace_hi = e.trace_hi AND f.flags & 2
+	        ORDER BY f.start_ns, f.first_span LIMIT 1) AS first
+	FROM span_batches AS e
+	WHERE e.duration_ns IS NOT NULL
+	GROUP BY e.trace_lo, e.trace_hi) AS b
 LEFT JOIN threads AS t ON t.id = b.thread
-LEFT JOIN processes AS p ON p.id = t.process
-WHERE b.duration_ns IS NOT NULL;
+LEFT JOIN processes AS p ON p.id = t.process;
 
 -- The samples of each batch: the late ones that name it, and those of its process in its
 -- range of time that are not late.

@@ -15,17 +15,39 @@
 #define ROUGH 10
 #define TRIALS 4
 #define TRIAL_NS 1000 /* longer than a reading of both takes that nothing interrupts */
+#define MEET_AGAIN_NS 1000000000ull
 
 uint64_t fast_clock_scale, fast_clock_reach;
+ptrdiff_t fast_clock_core_at;
 
 /* Atomic. */
-static enum state { UNKNOWN, STARTING, CALIBRATING, ROUGHLY, USED, UNUSABLE } state;
-static struct fast_clock first; /* written in STARTING */
+static enum state { UNKNOWN, STARTING, CALIBRATING, ROUGHLY, USED, VARIANT, ASTRAY } state;
+static struct fast_clock first; /* written in STARTING; ns and core are atomic */
+
+#if !defined(QUERYPROF_TEST_CORE)
+/* glibc's, from 2.35 on. */
+extern const ptrdiff_t __rseq_offset __attribute__((weak));
+extern const unsigned __rseq_size __attribute__((weak));
+
+#define CPU_ID_AT 4 /* in struct rseq */
+
+static void find_core(void)
+{
+	if (&__rseq_offset && &__rseq_size && __rseq_size)
+		__atomic_store_n(&fast_clock_core_at, __rseq_offset + CPU_ID_AT, __ATOMIC_RELAXED);
+}
+#else
+static void find_core(void)
+{
+}
+#endif
 
 /* The counter runs at one rate in all states of the processor, and may be read. */
 static bool is_invariant(void)
 {
-#if defined(__x86_64__)
+#if defined(QUERYPROF_TEST_INVARIANT)
+	return QUERYPROF_TEST_INVARIANT();
+#elif defined(__x86_64__)
 	unsigned a, b, c, d = 0;
 	int mode = PR_TSC_SIGSEGV;
 
@@ -45,15 +67,16 @@ static bool read_both(struct fast_clock *best)
 	uint64_t least = UINT64_MAX;
 
 	/* Without a scale the least of them is the measure. */
-	for (int trial = 0; trial < TRIALS; trial++) {
+	for (int trial = 0; trial < TRIALS || least == UINT64_MAX; trial++) {
+		uint32_t core = fast_clock_core();
 		uint64_t before = fast_clock_ticks(), ns = clock_ns(CLOCK_MONOTONIC),
 			 took = fast_clock_ticks() - before;
 
-		if (took < least) {
-			*best = (struct fast_clock){ before + took / 2, ns };
+		if (took < least && fast_clock_core() == core) {
+			*best = (struct fast_clock){ .ticks = before + took / 2, .ns = ns, .core = core };
 			least = took;
 		}
-		if (scale && least * scale >> 32 < TRIAL_NS)
+		if (scale && least != UINT64_MAX && least * scale >> 32 < TRIAL_NS)
 			return true;
 	}
 	return !scale;
@@ -65,22 +88,70 @@ static void use(uint64_t scale, bool is_rough)
 	                 __ATOMIC_RELAXED);
 	/* Release: the reach first. A thread that sees the old one compares at once. */
 	__atomic_store_n(&fast_clock_scale, scale, __ATOMIC_RELEASE);
-	__atomic_store_n(&state, is_rough ? ROUGHLY : USED, __ATOMIC_RELAXED);
+	__atomic_store_n(&state, is_rough ? ROUGHLY : USED, __ATOMIC_RELEASE);
+}
+
+/* The two readings are far enough from each other, and on one core. */
+static bool can_calibrate(enum state from, uint64_t ns, uint32_t core)
+{
+	uint64_t passed = ns - __atomic_load_n(&first.ns, __ATOMIC_RELAXED);
+
+	return passed >= (from == ROUGHLY ? CALIBRATION_NS : CALIBRATION_NS / ROUGH) && passed < UINT32_MAX &&
+	       core == __atomic_load_n(&first.core, __ATOMIC_RELAXED);
+}
+
+/* A later reading has a longer way to go by, but 2^32 ns; and no thread may come to that core. */
+static bool is_late(uint64_t ns, uint32_t core)
+{
+	uint64_t passed = ns - __atomic_load_n(&first.ns, __ATOMIC_RELAXED);
+
+	return passed >= UINT32_MAX ||
+	       (passed > MEET_AGAIN_NS && core != __atomic_load_n(&first.core, __ATOMIC_RELAXED));
+}
+
+static void give_up(enum state why)
+{
+	__atomic_store_n(&state, why, __ATOMIC_RELEASE);
+	__atomic_store_n(&fast_clock_scale, 0, __ATOMIC_RELAXED);
 }
 
 static void calibrate(const struct fast_clock *now)
 {
 	uint64_t ns = now->ns - first.ns, ticks = now->ticks - first.ticks;
 
-	if (ns < CALIBRATION_NS / ROUGH)
-		return;
-	/* Counters of 10 MHz to 10 GHz. A later reading has a longer way to go by, but 2^32 ns. */
-	if (ns < UINT32_MAX && ticks > ns / 100 && ticks < ns * 10) {
+	/* Counters of 10 MHz to 10 GHz. */
+	if (ticks > ns / 100 && ticks < ns * 10)
 		use((ns << 32) / ticks, ns < CALIBRATION_NS);
-	} else {
-		__atomic_store_n(&state, UNUSABLE, __ATOMIC_RELAXED);
-		__atomic_store_n(&fast_clock_scale, 0, __ATOMIC_RELAXED);
-	}
+	else
+		give_up(VARIANT);
+}
+
+static void begin(void)
+{
+	struct fast_clock now;
+
+	find_core(); /* and read once more: now it is known where */
+	read_both(&now);
+	first.ticks = now.ticks;
+	__atomic_store_n(&first.ns, now.ns, __ATOMIC_RELAXED);
+	__atomic_store_n(&first.core, now.core, __ATOMIC_RELAXED);
+	__atomic_store_n(&state, is_invariant() ? CALIBRATING : VARIANT, __ATOMIC_RELEASE);
+}
+
+/* Begins or ends to calibrate, unless another thread is at it. */
+static void go_on(enum state from, const struct fast_clock *now)
+{
+	enum state expected = from;
+
+	/* Acquire: what the other thread wrote; the stores above release it. */
+	if (!__atomic_compare_exchange_n(&state, &expected, STARTING, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+		return;
+	if (from == UNKNOWN || is_late(now->ns, now->core))
+		begin();
+	else if (can_calibrate(from, now->ns, now->core))
+		calibrate(now);
+	else
+		__atomic_store_n(&state, from, __ATOMIC_RELEASE);
 }
 
 /* Whether the counter has kept pace since the thread's last reading, of late. */
@@ -89,37 +160,53 @@ static bool is_astray(const struct fast_clock *before, const struct fast_clock *
 	uint64_t scale = __atomic_load_n(&fast_clock_scale, __ATOMIC_RELAXED);
 	uint64_t passed = now->ns - before->ns, ticks = now->ticks - before->ticks, told;
 
-	if (!before->ns || !scale || passed > 100 * REACH_NS || ticks > UINT32_MAX)
+	if (!before->ns || !scale || before->core != now->core || passed > 100 * REACH_NS ||
+	    ticks > UINT32_MAX)
 		return false;
 	told = ticks * scale >> 32;
 	return (told > passed ? told - passed : passed - told) > TRIAL_NS + passed / 100;
 }
 
+static uint64_t tell(struct fast_clock *clock, uint64_t ns)
+{
+	return clock->newest = ns > clock->newest ? ns : clock->newest;
+}
+
 uint64_t fast_clock_compare(struct fast_clock *clock)
 {
 	enum state now = __atomic_load_n(&state, __ATOMIC_ACQUIRE);
+	uint64_t newest = clock->newest, ns;
 	struct fast_clock both;
 	bool is_close;
-	uint64_t ns;
 
-	if (now == UNUSABLE || now == CALIBRATING) {
+	if (now != UNKNOWN && now != ROUGHLY && now != USED) {
 		/* Nothing to compare yet, and every reading of the clock comes here. */
+		uint32_t core = fast_clock_core();
+
 		ns = clock_ns(CLOCK_MONOTONIC);
-		if (now == UNUSABLE || ns - first.ns < CALIBRATION_NS / ROUGH)
-			return ns;
+		if (now != CALIBRATING || !(can_calibrate(now, ns, core) || is_late(ns, core)))
+			return tell(clock, ns);
 	}
 	is_close = read_both(&both);
-	if (now == UNKNOWN &&
-	    __atomic_compare_exchange_n(&state, &now, STARTING, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
-		first = both;
-		/* Release: with the load above. */
-		__atomic_store_n(&state, is_invariant() ? CALIBRATING : UNUSABLE, __ATOMIC_RELEASE);
-	} else if (now == CALIBRATING || (now == ROUGHLY && is_close)) {
-		calibrate(&both);
-	} else if (now == USED && is_close && is_astray(clock, &both)) {
-		__atomic_store_n(&state, UNUSABLE, __ATOMIC_RELAXED);
-		__atomic_store_n(&fast_clock_scale, 0, __ATOMIC_RELAXED);
+	if (now != USED) {
+		if (is_close)
+			go_on(now, &both);
+	} else if (is_close && is_astray(clock, &both)) {
+		give_up(ASTRAY);
 	}
+	/* The time that was told may be some ns ahead of it: none goes back behind that. */
+	both.ns = both.newest = both.ns > newest ? both.ns : newest;
 	*clock = both;
 	return both.ns;
+}
+
+const char *fast_clock_source(void)
+{
+	switch (__atomic_load_n(&state, __ATOMIC_RELAXED)) {
+	case ROUGHLY:
+	case USED: return "the processor's counter";
+	case VARIANT: return "the kernel: the processor's counter does not run at one rate";
+	case ASTRAY: return "the kernel: the processor's counter went astray";
+	default: return "the kernel: the processor's counter is not measured yet";
+	}
 }

@@ -4,29 +4,40 @@
  * counter where that is invariant, at half the price of the kernel's way.
  *
  * The counter is compared with the kernel's clock once a millisecond, so its rate need not be
- * known better than to some millionths; that is measured over the process's first 20 ms. In the
- * first two of them the kernel's clock is read, then the two are compared ten times as often. A
- * counter that goes astray (a virtual machine that moved)
- * is not used any more. Async-signal-safe.
+ * known better than to some millionths; that is measured over the process's first 20 ms. In
+ * the first two of them the kernel's clock is read, then the two are compared ten times as often. A
+ * counter that goes astray (a virtual machine that moved) is not used any more.
+ *
+ * The counters of two cores need not agree: a comparison is good on its core only, and a thread
+ * that has moved compares again. Which core it is on the kernel writes into the thread's area for
+ * restartable sequences (rseq); without that, a thread that has moved is wrong by what the cores
+ * differ, for a millisecond at most. Async-signal-safe.
  */
 #ifndef QUERYPROF_BASE_FAST_CLOCK_H
 #define QUERYPROF_BASE_FAST_CLOCK_H
 
+#include <stddef.h>
 #include <stdint.h>
 
-/* Where both were read last; of one thread. Begins as zeroes. */
+/* Where both were read last, on which core, and the newest time that was told; of one thread.
+ * Begins as zeroes. */
 struct fast_clock {
-	uint64_t ticks, ns;
+	uint64_t ticks, ns, newest;
+	uint32_t core;
 };
 
-/* ns of a tick, times 2^32; 0: the counter is not used. Atomic, as is the next: the ticks for
- * which a reading of both is good. */
+/* ns of a tick, times 2^32; 0: the counter is not used. Atomic, as are the next: the ticks for
+ * which a reading of both is good; and where the core's number is, from the thread pointer. At 0
+ * there is something else, which never changes: without rseq all is one core. */
 extern uint64_t fast_clock_scale __attribute__((visibility("hidden")));
 extern uint64_t fast_clock_reach __attribute__((visibility("hidden")));
+extern ptrdiff_t fast_clock_core_at __attribute__((visibility("hidden")));
 
 static inline uint64_t fast_clock_ticks(void)
 {
-#if defined(__x86_64__)
+#if defined(QUERYPROF_TEST_TICKS) /* a test brings a processor of its own */
+	return QUERYPROF_TEST_TICKS();
+#elif defined(__x86_64__)
 	return __builtin_ia32_rdtsc();
 #elif defined(__aarch64__)
 	uint64_t ticks;
@@ -38,22 +49,44 @@ static inline uint64_t fast_clock_ticks(void)
 #endif
 }
 
+static inline uint32_t fast_clock_core(void)
+{
+#if defined(QUERYPROF_TEST_CORE)
+	return QUERYPROF_TEST_CORE();
+#else
+	ptrdiff_t at = __atomic_load_n(&fast_clock_core_at, __ATOMIC_RELAXED);
+#if defined(__x86_64__)
+	uint32_t core;
+
+	__asm__ volatile("movl %%fs:(%1), %0" : "=r"(core) : "r"(at));
+	return core;
+#else
+	return *(const volatile uint32_t *)((const char *)__builtin_thread_pointer() + at);
+#endif
+#endif
+}
+
 /* Reads both. */
 uint64_t fast_clock_compare(struct fast_clock *clock);
 
-/* The time now. May be some ns earlier than at the last reading: a difference of two can be
- * negative. */
+/* The time now. Of one thread it never goes back. */
 static inline uint64_t fast_clock_ns(struct fast_clock *clock)
 {
 	/* Relaxed: a scale is as good as the one before. */
 	uint64_t scale = __atomic_load_n(&fast_clock_scale, __ATOMIC_RELAXED), ticks;
 
-	if (__builtin_expect(!scale, 0))
+	if (__builtin_expect(!scale || fast_clock_core() != clock->core, 0))
 		return fast_clock_compare(clock);
 	ticks = fast_clock_ticks() - clock->ticks;
-	if (__builtin_expect(ticks >= __atomic_load_n(&fast_clock_reach, __ATOMIC_RELAXED), 0))
+	/* The thread may have moved in between. */
+	if (__builtin_expect(ticks >= __atomic_load_n(&fast_clock_reach, __ATOMIC_RELAXED) ||
+	                             fast_clock_core() != clock->core,
+	                     0))
 		return fast_clock_compare(clock);
-	return clock->ns + (ticks * scale >> 32);
+	return clock->newest = clock->ns + (ticks * scale >> 32);
 }
+
+/* What the time is read from, for people; a static text. */
+const char *fast_clock_source(void);
 
 #endif

@@ -11,6 +11,7 @@
 #include "sampler/random.h"
 #include "sampler/slots.h"
 #include "sampler/take.h"
+#include "span/wait.h"
 
 /* --- whose code waits ------------------------------------------------------------------- */
 
@@ -303,6 +304,7 @@ __attribute__((noinline)) void wait_note(const struct wait_call *call, uint64_t 
 		tag = query_running(thread, (uintptr_t)__builtin_frame_address(0), &is_between);
 		field = describe(thread, call, file);
 		field.ns = took_ns;
+		span_wait_put(call->start_ns, &field);
 		add_around(thread, tag, (uintptr_t)__builtin_frame_address(0), sum_of(call, &field), waited,
 		           0, 0);
 		periods = tag && tag->off_cpu_period_ns ? periods_in(thread, tag->off_cpu_period_ns, waited)

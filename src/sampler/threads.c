@@ -93,7 +93,7 @@ static void fill_slot(struct thread *slot)
 	slot->name_checked_ns = 0;
 	slot->retry_ns = slot->retry_pause_ns = 0;
 	slot->newest_key = 0;
-	slot->clock = (struct fast_clock){ 0, 0 };
+	slot->clock = (struct fast_clock){ .ns = 0 };
 	slot->cpu_read_ns = slot->cpu_read_at_ns = slot->cpu_base_at_ns = 0;
 	slot->is_worker = false;
 	slot->wait = (struct thread_wait){ 0 };

@@ -114,6 +114,18 @@ bool batch_hand_over(const struct span_batch *batch)
 	return ring && write_batch(ring, batch, NULL, NULL);
 }
 
+bool entry_hand_over(const struct span_entry *entry, struct span_batch *batch)
+{
+	struct ring *ring = sampler_ring();
+	bool is_written;
+
+	batch->entries = 1;
+	is_written = ring && !batch->links && has_room(ring, sizeof *batch + sizeof *entry) &&
+	             write_batch(ring, batch, entry, NULL);
+	keep_count(is_written ? SPANS_RECORDED : SPANS_DROPPED, 1);
+	return is_written;
+}
+
 /* How many of `count` entries a record of `most` takes: whole groups. */
 static uint32_t fit(const struct span_entry *entries, uint32_t count, size_t most)
 {

@@ -32,6 +32,10 @@ uint32_t chunk_close_spans(struct span_chunk *chunk, uint64_t now_ns);
 bool entries_hand_over(const struct span_entry *entries, uint32_t count, uint64_t first,
                        struct span_batch *batch, const struct span_link *links);
 
+/* The same for one span that has no site of the host's; does not wait. Links have parents of their
+ * own: a batch with some is refused. Async-signal-safe. */
+bool entry_hand_over(const struct span_entry *entry, struct span_batch *batch);
+
 /* A batch without spans. It may use what spans leave to the samples. */
 bool batch_hand_over(const struct span_batch *batch);
 

@@ -74,6 +74,9 @@ static void on_thread_end(void *value)
 
 	if (thread != here)
 		return;
+	/* Its slot may be another thread's by now. */
+	for (uint32_t i = 0; i < thread->depth; i++)
+		thread->contexts[i].clock = &thread->clock;
 	context_end_all();
 	here = NULL;
 	while (thread->unused) {
@@ -156,7 +159,15 @@ static void enter(struct span_thread *thread)
 {
 	struct qp_span_context *innermost = thread->depth ? &thread->contexts[thread->depth - 1] : NULL;
 
+	HANDLER_BARRIER();
 	qp_span_here = innermost && innermost->chunk ? innermost : NULL;
+}
+
+/* Nothing is recorded until enter(). */
+static void leave(void)
+{
+	qp_span_here = NULL;
+	HANDLER_BARRIER();
 }
 
 int context_begin(const struct span_link *of, const struct span_link *links, uint32_t link_count,
@@ -176,7 +187,7 @@ int context_begin(const struct span_link *of, const struct span_link *links, uin
 	thread->realtime_offset = clock_ns(CLOCK_REALTIME) - clock_ns(CLOCK_MONOTONIC);
 	context = &thread->contexts[thread->depth];
 	*context = (struct qp_span_context){
-		.clock = &thread->clock,
+		.clock = &slot->clock, /* that of the thread's queries and waits */
 		.of = *of,
 		.flags = flags,
 		.outer = span_current.id,
@@ -238,10 +249,9 @@ static void tell_parents(struct qp_span_context *context, const struct span_chun
 	}
 }
 
-static void hand_over(struct qp_span_context *context, const struct span_chunk *chunk, uint64_t ended_ns,
-                      uint32_t flags)
+static struct span_batch batch_of(const struct qp_span_context *context, uint64_t ended_ns, uint32_t flags)
 {
-	struct span_batch batch = {
+	return (struct span_batch){
 		.of = context->of,
 		.realtime_offset = here->realtime_offset,
 		.began_ns = context->began_ns,
@@ -251,6 +261,12 @@ static void hand_over(struct qp_span_context *context, const struct span_chunk *
 		.flags = (context->flags & (BATCH_ROOT | BATCH_REMOTE)) | flags,
 		.links = context->link_count,
 	};
+}
+
+static void hand_over(struct qp_span_context *context, const struct span_chunk *chunk, uint64_t ended_ns,
+                      uint32_t flags)
+{
+	struct span_batch batch = batch_of(context, ended_ns, flags);
 	bool is_whole = entries_hand_over(chunk->entry, chunk->count, chunk->first, &batch, context->links);
 
 	context->dropped = batch.dropped;
@@ -259,6 +275,23 @@ static void hand_over(struct qp_span_context *context, const struct span_chunk *
 		batch.entries = batch.links = 0;
 		batch_hand_over(&batch);
 	}
+}
+
+void context_put_alone(struct qp_span_context *context, const struct span_entry *entry)
+{
+	struct span_batch batch = batch_of(context, 0, 0);
+	struct span_chunk *chunk;
+	struct span_entry *parent = span_current.id ? context_find(span_current.id, &chunk) : NULL;
+
+	if (parent) {
+		parent->children += entry->duration & SPAN_DURATION;
+		batch.of.parent = span_current.id;
+		batch.flags &= ~(uint32_t)BATCH_REMOTE;
+	}
+	batch.first = here->next++;
+	if (!entry_hand_over(entry, &batch))
+		context->dropped++;
+	context->handed_over = true;
 }
 
 /* The newest chunk is full. It is used again at once where none of its spans runs. */
@@ -288,7 +321,12 @@ struct span_entry *context_room(struct qp_span_context *context, uint32_t count,
 	struct span_chunk *chunk = context->chunk;
 
 	if (chunk->count + count > CHUNK_ENTRIES) {
-		if (!renew_chunk(context)) {
+		bool is_renewed;
+
+		leave();
+		is_renewed = renew_chunk(context);
+		enter(here);
+		if (!is_renewed) {
 			context->dropped++;
 			keep_count(SPANS_DROPPED, 1);
 			return NULL;
@@ -324,6 +362,7 @@ void context_ended(struct span_chunk *chunk)
 	context = context_of(chunk, &newer);
 	if (!context || !newer)
 		return;
+	leave();
 	for (struct span_chunk *at = context->chunk; at != chunk; at = at->older)
 		tell_parents(context, at, chunk);
 	tell_parents(context, chunk, NULL);
@@ -331,6 +370,7 @@ void context_ended(struct span_chunk *chunk)
 	newer->older = chunk->older;
 	context->held--;
 	give_chunk(here, chunk);
+	enter(here);
 }
 
 /* --- the end --------------------------------------------------------------------------------------- */
@@ -403,6 +443,7 @@ void context_end(void)
 	if (!here || !here->depth)
 		return;
 	context = &here->contexts[here->depth - 1];
+	leave();
 	if (context->chunk)
 		end_recording(context);
 	give_chunks(here, context->chunk);

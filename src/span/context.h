@@ -7,7 +7,8 @@
  * an open span is always where its number says, however many there are.
  *
  * All of it is the thread's own: no other thread reads or writes it, nor does the handler, which
- * knows span_current only.
+ * knows span_current only. A host's signal handler may wait and so add a span (wait.h): while
+ * chunks change hands qp_span_here is NULL.
  */
 #ifndef QUERYPROF_SPAN_CONTEXT_H
 #define QUERYPROF_SPAN_CONTEXT_H
@@ -39,8 +40,8 @@ struct qp_span_context {
 };
 
 struct span_thread {
-	struct fast_clock clock;
-	uint64_t next; /* number of the next chunk's first entry */
+	struct fast_clock clock; /* for what the thread records at its very end */
+	uint64_t next;           /* number of the next chunk's first entry */
 	uint64_t realtime_offset;
 	uint32_t id, depth;
 	struct span_chunk *unused;
@@ -68,6 +69,10 @@ struct span_entry *context_find(uint64_t number, struct span_chunk **chunk);
 
 /* Room for `count` entries that follow each other. NULL: there is none, which is counted. */
 struct span_entry *context_room(struct qp_span_context *context, uint32_t count, uint64_t *number);
+
+/* A span that has ended and has no room in the newest chunk: the ring gets it at once, as the
+ * child of the running one. Async-signal-safe. */
+void context_put_alone(struct qp_span_context *context, const struct span_entry *entry);
 
 /* A chunk's span has ended that was open. */
 void context_ended(struct span_chunk *chunk);

@@ -57,6 +57,14 @@ bool keep_decide(uint64_t duration_ns, bool is_sampled)
 	       (rules & KEEP_SAMPLED && is_sampled);
 }
 
+bool keep_decide_foreign(uint64_t trace, uint64_t duration_ns, bool is_sampled)
+{
+	uint64_t of = __atomic_load_n(&one, __ATOMIC_RELAXED);
+
+	return keep_decide(duration_ns, is_sampled) ||
+	       (__atomic_load_n(&the_rules, __ATOMIC_RELAXED) & KEEP_RANDOM && of && trace % of == 0);
+}
+
 /* --- samples on other threads ------------------------------------------------------------------ */
 
 /* A trace has one of these as long as no other trace takes it. Nobody knows then whether there

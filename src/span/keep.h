@@ -33,6 +33,10 @@ bool keep_choose(struct thread *thread);
 /* Whether one that has ended is kept by what it was like. */
 bool keep_decide(uint64_t duration_ns, bool is_sampled);
 
+/* Whether a part is kept of a trace that another program began, and whose end nobody tells: the
+ * same for all parts, as far as `random` goes. */
+bool keep_decide_foreign(uint64_t trace, uint64_t duration_ns, bool is_sampled);
+
 /* A sample fell into a span of the trace on a thread that is not the root's; and whether that
  * was so, or may have been. keep_watch(): from now on, the trace has such threads. */
 void keep_watch(uint64_t trace);

@@ -29,8 +29,11 @@ struct span_entry {
 	uint64_t duration; /* ns, and the flags above */
 	uint64_t children; /* ns, of those of its children that are not in the same array */
 	uint32_t parent;   /* its number less the parent's; 0: the parent is the array's */
-	uint32_t site;     /* span/site.h, or an enum entry_kind */
+	uint32_t site;     /* span/site.h, a wait (SITE_WAIT), or an enum entry_kind */
 };
+
+/* Of a wait: its object << 8 and its cause (base/wait.h) are in the bits below. */
+#define SITE_WAIT (1u << 30)
 
 /* What is not a span has this in place of a site. */
 #define ENTRY_OTHER (1u << 31)
@@ -77,6 +80,11 @@ struct span_site_record {
 	uint32_t name_size, file_size, function_size;
 	char text[];
 };
+
+static inline int entry_is_wait(const struct span_entry *entry)
+{
+	return (entry->site & (ENTRY_OTHER | SITE_WAIT)) == SITE_WAIT;
+}
 
 static inline int entry_is_span(const struct span_entry *entry)
 {

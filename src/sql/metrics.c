@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "base/debug.h"
+#include "base/fast_clock.h"
 #include "handler/ledger.h"
 #include "handler/unwind/unwind.h"
 #include "label/sets.h"
@@ -95,7 +96,7 @@ static char *text_of_store(int which)
 	return which ? store_error() : store_path();
 }
 
-enum { TEXT_VERSION, TEXT_ENVIRONMENT_ERROR, TEXT_DEBUG_ERROR };
+enum { TEXT_VERSION, TEXT_ENVIRONMENT_ERROR, TEXT_DEBUG_ERROR, TEXT_CLOCK };
 
 static char *text_copy(int which)
 {
@@ -103,6 +104,7 @@ static char *text_copy(int which)
 		[TEXT_VERSION] = QUERYPROF_VERSION,
 		[TEXT_ENVIRONMENT_ERROR] = settings_environment_error(),
 		[TEXT_DEBUG_ERROR] = debug_error(),
+		[TEXT_CLOCK] = fast_clock_source(),
 	};
 
 	return texts[which] ? strdup(texts[which]) : NULL;
@@ -274,6 +276,7 @@ static const struct metric {
 	  "Spans that nobody ended, closed with what was around them" },
 	{ "store_spans", get_store, NULL, STORE_SPANS, "Spans written to the trace file" },
 	{ "store_spans_lost", get_store, NULL, STORE_SPANS_LOST, "Spans that could not be written" },
+	{ "clock", NULL, text_copy, TEXT_CLOCK, "What the times of queries, waits and spans are read from" },
 	{ "settings_environment_error", NULL, text_copy, TEXT_ENVIRONMENT_ERROR,
 	  "Settings in the environment that were not taken, and why" },
 	{ "settings_error", NULL, text_of_setting, 0, "The newest change of a setting that was refused" },

@@ -32,6 +32,8 @@ static const struct column span_log_columns[] = {
 	{ "process_id", "INTEGER", 0 },
 	{ "hostname", "TEXT", 0 },
 	{ "thread_name", "TEXT", 0 },
+	{ "waits", "INTEGER", 0 },
+	{ "wait_time_ns", "INTEGER", 0 },
 };
 
 static const struct column traces_columns[] = {
@@ -47,6 +49,7 @@ static const struct column traces_columns[] = {
 	{ "dropped", "INTEGER", 0 },
 	{ "process_id", "INTEGER", 0 },
 	{ "program", "TEXT", 0 },
+	{ "wait_time_ns", "INTEGER", 0 },
 };
 
 const struct table table_span_log = { .name = "span_log",

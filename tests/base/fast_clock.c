@@ -17,7 +17,7 @@
 
 static void is_the_kernels(void **state)
 {
-	struct fast_clock clock = { 0, 0 };
+	struct fast_clock clock = { .ns = 0 };
 	uint64_t start = clock_ns(CLOCK_MONOTONIC), after = start;
 
 	(void)state;
@@ -33,7 +33,7 @@ static void is_the_kernels(void **state)
 /* A counter that does not go with the kernel's clock is not used any more. */
 static void goes_astray(void **state)
 {
-	struct fast_clock clock = { 0, 0 };
+	struct fast_clock clock = { .ns = 0 };
 	uint64_t scale = __atomic_load_n(&fast_clock_scale, __ATOMIC_RELAXED);
 
 	(void)state;

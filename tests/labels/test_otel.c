@@ -101,6 +101,9 @@ static void test_published(void **state)
 	*variable() = &context;
 	run("published");
 	check("published", VALID);
+	assert_string_equal(ask("SELECT trace_id || '-' || parent_span_id FROM span_log WHERE query_id = "
+	                        "'published'"),
+	                    VALID);
 	/* It is the thread's alone. */
 	assert_int_equal(pthread_create(&other, NULL, run_other, NULL), 0);
 	pthread_join(other, NULL);

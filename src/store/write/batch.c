@@ -14,6 +14,7 @@
 #include "sampler/sample_reader.h"
 #include "store/write/batch.h"
 #include "store/write/delays.h"
+#include "store/write/foreign_spans.h"
 #include "store/write/intern.h"
 #include "store/write/labels.h"
 #include "store/write/programs.h"
@@ -397,6 +398,9 @@ static int take_query(struct writer *writer, const struct query_record *record, 
 		code = set_query_id(writer, rows.query, &texts);
 	if (!code)
 		code = take_delays(writer, record);
+	const struct foreign_names names = { rows.context, rows.statement, rows.labels };
+	if (!code)
+		code = foreign_spans_take(writer, record, &names, texts.query.bytes, texts.query.size);
 	writer->query_count++;
 	writer->bytes += QUERY_BYTES + texts.database.size + texts.exception.size + texts.expanded.size;
 	return code;

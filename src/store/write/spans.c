@@ -9,9 +9,11 @@
 #include "base/vector.h"
 #include "span/note.h"
 #include "span/span_record.h"
+#include "store/write/foreign_spans.h"
 #include "store/write/intern.h"
 
 #define BATCH_BYTES 60  /* of a row without its spans, about */
+#define WAIT_BYTES 30   /* of a row of span_waits */
 #define REMOVED_MAX 512 /* batches a transaction */
 
 static struct hash trace_key(const struct span_link *link)
@@ -75,6 +77,11 @@ static struct hash site_key(uint32_t number)
 	return hash_words((uint64_t[]){ number, 0 }, 2);
 }
 
+static struct hash wait_key(uint32_t wait)
+{
+	return hash_words((uint64_t[]){ wait, 3 }, 2);
+}
+
 static struct hash statement_key(uint64_t hash, bool is_preparation)
 {
 	return hash_words((uint64_t[]){ hash, 1 + is_preparation }, 2);
@@ -114,6 +121,7 @@ struct site_row {
 	const struct span_site_record *record; /* NULL: not known */
 	uint64_t statement;
 	bool is_preparation;
+	uint32_t wait; /* its object << 8 and its cause; 0: it is none */
 };
 
 static void bind_site(sqlite3_stmt *statement, const struct site_row *site)
@@ -130,6 +138,7 @@ static void bind_site(sqlite3_stmt *statement, const struct site_row *site)
 	sqlite3_bind_int64(statement, 3, record->line);
 	writer_bind_text(statement, 4, file + record->file_size, record->function_size);
 	sqlite3_bind_int64(statement, 5, (int64_t)site->statement);
+	sqlite3_bind_int64(statement, 6, site->wait);
 }
 
 static int64_t find_site_row(struct writer *writer, const struct site_row *site)
@@ -153,9 +162,11 @@ static int64_t intern_site(struct writer *writer, const struct span_entry *span)
 	struct site_row site = {
 		.statement = is_statement ? span[1].children : 0,
 		.is_preparation = is_statement && span[1].parent,
+		.wait = entry_is_wait(span) ? span->site & ~SITE_WAIT : 0,
 	};
-	struct hash key =
-		is_statement ? statement_key(site.statement, site.is_preparation) : site_key(span->site);
+	struct hash key = is_statement ? statement_key(site.statement, site.is_preparation)
+	                  : site.wait  ? wait_key(site.wait)
+	                               : site_key(span->site);
 	struct known_span_site *known = hash_table_find(&writer->span_sites, key);
 	int64_t row;
 
@@ -216,6 +227,13 @@ static int put_span(struct writer *writer, const struct span_batch *batch, uint3
 
 	if (site < 0 || query < 0)
 		return (int)-(site < 0 ? site : query);
+	if (query) {
+		const struct query_key key = { entry[1].start_ns, entry[1].duration };
+		int code = foreign_spans_leave(writer, &batch->of, key);
+
+		if (code)
+			return code;
+	}
 	if (!vector_reserve(&writer->span_text, writer->span_text.count + 8 * NUMBER_MAX))
 		return SQLITE_NOMEM;
 	writer->span_text.items[writer->span_text.count++] = '[';
@@ -385,6 +403,28 @@ static int write_links(struct writer *writer, const struct span_batch *batch, in
 	return code;
 }
 
+/* So that the waits within a time are found. */
+static int write_waits(struct writer *writer, const struct span_batch *batch)
+{
+	sqlite3_stmt *statement = writer_statement(writer, WRITE_SPAN_WAIT);
+	int64_t thread = intern_thread(writer, batch->thread_id);
+	int code = thread < 0 ? (int)-thread : SQLITE_OK;
+
+	for (uint32_t i = 0; !code && i < batch->entries; i += entry_group(&batch->entry[i])) {
+		const struct span_entry *entry = &batch->entry[i];
+
+		if (!entry_is_wait(entry))
+			continue;
+		sqlite3_bind_int64(statement, 1, (int64_t)(entry->start_ns + batch->realtime_offset));
+		sqlite3_bind_int64(statement, 2, thread);
+		sqlite3_bind_int64(statement, 3, (int64_t)(entry->duration & SPAN_DURATION));
+		sqlite3_bind_int64(statement, 4, (int64_t)(batch->first + i));
+		writer->bytes += WAIT_BYTES;
+		code = writer_run(writer, WRITE_SPAN_WAIT);
+	}
+	return code;
+}
+
 /* --- traces that are not kept ------------------------------------------------------------------ */
 
 /* What has come of it goes; what still comes is left out. */
@@ -467,6 +507,8 @@ int spans_take(struct writer *writer, const void *record, size_t size)
 		return (int)-row;
 	writer->spans_stored += spans_in(record, size);
 	code = write_notes(writer, batch, row);
+	if (!code)
+		code = write_waits(writer, batch);
 	return code ? code : write_links(writer, batch, row);
 }
 
@@ -492,6 +534,13 @@ int spans_remove(sqlite3 *db, int64_t time_ns, int64_t bytes, bool *left)
 	         "%1$" PRId64 " ORDER BY id LIMIT %2$" PRId64 ");",
 	         time_ns, batches);
 	code = sqlite3_exec(db, sql, NULL, NULL, NULL);
+	/* Those of what has gone, about: the oldest rows began first but for some threads' sake. */
+	if (!code)
+		code = sqlite3_exec(
+			db,
+			"DELETE FROM span_waits WHERE start_ns < coalesce((SELECT min(start_ns) FROM"
+			" (SELECT start_ns FROM span_batches ORDER BY id LIMIT 512)), 1 << 62)",
+			NULL, NULL, NULL);
 	*left = !code && database_number(db, "SELECT 1 FROM span_batches LIMIT 1", 0);
 	return code;
 }

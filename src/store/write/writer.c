@@ -136,9 +136,9 @@ static const char *const statement_sql[WRITE_STATEMENTS] = {
 		"INSERT INTO trace_contexts (otel_span_id, otel_trace_id, epoch) VALUES (?1, ?2, ?3)",
 	[WRITE_CONTEXT_EPOCH] = "UPDATE trace_contexts SET epoch = ?1 WHERE id = ?2 AND epoch <> ?1",
 	[WRITE_FIND_SPAN_SITE] = "SELECT id FROM span_sites WHERE name = ?1 AND file = ?2 AND line = ?3"
-				 " AND function = ?4 AND statement = ?5",
-	[WRITE_SPAN_SITE] = "INSERT INTO span_sites (name, file, line, function, statement)"
-			    " VALUES (?1, ?2, ?3, ?4, ?5)",
+				 " AND function = ?4 AND statement = ?5 AND wait = ?6",
+	[WRITE_SPAN_SITE] = "INSERT INTO span_sites (name, file, line, function, statement, wait)"
+			    " VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
 	[WRITE_SPAN_BATCH] =
 		"INSERT INTO span_batches (trace_hi, trace_lo, parent, first_span, thread, start_ns, dropped,"
 		" flags, lasted_ns, count, statements, duration_ns, spans)"
@@ -146,6 +146,15 @@ static const char *const statement_sql[WRITE_STATEMENTS] = {
 	[WRITE_SPAN_NOTE] = "INSERT INTO span_notes (batch, span, is_event, note) VALUES (?1, ?2, ?3, ?4)",
 	[WRITE_SPAN_LINK] =
 		"INSERT INTO span_links (batch, trace_hi, trace_lo, parent) VALUES (?1, ?2, ?3, ?4)",
+	[WRITE_SPAN_WAIT] = "INSERT OR IGNORE INTO span_waits (start_ns, thread, duration_ns, span)"
+			    " VALUES (?1, ?2, ?3, ?4)",
+	/* As query_log has it. */
+	[WRITE_FIND_TRACE] =
+		"SELECT coalesce(c.otel_trace_id, nullif(h.otel_trace_id, ''), nullif(g.otel_trace_id, '')),"
+		" coalesce(c.otel_span_id, nullif(h.otel_span_id, ''), g.otel_span_id) FROM (SELECT 1)"
+		" LEFT JOIN trace_contexts AS c ON c.id = ?1 LEFT JOIN statements AS x ON x.id = ?2"
+		" LEFT JOIN label_sets AS h ON h.id = x.labels LEFT JOIN label_sets AS g ON g.id = ?3",
+	[WRITE_REMOVE_FOREIGN] = "DELETE FROM span_batches WHERE trace_lo = ?1 AND first_span = ?2",
 	[WRITE_REMOVE_NOTES] = "DELETE FROM span_notes WHERE batch IN (SELECT id FROM span_batches"
 			       " WHERE trace_lo = ?2 AND trace_hi = ?1)"
 			       " AND batch NOT IN (SELECT batch FROM span_links)",
@@ -269,6 +278,7 @@ bool writer_init(struct writer *writer, bool (*give_up)(void *context), void *co
 		.contexts = HASH_TABLE_OF(struct known_labels, 1 << 14),
 		.span_sites = HASH_TABLE_OF(struct known_span_site, SIZE_MAX),
 		.unkept_traces = HASH_TABLE_OF(struct hash, 1 << 16),
+		.foreign_spans = HASH_TABLE_OF(struct hash, 1 << 16),
 		.span_room = 2 * WRITER_BATCH,
 		.give_up = give_up,
 		.context = context,
@@ -299,10 +309,10 @@ static void forget_span_site(void *context, void *entry)
 
 void writer_free(struct writer *writer)
 {
-	struct hash_table *tables[] = { &writer->threads,    &writer->series,       &writer->stacks,
-		                        &writer->queries,    &writer->texts,        &writer->libraries,
-		                        &writer->modules,    &writer->labels,       &writer->contexts,
-		                        &writer->span_sites, &writer->unkept_traces };
+	struct hash_table *tables[] = { &writer->threads,    &writer->series,        &writer->stacks,
+		                        &writer->queries,    &writer->texts,         &writer->libraries,
+		                        &writer->modules,    &writer->labels,        &writer->contexts,
+		                        &writer->span_sites, &writer->unkept_traces, &writer->foreign_spans };
 
 	hash_table_each(&writer->span_sites, free_span_site, NULL);
 	for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)

@@ -82,6 +82,9 @@ enum writer_statement {
 	WRITE_SPAN_BATCH,
 	WRITE_SPAN_NOTE,
 	WRITE_SPAN_LINK,
+	WRITE_SPAN_WAIT,
+	WRITE_FIND_TRACE,
+	WRITE_REMOVE_FOREIGN,
 	WRITE_REMOVE_NOTES,
 	WRITE_REMOVE_TRACE,
 	WRITE_PROGRAM,
@@ -183,7 +186,7 @@ struct writer {
 	int64_t counted_statements;
 
 	/* Of spans.c: what it knows, and its workspace. */
-	struct hash_table span_sites, unkept_traces;
+	struct hash_table span_sites, unkept_traces, foreign_spans;
 	VECTOR(char) span_text;
 	VECTOR(uint64_t) span_children;
 	size_t spans_stored; /* of the batch */

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The waits of queries as spans: children of what runs on the thread.
+ */
+#ifndef QUERYPROF_SPAN_WAIT_H
+#define QUERYPROF_SPAN_WAIT_H
+
+#include <stdint.h>
+
+#include "base/wait.h"
+
+/* A wait of the calling thread has ended that was measured for a query. Does nothing outside of a
+ * trace, and where statements are no spans. Async-signal-safe: a host's handler may wait, too. */
+void span_wait_put(uint64_t start_ns, const struct wait_field *wait);
+
+#endif

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "store/write/foreign_spans.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "query/normalize.h"
+#include "queryprof.h"
+#include "span/keep.h"
+#include "span/span_record.h"
+#include "store/write/spans.h"
+
+static struct hash key_of(const struct span_link *trace, struct query_key query)
+{
+	return hash_words((uint64_t[]){ trace->trace_hi, trace->trace_lo, query.hi, query.lo }, 4);
+}
+
+/* The same for who writes it and who removes it. Positive: SQL adds to it. */
+static uint64_t span_of(struct query_key query)
+{
+	return hash_words((uint64_t[]){ query.hi, query.lo }, 2).first >> 1 | 1;
+}
+
+static uint64_t read_hexadecimal(const char *text, size_t digits)
+{
+	char part[17] = "";
+
+	memcpy(part, text, digits);
+	return strtoull(part, NULL, 16);
+}
+
+/* False: it is in none, or an error, which is in `*code`. */
+static bool find_trace(struct writer *writer, const struct foreign_names *names, struct span_link *link,
+                       int *code)
+{
+	sqlite3_stmt *statement = writer_statement(writer, WRITE_FIND_TRACE);
+	const char *trace, *span;
+	bool is_found = false;
+	int step;
+
+	sqlite3_bind_int64(statement, 1, names->context);
+	sqlite3_bind_int64(statement, 2, names->statement);
+	sqlite3_bind_int64(statement, 3, names->labels);
+	step = sqlite3_step(statement);
+	trace = step == SQLITE_ROW ? (const char *)sqlite3_column_text(statement, 0) : NULL;
+	span = trace ? (const char *)sqlite3_column_text(statement, 1) : NULL;
+	if (span && strlen(trace) == 32 && strlen(span) == 16) {
+		*link = (struct span_link){ read_hexadecimal(trace, 16), read_hexadecimal(trace + 16, 16),
+			                    read_hexadecimal(span, 16) };
+		is_found = true;
+	}
+	sqlite3_reset(statement);
+	*code = step == SQLITE_ROW || step == SQLITE_DONE ? SQLITE_OK : step;
+	return is_found;
+}
+
+static int write_span(struct writer *writer, const struct query_record *record, const struct span_link *link,
+                      uint64_t shape)
+{
+	uint64_t status = record->exception_code ? QP_SPAN_ERROR : QP_SPAN_UNSET;
+	uint64_t words[(sizeof(struct span_batch) + 2 * sizeof(struct span_entry)) / sizeof(uint64_t)];
+	struct span_batch *batch = (struct span_batch *)words;
+
+	*batch = (struct span_batch){
+		.of = *link,
+		.first = span_of(record->query),
+		.began_ns = record->start_realtime_ns,
+		.ended_ns = record->start_realtime_ns + record->duration_ns,
+		.thread_id = record->thread_id,
+		.flags = BATCH_ROOT | BATCH_END,
+		.entries = 2,
+	};
+	batch->entry[0] = (struct span_entry){
+		.start_ns = record->start_realtime_ns,
+		.duration = SPAN_STATEMENT | status << SPAN_STATUS_SHIFT |
+		            (record->duration_ns & SPAN_DURATION),
+	};
+	batch->entry[1] = (struct span_entry){
+		.start_ns = record->query.hi,
+		.duration = record->query.lo,
+		.children = shape,
+		.site = ENTRY_STATEMENT,
+	};
+	return spans_take(writer, batch, sizeof words);
+}
+
+int foreign_spans_take(struct writer *writer, const struct query_record *record,
+                       const struct foreign_names *names, const char *text, size_t size)
+{
+	struct span_link link;
+	struct hash key;
+	int code;
+
+	/* Nearly all: the look into the file costs. */
+	if (!names->context && !names->labels && !memmem(text, size, "traceparent", 11))
+		return SQLITE_OK;
+	if (!find_trace(writer, names, &link, &code) || code)
+		return code;
+	if (!keep_decide_foreign(link.trace_lo, record->duration_ns,
+	                         record->samples[TRACE_CPU] || record->samples[TRACE_REAL]))
+		return SQLITE_OK;
+	code = write_span(writer, record, &link, normalize_hash(text, size));
+	key = key_of(&link, record->query);
+	if (!code && !hash_table_find(&writer->foreign_spans, key))
+		hash_table_add(&writer->foreign_spans, key);
+	return code;
+}
+
+int foreign_spans_leave(struct writer *writer, const struct span_link *trace, struct query_key query)
+{
+	sqlite3_stmt *statement;
+
+	if (!hash_table_find(&writer->foreign_spans, key_of(trace, query)))
+		return SQLITE_OK;
+	statement = writer_statement(writer, WRITE_REMOVE_FOREIGN);
+	sqlite3_bind_int64(statement, 1, (int64_t)trace->trace_lo);
+	sqlite3_bind_int64(statement, 2, (int64_t)span_of(query));
+	return writer_run(writer, WRITE_REMOVE_FOREIGN);
+}

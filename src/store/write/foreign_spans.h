@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Queries as spans of traces that others began: a query whose labels, comments or thread context
+ * (write/labels.h) name a trace and a span is a child of that span, whether its thread had a trace of
+ * queryprof's or not. Where it had one with the same id, the span that came from there stands for
+ * the query.
+ */
+#ifndef QUERYPROF_STORE_WRITE_FOREIGN_SPANS_H
+#define QUERYPROF_STORE_WRITE_FOREIGN_SPANS_H
+
+#include "store/write/writer.h"
+
+struct span_link;
+
+/* Rows of trace_contexts, statements and label_sets; 0: none. */
+struct foreign_names {
+	int64_t context, statement, labels;
+};
+
+/* Inside a transaction, both: SQLITE_OK or the error. A query has ended, whose text begins at `text`. */
+int foreign_spans_take(struct writer *writer, const struct query_record *record,
+                       const struct foreign_names *names, const char *text, size_t size);
+
+/* A span of this query has come with this trace. */
+int foreign_spans_leave(struct writer *writer, const struct span_link *trace, struct query_key query);
+
+#endif

@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The fast clock on a processor that this test makes: cores whose counters differ, or whose
+ * counters do not run at one rate.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/clock.h"
+
+static uint64_t fake_ticks(void);
+static uint32_t fake_core(void);
+static bool fake_invariant(void);
+#define QUERYPROF_TEST_TICKS fake_ticks
+#define QUERYPROF_TEST_CORE fake_core
+#define QUERYPROF_TEST_INVARIANT fake_invariant
+#include "base/fast_clock.c"
+
+#define CORES 4
+#define TICKS_OF_NS 2
+#define SECOND 1000000000ll
+
+/* Counters that differ by less than a reading is good for, and by hours. */
+static const int64_t skews[CORES] = { 0, 300000, 700000, 7200 * SECOND };
+static uint32_t core;
+static bool is_steady = true;
+
+/* What the thread reads moves it: the worst moment. 0: it stays. */
+static unsigned move_after;
+static bool is_visit; /* it goes back to the first core when it has read the counter */
+
+static uint64_t fake_ticks(void)
+{
+	uint64_t ticks;
+
+	if (move_after && !--move_after)
+		core = (core + 1) % CORES;
+	ticks = TICKS_OF_NS * (clock_ns(CLOCK_MONOTONIC) + SECOND) + (uint64_t)skews[core];
+	if (is_visit)
+		core = 0;
+	is_visit = false;
+	return ticks;
+}
+
+static uint32_t fake_core(void)
+{
+	return core;
+}
+
+static bool fake_invariant(void)
+{
+	return is_steady;
+}
+
+static int new_process(void **unused)
+{
+	(void)unused;
+	fast_clock_scale = fast_clock_reach = 0;
+	state = UNKNOWN;
+	core = 0;
+	move_after = 0;
+	is_steady = true;
+	return 0;
+}
+
+#define CLOSE_NS 1000
+
+/* Readings that nothing interrupted are the kernel's time, whatever core it is; none goes back. */
+static void read_for(struct fast_clock *clock, uint64_t ns, unsigned stay)
+{
+	uint64_t start = clock_ns(CLOCK_MONOTONIC), newest = 0, readings = 0, after = start;
+
+	while (after - start < ns) {
+		uint64_t before = clock_ns(CLOCK_MONOTONIC), now = fast_clock_ns(clock);
+
+		after = clock_ns(CLOCK_MONOTONIC);
+		assert_true(now >= newest);
+		newest = now;
+		if (after - before < 2 * CLOSE_NS) {
+			assert_true(now + CLOSE_NS > before);
+			assert_true(now < after + CLOSE_NS);
+		}
+		if (stay && ++readings % stay == 0)
+			core = (core + 1) % CORES;
+	}
+}
+
+static void cores_are_corrected(void **unused)
+{
+	struct fast_clock clock = { .ns = 0 };
+
+	(void)unused;
+	read_for(&clock, 50000000, 0);
+	assert_string_equal(fast_clock_source(), "the processor's counter");
+	read_for(&clock, 200000000, 7);
+	read_for(&clock, 100000000, 1);
+	assert_string_equal(fast_clock_source(), "the processor's counter");
+	assert_in_range(fast_clock_scale, (1ull << 31) / 1000 * 999, (1ull << 31) / 1000 * 1001);
+}
+
+/* Moved between the readings of which a reading is made. */
+static void moves_at_any_moment(void **unused)
+{
+	struct fast_clock clock = { .ns = 0 };
+
+	(void)unused;
+	read_for(&clock, 50000000, 0);
+	for (unsigned i = 0; i < 30000; i++) {
+		uint64_t before, now, after;
+
+		move_after = i % 6;
+		if (!move_after) {
+			core = 0;
+			fast_clock_ns(&clock);
+			core = 1;
+			is_visit = true;
+		}
+		before = clock_ns(CLOCK_MONOTONIC);
+		now = fast_clock_ns(&clock);
+		after = clock_ns(CLOCK_MONOTONIC);
+		if (after - before < 2 * CLOSE_NS)
+			assert_true(now + CLOSE_NS > before && now < after + CLOSE_NS);
+	}
+	assert_string_equal(fast_clock_source(), "the processor's counter");
+}
+
+/* While the rate is measured, too: it is no cores' difference. */
+static void may_begin_on_any_core(void **unused)
+{
+	struct fast_clock clock = { .ns = 0 };
+
+	(void)unused;
+	read_for(&clock, 100000000, 3);
+	assert_string_equal(fast_clock_source(), "the processor's counter");
+	assert_in_range(fast_clock_scale, (1ull << 31) / 1000 * 999, (1ull << 31) / 1000 * 1001);
+}
+
+/* The core on which it began is never seen again. */
+static void may_leave_the_first_core(void **unused)
+{
+	struct fast_clock clock = { .ns = 0 };
+
+	(void)unused;
+	fast_clock_ns(&clock);
+	core = 1;
+	read_for(&clock, MEET_AGAIN_NS + 100000000, 0);
+	assert_string_equal(fast_clock_source(), "the processor's counter");
+}
+
+static void falls_back_without_an_invariant_counter(void **unused)
+{
+	struct fast_clock clock = { .ns = 0 };
+
+	(void)unused;
+	is_steady = false;
+	read_for(&clock, 50000000, 5);
+	assert_int_equal(fast_clock_scale, 0);
+	assert_non_null(strstr(fast_clock_source(), "does not run at one rate"));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup(cores_are_corrected, new_process),
+		cmocka_unit_test_setup(moves_at_any_moment, new_process),
+		cmocka_unit_test_setup(may_begin_on_any_core, new_process),
+		cmocka_unit_test_setup(may_leave_the_first_core, new_process),
+		cmocka_unit_test_setup(falls_back_without_an_invariant_counter, new_process),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
