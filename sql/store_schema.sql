@@ -989,7 +989,8 @@ SELECT
 	r.period_ns AS period_ns,
 	s.size + s.weight * r.period_ns AS value,
 	r.unit AS unit,
-	s.labels AS labels
+	s.labels AS labels,
+	s.opcode AS opcode
 FROM samples AS s
 JOIN series AS r ON r.id = s.series;
 
