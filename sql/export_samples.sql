@@ -3,8 +3,8 @@
 -- time: :trace_type. `run`, `thread` and `stack_id` are row numbers, see
 -- export_labels.sql. program and node: where :with_plan is not NULL, for export_plan.sql.
 SELECT timestamp_ns, weight, period_ns, value, stack_id, truncated, run, thread, labels,
-       program, (SELECT node FROM program_opcodes AS o WHERE o.program = runs.program AND o.address = nullif(opcode, 0))
-FROM temp.selected_samples
+       program, (SELECT node FROM program_opcodes AS o WHERE o.program = runs.program AND o.address = nullif(s.opcode, 0))
+FROM temp.selected_samples AS s
 LEFT JOIN (SELECT id, program FROM queries WHERE :with_plan IS NOT NULL) AS runs ON runs.id = run
 WHERE trace_type = coalesce(:trace_type, 'CPU')
 ORDER BY timestamp_ns;

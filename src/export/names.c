@@ -232,8 +232,7 @@ static const struct export_frame *find_made(struct names *names, const char *fun
 const struct export_stack *names_insert(struct names *names, const struct export_stack *stack, size_t at,
                                         const char *const *functions, size_t count)
 {
-	struct export_stack *made =
-		calloc(1, sizeof(*made) + (stack->count + count) * sizeof(*made->frames));
+	struct export_stack *made = calloc(1, sizeof(*made) + (stack->count + count) * sizeof(*made->frames));
 
 	if (!made || !vector_push(&names->stacks, made)) {
 		free(made);

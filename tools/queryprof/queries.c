@@ -52,7 +52,7 @@ static int run(int argc, char **argv)
 		.format = output_format_find(format_name),
 		.if_empty = regressed    ? "no statement takes longer since its plan changed"
 		            : statements ? "no queries"
-		                       : "no logged runs (--statements has all runs, however short)",
+		                         : "no logged runs (--statements has all runs, however short)",
 		.hides_empty = true,
 		.folds_last = by_label     ? 0
 		              : regressed  ? 3
