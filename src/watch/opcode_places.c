@@ -145,6 +145,16 @@ static bool is_program_at(const struct learning *learning, uintptr_t at, uint32_
 	return count > 0;
 }
 
+static void set_op_bytes(struct opcode_places *places, uint32_t bytes)
+{
+	places->op_bytes = bytes;
+	places->op_shift = (uint32_t)__builtin_ctz(bytes);
+	places->op_inverse = bytes >> places->op_shift;
+	/* Each step doubles the bits that are right, three at first. */
+	for (int i = 0; i < 5; i++)
+		places->op_inverse *= 2 - (bytes >> places->op_shift) * places->op_inverse;
+}
+
 static void find_program(struct learning *learning, const void *const *words, size_t size, uint32_t count)
 {
 	struct opcode_places *places = &learning->found->places;
@@ -154,7 +164,7 @@ static void find_program(struct learning *learning, const void *const *words, si
 			if ((uintptr_t)words[i] > STACK_COPY_BYTES && (uintptr_t)words[i] % WORD == 0 &&
 			    is_program_at(learning, (uintptr_t)words[i], bytes, count)) {
 				places->a_op = i * WORD;
-				places->op_bytes = bytes;
+				set_op_bytes(places, bytes);
 				return;
 			}
 	learning->failed = true;
@@ -247,9 +257,10 @@ static void compare_places(struct learning *learning, const uint64_t *registers,
 
 	for (int i = 0; i < REGISTERS; i++)
 		compare_place(learning, i, registers[kept_registers[i]]);
-	for (int i = 0; i < SLOTS; i++)
-		if (opcode_read_place(i + 1, NULL, registers[CFI_STACK_POINTER], cfa, &value))
-			compare_place(learning, REGISTERS + i, value);
+	for (int i = 0; i < SLOTS && (i + 1) * WORD <= cfa - registers[CFI_STACK_POINTER]; i++) {
+		memcpy(&value, (const void *)(cfa - (i + 1) * WORD), sizeof value);
+		compare_place(learning, REGISTERS + i, value);
+	}
 }
 
 /* From our function to the interpreter. The first function of all is called by it directly. */

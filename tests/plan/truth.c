@@ -68,7 +68,7 @@ static void on_signal(int number, siginfo_t *info, void *ucontext)
 	}
 	found.ns -= now_ns();
 	for (int i = 0; i < CALLS; i++)
-		opcode = opcode_running(thread, &tag, ucontext, &result);
+		opcode = opcode_running(thread, &tag, ucontext, trace, &result);
 	found.ns += now_ns();
 	memcpy(&program, (const char *)tag.counts->statement + counts.opcodes->a_op, sizeof program);
 	if (*truth == NULL)
