@@ -19,6 +19,10 @@ CREATE TABLE side_functions (
 	side TEXT, hash INTEGER, name TEXT, module TEXT, self INTEGER, self_n INTEGER, self_square REAL,
 	total INTEGER, total_n INTEGER, total_square REAL);
 
+-- A row a run, see plan_changes.sql.
+CREATE TABLE side_plans (
+	side TEXT, hash INTEGER, query TEXT, place TEXT, plan_hash INTEGER, plan TEXT, start_ns INTEGER, ns INTEGER);
+
 -- What B's numbers are multiplied by for as many runs of each statement as A has. (Of all
 -- statements together it would compare the mix, not the statements.)
 CREATE VIEW side_factors AS

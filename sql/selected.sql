@@ -85,7 +85,7 @@ WHERE finished OR statement;
 -- run: of main.queries, 0 when it is not known (a sample may outlive that row).
 CREATE TEMP VIEW selected_samples AS
 SELECT timestamp_ns, trace_type, series, thread, coalesce(selected.id, 0) AS run, stack_id, truncated, weight,
-       period_ns, value, labels, wait, wait_ns
+       period_ns, value, labels, wait, wait_ns, opcode
 FROM sample_values LEFT JOIN selected
   ON selected.id = query AND timestamp_ns BETWEEN first_ns AND last_ns
 WHERE timestamp_ns BETWEEN (SELECT min(first_ns) FROM selected) AND (SELECT max(last_ns) FROM selected)

@@ -1038,7 +1038,8 @@ SELECT
 	r.unit AS unit,
 	s.labels AS labels,
 	s.wait AS wait,
-	s.wait_ns AS wait_ns
+	s.wait_ns AS wait_ns,
+	s.opcode AS opcode
 FROM samples AS s
 JOIN series AS r ON r.id = s.series;
 

@@ -144,7 +144,8 @@ static void go_on(enum state from, const struct fast_clock *now)
 	enum state expected = from;
 
 	/* Acquire: what the other thread wrote; the stores above release it. */
-	if (!__atomic_compare_exchange_n(&state, &expected, STARTING, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+	if (!__atomic_compare_exchange_n(&state, &expected, STARTING, false, __ATOMIC_ACQUIRE,
+	                                 __ATOMIC_RELAXED))
 		return;
 	if (from == UNKNOWN || is_late(now->ns, now->core))
 		begin();

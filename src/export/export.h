@@ -72,7 +72,7 @@ struct export_labels {
 	int64_t statement_hash;        /* equal for statements that differ in literals only */
 	int64_t statement_runs;        /* all of them, with samples or not; 0: not known */
 	const char *labels;            /* a set of labels as label/pairs.h has it */
-	const char *root;              /* what its stacks stand on, see names_on_root() */
+	const char *root;              /* what its stacks stand on, the command's --root */
 };
 
 struct export_sample {

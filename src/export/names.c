@@ -214,28 +214,25 @@ const struct export_stack *names_stack(struct names *names, const char *trace, b
 	return stack;
 }
 
-/* One that has no address, only a name. */
-static const struct export_frame *find_named(struct names *names, const char *name)
+/* The frame of no address, NULL: no memory. */
+static const struct export_frame *find_made(struct names *names, const char *function)
 {
 	struct frame_with_lines **frame =
-		index_item(&names->frame_index, hash_bytes(name, strlen(name)), &names->frames);
+		index_item(&names->frame_index, hash_bytes(function, strlen(function)), &names->frames);
 
 	if (frame && !*frame && (*frame = calloc(1, sizeof(**frame) + sizeof(*(*frame)->lines)))) {
 		(*frame)->frame = (struct export_frame){ .number = (uint32_t)(frame - names->frames.items),
 			                                 .line_count = 1,
 			                                 .lines = (*frame)->lines };
-		(*frame)->lines[0] = (struct export_line){ .function = name, .symbol = "", .file = "" };
+		(*frame)->lines[0] = (struct export_line){ .function = function, .symbol = "", .file = "" };
 	}
 	return frame && *frame ? &(*frame)->frame : NULL;
 }
 
-/* The stack with a frame more, in front of the others or behind them. */
-static const struct export_stack *add_frame(struct names *names, const struct export_stack *stack,
-                                            const char *name, bool is_leaf)
+const struct export_stack *names_insert(struct names *names, const struct export_stack *stack, size_t at,
+                                        const char *const *functions, size_t count)
 {
-	const struct export_frame *frame = find_named(names, name);
-	struct export_stack *made =
-		frame ? calloc(1, sizeof(*made) + (stack->count + 1) * sizeof(*made->frames)) : NULL;
+	struct export_stack *made = calloc(1, sizeof(*made) + (stack->count + count) * sizeof(*made->frames));
 
 	if (!made || !vector_push(&names->stacks, made)) {
 		free(made);
@@ -243,21 +240,41 @@ static const struct export_stack *add_frame(struct names *names, const struct ex
 	}
 	*made = (struct export_stack){ .number = (uint32_t)names->stacks.count - 1,
 		                       .is_truncated = stack->is_truncated,
-		                       .count = stack->count + 1,
+		                       .count = stack->count + count,
 		                       .frames = (const struct export_frame **)(made + 1) };
-	memcpy(made->frames + is_leaf, stack->frames, stack->count * sizeof(*made->frames));
-	made->frames[is_leaf ? 0 : stack->count] = frame;
+	at = at < stack->count ? at : stack->count;
+	memcpy(made->frames, stack->frames, at * sizeof(*made->frames));
+	for (size_t i = 0; i < count; i++)
+		if (!(made->frames[at + i] = find_made(names, functions[i])))
+			return NULL;
+	memcpy(made->frames + at + count, stack->frames + at, (stack->count - at) * sizeof(*made->frames));
 	return made;
 }
 
-const struct export_stack *names_on_root(struct names *names, const struct export_stack *stack,
-                                         const char *root)
+static bool is_function(const struct export_frame *frame, const char *symbol)
 {
-	return add_frame(names, stack, root, false);
+	for (size_t i = 0; i < frame->line_count; i++)
+		if (!strcmp(frame->lines[i].symbol, symbol))
+			return true;
+	return false;
 }
 
-const struct export_stack *names_under_leaf(struct names *names, const struct export_stack *stack,
-                                            const char *leaf)
+size_t names_find_interpreter(const struct export_stack *stack)
 {
-	return add_frame(names, stack, leaf, true);
+	size_t found = SIZE_MAX;
+
+	/* A statement may run others of SQLite's own, further in: no call of ours is between them. */
+	for (size_t i = 0; i < stack->count; i++) {
+		const struct export_frame *frame = stack->frames[i];
+		const struct export_module *module = frame->module;
+
+		if (found != SIZE_MAX && module && !strncmp(module->name, "libqueryprof", 12))
+			break;
+		/* Where the interpreter has no name, its caller has. */
+		if (is_function(frame, "sqlite3VdbeExec"))
+			found = i + 1;
+		else if (found != i && i > 0 && is_function(frame, "sqlite3_step"))
+			found = i;
+	}
+	return found;
 }

@@ -24,14 +24,14 @@ void names_enter(struct names *names, const struct address_space *space);
  * and calls once a trace. NULL: no memory, or with *bad no such array. */
 const struct export_stack *names_stack(struct names *names, const char *trace, bool is_truncated, bool *bad);
 
-/* The stack with one frame more, a function of this name at its root. The caller keeps it.
- * NULL: no memory. */
-const struct export_stack *names_on_root(struct names *names, const struct export_stack *stack,
-                                         const char *root);
+/* The stack with `count` frames more, functions of these names, leaf first, before its frame number `at`;
+ * behind its root, where it has so many. The names are kept ones. NULL: no memory. */
+const struct export_stack *names_insert(struct names *names, const struct export_stack *stack, size_t at,
+                                        const char *const *functions, size_t count);
 
-/* The same with a function at its leaf. */
-const struct export_stack *names_under_leaf(struct names *names, const struct export_stack *stack,
-                                            const char *leaf);
+/* The number of the frame that calls SQLite's interpreter for the innermost query of a stack, SIZE_MAX: none
+ * is known. */
+size_t names_find_interpreter(const struct export_stack *stack);
 
 /* The text, kept as long as `names` is. NULL: no memory. */
 const char *names_keep(struct names *names, const char *text);

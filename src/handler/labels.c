@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "handler/labels.h"
 
+#include <stddef.h>
+
 /* Of label/trampolines.S: where the return address of its call lies, less one, and where its
  * frame has the two words. */
 #if defined(__aarch64__)
@@ -14,51 +16,51 @@
 __thread uint64_t labels_entered;
 uintptr_t labels_code, labels_code_bytes;
 
-bool labels_rename(uint64_t *trace, int depth)
-{
-	/* Relaxed: see the header. */
-	const uintptr_t code = __atomic_load_n(&labels_code, __ATOMIC_RELAXED);
-	const uintptr_t size = __atomic_load_n(&labels_code_bytes, __ATOMIC_RELAXED);
-	bool found = false;
-
-	for (int i = 0; i < depth; i++) {
-		const uintptr_t place = trace[i] - code;
-		if (__builtin_expect(place < size, 0)) {
-			trace[i] = code + place % LABEL_TRAMPOLINE_BYTES;
-			found = true;
-		}
-	}
-	return found;
-}
-
 static void add(struct labels *labels, uint64_t number)
 {
 	if (number != 0)
 		labels->numbers[labels->count++] = number;
 }
 
-void labels_collect(struct labels *labels, const void *ucontext, const struct unwind_stack *stack,
-                    uint64_t *trace, int depth, uint64_t query)
+/* `labels`: NULL, the trampolines only get their name. A return address less one is no
+ * instruction's first byte: no interrupted frame is taken for one that was left by a call. */
+static uint64_t look(struct labels *labels, const struct unwind_memo *memo, const struct unwind_stack *stack,
+                     uint64_t *trace, int depth, uint64_t entered)
 {
-	struct unwind_watch *watch = &labels->watch;
-	uint64_t entered = labels_entered;
+	/* Relaxed: see the header. */
+	const uintptr_t code = __atomic_load_n(&labels_code, __ATOMIC_RELAXED);
+	const uintptr_t size = __atomic_load_n(&labels_code_bytes, __ATOMIC_RELAXED);
+	uintptr_t words[2];
+	uint32_t found = 0;
 
-	labels->count = watch->count = 0;
-	if (__builtin_expect(labels_rename(trace, depth), 0)) {
-		watch->code = labels_code;
-		watch->code_end = labels_code + labels_code_bytes;
-		watch->bytes = LABEL_TRAMPOLINE_BYTES;
-		watch->call = CALL_AT;
-		watch->offset = WORDS_AT;
-		unwind_watched(ucontext, stack, watch, depth);
-	}
-	/* What was entered inside of a trampoline is another set than the one around it. */
-	for (uint32_t i = 0; i < watch->count; i++) {
-		if (watch->words[i][1] != entered)
+	for (int i = 0; size != 0 && i < depth; i++) {
+		const uintptr_t place = trace[i] - code;
+		if (__builtin_expect(place >= size, 1))
+			continue;
+		trace[i] = code + place % LABEL_TRAMPOLINE_BYTES;
+		if (labels == NULL || place % LABEL_TRAMPOLINE_BYTES != CALL_AT ||
+		    found == LABELS_FRAMES_MAX ||
+		    !unwind_read_words(stack, unwind_memo_sp(memo, i) + WORDS_AT, words, 2))
+			continue;
+		found++;
+		/* What was entered inside of a trampoline is another set than the one around it. */
+		if (words[1] != entered)
 			add(labels, entered);
-		add(labels, watch->words[i][0]);
-		entered = watch->words[i][1];
+		add(labels, words[0]);
+		entered = words[1];
 	}
-	add(labels, entered);
+	return entered;
+}
+
+void labels_rename(uint64_t *trace, int depth)
+{
+	look(NULL, NULL, NULL, trace, depth, 0);
+}
+
+void labels_collect(struct labels *labels, const struct unwind_memo *memo, const struct unwind_stack *stack,
+                    uint64_t *trace, const struct unwind_result *unwound, uint64_t query)
+{
+	labels->count = 0;
+	add(labels, look(unwound->kept ? labels : NULL, memo, stack, trace, unwound->depth, labels_entered));
 	add(labels, query);
 }

@@ -24,22 +24,23 @@ extern __thread uint64_t labels_entered __attribute__((tls_model("initial-exec")
 #define LABEL_TRAMPOLINE_BYTES 32u
 extern uintptr_t labels_code, labels_code_bytes __attribute__((visibility("hidden")));
 
-/* The entered ones between the trampolines, and those of the query. */
-#define LABELS_MAX (2 * UNWIND_WATCHED_MAX + 2)
+/* The entered ones between the trampolines, of which a trace has so many that count, and those of
+ * the query. */
+#define LABELS_FRAMES_MAX 16
+#define LABELS_MAX (2 * LABELS_FRAMES_MAX + 2)
 
 /* Those of one sample, innermost first. In the thread's slot: the interrupted stack may be small. */
 struct labels {
 	unsigned count;
 	uint64_t numbers[LABELS_MAX];
-	struct unwind_watch watch;
 };
 
-/* In the trace each trampoline becomes the first one. True: there is one. */
-bool labels_rename(uint64_t *trace, int depth);
+/* In the trace each trampoline becomes the first one. */
+void labels_rename(uint64_t *trace, int depth);
 
-/* Finds the sets in force, and renames the trampolines. `query`: the number of the query's own
- * set, 0: none. */
-void labels_collect(struct labels *labels, const void *ucontext, const struct unwind_stack *stack,
-                    uint64_t *trace, int depth, uint64_t query);
+/* Finds the sets in force by the frames that the memo has kept, and renames the trampolines.
+ * `query`: the number of the query's own set, 0: none. */
+void labels_collect(struct labels *labels, const struct unwind_memo *memo, const struct unwind_stack *stack,
+                    uint64_t *trace, const struct unwind_result *unwound, uint64_t query);
 
 #endif

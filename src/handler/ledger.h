@@ -19,6 +19,7 @@ enum ledger_counter {
 	LEDGER_REENTERED, /* arrived inside the handler */
 	LEDGER_OVERRUNS,  /* periods on top of a stored sample's first */
 	LEDGER_TRUNCATED, /* stored samples whose trace is truncated */
+	LEDGER_NO_OPCODE, /* samples in SQLite's interpreter that are at no opcode, see opcode.h */
 	LEDGER_COUNTERS,
 };
 

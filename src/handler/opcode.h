@@ -18,7 +18,9 @@
  * frame; the others are -1 less the DWARF number of a register. */
 struct opcode_places {
 	uintptr_t start, end;            /* the interpreter's code */
-	uint32_t op_bytes;               /* from one opcode to the next */
+	uint32_t op_bytes;               /* from one opcode to the next: */
+	uint32_t op_shift;               /* an odd number, shifted so far to the left, */
+	uint64_t op_inverse;             /* which times this is 1 */
 	uint32_t a_op, n_op, frame;      /* in the statement: opcodes, how many, innermost trigger's frame */
 	uint32_t frame_parent, frame_pc; /* in that frame: the next one, the opcode that it interrupted */
 	uint32_t count;
@@ -26,14 +28,9 @@ struct opcode_places {
 };
 
 /* The number of the opcode that the tag's statement executed, OPCODE_UNKNOWN: not known. While
- * a trigger runs it is the opcode that called it. `trace` was unwound from `ucontext` just
+ * a trigger runs it is the opcode that called it. The thread's trace was unwound from `ucontext` just
  * now. */
-uint32_t opcode_running(const struct thread *thread, const struct query_tag *tag, const void *ucontext,
-                        const struct unwind_result *trace);
-
-/* Reads a place of the frame with these registers, whose caller's frame begins at `cfa`. False:
- * it is none of the frame's. */
-bool opcode_read_place(int32_t place, const uint64_t *registers, uintptr_t sp, uintptr_t cfa,
-                       uintptr_t *value);
+uint32_t opcode_running(struct thread *thread, const struct query_tag *tag, const void *ucontext,
+                        const uint64_t *trace, const struct unwind_result *unwound);
 
 #endif

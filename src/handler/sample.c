@@ -120,10 +120,10 @@ static void gather_fields(struct fields *fields, struct thread *thread, const st
 	struct labels *labels = &thread->handler.labels;
 	struct trace_context *context = &thread->handler.context;
 
-	labels_collect(labels, ucontext, &thread->stack, thread->handler.trace, trace->depth,
+	labels_collect(labels, thread_memo(thread), &thread->stack, thread->handler.trace, trace,
 	               tag->counts->labels);
 	context_read(thread, context);
-	fields->opcode = opcode_running(thread, tag, ucontext, trace);
+	fields->opcode = opcode_running(thread, tag, ucontext, thread->handler.trace, trace);
 	fields->span = span_current.id;
 	if (!seen->is_timed)
 		add_field(fields, FIELD_VALUE, &seen->value, sizeof(seen->value));

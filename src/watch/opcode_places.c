@@ -157,6 +157,16 @@ static bool copy_program(struct learning *learning, uintptr_t at, uint32_t op_by
 	return true;
 }
 
+static void set_op_bytes(struct opcode_places *places, uint32_t bytes)
+{
+	places->op_bytes = bytes;
+	places->op_shift = (uint32_t)__builtin_ctz(bytes);
+	places->op_inverse = bytes >> places->op_shift;
+	/* Each step doubles the bits that are right, three at first. */
+	for (int i = 0; i < 5; i++)
+		places->op_inverse *= 2 - (bytes >> places->op_shift) * places->op_inverse;
+}
+
 static void find_program(struct learning *learning, const void *const *words, size_t size, uint32_t count)
 {
 	struct opcode_places *places = &learning->found->places;
@@ -171,7 +181,7 @@ static void find_program(struct learning *learning, const void *const *words, si
 		for (uint32_t bytes = sizeof first; bytes <= OP_BYTES_MAX; bytes += WORD)
 			if (copy_program(learning, at, bytes, count)) {
 				places->a_op = i * WORD;
-				places->op_bytes = bytes;
+				set_op_bytes(places, bytes);
 				return;
 			}
 	}
@@ -260,9 +270,10 @@ static void compare_places(struct learning *learning, const uint64_t *registers,
 
 	for (int i = 0; i < REGISTERS; i++)
 		compare_place(learning, i, registers[kept_registers[i]]);
-	for (int i = 0; i < SLOTS; i++)
-		if (opcode_read_place(i + 1, NULL, registers[CFI_STACK_POINTER], cfa, &value))
-			compare_place(learning, REGISTERS + i, value);
+	for (int i = 0; i < SLOTS && (i + 1) * WORD <= cfa - registers[CFI_STACK_POINTER]; i++) {
+		memcpy(&value, (const void *)(cfa - (i + 1) * WORD), sizeof value);
+		compare_place(learning, REGISTERS + i, value);
+	}
 }
 
 /* From our function to the interpreter. The first function of all is called by it directly. */

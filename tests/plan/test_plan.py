@@ -6,6 +6,7 @@ time of a function lies at the opcode and the node that call it, and the program
 usage: test_plan.py LIBRARY QUERYPROF
 """
 
+import json
 import os
 import sqlite3
 import subprocess
@@ -142,6 +143,49 @@ class Plans(unittest.TestCase):
         self.assertNotIn(0, hashes)
         self.assertNotEqual(hashes[0], hashes[1])
         self.assertEqual(hashes[0], hashes[2])
+
+    def test_change_is_told(self):
+        sql = "SELECT count(burn(y.c)) FROM t AS x JOIN t AS y ON y.b < 3 WHERE x.b = 3 AND x.a < 30"
+        self.run_as("before", sql)
+        self.db.execute("DROP INDEX tb")
+        self.db.execute("INSERT INTO t SELECT a + 1000, b, c FROM t")  # twice the work
+        self.run_as("after", sql)
+        self.times("after")
+        self.set("trace_log_path", "")
+        trace = os.path.join(self.folder.name, "app.trace")
+        rows = json.loads(self.command("queries", trace, "--regressed", "--format", "json"))
+        row = next(row for row in rows if row["query"] == sql)
+        self.assertIn("USING", row["was"])
+        self.assertIn("SCAN", row["now"])
+        self.assertNotIn("INDEX tb", row["now"])
+        self.assertGreater(row["after_ms"], row["before_ms"])
+        diff = self.command("diff", trace, "--query", "before", "--with", "after")
+        self.assertIn("Plans that changed", diff)
+        self.assertIn(row["now"].split(" + ")[0], diff)
+        same = self.command("diff", trace, "--query", "after", "--with", "after")
+        self.assertNotIn("Plans that changed", same)
+
+    def command(self, *arguments):
+        return subprocess.run([COMMAND, *arguments], check=True, capture_output=True, text=True).stdout
+
+    def test_exports_have_the_nodes(self):
+        sql, node = BURNING[1]
+        self.run_as("exported", sql)
+        self.times("exported")
+        self.set("trace_log_path", "")
+        export = ["export", os.path.join(self.folder.name, "app.trace"), "--query", "exported", "--format", "collapsed", "-o", "-"]
+        self.assertNotIn(node, self.command(*export))
+        weights = {True: 0, False: 0}
+        for line in self.command(*export, "--plan").splitlines():
+            stack, weight = line.rsplit(" ", 1)
+            frames = stack.split(";")
+            weights[node in frames] += int(weight)
+            if node in frames:  # a loop in the other one, below the interpreter
+                at = frames.index(node)
+                self.assertRegex(frames[at - 1], "^(SCAN|SEARCH) x")
+                self.assertEqual(frames[at - 2], "sqlite3_step", stack)
+                self.assertEqual(frames[at + 1], "sqlite3VdbeExec", stack)
+        self.assertGreater(weights[True], 0.9 * (weights[True] + weights[False]))
 
     def test_program_notices_nothing(self):
         self.db.execute("UPDATE u SET v = 1 WHERE k < 20").fetchall()

@@ -2,7 +2,7 @@
 /*
  * What the handler finds as the running opcode against the truth: the SQLite library, of which
  * test_builds.py has made one for each compiler, writes the address of each opcode to a variable
- * before it executes it.
+ * before it executes it, and NULL before it goes to another.
  *
  *	truth LIBRARY        prints: samples, equal, unknown and wrong ones, and the places
  */
@@ -11,7 +11,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/time.h>
 #include <time.h>
 
 #include "handler/opcode.h"
@@ -21,7 +20,7 @@
 #include "sampler/threads.h"
 #include "watch/opcode_places.h"
 
-#define PERIOD_US 200
+#define PERIOD_NS 100000 /* of wall time: a CPU timer has the kernel's ticks only */
 #define ROUNDS 4
 #define CALLS 20 /* to measure one */
 
@@ -32,7 +31,7 @@ static struct query_counts counts;
 static struct query_tag tag = { .counts = &counts };
 static volatile sig_atomic_t is_stepping;
 static struct {
-	long samples, outside, equal, unknown, wrong, ns;
+	long samples, outside, between, equal, unknown, wrong, ns;
 } found;
 static uint64_t trace[TRACE_MAX_FRAMES];
 
@@ -69,10 +68,12 @@ static void on_signal(int number, siginfo_t *info, void *ucontext)
 	}
 	found.ns -= now_ns();
 	for (int i = 0; i < CALLS; i++)
-		opcode = opcode_running(thread, &tag, ucontext, &result);
+		opcode = opcode_running(thread, &tag, ucontext, trace, &result);
 	found.ns += now_ns();
 	memcpy(&program, (const char *)tag.counts->statement + counts.opcodes->a_op, sizeof program);
-	if (opcode == OPCODE_UNKNOWN)
+	if (*truth == NULL)
+		found.between++;
+	else if (opcode == OPCODE_UNKNOWN)
 		found.unknown++;
 	else if (program + opcode * counts.opcodes->op_bytes == *truth)
 		found.equal++;
@@ -137,7 +138,9 @@ static sqlite3 *open_database(void *library)
 int main(int argc, char **argv)
 {
 	void *library = argc == 2 ? dlopen(argv[1], RTLD_NOW) : NULL;
-	const struct itimerval period = { { 0, PERIOD_US }, { 0, PERIOD_US } };
+	const struct itimerspec period = { { 0, PERIOD_NS }, { 0, PERIOD_NS } };
+	struct sigevent event = { .sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGPROF };
+	timer_t timer;
 	struct sigaction action = { .sa_sigaction = on_signal, .sa_flags = SA_SIGINFO | SA_RESTART };
 	const struct host_library *host;
 	const struct opcode_library *opcodes;
@@ -161,15 +164,16 @@ int main(int argc, char **argv)
 	            "CREATE INDEX tb ON t (b); INSERT INTO u SELECT a, c FROM t WHERE a < 1000",
 	            NULL, NULL, NULL);
 	sigaction(SIGPROF, &action, NULL);
-	setitimer(ITIMER_PROF, &period, NULL);
+	if (timer_create(CLOCK_MONOTONIC, &event, &timer) || timer_settime(timer, 0, &period, NULL))
+		return perror("timer"), 1;
 	for (int round = 0; round < ROUNDS; round++)
 		for (size_t i = 0; i < sizeof queries / sizeof *queries; i++)
 			run(db, queries[i]);
-	setitimer(ITIMER_PROF, &(struct itimerval){ { 0, 0 }, { 0, 0 } }, NULL);
-	printf("%ld samples, %ld outside, equal %.2f, unknown %.2f, wrong %.2f, places", found.samples,
-	       found.outside, 100.0 * (double)found.equal / (double)(found.samples - found.outside),
-	       100.0 * (double)found.unknown / (double)(found.samples - found.outside),
-	       100.0 * (double)found.wrong / (double)(found.samples - found.outside));
+	timer_delete(timer);
+	const double inside = (double)(found.samples - found.outside - found.between) / 100;
+	printf("%ld samples, %ld outside, %ld between, equal %.2f, unknown %.2f, wrong %.2f, places",
+	       found.samples, found.outside, found.between, (double)found.equal / inside,
+	       (double)found.unknown / inside, (double)found.wrong / inside);
 	for (uint32_t i = 0; i < opcodes->places.count; i++)
 		printf(" %d", opcodes->places.places[i]);
 	printf(", %ld ns a sample\n", found.ns / (CALLS * (found.samples - found.outside)));

@@ -29,18 +29,21 @@ struct unwind_result unwind_trace(const void *ucontext, const struct unwind_stac
 	return (struct unwind_result){ depth, fake_truncated || depth < fake_depth, 1, false };
 }
 
-uint32_t opcode_running(const struct thread *thread, const struct query_tag *tag, const void *ucontext,
-                        const struct unwind_result *trace)
+uint32_t opcode_running(struct thread *thread, const struct query_tag *tag, const void *ucontext,
+                        const uint64_t *trace, const struct unwind_result *unwound)
 {
-	(void)thread, (void)tag, (void)ucontext, (void)trace;
+	(void)thread, (void)tag, (void)ucontext, (void)trace, (void)unwound;
 	return OPCODE_UNKNOWN;
 }
 
-void unwind_watched(const void *ucontext, const struct unwind_stack *stack, struct unwind_watch *watch,
-                    int max)
+uintptr_t unwind_memo_sp(const struct unwind_memo *memo, int number)
 {
-	(void)ucontext;
-	(void)stack;
-	(void)max;
-	watch->count = 0;
+	(void)memo, (void)number;
+	return 0;
+}
+
+bool unwind_read_words(const struct unwind_stack *known, uintptr_t address, uintptr_t *words, unsigned count)
+{
+	(void)known, (void)address, (void)words, (void)count;
+	return false;
 }

@@ -154,7 +154,9 @@ void nap(void)
 
 void start_store_with_ring(const char *path, int64_t max_bytes, size_t ring_bytes)
 {
-	struct store_config config = { .path = path, .max_bytes = max_bytes, .flush_interval_ns = flush_interval_ns };
+	struct store_config config = { .path = path,
+		                       .max_bytes = max_bytes,
+		                       .flush_interval_ns = flush_interval_ns };
 
 	ring = ring_create(ring_bytes);
 	assert_non_null(ring);
@@ -176,7 +178,9 @@ void stop_store(void)
 
 void configure_store(const char *path, int64_t max_bytes)
 {
-	struct store_config config = { .path = path, .max_bytes = max_bytes, .flush_interval_ns = flush_interval_ns };
+	struct store_config config = { .path = path,
+		                       .max_bytes = max_bytes,
+		                       .flush_interval_ns = flush_interval_ns };
 	char *error;
 	int code = store_configure(&config, &error);
 

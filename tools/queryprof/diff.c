@@ -15,11 +15,13 @@
 #include "shown_type.h"
 #include "sql_diff_functions.h"
 #include "sql_diff_side_functions.h"
+#include "sql_diff_side_plans.h"
 #include "sql_diff_side_statements.h"
 #include "sql_diff_side_totals.h"
 #include "sql_diff_sides.h"
 #include "sql_diff_statements.h"
 #include "sql_diff_totals.h"
+#include "sql_plan_changes.h"
 #include "sql_report_frames.h"
 #include "sql_report_samples.h"
 #include "store/file/database.h"
@@ -97,6 +99,7 @@ static int read_side(sqlite3 *both, const struct side *side)
 	} copies[] = {
 		{ sql_diff_side_totals, "INSERT INTO side_totals VALUES (?, ?, ?, ?, ?, ?, ?, ?)" },
 		{ sql_diff_side_statements, "INSERT INTO side_statements VALUES (?, ?, ?, ?, ?, ?, ?, ?)" },
+		{ sql_diff_side_plans, "INSERT INTO side_plans VALUES (?, ?, ?, ?, ?, ?, ?, ?)" },
 		{ sql_diff_side_functions,
 		  "INSERT INTO side_functions VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)" },
 	};
@@ -188,6 +191,21 @@ static int compare(sqlite3 *both)
 	return result;
 }
 
+/* Only where there are such. */
+static int print_plans(sqlite3 *both)
+{
+	const struct sql_parameter parameters[] = { { ":limit", limit }, { NULL, NULL } };
+	const struct output output = { .folds_last = 3, .hides_empty = true, .unit = "ns" };
+
+	if (!database_number(both,
+	                     "SELECT count(*) FROM (SELECT 1 FROM side_plans GROUP BY hash"
+	                     " HAVING min(plan_hash) < max(plan_hash))",
+	                     0))
+		return COMMAND_FINE;
+	printf("\nPlans that changed: time of a run with samples\n");
+	return run_sql(both, sql_plan_changes, parameters, &output);
+}
+
 /* False after a complaint about the command line. */
 static bool find_sides(int argc, char **argv, struct side *sides)
 {
@@ -239,6 +257,8 @@ static int run(int argc, char **argv)
 		print_side(both, &sides[i]);
 	if (!result)
 		result = compare(both);
+	if (!result)
+		result = print_plans(both);
 	sqlite3_close(both);
 	return result;
 }

@@ -25,6 +25,7 @@
 #include "label/pairs.h"
 #include "label_history.h"
 #include "sql_export_labels.h"
+#include "sql_export_plan.h"
 #include "run_sql.h"
 #include "selection.h"
 #include "shown_type.h"
@@ -32,7 +33,7 @@
 #include "store/store.h"
 #include "trace_file.h"
 
-static const char *format_name, *out_path, *compared_path, *type_name, *no_inlines;
+static const char *format_name, *out_path, *compared_path, *type_name, *no_inlines, *with_plan;
 
 /* Of no samples: see label_history.h. */
 #define LABEL_HISTORY "label-history"
@@ -76,11 +77,21 @@ static const struct command_option options[] = {
 	  .kind = OPTION_WORD,
 	  .word_at = root_at,
 	  .help = "collapsed, speedscope: stacks stand on what that label says" },
+	{ .name = "plan",
+	  .to = &with_plan,
+	  .help = "the nodes of the statement's plan are frames, below those of SQLite's interpreter" },
 	SHOWN_TYPE_OPTION(&type_name),
 	{ 0 },
 };
 
 /* --- stacks and labels ------------------------------------------------ */
+
+/* A node of a plan, as functions: the innermost first. */
+#define PLAN_DEPTH 52
+struct plan_path {
+	size_t count;
+	const char *functions[PLAN_DEPTH];
+};
 
 struct export
 {
@@ -88,9 +99,10 @@ struct export
 	struct export_info info;
 	void *writer;
 	struct names *names;
-	struct index label_index, stack_index; /* by side and row number */
+	struct index label_index, stack_index, path_index; /* by side and row number */
 	VECTOR(struct export_labels *) labels;
 	VECTOR(const struct export_stack *) stacks;
+	VECTOR(struct plan_path *) paths;
 	struct shown_type type;
 	int64_t weight, value; /* of all samples so far */
 	int64_t count;         /* samples */
@@ -98,7 +110,7 @@ struct export
 	const char *path;
 	uint32_t side;
 	sqlite3 *db;
-	sqlite3_stmt *samples, *labels_of, *stack_of;
+	sqlite3_stmt *samples, *labels_of, *stack_of, *path_of;
 };
 
 static const char *column_text(sqlite3_stmt *row, int column)
@@ -243,24 +255,73 @@ static const char *find_leaf(struct export *export, const char *wait)
 	return names_keep(export->names, text);
 }
 
-/* On the root that the labels say, and with the wait for a leaf. NULL after a complaint. */
-static const struct export_stack *find_stack(struct export *export, int64_t id, bool is_truncated,
-                                             const char *root, const char *leaf)
+static struct plan_path *read_path(struct export *export, int64_t program, int64_t node)
 {
-	const struct export_stack *bare = find_bare_stack(export, id, is_truncated), **stack;
-	uint64_t words[] = { export->side, (uint64_t)id, is_truncated, (uint64_t)(uintptr_t)root,
-		             (uint64_t)(uintptr_t)leaf };
+	sqlite3_stmt *row = export->path_of;
+	struct plan_path *path = calloc(1, sizeof(*path));
+	bool fine = path != NULL;
 
-	if (!bare || (!root[0] && !leaf[0]))
-		return bare;
-	stack = index_item(&export->stack_index, hash_words(words, 5), &export->stacks);
-	if (stack && !*stack) {
-		const struct export_stack *rooted = root[0] ? names_on_root(export->names, bare, root) : bare;
-		*stack = rooted && leaf[0] ? names_under_leaf(export->names, rooted, leaf) : rooted;
-	}
-	if (!stack || !*stack)
+	sqlite3_bind_int64(row, sqlite3_bind_parameter_index(row, ":program"), program);
+	sqlite3_bind_int64(row, sqlite3_bind_parameter_index(row, ":node"), node);
+	while (fine && path->count < PLAN_DEPTH && sqlite3_step(row) == SQLITE_ROW)
+		fine = (path->functions[path->count++] = names_keep(export->names, column_text(row, 0)));
+	sqlite3_reset(row);
+	if (fine)
+		return path;
+	free(path);
+	complain_of_memory();
+	return NULL;
+}
+
+/* Of the sample in the row that was read. NULL after a complaint. */
+static const struct plan_path *find_path(struct export *export)
+{
+	static const struct plan_path none;
+	int64_t program = sqlite3_column_int64(export->samples, 9);
+	int64_t node = sqlite3_column_int64(export->samples, 10);
+	uint64_t words[] = { export->side, (uint64_t)program, (uint64_t)node };
+	struct plan_path **path;
+
+	if (!node) /* the statement's own work, or not known */
+		return &none;
+	path = index_item(&export->path_index, hash_words(words, 3), &export->paths);
+	if (!path)
 		complain_of_memory();
-	return stack ? *stack : NULL;
+	else if (!*path)
+		*path = read_path(export, program, node);
+	return path ? *path : NULL;
+}
+
+/* With the plan's nodes, the wait for a leaf, on the root that the labels say. NULL after a
+ * complaint. */
+static const struct export_stack *find_stack(struct export *export, int64_t id, bool is_truncated,
+                                             const char *root, const struct plan_path *path, const char *leaf)
+{
+	const struct export_stack *made = find_bare_stack(export, id, is_truncated), **stack;
+	uint64_t words[] = { export->side,
+		             (uint64_t)id,
+		             is_truncated,
+		             (uintptr_t)root,
+		             path->count ? (uintptr_t)path : 0,
+		             (uintptr_t)leaf };
+	size_t at;
+
+	if (!made || (!root[0] && !path->count && !leaf[0]))
+		return made;
+	stack = index_item(&export->stack_index, hash_words(words, 6), &export->stacks);
+	if (stack && *stack)
+		return *stack;
+	if (stack && path->count && (at = names_find_interpreter(made)) != SIZE_MAX)
+		made = names_insert(export->names, made, at, path->functions, path->count);
+	if (stack && made && leaf[0])
+		made = names_insert(export->names, made, 0, &leaf, 1);
+	if (stack && made && root[0])
+		made = names_insert(export->names, made, made->count, &root, 1);
+	if (!stack || !made) {
+		complain_of_memory();
+		return NULL;
+	}
+	return *stack = made;
 }
 
 /* --- reading --------------------------------------------------------------------- */
@@ -296,15 +357,16 @@ static bool add_samples(struct export *export)
 			.labels = find_labels(export, sqlite3_column_int64(row, 6),
 			                      sqlite3_column_int64(row, 7), sqlite3_column_int64(row, 8)),
 		};
-		if (!sample.labels || !check_numbers(export, &sample))
+		const struct plan_path *path = find_path(export);
+		if (!sample.labels || !path || !check_numbers(export, &sample))
 			return false;
-		const char *leaf = find_leaf(export, column_text(row, 9));
+		const char *leaf = find_leaf(export, column_text(row, 11));
 		if (!leaf) {
 			complain_of_memory();
 			return false;
 		}
 		sample.stack = find_stack(export, sqlite3_column_int64(row, 4), sqlite3_column_int(row, 5),
-		                          sample.labels->root, leaf);
+		                          sample.labels->root, path, leaf);
 		if (!sample.stack)
 			return false;
 		if (!export->format->add(export->writer, &sample)) {
@@ -346,7 +408,9 @@ static int complete_info(struct export *export)
 
 static int add_open_file(struct export *export)
 {
-	const struct sql_parameter parameters[] = { { ":trace_type", export->type.name }, { NULL, NULL } };
+	const struct sql_parameter parameters[] = { { ":trace_type", export->type.name },
+		                                    { ":with_plan", with_plan },
+		                                    { NULL, NULL } };
 	sqlite3 *db = export->db;
 
 	if (!shown_type_read(&export->type, db))
@@ -356,6 +420,7 @@ static int add_open_file(struct export *export)
 		return COMMAND_FAILED;
 	if (sqlite3_prepare_v2(db, sql_export_samples, -1, &export->samples, NULL) != SQLITE_OK ||
 	    sqlite3_prepare_v2(db, sql_export_labels, -1, &export->labels_of, NULL) != SQLITE_OK ||
+	    sqlite3_prepare_v2(db, sql_export_plan, -1, &export->path_of, NULL) != SQLITE_OK ||
 	    sqlite3_prepare_v2(db, "SELECT trace FROM stacks WHERE id = ?", -1, &export->stack_of, NULL) !=
 	            SQLITE_OK)
 		return complain("%s: %s", export->path, sqlite3_errmsg(db));
@@ -390,7 +455,8 @@ static int add_file(struct export *export, const char *path, uint32_t side)
 	sqlite3_finalize(export->samples);
 	sqlite3_finalize(export->labels_of);
 	sqlite3_finalize(export->stack_of);
-	export->samples = export->labels_of = export->stack_of = NULL;
+	sqlite3_finalize(export->path_of);
+	export->samples = export->labels_of = export->stack_of = export->path_of = NULL;
 	trace_file_close(export->db);
 	return result;
 }
@@ -465,6 +531,10 @@ static int export_files(const struct export_format *format, const char *path)
 		free(export.labels.items[i]);
 	vector_free(&export.labels);
 	vector_free(&export.stacks);
+	for (size_t i = 0; i < export.paths.count; i++)
+		free(export.paths.items[i]);
+	vector_free(&export.paths);
+	index_free(&export.path_index);
 	index_free(&export.label_index);
 	index_free(&export.stack_index);
 	names_free(export.names);
@@ -551,6 +621,7 @@ const struct command command_export = {
 	.examples = "  queryprof export app.trace --format pprof -o app.pb.gz\n"
 		    "  go tool pprof -top -tagfocus=query_id=0193a5b2-77c1 app.pb.gz\n"
 		    "  queryprof export app.trace --format flamegraph -o app.html\n"
+		    "  queryprof export app.trace --format flamegraph --plan -o plans.html\n"
 		    "  queryprof export a.trace --diff b.trace --format flamegraph -o ab.html\n"
 		    "  queryprof export app.trace --format json -o - --like 'FROM orders' |\n"
 		    "    jq -r '. as {$labels, $stacks, $frames} | .samples[] | [.value,\n"

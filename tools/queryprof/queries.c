@@ -8,13 +8,15 @@
 #include "run_sql.h"
 #include "selection.h"
 #include "sql_label_sums.h"
+#include "sql_plan_changes.h"
+#include "sql_plan_runs.h"
 #include "sql_queries.h"
 #include "sql_statements.h"
 #include "trace_file.h"
 
 #define LABEL "label:"
 
-static const char *by, *limit, *statements, *format_name;
+static const char *by, *limit, *statements, *regressed, *format_name;
 
 static const char *order_at(size_t index)
 {
@@ -31,6 +33,9 @@ static const struct command_option options[] = {
 	  .help = "the order: cpu (default), wall, off (time off the CPU), samples or start (newest first); "
 	          "label:KEY: a line for each text of that label, with what its samples add up to" },
 	{ .name = "statements", .to = &statements, .help = "one line a statement, all its runs together" },
+	{ .name = "regressed",
+	  .to = &regressed,
+	  .help = "one line a change of a statement's plan after which it takes longer" },
 	{ .name = "limit",
 	  .value = "N",
 	  .to = &limit,
@@ -45,10 +50,12 @@ static int run(int argc, char **argv)
 	const bool by_label = by && strncmp(by, LABEL, strlen(LABEL)) == 0;
 	const struct output output = {
 		.format = output_format_find(format_name),
-		.if_empty = statements ? "no queries"
-		                       : "no logged runs (--statements has all runs, however short)",
+		.if_empty = regressed    ? "no statement takes longer since its plan changed"
+		            : statements ? "no queries"
+		                         : "no logged runs (--statements has all runs, however short)",
 		.hides_empty = true,
 		.folds_last = by_label     ? 0
+		              : regressed  ? 3
 		              : statements ? 4
 		                           : 3, /* logged runs; id, notes, text */
 		.unit = "ns",
@@ -57,6 +64,7 @@ static int run(int argc, char **argv)
 		{ ":by", by },
 		{ ":limit", limit },
 		{ ":key", by_label ? by + strlen(LABEL) : NULL },
+		{ ":slower", "1" },
 		{ ":for_table", output.format == OUTPUT_TABLE ? "1" : NULL },
 		{ NULL, NULL },
 	};
@@ -68,9 +76,12 @@ static int run(int argc, char **argv)
 	if (!db)
 		return COMMAND_FAILED;
 	int result = selection_require(db, argv[0], &selection);
+	if (!result && regressed)
+		result = run_sql(db, sql_plan_runs, NULL, &(struct output){ .is_bare = true });
 	if (!result)
 		result = run_sql(db,
-		                 by_label     ? sql_label_sums
+		                 regressed    ? sql_plan_changes
+		                 : by_label   ? sql_label_sums
 		                 : statements ? sql_statements
 		                              : sql_queries,
 		                 parameters, &output);
@@ -96,11 +107,14 @@ const struct command command_queries = {
 		"built for the run alone), failed, and the program's own time between two rows. An id, or "
 		"its beginning, is what --query takes, that of a "
 		"statement "
-		"--statement.",
+		"--statement.\n\n"
+		"--regressed compares runs before and after a change of the plan; plans are known of runs "
+		"with samples. `was` and `now` are the lines that only the one plan has, or the other.",
 	.examples = "  queryprof queries app.trace\n"
 		    "  queryprof queries app.trace --by wall --like 'FROM orders' --limit 5\n"
 		    "  queryprof queries app.trace --statements --since yesterday\n"
 		    "  queryprof queries app.trace --by label:route\n"
+		    "  queryprof queries app.trace --regressed\n"
 		    "  queryprof queries app.trace --by start --last 1\n",
 	.options = options,
 	.shared = selection_options,

@@ -41,6 +41,12 @@ struct unwind_frame {
 #endif
 };
 
+/* A frame of the last trace of a thread. fp_slot: how `at` follows from the frame before it. */
+struct memo_frame {
+	struct unwind_frame at;
+	uintptr_t fp_slot;
+};
+
 /* The walk may read the words in [low, high) of the stack; high is 8-byte aligned. `copy` is
  * NULL when plain loads are safe there; otherwise all reads go through it. */
 struct unwind_bounds {

@@ -108,29 +108,9 @@ static enum rule_result step(struct view *view, struct full_walk *full, const st
 	return full_step(full, NULL, map, &view->bounds, index, frame);
 }
 
-/* A return address less one is no instruction's first byte: no interrupted frame is taken for one
- * that was left by a call. */
-static void look_at(struct unwind_watch *watch, struct view *view, const struct unwind_frame *frame)
-{
-	const uintptr_t place = frame->pc - watch->code;
-
-	if (place >= watch->code_end - watch->code || place % watch->bytes != watch->call ||
-	    watch->count == UNWIND_WATCHED_MAX)
-		return;
-	move_up(view, frame->sp);
-	if (unwind_load_words(&view->bounds, frame->sp + watch->offset, watch->words[watch->count], 2))
-		watch->count++;
-}
-
-static void count_walk(const struct unwind_watch *watch, enum unwind_counter counter)
-{
-	if (watch == NULL)
-		unwind_count(counter);
-}
-
 struct unwind_result unwind_unknown(const void *ucontext, const struct code_map *map,
                                     const struct unwind_stack *known, struct unwind_frame leaf,
-                                    uint64_t *trace, uint32_t max, struct unwind_watch *watch)
+                                    uint64_t *trace, uint32_t max, struct memo_frame *frames)
 {
 	struct view view = { .known = known };
 	struct unwind_frame frame = leaf;
@@ -139,35 +119,31 @@ struct unwind_result unwind_unknown(const void *ucontext, const struct code_map 
 	uint32_t n = 0;
 	bool exact = true; /* `frame` was not left by a call */
 
-	count_walk(watch, UNWIND_UNKNOWN_STACKS);
-	if (trace != NULL)
-		trace[n] = frame.pc;
-	n++;
+	unwind_count(UNWIND_UNKNOWN_STACKS);
 	if (!enter_known(&view, leaf.sp) && !enter_unknown(&view, leaf.sp)) {
+		trace[0] = leaf.pc;
 		stack_copy_end(&view.copy);
-		count_walk(watch, UNWIND_BAD_READ);
+		unwind_count(UNWIND_BAD_READ);
 		return (struct unwind_result){ 1, true, map->generation, false };
 	}
 	full_begin(&full, ucontext);
-	for (;;) {
+	do {
+		trace[n] = frame.pc;
+		if (frames != NULL)
+			frames[n].at = frame;
+		n++;
 		const struct found_rule found = rules_find(map, map->rules, frame.pc);
 		end = step(&view, &full, map, &found, n - 1, exact, &frame);
-		if (end != RULE_STEPPED || n == max)
-			break;
-		exact = rule_leaves_signal(found.rule);
-		if (watch != NULL)
-			look_at(watch, &view, &frame);
-		else
-			trace[n] = frame.pc;
-		n++;
-	}
+		if (end == RULE_STEPPED)
+			exact = rule_leaves_signal(found.rule);
+	} while (end == RULE_STEPPED && n < max);
 	stack_copy_end(&view.copy);
 	/* As in walk() of unwind.c. */
 	if (end == RULE_AT_START)
 		end = exact ? RULE_HAS_NONE : RULE_AT_BOTTOM;
 	if (end == RULE_HAS_NONE || end == RULE_NOT_CODE)
-		count_walk(watch, UNWIND_NO_RULE);
+		unwind_count(UNWIND_NO_RULE);
 	else if (end == RULE_OUT_OF_BOUNDS)
-		count_walk(watch, UNWIND_BAD_READ);
-	return (struct unwind_result){ (int)n, end != RULE_AT_BOTTOM, map->generation, false };
+		unwind_count(UNWIND_BAD_READ);
+	return (struct unwind_result){ (int)n, end != RULE_AT_BOTTOM, map->generation, frames != NULL };
 }

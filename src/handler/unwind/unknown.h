@@ -13,10 +13,10 @@
 
 /* As unwind_trace(), for a `leaf` that is not on the `known` stack; max > 0. From a signal
  * handler on an alternate stack the walk continues on the stack that the signal
- * interrupted, known or not. With a `watch` it walks any stack, for the watch alone: `trace` is
- * NULL, and nothing is counted. */
+ * interrupted, known or not. `frames`, of which there are as many, get the frames; NULL: nobody
+ * wants them. */
 struct unwind_result unwind_unknown(const void *ucontext, const struct code_map *map,
                                     const struct unwind_stack *known, struct unwind_frame leaf,
-                                    uint64_t *trace, uint32_t max, struct unwind_watch *watch);
+                                    uint64_t *trace, uint32_t max, struct memo_frame *frames);
 
 #endif

@@ -29,11 +29,6 @@
 #include "handler/unwind/rules.h"
 #include "handler/unwind/unknown.h"
 
-struct memo_frame {
-	struct unwind_frame at;
-	uintptr_t fp_slot; /* how `at` follows from the frame before it */
-};
-
 /* `frames` is the last stack, leaf first. The walk writes new frames to `fresh`, at their own
  * positions, because it still compares the old ones; positions below `done` are already in
  * `frames`. */
@@ -82,9 +77,22 @@ static void memo_shift(struct unwind_memo *memo, uint32_t from, uint32_t to)
 	memo->count = to + length;
 }
 
-const struct unwind_frame *unwind_memo_frame(const struct unwind_memo *memo, uint32_t number)
+uintptr_t unwind_memo_sp(const struct unwind_memo *memo, int number)
 {
-	return &memo->frames[number].at;
+	return memo->frames[number].at.sp;
+}
+
+bool unwind_read_words(const struct unwind_stack *known, uintptr_t address, uintptr_t *words, unsigned count)
+{
+	for (unsigned i = 0; i < count; i++, address += sizeof(*words)) {
+		if (address % sizeof(*words) != 0)
+			return false;
+		if (address >= known->start && address < known->end)
+			words[i] = *(const volatile uintptr_t *)address;
+		else if (!stack_copy_part(address, &words[i], sizeof(*words)))
+			return false;
+	}
+	return true;
 }
 
 static bool same_frame(const struct unwind_frame *a, const struct unwind_frame *b)
@@ -324,11 +332,10 @@ trace_anew(const void *ucontext, const struct unwind_stack *stack, const struct 
 		return result;
 	}
 	if (__builtin_expect(code_map_moved(map), 0)) {
-		/* Neither the map's rules nor the memo, which depends on them, but the loader
-		 * alone. The next map will know this code. */
+		/* Not the map's rules, but the loader alone. The next map will know this code. Of the
+		 * memo no step is used, as no rule lasts. */
 		result.generation++;
 		map = &no_map;
-		memo = NULL;
 	}
 	const uint32_t generation = result.generation;
 	if (max > TRACE_MAX_FRAMES)
@@ -337,9 +344,16 @@ trace_anew(const void *ucontext, const struct unwind_stack *stack, const struct 
 	if (bounds.low < stack->start || bounds.low > leaf.sp)
 		bounds.low = stack->start;
 	fetch_ahead(map, leaf.sp); /* no prefetch faults, whatever the stack */
+	if (memo != NULL && memo->busy)
+		memo = NULL;
 	if (leaf.sp < stack->start || leaf.sp >= stack->end || stack->end - leaf.sp < sizeof(uintptr_t)) {
-		result = unwind_unknown(ucontext, map, stack, leaf, trace, (uint32_t)max, NULL);
-	} else if (memo == NULL || memo->busy) {
+		if (memo != NULL) {
+			memo->whole = false;
+			memo->count = 0;
+		}
+		result = unwind_unknown(ucontext, map, stack, leaf, trace, (uint32_t)max,
+		                        memo != NULL ? memo->frames : NULL);
+	} else if (memo == NULL) {
 		result = walk_plain(ucontext, map, &bounds, leaf, trace, (uint32_t)max);
 	} else {
 		if (!memo_is_usable(memo, map, stack)) {
@@ -368,15 +382,4 @@ struct unwind_result unwind_trace(const void *ucontext, const struct unwind_stac
 			return (struct unwind_result){ (int)depth, false, map->generation, true };
 	}
 	return trace_anew(ucontext, stack, map, memo, trace, max);
-}
-
-void unwind_watched(const void *ucontext, const struct unwind_stack *stack, struct unwind_watch *watch,
-                    int max)
-{
-	const struct code_map *map = code_map_current();
-
-	watch->count = 0;
-	if (map != NULL)
-		unwind_unknown(ucontext, code_map_moved(map) ? &no_map : map, stack,
-		               arch_interrupted_frame(ucontext), NULL, (uint32_t)max, watch);
 }

@@ -33,16 +33,6 @@ extern const unsigned unwind_memo_bytes;
  * for unwinding, and a memo of 32 KiB for each sampled thread. */
 extern const unsigned unwind_cache_bytes;
 
-/* Frames whose code lies in [code, code_end), by a second walk: those that were left by the call
- * at `call` bytes into a piece of code, of which each has `bytes`. `words` gets, leaf first, two
- * words of each such frame, from `offset` above its stack pointer on. */
-#define UNWIND_WATCHED_MAX 16
-struct unwind_watch {
-	uintptr_t code, code_end, bytes, call, offset;
-	uint32_t count;
-	uintptr_t words[UNWIND_WATCHED_MAX][2];
-};
-
 struct unwind_result {
 	int depth;           /* entries written, >= 1 unless max is 0 */
 	bool truncated;      /* the bottom of the stack was not reached */
@@ -57,12 +47,10 @@ struct unwind_result {
 struct unwind_result unwind_trace(const void *ucontext, const struct unwind_stack *stack,
                                   struct unwind_memo *memo, uint64_t *trace, int max);
 
-/* Walks at most `max` frames again, for `watch`. */
-void unwind_watched(const void *ucontext, const struct unwind_stack *stack, struct unwind_watch *watch,
-                    int max);
+/* The stack pointer of a frame of the trace just unwound, where the memo has kept it. Leaf first. */
+uintptr_t unwind_memo_sp(const struct unwind_memo *memo, int number);
 
-/* A frame of the trace just unwound, which the memo has kept, leaf first. */
-struct unwind_frame;
-const struct unwind_frame *unwind_memo_frame(const struct unwind_memo *memo, uint32_t number);
+/* Reads words of such a frame, on the known stack or another one. */
+bool unwind_read_words(const struct unwind_stack *known, uintptr_t address, uintptr_t *words, unsigned count);
 
 #endif

@@ -526,7 +526,8 @@ static int begin(struct writer *writer)
 	sqlite3_reset(state);
 	writer->sample_first = writer->sample_last = 0;
 	writer->sample_count = writer->delay_count = writer->span_count = writer->query_count =
-		writer->bytes = writer->rewritten = writer->fields_skipped = writer->spans_stored = writer->running_count = 0;
+		writer->bytes = writer->rewritten = writer->fields_skipped = writer->spans_stored =
+			writer->running_count = 0;
 	writer->batch++;
 	return SQLITE_OK;
 }

@@ -73,8 +73,8 @@ static int write_span(struct writer *writer, const struct query_record *record, 
 	};
 	batch->entry[0] = (struct span_entry){
 		.start_ns = record->start_realtime_ns,
-		.duration = SPAN_STATEMENT | status << SPAN_STATUS_SHIFT |
-		            (record->duration_ns & SPAN_DURATION),
+		.duration =
+			SPAN_STATEMENT | status << SPAN_STATUS_SHIFT | (record->duration_ns & SPAN_DURATION),
 	};
 	batch->entry[1] = (struct span_entry){
 		.start_ns = record->query.hi,

@@ -1,0 +1,42 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- When a statement's plan changed, from one run to the next whose plan is known (side_plans), and
+-- what a run took before and after. was and now: the lines that only one of the plans has. A plan
+-- is known of runs with samples, and of short runs few have any: the means are theirs.
+-- Parameters, which may be NULL: :slower (not NULL: only where a run takes longer now), :limit,
+-- :for_table.
+WITH RECURSIVE steps AS (
+	SELECT hash, query, plan_hash, start_ns, lag(plan_hash) OVER following AS was_hash
+	FROM side_plans WINDOW following AS (PARTITION BY hash, place ORDER BY side, start_ns)),
+means AS (SELECT hash, plan_hash, count(*) AS runs, avg(ns) AS ns FROM side_plans GROUP BY 1, 2),
+lines (plan_hash, line, number, rest) AS (
+	SELECT plan_hash, '', 0, max(plan) FROM side_plans GROUP BY 1
+	UNION ALL
+	SELECT plan_hash, trim(substr(rest, 1, instr(rest || char(10), char(10)) - 1)), number + 1,
+	       substr(rest, instr(rest || char(10), char(10)) + 1)
+	FROM lines WHERE rest <> ''),
+changes AS (
+	SELECT hash, min(query) AS query, was_hash, plan_hash, max(start_ns) AS at_ns, count(*) AS times
+	FROM steps WHERE was_hash <> plan_hash GROUP BY hash, was_hash, plan_hash)
+SELECT strftime(CASE WHEN :for_table THEN '%m-%d %H:%M:%S' ELSE '%Y-%m-%d %H:%M:%S' END,
+                at_ns / 1000000000, 'unixepoch') AS changed,
+       round(was.ns / 1e6, 3) AS before_ms, round(now.ns / 1e6, 3) AS after_ms,
+       printf('%.1f', 1.0 * now.ns / was.ns) AS slower_times, was.runs AS runs_before, now.runs AS runs_after,
+       iif(times > 1, times, NULL) AS changes,
+       coalesce((SELECT group_concat(line, ' + ') FROM (
+			SELECT line FROM lines WHERE plan_hash = was_hash AND line NOT IN (
+				SELECT line FROM lines WHERE lines.plan_hash = changes.plan_hash)
+			ORDER BY number)),
+                'another order') AS was,
+       coalesce((SELECT group_concat(line, ' + ') FROM (
+			SELECT line FROM lines WHERE lines.plan_hash = changes.plan_hash AND line NOT IN (
+				SELECT line FROM lines WHERE plan_hash = was_hash)
+			ORDER BY number)),
+                (SELECT group_concat(line, ' + ') FROM (
+			SELECT line FROM lines WHERE lines.plan_hash = changes.plan_hash AND number > 0 ORDER BY number))) AS now,
+       trim(replace(replace(replace(query, char(10), ' '), char(13), ' '), char(9), ' ')) AS query
+FROM changes
+JOIN means AS was ON was.hash = changes.hash AND was.plan_hash = was_hash
+JOIN means AS now ON now.hash = changes.hash AND now.plan_hash = changes.plan_hash
+WHERE :slower IS NULL OR now.ns > was.ns
+ORDER BY (now.ns - was.ns) * now.runs DESC, at_ns
+LIMIT coalesce(CAST(:limit AS INTEGER), 20);
