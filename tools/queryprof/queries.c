@@ -93,7 +93,8 @@ const struct command command_queries = {
 		"add "
 		"up to, on the wall clock with --by wall or off, else on the CPU clock. `notes` says what "
 		"may explain the time: scan (that many rows of whole tables), sort, index (one that SQLite "
-		"built for the run alone), failed, and the program's own time between two rows. An id, or "
+		"built for the run alone), failed, unfinished (no end was recorded), and the program's own "
+		"time between two rows. An id, or "
 		"its beginning, is what --query takes, that of a "
 		"statement "
 		"--statement.",
