@@ -113,7 +113,8 @@ struct statement_entry *statement_memory_add(void)
 	return &block[index % STATEMENT_BLOCK];
 }
 
-/* What lay in shared memory went with the parent's. */
+/* What lay in shared memory went with the parent's, and nobody knows the private texts of its entries
+ * any more: they stay. */
 static void free_private(const char *text)
 {
 	if (text && !is_shared(text))

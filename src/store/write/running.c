@@ -24,20 +24,44 @@ void running_ended(struct writer *writer, int64_t row)
 		}
 }
 
+/* The first sample told the beginning of a long text. 0: all of it; negative: minus the error. */
+static int64_t find_whole_text(struct writer *writer, const struct query_view *view)
+{
+	size_t size = view->text ? strlen(view->text) : 0;
+
+	return size >= START_TEXT_MAX ? intern_statement(writer, view->text, size, false, false, 0) : 0;
+}
+
+/* In place of the beginning. */
+static int replace_text(struct writer *writer, struct query_key key, int64_t statement)
+{
+	struct known_query *known = intern_known_query(writer, key);
+	int64_t first = known ? known->statement : 0;
+
+	if (!first || !statement)
+		return SQLITE_OK;
+	known->statement = statement;
+	sqlite3_bind_int64(writer_statement(writer, WRITE_UNUSED_STATEMENT), 1, first);
+	return writer_run(writer, WRITE_UNUSED_STATEMENT);
+}
+
 static int write_view(struct writer *writer, int64_t row, const struct query_view *view)
 {
 	sqlite3_stmt *update = writer_statement(writer, WRITE_QUERY_RUNNING);
-	int64_t library = 0;
+	int64_t library = 0, statement = find_whole_text(writer, view);
+	int code;
 
 	if (view->library)
 		library = intern_library(writer, view->library, strlen(view->library));
-	if (library < 0)
-		return (int)-library;
+	if (library < 0 || statement < 0)
+		return (int)-(library < 0 ? library : statement);
 	sqlite3_bind_int64(update, 1, row);
+	sqlite3_bind_int64(update, 5, statement);
 	writer_bind_text(update, 2, view->database ? view->database : "", SIZE_MAX);
 	sqlite3_bind_int64(update, 3, library);
 	writer_bind_text(update, 4, view->query_id ? view->query_id : "", SIZE_MAX);
-	return writer_run(writer, WRITE_QUERY_RUNNING);
+	code = writer_run(writer, WRITE_QUERY_RUNNING);
+	return code ? code : replace_text(writer, view->key, statement);
 }
 
 int running_write(struct writer *writer)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Queries whose start has come and whose end has not. Their first sample told no more than text
- * and start; while the query runs, the flusher looks at it for the rest, in case that it never
- * ends.
+ * Queries whose start has come and whose end has not. Their first sample told start and text,
+ * the beginning of a long one; while the query runs, the flusher looks at it for the rest, in case
+ * that it never ends.
  */
 #ifndef QUERYPROF_STORE_WRITE_RUNNING_H
 #define QUERYPROF_STORE_WRITE_RUNNING_H

@@ -67,7 +67,8 @@ static const char *const statement_sql[WRITE_STATEMENTS] = {
 		"UPDATE queries SET initial = ?2, parent = ?3, statement = ?4, query_start_ns = ?5,"
 		" thread_id = ?6, batch = ?7 WHERE id = ?1 AND NOT finished",
 	[WRITE_QUERY_RUNNING] = "UPDATE queries SET database = ?2, library = ?3,"
-				" query_id = coalesce(nullif(?4, ''), query_id) WHERE id = ?1",
+				" query_id = coalesce(nullif(?4, ''), query_id),"
+				" statement = coalesce(nullif(?5, 0), statement) WHERE id = ?1",
 	[WRITE_UNUSED_STATEMENT] = "DELETE FROM statements WHERE id = ?1"
 				   " AND NOT EXISTS (SELECT 1 FROM queries WHERE statement = ?1)"
 				   " AND id NOT IN (SELECT statement FROM statement_counters)",
