@@ -13,6 +13,7 @@
 #include "hook/rights.h"
 #include "hook/signals.h"
 #include "hook/waits.h"
+#include "sampler/threads.h"
 
 #define OWN_HOOKS_MAX                                                                                        \
 	(1 + EXIT_HOOKS_MAX + RIGHTS_HOOKS_MAX + SIGNALS_HOOKS_MAX + WAITS_HOOKS_MAX + CALLS_HOOKS_MAX)
@@ -21,6 +22,20 @@
 LOCK_DEFINE(lock, LOCK_HOOKS, .at_fork = LOCK_LEFT);
 static struct import_hook *hooks; /* made once */
 static int hooks_count;
+
+/* The library's own locks cannot be waited for while one thread alone has queries, and it takes a
+ * hundred of them in a short one. Both atomic. */
+static bool has_company, is_sparing = true;
+static const struct hook_source *newest; /* atomic */
+
+static void thread_came(void)
+{
+	if (!__atomic_load_n(&is_sparing, __ATOMIC_RELAXED))
+		return;
+	__atomic_store_n(&has_company, true, __ATOMIC_RELAXED);
+	/* Another thread may be patching: then the next one that comes looks again. */
+	hook_try_patch(__atomic_load_n(&newest, __ATOMIC_ACQUIRE));
+}
 
 static void *replacement_of(const char *symbol, const void *function)
 {
@@ -41,6 +56,8 @@ static bool add_hooks(const struct hook_source *source)
 	if (!hooks && !(hooks = calloc((size_t)(OWN_HOOKS_MAX + source->most), sizeof *hooks)))
 		return false;
 	if (!count) {
+		__atomic_store_n(&newest, source, __ATOMIC_RELEASE);
+		threads_tell_company(thread_came);
 		count = exit_hooks(hooks);
 		count += rights_hooks(&hooks[count]);
 		count += signals_hooks(&hooks[count]);
@@ -71,10 +88,12 @@ static void patch(const struct hook_source *source)
 	 * not for ever, when there is no memory to look with. */
 	for (int i = 0; i < 4; i++) {
 		int before = hooks_count;
+		bool spares = !__atomic_load_n(&has_company, __ATOMIC_RELAXED);
 
-		if (!add_hooks(source) || (hooks_count == before && !import_stale()))
+		if (!add_hooks(source) || (hooks_count == before && spares == is_sparing && !import_stale()))
 			break;
-		import_patch(&(struct import_table){ hooks, hooks_count, source->family });
+		import_patch(&(struct import_table){ hooks, hooks_count, source->family, spares });
+		__atomic_store_n(&is_sparing, spares, __ATOMIC_RELAXED);
 		log_hooks(before);
 	}
 	source->patched();

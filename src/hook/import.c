@@ -65,6 +65,7 @@ static uint64_t scanned_at_ns;
  * comes with each connection, so it is not repeated sooner for that. */
 #define UNSURE_NS NS_PER_S
 static int scanned_hooks;
+static bool scanned_sparing;
 
 /* The first object behind `object` that defines the symbol, and where. NULL: none does. */
 static void *find_behind(const struct link_map *object, const char *symbol)
@@ -318,6 +319,15 @@ static void *find_target(struct scope *scope, const char *symbol)
 	return scope->first == FOR_ALL ? for_all : scope->first == ITS_OWN ? own : NULL;
 }
 
+static bool is_of_family(const struct import_table *table, const struct object *object)
+{
+	for (int i = 0; i < table->count; i++)
+		if (object_holds(object, table->hooks[i].real) &&
+		    !strncmp(table->hooks[i].symbol, table->family, strlen(table->family)))
+			return true;
+	return false;
+}
+
 static struct import_hook *hook_of(const struct import_table *table, const struct object *object,
                                    const char *symbol, void *const *slot, const void *target)
 {
@@ -327,7 +337,8 @@ static struct import_hook *hook_of(const struct import_table *table, const struc
 		if (hook->real && (target == hook->real || target == hook->replacement) &&
 		    !strcmp(hook->symbol, symbol) &&
 		    (!hook->only_in || object_holds(object, hook->only_in)) &&
-		    ((const void *)slot < hook->keep_start || (const void *)slot >= hook->keep_end))
+		    ((const void *)slot < hook->keep_start || (const void *)slot >= hook->keep_end) &&
+		    !(table->is_sparing && hook->spares_family && is_of_family(table, object)))
 			return hook;
 	}
 	return NULL;
@@ -421,7 +432,8 @@ static void *hold_object(const struct object *object)
 
 void import_patch(const struct import_table *table)
 {
-	struct object_list list = { .skip = table->count == scanned_hooks ? scanned_count : 0 };
+	bool is_same = table->count == scanned_hooks && table->is_sparing == scanned_sparing;
+	struct object_list list = { .skip = is_same ? scanned_count : 0 };
 	void *program = dlopen(NULL, RTLD_LAZY);
 	bool all = true;
 
@@ -447,5 +459,6 @@ void import_patch(const struct import_table *table)
 		scanned_count = all ? list.seen : 0;
 		scanned_at_ns = clock_ns(CLOCK_MONOTONIC_COARSE);
 		scanned_hooks = table->count;
+		scanned_sparing = table->is_sparing;
 	}
 }

@@ -19,6 +19,7 @@ struct import_hook {
 	const void *only_in; /* only slots of the object that holds this address; NULL: all */
 	/* Slots in here are left alone. */
 	const void *keep_start, *keep_end;
+	bool spares_family; /* see import_table */
 	/* What the newest scan found: slots in the object that holds the real function (so
 	 * its own calls can be seen), and elsewhere. */
 	int in_library, elsewhere;
@@ -34,6 +35,8 @@ struct import_table {
 	/* What the names of one library's functions begin with: its other functions show
 	 * which of several such libraries an object is bound to. */
 	const char *family;
+	/* Hooks that say so leave the libraries with these functions alone. */
+	bool is_sparing;
 };
 
 /* Scans every object mapped now and patches what is not patched yet. Any number of
