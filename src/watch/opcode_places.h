@@ -25,9 +25,9 @@ struct opcode_bytes {
 /* What was found out about one library. */
 struct opcode_library {
 	struct opcode_places places;
-	uint32_t authorizer, progress;          /* in the connection: the callbacks; 0: not known */
+	uint32_t authorizer, progress; /* in the connection: the callbacks; 0: not known */
 	uint32_t counters; /* in the statement: sqlite3_stmt_status() by its numbers; 0: not known */
-	uint32_t calls;                         /* of ours that were looked at */
+	uint32_t calls;    /* of ours that were looked at */
 	char names[OPCODES][OPCODE_NAME_BYTES]; /* "": not known */
 };
 
