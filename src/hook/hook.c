@@ -24,17 +24,18 @@ static struct import_hook *hooks; /* made once */
 static int hooks_count;
 
 /* The library's own locks cannot be waited for while one thread alone has queries, and it takes a
- * hundred of them in a short one. Both atomic. */
-static bool has_company, is_sparing = true;
-static const struct hook_source *newest; /* atomic */
-
+ * hundred of them in a short one. */
 static void thread_came(void)
 {
-	if (!__atomic_load_n(&is_sparing, __ATOMIC_RELAXED))
+	static bool has_ended; /* atomic */
+
+	/* While another thread patches the next one that comes does it. */
+	if (__atomic_load_n(&has_ended, __ATOMIC_RELAXED) || pthread_mutex_trylock(&lock))
 		return;
-	__atomic_store_n(&has_company, true, __ATOMIC_RELAXED);
-	/* Another thread may be patching: then the next one that comes looks again. */
-	hook_try_patch(__atomic_load_n(&newest, __ATOMIC_ACQUIRE));
+	if (!has_ended)
+		import_end_sparing();
+	__atomic_store_n(&has_ended, true, __ATOMIC_RELAXED);
+	pthread_mutex_unlock(&lock);
 }
 
 static void *replacement_of(const char *symbol, const void *function)
@@ -56,7 +57,6 @@ static bool add_hooks(const struct hook_source *source)
 	if (!hooks && !(hooks = calloc((size_t)(OWN_HOOKS_MAX + source->most), sizeof *hooks)))
 		return false;
 	if (!count) {
-		__atomic_store_n(&newest, source, __ATOMIC_RELEASE);
 		threads_tell_company(thread_came);
 		count = exit_hooks(hooks);
 		count += rights_hooks(&hooks[count]);
@@ -88,12 +88,10 @@ static void patch(const struct hook_source *source)
 	 * not for ever, when there is no memory to look with. */
 	for (int i = 0; i < 4; i++) {
 		int before = hooks_count;
-		bool spares = !__atomic_load_n(&has_company, __ATOMIC_RELAXED);
 
-		if (!add_hooks(source) || (hooks_count == before && spares == is_sparing && !import_stale()))
+		if (!add_hooks(source) || (hooks_count == before && !import_stale()))
 			break;
-		import_patch(&(struct import_table){ hooks, hooks_count, source->family, spares });
-		__atomic_store_n(&is_sparing, spares, __ATOMIC_RELAXED);
+		import_patch(&(struct import_table){ hooks, hooks_count, source->family });
 		log_hooks(before);
 	}
 	source->patched();

@@ -65,7 +65,15 @@ static uint64_t scanned_at_ns;
  * comes with each connection, so it is not repeated sooner for that. */
 #define UNSURE_NS NS_PER_S
 static int scanned_hooks;
-static bool scanned_sparing;
+
+#define SPARED_MAX 8
+
+static bool is_sparing = true;
+static struct spared {
+	void **slot, *was;
+	const struct import_hook *hook;
+} spared[SPARED_MAX];
+static int spared_count;
 
 /* The first object behind `object` that defines the symbol, and where. NULL: none does. */
 static void *find_behind(const struct link_map *object, const char *symbol)
@@ -337,8 +345,7 @@ static struct import_hook *hook_of(const struct import_table *table, const struc
 		if (hook->real && (target == hook->real || target == hook->replacement) &&
 		    !strcmp(hook->symbol, symbol) &&
 		    (!hook->only_in || object_holds(object, hook->only_in)) &&
-		    ((const void *)slot < hook->keep_start || (const void *)slot >= hook->keep_end) &&
-		    !(table->is_sparing && hook->spares_family && is_of_family(table, object)))
+		    ((const void *)slot < hook->keep_start || (const void *)slot >= hook->keep_end))
 			return hook;
 	}
 	return NULL;
@@ -356,6 +363,33 @@ static struct import_hook *find_hook(struct scope *scope, const char *symbol, vo
 	return hook;
 }
 
+/* One for which there is no room stays as it is. */
+static void spare(void **slot, const struct import_hook *hook)
+{
+	for (int i = 0; i < spared_count; i++)
+		if (spared[i].slot == slot)
+			return;
+	if (spared_count < SPARED_MAX)
+		spared[spared_count++] = (struct spared){ slot, *slot, hook };
+}
+
+/* The linker may have bound it. Where its object has gone there is nothing, or other memory. */
+static void patch_spared(const struct spared *one)
+{
+	struct slot_search search = { .slot = one->slot };
+
+	if (dl_iterate_phdr(find_slot, &search) && (*one->slot == one->was || *one->slot == one->hook->real))
+		write_slot(&search.object, one->slot, one->hook->replacement);
+}
+
+void import_end_sparing(void)
+{
+	is_sparing = false;
+	for (int i = 0; i < spared_count; i++)
+		patch_spared(&spared[i]);
+	spared_count = 0;
+}
+
 static void patch_slot(struct scope *scope, const char *symbol, void **slot)
 {
 	const struct object *object = scope->object;
@@ -366,6 +400,11 @@ static void patch_slot(struct scope *scope, const char *symbol, void **slot)
 		debug_log(DEBUG_HOOKS, "%s of %s: not patched, %s", symbol, name,
 		          scope->is_unsure ? "it is not known yet which library it will be bound to"
 		                           : "it leads to another function of this name, or must stay");
+		return;
+	}
+	if (is_sparing && hook->spares_family && is_of_family(scope->table, object)) {
+		debug_log(DEBUG_HOOKS, "%s of %s: not patched yet", symbol, name);
+		spare(slot, hook);
 		return;
 	}
 	if (*slot != hook->replacement) {
@@ -432,8 +471,7 @@ static void *hold_object(const struct object *object)
 
 void import_patch(const struct import_table *table)
 {
-	bool is_same = table->count == scanned_hooks && table->is_sparing == scanned_sparing;
-	struct object_list list = { .skip = is_same ? scanned_count : 0 };
+	struct object_list list = { .skip = table->count == scanned_hooks ? scanned_count : 0 };
 	void *program = dlopen(NULL, RTLD_LAZY);
 	bool all = true;
 
@@ -459,6 +497,5 @@ void import_patch(const struct import_table *table)
 		scanned_count = all ? list.seen : 0;
 		scanned_at_ns = clock_ns(CLOCK_MONOTONIC_COARSE);
 		scanned_hooks = table->count;
-		scanned_sparing = table->is_sparing;
 	}
 }
