@@ -150,6 +150,7 @@ struct thread {
 		struct fast_clock clock;
 		uint64_t cpu_read_ns;        /* the CPU clock as cpu_clock.c gave it last, */
 		uint64_t cpu_read_at_ns;     /* on CLOCK_MONOTONIC */
+		uint64_t seen_ns;            /* when cpu_clock.h last saw the thread run, on the same */
 		uint64_t cpu_base_ns;        /* as the kernel gave it last, */
 		uint64_t cpu_base_at_ns;     /* on CLOCK_MONOTONIC; 0: not yet */
 		uint64_t cpu_tick_ns;        /* the newest tick at that time */

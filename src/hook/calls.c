@@ -273,6 +273,7 @@ int calls_hooks(struct import_hook hooks[CALLS_HOOKS_MAX])
 	OPEN_CALLS(HOOK)
 	LOCK_CALLS(HOOK)
 	HOOK(pthread_mutex_lock)
+	hooks[count - 1].spares_family = true;
 	HOOK(syscall)
 	return count;
 }

@@ -13,6 +13,7 @@
 #include "hook/rights.h"
 #include "hook/signals.h"
 #include "hook/waits.h"
+#include "sampler/threads.h"
 
 #define OWN_HOOKS_MAX                                                                                        \
 	(1 + EXIT_HOOKS_MAX + RIGHTS_HOOKS_MAX + SIGNALS_HOOKS_MAX + WAITS_HOOKS_MAX + CALLS_HOOKS_MAX)
@@ -21,6 +22,21 @@
 LOCK_DEFINE(lock, LOCK_HOOKS, .at_fork = LOCK_LEFT);
 static struct import_hook *hooks; /* made once */
 static int hooks_count;
+
+/* The library's own locks cannot be waited for while one thread alone has queries, and it takes a
+ * hundred of them in a short one. */
+static void thread_came(void)
+{
+	static bool has_ended; /* atomic */
+
+	/* While another thread patches the next one that comes does it. */
+	if (__atomic_load_n(&has_ended, __ATOMIC_RELAXED) || pthread_mutex_trylock(&lock))
+		return;
+	if (!has_ended)
+		import_end_sparing();
+	__atomic_store_n(&has_ended, true, __ATOMIC_RELAXED);
+	pthread_mutex_unlock(&lock);
+}
 
 static void *replacement_of(const char *symbol, const void *function)
 {
@@ -41,6 +57,7 @@ static bool add_hooks(const struct hook_source *source)
 	if (!hooks && !(hooks = calloc((size_t)(OWN_HOOKS_MAX + source->most), sizeof *hooks)))
 		return false;
 	if (!count) {
+		threads_tell_company(thread_came);
 		count = exit_hooks(hooks);
 		count += rights_hooks(&hooks[count]);
 		count += signals_hooks(&hooks[count]);

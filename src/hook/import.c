@@ -66,6 +66,15 @@ static uint64_t scanned_at_ns;
 #define UNSURE_NS NS_PER_S
 static int scanned_hooks;
 
+#define SPARED_MAX 8
+
+static bool is_sparing = true;
+static struct spared {
+	void **slot, *was;
+	const struct import_hook *hook;
+} spared[SPARED_MAX];
+static int spared_count;
+
 /* The first object behind `object` that defines the symbol, and where. NULL: none does. */
 static void *find_behind(const struct link_map *object, const char *symbol)
 {
@@ -318,6 +327,15 @@ static void *find_target(struct scope *scope, const char *symbol)
 	return scope->first == FOR_ALL ? for_all : scope->first == ITS_OWN ? own : NULL;
 }
 
+static bool is_of_family(const struct import_table *table, const struct object *object)
+{
+	for (int i = 0; i < table->count; i++)
+		if (object_holds(object, table->hooks[i].real) &&
+		    !strncmp(table->hooks[i].symbol, table->family, strlen(table->family)))
+			return true;
+	return false;
+}
+
 static struct import_hook *hook_of(const struct import_table *table, const struct object *object,
                                    const char *symbol, void *const *slot, const void *target)
 {
@@ -345,6 +363,33 @@ static struct import_hook *find_hook(struct scope *scope, const char *symbol, vo
 	return hook;
 }
 
+/* One for which there is no room stays as it is. */
+static void spare(void **slot, const struct import_hook *hook)
+{
+	for (int i = 0; i < spared_count; i++)
+		if (spared[i].slot == slot)
+			return;
+	if (spared_count < SPARED_MAX)
+		spared[spared_count++] = (struct spared){ slot, *slot, hook };
+}
+
+/* The linker may have bound it. Where its object has gone there is nothing, or other memory. */
+static void patch_spared(const struct spared *one)
+{
+	struct slot_search search = { .slot = one->slot };
+
+	if (dl_iterate_phdr(find_slot, &search) && (*one->slot == one->was || *one->slot == one->hook->real))
+		write_slot(&search.object, one->slot, one->hook->replacement);
+}
+
+void import_end_sparing(void)
+{
+	is_sparing = false;
+	for (int i = 0; i < spared_count; i++)
+		patch_spared(&spared[i]);
+	spared_count = 0;
+}
+
 static void patch_slot(struct scope *scope, const char *symbol, void **slot)
 {
 	const struct object *object = scope->object;
@@ -355,6 +400,11 @@ static void patch_slot(struct scope *scope, const char *symbol, void **slot)
 		debug_log(DEBUG_HOOKS, "%s of %s: not patched, %s", symbol, name,
 		          scope->is_unsure ? "it is not known yet which library it will be bound to"
 		                           : "it leads to another function of this name, or must stay");
+		return;
+	}
+	if (is_sparing && hook->spares_family && is_of_family(scope->table, object)) {
+		debug_log(DEBUG_HOOKS, "%s of %s: not patched yet", symbol, name);
+		spare(slot, hook);
 		return;
 	}
 	if (*slot != hook->replacement) {

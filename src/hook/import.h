@@ -19,6 +19,7 @@ struct import_hook {
 	const void *only_in; /* only slots of the object that holds this address; NULL: all */
 	/* Slots in here are left alone. */
 	const void *keep_start, *keep_end;
+	bool spares_family; /* see import_end_sparing() */
 	/* What the newest scan found: slots in the object that holds the real function (so
 	 * its own calls can be seen), and elsewhere. */
 	int in_library, elsewhere;
@@ -40,6 +41,10 @@ struct import_table {
  * times; calls must not overlap. Objects can come and go meanwhile, and hooks be added
  * at the end. Several hooks may have one symbol: of several libraries. */
 void import_patch(const struct import_table *table);
+
+/* Hooks that say so leave the libraries with the family's functions alone until this. It does not
+ * overlap with import_patch(). */
+void import_end_sparing(void);
 
 /* Writes to one slot of a loaded object, which may be read-only. False: it cannot be written. */
 bool import_set(void **slot, void *value);

@@ -19,12 +19,21 @@ uint64_t cpu_clock_now(struct thread *thread);
  * clock is read only when it has to be. */
 uint64_t cpu_clock_before(struct thread *thread);
 
-/* An estimate is good for so long: the thread is taken to have run since the clock was read. */
+/* An estimate is good for so long: the thread is taken to have run since the clock was read. And
+ * longer, while the thread comes here again and again: in no more time than this it cannot have
+ * given its processor up and got it back. */
 #define CPU_CLOCK_VALID_NS 50000
+#define CPU_CLOCK_NEAR_NS 10000
+#define CPU_CLOCK_LONG_NS 500000
 
-static inline bool cpu_clock_is_valid(const struct thread *thread, uint64_t now_ns)
+/* The thread runs at `now_ns`: whether an estimate is good. */
+static inline bool cpu_clock_is_valid(struct thread *thread, uint64_t now_ns)
 {
-	return now_ns - thread->cpu_read_at_ns < CPU_CLOCK_VALID_NS;
+	uint64_t since_ns = now_ns - thread->cpu_read_at_ns;
+	bool is_near = now_ns - thread->seen_ns < CPU_CLOCK_NEAR_NS;
+
+	thread->seen_ns = now_ns;
+	return since_ns < (is_near ? CPU_CLOCK_LONG_NS : CPU_CLOCK_VALID_NS);
 }
 
 /* The CPU clock at `now_ns`, which is not before the newest reading by much. */

@@ -29,6 +29,12 @@
 static __thread bool excluded __attribute__((tls_model("initial-exec")));
 
 static pthread_key_t key;
+static void (*tell_company)(void); /* atomic */
+
+void threads_tell_company(void (*call)(void))
+{
+	__atomic_store_n(&tell_company, call, __ATOMIC_RELEASE);
+}
 
 /* The slot's timers go, then the slot. Only for who cleared `owner`. */
 static void free_slot(struct thread *slot)
@@ -129,6 +135,8 @@ static struct thread *register_thread(void)
 	pthread_setspecific(key, slot);
 	count_if_blocked();
 	threads_tell_name(slot);
+	if (sampler_counter(SAMPLER_THREADS) > 1 && __atomic_load_n(&tell_company, __ATOMIC_ACQUIRE))
+		tell_company();
 	return slot;
 }
 

@@ -24,6 +24,9 @@ static inline struct thread *sampler_thread(void)
 	return sampler_find_thread();
 }
 
+/* Each thread that gets a slot while another one has one calls this then, outside of its query. */
+void threads_tell_company(void (*call)(void));
+
 /* The calling thread is the profiler's own: never sampled, never logged. */
 void sampler_exclude_thread(void);
 
