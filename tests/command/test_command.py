@@ -159,7 +159,7 @@ class Command(Tool):
     def test_output_that_cannot_be_written(self):
         with open("/dev/full", "w", encoding="ascii") as full:
             done = subprocess.run([QUERYPROF, "queries", self.trace], stdout=full, stderr=subprocess.PIPE,
-                                  timeout=120, check=False)
+                                  timeout=300, check=False)
         self.assertEqual(done.returncode, 1)
         self.assertIn(b"standard output", done.stderr)
 
@@ -256,7 +256,7 @@ class Command(Tool):
         os.chmod(path, 0o444)
         os.chmod(folder, 0o555)
         done = subprocess.run(["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", command,
-                               "queries", path], capture_output=True, text=True, timeout=120, check=False)
+                               "queries", path], capture_output=True, text=True, timeout=300, check=False)
         self.assertEqual((done.returncode, done.stderr), (0, ""))
         self.assertIn("orders", done.stdout)
         shutil.rmtree(folder)

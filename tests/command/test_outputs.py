@@ -78,7 +78,7 @@ class Files(Tool):
         for action, code in ((signal.SIG_IGN, 1), (signal.SIG_DFL, -signal.SIGXFSZ)):
             for name in ("out.json", "new.json"):
                 done = subprocess.run([QUERYPROF, *self.export, os.path.join(self.place, name)], stderr=subprocess.PIPE,
-                                      preexec_fn=limit(action), restore_signals=False, timeout=120, check=False)
+                                      preexec_fn=limit(action), restore_signals=False, timeout=300, check=False)
                 self.assertEqual(done.returncode, code, done.stderr)
                 self.assertEqual(os.listdir(self.place), ["out.json"])
                 self.assertEqual(self.text(), "old")
@@ -93,7 +93,7 @@ class Files(Tool):
                 while process.poll() is None and len(os.listdir(self.place)) == 1:
                     select.select([], [], [], 0.001)
                 process.send_signal(end)
-                process.communicate(timeout=120)
+                process.communicate(timeout=300)
             # It may have been done by then; never half done.
             self.assertIn(process.returncode, (0, -end))
             self.assertEqual(os.listdir(self.place), ["out.json"])
@@ -102,7 +102,7 @@ class Files(Tool):
 
     def test_ended_when_the_file_is_there(self):
         """... and nothing else has been done yet."""
-        done = subprocess.run([QUERYPROF, *self.export, self.out], stderr=subprocess.PIPE, timeout=120, check=False,
+        done = subprocess.run([QUERYPROF, *self.export, self.out], stderr=subprocess.PIPE, timeout=300, check=False,
                               env=preloaded("END_AT_NEW_FILE"))
         self.assertEqual((done.returncode, os.listdir(self.place)), (-signal.SIGTERM, []), done.stderr)
 
@@ -134,7 +134,7 @@ class Files(Tool):
                           ["report", "--help"]):
             with open("/dev/full", "w", encoding="ascii") as full:
                 done = subprocess.run([QUERYPROF, *arguments], stdout=full, stderr=subprocess.PIPE, text=True,
-                                      timeout=120, check=False)
+                                      timeout=300, check=False)
             self.assertEqual((done.returncode, done.stderr),
                              (1, "queryprof: standard output: No space left on device\n"), arguments)
 
@@ -213,7 +213,7 @@ class Terminals(Tool):
                                 ({"TERM": "xterm", "NO_COLOR": "1"}, False)):
             controller, terminal = pty.openpty()
             done = subprocess.run([QUERYPROF, "queries", self.trace], stdout=terminal, env=environment(80, **variables),
-                                  timeout=120, check=False)
+                                  timeout=300, check=False)
             os.close(terminal)
             seen = os.read(controller, 65536)
             os.close(controller)

@@ -30,7 +30,7 @@ def environment(columns=None, **variables):
 
 def run(*arguments, columns=None, stdin=""):
     done = subprocess.run([QUERYPROF, *arguments], input=stdin, capture_output=True, text=True, encoding="utf-8",
-                          errors="replace", env=environment(columns), timeout=120, check=False)
+                          errors="replace", env=environment(columns), timeout=300, check=False)
     return done.returncode, done.stdout, done.stderr
 
 

@@ -74,7 +74,7 @@ class Documents(unittest.TestCase):
     def run_command(self, command, text=""):
         environment = dict(os.environ, PATH=BUILD + ":" + os.environ["PATH"], HOME=self.folder, LC_ALL="C.UTF-8")
         done = subprocess.run(command, shell=isinstance(command, str), cwd=self.folder, env=environment, input=text,
-                              capture_output=True, text=True, timeout=100, check=False)
+                              capture_output=True, text=True, timeout=300, check=False)
         self.assertEqual(done.returncode, 0, (command, done.stdout, done.stderr))
         return done.stdout + done.stderr
 

@@ -37,7 +37,7 @@ FORMATS = ("collapsed", "pprof", "speedscope", "json", "flamegraph")
 
 
 def output(*command, code=0):
-    done = subprocess.run(command, capture_output=True, timeout=120, stdin=subprocess.DEVNULL, check=False)
+    done = subprocess.run(command, capture_output=True, timeout=300, stdin=subprocess.DEVNULL, check=False)
     if done.returncode != code:
         raise AssertionError(f"{command}: {done.returncode}, {done.stdout!r}, {done.stderr!r}")
     return done.stdout
@@ -421,7 +421,7 @@ class Embedding(Known):
                     embed.send_signal(signal.SIGINT)
                 else:
                     db.execute("COMMIT")
-                _, errors = embed.communicate(timeout=60)
+                _, errors = embed.communicate(timeout=300)
                 if interrupted:
                     db.execute("COMMIT")
                     self.assertEqual(embed.returncode, 1, errors)
@@ -445,7 +445,7 @@ class Embedding(Known):
             if content is not None:
                 with open(path, "wb") as file:
                     file.write(content)
-            done = subprocess.run([QUERYPROF, "embed", path], capture_output=True, text=True, timeout=60, check=False)
+            done = subprocess.run([QUERYPROF, "embed", path], capture_output=True, text=True, timeout=300, check=False)
             self.assertEqual((done.returncode, done.stdout), (1, ""))
             self.assertIn(says, done.stderr)
             if content is not None:

@@ -41,7 +41,7 @@ class Symbolize(unittest.TestCase):
 
     def work_until(self, sql):
         """Until the file says yes; what it said last otherwise."""
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 300
         while not (said := self.ask(sql)) and time.monotonic() < deadline:
             self.db.execute(WORK).fetchall()
         return said

@@ -76,7 +76,7 @@ def browse(url):
              "--disable-background-networking", "--disable-component-update", "--disable-sync",
              "--disable-dev-shm-usage", "--user-data-dir=" + profile, "--window-size=1200,800",
              "--virtual-time-budget=8000", "--dump-dom", url],
-            capture_output=True, text=True, encoding="utf-8", timeout=240, stdin=subprocess.DEVNULL, check=False,
+            capture_output=True, text=True, encoding="utf-8", timeout=300, stdin=subprocess.DEVNULL, check=False,
             env=dict(os.environ, HOME=profile))
     return done.stdout, done.stderr
 
@@ -108,7 +108,7 @@ class Exports(unittest.TestCase):
         shutil.rmtree(cls.folder)
 
     def run_export(self, *arguments):
-        return subprocess.run([QUERYPROF, "export", *arguments], capture_output=True, timeout=120,
+        return subprocess.run([QUERYPROF, "export", *arguments], capture_output=True, timeout=300,
                               stdin=subprocess.DEVNULL, check=False)
 
     def export_bytes(self, path, form, *arguments):

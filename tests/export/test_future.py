@@ -44,7 +44,7 @@ class Future(support.Exports):
         add_future_samples(cls.future)
 
     def tool(self, *arguments):
-        done = subprocess.run([support.QUERYPROF, *arguments], capture_output=True, text=True, timeout=60, check=False,
+        done = subprocess.run([support.QUERYPROF, *arguments], capture_output=True, text=True, timeout=300, check=False,
                               stdin=subprocess.DEVNULL, env=dict(os.environ, COLUMNS="200"))
         self.assertEqual((done.returncode, done.stderr), (0, ""), arguments)
         return done.stdout

@@ -64,7 +64,7 @@ class Golden(unittest.TestCase):
 
     def export(self, form, *arguments):
         return subprocess.run([support.QUERYPROF, "export", "app.trace", "--format", form, "-o", "-", *arguments],
-                              cwd=self.folder, capture_output=True, timeout=120, check=True).stdout
+                              cwd=self.folder, capture_output=True, timeout=300, check=True).stdout
 
     def test_collapsed(self):
         self.check("collapsed.txt", self.export("collapsed").decode())

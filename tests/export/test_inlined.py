@@ -18,7 +18,7 @@ LEAF_FIRST = ["small", MIDDLE, "large", "main"]
 
 
 def written(form):
-    return subprocess.run([os.environ["INLINED"], form], capture_output=True, timeout=60, check=True).stdout
+    return subprocess.run([os.environ["INLINED"], form], capture_output=True, timeout=300, check=True).stdout
 
 
 class Inlined(unittest.TestCase):

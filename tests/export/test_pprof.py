@@ -87,7 +87,7 @@ class GoToolPprof(support.Exports):
         out = os.path.join(self.folder, "out.pb.gz")
         self.assertEqual(self.run_export(path, "--format", "pprof", "-o", out).returncode, 0)
         environment = dict(os.environ, HOME=self.folder, PPROF_TMPDIR=self.folder, GOFLAGS="", GOTOOLCHAIN="local")
-        done = subprocess.run([GO, "tool", "pprof", *arguments, out], capture_output=True, text=True, timeout=120,
+        done = subprocess.run([GO, "tool", "pprof", *arguments, out], capture_output=True, text=True, timeout=300,
                               env=environment, check=False)
         self.assertEqual(done.returncode, 0, done.stderr)
         return done.stdout

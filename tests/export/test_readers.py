@@ -23,7 +23,7 @@ class PprofFormat(support.Exports):
         self.assertEqual(self.run_export(path, "--format", "pprof", "-o", out, *arguments).returncode, 0)
         reader = os.path.join(os.path.dirname(os.path.abspath(__file__)), "readers", "read_pprof.mjs")
         done = subprocess.run([os.environ["QUERYPROF_TEST_NODE"], reader, READERS, out], capture_output=True, text=True, encoding="utf-8",
-                              timeout=120, check=False)
+                              timeout=300, check=False)
         self.assertEqual(done.returncode, 0, done.stderr)
         with open(out, "rb") as file:
             return json.loads(done.stdout), Profile(file.read())
@@ -50,7 +50,7 @@ class Otlp(support.Spans):
         self.assertEqual(self.run_export(self.spans, "--format", "otlp-traces", "-o", out).returncode, 0)
         reader = os.path.join(os.path.dirname(os.path.abspath(__file__)), "readers", "read_otlp.mjs")
         done = subprocess.run([os.environ["QUERYPROF_TEST_NODE"], reader, READERS, out], capture_output=True, text=True,
-                              encoding="utf-8", timeout=120, check=False)
+                              encoding="utf-8", timeout=300, check=False)
         self.assertEqual(done.returncode, 0, done.stderr)
         both = json.loads(done.stdout)
         self.assertGreater(done.stdout.count('"spanId"'), 20)

@@ -130,7 +130,7 @@ fixture_calls_out;{HOLE} 21
         for path in (self.trace, self.odd):
             done = subprocess.run([support.QUERYPROF, "sql", path, "--format", "json",
                                    "SELECT flameGraph(trace, weight) AS lines FROM trace_log WHERE trace_type = 'CPU'"],
-                                  capture_output=True, text=True, timeout=120, check=True)
+                                  capture_output=True, text=True, timeout=300, check=True)
             # A stack that is not there is no trace for SQL.
             self.assertEqual(json.loads(done.stdout)[0]["lines"].splitlines(),
                              [line for line in self.export(path, "collapsed").splitlines()

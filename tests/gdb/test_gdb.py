@@ -22,7 +22,7 @@ def gdb(*arguments):
     environment = {**os.environ, "QUERYPROF_QUERY_PROFILER_CPU_TIME_PERIOD_NS": "1000000"}
     environment.pop("DEBUGINFOD_URLS", None)
     done = subprocess.run(["gdb", "-batch", "-nx", "-ex", f"source {SCRIPT}", *arguments], env=environment,
-                          capture_output=True, text=True, timeout=100, check=False)
+                          capture_output=True, text=True, timeout=300, check=False)
     parts = re.split(r"^--- (\w+)$", done.stdout, flags=re.MULTILINE)
     return dict(zip(parts[1::2], parts[2::2])), done.stdout + done.stderr
 

@@ -57,7 +57,7 @@ class Hosts(unittest.TestCase):
             environment["QUERYPROF_TRACE_LOG_PATH"] = trace
         return environment
 
-    def run_host(self, way, *command, period="1ms", timeout=60, **named):
+    def run_host(self, way, *command, period="1ms", timeout=300, **named):
         """`way`: alone, loaded or recorded."""
         self.runs += 1
         trace = os.path.join(self.folder, "%d.trace" % self.runs)

@@ -30,6 +30,9 @@ const char *library_path(void); /* NULL: none is to be loaded */
 long long ask(sqlite3 *db, const char *sql);
 
 /* Runs queries until the thread has used this much CPU time. */
+void use_cpu(sqlite3 *db, int ms);
+
+/* The same for samples: one query, when the host is alone. */
 void burn(sqlite3 *db, int ms);
 
 /* An SQL function without arguments that calls `call` and returns what that returns. */

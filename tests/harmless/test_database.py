@@ -46,7 +46,7 @@ class Database(unittest.TestCase):
                 for clock in ("CPU", "REAL"):
                     environment["QUERYPROF_QUERY_PROFILER_%s_TIME_PERIOD_NS" % clock] = "1000000"
             command = [part.replace("%FOLDER%", folder) for part in prefix] + [OBSERVER, own, *arguments]
-            done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=False)
+            done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300, check=False)
             self.assertEqual(done.returncode, 0, done.stderr)
             if prefix:  # it was recorded
                 trace = sqlite3.connect(os.path.join(folder, "trace"))

@@ -33,7 +33,7 @@ class Ends(Hosts):
                 self.assertGreaterEqual(self.expect_readable(done), 150, (how, end, last))
 
     def wait_for_samples(self, done):
-        end = time.monotonic() + 60
+        end = time.monotonic() + 300
         while True:
             try:
                 if done.rows("SELECT count(*) FROM trace_log")[0][0]:
@@ -96,7 +96,7 @@ class Ends(Hosts):
                 os.mkdir(folder)
                 done = self.run_host(way, HOST, "daemonize", cwd=folder)
                 self.assertEqual((done.status, done.out), (0, ""), done)
-                path, end = os.path.join(folder, "done"), time.monotonic() + 60
+                path, end = os.path.join(folder, "done"), time.monotonic() + 300
                 while not os.path.exists(path):
                     self.assertLess(time.monotonic(), end, "the daemon never came to its end")
                     time.sleep(0.02)

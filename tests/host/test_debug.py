@@ -26,7 +26,7 @@ print(db.execute("SELECT value FROM system.metrics WHERE metric = 'debug_error'"
 class Debug(unittest.TestCase):
     def run_host(self, topics):
         with tempfile.TemporaryDirectory() as folder:
-            done = subprocess.run(["/usr/bin/python3", "-c", HOST, LIBRARY], capture_output=True, text=True, timeout=60,
+            done = subprocess.run(["/usr/bin/python3", "-c", HOST, LIBRARY], capture_output=True, text=True, timeout=300,
                                   env={**os.environ, "TMPDIR": folder, "QUERYPROF_DEBUG": topics}, check=False)
             self.assertEqual((done.returncode, done.stderr), (0, ""))
             lines = []

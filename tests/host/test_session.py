@@ -46,7 +46,7 @@ class Session(unittest.TestCase):
 
     def shell(self, script):
         done = subprocess.run(["sqlite3", "-batch", "-json", self.database], input=script, text=True,
-                              capture_output=True, timeout=120)
+                              capture_output=True, timeout=300)
         return done.stdout, done.stderr
 
     def check_profile(self, symbols, stacks, bottom):

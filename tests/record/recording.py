@@ -33,7 +33,7 @@ def state(pid):
         return ""
 
 
-def wait_until(condition, what, seconds=60):
+def wait_until(condition, what, seconds=300):
     """Waits for a condition, not for a time."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
@@ -63,7 +63,7 @@ class Recording(unittest.TestCase):
 
     def record(self, *command, options=("--cpu", "1ms", "--real", "1ms"), **named):
         done = subprocess.run(self.arguments(*command, options=options), capture_output=True, text=True,
-                              timeout=120, check=False, **named)
+                              timeout=300, check=False, **named)
         self.seen = "\nexit status %d\n%s%s" % (done.returncode, done.stdout, done.stderr)
         return done
 

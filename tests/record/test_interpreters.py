@@ -41,7 +41,7 @@ class Interpreter(Recording):
     def setUp(self):
         super().setUp()
         try:
-            ask = subprocess.run(self.command(QUESTION), capture_output=True, text=True, timeout=60, check=False)
+            ask = subprocess.run(self.command(QUESTION), capture_output=True, text=True, timeout=300, check=False)
             reason = ask.returncode and ask.stderr
         except FileNotFoundError as error:
             reason = str(error)
@@ -49,7 +49,7 @@ class Interpreter(Recording):
             self.skipTest(f"{NAME} is not here: {reason}")
 
     def test_sampled(self):
-        plain = subprocess.run(self.command(PROGRAM), capture_output=True, text=True, timeout=60, check=True)
+        plain = subprocess.run(self.command(PROGRAM), capture_output=True, text=True, timeout=300, check=True)
         self.assertEqual(plain.stdout, ANSWER + "\n")
         done = self.record(*self.command(PROGRAM))
         self.assertEqual((done.returncode, done.stdout), (0, plain.stdout), self.seen)
@@ -59,7 +59,7 @@ class Interpreter(Recording):
         # Every stack goes down to the program's start, through the library's own code.
         names = subprocess.run([QUERYPROF, "sql", self.trace,
                                 "SELECT count(*), sum(traceToText(trace) LIKE '%sqlite3_step%') FROM trace_log",
-                                "--format", "csv"], capture_output=True, text=True, timeout=60, check=True)
+                                "--format", "csv"], capture_output=True, text=True, timeout=300, check=True)
         total, with_step = map(int, names.stdout.splitlines()[1].split(","))
         self.assertGreaterEqual(with_step, total * 0.95, names.stdout)
 

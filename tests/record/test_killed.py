@@ -120,7 +120,7 @@ class Killed(Recording):
         self.assertEqual(names, [("killed",)], self.seen)
 
     def finish(self, process):
-        out, err = process.communicate(timeout=120)
+        out, err = process.communicate(timeout=300)
         self.seen = "\nexit status %d\n%s%s" % (process.returncode, out, err)
 
     def test_at_a_random_moment(self):

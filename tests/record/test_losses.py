@@ -70,7 +70,7 @@ class Losses(Recording):
         if subprocess.run([*inside, "sh", "-c", "mount -t tmpfs tmpfs " + disk], capture_output=True, check=False).returncode:
             self.skipTest("no file system may be mounted")
         done = subprocess.run([*inside, "sh", "-c", script, disk, *self.arguments(
-            PYTHON, "-c", MANY, "3000", "500", options=EVERY_QUERY)], capture_output=True, text=True, timeout=120, check=False)
+            PYTHON, "-c", MANY, "3000", "500", options=EVERY_QUERY)], capture_output=True, text=True, timeout=300, check=False)
         self.seen = "\nexit status %d\n%s%s" % (done.returncode, done.stdout, done.stderr)
         self.trace = os.path.join(self.folder, "app.trace")
         self.assertEqual(done.returncode, 0, self.seen)

@@ -99,7 +99,7 @@ class Nothing(Recording):
             done = subprocess.run(
                 ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--inh-caps=-all",
                  *self.arguments(program, "-init", "/dev/null", ":memory:", SLOW)],
-                capture_output=True, text=True, timeout=60, check=False)
+                capture_output=True, text=True, timeout=300, check=False)
             if "setpriv" in done.stderr:
                 self.skipTest("others cannot run the command: " + done.stderr)
             self.assertEqual((done.returncode, done.stdout), (0, ANSWER + "\n"), done.stderr)
@@ -114,7 +114,7 @@ class Nothing(Recording):
         os.chmod(os.path.join(self.folder, "mark"), 0o666)
         subprocess.run(["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups",
                         program, "-init", "/dev/null", ":memory:", SLOW],
-                       capture_output=True, timeout=60, check=True, env=environment)
+                       capture_output=True, timeout=300, check=True, env=environment)
         self.assertFalse(os.path.exists(trace))
         with open(os.path.join(self.folder, "mark"), encoding="utf-8") as mark:
             self.assertNotIn(program, mark.read())
@@ -149,14 +149,14 @@ class Settings(Recording):
             shutil.copy(os.path.join(os.path.dirname(QUERYPROF), name), self.folder)
         library = os.path.join(self.folder, "libqueryprof.so")
         command = [os.path.join(self.folder, "queryprof"), *self.arguments("echo", "it ran")[1:]]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
         self.assertEqual((done.returncode, done.stdout), (0, "it ran\n"), done.stderr)
         with open(library, "r+b") as file:
             content = file.read()
             self.assertEqual(content.count(b"queryprof record: version "), 1)
             file.seek(content.index(b"queryprof record: version "))
             file.write(b"queryprof record: version 9")
-        done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
         self.assertEqual((done.returncode, done.stdout), (125, ""), done.stderr)
         self.assertIn("%s is of another version than this command" % os.path.realpath(library), done.stderr)
         self.assertFalse(os.path.exists(self.trace))
@@ -190,7 +190,7 @@ class Settings(Recording):
         for gap in [], ["--"]:
             done = subprocess.run([QUERYPROF, "record", "--quiet", "-o", self.trace, *gap, "sh", "-c",
                                    'echo "$@"', "sh", "--cpu", "-o", "--", "--help"],
-                                  capture_output=True, text=True, timeout=60, check=False)
+                                  capture_output=True, text=True, timeout=300, check=False)
             self.assertEqual((done.returncode, done.stdout), (0, "--cpu -o -- --help\n"), done.stderr)
 
     def record_again(self, *options):
@@ -244,7 +244,7 @@ class Settings(Recording):
 
     def test_default_file(self):
         subprocess.run([QUERYPROF, "record", "sh", "-c", 'cd / && exec sqlite3 -init /dev/null :memory: "$0"', SLOW],
-                       capture_output=True, timeout=60, check=True, cwd=self.folder)
+                       capture_output=True, timeout=300, check=True, cwd=self.folder)
         self.trace = os.path.join(self.folder, "queryprof.trace")
         self.assertEqual(len(self.queries()), 1)
         self.assertEqual(os.stat(self.trace).st_mode & 0o777, 0o600)

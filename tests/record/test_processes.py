@@ -64,7 +64,7 @@ os.execvp('sqlite3', ['sqlite3', '-init', '/dev/null', ':memory:', SLOW])""")
 
     def test_exec_at_once(self):
         """No signal of ours reaches a program that has no handler for it."""
-        done = subprocess.run([EXECUTOR, LIBRARY], capture_output=True, text=True, timeout=120, check=False)
+        done = subprocess.run([EXECUTOR, LIBRARY], capture_output=True, text=True, timeout=300, check=False)
         self.assertEqual((done.returncode, done.stdout), (0, "0 of 24 killed\n"), done.stderr)
         done = self.record(EXECUTOR)
         self.assertEqual((done.returncode, done.stdout), (0, "0 of 24 killed\n"), self.seen)
@@ -79,7 +79,7 @@ if __name__ == '__main__':
         pool.close()
         pool.join()
 """)
-        if subprocess.run([PYTHON, path], capture_output=True, timeout=60, check=False).returncode:
+        if subprocess.run([PYTHON, path], capture_output=True, timeout=300, check=False).returncode:
             self.skipTest("multiprocessing does not work here (it needs /dev/shm)")
         done = self.record(PYTHON, path)
         self.assertEqual((done.returncode, done.stdout), (0, "4\n"), self.seen)
@@ -111,7 +111,7 @@ print(library.qp_record())
 db = sqlite3.connect(':memory:')
 print(library.qp_record(), library.qp_record())
 work()
-print(db.execute(SLOW).fetchone()[0])""", LIBRARY], capture_output=True, text=True, timeout=60, check=False,
+print(db.execute(SLOW).fetchone()[0])""", LIBRARY], capture_output=True, text=True, timeout=300, check=False,
                               env={**os.environ, "QUERYPROF_TRACE_LOG_PATH": self.trace,
                                    "QUERYPROF_QUERY_PROFILER_CPU_TIME_PERIOD_NS": "1ms",
                                    "QUERYPROF_QUERY_PROFILER_REAL_TIME_PERIOD_NS": "1ms"})

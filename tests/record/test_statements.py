@@ -16,7 +16,7 @@ RUNS = 20000
 
 class Statements(Recording):
     def command(self, *arguments):
-        done = subprocess.run([QUERYPROF, *arguments], capture_output=True, text=True, timeout=120, check=False)
+        done = subprocess.run([QUERYPROF, *arguments], capture_output=True, text=True, timeout=300, check=False)
         self.assertEqual(done.returncode, 0, done.stderr)
         return done.stdout
 

@@ -31,7 +31,7 @@ class Unfinished(Recording):
         return found
 
     def command(self, *arguments):
-        done = subprocess.run([QUERYPROF, *arguments], capture_output=True, text=True, timeout=60, check=False)
+        done = subprocess.run([QUERYPROF, *arguments], capture_output=True, text=True, timeout=300, check=False)
         self.assertEqual(done.returncode, 0, done.stderr)
         return done.stdout
 
@@ -41,7 +41,7 @@ class Unfinished(Recording):
         try:
             wait_until(lambda: any(row[1].startswith(text) for row in self.unfinished()), "an unfinished query")
             os.kill(self.rows("SELECT process_id FROM processes")[0][0], number)
-            self.seen = process.communicate(timeout=60)[1].decode()
+            self.seen = process.communicate(timeout=300)[1].decode()
         finally:
             process.kill()
             process.wait()

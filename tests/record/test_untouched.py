@@ -53,7 +53,7 @@ class Connections(Recording):
 
     def test_nothing_added(self):
         command = ["sqlite3", "-init", "/dev/null", os.path.join(self.folder, "a.db"), self.SQL]
-        plain = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+        plain = subprocess.run(command, capture_output=True, text=True, timeout=300, check=True)
         done = self.record(*command)
         self.assertEqual(done.stdout, plain.stdout, self.seen)
         self.assertEqual(done.stdout.count("\n"), 4, "an unknown PRAGMA answers nothing" + self.seen)
@@ -176,7 +176,7 @@ class Streams(Recording):
             signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR1])
             resource.setrlimit(resource.RLIMIT_NOFILE, (100, 100))
         show = ["grep", "-hE", "^Sig(Blk|Ign|Cgt)|^ShdPnd|^Max open", "/proc/self/status", "/proc/self/limits"]
-        plain = subprocess.run(show, capture_output=True, text=True, timeout=60, check=True, preexec_fn=prepare)
+        plain = subprocess.run(show, capture_output=True, text=True, timeout=300, check=True, preexec_fn=prepare)
         done = self.record(*show, preexec_fn=prepare)
         self.assertEqual((done.returncode, done.stdout), (0, plain.stdout), self.seen)
 
@@ -230,7 +230,7 @@ class Signals(Recording):
 class Terminal(Recording):
     """The program on a terminal, as a job of a shell."""
 
-    def read_until(self, text, seconds=60):
+    def read_until(self, text, seconds=300):
         end = time.monotonic() + seconds
         while text not in self.output:
             if time.monotonic() > end or not select.select([self.terminal], [], [], 1)[0] and time.monotonic() > end:

@@ -28,7 +28,7 @@ class SetUserId(Case):
              "SELECT value FROM system.metrics WHERE metric = 'trace_log_path'"],
             env={**os.environ, "QUERYPROF_TRACE_LOG_PATH": f"{folder}/evil.trace", "QUERYPROF_LOG_QUERIES": "0",
                  "QUERYPROF_RECORD": f"{folder}/mark", "TMPDIR": folder},
-            capture_output=True, text=True, timeout=60)
+            capture_output=True, text=True, timeout=300)
         self.assertEqual(done.returncode, 0, done.stderr)
         return done.stdout.split("\n"), sorted(os.listdir(folder)), folder
 

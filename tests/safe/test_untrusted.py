@@ -192,7 +192,7 @@ except sqlite3.Error as error:
         for trusted in ("0", "1"):
             done = subprocess.run(["sqlite3", path, f".load {LIBRARY}", f"PRAGMA trusted_schema = {trusted}",
                                    "SELECT count(*) FROM system.settings", "SELECT * FROM v"],
-                                  capture_output=True, text=True, timeout=60)
+                                  capture_output=True, text=True, timeout=300)
             self.assertRegex(done.stdout, r"^\d+\n$")
             self.assertIn(UNSAFE + "get_setting()", done.stderr)
 

@@ -38,7 +38,7 @@ def in_new_process(script, *arguments, **environment):
     done = subprocess.run(
         ["/usr/bin/python3", "-c", "from library import *\n" + script, LIBRARY + ".so", *arguments],
         cwd=os.path.dirname(os.path.abspath(__file__)), env={**os.environ, **environment},
-        capture_output=True, text=True, timeout=120)
+        capture_output=True, text=True, timeout=300)
     if done.returncode:
         raise AssertionError(f"exit {done.returncode}\n{script}\n{done.stdout}\n{done.stderr}")
     return done.stdout.strip()

@@ -20,7 +20,7 @@ TABLES = ["trace_log", "query_log", "metrics", "settings"]
 
 def make(path, encoding="UTF-8"):
     """By the shell: connections of this process may have the schema."""
-    subprocess.run(["sqlite3", "-batch", path], check=True, text=True, timeout=60, input=f"""
+    subprocess.run(["sqlite3", "-batch", path], check=True, text=True, timeout=300, input=f"""
         PRAGMA encoding = '{encoding}';
         CREATE TABLE t(a);
         WITH RECURSIVE c(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM c WHERE i < 999) INSERT INTO t SELECT i FROM c;
@@ -313,7 +313,7 @@ assert value(db, "SELECT count(*) > 9 FROM system.settings") == 1
 
     def test_a_database_that_names_our_modules(self):
         path = make(self.path("a.db"))
-        subprocess.run(["sqlite3", "-batch", path], check=True, text=True, timeout=60, input="""
+        subprocess.run(["sqlite3", "-batch", path], check=True, text=True, timeout=300, input="""
             PRAGMA writable_schema = on;
             INSERT INTO sqlite_schema VALUES
                 ('table', 'x', 'x', 0, 'CREATE VIRTUAL TABLE x USING queryprof_query_log');

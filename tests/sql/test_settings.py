@@ -206,7 +206,7 @@ print(value(db, "SELECT value FROM system.metrics WHERE metric = 'settings_envir
              "environment: log_queries = x: allowed are 0 (off) and 1 (on)"])
 
     def test_shell(self):
-        done = subprocess.run(["sqlite3", "-batch", ":memory:"], capture_output=True, text=True, timeout=60, input=f"""
+        done = subprocess.run(["sqlite3", "-batch", ":memory:"], capture_output=True, text=True, timeout=300, input=f"""
 .load {LIBRARY}
 PRAGMA {CPU} = 1000000;
 PRAGMA {CPU} = 5;

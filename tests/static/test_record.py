@@ -18,7 +18,7 @@ INSERT, JOIN = "INSERT INTO t(b) VALUES (?)", "SELECT count(*) FROM t, t AS u WH
 class Static(Recording):
     def run_host(self, host, *arguments, count, works, **named):
         """Counts of the queries by text and process."""
-        plain = subprocess.run([host, str(count), *arguments], capture_output=True, text=True, timeout=60, check=False)
+        plain = subprocess.run([host, str(count), *arguments], capture_output=True, text=True, timeout=300, check=False)
         done = self.record(host, str(count), *arguments, options=ALL, **named)
         self.assertEqual((done.returncode, done.stdout), (plain.returncode, plain.stdout), self.seen)
         self.assertNotIn("lost", done.stderr)

@@ -71,7 +71,7 @@ class Debuginfod(unittest.TestCase):
                        "HOME": self.folder, "ASAN_OPTIONS": os.environ.get("ASAN_OPTIONS", ""), **environment}
         if servers:
             environment["DEBUGINFOD_URLS"] = servers
-        done = subprocess.run([PROGRAM, *questions], env=environment, capture_output=True, text=True, timeout=120)
+        done = subprocess.run([PROGRAM, *questions], env=environment, capture_output=True, text=True, timeout=300)
         self.assertEqual((done.returncode, done.stderr), (0, ""), done)
         *answers, loaded = done.stdout.splitlines()
         return answers, loaded == "libdebuginfod"

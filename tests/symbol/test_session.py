@@ -85,7 +85,7 @@ class Session(unittest.TestCase):
             self.db.execute("SELECT count(*) FROM trace_log").fetchall()
             done = subprocess.run([COMMAND, "sql", f"{folder}/app.trace", "SELECT get_setting('debug_path') AS path"],
                                   env={**os.environ, "QUERYPROF_DEBUG_PATH": "/one:two"}, cwd=folder,
-                                  capture_output=True, text=True, timeout=60)
+                                  capture_output=True, text=True, timeout=300)
             self.assertIn(f"/one:{folder}/two", done.stdout, done)
             self.db.execute("PRAGMA trace_log_path = default")
 
