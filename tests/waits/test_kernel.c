@@ -178,6 +178,11 @@ static void test_kernel(void **state)
 	       count, lost, kernel / 1e9, kernel_preempted / 1e9, waited / 1e9, off / 1e9,
 	       100 * (off - kernel) / kernel, sampled / 1e9);
 	assert_int_equal(lost, 0);
+	/* The hooked waits, and what the flusher makes of the run delay. */
+	assert_true(ask(db, "SELECT abs(sleep_ns + other_wait_ns + mutex_wait_ns + run_delay_ns + "
+	                    "iif(major_faults, rest_ns, 0) -"
+	                    " (SELECT sum(value) FROM system.trace_log WHERE query_id = 'work' AND "
+	                    "trace_type = 'OffCPU'))" OF_WORK) <= 4e6);
 	assert_true(off >= kernel * 0.98 && off <= kernel * 1.02);
 	assert_true(ask(db,
 	                "SELECT max(wait_ns) <= (SELECT query_duration_ns" OF_WORK ") FROM system.trace_log"

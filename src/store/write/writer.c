@@ -101,7 +101,7 @@ static const char *const statement_sql[WRITE_STATEMENTS] = {
 	[WRITE_LOSS] = "INSERT OR REPLACE INTO losses (process, reason, first_ns, last_ns, samples, refusals)"
 		       " VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
 	[WRITE_LOCK_WAIT_TOLD] = "DELETE FROM waits_for_locks WHERE process = ?1 AND thread_id = ?2 AND "
-	                         "start_ns = ?3 AND refused = 2",
+				 "start_ns = ?3 AND refused = 2",
 	[WRITE_LOCK_WAIT] =
 		"INSERT INTO waits_for_locks (query, start_ns, wait_ns, lock, refused, thread_id, process,"
 		" database, holder, holder_query, holder_session, holder_process_id, holder_thread_id,"
