@@ -30,9 +30,11 @@ static const struct sample_field *field_of(const union delay_sample *sample, siz
 	return NULL;
 }
 
-static void check_sample(const union delay_sample *sample, size_t size, const struct query_record *query, int kind)
+static void check_sample(const union delay_sample *sample, size_t size, const struct query_record *query,
+                         int kind)
 {
-	const struct sample_field *value = field_of(sample, size, FIELD_VALUE), *wait = field_of(sample, size, FIELD_WAIT);
+	const struct sample_field *value = field_of(sample, size, FIELD_VALUE),
+				  *wait = field_of(sample, size, FIELD_WAIT);
 	const struct wait_field *of = (const void *)wait->content;
 
 	assert_true(size <= sizeof *sample);
@@ -70,7 +72,8 @@ static void test_sums(void **state)
 			size_t size = delays_sample(&delays, kind, &query, &sample);
 
 			/* One that is as long as a period has its sample. */
-			assert_true(size || (kind == 0 ? query.account.run_delay_ns : query.rest_ns * (run % 2)) < PERIOD_NS);
+			assert_true(size || (kind == 0 ? query.account.run_delay_ns
+			                               : query.rest_ns * (run % 2)) < PERIOD_NS);
 			if (!size)
 				continue;
 			check_sample(&sample, size, &query, kind);
