@@ -238,30 +238,22 @@ void wait_count(const struct wait_call *call, enum wait_sum sum, uint64_t bytes)
 	add_around(call->thread, query_running(call->thread, sp, &is_between), sp, sum, 1, sum + 1, bytes);
 }
 
-static uint64_t waited_alone(struct thread *thread, const struct wait_call *call, uint64_t took_ns)
-{
-	uint64_t switches = thread->wait.switches, before, after;
-
-	if (took_ns < WAIT_SHORT_NS)
-		return took_ns;
-	before = cpu_clock_estimate(thread, call->start_ns);
-	after = cpu_clock_now(thread);
-	if (thread->wait.switches == switches)
-		return 0;
-	/* An estimate, so it may be too much. */
-	if ((int64_t)(after - before) <= 0)
-		return took_ns;
-	return after - before < took_ns ? took_ns - (after - before) : 0;
-}
-
 /* The part of the call in which the thread did not compute, if it gave its processor up: a thread
  * from which the processor was taken does not wait for what it called. What calls inside of this
  * one have waited is counted already: another preload's fsync() that sleeps. */
 static uint64_t waited_in(struct thread *thread, const struct wait_call *call, uint64_t took_ns)
 {
-	uint64_t inside = thread->wait.waited_ns - call->waited_ns;
-	uint64_t waited = waited_alone(thread, call, took_ns);
+	uint64_t inside = thread->wait.waited_ns - call->waited_ns, switches = thread->wait.switches, cpu;
+	uint64_t waited = took_ns;
 
+	if (took_ns >= WAIT_SHORT_NS) {
+		cpu = cpu_clock_now(thread) - call->cpu_ns;
+		if (thread->wait.switches == switches && inside == 0)
+			return 0;
+		/* An estimate, so it may be too much. */
+		if ((int64_t)cpu > 0)
+			waited = cpu < took_ns ? took_ns - cpu : 0;
+	}
 	waited = waited > inside ? waited - inside : 0;
 	thread->wait.waited_ns += waited;
 	return waited;

@@ -19,11 +19,13 @@
 
 #include "base/fast_clock.h"
 #include "handler/thread.h"
+#include "query/cpu_clock.h"
 
 struct wait_call {
 	struct thread *thread; /* NULL: nothing is measured */
 	uint64_t start_ns;
-	uint64_t waited_ns; /* the thread's, before */
+	uint64_t cpu_ns;    /* the thread's CPU clock then */
+	uint64_t waited_ns; /* and what it had waited */
 	enum wait_cause cause;
 	const void *caller;
 	const void *mutex; /* NULL: it is about none */
@@ -54,6 +56,7 @@ static inline __attribute__((always_inline)) void wait_begin(struct wait_call *c
 		                    .waited_ns = thread->wait.waited_ns,
 		                    .cause = cause,
 		                    .caller = __builtin_return_address(0) };
+	call->cpu_ns = cpu_clock_estimate(thread, call->start_ns);
 	__atomic_store_n(&thread->wait.cause, cause, __ATOMIC_RELAXED);
 	/* Release: with who looks. */
 	__atomic_store_n(&thread->wait.since_ns, call->start_ns, __ATOMIC_RELEASE);

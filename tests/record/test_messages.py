@@ -180,6 +180,22 @@ class Settings(Recording):
         self.assertEqual(self.rows("SELECT count(*) FROM trace_log WHERE trace_type = 'Real'"), [(0,)])
         self.assertGreaterEqual(self.rows("SELECT sum(value) FROM trace_log WHERE wait_object = 'sleep'")[0][0], 199000000)
 
+        def tool(*arguments):
+            return subprocess.run([QUERYPROF, *arguments], capture_output=True, text=True, check=True).stdout
+        for kind in ("wall", "offcpu"):
+            lines = tool("export", self.trace, "--format", "collapsed", "-o", "-", "--type", kind).splitlines()
+            self.assertEqual(sum(int(line.rpartition(" ")[2]) for line in lines), self.rows(
+                "SELECT sum(value) FROM trace_log WHERE trace_type <> 'CPU' OR ?", kind == "wall")[0][0])
+            sleeps = [line for line in lines if ";[wait: user function sleep] " in line]
+            self.assertEqual(len(sleeps), 1, lines)
+        for options in ((), ("--type", "wall")):
+            report = tool("report", self.trace, *options)
+            self.assertRegex(report, r"(?s)\nTop waits, leaf first\n.*user function sleep")
+        # It has slept nearly all the time, and the samples of both types are all of it.
+        wall, sampled = self.rows("SELECT sum(execution_time_ns - rest_ns), (SELECT sum(value) FROM trace_log) FROM query_log"
+                                  " WHERE query LIKE '%nap%'")[0]
+        self.assertLessEqual(abs(wall - sampled), 25000000, (wall, sampled))
+
     def test_environment_knows_best(self):
         self.record("sqlite3", "-init", "/dev/null", ":memory:", SLOW, options=("--cpu", "0", "--off-cpu", "0"),
                     env={**os.environ, "QUERYPROF_QUERY_PROFILER_REAL_TIME_PERIOD_NS": "2ms"})

@@ -40,7 +40,7 @@ enum call { NO_CALL, READS, WRITES, SYNCS };
 #define TRUTHS_MAX 4096
 
 static _Thread_local enum call delayed;
-static _Thread_local bool sleeps_by_hook; /* in a function that is hooked, too */
+static _Thread_local bool sleeps_by_hook; /* in a function that is hooked, as well */
 static _Thread_local int delays_left;
 static int64_t truths[TRUTHS_MAX];
 static int truth_count;
@@ -80,10 +80,9 @@ static bool is_delayed(enum call call)
 
 static void delay(int64_t start)
 {
+	sleep_unseen(DELAY_NS);
 	if (sleeps_by_hook)
 		usleep(DELAY_NS / 1000);
-	else
-		sleep_unseen(DELAY_NS);
 	delays_left--;
 	if (truth_count < TRUTHS_MAX)
 		truths[truth_count++] = now_ns() - start;
@@ -191,11 +190,13 @@ static void check_truth(sqlite3 *db, const char *id, const char *cause, const ch
 	assert_true(truth_count > 0);
 	qsort(truths, (size_t)truth_count, sizeof *truths, compare_numbers);
 	assert_int_equal(sqlite3_prepare_v2(db, sql, -1, &rows, NULL), SQLITE_OK);
-	for (; sqlite3_step(rows) == SQLITE_ROW && count < truth_count; count++) {
-		excess[count] = sqlite3_column_int64(rows, 0) - truths[count];
-		/* The two clocks differ by as much as a reading of both takes, on a busy machine. */
-		assert_true(excess[count] >= -100000);
-	}
+	/* The kernel may have been slow by itself: such calls have samples, too. The two clocks differ by as
+	 * much as a reading of both takes, on a busy machine. */
+	while (count < truth_count && sqlite3_step(rows) == SQLITE_ROW)
+		if (sqlite3_column_int64(rows, 0) - truths[count] >= -100000) {
+			excess[count] = sqlite3_column_int64(rows, 0) - truths[count];
+			count++;
+		}
 	sqlite3_finalize(rows);
 	sqlite3_free(sql);
 	assert_int_equal(count, truth_count);
@@ -282,7 +283,7 @@ static void test_files(void **state)
 	must(db, "PRAGMA journal_mode = DELETE");
 }
 
-/* A wait inside a hooked call that waits: once. */
+/* A wait inside a hooked call that waits itself: each is counted, once. */
 static void test_nested_calls(void **state)
 {
 	sqlite3 *db = *state;
@@ -292,6 +293,7 @@ static void test_nested_calls(void **state)
 	sleeps_by_hook = false;
 	assert_true(truth_count > 0);
 	check_sums(db, "nested", "sleep_ns", truth_count * (int64_t)DELAY_NS * 9 / 10);
+	check_sums(db, "nested", "io_sync_ns", truth_count * (int64_t)DELAY_NS * 9 / 10);
 }
 
 /* Whether the kernel has dropped the file's pages. */
