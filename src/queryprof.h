@@ -245,15 +245,18 @@ QP_API void qp_query_leave(qp_query_handle *before);
  * qp_query_end(). Error: QP_INVALID (NULL). */
 QP_API int qp_query_finish(qp_query_handle *handle, int64_t exception_code, const char *exception);
 
-/* What a thread is under: the set that it has entered, and the query with a handle. For task
- * queues: the task takes qp_context_get() of where it was made along, and who runs it sets that
- * before, and behind it what was there. A context may outlive its query: it is of none then. (A
- * set of qp_labels_run() stands on the stack and is no part of this: run the task under it.) */
+/* What a thread is under: the set that it has entered, the query with a handle, and the running
+ * span. For task queues: the task takes qp_context_get() of where it was made along, and who runs it
+ * sets that before, and behind it what qp_context_set() returned. Spans of the task are children of the
+ * span where it was made, as with qp_span_fork() and qp_span_join(); those that still run when the
+ * task gives its thread back end then. A context may outlive its query: it is of none then. (A set of
+ * qp_labels_run() stands on the stack and is no part of this: run the task under it.) */
 typedef struct qp_context {
 	uint64_t labels;
 	qp_query_handle *query;
 	uint64_t query_key;
-	uint64_t reserved[2];
+	uint64_t trace_hi, trace_lo, span;
+	uint64_t flags; /* the library's */
 } qp_context;
 
 QP_API qp_context qp_context_get(void);

@@ -21,6 +21,8 @@
 #include "sampler/push.h"
 #include "sampler/threads.h"
 #include "settings/settings.h"
+#include "span/context.h"
+#include "span/handle.h"
 #include "store/store.h"
 
 #define THREADS_TOLD_APART 4096u /* slots beyond count as those that they follow by so many */
@@ -255,7 +257,13 @@ int qp_query_finish(qp_query_handle *handle, int64_t exception_code, const char 
 
 /* --- contexts ----------------------------------------------------------------------------- */
 
-qp_context qp_context_get(void)
+/* A context is taken along to tasks, or was there before one: then its spans wait on the thread. */
+enum {
+	CONTEXT_BEFORE = 1,
+	CONTEXT_JOINED = 2, /* and what came has a part of a trace of its own */
+};
+
+static qp_context context_here(void)
 {
 	const struct qp_query_handle *handle = inside.handle;
 
@@ -264,11 +272,39 @@ qp_context qp_context_get(void)
 		             .query_key = handle ? handle->run.key.lo : 0 };
 }
 
+qp_context qp_context_get(void)
+{
+	qp_context context = context_here();
+	qp_span_handle span;
+
+	if (qp_span_here) {
+		span = handle_fork();
+		context.trace_hi = span.trace_hi;
+		context.trace_lo = span.trace_lo;
+		context.span = span.span;
+	}
+	return context;
+}
+
+/* The thread goes over to the context's trace. One without a trace has no part in that of the thread. */
+static uint64_t move_spans(const qp_context *to)
+{
+	const qp_span_handle span = { .trace_hi = to->trace_hi, .trace_lo = to->trace_lo, .span = to->span };
+
+	if (to->flags & CONTEXT_JOINED)
+		context_end();
+	if (to->flags & CONTEXT_BEFORE || !(qp_span_here || to->trace_hi || to->trace_lo) ||
+	    !process_running() || handle_join(span))
+		return CONTEXT_BEFORE;
+	return CONTEXT_BEFORE | CONTEXT_JOINED;
+}
+
 qp_context qp_context_set(qp_context context)
 {
-	qp_context before = qp_context_get();
+	qp_context before = context_here();
 	bool is_there = context.query && context.query->run.key.lo == context.query_key;
 
+	before.flags = move_spans(&context);
 	/* A sample in between is of no query, and not of one with the other's labels. */
 	if (context.labels != labels_entered)
 		leave();

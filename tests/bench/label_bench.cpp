@@ -205,7 +205,7 @@ static void print_pool()
 	queryprof::DynamicLabel label("query", 1);
 
 	printf("a pool's task that counts: ns of CPU time without, and with, as a multiple of it\n");
-	for (unsigned threads : { 1, 2 }) {
+	for (unsigned threads : { 1, 2, 8 }) {
 		pool workers(threads);
 
 		printf(" %u threads\n", threads);

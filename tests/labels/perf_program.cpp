@@ -32,7 +32,8 @@ int main(int, char **arguments)
 
 	config.size = sizeof config;
 	config.trace_log_path = arguments[1];
-	if (qp_init(&config)) {
+	if (qp_init(&config) || qp_set(nullptr, "query_profiler_cpu_time_period_ns", "1000000") ||
+	    qp_query_begin(nullptr)) {
 		fprintf(stderr, "%s\n", qp_error());
 		return 1;
 	}
@@ -42,7 +43,7 @@ int main(int, char **arguments)
 
 		label.apply(is_left ? work_for_left : work_for_right);
 	}
-	if (qp_flush(60000)) {
+	if (qp_query_end(0, nullptr) || qp_flush(60000)) {
 		fprintf(stderr, "%s\n", qp_error());
 		return 1;
 	}

@@ -277,11 +277,71 @@ static void test_coroutines(void **state)
 		free(ones[i].stack);
 }
 
+/* --- spans -------------------------------------------------------------------------------- */
+
+static void inner_task(void *unused)
+{
+	(void)unused;
+	QP_SPAN("inner task");
+	spin(100000);
+}
+
+static void outer_task(void *unused)
+{
+	(void)unused;
+	QP_SPAN("outer task");
+	add(inner_task, NULL);
+	add(inner_task, NULL);
+	spin(100000);
+}
+
+#define CHILDREN                                                                                             \
+	"SELECT count(*) FROM span_log AS c JOIN span_log AS p ON p.span_id = c.parent_span_id AND "         \
+	"p.trace_id = c.trace_id WHERE c.operation_name = '%s' AND p.operation_name = '%s'"
+
+/* A task's spans are children of the span where it was made. */
+static void test_spans(void **state)
+{
+	const qp_context none = qp_context_get();
+
+	(void)state;
+	assert_int_equal(qp_trace_begin(NULL), QP_OK);
+	{
+		QP_SPAN("request");
+		for (int i = 0; i < 10; i++)
+			add(outer_task, NULL);
+		run_all();
+		/* What has no trace is no part of this one. */
+		qp_context before = qp_context_set(none);
+		assert_null(qp_span_here);
+		inner_task(NULL);
+		qp_context_set(before);
+		assert_non_null(qp_span_here);
+		/* What is of this one is, on this thread, too. */
+		qp_context own = qp_context_get();
+		before = qp_context_set(own);
+		{
+			QP_SPAN("own");
+		}
+		qp_context_set(before);
+		QP_SPAN("last");
+	}
+	qp_trace_end();
+	assert_null(qp_span_here);
+	assert_int_equal(ask(CHILDREN, "outer task", "request"), 10);
+	assert_int_equal(ask(CHILDREN, "inner task", "outer task"), 20);
+	assert_int_equal(ask(CHILDREN, "own", "request"), 1);
+	assert_int_equal(ask(CHILDREN, "last", "request"), 1);
+	assert_int_equal(ask("SELECT count(*) FROM span_log WHERE operation_name GLOB '* task'"), 30);
+	assert_int_equal(ask("SELECT count(DISTINCT trace_id) FROM span_log"), 1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_tasks),
 		cmocka_unit_test(test_coroutines),
+		cmocka_unit_test(test_spans),
 	};
 
 	return cmocka_run_group_tests_name("label_executor", tests, set_up, tear_down);

@@ -69,6 +69,9 @@ class Perf(unittest.TestCase):
             found[labels[0]] += 1
         print(dict(found))
         self.assertGreater(min(found["left"], found["right"]), 10)
+        # To queryprof itself they are one.
+        collapsed = run(QUERYPROF, "export", trace, "--format", "collapsed", "-o", "-").stdout
+        self.assertEqual(set(re.findall(r"qp_label_trampoline_\d+", collapsed)), {"qp_label_trampoline_0"})
 
 
 if __name__ == "__main__":

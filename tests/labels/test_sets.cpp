@@ -17,6 +17,7 @@ extern "C" {
 #include <cmocka.h>
 }
 #include <queryprof.hpp>
+#include <sqlite3.h>
 
 #include "pool.h"
 
@@ -218,13 +219,52 @@ static void test_history(void **)
 		0);
 }
 
+/* Labels of a connection by C, and of what begins with those of the process. */
+static void test_set_label(void **)
+{
+	const char *spin_sql =
+		"WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 300000) "
+		"SELECT count(*) FROM n /*by='";
+	sqlite3 *db, *later;
+	auto run = [&](sqlite3 *on, const char *name) {
+		std::string sql = spin_sql + std::string(name) + "'*/";
+		assert_int_equal(sqlite3_exec(on, sql.c_str(), NULL, NULL, NULL), SQLITE_OK);
+	};
+	auto labels = [](const char *name) {
+		return ask("SELECT group_concat(DISTINCT labels) FROM trace_log WHERE labels->>'by' = '" +
+		           std::string(name) + "'");
+	};
+
+	assert_int_equal(sqlite3_open(":memory:", &db), SQLITE_OK);
+	assert_int_equal(qp_attach(db), QP_OK);
+	assert_int_equal(qp_set_label(db, "tenant", "acme"), QP_OK);
+	run(db, "own");
+	assert_int_equal(qp_set_label(db, "tenant", NULL), QP_OK);
+	run(db, "gone");
+	assert_int_equal(qp_set_label(NULL, "service", "blog"), QP_OK);
+	assert_int_equal(sqlite3_open(":memory:", &later), SQLITE_OK);
+	run(db, "older");
+	run(later, "later");
+	in_query("engine", [] { burn(BURN_NS); });
+	assert_int_equal(qp_set_label(NULL, "service", NULL), QP_OK);
+	assert_int_equal(qp_set_label(db, NULL, "x"), QP_INVALID);
+	assert_int_equal(qp_set_label(db, "", "x"), QP_INVALID);
+	sqlite3_close(later);
+	sqlite3_close(db);
+	assert_string_equal(labels("own").c_str(), "{\"by\":\"own\",\"tenant\":\"acme\"}");
+	assert_string_equal(labels("gone").c_str(), "{\"by\":\"gone\"}");
+	assert_string_equal(labels("older").c_str(), "{\"by\":\"older\"}");
+	assert_string_equal(labels("later").c_str(), "{\"by\":\"later\",\"service\":\"blog\"}");
+	assert_string_equal(labels_of("engine").c_str(), "{\"service\":\"blog\"}");
+}
+
 int main()
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_kinds),    cmocka_unit_test(test_nesting),
 		cmocka_unit_test(test_returns),  cmocka_unit_test(test_refused),
 		cmocka_unit_test(test_interned), cmocka_unit_test(test_freed_inside),
-		cmocka_unit_test(test_history),
+		cmocka_unit_test(test_history),  cmocka_unit_test(test_set_label),
 	};
 
 	return cmocka_run_group_tests_name("label_sets", tests, set_up, tear_down);
