@@ -55,7 +55,8 @@ static void by_comments(void **state)
 	assert_int_equal(ask("SELECT count(*) FROM span_log"), 2);
 	/* The trace is one, from the first to the last. */
 	assert_int_equal(ask("SELECT count(*) FROM traces"), 1);
-	assert_int_equal(ask("SELECT spans = 2 AND statements = 2 AND trace_id = '" TRACE "' AND duration_ns = "
+	assert_int_equal(ask("SELECT spans = 2 AND statements = 2 AND trace_id = '" TRACE
+	                     "' AND duration_ns = "
 	                     "(SELECT max(finish_time_ns) - min(start_time_ns) FROM span_log) AND root LIKE "
 	                     "'INSERT INTO t VALUES (1) /*traceparent=%' FROM traces"),
 	                 1);
@@ -70,9 +71,10 @@ static void beside_ones_own(void **state)
 	qp_trace_end();
 	assert_int_equal(ask("SELECT count(*) FROM span_log WHERE operation_name LIKE 'SELECT 1 AS beside%'"),
 	                 2);
-	assert_int_equal(ask("SELECT count(*) FROM span_log WHERE operation_name LIKE 'SELECT 1 AS beside%' AND "
-	                     "trace_id = '" OTHER_TRACE "' AND parent_span_id = '" SPAN "'"),
-	                 1);
+	assert_int_equal(
+		ask("SELECT count(*) FROM span_log WHERE operation_name LIKE 'SELECT 1 AS beside%' AND "
+	            "trace_id = '" OTHER_TRACE "' AND parent_span_id = '" SPAN "'"),
+		1);
 }
 
 /* Where the program has begun the trace with the same id, the statement is there already. */
@@ -87,13 +89,15 @@ static void not_twice(void **state)
 		assert_int_equal(qp_flush(60000), QP_OK);
 	}
 	qp_trace_end();
-	assert_string_equal(ask_text("SELECT group_concat(p.operation_name) FROM span_log AS s JOIN span_log AS "
-	                             "p ON p.span_id = s.parent_span_id WHERE s.operation_name LIKE 'SELECT 1 "
-	                             "AS once%'"),
-	                    "request");
-	assert_int_equal(ask("SELECT count(*) FROM span_log WHERE operation_name LIKE 'SELECT 1 AS once%'"), 1);
-	assert_int_equal(ask("SELECT count(*) FROM traces WHERE trace_id = '" LAST_TRACE "' AND root = 'request'"),
+	assert_string_equal(
+		ask_text("SELECT group_concat(p.operation_name) FROM span_log AS s JOIN span_log AS "
+	                 "p ON p.span_id = s.parent_span_id WHERE s.operation_name LIKE 'SELECT 1 "
+	                 "AS once%'"),
+		"request");
+	assert_int_equal(ask("SELECT count(*) FROM span_log WHERE operation_name LIKE 'SELECT 1 AS once%'"),
 	                 1);
+	assert_int_equal(
+		ask("SELECT count(*) FROM traces WHERE trace_id = '" LAST_TRACE "' AND root = 'request'"), 1);
 }
 
 static void by_labels(void **state)
@@ -127,8 +131,9 @@ static void as_the_rules_say(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(by_comments), cmocka_unit_test(beside_ones_own),  cmocka_unit_test(not_twice),
-		cmocka_unit_test(by_labels),   cmocka_unit_test(as_the_rules_say),
+		cmocka_unit_test(by_comments),      cmocka_unit_test(beside_ones_own),
+		cmocka_unit_test(not_twice),        cmocka_unit_test(by_labels),
+		cmocka_unit_test(as_the_rules_say),
 	};
 
 	return cmocka_run_group_tests(tests, set_up, tear_down);
