@@ -168,7 +168,7 @@ const struct command command_traces = {
 		"or in one statement (the setting trace_statements). It is listed when it has ended and "
 		"was kept (the setting trace_keep). `root` is its first span; `cpu` is what CPU samples in "
 		"its spans add up to, and `wait` what its statements waited. An id, or its beginning, is "
-	        "what queryprof trace takes.",
+		"what queryprof trace takes.",
 	.examples = "  queryprof traces app.trace\n"
 		    "  queryprof traces app.trace --min-duration 100ms --since end-10min\n"
 		    "  queryprof traces app.trace --by cpu --like checkout --limit 5\n",
