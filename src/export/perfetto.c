@@ -79,10 +79,17 @@ static void name_track(struct writer *writer, const struct export_span *span)
 	writer->ends.count = 0;
 }
 
+static const char *category(const struct export_span *span)
+{
+	if (span->query_id[0])
+		return "statement";
+	return strncmp(span->name, "wait: ", 6) == 0 ? "wait" : "span";
+}
+
 static void write_span(FILE *out, const struct export_span *span)
 {
 	fprintf(out, "\"pid\":%" PRId64 ",\"tid\":%" PRId64 ",\"cat\":\"%s\",\"name\":", span->process_id,
-	        span->thread_id, span->query_id[0] ? "statement" : "span");
+	        span->thread_id, category(span));
 	export_write_text(out, span->name);
 }
 

@@ -20,6 +20,16 @@ struct span_chunk {
 	struct span_entry entry[CHUNK_ENTRIES];
 };
 
+/* The place of the first of `count` new entries, for which there is room. Read once: a signal handler
+ * may take a place in between (wait.h), which then is taken back. */
+static inline uint32_t chunk_take(struct span_chunk *chunk, uint32_t count)
+{
+	uint32_t at = __atomic_load_n(&chunk->count, __ATOMIC_RELAXED);
+
+	__atomic_store_n(&chunk->count, at + count, __ATOMIC_RELAXED);
+	return at;
+}
+
 /* Spans that run. */
 uint32_t chunk_open_spans(const struct span_chunk *chunk);
 

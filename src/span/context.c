@@ -319,6 +319,7 @@ static bool renew_chunk(struct qp_span_context *context)
 struct span_entry *context_room(struct qp_span_context *context, uint32_t count, uint64_t *number)
 {
 	struct span_chunk *chunk = context->chunk;
+	uint32_t at;
 
 	if (chunk->count + count > CHUNK_ENTRIES) {
 		bool is_renewed;
@@ -333,9 +334,9 @@ struct span_entry *context_room(struct qp_span_context *context, uint32_t count,
 		}
 		chunk = context->chunk;
 	}
-	*number = chunk->first + chunk->count;
-	chunk->count += count;
-	return &chunk->entry[chunk->count - count];
+	at = chunk_take(chunk, count);
+	*number = chunk->first + at;
+	return &chunk->entry[at];
 }
 
 static struct qp_span_context *context_of(const struct span_chunk *chunk, struct span_chunk **newer)

@@ -43,7 +43,8 @@ int handle_trace_begin(const char *traceparent)
 			                 traceparent);
 		flags |= BATCH_REMOTE;
 	} else {
-		of.trace_hi = random_next(slot);
+		/* The time first: an index of such ids grows at its end. */
+		of.trace_hi = clock_ns(CLOCK_REALTIME);
 		of.trace_lo = random_next(slot) | 1;
 	}
 	return context_begin(&of, NULL, 0, flags);

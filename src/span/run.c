@@ -70,8 +70,8 @@ static void put_alone(const struct span_run_end *end)
 		return;
 	}
 	first = span_thread_number(slot);
-	batch.of = (struct span_link){ random_next(slot), random_next(slot) | 1, 0 };
 	batch.realtime_offset = clock_ns(CLOCK_REALTIME) - clock_ns(CLOCK_MONOTONIC);
+	batch.of = (struct span_link){ end->start_ns + batch.realtime_offset, random_next(slot) | 1, 0 };
 	batch.began_ns = end->start_ns;
 	batch.ended_ns = end->start_ns + end->duration_ns;
 	batch.thread_id = slot->id;

@@ -31,7 +31,7 @@ qp_span(qp_span_begin)(qp_span_site *site)
 	struct span_chunk *chunk;
 	struct span_entry *entry;
 	uint64_t id, current;
-	uint32_t number;
+	uint32_t number, at;
 
 	if (!context)
 		return (qp_span){ 0 };
@@ -40,8 +40,9 @@ qp_span(qp_span_begin)(qp_span_site *site)
 	number = __atomic_load_n(&site->number, __ATOMIC_RELAXED);
 	if (__builtin_expect(!number || chunk->count == CHUNK_ENTRIES, 0))
 		return begin_slowly(context, site);
-	entry = &chunk->entry[chunk->count];
-	id = chunk->first + chunk->count++;
+	at = chunk_take(chunk, 1);
+	entry = &chunk->entry[at];
+	id = chunk->first + at;
 	current = span_current.id;
 	entry->duration = SPAN_OPEN;
 	entry->children = 0;

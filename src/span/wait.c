@@ -15,6 +15,7 @@ void span_wait_put(uint64_t start_ns, const struct wait_field *wait)
 		.site = SITE_WAIT | wait->object << 8 | wait->cause,
 	};
 	struct span_chunk *chunk;
+	uint32_t at;
 
 	if (!context || wait->ns < SHORTEST_NS ||
 	    __atomic_load_n(&span_statements, __ATOMIC_RELAXED) == STATEMENTS_OFF)
@@ -24,7 +25,8 @@ void span_wait_put(uint64_t start_ns, const struct wait_field *wait)
 		context_put_alone(context, &entry);
 		return;
 	}
+	at = chunk_take(chunk, 1);
 	if (span_current.id)
-		entry.parent = (uint32_t)(chunk->first + chunk->count - span_current.id);
-	chunk->entry[chunk->count++] = entry;
+		entry.parent = (uint32_t)(chunk->first + at - span_current.id);
+	chunk->entry[at] = entry;
 }

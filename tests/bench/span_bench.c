@@ -361,12 +361,10 @@ static void record_many(const char *path, int threads)
 	ask(path, "traces whose spans are all there",
 	    "SELECT count(*) FROM traces WHERE dropped = 0 AND spans = (SELECT max(spans) FROM traces)");
 	ask(path, "batches out of order (the root's waits for it)",
-	    "SELECT count(*) FROM (SELECT b.first_span < lag(b.first_span) OVER (PARTITION BY b.trace_lo "
-	    "ORDER "
-	    "BY b.id) AS late FROM (SELECT trace_lo, min(first_span) AS root FROM span_batches GROUP BY "
-	    "trace_lo) AS f JOIN span_batches AS b ON b.trace_lo = f.trace_lo AND b.first_span <> f.root) "
-	    "WHERE "
-	    "late");
+	    "SELECT count(*) FROM (SELECT b.first_span < lag(b.first_span) OVER (PARTITION BY b.trace_hi, "
+	    "b.trace_lo ORDER BY b.id) AS late FROM (SELECT trace_hi, trace_lo, min(first_span) AS root FROM "
+	    "span_batches GROUP BY 1, 2) AS f JOIN span_batches AS b USING (trace_hi, trace_lo) WHERE "
+	    "b.first_span <> f.root) WHERE late");
 	printf("  %-44s %12.1f\n", "bytes a span (budget 40)", (double)file.st_size / spans);
 	printf("  %-44s %12.1f\n", "flusher's CPU time, ns a span (budget 200)", (double)flusher_ns / spans);
 	printf("  %-44s %12ld\n", "largest memory, MiB", usage.ru_maxrss / 1024);

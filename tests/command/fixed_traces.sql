@@ -8,6 +8,7 @@ VALUES (1, 'GET /search', 'shop.cpp', 10, 'handle', 0), (2, 'authenticate', 'sho
        (3, '', '', 0, '', 901), (4, 'render', 'page.cpp', 5, 'render', 0), (5, 'row', 'page.cpp', 50, 'row', 0),
        (6, 'write log', 'log.cpp', 7, 'write', 0), (7, 'POST /order', 'shop.cpp', 90, 'order', 0),
        (8, 'prepare', '', 0, '', 901);
+INSERT INTO span_sites (id, name, file, line, function, statement, wait) VALUES (9, '', '', 0, '', 0, 3 << 8 | 2);
 
 -- The search: 100 ms from 1795000000.5 s on. authenticate, a statement, render on another thread.
 INSERT INTO span_batches (id, trace_hi, trace_lo, parent, first_span, thread, start_ns, dropped, flags, lasted_ns, count,
@@ -19,10 +20,11 @@ VALUES (1, 0x4bf92f3577b34da6, 0x23ce929d0e0e4736, 0x00f067aa0ba902b7, 1000, 1, 
         || '[5,4,10000000,3000000],[5,5,13000000,3000000],[5,6,16000000,3000000],[5,7,19000000,6000000]]'),
        (3, 0x4bf92f3577b34da6, 0x23ce929d0e0e4736, 1000, 3000, 12, 1795000000580000000, 0, 0, 40000000, 1, 0, NULL,
         '[[6,0,0,40000000]]'),
-       (4, 0x00000000000000aa, 0x00000000000000bb, 0, 4000, 1, 1795000000560000000, 3, 2, 65000000, 2, 1, 65000000,
-        '[[7,0,0,65000000,45000000,4,0],[3,1,5000000,20000000,20000000,5,0],0,0]'),
+       (4, 0x00000000000000aa, 0x00000000000000bb, 0, 4000, 1, 1795000000560000000, 3, 2, 65000000, 3, 1, 65000000,
+        '[[7,0,0,65000000,45000000,4,0],[3,1,5000000,20000000,8000000,5,0],0,[9,2,6000000,12000000]]'),
        (5, 0x00000000000000aa, 0x00000000000000cc, 0, 5000, 1, 1795000002000000000, 0, 2, 4000, 1, 0, 4000,
         '[[7,0,1000,3000,3000,1,0]]');
+INSERT INTO span_waits (start_ns, thread, duration_ns, span) VALUES (1795000000566000000, 1, 12000000, 4003);
 INSERT INTO span_links (batch, trace_hi, trace_lo, parent) VALUES (3, 0x00000000000000aa, 0x00000000000000bb, 4000);
 INSERT INTO span_notes (batch, span, is_event, note)
 VALUES (1, 1000, 0, '"user":"Jörg"'), (1, 1000, 0, '"items":3'), (1, 1001, 1, '{"name":"cached","time_ns":1795000000502000000}');

@@ -250,10 +250,14 @@ static void shutdown_inside(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(longjmp_over_spans),   cmocka_unit_test(in_the_wrong_order),
-		cmocka_unit_test(a_thread_ends),        cmocka_unit_test(nested_deep),
-		cmocka_unit_test(a_million_open_spans), cmocka_unit_test(fork_inside),
-		cmocka_unit_test(exec_inside),          cmocka_unit_test(shutdown_inside),
+		cmocka_unit_test(longjmp_over_spans),
+		cmocka_unit_test(in_the_wrong_order),
+		cmocka_unit_test(a_thread_ends),
+		cmocka_unit_test(nested_deep),
+		cmocka_unit_test(fork_inside),
+		cmocka_unit_test(exec_inside),
+		cmocka_unit_test(shutdown_inside),
+		cmocka_unit_test(a_million_open_spans), /* last: the others read all spans of the file */
 	};
 
 	return cmocka_run_group_tests(tests, set_up_file, tear_down_file);

@@ -16,7 +16,7 @@ static const char *by, *limit, *like, *since, *until, *min_duration, *process, *
 
 static const char *order_at(size_t index)
 {
-	static const char *const names[] = { "duration", "cpu", "spans", "start" };
+	static const char *const names[] = { "duration", "cpu", "wait", "spans", "start" };
 	return index < sizeof(names) / sizeof(names[0]) ? names[index] : NULL;
 }
 
@@ -26,7 +26,7 @@ static const struct command_option options[] = {
 	  .to = &by,
 	  .kind = OPTION_WORD,
 	  .word_at = order_at,
-	  .help = "the order: duration (default), cpu, spans or start (newest first)" },
+	  .help = "the order: duration (default), cpu, wait, spans or start (newest first)" },
 	{ .name = "like", .value = "TEXT", .to = &like, .help = "traces with this text in the root's name" },
 	{ .name = "since",
 	  .value = "TIME",
@@ -167,7 +167,8 @@ const struct command command_traces = {
 		"A trace is the tree of what happened in one request of a program that uses queryprof.h, "
 		"or in one statement (the setting trace_statements). It is listed when it has ended and "
 		"was kept (the setting trace_keep). `root` is its first span; `cpu` is what CPU samples in "
-		"its spans add up to. An id, or its beginning, is what queryprof trace takes.",
+		"its spans add up to, and `wait` what its statements waited. An id, or its beginning, is "
+		"what queryprof trace takes.",
 	.examples = "  queryprof traces app.trace\n"
 		    "  queryprof traces app.trace --min-duration 100ms --since end-10min\n"
 		    "  queryprof traces app.trace --by cpu --like checkout --limit 5\n",

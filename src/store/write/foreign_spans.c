@@ -114,7 +114,7 @@ int foreign_spans_leave(struct writer *writer, const struct span_link *trace, st
 	if (!hash_table_find(&writer->foreign_spans, key_of(trace, query)))
 		return SQLITE_OK;
 	statement = writer_statement(writer, WRITE_REMOVE_FOREIGN);
-	sqlite3_bind_int64(statement, 1, (int64_t)trace->trace_lo);
+	sqlite3_bind_int64(statement, 1, (int64_t)trace->trace_hi);
 	sqlite3_bind_int64(statement, 2, (int64_t)span_of(query));
 	return writer_run(writer, WRITE_REMOVE_FOREIGN);
 }
