@@ -580,11 +580,13 @@ bool plan_match(struct plan *plan, const struct opcode_library *library, const s
 
 	for (uint32_t i = 0; i < count; i++)
 		keeps |= is_explain(library, &opcodes[i]);
-	for (size_t i = 0; i < plan->opcodes.count; i++, at++) {
+	for (size_t i = 0;; i++, at++) {
 		struct plan_opcode *opcode = &plan->opcodes.items[i];
 
 		while (at < count && is_explain(library, &opcodes[at]))
 			at++;
+		if (i == plan->opcodes.count)
+			return at == count;
 		if (at >= count || !is_same_opcode(opcode->name, library->names[opcodes[at].opcode]) ||
 		    (!keeps && (!is_same_operand(opcodes[at].p2, opcode->bytes.p2, opcode->to) ||
 		                !is_same_operand(opcodes[at].p3, opcode->bytes.p3, opcode->to_p3)))) {
@@ -595,7 +597,4 @@ bool plan_match(struct plan *plan, const struct opcode_library *library, const s
 		opcode->address = at;
 		opcode->bytes = opcodes[at];
 	}
-	while (at < count && is_explain(library, &opcodes[at]))
-		at++;
-	return at == count;
 }
