@@ -31,6 +31,13 @@ struct opcode_library {
 	char names[OPCODES][OPCODE_NAME_BYTES]; /* "": not known */
 };
 
+/* Builds with comments or counters have these behind it. */
+static inline const struct opcode_bytes *opcode_at(const struct opcode_library *library, const void *program,
+                                                   uint32_t number)
+{
+	return (const void *)((const char *)program + (size_t)number * library->places.op_bytes);
+}
+
 /* The library's, NULL: not known. */
 static inline const struct opcode_library *opcode_library(const struct host_library *library)
 {

@@ -10,6 +10,7 @@
 #include "handler/unwind/stack_copy.h"
 
 #define NO_NODE -1
+#define SUBROUTINES_MAX 32
 
 /* What an opcode is to the plan. */
 enum role {
@@ -117,11 +118,10 @@ static bool is_explain(const struct opcode_library *library, const struct opcode
 	return !strcmp(library->names[bytes->opcode], "Explain");
 }
 
-static const struct opcode_bytes *program_of(const struct opcode_library *library, const void *stmt,
-                                             uint32_t *count)
+static const void *program_of(const struct opcode_library *library, const void *stmt, uint32_t *count)
 {
 	memcpy(count, (const char *)stmt + library->places.n_op, sizeof *count);
-	return *(const struct opcode_bytes *const *)((const char *)stmt + library->places.a_op);
+	return *(const void *const *)((const char *)stmt + library->places.a_op);
 }
 
 /* --- what the plan does not name ------------------------------------------------------------- */
@@ -184,30 +184,64 @@ struct mapping {
 	bool *is_written;   /* the cursors that are */
 	bool *gathers;      /* those of tables that the statement fills */
 	int cursor_count;
-	int32_t *parents; /* of the nodes, as EXPLAIN QUERY PLAN has them */
-	int *open;        /* the nodes whose code one is in, the innermost last */
+	int32_t *parents; /* of the nodes, as EXPLAIN QUERY PLAN has them; so many */
+	size_t parent_count;
+	int *open; /* the nodes whose code one is in, the innermost last */
 	int open_count;
+	struct {
+		int32_t return_to; /* the register */
+		int open_count;
+	} subroutines[SUBROUTINES_MAX]; /* that one is in, whose code stands among other code */
+	int subroutine_count;
 	char table[256]; /* that is modified */
 };
 
+static bool begins(const struct plan_node *node, const char *words)
+{
+	return !strncmp(node->detail, words, strlen(words));
+}
+
 static bool is_temporary(const struct plan *plan, int node)
 {
-	static const char words[] = "USE TEMP B-TREE";
-
-	return node >= 0 && !strncmp(plan->nodes.items[node].detail, words, strlen(words));
+	return node >= 0 && begins(&plan->nodes.items[node], "USE TEMP B-TREE");
 }
 
 static bool is_loop(const struct plan_node *node)
 {
-	return !strncmp(node->detail, "SCAN", 4) || !strncmp(node->detail, "SEARCH", 6);
+	return begins(node, "SCAN") || begins(node, "SEARCH");
 }
 
-/* EXPLAIN QUERY PLAN has the loops of a join side by side; each runs inside the one before. */
+static bool is_open(const struct mapping *mapping, int number)
+{
+	for (int i = 0; i < mapping->open_count; i++)
+		if (mapping->open[i] == number)
+			return true;
+	return false;
+}
+
+/* The number of the node that the plan has another one in, NO_NODE: none. */
+static int parent_of(const struct mapping *mapping, int number)
+{
+	for (size_t i = 0; mapping->parents[number] && i < mapping->parent_count; i++)
+		if (mapping->plan->nodes.items[i].id == mapping->parents[number] && (int)i != number)
+			return (int)i;
+	return NO_NODE;
+}
+
+/* EXPLAIN QUERY PLAN has the loops of a join side by side; each runs inside the one before. The code of
+ * a node without opcodes of its own begins with that of what is in it. */
 static void open_node(struct mapping *mapping, int number)
 {
 	struct plan_node *node = &mapping->plan->nodes.items[number];
 	const int32_t parent = node->parent;
+	const int container = parent_of(mapping, number);
 
+	/* What follows is still the code of the loop that looks the values up. */
+	if (begins(node, "USING "))
+		return;
+	if (container != NO_NODE && container < number && !is_open(mapping, container) &&
+	    !is_loop(&mapping->plan->nodes.items[container]))
+		open_node(mapping, container);
 	for (int i = mapping->open_count; is_loop(node) && i-- > 0;) {
 		const struct plan_node *around = &mapping->plan->nodes.items[mapping->open[i]];
 
@@ -217,6 +251,14 @@ static void open_node(struct mapping *mapping, int number)
 		}
 	}
 	mapping->open[mapping->open_count++] = number;
+}
+
+/* A loop for one term of an OR. All of them move the same cursor. */
+static bool is_term(const struct mapping *mapping, int node)
+{
+	int container = (size_t)node < mapping->parent_count ? parent_of(mapping, node) : NO_NODE;
+
+	return container != NO_NODE && begins(&mapping->plan->nodes.items[container], "INDEX ");
 }
 
 /* The loop over the node's rows ends, and those inside of it. What is done with its rows goes
@@ -233,7 +275,44 @@ static void close_loop(struct mapping *mapping, int node)
 	for (int i = at; i < mapping->open_count; i++)
 		if (is_temporary(mapping->plan, mapping->open[i]))
 			mapping->open[kept++] = mapping->open[i];
+	/* One term of an OR; the work for its rows comes behind the last one. */
+	while (kept > 0 && begins(&mapping->plan->nodes.items[mapping->open[kept - 1]], "INDEX "))
+		kept--;
 	mapping->open_count = kept;
+}
+
+static void begin_subroutine(struct mapping *mapping, int32_t return_to)
+{
+	if (mapping->subroutine_count == SUBROUTINES_MAX)
+		return;
+	mapping->subroutines[mapping->subroutine_count].return_to = return_to;
+	mapping->subroutines[mapping->subroutine_count++].open_count = mapping->open_count;
+}
+
+/* Behind it is the code that it stands in, or none of those before. */
+static void end_subroutine(struct mapping *mapping, int32_t return_to)
+{
+	for (int i = mapping->subroutine_count; i-- > 0;)
+		if (mapping->subroutines[i].return_to == return_to) {
+			mapping->subroutine_count = i;
+			if (mapping->subroutines[i].open_count < mapping->open_count)
+				mapping->open_count = mapping->subroutines[i].open_count;
+			return;
+		}
+	mapping->open_count = 0;
+}
+
+/* A recursive query's first rows are there, and the loop over its queue begins: that is neither the
+ * SETUP's nor the RECURSIVE STEP's. */
+static void leave_setup(struct mapping *mapping)
+{
+	const struct plan *plan = mapping->plan;
+
+	for (int i = mapping->open_count; i-- > 0;)
+		if (begins(&plan->nodes.items[mapping->open[i]], "SETUP")) {
+			mapping->open_count = i;
+			return;
+		}
 }
 
 static int *cursor_node(struct mapping *mapping, const struct plan_opcode *opcode)
@@ -310,15 +389,23 @@ static void map_opcodes(struct mapping *mapping, int *nodes)
 			mapping->is_written[opcode->bytes.p1] = true;
 		if (role & ROLE_GATHERS && opcode->bytes.p1 >= 0 && opcode->bytes.p1 < mapping->cursor_count)
 			mapping->gathers[opcode->bytes.p1] = true;
-		if (role & ROLE_MOVES && *cursor_node(mapping, opcode) == NO_NODE && region != NO_NODE)
+		if (role & ROLE_MOVES && mapping_gathers(mapping, opcode->bytes.p1)) {
+			leave_setup(mapping);
+			region = mapping->open_count ? mapping->open[mapping->open_count - 1] : NO_NODE;
+			nodes[i] = region;
+		}
+		if (role & ROLE_MOVES && region != NO_NODE &&
+		    (*cursor_node(mapping, opcode) == NO_NODE || is_term(mapping, region)))
 			*cursor_node(mapping, opcode) = region;
 		if ((is(opcode, "DeferredSeek") || is(opcode, "Seek")) && opcode->bytes.p3 >= 0 &&
 		    opcode->bytes.p3 < mapping->cursor_count)
 			mapping->cursors[opcode->bytes.p3] = *cursor_node(mapping, opcode);
 		if (role & ROLE_REPEATS)
 			close_loop(mapping, *cursor_node(mapping, opcode));
+		if (is(opcode, "BeginSubrtn"))
+			begin_subroutine(mapping, opcode->bytes.p2);
 		if (is(opcode, "EndCoroutine") || is(opcode, "Return"))
-			mapping->open_count = 0;
+			end_subroutine(mapping, opcode->bytes.p1);
 	}
 }
 
@@ -388,7 +475,8 @@ static bool map(struct plan *plan, const int *regions)
 	mapping.open = malloc((count + 1) * sizeof *mapping.open);
 	nodes = malloc((count + 1) * sizeof *nodes);
 	mapping.parents = malloc((plan->nodes.count + 1) * sizeof *mapping.parents);
-	for (size_t i = 0; mapping.parents && i < plan->nodes.count; i++)
+	mapping.parent_count = mapping.parents ? plan->nodes.count : 0;
+	for (size_t i = 0; i < mapping.parent_count; i++)
 		mapping.parents[i] = plan->nodes.items[i].parent;
 	bool fine = mapping.parents && mapping.cursors && mapping.is_written && mapping.gathers &&
 	            mapping.open && nodes;
@@ -415,30 +503,40 @@ static int32_t moved_address(const int32_t *moved, uint32_t count, int32_t addre
 	return address > 0 && (uint32_t)address < count ? moved[address] : address;
 }
 
-static bool read_program(struct plan *plan, const struct opcode_library *library,
-                         const struct opcode_bytes *program, uint32_t count, int *regions, int32_t *moved)
+static bool read_program(struct plan *plan, const struct opcode_library *library, const void *program,
+                         uint32_t count, int *regions, int32_t *moved)
 {
 	int region = NO_NODE;
 
 	for (uint32_t i = 0; i < count; i++) {
+		const struct opcode_bytes *opcode = opcode_at(library, program, i);
+
 		moved[i] = (int32_t)plan->opcodes.count;
-		if (is_explain(library, &program[i])) {
+		if (is_explain(library, opcode)) {
 			struct plan_node *node = vector_add(&plan->nodes);
 
 			if (!node)
 				return false;
-			node->id = program[i].p1;
-			node->parent = program[i].p2;
+			node->id = opcode->p1;
+			node->parent = opcode->p2;
 			node->at = (uint32_t)plan->opcodes.count;
-			copy_text(node->detail, sizeof node->detail, program[i].p4);
+			copy_text(node->detail, sizeof node->detail, opcode->p4);
 			region = (int)plan->nodes.count - 1;
 			continue;
 		}
 		regions[plan->opcodes.count] = region;
-		if (!vector_push(&plan->opcodes,
-		                 (struct plan_opcode){ .bytes = program[i],
-		                                       .name = library->names[program[i].opcode] }))
+		if (!vector_push(
+			    &plan->opcodes,
+			    (struct plan_opcode){ .bytes = *opcode, .name = library->names[opcode->opcode] }))
 			return false;
+	}
+	/* The Explain of the loop for one term of an OR stands inside of the loop. */
+	for (size_t i = 0; i < plan->opcodes.count; i++) {
+		const struct plan_node *node = regions[i] >= 0 ? &plan->nodes.items[regions[i]] : NULL;
+
+		if (node && begins(node, "INDEX ") && (size_t)regions[i] + 1 < plan->nodes.count &&
+		    node[1].parent == node->id)
+			regions[i]++;
 	}
 	for (size_t i = 0; i < plan->opcodes.count; i++) {
 		struct plan_opcode *opcode = &plan->opcodes.items[i];
@@ -452,7 +550,7 @@ static bool read_program(struct plan *plan, const struct opcode_library *library
 bool plan_read(struct plan *plan, const struct opcode_library *library, const void *explained)
 {
 	uint32_t count;
-	const struct opcode_bytes *program = program_of(library, explained, &count);
+	const void *program = program_of(library, explained, &count);
 	int *regions = malloc((count + 1) * sizeof *regions);
 	int32_t *moved = malloc((count + 1) * sizeof *moved);
 	bool fine = regions && moved && read_program(plan, library, program, count, regions, moved);
@@ -490,11 +588,15 @@ bool plan_match(struct plan *plan, const struct opcode_library *library, const s
 	uint32_t at = 0;
 	bool keeps = false; /* a build that counts for sqlite3_stmt_scanstatus() keeps those */
 
-	for (size_t i = 0; i < plan->opcodes.count; i++, at++) {
+	for (uint32_t i = 0; i < count; i++)
+		keeps |= is_explain(library, &opcodes[i]);
+	for (size_t i = 0;; i++, at++) {
 		struct plan_opcode *opcode = &plan->opcodes.items[i];
 
-		for (; at < count && is_explain(library, &opcodes[at]); at++)
-			keeps = true;
+		while (at < count && is_explain(library, &opcodes[at]))
+			at++;
+		if (i == plan->opcodes.count)
+			return at == count;
 		if (at >= count || !is_same_opcode(opcode->name, library->names[opcodes[at].opcode]) ||
 		    (!keeps && (!is_same_operand(opcodes[at].p2, opcode->bytes.p2, opcode->to) ||
 		                !is_same_operand(opcodes[at].p3, opcode->bytes.p3, opcode->to_p3)))) {
@@ -505,5 +607,4 @@ bool plan_match(struct plan *plan, const struct opcode_library *library, const s
 		opcode->address = at;
 		opcode->bytes = opcodes[at];
 	}
-	return at == count;
 }

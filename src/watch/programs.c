@@ -65,14 +65,17 @@ static bool note(struct hash program)
 /* --- at the end of a run ----------------------------------------------------------------------- */
 
 /* Without P1: some opcodes count there. */
-static struct hash hash_program(const struct opcode_bytes *opcodes, uint32_t count, const char *text,
-                                const char *library)
+static struct hash hash_program(const struct opcode_library *library, const void *opcodes, uint32_t count,
+                                const char *text, const char *name)
 {
-	struct hash hash = hash_bytes(text, strlen(text)), of = hash_bytes(library, strlen(library));
+	struct hash hash = hash_bytes(text, strlen(text)), of = hash_bytes(name, strlen(name));
 
 	hash_word(&hash, of.first);
-	for (uint32_t i = 0; i < count; i++)
-		hash_word(&hash, (uint64_t)(uint32_t)opcodes[i].p2 << 32 | (uint32_t)opcodes[i].p3);
+	for (uint32_t i = 0; i < count; i++) {
+		const struct opcode_bytes *opcode = opcode_at(library, opcodes, i);
+
+		hash_word(&hash, (uint64_t)(uint32_t)opcode->p2 << 32 | (uint32_t)opcode->p3);
+	}
 	return hash_end(hash);
 }
 
@@ -83,17 +86,18 @@ static void free_due(struct calling *calling)
 	calling->due = NULL;
 }
 
-static void set_due(const struct run *run, const struct opcode_bytes *opcodes, uint32_t count_,
-                    const char *text, uint64_t program)
+static void set_due(const struct run *run, const struct opcode_library *library, const void *opcodes,
+                    uint32_t count_, const char *text, uint64_t program)
 {
 	struct calling *calling = calling_here();
-	struct program_due *due = calling ? malloc(sizeof *due + count_ * sizeof *opcodes) : NULL;
+	struct program_due *due = calling ? malloc(sizeof *due + count_ * sizeof *due->opcodes) : NULL;
 
 	if (!due)
 		return;
 	*due = (struct program_due){ program,          run->session->library, run->stmt,
 		                     run->session->db, strdup(text),          count_ };
-	memcpy(due->opcodes, opcodes, count_ * sizeof *opcodes);
+	for (uint32_t i = 0; i < count_; i++)
+		due->opcodes[i] = *opcode_at(library, opcodes, i);
 	if (calling->due) {
 		count(PROGRAMS_LEFT);
 		free_due(calling);
@@ -104,19 +108,19 @@ static void set_due(const struct run *run, const struct opcode_bytes *opcodes, u
 uint64_t programs_see(const struct run *run, const char *text)
 {
 	const struct opcode_library *library = opcode_library(run->session->library);
-	const struct opcode_bytes *opcodes;
+	const void *opcodes;
 	struct hash program;
 	uint32_t number;
 
-	if (!library || !text || library->places.op_bytes != sizeof *opcodes)
+	if (!library || !text)
 		return 0;
 	memcpy(&opcodes, (const char *)run->stmt + library->places.a_op, sizeof opcodes);
 	memcpy(&number, (const char *)run->stmt + library->places.n_op, sizeof number);
 	if (!opcodes || !number || number > OPCODES_MAX)
 		return 0;
-	program = hash_program(opcodes, number, text, run->session->library->name);
+	program = hash_program(library, opcodes, number, text, run->session->library->name);
 	if (note(program))
-		set_due(run, opcodes, number, text, program.first);
+		set_due(run, library, opcodes, number, text, program.first);
 	return program.first;
 }
 

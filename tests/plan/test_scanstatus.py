@@ -1,0 +1,237 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""The time of each node of a plan against SQLite's own count of cycles, of a newer SQLite that was
+built with SQLITE_ENABLE_STMT_SCANSTATUS.
+
+SQLite counts a node's cycles of the opcodes that work on its cursors, so its share is at most that of
+the node here, with all that is below; and it counts some opcodes for no node, by which the share here may
+be larger. Both within three standard errors of the samples.
+
+usage: test_scanstatus.py QUERYPROF SOURCE_DIR
+       test_scanstatus.py --run DATABASE      (below queryprof record)
+"""
+
+import ctypes
+import json
+import math
+import os
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+SECONDS = 0.4  # of CPU time for a statement
+NLOOP, EXPLAIN, NCYCLE = 0, 4, 7  # SQLITE_SCANSTAT_…
+COMPLEX = 1
+DBCONFIG_STMT_SCANSTATUS = 1018
+
+SCHEMA = """
+CREATE TABLE t(a INTEGER PRIMARY KEY, b, c TEXT, d REAL);
+WITH RECURSIVE r(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM r WHERE x < 20000)
+INSERT INTO t SELECT x, x % 200, printf('%08x%08x', x * 7919 % 65521, x * 104729 % 65537), x * 1.5 FROM r;
+CREATE INDEX tb ON t(b);
+CREATE INDEX tcb ON t(c, b);
+CREATE TABLE u(k INTEGER PRIMARY KEY, v, w);
+INSERT INTO u SELECT a, b, c FROM t WHERE a % 3 = 0;
+CREATE TABLE v(x, y);
+INSERT INTO v SELECT b, a FROM t WHERE a % 10 = 0;
+CREATE TABLE w(x, y, z, PRIMARY KEY (x, y)) WITHOUT ROWID;
+INSERT INTO w SELECT b, a, c FROM t;
+"""
+
+STATEMENTS = """
+select count(*) from t where c like '%AB%'
+select c from t order by d desc
+select sum(length(c)) from t where b between 10 and 120
+select count(*) from t as x join t as y on x.a=y.a+1 where x.c<>y.c
+select count(distinct c) from t
+select count(*) from t join u on u.k=t.a where u.w>'A'
+with recursive r(x) as (values(1) union all select x+1 from r where x<30000) select sum(x) from r
+select a,sum(b) over (partition by b order by a) from t
+select b,count(*),max(c) from t group by b order by 3
+select d,count(*) from t group by d%7
+select distinct b from t
+select distinct substr(c,1,2) from t
+select c from t union select w from u
+select c from t union all select w from u
+select c from t intersect select w from u
+select c from t except select w from u
+select * from t where a in (select k from u)
+select * from t left join u on u.k=t.a where u.k is null
+select (select max(w) from u where u.k=t.a) from t
+select * from t where exists (select 1 from v where v.y=t.a)
+select count(*) from v as a join v as b on a.x=b.x
+select count(*) from v as a join v as b on a.x=b.x and a.y<b.y
+select x,max(y) from w group by x
+select z from w where x between 3 and 100 order by z
+select count(*) from w join t on w.y=t.a
+select * from (select b,count(*) as n from t group by b) where n>5 order by n
+select * from (select b,sum(d) as s from t group by b) as q join v on v.x=q.b
+with m as materialized (select b,avg(d) as s from t group by b) select count(*) from t join m using (b) where d>s
+select upper(c)||lower(c) from t where a%2=0
+select a from t where c>'8' order by c,b limit 5000
+select max(d),min(d) from t
+select group_concat(c) from t where b<20
+select row_number() over (order by d),a from t where b<100
+select lag(c) over (order by a),lead(c) over (order by a) from t where b<60
+select ntile(4) over (order by c) from t where b<60
+select count(*) from t where b=5 or b=6 or b=7 or c like 'A%'
+select t.b,count(*) from t,u where t.b=u.v and u.k<900 group by t.b
+select count(*) from t where a not in (select y from v)
+select a,b,c,d from t order by b,a desc
+select cast(d as integer)%10 as g,count(distinct b) from t group by g
+select json_extract('{"a":'||a||'}','$.a') from t where a<6000
+with recursive f(n,a,b) as (select 1,0,1 union all select n+1,b,(a+b)%1000007 from f where n<20000) select count(*) from f
+""".strip().split("\n")
+
+
+def fetch():
+    """The folder of the newer sources, None: they cannot be had here."""
+    done = subprocess.run([os.path.join(SOURCE, "third_party/npm/fetch"), os.path.join(SOURCE, "tests/plan/newer")],
+                          stdout=subprocess.PIPE, text=True, check=False)
+    return None if done.returncode else os.path.join(done.stdout.strip(), "node_modules/better-sqlite3/deps/sqlite3")
+
+
+class Scanned:
+    """A connection, and what SQLite counted of its statements."""
+
+    def __init__(self, path):
+        self.library = ctypes.CDLL("libsqlite3.so.0")
+        self.db = sqlite3.connect(path, isolation_level=None)
+        self.handle = ctypes.c_void_p.from_address(id(self.db) + object.__basicsize__)
+        self.library.sqlite3_next_stmt.restype = ctypes.c_void_p
+        self.library.sqlite3_next_stmt.argtypes = [ctypes.c_void_p] * 2
+        self.library.sqlite3_sql.restype = ctypes.c_char_p
+        self.library.sqlite3_sql.argtypes = [ctypes.c_void_p]
+        self.library.sqlite3_stmt_scanstatus_reset.argtypes = [ctypes.c_void_p]
+        self.library.sqlite3_stmt_scanstatus_v2.argtypes = [ctypes.c_void_p] + [ctypes.c_int] * 3 + [ctypes.c_void_p]
+        self.library.sqlite3_db_config(self.handle, DBCONFIG_STMT_SCANSTATUS, ctypes.c_int(1), None)
+
+    def number(self, stmt, node, what):
+        """None: there is no such node."""
+        to = ctypes.c_int64(0)
+        return None if self.library.sqlite3_stmt_scanstatus_v2(stmt, node, what, COMPLEX, ctypes.byref(to)) else to.value
+
+    def text(self, stmt, node):
+        to = ctypes.c_char_p()
+        self.library.sqlite3_stmt_scanstatus_v2(stmt, node, EXPLAIN, COMPLEX, ctypes.byref(to))
+        return (to.value or b"").decode()
+
+    def find(self, sql):
+        stmt = self.library.sqlite3_next_stmt(self.handle, None)
+        while self.library.sqlite3_sql(stmt).decode() != sql:
+            stmt = self.library.sqlite3_next_stmt(self.handle, stmt)
+        return stmt
+
+    def run(self, sql):
+        """All cycles, and text and cycles of each node: the least of the runs, as cycles go on while other
+        threads have the processor."""
+        least = None
+        end = time.thread_time() + SECONDS
+        while time.thread_time() < end or not least:
+            self.db.execute(sql).fetchall()
+            stmt = self.find(sql)
+            cycles = [self.number(stmt, -1, NCYCLE)]
+            while self.number(stmt, len(cycles) - 1, NLOOP) is not None:
+                cycles.append(max(0, self.number(stmt, len(cycles) - 1, NCYCLE)))
+            least = [min(pair) for pair in zip(least or cycles, cycles)]
+            self.library.sqlite3_stmt_scanstatus_reset(stmt)
+        return least[0], [(self.text(stmt, i), number) for i, number in enumerate(least[1:])]
+
+
+def run(path):
+    scanned = Scanned(path)
+    scanned.db.executescript(SCHEMA)
+    print(json.dumps({sql: scanned.run(sql) for sql in STATEMENTS}))
+
+
+class Node:
+    def __init__(self, number, parent, detail):
+        self.number, self.parent, self.detail = number, parent, detail
+        self.time = self.square = 0
+
+
+class Plan:
+    """A statement's nodes with their times."""
+
+    def __init__(self, db, sql):
+        self.nodes = {}
+        program = db.execute("SELECT program FROM queries JOIN statements AS s ON s.id = statement "
+                             "WHERE s.query = ? AND program", (sql,)).fetchone()
+        for row in db.execute("SELECT node, parent, detail FROM plan_nodes WHERE program = ?", program):
+            self.nodes[row[0]] = Node(*row)
+        self.nodes[0] = Node(0, None, "")
+        self.samples = 0
+        for number, ns, square, count in db.execute(
+                "SELECT o.node, sum(p.value), sum(1.0 * p.value * p.value), count(*) FROM queries AS q "
+                "JOIN statements AS s ON s.id = q.statement JOIN sample_values AS p ON p.query = q.id "
+                "JOIN program_opcodes AS o ON o.program = q.program AND o.address = p.opcode "
+                "WHERE s.query = ? AND p.opcode GROUP BY 1", (sql,)):
+            self.nodes[number].time, self.nodes[number].square = ns, square
+            self.samples += count
+        self.whole = sum(node.time for node in self.nodes.values())
+
+    def below(self, node, seen):
+        """The node and what it waits for: also the coroutine, or the index, that a loop reads."""
+        if node not in seen:
+            seen.add(node)
+            made = {"CO-ROUTINE " + node.detail.partition("SCAN ")[2]}
+            for other in self.nodes.values():
+                if other.parent == node.number or other.detail in made:
+                    self.below(other, seen)
+        return seen
+
+    def share(self, nodes):
+        """Of the whole, and three standard errors; one sample more or less decides nothing."""
+        error = 3 * math.sqrt(sum(node.square for node in nodes)) + 3 * self.whole / self.samples
+        return sum(node.time for node in nodes) / self.whole, error / self.whole
+
+
+class ScanStatus(unittest.TestCase):
+    def compare(self, db, sql, total, counted):
+        plan = Plan(db, sql)
+        self.assertGreater(plan.samples, 20)
+        is_flat = all(detail.startswith(("SCAN", "SEARCH", "USE TEMP")) for detail, _ in counted)
+        rest = max(0, 1 - sum(cycles for _, cycles in counted) / total)
+        for detail, cycles in counted:
+            nodes = [node for node in plan.nodes.values() if node.detail == detail]
+            if not nodes or sum(other == detail for other, _ in counted) > 1:
+                continue  # one that is made for the counting alone; two that cannot be told apart
+            share, error = plan.share(set().union(*(plan.below(node, set()) for node in nodes)))
+            self.assertGreater(share + error, cycles / total, (detail, counted))
+            share, error = plan.share(nodes)
+            if is_flat:
+                self.assertLess(share - error, cycles / total + rest, (detail, counted))
+            self.checked += 1
+
+    def test_nodes_have_their_time(self):
+        sources = fetch()
+        if not sources:
+            self.skipTest("no newer sources of SQLite")
+        with tempfile.TemporaryDirectory() as folder:
+            # As no compiler's choice leaves an opcode unknown then.
+            subprocess.run(["cc", "-O0", "-g", "-shared", "-fPIC", "-w", "-DSQLITE_ENABLE_STMT_SCANSTATUS", "-Wl,-soname,libsqlite3.so.0",
+                            "-o", os.path.join(folder, "libsqlite3.so.0"), os.path.join(sources, "sqlite3.c"), "-lm"], check=True)
+            trace = os.path.join(folder, "trace")
+            out = subprocess.run([COMMAND, "record", "-o", trace, "--cpu", "1ms", "--", sys.executable, os.path.abspath(__file__),
+                                  "--run", os.path.join(folder, "db")], env=dict(os.environ, LD_LIBRARY_PATH=folder),
+                                 stdout=subprocess.PIPE, text=True, check=True).stdout
+            self.checked = 0
+            db = sqlite3.connect(trace)
+            for sql, (total, counted) in json.loads(out.splitlines()[0]).items():
+                with self.subTest(sql):
+                    self.compare(db, sql, total, counted)
+            db.close()
+        print(self.checked, "nodes of", len(STATEMENTS), "statements")
+        self.assertGreater(self.checked, 60)
+
+
+if __name__ == "__main__":
+    if sys.argv[1] == "--run":
+        run(sys.argv[2])
+        sys.exit()
+    SOURCE = os.path.abspath(sys.argv.pop(2))
+    COMMAND = os.path.abspath(sys.argv.pop(1))
+    unittest.main()
