@@ -75,7 +75,7 @@ void query_start(struct query_run *run, struct thread *thread)
 	now = read_clock(thread);
 	if (__builtin_expect(now - thread->account.at_ns >= ACCOUNT_VALID_NS, 0)) {
 		account_read(thread);
-		now = fast_clock_ns(&thread->clock);
+		now = read_clock(thread); /* the thread may have been switched meanwhile */
 	}
 	run->account = thread->account;
 	run->labels = labels_entered;
