@@ -13,6 +13,7 @@
 #include "queryprof.h"
 #include "sampler/ring_reader.h"
 #include "sampler/ring_remains.h"
+#include "span/chunk_pool.h"
 
 #define PAGE_BYTES 4096
 
@@ -27,7 +28,7 @@
 /* With these nobody can take a page away from under the other. */
 #define SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
 
-/* The memory begins with this, the ring follows at the next page, then the log. */
+/* The memory begins with this, the ring follows at the next page, then the log, then spans. */
 struct front {
 	char version[16];
 	uint64_t ring_bytes; /* with the ring's own fields */
@@ -108,7 +109,7 @@ static struct ring *fill(uint64_t position)
 
 struct ring *shared_ring_make(size_t ring_bytes, int *fd)
 {
-	size_t size = log_offset(ring_memory_bytes(ring_bytes)) + LOG_BYTES;
+	size_t size = log_offset(ring_memory_bytes(ring_bytes)) + LOG_BYTES + chunk_pool_bytes();
 	struct ring *ring;
 	void *memory;
 
@@ -125,6 +126,7 @@ struct ring *shared_ring_make(size_t ring_bytes, int *fd)
 	here.ring_bytes = ring_bytes;
 	ring = fill(0);
 	modules_log_to((struct module_log *)log_here());
+	chunk_pool_use(log_here() + LOG_BYTES);
 	return ring;
 }
 
@@ -172,13 +174,14 @@ static bool is_valid(struct shared_ring *shared)
 	    front->ring_bytes > shared->size)
 		return false;
 	log_at = log_offset(front->ring_bytes);
-	if (log_at + LOG_BYTES != shared->size)
+	if (log_at + LOG_BYTES + chunk_pool_bytes() != shared->size)
 		return false;
 	shared->identity = &front->identity;
 	shared->losses = &front->losses;
 	shared->ring = ring_remains_find(memory + PAGE_BYTES, front->ring_bytes);
 	shared->modules = (const struct module_log *)(memory + log_at);
 	shared->modules_size = LOG_BYTES;
+	shared->spans = memory + log_at + LOG_BYTES;
 	return shared->ring && memchr(front->identity.hostname, 0, sizeof front->identity.hostname) &&
 	       memchr(front->identity.executable, 0, sizeof front->identity.executable);
 }
