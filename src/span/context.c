@@ -10,6 +10,7 @@
 #include "sampler/random.h"
 #include "sampler/threads.h"
 #include "span/keep.h"
+#include "span/chunk_pool.h"
 #include "span/site.h"
 
 #define HELD_MAX 4096  /* chunks of a context that wait for open spans */
@@ -31,7 +32,7 @@ static struct span_chunk *take_chunk(struct span_thread *thread, struct span_chu
 
 	if (chunk)
 		thread->unused = chunk->older;
-	else
+	else if (!(chunk = chunk_pool_take()))
 		chunk = malloc(sizeof *chunk);
 	if (!chunk)
 		return NULL;
@@ -42,6 +43,12 @@ static struct span_chunk *take_chunk(struct span_thread *thread, struct span_chu
 	return chunk;
 }
 
+static void drop_chunk(struct span_chunk *chunk)
+{
+	if (!chunk_pool_give(chunk))
+		free(chunk);
+}
+
 static void give_chunk(struct span_thread *thread, struct span_chunk *chunk)
 {
 	int kept = 0;
@@ -49,9 +56,10 @@ static void give_chunk(struct span_thread *thread, struct span_chunk *chunk)
 	for (const struct span_chunk *at = thread->unused; at; at = at->older)
 		kept++;
 	if (kept >= UNUSED_MAX) {
-		free(chunk);
+		drop_chunk(chunk);
 		return;
 	}
+	chunk_pool_withdraw(chunk);
 	chunk->older = thread->unused;
 	thread->unused = chunk;
 }
@@ -83,7 +91,7 @@ static void on_thread_end(void *value)
 		struct span_chunk *chunk = thread->unused;
 
 		thread->unused = chunk->older;
-		free(chunk);
+		drop_chunk(chunk);
 	}
 	free(thread);
 }
@@ -97,6 +105,9 @@ static void after_fork_in_child(void)
 	qp_span_here = NULL;
 	if (!here)
 		return;
+	/* What may be the parent's memory is not even read. */
+	if (chunk_pool_is_used())
+		here->depth = 0, here->unused = NULL;
 	for (; here->depth; here->depth--) {
 		give_chunks(here, here->contexts[here->depth - 1].chunk);
 		free(here->contexts[here->depth - 1].links);
@@ -170,6 +181,29 @@ static void leave(void)
 	HANDLER_BARRIER();
 }
 
+static struct span_batch batch_of(const struct qp_span_context *context, uint64_t ended_ns, uint32_t flags)
+{
+	return (struct span_batch){
+		.of = context->of,
+		.realtime_offset = here->realtime_offset,
+		.began_ns = context->began_ns,
+		.ended_ns = ended_ns,
+		.dropped = context->dropped,
+		.thread_id = here->id,
+		.flags = (context->flags & (BATCH_ROOT | BATCH_REMOTE)) | flags,
+		.links = context->link_count,
+	};
+}
+
+/* What the newest chunk is part of. */
+static void tell_pool(const struct qp_span_context *context)
+{
+	const struct span_batch part = batch_of(context, 0, 0);
+
+	if (context->chunk)
+		chunk_pool_tell(context->chunk, &part);
+}
+
 int context_begin(const struct span_link *of, const struct span_link *links, uint32_t link_count,
                   uint32_t flags)
 {
@@ -205,6 +239,7 @@ int context_begin(const struct span_link *of, const struct span_link *links, uin
 	span_current.id = 0;
 	enter(thread);
 	context->began_ns = fast_clock_ns(context->clock);
+	tell_pool(context);
 	return QP_OK;
 }
 
@@ -249,25 +284,14 @@ static void tell_parents(struct qp_span_context *context, const struct span_chun
 	}
 }
 
-static struct span_batch batch_of(const struct qp_span_context *context, uint64_t ended_ns, uint32_t flags)
-{
-	return (struct span_batch){
-		.of = context->of,
-		.realtime_offset = here->realtime_offset,
-		.began_ns = context->began_ns,
-		.ended_ns = ended_ns,
-		.dropped = context->dropped,
-		.thread_id = here->id,
-		.flags = (context->flags & (BATCH_ROOT | BATCH_REMOTE)) | flags,
-		.links = context->link_count,
-	};
-}
-
 static void hand_over(struct qp_span_context *context, const struct span_chunk *chunk, uint64_t ended_ns,
                       uint32_t flags)
 {
 	struct span_batch batch = batch_of(context, ended_ns, flags);
-	bool is_whole = entries_hand_over(chunk->entry, chunk->count, chunk->first, &batch, context->links);
+	bool is_whole;
+
+	chunk_pool_withdraw(chunk); /* where it is killed now, the ring has it, or nearly so */
+	is_whole = entries_hand_over(chunk->entry, chunk->count, chunk->first, &batch, context->links);
 
 	context->dropped = batch.dropped;
 	context->handed_over = true;
@@ -306,6 +330,7 @@ static bool renew_chunk(struct qp_span_context *context)
 		chunk->count = 0;
 		chunk->first = here->next;
 		here->next += CHUNK_ENTRIES;
+		tell_pool(context);
 		return true;
 	}
 	fresh = context->held < HELD_MAX ? take_chunk(here, chunk) : NULL;
@@ -313,6 +338,7 @@ static bool renew_chunk(struct qp_span_context *context)
 		return false;
 	context->chunk = fresh;
 	context->held++;
+	tell_pool(context);
 	return true;
 }
 

@@ -10,6 +10,7 @@
 #include "handler/record.h"
 #include "handler/ring.h"
 #include "sampler/state.h"
+#include "span/chunk_pool.h"
 #include "span/span_record.h"
 
 #define TEXT_MAX 255 /* of each */
@@ -92,6 +93,7 @@ static bool tell(struct ring *ring, const struct span_site_record *site)
 		return false;
 	memcpy(record, site, record_bytes(site));
 	ring_commit(ring, record, RECORD_SPAN_SITE);
+	chunk_pool_add_site(site, record_bytes(site));
 	return true;
 }
 

@@ -17,6 +17,7 @@ __attribute__((noinline)) static qp_span begin_slowly(struct qp_span_context *co
 
 	if (!number)
 		number = site_number(site);
+	sites_tell(); /* the name is there, whatever becomes of the process */
 	entry = span_put(context, number, &span.id);
 	if (!entry)
 		return (qp_span){ 0 };

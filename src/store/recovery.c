@@ -9,6 +9,8 @@
 #include "queryprof.h"
 #include "sampler/ring_reader.h"
 #include "sampler/ring_remains.h"
+#include "span/chunk_pool.h"
+#include "store/counters.h"
 #include "store/shared_ring.h"
 #include "store/write/batch.h"
 #include "store/write/retention.h"
@@ -126,6 +128,10 @@ static void store_remains(struct writer *writer, struct shared_ring *shared, con
 	recovery->unfinished += ring_remains_repair(ring, is_stored);
 	if (!code && store_records(writer, ring, max_bytes, recovery, &lost))
 		error = writer_failure(writer);
+	/* Now the ring has room. */
+	store_count(STORE_SPANS_LOST, chunk_pool_hand_over(shared->spans, ring));
+	if (!code && !error && store_records(writer, ring, max_bytes, recovery, &lost))
+		error = writer_failure(writer);
 	if (!code && !error && uncounted_runs(shared) && store_statements(writer, shared))
 		error = writer_failure(writer);
 	if (error)
@@ -174,7 +180,8 @@ static void store_as_process(int fd, const char *path, int64_t max_bytes, struct
 	if (!shared_ring_open(&shared, fd))
 		return;
 	if (ring_remains_empty(shared.ring) && !has_losses(&shared) &&
-	    (store != store_remains || !uncounted_runs(&shared))) {
+	    (store != store_remains ||
+	     (!uncounted_runs(&shared) && !chunk_pool_has_remains(shared.spans)))) {
 		shared_ring_close(&shared);
 		return;
 	}

@@ -14,6 +14,7 @@
 #include "queryprof.h"
 #include "sampler/ring_reader.h"
 #include "sampler/ring_remains.h"
+#include "span/chunk_pool.h"
 
 #define PAGE_BYTES 4096
 
@@ -28,8 +29,8 @@
 /* With these nobody can take a page away from under the other. */
 #define SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
 
-/* The memory begins with this, the ring follows at the next page, then the log, then the counters of
- * statements. */
+/* The memory begins with this, the ring follows at the next page, then the log, then spans, then the
+ * counters of statements. */
 struct front {
 	char version[16];
 	uint64_t ring_bytes; /* with the ring's own fields */
@@ -55,6 +56,11 @@ struct losses *shared_ring_losses(void)
 static size_t log_offset(size_t ring_bytes)
 {
 	return PAGE_BYTES + ring_bytes;
+}
+
+static size_t statements_offset(size_t ring_bytes)
+{
+	return log_offset(ring_bytes) + LOG_BYTES + (chunk_pool_bytes() + PAGE_BYTES - 1) / PAGE_BYTES * PAGE_BYTES;
 }
 
 /* --- in the process whose ring it is ------------------------------------------------- */
@@ -98,11 +104,6 @@ static char *log_here(void)
 	return here.memory + log_offset(ring_memory_bytes(here.ring_bytes));
 }
 
-static size_t statements_offset(size_t ring_bytes)
-{
-	return log_offset(ring_bytes) + LOG_BYTES;
-}
-
 static struct ring *fill(uint64_t position)
 {
 	struct front *front = (struct front *)here.memory;
@@ -136,6 +137,7 @@ struct ring *shared_ring_make(size_t ring_bytes, int *fd)
 	here.statements_bytes = statements_bytes;
 	ring = fill(0);
 	modules_log_to((struct module_log *)log_here());
+	chunk_pool_use(log_here() + LOG_BYTES);
 	return ring;
 }
 
@@ -183,15 +185,16 @@ static bool is_valid(struct shared_ring *shared)
 	    front->ring_bytes > shared->size)
 		return false;
 	log_at = log_offset(front->ring_bytes);
-	if (log_at + LOG_BYTES > shared->size)
+	if (statements_offset(front->ring_bytes) > shared->size)
 		return false;
 	shared->identity = &front->identity;
 	shared->losses = &front->losses;
 	shared->ring = ring_remains_find(memory + PAGE_BYTES, front->ring_bytes);
 	shared->modules = (const struct module_log *)(memory + log_at);
 	shared->modules_size = LOG_BYTES;
-	shared->statements = memory + log_at + LOG_BYTES;
-	shared->statements_size = shared->size - log_at - LOG_BYTES;
+	shared->spans = memory + log_at + LOG_BYTES;
+	shared->statements = memory + statements_offset(front->ring_bytes);
+	shared->statements_size = shared->size - statements_offset(front->ring_bytes);
 	return shared->ring && memchr(front->identity.hostname, 0, sizeof front->identity.hostname) &&
 	       memchr(front->identity.executable, 0, sizeof front->identity.executable);
 }

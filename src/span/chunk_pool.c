@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "span/chunk_pool.h"
+
+#include <string.h>
+
+#include "handler/record.h"
+#include "handler/ring.h"
+#include "sampler/ring_reader.h"
+#include "span/chunk.h"
+#include "span/span_record.h"
+
+#define POOL_CHUNKS 64 /* pages that nobody has touched cost nothing */
+#define SITES_BYTES (1u << 20)
+
+/* TAKEN: a thread has it, and nothing in it is to be told. */
+enum pool_state { FREE, TAKEN, RECORDING };
+
+struct pool_chunk {
+	uint32_t state; /* atomic */
+	uint32_t thread_id, flags;
+	struct span_link of;
+	uint64_t began_ns, realtime_offset, dropped;
+	struct span_chunk chunk;
+};
+
+static struct pool {
+	uint32_t newest_site, site_bytes; /* atomic: what is in `sites` is whole */
+	char sites[SITES_BYTES];          /* each begins at a multiple of 8 */
+	struct pool_chunk chunks[POOL_CHUNKS];
+} *pool;
+
+size_t chunk_pool_bytes(void)
+{
+	return sizeof(struct pool);
+}
+
+void chunk_pool_use(void *memory)
+{
+	/* Release: threads may run already. */
+	__atomic_store_n(&pool, memory, __ATOMIC_RELEASE);
+}
+
+bool chunk_pool_is_used(void)
+{
+	return __atomic_load_n(&pool, __ATOMIC_RELAXED) != NULL;
+}
+
+struct span_chunk *chunk_pool_take(void)
+{
+	struct pool *here = __atomic_load_n(&pool, __ATOMIC_ACQUIRE);
+
+	for (int i = 0; here && i < POOL_CHUNKS; i++) {
+		struct pool_chunk *chunk = &here->chunks[i];
+		uint32_t found = FREE;
+
+		/* Acquire, with chunk_pool_give(): another thread may have had it. */
+		if (__atomic_compare_exchange_n(&chunk->state, &found, TAKEN, false, __ATOMIC_ACQUIRE,
+		                                __ATOMIC_RELAXED))
+			return &chunk->chunk;
+	}
+	return NULL;
+}
+
+static struct pool_chunk *find(const struct span_chunk *chunk)
+{
+	struct pool *here = __atomic_load_n(&pool, __ATOMIC_RELAXED);
+	uintptr_t at = here ? (uintptr_t)chunk - (uintptr_t)here->chunks : UINTPTR_MAX;
+
+	return at < sizeof here->chunks ? &here->chunks[at / sizeof here->chunks[0]] : NULL;
+}
+
+bool chunk_pool_give(const struct span_chunk *chunk)
+{
+	struct pool_chunk *found = find(chunk);
+
+	if (found)
+		__atomic_store_n(&found->state, FREE, __ATOMIC_RELEASE);
+	return found != NULL;
+}
+
+void chunk_pool_tell(const struct span_chunk *chunk, const struct span_batch *part)
+{
+	struct pool_chunk *found = find(chunk);
+
+	if (!found)
+		return;
+	found->of = part->of;
+	found->thread_id = part->thread_id;
+	found->flags = part->flags;
+	found->began_ns = part->began_ns;
+	found->realtime_offset = part->realtime_offset;
+	found->dropped = part->dropped;
+	/* Release: a thread that is killed behind this has written all of it. */
+	__atomic_store_n(&found->state, RECORDING, __ATOMIC_RELEASE);
+}
+
+void chunk_pool_withdraw(const struct span_chunk *chunk)
+{
+	struct pool_chunk *found = find(chunk);
+
+	if (found)
+		__atomic_store_n(&found->state, TAKEN, __ATOMIC_RELEASE);
+}
+
+void chunk_pool_add_site(const struct span_site_record *site, size_t size)
+{
+	struct pool *here = __atomic_load_n(&pool, __ATOMIC_ACQUIRE);
+	uint32_t room = (uint32_t)(sizeof(uint64_t) + size + 7) & ~7u;
+	uint64_t length = size;
+
+	if (!here || site->number <= here->newest_site || room > SITES_BYTES - here->site_bytes)
+		return;
+	memcpy(here->sites + here->site_bytes, &length, sizeof length);
+	memcpy(here->sites + here->site_bytes + sizeof length, site, size);
+	here->newest_site = site->number;
+	/* Release: behind what it counts. */
+	__atomic_store_n(&here->site_bytes, here->site_bytes + room, __ATOMIC_RELEASE);
+}
+
+/* --- remains: written by a process that was killed at any moment ----------------------------------- */
+
+static bool is_left(const struct pool_chunk *chunk)
+{
+	return chunk->state == RECORDING && chunk->chunk.count && chunk->chunk.count <= CHUNK_ENTRIES;
+}
+
+bool chunk_pool_has_remains(const void *memory)
+{
+	const struct pool *left = memory;
+
+	for (int i = 0; i < POOL_CHUNKS; i++)
+		if (is_left(&left->chunks[i]))
+			return true;
+	return false;
+}
+
+/* The groups that are whole and not older than the trace: the newest may not have been written yet.
+ * `*end`: the newest time in them. */
+static uint32_t sound_entries(const struct pool_chunk *chunk, uint64_t *end)
+{
+	const struct span_entry *entries = chunk->chunk.entry;
+	uint32_t i = 0;
+
+	*end = chunk->began_ns;
+	while (i < chunk->chunk.count) {
+		const struct span_entry *entry = &entries[i];
+		uint64_t group = entry_group(entry), until = entry->start_ns;
+
+		if (!group || group > chunk->chunk.count - i ||
+		    (entry_is_span(entry) && (!entry->site || until < chunk->began_ns)))
+			break;
+		if (entry_is_span(entry) && !(entry->duration & SPAN_OPEN))
+			until += entry->duration & SPAN_DURATION;
+		if (entry_is_span(entry) && until > *end)
+			*end = until;
+		i += (uint32_t)group;
+	}
+	return i;
+}
+
+static bool write_part(struct ring *ring, const struct span_batch *part, const struct span_entry *entries)
+{
+	size_t bytes = part->entries * sizeof *entries;
+	struct span_batch *record = ring_reserve(ring, sizeof *record + bytes);
+
+	if (!record)
+		return false;
+	memcpy(record, part, sizeof *record);
+	memcpy(record->entry, entries, bytes);
+	ring_commit(ring, record, RECORD_SPANS);
+	return true;
+}
+
+/* In parts that the ring takes. */
+static uint64_t write_chunk(struct pool_chunk *chunk, struct ring *ring)
+{
+	size_t most = (ring_max_payload(ring) - sizeof(struct span_batch)) / sizeof(struct span_entry);
+	struct span_entry *entries = chunk->chunk.entry;
+	struct span_batch part = {
+		.of = chunk->of,
+		.realtime_offset = chunk->realtime_offset,
+		.began_ns = chunk->began_ns,
+		.dropped = chunk->dropped,
+		.thread_id = chunk->thread_id,
+		.flags = chunk->flags & (BATCH_ROOT | BATCH_REMOTE),
+	};
+	uint32_t count = sound_entries(chunk, &part.ended_ns), from = 0, to;
+	uint64_t lost = 0;
+
+	chunk->chunk.count = count;
+	chunk_close_spans(&chunk->chunk, part.ended_ns);
+	if (part.flags & BATCH_ROOT)
+		part.flags |= BATCH_END;
+	for (; from < count; from = to) {
+		for (to = from; to < count && to - from + entry_group(&entries[to]) <= most;)
+			to += entry_group(&entries[to]);
+		part.first = chunk->chunk.first + from;
+		part.entries = to - from;
+		if (to == from || !write_part(ring, &part, entries + from))
+			return lost + count - from;
+	}
+	return lost;
+}
+
+/* The process's own reader has had them: they are in no file until spans name them. */
+static void write_sites(const struct pool *left, struct ring *ring)
+{
+	uint32_t end = left->site_bytes < SITES_BYTES ? left->site_bytes : SITES_BYTES;
+	uint64_t size;
+	void *record;
+
+	for (uint32_t at = 0; end - at > sizeof size; at += (uint32_t)(sizeof size + size + 7) & ~7u) {
+		memcpy(&size, left->sites + at, sizeof size);
+		if (size > end - at - sizeof size || !(record = ring_reserve(ring, size)))
+			return;
+		memcpy(record, left->sites + at + sizeof size, size);
+		ring_commit(ring, record, RECORD_SPAN_SITE);
+	}
+}
+
+uint64_t chunk_pool_hand_over(void *memory, struct ring *ring)
+{
+	struct pool *left = memory;
+	uint64_t lost = 0;
+
+	if (chunk_pool_has_remains(memory))
+		write_sites(left, ring);
+	for (int i = 0; i < POOL_CHUNKS; i++) {
+		if (is_left(&left->chunks[i]))
+			lost += write_chunk(&left->chunks[i], ring);
+		left->chunks[i].state = FREE;
+	}
+	return lost;
+}

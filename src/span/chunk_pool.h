@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Chunks in memory that another process holds, too (store/shared_ring.h). What threads have recorded
+ * there and not handed over when the process is gone, killed or by exec, is not lost: the other
+ * process closes the spans that ran and stores them.
+ *
+ * A forked child must not even read it before it has memory of its own: the parent's threads go on.
+ */
+#ifndef QUERYPROF_SPAN_CHUNK_POOL_H
+#define QUERYPROF_SPAN_CHUNK_POOL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct ring;
+struct span_batch;
+struct span_chunk;
+struct span_site_record;
+
+size_t chunk_pool_bytes(void);
+
+/* --- in the process that records ------------------------------------------------------------- */
+
+/* `memory`: chunk_pool_bytes() of zeros, which stay. */
+void chunk_pool_use(void *memory);
+bool chunk_pool_is_used(void);
+
+/* NULL: there is none, or all are taken. */
+struct span_chunk *chunk_pool_take(void);
+
+/* False: it is none of the pool's. */
+bool chunk_pool_give(const struct span_chunk *chunk);
+
+/* From now on the chunk has spans of this part of a trace; and has none that are to be told: they go
+ * into the ring, or nowhere. Nothing for other chunks. */
+void chunk_pool_tell(const struct span_chunk *chunk, const struct span_batch *part);
+void chunk_pool_withdraw(const struct span_chunk *chunk);
+
+/* A site that spans may name. One thread at a time, in the order of their numbers. */
+void chunk_pool_add_site(const struct span_site_record *site, size_t size);
+
+/* --- in the other process, when this one is gone ---------------------------------------------------- */
+
+/* Whether there is something left. */
+bool chunk_pool_has_remains(const void *memory);
+
+/* Writes what is left into the ring, as far as it has room. Returns how many spans had none. */
+uint64_t chunk_pool_hand_over(void *memory, struct ring *ring);
+
+#endif

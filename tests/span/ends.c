@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A program that ends while its threads are inside of traces: ends kill | exec | exit | fork (a child
+ * that is killed, too).
+ */
+#include <pthread.h>
+#include <queryprof.h>
+#include <semaphore.h>
+#include <signal.h>
+#include <sqlite3.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define THREADS 3
+#define MANY 2500 /* more than an array of a thread's holds */
+
+static sem_t inside;
+
+/* A root that runs, spans in it that have ended, and one that runs. */
+static void *record(void *unused)
+{
+	static qp_span_site outer = QP_SPAN_SITE("outer"), inner = QP_SPAN_SITE("inner"),
+			    last = QP_SPAN_SITE("last");
+
+	if (qp_trace_begin(NULL)) {
+		fprintf(stderr, "%s\n", qp_error());
+		_exit(3);
+	}
+	qp_span_begin(&outer);
+	for (int i = 0; i < MANY; i++)
+		qp_span_end(qp_span_begin(&inner));
+	qp_span_begin(&last);
+	sem_post(&inside);
+	pause();
+	return unused;
+}
+
+static void fork_killed_child(void)
+{
+	static qp_span_site site = QP_SPAN_SITE("child");
+	pid_t child = fork();
+
+	if (!child) {
+		if (qp_trace_begin(NULL))
+			_exit(3);
+		qp_span_begin(&site);
+		kill(getpid(), SIGKILL);
+	}
+	waitpid(child, NULL, 0);
+}
+
+int main(int argc, char **argv)
+{
+	pthread_t threads[THREADS];
+	sqlite3 *db;
+
+	if (argc != 2 || sqlite3_open(":memory:", &db) || sqlite3_exec(db, "SELECT 1", NULL, NULL, NULL))
+		return 2;
+	sem_init(&inside, 0, 0);
+	for (int i = 0; i < THREADS; i++)
+		if (pthread_create(&threads[i], NULL, record, NULL))
+			return 2;
+	for (int i = 0; i < THREADS; i++)
+		while (sem_wait(&inside))
+			;
+	if (!strcmp(argv[1], "kill"))
+		kill(getpid(), SIGKILL);
+	else if (!strcmp(argv[1], "fork"))
+		fork_killed_child();
+	else if (!strcmp(argv[1], "exec"))
+		execl("/bin/true", "true", NULL);
+	return 0;
+}
