@@ -30,6 +30,8 @@
 #endif
 
 #define TIMEOUT_MS 1500
+/* A wait takes its time in each of so many attempts; a loaded machine does not. */
+#define ATTEMPTS 5
 
 static char path[64];
 static int commands; /* a byte to the other process: lock, or unlock */
@@ -120,7 +122,7 @@ static void attach_at_once(sqlite3 *db)
 
 	if (qp_attach(db))
 		fail_msg("%s", qp_error());
-	assert_true(now_ms() - before < TIMEOUT_MS / 2);
+	assert_true(now_ms() - before < TIMEOUT_MS);
 }
 
 /* The result code of a statement that is prepared and stepped once; how long it took. */
@@ -139,21 +141,32 @@ static int attempt(sqlite3 *db, const char *sql, int64_t *ms)
 
 static void assert_waits_once(sqlite3 *db, const char *sql)
 {
-	int64_t ms;
+	int64_t ms = INT64_MAX;
 
-	assert_int_equal(attempt(db, sql, &ms), SQLITE_BUSY);
-	assert_string_equal(sqlite3_errmsg(db), "database is locked");
-	if (ms < TIMEOUT_MS || ms >= 2 * TIMEOUT_MS)
+	for (int i = 0; i < ATTEMPTS && ms >= 2 * TIMEOUT_MS; i++) {
+		assert_int_equal(attempt(db, sql, &ms), SQLITE_BUSY);
+		assert_string_equal(sqlite3_errmsg(db), "database is locked");
+		assert_true(ms >= TIMEOUT_MS);
+	}
+	if (ms >= 2 * TIMEOUT_MS)
 		fail_msg("%s: waited %d ms, busy_timeout is %d", sql, (int)ms, TIMEOUT_MS);
 }
 
-static void assert_at_once(sqlite3 *db, const char *sql, int expected)
+/* The number of attempts. */
+static int assert_at_once(sqlite3 *db, const char *sql, int expected)
 {
-	int64_t ms;
-	int rc = attempt(db, sql, &ms);
+	int64_t ms = INT64_MAX;
+	int attempts = 0;
 
-	if (rc != expected || ms >= TIMEOUT_MS / 2)
-		fail_msg("%s: %d after %d ms: %s", sql, rc, (int)ms, sqlite3_errmsg(db));
+	while (attempts < ATTEMPTS && ms >= TIMEOUT_MS / 2) {
+		int rc = attempt(db, sql, &ms);
+		if (rc != expected)
+			fail_msg("%s: %d after %d ms: %s", sql, rc, (int)ms, sqlite3_errmsg(db));
+		attempts++;
+	}
+	if (ms >= TIMEOUT_MS / 2)
+		fail_msg("%s: took %d ms", sql, (int)ms);
+	return attempts;
 }
 
 static void assert_works(sqlite3 *db)
@@ -221,6 +234,7 @@ static int count_busy(void *context, int count)
 static void the_hosts_busy_handler_is_not_called(void **state)
 {
 	sqlite3 *db = open_database();
+	int attempts;
 
 	(void)state;
 	sqlite3_busy_handler(db, count_busy, NULL);
@@ -229,8 +243,8 @@ static void the_hosts_busy_handler_is_not_called(void **state)
 	tell('l');
 	attach_at_once(db);
 	assert_int_equal(busy_calls, 0);
-	assert_at_once(db, "SELECT x FROM t", SQLITE_BUSY);
-	assert_int_equal(busy_calls, 1); /* it is still the host's */
+	attempts = assert_at_once(db, "SELECT x FROM t", SQLITE_BUSY);
+	assert_int_equal(busy_calls, attempts); /* it is still the host's */
 	tell('u');
 	assert_works(db);
 	assert_int_equal(sqlite3_close(db), SQLITE_OK);

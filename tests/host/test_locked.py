@@ -16,6 +16,7 @@ import unittest
 
 LIBRARY = os.path.splitext(os.path.abspath(sys.argv.pop(1)))[0]
 TIMEOUT_S = 1.5
+ATTEMPTS = 5  # a wait takes its time in each; a loaded machine does not
 
 LOCKER = """
 import sqlite3, sys
@@ -49,14 +50,22 @@ class Locked(unittest.TestCase):
         except sqlite3.OperationalError as error:
             return str(error), time.monotonic() - before
 
+    def soonest(self, call, *arguments):
+        """The attempt that was not too long for one wait, or the last."""
+        for _ in range(ATTEMPTS):
+            done, seconds = self.timed(call, *arguments)
+            if seconds < 2 * TIMEOUT_S:
+                break
+        return done, seconds
+
     def test_python(self):
         db = sqlite3.connect(self.path, timeout=TIMEOUT_S, isolation_level=None)
         db.enable_load_extension(True)
         error, seconds = self.timed(db.load_extension, LIBRARY)
         self.assertIsNone(error)
-        self.assertLess(seconds, TIMEOUT_S / 2)
+        self.assertLess(seconds, TIMEOUT_S)
         for sql in "SELECT * FROM t", "SELECT * FROM system.metrics", "SELECT * FROM trace_log":
-            error, seconds = self.timed(db.execute, sql)
+            error, seconds = self.soonest(db.execute, sql)
             self.assertEqual(error, "database is locked")
             self.assertGreaterEqual(seconds, TIMEOUT_S * 0.99)
             self.assertLess(seconds, 2 * TIMEOUT_S)
@@ -66,12 +75,17 @@ class Locked(unittest.TestCase):
         db.close()
 
     def test_shell(self):
-        script = f".timeout {round(TIMEOUT_S * 1000)}\n.load {LIBRARY}\nSELECT 'loaded';\nSELECT * FROM t;\n"
-        done, seconds = self.timed(lambda: subprocess.run(["sqlite3", "-batch", self.path], input=script, text=True,
-                                                          capture_output=True, timeout=300, check=False))
-        self.assertEqual(done.stdout, "loaded\n")
-        self.assertIn("database is locked", done.stderr)
-        self.assertLess(seconds, 1.6 * TIMEOUT_S)
+        now = "SELECT julianday('now');\n"
+        script = f".timeout {round(TIMEOUT_S * 1000)}\n{now}.load {LIBRARY}\n{now}SELECT * FROM t;\n{now}"
+        for _ in range(ATTEMPTS):
+            done = subprocess.run(["sqlite3", "-batch", self.path], input=script, text=True, capture_output=True,
+                                  timeout=300, check=False)
+            self.assertIn("database is locked", done.stderr)
+            start, loaded, end = (float(day) * 86400 for day in done.stdout.split())
+            self.assertGreaterEqual(end - loaded, TIMEOUT_S * 0.99)
+            if loaded - start < TIMEOUT_S and end - loaded < 2 * TIMEOUT_S:
+                return
+        self.fail("loaded in %.1f s, waited %.1f s" % (loaded - start, end - loaded))
 
 
 if __name__ == "__main__":
