@@ -174,12 +174,15 @@ class Plan:
         self.whole = sum(node.time for node in self.nodes.values())
 
     def below(self, node, seen):
-        """The node and what it waits for: also the coroutine, or the index, that a loop reads."""
+        """The node and what it waits for: also the coroutine that a loop reads. SQLite counts the columns
+        that go into a sorter for the sort; here they count for the loop over their table."""
         if node not in seen:
             seen.add(node)
-            made = {"CO-ROUTINE " + node.detail.partition("SCAN ")[2]}
+            made = "CO-ROUTINE " + node.detail.partition("SCAN ")[2]
+            sorts = node.detail.startswith("USE TEMP")
             for other in self.nodes.values():
-                if other.parent == node.number or other.detail in made:
+                if other.parent == node.number or other.detail == made or (
+                        sorts and other.detail.startswith(("SCAN", "SEARCH"))):
                     self.below(other, seen)
         return seen
 

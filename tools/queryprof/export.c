@@ -347,6 +347,7 @@ static bool add_samples(struct export *export)
 		                          sample.labels->root, path);
 		if (!sample.stack)
 			return false;
+		names_use(export->names, sample.stack);
 		if (!export->format->add(export->writer, &sample)) {
 			complain_of_memory();
 			return false;
