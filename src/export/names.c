@@ -25,6 +25,8 @@ struct frame_with_lines {
 	struct export_line lines[];
 };
 
+#define NOT_USED UINT32_MAX
+
 /* Writers keep pointers to frames, modules and stacks: each is an allocation of its own. */
 struct names {
 	const struct address_space *space;
@@ -35,6 +37,7 @@ struct names {
 	VECTOR(struct frame_with_lines *) frames; /* by number, as all three */
 	VECTOR(struct export_module *) modules;
 	VECTOR(struct export_stack *) stacks;
+	uint32_t stacks_used; /* those that have numbers */
 };
 
 struct names *names_create(bool inlines)
@@ -201,7 +204,7 @@ const struct export_stack *names_stack(struct names *names, const char *trace, b
 		free(stack);
 		return NULL;
 	}
-	stack->number = (uint32_t)names->stacks.count - 1;
+	stack->number = NOT_USED;
 	stack->is_truncated = is_truncated;
 	stack->frames = (const struct export_frame **)(stack + 1);
 	addresses = (struct trace_reader){ trace, false };
@@ -238,7 +241,7 @@ const struct export_stack *names_insert(struct names *names, const struct export
 		free(made);
 		return NULL;
 	}
-	*made = (struct export_stack){ .number = (uint32_t)names->stacks.count - 1,
+	*made = (struct export_stack){ .number = NOT_USED,
 		                       .is_truncated = stack->is_truncated,
 		                       .count = stack->count + count,
 		                       .frames = (const struct export_frame **)(made + 1) };
@@ -249,6 +252,12 @@ const struct export_stack *names_insert(struct names *names, const struct export
 			return NULL;
 	memcpy(made->frames + at + count, stack->frames + at, (stack->count - at) * sizeof(*made->frames));
 	return made;
+}
+
+void names_use(struct names *names, const struct export_stack *stack)
+{
+	if (stack->number == NOT_USED)
+		((struct export_stack *)stack)->number = names->stacks_used++;
 }
 
 static bool is_function(const struct export_frame *frame, const char *symbol)

@@ -29,6 +29,9 @@ const struct export_stack *names_stack(struct names *names, const char *trace, b
 const struct export_stack *names_insert(struct names *names, const struct export_stack *stack, size_t at,
                                         const char *const *functions, size_t count);
 
+/* A sample has this stack: it gets its number. Others are parts of stacks only. */
+void names_use(struct names *names, const struct export_stack *stack);
+
 /* The number of the frame that calls SQLite's interpreter for the innermost query of a stack, SIZE_MAX: none
  * is known. */
 size_t names_find_interpreter(const struct export_stack *stack);

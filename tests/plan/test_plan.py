@@ -39,6 +39,8 @@ BURNING = [
     ("SELECT sum((SELECT burn(v) FROM u WHERE k = a)) FROM t", "SEARCH u USING INTEGER PRIMARY KEY (rowid=?)"),
     ("SELECT b FROM t UNION ALL SELECT burn(v) FROM u", "SCAN u"),
     ("UPDATE u SET v = v || 'x' WHERE k < 200", "TRIGGER ut"),
+    ("SELECT count(*) FROM t WHERE a IN (SELECT k FROM u) AND burn(c)", "SEARCH t USING INTEGER PRIMARY KEY (rowid=?)"),
+    ("SELECT count(*) FROM t WHERE (b = 5 OR a < 150) AND burn(c)", "MULTI-INDEX OR"),
 ]
 
 # Whose plans are compared with EXPLAIN QUERY PLAN.
@@ -175,6 +177,9 @@ class Plans(unittest.TestCase):
         self.set("trace_log_path", "")
         export = ["export", os.path.join(self.folder.name, "app.trace"), "--query", "exported", "--format", "collapsed", "-o", "-"]
         self.assertNotIn(node, self.command(*export))
+        exported = json.loads(self.command(*export, "--plan", "--format", "json"))
+        self.assertNotIn(None, exported["stacks"])
+        self.assertEqual({sample["stack"] for sample in exported["samples"]}, set(range(len(exported["stacks"]))))
         weights = {True: 0, False: 0}
         for line in self.command(*export, "--plan").splitlines():
             stack, weight = line.rsplit(" ", 1)

@@ -5,7 +5,7 @@ built with SQLITE_ENABLE_STMT_SCANSTATUS.
 
 SQLite counts a node's cycles of the opcodes that work on its cursors, so its share is at most that of
 the node here, with all that is below; and it counts some opcodes for no node, by which the share here may
-be larger. Both within three standard errors of the samples.
+be larger. Of so many comparisons one is off by three standard errors in each second run, by 4.5 in hardly any.
 
 usage: test_scanstatus.py QUERYPROF SOURCE_DIR
        test_scanstatus.py --run DATABASE      (below queryprof record)
@@ -23,6 +23,7 @@ import time
 import unittest
 
 SECONDS = 0.4  # of CPU time for a statement
+ERRORS = 4.5
 NLOOP, EXPLAIN, NCYCLE = 0, 4, 7  # SQLITE_SCANSTAT_…
 COMPLEX = 1
 DBCONFIG_STMT_SCANSTATUS = 1018
@@ -174,19 +175,23 @@ class Plan:
         self.whole = sum(node.time for node in self.nodes.values())
 
     def below(self, node, seen):
-        """The node and what it waits for: also the coroutine, or the index, that a loop reads."""
+        """The node and what it waits for: also the coroutine that a loop reads. SQLite counts the columns
+        that go into a sorter for the sort; here they count for the loop over their table."""
         if node not in seen:
             seen.add(node)
-            made = {"CO-ROUTINE " + node.detail.partition("SCAN ")[2]}
+            made = "CO-ROUTINE " + node.detail.partition("SCAN ")[2]
+            sorts = node.detail.startswith("USE TEMP")
             for other in self.nodes.values():
-                if other.parent == node.number or other.detail in made:
+                if other.parent == node.number or other.detail == made or (
+                        sorts and other.detail.startswith(("SCAN", "SEARCH"))):
                     self.below(other, seen)
         return seen
 
-    def share(self, nodes):
-        """Of the whole, and three standard errors; one sample more or less decides nothing."""
-        error = 3 * math.sqrt(sum(node.square for node in nodes)) + 3 * self.whole / self.samples
-        return sum(node.time for node in nodes) / self.whole, error / self.whole
+    def share(self, nodes, expected):
+        """Of the whole, and its error if `expected` is the truth: few samples tell it badly themselves."""
+        time_ = sum(node.time for node in nodes)
+        a_sample = sum(node.square for node in self.nodes.values()) / self.whole
+        return time_ / self.whole, ERRORS * math.sqrt(max(time_, expected * self.whole) * a_sample) / self.whole
 
 
 class ScanStatus(unittest.TestCase):
@@ -199,11 +204,11 @@ class ScanStatus(unittest.TestCase):
             nodes = [node for node in plan.nodes.values() if node.detail == detail]
             if not nodes or sum(other == detail for other, _ in counted) > 1:
                 continue  # one that is made for the counting alone; two that cannot be told apart
-            share, error = plan.share(set().union(*(plan.below(node, set()) for node in nodes)))
-            self.assertGreater(share + error, cycles / total, (detail, counted))
-            share, error = plan.share(nodes)
+            share, error = plan.share(set().union(*(plan.below(node, set()) for node in nodes)), cycles / total)
+            self.assertGreaterEqual(share + error, cycles / total, (detail, counted))
+            share, error = plan.share(nodes, cycles / total + rest)
             if is_flat:
-                self.assertLess(share - error, cycles / total + rest, (detail, counted))
+                self.assertLessEqual(share - error, cycles / total + rest, (detail, counted))
             self.checked += 1
 
     def test_nodes_have_their_time(self):

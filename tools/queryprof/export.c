@@ -369,6 +369,7 @@ static bool add_samples(struct export *export)
 		                          sample.labels->root, path, leaf);
 		if (!sample.stack)
 			return false;
+		names_use(export->names, sample.stack);
 		if (!export->format->add(export->writer, &sample)) {
 			complain_of_memory();
 			return false;
