@@ -27,7 +27,7 @@ static struct pool {
 	uint32_t newest_site, site_bytes; /* atomic: what is in `sites` is whole */
 	char sites[SITES_BYTES];          /* each begins at a multiple of 8 */
 	struct pool_chunk chunks[POOL_CHUNKS];
-} *pool;
+} * pool;
 
 size_t chunk_pool_bytes(void)
 {

@@ -180,8 +180,7 @@ static void store_as_process(int fd, const char *path, int64_t max_bytes, struct
 	if (!shared_ring_open(&shared, fd))
 		return;
 	if (ring_remains_empty(shared.ring) && !has_losses(&shared) &&
-	    (store != store_remains ||
-	     (!uncounted_runs(&shared) && !chunk_pool_has_remains(shared.spans)))) {
+	    (store != store_remains || (!uncounted_runs(&shared) && !chunk_pool_has_remains(shared.spans)))) {
 		shared_ring_close(&shared);
 		return;
 	}

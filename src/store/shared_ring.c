@@ -60,7 +60,8 @@ static size_t log_offset(size_t ring_bytes)
 
 static size_t statements_offset(size_t ring_bytes)
 {
-	return log_offset(ring_bytes) + LOG_BYTES + (chunk_pool_bytes() + PAGE_BYTES - 1) / PAGE_BYTES * PAGE_BYTES;
+	return log_offset(ring_bytes) + LOG_BYTES +
+	       (chunk_pool_bytes() + PAGE_BYTES - 1) / PAGE_BYTES * PAGE_BYTES;
 }
 
 /* --- in the process whose ring it is ------------------------------------------------- */

@@ -45,7 +45,7 @@ struct shared_ring {
 	struct losses *losses;
 	const struct module_log *modules;
 	size_t modules_size;
-	void *spans; /* of span/chunk_pool.h */
+	void *spans;            /* of span/chunk_pool.h */
 	const void *statements; /* query/statement_memory.h */
 	size_t statements_size;
 };

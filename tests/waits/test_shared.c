@@ -92,11 +92,12 @@ static void test_first_wait(void **state)
 	must("PRAGMA query_profiler_cpu_time_period_ns = 0");
 	must("PRAGMA query_profiler_real_time_period_ns = 0");
 	must("PRAGMA query_profiler_off_cpu_period_ns = 0");
-	assert_int_equal(sqlite3_prepare_v2(
-				 db,
-				 "SELECT sum(mutex_wait_ns) FROM system.query_log WHERE query = 'SELECT ''waits'''",
-				 -1, &row, NULL),
-	                 SQLITE_OK);
+	assert_int_equal(
+		sqlite3_prepare_v2(
+			db,
+			"SELECT sum(mutex_wait_ns) FROM system.query_log WHERE query = 'SELECT ''waits'''",
+			-1, &row, NULL),
+		SQLITE_OK);
 	assert_int_equal(sqlite3_step(row), SQLITE_ROW);
 	printf("waited %.1f ms\n", (double)sqlite3_column_int64(row, 0) / 1e6);
 	assert_true(sqlite3_column_int64(row, 0) >= HOLD_NS);

@@ -11,7 +11,6 @@
 #include "base/text.h"
 #include "query/statement_stats.h"
 #include "sampler/ring_reader.h"
-#include "sampler/sample_reader.h"
 #include "store/write/batch.h"
 #include "store/write/delays.h"
 #include "store/write/foreign_spans.h"
@@ -26,148 +25,8 @@
 
 /* --- records ---------------------------------------------------------------------- */
 
-/* Room in the file that a row takes, about; for the bounds of a batch. */
-#define SAMPLE_BYTES 40
+/* Room in the file that a query's rows take, about; for the bounds of a batch. */
 #define QUERY_BYTES 300
-
-/* The optional fields of a sample, as far as this build knows them. */
-struct sample_fields {
-	bool has_value, has_context;
-	int64_t value;
-	const uint64_t *labels;
-	size_t label_count;
-	struct trace_context context;
-	struct wait_field wait; /* zero: of none */
-	uint64_t span;
-	uint32_t opcode; /* 0: not known */
-	size_t skipped;
-};
-
-static struct sample_fields read_fields(const struct sample_record *record, size_t size)
-{
-	struct sample_fields fields = { .has_value = false };
-	const void *at = record->trace + record->depth, *end = (const char *)record + size;
-	const struct sample_field *field;
-
-	for (uint32_t i = 0; i < record->fields && (field = sample_field_next(&at, end)); i++) {
-		if (field->tag == FIELD_VALUE && field->size == sizeof fields.value) {
-			fields.has_value = true;
-			memcpy(&fields.value, field->content, sizeof fields.value);
-		} else if (field->tag == FIELD_LABELS) {
-			fields.labels = field->content;
-			fields.label_count = field->size / sizeof *fields.labels;
-		} else if (field->tag == FIELD_TRACE_CONTEXT && field->size == sizeof fields.context) {
-			memcpy(&fields.context, field->content, sizeof fields.context);
-			fields.has_context = true;
-		} else if (field->tag == FIELD_WAIT && field->size == sizeof fields.wait) {
-			memcpy(&fields.wait, field->content, sizeof fields.wait);
-		} else if (field->tag == FIELD_SPAN && field->size == sizeof fields.span) {
-			memcpy(&fields.span, field->content, sizeof fields.span);
-		} else if (field->tag == FIELD_OPCODE && field->size == sizeof fields.opcode) {
-			memcpy(&fields.opcode, field->content, sizeof fields.opcode);
-		} else {
-			fields.skipped++;
-		}
-	}
-	return fields;
-}
-
-/* What the value has beyond weight × period. A sample that no timer took and that carries no
- * value counts what it stands for. */
-static int64_t beyond_periods(const struct sample_record *record, const struct sample_fields *fields)
-{
-	const struct sample_type *type = sample_type_at(record->trace_type);
-	bool is_timed = type && type->clock != SAMPLE_TYPE_NO_CLOCK;
-	int64_t product, beyond;
-
-	if (is_timed && !fields->has_value)
-		return 0;
-	if (__builtin_mul_overflow(record->weight, record->period_ns, &product) ||
-	    __builtin_sub_overflow(fields->has_value ? fields->value : record->weight, product, &beyond))
-		return 0;
-	return beyond;
-}
-
-static void count_sample(struct writer *writer, uint32_t index, const struct sample_record *record)
-{
-	struct query_span *span;
-
-	if (index >= writer->span_count || record->trace_type >= TRACE_TYPES)
-		return;
-	span = &writer->spans[index];
-	span->samples[record->trace_type]++;
-	span->weights[record->trace_type] += record->weight;
-	if (record->trace_type == TRACE_CPU)
-		span->cpu_time_ns += (int64_t)(record->weight * record->period_ns);
-}
-
-/* The query is under the labels of its first sample: only there the trampolines are seen. */
-static int label_sample(struct writer *writer, const struct sample_record *record,
-                        const struct sample_fields *fields, struct pending_sample *sample)
-{
-	struct query_span *span = sample->span < writer->span_count ? &writer->spans[sample->span] : NULL;
-	struct known_query *known;
-
-	if (!fields->label_count && !fields->has_context)
-		return SQLITE_OK;
-	sample->labels = labels_combine(writer, fields->labels, fields->label_count);
-	if (sample->labels < 0)
-		return (int)-sample->labels;
-	sample->context = fields->has_context ? labels_intern_context(writer, &fields->context) : 0;
-	if (sample->context < 0)
-		return (int)-sample->context;
-	if (span && !span->labels)
-		span->labels = sample->labels;
-	if (span && !span->context)
-		span->context = sample->context;
-	known = span ? intern_known_query(writer, record->query) : NULL;
-	if (known && !known->labels)
-		known->labels = sample->labels;
-	if (known && !known->context)
-		known->context = sample->context;
-	return SQLITE_OK;
-}
-
-static int take_sample(struct writer *writer, const struct sample_record *record, size_t size)
-{
-	struct pending_sample *sample = &writer->samples[writer->sample_count];
-	int64_t row;
-
-	if (size < sizeof *record || size - sizeof *record < record->depth * sizeof record->trace[0])
-		return SQLITE_OK; /* not a sample; never written by our handler */
-	struct sample_fields fields = read_fields(record, size);
-	*sample = (struct pending_sample){
-		.timestamp_ns = (int64_t)record->timestamp_ns,
-		.cpu_id = record->cpu_id,
-		.weight = record->weight,
-		.beyond = beyond_periods(record, &fields),
-		.wait_ns = (int64_t)fields.wait.ns,
-		.wait = fields.wait.cause | (int64_t)fields.wait.object << 8,
-		.opcode = fields.opcode,
-		.truncated = (record->flags & SAMPLE_TRUNCATED) || record->depth > TRACE_MAX_FRAMES,
-		.span = UINT32_MAX,
-		.request_span = fields.span,
-	};
-	sample->series = intern_series(writer, record);
-	if (sample->series < 0)
-		return (int)-sample->series;
-	sample->stack = intern_stack(writer, record);
-	if (sample->stack < 0)
-		return (int)-sample->stack;
-	if (record->query.hi || record->query.lo) {
-		row = intern_query(writer, record->query, &sample->span);
-		if (row < 0)
-			return (int)-row;
-		count_sample(writer, sample->span, record);
-	}
-	int code = label_sample(writer, record, &fields, sample);
-	if (code)
-		return code;
-	writer->sample_count++;
-	writer->fields_skipped += fields.skipped;
-	writer->bytes += SAMPLE_BYTES;
-	return SQLITE_OK;
-}
 
 /* The texts of a query record. */
 struct query_texts {
@@ -362,7 +221,7 @@ static int take_delays(struct writer *writer, const struct query_record *record)
 
 		if (!size)
 			continue;
-		code = take_sample(writer, &sample.record, size);
+		code = sample_rows_take(writer, &sample.record, size);
 		writer->delay_count += !code;
 	}
 	return code;
@@ -421,7 +280,7 @@ static int take_thread(struct writer *writer, const struct thread_record *record
 static int take_record(struct writer *writer, unsigned kind, const void *record, size_t size)
 {
 	switch (kind) {
-	case RECORD_SAMPLE: return take_sample(writer, record, size);
+	case RECORD_SAMPLE: return sample_rows_take(writer, record, size);
 	case RECORD_QUERY: return take_query(writer, record, size);
 	case RECORD_START: return take_start(writer, record, size);
 	case RECORD_THREAD: return take_thread(writer, record, size);
