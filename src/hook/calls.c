@@ -206,7 +206,7 @@ LOCK_CALLS(LOCKED)
 
 /* A try has every other result of the real function but the errors of a thread that has it already,
  * or of one that may not: that one tells them. */
-static __attribute__((noinline)) int lock_taken(pthread_mutex_t *mutex)
+static inline __attribute__((always_inline)) int lock_taken(pthread_mutex_t *mutex)
 {
 	struct wait_call call;
 	int result;

@@ -377,9 +377,12 @@ static void spare(void **slot, const struct import_hook *hook)
 static void patch_spared(const struct spared *one)
 {
 	struct slot_search search = { .slot = one->slot };
+	bool is_patched = dl_iterate_phdr(find_slot, &search) &&
+	                  (*one->slot == one->was || *one->slot == one->hook->real) &&
+	                  write_slot(&search.object, one->slot, one->hook->replacement);
 
-	if (dl_iterate_phdr(find_slot, &search) && (*one->slot == one->was || *one->slot == one->hook->real))
-		write_slot(&search.object, one->slot, one->hook->replacement);
+	debug_log(DEBUG_HOOKS, "%s, spared until now: %s", one->hook->symbol,
+	          is_patched ? "patched" : "not patched, it leads elsewhere or cannot be written");
 }
 
 void import_end_sparing(void)
