@@ -483,12 +483,6 @@ static uint32_t weigh_place(const struct learning *learning, int number, const b
 	return right;
 }
 
-/* Whether a slot may take the place of the best candidate so far. */
-static bool best_is_slot(int best, uint32_t most)
-{
-	return !most || best >= REGISTERS;
-}
-
 /* The handler takes the first place that holds the address of an opcode. So one may be wrong where
  * one before it is right. Registers come before slots: a slot keeps what it had, and may be of an
  * opcode before, while a register soon has another use. False: no other place helps. */
@@ -502,7 +496,7 @@ static bool choose_place(struct learning *learning, struct opcode_places *places
 
 		/* One that is always right needs no other. */
 		if (right > most &&
-		    (right == learning->found->calls || i < REGISTERS || best_is_slot(best, most))) {
+		    (right == learning->found->calls || i < REGISTERS || !most || best >= REGISTERS)) {
 			most = right;
 			best = i;
 		}

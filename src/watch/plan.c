@@ -8,83 +8,10 @@
 #include "base/debug.h"
 #include "base/text.h"
 #include "handler/unwind/stack_copy.h"
+#include "watch/plan_roles.h"
 
 #define NO_NODE -1
 #define SUBROUTINES_MAX 32
-
-/* What an opcode is to the plan. */
-enum role {
-	ROLE_NONE = 0,
-	ROLE_USES = 1,      /* cursor P1 */
-	ROLE_MOVES = 2,     /* cursor P1, for the first time in the code of its node */
-	ROLE_REPEATS = 4,   /* the loop over cursor P1 */
-	ROLE_STORES = 8,    /* into cursor P1 */
-	ROLE_JUMPS = 16,    /* to P2 */
-	ROLE_OPENS = 32,    /* cursor P1, for an index made by the statement */
-	ROLE_WRITES = 64,   /* opens cursor P1 for writing */
-	ROLE_GATHERS = 128, /* opens cursor P1, for a table that the statement fills */
-};
-
-static const struct {
-	const char *name;
-	unsigned role;
-} roles[] = {
-	{ "Rewind", ROLE_USES | ROLE_MOVES | ROLE_JUMPS },
-	{ "Last", ROLE_USES | ROLE_MOVES | ROLE_JUMPS },
-	{ "SeekGE", ROLE_USES | ROLE_MOVES | ROLE_JUMPS },
-	{ "SeekGT", ROLE_USES | ROLE_MOVES | ROLE_JUMPS },
-	{ "SeekLE", ROLE_USES | ROLE_MOVES | ROLE_JUMPS },
-	{ "SeekLT", ROLE_USES | ROLE_MOVES | ROLE_JUMPS },
-	{ "SeekRowid", ROLE_USES | ROLE_MOVES | ROLE_JUMPS },
-	{ "NotExists", ROLE_USES | ROLE_MOVES | ROLE_JUMPS },
-	{ "Found", ROLE_USES | ROLE_MOVES | ROLE_JUMPS },
-	{ "NotFound", ROLE_USES | ROLE_MOVES | ROLE_JUMPS },
-	{ "NoConflict", ROLE_USES | ROLE_JUMPS },
-	{ "Count", ROLE_USES | ROLE_MOVES },
-	{ "VFilter", ROLE_USES | ROLE_MOVES | ROLE_JUMPS },
-	{ "SorterSort", ROLE_USES | ROLE_MOVES | ROLE_JUMPS },
-	{ "Sort", ROLE_USES | ROLE_MOVES | ROLE_JUMPS },
-	{ "Next", ROLE_USES | ROLE_REPEATS | ROLE_JUMPS },
-	{ "Prev", ROLE_USES | ROLE_REPEATS | ROLE_JUMPS },
-	{ "VNext", ROLE_USES | ROLE_REPEATS | ROLE_JUMPS },
-	{ "SorterNext", ROLE_USES | ROLE_REPEATS | ROLE_JUMPS },
-	{ "DeferredSeek", ROLE_USES },
-	{ "Seek", ROLE_USES },
-	{ "FinishSeek", ROLE_USES },
-	{ "SeekScan", ROLE_JUMPS },
-	{ "SeekHit", ROLE_USES },
-	{ "IdxGE", ROLE_USES | ROLE_JUMPS },
-	{ "IdxGT", ROLE_USES | ROLE_JUMPS },
-	{ "IdxLE", ROLE_USES | ROLE_JUMPS },
-	{ "IdxLT", ROLE_USES | ROLE_JUMPS },
-	{ "IdxRowid", ROLE_USES },
-	{ "Column", ROLE_USES },
-	{ "Offset", ROLE_USES },
-	{ "Rowid", ROLE_USES },
-	{ "VColumn", ROLE_USES },
-	{ "RowData", ROLE_USES },
-	{ "NullRow", ROLE_USES },
-	{ "SorterData", ROLE_USES },
-	{ "SorterCompare", ROLE_USES | ROLE_JUMPS },
-	{ "SorterInsert", ROLE_USES | ROLE_STORES },
-	{ "IdxInsert", ROLE_USES | ROLE_STORES },
-	{ "Insert", ROLE_USES | ROLE_STORES },
-	{ "IdxDelete", ROLE_USES | ROLE_STORES },
-	{ "Delete", ROLE_USES | ROLE_STORES },
-	{ "OpenAutoindex", ROLE_OPENS },
-	{ "OpenEphemeral", ROLE_GATHERS },
-	{ "OpenWrite", ROLE_WRITES },
-	{ "Once", ROLE_JUMPS },
-	{ "Init", ROLE_JUMPS },
-};
-
-static unsigned role_of(const char *name)
-{
-	for (size_t i = 0; i < sizeof roles / sizeof *roles; i++)
-		if (!strcmp(roles[i].name, name))
-			return roles[i].role;
-	return ROLE_NONE;
-}
 
 static bool is(const struct plan_opcode *opcode, const char *name)
 {
@@ -338,7 +265,7 @@ static uint32_t end_of_autoindex(const struct plan *plan, uint32_t at, int *curs
 	if (!is(once, "Once") || end > plan->opcodes.count)
 		return 0;
 	for (uint32_t i = at + 1; i < end && i < at + 4; i++)
-		if (role_of(plan->opcodes.items[i].name) & ROLE_OPENS) {
+		if (plan_role_of(plan->opcodes.items[i].name) & ROLE_OPENS) {
 			*cursor = plan->opcodes.items[i].bytes.p1;
 			return end;
 		}
@@ -370,7 +297,7 @@ static void map_opcodes(struct mapping *mapping, int *nodes)
 
 	for (uint32_t i = 0; i < count; i++) {
 		const struct plan_opcode *opcode = &plan->opcodes.items[i];
-		unsigned role = role_of(opcode->name);
+		unsigned role = plan_role_of(opcode->name);
 		uint32_t end = end_of_autoindex(plan, i, &autoindex);
 
 		if (mapping->regions[i] != last && mapping->regions[i] != NO_NODE)
@@ -443,13 +370,13 @@ static void assign(struct mapping *mapping, int *nodes)
 		if (nodes[i] <= -2)
 			nodes[i] = cursor < mapping->cursor_count ? mapping->cursors[cursor] : NO_NODE;
 		else
-			nodes[i] = node_of(mapping, opcode, role_of(opcode->name), nodes[i]);
+			nodes[i] = node_of(mapping, opcode, plan_role_of(opcode->name), nodes[i]);
 	}
 	/* A record is made for the opcode that stores it. */
 	for (size_t i = plan->opcodes.count; i-- > 0;) {
 		if (is(&plan->opcodes.items[i], "MakeRecord"))
 			for (size_t next = i + 1; next < plan->opcodes.count && next < i + 3; next++)
-				if (role_of(plan->opcodes.items[next].name) & ROLE_STORES) {
+				if (plan_role_of(plan->opcodes.items[next].name) & ROLE_STORES) {
 					nodes[i] = nodes[next];
 					break;
 				}
@@ -465,7 +392,7 @@ static bool map(struct plan *plan, const int *regions)
 
 	for (size_t i = 0; i < count; i++)
 		if (plan->opcodes.items[i].bytes.p1 >= mapping.cursor_count &&
-		    role_of(plan->opcodes.items[i].name) & ~(unsigned)ROLE_JUMPS)
+		    plan_role_of(plan->opcodes.items[i].name) & ~(unsigned)ROLE_JUMPS)
 			mapping.cursor_count = plan->opcodes.items[i].bytes.p1 + 1;
 	if (mapping.cursor_count > 100000)
 		mapping.cursor_count = 100000;
