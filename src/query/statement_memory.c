@@ -58,7 +58,7 @@ size_t statement_memory_bytes(size_t most)
 
 static void begin(void)
 {
-	memory->flushed = clock_ns(CLOCK_REALTIME);
+	__atomic_store_n(&memory->flushed, clock_ns(CLOCK_REALTIME), __ATOMIC_RELAXED);
 }
 
 void statement_memory_place(void *at, size_t size)
@@ -104,7 +104,7 @@ struct statement_entry *statement_memory_add(void)
 	uint32_t index = memory->made;
 	struct statement_entry *block;
 
-	if (!memory->flushed)
+	if (!__atomic_load_n(&memory->flushed, __ATOMIC_RELAXED))
 		begin();
 	if (index >= STATEMENT_BLOCKS * STATEMENT_BLOCK || !(block = make_block(index / STATEMENT_BLOCK)))
 		return NULL;

@@ -119,8 +119,10 @@ class Plans(unittest.TestCase):
         opcodes = self.db.execute(
             "SELECT opcode, count(*) FROM system.trace_log WHERE query_id = 'opcodes' AND symbols LIKE '%_sqlite%callback%' "
             "OR query_id = 'opcodes' AND symbols LIKE '%_PyEval%' GROUP BY 1").fetchall()
-        self.assertTrue(opcodes)
-        self.assertEqual({opcode for opcode, _ in opcodes}, calls, opcodes)
+        # Of some the opcode is not known (a truncated stack); of none it is another one.
+        known = [row for row in opcodes if row[0] is not None]
+        self.assertEqual({opcode for opcode, _ in known}, calls, opcodes)
+        self.assertGreater(sum(count for _, count in known), 0.8 * sum(count for _, count in opcodes), opcodes)
 
     def test_nodes_are_explains(self):
         explained = {}
