@@ -35,17 +35,18 @@ static void **(*variable)(void);
 
 static char *ask(const char *sql)
 {
-	static char text[256];
+	static char text[256] = "(none)";
+	const char *found = NULL;
 	sqlite3_stmt *stmt;
 
 	assert_int_equal(qp_flush(20000), QP_OK);
 	if (sqlite3_prepare_v2(file, sql, -1, &stmt, NULL))
 		fail_msg("%s: %s", sql, sqlite3_errmsg(file));
-	snprintf(text, sizeof text, "%s",
-	         sqlite3_step(stmt) == SQLITE_ROW && sqlite3_column_text(stmt, 0)
-	                 ? (const char *)sqlite3_column_text(stmt, 0)
-	                 : "(none)");
-	sqlite3_finalize(stmt);
+	if (sqlite3_step(stmt) == SQLITE_ROW)
+		found = (const char *)sqlite3_column_text(stmt, 0);
+	snprintf(text, sizeof text, "%s", found ? found : "(none)");
+	if (sqlite3_finalize(stmt))
+		fail_msg("%s: %s", sql, sqlite3_errmsg(file));
 	return text;
 }
 
@@ -74,7 +75,8 @@ static void check(const char *id, const char *expected)
 		         "SELECT group_concat(DISTINCT otel_trace_id || '-' || otel_span_id) FROM %s WHERE "
 		         "query_id = '%s'",
 		         of_query ? "query_log" : "trace_log", id);
-		assert_string_equal(ask(sql), expected);
+		if (strcmp(ask(sql), expected))
+			fail_msg("%s: %s, expected %s", sql, ask(sql), expected);
 	}
 }
 
@@ -167,7 +169,7 @@ static int set_up(void **state)
 	nanosleep(&second, NULL);
 	run("looks");
 	run("looks");
-	return sqlite3_open(path, &file);
+	return sqlite3_open(path, &file) || sqlite3_busy_timeout(file, 20000);
 }
 
 static int tear_down(void **state)
