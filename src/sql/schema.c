@@ -332,7 +332,9 @@ static bool may_name_ours(const char *sql)
 {
 	if (strcasestr(sql, NAME "."))
 		return true;
-	for (int i = 0; strchr(sql, '_') && i < tables_count(); i++)
+	if (!strchr(sql, '_'))
+		return false;
+	for (int i = 0; i < tables_count(); i++)
 		if (strchr(tables_name(i), '_') && strcasestr(sql, tables_name(i)))
 			return true;
 	return false;

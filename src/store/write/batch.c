@@ -469,12 +469,8 @@ int writer_store_statements(struct writer *writer, const void *memory, size_t si
 
 	if (code)
 		return code;
-	code = statements_write_remains(writer, memory, size);
-	if (!code)
-		code = writer_run(writer, WRITE_COMMIT);
-	if (code) {
-		writer_roll_back(writer);
+	code = writer_end(writer, statements_write_remains(writer, memory, size));
+	if (code)
 		writer_forget(writer);
-	}
 	return code;
 }

@@ -96,10 +96,8 @@ int losses_store(struct losses *losses, struct writer *writer)
 	for (int i = 0; !code && i < LOSS_REASONS; i++)
 		if (waits(&losses->reasons[i]))
 			code = store_loss(&losses->reasons[i], writer);
-	if (!code)
-		code = writer_run(writer, WRITE_COMMIT);
+	code = writer_end(writer, code);
 	if (code) {
-		writer_roll_back(writer);
 		writer_forget(writer);
 		return code;
 	}

@@ -94,11 +94,8 @@ static int begin_epoch(struct writer *writer)
 	if (code)
 		return code;
 	code = writer_run(writer, WRITE_EPOCH);
+	code = writer_end(writer, code);
 	if (!code)
-		code = writer_run(writer, WRITE_COMMIT);
-	if (code)
-		writer_roll_back(writer);
-	else
 		writer->epoch_bytes = 0;
 	return code;
 }
@@ -264,11 +261,8 @@ static int remove_step(struct writer *writer, int64_t bytes, int64_t max_bytes, 
 	*last = cut.last && cut.query == INT64_MAX && !cut.more_spans;
 	if (!code)
 		code = run(db, "UPDATE state SET removals = removals + 1");
+	code = writer_end(writer, code);
 	if (!code)
-		code = writer_run(writer, WRITE_COMMIT);
-	if (code)
-		writer_roll_back(writer);
-	else
 		*trimmed += removed;
 	return code;
 }

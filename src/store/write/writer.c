@@ -217,6 +217,15 @@ void writer_roll_back(struct writer *writer)
 		writer_run(writer, WRITE_ROLLBACK);
 }
 
+int writer_end(struct writer *writer, int code)
+{
+	if (!code)
+		code = writer_run(writer, WRITE_COMMIT);
+	if (code)
+		writer_roll_back(writer);
+	return code;
+}
+
 char *writer_failure(struct writer *writer)
 {
 	char *failure = writer->failure;

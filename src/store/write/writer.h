@@ -286,6 +286,10 @@ void writer_widen_span(struct writer *writer, uint32_t index, int64_t first_ns, 
 /* After an error: keeps what it was, and ends the transaction if one is open. */
 void writer_roll_back(struct writer *writer);
 
+/* Ends the transaction: commits what went well, `code` 0, and rolls back otherwise. `code`, or what the
+ * commit came to. */
+int writer_end(struct writer *writer, int code);
+
 /* Runs a prepared statement without rows and makes it ready again. */
 int writer_run(struct writer *writer, enum writer_statement which);
 
