@@ -240,7 +240,7 @@ static int attach(struct session *session)
 	int timeout_ms = 0, rc;
 
 	/* Newer routines lie behind the end of an older SQLite's table. */
-	if (sqlite3_libversion_number() < 3023000 || !sqlite3_deserialize)
+	if (sqlite3_libversion_number() < 3039000 || !sqlite3_deserialize)
 		return SQLITE_ERROR;
 	if (sqlite3_db_filename(db, NAME))
 		return SQLITE_ERROR; /* the name is taken */

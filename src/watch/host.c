@@ -6,8 +6,10 @@
 
 #include <link.h>
 #include <pthread.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/lock.h"
@@ -82,6 +84,47 @@ static const char *make_name(const char *version, const char *path)
 	return name;
 }
 
+#define END_OF(member) (offsetof(sqlite3_api_routines, member) + sizeof(void *))
+
+static intptr_t omitted(void)
+{
+	return 0;
+}
+
+void host_fill_omitted(sqlite3_api_routines *routines)
+{
+	const void *const routine = (const void *)omitted;
+
+	for (char *at = (char *)routines; at < (char *)routines + END_OF(value_pointer); at += sizeof routine)
+		if (!memcmp(at, &(void *){ NULL }, sizeof routine))
+			memcpy(at, &routine, sizeof routine);
+}
+
+/* A table is as long as its version has it. What is behind the end is never asked for. */
+static size_t table_bytes(const sqlite3_api_routines *api)
+{
+	int version = api->libversion_number();
+
+	return version >= 3039000   ? END_OF(db_name)
+	       : version >= 3022000 ? END_OF(vtab_collation)
+	                            : END_OF(value_pointer);
+}
+
+/* The table, or one without NULL. */
+static const sqlite3_api_routines *complete(const sqlite3_api_routines *api)
+{
+	sqlite3_api_routines *copy = calloc(1, sizeof *copy);
+
+	if (!copy)
+		return api;
+	memcpy(copy, api, table_bytes(api));
+	host_fill_omitted(copy);
+	if (memcmp(copy, api, table_bytes(api)))
+		return copy;
+	free(copy);
+	return api;
+}
+
 static void fill(struct host_library *library, const sqlite3_api_routines *api)
 {
 	struct place place = { .address = (uintptr_t)api->libversion };
@@ -91,7 +134,8 @@ static void fill(struct host_library *library, const sqlite3_api_routines *api)
 	library->end = place.end;
 	library->name = make_name(api->libversion(), place.path);
 	wait_add_engine(place.start, place.end);
-	__atomic_store_n(&library->api, api, __ATOMIC_RELEASE);
+	library->table = api;
+	__atomic_store_n(&library->api, complete(api), __ATOMIC_RELEASE);
 }
 
 static struct host_library *find_free(void)

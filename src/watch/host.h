@@ -22,9 +22,10 @@
 #define HOST_OLDEST_NUMBER 3020000
 
 struct host_library {
-	const sqlite3_api_routines *api;
-	uintptr_t start, end; /* of its image in memory */
-	const char *name;     /* version, a space, path */
+	const sqlite3_api_routines *api;   /* without NULL among the routines of HOST_OLDEST */
+	const sqlite3_api_routines *table; /* its own */
+	uintptr_t start, end;              /* of its image in memory */
+	const char *name;                  /* version, a space, path */
 	/* Relaxed atomics: the hooks see its own calls of its own functions, as sqlite3_exec()'s;
 	 * and, besides, the host's calls of sqlite3_step(). */
 	bool calls_are_seen, steps_are_seen;
@@ -63,5 +64,9 @@ const struct host_library *host_adopt(const sqlite3_api_routines *api, char **er
 
 /* The same, only if it is known already. */
 const struct host_library *host_find(const sqlite3_api_routines *api);
+
+/* Puts a routine that returns 0 in the place of those that the build has omitted (SQLITE_OMIT_…,
+ * SQLITE_THREADSAFE=0), among those of HOST_OLDEST. */
+void host_fill_omitted(sqlite3_api_routines *routines);
 
 #endif

@@ -544,8 +544,8 @@ int wrappers_hooks(const struct host_library *library, struct import_hook hooks[
 			.symbol = functions[i].name,
 			.real = routine,
 			.replacement = functions[i].wrappers[number],
-			.keep_start = library->api,
-			.keep_end = library->api + 1,
+			.keep_start = library->table,
+			.keep_end = library->table + 1,
 		};
 	}
 	hooks[FUNCTIONS] = workers_hook(library);

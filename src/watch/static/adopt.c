@@ -79,6 +79,7 @@ static const char *patch(struct host_library *library, const struct static_copy 
 	}
 	for (size_t i = 0; i < named; i++)
 		memcpy((char *)routines + members[i], entries[i].real, sizeof *entries[i].real);
+	host_fill_omitted(routines);
 	library->is_patched = true;
 	__atomic_store_n(&library->calls_are_seen, true, __ATOMIC_RELAXED);
 	__atomic_store_n(&library->steps_are_seen, true, __ATOMIC_RELAXED);
@@ -155,7 +156,7 @@ void static_adopt_late(const struct host_library *library)
 	if (library->is_patched || !is_alone())
 		return;
 	copy = malloc(sizeof *copy);
-	if (copy && copies_find_table(library->api, copy) && keep(copy))
+	if (copy && copies_find_table(library->table, copy) && keep(copy))
 		patch(&host_libraries[library - host_libraries], copy);
 	free(copy);
 }
