@@ -262,6 +262,15 @@ static void tell(const struct program_due *due, const struct plan *plan)
 
 /* --- reading it ---------------------------------------------------------------------------------- */
 
+/* Whether the host may still ask for the connection's error, which the preparation would clear. A
+ * preparation of its own clears it, too. */
+static bool has_error(const struct program_due *due, const void *subject)
+{
+	int code = due->library->api->errcode(due->db);
+
+	return subject != due->db && code != SQLITE_OK && code != SQLITE_DONE;
+}
+
 /* Whether a callback of the host's might be called by the preparation. */
 static bool is_watched(const struct opcode_library *library, const sqlite3 *db)
 {
@@ -302,6 +311,7 @@ void programs_read_due(struct calling *calling, const void *subject, const void 
 	const sqlite3_api_routines *api = due->library->api;
 	sqlite3_mutex *mutex;
 	struct call quiet;
+	bool is_later;
 
 	if ((subject != due->stmt && subject != due->db) || (around && (around->run || around->is_quiet)) ||
 	    !library)
@@ -315,11 +325,15 @@ void programs_read_due(struct calling *calling, const void *subject, const void 
 	call_enter_quiet(&quiet, due->library, __builtin_frame_address(0));
 	mutex = api->db_mutex(due->db);
 	api->mutex_enter(mutex);
-	if (due->text && !is_watched(library, due->db))
+	is_later = has_error(due, subject);
+	if (is_later)
+		;
+	else if (due->text && !is_watched(library, due->db))
 		read_plan(due, library);
 	else
 		count(PROGRAMS_LEFT);
 	api->mutex_leave(mutex);
 	call_leave(&quiet);
-	free_due(calling);
+	if (!is_later)
+		free_due(calling);
 }

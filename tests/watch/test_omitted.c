@@ -67,12 +67,16 @@ static void test_omitted(void **state)
 	routines.mutex_leave = NULL;
 	routines.mutex_try = NULL;
 	assert_int_equal(init(db, &error, &routines), SQLITE_OK_LOAD_PERMANENTLY);
-	assert_int_equal(sqlite3_exec(db, "PRAGMA log_queries_min_query_duration_ns = 0;"
-	                                  "WITH RECURSIVE n(a) AS (SELECT 1 UNION ALL SELECT a + 1 FROM n LIMIT 300000)"
-	                                  "SELECT count(*) FROM n", NULL, NULL, NULL),
-	                 SQLITE_OK);
-	assert_int_equal(sqlite3_exec(db, "SELECT type, query FROM system.query_log", print_row, &rows, &error),
-	                 SQLITE_OK);
+	assert_int_equal(
+		sqlite3_exec(db,
+	                     "PRAGMA log_queries_min_query_duration_ns = 0;"
+	                     "WITH RECURSIVE n(a) AS (SELECT 1 UNION ALL SELECT a + 1 FROM n LIMIT 300000)"
+	                     "SELECT count(*) FROM n",
+	                     NULL, NULL, NULL),
+		SQLITE_OK);
+	assert_int_equal(
+		sqlite3_exec(db, "SELECT type, query FROM system.query_log", print_row, &rows, &error),
+		SQLITE_OK);
 	assert_true(rows >= 1);
 	assert_int_equal(sqlite3_close(db), SQLITE_OK);
 }
