@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "symbol/plt.h"
-#include "symbol/x86_64.h"
+#include "base/x86_64.h"
 
 /* --- the start's code ---------------------------------------------------------------- */
 

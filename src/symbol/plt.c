@@ -17,7 +17,7 @@
 
 #include "base/search.h"
 #include "base/vector.h"
-#include "symbol/x86_64.h"
+#include "base/x86_64.h"
 
 #define STUB_BYTES 16u /* of .plt and .plt.sec; those of .plt.got may be 8 */
 

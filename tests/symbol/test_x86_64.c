@@ -13,7 +13,7 @@
 #include <cmocka.h>
 
 #include "symbol/elf_image.h"
-#include "symbol/x86_64.h"
+#include "base/x86_64.h"
 
 /* One line of objdump's: where an instruction starts, and the place that it names. */
 struct line {

@@ -8,9 +8,10 @@
 /* Long enough for samples, then it fails. Each text has a plan of its own to read. */
 static void fail_once(sqlite3 *db, int number)
 {
-	char *sql = sqlite3_mprintf("WITH RECURSIVE n(a) AS (SELECT 1 UNION ALL SELECT a + 1 FROM n LIMIT 300000)"
-	                            " SELECT sum(9223372036854775807) AS fails_%d FROM n WHERE a IN (1, 299999)",
-	                            number);
+	char *sql =
+		sqlite3_mprintf("WITH RECURSIVE n(a) AS (SELECT 1 UNION ALL SELECT a + 1 FROM n LIMIT 300000)"
+	                        " SELECT sum(9223372036854775807) AS fails_%d FROM n WHERE a IN (1, 299999)",
+	                        number);
 	sqlite3_stmt *stmt = host_prepare(db, sql);
 
 	sqlite3_free(sql);

@@ -59,10 +59,11 @@ enum rule_result {
 	RULE_STEPPED,
 	RULE_AT_BOTTOM, /* the frame has no caller */
 	RULE_OUT_OF_BOUNDS,
-	RULE_NEEDS_ALL, /* RULE_FULL */
-	RULE_AT_START,  /* as RULE_AT_BOTTOM when the frame was left by a call, else as the next */
-	RULE_HAS_NONE,  /* code without unwind information */
-	RULE_NOT_CODE,  /* no object holds this address: code made at run time */
+	RULE_NEEDS_ALL,   /* RULE_FULL */
+	RULE_AT_START,    /* as RULE_AT_BOTTOM when the frame was left by a call, else as the next */
+	RULE_HAS_NONE,    /* code without unwind information */
+	RULE_NOT_CODE,    /* no object holds this address: code made at run time */
+	RULE_OTHER_STACK, /* the caller's frame is on another one, at the frame pointer */
 };
 
 /* The memo in unwind.c checks a step by reading the same words again. `fp_slot` is where the

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/x86_64.h"
 #include "handler/unwind/rules.h"
 
 #if defined(__x86_64__) && !defined(CFI_FOR_AARCH64)
@@ -40,27 +41,6 @@ static bool is_indirect_call(const uint8_t *end, unsigned length)
 	return needed == length;
 }
 
-/* Whether the function has made its frame before `pc`: backwards from there its push comes before
- * any end of a function that had one. */
-#define BACK 512
-static bool is_behind_push(uintptr_t pc)
-{
-	static const uint8_t ends[][2] = { { 0x5d, 0xc3 }, { 0x5d, 0xe9 }, { 0x5d, 0xeb },
-		                           { 0x5d, 0xff }, { 0xc9, 0xc3 }, { 0xcc, 0xcc } };
-	uint8_t code[BACK + 1];
-
-	if (pc < BACK || !read_code(pc - BACK, code, sizeof code))
-		return false;
-	for (unsigned i = BACK; i-- > 0;) {
-		for (unsigned e = 0; e < sizeof ends / sizeof *ends; e++)
-			if (code[i] == ends[e][0] && code[i + 1] == ends[e][1])
-				return false;
-		if (i + 4 <= BACK && memcmp(code + i, "\x55\x48\x89\xe5", 4) == 0)
-			return true;
-	}
-	return false;
-}
-
 /* Whether a call of `target` may have led to `frame`. If not to its own function, then to one
  * that jumped there. A function that has unwind information is another frame instead, whose
  * frame pointer this is; and so may be any, where this is the newest. */
@@ -94,6 +74,14 @@ static bool is_from_call(const struct code_map *map, uintptr_t address, const st
 	return false;
 }
 
+/* Go's goroutines return to the second instruction of runtime.goexit(): nop, call. */
+static bool is_end_of_go(const struct unwind_frame *frame)
+{
+	uint8_t at[2];
+
+	return frame->fp == 0 && read_code(frame->pc, at, sizeof at) && at[0] == 0x90 && at[1] == 0xe8;
+}
+
 /* The caller by this rule; false: what the rule says cannot be. */
 static bool step_by(const struct code_map *map, const struct unwind_bounds *bounds, rule_t guess, rule_t rule,
                     bool is_newest, const struct unwind_frame *frame, struct unwind_frame *caller)
@@ -102,33 +90,166 @@ static bool step_by(const struct code_map *map, const struct unwind_bounds *boun
 
 	*caller = *frame;
 	return rule_apply_plain(guess, caller, bounds, &fp_slot) == RULE_STEPPED &&
-	       is_from_call(map, caller->pc + 1, frame, rule, is_newest);
+	       (is_from_call(map, caller->pc + 1, frame, rule, is_newest) || is_end_of_go(caller));
 }
 
 static const rule_t as_called = 1 << RULE_OFFSET_SHIFT | RULE_RSP;
 static const rule_t pushed = 2 << RULE_OFFSET_SHIFT | 2 << 4 | RULE_RSP;
 static const rule_t in_frame = 2 << RULE_OFFSET_SHIFT | 2 << 4 | RULE_RBP;
 
-/* The rule of the newest frame where the instruction at its address says it. */
+/* --- the newest frame --------------------------------------------------------------------------- */
+
+/*
+ * A compiler has the stack at one depth at each instruction. So any way from the interrupted one on
+ * tells where its frame lies, by what it does first: makes the frame, uses it, leaves it, or returns
+ * without one. Branches are not taken at first; where a way tells nothing, the next one is gone.
+ */
+
+#define RSP 4u
+#define RBP 5u
+#define WAYS 8
+#define INSTRUCTIONS 256
+
+struct way {
+	uintptr_t pc;
+	int32_t depth; /* bytes that were pushed on it */
+};
+
+struct ahead {
+	const struct code_map *map;
+	const struct unwind_frame *frame;
+	struct way ways[WAYS];
+	uint32_t count;
+	uintptr_t start; /* of the code that was read */
+	uint32_t size;
+	uint8_t code[256];
+};
+
+static const uint8_t *code_at(struct ahead *ahead, uintptr_t pc, size_t *size)
+{
+	if (pc - ahead->start >= ahead->size || ahead->start + ahead->size - pc < X86_BYTES_MAX) {
+		ahead->start = pc;
+		ahead->size = sizeof ahead->code;
+		if (!read_code(pc, ahead->code, sizeof ahead->code)) {
+			const uintptr_t rest = STACK_COPY_BYTES - pc % STACK_COPY_BYTES;
+
+			ahead->size = rest < sizeof ahead->code && read_code(pc, ahead->code, rest)
+			                      ? (uint32_t)rest
+			                      : 0;
+		}
+	}
+	*size = ahead->start + ahead->size - pc;
+	return ahead->code + (pc - ahead->start);
+}
+
+/* Whether it changes the stack or the frame pointer in a way that is not followed. */
+static bool loses_frame(const struct x86_instruction *i)
+{
+	const unsigned at = i->operand >> 6 == 3 ? (i->operand & 7u) | (i->rex & 1u) << 3 : 16;
+	const bool is_to_register = (i->opcode < 0x40 && (i->opcode & 2)) || i->opcode == 0x63 ||
+	                            i->opcode == 0x69 || i->opcode == 0x6b || i->opcode == 0x8b ||
+	                            i->opcode == 0x8d;
+	const unsigned changed = is_to_register ? x86_register(i) : at;
+
+	if (i->map != X86_ONE_BYTE || i->is_vector || !(i->rex & 8) || (i->opcode & 0xfc) == 0x38 ||
+	    (i->opcode & 0xfe) == 0x84 || ((i->opcode & 0xfc) == 0x80 && x86_register(i) == 7))
+		return false;
+	return changed == RSP || changed == RBP;
+}
+
+/* What one instruction tells: a rule, or none yet. The way goes on at way->pc, which is 0 where it
+ * ends. */
+static rule_t look_at(struct ahead *ahead, struct way *way)
+{
+	struct x86_instruction i;
+	size_t size;
+	const uint8_t *bytes = code_at(ahead, way->pc, &size);
+	const struct way here = *way;
+	int32_t constant = 0;
+
+	way->pc = 0;
+	if (!x86_decode(bytes, size, &i))
+		return RULE_NONE;
+	const uintptr_t next = here.pc + i.length;
+	const uintptr_t place = i.is_branch ? (uintptr_t)x86_place(&i, bytes, here.pc) : 0;
+	const bool is_plain = i.map == X86_ONE_BYTE && !i.is_vector;
+
+	/* What lies in memory below the frame pointer; lea to the stack pointer too. */
+	if (!i.is_vector && (i.operand >> 6 == 1 || i.operand >> 6 == 2) && (i.operand & 7) == RBP &&
+	    !(i.rex & 1))
+		return in_frame;
+	if (i.map == X86_0F && !i.is_vector) {
+		if (i.is_branch && ahead->count < WAYS)
+			ahead->ways[ahead->count++] = (struct way){ place, here.depth };
+		way->pc = i.opcode == 0x0b ? 0 : next; /* ud2 */
+		return RULE_NONE;
+	}
+	if (is_plain && (i.opcode == 0x81 || i.opcode == 0x83))
+		constant = i.opcode == 0x83 ? (int8_t)bytes[i.constants] : 0;
+	if (is_plain && i.opcode == 0x81)
+		memcpy(&constant, bytes + i.constants, sizeof constant);
+	if (!is_plain) {
+		way->pc = next;
+	} else if (i.opcode == 0x55 && !(i.rex & 1)) {
+		return here.depth == 0 ? as_called : (rule_t)RULE_NONE;
+	} else if (i.opcode == 0x5d && !(i.rex & 1)) {
+		return ahead->frame->sp - (uintptr_t)(intptr_t)here.depth == ahead->frame->fp
+		               ? in_frame
+		               : (rule_t)RULE_NONE;
+	} else if ((i.opcode & 0xf8) == 0x50 || i.opcode == 0x68 || i.opcode == 0x6a) {
+		*way = (struct way){ next, here.depth + 8 };
+	} else if ((i.opcode & 0xf8) == 0x58) {
+		*way = (struct way){ next, here.depth - 8 };
+	} else if ((i.rex & 8) &&
+	           ((i.opcode == 0x89 && i.operand == 0xe5) || (i.opcode == 0x8b && i.operand == 0xec))) {
+		return here.depth == 0 ? pushed : (rule_t)RULE_NONE; /* mov %rsp,%rbp */
+	} else if (i.opcode == 0xc9 || ((i.rex & 8) && ((i.opcode == 0x89 && i.operand == 0xec) ||
+	                                                (i.opcode == 0x8b && i.operand == 0xe5)))) {
+		return in_frame; /* leave; mov %rbp,%rsp */
+	} else if ((i.rex & 8) && (i.opcode == 0x81 || i.opcode == 0x83) &&
+	           (i.operand == 0xec || i.operand == 0xc4)) {
+		*way = (struct way){ next,
+			             i.operand == 0xec ? here.depth + constant : here.depth - constant };
+	} else if (i.opcode == 0xc2 || i.opcode == 0xc3) {
+		return here.depth == 0 ? as_called : (rule_t)RULE_NONE;
+	} else if (i.opcode == 0xe8 || (i.opcode == 0xff && (i.operand >> 3 & 7) == 2)) {
+		return in_frame; /* who calls has one */
+	} else if (i.opcode == 0xe9 || i.opcode == 0xeb) {
+		/* It changes nothing: the rule of its target, as of a stub that displaced the beginning
+		 * of a function, is its own. */
+		const rule_t rule = rules_find(ahead->map, ahead->map->rules, place).rule;
+
+		if (rule_is_plain(rule))
+			return here.depth == 0 ? rule : (rule_t)RULE_NONE;
+		*way = (struct way){ place, here.depth };
+	} else if (i.is_branch) {
+		if (ahead->count < WAYS)
+			ahead->ways[ahead->count++] = (struct way){ place, here.depth };
+		way->pc = next;
+	} else if (i.opcode != 0xcc && i.opcode != 0xf4 && !(i.opcode == 0xff && (i.operand >> 3 & 7) >= 4) &&
+	           !loses_frame(&i)) {
+		way->pc = next;
+	}
+	return RULE_NONE;
+}
+
+/* RULE_NONE: no way tells it. */
 static rule_t judge(const struct code_map *map, const struct unwind_frame *frame)
 {
-	uint8_t at[5];
-	int32_t distance;
+	struct ahead ahead = { .map = map, .frame = frame, .ways = { { frame->pc, 0 } }, .count = 1 };
+	struct way way = { 0, 0 };
 
-	if (!read_code(frame->pc, at, sizeof at))
-		return RULE_NONE;
-	if (at[0] == 0x55 || at[0] == 0xc3 || memcmp(at, "\xf3\x0f\x1e\xfa", 4) == 0)
-		return as_called; /* push %rbp, ret, endbr64 */
-	if (memcmp(at, "\x48\x89\xe5", 3) == 0 || memcmp(at, "\x48\x8b\xec", 3) == 0)
-		return pushed; /* mov %rsp,%rbp */
-	if (at[0] != 0xe9)
-		return in_frame;
-	/* A jump changes nothing: the rule of its target, as of a stub that displaced the
-	 * beginning of a function, is its own. */
-	memcpy(&distance, at + 1, sizeof distance);
-	const rule_t rule =
-		rules_find(map, map->rules, frame->pc + sizeof at + (uintptr_t)(intptr_t)distance).rule;
-	return rule_is_plain(rule) ? rule : in_frame;
+	for (int left = INSTRUCTIONS; left > 0; left--) {
+		if (way.pc == 0) {
+			if (ahead.count == 0)
+				break;
+			way = ahead.ways[--ahead.count];
+		}
+		const rule_t rule = look_at(&ahead, &way);
+		if (rule_is_plain(rule))
+			return rule;
+	}
+	return RULE_NONE;
 }
 
 /* Of assembly in an object that has unwind information otherwise nothing is known but linkers' way to
@@ -157,26 +278,38 @@ static bool is_called_here(uintptr_t address, uintptr_t pc)
 	return pc - (address + (uintptr_t)(intptr_t)distance) <= 4;
 }
 
+/* Where a function of Go's calls C, the stack is another one, and the frame pointer is kept. */
+static bool is_elsewhere(const struct unwind_bounds *bounds, const struct unwind_frame *frame)
+{
+	return frame->fp >= STACK_COPY_BYTES && frame->fp % 8 == 0 && !unwind_is_inside(bounds, frame->fp);
+}
+
 enum rule_result frame_pointer_step(const struct code_map *map, const struct unwind_bounds *bounds,
                                     rule_t rule, bool is_newest, struct unwind_frame *frame,
                                     enum rule_result end)
 {
 	struct unwind_frame caller, other;
 	rule_t guess = in_frame;
+	bool is_sure = false;
 
 	if (rule != RULE_HOLE && rule != RULE_TABLELESS && rule != RULE_NOWHERE)
 		return end;
 	/* The program's start sets it so, and nothing else leaves it 0. */
-	if (!is_newest && rule == RULE_TABLELESS && frame->fp == 0)
+	if (!is_newest && frame->fp == 0 && (rule == RULE_TABLELESS || is_end_of_go(frame)))
 		return RULE_AT_BOTTOM;
 	/* Assembly in an object that has unwind information otherwise is believed to have a frame
 	 * where it has called. */
-	if (is_newest)
-		guess = rule == RULE_HOLE ? judge_hole(frame) : judge(map, frame);
-	const bool is_sure = is_newest && guess == in_frame && is_behind_push(frame->pc);
-	if (!rule_is_plain(guess) ||
-	    !step_by(map, bounds, guess, rule, is_newest && !is_sure, frame, &caller))
+	if (is_newest && rule == RULE_HOLE) {
+		guess = judge_hole(frame);
+	} else if (is_newest) {
+		guess = judge(map, frame);
+		is_sure = rule_is_plain(guess);
+		guess = is_sure ? guess : in_frame;
+	}
+	if (!rule_is_plain(guess))
 		return end;
+	if (!step_by(map, bounds, guess, rule, is_newest && !is_sure, frame, &caller))
+		return !is_newest && is_elsewhere(bounds, frame) ? RULE_OTHER_STACK : end;
 	/* Before its first push and behind its last pop a function has no frame of its own, some
 	 * have none at all: then a return address is on top. */
 	if (is_newest && guess == in_frame && !is_sure &&

@@ -90,6 +90,21 @@ static enum rule_result step_signal(struct view *view, struct full_walk *full, u
 	return RULE_STEPPED;
 }
 
+/* To the caller whose frame is on another stack. */
+static enum rule_result step_over(struct view *view, const struct code_map *map, rule_t rule,
+                                  struct unwind_frame *frame)
+{
+	enum rule_result result;
+
+	if (view->changes++ == MAX_CHANGES ||
+	    !(enter_known(view, frame->fp) || enter_unknown(view, frame->fp)))
+		return RULE_HAS_NONE;
+	frame->sp = frame->fp;
+	move_up(view, frame->sp);
+	result = frame_pointer_step(map, &view->bounds, rule, false, frame, RULE_HAS_NONE);
+	return result == RULE_OTHER_STACK ? RULE_HAS_NONE : result;
+}
+
 /* One step from frame number `index`. */
 static enum rule_result step(struct view *view, struct full_walk *full, const struct code_map *map,
                              const struct found_rule *found, uint32_t index, bool exact,
@@ -100,12 +115,42 @@ static enum rule_result step(struct view *view, struct full_walk *full, const st
 	move_up(view, frame->sp);
 	if (rule_leaves_signal(found->rule))
 		return step_signal(view, full, index, frame);
-	const enum rule_result result = rule_apply(found->rule, frame, &view->bounds, &fp_slot);
+	enum rule_result result = rule_apply(found->rule, frame, &view->bounds, &fp_slot);
 	if (result == RULE_HAS_NONE || result == RULE_NOT_CODE)
-		return frame_pointer_step(map, &view->bounds, found->rule, exact, frame, result);
+		result = frame_pointer_step(map, &view->bounds, found->rule, exact, frame, result);
+	if (result == RULE_OTHER_STACK)
+		return step_over(view, map, found->rule, frame);
 	if (result != RULE_NEEDS_ALL)
 		return result;
 	return full_step(full, NULL, map, &view->bounds, index, frame);
+}
+
+/* On from frame number `n`, which is `frame`. */
+static struct unwind_result go_on(struct view *view, struct full_walk *full, const struct code_map *map,
+                                  struct unwind_frame frame, bool exact, uint64_t *trace, uint32_t n,
+                                  uint32_t max, struct memo_frame *frames)
+{
+	enum rule_result end;
+
+	do {
+		trace[n] = frame.pc;
+		if (frames != NULL)
+			frames[n].at = frame;
+		n++;
+		const struct found_rule found = rules_find(map, map->rules, frame.pc);
+		end = step(view, full, map, &found, n - 1, exact, &frame);
+		if (end == RULE_STEPPED)
+			exact = rule_leaves_signal(found.rule);
+	} while (end == RULE_STEPPED && n < max);
+	stack_copy_end(&view->copy);
+	/* As in walk() of unwind.c. */
+	if (end == RULE_AT_START)
+		end = exact ? RULE_HAS_NONE : RULE_AT_BOTTOM;
+	if (end == RULE_HAS_NONE || end == RULE_NOT_CODE)
+		unwind_count(UNWIND_NO_RULE);
+	else if (end == RULE_OUT_OF_BOUNDS)
+		unwind_count(UNWIND_BAD_READ);
+	return (struct unwind_result){ (int)n, end != RULE_AT_BOTTOM, map->generation, frames != NULL };
 }
 
 struct unwind_result unwind_unknown(const void *ucontext, const struct code_map *map,
@@ -113,11 +158,7 @@ struct unwind_result unwind_unknown(const void *ucontext, const struct code_map 
                                     uint64_t *trace, uint32_t max, struct memo_frame *frames)
 {
 	struct view view = { .known = known };
-	struct unwind_frame frame = leaf;
 	struct full_walk full;
-	enum rule_result end;
-	uint32_t n = 0;
-	bool exact = true; /* `frame` was not left by a call */
 
 	unwind_count(UNWIND_UNKNOWN_STACKS);
 	if (!enter_known(&view, leaf.sp) && !enter_unknown(&view, leaf.sp)) {
@@ -127,23 +168,22 @@ struct unwind_result unwind_unknown(const void *ucontext, const struct code_map 
 		return (struct unwind_result){ 1, true, map->generation, false };
 	}
 	full_begin(&full, ucontext);
-	do {
-		trace[n] = frame.pc;
-		if (frames != NULL)
-			frames[n].at = frame;
-		n++;
-		const struct found_rule found = rules_find(map, map->rules, frame.pc);
-		end = step(&view, &full, map, &found, n - 1, exact, &frame);
-		if (end == RULE_STEPPED)
-			exact = rule_leaves_signal(found.rule);
-	} while (end == RULE_STEPPED && n < max);
-	stack_copy_end(&view.copy);
-	/* As in walk() of unwind.c. */
-	if (end == RULE_AT_START)
-		end = exact ? RULE_HAS_NONE : RULE_AT_BOTTOM;
-	if (end == RULE_HAS_NONE || end == RULE_NOT_CODE)
+	return go_on(&view, &full, map, leaf, true, trace, 0, max, frames);
+}
+
+struct unwind_result unwind_other_stack(const struct code_map *map, const struct unwind_stack *known,
+                                        struct unwind_frame frame, uint64_t *trace, uint32_t n, uint32_t max,
+                                        struct memo_frame *frames)
+{
+	struct view view = { .known = known };
+	struct full_walk full = { .begun = true, .lost = true };
+
+	unwind_count(UNWIND_UNKNOWN_STACKS);
+	if (n == max ||
+	    step_over(&view, map, rules_find(map, map->rules, frame.pc).rule, &frame) != RULE_STEPPED) {
+		stack_copy_end(&view.copy);
 		unwind_count(UNWIND_NO_RULE);
-	else if (end == RULE_OUT_OF_BOUNDS)
-		unwind_count(UNWIND_BAD_READ);
-	return (struct unwind_result){ (int)n, end != RULE_AT_BOTTOM, map->generation, frames != NULL };
+		return (struct unwind_result){ (int)n, true, map->generation, frames != NULL };
+	}
+	return go_on(&view, &full, map, frame, false, trace, n, max, frames);
 }

@@ -19,4 +19,9 @@ struct unwind_result unwind_unknown(const void *ucontext, const struct code_map 
                                     const struct unwind_stack *known, struct unwind_frame leaf,
                                     uint64_t *trace, uint32_t max, struct memo_frame *frames);
 
+/* The same from frame number `n` on, whose callee `frame` is on another stack (RULE_OTHER_STACK). */
+struct unwind_result unwind_other_stack(const struct code_map *map, const struct unwind_stack *known,
+                                        struct unwind_frame frame, uint64_t *trace, uint32_t n, uint32_t max,
+                                        struct memo_frame *frames);
+
 #endif

@@ -150,7 +150,8 @@ static uint32_t memo_join(struct unwind_memo *memo, uint32_t old, uint32_t n, ui
  * code. */
 __attribute__((always_inline)) static inline struct unwind_result
 walk(const void *ucontext, const struct code_map *map, const struct unwind_bounds *all_bounds,
-     struct unwind_memo *memo, struct unwind_frame frame, uint64_t *trace, uint32_t max)
+     struct unwind_memo *memo, struct unwind_frame frame, uint64_t *trace, uint32_t max,
+     struct unwind_frame *elsewhere)
 {
 	/* Copies: no store through `trace` can change them. */
 	const struct unwind_bounds bounds = { all_bounds->low, all_bounds->high, NULL };
@@ -241,22 +242,25 @@ written:;
 		unwind_count(UNWIND_NO_RULE);
 	else if (end == RULE_OUT_OF_BOUNDS)
 		unwind_count(UNWIND_BAD_READ);
+	else if (end == RULE_OTHER_STACK)
+		*elsewhere = frame;
 	return (struct unwind_result){ (int)n, end != RULE_AT_BOTTOM, map->generation, memo != NULL };
 }
 
 /* Not inlined: each walk has its own frame. */
 __attribute__((noinline)) static struct unwind_result
 walk_plain(const void *ucontext, const struct code_map *map, const struct unwind_bounds *bounds,
-           struct unwind_frame leaf, uint64_t *trace, uint32_t max)
+           struct unwind_frame leaf, uint64_t *trace, uint32_t max, struct unwind_frame *elsewhere)
 {
-	return walk(ucontext, map, bounds, NULL, leaf, trace, max);
+	return walk(ucontext, map, bounds, NULL, leaf, trace, max, elsewhere);
 }
 
 __attribute__((noinline)) static struct unwind_result
 walk_with_memo(const void *ucontext, const struct code_map *map, const struct unwind_bounds *bounds,
-               struct unwind_memo *memo, struct unwind_frame leaf, uint64_t *trace, uint32_t max)
+               struct unwind_memo *memo, struct unwind_frame leaf, uint64_t *trace, uint32_t max,
+               struct unwind_frame *elsewhere)
 {
-	return walk(ucontext, map, bounds, memo, leaf, trace, max);
+	return walk(ucontext, map, bounds, memo, leaf, trace, max, elsewhere);
 }
 
 /* Whether the memo belongs to this map and stack, and no interrupted walk is using it. */
@@ -323,6 +327,7 @@ trace_anew(const void *ucontext, const struct unwind_stack *stack, const struct 
 {
 	const struct unwind_frame leaf = arch_interrupted_frame(ucontext);
 	struct unwind_result result = { 0, true, map != NULL ? map->generation : 0, false };
+	struct unwind_frame elsewhere = { .pc = 0 };
 
 	if (max <= 0)
 		return result;
@@ -354,7 +359,7 @@ trace_anew(const void *ucontext, const struct unwind_stack *stack, const struct 
 		result = unwind_unknown(ucontext, map, stack, leaf, trace, (uint32_t)max,
 		                        memo != NULL ? memo->frames : NULL);
 	} else if (memo == NULL) {
-		result = walk_plain(ucontext, map, &bounds, leaf, trace, (uint32_t)max);
+		result = walk_plain(ucontext, map, &bounds, leaf, trace, (uint32_t)max, &elsewhere);
 	} else {
 		if (!memo_is_usable(memo, map, stack)) {
 			memo->epoch = map->epoch;
@@ -363,9 +368,12 @@ trace_anew(const void *ucontext, const struct unwind_stack *stack, const struct 
 		}
 		memo->whole = false;
 		memo_set_busy(memo, true);
-		result = walk_with_memo(ucontext, map, &bounds, memo, leaf, trace, (uint32_t)max);
+		result = walk_with_memo(ucontext, map, &bounds, memo, leaf, trace, (uint32_t)max, &elsewhere);
 		memo_set_busy(memo, false);
 	}
+	if (__builtin_expect(elsewhere.pc != 0, 0))
+		result = unwind_other_stack(map, stack, elsewhere, trace, (uint32_t)result.depth,
+		                            (uint32_t)max, memo != NULL ? memo->frames : NULL);
 	result.generation = generation;
 	return result;
 }

@@ -10,7 +10,7 @@
 
 #include <string.h>
 
-#include "symbol/x86_64.h"
+#include "base/x86_64.h"
 
 static uint32_t mix(uint32_t hash, uint32_t value)
 {

@@ -5,7 +5,7 @@
  */
 #include <string.h>
 
-#include "symbol/x86_64.h"
+#include "base/x86_64.h"
 #include "watch/static/stub.h"
 
 #define JUMP_BYTES 5

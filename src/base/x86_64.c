@@ -3,7 +3,7 @@
  * Two tables say by opcode what follows it; the rest of an instruction has the same form
  * for all.
  */
-#include "symbol/x86_64.h"
+#include "base/x86_64.h"
 
 #include <string.h>
 

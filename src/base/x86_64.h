@@ -8,8 +8,8 @@
  * library only, which would become one more dependency of every host. The test compares
  * lengths and places with objdump's for whole libraries.
  */
-#ifndef QUERYPROF_SYMBOL_X86_64_H
-#define QUERYPROF_SYMBOL_X86_64_H
+#ifndef QUERYPROF_BASE_X86_64_H
+#define QUERYPROF_BASE_X86_64_H
 
 #include <stdbool.h>
 #include <stddef.h>
