@@ -313,7 +313,7 @@ enum rule_result frame_pointer_step(const struct code_map *map, const struct unw
 	/* Before its first push and behind its last pop a function has no frame of its own, some
 	 * have none at all: then a return address is on top. */
 	if (is_newest && guess == in_frame && !is_sure &&
-	    step_by(map, bounds, as_called, rule, is_newest, frame, &other))
+	    step_by(map, bounds, as_called, rule, false, frame, &other))
 		return end;
 	if (is_newest && rule == RULE_HOLE && !is_called_here(caller.pc + 1, frame->pc))
 		return end;

@@ -124,21 +124,17 @@ static rule_t parse_rule(const struct code_map *map, bool lasting, const struct 
 /* Not inlined: only misses need its frame and those below it. */
 __attribute__((noinline)) struct found_rule rules_find_uncached(const struct code_map *map, uintptr_t address)
 {
-	struct found_rule found = { RULE_NONE, true };
+	struct found_rule found = { .lasting = true };
 	struct cfi_section section;
 
 	unwind_count(UNWIND_CACHE_MISSES);
 	switch (rules_find_section(map, address, &section)) {
 	case SECTION_NO_CODE: return (struct found_rule){ RULE_NOWHERE, false };
 	case SECTION_NEWER: found.lasting = false; break;
-	case SECTION_NONE:
-		section.header = 0;
-		found.rule = RULE_TABLELESS;
-		break;
+	case SECTION_NONE: section.header = 0; break;
 	case SECTION_LASTING: break;
 	}
-	if (section.header != 0)
-		found.rule = parse_rule(map, found.lasting, &section, address);
+	found.rule = section.header != 0 ? parse_rule(map, found.lasting, &section, address) : RULE_TABLELESS;
 	if (found.lasting && map->rules != NULL && address >> CACHE_ADDRESS_BITS == 0)
 		keep_rule(map->rules, address, found.rule);
 	return found;
