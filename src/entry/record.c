@@ -61,8 +61,8 @@ static bool is_old(const struct sqlite3_api_routines *api)
 
 static bool has_needed(const struct sqlite3_api_routines *api)
 {
-	return api->libversion && api->libversion_number && api->step && api->prepare_v3 && api->mprintf &&
-	       api->free;
+	return api->libversion && api->libversion_number && api->step && api->prepare_v2 && api->trace_v2 &&
+	       api->mprintf && api->free;
 }
 
 /* 0: it has only just begun. */

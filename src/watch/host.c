@@ -91,6 +91,14 @@ static intptr_t omitted(void)
 	return 0;
 }
 
+/* Before 3.20 it reads behind its counters for those that came with it. */
+static int old_stmt_status(sqlite3_stmt *stmt, int counter, int resets)
+{
+	return counter > SQLITE_STMTSTATUS_VM_STEP
+	               ? 0
+	               : host_library()->table->stmt_status(stmt, counter, resets);
+}
+
 void host_fill_omitted(sqlite3_api_routines *routines)
 {
 	const void *const routine = (const void *)omitted;
@@ -98,16 +106,27 @@ void host_fill_omitted(sqlite3_api_routines *routines)
 	for (char *at = (char *)routines; at < (char *)routines + END_OF(value_pointer); at += sizeof routine)
 		if (!memcmp(at, &(void *){ NULL }, sizeof routine))
 			memcpy(at, &routine, sizeof routine);
+	if (routines->libversion_number() < 3020000)
+		routines->stmt_status = old_stmt_status;
 }
 
 /* A table is as long as its version has it. What is behind the end is never asked for. */
 static size_t table_bytes(const sqlite3_api_routines *api)
 {
-	int version = api->libversion_number();
+	static const struct {
+		int version;
+		size_t bytes;
+	} tables[] = {
+		{ 3039000, END_OF(db_name) },
+		{ 3022000, END_OF(vtab_collation) },
+		{ 3020000, END_OF(value_pointer) },
+		{ 0, END_OF(expanded_sql) },
+	};
+	size_t i = 0;
 
-	return version >= 3039000   ? END_OF(db_name)
-	       : version >= 3022000 ? END_OF(vtab_collation)
-	                            : END_OF(value_pointer);
+	while (api->libversion_number() < tables[i].version)
+		i++;
+	return tables[i].bytes;
 }
 
 /* The table, or one without NULL. */

@@ -17,12 +17,12 @@
 
 #define HOST_LIBRARIES_MAX 4
 
-/* sqlite3_trace_v2, sqlite3_stmt_busy and persistent loading are older. */
-#define HOST_OLDEST "3.20"
-#define HOST_OLDEST_NUMBER 3020000
+/* SQLCipher's in Debian 12. sqlite3_trace_v2 and persistent loading are older. */
+#define HOST_OLDEST "3.15"
+#define HOST_OLDEST_NUMBER 3015000
 
 struct host_library {
-	const sqlite3_api_routines *api;   /* without NULL among the routines of HOST_OLDEST */
+	const sqlite3_api_routines *api;   /* without NULL among the routines up to 3.20 */
 	const sqlite3_api_routines *table; /* its own */
 	uintptr_t start, end;              /* of its image in memory */
 	const char *name;                  /* version, a space, path */
@@ -65,8 +65,8 @@ const struct host_library *host_adopt(const sqlite3_api_routines *api, char **er
 /* The same, only if it is known already. */
 const struct host_library *host_find(const sqlite3_api_routines *api);
 
-/* Puts a routine that returns 0 in the place of those that the build has omitted (SQLITE_OMIT_…,
- * SQLITE_THREADSAFE=0), among those of HOST_OLDEST. */
+/* Puts a routine that returns 0 in the place of those up to 3.20 that the version does not have or the
+ * build has omitted (SQLITE_OMIT_…, SQLITE_THREADSAFE=0). */
 void host_fill_omitted(sqlite3_api_routines *routines);
 
 #endif

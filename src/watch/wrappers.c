@@ -502,10 +502,10 @@ static const struct {
 	FUNCTION(exec),
 	FUNCTION(prepare),
 	FUNCTION(prepare_v2),
-	FUNCTION(prepare_v3), /* from 3.20, the oldest that we work with */
+	FUNCTION_SINCE(3020000, prepare_v3),
 	FUNCTION(prepare16),
 	FUNCTION(prepare16_v2),
-	FUNCTION(prepare16_v3),
+	FUNCTION_SINCE(3020000, prepare16_v3),
 	FUNCTION(close),
 	FUNCTION(close_v2),
 	FUNCTION(backup_init),

@@ -14,10 +14,10 @@ int sqlite3_step(void *statement)
 
 int sqlite3_libversion_number(void)
 {
-	return 3015002;
+	return 3014002;
 }
 
 const char *sqlite3_libversion(void)
 {
-	return "3.15.2";
+	return "3.14.2";
 }

@@ -40,7 +40,7 @@ class Nothing(Recording):
 
     def test_old_library(self):
         done = self.record(PYTHON, "-c", "import ctypes, sys; ctypes.CDLL(sys.argv[1])", OLD)
-        self.assertIn("nothing was recorded: %s: it is SQLite 3.15.2, which is older than 3.20" % OLD, done.stderr)
+        self.assertIn("nothing was recorded: %s: it is SQLite 3.14.2, which is older than 3.15" % OLD, done.stderr)
 
     def test_emptied_environment(self):
         self.assertIn("env -i, sudo", self.nothing("env", "-i", "/usr/bin/sqlite3", ":memory:", "SELECT 1").stderr)

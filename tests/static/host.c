@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A program with a SQLite inside, stripped: host COUNT THREADS [fork | exit]. Each thread runs COUNT
+ * A program with a SQLite inside, stripped: host COUNT THREADS [fork | filter | maps]. Each thread runs COUNT
  * statements on a connection of its own; prints how many were run.
  */
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <pthread.h>
 #include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -20,6 +23,23 @@
 	} while (0)
 
 static int count;
+
+static struct sock_filter filter[] = { { BPF_RET | BPF_K, 0, 0, SECCOMP_RET_ALLOW } };
+static struct sock_fprog pass = { 1, filter };
+
+/* Rights, offset and file of the program's own mappings. */
+static void print_maps(void)
+{
+	FILE *maps = fopen("/proc/self/maps", "r");
+	char line[512], *rights, *name;
+
+	CHECK(maps);
+	while (fgets(line, sizeof line, maps))
+		if ((rights = strchr(line, ' ')) && (name = strrchr(line, '/')) &&
+		    strstr(name, "static_host"))
+			printf("%.16s%s", rights, name);
+	fclose(maps);
+}
 
 static void *work(void *argument)
 {
@@ -54,6 +74,9 @@ int main(int argc, char **argv)
 	count = argc > 1 ? atoi(argv[1]) : 1;
 	if (!threads) /* never opens a database */
 		return printf("none\n") < 0;
+	if (argc > 3 && !strcmp(argv[3], "filter")) /* as a sandbox: any system call may be looked at */
+		CHECK(!prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) &&
+		      !prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &pass));
 	for (int i = 1; i < threads; i++)
 		CHECK(!pthread_create(&thread[i], NULL, work, NULL));
 	work(NULL);
@@ -70,6 +93,8 @@ int main(int argc, char **argv)
 		wait(&status);
 		CHECK(WIFEXITED(status) && !WEXITSTATUS(status));
 	}
+	if (argc > 3 && !strcmp(argv[3], "maps"))
+		print_maps();
 	printf("%d\n", threads * count);
 	return 3;
 }

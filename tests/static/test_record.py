@@ -100,6 +100,18 @@ class Static(Recording):
         self.assertEqual(self.rows("SELECT query, count(*) FROM query_log WHERE query <> 'sqlite3_close()' GROUP BY 1"),
                              [("SELECT ? + 1", 50)])
 
+    def test_protections(self):
+        """The program's mappings have the rights that they had, and none more is there."""
+        for host in (HOST, FIXED):
+            with self.subTest(host):
+                self.trace = os.path.join(self.folder, os.path.basename(host) + ".trace")
+                self.run_host(host, "1", "maps", count=100, works=1)
+
+    def test_filter(self):
+        """Under a seccomp filter no system call is made that a filter may punish."""
+        self.run_host(HOST, "2", "filter", count=1000, works=2)
+        self.expect_whole()
+
     def test_no_executable_memory(self):
         """A process that may not make memory executable is served, too."""
         script = ("import ctypes, os, sys\n"

@@ -121,13 +121,16 @@ __attribute__((visibility("default"))) void tableless_work(int rounds);
 
 void tableless_work(int rounds)
 {
-	static const unsigned char numbers[][10] = { { 5 }, { 0x85, 3 }, { 0x85, 0x83, 0x90, 4 },
+	static const unsigned char numbers[][10] = { { 5 },
+		                                     { 0x85, 3 },
+		                                     { 0x85, 0x83, 0x90, 4 },
 		                                     { 255, 255, 255, 255, 255, 255, 255, 255, 255, 1 } };
 	struct large large = { { 0 } };
 
 	indirect = tail;
 	for (int i = 0; i < rounds; i++) {
-		sink += (int)leaf_with_ways(numbers[i % 4]) + with_table(i % 9) + recurse(i % 5) + with_room(i % 4);
+		sink += (int)leaf_with_ways(numbers[i % 4]) + with_table(i % 9) + recurse(i % 5) +
+		        with_room(i % 4);
 		sink += aligned(i % 3) + many(i, 2, 3, 4, 5, 6, 7, 8, i / 2.0) + various(4, 1, 2.0, i, 4.0);
 		large = by_value(large, i);
 		checked(i);

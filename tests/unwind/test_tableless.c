@@ -37,8 +37,9 @@ static void test_tableless(void **state)
 			fail_msg("%s", dlerror());
 		modules_refresh(false);
 		step_run(*library, work, dlsym(handle, "tableless_work"), &result);
-		printf("%s: %lu steps, %lu exact, %lu incomplete, %lu wrong\n", *library, (unsigned long)result.steps,
-		       (unsigned long)result.exact, (unsigned long)result.incomplete, (unsigned long)result.wrong);
+		printf("%s: %lu steps, %lu exact, %lu incomplete, %lu wrong\n", *library,
+		       (unsigned long)result.steps, (unsigned long)result.exact,
+		       (unsigned long)result.incomplete, (unsigned long)result.wrong);
 		assert_true(result.steps > 1000);
 		assert_int_equal(result.memo_differs, 0);
 		assert_int_equal(result.wrong, 0);

@@ -50,8 +50,15 @@ static uintptr_t called_by_both(const struct static_range *code, uintptr_t one, 
 	return called == stub_only_call(code, other, false) ? called : 0;
 }
 
-#define ROUTINE(table, name)                                                                                 \
-	((table)->routines[offsetof(struct sqlite3_api_routines, name) / sizeof *(table)->routines])
+/* 0: the version has none. */
+static uintptr_t routine(const struct static_table *table, size_t offset)
+{
+	return offset / sizeof *table->routines < table->count
+	               ? table->routines[offset / sizeof *table->routines]
+	               : 0;
+}
+
+#define ROUTINE(table, name) routine(table, offsetof(struct sqlite3_api_routines, name))
 
 static const char *patch(struct host_library *library, const struct static_copy *copy)
 {

@@ -1,0 +1,60 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""The oldest SQLite that is followed, 3.15, which Debian's SQLCipher is: an encrypted database, recorded
+and with the extension loaded.
+
+usage: test_old.py QUERYPROF"""
+
+import shutil
+import sys
+
+from recording import *
+
+SHELL = shutil.which("sqlcipher")
+if not SHELL:
+    print("skipped: sqlcipher is not here")
+    sys.exit(SKIPPED)
+
+STATEMENTS = ["CREATE TABLE t(a INTEGER PRIMARY KEY, b TEXT)",
+              "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 30000)"
+              " INSERT INTO t SELECT i, 'row ' || i FROM n",
+              "SELECT count(*) FROM t WHERE b LIKE '%9%'"]
+
+
+class Old(Recording):
+    def setUp(self):
+        super().setUp()
+        self.script = ["PRAGMA key = 'secret'", *STATEMENTS]
+        self.database = os.path.join(self.folder, "cipher.db")
+
+    def answer(self):
+        done = subprocess.run([SHELL, ":memory:", *STATEMENTS], capture_output=True, text=True, check=True)
+        return done.stdout
+
+    def test_recorded(self):
+        done = self.record(SHELL, self.database, *self.script,
+                           options=("--cpu", "1ms", "--setting", "log_queries_min_query_duration_ns=0"))
+        self.assertEqual((done.returncode, done.stdout), (0, self.answer()), self.seen)
+        with open(self.database, "rb") as file:
+            self.assertNotIn(b"SQLite format", file.read(16))
+        rows = self.rows("SELECT query, type, library_version FROM query_log WHERE query LIKE '% t%'")
+        self.assertEqual(rows, [(text, "QueryFinish", "3.15.2") for text in STATEMENTS], self.seen)
+        whole, samples = self.rows("SELECT sum(NOT truncated), count(*) FROM trace_log WHERE trace_type = 'CPU'")[0]
+        self.assertEqual(whole, samples)
+        self.assertGreater(samples, 0)
+
+    def test_failure(self):
+        done = self.record(SHELL, ":memory:", "SELECT nothing", options=("--cpu", "1ms"))
+        self.assertIn("no such column: nothing", done.stderr)
+        self.assertEqual(self.rows("SELECT exception FROM query_log"), [("no such column: nothing",)], self.seen)
+
+    def test_loaded(self):
+        done = subprocess.run([SHELL, ":memory:", "-cmd", ".load " + LIBRARY,
+                               "PRAGMA log_queries_min_query_duration_ns = 0", *STATEMENTS,
+                               "SELECT query FROM query_log WHERE query LIKE '% t%'"],
+                              capture_output=True, text=True, timeout=300, check=False)
+        self.assertEqual(done.stdout.splitlines()[-3:], STATEMENTS, done)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
