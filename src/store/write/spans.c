@@ -32,14 +32,13 @@ static bool put_bytes(struct writer *writer, const char *bytes, size_t size)
 	return true;
 }
 
-#define NUMBER_MAX 22 /* characters, and a comma */
+#define NUMBER_MAX 24 /* characters, and a comma; three words */
 
-/* The text has room for it. */
+/* The text has room for NUMBER_MAX, which are copied: a copy of fixed size is no call. */
 static void put_number(struct writer *writer, int64_t number)
 {
-	char digits[NUMBER_MAX], *at = digits + sizeof digits;
+	char digits[2 * NUMBER_MAX], *at = digits + NUMBER_MAX;
 	uint64_t rest = number < 0 ? -(uint64_t)number : (uint64_t)number;
-	size_t size;
 
 	*--at = ',';
 	do {
@@ -48,9 +47,8 @@ static void put_number(struct writer *writer, int64_t number)
 	} while (rest);
 	if (number < 0)
 		*--at = '-';
-	size = (size_t)(digits + sizeof digits - at);
-	memcpy(writer->span_text.items + writer->span_text.count, at, size);
-	writer->span_text.count += size;
+	memcpy(writer->span_text.items + writer->span_text.count, at, NUMBER_MAX);
+	writer->span_text.count += (size_t)(digits + NUMBER_MAX - at);
 }
 
 /* As a JSON text, with its quotes. */
