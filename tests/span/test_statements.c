@@ -106,6 +106,10 @@ static void have_the_times_of_query_log(void **state)
 	            "AND s.samples > 5 AND s.self_time_ns = s.duration_ns FROM span_log AS s WHERE "
 	            "operation_name LIKE 'WITH RECURSIVE%'"),
 		1);
+	/* One line of time. */
+	assert_int_equal(ask("SELECT count(*) FROM trace_log AS t JOIN span_log AS s USING (span_id) WHERE "
+	                     "t.timestamp_ns NOT BETWEEN s.start_time_ns - 1000 AND s.finish_time_ns + 1000"),
+	                 0);
 	/* Of the request, too, with the error that samples have. */
 	assert_int_equal(
 		ask("SELECT r.samples = 0 AND r.cpu_time_ns = s.cpu_time_ns AND "
