@@ -962,6 +962,9 @@ SELECT
 	printf('%016x%016x', b.trace_hi, b.trace_lo) AS trace_id,
 	CAST(coalesce((
 		SELECT trim(s.name || ' ' || coalesce((
+			SELECT x.query FROM queries AS q JOIN statements AS x ON x.id = q.statement
+			WHERE s.statement AND q.id = (
+				SELECT value FROM json_each((SELECT f.spans FROM span_batches AS f WHERE f.id = b.first), '$[0][6]'))), (
 			SELECT x.query FROM statement_counters AS c JOIN statements AS x ON x.id = c.statement
 			WHERE c.normalized_query_hash = s.statement AND s.statement LIMIT 1), ''))
 		FROM span_sites AS s

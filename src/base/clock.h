@@ -28,4 +28,25 @@ static inline uint64_t clock_ns(clockid_t clock)
 	return clock_gettime(clock, &now) == 0 ? ns_of_timespec(now) : 0;
 }
 
+#define OFFSET_AGREE_NS 100
+#define OFFSET_READINGS 8
+
+/* CLOCK_REALTIME - CLOCK_MONOTONIC; `before`: what it was the last time, 0: not known. A thread may
+ * lose its processor between the two clocks: a reading that does not agree with the one before it
+ * is repeated. */
+static inline uint64_t clock_offset_ns(uint64_t before)
+{
+	uint64_t offset = before;
+
+	for (int i = 0; i < OFFSET_READINGS; i++) {
+		uint64_t now = clock_ns(CLOCK_MONOTONIC);
+
+		offset = clock_ns(CLOCK_REALTIME) - now;
+		if (offset - before + OFFSET_AGREE_NS <= 2 * OFFSET_AGREE_NS)
+			break;
+		before = offset;
+	}
+	return offset;
+}
+
 #endif

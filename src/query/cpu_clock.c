@@ -57,7 +57,7 @@ static uint64_t read_clock(struct thread *thread, uint64_t base_max_ns)
 		thread->cpu_read_ns = cpu_ns;
 	thread->cpu_read_at_ns = now_ns;
 	/* Between two readings the wall clock is taken to go with the monotonic one. */
-	thread->realtime_offset_ns = clock_ns(CLOCK_REALTIME) - fast_clock_ns(&thread->clock);
+	thread->realtime_offset_ns = clock_offset_ns(thread->realtime_offset_ns);
 	return thread->cpu_read_ns;
 }
 

@@ -218,7 +218,7 @@ int context_begin(const struct span_link *of, const struct span_link *links, uin
 		return error_set(QP_INVALID, "a trace cannot begin: %d are begun on this thread",
 		                 SPAN_CONTEXTS);
 	start_numbers(thread, slot);
-	thread->realtime_offset = clock_ns(CLOCK_REALTIME) - clock_ns(CLOCK_MONOTONIC);
+	thread->realtime_offset = slot->realtime_offset_ns = clock_offset_ns(slot->realtime_offset_ns);
 	context = &thread->contexts[thread->depth];
 	*context = (struct qp_span_context){
 		.clock = &slot->clock, /* that of the thread's queries and waits */

@@ -129,10 +129,12 @@ qp_span_handle handle_of_object(const qp_span_object *object)
 
 void handle_object_end(qp_span_object *object)
 {
-	uint64_t now = clock_ns(CLOCK_MONOTONIC), lasted = now - object->start_ns;
+	if (!object->id)
+		return;
+	uint64_t lasted = clock_ns(CLOCK_MONOTONIC) - object->start_ns;
 	struct span_batch batch = {
 		.of = link_of(&object->parent),
-		.realtime_offset = clock_ns(CLOCK_REALTIME) - now,
+		.realtime_offset = clock_offset_ns(0),
 		.thread_id = (uint32_t)object->thread_id,
 	};
 	struct span_entry entry = {
@@ -140,8 +142,6 @@ void handle_object_end(qp_span_object *object)
 		.duration = (int64_t)lasted > 0 ? lasted & SPAN_DURATION : 0,
 	};
 
-	if (!object->id)
-		return;
 	entry.site = __atomic_load_n(&object->site->number, __ATOMIC_RELAXED);
 	if (!entry.site)
 		entry.site = site_number(object->site);

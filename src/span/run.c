@@ -70,7 +70,7 @@ static void put_alone(const struct span_run_end *end)
 		return;
 	}
 	first = span_thread_number(slot);
-	batch.realtime_offset = clock_ns(CLOCK_REALTIME) - clock_ns(CLOCK_MONOTONIC);
+	batch.realtime_offset = slot->realtime_offset_ns; /* as query_log has it */
 	batch.of = (struct span_link){ end->start_ns + batch.realtime_offset, random_next(slot) | 1, 0 };
 	batch.began_ns = end->start_ns;
 	batch.ended_ns = end->start_ns + end->duration_ns;

@@ -2,7 +2,8 @@
 /*
  * What spans cost, beside other ways to record them, all in this process:
  *
- *   span_bench                  a pair of begin and end; a program with 5 spans a request of 10 us
+ *   span_bench                  a pair of begin and end; a loop, and the engine of tests/engine, with
+ *                               5 spans a request of 10 us
  *   span_bench THREADS SPANS [TRACE]   so many threads with SPANS spans each, TRACE of them a
  *                               trace (all): what arrives, in which order, the file's bytes and
  *                               the flusher's CPU time a span
@@ -24,6 +25,8 @@
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
+
+#include "engine.h"
 
 #define PAIRS 500u /* of a round: what fits into a thread's array, and into the cache */
 #define ROUNDS 4000
@@ -206,8 +209,9 @@ static void compare_ways(void)
 			usleep(100000);
 		}
 		ns[i] = least_ns(ways[i].way, ways[i].in_trace);
-		printf("  %-44s %6.1f ns  %5.2f of two readings\n", ways[i].name, ns[i], ns[i] / ns[1]);
 	}
+	for (size_t i = 0; i < sizeof ways / sizeof *ways; i++)
+		printf("  %-44s %6.1f ns  %5.2f of two readings\n", ways[i].name, ns[i], ns[i] / ns[1]);
 	printf("  beyond two readings: %.1f ns (budget 5)\n", ns[5] - ns[1]);
 }
 
@@ -247,6 +251,51 @@ static void traced_request(void)
 	qp_trace_end();
 }
 
+/* The same without spans in it: see CMakeLists.txt. */
+int bare_engine_run(const char *query, const char *id, uint64_t *result, const char **error);
+
+static char engine_query[64]; /* of 5 stages, in 3 queries of the engine's */
+
+static void write_query(void)
+{
+	snprintf(engine_query, sizeof engine_query, "both (sum %llu) (sum %llu)",
+	         (unsigned long long)step_loops, (unsigned long long)step_loops);
+}
+
+static void run_engine(int (*run)(const char *, const char *, uint64_t *, const char **))
+{
+	const char *error;
+	uint64_t result;
+
+	if (run(engine_query, NULL, &result, &error)) {
+		fprintf(stderr, "%s: %s\n", engine_query, error);
+		exit(1);
+	}
+}
+
+static void bare_query(void)
+{
+	run_engine(bare_engine_run);
+}
+
+static void spanned_query(void)
+{
+	run_engine(engine_run);
+}
+
+static void traced_query(void)
+{
+	if (qp_trace_begin(NULL))
+		fail("qp_trace_begin");
+	spanned_query();
+	qp_trace_end();
+}
+
+struct program {
+	const char *name, *keep, *statements;
+	void (*request)(void);
+};
+
 static double request_ns(void (*request)(void))
 {
 	uint64_t start = now_ns(CLOCK_THREAD_CPUTIME_ID);
@@ -256,32 +305,63 @@ static double request_ns(void (*request)(void))
 	return (double)(now_ns(CLOCK_THREAD_CPUTIME_ID) - start) / REQUESTS;
 }
 
-static void compare_programs(void)
-{
-	static const struct {
-		const char *name, *keep;
-		void (*request)(void);
-	} programs[] = {
-		{ "without spans", "all", plain_request },
-		{ "5 spans, no trace", "all", spanned_request },
-		{ "5 spans in a trace that is left out", "slow", traced_request },
-		{ "5 spans in a trace that is kept", "all", traced_request },
-	};
-	double least[4] = { 1e9, 1e9, 1e9, 1e9 };
+#define PROGRAMS_MAX 5
 
-	for (double ns = request_ns(plain_request); ns < REQUEST_NS; ns = request_ns(plain_request))
-		step_loops = (uint64_t)((double)step_loops * (ns > 100 ? REQUEST_NS / ns : 2) + 1);
-	for (int round = 0; round < 40; round++)
-		for (int i = 0; i < 4; i++) {
+/* The first one is what the others are compared with; `resize` follows its loops. */
+static void compare_programs(const struct program *programs, int count, void (*resize)(void))
+{
+	void (*plain)(void) = programs[0].request;
+	double least[PROGRAMS_MAX];
+
+	step_loops = 100;
+	resize();
+	for (double ns = request_ns(plain); ns < REQUEST_NS; ns = request_ns(plain)) {
+		step_loops = (uint64_t)((double)step_loops * (ns > 2000 ? REQUEST_NS / ns : 2) + 1);
+		resize();
+	}
+	for (int i = 0; i < count; i++)
+		least[i] = 1e9;
+	for (int round = 0; round < 60; round++)
+		for (int i = 0; i < count; i++) {
 			double ns;
 
 			qp_set(NULL, "trace_keep", programs[i].keep);
+			qp_set(NULL, "trace_statements", programs[i].statements);
 			ns = request_ns(programs[i].request);
 			least[i] = ns < least[i] ? ns : least[i];
 		}
-	for (int i = 0; i < 4; i++)
+	for (int i = 0; i < count; i++)
 		printf("  %-44s %6.0f ns  %+5.2f %%\n", programs[i].name, least[i],
 		       (least[i] / least[0] - 1) * 100);
+}
+
+static void no_change(void)
+{
+}
+
+static void compare_loops(void)
+{
+	static const struct program programs[] = {
+		{ "without spans", "all", "off", plain_request },
+		{ "5 spans, no trace", "all", "off", spanned_request },
+		{ "5 spans in a trace that is left out", "slow", "off", traced_request },
+		{ "5 spans in a trace that is kept", "all", "off", traced_request },
+	};
+
+	compare_programs(programs, 4, no_change);
+}
+
+static void compare_engines(void)
+{
+	static const struct program programs[] = {
+		{ "without spans", "all", "off", bare_query },
+		{ "5 spans, no trace", "all", "off", spanned_query },
+		{ "5 spans in a trace that is left out", "slow", "off", traced_query },
+		{ "5 spans in a trace that is kept", "all", "off", traced_query },
+		{ "the same, and its 3 queries as spans", "all", "inside", traced_query },
+	};
+
+	compare_programs(programs, 5, write_query);
 }
 
 /* --- many spans ---------------------------------------------------------------------------------- */
@@ -388,8 +468,10 @@ int main(int argc, char **argv)
 	} else {
 		printf("a span\n");
 		compare_ways();
-		printf("a request of 10 us\n");
-		compare_programs();
+		printf("a request of 10 us, a loop\n");
+		compare_loops();
+		printf("the same, a query of an engine\n");
+		compare_engines();
 		qp_shutdown();
 	}
 	unlink(path);

@@ -8,6 +8,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* A span of the request's trace, where the host has begun one. */
+#ifdef ENGINE_WITHOUT_SPANS /* to see what they cost: tests/bench/span_bench.c */
+#define STAGE(name)
+#else
+#define STAGE(name) QP_SPAN(name)
+#endif
+
 struct run {
 	const char *at;
 	const char *id;
@@ -59,6 +66,7 @@ static char *take_brackets(struct run *run)
 {
 	const char *start;
 	int depth = 0;
+	STAGE("parse");
 
 	run->at += strspn(run->at, " ");
 	if (*run->at != '(')
@@ -145,10 +153,12 @@ static int run_query(struct run *run, uint64_t *result)
 
 	*result = 0;
 	if (take_word(run, "sum ")) {
+		STAGE("sum");
 		*result = engine_add(strtoull(run->at, NULL, 10));
 		return ENGINE_OK;
 	}
 	if (take_word(run, "both ")) {
+		STAGE("both");
 		code = run_inner(run, &one);
 		if (!code)
 			code = run_inner(run, &two);

@@ -128,6 +128,26 @@ static void test_errors(void **state)
 	                 1);
 }
 
+/* The engine's stages in the host's trace, under the queries that they are of. */
+static void test_spans(void **state)
+{
+	(void)state;
+	assert_int_equal(qp_set(NULL, "log_queries_min_query_duration_ns", "0"), QP_OK);
+	assert_int_equal(qp_trace_begin(NULL), QP_OK);
+	run("both (sum 1) (sum 2)", "traced", ENGINE_OK);
+	qp_trace_end();
+	qp_set(NULL, "log_queries_min_query_duration_ns", "DEFAULT");
+	assert_int_equal(ask("SELECT spans = 3 + 5 AND statements = 3 AND root = 'both (sum 1) (sum 2)' FROM "
+	                     "traces"),
+	                 1);
+	assert_int_equal(ask("SELECT count(*) FROM span_log AS s JOIN span_log AS q ON q.span_id = "
+	                     "s.parent_span_id JOIN span_log AS b ON b.span_id = q.parent_span_id JOIN "
+	                     "span_log AS r ON r.span_id = b.parent_span_id WHERE s.operation_name = 'sum' "
+	                     "AND q.operation_name LIKE 'sum _' AND b.operation_name = 'both' AND "
+	                     "r.operation_name = 'both (sum 1) (sum 2)' AND r.parent_span_id = ''"),
+	                 2);
+}
+
 /* Worker threads under the id of the query: a line each, and all samples by one id. */
 static void test_threads(void **state)
 {
@@ -181,7 +201,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_simple),      cmocka_unit_test(test_nested),
 		cmocka_unit_test(test_errors),      cmocka_unit_test(test_threads),
-		cmocka_unit_test(test_with_sqlite),
+		cmocka_unit_test(test_with_sqlite), cmocka_unit_test(test_spans),
 	};
 
 	return cmocka_run_group_tests(tests, set_up, tear_down);

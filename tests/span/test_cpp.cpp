@@ -51,6 +51,35 @@ void exceptions_end_spans(void **)
 		1);
 }
 
+/* As C ends them, in code that is left. */
+void leaves()
+{
+	static qp_span_site site = QP_SPAN_SITE("is left");
+
+	qp_span_begin(&site);
+	qp_span_begin(&site);
+	throw std::runtime_error("out");
+}
+
+void exceptions_leave_spans(void **)
+{
+	{
+		queryprof::trace trace;
+		QP_SPAN("around what is left");
+
+		try {
+			leaves();
+		} catch (const std::runtime_error &) {
+		}
+	}
+	assert_null(qp_span_here);
+	assert_int_equal(ask("SELECT count(*) = 2 AND NOT a.unended AND max(l.finish_time_ns) = "
+	                     "a.finish_time_ns FROM span_log AS a JOIN span_log AS l USING (trace_id) WHERE "
+	                     "a.operation_name = 'around what is left' AND l.operation_name = 'is left' AND "
+	                     "l.unended"),
+	                 1);
+}
+
 void threads_join(void **)
 {
 	{
@@ -79,6 +108,7 @@ int main()
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(exceptions_end_spans),
+		cmocka_unit_test(exceptions_leave_spans),
 		cmocka_unit_test(threads_join),
 	};
 

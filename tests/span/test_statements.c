@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "support.h"
 
@@ -105,6 +106,10 @@ static void have_the_times_of_query_log(void **state)
 	            "AND s.samples > 5 AND s.self_time_ns = s.duration_ns FROM span_log AS s WHERE "
 	            "operation_name LIKE 'WITH RECURSIVE%'"),
 		1);
+	/* One line of time. */
+	assert_int_equal(ask("SELECT count(*) FROM trace_log AS t JOIN span_log AS s USING (span_id) WHERE "
+	                     "t.timestamp_ns NOT BETWEEN s.start_time_ns - 1000 AND s.finish_time_ns + 1000"),
+	                 0);
 	/* Of the request, too, with the error that samples have. */
 	assert_int_equal(
 		ask("SELECT r.samples = 0 AND r.cpu_time_ns = s.cpu_time_ns AND "
@@ -145,6 +150,30 @@ static sqlite3_stmt *prepare(const char *sql)
 	if (sqlite3_prepare_v2(db, sql, -1, &stmt, NULL))
 		fail_msg("%s", sqlite3_errmsg(db));
 	return stmt;
+}
+
+static void are_spans_while_they_are_prepared(void **state)
+{
+	sqlite3_stmt *stmt;
+
+	(void)state;
+	begin();
+	{
+		QP_SPAN("prepares");
+		stmt = prepare("SELECT 1 AS prepared");
+	}
+	{
+		QP_SPAN("steps what was prepared");
+		assert_int_equal(sqlite3_step(stmt), SQLITE_ROW);
+		sqlite3_finalize(stmt);
+	}
+	qp_trace_end();
+	assert_string_equal(ask_text("SELECT group_concat(within || ': ' || name, ', ') FROM (SELECT "
+	                             "p.operation_name AS within, s.operation_name AS name FROM span_log AS "
+	                             "s JOIN span_log AS p ON p.span_id = s.parent_span_id WHERE "
+	                             "s.operation_name LIKE '%AS prepared' ORDER BY s.start_time_ns)"),
+	                    "prepares: prepare SELECT 1 AS prepared, "
+	                    "steps what was prepared: SELECT 1 AS prepared");
 }
 
 /* As a program steps them: one begins before another ends, and outlives the span. */
@@ -252,6 +281,76 @@ static void make_traces_of_their_own(void **state)
 	assert_non_null(strstr(qp_error(), "off, inside and all"));
 }
 
+static void copy_database(sqlite3 *from)
+{
+	sqlite3 *to;
+	sqlite3_backup *backup;
+
+	if (sqlite3_open(":memory:", &to))
+		fail_msg("no database");
+	backup = sqlite3_backup_init(to, "main", from, "main");
+	assert_int_equal(sqlite3_backup_step(backup, 1), SQLITE_OK);
+	{
+		QP_SPAN("between steps");
+	}
+	assert_int_equal(sqlite3_backup_step(backup, -1), SQLITE_DONE);
+	assert_int_equal(sqlite3_backup_finish(backup), SQLITE_OK);
+	sqlite3_close(to);
+}
+
+static void read_blob(sqlite3 *from)
+{
+	sqlite3_blob *blob;
+	char bytes[1000];
+
+	assert_int_equal(sqlite3_blob_open(from, "main", "files", "content", 1, 0, &blob), SQLITE_OK);
+	assert_int_equal(sqlite3_blob_read(blob, bytes, sizeof bytes, 0), SQLITE_OK);
+	assert_int_equal(sqlite3_blob_close(blob), SQLITE_OK);
+}
+
+/* What SQLite does by calls of its own: each is a span from its first call to its last. */
+static void of_backups_checkpoints_and_blobs(void **state)
+{
+	sqlite3 *memory = db;
+	char path[] = "/tmp/queryprof-span-operations-XXXXXX", other[64];
+
+	(void)state;
+	close(mkstemp(path));
+	set("log_queries_min_query_duration_ns", "0"); /* of connections from now on */
+	if (sqlite3_open(path, &db) || qp_attach(db))
+		fail_msg("%s", qp_error());
+	run("PRAGMA journal_mode = WAL; CREATE TABLE files (content BLOB); INSERT INTO files VALUES "
+	    "(zeroblob(100000))");
+	begin();
+	{
+		QP_SPAN("maintenance");
+		copy_database(db);
+		assert_int_equal(sqlite3_wal_checkpoint_v2(db, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL),
+		                 SQLITE_OK);
+		read_blob(db);
+	}
+	qp_trace_end();
+	set("log_queries_min_query_duration_ns", "DEFAULT");
+	sqlite3_close(db);
+	db = memory;
+	unlink(path);
+	for (int i = 0; i < 2; i++) {
+		snprintf(other, sizeof other, "%s%s", path, i ? "-shm" : "-wal");
+		unlink(other);
+	}
+	assert_string_equal(ask_text("SELECT group_concat(s.operation_name, ' ') FROM (SELECT s.* FROM "
+	                             "span_log AS s JOIN span_log AS r ON s.parent_span_id = r.span_id WHERE "
+	                             "r.operation_name = 'maintenance' AND s.operation_name NOT LIKE "
+	                             "'wait:%' ORDER BY s.start_time_ns) AS s"),
+	                    "sqlite3_backup_step(main) between steps sqlite3_wal_checkpoint_v2(main) "
+	                    "sqlite3_blob_open(main.files.content)");
+	/* The same record as query_log's, and no other clock. */
+	assert_int_equal(ask("SELECT count(*) FROM span_log AS s JOIN query_log AS q USING (query_id) WHERE "
+	                     "s.operation_name LIKE 'sqlite3_%' AND s.operation_name = q.query AND "
+	                     "s.duration_ns = q.query_duration_ns AND s.status = 'UNSET' AND NOT s.unended"),
+	                 3);
+}
+
 static void of_an_engine_are_spans_too(void **state)
 {
 	const qp_query query = { .size = sizeof query, .text = "an engine's" };
@@ -280,9 +379,11 @@ int main(void)
 		cmocka_unit_test(are_spans_of_the_trace),
 		cmocka_unit_test(have_the_times_of_query_log),
 		cmocka_unit_test(are_parents_of_what_runs_inside),
+		cmocka_unit_test(are_spans_while_they_are_prepared),
 		cmocka_unit_test(need_not_nest),
 		cmocka_unit_test(that_fail_have_their_status),
 		cmocka_unit_test(make_traces_of_their_own),
+		cmocka_unit_test(of_backups_checkpoints_and_blobs),
 		cmocka_unit_test(of_an_engine_are_spans_too),
 		cmocka_unit_test(that_are_left_are_marked), /* last: it leaves a connection behind */
 	};

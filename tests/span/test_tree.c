@@ -294,6 +294,45 @@ static void traces_nest(void **state)
 	assert_null(qp_span_here);
 }
 
+static int64_t realtime(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	return now.tv_sec * 1000000000ll + now.tv_nsec;
+}
+
+/* Within a microsecond of what a program reads itself, whenever the thread is interrupted. */
+static void times_are_the_wall_clock_s(void **state)
+{
+	static qp_span_site site = QP_SPAN_SITE("timed");
+
+	(void)state;
+	for (int i = 0; i < 2000; i++) {
+		int64_t before, began, ends, after;
+		qp_span span;
+
+		begin(NULL);
+		before = realtime();
+		span = qp_span_begin(&site);
+		began = realtime();
+		ends = realtime();
+		qp_span_end(span);
+		after = realtime();
+		qp_span_attr_number(span, "before", before);
+		qp_span_attr_number(span, "began", began);
+		qp_span_attr_number(span, "ends", ends);
+		qp_span_attr_number(span, "after", after);
+		qp_trace_end();
+	}
+	assert_string_equal(
+		ask_text("SELECT count(*) || ' ' || sum(start_time_ns < (attribute ->> 'before') - 1000 OR "
+	                 "start_time_ns > (attribute ->> 'began') + 1000 OR finish_time_ns < (attribute ->> "
+	                 "'ends') - 1000 OR finish_time_ns > (attribute ->> 'after') + 1000) FROM span_log "
+	                 "WHERE operation_name = 'timed'"),
+		"2000 0");
+}
+
 static void attributes_events_and_status(void **state)
 {
 	static qp_span_site site = QP_SPAN_SITE("noted");
@@ -336,6 +375,7 @@ int main(void)
 		cmocka_unit_test(a_span_of_two_threads),
 		cmocka_unit_test(a_batch_for_several_requests),
 		cmocka_unit_test(traces_nest),
+		cmocka_unit_test(times_are_the_wall_clock_s),
 		cmocka_unit_test(attributes_events_and_status),
 	};
 

@@ -387,6 +387,7 @@ static int begin(struct writer *writer)
 	writer->sample_count = writer->delay_count = writer->span_count = writer->query_count =
 		writer->bytes = writer->rewritten = writer->fields_skipped = writer->spans_stored =
 			writer->running_count = 0;
+	span_rows_clear(writer);
 	writer->batch++;
 	return SQLITE_OK;
 }
@@ -395,6 +396,8 @@ static int finish(struct writer *writer, struct ring *ring)
 {
 	int code = sample_rows_insert(writer);
 
+	if (!code)
+		code = span_rows_write(writer);
 	if (!code)
 		code = write_spans(writer);
 	if (!code)

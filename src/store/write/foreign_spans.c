@@ -110,9 +110,13 @@ int foreign_spans_take(struct writer *writer, const struct query_record *record,
 int foreign_spans_leave(struct writer *writer, const struct span_link *trace, struct query_key query)
 {
 	sqlite3_stmt *statement;
+	int code;
 
 	if (!hash_table_find(&writer->foreign_spans, key_of(trace, query)))
 		return SQLITE_OK;
+	code = span_rows_write(writer);
+	if (code)
+		return code;
 	statement = writer_statement(writer, WRITE_REMOVE_FOREIGN);
 	sqlite3_bind_int64(statement, 1, (int64_t)trace->trace_hi);
 	sqlite3_bind_int64(statement, 2, (int64_t)span_of(query));

@@ -32,14 +32,13 @@ static bool put_bytes(struct writer *writer, const char *bytes, size_t size)
 	return true;
 }
 
-#define NUMBER_MAX 22 /* characters, and a comma */
+#define NUMBER_MAX 24 /* characters, and a comma; three words */
 
-/* The text has room for it. */
+/* The text has room for NUMBER_MAX, which are copied: a copy of fixed size is no call. */
 static void put_number(struct writer *writer, int64_t number)
 {
-	char digits[NUMBER_MAX], *at = digits + sizeof digits;
+	char digits[2 * NUMBER_MAX], *at = digits + NUMBER_MAX;
 	uint64_t rest = number < 0 ? -(uint64_t)number : (uint64_t)number;
-	size_t size;
 
 	*--at = ',';
 	do {
@@ -48,9 +47,8 @@ static void put_number(struct writer *writer, int64_t number)
 	} while (rest);
 	if (number < 0)
 		*--at = '-';
-	size = (size_t)(digits + sizeof digits - at);
-	memcpy(writer->span_text.items + writer->span_text.count, at, size);
-	writer->span_text.count += size;
+	memcpy(writer->span_text.items + writer->span_text.count, at, NUMBER_MAX);
+	writer->span_text.count += (size_t)(digits + NUMBER_MAX - at);
 }
 
 /* As a JSON text, with its quotes. */
@@ -183,6 +181,56 @@ static int64_t intern_site(struct writer *writer, const struct span_entry *span)
 
 /* --- a batch -------------------------------------------------------------------------------- */
 
+/* What a batch has. */
+struct batch_sums {
+	uint64_t lasted_ns; /* from the context's begin to the last end */
+	int64_t spans, statements, notes, waits;
+};
+
+static void add_up_span(struct batch_sums *sums, const struct span_batch *batch,
+                        const struct span_entry *entry)
+{
+	uint64_t lasted = entry->start_ns - batch->began_ns + (entry->duration & SPAN_DURATION);
+
+	if ((int64_t)lasted > (int64_t)sums->lasted_ns)
+		sums->lasted_ns = lasted;
+	sums->spans++;
+	sums->statements += (entry->duration & SPAN_STATEMENT) != 0;
+	sums->waits += entry_is_wait(entry);
+}
+
+/* False: our threads never wrote it. */
+static bool read_batch(const struct span_batch *batch, size_t size, struct batch_sums *sums)
+{
+	size_t rest;
+
+	*sums = (struct batch_sums){ 0 };
+	if (size < sizeof *batch)
+		return false;
+	rest = size - sizeof *batch;
+	if (batch->entries > rest / sizeof batch->entry[0])
+		return false;
+	rest -= batch->entries * sizeof batch->entry[0];
+	if (batch->links > rest / sizeof(struct span_link))
+		return false;
+	/* Groups and texts stay within it. */
+	for (uint32_t i = 0; i < batch->entries;) {
+		const struct span_entry *entry = &batch->entry[i];
+		bool is_note = !entry_is_span(entry) && entry->site != ENTRY_STATEMENT;
+		uint64_t group = is_note ? 1ull + entry->parent : entry_group(entry);
+
+		if (group > batch->entries - i ||
+		    (is_note &&
+		     (uint64_t)note_key_size(entry) + note_value_size(entry) > entry->parent * sizeof *entry))
+			return false;
+		sums->notes += is_note;
+		if (entry_is_span(entry))
+			add_up_span(sums, batch, entry);
+		i += (uint32_t)group;
+	}
+	return true;
+}
+
 /* Time of each span's children, which follow it in the batch. */
 static bool add_up_children(struct writer *writer, const struct span_batch *batch)
 {
@@ -227,13 +275,6 @@ static int put_span(struct writer *writer, const struct span_batch *batch, uint3
 
 	if (site < 0 || query < 0)
 		return (int)-(site < 0 ? site : query);
-	if (query) {
-		const struct query_key key = { entry[1].start_ns, entry[1].duration };
-		int code = foreign_spans_leave(writer, &batch->of, key);
-
-		if (code)
-			return code;
-	}
 	if (!vector_reserve(&writer->span_text, writer->span_text.count + 8 * NUMBER_MAX))
 		return SQLITE_NOMEM;
 	writer->span_text.items[writer->span_text.count++] = '[';
@@ -257,7 +298,6 @@ static int put_spans(struct writer *writer, const struct span_batch *batch)
 {
 	int code = SQLITE_OK;
 
-	writer->span_text.count = 0;
 	if (!add_up_children(writer, batch) || !put_bytes(writer, "[", 1))
 		return SQLITE_NOMEM;
 	for (uint32_t i = 0; !code && i < batch->entries;) {
@@ -271,47 +311,22 @@ static int put_spans(struct writer *writer, const struct span_batch *batch)
 			code = put_bytes(writer, "0,", 2) ? SQLITE_OK : SQLITE_NOMEM;
 		i += group;
 	}
-	if (writer->span_text.count > 1)
+	if (batch->entries)
 		writer->span_text.count--; /* the last comma */
 	if (!code && !put_bytes(writer, "]", 1))
 		code = SQLITE_NOMEM;
 	return code;
 }
 
-/* What the row says of the spans as a whole. */
-struct batch_sums {
-	uint64_t lasted_ns; /* from the context's begin to the last end */
-	int64_t spans, statements;
-};
-
-static struct batch_sums add_up(const struct span_batch *batch)
-{
-	struct batch_sums sums = { 0 };
-
-	for (uint32_t i = 0; i < batch->entries; i += entry_group(&batch->entry[i])) {
-		const struct span_entry *entry = &batch->entry[i];
-		uint64_t lasted = entry->start_ns - batch->began_ns + (entry->duration & SPAN_DURATION);
-
-		if (!entry_is_span(entry))
-			continue;
-		if ((int64_t)lasted > (int64_t)sums.lasted_ns)
-			sums.lasted_ns = lasted;
-		sums.spans++;
-		sums.statements += (entry->duration & SPAN_STATEMENT) != 0;
-	}
-	return sums;
-}
-
 /* Bits of span_batches.flags. */
 #define ROW_REMOTE 1
 #define ROW_ROOT 2
 
-static int64_t write_batch(struct writer *writer, const struct span_batch *batch)
+static int64_t add_row(struct writer *writer, const struct span_batch *batch, const struct batch_sums *sums,
+                       size_t text)
 {
-	sqlite3_stmt *statement = writer_statement(writer, WRITE_SPAN_BATCH);
 	int64_t thread = intern_thread(writer, batch->thread_id);
-	const struct batch_sums sums = add_up(batch);
-	const int64_t values[] = {
+	const int64_t numbers[SPAN_ROW_NUMBERS] = {
 		(int64_t)batch->of.trace_hi,
 		(int64_t)batch->of.trace_lo,
 		(int64_t)batch->of.parent,
@@ -320,25 +335,16 @@ static int64_t write_batch(struct writer *writer, const struct span_batch *batch
 		(int64_t)(batch->began_ns + batch->realtime_offset),
 		(int64_t)batch->dropped,
 		(batch->flags & BATCH_REMOTE ? ROW_REMOTE : 0) | (batch->flags & BATCH_ROOT ? ROW_ROOT : 0),
-		(int64_t)sums.lasted_ns,
-		sums.spans,
-		sums.statements,
+		(int64_t)sums->lasted_ns,
+		sums->spans,
+		sums->statements,
+		batch->flags & BATCH_END ? (int64_t)(batch->ended_ns - batch->began_ns) : -1,
 	};
-	int index = 0, code;
 
 	if (thread < 0)
 		return thread;
-	for (; index < (int)(sizeof values / sizeof *values); index++)
-		sqlite3_bind_int64(statement, index + 1, values[index]);
-	if (batch->flags & BATCH_END)
-		sqlite3_bind_int64(statement, ++index, (int64_t)(batch->ended_ns - batch->began_ns));
-	else
-		sqlite3_bind_null(statement, ++index);
-	sqlite3_bind_text(statement, ++index, writer->span_text.items, (int)writer->span_text.count,
-	                  SQLITE_STATIC);
-	writer->bytes += BATCH_BYTES + writer->span_text.count;
-	code = writer_run(writer, WRITE_SPAN_BATCH);
-	return code ? -code : sqlite3_last_insert_rowid(writer->database.db);
+	writer->bytes += BATCH_BYTES + writer->span_text.count - text;
+	return span_rows_add(writer, numbers, text);
 }
 
 /* "key":value of an attribute, an object of an event. */
@@ -349,7 +355,6 @@ static int put_note(struct writer *writer, const struct span_batch *batch, const
 	bool is_put;
 	char time[48];
 
-	writer->span_text.count = 0;
 	if (note->site == ENTRY_EVENT) {
 		snprintf(time, sizeof time, ",\"time_ns\":%" PRId64 "}",
 		         (int64_t)(note->duration + batch->realtime_offset));
@@ -366,6 +371,7 @@ static int put_note(struct writer *writer, const struct span_batch *batch, const
 static int write_notes(struct writer *writer, const struct span_batch *batch, int64_t row)
 {
 	sqlite3_stmt *statement = writer_statement(writer, WRITE_SPAN_NOTE);
+	size_t text = writer->span_text.count, size; /* behind the rows' */
 	int code = SQLITE_OK;
 
 	for (uint32_t i = 0; !code && i < batch->entries; i += entry_group(&batch->entry[i])) {
@@ -376,12 +382,13 @@ static int write_notes(struct writer *writer, const struct span_batch *batch, in
 		code = put_note(writer, batch, note);
 		if (code)
 			break;
+		size = writer->span_text.count - text;
+		writer->span_text.count = text;
 		sqlite3_bind_int64(statement, 1, row);
 		sqlite3_bind_int64(statement, 2, (int64_t)note->start_ns);
 		sqlite3_bind_int64(statement, 3, note->site == ENTRY_EVENT);
-		sqlite3_bind_text(statement, 4, writer->span_text.items, (int)writer->span_text.count,
-		                  SQLITE_STATIC);
-		writer->bytes += writer->span_text.count;
+		writer_bind_text(statement, 4, writer->span_text.items + text, size);
+		writer->bytes += size;
 		code = writer_run(writer, WRITE_SPAN_NOTE);
 	}
 	return code;
@@ -432,7 +439,7 @@ static int remove_trace(struct writer *writer, const struct span_batch *batch)
 {
 	static const enum writer_statement removals[] = { WRITE_REMOVE_NOTES, WRITE_REMOVE_TRACE };
 	struct hash key = trace_key(&batch->of);
-	int code = SQLITE_OK;
+	int code = span_rows_write(writer);
 
 	if (!hash_table_find(&writer->unkept_traces, key))
 		hash_table_add(&writer->unkept_traces, key);
@@ -446,68 +453,59 @@ static int remove_trace(struct writer *writer, const struct span_batch *batch)
 	return code;
 }
 
-static bool is_batch(const struct span_batch *batch, size_t size)
-{
-	size_t rest;
-
-	if (size < sizeof *batch)
-		return false;
-	rest = size - sizeof *batch;
-	if (batch->entries > rest / sizeof batch->entry[0])
-		return false;
-	rest -= batch->entries * sizeof batch->entry[0];
-	if (batch->links > rest / sizeof(struct span_link))
-		return false;
-	/* Groups and texts stay within it. */
-	for (uint32_t i = 0; i < batch->entries;) {
-		const struct span_entry *entry = &batch->entry[i];
-		uint64_t group = entry_is_span(entry) || entry->site == ENTRY_STATEMENT
-		                         ? entry_group(entry)
-		                         : 1ull + entry->parent;
-
-		if (group > batch->entries - i ||
-		    (!entry_is_span(entry) && entry->site != ENTRY_STATEMENT &&
-		     (uint64_t)note_key_size(entry) + note_value_size(entry) > entry->parent * sizeof *entry))
-			return false;
-		i += (uint32_t)group;
-	}
-	return true;
-}
-
 uint64_t spans_in(const void *record, size_t size)
 {
-	const struct span_batch *batch = record;
-	uint64_t spans = 0;
+	struct batch_sums sums;
 
-	if (!is_batch(batch, size))
-		return 0;
-	for (uint32_t i = 0; i < batch->entries; i += entry_group(&batch->entry[i]))
-		spans += (uint64_t)entry_is_span(&batch->entry[i]);
-	return spans;
+	return read_batch(record, size, &sums) ? (uint64_t)sums.spans : 0;
+}
+
+/* The query's record may have come before, and have made a span of its own. */
+static int leave_foreign(struct writer *writer, const struct span_batch *batch)
+{
+	int code = SQLITE_OK;
+
+	for (uint32_t i = 0; !code && i < batch->entries; i += entry_group(&batch->entry[i])) {
+		const struct span_entry *entry = &batch->entry[i];
+
+		if (entry_is_span(entry) && entry->duration & SPAN_STATEMENT)
+			code = foreign_spans_leave(
+				writer, &batch->of,
+				(struct query_key){ entry[1].start_ns, entry[1].duration });
+	}
+	return code;
 }
 
 int spans_take(struct writer *writer, const void *record, size_t size)
 {
 	const struct span_batch *batch = record;
+	struct batch_sums sums;
+	size_t text;
 	int64_t row;
 	int code;
 
-	if (!is_batch(batch, size))
-		return SQLITE_OK; /* never written by our threads */
+	if (!read_batch(batch, size, &sums))
+		return SQLITE_OK;
 	if (batch->flags & BATCH_UNKEPT)
 		return remove_trace(writer, batch);
 	/* Of several traces: another one may be kept. */
 	if (!batch->links && hash_table_find(&writer->unkept_traces, trace_key(&batch->of)))
 		return SQLITE_OK;
-	code = put_spans(writer, batch);
+	code = span_rows_bound(writer);
+	if (!code && sums.statements && writer->foreign_spans.count)
+		code = leave_foreign(writer, batch);
+	text = writer->span_text.count;
+	if (!code)
+		code = put_spans(writer, batch);
 	if (code)
 		return code;
-	row = write_batch(writer, batch);
+	row = add_row(writer, batch, &sums, text);
 	if (row < 0)
 		return (int)-row;
-	writer->spans_stored += spans_in(record, size);
-	code = write_notes(writer, batch, row);
-	if (!code)
+	writer->spans_stored += (size_t)sums.spans;
+	if (sums.notes)
+		code = write_notes(writer, batch, row);
+	if (!code && sums.waits)
 		code = write_waits(writer, batch);
 	return code ? code : write_links(writer, batch, row);
 }

@@ -140,10 +140,10 @@ static const char *const statement_sql[WRITE_STATEMENTS] = {
 				 " AND function = ?4 AND statement = ?5 AND wait = ?6",
 	[WRITE_SPAN_SITE] = "INSERT INTO span_sites (name, file, line, function, statement, wait)"
 			    " VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
-	[WRITE_SPAN_BATCH] =
-		"INSERT INTO span_batches (trace_hi, trace_lo, parent, first_span, thread, start_ns, dropped,"
-		" flags, lasted_ns, count, statements, duration_ns, spans)"
-		" VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",
+	/* OR FAIL: the writer takes all back on an error, and SQLite remembers less. */
+	[WRITE_SPAN_ROWS] = "INSERT OR FAIL INTO span_batches (" SPAN_ROW_COLUMNS ") SELECT " SPAN_ROW_COLUMNS
+			    " FROM span_rows_to_write",
+	[WRITE_NEWEST_SPANS] = "SELECT max(id) FROM span_batches",
 	[WRITE_SPAN_NOTE] = "INSERT INTO span_notes (batch, span, is_event, note) VALUES (?1, ?2, ?3, ?4)",
 	[WRITE_SPAN_LINK] =
 		"INSERT INTO span_links (batch, trace_hi, trace_lo, parent) VALUES (?1, ?2, ?3, ?4)",
@@ -327,6 +327,7 @@ void writer_free(struct writer *writer)
 	hash_table_each(&writer->span_sites, free_span_site, NULL);
 	for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
 		hash_table_free(tables[i]);
+	vector_free(&writer->span_rows);
 	vector_free(&writer->span_text);
 	vector_free(&writer->span_children);
 	free(writer->failure);
@@ -397,6 +398,7 @@ int writer_open(struct writer *writer, const char *path, const struct database_l
 	writer->path = path;
 	if (code)
 		return code;
+	span_rows_open(writer); /* the statement fails without */
 	for (int i = 0; i < WRITE_STATEMENTS; i++) {
 		if (sqlite3_prepare_v3(writer->database.db, statement_sql[i], -1, SQLITE_PREPARE_PERSISTENT,
 		                       &writer->statements[i], NULL)) {

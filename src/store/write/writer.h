@@ -14,6 +14,7 @@
 #include "store/columns.h"
 #include "store/file/database.h"
 #include "store/write/delays.h"
+#include "store/write/span_rows.h"
 #include "base/hash_table.h"
 #include "base/vector.h"
 #include "modules/module_history.h"
@@ -79,7 +80,8 @@ enum writer_statement {
 	WRITE_CONTEXT_EPOCH,
 	WRITE_FIND_SPAN_SITE,
 	WRITE_SPAN_SITE,
-	WRITE_SPAN_BATCH,
+	WRITE_SPAN_ROWS,
+	WRITE_NEWEST_SPANS,
 	WRITE_SPAN_NOTE,
 	WRITE_SPAN_LINK,
 	WRITE_SPAN_WAIT,
@@ -187,7 +189,9 @@ struct writer {
 
 	/* Of spans.c: what it knows, and its workspace. */
 	struct hash_table span_sites, unkept_traces, foreign_spans;
-	VECTOR(char) span_text;
+	VECTOR(struct span_row) span_rows; /* of the batch, to be written */
+	VECTOR(char) span_text;            /* theirs, and of the next */
+	int64_t newest_span_row;           /* in the file; -1: not known */
 	VECTOR(uint64_t) span_children;
 	size_t spans_stored; /* of the batch */
 

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Rows of span_batches that wait for the end of their transaction. One statement writes them all,
+ * out of a virtual table that shows this memory: a statement a row would take the flusher twice
+ * as long.
+ */
+#ifndef QUERYPROF_STORE_WRITE_SPAN_ROWS_H
+#define QUERYPROF_STORE_WRITE_SPAN_ROWS_H
+
+#include <sqlite3.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct writer;
+
+/* As both tables have them; the number of those that are integers. */
+#define SPAN_ROW_COLUMNS                                                                                     \
+	"trace_hi, trace_lo, parent, first_span, thread, start_ns, dropped, flags, lasted_ns, count, "       \
+	"statements, duration_ns, spans"
+#define SPAN_ROW_NUMBERS 12
+#define SPAN_ROW_DURATION 11
+
+struct span_row {
+	int64_t numbers[SPAN_ROW_NUMBERS]; /* duration_ns < 0: there is none */
+	size_t text, text_size;            /* in writer.span_text */
+};
+
+/* Makes the virtual table. SQLITE_OK or the error. */
+int span_rows_open(struct writer *writer);
+
+/* Inside a transaction: `numbers`, and as `spans` what writer.span_text has from `text` on. The id of
+ * its row, > 0; else minus SQLite's code. */
+int64_t span_rows_add(struct writer *writer, const int64_t numbers[SPAN_ROW_NUMBERS], size_t text);
+
+/* Writes them, before the table is asked or changed, and before the commit. Ends writer.span_text. */
+int span_rows_write(struct writer *writer);
+
+/* Writes them when they are many. */
+int span_rows_bound(struct writer *writer);
+
+/* The transaction begins: there are none. */
+void span_rows_clear(struct writer *writer);
+
+#endif
