@@ -20,6 +20,7 @@
 #include "base/fast_clock.h"
 #include "handler/thread.h"
 #include "query/cpu_clock.h"
+#include "sampler/open_waits.h"
 
 struct wait_call {
 	struct thread *thread; /* NULL: nothing is measured */
@@ -43,6 +44,13 @@ static inline bool wait_is_measured(void)
 	return __builtin_expect(thread && thread->nesting, 0);
 }
 
+/* A run of this thread ends, on the calling one: a wait that a longjmp left is over. */
+static inline void wait_run_ends(const struct thread *thread)
+{
+	if (__builtin_expect(thread == thread_current && thread->waiting->since_ns != 0, 0))
+		__atomic_store_n(&thread->waiting->since_ns, 0, __ATOMIC_RELAXED);
+}
+
 /* Inlined into what stands for the host's function. */
 static inline __attribute__((always_inline)) void wait_begin(struct wait_call *call, enum wait_cause cause)
 {
@@ -57,9 +65,12 @@ static inline __attribute__((always_inline)) void wait_begin(struct wait_call *c
 		                    .cause = cause,
 		                    .caller = __builtin_return_address(0) };
 	call->cpu_ns = cpu_clock_estimate(thread, call->start_ns);
-	__atomic_store_n(&thread->wait.cause, cause, __ATOMIC_RELAXED);
+	if (__builtin_expect(thread->waiting->query != thread_newest_query(thread), 0))
+		open_waits_describe(thread);
+	thread->waiting->caller = call->caller;
+	__atomic_store_n(&thread->waiting->cause, cause, __ATOMIC_RELAXED);
 	/* Release: with who looks. */
-	__atomic_store_n(&thread->wait.since_ns, call->start_ns, __ATOMIC_RELEASE);
+	__atomic_store_n(&thread->waiting->since_ns, call->start_ns, __ATOMIC_RELEASE);
 }
 
 /* The call is over, after `took_ns`. `file`: the descriptor that it was about, -1: none. */
@@ -74,7 +85,7 @@ static inline uint64_t wait_took(const struct wait_call *call)
 	struct thread *thread = call->thread;
 	uint64_t now = fast_clock_ns(&thread->clock);
 
-	__atomic_store_n(&thread->wait.since_ns, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&thread->waiting->since_ns, 0, __ATOMIC_RELAXED);
 	return (int64_t)(now - call->start_ns) > 0 ? now - call->start_ns : 0;
 }
 
@@ -97,10 +108,6 @@ static inline __attribute__((always_inline)) void wait_end_call(const struct wai
 	if (took >= WAIT_SHORT_NS)
 		wait_note(call, took, file);
 }
-
-/* Code of SQLite: what waits elsewhere is a function of the host's. Nothing is told from
- * another until there is such code. */
-void wait_add_engine(uintptr_t start, uintptr_t end);
 
 /* What a mutex of SQLite's guards, and who knows those of connections. */
 void wait_add_mutex(const void *mutex, enum wait_object object);

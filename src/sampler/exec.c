@@ -7,6 +7,7 @@
 
 #include "base/sys.h"
 #include "handler/thread.h"
+#include "sampler/open_waits.h"
 #include "sampler/signal.h"
 #include "sampler/stacks.h"
 #include "sampler/timers.h"
@@ -37,6 +38,7 @@ void sampler_before_exec(void)
 	/* Other threads' signals end with them. */
 	if (thread == NULL || !timers_in_process())
 		return;
+	open_waits_before_exec();
 	stacks_before_exec();
 	timers_stop(thread);
 	if (timers_are_blocked(sampler_signal()))

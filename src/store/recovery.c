@@ -7,6 +7,7 @@
 #include "modules/module_log.h"
 #include "query/statement_memory.h"
 #include "queryprof.h"
+#include "sampler/open_waits.h"
 #include "sampler/ring_reader.h"
 #include "sampler/ring_remains.h"
 #include "span/chunk_pool.h"
@@ -129,6 +130,7 @@ static void store_remains(struct writer *writer, struct shared_ring *shared, con
 	if (!code && store_records(writer, ring, max_bytes, recovery, &lost))
 		error = writer_failure(writer);
 	/* Now the ring has room. */
+	lost += open_waits_hand_over(shared->waits, ring, module_log_generation(shared->modules));
 	store_count(STORE_SPANS_LOST, chunk_pool_hand_over(shared->spans, ring));
 	if (!code && !error && store_records(writer, ring, max_bytes, recovery, &lost))
 		error = writer_failure(writer);
@@ -180,7 +182,8 @@ static void store_as_process(int fd, const char *path, int64_t max_bytes, struct
 	if (!shared_ring_open(&shared, fd))
 		return;
 	if (ring_remains_empty(shared.ring) && !has_losses(&shared) &&
-	    (store != store_remains || (!uncounted_runs(&shared) && !chunk_pool_has_remains(shared.spans)))) {
+	    (store != store_remains || (!uncounted_runs(&shared) && !chunk_pool_has_remains(shared.spans) &&
+	                                !open_waits_has_remains(shared.waits)))) {
 		shared_ring_close(&shared);
 		return;
 	}
