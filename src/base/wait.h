@@ -98,7 +98,8 @@ struct wait_now {
 	uint32_t cause;     /* of the call */
 	uint32_t lock;      /* that SQLite asked for last and was refused, enum wait_object; 0: none */
 	const void *caller; /* of the call */
-	uint64_t query;     /* the lower half of its key */
+	uint64_t lock_since_ns;
+	uint64_t query; /* the lower half of its key */
 	/* The period of the thread's samples, and how much longer it has to wait until the next. */
 	uint64_t period_ns, due_ns;
 };
@@ -106,8 +107,7 @@ struct wait_now {
 /* And what only the thread itself has to know; the holder is atomic. */
 struct thread_wait {
 	uint32_t is_checkpointing; /* it has the lock for that */
-	uint64_t lock_since_ns;
-	uint64_t lock_query; /* that asked: the lower half of its key */
+	uint64_t lock_query;       /* that asked: the lower half of its key */
 	/* Who had it, as far as that is known; 0: not. */
 	uint32_t holder_session, holder_process, holder_thread;
 	uint32_t refused_by; /* the process that had what fcntl() refused last; 0: not known */

@@ -297,7 +297,7 @@ static void look_at_lock(const struct thread *thread, uint64_t entered_ns, uint6
                          struct wait_view *view)
 {
 	uint32_t lock = __atomic_load_n(&thread->waiting->lock, __ATOMIC_RELAXED);
-	uint64_t since = __atomic_load_n(&thread->wait.lock_since_ns, __ATOMIC_RELAXED);
+	uint64_t since = __atomic_load_n(&thread->waiting->lock_since_ns, __ATOMIC_RELAXED);
 
 	if (lock == 0 || since > now || since < entered_ns)
 		return;

@@ -160,6 +160,27 @@ bool open_waits_has_remains(const void *memory)
 	return false;
 }
 
+static uint64_t end_of(const struct open_waits *left)
+{
+	return left->until_ns ? left->until_ns : clock_ns(CLOCK_MONOTONIC);
+}
+
+bool open_waits_next_lock(const void *memory, uint32_t *from, struct open_lock *lock)
+{
+	const struct open_waits *left = memory;
+	uint64_t until = end_of(left);
+
+	while (*from < WAITS) {
+		const struct open_wait *wait = &left->waits[(*from)++];
+
+		if (!wait->now.lock || !wait->thread_id || wait->now.lock_since_ns >= until)
+			continue;
+		*lock = (struct open_lock){ wait->thread_id, until - wait->now.lock_since_ns };
+		return true;
+	}
+	return false;
+}
+
 /* What the thread itself would have told, but for files and mutexes, which the process knew. */
 static struct wait_field describe(const struct open_waits *left, const struct wait_now *now, uint64_t ns)
 {
@@ -230,20 +251,19 @@ static bool write_sample(const struct open_wait *wait, const struct wait_field *
 uint64_t open_waits_hand_over(void *memory, struct ring *ring, uint32_t generation)
 {
 	struct open_waits *left = memory;
-	uint64_t until = left->until_ns ? left->until_ns : clock_ns(CLOCK_MONOTONIC), lost = 0;
+	uint64_t until = end_of(left), lost = 0;
 
 	for (int i = 0; i < WAITS; i++) {
 		struct open_wait *wait = &left->waits[i];
 
 		if (is_left(wait) && wait->now.since_ns < until) {
-			struct wait_field field =
-				describe(left, &wait->now, until - wait->now.since_ns);
+			struct wait_field field = describe(left, &wait->now, until - wait->now.since_ns);
 
 			write_start(wait, ring);
 			if (wait->sample_period_ns)
 				lost += !write_sample(wait, &field, ring, generation);
 		}
-		wait->now.since_ns = 0;
+		wait->now.since_ns = wait->now.lock = 0;
 	}
 	return lost;
 }

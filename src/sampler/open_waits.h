@@ -54,6 +54,16 @@ bool open_waits_is_hosts(const void *caller);
 /* Whether a thread waited. */
 bool open_waits_has_remains(const void *memory);
 
+/* A thread that waited for the lock of a database. */
+struct open_lock {
+	uint32_t thread_id;
+	uint64_t wait_ns;
+};
+
+/* The next one from number `*from` on, which is moved behind it. False: there is none. Before
+ * open_waits_hand_over(). */
+bool open_waits_next_lock(const void *memory, uint32_t *from, struct open_lock *lock);
+
 /* Writes into the ring what waited, as far as there is room. `generation`: of the code map, the
  * newest one. Returns how many samples had no room. */
 uint64_t open_waits_hand_over(void *memory, struct ring *ring, uint32_t generation);

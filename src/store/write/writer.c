@@ -108,6 +108,9 @@ static const char *const statement_sql[WRITE_STATEMENTS] = {
 		       " VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
 	[WRITE_LOCK_WAIT_TOLD] = "DELETE FROM waits_for_locks WHERE process = ?1 AND thread_id = ?2 AND "
 				 "start_ns = ?3 AND refused = 2",
+	[WRITE_LOCK_WAITED] = "UPDATE waits_for_locks SET wait_ns = max(wait_ns, ?3) WHERE refused = 2 AND"
+			      " process = ?1 AND thread_id = ?2 AND start_ns = (SELECT max(start_ns) FROM"
+			      " waits_for_locks WHERE process = ?1 AND thread_id = ?2)",
 	[WRITE_LOCK_WAIT] =
 		"INSERT INTO waits_for_locks (query, start_ns, wait_ns, lock, refused, thread_id, process,"
 		" database, holder, holder_query, holder_session, holder_process_id, holder_thread_id,"
