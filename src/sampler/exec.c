@@ -35,10 +35,12 @@ void sampler_before_exec(void)
 	struct thread *thread = thread_current;
 	int saved_errno = errno;
 
-	/* Other threads' signals end with them. */
-	if (thread == NULL || !timers_in_process())
+	if (!timers_in_process())
 		return;
 	open_waits_before_exec();
+	/* Other threads' signals end with them. */
+	if (thread == NULL)
+		return;
 	stacks_before_exec();
 	timers_stop(thread);
 	if (timers_are_blocked(sampler_signal()))

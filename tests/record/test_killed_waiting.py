@@ -35,6 +35,20 @@ if sys.argv[2:]:  # other waits have ended before
     db.execute("SELECT rest(), rest()").fetchall()
 db.execute("SELECT wait(?)", (sys.argv[1],)).fetchone()
 """
+# One thread waits for ever when another one becomes a program that takes its time.
+BECOMES = """
+import os, sqlite3, sys, threading, time
+def wait(word):
+    print(time.monotonic_ns(), flush=True)
+    os.read(os.pipe()[0], 1)
+def run():
+    db = sqlite3.connect(":memory:")
+    db.create_function("wait", 1, wait)
+    db.execute("SELECT wait(?)", ("read",)).fetchone()
+threading.Thread(target=run).start()
+time.sleep(0.3)
+os.execv(sys.executable, [sys.executable, "-c", "import time; print(time.monotonic_ns()); time.sleep(0.3)"])
+"""
 WAITS_OF = "SELECT wait_cause, wait_object, wait_ns, value, weight * period_ns FROM trace_log JOIN query_log USING (query_id)" \
     " WHERE trace_type = 'OffCPU' AND query = 'SELECT wait(?)' AND type = 'QueryStart'"
 TOLD = "SELECT count(*) FROM lock_waits WHERE outcome = 'waiting' AND wait_ns >= 1000000000"
@@ -70,6 +84,13 @@ class Killed(recording.Recording):
             done = subprocess.run([recording.QUERYPROF, "locks", self.trace], capture_output=True, text=True, check=True)
             self.assertIn("%d" % os.getpid(), done.stdout)
             os.unlink(self.trace)
+
+    def test_exec(self):
+        done = self.record(recording.PYTHON, "-c", BECOMES, options=("--quiet",))
+        begun, later = map(int, done.stdout.split())
+        (cause, on, waited, _, _), = self.rows(WAITS_OF)
+        self.assertEqual((cause, on), ("user function", "read"))
+        self.assertLess(waited, later - begun)
 
     def switches(self, process):
         """How often it has given its processor up."""
