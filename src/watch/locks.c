@@ -178,6 +178,8 @@ static void see_answer(sqlite3_file *file, struct lock_asked asked, int rc)
 		take(entry, asked, run);
 	if (!run || !thread)
 		return;
+	if (rc == SQLITE_BUSY && lock_file_is_pending(entry, asked))
+		transaction_steps(run->session, TRANSACTION_PENDS, lock_file_path(entry), run);
 	if (rc == SQLITE_BUSY)
 		refuse(calling, thread, run, entry, asked);
 	else if (is_waiting(thread, run) && thread->waiting->lock == asked.lock &&

@@ -601,6 +601,41 @@ static void wait_for_process(sqlite3 *db, const char *what, const char *lock)
 	close(in[1]);
 }
 
+/* A commit that waits for a reader keeps new readers out. */
+static void test_pending(void **state)
+{
+	sqlite3 *db = *state, *reader = connect_to(database), *writer = connect_to(database);
+	sqlite3_stmt *reading;
+	sqlite3_int64 session;
+
+	must(db, "CREATE TABLE IF NOT EXISTS t(x)");
+	must(db, "INSERT INTO t VALUES (1), (2)");
+	assert_int_equal(sqlite3_prepare_v2(reader, "SELECT x FROM t", -1, &reading, NULL), SQLITE_OK);
+	assert_int_equal(sqlite3_step(reading), SQLITE_ROW);
+	must(writer, "PRAGMA query_id = 'pends'");
+	must(writer, "BEGIN IMMEDIATE");
+	must(writer, "INSERT INTO t VALUES (3)");
+	assert_int_equal(sqlite3_exec(writer, "COMMIT", NULL, NULL, NULL), SQLITE_BUSY);
+	must(db, "PRAGMA query_id = 'kept-out'");
+	assert_int_equal(sqlite3_exec(db, "SELECT * FROM t", NULL, NULL, NULL), SQLITE_BUSY);
+	usleep(HELD_MS * 1000);
+	sqlite3_finalize(reading);
+	must(writer, "COMMIT");
+	session = number(db, "SELECT session_id FROM system.query_log WHERE query_id = 'pends'");
+	assert_int_equal(number(db,
+	                        "SELECT holder_session_id FROM system.lock_waits WHERE query_id = 'kept-out'"
+	                        " AND lock = 'SHARED' AND outcome = 'SQLITE_BUSY'"),
+	                 session);
+	assert_int_equal(number(db,
+	                        "SELECT count(*) FROM system.transaction_log WHERE session_id = %lld AND"
+	                        " outcome = 'commit' AND pending_lock_ns BETWEEN %d AND write_lock_ns AND"
+	                        " exclusive_lock_ns BETWEEN 1 AND pending_lock_ns - %d AND waits = 1",
+	                        session, HELD_MS * NS_PER_MS, HELD_MS * NS_PER_MS),
+	                 1);
+	sqlite3_close(writer);
+	sqlite3_close(reader);
+}
+
 static void test_locks(void **state)
 {
 	sqlite3 *db = *state;
@@ -738,8 +773,9 @@ int main(int argc, char **argv)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_causes),       cmocka_unit_test(test_sums),
 		cmocka_unit_test(test_short_waits),  cmocka_unit_test(test_one_wait_a_thread),
-		cmocka_unit_test(test_transactions), cmocka_unit_test(test_locks),
-		cmocka_unit_test(test_running_wait), cmocka_unit_test(test_host),
+		cmocka_unit_test(test_transactions), cmocka_unit_test(test_pending),
+		cmocka_unit_test(test_locks),        cmocka_unit_test(test_running_wait),
+		cmocka_unit_test(test_host),
 	};
 
 	if (argc == 3)

@@ -114,6 +114,7 @@ int transactions_take(struct writer *writer, const struct transaction_record *re
 		sqlite3_bind_int64(statement, index + 1, values[index]);
 	for (int i = 0; i < 3; text += sizes[i++])
 		writer_bind_text(statement, ++index, text, sizes[i]);
+	sqlite3_bind_int64(statement, ++index, (int64_t)record->pending_ns);
 	writer->bytes += ROW_BYTES + size - sizeof *record;
 	return writer_run(writer, WRITE_TRANSACTION);
 }

@@ -119,8 +119,8 @@ static const char *const statement_sql[WRITE_STATEMENTS] = {
 	[WRITE_TRANSACTION] =
 		"INSERT INTO transactions (process, number, session, thread_id, start_ns, duration_ns,"
 		" write_ns, exclusive_ns, idle_ns, statements, outcome, waited_for, first, last, database,"
-		" first_query, last_query)"
-		" VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17)",
+		" first_query, last_query, pending_ns)"
+		" VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18)",
 	[WRITE_LATE_SAMPLE] = "INSERT INTO late_samples (timestamp_ns, batch) VALUES (?1, ?2)",
 	[WRITE_STATEMENT_COUNTS] = STATEMENTS_UPSERT,
 	[WRITE_FIND_LABELS] = "SELECT id FROM label_sets WHERE hash = ?1",
