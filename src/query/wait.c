@@ -208,7 +208,7 @@ static uint64_t waited_in(struct thread *thread, const struct wait_call *call, u
 	uint64_t inside = thread->wait.waited_ns - call->waited_ns, switches = thread->wait.switches, cpu;
 	uint64_t waited = took_ns;
 
-	if (took_ns >= WAIT_SHORT_NS) {
+	if (call->mutex == NULL || took_ns >= WAIT_SHORT_NS) {
 		cpu = cpu_clock_now(thread) - call->cpu_ns;
 		if (thread->wait.switches == switches && inside == 0)
 			return 0;
@@ -275,6 +275,19 @@ __attribute__((noinline)) void wait_note(const struct wait_call *call, uint64_t 
 		}
 	}
 	errno = saved_errno;
+}
+
+__attribute__((noinline)) void wait_note_short(const struct wait_call *call, uint64_t took_ns, int file)
+{
+	uint64_t *switches = &call->thread->wait.switches, before = *switches, now;
+	int saved_errno = errno;
+
+	cpu_clock_count_switches(call->thread);
+	now = *switches;
+	*switches = before;
+	errno = saved_errno;
+	if (now != before)
+		wait_note(call, took_ns, file);
 }
 
 /* --- looking ---------------------------------------------------------------------------- */

@@ -20,6 +20,7 @@
 #include "base/fast_clock.h"
 #include "handler/thread.h"
 #include "query/cpu_clock.h"
+#include "queryprof.h"
 #include "sampler/open_waits.h"
 
 struct wait_call {
@@ -32,8 +33,11 @@ struct wait_call {
 	const void *mutex; /* NULL: it is about none */
 };
 
-/* A call that took no longer was not a wait: a switch to another thread and back takes longer.
- * Only a mutex that another thread had was waited for in any case. */
+/* A call that took no longer than the first was not a wait: a switch to another thread and back takes
+ * longer. Up to the second the kernel is asked whether there was one where that is likely, and in
+ * traces, whose spans are as short; it is not worth its price for each page that is read from the
+ * kernel's cache. Only a mutex that another thread had was waited for in any case. */
+#define WAIT_LEAST_NS 1000
 #define WAIT_SHORT_NS 10000
 
 /* Whether the calling thread is inside a query. */
@@ -76,6 +80,9 @@ static inline __attribute__((always_inline)) void wait_begin(struct wait_call *c
 /* The call is over, after `took_ns`. `file`: the descriptor that it was about, -1: none. */
 void wait_note(const struct wait_call *call, uint64_t took_ns, int file);
 
+/* The same of a call that was short: maybe it was no wait. */
+void wait_note_short(const struct wait_call *call, uint64_t took_ns, int file);
+
 /* One more of `sum`, of `bytes` bytes. */
 void wait_count(const struct wait_call *call, enum wait_sum sum, uint64_t bytes);
 
@@ -97,8 +104,9 @@ static inline __attribute__((always_inline)) void wait_end(const struct wait_cal
 		wait_note(call, wait_took(call), -1);
 }
 
-/* Maybe a wait; `file` as in wait_note(). */
-static inline __attribute__((always_inline)) void wait_end_call(const struct wait_call *call, int file)
+/* Maybe a wait, and what the call is for if `is_likely`; `file` as in wait_note(). */
+static inline __attribute__((always_inline)) void wait_end_call(const struct wait_call *call, int file,
+                                                                bool is_likely)
 {
 	uint64_t took;
 
@@ -107,6 +115,8 @@ static inline __attribute__((always_inline)) void wait_end_call(const struct wai
 	took = wait_took(call);
 	if (took >= WAIT_SHORT_NS)
 		wait_note(call, took, file);
+	else if (__builtin_expect(took >= WAIT_LEAST_NS, 0) && (is_likely || qp_span_here))
+		wait_note_short(call, took, file);
 }
 
 /* What a mutex of SQLite's guards, and who knows those of connections. */
