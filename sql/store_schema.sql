@@ -503,7 +503,8 @@ CREATE TABLE transactions (
 	last         INTEGER NOT NULL,
 	database     TEXT    NOT NULL,
 	first_query  TEXT    NOT NULL,
-	last_query   TEXT    NOT NULL
+	last_query   TEXT    NOT NULL,
+	pending_ns   INTEGER NOT NULL DEFAULT 0
 );
 
 -- Which stacks are still needed, without counting: time is cut into epochs, and a
@@ -730,7 +731,8 @@ SELECT
 	e.query_id AS last_query_id,
 	t.last_query AS last_query,
 	(SELECT count(*) FROM waits_for_locks AS l WHERE l.process = t.process AND l.holder_transaction = t.number) AS waits,
-	(SELECT coalesce(sum(l.wait_ns), 0) FROM waits_for_locks AS l WHERE l.process = t.process AND l.holder_transaction = t.number) AS waited_ns
+	(SELECT coalesce(sum(l.wait_ns), 0) FROM waits_for_locks AS l WHERE l.process = t.process AND l.holder_transaction = t.number) AS waited_ns,
+	t.pending_ns AS pending_lock_ns
 FROM transactions AS t
 LEFT JOIN processes AS p ON p.id = t.process
 LEFT JOIN queries AS f ON f.id = t.first

@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/fast_clock.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <stdbool.h>
+#include <string.h>
 #include <sys/prctl.h>
+#include <unistd.h>
 #if defined(__x86_64__)
 #include <cpuid.h>
 #endif
@@ -21,7 +25,7 @@ uint64_t fast_clock_scale, fast_clock_reach;
 ptrdiff_t fast_clock_core_at;
 
 /* Atomic. */
-static enum state { UNKNOWN, STARTING, CALIBRATING, ROUGHLY, USED, VARIANT, ASTRAY } state;
+static enum state { UNKNOWN, STARTING, CALIBRATING, ROUGHLY, USED, VARIANT, DISTRUSTED, ASTRAY } state;
 static struct fast_clock first; /* written in STARTING; ns and core are atomic */
 
 #if !defined(QUERYPROF_TEST_CORE)
@@ -58,6 +62,28 @@ static bool is_invariant(void)
 #else
 	return false;
 #endif
+}
+
+#if !defined(QUERYPROF_TEST_SOURCES)
+#define QUERYPROF_TEST_SOURCES "/sys/devices/system/clocksource/clocksource0/available_clocksource"
+#endif
+
+/* Whether the kernel could go by the counter itself, too: one that it has seen stray, or that cores do
+ * not share, is not in its list. Where it shows none, that the counter is invariant must do. */
+static bool is_trusted(void)
+{
+	char list[256], *rest = list, *name;
+	int saved_errno = errno, file = open(QUERYPROF_TEST_SOURCES, O_RDONLY | O_CLOEXEC);
+	ssize_t size = file >= 0 ? read(file, list, sizeof list - 1) : -1;
+	bool is_listed = size <= 0;
+
+	if (file >= 0)
+		close(file);
+	errno = saved_errno;
+	list[size > 0 ? size : 0] = '\0';
+	while (!is_listed && (name = strsep(&rest, " \n")))
+		is_listed = !strcmp(name, "tsc") || !strcmp(name, "arch_sys_counter");
+	return is_listed;
 }
 
 /* Both of one moment. False: the thread was interrupted between the two, each time. */
@@ -135,7 +161,11 @@ static void begin(void)
 	first.ticks = now.ticks;
 	__atomic_store_n(&first.ns, now.ns, __ATOMIC_RELAXED);
 	__atomic_store_n(&first.core, now.core, __ATOMIC_RELAXED);
-	__atomic_store_n(&state, is_invariant() ? CALIBRATING : VARIANT, __ATOMIC_RELEASE);
+	__atomic_store_n(&state,
+	                 !is_invariant() ? VARIANT
+	                 : is_trusted()  ? CALIBRATING
+	                                 : DISTRUSTED,
+	                 __ATOMIC_RELEASE);
 }
 
 /* Begins or ends to calibrate, unless another thread is at it. */
@@ -207,6 +237,7 @@ const char *fast_clock_source(void)
 	case ROUGHLY:
 	case USED: return "the processor's counter";
 	case VARIANT: return "the kernel: the processor's counter does not run at one rate";
+	case DISTRUSTED: return "the kernel: it does not trust the processor's counter";
 	case ASTRAY: return "the kernel: the processor's counter went astray";
 	default: return "the kernel: the processor's counter is not measured yet";
 	}

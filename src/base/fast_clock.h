@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * CLOCK_MONOTONIC for those who read it at both ends of every call: from the processor's
- * counter where that is invariant, at half the price of the kernel's way.
+ * counter where that is invariant and the kernel trusts it, at half the price of the kernel's way.
  *
  * The counter is compared with the kernel's clock once a millisecond, so its rate need not be
  * known better than to some millionths; that is measured over the process's first 20 ms. In

@@ -5,6 +5,7 @@
 #ifndef QUERYPROF_BASE_WAIT_H
 #define QUERYPROF_BASE_WAIT_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /* trace_log.wait_cause. A number keeps its meaning for ever, as it stands in files. The names are
@@ -61,6 +62,11 @@ enum wait_object {
 const char *wait_cause_name(uint32_t cause);
 const char *wait_lock_name(uint32_t object); /* "": it is no lock */
 
+static inline bool wait_is_of_file(enum wait_cause cause)
+{
+	return cause == WAIT_READ || cause == WAIT_WRITE || cause == WAIT_SYNC || cause == WAIT_FILE;
+}
+
 /* What a run has of each; query_log's columns. */
 enum wait_sum {
 	WAIT_LOCK_NS,
@@ -85,23 +91,28 @@ struct wait_field {
 	uint32_t cause, object;
 };
 
-/* What a thread waits for. Written by the thread, read by others: relaxed atomics. */
-struct thread_wait {
-	uint64_t since_ns; /* CLOCK_MONOTONIC; 0: it does not wait */
-	uint32_t cause;
-	/* Of the thread itself. The lock that SQLite asked for last and was refused, enum
-	 * wait_object; 0: none. */
-	uint32_t lock;
-	uint32_t is_checkpointing; /* it has the lock for that */
+/* What a thread waits for at this moment. Written by the thread, read by others, and by another process
+ * when this one is gone (sampler/open_waits.h): relaxed atomics. */
+struct wait_now {
+	uint64_t since_ns;  /* CLOCK_MONOTONIC; 0: it does not wait */
+	uint32_t cause;     /* of the call */
+	uint32_t lock;      /* that SQLite asked for last and was refused, enum wait_object; 0: none */
+	const void *caller; /* of the call */
 	uint64_t lock_since_ns;
-	uint64_t lock_query; /* that asked: the lower half of its key */
+	uint64_t query; /* the lower half of its key */
+	/* The period of the thread's samples, and how much longer it has to wait until the next. */
+	uint64_t period_ns, due_ns;
+};
+
+/* And what only the thread itself has to know; the holder is atomic. */
+struct thread_wait {
+	uint32_t is_checkpointing; /* it has the lock for that */
+	uint64_t lock_query;       /* that asked: the lower half of its key */
 	/* Who had it, as far as that is known; 0: not. */
 	uint32_t holder_session, holder_process, holder_thread;
 	uint32_t refused_by; /* the process that had what fcntl() refused last; 0: not known */
 	uint64_t switches;   /* by which it gave its processor up, at the newest reading of its CPU clock */
 	uint64_t waited_ns;  /* of all calls that have ended: what stands in the sums */
-	/* The period of the thread's samples, and how much longer it has to wait until the next. */
-	uint64_t period_ns, due_ns;
 };
 
 /* What the kernel counts for a thread, see query/account.h. */

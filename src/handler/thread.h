@@ -157,6 +157,8 @@ struct thread {
 		uint64_t cpu_switches;       /* context switches of the thread until then */
 		uint64_t realtime_offset_ns; /* CLOCK_REALTIME - CLOCK_MONOTONIC at that time */
 		bool is_worker;              /* of a query whose own thread has the sums */
+		struct wait_now *waiting;    /* of this slot for ever */
+		struct wait_now own_wait;    /* where there is no other place for it */
 		struct thread_wait wait;
 		struct thread_account account;
 	};

@@ -99,7 +99,7 @@ static struct {
 	long (*syscall)(long, long, long, long, long, long, long);
 } real;
 
-#define FILED(of, result, name, parameters, arguments, file)                                                 \
+#define MEASURED(of, result, name, parameters, arguments, file, is_likely)                                   \
 	static result queryprof_##name parameters                                                            \
 	{                                                                                                    \
 		if (!wait_is_measured())                                                                     \
@@ -107,12 +107,15 @@ static struct {
 		struct wait_call call;                                                                       \
 		wait_begin(&call, of);                                                                       \
 		result value = real.name arguments;                                                          \
-		wait_end_call(&call, file);                                                                  \
+		wait_end_call(&call, file, is_likely);                                                       \
 		return value;                                                                                \
 	}
+#define FILED(of, result, name, parameters, arguments, file)                                                 \
+	MEASURED(of, result, name, parameters, arguments, file, false)
 FILE_CALLS(FILED)
 
-#define WAITING(of, result, name, parameters, arguments) FILED(of, result, name, parameters, arguments, -1)
+#define WAITING(of, result, name, parameters, arguments)                                                     \
+	MEASURED(of, result, name, parameters, arguments, -1, true)
 WAITING_CALLS(WAITING)
 
 static inline void end_data(const struct wait_call *call, enum wait_sum sum, ssize_t bytes)
@@ -129,7 +132,7 @@ static inline void end_data(const struct wait_call *call, enum wait_sum sum, ssi
 		struct wait_call call;                                                                       \
 		wait_begin(&call, of);                                                                       \
 		ssize_t value = real.name arguments;                                                         \
-		wait_end_call(&call, a);                                                                     \
+		wait_end_call(&call, a, false);                                                              \
 		end_data(&call, WAIT_##sum, value);                                                          \
 		return value;                                                                                \
 	}
@@ -143,7 +146,7 @@ DATA_CALLS(MOVED)
 		struct wait_call call;                                                                       \
 		wait_begin(&call, WAIT_SYNC);                                                                \
 		int value = real.name(file);                                                                 \
-		wait_end_call(&call, file);                                                                  \
+		wait_end_call(&call, file, false);                                                           \
 		end_data(&call, WAIT_SYNCS, 0);                                                              \
 		return value;                                                                                \
 	}
@@ -163,7 +166,7 @@ SYNC_CALLS(SYNCED)
 		}                                                                                            \
 		wait_begin(&call, WAIT_FILE);                                                                \
 		int value = real.name(path, flags, mode);                                                    \
-		wait_end_call(&call, -1);                                                                    \
+		wait_end_call(&call, -1, false);                                                             \
 		return value;                                                                                \
 	}
 OPEN_CALLS(OPENED)
@@ -199,7 +202,7 @@ static int set_lock(int (*real_fcntl)(int, int, ...), int file, struct flock *lo
 		if (command == F_SETLKW || command == F_OFD_SETLKW)                                          \
 			wait_begin(&call, WAIT_LOCK);                                                        \
 		int value = real.name(file, command, argument);                                              \
-		wait_end_call(&call, file);                                                                  \
+		wait_end_call(&call, file, false);                                                           \
 		return value;                                                                                \
 	}
 LOCK_CALLS(LOCKED)
@@ -254,7 +257,7 @@ static long queryprof_syscall(long number, long a, long b, long c, long d, long 
 		return real.syscall(number, a, b, c, d, e, f);
 	wait_begin(&call, WAIT_FUTEX);
 	result = real.syscall(number, a, b, c, d, e, f);
-	wait_end_call(&call, -1);
+	wait_end_call(&call, -1, true);
 	return result;
 }
 

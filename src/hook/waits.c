@@ -351,7 +351,7 @@ static int whole_sem_clockwait(sem_t *semaphore, clockid_t clock, const struct t
 		struct wait_call call;                                                                       \
 		wait_begin(&call, cause);                                                                    \
 		result value = whole_##name arguments;                                                       \
-		wait_end_call(&call, -1);                                                                    \
+		wait_end_call(&call, -1, true);                                                              \
 		return value;                                                                                \
 	}
 WHOLE(WAIT_SLEEP, int, nanosleep, (const struct timespec *a, struct timespec *b), (a, b))

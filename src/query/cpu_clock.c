@@ -25,8 +25,7 @@
 
 #define BASE_MAX_NS 20000000
 
-/* Half the price of reading the clock, and without its effect. */
-static uint64_t count_switches(struct thread *thread)
+uint64_t cpu_clock_count_switches(struct thread *thread)
 {
 	struct rusage usage;
 
@@ -43,7 +42,7 @@ static uint64_t read_clock(struct thread *thread, uint64_t base_max_ns)
 	 * is the time of the newest tick. A tick or a switch behind the moment is noticed here,
 	 * or by the next call. */
 	uint64_t now_ns = fast_clock_ns(&thread->clock), cpu_ns;
-	uint64_t tick_ns = clock_ns(CLOCK_MONOTONIC_COARSE), switches = count_switches(thread);
+	uint64_t tick_ns = clock_ns(CLOCK_MONOTONIC_COARSE), switches = cpu_clock_count_switches(thread);
 
 	if (thread->cpu_base_at_ns == 0 || switches != thread->cpu_switches ||
 	    (tick_ns != thread->cpu_tick_ns && now_ns - thread->cpu_base_at_ns >= base_max_ns)) {

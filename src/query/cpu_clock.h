@@ -19,6 +19,10 @@ uint64_t cpu_clock_now(struct thread *thread);
  * clock is read only when it has to be. */
 uint64_t cpu_clock_before(struct thread *thread);
 
+/* How often the thread has given its processor up, which it notes, or lost it. Half the price of reading the
+ * clock, and without its effect. */
+uint64_t cpu_clock_count_switches(struct thread *thread);
+
 /* An estimate is good for so long: the thread is taken to have run since the clock was read. And
  * longer, while the thread comes here again and again: in no more time than this it cannot have
  * given its processor up and got it back. */

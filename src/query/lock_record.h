@@ -20,6 +20,7 @@ enum lock_outcome {
 	LOCK_GIVEN,
 	LOCK_REFUSED,
 	LOCK_WAITING, /* of a long wait, which goes on: the next record of it replaces this one */
+	LOCK_LASTED,  /* that went on until its process ended: of this record only thread and time are set */
 };
 
 /* A wait is told when it has lasted so long, again when it has doubled, and so on. */

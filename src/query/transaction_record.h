@@ -16,9 +16,10 @@ enum transaction_outcome { TRANSACTION_READ, TRANSACTION_COMMITTED, TRANSACTION_
 struct transaction_record {
 	struct query_key first, last;
 	uint64_t start_realtime_ns, duration_ns;
-	uint64_t write_ns, exclusive_ns; /* how long it had the lock to write, and the exclusive one */
-	uint64_t idle_ns;                /* the program did not call SQLite */
-	uint32_t number;                 /* no other of the process has it */
+	/* How long it had the lock to write, the one that keeps new readers out, and the exclusive one. */
+	uint64_t write_ns, pending_ns, exclusive_ns;
+	uint64_t idle_ns; /* the program did not call SQLite */
+	uint32_t number;  /* no other of the process has it */
 	uint32_t session, thread_id, statements;
 	uint32_t outcome; /* enum transaction_outcome */
 	uint32_t was_waited_for;

@@ -13,28 +13,7 @@
 #include "sampler/take.h"
 #include "span/wait.h"
 
-/* --- whose code waits ------------------------------------------------------------------- */
-
-#define ENGINES_MAX 4
-
-static struct engine {
-	uintptr_t start, end;
-} engines[ENGINES_MAX];
-static int engine_count; /* atomic */
-
-void wait_add_engine(uintptr_t start, uintptr_t end)
-{
-	int count = __atomic_load_n(&engine_count, __ATOMIC_RELAXED);
-
-	for (int i = 0; i < count; i++)
-		if (engines[i].start == start)
-			return;
-	if (count == ENGINES_MAX)
-		return;
-	engines[count] = (struct engine){ start, end };
-	/* Release: with is_hosts(). */
-	__atomic_store_n(&engine_count, count + 1, __ATOMIC_RELEASE);
-}
+/* --- what it waits for ------------------------------------------------------------------ */
 
 #define MUTEXES_MAX 8 /* of a kind: one or two a library */
 
@@ -70,18 +49,6 @@ static enum wait_object object_of_mutex(const void *mutex)
 				return WAIT_ON_PAGE_CACHE + (enum wait_object)kind;
 	return has_mutex && has_mutex(mutex) ? WAIT_ON_CONNECTION : WAIT_ON_OTHER_MUTEX;
 }
-
-static bool is_hosts(const void *caller)
-{
-	int count = __atomic_load_n(&engine_count, __ATOMIC_ACQUIRE);
-
-	for (int i = 0; i < count; i++)
-		if ((uintptr_t)caller >= engines[i].start && (uintptr_t)caller < engines[i].end)
-			return false;
-	return count != 0;
-}
-
-/* --- what it waits for ------------------------------------------------------------------ */
 
 #define NAME_BYTES 512
 
@@ -133,24 +100,19 @@ static enum wait_object object_of(int file)
 	                                     : WAIT_ON_DATABASE;
 }
 
-static bool is_of_file(enum wait_cause cause)
-{
-	return cause == WAIT_READ || cause == WAIT_WRITE || cause == WAIT_SYNC || cause == WAIT_FILE;
-}
-
 /* What the host or SQLite did, in the words of trace_log. */
 static struct wait_field describe(const struct thread *thread, const struct wait_call *call, int file)
 {
 	enum wait_object object = call->mutex ? object_of_mutex(call->mutex) : object_of(file);
 	enum wait_cause cause = call->cause;
 
-	if (object == WAIT_ON_SOCKET && is_of_file(cause))
+	if (object == WAIT_ON_SOCKET && wait_is_of_file(cause))
 		cause = WAIT_NETWORK;
-	if (thread->wait.lock != 0 && !is_of_file(cause) && cause != WAIT_MUTEX)
-		return (struct wait_field){ .cause = WAIT_LOCK, .object = thread->wait.lock };
-	if (is_hosts(call->caller))
+	if (thread->waiting->lock != 0 && !wait_is_of_file(cause) && cause != WAIT_MUTEX)
+		return (struct wait_field){ .cause = WAIT_LOCK, .object = thread->waiting->lock };
+	if (open_waits_is_hosts(call->caller))
 		return (struct wait_field){ .cause = WAIT_USER_FUNCTION, .object = WAIT_ON_CAUSE + cause };
-	if (thread->wait.is_checkpointing && is_of_file(cause))
+	if (thread->wait.is_checkpointing && wait_is_of_file(cause))
 		cause = WAIT_CHECKPOINT;
 	else if (object == WAIT_ON_TEMPORARY && (cause == WAIT_READ || cause == WAIT_WRITE))
 		cause = WAIT_SPILL;
@@ -246,7 +208,7 @@ static uint64_t waited_in(struct thread *thread, const struct wait_call *call, u
 	uint64_t inside = thread->wait.waited_ns - call->waited_ns, switches = thread->wait.switches, cpu;
 	uint64_t waited = took_ns;
 
-	if (took_ns >= WAIT_SHORT_NS) {
+	if (call->mutex == NULL || took_ns >= WAIT_SHORT_NS) {
 		cpu = cpu_clock_now(thread) - call->cpu_ns;
 		if (thread->wait.switches == switches && inside == 0)
 			return 0;
@@ -262,7 +224,7 @@ static uint64_t waited_in(struct thread *thread, const struct wait_call *call, u
 /* The periods that come to an end with this wait. */
 static uint32_t periods_in(struct thread *thread, uint64_t period_ns, uint64_t waited_ns)
 {
-	struct thread_wait *wait = &thread->wait;
+	struct wait_now *wait = thread->waiting;
 	uint64_t beyond, periods;
 
 	if (wait->period_ns != period_ns) {
@@ -315,6 +277,19 @@ __attribute__((noinline)) void wait_note(const struct wait_call *call, uint64_t 
 	errno = saved_errno;
 }
 
+__attribute__((noinline)) void wait_note_short(const struct wait_call *call, uint64_t took_ns, int file)
+{
+	uint64_t *switches = &call->thread->wait.switches, before = *switches, now;
+	int saved_errno = errno;
+
+	cpu_clock_count_switches(call->thread);
+	now = *switches;
+	*switches = before;
+	errno = saved_errno;
+	if (now != before)
+		wait_note(call, took_ns, file);
+}
+
 /* --- looking ---------------------------------------------------------------------------- */
 
 static struct thread *find_thread(uint32_t thread_id)
@@ -323,7 +298,8 @@ static struct thread *find_thread(uint32_t thread_id)
 
 	for (uint32_t i = 0; i < slots_count(); i++) {
 		thread = slots_get(i);
-		if (__atomic_load_n(&thread->owner, __ATOMIC_RELAXED) == thread_id)
+		/* Acquire: where it keeps its wait was written before. */
+		if (__atomic_load_n(&thread->owner, __ATOMIC_ACQUIRE) == thread_id)
 			return thread;
 	}
 	return NULL;
@@ -333,8 +309,8 @@ static struct thread *find_thread(uint32_t thread_id)
 static void look_at_lock(const struct thread *thread, uint64_t entered_ns, uint64_t now,
                          struct wait_view *view)
 {
-	uint32_t lock = __atomic_load_n(&thread->wait.lock, __ATOMIC_RELAXED);
-	uint64_t since = __atomic_load_n(&thread->wait.lock_since_ns, __ATOMIC_RELAXED);
+	uint32_t lock = __atomic_load_n(&thread->waiting->lock, __ATOMIC_RELAXED);
+	uint64_t since = __atomic_load_n(&thread->waiting->lock_since_ns, __ATOMIC_RELAXED);
 
 	if (lock == 0 || since > now || since < entered_ns)
 		return;
@@ -355,9 +331,9 @@ struct wait_view wait_look(uint32_t thread_id, uint64_t entered_ns)
 	if (thread == NULL)
 		return view;
 	/* Acquire: with wait_begin(). One that was left by a longjmp may have begun before. */
-	since = __atomic_load_n(&thread->wait.since_ns, __ATOMIC_ACQUIRE);
+	since = __atomic_load_n(&thread->waiting->since_ns, __ATOMIC_ACQUIRE);
 	if (since != 0 && since >= entered_ns && since <= now) {
-		view.cause = wait_cause_name(__atomic_load_n(&thread->wait.cause, __ATOMIC_RELAXED));
+		view.cause = wait_cause_name(__atomic_load_n(&thread->waiting->cause, __ATOMIC_RELAXED));
 		view.ns = now - since;
 	}
 	look_at_lock(thread, entered_ns, now, &view);

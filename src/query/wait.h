@@ -20,6 +20,8 @@
 #include "base/fast_clock.h"
 #include "handler/thread.h"
 #include "query/cpu_clock.h"
+#include "queryprof.h"
+#include "sampler/open_waits.h"
 
 struct wait_call {
 	struct thread *thread; /* NULL: nothing is measured */
@@ -31,8 +33,11 @@ struct wait_call {
 	const void *mutex; /* NULL: it is about none */
 };
 
-/* A call that took no longer was not a wait: a switch to another thread and back takes longer.
- * Only a mutex that another thread had was waited for in any case. */
+/* A call that took no longer than the first was not a wait: a switch to another thread and back takes
+ * longer. Up to the second the kernel is asked whether there was one where that is likely, and in
+ * traces, whose spans are as short; it is not worth its price for each page that is read from the
+ * kernel's cache. Only a mutex that another thread had was waited for in any case. */
+#define WAIT_LEAST_NS 1000
 #define WAIT_SHORT_NS 10000
 
 /* Whether the calling thread is inside a query. */
@@ -41,6 +46,13 @@ static inline bool wait_is_measured(void)
 	const struct thread *thread = thread_current;
 
 	return __builtin_expect(thread && thread->nesting, 0);
+}
+
+/* A run of this thread ends, on the calling one: a wait that a longjmp left is over. */
+static inline void wait_run_ends(const struct thread *thread)
+{
+	if (__builtin_expect(thread == thread_current && thread->waiting->since_ns != 0, 0))
+		__atomic_store_n(&thread->waiting->since_ns, 0, __ATOMIC_RELAXED);
 }
 
 /* Inlined into what stands for the host's function. */
@@ -57,13 +69,19 @@ static inline __attribute__((always_inline)) void wait_begin(struct wait_call *c
 		                    .cause = cause,
 		                    .caller = __builtin_return_address(0) };
 	call->cpu_ns = cpu_clock_estimate(thread, call->start_ns);
-	__atomic_store_n(&thread->wait.cause, cause, __ATOMIC_RELAXED);
+	if (__builtin_expect(thread->waiting->query != thread_newest_query(thread), 0))
+		open_waits_describe(thread);
+	thread->waiting->caller = call->caller;
+	__atomic_store_n(&thread->waiting->cause, cause, __ATOMIC_RELAXED);
 	/* Release: with who looks. */
-	__atomic_store_n(&thread->wait.since_ns, call->start_ns, __ATOMIC_RELEASE);
+	__atomic_store_n(&thread->waiting->since_ns, call->start_ns, __ATOMIC_RELEASE);
 }
 
 /* The call is over, after `took_ns`. `file`: the descriptor that it was about, -1: none. */
 void wait_note(const struct wait_call *call, uint64_t took_ns, int file);
+
+/* The same of a call that was short: maybe it was no wait. */
+void wait_note_short(const struct wait_call *call, uint64_t took_ns, int file);
 
 /* One more of `sum`, of `bytes` bytes. */
 void wait_count(const struct wait_call *call, enum wait_sum sum, uint64_t bytes);
@@ -74,7 +92,7 @@ static inline uint64_t wait_took(const struct wait_call *call)
 	struct thread *thread = call->thread;
 	uint64_t now = fast_clock_ns(&thread->clock);
 
-	__atomic_store_n(&thread->wait.since_ns, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&thread->waiting->since_ns, 0, __ATOMIC_RELAXED);
 	return (int64_t)(now - call->start_ns) > 0 ? now - call->start_ns : 0;
 }
 
@@ -86,8 +104,9 @@ static inline __attribute__((always_inline)) void wait_end(const struct wait_cal
 		wait_note(call, wait_took(call), -1);
 }
 
-/* Maybe a wait; `file` as in wait_note(). */
-static inline __attribute__((always_inline)) void wait_end_call(const struct wait_call *call, int file)
+/* Maybe a wait, and what the call is for if `is_likely`; `file` as in wait_note(). */
+static inline __attribute__((always_inline)) void wait_end_call(const struct wait_call *call, int file,
+                                                                bool is_likely)
 {
 	uint64_t took;
 
@@ -96,11 +115,9 @@ static inline __attribute__((always_inline)) void wait_end_call(const struct wai
 	took = wait_took(call);
 	if (took >= WAIT_SHORT_NS)
 		wait_note(call, took, file);
+	else if (__builtin_expect(took >= WAIT_LEAST_NS, 0) && (is_likely || qp_span_here))
+		wait_note_short(call, took, file);
 }
-
-/* Code of SQLite: what waits elsewhere is a function of the host's. Nothing is told from
- * another until there is such code. */
-void wait_add_engine(uintptr_t start, uintptr_t end);
 
 /* What a mutex of SQLite's guards, and who knows those of connections. */
 void wait_add_mutex(const void *mutex, enum wait_object object);

@@ -7,6 +7,7 @@
 
 #include "base/sys.h"
 #include "handler/thread.h"
+#include "sampler/open_waits.h"
 #include "sampler/signal.h"
 #include "sampler/stacks.h"
 #include "sampler/timers.h"
@@ -34,8 +35,11 @@ void sampler_before_exec(void)
 	struct thread *thread = thread_current;
 	int saved_errno = errno;
 
+	if (!timers_in_process())
+		return;
+	open_waits_before_exec();
 	/* Other threads' signals end with them. */
-	if (thread == NULL || !timers_in_process())
+	if (thread == NULL)
 		return;
 	stacks_before_exec();
 	timers_stop(thread);

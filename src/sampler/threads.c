@@ -17,6 +17,7 @@
 #include "base/sys.h"
 #include "handler/ring.h"
 #include "sampler/context.h"
+#include "sampler/open_waits.h"
 #include "sampler/random.h"
 #include "sampler/signal.h"
 #include "sampler/slots.h"
@@ -41,6 +42,7 @@ static void free_slot(struct thread *slot)
 {
 	timers_delete(slot);
 	slot->nesting = 0;
+	__atomic_store_n(&slot->waiting->since_ns, 0, __ATOMIC_RELAXED);
 	/* Atomic: sampler_quiesce() may be looking. */
 	__atomic_store_n(&slot->handler.is_running, 0, __ATOMIC_RELEASE);
 	counter_add(SAMPLER_THREADS, -1);
@@ -103,6 +105,8 @@ static void fill_slot(struct thread *slot)
 	slot->cpu_read_ns = slot->cpu_read_at_ns = slot->cpu_base_at_ns = 0;
 	slot->is_worker = false;
 	slot->wait = (struct thread_wait){ 0 };
+	slot->waiting = open_waits_find(slot);
+	*slot->waiting = (struct wait_now){ 0 };
 	slot->account = (struct thread_account){ 0 };
 	/* Signals that were on their way to another thread went with it. */
 	__atomic_store_n(&slot->response.on_way, 0, __ATOMIC_SEQ_CST);

@@ -46,6 +46,7 @@ static const struct column transaction_log_columns[] = {
 	{ "last_query", "TEXT", 0 },
 	{ "waits", "INTEGER", 0 },
 	{ "waited_ns", "INTEGER", 0 },
+	{ "pending_lock_ns", "INTEGER", 0 },
 };
 
 const struct table table_lock_waits = { .name = "lock_waits",

@@ -4,9 +4,12 @@
 #include <stdlib.h>
 
 #include "base/text.h"
+#include "handler/ring.h"
 #include "modules/module_log.h"
+#include "query/lock_record.h"
 #include "query/statement_memory.h"
 #include "queryprof.h"
+#include "sampler/open_waits.h"
 #include "sampler/ring_reader.h"
 #include "sampler/ring_remains.h"
 #include "span/chunk_pool.h"
@@ -115,6 +118,30 @@ static void note_uncounted(struct shared_ring *shared, const char *error)
 	free(reason);
 }
 
+static bool commit_waited(struct ring *ring, const struct open_lock *lock)
+{
+	struct lock_wait_record *record = ring_reserve(ring, sizeof *record);
+
+	if (!record)
+		return false;
+	*record = (struct lock_wait_record){ .wait_ns = lock->wait_ns,
+		                             .outcome = LOCK_LASTED,
+		                             .thread_id = lock->thread_id };
+	ring_commit(ring, record, RECORD_LOCK_WAIT);
+	return true;
+}
+
+/* Waits that had not ended. Returns how many samples the ring has no room for. */
+static uint64_t hand_over_waits(const struct shared_ring *shared)
+{
+	struct open_lock lock;
+	uint32_t from = 0;
+
+	while (open_waits_next_lock(shared->waits, &from, &lock) && commit_waited(shared->ring, &lock))
+		;
+	return open_waits_hand_over(shared->waits, shared->ring, module_log_generation(shared->modules));
+}
+
 /* Of a process that is gone: what cannot be stored now is lost. */
 static void store_remains(struct writer *writer, struct shared_ring *shared, const char *path,
                           int64_t max_bytes, struct recovery *recovery)
@@ -129,6 +156,7 @@ static void store_remains(struct writer *writer, struct shared_ring *shared, con
 	if (!code && store_records(writer, ring, max_bytes, recovery, &lost))
 		error = writer_failure(writer);
 	/* Now the ring has room. */
+	lost += hand_over_waits(shared);
 	store_count(STORE_SPANS_LOST, chunk_pool_hand_over(shared->spans, ring));
 	if (!code && !error && store_records(writer, ring, max_bytes, recovery, &lost))
 		error = writer_failure(writer);
@@ -180,7 +208,8 @@ static void store_as_process(int fd, const char *path, int64_t max_bytes, struct
 	if (!shared_ring_open(&shared, fd))
 		return;
 	if (ring_remains_empty(shared.ring) && !has_losses(&shared) &&
-	    (store != store_remains || (!uncounted_runs(&shared) && !chunk_pool_has_remains(shared.spans)))) {
+	    (store != store_remains || (!uncounted_runs(&shared) && !chunk_pool_has_remains(shared.spans) &&
+	                                !open_waits_has_remains(shared.waits)))) {
 		shared_ring_close(&shared);
 		return;
 	}

@@ -12,6 +12,7 @@
 #include "modules/modules.h"
 #include "query/statement_memory.h"
 #include "queryprof.h"
+#include "sampler/open_waits.h"
 #include "sampler/ring_reader.h"
 #include "sampler/ring_remains.h"
 #include "span/chunk_pool.h"
@@ -29,8 +30,8 @@
 /* With these nobody can take a page away from under the other. */
 #define SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
 
-/* The memory begins with this, the ring follows at the next page, then the log, then spans, then the
- * counters of statements. */
+/* The memory begins with this, the ring follows at the next page, then the log, then waits, then spans,
+ * then the counters of statements. */
 struct front {
 	char version[16];
 	uint64_t ring_bytes; /* with the ring's own fields */
@@ -58,10 +59,24 @@ static size_t log_offset(size_t ring_bytes)
 	return PAGE_BYTES + ring_bytes;
 }
 
+static size_t whole_pages(size_t bytes)
+{
+	return (bytes + PAGE_BYTES - 1) / PAGE_BYTES * PAGE_BYTES;
+}
+
+static size_t waits_offset(size_t ring_bytes)
+{
+	return log_offset(ring_bytes) + LOG_BYTES;
+}
+
+static size_t spans_offset(size_t ring_bytes)
+{
+	return waits_offset(ring_bytes) + whole_pages(open_waits_bytes());
+}
+
 static size_t statements_offset(size_t ring_bytes)
 {
-	return log_offset(ring_bytes) + LOG_BYTES +
-	       (chunk_pool_bytes() + PAGE_BYTES - 1) / PAGE_BYTES * PAGE_BYTES;
+	return spans_offset(ring_bytes) + whole_pages(chunk_pool_bytes());
 }
 
 /* --- in the process whose ring it is ------------------------------------------------- */
@@ -113,6 +128,7 @@ static struct ring *fill(uint64_t position)
 	front->ring_bytes = ring_memory_bytes(here.ring_bytes);
 	front->identity = *writer_identity_here();
 	module_log_make(log_here(), LOG_BYTES);
+	open_waits_place(here.memory + waits_offset(front->ring_bytes));
 	statement_memory_place(here.memory + statements_offset(front->ring_bytes), here.statements_bytes);
 	return ring_place(here.memory + PAGE_BYTES, here.ring_bytes, position);
 }
@@ -138,7 +154,7 @@ struct ring *shared_ring_make(size_t ring_bytes, int *fd)
 	here.statements_bytes = statements_bytes;
 	ring = fill(0);
 	modules_log_to((struct module_log *)log_here());
-	chunk_pool_use(log_here() + LOG_BYTES);
+	chunk_pool_use(here.memory + spans_offset(ring_memory_bytes(ring_bytes)));
 	return ring;
 }
 
@@ -193,7 +209,8 @@ static bool is_valid(struct shared_ring *shared)
 	shared->ring = ring_remains_find(memory + PAGE_BYTES, front->ring_bytes);
 	shared->modules = (const struct module_log *)(memory + log_at);
 	shared->modules_size = LOG_BYTES;
-	shared->spans = memory + log_at + LOG_BYTES;
+	shared->waits = memory + waits_offset(front->ring_bytes);
+	shared->spans = memory + spans_offset(front->ring_bytes);
 	shared->statements = memory + statements_offset(front->ring_bytes);
 	shared->statements_size = shared->size - statements_offset(front->ring_bytes);
 	return shared->ring && memchr(front->identity.hostname, 0, sizeof front->identity.hostname) &&

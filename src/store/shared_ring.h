@@ -46,6 +46,7 @@ struct shared_ring {
 	const struct module_log *modules;
 	size_t modules_size;
 	void *spans;            /* of span/chunk_pool.h */
+	void *waits;            /* sampler/open_waits.h */
 	const void *statements; /* query/statement_memory.h */
 	size_t statements_size;
 };

@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "base/lock.h"
-#include "query/wait.h"
+#include "sampler/open_waits.h"
 #include "watch/calling.h"
 #include "watch/session.h"
 
@@ -152,7 +152,7 @@ static void fill(struct host_library *library, const sqlite3_api_routines *api)
 	library->start = place.start;
 	library->end = place.end;
 	library->name = make_name(api->libversion(), place.path);
-	wait_add_engine(place.start, place.end);
+	open_waits_add_engine(place.start, place.end);
 	library->table = api;
 	__atomic_store_n(&library->api, complete(api), __ATOMIC_RELEASE);
 }

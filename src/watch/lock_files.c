@@ -208,6 +208,15 @@ void lock_file_takes(struct lock_file *file, struct lock_asked taken, const stru
 	}
 }
 
+/* As SQLite's VFS has it: from RESERVED it gets there through PENDING, and stays until readers have left. */
+bool lock_file_is_pending(struct lock_file *file, struct lock_asked refused)
+{
+	if (refused.lock != WAIT_ON_EXCLUSIVE || load(&file->level) != LEVEL_RESERVED)
+		return false;
+	store(&file->level, LEVEL_PENDING);
+	return true;
+}
+
 void lock_file_keeps_level(struct lock_file *file, int level)
 {
 	if ((uint32_t)level < load(&file->level))

@@ -56,6 +56,9 @@ bool lock_file_excludes(const struct lock_file *file);
 void lock_file_takes(struct lock_file *file, struct lock_asked taken, const struct query_run *run);
 
 /* The file has at most this level, or not the slot any more. */
+/* True: being refused this lock, it has PENDING now. */
+bool lock_file_is_pending(struct lock_file *file, struct lock_asked refused);
+
 void lock_file_keeps_level(struct lock_file *file, int level);
 void lock_file_leaves_slots(struct lock_file *file, int first, int count);
 

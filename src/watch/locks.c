@@ -54,7 +54,7 @@ static struct lock_file *entry_of(sqlite3_file *file, const struct run *run)
 /* Whether it is this run that waits, and not one around it. */
 static bool is_waiting(const struct thread *thread, const struct run *run)
 {
-	return thread->wait.lock && thread->wait.lock_query == run->query.key.lo;
+	return thread->waiting->lock && thread->wait.lock_query == run->query.key.lo;
 }
 
 static void write_record(const struct run *run, const struct thread *thread,
@@ -95,7 +95,7 @@ static void tell_wait(const struct run *run, struct thread *thread, struct lock_
 		return;
 	refused->told_next_ns = 2 * wait_ns;
 	if (run->settings.log)
-		write_record(run, thread, refused, thread->wait.lock, wait_ns, LOCK_WAITING);
+		write_record(run, thread, refused, thread->waiting->lock, wait_ns, LOCK_WAITING);
 }
 
 static void refuse(struct calling *calling, struct thread *thread, const struct run *run,
@@ -103,7 +103,7 @@ static void refuse(struct calling *calling, struct thread *thread, const struct 
 {
 	struct lock_refusal *refused = &calling->refused;
 
-	if (is_waiting(thread, run) && thread->wait.lock == asked.lock && refused->file == file) {
+	if (is_waiting(thread, run) && thread->waiting->lock == asked.lock && refused->file == file) {
 		tell_wait(run, thread, refused);
 		return;
 	}
@@ -115,12 +115,12 @@ static void refuse(struct calling *calling, struct thread *thread, const struct 
 	    thread->wait.refused_by != 0)
 		refused->holder.process_id = thread->wait.refused_by;
 	thread->wait.lock_query = run->query.key.lo;
-	__atomic_store_n(&thread->wait.lock_since_ns, refused->since_ns, __ATOMIC_RELAXED);
+	__atomic_store_n(&thread->waiting->lock_since_ns, refused->since_ns, __ATOMIC_RELAXED);
 	/* Relaxed: who looks may find the one before. */
 	__atomic_store_n(&thread->wait.holder_session, refused->holder.session, __ATOMIC_RELAXED);
 	__atomic_store_n(&thread->wait.holder_process, refused->holder.process_id, __ATOMIC_RELAXED);
 	__atomic_store_n(&thread->wait.holder_thread, refused->holder.thread_id, __ATOMIC_RELAXED);
-	__atomic_store_n(&thread->wait.lock, asked.lock, __ATOMIC_RELAXED);
+	__atomic_store_n(&thread->waiting->lock, asked.lock, __ATOMIC_RELAXED);
 }
 
 /* A lock that was given at the second try, without a sleep in between, was not waited for. */
@@ -128,10 +128,10 @@ static void refuse(struct calling *calling, struct thread *thread, const struct 
 
 static void end_wait(struct calling *calling, struct thread *thread, const struct run *run, bool is_refused)
 {
-	uint32_t lock_asked_for = thread->wait.lock;
+	uint32_t lock_asked_for = thread->waiting->lock;
 	uint64_t wait_ns = fast_clock_ns(&thread->clock) - calling->refused.since_ns;
 
-	__atomic_store_n(&thread->wait.lock, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&thread->waiting->lock, 0, __ATOMIC_RELAXED);
 	if (run->settings.log && (is_refused || wait_ns >= WAITED_NS))
 		write_record(run, thread, &calling->refused, lock_asked_for, wait_ns,
 		             is_refused ? LOCK_REFUSED : LOCK_GIVEN);
@@ -178,16 +178,19 @@ static void see_answer(sqlite3_file *file, struct lock_asked asked, int rc)
 		take(entry, asked, run);
 	if (!run || !thread)
 		return;
+	if (rc == SQLITE_BUSY && lock_file_is_pending(entry, asked))
+		transaction_steps(run->session, TRANSACTION_PENDS, lock_file_path(entry), run);
 	if (rc == SQLITE_BUSY)
 		refuse(calling, thread, run, entry, asked);
-	else if (is_waiting(thread, run) && thread->wait.lock == asked.lock && calling->refused.file == entry)
+	else if (is_waiting(thread, run) && thread->waiting->lock == asked.lock &&
+	         calling->refused.file == entry)
 		end_wait(calling, thread, run, false);
 }
 
 void locks_run_is_lost(const struct run *run)
 {
 	if (thread_current && is_waiting(thread_current, run))
-		__atomic_store_n(&thread_current->wait.lock, 0, __ATOMIC_RELAXED);
+		__atomic_store_n(&thread_current->waiting->lock, 0, __ATOMIC_RELAXED);
 }
 
 void locks_run_ends(const struct run *run, const struct thread *thread, int rc)
@@ -196,7 +199,7 @@ void locks_run_ends(const struct run *run, const struct thread *thread, int rc)
 		return;
 	if (calling_current && ((rc & 0xff) == SQLITE_BUSY || (rc & 0xff) == SQLITE_LOCKED))
 		end_wait(calling_current, thread_current, run, true);
-	__atomic_store_n(&thread_current->wait.lock, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&thread_current->waiting->lock, 0, __ATOMIC_RELAXED);
 }
 
 /* --- the methods ------------------------------------------------------------------------ */

@@ -31,19 +31,19 @@ struct lock_around {
 
 static inline struct lock_around locks_set_aside(struct thread *thread)
 {
-	struct lock_around around = { thread->wait.lock_query, thread->wait.lock };
+	struct lock_around around = { thread->wait.lock_query, thread->waiting->lock };
 
-	__atomic_store_n(&thread->wait.lock, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&thread->waiting->lock, 0, __ATOMIC_RELAXED);
 	return around;
 }
 
 /* If the one inside was refused a lock itself, the one around finds anew that it waits. */
 static inline void locks_resume(struct thread *thread, struct lock_around around)
 {
-	if (thread->wait.lock)
+	if (thread->waiting->lock)
 		return;
 	thread->wait.lock_query = around.query;
-	__atomic_store_n(&thread->wait.lock, around.lock, __ATOMIC_RELAXED);
+	__atomic_store_n(&thread->waiting->lock, around.lock, __ATOMIC_RELAXED);
 }
 
 #endif

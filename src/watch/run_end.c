@@ -3,6 +3,7 @@
 
 #include "query/look.h"
 #include "query/statement_stats.h"
+#include "query/wait.h"
 #include "watch/locks.h"
 #include "watch/run_begin.h"
 #include "watch/programs.h"
@@ -151,6 +152,7 @@ void runs_end(struct run *run, struct thread *thread, int rc, bool is_locked)
 	bool is_there = run->label[0] || (runs_is_of_session(run, session) && session->db &&
 	                                  (is_locked || is_inside || runs_claim_end(run)));
 
+	wait_run_ends(thread);
 	locks_run_ends(run, thread, rc);
 	if (is_there && __atomic_load_n(&session->transaction.number, __ATOMIC_RELAXED) && !run->own)
 		transaction_run_ends(session, run, rc);

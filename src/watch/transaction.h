@@ -18,8 +18,8 @@ struct transaction {
 	bool was_waited_for; /* atomic */
 	bool has_ended;      /* and the run in which it did so has not */
 	uint32_t thread_id, statements;
-	uint64_t start_ns, write_ns, exclusive_ns, end_ns; /* CLOCK_MONOTONIC; 0: not yet */
-	uint64_t executed_ns;                              /* of its statements that have ended */
+	uint64_t start_ns, write_ns, pending_ns, exclusive_ns, end_ns; /* CLOCK_MONOTONIC; 0: not yet */
+	uint64_t executed_ns;                                          /* of its statements that have ended */
 	struct query_key first, last;
 	char text[TRANSACTION_TEXT_MAX]; /* of the first statement */
 	char path[1024];                 /* of the file that it wrote to first, or read */

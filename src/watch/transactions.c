@@ -32,8 +32,8 @@ static void copy_text(char *to, size_t room, const char *text)
 static void begin(struct transaction *transaction, const struct run *run)
 {
 	transaction->start_ns = now_ns();
-	transaction->write_ns = transaction->exclusive_ns = transaction->end_ns = transaction->executed_ns =
-		0;
+	transaction->write_ns = transaction->pending_ns = transaction->exclusive_ns = transaction->end_ns =
+		transaction->executed_ns = 0;
 	transaction->statements = 0;
 	transaction->has_ended = false;
 	transaction->thread_id = thread_current->id;
@@ -62,6 +62,8 @@ void transaction_steps(struct session *session, enum transaction_step step, cons
 		copy_text(transaction->path, sizeof transaction->path, path);
 	if (step == TRANSACTION_WRITES && !transaction->write_ns)
 		transaction->write_ns = now_ns();
+	if (step >= TRANSACTION_PENDS && !transaction->pending_ns)
+		transaction->pending_ns = now_ns();
 	if (step == TRANSACTION_EXCLUDES && !transaction->exclusive_ns)
 		transaction->exclusive_ns = now_ns();
 }
@@ -106,6 +108,7 @@ static void write_record(const struct session *session, const struct run *run, i
 		.start_realtime_ns = transaction->start_ns + thread_current->realtime_offset_ns,
 		.duration_ns = duration,
 		.write_ns = between(transaction->write_ns, transaction->end_ns),
+		.pending_ns = between(transaction->pending_ns, transaction->end_ns),
 		.exclusive_ns = between(transaction->exclusive_ns, transaction->end_ns),
 		.idle_ns = between(transaction->executed_ns + 1, duration + 1),
 		.number = transaction->number,

@@ -18,9 +18,9 @@
 struct run;
 struct session;
 
-/* A file of the session's has its first lock, or has a lock to write, or an exclusive one. `run`
- * NULL: no statement that is followed. */
-enum transaction_step { TRANSACTION_LOCKS, TRANSACTION_WRITES, TRANSACTION_EXCLUDES };
+/* A file of the session's has its first lock, or has a lock to write, or keeps new readers out until it
+ * has an exclusive one, or has that. `run` NULL: no statement that is followed. */
+enum transaction_step { TRANSACTION_LOCKS, TRANSACTION_WRITES, TRANSACTION_PENDS, TRANSACTION_EXCLUDES };
 void transaction_steps(struct session *session, enum transaction_step step, const char *path,
                        const struct run *run);
 

@@ -9,6 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -21,6 +22,8 @@ static bool fake_invariant(void);
 #define QUERYPROF_TEST_TICKS fake_ticks
 #define QUERYPROF_TEST_CORE fake_core
 #define QUERYPROF_TEST_INVARIANT fake_invariant
+#define QUERYPROF_TEST_SOURCES sources
+static const char *sources;
 #include "base/fast_clock.c"
 
 #define CORES 4
@@ -67,6 +70,7 @@ static int new_process(void **unused)
 	core = 0;
 	move_after = 0;
 	is_steady = true;
+	sources = "/nowhere"; /* as where a sandbox hides it */
 	return 0;
 }
 
@@ -173,6 +177,41 @@ static void falls_back_without_an_invariant_counter(void **unused)
 	assert_non_null(strstr(fast_clock_source(), "does not run at one rate"));
 }
 
+/* The kernel's list is a file that the test makes. */
+static void goes_by_the_kernels_word(void **unused)
+{
+	static const struct {
+		const char *list;
+		bool has_counter;
+	} kernels[] = { { "kvm-clock tsc acpi_pm \n", true },
+		        { "tsc", true },
+		        { "hyperv_clocksource_tsc_page acpi_pm \n", false },
+		        { "hpet acpi_pm \n", false } };
+	char path[] = "/tmp/queryprof-clocks-XXXXXX";
+	int file = mkstemp(path);
+
+	(void)unused;
+	sources = path;
+	for (size_t i = 0; i < sizeof kernels / sizeof *kernels; i++) {
+		struct fast_clock clock = { .ns = 0 };
+		size_t size = strlen(kernels[i].list);
+
+		assert_int_equal(ftruncate(file, 0), 0);
+		assert_int_equal(pwrite(file, kernels[i].list, size, 0), size);
+		state = UNKNOWN;
+		fast_clock_scale = 0;
+		errno = EINTR;
+		fast_clock_ns(&clock);
+		assert_int_equal(errno, EINTR);
+		assert_int_equal(state, kernels[i].has_counter ? CALIBRATING : DISTRUSTED);
+	}
+	close(file);
+	unlink(path);
+	read_for(&(struct fast_clock){ .ns = 0 }, 50000000, 5);
+	assert_int_equal(fast_clock_scale, 0);
+	assert_non_null(strstr(fast_clock_source(), "does not trust"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -181,6 +220,7 @@ int main(void)
 		cmocka_unit_test_setup(may_begin_on_any_core, new_process),
 		cmocka_unit_test_setup(may_leave_the_first_core, new_process),
 		cmocka_unit_test_setup(falls_back_without_an_invariant_counter, new_process),
+		cmocka_unit_test_setup(goes_by_the_kernels_word, new_process),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

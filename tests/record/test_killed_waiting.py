@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""A process that is killed while it waits for a lock leaves who had it, and the time that it waited.
+"""A process that is killed while it waits leaves the time that it waited, for what, and whose lock it was.
 
     test_killed_waiting.py QUERYPROF"""
 
@@ -8,6 +8,7 @@ import os
 import signal
 import sqlite3
 import subprocess
+import time
 import unittest
 
 import recording
@@ -17,6 +18,39 @@ import os, sqlite3, sys
 print(os.getpid(), flush=True)
 sqlite3.connect(sys.argv[1], timeout=600).execute("INSERT INTO t VALUES (1)")
 """
+# Waits that never end, by the words of trace_log.
+ENDLESS = """
+import os, select, socket, sqlite3, sys, threading, time
+pipe, network, lock = os.pipe(), socket.socketpair(), threading.Lock()
+lock.acquire()
+waits = {"read": lambda: os.read(pipe[0], 1), "network": lambda: network[0].recv(1), "sleep": lambda: time.sleep(600),
+         "poll": lambda: select.poll().poll(600000), "condition": lock.acquire}
+def wait(word):
+    print(os.getpid(), flush=True)
+    waits[word]()
+db = sqlite3.connect(":memory:")
+db.create_function("wait", 1, wait)
+if sys.argv[2:]:  # other waits have ended before
+    db.create_function("rest", 0, lambda: time.sleep(0.002))
+    db.execute("SELECT rest(), rest()").fetchall()
+db.execute("SELECT wait(?)", (sys.argv[1],)).fetchone()
+"""
+# One thread waits for ever when another one becomes a program that takes its time.
+BECOMES = """
+import os, sqlite3, sys, threading, time
+def wait(word):
+    print(time.monotonic_ns(), flush=True)
+    os.read(os.pipe()[0], 1)
+def run():
+    db = sqlite3.connect(":memory:")
+    db.create_function("wait", 1, wait)
+    db.execute("SELECT wait(?)", ("read",)).fetchone()
+threading.Thread(target=run).start()
+time.sleep(0.3)
+os.execv(sys.executable, [sys.executable, "-c", "import time; print(time.monotonic_ns()); time.sleep(0.3)"])
+"""
+WAITS_OF = "SELECT wait_cause, wait_object, wait_ns, value, weight * period_ns FROM trace_log JOIN query_log USING (query_id)" \
+    " WHERE trace_type = 'OffCPU' AND query = 'SELECT wait(?)' AND type = 'QueryStart'"
 TOLD = "SELECT count(*) FROM lock_waits WHERE outcome = 'waiting' AND wait_ns >= 1000000000"
 
 
@@ -31,6 +65,8 @@ class Killed(recording.Recording):
                               stdout=subprocess.PIPE, text=True) as command:
             waiting = int(command.stdout.readline())
             recording.wait_until(lambda: self.has_views() and self.rows(TOLD) == [(1,)], "a row of the wait")
+            # From here to the next time that the wait tells of itself.
+            time.sleep(0.2)
             os.kill(waiting, number)
         holder.execute("COMMIT")
         return waiting
@@ -42,10 +78,53 @@ class Killed(recording.Recording):
                              [(waiting, "RESERVED", os.getpid(), "INSERT INTO t VALUES (1)")])
             waited, = self.rows("SELECT sum(value) FROM trace_log WHERE wait_cause = 'lock'")[0]
             told, = self.rows("SELECT wait_ns FROM lock_waits")[0]
-            # The busy handler's sleeps until then, of 100 ms at most; a part of the time was a queue's.
+            self.assertGreaterEqual(told, 1200000000)
+            # The busy handler's sleeps; a part of the time was a queue's.
             self.assertGreaterEqual(waited, told / 2)
             done = subprocess.run([recording.QUERYPROF, "locks", self.trace], capture_output=True, text=True, check=True)
             self.assertIn("%d" % os.getpid(), done.stdout)
+            os.unlink(self.trace)
+
+    def test_exec(self):
+        done = self.record(recording.PYTHON, "-c", BECOMES, options=("--quiet",))
+        begun, later = map(int, done.stdout.split())
+        (cause, on, waited, _, _), = self.rows(WAITS_OF)
+        self.assertEqual((cause, on), ("user function", "read"))
+        self.assertLess(waited, later - begun)
+
+    def switches(self, process):
+        """How often it has given its processor up."""
+        with open("/proc/%d/status" % process, encoding="ascii") as status:
+            return status.read().partition("\nvoluntary_ctxt_switches:")[2].split()[0]
+
+    def end_waiting(self, number, *words):
+        """The wait's length, at least and at most."""
+        with subprocess.Popen(self.arguments(recording.PYTHON, "-c", ENDLESS, *words, options=("--quiet",)),
+                              stdout=subprocess.PIPE, text=True) as command:
+            before = time.monotonic_ns()
+            waiting = int(command.stdout.readline())
+            begun, switches = time.monotonic_ns(), ""
+            while time.monotonic_ns() - begun < 300000000:
+                time.sleep(0.01)
+                if switches != self.switches(waiting) or recording.state(waiting) != "S":
+                    begun, switches = time.monotonic_ns(), self.switches(waiting)
+            least = time.monotonic_ns() - begun
+            os.kill(waiting, number)
+        return least, time.monotonic_ns() - before
+
+    def test_endless(self):
+        for number, *words in ((signal.SIGKILL, "read"), (signal.SIGTERM, "network"), (signal.SIGKILL, "sleep"),
+                               (signal.SIGTERM, "poll", "before"), (signal.SIGKILL, "condition", "before")):
+            least, most = self.end_waiting(number, *words)
+            with self.subTest(words):
+                (cause, on, waited, value, of_periods), = self.rows(WAITS_OF)
+                self.assertEqual((cause, on), ("user function", words[0]))
+                self.assertTrue(least <= waited <= most, (least, waited, most))
+                self.assertEqual(value, of_periods)
+                self.assertLessEqual(abs(value - waited), 1000000)  # the period
+                # Who waited: the newest frame.
+                self.assertEqual(self.rows("SELECT DISTINCT json_array_length(trace), truncated FROM trace_log"
+                                           " WHERE wait_object = ? AND wait_ns = ?", on, waited), [(1, 1)])
             os.unlink(self.trace)
 
 

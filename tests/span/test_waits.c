@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/time.h>
 #include <time.h>
 #include <unistd.h>
@@ -163,6 +164,82 @@ static void for_locks_have_the_lock_s_name(void **state)
 		1);
 }
 
+/* Two threads take turns: a switch to the other one and back takes some microseconds. */
+#define TURNS 400
+
+static sem_t turn_there, turn_here;
+
+static void *take_turns(void *unused)
+{
+	for (int i = 0; i < TURNS; i++) {
+		sem_wait(&turn_there);
+		sem_post(&turn_here);
+	}
+	return unused;
+}
+
+static long now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+static long voluntary_switches(void)
+{
+	struct rusage usage;
+
+	getrusage(RUSAGE_THREAD, &usage);
+	return usage.ru_nvcsw;
+}
+
+/* Returns how many turns took 2 to 9 us, with a switch. */
+static void pass_to_and_fro(sqlite3_context *context, int argc, sqlite3_value **argv)
+{
+	pthread_t other;
+	int count = 0;
+
+	(void)argc, (void)argv;
+	sem_init(&turn_there, 0, 0);
+	sem_init(&turn_here, 0, 0);
+	assert_int_equal(pthread_create(&other, NULL, take_turns, NULL), 0);
+	for (int i = 0; i < TURNS; i++) {
+		long switches = voluntary_switches(), took;
+
+		sem_post(&turn_there);
+		took = now_ns();
+		sem_wait(&turn_here);
+		took = now_ns() - took;
+		count += took > 2000 && took < 9000 && voluntary_switches() != switches;
+	}
+	pthread_join(other, NULL);
+	sqlite3_result_int(context, count);
+}
+
+static int take_number(void *to, int count, char **values, char **names)
+{
+	(void)count, (void)names;
+	*(int *)to = atoi(values[0]);
+	return 0;
+}
+
+static void may_take_microseconds(void **state)
+{
+	int turns = 0;
+
+	(void)state;
+	sqlite3_create_function(db, "pass_to_and_fro", 0, SQLITE_UTF8, NULL, pass_to_and_fro, NULL, NULL);
+	begin();
+	assert_int_equal(sqlite3_exec(db, "SELECT pass_to_and_fro()", take_number, &turns, NULL), SQLITE_OK);
+	qp_trace_end();
+	printf("  %d turns of 2 to 9 us\n", turns);
+	assert_true(
+		ask("SELECT count(*) FROM span_log AS w JOIN span_log AS s ON s.span_id = w.parent_span_id"
+	            " WHERE s.operation_name = 'SELECT pass_to_and_fro()' AND w.duration_ns < 10000 AND"
+	            " w.operation_name = 'wait: user function (condition)'") >= turns);
+}
+
 /* More than a thread's array holds, and none of it lost. */
 static void may_be_many(void **state)
 {
@@ -263,6 +340,7 @@ int main(void)
 		cmocka_unit_test(are_children_of_their_statement),
 		cmocka_unit_test(of_a_span_inside_are_its_children),
 		cmocka_unit_test(for_locks_have_the_lock_s_name),
+		cmocka_unit_test(may_take_microseconds),
 		cmocka_unit_test(may_be_many),
 		cmocka_unit_test(are_none_where_statements_are_none),
 		cmocka_unit_test(may_be_of_a_signal_handler),

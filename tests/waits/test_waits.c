@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -372,6 +373,67 @@ static void test_short_waits(void **state)
 	                       " wait_ns >= 3000000") >= SHORT_WAITS / 100);
 }
 
+/* Two threads take turns: a switch to the other one and back takes some microseconds. */
+#define TURNS 5000
+
+static sem_t turn_there, turn_here;
+
+static void *take_turns(void *unused)
+{
+	for (int i = 0; i < TURNS; i++) {
+		sem_wait(&turn_there);
+		sem_post(&turn_here);
+	}
+	return unused;
+}
+
+static int64_t voluntary_switches(void)
+{
+	struct rusage usage;
+
+	getrusage(RUSAGE_THREAD, &usage);
+	return usage.ru_nvcsw;
+}
+
+/* Returns how often the thread gave its processor up. */
+static void pass_to_and_fro(sqlite3_context *context, int count, sqlite3_value **values)
+{
+	int64_t switches;
+	pthread_t other;
+
+	(void)count, (void)values;
+	sem_init(&turn_there, 0, 0);
+	sem_init(&turn_here, 0, 0);
+	assert_int_equal(pthread_create(&other, NULL, take_turns, NULL), 0);
+	switches = voluntary_switches();
+	truth_ns = 0;
+	for (int i = 0; i < TURNS; i++) {
+		sem_post(&turn_there);
+		uint64_t before = now_ns();
+		sem_wait(&turn_here);
+		truth_ns += now_ns() - before;
+	}
+	switches = voluntary_switches() - switches;
+	pthread_join(other, NULL);
+	sqlite3_result_int64(context, switches);
+}
+
+static void test_turns(void **state)
+{
+	sqlite3 *db = *state;
+	int64_t switches, waited;
+
+	must(db, "PRAGMA query_id = 'turns'");
+	switches = number(db, "SELECT pass_to_and_fro()");
+	waited = number(db, "SELECT other_wait_ns FROM system.query_log WHERE query_id = 'turns'");
+	printf("  %d turns, %d with a switch: %.2f us of wall time each, %.2f us waited\n", TURNS,
+	       (int)switches, (double)truth_ns / 1e3 / TURNS, (double)waited / 1e3 / TURNS);
+	assert_true(waited <= (int64_t)truth_ns * 102 / 100);
+	/* Half of a short wait is the switch. Where the other thread is quicker there is none. */
+	if (switches >= TURNS / 2)
+		assert_true(waited >= (int64_t)truth_ns / 5);
+}
+
 /* A thread that waits once, for less than a period: the period's beginning is random. */
 #define THREADS 400
 
@@ -601,6 +663,41 @@ static void wait_for_process(sqlite3 *db, const char *what, const char *lock)
 	close(in[1]);
 }
 
+/* A commit that waits for a reader keeps new readers out. */
+static void test_pending(void **state)
+{
+	sqlite3 *db = *state, *reader = connect_to(database), *writer = connect_to(database);
+	sqlite3_stmt *reading;
+	sqlite3_int64 session;
+
+	must(db, "CREATE TABLE IF NOT EXISTS t(x)");
+	must(db, "INSERT INTO t VALUES (1), (2)");
+	assert_int_equal(sqlite3_prepare_v2(reader, "SELECT x FROM t", -1, &reading, NULL), SQLITE_OK);
+	assert_int_equal(sqlite3_step(reading), SQLITE_ROW);
+	must(writer, "PRAGMA query_id = 'pends'");
+	must(writer, "BEGIN IMMEDIATE");
+	must(writer, "INSERT INTO t VALUES (3)");
+	assert_int_equal(sqlite3_exec(writer, "COMMIT", NULL, NULL, NULL), SQLITE_BUSY);
+	must(db, "PRAGMA query_id = 'kept-out'");
+	assert_int_equal(sqlite3_exec(db, "SELECT * FROM t", NULL, NULL, NULL), SQLITE_BUSY);
+	usleep(HELD_MS * 1000);
+	sqlite3_finalize(reading);
+	must(writer, "COMMIT");
+	session = number(db, "SELECT session_id FROM system.query_log WHERE query_id = 'pends'");
+	assert_int_equal(number(db,
+	                        "SELECT holder_session_id FROM system.lock_waits WHERE query_id = 'kept-out'"
+	                        " AND lock = 'SHARED' AND outcome = 'SQLITE_BUSY'"),
+	                 session);
+	assert_int_equal(number(db,
+	                        "SELECT count(*) FROM system.transaction_log WHERE session_id = %lld AND"
+	                        " outcome = 'commit' AND pending_lock_ns BETWEEN %d AND write_lock_ns AND"
+	                        " exclusive_lock_ns BETWEEN 1 AND pending_lock_ns - %d AND waits = 1",
+	                        session, HELD_MS * NS_PER_MS, HELD_MS * NS_PER_MS),
+	                 1);
+	sqlite3_close(writer);
+	sqlite3_close(reader);
+}
+
 static void test_locks(void **state)
 {
 	sqlite3 *db = *state;
@@ -721,6 +818,7 @@ static int set_up(void **state)
 	*state = db = connect_to(database);
 	sqlite3_create_function(db, "wait", 2, SQLITE_UTF8, NULL, wait_in_query, NULL, NULL);
 	sqlite3_create_function(db, "sleep_shortly", 0, SQLITE_UTF8, NULL, sleep_shortly, NULL, NULL);
+	sqlite3_create_function(db, "pass_to_and_fro", 0, SQLITE_UTF8, NULL, pass_to_and_fro, NULL, NULL);
 	return 0;
 }
 
@@ -736,10 +834,16 @@ static int tear_down(void **state)
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_causes),       cmocka_unit_test(test_sums),
-		cmocka_unit_test(test_short_waits),  cmocka_unit_test(test_one_wait_a_thread),
-		cmocka_unit_test(test_transactions), cmocka_unit_test(test_locks),
-		cmocka_unit_test(test_running_wait), cmocka_unit_test(test_host),
+		cmocka_unit_test(test_causes),
+		cmocka_unit_test(test_sums),
+		cmocka_unit_test(test_short_waits),
+		cmocka_unit_test(test_turns),
+		cmocka_unit_test(test_one_wait_a_thread),
+		cmocka_unit_test(test_transactions),
+		cmocka_unit_test(test_pending),
+		cmocka_unit_test(test_locks),
+		cmocka_unit_test(test_running_wait),
+		cmocka_unit_test(test_host),
 	};
 
 	if (argc == 3)

@@ -21,6 +21,17 @@ static int64_t find_query(struct writer *writer, struct query_key query, int64_t
 	return row;
 }
 
+/* What was told of it stays. */
+static int lengthen(struct writer *writer, int64_t process, const struct lock_wait_record *record)
+{
+	sqlite3_stmt *statement = writer_statement(writer, WRITE_LOCK_WAITED);
+
+	sqlite3_bind_int64(statement, 1, process);
+	sqlite3_bind_int64(statement, 2, record->thread_id);
+	sqlite3_bind_int64(statement, 3, (int64_t)record->wait_ns);
+	return writer_run(writer, WRITE_LOCK_WAITED);
+}
+
 int lock_waits_take(struct writer *writer, const struct lock_wait_record *record, size_t size)
 {
 	sqlite3_stmt *statement = writer_statement(writer, WRITE_LOCK_WAIT);
@@ -32,6 +43,8 @@ int lock_waits_take(struct writer *writer, const struct lock_wait_record *record
 		return SQLITE_OK;
 	if (process < 0)
 		return (int)-process;
+	if (record->outcome == LOCK_LASTED)
+		return lengthen(writer, process, record);
 	query = find_query(writer, record->query, start, end);
 	if (query < 0)
 		return (int)-query;
@@ -101,6 +114,7 @@ int transactions_take(struct writer *writer, const struct transaction_record *re
 		sqlite3_bind_int64(statement, index + 1, values[index]);
 	for (int i = 0; i < 3; text += sizes[i++])
 		writer_bind_text(statement, ++index, text, sizes[i]);
+	sqlite3_bind_int64(statement, ++index, (int64_t)record->pending_ns);
 	writer->bytes += ROW_BYTES + size - sizeof *record;
 	return writer_run(writer, WRITE_TRANSACTION);
 }

@@ -108,6 +108,9 @@ static const char *const statement_sql[WRITE_STATEMENTS] = {
 		       " VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
 	[WRITE_LOCK_WAIT_TOLD] = "DELETE FROM waits_for_locks WHERE process = ?1 AND thread_id = ?2 AND "
 				 "start_ns = ?3 AND refused = 2",
+	[WRITE_LOCK_WAITED] = "UPDATE waits_for_locks SET wait_ns = max(wait_ns, ?3) WHERE refused = 2 AND"
+			      " process = ?1 AND thread_id = ?2 AND start_ns = (SELECT max(start_ns) FROM"
+			      " waits_for_locks WHERE process = ?1 AND thread_id = ?2)",
 	[WRITE_LOCK_WAIT] =
 		"INSERT INTO waits_for_locks (query, start_ns, wait_ns, lock, refused, thread_id, process,"
 		" database, holder, holder_query, holder_session, holder_process_id, holder_thread_id,"
@@ -116,8 +119,8 @@ static const char *const statement_sql[WRITE_STATEMENTS] = {
 	[WRITE_TRANSACTION] =
 		"INSERT INTO transactions (process, number, session, thread_id, start_ns, duration_ns,"
 		" write_ns, exclusive_ns, idle_ns, statements, outcome, waited_for, first, last, database,"
-		" first_query, last_query)"
-		" VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17)",
+		" first_query, last_query, pending_ns)"
+		" VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18)",
 	[WRITE_LATE_SAMPLE] = "INSERT INTO late_samples (timestamp_ns, batch) VALUES (?1, ?2)",
 	[WRITE_STATEMENT_COUNTS] = STATEMENTS_UPSERT,
 	[WRITE_FIND_LABELS] = "SELECT id FROM label_sets WHERE hash = ?1",
