@@ -13,16 +13,6 @@
 /* A function is hardly longer, so a call of it names an address so near below. */
 #define FUNCTION_BYTES ((uintptr_t)1 << 20)
 
-static bool read_code(uintptr_t address, uint8_t *to, size_t size)
-{
-	const size_t first = STACK_COPY_BYTES - address % STACK_COPY_BYTES;
-
-	if (first >= size)
-		return stack_copy_part(address, to, size);
-	return stack_copy_part(address, to, first) &&
-	       stack_copy_part(address + first, to + first, size - first);
-}
-
 /* Whether an instruction of `length` at the end of the bytes calls what a register or memory
  * names: ff /2. */
 static bool is_indirect_call(const uint8_t *end, unsigned length)
@@ -49,7 +39,7 @@ static bool is_behind_push(uintptr_t pc)
 		                           { 0x5d, 0xff }, { 0xc9, 0xc3 }, { 0xcc, 0xcc } };
 	uint8_t code[BACK + 1];
 
-	if (pc < BACK || !read_code(pc - BACK, code, sizeof code))
+	if (pc < BACK || !stack_copy_part(pc - BACK, code, sizeof code))
 		return false;
 	for (unsigned i = BACK; i-- > 0;) {
 		for (unsigned e = 0; e < sizeof ends / sizeof *ends; e++)
@@ -82,7 +72,7 @@ static bool is_from_call(const struct code_map *map, uintptr_t address, const st
 	const uint8_t *const end = bytes + CALL_BYTES;
 	int32_t distance;
 
-	if (address < CALL_BYTES || !read_code(address - CALL_BYTES, bytes, CALL_BYTES))
+	if (address < CALL_BYTES || !stack_copy_part(address - CALL_BYTES, bytes, CALL_BYTES))
 		return false;
 	memcpy(&distance, end - 4, sizeof distance);
 	if (end[-5] == 0xe8 &&
@@ -115,7 +105,7 @@ static rule_t judge(const struct code_map *map, const struct unwind_frame *frame
 	uint8_t at[5];
 	int32_t distance;
 
-	if (!read_code(frame->pc, at, sizeof at))
+	if (!stack_copy_part(frame->pc, at, sizeof at))
 		return RULE_NONE;
 	if (at[0] == 0x55 || at[0] == 0xc3 || memcmp(at, "\xf3\x0f\x1e\xfa", 4) == 0)
 		return as_called; /* push %rbp, ret, endbr64 */
@@ -137,7 +127,7 @@ static rule_t judge_hole(const struct unwind_frame *frame)
 {
 	uint8_t at[4];
 
-	if (!read_code(frame->pc, at, sizeof at))
+	if (!stack_copy_part(frame->pc, at, sizeof at))
 		return RULE_NONE;
 	return memcmp(at, "\xf3\x0f\x1e\xfa", 4) == 0 || (at[0] == 0xff && at[1] == 0x25) ||
 	                       (at[0] == 0xf2 && at[1] == 0xff && at[2] == 0x25)
@@ -151,7 +141,7 @@ static bool is_called_here(uintptr_t address, uintptr_t pc)
 	uint8_t call[5];
 	int32_t distance;
 
-	if (!read_code(address - sizeof call, call, sizeof call) || call[0] != 0xe8)
+	if (!stack_copy_part(address - sizeof call, call, sizeof call) || call[0] != 0xe8)
 		return false;
 	memcpy(&distance, call + 1, sizeof distance);
 	return pc - (address + (uintptr_t)(intptr_t)distance) <= 4;
