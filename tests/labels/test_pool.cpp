@@ -25,7 +25,7 @@ extern "C" {
 
 #define QUERIES 64u
 #define THREADS 8u
-#define TASKS (samples_are_late ? 4000u : 16000u) /* of a thread, of 1 to 100 us */
+#define TASKS (samples_are_late ? 4000u : 10000u) /* of a thread, of 1 to 100 us */
 
 static uint64_t seed;
 
