@@ -10,6 +10,8 @@
 
 void *__real_ring_reserve(struct ring *ring, size_t size);
 void *__wrap_ring_reserve(struct ring *ring, size_t size);
+void *__real_ring_try_reserve(struct ring *ring, size_t size);
+void *__wrap_ring_try_reserve(struct ring *ring, size_t size);
 void __real_ring_commit(struct ring *ring, void *payload, unsigned kind);
 void __wrap_ring_commit(struct ring *ring, void *payload, unsigned kind);
 
@@ -27,6 +29,14 @@ handler_memcpy(void *to, const void *from, size_t size)
 void *__wrap_ring_reserve(struct ring *ring, size_t size)
 {
 	void *payload = __real_ring_reserve(ring, size);
+
+	(void)ring_load_tail(ring);
+	return payload;
+}
+
+void *__wrap_ring_try_reserve(struct ring *ring, size_t size)
+{
+	void *payload = __real_ring_try_reserve(ring, size);
 
 	(void)ring_load_tail(ring);
 	return payload;

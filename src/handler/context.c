@@ -13,17 +13,6 @@ _Static_assert(sizeof(struct published) == 28, "the head of the record");
 
 #define RECORD_MAX 640u
 
-/* The record may lie on two pages. */
-static bool copy(uintptr_t address, void *to, size_t size)
-{
-	const size_t first = STACK_COPY_BYTES - address % STACK_COPY_BYTES;
-
-	if (first >= size)
-		return stack_copy_part(address, to, size);
-	return stack_copy_part(address, to, first) &&
-	       stack_copy_part(address + first, (char *)to + first, size - first);
-}
-
 void context_read(const struct thread *thread, struct trace_context *context)
 {
 	uintptr_t record;
@@ -31,8 +20,8 @@ void context_read(const struct thread *thread, struct trace_context *context)
 
 	memset(context, 0, sizeof(*context));
 	if (__builtin_expect(thread->context_at == 0, 1) ||
-	    !copy(thread->context_at, &record, sizeof(record)) || record == 0 ||
-	    !copy(record, &head, sizeof(head)) || head.valid != 1 ||
+	    !stack_copy_part(thread->context_at, &record, sizeof(record)) || record == 0 ||
+	    !stack_copy_part(record, &head, sizeof(head)) || head.valid != 1 ||
 	    head.attributes_size > RECORD_MAX - sizeof(head))
 		return;
 	memcpy(context->trace_id, head.trace_id, sizeof(head.trace_id));

@@ -17,13 +17,6 @@ size_t ring_max_payload(const struct ring *ring)
 	return ring->bytes / 2 - RING_WORD;
 }
 
-static void *drop(struct ring *ring)
-{
-	/* Relaxed: a counter. */
-	atomic_fetch_add_explicit(&ring->dropped, 1, memory_order_relaxed);
-	return NULL;
-}
-
 /* Relaxed: winning gives the room to one producer; the header, not the head, publishes
  * what it writes there. */
 static bool claim(struct ring *ring, uint64_t *head, uint64_t next)
@@ -32,10 +25,10 @@ static bool claim(struct ring *ring, uint64_t *head, uint64_t next)
 	                                             memory_order_relaxed);
 }
 
-void *ring_reserve(struct ring *ring, size_t size)
+void *ring_try_reserve(struct ring *ring, size_t size)
 {
 	if (size > ring_max_payload(ring))
-		return drop(ring);
+		return NULL;
 
 	size_t need = ring_record_bytes(size);
 	uint64_t head, next;
@@ -48,7 +41,7 @@ void *ring_reserve(struct ring *ring, size_t size)
 		padding = need > to_end ? to_end : 0;
 		next = head + padding + need;
 		if (next - tail > ring->bytes)
-			return drop(ring);
+			return NULL;
 	} while (!claim(ring, &head, next));
 
 	if (padding != 0) {
@@ -62,6 +55,15 @@ void *ring_reserve(struct ring *ring, size_t size)
 	atomic_store_explicit(header, RING_RESERVED | size, memory_order_relaxed);
 	atomic_signal_fence(memory_order_seq_cst);
 	return (void *)(header + 1);
+}
+
+void *ring_reserve(struct ring *ring, size_t size)
+{
+	void *payload = ring_try_reserve(ring, size);
+
+	if (payload == NULL) /* relaxed: a counter */
+		atomic_fetch_add_explicit(&ring->dropped, 1, memory_order_relaxed);
+	return payload;
 }
 
 /* Wakes the reader from `sleep`. Of several producers that see it asleep one wins: a sleep

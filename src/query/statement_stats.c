@@ -274,7 +274,7 @@ static void announce(void)
 
 	if (!ring || __atomic_exchange_n(&announced, true, __ATOMIC_RELAXED))
 		return;
-	record = ring_reserve(ring, sizeof(uint64_t));
+	record = ring_try_reserve(ring, sizeof(uint64_t));
 	if (record)
 		ring_commit(ring, record, RECORD_STATEMENTS);
 }

@@ -75,27 +75,12 @@ bool opcode_library_learning(void)
 
 /* --- reading ------------------------------------------------------------------------------- */
 
-static bool read_bytes(uintptr_t address, void *to, size_t size)
-{
-	while (size > 0) {
-		size_t part = STACK_COPY_BYTES - address % STACK_COPY_BYTES;
-
-		part = part < size ? part : size;
-		if (!stack_copy_part(address, to, part))
-			return false;
-		address += part;
-		to = (char *)to + part;
-		size -= part;
-	}
-	return true;
-}
-
 /* How much of a structure can be read. */
 static size_t read_struct(const void *from, void *to)
 {
 	size_t size = STRUCT_BYTES;
 
-	while (size && !read_bytes((uintptr_t)from, to, size))
+	while (size && !stack_copy_part((uintptr_t)from, to, size))
 		size -= 64;
 	return size;
 }
@@ -149,7 +134,7 @@ static bool is_row(const struct learning *learning, uint32_t number, const void 
 /* Whether the program is there. Then it is in `copy`. */
 static bool copy_program(struct learning *learning, uintptr_t at, uint32_t op_bytes, uint32_t count)
 {
-	if (!count || !read_bytes(at, learning->copy, count * op_bytes))
+	if (!count || !stack_copy_part(at, learning->copy, count * op_bytes))
 		return false;
 	for (uint32_t i = 0; i < count; i++)
 		if (!is_row(learning, i, &learning->copy[i * op_bytes]))
@@ -175,7 +160,7 @@ static void find_program(struct learning *learning, const void *const *words, si
 	for (uint32_t i = 0; i < size / WORD; i++) {
 		uintptr_t at = (uintptr_t)words[i];
 
-		if (at <= STACK_COPY_BYTES || at % WORD || !read_bytes(at, &first, sizeof first) ||
+		if (at <= STACK_COPY_BYTES || at % WORD || !stack_copy_part(at, &first, sizeof first) ||
 		    !is_row(learning, 0, &first))
 			continue;
 		for (uint32_t bytes = sizeof first; bytes <= OP_BYTES_MAX; bytes += WORD)
@@ -322,7 +307,7 @@ static void look_for_frame(struct learning *learning)
 			learning->is_frame[i] &= at == NULL && i < size / WORD;
 			continue;
 		}
-		if (!at || (uintptr_t)at % WORD || !read_bytes((uintptr_t)at, &owner, sizeof owner) ||
+		if (!at || (uintptr_t)at % WORD || !stack_copy_part((uintptr_t)at, &owner, sizeof owner) ||
 		    owner != learning->statement) {
 			learning->is_frame[i] = false;
 			continue;
@@ -336,7 +321,7 @@ static void look_for_frame(struct learning *learning)
 			learning->is_parent[j] =
 				learning->kind == TRIAL_NESTED
 					? word && (uintptr_t)word % WORD == 0 &&
-						  read_bytes((uintptr_t)word, &owner, sizeof owner) &&
+						  stack_copy_part((uintptr_t)word, &owner, sizeof owner) &&
 						  owner == learning->statement && word != at
 					: word == NULL;
 		}

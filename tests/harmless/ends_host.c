@@ -28,25 +28,25 @@ static void flush_all(void)
 
 static void exit_now(void)
 {
-	burn(open_db(), 300);
+	burn(open_db(), 150);
 	_exit(7);
 }
 
 static void exit_by_c(void)
 {
-	burn(open_db(), 300);
+	burn(open_db(), 150);
 	_Exit(8);
 }
 
 static void exit_quickly(void)
 {
-	burn(open_db(), 300);
+	burn(open_db(), 150);
 	quick_exit(9);
 }
 
 static void exit_by_abort(void)
 {
-	burn(open_db(), 300);
+	burn(open_db(), 150);
 	abort();
 }
 
@@ -63,7 +63,7 @@ static void *keep_burning(void *context)
 
 static void *burn_and_end(void *context)
 {
-	burn(context, 300);
+	burn(context, 150);
 	puts("the last thread");
 	return NULL;
 }
@@ -87,7 +87,7 @@ static void exit_beside(void)
 
 	for (int i = 0; i < 4; i++)
 		CHECK(pthread_create(&thread, NULL, keep_burning, NULL) == 0);
-	burn(db, 200);
+	burn(db, 100);
 	puts("ends");
 	exit(10);
 }
@@ -178,7 +178,7 @@ static void exec_often(void)
 
 	add_function(db, "exec_within", exec_within);
 	query_a_little(db);
-	for (int i = 0; i < 120; i++) {
+	for (int i = 0; i < 60; i++) {
 		pid_t child = fork();
 		int status;
 
@@ -346,7 +346,7 @@ static void close_others(void)
 	sqlite3 *db = open_db();
 	static int fds[FILES];
 
-	burn(db, 200); /* longer than it takes to store something */
+	burn(db, 100); /* longer than it takes to store something */
 	CHECK(close_range(3, ~0U, 0) == 0);
 	open_own(fds);
 	burn(db, 300);
@@ -383,7 +383,7 @@ static void daemonize(void)
 	CHECK(child >= 0);
 	if (child)
 		_exit(0);
-	burn(db, 200);
+	burn(db, 100);
 	for (int fd = 0; fd < 1024; fd++)
 		close(fd);
 	CHECK(chdir("/") == 0);

@@ -32,7 +32,7 @@ static void check_cpu(const char *period_ns)
 	host_exec(db, "PRAGMA query_profiler_cpu_time_period_ns = 0");
 	start = host_thread_cpu();
 	host_exec(db, "%s", sql);
-	millions = 2e9 / (double)(host_thread_cpu() - start);
+	millions = 1e9 / (double)(host_thread_cpu() - start);
 	sqlite3_free(sql);
 
 	host_exec(db, "PRAGMA query_profiler_cpu_time_period_ns = %s", period_ns);
@@ -73,9 +73,9 @@ static void test_cpu_20ms(void **state)
 static void *hold_lock(void *context)
 {
 	sqlite3 *db = context;
-	struct timespec two_seconds = { 2, 0 };
+	struct timespec second = { 1, 0 };
 
-	while (nanosleep(&two_seconds, &two_seconds))
+	while (nanosleep(&second, &second))
 		;
 	host_exec(db, "COMMIT");
 	return NULL;
@@ -102,7 +102,7 @@ static void test_real_half_asleep(void **state)
 
 	assert_int_equal(pthread_create(&thread, NULL, hold_lock, holder), 0);
 	sql = sqlite3_mprintf(
-		"WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c WHERE x < 12000000) "
+		"WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c WHERE x < 6000000) "
 		"SELECT /* half asleep */ sum(x * 7 %% 13) + (SELECT count(*) FROM t) FROM c");
 	start = host_now();
 	host_exec(db, "%s", sql);
@@ -191,14 +191,14 @@ static void test_short_runs(void **state)
 	db = host_open(":memory:");
 	host_exec(db, "PRAGMA log_queries_min_query_duration_ns = 0");
 	/* With a signal behind each tick, and behind few. */
-	double dense = sum_of_runs(db, 200, 3000, "1000000");
-	double sparse = sum_of_runs(db, 200, 3000, "1000000000");
+	double dense = sum_of_runs(db, 200, 1500, "1000000");
+	double sparse = sum_of_runs(db, 200, 1500, "1000000000");
 	/* What is between short runs counts for more. */
-	double shortest = sum_of_runs(db, 20, 6000, "1000000");
+	double shortest = sum_of_runs(db, 20, 3000, "1000000");
 	stop_rivals(rivals);
 	host_close(db);
-	assert_true(dense > 0.97 && dense < 1.03);
-	assert_true(sparse > 0.97 && sparse < 1.03);
+	assert_true(dense > 0.95 && dense < 1.05);
+	assert_true(sparse > 0.95 && sparse < 1.05);
 	assert_true(shortest > 0.7 && shortest < 1.03);
 }
 

@@ -21,7 +21,7 @@ extern "C" {
 static char path[64];
 static sqlite3 *file;
 
-void begin_file()
+int begin_file(void **)
 {
 	snprintf(path, sizeof path, "/tmp/queryprof-labels-XXXXXX");
 	close(mkstemp(path));
@@ -31,14 +31,16 @@ void begin_file()
 	if (qp_init(&config) || qp_set(NULL, "query_profiler_cpu_time_period_ns", "1000000") ||
 	    sqlite3_open(path, &file))
 		fail_msg("%s", qp_error());
+	return 0;
 }
 
-void end_file()
+int end_file(void **)
 {
 	sqlite3_close(file);
 	qp_shutdown();
 	for (const char *suffix : { "", "-wal", "-shm" })
 		unlink((std::string(path) + suffix).c_str());
+	return 0;
 }
 
 std::string ask(const std::string &sql)

@@ -19,9 +19,10 @@ constexpr bool samples_are_late = true;
 constexpr bool samples_are_late = false;
 #endif
 
-/* queryprof on a file of its own, with a sample each ms of CPU time. */
-void begin_file();
-void end_file();
+/* queryprof on a file of its own, with a sample each ms of CPU time: what a group of tests begins
+ * and ends with. */
+int begin_file(void **);
+int end_file(void **);
 
 /* The first column of the first row; what was sampled before the call is there. */
 std::string ask(const std::string &sql);

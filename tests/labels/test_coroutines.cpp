@@ -25,18 +25,6 @@ extern "C" {
 #define QUERIES 6
 #define STEPS 40
 
-static int set_up(void **)
-{
-	begin_file();
-	return 0;
-}
-
-static int tear_down(void **)
-{
-	end_file();
-	return 0;
-}
-
 struct fire_and_forget {
 	struct promise_type {
 		fire_and_forget get_return_object()
@@ -127,5 +115,5 @@ int main()
 		cmocka_unit_test(test_language),
 	};
 
-	return cmocka_run_group_tests_name("label_coroutines", tests, set_up, tear_down);
+	return cmocka_run_group_tests_name("label_coroutines", tests, begin_file, end_file);
 }

@@ -28,18 +28,6 @@ extern "C" {
 
 #include "pool.h"
 
-static int set_up(void **)
-{
-	begin_file();
-	return 0;
-}
-
-static int tear_down(void **)
-{
-	end_file();
-	return 0;
-}
-
 static qp_query_handle *start(const std::string &id)
 {
 	qp_query query = {};
@@ -245,5 +233,5 @@ int main()
 		cmocka_unit_test(test_edges),
 	};
 
-	return cmocka_run_group_tests_name("label_handles", tests, set_up, tear_down);
+	return cmocka_run_group_tests_name("label_handles", tests, begin_file, end_file);
 }

@@ -25,22 +25,9 @@ extern "C" {
 
 #define QUERIES 64u
 #define THREADS 8u
-#define TASKS (samples_are_late ? 4000u : 16000u) /* of a thread, of 1 to 100 us */
+#define TASKS (samples_are_late ? 4000u : 10000u) /* of a thread, of 1 to 100 us */
 
 static uint64_t seed;
-
-static int set_up(void **)
-{
-	seed = test_seed(20261122);
-	begin_file();
-	return 0;
-}
-
-static int tear_down(void **)
-{
-	end_file();
-	return 0;
-}
 
 struct work {
 	std::atomic<uint64_t> cpu_ns[QUERIES];
@@ -185,5 +172,6 @@ int main()
 		cmocka_unit_test(test_exhausted),
 	};
 
-	return cmocka_run_group_tests_name("label_pool", tests, set_up, tear_down);
+	seed = test_seed(20261122);
+	return cmocka_run_group_tests_name("label_pool", tests, begin_file, end_file);
 }

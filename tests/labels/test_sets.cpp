@@ -23,18 +23,6 @@ extern "C" {
 
 #define BURN_NS 60000000u
 
-static int set_up(void **)
-{
-	begin_file();
-	return 0;
-}
-
-static int tear_down(void **)
-{
-	end_file();
-	return 0;
-}
-
 /* The labels of the query's samples, each once, and how often a sample has others. */
 static std::string labels_of(const char *id)
 {
@@ -267,5 +255,5 @@ int main()
 		cmocka_unit_test(test_history),  cmocka_unit_test(test_set_label),
 	};
 
-	return cmocka_run_group_tests_name("label_sets", tests, set_up, tear_down);
+	return cmocka_run_group_tests_name("label_sets", tests, begin_file, end_file);
 }

@@ -4,7 +4,7 @@
  * whole, and has all that was stored up to the last flush that was synced; and every
  * flush is, within a flush interval, or when nothing more comes.
  *
- * Takes a number of moments to try (default 150).
+ * Takes a number of moments to try (default 150), or has it in STORE_TEST_MOMENTS.
  */
 #include <sqlite3.h>
 #include <stdio.h>
@@ -157,8 +157,10 @@ int main(int count, char **arguments)
 		TEST(file_is_trimmed),
 	};
 
-	if (count > 1)
-		wanted_moments = strtoul(arguments[1], NULL, 10);
+	const char *wanted = count > 1 ? arguments[1] : getenv("STORE_TEST_MOMENTS");
+
+	if (wanted != NULL)
+		wanted_moments = strtoul(wanted, NULL, 10);
 	seed = test_seed(1);
 	disk_install();
 	return cmocka_run_group_tests(tests, NULL, NULL);

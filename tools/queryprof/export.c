@@ -7,6 +7,7 @@
  * gets the whole.
  */
 #include "command.h"
+#include "export_plan.h"
 #include "export_spans.h"
 #include "out_file.h"
 #include "progress.h"
@@ -25,7 +26,6 @@
 #include "label/pairs.h"
 #include "label_history.h"
 #include "sql_export_labels.h"
-#include "sql_export_plan.h"
 #include "run_sql.h"
 #include "selection.h"
 #include "shown_type.h"
@@ -86,23 +86,16 @@ static const struct command_option options[] = {
 
 /* --- stacks and labels ------------------------------------------------ */
 
-/* A node of a plan, as functions: the innermost first. */
-#define PLAN_DEPTH 52
-struct plan_path {
-	size_t count;
-	const char *functions[PLAN_DEPTH];
-};
-
 struct export
 {
 	const struct export_format *format;
 	struct export_info info;
 	void *writer;
 	struct names *names;
-	struct index label_index, stack_index, path_index; /* by side and row number */
+	struct index label_index, stack_index; /* by side and row number */
 	VECTOR(struct export_labels *) labels;
 	VECTOR(const struct export_stack *) stacks;
-	VECTOR(struct plan_path *) paths;
+	struct plan_paths paths;
 	struct shown_type type;
 	int64_t weight, value; /* of all samples so far */
 	int64_t count;         /* samples */
@@ -110,7 +103,7 @@ struct export
 	const char *path;
 	uint32_t side;
 	sqlite3 *db;
-	sqlite3_stmt *samples, *labels_of, *stack_of, *path_of;
+	sqlite3_stmt *samples, *labels_of, *stack_of;
 };
 
 static const char *column_text(sqlite3_stmt *row, int column)
@@ -255,43 +248,6 @@ static const char *find_leaf(struct export *export, const char *wait)
 	return names_keep(export->names, text);
 }
 
-static struct plan_path *read_path(struct export *export, int64_t program, int64_t node)
-{
-	sqlite3_stmt *row = export->path_of;
-	struct plan_path *path = calloc(1, sizeof(*path));
-	bool fine = path != NULL;
-
-	sqlite3_bind_int64(row, sqlite3_bind_parameter_index(row, ":program"), program);
-	sqlite3_bind_int64(row, sqlite3_bind_parameter_index(row, ":node"), node);
-	while (fine && path->count < PLAN_DEPTH && sqlite3_step(row) == SQLITE_ROW)
-		fine = (path->functions[path->count++] = names_keep(export->names, column_text(row, 0)));
-	sqlite3_reset(row);
-	if (fine)
-		return path;
-	free(path);
-	complain_of_memory();
-	return NULL;
-}
-
-/* Of the sample in the row that was read. NULL after a complaint. */
-static const struct plan_path *find_path(struct export *export)
-{
-	static const struct plan_path none;
-	int64_t program = sqlite3_column_int64(export->samples, 9);
-	int64_t node = sqlite3_column_int64(export->samples, 10);
-	uint64_t words[] = { export->side, (uint64_t)program, (uint64_t)node };
-	struct plan_path **path;
-
-	if (!node) /* the statement's own work, or not known */
-		return &none;
-	path = index_item(&export->path_index, hash_words(words, 3), &export->paths);
-	if (!path)
-		complain_of_memory();
-	else if (!*path)
-		*path = read_path(export, program, node);
-	return path ? *path : NULL;
-}
-
 /* With the plan's nodes, the wait for a leaf, on the root that the labels say. NULL after a
  * complaint. */
 static const struct export_stack *find_stack(struct export *export, int64_t id, bool is_truncated,
@@ -357,11 +313,13 @@ static bool add_samples(struct export *export)
 			.labels = find_labels(export, sqlite3_column_int64(row, 6),
 			                      sqlite3_column_int64(row, 7), sqlite3_column_int64(row, 8)),
 		};
-		const struct plan_path *path = find_path(export);
-		if (!sample.labels || !path || !check_numbers(export, &sample))
+		if (!sample.labels || !check_numbers(export, &sample))
 			return false;
+		const struct plan_path *path =
+			plan_paths_find(&export->paths, export->names, export->side,
+		                        sqlite3_column_int64(row, 9), sqlite3_column_int64(row, 10));
 		const char *leaf = find_leaf(export, column_text(row, 11));
-		if (!leaf) {
+		if (!path || !leaf) {
 			complain_of_memory();
 			return false;
 		}
@@ -421,7 +379,7 @@ static int add_open_file(struct export *export)
 		return COMMAND_FAILED;
 	if (sqlite3_prepare_v2(db, sql_export_samples, -1, &export->samples, NULL) != SQLITE_OK ||
 	    sqlite3_prepare_v2(db, sql_export_labels, -1, &export->labels_of, NULL) != SQLITE_OK ||
-	    sqlite3_prepare_v2(db, sql_export_plan, -1, &export->path_of, NULL) != SQLITE_OK ||
+	    !plan_paths_open(&export->paths, db) ||
 	    sqlite3_prepare_v2(db, "SELECT trace FROM stacks WHERE id = ?", -1, &export->stack_of, NULL) !=
 	            SQLITE_OK)
 		return complain("%s: %s", export->path, sqlite3_errmsg(db));
@@ -456,8 +414,8 @@ static int add_file(struct export *export, const char *path, uint32_t side)
 	sqlite3_finalize(export->samples);
 	sqlite3_finalize(export->labels_of);
 	sqlite3_finalize(export->stack_of);
-	sqlite3_finalize(export->path_of);
-	export->samples = export->labels_of = export->stack_of = export->path_of = NULL;
+	plan_paths_close(&export->paths);
+	export->samples = export->labels_of = export->stack_of = NULL;
 	trace_file_close(export->db);
 	return result;
 }
@@ -532,10 +490,7 @@ static int export_files(const struct export_format *format, const char *path)
 		free(export.labels.items[i]);
 	vector_free(&export.labels);
 	vector_free(&export.stacks);
-	for (size_t i = 0; i < export.paths.count; i++)
-		free(export.paths.items[i]);
-	vector_free(&export.paths);
-	index_free(&export.path_index);
+	plan_paths_free(&export.paths);
 	index_free(&export.label_index);
 	index_free(&export.stack_index);
 	names_free(export.names);

@@ -14,16 +14,6 @@
 /* A function is hardly longer, so a call of it names an address so near below. */
 #define FUNCTION_BYTES ((uintptr_t)1 << 20)
 
-static bool read_code(uintptr_t address, uint8_t *to, size_t size)
-{
-	const size_t first = STACK_COPY_BYTES - address % STACK_COPY_BYTES;
-
-	if (first >= size)
-		return stack_copy_part(address, to, size);
-	return stack_copy_part(address, to, first) &&
-	       stack_copy_part(address + first, to + first, size - first);
-}
-
 /* Whether an instruction of `length` at the end of the bytes calls what a register or memory
  * names: ff /2. */
 static bool is_indirect_call(const uint8_t *end, unsigned length)
@@ -62,7 +52,7 @@ static bool is_from_call(const struct code_map *map, uintptr_t address, const st
 	const uint8_t *const end = bytes + CALL_BYTES;
 	int32_t distance;
 
-	if (address < CALL_BYTES || !read_code(address - CALL_BYTES, bytes, CALL_BYTES))
+	if (address < CALL_BYTES || !stack_copy_part(address - CALL_BYTES, bytes, CALL_BYTES))
 		return false;
 	memcpy(&distance, end - 4, sizeof distance);
 	if (end[-5] == 0xe8 &&
@@ -79,7 +69,7 @@ static bool is_end_of_go(const struct unwind_frame *frame)
 {
 	uint8_t at[2];
 
-	return frame->fp == 0 && read_code(frame->pc, at, sizeof at) && at[0] == 0x90 && at[1] == 0xe8;
+	return frame->fp == 0 && stack_copy_part(frame->pc, at, sizeof at) && at[0] == 0x90 && at[1] == 0xe8;
 }
 
 /* The caller by this rule; false: what the rule says cannot be. */
@@ -130,10 +120,10 @@ static const uint8_t *code_at(struct ahead *ahead, uintptr_t pc, size_t *size)
 	if (pc - ahead->start >= ahead->size || ahead->start + ahead->size - pc < X86_BYTES_MAX) {
 		ahead->start = pc;
 		ahead->size = sizeof ahead->code;
-		if (!read_code(pc, ahead->code, sizeof ahead->code)) {
+		if (!stack_copy_part(pc, ahead->code, sizeof ahead->code)) {
 			const uintptr_t rest = STACK_COPY_BYTES - pc % STACK_COPY_BYTES;
 
-			ahead->size = rest < sizeof ahead->code && read_code(pc, ahead->code, rest)
+			ahead->size = rest < sizeof ahead->code && stack_copy_part(pc, ahead->code, rest)
 			                      ? (uint32_t)rest
 			                      : 0;
 		}
@@ -258,7 +248,7 @@ static rule_t judge_hole(const struct unwind_frame *frame)
 {
 	uint8_t at[4];
 
-	if (!read_code(frame->pc, at, sizeof at))
+	if (!stack_copy_part(frame->pc, at, sizeof at))
 		return RULE_NONE;
 	return memcmp(at, "\xf3\x0f\x1e\xfa", 4) == 0 || (at[0] == 0xff && at[1] == 0x25) ||
 	                       (at[0] == 0xf2 && at[1] == 0xff && at[2] == 0x25)
@@ -272,7 +262,7 @@ static bool is_called_here(uintptr_t address, uintptr_t pc)
 	uint8_t call[5];
 	int32_t distance;
 
-	if (!read_code(address - sizeof call, call, sizeof call) || call[0] != 0xe8)
+	if (!stack_copy_part(address - sizeof call, call, sizeof call) || call[0] != 0xe8)
 		return false;
 	memcpy(&distance, call + 1, sizeof distance);
 	return pc - (address + (uintptr_t)(intptr_t)distance) <= 4;

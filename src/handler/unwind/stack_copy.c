@@ -72,7 +72,7 @@ copy_bytes(void *to, const volatile unsigned char *from, size_t size)
 }
 
 /* Within one page, copied or loaded. */
-static bool read_part(struct stack_copy *copy, uintptr_t address, void *to, size_t size)
+static bool read_in_page(struct stack_copy *copy, uintptr_t address, void *to, size_t size)
 {
 	const uintptr_t page = page_of(address);
 
@@ -91,6 +91,17 @@ static bool read_part(struct stack_copy *copy, uintptr_t address, void *to, size
 		memcpy(to, from, sizeof(uintptr_t));
 	else
 		copy_bytes(to, from, size);
+	return true;
+}
+
+static bool read_part(struct stack_copy *copy, uintptr_t address, void *to, size_t size)
+{
+	for (size_t part; size > 0; address += part, to = (char *)to + part, size -= part) {
+		part = page_of(address) + PAGE - address;
+		part = part < size ? part : size;
+		if (!read_in_page(copy, address, to, part))
+			return false;
+	}
 	return true;
 }
 
@@ -203,13 +214,10 @@ bool stack_copy_reaches(struct stack_copy *copy, uintptr_t address)
 bool stack_copy_read(struct stack_copy *copy, uintptr_t address, void *to, size_t size)
 {
 	const int saved_errno = errno;
-	const uintptr_t page = page_of(address), next = page + PAGE;
-	const size_t first = next - address < size ? next - address : size;
-	bool good;
+	const uintptr_t page = page_of(address);
+	const bool good =
+		(page <= copy->reached + PAGE || reach(copy, page)) && read_part(copy, address, to, size);
 
-	/* Bytes of the next page are a read of their own. */
-	good = (page <= copy->reached + PAGE || reach(copy, page)) && read_part(copy, address, to, first) &&
-	       (first == size || read_part(copy, next, (char *)to + first, size - first));
 	if (good && page > copy->reached)
 		copy->reached = page;
 	errno = saved_errno;

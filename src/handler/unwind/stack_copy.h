@@ -50,7 +50,7 @@ void stack_copy_reset_in_child(void);
  * read. */
 bool stack_copy_read(struct stack_copy *copy, uintptr_t address, void *to, size_t size);
 
-/* Copies bytes of one page that need not be a stack. False: they cannot be read. */
+/* Copies bytes that need not be a stack. False: they cannot all be read. */
 bool stack_copy_part(uintptr_t address, void *to, size_t size);
 
 /* Copies a text up to its zero, or `room` bytes of it. `*size`: how many came. False: what

@@ -5,10 +5,10 @@
  * below the CFA), and a signed offset in words (17 bits), whose meaning depends on the
  * kind. The return address is always in the word below the CFA.
  *
- * Nearly every row of compiled code is a plain offset from rsp or rbp. Real libraries also
- * have the lazy PLT's expression, realigned stacks (gcc's DRAP: the CFA itself saved below
- * rbp), OpenSSL's assembly (the old rsp saved on the stack), and the kernel's signal
- * frame.
+ * Nearly every row of compiled code is a plain offset from rsp or rbp. Functions that call
+ * others also have realigned stacks (gcc's DRAP: the CFA itself saved below rbp) and the
+ * kernel's signal frame. What only leaves have is RULE_FULL: the lazy PLT's expression, and
+ * OpenSSL's assembly, which saves the old rsp on the stack.
  */
 #ifndef QUERYPROF_HANDLER_UNWIND_X86_64_H
 #define QUERYPROF_HANDLER_UNWIND_X86_64_H
@@ -22,9 +22,7 @@ enum rule_kind {
 	RULE_UNSET = 0,        /* an empty cache slot */
 	RULE_RSP,              /* CFA = rsp + offset */
 	RULE_RBP = RULE_PLAIN, /* CFA = rbp + offset */
-	RULE_PLT,              /* CFA = rsp + 8, or + 16 from `offset` bytes into the PLT entry */
 	RULE_AT_RBP,           /* CFA = *(rbp + offset) */
-	RULE_AT_RSP,           /* CFA = *(rsp + offset) + 8 */
 	RULE_SIGNAL,           /* the kernel's frame: registers in a ucontext at rsp */
 	RULE_FULL,
 	RULE_BOTTOM,
@@ -72,30 +70,17 @@ static inline int expression_read_sleb(const uint8_t **p, const uint8_t *end, in
 	return 0;
 }
 
-/* Recognizes three CFA expressions by their bytes. */
+/* Recognizes the CFA of a realigned stack, *(rbp + offset), by its bytes. */
 static inline rule_t rule_from_expression(const uint8_t *p, uint64_t size, uint32_t rbp)
 {
-	enum { DEREF = 0x06, PLUS_UCONST = 0x23, BREG_RBP = 0x76, BREG_RSP = 0x77 };
+	enum { DEREF = 0x06, BREG_RBP = 0x76 };
 	const uint8_t *const end = p + size;
 	int64_t offset;
 
-	/* rsp + 8 + ((rip & 15) >= n) * 8, which linkers write for lazy PLTs; only the byte
-	 * of n differs (DW_OP_lit0 + n). */
-	if (size == 11 && p[0] == BREG_RSP && p[1] == 8 && p[2] == 0x80 && p[3] == 0 && p[4] == 0x3f &&
-	    p[5] == 0x1a && p[6] >= 0x30 && p[6] <= 0x3f && p[7] == 0x2a && p[8] == 0x33 && p[9] == 0x24 &&
-	    p[10] == 0x22)
-		return rbp == 0 ? rule_make(RULE_PLT, p[6] - 0x30, 0) : RULE_FULL;
-
-	if (size == 0)
+	if (size == 0 || *p++ != BREG_RBP || !expression_read_sleb(&p, end, &offset) || end - p != 1 ||
+	    *p != DEREF)
 		return RULE_FULL;
-	const uint8_t base = *p++;
-	if ((base != BREG_RBP && base != BREG_RSP) || !expression_read_sleb(&p, end, &offset))
-		return RULE_FULL;
-	if (base == BREG_RBP && end - p == 1 && p[0] == DEREF)
-		return rule_make_checked(RULE_AT_RBP, offset, rbp);
-	if (base == BREG_RSP && end - p == 3 && p[0] == DEREF && p[1] == PLUS_UCONST && p[2] == 8)
-		return rule_make_checked(RULE_AT_RSP, offset, rbp);
-	return RULE_FULL;
+	return rule_make_checked(RULE_AT_RBP, offset, rbp);
 }
 
 static inline rule_t rule_from_row(const struct cfi_row *row)
@@ -236,26 +221,18 @@ rule_apply_plain(rule_t rule, struct unwind_frame *frame, const struct unwind_bo
 __attribute__((noinline, unused)) static enum rule_result
 rule_apply(rule_t rule, struct unwind_frame *frame, const struct unwind_bounds *bounds, uintptr_t *fp_slot)
 {
-	const uintptr_t offset = rule_offset(rule);
-	uintptr_t cfa, slot;
+	enum rule_result result;
+	uintptr_t cfa;
 
 	switch ((enum rule_kind)(rule & 15)) {
 	case RULE_RSP:
 	case RULE_RBP: return rule_apply_plain(rule, frame, bounds, fp_slot);
-	case RULE_PLT:
-		cfa = frame->sp + 8 + ((frame->pc & 15) * 8 >= offset ? 8 : 0);
-		return rule_step_to(cfa, rule_saved(rule), frame, bounds, fp_slot);
 	case RULE_AT_RBP:
-		slot = frame->fp + offset;
-		if (!unwind_load_words(bounds, slot, &cfa, 1))
+		if (!unwind_load_words(bounds, frame->fp + rule_offset(rule), &cfa, 1))
 			return RULE_OUT_OF_BOUNDS;
-		break;
-	case RULE_AT_RSP:
-		slot = frame->sp + offset;
-		if (!unwind_load_words(bounds, slot, &cfa, 1))
-			return RULE_OUT_OF_BOUNDS;
-		cfa += 8;
-		break;
+		result = rule_step_to(cfa, rule_saved(rule), frame, bounds, fp_slot);
+		*fp_slot = FP_SLOT_OPAQUE;
+		return result;
 	case RULE_SIGNAL: *fp_slot = FP_SLOT_OPAQUE; return rule_apply_signal(frame, bounds);
 	case RULE_FULL: return RULE_NEEDS_ALL;
 	case RULE_BOTTOM: return RULE_AT_BOTTOM;
@@ -263,9 +240,6 @@ rule_apply(rule_t rule, struct unwind_frame *frame, const struct unwind_bounds *
 	case RULE_NOWHERE: return RULE_NOT_CODE;
 	default: return RULE_HAS_NONE;
 	}
-	const enum rule_result result = rule_step_to(cfa, rule_saved(rule), frame, bounds, fp_slot);
-	*fp_slot = FP_SLOT_OPAQUE;
-	return result;
 }
 
 /* The present value of the slot from which the step to `frame` read the return address; that
