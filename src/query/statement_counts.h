@@ -49,10 +49,11 @@ enum statement_most { MOST_EXECUTION_NS, MOST_SEEN_NS, LEAST_EXECUTION_NS, LEAST
 enum statement_square { SQUARE_EXECUTION, SQUARE_CPU, STATEMENT_SQUARES };
 
 struct statement_counts {
-	uint64_t sums[STATEMENT_SUMS];
-	uint64_t runs[STATEMENT_BUCKETS];
+	/* First what each run changes: fewer lines of the cache. */
 	uint64_t most[STATEMENT_MOSTS];
 	double squares[STATEMENT_SQUARES]; /* of the runs' times, in ns^2 */
+	uint64_t sums[STATEMENT_SUMS];
+	uint64_t runs[STATEMENT_BUCKETS];
 };
 
 static inline uint64_t statement_least(const struct statement_counts *counts, enum statement_most which)

@@ -23,19 +23,21 @@ bool runs_worth_logging(const struct run *run)
 	return has_samples(run) || query_lasted(&run->query, run->settings.min_duration_ns);
 }
 
+static uint64_t spent(const struct run *run, enum counted which, const int now[STATEMENT_COUNTERS])
+{
+	return (uint32_t)now[which] - (uint32_t)run->at_start[which];
+}
+
 static void add_counters(struct query_work *work, struct run *run)
 {
 	int now[STATEMENT_COUNTERS];
-	uint32_t spent[STATEMENT_COUNTERS];
 
 	runs_read_counters(run, now);
-	for (int i = 0; i < STATEMENT_COUNTERS; i++)
-		spent[i] = (uint32_t)now[i] - (uint32_t)run->at_start[i];
-	work->vm_steps = spent[COUNTED_VM_STEPS];
-	work->fullscan_steps = spent[COUNTED_FULLSCAN_STEPS];
-	work->sorts = spent[COUNTED_SORTS];
-	work->autoindexes = spent[COUNTED_AUTOINDEXES];
-	work->reprepares = spent[COUNTED_REPREPARES];
+	work->vm_steps = spent(run, COUNTED_VM_STEPS, now);
+	work->fullscan_steps = spent(run, COUNTED_FULLSCAN_STEPS, now);
+	work->sorts = spent(run, COUNTED_SORTS, now);
+	work->autoindexes = spent(run, COUNTED_AUTOINDEXES, now);
+	work->reprepares = spent(run, COUNTED_REPREPARES, now);
 	run->vm_steps = now[COUNTED_VM_STEPS];
 }
 

@@ -62,7 +62,8 @@ static void *work(void *number)
 	sqlite3_stmt *begin = prepare(db, "BEGIN IMMEDIATE"), *commit = prepare(db, "COMMIT");
 	sqlite3_stmt *change = prepare(db, "UPDATE account SET balance = balance + ?2 WHERE id = ?1");
 	sqlite3_stmt *tell = prepare(db, "INSERT INTO movement(account, amount) VALUES (?1, ?2)");
-	sqlite3_stmt *look = prepare(db, "SELECT id, amount FROM movement WHERE account = ?1 ORDER BY id DESC LIMIT 10");
+	sqlite3_stmt *look =
+		prepare(db, "SELECT id, amount FROM movement WHERE account = ?1 ORDER BY id DESC LIMIT 10");
 
 	for (int i = 0; i < transactions; i++) {
 		int account = rand_r(&random) % ACCOUNTS;
@@ -95,13 +96,14 @@ int main(int argc, char **argv)
 	file = argv[1];
 	transactions = atoi(argv[2]);
 	db = open_database();
-	must(db, sqlite3_exec(db,
-	                      "CREATE TABLE account(id INTEGER PRIMARY KEY, balance INTEGER);"
-	                      "CREATE TABLE movement(id INTEGER PRIMARY KEY, account INTEGER, amount INTEGER);"
-	                      "CREATE INDEX movement_account ON movement(account);"
-	                      "WITH RECURSIVE c(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM c WHERE i < 999)"
-	                      " INSERT INTO account SELECT i, 0 FROM c",
-	                      NULL, NULL, NULL));
+	must(db,
+	     sqlite3_exec(db,
+	                  "CREATE TABLE account(id INTEGER PRIMARY KEY, balance INTEGER);"
+	                  "CREATE TABLE movement(id INTEGER PRIMARY KEY, account INTEGER, amount INTEGER);"
+	                  "CREATE INDEX movement_account ON movement(account);"
+	                  "WITH RECURSIVE c(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM c WHERE i < 999)"
+	                  " INSERT INTO account SELECT i, 0 FROM c",
+	                  NULL, NULL, NULL));
 	for (size_t i = 0; i < THREADS; i++)
 		if (pthread_create(&threads[i], NULL, work, (void *)i))
 			return 1;
