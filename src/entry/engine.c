@@ -143,11 +143,11 @@ static void record_end(struct engine_query *query, const struct thread *thread, 
 		.query_id = query->query_id,
 		.query = query->text,
 		.database = query->database,
-		.exception_code = exception_code,
+		.work.exception_code = exception_code,
 		.exception = exception,
 		.off_cpu_period_ns = query->settings.off_cpu_period_ns,
 	};
-	const struct statement_run counted = query_sums(&query->run, &end);
+	struct statement_run counted;
 	uint64_t statement = statement_stats_find(&name);
 
 	const bool is_logged =
@@ -155,6 +155,7 @@ static void record_end(struct engine_query *query, const struct thread *thread, 
 		(exception_code && statement_stats_is_first_failure(statement, (int)exception_code));
 	const struct query_span_end span = { statement, is_logged, false, exception_code != 0 };
 
+	query_sums(&query->run, &end.work, &counted);
 	statement_stats_add(statement, thread ? thread->id : 0, &counted);
 	query_end_span(&query->run, &span);
 	if (is_logged)

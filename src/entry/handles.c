@@ -226,13 +226,14 @@ static void record_end(const struct qp_query_handle *handle, const struct thread
 		.query_id = handle->query_id,
 		.query = handle->text,
 		.database = handle->database,
-		.exception_code = exception_code,
+		.work.exception_code = exception_code,
 		.exception = exception,
 		.off_cpu_period_ns = handle->settings.off_cpu_period_ns,
 	};
-	const struct statement_run counted = query_sums(&handle->run, &end);
+	struct statement_run counted;
 	uint64_t statement = statement_stats_find(&name);
 
+	query_sums(&handle->run, &end.work, &counted);
 	statement_stats_add(statement, thread->id, &counted);
 	if (is_worth_logging(handle) ||
 	    (exception_code && statement_stats_is_first_failure(statement, (int)exception_code)))

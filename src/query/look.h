@@ -23,13 +23,7 @@ void query_mark(struct query_run *run);
 void query_show_again(struct query_run *run);
 static inline bool query_is_marked(const struct query_run *run)
 {
-	for (size_t i = 0; i < sizeof run->mark; i++) {
-		if (run->mark[i] != run->text[i])
-			return false;
-		if (!run->mark[i])
-			break;
-	}
-	return true;
+	return !strncmp(run->mark, run->text, sizeof run->mark);
 }
 
 /* Makes `to` the run that `from` was; hidden both. */

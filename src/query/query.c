@@ -53,8 +53,23 @@ static struct query_key make_key(struct thread *thread, uint32_t session, uint64
 
 /* --- a run ----------------------------------------------------------------------------- */
 
+/* What the caller does not set: a call of memset() takes longer than the stores. */
+static void clear_counts(struct query_counts *counts)
+{
+	counts->start.state = START_KEPT;
+	counts->start.parent = (struct query_key){ 0 };
+	counts->start.text = NULL;
+	for (int type = 0; type < TRACE_TYPES; type++)
+		counts->samples[type] = counts->weights[type] = 0;
+	counts->dropped = counts->truncated = counts->worker_cpu_ns = counts->labels = 0;
+	counts->statement = NULL;
+	counts->opcodes = NULL;
+	counts->worker_wait_ns = 0;
+	counts->has_threads = counts->has_waits = false;
+}
+
 /* With a CPU clock that is good for a while. */
-static uint64_t read_clock(struct thread *thread)
+static inline uint64_t read_clock(struct thread *thread)
 {
 	uint64_t now = fast_clock_ns(&thread->clock);
 
@@ -70,7 +85,7 @@ void query_start(struct query_run *run, struct thread *thread)
 	uint64_t now;
 
 	run->execution_ns = run->cpu_ns = run->cpu_estimated_ns = run->prepare_ns = 0;
-	memset(&run->counts, 0, offsetof(struct query_counts, waits));
+	clear_counts(&run->counts);
 	run->counts.start.thread_id = thread->id;
 	now = read_clock(thread);
 	if (__builtin_expect(now - thread->account.at_ns >= ACCOUNT_VALID_NS, 0)) {
@@ -160,35 +175,45 @@ void query_withdraw(struct query_run *run)
 	ring_commit(ring, record, RECORD_START);
 }
 
-struct statement_run query_sums(const struct query_run *run, const struct query_end *end)
+/* Most runs have nothing else: adding zeroes takes as long as adding. */
+static bool is_plain(const struct query_run *run, const struct query_work *work)
 {
-	uint64_t duration_ns = run->left_ns - run->start_monotonic_ns;
-	bool is_nested = run->counts.start.parent.hi || run->counts.start.parent.lo;
-	struct statement_run counted = {
-		.sums = {
-			[STATEMENT_EXECUTION_NS] = run->execution_ns,
-			[STATEMENT_CPU_NS] = run->cpu_ns,
-			[STATEMENT_CPU_ESTIMATED_NS] = run->cpu_estimated_ns,
-			[STATEMENT_DURATION_NS] = duration_ns,
-			[STATEMENT_NESTED_NS] = is_nested ? run->execution_ns : 0,
-			[STATEMENT_NESTED_CPU_NS] = is_nested ? run->cpu_ns : 0,
-			[STATEMENT_PREPARES] = !end || run->prepare_ns,
-			[STATEMENT_PREPARE_NS] = end ? run->prepare_ns : duration_ns,
-		},
-		.seen_ns = run->counts.start.realtime_ns,
-	};
+	uint64_t rest = run->counts.start.parent.hi | run->counts.start.parent.lo | run->prepare_ns;
 
-	if (end == NULL)
-		return counted;
-	counted.sums[STATEMENT_CALLS] = 1;
-	counted.sums[STATEMENT_ERRORS] = end->exception_code != 0;
-	counted.sums[STATEMENT_ROWS] = end->result_rows;
-	counted.sums[STATEMENT_VM_STEPS] = end->vm_steps;
-	counted.sums[STATEMENT_FULLSCAN_STEPS] = end->fullscan_steps;
-	counted.sums[STATEMENT_SORTS] = end->sorts;
-	counted.sums[STATEMENT_AUTOINDEXES] = end->autoindexes;
-	counted.sums[STATEMENT_REPREPARES] = end->reprepares;
-	return counted;
+	return work &&
+	       !(rest | (uint64_t)work->exception_code | work->sorts | work->autoindexes | work->reprepares);
+}
+
+static void sum_rest(const struct query_run *run, const struct query_work *work, uint64_t *sums)
+{
+	bool is_nested = run->counts.start.parent.hi || run->counts.start.parent.lo;
+
+	sums[STATEMENT_NESTED_NS] = is_nested ? run->execution_ns : 0;
+	sums[STATEMENT_NESTED_CPU_NS] = is_nested ? run->cpu_ns : 0;
+	sums[STATEMENT_PREPARES] = !work || run->prepare_ns;
+	sums[STATEMENT_PREPARE_NS] = work ? run->prepare_ns : sums[STATEMENT_DURATION_NS];
+	sums[STATEMENT_ERRORS] = work && work->exception_code;
+	sums[STATEMENT_SORTS] = work ? work->sorts : 0;
+	sums[STATEMENT_AUTOINDEXES] = work ? work->autoindexes : 0;
+	sums[STATEMENT_REPREPARES] = work ? work->reprepares : 0;
+}
+
+void query_sums(const struct query_run *run, const struct query_work *work, struct statement_run *counted)
+{
+	uint64_t *sums = counted->sums;
+
+	sums[STATEMENT_CALLS] = work != NULL;
+	sums[STATEMENT_ROWS] = work ? work->rows : 0;
+	sums[STATEMENT_EXECUTION_NS] = run->execution_ns;
+	sums[STATEMENT_CPU_NS] = run->cpu_ns;
+	sums[STATEMENT_CPU_ESTIMATED_NS] = run->cpu_estimated_ns;
+	sums[STATEMENT_DURATION_NS] = run->left_ns - run->start_monotonic_ns;
+	sums[STATEMENT_VM_STEPS] = work ? work->vm_steps : 0;
+	sums[STATEMENT_FULLSCAN_STEPS] = work ? work->fullscan_steps : 0;
+	counted->seen_ns = run->counts.start.realtime_ns;
+	counted->is_plain = is_plain(run, work);
+	if (!counted->is_plain)
+		sum_rest(run, work, sums);
 }
 
 void query_end_span(struct query_run *run, const struct query_span_end *end)
@@ -284,11 +309,11 @@ static void fill_record(struct query_record *record, const struct query_run *run
 	record->initial = run->counts.start.initial;
 	record->parent = run->counts.start.parent;
 	record->start_realtime_ns = run->counts.start.realtime_ns;
-	record->result_rows = end->result_rows;
-	record->vm_steps = end->vm_steps;
-	record->fullscan_steps = end->fullscan_steps;
-	record->sorts = end->sorts;
-	record->autoindexes = end->autoindexes;
+	record->result_rows = end->work.rows;
+	record->vm_steps = end->work.vm_steps;
+	record->fullscan_steps = end->work.fullscan_steps;
+	record->sorts = end->work.sorts;
+	record->autoindexes = end->work.autoindexes;
 	record->memory_usage = end->memory_usage;
 	record->program = end->program;
 	record->off_cpu_period_ns = end->off_cpu_period_ns;
@@ -304,7 +329,7 @@ static void fill_record(struct query_record *record, const struct query_run *run
 	record->labels[1] = run->counts.labels;
 	record->samples_dropped = load(&run->counts.dropped);
 	record->samples_truncated = load(&run->counts.truncated);
-	record->exception_code = end->exception_code;
+	record->exception_code = end->work.exception_code;
 	record->thread_id = run->counts.start.thread_id;
 	record->worker_cpu_time_ns = load(&run->counts.worker_cpu_ns);
 	record->worker_wait_ns = load(&run->counts.worker_wait_ns);

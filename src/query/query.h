@@ -135,8 +135,15 @@ static inline void query_set_around(struct query_run *run, struct query_key init
 	run->counts.start.parent = parent;
 }
 
-/* What a finished run has to tell beyond its own times. Texts may be NULL. */
+/* What a run has done. */
+struct query_work {
+	int64_t exception_code; /* 0: it has not failed */
+	uint64_t rows, vm_steps, fullscan_steps, sorts, autoindexes, reprepares;
+};
+
+/* What the line of a finished run has beyond its own times. Texts may be NULL. */
 struct query_end {
+	struct query_work work;
 	const char *query_id; /* the user's own; NULL: the key as UUID */
 	const char *query;
 	const char *database;
@@ -145,9 +152,8 @@ struct query_end {
 	bool was_prepared_only; /* all of its time was preparation */
 	uint64_t program;       /* as in struct program_record; 0: not known */
 	uint64_t off_cpu_period_ns;
-	int64_t exception_code;
 	const char *exception;
-	uint64_t result_rows, vm_steps, fullscan_steps, sorts, autoindexes, reprepares, memory_usage;
+	uint64_t memory_usage;
 };
 
 /* Takes back the start that the run's first sample told: it was no query of the host's. */
@@ -164,9 +170,9 @@ static inline bool query_lasted(const struct query_run *run, uint64_t ns)
 	return run->left_ns - run->start_monotonic_ns >= ns;
 }
 
-/* What the run, which ended with its newest call, adds to its statement's counters. `end` NULL:
+/* What the run, which ended with its newest call, adds to its statement's counters. `work` NULL:
  * it was a preparation. */
-struct statement_run query_sums(const struct query_run *run, const struct query_end *end);
+void query_sums(const struct query_run *run, const struct query_work *work, struct statement_run *counted);
 
 /* Ends the run's span, or makes a trace of one, where the setting trace_statements says so.
  * `statement` as statement_stats_find() has it. */

@@ -40,11 +40,14 @@ __attribute__((no_sanitize("thread"))) static void add(struct statement_counts *
 	uint64_t most[STATEMENT_MOSTS];
 
 	fill_mosts(run, most);
-#pragma GCC unroll 16
-	for (int i = 0; i < STATEMENT_SUMS; i++)
-		to->sums[i] += run->sums[i];
 	for (int i = 0; i < STATEMENT_MOSTS; i++)
-		to->most[i] = most[i] > to->most[i] ? most[i] : to->most[i];
+		if (__builtin_expect(most[i] > to->most[i], i == MOST_SEEN_NS))
+			to->most[i] = most[i];
+#pragma GCC unroll 8
+	for (int i = 0; i < STATEMENT_PLAIN_SUMS; i++)
+		to->sums[i] += run->sums[i];
+	for (int i = STATEMENT_PLAIN_SUMS; i < STATEMENT_SUMS && !run->is_plain; i++)
+		to->sums[i] += run->sums[i];
 	if (!run->sums[STATEMENT_CALLS])
 		return;
 	to->runs[bucket_of(run->sums[STATEMENT_EXECUTION_NS])]++;
@@ -58,7 +61,7 @@ static void add_atomically(struct statement_counts *to, const struct statement_r
 	uint64_t most[STATEMENT_MOSTS];
 
 	fill_mosts(run, most);
-	for (int i = 0; i < STATEMENT_SUMS; i++)
+	for (int i = 0; i < (run->is_plain ? STATEMENT_PLAIN_SUMS : STATEMENT_SUMS); i++)
 		if (run->sums[i])
 			__atomic_fetch_add(&to->sums[i], run->sums[i], __ATOMIC_RELEASE);
 	for (int i = 0; i < STATEMENT_MOSTS; i++) {

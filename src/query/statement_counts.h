@@ -16,20 +16,22 @@
 
 #include "base/bias.h"
 
+/* What every run has, and from STATEMENT_PLAIN_SUMS on what few have. */
 enum statement_sum {
 	STATEMENT_CALLS,
-	STATEMENT_ERRORS,
 	STATEMENT_ROWS,
 	STATEMENT_EXECUTION_NS, /* inside SQLite */
 	STATEMENT_CPU_NS,
 	STATEMENT_CPU_ESTIMATED_NS, /* the part of it for which no clock was read */
 	STATEMENT_DURATION_NS,
+	STATEMENT_VM_STEPS,
+	STATEMENT_FULLSCAN_STEPS,
+	STATEMENT_PLAIN_SUMS,
+	STATEMENT_ERRORS = STATEMENT_PLAIN_SUMS,
 	STATEMENT_NESTED_NS, /* the part of the execution that lies in other queries' times, too */
 	STATEMENT_NESTED_CPU_NS,
 	STATEMENT_PREPARES,
-	STATEMENT_PREPARE_NS, /* part of the three times above */
-	STATEMENT_VM_STEPS,
-	STATEMENT_FULLSCAN_STEPS,
+	STATEMENT_PREPARE_NS, /* part of the times above */
 	STATEMENT_SORTS,
 	STATEMENT_AUTOINDEXES,
 	STATEMENT_REPREPARES,
@@ -47,10 +49,11 @@ enum statement_most { MOST_EXECUTION_NS, MOST_SEEN_NS, LEAST_EXECUTION_NS, LEAST
 enum statement_square { SQUARE_EXECUTION, SQUARE_CPU, STATEMENT_SQUARES };
 
 struct statement_counts {
-	uint64_t sums[STATEMENT_SUMS];
-	uint64_t runs[STATEMENT_BUCKETS];
+	/* First what each run changes: fewer lines of the cache. */
 	uint64_t most[STATEMENT_MOSTS];
 	double squares[STATEMENT_SQUARES]; /* of the runs' times, in ns^2 */
+	uint64_t sums[STATEMENT_SUMS];
+	uint64_t runs[STATEMENT_BUCKETS];
 };
 
 static inline uint64_t statement_least(const struct statement_counts *counts, enum statement_most which)
@@ -62,6 +65,7 @@ static inline uint64_t statement_least(const struct statement_counts *counts, en
 struct statement_run {
 	uint64_t sums[STATEMENT_SUMS];
 	uint64_t seen_ns; /* since 1970 */
+	bool is_plain;    /* only the first STATEMENT_PLAIN_SUMS are there */
 };
 
 struct statement_counter {

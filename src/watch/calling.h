@@ -48,14 +48,14 @@ struct lock_refusal {
 };
 
 struct calling {
-	struct lock_refusal refused;
-	struct call_place places[CALLS_MAX];
 	uint32_t used; /* places up to here may be taken */
 	uint64_t numbers;
 	uint64_t runs; /* atomic: that calls of the table have begun */
+	struct call_place places[CALLS_MAX];
 	/* That calls of the thread worked for of late, by their statements: guesses, see recent.h. */
 	struct run *recent[CALLS_RECENT];
-	struct run *traced;                 /* begun by the thread's newest trace event */
+	struct run *traced; /* begun by the thread's newest trace event */
+	struct lock_refusal refused;
 	struct program_due *due;            /* see programs.h */
 	const struct host_library *library; /* of that event */
 	struct calling *next;               /* of the unused ones */

@@ -24,22 +24,22 @@ bool runs_worth_logging(const struct run *run)
 	return has_samples(run) || query_lasted(&run->query, run->settings.min_duration_ns);
 }
 
-static uint64_t spent(const struct run *run, int which, const int now[STATEMENT_COUNTERS])
+static uint64_t spent(const struct run *run, enum counted which, const int now[STATEMENT_COUNTERS])
 {
-	return (uint32_t)(now[which] - run->at_start[which]);
+	return (uint32_t)now[which] - (uint32_t)run->at_start[which];
 }
 
-static void add_counters(struct query_end *end, struct run *run)
+static void add_counters(struct query_work *work, struct run *run)
 {
 	int now[STATEMENT_COUNTERS];
 
 	runs_read_counters(run, now);
-	end->vm_steps = spent(run, 0, now);
-	end->fullscan_steps = spent(run, 1, now);
-	end->sorts = spent(run, 2, now);
-	end->autoindexes = spent(run, 3, now);
-	end->reprepares = spent(run, 4, now);
-	run->vm_steps = now[0];
+	work->vm_steps = spent(run, COUNTED_VM_STEPS, now);
+	work->fullscan_steps = spent(run, COUNTED_FULLSCAN_STEPS, now);
+	work->sorts = spent(run, COUNTED_SORTS, now);
+	work->autoindexes = spent(run, COUNTED_AUTOINDEXES, now);
+	work->reprepares = spent(run, COUNTED_REPREPARES, now);
+	run->vm_steps = now[COUNTED_VM_STEPS];
 }
 
 #define EXPANDED_MAX 65536
@@ -69,49 +69,53 @@ static const char *exception_of(const struct run *run, int rc, bool is_locked)
 
 /* Of a statement: `is_locked` under its connection's mutex; else, as another thread has that,
  * without what it guards. */
-static void write_line(const struct run *run, struct query_end *end, bool is_locked)
+static void write_line(const struct run *run, const struct query_work *work, bool is_locked)
 {
 	const struct session *session = run->session;
+	struct query_end end = {
+		.work = *work,
+		.query_id = run->query.query_id,
+		.query = run->query.text,
+		.database = run->query.database,
+		.library = session->library->name,
+		.off_cpu_period_ns = run->settings.off_cpu_period_ns,
+		.was_prepared_only = !run->label[0] && (!run->stmt || run->prepared),
+	};
 	char *expanded = NULL;
 
-	end->query_id = run->query.query_id;
-	end->query = run->query.text;
-	end->database = run->query.database;
-	end->library = session->library->name;
-	end->off_cpu_period_ns = run->settings.off_cpu_period_ns;
-	end->was_prepared_only = !run->label[0] && (!run->stmt || run->prepared);
 	if (run->stmt && is_locked) {
 		/* Not as it was when the run began: SQLite has another copy when it has prepared the
 		 * statement anew. */
-		end->query = sqlite3_sql(run->stmt);
-		end->database = sqlite3_db_filename(session->db, "main");
+		end.query = sqlite3_sql(run->stmt);
+		end.database = sqlite3_db_filename(session->db, "main");
 		if (!run->prepared && !run->session->traced && has_samples(run))
-			end->program = programs_see(run, end->query);
-		end->memory_usage = (uint64_t)sqlite3_stmt_status(run->stmt, SQLITE_STMTSTATUS_MEMUSED, 0);
+			end.program = programs_see(run, end.query);
+		end.memory_usage = (uint64_t)sqlite3_stmt_status(run->stmt, SQLITE_STMTSTATUS_MEMUSED, 0);
 		if (run->settings.log_parameters && sqlite3_bind_parameter_count(run->stmt))
-			end->expanded = expanded = expand(session->db, run->stmt);
+			end.expanded = expanded = expand(session->db, run->stmt);
 	}
-	if (end->exception_code)
-		end->exception = exception_of(run, (int)end->exception_code, is_locked);
-	query_finish(&run->query, end);
+	if (work->exception_code)
+		end.exception = exception_of(run, (int)work->exception_code, is_locked);
+	query_finish(&run->query, &end);
 	sqlite3_free(expanded);
 	runs_count(RUNS_LOGGED);
 }
 
-static void write_statement_line(const struct run *run, struct query_end *end)
+static void write_statement_line(const struct run *run, const struct query_work *work)
 {
 	sqlite3_mutex *mutex = sqlite3_db_mutex(run->session->db);
 	bool is_locked = !sqlite3_mutex_try(mutex);
 
-	write_line(run, end, is_locked);
+	write_line(run, work, is_locked);
 	if (is_locked)
 		sqlite3_mutex_leave(mutex);
 }
 
-static void count(struct run *run, const struct thread *thread, const struct query_end *end)
+static void count(struct run *run, const struct thread *thread, const struct query_work *work)
 {
-	const struct statement_run counted = query_sums(&run->query, run->prepared ? NULL : end);
+	struct statement_run counted;
 
+	query_sums(&run->query, run->prepared ? NULL : work, &counted);
 	if (!run->stmt) /* its text is the host's, or the run's own */
 		runs_name_statement(run);
 	statement_stats_add(run->statement, thread->id, &counted);
@@ -126,23 +130,23 @@ static void end_span(struct run *run, bool is_logged, bool is_preparation, bool 
 
 static void record(struct run *run, const struct thread *thread, int rc, bool is_locked)
 {
-	struct query_end end = { .result_rows = run->query.rows };
+	struct query_work work = { .rows = run->query.rows };
 	bool is_logged;
 
 	if (run->stmt)
-		add_counters(&end, run);
+		add_counters(&work, run);
 	if (rc != SQLITE_OK && rc != SQLITE_ROW && rc != SQLITE_DONE)
-		end.exception_code = rc;
-	count(run, thread, &end);
+		work.exception_code = rc;
+	count(run, thread, &work);
 	is_logged = runs_worth_logging(run) ||
-	            (end.exception_code && statement_stats_is_first_failure(run->statement, rc));
-	end_span(run, is_logged, run->prepared || (!run->stmt && !run->label[0]), end.exception_code != 0);
+	            (work.exception_code && statement_stats_is_first_failure(run->statement, rc));
+	end_span(run, is_logged, run->prepared || (!run->stmt && !run->label[0]), work.exception_code != 0);
 	if (!is_logged)
 		return;
 	if (is_locked || run->label[0])
-		write_line(run, &end, is_locked);
+		write_line(run, &work, is_locked);
 	else
-		write_statement_line(run, &end);
+		write_statement_line(run, &work);
 }
 
 void runs_end(struct run *run, struct thread *thread, int rc, bool is_locked)

@@ -285,7 +285,10 @@ void runs_keep(struct run *run, bool is_inside)
 	query_hide(&run->query);
 	span_run_abandon(&run->query.span, run->settings.log);
 	__atomic_store_n(&session->has_kept, true, __ATOMIC_RELAXED);
-	give_back_session(session, true, run->is_private);
+	if (is_inside && run->is_private)
+		__atomic_store_n(&session->private_runs, session->private_runs - 1, __ATOMIC_RELAXED);
+	else
+		give_back_session(session, true, run->is_private);
 	if (is_inside) {
 		__atomic_store_n(&run->owner, RUN_ENDED, __ATOMIC_RELAXED);
 	} else if (!take(run, owner, RUN_ENDED)) {

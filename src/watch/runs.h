@@ -37,8 +37,16 @@
 #include "watch/calling.h"
 #include "watch/session.h"
 
-/* What SQLite counts for a statement over all its runs; read at both ends. */
-#define STATEMENT_COUNTERS 5
+/* What SQLite counts for a statement over all its runs, in the order of its numbers from
+ * SQLITE_STMTSTATUS_FULLSCAN_STEP on; read at both ends. */
+enum counted {
+	COUNTED_FULLSCAN_STEPS,
+	COUNTED_SORTS,
+	COUNTED_AUTOINDEXES,
+	COUNTED_VM_STEPS,
+	COUNTED_REPREPARES,
+	STATEMENT_COUNTERS,
+};
 
 /* Of the session's settings. */
 struct run_settings {
@@ -64,7 +72,7 @@ struct run {
 	bool prepared;                   /* and not stepped yet: the run is paused */
 	bool kept;                       /* counted as one that stays when it ends */
 	int at_start[STATEMENT_COUNTERS];
-	int vm_steps;                    /* the first of them at the end of the run before */
+	int vm_steps;                    /* of them at the end of the run before */
 	uint64_t statement;              /* as statement_stats_find() has it, 0: not known yet */
 	char *database;                  /* of an operation, NULL: the session's */
 	char query_id[QUERY_ID_MAX + 1]; /* the user's own */

@@ -358,9 +358,8 @@ static void queries(void)
 	query_finish(&run, &(struct query_end){ .query_id = "mine",
 	                                        .query = "select 1",
 	                                        .database = "/tmp/x",
-	                                        .exception_code = 5,
-	                                        .exception = "locked",
-	                                        .result_rows = 8 });
+	                                        .work = { .exception_code = 5, .rows = 8 },
+	                                        .exception = "locked" });
 	cpu = cpu_now() - cpu;
 	struct query_record *record = newest_query();
 	CHECK(record->query.hi == run.key.hi && record->initial.lo == run.key.lo);
