@@ -52,6 +52,7 @@ struct query_counts {
 	const void *statement;
 	const struct opcode_places *opcodes;
 	uint64_t worker_wait_ns; /* atomic; not the handler's: what its worker threads waited */
+	uint64_t cost_ns;        /* what its samples took */
 	bool has_threads;        /* several have the sums, which are atomic, and zero at first */
 	bool has_waits;          /* else the sums are of an earlier run */
 	uint64_t waits[WAIT_SUMS];
@@ -93,7 +94,8 @@ struct thread_timer {
 	uint64_t idle_ns;         /* periods without a query, since one was last seen to run */
 	uint64_t idle_max_ns;     /* the timer is disarmed after so many */
 	bool whole;               /* the grid began with the thread, see timer.h */
-	uint64_t told;            /* points that signals stood for; of a whole timer only */
+	uint64_t told;            /* points at which it fired; of a whole timer only */
+	uint32_t stretch;         /* periods from one signal to the next, see timer.h */
 	uint32_t slowed;          /* fires at every 2^slowed-th point only, see timer.h */
 	uint32_t behind, in_time; /* how many came late of late, and in time since the last of them */
 };

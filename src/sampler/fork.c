@@ -16,6 +16,7 @@
 
 #include "base/lock.h"
 #include "handler/unwind/stack_copy.h"
+#include "sampler/budget.h"
 #include "sampler/ledger_reader.h"
 #include "sampler/nesting.h"
 #include "sampler/ring_reader.h"
@@ -59,6 +60,7 @@ static void after_in_child(void)
 	empty_ring();
 	stack_copy_reset_in_child();
 	ledger_reset_in_child();
+	budget_after_fork();
 	threads_after_fork();
 	reset_counters();
 	timers_after_fork();

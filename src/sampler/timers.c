@@ -99,16 +99,19 @@ static bool create_timer(struct thread *thread, enum timer_clock clock)
 }
 
 /* A new period is a new grid, with a random phase. */
-static void choose_grid(struct thread *thread, struct thread_timer *timer, uint64_t period_ns, uint64_t now)
+static void choose_grid(struct thread *thread, enum timer_clock clock, uint64_t period_ns, uint64_t now)
 {
+	struct thread_timer *timer = &thread->timers[clock];
+
 	if (timer->armed) {
 		/* No signal may come between the two stores below. */
 		timer_disarm(timer);
 	}
 	timer->period_ns = period_ns;
 	timer->told = 0;
+	timer->stretch = timer_stretch_of(clock);
 	timer->slowed = timer->behind = timer->in_time = 0;
-	timer->grid_ns = (timer->whole ? 0 : now) + 1 + random_next(thread) % period_ns;
+	timer->grid_ns = (timer->whole ? 0 : now) + 1 + random_next(thread) % timer_interval(timer);
 }
 
 /* Makes the timer fire at the next tick. Relative: an absolute time of now would have
@@ -138,9 +141,9 @@ void timers_tell_rest(const struct thread *thread)
 	if (!timer->whole || !timer->armed || !timers_in_process())
 		return;
 	/* A time that has passed is told before the call returns, with all points since. */
-	next = timer->grid_ns + timer->told * timer->period_ns;
+	next = timer->grid_ns + timer->told * timer_interval(timer);
 	if (next <= now)
-		sys_timer_settime(timer_id(timer), TIMER_ABSTIME, next, timer->period_ns);
+		sys_timer_settime(timer_id(timer), TIMER_ABSTIME, next, timer_interval(timer));
 	errno = saved_errno;
 }
 
@@ -168,7 +171,9 @@ static void arm(struct thread *thread, enum timer_clock clock, uint64_t period_n
 	if (timer_exists(timer) || create_timer(thread, clock)) {
 		uint64_t now = clock_ns(timer_clock_id(clock));
 		if (timer->period_ns != period_ns)
-			choose_grid(thread, timer, period_ns, now);
+			choose_grid(thread, clock, period_ns, now);
+		else if (timer->stretch != timer_stretch_of(clock) && !timer->armed && !timer->whole)
+			timer_change_stretch(timer, now, timer_stretch_of(clock));
 		/* Not there any more: somebody's timer_delete() took the wrong one. */
 		if (set_timer(timer, clock, now) != 0)
 			timers_delete(thread);

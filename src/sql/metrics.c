@@ -23,6 +23,7 @@
 #include "watch/programs.h"
 #include "watch/runs.h"
 #include "base/text.h"
+#include "sampler/budget.h"
 #include "sampler/ledger_reader.h"
 #include "sampler/ring_reader.h"
 #include "sampler/state.h"
@@ -47,6 +48,7 @@ void metrics_set_ring(const struct ring *ring)
 
 GETTER(get_ledger, ledger_read, ledger_counter)
 GETTER(get_unwind, unwind_counter, unwind_counter)
+GETTER(get_budget, budget_figure, budget_figure)
 GETTER(get_sampler, sampler_counter, sampler_counter)
 GETTER(get_store, store_counter, store_counter)
 GETTER(get_queries, runs_counter, run_counter)
@@ -198,6 +200,23 @@ static const struct metric {
 	  "Signals that were not ours, handed to the handler that was there" },
 	{ "signals_reentered", get_ledger, NULL, LEDGER_REENTERED,
 	  "Signals that arrived inside the handler" },
+
+	{ "profiler_cost_ns", get_budget, NULL, BUDGET_COST_NS,
+	  "What samples have cost so far: the handler by its clock readings, and the kernel's part of each "
+	  "signal; store_flusher_cpu_time_ns comes on top" },
+	{ "profiler_signal_cost_ns", get_budget, NULL, BUDGET_SIGNAL_NS,
+	  "The kernel's part of a signal, as the time of 16 system calls that do nothing" },
+	{ "profiler_cost_ppm", get_budget, NULL, BUDGET_COST_PPM,
+	  "What samples and storing them cost lately, in millionths of the queries' CPU time, or of one "
+	  "processor's where that is more; query_profiler_max_overhead_percent is its limit" },
+	{ "threads_in_queries", get_budget, NULL, BUDGET_IN_QUERIES,
+	  "Threads in queries that are sampled on the wall clock, at the last look, a quarter of a second "
+	  "ago or less" },
+	{ "cpu_stretch", get_budget, NULL, BUDGET_CPU_STRETCH,
+	  "Periods of CPU time from one signal to the next: more than 1 above "
+	  "query_profiler_max_overhead_percent" },
+	{ "real_stretch", get_budget, NULL, BUDGET_REAL_STRETCH,
+	  "The same on the wall clock: more than 1 above query_profiler_max_threads, too" },
 
 	{ "unwind_cache_misses", get_unwind, NULL, UNWIND_CACHE_MISSES,
 	  "Frames whose unwind rule was not cached yet" },

@@ -22,6 +22,7 @@
 #include "queryprof.h"
 #include "span/site.h"
 #include "store/counters.h"
+#include "sampler/budget.h"
 #include "sampler/ring_reader.h"
 #include "sampler/state.h"
 #include "sampler/threads.h"
@@ -56,6 +57,34 @@ static void show_drained(void)
 		leaving_is_on() ? ring_head(store_control.ring) : ring_tail(store_control.ring);
 	pthread_cond_broadcast(&store_control.changed);
 	control_unlock();
+}
+
+/* Whether intervals are stretched: then the next look is due soon, whatever comes. */
+static bool look_at_budget(void)
+{
+	return budget_look(clock_ns(CLOCK_THREAD_CPUTIME_ID), store_counter(STORE_SAMPLES));
+}
+
+/* As one of ring_reader.h, with looks at the budget in between: always while samples are
+ * gathered, and without a limit as long as intervals are stretched. */
+static void wait_for_ring(void (*wait)(struct ring *ring, int64_t timeout_ns), int64_t timeout_ns)
+{
+	int64_t start = control_now_ns(), now = start, end = start + timeout_ns;
+
+	while (look_at_budget() || timeout_ns >= 0) {
+		int64_t until = now + BUDGET_LOOK_NS;
+		if (timeout_ns >= 0 && until >= end) {
+			wait(store_control.ring, end > now ? end - now : 0);
+			return;
+		}
+		wait(store_control.ring, until - now);
+		now = control_now_ns();
+		if (now < until) /* woken */
+			return;
+		if (timeout_ns < 0 && ring_head(store_control.ring) != ring_tail(store_control.ring))
+			return;
+	}
+	wait(store_control.ring, timeout_ns);
 }
 
 /* --- flushing ---------------------------------------------------------------------- */
@@ -259,6 +288,7 @@ static void flush(bool urgent)
 			result.more = true; /* the rest is lost in the next round */
 		} else if (result.records) {
 			settle_batch(&result);
+			look_at_budget();
 			if (result.more)
 				writer_let_others(&flusher.writer);
 		}
@@ -474,7 +504,7 @@ void *flusher_main(void *unused)
 		gathered = leaving_is_on();
 		if (gathered) {
 			if (!is_asked())
-				ring_wait_beside(store_control.ring, flusher.interval_ns);
+				wait_for_ring(ring_wait_beside, flusher.interval_ns);
 			continue;
 		}
 		if (urgent) {
@@ -487,11 +517,11 @@ void *flusher_main(void *unused)
 		do_chores();
 		if (!any && !flusher.retention.trimming) {
 			sync_file(true);
-			ring_wait(store_control.ring, -1);
+			wait_for_ring(ring_wait, -1);
 		}
 		if (is_asked())
 			continue;
-		ring_wait(store_control.ring, flusher.interval_ns);
+		wait_for_ring(ring_wait, flusher.interval_ns);
 		gathered = true;
 	}
 	finish();
