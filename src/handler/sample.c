@@ -219,6 +219,10 @@ static const struct query_tag *take_timed(struct thread *thread, enum timer_cloc
 		thread_count(thread, LEDGER_IDLE, 1);
 		return NULL;
 	}
+	if (!timer_exists(timer)) {
+		thread_count(thread, LEDGER_SHARED, 1);
+		stretch = points;
+	}
 	const struct observation seen = { .type = types[clock],
 		                          .is_timed = true,
 		                          .weight = points,

@@ -83,8 +83,10 @@ struct query_tag {
 /* How a timer is armed is told in timer.h. */
 struct thread_timer {
 	/* Atomic: the kernel's number of the timer, and the signal that it sends, as word_of()
-	 * of sampler/timers.c packs them; 0: there is none. Other threads read it. */
+	 * of sampler/timers.c packs them; 0: there is none, and the signal alone: the shared timer
+	 * visits it (sampler/shared_timer.h). Other threads read it. */
 	uint64_t kernel;
+	uint64_t lent_ns;    /* atomic: what a signal of the shared timer stands for */
 	volatile bool armed; /* cleared by the handler when it disarms */
 	uint64_t period_ns;
 	uint64_t grid_ns; /* a point of the timer's grid on its clock */
@@ -102,7 +104,12 @@ struct thread_timer {
 
 static inline bool timer_exists(const struct thread_timer *timer)
 {
-	return __atomic_load_n(&timer->kernel, __ATOMIC_RELAXED) != 0;
+	return __atomic_load_n(&timer->kernel, __ATOMIC_RELAXED) >> 63 != 0;
+}
+
+static inline bool timer_is_shared(const struct thread_timer *timer)
+{
+	return !timer_exists(timer) && __atomic_load_n(&timer->kernel, __ATOMIC_RELAXED) != 0;
 }
 
 /* Of a timer that exists. */

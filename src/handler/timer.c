@@ -73,7 +73,7 @@ uint64_t timer_change_stretch(struct thread_timer *timer, uint64_t now, uint32_t
 
 	timer->stretch = stretch;
 	timer->grid_ns = begin + 1 + scatter(random) % timer_interval(timer);
-	return timer_points(timer, now, UINT64_MAX);
+	return now >= timer->grid_ns ? timer_points(timer, now, now - timer->grid_ns + 1) : 0;
 }
 
 /* Behind a signal, whose clock this is. A whole timer lives for one query. */
@@ -90,6 +90,18 @@ static uint64_t follow_stretch(struct thread_timer *timer, enum timer_clock cloc
 	return periods;
 }
 
+/* Periods are rounded at random, or those of less than half of one would never count. */
+static uint64_t take_lent(const struct thread_timer *timer, enum timer_clock clock, uint64_t points)
+{
+	uint64_t lent = __atomic_load_n(&timer->lent_ns, __ATOMIC_ACQUIRE), period = timer->period_ns;
+
+	if (period == 0)
+		return 0;
+	/* On a CPU clock the signal comes at a tick, and stands for one. */
+	return (lent * (clock == TIMER_CPU ? 1 : points) + scatter(clock_ns(CLOCK_MONOTONIC)) % period) /
+	       period;
+}
+
 uint32_t timer_take_points(struct thread_timer *timer, enum timer_clock clock, int overrun)
 {
 	if (timer->armed_ns != 0)
@@ -97,8 +109,10 @@ uint32_t timer_take_points(struct thread_timer *timer, enum timer_clock clock, i
 
 	/* The kernel caps an overrun at INT_MAX. */
 	uint64_t points = 1 + (uint64_t)(overrun > 0 ? overrun : 0);
-	uint64_t periods = points * timer_step(timer);
+	uint64_t periods = timer_exists(timer) ? points * timer_step(timer) : take_lent(timer, clock, points);
 	timer->told += points;
+	if (!timer_exists(timer))
+		return periods < UINT32_MAX ? (uint32_t)periods : UINT32_MAX;
 	if (clock == TIMER_REAL)
 		keep_pace(timer, points > 1);
 	periods += follow_stretch(timer, clock);

@@ -90,7 +90,7 @@ static inline uint64_t timer_since_point(const struct thread_timer *timer, uint6
 	return (now % period + period - timer->grid_ns % period) % period;
 }
 
-/* The first point after `now`. */
+/* The first point after `now`, and not before a grid that begins later. */
 static inline uint64_t timer_next_point(const struct thread_timer *timer, uint64_t now)
 {
 	return now < timer->grid_ns ? timer->grid_ns
@@ -102,11 +102,6 @@ static inline uint64_t timer_points(const struct thread_timer *timer, uint64_t n
 {
 	uint64_t since = timer_since_point(timer, now);
 
-	if (now < timer->grid_ns)
-		return 0;
-	/* The grid has no points before its first. */
-	if (window > now - timer->grid_ns)
-		window = now - timer->grid_ns + 1;
 	return since < window ? (1 + (window - 1 - since) / timer_interval(timer)) * timer_step(timer) : 0;
 }
 

@@ -18,7 +18,7 @@
 #define SYSCALL_TRIES 32
 
 /* Old costs count half after so long. */
-#define MEMORY_NS (1.0 * NS_PER_S)
+#define MEMORY_NS (0.5 * NS_PER_S)
 
 /* A new stretch aims at this part of the budget; it returns below the other. */
 #define AIM 0.75
@@ -27,11 +27,12 @@
 static uint32_t max_threads = BUDGET_THREADS, max_percent = BUDGET_PERCENT; /* atomic */
 static uint64_t in_queries, cost_ppm, signal_ns;                            /* atomic */
 
-/* The flusher's. */
+/* Of who looks. */
 static struct {
-	uint64_t at_ns;                                  /* of the last look, 0: there was none */
-	uint64_t signals, handler_ns, cpu_ns;            /* sums of the ledger then */
-	uint64_t storing_ns, stored;
+	uint64_t at_ns;                       /* of the last look, 0: there was none */
+	uint64_t signals, handler_ns, cpu_ns; /* sums of the ledger then */
+	uint64_t taken, storing_ns, stored;
+	double store_one_ns;      /* CPU time of the flusher for a sample; it comes late */
 	double cost, time;        /* of the last second or so */
 	double threads;           /* in queries: comes at once, and goes slowly */
 	uint32_t crowd, overhead; /* stretch for the sake of either limit */
@@ -133,12 +134,16 @@ static double measure(uint64_t now, uint64_t storing_ns, uint64_t stored)
 	double signals = since(&budget.signals, ledger_read(LEDGER_SIGNALS));
 	double handlers = since(&budget.handler_ns, ledger_read(LEDGER_COST_NS));
 	double cpu = since(&budget.cpu_ns, ledger_read(LEDGER_CPU_NS));
-	double storing = since(&budget.storing_ns, storing_ns);
-	double most = since(&budget.stored, stored) * STORE_SAMPLE_MOST_NS;
+	double taken = since(&budget.taken, ledger_read(LEDGER_STORED));
+	double storing = since(&budget.storing_ns, storing_ns), samples = since(&budget.stored, stored);
+
+	if (samples > 0)
+		budget.store_one_ns =
+			storing < samples * STORE_SAMPLE_MOST_NS ? storing / samples : STORE_SAMPLE_MOST_NS;
 
 	budget.at_ns = now;
-	budget.cost = budget.cost * keep + handlers + signals * (double)signal_ns +
-	              (storing < most ? storing : most);
+	budget.cost =
+		budget.cost * keep + handlers + signals * (double)signal_ns + taken * budget.store_one_ns;
 	budget.time = budget.time * keep + (cpu > elapsed ? cpu : elapsed);
 	return budget.cost / budget.time;
 }
@@ -151,9 +156,15 @@ static void set_stretch(enum timer_clock clock, uint64_t stretch)
 	                 __ATOMIC_RELAXED);
 }
 
-static bool is_stretched(void)
+/* Above half of a limit. */
+static bool is_busy(void)
 {
-	return timer_stretch_of(TIMER_CPU) > 1 || timer_stretch_of(TIMER_REAL) > 1;
+	uint32_t limit = __atomic_load_n(&max_threads, __ATOMIC_RELAXED);
+	uint32_t percent = __atomic_load_n(&max_percent, __ATOMIC_RELAXED);
+
+	return timer_stretch_of(TIMER_CPU) > 1 || timer_stretch_of(TIMER_REAL) > 1 ||
+	       (limit != 0 && budget.threads * 2 > limit) ||
+	       (percent != 0 && budget.cost * 200 > budget.time * percent);
 }
 
 bool budget_look(uint64_t storing_ns, uint64_t stored)
@@ -163,7 +174,7 @@ bool budget_look(uint64_t storing_ns, uint64_t stored)
 	if (signal_ns == 0)
 		__atomic_store_n(&signal_ns, measure_signal(), __ATOMIC_RELAXED);
 	if (budget.at_ns != 0 && now - budget.at_ns < BUDGET_LOOK_NS / 2)
-		return is_stretched();
+		return is_busy();
 	if (budget.at_ns == 0)
 		budget.at_ns = now - BUDGET_LOOK_NS;
 	double ratio = measure(now, storing_ns, stored);
@@ -175,25 +186,20 @@ bool budget_look(uint64_t storing_ns, uint64_t stored)
 	budget.overhead = stretch_for_overhead(ratio);
 	set_stretch(TIMER_CPU, budget.overhead);
 	set_stretch(TIMER_REAL, (uint64_t)budget.overhead * budget.crowd);
-	return is_stretched();
+	return is_busy();
 }
 
 uint64_t budget_figure(enum budget_figure which)
 {
 	switch (which) {
-	case BUDGET_IN_QUERIES:
-		return __atomic_load_n(&in_queries, __ATOMIC_RELAXED);
-	case BUDGET_CPU_STRETCH:
-		return timer_stretch_of(TIMER_CPU);
-	case BUDGET_REAL_STRETCH:
-		return timer_stretch_of(TIMER_REAL);
-	case BUDGET_SIGNAL_NS:
-		return __atomic_load_n(&signal_ns, __ATOMIC_RELAXED);
+	case BUDGET_IN_QUERIES: return __atomic_load_n(&in_queries, __ATOMIC_RELAXED);
+	case BUDGET_CPU_STRETCH: return timer_stretch_of(TIMER_CPU);
+	case BUDGET_REAL_STRETCH: return timer_stretch_of(TIMER_REAL);
+	case BUDGET_SIGNAL_NS: return __atomic_load_n(&signal_ns, __ATOMIC_RELAXED);
 	case BUDGET_COST_NS:
 		return ledger_read(LEDGER_COST_NS) +
 		       ledger_read(LEDGER_SIGNALS) * __atomic_load_n(&signal_ns, __ATOMIC_RELAXED);
-	case BUDGET_COST_PPM:
-		return __atomic_load_n(&cost_ppm, __ATOMIC_RELAXED);
+	case BUDGET_COST_PPM: return __atomic_load_n(&cost_ppm, __ATOMIC_RELAXED);
 	}
 	return 0;
 }

@@ -16,8 +16,8 @@
  * another query's. The variance of a sum is at most the sum of its samples' squared values; so
  * are all error bars computed.
  *
- * The flusher looks, some times a second, while anything is sampled: it counts the threads in
- * queries and the cost. No query does anything for it. A timer follows at its next signal.
+ * A thread of the store's looks, four times a second while anything is sampled: it counts the
+ * threads in queries and the cost. No query does anything for it. A timer follows at its next signal.
  *
  * The cost of samples is what the handler's clock readings tell, and the kernel's part of a
  * signal, which is calibrated, and the flusher's time, as far as it is that of storing samples.
@@ -37,9 +37,9 @@
 void budget_set_max_threads(uint32_t threads);
 void budget_set_max_overhead(uint32_t percent);
 
-/* The flusher only; does nothing where the last look was right before. `storing_ns` is the CPU
- * time that the caller has used so far, `stored` the samples that it stored. True while a timer may be
- * stretched: the caller then looks again, though nothing is sampled. */
+/* One thread at a time; does nothing where the last look was right before. `storing_ns` is the CPU
+ * time that the flusher has used so far, `stored` the samples that it stored. True while a timer may
+ * be stretched, or above half of a limit: the next look is due soon, though nothing is sampled. */
 bool budget_look(uint64_t storing_ns, uint64_t stored);
 
 enum budget_figure {

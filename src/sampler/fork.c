@@ -20,6 +20,7 @@
 #include "sampler/ledger_reader.h"
 #include "sampler/nesting.h"
 #include "sampler/ring_reader.h"
+#include "sampler/shared_timer.h"
 #include "sampler/slots.h"
 #include "sampler/stacks.h"
 #include "sampler/state.h"
@@ -64,6 +65,7 @@ static void after_in_child(void)
 	threads_after_fork();
 	reset_counters();
 	timers_after_fork();
+	shared_timer_after_fork();
 	stacks_after_fork();
 	locks_after_fork_in_child();
 	if (tag != NULL)

@@ -3,9 +3,9 @@
  * The kernel's timers: made when a thread first needs one, deleted with it.
  *
  * How they are armed and why is told in handler/timer.h. The kernel refuses a timer
- * when the user has too many pending signals (RLIMIT_SIGPENDING): the query then
- * runs without samples, it is counted, and the thread asks again after a pause that
- * doubles, as asking costs a system call.
+ * when the user has too many pending signals (RLIMIT_SIGPENDING): this is counted, the shared
+ * timer visits the thread then, and the thread asks again after a pause that doubles, as
+ * asking costs a system call.
  */
 #include <errno.h>
 #include <signal.h>
@@ -14,6 +14,7 @@
 #include "base/debug.h"
 #include "handler/timer.h"
 #include "sampler/random.h"
+#include "sampler/shared_timer.h"
 #include "sampler/signal.h"
 #include "sampler/state.h"
 #include "sampler/timers.h"
@@ -74,7 +75,7 @@ static bool create_timer(struct thread *thread, enum timer_clock clock)
 	struct sigevent event;
 	int id;
 
-	if (now < thread->retry_ns)
+	if (now < thread->retry_ns || shared_timer_comes_first())
 		return false;
 	memset(&event, 0, sizeof(event));
 	event.sigev_notify = SIGEV_THREAD_ID;
@@ -138,7 +139,7 @@ void timers_tell_rest(const struct thread *thread)
 	uint64_t now = clock_ns(CLOCK_THREAD_CPUTIME_ID), next;
 	int saved_errno = errno;
 
-	if (!timer->whole || !timer->armed || !timers_in_process())
+	if (!timer->whole || !timer->armed || !timer_exists(timer) || !timers_in_process())
 		return;
 	/* A time that has passed is told before the call returns, with all points since. */
 	next = timer->grid_ns + timer->told * timer_interval(timer);
@@ -177,6 +178,8 @@ static void arm(struct thread *thread, enum timer_clock clock, uint64_t period_n
 		/* Not there any more: somebody's timer_delete() took the wrong one. */
 		if (set_timer(timer, clock, now) != 0)
 			timers_delete(thread);
+	} else {
+		shared_timer_join(timer, clock, period_ns);
 	}
 }
 

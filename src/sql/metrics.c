@@ -26,6 +26,7 @@
 #include "sampler/budget.h"
 #include "sampler/ledger_reader.h"
 #include "sampler/ring_reader.h"
+#include "sampler/shared_timer.h"
 #include "sampler/state.h"
 #include "watch/session.h"
 #include "settings/settings.h"
@@ -78,6 +79,12 @@ static uint64_t get_ring(int which)
 		return ring_dropped(ring);
 	tail = ring_tail(ring); /* first: the head is never behind it */
 	return ring_head(ring) - tail;
+}
+
+static uint64_t get_shared_timers(int which)
+{
+	(void)which;
+	return shared_timer_members();
 }
 
 static uint64_t get_labels(int which)
@@ -236,7 +243,10 @@ static const struct metric {
 	  "Threads that had our signal blocked at their first query and are not sampled" },
 	{ "timers", get_sampler, NULL, SAMPLER_TIMERS, "Kernel timers that exist now" },
 	{ "timers_failed", get_sampler, NULL, SAMPLER_TIMERS_FAILED,
-	  "Timers that the system refused; their threads are not sampled" },
+	  "Timers that the system refused; a shared one visits their threads, or they are not sampled" },
+	{ "timers_shared", get_shared_timers, NULL, 0,
+	  "Clocks of threads that the shared timer visits in turn" },
+	{ "samples_shared", get_ledger, NULL, LEDGER_SHARED, "Samples that it took" },
 	{ "timer_error", NULL, text_of_errno, SAMPLER_TIMER_ERRNO,
 	  "Why it refused last (see RLIMIT_SIGPENDING, ulimit -i)" },
 

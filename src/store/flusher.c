@@ -24,12 +24,14 @@
 #include "store/counters.h"
 #include "sampler/budget.h"
 #include "sampler/ring_reader.h"
+#include "sampler/shared_timer.h"
 #include "sampler/state.h"
 #include "sampler/threads.h"
 #include "store/file/descriptors.h"
 #include "store/flusher.h"
 #include "store/flusher_file.h"
 #include "store/leaving.h"
+#include "store/pacer.h"
 #include "store/read/pool.h"
 #include "store/shared_ring.h"
 #include "store/write/batch.h"
@@ -59,19 +61,13 @@ static void show_drained(void)
 	control_unlock();
 }
 
-/* Whether intervals are stretched: then the next look is due soon, whatever comes. */
-static bool look_at_budget(void)
-{
-	return budget_look(clock_ns(CLOCK_THREAD_CPUTIME_ID), store_counter(STORE_SAMPLES));
-}
-
 /* As one of ring_reader.h, with looks at the budget in between: always while samples are
  * gathered, and without a limit as long as intervals are stretched. */
 static void wait_for_ring(void (*wait)(struct ring *ring, int64_t timeout_ns), int64_t timeout_ns)
 {
 	int64_t start = control_now_ns(), now = start, end = start + timeout_ns;
 
-	while (look_at_budget() || timeout_ns >= 0) {
+	while (pacer_look() || timeout_ns >= 0) {
 		int64_t until = now + BUDGET_LOOK_NS;
 		if (timeout_ns >= 0 && until >= end) {
 			wait(store_control.ring, end > now ? end - now : 0);
@@ -171,6 +167,7 @@ static void settle_batch(const struct writer_result *result)
 	store_count(STORE_FIELDS_SKIPPED, result->fields_skipped);
 	store_count(STORE_SPANS, result->spans);
 	store_count(STORE_FLUSHES, 1);
+	store_set_counter(STORE_FLUSHER_CPU_TIME_NS, clock_ns(CLOCK_THREAD_CPUTIME_ID));
 	flusher.unsynced = true;
 	store_set_counter(STORE_STACKS, flusher.writer.stacks.count);
 	if (trim() && check_bound())
@@ -288,7 +285,6 @@ static void flush(bool urgent)
 			result.more = true; /* the rest is lost in the next round */
 		} else if (result.records) {
 			settle_batch(&result);
-			look_at_budget();
 			if (result.more)
 				writer_let_others(&flusher.writer);
 		}
@@ -470,6 +466,7 @@ static void finish(void)
 	control_set_state(STORE_FINISHING); /* the flush is not interrupted */
 	control_unlock();
 	flush(true);
+	pacer_end();
 	/* Before the file is closed: the last one to close folds the log back. Where the reading
 	 * thread hangs, SQLite must not be used any more. */
 	if (pool_end(READING_TIMEOUT_MS))
@@ -493,6 +490,7 @@ void *flusher_main(void *unused)
 	take_settings(&store_control.settings);
 	control_unlock();
 	leaving_begin_again();
+	shared_timer_open();
 	for (;;) {
 		bool any = has_records();
 
@@ -551,6 +549,7 @@ void flusher_reset_in_child(void)
 	flusher.timers_failed = flusher.sessions_refused = 0;
 	flusher.failure[0] = '\0';
 	leaving_reset_in_child();
+	pacer_after_fork();
 	tempdir_forget(&flusher.tempdir);
 	free(flusher.path);
 	flusher.path = NULL;
