@@ -201,7 +201,7 @@ static const struct query_tag *take_timed(struct thread *thread, enum timer_cloc
 		[TIMER_CPU] = TRACE_CPU, [TIMER_REAL] = TRACE_REAL
 	};
 	struct thread_timer *timer = &thread->timers[clock];
-	uint32_t stretch = (uint32_t)timer_step(timer);
+	uint32_t stretch = timer->stretch;
 	bool waits;
 	const struct query_tag *tag = query_running(thread, interrupted_stack_pointer(ucontext), &waits);
 	struct ring *ring = ring_of(thread);
@@ -219,7 +219,7 @@ static const struct query_tag *take_timed(struct thread *thread, enum timer_cloc
 		thread_count(thread, LEDGER_IDLE, 1);
 		return NULL;
 	}
-	if (!timer_exists(timer)) {
+	if (timer_is_shared(timer)) {
 		thread_count(thread, LEDGER_SHARED, 1);
 		stretch = points;
 	}

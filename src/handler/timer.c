@@ -71,6 +71,7 @@ uint64_t timer_change_stretch(struct thread_timer *timer, uint64_t now, uint32_t
 	uint64_t random = scatter(now ^ (uintptr_t)timer);
 	uint64_t begin = now - timer_since_point(timer, now) + random % timer_interval(timer);
 
+	timer->changed = true;
 	timer->stretch = stretch;
 	timer->grid_ns = begin + 1 + scatter(random) % timer_interval(timer);
 	return now >= timer->grid_ns ? timer_points(timer, now, now - timer->grid_ns + 1) : 0;
@@ -102,6 +103,19 @@ static uint64_t take_lent(const struct thread_timer *timer, enum timer_clock clo
 	       period;
 }
 
+/* A signal of the old interval that was on its way when the timer got a new one. (Kernels from 6.13
+ * on take such signals back.) */
+static bool is_stale(struct thread_timer *timer, enum timer_clock clock)
+{
+	timer->changed = clock_ns(timer_clock_id(clock)) < timer->grid_ns;
+	return timer->changed;
+}
+
+static uint32_t clip(uint64_t periods)
+{
+	return periods < UINT32_MAX ? (uint32_t)periods : UINT32_MAX;
+}
+
 uint32_t timer_take_points(struct thread_timer *timer, enum timer_clock clock, int overrun)
 {
 	if (timer->armed_ns != 0)
@@ -109,14 +123,15 @@ uint32_t timer_take_points(struct thread_timer *timer, enum timer_clock clock, i
 
 	/* The kernel caps an overrun at INT_MAX. */
 	uint64_t points = 1 + (uint64_t)(overrun > 0 ? overrun : 0);
-	uint64_t periods = timer_exists(timer) ? points * timer_step(timer) : take_lent(timer, clock, points);
+	uint64_t periods = points * timer_step(timer);
+	if (__builtin_expect(timer_is_shared(timer), 0))
+		return clip(take_lent(timer, clock, points));
+	if (__builtin_expect(timer->changed, 0) && is_stale(timer, clock))
+		return 0;
 	timer->told += points;
-	if (!timer_exists(timer))
-		return periods < UINT32_MAX ? (uint32_t)periods : UINT32_MAX;
 	if (clock == TIMER_REAL)
 		keep_pace(timer, points > 1);
-	periods += follow_stretch(timer, clock);
-	return periods < UINT32_MAX ? (uint32_t)periods : UINT32_MAX;
+	return clip(periods + follow_stretch(timer, clock));
 }
 
 void timer_stay_idle(struct thread_timer *timer, enum timer_clock clock, uint32_t points, bool waits)

@@ -19,15 +19,15 @@
 
 #define NO_TIMER (-1)
 
-static int place = NO_TIMER;         /* the kernel's number of the timer; atomic, the pacer's */
-static int place_signal;             /* atomic */
-static bool is_open, is_changing;    /* atomic; is_changing: `place` is to be made again */
-static bool is_arming;               /* atomic */
-static uint32_t members_seen;        /* atomic */
+static int place = NO_TIMER;      /* the kernel's number of the timer; atomic, the pacer's */
+static int place_signal;          /* atomic */
+static bool is_open, is_changing; /* atomic; is_changing: `place` is to be made again */
+static bool is_arming;            /* atomic */
+static uint32_t members_seen;     /* atomic */
 
 /* The pacer's. */
-static uint32_t cursor;                   /* the next timer to look at: slot × TIMER_CLOCKS + clock */
-static uint32_t counts[TIMER_CLOCKS];     /* members by clock */
+static uint32_t cursor;               /* the next timer to look at: slot × TIMER_CLOCKS + clock */
+static uint32_t counts[TIMER_CLOCKS]; /* members by clock */
 static uint64_t counted_ns, random_state;
 
 /* A thread's CPU clock, as <linux/posix-timers.h> numbers it. */
@@ -140,8 +140,8 @@ static bool begin(struct thread *slot, enum timer_clock clock)
 		return false;
 	__atomic_store_n(&place_signal, event.sigev_signo, __ATOMIC_RELAXED);
 	__atomic_store_n(&place, id, __ATOMIC_SEQ_CST);
-	__atomic_store_n(&timer->lent_ns,
-	                 (clock == TIMER_CPU ? timer_tick_ns : interval) * counts[clock], __ATOMIC_RELEASE);
+	__atomic_store_n(&timer->lent_ns, (clock == TIMER_CPU ? timer_tick_ns : interval) * counts[clock],
+	                 __ATOMIC_RELEASE);
 	if (event.sigev_signo != sampler_signal()) /* it has moved */
 		return true;
 	if (clock == TIMER_CPU)

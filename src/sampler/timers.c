@@ -111,6 +111,7 @@ static void choose_grid(struct thread *thread, enum timer_clock clock, uint64_t 
 	timer->period_ns = period_ns;
 	timer->told = 0;
 	timer->stretch = timer_stretch_of(clock);
+	timer->changed = false;
 	timer->slowed = timer->behind = timer->in_time = 0;
 	timer->grid_ns = (timer->whole ? 0 : now) + 1 + random_next(thread) % timer_interval(timer);
 }

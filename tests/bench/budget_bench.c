@@ -29,9 +29,9 @@ static bool check, failed;
 /* What a run tells its parent. */
 struct row {
 	int threads;
-	double signals, cost, stretch, error, used;
-	double z[2][LOAD_TEXTS];      /* of each text's time on the wall clock, and of its CPU time */
-	double share_z[LOAD_TEXTS];   /* of its share of the wall clock */
+	double signals, cost, stretch, error, used, ratio[2];
+	double z[2][LOAD_TEXTS];    /* of each text's time on the wall clock, and of its CPU time */
+	double share_z[LOAD_TEXTS]; /* of its share of the wall clock */
 	bool adds_up;
 };
 
@@ -49,17 +49,29 @@ static double own_cpu_s(void)
 	       (double)(used.ru_utime.tv_usec + used.ru_stime.tv_usec) / 1e6;
 }
 
+static double nearest(double to, double from, double until)
+{
+	return to < from ? from : to > until ? until : to;
+}
+
 static void compare(struct row *row, const struct load_truth *truth, const char *path)
 {
 	struct load_seen seen[2];
 
 	if (!load_read(path, "Real", &seen[0]) || !load_read(path, "CPU", &seen[1]))
 		_exit(1);
-	for (int type = 0; type < 2; type++)
-		for (int text = 0; text < LOAD_TEXTS; text++)
-			row->z[type][text] = (seen[type].sum[text] -
-			                      (type ? truth->cpu_ns[text] : truth->real_ns[text])) /
-			                     sqrt(seen[type].square[text]);
+	for (int type = 0; type < 2; type++) {
+		double seen_all = 0, is_all = 0;
+		for (int text = 0; text < LOAD_TEXTS; text++) {
+			double is = type ? truth->cpu_ns[text]
+			                 : nearest(seen[0].sum[text], truth->real_ns[text],
+			                           truth->around_ns[text]);
+			row->z[type][text] = (seen[type].sum[text] - is) / sqrt(seen[type].square[text]);
+			seen_all += seen[type].sum[text];
+			is_all += is;
+		}
+		row->ratio[type] = seen_all / is_all;
+	}
 	double sum = 0, square = 0, whole = 0;
 	for (int text = 0; text < LOAD_TEXTS; text++) {
 		sum += seen[0].sum[text];
@@ -93,12 +105,6 @@ static void run(struct row *row, uint64_t seed)
 	load_pause(SETTLE_NS);
 	int64_t start = load_now_ns(), signals = load_metric("query_profiler_runs"), cost = cost_ns();
 	double used = own_cpu_s();
-	if (getenv("BB_TRACE"))
-		for (int i = 0; i < (int)(seconds * 4) - 8; i++) {
-			load_pause(250000000);
-			fprintf(stderr, "%4.2f inq %ld real %ld cpu %ld ppm %ld sig %ld cost %ld flush %ld samples %ld stored %ld queries %ld\n", (double)(load_now_ns() - start) / 1e9, load_metric("threads_in_queries"), load_metric("real_stretch"), load_metric("cpu_stretch"), load_metric("profiler_cost_ppm"), load_metric("query_profiler_runs"), load_metric("profiler_cost_ns"), load_metric("store_flusher_cpu_time_ns"), load_metric("samples"), load_metric("store_samples"), load_metric("store_queries"));
-		}
-	else
 	load_pause((int64_t)(seconds * 1e9) - SETTLE_NS);
 	double took = (double)(load_now_ns() - start);
 	row->signals = (double)(load_metric("query_profiler_runs") - signals) / took * 1e9;
@@ -133,17 +139,18 @@ static bool run_apart(struct row *row, uint64_t seed)
 
 static void print_heads(void)
 {
-	printf("%7s %9s %8s %8s %7s %8s  %-27s %-27s %s\n", "threads", "signals/s", "cost_%", "used_%", "stretch",
-	       "error_%", "z of wall time by text", "z of CPU time by text", "ledger");
+	printf("%7s %9s %8s %8s %7s %8s  %-34s %-34s %s\n", "threads", "signals/s", "cost_%", "used_%",
+	       "stretch", "error_%", "wall time / truth, z by text", "CPU time / truth, z by text", "ledger");
 }
 
 static double print_row(const struct row *row)
 {
 	double worst = 0;
 
-	printf("%7d %9.0f %8.2f %8.1f %7.0f %8.2f ", row->threads, row->signals, 100 * row->cost, 100 * row->used,
-	       row->stretch, 100 * row->error);
+	printf("%7d %9.0f %8.2f %8.1f %7.0f %8.2f ", row->threads, row->signals, 100 * row->cost,
+	       100 * row->used, row->stretch, 100 * row->error);
 	for (int type = 0; type < 2; type++) {
+		printf(" %6.3f", row->ratio[type]);
 		for (int text = 0; text < LOAD_TEXTS; text++) {
 			printf(" %+6.2f", row->z[type][text]);
 			worst = fmax(worst, fabs(row->z[type][text]));
@@ -198,7 +205,8 @@ int main(int argc, char **argv)
 			        "more than 1.3 times the signals of 16 threads");
 		}
 		if (seeds > 1)
-			printf("shares of the texts within 3 standard errors: %d of %d seeds\n", within, seeds);
+			printf("shares of the texts within 3 standard errors: %d of %d seeds\n", within,
+			       seeds);
 		fail_if(seeds > 1 && within < seeds, "shares");
 	}
 	return failed;

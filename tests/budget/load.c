@@ -65,6 +65,7 @@ static void run_query(struct worker *worker, int text)
 	double size = 0.5 + next_random(worker);
 	double waits = CPU_NS * (worker_count / USED - 1);
 
+	int64_t before = load_now_ns();
 	qp_query_begin(&query);
 	int64_t cpu = read_clock(CLOCK_THREAD_CPUTIME_ID), start = load_now_ns();
 	spin((uint64_t)(CPU_NS * size));
@@ -72,6 +73,7 @@ static void run_query(struct worker *worker, int text)
 	worker->truth.real_ns[text] += (double)(load_now_ns() - start);
 	worker->truth.cpu_ns[text] += (double)(read_clock(CLOCK_THREAD_CPUTIME_ID) - cpu);
 	qp_query_end(0, NULL);
+	worker->truth.around_ns[text] += (double)(load_now_ns() - before);
 	worker->truth.queries++;
 }
 
@@ -115,6 +117,7 @@ void load_end(struct load_truth *truth)
 		pthread_join(workers[i].thread, NULL);
 		for (int text = 0; text < LOAD_TEXTS; text++) {
 			truth->real_ns[text] += workers[i].truth.real_ns[text];
+			truth->around_ns[text] += workers[i].truth.around_ns[text];
 			truth->cpu_ns[text] += workers[i].truth.cpu_ns[text];
 		}
 		truth->queries += workers[i].truth.queries;
@@ -134,7 +137,8 @@ bool load_read(const char *path, const char *type, struct load_seen *seen)
 		code = sqlite3_prepare_v2(
 			db,
 			"SELECT x.query, total(s.weight * r.period_ns),"
-			" total(1.0 * s.weight * r.period_ns * s.weight * r.period_ns), count(*) FROM samples AS s"
+			" total(1.0 * s.weight * r.period_ns * s.weight * r.period_ns), count(*) FROM "
+		        "samples AS s"
 			" JOIN series AS r ON r.id = s.series JOIN queries AS q ON q.id = s.query"
 			" JOIN statements AS x ON x.id = q.statement WHERE r.trace_type = ?1 GROUP BY 1",
 			-1, &statement, NULL);
@@ -185,8 +189,8 @@ static int add_up(void *of, const qp_metric *metric)
 		const char *name;
 		int sign;
 	} parts[] = {
-		{ "query_profiler_runs", 1 }, { "samples_taken", 1 },   { "samples", -1 },
-		{ "samples_dropped", -1 },    { "signals_idle", -1 },   { "signals_asked", -1 },
+		{ "query_profiler_runs", 1 }, { "samples_taken", 1 },    { "samples", -1 },
+		{ "samples_dropped", -1 },    { "signals_idle", -1 },    { "signals_asked", -1 },
 		{ "signals_late", -1 },       { "signals_foreign", -1 }, { "signals_reentered", -1 },
 	};
 	int64_t *sum = of;

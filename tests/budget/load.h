@@ -14,9 +14,11 @@
 extern const char *const load_texts[LOAD_TEXTS];
 
 /* Starts so many threads; they go on until load_end(), which waits for them and adds what their
- * queries have taken by text, on the wall clock and of CPU time. One load at a time. */
+ * queries have taken by text, on the wall clock and of CPU time. One load at a time.
+ * around_ns: the calls that begin and end the query included, where a thread may lose its
+ * processor, too; the wall clock of the query itself lies between both. */
 struct load_truth {
-	double real_ns[LOAD_TEXTS], cpu_ns[LOAD_TEXTS];
+	double real_ns[LOAD_TEXTS], around_ns[LOAD_TEXTS], cpu_ns[LOAD_TEXTS];
 	uint64_t queries;
 };
 void load_begin(int threads, uint64_t seed);
