@@ -41,7 +41,8 @@ CREATE TABLE series (
 	trace_type TEXT    NOT NULL,
 	period_ns  INTEGER NOT NULL,
 	epoch      INTEGER NOT NULL,
-	unit       TEXT    NOT NULL DEFAULT 'ns' -- of the samples' values: ns, bytes, unknown
+	unit       TEXT    NOT NULL DEFAULT 'ns', -- of the samples' values: ns, bytes, unknown
+	stretch    INTEGER NOT NULL DEFAULT 1 -- periods from one signal to the next, see query_profiler_max_threads
 );
 CREATE INDEX series_by_thread ON series (thread);
 
@@ -320,7 +321,8 @@ CREATE TABLE queries (
 	voluntary_switches INTEGER NOT NULL DEFAULT 0,
 	involuntary_switches INTEGER NOT NULL DEFAULT 0,
 	program            INTEGER NOT NULL DEFAULT 0,
-	worker_wait_ns     INTEGER NOT NULL DEFAULT 0
+	worker_wait_ns     INTEGER NOT NULL DEFAULT 0,
+	profiler_cost_ns   INTEGER NOT NULL DEFAULT 0
 	-- end of columns.h
 );
 CREATE INDEX queries_by_query_id ON queries (query_id);
@@ -658,6 +660,7 @@ SELECT
 	iif(s.wait, (SELECT w.name FROM wait_causes AS w WHERE w.cause = s.wait & 255), '') AS wait_cause,
 	iif(s.wait >> 8, (SELECT w.name FROM wait_objects AS w WHERE w.object = s.wait >> 8), '') AS wait_object,
 	iif(s.span, printf('%016x', s.span), '') AS span_id,
+	CAST(r.period_ns * r.stretch AS INTEGER) AS interval_ns,
 	-- end of columns.h
 	(SELECT '[' || coalesce(group_concat('"' || replace(replace(function, '\', '\\'), '"', '\"') || '"'), '') || ']' FROM stack_frames
 	 WHERE stack_id = s.stack AND inlined = 0) AS symbols,
@@ -796,7 +799,8 @@ SELECT
 	q.voluntary_switches AS voluntary_switches,
 	q.involuntary_switches AS involuntary_switches,
 	CAST(coalesce(u.plan_hash, 0) AS INTEGER) AS plan_hash,
-	q.worker_wait_ns AS worker_wait_ns
+	q.worker_wait_ns AS worker_wait_ns,
+	q.profiler_cost_ns AS profiler_cost_ns
 	-- end of columns.h
 FROM queries AS q
 	-- columns.h: query_log_joins

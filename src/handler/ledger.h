@@ -20,6 +20,9 @@ enum ledger_counter {
 	LEDGER_OVERRUNS,  /* periods on top of a stored sample's first */
 	LEDGER_TRUNCATED, /* stored samples whose trace is truncated */
 	LEDGER_NO_OPCODE, /* samples in SQLite's interpreter that are at no opcode, see opcode.h */
+	LEDGER_SHARED,    /* stored samples that a shared timer took, see sampler/shared_timer.h */
+	LEDGER_COST_NS,   /* what the handler's samples took */
+	LEDGER_CPU_NS,    /* CPU time of queries, as samples tell it */
 	LEDGER_COUNTERS,
 };
 

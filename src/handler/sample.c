@@ -50,7 +50,7 @@ struct fields {
 #define FIELDS_BYTES_MAX                                                                                     \
 	(SAMPLE_FIELD_BYTES(sizeof(int64_t)) + SAMPLE_FIELD_BYTES(sizeof(struct wait_field)) +               \
 	 SAMPLE_FIELD_BYTES(sizeof(struct trace_context)) +                                                  \
-	 SAMPLE_FIELD_BYTES(LABELS_MAX * sizeof(uint64_t)) + 2 * SAMPLE_FIELD_BYTES(sizeof(uint64_t)))
+	 SAMPLE_FIELD_BYTES(LABELS_MAX * sizeof(uint64_t)) + 3 * SAMPLE_FIELD_BYTES(sizeof(uint64_t)))
 
 static void add_field(struct fields *fields, uint32_t tag, const void *content, size_t size)
 {
@@ -127,6 +127,8 @@ static void gather_fields(struct fields *fields, struct thread *thread, const st
 	fields->span = span_current.id;
 	if (!seen->is_timed)
 		add_field(fields, FIELD_VALUE, &seen->value, sizeof(seen->value));
+	if (seen->stretch > 1)
+		add_field(fields, FIELD_STRETCH, &seen->stretch, sizeof(seen->stretch));
 	if (seen->wait != NULL)
 		add_field(fields, FIELD_WAIT, seen->wait, sizeof(*seen->wait));
 	if (labels->count != 0)
@@ -188,13 +190,18 @@ static bool store(struct thread *thread, struct ring *ring, const struct query_t
 	return true;
 }
 
-void sample_on_timer(struct thread *thread, enum timer_clock clock, int overrun, const void *ucontext)
+/* A longer sample was interrupted by another thread's turn. */
+#define COST_MOST_NS 100000
+
+/* Returns the query whose sample it was, NULL: there was none. */
+static const struct query_tag *take_timed(struct thread *thread, enum timer_clock clock, int overrun,
+                                          uint64_t timestamp, const void *ucontext)
 {
 	static const enum trace_type types[TIMER_CLOCKS] = {
 		[TIMER_CPU] = TRACE_CPU, [TIMER_REAL] = TRACE_REAL
 	};
 	struct thread_timer *timer = &thread->timers[clock];
-	uint64_t timestamp = clock_ns(CLOCK_REALTIME);
+	uint32_t stretch = timer->stretch;
 	bool waits;
 	const struct query_tag *tag = query_running(thread, interrupted_stack_pointer(ucontext), &waits);
 	struct ring *ring = ring_of(thread);
@@ -210,14 +217,35 @@ void sample_on_timer(struct thread *thread, enum timer_clock clock, int overrun,
 		timer->idle_ns = 0;
 	if (!wanted || points == 0) {
 		thread_count(thread, LEDGER_IDLE, 1);
-		return;
+		return NULL;
+	}
+	if (timer_is_shared(timer)) {
+		thread_count(thread, LEDGER_SHARED, 1);
+		stretch = points;
 	}
 	const struct observation seen = { .type = types[clock],
 		                          .is_timed = true,
 		                          .weight = points,
 		                          .period_ns = timer->period_ns,
+		                          .stretch = stretch,
 		                          .timestamp_ns = timestamp };
 	store(thread, ring, tag, &seen, ucontext);
+	if (clock == TIMER_CPU)
+		thread_count(thread, LEDGER_CPU_NS, points * timer->period_ns);
+	return tag;
+}
+
+void sample_on_timer(struct thread *thread, enum timer_clock clock, int overrun, const void *ucontext)
+{
+	uint64_t start = clock_ns(CLOCK_REALTIME);
+	const struct query_tag *tag = take_timed(thread, clock, overrun, start, ucontext);
+	uint64_t cost_ns = clock_ns(CLOCK_REALTIME) - start;
+
+	if (cost_ns > COST_MOST_NS) /* or the clock was set */
+		cost_ns = COST_MOST_NS;
+	thread_count(thread, LEDGER_COST_NS, cost_ns);
+	if (tag != NULL)
+		add(&tag->counts->cost_ns, cost_ns);
 }
 
 bool sample_on_call(struct thread *thread, const struct observation *seen, const ucontext_t *context)

@@ -26,6 +26,7 @@ struct observation {
 	bool is_timed;
 	uint32_t weight;
 	uint64_t period_ns;
+	uint32_t stretch; /* from one signal to the next, in periods; 0: not by a timer */
 	int64_t value;
 	uint64_t timestamp_ns;
 	const struct wait_field *wait; /* NULL: it is of none */

@@ -52,6 +52,7 @@ struct query_counts {
 	const void *statement;
 	const struct opcode_places *opcodes;
 	uint64_t worker_wait_ns; /* atomic; not the handler's: what its worker threads waited */
+	uint64_t cost_ns;        /* what its samples took */
 	bool has_threads;        /* several have the sums, which are atomic, and zero at first */
 	bool has_waits;          /* else the sums are of an earlier run */
 	uint64_t waits[WAIT_SUMS];
@@ -82,8 +83,10 @@ struct query_tag {
 /* How a timer is armed is told in timer.h. */
 struct thread_timer {
 	/* Atomic: the kernel's number of the timer, and the signal that it sends, as word_of()
-	 * of sampler/timers.c packs them; 0: there is none. Other threads read it. */
+	 * of sampler/timers.c packs them; 0: there is none, and the signal alone: the shared timer
+	 * visits it (sampler/shared_timer.h). Other threads read it. */
 	uint64_t kernel;
+	uint64_t lent_ns;    /* atomic: what a signal of the shared timer stands for */
 	volatile bool armed; /* cleared by the handler when it disarms */
 	uint64_t period_ns;
 	uint64_t grid_ns; /* a point of the timer's grid on its clock */
@@ -93,14 +96,21 @@ struct thread_timer {
 	uint64_t idle_ns;         /* periods without a query, since one was last seen to run */
 	uint64_t idle_max_ns;     /* the timer is disarmed after so many */
 	bool whole;               /* the grid began with the thread, see timer.h */
-	uint64_t told;            /* points that signals stood for; of a whole timer only */
+	uint64_t told;            /* points at which it fired; of a whole timer only */
+	uint32_t stretch;         /* periods from one signal to the next, see timer.h */
+	bool changed;             /* to another stretch, and no signal since */
 	uint32_t slowed;          /* fires at every 2^slowed-th point only, see timer.h */
 	uint32_t behind, in_time; /* how many came late of late, and in time since the last of them */
 };
 
 static inline bool timer_exists(const struct thread_timer *timer)
 {
-	return __atomic_load_n(&timer->kernel, __ATOMIC_RELAXED) != 0;
+	return __atomic_load_n(&timer->kernel, __ATOMIC_RELAXED) >> 63 != 0;
+}
+
+static inline bool timer_is_shared(const struct thread_timer *timer)
+{
+	return !timer_exists(timer) && __atomic_load_n(&timer->kernel, __ATOMIC_RELAXED) != 0;
 }
 
 /* Of a timer that exists. */

@@ -2,6 +2,7 @@
 #include "handler/timer.h"
 
 uint64_t timer_tick_ns;
+uint32_t timer_stretch[TIMER_CLOCKS] = { 1, 1 };
 
 void timer_disarm(struct thread_timer *timer)
 {
@@ -57,6 +58,64 @@ static void keep_pace(struct thread_timer *timer, bool overrun)
 	timer_set_on_grid(timer, now);
 }
 
+/* Whoever knows the clock to the ns knows nothing of this (MurmurHash's last step). */
+static uint64_t scatter(uint64_t number)
+{
+	number = (number ^ number >> 33) * 0xff51afd7ed558ccdull;
+	number = (number ^ number >> 33) * 0xc4ceb9fe1a85ec53ull;
+	return number ^ number >> 33;
+}
+
+uint64_t timer_change_stretch(struct thread_timer *timer, uint64_t now, uint32_t stretch)
+{
+	uint64_t random = scatter(now ^ (uintptr_t)timer);
+	uint64_t begin = now - timer_since_point(timer, now) + random % timer_interval(timer);
+
+	timer->changed = true;
+	timer->stretch = stretch;
+	timer->grid_ns = begin + 1 + scatter(random) % timer_interval(timer);
+	return now >= timer->grid_ns ? timer_points(timer, now, now - timer->grid_ns + 1) : 0;
+}
+
+/* Behind a signal, whose clock this is. A whole timer lives for one query. */
+static uint64_t follow_stretch(struct thread_timer *timer, enum timer_clock clock)
+{
+	uint32_t stretch = timer_stretch_of(clock);
+	uint64_t now, periods;
+
+	if (__builtin_expect(stretch == timer->stretch, 1) || timer->whole || timer->period_ns == 0)
+		return 0;
+	now = clock_ns(timer_clock_id(clock));
+	periods = timer_change_stretch(timer, now, stretch);
+	timer_set_on_grid(timer, now);
+	return periods;
+}
+
+/* Periods are rounded at random, or those of less than half of one would never count. */
+static uint64_t take_lent(const struct thread_timer *timer, enum timer_clock clock, uint64_t points)
+{
+	uint64_t lent = __atomic_load_n(&timer->lent_ns, __ATOMIC_ACQUIRE), period = timer->period_ns;
+
+	if (period == 0)
+		return 0;
+	/* On a CPU clock the signal comes at a tick, and stands for one. */
+	return (lent * (clock == TIMER_CPU ? 1 : points) + scatter(clock_ns(CLOCK_MONOTONIC)) % period) /
+	       period;
+}
+
+/* A signal of the old interval that was on its way when the timer got a new one. (Kernels from 6.13
+ * on take such signals back.) */
+static bool is_stale(struct thread_timer *timer, enum timer_clock clock)
+{
+	timer->changed = clock_ns(timer_clock_id(clock)) < timer->grid_ns;
+	return timer->changed;
+}
+
+static uint32_t clip(uint64_t periods)
+{
+	return periods < UINT32_MAX ? (uint32_t)periods : UINT32_MAX;
+}
+
 uint32_t timer_take_points(struct thread_timer *timer, enum timer_clock clock, int overrun)
 {
 	if (timer->armed_ns != 0)
@@ -64,13 +123,15 @@ uint32_t timer_take_points(struct thread_timer *timer, enum timer_clock clock, i
 
 	/* The kernel caps an overrun at INT_MAX. */
 	uint64_t points = 1 + (uint64_t)(overrun > 0 ? overrun : 0);
+	uint64_t periods = points * timer_step(timer);
+	if (__builtin_expect(timer_is_shared(timer), 0))
+		return clip(take_lent(timer, clock, points));
+	if (__builtin_expect(timer->changed, 0) && is_stale(timer, clock))
+		return 0;
 	timer->told += points;
-	if (clock == TIMER_REAL) {
-		bool overran = points > 1;
-		points <<= timer->slowed;
-		keep_pace(timer, overran);
-	}
-	return points < UINT32_MAX ? (uint32_t)points : UINT32_MAX;
+	if (clock == TIMER_REAL)
+		keep_pace(timer, points > 1);
+	return clip(periods + follow_stretch(timer, clock));
 }
 
 void timer_stay_idle(struct thread_timer *timer, enum timer_clock clock, uint32_t points, bool waits)

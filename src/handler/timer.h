@@ -35,6 +35,12 @@
  * period shorter than a signal takes would leave the thread no time at all: when many
  * signals come late, the timer fires at every second point only, then at every fourth, and
  * so on; each signal stands for as many. After many in time it is faster again.
+ *
+ * The budget (sampler/budget.h) stretches intervals: a signal then stands for as many periods. A
+ * stretched timer has a grid of its own, with a random phase of its interval. One interval
+ * becomes another behind a signal. On both sides of the change each ns has to have the same
+ * chance. The newest point of the old grid stands for one interval around it, half of which is
+ * before: so the new grid begins at a random moment of the interval behind that point.
  */
 #ifndef QUERYPROF_HANDLER_TIMER_H
 #define QUERYPROF_HANDLER_TIMER_H
@@ -54,10 +60,26 @@ static inline clockid_t timer_clock_id(enum timer_clock clock)
 /* Length of the kernel's tick in ns; set before the first timer is armed. */
 extern uint64_t timer_tick_ns __attribute__((visibility("hidden")));
 
-/* From one signal to the next; a period on the CPU clock. */
+/* Periods from one signal to the next that a clock's timers shall have; atomic. */
+#define TIMER_STRETCH_MAX 65536u
+extern uint32_t timer_stretch[TIMER_CLOCKS] __attribute__((visibility("hidden")));
+
+/* Relaxed: it goes with nothing else. */
+static inline uint32_t timer_stretch_of(enum timer_clock clock)
+{
+	return __atomic_load_n(&timer_stretch[clock], __ATOMIC_RELAXED);
+}
+
+/* Periods from one point at which the timer fires to the next. */
+static inline uint64_t timer_step(const struct thread_timer *timer)
+{
+	return (uint64_t)timer->stretch << timer->slowed;
+}
+
+/* From one signal to the next. */
 static inline uint64_t timer_interval(const struct thread_timer *timer)
 {
-	return timer->period_ns << timer->slowed;
+	return timer->period_ns * timer_step(timer);
 }
 
 /* Time from the newest point of the grid at which the timer fires to `now`. */
@@ -68,18 +90,19 @@ static inline uint64_t timer_since_point(const struct thread_timer *timer, uint6
 	return (now % period + period - timer->grid_ns % period) % period;
 }
 
-/* The first point after `now`. */
+/* The first point after `now`, and not before a grid that begins later. */
 static inline uint64_t timer_next_point(const struct thread_timer *timer, uint64_t now)
 {
-	return now + timer_interval(timer) - timer_since_point(timer, now);
+	return now < timer->grid_ns ? timer->grid_ns
+	                            : now + timer_interval(timer) - timer_since_point(timer, now);
 }
 
-/* Points in (now - window, now]. */
+/* Periods that the points in (now - window, now] stand for. */
 static inline uint64_t timer_points(const struct thread_timer *timer, uint64_t now, uint64_t window)
 {
 	uint64_t since = timer_since_point(timer, now);
 
-	return since < window ? 1 + (window - 1 - since) / timer->period_ns : 0;
+	return since < window ? (1 + (window - 1 - since) / timer_interval(timer)) * timer_step(timer) : 0;
 }
 
 /* Sets the timer on its grid. */
@@ -99,10 +122,14 @@ static inline void timer_mark_disarmed(struct thread_timer *timer)
 /* The rest is the handler's. */
 void timer_disarm(struct thread_timer *timer);
 
-/* The points that a signal stands for; 0: none has passed. */
+/* The grid of a new stretch, for a timer that has one; `now` on its clock. The timer is not set.
+ * Returns the periods of the new grid that have passed. */
+uint64_t timer_change_stretch(struct thread_timer *timer, uint64_t now, uint32_t stretch);
+
+/* The periods that a signal stands for; 0: none has passed. */
 uint32_t timer_take_points(struct thread_timer *timer, enum timer_clock clock, int overrun);
 
-/* The signal, which stands for `points`, found no query that wants it. Disarms the timer when
+/* The signal, which stands for `points` periods, found no query that wants it. Disarms the timer when
  * it is time to. `waits`: a query may go on without a push. */
 void timer_stay_idle(struct thread_timer *timer, enum timer_clock clock, uint32_t points, bool waits);
 

@@ -16,9 +16,11 @@
 
 #include "base/lock.h"
 #include "handler/unwind/stack_copy.h"
+#include "sampler/budget.h"
 #include "sampler/ledger_reader.h"
 #include "sampler/nesting.h"
 #include "sampler/ring_reader.h"
+#include "sampler/shared_timer.h"
 #include "sampler/slots.h"
 #include "sampler/stacks.h"
 #include "sampler/state.h"
@@ -59,9 +61,11 @@ static void after_in_child(void)
 	empty_ring();
 	stack_copy_reset_in_child();
 	ledger_reset_in_child();
+	budget_after_fork();
 	threads_after_fork();
 	reset_counters();
 	timers_after_fork();
+	shared_timer_after_fork();
 	stacks_after_fork();
 	locks_after_fork_in_child();
 	if (tag != NULL)

@@ -31,6 +31,7 @@
 #include "handler/forward.h"
 #include "sampler/nesting.h"
 #include "sampler/quiesce.h"
+#include "sampler/shared_timer.h"
 #include "sampler/slots.h"
 #include "sampler/state.h"
 #include "sampler/timers.h"
@@ -217,6 +218,7 @@ static void silence_timers(int number)
 {
 	uint32_t slots = slots_count();
 
+	shared_timer_silence(number);
 	for (uint32_t i = 0; i < slots; i++) {
 		for (int clock = 0; clock < TIMER_CLOCKS; clock++) {
 			/* Acquire: the timer as it was made. Read once: its thread may delete it right
@@ -224,7 +226,7 @@ static void silence_timers(int number)
 			struct thread_timer timer = { .kernel = __atomic_load_n(
 							      &slots_get(i)->timers[clock].kernel,
 							      __ATOMIC_ACQUIRE) };
-			if (timer_signal(&timer) == number)
+			if (timer_exists(&timer) && timer_signal(&timer) == number)
 				sys_timer_settime(timer_id(&timer), 0, 0, 0);
 		}
 	}

@@ -3,9 +3,9 @@
  * The kernel's timers: made when a thread first needs one, deleted with it.
  *
  * How they are armed and why is told in handler/timer.h. The kernel refuses a timer
- * when the user has too many pending signals (RLIMIT_SIGPENDING): the query then
- * runs without samples, it is counted, and the thread asks again after a pause that
- * doubles, as asking costs a system call.
+ * when the user has too many pending signals (RLIMIT_SIGPENDING): this is counted, the shared
+ * timer visits the thread then, and the thread asks again after a pause that doubles, as
+ * asking costs a system call.
  */
 #include <errno.h>
 #include <signal.h>
@@ -14,6 +14,7 @@
 #include "base/debug.h"
 #include "handler/timer.h"
 #include "sampler/random.h"
+#include "sampler/shared_timer.h"
 #include "sampler/signal.h"
 #include "sampler/state.h"
 #include "sampler/timers.h"
@@ -74,7 +75,7 @@ static bool create_timer(struct thread *thread, enum timer_clock clock)
 	struct sigevent event;
 	int id;
 
-	if (now < thread->retry_ns)
+	if (now < thread->retry_ns || shared_timer_comes_first())
 		return false;
 	memset(&event, 0, sizeof(event));
 	event.sigev_notify = SIGEV_THREAD_ID;
@@ -99,16 +100,20 @@ static bool create_timer(struct thread *thread, enum timer_clock clock)
 }
 
 /* A new period is a new grid, with a random phase. */
-static void choose_grid(struct thread *thread, struct thread_timer *timer, uint64_t period_ns, uint64_t now)
+static void choose_grid(struct thread *thread, enum timer_clock clock, uint64_t period_ns, uint64_t now)
 {
+	struct thread_timer *timer = &thread->timers[clock];
+
 	if (timer->armed) {
 		/* No signal may come between the two stores below. */
 		timer_disarm(timer);
 	}
 	timer->period_ns = period_ns;
 	timer->told = 0;
+	timer->stretch = timer_stretch_of(clock);
+	timer->changed = false;
 	timer->slowed = timer->behind = timer->in_time = 0;
-	timer->grid_ns = (timer->whole ? 0 : now) + 1 + random_next(thread) % period_ns;
+	timer->grid_ns = (timer->whole ? 0 : now) + 1 + random_next(thread) % timer_interval(timer);
 }
 
 /* Makes the timer fire at the next tick. Relative: an absolute time of now would have
@@ -135,12 +140,12 @@ void timers_tell_rest(const struct thread *thread)
 	uint64_t now = clock_ns(CLOCK_THREAD_CPUTIME_ID), next;
 	int saved_errno = errno;
 
-	if (!timer->whole || !timer->armed || !timers_in_process())
+	if (!timer->whole || !timer->armed || !timer_exists(timer) || !timers_in_process())
 		return;
 	/* A time that has passed is told before the call returns, with all points since. */
-	next = timer->grid_ns + timer->told * timer->period_ns;
+	next = timer->grid_ns + timer->told * timer_interval(timer);
 	if (next <= now)
-		sys_timer_settime(timer_id(timer), TIMER_ABSTIME, next, timer->period_ns);
+		sys_timer_settime(timer_id(timer), TIMER_ABSTIME, next, timer_interval(timer));
 	errno = saved_errno;
 }
 
@@ -168,10 +173,14 @@ static void arm(struct thread *thread, enum timer_clock clock, uint64_t period_n
 	if (timer_exists(timer) || create_timer(thread, clock)) {
 		uint64_t now = clock_ns(timer_clock_id(clock));
 		if (timer->period_ns != period_ns)
-			choose_grid(thread, timer, period_ns, now);
+			choose_grid(thread, clock, period_ns, now);
+		else if (timer->stretch != timer_stretch_of(clock) && !timer->armed && !timer->whole)
+			timer_change_stretch(timer, now, timer_stretch_of(clock));
 		/* Not there any more: somebody's timer_delete() took the wrong one. */
 		if (set_timer(timer, clock, now) != 0)
 			timers_delete(thread);
+	} else {
+		shared_timer_join(timer, clock, period_ns);
 	}
 }
 

@@ -22,6 +22,7 @@
 #include "handler/ring.h"
 #include "query/statement_stats.h"
 #include "queryprof.h"
+#include "sampler/budget.h"
 #include "sampler/timers.h"
 #include "settings/value.h"
 #include "span/chunk.h"
@@ -42,6 +43,7 @@ struct process_settings {
 	int64_t trace_log_ring_bytes;
 	bool trace_log_symbolize;
 	bool query_comment_labels;
+	int64_t query_profiler_max_threads, query_profiler_max_overhead_percent;
 	int64_t log_statements_max;
 	char debug_path[PATH_BYTES + 1];
 	char trace_keep[WORDS_BYTES + 1];
@@ -56,6 +58,7 @@ static int refuse_for_ring(const struct process_settings *wanted, char **reason)
 static int apply_statements_max(const struct process_settings *wanted, char **reason);
 static int apply_debug_path(const struct process_settings *wanted, char **reason);
 static int apply_comment_labels(const struct process_settings *wanted, char **reason);
+static int apply_budget(const struct process_settings *wanted, char **reason);
 static int apply_traces(const struct process_settings *wanted, char **reason);
 static bool is_keep(const char *text);
 static bool is_statements(const char *text);
@@ -115,6 +118,14 @@ static const struct setting settings[] = {
 	{ PROCESS(query_comment_labels), IS_SWITCH, .info.default_value = 1, .apply = apply_comment_labels,
 	  .info.description =
 	          "Comments that frameworks write into SQL (sqlcommenter, Rails, Marginalia) are labels" },
+	{ PROCESS(query_profiler_max_threads), IS_NUMBER("", 1, 100000), .info.zero = "no limit",
+	  .info.default_value = BUDGET_THREADS, .apply = apply_budget,
+	  .info.description = "Threads that are sampled at the full rate at once on the wall clock; with "
+	                      "more in queries each has as many times fewer samples, of more weight" },
+	{ PROCESS(query_profiler_max_overhead_percent), IS_NUMBER("%", 1, 100), .info.zero = "no limit",
+	  .info.default_value = BUDGET_PERCENT, .apply = apply_budget,
+	  .info.description = "What samples may cost, of the queries' CPU time or of one processor's; above "
+	                      "it there are fewer, of more weight" },
 	{ PROCESS(trace_log_path), IS_TEXT(PATH, PATH_BYTES), .apply = apply_to_store,
 	  .info.description = "The trace file; empty: a private temporary file that goes with the process" },
 	{ PROCESS(trace_log_max_bytes), IS_NUMBER("bytes", MIB, INT64_MAX), .info.zero = "no bound",
@@ -244,6 +255,7 @@ static void read_defaults(void)
 	process = base_process;
 	symbol_set_debug_path(process.debug_path);
 	labels_read_comments(process.query_comment_labels);
+	apply_budget(&process, NULL);
 	apply_traces(&process, NULL);
 	statement_stats_set_max((size_t)process.log_statements_max);
 }
@@ -305,6 +317,14 @@ static int apply_comment_labels(const struct process_settings *wanted, char **re
 {
 	(void)reason;
 	labels_read_comments(wanted->query_comment_labels);
+	return QP_OK;
+}
+
+static int apply_budget(const struct process_settings *wanted, char **reason)
+{
+	(void)reason;
+	budget_set_max_threads((uint32_t)wanted->query_profiler_max_threads);
+	budget_set_max_overhead((uint32_t)wanted->query_profiler_max_overhead_percent);
 	return QP_OK;
 }
 

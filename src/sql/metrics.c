@@ -23,8 +23,10 @@
 #include "watch/programs.h"
 #include "watch/runs.h"
 #include "base/text.h"
+#include "sampler/budget.h"
 #include "sampler/ledger_reader.h"
 #include "sampler/ring_reader.h"
+#include "sampler/shared_timer.h"
 #include "sampler/state.h"
 #include "watch/session.h"
 #include "settings/settings.h"
@@ -47,6 +49,7 @@ void metrics_set_ring(const struct ring *ring)
 
 GETTER(get_ledger, ledger_read, ledger_counter)
 GETTER(get_unwind, unwind_counter, unwind_counter)
+GETTER(get_budget, budget_figure, budget_figure)
 GETTER(get_sampler, sampler_counter, sampler_counter)
 GETTER(get_store, store_counter, store_counter)
 GETTER(get_queries, runs_counter, run_counter)
@@ -76,6 +79,12 @@ static uint64_t get_ring(int which)
 		return ring_dropped(ring);
 	tail = ring_tail(ring); /* first: the head is never behind it */
 	return ring_head(ring) - tail;
+}
+
+static uint64_t get_shared_timers(int which)
+{
+	(void)which;
+	return shared_timer_members();
 }
 
 static uint64_t get_labels(int which)
@@ -199,6 +208,23 @@ static const struct metric {
 	{ "signals_reentered", get_ledger, NULL, LEDGER_REENTERED,
 	  "Signals that arrived inside the handler" },
 
+	{ "profiler_cost_ns", get_budget, NULL, BUDGET_COST_NS,
+	  "What samples have cost so far: the handler by its clock readings, and the kernel's part of each "
+	  "signal; store_flusher_cpu_time_ns comes on top" },
+	{ "profiler_signal_cost_ns", get_budget, NULL, BUDGET_SIGNAL_NS,
+	  "The kernel's part of a signal, as the time of 16 system calls that do nothing" },
+	{ "profiler_cost_ppm", get_budget, NULL, BUDGET_COST_PPM,
+	  "What samples and storing them cost lately, in millionths of the queries' CPU time, or of one "
+	  "processor's where that is more; query_profiler_max_overhead_percent is its limit" },
+	{ "threads_in_queries", get_budget, NULL, BUDGET_IN_QUERIES,
+	  "Threads in queries that are sampled on the wall clock, at the last look, a quarter of a second "
+	  "ago or less" },
+	{ "cpu_stretch", get_budget, NULL, BUDGET_CPU_STRETCH,
+	  "Periods of CPU time from one signal to the next: more than 1 above "
+	  "query_profiler_max_overhead_percent" },
+	{ "real_stretch", get_budget, NULL, BUDGET_REAL_STRETCH,
+	  "The same on the wall clock: more than 1 above query_profiler_max_threads, too" },
+
 	{ "unwind_cache_misses", get_unwind, NULL, UNWIND_CACHE_MISSES,
 	  "Frames whose unwind rule was not cached yet" },
 	{ "unwind_full_steps", get_unwind, NULL, UNWIND_FULL_STEPS, "Frames that needed all registers" },
@@ -217,7 +243,10 @@ static const struct metric {
 	  "Threads that had our signal blocked at their first query and are not sampled" },
 	{ "timers", get_sampler, NULL, SAMPLER_TIMERS, "Kernel timers that exist now" },
 	{ "timers_failed", get_sampler, NULL, SAMPLER_TIMERS_FAILED,
-	  "Timers that the system refused; their threads are not sampled" },
+	  "Timers that the system refused; a shared one visits their threads, or they are not sampled" },
+	{ "timers_shared", get_shared_timers, NULL, 0,
+	  "Clocks of threads that the shared timer visits in turn" },
+	{ "samples_shared", get_ledger, NULL, LEDGER_SHARED, "Samples that it took" },
 	{ "timer_error", NULL, text_of_errno, SAMPLER_TIMER_ERRNO,
 	  "Why it refused last (see RLIMIT_SIGPENDING, ulimit -i)" },
 

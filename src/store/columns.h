@@ -89,7 +89,8 @@
 	SHOWN(wait_cause, TEXT, 0, "iif(s.wait, (SELECT w.name FROM wait_causes AS w WHERE w.cause = s.wait & 255), '')") \
 	SHOWN(wait_object, TEXT, 0, "iif(s.wait >> 8, (SELECT w.name FROM wait_objects AS w WHERE w.object = s.wait >> 8), '')") \
 	FILED(span, INTEGER, COLUMN_ZERO, (int64_t)sample->request_span) \
-	SHOWN(span_id, TEXT, 0, "iif(s.span, printf('%016x', s.span), '')")
+	SHOWN(span_id, TEXT, 0, "iif(s.span, printf('%016x', s.span), '')") \
+	SHOWN(interval_ns, INTEGER, 0, "CAST(r.period_ns * r.stretch AS INTEGER)")
 
 /* execution_ns: files before version 4 have none, and the view the duration instead.
  * initial, statement, library, parent: rows of queries, statements, libraries and queries;
@@ -162,7 +163,8 @@
 	STORED(involuntary_switches, INTEGER, COLUMN_ZERO, 0, record->account.involuntary_switches) \
 	FILED(program, INTEGER, COLUMN_ZERO, record->program) \
 	SHOWN(plan_hash, INTEGER, 0, "CAST(coalesce(u.plan_hash, 0) AS INTEGER)") \
-	STORED(worker_wait_ns, INTEGER, COLUMN_ZERO, 0, record->worker_wait_ns)
+	STORED(worker_wait_ns, INTEGER, COLUMN_ZERO, 0, record->worker_wait_ns) \
+	STORED(profiler_cost_ns, INTEGER, COLUMN_ZERO, 0, record->profiler_cost_ns)
 
 /* What query_log joins to `queries AS q`. Outer ones: those that a query does not need cost nothing. */
 #define QUERY_LOG_JOINS(JOIN) \

@@ -22,13 +22,16 @@
 #include "queryprof.h"
 #include "span/site.h"
 #include "store/counters.h"
+#include "sampler/budget.h"
 #include "sampler/ring_reader.h"
+#include "sampler/shared_timer.h"
 #include "sampler/state.h"
 #include "sampler/threads.h"
 #include "store/file/descriptors.h"
 #include "store/flusher.h"
 #include "store/flusher_file.h"
 #include "store/leaving.h"
+#include "store/pacer.h"
 #include "store/read/pool.h"
 #include "store/shared_ring.h"
 #include "store/write/batch.h"
@@ -56,6 +59,28 @@ static void show_drained(void)
 		leaving_is_on() ? ring_head(store_control.ring) : ring_tail(store_control.ring);
 	pthread_cond_broadcast(&store_control.changed);
 	control_unlock();
+}
+
+/* As one of ring_reader.h, with looks at the budget in between: always while samples are
+ * gathered, and without a limit as long as intervals are stretched. */
+static void wait_for_ring(void (*wait)(struct ring *ring, int64_t timeout_ns), int64_t timeout_ns)
+{
+	int64_t start = control_now_ns(), now = start, end = start + timeout_ns;
+
+	while (pacer_look() || timeout_ns >= 0) {
+		int64_t until = now + BUDGET_LOOK_NS;
+		if (timeout_ns >= 0 && until >= end) {
+			wait(store_control.ring, end > now ? end - now : 0);
+			return;
+		}
+		wait(store_control.ring, until - now);
+		now = control_now_ns();
+		if (now < until) /* woken */
+			return;
+		if (timeout_ns < 0 && ring_head(store_control.ring) != ring_tail(store_control.ring))
+			return;
+	}
+	wait(store_control.ring, timeout_ns);
 }
 
 /* --- flushing ---------------------------------------------------------------------- */
@@ -142,6 +167,7 @@ static void settle_batch(const struct writer_result *result)
 	store_count(STORE_FIELDS_SKIPPED, result->fields_skipped);
 	store_count(STORE_SPANS, result->spans);
 	store_count(STORE_FLUSHES, 1);
+	store_set_counter(STORE_FLUSHER_CPU_TIME_NS, clock_ns(CLOCK_THREAD_CPUTIME_ID));
 	flusher.unsynced = true;
 	store_set_counter(STORE_STACKS, flusher.writer.stacks.count);
 	if (trim() && check_bound())
@@ -440,6 +466,7 @@ static void finish(void)
 	control_set_state(STORE_FINISHING); /* the flush is not interrupted */
 	control_unlock();
 	flush(true);
+	pacer_end();
 	/* Before the file is closed: the last one to close folds the log back. Where the reading
 	 * thread hangs, SQLite must not be used any more. */
 	if (pool_end(READING_TIMEOUT_MS))
@@ -463,6 +490,7 @@ void *flusher_main(void *unused)
 	take_settings(&store_control.settings);
 	control_unlock();
 	leaving_begin_again();
+	shared_timer_open();
 	for (;;) {
 		bool any = has_records();
 
@@ -474,7 +502,7 @@ void *flusher_main(void *unused)
 		gathered = leaving_is_on();
 		if (gathered) {
 			if (!is_asked())
-				ring_wait_beside(store_control.ring, flusher.interval_ns);
+				wait_for_ring(ring_wait_beside, flusher.interval_ns);
 			continue;
 		}
 		if (urgent) {
@@ -487,11 +515,11 @@ void *flusher_main(void *unused)
 		do_chores();
 		if (!any && !flusher.retention.trimming) {
 			sync_file(true);
-			ring_wait(store_control.ring, -1);
+			wait_for_ring(ring_wait, -1);
 		}
 		if (is_asked())
 			continue;
-		ring_wait(store_control.ring, flusher.interval_ns);
+		wait_for_ring(ring_wait, flusher.interval_ns);
 		gathered = true;
 	}
 	finish();
@@ -521,6 +549,7 @@ void flusher_reset_in_child(void)
 	flusher.timers_failed = flusher.sessions_refused = 0;
 	flusher.failure[0] = '\0';
 	leaving_reset_in_child();
+	pacer_after_fork();
 	tempdir_forget(&flusher.tempdir);
 	free(flusher.path);
 	flusher.path = NULL;

@@ -24,6 +24,7 @@
 #include "store/file/database.h"
 #include "store/flusher.h"
 #include "store/last_thread.h"
+#include "store/pacer.h"
 #include "store/read/pool.h"
 
 #define NS_PER_MS 1000000ll
@@ -120,7 +121,7 @@ static void *watch_main(void *unused)
 		int ours;
 
 		control_lock();
-		ours = 1 + control_has_thread() + pool_has_thread();
+		ours = 1 + control_has_thread() + pool_has_thread() + pacer_has_thread();
 		control_unlock();
 		if (last_thread_is_ours(ours))
 			break;

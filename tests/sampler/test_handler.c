@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <math.h>
 #include <pthread.h>
 #include <signal.h>
 #include <string.h>
@@ -31,6 +32,7 @@ static struct thread *running_thread(void)
 	thread->nesting = 1;
 	for (int clock = 0; clock < TIMER_CLOCKS; clock++) {
 		thread->timers[clock].period_ns = 1000000;
+		thread->timers[clock].stretch = 1;
 		thread->timers[clock].armed = true;
 		thread->timers[clock].idle_max_ns = NS_PER_S;
 	}
@@ -229,7 +231,7 @@ static void test_truncated(void **state)
 	thread->ring = tiny;
 	fire(thread, TIMER_CPU, 0);
 	drain(tiny, &seen);
-	assert_in_range(seen.newest.depth, 200, 250);
+	assert_in_range(seen.newest.depth, 190, 250);
 	assert_int_equal(seen.newest.flags, SAMPLE_TRUNCATED);
 	assert_int_equal(seen.wrong, 0);
 
@@ -583,6 +585,7 @@ static void *fire_many(void *context)
 			thread->queries[0] = tag_of(mine, 1000000, 1000000);
 			thread->timers[TIMER_CPU].period_ns = 1000000;
 			thread->timers[TIMER_REAL].period_ns = 1000000;
+			thread->timers[TIMER_CPU].stretch = thread->timers[TIMER_REAL].stretch = 1;
 			thread->nesting = 1;
 		}
 		fire(thread, clock, i % 3);
@@ -660,6 +663,7 @@ static void test_grid(void **state)
 
 	for (int i = 0; i < 20000; i++) {
 		struct thread_timer timer = { .period_ns = 1 + (uint64_t)rand_r(&seed) % 50,
+			                      .stretch = 1,
 			                      .grid_ns = (uint64_t)rand_r(&seed) % 300 };
 		uint64_t now = 400 + (uint64_t)rand_r(&seed) % 400, window = (uint64_t)rand_r(&seed) % 200;
 		uint64_t points = 0;
@@ -672,9 +676,96 @@ static void test_grid(void **state)
 		assert_int_equal(timer_next_point(&timer, now), next);
 	}
 	/* A grid that begins later than now, a window longer than the clock's life. */
-	struct thread_timer timer = { .period_ns = 100, .grid_ns = 950 };
-	assert_int_equal(timer_next_point(&timer, 20), 50);
+	struct thread_timer timer = { .period_ns = 100, .stretch = 1, .grid_ns = 950 };
+	assert_int_equal(timer_next_point(&timer, 20), 950);
 	assert_int_equal(timer_points(&timer, 20, 400), 4);
+}
+
+/* Sums before and behind a change, over all phases: each ns counts once, whatever both
+ * intervals are. `at`: when the change is decided, `end`: until when signals count. */
+static double changed_sum(uint32_t from, uint32_t to, uint64_t phase, uint64_t at, uint64_t end)
+{
+	struct thread_timer timer = { .period_ns = 100, .stretch = from, .grid_ns = phase };
+	double sum = 0;
+	uint64_t now = phase;
+
+	for (bool changed = false; now <= end;) {
+		sum += (double)timer_step(&timer) * 100;
+		if (!changed && now >= at) {
+			changed = true;
+			sum += (double)timer_change_stretch(&timer, now, to) * 100;
+		}
+		now = timer_next_point(&timer, now);
+	}
+	return sum;
+}
+
+static void test_changes(void **state)
+{
+	static const uint32_t steps[] = { 1, 2, 7, 40 };
+	(void)state;
+
+	for (int i = 0; i < 16; i++) {
+		uint32_t from = steps[i / 4], to = steps[i % 4];
+		double mean = 0, square = 0;
+		int rounds = 40000;
+		for (int round = 0; round < rounds; round++) {
+			/* The time is the seed of the timer's random numbers. */
+			uint64_t start = 1000000 + (uint64_t)round * 1000003;
+			uint64_t phase = 1 + (uint64_t)round * 7919 % (from * 100);
+			double sum = changed_sum(from, to, start + phase, start + 10000, start + 30000);
+			mean += sum / rounds;
+			square += sum * sum / rounds;
+		}
+		double error = sqrt((square - mean * mean) / rounds);
+		printf("from %u to %u periods: %.1f of 30000, error %.1f\n", from, to, mean, error);
+		assert_true(fabs(mean - 30000) < 4 * error + 1);
+	}
+}
+
+/* A signal that was on its way when the interval changed stands for nothing. */
+static void test_stale(void **state)
+{
+	struct thread *thread = running_thread();
+	struct thread_timer *timer = &thread->timers[TIMER_REAL];
+	uint64_t before[LEDGER_COUNTERS];
+	(void)state;
+
+	timer->grid_ns = clock_ns(CLOCK_MONOTONIC) - 1000;
+	timer_change_stretch(timer, clock_ns(CLOCK_MONOTONIC), 3600000);
+	timer_stretch[TIMER_REAL] = 3600000;
+	while (timer->grid_ns < clock_ns(CLOCK_MONOTONIC) + 60 * NS_PER_S)
+		timer->grid_ns += timer_interval(timer);
+	note(before);
+	fire(thread, TIMER_REAL, 0);
+	assert_only(LEDGER_IDLE, before);
+	timer->grid_ns = clock_ns(CLOCK_MONOTONIC) - 1;
+	note(before);
+	fire(thread, TIMER_REAL, 0);
+	assert_only(LEDGER_STORED, before);
+	assert_int_equal(run.counts.weights[TRACE_REAL], 3600000);
+	timer_stretch[TIMER_REAL] = 1;
+}
+
+/* Signals of the shared timer stand for what was lent, rounded at random. */
+static void test_lent(void **state)
+{
+	struct thread *thread = running_thread();
+	struct thread_timer *timer = &thread->timers[TIMER_CPU];
+	uint64_t shared = ledger_read(LEDGER_SHARED);
+	struct drained seen = { 0 };
+	(void)state;
+
+	timer->kernel = (uint64_t)sampler_signal() << 32;
+	timer->lent_ns = 2500000;
+	for (int i = 0; i < 4000; i++) {
+		fire(thread, TIMER_CPU, 1000); /* at one tick */
+		drain(ring, &seen);
+	}
+	timer->kernel = 0;
+	printf("%.0f ms of 10000\n", (double)run.counts.weights[TRACE_CPU]);
+	assert_in_range(run.counts.weights[TRACE_CPU], 9800, 10200); /* 6 times the error of 32 */
+	assert_int_equal(ledger_read(LEDGER_SHARED) - shared, 4000);
 }
 
 int main(void)
@@ -694,6 +785,9 @@ int main(void)
 		cmocka_unit_test(test_many_threads),
 		cmocka_unit_test(test_cost),
 		cmocka_unit_test(test_grid),
+		cmocka_unit_test(test_changes),
+		cmocka_unit_test(test_stale),
+		cmocka_unit_test(test_lent),
 	};
 
 	ring = ring_create(1 << 20);

@@ -8,6 +8,7 @@
 #include "query/statement_stats.h"
 #include "store/write/labels.h"
 #include "queryprof.h"
+#include "sampler/budget.h"
 #include "sampler/random.h"
 #include "span/chunk.h"
 #include "span/run.h"
@@ -35,6 +36,16 @@ bool symbol_set_debug_path(const char *folders)
 {
 	snprintf(fake_debug_path, sizeof fake_debug_path, "%s", folders);
 	return true;
+}
+
+void budget_set_max_threads(uint32_t threads)
+{
+	(void)threads;
+}
+
+void budget_set_max_overhead(uint32_t percent)
+{
+	(void)percent;
 }
 
 void statement_stats_set_max(size_t most)

@@ -17,6 +17,8 @@
 #include "modules/module_log.h"
 #include "modules/modules.h"
 #include "query/look.h"
+#include "sampler/budget.h"
+#include "sampler/shared_timer.h"
 #include "sampler/state.h"
 #include "sampler/threads.h"
 
@@ -97,6 +99,27 @@ void sampler_exclude_thread(void)
 
 void sampler_reap(void)
 {
+}
+
+void shared_timer_open(void)
+{
+}
+
+uint64_t shared_timer_visit(void)
+{
+	return 0;
+}
+
+uint32_t shared_timer_members(void)
+{
+	return 0;
+}
+
+bool budget_look(uint64_t storing_ns, uint64_t stored)
+{
+	(void)storing_ns;
+	(void)stored;
+	return false;
 }
 
 /* --- files ------------------------------------------------------------------------ */

@@ -157,7 +157,7 @@ static int touch_series(struct writer *writer, struct known_series *series)
 
 /* A number that this build has no type for gets a name and a unit that no build has. */
 static int64_t find_series(struct writer *writer, int64_t thread, unsigned number, uint64_t period_ns,
-                           struct known_series *series)
+                           uint32_t stretch, struct known_series *series)
 {
 	sqlite3_stmt *statement = writer_statement(writer, WRITE_FIND_SERIES);
 	const struct sample_type *known = sample_type_at(number);
@@ -168,6 +168,7 @@ static int64_t find_series(struct writer *writer, int64_t thread, unsigned numbe
 	sqlite3_bind_int64(statement, 1, thread);
 	writer_bind_text(statement, 2, type, SIZE_MAX);
 	sqlite3_bind_int64(statement, 3, (int64_t)period_ns);
+	sqlite3_bind_int64(statement, 4, stretch);
 	series->row = writer_number(writer, WRITE_FIND_SERIES);
 	if (series->row)
 		return series->row;
@@ -177,12 +178,13 @@ static int64_t find_series(struct writer *writer, int64_t thread, unsigned numbe
 	sqlite3_bind_int64(statement, 3, (int64_t)period_ns);
 	sqlite3_bind_int64(statement, 4, writer->epoch);
 	writer_bind_text(statement, 5, known ? known->unit : UNIT_UNKNOWN, SIZE_MAX);
+	sqlite3_bind_int64(statement, 6, stretch);
 	series->row = insert_row(writer, WRITE_SERIES);
 	series->epoch = writer->epoch;
 	return series->row;
 }
 
-int64_t intern_series(struct writer *writer, const struct sample_record *sample)
+int64_t intern_series(struct writer *writer, const struct sample_record *sample, uint32_t stretch)
 {
 	uint8_t type = sample->trace_type;
 	struct known_series *known, fresh = { .epoch = 0 };
@@ -191,15 +193,16 @@ int64_t intern_series(struct writer *writer, const struct sample_record *sample)
 	int code;
 
 	if (writer->last.series && writer->last.thread_id == sample->thread_id &&
-	    writer->last.trace_type == type && writer->last.period_ns == sample->period_ns)
+	    writer->last.trace_type == type && writer->last.period_ns == sample->period_ns &&
+	    writer->last.stretch == stretch)
 		return writer->last.series;
 	thread = intern_thread(writer, sample->thread_id);
 	if (thread < 0)
 		return thread;
-	key = hash_words((uint64_t[]){ (uint64_t)thread, type, sample->period_ns }, 3);
+	key = hash_words((uint64_t[]){ (uint64_t)thread, type, sample->period_ns, stretch }, 4);
 	known = hash_table_find(&writer->series, key);
 	if (!known) {
-		if (find_series(writer, thread, type, sample->period_ns, &fresh) < 0)
+		if (find_series(writer, thread, type, sample->period_ns, stretch, &fresh) < 0)
 			return fresh.row;
 		known = hash_table_add(&writer->series, key);
 		if (known) {
@@ -214,6 +217,7 @@ int64_t intern_series(struct writer *writer, const struct sample_record *sample)
 	writer->last.thread_id = sample->thread_id;
 	writer->last.trace_type = type;
 	writer->last.period_ns = sample->period_ns;
+	writer->last.stretch = stretch;
 	writer->last.series = known->row;
 	return known->row;
 }

@@ -9,7 +9,8 @@
 #include "store/write/writer.h"
 
 /* Rows, found or made: their numbers, > 0; else minus SQLite's code. */
-int64_t intern_series(struct writer *writer, const struct sample_record *sample);
+/* `stretch`: periods from one signal to the next. */
+int64_t intern_series(struct writer *writer, const struct sample_record *sample, uint32_t stretch);
 int64_t intern_stack(struct writer *writer, const struct sample_record *sample);
 
 /* `stays`: the row will not be removed as an unused one. `shape`: normalize_hash() of the whole

@@ -25,12 +25,13 @@ struct sample_fields {
 	struct wait_field wait; /* zero: of none */
 	uint64_t span;
 	uint32_t opcode; /* 0: not known */
+	uint32_t stretch;
 	size_t skipped;
 };
 
 static struct sample_fields read_fields(const struct sample_record *record, size_t size)
 {
-	struct sample_fields fields = { .has_value = false };
+	struct sample_fields fields = { .stretch = 1 };
 	const void *at = record->trace + record->depth, *end = (const char *)record + size;
 	const struct sample_field *field;
 
@@ -50,6 +51,8 @@ static struct sample_fields read_fields(const struct sample_record *record, size
 			memcpy(&fields.span, field->content, sizeof fields.span);
 		} else if (field->tag == FIELD_OPCODE && field->size == sizeof fields.opcode) {
 			memcpy(&fields.opcode, field->content, sizeof fields.opcode);
+		} else if (field->tag == FIELD_STRETCH && field->size == sizeof fields.stretch) {
+			memcpy(&fields.stretch, field->content, sizeof fields.stretch);
 		} else {
 			fields.skipped++;
 		}
@@ -133,7 +136,7 @@ int sample_rows_take(struct writer *writer, const struct sample_record *record, 
 		.span = UINT32_MAX,
 		.request_span = fields.span,
 	};
-	sample->series = intern_series(writer, record);
+	sample->series = intern_series(writer, record, fields.stretch);
 	if (sample->series < 0)
 		return (int)-sample->series;
 	sample->stack = intern_stack(writer, record);

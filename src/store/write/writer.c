@@ -41,10 +41,10 @@ static const char *const statement_sql[WRITE_STATEMENTS] = {
 	[WRITE_THREAD] = "INSERT INTO threads (process, thread_id, thread_name) VALUES (?1, ?2, ?3)",
 	[WRITE_NEWEST_THREAD] =
 		"SELECT id FROM threads WHERE process = ?1 AND thread_id = ?2 ORDER BY id DESC LIMIT 1",
-	[WRITE_FIND_SERIES] =
-		"SELECT id FROM series WHERE thread = ?1 AND trace_type = ?2 AND period_ns = ?3",
-	[WRITE_SERIES] =
-		"INSERT INTO series (thread, trace_type, period_ns, epoch, unit) VALUES (?1, ?2, ?3, ?4, ?5)",
+	[WRITE_FIND_SERIES] = "SELECT id FROM series WHERE thread = ?1 AND trace_type = ?2 AND period_ns = ?3"
+			      " AND stretch = ?4",
+	[WRITE_SERIES] = "INSERT INTO series (thread, trace_type, period_ns, epoch, unit, stretch)"
+			 " VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
 	[WRITE_SERIES_EPOCH] = "UPDATE series SET epoch = ?1 WHERE id = ?2",
 	[WRITE_FIND_MODULE] = "SELECT base FROM modules WHERE build_id = ?1 AND extent = ?2"
 			      " AND (?1 != '' OR (path = ?3 AND file_size = ?4 AND mtime_ns = ?5))",

@@ -163,6 +163,7 @@ struct writer {
 		uint32_t thread_id;
 		uint8_t trace_type;
 		uint64_t period_ns;
+		uint32_t stretch;
 		int64_t series; /* 0: none */
 	} last;
 

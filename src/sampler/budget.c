@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sampler/budget.h"
+
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "handler/timer.h"
+#include "sampler/ledger_reader.h"
+#include "sampler/slots.h"
+
+/* A longer one is not for its samples' sake: the file is opened, modules are looked at. */
+#define STORE_SAMPLE_MOST_NS 20000
+
+/* A signal's way through the kernel and back, in system calls that do nothing. */
+#define SIGNAL_SYSCALLS 16
+#define SYSCALL_TRIES 32
+
+/* Old costs count half after so long. */
+#define MEMORY_NS (0.5 * NS_PER_S)
+
+/* A new stretch aims at this part of the budget; it returns below the other. */
+#define AIM 0.75
+#define RETURN_BELOW 0.5
+
+static uint32_t max_threads = BUDGET_THREADS, max_percent = BUDGET_PERCENT; /* atomic */
+static uint64_t in_queries, cost_ppm, signal_ns;                            /* atomic */
+
+/* Of who looks. */
+static struct {
+	uint64_t at_ns;                       /* of the last look, 0: there was none */
+	uint64_t signals, handler_ns, cpu_ns; /* sums of the ledger then */
+	uint64_t taken, storing_ns, stored;
+	double store_one_ns;      /* CPU time of the flusher for a sample; it comes late */
+	double cost, time;        /* of the last second or so */
+	double threads;           /* in queries: comes at once, and goes slowly */
+	uint32_t crowd, overhead; /* stretch for the sake of either limit */
+} budget = { .crowd = 1, .overhead = 1 };
+
+void budget_set_max_threads(uint32_t threads)
+{
+	__atomic_store_n(&max_threads, threads, __ATOMIC_RELAXED);
+}
+
+void budget_set_max_overhead(uint32_t percent)
+{
+	__atomic_store_n(&max_percent, percent, __ATOMIC_RELAXED);
+}
+
+void budget_after_fork(void)
+{
+	memset(&budget, 0, sizeof(budget));
+	budget.crowd = budget.overhead = 1;
+	timer_stretch[TIMER_CPU] = timer_stretch[TIMER_REAL] = 1;
+	in_queries = cost_ppm = 0;
+}
+
+/* The fastest of some: others may have been interrupted. */
+static uint64_t measure_signal(void)
+{
+	uint64_t least = UINT64_MAX;
+
+	for (int i = 0; i < SYSCALL_TRIES; i++) {
+		uint64_t start = clock_ns(CLOCK_MONOTONIC);
+		for (int call = 0; call < SIGNAL_SYSCALLS; call++)
+			syscall(SYS_getppid);
+		uint64_t took = clock_ns(CLOCK_MONOTONIC) - start;
+		least = took < least ? took : least;
+	}
+	return least;
+}
+
+static uint32_t count_in_queries(void)
+{
+	uint32_t slots = slots_count(), count = 0;
+
+	for (uint32_t i = 0; i < slots; i++) {
+		/* Their threads change both meanwhile: a count of about now will do. */
+		const struct thread *slot = slots_get(i);
+		count += slot->timers[TIMER_REAL].armed && slot->nesting != 0;
+	}
+	return count;
+}
+
+static uint32_t times_above(double wanted)
+{
+	uint32_t times = wanted < TIMER_STRETCH_MAX ? (uint32_t)wanted : TIMER_STRETCH_MAX;
+
+	return times < wanted && times < TIMER_STRETCH_MAX ? times + 1 : times > 0 ? times : 1;
+}
+
+/* The threads that come and go around a multiple of the limit change nothing. */
+static uint32_t stretch_for_crowd(uint32_t now)
+{
+	uint32_t limit = __atomic_load_n(&max_threads, __ATOMIC_RELAXED);
+
+	budget.threads = now >= budget.threads ? now : (budget.threads + now) / 2;
+	if (limit == 0)
+		return 1;
+	uint32_t up = times_above(budget.threads / limit), down = times_above(1.25 * budget.threads / limit);
+
+	return up > budget.crowd ? up : down < budget.crowd ? down : budget.crowd;
+}
+
+static uint32_t stretch_for_overhead(double ratio)
+{
+	uint32_t percent = __atomic_load_n(&max_percent, __ATOMIC_RELAXED);
+	uint32_t wanted = budget.overhead;
+
+	if (percent == 0)
+		return 1;
+	ratio *= 100.0 / percent;
+	if (ratio > 1 || ratio < RETURN_BELOW)
+		wanted = times_above(budget.overhead * ratio / AIM);
+	/* What was measured with the old stretch, as it would have been with the new one. */
+	budget.cost *= (double)budget.overhead / wanted;
+	return wanted;
+}
+
+/* What was used of a sum since the last look. */
+static double since(uint64_t *last, uint64_t now)
+{
+	uint64_t before = *last;
+
+	*last = now;
+	return now > before ? (double)(now - before) : 0;
+}
+
+/* Cost through time. */
+static double measure(uint64_t now, uint64_t storing_ns, uint64_t stored)
+{
+	double elapsed = (double)(now - budget.at_ns), keep = MEMORY_NS / (MEMORY_NS + elapsed);
+	double signals = since(&budget.signals, ledger_read(LEDGER_SIGNALS));
+	double handlers = since(&budget.handler_ns, ledger_read(LEDGER_COST_NS));
+	double cpu = since(&budget.cpu_ns, ledger_read(LEDGER_CPU_NS));
+	double taken = since(&budget.taken, ledger_read(LEDGER_STORED));
+	double storing = since(&budget.storing_ns, storing_ns), samples = since(&budget.stored, stored);
+
+	if (samples > 0)
+		budget.store_one_ns =
+			storing < samples * STORE_SAMPLE_MOST_NS ? storing / samples : STORE_SAMPLE_MOST_NS;
+
+	budget.at_ns = now;
+	budget.cost =
+		budget.cost * keep + handlers + signals * (double)signal_ns + taken * budget.store_one_ns;
+	budget.time = budget.time * keep + (cpu > elapsed ? cpu : elapsed);
+	return budget.cost / budget.time;
+}
+
+static void set_stretch(enum timer_clock clock, uint64_t stretch)
+{
+	/* Relaxed: it goes with nothing else. */
+	__atomic_store_n(&timer_stretch[clock],
+	                 (uint32_t)(stretch < TIMER_STRETCH_MAX ? stretch : TIMER_STRETCH_MAX),
+	                 __ATOMIC_RELAXED);
+}
+
+/* Above half of a limit. */
+static bool is_busy(void)
+{
+	uint32_t limit = __atomic_load_n(&max_threads, __ATOMIC_RELAXED);
+	uint32_t percent = __atomic_load_n(&max_percent, __ATOMIC_RELAXED);
+
+	return timer_stretch_of(TIMER_CPU) > 1 || timer_stretch_of(TIMER_REAL) > 1 ||
+	       (limit != 0 && budget.threads * 2 > limit) ||
+	       (percent != 0 && budget.cost * 200 > budget.time * percent);
+}
+
+bool budget_look(uint64_t storing_ns, uint64_t stored)
+{
+	uint64_t now = clock_ns(CLOCK_MONOTONIC);
+
+	if (signal_ns == 0)
+		__atomic_store_n(&signal_ns, measure_signal(), __ATOMIC_RELAXED);
+	if (budget.at_ns != 0 && now - budget.at_ns < BUDGET_LOOK_NS / 2)
+		return is_busy();
+	if (budget.at_ns == 0)
+		budget.at_ns = now - BUDGET_LOOK_NS;
+	double ratio = measure(now, storing_ns, stored);
+	uint32_t threads = count_in_queries();
+
+	__atomic_store_n(&in_queries, threads, __ATOMIC_RELAXED);
+	__atomic_store_n(&cost_ppm, (uint64_t)(ratio * 1e6), __ATOMIC_RELAXED);
+	budget.crowd = stretch_for_crowd(threads);
+	budget.overhead = stretch_for_overhead(ratio);
+	set_stretch(TIMER_CPU, budget.overhead);
+	set_stretch(TIMER_REAL, (uint64_t)budget.overhead * budget.crowd);
+	return is_busy();
+}
+
+uint64_t budget_figure(enum budget_figure which)
+{
+	switch (which) {
+	case BUDGET_IN_QUERIES: return __atomic_load_n(&in_queries, __ATOMIC_RELAXED);
+	case BUDGET_CPU_STRETCH: return timer_stretch_of(TIMER_CPU);
+	case BUDGET_REAL_STRETCH: return timer_stretch_of(TIMER_REAL);
+	case BUDGET_SIGNAL_NS: return __atomic_load_n(&signal_ns, __ATOMIC_RELAXED);
+	case BUDGET_COST_NS:
+		return ledger_read(LEDGER_COST_NS) +
+		       ledger_read(LEDGER_SIGNALS) * __atomic_load_n(&signal_ns, __ATOMIC_RELAXED);
+	case BUDGET_COST_PPM: return __atomic_load_n(&cost_ppm, __ATOMIC_RELAXED);
+	}
+	return 0;
+}

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The shared timer: of threads for which the kernel refused one of their own
+ * (RLIMIT_SIGPENDING). It visits one clock of one of them at a time, in turn, for some ms.
+ *
+ * The kernel ties a timer to a thread when it makes it, so each visit makes the timer anew in
+ * the place of the one before, and a first one keeps that place before the limit is reached.
+ * While one of N threads is visited its signals stand for N times the time: a tick of CPU time,
+ * as each tick that hits the thread fires, or an interval on the wall clock. The length of a
+ * visit is random, so that it does not keep time with what the threads do.
+ */
+#ifndef QUERYPROF_SAMPLER_SHARED_TIMER_H
+#define QUERYPROF_SAMPLER_SHARED_TIMER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "handler/thread.h"
+
+/* A queryprof thread: takes the place, for when there is no other any more. */
+void shared_timer_open(void);
+
+/* On a thread that was refused a timer: the shared one will visit it. False: there is none. */
+bool shared_timer_join(struct thread_timer *timer, enum timer_clock clock, uint64_t period_ns);
+
+/* Whether threads with timers of their own must wait: the place is being changed. */
+bool shared_timer_comes_first(void);
+
+/* How many timers it visits. */
+uint32_t shared_timer_members(void);
+
+/* The pacer only: ends the visit, begins the next. Returns how long to wait until the one after that;
+ * 0: there is nobody to visit. */
+uint64_t shared_timer_visit(void);
+
+/* Waits until the pacer is not between the look at the signal's number and the setting of the
+ * timer; then stops the timer if it sends that signal. */
+void shared_timer_silence(int number);
+
+/* In a forked child. */
+void shared_timer_after_fork(void);
+
+#endif

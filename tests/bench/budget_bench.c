@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What sampling costs, and how right it is, by the number of threads in queries: signals a
+ * second, the profiler's CPU time, and how far the samples' sums lie from the truth, in
+ * standard errors. --check: ends with 1 where a bound of the budget does not hold.
+ *
+ *   budget_bench [--threads 1,4,16] [--seconds 10] [--period US] [--seeds N] [--check]
+ */
+#include <math.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "../budget/load.h"
+#include "queryprof.h"
+
+#define SETTLE_NS 2000000000ll
+
+static const char *counts = "1,4,16,64,256,1024,4096";
+static double seconds = 10;
+static const char *period_us = "10000";
+static int seeds = 1;
+static bool check, failed;
+
+/* What a run tells its parent. */
+struct row {
+	int threads;
+	double signals, cost, stretch, error, used, ratio[2];
+	double z[2][LOAD_TEXTS];    /* of each text's time on the wall clock, and of its CPU time */
+	double share_z[LOAD_TEXTS]; /* of its share of the wall clock */
+	bool adds_up;
+};
+
+static int64_t cost_ns(void)
+{
+	return load_metric("profiler_cost_ns") + load_metric("store_flusher_cpu_time_ns");
+}
+
+static double own_cpu_s(void)
+{
+	struct rusage used;
+
+	getrusage(RUSAGE_SELF, &used);
+	return (double)(used.ru_utime.tv_sec + used.ru_stime.tv_sec) +
+	       (double)(used.ru_utime.tv_usec + used.ru_stime.tv_usec) / 1e6;
+}
+
+static double nearest(double to, double from, double until)
+{
+	return to < from ? from : to > until ? until : to;
+}
+
+static void compare(struct row *row, const struct load_truth *truth, const char *path)
+{
+	struct load_seen seen[2];
+
+	if (!load_read(path, "Real", &seen[0]) || !load_read(path, "CPU", &seen[1]))
+		_exit(1);
+	for (int type = 0; type < 2; type++) {
+		double seen_all = 0, is_all = 0;
+		for (int text = 0; text < LOAD_TEXTS; text++) {
+			double is = type ? truth->cpu_ns[text]
+			                 : nearest(seen[0].sum[text], truth->real_ns[text],
+			                           truth->around_ns[text]);
+			row->z[type][text] = (seen[type].sum[text] - is) / sqrt(seen[type].square[text]);
+			seen_all += seen[type].sum[text];
+			is_all += is;
+		}
+		row->ratio[type] = seen_all / is_all;
+	}
+	double sum = 0, square = 0, whole = 0;
+	for (int text = 0; text < LOAD_TEXTS; text++) {
+		sum += seen[0].sum[text];
+		square += seen[0].square[text];
+		whole += truth->real_ns[text];
+	}
+	row->error = sqrt(square) / sum;
+	for (int text = 0; text < LOAD_TEXTS; text++) {
+		double share = seen[0].sum[text] / sum, is = truth->real_ns[text] / whole;
+		double variance = (1 - share) * (1 - share) * seen[0].square[text] +
+		                  share * share * (square - seen[0].square[text]);
+		row->share_z[text] = (share - is) / (sqrt(variance) / sum);
+	}
+}
+
+static void run(struct row *row, uint64_t seed)
+{
+	struct load_truth truth = { .queries = 0 };
+	char path[64], period[32];
+	const qp_config config = { .size = sizeof config, .trace_log_path = path };
+
+	snprintf(path, sizeof path, "/tmp/budget_bench.%d.trace", (int)getpid());
+	snprintf(period, sizeof period, "%sus", period_us);
+	if (qp_init(&config) || qp_set(NULL, "query_profiler_real_time_period_ns", period) ||
+	    qp_set(NULL, "query_profiler_cpu_time_period_ns", period) ||
+	    qp_set(NULL, "log_queries_min_query_duration_ns", "3600000000000")) {
+		fprintf(stderr, "%s\n", qp_error());
+		_exit(1);
+	}
+	load_begin(row->threads, seed);
+	load_pause(SETTLE_NS);
+	int64_t start = load_now_ns(), signals = load_metric("query_profiler_runs"), cost = cost_ns();
+	double used = own_cpu_s();
+	load_pause((int64_t)(seconds * 1e9) - SETTLE_NS);
+	double took = (double)(load_now_ns() - start);
+	row->signals = (double)(load_metric("query_profiler_runs") - signals) / took * 1e9;
+	row->cost = (double)(cost_ns() - cost) / took;
+	row->used = (own_cpu_s() - used) / took * 1e9;
+	row->stretch = (double)load_metric("real_stretch");
+	load_end(&truth);
+	row->adds_up = load_ledger_adds_up() && qp_flush(60000) == QP_OK && !load_metric("samples_dropped");
+	qp_shutdown();
+	compare(row, &truth, path);
+	unlink(path);
+}
+
+/* In a process of its own. */
+static bool run_apart(struct row *row, uint64_t seed)
+{
+	int ends[2], status;
+	bool done;
+	pid_t child;
+
+	if (pipe(ends) || (child = fork()) < 0)
+		return false;
+	if (child == 0) {
+		run(row, seed);
+		_exit(write(ends[1], row, sizeof *row) != sizeof *row);
+	}
+	close(ends[1]);
+	done = read(ends[0], row, sizeof *row) == sizeof *row;
+	close(ends[0]);
+	return waitpid(child, &status, 0) == child && status == 0 && done;
+}
+
+static void print_heads(void)
+{
+	printf("%7s %9s %8s %8s %7s %8s  %-34s %-34s %s\n", "threads", "signals/s", "cost_%", "used_%",
+	       "stretch", "error_%", "wall time / truth, z by text", "CPU time / truth, z by text", "ledger");
+}
+
+static double print_row(const struct row *row)
+{
+	double worst = 0;
+
+	printf("%7d %9.0f %8.2f %8.1f %7.0f %8.2f ", row->threads, row->signals, 100 * row->cost,
+	       100 * row->used, row->stretch, 100 * row->error);
+	for (int type = 0; type < 2; type++) {
+		printf(" %6.3f", row->ratio[type]);
+		for (int text = 0; text < LOAD_TEXTS; text++) {
+			printf(" %+6.2f", row->z[type][text]);
+			worst = fmax(worst, fabs(row->z[type][text]));
+		}
+		printf(" ");
+	}
+	printf(" %s\n", row->adds_up ? "adds up" : "does not add up");
+	fflush(stdout);
+	return worst;
+}
+
+static void fail_if(bool wrong, const char *what)
+{
+	if (wrong && check)
+		printf("FAILED: %s\n", what);
+	failed |= wrong && check;
+}
+
+int main(int argc, char **argv)
+{
+	double at_16 = 0;
+
+	for (int i = 1; i < argc; i++) {
+		check |= !strcmp(argv[i], "--check");
+		if (i + 1 == argc)
+			break;
+		if (!strcmp(argv[i], "--threads"))
+			counts = argv[i + 1];
+		else if (!strcmp(argv[i], "--seconds"))
+			seconds = atof(argv[i + 1]);
+		else if (!strcmp(argv[i], "--period"))
+			period_us = argv[i + 1];
+		else if (!strcmp(argv[i], "--seeds"))
+			seeds = atoi(argv[i + 1]);
+	}
+	print_heads();
+	for (const char *at = counts; at; at = strchr(at, ','), at += at != NULL) {
+		int within = 0;
+		for (int seed = 1; seed <= seeds; seed++) {
+			struct row row = { .threads = atoi(at) };
+			if (!run_apart(&row, (uint64_t)seed))
+				return 1;
+			double worst = print_row(&row), share = 0;
+			for (int text = 0; text < LOAD_TEXTS; text++)
+				share = fmax(share, fabs(row.share_z[text]));
+			within += share <= 3;
+			if (row.threads == 16)
+				at_16 = row.signals;
+			fail_if(!row.adds_up, "the ledger");
+			fail_if(worst > 4, "a sum is more than 4 standard errors from the truth");
+			fail_if(row.threads > 16 && at_16 > 0 && row.signals > 1.3 * at_16,
+			        "more than 1.3 times the signals of 16 threads");
+		}
+		if (seeds > 1)
+			printf("shares of the texts within 3 standard errors: %d of %d seeds\n", within,
+			       seeds);
+		fail_if(seeds > 1 && within < seeds, "shares");
+	}
+	return failed;
+}

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Threads that run queries with four texts and know what they took: half, 30, 15 and 5 parts
+ * of a hundred of the time. A query is some CPU time and some wait; together the threads use
+ * less than one processor, however many they are, and are in queries nearly all the time.
+ */
+#ifndef TESTS_BUDGET_LOAD_H
+#define TESTS_BUDGET_LOAD_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define LOAD_TEXTS 4
+extern const char *const load_texts[LOAD_TEXTS];
+
+/* Starts so many threads; they go on until load_end(), which waits for them and adds what their
+ * queries have taken by text, on the wall clock and of CPU time. One load at a time.
+ * around_ns: the calls that begin and end the query included, where a thread may lose its
+ * processor, too; the wall clock of the query itself lies between both. */
+struct load_truth {
+	double real_ns[LOAD_TEXTS], around_ns[LOAD_TEXTS], cpu_ns[LOAD_TEXTS];
+	uint64_t queries;
+};
+void load_begin(int threads, uint64_t seed);
+void load_end(struct load_truth *truth);
+
+/* Of the trace file: by text what the samples of a type add up to, and their squares. */
+struct load_seen {
+	double sum[LOAD_TEXTS], square[LOAD_TEXTS];
+	int64_t samples;
+};
+bool load_read(const char *path, const char *type, struct load_seen *seen);
+
+/* One of system.metrics. */
+int64_t load_metric(const char *name);
+
+/* Signals reached the handler = what became of them. */
+bool load_ledger_adds_up(void);
+
+int64_t load_now_ns(void);
+void load_pause(int64_t ns);
+
+#endif
