@@ -25,7 +25,7 @@ FROM statement_stats_rows FINAL;
 
 CREATE VIEW IF NOT EXISTS statement_stats AS
 SELECT *
-FROM statement_stats_rows FINAL
+FROM statement_stats_hours
 ORDER BY hour_ns DESC
 LIMIT 1 BY file, normalized_query_hash, database, program;
 

@@ -152,16 +152,22 @@ static int open_file(struct push_file *file)
 	return COMMAND_FAILED;
 }
 
-/* Of a trace file. Only of files that are not open here: closing one would drop SQLite's locks. */
+/* Not of files that are open here: closing one would drop SQLite's locks. */
 static bool is_trace_file(const char *path)
 {
-	unsigned char head[72] = { 0 };
+	char head[16] = "", *uri = NULL;
 	FILE *file = fopen(path, "re");
 	bool is_one = file && fread(head, 1, sizeof(head), file) == sizeof(head) &&
-	              (head[68] << 24 | head[69] << 16 | head[70] << 8 | head[71]) == STORE_APPLICATION_ID;
+	              !memcmp(head, "SQLite format 3", sizeof(head));
+	sqlite3 *db = NULL;
 
 	if (file)
 		fclose(file);
+	if (is_one && (uri = trace_file_uri(path)) != NULL)
+		is_one = sqlite3_open_v2(uri, &db, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI, "unix") == SQLITE_OK &&
+		         database_number(db, "PRAGMA application_id", 0) == STORE_APPLICATION_ID;
+	sqlite3_free(uri);
+	sqlite3_close(db);
 	return is_one;
 }
 

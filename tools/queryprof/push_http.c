@@ -18,7 +18,7 @@
 #include "command.h"
 #include "queryprof.h"
 
-#define FIRST_DELAY_MS 500
+#define FIRST_DELAY_MS 100
 #define LAST_DELAY_MS 60000
 #define TOLD_EVERY_MS 60000
 #define CONNECT_TIMEOUT_S 10L

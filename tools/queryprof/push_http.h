@@ -39,7 +39,7 @@ enum http_result {
 };
 
 /* headers: up to the first NULL, may be NULL. `is_final` tells from an answer that is neither 2xx
- * nor 401, 403, 404 whether repeating is in vain, and may be NULL. Between repetitions are 0.5 s, and
+ * nor 401, 403, 404 whether repeating is in vain, and may be NULL. Between repetitions are 0.1 s, and
  * up to a minute; a line a minute says why. */
 enum http_result http_send(const char *url, const char *const *headers, const void *body, size_t size,
                            bool (*is_final)(const struct http_answer *answer), struct http_answer *answer);
