@@ -14,8 +14,8 @@
 #include "progress.h"
 
 static const struct command *const commands[] = {
-	&command_record, &command_queries, &command_report, &command_plan,  &command_locks, &command_traces,
-	&command_trace,  &command_diff,    &command_export, &command_embed, &command_sql,
+	&command_record, &command_queries, &command_report, &command_plan, &command_locks, &command_traces,
+	&command_trace,  &command_diff,    &command_export, &command_push, &command_embed, &command_sql,
 };
 
 const struct command *command_at(size_t index)

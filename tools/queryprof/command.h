@@ -67,7 +67,8 @@ struct command {
 };
 
 extern const struct command command_diff, command_embed, command_export, command_locks, command_plan,
-	command_queries, command_record, command_report, command_sql, command_trace, command_traces;
+	command_push, command_queries, command_record, command_report, command_sql, command_trace,
+	command_traces;
 
 /* The subcommands in the order of the help; NULL past the last. */
 const struct command *command_at(size_t index);

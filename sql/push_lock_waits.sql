@@ -1,0 +1,30 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- The waits for locks that ended after :since (ns since 1970), or a minute before: one that goes on
+-- still comes again, and rows are not stored in the order of these times.
+SELECT
+	(SELECT identity FROM state) AS file,
+	l.id AS wait,
+	l.wait_ns AS version,
+	l.start_ns AS timestamp_ns,
+	p.hostname AS hostname,
+	coalesce(:service, replace(p.executable, rtrim(p.executable, replace(p.executable, '/', '')), '')) AS service,
+	p.process_id AS process_id,
+	l.thread_id AS thread_id,
+	q.query_id AS query_id,
+	x.query AS query,
+	l.database AS database,
+	o.name AS lock,
+	l.wait_ns AS wait_ns,
+	CASE l.refused WHEN 0 THEN 'SQLITE_OK' WHEN 1 THEN 'SQLITE_BUSY' ELSE 'waiting' END AS outcome,
+	h.query_id AS holder_query_id,
+	coalesce(nullif(l.holder_query, ''), hx.query) AS holder_query,
+	l.holder_process_id AS holder_process_id,
+	l.holder_thread_id AS holder_thread_id
+FROM waits_for_locks AS l
+LEFT JOIN processes AS p ON p.id = l.process
+LEFT JOIN queries AS q ON q.id = l.query
+LEFT JOIN statements AS x ON x.id = q.statement
+LEFT JOIN queries AS h ON h.id = l.holder
+LEFT JOIN statements AS hx ON hx.id = h.statement
+LEFT JOIN wait_objects AS o ON o.object = l.lock
+WHERE l.start_ns + l.wait_ns > :since - 60000000000;

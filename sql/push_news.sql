@@ -1,0 +1,18 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- How far a file can be sent at once: after batch :batch and :samples samples of it the batches that
+-- have about :most more, but one at least (see store/read/follow.h); of modules and spans the rows up
+-- to which; and up to which time locks were waited for, and statements ran.
+WITH newer AS MATERIALIZED (
+	SELECT id, total FROM batches WHERE id > :batch),
+last AS MATERIALIZED (
+	SELECT coalesce((SELECT max(id) FROM newer WHERE total - :samples <= :most), (SELECT min(id) FROM newer),
+	                :batch) AS id)
+SELECT
+	identity,
+	last.id,
+	coalesce((SELECT total FROM batches WHERE batches.id = last.id), :samples),
+	coalesce((SELECT max(id) FROM modules), 0),
+	min(coalesce((SELECT max(id) FROM span_batches), 0), :spans + 2000),
+	coalesce((SELECT max(start_ns + wait_ns) FROM waits_for_locks), 0),
+	coalesce((SELECT max(last_seen_ns) FROM statement_counters), 0)
+FROM state, last;

@@ -1,0 +1,35 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- The statements that ran after :since (ns since 1970), or a minute before, for statement_stats_rows; :version grows
+-- with the file, :hour is the hour now.
+SELECT
+	(SELECT identity FROM state) AS file,
+	:hour AS hour_ns,
+	:version AS version,
+	coalesce((SELECT hostname FROM processes AS p WHERE p.executable = c.program ORDER BY id DESC LIMIT 1),
+	         (SELECT hostname FROM processes ORDER BY id DESC LIMIT 1)) AS hostname,
+	coalesce(:service, replace(c.program, rtrim(c.program, replace(c.program, '/', '')), '')) AS service,
+	c.program AS program,
+	c.database AS database,
+	c.normalized_query_hash AS normalized_query_hash,
+	x.query AS query,
+	c.calls AS calls,
+	c.errors AS errors,
+	c.rows AS rows,
+	c.execution_time_ns AS execution_time_ns,
+	c.cpu_time_ns AS cpu_time_ns,
+	c.duration_ns AS duration_ns,
+	c.min_ns AS min_ns,
+	c.max_ns AS max_ns,
+	c.prepares AS prepares,
+	c.prepare_time_ns AS prepare_time_ns,
+	c.vm_steps AS vm_steps,
+	c.fullscan_steps AS fullscan_steps,
+	c.sorts AS sorts,
+	c.autoindexes AS autoindexes,
+	c.first_seen_ns AS first_seen_ns,
+	c.last_seen_ns AS last_seen_ns,
+	s.histogram AS histogram
+FROM statement_counters AS c
+JOIN statement_stats AS s USING (normalized_query_hash, database, program)
+LEFT JOIN statements AS x ON x.id = c.statement
+WHERE c.last_seen_ns > :since - 60000000000;

@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: Apache-2.0
+"""ClickHouse servers of Debian's package, each in a folder of its own, on the loopback."""
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import time
+import urllib.error
+import urllib.request
+
+PROGRAM = shutil.which("clickhouse-server") or shutil.which("clickhouse")
+
+CONFIG = """<yandex>
+<logger><level>warning</level><log>{folder}/log</log><errorlog>{folder}/errors</errorlog></logger>
+<http_port>{http}</http_port><tcp_port>{tcp}</tcp_port><interserver_http_port>{inter}</interserver_http_port>
+<listen_host>127.0.0.1</listen_host>
+<path>{folder}/data/</path><tmp_path>{folder}/tmp/</tmp_path><user_files_path>{folder}/files/</user_files_path>
+<format_schema_path>{folder}/schemas/</format_schema_path>
+<mark_cache_size>100000000</mark_cache_size><max_concurrent_queries>50</max_concurrent_queries>
+<users_config>{folder}/users.xml</users_config><default_profile>default</default_profile>
+<default_database>default</default_database><timezone>UTC</timezone>
+<remote_servers incl="none"><shards>{shards}</shards></remote_servers>
+<macros><cluster>shards</cluster><shard>{number}</shard></macros>
+</yandex>
+"""
+
+SHARD = ("<shard><internal_replication>true</internal_replication><replica><host>127.0.0.1</host>"
+         "<port>{}</port></replica></shard>")
+
+USERS = """<yandex>
+<profiles><default><max_memory_usage>4000000000</max_memory_usage></default></profiles>
+<users>
+<default><password></password><networks><ip>127.0.0.1</ip></networks><profile>default</profile><quota>default</quota></default>
+<shipper><password>a secret</password><networks><ip>127.0.0.1</ip></networks><profile>default</profile><quota>default</quota></shipper>
+</users>
+<quotas><default></default></quotas>
+</yandex>
+"""
+
+
+def free_ports(count):
+    sockets = [socket.socket() for _ in range(count)]
+    for one in sockets:
+        one.bind(("127.0.0.1", 0))
+    ports = [one.getsockname()[1] for one in sockets]
+    for one in sockets:
+        one.close()
+    return ports
+
+
+class Server:
+    def __init__(self, folder, number, ports, all_ports):
+        self.folder = os.path.join(folder, f"node{number}")
+        self.http, self.tcp, inter = ports
+        self.process = None
+        for part in ("data", "tmp", "files", "schemas"):
+            os.makedirs(os.path.join(self.folder, part))
+        shards = "".join(SHARD.format(tcp) for _, tcp, _ in all_ports)
+        with open(os.path.join(self.folder, "config.xml"), "w") as file:
+            file.write(CONFIG.format(folder=self.folder, http=self.http, tcp=self.tcp, inter=inter,
+                                     shards=shards, number=number))
+        with open(os.path.join(self.folder, "users.xml"), "w") as file:
+            file.write(USERS)
+
+    @property
+    def url(self):
+        return f"http://127.0.0.1:{self.http}/"
+
+    def start(self):
+        command = [PROGRAM, f"--config-file={self.folder}/config.xml"]
+        if os.path.basename(PROGRAM) == "clickhouse":
+            command.insert(1, "server")
+        with open(os.path.join(self.folder, "output"), "a") as output:
+            self.process = subprocess.Popen(command, stdout=output, stderr=output, cwd=self.folder)
+        while True:
+            try:
+                self.ask("SELECT 1")
+                return
+            except OSError:
+                if self.process.poll() is not None:
+                    raise RuntimeError(open(os.path.join(self.folder, "output")).read())
+                time.sleep(0.05)
+
+    def stop(self):
+        if self.process:
+            self.process.send_signal(signal.SIGKILL)
+            self.process.wait()
+            self.process = None
+
+    def ask(self, sql, **settings):
+        """The rows as lists of texts."""
+        query = "&".join(f"{name}={value}" for name, value in settings.items())
+        request = urllib.request.Request(f"{self.url}?{query}", data=sql.encode())
+        try:
+            with urllib.request.urlopen(request) as answer:
+                return [line.split("\t") for line in answer.read().decode().splitlines()]
+        except urllib.error.HTTPError as error:
+            raise RuntimeError(f"{sql}: {error.read().decode()}") from None
+
+    def run(self, script):
+        """All statements of a text."""
+        lines = [line for line in script.splitlines() if not line.lstrip().startswith("--")]
+        for statement in "\n".join(lines).split(";"):
+            if statement.strip():
+                self.ask(statement)
+
+    def number(self, sql):
+        return int(self.ask(sql)[0][0])
+
+
+def start(folder, count):
+    flat = free_ports(3 * count)
+    ports = [flat[3 * i:3 * i + 3] for i in range(count)]
+    servers = [Server(folder, i + 1, ports[i], ports) for i in range(count)]
+    for server in servers:
+        server.start()
+    return servers

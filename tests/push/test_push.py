@@ -1,0 +1,267 @@
+# SPDX-License-Identifier: Apache-2.0
+"""queryprof push COMMAND ROOT [SCHEDULES]: each row arrives once in effect, whatever happens to requests and to
+push itself; and what users are told."""
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import fake  # noqa: E402
+import maker  # noqa: E402
+
+COMMAND, ROOT = sys.argv[1], sys.argv[2]
+SCHEDULES = int(os.environ.get("QUERYPROF_TEST_SCHEDULES", "5"))
+SECRET = "s3cret-value"
+
+
+def environment(**more):
+    kept = {name: value for name, value in os.environ.items()
+            if not name.startswith("OTEL_") and "proxy" not in name.lower()}
+    return {**kept, **more}
+
+
+def push(*arguments, **more):
+    return subprocess.run([COMMAND, "push", *arguments], env=environment(**more), capture_output=True, text=True)
+
+
+class Case(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = folder.name
+        self.path = os.path.join(self.folder, "a.trace")
+
+    def fake(self, **how):
+        server = fake.Fake(ROOT, **how)
+        self.addCleanup(server.close)
+        return server
+
+    def maker(self, path=None, **how):
+        made = maker.Maker(ROOT, path or self.path, **how)
+        self.addCleanup(made.db.close)
+        return made
+
+    def check_all(self, server, file):
+        """What the server has is what the file has."""
+        got = {row["timestamp_ns"]: row for row in server.rows["trace_log_rows"].values()
+               if row["file"] == file.identity}
+        wanted = file.rows("SELECT timestamp_ns, value, query_id, weight, trace, labels, symbols, lines, hostname,"
+                           " stack_id FROM trace_log")
+        self.assertEqual(len(got), len(wanted))
+        for time_ns, value, query_id, weight, trace, labels, symbols, lines, host, stack in wanted:
+            row = got[time_ns]
+            self.assertEqual((row["value"], row["query_id"], row["weight"], row["hostname"], row["stack_id"]),
+                             (value, query_id, weight, host, stack))
+            self.assertEqual(row["trace"], json.loads(trace))
+            self.assertEqual(row["labels"], json.loads(labels))
+            self.assertEqual(row["symbols"], json.loads(symbols))
+            self.assertEqual(row["lines"], json.loads(lines))
+        queries = {row["run"]: row for row in server.rows["query_log_rows"].values() if row["file"] == file.identity}
+        wanted = file.rows("SELECT id, query_duration_ns, query_id, batch FROM queries WHERE id > 0")
+        self.assertEqual(
+            {run: (row["query_duration_ns"], row["query_id"], row["version"]) for run, row in queries.items()},
+            {run: (duration, name, batch) for run, duration, name, batch in wanted})
+
+
+class Schedules(Case):
+    def one_schedule(self, seed):
+        chance = random.Random(seed)
+        server = self.fake(seed=seed)
+        path = os.path.join(self.folder, f"{seed}.trace")
+        file = self.maker(path, seed=seed, stacks=30, depth=5)
+        for _ in range(4):
+            for _ in range(chance.randrange(3)):
+                file.add(chance.randrange(1, 200))
+            processes = [subprocess.Popen([COMMAND, "push", "--retry-for", "1000", path, server.url],
+                                          env=environment(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+                         for _ in range(1 + (chance.random() < 0.2))]
+            if chance.random() < 0.6:
+                time.sleep(chance.random() * 0.3)
+                processes[0].send_signal(signal.SIGKILL)
+            for process in processes:
+                process.communicate()
+            if chance.random() < 0.2:
+                for name in os.listdir(self.folder):
+                    if name.startswith(f"{seed}.trace-push-"):
+                        os.remove(os.path.join(self.folder, name))
+        file.add(10)
+        last = push("--retry-for", "1000", path, server.url)
+        self.assertEqual(last.returncode, 0, last.stderr)
+        self.check_all(server, file)
+        self.assertFalse(server.rows["losses_rows"])
+        return server
+
+    def test_once_in_effect(self):
+        repeated = 0
+        begin = int(os.environ.get("QUERYPROF_TEST_SEED", "1"))
+        for seed in range(begin, begin + SCHEDULES):
+            print(f"seed {seed}", flush=True)
+            with self.subTest(seed=seed):
+                server = self.one_schedule(seed)
+                rows = sum(len(rows) for rows in server.rows.values())
+                repeated += server.received - rows
+        self.assertGreater(repeated, 0, "no schedule repeated anything")
+
+
+class Following(Case):
+    def test_follows_until_it_is_asked_to_stop(self):
+        server, file = self.fake(), self.maker()
+        file.add(100)
+        process = subprocess.Popen([COMMAND, "push", "--follow", self.path, server.url], env=environment(),
+                                   stdout=subprocess.PIPE, text=True)
+        self.addCleanup(process.stdout.close)
+        for _ in range(3):
+            self.wait(lambda: len(server.rows["trace_log_rows"]) == file.total)
+            file.add(50)
+        self.wait(lambda: len(server.rows["trace_log_rows"]) == file.total)
+        process.send_signal(signal.SIGTERM)
+        self.assertEqual(process.wait(), 0)
+        self.assertIn(f"{file.total} trace_log_rows", process.stdout.read())
+        self.check_all(server, file)
+
+    def wait(self, condition):
+        while not condition():
+            time.sleep(0.02)
+
+    def test_a_folder(self):
+        server = self.fake()
+        files = [self.maker(os.path.join(self.folder, f"{i}.trace"), host=f"host{i}", seed=i) for i in range(3)]
+        for i, file in enumerate(files):
+            file.add(10 * (i + 1))
+        with open(os.path.join(self.folder, "notes.txt"), "w") as other:
+            other.write("not a trace file" * 100)
+        self.assertEqual(push(self.folder, server.url).returncode, 0)
+        self.assertEqual(len(server.rows["trace_log_rows"]), 60)
+        for file in files:
+            self.check_all(server, file)
+
+    def test_what_was_removed_is_counted(self):
+        server, file = self.fake(), self.maker()
+        file.add(100)
+        self.assertEqual(push(self.path, server.url).returncode, 0)
+        file.add(100)
+        file.add(100)
+        file.remove(250)  # 150 of them not sent
+        done = push(self.path, server.url)
+        self.assertIn("150 samples were removed before they could be sent", done.stdout)
+        self.assertEqual(sum(row["samples"] for row in server.rows["losses_rows"].values()), 150)
+        self.assertEqual(len(server.rows["trace_log_rows"]), 150)
+
+    def test_dry_run(self):
+        server, file = self.fake(), self.maker()
+        file.add(100)
+        said = push("--dry-run", self.path, server.url).stdout
+        self.assertIn("100 samples and 2 queries would be sent", said)
+        self.assertFalse(server.seen)
+        push(self.path, server.url)
+        self.assertIn("0 samples and 0 queries", push("--dry-run", self.path, server.url).stdout)
+
+    def test_no_faster_than_told(self):
+        server, file = self.fake(), self.maker()
+        file.add(20000)
+        begin = time.monotonic()
+        done = push("--max-bytes-per-second", "100000", self.path, server.url)
+        took = time.monotonic() - begin
+        sent = sum(len(body) for _, _, _, body in server.seen)
+        self.assertEqual(done.returncode, 0)
+        self.assertGreater(sent, 200000)
+        # What fits into the sockets' buffers goes at once.
+        self.assertGreater(took, 0.3 * sent / 100000)
+
+
+class Messages(Case):
+    """One line, an exit code, nothing lost, and no secret."""
+
+    def setUp(self):
+        super().setUp()
+        self.file = self.maker()
+        self.file.add(10)
+
+    def refused(self, server, *arguments, **more):
+        done = push(self.path, getattr(server, "url", server), *arguments, QUERYPROF_PUSH_USER="me",
+                    QUERYPROF_PUSH_PASSWORD=SECRET, **more)
+        self.assertNotEqual(done.returncode, 0)
+        self.assertNotIn(SECRET, done.stdout + done.stderr)
+        self.assertLessEqual(len(done.stderr.splitlines()), 2, done.stderr)
+        return done.stderr
+
+    def test_password(self):
+        server = self.fake()
+        server.reply = ("Code: 193, e.displayText() = DB::Exception: Wrong password for user me", 401)
+        self.assertIn("Wrong password", self.refused(server))
+        name = server.seen[0][2]["Authorization"]
+        self.assertTrue(name.startswith("Basic "))
+
+    def test_no_database(self):
+        server = self.fake()
+        server.reply = ("Code: 81. DB::Exception: Database nowhere doesn't exist", 404)
+        self.assertIn("doesn't exist", self.refused(server))
+
+    def test_no_tables(self):
+        server = self.fake()
+        del server.tables["trace_log_rows"]
+        self.assertIn("tables.sql", self.refused(server))
+
+    def test_other_columns(self):
+        server = self.fake()
+        del server.tables["trace_log_rows"]["weight"]
+        self.assertIn("trace_log_rows of the target has no column weight", self.refused(server))
+        server.tables["trace_log_rows"]["weight"] = "IPv6"
+        self.assertIn("has the type IPv6", self.refused(server))
+        server.tables["trace_log_rows"]["weight"] = "UInt16"
+        self.assertEqual(push(self.path, server.url).returncode, 0)
+        self.check_all(server, self.file)
+
+    def test_no_clickhouse(self):
+        server = self.fake()
+        server.reply = ("hello", 200)
+        self.assertIn("this is no ClickHouse", self.refused(server))
+
+    def test_nobody_listens(self):
+        server = fake.Fake(ROOT)
+        server.close()
+        self.assertIn("nothing is lost", self.refused(server, "--retry-for", "1"))
+
+    def test_full_server(self):
+        server = self.fake()
+        server.take = lambda *what, take=server.take: (
+            ("Code: 243. DB::Exception: Cannot reserve 1.00 MiB, not enough space", 500)
+            if what[1].get("query") else take(*what))
+        self.assertIn("not enough space", self.refused(server, "--retry-for", "1"))
+        del server.take
+        self.assertEqual(push(self.path, server.url).returncode, 0)
+        self.check_all(server, self.file)
+
+    def test_secrets_in_the_target(self):
+        for url in (f"http://me:{SECRET}@127.0.0.1:1/", f"http://127.0.0.1:1/?user=me&password={SECRET}"):
+            self.assertIn("--credentials", self.refused(url))
+
+    def test_credentials_file(self):
+        server, path = self.fake(), os.path.join(self.folder, "secrets")
+        with open(path, "w") as file:
+            file.write(f"user me\npassword {SECRET}\nheader X-Token: {SECRET}\n")
+        os.chmod(path, 0o644)
+        self.assertIn("others can read it", self.refused(server, "--credentials", path))
+        os.chmod(path, 0o600)
+        self.assertEqual(push("--credentials", path, self.path, server.url).returncode, 0)
+        self.assertEqual(server.seen[0][2]["X-Token"], SECRET)
+
+    def test_two_at_once(self):
+        server = self.fake()
+        process = subprocess.Popen([COMMAND, "push", "--follow", self.path, server.url], env=environment(),
+                                   stdout=subprocess.DEVNULL)
+        self.addCleanup(process.wait)
+        self.addCleanup(process.terminate)
+        while not server.rows["trace_log_rows"]:
+            time.sleep(0.02)
+        self.assertIn("another push of this file", self.refused(server))
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1] + sys.argv[3:], verbosity=2)

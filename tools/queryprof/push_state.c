@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One record of fixed size, written by one call: a killed push leaves the old one or the new one.
+ * After a crash of the machine it may be torn; then its sum is wrong, and it counts as missing.
+ */
+#include "push_state.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include "base/hash.h"
+#include "base/text.h"
+#include "command.h"
+
+#define RECORD_BYTES 384
+#define HEAD "queryprof push 1"
+
+/* Text that people can read, filled up with blanks. */
+static void make_record(const struct push_state *state, char record[RECORD_BYTES + 1])
+{
+	const struct push_position *const positions[] = { &state->sent, &state->next };
+	int used = snprintf(record, RECORD_BYTES, "%s", HEAD);
+
+	for (int i = 0; i < 2 * PUSH_PLACES; i++)
+		used += snprintf(record + used, (size_t)(RECORD_BYTES - used), " %" PRId64,
+		                 positions[i / PUSH_PLACES]->at[i % PUSH_PLACES]);
+	used += snprintf(record + used, (size_t)(RECORD_BYTES - used), " %016" PRIx64,
+	                 hash_bytes(record, (size_t)used).first);
+	memset(record + used, ' ', (size_t)(RECORD_BYTES - used));
+	record[RECORD_BYTES - 1] = '\n';
+	record[RECORD_BYTES] = 0;
+}
+
+static void parse_record(struct push_state *state, const char *record)
+{
+	struct push_position *const positions[] = { &state->sent, &state->next };
+	char again[RECORD_BYTES + 1], *at;
+
+	if (strncmp(record, HEAD, strlen(HEAD)) != 0)
+		return;
+	at = (char *)record + strlen(HEAD);
+	for (int i = 0; i < 2 * PUSH_PLACES; i++)
+		positions[i / PUSH_PLACES]->at[i % PUSH_PLACES] = strtoll(at, &at, 10);
+	make_record(state, again);
+	if (strcmp(again, record) != 0)
+		state->sent = state->next = (struct push_position){ { 0 } };
+}
+
+bool push_state_open(struct push_state *state, const char *trace, const char *target, const char *path)
+{
+	char record[RECORD_BYTES + 1] = "";
+
+	*state = (struct push_state){ .fd = -1 };
+	state->path = path ? text_format("%s", path)
+	                   : text_format("%s-push-%08x", trace,
+	                                 (unsigned)hash_bytes(target, strlen(target)).first);
+	if (!state->path) {
+		complain("out of memory");
+		return false;
+	}
+	state->fd = open(state->path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	if (state->fd < 0) {
+		complain("%s: %s (--state names another file for how far was sent)", state->path,
+		         strerror(errno));
+	} else if (flock(state->fd, LOCK_EX | LOCK_NB) != 0) {
+		complain("%s: another push of this file to this target is running", state->path);
+	} else {
+		if (pread(state->fd, record, RECORD_BYTES, 0) == RECORD_BYTES)
+			parse_record(state, record);
+		return true;
+	}
+	push_state_close(state);
+	return false;
+}
+
+bool push_state_write(struct push_state *state)
+{
+	char record[RECORD_BYTES + 1];
+
+	make_record(state, record);
+	if (pwrite(state->fd, record, RECORD_BYTES, 0) == RECORD_BYTES)
+		return true;
+	complain("%s: %s", state->path, strerror(errno));
+	return false;
+}
+
+void push_state_close(struct push_state *state)
+{
+	if (state->fd >= 0)
+		close(state->fd);
+	free(state->path);
+	*state = (struct push_state){ .fd = -1 };
+}
