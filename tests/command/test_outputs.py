@@ -24,6 +24,9 @@ from tool import BUILD_ID, FIXTURE, QUERYPROF, SCHEMA, Tool, environment, main
 # Longer than any test waits.
 ENDLESS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n"
 
+# A shell's background job has it ignored, and so would have the command.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+
 
 def preloaded(name):
     return environment(LD_PRELOAD=os.environ[name], ASAN_OPTIONS="verify_asan_link_order=0")

@@ -35,6 +35,9 @@ MS = 10**6
 START = 1795000000 * 10**9
 FORMATS = ("collapsed", "pprof", "speedscope", "json", "flamegraph")
 
+# A shell's background job has it ignored, and so would have the command.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+
 
 def output(*command, code=0):
     done = subprocess.run(command, capture_output=True, timeout=300, stdin=subprocess.DEVNULL, check=False)

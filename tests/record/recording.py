@@ -18,6 +18,9 @@ LIBRARY = os.path.join(os.path.dirname(QUERYPROF), "libqueryprof.so")
 PYTHON = "/usr/bin/python3"  # Debian's own: others may have a SQLite of their own
 SKIPPED = 77
 
+# A shell's background job has it ignored, and so would have the programs that are recorded.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+
 # About 50 ms of CPU time.
 SLOW = ("WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c WHERE x < 250000)"
         " SELECT sum(x) FROM c")
