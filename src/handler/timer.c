@@ -91,16 +91,16 @@ static uint64_t follow_stretch(struct thread_timer *timer, enum timer_clock cloc
 	return periods;
 }
 
-/* Periods are rounded at random, or those of less than half of one would never count. */
-static uint64_t take_lent(const struct thread_timer *timer, enum timer_clock clock, uint64_t points)
+/* Periods are rounded at random, or those of less than half of one would never count. On a CPU
+ * clock each signal comes at a tick, and stands for one; on the wall clock there is one. */
+static uint64_t take_lent(struct thread_timer *timer, enum timer_clock clock)
 {
-	uint64_t lent = __atomic_load_n(&timer->lent_ns, __ATOMIC_ACQUIRE), period = timer->period_ns;
+	uint64_t lent = clock == TIMER_CPU ? __atomic_load_n(&timer->lent_ns, __ATOMIC_ACQUIRE)
+	                                   : __atomic_exchange_n(&timer->lent_ns, 0, __ATOMIC_ACQ_REL);
 
-	if (period == 0)
+	if (timer->period_ns == 0)
 		return 0;
-	/* On a CPU clock the signal comes at a tick, and stands for one. */
-	return (lent * (clock == TIMER_CPU ? 1 : points) + scatter(clock_ns(CLOCK_MONOTONIC)) % period) /
-	       period;
+	return (lent + scatter(clock_ns(CLOCK_MONOTONIC)) % timer->period_ns) / timer->period_ns;
 }
 
 /* A signal of the old interval that was on its way when the timer got a new one. (Kernels from 6.13
@@ -125,7 +125,7 @@ uint32_t timer_take_points(struct thread_timer *timer, enum timer_clock clock, i
 	uint64_t points = 1 + (uint64_t)(overrun > 0 ? overrun : 0);
 	uint64_t periods = points * timer_step(timer);
 	if (__builtin_expect(timer_is_shared(timer), 0))
-		return clip(take_lent(timer, clock, points));
+		return clip(take_lent(timer, clock));
 	if (__builtin_expect(timer->changed, 0) && is_stale(timer, clock))
 		return 0;
 	timer->told += points;

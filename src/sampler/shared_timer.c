@@ -11,7 +11,7 @@
 #include "sampler/state.h"
 #include "sampler/timers.h"
 
-#define VISIT_NS 20000000ull
+#define VISIT_NS 10000000ull
 #define COUNT_NS NS_PER_S /* the threads are counted anew after so long */
 
 /* On a CPU clock each tick of the thread fires. */
@@ -19,16 +19,29 @@
 
 #define NO_TIMER (-1)
 
-static int place = NO_TIMER;      /* the kernel's number of the timer; atomic, the pacer's */
-static int place_signal;          /* atomic */
-static bool is_open, is_changing; /* atomic; is_changing: `place` is to be made again */
-static bool is_arming;            /* atomic */
-static uint32_t members_seen;     /* atomic */
+#define PLACES 8
 
-/* The pacer's. */
-static uint32_t cursor;               /* the next timer to look at: slot × TIMER_CLOCKS + clock */
-static uint32_t counts[TIMER_CLOCKS]; /* members by clock */
-static uint64_t counted_ns, random_state;
+/* A timer that was made for a visit. On the wall clock its one signal may come long after the
+ * visit, when its thread gets a processor; without the timer it would not come at all. */
+static struct visitor {
+	int id;            /* atomic; the kernel's number, NO_TIMER: none */
+	int signal;        /* atomic */
+	struct thread *of; /* the pacer's, as the rest */
+	enum timer_clock clock;
+	uint32_t owner; /* the thread of the slot */
+} visitors[PLACES] = { [0 ... PLACES - 1] = { .id = NO_TIMER } };
+
+static bool is_open, lacks_places; /* atomic */
+static bool is_arming;             /* atomic */
+static uint32_t members_seen;      /* atomic */
+
+/* The pacer's; at first of who opens. */
+static int places[PLACES]; /* the numbers of timers that do nothing */
+static int kept;           /* how many there are */
+static uint32_t cursor;    /* the next timer to look at: slot × TIMER_CLOCKS + clock */
+static uint32_t newest;    /* visitor */
+static uint32_t members;
+static uint64_t counted_ns, visited_ns, random_state;
 
 /* A thread's CPU clock, as <linux/posix-timers.h> numbers it. */
 static clockid_t cpu_clock_of(uint32_t id)
@@ -45,20 +58,39 @@ static int create(clockid_t clock, struct sigevent *event)
 	return id;
 }
 
-void shared_timer_open(void)
+/* As many as can be had. */
+static void keep_places(void)
 {
 	struct sigevent event;
 
 	memset(&event, 0, sizeof(event));
 	event.sigev_notify = SIGEV_NONE;
-	if (__atomic_load_n(&place, __ATOMIC_RELAXED) == NO_TIMER)
-		__atomic_store_n(&place, create(CLOCK_MONOTONIC, &event), __ATOMIC_RELAXED);
-	__atomic_store_n(&is_open, place != NO_TIMER, __ATOMIC_RELEASE);
+	while (kept < PLACES && (places[kept] = create(CLOCK_MONOTONIC, &event)) != NO_TIMER)
+		kept++;
+	__atomic_store_n(&lacks_places, kept < PLACES, __ATOMIC_RELAXED);
+}
+
+/* In a free place, or in one that was kept. */
+static int create_somewhere(clockid_t clock, struct sigevent *event)
+{
+	int id = create(clock, event);
+
+	while (id == NO_TIMER && errno == EAGAIN && kept > 0) {
+		syscall(SYS_timer_delete, places[--kept]);
+		id = create(clock, event);
+	}
+	return id;
+}
+
+void shared_timer_open(void)
+{
+	keep_places();
+	__atomic_store_n(&is_open, kept > 0, __ATOMIC_RELEASE);
 }
 
 bool shared_timer_comes_first(void)
 {
-	return __atomic_load_n(&is_changing, __ATOMIC_RELAXED);
+	return shared_timer_members() != 0 && __atomic_load_n(&lacks_places, __ATOMIC_RELAXED);
 }
 
 static bool is_member(const struct thread_timer *timer)
@@ -104,51 +136,80 @@ static void count_members(uint64_t now)
 	if (counted_ns != 0 && now - counted_ns < COUNT_NS)
 		return;
 	counted_ns = now;
-	memset(counts, 0, sizeof(counts));
+	members = 0;
 	for (uint32_t i = 0; i < slots; i++)
 		for (int clock = 0; clock < TIMER_CLOCKS; clock++)
-			counts[clock] += is_member(&slots_get(i)->timers[clock]);
-	__atomic_store_n(&members_seen, counts[TIMER_CPU] + counts[TIMER_REAL], __ATOMIC_RELAXED);
+			members += is_member(&slots_get(i)->timers[clock]);
+	__atomic_store_n(&members_seen, members, __ATOMIC_RELAXED);
 }
 
-static void delete_place(void)
+static void delete_visitor(struct visitor *visitor)
 {
-	int old = __atomic_exchange_n(&place, NO_TIMER, __ATOMIC_SEQ_CST);
+	int id = __atomic_exchange_n(&visitor->id, NO_TIMER, __ATOMIC_SEQ_CST);
 
-	if (old != NO_TIMER)
-		syscall(SYS_timer_delete, old);
+	if (id != NO_TIMER)
+		syscall(SYS_timer_delete, id);
 }
 
-/* Makes the timer and sets it. */
-static bool begin(struct thread *slot, enum timer_clock clock)
+/* A signal at a tick of CPU time was handled right there. */
+static bool is_due(const struct visitor *visitor)
 {
-	struct thread_timer *timer = &slot->timers[clock];
-	uint32_t owner = __atomic_load_n(&slot->owner, __ATOMIC_ACQUIRE);
-	uint64_t period_ns = timer->period_ns, interval = period_ns * timer_stretch_of(clock);
+	return visitor->clock == TIMER_CPU ||
+	       __atomic_load_n(&visitor->of->owner, __ATOMIC_RELAXED) != visitor->owner ||
+	       __atomic_load_n(&visitor->of->timers[TIMER_REAL].lent_ns, __ATOMIC_ACQUIRE) == 0;
+}
+
+static void delete_due(bool all)
+{
+	for (int i = 0; i < PLACES; i++)
+		if (visitors[i].id != NO_TIMER && (all || is_due(&visitors[i])))
+			delete_visitor(&visitors[i]);
+}
+
+static struct visitor *make(struct thread *slot, enum timer_clock clock)
+{
+	struct visitor *visitor = &visitors[newest = (newest + 1) % PLACES];
 	struct sigevent event;
 
-	if (owner == 0 || period_ns == 0)
-		return false;
 	memset(&event, 0, sizeof(event));
 	event.sigev_notify = SIGEV_THREAD_ID;
 	event.sigev_signo = sampler_signal();
-	event.sigev_value.sival_ptr = timer;
-	event._sigev_un._tid = (pid_t)owner;
-	delete_place();
-	int id = create(clock == TIMER_CPU ? cpu_clock_of(owner) : CLOCK_MONOTONIC, &event);
-	if (id == NO_TIMER)
-		return false;
-	__atomic_store_n(&place_signal, event.sigev_signo, __ATOMIC_RELAXED);
-	__atomic_store_n(&place, id, __ATOMIC_SEQ_CST);
-	__atomic_store_n(&timer->lent_ns, (clock == TIMER_CPU ? timer_tick_ns : interval) * counts[clock],
-	                 __ATOMIC_RELEASE);
-	if (event.sigev_signo != sampler_signal()) /* it has moved */
-		return true;
-	if (clock == TIMER_CPU)
-		sys_timer_settime(id, 0, 1, TICK_INTERVAL_NS);
-	else
-		sys_timer_settime(id, 0, 1 + next_random() % interval, interval);
-	return true;
+	event.sigev_value.sival_ptr = &slot->timers[clock];
+	delete_visitor(visitor); /* whose signal has not come for so long */
+	visitor->of = slot;
+	visitor->clock = clock;
+	visitor->owner = __atomic_load_n(&slot->owner, __ATOMIC_ACQUIRE);
+	event._sigev_un._tid = (pid_t)visitor->owner;
+	if (visitor->owner == 0)
+		return NULL;
+	int id =
+		create_somewhere(clock == TIMER_CPU ? cpu_clock_of(visitor->owner) : CLOCK_MONOTONIC, &event);
+	if (id == NO_TIMER) {
+		/* The thread has ended, or another process was quicker. */
+		counter_add(SAMPLER_TIMERS_FAILED, 1);
+		return NULL;
+	}
+	__atomic_store_n(&visitor->signal, event.sigev_signo, __ATOMIC_RELAXED);
+	__atomic_store_n(&visitor->id, id, __ATOMIC_SEQ_CST);
+	return visitor;
+}
+
+/* `took`: the length of the visit before. They are all alike, so it stands for this one, which
+ * is not known yet. */
+static void begin(struct thread *slot, enum timer_clock clock, uint64_t took)
+{
+	struct thread_timer *timer = &slot->timers[clock];
+	struct visitor *visitor = make(slot, clock);
+
+	if (visitor == NULL || visitor->signal != sampler_signal()) /* or it has moved */
+		return;
+	if (clock == TIMER_CPU) {
+		__atomic_store_n(&timer->lent_ns, timer_tick_ns * members, __ATOMIC_RELEASE);
+		sys_timer_settime(visitor->id, 0, 1, TICK_INTERVAL_NS);
+	} else {
+		__atomic_fetch_add(&timer->lent_ns, took * members, __ATOMIC_RELEASE);
+		sys_timer_settime(visitor->id, 0, 1 + next_random() % took, 0);
+	}
 }
 
 /* The next member behind the one before, NULL: there is none. */
@@ -168,8 +229,8 @@ static struct thread *find_next(enum timer_clock *clock)
 
 uint64_t shared_timer_visit(void)
 {
-	uint64_t now = clock_ns(CLOCK_MONOTONIC);
-	enum timer_clock clock;
+	uint64_t now = clock_ns(CLOCK_MONOTONIC), took = visited_ns != 0 ? now - visited_ns : VISIT_NS;
+	enum timer_clock clock = TIMER_CPU;
 	struct thread *slot;
 
 	if (!__atomic_load_n(&is_open, __ATOMIC_RELAXED))
@@ -177,20 +238,19 @@ uint64_t shared_timer_visit(void)
 	if (random_state == 0)
 		random_state = now | 1;
 	count_members(now);
-	slot = counts[TIMER_CPU] + counts[TIMER_REAL] != 0 ? find_next(&clock) : NULL;
+	slot = members != 0 ? find_next(&clock) : NULL;
+	delete_due(slot == NULL);
+	keep_places();
+	visited_ns = slot != NULL ? now : 0;
 	if (slot == NULL) {
 		counted_ns = 0;
-		if (place != NO_TIMER)
-			sys_timer_settime(place, 0, 0, 0);
 		return 0;
 	}
-	__atomic_store_n(&is_changing, true, __ATOMIC_RELAXED);
 	__atomic_store_n(&is_arming, true, __ATOMIC_SEQ_CST);
-	bool begun = begin(slot, clock);
+	begin(slot, clock, took);
 	__atomic_store_n(&is_arming, false, __ATOMIC_RELEASE);
-	__atomic_store_n(&is_changing, place == NO_TIMER, __ATOMIC_RELAXED);
 	/* It asks for a timer of its own again with its next query. */
-	if (begun && clock_ns(CLOCK_MONOTONIC_COARSE) > slot->retry_ns)
+	if (clock_ns(CLOCK_MONOTONIC_COARSE) > slot->retry_ns)
 		slot->timers[clock].armed = false;
 	return VISIT_NS / 2 + next_random() % VISIT_NS;
 }
@@ -199,19 +259,22 @@ void shared_timer_silence(int number)
 {
 	const struct timespec pause = timespec_of_ns(20000);
 	uint64_t deadline = clock_ns(CLOCK_MONOTONIC) + NS_PER_S;
-	int id;
 
 	while (__atomic_load_n(&is_arming, __ATOMIC_SEQ_CST) && clock_ns(CLOCK_MONOTONIC) < deadline)
 		clock_nanosleep(CLOCK_MONOTONIC, 0, &pause, NULL);
-	id = __atomic_load_n(&place, __ATOMIC_SEQ_CST);
-	if (id != NO_TIMER && __atomic_load_n(&place_signal, __ATOMIC_RELAXED) == number)
-		sys_timer_settime(id, 0, 0, 0);
+	for (int i = 0; i < PLACES; i++) {
+		int id = __atomic_load_n(&visitors[i].id, __ATOMIC_SEQ_CST);
+		if (id != NO_TIMER && __atomic_load_n(&visitors[i].signal, __ATOMIC_RELAXED) == number)
+			sys_timer_settime(id, 0, 0, 0);
+	}
 }
 
 void shared_timer_after_fork(void)
 {
-	place = NO_TIMER;
-	is_open = is_changing = is_arming = false;
+	for (int i = 0; i < PLACES; i++)
+		visitors[i].id = NO_TIMER;
+	kept = 0;
+	is_open = lacks_places = is_arming = false;
 	members_seen = 0;
-	counted_ns = 0;
+	counted_ns = visited_ns = 0;
 }

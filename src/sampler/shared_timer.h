@@ -3,11 +3,13 @@
  * The shared timer: of threads for which the kernel refused one of their own
  * (RLIMIT_SIGPENDING). It visits one clock of one of them at a time, in turn, for some ms.
  *
- * The kernel ties a timer to a thread when it makes it, so each visit makes the timer anew in
- * the place of the one before, and a first one keeps that place before the limit is reached.
- * While one of N threads is visited its signals stand for N times the time: a tick of CPU time,
- * as each tick that hits the thread fires, or an interval on the wall clock. The length of a
- * visit is random, so that it does not keep time with what the threads do.
+ * The kernel ties a timer to a thread when it makes it, so each visit makes the timer anew. Some
+ * timers that do nothing keep places for it from before the limit is reached: the place of the
+ * visit before is free only when its last signal has been handled.
+ * Of N clocks each is visited for one N-th of the time. On a CPU clock each tick that hits the
+ * thread in its visit fires, and stands for N ticks. On the wall clock one signal comes at a random
+ * time of a visit, and stands for N visits. The length of a visit is random, too, so that it
+ * does not keep time with what the threads do.
  */
 #ifndef QUERYPROF_SAMPLER_SHARED_TIMER_H
 #define QUERYPROF_SAMPLER_SHARED_TIMER_H
@@ -17,13 +19,13 @@
 
 #include "handler/thread.h"
 
-/* A queryprof thread: takes the place, for when there is no other any more. */
+/* A queryprof thread: takes places, for when there are no others any more. */
 void shared_timer_open(void);
 
 /* On a thread that was refused a timer: the shared one will visit it. False: there is none. */
 bool shared_timer_join(struct thread_timer *timer, enum timer_clock clock, uint64_t period_ns);
 
-/* Whether threads with timers of their own must wait: the place is being changed. */
+/* Whether threads that want timers of their own must wait: not all places are kept. */
 bool shared_timer_comes_first(void);
 
 /* How many timers it visits. */

@@ -138,7 +138,7 @@ bool load_read(const char *path, const char *type, struct load_seen *seen)
 			db,
 			"SELECT x.query, total(s.weight * r.period_ns),"
 			" total(1.0 * s.weight * r.period_ns * s.weight * r.period_ns), count(*) FROM "
-		        "samples AS s"
+			"samples AS s"
 			" JOIN series AS r ON r.id = s.series JOIN queries AS q ON q.id = s.query"
 			" JOIN statements AS x ON x.id = q.statement WHERE r.trace_type = ?1 GROUP BY 1",
 			-1, &statement, NULL);

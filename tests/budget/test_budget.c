@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The budget at work, one scenario a process: more threads than the limit, samples that cost more
+ * than they may, threads without a timer of their own. Signals get fewer, and the sums of the
+ * samples stay right.
+ */
+#include <math.h>
+#include <sched.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "../seed.h"
+#include "load.h"
+#include "queryprof.h"
+
+/* Longest time that is waited for what comes within two seconds where there is a processor. */
+#define PATIENCE_NS 60000000000ll
+
+#define CHECK(condition)                                                                                     \
+	do {                                                                                                 \
+		if (!(condition)) {                                                                          \
+			printf("FAILED, line %d: %s\n", __LINE__, #condition);                               \
+			exit(1);                                                                             \
+		}                                                                                            \
+	} while (0)
+
+static char path[64];
+
+static void set(const char *name, const char *value)
+{
+	if (qp_set(NULL, name, value)) {
+		printf("%s\n", qp_error());
+		exit(1);
+	}
+}
+
+static void start(const char *real_period, const char *cpu_period)
+{
+	const qp_config config = { .size = sizeof config, .trace_log_path = path };
+
+	snprintf(path, sizeof path, "/tmp/test_budget.%d.trace", (int)getpid());
+	CHECK(qp_init(&config) == QP_OK);
+	set("query_profiler_real_time_period_ns", real_period);
+	set("query_profiler_cpu_time_period_ns", cpu_period);
+	set("log_queries_min_query_duration_ns", "3600000000000");
+}
+
+static void await(const char *metric, int64_t from, int64_t until)
+{
+	int64_t began = load_now_ns(), value;
+
+	while (value = load_metric(metric), value < from || value > until) {
+		CHECK(load_now_ns() - began < PATIENCE_NS);
+		load_pause(20000000);
+	}
+	printf("%s is %lld after %.2f s\n", metric, (long long)value, (double)(load_now_ns() - began) / 1e9);
+}
+
+/* The sums of the texts on the wall clock, within `errors` standard errors. */
+static void finish(const struct load_truth *truth, double errors)
+{
+	struct load_seen seen;
+
+	CHECK(qp_flush(60000) == QP_OK);
+	CHECK(load_ledger_adds_up());
+	CHECK(load_metric("samples_dropped") == 0);
+	CHECK(load_read(path, "Real", &seen));
+	for (int text = 0; text < LOAD_TEXTS; text++) {
+		double error = sqrt(seen.square[text]);
+		printf("%s: %.0f ms +- %.0f of %.0f to %.0f\n", load_texts[text], seen.sum[text] / 1e6, error / 1e6,
+		       truth->real_ns[text] / 1e6, truth->around_ns[text] / 1e6);
+		CHECK(seen.sum[text] > truth->real_ns[text] - errors * error);
+		CHECK(seen.sum[text] < truth->around_ns[text] + errors * error);
+	}
+	CHECK(qp_shutdown() == QP_OK);
+	unlink(path);
+}
+
+/* 64 threads where 16 are sampled at the full rate: each has a fourth of the samples, of four
+ * times the weight. */
+static void test_threads(void)
+{
+	struct load_truth truth = { .queries = 0 };
+
+	set("query_profiler_max_overhead_percent", "0");
+	start("10ms", "0");
+	load_begin(64, test_seed(1));
+	await("real_stretch", 4, 4);
+	CHECK(load_metric("cpu_stretch") == 1);
+	load_pause(1500000000);
+	int64_t began = load_now_ns(), signals = load_metric("query_profiler_runs");
+	load_pause(2000000000);
+	double rate = (double)(load_metric("query_profiler_runs") - signals) /
+	              ((double)(load_now_ns() - began) / 1e9);
+	printf("%.0f signals a second\n", rate);
+	CHECK(rate < 16 * 100 * 1.2); /* late ones bring their overruns along */
+	load_end(&truth);
+	CHECK(load_metric("real_stretch") == 4);
+	await("real_stretch", 1, 1);
+	/* It comes again. */
+	load_begin(40, 2);
+	await("real_stretch", 3, 3);
+	set("query_profiler_max_threads", "0");
+	await("real_stretch", 1, 1);
+	load_end(&truth);
+	finish(&truth, 4.5);
+}
+
+/* A period at which a sample costs a good part of it. */
+static void test_overhead(void)
+{
+	struct load_truth truth = { .queries = 0 };
+
+	start("100us", "0");
+	set("query_profiler_max_threads", "0");
+	set("query_profiler_max_overhead_percent", "1");
+	load_begin(4, test_seed(3));
+	await("real_stretch", 2, 1000000);
+	CHECK(load_metric("real_stretch") == load_metric("cpu_stretch"));
+	await("profiler_cost_ppm", 1, 11000);
+	set("query_profiler_max_overhead_percent", "100");
+	await("real_stretch", 1, 1);
+	set("query_profiler_max_overhead_percent", "0");
+	load_end(&truth);
+	finish(&truth, 4.5);
+}
+
+/* Pending signals of this user, of all processes. */
+static unsigned long pending_signals(void)
+{
+	FILE *file = fopen("/proc/self/status", "re");
+	unsigned long used = 0;
+	char line[128];
+
+	while (file && fgets(line, sizeof line, file))
+		if (sscanf(line, "SigQ: %lu/", &used) == 1)
+			break;
+	if (file)
+		fclose(file);
+	return used;
+}
+
+/* Room for some timers; the other threads have the shared one. */
+static void test_shared(void)
+{
+	struct load_truth truth = { .queries = 0 };
+	struct rlimit limit;
+
+	unshare(CLONE_NEWUSER); /* where it is allowed, others' signals do not count */
+	CHECK(getrlimit(RLIMIT_SIGPENDING, &limit) == 0);
+	limit.rlim_cur = pending_signals() + 4;
+	start("10ms", "0");
+	set("query_profiler_max_threads", "0");
+	set("query_profiler_max_overhead_percent", "0");
+	/* The store takes the shared timer's place with the first query. */
+	load_begin(1, 1);
+	await("samples", 1, INT64_MAX);
+	load_end(&truth);
+	CHECK(setrlimit(RLIMIT_SIGPENDING, &limit) == 0);
+	load_begin(24, test_seed(5));
+	await("timers_failed", 1, INT64_MAX);
+	await("timers_shared", 2, 24);
+	await("samples_shared", 400, INT64_MAX);
+	load_end(&truth);
+	printf("%lld refused, %lld timers, %lld shared, %lld of %lld samples\n", (long long)load_metric("timers_failed"), (long long)load_metric("timers"),
+	       (long long)load_metric("timers_shared"), (long long)load_metric("samples_shared"),
+	       (long long)load_metric("samples"));
+	finish(&truth, 4.5);
+}
+
+int main(int argc, char **argv)
+{
+	static const struct {
+		const char *name;
+		void (*run)(void);
+	} scenarios[] = { { "threads", test_threads }, { "overhead", test_overhead }, { "shared", test_shared } };
+
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	for (size_t i = 0; argc == 2 && i < sizeof scenarios / sizeof *scenarios; i++) {
+		if (strcmp(argv[1], scenarios[i].name) == 0) {
+			scenarios[i].run();
+			return 0;
+		}
+	}
+	printf("usage: test_budget threads|overhead|shared\n");
+	return 2;
+}
