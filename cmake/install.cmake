@@ -22,7 +22,7 @@ install(FILES ${PROJECT_SOURCE_DIR}/sql/README.md DESTINATION ${CMAKE_INSTALL_DA
 # What a person can paste; the demo's own files need the demo.
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/sql/
   DESTINATION ${CMAKE_INSTALL_DATADIR}/queryprof/sql
-  FILES_MATCHING PATTERN "*.sql" PATTERN "demo_*" EXCLUDE)
+  FILES_MATCHING PATTERN "*.sql" PATTERN "*.sed" PATTERN "demo_*" EXCLUDE)
 
 # find_package(queryprof) gives queryprof::queryprof. The exported targets are all
 # there is to configure, so they are the package's configuration.

@@ -18,11 +18,12 @@
 -- the views, which read with FINAL, at once. Do not read the tables ending in _rows but for that.
 -- All rows of a file are on one shard.
 --
--- Days to keep are the TTL of each table: ALTER TABLE … MODIFY TTL changes them.
+-- Days to keep are the TTL of each table, by the time of the row: what is older when it is sent goes at
+-- once. ALTER TABLE … MODIFY TTL changes them.
 
 CREATE TABLE IF NOT EXISTS trace_log_rows (
 	file UInt64,
-	timestamp_ns UInt64 CODEC(DoubleDelta, ZSTD(1)),
+	timestamp_ns UInt64 CODEC(T64, ZSTD(1)),
 	hostname LowCardinality(String),
 	service LowCardinality(String),
 	program LowCardinality(String),
@@ -36,9 +37,9 @@ CREATE TABLE IF NOT EXISTS trace_log_rows (
 	query LowCardinality(String),
 	database LowCardinality(String),
 	stack_id UInt64 CODEC(DoubleDelta, ZSTD(1)),
-	trace Array(UInt64) CODEC(ZSTD(1)),
-	symbols Array(LowCardinality(String)) CODEC(ZSTD(1)),
-	lines Array(LowCardinality(String)) CODEC(ZSTD(1)),
+	trace Array(UInt64) CODEC(ZSTD(3)),
+	symbols Array(LowCardinality(String)) CODEC(ZSTD(3)),
+	lines Array(LowCardinality(String)) CODEC(ZSTD(3)),
 	truncated UInt8,
 	weight UInt64,
 	period_ns UInt64,
@@ -64,7 +65,7 @@ CREATE TABLE IF NOT EXISTS query_log_rows (
 	file UInt64,
 	run UInt64,
 	version UInt64,
-	query_start_ns UInt64 CODEC(DoubleDelta, ZSTD(1)),
+	query_start_ns UInt64 CODEC(T64, ZSTD(1)),
 	hostname LowCardinality(String),
 	service LowCardinality(String),
 	program LowCardinality(String),
@@ -155,8 +156,8 @@ SETTINGS non_replicated_deduplication_window = 1000 -- newer
 
 CREATE TABLE IF NOT EXISTS span_log_rows (
 	file UInt64,
-	start_time_ns UInt64 CODEC(DoubleDelta, ZSTD(1)),
-	finish_time_ns UInt64 CODEC(DoubleDelta, ZSTD(1)),
+	start_time_ns UInt64 CODEC(T64, ZSTD(1)),
+	finish_time_ns UInt64 CODEC(T64, ZSTD(1)),
 	hostname LowCardinality(String),
 	service LowCardinality(String),
 	process_id UInt32,

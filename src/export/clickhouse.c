@@ -10,8 +10,8 @@
 
 #include "base/hash.h"
 
-#define FRAME_BYTES (1 << 20)  /* of what is compressed at once; what servers write, too */
-#define FRAME_HEAD 25          /* check sum, method, both sizes */
+#define FRAME_BYTES (1 << 20) /* of what is compressed at once; what servers write, too */
+#define FRAME_HEAD 25         /* check sum, method, both sizes */
 #define ZSTD_LEVEL 1
 
 #define NS_A_SECOND INT64_C(1000000000)

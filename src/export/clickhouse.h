@@ -75,8 +75,7 @@ void clickhouse_put_words(struct clickhouse_values *values, const uint32_t *numb
 void clickhouse_end_row(struct clickhouse_column *column, size_t count);
 
 /* False: no memory. */
-bool clickhouse_block_write(struct clickhouse_column *columns, size_t count, uint64_t rows,
-                            struct bytes *to);
+bool clickhouse_block_write(struct clickhouse_column *columns, size_t count, uint64_t rows, struct bytes *to);
 
 enum clickhouse_method { CLICKHOUSE_LZ4 = 0x82, CLICKHOUSE_ZSTD = 0x90 };
 

@@ -36,8 +36,8 @@
 #define LOOK_EVERY_MS 1000
 #define TOLD_EVERY_S 60
 
-static const char *follow, *once, *dry_run, *state_path, *service, *credentials, *authorities, *timeout, *retry_for,
-	*bytes_per_second, *with_zstd;
+static const char *follow, *once, *dry_run, *state_path, *service, *credentials, *authorities, *timeout,
+	*retry_for, *bytes_per_second, *with_zstd;
 
 static const struct command_option options[] = {
 	{ .name = "follow", .to = &follow, .help = "goes on while the files grow, until SIGTERM or Ctrl+C" },
@@ -77,7 +77,9 @@ static const struct command_option options[] = {
 	  .to = &bytes_per_second,
 	  .kind = OPTION_NUMBER,
 	  .help = "sends no faster" },
-	{ .name = "zstd", .to = &with_zstd, .help = "compresses by zstd: fewer bytes and more CPU time than LZ4" },
+	{ .name = "zstd",
+	  .to = &with_zstd,
+	  .help = "compresses by zstd: fewer bytes and more CPU time than LZ4" },
 	{ 0 },
 };
 
@@ -164,7 +166,8 @@ static bool is_trace_file(const char *path)
 	if (file)
 		fclose(file);
 	if (is_one && (uri = trace_file_uri(path)) != NULL)
-		is_one = sqlite3_open_v2(uri, &db, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI, "unix") == SQLITE_OK &&
+		is_one = sqlite3_open_v2(uri, &db, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI, "unix") ==
+		                 SQLITE_OK &&
 		         database_number(db, "PRAGMA application_id", 0) == STORE_APPLICATION_ID;
 	sqlite3_free(uri);
 	sqlite3_close(db);
@@ -336,8 +339,8 @@ static void tell(FILE *to)
 			fprintf(to, "%s%" PRId64 " %s", between, push.rows[i], push_table_name(i));
 			between = ", ";
 		}
-	fprintf(to, "; %" PRIu64 " bytes in %" PRIu64 " requests, %" PRIu64 " of them again", http_counts.bytes,
-	        http_counts.requests, http_counts.repeated);
+	fprintf(to, "; %" PRIu64 " bytes in %" PRIu64 " requests, %" PRIu64 " of them again",
+	        http_counts.bytes, http_counts.requests, http_counts.repeated);
 	if (push.missed)
 		fprintf(to, "; %" PRId64 " samples were removed before they could be sent", push.missed);
 	fputc('\n', to);
@@ -413,10 +416,12 @@ static int dry_run_file(struct push_file *file)
 	result = look(file, &since, &until);
 	if (result != COMMAND_FINE)
 		return result;
-	char *sql = text_format("SELECT coalesce(max(total), 0) - %" PRId64 " FROM batches", since.at[PUSH_SAMPLES]);
+	char *sql = text_format("SELECT coalesce(max(total), 0) - %" PRId64 " FROM batches",
+	                        since.at[PUSH_SAMPLES]);
 	int64_t samples = sql ? database_number(file->db, sql, 0) : 0;
 	free(sql);
-	sql = text_format("SELECT count(*) FROM queries WHERE id > 0 AND batch > %" PRId64, since.at[PUSH_BATCH]);
+	sql = text_format("SELECT count(*) FROM queries WHERE id > 0 AND batch > %" PRId64,
+	                  since.at[PUSH_BATCH]);
 	printf("%s: %" PRId64 " samples and %" PRId64 " queries would be sent to %.*s\n", file->path, samples,
 	       sql ? database_number(file->db, sql, 0) : 0, (int)strcspn(push.url, "?"), push.url);
 	free(sql);
@@ -439,13 +444,16 @@ static int dry_run_all(void)
 /* A password there would stand in the list of processes. A command_result. */
 static int check_url(const char *url)
 {
-	const char *host = !strncmp(url, "http://", 7) ? url + 7 : !strncmp(url, "https://", 8) ? url + 8 : NULL;
+	const char *host = !strncmp(url, "http://", 7)    ? url + 7
+	                   : !strncmp(url, "https://", 8) ? url + 8
+	                                                  : NULL;
 
 	if (!host || !*host)
 		complain("push: the target begins with http:// or https://");
 	else if (memchr(host, '@', strcspn(host, "/?")) || strstr(host, "password="))
-		complain("push: the target has a name or a password in it, which others can see: give them by "
-		         "QUERYPROF_PUSH_USER and QUERYPROF_PUSH_PASSWORD, or --credentials");
+		complain(
+			"push: the target has a name or a password in it, which others can see: give them by "
+			"QUERYPROF_PUSH_USER and QUERYPROF_PUSH_PASSWORD, or --credentials");
 	else
 		return COMMAND_FINE;
 	return COMMAND_MISUSED;
@@ -521,15 +529,19 @@ const struct command command_push = {
 	.name = "push",
 	.arguments = "FILE... URL [OPTION]...",
 	.summary = "Sends what is new in trace files to ClickHouse",
-	.details =
-		"URL is ClickHouse's HTTP interface, with ?database=NAME, whose tables sql/clickhouse/tables.sql "
-		"has made. FILE may be a folder: all trace files in it, also those that come later.\n\n"
-		"Each row has a key of its own there, so what is sent twice counts once: kill push at any moment and "
-		"start it again. It goes on where it was, which it keeps in FILE-push-…, a small file for each "
-		"target. While the target is away, the trace file is what waits; samples that its size bound removes "
-		"meanwhile are counted in the table losses.\n\n"
-		"Name and password come from QUERYPROF_PUSH_USER and QUERYPROF_PUSH_PASSWORD, or from a file that "
-		"--credentials names. Proxies come from http_proxy, https_proxy and no_proxy.",
+	.details = "URL is ClickHouse's HTTP interface, with ?database=NAME, whose tables "
+	           "sql/clickhouse/tables.sql "
+		   "has made. FILE may be a folder: all trace files in it, also those that come later.\n\n"
+		   "Each row has a key of its own there, so what is sent twice counts once: kill push at any "
+	           "moment and "
+		   "start it again. It goes on where it was, which it keeps in FILE-push-…, a small file for "
+	           "each "
+		   "target. While the target is away, the trace file is what waits; samples that its size "
+	           "bound removes "
+		   "meanwhile are counted in the table losses.\n\n"
+		   "Name and password come from QUERYPROF_PUSH_USER and QUERYPROF_PUSH_PASSWORD, or from a "
+	           "file that "
+		   "--credentials names. Proxies come from http_proxy, https_proxy and no_proxy.",
 	.examples = "  queryprof push app.trace 'http://clickhouse:8123/?database=profiles'\n"
 		    "  queryprof push --follow /var/lib/traces 'https://clickhouse:8443/?database=profiles'\n"
 		    "  queryprof push --dry-run app.trace 'http://clickhouse:8123/'\n",

@@ -154,7 +154,8 @@ static int ask_types(enum push_table table)
 	if (ask(sql, &answer) != COMMAND_FINE)
 		return complain("the tables are made by sql/clickhouse/tables.sql");
 	copy = strdup(answer.text);
-	for (char *line = copy ? strtok_r(copy, "\n", &save) : NULL; line; line = strtok_r(NULL, "\n", &save)) {
+	for (char *line = copy ? strtok_r(copy, "\n", &save) : NULL; line;
+	     line = strtok_r(NULL, "\n", &save)) {
 		char *type = strchr(line, '\t'), *end = type ? strchr(type + 1, '\t') : NULL;
 
 		if (!end)
@@ -176,9 +177,9 @@ int push_clickhouse_begin(const char *url, bool is_zstd)
 
 	/* An insert through a Distributed table answers when the shard has it. */
 	target.url = text_format("%s%swait_end_of_query=1&insert_distributed_sync=1", url,
-	                         !question      ? "?"
+	                         !question     ? "?"
 	                         : question[1] ? "&"
-	                                        : "");
+	                                       : "");
 	target.method = is_zstd ? CLICKHOUSE_ZSTD : CLICKHOUSE_LZ4;
 	if (!target.url)
 		return complain("out of memory");
@@ -399,7 +400,9 @@ static bool put_row(struct table_rows *rows)
 		case SOURCE_VALUE: put_value(rows, i); break;
 		case SOURCE_STACK: fine = put_stack(rows, sqlite3_column_int64(rows->rows, i)); break;
 		case SOURCE_STATEMENT_LABELS: of_statement = column_text(rows->rows, i); break;
-		case SOURCE_LABELS: fine = put_labels(rows->to[i], of_statement, column_text(rows->rows, i)); break;
+		case SOURCE_LABELS:
+			fine = put_labels(rows->to[i], of_statement, column_text(rows->rows, i));
+			break;
 		case SOURCE_NUMBERS: put_numbers(rows->to[i], column_text(rows->rows, i)); break;
 		}
 	return fine;
@@ -422,14 +425,16 @@ static char *make_url(const struct table_rows *rows, const struct push_position 
 	if (fclose(out) != 0)
 		return NULL;
 	if (target.version >= 2202) /* older ones refuse what they do not know */
-		snprintf(token, sizeof(token), "&insert_deduplication_token=%s-%016" PRIx64 "-%" PRId64 "-%" PRId64,
+		snprintf(token, sizeof(token),
+		         "&insert_deduplication_token=%s-%016" PRIx64 "-%" PRId64 "-%" PRId64,
 		         tables[rows->table].name, (uint64_t)until->at[PUSH_FILE], since->at[place],
 		         until->at[place]);
 	char *encoded = url_encode(sql);
 	if (encoded)
-		url = text_format("%s&decompress=1&http_native_compression_disable_checksumming_on_decompress=1"
-		                  "%s&query=%s",
-		                  target.url, token, encoded);
+		url = text_format(
+			"%s&decompress=1&http_native_compression_disable_checksumming_on_decompress=1"
+			"%s&query=%s",
+			target.url, token, encoded);
 	free(encoded);
 	free(sql);
 	return url;
@@ -457,8 +462,8 @@ static void bind(sqlite3_stmt *row, const char *name, int64_t number)
 }
 
 /* A command_result. */
-static int read_table(struct table_rows *rows, sqlite3 *db, const char *path, const struct push_position *since,
-                      const struct push_position *until, int64_t *count)
+static int read_table(struct table_rows *rows, sqlite3 *db, const char *path,
+                      const struct push_position *since, const struct push_position *until, int64_t *count)
 {
 	int code = SQLITE_DONE;
 

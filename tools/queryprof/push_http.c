@@ -125,7 +125,8 @@ static bool take_line(const char *line)
 		free(http.password);
 		return (http.password = strdup(line + 9)) != NULL;
 	}
-	return strncmp(line, "header ", 7) == 0 && strchr(line, ':') && vector_push(&http.headers, strdup(line + 7));
+	return strncmp(line, "header ", 7) == 0 && strchr(line, ':') &&
+	       vector_push(&http.headers, strdup(line + 7));
 }
 
 /* A command_result. */
@@ -140,16 +141,18 @@ static int read_credentials(const char *path)
 	if (!file || fstat(fileno(file), &status) != 0) {
 		result = complain("%s: %s", path, strerror(errno));
 	} else if (status.st_mode & 077) {
-		result = complain("%s: others can read it (mode %03o); push takes a password from a file with "
-		                  "mode 600 only",
-		                  path, status.st_mode & 0777);
+		result =
+			complain("%s: others can read it (mode %03o); push takes a password from a file with "
+		                 "mode 600 only",
+		                 path, status.st_mode & 0777);
 	}
 	while (result == COMMAND_FINE && getline(&line, &room, file) >= 0) {
 		number++;
 		line[strcspn(line, "\n")] = 0;
 		if (!take_line(line))
-			result = complain("%s: line %d: expected user NAME, password TEXT or header NAME: VALUE", path,
-			                  number);
+			result = complain(
+				"%s: line %d: expected user NAME, password TEXT or header NAME: VALUE", path,
+				number);
 	}
 	free(line);
 	if (file)

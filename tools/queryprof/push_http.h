@@ -14,11 +14,11 @@
 #include <stdint.h>
 
 struct http_settings {
-	const char *credentials;   /* a file, NULL: none. Lines: user NAME, password TEXT, header NAME: VALUE */
-	const char *authorities;   /* a file of certificates, NULL: the system's */
-	int64_t bytes_per_second;  /* 0: no bound */
-	int64_t timeout_s;         /* of one request */
-	int64_t patience_s;        /* how long a request is repeated; INT64_MAX: until it is asked to stop */
+	const char *credentials; /* a file, NULL: none. Lines: user NAME, password TEXT, header NAME: VALUE */
+	const char *authorities; /* a file of certificates, NULL: the system's */
+	int64_t bytes_per_second; /* 0: no bound */
+	int64_t timeout_s;        /* of one request */
+	int64_t patience_s;       /* how long a request is repeated; INT64_MAX: until it is asked to stop */
 };
 
 /* A command_result, after a complaint. */

@@ -10,9 +10,8 @@
 bool push_stacks_begin(struct push_stacks *stacks, sqlite3 *db, const struct address_space *space)
 {
 	*stacks = (struct push_stacks){ .names = names_create(true) };
-	if (!stacks->names ||
-	    sqlite3_prepare_v2(db, "SELECT trace FROM stacks WHERE id = ?", -1, &stacks->read, NULL) !=
-	            SQLITE_OK) {
+	if (!stacks->names || sqlite3_prepare_v2(db, "SELECT trace FROM stacks WHERE id = ?", -1,
+	                                         &stacks->read, NULL) != SQLITE_OK) {
 		complain("%s", stacks->names ? sqlite3_errmsg(db) : "out of memory");
 		push_stacks_end(stacks);
 		return false;
@@ -50,8 +49,8 @@ static const char *keep_line(struct names *names, const struct export_frame *fra
 static struct push_stack *make_stack(struct push_stacks *stacks, const struct export_stack *stack)
 {
 	size_t count = stack->count;
-	struct push_stack *made = calloc(1, sizeof(*made) + count * (sizeof(uint64_t) + 2 * sizeof(char *) +
-	                                                             2 * sizeof(uint32_t)));
+	struct push_stack *made = calloc(
+		1, sizeof(*made) + count * (sizeof(uint64_t) + 2 * sizeof(char *) + 2 * sizeof(uint32_t)));
 
 	if (!made)
 		return NULL;

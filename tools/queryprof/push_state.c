@@ -57,9 +57,9 @@ bool push_state_open(struct push_state *state, const char *trace, const char *ta
 	char record[RECORD_BYTES + 1] = "";
 
 	*state = (struct push_state){ .fd = -1 };
-	state->path = path ? text_format("%s", path)
-	                   : text_format("%s-push-%08x", trace,
-	                                 (unsigned)hash_bytes(target, strlen(target)).first);
+	state->path =
+		path ? text_format("%s", path)
+		     : text_format("%s-push-%08x", trace, (unsigned)hash_bytes(target, strlen(target)).first);
 	if (!state->path) {
 		complain("out of memory");
 		return false;
