@@ -20,6 +20,7 @@
 #define NO_TIMER (-1)
 
 #define PLACES 8
+#define MANY_TIMERS 16
 
 /* A timer that was made for a visit. On the wall clock its one signal may come long after the
  * visit, when its thread gets a processor; without the timer it would not come at all. */
@@ -32,7 +33,7 @@ static struct visitor {
 } visitors[PLACES] = { [0 ... PLACES - 1] = { .id = NO_TIMER } };
 
 static bool is_open, lacks_places; /* atomic */
-static bool is_arming;             /* atomic */
+static bool opening, is_arming;    /* atomic */
 static uint32_t members_seen;      /* atomic */
 
 /* The pacer's; at first of who opens. */
@@ -55,7 +56,14 @@ static int create(clockid_t clock, struct sigevent *event)
 
 	if (syscall(SYS_timer_create, clock, event, &id) != 0)
 		return NO_TIMER;
+	counter_add(SAMPLER_TIMERS, 1);
 	return id;
+}
+
+static void delete_timer(int id)
+{
+	syscall(SYS_timer_delete, id);
+	counter_add(SAMPLER_TIMERS, -1);
 }
 
 /* As many as can be had. */
@@ -76,7 +84,7 @@ static int create_somewhere(clockid_t clock, struct sigevent *event)
 	int id = create(clock, event);
 
 	while (id == NO_TIMER && errno == EAGAIN && kept > 0) {
-		syscall(SYS_timer_delete, places[--kept]);
+		delete_timer(places[--kept]);
 		id = create(clock, event);
 	}
 	return id;
@@ -84,8 +92,13 @@ static int create_somewhere(clockid_t clock, struct sigevent *event)
 
 void shared_timer_open(void)
 {
+	/* Whoever has few timers is not refused one. */
+	if (__atomic_load_n(&is_open, __ATOMIC_RELAXED) || sampler_counter(SAMPLER_TIMERS) < MANY_TIMERS ||
+	    __atomic_exchange_n(&opening, true, __ATOMIC_ACQUIRE))
+		return;
 	keep_places();
 	__atomic_store_n(&is_open, kept > 0, __ATOMIC_RELEASE);
+	__atomic_store_n(&opening, false, __ATOMIC_RELEASE);
 }
 
 bool shared_timer_comes_first(void)
@@ -148,7 +161,7 @@ static void delete_visitor(struct visitor *visitor)
 	int id = __atomic_exchange_n(&visitor->id, NO_TIMER, __ATOMIC_SEQ_CST);
 
 	if (id != NO_TIMER)
-		syscall(SYS_timer_delete, id);
+		delete_timer(id);
 }
 
 /* A signal at a tick of CPU time was handled right there. */
@@ -274,7 +287,7 @@ void shared_timer_after_fork(void)
 	for (int i = 0; i < PLACES; i++)
 		visitors[i].id = NO_TIMER;
 	kept = 0;
-	is_open = lacks_places = is_arming = false;
+	is_open = lacks_places = opening = is_arming = false;
 	members_seen = 0;
 	counted_ns = visited_ns = 0;
 }

@@ -19,7 +19,8 @@
 
 #include "handler/thread.h"
 
-/* A queryprof thread: takes places, for when there are no others any more. */
+/* Any thread that has made a timer: with many of them, takes places, for when there are no others
+ * any more. */
 void shared_timer_open(void);
 
 /* On a thread that was refused a timer: the shared one will visit it. False: there is none. */
