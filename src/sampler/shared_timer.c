@@ -19,7 +19,6 @@
 
 #define NO_TIMER (-1)
 
-#define PLACES 8
 #define MANY_TIMERS 16
 
 /* A timer that was made for a visit. On the wall clock its one signal may come long after the
@@ -30,17 +29,17 @@ static struct visitor {
 	struct thread *of; /* the pacer's, as the rest */
 	enum timer_clock clock;
 	uint32_t owner; /* the thread of the slot */
-} visitors[PLACES] = { [0 ... PLACES - 1] = { .id = NO_TIMER } };
+} visitors[SHARED_TIMER_PLACES] = { [0 ... SHARED_TIMER_PLACES - 1] = { .id = NO_TIMER } };
 
 static bool is_open, lacks_places; /* atomic */
 static bool opening, is_arming;    /* atomic */
 static uint32_t members_seen;      /* atomic */
 
 /* The pacer's; at first of who opens. */
-static int places[PLACES]; /* the numbers of timers that do nothing */
-static int kept;           /* how many there are */
-static uint32_t cursor;    /* the next timer to look at: slot × TIMER_CLOCKS + clock */
-static uint32_t newest;    /* visitor */
+static int places[SHARED_TIMER_PLACES]; /* the numbers of timers that do nothing */
+static int kept;                        /* how many there are */
+static uint32_t cursor;                 /* the next timer to look at: slot × TIMER_CLOCKS + clock */
+static uint32_t newest;                 /* visitor */
 static uint32_t members;
 static uint64_t counted_ns, visited_ns, random_state;
 
@@ -73,9 +72,9 @@ static void keep_places(void)
 
 	memset(&event, 0, sizeof(event));
 	event.sigev_notify = SIGEV_NONE;
-	while (kept < PLACES && (places[kept] = create(CLOCK_MONOTONIC, &event)) != NO_TIMER)
+	while (kept < SHARED_TIMER_PLACES && (places[kept] = create(CLOCK_MONOTONIC, &event)) != NO_TIMER)
 		kept++;
-	__atomic_store_n(&lacks_places, kept < PLACES, __ATOMIC_RELAXED);
+	__atomic_store_n(&lacks_places, kept < SHARED_TIMER_PLACES, __ATOMIC_RELAXED);
 }
 
 /* In a free place, or in one that was kept. */
@@ -174,14 +173,14 @@ static bool is_due(const struct visitor *visitor)
 
 static void delete_due(bool all)
 {
-	for (int i = 0; i < PLACES; i++)
+	for (int i = 0; i < SHARED_TIMER_PLACES; i++)
 		if (visitors[i].id != NO_TIMER && (all || is_due(&visitors[i])))
 			delete_visitor(&visitors[i]);
 }
 
 static struct visitor *make(struct thread *slot, enum timer_clock clock)
 {
-	struct visitor *visitor = &visitors[newest = (newest + 1) % PLACES];
+	struct visitor *visitor = &visitors[newest = (newest + 1) % SHARED_TIMER_PLACES];
 	struct sigevent event;
 
 	memset(&event, 0, sizeof(event));
@@ -275,7 +274,7 @@ void shared_timer_silence(int number)
 
 	while (__atomic_load_n(&is_arming, __ATOMIC_SEQ_CST) && clock_ns(CLOCK_MONOTONIC) < deadline)
 		clock_nanosleep(CLOCK_MONOTONIC, 0, &pause, NULL);
-	for (int i = 0; i < PLACES; i++) {
+	for (int i = 0; i < SHARED_TIMER_PLACES; i++) {
 		int id = __atomic_load_n(&visitors[i].id, __ATOMIC_SEQ_CST);
 		if (id != NO_TIMER && __atomic_load_n(&visitors[i].signal, __ATOMIC_RELAXED) == number)
 			sys_timer_settime(id, 0, 0, 0);
@@ -284,7 +283,7 @@ void shared_timer_silence(int number)
 
 void shared_timer_after_fork(void)
 {
-	for (int i = 0; i < PLACES; i++)
+	for (int i = 0; i < SHARED_TIMER_PLACES; i++)
 		visitors[i].id = NO_TIMER;
 	kept = 0;
 	is_open = lacks_places = opening = is_arming = false;

@@ -19,6 +19,8 @@
 
 #include "handler/thread.h"
 
+#define SHARED_TIMER_PLACES 8
+
 /* Any thread that has made a timer: with many of them, takes places, for when there are no others
  * any more. */
 void shared_timer_open(void);
