@@ -9,6 +9,7 @@
 #include <signal.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <ucontext.h>
@@ -32,6 +33,14 @@ static inline uintptr_t interrupted_stack_pointer(const ucontext_t *context)
 static inline uint32_t sys_gettid(void)
 {
 	return (uint32_t)syscall(SYS_gettid);
+}
+
+/* How often the calling thread has given its processor up to wait. */
+static inline uint64_t sys_waits(void)
+{
+	struct rusage usage;
+
+	return syscall(SYS_getrusage, RUSAGE_THREAD, &usage) == 0 ? (uint64_t)usage.ru_nvcsw : 0;
 }
 
 /* `flags` is 0 or TIMER_ABSTIME; first_ns 0 disarms. */

@@ -16,6 +16,10 @@ static uint64_t take_first_tick(struct thread_timer *timer, enum timer_clock clo
 {
 	uint64_t now = clock_ns(timer_clock_id(clock)), since = now - timer->armed_ns;
 
+	/* A thread that waits is hit by ticks at random: the next one after a point is a tick's length
+	 * away, on average, instead of half. */
+	if (sys_waits() != timer->waits)
+		since += timer_tick_ns;
 	timer->armed_ns = 0;
 	timer_set_on_grid(timer, now);
 	return timer_points(timer, now, since > timer_tick_ns ? since : timer_tick_ns);

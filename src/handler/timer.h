@@ -23,7 +23,10 @@
  * When a CPU timer is armed, for the first time or again, it fires at the next tick,
  * whether or not a point has passed. That signal stands for the points of one tick's
  * length before it, or of all the time since the timer was armed if that is longer: the
- * chance that a tick hits a query is the query's time by that length.
+ * chance that a tick hits a query is the query's time by that length. That makes up for the
+ * points at the end of a thread for which no tick comes any more. A thread that waits now and
+ * then is hit by ticks at random, at the end that is a tick's length instead of half: if
+ * it has waited since the timer was armed, the signal stands for the time since then and one tick.
  *
  * SQLite's sorter threads live for one query, often shorter than a tick, and start right
  * behind one on a busy machine. Such a thread's timer is *whole*: its grid begins with the

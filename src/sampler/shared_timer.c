@@ -19,7 +19,7 @@
 
 #define NO_TIMER (-1)
 
-#define PLACES 8
+#define MANY_TIMERS 16
 
 /* A timer that was made for a visit. On the wall clock its one signal may come long after the
  * visit, when its thread gets a processor; without the timer it would not come at all. */
@@ -29,17 +29,17 @@ static struct visitor {
 	struct thread *of; /* the pacer's, as the rest */
 	enum timer_clock clock;
 	uint32_t owner; /* the thread of the slot */
-} visitors[PLACES] = { [0 ... PLACES - 1] = { .id = NO_TIMER } };
+} visitors[SHARED_TIMER_PLACES] = { [0 ... SHARED_TIMER_PLACES - 1] = { .id = NO_TIMER } };
 
 static bool is_open, lacks_places; /* atomic */
-static bool is_arming;             /* atomic */
+static bool opening, is_arming;    /* atomic */
 static uint32_t members_seen;      /* atomic */
 
 /* The pacer's; at first of who opens. */
-static int places[PLACES]; /* the numbers of timers that do nothing */
-static int kept;           /* how many there are */
-static uint32_t cursor;    /* the next timer to look at: slot × TIMER_CLOCKS + clock */
-static uint32_t newest;    /* visitor */
+static int places[SHARED_TIMER_PLACES]; /* the numbers of timers that do nothing */
+static int kept;                        /* how many there are */
+static uint32_t cursor;                 /* the next timer to look at: slot × TIMER_CLOCKS + clock */
+static uint32_t newest;                 /* visitor */
 static uint32_t members;
 static uint64_t counted_ns, visited_ns, random_state;
 
@@ -55,7 +55,14 @@ static int create(clockid_t clock, struct sigevent *event)
 
 	if (syscall(SYS_timer_create, clock, event, &id) != 0)
 		return NO_TIMER;
+	counter_add(SAMPLER_TIMERS, 1);
 	return id;
+}
+
+static void delete_timer(int id)
+{
+	syscall(SYS_timer_delete, id);
+	counter_add(SAMPLER_TIMERS, -1);
 }
 
 /* As many as can be had. */
@@ -65,9 +72,9 @@ static void keep_places(void)
 
 	memset(&event, 0, sizeof(event));
 	event.sigev_notify = SIGEV_NONE;
-	while (kept < PLACES && (places[kept] = create(CLOCK_MONOTONIC, &event)) != NO_TIMER)
+	while (kept < SHARED_TIMER_PLACES && (places[kept] = create(CLOCK_MONOTONIC, &event)) != NO_TIMER)
 		kept++;
-	__atomic_store_n(&lacks_places, kept < PLACES, __ATOMIC_RELAXED);
+	__atomic_store_n(&lacks_places, kept < SHARED_TIMER_PLACES, __ATOMIC_RELAXED);
 }
 
 /* In a free place, or in one that was kept. */
@@ -76,7 +83,7 @@ static int create_somewhere(clockid_t clock, struct sigevent *event)
 	int id = create(clock, event);
 
 	while (id == NO_TIMER && errno == EAGAIN && kept > 0) {
-		syscall(SYS_timer_delete, places[--kept]);
+		delete_timer(places[--kept]);
 		id = create(clock, event);
 	}
 	return id;
@@ -84,8 +91,13 @@ static int create_somewhere(clockid_t clock, struct sigevent *event)
 
 void shared_timer_open(void)
 {
+	/* Whoever has few timers is not refused one. */
+	if (__atomic_load_n(&is_open, __ATOMIC_RELAXED) || sampler_counter(SAMPLER_TIMERS) < MANY_TIMERS ||
+	    __atomic_exchange_n(&opening, true, __ATOMIC_ACQUIRE))
+		return;
 	keep_places();
 	__atomic_store_n(&is_open, kept > 0, __ATOMIC_RELEASE);
+	__atomic_store_n(&opening, false, __ATOMIC_RELEASE);
 }
 
 bool shared_timer_comes_first(void)
@@ -93,7 +105,11 @@ bool shared_timer_comes_first(void)
 	return shared_timer_members() != 0 && __atomic_load_n(&lacks_places, __ATOMIC_RELAXED);
 }
 
-static bool is_member(const struct thread_timer *timer)
+/* Their threads change timers meanwhile: what is looked at is of about now, and a visit to a
+ * timer that is no member any more finds that in the handler. */
+#define LOOKS_AT_OTHERS __attribute__((no_sanitize("thread")))
+
+LOOKS_AT_OTHERS static bool is_member(const struct thread_timer *timer)
 {
 	return timer->armed && timer_is_shared(timer);
 }
@@ -129,7 +145,7 @@ static uint64_t next_random(void)
 	return random_state ^= random_state << 17;
 }
 
-static void count_members(uint64_t now)
+LOOKS_AT_OTHERS static void count_members(uint64_t now)
 {
 	uint32_t slots = slots_count();
 
@@ -148,7 +164,7 @@ static void delete_visitor(struct visitor *visitor)
 	int id = __atomic_exchange_n(&visitor->id, NO_TIMER, __ATOMIC_SEQ_CST);
 
 	if (id != NO_TIMER)
-		syscall(SYS_timer_delete, id);
+		delete_timer(id);
 }
 
 /* A signal at a tick of CPU time was handled right there. */
@@ -161,14 +177,14 @@ static bool is_due(const struct visitor *visitor)
 
 static void delete_due(bool all)
 {
-	for (int i = 0; i < PLACES; i++)
+	for (int i = 0; i < SHARED_TIMER_PLACES; i++)
 		if (visitors[i].id != NO_TIMER && (all || is_due(&visitors[i])))
 			delete_visitor(&visitors[i]);
 }
 
 static struct visitor *make(struct thread *slot, enum timer_clock clock)
 {
-	struct visitor *visitor = &visitors[newest = (newest + 1) % PLACES];
+	struct visitor *visitor = &visitors[newest = (newest + 1) % SHARED_TIMER_PLACES];
 	struct sigevent event;
 
 	memset(&event, 0, sizeof(event));
@@ -196,7 +212,7 @@ static struct visitor *make(struct thread *slot, enum timer_clock clock)
 
 /* `took`: the length of the visit before. They are all alike, so it stands for this one, which
  * is not known yet. */
-static void begin(struct thread *slot, enum timer_clock clock, uint64_t took)
+LOOKS_AT_OTHERS static void begin(struct thread *slot, enum timer_clock clock, uint64_t took)
 {
 	struct thread_timer *timer = &slot->timers[clock];
 	struct visitor *visitor = make(slot, clock);
@@ -213,7 +229,7 @@ static void begin(struct thread *slot, enum timer_clock clock, uint64_t took)
 }
 
 /* The next member behind the one before, NULL: there is none. */
-static struct thread *find_next(enum timer_clock *clock)
+LOOKS_AT_OTHERS static struct thread *find_next(enum timer_clock *clock)
 {
 	uint32_t all = slots_count() * TIMER_CLOCKS;
 
@@ -227,7 +243,7 @@ static struct thread *find_next(enum timer_clock *clock)
 	return NULL;
 }
 
-uint64_t shared_timer_visit(void)
+LOOKS_AT_OTHERS uint64_t shared_timer_visit(void)
 {
 	uint64_t now = clock_ns(CLOCK_MONOTONIC), took = visited_ns != 0 ? now - visited_ns : VISIT_NS;
 	enum timer_clock clock = TIMER_CPU;
@@ -262,7 +278,7 @@ void shared_timer_silence(int number)
 
 	while (__atomic_load_n(&is_arming, __ATOMIC_SEQ_CST) && clock_ns(CLOCK_MONOTONIC) < deadline)
 		clock_nanosleep(CLOCK_MONOTONIC, 0, &pause, NULL);
-	for (int i = 0; i < PLACES; i++) {
+	for (int i = 0; i < SHARED_TIMER_PLACES; i++) {
 		int id = __atomic_load_n(&visitors[i].id, __ATOMIC_SEQ_CST);
 		if (id != NO_TIMER && __atomic_load_n(&visitors[i].signal, __ATOMIC_RELAXED) == number)
 			sys_timer_settime(id, 0, 0, 0);
@@ -271,10 +287,10 @@ void shared_timer_silence(int number)
 
 void shared_timer_after_fork(void)
 {
-	for (int i = 0; i < PLACES; i++)
+	for (int i = 0; i < SHARED_TIMER_PLACES; i++)
 		visitors[i].id = NO_TIMER;
 	kept = 0;
-	is_open = lacks_places = is_arming = false;
+	is_open = lacks_places = opening = is_arming = false;
 	members_seen = 0;
 	counted_ns = visited_ns = 0;
 }

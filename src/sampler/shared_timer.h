@@ -19,7 +19,10 @@
 
 #include "handler/thread.h"
 
-/* A queryprof thread: takes places, for when there are no others any more. */
+#define SHARED_TIMER_PLACES 8
+
+/* Any thread that has made a timer: with many of them, takes places, for when there are no others
+ * any more. */
 void shared_timer_open(void);
 
 /* On a thread that was refused a timer: the shared one will visit it. False: there is none. */

@@ -94,6 +94,7 @@ static bool create_timer(struct thread *thread, enum timer_clock clock)
 	/* Release: silence_timers() of signal.c on another thread finds the timer as it was made. */
 	__atomic_store_n(&timer->kernel, word_of(id, event.sigev_signo), __ATOMIC_RELEASE);
 	counter_add(SAMPLER_TIMERS, 1);
+	shared_timer_open();
 	debug_log(DEBUG_TIMERS, "thread %u: made its %s timer, signal %d", thread->id,
 	          clock == TIMER_CPU ? "CPU" : "real-time", event.sigev_signo);
 	return true;
@@ -129,6 +130,7 @@ static int set_timer(struct thread_timer *timer, enum timer_clock clock, uint64_
 
 	timer->idle_ns = 0;
 	timer->armed_ns = at_tick ? now : 0;
+	timer->waits = at_tick ? sys_waits() : 0;
 	HANDLER_BARRIER();
 	timer->armed = true;
 	return at_tick ? set_to_tick(timer) : timer_set_on_grid(timer, now);

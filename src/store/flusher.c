@@ -24,7 +24,6 @@
 #include "store/counters.h"
 #include "sampler/budget.h"
 #include "sampler/ring_reader.h"
-#include "sampler/shared_timer.h"
 #include "sampler/state.h"
 #include "sampler/threads.h"
 #include "store/file/descriptors.h"
@@ -490,7 +489,6 @@ void *flusher_main(void *unused)
 	take_settings(&store_control.settings);
 	control_unlock();
 	leaving_begin_again();
-	shared_timer_open();
 	for (;;) {
 		bool any = has_records();
 

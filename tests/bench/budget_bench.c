@@ -153,7 +153,9 @@ static double print_row(const struct row *row)
 		printf(" %6.3f", row->ratio[type]);
 		for (int text = 0; text < LOAD_TEXTS; text++) {
 			printf(" %+6.2f", row->z[type][text]);
-			worst = fmax(worst, fabs(row->z[type][text]));
+			/* Of few samples, as of little CPU time, the error is not known well enough. */
+			if (type == 0)
+				worst = fmax(worst, fabs(row->z[type][text]));
 		}
 		printf(" ");
 	}
@@ -200,7 +202,7 @@ int main(int argc, char **argv)
 			if (row.threads == 16)
 				at_16 = row.signals;
 			fail_if(!row.adds_up, "the ledger");
-			fail_if(worst > 4, "a sum is more than 4 standard errors from the truth");
+			fail_if(worst > 4, "wall time is more than 4 standard errors from the truth");
 			fail_if(row.threads > 16 && at_16 > 0 && row.signals > 1.3 * at_16,
 			        "more than 1.3 times the signals of 16 threads");
 		}

@@ -71,8 +71,8 @@ static void finish(const struct load_truth *truth, double errors)
 	CHECK(load_read(path, "Real", &seen));
 	for (int text = 0; text < LOAD_TEXTS; text++) {
 		double error = sqrt(seen.square[text]);
-		printf("%s: %.0f ms +- %.0f of %.0f to %.0f\n", load_texts[text], seen.sum[text] / 1e6, error / 1e6,
-		       truth->real_ns[text] / 1e6, truth->around_ns[text] / 1e6);
+		printf("%s: %.0f ms +- %.0f of %.0f to %.0f\n", load_texts[text], seen.sum[text] / 1e6,
+		       error / 1e6, truth->real_ns[text] / 1e6, truth->around_ns[text] / 1e6);
 		CHECK(seen.sum[text] > truth->real_ns[text] - errors * error);
 		CHECK(seen.sum[text] < truth->around_ns[text] + errors * error);
 	}
@@ -99,7 +99,6 @@ static void test_threads(void)
 	printf("%.0f signals a second\n", rate);
 	CHECK(rate < 16 * 100 * 1.2); /* late ones bring their overruns along */
 	load_end(&truth);
-	CHECK(load_metric("real_stretch") == 4);
 	await("real_stretch", 1, 1);
 	/* It comes again. */
 	load_begin(40, 2);
@@ -152,21 +151,18 @@ static void test_shared(void)
 
 	unshare(CLONE_NEWUSER); /* where it is allowed, others' signals do not count */
 	CHECK(getrlimit(RLIMIT_SIGPENDING, &limit) == 0);
-	limit.rlim_cur = pending_signals() + 4;
-	start("10ms", "0");
+	limit.rlim_cur = pending_signals() + 30; /* 22 of threads, and the places */
+	start("10ms", "10ms");
 	set("query_profiler_max_threads", "0");
 	set("query_profiler_max_overhead_percent", "0");
-	/* The store takes the shared timer's place with the first query. */
-	load_begin(1, 1);
-	await("samples", 1, INT64_MAX);
-	load_end(&truth);
 	CHECK(setrlimit(RLIMIT_SIGPENDING, &limit) == 0);
-	load_begin(24, test_seed(5));
+	load_begin(32, test_seed(5));
 	await("timers_failed", 1, INT64_MAX);
-	await("timers_shared", 2, 24);
+	await("timers_shared", 2, 64);
 	await("samples_shared", 400, INT64_MAX);
 	load_end(&truth);
-	printf("%lld refused, %lld timers, %lld shared, %lld of %lld samples\n", (long long)load_metric("timers_failed"), (long long)load_metric("timers"),
+	printf("%lld refused, %lld timers, %lld shared, %lld of %lld samples\n",
+	       (long long)load_metric("timers_failed"), (long long)load_metric("timers"),
 	       (long long)load_metric("timers_shared"), (long long)load_metric("samples_shared"),
 	       (long long)load_metric("samples"));
 	finish(&truth, 4.5);
@@ -177,7 +173,9 @@ int main(int argc, char **argv)
 	static const struct {
 		const char *name;
 		void (*run)(void);
-	} scenarios[] = { { "threads", test_threads }, { "overhead", test_overhead }, { "shared", test_shared } };
+	} scenarios[] = { { "threads", test_threads },
+		          { "overhead", test_overhead },
+		          { "shared", test_shared } };
 
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	for (size_t i = 0; argc == 2 && i < sizeof scenarios / sizeof *scenarios; i++) {

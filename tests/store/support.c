@@ -101,10 +101,6 @@ void sampler_reap(void)
 {
 }
 
-void shared_timer_open(void)
-{
-}
-
 uint64_t shared_timer_visit(void)
 {
 	return 0;
