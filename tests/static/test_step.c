@@ -162,9 +162,11 @@ static void end(const char *name)
 
 #define STEPPED(function, ...)                                                                               \
 	({                                                                                                   \
+		/* Link-time optimisation would put a part of it here. */                                    \
+		__typeof__(&(function)) volatile called_ = function;                                         \
 		__typeof__(function(__VA_ARGS__)) result_;                                                   \
 		begin((const void *)function);                                                               \
-		result_ = function(__VA_ARGS__);                                                             \
+		result_ = called_(__VA_ARGS__);                                                              \
 		end(#function);                                                                              \
 		result_;                                                                                     \
 	})

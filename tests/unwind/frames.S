@@ -141,6 +141,59 @@ frame_at_bottom:
 	.cfi_endproc
 	.size	frame_at_bottom, .-frame_at_bottom
 
+/* (top of a stack, callee): as a goroutine that calls C. Frame pointers, no unwind information; the
+ * callee runs on the stack of the caller, behind a change that has no frame of its own. The
+ * first function returns to the second instruction of goroutine_end. */
+	.globl	goroutine_run, goroutine_outer, goroutine_inner, goroutine_calls_c, goroutine_end
+	.type	goroutine_run, @function
+	.type	goroutine_outer, @function
+	.type	goroutine_inner, @function
+	.type	goroutine_calls_c, @function
+	.type	goroutine_end, @function
+goroutine_run:
+	pushq	%rbp
+	pushq	%rbx
+	pushq	%r12
+	movq	%rsp, %rbx
+	movq	%rdi, %rsp
+	leaq	goroutine_end+1(%rip), %rax
+	pushq	%rax
+	xorl	%ebp, %ebp
+	jmp	goroutine_outer
+	.size	goroutine_run, .-goroutine_run
+goroutine_end:
+	nop
+	call	1f
+	nop
+1:	movq	%rbx, %rsp
+	popq	%r12
+	popq	%rbx
+	popq	%rbp
+	ret
+	.size	goroutine_end, .-goroutine_end
+goroutine_outer:
+	pushq	%rbp
+	movq	%rsp, %rbp
+	call	goroutine_inner
+	popq	%rbp
+	ret
+	.size	goroutine_outer, .-goroutine_outer
+goroutine_inner:
+	pushq	%rbp
+	movq	%rsp, %rbp
+	call	goroutine_calls_c
+	popq	%rbp
+	ret
+	.size	goroutine_inner, .-goroutine_inner
+goroutine_calls_c:
+	movq	%rsp, %r12
+	leaq	-64(%rbx), %rsp
+	andq	$-16, %rsp
+	call	*%rsi
+	movq	%r12, %rsp
+	ret
+	.size	goroutine_calls_c, .-goroutine_calls_c
+
 /* (callee): return as libgcc's functions do that land an exception, in the frame of
  * their caller here, but without the call that copies the registers
  * (handler/unwind/distrust.h). The

@@ -575,9 +575,36 @@ static void test_cost(void **state)
 	free_stack(stack, STACK_BYTES);
 }
 
+/* --- Go's --------------------------------------------------------------------------- */
+
+extern void goroutine_run(char *top, void (*callee)(void));
+
+/* The stack of a goroutine, behind the one on which C runs. */
+static void test_goroutine(void **state)
+{
+	char *stack = make_stack(STACK_BYTES);
+
+	(void)state;
+	for (int round = 0; round < 3; round++) {
+		if (round == 1)
+			memo = calloc(1, unwind_memo_bytes);
+		goroutine_run(stack + STACK_BYTES, take_trace);
+		expect(!seen.truncated && seen.depth == 4);
+		expect(is_named(trace[0], "take_trace"));
+		expect(is_named(trace[1], "goroutine_calls_c"));
+		/* Without goroutine_inner, since who changes the stack has no frame of its own. */
+		expect(is_named(trace[2], "goroutine_outer"));
+		expect(is_named(trace[3], "goroutine_end"));
+	}
+	free(memo);
+	memo = NULL;
+	free_stack(stack, STACK_BYTES);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup(test_goroutine, setup),
 		cmocka_unit_test_setup(test_coroutine, setup),
 		cmocka_unit_test_setup(test_large_frames, setup),
 		cmocka_unit_test_setup(test_signal_stack, setup),
