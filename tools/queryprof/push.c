@@ -530,17 +530,17 @@ const struct command command_push = {
 	.arguments = "FILE... URL [OPTION]...",
 	.summary = "Sends what is new in trace files to ClickHouse",
 	.details = "URL is ClickHouse's HTTP interface, with ?database=NAME, whose tables "
-	           "sql/clickhouse/tables.sql "
+		   "sql/clickhouse/tables.sql "
 		   "has made. FILE may be a folder: all trace files in it, also those that come later.\n\n"
 		   "Each row has a key of its own there, so what is sent twice counts once: kill push at any "
-	           "moment and "
+		   "moment and "
 		   "start it again. It goes on where it was, which it keeps in FILE-push-…, a small file for "
-	           "each "
+		   "each "
 		   "target. While the target is away, the trace file is what waits; samples that its size "
-	           "bound removes "
+		   "bound removes "
 		   "meanwhile are counted in the table losses.\n\n"
 		   "Name and password come from QUERYPROF_PUSH_USER and QUERYPROF_PUSH_PASSWORD, or from a "
-	           "file that "
+		   "file that "
 		   "--credentials names. Proxies come from http_proxy, https_proxy and no_proxy.",
 	.examples = "  queryprof push app.trace 'http://clickhouse:8123/?database=profiles'\n"
 		    "  queryprof push --follow /var/lib/traces 'https://clickhouse:8443/?database=profiles'\n"
