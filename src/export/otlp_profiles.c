@@ -126,7 +126,8 @@ static int32_t write_function(struct writer *writer, const struct export_line *l
 	bool is_new;
 
 	function.name_strindex = string_number(writer, line->function);
-	function.system_name_strindex = string_number(writer, line->symbol[0] ? line->symbol : line->function);
+	function.system_name_strindex =
+		string_number(writer, line->symbol[0] ? line->symbol : line->function);
 	function.filename_strindex = string_number(writer, line->file);
 	const uint64_t words[] = { (uint64_t)function.name_strindex, (uint64_t)function.system_name_strindex,
 		                   (uint64_t)function.filename_strindex };
@@ -153,8 +154,12 @@ static int32_t write_attribute(struct writer *writer, const char *key, const cha
 	else
 		any.int_value = value;
 	const struct hash of_text = hash_bytes(text ? text : "", text ? strlen(text) : 0);
-	const uint64_t words[] = { (uint64_t)attribute.key_strindex, (uint64_t)attribute.unit_strindex,
-		                   of_text.first, of_text.second, text ? 1 : 0, text ? 0 : (uint64_t)value };
+	const uint64_t words[] = { (uint64_t)attribute.key_strindex,
+		                   (uint64_t)attribute.unit_strindex,
+		                   of_text.first,
+		                   of_text.second,
+		                   text ? 1 : 0,
+		                   text ? 0 : (uint64_t)value };
 	int32_t number = number_of(writer, &writer->attributes, hash_words(words, 6), &is_new);
 	if (is_new)
 		WRITE_ITEM(writer, attribute_table, &attribute);
@@ -181,7 +186,8 @@ static int32_t write_mapping(struct writer *writer, const struct export_module *
 	mapping.memory_limit = module->end;
 	mapping.filename_strindex = string_number(writer, module->path);
 	if (module->build_id[0]) {
-		build_id = write_attribute(writer, "process.executable.build_id.gnu", module->build_id, 0, "");
+		build_id =
+			write_attribute(writer, "process.executable.build_id.gnu", module->build_id, 0, "");
 		mapping.n_attribute_indices = 1;
 		mapping.attribute_indices = &build_id;
 	}
@@ -327,10 +333,10 @@ static void fill_sample(struct writer *writer, struct sample *sample, struct eve
 /* As the semantic conventions call them. */
 static const char *type_name(const char *trace_type)
 {
-	return !strcmp(trace_type, "CPU")                                       ? "cpu"
-	       : !strcmp(trace_type, "OffCPU")                                  ? "off_cpu"
+	return !strcmp(trace_type, "CPU")                                   ? "cpu"
+	       : !strcmp(trace_type, "OffCPU")                              ? "off_cpu"
 	       : !strcmp(trace_type, "Real") || !strcmp(trace_type, "Wall") ? "wall"
-	                                                                        : trace_type;
+	                                                                    : trace_type;
 }
 
 static void fill_profile(struct writer *writer, Otlp__Profile *profile, Otlp__ValueType *type)
@@ -383,7 +389,8 @@ static void write_resource(struct writer *writer, int64_t process)
 {
 	const char *service = getenv("OTEL_SERVICE_NAME");
 	Otlp__ProfilesData data = OTLP__PROFILES_DATA__INIT;
-	Otlp__ResourceProfiles resource_profiles = OTLP__RESOURCE_PROFILES__INIT, *of_resources[] = { &resource_profiles };
+	Otlp__ResourceProfiles resource_profiles = OTLP__RESOURCE_PROFILES__INIT,
+			       *of_resources[] = { &resource_profiles };
 	Otlp__ScopeProfiles scope_profiles = OTLP__SCOPE_PROFILES__INIT, *of_scopes[] = { &scope_profiles };
 	Otlp__Profile profile = OTLP__PROFILE__INIT, *profiles[] = { &profile };
 	Otlp__ValueType type = OTLP__VALUE_TYPE__INIT;
@@ -413,9 +420,9 @@ static void write_resource(struct writer *writer, int64_t process)
 	fill_profile(writer, &profile, &type);
 	attributes[0].key = (char *)"service.name";
 	values[0].value_case = OTLP__ANY_VALUE__VALUE_STRING_VALUE;
-	values[0].string_value = (char *)(service                          ? service
+	values[0].string_value = (char *)(service                       ? service
 	                                  : writer->info->executable[0] ? base_name(writer->info->executable)
-	                                                                   : "unknown_service");
+	                                                                : "unknown_service");
 	attributes[1].key = (char *)"process.pid";
 	values[1].value_case = OTLP__ANY_VALUE__VALUE_INT_VALUE;
 	values[1].int_value = process;

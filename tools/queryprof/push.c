@@ -35,12 +35,15 @@
 #define STACKS_MAX 200000
 #define LOOK_EVERY_MS 1000
 #define TOLD_EVERY_S 60
+#define LAST_PATIENCE_S 5
 
 static const char *follow, *once, *dry_run, *state_path, *service, *credentials, *authorities, *timeout,
 	*retry_for, *bytes_per_second, *with_zstd;
 
 static const struct command_option options[] = {
-	{ .name = "follow", .to = &follow, .help = "goes on while the files grow, until SIGTERM or Ctrl+C" },
+	{ .name = "follow",
+	  .to = &follow,
+	  .help = "goes on while the files grow; SIGTERM or Ctrl+C: sends what is there and ends" },
 	{ .name = "once", .to = &once, .help = "sends what is there and ends, as without --follow" },
 	{ .name = "dry-run", .to = &dry_run, .help = "says what would be sent; asks no server" },
 	{ .name = "state",
@@ -398,7 +401,11 @@ static int push_on(void)
 		if (result == COMMAND_FINE && follow)
 			http_sleep(LOOK_EVERY_MS);
 	} while (result == COMMAND_FINE && follow && !http_is_stopped());
-	return result;
+	if (result != COMMAND_FINE || !http_is_stopped())
+		return result;
+	/* What came since then is sent, too; asked once more it ends at once. */
+	http_resume(LAST_PATIENCE_S);
+	return push_all();
 }
 
 /* --- without a server ------------------------------------------------------------- */
