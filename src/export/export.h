@@ -132,6 +132,6 @@ struct export_format {
 };
 
 extern const struct export_format export_collapsed, export_pprof, export_speedscope, export_flamegraph,
-	export_json, export_perfetto, export_otlp_traces;
+	export_json, export_perfetto, export_otlp_traces, export_otlp;
 
 #endif

@@ -10,7 +10,7 @@
 
 static const struct export_format *const formats[] = {
 	&export_collapsed, &export_pprof,    &export_speedscope,  &export_flamegraph,
-	&export_json,      &export_perfetto, &export_otlp_traces,
+	&export_json,      &export_perfetto, &export_otlp_traces, &export_otlp,
 };
 
 const struct export_format *export_format_at(size_t index)

@@ -5,6 +5,7 @@ import json
 import os
 import random
 import signal
+import sqlite3
 import subprocess
 import sys
 import tempfile
@@ -124,6 +125,24 @@ class Following(Case):
         self.assertEqual(process.wait(), 0)
         self.assertIn(f"{file.total} trace_log_rows", process.stdout.read())
         self.check_all(server, file)
+
+    @unittest.skipIf(os.environ.get("QUERYPROF_TEST_NO_RECORDING"), "under a sanitizer")
+    def test_beside_a_recording(self):
+        server = self.fake()
+        done = subprocess.run(
+            [COMMAND, "record", "-o", self.path, "--cpu", "1ms", "--push", server.url, "--", "/usr/bin/python3", "-c",
+             "import sqlite3; d = sqlite3.connect(':memory:'); d.execute('WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL"
+             " SELECT x + 1 FROM c WHERE x < 1000000) SELECT sum(x) FROM c').fetchall()"],
+            env=environment(), capture_output=True, text=True)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(done.stdout, "")
+        file = sqlite3.connect(self.path)
+        self.addCleanup(file.close)
+        count = file.execute("SELECT count(*) FROM trace_log").fetchone()[0]
+        self.assertGreater(count, 0)
+        self.assertEqual(len(server.rows["trace_log_rows"]), count, done.stderr)
+        self.assertTrue(any("sqlite3VdbeExec" in row["symbols"] or "sqlite3_step" in row["symbols"]
+                            for row in server.rows["trace_log_rows"].values()))
 
     def wait(self, condition):
         while not condition():

@@ -35,12 +35,15 @@
 #define STACKS_MAX 200000
 #define LOOK_EVERY_MS 1000
 #define TOLD_EVERY_S 60
+#define LAST_PATIENCE_S 5
 
 static const char *follow, *once, *dry_run, *state_path, *service, *credentials, *authorities, *timeout,
 	*retry_for, *bytes_per_second, *with_zstd;
 
 static const struct command_option options[] = {
-	{ .name = "follow", .to = &follow, .help = "goes on while the files grow, until SIGTERM or Ctrl+C" },
+	{ .name = "follow",
+	  .to = &follow,
+	  .help = "goes on while the files grow; SIGTERM or Ctrl+C: sends what is there and ends" },
 	{ .name = "once", .to = &once, .help = "sends what is there and ends, as without --follow" },
 	{ .name = "dry-run", .to = &dry_run, .help = "says what would be sent; asks no server" },
 	{ .name = "state",
@@ -398,7 +401,11 @@ static int push_on(void)
 		if (result == COMMAND_FINE && follow)
 			http_sleep(LOOK_EVERY_MS);
 	} while (result == COMMAND_FINE && follow && !http_is_stopped());
-	return result;
+	if (result != COMMAND_FINE || !http_is_stopped())
+		return result;
+	/* What came since then is sent, too; asked once more it ends at once. */
+	http_resume(LAST_PATIENCE_S);
+	return push_all();
 }
 
 /* --- without a server ------------------------------------------------------------- */
@@ -530,17 +537,17 @@ const struct command command_push = {
 	.arguments = "FILE... URL [OPTION]...",
 	.summary = "Sends what is new in trace files to ClickHouse",
 	.details = "URL is ClickHouse's HTTP interface, with ?database=NAME, whose tables "
-	           "sql/clickhouse/tables.sql "
+		   "sql/clickhouse/tables.sql "
 		   "has made. FILE may be a folder: all trace files in it, also those that come later.\n\n"
 		   "Each row has a key of its own there, so what is sent twice counts once: kill push at any "
-	           "moment and "
+		   "moment and "
 		   "start it again. It goes on where it was, which it keeps in FILE-push-…, a small file for "
-	           "each "
+		   "each "
 		   "target. While the target is away, the trace file is what waits; samples that its size "
-	           "bound removes "
+		   "bound removes "
 		   "meanwhile are counted in the table losses.\n\n"
 		   "Name and password come from QUERYPROF_PUSH_USER and QUERYPROF_PUSH_PASSWORD, or from a "
-	           "file that "
+		   "file that "
 		   "--credentials names. Proxies come from http_proxy, https_proxy and no_proxy.",
 	.examples = "  queryprof push app.trace 'http://clickhouse:8123/?database=profiles'\n"
 		    "  queryprof push --follow /var/lib/traces 'https://clickhouse:8443/?database=profiles'\n"

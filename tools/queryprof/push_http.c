@@ -69,6 +69,13 @@ bool http_is_stopped(void)
 	return stopped;
 }
 
+void http_resume(int64_t patience_s)
+{
+	stopped = 0;
+	if (http.settings.patience_s > patience_s)
+		http.settings.patience_s = patience_s;
+}
+
 static int64_t clock_ms(void)
 {
 	struct timespec now;

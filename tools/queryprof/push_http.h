@@ -48,6 +48,9 @@ enum http_result http_send(const char *url, const char *const *headers, const vo
 void http_stop(void);
 bool http_is_stopped(void);
 
+/* As before somebody asked to stop, with that patience. */
+void http_resume(int64_t patience_s);
+
 /* Waits, or until somebody asks to stop. */
 void http_sleep(int64_t ms);
 

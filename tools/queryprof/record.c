@@ -23,6 +23,7 @@
 #include "explain.h"
 #include "file_map.h"
 #include "library.h"
+#include "push_beside.h"
 #include "queryprof.h"
 #include "rings.h"
 #include "entry/record.h"
@@ -36,7 +37,7 @@
 /* As env(1) and timeout(1) have it, so that a program's own status is not mistaken. */
 enum { RECORD_FAILED = 125, CANNOT_START = 126, NOT_FOUND = 127 };
 
-static const char *quiet, *no_symbols, *append, *begin_anew;
+static const char *quiet, *no_symbols, *append, *begin_anew, *push_url;
 
 static const struct command_option options[] = {
 	{ .name = "o",
@@ -65,6 +66,10 @@ static const struct command_option options[] = {
 	{ .name = "no-symbols",
 	  .to = &no_symbols,
 	  .help = "leave names and lines out of the file; queryprof embed brings them in" },
+	{ .name = "push",
+	  .value = "URL",
+	  .to = &push_url,
+	  .help = "sends the trace file to ClickHouse while it grows (see push)" },
 	{ .name = "quiet", .to = &quiet, .help = "say nothing at the end" },
 	{ 0 },
 };
@@ -383,11 +388,13 @@ static int run(int argc, char **argv)
 		return COMMAND_MISUSED;
 	}
 	argv[argc] = NULL; /* the options stood between */
-	if (set_preload() || prepare_trace(&trace) || explain_begin())
+	if (set_preload() || prepare_trace(&trace) || explain_begin() ||
+	    (push_url && !push_beside_start(trace.path, push_url, quiet != NULL)))
 		return RECORD_FAILED;
 	error = program_start(argv, rings_open());
 	if (error) {
 		complain("record: %s: %s", argv[0], strerror(error));
+		push_beside_end();
 		remove_trace(&trace);
 		explain_end();
 		return error == ENOENT ? NOT_FOUND : CANNOT_START;
@@ -398,6 +405,7 @@ static int run(int argc, char **argv)
 	trace.recovery = rings_finish();
 	/* The rest of this process must not be recorded. */
 	unsetenv("LD_PRELOAD");
+	push_beside_end();
 	tell_end(&trace, argv[0]);
 	explain_end();
 	program_end_alike(status);

@@ -1,0 +1,504 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * OpenTelemetry's profiles: the message ProfilesData, as POST /v1development/profiles takes it.
+ *
+ * One resource a process, with one profile: a thread, a query and its labels are attributes of
+ * samples. Samples of one stack and one set of attributes are one, with a value and a time each.
+ * Pieces that follow each other are one message where all fields are repeated: so the dictionary grows
+ * item by item, and comes last.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "queryprof.h"
+#include "base/index.h"
+#include "base/interner.h"
+#include "base/sample_type.h"
+#include "base/vector.h"
+#include "export/export.h"
+#include "label/pairs.h"
+#include "store/store.h"
+
+#include "otlp_profiles.pb-c.h"
+
+/* Samples of one stack and one set of labels. */
+struct events {
+	const struct export_stack *stack;
+	const struct export_labels *labels;
+	VECTOR(int64_t) values;
+	VECTOR(uint64_t) times;
+};
+
+/* By the number of the export's; 0: not written. */
+struct numbers {
+	VECTOR(int32_t) list;
+};
+
+struct writer {
+	EXPORT_WRITER;
+	struct index index;
+	VECTOR(struct events) list;
+	int64_t first_ns, last_ns, period_ns;
+
+	/* While it writes. All numbers are of a table, whose item 0 is empty. */
+	bool failed;
+	VECTOR(uint8_t) dictionary;
+	struct interner strings;
+	struct index functions, attributes, links;
+	struct numbers locations, mappings, stacks;
+	int32_t location_count, mapping_count, stack_count;
+	VECTOR(struct events *) left; /* of resources that are not written yet */
+};
+
+static bool add_sample(void *to, const struct export_sample *sample)
+{
+	struct writer *writer = to;
+	const uint64_t words[] = { sample->stack->number, sample->labels->number };
+	struct events *events = index_item(&writer->index, hash_words(words, 2), &writer->list);
+
+	if (!events)
+		return false;
+	if (!writer->first_ns) {
+		writer->first_ns = sample->time_ns;
+		writer->period_ns = sample->period_ns;
+	}
+	writer->last_ns = sample->time_ns;
+	if (writer->period_ns != sample->period_ns)
+		writer->period_ns = 0; /* values are right without one */
+	events->stack = sample->stack;
+	events->labels = sample->labels;
+	return vector_push(&events->values, sample->value) &&
+	       vector_push(&events->times, (uint64_t)sample->time_ns);
+}
+
+/* --- the dictionary --------------------------------------------------------------- */
+
+static void write_dictionary(struct writer *writer, const Otlp__Dictionary *dictionary)
+{
+	size_t size = otlp__dictionary__get_packed_size(dictionary), count = writer->dictionary.count;
+
+	if (writer->failed || !vector_reserve(&writer->dictionary, count + size)) {
+		writer->failed = true;
+		return;
+	}
+	otlp__dictionary__pack(dictionary, writer->dictionary.items + count);
+	writer->dictionary.count += size;
+}
+
+/* One more item of a table. */
+#define WRITE_ITEM(writer, table, item)                                                                      \
+	do {                                                                                                 \
+		Otlp__Dictionary dictionary_ = OTLP__DICTIONARY__INIT;                                       \
+		__typeof__(*dictionary_.table) items_[] = { item };                                          \
+		dictionary_.n_##table = 1;                                                                   \
+		dictionary_.table = items_;                                                                  \
+		write_dictionary(writer, &dictionary_);                                                      \
+	} while (0)
+
+static int32_t string_number(struct writer *writer, const char *text)
+{
+	size_t before = writer->strings.texts.count;
+	uint32_t number = interner_number(&writer->strings, text);
+
+	if (number == INTERNER_NO_MEMORY)
+		writer->failed = true;
+	else if (writer->strings.texts.count != before)
+		WRITE_ITEM(writer, string_table, (char *)text);
+	return (int32_t)number;
+}
+
+/* The number of a key; *is_new: the item is to be written. */
+static int32_t number_of(struct writer *writer, struct index *index, struct hash key, bool *is_new)
+{
+	uint32_t number = index_find(index, key);
+
+	*is_new = number == INDEX_NONE;
+	if (*is_new && (number = index_add(index, key)) == INDEX_NONE) {
+		writer->failed = true;
+		return 0;
+	}
+	return (int32_t)number + 1;
+}
+
+static int32_t write_function(struct writer *writer, const struct export_line *line)
+{
+	Otlp__Function function = OTLP__FUNCTION__INIT;
+	bool is_new;
+
+	function.name_strindex = string_number(writer, line->function);
+	function.system_name_strindex =
+		string_number(writer, line->symbol[0] ? line->symbol : line->function);
+	function.filename_strindex = string_number(writer, line->file);
+	const uint64_t words[] = { (uint64_t)function.name_strindex, (uint64_t)function.system_name_strindex,
+		                   (uint64_t)function.filename_strindex };
+	int32_t number = number_of(writer, &writer->functions, hash_words(words, 3), &is_new);
+	if (is_new)
+		WRITE_ITEM(writer, function_table, &function);
+	return number;
+}
+
+/* `text` NULL: a number. */
+static int32_t write_attribute(struct writer *writer, const char *key, const char *text, int64_t value,
+                               const char *unit)
+{
+	Otlp__AnyValue any = OTLP__ANY_VALUE__INIT;
+	Otlp__Attribute attribute = OTLP__ATTRIBUTE__INIT;
+	bool is_new;
+
+	attribute.key_strindex = string_number(writer, key);
+	attribute.unit_strindex = string_number(writer, unit);
+	attribute.value = &any;
+	any.value_case = text ? OTLP__ANY_VALUE__VALUE_STRING_VALUE : OTLP__ANY_VALUE__VALUE_INT_VALUE;
+	if (text)
+		any.string_value = (char *)text;
+	else
+		any.int_value = value;
+	const struct hash of_text = hash_bytes(text ? text : "", text ? strlen(text) : 0);
+	const uint64_t words[] = { (uint64_t)attribute.key_strindex,
+		                   (uint64_t)attribute.unit_strindex,
+		                   of_text.first,
+		                   of_text.second,
+		                   text ? 1 : 0,
+		                   text ? 0 : (uint64_t)value };
+	int32_t number = number_of(writer, &writer->attributes, hash_words(words, 6), &is_new);
+	if (is_new)
+		WRITE_ITEM(writer, attribute_table, &attribute);
+	return number;
+}
+
+/* The place of what has the number in a table of numbers; NULL: no memory. */
+static int32_t *place(struct writer *writer, struct numbers *numbers, uint32_t number)
+{
+	int32_t *at = vector_at(&numbers->list, number);
+
+	writer->failed |= !at;
+	return at;
+}
+
+static int32_t write_mapping(struct writer *writer, const struct export_module *module)
+{
+	Otlp__Mapping mapping = OTLP__MAPPING__INIT;
+	int32_t *number = module ? place(writer, &writer->mappings, module->number) : NULL, build_id;
+
+	if (!number || *number)
+		return number ? *number : 0;
+	mapping.memory_start = module->start;
+	mapping.memory_limit = module->end;
+	mapping.filename_strindex = string_number(writer, module->path);
+	if (module->build_id[0]) {
+		build_id =
+			write_attribute(writer, "process.executable.build_id.gnu", module->build_id, 0, "");
+		mapping.n_attribute_indices = 1;
+		mapping.attribute_indices = &build_id;
+	}
+	WRITE_ITEM(writer, mapping_table, &mapping);
+	return *number = ++writer->mapping_count;
+}
+
+static int32_t write_location(struct writer *writer, const struct export_frame *frame)
+{
+	Otlp__Location location = OTLP__LOCATION__INIT;
+	int32_t *number = place(writer, &writer->locations, frame->number);
+
+	if (!number || *number)
+		return number ? *number : 0;
+	Otlp__Line *lines = calloc(frame->line_count, sizeof(*lines));
+	Otlp__Line **pointers = calloc(frame->line_count, sizeof(Otlp__Line *));
+	writer->failed |= !lines || !pointers;
+	for (size_t i = 0; lines && pointers && i < frame->line_count; i++) {
+		otlp__line__init(&lines[i]);
+		lines[i].function_index = write_function(writer, &frame->lines[i]);
+		lines[i].line = frame->lines[i].line;
+		pointers[i] = &lines[i];
+		location.n_lines = i + 1;
+	}
+	location.lines = pointers;
+	location.mapping_index = write_mapping(writer, frame->module);
+	location.address = frame->address & ~STORE_NOWHERE;
+	WRITE_ITEM(writer, location_table, &location);
+	free(lines);
+	free(pointers);
+	return *number = ++writer->location_count;
+}
+
+static int32_t write_stack(struct writer *writer, const struct export_stack *stack)
+{
+	Otlp__Stack written = OTLP__STACK__INIT;
+	int32_t *number = place(writer, &writer->stacks, stack->number), *locations;
+
+	if (!number || *number)
+		return number ? *number : 0;
+	locations = calloc(stack->count + 1, sizeof(*locations));
+	writer->failed |= !locations;
+	for (size_t i = 0; locations && i < stack->count; i++)
+		locations[i] = write_location(writer, stack->frames[i]);
+	written.n_location_indices = locations ? stack->count : 0;
+	written.location_indices = locations;
+	WRITE_ITEM(writer, stack_table, &written);
+	free(locations);
+	return *number = ++writer->stack_count;
+}
+
+/* --- samples ---------------------------------------------------------------------- */
+
+#define ATTRIBUTES_MAX (6 + LABELS_OF_SET_MAX)
+
+struct sample {
+	Otlp__Sample message;
+	int32_t attributes[ATTRIBUTES_MAX];
+};
+
+static void add_attribute(struct sample *sample, int32_t number)
+{
+	sample->attributes[sample->message.n_attribute_indices++] = number;
+}
+
+static void add_label(struct writer *writer, struct sample *sample, const struct label_pair *pair)
+{
+	char *key = label_decode(pair->key), *unit = pair->unit ? label_decode(pair->unit) : strdup("");
+	char *text = pair->value[0] == '"' ? label_decode(pair->value) : NULL;
+
+	if (key && unit && (text || pair->value[0] != '"'))
+		add_attribute(sample, write_attribute(writer, key, text,
+		                                      text ? 0 : strtoll(pair->value, NULL, 10), unit));
+	else
+		writer->failed = true;
+	free(key);
+	free(unit);
+	free(text);
+}
+
+/* The span that the sample's traceparent names. */
+static int32_t write_link(struct writer *writer, const struct label_pairs *pairs)
+{
+	const char *value = label_pairs_find(pairs, "traceparent", strlen("traceparent"));
+	uint8_t ids[24];
+	Otlp__Link link = OTLP__LINK__INIT;
+	bool is_new;
+
+	/* "00-32 digits-16 digits-…" */
+	if (!value || strlen(value) < 54)
+		return 0;
+	for (size_t i = 0; i < sizeof(ids); i++) {
+		const char *at = value + (i < 16 ? 4 + 2 * i : 37 + 2 * (i - 16));
+		char digits[3] = { at[0], at[1], 0 }, *end;
+
+		ids[i] = (uint8_t)strtoul(digits, &end, 16);
+		if (*end)
+			return 0;
+	}
+	int32_t number = number_of(writer, &writer->links, hash_bytes(ids, sizeof(ids)), &is_new);
+	link.trace_id = (ProtobufCBinaryData){ 16, ids };
+	link.span_id = (ProtobufCBinaryData){ 8, ids + 16 };
+	if (is_new)
+		WRITE_ITEM(writer, link_table, &link);
+	return number;
+}
+
+static void fill_sample(struct writer *writer, struct sample *sample, struct events *events)
+{
+	const struct export_labels *labels = events->labels;
+	const char *number = strrchr(labels->thread, ' '); /* in brackets, behind the name */
+	char thread[64];
+	const struct {
+		const char *key, *text;
+	} texts[] = {
+		{ "thread.name", thread },
+		{ "query_id", labels->query_id },
+		{ "db.namespace", labels->database },
+		{ "db.query.summary", labels->statement },
+	};
+	struct label_pairs own = { .items = { 0 } };
+
+	snprintf(thread, sizeof(thread), "%.*s", (int)(number ? number - labels->thread : 0), labels->thread);
+	otlp__sample__init(&sample->message);
+	sample->message.attribute_indices = sample->attributes;
+	if (labels->thread_id)
+		add_attribute(sample, write_attribute(writer, "thread.id", NULL, labels->thread_id, ""));
+	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
+		if (texts[i].text[0])
+			add_attribute(sample, write_attribute(writer, texts[i].key, texts[i].text, 0, ""));
+	writer->failed |= !label_pairs_add_set(&own, labels->labels);
+	for (size_t i = 0; i < own.items.count; i++)
+		add_label(writer, sample, &own.items.items[i]);
+	sample->message.link_index = write_link(writer, &own);
+	label_pairs_free(&own);
+	sample->message.stack_index = write_stack(writer, events->stack);
+	sample->message.n_values = events->values.count;
+	sample->message.values = events->values.items;
+	sample->message.n_timestamps_unix_nano = events->times.count;
+	sample->message.timestamps_unix_nano = events->times.items;
+}
+
+/* As the semantic conventions call them. */
+static const char *type_name(const char *trace_type)
+{
+	return !strcmp(trace_type, "CPU")                                   ? "cpu"
+	       : !strcmp(trace_type, "OffCPU")                              ? "off_cpu"
+	       : !strcmp(trace_type, "Real") || !strcmp(trace_type, "Wall") ? "wall"
+	                                                                    : trace_type;
+}
+
+static void fill_profile(struct writer *writer, Otlp__Profile *profile, Otlp__ValueType *type)
+{
+	type->type_strindex = string_number(writer, type_name(writer->info->trace_type));
+	type->unit_strindex = string_number(
+		writer, strcmp(writer->info->unit, UNIT_NS) == 0 ? "nanoseconds" : writer->info->unit);
+	profile->sample_type = type;
+	profile->time_unix_nano = (uint64_t)writer->first_ns;
+	profile->duration_nano = (uint64_t)(writer->last_ns - writer->first_ns);
+	if (writer->period_ns) {
+		profile->period_type = type;
+		profile->period = writer->period_ns;
+	}
+}
+
+static const char *base_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? slash + 1 : path;
+}
+
+static void write_message(struct writer *writer, const Otlp__ProfilesData *data)
+{
+	size_t size = otlp__profiles_data__get_packed_size(data);
+	uint8_t *packed = malloc(size);
+
+	if (packed)
+		otlp__profiles_data__pack(data, packed);
+	writer->failed |= !packed || fwrite(packed, 1, size, writer->out) != size;
+	free(packed);
+}
+
+/* Field 2 of the message. */
+static void end_dictionary(struct writer *writer)
+{
+	size_t size = writer->dictionary.count;
+
+	fputc(2 << 3 | 2, writer->out);
+	for (; size >= 0x80; size >>= 7)
+		fputc((int)(size & 0x7f) | 0x80, writer->out);
+	fputc((int)size, writer->out);
+	fwrite(writer->dictionary.items, 1, writer->dictionary.count, writer->out);
+	writer->failed |= ferror(writer->out) != 0;
+}
+
+/* The samples of one process; the others stay. */
+static void write_resource(struct writer *writer, int64_t process)
+{
+	const char *service = getenv("OTEL_SERVICE_NAME");
+	Otlp__ProfilesData data = OTLP__PROFILES_DATA__INIT;
+	Otlp__ResourceProfiles resource_profiles = OTLP__RESOURCE_PROFILES__INIT,
+			       *of_resources[] = { &resource_profiles };
+	Otlp__ScopeProfiles scope_profiles = OTLP__SCOPE_PROFILES__INIT, *of_scopes[] = { &scope_profiles };
+	Otlp__Profile profile = OTLP__PROFILE__INIT, *profiles[] = { &profile };
+	Otlp__ValueType type = OTLP__VALUE_TYPE__INIT;
+	Otlp__Scope scope = OTLP__SCOPE__INIT;
+	Otlp__Resource resource = OTLP__RESOURCE__INIT;
+	Otlp__AnyValue values[] = { OTLP__ANY_VALUE__INIT, OTLP__ANY_VALUE__INIT };
+	Otlp__KeyValue attributes[] = { OTLP__KEY_VALUE__INIT, OTLP__KEY_VALUE__INIT };
+	Otlp__KeyValue *pointers[] = { &attributes[0], &attributes[1] };
+	struct sample *samples = calloc(writer->left.count, sizeof(*samples));
+	Otlp__Sample **messages = calloc(writer->left.count, sizeof(Otlp__Sample *));
+	size_t kept = 0;
+
+	if (!samples || !messages) {
+		writer->failed = true;
+		writer->left.count = 0;
+	}
+	for (size_t i = 0; i < writer->left.count; i++)
+		if (writer->left.items[i]->labels->process_id == process) {
+			fill_sample(writer, &samples[profile.n_samples], writer->left.items[i]);
+			messages[profile.n_samples] = &samples[profile.n_samples].message;
+			profile.n_samples++;
+		} else {
+			writer->left.items[kept++] = writer->left.items[i];
+		}
+	writer->left.count = kept;
+	profile.samples = messages;
+	fill_profile(writer, &profile, &type);
+	attributes[0].key = (char *)"service.name";
+	values[0].value_case = OTLP__ANY_VALUE__VALUE_STRING_VALUE;
+	values[0].string_value = (char *)(service                       ? service
+	                                  : writer->info->executable[0] ? base_name(writer->info->executable)
+	                                                                : "unknown_service");
+	attributes[1].key = (char *)"process.pid";
+	values[1].value_case = OTLP__ANY_VALUE__VALUE_INT_VALUE;
+	values[1].int_value = process;
+	attributes[0].value = &values[0];
+	attributes[1].value = &values[1];
+	resource.n_attributes = 2;
+	resource.attributes = pointers;
+	scope.name = (char *)"queryprof";
+	scope.version = (char *)QUERYPROF_VERSION;
+	scope_profiles.scope = &scope;
+	scope_profiles.n_profiles = 1;
+	scope_profiles.profiles = profiles;
+	resource_profiles.resource = &resource;
+	resource_profiles.n_scope_profiles = 1;
+	resource_profiles.scope_profiles = of_scopes;
+	data.n_resource_profiles = 1;
+	data.resource_profiles = of_resources;
+	write_message(writer, &data);
+	free(samples);
+	free(messages);
+}
+
+static void write_zeros(struct writer *writer)
+{
+	Otlp__Mapping mapping = OTLP__MAPPING__INIT;
+	Otlp__Location location = OTLP__LOCATION__INIT;
+	Otlp__Function function = OTLP__FUNCTION__INIT;
+	Otlp__Link link = OTLP__LINK__INIT;
+	Otlp__Attribute attribute = OTLP__ATTRIBUTE__INIT;
+	Otlp__Stack stack = OTLP__STACK__INIT;
+
+	string_number(writer, "");
+	WRITE_ITEM(writer, mapping_table, &mapping);
+	WRITE_ITEM(writer, location_table, &location);
+	WRITE_ITEM(writer, function_table, &function);
+	WRITE_ITEM(writer, link_table, &link);
+	WRITE_ITEM(writer, attribute_table, &attribute);
+	WRITE_ITEM(writer, stack_table, &stack);
+}
+
+static bool end_profiles(void *ended, bool complete)
+{
+	struct writer *writer = ended;
+
+	if (complete) {
+		write_zeros(writer);
+		for (size_t i = 0; i < writer->list.count; i++)
+			writer->failed |= !vector_push(&writer->left, &writer->list.items[i]);
+		while (writer->left.count && !writer->failed)
+			write_resource(writer, writer->left.items[0]->labels->process_id);
+		if (!writer->failed)
+			end_dictionary(writer);
+	}
+	for (size_t i = 0; i < writer->list.count; i++) {
+		vector_free(&writer->list.items[i].values);
+		vector_free(&writer->list.items[i].times);
+	}
+	vector_free(&writer->list);
+	vector_free(&writer->left);
+	vector_free(&writer->dictionary);
+	vector_free(&writer->locations.list);
+	vector_free(&writer->mappings.list);
+	vector_free(&writer->stacks.list);
+	interner_free(&writer->strings);
+	index_free(&writer->index);
+	index_free(&writer->functions);
+	index_free(&writer->attributes);
+	index_free(&writer->links);
+	return !writer->failed;
+}
+
+const struct export_format export_otlp = {
+	.name = "otlp",
+	.summary = "OpenTelemetry's profiles (v1development): POST /v1development/profiles; ns",
+	.is_binary = true,
+	.writer_size = sizeof(struct writer),
+	.add = add_sample,
+	.end = end_profiles,
+};
