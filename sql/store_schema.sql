@@ -536,6 +536,7 @@ INSERT INTO state (id, identity, removals) VALUES (1, random(), 0);
 -- trace, and functions that were inlined there have rows of their own, the innermost
 -- at level 0. function is module+0x1234 where no name is known, 0x1234 in no module
 -- (what it was in its process); symbol is '' then. function_id and module_id are 0 where there is none.
+-- A stack has 512 frames at most; a text that is longer than those is not of queryprof's making.
 CREATE VIEW stack_frames AS
 SELECT
 	k.id AS stack_id,
@@ -553,7 +554,7 @@ SELECT
 	CAST(coalesce(f.function, 0) AS INTEGER) AS function_id,
 	CAST(coalesce(m.id, 0) AS INTEGER) AS module_id
 FROM stacks AS k
-JOIN json_each(k.trace) AS a
+JOIN json_each(iif(length(k.trace) <= 10755, k.trace, '[]')) AS a
 LEFT JOIN frames AS f ON f.address = a.value
 LEFT JOIN names AS n ON n.id = f.function
 LEFT JOIN names AS y ON y.id = f.symbol

@@ -24,16 +24,94 @@ size_t text_cut(const char *text, size_t size)
 	return size;
 }
 
+size_t text_character_size(const char *text)
+{
+	/* By the first byte: how many, and the range of the second, which keeps out
+	 * overlong forms, surrogates and what lies past Unicode's end. */
+	static const struct {
+		unsigned char first, last, size, second_min, second_max;
+	} kinds[] = {
+		{ 0x01, 0x7f, 1, 0, 0 },       { 0xc2, 0xdf, 2, 0x80, 0xbf }, { 0xe0, 0xe0, 3, 0xa0, 0xbf },
+		{ 0xe1, 0xec, 3, 0x80, 0xbf }, { 0xed, 0xed, 3, 0x80, 0x9f }, { 0xee, 0xef, 3, 0x80, 0xbf },
+		{ 0xf0, 0xf0, 4, 0x90, 0xbf }, { 0xf1, 0xf3, 4, 0x80, 0xbf }, { 0xf4, 0xf4, 4, 0x80, 0x8f },
+	};
+	const unsigned char *at = (const unsigned char *)text;
+
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+		if (*at < kinds[i].first || *at > kinds[i].last)
+			continue;
+		for (size_t j = 1; j < kinds[i].size; j++)
+			if (at[j] < (j == 1 ? kinds[i].second_min : 0x80) ||
+			    at[j] > (j == 1 ? kinds[i].second_max : 0xbf))
+				return 0;
+		return kinds[i].size;
+	}
+	return 0;
+}
+
+/* The code point of a character of two or three bytes; 0: of any other size. */
+static unsigned code_point(const char *text, size_t size)
+{
+	const unsigned char *at = (const unsigned char *)text;
+
+	return size == 2   ? (at[0] & 31u) << 6 | (at[1] & 63u)
+	       : size == 3 ? (at[0] & 15u) << 12 | (at[1] & 63u) << 6 | (at[2] & 63u)
+	                   : 0;
+}
+
+/* Those of Unicode that change what a terminal does, or in which order it shows a line: C1, the
+ * marks, embeddings, overrides and isolates of direction, and its own ends of lines. */
+static unsigned find_control(const char *text, size_t size)
+{
+	static const struct {
+		unsigned first, last;
+	} controls[] = { { 0x80, 0x9f },     { 0x61c, 0x61c },   { 0x200e, 0x200f },
+		         { 0x2028, 0x202e }, { 0x2066, 0x2069 }, { 0xfeff, 0xfeff } };
+	unsigned c = size > 1 ? code_point(text, size) : (unsigned char)*text;
+
+	if (size == 1)
+		return c < 0x20 || c == 0x7f ? c : 0;
+	for (size_t i = 0; i < sizeof(controls) / sizeof(controls[0]); i++)
+		if (c >= controls[i].first && c <= controls[i].last)
+			return c;
+	return 0;
+}
+
+bool text_is_control(const char *text, size_t size)
+{
+	return find_control(text, size) != 0;
+}
+
+void text_blank_controls(char *text)
+{
+	char *to = text;
+
+	for (size_t size; *text; text += size) {
+		size = text_character_size(text);
+		if (!size || find_control(text, size)) {
+			*to++ = ' ';
+			size = size ? size : 1;
+		} else {
+			memmove(to, text, size);
+			to += size;
+		}
+	}
+	*to = 0;
+}
+
 void text_write_json(FILE *out, const char *text, const char *also)
 {
-	for (; *text; text++) {
-		unsigned char c = (unsigned char)*text;
+	for (size_t size; *text; text += size ? size : 1) {
+		size = text_character_size(text);
+		unsigned control = find_control(text, size);
 
-		if (c == '"' || c == '\\')
-			fprintf(out, "\\%c", c);
-		else if (c < 0x20 || c == 0x7f || strchr(also, c))
-			fprintf(out, "\\u%04x", c);
+		if (!size)
+			fputs("\xef\xbf\xbd", out);
+		else if (control || (size == 1 && strchr(also, *text)))
+			fprintf(out, "\\u%04x", control ? control : (unsigned char)*text);
+		else if (*text == '"' || *text == '\\')
+			fprintf(out, "\\%c", *text);
 		else
-			putc_unlocked(c, out);
+			fwrite_unlocked(text, 1, size, out);
 	}
 }

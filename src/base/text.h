@@ -5,6 +5,7 @@
 #ifndef QUERYPROF_BASE_TEXT_H
 #define QUERYPROF_BASE_TEXT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
 
@@ -14,8 +15,18 @@ char *text_format(const char *format, ...) __attribute__((format(printf, 1, 2)))
 /* How many of the first `size` bytes end with a whole UTF-8 character. Reads text[size]. */
 size_t text_cut(const char *text, size_t size);
 
-/* Writes what stands between the quotes of a JSON string. Characters of `also` are written
- * as \u…, too, as control characters are. */
+/* Bytes of the UTF-8 character that begins here; 0: none does. */
+size_t text_character_size(const char *text);
+
+/* Whether the character of that many bytes drives a terminal instead of being shown: a control
+ * character, or one that turns the order of what stands around it. */
+bool text_is_control(const char *text, size_t size);
+
+/* A blank in the place of each of those, and of what is no UTF-8. */
+void text_blank_controls(char *text);
+
+/* Writes what stands between the quotes of a JSON string. Those characters are written as
+ * \u…, those of `also`, too; what is no UTF-8 becomes U+FFFD. */
 void text_write_json(FILE *out, const char *text, const char *also);
 
 #endif

@@ -86,6 +86,8 @@ static bool start_sampling(void)
 	    __atomic_compare_exchange_n(&state, &now, TRYING, false, __ATOMIC_ACQUIRE, __ATOMIC_ACQUIRE)) {
 		__atomic_store_n(&starter, getpid(), __ATOMIC_RELAXED);
 		now = qp_init(NULL) == QP_OK ? STARTED : FAILED;
+		if (now == FAILED)
+			mark_leave(MARK_LOST, qp_error());
 		__atomic_store_n(&state, now, __ATOMIC_RELEASE);
 	}
 	/* A few milliseconds. Not without end, for whoever starts may need a lock that the

@@ -14,6 +14,7 @@
 #include "base/text.h"
 #include "base/vector.h"
 #include "export/text.h"
+#include "handler/record.h"
 #include "trace/trace_text.h"
 #include "modules/module_map.h"
 #include "store/store.h"
@@ -189,14 +190,14 @@ static const struct export_frame *find_frame(struct names *names, uint64_t addre
 
 const struct export_stack *names_stack(struct names *names, const char *trace, bool is_truncated, bool *bad)
 {
-	struct trace_reader addresses = { trace, false };
+	struct trace_reader addresses = { .at = trace };
 	uint64_t address;
 	size_t count = 0;
 	int next;
 
 	while ((next = trace_next(&addresses, &address)) > 0)
 		count++;
-	*bad = next < 0;
+	*bad = next < 0 || count > TRACE_MAX_FRAMES;
 	if (*bad)
 		return NULL;
 	struct export_stack *stack = calloc(1, sizeof(*stack) + count * sizeof(*stack->frames));
@@ -207,7 +208,7 @@ const struct export_stack *names_stack(struct names *names, const char *trace, b
 	stack->number = NOT_USED;
 	stack->is_truncated = is_truncated;
 	stack->frames = (const struct export_frame **)(stack + 1);
-	addresses = (struct trace_reader){ trace, false };
+	addresses = (struct trace_reader){ .at = trace };
 	while (trace_next(&addresses, &address) > 0) {
 		const struct export_frame *frame = find_frame(names, address);
 		if (!frame)

@@ -44,16 +44,25 @@ void module_map_free(struct module_map *map)
 	vector_free(map);
 }
 
+/* It becomes part of paths and of what servers are asked: nothing but what a note of ELF can say. */
+static bool is_build_id(const char *text)
+{
+	size_t size = strlen(text);
+
+	return size % 2 == 0 && size <= MODULE_BUILD_ID_MAX && !text[strspn(text, "0123456789abcdef")];
+}
+
 struct module *module_copy(const struct module *module)
 {
-	size_t path_size = strlen(module->path) + 1, id_size = strlen(module->build_id) + 1;
+	const char *build_id = is_build_id(module->build_id) ? module->build_id : "";
+	size_t path_size = strlen(module->path) + 1, id_size = strlen(build_id) + 1;
 	struct module *copy = malloc(sizeof *copy + path_size + id_size);
 
 	if (copy) {
 		char *text = (char *)(copy + 1);
 		*copy = *module;
 		copy->path = memcpy(text, module->path, path_size);
-		copy->build_id = memcpy(text + path_size, module->build_id, id_size);
+		copy->build_id = memcpy(text + path_size, build_id, id_size);
 	}
 	return copy;
 }

@@ -40,7 +40,11 @@ void module_map_remove(struct module_map *map, size_t index);
 
 void module_map_free(struct module_map *map);
 
-/* A copy with its own path and build id, to be freed with free(). NULL: no memory. */
+#define MODULE_BUILD_ID_MAX 128 /* digits */
+
+/* A copy with its own path and build id, to be freed with free(). NULL: no memory. A build id
+ * that is none (an odd number of digits, too many, or not lower-case hex: a file may say
+ * anything) becomes "". */
 struct module *module_copy(const struct module *module);
 
 #endif

@@ -239,18 +239,17 @@ static void read_environment(const struct setting *setting, struct setting_value
 
 static void read_defaults(void)
 {
-	struct setting_value *value = calloc(1, sizeof *value);
+	static struct setting_value value; /* it must not fail, and is too large for a small stack */
 
-	for (int i = 0; i < SETTINGS && value; i++) {
-		value->number = settings[i].info.default_value;
-		strcpy(value->text, settings[i].info.default_text ? settings[i].info.default_text : "");
-		setting_write(&settings[i], default_block_of(&settings[i], NULL), value);
+	for (int i = 0; i < SETTINGS; i++) {
+		value.number = settings[i].info.default_value;
+		strcpy(value.text, settings[i].info.default_text ? settings[i].info.default_text : "");
+		setting_write(&settings[i], default_block_of(&settings[i], NULL), &value);
 		/* A query_id is for one statement: one for every session's first makes
 		 * no sense. */
 		if (settings[i].form != TEXT)
-			read_environment(&settings[i], value);
+			read_environment(&settings[i], &value);
 	}
-	free(value);
 	new_session = base_session;
 	process = base_process;
 	symbol_set_debug_path(process.debug_path);

@@ -10,7 +10,7 @@
 
 static bool is_trace(const char *trace)
 {
-	struct trace_reader reader = { trace, false };
+	struct trace_reader reader = { .at = trace };
 	uint64_t address;
 	int next;
 
@@ -33,7 +33,7 @@ bool flame_graph_add(struct flame_graph *graph, const char *trace, int64_t weigh
 static bool collapse_trace(struct collapse *collapse, const struct address_space *space,
                            const struct text_sum *trace)
 {
-	struct trace_reader reader = { trace->text, false };
+	struct trace_reader reader = { .at = trace->text };
 	VECTOR(uint64_t) addresses = { 0 }; /* leaf first */
 	uint64_t address;
 	bool fine = true;

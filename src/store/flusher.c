@@ -216,10 +216,11 @@ static void sync_file(bool last)
 	flusher.sync_at = end + SYNC_PAUSE * (end - start);
 }
 
-/* Timers and sessions that were refused since the last flush. */
+/* Timers, threads and sessions that were refused since the last flush. */
 static void note_refusals(void)
 {
 	uint64_t timers = sampler_counter(SAMPLER_TIMERS_FAILED);
+	uint64_t threads = sampler_counter(SAMPLER_THREADS_FAILED);
 	uint64_t sessions = store_counter(STORE_SESSIONS_REFUSED);
 	char reason[LOSS_REASON_SIZE];
 
@@ -229,6 +230,10 @@ static void note_refusals(void)
 		losses_note(shared_ring_losses(), reason, 0, timers - flusher.timers_failed);
 	}
 	flusher.timers_failed = timers;
+	if (threads > flusher.threads_failed)
+		losses_note(shared_ring_losses(), "there was no memory to follow a thread", 0,
+		            threads - flusher.threads_failed);
+	flusher.threads_failed = threads;
 	if (sessions > flusher.sessions_refused)
 		losses_note(shared_ring_losses(), "a connection could not be followed", 0,
 		            sessions - flusher.sessions_refused);
@@ -301,8 +306,9 @@ static void flush(bool urgent)
 
 static void take_settings(struct settings_of_store *settings)
 {
-	free(flusher.settings_path);
-	flusher.settings_path = settings->path ? strdup(settings->path) : NULL;
+	if (settings->path)
+		snprintf(flusher.settings_text, sizeof flusher.settings_text, "%s", settings->path);
+	flusher.settings_path = settings->path ? flusher.settings_text : NULL;
 	flusher_take_limits(settings->max_bytes);
 	flusher.interval_ns = settings->flush_interval_ns;
 	flusher.chore = settings->chore;
@@ -529,7 +535,6 @@ void flusher_free(void)
 	if (flusher.has_writer)
 		writer_free(&flusher.writer);
 	flusher.has_writer = false;
-	free(flusher.settings_path);
 	flusher.settings_path = NULL;
 	flusher.failing = false;
 	flusher.retention = (struct retention){ .trimming = false };
@@ -544,7 +549,7 @@ void flusher_reset_in_child(void)
 {
 	statement_stats_reset_in_child();
 	*shared_ring_losses() = (struct losses){ .ring_dropped = 0 };
-	flusher.timers_failed = flusher.sessions_refused = 0;
+	flusher.timers_failed = flusher.threads_failed = flusher.sessions_refused = 0;
 	flusher.failure[0] = '\0';
 	leaving_reset_in_child();
 	pacer_after_fork();

@@ -6,6 +6,8 @@
 #ifndef QUERYPROF_STORE_FLUSHER_FILE_H
 #define QUERYPROF_STORE_FLUSHER_FILE_H
 
+#include <limits.h>
+
 #include "store/control.h"
 #include "store/file/database.h"
 #include "store/file/tempdir.h"
@@ -22,11 +24,12 @@ struct flusher {
 	int table_error;     /* errno of descriptors_separate(): the store is in memory */
 	char *path;          /* of the open file */
 	char *settings_path; /* of the settings in force, NULL: temporary */
+	char settings_text[PATH_MAX];
 	int64_t max_bytes, interval_ns;
 	store_chore chore;
 	store_failure on_failure;
 	store_leave leave;
-	uint64_t timers_failed, sessions_refused; /* noted as losses */
+	uint64_t timers_failed, threads_failed, sessions_refused; /* noted as losses */
 	bool failing, over_bound;
 	char failure[LOSS_REASON_SIZE]; /* the newest sentence */
 	int64_t retry_at, retry_pause;

@@ -4,13 +4,13 @@
  */
 #include "symbol/elf_image.h"
 
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/regular_file.h"
 
 /* An object without sections is still good for its build id. */
 static void read_sections(struct elf_image *image)
@@ -57,11 +57,10 @@ static bool finish_open(struct elf_image *image)
 bool elf_image_open(struct elf_image *image, const char *path)
 {
 	memset(image, 0, sizeof(*image));
-	/* Not blocking: the path may by now be somebody's pipe. */
-	image->fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-	image->path = strdup(path);
 	struct stat status;
-	if (image->fd < 0 || !image->path || fstat(image->fd, &status) != 0 || !S_ISREG(status.st_mode)) {
+	image->fd = regular_file_open(path, &status);
+	image->path = strdup(path);
+	if (image->fd < 0 || !image->path) {
 		elf_image_close(image);
 		return false;
 	}

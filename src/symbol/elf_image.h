@@ -16,6 +16,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "modules/module_map.h"
 #include "symbol/libdw.h"
 
 struct elf_image {
@@ -60,7 +61,7 @@ bool elf_image_ends_in_zero(const struct elf_image *image, const char *name);
  * is no memory. */
 void *elf_image_read(const struct elf_image *image, uint64_t offset, uint64_t size);
 
-#define BUILD_ID_TEXT 129 /* hex of the longest build id that is taken, and a zero */
+#define BUILD_ID_TEXT (MODULE_BUILD_ID_MAX + 1) /* hex of the longest build id that is taken, and a zero */
 
 /* The build id as lower-case hex, "" when there is none. */
 void elf_image_build_id(const struct elf_image *image, char text[BUILD_ID_TEXT]);

@@ -4,6 +4,8 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/text.h"
+
 void collapse_free(struct collapse *collapse)
 {
 	text_sums_free(&collapse->lines);
@@ -19,9 +21,11 @@ bool collapse_frame(struct collapse *collapse, const char *name)
 	char *to = collapse->line.items + size;
 	if (size)
 		*to++ = ';';
-	for (; *name; name++)
-		*to++ = *name == ';' ? ':' : (unsigned char)*name < ' ' ? ' ' : *name;
-	*to = 0;
+	strcpy(to, name);
+	text_blank_controls(to);
+	for (; *to; to++)
+		if (*to == ';')
+			*to = ':';
 	collapse->line.count = (size_t)(to - collapse->line.items);
 	return true;
 }

@@ -19,6 +19,7 @@
 #include "trace/module_rows.h"
 
 #define STACKS_A_TURN "256"
+#define TRACE_TEXT_MAX "10755" /* TRACE_MAX_FRAMES of 21 characters, and the brackets */
 #define SEEN_MAX (1 << 18)
 
 /* --- statements ------------------------------------------------------------------ */
@@ -39,7 +40,8 @@ enum statement {
 
 static const char *const statement_sql[STATEMENTS] = {
 	[NEXT_ADDRESS] = "SELECT k.id, a.value FROM ("
-			 "SELECT id, iif(json_valid(trace), trace, '[]') AS trace FROM stacks WHERE id > ?1"
+			 "SELECT id, iif(length(trace) <= " TRACE_TEXT_MAX
+			 " AND json_valid(trace), trace, '[]') AS trace FROM stacks WHERE id > ?1"
 			 " ORDER BY id LIMIT " STACKS_A_TURN ") AS k"
 			 " LEFT JOIN json_each(k.trace) AS a ON a.type = 'integer'",
 	[MODULES] = MODULE_ROWS,

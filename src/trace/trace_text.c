@@ -66,6 +66,8 @@ int trace_next(struct trace_reader *reader, uint64_t *address)
 {
 	char c = skip_blank(reader);
 
+	if (reader->count++ > TRACE_READ_MAX)
+		return -1;
 	if (!reader->begun) {
 		reader->begun = true;
 		if (c != '[')
@@ -110,7 +112,7 @@ static char *write_trace(const struct address_space *space, const char *trace, c
                          const char *separator, const char *after, read_address read,
                          void (*write)(FILE *out, const char *text), bool *bad)
 {
-	struct trace_reader reader = { trace, false };
+	struct trace_reader reader = { .at = trace };
 	uint64_t address;
 	size_t size;
 	char *text = NULL;

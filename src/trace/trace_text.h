@@ -15,8 +15,11 @@ struct address_space;
 struct trace_reader {
 	const char *at;
 	bool begun;
+	unsigned count;
 };
-/* 1: an address; 0: the end; -1: not an array of addresses. */
+/* 1: an address; 0: the end; -1: not an array of addresses, or one that is far longer than any
+ * trace: a file may say anything. */
+#define TRACE_READ_MAX 65536
 int trace_next(struct trace_reader *reader, uint64_t *address);
 
 /* All functions as symbols (demangled) with `separator` between them. malloc'ed; NULL

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "watch/recording.h"
 
+#include "store/counters.h"
+#include "store/store.h"
 #include "watch/binding.h"
 #include "watch/locks.h"
 
@@ -57,6 +59,10 @@ struct session *session_follow(sqlite3 *db)
 	sqlite3_mutex_leave(sqlite3_db_mutex(db));
 	if (session && session->recorded)
 		session_watch(session);
+	if (!session) {
+		store_count(STORE_SESSIONS_REFUSED, 1);
+		store_start(); /* which tells it */
+	}
 	return session;
 }
 

@@ -89,7 +89,7 @@ class Shell(Tool):
         shell = self.start(self.trace)
         shell.ask("DELETE FROM samples;", "readonly database")
         shell.ask("PRAGMA trusted_schema;", "│ 0 ")
-        shell.ask("SELECT group_concat(name) || '.' AS schemas FROM pragma_database_list;", "│ main.")
+        shell.ask("SELECT group_concat(name) || '.' AS schemas FROM pragma_database_list;", "│ main,temp.")
         self.assertEqual(sorted(os.listdir(self.folder)), before)
         shell.end(".quit\n", 1)  # the shell's own way to say that there was an error
 

@@ -51,7 +51,7 @@ class Command(support.Exports):
                 ("UPDATE samples SET weight = -1 WHERE stack = 3", "weight -1, period 1000000 ns, value -1000000 ns: no sample has"),
                 ("UPDATE samples SET weight = 1 << 62 WHERE stack = 3", "no sample has such numbers"),
                 ("UPDATE series SET period_ns = 1 << 62", "no sample has such numbers"),
-                ("DROP TABLE series", "no such table: main.series"),
+                ("DROP TABLE series", "no such table: series"),
                 ("UPDATE samples SET weight = 9223372036854775807, series = 4 WHERE stack = 3;"
                  "INSERT INTO series (id, thread, trace_type, period_ns, epoch) VALUES (4, 1, 'CPU', 0, 1)",
                  "no sample has such numbers")):

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "help.h"
 #include "pager.h"
 #include "progress.h"
@@ -43,9 +44,8 @@ int complain(const char *format, ...)
 		text = NULL;
 	va_end(arguments);
 	/* It may quote a file's content, which must not drive the terminal. */
-	for (char *at = text; at && *at; at++)
-		if ((unsigned char)*at < ' ' || *at == 0x7f)
-			*at = ' ';
+	if (text)
+		text_blank_controls(text);
 	progress_end();
 	pager_end();
 	fflush(stdout); /* where both go to one place, in the order of events */

@@ -18,7 +18,9 @@
 #include "entry/mark.h"
 #include "file_map.h"
 #include "library.h"
+#include "store/file/database.h"
 #include "store/write/losses.h"
+#include "trace_file.h"
 
 /* --- what processes say ------------------------------------------------------------------ */
 
@@ -150,6 +152,16 @@ static bool is_off(const char *variable)
 	return value && strcmp(value, "0") == 0;
 }
 
+/* Runs are counted where they are not logged, too. */
+static bool has_counted(const char *trace)
+{
+	sqlite3 *db = trace_file_open(trace);
+	bool counted = db && database_number(db, "SELECT EXISTS (SELECT 1 FROM statement_counters)", 0);
+
+	trace_file_close(db);
+	return counted;
+}
+
 void explain_no_query(const char *trace)
 {
 	int process = find_process();
@@ -161,6 +173,10 @@ void explain_no_query(const char *trace)
 	         is_off("QUERYPROF_QUERY_PROFILER_REAL_TIME_PERIOD_NS") &&
 	         is_off("QUERYPROF_QUERY_PROFILER_OFF_CPU_PERIOD_NS"))
 		complain("%s: nothing was sampled, nor any query followed: all periods are 0", trace);
+	else if (!has_counted(trace))
+		complain("%s: SQLite was there, and nothing was recorded: it ran no query, or all of it was "
+		         "lost",
+		         trace);
 	else
 		complain("%s: SQLite was there, but no query took long enough to be sampled or logged: "
 		         "queryprof queries --statements %s has counted all of them "

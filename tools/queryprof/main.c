@@ -11,6 +11,7 @@
 #include "complete.h"
 #include "help.h"
 #include "pager.h"
+#include "program.h"
 #include "queryprof.h"
 
 static int run(int argc, char **argv)
@@ -50,6 +51,7 @@ static int run(int argc, char **argv)
 
 int main(int argc, char **argv)
 {
+	program_ignore_file_size();
 	setlocale(LC_CTYPE, ""); /* how wide the terminal shows a character */
 	int result = run(argc, argv), error = pager_end();
 	errno = error;

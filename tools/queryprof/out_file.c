@@ -17,7 +17,7 @@
 
 /* For the signals that end this process: half a file would look complete. */
 static const char *unfinished;
-static const int ends[] = { SIGINT, SIGTERM, SIGHUP, SIGPIPE, SIGXFSZ };
+static const int ends[] = { SIGINT, SIGTERM, SIGHUP, SIGPIPE };
 
 static void remove_unfinished(int signal)
 {
@@ -55,15 +55,8 @@ static int make_unfinished(char *path)
 	return fd;
 }
 
-/* The mode of the old file, else the one that open() gives to a new file. */
-static mode_t find_mode(const struct stat *old)
-{
-	if (old)
-		return old->st_mode & 07777;
-	mode_t mask = umask(0);
-	umask(mask);
-	return 0666 & ~mask;
-}
+/* It has the trace file's texts of queries, and a new one is as private as that is. */
+#define NEW_FILE_MODE 0600
 
 static int open_partial(struct out_file *out, const struct stat *old)
 {
@@ -74,7 +67,8 @@ static int open_partial(struct out_file *out, const struct stat *old)
 	int fd = make_unfinished(out->partial);
 	if (fd < 0)
 		return -1;
-	if (fchmod(fd, find_mode(old)) != 0) {
+	/* mkostemp() has made it with the mode of a new one. */
+	if (old && fchmod(fd, old->st_mode & 07777) != 0) {
 		/* a file system without modes */
 	}
 	return fd;
@@ -114,7 +108,7 @@ int out_file_open(struct out_file *out, const char *path)
 	if (is_there ? S_ISREG(old.st_mode) : lstat(path, &link) != 0)
 		fd = open_partial(out, is_there ? &old : NULL);
 	else
-		fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+		fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, NEW_FILE_MODE);
 	out->stream = fd >= 0 ? fdopen(fd, "w") : NULL;
 	if (out->stream)
 		return COMMAND_FINE;

@@ -9,9 +9,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/text.h"
-#include "export/text.h"
 #include "output_table.h"
 #include "progress.h"
 #include "terminal.h"
@@ -32,19 +32,41 @@ enum output_format output_format_find(const char *name)
 
 /* --- CSV and JSON ------------------------------------------------------------- */
 
+/* On a terminal without what drives it; in a file every byte counts. */
+static void print_csv_text(const char *text, size_t size)
+{
+	static int is_shown = -1;
+
+	if (is_shown < 0)
+		is_shown = isatty(STDOUT_FILENO);
+	for (size_t step; size; text += step, size -= step) {
+		step = text_character_size(text);
+		bool is_blank = is_shown && *text != '\n' && (!step || text_is_control(text, step));
+
+		step = step && step <= size ? step : 1;
+		if (is_blank)
+			putchar(' ');
+		else
+			fwrite(text, 1, step, stdout);
+	}
+}
+
 static void print_csv_cell(const char *text)
 {
 	if (!text)
 		return;
 	if (text[0] && !text[strcspn(text, ",\"\r\n")]) {
-		fputs(text, stdout);
+		print_csv_text(text, strlen(text));
 		return;
 	}
 	putchar('"');
-	for (; *text; text++) {
-		if (*text == '"')
+	for (size_t size; *text; text += size) {
+		size = strcspn(text, "\"") + 1;
+		if (!text[size - 1])
+			size--;
+		print_csv_text(text, size);
+		if (text[size - 1] == '"')
 			putchar('"');
-		putchar(*text);
 	}
 	putchar('"');
 }
@@ -84,15 +106,11 @@ static int output_csv(sqlite3_stmt *statement)
 	return code;
 }
 
-/* Text of a database may be any bytes, JSON is UTF-8. */
 static void print_json_text(const char *text)
 {
-	char *repaired = text_repair(text);
-
 	putchar('"');
-	text_write_json(stdout, repaired ? repaired : "", "");
+	text_write_json(stdout, text, "");
 	putchar('"');
-	free(repaired);
 }
 
 /* JSON has no infinity. A number that is too large is read as one, and the sqlite3 shell writes the same. */

@@ -30,7 +30,7 @@
 
 struct inherited {
 	sigset_t blocked;
-	struct sigaction on_child;
+	struct sigaction on_child, on_file_size;
 };
 
 static struct inherited inherited;
@@ -52,6 +52,7 @@ static _Noreturn void become(char **argv, pid_t parent, int tell)
 
 	die_with_parent(parent);
 	sigaction(SIGCHLD, &inherited.on_child, NULL);
+	sigaction(SIGXFSZ, &inherited.on_file_size, NULL);
 	sigprocmask(SIG_SETMASK, &inherited.blocked, NULL);
 	execvp(argv[0], argv);
 	error = errno;
@@ -163,6 +164,21 @@ static void stop_alike(int signal_number)
 		sigaction(signal_number, &before, NULL);
 }
 
+/* Whether somebody sent it, or the terminal. What this process's own timers and descriptors send
+ * (of a library that is preloaded into it, too) would be one too many for the program. */
+static bool is_to_be_passed_on(const siginfo_t *info)
+{
+	static const int of_terminal[] = { SIGHUP,  SIGINT,  SIGQUIT, SIGTSTP,
+		                           SIGTTIN, SIGTTOU, SIGCONT, SIGWINCH };
+
+	if (info->si_code == SI_USER || info->si_code == SI_QUEUE || info->si_code == SI_TKILL)
+		return true;
+	for (size_t i = 0; i < sizeof of_terminal / sizeof *of_terminal; i++)
+		if (info->si_signo == of_terminal[i] && info->si_code == SI_KERNEL)
+			return true;
+	return false;
+}
+
 static void pass_on(const siginfo_t *info)
 {
 	/* The kernel's are the terminal's, to the group. */
@@ -209,10 +225,17 @@ int program_wait(void)
 
 	sigfillset(&all);
 	while (!look_at(&status))
-		if (sigwaitinfo(&all, &info) > 0 && info.si_signo != SIGCHLD)
+		if (sigwaitinfo(&all, &info) > 0 && info.si_signo != SIGCHLD && is_to_be_passed_on(&info))
 			pass_on(&info);
 	stop_watching();
 	return status;
+}
+
+void program_ignore_file_size(void)
+{
+	const struct sigaction ignored = { .sa_handler = SIG_IGN };
+
+	sigaction(SIGXFSZ, &ignored, &inherited.on_file_size);
 }
 
 int program_start(char **argv, int kept)

@@ -6,6 +6,10 @@
 #ifndef QUERYPROF_COMMAND_PROGRAM_H
 #define QUERYPROF_COMMAND_PROGRAM_H
 
+/* The signal of a file that grows too large would end the command; without it, the write fails and the
+ * command says so. The program gets the action that was there. Before program_start(). */
+void program_ignore_file_size(void);
+
 /* Starts argv (found as the shell finds it), with our environment and descriptors. 0, or the
  * errno value of why it could not be started. Afterwards our own standard input and output
  * lead nowhere, other descriptors than `kept` are closed, and all signals are blocked. */

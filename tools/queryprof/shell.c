@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The shell opens the file read-only and reads its first commands from a descriptor:
- * they load the library for its functions, bring an older file's schema up to date in
- * temporary views, and set the mode. They come after the person's ~/.sqliterc.
+ * they load the library for its functions, put our views before the file's as temporary
+ * ones, and set the mode. They come after the person's ~/.sqliterc.
  */
 #include "shell.h"
 
@@ -14,6 +14,7 @@
 
 #include "command.h"
 #include "library.h"
+#include "store/file/database.h"
 #include "trace_file.h"
 
 static const char *const modes[] = {
@@ -49,8 +50,7 @@ static void write_load(FILE *to)
 	}
 }
 
-/* The temporary views that trace_file_open() made for a file of an older version. An
- * SQLite result. */
+/* The temporary views that trace_file_open() made. An SQLite result. */
 static int write_temporary_schema(FILE *to, sqlite3 *db)
 {
 	sqlite3_stmt *row = NULL;
@@ -72,6 +72,9 @@ static int write_commands(FILE *to, sqlite3 *db, enum output_format format)
 	write_load(to);
 	/* The file may come from a stranger. */
 	fputs("PRAGMA trusted_schema = OFF;\nPRAGMA cell_size_check = ON;\n.timeout 5000\n", to);
+	/* As database_distrust() does; the shell prints what it has set. */
+	fprintf(to, ".output /dev/null\n.dbconfig enable_view off\n.limit length %d\n.output\n",
+	        DATABASE_VALUE_MAX);
 	fprintf(to, ".mode %s\n.headers on\n", modes[format]);
 	return write_temporary_schema(to, db);
 }

@@ -9,6 +9,8 @@
 #include <unistd.h>
 #include <wchar.h>
 
+#include "base/text.h"
+
 int terminal_width(void)
 {
 	struct winsize size;
@@ -42,7 +44,7 @@ static size_t next_character(const char *at, size_t left, int *width, bool *show
 		return 1;
 	}
 	*width = wcwidth(character);
-	*shown = *width >= 0;
+	*shown = *width >= 0 && !text_is_control(at, size);
 	if (!*shown)
 		*width = 1;
 	return size;

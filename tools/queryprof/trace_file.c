@@ -74,6 +74,7 @@ static int open_connection(const char *path, sqlite3 **db)
 	if (code == SQLITE_OK) {
 		sqlite3_db_config(*db, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
 		sqlite3_db_config(*db, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
+		database_distrust(*db);
 		sqlite3_exec(*db, "PRAGMA cell_size_check = 1", NULL, NULL, NULL);
 		sqlite3_busy_timeout(*db, 5000);
 	}
@@ -100,7 +101,7 @@ static bool check_identity(sqlite3 *db, const char *path)
 		         (long long)version, STORE_SCHEMA_VERSION);
 		return false;
 	}
-	if (version < STORE_SCHEMA_VERSION && upgrade_view(db) != SQLITE_OK) {
+	if (upgrade_view(db) != SQLITE_OK) {
 		complain("%s: %s", path, sqlite3_errmsg(db));
 		return false;
 	}

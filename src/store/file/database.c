@@ -67,10 +67,17 @@ bool database_is_in_memory(const char *path)
 	return !strncmp(path, MEMORY_NAME, sizeof MEMORY_NAME - 1);
 }
 
+void database_distrust(sqlite3 *db)
+{
+	sqlite3_db_config(db, SQLITE_DBCONFIG_ENABLE_VIEW, 0, NULL);
+	sqlite3_limit(db, SQLITE_LIMIT_LENGTH, DATABASE_VALUE_MAX);
+}
+
 static int open_connection(const char *path, int flags, sqlite3 **db, char **error)
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
 	const char *vfs = database_is_in_memory(path) ? "memdb" : WAL_INDEX_VFS;
+	const bool is_of_disk = !database_is_in_memory(path) && strcmp(path, ":memory:") != 0;
 	int code;
 
 	pthread_once(&once, start_sqlite);
@@ -87,6 +94,8 @@ static int open_connection(const char *path, int flags, sqlite3 **db, char **err
 	sqlite3_db_config(*db, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
 	sqlite3_db_config(*db, SQLITE_DBCONFIG_ENABLE_TRIGGER, 0, NULL);
 	sqlite3_db_config(*db, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
+	if (is_of_disk)
+		database_distrust(*db);
 	/* A close for fork must be quick; the last close says otherwise. */
 	sqlite3_db_config(*db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
 	/* No temporary files, and no mapping of the file: a page that somebody cuts
@@ -198,6 +207,27 @@ static bool lock_setup(int fd)
 	return false;
 }
 
+/* What others have put at the path, or beside it, they could read as it grows. Root's may be
+ * written to: root reads everything. */
+static int check_owners(const char *path, const struct stat *status, char **error)
+{
+	static const char *const suffixes[] = { "", "-wal", "-shm", "-journal" };
+
+	for (size_t i = 0; i < sizeof suffixes / sizeof *suffixes; i++) {
+		char *name = text_format("%s%s", path, suffixes[i]);
+		struct stat seen = *status;
+		bool is_there = !i || (name && !lstat(name, &seen));
+
+		free(name);
+		if (!is_there || seen.st_uid == geteuid() || seen.st_uid == 0)
+			continue;
+		*error = text_format("%s%s: belongs to user %u; user %u writes to files of its own only",
+		                     path, suffixes[i], (unsigned)seen.st_uid, (unsigned)geteuid());
+		return QP_STORE;
+	}
+	return QP_OK;
+}
+
 /* The file, made with mode 0600 where there is none, and with the set-up's lock on it. */
 static int open_file(const char *path, struct database *database, char **error)
 {
@@ -219,6 +249,8 @@ static int open_file(const char *path, struct database *database, char **error)
 	if (!S_ISREG(status.st_mode)) {
 		*error = text_format("%s: not a regular file", path);
 		code = QP_STORE;
+	} else if (check_owners(path, &status, error)) {
+		code = QP_STORE;
 	} else if (!lock_setup(fd)) {
 		*error = text_format("%s: locked by another process", path);
 		code = DATABASE_LOCKED;
@@ -231,6 +263,8 @@ static int open_file(const char *path, struct database *database, char **error)
 		close(fd);
 		return code;
 	}
+	if (status.st_mode & 077)
+		fchmod(fd, status.st_mode & 0700); /* it will have texts of queries */
 	database->guard = fd;
 	database->device = status.st_dev;
 	database->inode = status.st_ino;
@@ -273,13 +307,10 @@ static int make_schema(sqlite3 *db)
 	return code ? code : set_identity(db);
 }
 
+/* A failure's transaction ends with the connection, which keeps the failure's own words until then. */
 static int end_transaction(sqlite3 *db, int code)
 {
-	if (!code)
-		code = sqlite3_exec(db, "COMMIT", NULL, NULL, NULL);
-	if (code)
-		sqlite3_exec(db, "ROLLBACK", NULL, NULL, NULL);
-	return code;
+	return code ? code : sqlite3_exec(db, "COMMIT", NULL, NULL, NULL);
 }
 
 /* In one exclusive transaction: of several processes that start together one makes
@@ -465,6 +496,12 @@ int database_open_reader(const char *path, sqlite3 **db, char **error)
 		*db = NULL;
 		return QP_STORE;
 	}
+	if (path && !database_is_in_memory(path) && upgrade_view(*db)) {
+		*error = database_error(*db, path);
+		sqlite3_close(*db);
+		*db = NULL;
+		return QP_STORE;
+	}
 	sqlite3_exec(*db, "PRAGMA query_only = ON; PRAGMA cache_size = -4000", NULL, NULL, NULL);
 	return QP_OK;
 }
@@ -481,7 +518,7 @@ static int adopt(sqlite3 *db, const char *path, char **error)
 	}
 	code = check_identity(path, (uint32_t)database_number(db, "PRAGMA application_id", 0),
 	                      (uint32_t)version, error);
-	if (!code && version < STORE_SCHEMA_VERSION && upgrade_view(db)) {
+	if (!code && upgrade_view(db)) {
 		*error = database_error(db, path);
 		code = QP_STORE;
 	}

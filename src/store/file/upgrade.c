@@ -15,6 +15,7 @@
 struct upgrade {
 	sqlite3 *db;
 	bool temporary;
+	bool is_current;      /* then what it lacks somebody has removed */
 	sqlite3_str *columns; /* of the view that takes a table's place */
 };
 
@@ -103,9 +104,12 @@ static int add_object(struct upgrade *upgrade, sqlite3 *model, sqlite3_stmt *obj
 	const char *name = (const char *)sqlite3_column_text(object, 1);
 	const char *sql = (const char *)sqlite3_column_text(object, 2);
 	bool found;
-	int code = has(upgrade->db, "SELECT 1 FROM main.sqlite_schema WHERE name = ?2 AND type = ?1", type,
-	               name, &found);
+	int code;
 
+	if (upgrade->is_current && strcmp(type, "view") != 0)
+		return SQLITE_OK;
+	code = has(upgrade->db, "SELECT 1 FROM main.sqlite_schema WHERE name = ?2 AND type = ?1", type, name,
+	           &found);
 	if (code)
 		return code;
 	if (strcmp(type, "view") == 0) {
@@ -151,7 +155,12 @@ int upgrade_file(sqlite3 *db)
 
 int upgrade_view(sqlite3 *db)
 {
-	struct upgrade upgrade = { .db = db, .temporary = true };
+	int64_t version = database_number(db, "PRAGMA user_version", 0);
+	struct upgrade upgrade = {
+		.db = db,
+		.temporary = true,
+		.is_current = version >= STORE_SCHEMA_VERSION,
+	};
 
 	return add_what_lacks(&upgrade);
 }

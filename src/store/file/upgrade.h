@@ -11,8 +11,8 @@
  * not set the version. An SQLite result. */
 int upgrade_file(sqlite3 *db);
 
-/* The same for a file that can only be read: what it lacks is put before it, for this
- * connection, as temporary tables and views. */
+/* The same for a file that can only be read: for this connection, our views are put before the
+ * file's, whoever made those, and before a file of an older version what it lacks. */
 int upgrade_view(sqlite3 *db);
 
 #endif

@@ -9,12 +9,12 @@
 #include "symbol/archive/read.h"
 
 #include <ar.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/regular_file.h"
 #include "base/search.h"
 
 #define OBJECT_BYTES_MAX (UINT64_C(32) << 20)
@@ -529,11 +529,10 @@ static bool read_members(struct code_side *side, uint16_t machine, bool is_first
 static bool load_file(struct code_side *side, const char *path)
 {
 	struct stat status;
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	int fd = regular_file_open(path, &status);
 	if (fd < 0)
 		return false;
-	if (fstat(fd, &status) == 0 && S_ISREG(status.st_mode) && status.st_size > SARMAG &&
-	    (uint64_t)status.st_size <= ARCHIVE_BYTES_MAX)
+	if (status.st_size > SARMAG && (uint64_t)status.st_size <= ARCHIVE_BYTES_MAX)
 		side->file = malloc((size_t)status.st_size + 1);
 	while (side->file && side->file_size < (uint64_t)status.st_size) {
 		ssize_t got = pread(fd, side->file + side->file_size,

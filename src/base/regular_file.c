@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * O_PATH opens the name and not the file. The file is then opened by that descriptor, as the name
+ * may be another's by now. The thread's folder in /proc, not the process's: the store's threads
+ * have descriptors of their own. Where there is no /proc the name has to do, and what it opened
+ * is compared.
+ */
+#include "base/regular_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#define FLAGS (O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)
+
+static bool is_same(const struct stat *a, const struct stat *b)
+{
+	return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
+}
+
+static int open_again(int place, const char *path, const struct stat *status)
+{
+	char of_thread[48];
+	struct stat opened;
+	int fd;
+
+	snprintf(of_thread, sizeof(of_thread), "/proc/thread-self/fd/%d", place);
+	fd = open(of_thread, FLAGS);
+	if (fd < 0 && errno == ENOENT)
+		fd = open(path, FLAGS);
+	if (fd >= 0 && (fstat(fd, &opened) || !is_same(&opened, status))) {
+		close(fd);
+		errno = ESTALE;
+		return -1;
+	}
+	return fd;
+}
+
+int regular_file_open(const char *path, struct stat *status)
+{
+	int place = open(path, O_PATH | O_CLOEXEC), fd = -1, error;
+
+	if (place < 0)
+		return -1;
+	if (fstat(place, status) == 0 && !S_ISREG(status->st_mode))
+		errno = EINVAL;
+	else
+		fd = open_again(place, path, status);
+	error = errno;
+	close(place);
+	errno = error;
+	return fd;
+}

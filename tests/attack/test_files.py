@@ -1,0 +1,160 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""Trace files that somebody else made: what they name is not opened, what they say does not
+run, and none of them takes long.
+
+usage: test_files.py QUERYPROF SOURCE_DIR FIXTURE"""
+
+import contextlib
+import resource
+import sqlite3
+
+from tool import *
+
+ENDLESS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i AS %s FROM n"
+COMMANDS = [["queries"], ["queries", "--statements"], ["report"], ["report", "--like", "SELECT"], ["traces"],
+            ["export", "--format", "collapsed", "-o", "-"], ["export", "--format", "pprof", "-o", "-"],
+            ["export", "--format", "flamegraph", "-o", "-"],
+            ["sql", "SELECT * FROM query_log"], ["sql", "SELECT timestamp_ns, symbols, lines FROM trace_log LIMIT 50"],
+            ["sql", "SELECT * FROM top_functions"], ["sql", "SELECT * FROM top_stacks"], ["embed"]]
+CPU_SECONDS = 20  # of some 0.1: for ThreadSanitizer and the like
+SANITIZED = bool(os.environ.get("ASAN_OPTIONS") or os.environ.get("TSAN_OPTIONS"))
+
+
+def limit():
+    resource.setrlimit(resource.RLIMIT_CPU, (CPU_SECONDS, CPU_SECONDS))
+
+
+class Files(Tool):
+    def setUp(self):
+        self.evil = os.path.join(self.folder, "evil.trace")
+        shutil.copy(self.trace, self.evil)
+        self.addCleanup(os.unlink, self.evil)
+
+    def change(self, *statements):
+        db = sqlite3.connect(self.evil, isolation_level=None)
+        for statement in statements:
+            db.execute(*statement) if isinstance(statement, tuple) else db.execute(statement)
+        db.close()
+
+    def run_command(self, *arguments, **variables):
+        """Ended by the kernel where it takes more of the processor than it may."""
+        done = subprocess.run([QUERYPROF, arguments[0], self.evil, *arguments[1:]], capture_output=True, text=True,
+                              errors="replace", env=environment(**variables), preexec_fn=limit, timeout=300, check=False)
+        self.assertGreaterEqual(done.returncode, 0, (arguments, done.stderr))
+        return done
+
+    def test_endless_views(self):
+        """Ours are asked, and not the file's."""
+        with contextlib.closing(sqlite3.connect(self.evil)) as db:
+            views = [name for name, in db.execute("SELECT name FROM sqlite_schema WHERE type = 'view'")]
+        self.run_command("embed")
+        wanted = [self.run_command(*command).stdout for command in COMMANDS]
+        self.change("PRAGMA legacy_alter_table = ON", *(f"DROP VIEW {view}" for view in views),
+                    *(f"CREATE VIEW {view} AS " + ENDLESS % "query_id" for view in views))
+        for command, out in zip(COMMANDS, wanted):
+            with self.subTest(command=command):
+                self.assertEqual(self.run_command(*command).stdout.replace(self.evil, ""), out.replace(self.evil, ""))
+
+    def test_tables_that_are_views(self):
+        for table in "samples", "modules", "stacks":
+            shutil.copy(self.trace, self.evil)
+            self.change("PRAGMA legacy_alter_table = ON", f"ALTER TABLE {table} RENAME TO was",
+                        f"CREATE VIEW {table} AS " + ENDLESS % "id")
+            for command in COMMANDS:
+                with self.subTest(command=command, table=table):
+                    done = self.run_command(*command)
+                    if done.returncode:
+                        self.assertTrue(done.stderr.startswith("queryprof: "), done.stderr)
+
+    def test_gigabytes_from_an_expression(self):
+        self.change("ALTER TABLE statements ADD COLUMN made AS (hex(zeroblob(200000000)))")
+        done = self.run_command("sql", "SELECT length(made) FROM statements")
+        self.assertEqual(done.returncode, 1, done.stdout)
+        self.assertIn("too big", done.stderr)
+
+    def test_a_million_frames(self):
+        trace = "[" + ",".join(str(trace_file.BASE + 0x1000 + i % 5000) for i in range(1000000)) + "]"
+        self.change(("UPDATE stacks SET trace = ? WHERE id = 1", (trace,)))
+        for command in COMMANDS[2], COMMANDS[5], COMMANDS[9], COMMANDS[10], COMMANDS[12]:
+            with self.subTest(command=command):
+                before = resource.getrusage(resource.RUSAGE_CHILDREN)
+                done = self.run_command(*command)
+                after = resource.getrusage(resource.RUSAGE_CHILDREN)
+                if done.returncode:
+                    self.assertIn("no array of addresses", done.stderr)
+                self.assertLess(after.ru_utime - before.ru_utime, 10)
+
+    def strace(self, *command, **variables):
+        log = os.path.join(self.folder, "strace")
+        subprocess.run(["strace", "-f", "-qq", "-e", "trace=open,openat,mkdir,mkdirat,connect", "-o", log, QUERYPROF,
+                        command[0], self.evil, *command[1:]], capture_output=True, env=environment(**variables),
+                       timeout=300, check=False)
+        with open(log, encoding="utf-8", errors="replace") as file:
+            return file.read()
+
+    @unittest.skipUnless(shutil.which("strace") and not SANITIZED, "needs strace")
+    def test_devices_are_not_opened(self):
+        """To open one can already do something. The name is looked at, by O_PATH."""
+        pipe = os.path.join(self.folder, "pipe")
+        os.mkfifo(pipe)
+        self.addCleanup(os.unlink, pipe)
+        for path in "/dev/ptmx", "/dev/tty", pipe:
+            self.change(("UPDATE modules SET path = ?", (path,)))
+            calls = [line for line in self.strace("report").splitlines() if f'"{path}"' in line]
+            self.assertTrue(calls, path)
+            for call in calls:
+                self.assertIn("O_PATH", call)
+
+    @unittest.skipUnless(shutil.which("strace") and not SANITIZED, "needs strace")
+    def test_build_ids(self):
+        """They become part of paths, and of what servers are asked."""
+        cache = os.path.join(self.folder, "cache")
+        for build_id in ("../../../../tmp/out", "/etc/evil", "a1b2c3d4e5f6071", "A1B2C3D4E5F60718", "ab" * 65, "%2e%2e/x"):
+            self.change(("UPDATE modules SET build_id = ?, path = '/nowhere.so'", (build_id,)))
+            for command in ["report"], ["embed"], ["sql", "SELECT symbols, lines FROM trace_log LIMIT 9"]:
+                calls = self.strace(*command, DEBUGINFOD_URLS="http://127.0.0.1:9", DEBUGINFOD_CACHE_PATH=cache)
+                self.assertNotIn(build_id, calls)
+                self.assertNotIn(build_id[:2] + "/" + build_id[2:], calls)
+            self.assertFalse(os.path.exists(cache))
+
+    @unittest.skipUnless(os.getuid() == 0, "gives a file to another user")
+    def test_foreign_owner(self):
+        """record as root does not write into a file that another can read."""
+        for suffix in "", "-wal", "-shm", "-journal":
+            os.chown(self.evil, 0, 0)
+            if suffix:
+                with open(self.evil + suffix, "wb"):
+                    pass
+            os.chown(self.evil + suffix, 65534, 65534)
+            with open(self.evil, "rb") as file:
+                before = file.read()
+            for command in ["record", "-o", self.evil, "true"], ["embed", self.evil]:
+                with self.subTest(suffix=suffix, command=command):
+                    code, _, err = run(*command)
+                    self.assertIn(code, (1, 125))
+                    self.assertIn(self.evil + suffix + ": belongs to user 65534", err)
+            with open(self.evil, "rb") as file:
+                self.assertEqual(file.read(), before)
+            if suffix:
+                os.unlink(self.evil + suffix)
+
+    def test_mode(self):
+        """It holds texts of queries: whoever writes to it makes it private."""
+        os.chmod(self.evil, 0o644)
+        self.run_command("queries")
+        self.assertEqual(os.stat(self.evil).st_mode & 0o777, 0o644)
+        self.run_command("embed")
+        self.assertEqual(os.stat(self.evil).st_mode & 0o777, 0o600)
+        self.assertEqual(self.run_command("queries").returncode, 0)
+
+    def test_mode_of_what_is_no_trace_file(self):
+        other = os.path.join(self.folder, "other")
+        with open(other, "w", encoding="ascii") as file:
+            file.write("not a trace file")
+        os.chmod(other, 0o644)
+        self.refused(125, "record", "-o", other, "true")
+        self.assertEqual(os.stat(other).st_mode & 0o777, 0o644)
+
+
+main()

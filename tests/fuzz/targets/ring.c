@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * For libFuzzer: what a process that was killed, or is hostile, left in its ring.
+ */
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "handler/ring_layout.h"
+#include "sampler/ring_reader.h"
+#include "sampler/ring_remains.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+/* The block, at its beginning; and the reader's words, which decide first, as multiples of words. */
+struct input {
+	uint16_t head, next, taken, tail, announced;
+	uint8_t announced_is_stored;
+};
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	static char *memory;
+	struct input input;
+	uint64_t batch;
+
+	if (size < sizeof input)
+		return 0;
+	memcpy(&input, data, sizeof input);
+	data += sizeof input;
+	size -= sizeof input;
+	if (!memory)
+		memory = mmap(NULL, ring_memory_bytes(RING_MIN_BYTES), PROT_READ | PROT_WRITE,
+		              MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	memset(memory, 0, ring_memory_bytes(RING_MIN_BYTES));
+	struct ring *ring = ring_place(memory, RING_MIN_BYTES, 0);
+	memcpy(ring->block, data, size < ring->bytes ? size : ring->bytes);
+	atomic_store(&ring->head, input.head * RING_WORD);
+	atomic_store(&ring->next, input.next * RING_WORD);
+	atomic_store(&ring->taken, input.taken * RING_WORD);
+	atomic_store(&ring->tail, input.tail * RING_WORD);
+	atomic_store(&ring->announced, input.announced * RING_WORD);
+
+	ring = ring_remains_find(memory, ring_memory_bytes(RING_MIN_BYTES));
+	if (ring) {
+		ring_remains_sound(ring);
+		ring_remains_announced(ring, &batch);
+		ring_remains_repair(ring, input.announced_is_stored & 1);
+		/* What was repaired can be read to its end. */
+		unsigned kind, sum = 0;
+		const unsigned char *payload;
+
+		while ((payload = ring_peek(ring, &kind, &size)) != NULL) {
+			for (size_t i = 0; i < size; i++)
+				sum += payload[i];
+			ring_pass(ring);
+		}
+		if (sum == 1)
+			memory[0] = (char)sum; /* so that all of it is read */
+	}
+	return 0;
+}
