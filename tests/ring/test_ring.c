@@ -111,6 +111,8 @@ static void test_largest_record(void **state)
 		assert_int_equal(take(ring, 2).number, i);
 	}
 	assert_int_equal(ring_dropped(ring), 0);
+	assert_null(ring_try_reserve(ring, ring_max_payload(ring) + 1));
+	assert_int_equal(ring_dropped(ring), 0); /* nothing was lost */
 	assert_null(ring_reserve(ring, ring_max_payload(ring) + 1));
 	assert_null(ring_reserve(ring, SIZE_MAX));
 	assert_int_equal(ring_dropped(ring), 2);
