@@ -80,8 +80,8 @@ class Schedules(Case):
             for _ in range(chance.randrange(3)):
                 file.add(chance.randrange(1, 200))
             is_killed = chance.random() < 0.6
-            if is_killed:  # the first eight requests only ask what the tables have
-                server.hold(chance.randrange(6, 18), chance.random() < 0.7)
+            if is_killed:
+                server.hold(chance.randrange(1, 4), chance.random() < 0.7)
             processes = [subprocess.Popen([COMMAND, "push", "--retry-for", "1000", path, server.url],
                                           env=environment(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
                          for _ in range(1 + (chance.random() < 0.2))]
