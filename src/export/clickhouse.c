@@ -23,6 +23,8 @@
 
 void bytes_put(struct bytes *bytes, const void *data, size_t size)
 {
+	if (!size)
+		return;
 	if (bytes->failed || !vector_reserve(&bytes->data, bytes->data.count + size)) {
 		bytes->failed = true;
 		return;

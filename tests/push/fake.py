@@ -61,6 +61,13 @@ class Handler(http.server.BaseHTTPRequestHandler):
         url = urllib.parse.urlsplit(self.path)
         query = dict(urllib.parse.parse_qsl(url.query))
         fake.seen.append((url.path, query, dict(self.headers), body))
+        fake.inserts += "query" in query
+        if "query" in query and fake.inserts >= fake.hold_at and not fake.go.is_set():
+            fake.held.set()
+            fake.go.wait()
+            if fake.is_held_dropped:
+                self.cut()
+                return
         fault = fake.choose()
         times, reply = FAULTS[fault]
         text, code = "", 200
@@ -109,6 +116,9 @@ class Fake:
         self.lock = threading.Lock()
         self.seen, self.faults = [], []
         self.reply = None  # (text, code) for every request
+        self.inserts = self.hold_at = 0
+        self.held, self.go = threading.Event(), threading.Event()
+        self.go.set()
         self.server = Server(("127.0.0.1", 0), Handler)
         self.server.fake = self
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
@@ -117,6 +127,12 @@ class Fake:
     def close(self):
         self.server.shutdown()
         self.server.server_close()
+
+    def hold(self, inserts, is_dropped):
+        """The insert after so many waits for `go`, as whoever sends it is killed; it is dropped then, or stored."""
+        self.held, self.go = threading.Event(), threading.Event()
+        self.is_held_dropped = is_dropped
+        self.hold_at = self.inserts + inserts
 
     def choose(self):
         with self.lock:

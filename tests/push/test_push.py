@@ -79,12 +79,18 @@ class Schedules(Case):
         for _ in range(4):
             for _ in range(chance.randrange(3)):
                 file.add(chance.randrange(1, 200))
+            is_killed = chance.random() < 0.6
+            if is_killed:
+                server.hold(chance.randrange(1, 4), chance.random() < 0.7)
             processes = [subprocess.Popen([COMMAND, "push", "--retry-for", "1000", path, server.url],
                                           env=environment(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
                          for _ in range(1 + (chance.random() < 0.2))]
-            if chance.random() < 0.6:
-                time.sleep(chance.random() * 0.3)
-                processes[0].send_signal(signal.SIGKILL)
+            if is_killed:
+                while not server.held.is_set() and any(process.poll() is None for process in processes):
+                    time.sleep(0.002)
+                for process in processes:
+                    process.send_signal(signal.SIGKILL)
+                server.go.set()
             for process in processes:
                 process.communicate()
             if chance.random() < 0.2:

@@ -47,8 +47,13 @@ static int start(char **argv, bool quiet)
 
 bool push_beside_start(const char *trace, const char *url, bool quiet)
 {
-	char *argv[] = { (char *)"queryprof", (char *)"push", (char *)"--follow", (char *)"--",
-		         (char *)trace,       (char *)url,    NULL };
+	char *argv[] = { (char *)"queryprof",
+		         (char *)"push",
+		         (char *)"--follow",
+		         (char *)"--",
+		         (char *)trace,
+		         (char *)url,
+		         NULL };
 	int error = start(argv, quiet);
 
 	if (!error)
