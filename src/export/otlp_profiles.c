@@ -496,7 +496,7 @@ static bool end_profiles(void *ended, bool complete)
 
 const struct export_format export_otlp = {
 	.name = "otlp",
-	.summary = "OpenTelemetry's profiles (v1development): POST /v1development/profiles; ns",
+	.summary = "OpenTelemetry's profiles (v1development); ns",
 	.is_binary = true,
 	.writer_size = sizeof(struct writer),
 	.add = add_sample,

@@ -28,7 +28,7 @@ class Command(Tool):
         out = self.output("--help")
         names = re.findall(r"^  ([a-z]+) {2,}[A-Z]", out, re.MULTILINE)
         self.assertEqual(names, ["record", "queries", "report", "plan", "locks", "traces",
-                                 "trace", "diff", "export", "embed", "sql"])
+                                 "trace", "diff", "export", "push", "embed", "sql"])
         for name in names:
             about = self.output(name, "--help")
             self.assertIn("usage: queryprof %s " % name, about)

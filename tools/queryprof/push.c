@@ -550,7 +550,7 @@ const struct command command_push = {
 		   "file that "
 		   "--credentials names. Proxies come from http_proxy, https_proxy and no_proxy.",
 	.examples = "  queryprof push app.trace 'http://clickhouse:8123/?database=profiles'\n"
-		    "  queryprof push --follow /var/lib/traces 'https://clickhouse:8443/?database=profiles'\n"
+		    "  queryprof push --follow traces https://clickhouse/?database=profiles\n"
 		    "  queryprof push --dry-run app.trace 'http://clickhouse:8123/'\n",
 	.options = options,
 	.arguments_min = 2,
