@@ -14,6 +14,8 @@
 #define VISIT_NS 10000000ull
 #define COUNT_NS NS_PER_S /* the threads are counted anew after so long */
 
+#define WAIT_NS NS_PER_S /* the longest time that a signal is waited for */
+
 /* On a CPU clock each tick of the thread fires. */
 #define TICK_INTERVAL_NS 1000
 
@@ -29,6 +31,7 @@ static struct visitor {
 	struct thread *of; /* the pacer's, as the rest */
 	enum timer_clock clock;
 	uint32_t owner; /* the thread of the slot */
+	uint64_t made_ns;
 } visitors[SHARED_TIMER_PLACES] = { [0 ... SHARED_TIMER_PLACES - 1] = { .id = NO_TIMER } };
 
 static bool is_open, lacks_places; /* atomic */
@@ -39,9 +42,8 @@ static uint32_t members_seen;      /* atomic */
 static int places[SHARED_TIMER_PLACES]; /* the numbers of timers that do nothing */
 static int kept;                        /* how many there are */
 static uint32_t cursor;                 /* the next timer to look at: slot × TIMER_CLOCKS + clock */
-static uint32_t newest;                 /* visitor */
 static uint32_t members;
-static uint64_t counted_ns, visited_ns, random_state;
+static uint64_t counted_ns, called_ns, visited_ns, random_state;
 
 /* A thread's CPU clock, as <linux/posix-timers.h> numbers it. */
 static clockid_t cpu_clock_of(uint32_t id)
@@ -182,45 +184,58 @@ static void delete_due(bool all)
 			delete_visitor(&visitors[i]);
 }
 
-static struct visitor *make(struct thread *slot, enum timer_clock clock)
+/* NULL: all wait for their signals, and not yet too long. */
+static struct visitor *find_free(uint64_t now)
 {
-	struct visitor *visitor = &visitors[newest = (newest + 1) % SHARED_TIMER_PLACES];
+	for (int i = 0; i < SHARED_TIMER_PLACES; i++) {
+		if (visitors[i].id != NO_TIMER && now - visitors[i].made_ns > WAIT_NS)
+			delete_visitor(&visitors[i]);
+		if (visitors[i].id == NO_TIMER)
+			return &visitors[i];
+	}
+	return NULL;
+}
+
+static bool make(struct visitor *visitor, struct thread *slot, enum timer_clock clock)
+{
 	struct sigevent event;
 
 	memset(&event, 0, sizeof(event));
 	event.sigev_notify = SIGEV_THREAD_ID;
 	event.sigev_signo = sampler_signal();
 	event.sigev_value.sival_ptr = &slot->timers[clock];
-	delete_visitor(visitor); /* whose signal has not come for so long */
+	visitor->made_ns = clock_ns(CLOCK_MONOTONIC);
 	visitor->of = slot;
 	visitor->clock = clock;
 	visitor->owner = __atomic_load_n(&slot->owner, __ATOMIC_ACQUIRE);
 	event._sigev_un._tid = (pid_t)visitor->owner;
 	if (visitor->owner == 0)
-		return NULL;
+		return false;
 	int id =
 		create_somewhere(clock == TIMER_CPU ? cpu_clock_of(visitor->owner) : CLOCK_MONOTONIC, &event);
 	if (id == NO_TIMER) {
 		/* The thread has ended, or another process was quicker. */
 		counter_add(SAMPLER_TIMERS_FAILED, 1);
-		return NULL;
+		return false;
 	}
 	__atomic_store_n(&visitor->signal, event.sigev_signo, __ATOMIC_RELAXED);
 	__atomic_store_n(&visitor->id, id, __ATOMIC_SEQ_CST);
-	return visitor;
+	return true;
 }
 
 /* `took`: the length of the visit before. They are all alike, so it stands for this one, which
- * is not known yet. */
-LOOKS_AT_OTHERS static void begin(struct thread *slot, enum timer_clock clock, uint64_t took)
+ * is not known yet. `step`: the part of it in which there was a visitor. */
+LOOKS_AT_OTHERS static void begin(struct visitor *visitor, struct thread *slot, enum timer_clock clock,
+                                  uint64_t took, uint64_t step)
 {
 	struct thread_timer *timer = &slot->timers[clock];
-	struct visitor *visitor = make(slot, clock);
 
-	if (visitor == NULL || visitor->signal != sampler_signal()) /* or it has moved */
+	if (!make(visitor, slot, clock) || visitor->signal != sampler_signal()) /* or it has moved */
 		return;
 	if (clock == TIMER_CPU) {
-		__atomic_store_n(&timer->lent_ns, timer_tick_ns * members, __ATOMIC_RELEASE);
+		__atomic_store_n(&timer->lent_ns,
+		                 (uint64_t)((double)timer_tick_ns * members * (double)took / (double)step),
+		                 __ATOMIC_RELEASE);
 		sys_timer_settime(visitor->id, 0, 1, TICK_INTERVAL_NS);
 	} else {
 		__atomic_fetch_add(&timer->lent_ns, took * members, __ATOMIC_RELEASE);
@@ -246,7 +261,9 @@ LOOKS_AT_OTHERS static struct thread *find_next(enum timer_clock *clock)
 LOOKS_AT_OTHERS uint64_t shared_timer_visit(void)
 {
 	uint64_t now = clock_ns(CLOCK_MONOTONIC), took = visited_ns != 0 ? now - visited_ns : VISIT_NS;
+	uint64_t step = visited_ns != 0 ? now - called_ns : VISIT_NS;
 	enum timer_clock clock = TIMER_CPU;
+	struct visitor *visitor;
 	struct thread *slot;
 
 	if (!__atomic_load_n(&is_open, __ATOMIC_RELAXED))
@@ -254,16 +271,21 @@ LOOKS_AT_OTHERS uint64_t shared_timer_visit(void)
 	if (random_state == 0)
 		random_state = now | 1;
 	count_members(now);
-	slot = members != 0 ? find_next(&clock) : NULL;
-	delete_due(slot == NULL);
+	called_ns = now;
+	delete_due(members == 0);
 	keep_places();
+	/* Without one a later visit stands for this time, too. */
+	visitor = find_free(now);
+	if (visitor == NULL)
+		return VISIT_NS;
+	slot = members != 0 ? find_next(&clock) : NULL;
 	visited_ns = slot != NULL ? now : 0;
 	if (slot == NULL) {
 		counted_ns = 0;
 		return 0;
 	}
 	__atomic_store_n(&is_arming, true, __ATOMIC_SEQ_CST);
-	begin(slot, clock, took);
+	begin(visitor, slot, clock, took, step);
 	__atomic_store_n(&is_arming, false, __ATOMIC_RELEASE);
 	/* It asks for a timer of its own again with its next query. */
 	if (clock_ns(CLOCK_MONOTONIC_COARSE) > slot->retry_ns)
