@@ -311,7 +311,6 @@ void programs_read_due(struct calling *calling, const void *subject, const void 
 	const sqlite3_api_routines *api = due->library->api;
 	sqlite3_mutex *mutex;
 	struct call quiet;
-	bool is_later;
 
 	if ((subject != due->stmt && subject != due->db) || (around && (around->run || around->is_quiet)) ||
 	    !library)
@@ -325,15 +324,11 @@ void programs_read_due(struct calling *calling, const void *subject, const void 
 	call_enter_quiet(&quiet, due->library, __builtin_frame_address(0));
 	mutex = api->db_mutex(due->db);
 	api->mutex_enter(mutex);
-	is_later = has_error(due, subject);
-	if (is_later)
-		;
-	else if (due->text && !is_watched(library, due->db))
+	if (due->text && !has_error(due, subject) && !is_watched(library, due->db))
 		read_plan(due, library);
 	else
 		count(PROGRAMS_LEFT);
 	api->mutex_leave(mutex);
 	call_leave(&quiet);
-	if (!is_later)
-		free_due(calling);
+	free_due(calling);
 }
