@@ -6,9 +6,9 @@
  * stack within [sp - 128, stack_end); 128 is the ABI's red zone, to which the rule of an
  * epilogue may still point. It reads another stack as far as the kernel allows.
  *
- * It needs at most 1 KiB of the interrupted thread's stack when the rules are cached, and
- * at most 4 KiB otherwise (measured on x86-64: 600 bytes, 2.5 KiB with the parser, 3.1 KiB
- * with all registers; up to 350 bytes more on an unknown stack).
+ * It needs at most 1 KiB of the interrupted thread's stack when the rules are cached, 1.5 KiB on an
+ * unknown stack, and at most 4 KiB otherwise (measured on x86-64: 600 bytes, 2.5 KiB with the parser,
+ * 3.1 KiB with all registers; up to 500 bytes more on an unknown stack).
  */
 #ifndef QUERYPROF_HANDLER_UNWIND_UNWIND_H
 #define QUERYPROF_HANDLER_UNWIND_UNWIND_H
