@@ -129,19 +129,15 @@ static size_t table_bytes(const sqlite3_api_routines *api)
 	return tables[i].bytes;
 }
 
-/* The table, or one without NULL. */
-static const sqlite3_api_routines *complete(const sqlite3_api_routines *api)
+/* Its table without NULL. */
+static const sqlite3_api_routines *complete(const struct host_library *library)
 {
-	sqlite3_api_routines *copy = calloc(1, sizeof *copy);
+	static sqlite3_api_routines complete_tables[HOST_LIBRARIES_MAX];
+	sqlite3_api_routines *copy = &complete_tables[library - host_libraries];
 
-	if (!copy)
-		return api;
-	memcpy(copy, api, table_bytes(api));
+	memcpy(copy, library->table, table_bytes(library->table));
 	host_fill_omitted(copy);
-	if (memcmp(copy, api, table_bytes(api)))
-		return copy;
-	free(copy);
-	return api;
+	return copy;
 }
 
 static void fill(struct host_library *library, const sqlite3_api_routines *api)
@@ -154,7 +150,7 @@ static void fill(struct host_library *library, const sqlite3_api_routines *api)
 	library->name = make_name(api->libversion(), place.path);
 	open_waits_add_engine(place.start, place.end);
 	library->table = api;
-	__atomic_store_n(&library->api, complete(api), __ATOMIC_RELEASE);
+	__atomic_store_n(&library->api, complete(library), __ATOMIC_RELEASE);
 }
 
 static struct host_library *find_free(void)
