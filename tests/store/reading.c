@@ -181,7 +181,9 @@ static void *read_long(void *unused)
 	int code = -2;
 
 	(void)unused;
-	cursor = store_select(store_file_own(), LONG_SQL, &wait, &error);
+	/* To begin alone can take longer than its limit. */
+	while (!(cursor = store_select(store_file_own(), LONG_SQL, &wait, &error)) && !is_long_enough(NULL))
+		free(error);
 	if (cursor) {
 		code = store_step(cursor);
 		if (strstr(store_cursor_error(cursor), "limit"))
