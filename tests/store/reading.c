@@ -165,7 +165,7 @@ static void given_up_reading_ends_at_once(void **state)
 	assert_int_equal(ask("SELECT count(*) FROM trace_log"), 3000);
 }
 
-static int long_ends; /* relaxed atomic */
+static int long_began, long_ends; /* relaxed atomics */
 
 static bool is_long_enough(void *unused)
 {
@@ -185,6 +185,7 @@ static void *read_long(void *unused)
 	while (!(cursor = store_select(store_file_own(), LONG_SQL, &wait, &error)) && !is_long_enough(NULL))
 		free(error);
 	if (cursor) {
+		__atomic_store_n(&long_began, 1, __ATOMIC_RELAXED);
 		code = store_step(cursor);
 		if (strstr(store_cursor_error(cursor), "limit"))
 			code = -3;
@@ -206,7 +207,9 @@ static void limit_ends_waiting_for_another(void **state)
 
 	(void)state;
 	assert_int_equal(pthread_create(&thread, NULL, read_long, NULL), 0);
-	/* It may come first, and then there is nothing to wait for. */
+	while (!__atomic_load_n(&long_began, __ATOMIC_RELAXED))
+		nap();
+	/* It may come before the first step, and then there is nothing to wait for. */
 	do {
 		start = now_ms();
 		cursor = store_select(store_file_own(), "SELECT count(*), 7 FROM samples", &wait, &error);
