@@ -8,7 +8,8 @@ parts AS MATERIALIZED (SELECT * FROM temp.selected_parts),
 counted AS (SELECT count(runs) > 0 AS is_counted, sum(runs) AS n FROM parts),
 unfinished AS MATERIALIZED (
 	SELECT id, query_id, statement FROM temp.selected CROSS JOIN queries USING (id)
-	WHERE NOT finished AND id <> 0 AND (statement OR EXISTS (
+	-- A statement of the profiler's own that was sampled has a start, and no text.
+	WHERE NOT finished AND id <> 0 AND (statement OR query_start_ns = 0 AND EXISTS (
 		SELECT 1 FROM samples WHERE timestamp_ns BETWEEN queries.first_ns AND queries.last_ns AND query = id)))
 SELECT what, value FROM (
 	SELECT 1 AS line, 'query' AS what, max(query_id) AS value FROM runs, counted
