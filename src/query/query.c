@@ -65,7 +65,7 @@ static void clear_counts(struct query_counts *counts)
 	counts->dropped = counts->truncated = counts->worker_cpu_ns = counts->labels = 0;
 	counts->statement = NULL;
 	counts->opcodes = NULL;
-	counts->worker_wait_ns = 0;
+	counts->worker_wait_ns = counts->cost_ns = 0;
 	counts->has_threads = counts->has_waits = false;
 }
 
