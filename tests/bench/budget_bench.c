@@ -32,7 +32,7 @@ struct row {
 	double signals, cost, stretch, error, used, ratio[2];
 	double z[2][LOAD_TEXTS];    /* of each text's time on the wall clock, and of its CPU time */
 	double share_z[LOAD_TEXTS]; /* of its share of the wall clock */
-	int64_t unknown, dropped; /* signals; samples, as the flusher was too slow */
+	int64_t unknown, dropped;   /* signals; samples, as the flusher was too slow */
 	bool flushed;
 };
 

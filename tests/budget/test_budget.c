@@ -186,7 +186,8 @@ static void test_told(void)
 	/* As often as the wall clock's intervals were looked at, they had from 1 to 8 threads. */
 	CHECK(ask(db, "SELECT count(*) FROM trace_log WHERE trace_type = 'Real'"
 	              " AND interval_ns NOT IN (5000000, 10000000, 15000000, 20000000)") == 0);
-	CHECK(ask(db, "SELECT count(*) FROM trace_log WHERE trace_type = 'CPU' AND interval_ns <> 5000000") == 0);
+	CHECK(ask(db, "SELECT count(*) FROM trace_log WHERE trace_type = 'CPU' AND interval_ns <> 5000000") ==
+	      0);
 	/* A signal stands for its interval at least. */
 	CHECK(ask(db, "SELECT count(*) FROM trace_log WHERE weight * period_ns < interval_ns") == 0);
 	sqlite3_close(db);
