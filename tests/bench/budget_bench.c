@@ -38,7 +38,8 @@ struct row {
 
 static int64_t cost_ns(void)
 {
-	return load_metric("profiler_cost_ns") + load_metric("store_flusher_cpu_time_ns");
+	return load_metric("profiler_cost_ns") + load_metric("store_flusher_cpu_time_ns") +
+	       load_metric("store_pacer_cpu_time_ns");
 }
 
 static double own_cpu_s(void)

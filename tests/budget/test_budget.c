@@ -171,6 +171,7 @@ static void test_told(void)
 	load_end(&truth);
 	CHECK(qp_flush(60000) == QP_OK);
 
+	CHECK(load_metric("store_pacer_cpu_time_ns") > 0); /* it has looked, as there was something to do */
 	sqlite3 *db = open_trace();
 	int64_t cost_ns = load_metric("profiler_cost_ns");
 	printf("profiler_cost_ns is %lld\n", (long long)cost_ns);
