@@ -120,6 +120,12 @@ static void run(struct row *row, uint64_t seed)
 	qp_shutdown();
 	compare(row, &truth, path);
 	unlink(path);
+	/* Who only reads leaves them. */
+	size_t length = strlen(path);
+	for (int i = 0; i < 2; i++) {
+		snprintf(path + length, sizeof path - length, "%s", i ? "-shm" : "-wal");
+		unlink(path);
+	}
 }
 
 /* In a process of its own. */
