@@ -50,17 +50,27 @@ SELECT what, value FROM (
 	                             sum(autoindexes))
 	FROM parts HAVING sum(autoindexes) > 0
 	UNION ALL
+	-- The samples are read for it only where there may be such a one.
+	SELECT 13, 'interval', CASE WHEN EXISTS (SELECT 1 FROM series WHERE stretch > 1) THEN (
+		SELECT group_concat(clock || printf(iif(low < high, ' %g to %g', ' %g') || ' ms', low / 1e6, high / 1e6)
+		                    || printf(' for a period of %g ms', period / 1e6), '; ')
+		       || ', to keep the limits of what sampling costs'
+		FROM (SELECT iif(series.trace_type = 'CPU', 'on CPU', 'wall') AS clock, min(series.period_ns) AS period,
+		             min(series.period_ns * stretch) AS low, max(series.period_ns * stretch) AS high
+		      FROM temp.selected_samples AS samples JOIN series ON series.id = samples.series
+		      WHERE series.trace_type IN ('CPU', 'Real') GROUP BY 1 HAVING max(stretch) > 1)) END
+	UNION ALL
 	-- Not where some samples are of a query whose text is not known.
-	SELECT 13, 'text', trim(coalesce((SELECT min(query) FROM runs HAVING count(DISTINCT query) = 1), max(query)))
+	SELECT 14, 'text', trim(coalesce((SELECT min(query) FROM runs HAVING count(DISTINCT query) = 1), max(query)))
 	FROM temp.selected_statements
 	HAVING count(*) = 1 AND (SELECT count(DISTINCT query) = 1 OR count(*) = 0 FROM runs)
 	   AND NOT EXISTS (SELECT 1 FROM unfinished WHERE NOT statement)
 	UNION ALL
-	SELECT 14, 'lost', printf('%,d sample%s or line%s of queries, of all: ', sum(samples),
+	SELECT 15, 'lost', printf('%,d sample%s or line%s of queries, of all: ', sum(samples),
 	                  iif(sum(samples) = 1, '', 's'), iif(sum(samples) = 1, '', 's')) || reason
 	FROM losses GROUP BY reason HAVING sum(samples) > 0
 	UNION ALL
-	SELECT 15, 'missing', printf('samples, of all; refused %,d time%s: ', sum(refusals), iif(sum(refusals) = 1, '', 's')) || reason
+	SELECT 16, 'missing', printf('samples, of all; refused %,d time%s: ', sum(refusals), iif(sum(refusals) = 1, '', 's')) || reason
 	FROM losses GROUP BY reason HAVING sum(refusals) > 0)
 WHERE value IS NOT NULL
 ORDER BY line;

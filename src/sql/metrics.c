@@ -210,7 +210,7 @@ static const struct metric {
 
 	{ "profiler_cost_ns", get_budget, NULL, BUDGET_COST_NS,
 	  "What samples have cost so far: the handler by its clock readings, and the kernel's part of each "
-	  "signal; store_flusher_cpu_time_ns comes on top" },
+	  "signal; the CPU times of the store's threads come on top" },
 	{ "profiler_signal_cost_ns", get_budget, NULL, BUDGET_SIGNAL_NS,
 	  "The kernel's part of a signal, as the time of 16 system calls that do nothing" },
 	{ "profiler_cost_ppm", get_budget, NULL, BUDGET_COST_PPM,
@@ -267,6 +267,11 @@ static const struct metric {
 	{ "store_bytes", get_store, NULL, STORE_BYTES, "Size of the trace file with its WAL" },
 	{ "store_flusher_cpu_time_ns", get_store, NULL, STORE_FLUSHER_CPU_TIME_NS,
 	  "CPU time of the flusher" },
+	{ "store_reader_cpu_time_ns", get_store, NULL, STORE_READER_CPU_TIME_NS,
+	  "CPU time of the thread that reads tables of the trace file for those who ask" },
+	{ "store_pacer_cpu_time_ns", get_store, NULL, STORE_PACER_CPU_TIME_NS,
+	  "CPU time of the thread that looks at the limits of what sampling costs, and moves the shared "
+	  "timer" },
 	{ "store_fields_skipped", get_store, NULL, STORE_FIELDS_SKIPPED,
 	  "Optional fields of samples that this version does not know" },
 	{ "label_sets", get_labels, NULL, LABEL_SETS, "Label sets that are there" },

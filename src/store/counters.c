@@ -4,6 +4,8 @@
  */
 #include "store/counters.h"
 
+#include "base/clock.h"
+
 static uint64_t counters[STORE_COUNTERS];
 
 uint64_t store_counter(enum store_counter which)
@@ -19,6 +21,14 @@ void store_count(enum store_counter which, uint64_t number)
 void store_set_counter(enum store_counter which, uint64_t value)
 {
 	__atomic_store_n(&counters[which], value, __ATOMIC_RELAXED);
+}
+
+void store_count_own_time(enum store_counter which, uint64_t *last_ns)
+{
+	uint64_t now = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+
+	store_count(which, now - *last_ns);
+	*last_ns = now;
 }
 
 void store_reset_counters(void)

@@ -18,6 +18,8 @@ enum store_counter {
 	STORE_ERRORS,  /* failed transactions or opens */
 	STORE_BYTES,   /* file and WAL after the newest flush */
 	STORE_FLUSHER_CPU_TIME_NS,
+	STORE_READER_CPU_TIME_NS,
+	STORE_PACER_CPU_TIME_NS,
 	STORE_FIELDS_SKIPPED,   /* optional fields of samples that this build does not know */
 	STORE_SESSIONS_REFUSED, /* connections that could not be given all of a session */
 	STORE_LABELS_UNKNOWN,   /* label sets that samples name, and nobody knows any more */
@@ -33,6 +35,9 @@ void store_count(enum store_counter which, uint64_t number);
 
 /* For those that are a state, not a sum. */
 void store_set_counter(enum store_counter which, uint64_t value);
+
+/* Adds the calling thread's CPU time since `last_ns`, which becomes now. */
+void store_count_own_time(enum store_counter which, uint64_t *last_ns);
 
 /* In a forked child. */
 void store_reset_counters(void);

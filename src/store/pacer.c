@@ -32,6 +32,7 @@ static bool look(void)
 
 static void *pacer_main(void *unused)
 {
+	uint64_t used_ns = 0;
 	int calm = 0;
 
 	(void)unused;
@@ -42,6 +43,7 @@ static void *pacer_main(void *unused)
 		bool busy = look() || pause != 0;
 		struct timespec until;
 
+		store_count_own_time(STORE_PACER_CPU_TIME_NS, &used_ns);
 		calm = busy ? 0 : calm + 1;
 		if (calm == CALM_LOOKS) {
 			calm = 0;

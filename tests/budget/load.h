@@ -34,8 +34,9 @@ bool load_read(const char *path, const char *type, struct load_seen *seen);
 /* One of system.metrics. */
 int64_t load_metric(const char *name);
 
-/* Signals reached the handler = what became of them. */
-bool load_ledger_adds_up(void);
+/* Signals that reached the handler, without those that are told what became of: 0, as dropped
+ * samples are told, too. */
+int64_t load_ledger_unknown(void);
 
 int64_t load_now_ns(void);
 void load_pause(int64_t ns);

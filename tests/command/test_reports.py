@@ -200,6 +200,22 @@ Top stacks, leaf first, by CPU time
         self.assertIn("\nTop functions, by wall time\n", self.output("report", path))
         self.assertIn("\nno samples on the CPU clock\n", self.output("report", path, "--type", "cpu"))
 
+    def test_report_says_the_interval_in_force(self):
+        path = os.path.join(self.folder, "stretched.trace")
+        shutil.copy(self.trace, path)
+        self.assertNotIn("interval", self.output("report", path))
+        with contextlib.closing(sqlite3.connect(path)) as db:
+            db.execute("INSERT INTO series (id, thread, trace_type, period_ns, epoch, stretch)"
+                       " VALUES (21, 1, 'CPU', 1000000, 1, 2), (22, 1, 'Real', 1000000, 1, 4)")
+            db.execute("UPDATE samples SET series = 21, weight = 2 WHERE series = 1 AND stack = 2")
+            db.execute("UPDATE samples SET series = 22, weight = 4 WHERE series = 2")
+            db.commit()
+        self.assertRegex(self.output("report", path, "--query", SLOW, columns=160),
+                         r"\ninterval +on CPU 1 to 2 ms for a period of 1 ms; wall 4 ms for a period of 1 ms, "
+                         "to keep the limits of what sampling costs\n")
+        # Of a run without such samples nothing is said.
+        self.assertNotIn("interval", self.output("report", path, "--query", OWN))
+
     def test_report_without_samples(self):
         out = self.output("report", self.trace, "--query", OWN)
         self.assertEqual(out.count("no samples on the CPU clock"), 2)

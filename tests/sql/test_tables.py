@@ -180,6 +180,12 @@ class Tables(Case):
                      "store_error", "timer_error", "timers_failed", "queries_started", "settings_environment_error"):
             self.assertIn(name, metrics)
         self.assertGreater(metrics["samples"], 10)
+        for part in ("store_flusher_cpu_time_ns", "store_reader_cpu_time_ns"):
+            self.assertGreater(metrics[part], 0, part)
+        # What the runs' samples cost is a part of what all have cost.
+        of_runs = value(self.db, "SELECT sum(profiler_cost_ns) FROM query_copy")
+        self.assertGreater(of_runs, 0)
+        self.assertLessEqual(of_runs, metrics["profiler_cost_ns"])
         self.assertEqual(metrics["signal"], int(metrics["signal"]))
         self.assertEqual(metrics["ring_bytes"], 8388608)
         self.assertEqual((metrics["store_error"], metrics["timer_error"], metrics["settings_environment_error"]), ("",) * 3)

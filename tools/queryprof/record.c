@@ -423,7 +423,10 @@ const struct command command_record = {
 		"A daemon goes on recording after COMMAND has ended.\n\n"
 		"At the end names and lines of what was sampled are put into the file (see embed). If no "
 		"SQLite library was found, the last lines say why and what to do.\n\n"
-		"A period is a time as 10ms, 500us or 1s. Settings are those of system.settings.\n\n"
+		"A period is a time as 10ms, 500us or 1s. Settings are those of system.settings. Two of them "
+		"hold what sampling costs: with more than query_profiler_max_threads (16) threads in queries "
+		"there are fewer samples of wall time, and above query_profiler_max_overhead_percent (2) of "
+		"the queries' CPU time fewer of both; each stands for more. 0 is no limit.\n\n"
 		"The exit status is 127 when COMMAND is not found, 126 when it cannot be started, and 125 "
 		"when the trace file cannot be written.",
 	.examples = "  queryprof record -o app.trace -- python3 app.py\n"

@@ -23,6 +23,7 @@
 #include "base/text.h"
 #include "sampler/threads.h"
 #include "store/control.h"
+#include "store/counters.h"
 
 #define IDLE_MAX 4
 #define IDLE_MS 5000
@@ -46,6 +47,7 @@ static struct {
 	pthread_t thread;
 	bool has_thread; /* to be joined */
 	bool runs, ending;
+	uint64_t cpu_ns; /* that it has used and told */
 	struct store_cursor *first_job, *last_job, *running;
 	sqlite3 *stepping;             /* the connection of a statement that the job steps */
 	uint64_t progress;             /* relaxed atomic: signs of it, of all jobs */
@@ -455,6 +457,7 @@ static bool serve_one(void)
 		note_progress(NULL);
 		pthread_mutex_unlock(&pool.lock);
 		job->work(job);
+		store_count_own_time(STORE_READER_CPU_TIME_NS, &pool.cpu_ns);
 		pthread_mutex_lock(&pool.lock);
 		pool.running = NULL;
 		pool.stepping = NULL;
@@ -493,6 +496,7 @@ static void *reading_main(void *unused)
 	(void)unused;
 	pthread_setname_np(pthread_self(), "queryprof");
 	sampler_exclude_thread();
+	pool.cpu_ns = 0;
 	pthread_mutex_lock(&pool.lock);
 	while (!pool.ending) {
 		if (serve_one())
