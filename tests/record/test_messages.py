@@ -2,16 +2,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """What `queryprof record` says when there is nothing to record, or it cannot.
 
-usage: test_messages.py QUERYPROF OWN_COPY STATIC NODE OLD: programs with a copy of SQLite of
-their own, dynamically linked otherwise, and without a loader; modules with such a copy, and
-with an old SQLite library."""
+usage: test_messages.py QUERYPROF OWN_COPY STATIC NODE OLD NO_TABLE: programs with a copy of SQLite
+of their own, dynamically linked otherwise, and without a loader; modules with such a copy, and
+with an old SQLite library; a program with a SQLite without the table of its functions."""
 
 import re
 import sys
 
 from recording import *
 
-OWN_COPY, STATIC, NODE, OLD = (os.path.abspath(sys.argv.pop(1)) for _ in range(4))
+OWN_COPY, STATIC, NODE, OLD, NO_TABLE = (os.path.abspath(sys.argv.pop(1)) for _ in range(5))
 
 
 class Nothing(Recording):
@@ -71,7 +71,50 @@ class Nothing(Recording):
     def test_static_program(self):
         done = self.nothing(STATIC)
         self.assertEqual(done.returncode, 0, self.seen)
-        self.assertIn("is linked statically: nothing can be preloaded", done.stderr)
+        self.assertIn("%s is linked statically: nothing can be preloaded. Link it with" % STATIC, done.stderr)
+
+    def test_without_table(self):
+        done = self.record(NO_TABLE)
+        self.assertEqual(done.returncode, 0, self.seen)
+        self.assertIn("nothing was recorded: %s: the SQLite inside of it was built with SQLITE_OMIT_LOAD_EXTENSION"
+                      % NO_TABLE, done.stderr)
+
+    def changed_program(self, path, change):
+        """A copy of the program in the test's folder."""
+        with open(path, "rb") as file:
+            text = change(file.read())
+        program = os.path.join(self.folder, "program")
+        with open(program, "wb") as file:
+            file.write(text)
+        os.chmod(program, 0o755)
+        return program
+
+    def test_translated(self):
+        for module, into in ("modernc.org/sqlite", "Go"), ("github.com/ncruces/go-sqlite3", "WebAssembly"):
+            program = self.changed_program(STATIC, lambda text: text + b"\ndep\t%s\tv1.20.4\t\n" % module.encode())
+            done = self.nothing(program)
+            self.assertEqual(done.returncode, 0, self.seen)
+            self.assertIn("%s has SQLite translated into %s inside (%s)" % (program, into, module), done.stderr)
+
+    def test_package_in_webassembly(self):
+        package = os.path.join(os.path.realpath(self.folder), "node_modules", "sql.js")
+        below = os.path.join(self.folder, "a", "b")
+        for folder in package, below:
+            os.makedirs(folder)
+        done = self.nothing("sh", "-c", "exit 4", cwd=below)
+        self.assertEqual(done.returncode, 4, self.seen)
+        self.assertIn("if it uses %s: that is SQLite translated into WebAssembly" % package, done.stderr)
+
+    def test_musl(self):
+        """As of a program whose loader is musl's by its name."""
+        loader, musl = b"/lib64/ld-linux-x86-64.so.2\0", b"./ld-musl-x86_64.so.1\0"
+        if not os.path.exists(loader[:-1]):
+            self.skipTest("the loader has another name here")
+        program = self.changed_program(shutil.which("true"), lambda text: text.replace(loader, musl.ljust(len(loader), b"\0")))
+        os.symlink(loader[:-1], os.path.join(self.folder.encode(), musl[:-1]))
+        done = self.nothing(program, cwd=self.folder)
+        self.assertEqual(done.returncode, 0, self.seen)
+        self.assertIn("%s uses the C library musl (./ld-musl-x86_64.so.1)" % program, done.stderr)
 
     def test_file_that_was_there_stays(self):
         self.record("sqlite3", "-init", "/dev/null", ":memory:", SLOW)

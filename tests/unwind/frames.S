@@ -231,4 +231,46 @@ goroutine_calls_c:
 	landing frame_landing_soon, 0
 	landing frame_landing_later, 300
 
+/* (callee): as clang leaves it when both ways behind a conditional jump begin with the same
+ * addition to the stack pointer, or subtraction (handler/unwind/distrust.h). Stop behind it. */
+	.globl	frame_released_early
+	.type	frame_released_early, @function
+frame_released_early:
+	.cfi_startproc
+	pushq	%rbx
+	.cfi_def_cfa_offset 16
+	subq	$512, %rsp
+	.cfi_def_cfa_offset 528
+	call	*%rdi
+	addq	$512, %rsp
+	int3
+	testq	%rax, %rax
+	je	1f
+	.cfi_def_cfa_offset 16
+1:	popq	%rbx
+	.cfi_def_cfa_offset 8
+	ret
+	.cfi_endproc
+	.size	frame_released_early, .-frame_released_early
+
+	.globl	frame_taken_early
+	.type	frame_taken_early, @function
+frame_taken_early:
+	.cfi_startproc
+	pushq	%rbx
+	.cfi_def_cfa_offset 16
+	call	*%rdi
+	subq	$32, %rsp
+	int3
+	cmpl	$1, %eax
+	jne	1f
+	.cfi_def_cfa_offset 48
+1:	addq	$32, %rsp
+	.cfi_def_cfa_offset 16
+	popq	%rbx
+	.cfi_def_cfa_offset 8
+	ret
+	.cfi_endproc
+	.size	frame_taken_early, .-frame_taken_early
+
 	.section .note.GNU-stack, "", @progbits

@@ -33,6 +33,8 @@ extern void frame_restored(void);
 extern void frame_at_bottom(void);
 extern void frame_landing_soon(void (*callee)(void));
 extern void frame_landing_later(void (*callee)(void));
+extern void frame_released_early(void (*callee)(void));
+extern void frame_taken_early(void (*callee)(void));
 
 /* What the signal handler is told and saw. Not static: the compiler would know
  * that nothing it calls changes them, as it does not know of the handler. */
@@ -291,6 +293,26 @@ SEEN void test_unknown_landing(void **state)
 	expect(is_named(trace[2], "test_unknown_landing"));
 }
 
+static void before_move(void)
+{
+	take_trace();
+	expect(!seen.truncated &&
+	       (is_named(trace[2], "frame_released_early") || is_named(trace[2], "frame_taken_early")));
+	expect(is_named(trace[3], "test_moved"));
+}
+
+/* Where the stack pointer has moved and the unwind information has not, a trace ends; it does not
+ * before. */
+void test_moved(void **state);
+SEEN void test_moved(void **state)
+{
+	(void)state;
+	frame_released_early(before_move);
+	expect(seen.truncated && seen.depth == 1 && is_named(trace[0], "frame_released_early"));
+	frame_taken_early(before_move);
+	expect(seen.truncated && seen.depth == 1 && is_named(trace[0], "frame_taken_early"));
+}
+
 /* What a compiler makes at run time: sub $24,%rsp; call *%rdi; add $24,%rsp; ret */
 static const uint8_t made_code[] = { 0x48, 0x83, 0xec, 0x18, 0xff, 0xd7, 0x48, 0x83, 0xc4, 0x18, 0xc3 };
 #define MADE_RETURN 6
@@ -481,6 +503,7 @@ int main(void)
 		cmocka_unit_test_setup(test_coroutine, setup),
 		cmocka_unit_test_setup(test_no_information, setup),
 		cmocka_unit_test_setup(test_unknown_landing, setup),
+		cmocka_unit_test_setup(test_moved, setup),
 		cmocka_unit_test_setup(test_made_code, setup),
 		cmocka_unit_test_setup(test_odd_frames, setup),
 		cmocka_unit_test_setup(test_bounds, setup),

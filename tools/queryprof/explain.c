@@ -250,10 +250,58 @@ static char *find_object(void)
 	return object;
 }
 
+/* SQLite that was translated has no functions to be watched. A Go program names the modules that
+ * are in it, also stripped. */
+static bool explain_translated(const char *path, const void *file, size_t size)
+{
+	static const struct {
+		const char *module, *into;
+	} translations[] = { { "modernc.org/sqlite", "Go" },
+		             { "github.com/ncruces/go-sqlite3", "WebAssembly" } };
+
+	for (size_t i = 0; i < sizeof(translations) / sizeof(*translations); i++) {
+		char line[64];
+		int length = snprintf(line, sizeof(line), "\ndep\t%s\t", translations[i].module);
+
+		if (!memmem(file, size, line, (size_t)length))
+			continue;
+		complain("%s has SQLite translated into %s inside (%s), which has no functions of C's to "
+		         "watch: take a driver around the C library, as github.com/mattn/go-sqlite3 is",
+		         path, translations[i].into, translations[i].module);
+		return true;
+	}
+	return false;
+}
+
+/* Packages of npm's with SQLite as WebAssembly, where Node looks for them. */
+static bool explain_packages(void)
+{
+	static const char *const packages[] = { "sql.js", "node-sqlite3-wasm", "@sqlite.org/sqlite-wasm",
+		                                "wa-sqlite" };
+	char folder[PATH_MAX], path[2 * PATH_MAX];
+
+	if (!getcwd(folder, sizeof(folder)))
+		return false;
+	do {
+		for (size_t i = 0; i < sizeof(packages) / sizeof(*packages); i++) {
+			snprintf(path, sizeof(path), "%s/node_modules/%s", folder, packages[i]);
+			if (access(path, F_OK) != 0)
+				continue;
+			complain("if it uses %s: that is SQLite translated into WebAssembly, which has no "
+			         "functions of C's to watch: take node:sqlite or better-sqlite3",
+			         path);
+			return true;
+		}
+		*strrchr(folder, '/') = '\0';
+	} while (*folder);
+	return false;
+}
+
 /* One that cannot be watched was refused, with the reason. */
 static void explain_own_copy(const char *object)
 {
 	complain("%s has a copy of SQLite of its own inside, which opened no database", object);
+	explain_packages();
 }
 
 /* Of the program's own file. False: it says nothing. */
@@ -274,9 +322,11 @@ static bool explain_program(const char *path)
 		complain("%s runs with more rights than its caller has (set-user-id), and then it is never "
 		         "recorded: put queryprof record behind it, before what it starts",
 		         path);
+	else if (explain_translated(path, file, size))
+		;
 	else if (is_elf && !interpreter)
-		complain("%s is linked statically: nothing can be preloaded. Let the program call the "
-		         "library (qp_attach() in queryprof.h says how)",
+		complain("%s is linked statically: nothing can be preloaded. Link it with the shared C "
+		         "library (without -static; Go: with cgo; Rust: not for a musl target)",
 		         path);
 	else if (is_elf && strstr(interpreter, "ld-musl"))
 		complain("%s uses the C library musl (%s), and queryprof the GNU C library: let it run in a "
@@ -299,7 +349,7 @@ static void explain_cause(const char *path)
 		complain("process %d still runs, and is recorded from its first query on", process);
 	else if (object)
 		explain_own_copy(object);
-	else if (explain_program(path))
+	else if (explain_program(path) || explain_packages())
 		;
 	else
 		complain("if env -i, sudo or another set-user-id program starts it, which take the preload "

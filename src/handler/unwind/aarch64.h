@@ -139,9 +139,15 @@ static inline uintptr_t rule_offset(rule_t rule)
 	return (uintptr_t)((rule >> RULE_OFFSET_SHIFT) * 8);
 }
 
-/* Whether it is the rule of a function's first instruction that a hidden push would make
- * wrong (distrust.h): an x86-64 matter. */
+/* Whether a hidden push, or a moved addition to the stack pointer, would make it wrong
+ * (distrust.h): x86-64 matters. */
 static inline int rule_is_as_called(rule_t rule)
+{
+	(void)rule;
+	return 0;
+}
+
+static inline int rule_is_by_sp(rule_t rule)
 {
 	(void)rule;
 	return 0;

@@ -6,6 +6,8 @@
 
 #include <string.h>
 
+#include "base/x86_64.h"
+
 /* The instruction behind the push that the function begins with; 0: it does not. */
 static uintptr_t behind_push(const struct cfi_row *row)
 {
@@ -67,9 +69,64 @@ static bool is_landing(const struct cfi_section *section, const struct cfi_row *
 	return false;
 }
 
+/* Between the moved instruction and the jump. */
+#define MOVED_BYTES 32
+
+/* Where the conditional jump leads that comes next behind `p`; 0: none does, or not by way of
+ * `address`. */
+static uintptr_t next_target(const uint8_t *p, const uint8_t *end, uintptr_t address)
+{
+	const uint8_t *const limit = p + MOVED_BYTES;
+	struct x86_instruction i;
+	bool is_met = false;
+
+	for (; p < limit && x86_decode(p, (size_t)(end - p), &i); p += i.length) {
+		is_met |= (uintptr_t)p == address;
+		if (!i.is_branch)
+			continue;
+		const bool is_conditional = i.map == X86_0F
+		                                    ? (i.opcode & 0xf0) == 0x80
+		                                    : i.map == X86_ONE_BYTE && (i.opcode & 0xf0) == 0x70;
+		return is_met && is_conditional ? (uintptr_t)x86_place(&i, p, (uintptr_t)p) : 0;
+	}
+	return 0;
+}
+
+/* Whether the instruction at `p` moves the stack pointer by what the row at `address` is off. */
+static bool is_moved(const struct cfi_section *section, const struct cfi_row *row, uintptr_t address,
+                     const uint8_t *p)
+{
+	const uint8_t *const end = (const uint8_t *)row->function_end;
+	struct cfi_row there;
+	uintptr_t target;
+	int32_t sum;
+
+	/* add and sub */
+	if (p[0] != 0x48 || (p[1] != 0x83 && p[1] != 0x81) || (p[2] != 0xc4 && p[2] != 0xec) || end - p < 7)
+		return false;
+	sum = (int8_t)p[3];
+	if (p[1] == 0x81)
+		memcpy(&sum, p + 3, sizeof sum);
+	target = next_target(p, end, address);
+	return target >= row->function_start && target < row->function_end &&
+	       cfi_find_row(section, target, &there) == CFI_FOUND &&
+	       there.cfa_register == row->cfa_register && !there.cfa_by_expression &&
+	       (int64_t)row->cfa_offset - there.cfa_offset == (p[2] == 0xc4 ? sum : -(int64_t)sum);
+}
+
+static bool hides_move(const struct cfi_section *section, const struct cfi_row *row, uintptr_t address)
+{
+	for (uintptr_t back = 4; back <= MOVED_BYTES && back <= address - row->function_start; back++)
+		if (is_moved(section, row, address, (const uint8_t *)(address - back)))
+			return true;
+	return false;
+}
+
 bool distrust_rule(const struct cfi_section *section, const struct cfi_row *row, rule_t rule,
                    uintptr_t address)
 {
-	return row->eh_return ? is_landing(section, row, address)
-	                      : rule_is_as_called(rule) && hides_push(section, row, address);
+	if (row->eh_return)
+		return is_landing(section, row, address);
+	return rule_is_as_called(rule) ? hides_push(section, row, address)
+	                               : rule_is_by_sp(rule) && hides_move(section, row, address);
 }

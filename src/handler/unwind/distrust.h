@@ -12,6 +12,11 @@
  * among them, over what they saved in their own frame; some forty instructions later
  * they move the stack pointer. In between their unwind information leads to a frame
  * that was never the caller.
+ *
+ * Clang moves the `add $n,%rsp` or `sub $n,%rsp` with which both ways behind a conditional
+ * jump begin in front of it (clang 14 and 15, Rust), and the unwind information still has it
+ * behind: between the two, mostly a comparison, the frame is n bytes smaller or larger than it
+ * says. There the row where the jump leads denies the row of the jump.
  */
 #ifndef QUERYPROF_HANDLER_UNWIND_DISTRUST_H
 #define QUERYPROF_HANDLER_UNWIND_DISTRUST_H

@@ -83,7 +83,7 @@ static void keep_rule(uint64_t *rules, uintptr_t address, rule_t rule)
 }
 
 /* Whether the unwind information for the row's function may be wrong at `address`. Not
- * inlined: few rows need it. */
+ * inlined: its frame is not needed for what is parsed. */
 __attribute__((noinline)) static bool is_distrusted(const struct code_map *map, bool lasting,
                                                     const struct cfi_section *section,
                                                     const struct cfi_row *row, rule_t rule, uintptr_t address)
@@ -106,7 +106,7 @@ static rule_t parse_rule(const struct code_map *map, bool lasting, const struct 
 	switch (cfi_find_row(section, address, &row)) {
 	case CFI_FOUND:
 		rule = rule_from_row(&row);
-		if (__builtin_expect(row.eh_return || rule_is_as_called(rule), 0) &&
+		if ((row.eh_return || rule_is_by_sp(rule)) &&
 		    is_distrusted(map, lasting, section, &row, rule, address))
 			return RULE_NONE;
 		return rule;

@@ -204,6 +204,13 @@ static inline int rule_is_as_called(rule_t rule)
 	return rule == rule_make(RULE_RSP, 1, 0);
 }
 
+/* Whether the frame is found by the stack pointer: its unwind information may be wrong
+ * (distrust.h). */
+static inline int rule_is_by_sp(rule_t rule)
+{
+	return (rule & 15) == RULE_RSP;
+}
+
 /* rule_apply() for a plain rule. */
 __attribute__((always_inline)) static inline enum rule_result
 rule_apply_plain(rule_t rule, struct unwind_frame *frame, const struct unwind_bounds *bounds,

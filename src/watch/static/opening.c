@@ -188,8 +188,8 @@ static void (*tell_refused)(const char *path, const char *why);
 static void no_table(const char *path)
 {
 	tell_refused(path,
-	             "the SQLite inside of it was built without extensions (SQLITE_OMIT_LOAD_EXTENSION), "
-	             "and cannot be reached");
+	             "the SQLite inside of it was built with SQLITE_OMIT_LOAD_EXTENSION, so it has no table "
+	             "by which its functions are found: build it without that, or with a shared library");
 }
 
 static void see(const struct static_copy *copy)
