@@ -32,7 +32,8 @@ static void keep(sqlite3_context *context, int count, sqlite3_value **values)
 
 static void add_function(sqlite3 *db)
 {
-	assert_int_equal(sqlite3_create_function_v2(db, "keep", 1, SQLITE_UTF8, NULL, keep, NULL, NULL, NULL), 0);
+	assert_int_equal(sqlite3_create_function_v2(db, "keep", 1, SQLITE_UTF8, NULL, keep, NULL, NULL, NULL),
+	                 0);
 }
 
 static sqlite3_stmt *begin_statement(sqlite3 *db)
@@ -108,9 +109,9 @@ static const struct {
 	const char *name;
 	void (*leave)(sqlite3 *db);
 } ways[] = {
-	{ "reset", leave_reset },     { "finalize", leave_finalize },
-	{ "step", leave_step },       { "finalize, never run", leave_finalize_unused },
-	{ "clear", leave_clear },     { "close", leave_close },
+	{ "reset", leave_reset },       { "finalize", leave_finalize },
+	{ "step", leave_step },         { "finalize, never run", leave_finalize_unused },
+	{ "clear", leave_clear },       { "close", leave_close },
 	{ "close_v2", leave_close_v2 }, { "the last finalize of a zombie", leave_zombie },
 };
 #define WAYS (sizeof ways / sizeof *ways)
@@ -164,8 +165,8 @@ static void *use(void *context)
 			for (int i = 0; i < QUERIES; i++)
 				query(i % 2 ? db : fresh, i % 5);
 			if (host_metric("queries_logged") - before < QUERIES) {
-				printf("after %s, round %d: %d of %d queries were seen\n", ways[way].name, round,
-				       (int)(host_metric("queries_logged") - before), QUERIES);
+				printf("after %s, round %d: %d of %d queries were seen\n", ways[way].name,
+				       round, (int)(host_metric("queries_logged") - before), QUERIES);
 				failures++;
 			}
 			sqlite3_close(fresh);
@@ -197,7 +198,8 @@ static void test_threads(void **state)
 
 int main(int argc, char **argv)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_threads), cmocka_unit_test(test_one_thread) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_threads),
+		                            cmocka_unit_test(test_one_thread) };
 
 	host_begin(argc > 1 ? argv[1] : "loaded");
 	return host_end(cmocka_run_group_tests(tests, NULL, NULL));
