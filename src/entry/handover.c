@@ -78,10 +78,18 @@ int handover_leave(void)
 	return is_done ? tell(NULL, 0) : -1;
 }
 
+static void (*take_ring)(struct ring *ring);
+
+void handover_on_fork(void (*take)(struct ring *ring))
+{
+	take_ring = take;
+}
+
 static void renew_in_child(void)
 {
-	int fd = shared_ring_renew();
+	int fd;
 
+	take_ring(shared_ring_renew(&fd));
 	is_done = false;
 	if (fd < 0)
 		return;

@@ -37,6 +37,10 @@ struct ring *handover_ring(size_t ring_bytes);
 /* Whether somebody has taken it, and stores what this process cannot. */
 bool handover_is_done(void);
 
+/* Called in a forked child, before anything else there: the ring of the child. Set before
+ * handover_ring(). */
+void handover_on_fork(void (*take)(struct ring *ring));
+
 /* Asks for that now: the connection, -1: refused. */
 int handover_leave(void);
 

@@ -67,6 +67,15 @@ bool process_running(void)
 	return __atomic_load_n(&running, __ATOMIC_ACQUIRE);
 }
 
+/* Mostly it is where the parent's was. */
+static void take_ring_in_child(struct ring *own)
+{
+	ring = own;
+	metrics_set_ring(own);
+	store_take_ring_in_child(own);
+	sampler_take_ring_in_child(own);
+}
+
 static void rights_change(void)
 {
 	if (store_is_here() && (process_running() || session_start_recording()))
@@ -77,6 +86,7 @@ static void rights_change(void)
 __attribute__((constructor)) static void follow_process(void)
 {
 	exit_follow(&exit_callbacks);
+	handover_on_fork(take_ring_in_child);
 	rights_follow(rights_change);
 }
 

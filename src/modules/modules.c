@@ -107,6 +107,11 @@ static void log_mapped(uint32_t since, uint32_t complete)
 	module_log_end_generation(module_log, complete);
 }
 
+void modules_log_to_nobody_in_child(void)
+{
+	module_log = NULL;
+}
+
 void modules_log_to(struct module_log *log)
 {
 	pthread_mutex_lock(&lock);

@@ -25,6 +25,7 @@ int modules_init(void);
 
 /* The log gets the modules of now and earlier, and those that come. It stays. */
 void modules_log_to(struct module_log *log);
+void modules_log_to_nobody_in_child(void);
 
 /* Takes a new snapshot if the loader's counters have moved (`force`: in any case). True if
  * the generation has changed. */

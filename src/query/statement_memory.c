@@ -71,6 +71,19 @@ void statement_memory_place(void *at, size_t size)
 	begin();
 }
 
+static bool has_none; /* no memory for entries */
+
+void statement_memory_leave_in_child(void)
+{
+	/* Runs of the parent may look here for theirs. */
+	static struct statement_entry none[STATEMENT_BLOCK];
+
+	for (uint32_t i = 0; i < STATEMENT_BLOCKS && statement_blocks[i]; i++)
+		statement_blocks[i] = none;
+	memory = &private_memory;
+	has_none = true;
+}
+
 static bool is_shared(const void *at)
 {
 	return (uintptr_t)at - (uintptr_t)memory < memory->size;
@@ -106,7 +119,8 @@ struct statement_entry *statement_memory_add(void)
 
 	if (!__atomic_load_n(&memory->flushed, __ATOMIC_RELAXED))
 		begin();
-	if (index >= STATEMENT_BLOCKS * STATEMENT_BLOCK || !(block = make_block(index / STATEMENT_BLOCK)))
+	if (has_none || index >= STATEMENT_BLOCKS * STATEMENT_BLOCK ||
+	    !(block = make_block(index / STATEMENT_BLOCK)))
 		return NULL;
 	block[index % STATEMENT_BLOCK].counter.generation = first_generation;
 	__atomic_store_n(&memory->made, index + 1, __ATOMIC_RELEASE);

@@ -97,6 +97,9 @@ size_t statement_memory_bytes(size_t most);
  * and stays. */
 void statement_memory_place(void *memory, size_t size);
 
+/* In a forked child that gets no such memory, before anything else: statements are not counted. */
+void statement_memory_leave_in_child(void);
+
 /* Of a process that is gone, whose memory this is: calls for each statement whose counts the file
  * has not all, `counts` being what it has not. `flush`: the number of the newest flush of the
  * process that the file has; 0: of none. What cannot be told whose it is, is "(other)"'s. Stops at

@@ -51,6 +51,11 @@ void open_waits_place(void *memory)
 	__atomic_store_n(&here, placed, __ATOMIC_RELEASE);
 }
 
+void open_waits_leave_in_child(void)
+{
+	__atomic_store_n(&here, NULL, __ATOMIC_RELAXED);
+}
+
 struct wait_now *open_waits_find(struct thread *thread)
 {
 	struct open_waits *placed = __atomic_load_n(&here, __ATOMIC_ACQUIRE);

@@ -27,6 +27,9 @@ size_t open_waits_bytes(void);
  * again. */
 void open_waits_place(void *memory);
 
+/* In a forked child that gets no such memory: the threads' slots have the waits. */
+void open_waits_leave_in_child(void);
+
 /* Where the thread of this slot keeps its wait. */
 struct wait_now *open_waits_find(struct thread *thread);
 

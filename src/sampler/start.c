@@ -42,6 +42,14 @@ int sampler_init(struct ring *ring)
 	return error;
 }
 
+void sampler_take_ring_in_child(struct ring *ring)
+{
+	if (sampler_ring() == NULL)
+		return;
+	threads_set_ring(ring);
+	state_set_ring(ring);
+}
+
 void sampler_stop(void)
 {
 	pthread_mutex_lock(&lock);

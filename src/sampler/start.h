@@ -19,4 +19,7 @@ int sampler_init(struct ring *ring);
  * signals may be on their way. sampler_init() starts again. */
 void sampler_stop(void);
 
+/* In a forked child, before it has other threads: where its ring is. */
+void sampler_take_ring_in_child(struct ring *ring);
+
 #endif

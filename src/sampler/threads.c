@@ -256,6 +256,7 @@ void threads_after_fork(void)
 		timers_forget(slot);
 		slot->handler.is_running = 0;
 		slot->arming = false;
+		slot->waiting = open_waits_find(slot); /* the parent's may be elsewhere */
 		if (slot == self)
 			continue;
 		slot->owner = 0;

@@ -40,9 +40,17 @@ void chunk_pool_use(void *memory)
 	__atomic_store_n(&pool, memory, __ATOMIC_RELEASE);
 }
 
+static bool is_left;
+
+void chunk_pool_leave_in_child(void)
+{
+	chunk_pool_use(NULL);
+	is_left = true;
+}
+
 bool chunk_pool_is_used(void)
 {
-	return __atomic_load_n(&pool, __ATOMIC_RELAXED) != NULL;
+	return is_left || __atomic_load_n(&pool, __ATOMIC_RELAXED) != NULL;
 }
 
 struct span_chunk *chunk_pool_take(void)
@@ -119,7 +127,7 @@ void chunk_pool_add_site(const struct span_site_record *site, size_t size)
 
 /* --- remains: written by a process that was killed at any moment ----------------------------------- */
 
-static bool is_left(const struct pool_chunk *chunk)
+static bool has_spans(const struct pool_chunk *chunk)
 {
 	return chunk->state == RECORDING && chunk->chunk.count && chunk->chunk.count <= CHUNK_ENTRIES;
 }
@@ -129,7 +137,7 @@ bool chunk_pool_has_remains(const void *memory)
 	const struct pool *left = memory;
 
 	for (int i = 0; i < POOL_CHUNKS; i++)
-		if (is_left(&left->chunks[i]))
+		if (has_spans(&left->chunks[i]))
 			return true;
 	return false;
 }
@@ -226,7 +234,7 @@ uint64_t chunk_pool_hand_over(void *memory, struct ring *ring)
 	if (chunk_pool_has_remains(memory))
 		write_sites(left, ring);
 	for (int i = 0; i < POOL_CHUNKS; i++) {
-		if (is_left(&left->chunks[i]))
+		if (has_spans(&left->chunks[i]))
 			lost += write_chunk(&left->chunks[i], ring);
 		left->chunks[i].state = FREE;
 	}

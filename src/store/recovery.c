@@ -13,25 +13,38 @@
 #include "sampler/ring_reader.h"
 #include "sampler/ring_remains.h"
 #include "span/chunk_pool.h"
+#include "store/control.h"
 #include "store/counters.h"
 #include "store/shared_ring.h"
 #include "store/write/batch.h"
 #include "store/write/retention.h"
 
-/* Of the writer's patience with another process that has the file locked, some seconds. */
-#define TRIES 10
+/* Another process has the file locked. Not seen for so long, it is another time. */
+#define LOCKED_GAP_NS 2000000000
+
+static bool give_up(void *context)
+{
+	struct recovery *recovery = context;
+	int64_t now = control_now_ns();
+
+	if (!recovery->locked_since_ns || now - recovery->locked_until_ns > LOCKED_GAP_NS)
+		recovery->locked_since_ns = now;
+	recovery->locked_until_ns = now;
+	return now - recovery->locked_since_ns >= RECOVERY_PATIENCE_NS;
+}
 
 static bool never(void)
 {
 	return false;
 }
 
-static int open_file(struct writer *writer, const char *path, int64_t max_bytes, char **error)
+static int open_file(struct writer *writer, const char *path, int64_t max_bytes, struct recovery *recovery,
+                     char **error)
 {
 	const struct database_limits limits = { .wal_bytes = retention_wal_bytes(max_bytes) };
-	int code = DATABASE_LOCKED;
+	int code = writer_open(writer, path, &limits, error);
 
-	for (int i = 0; i < TRIES && code == DATABASE_LOCKED; i++) {
+	while (code == DATABASE_LOCKED && !give_up(recovery)) {
 		free(*error);
 		*error = NULL;
 		code = writer_open(writer, path, &limits, error);
@@ -59,17 +72,19 @@ static int store_records(struct writer *writer, struct ring *ring, int64_t max_b
 	struct retention retention = { .trimming = false };
 	struct writer_result result = { .more = true };
 	uint64_t trimmed = 0;
-	int code = SQLITE_OK, tries = 0;
+	int code = SQLITE_OK;
 
 	while (!code && result.more) {
 		code = writer_store(writer, ring, WRITER_BATCH, retention_batch_bytes(max_bytes), &result);
 		recovery->samples += result.samples;
 		recovery->queries += result.queries;
 		*lost += result.lost;
-		if (!code)
+		if (!code) {
+			recovery->locked_since_ns = 0;
 			code = retention_apply(&retention, writer, max_bytes, never, &trimmed);
-		else if (result.busy && ++tries < TRIES)
+		} else if (result.busy && !give_up(recovery)) {
 			code = SQLITE_OK;
+		}
 	}
 	return code;
 }
@@ -101,12 +116,14 @@ static uint64_t uncounted_runs(const struct shared_ring *shared)
 	return runs;
 }
 
-static int store_statements(struct writer *writer, const struct shared_ring *shared)
+static int store_statements(struct writer *writer, const struct shared_ring *shared,
+                            struct recovery *recovery)
 {
-	int code = SQLITE_BUSY;
+	int code;
 
-	for (int i = 0; i < TRIES && (code & 0xff) == SQLITE_BUSY; i++)
+	do
 		code = writer_store_statements(writer, shared->statements, shared->statements_size);
+	while ((code & 0xff) == SQLITE_BUSY && !give_up(recovery));
 	return code;
 }
 
@@ -149,7 +166,7 @@ static void store_remains(struct writer *writer, struct shared_ring *shared, con
 	struct ring *ring = shared->ring;
 	uint64_t batch, lost = 0;
 	char *error = NULL;
-	int code = open_file(writer, path, max_bytes, &error);
+	int code = open_file(writer, path, max_bytes, recovery, &error);
 	bool is_stored = !code && ring_remains_announced(ring, &batch) && is_batch_stored(writer, batch);
 
 	recovery->unfinished += ring_remains_repair(ring, is_stored);
@@ -160,7 +177,7 @@ static void store_remains(struct writer *writer, struct shared_ring *shared, con
 	store_count(STORE_SPANS_LOST, chunk_pool_hand_over(shared->spans, ring));
 	if (!code && !error && store_records(writer, ring, max_bytes, recovery, &lost))
 		error = writer_failure(writer);
-	if (!code && !error && uncounted_runs(shared) && store_statements(writer, shared))
+	if (!code && !error && uncounted_runs(shared) && store_statements(writer, shared, recovery))
 		error = writer_failure(writer);
 	if (error)
 		note_uncounted(shared, error);
@@ -179,7 +196,7 @@ static void store_committed(struct writer *writer, struct shared_ring *shared, c
 {
 	uint64_t lost = 0;
 	char *error = NULL;
-	int code = open_file(writer, path, max_bytes, &error);
+	int code = open_file(writer, path, max_bytes, recovery, &error);
 
 	if (!code && ring_remains_sound(shared->ring) &&
 	    store_records(writer, shared->ring, max_bytes, recovery, &lost))
@@ -215,7 +232,7 @@ static void store_as_process(int fd, const char *path, int64_t max_bytes, struct
 	}
 	struct writer_other process = { .log = shared.modules, .log_size = shared.modules_size };
 	writer = malloc(sizeof *writer);
-	if (writer && writer_init(writer, NULL, NULL)) {
+	if (writer && writer_init(writer, give_up, recovery)) {
 		writer->identity = *shared.identity;
 		writer->other = &process;
 		store(writer, &shared, path, max_bytes, recovery);

@@ -10,10 +10,16 @@
 
 #include "store/write/losses.h"
 
+/* Others may keep the file locked so long, in one piece: what waits then is lost. A program's end
+ * is late by as much, however many processes it had. */
+#define RECOVERY_PATIENCE_NS 4000000000
+
 struct recovery {
 	uint64_t samples, queries; /* stored */
 	uint64_t unfinished;       /* the process ended while it wrote them */
 	struct losses losses;      /* that the file does not have */
+	/* Others had the file locked, in one piece; 0: the newest try went well. */
+	int64_t locked_since_ns, locked_until_ns;
 };
 
 /* `fd`: of the shared ring, whose process must be gone. The trace file `path` is kept near

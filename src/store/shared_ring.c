@@ -19,6 +19,9 @@
 
 #define PAGE_BYTES 4096
 
+/* The ring of a child that the system refuses memory. */
+#define SPARE_BYTES (64u << 10)
+
 /* Of some ten thousand modules. Untouched pages cost nothing. */
 #define LOG_BYTES (4u << 20)
 
@@ -168,25 +171,48 @@ static void copy_log(int fd)
 		(void)!pwrite(fd, log, size, (char *)log - here.memory);
 }
 
-/* One mapping in place of another needs nothing that the fork did not need. */
-static void replace_memory(int flags, int fd)
+static bool replace_memory(int flags, int fd)
 {
-	(void)!mmap(here.memory, here.size, PROT_READ | PROT_WRITE, MAP_FIXED | MAP_NORESERVE | flags, fd, 0);
+	return mmap(here.memory, here.size, PROT_READ | PROT_WRITE, MAP_FIXED | MAP_NORESERVE | flags, fd,
+	            0) != MAP_FAILED;
 }
 
-int shared_ring_renew(void)
+static struct ring *spare_ring(uint64_t position)
 {
-	uint64_t position = ring_head((struct ring *)(here.memory + PAGE_BYTES));
-	int fd = make_descriptor(here.size);
+	static _Alignas(PAGE_BYTES) char memory[PAGE_BYTES + SPARE_BYTES];
 
-	if (fd >= 0) {
-		copy_log(fd);
-		replace_memory(MAP_SHARED, fd);
-	} else {
-		replace_memory(MAP_PRIVATE | MAP_ANONYMOUS, -1);
+	memset(memory, 0, sizeof memory);
+	return ring_place(memory, SPARE_BYTES, position);
+}
+
+/* What is still mapped here is the parent's, or nothing is. */
+static struct ring *leave_memory(uint64_t position)
+{
+	here.memory = NULL;
+	modules_log_to_nobody_in_child();
+	open_waits_leave_in_child();
+	chunk_pool_leave_in_child();
+	statement_memory_leave_in_child();
+	return spare_ring(position);
+}
+
+struct ring *shared_ring_renew(int *fd)
+{
+	uint64_t position;
+
+	*fd = -1;
+	if (!here.memory) /* a child of such a child */
+		return spare_ring(0);
+	position = ring_head((struct ring *)(here.memory + PAGE_BYTES));
+	*fd = make_descriptor(here.size);
+	if (*fd >= 0) {
+		copy_log(*fd);
+		if (replace_memory(MAP_SHARED, *fd))
+			return fill(position);
+		close(*fd);
+		*fd = -1;
 	}
-	fill(position);
-	return fd;
+	return replace_memory(MAP_PRIVATE | MAP_ANONYMOUS, -1) ? fill(position) : leave_memory(position);
 }
 
 /* --- in the other process -------------------------------------------------------------- */

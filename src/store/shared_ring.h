@@ -32,8 +32,10 @@ struct losses *shared_ring_losses(void);
 struct ring *shared_ring_make(size_t ring_bytes, int *fd);
 
 /* In a forked child, before it has other threads: memory of its own takes the place of the
- * parent's, the ring empty. The descriptor, or -1 where the memory is private. */
-int shared_ring_renew(void);
+ * parent's. Its ring, which is empty; where the system refuses the memory, a small one elsewhere,
+ * and nothing reads or writes the parent's. `*fd`: the descriptor, or -1 where the memory is
+ * private. */
+struct ring *shared_ring_renew(int *fd);
 
 /* --- in the other process -------------------------------------------------------------- */
 

@@ -458,6 +458,12 @@ static void reset_control(void)
 	control_set_state(store_control.ring ? STORE_READY : STORE_NONE);
 }
 
+void store_take_ring_in_child(struct ring *ring)
+{
+	if (store_control.ring)
+		store_control.ring = ring;
+}
+
 void store_after_fork_child(void)
 {
 	pool_reset_in_child();

@@ -7,6 +7,7 @@
 
 #include "base/sys.h"
 #include "handler/unwind/stack_copy.h"
+#include "sampler/threads.h"
 
 /* A number has the table's own number above this many bits. */
 #define NUMBER_BITS 48
@@ -105,10 +106,13 @@ struct calling *calling_begin_thread(void)
 
 /* --- which call --------------------------------------------------------------------- */
 
-/* A thread without a slot does not know its stack: then no call is found to be left. */
+/* A thread without a slot does not know its stack: then no call is found to be left, and what the
+ * thread does below one that was is taken for a part of it. So it gets one. */
 static struct unwind_stack own_stack(void)
 {
-	return thread_current ? thread_current->stack : (struct unwind_stack){ 0, 0 };
+	const struct thread *thread = sampler_thread();
+
+	return thread ? thread->stack : (struct unwind_stack){ 0, 0 };
 }
 
 /* One byte further up: a call in the very frame of one that was left is behind it, too. */

@@ -57,11 +57,13 @@ class Files(Tool):
                 self.assertEqual(self.run_command(*command).stdout.replace(self.evil, ""), out.replace(self.evil, ""))
 
     def test_tables_that_are_views(self):
-        for table in "samples", "modules", "stacks":
+        """Each command meets one of them, and each table commands of several kinds."""
+        tables = "samples", "modules", "stacks"
+        for i, table in enumerate(tables):
             shutil.copy(self.trace, self.evil)
             self.change("PRAGMA legacy_alter_table = ON", f"ALTER TABLE {table} RENAME TO was",
                         f"CREATE VIEW {table} AS " + ENDLESS % "id")
-            for command in COMMANDS:
+            for command in COMMANDS[i::len(tables)]:
                 with self.subTest(command=command, table=table):
                     done = self.run_command(*command)
                     if done.returncode:
@@ -76,7 +78,7 @@ class Files(Tool):
     def test_a_million_frames(self):
         trace = "[" + ",".join(str(trace_file.BASE + 0x1000 + i % 5000) for i in range(1000000)) + "]"
         self.change(("UPDATE stacks SET trace = ? WHERE id = 1", (trace,)))
-        for command in COMMANDS[2], COMMANDS[5], COMMANDS[9], COMMANDS[10], COMMANDS[12]:
+        for command in COMMANDS[2], COMMANDS[5], COMMANDS[12]:
             with self.subTest(command=command):
                 before = resource.getrusage(resource.RUSAGE_CHILDREN)
                 done = self.run_command(*command)

@@ -71,6 +71,10 @@ const struct module *modules_find(uint64_t address, uint32_t generation)
 }
 
 /* Each module as its log would have it. */
+void modules_log_to_nobody_in_child(void)
+{
+}
+
 void modules_log_to(struct module_log *log)
 {
 	for (size_t i = 0; i < map_count; i++)

@@ -20,7 +20,7 @@
 #include "trace_file.h"
 
 #define TURN_NS 200000000
-#define PATIENCE 10 /* turns in which others kept the file to themselves, a second each */
+#define PATIENCE 10
 
 static volatile sig_atomic_t is_stopped;
 
@@ -32,7 +32,7 @@ static void stop(int signal_number)
 
 /* Ctrl-C ends it between two turns: `record` still has something to say, and the status
  * of its command to pass on. A second one ends the program. */
-static int embed_all(struct embed *embed, sqlite3 *db)
+static int embed_all(struct embed *embed, sqlite3 *db, int patience)
 {
 	const struct sigaction on_interrupt = { .sa_handler = stop, .sa_flags = SA_RESETHAND };
 	struct sigaction before;
@@ -43,7 +43,7 @@ static int embed_all(struct embed *embed, sqlite3 *db)
 		sigaction(SIGINT, &on_interrupt, NULL);
 	progress_begin("looking up names and lines");
 	while (!is_stopped &&
-	       (code == SQLITE_OK || ((code & 0xff) == SQLITE_BUSY && ++failures < PATIENCE))) {
+	       (code == SQLITE_OK || ((code & 0xff) == SQLITE_BUSY && ++failures < patience))) {
 		code = embed_some(embed, db, TURN_NS);
 		progress_count(embed->named, "addresses");
 	}
@@ -77,7 +77,7 @@ static bool is_there(const char *path)
 	return false;
 }
 
-int embed_file(const char *path)
+int embed_file(const char *path, int patience)
 {
 	const struct database_limits limits = { .wal_bytes = 16 << 20 };
 	struct database database;
@@ -93,7 +93,7 @@ int embed_file(const char *path)
 		return COMMAND_FAILED;
 	}
 	embed_begin(&embed, true);
-	code = embed_all(&embed, database.db);
+	code = embed_all(&embed, database.db, patience);
 	if (code)
 		complain("%s: %s", path, describe(code));
 	embed_end(&embed, database.db);
@@ -116,7 +116,7 @@ static int run(int argc, char **argv)
 	int result;
 
 	(void)argc;
-	if (embed_file(argv[0]))
+	if (embed_file(argv[0], PATIENCE))
 		return COMMAND_FAILED;
 	db = trace_file_open(argv[0]);
 	if (!db)

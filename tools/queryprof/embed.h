@@ -5,7 +5,8 @@
 #ifndef QUERYPROF_COMMAND_EMBED_H
 #define QUERYPROF_COMMAND_EMBED_H
 
-/* Puts names and lines into the file. A command_result, after a complaint. */
-int embed_file(const char *path);
+/* Puts names and lines into the file; others may keep it locked for so many seconds. A
+ * command_result, after a complaint. */
+int embed_file(const char *path, int patience);
 
 #endif

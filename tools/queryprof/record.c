@@ -74,6 +74,8 @@ static const struct command_option options[] = {
 	{ 0 },
 };
 
+#define EMBED_PATIENCE 2
+
 /* --- settings, which go by the environment ------------------------------------------ */
 
 static const char *path_as_given = TRACE_FILE_DEFAULT;
@@ -355,7 +357,7 @@ static void tell_end(const struct trace *trace, const char *program)
 	if (is_empty)
 		remove_trace(trace);
 	else if (is_read && found.processes && !no_symbols)
-		embed_file(trace->path);
+		embed_file(trace->path, EMBED_PATIENCE);
 	if (quiet)
 		return;
 	explain_losses(&found.losses);

@@ -78,14 +78,14 @@ static struct wal_index *index_of(sqlite3_file *file)
 
 /* --- the copy and the file ----------------------------------------------------------- */
 
-/* What the file does not have reads as zeros: SQLite takes that for an index to rebuild. */
-static void read_file(const struct wal_index *index, void *to, size_t size, off_t offset)
+/* What the file does not have reads as zeros: SQLite takes that for an index to rebuild. False:
+ * the disk gives nothing, and no index would hold. */
+static bool read_file(const struct wal_index *index, void *to, size_t size, off_t offset)
 {
 	ssize_t got = pread(index->fd, to, size, offset);
 
-	if (got < 0)
-		got = 0;
-	memset((char *)to + got, 0, size - (size_t)got);
+	memset((char *)to + (got < 0 ? 0 : got), 0, size - (size_t)(got < 0 ? 0 : got));
+	return got >= 0;
 }
 
 static bool is_short(const struct wal_index *index)
@@ -95,39 +95,44 @@ static bool is_short(const struct wal_index *index)
 	return fstat(index->fd, &status) || status.st_size < (off_t)index->regions.count * REGION_BYTES;
 }
 
-static void load_region(struct wal_index *index, size_t number)
+static bool load_region(struct wal_index *index, size_t number)
 {
 	struct region *region = &index->regions.items[number];
+	bool is_read = read_file(index, region->bytes, REGION_BYTES, (off_t)number * REGION_BYTES);
 
-	read_file(index, region->bytes, REGION_BYTES, (off_t)number * REGION_BYTES);
 	memcpy(region->known, region->bytes, REGION_BYTES);
+	return is_read;
 }
 
 /* A header may be there though what it stands for has been cut off. */
-static void read_head(const struct wal_index *index, unsigned char *head)
+static bool read_head(const struct wal_index *index, unsigned char *head)
 {
-	read_file(index, head, HEAD_BYTES, 0);
+	bool is_read = read_file(index, head, HEAD_BYTES, 0);
+
 	if (is_short(index))
 		memset(head, 0, CHECKPOINT_START);
+	return is_read;
 }
 
-static void load(struct wal_index *index, bool all)
+/* False: the file cannot be read. */
+static bool load(struct wal_index *index, bool all)
 {
 	unsigned char head[HEAD_BYTES];
 	struct region *first = index->regions.items;
+	bool is_read;
 
 	if (!index->regions.count)
-		return;
-	read_head(index, head);
+		return true;
+	is_read = read_head(index, head);
 	for (int tries = 0; all || index->is_stale || memcmp(head, first->known, CHECKPOINT_START) != 0;
 	     tries++) {
 		index->is_stale = all = false;
 		for (size_t i = index->regions.count; i-- > 0;)
-			load_region(index, i);
+			is_read &= load_region(index, i);
 		/* The header as it was before is the one that the tables are for, or a later one. */
 		memcpy(first->bytes, head, HEAD_BYTES);
 		memcpy(first->known, head, HEAD_BYTES);
-		read_head(index, head);
+		is_read &= read_head(index, head);
 		if (tries == LOAD_TRIES) {
 			memset(head, 0, CHECKPOINT_START);
 			break;
@@ -135,6 +140,8 @@ static void load(struct wal_index *index, bool all)
 	}
 	memcpy(first->bytes, head, HEAD_BYTES);
 	memcpy(first->known, head, HEAD_BYTES);
+	index->is_stale |= !is_read;
+	return is_read;
 }
 
 static bool has_changed(const struct region *region, size_t start, size_t size)
@@ -180,8 +187,8 @@ static bool is_as_known(const struct wal_index *index)
 		const unsigned char *known = index->regions.items[i].known;
 		size_t start = i ? 0 : HEAD_BYTES;
 
-		read_file(index, bytes, sizeof bytes, (off_t)i * REGION_BYTES);
-		if (memcmp(bytes + start, known + start, sizeof bytes - start) != 0 ||
+		if (!read_file(index, bytes, sizeof bytes, (off_t)i * REGION_BYTES) ||
+		    memcmp(bytes + start, known + start, sizeof bytes - start) != 0 ||
 		    (!i && memcmp(bytes, known, CHECKPOINT_START) != 0))
 			return false;
 	}
@@ -345,7 +352,8 @@ static bool add_region(struct wal_index *index)
 		free(region.known);
 		return false;
 	}
-	load_region(index, index->regions.count - 1);
+	if (!load_region(index, index->regions.count - 1))
+		index->is_stale = true;
 	return true;
 }
 
@@ -392,9 +400,12 @@ static int lock(sqlite3_file *file, int first, int count, int flags)
 			return SQLITE_IOERR_SHMSIZE;
 		}
 	}
+	if (!load(index, exclusive)) {
+		set_lock(index->fd, F_UNLCK, first, count);
+		return SQLITE_IOERR_SHMLOCK;
+	}
 	if (exclusive)
 		index->exclusive |= locks;
-	load(index, exclusive);
 	return SQLITE_OK;
 }
 
@@ -430,8 +441,8 @@ static int lock_database(sqlite3_file *file, int level)
 	struct wal_index *index = index_of(file);
 	int code = index->lock_database(file, level);
 
-	if (!code && level == SQLITE_LOCK_EXCLUSIVE && index->fd >= 0)
-		load(index, true);
+	if (!code && level == SQLITE_LOCK_EXCLUSIVE && index->fd >= 0 && !load(index, true))
+		code = SQLITE_IOERR_LOCK;
 	return code;
 }
 
