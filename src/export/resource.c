@@ -118,7 +118,8 @@ bool resource_fill(struct resource *resource, const char *service, const char *p
 	read_attributes(resource, &has_memory);
 	return has_memory &&
 	       add_text(resource, "service.name", program[0] ? base_name(program) : "unknown_service") &&
-	       add_text(resource, "host.name", host) && (!process_id || add(resource, "process.pid", NULL, process_id));
+	       add_text(resource, "host.name", host) &&
+	       (!process_id || add(resource, "process.pid", NULL, process_id));
 }
 
 void resource_free(struct resource *resource)

@@ -91,7 +91,8 @@ static const char *find_root(struct names *names, const struct label_pairs *pair
 }
 
 /* NULL after a complaint. */
-static struct export_labels *read_labels(struct export_reader *reader, int64_t query, int64_t thread, int64_t set)
+static struct export_labels *read_labels(struct export_reader *reader, int64_t query, int64_t thread,
+                                         int64_t set)
 {
 	sqlite3_stmt *row = reader->labels_of;
 	struct label_pairs pairs = { .items = { 0 } };
@@ -242,8 +243,7 @@ static bool check_numbers(struct export_reader *reader, sqlite3_stmt *row, const
 	    !__builtin_add_overflow(reader->value, sample->value, &reader->value))
 		return true;
 	complain("%s: weight %lld, period %lld ns, value %s %s: no sample has such numbers", reader->path,
-	         (long long)sample->weight, (long long)sample->period_ns, column_text(row, 3),
-	         unit);
+	         (long long)sample->weight, (long long)sample->period_ns, column_text(row, 3), unit);
 	return false;
 }
 

@@ -546,18 +546,18 @@ static int run(int argc, char **argv)
 const struct command command_push = {
 	.name = "push",
 	.arguments = "FILE... URL [OPTION]...",
-	.summary = "Sends what is new in trace files to ClickHouse, a collector or Pyroscope",
+	.summary = "Sends what is new in trace files to a server",
 	.details =
 		"URL is ClickHouse's HTTP interface, with ?database=NAME, whose tables "
 		"sql/clickhouse/tables.sql has made. With --format otlp it is that of an OpenTelemetry "
 		"collector: samples go to /v1development/profiles, spans to /v1/traces. With --format "
 		"pyroscope it is that of Pyroscope or Alloy: /push.v1.PusherService/Push. FILE may be a "
-	        "folder: "
+		"folder: "
 		"all trace files in it, also those that come later.\n\n"
 		"In ClickHouse each row has a key of its own, so what is sent twice counts once: kill push "
-	        "at "
+		"at "
 		"any moment and start it again. It goes on where it was, which it keeps in FILE-push-…, a "
-	        "small "
+		"small "
 		"file for each target. The other two count what they are sent: nothing is left out, but what "
 		"was on its way when push or the connection ended may be there twice. While the target is "
 		"away, the trace file is what waits; samples that its size bound removes meanwhile are "
@@ -565,7 +565,7 @@ const struct command command_push = {
 		"The service is --service, OTEL_SERVICE_NAME or the program's name; --format otlp and "
 		"pyroscope send the attributes of OTEL_RESOURCE_ATTRIBUTES, too. Pyroscope makes a series of "
 		"each set of labels: of the samples' labels it gets the texts, the statement's id and the "
-	        "database.\n\n"
+		"database.\n\n"
 		"Name and password come from QUERYPROF_PUSH_USER and QUERYPROF_PUSH_PASSWORD, or from a "
 		"file that --credentials names, which may have headers, too, as X-Scope-OrgID. Proxies come "
 		"from http_proxy, https_proxy and no_proxy.",

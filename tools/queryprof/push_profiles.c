@@ -227,7 +227,8 @@ static int finish_profile(struct reading *reading)
 	char *data = fflush(reading->stream.out) == 0 ? read_out(reading->stream.out, &size) : NULL;
 
 	if (data && !target.is_pyroscope)
-		return add_request("/v1development/profiles", "Content-Type: application/x-protobuf", data, size);
+		return add_request("/v1development/profiles", "Content-Type: application/x-protobuf", data,
+		                   size);
 	bool fine = data && write_series(reading, (unsigned char *)data, size);
 	free(data);
 	return fine ? COMMAND_FINE : complain_of_memory();
@@ -289,8 +290,8 @@ static int begin_stream(struct reading *reading, sqlite3_stmt *row, const struct
 		.service = reading->service,
 		.series = target.is_pyroscope ? &stream->series : NULL,
 	};
-	if (stream->out &&
-	    (!target.is_pyroscope || resource_fill(&stream->series, reading->service, labels->program, labels->host, 0)))
+	if (stream->out && (!target.is_pyroscope || resource_fill(&stream->series, reading->service,
+	                                                          labels->program, labels->host, 0)))
 		stream->writer = export_begin(format(), stream->out, &stream->info);
 	return stream->writer ? COMMAND_FINE : complain_of_memory();
 }
@@ -372,7 +373,8 @@ static int add_samples(struct reading *reading, int64_t *count)
 }
 
 /* Of labels as the exports read them: how often a statement ran is in no profile. */
-#define PREPARE_LABELS "CREATE TEMP TABLE IF NOT EXISTS selected_statements (hash INTEGER PRIMARY KEY, runs INTEGER)"
+#define PREPARE_LABELS                                                                                       \
+	"CREATE TEMP TABLE IF NOT EXISTS selected_statements (hash INTEGER PRIMARY KEY, runs INTEGER)"
 
 static int read_samples(struct reading *reading, sqlite3 *db, const char *path, int64_t *count)
 {
@@ -393,14 +395,18 @@ static int read_samples(struct reading *reading, sqlite3 *db, const char *path, 
 
 static int write_spans(sqlite3_stmt *rows, const char *path, const char *service, int64_t *count)
 {
-	const struct export_info info = { .trace_type = "", .unit = "", .title = "", .executable = "", .service = service };
+	const struct export_info info = {
+		.trace_type = "", .unit = "", .title = "", .executable = "", .service = service
+	};
 	char *body = NULL;
 	size_t size = 0;
 	FILE *out = open_memstream(&body, &size);
 	void *writer = out ? export_begin(&export_otlp_traces, out, &info) : NULL;
-	int result = writer ? export_spans_add(rows, path, &export_otlp_traces, writer, count) : complain_of_memory();
+	int result = writer ? export_spans_add(rows, path, &export_otlp_traces, writer, count)
+	                    : complain_of_memory();
 
-	if (writer && !export_end(&export_otlp_traces, writer, result == COMMAND_FINE) && result == COMMAND_FINE)
+	if (writer && !export_end(&export_otlp_traces, writer, result == COMMAND_FINE) &&
+	    result == COMMAND_FINE)
 		result = complain_of_memory();
 	if (out && fclose(out) != 0 && result == COMMAND_FINE)
 		result = complain_of_memory();
@@ -434,7 +440,8 @@ int push_profiles_read(sqlite3 *db, const char *path, const struct push_position
 	if (since->at[PUSH_BATCH] != until->at[PUSH_BATCH])
 		result = read_samples(&reading, db, path, &batch->rows[PUSH_TRACE_LOG]);
 	if (result == COMMAND_FINE && is_counted)
-		batch->missed = until->at[PUSH_SAMPLES] - since->at[PUSH_SAMPLES] - batch->rows[PUSH_TRACE_LOG];
+		batch->missed =
+			until->at[PUSH_SAMPLES] - since->at[PUSH_SAMPLES] - batch->rows[PUSH_TRACE_LOG];
 	if (result == COMMAND_FINE && !target.is_pyroscope && since->at[PUSH_SPANS] != until->at[PUSH_SPANS])
 		result = read_spans(&reading, db, path, &batch->rows[PUSH_SPAN_LOG]);
 	return result;
@@ -455,8 +462,9 @@ static void tell_rejected(const struct request *request, const struct http_answe
 	size_t size = 0;
 	bool is_json = answer->size && answer->text[0] == '{';
 
-	if (target.is_pyroscope || (is_json ? !strstr(answer->text, "ejected") && !strstr(answer->text, "rrorMessage")
-	                                    : answer->size <= 2))
+	if (target.is_pyroscope ||
+	    (is_json ? !strstr(answer->text, "ejected") && !strstr(answer->text, "rrorMessage")
+	             : answer->size <= 2))
 		return;
 	for (size_t i = 0; i < answer->size && size < sizeof(text) - 1; i++)
 		if (isprint((unsigned char)answer->text[i]))
