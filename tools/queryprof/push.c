@@ -571,8 +571,8 @@ const struct command command_push = {
 		"from http_proxy, https_proxy and no_proxy.",
 	.examples = "  queryprof push app.trace 'http://clickhouse:8123/?database=profiles'\n"
 		    "  queryprof push --follow traces https://clickhouse/?database=profiles\n"
-		    "  queryprof push --follow --format otlp app.trace http://collector:4318\n"
-		    "  queryprof push --follow --format pyroscope app.trace http://pyroscope:4040\n"
+		    "  queryprof push --format otlp app.trace http://collector:4318\n"
+		    "  queryprof push --format pyroscope app.trace http://grafana:4040\n"
 		    "  queryprof push --dry-run app.trace 'http://clickhouse:8123/'\n",
 	.options = options,
 	.arguments_min = 2,
