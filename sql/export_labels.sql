@@ -7,7 +7,8 @@ SELECT coalesce(query_id, ''), coalesce(thread_name || ' (' || threads.thread_id
        coalesce(database, ''), trim(coalesce(statements.query, '')), coalesce(normalized_query_hash, 0),
        coalesce(h.labels || h.units, ''), coalesce(g.labels || g.units, ''),
        (SELECT runs FROM temp.selected_statements WHERE hash = normalized_query_hash),
-       coalesce(processes.process_id, 0), coalesce(threads.thread_id, 0)
+       coalesce(processes.process_id, 0), coalesce(threads.thread_id, 0),
+       coalesce(processes.executable, ''), coalesce(processes.hostname, '')
 FROM (SELECT :query AS query, :thread AS thread, :labels AS labels) AS wanted
 LEFT JOIN queries ON queries.id = wanted.query
 LEFT JOIN statements ON statements.id = statement

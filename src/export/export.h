@@ -72,6 +72,7 @@ struct export_labels {
 	int64_t statement_hash;        /* equal for statements that differ in literals only */
 	int64_t statement_runs;        /* all of them, with samples or not; 0: not known */
 	const char *labels;            /* a set of labels as label/pairs.h has it */
+	const char *program, *host;    /* where the thread runs: the program's path */
 	const char *root;              /* what its stacks stand on, the command's --root */
 };
 
@@ -109,6 +110,9 @@ struct export_info {
 	const char *executable; /* of the process, or the first of several; "" unknown */
 	int64_t first_ns;       /* when the first span or sample was, since 1970; 0 without spans */
 	bool inlines;           /* functions that were inlined are lines of their own */
+	const char *service;    /* what the resource is called; NULL: see resource.h */
+	const struct resource
+		*series; /* a server makes a series of each set of labels, with these; else NULL */
 };
 
 /* The first members of every format's writer. */

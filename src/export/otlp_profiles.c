@@ -16,6 +16,7 @@
 #include "base/sample_type.h"
 #include "base/vector.h"
 #include "export/export.h"
+#include "export/resource.h"
 #include "label/pairs.h"
 #include "store/store.h"
 
@@ -353,13 +354,6 @@ static void fill_profile(struct writer *writer, Otlp__Profile *profile, Otlp__Va
 	}
 }
 
-static const char *base_name(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash ? slash + 1 : path;
-}
-
 static void write_message(struct writer *writer, const Otlp__ProfilesData *data)
 {
 	size_t size = otlp__profiles_data__get_packed_size(data);
@@ -384,10 +378,65 @@ static void end_dictionary(struct writer *writer)
 	writer->failed |= ferror(writer->out) != 0;
 }
 
-/* The samples of one process; the others stay. */
-static void write_resource(struct writer *writer, int64_t process)
+/* What a resource has as a message; the texts are the resource's. */
+struct resource_message {
+	struct resource resource;
+	Otlp__Resource message;
+	Otlp__KeyValue *attributes, **pointers;
+	Otlp__AnyValue *values;
+};
+
+static bool fill_resource(struct writer *writer, struct resource_message *to,
+                          const struct export_labels *labels)
 {
-	const char *service = getenv("OTEL_SERVICE_NAME");
+	if (!resource_fill(&to->resource, writer->info->service, labels->program, labels->host,
+	                   labels->process_id))
+		return false;
+	size_t count = to->resource.items.count;
+	to->attributes = calloc(count, sizeof(*to->attributes));
+	to->values = calloc(count, sizeof(*to->values));
+	to->pointers = calloc(count, sizeof(Otlp__KeyValue *));
+	if (!to->attributes || !to->values || !to->pointers)
+		return false;
+	for (size_t i = 0; i < count; i++) {
+		const struct resource_item *item = &to->resource.items.items[i];
+
+		otlp__key_value__init(&to->attributes[i]);
+		otlp__any_value__init(&to->values[i]);
+		to->values[i].value_case =
+			item->text ? OTLP__ANY_VALUE__VALUE_STRING_VALUE : OTLP__ANY_VALUE__VALUE_INT_VALUE;
+		if (item->text)
+			to->values[i].string_value = item->text;
+		else
+			to->values[i].int_value = item->number;
+		to->attributes[i].key = item->key;
+		to->attributes[i].value = &to->values[i];
+		to->pointers[i] = &to->attributes[i];
+	}
+	otlp__resource__init(&to->message);
+	to->message.n_attributes = count;
+	to->message.attributes = to->pointers;
+	return true;
+}
+
+static void free_resource(struct resource_message *message)
+{
+	resource_free(&message->resource);
+	free(message->attributes);
+	free(message->values);
+	free(message->pointers);
+}
+
+/* The names of programs and hosts are kept once. */
+static bool is_same_process(const struct export_labels *one, const struct export_labels *other)
+{
+	return one->process_id == other->process_id && one->program == other->program &&
+	       one->host == other->host;
+}
+
+/* The samples of one process; the others stay. */
+static void write_resource(struct writer *writer, const struct export_labels *process)
+{
 	Otlp__ProfilesData data = OTLP__PROFILES_DATA__INIT;
 	Otlp__ResourceProfiles resource_profiles = OTLP__RESOURCE_PROFILES__INIT,
 			       *of_resources[] = { &resource_profiles };
@@ -395,20 +444,17 @@ static void write_resource(struct writer *writer, int64_t process)
 	Otlp__Profile profile = OTLP__PROFILE__INIT, *profiles[] = { &profile };
 	Otlp__ValueType type = OTLP__VALUE_TYPE__INIT;
 	Otlp__Scope scope = OTLP__SCOPE__INIT;
-	Otlp__Resource resource = OTLP__RESOURCE__INIT;
-	Otlp__AnyValue values[] = { OTLP__ANY_VALUE__INIT, OTLP__ANY_VALUE__INIT };
-	Otlp__KeyValue attributes[] = { OTLP__KEY_VALUE__INIT, OTLP__KEY_VALUE__INIT };
-	Otlp__KeyValue *pointers[] = { &attributes[0], &attributes[1] };
+	struct resource_message resource = { .attributes = NULL };
 	struct sample *samples = calloc(writer->left.count, sizeof(*samples));
 	Otlp__Sample **messages = calloc(writer->left.count, sizeof(Otlp__Sample *));
 	size_t kept = 0;
 
-	if (!samples || !messages) {
+	if (!samples || !messages || !fill_resource(writer, &resource, process)) {
 		writer->failed = true;
 		writer->left.count = 0;
 	}
 	for (size_t i = 0; i < writer->left.count; i++)
-		if (writer->left.items[i]->labels->process_id == process) {
+		if (is_same_process(writer->left.items[i]->labels, process)) {
 			fill_sample(writer, &samples[profile.n_samples], writer->left.items[i]);
 			messages[profile.n_samples] = &samples[profile.n_samples].message;
 			profile.n_samples++;
@@ -418,29 +464,19 @@ static void write_resource(struct writer *writer, int64_t process)
 	writer->left.count = kept;
 	profile.samples = messages;
 	fill_profile(writer, &profile, &type);
-	attributes[0].key = (char *)"service.name";
-	values[0].value_case = OTLP__ANY_VALUE__VALUE_STRING_VALUE;
-	values[0].string_value = (char *)(service                       ? service
-	                                  : writer->info->executable[0] ? base_name(writer->info->executable)
-	                                                                : "unknown_service");
-	attributes[1].key = (char *)"process.pid";
-	values[1].value_case = OTLP__ANY_VALUE__VALUE_INT_VALUE;
-	values[1].int_value = process;
-	attributes[0].value = &values[0];
-	attributes[1].value = &values[1];
-	resource.n_attributes = 2;
-	resource.attributes = pointers;
 	scope.name = (char *)"queryprof";
 	scope.version = (char *)QUERYPROF_VERSION;
 	scope_profiles.scope = &scope;
 	scope_profiles.n_profiles = 1;
 	scope_profiles.profiles = profiles;
-	resource_profiles.resource = &resource;
+	resource_profiles.resource = &resource.message;
 	resource_profiles.n_scope_profiles = 1;
 	resource_profiles.scope_profiles = of_scopes;
 	data.n_resource_profiles = 1;
 	data.resource_profiles = of_resources;
-	write_message(writer, &data);
+	if (!writer->failed)
+		write_message(writer, &data);
+	free_resource(&resource);
 	free(samples);
 	free(messages);
 }
@@ -472,7 +508,7 @@ static bool end_profiles(void *ended, bool complete)
 		for (size_t i = 0; i < writer->list.count; i++)
 			writer->failed |= !vector_push(&writer->left, &writer->list.items[i]);
 		while (writer->left.count && !writer->failed)
-			write_resource(writer, writer->left.items[0]->labels->process_id);
+			write_resource(writer, writer->left.items[0]->labels);
 		if (!writer->failed)
 			end_dictionary(writer);
 	}

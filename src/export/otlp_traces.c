@@ -9,11 +9,12 @@
 
 #include "queryprof.h"
 #include "export/export.h"
+#include "export/resource.h"
 #include "export/text.h"
 
 struct writer {
 	EXPORT_WRITER;
-	bool has_resource;
+	bool has_resource, failed;
 	int64_t process; /* of the span before */
 	char *host;
 };
@@ -22,7 +23,9 @@ enum { KIND_INTERNAL = 1, KIND_SERVER = 2 };
 
 static void write_attribute(FILE *out, const char *key, const char *text, const char *before)
 {
-	fprintf(out, "%s{\"key\":\"%s\",\"value\":{\"stringValue\":", before, key);
+	fprintf(out, "%s{\"key\":", before);
+	export_write_text(out, key);
+	fputs(",\"value\":{\"stringValue\":", out);
 	export_write_text(out, text);
 	fputs("}}", out);
 }
@@ -32,11 +35,22 @@ static void write_number(FILE *out, const char *key, int64_t number, const char 
 	fprintf(out, "%s{\"key\":\"%s\",\"value\":{\"intValue\":\"%" PRId64 "\"}}", before, key, number);
 }
 
-static const char *base_name(const char *path)
+static bool write_resource(struct writer *writer, const struct export_span *span)
 {
-	const char *slash = strrchr(path, '/');
+	struct resource resource = { .items = { 0 } };
+	bool fine =
+		resource_fill(&resource, writer->info->service, span->program, span->host, span->process_id);
 
-	return slash ? slash + 1 : path;
+	for (size_t i = 0; i < resource.items.count; i++) {
+		const struct resource_item *item = &resource.items.items[i];
+
+		if (item->text)
+			write_attribute(writer->out, item->key, item->text, i ? "," : "");
+		else
+			write_number(writer->out, item->key, item->number, i ? "," : "");
+	}
+	resource_free(&resource);
+	return fine;
 }
 
 static bool begin_resource(struct writer *writer, const struct export_span *span)
@@ -47,10 +61,7 @@ static bool begin_resource(struct writer *writer, const struct export_span *span
 		return false;
 	fputs(writer->has_resource ? "]}]},\n" : "{\"resourceSpans\":[\n", out);
 	fputs("{\"resource\":{\"attributes\":[", out);
-	write_attribute(out, "service.name", span->program[0] ? base_name(span->program) : "unknown_service",
-	                "");
-	write_attribute(out, "host.name", span->host, ",");
-	write_number(out, "process.pid", span->process_id, ",");
+	writer->failed |= !write_resource(writer, span);
 	fputs("]},\"scopeSpans\":[{\"scope\":{\"name\":\"queryprof\",\"version\":\"" QUERYPROF_VERSION
 	      "\"},\"spans\":[\n",
 	      out);
@@ -102,7 +113,7 @@ static bool add_span(void *to, const struct export_span *span)
 	if (strcmp(span->otlp_events, "[]") != 0)
 		fprintf(out, ",\"events\":%s", span->otlp_events);
 	fprintf(out, ",\"status\":{%s%.0d}}", span->status ? "\"code\":" : "", (int)span->status);
-	return writer->host != NULL;
+	return writer->host && !writer->failed;
 }
 
 static bool end_otlp(void *ended, bool complete)

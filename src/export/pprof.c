@@ -7,6 +7,7 @@
  * or one location is ever put together in memory.
  */
 #include <errno.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -16,8 +17,10 @@
 #include "base/index.h"
 #include "base/interner.h"
 #include "base/sample_type.h"
+#include "base/text.h"
 #include "base/vector.h"
 #include "export/export.h"
+#include "export/resource.h"
 #include "export/sums.h"
 #include "label/pairs.h"
 #include "store/store.h"
@@ -202,18 +205,96 @@ static void fill_label(struct writer *writer, Pprof__Label *label, const struct 
 	}
 }
 
+/* The labels of a sample while they are put together. */
+struct sample_labels {
+	Pprof__Label items[LABELS_MAX + LABELS_OF_SET_MAX], *pointers[LABELS_MAX + LABELS_OF_SET_MAX];
+	size_t count;
+};
+
+static Pprof__Label *add_label(struct sample_labels *labels)
+{
+	Pprof__Label *label = &labels->items[labels->count];
+
+	pprof__label__init(label);
+	labels->pointers[labels->count++] = label;
+	return label;
+}
+
+static void add_text(struct writer *writer, struct sample_labels *labels, const char *key, const char *text)
+{
+	if (!text[0])
+		return;
+	Pprof__Label *label = add_label(labels);
+	label->key = string_number(writer, key);
+	label->str = string_number(writer, text);
+}
+
+static void fill_labels(struct writer *writer, struct sample_labels *labels, const struct export_labels *of,
+                        const struct label_pairs *own)
+{
+	add_text(writer, labels, "query_id", of->query_id);
+	add_text(writer, labels, "thread", of->thread);
+	add_text(writer, labels, "database", of->database);
+	add_text(writer, labels, "statement", of->statement);
+	for (size_t i = 0; i < own->items.count; i++)
+		fill_label(writer, add_label(labels), &own->items.items[i]);
+}
+
+/* One label more of a series, unless there are too many, or one has its name. */
+static void add_series_label(struct writer *writer, struct sample_labels *labels, const char *key,
+                             const char *text)
+{
+	size_t size = strlen(text);
+	char *name = resource_label_name(key);
+	char *cut = strndup(text, size > LABEL_TEXT_MAX ? text_cut(text, LABEL_TEXT_MAX) : size);
+
+	if (!name || !cut) {
+		fail(writer);
+	} else {
+		bool is_free = !resource_has_label(writer->info->series, name);
+		int64_t number = string_number(writer, name);
+
+		for (size_t i = 0; i < labels->count; i++)
+			is_free &= labels->items[i].key != number;
+		if (is_free && labels->count + writer->info->series->items.count < SERIES_LABELS_MAX)
+			add_text(writer, labels, name, cut);
+	}
+	free(name);
+	free(cut);
+}
+
+/* Where each set of labels is a series: texts of few values only. The span is none of a series' labels. */
+static void fill_series(struct writer *writer, struct sample_labels *labels, const struct export_labels *of,
+                        const struct label_pairs *own)
+{
+	static const char span[] = "traceparent";
+	const char *parent = label_pairs_find(own, span, sizeof(span) - 1); /* "00-32 digits-16 digits-…" */
+	char text[17] = "";
+
+	if (parent && strlen(parent) >= 54)
+		snprintf(text, sizeof(text), "%.16s", parent + 37);
+	add_series_label(writer, labels, "span_id", text);
+	snprintf(text, sizeof(text), "%016" PRIx64, (uint64_t)of->statement_hash);
+	add_series_label(writer, labels, "statement", of->statement_hash ? text : "");
+	add_series_label(writer, labels, "database", of->database);
+	for (size_t i = 0; i < own->items.count; i++) {
+		const struct label_pair *pair = &own->items.items[i];
+		char *key = label_decode(pair->key);
+		char *value = pair->value[0] == '"' ? label_decode(pair->value) : strdup("");
+
+		if (!key || !value)
+			fail(writer);
+		else if (strcmp(key, span) != 0)
+			add_series_label(writer, labels, key, value);
+		free(key);
+		free(value);
+	}
+}
+
 static void write_sample(struct writer *writer, const struct sum *sum)
 {
-	const struct {
-		const char *key, *value;
-	} texts[LABELS_MAX] = {
-		{ "query_id", sum->labels->query_id },
-		{ "thread", sum->labels->thread },
-		{ "database", sum->labels->database },
-		{ "statement", sum->labels->statement },
-	};
 	struct label_pairs own = { .items = { 0 } };
-	Pprof__Label labels[LABELS_MAX + LABELS_OF_SET_MAX], *pointers[LABELS_MAX + LABELS_OF_SET_MAX];
+	struct sample_labels labels = { .count = 0 };
 	Pprof__Sample sample = PPROF__SAMPLE__INIT, *samples[] = { &sample };
 	Pprof__Profile piece = PPROF__PROFILE__INIT;
 	int64_t values[] = { sum->samples, sum->value };
@@ -225,30 +306,19 @@ static void write_sample(struct writer *writer, const struct sum *sum)
 	}
 	for (size_t i = 0; i < sum->stack->count; i++)
 		ids[i] = write_location(writer, sum->stack->frames[i]);
-	for (size_t i = 0; i < LABELS_MAX; i++) {
-		if (!texts[i].value[0])
-			continue;
-		Pprof__Label *label = &labels[sample.n_label];
-		pprof__label__init(label);
-		label->key = string_number(writer, texts[i].key);
-		label->str = string_number(writer, texts[i].value);
-		pointers[sample.n_label++] = label;
-	}
 	if (!label_pairs_add_set(&own, sum->labels->labels))
 		fail(writer);
-	for (size_t i = 0; i < own.items.count; i++) {
-		Pprof__Label *label = &labels[sample.n_label];
-
-		pprof__label__init(label);
-		fill_label(writer, label, &own.items.items[i]);
-		pointers[sample.n_label++] = label;
-	}
+	if (writer->info->series)
+		fill_series(writer, &labels, sum->labels, &own);
+	else
+		fill_labels(writer, &labels, sum->labels, &own);
 	label_pairs_free(&own);
 	sample.n_location_id = sum->stack->count;
 	sample.location_id = ids;
 	sample.n_value = 2;
 	sample.value = values;
-	sample.label = pointers;
+	sample.n_label = labels.count;
+	sample.label = labels.pointers;
 	piece.n_sample = 1;
 	piece.sample = samples;
 	write_piece(writer, &piece);

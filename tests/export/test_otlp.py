@@ -84,7 +84,7 @@ class Otlp(unittest.TestCase):
         resource_profiles, = self.resources
         resource_profiles = fields(resource_profiles)
         attributes = [fields(one) for one in fields(resource_profiles[1][0])[1]]
-        self.assertEqual({one[1][0] for one in attributes}, {b"service.name", b"process.pid"})
+        self.assertEqual({one[1][0] for one in attributes}, {b"service.name", b"host.name", b"process.pid"})
         self.assertIn(b"shop", attributes[0][2][0])
         scope, = resource_profiles[2]
         profile, = fields(scope)[2]

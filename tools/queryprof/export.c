@@ -2,12 +2,11 @@
 /*
  * queryprof export: the samples for other programs, and for the browser.
  *
- * Reads samples in the order of time, of two files one after the other. Stacks and labels,
- * which samples name by number, are read once each. The writer of the format (src/export)
- * gets the whole.
+ * Reads samples in the order of time, of two files one after the other. The writer of the format
+ * (src/export) gets the whole.
  */
 #include "command.h"
-#include "export_plan.h"
+#include "export_read.h"
 #include "export_spans.h"
 #include "out_file.h"
 #include "progress.h"
@@ -18,14 +17,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/index.h"
-#include "base/text.h"
-#include "base/vector.h"
-#include "export/names.h"
 #include "export/formats.h"
-#include "label/pairs.h"
+#include "export/resource.h"
 #include "label_history.h"
-#include "sql_export_labels.h"
 #include "run_sql.h"
 #include "selection.h"
 #include "shown_type.h"
@@ -84,250 +78,38 @@ static const struct command_option options[] = {
 	{ 0 },
 };
 
-/* --- stacks and labels ------------------------------------------------ */
-
 struct export
 {
 	const struct export_format *format;
 	struct export_info info;
 	void *writer;
-	struct names *names;
-	struct index label_index, stack_index; /* by side and row number */
-	VECTOR(struct export_labels *) labels;
-	VECTOR(const struct export_stack *) stacks;
-	struct plan_paths paths;
+	struct export_reader reader;
 	struct shown_type type;
-	int64_t weight, value; /* of all samples so far */
-	int64_t count;         /* samples */
+	int64_t count; /* samples */
 	/* The file that is being read. */
 	const char *path;
 	uint32_t side;
 	sqlite3 *db;
-	sqlite3_stmt *samples, *labels_of, *stack_of;
+	sqlite3_stmt *samples;
 };
-
-static const char *column_text(sqlite3_stmt *row, int column)
-{
-	const char *text = (const char *)sqlite3_column_text(row, column);
-	return text ? text : "";
-}
 
 static int complain_of_memory(void)
 {
 	return complain("out of memory");
 }
 
-/* NULL: no memory. */
-static const char *keep_pairs(struct names *names, struct label_pairs *pairs)
-{
-	char *text = label_pairs_text(pairs);
-	const char *kept = text ? names_keep(names, text) : NULL;
-
-	free(text);
-	return kept;
-}
-
-/* What the label of --root says; "": there is no --root. NULL: no memory. */
-static const char *find_root(struct names *names, const struct label_pairs *pairs)
-{
-	const char *key = root_name ? strchr(root_name, ':') + 1 : NULL, *kept;
-	const char *value = key ? label_pairs_find(pairs, key, strlen(key)) : NULL;
-	char *text;
-
-	if (!key)
-		return "";
-	if (value && value[0] != '"')
-		return names_keep(names, value);
-	text = value ? label_decode(value) : text_format("(no %s)", key);
-	kept = text ? names_keep(names, text) : NULL;
-	free(text);
-	return kept;
-}
-
-/* NULL after a complaint. */
-static struct export_labels *read_labels(struct export *export, int64_t query, int64_t thread, int64_t set)
-{
-	sqlite3_stmt *row = export->labels_of;
-	struct label_pairs pairs = { .items = { 0 } };
-
-	sqlite3_bind_int64(row, sqlite3_bind_parameter_index(row, ":query"), query);
-	sqlite3_bind_int64(row, sqlite3_bind_parameter_index(row, ":thread"), thread);
-	sqlite3_bind_int64(row, sqlite3_bind_parameter_index(row, ":labels"), set);
-	if (sqlite3_step(row) != SQLITE_ROW) {
-		complain("%s: %s", export->path, sqlite3_errmsg(export->db));
-		sqlite3_reset(row);
-		return NULL;
-	}
-	bool has_pairs = label_pairs_add_set(&pairs, column_text(row, 5)) &&
-	                 label_pairs_add_set(&pairs, column_text(row, 6));
-	const struct export_labels read = {
-		.side = export->side,
-		.query_id = names_keep(export->names, column_text(row, 0)),
-		.thread = names_keep(export->names, column_text(row, 1)),
-		.database = names_keep(export->names, column_text(row, 2)),
-		.statement = names_keep(export->names, column_text(row, 3)),
-		.statement_hash = sqlite3_column_int64(row, 4),
-		.statement_runs = sqlite3_column_int64(row, 7),
-		.process_id = sqlite3_column_int64(row, 8),
-		.thread_id = sqlite3_column_int64(row, 9),
-		.labels = has_pairs ? keep_pairs(export->names, &pairs) : NULL,
-		.root = has_pairs ? find_root(export->names, &pairs) : NULL,
-	};
-	label_pairs_free(&pairs);
-	sqlite3_reset(row);
-	bool is_whole =
-		read.query_id && read.thread && read.database && read.statement && read.labels && read.root;
-	struct export_labels *labels = is_whole ? malloc(sizeof(*labels)) : NULL;
-	if (labels)
-		*labels = read;
-	else
-		complain_of_memory();
-	return labels;
-}
-
-/* NULL after a complaint. */
-static const struct export_labels *find_labels(struct export *export, int64_t query, int64_t thread,
-                                               int64_t set)
-{
-	uint64_t words[] = { export->side, (uint64_t)query, (uint64_t)thread, (uint64_t)set };
-	struct export_labels **labels =
-		index_item(&export->label_index, hash_words(words, 4), &export->labels);
-
-	if (!labels)
-		complain_of_memory();
-	else if (!*labels && (*labels = read_labels(export, query, thread, set)))
-		(*labels)->number = (uint32_t)(labels - export->labels.items);
-	return labels ? *labels : NULL;
-}
-
-/* NULL after a complaint. */
-static const struct export_stack *read_stack(struct export *export, int64_t id, bool is_truncated)
-{
-	sqlite3_stmt *row = export->stack_of;
-	bool bad = false;
-
-	sqlite3_bind_int64(row, 1, id);
-	/* A sample whose stack is not there still took its time. */
-	int code = sqlite3_step(row);
-	if (code != SQLITE_ROW && code != SQLITE_DONE) {
-		complain("%s: %s", export->path, sqlite3_errmsg(export->db));
-		sqlite3_reset(row);
-		return NULL;
-	}
-	const struct export_stack *stack = names_stack(
-		export->names, code == SQLITE_ROW ? column_text(row, 0) : "[]", is_truncated, &bad);
-	sqlite3_reset(row);
-	if (bad)
-		complain("%s: stack %lld is no array of addresses", export->path, (long long)id);
-	else if (!stack)
-		complain_of_memory();
-	return stack;
-}
-
-/* NULL after a complaint. */
-static const struct export_stack *find_bare_stack(struct export *export, int64_t id, bool is_truncated)
-{
-	uint64_t words[] = { export->side, (uint64_t)id, is_truncated };
-	const struct export_stack **stack =
-		index_item(&export->stack_index, hash_words(words, 3), &export->stacks);
-
-	if (!stack)
-		complain_of_memory();
-	else if (!*stack)
-		*stack = read_stack(export, id, is_truncated);
-	return stack ? *stack : NULL;
-}
-
-/* The frame that stands for what the thread waited for, as code that it was in. `wait`: the cause,
- * a space, and the object. "" for no wait; NULL: no memory. */
-static const char *find_leaf(struct export *export, const char *wait)
-{
-	char text[96];
-
-	snprintf(text, sizeof(text), wait[0] ? "[wait: %s]" : "%s", wait);
-	return names_keep(export->names, text);
-}
-
-/* With the plan's nodes, the wait for a leaf, on the root that the labels say. NULL after a
- * complaint. */
-static const struct export_stack *find_stack(struct export *export, int64_t id, bool is_truncated,
-                                             const char *root, const struct plan_path *path, const char *leaf)
-{
-	const struct export_stack *made = find_bare_stack(export, id, is_truncated), **stack;
-	uint64_t words[] = { export->side,
-		             (uint64_t)id,
-		             is_truncated,
-		             (uintptr_t)root,
-		             path->count ? (uintptr_t)path : 0,
-		             (uintptr_t)leaf };
-	size_t at;
-
-	if (!made || (!root[0] && !path->count && !leaf[0]))
-		return made;
-	stack = index_item(&export->stack_index, hash_words(words, 6), &export->stacks);
-	if (stack && *stack)
-		return *stack;
-	if (stack && path->count && (at = names_find_interpreter(made)) != SIZE_MAX)
-		made = names_insert(export->names, made, at, path->functions, path->count);
-	if (stack && made && leaf[0])
-		made = names_insert(export->names, made, 0, &leaf, 1);
-	if (stack && made && root[0])
-		made = names_insert(export->names, made, made->count, &root, 1);
-	if (!stack || !made) {
-		complain_of_memory();
-		return NULL;
-	}
-	return *stack = made;
-}
-
 /* --- reading --------------------------------------------------------------------- */
-
-/* No writer has to look out for sums that overflow: the largest, of all samples, is
- * formed here. False after a complaint. */
-static bool check_numbers(struct export *export, struct export_sample *sample)
-{
-	/* A product that is too large is no integer. */
-	if (sample->weight >= 0 && sample->period_ns >= 0 && sample->value >= 0 &&
-	    sqlite3_column_type(export->samples, 3) == SQLITE_INTEGER &&
-	    !__builtin_add_overflow(export->weight, sample->weight, &export->weight) &&
-	    !__builtin_add_overflow(export->value, sample->value, &export->value))
-		return true;
-	complain("%s: weight %lld, period %lld ns, value %s %s: no sample has such numbers", export->path,
-	         (long long)sample->weight, (long long)sample->period_ns, column_text(export->samples, 3),
-	         export->type.unit);
-	return false;
-}
 
 /* From the first row, which has been read, to the last. False after a complaint. */
 static bool add_samples(struct export *export)
 {
 	sqlite3_stmt *row = export->samples;
+	struct export_sample sample;
 	int code;
 
 	do {
-		struct export_sample sample = {
-			.time_ns = sqlite3_column_int64(row, 0),
-			.weight = sqlite3_column_int64(row, 1),
-			.period_ns = sqlite3_column_int64(row, 2),
-			.value = sqlite3_column_int64(row, 3),
-			.labels = find_labels(export, sqlite3_column_int64(row, 6),
-			                      sqlite3_column_int64(row, 7), sqlite3_column_int64(row, 8)),
-		};
-		if (!sample.labels || !check_numbers(export, &sample))
+		if (!export_reader_sample(&export->reader, row, export->type.unit, &sample))
 			return false;
-		const struct plan_path *path =
-			plan_paths_find(&export->paths, export->names, export->side,
-		                        sqlite3_column_int64(row, 9), sqlite3_column_int64(row, 10));
-		const char *leaf = find_leaf(export, column_text(row, 11));
-		if (!path || !leaf) {
-			complain_of_memory();
-			return false;
-		}
-		sample.stack = find_stack(export, sqlite3_column_int64(row, 4), sqlite3_column_int(row, 5),
-		                          sample.labels->root, path, leaf);
-		if (!sample.stack)
-			return false;
-		names_use(export->names, sample.stack);
 		if (!export->format->add(export->writer, &sample)) {
 			complain_of_memory();
 			return false;
@@ -347,9 +129,9 @@ static const char *find_executable(struct export *export)
 
 	sqlite3_prepare_v2(export->db, "SELECT executable FROM processes ORDER BY id LIMIT 1", -1, &row,
 	                   NULL);
-	if (row && sqlite3_step(row) == SQLITE_ROW)
-		path = column_text(row, 0);
-	path = names_keep(export->names, path);
+	if (row && sqlite3_step(row) == SQLITE_ROW && sqlite3_column_text(row, 0))
+		path = (const char *)sqlite3_column_text(row, 0);
+	path = names_keep(export->reader.names, path);
 	sqlite3_finalize(row);
 	return path;
 }
@@ -377,11 +159,7 @@ static int add_open_file(struct export *export)
 	export->info.is_timed = export->type.is_timed;
 	if (complete_info(export) != COMMAND_FINE)
 		return COMMAND_FAILED;
-	if (sqlite3_prepare_v2(db, sql_export_samples, -1, &export->samples, NULL) != SQLITE_OK ||
-	    sqlite3_prepare_v2(db, sql_export_labels, -1, &export->labels_of, NULL) != SQLITE_OK ||
-	    !plan_paths_open(&export->paths, db) ||
-	    sqlite3_prepare_v2(db, "SELECT trace FROM stacks WHERE id = ?", -1, &export->stack_of, NULL) !=
-	            SQLITE_OK)
+	if (sqlite3_prepare_v2(db, sql_export_samples, -1, &export->samples, NULL) != SQLITE_OK)
 		return complain("%s: %s", export->path, sqlite3_errmsg(db));
 	run_sql_bind(export->samples, parameters);
 	switch (sqlite3_step(export->samples)) {
@@ -402,9 +180,10 @@ static int add_file(struct export *export, const char *path, uint32_t side)
 	export->db = selection_open(path, &selection);
 	if (!export->db)
 		return COMMAND_FAILED;
-	names_enter(export->names, trace_file_space());
 	progress_begin("reading");
 	int result = selection_require(export->db, path, &selection);
+	if (result == COMMAND_FINE)
+		result = export_reader_enter(&export->reader, export->db, path, side);
 	if (result == COMMAND_FINE && export->format->add)
 		result = add_open_file(export);
 	else if (result == COMMAND_FINE)
@@ -412,10 +191,8 @@ static int add_file(struct export *export, const char *path, uint32_t side)
 	if (result == COMMAND_FINE && export->format->add_span)
 		result = export_spans(export->db, path, export->format, export->writer);
 	sqlite3_finalize(export->samples);
-	sqlite3_finalize(export->labels_of);
-	sqlite3_finalize(export->stack_of);
-	plan_paths_close(&export->paths);
-	export->samples = export->labels_of = export->stack_of = NULL;
+	export_reader_leave(&export->reader);
+	export->samples = NULL;
 	trace_file_close(export->db);
 	return result;
 }
@@ -438,7 +215,7 @@ static int end_writing(struct export *export, FILE *out)
 
 static int write_samples(struct export *export, const char *path, FILE *out)
 {
-	export->writer = export->names ? export_begin(export->format, out, &export->info) : NULL;
+	export->writer = export_begin(export->format, out, &export->info);
 	if (!export->writer)
 		return complain_of_memory();
 	int result = add_file(export, path, 0);
@@ -475,7 +252,7 @@ static int export_files(const struct export_format *format, const char *path)
 {
 	struct export export = {
 		.format = format,
-		.names = names_create(!no_inlines),
+		.reader = { .root_key = root_name ? strchr(root_name, ':') + 1 : NULL },
 		.type = shown_type_of(type_name),
 	};
 	export.info = (struct export_info){
@@ -485,15 +262,11 @@ static int export_files(const struct export_format *format, const char *path)
 		.compared = compared_path,
 		.inlines = !no_inlines,
 	};
-	int result = write_file(&export, path);
-	for (size_t i = 0; i < export.labels.count; i++)
-		free(export.labels.items[i]);
-	vector_free(&export.labels);
-	vector_free(&export.stacks);
-	plan_paths_free(&export.paths);
-	index_free(&export.label_index);
-	index_free(&export.stack_index);
-	names_free(export.names);
+	int result = export_reader_begin(&export.reader, !no_inlines);
+
+	if (result == COMMAND_FINE)
+		result = write_file(&export, path);
+	export_reader_free(&export.reader);
 	return result;
 }
 
@@ -536,6 +309,9 @@ static const struct export_format *check_command_line(void)
 		         format->name);
 	else if (compared_path && !format->compares)
 		complain("export: --diff is for the format flamegraph, not for %s", format->name);
+	else if ((format == &export_otlp || format == &export_otlp_traces) && resource_complaint())
+		complain("OTEL_RESOURCE_ATTRIBUTES is %s: %s", getenv("OTEL_RESOURCE_ATTRIBUTES"),
+		         resource_complaint());
 	else if (selection_check("export", &selection) == COMMAND_FINE)
 		return format;
 	return NULL;

@@ -48,24 +48,33 @@ int64_t export_spans_first(sqlite3 *db)
 		0);
 }
 
+int export_spans_add(sqlite3_stmt *rows, const char *path, const struct export_format *format, void *writer,
+                     int64_t *count)
+{
+	int code = SQLITE_DONE;
+	bool is_fine = true;
+
+	while (is_fine && (code = sqlite3_step(rows)) == SQLITE_ROW) {
+		const struct export_span span = read_span(rows);
+
+		is_fine = format->add_span(writer, &span);
+		progress_count(++*count, "spans");
+	}
+	if (!is_fine)
+		return complain("out of memory");
+	return code == SQLITE_DONE ? COMMAND_FINE
+	                           : complain("%s: %s", path, sqlite3_errmsg(sqlite3_db_handle(rows)));
+}
+
 int export_spans(sqlite3 *db, const char *path, const struct export_format *format, void *writer)
 {
 	sqlite3_stmt *rows = NULL;
 	int64_t count = 0;
-	int code = sqlite3_prepare_v2(db, sql_export_spans, -1, &rows, NULL);
-	bool is_fine = true;
+	int result;
 
-	while (!code && is_fine && (code = sqlite3_step(rows)) == SQLITE_ROW) {
-		const struct export_span span = read_span(rows);
-
-		is_fine = format->add_span(writer, &span);
-		progress_count(++count, "spans");
-		code = SQLITE_OK;
-	}
-	if (is_fine && code != SQLITE_DONE)
-		complain("%s: %s", path, sqlite3_errmsg(db));
-	else if (!is_fine)
-		complain("out of memory");
+	if (sqlite3_prepare_v2(db, sql_export_spans, -1, &rows, NULL) != SQLITE_OK)
+		return complain("%s: %s", path, sqlite3_errmsg(db));
+	result = export_spans_add(rows, path, format, writer, &count);
 	sqlite3_finalize(rows);
-	return is_fine && code == SQLITE_DONE ? COMMAND_FINE : COMMAND_FAILED;
+	return result;
 }

@@ -15,4 +15,8 @@ int64_t export_spans_first(sqlite3 *db);
 /* Hands all spans of the open file to the writer. A command_result. */
 int export_spans(sqlite3 *db, const char *path, const struct export_format *format, void *writer);
 
+/* The same for rows that are prepared, with the columns of sql/export_spans.sql; counts them. */
+int export_spans_add(sqlite3_stmt *rows, const char *path, const struct export_format *format, void *writer,
+                     int64_t *count);
+
 #endif

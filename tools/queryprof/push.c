@@ -23,10 +23,10 @@
 #include "base/text.h"
 #include "base/vector.h"
 #include "progress.h"
-#include "push_clickhouse.h"
 #include "push_http.h"
 #include "push_stacks.h"
 #include "push_state.h"
+#include "push_target.h"
 #include "sql_push_news.h"
 #include "store/file/database.h"
 #include "trace_file.h"
@@ -38,9 +38,15 @@
 #define LAST_PATIENCE_S 5
 
 static const char *follow, *once, *dry_run, *state_path, *service, *credentials, *authorities, *timeout,
-	*retry_for, *bytes_per_second, *with_zstd;
+	*retry_for, *bytes_per_second, *with_zstd, *format_name;
 
 static const struct command_option options[] = {
+	{ .name = "format",
+	  .value = "FORMAT",
+	  .to = &format_name,
+	  .kind = OPTION_WORD,
+	  .word_at = push_target_name,
+	  .help = "what URL is: clickhouse (default), otlp or pyroscope" },
 	{ .name = "follow",
 	  .to = &follow,
 	  .help = "goes on while the files grow; SIGTERM or Ctrl+C: sends what is there and ends" },
@@ -97,7 +103,9 @@ struct push_file {
 };
 
 static struct {
+	const struct push_target *target;
 	const char *url;
+	char *named; /* the target, to tell state files apart */
 	VECTOR(struct push_file) files;
 	VECTOR(char *) folders;
 	int64_t rows[PUSH_TABLES], missed;
@@ -293,8 +301,8 @@ static int read_piece(struct push_file *file, struct push_position *since, struc
 	if (result == COMMAND_FINE && memcmp(since, until, sizeof(*since)) != 0)
 		result = refresh_stacks(file);
 	if (result == COMMAND_FINE && memcmp(since, until, sizeof(*since)) != 0)
-		result = push_clickhouse_read(file->db, file->path, since, until, service,
-		                              since->at[PUSH_BATCH] > 0, &file->stacks, batch);
+		result = push.target->read(file->db, file->path, since, until, service,
+		                           since->at[PUSH_BATCH] > 0, &file->stacks, batch);
 	sqlite3_exec(file->db, "COMMIT", NULL, NULL, NULL);
 	return result;
 }
@@ -308,7 +316,7 @@ static int push_piece(struct push_file *file, bool *is_new)
 
 	*is_new = false;
 	if (result == COMMAND_FINE && !file->has_state) {
-		file->has_state = push_state_open(&file->state, file->path, push.url, state_path);
+		file->has_state = push_state_open(&file->state, file->path, push.named, state_path);
 		if (!file->has_state)
 			return COMMAND_FAILED;
 	}
@@ -317,7 +325,7 @@ static int push_piece(struct push_file *file, bool *is_new)
 	if (result != COMMAND_FINE || !memcmp(&since, &until, sizeof(since)))
 		return result;
 	file->state.next = until;
-	if (!push_state_write(&file->state) || push_clickhouse_send() != COMMAND_FINE)
+	if (!push_state_write(&file->state) || push.target->send() != COMMAND_FINE)
 		return COMMAND_FAILED;
 	file->state.sent = until;
 	if (!push_state_write(&file->state))
@@ -339,7 +347,7 @@ static void tell(FILE *to)
 	fprintf(to, "queryprof: ");
 	for (int i = 0; i < PUSH_TABLES; i++)
 		if (push.rows[i] || i == PUSH_TRACE_LOG) {
-			fprintf(to, "%s%" PRId64 " %s", between, push.rows[i], push_table_name(i));
+			fprintf(to, "%s%" PRId64 " %s", between, push.rows[i], push.target->table_name(i));
 			between = ", ";
 		}
 	fprintf(to, "; %" PRIu64 " bytes in %" PRIu64 " requests, %" PRIu64 " of them again",
@@ -417,7 +425,7 @@ static int dry_run_file(struct push_file *file)
 
 	if (result != COMMAND_FINE)
 		return result;
-	if (!push_state_open(&file->state, file->path, push.url, state_path))
+	if (!push_state_open(&file->state, file->path, push.named, state_path))
 		return COMMAND_FAILED;
 	file->has_state = true;
 	result = look(file, &since, &until);
@@ -498,13 +506,13 @@ static int run_with_server(void)
 	progress_begin("pushing");
 	push.told = time(NULL);
 	if (result == COMMAND_FINE)
-		result = push_clickhouse_begin(push.url, with_zstd != NULL);
+		result = push.target->begin(push.url, with_zstd != NULL);
 	if (result == COMMAND_FINE)
 		result = push_on();
 	progress_end();
 	if (result == COMMAND_FINE)
 		tell(stdout);
-	push_clickhouse_end();
+	push.target->end();
 	http_end();
 	return result;
 }
@@ -514,9 +522,11 @@ static int run(int argc, char **argv)
 	int result;
 
 	push.url = argv[argc - 1];
+	push.target = push_target_find(format_name);
+	push.named = push_target_describe(push.target, push.url);
 	if (!service)
 		service = getenv("OTEL_SERVICE_NAME");
-	result = check_command_line(argc - 1);
+	result = push.named ? check_command_line(argc - 1) : complain("out of memory");
 	if (result == COMMAND_FINE)
 		result = take_paths(argc - 1, argv);
 	if (result == COMMAND_FINE)
@@ -529,28 +539,40 @@ static int run(int argc, char **argv)
 	}
 	vector_free(&push.files);
 	vector_free(&push.folders);
+	free(push.named);
 	return result;
 }
 
 const struct command command_push = {
 	.name = "push",
 	.arguments = "FILE... URL [OPTION]...",
-	.summary = "Sends what is new in trace files to ClickHouse",
-	.details = "URL is ClickHouse's HTTP interface, with ?database=NAME, whose tables "
-		   "sql/clickhouse/tables.sql "
-		   "has made. FILE may be a folder: all trace files in it, also those that come later.\n\n"
-		   "Each row has a key of its own there, so what is sent twice counts once: kill push at any "
-		   "moment and "
-		   "start it again. It goes on where it was, which it keeps in FILE-push-…, a small file for "
-		   "each "
-		   "target. While the target is away, the trace file is what waits; samples that its size "
-		   "bound removes "
-		   "meanwhile are counted in the table losses.\n\n"
-		   "Name and password come from QUERYPROF_PUSH_USER and QUERYPROF_PUSH_PASSWORD, or from a "
-		   "file that "
-		   "--credentials names. Proxies come from http_proxy, https_proxy and no_proxy.",
+	.summary = "Sends what is new in trace files to a server",
+	.details =
+		"URL is ClickHouse's HTTP interface, with ?database=NAME, whose tables "
+		"sql/clickhouse/tables.sql has made. With --format otlp it is that of an OpenTelemetry "
+		"collector: samples go to /v1development/profiles, spans to /v1/traces. With --format "
+		"pyroscope it is that of Pyroscope or Alloy: /push.v1.PusherService/Push. FILE may be a "
+		"folder: "
+		"all trace files in it, also those that come later.\n\n"
+		"In ClickHouse each row has a key of its own, so what is sent twice counts once: kill push "
+		"at "
+		"any moment and start it again. It goes on where it was, which it keeps in FILE-push-…, a "
+		"small "
+		"file for each target. The other two count what they are sent: nothing is left out, but what "
+		"was on its way when push or the connection ended may be there twice. While the target is "
+		"away, the trace file is what waits; samples that its size bound removes meanwhile are "
+		"counted: in the table losses, and in what push says.\n\n"
+		"The service is --service, OTEL_SERVICE_NAME or the program's name; --format otlp and "
+		"pyroscope send the attributes of OTEL_RESOURCE_ATTRIBUTES, too. Pyroscope makes a series of "
+		"each set of labels: of the samples' labels it gets the texts, the statement's id and the "
+		"database.\n\n"
+		"Name and password come from QUERYPROF_PUSH_USER and QUERYPROF_PUSH_PASSWORD, or from a "
+		"file that --credentials names, which may have headers, too, as X-Scope-OrgID. Proxies come "
+		"from http_proxy, https_proxy and no_proxy.",
 	.examples = "  queryprof push app.trace 'http://clickhouse:8123/?database=profiles'\n"
 		    "  queryprof push --follow traces https://clickhouse/?database=profiles\n"
+		    "  queryprof push --format otlp app.trace http://collector:4318\n"
+		    "  queryprof push --format pyroscope app.trace http://grafana:4040\n"
 		    "  queryprof push --dry-run app.trace 'http://clickhouse:8123/'\n",
 	.options = options,
 	.arguments_min = 2,

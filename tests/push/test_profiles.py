@@ -1,0 +1,311 @@
+# SPDX-License-Identifier: Apache-2.0
+"""queryprof push --format otlp and pyroscope, COMMAND ROOT: what a collector and Pyroscope get, decoded by readers that
+know nothing of the writers, against SQL; and that nothing is left out, whatever happens to requests and to push."""
+import base64
+import json
+import os
+import random
+import re
+import signal
+import sqlite3
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+import uuid
+from collections import Counter
+
+sys.path[:0] = [os.path.dirname(os.path.abspath(__file__)),
+                os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "export")]
+import fake  # noqa: E402
+import maker  # noqa: E402
+import pprof_profile  # noqa: E402
+from test_otlp import fields, packed  # noqa: E402
+
+COMMAND, ROOT = sys.argv[1], sys.argv[2]
+PROFILES, TRACES, PYROSCOPE = "/v1development/profiles", "/v1/traces", "/push.v1.PusherService/Push"
+
+
+class Server(fake.Fake):
+    """taken: (path, body) of each request that was not lost on its way. rules: called with both."""
+
+    def __init__(self, **how):
+        self.taken, self.rules, self.answers = [], lambda path, body: None, {}
+        super().__init__(ROOT, **how)
+
+    def take(self, path, query, body, headers):
+        self.taken.append((path, body))
+        self.rules(path, body)
+        return self.answers.get(path, ("", 200))
+
+    def bodies(self, path):
+        return [body for taken, body in self.taken if taken == path]
+
+
+def otlp_samples(body):
+    """Of a ProfilesData: (resource, type, attributes, time, value)."""
+    message = fields(body)
+    tables = fields(message[2][0])
+    strings = [text.decode() for text in tables[5]]
+
+    def value(data):
+        kinds = fields(data)
+        return kinds[1][0].decode() if 1 in kinds else kinds[3][0]
+
+    def attribute(number):
+        parts = fields(tables[6][number])
+        return strings[parts[1][0]], value(parts[2][0])
+
+    for resource_profiles in map(fields, message[1]):
+        resource = {}
+        for item in map(fields, fields(resource_profiles[1][0])[1]):
+            resource[item[1][0].decode()] = value(item[2][0])
+        for profile in map(fields, fields(resource_profiles[2][0])[2]):
+            kind = strings[fields(profile[1][0])[1][0]]
+            for sample in map(fields, profile[2]):
+                attributes = dict(map(attribute, packed(sample[2][0])))
+                values = packed(sample[4][0])
+                for time_ns, one in zip(struct.unpack(f"<{len(values)}Q", sample[5][0]), values):
+                    yield resource, kind, attributes, time_ns, one
+
+
+class Case(unittest.TestCase):
+    FORMAT = None
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = folder.name
+        self.path = os.path.join(self.folder, "a.trace")
+
+    def server(self, **how):
+        server = Server(**how)
+        self.addCleanup(server.close)
+        return server
+
+    def maker(self, path=None, **how):
+        made = maker.Maker(ROOT, path or self.path, **how)
+        self.addCleanup(made.db.close)
+        return made
+
+    def environment(self, **more):
+        kept = {name: value for name, value in os.environ.items()
+                if not name.startswith("OTEL_") and "proxy" not in name.lower()}
+        return {**kept, **more}
+
+    def push(self, *arguments, path=None, **more):
+        return subprocess.run([COMMAND, "push", "--format", self.FORMAT, path or self.path, *arguments],
+                              env=self.environment(**more), capture_output=True, text=True)
+
+
+class Otlp(Case):
+    FORMAT = "otlp"
+
+    def samples(self, server):
+        return [sample for body in server.bodies(PROFILES) for sample in otlp_samples(body)]
+
+    def test_what_is_new(self):
+        server, file = self.server(), self.maker()
+        for count in (2000, 1, 300):
+            file.add(count)
+            done = self.push(server.url + "?token=x", OTEL_SERVICE_NAME="shop",
+                             OTEL_RESOURCE_ATTRIBUTES="deployment.environment=test%2C%20two , service.name=other")
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertIn(f"{count} samples", done.stdout)
+        self.assertEqual(self.push(server.url + "?token=x").returncode, 0)
+        self.assertEqual(len(server.taken), 3)
+        self.assertEqual({(path, query["token"], headers["Content-Type"]) for path, query, headers, _ in server.seen},
+                         {(PROFILES, "x", "application/x-protobuf")})
+        found = self.samples(server)
+        for resource, kind, attributes, _, _ in found:
+            self.assertEqual(resource, {"service.name": "shop", "deployment.environment": "test, two",
+                                        "host.name": "host", "process.pid": 100})
+            self.assertEqual((kind, attributes["thread.name"]), ("cpu", "worker"))
+        self.assertEqual(sorted((time_ns, attributes["query_id"], attributes.get("route"), value)
+                                for _, _, attributes, time_ns, value in found),
+                         file.rows("SELECT timestamp_ns, query_id, labels ->> 'route', value FROM trace_log ORDER BY 1"))
+
+    def test_services(self):
+        for service, environment, said in ((["--service", "mine"], {"OTEL_SERVICE_NAME": "shop"}, "mine"),
+                                           ([], {"OTEL_RESOURCE_ATTRIBUTES": "service.name=other"}, "other"),
+                                           ([], {}, "app")):
+            server, path = self.server(), os.path.join(self.folder, said)
+            self.maker(path).add(10)
+            self.assertEqual(self.push(*service, server.url, path=path, **environment).returncode, 0)
+            self.assertEqual({sample[0]["service.name"] for sample in self.samples(server)}, {said})
+
+    def test_types(self):
+        server, file = self.server(), self.maker()
+        file.db.execute("INSERT INTO series (id, thread, trace_type, period_ns, epoch) VALUES (2, 1, 'Real', ?, 1)",
+                        (maker.PERIOD,))
+        file.add(200)
+        file.db.execute("UPDATE samples SET series = 2 WHERE timestamp_ns % 3 = 0")
+        self.assertEqual(self.push(server.url).returncode, 0)
+        sums = Counter()
+        for _, kind, _, _, value in self.samples(server):
+            sums[kind] += value
+        self.assertEqual(sums, dict(file.rows(
+            "SELECT iif(trace_type = 'CPU', 'cpu', 'wall'), sum(value) FROM trace_log GROUP BY 1")))
+
+    def test_spans(self):
+        """Those that the export has, which another test compares with SQL."""
+        db = sqlite3.connect(self.path)
+        for name in ("sql/store_schema.sql", "tests/command/fixed.sql", "tests/command/fixed_traces.sql"):
+            with open(os.path.join(ROOT, name), encoding="utf-8") as file:
+                db.executescript(file.read())
+        db.executescript("PRAGMA application_id = 1364218438; PRAGMA user_version = 5;")
+        count = db.execute("SELECT count(*) FROM span_log").fetchone()[0]
+        db.close()
+        out = subprocess.run([COMMAND, "export", self.path, "--format", "otlp-traces", "-o", "-"], check=True,
+                             capture_output=True, env=self.environment()).stdout
+        server = self.server()
+        done = self.push(server.url)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn(f"{count} spans", done.stdout)
+        body, = server.bodies(TRACES)
+        self.assertEqual(json.loads(body), json.loads(out))
+
+    def one_schedule(self, seed):
+        chance = random.Random(seed)
+        server = self.server(seed=seed)
+        path = os.path.join(self.folder, f"{seed}.trace")
+        file = self.maker(path, seed=seed, stacks=30, depth=5)
+        for _ in range(3):
+            file.add(chance.randrange(1, 200))
+            process = subprocess.Popen([COMMAND, "push", "--format", self.FORMAT, "--retry-for", "1000", path, server.url],
+                                       env=self.environment(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+            if chance.random() < 0.5:
+                while not server.seen and process.poll() is None:
+                    time.sleep(0.002)
+                process.send_signal(signal.SIGKILL)
+            process.communicate()
+        file.add(10)
+        last = self.push("--retry-for", "1000", server.url, path=path)
+        self.assertEqual(last.returncode, 0, last.stderr)
+        bodies = server.bodies(PROFILES)
+        # A piece that goes again is the same request.
+        found = [sample[3:] for body in set(bodies) for sample in otlp_samples(body)]
+        self.assertEqual(sorted(found), file.rows("SELECT timestamp_ns, value FROM trace_log ORDER BY 1"))
+        return len(bodies) - len(set(bodies))
+
+    def test_at_least_once(self):
+        repeated = 0
+        for seed in (8, 18, 32):  # their first request comes twice, or is answered in vain
+            print(f"seed {seed}", flush=True)
+            with self.subTest(seed=seed):
+                repeated += self.one_schedule(seed)
+        self.assertGreater(repeated, 0, "no schedule repeated anything")
+
+    def test_refused(self):
+        server, file = self.server(), self.maker()
+        file.add(10)
+        server.answers[PROFILES] = ("unknown field", 400)
+        done = self.push(server.url)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("the server says 400: unknown field", done.stderr)
+        self.assertEqual((len(done.stderr.splitlines()), len(server.taken)), (1, 1))
+        server.answers[PROFILES] = ("too much to do", 429)
+        done = self.push("--retry-for", "1", server.url)
+        self.assertIn("nothing is lost", done.stderr)
+        self.assertGreater(len(server.taken), 2)
+        server.taken.clear()
+        server.answers[PROFILES] = ("\x0a\x0b\x08\x02\x12\x07too old", 200)
+        done = self.push(server.url)
+        self.assertEqual(done.returncode, 0)
+        self.assertIn("too old", done.stderr)
+        self.assertEqual(len(self.samples(server)), 10)
+
+    def test_command_line(self):
+        self.maker().add(1)
+        for arguments, more, said in ((["--zstd"], {}, "--zstd"), ([], {"OTEL_RESOURCE_ATTRIBUTES": "a=b,c"}, "a=b,c"),
+                                      ([], {"OTEL_RESOURCE_ATTRIBUTES": "a=%zz"}, "%zz")):
+            done = self.push(*arguments, "http://127.0.0.1:1", **more)
+            self.assertEqual(done.returncode, 2, done.stderr)
+            self.assertIn(said, done.stderr)
+
+
+class Pyroscope(Case):
+    """The rules are those of Pyroscope's ValidateLabels() and ValidateProfile() with its usual limits."""
+    FORMAT = "pyroscope"
+    ODD = {"9 lives": "a", "a-b": "first", "a.b": "second", "bytes": 4096, "empty": "", "host.name": "mine", "long": "ä" * 512,
+           "route": "users#show", "service_name": "mine", "statement": "mine", "__name__": "mine",
+           "traceparent": "00-" + "0af7651916cd43dd8448eb211c80319c" + "-b7ad6b7169203331-01"}
+
+    def check_labels(self, series, of_sample):
+        names = list(series) + list(of_sample)
+        self.assertEqual(len(names), len(set(names)))
+        self.assertLessEqual(len(names), 30)
+        self.assertTrue(series["service_name"])
+        self.assertRegex(series["__name__"], "^[a-zA-Z_:][a-zA-Z0-9_:]*$")
+        for name, value in {**series, **of_sample}.items():
+            self.assertRegex(name, "^[a-zA-Z_][a-zA-Z0-9_]*$")
+            self.assertLessEqual(len(name), 1024)
+            self.assertLessEqual(len(value.encode()), 2048)
+        self.assertFalse([name for name in of_sample if name.startswith("__")])
+
+    def profiles(self, server):
+        """(labels, profile) of all that came."""
+        for body in server.bodies(PYROSCOPE):
+            for series in json.loads(body)["series"]:
+                labels = {label["name"]: label["value"] for label in series["labels"]}
+                self.assertEqual(len(labels), len(series["labels"]))
+                for sample in series["samples"]:
+                    self.assertEqual(str(uuid.UUID(sample["ID"])), sample["ID"])
+                    profile = pprof_profile.Profile(base64.b64decode(sample["rawProfile"], validate=True))
+                    self.assertLessEqual(len(profile.samples), 16000)
+                    self.assertFalse([kind for kind, _ in profile.types if "-" in kind])
+                    for _, _, of_sample in profile.samples:
+                        self.check_labels(labels, of_sample)
+                    yield sample["ID"], labels, profile
+
+    def test_what_is_new(self):
+        server, file = self.server(), self.maker()
+        odd = json.dumps(dict(sorted(self.ODD.items())), separators=(",", ":"), ensure_ascii=False)
+        file.db.execute("UPDATE label_sets SET labels = ?", (odd,))
+        for count in (15000, 1, 300):
+            file.add(count)
+            done = self.push(server.url, OTEL_RESOURCE_ATTRIBUTES="k8s.pod.name=p1")
+            self.assertEqual(done.returncode, 0, done.stderr)
+        sums, ids, labels_seen, spans = Counter(), [], set(), set()
+        for identity, labels, profile in self.profiles(server):
+            ids.append(identity)
+            self.assertEqual(labels, {"__name__": "process_cpu", "service_name": "app", "host_name": "host",
+                                      "k8s_pod_name": "p1"})
+            self.assertEqual(profile.types, [("samples", "count"), ("cpu", "nanoseconds")])
+            self.assertEqual(profile.period, (("cpu", "nanoseconds"), maker.PERIOD))
+            self.assertLess(profile.duration_nanos, 10 ** 10)
+            for frames, values, of_sample in profile.samples:
+                span = of_sample.pop("span_id", None)
+                sums[of_sample["statement"], frames[0][0], span] += values[1]
+                labels_seen.update(of_sample)
+        self.assertEqual(len(ids), len(set(ids)))
+        self.assertGreater(len(ids), 3)
+        self.assertEqual(labels_seen, {"statement", "database", "label_9_lives", "a_b", "long", "route", "label___name__"})
+        self.assertEqual(sums, {tuple(row[:3]): row[3] for row in file.rows(
+            "SELECT printf('%016x', normalized_query_hash), symbols ->> 0,"
+            " iif(trace_log.labels ->> 'route' IS NULL, NULL, 'b7ad6b7169203331'), sum(value) FROM trace_log"
+            " JOIN query_log USING (query_id) GROUP BY 1, 2, 3")})
+
+    def test_repeated_ones_have_one_id(self):
+        server, file = self.server(), self.maker()
+        file.add(100)
+        server.answers[PYROSCOPE] = ("busy", 503)
+        self.assertEqual(self.push("--retry-for", "1", server.url).returncode, 1)
+        server.answers.clear()
+        self.assertEqual(self.push(server.url).returncode, 0)
+        self.assertGreater(len(server.taken), 2)
+        self.assertEqual(len({identity for identity, _, _ in self.profiles(server)}), 1)
+
+    def test_refused(self):
+        server, file = self.server(), self.maker()
+        file.add(10)
+        server.answers[PYROSCOPE] = ('{"code":"invalid_argument","message":"profile is too old"}', 400)
+        done = self.push(server.url)
+        self.assertEqual((done.returncode, len(server.taken)), (1, 1))
+        self.assertIn("profile is too old", done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1] + sys.argv[3:], verbosity=2)
