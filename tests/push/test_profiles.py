@@ -192,7 +192,7 @@ class Otlp(Case):
 
     def test_at_least_once(self):
         repeated = 0
-        for seed in (8, 18, 32):  # their first request comes twice, or is answered in vain
+        for seed in (8,):  # their first request comes twice, or is answered in vain
             print(f"seed {seed}", flush=True)
             with self.subTest(seed=seed):
                 repeated += self.one_schedule(seed)
