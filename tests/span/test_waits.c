@@ -10,11 +10,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/time.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "../turns.h"
 #include "support.h"
 
 static char database[64];
@@ -164,56 +164,20 @@ static void for_locks_have_the_lock_s_name(void **state)
 		1);
 }
 
-/* Two threads take turns: a switch to the other one and back takes some microseconds. */
 #define TURNS 400
-
-static sem_t turn_there, turn_here;
-
-static void *take_turns(void *unused)
-{
-	for (int i = 0; i < TURNS; i++) {
-		sem_wait(&turn_there);
-		sem_post(&turn_here);
-	}
-	return unused;
-}
-
-static long now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return now.tv_sec * 1000000000 + now.tv_nsec;
-}
-
-static long voluntary_switches(void)
-{
-	struct rusage usage;
-
-	getrusage(RUSAGE_THREAD, &usage);
-	return usage.ru_nvcsw;
-}
 
 /* Returns how many turns took 2 to 9 us, with a switch. */
 static void pass_to_and_fro(sqlite3_context *context, int argc, sqlite3_value **argv)
 {
-	pthread_t other;
 	int count = 0;
 
 	(void)argc, (void)argv;
-	sem_init(&turn_there, 0, 0);
-	sem_init(&turn_here, 0, 0);
-	assert_int_equal(pthread_create(&other, NULL, take_turns, NULL), 0);
+	begin_turns(TURNS);
 	for (int i = 0; i < TURNS; i++) {
-		long switches = voluntary_switches(), took;
-
-		sem_post(&turn_there);
-		took = now_ns();
-		sem_wait(&turn_here);
-		took = now_ns() - took;
-		count += took > 2000 && took < 9000 && voluntary_switches() != switches;
+		struct turn turn = take_turn();
+		count += turn.ns > 2000 && turn.ns < 9000 && turn.switched;
 	}
-	pthread_join(other, NULL);
+	end_turns();
 	sqlite3_result_int(context, count);
 }
 
