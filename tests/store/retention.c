@@ -239,14 +239,41 @@ static void reader_stays_open(void **state)
 	assert_intact(trace_path);
 }
 
+/* A bound that changes is no reason to remove what has room. */
+static void nothing_goes_below_the_bound(void **state)
+{
+	uint64_t trimmed = store_counter(STORE_TRIMMED);
+
+	(void)state;
+	start_store(trace_path, 64 * MB);
+	put_samples(T0, 1000, 100, (struct query_key){ 1, 1 });
+	drain();
+	configure_store(trace_path, 128 * MB);
+	/* The flusher applies the bound when nobody waits for it. */
+	for (int i = 1; i <= 3; i++) {
+		uint64_t stored = store_counter(STORE_SAMPLES);
+
+		put_samples(T0 + (uint64_t)i * 10000000, 10, 10, (struct query_key){ 1, 1 });
+		assert_eventually(store_counter(STORE_SAMPLES) > stored);
+	}
+	drain_and_trim();
+	assert_int_equal(store_counter(STORE_TRIMMED), trimmed);
+	assert_int_equal(ask("SELECT count(*) FROM trace_log"), 1030);
+	stop_store();
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(int count, char **arguments)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(oldest_go_first),  TEST(stacks_go_when_unused),
-		TEST(names_go_last),    TEST(queries_without_samples_are_bounded),
-		TEST(bound_is_lowered), TEST(reader_stays_open),
+		TEST(oldest_go_first),
+		TEST(stacks_go_when_unused),
+		TEST(names_go_last),
+		TEST(queries_without_samples_are_bounded),
+		TEST(bound_is_lowered),
+		TEST(reader_stays_open),
+		TEST(nothing_goes_below_the_bound),
 	};
 
 	if (count > 1)

@@ -316,8 +316,8 @@ int retention_apply(struct retention *retention, struct writer *writer, int64_t 
 	if (writer->epoch_bytes > slice(max_bytes))
 		code = begin_epoch(writer);
 	used = used_bytes(db);
-	if (used > upper_mark(max_bytes))
-		retention->trimming = true;
+	/* A bound that was raised may be far: of the rows before it none goes. */
+	retention->trimming = used > upper_mark(max_bytes) || (retention->trimming && used > lower);
 	deadline = control_now_ns() + TIME_LIMIT_NS;
 	/* Below the upper mark in any case, or the next batch would go over the bound. */
 	while (!code && retention->trimming && !is_interrupted() &&
