@@ -51,7 +51,8 @@ static inline struct turn take_turn(void)
 	clock_gettime(CLOCK_MONOTONIC, &to);
 	getrusage(RUSAGE_THREAD, &after);
 	return (struct turn){
-		.ns = (uint64_t)(to.tv_sec - from.tv_sec) * 1000000000 + (uint64_t)(to.tv_nsec - from.tv_nsec),
+		.ns = (uint64_t)(to.tv_sec - from.tv_sec) * 1000000000 +
+		      (uint64_t)(to.tv_nsec - from.tv_nsec),
 		.switched = after.ru_nvcsw != before.ru_nvcsw,
 	};
 }

@@ -125,7 +125,11 @@ class Killed(Recording):
 
     def test_at_a_random_moment(self):
         """The command itself is killed."""
-        for turn in range(max(ROUNDS // 4, 1)):
+        turns = max(ROUNDS // 4, 1)
+        for turn in range(turns * 10):
+            # On a loaded machine the one that is killed may not have had the processor yet.
+            if turn >= turns and self.running_samples > 0:
+                break
             with self.subTest(turn=turn):
                 self.setUp_again()
                 process = self.start(self.random.choice([1, 4]), "run", interval_ms=self.random.choice(INTERVALS_MS))

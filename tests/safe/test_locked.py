@@ -46,7 +46,8 @@ assert value(connect(), "SELECT get_setting('log_queries')") == 0
     def test_queries_are_sampled_as_before(self):
         in_new_process(LOCK + """
 after.execute("WITH RECURSIVE c(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM c WHERE i < 999999) SELECT sum(i) FROM c").fetchall()
-assert value(after, "SELECT count(*) FROM query_log") == 1
+# On a loaded machine others last for 10 ms, too.
+assert value(after, "SELECT count(*) FROM query_log WHERE query LIKE 'WITH RECURSIVE%'") == 1
 """)
 
 
