@@ -12,6 +12,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/way.h"
+
 /* Zeroes: nobody has used it yet. */
 struct bias {
 	uint32_t user;  /* atomic: a thread's id, 0, BIAS_SHARING or BIAS_SHARED */
@@ -22,7 +24,7 @@ struct bias {
 #define BIAS_SHARING (UINT32_MAX - 1)
 #define BIAS_SHARED UINT32_MAX
 
-bool bias_enter_slowly(struct bias *bias, uint32_t thread);
+OFF_THE_WAY bool bias_enter_slowly(struct bias *bias, uint32_t thread);
 
 /* False: it is shared, and its user is outside. */
 static inline bool bias_enter(struct bias *bias, uint32_t thread)

@@ -19,6 +19,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/way.h"
+
 /* Where both were read last, on which core, and the newest time that was told; of one thread.
  * Begins as zeroes. */
 struct fast_clock {
@@ -67,7 +69,7 @@ static inline uint32_t fast_clock_core(void)
 }
 
 /* Reads both. */
-uint64_t fast_clock_compare(struct fast_clock *clock);
+OFF_THE_WAY uint64_t fast_clock_compare(struct fast_clock *clock);
 
 /* The time now. Of one thread it never goes back. */
 static inline uint64_t fast_clock_ns(struct fast_clock *clock)

@@ -138,13 +138,22 @@ struct thread_response {
 struct thread {
 	/* Written by the thread itself, the timers by its handler, too. */
 	struct {
-		uint32_t id; /* kernel thread id */
+		/* Up to `waiting`: what each step of a statement touches (base/way.h). */
+		uint32_t id;               /* kernel thread id */
+		volatile uint32_t nesting; /* of `queries`; 0: none runs */
+		struct fast_clock clock;
+		uint64_t cpu_read_ns;        /* the CPU clock as cpu_clock.c gave it last, */
+		uint64_t cpu_read_at_ns;     /* on CLOCK_MONOTONIC */
+		uint64_t seen_ns;            /* when cpu_clock.h last saw the thread run, on the same */
+		uint64_t realtime_offset_ns; /* CLOCK_REALTIME - CLOCK_MONOTONIC when that was read */
+		uint64_t random;             /* state of the thread's random numbers */
+		uint64_t newest_key;         /* time part of its newest query key */
+		struct wait_now *waiting;    /* of this slot for ever */
 		struct unwind_stack stack;
 		struct thread_timer timers[TIMER_CLOCKS];
 
 		/* The queries of this thread, in the order in which they began, with gaps where
-		 * one ended before a later one; 0: none. */
-		volatile uint32_t nesting;
+		 * one ended before a later one. */
 		struct query_tag queries[QUERY_NESTING];
 		uint64_t pushes; /* ever, of all threads that had the slot */
 
@@ -156,20 +165,12 @@ struct thread {
 		uint64_t name_checked_ns; /* CLOCK_MONOTONIC_COARSE, as the next two */
 		uint64_t retry_ns;        /* no timer is created before */
 		uint64_t retry_pause_ns;  /* doubled at each refusal */
-		uint64_t random;          /* state of the thread's random numbers */
-		uint64_t newest_key;      /* time part of its newest query key */
-		struct fast_clock clock;
-		uint64_t cpu_read_ns;        /* the CPU clock as cpu_clock.c gave it last, */
-		uint64_t cpu_read_at_ns;     /* on CLOCK_MONOTONIC */
-		uint64_t seen_ns;            /* when cpu_clock.h last saw the thread run, on the same */
-		uint64_t cpu_base_ns;        /* as the kernel gave it last, */
-		uint64_t cpu_base_at_ns;     /* on CLOCK_MONOTONIC; 0: not yet */
-		uint64_t cpu_tick_ns;        /* the newest tick at that time */
-		uint64_t cpu_switches;       /* context switches of the thread until then */
-		uint64_t realtime_offset_ns; /* CLOCK_REALTIME - CLOCK_MONOTONIC at that time */
-		bool is_worker;              /* of a query whose own thread has the sums */
-		struct wait_now *waiting;    /* of this slot for ever */
-		struct wait_now own_wait;    /* where there is no other place for it */
+		uint64_t cpu_base_ns;     /* the CPU clock as the kernel gave it last, */
+		uint64_t cpu_base_at_ns;  /* on CLOCK_MONOTONIC; 0: not yet */
+		uint64_t cpu_tick_ns;     /* the newest tick at that time */
+		uint64_t cpu_switches;    /* context switches of the thread until then */
+		bool is_worker;           /* of a query whose own thread has the sums */
+		struct wait_now own_wait; /* where there is no other place for it */
 		struct thread_wait wait;
 		struct thread_account account;
 	};

@@ -9,12 +9,13 @@
 
 #include <stdint.h>
 
+#include "base/way.h"
 #include "handler/thread.h"
 
 #define ACCOUNT_VALID_NS 1000000
 
 /* Reads the calling thread's account into its slot. Keeps errno. */
-void account_read(struct thread *thread);
+OFF_THE_WAY void account_read(struct thread *thread);
 
 /* What has come between two readings. */
 struct thread_account account_since(const struct thread_account *start, const struct thread_account *now);

@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "base/fast_clock.h"
+#include "base/way.h"
 #include "handler/thread.h"
 
 /* CPU time of the calling thread, whose slot is `thread`. Never goes back. Notes in the
@@ -17,7 +18,7 @@ uint64_t cpu_clock_now(struct thread *thread);
 
 /* The same at the beginning of a call, where the thread's turn should not end: the kernel's
  * clock is read only when it has to be. */
-uint64_t cpu_clock_before(struct thread *thread);
+OFF_THE_WAY uint64_t cpu_clock_before(struct thread *thread);
 
 /* How often the thread has given its processor up, which it notes, or lost it. Half the price of reading the
  * clock, and without its effect. */

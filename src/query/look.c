@@ -23,6 +23,7 @@
 
 #include "handler/unwind/stack_copy.h"
 #include "base/sys.h"
+#include "base/way.h"
 #include "query/cpu_clock.h"
 #include "sampler/state.h"
 
@@ -39,7 +40,7 @@ static void list(struct query_run *run)
 		;
 }
 
-void query_show_again(struct query_run *run)
+ON_THE_WAY void query_show_again(struct query_run *run)
 {
 	struct run_start *start = &run->counts.start;
 
@@ -73,7 +74,8 @@ void query_show(struct query_run *run)
 }
 
 __attribute__((no_sanitize("thread"))) /* it knows no fences, nor what look() reads */
-void query_hide(struct query_run *run)
+ON_THE_WAY void
+query_hide(struct query_run *run)
 {
 	if ((run->version & 1) == 0)
 		return;

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "base/way.h"
 #include "handler/context.h"
 #include "handler/labels.h"
 #include "handler/ring.h"
@@ -80,7 +81,7 @@ static inline uint64_t read_clock(struct thread *thread)
 	return fast_clock_ns(&thread->clock);
 }
 
-void query_start(struct query_run *run, struct thread *thread)
+ON_THE_WAY void query_start(struct query_run *run, struct thread *thread)
 {
 	struct query_key key;
 	uint64_t now;
@@ -199,7 +200,8 @@ static void sum_rest(const struct query_run *run, const struct query_work *work,
 	sums[STATEMENT_REPREPARES] = work ? work->reprepares : 0;
 }
 
-void query_sums(const struct query_run *run, const struct query_work *work, struct statement_run *counted)
+ON_THE_WAY void query_sums(const struct query_run *run, const struct query_work *work,
+                           struct statement_run *counted)
 {
 	uint64_t *sums = counted->sums;
 
@@ -217,7 +219,7 @@ void query_sums(const struct query_run *run, const struct query_work *work, stru
 		sum_rest(run, work, sums);
 }
 
-void query_end_span(struct query_run *run, const struct query_span_end *end)
+ON_THE_WAY void query_end_span(struct query_run *run, const struct query_span_end *end)
 {
 	const struct query_key none = { 0 };
 

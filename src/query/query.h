@@ -12,6 +12,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "base/way.h"
 #include "handler/thread.h"
 #include "query/cpu_clock.h"
 #include "query/statement_counts.h"
@@ -28,8 +29,8 @@ struct query_run {
 	uint64_t labels;                     /* the number of the set that the thread had entered, 0: none */
 	uint32_t threads;                    /* that worked for it, 0: one */
 	uint32_t session;                    /* set before query_start(); part of the key. 0: none */
-	struct thread_account account;       /* of its thread when it began, or up to 1 ms before */
 	struct query_counts counts;          /* and when it began, on which thread, inside which query */
+	struct thread_account account;       /* of its thread when it began, or up to 1 ms before */
 
 	/* For threads that look while it runs, see look.h. `working`: the thread inside it now, 0: none. */
 	uint32_t working;
@@ -70,8 +71,8 @@ void query_start_clocks(struct query_run *run, struct thread *thread);
  * CPU_CLOCK_VALID_NS before: the slow parts are apart. A system call may also end the thread's
  * turn, and is no part of either time. So that it has no samples either, the query is shown to
  * the handler (sampler_push) right behind the one, and hidden right before the other. */
-void query_enter_slowly(struct query_run *run, struct thread *thread);
-void query_leave_slowly(struct query_run *run, struct thread *thread, uint64_t now);
+OFF_THE_WAY void query_enter_slowly(struct query_run *run, struct thread *thread);
+OFF_THE_WAY void query_leave_slowly(struct query_run *run, struct thread *thread, uint64_t now);
 
 static inline void query_enter_at(struct query_run *run, const struct thread *thread, uint64_t now)
 {
@@ -110,7 +111,7 @@ static inline void query_leave_at(struct query_run *run, uint64_t took, uint64_t
 	__atomic_store_n(&run->working, 0, __ATOMIC_RELAXED);
 }
 
-static inline void query_leave(struct query_run *run, struct thread *thread)
+ON_THE_WAY static inline void query_leave(struct query_run *run, struct thread *thread)
 {
 	/* First of all: what follows is not the query's. */
 	uint64_t now = fast_clock_ns(&thread->clock), took, cpu_ns;

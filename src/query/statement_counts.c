@@ -4,6 +4,8 @@
 #include <sched.h>
 #include <time.h>
 
+#include "base/way.h"
+
 static int bucket_of(uint64_t ns)
 {
 	int bits = ns >> STATEMENT_BUCKET_BITS ? 64 - __builtin_clzll(ns) - STATEMENT_BUCKET_BITS : 0;
@@ -34,8 +36,8 @@ static double square_of(const struct statement_run *run, enum statement_square w
 /* --- adding ----------------------------------------------------------------------------- */
 
 /* Another thread may be reading: statement_counter_read(). */
-__attribute__((no_sanitize("thread"))) static void add(struct statement_counts *restrict to,
-                                                       const struct statement_run *restrict run)
+ON_THE_WAY __attribute__((no_sanitize("thread"))) static void add(struct statement_counts *restrict to,
+                                                                  const struct statement_run *restrict run)
 {
 	uint64_t most[STATEMENT_MOSTS];
 
@@ -102,8 +104,8 @@ static bool add_as_guest(struct statement_counter *counter, uint32_t generation,
 	return is_current;
 }
 
-bool statement_counter_add(struct statement_counter *counter, uint32_t generation, uint32_t thread,
-                           const struct statement_run *run)
+ON_THE_WAY bool statement_counter_add(struct statement_counter *counter, uint32_t generation, uint32_t thread,
+                                      const struct statement_run *run)
 {
 	bool is_current;
 

@@ -16,6 +16,7 @@
 #include "base/hash.h"
 #include "base/lock.h"
 #include "base/vector.h"
+#include "base/way.h"
 #include "handler/record.h"
 #include "handler/ring.h"
 #include "query/normalize.h"
@@ -258,7 +259,7 @@ uint64_t statement_stats_find(const struct statement_name *name)
 	return statement;
 }
 
-bool statement_stats_is_found(uint64_t statement)
+ON_THE_WAY bool statement_stats_is_found(uint64_t statement)
 {
 	/* One that has no room has it perhaps the next time. */
 	return statement && index_of(statement) != OTHER && is_current(statement) && statement_stats_max();
@@ -279,7 +280,7 @@ static void announce(void)
 		ring_commit(ring, record, RECORD_STATEMENTS);
 }
 
-void statement_stats_add(uint64_t statement, uint32_t thread, const struct statement_run *run)
+ON_THE_WAY void statement_stats_add(uint64_t statement, uint32_t thread, const struct statement_run *run)
 {
 	if (!statement)
 		return;

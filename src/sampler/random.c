@@ -4,10 +4,11 @@
 #include <sys/random.h>
 
 #include "base/clock.h"
+#include "base/way.h"
 
 /* SplitMix64: one word of state, passes the usual tests, and phases and the random
  * part of keys need no more. */
-uint64_t random_next(struct thread *thread)
+ON_THE_WAY uint64_t random_next(struct thread *thread)
 {
 	uint64_t x = thread->random += 0x9e3779b97f4a7c15ull;
 

@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/way.h"
 #include "handler/thread.h"
 #include "sampler/state.h"
 
@@ -33,7 +34,7 @@ void timers_after_fork(void);
 
 /* Arms the timer with `period_ns`, creating it when needed. Cold: sampler_push()
  * calls it only when the timer is not armed with that period. Keeps errno. */
-void timers_arm(struct thread *thread, enum timer_clock clock, uint64_t period_ns);
+OFF_THE_WAY void timers_arm(struct thread *thread, enum timer_clock clock, uint64_t period_ns);
 
 /* The calling thread ends: what its whole timer of the CPU clock has not told yet. */
 void timers_tell_rest(const struct thread *thread);

@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/way.h"
 #include "handler/thread.h"
 #include "queryprof.h"
 
@@ -38,7 +39,7 @@ static inline bool span_run_is_wanted(const struct span_run *run)
 	return run->id || __atomic_load_n(&span_statements, __ATOMIC_RELAXED) == STATEMENTS_ALL;
 }
 
-void span_run_put(struct span_run *run, uint64_t start_ns);
+OFF_THE_WAY void span_run_put(struct span_run *run, uint64_t start_ns);
 void span_run_finish(struct span_run *run, const struct span_run_end *end);
 
 /* Nobody will finish it: the run was left (it is marked), or was none of the host's. */

@@ -17,6 +17,7 @@
 
 #include "base/clock.h"
 #include "base/text.h"
+#include "base/way.h"
 #include "queryprof.h"
 #include "sampler/ring_reader.h"
 #include "sampler/state.h"
@@ -164,7 +165,7 @@ static bool start_thread(void)
 	return true;
 }
 
-void store_start(void)
+ON_THE_WAY void store_start(void)
 {
 	/* Relaxed: the state is read again under the lock. */
 	if (__atomic_load_n(&store_control.state, __ATOMIC_RELAXED) != STORE_READY)

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/lock.h"
+#include "base/way.h"
 #include "handler/ring.h"
 #include "hook/hook.h"
 #include "sampler/state.h"
@@ -193,7 +194,7 @@ void locks_run_is_lost(const struct run *run)
 		__atomic_store_n(&thread_current->waiting->lock, 0, __ATOMIC_RELAXED);
 }
 
-void locks_run_ends(const struct run *run, const struct thread *thread, int rc)
+ON_THE_WAY void locks_run_ends(const struct run *run, const struct thread *thread, int rc)
 {
 	if (thread != thread_current || !is_waiting(thread, run))
 		return;

@@ -11,6 +11,7 @@
 #ifndef QUERYPROF_WATCH_RECENT_H
 #define QUERYPROF_WATCH_RECENT_H
 
+#include "base/way.h"
 #include "sampler/push.h"
 #include "sampler/threads.h"
 #include "watch/run_begin.h"
@@ -77,8 +78,8 @@ static inline void recent_leave_place(const struct run_call *call)
 }
 
 /* False: the call goes the other way. */
-static inline bool recent_enter(struct run_call *call, const struct host_library *library, sqlite3_stmt *stmt,
-                                const void *frame, bool may_begin)
+ON_THE_WAY static inline bool recent_enter(struct run_call *call, const struct host_library *library,
+                                           sqlite3_stmt *stmt, const void *frame, bool may_begin)
 {
 	struct calling *calling = calling_current;
 	struct thread *thread = thread_current;
@@ -113,7 +114,7 @@ static inline bool recent_enter(struct run_call *call, const struct host_library
 }
 
 /* The rest of the call is filled in, for the other way. */
-void recent_resign(struct run_call *call);
+OFF_THE_WAY void recent_resign(struct run_call *call);
 
 /* Whether the thread is where recent_enter() left it: a coroutine of the host's, or a signal's
  * handler that jumped, may have changed everything. The call ends the other way then. */

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/way.h"
 #include "query/look.h"
 #include "query/statement_stats.h"
 #include "store/store.h"
@@ -16,7 +17,7 @@ _Static_assert(SQLITE_STMTSTATUS_VM_STEP - FIRST_COUNTER == COUNTED_VM_STEPS &&
 
 /* --- a run begins ----------------------------------------------------------------------- */
 
-void runs_read_counters(const struct run *run, int values[STATEMENT_COUNTERS])
+ON_THE_WAY void runs_read_counters(const struct run *run, int values[STATEMENT_COUNTERS])
 {
 	const struct host_library *library = run->session->library;
 	const struct opcode_library *known = opcode_library(library);
@@ -74,7 +75,7 @@ static void set_up(struct run *run, struct session *session, sqlite3_stmt *stmt)
 	run->vm_steps = 0;
 }
 
-static void start(struct run *run)
+ON_THE_WAY static void start(struct run *run)
 {
 	const struct session_settings *settings = &run->session->settings;
 
@@ -185,7 +186,7 @@ void runs_name_statement(struct run *run)
 /* Its number may be another's since the run ended before. And a statement that has executed less
  * than then is another one, which was prepared where nobody saw it; or the host has reset the
  * counter. */
-static void name_again(struct run *run)
+ON_THE_WAY static void name_again(struct run *run)
 {
 	runs_read_counters(run, run->at_start);
 	if (run->at_start[COUNTED_VM_STEPS] < run->vm_steps || !statement_stats_is_found(run->statement)) {
@@ -202,7 +203,7 @@ void runs_describe(struct run *run)
 	query_show(&run->query);
 }
 
-void runs_begin_again(struct run *run, uint64_t owner, struct thread *thread)
+ON_THE_WAY void runs_begin_again(struct run *run, uint64_t owner, struct thread *thread)
 {
 	__atomic_store_n(&run->owner, owner, __ATOMIC_RELAXED);
 	count_private(run->session);
@@ -217,7 +218,7 @@ bool runs_is_current(const struct run *run)
 	return sqlite3_sql(run->stmt) == run->query.text && (run->prepared || sqlite3_stmt_busy(run->stmt));
 }
 
-bool runs_is_same_text(const struct run *run)
+ON_THE_WAY bool runs_is_same_text(const struct run *run)
 {
 	const char *text = sqlite3_sql(run->stmt);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "watch/run_end.h"
 
+#include "base/way.h"
 #include "query/look.h"
 #include "query/statement_stats.h"
 #include "query/wait.h"
@@ -17,7 +18,7 @@ static bool has_samples(const struct run *run)
 	return false;
 }
 
-bool runs_worth_logging(const struct run *run)
+ON_THE_WAY bool runs_worth_logging(const struct run *run)
 {
 	if (!run->settings.log || run->own)
 		return false;
@@ -149,7 +150,7 @@ static void record(struct run *run, const struct thread *thread, int rc, bool is
 		write_statement_line(run, &work);
 }
 
-void runs_end(struct run *run, struct thread *thread, int rc, bool is_locked)
+ON_THE_WAY void runs_end(struct run *run, struct thread *thread, int rc, bool is_locked)
 {
 	struct session *session = run->session;
 	bool is_inside = run->is_private && session_enter_private(session, thread->id);

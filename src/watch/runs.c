@@ -7,6 +7,7 @@
 #include <sys/mman.h>
 
 #include "base/clock.h"
+#include "base/way.h"
 #include "handler/running.h"
 #include "query/look.h"
 #include "sampler/push.h"
@@ -172,7 +173,7 @@ bool runs_take_private(struct run *run, const struct session *session, const sql
 	return true;
 }
 
-void runs_give_back_private(struct run *run, const struct thread *thread)
+ON_THE_WAY void runs_give_back_private(struct run *run, const struct thread *thread)
 {
 	struct session *session = run->session;
 
@@ -272,7 +273,7 @@ bool runs_count_kept(struct run *run)
 	return run->kept;
 }
 
-void runs_keep(struct run *run, bool is_inside)
+ON_THE_WAY void runs_keep(struct run *run, bool is_inside)
 {
 	struct session *session = run->session;
 	uint64_t owner = __atomic_load_n(&run->owner, __ATOMIC_RELAXED);

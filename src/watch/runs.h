@@ -32,6 +32,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/way.h"
 #include "query/query.h"
 #include "sampler/push.h"
 #include "watch/calling.h"
@@ -56,24 +57,25 @@ struct run_settings {
 };
 
 struct run {
-	struct query_run query;
+	/* Up to `query`, and its beginning: what each step touches (base/way.h). */
 	uint64_t owner;     /* atomic: RUN_FREE, RUN_OPEN, RUN_ENDED, or the number of a call and flags */
 	sqlite3_stmt *stmt; /* atomic; NULL while it is being prepared, and for operations */
 	struct session *session;
-	struct run_settings settings;
 	/* Where its tag stands; tag_thread NULL: nowhere. */
 	struct thread *tag_thread;
 	struct thread *tag_slot; /* where it stood last, as `tag` */
 	uint64_t tag;
+	uint64_t statement; /* as statement_stats_find() has it, 0: not known yet */
+	bool is_private;    /* atomic: counted in the session's private_runs, does not hold it */
+	bool own;           /* the profiler's, see own_own_statements_disown() */
+	bool prepared;      /* and not stepped yet: the run is paused */
+	bool kept;          /* counted as one that stays when it ends */
+	struct query_run query;
+	struct run_settings settings;
 	const void *tag_frame;
 	const volatile int *mutex_owner; /* what a traced run's tag points to */
-	bool is_private;                 /* atomic: counted in the session's private_runs, does not hold it */
-	bool own;                        /* the profiler's, see own_own_statements_disown() */
-	bool prepared;                   /* and not stepped yet: the run is paused */
-	bool kept;                       /* counted as one that stays when it ends */
 	int at_start[STATEMENT_COUNTERS];
 	int vm_steps;                    /* of them at the end of the run before */
-	uint64_t statement;              /* as statement_stats_find() has it, 0: not known yet */
 	char *database;                  /* of an operation, NULL: the session's */
 	char query_id[QUERY_ID_MAX + 1]; /* the user's own */
 	char label[128];                 /* "", or the text of an operation */
@@ -113,7 +115,7 @@ static inline struct session *runs_guess_session(const struct run *run, const sq
 void runs_statement_goes(const sqlite3_stmt *stmt);
 
 /* The call with this number was left, and its run is not told from another any more. */
-void runs_lose(struct run *run, uint64_t owner);
+OFF_THE_WAY void runs_lose(struct run *run, uint64_t owner);
 
 /* Whether the run is still the call's: it may have been lost meanwhile. */
 static inline bool runs_is_own(const struct run *run, uint64_t owner)
@@ -170,7 +172,7 @@ static inline void runs_set_statement(struct run *run, sqlite3_stmt *stmt)
 void runs_push_anew(struct run *run, struct thread *thread, const void *frame);
 void runs_pop(struct run *run);
 
-static inline void runs_push(struct run *run, struct thread *thread, const void *frame)
+ON_THE_WAY static inline void runs_push(struct run *run, struct thread *thread, const void *frame)
 {
 	run->tag_thread = thread;
 	run->tag_frame = frame;

@@ -23,13 +23,17 @@ struct session {
 	uint32_t index;
 	sqlite3 *db;                        /* atomic; NULL: the session has ended */
 	const struct host_library *library; /* that the connection belongs to */
+	/* Up to `settings`: what each run touches (base/way.h). */
+	uint32_t number;       /* session_id: no other of this process has it, 0 is none's */
+	struct bias bias;      /* see session_enter_private() */
+	int private_runs;      /* that were begun there and are open; they do not hold the session */
+	bool has_kept;         /* atomic: the table has runs of its statements that have ended */
+	uint64_t label_number; /* atomic; of its queries, 0: none */
 	struct session_settings settings;
 	const struct address_space *space; /* of the SQL functions; NULL: this process's */
 	const void *mutex;                 /* atomic; the connection's, NULL: not known */
-	uint32_t number;                   /* session_id: no other of this process has it, 0 is none's */
 	char *database;                    /* the file of `main`; NULL: not known */
 	struct qp_label_set *labels;       /* session_labels.c */
-	uint64_t label_number;             /* atomic; of its queries, 0: none */
 	/* The host's steps on this connection cannot be hooked: statements are followed
 	 * by sqlite3_trace_v2, see trace_fallback.h. */
 	bool traced;
@@ -50,10 +54,7 @@ struct session {
 	 * not only those that no host has. Written before the session is used. */
 	bool wants_tables, has_tables;
 	struct transaction transaction;
-	bool watched;     /* atomic: its settings ask for samples */
-	struct bias bias; /* see session_enter_private() */
-	int private_runs; /* that were begun there and are open; they do not hold the session */
-	bool has_kept;    /* atomic: the table has runs of its statements that have ended */
+	bool watched; /* atomic: its settings ask for samples */
 };
 
 /* The session of a connection, NULL when it has none. Lock-free. It is the caller who knows

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "watch/statements.h"
 
+#include "base/way.h"
 #include "handler/running.h"
 #include "query/look.h"
 #include "sampler/push.h"
@@ -224,8 +225,8 @@ static void step_session(struct run_call *step, struct session *session, sqlite3
 		session_leave_private(session);
 }
 
-void statement_step_begin(struct run_call *step, const struct host_library *library, sqlite3_stmt *stmt,
-                          const void *frame, const void *caller)
+ON_THE_WAY void statement_step_begin(struct run_call *step, const struct host_library *library,
+                                     sqlite3_stmt *stmt, const void *frame, const void *caller)
 {
 	struct session *session;
 
@@ -243,7 +244,7 @@ void statement_step_begin(struct run_call *step, const struct host_library *libr
 }
 
 /* Out of its clocks, the run goes on after the row or ends. */
-static void end_or_pause(struct run_call *step, struct thread *thread, int rc)
+ON_THE_WAY static void end_or_pause(struct run_call *step, struct thread *thread, int rc)
 {
 	struct run *run = step->run;
 
@@ -268,7 +269,7 @@ static void end_step(struct run_call *step, int rc)
 	end_or_pause(step, thread, rc);
 }
 
-void statement_step_end(struct run_call *step, int rc)
+ON_THE_WAY void statement_step_end(struct run_call *step, int rc)
 {
 	struct call_place *outer;
 
@@ -398,15 +399,15 @@ static int reset_prepared(struct run_call *call, sqlite3_stmt *stmt, statement_r
 }
 
 /* As far as the thread's newest runs tell, the statement has no run. */
-static bool has_ended(const sqlite3_stmt *stmt)
+ON_THE_WAY static bool has_ended(const sqlite3_stmt *stmt)
 {
 	const struct run *recent = calling_current ? *calling_recent(calling_current, stmt) : NULL;
 
 	return recent && runs_guess_session(recent, stmt) && runs_has_ended(recent);
 }
 
-static int reset_run(const struct host_library *library, sqlite3_stmt *stmt, statement_reset_function *reset,
-                     const void *frame)
+ON_THE_WAY static int reset_run(const struct host_library *library, sqlite3_stmt *stmt,
+                                statement_reset_function *reset, const void *frame)
 {
 	struct session *session;
 	struct run_call call;
@@ -432,8 +433,8 @@ static int reset_run(const struct host_library *library, sqlite3_stmt *stmt, sta
 	return rc;
 }
 
-int statement_reset(const struct host_library *library, sqlite3_stmt *stmt, statement_reset_function *reset,
-                    const void *frame)
+ON_THE_WAY int statement_reset(const struct host_library *library, sqlite3_stmt *stmt,
+                               statement_reset_function *reset, const void *frame)
 {
 	int rc = reset_run(library, stmt, reset, frame);
 

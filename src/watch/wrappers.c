@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/way.h"
 #include "watch/operations.h"
 #include "watch/programs.h"
 #include "watch/recording.h"
@@ -67,7 +68,7 @@ static struct real {
 
 /* What the most frequent calls do when there is something to do is apart: then, when there
  * is nothing, no register has to be saved for it. */
-#define WATCHED static __attribute__((noinline))
+#define WATCHED ON_THE_WAY static __attribute__((noinline))
 
 WATCHED int queryprof_step_watched(int number, sqlite3_stmt *stmt, const void *caller)
 {

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The way of a statement: each step, reset and end passes it, and SQLite has filled the processor's
+ * caches with its own code in between. So what the way costs is mostly the lines of code that have to
+ * come back. The linker puts the functions that are on the way side by side; the compiler puts what
+ * calls a function that is off the way elsewhere; and what the way touches stands first in its
+ * structures, in the 128 bytes for which an instruction's offset takes one byte instead of four.
+ */
+#ifndef QUERYPROF_BASE_WAY_H
+#define QUERYPROF_BASE_WAY_H
+
+#define ON_THE_WAY __attribute__((hot))
+#define OFF_THE_WAY __attribute__((cold))
+
+#endif
