@@ -166,7 +166,9 @@ int command_run(const struct command *command, int argc, char **argv)
 			return misuse(command, "a value is missing after", word);
 		const char *value = !option->value ? "1" : equals ? equals + 1 : argv[i];
 		int result = check_value(command, option, value);
-		if (result == COMMAND_FINE && option->to)
+		if (result == COMMAND_FINE && option->kind == OPTION_SOURCE)
+			argv[kept++] = (char *)value;
+		else if (result == COMMAND_FINE && option->to)
 			*option->to = value;
 		else if (result == COMMAND_FINE)
 			result = command->take(option, value);

@@ -20,6 +20,7 @@
 #include "export/formats.h"
 #include "export/resource.h"
 #include "label_history.h"
+#include "fleet.h"
 #include "run_sql.h"
 #include "selection.h"
 #include "shown_type.h"
@@ -75,6 +76,7 @@ static const struct command_option options[] = {
 	  .to = &with_plan,
 	  .help = "the nodes of the statement's plan are frames, below those of SQLite's interpreter" },
 	SHOWN_TYPE_OPTION(&type_name),
+	FLEET_OPTIONS,
 	{ 0 },
 };
 

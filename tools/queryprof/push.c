@@ -456,24 +456,6 @@ static int dry_run_all(void)
 
 /* --- the command line ------------------------------------------------------------- */
 
-/* A password there would stand in the list of processes. A command_result. */
-static int check_url(const char *url)
-{
-	const char *host = !strncmp(url, "http://", 7)    ? url + 7
-	                   : !strncmp(url, "https://", 8) ? url + 8
-	                                                  : NULL;
-
-	if (!host || !*host)
-		complain("push: the target begins with http:// or https://");
-	else if (memchr(host, '@', strcspn(host, "/?")) || strstr(host, "password="))
-		complain(
-			"push: the target has a name or a password in it, which others can see: give them by "
-			"QUERYPROF_PUSH_USER and QUERYPROF_PUSH_PASSWORD, or --credentials");
-	else
-		return COMMAND_FINE;
-	return COMMAND_MISUSED;
-}
-
 static int check_command_line(int count)
 {
 	if (follow && (once || dry_run))
@@ -481,7 +463,7 @@ static int check_command_line(int count)
 	else if (state_path && count > 1)
 		complain("push: --state is for one file");
 	else
-		return check_url(push.url);
+		return http_check_url(push.url);
 	return COMMAND_MISUSED;
 }
 
@@ -498,6 +480,7 @@ static int run_with_server(void)
 		.bytes_per_second = number(bytes_per_second, 0),
 		.timeout_s = number(timeout, 60),
 		.patience_s = number(retry_for, follow ? INT64_MAX : 60),
+		.gave_up = " (nothing is lost: push goes on there when it is started again)",
 	};
 	int result = http_begin(&settings);
 

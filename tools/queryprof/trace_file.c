@@ -139,11 +139,29 @@ const struct address_space *trace_file_space(void)
 	return space;
 }
 
+bool trace_file_adopt(sqlite3 *db, const char *path)
+{
+	char *error = NULL;
+	bool fine = false;
+
+	if (!check_identity(db, path)) {
+		/* has complained */
+	} else if (add_functions(db, &error) != SQLITE_OK) {
+		complain("%s: %s", path, error ? error : "out of memory");
+	} else if (trace_frames_add(db) != SQLITE_OK) {
+		complain("%s: %s", path, sqlite3_errmsg(db));
+	} else {
+		progress_watch(db);
+		fine = true;
+	}
+	sqlite3_free(error);
+	return fine;
+}
+
 sqlite3 *trace_file_open(const char *path)
 {
 	struct stat status;
 	sqlite3 *db = NULL;
-	char *error = NULL;
 
 	if (stat(path, &status) != 0) {
 		complain("%s: %s", path, strerror(errno));
@@ -153,19 +171,10 @@ sqlite3 *trace_file_open(const char *path)
 		complain("%s: not a file", path);
 		return NULL;
 	}
-	if (open_connection(path, &db) != SQLITE_OK) {
+	if (open_connection(path, &db) != SQLITE_OK)
 		complain("%s: %s", path, sqlite3_errmsg(db));
-	} else if (!check_identity(db, path)) {
-		/* has complained */
-	} else if (add_functions(db, &error) != SQLITE_OK) {
-		complain("%s: %s", path, error ? error : "out of memory");
-	} else if (trace_frames_add(db) != SQLITE_OK) {
-		complain("%s: %s", path, sqlite3_errmsg(db));
-	} else {
-		progress_watch(db);
+	else if (trace_file_adopt(db, path))
 		return db;
-	}
-	sqlite3_free(error);
 	trace_file_close(db);
 	return NULL;
 }
