@@ -39,6 +39,7 @@ def read_tables(root):
 
 class Handler(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
 
     def log_message(self, *_):
         pass
@@ -121,7 +122,7 @@ class Fake:
         self.go.set()
         self.server = Server(("127.0.0.1", 0), Handler)
         self.server.fake = self
-        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+        threading.Thread(target=self.server.serve_forever, args=(0.01,), daemon=True).start()
         self.url = f"http://127.0.0.1:{self.server.server_address[1]}/"
 
     def close(self):
