@@ -9,6 +9,7 @@ import time
 import urllib.error
 import urllib.request
 
+SQL = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "sql", "clickhouse")
 PROGRAM = shutil.which("clickhouse-server") or shutil.which("clickhouse")
 
 CONFIG = """<yandex>
@@ -37,6 +38,16 @@ USERS = """<yandex>
 <quotas><default></default></quotas>
 </yandex>
 """
+
+
+def text(name, *edits):
+    """A file of sql/clickhouse; without Keeper each server makes its own tables."""
+    with open(os.path.join(SQL, name)) as file:
+        made = file.read()
+    for edit in edits:
+        made = subprocess.run(["sed", "-f", os.path.join(SQL, edit)], input=made, capture_output=True, text=True,
+                              check=True).stdout
+    return made.replace(" ON CLUSTER '{cluster}'", "").replace("{cluster}", "shards")
 
 
 def free_ports(count):

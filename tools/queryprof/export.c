@@ -179,6 +179,9 @@ static int add_file(struct export *export, const char *path, uint32_t side)
 {
 	export->path = path;
 	export->side = side;
+	if (!export->format->add && fleet_is_url(path))
+		return complain("%s: no spans are read from ClickHouse: --format %s needs a trace file", path,
+		                export->format->name);
 	export->db = selection_open(path, &selection);
 	if (!export->db)
 		return COMMAND_FAILED;

@@ -90,7 +90,8 @@ static int make_table(struct fetch *fetch, char *types)
 		sqlite3_str_appendf(insert, "%s?", between);
 		between = ", ";
 	}
-	char *create_sql = sqlite3_str_finish(create), *insert_sql = sqlite3_str_finish(insert), *whole = NULL;
+	char *create_sql = sqlite3_str_finish(create), *insert_sql = sqlite3_str_finish(insert),
+	     *whole = NULL;
 	if (create_sql && insert_sql && (whole = sqlite3_mprintf("%s)", create_sql)) != NULL)
 		code = sqlite3_exec(fetch->db, whole, NULL, NULL, NULL);
 	sqlite3_free(whole);
@@ -183,9 +184,9 @@ static int fetch_rows(sqlite3 *db, const char *table, const char *sql, const cha
 	if (!whole)
 		complain("out of memory");
 	else if (http_fetch(server.url, whole, strlen(whole), is_final, &taker, &answer) == HTTP_FINE)
-		result = fetch.insert ? COMMAND_FINE
-		                      : complain("%s: %s", table,
-		                                 fetch.names ? sqlite3_errmsg(db) : "no answer");
+		result = fetch.insert
+		                 ? COMMAND_FINE
+		                 : complain("%s: %s", table, fetch.names ? sqlite3_errmsg(db) : "no answer");
 	sqlite3_finalize(fetch.insert);
 	vector_free(&fetch.line);
 	free(fetch.names);
@@ -200,9 +201,10 @@ static int ask_numbers(const char *sql, const char *where, int64_t *numbers, int
 {
 	struct http_answer answer;
 	char *whole = replace(sql, "/* and */", where);
-	int result = whole && http_fetch(server.url, whole, strlen(whole), is_final, NULL, &answer) == HTTP_FINE
-	                     ? COMMAND_FINE
-	                     : COMMAND_FAILED;
+	int result =
+		whole && http_fetch(server.url, whole, strlen(whole), is_final, NULL, &answer) == HTTP_FINE
+			? COMMAND_FINE
+			: COMMAND_FAILED;
 	const char *at = result == COMMAND_FINE ? answer.text : "";
 
 	free(whole);
@@ -227,7 +229,8 @@ static void write_text(FILE *to, const char *text)
 	fputc('\'', to);
 }
 
-/* Hashes that begin with those hexadecimal digits; other text is left for a trace file's reader to complain about. */
+/* Hashes that begin with those hexadecimal digits; other text is left for a trace file's reader to complain
+ * about. */
 static void write_statement(FILE *to, const char *digits)
 {
 	size_t count = strlen(digits);
@@ -272,21 +275,29 @@ static char *choose(const struct selection *one, bool has_ids, const char *time,
 
 /* --- all of it -------------------------------------------------------------------- */
 
-static int find_times(const struct selection *one, struct moment_bases *bases, int64_t *since, int64_t *until)
+/* A command_result; COMMAND_FAILED also where there is no run at all. */
+static int find_times(const char *url, const struct selection *one, struct moment_bases *bases,
+                      int64_t *since, int64_t *until)
 {
-	int64_t numbers[2];
+	int64_t numbers[3];
 	struct timespec now;
 	char *where = choose(one, false, NULL, INT64_MIN, INT64_MAX);
-	int result = where ? ask_numbers("SELECT toInt64(min(query_start_ns)), toInt64(max(query_start_ns))"
-	                                 " FROM query_log_rows WHERE 1 /* and */ FORMAT TabSeparated",
-	                                 where, numbers, 2)
-	                   : complain("out of memory");
+	int result =
+		where ? ask_numbers(
+				"SELECT toInt64(min(query_start_ns)), toInt64(max(query_start_ns)), count()"
+				" FROM query_log_rows WHERE 1 /* and */ FORMAT TabSeparated",
+				where, numbers, 3)
+		      : complain("out of memory");
 
 	free(where);
 	clock_gettime(CLOCK_REALTIME, &now);
 	*bases = (struct moment_bases){ .now = now.tv_sec * INT64_C(1000000000) + now.tv_nsec };
 	if (result != COMMAND_FINE)
 		return result;
+	if (!numbers[2])
+		return complain("%.*s: no runs%s%s%s%s", (int)strcspn(url, "?"), url,
+		                one->host ? " of the host " : "", one->host ? one->host : "",
+		                one->service ? " of the service " : "", one->service ? one->service : "");
 	bases->start = numbers[0];
 	bases->end = numbers[1];
 	/* selection_check() has seen that they can be read. */
@@ -304,8 +315,11 @@ static char *choose_samples(sqlite3 *db, const struct selection *one, int64_t si
 	int64_t first = INT64_MIN, last = INT64_MAX;
 
 	if (is_timed) {
-		first = database_number(db, "SELECT min(start_ns - prepare_time_ns) FROM temp.fleet_queries", 0);
-		last = 1 + database_number(db, "SELECT max(start_ns + query_duration_ns) FROM temp.fleet_queries", -1);
+		first = database_number(db, "SELECT min(start_ns - prepare_time_ns) FROM temp.fleet_queries",
+		                        0);
+		last = 1 + database_number(db,
+		                           "SELECT max(start_ns + query_duration_ns) FROM temp.fleet_queries",
+		                           -1);
 	}
 	return choose(one, true, "timestamp_ns", first, last);
 }
@@ -314,13 +328,14 @@ static char *choose_samples(sqlite3 *db, const struct selection *one, int64_t si
 static int fetch_samples(sqlite3 *db, const char *url, const char *where)
 {
 	int64_t count;
-	int result = ask_numbers("SELECT count() FROM trace_log_rows WHERE 1 /* and */ FORMAT TabSeparated", where,
-	                         &count, 1);
+	int result = ask_numbers("SELECT count() FROM trace_log_rows WHERE 1 /* and */ FORMAT TabSeparated",
+	                         where, &count, 1);
 
 	if (result == COMMAND_FINE && count > SAMPLES_MAX)
-		return complain("%.*s: it has %" PRId64 " such samples, and %" PRId64
-		                " can be read at once: choose by --since, --until, --host, --service, --statement",
-		                (int)strcspn(url, "?"), url, count, SAMPLES_MAX);
+		return complain(
+			"%.*s: it has %" PRId64 " such samples, and %" PRId64
+			" can be read at once: choose by --since, --until, --host, --service, --statement",
+			(int)strcspn(url, "?"), url, count, SAMPLES_MAX);
 	if (result == COMMAND_FINE)
 		result = fetch_rows(db, "fleet_series", sql_fleet_series, where);
 	if (result == COMMAND_FINE)
@@ -334,10 +349,11 @@ static int fetch_all(sqlite3 *db, const char *url, const struct selection *one, 
 {
 	int64_t since, until, version[2];
 	char *of_host, *of_queries = NULL, *of_statements = NULL, *of_samples = NULL;
-	int result = ask_numbers("SELECT splitByChar('.', version())[1], splitByChar('.', version())[2]", "", version, 2);
+	int result = ask_numbers("SELECT splitByChar('.', version())[1], splitByChar('.', version())[2]", "",
+	                         version, 2);
 
 	if (result == COMMAND_FINE)
-		result = find_times(one, bases, &since, &until);
+		result = find_times(url, one, bases, &since, &until);
 	if (result != COMMAND_FINE)
 		return result;
 	server.is_old = version[0] < 20 || (version[0] == 20 && version[1] < 8);
@@ -377,7 +393,8 @@ static sqlite3 *make_file(void)
 	         STORE_APPLICATION_ID, STORE_SCHEMA_VERSION);
 	if (sqlite3_open_v2("", &db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, "unix") == SQLITE_OK &&
 	    sqlite3_exec(db, as_trace_files, NULL, NULL, NULL) == SQLITE_OK &&
-	    database_make_tables(db) == SQLITE_OK && sqlite3_exec(db, identity, NULL, NULL, NULL) == SQLITE_OK)
+	    database_make_tables(db) == SQLITE_OK &&
+	    sqlite3_exec(db, identity, NULL, NULL, NULL) == SQLITE_OK)
 		return db;
 	complain("a database for what is read: %s", sqlite3_errmsg(db));
 	sqlite3_close(db);

@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "command.h"
+#include "fleet.h"
 #include "progress.h"
 #include "sql/trace_names.h"
 #include "store/file/database.h"
@@ -163,6 +164,10 @@ sqlite3 *trace_file_open(const char *path)
 	struct stat status;
 	sqlite3 *db = NULL;
 
+	if (fleet_is_url(path)) {
+		complain("%s: this command reads no ClickHouse: queries, report, diff and export do", path);
+		return NULL;
+	}
 	if (stat(path, &status) != 0) {
 		complain("%s: %s", path, strerror(errno));
 		return NULL;
