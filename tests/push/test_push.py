@@ -4,6 +4,7 @@ push itself; and what users are told."""
 import json
 import os
 import random
+import shutil
 import signal
 import sqlite3
 import subprocess
@@ -176,6 +177,51 @@ class Following(Sent):
         self.assertGreater(sent, 200000)
         # What fits into the sockets' buffers goes at once.
         self.assertGreater(took, 0.3 * sent / 1000000)
+
+
+class Ways(Sent):
+    """To the server: encrypted, and through others."""
+
+    def make_certificate(self, name, address):
+        path = os.path.join(self.folder, name)
+        subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes",
+                        "-days", "2", "-subj", "/CN=test", "-addext", f"subjectAltName=IP:{address}", "-keyout", path,
+                        "-out", path + ".pem"], check=True, capture_output=True)
+        with open(path, "a") as both, open(path + ".pem") as certificate:
+            both.write(certificate.read())
+        return path, path + ".pem"
+
+    @unittest.skipUnless(shutil.which("openssl"), "there is no openssl")
+    def test_tls(self):
+        file = self.maker()
+        file.add(10)
+        both, own = self.make_certificate("one", "127.0.0.1")
+        server = self.fake(certificate=both)
+        for authorities in ([], ["--ca", self.make_certificate("two", "127.0.0.1")[1]]):
+            done = push("--retry-for", "0", *authorities, self.path, server.url, QUERYPROF_PUSH_USER="me",
+                        QUERYPROF_PUSH_PASSWORD=SECRET)
+            self.assertEqual(done.returncode, 1)
+            self.assertRegex(done.stderr, "(?i)certificate")
+            self.assertFalse(server.seen, "a password went to a server that nobody vouches for")
+        done = push("--ca", own, self.path, server.url, QUERYPROF_PUSH_USER="me", QUERYPROF_PUSH_PASSWORD=SECRET)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.check_all(server, file)
+        # Of this authority, and for another address.
+        both, own = self.make_certificate("other", "127.0.0.2")
+        done = push("--retry-for", "0", "--ca", own, self.path, self.fake(certificate=both).url)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("127.0.0.1", done.stderr)
+
+    def test_proxy(self):
+        """The fake server is the proxy: it gets the whole URL."""
+        server, file = self.fake(), self.maker()
+        file.add(10)
+        target = "http://clickhouse.invalid:8123/"
+        self.assertEqual(push(self.path, target, http_proxy=server.url).returncode, 0)
+        self.check_all(server, file)
+        done = push("--retry-for", "0", self.path, target, http_proxy=server.url, no_proxy="clickhouse.invalid")
+        self.assertIn("clickhouse.invalid", done.stderr)
+        self.assertEqual(done.returncode, 1)
 
 
 class Messages(Sent):
