@@ -186,7 +186,7 @@ class Debian(Fleet, unittest.TestCase):
 
 
 @unittest.skipUnless(CHDB, "QUERYPROF_TEST_CHDB names no libchdb.so")
-class Modern(Fleet, unittest.TestCase):
+class Modern(Fleet, case.Case):
     @classmethod
     def start(cls):
         return chdb.Server(CHDB, os.path.join(cls.directory.name, "chdb"))
@@ -195,6 +195,20 @@ class Modern(Fleet, unittest.TestCase):
     def text(name):
         """The samples are older than the tables keep."""
         return re.sub(r"(?m)^TTL .*$", "", server.text(name))
+
+    def test_bytes_a_sample(self):
+        file = self.maker(host="large")
+        for _ in range(10):
+            file.add(50000)
+        self.assertEqual(push(self.path, self.node.url).returncode, 0)
+        self.node.ask("OPTIMIZE TABLE trace_log_rows FINAL")
+        (rows, size), = self.node.ask("SELECT sum(rows), sum(bytes_on_disk) / sum(rows) FROM system.parts"
+                                      " WHERE active AND table = 'trace_log_rows'")
+        print(f"{rows} samples, {size} bytes each")
+        for row in self.node.ask("SELECT name, data_compressed_bytes FROM system.columns WHERE table = 'trace_log_rows'"
+                                 " ORDER BY 2 DESC LIMIT 8"):
+            print(*row)
+        self.assertLessEqual(float(size), 12)
 
 
 if __name__ == "__main__":
