@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the tests of push share: COMMAND ROOT on the command line, a folder, made-up trace files, and push itself."""
 import os
+import sqlite3
 import subprocess
 import sys
 import tempfile
@@ -36,6 +37,16 @@ class Case(unittest.TestCase):
         made = maker.Maker(ROOT, path or self.path, **how)
         self.addCleanup(made.db.close)
         return made
+
+    def fixed_traces(self):
+        """A connection to the file, which has spans."""
+        db = sqlite3.connect(self.path)
+        self.addCleanup(db.close)
+        for name in ("sql/store_schema.sql", "tests/command/fixed.sql", "tests/command/fixed_traces.sql"):
+            with open(os.path.join(ROOT, name), encoding="utf-8") as file:
+                db.executescript("BEGIN;" + file.read() + "COMMIT;")
+        db.executescript("PRAGMA application_id = 1364218438; PRAGMA user_version = 5;")
+        return db
 
 
 def main():

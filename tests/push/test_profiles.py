@@ -7,7 +7,6 @@ import os
 import random
 import re
 import signal
-import sqlite3
 import struct
 import subprocess
 import sys
@@ -134,13 +133,7 @@ class Otlp(Case):
 
     def test_spans(self):
         """Those that the export has, which another test compares with SQL."""
-        db = sqlite3.connect(self.path)
-        for name in ("sql/store_schema.sql", "tests/command/fixed.sql", "tests/command/fixed_traces.sql"):
-            with open(os.path.join(ROOT, name), encoding="utf-8") as file:
-                db.executescript(file.read())
-        db.executescript("PRAGMA application_id = 1364218438; PRAGMA user_version = 5;")
-        count = db.execute("SELECT count(*) FROM span_log").fetchone()[0]
-        db.close()
+        count = self.fixed_traces().execute("SELECT count(*) FROM span_log").fetchone()[0]
         out = subprocess.run([COMMAND, "export", self.path, "--format", "otlp-traces", "-o", "-"], check=True,
                              capture_output=True, env=environment()).stdout
         server = self.server()

@@ -157,6 +157,20 @@ class Following(Sent):
         self.assertEqual(sum(row["samples"] for row in server.rows["losses_rows"].values()), 150)
         self.assertEqual(len(server.rows["trace_log_rows"]), 150)
 
+    def test_spans(self):
+        server = self.fake()
+        wanted = self.fixed_traces().execute(
+            "SELECT trace_id, span_id, parent_span_id, operation_name, kind, status, start_time_ns, finish_time_ns, query_id,"
+            " attribute, line, thread_name FROM span_log").fetchall()
+        self.assertEqual(push(self.path, server.url).returncode, 0)
+        found = [(*(row[name] for name in ("trace_id", "span_id", "parent_span_id", "operation_name", "kind", "status",
+                                           "start_time_ns", "finish_time_ns", "query_id")),
+                  {key: str(value) for key, value in row["attribute"].items()}, row["source_line"], row["thread_name"])
+                 for row in server.rows["span_log_rows"].values()]
+        self.assertTrue(wanted)
+        self.assertCountEqual(found, [
+            (*row[:9], {key: str(value) for key, value in json.loads(row[9]).items()}, *row[10:]) for row in wanted])
+
     def test_dry_run(self):
         server, file = self.fake(), self.maker()
         file.add(100)

@@ -28,6 +28,7 @@
 #include "push_state.h"
 #include "push_target.h"
 #include "sql_push_news.h"
+#include "sql_push_span_rows.h"
 #include "store/file/database.h"
 #include "trace_file.h"
 
@@ -158,7 +159,9 @@ static int open_file(struct push_file *file)
 	file->db = trace_file_open(file->path);
 	if (!file->db)
 		return COMMAND_FAILED;
-	if (push_stacks_begin(&file->stacks, file->db, trace_file_space()))
+	if (sqlite3_exec(file->db, sql_push_span_rows, NULL, NULL, NULL) != SQLITE_OK)
+		complain("%s: %s", file->path, sqlite3_errmsg(file->db));
+	else if (push_stacks_begin(&file->stacks, file->db, trace_file_space()))
 		return COMMAND_FINE;
 	trace_file_close(file->db);
 	file->db = NULL;
