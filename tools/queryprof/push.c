@@ -34,12 +34,11 @@
 
 #define SAMPLES_A_ROUND 50000
 #define STACKS_MAX 200000
-#define LOOK_EVERY_MS 1000
 #define TOLD_EVERY_S 60
 #define LAST_PATIENCE_S 5
 
 static const char *follow, *once, *dry_run, *state_path, *service, *credentials, *authorities, *timeout,
-	*retry_for, *bytes_per_second, *with_zstd, *format_name;
+	*retry_for, *bytes_per_second, *with_zstd, *format_name, *every;
 
 static const struct command_option options[] = {
 	{ .name = "format",
@@ -51,6 +50,11 @@ static const struct command_option options[] = {
 	{ .name = "follow",
 	  .to = &follow,
 	  .help = "goes on while the files grow; SIGTERM or Ctrl+C: sends what is there and ends" },
+	{ .name = "every",
+	  .value = "SECONDS",
+	  .to = &every,
+	  .kind = OPTION_NUMBER,
+	  .help = "with --follow, how often it looks for more; 1 otherwise" },
 	{ .name = "once", .to = &once, .help = "sends what is there and ends, as without --follow" },
 	{ .name = "dry-run", .to = &dry_run, .help = "says what would be sent; asks no server" },
 	{ .name = "state",
@@ -112,6 +116,11 @@ static struct {
 	int64_t rows[PUSH_TABLES], missed;
 	time_t told;
 } push;
+
+static int64_t number(const char *text, int64_t otherwise)
+{
+	return text ? strtoll(text, NULL, 10) : otherwise;
+}
 
 /* --- files ------------------------------------------------------------------------ */
 
@@ -410,7 +419,7 @@ static int push_on(void)
 	do {
 		result = push_all();
 		if (result == COMMAND_FINE && follow)
-			http_sleep(LOOK_EVERY_MS);
+			http_sleep(number(every, 1) * 1000);
 	} while (result == COMMAND_FINE && follow && !http_is_stopped());
 	if (result != COMMAND_FINE || !http_is_stopped())
 		return result;
@@ -463,16 +472,13 @@ static int check_command_line(int count)
 {
 	if (follow && (once || dry_run))
 		complain("push: --follow goes with neither --once nor --dry-run");
+	else if (every && !number(every, 1))
+		complain("push: --every 0; expected 1 second or more");
 	else if (state_path && count > 1)
 		complain("push: --state is for one file");
 	else
 		return http_check_url(push.url);
 	return COMMAND_MISUSED;
-}
-
-static int64_t number(const char *text, int64_t otherwise)
-{
-	return text ? strtoll(text, NULL, 10) : otherwise;
 }
 
 static int run_with_server(void)
