@@ -58,7 +58,8 @@ class Shards(unittest.TestCase):
         process = subprocess.Popen([COMMAND, "push", "--retry-for", "600", *paths, self.nodes[0].url], env=environment())
         _, status, used = os.wait4(process.pid, 0)
         thread.join()
-        self.assertEqual(status, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        self.assertEqual(process.returncode, 0)
         print(f"{SAMPLES / (used.ru_utime + used.ru_stime):.0f} samples a second of CPU time of push")
         for node in self.nodes:  # whichever is asked
             rows = node.ask("SELECT hostname, normalized_query_hash, count(), sum(value) FROM trace_log"

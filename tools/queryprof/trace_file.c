@@ -69,8 +69,9 @@ char *trace_file_uri(const char *path)
 static int open_connection(const char *path, sqlite3 **db)
 {
 	char *uri = trace_file_uri(path);
-	int code =
-		uri ? sqlite3_open_v2(uri, db, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI, "unix") : SQLITE_NOMEM;
+	int code = uri ? sqlite3_open_v2(uri, db,
+	                                 SQLITE_OPEN_READONLY | SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX, "unix")
+	               : SQLITE_NOMEM;
 	sqlite3_free(uri);
 	if (code == SQLITE_OK) {
 		sqlite3_db_config(*db, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
