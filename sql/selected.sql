@@ -7,8 +7,9 @@
 -- :query_id, :statement (normalized_query_hash, 16 hexadecimal digits), :like (in the
 -- text), :since and :until (when the run began, ns since 1970), :min_duration (ns),
 -- :failed (not NULL: ended with an error), :database (its file, whole or without
--- folders), :label (KEY=VALUE), :process (number or program), :thread (number or name), :last (of those
--- that are left and have a text, so many of the newest).
+-- folders), :label (KEY=VALUE), :process (number or program), :thread (number or name), :host,
+-- :service (the program without its folders), :last (of those that are left and have a text, so many of
+-- the newest).
 DROP VIEW IF EXISTS temp.selected_samples;
 DROP VIEW IF EXISTS temp.selected_runs;
 DROP VIEW IF EXISTS temp.selected_parts;
@@ -62,6 +63,11 @@ WHERE (:like IS NULL OR statement IN (SELECT id FROM statements WHERE query LIKE
   AND (:thread IS NULL OR :thread = thread_id || '' OR EXISTS (
 	SELECT 1 FROM threads
 	WHERE threads.process = runs.process AND threads.thread_id = runs.thread_id AND thread_name = :thread))
+  AND (coalesce(:host, :service) IS NULL OR process IN (
+	SELECT id FROM processes
+	WHERE hostname = coalesce(:host, hostname)
+	  AND replace(executable, rtrim(executable, replace(executable, '/', '')), '') = coalesce(:service,
+		replace(executable, rtrim(executable, replace(executable, '/', '')), ''))))
   AND (:since IS NULL OR start_ns >= CAST(:since AS INTEGER))
   AND (:until IS NULL OR start_ns < CAST(:until AS INTEGER))
   AND (:last IS NULL OR finished OR statement)
@@ -71,7 +77,7 @@ LIMIT coalesce(CAST(:last AS INTEGER), -1);
 INSERT INTO selected
 SELECT id, first_ns, last_ns FROM queries
 WHERE id = 0 AND coalesce(:query_id, :statement, :like, :since, :until, :min_duration, :failed, :database,
-                          :process, :thread, :last, :label) IS NULL;
+                          :process, :thread, :last, :label, :host, :service) IS NULL;
 
 -- With their texts; those that have not `finished` as far as they are known.
 CREATE TEMP VIEW selected_runs AS
@@ -125,7 +131,7 @@ SELECT normalized_query_hash, min(query), sum(calls), 0, 0, max(last_seen_ns),
        sum(execution_time_square), sum(cpu_time_square), sum(rows), sum(errors), sum(vm_steps),
        sum(fullscan_steps), sum(sorts), sum(autoindexes)
 FROM statement_stats
-WHERE coalesce(:query_id, :since, :until, :min_duration, :failed, :process, :thread, :last, :label) IS NULL
+WHERE coalesce(:query_id, :since, :until, :min_duration, :failed, :process, :thread, :last, :label, :host, :service) IS NULL
   AND (:statement IS NULL OR printf('%016x', normalized_query_hash) = :statement)
   AND (:database IS NULL OR :database IN (database, substr(database, 1 + length(rtrim(database, replace(database, '/', ''))))))
   AND (:like IS NULL OR normalized_query_hash IN (

@@ -1,6 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ClickHouse's engine in this process: libchdb.so of npm's @chdb/lib-linux-x64-gnu."""
+"""ClickHouse's engine in this process, libchdb.so of npm's @chdb/lib-linux-x64-gnu, and an HTTP server before it."""
 import ctypes
+import http.server
+import threading
+import urllib.parse
+
+import native
 
 
 class Engine:
@@ -19,18 +24,65 @@ class Engine:
         if not self.connection:
             raise RuntimeError("chdb_connect")
 
-    def ask(self, sql):
-        text = sql.encode()
-        result = self.lib.chdb_query_n(self.connection[0], text, len(text), b"TabSeparated", 12)
+    def query(self, sql):
+        """The bytes of the answer."""
+        result = self.lib.chdb_query_n(self.connection[0], sql, len(sql), b"TabSeparated", 12)
         try:
             error = self.lib.chdb_result_error(result)
             if error:
-                raise RuntimeError(f"{sql[:200]}: {error.decode()}")
+                raise RuntimeError(error.decode())
             size = self.lib.chdb_result_length(result)
-            data = ctypes.string_at(self.lib.chdb_result_buffer(result), size) if size else b""
+            return ctypes.string_at(self.lib.chdb_result_buffer(result), size) if size else b""
         finally:
             self.lib.chdb_destroy_query_result(result)
-        return [line.split("\t") for line in data.decode().splitlines()]
+
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
+
+    def log_message(self, *_):
+        pass
+
+    def do_POST(self):
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        query = dict(urllib.parse.parse_qsl(urllib.parse.urlsplit(self.path).query))
+        sql, code = body, 200
+        if "query" in query:
+            sql = query["query"].replace("FORMAT", f"FROM INFILE '{self.server.body}' FORMAT").encode()
+        try:
+            with self.server.lock:
+                if "query" in query:
+                    with open(self.server.body, "wb") as file:
+                        file.write(native.unpack(body))
+                if "database" in query:
+                    self.server.engine.query(f"SHOW TABLES FROM {query['database']}".encode())
+                answer = self.server.engine.query(sql)
+        except RuntimeError as error:
+            answer, code = str(error).encode(), 500
+        self.send_response(code)
+        self.send_header("Content-Length", str(len(answer)))
+        self.end_headers()
+        self.wfile.write(answer)
+
+
+class Server:
+    """As one of server.py."""
+
+    def __init__(self, library, folder):
+        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.server.engine, self.server.lock = Engine(library, folder), threading.Lock()
+        self.server.body = folder + ".body"
+        threading.Thread(target=self.server.serve_forever, args=(0.01,), daemon=True).start()
+        self.url = f"http://127.0.0.1:{self.server.server_address[1]}/"
+
+    def stop(self):
+        self.server.shutdown()
+        self.server.server_close()
+
+    def ask(self, sql):
+        with self.server.lock:
+            return [line.split("\t") for line in self.server.engine.query(sql.encode()).decode().splitlines()]
 
     def run(self, script):
         lines = [line for line in script.splitlines() if not line.lstrip().startswith("--")]

@@ -6,6 +6,7 @@ import os
 import random
 import re
 import socket
+import ssl
 import struct
 import threading
 import time
@@ -39,6 +40,7 @@ def read_tables(root):
 
 class Handler(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
 
     def log_message(self, *_):
         pass
@@ -107,7 +109,7 @@ class Fake:
         "losses_rows": ("file", "process", "reason", "first_ns", "position"),
     }
 
-    def __init__(self, root, seed=None, share=0.3):
+    def __init__(self, root, seed=None, share=0.3, certificate=None):
         self.tables = read_tables(root)
         self.rows = {name: {} for name in self.tables}
         self.received = 0
@@ -121,8 +123,12 @@ class Fake:
         self.go.set()
         self.server = Server(("127.0.0.1", 0), Handler)
         self.server.fake = self
-        threading.Thread(target=self.server.serve_forever, daemon=True).start()
-        self.url = f"http://127.0.0.1:{self.server.server_address[1]}/"
+        if certificate:
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.load_cert_chain(certificate)
+            self.server.socket = context.wrap_socket(self.server.socket, server_side=True)
+        threading.Thread(target=self.server.serve_forever, args=(0.01,), daemon=True).start()
+        self.url = f"http{'s' if certificate else ''}://127.0.0.1:{self.server.server_address[1]}/"
 
     def close(self):
         self.server.shutdown()

@@ -30,6 +30,7 @@ class Maker:
         run("INSERT INTO series (id, thread, trace_type, period_ns, epoch) VALUES (1, 1, 'CPU', ?, 1)", (PERIOD,))
         run("INSERT INTO modules VALUES (1, 'abcd', '/opt/app', 1, 1, 65536, 1000000, 0)")
         run("INSERT INTO label_sets VALUES (1, 1, 1, '{\"route\":\"users#show\"}', '', '', '')")
+        run("INSERT INTO label_values VALUES (1, 'route', 'users#show', '', '\"route\":\"users#show\"')")
         names = {}
         for function in range(300):
             name = f"function_{function}"

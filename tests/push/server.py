@@ -9,6 +9,7 @@ import time
 import urllib.error
 import urllib.request
 
+SQL = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "sql", "clickhouse")
 PROGRAM = shutil.which("clickhouse-server") or shutil.which("clickhouse")
 
 CONFIG = """<yandex>
@@ -22,8 +23,14 @@ CONFIG = """<yandex>
 <default_database>default</default_database><timezone>UTC</timezone>
 <remote_servers incl="none"><shards>{shards}</shards></remote_servers>
 <macros><cluster>shards</cluster><shard>{number}</shard></macros>
+{keeper}
 </yandex>
 """
+
+KEEPER = """<zookeeper><node><host>127.0.0.1</host><port>{}</port></node></zookeeper>
+<distributed_ddl><path>/clickhouse/task_queue/ddl</path></distributed_ddl>"""
+ZOOKEEPER = "/usr/share/java/zookeeper.jar"
+JAVA = shutil.which("java") if os.path.exists(ZOOKEEPER) else None
 
 SHARD = ("<shard><internal_replication>true</internal_replication><replica><host>127.0.0.1</host>"
          "<port>{}</port></replica></shard>")
@@ -39,6 +46,21 @@ USERS = """<yandex>
 """
 
 
+def text(name, *edits):
+    """A file of sql/clickhouse."""
+    with open(os.path.join(SQL, name)) as file:
+        made = file.read()
+    for edit in edits:
+        made = subprocess.run(["sed", "-f", os.path.join(SQL, edit)], input=made, capture_output=True, text=True,
+                              check=True).stdout
+    return made
+
+
+def text_of_one(name, *edits):
+    """For a server that makes its own tables, without Keeper."""
+    return text(name, *edits).replace(" ON CLUSTER '{cluster}'", "").replace("{cluster}", "shards")
+
+
 def free_ports(count):
     sockets = [socket.socket() for _ in range(count)]
     for one in sockets:
@@ -50,7 +72,7 @@ def free_ports(count):
 
 
 class Server:
-    def __init__(self, folder, number, ports, all_ports):
+    def __init__(self, folder, number, ports, all_ports, keeper=None):
         self.folder = os.path.join(folder, f"node{number}")
         self.http, self.tcp, inter = ports
         self.process = None
@@ -59,7 +81,8 @@ class Server:
         shards = "".join(SHARD.format(tcp) for _, tcp, _ in all_ports)
         with open(os.path.join(self.folder, "config.xml"), "w") as file:
             file.write(CONFIG.format(folder=self.folder, http=self.http, tcp=self.tcp, inter=inter,
-                                     shards=shards, number=number))
+                                     shards=shards, number=number,
+                                     keeper=KEEPER.format(keeper) if keeper else ""))
         with open(os.path.join(self.folder, "users.xml"), "w") as file:
             file.write(USERS)
 
@@ -109,10 +132,38 @@ class Server:
         return int(self.ask(sql)[0][0])
 
 
-def start(folder, count):
+class Keeper:
+    """ZooKeeper, by which servers tell each other of ON CLUSTER."""
+
+    def __init__(self, folder):
+        self.port, = free_ports(1)
+        os.makedirs(os.path.join(folder, "keeper"))
+        with open(os.path.join(folder, "keeper", "output"), "w") as output:
+            self.process = subprocess.Popen(
+                [JAVA, "-Xmx64m", "-Dzookeeper.admin.enableServer=false", "-cp", ZOOKEEPER,
+                 "org.apache.zookeeper.server.ZooKeeperServerMain", str(self.port), os.path.join(folder, "keeper")],
+                stdout=output, stderr=output)
+        while True:
+            try:
+                with socket.create_connection(("127.0.0.1", self.port)) as asked:
+                    asked.sendall(b"srvr")
+                    if b"Mode: standalone" in asked.recv(10000):
+                        return
+            except OSError:
+                pass
+            if self.process.poll() is not None:
+                raise RuntimeError("ZooKeeper has ended")
+            time.sleep(0.05)
+
+    def stop(self):
+        self.process.kill()
+        self.process.wait()
+
+
+def start(folder, count, keeper=None):
     flat = free_ports(3 * count)
     ports = [flat[3 * i:3 * i + 3] for i in range(count)]
-    servers = [Server(folder, i + 1, ports[i], ports) for i in range(count)]
+    servers = [Server(folder, i + 1, ports[i], ports, keeper) for i in range(count)]
     for server in servers:
         server.start()
     return servers

@@ -7,11 +7,9 @@ import os
 import random
 import re
 import signal
-import sqlite3
 import struct
 import subprocess
 import sys
-import tempfile
 import time
 import unittest
 import uuid
@@ -19,12 +17,13 @@ from collections import Counter
 
 sys.path[:0] = [os.path.dirname(os.path.abspath(__file__)),
                 os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "export")]
+import case  # noqa: E402
 import fake  # noqa: E402
 import maker  # noqa: E402
 import pprof_profile  # noqa: E402
+from case import COMMAND, ROOT, environment, push  # noqa: E402
 from test_otlp import fields, packed  # noqa: E402
 
-COMMAND, ROOT = sys.argv[1], sys.argv[2]
 PROFILES, TRACES, PYROSCOPE = "/v1development/profiles", "/v1/traces", "/push.v1.PusherService/Push"
 
 
@@ -71,33 +70,16 @@ def otlp_samples(body):
                     yield resource, kind, attributes, time_ns, one
 
 
-class Case(unittest.TestCase):
+class Case(case.Case):
     FORMAT = None
-
-    def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = folder.name
-        self.path = os.path.join(self.folder, "a.trace")
 
     def server(self, **how):
         server = Server(**how)
         self.addCleanup(server.close)
         return server
 
-    def maker(self, path=None, **how):
-        made = maker.Maker(ROOT, path or self.path, **how)
-        self.addCleanup(made.db.close)
-        return made
-
-    def environment(self, **more):
-        kept = {name: value for name, value in os.environ.items()
-                if not name.startswith("OTEL_") and "proxy" not in name.lower()}
-        return {**kept, **more}
-
     def push(self, *arguments, path=None, **more):
-        return subprocess.run([COMMAND, "push", "--format", self.FORMAT, path or self.path, *arguments],
-                              env=self.environment(**more), capture_output=True, text=True)
+        return push("--format", self.FORMAT, path or self.path, *arguments, **more)
 
 
 class Otlp(Case):
@@ -151,15 +133,9 @@ class Otlp(Case):
 
     def test_spans(self):
         """Those that the export has, which another test compares with SQL."""
-        db = sqlite3.connect(self.path)
-        for name in ("sql/store_schema.sql", "tests/command/fixed.sql", "tests/command/fixed_traces.sql"):
-            with open(os.path.join(ROOT, name), encoding="utf-8") as file:
-                db.executescript(file.read())
-        db.executescript("PRAGMA application_id = 1364218438; PRAGMA user_version = 5;")
-        count = db.execute("SELECT count(*) FROM span_log").fetchone()[0]
-        db.close()
+        count = self.fixed_traces().execute("SELECT count(*) FROM span_log").fetchone()[0]
         out = subprocess.run([COMMAND, "export", self.path, "--format", "otlp-traces", "-o", "-"], check=True,
-                             capture_output=True, env=self.environment()).stdout
+                             capture_output=True, env=environment()).stdout
         server = self.server()
         done = self.push(server.url)
         self.assertEqual(done.returncode, 0, done.stderr)
@@ -175,7 +151,7 @@ class Otlp(Case):
         for _ in range(3):
             file.add(chance.randrange(1, 200))
             process = subprocess.Popen([COMMAND, "push", "--format", self.FORMAT, "--retry-for", "1000", path, server.url],
-                                       env=self.environment(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+                                       env=environment(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
             if chance.random() < 0.5:
                 while not server.seen and process.poll() is None:
                     time.sleep(0.002)
@@ -308,4 +284,4 @@ class Pyroscope(Case):
 
 
 if __name__ == "__main__":
-    unittest.main(argv=sys.argv[:1] + sys.argv[3:], verbosity=2)
+    case.main()

@@ -4,49 +4,28 @@ push itself; and what users are told."""
 import json
 import os
 import random
+import shutil
 import signal
 import sqlite3
 import subprocess
 import sys
-import tempfile
 import time
 import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import case  # noqa: E402
 import fake  # noqa: E402
-import maker  # noqa: E402
+from case import COMMAND, ROOT, environment, push  # noqa: E402
 
-COMMAND, ROOT = sys.argv[1], sys.argv[2]
-SCHEDULES = int(os.environ.get("QUERYPROF_TEST_SCHEDULES", "5"))
+SCHEDULES = int(os.environ.get("QUERYPROF_TEST_SCHEDULES", "3"))
 SECRET = "s3cret-value"
 
 
-def environment(**more):
-    kept = {name: value for name, value in os.environ.items()
-            if not name.startswith("OTEL_") and "proxy" not in name.lower()}
-    return {**kept, **more}
-
-
-def push(*arguments, **more):
-    return subprocess.run([COMMAND, "push", *arguments], env=environment(**more), capture_output=True, text=True)
-
-
-class Case(unittest.TestCase):
-    def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = folder.name
-        self.path = os.path.join(self.folder, "a.trace")
-
+class Sent(case.Case):
     def fake(self, **how):
         server = fake.Fake(ROOT, **how)
         self.addCleanup(server.close)
         return server
-
-    def maker(self, path=None, **how):
-        made = maker.Maker(ROOT, path or self.path, **how)
-        self.addCleanup(made.db.close)
-        return made
 
     def check_all(self, server, file):
         """What the server has is what the file has."""
@@ -70,7 +49,7 @@ class Case(unittest.TestCase):
             {run: (duration, name, batch) for run, duration, name, batch in wanted})
 
 
-class Schedules(Case):
+class Schedules(Sent):
     def one_schedule(self, seed):
         chance = random.Random(seed)
         server = self.fake(seed=seed)
@@ -116,14 +95,14 @@ class Schedules(Case):
         self.assertGreater(repeated, 0, "no schedule repeated anything")
 
 
-class Following(Case):
+class Following(Sent):
     def test_follows_until_it_is_asked_to_stop(self):
         server, file = self.fake(), self.maker()
         file.add(100)
         process = subprocess.Popen([COMMAND, "push", "--follow", self.path, server.url], env=environment(),
                                    stdout=subprocess.PIPE, text=True)
         self.addCleanup(process.stdout.close)
-        for _ in range(3):
+        for _ in range(2):
             self.wait(lambda: len(server.rows["trace_log_rows"]) == file.total)
             file.add(50)
         self.wait(lambda: len(server.rows["trace_log_rows"]) == file.total)
@@ -178,6 +157,20 @@ class Following(Case):
         self.assertEqual(sum(row["samples"] for row in server.rows["losses_rows"].values()), 150)
         self.assertEqual(len(server.rows["trace_log_rows"]), 150)
 
+    def test_spans(self):
+        server = self.fake()
+        wanted = self.fixed_traces().execute(
+            "SELECT trace_id, span_id, parent_span_id, operation_name, kind, status, start_time_ns, finish_time_ns, query_id,"
+            " attribute, line, thread_name FROM span_log").fetchall()
+        self.assertEqual(push(self.path, server.url).returncode, 0)
+        found = [(*(row[name] for name in ("trace_id", "span_id", "parent_span_id", "operation_name", "kind", "status",
+                                           "start_time_ns", "finish_time_ns", "query_id")),
+                  {key: str(value) for key, value in row["attribute"].items()}, row["source_line"], row["thread_name"])
+                 for row in server.rows["span_log_rows"].values()]
+        self.assertTrue(wanted)
+        self.assertCountEqual(found, [
+            (*row[:9], {key: str(value) for key, value in json.loads(row[9]).items()}, *row[10:]) for row in wanted])
+
     def test_dry_run(self):
         server, file = self.fake(), self.maker()
         file.add(100)
@@ -191,16 +184,61 @@ class Following(Case):
         server, file = self.fake(), self.maker()
         file.add(20000)
         begin = time.monotonic()
-        done = push("--max-bytes-per-second", "100000", self.path, server.url)
+        done = push("--max-bytes-per-second", "1000000", self.path, server.url)
         took = time.monotonic() - begin
         sent = sum(len(body) for _, _, _, body in server.seen)
         self.assertEqual(done.returncode, 0)
         self.assertGreater(sent, 200000)
         # What fits into the sockets' buffers goes at once.
-        self.assertGreater(took, 0.3 * sent / 100000)
+        self.assertGreater(took, 0.3 * sent / 1000000)
 
 
-class Messages(Case):
+class Ways(Sent):
+    """To the server: encrypted, and through others."""
+
+    def make_certificate(self, name, address):
+        path = os.path.join(self.folder, name)
+        subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes",
+                        "-days", "2", "-subj", "/CN=test", "-addext", f"subjectAltName=IP:{address}", "-keyout", path,
+                        "-out", path + ".pem"], check=True, capture_output=True)
+        with open(path, "a") as both, open(path + ".pem") as certificate:
+            both.write(certificate.read())
+        return path, path + ".pem"
+
+    @unittest.skipUnless(shutil.which("openssl"), "there is no openssl")
+    def test_tls(self):
+        file = self.maker()
+        file.add(10)
+        both, own = self.make_certificate("one", "127.0.0.1")
+        server = self.fake(certificate=both)
+        for authorities in ([], ["--ca", self.make_certificate("two", "127.0.0.1")[1]]):
+            done = push("--retry-for", "0", *authorities, self.path, server.url, QUERYPROF_PUSH_USER="me",
+                        QUERYPROF_PUSH_PASSWORD=SECRET)
+            self.assertEqual(done.returncode, 1)
+            self.assertRegex(done.stderr, "(?i)certificate")
+            self.assertFalse(server.seen, "a password went to a server that nobody vouches for")
+        done = push("--ca", own, self.path, server.url, QUERYPROF_PUSH_USER="me", QUERYPROF_PUSH_PASSWORD=SECRET)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.check_all(server, file)
+        # Of this authority, and for another address.
+        both, own = self.make_certificate("other", "127.0.0.2")
+        done = push("--retry-for", "0", "--ca", own, self.path, self.fake(certificate=both).url)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("127.0.0.1", done.stderr)
+
+    def test_proxy(self):
+        """The fake server is the proxy: it gets the whole URL."""
+        server, file = self.fake(), self.maker()
+        file.add(10)
+        target = "http://clickhouse.invalid:8123/"
+        self.assertEqual(push(self.path, target, http_proxy=server.url).returncode, 0)
+        self.check_all(server, file)
+        done = push("--retry-for", "0", self.path, target, http_proxy=server.url, no_proxy="clickhouse.invalid")
+        self.assertIn("clickhouse.invalid", done.stderr)
+        self.assertEqual(done.returncode, 1)
+
+
+class Messages(Sent):
     """One line, an exit code, nothing lost, and no secret."""
 
     def setUp(self):
@@ -258,7 +296,7 @@ class Messages(Case):
         server.take = lambda *what, take=server.take: (
             ("Code: 243. DB::Exception: Cannot reserve 1.00 MiB, not enough space", 500)
             if what[1].get("query") else take(*what))
-        self.assertIn("not enough space", self.refused(server, "--retry-for", "1"))
+        self.assertIn("not enough space", self.refused(server, "--retry-for", "0"))
         del server.take
         self.assertEqual(push(self.path, server.url).returncode, 0)
         self.check_all(server, self.file)
@@ -289,4 +327,4 @@ class Messages(Case):
 
 
 if __name__ == "__main__":
-    unittest.main(argv=sys.argv[:1] + sys.argv[3:], verbosity=2)
+    case.main()

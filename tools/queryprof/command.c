@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "fleet.h"
 #include "help.h"
 #include "pager.h"
 #include "progress.h"
@@ -124,8 +125,11 @@ static int check_value(const struct command *command, const struct command_optio
 	}
 	if (option->kind == OPTION_WORD)
 		list_words(option, words, sizeof(words));
-	if (option->kind == OPTION_WORD ? is_word(option, value)
-	                                : option->kind != OPTION_NUMBER || is_number(value))
+	if (option->kind == OPTION_SOURCE)
+		snprintf(words, sizeof(words), "http://… or https://…");
+	if (option->kind == OPTION_WORD     ? is_word(option, value)
+	    : option->kind == OPTION_SOURCE ? fleet_is_url(value)
+	                                    : option->kind != OPTION_NUMBER || is_number(value))
 		return COMMAND_FINE;
 	complain("%s: --%s %s; expected %s", command->name, option->name, value, words);
 	return COMMAND_MISUSED;
@@ -166,7 +170,9 @@ int command_run(const struct command *command, int argc, char **argv)
 			return misuse(command, "a value is missing after", word);
 		const char *value = !option->value ? "1" : equals ? equals + 1 : argv[i];
 		int result = check_value(command, option, value);
-		if (result == COMMAND_FINE && option->to)
+		if (result == COMMAND_FINE && option->kind == OPTION_SOURCE)
+			argv[kept++] = (char *)value;
+		else if (result == COMMAND_FINE && option->to)
 			*option->to = value;
 		else if (result == COMMAND_FINE)
 			result = command->take(option, value);

@@ -35,6 +35,7 @@ enum option_kind {
 	OPTION_TIME, /* see moment_parse() */
 	OPTION_PERIOD,
 	OPTION_SETTING, /* NAME=VALUE */
+	OPTION_SOURCE,  /* a URL, which stands for the argument FILE */
 };
 
 /* One --option, or -o where the name is one letter. Parsing, --help, the man page and

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "fleet.h"
 #include "run_sql.h"
 #include "selection.h"
 #include "shown_type.h"
@@ -47,6 +48,7 @@ static const struct command_option options[] = {
 	  .to = &limit,
 	  .kind = OPTION_NUMBER,
 	  .help = "statements and functions at most (default 15)" },
+	FLEET_OPTIONS,
 	{ 0 },
 };
 

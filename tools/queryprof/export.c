@@ -20,6 +20,7 @@
 #include "export/formats.h"
 #include "export/resource.h"
 #include "label_history.h"
+#include "fleet.h"
 #include "run_sql.h"
 #include "selection.h"
 #include "shown_type.h"
@@ -75,6 +76,7 @@ static const struct command_option options[] = {
 	  .to = &with_plan,
 	  .help = "the nodes of the statement's plan are frames, below those of SQLite's interpreter" },
 	SHOWN_TYPE_OPTION(&type_name),
+	FLEET_OPTIONS,
 	{ 0 },
 };
 
@@ -177,6 +179,9 @@ static int add_file(struct export *export, const char *path, uint32_t side)
 {
 	export->path = path;
 	export->side = side;
+	if (!export->format->add && fleet_is_url(path))
+		return complain("%s: no spans are read from ClickHouse: --format %s needs a trace file", path,
+		                export->format->name);
 	export->db = selection_open(path, &selection);
 	if (!export->db)
 		return COMMAND_FAILED;

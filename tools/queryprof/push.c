@@ -28,17 +28,17 @@
 #include "push_state.h"
 #include "push_target.h"
 #include "sql_push_news.h"
+#include "sql_push_span_rows.h"
 #include "store/file/database.h"
 #include "trace_file.h"
 
 #define SAMPLES_A_ROUND 50000
 #define STACKS_MAX 200000
-#define LOOK_EVERY_MS 1000
 #define TOLD_EVERY_S 60
 #define LAST_PATIENCE_S 5
 
 static const char *follow, *once, *dry_run, *state_path, *service, *credentials, *authorities, *timeout,
-	*retry_for, *bytes_per_second, *with_zstd, *format_name;
+	*retry_for, *bytes_per_second, *with_zstd, *format_name, *every;
 
 static const struct command_option options[] = {
 	{ .name = "format",
@@ -50,6 +50,11 @@ static const struct command_option options[] = {
 	{ .name = "follow",
 	  .to = &follow,
 	  .help = "goes on while the files grow; SIGTERM or Ctrl+C: sends what is there and ends" },
+	{ .name = "every",
+	  .value = "SECONDS",
+	  .to = &every,
+	  .kind = OPTION_NUMBER,
+	  .help = "with --follow, how often it looks for more; 1 otherwise" },
 	{ .name = "once", .to = &once, .help = "sends what is there and ends, as without --follow" },
 	{ .name = "dry-run", .to = &dry_run, .help = "says what would be sent; asks no server" },
 	{ .name = "state",
@@ -112,6 +117,11 @@ static struct {
 	time_t told;
 } push;
 
+static int64_t number(const char *text, int64_t otherwise)
+{
+	return text ? strtoll(text, NULL, 10) : otherwise;
+}
+
 /* --- files ------------------------------------------------------------------------ */
 
 static void close_file(struct push_file *file)
@@ -158,7 +168,9 @@ static int open_file(struct push_file *file)
 	file->db = trace_file_open(file->path);
 	if (!file->db)
 		return COMMAND_FAILED;
-	if (push_stacks_begin(&file->stacks, file->db, trace_file_space()))
+	if (sqlite3_exec(file->db, sql_push_span_rows, NULL, NULL, NULL) != SQLITE_OK)
+		complain("%s: %s", file->path, sqlite3_errmsg(file->db));
+	else if (push_stacks_begin(&file->stacks, file->db, trace_file_space()))
 		return COMMAND_FINE;
 	trace_file_close(file->db);
 	file->db = NULL;
@@ -407,7 +419,7 @@ static int push_on(void)
 	do {
 		result = push_all();
 		if (result == COMMAND_FINE && follow)
-			http_sleep(LOOK_EVERY_MS);
+			http_sleep(number(every, 1) * 1000);
 	} while (result == COMMAND_FINE && follow && !http_is_stopped());
 	if (result != COMMAND_FINE || !http_is_stopped())
 		return result;
@@ -456,38 +468,17 @@ static int dry_run_all(void)
 
 /* --- the command line ------------------------------------------------------------- */
 
-/* A password there would stand in the list of processes. A command_result. */
-static int check_url(const char *url)
-{
-	const char *host = !strncmp(url, "http://", 7)    ? url + 7
-	                   : !strncmp(url, "https://", 8) ? url + 8
-	                                                  : NULL;
-
-	if (!host || !*host)
-		complain("push: the target begins with http:// or https://");
-	else if (memchr(host, '@', strcspn(host, "/?")) || strstr(host, "password="))
-		complain(
-			"push: the target has a name or a password in it, which others can see: give them by "
-			"QUERYPROF_PUSH_USER and QUERYPROF_PUSH_PASSWORD, or --credentials");
-	else
-		return COMMAND_FINE;
-	return COMMAND_MISUSED;
-}
-
 static int check_command_line(int count)
 {
 	if (follow && (once || dry_run))
 		complain("push: --follow goes with neither --once nor --dry-run");
+	else if (every && !number(every, 1))
+		complain("push: --every 0; expected 1 second or more");
 	else if (state_path && count > 1)
 		complain("push: --state is for one file");
 	else
-		return check_url(push.url);
+		return http_check_url(push.url);
 	return COMMAND_MISUSED;
-}
-
-static int64_t number(const char *text, int64_t otherwise)
-{
-	return text ? strtoll(text, NULL, 10) : otherwise;
 }
 
 static int run_with_server(void)
@@ -498,6 +489,7 @@ static int run_with_server(void)
 		.bytes_per_second = number(bytes_per_second, 0),
 		.timeout_s = number(timeout, 60),
 		.patience_s = number(retry_for, follow ? INT64_MAX : 60),
+		.gave_up = " (nothing is lost: push goes on there when it is started again)",
 	};
 	int result = http_begin(&settings);
 

@@ -173,13 +173,8 @@ static int ask_types(enum push_table table)
 
 int push_clickhouse_begin(const char *url, bool is_zstd)
 {
-	const char *question = strchr(url, '?');
-
 	/* An insert through a Distributed table answers when the shard has it. */
-	target.url = text_format("%s%swait_end_of_query=1&insert_distributed_sync=1", url,
-	                         !question     ? "?"
-	                         : question[1] ? "&"
-	                                       : "");
+	target.url = http_url_with(url, "wait_end_of_query=1&insert_distributed_sync=1");
 	target.method = is_zstd ? CLICKHOUSE_ZSTD : CLICKHOUSE_LZ4;
 	if (!target.url)
 		return complain("out of memory");

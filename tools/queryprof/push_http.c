@@ -53,6 +53,7 @@ static struct {
 	char *user, *password;
 	VECTOR(char *) headers;
 	VECTOR(char) answer;
+	const struct http_taker *taker; /* NULL: answers are kept */
 	char error[CURL_ERROR_SIZE];
 } http;
 
@@ -167,11 +168,34 @@ static int read_credentials(const char *path)
 	return result;
 }
 
+int http_check_url(const char *url)
+{
+	const char *host = !strncmp(url, "http://", 7)    ? url + 7
+	                   : !strncmp(url, "https://", 8) ? url + 8
+	                                                  : NULL;
+
+	if (!host || !*host)
+		complain("%s: a server's URL begins with http:// or https://", url);
+	else if (memchr(host, '@', strcspn(host, "/?")) || strstr(host, "password="))
+		complain("the URL has a name or a password in it, which others can see: give them by "
+		         "QUERYPROF_PUSH_USER and QUERYPROF_PUSH_PASSWORD, or --credentials");
+	else
+		return COMMAND_FINE;
+	return COMMAND_MISUSED;
+}
+
+char *http_url_with(const char *url, const char *parameter)
+{
+	const char *question = strchr(url, '?');
+
+	return text_format("%s%s%s", url, !question ? "?" : question[1] ? "&" : "", parameter);
+}
+
 int http_begin(const struct http_settings *settings)
 {
 	http.settings = *settings;
 	if (!curl.curl_global_init && !load_library())
-		return complain("push needs libcurl, and there is neither %s nor %s (Debian: apt-get install "
+		return complain("this needs libcurl, and there is neither %s nor %s (Debian: apt-get install "
 		                "libcurl4)",
 		                libraries[0], libraries[1]);
 	http.user = copy_environment("QUERYPROF_PUSH_USER");
@@ -200,8 +224,13 @@ void http_end(void)
 static size_t keep_answer(char *data, size_t one, size_t count, void *context)
 {
 	size_t size = one * count;
+	long status = 0;
 
 	(void)context;
+	if (http.taker)
+		curl.curl_easy_getinfo(http.easy, CURLINFO_RESPONSE_CODE, &status);
+	if (status == 200)
+		return http.taker->take(http.taker->context, data, size) ? size : 0;
 	if (!vector_reserve(&http.answer, http.answer.count + size + 1))
 		return 0;
 	memcpy(http.answer.items + http.answer.count, data, size);
@@ -340,7 +369,7 @@ enum http_result http_send(const char *url, const char *const *headers, const vo
 		}
 		int64_t now = clock_ms();
 		if (stopped || (now - begin) / 1000 >= patience) {
-			tell(url, answer, " (nothing is lost: push goes on there when it is started again)");
+			tell(url, answer, http.settings.gave_up);
 			return HTTP_GAVE_UP;
 		}
 		if (now - told >= TOLD_EVERY_MS) {
@@ -350,4 +379,17 @@ enum http_result http_send(const char *url, const char *const *headers, const vo
 		http_sleep(with_jitter(delay));
 		delay = delay * 2 < LAST_DELAY_MS ? delay * 2 : LAST_DELAY_MS;
 	}
+}
+
+enum http_result http_fetch(const char *url, const void *body, size_t size,
+                            bool (*is_final)(const struct http_answer *answer),
+                            const struct http_taker *taker, struct http_answer *answer)
+{
+	enum http_result result;
+
+	http.taker = taker;
+	http.settings.patience_s = 0;
+	result = http_send(url, NULL, body, size, is_final, answer);
+	http.taker = NULL;
+	return result;
 }

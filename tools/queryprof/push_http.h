@@ -19,7 +19,14 @@ struct http_settings {
 	int64_t bytes_per_second; /* 0: no bound */
 	int64_t timeout_s;        /* of one request */
 	int64_t patience_s;       /* how long a request is repeated; INT64_MAX: until it is asked to stop */
+	const char *gave_up;      /* what is said behind the last error then */
 };
+
+/* A name or a password in a URL would stand in the list of processes. A command_result. */
+int http_check_url(const char *url);
+
+/* The URL with one more parameter, and ending so that others can follow. malloc'ed; NULL: no memory. */
+char *http_url_with(const char *url, const char *parameter);
 
 /* A command_result, after a complaint. */
 int http_begin(const struct http_settings *settings);
@@ -43,6 +50,17 @@ enum http_result {
  * up to a minute; a line a minute says why. */
 enum http_result http_send(const char *url, const char *const *headers, const void *body, size_t size,
                            bool (*is_final)(const struct http_answer *answer), struct http_answer *answer);
+
+/* Takes what a server says as it comes. False: no more of it, and the request fails. */
+struct http_taker {
+	bool (*take)(void *context, const char *data, size_t size);
+	void *context;
+};
+
+/* The same without repetitions. taker NULL: the answer is kept, as for http_send(). */
+enum http_result http_fetch(const char *url, const void *body, size_t size,
+                            bool (*is_final)(const struct http_answer *answer),
+                            const struct http_taker *taker, struct http_answer *answer);
 
 /* Requests that are repeated end soon; for signal handlers. */
 void http_stop(void);

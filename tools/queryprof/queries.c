@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "command.h"
+#include "fleet.h"
 #include "run_sql.h"
 #include "selection.h"
 #include "sql_label_sums.h"
@@ -42,6 +43,7 @@ static const struct command_option options[] = {
 	  .kind = OPTION_NUMBER,
 	  .help = "lines at most (default 20)" },
 	OUTPUT_FORMAT_OPTION(&format_name),
+	FLEET_OPTIONS,
 	{ 0 },
 };
 

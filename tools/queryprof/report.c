@@ -6,6 +6,7 @@
 
 #include <stdio.h>
 
+#include "fleet.h"
 #include "fold_stack.h"
 #include "plan_tree.h"
 #include "run_sql.h"
@@ -34,6 +35,7 @@ static const struct command_option options[] = {
 	{ .name = "full",
 	  .to = &full,
 	  .help = "stacks with all their frames, and functions that only called others" },
+	FLEET_OPTIONS,
 	{ 0 },
 };
 

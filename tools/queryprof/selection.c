@@ -9,6 +9,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "fleet.h"
 #include "moment.h"
 #include "run_sql.h"
 #include "store/file/database.h"
@@ -72,6 +73,11 @@ const struct command_option selection_options[] = {
 	  .to = &selection.last,
 	  .kind = OPTION_NUMBER,
 	  .help = "of those that are left the N newest" },
+	{ .name = "host", .value = "NAME", .to = &selection.host, .help = "those on this host" },
+	{ .name = "service",
+	  .value = "NAME",
+	  .to = &selection.service,
+	  .help = "those of this service: the program's name, or what push was told" },
 	{ 0 },
 };
 
@@ -203,16 +209,14 @@ struct resolved {
 	char since[24], until[24], min_duration[24];
 };
 
-static int select_runs(sqlite3 *db, const struct selection *one, struct resolved *resolved)
+static int select_runs(sqlite3 *db, const struct selection *one, const struct moment_bases *bases,
+                       struct resolved *resolved)
 {
-	struct moment_bases bases = { 0 };
 	int64_t since = 0, until = 0, min_duration = 0;
 
-	if (one->since || one->until)
-		find_bases(db, &bases);
 	/* selection_check() has seen that they can be read. */
-	const bool has_since = one->since && moment_parse(one->since, &bases, &since),
-		   has_until = one->until && moment_parse(one->until, &bases, &until),
+	const bool has_since = one->since && moment_parse(one->since, bases, &since),
+		   has_until = one->until && moment_parse(one->until, bases, &until),
 		   has_duration = one->min_duration && moment_parse_span(one->min_duration, &min_duration);
 	const struct sql_parameter parameters[] = {
 		{ ":query_id", resolved->query },
@@ -227,6 +231,8 @@ static int select_runs(sqlite3 *db, const struct selection *one, struct resolved
 		{ ":thread", one->thread },
 		{ ":last", one->last },
 		{ ":label", one->label },
+		{ ":host", one->host },
+		{ ":service", one->service },
 		{ NULL, NULL },
 	};
 	return run_sql(db, sql_selected, parameters,
@@ -234,14 +240,15 @@ static int select_runs(sqlite3 *db, const struct selection *one, struct resolved
 }
 
 /* A command_result. */
-static int selection_apply(sqlite3 *db, const char *path, const struct selection *one)
+static int selection_apply(sqlite3 *db, const char *path, const struct selection *one,
+                           const struct moment_bases *bases)
 {
 	struct resolved resolved = { .query = NULL };
 	int result = COMMAND_FAILED;
 
 	if ((!one->query || (resolved.query = complete_id(db, path, &query_ids, one->query))) &&
 	    (!one->statement || (resolved.statement = complete_id(db, path, &statement_ids, one->statement))))
-		result = select_runs(db, one, &resolved);
+		result = select_runs(db, one, bases, &resolved);
 	sqlite3_free(resolved.query);
 	sqlite3_free(resolved.statement);
 	return result;
@@ -249,9 +256,16 @@ static int selection_apply(sqlite3 *db, const char *path, const struct selection
 
 sqlite3 *selection_open(const char *path, const struct selection *one)
 {
-	sqlite3 *db = trace_file_open(path);
+	struct selection left = *one;
+	struct moment_bases bases = { 0 };
+	bool is_fleet = fleet_is_url(path);
+	sqlite3 *db = is_fleet ? fleet_open(path, one, &bases) : trace_file_open(path);
 
-	if (db && selection_apply(db, path, one) != COMMAND_FINE) {
+	if (db && !is_fleet && (one->since || one->until))
+		find_bases(db, &bases);
+	if (is_fleet) /* all that is there is of them */
+		left.host = left.service = NULL;
+	if (db && selection_apply(db, path, &left, &bases) != COMMAND_FINE) {
 		trace_file_close(db);
 		return NULL;
 	}

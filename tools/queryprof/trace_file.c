@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "command.h"
+#include "fleet.h"
 #include "progress.h"
 #include "sql/trace_names.h"
 #include "store/file/database.h"
@@ -68,8 +69,9 @@ char *trace_file_uri(const char *path)
 static int open_connection(const char *path, sqlite3 **db)
 {
 	char *uri = trace_file_uri(path);
-	int code =
-		uri ? sqlite3_open_v2(uri, db, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI, "unix") : SQLITE_NOMEM;
+	int code = uri ? sqlite3_open_v2(uri, db,
+	                                 SQLITE_OPEN_READONLY | SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX, "unix")
+	               : SQLITE_NOMEM;
 	sqlite3_free(uri);
 	if (code == SQLITE_OK) {
 		sqlite3_db_config(*db, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
@@ -139,12 +141,34 @@ const struct address_space *trace_file_space(void)
 	return space;
 }
 
+bool trace_file_adopt(sqlite3 *db, const char *path)
+{
+	char *error = NULL;
+	bool fine = false;
+
+	if (!check_identity(db, path)) {
+		/* has complained */
+	} else if (add_functions(db, &error) != SQLITE_OK) {
+		complain("%s: %s", path, error ? error : "out of memory");
+	} else if (trace_frames_add(db) != SQLITE_OK) {
+		complain("%s: %s", path, sqlite3_errmsg(db));
+	} else {
+		progress_watch(db);
+		fine = true;
+	}
+	sqlite3_free(error);
+	return fine;
+}
+
 sqlite3 *trace_file_open(const char *path)
 {
 	struct stat status;
 	sqlite3 *db = NULL;
-	char *error = NULL;
 
+	if (fleet_is_url(path)) {
+		complain("%s: this command reads no ClickHouse: queries, report, diff and export do", path);
+		return NULL;
+	}
 	if (stat(path, &status) != 0) {
 		complain("%s: %s", path, strerror(errno));
 		return NULL;
@@ -153,19 +177,10 @@ sqlite3 *trace_file_open(const char *path)
 		complain("%s: not a file", path);
 		return NULL;
 	}
-	if (open_connection(path, &db) != SQLITE_OK) {
+	if (open_connection(path, &db) != SQLITE_OK)
 		complain("%s: %s", path, sqlite3_errmsg(db));
-	} else if (!check_identity(db, path)) {
-		/* has complained */
-	} else if (add_functions(db, &error) != SQLITE_OK) {
-		complain("%s: %s", path, error ? error : "out of memory");
-	} else if (trace_frames_add(db) != SQLITE_OK) {
-		complain("%s: %s", path, sqlite3_errmsg(db));
-	} else {
-		progress_watch(db);
+	else if (trace_file_adopt(db, path))
 		return db;
-	}
-	sqlite3_free(error);
 	trace_file_close(db);
 	return NULL;
 }

@@ -1,0 +1,9 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- For ClickHouse: the stacks of a fleet's samples, see fleet_queries.sql. No name has \x7F in it.
+SELECT
+	toInt64(file) AS file_id, toInt64(cityHash64(file, trace)) AS stack,
+	any(arrayStringConcat(arrayMap(x -> toString(x), trace), ',')) AS addresses,
+	any(arrayStringConcat(symbols, '\x7F')) AS functions, any(arrayStringConcat(lines, '\x7F')) AS places
+FROM trace_log_rows
+WHERE 1 /* and */
+GROUP BY file_id, stack

@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the tests of push share: COMMAND ROOT on the command line, a folder, made-up trace files, and push itself."""
+import os
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import unittest
+
+import maker
+
+COMMAND, ROOT = sys.argv[1], sys.argv[2]
+
+
+def environment(**more):
+    kept = {name: value for name, value in os.environ.items()
+            if not name.startswith("OTEL_") and "proxy" not in name.lower()}
+    return {**kept, **more}
+
+
+def run(*arguments, **more):
+    return subprocess.run([COMMAND, *arguments], env=environment(**more), capture_output=True, text=True)
+
+
+def push(*arguments, **more):
+    return run("push", *arguments, **more)
+
+
+class Case(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = folder.name
+        self.path = os.path.join(self.folder, "a.trace")
+
+    def maker(self, path=None, **how):
+        made = maker.Maker(ROOT, path or self.path, **how)
+        self.addCleanup(made.db.close)
+        return made
+
+    def fixed_traces(self):
+        """A connection to the file, which has spans."""
+        db = sqlite3.connect(self.path)
+        self.addCleanup(db.close)
+        for name in ("sql/store_schema.sql", "tests/command/fixed.sql", "tests/command/fixed_traces.sql"):
+            with open(os.path.join(ROOT, name), encoding="utf-8") as file:
+                db.executescript("BEGIN;" + file.read() + "COMMIT;")
+        db.executescript("PRAGMA application_id = 1364218438; PRAGMA user_version = 5;")
+        return db
+
+
+def main():
+    unittest.main(argv=sys.argv[:1] + sys.argv[3:], verbosity=2)

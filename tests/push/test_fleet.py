@@ -1,0 +1,217 @@
+# SPDX-License-Identifier: Apache-2.0
+"""queries, report, diff and export --clickhouse, COMMAND ROOT: what they say of a host is what they say of its file,
+and of a fleet what SQL says of all files; and sql/clickhouse/recipes.sql finds what was put there. On Debian's
+clickhouse-server; and, where QUERYPROF_TEST_CHDB names npm's libchdb.so, on a new one."""
+import json
+import os
+import re
+import sys
+import tempfile
+import time
+import unittest
+from collections import Counter
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import case  # noqa: E402
+import chdb  # noqa: E402
+import maker  # noqa: E402
+import server  # noqa: E402
+from case import ROOT, push, run  # noqa: E402
+
+HOSTS = 3
+DAY = 86400 * 10 ** 9
+CHDB = os.environ.get("QUERYPROF_TEST_CHDB")
+SLOWER, SAME = 5, 6  # rows of statements
+
+
+def add_yesterday(file, now, slow):
+    """Runs of two statements of the last day and of the one before; of one they take longer now, on that host."""
+    for age, factor in ((2 * DAY - 10 ** 12, 1), (10 ** 12, 5 if slow else 1)):
+        file.now = now - age
+        for statement, times in ((SLOWER, factor), (SAME, 1)):
+            for _ in range(20):
+                file.runs += 1
+                file.now += 10 ** 9
+                file.db.execute(
+                    "INSERT INTO queries (id, query_id, process, first_ns, last_ns, finished, statement, query_start_ns,"
+                    " query_duration_ns, cpu_time_ns, database, thread_id, batch, result_rows)"
+                    " VALUES (?, ?, 1, ?, ?, 1, ?, ?, ?, 5, 'main.db', 101, ?, 1)",
+                    (file.runs, f"{file.identity:016x}-{file.runs:016x}", file.now, file.now, statement, file.now,
+                     times * 2 * 10 ** 6, file.batch + 1))
+
+
+def add_lock_waits(file):
+    """The host's run 1 held a lock that run 2 waited for, longer on hosts that come later."""
+    file.db.execute(
+        "INSERT INTO waits_for_locks VALUES (1, 2, ?, ?, 1, 0, 101, 1, 'main.db', 1, '', 0, 100, 101, 0)",
+        (maker.T0 + 10 ** 9, 10 ** 9 * int(file.host[4:])))
+
+
+def known(report):
+    """Without the number of runs that were not asked for, which are not fetched from a server."""
+    return re.sub(r"(?m)^(logged runs +[0-9,]+) of [0-9,]+$", r"\1", report)
+
+
+class Fleet:
+    ENGINE = None
+
+    @classmethod
+    def setUpClass(cls):
+        cls.directory = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(cls.directory.cleanup)
+        cls.node = cls.start()
+        cls.addClassCleanup(cls.node.stop)
+        for name in ("tables.sql", "views.sql"):
+            cls.node.run(cls.text(name))
+        cls.files, now = [], time.time_ns()
+        for host in range(1, HOSTS + 1):
+            file = maker.Maker(ROOT, os.path.join(cls.directory.name, f"host{host}.trace"), host=f"host{host}", seed=host)
+            cls.addClassCleanup(file.db.close)
+            file.host, file.path = f"host{host}", os.path.join(cls.directory.name, f"host{host}.trace")
+            file.db.execute(  # a function without a name, and one in no module
+                "UPDATE stacks SET trace = '[' || (65536 + 999952) || ',' || (4611686018427387904 + 4096) || substr(trace, 7)"
+                " WHERE id % 10 = 3")
+            file.add(1000 * host)
+            file.db.execute(
+                "INSERT INTO statement_counters (normalized_query_hash, database, program, statement, calls, execution_time_ns,"
+                " cpu_time_ns, duration_ns, min_ns, max_ns, execution_time_square, cpu_time_square, first_seen_ns, last_seen_ns)"
+                " SELECT normalized_query_hash, 'main.db', '/opt/app', id, 7, 7000, 6000, 7000, 1000, 1000, 7e6, 6e6, 1, ?"
+                " FROM statements", (file.now,))
+            add_lock_waits(file)
+            add_yesterday(file, now, slow=host == 2)
+            file.add(100)
+            cls.files.append(file)
+        done = push("--service", "shop", *(file.path for file in cls.files), cls.node.url)
+        assert done.returncode == 0, done.stderr
+
+    def fleet(self, command, *arguments):
+        done = run(command, "--clickhouse", self.node.url, *arguments)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done.stdout
+
+    def test_a_host_is_its_file(self):
+        file = self.files[1]
+        hour = time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime((maker.T0 + 10 ** 9) // 10 ** 9))
+        statement = json.loads(run("queries", file.path, "--statements", "--format", "json", "--limit", "1").stdout)[0]
+        some = [["--like", "FROM t7 "], ["--until", hour], ["--since", "start+1s", "--until", "end-1min"],
+                ["--statement", statement["statement"][:15]], ["--query", f"{file.identity:016x}-0000000000000002"],
+                ["--label", "route=users#show"], ["--last", "3"], ["--thread", "worker", "--min-duration", "45ms"]]
+        for command, arguments in (
+                ("queries", ["--by", "wall", "--format", "csv"]), ("queries", ["--statements", "--format", "json"]),
+                ("queries", ["--by", "label:route"]), ("report", ["--full", "--limit", "1000"]),
+                ("export", ["--format", "collapsed", "-o", "-"]), *(("report", one) for one in some),
+                *(("queries", one) for one in some[1:4])):
+            wanted = run(command, file.path, *arguments)
+            self.assertEqual(wanted.returncode, 0, wanted.stderr)
+            self.assertTrue(wanted.stdout)
+            with self.subTest(command=command, arguments=arguments):
+                self.assertEqual(known(self.fleet(command, "--host", file.host, *arguments)), known(wanted.stdout))
+
+    def test_all_of_them(self):
+        wanted = Counter()
+        for file in self.files:
+            for statement, value in file.rows(
+                    "SELECT printf('%016x', normalized_query_hash), sum(value) FROM trace_log JOIN query_log USING (query_id)"
+                    " GROUP BY 1"):
+                wanted[statement] += value
+        found = json.loads(self.fleet("queries", "--service", "shop", "--statements", "--format", "json", "--limit", "1000"))
+        self.assertEqual({row["statement"]: round(row["sampled_ms"] * 1e6) for row in found if row["sampled_ms"]}, wanted)
+        self.assertEqual({row["runs"] for row in found}, {7 * HOSTS})
+        stacks = Counter()
+        for file in self.files:
+            for line in run("export", "--format", "collapsed", "-o", "-", file.path).stdout.splitlines():
+                stack, count = line.rsplit(" ", 1)
+                stacks[stack] += int(count)
+        self.assertEqual(self.fleet("export", "--format", "collapsed", "-o", "-"),
+                         "".join(f"{stack} {count}\n" for stack, count in sorted(stacks.items(), key=lambda one: one[0])))
+
+    def test_comparisons(self):
+        """The first two lines name the sides."""
+        wanted = run("diff", self.files[1].path, "--at", "end-1d")
+        self.assertEqual(wanted.returncode, 0, wanted.stderr)
+        found = self.fleet("diff", "--host", "host2", "--at", "end-1d")
+        self.assertEqual(found.splitlines()[2:], wanted.stdout.splitlines()[2:])
+        both = self.fleet("diff", self.files[1].path)
+        self.assertRegex(both, f"A +{self.node.url}\nB +{self.files[1].path}\n")
+
+    def test_recipes(self):
+        rows = {}
+        for part in self.text("recipes.sql").split(";\n"):
+            comment = "".join(line[2:] for line in part.splitlines() if line.startswith("--"))
+            sql = "\n".join(line for line in part.splitlines() if not line.startswith("--"))
+            if sql.strip():
+                rows[comment] = self.node.ask(sql)
+
+        def of(words):
+            found, = [rows[comment] for comment in rows if words in comment]
+            return found
+
+        slower = of("slower since yesterday")
+        self.assertEqual([(row[0], row[1].replace("\\'", "'"), row[4:6]) for row in slower],
+                         [("host2", f"SELECT * FROM t{SLOWER} WHERE a = 'ä'", ["20", "20"])])
+        self.assertEqual([float(row) for row in slower[0][2:4]], [10, 2])
+        holders = of("held locks")
+        waited = sum(range(1, HOSTS + 1))
+        self.assertEqual(sum(float(row[4]) for row in holders), waited)
+        self.assertEqual([float(row[4]) for row in holders], sorted((float(row[4]) for row in holders), reverse=True))
+        self.assertEqual(sum(int(row[3]) for row in holders), HOSTS)
+        graph = sum(file.rows("SELECT sum(value) / 1000 FROM trace_log JOIN query_log USING (query_id)"
+                              " WHERE normalized_query_hash = 1000003")[0][0] or 0 for file in self.files)
+        self.assertGreater(graph, 0)
+        self.assertEqual(sum(int(row[1]) for row in of("A flame graph")), graph)
+
+    def test_messages(self):
+        for arguments, said in ((["queries", "--clickhouse", "ftp://x"], "--clickhouse ftp://x; expected http://"),
+                                (["report", "--clickhouse", "http://me:secret@127.0.0.1:1/"], "--credentials"),
+                                (["report", "--clickhouse", self.node.url, "--host", "nowhere"], "no runs of the host nowhere"),
+                                (["queries", "--clickhouse", self.node.url + "?database=nowhere"], "nowhere"),
+                                (["export", "--clickhouse", self.node.url, "--format", "otlp-traces", "-o", "-"], "spans"),
+                                (["locks", self.node.url], "reads no ClickHouse")):
+            done = run(*arguments)
+            self.assertIn(said, done.stderr)
+            self.assertNotIn("secret", done.stderr)
+            self.assertEqual(len(done.stderr.splitlines()), 1, done.stderr)
+            self.assertNotEqual(done.returncode, 0)
+
+
+@unittest.skipUnless(server.PROGRAM, "there is no clickhouse-server")
+class Debian(Fleet, unittest.TestCase):
+    @classmethod
+    def start(cls):
+        return server.start(cls.directory.name, 1)[0]
+
+    @staticmethod
+    def text(name):
+        return server.text(name, "old_server.sed")
+
+
+@unittest.skipUnless(CHDB, "QUERYPROF_TEST_CHDB names no libchdb.so")
+class Modern(Fleet, case.Case):
+    @classmethod
+    def start(cls):
+        return chdb.Server(CHDB, os.path.join(cls.directory.name, "chdb"))
+
+    @staticmethod
+    def text(name):
+        """The samples are older than the tables keep."""
+        return re.sub(r"(?m)^TTL .*$", "", server.text(name))
+
+    def test_bytes_a_sample(self):
+        file = self.maker(host="large")
+        for _ in range(10):
+            file.add(50000)
+        self.assertEqual(push(self.path, self.node.url).returncode, 0)
+        self.node.ask("OPTIMIZE TABLE trace_log_rows FINAL")
+        (rows, size), = self.node.ask("SELECT sum(rows), sum(bytes_on_disk) / sum(rows) FROM system.parts"
+                                      " WHERE active AND table = 'trace_log_rows'")
+        print(f"{rows} samples, {size} bytes each")
+        for row in self.node.ask("SELECT name, data_compressed_bytes FROM system.columns WHERE table = 'trace_log_rows'"
+                                 " ORDER BY 2 DESC LIMIT 8"):
+            print(*row)
+        self.assertLessEqual(float(size), 12)
+
+
+if __name__ == "__main__":
+    done = unittest.main(argv=sys.argv[:1] + sys.argv[3:], verbosity=2, exit=False)
+    sys.stdout.flush()
+    os._exit(not done.result.wasSuccessful())  # chdb's threads do not end

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What `queryprof push` has sent to ClickHouse, read as one trace file: the rows that are asked for
+ * are fetched (sql/fleet_*.sql) into a database of a trace file's shape, and all that reads trace
+ * files reads that.
+ *
+ * What is not there: plans, spans, locks, functions that were inlined, units of labels.
+ */
+#ifndef QUERYPROF_COMMAND_FLEET_H
+#define QUERYPROF_COMMAND_FLEET_H
+
+#include <sqlite3.h>
+#include <stdbool.h>
+
+#include "moment.h"
+#include "selection.h"
+
+struct fleet_settings {
+	const char *credentials, *authorities; /* see push_http.h */
+};
+extern struct fleet_settings fleet_settings;
+
+/* For the options of a command whose FILE may be a fleet. */
+#define FLEET_OPTIONS                                                                                        \
+	{ .name = "clickhouse",                                                                              \
+	  .value = "URL",                                                                                    \
+	  .kind = OPTION_SOURCE,                                                                             \
+	  .help = "instead of FILE what push has sent there, of all hosts: http://…/?database=NAME" },       \
+		{ .name = "credentials",                                                                     \
+		  .value = "SECRETS",                                                                        \
+		  .to = &fleet_settings.credentials,                                                         \
+		  .kind = OPTION_FILE,                                                                       \
+		  .help = "with --clickhouse: the file with name and password, as of push" },                \
+	{                                                                                                    \
+		.name = "ca", .value = "PEM", .to = &fleet_settings.authorities, .kind = OPTION_FILE,        \
+		.help = "with --clickhouse: the certificates that https servers are checked by"              \
+	}
+
+bool fleet_is_url(const char *path);
+
+/* The fleet's runs of that host, service, statement, id and time, with what they left, in a database
+ * that is gone when it is closed. *bases: when the first run of that host and service began, and the
+ * last. NULL after a complaint. */
+sqlite3 *fleet_open(const char *url, const struct selection *one, struct moment_bases *bases);
+
+#endif
