@@ -144,7 +144,8 @@ static void *query(void *context)
 
 	snprintf(sql, sizeof sql,
 	         "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c WHERE x < ?) "
-	         "SELECT max(x) AS w%d FROM c GROUP BY x %% 7", worker);
+	         "SELECT max(x) AS w%d FROM c GROUP BY x %% 7",
+	         worker);
 	CHECK(sqlite3_prepare_v2(db, sql, -1, &stmt, NULL) == SQLITE_OK, "%s", sqlite3_errmsg(db));
 	for (unsigned left = 1 + random_below(&state, 50); left && !atomic_load(&over); left--)
 		run(worker, stmt, &state);
@@ -274,8 +275,7 @@ static void change_setting(uint64_t *state)
 		snprintf(value, sizeof value, "%u", 10 + random_below(state, 500));
 		qp_set(NULL, "trace_log_flush_interval_ms", value);
 		break;
-	default:
-		qp_set(NULL, "query_profiler_max_overhead_percent", random_below(state, 2) ? "0" : "2");
+	default: qp_set(NULL, "query_profiler_max_overhead_percent", random_below(state, 2) ? "0" : "2");
 	}
 }
 
@@ -302,12 +302,27 @@ static void *disturb(void *context)
 
 /* --- what must hold -------------------------------------------------------------------------- */
 
-enum { RUNS, TAKEN, SAMPLES, DROPPED, IDLE, ASKED, LATE, FOREIGN, REENTERED, STORED, LOST, QUERIES,
-       STORED_QUERIES, RING_DROPPED, METRICS };
+enum {
+	RUNS,
+	TAKEN,
+	SAMPLES,
+	DROPPED,
+	IDLE,
+	ASKED,
+	LATE,
+	FOREIGN,
+	REENTERED,
+	STORED,
+	LOST,
+	QUERIES,
+	STORED_QUERIES,
+	RING_DROPPED,
+	METRICS
+};
 static const char *const names[METRICS] = {
-	"query_profiler_runs", "samples_taken", "samples", "samples_dropped", "signals_idle",
-	"signals_asked", "signals_late", "signals_foreign", "signals_reentered", "store_samples",
-	"store_lost", "queries_logged", "store_queries", "ring_dropped",
+	"query_profiler_runs", "samples_taken",  "samples",         "samples_dropped",   "signals_idle",
+	"signals_asked",       "signals_late",   "signals_foreign", "signals_reentered", "store_samples",
+	"store_lost",          "queries_logged", "store_queries",   "ring_dropped",
 };
 
 static int take_metric(void *context, const qp_metric *metric)
@@ -357,8 +372,9 @@ static int64_t counted(sqlite3 *db, int worker)
 	char sql[160];
 
 	snprintf(sql, sizeof sql,
-	         worker == PLUGIN ? "SELECT total(calls) FROM system.statement_stats WHERE query LIKE '%%AS plugin'" :
-	                            "SELECT total(calls) FROM system.statement_stats WHERE query LIKE '%% AS w%d %%'",
+	         worker == PLUGIN
+	                 ? "SELECT total(calls) FROM system.statement_stats WHERE query LIKE '%%AS plugin'"
+	                 : "SELECT total(calls) FROM system.statement_stats WHERE query LIKE '%% AS w%d %%'",
 	         worker);
 	return host_int(db, sql);
 }
@@ -369,8 +385,8 @@ static void check_statements(sqlite3 *db)
 		int64_t ended = atomic_load(&counts[i].ended), calls = counted(db, i),
 			begun = atomic_load(&counts[i].begun);
 
-		CHECK(ended <= calls && calls <= begun, "worker %d: %lld ended, %lld are counted, %lld begun", i,
-		      (long long)ended, (long long)calls, (long long)begun);
+		CHECK(ended <= calls && calls <= begun, "worker %d: %lld ended, %lld are counted, %lld begun",
+		      i, (long long)ended, (long long)calls, (long long)begun);
 	}
 }
 
@@ -389,7 +405,8 @@ static void check_end(void)
 	told = values[LOST] + values[RING_DROPPED] - values[DROPPED];
 	CHECK(missing <= told, "%lld samples and queries are missing, %lld told", (long long)missing,
 	      (long long)told);
-	printf("%lld signals, %lld samples, %lld of them stored; %lld queries logged, %lld stored; %lld lost, "
+	printf("%lld signals, %lld samples, %lld of them stored; %lld queries logged, %lld stored; %lld "
+	       "lost, "
 	       "%lld refused by the ring\n",
 	       (long long)values[RUNS], (long long)values[SAMPLES], (long long)values[STORED],
 	       (long long)values[QUERIES], (long long)values[STORED_QUERIES], (long long)values[LOST],
@@ -459,7 +476,8 @@ int main(int argc, char **argv)
 		snprintf(trace[i], sizeof trace[i], "%s/trace%s", host_directory(), i ? "2" : "");
 	reader = host_open("");
 	for (int i = 0; i < WORKERS + 2; i++)
-		pthread_create(&threads[i], NULL, i < WORKERS ? query_on : disturb, (void *)(intptr_t)(i + 1));
+		pthread_create(&threads[i], NULL, i < WORKERS ? query_on : disturb,
+		               (void *)(intptr_t)(i + 1));
 	syscall(SYS_clock_gettime, CLOCK_MONOTONIC, &start);
 	do {
 		pause_us(50000);
