@@ -19,6 +19,7 @@
 #include "watch/lock_files.h"
 
 struct host_library;
+struct left_walk;
 struct program_due;
 struct run;
 
@@ -29,7 +30,7 @@ struct call_place {
 	const struct host_library *library;
 	struct run *running; /* the outermost run that the call is part of, NULL: none */
 	struct run *run;     /* the innermost one */
-	bool is_orphan;      /* its thread has ended */
+	bool is_orphan;      /* its thread has ended, or its frame is not on the stack any more */
 	bool is_quiet;       /* statements that are stepped inside have no runs */
 	bool is_exec;        /* sqlite3_exec() of the host's code, inside a step */
 	void *newest_row;    /* of an exec: the statement that gave its newest row */
@@ -57,6 +58,7 @@ struct calling {
 	struct run *traced; /* begun by the thread's newest trace event */
 	struct lock_refusal refused;
 	struct program_due *due;            /* see programs.h */
+	struct left_walk *walk;             /* see left.c */
 	const struct host_library *library; /* of that event */
 	struct calling *next;               /* of the unused ones */
 	struct calling *older;              /* of all */

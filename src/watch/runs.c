@@ -12,7 +12,9 @@
 #include "query/look.h"
 #include "sampler/push.h"
 #include "sampler/quiesce.h"
+#include "watch/left.h"
 #include "watch/locks.h"
+#include "watch/sites.h"
 
 #define RUNS 8192u          /* a power of two */
 #define WINDOW 16u          /* slots in which a statement may stand */
@@ -342,11 +344,14 @@ void runs_forget(struct session *session)
 		sampler_quiesce();
 }
 
-void runs_lose_left(struct calling *calling, const void *frame)
+void runs_lose_left(struct calling *calling, const struct host_library *library, const void *frame)
 {
 	uint64_t number;
 	struct run *run;
 
+	/* SQLite's own code calls it inside of what the host has called. */
+	if (site_is_hosts(library, (const void *)frame_return_address((uintptr_t)frame)))
+		left_mark(calling, frame);
 	while (calling->used && calling_reset_left(calling, frame, &run, &number))
 		if (run)
 			runs_lose(run, number);

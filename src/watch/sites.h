@@ -12,6 +12,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "watch/host.h"
+
 #define SITES 4096 /* a power of two */
 
 extern uintptr_t sites[SITES] __attribute__((visibility("hidden")));
@@ -33,5 +35,11 @@ static inline void site_see(const void *caller)
 
 /* Whether it was seen. */
 bool site_is_known(const void *caller);
+
+/* Whether a place that calls this SQLite is the host's, as far as is known. */
+static inline bool site_is_hosts(const struct host_library *library, const void *caller)
+{
+	return !host_is_within(library, caller) || (library->is_patched && site_is_known(caller));
+}
 
 #endif

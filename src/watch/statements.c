@@ -121,8 +121,7 @@ static void unlock(struct run_call *call)
 /* Inside a run: is it the host's code that runs SQL there, or SQLite's own? */
 static bool is_hosts(const struct call *call, const void *caller)
 {
-	return call->is_in_exec || !host_is_within(call->library, caller) ||
-	       (call->library->is_patched && site_is_known(caller));
+	return call->is_in_exec || site_is_hosts(call->library, caller);
 }
 
 /* A call from outside of SQLite shows a place of the host's. */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A table of lifetimes: connections, statements, blobs and backups, used and ended in every
- * order that SQLite allows, up to some length. Each sequence runs once in a process with
+ * A table of lifetimes: connections, statements, blobs, backups, sessions, copies of values, and
+ * the contexts of functions with what hangs on them, used and ended in every order that SQLite
+ * allows, up to some length. (Debian's SQLite has no snapshots.) Each sequence runs once in a process with
  * SQLite alone, which says what is right, and once with queryprof; the results must be the
  * same. Then threads do the same at once, where only the end counts.
  *
@@ -12,8 +13,11 @@
  * A connection that is closed while something of it is left becomes a zombie
  * (sqlite3_close_v2), which goes with the last of that. A blob whose row has gone
  * (a failed sqlite3_blob_reopen) does not hold its connection: SQLite forbids to close that,
- * and a zombie's last blob must not fail so, as SQLite uses the connection after it.
+ * and a zombie's last blob must not fail so, as SQLite uses the connection after it. A session
+ * is to be deleted before its connection is closed; a copy of a value is nobody's.
  */
+#define SQLITE_ENABLE_SESSION
+#define SQLITE_ENABLE_PREUPDATE_HOOK
 #include "../watch/host.h"
 
 #include <pthread.h>
@@ -30,7 +34,7 @@
 enum { FIRST, SECOND, CONNECTIONS };
 #define HANDLES 3
 
-enum kind { NONE, ROWS, FAILS, WRITES, BLOB, BACKUP };
+enum kind { NONE, ROWS, FAILS, WRITES, CALLS, SUMS, BLOB, BACKUP, SESSION, VALUE };
 
 /* What a sequence begins with: handles of the first connection, but for `on_second`. */
 static const struct world {
@@ -49,12 +53,16 @@ static const struct world {
 	{ "a backup and a statement of its source", { BACKUP, ROWS }, 0, 3, 5 },
 	{ "a backup and a statement of its destination", { BACKUP, ROWS }, 1, 3, 5 },
 	{ "a backup and a blob", { BACKUP, BLOB }, 0, 3, 4 },
+	{ "a function's context", { CALLS }, 0, 3, 6 },
+	{ "contexts of two statements", { CALLS, SUMS }, 0, 2, 5 },
+	{ "a session", { SESSION, WRITES }, 0, 3, 5 },
+	{ "a value", { VALUE, CALLS }, 0, 2, 5 },
 };
 #define WORLDS (sizeof worlds / sizeof *worlds)
 
 enum operation {
-	STEP,   /* a statement or a backup; reads of a blob */
-	RESET,  /* a statement; moves a blob to another row */
+	STEP,   /* a statement or a backup; reads of a blob or a value; a session's changes */
+	RESET,  /* a statement; moves a blob to another row; turns a session off or on; copies a value */
 	SPOIL,  /* moves a blob to a row that there is not */
 	END,    /* finalizes, closes, finishes */
 	CLOSE,  /* a connection; with handles left it stays open */
@@ -97,7 +105,7 @@ static bool is_used(const struct world *world, int connection)
 static bool is_busy(const struct world *world, const struct left *left, int connection)
 {
 	for (int i = 0; i < HANDLES; i++)
-		if (left->handles[i] && connection_of(world, i) == connection)
+		if (left->handles[i] && world->handles[i] < SESSION && connection_of(world, i) == connection)
 			return true;
 	return false;
 }
@@ -110,10 +118,10 @@ static bool has_spoilt(const struct left *left)
 	return false;
 }
 
-static bool has_backup(const struct world *world, const struct left *left)
+static bool has(const struct world *world, const struct left *left, enum kind kind)
 {
 	for (int i = 0; i < HANDLES; i++)
-		if (left->handles[i] && world->handles[i] == BACKUP)
+		if (left->handles[i] && world->handles[i] == kind)
 			return true;
 	return false;
 }
@@ -131,9 +139,9 @@ static bool is_allowed(const struct world *world, const struct left *left, struc
 		if (action.operation == CHANGE)
 			return action.on == FIRST;
 		if (action.on == FIRST)
-			return !has_spoilt(left);
+			return !has_spoilt(left) && !has(world, left, SESSION);
 		/* A destination stays until the backup is finished: only as a zombie. */
-		return !has_backup(world, left) ||
+		return !has(world, left, BACKUP) ||
 		       (action.operation == ZOMBIE && is_busy(world, left, SECOND));
 	}
 	if (action.on >= HANDLES || !left->handles[action.on])
@@ -144,7 +152,7 @@ static bool is_allowed(const struct world *world, const struct left *left, struc
 	if (kind == BLOB)
 		return action.operation != SPOIL || (left->open[FIRST] && !left->spoilt[action.on]);
 	/* The destination of a backup is not used, nor ended. */
-	if (connection_of(world, action.on) == SECOND && has_backup(world, left))
+	if (connection_of(world, action.on) == SECOND && has(world, left, BACKUP))
 		return action.operation == END && left->open[SECOND];
 	return action.operation != SPOIL;
 }
@@ -174,10 +182,90 @@ static void note(struct objects *objects, int64_t value)
 	objects->result = (objects->result ^ (uint64_t)value) * 0x100000001B3ull;
 }
 
+/* --- what functions get ------------------------------------------------------------------- */
+
+/* What SQLite destroys, and when, is part of the result. Of one thread at a time. */
+static struct objects *acting;
+
+static void destroy(void *number)
+{
+	if (acting)
+		note(acting, (int64_t)(intptr_t)number);
+}
+
+/* Keeps something with its first argument, queries its own connection, and hands memory over. */
+static void call(sqlite3_context *context, int count, sqlite3_value **values)
+{
+	sqlite3 *db = sqlite3_context_db_handle(context);
+	sqlite3_stmt *stmt = NULL;
+
+	(void)count;
+	/* A zombie refuses. */
+	note(acting, sqlite3_prepare_v2(db, "SELECT count(*) FROM t", -1, &stmt, NULL));
+	if (!sqlite3_get_auxdata(context, 0))
+		sqlite3_set_auxdata(context, 0, (void *)2, destroy);
+	note(acting, stmt ? sqlite3_step(stmt) : 0);
+	if (sqlite3_value_bytes(values[1]) == 10)
+		sqlite3_result_error(context, "ten", -1);
+	else
+		sqlite3_result_blob(context, stmt ? "blob" : "none", 4, destroy);
+	sqlite3_finalize(stmt);
+}
+
+/* An aggregate's, which is given up in the middle, or not. */
+static void sum_step(sqlite3_context *context, int count, sqlite3_value **values)
+{
+	int64_t *sum = sqlite3_aggregate_context(context, sizeof *sum);
+
+	(void)count;
+	*sum += sqlite3_value_bytes(values[0]);
+}
+
+static void sum_final(sqlite3_context *context)
+{
+	const int64_t *sum = sqlite3_aggregate_context(context, 0);
+
+	sqlite3_result_int64(context, sum ? *sum : -1);
+}
+
+static void add_functions(sqlite3 *db)
+{
+	assert_int_equal(
+		sqlite3_create_function_v2(db, "call", 2, SQLITE_UTF8, (void *)3, call, NULL, NULL, destroy),
+		0);
+	assert_int_equal(sqlite3_create_function_v2(db, "bytes", 1, SQLITE_UTF8, (void *)5, NULL, sum_step,
+	                                            sum_final, destroy),
+	                 0);
+}
+
+static sqlite3_value *copy_of_value(sqlite3 *db)
+{
+	sqlite3_stmt *stmt = host_prepare(db, "SELECT 'a text of its own'");
+	sqlite3_value *copy;
+
+	assert_int_equal(sqlite3_step(stmt), SQLITE_ROW);
+	copy = sqlite3_value_dup(sqlite3_column_value(stmt, 0));
+	sqlite3_finalize(stmt);
+	return copy;
+}
+
+static void *make_session(sqlite3 *db)
+{
+	sqlite3_session *session;
+
+	assert_int_equal(sqlite3session_create(db, "main", &session), SQLITE_OK);
+	assert_int_equal(sqlite3session_attach(session, NULL), SQLITE_OK);
+	return session;
+}
+
+/* --- handles ------------------------------------------------------------------------------ */
+
 static const char *const texts[] = {
 	[ROWS] = "SELECT length(x) FROM t",
 	[FAILS] = "SELECT abs(-9223372036854775807 - (rowid = 2)) FROM t",
 	[WRITES] = "UPDATE t SET x = zeroblob(9) RETURNING rowid",
+	[CALLS] = "SELECT call('kept', x) FROM t",
+	[SUMS] = "SELECT bytes(x) FROM t GROUP BY rowid",
 };
 
 static void *make_handle(struct objects *objects, enum kind kind, int connection)
@@ -190,6 +278,8 @@ static void *make_handle(struct objects *objects, enum kind kind, int connection
 	case BLOB:
 		assert_int_equal(sqlite3_blob_open(db, "main", "t", "x", 1, 0, &blob), SQLITE_OK);
 		return blob;
+	case SESSION: return make_session(db);
+	case VALUE: return copy_of_value(db);
 	case BACKUP: return sqlite3_backup_init(objects->connections[SECOND], "main", db, "main");
 	default: return host_prepare(db, texts[kind]);
 	}
@@ -201,6 +291,7 @@ static void make_objects(const struct world *world, struct objects *objects, str
 	*objects = (struct objects){ .result = 0xCBF29CE484222325ull };
 	for (int i = 0; i < CONNECTIONS; i++) {
 		objects->connections[i] = host_open("");
+		add_functions(objects->connections[i]);
 		host_exec(objects->connections[i], "CREATE TABLE t(x); INSERT INTO t VALUES (zeroblob(8)), "
 		                                   "(zeroblob(9)), (zeroblob(10))");
 	}
@@ -214,9 +305,17 @@ static void make_objects(const struct world *world, struct objects *objects, str
 static void step(struct objects *objects, enum kind kind, void *handle)
 {
 	char byte = 0;
-	int rc;
+	void *changes;
+	int rc, size;
 
-	if (kind == BLOB) {
+	if (kind == SESSION) {
+		note(objects, sqlite3session_isempty(handle));
+		note(objects, sqlite3session_changeset(handle, &size, &changes));
+		note(objects, size);
+		sqlite3_free(changes);
+	} else if (kind == VALUE) {
+		note(objects, sqlite3_value_bytes(handle) + sqlite3_value_text(handle)[0]);
+	} else if (kind == BLOB) {
 		note(objects, sqlite3_blob_read(handle, &byte, 1, 3));
 	} else if (kind == BACKUP) {
 		note(objects, sqlite3_backup_step(handle, 1));
@@ -230,9 +329,28 @@ static void step(struct objects *objects, enum kind kind, void *handle)
 	}
 }
 
+static void reset(struct objects *objects, enum kind kind, void *handle)
+{
+	sqlite3_value *copy;
+
+	if (kind == SESSION) {
+		note(objects, sqlite3session_enable(handle, !sqlite3session_enable(handle, -1)));
+	} else if (kind == VALUE) {
+		copy = sqlite3_value_dup(handle);
+		note(objects, sqlite3_value_bytes(copy));
+		sqlite3_value_free(copy);
+	} else {
+		note(objects, kind == BLOB ? sqlite3_blob_reopen(handle, 2) : sqlite3_reset(handle));
+	}
+}
+
 static void end(struct objects *objects, enum kind kind, void *handle)
 {
-	if (kind == BLOB)
+	if (kind == SESSION)
+		sqlite3session_delete(handle);
+	else if (kind == VALUE)
+		sqlite3_value_free(handle);
+	else if (kind == BLOB)
 		note(objects, sqlite3_blob_close(handle));
 	else if (kind == BACKUP)
 		note(objects, sqlite3_backup_finish(handle));
@@ -249,9 +367,7 @@ static void act(const struct world *world, struct objects *objects, struct actio
 
 	switch (action.operation) {
 	case STEP: step(objects, kind, handle); break;
-	case RESET:
-		note(objects, kind == BLOB ? sqlite3_blob_reopen(handle, 2) : sqlite3_reset(handle));
-		break;
+	case RESET: reset(objects, kind, handle); break;
 	case SPOIL: note(objects, sqlite3_blob_reopen(handle, 99)); break;
 	case END: end(objects, kind, handle); break;
 	case CLOSE: note(objects, sqlite3_close(objects->connections[action.on])); break;
@@ -337,6 +453,7 @@ static uint64_t run(const struct sequence *sequence, bool forward)
 	struct left left;
 	int at = 0;
 
+	acting = &objects;
 	make_objects(sequence->world, &objects, &left);
 	for (; at < sequence->length; at++)
 		perform(sequence, &objects, &left, at, sequence->actions[at]);
@@ -349,6 +466,7 @@ static uint64_t run(const struct sequence *sequence, bool forward)
 	for (int i = 0; i < CONNECTIONS; i++)
 		if (left.open[i])
 			perform(sequence, &objects, &left, at++, (struct action){ CLOSE, i });
+	acting = NULL;
 	return objects.result;
 }
 
