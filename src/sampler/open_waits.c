@@ -9,7 +9,7 @@
 #include "handler/running.h"
 #include "sampler/ring_reader.h"
 
-#define WAITS 512 /* pages that nobody has touched cost nothing */
+#define WAITS 4096u /* pages that nobody has touched cost nothing */
 #define ENGINES_MAX 4
 
 struct open_wait {
@@ -33,6 +33,7 @@ static struct open_waits {
 	struct engines engines;
 	uint64_t until_ns; /* CLOCK_MONOTONIC; 0: the process's end */
 	uint64_t until_ticks;
+	uint32_t used; /* atomic: of the waits, those before it */
 	struct open_wait waits[WAITS];
 } * here; /* atomic */
 
@@ -60,8 +61,16 @@ void open_waits_leave_in_child(void)
 struct wait_now *open_waits_find(struct thread *thread)
 {
 	struct open_waits *placed = __atomic_load_n(&here, __ATOMIC_ACQUIRE);
+	uint32_t used, needed = thread->index + 1;
 
-	return placed && thread->index < WAITS ? &placed->waits[thread->index].now : &thread->own_wait;
+	if (!placed || needed > WAITS)
+		return &thread->own_wait;
+	used = __atomic_load_n(&placed->used, __ATOMIC_RELAXED);
+	/* Relaxed: who reads it does so when all of them are gone. */
+	while (used < needed && !__atomic_compare_exchange_n(&placed->used, &used, needed, true,
+	                                                     __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+		;
+	return &placed->waits[thread->index].now;
 }
 
 void open_waits_before_exec(void)
@@ -158,11 +167,16 @@ static bool is_left(const struct open_wait *wait)
 	       wait->now.cause < WAIT_PAGE_FAULT;
 }
 
+static uint32_t count_of(const struct open_waits *left)
+{
+	return left->used < WAITS ? left->used : WAITS;
+}
+
 bool open_waits_has_remains(const void *memory)
 {
 	const struct open_waits *left = memory;
 
-	for (int i = 0; i < WAITS; i++)
+	for (uint32_t i = 0; i < count_of(left); i++)
 		if (is_left(&left->waits[i]))
 			return true;
 	return false;
@@ -187,7 +201,7 @@ bool open_waits_next_lock(const void *memory, uint32_t *from, struct open_lock *
 	const struct open_waits *left = memory;
 	uint64_t until = end_of(left);
 
-	while (*from < WAITS) {
+	while (*from < count_of(left)) {
 		const struct open_wait *wait = &left->waits[(*from)++];
 
 		if (!wait->now.lock || !wait->thread_id || wait->now.lock_since_ns >= until)
@@ -270,7 +284,7 @@ uint64_t open_waits_hand_over(void *memory, struct ring *ring, uint32_t generati
 	struct open_waits *left = memory;
 	uint64_t ns, lost = 0;
 
-	for (int i = 0; i < WAITS; i++) {
+	for (uint32_t i = 0; i < count_of(left); i++) {
 		struct open_wait *wait = &left->waits[i];
 
 		if (is_left(wait) && (ns = length_of(left, &wait->now)) != 0) {
