@@ -231,6 +231,26 @@ uint64_t fast_clock_compare(struct fast_clock *clock)
 	return both.ns;
 }
 
+struct fast_moment fast_clock_moment_slowly(void)
+{
+	return (struct fast_moment){ clock_ns(CLOCK_MONOTONIC), 0 };
+}
+
+uint64_t fast_clock_between(struct fast_moment from, uint64_t ticks, uint64_t ns)
+{
+	uint64_t passed = (from.scale ? ticks : ns) - from.at;
+
+	if ((int64_t)passed <= 0)
+		return 0;
+	return from.scale ? (uint64_t)((unsigned __int128)passed * from.scale >> 32) : passed;
+}
+
+uint64_t fast_clock_since(struct fast_moment from)
+{
+	return from.scale ? fast_clock_between(from, fast_clock_ticks(), 0)
+	                  : fast_clock_between(from, 0, clock_ns(CLOCK_MONOTONIC));
+}
+
 const char *fast_clock_source(void)
 {
 	switch (__atomic_load_n(&state, __ATOMIC_RELAXED)) {

@@ -16,6 +16,7 @@
 #ifndef QUERYPROF_BASE_FAST_CLOCK_H
 #define QUERYPROF_BASE_FAST_CLOCK_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -87,6 +88,43 @@ static inline uint64_t fast_clock_ns(struct fast_clock *clock)
 		return fast_clock_compare(clock);
 	return clock->newest = clock->ns + (ticks * scale >> 32);
 }
+
+/* A moment, for what passes from it on: the counter's value and scale; at scale 0, CLOCK_MONOTONIC. Half
+ * the price of the time. */
+struct fast_moment {
+	uint64_t at, scale;
+};
+
+struct fast_moment fast_clock_moment_slowly(void);
+
+static inline __attribute__((always_inline)) struct fast_moment fast_clock_moment(void)
+{
+	uint64_t scale = __atomic_load_n(&fast_clock_scale, __ATOMIC_RELAXED);
+
+	if (__builtin_expect(!scale, 0))
+		return fast_clock_moment_slowly();
+	return (struct fast_moment){ fast_clock_ticks(), scale };
+}
+
+/* The counter's ticks since then; UINT64_MAX where it is not used. Of a counter that is another core's, and
+ * behind, nearly as many. */
+static inline __attribute__((always_inline)) uint64_t fast_clock_passed(struct fast_moment from)
+{
+	return __builtin_expect(from.scale != 0, 1) ? fast_clock_ticks() - from.at : UINT64_MAX;
+}
+
+/* Ticks that surely pass in 1 ms / 2^`halves`. */
+static inline uint64_t fast_clock_few(unsigned halves)
+{
+	return __atomic_load_n(&fast_clock_reach, __ATOMIC_RELAXED) >> halves;
+}
+
+/* ns from the moment to the one when the counter and CLOCK_MONOTONIC were these, to some millionths; 0 if
+ * that is before. */
+uint64_t fast_clock_between(struct fast_moment from, uint64_t ticks, uint64_t ns);
+
+/* ns up to now. */
+uint64_t fast_clock_since(struct fast_moment from);
 
 /* What the time is read from, for people; a static text. */
 const char *fast_clock_source(void);

@@ -94,10 +94,10 @@ struct wait_field {
 /* What a thread waits for at this moment. Written by the thread, read by others, and by another process
  * when this one is gone (sampler/open_waits.h): relaxed atomics. */
 struct wait_now {
-	uint64_t since_ns;  /* CLOCK_MONOTONIC; 0: it does not wait */
-	uint32_t cause;     /* of the call */
-	uint32_t lock;      /* that SQLite asked for last and was refused, enum wait_object; 0: none */
-	const void *caller; /* of the call */
+	uint64_t since, scale; /* struct fast_moment; since 0: it does not wait */
+	uint32_t cause;        /* of the call */
+	uint32_t lock;         /* that SQLite asked for last and was refused, enum wait_object; 0: none */
+	const void *caller;    /* of the call */
 	uint64_t lock_since_ns;
 	uint64_t query; /* the lower half of its key */
 	/* The period of the thread's samples, and how much longer it has to wait until the next. */
@@ -113,6 +113,10 @@ struct thread_wait {
 	uint32_t refused_by; /* the process that had what fcntl() refused last; 0: not known */
 	uint64_t switches;   /* by which it gave its processor up, at the newest reading of its CPU clock */
 	uint64_t waited_ns;  /* of all calls that have ended: what stands in the sums */
+	/* Where the newest query that it has waited for is its only one: the query's sums, which only this
+	 * thread has, and its frame. Else that is 0. */
+	uint64_t *sums;
+	uintptr_t frame, frame_return;
 };
 
 /* What the kernel counts for a thread, see query/account.h. */

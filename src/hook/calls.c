@@ -102,10 +102,11 @@ static struct {
 #define MEASURED(of, result, name, parameters, arguments, file, is_likely)                                   \
 	static result queryprof_##name parameters                                                            \
 	{                                                                                                    \
-		if (!wait_is_measured())                                                                     \
+		struct thread *thread = wait_thread();                                                       \
+		if (!thread)                                                                                 \
 			return real.name arguments;                                                          \
 		struct wait_call call;                                                                       \
-		wait_begin(&call, of);                                                                       \
+		wait_begin(&call, thread, of);                                                               \
 		result value = real.name arguments;                                                          \
 		wait_end_call(&call, file, is_likely);                                                       \
 		return value;                                                                                \
@@ -118,22 +119,17 @@ FILE_CALLS(FILED)
 	MEASURED(of, result, name, parameters, arguments, -1, true)
 WAITING_CALLS(WAITING)
 
-static inline void end_data(const struct wait_call *call, enum wait_sum sum, ssize_t bytes)
-{
-	if (__builtin_expect(call->thread != NULL, 0))
-		wait_count(call, sum, bytes > 0 ? (uint64_t)bytes : 0);
-}
-
 #define MOVED(of, sum, name, parameters, arguments)                                                          \
 	static ssize_t queryprof_##name parameters                                                           \
 	{                                                                                                    \
-		if (!wait_is_measured())                                                                     \
+		struct thread *thread = wait_thread();                                                       \
+		if (!thread)                                                                                 \
 			return real.name arguments;                                                          \
 		struct wait_call call;                                                                       \
-		wait_begin(&call, of);                                                                       \
+		wait_begin(&call, thread, of);                                                               \
 		ssize_t value = real.name arguments;                                                         \
 		wait_end_call(&call, a, false);                                                              \
-		end_data(&call, WAIT_##sum, value);                                                          \
+		wait_count(&call, WAIT_##sum, value > 0 ? (uint64_t)value : 0);                              \
 		return value;                                                                                \
 	}
 DATA_CALLS(MOVED)
@@ -141,13 +137,14 @@ DATA_CALLS(MOVED)
 #define SYNCED(name)                                                                                         \
 	static int queryprof_##name(int file)                                                                \
 	{                                                                                                    \
-		if (!wait_is_measured())                                                                     \
+		struct thread *thread = wait_thread();                                                       \
+		if (!thread)                                                                                 \
 			return real.name(file);                                                              \
 		struct wait_call call;                                                                       \
-		wait_begin(&call, WAIT_SYNC);                                                                \
+		wait_begin(&call, thread, WAIT_SYNC);                                                        \
 		int value = real.name(file);                                                                 \
 		wait_end_call(&call, file, false);                                                           \
-		end_data(&call, WAIT_SYNCS, 0);                                                              \
+		wait_count_around(thread, WAIT_SYNCS, 0);                                                    \
 		return value;                                                                                \
 	}
 SYNC_CALLS(SYNCED)
@@ -157,6 +154,7 @@ SYNC_CALLS(SYNCED)
 	static int queryprof_##name(const char *path, int flags, ...)                                        \
 	{                                                                                                    \
 		struct wait_call call;                                                                       \
+		struct thread *thread = wait_thread();                                                       \
 		mode_t mode = 0;                                                                             \
 		if (flags & (O_CREAT | O_TMPFILE)) {                                                         \
 			va_list more;                                                                        \
@@ -164,43 +162,45 @@ SYNC_CALLS(SYNCED)
 			mode = va_arg(more, mode_t);                                                         \
 			va_end(more);                                                                        \
 		}                                                                                            \
-		wait_begin(&call, WAIT_FILE);                                                                \
+		if (!thread)                                                                                 \
+			return real.name(path, flags, mode);                                                 \
+		wait_begin(&call, thread, WAIT_FILE);                                                        \
 		int value = real.name(path, flags, mode);                                                    \
 		wait_end_call(&call, -1, false);                                                             \
 		return value;                                                                                \
 	}
 OPEN_CALLS(OPENED)
 
-/* Asks who has it: a moment later that may be nobody. */
-static int set_lock(int (*real_fcntl)(int, int, ...), int file, struct flock *lock)
+/* Asks who has what was refused: a moment later that may be nobody. */
+static __attribute__((noinline)) void find_refuser(struct thread *thread, int (*real_fcntl)(int, int, ...),
+                                                   int file, const struct flock *lock)
 {
-	int value = real_fcntl(file, F_SETLK, lock);
-	struct flock asked;
+	int saved_errno = errno;
+	struct flock asked = *lock;
 
-	if (value < 0 && wait_is_measured() && (errno == EAGAIN || errno == EACCES)) {
-		int saved_errno = errno;
-
-		asked = *lock;
-		if (!real_fcntl(file, F_GETLK, &asked) && asked.l_type != F_UNLCK && asked.l_pid > 0)
-			thread_current->wait.refused_by = (uint32_t)asked.l_pid;
-		errno = saved_errno;
-	}
-	return value;
+	if (!real_fcntl(file, F_GETLK, &asked) && asked.l_type != F_UNLCK && asked.l_pid > 0)
+		thread->wait.refused_by = (uint32_t)asked.l_pid;
+	errno = saved_errno;
 }
 
 /* As libc does: there is a third argument, whatever it may be. Of all its commands two wait. */
 #define LOCKED(name)                                                                                         \
 	static int queryprof_##name(int file, int command, ...)                                              \
 	{                                                                                                    \
-		struct wait_call call = { .thread = NULL };                                                  \
+		struct wait_call call;                                                                       \
+		struct thread *thread = wait_thread();                                                       \
 		va_list more;                                                                                \
 		va_start(more, command);                                                                     \
 		void *argument = va_arg(more, void *);                                                       \
 		va_end(more);                                                                                \
-		if (command == F_SETLK)                                                                      \
-			return set_lock(real.name, file, argument);                                          \
-		if (command == F_SETLKW || command == F_OFD_SETLKW)                                          \
-			wait_begin(&call, WAIT_LOCK);                                                        \
+		if (!thread || (command != F_SETLKW && command != F_OFD_SETLKW)) {                           \
+			int result = real.name(file, command, argument);                                     \
+			if (result < 0 && thread && command == F_SETLK &&                                    \
+			    (errno == EAGAIN || errno == EACCES))                                            \
+				find_refuser(thread, real.name, file, argument);                             \
+			return result;                                                                       \
+		}                                                                                            \
+		wait_begin(&call, thread, WAIT_LOCK);                                                        \
 		int value = real.name(file, command, argument);                                              \
 		wait_end_call(&call, file, false);                                                           \
 		return value;                                                                                \
@@ -211,19 +211,19 @@ LOCK_CALLS(LOCKED)
  * or of one that may not: that one tells them. */
 static inline __attribute__((always_inline)) int lock_taken(pthread_mutex_t *mutex)
 {
+	struct thread *thread = wait_thread();
 	struct wait_call call;
 	int result;
 
 	/* Of a recursive one its owner takes one more. */
-	if (!wait_is_measured() || mutex->__data.__owner == (int)thread_current->id)
+	if (!thread || mutex->__data.__owner == (int)thread->id)
 		return real.pthread_mutex_lock(mutex);
 	result = pthread_mutex_trylock(mutex);
 	if (result == 0 || result == EOWNERDEAD)
 		return result;
-	wait_begin(&call, WAIT_MUTEX);
-	call.mutex = mutex;
+	wait_begin(&call, thread, WAIT_MUTEX);
 	result = real.pthread_mutex_lock(mutex);
-	wait_end(&call);
+	wait_end_mutex(&call, mutex);
 	return result;
 }
 
@@ -250,12 +250,13 @@ static bool does_wait(long futex_operation)
 /* As libc has it: all that a system call can have. What was not given is not looked at. */
 static long queryprof_syscall(long number, long a, long b, long c, long d, long e, long f)
 {
+	struct thread *thread;
 	struct wait_call call;
 	long result;
 
-	if (number != SYS_futex || !wait_is_measured() || !does_wait(b))
+	if (number != SYS_futex || !does_wait(b) || !(thread = wait_thread()))
 		return real.syscall(number, a, b, c, d, e, f);
-	wait_begin(&call, WAIT_FUTEX);
+	wait_begin(&call, thread, WAIT_FUTEX);
 	result = real.syscall(number, a, b, c, d, e, f);
 	wait_end_call(&call, -1, true);
 	return result;

@@ -348,8 +348,9 @@ static int whole_sem_clockwait(sem_t *semaphore, clockid_t clock, const struct t
 #define WHOLE(cause, result, name, parameters, arguments)                                                    \
 	static result queryprof_##name parameters                                                            \
 	{                                                                                                    \
-		struct wait_call call;                                                                       \
-		wait_begin(&call, cause);                                                                    \
+		struct wait_call call = { .thread = wait_thread() };                                         \
+		if (call.thread)                                                                             \
+			wait_begin(&call, call.thread, cause);                                               \
 		result value = whole_##name arguments;                                                       \
 		wait_end_call(&call, -1, true);                                                              \
 		return value;                                                                                \

@@ -24,7 +24,7 @@ enum lock_outcome {
 };
 
 /* A wait is told when it has lasted so long, again when it has doubled, and so on. */
-#define LOCK_WAIT_TOLD_NS 1000000000ull
+#define LOCK_WAIT_TOLD_NS 100000000ull
 
 /* The database's path and the beginning of the holder's statement stand one behind the other
  * in `text`, without terminators. */

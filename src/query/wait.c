@@ -101,9 +101,10 @@ static enum wait_object object_of(int file)
 }
 
 /* What the host or SQLite did, in the words of trace_log. */
-static struct wait_field describe(const struct thread *thread, const struct wait_call *call, int file)
+static struct wait_field describe(const struct thread *thread, const struct wait_call *call, int file,
+                                  const void *mutex)
 {
-	enum wait_object object = call->mutex ? object_of_mutex(call->mutex) : object_of(file);
+	enum wait_object object = mutex ? object_of_mutex(mutex) : object_of(file);
 	enum wait_cause cause = call->cause;
 
 	if (object == WAIT_ON_SOCKET && wait_is_of_file(cause))
@@ -139,6 +140,14 @@ static enum wait_sum sum_of(const struct wait_call *call, const struct wait_fiel
 
 /* --- how much it waits ------------------------------------------------------------------ */
 
+static void begin_sums(struct query_counts *counts)
+{
+	if (counts->has_waits)
+		return;
+	memset(counts->waits, 0, sizeof(counts->waits));
+	counts->has_waits = true;
+}
+
 /* Those who read the sums come later. */
 static void add(struct query_counts *counts, enum wait_sum sum, uint64_t by)
 {
@@ -146,11 +155,26 @@ static void add(struct query_counts *counts, enum wait_sum sum, uint64_t by)
 		__atomic_fetch_add(&counts->waits[sum], by, __ATOMIC_RELAXED);
 		return;
 	}
-	if (!counts->has_waits) {
-		memset(counts->waits, 0, sizeof(counts->waits));
-		counts->has_waits = true;
-	}
+	begin_sums(counts);
 	counts->waits[sum] += by;
+}
+
+__attribute__((noinline)) void wait_describe(struct thread *thread)
+{
+	const struct query_tag *tag = &thread->queries[0];
+	uintptr_t sp = (uintptr_t)__builtin_frame_address(0);
+	bool is_between;
+
+	open_waits_describe(thread);
+	thread->wait.frame = 0;
+	if (thread->nesting != 1 || thread->is_worker || tag->counts->has_threads || tag->mutex_owner ||
+	    tag->frame < sp || tag->frame >= thread->stack.end ||
+	    query_running(thread, sp, &is_between) != tag)
+		return;
+	begin_sums(tag->counts);
+	thread->wait.sums = tag->counts->waits;
+	thread->wait.frame = tag->frame;
+	thread->wait.frame_return = tag->frame_return;
 }
 
 /* What a worker waits is beside the time of its query's own thread. */
@@ -192,24 +216,26 @@ static void add_around(const struct thread *thread, const struct query_tag *inne
 	}
 }
 
-void wait_count(const struct wait_call *call, enum wait_sum sum, uint64_t bytes)
+void wait_count_around(const struct thread *thread, enum wait_sum sum, uint64_t bytes)
 {
 	uintptr_t sp = (uintptr_t)__builtin_frame_address(0);
 	bool is_between;
 
-	add_around(call->thread, query_running(call->thread, sp, &is_between), sp, sum, 1, sum + 1, bytes);
+	add_around(thread, query_running(thread, sp, &is_between), sp, sum, 1, sum + 1, bytes);
 }
 
 /* The part of the call in which the thread did not compute, if it gave its processor up: a thread
  * from which the processor was taken does not wait for what it called. What calls inside of this
  * one have waited is counted already: another preload's fsync() that sleeps. */
-static uint64_t waited_in(struct thread *thread, const struct wait_call *call, uint64_t took_ns)
+static uint64_t waited_in(struct thread *thread, const struct wait_call *call, uint64_t start_ns,
+                          uint64_t took_ns, bool is_sure)
 {
 	uint64_t inside = thread->wait.waited_ns - call->waited_ns, switches = thread->wait.switches, cpu;
 	uint64_t waited = took_ns;
 
-	if (call->mutex == NULL || took_ns >= WAIT_SHORT_NS) {
-		cpu = cpu_clock_now(thread) - call->cpu_ns;
+	if (!is_sure || took_ns >= WAIT_SHORT_NS) {
+		/* The thread's turn has not ended between that reading and the call, as it seems. */
+		cpu = cpu_clock_now(thread) - (call->cpu_read_ns + (start_ns - call->cpu_read_at_ns));
 		if (thread->wait.switches == switches && inside == 0)
 			return 0;
 		/* An estimate, so it may be too much. */
@@ -241,24 +267,43 @@ static uint32_t periods_in(struct thread *thread, uint64_t period_ns, uint64_t w
 	return periods < UINT32_MAX ? (uint32_t)periods : UINT32_MAX;
 }
 
+/* Whether the thread has given its processor up since its CPU clock was read last. */
+static bool has_switched(struct thread *thread)
+{
+	uint64_t *switches = &thread->wait.switches, before = *switches, now;
+
+	cpu_clock_count_switches(thread);
+	now = *switches;
+	*switches = before;
+	return now != before;
+}
+
 /* This function, sampler_take_observed(), and what stands for the host's function. */
 #define OWN_FRAMES 3
 
-__attribute__((noinline)) void wait_note(const struct wait_call *call, uint64_t took_ns, int file)
+__attribute__((noinline)) void wait_end_long(const struct wait_call *call, int file, const void *mutex,
+                                             bool is_likely)
 {
 	struct thread *thread = call->thread;
 	int saved_errno = errno;
-	uint64_t waited = waited_in(thread, call, took_ns);
+	uint64_t took_ns = fast_clock_since(call->start), now = fast_clock_ns(&thread->clock), start_ns,
+		 waited;
 	struct wait_field field;
 	const struct query_tag *tag;
 	uint32_t periods;
-	bool is_between;
+	bool is_between, was_one;
 
-	if (waited != 0) {
+	/* The counter may go on while the machine sleeps. */
+	if (took_ns > now - call->known_ns)
+		took_ns = now - call->known_ns;
+	start_ns = now - took_ns;
+	was_one = mutex || took_ns >= WAIT_SHORT_NS ||
+	          (took_ns >= WAIT_LEAST_NS && (is_likely || qp_span_here) && has_switched(thread));
+	if (was_one && (waited = waited_in(thread, call, start_ns, took_ns, mutex)) != 0) {
 		tag = query_running(thread, (uintptr_t)__builtin_frame_address(0), &is_between);
-		field = describe(thread, call, file);
+		field = describe(thread, call, file, mutex);
 		field.ns = took_ns;
-		span_wait_put(call->start_ns, &field);
+		span_wait_put(start_ns, &field);
 		add_around(thread, tag, (uintptr_t)__builtin_frame_address(0), sum_of(call, &field), waited,
 		           0, 0);
 		periods = tag && tag->off_cpu_period_ns ? periods_in(thread, tag->off_cpu_period_ns, waited)
@@ -275,19 +320,6 @@ __attribute__((noinline)) void wait_note(const struct wait_call *call, uint64_t 
 		}
 	}
 	errno = saved_errno;
-}
-
-__attribute__((noinline)) void wait_note_short(const struct wait_call *call, uint64_t took_ns, int file)
-{
-	uint64_t *switches = &call->thread->wait.switches, before = *switches, now;
-	int saved_errno = errno;
-
-	cpu_clock_count_switches(call->thread);
-	now = *switches;
-	*switches = before;
-	errno = saved_errno;
-	if (now != before)
-		wait_note(call, took_ns, file);
 }
 
 /* --- looking ---------------------------------------------------------------------------- */
@@ -326,15 +358,20 @@ struct wait_view wait_look(uint32_t thread_id, uint64_t entered_ns)
 {
 	const struct thread *thread = thread_id != 0 ? find_thread(thread_id) : NULL;
 	struct wait_view view = { .cause = "", .object = "" };
-	uint64_t now = clock_ns(CLOCK_MONOTONIC), since;
+	uint64_t now = clock_ns(CLOCK_MONOTONIC), ns;
+	struct fast_moment since;
 
 	if (thread == NULL)
 		return view;
-	/* Acquire: with wait_begin(). One that was left by a longjmp may have begun before. */
-	since = __atomic_load_n(&thread->waiting->since_ns, __ATOMIC_ACQUIRE);
-	if (since != 0 && since >= entered_ns && since <= now) {
+	/* Acquire: with wait_begin(). */
+	since.at = __atomic_load_n(&thread->waiting->since, __ATOMIC_ACQUIRE);
+	since.scale = __atomic_load_n(&thread->waiting->scale, __ATOMIC_RELAXED);
+	ns = since.at != 0 ? fast_clock_since(since) : 0;
+	/* One that was left by a longjmp may have begun before. The two clocks need not agree on the last
+	 * thousandth. */
+	if (ns != 0 && ns - ns / 1000 <= now - entered_ns) {
 		view.cause = wait_cause_name(__atomic_load_n(&thread->waiting->cause, __ATOMIC_RELAXED));
-		view.ns = now - since;
+		view.ns = ns < now - entered_ns ? ns : now - entered_ns;
 	}
 	look_at_lock(thread, entered_ns, now, &view);
 	return view;

@@ -18,6 +18,7 @@
 #include <stdint.h>
 
 #include "base/fast_clock.h"
+#include "handler/running.h"
 #include "handler/thread.h"
 #include "query/cpu_clock.h"
 #include "queryprof.h"
@@ -25,12 +26,12 @@
 
 struct wait_call {
 	struct thread *thread; /* NULL: nothing is measured */
-	uint64_t start_ns;
-	uint64_t cpu_ns;    /* the thread's CPU clock then */
-	uint64_t waited_ns; /* and what it had waited */
+	struct fast_moment start;
+	uint64_t known_ns;                    /* the newest time that the thread knew then, */
+	uint64_t cpu_read_ns, cpu_read_at_ns; /* its CPU clock as it was read last, */
+	uint64_t waited_ns;                   /* and what it had waited */
 	enum wait_cause cause;
 	const void *caller;
-	const void *mutex; /* NULL: it is about none */
 };
 
 /* A call that took no longer than the first was not a wait: a switch to another thread and back takes
@@ -40,83 +41,109 @@ struct wait_call {
 #define WAIT_LEAST_NS 1000
 #define WAIT_SHORT_NS 10000
 
-/* Whether the calling thread is inside a query. */
-static inline bool wait_is_measured(void)
-{
-	const struct thread *thread = thread_current;
+/* The same in halves of a millisecond, a little less: what is found to be so short needs no time. */
+#define WAIT_LEAST_HALVES 10
+#define WAIT_SHORT_HALVES 7
 
-	return __builtin_expect(thread && thread->nesting, 0);
+/* The calling thread's slot while it is inside a query, else NULL. */
+static inline struct thread *wait_thread(void)
+{
+	struct thread *thread = thread_current;
+
+	return __builtin_expect(thread && thread->nesting, 1) ? thread : NULL;
 }
 
 /* A run of this thread ends, on the calling one: a wait that a longjmp left is over. */
 static inline void wait_run_ends(const struct thread *thread)
 {
-	if (__builtin_expect(thread == thread_current && thread->waiting->since_ns != 0, 0))
-		__atomic_store_n(&thread->waiting->since_ns, 0, __ATOMIC_RELAXED);
+	if (__builtin_expect(thread == thread_current && thread->waiting->since != 0, 0))
+		__atomic_store_n(&thread->waiting->since, 0, __ATOMIC_RELAXED);
 }
 
-/* Inlined into what stands for the host's function. */
-static inline __attribute__((always_inline)) void wait_begin(struct wait_call *call, enum wait_cause cause)
-{
-	struct thread *thread = thread_current;
+/* The calling thread is about to wait for another query than before. */
+void wait_describe(struct thread *thread);
 
-	call->thread = NULL;
-	if (__builtin_expect(!thread || !thread->nesting, 1))
-		return;
-	*call = (struct wait_call){ .thread = thread,
-		                    .start_ns = fast_clock_ns(&thread->clock),
-		                    .waited_ns = thread->wait.waited_ns,
-		                    .cause = cause,
-		                    .caller = __builtin_return_address(0) };
-	call->cpu_ns = cpu_clock_estimate(thread, call->start_ns);
-	if (__builtin_expect(thread->waiting->query != thread_newest_query(thread), 0))
-		open_waits_describe(thread);
-	thread->waiting->caller = call->caller;
-	__atomic_store_n(&thread->waiting->cause, cause, __ATOMIC_RELAXED);
+/* Inlined into what stands for the host's function; `thread`: wait_thread(), not NULL. */
+static inline __attribute__((always_inline)) void wait_begin(struct wait_call *call, struct thread *thread,
+                                                             enum wait_cause cause)
+{
+	struct wait_now *waiting = thread->waiting;
+	const struct fast_moment start = fast_clock_moment();
+
+	call->thread = thread;
+	call->start = start;
+	call->known_ns = thread->clock.newest;
+	call->cpu_read_ns = thread->cpu_read_ns;
+	call->cpu_read_at_ns = thread->cpu_read_at_ns;
+	call->waited_ns = thread->wait.waited_ns;
+	call->cause = cause;
+	call->caller = __builtin_return_address(0);
+	if (__builtin_expect(waiting->query != thread_newest_query(thread), 0))
+		wait_describe(thread);
+	waiting->caller = __builtin_return_address(0);
+	__atomic_store_n(&waiting->cause, cause, __ATOMIC_RELAXED);
+	__atomic_store_n(&waiting->scale, start.scale, __ATOMIC_RELAXED);
 	/* Release: with who looks. */
-	__atomic_store_n(&thread->waiting->since_ns, call->start_ns, __ATOMIC_RELEASE);
+	__atomic_store_n(&waiting->since, start.at, __ATOMIC_RELEASE);
 }
 
-/* The call is over, after `took_ns`. `file`: the descriptor that it was about, -1: none. */
-void wait_note(const struct wait_call *call, uint64_t took_ns, int file);
+/* The call is over, which was a wait if it is about a mutex, or long; if not, maybe where `is_likely`.
+ * `file`: the descriptor that it was about, -1: none. */
+void wait_end_long(const struct wait_call *call, int file, const void *mutex, bool is_likely);
 
-/* The same of a call that was short: maybe it was no wait. */
-void wait_note_short(const struct wait_call *call, uint64_t took_ns, int file);
-
-/* One more of `sum`, of `bytes` bytes. */
-void wait_count(const struct wait_call *call, enum wait_sum sum, uint64_t bytes);
-
-/* How long the call took. `call` is one that is measured. */
-static inline uint64_t wait_took(const struct wait_call *call)
+/* Where a host switches stacks inside of its own function, that may be another thread. */
+static inline bool wait_ends_here(const struct wait_call *call)
 {
-	struct thread *thread = call->thread;
-	uint64_t now = fast_clock_ns(&thread->clock);
-
-	__atomic_store_n(&thread->waiting->since_ns, 0, __ATOMIC_RELAXED);
-	return (int64_t)(now - call->start_ns) > 0 ? now - call->start_ns : 0;
+	if (__builtin_expect(!call->thread || call->thread != thread_current, 0))
+		return false;
+	__atomic_store_n(&call->thread->waiting->since, 0, __ATOMIC_RELAXED);
+	return true;
 }
 
 /* In any case a wait. */
-static inline __attribute__((always_inline)) void wait_end(const struct wait_call *call)
+static inline __attribute__((always_inline)) void wait_end_mutex(const struct wait_call *call,
+                                                                 const void *mutex)
 {
-	/* Where a host switches stacks inside of its own function, that may be another thread. */
-	if (call->thread && call->thread == thread_current)
-		wait_note(call, wait_took(call), -1);
+	if (wait_ends_here(call))
+		wait_end_long(call, -1, mutex, true);
 }
 
-/* Maybe a wait, and what the call is for if `is_likely`; `file` as in wait_note(). */
+/* Maybe a wait, and what the call is for if `is_likely`; `file` as in wait_end_long(). Most are short, and
+ * over without the time. */
 static inline __attribute__((always_inline)) void wait_end_call(const struct wait_call *call, int file,
                                                                 bool is_likely)
 {
-	uint64_t took;
+	uint64_t passed;
 
-	if (!call->thread || call->thread != thread_current)
+	if (!wait_ends_here(call))
 		return;
-	took = wait_took(call);
-	if (took >= WAIT_SHORT_NS)
-		wait_note(call, took, file);
-	else if (__builtin_expect(took >= WAIT_LEAST_NS, 0) && (is_likely || qp_span_here))
-		wait_note_short(call, took, file);
+	passed = fast_clock_passed(call->start);
+	if (__builtin_expect(passed < fast_clock_few(WAIT_LEAST_HALVES), 1) ||
+	    (!is_likely && passed < fast_clock_few(WAIT_SHORT_HALVES) && !qp_span_here))
+		return;
+	wait_end_long(call, file, NULL, is_likely);
+}
+
+/* One more of `sum`, of `bytes` bytes, which the next sum counts, for each query that the thread is inside
+ * of. */
+void wait_count_around(const struct thread *thread, enum wait_sum sum, uint64_t bytes);
+
+/* The same, quickly where there is only one. */
+static inline __attribute__((always_inline)) void wait_count(const struct wait_call *call, enum wait_sum sum,
+                                                             uint64_t bytes)
+{
+	const struct thread *thread = call->thread;
+	const struct thread_wait *wait = &thread->wait;
+	uintptr_t sp = (uintptr_t)__builtin_frame_address(0);
+
+	if (__builtin_expect(sp > wait->frame || sp < thread->stack.start ||
+	                             frame_return_address(wait->frame) != wait->frame_return,
+	                     0)) {
+		wait_count_around(thread, sum, bytes);
+		return;
+	}
+	wait->sums[sum]++;
+	wait->sums[sum + 1] += bytes;
 }
 
 /* What a mutex of SQLite's guards, and who knows those of connections. */

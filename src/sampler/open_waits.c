@@ -9,7 +9,7 @@
 #include "handler/running.h"
 #include "sampler/ring_reader.h"
 
-#define WAITS 512 /* pages that nobody has touched cost nothing */
+#define WAITS 4096u /* pages that nobody has touched cost nothing */
 #define ENGINES_MAX 4
 
 struct open_wait {
@@ -32,6 +32,8 @@ struct engines {
 static struct open_waits {
 	struct engines engines;
 	uint64_t until_ns; /* CLOCK_MONOTONIC; 0: the process's end */
+	uint64_t until_ticks;
+	uint32_t used; /* atomic: of the waits, those before it */
 	struct open_wait waits[WAITS];
 } * here; /* atomic */
 
@@ -59,16 +61,26 @@ void open_waits_leave_in_child(void)
 struct wait_now *open_waits_find(struct thread *thread)
 {
 	struct open_waits *placed = __atomic_load_n(&here, __ATOMIC_ACQUIRE);
+	uint32_t used, needed = thread->index + 1;
 
-	return placed && thread->index < WAITS ? &placed->waits[thread->index].now : &thread->own_wait;
+	if (!placed || needed > WAITS)
+		return &thread->own_wait;
+	used = __atomic_load_n(&placed->used, __ATOMIC_RELAXED);
+	/* Relaxed: who reads it does so when all of them are gone. */
+	while (used < needed && !__atomic_compare_exchange_n(&placed->used, &used, needed, true,
+	                                                     __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+		;
+	return &placed->waits[thread->index].now;
 }
 
 void open_waits_before_exec(void)
 {
 	struct open_waits *placed = __atomic_load_n(&here, __ATOMIC_ACQUIRE);
 
-	if (placed)
-		__atomic_store_n(&placed->until_ns, clock_ns(CLOCK_MONOTONIC), __ATOMIC_RELAXED);
+	if (!placed)
+		return;
+	__atomic_store_n(&placed->until_ticks, fast_clock_moment().at, __ATOMIC_RELAXED);
+	__atomic_store_n(&placed->until_ns, clock_ns(CLOCK_MONOTONIC), __ATOMIC_RELAXED);
 }
 
 /* The text is there as long as the thread is inside the call that runs it. Without a frame that
@@ -151,15 +163,20 @@ bool open_waits_is_hosts(const void *caller)
 
 static bool is_left(const struct open_wait *wait)
 {
-	return wait->now.since_ns && wait->thread_id && (wait->query.hi || wait->query.lo) &&
-	       wait->now.cause && wait->now.cause < WAIT_PAGE_FAULT;
+	return wait->now.since && wait->thread_id && (wait->query.hi || wait->query.lo) && wait->now.cause &&
+	       wait->now.cause < WAIT_PAGE_FAULT;
+}
+
+static uint32_t count_of(const struct open_waits *left)
+{
+	return left->used < WAITS ? left->used : WAITS;
 }
 
 bool open_waits_has_remains(const void *memory)
 {
 	const struct open_waits *left = memory;
 
-	for (int i = 0; i < WAITS; i++)
+	for (uint32_t i = 0; i < count_of(left); i++)
 		if (is_left(&left->waits[i]))
 			return true;
 	return false;
@@ -170,12 +187,21 @@ static uint64_t end_of(const struct open_waits *left)
 	return left->until_ns ? left->until_ns : clock_ns(CLOCK_MONOTONIC);
 }
 
+/* How long it has waited; 0: it began behind the end. */
+static uint64_t length_of(const struct open_waits *left, const struct wait_now *now)
+{
+	const struct fast_moment since = { now->since, now->scale };
+
+	return left->until_ns ? fast_clock_between(since, left->until_ticks, left->until_ns)
+	                      : fast_clock_since(since);
+}
+
 bool open_waits_next_lock(const void *memory, uint32_t *from, struct open_lock *lock)
 {
 	const struct open_waits *left = memory;
 	uint64_t until = end_of(left);
 
-	while (*from < WAITS) {
+	while (*from < count_of(left)) {
 		const struct open_wait *wait = &left->waits[(*from)++];
 
 		if (!wait->now.lock || !wait->thread_id || wait->now.lock_since_ns >= until)
@@ -256,19 +282,19 @@ static bool write_sample(const struct open_wait *wait, const struct wait_field *
 uint64_t open_waits_hand_over(void *memory, struct ring *ring, uint32_t generation)
 {
 	struct open_waits *left = memory;
-	uint64_t until = end_of(left), lost = 0;
+	uint64_t ns, lost = 0;
 
-	for (int i = 0; i < WAITS; i++) {
+	for (uint32_t i = 0; i < count_of(left); i++) {
 		struct open_wait *wait = &left->waits[i];
 
-		if (is_left(wait) && wait->now.since_ns < until) {
-			struct wait_field field = describe(left, &wait->now, until - wait->now.since_ns);
+		if (is_left(wait) && (ns = length_of(left, &wait->now)) != 0) {
+			struct wait_field field = describe(left, &wait->now, ns);
 
 			write_start(wait, ring);
 			if (wait->sample_period_ns)
 				lost += !write_sample(wait, &field, ring, generation);
 		}
-		wait->now.since_ns = wait->now.lock = 0;
+		wait->now.since = wait->now.lock = 0;
 	}
 	return lost;
 }

@@ -38,6 +38,8 @@ static inline uint64_t thread_newest_query(const struct thread *thread)
 {
 	uint32_t nesting = thread->nesting;
 
+	if (__builtin_expect(nesting == 1, 1))
+		return thread->queries[0].key.lo;
 	return thread->queries[(nesting < QUERY_NESTING ? nesting : QUERY_NESTING) - 1].key.lo;
 }
 

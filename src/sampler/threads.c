@@ -42,7 +42,7 @@ static void free_slot(struct thread *slot)
 {
 	timers_delete(slot);
 	slot->nesting = 0;
-	__atomic_store_n(&slot->waiting->since_ns, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&slot->waiting->since, 0, __ATOMIC_RELAXED);
 	/* Atomic: sampler_quiesce() may be looking. */
 	__atomic_store_n(&slot->handler.is_running, 0, __ATOMIC_RELEASE);
 	counter_add(SAMPLER_THREADS, -1);

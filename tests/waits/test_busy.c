@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the time of a query is made of, where there are more busy threads than processors: none of
+ * it is counted twice.
+ */
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+#include <sqlite3.h>
+
+#define RUNS 6
+#define BUSY_MAX 64
+#define LEAST_NS 10000000 /* of a run */
+
+static pid_t busy[BUSY_MAX];
+static int busy_count;
+
+static void start_busy(void)
+{
+	long count = 2 * sysconf(_SC_NPROCESSORS_ONLN);
+
+	for (busy_count = 0; busy_count < count && busy_count < BUSY_MAX; busy_count++) {
+		busy[busy_count] = fork();
+		if (busy[busy_count] == 0) {
+			prctl(PR_SET_PDEATHSIG, SIGKILL);
+			for (;;)
+				__asm__ volatile("");
+		}
+	}
+}
+
+static int end_busy(void **state)
+{
+	(void)state;
+	while (busy_count != 0) {
+		kill(busy[--busy_count], SIGKILL);
+		waitpid(busy[busy_count], NULL, 0);
+	}
+	return 0;
+}
+
+static int64_t cpu_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+	return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+/* Computes and sleeps by turns. */
+static void work(sqlite3_context *context, int count, sqlite3_value **values)
+{
+	(void)context, (void)count, (void)values;
+	for (int i = 0; i < 5; i++) {
+		for (int64_t end = cpu_ns() + LEAST_NS / 5; cpu_ns() < end;)
+			;
+		usleep(1000);
+	}
+}
+
+static int64_t number(sqlite3 *db, const char *sql)
+{
+	sqlite3_stmt *row;
+	int64_t value;
+
+	if (sqlite3_prepare_v2(db, sql, -1, &row, NULL) || sqlite3_step(row) != SQLITE_ROW)
+		fail_msg("%s: %s", sql, sqlite3_errmsg(db));
+	value = sqlite3_column_int64(row, 0);
+	sqlite3_finalize(row);
+	return value;
+}
+
+#define OF_RUNS " FROM system.query_log WHERE type = 'QueryFinish' AND query LIKE 'SELECT work()%'"
+#define PARTS                                                                                                \
+	"cpu_time_ns + lock_wait_ns + io_read_ns + io_write_ns + io_sync_ns + mutex_wait_ns + sleep_ns + "   \
+	"other_wait_ns + run_delay_ns"
+
+static void test_parts(void **state)
+{
+	char *error = NULL;
+	sqlite3 *db;
+
+	(void)state;
+	assert_int_equal(sqlite3_open(":memory:", &db), SQLITE_OK);
+	sqlite3_enable_load_extension(db, 1);
+	if (sqlite3_load_extension(db, QUERYPROF_LIBRARY, "sqlite3_queryprof_init", &error))
+		fail_msg("%s", error);
+	sqlite3_exec(db, "PRAGMA query_profiler_off_cpu_period_ns = '1ms'", NULL, NULL, NULL);
+	sqlite3_create_function(db, "work", 0, SQLITE_UTF8, NULL, work, NULL, NULL);
+	start_busy();
+	for (int i = 0; i < RUNS; i++)
+		number(db, "SELECT work() IS NULL");
+	end_busy(NULL);
+	print_message("  of %.1f ms a run, %.1f ms computed, %.1f ms slept, %.1f ms in a queue, %.2f ms the rest\n",
+	              (double)number(db, "SELECT avg(execution_time_ns)" OF_RUNS) / 1e6,
+	              (double)number(db, "SELECT avg(cpu_time_ns)" OF_RUNS) / 1e6,
+	              (double)number(db, "SELECT avg(sleep_ns)" OF_RUNS) / 1e6,
+	              (double)number(db, "SELECT avg(run_delay_ns)" OF_RUNS) / 1e6,
+	              (double)number(db, "SELECT avg(rest_ns)" OF_RUNS) / 1e6);
+	assert_int_equal(number(db, "SELECT count(*)" OF_RUNS " AND execution_time_ns >= 10000000"), RUNS);
+	assert_int_equal(number(db, "SELECT count(*)" OF_RUNS " AND abs(" PARTS " + rest_ns - "
+	                            "execution_time_ns) > execution_time_ns / 100"),
+	                 0);
+	/* Each slept for nearly as long as it asked to at least, and somebody was in its way at times. */
+	assert_int_equal(number(db, "SELECT count(*)" OF_RUNS " AND sleep_ns < 4500000"), 0);
+	assert_true(number(db, "SELECT sum(run_delay_ns)" OF_RUNS) > 0);
+	sqlite3_close(db);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = { cmocka_unit_test_teardown(test_parts, end_busy) };
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
