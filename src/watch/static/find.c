@@ -75,16 +75,13 @@ static void describe(const struct dl_phdr_info *info, struct static_object *obje
 			add_segment(object, &info->dlpi_phdr[i], &relro);
 }
 
-/* --- whether it can have one: aSyscall has these functions of the C library ----------------- */
+/* --- whether it can have one ------------------------------------------------------------------ */
 
-static const char *const needed[] = { "fchown", "readlink", "mremap" };
-
+/* SQLite touches a lock file by the one or the other, whatever its options are, and few programs
+ * do so. Python, which calls nearly all the rest, does not. */
 static bool is_needed(const char *name)
 {
-	for (size_t i = 0; i < sizeof needed / sizeof *needed; i++)
-		if (!strcmp(name, needed[i]))
-			return true;
-	return false;
+	return name[0] == 'u' && (!strcmp(name, "utime") || !strcmp(name, "utimes"));
 }
 
 struct imports {
