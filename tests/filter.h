@@ -13,7 +13,8 @@ static inline bool filter_system_calls(void)
 	struct sock_filter pass[] = { { BPF_RET | BPF_K, 0, 0, SECCOMP_RET_ALLOW } };
 	struct sock_fprog filter = { 1, pass };
 
-	return !prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) && !prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter);
+	return !prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) &&
+	       !prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter);
 }
 
 #endif

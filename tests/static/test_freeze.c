@@ -38,7 +38,7 @@ typedef uint64_t function(uint64_t);
 /* The argument and a constant; pushes, moves and pops are all there is. */
 #define FUNCTION(name, number)                                                                               \
 	function name;                                                                                       \
-	__asm__(".pushsection .text\n.p2align 4\n.globl " #name "\n.type " #name ", @function\n" #name ":\n"  \
+	__asm__(".pushsection .text\n.p2align 4\n.globl " #name "\n.type " #name ", @function\n" #name ":\n" \
 	        "push %rbp\npush %rbx\nmov %rsp, %rbp\npush %rax\nmov %rdi, %rbx\n"                          \
 	        "lea " #number "(%rbx), %rax\npop %rcx\npop %rbx\npop %rbp\nret\n"                           \
 	        ".p2align 4\n.size " #name ", . - " #name "\n.popsection\n");

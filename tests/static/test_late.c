@@ -127,18 +127,20 @@ static void load_late(const char *way)
 	is_over = true;
 	for (int i = 0; i < THREADS; i++)
 		CHECK(!pthread_join(threads[i], NULL));
-	CHECK(!sqlite3_prepare_v2(db, "SELECT value, value LIKE ? FROM system.metrics WHERE metric = 'libraries'",
+	CHECK(!sqlite3_prepare_v2(db,
+	                          "SELECT value, value LIKE ? FROM system.metrics WHERE metric = 'libraries'",
 	                          -1, &stmt, NULL));
 	sqlite3_bind_text(stmt, 1, way ? way : "%", -1, NULL);
 	CHECK(sqlite3_step(stmt) == SQLITE_ROW);
 	fprintf(stderr, "%s\n", sqlite3_column_text(stmt, 0));
 	CHECK(sqlite3_column_int(stmt, 1));
 	sqlite3_finalize(stmt);
-	CHECK(ask(db, "SELECT count(*) FROM system.query_log WHERE query = 'SELECT ?1 + 1'") == THREADS * RUNS);
+	CHECK(ask(db, "SELECT count(*) FROM system.query_log WHERE query = 'SELECT ?1 + 1'") ==
+	      THREADS * RUNS);
 	CHECK(!sqlite3_close(db));
 }
 
-static void in_child(const char *way)
+static bool succeeds_in_child(const char *way)
 {
 	int status;
 	pid_t child = fork();
@@ -148,20 +150,25 @@ static void in_child(const char *way)
 		_exit(0);
 	}
 	assert_int_equal(waitpid(child, &status, 0), child);
-	assert_int_equal(status, 0);
+	return status == 0;
 }
 
+/* A machine may be so loaded that a thread does not stop in time. */
 static void test_outside(void **state)
 {
+	int attempts = 10;
+
 	(void)state;
-	in_child("%: patched code");
+	while (attempts && !succeeds_in_child("%: patched code"))
+		attempts--;
+	assert_true(attempts);
 }
 
 static void test_inside(void **state)
 {
 	(void)state;
 	waits_inside = true;
-	in_child("%: its trace callback, for its code was not patched: another thread is inside of it%");
+	assert_true(succeeds_in_child("%: its trace callback, for its code was not patched: a%thread %"));
 	waits_inside = false;
 }
 
@@ -171,7 +178,7 @@ static void test_busy(void **state)
 	(void)state;
 	is_busy = true;
 	for (int i = 0; i < 5; i++)
-		in_child(NULL);
+		assert_true(succeeds_in_child(NULL));
 }
 
 int main(void)

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/debug.h"
+#include "base/lock.h"
 #include "base/text.h"
 #include "modules/made_code.h"
 #include "modules/modules.h"
@@ -157,24 +158,32 @@ static bool is_alone(void)
 
 /* The calling thread is not at the beginning of one of SQLite's functions: what is around it goes
  * on behind a call. */
-void static_adopt_late(const struct host_library *library)
+static const char *patch_late(struct host_library *library, bool alone)
 {
-	struct host_library *late = &host_libraries[library - host_libraries];
-	struct static_copy *copy;
+	struct static_copy *copy = malloc(sizeof *copy);
 	const char *why = "there is no memory";
-	bool alone = is_alone();
 
-	/* Once: it may take long where the other threads are always inside of SQLite. */
-	if (library->is_patched || (library->unpatched && !alone))
-		return;
-	copy = malloc(sizeof *copy);
 	if (copy && !copies_find_table(library->table, copy))
 		why = "it is not inside of the program or a module";
 	else if (copy && !keep(copy))
 		why = "its file cannot be opened again, and it might be unmapped";
 	else if (copy)
-		why = patch(late, copy, alone ? NULL : freeze_others);
-	/* Relaxed: a text that is never freed. */
-	__atomic_store_n(&late->unpatched, why, __ATOMIC_RELAXED);
+		why = patch(library, copy, alone ? NULL : freeze_others);
 	free(copy);
+	return why;
+}
+
+LOCK_DEFINE(late_lock, LOCK_LATE_PATCH, .at_fork = LOCK_LEFT); /* dlopen() waits for the loader's lock */
+
+void static_adopt_late(const struct host_library *library)
+{
+	struct host_library *late = &host_libraries[library - host_libraries];
+	bool alone = is_alone();
+
+	pthread_mutex_lock(&late_lock);
+	/* Once: it takes long where the other threads are always inside of SQLite. */
+	if (!late->is_patched && (!late->unpatched || alone))
+		/* Relaxed: texts are constants. */
+		__atomic_store_n(&late->unpatched, patch_late(late, alone), __ATOMIC_RELAXED);
+	pthread_mutex_unlock(&late_lock);
 }

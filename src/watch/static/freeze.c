@@ -221,8 +221,8 @@ static void attempt(struct freeze *freeze)
 
 	freeze->threads_count = 0;
 	freeze->refused = "no child can be made that stops other threads";
-	child = clone(work, freeze->stack + sizeof freeze->stack, CLONE_VM | CLONE_VFORK | CLONE_FS | CLONE_FILES,
-	              freeze);
+	child = clone(work, freeze->stack + sizeof freeze->stack,
+	              CLONE_VM | CLONE_VFORK | CLONE_FS | CLONE_FILES, freeze);
 	while (child > 0 && syscall(SYS_wait4, child, NULL, __WALL, NULL) < 0)
 		;
 }
