@@ -27,6 +27,7 @@
 #define STOP_MS 200 /* for threads to stop, once */
 #define ALL_MS 800  /* for all attempts */
 #define PAUSE_US 1000
+#define FORBIDDEN_MAX 10 /* attempts that end so */
 
 struct freeze {
 	const struct static_range *ranges;
@@ -38,6 +39,7 @@ struct freeze {
 	pid_t threads[THREADS_MAX];
 	size_t threads_count;
 	bool is_over; /* to try again is of no use */
+	int forbidden;
 	const char *refused;
 	union {
 		char entries[CHUNK];
@@ -84,8 +86,10 @@ static const char *ask(struct freeze *freeze, const char *name)
 		return "there are too many threads";
 	}
 	/* Refused for a thread that ends, too: it is gone the next time. */
-	if (ptrace(PTRACE_SEIZE, thread, NULL, NULL) || ptrace(PTRACE_INTERRUPT, thread, NULL, NULL))
+	if (ptrace(PTRACE_SEIZE, thread, NULL, NULL) || ptrace(PTRACE_INTERRUPT, thread, NULL, NULL)) {
+		freeze->is_over = ++freeze->forbidden == FORBIDDEN_MAX;
 		return "ptrace(), by which other threads are stopped, is not permitted";
+	}
 	freeze->threads[freeze->threads_count++] = thread;
 	return NULL;
 }
