@@ -210,12 +210,6 @@ static int prepare16_v3(const struct prepare_call *call)
 	                                call->tail);
 }
 
-static int lock_and_prepare(const struct prepare_call *call)
-{
-	return call->real->lock_and_prepare(call->db, call->sql, call->bytes, call->flags, call->old,
-	                                    call->stmt, (const char **)call->tail);
-}
-
 /* A recorded connection knows none of our words. */
 static struct session *session_that_asked(sqlite3 *db)
 {
