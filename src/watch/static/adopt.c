@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/debug.h"
 #include "base/lock.h"
@@ -173,14 +174,21 @@ static const char *patch_late(struct host_library *library, bool alone)
 	return why;
 }
 
+#define LATE_WAIT_S 2
+
 LOCK_DEFINE(late_lock, LOCK_LATE_PATCH, .at_fork = LOCK_LEFT); /* dlopen() waits for the loader's lock */
 
 void static_adopt_late(const struct host_library *library)
 {
 	struct host_library *late = &host_libraries[library - host_libraries];
 	bool alone = is_alone();
+	struct timespec until;
 
-	pthread_mutex_lock(&late_lock);
+	/* Not for ever: who has the lock may wait for the loader's, which this thread may have. */
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_sec += LATE_WAIT_S;
+	if (pthread_mutex_timedlock(&late_lock, &until))
+		return;
 	/* Once: it takes long where the other threads are always inside of SQLite. */
 	if (!late->is_patched && (!late->unpatched || alone))
 		/* Relaxed: texts are constants. */

@@ -45,7 +45,7 @@ struct freeze {
 		char entries[CHUNK];
 		uintptr_t words[CHUNK / sizeof(uintptr_t)];
 	} buffer;
-	_Alignas(64) char stack[(size_t)64 << 10];
+	_Alignas(16) char stack[(size_t)64 << 10];
 };
 
 static int64_t now_us(void)
@@ -227,6 +227,7 @@ static void attempt(struct freeze *freeze)
 	freeze->refused = "no child can be made that stops other threads";
 	child = clone(work, freeze->stack + sizeof freeze->stack,
 	              CLONE_VM | CLONE_VFORK | CLONE_FS | CLONE_FILES, freeze);
+	freeze->is_over |= child < 0;
 	while (child > 0 && syscall(SYS_wait4, child, NULL, __WALL, NULL) < 0)
 		;
 }
