@@ -116,6 +116,7 @@ static void read_imports(const struct dl_phdr_info *info, struct imports *import
 		                 sizeof *imports->symbols;
 }
 
+/* What has no imports is linked fully statically, and nobody asks for it. */
 static bool may_have(const struct dl_phdr_info *info)
 {
 	struct imports imports;
