@@ -21,6 +21,7 @@
 /* The order, outermost first. */
 enum lock_place {
 	LOCK_RECORD,           /* entry/record.c: libraries being taken on */
+	LOCK_LATE_PATCH,       /* watch/static/adopt.c: code being patched that threads run */
 	LOCK_PROCESS,          /* entry/process.c: starting and stopping */
 	LOCK_OFFER,            /* entry/extension.c: asking SQLite for its routines */
 	LOCK_HOOKS,            /* hook/hook.c: slots being patched */

@@ -133,17 +133,18 @@ static char *text_of_libraries(int which)
 	(void)which;
 	for (int i = 0; i < HOST_LIBRARIES_MAX; i++) {
 		const struct host_library *library = &host_libraries[i];
+		const char *why = __atomic_load_n(&library->unpatched, __ATOMIC_RELAXED);
 		const char *way;
 		char *longer;
 
 		if (!__atomic_load_n(&library->api, __ATOMIC_ACQUIRE))
 			break;
-		way = library->is_patched ? "patched code"
-		      : __atomic_load_n(&library->steps_are_seen, __ATOMIC_RELAXED)
-		              ? "import tables"
-		              : "its trace callback: its code is not patched while there are other threads";
-		longer = text_format("%s%s%s: %s", text ? text : "", text ? "; " : "",
-		                     library->name ? library->name : "?", way);
+		way = library->is_patched                                           ? "patched code"
+		      : __atomic_load_n(&library->steps_are_seen, __ATOMIC_RELAXED) ? "import tables"
+		                                                                    : "its trace callback";
+		longer = text_format("%s%s%s: %s%s%s", text ? text : "", text ? "; " : "",
+		                     library->name ? library->name : "?", way,
+		                     why ? ", for its code was not patched: " : "", why ? why : "");
 		free(text);
 		text = longer;
 	}

@@ -32,7 +32,8 @@ struct host_library {
 	/* Atomic: see opcode_places.h. */
 	bool opcodes_tried;
 	const struct opcode_library *opcodes;
-	bool is_patched; /* its functions begin with jumps to our wrappers (watch/static) */
+	const char *unpatched; /* relaxed atomic; why its code was not patched when that was tried */
+	bool is_patched;       /* its functions begin with jumps to our wrappers (watch/static) */
 };
 
 /* In the order in which they were adopted, up to the first without `api`. */

@@ -167,6 +167,7 @@ struct prepare_call {
 	const char *text; /* `sql` if it is UTF-8 and ends in a zero */
 	const struct host_library *library;
 	const void *frame;
+	void *old; /* of lock_and_prepare */
 };
 
 /* The statement's text when it ends in a zero, as it mostly does. */
@@ -279,9 +280,9 @@ static int prepare_text(prepare_function *prepare, const struct prepare_call *ca
 WRAPPER int wrap_prepare(int number, prepare_function *prepare, bool is_text, sqlite3 *db, const void *sql,
                          int bytes, unsigned flags, sqlite3_stmt **stmt, const void **tail)
 {
-	const struct prepare_call call = { &real[number], db,   sql,  bytes,
-		                           flags,         stmt, tail, is_text ? text_of(sql, bytes) : NULL,
-		                           OF(number),    FRAME };
+	const struct prepare_call call = { &real[number], db,    sql,  bytes,
+		                           flags,         stmt,  tail, is_text ? text_of(sql, bytes) : NULL,
+		                           OF(number),    FRAME, NULL };
 	int rc = is_text ? prepare_text(prepare, &call) : prepare_followed(prepare, &call);
 
 	KEEP_FRAME();

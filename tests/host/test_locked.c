@@ -3,7 +3,7 @@
  * Attaching to a connection whose database another process holds exclusively: it returns
  * at once, and the connection's busy_timeout then means what it says. Built twice: with
  * the system's SQLite, whose calls are hooked, and with one of its own inside: that is patched,
- * but not where the program has several threads (STATIC).
+ * but not where the program has several threads and may not stop them (STATIC).
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -22,6 +22,8 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
+
+#include "../filter.h"
 
 #ifdef STATIC
 #define IS_STATIC 1
@@ -262,7 +264,7 @@ __attribute__((constructor)) static void have_threads(void)
 {
 	pthread_t thread;
 
-	if (pthread_create(&thread, NULL, wait_for_ever, NULL))
+	if (!filter_system_calls() || pthread_create(&thread, NULL, wait_for_ever, NULL))
 		abort();
 }
 #endif

@@ -3,16 +3,15 @@
  * A program with a SQLite inside, stripped: host COUNT THREADS [fork | filter | maps]. Each thread runs COUNT
  * statements on a connection of its own; prints how many were run.
  */
-#include <linux/filter.h>
-#include <linux/seccomp.h>
 #include <pthread.h>
 #include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include "../filter.h"
 
 #define CHECK(condition)                                                                                     \
 	do {                                                                                                 \
@@ -23,9 +22,6 @@
 	} while (0)
 
 static int count;
-
-static struct sock_filter filter[] = { { BPF_RET | BPF_K, 0, 0, SECCOMP_RET_ALLOW } };
-static struct sock_fprog pass = { 1, filter };
 
 /* Rights, offset and file of the program's own mappings. */
 static void print_maps(void)
@@ -75,8 +71,7 @@ int main(int argc, char **argv)
 	if (!threads) /* never opens a database */
 		return printf("none\n") < 0;
 	if (argc > 3 && !strcmp(argv[3], "filter")) /* as a sandbox: any system call may be looked at */
-		CHECK(!prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) &&
-		      !prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &pass));
+		CHECK(filter_system_calls());
 	for (int i = 1; i < threads; i++)
 		CHECK(!pthread_create(&thread[i], NULL, work, NULL));
 	work(NULL);

@@ -44,6 +44,15 @@ static bool has_text(const struct load *load, const char *text, size_t size)
 	return false;
 }
 
+/* No preload and no extension comes into a program that is linked fully statically. */
+static bool is_dynamic(const struct load *load)
+{
+	for (int i = 0; i < load->info.dlpi_phnum; i++)
+		if (load->info.dlpi_phdr[i].p_type == PT_DYNAMIC)
+			return true;
+	return false;
+}
+
 static bool version_is_named(const struct load *load, uint32_t version)
 {
 	char text[24];
@@ -67,6 +76,10 @@ static void see(const char *path)
 
 	if (!load_file(&load, path))
 		return;
+	if (!is_dynamic(&load)) {
+		load_free(&load);
+		return;
+	}
 	for (int i = 0; i < 3; i++) {
 		double start = now_ms();
 

@@ -6,11 +6,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/debug.h"
+#include "base/lock.h"
 #include "base/text.h"
 #include "modules/made_code.h"
 #include "modules/modules.h"
+#include "watch/static/freeze.h"
 #include "watch/static/patch.h"
 #include "watch/static/stub.h"
 #include "watch/wrappers.h"
@@ -60,7 +63,7 @@ static uintptr_t routine(const struct static_table *table, size_t offset)
 
 #define ROUTINE(table, name) routine(table, offsetof(struct sqlite3_api_routines, name))
 
-static const char *patch(struct host_library *library, const struct static_copy *copy)
+static const char *patch(struct host_library *library, const struct static_copy *copy, patch_moment *moment)
 {
 	struct sqlite3_api_routines *routines = copy_routines(&copy->table);
 	struct patch_entry entries[PATCH_ENTRIES_MAX];
@@ -78,7 +81,7 @@ static const char *patch(struct host_library *library, const struct static_copy 
 	entries[count++] =
 		wrappers_close_any(library, called_by_both(&copy->object.code, ROUTINE(table, close),
 	                                                   ROUTINE(table, close_v2), false));
-	why = patch_functions(&copy->object, entries, count, &area);
+	why = patch_functions(&copy->object, entries, count, moment, &area);
 	log_entries(copy, entries, count);
 	if (why) {
 		free(routines);
@@ -116,7 +119,7 @@ char *static_adopt(const struct static_copy *copy, bool *known)
 		api->free(error);
 		return sentence ? sentence : strdup("");
 	}
-	why = patch(&host_libraries[library - host_libraries], copy);
+	why = patch(&host_libraries[library - host_libraries], copy, NULL);
 	if (!why)
 		return NULL;
 	sentence = text_format("the SQLite inside cannot be watched: %s: %s", "sqlite3_step", why);
@@ -154,16 +157,41 @@ static bool is_alone(void)
 	return count == 1;
 }
 
-/* A thread alone is in this function, and not at the beginning of one of SQLite's: what is
- * around it goes on behind a call. */
+/* The calling thread is not at the beginning of one of SQLite's functions: what is around it goes
+ * on behind a call. */
+static const char *patch_late(struct host_library *library, bool alone)
+{
+	struct static_copy *copy = malloc(sizeof *copy);
+	const char *why = "there is no memory";
+
+	if (copy && !copies_find_table(library->table, copy))
+		why = "it is not inside of the program or a module";
+	else if (copy && !keep(copy))
+		why = "its file cannot be opened again, and it might be unmapped";
+	else if (copy)
+		why = patch(library, copy, alone ? NULL : freeze_others);
+	free(copy);
+	return why;
+}
+
+#define LATE_WAIT_S 2
+
+LOCK_DEFINE(late_lock, LOCK_LATE_PATCH, .at_fork = LOCK_LEFT); /* dlopen() waits for the loader's lock */
+
 void static_adopt_late(const struct host_library *library)
 {
-	struct static_copy *copy;
+	struct host_library *late = &host_libraries[library - host_libraries];
+	bool alone = is_alone();
+	struct timespec until;
 
-	if (library->is_patched || !is_alone())
+	/* Not for ever: who has the lock may wait for the loader's, which this thread may have. */
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_sec += LATE_WAIT_S;
+	if (pthread_mutex_timedlock(&late_lock, &until))
 		return;
-	copy = malloc(sizeof *copy);
-	if (copy && copies_find_table(library->table, copy) && keep(copy))
-		patch(&host_libraries[library - host_libraries], copy);
-	free(copy);
+	/* Once: it takes long where the other threads are always inside of SQLite. */
+	if (!late->is_patched && (!late->unpatched || alone))
+		/* Relaxed: texts are constants. */
+		__atomic_store_n(&late->unpatched, patch_late(late, alone), __ATOMIC_RELAXED);
+	pthread_mutex_unlock(&late_lock);
 }

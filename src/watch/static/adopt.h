@@ -12,8 +12,8 @@
  * NULL, or why not (malloc'ed, "" without memory). One thread at a time. */
 char *static_adopt(const struct static_copy *copy, bool *known);
 
-/* Patches a library that an extension has brought, if its calls cannot be seen otherwise and no
- * other thread can be inside of it. */
+/* Patches a library that an extension has brought, whose calls cannot be seen otherwise. Other
+ * threads stand still meanwhile; `unpatched` says why it was not done. */
 void static_adopt_late(const struct host_library *library);
 
 #endif

@@ -15,9 +15,6 @@
 #define ROUTINES_MAX 400
 #define ABSENT_MAX 60
 
-/* An object whose imports cannot be read is searched only if it is small. */
-#define UNKNOWN_DATA_MAX ((size_t)16 << 20)
-
 /* The table is named so near to SQLite's first function: 608 KiB away at most in 19 programs. */
 #define REACH ((uintptr_t)1 << 20)
 #define CHUNK ((uintptr_t)1 << 15)
@@ -75,16 +72,13 @@ static void describe(const struct dl_phdr_info *info, struct static_object *obje
 			add_segment(object, &info->dlpi_phdr[i], &relro);
 }
 
-/* --- whether it can have one: aSyscall has these functions of the C library ----------------- */
+/* --- whether it can have one ------------------------------------------------------------------ */
 
-static const char *const needed[] = { "fchown", "readlink", "mremap" };
-
+/* SQLite touches a lock file by the one or the other, whatever its options are, and few programs
+ * do so. Python, which calls nearly all the rest, does not. */
 static bool is_needed(const char *name)
 {
-	for (size_t i = 0; i < sizeof needed / sizeof *needed; i++)
-		if (!strcmp(name, needed[i]))
-			return true;
-	return false;
+	return name[0] == 'u' && (!strcmp(name, "utime") || !strcmp(name, "utimes"));
 }
 
 struct imports {
@@ -122,10 +116,10 @@ static void read_imports(const struct dl_phdr_info *info, struct imports *import
 		                 sizeof *imports->symbols;
 }
 
-static bool may_have(const struct dl_phdr_info *info, const struct static_object *object)
+/* What has no imports is linked fully statically, and nobody asks for it. */
+static bool may_have(const struct dl_phdr_info *info)
 {
 	struct imports imports;
-	size_t size = 0;
 
 	read_imports(info, &imports);
 	for (size_t i = 1; imports.symbols && imports.strings && i < imports.count; i++) {
@@ -135,9 +129,7 @@ static bool may_have(const struct dl_phdr_info *info, const struct static_object
 		    is_needed(imports.strings + symbol->st_name))
 			return true;
 	}
-	for (unsigned i = 0; i < object->data_count; i++)
-		size += object->data[i].end - object->data[i].start;
-	return !imports.count && size <= UNKNOWN_DATA_MAX;
+	return false;
 }
 
 /* --- the first table: where SQLite's code is ------------------------------------------------- */
@@ -331,7 +323,7 @@ enum static_found static_find(const struct dl_phdr_info *info, struct static_obj
 
 	*count = 0;
 	describe(info, object);
-	if (!object->code.end || !may_have(info, object))
+	if (!object->code.end || !may_have(info))
 		return STATIC_NOTHING;
 	while ((address = find_system_calls(object, &range, &from))) {
 		is_here = true;

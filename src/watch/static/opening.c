@@ -176,7 +176,7 @@ static const char *watch(struct opening *opening, const struct static_copy *copy
 			.wrapper = (const void *)queryprof_first_open,
 			.real = &opening->real[i],
 		};
-	why = patch_functions(&copy->object, opening->entries, FUNCTIONS, &opening->area);
+	why = patch_functions(&copy->object, opening->entries, FUNCTIONS, NULL, &opening->area);
 	/* Release: with queryprof_before_open(). */
 	if (!why)
 		__atomic_store_n(&opening->routines, copy->table.routines, __ATOMIC_RELEASE);

@@ -79,6 +79,7 @@ struct work {
 	struct patch_entry *of[PATCH_ENTRIES_MAX];
 	uint8_t before[PATCH_ENTRIES_MAX][STUB_JUMP_MAX];
 	size_t count;
+	int memory;          /* /proc/self/mem */
 	uintptr_t next, end; /* of the room for stubs */
 	uint8_t unwinding[PATCH_ENTRIES_MAX * 128];
 };
@@ -115,7 +116,7 @@ static void make_one(struct work *work, const struct static_object *object, stru
 	work->of[work->count++] = entry;
 }
 
-static const char *write_stubs(struct work *work, int memory, struct patch_area *area)
+static const char *write_stubs(struct work *work, struct patch_area *area)
 {
 	size_t size, header = unwinding_write(work->unwinding, sizeof work->unwinding, area->unwinding,
 	                                      work->stubs, work->count, &size);
@@ -123,17 +124,19 @@ static const char *write_stubs(struct work *work, int memory, struct patch_area 
 	if (!header)
 		return "its stubs' unwind information has no room";
 	area->unwinding_end = area->unwinding + size;
-	if (!write_code(memory, area->unwinding, work->unwinding, size))
+	if (!write_code(work->memory, area->unwinding, work->unwinding, size))
 		return "/proc/self/mem cannot be written";
 	for (size_t i = 0; i < work->count; i++)
-		if (!write_code(memory, work->stubs[i].address, work->stubs[i].stub.code,
+		if (!write_code(work->memory, work->stubs[i].address, work->stubs[i].stub.code,
 		                work->stubs[i].stub.size))
 			return "/proc/self/mem cannot be written";
 	return NULL;
 }
 
-static const char *write_jumps(struct work *work, int memory)
+/* All other threads may stand still here. */
+static const char *write_jumps(void *context)
 {
+	struct work *work = context;
 	size_t i;
 
 	for (i = 0; i < work->count; i++) {
@@ -144,18 +147,31 @@ static const char *write_jumps(struct work *work, int memory)
 	}
 	/* What is at the end goes last: without the first nothing is seen. */
 	for (i = work->count; i-- > 0;)
-		if (!write_code(memory, work->stubs[i].stub.at, work->stubs[i].stub.jump,
+		if (!write_code(work->memory, work->stubs[i].stub.at, work->stubs[i].stub.jump,
 		                work->stubs[i].stub.jump_size))
 			break;
 	if (i == SIZE_MAX)
 		return NULL;
 	for (i = 0; i < work->count; i++)
-		write_code(memory, work->stubs[i].stub.at, work->before[i], work->stubs[i].stub.jump_size);
+		write_code(work->memory, work->stubs[i].stub.at, work->before[i],
+		           work->stubs[i].stub.jump_size);
 	return "its code cannot be written";
 }
 
-static const char *patch(struct work *work, int memory, const struct static_object *object,
-                         struct patch_entry *entries, size_t count, struct patch_area *area)
+static const char *write_at(patch_moment *moment, struct work *work)
+{
+	struct static_range functions[PATCH_ENTRIES_MAX];
+
+	if (!moment)
+		return write_jumps(work);
+	/* Who is about to execute the first instruction will execute the jump. */
+	for (size_t i = 0; i < work->count; i++)
+		functions[i] = (struct static_range){ work->stubs[i].stub.at + 1, work->stubs[i].stub.end };
+	return moment(functions, work->count, write_jumps, work);
+}
+
+static const char *patch(struct work *work, const struct static_object *object, struct patch_entry *entries,
+                         size_t count, patch_moment *moment, struct patch_area *area)
 {
 	const char *refused;
 
@@ -166,12 +182,12 @@ static const char *patch(struct work *work, int memory, const struct static_obje
 		if (i == 0 && entries[i].refused)
 			return entries[i].refused;
 	}
-	refused = write_stubs(work, memory, area);
-	return refused ? refused : write_jumps(work, memory);
+	refused = write_stubs(work, area);
+	return refused ? refused : write_at(moment, work);
 }
 
 const char *patch_functions(const struct static_object *object, struct patch_entry *entries, size_t count,
-                            struct patch_area *area)
+                            patch_moment *moment, struct patch_area *area)
 {
 	const uintptr_t page = page_size();
 	const size_t code = (count * STUB_BYTES_MAX / 2 + page - 1) & ~(page - 1);
@@ -191,7 +207,8 @@ const char *patch_functions(const struct static_object *object, struct patch_ent
 		area->end = area->start + code + unwinding;
 		area->code_end = area->unwinding = area->start + code;
 		mprotect((void *)area->unwinding, unwinding, PROT_READ);
-		refused = patch(work, memory, object, entries, count, area);
+		work->memory = memory;
+		refused = patch(work, object, entries, count, moment, area);
 	}
 	if (refused) {
 		for (size_t i = 0; i < count; i++) {

@@ -7,8 +7,7 @@
  * no mapping is split or gets other rights, and a process that may not make memory executable
  * (PR_SET_MDWE) is served, too. Where that file is refused, nothing is patched.
  *
- * The caller sees to it that no thread is at the beginning of one of the functions. Also
- * compiled into the preload.
+ * Also compiled into the preload.
  */
 #ifndef QUERYPROF_WATCH_STATIC_PATCH_H
 #define QUERYPROF_WATCH_STATIC_PATCH_H
@@ -36,10 +35,15 @@ struct patch_area {
 	uintptr_t unwinding, unwinding_end; /* .eh_frame_hdr, and the end of all of it */
 };
 
-/* Patches all entries but those that are refused; none if the first is. NULL, or why none was
- * patched. */
+/* Calls `write(context)` when no thread is inside of one of the functions. What that returned, or
+ * why it was not called. */
+typedef const char *patch_moment(const struct static_range *functions, size_t count,
+                                 const char *(*write)(void *), void *context);
+
+/* Patches all entries but those that are refused; none if the first is. The jumps are written at
+ * the `moment`, NULL: no thread can be inside of the functions. NULL, or why none was patched. */
 const char *patch_functions(const struct static_object *object, struct patch_entry *entries, size_t count,
-                            struct patch_area *area);
+                            patch_moment *moment, struct patch_area *area);
 
 /* Whether the function begins with a jump into the area. */
 bool patch_leads_to(const struct patch_area *area, uintptr_t function);

@@ -40,6 +40,7 @@ struct stub_row {
 
 struct stub {
 	uintptr_t at, back; /* where the jump is written, and where the second part goes on */
+	uintptr_t end;      /* of the function, as far as it is known */
 	uint8_t jump[STUB_JUMP_MAX];
 	size_t jump_size;
 	uint8_t code[STUB_BYTES_MAX];

@@ -178,7 +178,7 @@ const char *stub_make(struct stub *stub, const struct static_range *code, uintpt
 		return "it lies at the end of the code";
 	if (read_code(entry) == BTI_C)
 		stub->at += 4;
-	stub->back = stub->at + 4;
+	stub->back = stub->end = stub->at + 4;
 	add_row(&making);
 	put(&making, 0x10000000u | 5u << 5 | 17); /* adr x17,second */
 	put(&making, 0x58000000u | 2u << 5 | 16); /* ldr x16,8 */

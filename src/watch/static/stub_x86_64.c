@@ -366,13 +366,14 @@ static void displace_all(struct making *making)
 		stub->back = skip_padding(making, stub->back);
 }
 
-/* Whether a branch of the function leads into what is displaced. Its end is not known: it is
- * where nothing goes on and no branch before leads behind. */
-static bool has_branch_back(const struct stub *stub, const struct static_range *code)
+/* Whether a branch of the function leads into what is displaced. Its end is where nothing goes
+ * on and no branch before leads behind. */
+static bool has_branch_back(struct stub *stub, const struct static_range *code)
 {
 	uintptr_t limit = stub->back + BODY_BYTES, farthest = 0;
 	struct x86_instruction instruction;
 
+	stub->end = stub->back;
 	for (uintptr_t pc = stub->at; pc < limit && decode(code, pc, &instruction);
 	     pc += instruction.length) {
 		enum effect effect = effect_of(&instruction);
@@ -387,6 +388,8 @@ static bool has_branch_back(const struct stub *stub, const struct static_range *
 			if (target > farthest && target < limit)
 				farthest = target;
 		}
+		if (pc >= stub->back)
+			stub->end = pc + instruction.length;
 		if ((is_jump || effect == RETURNS) && pc >= farthest && pc >= stub->back)
 			break;
 	}
