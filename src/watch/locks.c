@@ -104,7 +104,9 @@ static void refuse(struct calling *calling, struct thread *thread, const struct 
 {
 	struct lock_refusal *refused = &calling->refused;
 
-	if (is_waiting(thread, run) && thread->waiting->lock == asked.lock && refused->file == file) {
+	/* Who was refused a lock to write begins anew with SHARED, which the holder's commit may refuse. */
+	if (is_waiting(thread, run) && refused->file == file &&
+	    (thread->waiting->lock == asked.lock || asked.lock == WAIT_ON_SHARED)) {
 		tell_wait(run, thread, refused);
 		return;
 	}

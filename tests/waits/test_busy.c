@@ -100,12 +100,13 @@ static void test_parts(void **state)
 	for (int i = 0; i < RUNS; i++)
 		number(db, "SELECT work() IS NULL");
 	end_busy(NULL);
-	print_message("  of %.1f ms a run, %.1f ms computed, %.1f ms slept, %.1f ms in a queue, %.2f ms the rest\n",
-	              (double)number(db, "SELECT avg(execution_time_ns)" OF_RUNS) / 1e6,
-	              (double)number(db, "SELECT avg(cpu_time_ns)" OF_RUNS) / 1e6,
-	              (double)number(db, "SELECT avg(sleep_ns)" OF_RUNS) / 1e6,
-	              (double)number(db, "SELECT avg(run_delay_ns)" OF_RUNS) / 1e6,
-	              (double)number(db, "SELECT avg(rest_ns)" OF_RUNS) / 1e6);
+	print_message(
+		"  of %.1f ms a run, %.1f ms computed, %.1f ms slept, %.1f ms in a queue, %.2f ms the rest\n",
+		(double)number(db, "SELECT avg(execution_time_ns)" OF_RUNS) / 1e6,
+		(double)number(db, "SELECT avg(cpu_time_ns)" OF_RUNS) / 1e6,
+		(double)number(db, "SELECT avg(sleep_ns)" OF_RUNS) / 1e6,
+		(double)number(db, "SELECT avg(run_delay_ns)" OF_RUNS) / 1e6,
+		(double)number(db, "SELECT avg(rest_ns)" OF_RUNS) / 1e6);
 	assert_int_equal(number(db, "SELECT count(*)" OF_RUNS " AND execution_time_ns >= 10000000"), RUNS);
 	assert_int_equal(number(db, "SELECT count(*)" OF_RUNS " AND abs(" PARTS " + rest_ns - "
 	                            "execution_time_ns) > execution_time_ns / 100"),
