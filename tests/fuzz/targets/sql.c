@@ -45,21 +45,27 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 	(void)argc, (void)argv;
 	setenv("QUERYPROF_QUERY_PROFILER_CPU_TIME_PERIOD_NS", "1000000", 1);
 	if (sqlite3_open(":memory:", &db) ||
-	    sqlite3_exec(db, "CREATE TABLE before AS SELECT name FROM pragma_function_list", NULL, NULL, NULL))
+	    sqlite3_exec(db, "CREATE TABLE before AS SELECT name FROM pragma_function_list", NULL, NULL,
+	                 NULL))
 		exit(2);
 	sqlite3_enable_load_extension(db, 1);
 	if (sqlite3_load_extension(db, QUERYPROF_LIBRARY, "sqlite3_queryprof_init", &error)) {
 		fprintf(stderr, "%s\n", error);
 		exit(2);
 	}
-	add_statements("WITH f(name) AS (SELECT DISTINCT name FROM pragma_function_list EXCEPT SELECT name FROM before),"
+	add_statements("WITH f(name) AS (SELECT DISTINCT name FROM pragma_function_list EXCEPT SELECT name "
+	               "FROM before),"
 	               " a(list) AS (VALUES (''), ('?'), ('?,?'), ('?,?,?'), ('?,?,?,?')) "
 	               "SELECT format('SELECT \"%w\"(%s)', name, list) FROM f, a ORDER BY 1");
-	add_statements("WITH o(text) AS (VALUES ('= ?'), ('> ?'), ('LIKE ?'), ('BETWEEN ? AND ?'), ('IN (?, ?, ?)')) "
-	               "SELECT format('SELECT * FROM system.\"%w\" WHERE \"%w\" %s LIMIT 5', t.name, c.name, text) "
-	               "FROM pragma_table_list t, pragma_table_xinfo(t.name, t.schema) c, o WHERE t.schema = 'system' "
-	               "ORDER BY 1");
-	add_statements("SELECT format('UPDATE system.settings SET value = ? WHERE name = %Q', name) FROM system.settings");
+	add_statements(
+		"WITH o(text) AS (VALUES ('= ?'), ('> ?'), ('LIKE ?'), ('BETWEEN ? AND ?'), ('IN (?, ?, "
+	        "?)')) "
+		"SELECT format('SELECT * FROM system.\"%w\" WHERE \"%w\" %s LIMIT 5', t.name, c.name, text) "
+		"FROM pragma_table_list t, pragma_table_xinfo(t.name, t.schema) c, o WHERE t.schema = "
+	        "'system' "
+		"ORDER BY 1");
+	add_statements("SELECT format('UPDATE system.settings SET value = ? WHERE name = %Q', name) FROM "
+	               "system.settings");
 	fprintf(stderr, "%zu statements\n", count);
 	return 0;
 }
