@@ -6,9 +6,12 @@ uint32_t timer_stretch[TIMER_CLOCKS] = { 1, 1 };
 
 void timer_disarm(struct thread_timer *timer)
 {
-	if (timer_exists(timer) && timer->armed)
-		sys_timer_settime(timer_id(timer), 0, 0, 0);
+	bool was_armed = timer->armed;
+
+	/* First, as timers_move() on another thread looks at it last. */
 	timer_mark_disarmed(timer);
+	if (timer_exists(timer) && was_armed)
+		sys_timer_settime(timer_id(timer), 0, 0, 0);
 }
 
 /* The points of the first signal after the timer was armed, at a tick. */

@@ -136,6 +136,28 @@ static int set_timer(struct thread_timer *timer, enum timer_clock clock, uint64_
 	return at_tick ? set_to_tick(timer) : timer_set_on_grid(timer, now);
 }
 
+/* Its thread changes it meanwhile: looked at now, and once more when the kernel has it. */
+__attribute__((no_sanitize("thread"))) void timers_move(struct thread *thread, enum timer_clock clock,
+                                                        uint32_t stretch)
+{
+	struct thread_timer *timer = &thread->timers[clock];
+	uint64_t period_ns = timer->period_ns, interval_ns = period_ns * stretch << timer->slowed;
+	uint64_t now, grid_ns;
+
+	if (!timer->armed || !timer_exists(timer) || timer->whole || period_ns == 0)
+		return;
+	now = clock_ns(timer_clock_id(clock));
+	grid_ns = now + 1 + random_scatter(now ^ (uintptr_t)timer) % interval_ns;
+	timer->stretch = stretch;
+	timer->grid_ns = grid_ns;
+	timer->changed = true;
+	sys_timer_settime(timer_id(timer), TIMER_ABSTIME, grid_ns, interval_ns);
+	if (!timer->armed)
+		sys_timer_settime(timer_id(timer), 0, 0, 0);
+	else if (timer->period_ns != period_ns || timer->grid_ns != grid_ns)
+		timer_set_on_grid(timer, now);
+}
+
 void timers_tell_rest(const struct thread *thread)
 {
 	const struct thread_timer *timer = &thread->timers[TIMER_CPU];
