@@ -12,7 +12,7 @@
 #include "sampler/timers.h"
 
 /* A longer one is not for its samples' sake: the file is opened, modules are looked at. */
-#define STORE_SAMPLE_MOST_NS 20000
+#define STORE_SAMPLE_MOST_NS 40000
 
 /* A signal's way through the kernel and back, in system calls that do nothing. */
 #define SIGNAL_SYSCALLS 16
