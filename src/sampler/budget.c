@@ -33,11 +33,11 @@ static struct {
 	uint64_t at_ns;                       /* of the last look, 0: there was none */
 	uint64_t signals, handler_ns, cpu_ns; /* sums of the ledger then */
 	uint64_t taken, storing_ns, stored;
-	double store_one_ns;      /* CPU time of the flusher for a sample; it comes late */
-	double cost, time;        /* of the last second or so */
-	double threads;           /* in queries: comes at once, and goes slowly */
-	uint32_t crowd;           /* stretch for the sake of the threads */
-	double overhead;          /* and so much more of it for the sake of the cost */
+	double store_one_ns; /* CPU time of the flusher for a sample; it comes late */
+	double cost, time;   /* of the last second or so */
+	double threads;      /* in queries: comes at once, and goes slowly */
+	uint32_t crowd;      /* stretch for the sake of the threads */
+	double overhead;     /* and so much more of it for the sake of the cost */
 } budget = { .crowd = 1, .overhead = 1 };
 
 void budget_set_max_threads(uint32_t threads)
@@ -206,7 +206,8 @@ bool budget_look(uint64_t storing_ns, uint64_t stored)
 	if (budget.at_ns == 0)
 		budget.at_ns = now - BUDGET_LOOK_NS;
 	uint32_t threads = count_in_queries();
-	double ratio = measure(now, storing_ns, stored, threads > budget.threads ? threads - budget.threads : 0);
+	double ratio =
+		measure(now, storing_ns, stored, threads > budget.threads ? threads - budget.threads : 0);
 
 	__atomic_store_n(&in_queries, threads, __ATOMIC_RELAXED);
 	__atomic_store_n(&cost_ppm, (uint64_t)(ratio * 1e6), __ATOMIC_RELAXED);

@@ -50,7 +50,7 @@ struct row {
 	double z[2][LOAD_TEXTS];    /* of each text's time on the wall clock, and of its CPU time */
 	double share_z[LOAD_TEXTS]; /* of its share of the wall clock */
 	int64_t unknown, dropped;   /* signals; samples, as the flusher was too slow */
-	bool flushed, few; /* samples of CPU time */
+	bool flushed, few;          /* samples of CPU time */
 };
 
 static int64_t cost_ns(void)
@@ -81,7 +81,8 @@ static void compare(struct row *row, const struct load_truth *truth, const char 
 	if (!load_read(path, "Real", &seen[0]) || !load_read(path, "CPU", &seen[1]))
 		_exit(1);
 	for (int type = 0; type < 2; type++) {
-		double seen_all = 0, is_all = 0, value = load_value(&seen[type]);
+		double seen_all = 0, is_all = 0;
+		double value = type ? load_cpu_value(&seen[1], truth) : load_value(&seen[0]);
 		for (int text = 0; text < LOAD_TEXTS; text++) {
 			double is = type ? truth->cpu_ns[text]
 			                 : nearest(seen[0].sum[text], truth->real_ns[text],
@@ -174,9 +175,9 @@ static bool run_apart(struct row *row, uint64_t seed)
 
 static void print_heads(void)
 {
-	printf("%7s %9s %10s %8s %8s %7s %8s  %-41s %-41s %s\n", "threads", "signals/s", "dd-trace-rb", "cost_%",
-	       "used_%", "stretch", "error_%", "wall time / truth, z, by text", "CPU time / truth, z, by text",
-	       "ledger");
+	printf("%7s %9s %10s %8s %8s %7s %8s  %-41s %-41s %s\n", "threads", "signals/s", "dd-trace-rb",
+	       "cost_%", "used_%", "stretch", "error_%", "wall time / truth, z, by text",
+	       "CPU time / truth, z, by text", "ledger");
 }
 
 static double print_row(const struct row *row)

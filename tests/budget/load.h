@@ -20,6 +20,7 @@ extern const char *const load_texts[LOAD_TEXTS];
  * outside of queries. */
 struct load_truth {
 	double real_ns[LOAD_TEXTS], around_ns[LOAD_TEXTS], cpu_ns[LOAD_TEXTS], between_ns;
+	double shared_value_ns; /* of a sample of CPU time of any thread, where some have the shared timer */
 	uint64_t queries;
 };
 void load_begin(int threads, uint64_t seed);
@@ -33,11 +34,13 @@ struct load_seen {
 bool load_read(const char *path, const char *type, struct load_seen *seen);
 
 /* What the samples of a type stand for, on average: a sum `is` of them has the standard error
- * sqrt(is * value). Unlike the root of their squares it does not depend on which of few came. */
+ * sqrt(is * value). Unlike the root of their squares it does not depend on which of few came. Of CPU
+ * time that is what it is where threads share a timer, though no sample of theirs may have come. */
 double load_value(const struct load_seen *seen);
+double load_cpu_value(const struct load_seen *seen, const struct load_truth *truth);
 
-/* Before the process has threads: from now on it has so many pending signals, and timers, more than its user has already.
- * False: it may not. */
+/* Before the process has threads: from now on it has so many pending signals, and timers, more than its user
+ * has already. False: it may not. */
 bool load_limit_pending(unsigned long more);
 
 /* One of system.metrics. */
