@@ -8,7 +8,7 @@ void timer_disarm(struct thread_timer *timer)
 {
 	bool was_armed = timer->armed;
 
-	/* First, as timers_move() on another thread looks at it last. */
+	/* First: see timers_move(). */
 	timer_mark_disarmed(timer);
 	if (timer_exists(timer) && was_armed)
 		sys_timer_settime(timer_id(timer), 0, 0, 0);

@@ -170,7 +170,7 @@ static void set_stretch(enum timer_clock clock, uint32_t stretch)
 
 /* A timer follows with its next signal. Where that may be far, it is moved now: or the next look would
  * still see what the old interval costs. */
-static void move_timers(uint32_t stretch)
+__attribute__((no_sanitize("thread"))) static void move_timers(uint32_t stretch)
 {
 	uint32_t slots = slots_count();
 

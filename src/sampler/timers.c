@@ -136,26 +136,29 @@ static int set_timer(struct thread_timer *timer, enum timer_clock clock, uint64_
 	return at_tick ? set_to_tick(timer) : timer_set_on_grid(timer, now);
 }
 
-/* Its thread changes it meanwhile: looked at now, and once more when the kernel has it. */
+/* Its thread changes it meanwhile, or deletes it: looked at once, and once more when the kernel has it. */
 __attribute__((no_sanitize("thread"))) void timers_move(struct thread *thread, enum timer_clock clock,
                                                         uint32_t stretch)
 {
-	struct thread_timer *timer = &thread->timers[clock];
-	uint64_t period_ns = timer->period_ns, interval_ns = period_ns * stretch << timer->slowed;
-	uint64_t now, grid_ns;
+	struct thread_timer *timer = &thread->timers[clock], is = *timer;
+	const int id = timer_id(&is);
+	uint64_t now = clock_ns(timer_clock_id(clock));
 
-	if (!timer->armed || !timer_exists(timer) || timer->whole || period_ns == 0)
+	if (!is.armed || !timer_exists(&is) || is.whole || is.period_ns == 0 ||
+	    timer_signal(&is) != sampler_signal())
 		return;
-	now = clock_ns(timer_clock_id(clock));
-	grid_ns = now + 1 + random_scatter(now ^ (uintptr_t)timer) % interval_ns;
-	timer->stretch = stretch;
-	timer->grid_ns = grid_ns;
+	is.stretch = timer->stretch = stretch;
+	is.grid_ns = now + 1 + random_scatter(now ^ (uintptr_t)timer) % timer_interval(&is);
+	timer->grid_ns = is.grid_ns;
 	timer->changed = true;
-	sys_timer_settime(timer_id(timer), TIMER_ABSTIME, grid_ns, interval_ns);
-	if (!timer->armed)
-		sys_timer_settime(timer_id(timer), 0, 0, 0);
-	else if (timer->period_ns != period_ns || timer->grid_ns != grid_ns)
-		timer_set_on_grid(timer, now);
+	sys_timer_settime(id, TIMER_ABSTIME, is.grid_ns, timer_interval(&is));
+
+	const struct thread_timer then = *timer;
+	/* Who disarms it, or gives the signal away, says so first and then stops it. */
+	if (!then.armed || timer_signal(&then) != sampler_signal())
+		sys_timer_settime(id, 0, 0, 0);
+	else if (then.period_ns != 0 && (then.period_ns != is.period_ns || then.grid_ns != is.grid_ns))
+		sys_timer_settime(id, TIMER_ABSTIME, timer_next_point(&then, now), timer_interval(&then));
 }
 
 void timers_tell_rest(const struct thread *thread)
@@ -224,9 +227,9 @@ void timers_stop(struct thread *thread)
 {
 	for (int clock = 0; clock < TIMER_CLOCKS; clock++) {
 		struct thread_timer *timer = &thread->timers[clock];
+		timer_mark_disarmed(timer);
 		if (timer_exists(timer))
 			sys_timer_settime(timer_id(timer), 0, 0, 0);
-		timer_mark_disarmed(timer);
 	}
 }
 

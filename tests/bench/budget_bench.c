@@ -29,8 +29,8 @@
 /* Below, the error of a sum is not known well enough. */
 #define FEW_SAMPLES 12
 
-/* Ticks a second in which dd-trace-rb sampled all threads, as it published, before and after it took 16 of
- * them at random. */
+/* Ticks a second in which dd-trace-rb sampled all threads, as it published, before it took 16 of them at
+ * random. */
 static const struct {
 	int threads, ticks;
 } peer[] = { { 4, 391 }, { 16, 97 }, { 32, 50 }, { 64, 24 } };
