@@ -6,12 +6,9 @@ uint32_t timer_stretch[TIMER_CLOCKS] = { 1, 1 };
 
 void timer_disarm(struct thread_timer *timer)
 {
-	bool was_armed = timer->armed;
-
-	/* First: see timers_move(). */
-	timer_mark_disarmed(timer);
-	if (timer_exists(timer) && was_armed)
+	if (timer_exists(timer) && timer->armed)
 		sys_timer_settime(timer_id(timer), 0, 0, 0);
+	timer_mark_disarmed(timer);
 }
 
 /* The points of the first signal after the timer was armed, at a tick. */

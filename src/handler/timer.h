@@ -43,8 +43,7 @@
  * stretched timer has a grid of its own, with a random phase of its interval. One interval
  * becomes another behind a signal. On both sides of the change each ns has to have the same
  * chance. The newest point of the old grid stands for one interval around it, half of which is
- * before: so the new grid begins at a random moment of the interval behind that point. A timer
- * that another thread moves (timers_move()) has its new grid from that moment on.
+ * before: so the new grid begins at a random moment of the interval behind that point.
  */
 #ifndef QUERYPROF_HANDLER_TIMER_H
 #define QUERYPROF_HANDLER_TIMER_H

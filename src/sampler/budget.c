@@ -9,7 +9,6 @@
 #include "handler/timer.h"
 #include "sampler/ledger_reader.h"
 #include "sampler/slots.h"
-#include "sampler/timers.h"
 
 /* A longer one is not for its samples' sake: the file is opened, modules are looked at. */
 #define STORE_SAMPLE_MOST_NS 40000
@@ -25,6 +24,10 @@
 #define AIM 0.85
 #define RETURN_BELOW 0.7
 
+/* A timer follows with its next signal. Until all have, the cost is in part that of their old
+ * intervals: it changes nothing for so long at most. */
+#define HOLD_MOST_NS (2 * NS_PER_S)
+
 static uint32_t max_threads = BUDGET_THREADS, max_percent = BUDGET_PERCENT; /* atomic */
 static uint64_t in_queries, cost_ppm, signal_ns;                            /* atomic */
 
@@ -38,6 +41,8 @@ static struct {
 	double threads;      /* in queries: comes at once, and goes slowly */
 	uint32_t crowd;      /* stretch for the sake of the threads */
 	double overhead;     /* and so much more of it for the sake of the cost */
+	uint64_t longest_ns; /* interval of the threads in queries */
+	uint64_t hold_ns;    /* until then the overhead stays */
 } budget = { .crowd = 1, .overhead = 1 };
 
 void budget_set_max_threads(uint32_t threads)
@@ -80,10 +85,16 @@ count_in_queries(void)
 {
 	uint32_t slots = slots_count(), count = 0;
 
+	budget.longest_ns = 0;
 	for (uint32_t i = 0; i < slots; i++) {
 		/* Their threads change both meanwhile: a count of about now will do. */
 		const struct thread *slot = slots_get(i);
-		count += slot->timers[TIMER_REAL].armed && slot->nesting != 0;
+		const struct thread_timer *timer = &slot->timers[TIMER_REAL];
+		if (!timer->armed || slot->nesting == 0)
+			continue;
+		count++;
+		if (timer_interval(timer) > budget.longest_ns)
+			budget.longest_ns = timer_interval(timer);
 	}
 	return count;
 }
@@ -120,13 +131,16 @@ static uint32_t stretch_for_overhead(double ratio)
 		return budget.crowd;
 	}
 	ratio *= 100.0 / percent;
-	if (ratio > 1 || ratio < RETURN_BELOW)
+	if ((ratio > 1 || ratio < RETURN_BELOW) && budget.at_ns >= budget.hold_ns)
 		wanted *= ratio / AIM;
 	/* A product that is whole but for the last bits is. */
 	stretch = times_above((wanted > 1 ? wanted : 1) * budget.crowd * (1 - 1e-9));
 	wanted = (double)stretch / budget.crowd;
 	/* What was measured with the old stretch, as it would have been with the new one. */
 	budget.cost *= budget.overhead / wanted;
+	if (wanted != budget.overhead)
+		budget.hold_ns =
+			budget.at_ns + (budget.longest_ns < HOLD_MOST_NS ? budget.longest_ns : HOLD_MOST_NS);
 	budget.overhead = wanted;
 	return stretch;
 }
@@ -168,22 +182,6 @@ static void set_stretch(enum timer_clock clock, uint32_t stretch)
 	__atomic_store_n(&timer_stretch[clock], stretch, __ATOMIC_RELAXED);
 }
 
-/* A timer follows with its next signal. Where that may be far, it is moved now: or the next look would
- * still see what the old interval costs. */
-__attribute__((no_sanitize("thread"))) static void move_timers(uint32_t stretch)
-{
-	uint32_t slots = slots_count();
-
-	for (uint32_t i = 0; i < slots; i++) {
-		struct thread *slot = slots_get(i);
-		const struct thread_timer *timer = &slot->timers[TIMER_REAL];
-		uint32_t has = timer->stretch;
-
-		if (has != stretch && (has > stretch ? has : stretch) * timer->period_ns > BUDGET_LOOK_NS)
-			timers_move(slot, TIMER_REAL, stretch);
-	}
-}
-
 /* Above half of a limit. */
 static bool is_busy(void)
 {
@@ -213,7 +211,6 @@ bool budget_look(uint64_t storing_ns, uint64_t stored)
 	__atomic_store_n(&cost_ppm, (uint64_t)(ratio * 1e6), __ATOMIC_RELAXED);
 	budget.crowd = stretch_for_crowd(threads);
 	set_stretch(TIMER_REAL, stretch_for_overhead(ratio));
-	move_timers(timer_stretch_of(TIMER_REAL));
 	set_stretch(TIMER_CPU, times_above(budget.overhead));
 	return is_busy();
 }

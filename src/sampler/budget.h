@@ -17,9 +17,7 @@
  * are all error bars computed.
  *
  * A thread of the store's looks, four times a second while anything is sampled: it counts the
- * threads in queries and the cost. No query does anything for it. A timer follows at its next
- * signal, or, where that may be far, is moved by who looks: else the next looks would see the cost
- * of the old interval, and stretch too far.
+ * threads in queries and the cost. No query does anything for it. A timer follows at its next signal.
  *
  * The cost of samples is what the handler's clock readings tell, and the kernel's part of a
  * signal, which is calibrated, and the flusher's time, as far as it is that of storing samples.

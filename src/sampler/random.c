@@ -9,11 +9,8 @@
  * part of keys need no more. */
 uint64_t random_next(struct thread *thread)
 {
-	return random_scatter(thread->random += 0x9e3779b97f4a7c15ull);
-}
+	uint64_t x = thread->random += 0x9e3779b97f4a7c15ull;
 
-uint64_t random_scatter(uint64_t x)
-{
 	x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ull;
 	x = (x ^ (x >> 27)) * 0x94d049bb133111ebull;
 	return x ^ (x >> 31);

@@ -14,7 +14,4 @@ void random_seed(struct thread *thread);
 /* The next random number of the thread. */
 uint64_t random_next(struct thread *thread);
 
-/* A number that has nothing to do with `x`, but for being the same each time. */
-uint64_t random_scatter(uint64_t x);
-
 #endif

@@ -136,31 +136,6 @@ static int set_timer(struct thread_timer *timer, enum timer_clock clock, uint64_
 	return at_tick ? set_to_tick(timer) : timer_set_on_grid(timer, now);
 }
 
-/* Its thread changes it meanwhile, or deletes it: looked at once, and once more when the kernel has it. */
-__attribute__((no_sanitize("thread"))) void timers_move(struct thread *thread, enum timer_clock clock,
-                                                        uint32_t stretch)
-{
-	struct thread_timer *timer = &thread->timers[clock], is = *timer;
-	const int id = timer_id(&is);
-	uint64_t now = clock_ns(timer_clock_id(clock));
-
-	if (!is.armed || !timer_exists(&is) || is.whole || is.period_ns == 0 ||
-	    timer_signal(&is) != sampler_signal())
-		return;
-	is.stretch = timer->stretch = stretch;
-	is.grid_ns = now + 1 + random_scatter(now ^ (uintptr_t)timer) % timer_interval(&is);
-	timer->grid_ns = is.grid_ns;
-	timer->changed = true;
-	sys_timer_settime(id, TIMER_ABSTIME, is.grid_ns, timer_interval(&is));
-
-	const struct thread_timer then = *timer;
-	/* Who disarms it, or gives the signal away, says so first and then stops it. */
-	if (!then.armed || timer_signal(&then) != sampler_signal())
-		sys_timer_settime(id, 0, 0, 0);
-	else if (then.period_ns != 0 && (then.period_ns != is.period_ns || then.grid_ns != is.grid_ns))
-		sys_timer_settime(id, TIMER_ABSTIME, timer_next_point(&then, now), timer_interval(&then));
-}
-
 void timers_tell_rest(const struct thread *thread)
 {
 	const struct thread_timer *timer = &thread->timers[TIMER_CPU];
@@ -227,9 +202,9 @@ void timers_stop(struct thread *thread)
 {
 	for (int clock = 0; clock < TIMER_CLOCKS; clock++) {
 		struct thread_timer *timer = &thread->timers[clock];
-		timer_mark_disarmed(timer);
 		if (timer_exists(timer))
 			sys_timer_settime(timer_id(timer), 0, 0, 0);
+		timer_mark_disarmed(timer);
 	}
 }
 

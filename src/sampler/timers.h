@@ -35,11 +35,6 @@ void timers_after_fork(void);
  * calls it only when the timer is not armed with that period. Keeps errno. */
 void timers_arm(struct thread *thread, enum timer_clock clock, uint64_t period_ns);
 
-/* The pacer: another thread's timer of the wall clock goes over to a new stretch now, not with
- * its next signal. The new grid begins now with a random phase, so each ns has the same chance before
- * and behind; but a signal that is on its way right now is lost. */
-void timers_move(struct thread *thread, enum timer_clock clock, uint32_t stretch);
-
 /* The calling thread ends: what its whole timer of the CPU clock has not told yet. */
 void timers_tell_rest(const struct thread *thread);
 
