@@ -21,6 +21,7 @@
 #include "query/cpu_clock.h"
 #include "query/query_record.h"
 #include "query/statement_stats.h"
+#include "query/watch_cost.h"
 #include "sampler/budget.h"
 #include "sampler/ring_reader.h"
 #include "sampler/state.h"
@@ -331,9 +332,11 @@ static void fill_record(struct query_record *record, const struct query_run *run
 		context_read(thread_current, &record->context);
 	record->labels[1] = run->counts.labels;
 	record->samples_dropped = load(&run->counts.dropped);
-	record->profiler_cost_ns = load(&run->counts.cost_ns) + (load(&run->counts.samples[TRACE_CPU]) +
-	                                                         load(&run->counts.samples[TRACE_REAL])) *
-	                                                                budget_figure(BUDGET_SIGNAL_NS);
+	record->profiler_cost_ns =
+		load(&run->counts.cost_ns) +
+		(load(&run->counts.samples[TRACE_CPU]) + load(&run->counts.samples[TRACE_REAL])) *
+			budget_figure(BUDGET_SIGNAL_NS) +
+		watch_cost_of(1, end->work.rows);
 	record->samples_truncated = load(&run->counts.truncated);
 	record->exception_code = end->work.exception_code;
 	record->thread_id = run->counts.start.thread_id;

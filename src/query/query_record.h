@@ -52,7 +52,7 @@ struct query_record {
 	struct trace_context context;
 	uint64_t samples_dropped; /* ring full */
 	uint64_t samples_truncated;
-	uint64_t profiler_cost_ns; /* of its samples: handlers, and the kernel's part of their signals */
+	uint64_t profiler_cost_ns; /* handlers, the kernel's part of their signals, and watching */
 	uint64_t waits[WAIT_SUMS];
 	uint64_t worker_wait_ns;       /* of threads that SQLite made for the query */
 	uint64_t off_cpu_period_ns;    /* of the samples of its waits, 0: none */

@@ -11,7 +11,7 @@
 #include "sampler/slots.h"
 
 /* A longer one is not for its samples' sake: the file is opened, modules are looked at. */
-#define STORE_SAMPLE_MOST_NS 20000
+#define STORE_SAMPLE_MOST_NS 40000
 
 /* A signal's way through the kernel and back, in system calls that do nothing. */
 #define SIGNAL_SYSCALLS 16
@@ -21,8 +21,12 @@
 #define MEMORY_NS (0.5 * NS_PER_S)
 
 /* A new stretch aims at this part of the budget; it returns below the other. */
-#define AIM 0.75
-#define RETURN_BELOW 0.5
+#define AIM 0.85
+#define RETURN_BELOW 0.7
+
+/* A timer follows with its next signal. Until all have, the cost is in part that of their old
+ * intervals: it changes nothing for so long at most. */
+#define HOLD_MOST_NS (2 * NS_PER_S)
 
 static uint32_t max_threads = BUDGET_THREADS, max_percent = BUDGET_PERCENT; /* atomic */
 static uint64_t in_queries, cost_ppm, signal_ns;                            /* atomic */
@@ -32,10 +36,13 @@ static struct {
 	uint64_t at_ns;                       /* of the last look, 0: there was none */
 	uint64_t signals, handler_ns, cpu_ns; /* sums of the ledger then */
 	uint64_t taken, storing_ns, stored;
-	double store_one_ns;      /* CPU time of the flusher for a sample; it comes late */
-	double cost, time;        /* of the last second or so */
-	double threads;           /* in queries: comes at once, and goes slowly */
-	uint32_t crowd, overhead; /* stretch for the sake of either limit */
+	double store_one_ns; /* CPU time of the flusher for a sample; it comes late */
+	double cost, time;   /* of the last second or so */
+	double threads;      /* in queries: comes at once, and goes slowly */
+	uint32_t crowd;      /* stretch for the sake of the threads */
+	double overhead;     /* and so much more of it for the sake of the cost */
+	uint64_t longest_ns; /* interval of the threads in queries */
+	uint64_t hold_ns;    /* until then the overhead stays */
 } budget = { .crowd = 1, .overhead = 1 };
 
 void budget_set_max_threads(uint32_t threads)
@@ -51,7 +58,8 @@ void budget_set_max_overhead(uint32_t percent)
 void budget_after_fork(void)
 {
 	memset(&budget, 0, sizeof(budget));
-	budget.crowd = budget.overhead = 1;
+	budget.crowd = 1;
+	budget.overhead = 1;
 	timer_stretch[TIMER_CPU] = timer_stretch[TIMER_REAL] = 1;
 	in_queries = cost_ppm = 0;
 }
@@ -77,10 +85,16 @@ count_in_queries(void)
 {
 	uint32_t slots = slots_count(), count = 0;
 
+	budget.longest_ns = 0;
 	for (uint32_t i = 0; i < slots; i++) {
 		/* Their threads change both meanwhile: a count of about now will do. */
 		const struct thread *slot = slots_get(i);
-		count += slot->timers[TIMER_REAL].armed && slot->nesting != 0;
+		const struct thread_timer *timer = &slot->timers[TIMER_REAL];
+		if (!timer->armed || slot->nesting == 0)
+			continue;
+		count++;
+		if (timer_interval(timer) > budget.longest_ns)
+			budget.longest_ns = timer_interval(timer);
 	}
 	return count;
 }
@@ -105,19 +119,30 @@ static uint32_t stretch_for_crowd(uint32_t now)
 	return up > budget.crowd ? up : down < budget.crowd ? down : budget.crowd;
 }
 
+/* On the wall clock, for the sake of both. The limit of the cost alone decides how the stretch of
+ * a crowd is divided, so that many threads are held to the budget as closely as few. */
 static uint32_t stretch_for_overhead(double ratio)
 {
-	uint32_t percent = __atomic_load_n(&max_percent, __ATOMIC_RELAXED);
-	uint32_t wanted = budget.overhead;
+	uint32_t percent = __atomic_load_n(&max_percent, __ATOMIC_RELAXED), stretch;
+	double wanted = budget.overhead;
 
-	if (percent == 0)
-		return 1;
+	if (percent == 0) {
+		budget.overhead = 1;
+		return budget.crowd;
+	}
 	ratio *= 100.0 / percent;
-	if (ratio > 1 || ratio < RETURN_BELOW)
-		wanted = times_above(budget.overhead * ratio / AIM);
+	if ((ratio > 1 || ratio < RETURN_BELOW) && budget.at_ns >= budget.hold_ns)
+		wanted *= ratio / AIM;
+	/* A product that is whole but for the last bits is. */
+	stretch = times_above((wanted > 1 ? wanted : 1) * budget.crowd * (1 - 1e-9));
+	wanted = (double)stretch / budget.crowd;
 	/* What was measured with the old stretch, as it would have been with the new one. */
-	budget.cost *= (double)budget.overhead / wanted;
-	return wanted;
+	budget.cost *= budget.overhead / wanted;
+	if (wanted != budget.overhead)
+		budget.hold_ns =
+			budget.at_ns + (budget.longest_ns < HOLD_MOST_NS ? budget.longest_ns : HOLD_MOST_NS);
+	budget.overhead = wanted;
+	return stretch;
 }
 
 /* What was used of a sum since the last look. */
@@ -129,8 +154,9 @@ static double since(uint64_t *last, uint64_t now)
 	return now > before ? (double)(now - before) : 0;
 }
 
-/* Cost through time. */
-static double measure(uint64_t now, uint64_t storing_ns, uint64_t stored)
+/* Cost through time. `begun` threads have come: the first sample of each comes whatever the stretch is,
+ * and says nothing of those to come. */
+static double measure(uint64_t now, uint64_t storing_ns, uint64_t stored, double begun)
 {
 	double elapsed = (double)(now - budget.at_ns), keep = MEMORY_NS / (MEMORY_NS + elapsed);
 	double signals = since(&budget.signals, ledger_read(LEDGER_SIGNALS));
@@ -144,18 +170,16 @@ static double measure(uint64_t now, uint64_t storing_ns, uint64_t stored)
 			storing < samples * STORE_SAMPLE_MOST_NS ? storing / samples : STORE_SAMPLE_MOST_NS;
 
 	budget.at_ns = now;
-	budget.cost =
-		budget.cost * keep + handlers + signals * (double)signal_ns + taken * budget.store_one_ns;
+	double cost = handlers + signals * (double)signal_ns + taken * budget.store_one_ns;
+	budget.cost = budget.cost * keep + (begun < signals ? cost * (1 - begun / signals) : 0);
 	budget.time = budget.time * keep + (cpu > elapsed ? cpu : elapsed);
 	return budget.cost / budget.time;
 }
 
-static void set_stretch(enum timer_clock clock, uint64_t stretch)
+static void set_stretch(enum timer_clock clock, uint32_t stretch)
 {
 	/* Relaxed: it goes with nothing else. */
-	__atomic_store_n(&timer_stretch[clock],
-	                 (uint32_t)(stretch < TIMER_STRETCH_MAX ? stretch : TIMER_STRETCH_MAX),
-	                 __ATOMIC_RELAXED);
+	__atomic_store_n(&timer_stretch[clock], stretch, __ATOMIC_RELAXED);
 }
 
 /* Above half of a limit. */
@@ -179,15 +203,15 @@ bool budget_look(uint64_t storing_ns, uint64_t stored)
 		return is_busy();
 	if (budget.at_ns == 0)
 		budget.at_ns = now - BUDGET_LOOK_NS;
-	double ratio = measure(now, storing_ns, stored);
 	uint32_t threads = count_in_queries();
+	double ratio =
+		measure(now, storing_ns, stored, threads > budget.threads ? threads - budget.threads : 0);
 
 	__atomic_store_n(&in_queries, threads, __ATOMIC_RELAXED);
 	__atomic_store_n(&cost_ppm, (uint64_t)(ratio * 1e6), __ATOMIC_RELAXED);
 	budget.crowd = stretch_for_crowd(threads);
-	budget.overhead = stretch_for_overhead(ratio);
-	set_stretch(TIMER_CPU, budget.overhead);
-	set_stretch(TIMER_REAL, (uint64_t)budget.overhead * budget.crowd);
+	set_stretch(TIMER_REAL, stretch_for_overhead(ratio));
+	set_stretch(TIMER_CPU, times_above(budget.overhead));
 	return is_busy();
 }
 

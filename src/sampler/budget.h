@@ -5,8 +5,8 @@
  * Two limits hold the number of signals. At most so many threads are sampled at the full rate
  * on the wall clock: with more in queries, the interval of each is as many times as long. And
  * what samples cost is at most a part of the CPU time of the queries (or of one processor's time,
- * where queries use less: they may wait): above it the intervals of both clocks stretch, below
- * half of it they return.
+ * where queries use less: they may wait): above it the intervals of both clocks stretch,
+ * somewhat below it they return.
  *
  * A stretched timer has a grid of its own, with a random phase of its interval, and each of its
  * signals stands for as many periods. So a ns of a query is sampled with the chance 1 / interval

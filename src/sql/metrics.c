@@ -31,6 +31,7 @@
 #include "watch/session.h"
 #include "settings/settings.h"
 #include "span/keep.h"
+#include "query/watch_cost.h"
 #include "store/store.h"
 
 static const struct ring *the_ring;
@@ -57,6 +58,17 @@ GETTER(get_programs, programs_counter, programs_counter)
 GETTER(get_statements, statement_stats_counter, statement_counter_name)
 GETTER(get_spans, keep_counter, keep_counter)
 GETTER(get_session, session_counter, session_counter)
+
+static uint64_t get_watch_cost(int which)
+{
+	(void)which;
+	return watch_cost_so_far();
+}
+
+static uint64_t get_cost(int which)
+{
+	return get_budget(which) + watch_cost_so_far();
+}
 
 static uint64_t get_signal(int which)
 {
@@ -209,9 +221,12 @@ static const struct metric {
 	{ "signals_reentered", get_ledger, NULL, LEDGER_REENTERED,
 	  "Signals that arrived inside the handler" },
 
-	{ "profiler_cost_ns", get_budget, NULL, BUDGET_COST_NS,
-	  "What samples have cost so far: the handler by its clock readings, and the kernel's part of each "
-	  "signal; the CPU times of the store's threads come on top" },
+	{ "profiler_cost_ns", get_cost, NULL, BUDGET_COST_NS,
+	  "What the host's threads were slowed down by so far: the handler by its clock readings, the "
+	  "kernel's "
+	  "part of each signal, and watching; the CPU times of the store's threads come on top" },
+	{ "profiler_watch_cost_ns", get_watch_cost, NULL, 0,
+	  "The part of watching: runs and rows of statements by what they cost, which is calibrated" },
 	{ "profiler_signal_cost_ns", get_budget, NULL, BUDGET_SIGNAL_NS,
 	  "The kernel's part of a signal, as the time of 16 system calls that do nothing" },
 	{ "profiler_cost_ppm", get_budget, NULL, BUDGET_COST_PPM,

@@ -5,6 +5,7 @@
 #include <stdint.h>
 
 #include "base/sys.h"
+#include "query/watch_cost.h"
 #include "sampler/budget.h"
 #include "sampler/shared_timer.h"
 #include "sampler/threads.h"
@@ -27,6 +28,7 @@ static bool change(enum state from, enum state to)
 
 static bool look(void)
 {
+	watch_cost_calibrate();
 	return budget_look(store_counter(STORE_FLUSHER_CPU_TIME_NS), store_counter(STORE_SAMPLES));
 }
 

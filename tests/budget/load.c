@@ -2,10 +2,12 @@
 #include "load.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <time.h>
 
 #include "../spin.h"
@@ -80,6 +82,7 @@ static void run_query(struct worker *worker, int text)
 static void *work(void *of)
 {
 	struct worker *worker = of;
+	int64_t began = load_now_ns();
 
 	for (int block = worker->index; !stopping; block++) {
 		int64_t end = load_now_ns() + (int64_t)(BLOCK_NS * (0.5 + next_random(worker)));
@@ -87,6 +90,9 @@ static void *work(void *of)
 			run_query(worker, cycle[block % CYCLE]);
 		while (!stopping && load_now_ns() < end);
 	}
+	worker->truth.between_ns = (double)(load_now_ns() - began);
+	for (int text = 0; text < LOAD_TEXTS; text++)
+		worker->truth.between_ns -= worker->truth.real_ns[text];
 	return NULL;
 }
 
@@ -110,8 +116,19 @@ void load_begin(int threads, uint64_t seed)
 	pthread_attr_destroy(&attributes);
 }
 
+/* A tick in a visit stands for as many as there are clocks that are visited; half of them are CPU clocks. */
+static double shared_value(void)
+{
+	double shared = (double)load_metric("timers_shared");
+	struct timespec tick;
+
+	clock_getres(CLOCK_MONOTONIC_COARSE, &tick);
+	return shared / 2 / worker_count * shared * (double)tick.tv_nsec;
+}
+
 void load_end(struct load_truth *truth)
 {
+	truth->shared_value_ns = shared_value();
 	stopping = true;
 	for (int i = 0; i < worker_count; i++) {
 		pthread_join(workers[i].thread, NULL);
@@ -120,6 +137,7 @@ void load_end(struct load_truth *truth)
 			truth->around_ns[text] += workers[i].truth.around_ns[text];
 			truth->cpu_ns[text] += workers[i].truth.cpu_ns[text];
 		}
+		truth->between_ns += workers[i].truth.between_ns;
 		truth->queries += workers[i].truth.queries;
 	}
 	free(workers);
@@ -158,6 +176,50 @@ bool load_read(const char *path, const char *type, struct load_seen *seen)
 	sqlite3_finalize(statement);
 	sqlite3_close(db);
 	return code == SQLITE_OK;
+}
+
+double load_value(const struct load_seen *seen)
+{
+	double sum = 0, square = 0;
+
+	for (int text = 0; text < LOAD_TEXTS; text++) {
+		sum += seen->sum[text];
+		square += seen->square[text];
+	}
+	return sum > 0 ? square / sum : 0;
+}
+
+double load_cpu_value(const struct load_seen *seen, const struct load_truth *truth)
+{
+	double value = load_value(seen);
+
+	return value > truth->shared_value_ns ? value : truth->shared_value_ns;
+}
+
+/* Of this user, of all processes. */
+static unsigned long pending_signals(void)
+{
+	FILE *file = fopen("/proc/self/status", "re");
+	unsigned long used = 0;
+	char line[128];
+
+	while (file && fgets(line, sizeof line, file))
+		if (sscanf(line, "SigQ: %lu/", &used) == 1)
+			break;
+	if (file)
+		fclose(file);
+	return used;
+}
+
+bool load_limit_pending(unsigned long more)
+{
+	struct rlimit limit;
+
+	unshare(CLONE_NEWUSER); /* where it is allowed, others' signals do not count */
+	if (getrlimit(RLIMIT_SIGPENDING, &limit))
+		return false;
+	limit.rlim_cur = pending_signals() + more;
+	return setrlimit(RLIMIT_SIGPENDING, &limit) == 0;
 }
 
 struct asked {

@@ -16,9 +16,11 @@ extern const char *const load_texts[LOAD_TEXTS];
 /* Starts so many threads; they go on until load_end(), which waits for them and adds what their
  * queries have taken by text, on the wall clock and of CPU time. One load at a time.
  * around_ns: the calls that begin and end the query included, where a thread may lose its
- * processor, too; the wall clock of the query itself lies between both. */
+ * processor, too; the wall clock of the query itself lies between both. between_ns: of all threads,
+ * outside of queries. */
 struct load_truth {
-	double real_ns[LOAD_TEXTS], around_ns[LOAD_TEXTS], cpu_ns[LOAD_TEXTS];
+	double real_ns[LOAD_TEXTS], around_ns[LOAD_TEXTS], cpu_ns[LOAD_TEXTS], between_ns;
+	double shared_value_ns; /* of a sample of CPU time of any thread, where some have the shared timer */
 	uint64_t queries;
 };
 void load_begin(int threads, uint64_t seed);
@@ -30,6 +32,16 @@ struct load_seen {
 	int64_t samples;
 };
 bool load_read(const char *path, const char *type, struct load_seen *seen);
+
+/* What the samples of a type stand for, on average: a sum `is` of them has the standard error
+ * sqrt(is * value). Unlike the root of their squares it does not depend on which of few came. Of CPU
+ * time that is what it is where threads share a timer, though no sample of theirs may have come. */
+double load_value(const struct load_seen *seen);
+double load_cpu_value(const struct load_seen *seen, const struct load_truth *truth);
+
+/* Before the process has threads: from now on it has so many pending signals, and timers, more than its user
+ * has already. False: it may not. */
+bool load_limit_pending(unsigned long more);
 
 /* One of system.metrics. */
 int64_t load_metric(const char *name);

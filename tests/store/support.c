@@ -17,6 +17,7 @@
 #include "modules/module_log.h"
 #include "modules/modules.h"
 #include "query/look.h"
+#include "query/watch_cost.h"
 #include "sampler/budget.h"
 #include "sampler/shared_timer.h"
 #include "sampler/state.h"
@@ -120,6 +121,10 @@ bool budget_look(uint64_t storing_ns, uint64_t stored)
 	(void)storing_ns;
 	(void)stored;
 	return false;
+}
+
+void watch_cost_calibrate(void)
+{
 }
 
 /* --- files ------------------------------------------------------------------------ */
