@@ -34,18 +34,23 @@ static void is_the_kernels(void **state)
 static void goes_astray(void **state)
 {
 	struct fast_clock clock = { .ns = 0 };
-	uint64_t scale = __atomic_load_n(&fast_clock_scale, __ATOMIC_RELAXED);
+	uint64_t start = clock_ns(CLOCK_MONOTONIC),
+		 scale = __atomic_load_n(&fast_clock_scale, __ATOMIC_RELAXED), wrong = 0;
 
 	(void)state;
 	if (!scale)
 		skip();
 	fast_clock_compare(&clock);
-	__atomic_store_n(&fast_clock_scale, scale * 2, __ATOMIC_RELAXED);
-	/* A thread that starves between two comparisons learns nothing from them. */
-	for (uint64_t start = clock_ns(CLOCK_MONOTONIC);
-	     __atomic_load_n(&fast_clock_scale, __ATOMIC_RELAXED) &&
-	     clock_ns(CLOCK_MONOTONIC) - start < 60000000000ull;)
+	/* A thread that starves between two comparisons learns nothing from them. A rate that is still
+	 * a rough one is measured once more, which mends it. */
+	for (; scale && clock_ns(CLOCK_MONOTONIC) - start < 60000000000ull;
+	     scale = __atomic_load_n(&fast_clock_scale, __ATOMIC_RELAXED)) {
+		if (scale != wrong) {
+			wrong = scale * 2;
+			__atomic_store_n(&fast_clock_scale, wrong, __ATOMIC_RELAXED);
+		}
 		fast_clock_ns(&clock);
+	}
 	assert_int_equal(fast_clock_scale, 0);
 	is_the_kernels(state);
 }

@@ -206,24 +206,6 @@ class Command(Tool):
         self.assertFalse(os.path.exists(path("out")))
         shutil.rmtree(path(""))
 
-    def test_damaged_files(self):
-        with open(self.trace, "rb") as file:
-            whole = bytearray(file.read())
-        path = os.path.join(self.folder, "damaged")
-        random = 20261120
-        for _ in range(40):
-            damaged = bytearray(whole)
-            for _ in range(8):
-                random = (random * 1664525 + 1013904223) % 2**32
-                damaged[100 + random % (len(whole) - 100)] = random >> 24
-            with open(path, "wb") as file:
-                file.write(damaged)
-            for arguments in (["report", path], ["queries", path, "--since", "start"], ["diff", path, self.trace]):
-                code, out, err = run(*arguments)
-                self.assertIn(code, (0, 1), (out, err))
-                self.assertEqual(code == 1, err.startswith("queryprof: "), (out, err))
-        os.unlink(path)
-
     def test_names_with_a_meaning_in_uris(self):
         path = os.path.join(self.folder, "a?mode=rwc&b#c%41 ä.trace")
         shutil.copy(self.trace, path)

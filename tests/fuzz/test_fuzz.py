@@ -21,7 +21,7 @@ import damage
 TIME_LIMIT = 60
 SUBCOMMANDS = (
     ("queries", "FILE"),
-    ("queries", "FILE", "--by", "samples"),
+    ("queries", "FILE", "--by", "samples", "--since", "start"),
     ("report", "FILE"),
     ("report", "FILE", "--like", "SELECT"),
     ("diff", "FILE", "GOOD"),

@@ -66,7 +66,7 @@ class Hosts(unittest.TestCase):
             command = (*command, LIBRARY)
             environment = self.environment(trace, period)
         elif way == "recorded":
-            command = (QUERYPROF, "record", "-o", trace, "--quiet", "--cpu", period, "--real", period,
+            command = (QUERYPROF, "record", "-o", trace, "--quiet", "--no-symbols", "--cpu", period, "--real", period,
                        "--off-cpu", period, "--setting", "trace_log_flush_interval_ms=50", "--", *command)
         done = subprocess.run(command, capture_output=True, text=True, timeout=timeout, check=False,
                               env=environment, **named)

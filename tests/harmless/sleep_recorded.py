@@ -61,7 +61,7 @@ def main():
                 [SLEEP_TIMES, "recorded"],
                 ["/usr/bin/python3", "-c", PYTHON, os.path.join(folder, "python.db")])):
             trace = os.path.join(folder, "%d.trace" % number)
-            subprocess.run([QUERYPROF, "record", "-o", trace, "--cpu", "1ms", "--real", "1ms", "--", *command],
+            subprocess.run([QUERYPROF, "record", "-o", trace, "--no-symbols", "--cpu", "1ms", "--real", "1ms", "--", *command],
                            check=True)
             samples, = sqlite3.connect(trace).execute(
                 "SELECT sum(weight) FROM trace_log WHERE trace_type = 'Real'").fetchone()

@@ -80,7 +80,7 @@ class Database(unittest.TestCase):
         self.assertEqual(self.observe(), self.plain)
 
     def test_recorded(self):
-        self.assertEqual(self.observe(prefix=(QUERYPROF, "record", "--quiet", "-o", "%FOLDER%/trace", "--cpu", "1ms",
+        self.assertEqual(self.observe(prefix=(QUERYPROF, "record", "--quiet", "--no-symbols", "-o", "%FOLDER%/trace", "--cpu", "1ms",
                                               "--real", "1ms", "--")), self.plain)
 
     def test_loaded_into_every_connection(self):

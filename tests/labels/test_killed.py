@@ -53,7 +53,7 @@ class Killed(unittest.TestCase):
         with tempfile.TemporaryDirectory(prefix="queryprof-label-killed-") as folder:
             trace = os.path.join(folder, "app.trace")
             # Nothing is stored before the ends: what is left in memory is all there is.
-            done = subprocess.run([QUERYPROF, "record", "-o", trace, "--cpu", "1ms", "--setting",
+            done = subprocess.run([QUERYPROF, "record", "-o", trace, "--no-symbols", "--cpu", "1ms", "--setting",
                                    "trace_log_flush_interval_ms=3600000", "--", "/usr/bin/python3", "-c", PROGRAM, LIBRARY],
                                   capture_output=True, text=True, check=False)
             self.assertEqual(done.returncode, -signal.SIGKILL, done.stdout + done.stderr)

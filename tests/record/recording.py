@@ -48,6 +48,9 @@ def wait_until(condition, what, seconds=300):
 
 
 class Recording(unittest.TestCase):
+    # To look names up takes longer than most of the programs: a test that looks at them asks for it.
+    names = ("--no-symbols",)
+
     def setUp(self):
         self.folder = tempfile.mkdtemp(prefix="queryprof-record-test-")
         os.chmod(self.folder, 0o755)  # one test runs as somebody else
@@ -62,7 +65,7 @@ class Recording(unittest.TestCase):
         return path
 
     def arguments(self, *command, options=("--cpu", "1ms", "--real", "1ms")):
-        return [QUERYPROF, "record", "-o", self.trace, *options, "--", *command]
+        return [QUERYPROF, "record", "-o", self.trace, *self.names, *options, "--", *command]
 
     def record(self, *command, options=("--cpu", "1ms", "--real", "1ms"), **named):
         done = subprocess.run(self.arguments(*command, options=options), capture_output=True, text=True,

@@ -34,6 +34,8 @@ puts [db eval {%s}]""" % SLOW),
 
 
 class Interpreter(Recording):
+    names = ()
+
     def command(self, program):
         if NAME == "tclsh":
             return [*COMMAND, self.file("program.tcl", program)]

@@ -15,6 +15,8 @@ OWN_COPY, STATIC, NODE, OLD, NO_TABLE = (os.path.abspath(sys.argv.pop(1)) for _ 
 
 
 class Nothing(Recording):
+    names = ()  # as a user calls it
+
     def nothing(self, *command, **named):
         done = self.record(*command, **named)
         self.assertIn("nothing was recorded: no SQLite library was seen in %s, nor in what it started" % command[0],
@@ -164,6 +166,8 @@ class Nothing(Recording):
 
 
 class Settings(Recording):
+    names = ()  # as a user calls it
+
     def refused(self, *options, status=2, **named):
         done = self.record("sh", "-c", "echo it ran", options=options, **named)
         self.assertEqual((done.returncode, done.stdout), (status, ""), self.seen)

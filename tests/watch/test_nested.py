@@ -112,8 +112,8 @@ class Nested(unittest.TestCase):
         self.run_program("/usr/bin/python3", loaded=(LIBRARY,))
 
     def test_recorded(self):
-        self.run_program(python_with_tests(), QUERYPROF, "record", "--quiet", "-o", "TRACE", "--cpu", "1ms", "--real", "1ms", "--setting",
-                         "log_queries_min_query_duration_ns=0", "--")
+        self.run_program(python_with_tests(), QUERYPROF, "record", "--quiet", "--no-symbols", "-o", "TRACE", "--cpu", "1ms", "--real",
+                         "1ms", "--setting", "log_queries_min_query_duration_ns=0", "--")
 
 
 unittest.main(argv=sys.argv[:1])
