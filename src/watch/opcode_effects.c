@@ -11,12 +11,13 @@
 #define TEXT 0x00c3u /* of instructions on strings: rax, rcx, rsi, rdi */
 #define CALL 0x0fc7u /* those that a call need not keep */
 #define SP (1u << STEP_STACK_POINTER)
-#define VECTOR_BYTES 64
+#define VECTOR_BYTES 16 /* and what x87 stores */
 
 /* The operands are R, the register, and M, the register or memory of the operand byte. */
 enum effect {
 	FORGETS, /* anything that is not here */
 	NOTHING,
+	FILLS,
 	TO_R,
 	TO_M,
 	TO_BOTH,
@@ -94,7 +95,8 @@ static const struct rule {
 	{ X86_0F, 0x13, 0x13, STORE_VECTOR },
 	{ X86_0F, 0x14, 0x16, NOTHING },
 	{ X86_0F, 0x17, 0x17, STORE_VECTOR },
-	{ X86_0F, 0x18, 0x1f, NOTHING }, /* nop */
+	{ X86_0F, 0x18, 0x1e, NOTHING },
+	{ X86_0F, 0x1f, 0x1f, FILLS }, /* nop */
 	{ X86_0F, 0x28, 0x28, NOTHING },
 	{ X86_0F, 0x29, 0x29, STORE_VECTOR },
 	{ X86_0F, 0x2a, 0x2a, NOTHING },
@@ -228,6 +230,18 @@ static void copy(struct step *step, const struct x86_instruction *instruction, u
 	}
 }
 
+/* How much an instruction for general registers writes. */
+static int32_t bytes_of(const struct x86_instruction *instruction)
+{
+	const bool sets = instruction->map == X86_0F && (instruction->opcode & 0xf0) == 0x90;
+
+	if (instruction->map == X86_ONE_BYTE && (instruction->opcode & 0xf8) == 0xd8)
+		return VECTOR_BYTES;
+	if (sets || (instruction->map == X86_ONE_BYTE && !(instruction->opcode & 1)))
+		return 1;
+	return instruction->rex & 8 || instruction->map != X86_ONE_BYTE ? WORD : instruction->has_short ? 2 : 4;
+}
+
 /* jmp *table(, index, 8), or a mov before the jump. */
 static bool names_addresses(const struct x86_instruction *instruction, const unsigned char *bytes)
 {
@@ -240,7 +254,7 @@ static void read_group_ff(struct step *step, const struct x86_instruction *instr
 {
 	switch (instruction->operand >> 3 & 7) {
 	case 0:
-	case 1: write_operand(step, operand, frame, WORD); break;
+	case 1: write_operand(step, operand, frame, bytes_of(instruction)); break;
 	case 2: step->kills = CALL; break;
 	case 4:
 		step->flow = FLOW_TABLE;
@@ -256,6 +270,7 @@ void step_read(struct step *step, const struct x86_instruction *instruction, con
 {
 	const struct operand operand = operand_of(instruction, bytes);
 	const unsigned r = x86_register(instruction), middle = instruction->operand >> 3 & 7u;
+	const int32_t written = bytes_of(instruction);
 	const unsigned numbered = (instruction->opcode & 7u) | (instruction->rex & 1u ? 8u : 0u);
 	const struct operand top = { true, true, frame->base, frame->base == STEP_STACK_POINTER ? -WORD : INT32_MIN / 2 };
 
@@ -267,25 +282,27 @@ void step_read(struct step *step, const struct x86_instruction *instruction, con
 		               .looked_at_too = STEP_NO_PLACE };
 	switch (effect_of(instruction)) {
 	case NOTHING: break;
+	case FILLS: step->fills = true; break;
 	case LOAD_BYTE:
 		if (operand.is_memory && operand.is_plain && operand.distance == 0)
 			step->reads_byte_at = (uint8_t)operand.base;
 		step->kills = (uint16_t)(1u << r);
 		break;
 	case TO_R: step->kills = (uint16_t)(1u << r); break;
-	case TO_M: write_operand(step, &operand, frame, 2 * WORD); break;
+	case TO_M: write_operand(step, &operand, frame, written); break;
 	case TO_BOTH:
-		write_operand(step, &operand, frame, WORD);
+		write_operand(step, &operand, frame, written);
 		step->kills |= (uint16_t)(1u << r);
 		break;
 	case TO_A: step->kills = A; break;
 	case TO_AD: step->kills = AD; break;
 	case TO_M_A:
-		write_operand(step, &operand, frame, WORD);
+		write_operand(step, &operand, frame, written);
 		step->kills |= A;
 		break;
 	case TO_NUMBERED: step->kills = (uint16_t)(1u << numbered); break;
 	case TO_NUMBERED_A:
+		step->fills = numbered == 0;
 		if (numbered != 0)
 			step->kills = (uint16_t)(1u << numbered) | A;
 		break;
@@ -297,7 +314,7 @@ void step_read(struct step *step, const struct x86_instruction *instruction, con
 		copy(step, instruction, place_of(&operand, frame), (uint8_t)r);
 		break;
 	case STORE:
-		write_operand(step, &operand, frame, WORD);
+		write_operand(step, &operand, frame, written);
 		copy(step, instruction, (uint8_t)r, place_of(&operand, frame));
 		break;
 	case STORE_VECTOR:
@@ -311,18 +328,18 @@ void step_read(struct step *step, const struct x86_instruction *instruction, con
 		break;
 	case ARITHMETIC:
 		if (middle != 7)
-			write_operand(step, &operand, frame, WORD);
+			write_operand(step, &operand, frame, written);
 		break;
 	case MULTIPLY:
 		if (middle >= 4)
 			step->kills = AD;
 		else if (middle >= 2)
-			write_operand(step, &operand, frame, WORD);
+			write_operand(step, &operand, frame, written);
 		break;
 	case GROUP_FF: read_group_ff(step, instruction, bytes, &operand, frame); break;
 	case BITS:
 		if (middle != 4)
-			write_operand(step, &operand, frame, WORD);
+			write_operand(step, &operand, frame, written);
 		break;
 	case PUSH:
 		write_slots(step, &top, frame, WORD);
@@ -330,7 +347,7 @@ void step_read(struct step *step, const struct x86_instruction *instruction, con
 		break;
 	case POP: step->kills = (uint16_t)(1u << numbered) | SP; break;
 	case POP_M:
-		write_operand(step, &operand, frame, 2 * WORD);
+		write_operand(step, &operand, frame, WORD);
 		step->kills |= SP;
 		break;
 	case LEAVE: step->kills = SP | 1u << 5; break;
@@ -342,9 +359,8 @@ void step_read(struct step *step, const struct x86_instruction *instruction, con
 	}
 }
 
-uintptr_t step_table(const struct step *step, const unsigned char *code)
+uintptr_t step_table(const unsigned char *bytes)
 {
-	const unsigned char *bytes = code + step->at;
 	struct x86_instruction instruction;
 	int32_t absolute;
 

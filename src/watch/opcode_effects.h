@@ -25,6 +25,7 @@ struct step {
 	uint32_t target;     /* where it may jump, a step */
 	uint8_t flow;        /* enum step_flow */
 	bool forgets;        /* it may write to anything */
+	bool fills;          /* it does nothing, as what stands before loops */
 	uint16_t kills;      /* the registers that it writes */
 	uint8_t slot, slots; /* and the slots, from one on */
 	uint8_t from, to;    /* it copies a word from one place to the other */
@@ -43,8 +44,8 @@ struct step_frame {
 void step_read(struct step *step, const struct x86_instruction *instruction, const unsigned char *bytes,
                const struct step_frame *frame);
 
-/* The address of the table that it names; the code lies at `code`. */
-uintptr_t step_table(const struct step *step, const unsigned char *code);
+/* The address of the table that the instruction names. */
+uintptr_t step_table(const unsigned char *bytes);
 
 /* Numbers of registers in DWARF are others. */
 unsigned step_dwarf(unsigned number);

@@ -14,6 +14,7 @@
 #define TABLES_MAX 32
 #define TABLE_MAX 256 /* entries */
 #define MAIN_TABLE 128 /* entries at least of the table by opcodes; SQLite 3.31 has 176 opcodes */
+#define PARTS_MAX 4
 #define WINDOW 24      /* instructions between the look at the opcode and the jump */
 
 /* The places that hold the address: bits 0 to 15 are registers, the others slots. */
@@ -27,9 +28,17 @@ struct table {
 	uint32_t targets[TABLE_MAX]; /* steps */
 };
 
+/* A compiler moves what is unlikely elsewhere. */
+struct part {
+	uintptr_t start;
+	uint32_t size;
+	uint32_t at; /* as if the parts stood one behind the other */
+};
+
 struct flow {
-	const unsigned char *code;
-	size_t size;
+	struct cfi_section section;
+	struct part parts[PARTS_MAX]; /* the first is the function's own */
+	uint32_t part_count, size;
 	struct step *steps;
 	uint32_t count;
 	uint32_t *step_at; /* for each byte, NONE: no instruction begins there */
@@ -86,45 +95,93 @@ static void apply(const struct step *step, struct held *held)
 
 /* --- the code's steps ---------------------------------------------------------------------- */
 
+/* NONE: it is in no part. */
+static uint32_t offset_of(const struct flow *flow, uintptr_t address)
+{
+	for (uint32_t i = 0; i < flow->part_count; i++)
+		if (address - flow->parts[i].start < flow->parts[i].size)
+			return flow->parts[i].at + (uint32_t)(address - flow->parts[i].start);
+	return NONE;
+}
+
+static const unsigned char *code_of(const struct flow *flow, uint32_t offset)
+{
+	uint32_t i = flow->part_count - 1;
+
+	while (offset < flow->parts[i].at)
+		i--;
+	return (const unsigned char *)flow->parts[i].start + (offset - flow->parts[i].at);
+}
+
+static void add_part(struct flow *flow, uintptr_t start, uintptr_t end)
+{
+	flow->parts[flow->part_count++] = (struct part){ start, (uint32_t)(end - start), flow->size };
+	flow->size += (uint32_t)(end - start);
+}
+
+/* A conditional branch to elsewhere is no call of another function. */
+static bool find_parts(struct flow *flow)
+{
+	for (uint32_t at = 0; at < flow->size;) {
+		const unsigned char *bytes = code_of(flow, at);
+		struct x86_instruction instruction;
+		struct cfi_row row;
+		uintptr_t target;
+
+		if (!x86_decode(bytes, flow->size - at, &instruction))
+			return false;
+		at += instruction.length;
+		if (instruction.map != X86_0F || !instruction.is_branch || flow->part_count == PARTS_MAX)
+			continue;
+		target = x86_place(&instruction, bytes, (uintptr_t)bytes);
+		if (offset_of(flow, target) == NONE && cfi_find_row(&flow->section, target, &row) == CFI_FOUND)
+			add_part(flow, row.function_start, row.function_end);
+	}
+	return true;
+}
+
 /* The row changes where the stack pointer does, and where other code begins. */
 static bool changes_row(const struct step *step)
 {
 	return step->kills >> STEP_STACK_POINTER & 1 || !(step->flow & FLOW_NEXT);
 }
 
-static bool decode(struct flow *flow, const struct code_map *map, uintptr_t start)
+static bool decode_part(struct flow *flow, const struct part *part)
 {
-	struct cfi_section section;
+	const unsigned char *code = (const unsigned char *)part->start;
 	struct cfi_row row = { .cfa_offset = 0 };
 	bool is_row_known = false;
 
-	if (rules_find_section(map, start, &section) > SECTION_NEWER || !section.header)
-		return false;
-	for (size_t at = 0; at < flow->size; flow->count++) {
+	for (uint32_t at = 0; at < part->size; flow->count++) {
 		struct step *step = &flow->steps[flow->count];
 		struct x86_instruction instruction;
 		struct step_frame frame;
 
-		if (!x86_decode(flow->code + at, flow->size - at, &instruction))
+		if (!x86_decode(code + at, part->size - at, &instruction))
 			return false;
-		if (!is_row_known &&
-		    (cfi_find_row(&section, start + at, &row) != CFI_FOUND || row.cfa_by_expression))
+		if (!is_row_known && (cfi_find_row(&flow->section, part->start + at, &row) != CFI_FOUND ||
+		                      row.cfa_by_expression))
 			return false;
 		frame.base = step_register(row.cfa_register);
 		frame.offset = row.cfa_offset;
-		step_read(step, &instruction, flow->code + at, &frame);
-		step->at = (uint32_t)at;
+		step_read(step, &instruction, code + at, &frame);
+		step->at = part->at + at;
 		step->target = NONE;
-		if (step->flow & FLOW_TARGET) {
-			uint64_t target = x86_place(&instruction, flow->code + at, at);
-
-			/* Other code: that of unlikely cases, which stands elsewhere. */
-			step->target = target < flow->size ? (uint32_t)target : NONE;
-		}
-		flow->step_at[at] = flow->count;
+		if (step->flow & FLOW_TARGET)
+			step->target = offset_of(flow, x86_place(&instruction, code + at, part->start + at));
+		flow->step_at[step->at] = flow->count;
 		is_row_known = !changes_row(step);
 		at += instruction.length;
 	}
+	flow->steps[flow->count - 1].flow &= (uint8_t)~FLOW_NEXT;
+	return true;
+}
+
+static bool decode(struct flow *flow)
+{
+	for (uint32_t i = 0; i < flow->part_count; i++)
+		if (!decode_part(flow, &flow->parts[i]))
+			return false;
 	for (uint32_t i = 0; i < flow->count; i++) {
 		struct step *step = &flow->steps[i];
 
@@ -159,10 +216,11 @@ static uint32_t read_table(const struct flow *flow, uintptr_t at, size_t width, 
 			memcpy(&distance, bytes + count * width, width);
 			address = at + (uint64_t)(int64_t)distance;
 		}
-		address -= (uintptr_t)flow->code;
-		if (address >= flow->size || flow->step_at[address] == NONE)
+		const uint32_t offset = offset_of(flow, address);
+
+		if (offset == NONE || flow->step_at[offset] == NONE)
 			break;
-		targets[count] = flow->step_at[address];
+		targets[count] = flow->step_at[offset];
 	}
 	return count;
 }
@@ -178,7 +236,7 @@ static void find_table(struct flow *flow, uint32_t jump)
 		if (!step->names_table)
 			continue;
 		table->jump = jump;
-		table->count = read_table(flow, step_table(step, flow->code), step->names_table, table->targets);
+		table->count = read_table(flow, step_table(code_of(flow, step->at)), step->names_table, table->targets);
 		if (table->count < 2)
 			continue;
 		for (uint32_t entry = 0; entry < table->count; entry++)
@@ -296,10 +354,9 @@ static void write_places(const struct flow *flow, uint8_t *places)
 {
 	uint32_t known = 0;
 
-	memset(places, 0, flow->size);
-	for (uint32_t i = 0; i < flow->count; i++) {
+	for (uint32_t i = 0; i < flow->count && flow->steps[i].at < flow->parts[0].size; i++) {
 		const struct step *step = &flow->steps[i];
-		uint32_t end = i + 1 < flow->count ? flow->steps[i + 1].at : (uint32_t)flow->size;
+		uint32_t end = i + 1 < flow->count ? flow->steps[i + 1].at : flow->size;
 		struct held held = flow->in[i];
 
 		places[step->at] = place_of(&held);
@@ -314,9 +371,14 @@ static void write_places(const struct flow *flow, uint8_t *places)
 
 bool opcode_flow_find(const struct code_map *map, uintptr_t start, uintptr_t end, uint8_t *places)
 {
-	struct flow flow = { .code = (const unsigned char *)start, .size = end - start };
+	struct flow flow = { .size = 0 };
 	bool is_found = false;
 
+	if (!map || rules_find_section(map, start, &flow.section) > SECTION_NEWER || !flow.section.header)
+		return false;
+	add_part(&flow, start, end);
+	if (!find_parts(&flow))
+		return false;
 	flow.steps = calloc(flow.size, sizeof *flow.steps);
 	flow.step_at = malloc(flow.size * sizeof *flow.step_at);
 	flow.is_target = calloc(flow.size + 1, sizeof *flow.is_target);
@@ -325,13 +387,14 @@ bool opcode_flow_find(const struct code_map *map, uintptr_t start, uintptr_t end
 	flow.tables = malloc((TABLES_MAX + 1) * sizeof *flow.tables);
 	if (flow.steps && flow.step_at && flow.is_target && flow.in && flow.is_reached && flow.tables) {
 		memset(flow.step_at, 0xff, flow.size * sizeof *flow.step_at);
-		is_found = decode(&flow, map, start) && find_jumps(&flow);
+		is_found = decode(&flow) && find_jumps(&flow);
 	}
 	if (is_found) {
 		flow.is_reached[0] = true;
 		follow(&flow);
-		/* What is left is reached by ways that are not known. */
-		memset(flow.is_reached, true, flow.count);
+		/* What is left is reached by ways that are not known, but for what fills gaps. */
+		for (uint32_t i = 0; i < flow.count; i++)
+			flow.is_reached[i] |= !flow.steps[i].fills;
 		follow(&flow);
 		write_places(&flow, places);
 	}
