@@ -9,7 +9,6 @@
 #define A 0x0001u
 #define AD 0x0005u   /* rax, rdx */
 #define TEXT 0x00c3u /* of instructions on strings: rax, rcx, rsi, rdi */
-#define CALL 0x0fc7u /* those that a call need not keep */
 #define SP (1u << STEP_STACK_POINTER)
 #define VECTOR_BYTES 16 /* and what x87 stores */
 
@@ -255,7 +254,7 @@ static void read_group_ff(struct step *step, const struct x86_instruction *instr
 	switch (instruction->operand >> 3 & 7) {
 	case 0:
 	case 1: write_operand(step, operand, frame, bytes_of(instruction)); break;
-	case 2: step->kills = CALL; break;
+	case 2: step->kills = STEP_CHANGED_BY_CALLS; break;
 	case 4:
 		step->flow = FLOW_TABLE;
 		step->names_table = names_addresses(instruction, bytes) ? WORD : 0;
@@ -353,7 +352,7 @@ void step_read(struct step *step, const struct x86_instruction *instruction, con
 	case LEAVE: step->kills = SP | 1u << 5; break;
 	case BRANCH: step->flow = FLOW_NEXT | FLOW_TARGET; break;
 	case JUMP: step->flow = FLOW_TARGET; break;
-	case CALLS: step->kills = CALL; break;
+	case CALLS: step->kills = STEP_CHANGED_BY_CALLS; break;
 	case END: step->flow = 0; break;
 	case FORGETS: step->forgets = true;
 	}

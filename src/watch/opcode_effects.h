@@ -15,6 +15,7 @@
  * is the CFA's, each next one is a word below. */
 #define STEP_REGISTERS 16
 #define STEP_STACK_POINTER 4
+#define STEP_CHANGED_BY_CALLS 0x0fc7 /* the registers that a call need not keep */
 #define STEP_PLACES 240
 #define STEP_NO_PLACE 255
 

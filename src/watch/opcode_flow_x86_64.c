@@ -15,6 +15,8 @@
 #define TABLE_MAX 256 /* entries */
 #define MAIN_TABLE 128 /* entries at least of the table by opcodes; SQLite 3.31 has 176 opcodes */
 #define PARTS_MAX 4
+#define CALLEE_BYTES_MAX 1024
+#define CALLEES_DEEP 3
 #define WINDOW 24      /* instructions between the look at the opcode and the jump */
 
 /* The places that hold the address: bits 0 to 15 are registers, the others slots. */
@@ -146,6 +148,41 @@ static bool changes_row(const struct step *step)
 	return step->kills >> STEP_STACK_POINTER & 1 || !(step->flow & FLOW_NEXT);
 }
 
+static bool is_call(const struct x86_instruction *instruction)
+{
+	return instruction->map == X86_ONE_BYTE && instruction->opcode == 0xe8;
+}
+
+/* The registers that a called function changes. gcc looks, too, and leaves the address in the others. */
+static uint16_t changed_by(const struct flow *flow, uintptr_t function, int deep)
+{
+	const struct step_frame frame = { STEP_STACK_POINTER, 0 };
+	struct cfi_row row;
+	uint16_t kills = 0;
+
+	if (deep == 0 || cfi_find_row(&flow->section, function, &row) != CFI_FOUND ||
+	    row.function_start != function || row.function_end - function > CALLEE_BYTES_MAX)
+		return STEP_CHANGED_BY_CALLS;
+	for (uintptr_t at = function; at < row.function_end;) {
+		const unsigned char *bytes = (const unsigned char *)at;
+		struct x86_instruction instruction;
+		struct step step;
+
+		if (!x86_decode(bytes, row.function_end - at, &instruction))
+			return STEP_CHANGED_BY_CALLS;
+		step_read(&step, &instruction, bytes, &frame);
+		if (is_call(&instruction))
+			step.kills = changed_by(flow, x86_place(&instruction, bytes, at), deep - 1);
+		kills |= step.kills;
+		if (step.forgets || step.flow & FLOW_TABLE ||
+		    (step.flow & FLOW_TARGET &&
+		     x86_place(&instruction, bytes, at) - function >= row.function_end - function))
+			return STEP_CHANGED_BY_CALLS;
+		at += instruction.length;
+	}
+	return kills & STEP_CHANGED_BY_CALLS;
+}
+
 static bool decode_part(struct flow *flow, const struct part *part)
 {
 	const unsigned char *code = (const unsigned char *)part->start;
@@ -165,6 +202,9 @@ static bool decode_part(struct flow *flow, const struct part *part)
 		frame.base = step_register(row.cfa_register);
 		frame.offset = row.cfa_offset;
 		step_read(step, &instruction, code + at, &frame);
+		if (is_call(&instruction))
+			step->kills = changed_by(flow, x86_place(&instruction, code + at, part->start + at),
+			                         CALLEES_DEEP);
 		step->at = part->at + at;
 		step->target = NONE;
 		if (step->flow & FLOW_TARGET)

@@ -33,7 +33,6 @@ static volatile sig_atomic_t is_stepping;
 static struct {
 	long samples, outside, between, equal, unknown, wrong, ns;
 } found;
-static long un[100000], nun;
 static uint64_t trace[TRACE_MAX_FRAMES];
 
 static long now_ns(void)
@@ -75,7 +74,7 @@ static void on_signal(int number, siginfo_t *info, void *ucontext)
 	if (*truth == NULL)
 		found.between++;
 	else if (opcode == OPCODE_UNKNOWN)
-		{ found.unknown++; for (int i = result.depth; i-- > 0;) if (trace[i] - counts.opcodes->start < counts.opcodes->end - counts.opcodes->start) { if (nun < 100000) un[nun++] = (trace[i] - counts.opcodes->start) * 16 + (i == 0); break; } }
+		found.unknown++;
 	else if (program + opcode * counts.opcodes->op_bytes == *truth)
 		found.equal++;
 	else
@@ -176,7 +175,6 @@ int main(int argc, char **argv)
 	       found.samples, found.outside, found.between, (double)found.equal / inside,
 	       (double)found.unknown / inside, (double)found.wrong / inside,
 	       found.ns / (CALLS * (found.samples - found.outside)));
-	for (long i = 0; i < nun; i++) fprintf(stderr, "%lx %ld %d\n", un[i] / 16, un[i] % 16, counts.opcodes->places[un[i]/16]);
 	given->close(db);
 	qp_shutdown();
 	return 0;
