@@ -45,6 +45,7 @@ enum effect {
 	END,
 };
 
+/* In order. */
 static const struct rule {
 	uint8_t map, first, last, effect;
 } rules[] = {
@@ -143,12 +144,21 @@ static enum effect effect_of(const struct x86_instruction *instruction)
 
 	if (instruction->is_vector)
 		return FORGETS;
-	for (size_t i = 0; i < sizeof rules / sizeof *rules; i++)
-		if (instruction->map == rules[i].map && instruction->opcode >= rules[i].first &&
-		    instruction->opcode <= rules[i].last)
-			return rules[i].effect;
-	return instruction->map == X86_ONE_BYTE && instruction->opcode < 0x38 ? arithmetic[instruction->opcode & 7]
-	                                                                      : FORGETS;
+	for (size_t from = 0, to = sizeof rules / sizeof *rules; from < to;) {
+		const size_t middle = (from + to) / 2;
+		const struct rule *rule = &rules[middle];
+
+		if (instruction->map > rule->map ||
+		    (instruction->map == rule->map && instruction->opcode > rule->last))
+			from = middle + 1;
+		else if (instruction->map < rule->map || instruction->opcode < rule->first)
+			to = middle;
+		else
+			return rule->effect;
+	}
+	return instruction->map == X86_ONE_BYTE && instruction->opcode < 0x38
+	               ? arithmetic[instruction->opcode & 7]
+	               : FORGETS;
 }
 
 /* --- operands --------------------------------------------------------------------------------- */
@@ -216,7 +226,8 @@ static uint8_t place_of(const struct operand *operand, const struct step_frame *
 
 	if (!operand->is_memory)
 		return (uint8_t)operand->base;
-	if (!operand->is_plain || operand->base != frame->base || below <= 0 || below % WORD || below / WORD >= SLOTS)
+	if (!operand->is_plain || operand->base != frame->base || below <= 0 || below % WORD ||
+	    below / WORD >= SLOTS)
 		return STEP_NO_PLACE;
 	return (uint8_t)(STEP_REGISTERS + below / WORD);
 }
@@ -238,7 +249,9 @@ static int32_t bytes_of(const struct x86_instruction *instruction)
 		return VECTOR_BYTES;
 	if (sets || (instruction->map == X86_ONE_BYTE && !(instruction->opcode & 1)))
 		return 1;
-	return instruction->rex & 8 || instruction->map != X86_ONE_BYTE ? WORD : instruction->has_short ? 2 : 4;
+	return instruction->rex & 8 || instruction->map != X86_ONE_BYTE ? WORD
+	       : instruction->has_short                                 ? 2
+	                                                                : 4;
 }
 
 /* jmp *table(, index, 8), or a mov before the jump. */
@@ -248,8 +261,9 @@ static bool names_addresses(const struct x86_instruction *instruction, const uns
 	       (bytes[instruction->operand_at + 1] & 0xc7) == 0xc5;
 }
 
-static void read_group_ff(struct step *step, const struct x86_instruction *instruction, const unsigned char *bytes,
-                          const struct operand *operand, const struct step_frame *frame)
+static void read_group_ff(struct step *step, const struct x86_instruction *instruction,
+                          const unsigned char *bytes, const struct operand *operand,
+                          const struct step_frame *frame)
 {
 	switch (instruction->operand >> 3 & 7) {
 	case 0:
@@ -271,7 +285,8 @@ void step_read(struct step *step, const struct x86_instruction *instruction, con
 	const unsigned r = x86_register(instruction), middle = instruction->operand >> 3 & 7u;
 	const int32_t written = bytes_of(instruction);
 	const unsigned numbered = (instruction->opcode & 7u) | (instruction->rex & 1u ? 8u : 0u);
-	const struct operand top = { true, true, frame->base, frame->base == STEP_STACK_POINTER ? -WORD : INT32_MIN / 2 };
+	const struct operand top = { true, true, frame->base,
+		                     frame->base == STEP_STACK_POINTER ? -WORD : INT32_MIN / 2 };
 
 	*step = (struct step){ .flow = FLOW_NEXT,
 		               .from = STEP_NO_PLACE,

@@ -22,15 +22,15 @@
 enum step_flow { FLOW_NEXT = 1, FLOW_TARGET = 2, FLOW_TABLE = 4 };
 
 struct step {
-	uint32_t at;         /* in the code */
-	uint32_t target;     /* where it may jump, a step */
-	uint8_t flow;        /* enum step_flow */
-	bool forgets;        /* it may write to anything */
-	bool fills;          /* it does nothing, as what stands before loops */
-	uint16_t kills;      /* the registers that it writes */
-	uint8_t slot, slots; /* and the slots, from one on */
-	uint8_t from, to;    /* it copies a word from one place to the other */
-	uint8_t names_table; /* the width of an entry of the table that it may name, 0: none */
+	uint32_t at;           /* in the code */
+	uint32_t target;       /* where it may jump, a step */
+	uint8_t flow;          /* enum step_flow */
+	bool forgets;          /* it may write to anything */
+	bool fills;            /* it does nothing, as what stands before loops */
+	uint16_t kills;        /* the registers that it writes */
+	uint8_t slot, slots;   /* and the slots, from one on */
+	uint8_t from, to;      /* it copies a word from one place to the other */
+	uint8_t names_table;   /* the width of an entry of the table that it may name, 0: none */
 	uint8_t reads_byte_at; /* the register that has the address of a byte that it reads */
 	/* The opcode is read there, and these have its address. */
 	uint8_t looked_at, looked_at_too;

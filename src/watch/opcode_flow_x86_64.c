@@ -12,12 +12,12 @@
 
 #define NONE UINT32_MAX
 #define TABLES_MAX 32
-#define TABLE_MAX 256 /* entries */
+#define TABLE_MAX 256  /* entries */
 #define MAIN_TABLE 128 /* entries at least of the table by opcodes; SQLite 3.31 has 176 opcodes */
 #define PARTS_MAX 4
 #define CALLEE_BYTES_MAX 1024
 #define CALLEES_DEEP 3
-#define WINDOW 24      /* instructions between the look at the opcode and the jump */
+#define WINDOW 24 /* instructions between the look at the opcode and the jump */
 
 /* The places that hold the address: bits 0 to 15 are registers, the others slots. */
 struct held {
@@ -46,7 +46,7 @@ struct flow {
 	uint32_t *step_at; /* for each byte, NONE: no instruction begins there */
 	bool *is_target;   /* some step jumps there */
 	struct held *in;   /* before each step */
-	bool *is_reached;
+	bool *is_reached, *is_due; /* due: what it has has changed */
 	struct table *tables;
 	uint32_t table_count;
 	bool has_changed;
@@ -136,7 +136,8 @@ static bool find_parts(struct flow *flow)
 		if (instruction.map != X86_0F || !instruction.is_branch || flow->part_count == PARTS_MAX)
 			continue;
 		target = x86_place(&instruction, bytes, (uintptr_t)bytes);
-		if (offset_of(flow, target) == NONE && cfi_find_row(&flow->section, target, &row) == CFI_FOUND)
+		if (offset_of(flow, target) == NONE &&
+		    cfi_find_row(&flow->section, target, &row) == CFI_FOUND)
 			add_part(flow, row.function_start, row.function_end);
 	}
 	return true;
@@ -163,7 +164,7 @@ static uint16_t changed_by(const struct flow *flow, uintptr_t function, int deep
 	if (deep == 0 || cfi_find_row(&flow->section, function, &row) != CFI_FOUND ||
 	    row.function_start != function || row.function_end - function > CALLEE_BYTES_MAX)
 		return STEP_CHANGED_BY_CALLS;
-	for (uintptr_t at = function; at < row.function_end;) {
+	for (uintptr_t at = function; at < row.function_end && kills != STEP_CHANGED_BY_CALLS;) {
 		const unsigned char *bytes = (const unsigned char *)at;
 		struct x86_instruction instruction;
 		struct step step;
@@ -173,14 +174,14 @@ static uint16_t changed_by(const struct flow *flow, uintptr_t function, int deep
 		step_read(&step, &instruction, bytes, &frame);
 		if (is_call(&instruction))
 			step.kills = changed_by(flow, x86_place(&instruction, bytes, at), deep - 1);
-		kills |= step.kills;
+		kills |= step.kills & STEP_CHANGED_BY_CALLS;
 		if (step.forgets || step.flow & FLOW_TABLE ||
 		    (step.flow & FLOW_TARGET &&
 		     x86_place(&instruction, bytes, at) - function >= row.function_end - function))
 			return STEP_CHANGED_BY_CALLS;
 		at += instruction.length;
 	}
-	return kills & STEP_CHANGED_BY_CALLS;
+	return kills;
 }
 
 static bool decode_part(struct flow *flow, const struct part *part)
@@ -276,7 +277,8 @@ static void find_table(struct flow *flow, uint32_t jump)
 		if (!step->names_table)
 			continue;
 		table->jump = jump;
-		table->count = read_table(flow, step_table(code_of(flow, step->at)), step->names_table, table->targets);
+		table->count = read_table(flow, step_table(code_of(flow, step->at)), step->names_table,
+		                          table->targets);
 		if (table->count < 2)
 			continue;
 		for (uint32_t entry = 0; entry < table->count; entry++)
@@ -301,7 +303,8 @@ static void find_second_place(struct flow *flow, uint32_t look)
 			return;
 		if (step->to != STEP_NO_PLACE && other != STEP_NO_PLACE) {
 			for (uint32_t between = i + 1; between < look; between++)
-				if (is_written(&flow->steps[between], other) || flow->steps[between].to == other)
+				if (is_written(&flow->steps[between], other) ||
+				    flow->steps[between].to == other)
 					return;
 			at->looked_at_too = (uint8_t)other;
 			return;
@@ -346,13 +349,12 @@ static void arrive(struct flow *flow, uint32_t at, const struct held *held)
 {
 	struct held *in = &flow->in[at], before = *in;
 
-	if (at >= flow->count)
-		return;
 	if (!flow->is_reached[at])
 		*in = *held;
 	for (int i = 0; i < 4; i++)
 		in->words[i] &= held->words[i];
-	flow->has_changed |= !flow->is_reached[at] || memcmp(&before, in, sizeof before) != 0;
+	flow->is_due[at] |= !flow->is_reached[at] || memcmp(&before, in, sizeof before) != 0;
+	flow->has_changed |= flow->is_due[at];
 	flow->is_reached[at] = true;
 }
 
@@ -364,15 +366,17 @@ static void follow(struct flow *flow)
 			const struct step *step = &flow->steps[i];
 			struct held held = flow->in[i];
 
-			if (!flow->is_reached[i])
+			if (!flow->is_due[i])
 				continue;
+			flow->is_due[i] = false;
 			apply(step, &held);
 			if (step->flow & FLOW_NEXT)
 				arrive(flow, i + 1, &held);
 			if (step->target != NONE)
 				arrive(flow, step->target, &held);
 			for (uint32_t t = 0; step->flow & FLOW_TABLE && t < flow->table_count; t++)
-				for (uint32_t e = 0; flow->tables[t].jump == i && e < flow->tables[t].count; e++)
+				for (uint32_t e = 0; flow->tables[t].jump == i && e < flow->tables[t].count;
+				     e++)
 					arrive(flow, flow->tables[t].targets[e], &held);
 		}
 	} while (flow->has_changed);
@@ -424,21 +428,24 @@ bool opcode_flow_find(const struct code_map *map, uintptr_t start, uintptr_t end
 	flow.is_target = calloc(flow.size + 1, sizeof *flow.is_target);
 	flow.in = calloc(flow.size, sizeof *flow.in);
 	flow.is_reached = calloc(flow.size, sizeof *flow.is_reached);
+	flow.is_due = calloc(flow.size, sizeof *flow.is_due);
 	flow.tables = malloc((TABLES_MAX + 1) * sizeof *flow.tables);
-	if (flow.steps && flow.step_at && flow.is_target && flow.in && flow.is_reached && flow.tables) {
+	if (flow.steps && flow.step_at && flow.is_target && flow.in && flow.is_reached && flow.is_due && flow.tables) {
 		memset(flow.step_at, 0xff, flow.size * sizeof *flow.step_at);
 		is_found = decode(&flow) && find_jumps(&flow);
 	}
 	if (is_found) {
-		flow.is_reached[0] = true;
+		flow.is_reached[0] = flow.is_due[0] = true;
 		follow(&flow);
 		/* What is left is reached by ways that are not known, but for what fills gaps. */
 		for (uint32_t i = 0; i < flow.count; i++)
-			flow.is_reached[i] |= !flow.steps[i].fills;
+			if (!flow.is_reached[i] && !flow.steps[i].fills)
+				flow.is_reached[i] = flow.is_due[i] = true;
 		follow(&flow);
 		write_places(&flow, places);
 	}
 	free(flow.tables);
+	free(flow.is_due);
 	free(flow.is_reached);
 	free(flow.in);
 	free(flow.is_target);
