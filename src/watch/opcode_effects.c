@@ -293,7 +293,8 @@ void step_read(struct step *step, const struct x86_instruction *instruction, con
 		               .to = STEP_NO_PLACE,
 		               .reads_byte_at = STEP_NO_PLACE,
 		               .looked_at = STEP_NO_PLACE,
-		               .looked_at_too = STEP_NO_PLACE };
+		               .looked_at_too = STEP_NO_PLACE,
+		               .approaches = STEP_NO_PLACE };
 	switch (effect_of(instruction)) {
 	case NOTHING: break;
 	case FILLS: step->fills = true; break;

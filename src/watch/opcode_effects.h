@@ -34,6 +34,7 @@ struct step {
 	uint8_t reads_byte_at; /* the register that has the address of a byte that it reads */
 	/* The opcode is read there, and these have its address. */
 	uint8_t looked_at, looked_at_too;
+	uint8_t approaches; /* the register that the opcode will be looked at through */
 };
 
 /* The CFA is so far above the register. */

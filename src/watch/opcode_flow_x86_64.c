@@ -43,9 +43,9 @@ struct flow {
 	uint32_t part_count, size;
 	struct step *steps;
 	uint32_t count;
-	uint32_t *step_at; /* for each byte, NONE: no instruction begins there */
-	bool *is_target;   /* some step jumps there */
-	struct held *in;   /* before each step */
+	uint32_t *step_at;         /* for each byte, NONE: no instruction begins there */
+	bool *is_target;           /* some step jumps there */
+	struct held *in;           /* before each step */
 	bool *is_reached, *is_due; /* due: what it has has changed */
 	struct table *tables;
 	uint32_t table_count;
@@ -382,8 +382,36 @@ static void follow(struct flow *flow)
 	} while (flow->has_changed);
 }
 
+/* Before the opcode is looked at, the register has what comes next. Where each way goes to that look, and
+ * none writes the register, it is told, too. */
+static void find_approaches(struct flow *flow)
+{
+	do {
+		flow->has_changed = false;
+		for (uint32_t i = flow->count; i-- > 0;) {
+			struct step *step = &flow->steps[i];
+			uint8_t next = step->flow & FLOW_NEXT ? flow->steps[i + 1].approaches : STEP_NO_PLACE;
+			const uint8_t target =
+				step->target != NONE ? flow->steps[step->target].approaches : STEP_NO_PLACE;
+
+			if (step->looked_at != STEP_NO_PLACE)
+				next = step->looked_at;
+			else if (step->flow == FLOW_TARGET)
+				next = target;
+			else if (step->flow & FLOW_TABLE || (step->flow & FLOW_TARGET && target != next))
+				next = STEP_NO_PLACE;
+			if (next == step->approaches ||
+			    (step->looked_at == STEP_NO_PLACE &&
+			     (step->forgets || is_written(step, next) || step->to == next)))
+				continue;
+			step->approaches = next;
+			flow->has_changed = true;
+		}
+	} while (flow->has_changed);
+}
+
 /* Slots first: reading a register of a frame that has called takes a walk. */
-static uint8_t place_of(const struct held *held)
+static uint8_t place_of(const struct held *held, const struct step *step)
 {
 	for (uint32_t i = STEP_REGISTERS; i < STEP_PLACES; i++)
 		if (has(held, i))
@@ -391,7 +419,7 @@ static uint8_t place_of(const struct held *held)
 	for (uint32_t i = STEP_REGISTERS; i-- > 0;)
 		if (has(held, i))
 			return (uint8_t)(1 + step_dwarf(i));
-	return 0;
+	return step->approaches != STEP_NO_PLACE ? (uint8_t)(1 + step_dwarf(step->approaches)) : 0;
 }
 
 static void write_places(const struct flow *flow, uint8_t *places)
@@ -403,11 +431,11 @@ static void write_places(const struct flow *flow, uint8_t *places)
 		uint32_t end = i + 1 < flow->count ? flow->steps[i + 1].at : flow->size;
 		struct held held = flow->in[i];
 
-		places[step->at] = place_of(&held);
+		places[step->at] = place_of(&held, step);
 		known += places[step->at] != 0;
 		/* A frame that has called is at its call's last byte. */
 		apply(step, &held);
-		memset(places + step->at + 1, place_of(&held), end - step->at - 1);
+		memset(places + step->at + 1, place_of(&held, step), end - step->at - 1);
 	}
 	debug_log(DEBUG_HOOKS, "opcode: known at %u of %u instructions, %u tables", known, flow->count,
 	          flow->table_count);
@@ -430,7 +458,8 @@ bool opcode_flow_find(const struct code_map *map, uintptr_t start, uintptr_t end
 	flow.is_reached = calloc(flow.size, sizeof *flow.is_reached);
 	flow.is_due = calloc(flow.size, sizeof *flow.is_due);
 	flow.tables = malloc((TABLES_MAX + 1) * sizeof *flow.tables);
-	if (flow.steps && flow.step_at && flow.is_target && flow.in && flow.is_reached && flow.is_due && flow.tables) {
+	if (flow.steps && flow.step_at && flow.is_target && flow.in && flow.is_reached && flow.is_due &&
+	    flow.tables) {
 		memset(flow.step_at, 0xff, flow.size * sizeof *flow.step_at);
 		is_found = decode(&flow) && find_jumps(&flow);
 	}
@@ -442,6 +471,7 @@ bool opcode_flow_find(const struct code_map *map, uintptr_t start, uintptr_t end
 			if (!flow.is_reached[i] && !flow.steps[i].fills)
 				flow.is_reached[i] = flow.is_due[i] = true;
 		follow(&flow);
+		find_approaches(&flow);
 		write_places(&flow, places);
 	}
 	free(flow.tables);
