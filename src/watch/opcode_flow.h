@@ -16,7 +16,7 @@
 #include "handler/unwind/code_map.h"
 
 /* Fills `places` with one for each byte of the code, as in struct opcode_places. False: nothing is
- * known, as the code is of another form or there is no memory. */
+ * known, as the code is of another form or processor, or there is no memory. */
 bool opcode_flow_find(const struct code_map *map, uintptr_t start, uintptr_t end, uint8_t *places);
 
 #endif

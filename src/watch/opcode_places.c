@@ -363,9 +363,7 @@ static void on_call(sqlite3_context *context, int count, sqlite3_value **values)
 
 static void on_end(sqlite3_context *context)
 {
-	struct learning *learning = sqlite3_user_data(context);
-
-	learning->api->result_int(context, 1);
+	((struct learning *)sqlite3_user_data(context))->api->result_int(context, 1);
 }
 
 static int on_compare(void *context, int a_size, const void *a, int b_size, const void *b)
@@ -501,29 +499,21 @@ static bool choose_places(struct learning *learning, struct opcode_places *place
 {
 	const size_t size = places->end - places->start;
 	unsigned side = publish_enter_reader();
-	uint32_t most = 0;
-	int best = 0;
-	bool is_followed;
 
 	places->places = size ? malloc(size) : NULL;
-	is_followed = places->places &&
-	              opcode_flow_find(code_map_current(), places->start, places->end, places->places) &&
-	              is_confirmed(learning);
+	const bool is_followed =
+		places->places &&
+		opcode_flow_find(code_map_current(), places->start, places->end, places->places) &&
+		is_confirmed(learning);
 	publish_leave_reader(side);
 	if (is_followed || !places->places)
 		return is_followed;
-	for (int i = 0; i < CANDIDATES; i++) {
-		const uint32_t right = weigh_place(learning, i);
-
-		if (right > most) {
-			most = right;
+	int best = 0;
+	for (int i = 1; i < CANDIDATES; i++)
+		if (weigh_place(learning, i) > weigh_place(learning, best))
 			best = i;
-		}
-	}
-	debug_log(DEBUG_HOOKS, "opcode: place %d everywhere, right %u of %u", place_of(best), most,
-	          learning->found->calls);
 	memset(places->places, place_of(best), size);
-	return most != 0;
+	return weigh_place(learning, best) != 0;
 }
 
 /* False: something was not found. */

@@ -10,6 +10,11 @@
 #include "handler/unwind/stack_copy.h"
 #include "watch/opcode_effects.h"
 
+#if defined(__x86_64__)
+#define IS_FOLLOWED true
+#else
+#define IS_FOLLOWED false
+#endif
 #define NONE UINT32_MAX
 #define TABLES_MAX 32
 #define TABLE_MAX 256  /* entries */
@@ -446,7 +451,8 @@ bool opcode_flow_find(const struct code_map *map, uintptr_t start, uintptr_t end
 	struct flow flow = { .size = 0 };
 	bool is_found = false;
 
-	if (!map || rules_find_section(map, start, &flow.section) > SECTION_NEWER || !flow.section.header)
+	if (!IS_FOLLOWED || !map || rules_find_section(map, start, &flow.section) > SECTION_NEWER ||
+	    !flow.section.header)
 		return false;
 	add_part(&flow, start, end);
 	if (!find_parts(&flow))
