@@ -137,6 +137,7 @@ static bool read_operand(struct cursor *cursor, struct x86_instruction *instruct
 {
 	if (cursor->at >= cursor->size)
 		return false;
+	instruction->operand_at = (uint8_t)cursor->at;
 	instruction->operand = cursor->bytes[cursor->at++];
 	uint8_t mode = instruction->operand >> 6, base = instruction->operand & 7;
 	if (mode == 3)

@@ -34,8 +34,9 @@ struct x86_instruction {
 	uint8_t length;
 	uint8_t map; /* enum x86_map */
 	uint8_t opcode;
-	uint8_t rex;     /* the prefix, 0: none */
-	uint8_t operand; /* the operand byte (ModRM), 0 where there is none */
+	uint8_t rex;        /* the prefix, 0: none */
+	uint8_t operand;    /* the operand byte (ModRM), 0 where there is none */
+	uint8_t operand_at; /* its offset, 0 where there is none */
 	/* Offset of the displacement that names a place relative to the end of the
 	 * instruction, 0: it names none; and its size, 1 or 4. */
 	uint8_t place, place_size;

@@ -20,29 +20,16 @@ static uint32_t number_at(const void *base, uint32_t offset)
 	return *(const volatile uint32_t *)((const char *)base + offset);
 }
 
-/* The interpreter's frame of a sample, and what it works for. */
-struct search {
-	const struct opcode_places *at;
-	uintptr_t program; /* the statement's first opcode */
-	uint32_t count;    /* opcodes */
-	uint32_t found;    /* OPCODE_UNKNOWN: none yet */
-	bool differ;       /* two places hold two opcodes */
-};
-
-/* A value that is the address of an opcode. The first opcode runs once, and its address is that of the
- * program, which other places hold. */
-static bool look_at(struct search *search, uintptr_t value)
+/* The number of the opcode at an address, OPCODE_UNKNOWN: there is none. The first opcode runs once, and its
+ * address is that of the program, which other places hold. */
+static uint32_t number_of(const struct opcode_places *at, const void *statement, uintptr_t address)
 {
 	/* The odd part's inverse divides where there is no remainder, and else makes a number that is
 	 * larger than any quotient; so does what the shift drops, as it comes back on top. */
-	const uint64_t product = (value - search->program) * search->at->op_inverse;
-	const uint64_t number = product >> search->at->op_shift | product << (64 - search->at->op_shift);
+	const uint64_t product = (address - word_at(statement, at->a_op)) * at->op_inverse;
+	const uint64_t number = product >> at->op_shift | product << (64 - at->op_shift);
 
-	if (number - 1 >= search->count - (uint64_t)1)
-		return false;
-	search->differ |= search->found != OPCODE_UNKNOWN && search->found != number;
-	search->found = (uint32_t)number;
-	return true;
+	return number - 1 < number_at(statement, at->n_op) - (uint64_t)1 ? (uint32_t)number : OPCODE_UNKNOWN;
 }
 
 static uint32_t calling_opcode(const struct opcode_places *at, const void *frame)
@@ -52,70 +39,32 @@ static uint32_t calling_opcode(const struct opcode_places *at, const void *frame
 	return number_at(frame, at->frame_pc);
 }
 
-/* The registers of frame number `to`: a walk with all of them. */
-static bool read_registers(struct full_walk *walk, const struct thread *thread, const void *ucontext, int to)
+/* A register of frame number `to`: a walk with all of them. Not inlined: slots need no stack for it. */
+__attribute__((noinline)) static bool read_register(const struct thread *thread, const void *ucontext, int to,
+                                                    unsigned number, uintptr_t *value)
 {
 	const struct code_map *map = code_map_current();
 	struct unwind_frame frame = arch_interrupted_frame(ucontext);
 	const struct unwind_bounds bounds = { frame.sp - ARCH_RED_ZONE, thread->stack.end & ~(uintptr_t)7,
 		                              NULL };
+	struct full_walk walk;
 
-	full_begin(walk, ucontext);
+	full_begin(&walk, ucontext);
 	if (to > 0 && (frame.sp < thread->stack.start || frame.sp >= thread->stack.end || map == NULL))
 		return false;
 	for (int i = 0; i < to; i++)
-		if (full_step(walk, ucontext, map, &bounds, (uint32_t)i, &frame) != RULE_STEPPED)
+		if (full_step(&walk, ucontext, map, &bounds, (uint32_t)i, &frame) != RULE_STEPPED)
 			return false;
+	*value = walk.registers[number];
 	return true;
 }
 
-/* Of the interrupted frame all registers are known, and the compiler need not have spilled the
- * address; what is in none of them may be in a slot. In a frame that has called, the places in
- * registers are right where they hold an opcode at all; a slot may keep an older one. Not inlined: queries
- * without places in registers need no stack for them. */
-__attribute__((noinline)) static bool look_in_registers(struct search *search, const struct thread *thread,
-                                                        const void *ucontext, int index)
+static bool read_slot(const struct thread *thread, const struct unwind_memo *memo, int index, unsigned number,
+                      uintptr_t *value)
 {
-	const struct opcode_places *at = search->at;
-	struct full_walk walk = { .begun = false };
-	bool seen = false;
+	const uintptr_t sp = unwind_memo_sp(memo, index), cfa = unwind_memo_sp(memo, index + 1);
 
-	if (!read_registers(&walk, thread, ucontext, index))
-		return false;
-	for (int i = 0; index == 0 && i < CFI_REGISTERS; i++)
-		seen |= look_at(search, walk.registers[i]);
-	for (uint32_t i = 0; index > 0 && !seen && i < at->count && at->places[i] <= 0; i++)
-		seen = look_at(search, walk.registers[-1 - at->places[i]]);
-	return true;
-}
-
-static void look_in_slots(struct search *search, const struct unwind_stack *stack, uintptr_t sp,
-                          uintptr_t cfa)
-{
-	const struct opcode_places *at = search->at;
-	uintptr_t value;
-
-	for (uint32_t i = 0; i < at->count; i++)
-		if (at->places[i] > 0 && (uintptr_t)at->places[i] * WORD <= cfa - sp &&
-		    unwind_read_words(stack, cfa - (uintptr_t)at->places[i] * WORD, &value, 1))
-			look_at(search, value);
-}
-
-/* In the statement's frame, number `index`. */
-static uint32_t look(const struct opcode_places *at, const void *statement, const struct thread *thread,
-                     const void *ucontext, const struct unwind_memo *memo, int index)
-{
-	struct search search = { at, word_at(statement, at->a_op), number_at(statement, at->n_op),
-		                 OPCODE_UNKNOWN, false };
-	/* One slot alone is always right. */
-	const bool by_registers = at->places[0] <= 0 || (at->count > 1 && index == 0);
-
-	if (by_registers && !look_in_registers(&search, thread, ucontext, index))
-		return OPCODE_UNKNOWN;
-	if (search.found == OPCODE_UNKNOWN)
-		look_in_slots(&search, &thread->stack, unwind_memo_sp(memo, index),
-		              unwind_memo_sp(memo, index + 1));
-	return search.differ ? OPCODE_UNKNOWN : search.found;
+	return number * WORD <= cfa - sp && unwind_read_words(&thread->stack, cfa - number * WORD, value, 1);
 }
 
 /* The number of the statement's frame, -1: it is not on the stack. */
@@ -139,7 +88,9 @@ uint32_t opcode_running(struct thread *thread, const struct query_tag *tag, cons
 	const struct opcode_places *at = tag->counts->opcodes;
 	const void *statement = tag->counts->statement, *trigger;
 	const struct unwind_memo *memo = thread_memo(thread);
-	uint32_t number;
+	uint32_t number = OPCODE_UNKNOWN;
+	uintptr_t address;
+	unsigned place;
 	int index;
 
 	if (at == NULL || statement == NULL || tag->frame == 0 || !unwound->kept)
@@ -148,8 +99,12 @@ uint32_t opcode_running(struct thread *thread, const struct query_tag *tag, cons
 	if (index < 0)
 		return OPCODE_UNKNOWN;
 	trigger = (const void *)word_at(statement, at->frame);
-	number = trigger != NULL ? calling_opcode(at, trigger)
-	                         : look(at, statement, thread, ucontext, memo, index);
+	place = at->places[trace[index] - at->start];
+	if (trigger != NULL)
+		number = calling_opcode(at, trigger);
+	else if (place > OPCODE_SLOT ? read_slot(thread, memo, index, place - OPCODE_SLOT, &address)
+	                             : place && read_register(thread, ucontext, index, place - 1, &address))
+		number = number_of(at, statement, address);
 	if (number == OPCODE_UNKNOWN)
 		thread_count(thread, LEDGER_NO_OPCODE, 1);
 	return number;

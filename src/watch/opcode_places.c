@@ -13,6 +13,7 @@
 #include "modules/publish.h"
 #include "sampler/registers.h"
 #include "watch/calling.h"
+#include "watch/opcode_flow.h"
 #include "watch/opcode_names.h"
 #include "watch/opcode_trials.h"
 
@@ -52,8 +53,8 @@ struct learning {
 	bool is_frame[STRUCT_BYTES / WORD];
 	bool is_count[STRUCT_BYTES / 4], is_pc[STRUCT_BYTES / 4], is_parent[STRUCT_BYTES / WORD];
 	bool is_counter[STRUCT_BYTES / 4];
-	bool is_decided[TRIAL_CALLS];
 	unsigned char held[TRIAL_CALLS][CANDIDATES]; /* enum held; what each place held in each call */
+	uintptr_t called_from[TRIAL_CALLS];          /* in the interpreter */
 	struct {
 		const char *name; /* the library's own */
 		struct opcode_bytes bytes;
@@ -277,13 +278,14 @@ static void walk(struct learning *learning, const struct code_map *map, const uc
 		/* Frame 0 is look_here(), 1 the callback, 2 its caller. */
 		if (i == 2 && !places->end && !find_function(map, frame.pc, places))
 			return;
-		bool is_there = frame.pc - places->start < places->end - places->start;
+		const uintptr_t pc = frame.pc;
+		bool is_there = pc - places->start < places->end - places->start;
 
 		if (full_step(&full, context, map, &bounds, i, &frame) != RULE_STEPPED)
 			return;
 		if (is_there && learning->found->calls < TRIAL_CALLS) {
 			compare_places(learning, registers, frame.sp);
-			learning->found->calls++;
+			learning->called_from[learning->found->calls++] = pc;
 			return;
 		}
 	}
@@ -361,9 +363,7 @@ static void on_call(sqlite3_context *context, int count, sqlite3_value **values)
 
 static void on_end(sqlite3_context *context)
 {
-	struct learning *learning = sqlite3_user_data(context);
-
-	learning->api->result_int(context, 1);
+	((struct learning *)sqlite3_user_data(context))->api->result_int(context, 1);
 }
 
 static int on_compare(void *context, int a_size, const void *a, int b_size, const void *b)
@@ -453,47 +453,67 @@ static uint32_t first_of(const bool *is, uint32_t count, uint32_t unit)
 	return 0;
 }
 
-/* In how many of the calls not decided yet the place is right; 0 where it is wrong in one. */
-static uint32_t weigh_place(const struct learning *learning, int number, const bool *is_decided)
+/* As in struct opcode_places. */
+static uint8_t place_of(int candidate)
+{
+	return (uint8_t)(candidate < REGISTERS ? 1 + kept_registers[candidate]
+	                                       : OPCODE_SLOT + 1 + candidate - REGISTERS);
+}
+
+/* In how many calls the place was right, 0: it was wrong in one. */
+static uint32_t weigh_place(const struct learning *learning, int candidate)
 {
 	uint32_t right = 0;
 
 	for (uint32_t call = 0; call < learning->found->calls; call++) {
-		if (is_decided[call])
-			continue;
-		if (learning->held[call][number] == HELD_WRONG)
+		if (learning->held[call][candidate] == HELD_WRONG)
 			return 0;
-		right += learning->held[call][number] == HELD_RIGHT;
+		right += learning->held[call][candidate] == HELD_RIGHT;
 	}
 	return right;
 }
 
-/* The handler takes the first place that holds the address of an opcode. So one may be wrong where
- * one before it is right. Registers come before slots: a slot keeps what it had, and may be of an
- * opcode before, while a register soon has another use. False: no other place helps. */
-static bool choose_place(struct learning *learning, struct opcode_places *places)
+/* Whether the code was understood: it says no place that another opcode, or none, was in. */
+static bool is_confirmed(const struct learning *learning)
 {
-	uint32_t most = 0;
-	int best = 0;
+	const struct opcode_places *places = &learning->found->places;
+	const uint32_t calls = learning->found->calls;
+	uint32_t confirmed = 0;
 
-	for (int i = 0; i < CANDIDATES; i++) {
-		uint32_t right = weigh_place(learning, i, learning->is_decided);
+	for (uint32_t call = 0; call < calls; call++) {
+		const uint8_t place = places->places[learning->called_from[call] - places->start];
+		int candidate = 0;
 
-		/* One that is always right needs no other. */
-		if (right > most &&
-		    (right == learning->found->calls || i < REGISTERS || !most || best >= REGISTERS)) {
-			most = right;
-			best = i;
-		}
+		while (candidate < CANDIDATES && place != place_of(candidate))
+			candidate++;
+		if (candidate < CANDIDATES && learning->held[call][candidate] != HELD_RIGHT)
+			return false;
+		confirmed += candidate < CANDIDATES;
 	}
-	if (!most)
-		return false;
-	places->places[places->count++] = best < REGISTERS ? -1 - kept_registers[best] : best - REGISTERS + 1;
-	debug_log(DEBUG_HOOKS, "opcode: place %d, right %u of %u", places->places[places->count - 1], most,
-	          learning->found->calls);
-	for (uint32_t call = 0; call < learning->found->calls; call++)
-		learning->is_decided[call] |= learning->held[call][best] == HELD_RIGHT;
-	return true;
+	debug_log(DEBUG_HOOKS, "opcode: the code is right in %u of %u calls", confirmed, calls);
+	return confirmed > calls / 2;
+}
+
+/* False: there is no such place. */
+static bool choose_places(struct learning *learning, struct opcode_places *places)
+{
+	const size_t size = places->end - places->start;
+	unsigned side = publish_enter_reader();
+
+	places->places = size ? malloc(size) : NULL;
+	const bool is_followed =
+		places->places &&
+		opcode_flow_find(code_map_current(), places->start, places->end, places->places) &&
+		is_confirmed(learning);
+	publish_leave_reader(side);
+	if (is_followed || !places->places)
+		return is_followed;
+	int best = 0;
+	for (int i = 1; i < CANDIDATES; i++)
+		if (weigh_place(learning, i) > weigh_place(learning, best))
+			best = i;
+	memset(places->places, place_of(best), size);
+	return weigh_place(learning, best) != 0;
 }
 
 /* False: something was not found. */
@@ -506,10 +526,8 @@ static bool conclude(struct learning *learning)
 	places->frame = first_of(learning->is_frame, STRUCT_BYTES / WORD, WORD);
 	places->frame_parent = first_of(learning->is_parent, STRUCT_BYTES / WORD, WORD);
 	places->frame_pc = first_of(learning->is_pc, STRUCT_BYTES / 4, 4);
-	while (places->count < OPCODE_PLACES && choose_place(learning, places))
-		;
 	return !learning->failed && places->end && places->n_op && places->frame && places->frame_pc &&
-	       places->frame_parent && places->count;
+	       places->frame_parent && choose_places(learning, places);
 }
 
 static bool open_connection(struct learning *learning)

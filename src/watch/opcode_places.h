@@ -2,8 +2,9 @@
 /*
  * Where a SQLite library has the opcode that it executes (handler/opcode.h), found by trial: a
  * private in-memory connection runs statements whose functions and collations are ours. Each is
- * called by one known opcode; the registers and stack slots of the interpreter's frame that hold
- * its address then, and never another opcode's, are the places. Nothing is assumed of the
+ * called by one known opcode; what the registers and stack slots of the interpreter's frame hold then is
+ * compared with what the interpreter's code says (opcode_flow.h). Where that is not understood, the
+ * place is the one that had the address in most calls, and never another opcode's. Nothing is assumed of the
  * library but that a statement has an array of opcodes that begin as EXPLAIN shows them.
  */
 #ifndef QUERYPROF_WATCH_OPCODE_PLACES_H

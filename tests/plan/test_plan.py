@@ -7,6 +7,7 @@ usage: test_plan.py LIBRARY QUERYPROF
 """
 
 import json
+import math
 import os
 import sqlite3
 import subprocess
@@ -127,6 +128,22 @@ class Plans(unittest.TestCase):
         self.assertEqual({opcode for opcode, _ in known}, calls, opcodes)
         self.assertGreater(sum(count for _, count in known), 0.8 * sum(count for _, count in opcodes), opcodes)
 
+    def test_most_opcodes_are_known(self):
+        # Of samples inside the interpreter 97 % at least, but for chance: three standard errors.
+        unknown = self.metric("samples_without_opcode")
+        self.db.execute("CREATE TABLE many(a INTEGER PRIMARY KEY, b, c)")
+        self.db.execute("WITH RECURSIVE r(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM r WHERE x < 200000) "
+                        "INSERT INTO many SELECT x, x % 1000, hex(randomblob(8)) FROM r")
+        for sql in ("SELECT count(*) FROM many WHERE c LIKE '%AB%'", "SELECT b, count(*), max(c) FROM many GROUP BY b ORDER BY 3",
+                    "SELECT count(*) FROM many AS x JOIN many AS y ON x.a = y.a WHERE x.c <> y.c",
+                    "UPDATE many SET b = b + 1 WHERE a % 3 = 0", "SELECT c FROM many ORDER BY c DESC"):
+            self.db.execute(sql).fetchall()
+        known = self.db.execute("SELECT count(*) FROM system.trace_log WHERE trace_type = 'CPU' AND opcode IS NOT NULL").fetchone()[0]
+        unknown = self.metric("samples_without_opcode") - unknown
+        self.assertGreater(known, 0)
+        error = math.sqrt(0.97 * 0.03 / (known + unknown))
+        self.assertGreater(known / (known + unknown) + 3 * error, 0.97, (known, unknown))
+
     def test_nodes_are_explains(self):
         explained = {}
         for number, sql in enumerate(PLANNED):
@@ -225,7 +242,8 @@ class Plans(unittest.TestCase):
         sql = "SELECT count(burn(y.c)) FROM t AS x JOIN t AS y ON y.b < 3 WHERE x.b = 3 AND x.a < 30"
         self.run_as("before", sql)
         self.db.execute("DROP INDEX tb")
-        self.db.execute("INSERT INTO t SELECT a + 1000, b, c FROM t")  # twice the work
+        for step in (1000, 2000):  # four times the work, which is more than a busy machine takes of the first run
+            self.db.execute("INSERT INTO t SELECT a + ?, b, c FROM t", (step,))
         self.run_as("after", sql)
         self.times("after")
         self.set("trace_log_path", "")

@@ -90,7 +90,7 @@ with recursive f(n,a,b) as (select 1,0,1 union all select n+1,b,(a+b)%1000007 fr
 
 def fetch():
     """The folder of the newer sources, None: they cannot be had here."""
-    done = subprocess.run([os.path.join(SOURCE, "third_party/npm/fetch"), os.path.join(SOURCE, "tests/plan/newer")],
+    done = subprocess.run([os.path.join(SOURCE, "third_party/npm/fetch"), os.path.join(SOURCE, "tests/plan/sources")],
                           stdout=subprocess.PIPE, text=True, check=False)
     return None if done.returncode else os.path.join(done.stdout.strip(), "node_modules/better-sqlite3/deps/sqlite3")
 

@@ -4,7 +4,7 @@
  * test_builds.py has made one for each compiler, writes the address of each opcode to a variable
  * before it executes it, and NULL before it goes to another.
  *
- *	truth LIBRARY        prints: samples, equal, unknown and wrong ones, and the places
+ *	truth LIBRARY        prints: samples, equal, unknown and wrong ones, and what it took
  */
 #include <dlfcn.h>
 #include <signal.h>
@@ -39,7 +39,7 @@ static long now_ns(void)
 {
 	struct timespec now;
 
-	clock_gettime(CLOCK_MONOTONIC, &now);
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
 	return now.tv_sec * 1000000000l + now.tv_nsec;
 }
 
@@ -145,13 +145,16 @@ int main(int argc, char **argv)
 	const struct host_library *host;
 	const struct opcode_library *opcodes;
 	char *error = NULL;
+	long learning_ns;
 	sqlite3 *db;
 
 	if (!library || !(truth = dlsym(library, "queryprof_truth")) || !(db = open_database(library)))
 		return fprintf(stderr, "usage: truth LIBRARY, which tells its opcodes\n"), 2;
 	if (qp_init(NULL) || !(host = host_adopt(given, &error)) || !(thread = sampler_thread()))
 		return fprintf(stderr, "%s\n", qp_error()), 1;
+	learning_ns = -now_ns();
 	opcode_library_learn(host, thread);
+	learning_ns += now_ns();
 	if (!(opcodes = opcode_library(host)))
 		return printf("%s: not known\n", given->libversion()), 1;
 	counts.opcodes = &opcodes->places;
@@ -171,12 +174,11 @@ int main(int argc, char **argv)
 			run(db, queries[i]);
 	timer_delete(timer);
 	const double inside = (double)(found.samples - found.outside - found.between) / 100;
-	printf("%ld samples, %ld outside, %ld between, equal %.2f, unknown %.2f, wrong %.2f, places",
+	printf("%ld samples, %ld outside, %ld between, equal %.2f, unknown %.2f, wrong %.2f, %ld ns a "
+	       "sample, learnt in %ld us\n",
 	       found.samples, found.outside, found.between, (double)found.equal / inside,
-	       (double)found.unknown / inside, (double)found.wrong / inside);
-	for (uint32_t i = 0; i < opcodes->places.count; i++)
-		printf(" %d", opcodes->places.places[i]);
-	printf(", %ld ns a sample\n", found.ns / (CALLS * (found.samples - found.outside)));
+	       (double)found.unknown / inside, (double)found.wrong / inside,
+	       found.ns / (CALLS * (found.samples - found.outside)), learning_ns / 1000);
 	given->close(db);
 	qp_shutdown();
 	return 0;
