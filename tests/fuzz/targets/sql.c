@@ -59,10 +59,10 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 	               "SELECT format('SELECT \"%w\"(%s)', name, list) FROM f, a ORDER BY 1");
 	add_statements(
 		"WITH o(text) AS (VALUES ('= ?'), ('> ?'), ('LIKE ?'), ('BETWEEN ? AND ?'), ('IN (?, ?, "
-	        "?)')) "
+		"?)')) "
 		"SELECT format('SELECT * FROM system.\"%w\" WHERE \"%w\" %s LIMIT 5', t.name, c.name, text) "
 		"FROM pragma_table_list t, pragma_table_xinfo(t.name, t.schema) c, o WHERE t.schema = "
-	        "'system' "
+		"'system' "
 		"ORDER BY 1");
 	add_statements("SELECT format('UPDATE system.settings SET value = ? WHERE name = %Q', name) FROM "
 	               "system.settings");
