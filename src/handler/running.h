@@ -15,8 +15,8 @@
 #include "handler/thread.h"
 
 /* Where a frame has its return address: behind the saved frame pointer, on x86-64 as
- * on aarch64. */
-static inline uintptr_t frame_return_address(uintptr_t frame)
+ * on aarch64. The frame may be gone, and what AddressSanitizer guards may lie there now. */
+__attribute__((no_sanitize("address"))) static inline uintptr_t frame_return_address(uintptr_t frame)
 {
 	return ((const volatile uintptr_t *)frame)[1];
 }
