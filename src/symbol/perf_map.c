@@ -75,10 +75,20 @@ static bool is_unchanged(const struct map *map, const struct stat *status)
 	       map->size == status->st_size && map->changed_ns == ns_of_timespec(status->st_mtim);
 }
 
-/* More of the same file: what is known stays. */
-static bool has_grown(const struct map *map, const struct stat *status)
+/* More of the same file: what is known stays. A new file may have the number of one that was deleted,
+ * so the beginning is compared, too. */
+static bool has_grown(const struct map *map, int fd, const struct stat *status)
 {
-	return map->device == status->st_dev && map->inode == status->st_ino && map->size < status->st_size;
+	char head[64];
+	size_t known = map->text_size < sizeof(head) ? map->text_size : sizeof(head);
+
+	if (map->device != status->st_dev || map->inode != status->st_ino || map->size >= status->st_size ||
+	    pread(fd, head, known, 0) != (ssize_t)known)
+		return false;
+	for (size_t i = 0; i < known; i++)
+		if (map->text[i] != (head[i] == '\n' ? '\0' : head[i]))
+			return false;
+	return true;
 }
 
 static void empty(struct map *map)
@@ -139,7 +149,7 @@ COMPARE_BY_TWO(compare_codes, struct code, start, order)
 
 static bool read_map(struct map *map, int fd, const struct stat *status)
 {
-	if (!has_grown(map, status))
+	if (!has_grown(map, fd, status))
 		empty(map);
 	size_t from = map->text_size;
 	bool good = read_rest(map, fd, status->st_size);

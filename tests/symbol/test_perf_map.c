@@ -128,6 +128,9 @@ static void test_another_file(void **state)
 	write_text(path, "w", "2000 10 x\n"); /* shorter, in place */
 	expect(0x1000, NULL);
 	expect(0x2000, "x");
+	write_text(path, "w", "3000 10 longer, in place\n"); /* as a new file of the same number is */
+	expect(0x2000, NULL);
+	expect(0x3000, "longer, in place");
 	unlink(path);
 	expect(0x2000, NULL);
 }
