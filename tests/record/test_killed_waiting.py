@@ -38,15 +38,26 @@ db.execute("SELECT wait(?)", (sys.argv[1],)).fetchone()
 # One thread waits for ever when another one becomes a program that takes its time.
 BECOMES = """
 import os, sqlite3, sys, threading, time
+begun = threading.Event()
 def wait(word):
     print(time.monotonic_ns(), flush=True)
+    begun.set()
     os.read(os.pipe()[0], 1)
 def run():
     db = sqlite3.connect(":memory:")
     db.create_function("wait", 1, wait)
     db.execute("SELECT wait(?)", ("read",)).fetchone()
-threading.Thread(target=run).start()
-time.sleep(0.3)
+thread = threading.Thread(target=run)
+def waits():  # how often it has given its processor up, if it has none
+    with open("/proc/self/task/%d/status" % thread.native_id) as status:
+        text = status.read()
+    return "State:\\tS" in text and text.partition("\\nvoluntary_ctxt_switches:")[2].split()[0]
+thread.start()
+begun.wait()
+before = None
+while not before or before != waits():
+    before = waits()
+    time.sleep(0.3)
 os.execv(sys.executable, [sys.executable, "-c", "import time; print(time.monotonic_ns()); time.sleep(0.3)"])
 """
 # More threads than share a page or two, each of which waits for ever.
