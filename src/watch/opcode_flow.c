@@ -20,8 +20,8 @@
 #define TABLE_MAX 256  /* entries */
 #define MAIN_TABLE 128 /* entries at least of the table by opcodes; SQLite 3.31 has 176 opcodes */
 #define PARTS_MAX 4
-#define CODE_MAX (1u << 20)  /* bytes of all parts: an interpreter has 26,000 to 60,000 */
-#define VISITS_MAX 64        /* of a step: the most that was seen is 6 */
+#define CODE_MAX (1u << 20) /* bytes of all parts: an interpreter has 26,000 to 60,000 */
+#define VISITS_MAX 64       /* of a step: the most that was seen is 6 */
 #define CALLEE_BYTES_MAX 1024
 #define CALLEES_DEEP 3
 #define CALLEES_MAX (1u << 20) /* bytes of all of them */
@@ -136,8 +136,9 @@ static const unsigned char *code_of(const struct flow *flow, uint32_t offset)
 /* Unwind information may be wrong: no function reaches beyond its library's code. */
 static bool find_function(const struct flow *flow, uintptr_t address, struct cfi_row *row)
 {
-	return cfi_find_row(&flow->section, address, row) == CFI_FOUND && row->function_start >= flow->start &&
-	       row->function_start < row->function_end && row->function_end <= flow->end;
+	return cfi_find_row(&flow->section, address, row) == CFI_FOUND &&
+	       row->function_start >= flow->start && row->function_start < row->function_end &&
+	       row->function_end <= flow->end;
 }
 
 /* False: there is no room. */
@@ -253,8 +254,8 @@ static bool decode_part(struct flow *flow, const struct part *part)
 		frame.offset = row.cfa_offset;
 		step_read(&step, &instruction, code + at, &frame);
 		if (is_call(&instruction))
-			step.kills = changed_by(flow, x86_place(&instruction, code + at, address),
-			                        CALLEES_DEEP);
+			step.kills =
+				changed_by(flow, x86_place(&instruction, code + at, address), CALLEES_DEEP);
 		step.at = part->at + at;
 		step.target = NONE;
 		if (step.flow & FLOW_TARGET) {
