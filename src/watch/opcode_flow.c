@@ -21,7 +21,7 @@
 #define MAIN_TABLE 128 /* entries at least of the table by opcodes; SQLite 3.31 has 176 opcodes */
 #define PARTS_MAX 4
 #define CODE_MAX (1u << 20) /* bytes of all parts: an interpreter has 26,000 to 60,000 */
-#define VISITS_MAX 64       /* of a step: the most that was seen is 6 */
+#define VISITS_MAX 16       /* of a step on average: interpreters need little more than 1 */
 #define CALLEE_BYTES_MAX 1024
 #define CALLEES_DEEP 3
 #define CALLEES_MAX (1u << 20) /* bytes of all of them */
