@@ -39,7 +39,6 @@ enum effect {
 	POP,
 	POP_M,
 	LEAVE,
-	BRANCH,
 	JUMP,
 	CALLS,
 	END,
@@ -57,7 +56,7 @@ static const struct rule {
 	{ X86_ONE_BYTE, 0x69, 0x69, TO_R }, /* imul */
 	{ X86_ONE_BYTE, 0x6a, 0x6a, PUSH },
 	{ X86_ONE_BYTE, 0x6b, 0x6b, TO_R },
-	{ X86_ONE_BYTE, 0x70, 0x7f, BRANCH },
+	{ X86_ONE_BYTE, 0x70, 0x7f, NOTHING },
 	{ X86_ONE_BYTE, 0x80, 0x83, ARITHMETIC },
 	{ X86_ONE_BYTE, 0x84, 0x85, NOTHING }, /* test */
 	{ X86_ONE_BYTE, 0x86, 0x87, TO_BOTH },
@@ -108,7 +107,7 @@ static const struct rule {
 	{ X86_0F, 0x51, 0x7d, NOTHING },
 	{ X86_0F, 0x7e, 0x7e, TO_M },
 	{ X86_0F, 0x7f, 0x7f, STORE_VECTOR },
-	{ X86_0F, 0x80, 0x8f, BRANCH },
+	{ X86_0F, 0x80, 0x8f, NOTHING },
 	{ X86_0F, 0x90, 0x9f, TO_M }, /* setcc */
 	{ X86_0F, 0xa3, 0xa3, NOTHING },
 	{ X86_0F, 0xa4, 0xa5, TO_M },
@@ -197,8 +196,8 @@ static struct operand operand_of(const struct x86_instruction *instruction, cons
 static void write_slots(struct step *step, const struct operand *operand, const struct step_frame *frame,
                         int32_t bytes)
 {
-	int32_t below = frame->offset - operand->distance; /* the CFA */
-	int32_t first = (below - bytes + WORD) / WORD, last = (below + WORD - 1) / WORD;
+	int64_t below = (int64_t)frame->offset - operand->distance; /* the CFA */
+	int64_t first = (below - bytes + WORD) / WORD, last = (below + WORD - 1) / WORD;
 
 	if (!operand->is_plain || operand->base != frame->base || last < 0 || first >= SLOTS)
 		return;
@@ -222,7 +221,7 @@ static void write_operand(struct step *step, const struct operand *operand, cons
 /* The place of a whole word, STEP_NO_PLACE: it is none that is followed. */
 static uint8_t place_of(const struct operand *operand, const struct step_frame *frame)
 {
-	const int32_t below = frame->offset - operand->distance;
+	const int64_t below = (int64_t)frame->offset - operand->distance;
 
 	if (!operand->is_memory)
 		return (uint8_t)operand->base;
@@ -288,7 +287,7 @@ void step_read(struct step *step, const struct x86_instruction *instruction, con
 	const struct operand top = { true, true, frame->base,
 		                     frame->base == STEP_STACK_POINTER ? -WORD : INT32_MIN / 2 };
 
-	*step = (struct step){ .flow = FLOW_NEXT,
+	*step = (struct step){ .flow = instruction->is_branch ? FLOW_NEXT | FLOW_TARGET : FLOW_NEXT,
 		               .from = STEP_NO_PLACE,
 		               .to = STEP_NO_PLACE,
 		               .reads_byte_at = STEP_NO_PLACE,
@@ -366,9 +365,11 @@ void step_read(struct step *step, const struct x86_instruction *instruction, con
 		step->kills |= SP;
 		break;
 	case LEAVE: step->kills = SP | 1u << 5; break;
-	case BRANCH: step->flow = FLOW_NEXT | FLOW_TARGET; break;
 	case JUMP: step->flow = FLOW_TARGET; break;
-	case CALLS: step->kills = STEP_CHANGED_BY_CALLS; break;
+	case CALLS:
+		step->flow = FLOW_NEXT;
+		step->kills = STEP_CHANGED_BY_CALLS;
+		break;
 	case END: step->flow = 0; break;
 	case FORGETS: step->forgets = true;
 	}

@@ -20,8 +20,12 @@
 #define TABLE_MAX 256  /* entries */
 #define MAIN_TABLE 128 /* entries at least of the table by opcodes; SQLite 3.31 has 176 opcodes */
 #define PARTS_MAX 4
+#define CODE_MAX (1u << 20) /* bytes of all parts: an interpreter has 26,000 to 60,000 */
+#define VISITS_MAX 16       /* of a step on average: interpreters need little more than 1 */
 #define CALLEE_BYTES_MAX 1024
 #define CALLEES_DEEP 3
+#define CALLEES_MAX (1u << 20) /* bytes of all of them */
+#define CALLEES_KNOWN 512
 #define WINDOW 24 /* instructions between the look at the opcode and the jump */
 
 /* The places that hold the address: bits 0 to 15 are registers, the others slots. */
@@ -42,8 +46,17 @@ struct part {
 	uint32_t at; /* as if the parts stood one behind the other */
 };
 
+/* What a called function was found to change, looked into so deep. */
+struct callee {
+	uintptr_t function;
+	uint16_t deep, kills;
+};
+
 struct flow {
 	struct cfi_section section;
+	uintptr_t start, end; /* of the library's code */
+	struct callee callees[CALLEES_KNOWN];
+	uint32_t callee_bytes;
 	struct part parts[PARTS_MAX]; /* the first is the function's own */
 	uint32_t part_count, size;
 	struct step *steps;
@@ -120,31 +133,32 @@ static const unsigned char *code_of(const struct flow *flow, uint32_t offset)
 	return (const unsigned char *)flow->parts[i].start + (offset - flow->parts[i].at);
 }
 
-static void add_part(struct flow *flow, uintptr_t start, uintptr_t end)
+/* Unwind information may be wrong: no function reaches beyond its library's code. */
+static bool find_function(const struct flow *flow, uintptr_t address, struct cfi_row *row)
 {
-	flow->parts[flow->part_count++] = (struct part){ start, (uint32_t)(end - start), flow->size };
-	flow->size += (uint32_t)(end - start);
+	return cfi_find_row(&flow->section, address, row) == CFI_FOUND &&
+	       row->function_start >= flow->start && row->function_start < row->function_end &&
+	       row->function_end <= flow->end;
 }
 
-/* A conditional branch to elsewhere is no call of another function. */
-static bool find_parts(struct flow *flow)
+/* False: there is no room. */
+static bool add_part(struct flow *flow, uintptr_t start, uintptr_t end)
 {
-	for (uint32_t at = 0; at < flow->size;) {
-		const unsigned char *bytes = code_of(flow, at);
-		struct x86_instruction instruction;
-		struct cfi_row row;
-		uintptr_t target;
+	const uint32_t size = flow->size;
+	struct step *steps;
+	uint32_t *step_at;
 
-		if (!x86_decode(bytes, flow->size - at, &instruction))
-			return false;
-		at += instruction.length;
-		if (instruction.map != X86_0F || !instruction.is_branch || flow->part_count == PARTS_MAX)
-			continue;
-		target = x86_place(&instruction, bytes, (uintptr_t)bytes);
-		if (offset_of(flow, target) == NONE &&
-		    cfi_find_row(&flow->section, target, &row) == CFI_FOUND)
-			add_part(flow, row.function_start, row.function_end);
-	}
+	if (flow->part_count == PARTS_MAX || end - start > CODE_MAX - size)
+		return false;
+	flow->size += (uint32_t)(end - start);
+	if ((steps = realloc(flow->steps, flow->size * sizeof *steps)))
+		flow->steps = steps;
+	if ((step_at = realloc(flow->step_at, flow->size * sizeof *step_at)))
+		flow->step_at = step_at;
+	if (!steps || !step_at)
+		return false;
+	memset(step_at + size, 0xff, (flow->size - size) * sizeof *step_at);
+	flow->parts[flow->part_count++] = (struct part){ start, flow->size - size, size };
 	return true;
 }
 
@@ -159,22 +173,21 @@ static bool is_call(const struct x86_instruction *instruction)
 	return instruction->map == X86_ONE_BYTE && instruction->opcode == 0xe8;
 }
 
-/* The registers that a called function changes. gcc looks, too, and leaves the address in the others. */
-static uint16_t changed_by(const struct flow *flow, uintptr_t function, int deep)
+static uint16_t changed_by(struct flow *flow, uintptr_t function, int deep);
+
+/* STEP_CHANGED_BY_CALLS, too, for code that goes elsewhere. */
+static uint16_t changed_in(struct flow *flow, const struct cfi_row *row, int deep)
 {
 	const struct step_frame frame = { STEP_STACK_POINTER, 0 };
-	struct cfi_row row;
+	const uintptr_t size = row->function_end - row->function_start;
 	uint16_t kills = 0;
 
-	if (deep == 0 || cfi_find_row(&flow->section, function, &row) != CFI_FOUND ||
-	    row.function_start != function || row.function_end - function > CALLEE_BYTES_MAX)
-		return STEP_CHANGED_BY_CALLS;
-	for (uintptr_t at = function; at < row.function_end && kills != STEP_CHANGED_BY_CALLS;) {
+	for (uintptr_t at = row->function_start; at < row->function_end && kills != STEP_CHANGED_BY_CALLS;) {
 		const unsigned char *bytes = (const unsigned char *)at;
 		struct x86_instruction instruction;
 		struct step step;
 
-		if (!x86_decode(bytes, row.function_end - at, &instruction))
+		if (!x86_decode(bytes, row->function_end - at, &instruction))
 			return STEP_CHANGED_BY_CALLS;
 		step_read(&step, &instruction, bytes, &frame);
 		if (is_call(&instruction))
@@ -182,11 +195,42 @@ static uint16_t changed_by(const struct flow *flow, uintptr_t function, int deep
 		kills |= step.kills & STEP_CHANGED_BY_CALLS;
 		if (step.forgets || step.flow & FLOW_TABLE ||
 		    (step.flow & FLOW_TARGET &&
-		     x86_place(&instruction, bytes, at) - function >= row.function_end - function))
+		     x86_place(&instruction, bytes, at) - row->function_start >= size))
 			return STEP_CHANGED_BY_CALLS;
 		at += instruction.length;
 	}
 	return kills;
+}
+
+/* The registers that a called function changes. gcc looks, too, and leaves the address in the others. */
+static uint16_t changed_by(struct flow *flow, uintptr_t function, int deep)
+{
+	struct callee *known = &flow->callees[(function / 16 * 4 + (unsigned)deep) % CALLEES_KNOWN];
+	uint16_t kills = STEP_CHANGED_BY_CALLS;
+	struct cfi_row row;
+
+	if (deep == 0)
+		return kills;
+	if (known->function == function && known->deep == deep)
+		return known->kills;
+	if (find_function(flow, function, &row) && row.function_start == function &&
+	    row.function_end - function <= CALLEE_BYTES_MAX && flow->callee_bytes < CALLEES_MAX) {
+		flow->callee_bytes += (uint32_t)(row.function_end - function);
+		kills = changed_in(flow, &row, deep);
+	}
+	*known = (struct callee){ function, (uint16_t)deep, kills };
+	return kills;
+}
+
+/* A conditional branch to elsewhere is no call of another function: a compiler moves there what is
+ * unlikely. */
+static void follow_branch(struct flow *flow, const struct step *step, uintptr_t target)
+{
+	struct cfi_row row;
+
+	if (step->flow == (FLOW_NEXT | FLOW_TARGET) && offset_of(flow, target) == NONE &&
+	    find_function(flow, target, &row))
+		add_part(flow, row.function_start, row.function_end);
 }
 
 static bool decode_part(struct flow *flow, const struct part *part)
@@ -196,41 +240,49 @@ static bool decode_part(struct flow *flow, const struct part *part)
 	bool is_row_known = false;
 
 	for (uint32_t at = 0; at < part->size; flow->count++) {
-		struct step *step = &flow->steps[flow->count];
+		const uintptr_t address = part->start + at;
 		struct x86_instruction instruction;
 		struct step_frame frame;
+		struct step step;
 
 		if (!x86_decode(code + at, part->size - at, &instruction))
 			return false;
-		if (!is_row_known && (cfi_find_row(&flow->section, part->start + at, &row) != CFI_FOUND ||
-		                      row.cfa_by_expression))
+		if (!is_row_known &&
+		    (cfi_find_row(&flow->section, address, &row) != CFI_FOUND || row.cfa_by_expression))
 			return false;
 		frame.base = step_register(row.cfa_register);
 		frame.offset = row.cfa_offset;
-		step_read(step, &instruction, code + at, &frame);
+		step_read(&step, &instruction, code + at, &frame);
 		if (is_call(&instruction))
-			step->kills = changed_by(flow, x86_place(&instruction, code + at, part->start + at),
-			                         CALLEES_DEEP);
-		step->at = part->at + at;
-		step->target = NONE;
-		if (step->flow & FLOW_TARGET)
-			step->target = offset_of(flow, x86_place(&instruction, code + at, part->start + at));
-		flow->step_at[step->at] = flow->count;
-		is_row_known = !changes_row(step);
+			step.kills =
+				changed_by(flow, x86_place(&instruction, code + at, address), CALLEES_DEEP);
+		step.at = part->at + at;
+		step.target = NONE;
+		if (step.flow & FLOW_TARGET) {
+			const uintptr_t target = x86_place(&instruction, code + at, address);
+
+			step.target = (uint32_t)(target - address);
+			follow_branch(flow, &step, target);
+		}
+		flow->steps[flow->count] = step;
+		flow->step_at[step.at] = flow->count;
+		is_row_known = !changes_row(&step);
 		at += instruction.length;
 	}
 	flow->steps[flow->count - 1].flow &= (uint8_t)~FLOW_NEXT;
 	return true;
 }
 
-static bool decode(struct flow *flow)
+/* Until now a target is a distance: its part may have come later. */
+static bool find_targets(struct flow *flow)
 {
-	for (uint32_t i = 0; i < flow->part_count; i++)
-		if (!decode_part(flow, &flow->parts[i]))
-			return false;
 	for (uint32_t i = 0; i < flow->count; i++) {
 		struct step *step = &flow->steps[i];
 
+		if (!(step->flow & FLOW_TARGET))
+			continue;
+		step->target = offset_of(flow, (uintptr_t)code_of(flow, step->at) +
+		                                       (uintptr_t)(intptr_t)(int32_t)step->target);
 		if (step->target == NONE)
 			continue;
 		step->target = flow->step_at[step->target];
@@ -239,6 +291,21 @@ static bool decode(struct flow *flow)
 		flow->is_target[step->target] = true;
 	}
 	return true;
+}
+
+static bool decode(struct flow *flow)
+{
+	/* More are added on the way. */
+	for (uint32_t i = 0; i < flow->part_count; i++)
+		if (!decode_part(flow, &flow->parts[i]))
+			return false;
+	flow->is_target = calloc(flow->count, sizeof *flow->is_target);
+	flow->in = calloc(flow->count, sizeof *flow->in);
+	flow->is_reached = calloc(flow->count, sizeof *flow->is_reached);
+	flow->is_due = calloc(flow->count, sizeof *flow->is_due);
+	flow->tables = malloc(TABLES_MAX * sizeof *flow->tables);
+	return flow->is_target && flow->in && flow->is_reached && flow->is_due && flow->tables &&
+	       find_targets(flow);
 }
 
 /* --- jumps by tables ------------------------------------------------------------------------- */
@@ -334,14 +401,17 @@ static bool find_look(struct flow *flow, uint32_t jump)
 	return false;
 }
 
-/* False: there is no such jump as opcodes need. */
+/* False: there is no such jump as opcodes need, or there are too many. */
 static bool find_jumps(struct flow *flow)
 {
 	bool is_found = false;
 
-	for (uint32_t i = 0; i < flow->count && flow->table_count < TABLES_MAX; i++)
-		if (flow->steps[i].flow & FLOW_TABLE)
+	for (uint32_t i = 0; i < flow->count; i++)
+		if (flow->steps[i].flow & FLOW_TABLE) {
+			if (flow->table_count == TABLES_MAX)
+				return false;
 			find_table(flow, i);
+		}
 	for (uint32_t i = 0; i < flow->table_count; i++)
 		if (flow->tables[i].count >= MAIN_TABLE)
 			is_found |= find_look(flow, flow->tables[i].jump);
@@ -363,8 +433,11 @@ static void arrive(struct flow *flow, uint32_t at, const struct held *held)
 	flow->is_reached[at] = true;
 }
 
-static void follow(struct flow *flow)
+/* False: it does not come to an end. */
+static bool follow(struct flow *flow)
 {
+	uint64_t visits = 0;
+
 	do {
 		flow->has_changed = false;
 		for (uint32_t i = 0; i < flow->count; i++) {
@@ -373,6 +446,8 @@ static void follow(struct flow *flow)
 
 			if (!flow->is_due[i])
 				continue;
+			if (visits++ > (uint64_t)flow->count * VISITS_MAX)
+				return false;
 			flow->is_due[i] = false;
 			apply(step, &held);
 			if (step->flow & FLOW_NEXT)
@@ -385,32 +460,37 @@ static void follow(struct flow *flow)
 					arrive(flow, flow->tables[t].targets[e], &held);
 		}
 	} while (flow->has_changed);
+	return true;
+}
+
+/* The register that the opcode will be looked at through, STEP_NO_PLACE: not on each way. */
+static uint8_t approach_of(const struct flow *flow, uint32_t number)
+{
+	const struct step *step = &flow->steps[number];
+	const uint8_t target = step->target != NONE ? flow->steps[step->target].approaches : STEP_NO_PLACE;
+	const uint8_t next = step->flow & FLOW_NEXT ? step[1].approaches : target;
+
+	if (step->looked_at != STEP_NO_PLACE)
+		return step->looked_at;
+	if (step->flow & FLOW_TABLE || (step->flow & FLOW_TARGET && target != next) || step->forgets ||
+	    is_written(step, next) || step->to == next)
+		return STEP_NO_PLACE;
+	return next;
 }
 
 /* Before the opcode is looked at, the register has what comes next. Where each way goes to that look, and
- * none writes the register, it is told, too. */
+ * none writes the register, it is told, too. What is told of a step rests on such steps only, and stays. */
 static void find_approaches(struct flow *flow)
 {
 	do {
 		flow->has_changed = false;
 		for (uint32_t i = flow->count; i-- > 0;) {
 			struct step *step = &flow->steps[i];
-			uint8_t next = step->flow & FLOW_NEXT ? flow->steps[i + 1].approaches : STEP_NO_PLACE;
-			const uint8_t target =
-				step->target != NONE ? flow->steps[step->target].approaches : STEP_NO_PLACE;
 
-			if (step->looked_at != STEP_NO_PLACE)
-				next = step->looked_at;
-			else if (step->flow == FLOW_TARGET)
-				next = target;
-			else if (step->flow & FLOW_TABLE || (step->flow & FLOW_TARGET && target != next))
-				next = STEP_NO_PLACE;
-			if (next == step->approaches ||
-			    (step->looked_at == STEP_NO_PLACE &&
-			     (step->forgets || is_written(step, next) || step->to == next)))
+			if (step->approaches != STEP_NO_PLACE)
 				continue;
-			step->approaches = next;
-			flow->has_changed = true;
+			step->approaches = approach_of(flow, i);
+			flow->has_changed |= step->approaches != STEP_NO_PLACE;
 		}
 	} while (flow->has_changed);
 }
@@ -418,12 +498,16 @@ static void find_approaches(struct flow *flow)
 /* Slots first: reading a register of a frame that has called takes a walk. */
 static uint8_t place_of(const struct held *held, const struct step *step)
 {
-	for (uint32_t i = STEP_REGISTERS; i < STEP_PLACES; i++)
-		if (has(held, i))
-			return (uint8_t)(OPCODE_SLOT + i - STEP_REGISTERS);
-	for (uint32_t i = STEP_REGISTERS; i-- > 0;)
-		if (has(held, i))
-			return (uint8_t)(1 + step_dwarf(i));
+	const uint64_t registers = held->words[0] & ((1u << STEP_REGISTERS) - 1);
+
+	for (int i = 0; i < 4; i++) {
+		const uint64_t slots = held->words[i] ^ (i == 0 ? registers : 0);
+
+		if (slots)
+			return (uint8_t)(OPCODE_SLOT + 64 * i + __builtin_ctzll(slots) - STEP_REGISTERS);
+	}
+	if (registers)
+		return (uint8_t)(1 + step_dwarf(63u - (unsigned)__builtin_clzll(registers)));
 	return step->approaches != STEP_NO_PLACE ? (uint8_t)(1 + step_dwarf(step->approaches)) : 0;
 }
 
@@ -446,46 +530,51 @@ static void write_places(const struct flow *flow, uint8_t *places)
 	          flow->table_count);
 }
 
+/* What is left after the first time is reached by ways that are not known, but for what fills gaps. */
+static bool follow_all(struct flow *flow)
+{
+	flow->is_reached[0] = flow->is_due[0] = true;
+	if (!follow(flow))
+		return false;
+	for (uint32_t i = 0; i < flow->count; i++)
+		if (!flow->is_reached[i] && !flow->steps[i].fills)
+			flow->is_reached[i] = flow->is_due[i] = true;
+	return follow(flow);
+}
+
+/* False: the library is not known. */
+static bool find_code(struct flow *flow, const struct code_map *map, uintptr_t address)
+{
+	const enum section_result found = rules_find_section(map, address, &flow->section);
+	const struct code_range *range = found == SECTION_LASTING ? code_map_find(map, address) : NULL;
+
+	if (found > SECTION_NEWER || !flow->section.header)
+		return false;
+	flow->start = range ? range->start : flow->section.start;
+	flow->end = range ? range->end : flow->section.end;
+	return true;
+}
+
 bool opcode_flow_find(const struct code_map *map, uintptr_t start, uintptr_t end, uint8_t *places)
 {
-	struct flow flow = { .size = 0 };
+	struct flow *flow = IS_FOLLOWED && map ? calloc(1, sizeof *flow) : NULL;
 	bool is_found = false;
 
-	if (!IS_FOLLOWED || !map || rules_find_section(map, start, &flow.section) > SECTION_NEWER ||
-	    !flow.section.header)
+	if (!flow)
 		return false;
-	add_part(&flow, start, end);
-	if (!find_parts(&flow))
-		return false;
-	flow.steps = calloc(flow.size, sizeof *flow.steps);
-	flow.step_at = malloc(flow.size * sizeof *flow.step_at);
-	flow.is_target = calloc(flow.size + 1, sizeof *flow.is_target);
-	flow.in = calloc(flow.size, sizeof *flow.in);
-	flow.is_reached = calloc(flow.size, sizeof *flow.is_reached);
-	flow.is_due = calloc(flow.size, sizeof *flow.is_due);
-	flow.tables = malloc((TABLES_MAX + 1) * sizeof *flow.tables);
-	if (flow.steps && flow.step_at && flow.is_target && flow.in && flow.is_reached && flow.is_due &&
-	    flow.tables) {
-		memset(flow.step_at, 0xff, flow.size * sizeof *flow.step_at);
-		is_found = decode(&flow) && find_jumps(&flow);
+	if (find_code(flow, map, start) && start >= flow->start && start < end && end <= flow->end &&
+	    add_part(flow, start, end) && decode(flow) && find_jumps(flow) && follow_all(flow)) {
+		find_approaches(flow);
+		write_places(flow, places);
+		is_found = true;
 	}
-	if (is_found) {
-		flow.is_reached[0] = flow.is_due[0] = true;
-		follow(&flow);
-		/* What is left is reached by ways that are not known, but for what fills gaps. */
-		for (uint32_t i = 0; i < flow.count; i++)
-			if (!flow.is_reached[i] && !flow.steps[i].fills)
-				flow.is_reached[i] = flow.is_due[i] = true;
-		follow(&flow);
-		find_approaches(&flow);
-		write_places(&flow, places);
-	}
-	free(flow.tables);
-	free(flow.is_due);
-	free(flow.is_reached);
-	free(flow.in);
-	free(flow.is_target);
-	free(flow.step_at);
-	free(flow.steps);
+	free(flow->tables);
+	free(flow->is_due);
+	free(flow->is_reached);
+	free(flow->in);
+	free(flow->is_target);
+	free(flow->step_at);
+	free(flow->steps);
+	free(flow);
 	return is_found;
 }
