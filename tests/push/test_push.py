@@ -4,6 +4,7 @@ push itself; and what users are told."""
 import json
 import os
 import random
+import resource
 import shutil
 import signal
 import sqlite3
@@ -19,6 +20,7 @@ from case import COMMAND, ROOT, environment, push  # noqa: E402
 
 SCHEDULES = int(os.environ.get("QUERYPROF_TEST_SCHEDULES", "3"))
 SECRET = "s3cret-value"
+HURRIED = os.environ.get("QUERYPROF_TEST_HURRIED")
 
 
 class Sent(case.Case):
@@ -144,6 +146,41 @@ class Following(Sent):
         self.assertEqual(len(server.rows["trace_log_rows"]), 60)
         for file in files:
             self.check_all(server, file)
+
+    def test_many_files(self):
+        """More than the usual limit of open files, which is lower here."""
+        server = self.fake()
+        for i in range(20):
+            self.maker(os.path.join(self.folder, f"{i}.trace"), seed=i + 1, stacks=1).add(1)
+        low = (50, resource.getrlimit(resource.RLIMIT_NOFILE)[1])
+        done = subprocess.run([COMMAND, "push", self.folder, server.url], env=environment(), capture_output=True, text=True,
+                              preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, low))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(len(server.rows["trace_log_rows"]), 20)
+
+    @unittest.skipUnless(HURRIED, "QUERYPROF_TEST_HURRIED names no library")
+    def test_an_hour_without_the_target(self):
+        """It is asked again each half minute to minute, and gets later what came meanwhile."""
+        server, file = self.fake(), self.maker()
+        file.add(100)
+        server.take = lambda *what, take=server.take: (
+            ("Code: 279. DB::Exception: All connection tries failed", 503) if what[1].get("query") else take(*what))
+        server.hold(20, True)
+        process = subprocess.Popen([COMMAND, "push", "--retry-for", "3600", self.path, server.url],
+                                   env=environment(LD_PRELOAD=HURRIED), stderr=subprocess.PIPE, text=True)
+        server.held.wait()
+        file.add(200)
+        server.go.set()
+        said = process.communicate()[1].splitlines()
+        self.assertEqual(process.returncode, 1)
+        self.assertIn("nothing is lost", said[-1])
+        self.assertGreater(server.inserts, 50)
+        self.assertLess(server.inserts, 135)  # of which ten are the first minute's
+        self.assertLessEqual(len(said), 62, "more than a line a minute")
+        del server.take
+        self.assertEqual(push(self.path, server.url).returncode, 0)
+        self.check_all(server, file)
+        self.assertFalse(server.rows["losses_rows"])
 
     def test_what_was_removed_is_counted(self):
         server, file = self.fake(), self.maker()

@@ -22,6 +22,7 @@
 
 #include "base/text.h"
 #include "base/vector.h"
+#include "file_limit.h"
 #include "progress.h"
 #include "push_http.h"
 #include "push_stacks.h"
@@ -519,6 +520,7 @@ static int run(int argc, char **argv)
 	if (!service)
 		service = getenv("OTEL_SERVICE_NAME");
 	result = push.named ? check_command_line(argc - 1) : complain("out of memory");
+	file_limit_raise(); /* each trace file takes four, as long as push runs */
 	if (result == COMMAND_FINE)
 		result = take_paths(argc - 1, argv);
 	if (result == COMMAND_FINE)

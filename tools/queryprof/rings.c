@@ -15,13 +15,13 @@
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/random.h>
-#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/sys.h"
 #include "base/vector.h"
 #include "entry/handover.h"
+#include "file_limit.h"
 
 /* Processes that wait for the thread while it stores. */
 #define QUEUE 4096
@@ -278,23 +278,12 @@ static void *watch(void *unused)
 	return NULL;
 }
 
-/* Descriptors for all processes that the system lets us watch. */
-static void raise_limit(void)
-{
-	struct rlimit limit;
-
-	if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
-		limit.rlim_cur = limit.rlim_max;
-		setrlimit(RLIMIT_NOFILE, &limit);
-	}
-}
-
 void rings_watch(const char *path, int64_t max_bytes)
 {
 	rings.path = path;
 	rings.max_bytes = max_bytes;
 	rings.end = eventfd(0, EFD_CLOEXEC);
-	raise_limit();
+	file_limit_raise();
 	rings.has_thread =
 		rings.socket >= 0 && rings.end >= 0 && pthread_create(&rings.thread, NULL, watch, NULL) == 0;
 }
