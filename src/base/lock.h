@@ -30,15 +30,15 @@ enum lock_place {
 	LOCK_HANDLES,          /* entry/handles.c: the same of queries with a handle */
 	LOCK_SETTINGS_CHANGE,  /* settings: one change at a time */
 	LOCK_SETTINGS_VALUES,  /* settings: the values, to copy */
-	LOCK_SESSIONS,         /* watch/session.c: the table of sessions */
-	LOCK_DATABASE_METHODS, /* watch/locks.c: methods being replaced */
-	LOCK_DATABASE_FILES,   /* watch/lock_files.c: the files of databases */
+	LOCK_SESSIONS,         /* watch/session/session.c: the table of sessions */
+	LOCK_DATABASE_METHODS, /* watch/lock/locks.c: methods being replaced */
+	LOCK_DATABASE_FILES,   /* watch/lock/lock_files.c: the files of databases */
 	LOCK_STORE,            /* store: all of its locks, see store_before_fork() */
 	LOCK_STATEMENTS,       /* query/statement_stats.c: the table of statements */
-	LOCK_SESSION_LABELS,   /* watch/session_labels.c: the sets of sessions */
+	LOCK_SESSION_LABELS,   /* watch/session/session_labels.c: the sets of sessions */
 	LOCK_LABELS,           /* label/sets.c: the table of label sets */
 	LOCK_SPAN_SITES,       /* span/site.c: the list of sites */
-	LOCK_PROGRAMS,         /* watch/programs.c: the programs that were told */
+	LOCK_PROGRAMS,         /* watch/plan/programs.c: the programs that were told */
 	LOCK_SYMBOL_LOAD,      /* symbol: an object's symbols being read */
 	LOCK_SYMBOL_LINES,     /* symbol: an object's lines being read */
 	LOCK_PERF_MAP,         /* symbol/perf_map.c */

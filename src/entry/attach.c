@@ -5,12 +5,12 @@
 #include "sql/pragma.h"
 #include "sql/schema.h"
 #include "store/counters.h"
-#include "watch/binding.h"
+#include "watch/session/binding.h"
 #include "watch/hooks.h"
-#include "watch/calling.h"
+#include "watch/run/calling.h"
 #include "watch/own_statements.h"
 #include "watch/trace_fallback.h"
-#include "watch/watch_sql.h"
+#include "watch/session/watch_sql.h"
 
 static const struct watch_sql our_sql = {
 	.rewrite = pragma_rewrite,

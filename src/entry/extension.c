@@ -16,13 +16,13 @@
 #include "entry/process.h"
 #include "sql/metrics.h"
 #include "sql/trace_names.h"
-#include "watch/session_labels.h"
+#include "watch/session/session_labels.h"
 #include "watch/hooks.h"
-#include "watch/opcode_places.h"
-#include "watch/calling.h"
-#include "watch/session.h"
+#include "watch/plan/opcode_places.h"
+#include "watch/run/calling.h"
+#include "watch/session/session.h"
 #include "watch/trace_fallback.h"
-#include "watch/session_settings.h"
+#include "watch/session/session_settings.h"
 
 /* SQLite calls it for every connection opened after the first. It must not fail:
  * sqlite3_open() would. */

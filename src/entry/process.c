@@ -25,15 +25,15 @@
 #include "sampler/threads.h"
 #include "watch/hooks.h"
 #include "sql/metrics.h"
-#include "watch/runs.h"
-#include "watch/session_labels.h"
-#include "watch/recording.h"
+#include "watch/run/runs.h"
+#include "watch/session/session_labels.h"
+#include "watch/session/recording.h"
 #include "settings/settings.h"
 #include "span/context.h"
 #include "span/site.h"
 #include "store/store.h"
 #include "symbol/symbol.h"
-#include "watch/session_settings.h"
+#include "watch/session/session_settings.h"
 
 static void start_was_cut(void);
 LOCK_DEFINE(lock, LOCK_PROCESS, .lost = start_was_cut);

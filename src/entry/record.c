@@ -24,7 +24,7 @@
 #include "entry/mark.h"
 #include "entry/process.h"
 #include "entry/record.h"
-#include "watch/recording.h"
+#include "watch/session/recording.h"
 
 __attribute__((used)) static const char agreement[] = RECORD_AGREEMENT;
 

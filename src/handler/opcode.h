@@ -3,7 +3,7 @@
  * Which opcode of its program a SQLite statement was executing.
  *
  * SQLite's interpreter keeps the address of the running opcode in a register or a stack slot of its
- * frame; where it is at each instruction, watch/opcode_places.c finds out for each library. What is
+ * frame; where it is at each instruction, watch/plan/opcode_places.c finds out for each library. What is
  * there says nothing if it is not the address of an opcode of the statement's own program.
  */
 #ifndef QUERYPROF_HANDLER_OPCODE_H

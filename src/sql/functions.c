@@ -15,8 +15,8 @@
 #include "trace/address.h"
 #include "symbol/symbol.h"
 #include "trace/process_space.h"
-#include "watch/session_labels.h"
-#include "watch/session_settings.h"
+#include "watch/session/session_labels.h"
+#include "watch/session/session_settings.h"
 
 #define SHOWN 60 /* bytes of a bad argument that a message repeats */
 

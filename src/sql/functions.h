@@ -45,7 +45,7 @@
 #ifndef QUERYPROF_SQL_FUNCTIONS_H
 #define QUERYPROF_SQL_FUNCTIONS_H
 
-#include "watch/session.h"
+#include "watch/session/session.h"
 
 /* Needs of the session only its `db` and its settings, and neither hooks nor
  * samples. */

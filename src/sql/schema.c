@@ -21,11 +21,11 @@
 #include <string.h>
 
 #include "system_image.h" /* made by the build */
-#include "watch/calling.h"
+#include "watch/run/calling.h"
 #include "watch/own_statements.h"
 #include "sql/pragma.h"
 #include "sql/tables.h"
-#include "watch/session_settings.h"
+#include "watch/session/session_settings.h"
 
 #define NAME "system"
 

@@ -13,7 +13,7 @@
 
 #include "sql/metrics.h"
 #include "store/columns.h"
-#include "watch/session_settings.h"
+#include "watch/session/session_settings.h"
 
 /* --- the logs -------------------------------------------------------------- */
 

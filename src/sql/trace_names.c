@@ -18,7 +18,7 @@
 #include "symbol/symbol.h"
 #include "trace/address.h"
 #include "trace/module_rows.h"
-#include "watch/calling.h"
+#include "watch/run/calling.h"
 
 struct text {
 	int64_t id;

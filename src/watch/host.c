@@ -14,8 +14,8 @@
 
 #include "base/lock.h"
 #include "sampler/open_waits.h"
-#include "watch/calling.h"
-#include "watch/session.h"
+#include "watch/run/calling.h"
+#include "watch/session/session.h"
 
 struct host_library host_libraries[HOST_LIBRARIES_MAX];
 

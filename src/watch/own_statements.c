@@ -2,7 +2,7 @@
 #include "watch/own_statements.h"
 
 #include "query/look.h"
-#include "watch/runs.h"
+#include "watch/run/runs.h"
 
 static struct run *find_run(const void *frame)
 {

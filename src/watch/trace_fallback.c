@@ -6,9 +6,9 @@
 #include <unistd.h>
 
 #include "sampler/threads.h"
-#include "watch/run_begin.h"
-#include "watch/run_end.h"
-#include "watch/watch_sql.h"
+#include "watch/run/run_begin.h"
+#include "watch/run/run_end.h"
+#include "watch/session/watch_sql.h"
 
 /* The events that we need. */
 #define OURS (SQLITE_TRACE_STMT | SQLITE_TRACE_PROFILE)

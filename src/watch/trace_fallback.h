@@ -13,7 +13,7 @@
 
 #include <stdbool.h>
 
-#include "watch/session.h"
+#include "watch/session/session.h"
 
 /* Follows the session's connection so from now on. */
 void session_trace(struct session *session);

@@ -15,11 +15,11 @@
 #include <string.h>
 
 #include "base/way.h"
-#include "watch/operations.h"
-#include "watch/programs.h"
-#include "watch/recording.h"
-#include "watch/statements.h"
-#include "watch/watch_sql.h"
+#include "watch/run/operations.h"
+#include "watch/plan/programs.h"
+#include "watch/session/recording.h"
+#include "watch/run/statements.h"
+#include "watch/session/watch_sql.h"
 #include "watch/workers.h"
 
 typedef int exec_callback(void *, int, char **, char **);

@@ -18,7 +18,7 @@
 #include "handler/unwind/unwind.h"
 #include "queryprof.h"
 #include "sampler/threads.h"
-#include "watch/opcode_places.h"
+#include "watch/plan/opcode_places.h"
 
 #define PERIOD_NS 100000 /* of wall time: a CPU timer has the kernel's ticks only */
 #define ROUNDS 4

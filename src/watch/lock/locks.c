@@ -1,0 +1,342 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "watch/lock/locks.h"
+
+#include <stddef.h>
+#include <string.h>
+
+#include "base/lock.h"
+#include "base/way.h"
+#include "handler/ring.h"
+#include "hook/hook.h"
+#include "sampler/state.h"
+#include "watch/lock/lock_files.h"
+#include "watch/lock/mutexes.h"
+#include "watch/lock/transactions.h"
+
+#define TABLES_MAX 4
+
+/* SQLite's names for the slots of the WAL index. */
+#define SLOT_CHECKPOINT 1
+
+/* A table of methods, and what stood in it. */
+struct lock_methods {
+	const sqlite3_io_methods *table; /* NULL: none */
+	int (*close)(sqlite3_file *);
+	int (*lock)(sqlite3_file *, int);
+	int (*unlock)(sqlite3_file *, int);
+	int (*shm_lock)(sqlite3_file *, int, int, int);
+};
+
+LOCK_DEFINE(lock, LOCK_DATABASE_METHODS, .at_fork = LOCK_LEFT);
+static struct lock_methods tables[TABLES_MAX];
+
+/* --- whose call it is ------------------------------------------------------------------- */
+
+static struct run *current_run(struct calling *calling)
+{
+	struct call_place *place = calling ? calling_find(calling, __builtin_frame_address(0)) : NULL;
+
+	return place && place->run && !place->run->own ? place->run : NULL;
+}
+
+/* The file's entry; a database that was attached later is met here. */
+static struct lock_file *entry_of(sqlite3_file *file, const struct run *run)
+{
+	struct lock_file *found = lock_file_find(file);
+
+	if (found || !run || !run->session || !run->session->db)
+		return found;
+	locks_follow(run->session);
+	return lock_file_find(file);
+}
+
+/* --- waiting ---------------------------------------------------------------------------- */
+
+/* Whether it is this run that waits, and not one around it. */
+static bool is_waiting(const struct thread *thread, const struct run *run)
+{
+	return thread->waiting->lock && thread->wait.lock_query == run->query.key.lo;
+}
+
+static void write_record(const struct run *run, const struct thread *thread,
+                         const struct lock_refusal *refused, uint32_t lock_asked_for, uint64_t wait_ns,
+                         enum lock_outcome outcome)
+{
+	struct ring *ring = sampler_ring();
+	const char *path = lock_file_path(refused->file);
+	size_t path_size = strlen(path), text_size = strlen(refused->text);
+	struct lock_wait_record *record;
+
+	if (path_size > 1024)
+		path_size = 0;
+	if (!ring || !(record = ring_reserve(ring, sizeof *record + path_size + text_size)))
+		return;
+	*record = (struct lock_wait_record){
+		.query = run->query.key,
+		.start_realtime_ns = refused->since_realtime_ns,
+		.wait_ns = wait_ns,
+		.lock = lock_asked_for,
+		.outcome = outcome,
+		.thread_id = thread->id,
+		.holder = refused->holder,
+		.database_size = (uint32_t)path_size,
+		.holder_size = (uint32_t)text_size,
+	};
+	memcpy(record->text, path, path_size);
+	memcpy(record->text + path_size, refused->text, text_size);
+	ring_commit(ring, record, RECORD_LOCK_WAIT);
+}
+
+/* A process that is killed while it waits has told of it. */
+static void tell_wait(const struct run *run, struct thread *thread, struct lock_refusal *refused)
+{
+	uint64_t wait_ns = fast_clock_ns(&thread->clock) - refused->since_ns;
+
+	if ((int64_t)wait_ns < (int64_t)refused->told_next_ns)
+		return;
+	refused->told_next_ns = 2 * wait_ns;
+	if (run->settings.log)
+		write_record(run, thread, refused, thread->waiting->lock, wait_ns, LOCK_WAITING);
+}
+
+static void refuse(struct calling *calling, struct thread *thread, const struct run *run,
+                   struct lock_file *file, struct lock_asked asked)
+{
+	struct lock_refusal *refused = &calling->refused;
+
+	/* Who was refused a lock to write begins anew with SHARED, which the holder's commit may refuse. */
+	if (is_waiting(thread, run) && refused->file == file &&
+	    (thread->waiting->lock == asked.lock || asked.lock == WAIT_ON_SHARED)) {
+		tell_wait(run, thread, refused);
+		return;
+	}
+	*refused = (struct lock_refusal){ .file = file,
+		                          .since_ns = fast_clock_ns(&thread->clock),
+		                          .told_next_ns = LOCK_WAIT_TOLD_NS };
+	refused->since_realtime_ns = refused->since_ns + thread->realtime_offset_ns;
+	if (!lock_file_find_holder(file, asked, &refused->holder, refused->text) &&
+	    thread->wait.refused_by != 0)
+		refused->holder.process_id = thread->wait.refused_by;
+	thread->wait.lock_query = run->query.key.lo;
+	__atomic_store_n(&thread->waiting->lock_since_ns, refused->since_ns, __ATOMIC_RELAXED);
+	/* Relaxed: who looks may find the one before. */
+	__atomic_store_n(&thread->wait.holder_session, refused->holder.session, __ATOMIC_RELAXED);
+	__atomic_store_n(&thread->wait.holder_process, refused->holder.process_id, __ATOMIC_RELAXED);
+	__atomic_store_n(&thread->wait.holder_thread, refused->holder.thread_id, __ATOMIC_RELAXED);
+	__atomic_store_n(&thread->waiting->lock, asked.lock, __ATOMIC_RELAXED);
+}
+
+/* A lock that was given at the second try, without a sleep in between, was not waited for. */
+#define WAITED_NS 50000
+
+static void end_wait(struct calling *calling, struct thread *thread, const struct run *run, bool is_refused)
+{
+	uint32_t lock_asked_for = thread->waiting->lock;
+	uint64_t wait_ns = fast_clock_ns(&thread->clock) - calling->refused.since_ns;
+
+	__atomic_store_n(&thread->waiting->lock, 0, __ATOMIC_RELAXED);
+	if (run->settings.log && (is_refused || wait_ns >= WAITED_NS))
+		write_record(run, thread, &calling->refused, lock_asked_for, wait_ns,
+		             is_refused ? LOCK_REFUSED : LOCK_GIVEN);
+}
+
+static void take(struct lock_file *file, struct lock_asked asked, const struct run *run)
+{
+	bool was_locked = lock_file_is_locked(file);
+	struct session *session = run ? run->session : NULL;
+
+	lock_file_takes(file, asked, run ? &run->query : NULL);
+	if (!session || !lock_file_is_locked(file))
+		return;
+	if (!was_locked)
+		transaction_steps(session, TRANSACTION_LOCKS, lock_file_path(file), run);
+	if (lock_file_writes(file))
+		transaction_steps(session, TRANSACTION_WRITES, lock_file_path(file), run);
+	if (lock_file_excludes(file))
+		transaction_steps(session, TRANSACTION_EXCLUDES, lock_file_path(file), run);
+}
+
+/* Whether the file, which was locked, is so no more. */
+static void see_end(const struct lock_file *file)
+{
+	uint32_t number;
+	struct transaction *transaction = lock_file_transaction(file, &number);
+	struct session *session =
+		(struct session *)((char *)transaction - offsetof(struct session, transaction));
+
+	if (!lock_file_is_locked(file) && session->number == number)
+		transaction_unlocks(session, current_run(calling_current));
+}
+
+static void see_answer(sqlite3_file *file, struct lock_asked asked, int rc)
+{
+	struct calling *calling = calling_current;
+	struct run *run = current_run(calling);
+	struct lock_file *entry = entry_of(file, run);
+	struct thread *thread = thread_current;
+
+	if (!entry)
+		return;
+	if (rc == SQLITE_OK)
+		take(entry, asked, run);
+	if (!run || !thread)
+		return;
+	if (rc == SQLITE_BUSY && lock_file_is_pending(entry, asked))
+		transaction_steps(run->session, TRANSACTION_PENDS, lock_file_path(entry), run);
+	if (rc == SQLITE_BUSY)
+		refuse(calling, thread, run, entry, asked);
+	else if (is_waiting(thread, run) && thread->waiting->lock == asked.lock &&
+	         calling->refused.file == entry)
+		end_wait(calling, thread, run, false);
+}
+
+void locks_run_is_lost(const struct run *run)
+{
+	if (thread_current && is_waiting(thread_current, run))
+		__atomic_store_n(&thread_current->waiting->lock, 0, __ATOMIC_RELAXED);
+}
+
+ON_THE_WAY void locks_run_ends(const struct run *run, const struct thread *thread, int rc)
+{
+	if (thread != thread_current || !is_waiting(thread, run))
+		return;
+	if (calling_current && ((rc & 0xff) == SQLITE_BUSY || (rc & 0xff) == SQLITE_LOCKED))
+		end_wait(calling_current, thread_current, run, true);
+	__atomic_store_n(&thread_current->waiting->lock, 0, __ATOMIC_RELAXED);
+}
+
+/* --- the methods ------------------------------------------------------------------------ */
+
+static int lock_with(const struct lock_methods *real, sqlite3_file *file, int level)
+{
+	int rc;
+
+	if (thread_current)
+		thread_current->wait.refused_by = 0;
+	rc = real->lock(file, level);
+	see_answer(file, lock_of_level(level), rc);
+	return rc;
+}
+
+static int unlock_with(const struct lock_methods *real, sqlite3_file *file, int level)
+{
+	struct lock_file *entry = lock_file_find(file);
+	bool was_locked = entry && lock_file_is_locked(entry);
+
+	if (entry)
+		lock_file_keeps_level(entry, level);
+	if (was_locked)
+		see_end(entry);
+	return real->unlock(file, level);
+}
+
+static int shm_lock_with(const struct lock_methods *real, sqlite3_file *file, int first, int count, int flags)
+{
+	struct thread *thread = thread_current;
+	bool locks = flags & SQLITE_SHM_LOCK, is_exclusive = flags & SQLITE_SHM_EXCLUSIVE;
+	struct lock_file *entry;
+	int rc;
+
+	if (!locks && (entry = lock_file_find(file)) && lock_file_is_locked(entry)) {
+		lock_file_leaves_slots(entry, first, count);
+		see_end(entry);
+	}
+	if (thread)
+		thread->wait.refused_by = 0;
+	rc = real->shm_lock(file, first, count, flags);
+	if (locks)
+		see_answer(file, lock_of_slot(first, is_exclusive), rc);
+	if (thread && first == SLOT_CHECKPOINT && is_exclusive && (!locks || rc == SQLITE_OK))
+		thread->wait.is_checkpointing = locks;
+	return rc;
+}
+
+static int close_with(const struct lock_methods *real, sqlite3_file *file)
+{
+	lock_file_remove(file);
+	return real->close(file);
+}
+
+/* A method knows by itself which table it came from: a file's own may be a copy. */
+#define METHODS(number)                                                                                      \
+	static int queryprof_lock_##number(sqlite3_file *file, int level)                                    \
+	{                                                                                                    \
+		return lock_with(&tables[number], file, level);                                              \
+	}                                                                                                    \
+	static int queryprof_unlock_##number(sqlite3_file *file, int level)                                  \
+	{                                                                                                    \
+		return unlock_with(&tables[number], file, level);                                            \
+	}                                                                                                    \
+	static int queryprof_shm_lock_##number(sqlite3_file *file, int first, int count, int flags)          \
+	{                                                                                                    \
+		return shm_lock_with(&tables[number], file, first, count, flags);                            \
+	}                                                                                                    \
+	static int queryprof_close_##number(sqlite3_file *file)                                              \
+	{                                                                                                    \
+		return close_with(&tables[number], file);                                                    \
+	}
+METHODS(0)
+METHODS(1)
+METHODS(2)
+METHODS(3)
+
+#define OURS(number)                                                                                         \
+	{                                                                                                    \
+		NULL, queryprof_close_##number, queryprof_lock_##number, queryprof_unlock_##number,          \
+			queryprof_shm_lock_##number                                                          \
+	}
+static const struct lock_methods ours[TABLES_MAX] = { OURS(0), OURS(1), OURS(2), OURS(3) };
+
+static void replace(const sqlite3_io_methods *table)
+{
+	int i = 0;
+
+	while (i < TABLES_MAX && tables[i].table && tables[i].table != table)
+		i++;
+	if (i == TABLES_MAX || tables[i].table)
+		return;
+	/* The real ones before ours: a call may come in between. The end of a file first: what is
+	 * known of it must go with it. */
+	tables[i] = (struct lock_methods){ NULL, table->xClose, table->xLock, table->xUnlock,
+		                           table->iVersion >= 2 ? table->xShmLock : NULL };
+	const struct hook_slot slots[] = {
+		{ (void **)(uintptr_t)&table->xClose, (void *)ours[i].close },
+		{ (void **)(uintptr_t)&table->xUnlock, (void *)ours[i].unlock },
+		{ (void **)(uintptr_t)&table->xLock, (void *)ours[i].lock },
+		{ (void **)(uintptr_t)&table->xShmLock, (void *)ours[i].shm_lock },
+	};
+	if (hook_try_set(slots, tables[i].shm_lock ? 4 : 3))
+		tables[i].table = table;
+}
+
+/* Names of databases beyond the two that each connection has. */
+static const char *name_of(sqlite3 *db, int index)
+{
+	static const int has_names = 3039000;
+
+	if (index == 0)
+		return "main";
+	return sqlite3_libversion_number() >= has_names && index != 1 ? sqlite3_db_name(db, index) : NULL;
+}
+
+void locks_follow(struct session *session)
+{
+	sqlite3 *db = session->db;
+	const char *name, *path;
+
+	mutexes_follow(session);
+	for (int i = 0; i == 0 || (i == 1 || name_of(db, i)); i++) {
+		sqlite3_file *file = NULL;
+
+		if (!(name = name_of(db, i)) ||
+		    sqlite3_file_control(db, name, SQLITE_FCNTL_FILE_POINTER, &file) || !file ||
+		    !file->pMethods || !host_is_within(session->library, file->pMethods))
+			continue;
+		pthread_mutex_lock(&lock);
+		replace(file->pMethods);
+		pthread_mutex_unlock(&lock);
+		path = sqlite3_db_filename(db, name);
+		if (path && *path && !lock_file_find(file))
+			lock_file_add(file, path, &session->transaction, session->number);
+	}
+}

@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "watch/lock/transactions.h"
+
+#include <string.h>
+#include <strings.h>
+
+#include "handler/ring.h"
+#include "sampler/state.h"
+#include "watch/run/runs.h"
+
+static uint32_t next_number(void)
+{
+	static uint32_t newest;
+	uint32_t number = __atomic_add_fetch(&newest, 1, __ATOMIC_RELAXED);
+
+	return number ? number : __atomic_add_fetch(&newest, 1, __ATOMIC_RELAXED);
+}
+
+static uint64_t now_ns(void)
+{
+	return thread_current ? fast_clock_ns(&thread_current->clock) : 0;
+}
+
+static void copy_text(char *to, size_t room, const char *text)
+{
+	size_t size = text ? strnlen(text, room - 1) : 0;
+
+	memcpy(to, text ? text : "", size);
+	to[size] = 0;
+}
+
+static void begin(struct transaction *transaction, const struct run *run)
+{
+	transaction->start_ns = now_ns();
+	transaction->write_ns = transaction->pending_ns = transaction->exclusive_ns = transaction->end_ns =
+		transaction->executed_ns = 0;
+	transaction->statements = 0;
+	transaction->has_ended = false;
+	transaction->thread_id = thread_current->id;
+	transaction->first = transaction->last = run ? run->query.key : (struct query_key){ 0 };
+	copy_text(transaction->text, sizeof transaction->text, run ? run->query.text : NULL);
+	transaction->path[0] = 0;
+	__atomic_store_n(&transaction->was_waited_for, false, __ATOMIC_RELAXED);
+	/* Relaxed: who waits for it says no more than that. */
+	__atomic_store_n(&transaction->number, next_number(), __ATOMIC_RELAXED);
+}
+
+void transaction_steps(struct session *session, enum transaction_step step, const char *path,
+                       const struct run *run)
+{
+	struct transaction *transaction = &session->transaction;
+
+	if (!thread_current)
+		return;
+	if (step == TRANSACTION_LOCKS) {
+		/* One that ended in this run goes on: SQLite asks anew after a refusal. */
+		if (!transaction->files++ && !transaction->has_ended)
+			begin(transaction, run);
+		transaction->has_ended = false;
+	}
+	if (!transaction->path[0] || (step == TRANSACTION_WRITES && !transaction->write_ns))
+		copy_text(transaction->path, sizeof transaction->path, path);
+	if (step == TRANSACTION_WRITES && !transaction->write_ns)
+		transaction->write_ns = now_ns();
+	if (step >= TRANSACTION_PENDS && !transaction->pending_ns)
+		transaction->pending_ns = now_ns();
+	if (step == TRANSACTION_EXCLUDES && !transaction->exclusive_ns)
+		transaction->exclusive_ns = now_ns();
+}
+
+/* --- its end ---------------------------------------------------------------------------- */
+
+static enum transaction_outcome outcome_of(const struct transaction *transaction, const struct run *run,
+                                           int rc)
+{
+	const char *text = run && run->query.text ? run->query.text : "";
+
+	if (!transaction->write_ns)
+		return TRANSACTION_READ;
+	while (*text == ' ' || *text == '\n' || *text == '\t')
+		text++;
+	if ((rc != SQLITE_OK && rc != SQLITE_ROW && rc != SQLITE_DONE) || !strncasecmp(text, "ROLLBACK", 8))
+		return TRANSACTION_ROLLED_BACK;
+	return TRANSACTION_COMMITTED;
+}
+
+static uint64_t between(uint64_t start, uint64_t end)
+{
+	return start && end > start ? end - start : 0;
+}
+
+static void write_record(const struct session *session, const struct run *run, int rc)
+{
+	const struct transaction *transaction = &session->transaction;
+	const char *last = run && run->query.text ? run->query.text : "";
+	size_t sizes[] = { strlen(transaction->path), strlen(transaction->text),
+		           strnlen(last, TRANSACTION_TEXT_MAX) };
+	uint64_t duration = between(transaction->start_ns, transaction->end_ns);
+	struct ring *ring = sampler_ring();
+	struct transaction_record *record =
+		ring ? ring_reserve(ring, sizeof *record + sizes[0] + sizes[1] + sizes[2]) : NULL;
+
+	if (!record)
+		return;
+	*record = (struct transaction_record){
+		.first = transaction->first,
+		.last = run ? run->query.key : transaction->last,
+		.start_realtime_ns = transaction->start_ns + thread_current->realtime_offset_ns,
+		.duration_ns = duration,
+		.write_ns = between(transaction->write_ns, transaction->end_ns),
+		.pending_ns = between(transaction->pending_ns, transaction->end_ns),
+		.exclusive_ns = between(transaction->exclusive_ns, transaction->end_ns),
+		.idle_ns = between(transaction->executed_ns + 1, duration + 1),
+		.number = transaction->number,
+		.session = session->number,
+		.thread_id = transaction->thread_id,
+		.statements = transaction->statements,
+		.outcome = outcome_of(transaction, run, rc),
+		.was_waited_for = transaction->was_waited_for,
+		.database_size = (uint32_t)sizes[0],
+		.first_size = (uint32_t)sizes[1],
+		.last_size = (uint32_t)sizes[2],
+	};
+	memcpy(record->text, transaction->path, sizes[0]);
+	memcpy(record->text + sizes[0], transaction->text, sizes[1]);
+	memcpy(record->text + sizes[0] + sizes[1], last, sizes[2]);
+	ring_commit(ring, record, RECORD_TRANSACTION);
+}
+
+static void end(struct session *session, const struct run *run, int rc)
+{
+	struct transaction *transaction = &session->transaction;
+
+	if (session->settings.log_queries && thread_current &&
+	    (__atomic_load_n(&transaction->was_waited_for, __ATOMIC_RELAXED) ||
+	     between(transaction->start_ns, transaction->end_ns) >=
+	             session->settings.log_queries_min_query_duration_ns))
+		write_record(session, run, rc);
+	transaction->has_ended = false;
+	__atomic_store_n(&transaction->number, 0, __ATOMIC_RELAXED);
+}
+
+void transaction_unlocks(struct session *session, const struct run *run)
+{
+	struct transaction *transaction = &session->transaction;
+
+	if (!transaction->files || --transaction->files || !transaction->number)
+		return;
+	transaction->end_ns = now_ns();
+	/* The run knows how it ended; without one nobody does. */
+	transaction->has_ended = true;
+	if (!run)
+		end(session, NULL, SQLITE_OK);
+}
+
+void transaction_run_ends(struct session *session, const struct run *run, int rc)
+{
+	struct transaction *transaction = &session->transaction;
+
+	transaction->statements++;
+	transaction->executed_ns += run->query.execution_ns;
+	if (transaction->has_ended)
+		end(session, run, rc);
+	else
+		transaction->last = run->query.key;
+}

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Where a SQLite library has the opcode that it executes (handler/opcode.h), found by trial: a
+ * private in-memory connection runs statements whose functions and collations are ours. Each is
+ * called by one known opcode; what the registers and stack slots of the interpreter's frame hold then is
+ * compared with what the interpreter's code says (opcode_flow.h). Where that is not understood, the
+ * place is the one that had the address in most calls, and never another opcode's. Nothing is assumed of the
+ * library but that a statement has an array of opcodes that begin as EXPLAIN shows them.
+ */
+#ifndef QUERYPROF_WATCH_OPCODE_PLACES_H
+#define QUERYPROF_WATCH_OPCODE_PLACES_H
+
+#include "handler/opcode.h"
+#include "watch/host.h"
+#include "watch/plan/opcode_names.h"
+
+/* An opcode as it lies in memory. */
+struct opcode_bytes {
+	unsigned char opcode;
+	signed char p4_type;
+	uint16_t p5;
+	int32_t p1, p2, p3;
+	const char *p4;
+};
+
+/* What was found out about one library. */
+struct opcode_library {
+	struct opcode_places places;
+	uint32_t authorizer, progress; /* in the connection: the callbacks; 0: not known */
+	uint32_t counters; /* in the statement: sqlite3_stmt_status() by its numbers; 0: not known */
+	uint32_t calls;    /* of ours that were looked at */
+	char names[OPCODES][OPCODE_NAME_BYTES]; /* "": not known */
+};
+
+/* Builds with comments or counters have these behind it. */
+static inline const struct opcode_bytes *opcode_at(const struct opcode_library *library, const void *program,
+                                                   uint32_t number)
+{
+	return (const void *)((const char *)program + (size_t)number * library->places.op_bytes);
+}
+
+/* The library's, NULL: not known. */
+static inline const struct opcode_library *opcode_library(const struct host_library *library)
+{
+	return __atomic_load_n(&library->opcodes, __ATOMIC_ACQUIRE);
+}
+
+/* Finds them out, once a library; inside a call of the thread that has no run. */
+void opcode_library_learn_now(const struct host_library *library, const struct thread *thread);
+
+static inline void opcode_library_learn(const struct host_library *library, const struct thread *thread)
+{
+	if (__builtin_expect(!__atomic_load_n(&library->opcodes_tried, __ATOMIC_RELAXED), 0))
+		opcode_library_learn_now(library, thread);
+}
+
+/* The calling thread is inside of it: what it opens is no connection of the host's. */
+bool opcode_library_learning(void);
+
+#endif

@@ -1,0 +1,334 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "watch/plan/programs.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/hash_table.h"
+#include "base/lock.h"
+#include "base/text.h"
+#include "handler/ring.h"
+#include "query/program_record.h"
+#include "query/query_record.h"
+#include "sampler/state.h"
+#include "store/control.h"
+#include "watch/plan/plan.h"
+
+/* More than any program of use; what is hashed, copied and stored of one is bounded. */
+#define OPCODES_MAX 100000u
+#define KNOWN_MAX 65536
+#define RING_SHARE 16
+
+struct program_due {
+	uint64_t program;
+	const struct host_library *library;
+	const void *stmt;
+	sqlite3 *db;
+	char *text;
+	uint32_t count;
+	struct opcode_bytes opcodes[];
+};
+
+struct known {
+	struct hash key;
+};
+
+LOCK_DEFINE(lock, LOCK_PROGRAMS);
+static struct hash_table known = HASH_TABLE_OF(struct known, KNOWN_MAX); /* under the lock */
+static uint64_t counters[PROGRAMS_COUNTERS];
+
+static void count(enum programs_counter which)
+{
+	__atomic_add_fetch(&counters[which], 1, __ATOMIC_RELAXED);
+}
+
+uint64_t programs_counter(enum programs_counter which)
+{
+	return __atomic_load_n(&counters[which], __ATOMIC_RELAXED);
+}
+
+/* Whether it is the first time for the trace file that is open. */
+static bool note(struct hash program)
+{
+	bool is_new;
+
+	program.first ^= control_epoch() * 0x9E3779B97F4A7C15ull;
+	pthread_mutex_lock(&lock);
+	is_new = !hash_table_find(&known, program) && hash_table_add(&known, program);
+	pthread_mutex_unlock(&lock);
+	return is_new;
+}
+
+/* --- at the end of a run ----------------------------------------------------------------------- */
+
+/* Without P1: some opcodes count there. */
+static struct hash hash_program(const struct opcode_library *library, const void *opcodes, uint32_t count,
+                                const char *text, const char *name)
+{
+	struct hash hash = hash_bytes(text, strlen(text)), of = hash_bytes(name, strlen(name));
+
+	hash_word(&hash, of.first);
+	for (uint32_t i = 0; i < count; i++) {
+		const struct opcode_bytes *opcode = opcode_at(library, opcodes, i);
+
+		hash_word(&hash, (uint64_t)(uint32_t)opcode->p2 << 32 | (uint32_t)opcode->p3);
+	}
+	return hash_end(hash);
+}
+
+static void free_due(struct calling *calling)
+{
+	free(calling->due->text);
+	free(calling->due);
+	calling->due = NULL;
+}
+
+static void set_due(const struct run *run, const struct opcode_library *library, const void *opcodes,
+                    uint32_t count_, const char *text, uint64_t program)
+{
+	struct calling *calling = calling_here();
+	struct program_due *due = calling ? malloc(sizeof *due + count_ * sizeof *due->opcodes) : NULL;
+
+	if (!due)
+		return;
+	*due = (struct program_due){ program,          run->session->library, run->stmt,
+		                     run->session->db, strdup(text),          count_ };
+	for (uint32_t i = 0; i < count_; i++)
+		due->opcodes[i] = *opcode_at(library, opcodes, i);
+	if (calling->due) {
+		count(PROGRAMS_LEFT);
+		free_due(calling);
+	}
+	calling->due = due;
+}
+
+uint64_t programs_see(const struct run *run, const char *text)
+{
+	const struct opcode_library *library = opcode_library(run->session->library);
+	const void *opcodes;
+	struct hash program;
+	uint32_t number;
+
+	if (!library || !text)
+		return 0;
+	memcpy(&opcodes, (const char *)run->stmt + library->places.a_op, sizeof opcodes);
+	memcpy(&number, (const char *)run->stmt + library->places.n_op, sizeof number);
+	if (!opcodes || !number || number > OPCODES_MAX)
+		return 0;
+	program = hash_program(library, opcodes, number, text, run->session->library->name);
+	if (note(program))
+		set_due(run, library, opcodes, number, text, program.first);
+	return program.first;
+}
+
+/* --- what is told ------------------------------------------------------------------------------- */
+
+struct rows {
+	uint64_t program;
+	struct ring *ring;
+	size_t used;
+	char text[PROGRAM_ROWS_BYTES];
+};
+
+static void send_rows(struct rows *rows)
+{
+	struct program_rows_record *record =
+		rows->used ? ring_reserve(rows->ring, sizeof *record + rows->used) : NULL;
+
+	if (record) {
+		record->program = rows->program;
+		record->size = (uint32_t)rows->used;
+		memcpy(record->text, rows->text, rows->used);
+		ring_commit(rows->ring, record, RECORD_PROGRAM_ROWS);
+	}
+	rows->used = 0;
+}
+
+static void add_row(struct rows *rows, const char *line, int size)
+{
+	if (size <= 0 || (size_t)size >= sizeof rows->text)
+		return;
+	if (rows->used + (size_t)size > sizeof rows->text)
+		send_rows(rows);
+	memcpy(rows->text + rows->used, line, (size_t)size);
+	rows->used += (size_t)size;
+}
+
+static int depth_of(const struct plan *plan, const struct plan_node *node)
+{
+	int depth = 0;
+
+	for (size_t i = 0; i < plan->nodes.count && node->parent && depth < 50; i++)
+		if (plan->nodes.items[i].id == node->parent && &plan->nodes.items[i] != node) {
+			node = &plan->nodes.items[i];
+			depth++;
+			i = (size_t)-1;
+		}
+	return depth;
+}
+
+/* The plan as text, a line a node; what this file has made is none of it. */
+static char *write_plan(const struct plan *plan, size_t *size)
+{
+	char *text = NULL;
+	FILE *to = open_memstream(&text, size);
+
+	for (size_t i = 0; to && i < plan->nodes.count; i++) {
+		const struct plan_node *node = &plan->nodes.items[i];
+
+		if ((size_t)node->id < plan->opcodes.count + plan->nodes.count)
+			fprintf(to, "%*s%s\n", 2 * depth_of(plan, node), "", node->detail);
+	}
+	if (to)
+		fclose(to);
+	return text;
+}
+
+/* Without numbers that move: those of subqueries, which may be addresses. */
+static uint64_t hash_plan(const char *text, size_t size)
+{
+	struct hash hash = hash_begin(0);
+
+	for (size_t i = 0; i < size; i++) {
+		bool moves = i > 0 && strchr("0123456789abcdefx", text[i]) &&
+		             (text[i - 1] == '-' || !strncmp(text + (i < 9 ? 0 : i - 9), "SUBQUERY ", 9));
+
+		while (moves && i < size && text[i] && strchr("0123456789abcdefx", text[i]))
+			i++;
+		if (i < size)
+			hash_word(&hash, (unsigned char)text[i]);
+	}
+	return hash_end(hash).first;
+}
+
+static void send_program(const struct program_due *due, const struct plan *plan, struct ring *ring)
+{
+	size_t plan_size = 0, query_size = strlen(due->text), library_size = strlen(due->library->name);
+	char *text = write_plan(plan, &plan_size);
+	size_t room = ring_max_payload(ring) / RING_SHARE;
+	struct program_record *record;
+	bool is_cut;
+
+	room = room < PROGRAM_ROWS_BYTES ? PROGRAM_ROWS_BYTES : room;
+	library_size = library_size < room / 4 ? library_size : room / 4;
+	plan_size = text_cut(text ? text : "", plan_size < room / 2 ? plan_size : room / 2);
+	is_cut = query_size > room / 4;
+	query_size = is_cut ? text_cut(due->text, room / 4) : query_size;
+	record = text ? ring_reserve(ring, sizeof *record + query_size + library_size + plan_size) : NULL;
+	if (record) {
+		*record = (struct program_record){ .program = due->program,
+			                           .plan = hash_plan(text, plan_size),
+			                           .seen_ns = clock_ns(CLOCK_REALTIME),
+			                           .query_size = (uint32_t)query_size,
+			                           .library_size = (uint32_t)library_size,
+			                           .plan_size = (uint32_t)plan_size,
+			                           .flags = is_cut ? QUERY_TEXT_CUT : 0 };
+		memcpy(record->text, due->text, query_size);
+		memcpy(record->text + query_size, due->library->name, library_size);
+		memcpy(record->text + query_size + library_size, text, plan_size);
+		ring_commit(ring, record, RECORD_PROGRAM);
+	}
+	free(text);
+}
+
+static void tell(const struct program_due *due, const struct plan *plan)
+{
+	struct rows rows = { .program = due->program, .ring = sampler_ring() };
+	char line[768];
+
+	if (!rows.ring)
+		return;
+	send_program(due, plan, rows.ring);
+	for (size_t i = 0; i < plan->nodes.count; i++) {
+		const struct plan_node *node = &plan->nodes.items[i];
+
+		add_row(&rows, line,
+		        snprintf(line, sizeof line, "N\t%d\t%d\t%s\n", node->id, node->parent, node->detail));
+	}
+	for (size_t i = 0; i < plan->opcodes.count; i++) {
+		const struct plan_opcode *opcode = &plan->opcodes.items[i];
+
+		add_row(&rows, line,
+		        snprintf(line, sizeof line, "O\t%u\t%d\t%s\t%d\t%d\t%d\t%u\n", opcode->address,
+		                 opcode->node, opcode->name, opcode->bytes.p1, opcode->bytes.p2,
+		                 opcode->bytes.p3, opcode->bytes.p5));
+	}
+	send_rows(&rows);
+	count(PROGRAMS_READ);
+}
+
+/* --- reading it ---------------------------------------------------------------------------------- */
+
+/* Whether the host may still ask for the connection's error, which the preparation would clear. A
+ * preparation of its own clears it, too. */
+static bool has_error(const struct program_due *due, const void *subject)
+{
+	int code = due->library->api->errcode(due->db);
+
+	return subject != due->db && code != SQLITE_OK && code != SQLITE_DONE;
+}
+
+/* Whether a callback of the host's might be called by the preparation. */
+static bool is_watched(const struct opcode_library *library, const sqlite3 *db)
+{
+	const char *at = (const char *)db;
+	const void *authorizer, *progress;
+
+	if (!library->authorizer || !library->progress)
+		return true;
+	memcpy(&authorizer, at + library->authorizer, sizeof authorizer);
+	memcpy(&progress, at + library->progress, sizeof progress);
+	return authorizer || progress;
+}
+
+static void read_plan(const struct program_due *due, const struct opcode_library *library)
+{
+	const sqlite3_api_routines *api = due->library->api;
+	char *text = api->mprintf("EXPLAIN QUERY PLAN %s", due->text);
+	sqlite3_stmt *explained = NULL;
+	struct plan plan = { .nodes = { 0 } };
+
+	if (text && api->prepare_v2(due->db, text, -1, &explained, NULL) == SQLITE_OK && explained &&
+	    plan_read(&plan, library, explained)) {
+		if (plan_match(&plan, library, due->opcodes, due->count))
+			tell(due, &plan);
+		else
+			count(PROGRAMS_DIFFERENT);
+	}
+	api->finalize(explained);
+	api->free(text);
+	plan_free(&plan);
+}
+
+void programs_read_due(struct calling *calling, const void *subject, const void *frame)
+{
+	struct program_due *due = calling->due;
+	const struct opcode_library *library = opcode_library(due->library);
+	const struct call_place *around = calling_find(calling, frame);
+	const sqlite3_api_routines *api = due->library->api;
+	sqlite3_mutex *mutex;
+	struct call quiet;
+
+	if ((subject != due->stmt && subject != due->db) || (around && (around->run || around->is_quiet)) ||
+	    !library)
+		return;
+	/* Another thread may have closed the statement's connection; this one is another statement then. */
+	if (subject == due->stmt && api->db_handle((sqlite3_stmt *)subject) != due->db) {
+		count(PROGRAMS_LEFT);
+		free_due(calling);
+		return;
+	}
+	call_enter_quiet(&quiet, due->library, __builtin_frame_address(0));
+	mutex = api->db_mutex(due->db);
+	api->mutex_enter(mutex);
+	if (due->text && !has_error(due, subject) && !is_watched(library, due->db))
+		read_plan(due, library);
+	else
+		count(PROGRAMS_LEFT);
+	api->mutex_leave(mutex);
+	call_leave(&quiet);
+	free_due(calling);
+}

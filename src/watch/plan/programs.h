@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The programs and plans of statements that had samples, told once each.
+ *
+ * At the end of such a run the statement's opcodes are hashed. When the hash is new, the plan is
+ * read (plan.h) at the next moment at which the host cannot notice that its connection prepares
+ * a statement: when its next call will set the connection's error code anyhow. That statement is never
+ * stepped: no lock, no I/O, no transaction, nothing is counted, and no callback runs but those of
+ * preparation. A connection with an authorizer or a progress handler is left alone.
+ */
+#ifndef QUERYPROF_WATCH_PROGRAMS_H
+#define QUERYPROF_WATCH_PROGRAMS_H
+
+#include "watch/run/runs.h"
+
+/* A run with samples has ended; its statement is there. The hash of its program, 0: not known. */
+uint64_t programs_see(const struct run *run, const char *text);
+
+/* A plan that the calling thread is to read, and the statement or connection that it is due
+ * for. */
+struct program_due;
+
+void programs_read_due(struct calling *calling, const void *subject, const void *frame);
+
+/* The host is about to reset, finalize, or prepare with, this statement or connection. */
+static inline void programs_read(const void *subject, const void *frame)
+{
+	struct calling *calling = calling_current;
+
+	if (__builtin_expect(calling && calling->due, 0))
+		programs_read_due(calling, subject, frame);
+}
+
+enum programs_counter {
+	PROGRAMS_READ,
+	PROGRAMS_DIFFERENT, /* what was prepared anew was not what had run */
+	PROGRAMS_LEFT,      /* an authorizer or a progress handler; or the moment did not come */
+	PROGRAMS_COUNTERS,
+};
+uint64_t programs_counter(enum programs_counter which);
+
+#endif

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The beginning of a run, what it is called, and by what it is found.
+ */
+#ifndef QUERYPROF_WATCH_RUN_BEGIN_H
+#define QUERYPROF_WATCH_RUN_BEGIN_H
+
+#include "watch/run/runs.h"
+
+/* Begins a run of the call with this number, and its clocks. `stmt` NULL: of none yet. NULL
+ * when the table has no room (counted). `is_private`: the session is now. */
+struct run *runs_begin(struct session *session, sqlite3_stmt *stmt, uint64_t owner, struct thread *thread,
+                       bool is_private);
+
+/* A run that has ended begins anew: as runs_begin() and runs_describe().
+ * The session is private now. */
+void runs_begin_again(struct run *run, uint64_t owner, struct thread *thread);
+
+/* A run that has ended, for the statement of which this run is the preparation. NULL: there is
+ * no room. */
+struct run *runs_begin_kept(const struct run *preparation, sqlite3_stmt *stmt);
+
+/* Finds the statement of the run by its text, while that is there for sure: at the end another
+ * thread may have prepared it anew. */
+void runs_name_statement(struct run *run);
+
+/* What SQLite has counted for the run's statement until now. */
+void runs_read_counters(const struct run *run, int values[STATEMENT_COUNTERS]);
+
+/* Under the connection's mutex: what the run of a statement says of itself. */
+void runs_describe(struct run *run);
+
+/* In a call that has the statement: whether the run that was found is the present one of its
+ * statement, and not of one that was freed unseen at the same address. */
+bool runs_is_current(const struct run *run);
+
+/* In a call that has the statement, whose run has ended: whether the run is of this statement. */
+bool runs_is_same_text(const struct run *run);
+
+/* Under the connection's mutex: takes the user's own id for the session's next query. */
+void runs_take_query_id(struct run *run);
+
+/* The text and the database of an operation, both copied. */
+void runs_describe_operation(struct run *run, const char *label, const char *database);
+
+/* The run is found by another key from now on, and is moved there. NULL: the table has no
+ * room, the run has ended. */
+struct run *runs_rename(struct run *run, const void *key);
+
+/* The handle goes: nobody finds the run any more. */
+void runs_hide_key(struct run *run);
+
+/* Under the connection's mutex: the statement has been prepared. The run is paused until the
+ * first step, and is the statement's from now on. It ends here when the table has no room. */
+void runs_prepared(struct run *run, sqlite3_stmt *stmt);
+
+#endif

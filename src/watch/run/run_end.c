@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "watch/run/run_end.h"
+
+#include "base/way.h"
+#include "query/look.h"
+#include "query/statement_stats.h"
+#include "query/wait.h"
+#include "watch/lock/locks.h"
+#include "watch/run/run_begin.h"
+#include "watch/plan/programs.h"
+#include "watch/lock/transactions.h"
+
+static bool has_samples(const struct run *run)
+{
+	for (int type = 0; type < TRACE_TYPES; type++)
+		if (__atomic_load_n(&run->query.counts.samples[type], __ATOMIC_RELAXED))
+			return true;
+	return false;
+}
+
+ON_THE_WAY bool runs_worth_logging(const struct run *run)
+{
+	if (!run->settings.log || run->own)
+		return false;
+	return has_samples(run) || query_lasted(&run->query, run->settings.min_duration_ns);
+}
+
+static uint64_t spent(const struct run *run, enum counted which, const int now[STATEMENT_COUNTERS])
+{
+	return (uint32_t)now[which] - (uint32_t)run->at_start[which];
+}
+
+static void add_counters(struct query_work *work, struct run *run)
+{
+	int now[STATEMENT_COUNTERS];
+
+	runs_read_counters(run, now);
+	work->vm_steps = spent(run, COUNTED_VM_STEPS, now);
+	work->fullscan_steps = spent(run, COUNTED_FULLSCAN_STEPS, now);
+	work->sorts = spent(run, COUNTED_SORTS, now);
+	work->autoindexes = spent(run, COUNTED_AUTOINDEXES, now);
+	work->reprepares = spent(run, COUNTED_REPREPARES, now);
+	run->vm_steps = now[COUNTED_VM_STEPS];
+}
+
+#define EXPANDED_MAX 65536
+
+/* The statement with the values that were bound to it, if it is not too long: a value
+ * may be a blob of a gigabyte, so SQLite gets a lower limit for the moment. */
+static char *expand(sqlite3 *db, sqlite3_stmt *stmt)
+{
+	int limit = sqlite3_limit(db, SQLITE_LIMIT_LENGTH, -1);
+	char *text;
+
+	if (limit > EXPANDED_MAX)
+		sqlite3_limit(db, SQLITE_LIMIT_LENGTH, EXPANDED_MAX);
+	text = sqlite3_expanded_sql(stmt);
+	sqlite3_limit(db, SQLITE_LIMIT_LENGTH, limit);
+	return text;
+}
+
+static const char *exception_of(const struct run *run, int rc, bool is_locked)
+{
+	/* SQLite has no message yet for what the caller gave up, and the connection of an
+	 * operation may be gone. */
+	if (rc == SQLITE_ABORT || run->label[0] || !is_locked)
+		return sqlite3_errstr(rc);
+	return sqlite3_errmsg(run->session->db);
+}
+
+/* Of a statement: `is_locked` under its connection's mutex; else, as another thread has that,
+ * without what it guards. */
+static void write_line(const struct run *run, const struct query_work *work, bool is_locked)
+{
+	const struct session *session = run->session;
+	struct query_end end = {
+		.work = *work,
+		.query_id = run->query.query_id,
+		.query = run->query.text,
+		.database = run->query.database,
+		.library = session->library->name,
+		.off_cpu_period_ns = run->settings.off_cpu_period_ns,
+		.was_prepared_only = !run->label[0] && (!run->stmt || run->prepared),
+	};
+	char *expanded = NULL;
+
+	if (run->stmt && is_locked) {
+		/* Not as it was when the run began: SQLite has another copy when it has prepared the
+		 * statement anew. */
+		end.query = sqlite3_sql(run->stmt);
+		end.database = sqlite3_db_filename(session->db, "main");
+		if (!run->prepared && !run->session->traced && has_samples(run))
+			end.program = programs_see(run, end.query);
+		end.memory_usage = (uint64_t)sqlite3_stmt_status(run->stmt, SQLITE_STMTSTATUS_MEMUSED, 0);
+		if (run->settings.log_parameters && sqlite3_bind_parameter_count(run->stmt))
+			end.expanded = expanded = expand(session->db, run->stmt);
+	}
+	if (work->exception_code)
+		end.exception = exception_of(run, (int)work->exception_code, is_locked);
+	query_finish(&run->query, &end);
+	sqlite3_free(expanded);
+	runs_count(RUNS_LOGGED);
+}
+
+static void write_statement_line(const struct run *run, const struct query_work *work)
+{
+	sqlite3_mutex *mutex = sqlite3_db_mutex(run->session->db);
+	bool is_locked = !sqlite3_mutex_try(mutex);
+
+	write_line(run, work, is_locked);
+	if (is_locked)
+		sqlite3_mutex_leave(mutex);
+}
+
+static void count(struct run *run, const struct thread *thread, const struct query_work *work)
+{
+	struct statement_run counted;
+
+	query_sums(&run->query, run->prepared ? NULL : work, &counted);
+	if (!run->stmt) /* its text is the host's, or the run's own */
+		runs_name_statement(run);
+	statement_stats_add(run->statement, thread->id, &counted);
+}
+
+static void end_span(struct run *run, bool is_logged, bool is_preparation, bool is_failed)
+{
+	const struct query_span_end end = { run->statement, is_logged, is_preparation, is_failed };
+
+	query_end_span(&run->query, &end);
+}
+
+static void record(struct run *run, const struct thread *thread, int rc, bool is_locked)
+{
+	struct query_work work = { .rows = run->query.rows };
+	bool is_logged;
+
+	if (run->stmt)
+		add_counters(&work, run);
+	if (rc != SQLITE_OK && rc != SQLITE_ROW && rc != SQLITE_DONE)
+		work.exception_code = rc;
+	count(run, thread, &work);
+	is_logged = runs_worth_logging(run) ||
+	            (work.exception_code && statement_stats_is_first_failure(run->statement, rc));
+	end_span(run, is_logged, run->prepared || (!run->stmt && !run->label[0]), work.exception_code != 0);
+	if (!is_logged)
+		return;
+	if (is_locked || run->label[0])
+		write_line(run, &work, is_locked);
+	else
+		write_statement_line(run, &work);
+}
+
+ON_THE_WAY void runs_end(struct run *run, struct thread *thread, int rc, bool is_locked)
+{
+	struct session *session = run->session;
+	bool is_inside = run->is_private && session_enter_private(session, thread->id);
+	bool is_there = run->label[0] || (runs_is_of_session(run, session) && session->db &&
+	                                  (is_locked || is_inside || runs_claim_end(run)));
+
+	wait_run_ends(thread);
+	locks_run_ends(run, thread, rc);
+	if (is_there && __atomic_load_n(&session->transaction.number, __ATOMIC_RELAXED) && !run->own)
+		transaction_run_ends(session, run, rc);
+	if (run->prepared) /* and never stepped */
+		query_resume(&run->query, thread);
+	if (is_there && run->settings.log && !run->own)
+		record(run, thread, rc, is_locked);
+	if (is_there && run->stmt && run->query.text && !run->own && !session->traced)
+		runs_keep(run, is_inside);
+	else
+		runs_release(run);
+	if (is_inside)
+		session_leave_private(session);
+}
+
+struct run *runs_end_preparation(struct run *run, const struct thread *thread, sqlite3_stmt *stmt)
+{
+	struct run *kept = NULL;
+
+	if (!run->own) {
+		query_hide(&run->query);
+		run->query.text = sqlite3_sql(stmt);
+		if (run->settings.log)
+			count(run, thread, NULL);
+		kept = runs_begin_kept(run, stmt);
+		end_span(run, false, true, false);
+	}
+	query_withdraw(&run->query); /* it was told with the host's text, if so */
+	runs_release(run);
+	return kept;
+}

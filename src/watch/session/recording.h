@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Recording: every connection is a session, without schema, functions or PRAGMAs, from the
+ * first statement that the hooks see of it. Nothing is added to the connection, so the hooks
+ * also see its end.
+ */
+#ifndef QUERYPROF_WATCH_RECORDING_H
+#define QUERYPROF_WATCH_RECORDING_H
+
+#include "watch/session/session.h"
+
+/* From now on all connections are recorded. `start`, called before a session is made, says
+ * whether there is anything to sample with, and hooks what could not be hooked before. */
+void session_record_all(bool (*start)(void));
+bool session_recording(void);
+
+/* What the first session of a recorded process would start. False: nothing is recorded. */
+bool session_start_recording(void);
+
+/* What new sessions start with may have changed: while all are recorded and that has a
+ * period, any statement may be one of a connection that has no session yet. */
+void session_watch_strangers(void);
+
+/* The session of a connection whose statement is about to be stepped: as session_of(), or a
+ * new one while all are recorded. */
+struct session *session_follow(sqlite3 *db);
+
+/* The same for a connection that is about to prepare a statement: so it is open. */
+struct session *recording_prepares(sqlite3 *db);
+
+/* The host is about to close the connection: a recorded session ends, now or with the
+ * connection's last statement. */
+void recording_closing(sqlite3 *db, bool even_with_statements);
+
+/* Finalizes the statement, which may be the last of a connection closed before. */
+int recording_finalize(sqlite3_stmt *stmt, int (*finalize)(sqlite3_stmt *));
+
+#endif

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "watch/session/session_settings.h"
+
+#include "watch/session/recording.h"
+#include "watch/session/session_labels.h"
+
+int session_set(struct session *session, const char *name, const char *value, enum setting_source source,
+                char **error)
+{
+	int rc = settings_set(session ? &session->settings : NULL, name, value, source, error);
+
+	if (!rc)
+		session_labels_follow(session);
+	if (!rc && session)
+		session_watch(session);
+	else if (!rc)
+		session_watch_strangers();
+	return rc;
+}

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Changing settings of a session.
+ */
+#ifndef QUERYPROF_WATCH_SESSION_SETTINGS_H
+#define QUERYPROF_WATCH_SESSION_SETTINGS_H
+
+#include "watch/session/session.h"
+
+/* settings_set() of the session or, NULL, of what new ones start with; statements are then
+ * followed as the settings in force ask for. */
+int session_set(struct session *session, const char *name, const char *value, enum setting_source source,
+                char **error);
+
+#endif
