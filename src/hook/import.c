@@ -210,6 +210,7 @@ struct slot_search {
 static int find_slot(struct dl_phdr_info *info, size_t size, void *context)
 {
 	struct slot_search *search = context;
+	const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
 	struct object object = { .bias = info->dlpi_addr };
 	bool found = false;
 
@@ -218,7 +219,19 @@ static int find_slot(struct dl_phdr_info *info, size_t size, void *context)
 		const ElfW(Phdr) *segment = &info->dlpi_phdr[i];
 		uintptr_t start = info->dlpi_addr + segment->p_vaddr;
 
-		found |= segment->p_type == PT_LOAD && (uintptr_t)search->slot - start < segment->p_memsz;
+		if (segment->p_type == PT_LOAD && (uintptr_t)search->slot - start < segment->p_memsz) {
+			/* Tables of constants lie there in a program at a fixed address. */
+			const bool is_constant = !(segment->p_flags & PF_W);
+
+			if (segment->p_flags & PF_X)
+				return 0;
+			found = true;
+			if (is_constant) {
+				object.relro_start = start;
+				object.relro_end = start + segment->p_memsz + page - 1;
+				break;
+			}
+		}
 		if (segment->p_type == PT_GNU_RELRO) {
 			object.relro_start = start;
 			object.relro_end = start + segment->p_memsz;
