@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Slots that the library writes: in data, and among constants, as a table of SQLite's lies in a
+ * program at a fixed address. (node ended there by SIGSEGV when it opened a database in a file.)
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+#include "hook/import.h"
+
+static void *in_data[2];
+static void *const among_constants[2];
+
+static bool is_writable(const void *address)
+{
+	FILE *maps = fopen("/proc/self/maps", "r");
+	char line[512], mode[5] = "";
+	uintptr_t start, end;
+
+	assert_non_null(maps);
+	while (fgets(line, sizeof line, maps))
+		if (sscanf(line, "%lx-%lx %4s", &start, &end, mode) == 3 &&
+		    (uintptr_t)address - start < end - start)
+			break;
+	fclose(maps);
+	return mode[1] == 'w';
+}
+
+static void *read_slot(void *const volatile *slot)
+{
+	return *slot;
+}
+
+static void test_data(void **state)
+{
+	(void)state;
+	assert_true(import_set(&in_data[1], in_data));
+	assert_ptr_equal(read_slot(&in_data[1]), in_data);
+	assert_true(is_writable(in_data));
+}
+
+static void test_constants(void **state)
+{
+	(void)state;
+	assert_false(is_writable(among_constants));
+	assert_true(import_set((void **)&among_constants[1], in_data));
+	assert_ptr_equal(read_slot(&among_constants[1]), in_data);
+	assert_false(is_writable(among_constants));
+}
+
+/* Code is patched by other means. */
+static void test_code(void **state)
+{
+	(void)state;
+	assert_false(import_set((void **)(uintptr_t)test_code, in_data));
+}
+
+static void test_nobodys(void **state)
+{
+	void *slot = NULL;
+
+	(void)state;
+	assert_false(import_set(&slot, in_data));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_data),
+		cmocka_unit_test(test_constants),
+		cmocka_unit_test(test_code),
+		cmocka_unit_test(test_nobodys),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
