@@ -460,7 +460,7 @@ static void other_profiler(void)
 		used = (double)(now.tv_sec - start.tv_sec) + (double)(now.tv_nsec - start.tv_nsec) / 1e9;
 	}
 	CHECK(setitimer(ITIMER_PROF, &none, NULL) == 0);
-	/* One tick came between the loop's reading and the end of the timer. */
+	/* A tick may have come between the loop's reading and the end of the timer. */
 	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
 	used = (double)(now.tv_sec - start.tv_sec) + (double)(now.tv_nsec - start.tv_nsec) / 1e9;
 	fprintf(stderr, "%d ticks in %.2f s of CPU time\n", ticks, used);
