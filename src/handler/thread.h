@@ -143,7 +143,8 @@ struct thread {
 		volatile uint32_t nesting; /* of `queries`; 0: none runs */
 		struct fast_clock clock;
 		uint64_t cpu_read_ns;        /* the CPU clock as cpu_clock.c gave it last, */
-		uint64_t cpu_read_at_ns;     /* on CLOCK_MONOTONIC */
+		uint64_t cpu_read_at_ns;     /* at this moment of CLOCK_MONOTONIC; */
+		uint64_t cpu_from_ns;        /* until this one, of the same, it stands still */
 		uint64_t seen_ns;            /* when cpu_clock.h last saw the thread run, on the same */
 		uint64_t realtime_offset_ns; /* CLOCK_REALTIME - CLOCK_MONOTONIC when that was read */
 		uint64_t random;             /* state of the thread's random numbers */

@@ -37,14 +37,22 @@ static inline bool cpu_clock_is_valid(struct thread *thread, uint64_t now_ns)
 	uint64_t since_ns = now_ns - thread->cpu_read_at_ns;
 	bool is_near = now_ns - thread->seen_ns < CPU_CLOCK_NEAR_NS;
 
+	if (since_ns >= (is_near ? CPU_CLOCK_LONG_NS : CPU_CLOCK_VALID_NS))
+		return false;
 	thread->seen_ns = now_ns;
-	return since_ns < (is_near ? CPU_CLOCK_LONG_NS : CPU_CLOCK_VALID_NS);
+	return true;
+}
+
+/* The CPU clock at `now_ns` from a reading that gave `read_ns` and stands still until `from_ns`. */
+static inline uint64_t cpu_clock_at(uint64_t read_ns, uint64_t from_ns, uint64_t now_ns)
+{
+	return read_ns + ((int64_t)(now_ns - from_ns) > 0 ? now_ns - from_ns : 0);
 }
 
 /* The CPU clock at `now_ns`, which is not before the newest reading by much. */
 static inline uint64_t cpu_clock_estimate(const struct thread *thread, uint64_t now_ns)
 {
-	return thread->cpu_read_ns + (now_ns - thread->cpu_read_at_ns);
+	return cpu_clock_at(thread->cpu_read_ns, thread->cpu_from_ns, now_ns);
 }
 
 /* The CPU clock of a thread of this process. False: there is no such thread. */

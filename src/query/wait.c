@@ -235,7 +235,7 @@ static uint64_t waited_in(struct thread *thread, const struct wait_call *call, u
 
 	if (!is_sure || took_ns >= WAIT_SHORT_NS) {
 		/* The thread's turn has not ended between that reading and the call, as it seems. */
-		cpu = cpu_clock_now(thread) - (call->cpu_read_ns + (start_ns - call->cpu_read_at_ns));
+		cpu = cpu_clock_now(thread) - cpu_clock_at(call->cpu_read_ns, call->cpu_from_ns, start_ns);
 		if (thread->wait.switches == switches && inside == 0)
 			return 0;
 		/* An estimate, so it may be too much. */

@@ -27,9 +27,9 @@
 struct wait_call {
 	struct thread *thread; /* NULL: nothing is measured */
 	struct fast_moment start;
-	uint64_t known_ns;                    /* the newest time that the thread knew then, */
-	uint64_t cpu_read_ns, cpu_read_at_ns; /* its CPU clock as it was read last, */
-	uint64_t waited_ns;                   /* and what it had waited */
+	uint64_t known_ns;                 /* the newest time that the thread knew then, */
+	uint64_t cpu_read_ns, cpu_from_ns; /* its CPU clock as it was read last, */
+	uint64_t waited_ns;                /* and what it had waited */
 	enum wait_cause cause;
 	const void *caller;
 };
@@ -74,7 +74,7 @@ static inline __attribute__((always_inline)) void wait_begin(struct wait_call *c
 	call->start = start;
 	call->known_ns = thread->clock.newest;
 	call->cpu_read_ns = thread->cpu_read_ns;
-	call->cpu_read_at_ns = thread->cpu_read_at_ns;
+	call->cpu_from_ns = thread->cpu_from_ns;
 	call->waited_ns = thread->wait.waited_ns;
 	call->cause = cause;
 	call->caller = __builtin_return_address(0);

@@ -103,7 +103,8 @@ static void fill_slot(struct thread *slot)
 	slot->retry_ns = slot->retry_pause_ns = 0;
 	slot->newest_key = 0;
 	slot->clock = (struct fast_clock){ .ns = 0 };
-	slot->cpu_read_ns = slot->cpu_read_at_ns = slot->cpu_base_at_ns = 0;
+	slot->cpu_read_ns = slot->cpu_read_at_ns = slot->cpu_from_ns = slot->seen_ns = slot->cpu_base_at_ns =
+		0;
 	slot->is_worker = false;
 	slot->wait = (struct thread_wait){ 0 };
 	slot->waiting = open_waits_find(slot);
@@ -268,7 +269,8 @@ void threads_after_fork(void)
 	self->id = self->owner = sys_gettid();
 	self->retry_ns = self->retry_pause_ns = 0;
 	self->named = false;
-	self->cpu_read_ns = self->cpu_read_at_ns = self->cpu_base_at_ns = 0;
+	self->cpu_read_ns = self->cpu_read_at_ns = self->cpu_from_ns = self->seen_ns = self->cpu_base_at_ns =
+		0;
 	self->account = (struct thread_account){ 0 };
 	random_seed(self); /* or parent and child would make the same keys */
 	threads_tell_name(self);

@@ -441,31 +441,36 @@ static void on_tick(int number)
 	ticks++;
 }
 
+static double seconds_since(clockid_t clock, const struct timespec *start)
+{
+	struct timespec now;
+
+	clock_gettime(clock, &now);
+	return (double)(now.tv_sec - start->tv_sec) + (double)(now.tv_nsec - start->tv_nsec) / 1e9;
+}
+
 /* A profiler of the host's, of the whole process's CPU time. The kernel looks at its timer at ticks
- * only, which beside other processes may all hit those: so the host works until its ticks are there. */
+ * only, which beside other processes may all hit those: so the host works until its ticks are there.
+ * A thread that a tick hits is charged the whole of it, 4 ms for a turn of 1 too: no more than the
+ * processors' time is certain. */
 static void other_profiler(void)
 {
 	struct itimerval period = { { 0, 10000 }, { 0, 10000 } }, none = { { 0, 0 }, { 0, 0 } };
 	struct sigaction action = { .sa_handler = on_tick, .sa_flags = SA_RESTART };
 	sqlite3 *db = open_db();
-	struct timespec start, now;
-	double used = 0;
+	struct timespec cpu_start, start;
+	double passed;
 
 	CHECK(sigaction(SIGPROF, &action, NULL) == 0);
-	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &start);
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &cpu_start);
+	clock_gettime(CLOCK_MONOTONIC, &start);
 	CHECK(setitimer(ITIMER_PROF, &period, NULL) == 0);
-	while (ticks < 10 && used < 5) {
+	while (ticks < 10 && seconds_since(CLOCK_PROCESS_CPUTIME_ID, &cpu_start) < 5)
 		use_cpu(db, 20);
-		clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
-		used = (double)(now.tv_sec - start.tv_sec) + (double)(now.tv_nsec - start.tv_nsec) / 1e9;
-	}
 	CHECK(setitimer(ITIMER_PROF, &none, NULL) == 0);
-	/* A tick may have come between the loop's reading and the end of the timer. */
-	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
-	used = (double)(now.tv_sec - start.tv_sec) + (double)(now.tv_nsec - start.tv_nsec) / 1e9;
-	fprintf(stderr, "%d ticks in %.2f s of CPU time\n", ticks, used);
-	/* One more: the kernel's tick is 4 ms, and accounts so much at once. */
-	printf("ticks are %s\n", ticks >= 10 && ticks * 0.01 <= used + 0.01 ? "all there" : "wrong");
+	passed = seconds_since(CLOCK_MONOTONIC, &start) * (double)sysconf(_SC_NPROCESSORS_ONLN);
+	fprintf(stderr, "%d ticks in %.3f s of processors\n", ticks, passed);
+	printf("ticks are %s\n", ticks >= 10 && ticks * 0.01 <= passed ? "all there" : "wrong");
 	tell_metrics(db);
 }
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A program that reads the rows of one query, each of some ms of computing, and sleeps between
- * two. It prints in ns, by its own clocks around each sqlite3_step(): the time inside, the CPU
- * time inside, and all the time from the first call to the end of the last.
+ * two. It prints in ns, by its own clocks around sqlite3_prepare_v2() and each sqlite3_step(): the
+ * time inside, the CPU time inside, and all the time of the preparation and from the first step
+ * to the end of the last.
  */
 #include <sqlite3.h>
 #include <stdio.h>
@@ -23,23 +24,31 @@ int main(void)
 		" SELECT (WITH RECURSIVE c(x) AS (SELECT i UNION ALL SELECT x + 1 FROM c WHERE x < i + 8000)"
 		" SELECT sum(x) FROM c) FROM r";
 	const struct timespec pause = { .tv_nsec = 1000000 };
-	long long inside = 0, cpu_inside = 0, first = 0, last;
-	sqlite3_stmt *stmt;
+	long long inside = 0, cpu_inside = 0, first, start, cpu, last;
+	sqlite3_stmt *stmt = NULL;
 	sqlite3 *db;
 	int result;
 
-	if (sqlite3_open(":memory:", &db) || sqlite3_prepare_v2(db, sql, -1, &stmt, NULL))
+	if (sqlite3_open(":memory:", &db))
 		return 1;
-	do {
-		long long cpu = now_ns(CLOCK_THREAD_CPUTIME_ID), start = now_ns(CLOCK_MONOTONIC);
-		result = sqlite3_step(stmt);
+	cpu = now_ns(CLOCK_THREAD_CPUTIME_ID);
+	first = start = now_ns(CLOCK_MONOTONIC);
+	result = sqlite3_prepare_v2(db, sql, -1, &stmt, NULL);
+	for (;;) {
 		last = now_ns(CLOCK_MONOTONIC);
 		cpu_inside += now_ns(CLOCK_THREAD_CPUTIME_ID) - cpu;
 		inside += last - start;
-		first = first ? first : start;
 		if (result == SQLITE_ROW)
 			nanosleep(&pause, NULL);
-	} while (result == SQLITE_ROW);
+		else if (result != SQLITE_OK)
+			break;
+		cpu = now_ns(CLOCK_THREAD_CPUTIME_ID);
+		start = now_ns(CLOCK_MONOTONIC);
+		/* Between its preparation and its first step a statement does not run. */
+		if (result == SQLITE_OK)
+			first += start - last;
+		result = sqlite3_step(stmt);
+	}
 	sqlite3_finalize(stmt);
 	sqlite3_close(db);
 	printf("%lld %lld %lld\n", inside, cpu_inside, last - first);

@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The CPU clock of short calls, on a processor that other threads want, too. Kernel and processor
+ * are this test's: it knows what each call has had.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/resource.h>
+#include <cmocka.h>
+
+#include "base/clock.h"
+#include "query/cpu_clock.h"
+#include "../seed.h"
+
+#define CALLS 100000
+#define TICK_NS 4000000
+#define READING_NS 30
+#define SYSTEM_CALL_NS 300
+
+static struct {
+	uint64_t wall_ns, cpu_ns;
+	long switches;
+	uint64_t random;
+} machine;
+
+static uint64_t random_up_to(uint64_t most)
+{
+	machine.random ^= machine.random << 13;
+	machine.random ^= machine.random >> 7;
+	machine.random ^= machine.random << 17;
+	return machine.random % (most + 1);
+}
+
+static void compute(uint64_t ns)
+{
+	machine.wall_ns += ns;
+	machine.cpu_ns += ns;
+}
+
+static void lose_processor(uint64_t ns)
+{
+	machine.wall_ns += ns;
+	machine.switches++;
+}
+
+/* The kernel's, by the linker's --wrap. */
+int __wrap_clock_gettime(clockid_t clock, struct timespec *now);
+int __wrap_getrusage(int who, struct rusage *usage);
+int __wrap_prctl(int option, ...);
+
+int __wrap_clock_gettime(clockid_t clock, struct timespec *now)
+{
+	compute(clock == CLOCK_THREAD_CPUTIME_ID ? SYSTEM_CALL_NS : READING_NS);
+	switch (clock) {
+	case CLOCK_THREAD_CPUTIME_ID: *now = timespec_of_ns(machine.cpu_ns); break;
+	case CLOCK_MONOTONIC: *now = timespec_of_ns(machine.wall_ns); break;
+	case CLOCK_MONOTONIC_COARSE: *now = timespec_of_ns(machine.wall_ns / TICK_NS * TICK_NS); break;
+	case CLOCK_REALTIME: *now = timespec_of_ns(machine.wall_ns + NS_PER_S); break;
+	default: fail_msg("clock %d", (int)clock);
+	}
+	return 0;
+}
+
+int __wrap_getrusage(int who, struct rusage *usage)
+{
+	assert_int_equal(who, RUSAGE_THREAD);
+	compute(SYSTEM_CALL_NS);
+	*usage = (struct rusage){ .ru_nivcsw = machine.switches };
+	return 0;
+}
+
+/* The processor's counter may not be read: the fast clock is the kernel's. */
+int __wrap_prctl(int option, ...)
+{
+	(void)option;
+	return -1;
+}
+
+static struct thread thread;
+
+static int start(void **state)
+{
+	(void)state;
+	thread = (struct thread){ .id = 1 };
+	machine.wall_ns = NS_PER_S;
+	machine.cpu_ns = NS_PER_S / 2;
+	machine.switches = 0;
+	machine.random = test_seed(7001);
+	return 0;
+}
+
+static uint64_t begin_call(void)
+{
+	uint64_t now = fast_clock_ns(&thread.clock);
+
+	if (!cpu_clock_is_valid(&thread, now)) {
+		cpu_clock_before(&thread);
+		now = fast_clock_ns(&thread.clock);
+	}
+	return cpu_clock_estimate(&thread, now);
+}
+
+static uint64_t end_call(void)
+{
+	uint64_t now = fast_clock_ns(&thread.clock);
+
+	return cpu_clock_is_valid(&thread, now) ? cpu_clock_estimate(&thread, now) : cpu_clock_now(&thread);
+}
+
+/* Calls of 4 us, 1 us apart. In one of `per_turn` another thread has the processor for `turn_ns` at
+ * most; in a gap, which is a quarter as long, a quarter as often. The sum of the calls is what they
+ * have had, and the clock never goes back. */
+static void run_calls(uint64_t per_turn, uint64_t turn_ns)
+{
+	uint64_t sum = 0, truth = 0, newest = 0;
+
+	for (int i = 0; i < CALLS; i++) {
+		uint64_t from = begin_call(), cpu_ns = machine.cpu_ns, to;
+
+		compute(2000);
+		if (random_up_to(per_turn - 1) == 0)
+			lose_processor(random_up_to(turn_ns));
+		compute(2000);
+		truth += machine.cpu_ns - cpu_ns;
+		to = end_call();
+		assert_true(from >= newest && to >= from);
+		newest = to;
+		sum += to - from;
+		compute(500);
+		if (random_up_to(4 * per_turn - 1) == 0)
+			lose_processor(random_up_to(turn_ns));
+		compute(500);
+	}
+	/* Of each call the clock itself takes some of the time. */
+	print_message("one turn of %ju ns in %ju: %.4f\n", (uintmax_t)turn_ns, (uintmax_t)per_turn,
+	              (double)sum / (double)truth);
+	assert_in_range(sum, truth - truth / 100, truth + truth / 50);
+}
+
+static void test_nothing_beside(void **state)
+{
+	(void)state;
+	run_calls(CALLS * 10, 0);
+}
+
+/* They are shorter than what an estimate is good for: only the next reading shows them. */
+static void test_turns_that_no_call_can_notice(void **state)
+{
+	(void)state;
+	run_calls(10, 8000);
+}
+
+static void test_turns_of_up_to_50_us(void **state)
+{
+	(void)state;
+	run_calls(20, CPU_CLOCK_VALID_NS);
+}
+
+static void test_turns_of_milliseconds(void **state)
+{
+	(void)state;
+	run_calls(200, 8000000);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup(test_nothing_beside, start),
+		cmocka_unit_test_setup(test_turns_that_no_call_can_notice, start),
+		cmocka_unit_test_setup(test_turns_of_up_to_50_us, start),
+		cmocka_unit_test_setup(test_turns_of_milliseconds, start),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
