@@ -12,11 +12,9 @@
  *
  * The threads sleep most of the time, inside of queries: wall time is what is sampled, and a soak
  * beside other work takes little of the processors. Statements are prepared each time, connections
- * last some hundred queries and threads some connections, so that what each of them takes must
- * come back. A line is printed every 60 seconds, or as said; the last lines are the figures with
+ * last a second and threads twenty, so that what each of them takes must come back. A line is printed every 60 seconds, or as said; the last lines are the figures with
  * their bounds. Shorter than two minutes, the first quarter takes the place of the first minute.
  */
-#include <malloc.h>
 #include <pthread.h>
 #include <sqlite3.h>
 #include <stdatomic.h>
@@ -33,8 +31,9 @@
 
 #define THREADS 8
 #define TEXTS 40           /* statements that differ */
-#define QUERIES 500        /* of a connection */
+#define QUERIES 50         /* of a connection */
 #define CONNECTIONS 20     /* of a thread */
+#define OPEN_AT_ONCE 4000  /* statements, in the beginning */
 #define NAPS 20            /* of a query, of a millisecond each */
 #define FILE_BYTES 16777216
 #define MEMORY_BYTES 1048576
@@ -118,6 +117,22 @@ static void *live(void *context)
 		must(db, sqlite3_close(db), "close");
 	}
 	return NULL;
+}
+
+/* The library keeps memory for as many statements as were ever open at once, and places it by their
+ * addresses: later ones, at other addresses, find theirs. */
+static void open_many(void)
+{
+	static sqlite3_stmt *stmts[OPEN_AT_ONCE];
+	sqlite3 *db = open_connection("PRAGMA query_profiler_real_time_period_ns = '1ms'");
+
+	for (int i = 0; i < OPEN_AT_ONCE; i++) {
+		must(db, sqlite3_prepare_v2(db, "SELECT 1 UNION ALL SELECT 2", -1, &stmts[i], NULL), "many");
+		must(db, sqlite3_step(stmts[i]), "many");
+	}
+	for (int i = 0; i < OPEN_AT_ONCE; i++)
+		sqlite3_finalize(stmts[i]);
+	must(db, sqlite3_close(db), "close");
 }
 
 /* One thread behind the other. */
@@ -309,6 +324,7 @@ int main(int argc, char **argv)
 	         "PRAGMA query_profiler_max_threads = 0",
 	         trace, FILE_BYTES);
 	monitor = open_connection(settings);
+	open_many();
 	start = now_s();
 	for (int i = 0; i < THREADS; i++)
 		if (pthread_create(&threads[i], NULL, live_on, (void *)(intptr_t)(i + 1)))
