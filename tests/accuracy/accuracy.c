@@ -21,8 +21,9 @@
  * much comes late at the beginning as at the end, so sums have no bias; a period, or a tick where
  * that is longer, is what either end may be off. That is the error of a sum in theory. Each thread
  * runs its query as some, one behind the other, and where these differ by more the larger error
- * counts: on a busy machine a thread meets ticks more seldom. Before what is measured a thread runs another query, so that its timer is in the
- * middle, too. A share has the error of a draw at each tick, or that by which PARTS parts differ.
+ * counts: on a busy machine a thread meets ticks more seldom. Before what is measured a thread runs another
+ * query, so that its timer is in the middle, too. A share has the error of a draw at each tick, or that by
+ * which PARTS parts differ.
  *
  * By chance one figure of 370 is further away than three errors. Lines with such a figure are measured
  * again, and are wrong when they are so ROUNDS times; an inexact ledger is wrong at once.
@@ -297,7 +298,8 @@ static bool read_sums(int cell, int runs, double period_ns)
 
 	snprintf(sql, sizeof sql,
 	         "SELECT substr(q.query_id, length('sum-%d-') + 1), q.weight_cpu, "
-	         "(SELECT coalesce(sum(value), 0) FROM system.trace_log AS t WHERE t.query_id = q.query_id AND "
+	         "(SELECT coalesce(sum(value), 0) FROM system.trace_log AS t WHERE t.query_id = q.query_id "
+	         "AND "
 	         "trace_type = 'CPU') FROM system.query_log AS q WHERE q.query_id LIKE 'sum-%d-%%'",
 	         cell, cell);
 	stmt = prepare(monitor, sql);
@@ -333,8 +335,8 @@ static bool judge_sums(const char *load, int count, int queries, double period_n
 	 * the other has. An end is an even draw of its length. */
 	double error = sqrt(count * fmax(squares / (runs - 1), end_ns * end_ns / 6)) / exact;
 	double off = fabs(sampled / exact - 1), bound = fmax(SUM_BOUND, SUM_ERRORS * error);
-	printf("%-9s %3d threads %5.1f ms  %6.2f s  %.4f +- %.4f  1 +- %.3f%s\n", load, count, period_ns / 1e6,
-	       exact / 1e9, sampled / exact, error, bound, off <= bound ? "" : "  *");
+	printf("%-9s %3d threads %5.1f ms  %6.2f s  %.4f +- %.4f  1 +- %.3f%s\n", load, count,
+	       period_ns / 1e6, exact / 1e9, sampled / exact, error, bound, off <= bound ? "" : "  *");
 	fflush(stdout);
 	return off <= bound;
 }
@@ -436,7 +438,8 @@ static bool judge_share(const char *load, const char *what, const struct share *
 
 	for (int p = 0; p < PARTS; p++) {
 		off[p] = share->sampled[p] -
-			 (share->done_all[p] > 0 ? share->done[p] / share->done_all[p] * share->sampled_all[p] : 0);
+		         (share->done_all[p] > 0 ? share->done[p] / share->done_all[p] * share->sampled_all[p]
+		                                 : 0);
 		mean += off[p] / PARTS;
 		sampled += share->sampled[p];
 		all += share->sampled_all[p];
@@ -450,8 +453,8 @@ static bool judge_share(const char *load, const char *what, const struct share *
 	double error = sqrt(fmax(squares * PARTS / (PARTS - 1) / (all * all), by_ticks));
 	double bound = fmax(SHARE_BOUND, SHARE_ERRORS * error);
 	bool good = all > 0 && fabs(difference) <= bound;
-	printf("%-9s %-26s %5.1f ms  %.4f of %.4f  %+.4f +- %.4f  0 +- %.3f%s\n", load, what, split_period_ns / 1e6,
-	       sampled / all, truth, difference, error, bound, good ? "" : "  *");
+	printf("%-9s %-26s %5.1f ms  %.4f of %.4f  %+.4f +- %.4f  0 +- %.3f%s\n", load, what,
+	       split_period_ns / 1e6, sampled / all, truth, difference, error, bound, good ? "" : "  *");
 	fflush(stdout);
 	return good;
 }
@@ -487,7 +490,8 @@ static bool measure_splits(const char *load, double period_ns, bool *ledger)
 	stmt = prepare(monitor, sql);
 	while (sqlite3_step(stmt) == SQLITE_ROW) {
 		int cell, part, text;
-		if (sscanf((const char *)sqlite3_column_text(stmt, 0), "split_%d_%d_%d", &cell, &part, &text) == 3)
+		if (sscanf((const char *)sqlite3_column_text(stmt, 0), "split_%d_%d_%d", &cell, &part,
+		           &text) == 3)
 			seen[part][text][sqlite3_column_int(stmt, 1)] += sqlite3_column_double(stmt, 2);
 	}
 	must(monitor, sqlite3_finalize(stmt), "trace_log");
@@ -509,7 +513,8 @@ static bool measure_splits(const char *load, double period_ns, bool *ledger)
 							share.done[p] += of_it ? done : 0;
 							share.sampled[p] += of_it ? value : 0;
 						}
-			snprintf(what, sizeof what, "statement %d, %s", t + 1, f < 0 ? "of all" : function_names[f]);
+			snprintf(what, sizeof what, "statement %d, %s", t + 1,
+			         f < 0 ? "of all" : function_names[f]);
 			within &= judge_share(load, what, &share);
 		}
 	}
@@ -534,7 +539,8 @@ static void read_options(int argc, char **argv)
 			options.parts = value;
 		else {
 			fprintf(stderr,
-			        "%s %s: the options are --seconds S, --threads N,..., --periods MS,..., --loads "
+			        "%s %s: the options are --seconds S, --threads N,..., --periods MS,..., "
+			        "--loads "
 			        "quiet,contended, --parts sums,splits\n",
 			        name, value);
 			exit(2);

@@ -12,8 +12,9 @@
  *
  * The threads sleep most of the time, inside of queries: wall time is what is sampled, and a soak
  * beside other work takes little of the processors. Statements are prepared each time, connections
- * last a second and threads twenty, so that what each of them takes must come back. A line is printed every 60 seconds, or as said; the last lines are the figures with
- * their bounds. Shorter than two minutes, the first quarter takes the place of the first minute.
+ * last a second and threads twenty, so that what each of them takes must come back. A line is printed every
+ * 60 seconds, or as said; the last lines are the figures with their bounds. Shorter than two minutes, the
+ * first quarter takes the place of the first minute.
  */
 #include <malloc.h>
 #include <pthread.h>
@@ -31,11 +32,11 @@
 #include "../seed.h"
 
 #define THREADS 8
-#define TEXTS 40           /* statements that differ */
-#define QUERIES 50         /* of a connection */
-#define CONNECTIONS 20     /* of a thread */
-#define OPEN_AT_ONCE 4000  /* statements, in the beginning */
-#define NAPS 20            /* of a query, of a millisecond each */
+#define TEXTS 40          /* statements that differ */
+#define QUERIES 50        /* of a connection */
+#define CONNECTIONS 20    /* of a thread */
+#define OPEN_AT_ONCE 4000 /* statements, in the beginning */
+#define NAPS 20           /* of a query, of a millisecond each */
 #define FILE_BYTES 16777216
 #define MEMORY_BYTES 1048576
 #define FLUSHER_NS 1000.0
@@ -173,10 +174,23 @@ enum {
 	METRICS
 };
 static const char *const names[METRICS] = {
-	"query_profiler_runs", "samples_taken",  "samples",         "samples_dropped",   "signals_idle",
-	"signals_asked",       "signals_late",   "signals_foreign", "signals_reentered", "store_samples",
-	"store_lost",          "queries_logged", "store_queries",   "ring_dropped",      "store_trimmed",
-	"store_errors",        "store_flusher_cpu_time_ns",
+	"query_profiler_runs",
+	"samples_taken",
+	"samples",
+	"samples_dropped",
+	"signals_idle",
+	"signals_asked",
+	"signals_late",
+	"signals_foreign",
+	"signals_reentered",
+	"store_samples",
+	"store_lost",
+	"queries_logged",
+	"store_queries",
+	"ring_dropped",
+	"store_trimmed",
+	"store_errors",
+	"store_flusher_cpu_time_ns",
 	"query_profiler_signal_overruns",
 };
 
@@ -239,7 +253,9 @@ static int64_t file_bytes(void)
 
 static struct look look(double start_s)
 {
-	struct look look = { .at_s = now_s() - start_s, .memory_bytes = memory_bytes(), .file_bytes = file_bytes() };
+	struct look look = { .at_s = now_s() - start_s,
+		             .memory_bytes = memory_bytes(),
+		             .file_bytes = file_bytes() };
 
 	read_metrics(look.metrics);
 	return look;
@@ -293,7 +309,8 @@ static void judge(const struct look *first, const struct look *last, double leas
 	figure("signals without an outcome", (double)(m[RUNS] + m[TAKEN] - outcomes), 0, 0, "");
 	figure("samples not stored", (double)(m[SAMPLES] - m[STORED]), 0, 0, "");
 	figure("logged queries not stored", (double)(m[LOGGED] - m[STORED_QUERIES]), 0, 0, "");
-	figure("samples and queries refused or lost", (double)(m[DROPPED] + m[RING_DROPPED] + m[LOST]), 0, 0, "");
+	figure("samples and queries refused or lost", (double)(m[DROPPED] + m[RING_DROPPED] + m[LOST]), 0, 0,
+	       "");
 	figure("errors of the store", (double)m[ERRORS], 0, 0, "");
 	printf("%lld samples were trimmed\n", (long long)m[TRIMMED]);
 }
@@ -354,7 +371,8 @@ int main(int argc, char **argv)
 	for (int i = 0; i < THREADS; i++)
 		pthread_join(threads[i], NULL);
 	/* Reading stores first what is in the ring. */
-	must(monitor, sqlite3_exec(monitor, "SELECT count(*) FROM system.trace_log LIMIT 1", NULL, NULL, NULL), "end");
+	must(monitor,
+	     sqlite3_exec(monitor, "SELECT count(*) FROM system.trace_log LIMIT 1", NULL, NULL, NULL), "end");
 	last = look(start);
 	print(&last);
 	judge(&first, &last, least, most, most_file);

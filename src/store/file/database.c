@@ -297,16 +297,18 @@ static int set_identity(sqlite3 *db)
 
 int database_check_tables(sqlite3 *db, const char *path, char **error)
 {
-	static const char sql[] = "SELECT name FROM sqlite_schema AS s WHERE type = 'table' AND (rootpage = 0 OR "
-				  "EXISTS (SELECT 1 FROM pragma_table_xinfo(s.name) WHERE hidden > 1))";
+	static const char sql[] =
+		"SELECT name FROM sqlite_schema AS s WHERE type = 'table' AND (rootpage = 0 OR "
+		"EXISTS (SELECT 1 FROM pragma_table_xinfo(s.name) WHERE hidden > 1))";
 	sqlite3_stmt *statement = NULL;
 	int code = sqlite3_prepare_v2(db, sql, -1, &statement, NULL);
 
 	if (!code)
 		code = sqlite3_step(statement);
 	if (code == SQLITE_ROW)
-		*error = text_format("%s: not a trace file of queryprof: the rows of its table %s are computed",
-		                     path, (const char *)sqlite3_column_text(statement, 0));
+		*error = text_format(
+			"%s: not a trace file of queryprof: the rows of its table %s are computed", path,
+			(const char *)sqlite3_column_text(statement, 0));
 	else if (code != SQLITE_DONE)
 		*error = database_error(db, path);
 	sqlite3_finalize(statement);
