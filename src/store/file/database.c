@@ -312,6 +312,8 @@ int database_check_tables(sqlite3 *db, const char *path, char **error)
 	else if (code != SQLITE_DONE)
 		*error = database_error(db, path);
 	sqlite3_finalize(statement);
+	if ((code & 0xff) == SQLITE_BUSY)
+		return DATABASE_LOCKED;
 	return code == SQLITE_DONE ? QP_OK : QP_STORE;
 }
 
