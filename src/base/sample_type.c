@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/sample_type.h"
 
-#include <string.h>
-
 static const struct sample_type types[TRACE_TYPES] = {
 	[TRACE_CPU] = { "CPU", UNIT_NS, CLOCK_THREAD_CPUTIME_ID },
 	[TRACE_REAL] = { "Real", UNIT_NS, CLOCK_MONOTONIC },
@@ -12,19 +10,4 @@ static const struct sample_type types[TRACE_TYPES] = {
 const struct sample_type *sample_type_at(size_t number)
 {
 	return number < TRACE_TYPES ? &types[number] : NULL;
-}
-
-const struct sample_type *sample_type_find(const char *name)
-{
-	for (size_t i = 0; i < TRACE_TYPES; i++)
-		if (strcmp(types[i].name, name) == 0)
-			return &types[i];
-	return NULL;
-}
-
-bool sample_type_is_timed(const char *name)
-{
-	const struct sample_type *type = sample_type_find(name);
-
-	return type && type->clock != SAMPLE_TYPE_NO_CLOCK;
 }

@@ -10,7 +10,6 @@
 #ifndef QUERYPROF_BASE_SAMPLE_TYPE_H
 #define QUERYPROF_BASE_SAMPLE_TYPE_H
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <time.h>
 
@@ -38,11 +37,5 @@ struct sample_type {
 
 /* The types of this build, by their number; NULL past the last. */
 const struct sample_type *sample_type_at(size_t number);
-
-/* NULL: this build does not know the name. */
-const struct sample_type *sample_type_find(const char *name);
-
-/* Whether a timer takes such samples; false for a name that this build does not know. */
-bool sample_type_is_timed(const char *name);
 
 #endif

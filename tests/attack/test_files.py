@@ -18,6 +18,7 @@ COMMANDS = [["queries"], ["queries", "--statements"], ["report"], ["report", "--
             ["sql", "SELECT * FROM query_log"], ["sql", "SELECT timestamp_ns, symbols, lines FROM trace_log LIMIT 50"],
             ["sql", "SELECT * FROM top_functions"], ["sql", "SELECT * FROM top_stacks"], ["embed"]]
 CPU_SECONDS = 20  # of some 0.1: for ThreadSanitizer and the like
+RESIDENT_KIB = 512 << 10  # of some 10 MiB
 SANITIZED = bool(os.environ.get("ASAN_OPTIONS") or os.environ.get("TSAN_OPTIONS"))
 
 
@@ -38,10 +39,13 @@ class Files(Tool):
         db.close()
 
     def run_command(self, *arguments, **variables):
-        """Ended by the kernel where it takes more of the processor than it may."""
+        """Ended by the kernel where it takes more of the processor than it may; fails where it takes more memory."""
         done = subprocess.run([QUERYPROF, arguments[0], self.evil, *arguments[1:]], capture_output=True, text=True,
                               errors="replace", env=environment(**variables), preexec_fn=limit, timeout=300, check=False)
         self.assertGreaterEqual(done.returncode, 0, (arguments, done.stderr))
+        if not SANITIZED:
+            # The most that any of them has had so far: the first that has more fails.
+            self.assertLess(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss, RESIDENT_KIB, arguments)
         return done
 
     def test_endless_views(self):
@@ -69,9 +73,20 @@ class Files(Tool):
                     if done.returncode:
                         self.assertTrue(done.stderr.startswith("queryprof: "), done.stderr)
 
+    def test_tables_that_compute(self):
+        """A row is what the file holds: an expression could make a hundred megabytes of each."""
+        for change in ("ALTER TABLE statements ADD COLUMN made AS (hex(zeroblob(50000000)))",
+                       "CREATE VIRTUAL TABLE made USING fts4(words)"):
+            shutil.copy(self.trace, self.evil)
+            self.change(change)
+            for command in COMMANDS:
+                with self.subTest(command=command, change=change):
+                    done = self.run_command(*command)
+                    self.assertEqual(done.returncode, 1, done.stdout)
+                    self.assertIn("not a trace file of queryprof: the rows of its table", done.stderr)
+
     def test_gigabytes_from_an_expression(self):
-        self.change("ALTER TABLE statements ADD COLUMN made AS (hex(zeroblob(200000000)))")
-        done = self.run_command("sql", "SELECT length(made) FROM statements")
+        done = self.run_command("sql", "SELECT length(hex(zeroblob(200000000)))")
         self.assertEqual(done.returncode, 1, done.stdout)
         self.assertIn("too big", done.stderr)
 

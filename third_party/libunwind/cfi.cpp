@@ -210,7 +210,7 @@ bool find_function(CheckedSpace &space, const cfi_section *section, uintptr_t pc
 			space, pc, section->header,
 			static_cast<uint32_t>(section->header_end - section->header), fde, cie);
 
-	struct Entry {
+	struct __attribute__((packed)) Entry { /* a header lies where its file says, aligned or not */
 		int32_t function, fde;
 	};
 	const uintptr_t table = section->header + 12;

@@ -87,6 +87,7 @@ static int open_connection(const char *path, sqlite3 **db)
 static bool check_identity(sqlite3 *db, const char *path)
 {
 	int64_t application, version;
+	char *error = NULL;
 
 	application = database_number(db, "PRAGMA application_id", -1);
 	if (application < 0) {
@@ -101,6 +102,11 @@ static bool check_identity(sqlite3 *db, const char *path)
 	if (version > STORE_SCHEMA_VERSION) {
 		complain("%s: written by a newer queryprof (format %lld, this one reads up to %d)", path,
 		         (long long)version, STORE_SCHEMA_VERSION);
+		return false;
+	}
+	if (database_check_tables(db, path, &error)) {
+		complain("%s", error ? error : "out of memory");
+		free(error);
 		return false;
 	}
 	if (upgrade_view(db) != SQLITE_OK) {

@@ -295,6 +295,28 @@ static int set_identity(sqlite3 *db)
 	return sqlite3_exec(db, identity, NULL, NULL, NULL);
 }
 
+int database_check_tables(sqlite3 *db, const char *path, char **error)
+{
+	static const char sql[] =
+		"SELECT name FROM sqlite_schema AS s WHERE type = 'table' AND (rootpage = 0 OR "
+		"EXISTS (SELECT 1 FROM pragma_table_xinfo(s.name) WHERE hidden > 1))";
+	sqlite3_stmt *statement = NULL;
+	int code = sqlite3_prepare_v2(db, sql, -1, &statement, NULL);
+
+	if (!code)
+		code = sqlite3_step(statement);
+	if (code == SQLITE_ROW)
+		*error = text_format(
+			"%s: not a trace file of queryprof: the rows of its table %s are computed", path,
+			(const char *)sqlite3_column_text(statement, 0));
+	else if (code != SQLITE_DONE)
+		*error = database_error(db, path);
+	sqlite3_finalize(statement);
+	if ((code & 0xff) == SQLITE_BUSY)
+		return DATABASE_LOCKED;
+	return code == SQLITE_DONE ? QP_OK : QP_STORE;
+}
+
 int database_make_tables(sqlite3 *db)
 {
 	return sqlite3_exec(db, store_schema, NULL, NULL, NULL);
@@ -370,6 +392,8 @@ static int prepare_file(sqlite3 *db, const char *path, char **error)
 	if (!code) {
 		identity = check_identity(path, (uint32_t)database_number(db, "PRAGMA application_id", 0),
 		                          (uint32_t)database_number(db, "PRAGMA user_version", 0), error);
+		if (!identity)
+			identity = database_check_tables(db, path, error);
 		if (identity)
 			return identity;
 		code = upgrade_schema_once(db);
@@ -518,6 +542,8 @@ static int adopt(sqlite3 *db, const char *path, char **error)
 	}
 	code = check_identity(path, (uint32_t)database_number(db, "PRAGMA application_id", 0),
 	                      (uint32_t)version, error);
+	if (!code)
+		code = database_check_tables(db, path, error);
 	if (!code && upgrade_view(db)) {
 		*error = database_error(db, path);
 		code = QP_STORE;

@@ -63,11 +63,15 @@ int database_open_reader(const char *path, sqlite3 **db, char **error);
  * put before it. Errors as for database_open(). */
 int database_open_other(const char *path, sqlite3 **db, char **error);
 
-/* Of a file that may come from anywhere: its views do not run, and none of its expressions (of
- * generated columns, of indexes) makes a value without bounds. Ours are put before them by
- * upgrade_view(). */
+/* Of a file that may come from anywhere: its views do not run, and none of its expressions makes
+ * a value without bounds. Ours are put before them by upgrade_view(). */
 void database_distrust(sqlite3 *db);
 #define DATABASE_VALUE_MAX (256 << 20) /* bytes; one array of a large export is near 100 MB */
+
+/* Whether all tables of the file hold their rows. One that computes them while they are read, by
+ * generated columns or as a virtual table, could make hours of work of a small file: QP_STORE.
+ * DATABASE_LOCKED as for database_open(). */
+int database_check_tables(sqlite3 *db, const char *path, char **error);
 
 /* Runs sql/store_schema.sql on an empty database. An SQLite result. */
 int database_make_tables(sqlite3 *db);

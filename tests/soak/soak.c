@@ -1,0 +1,384 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A long time under sampling: 8 threads in queries all the time, each sampled every millisecond
+ * of wall time, with limits of cost off. What must hold from the first minute to the end:
+ *
+ * - the host's memory stays within 1 MiB of what it was after the first minute;
+ * - the trace file, its WAL included, stays within trace_log_max_bytes, and comes to trimming;
+ * - the flusher uses at most 1 us of CPU time a sample;
+ * - nothing is lost: every sample and every logged run is stored, and each signal has its outcome.
+ *
+ *   soak [--seconds 3600] [--print SECONDS]
+ *
+ * The threads sleep most of the time, inside of queries: wall time is what is sampled, and a soak
+ * beside other work takes little of the processors. Statements are prepared each time, connections
+ * last a second and threads twenty, so that what each of them takes must come back. A line is printed every
+ * 60 seconds, or as said; the last lines are the figures with their bounds. Shorter than two minutes, the
+ * first quarter takes the place of the first minute.
+ */
+#include <malloc.h>
+#include <pthread.h>
+#include <sqlite3.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "../seed.h"
+
+#define THREADS 8
+#define TEXTS 40          /* statements that differ */
+#define QUERIES 50        /* of a connection */
+#define CONNECTIONS 20    /* of a thread */
+#define OPEN_AT_ONCE 4000 /* statements, in the beginning */
+#define NAPS 20           /* of a query, of a millisecond each */
+#define FILE_BYTES 16777216
+#define MEMORY_BYTES 1048576
+#define FLUSHER_NS 1000.0
+#define LOOK_MS 250
+
+static atomic_bool over;
+static atomic_llong queries;
+static uint64_t seed;
+
+static void must(sqlite3 *db, int rc, const char *what)
+{
+	if (rc == SQLITE_OK || rc == SQLITE_ROW || rc == SQLITE_DONE)
+		return;
+	fprintf(stderr, "%s: %d %s\n", what, rc, sqlite3_errmsg(db));
+	exit(2);
+}
+
+static void pause_ns(long ns)
+{
+	nanosleep(&(struct timespec){ .tv_nsec = ns }, NULL);
+}
+
+static double now_s(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
+}
+
+/* --- the host ------------------------------------------------------------------------------ */
+
+static void nap(sqlite3_context *context, int count, sqlite3_value **values)
+{
+	(void)count;
+	pause_ns(1000000);
+	sqlite3_result_int(context, sqlite3_value_int(values[0]));
+}
+
+static sqlite3 *open_connection(const char *settings)
+{
+	sqlite3 *db = NULL;
+	char *error = NULL;
+
+	must(db, sqlite3_open(":memory:", &db), "open");
+	must(db, sqlite3_enable_load_extension(db, 1), "enable");
+	if (sqlite3_load_extension(db, QUERYPROF_LIBRARY, "sqlite3_queryprof_init", &error)) {
+		fprintf(stderr, "%s\n", error);
+		exit(2);
+	}
+	must(db, sqlite3_create_function(db, "nap", 1, SQLITE_UTF8, NULL, nap, NULL, NULL), "nap");
+	must(db, sqlite3_exec(db, settings, NULL, NULL, NULL), settings);
+	return db;
+}
+
+static void query(sqlite3 *db, unsigned text)
+{
+	sqlite3_stmt *stmt;
+	char sql[160];
+
+	snprintf(sql, sizeof sql,
+	         "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c WHERE x < %d) "
+	         "SELECT sum(nap(x)) AS t%u FROM c",
+	         NAPS, text);
+	must(db, sqlite3_prepare_v2(db, sql, -1, &stmt, NULL), sql);
+	must(db, sqlite3_step(stmt), sql);
+	must(db, sqlite3_finalize(stmt), sql);
+	atomic_fetch_add(&queries, 1);
+}
+
+static void *live(void *context)
+{
+	unsigned state = (unsigned)(seed + (uintptr_t)context);
+
+	for (int c = 0; c < CONNECTIONS && !atomic_load(&over); c++) {
+		sqlite3 *db = open_connection("PRAGMA query_profiler_cpu_time_period_ns = '10ms';"
+		                              "PRAGMA query_profiler_real_time_period_ns = '1ms'");
+		for (int q = 0; q < QUERIES && !atomic_load(&over); q++)
+			query(db, (unsigned)rand_r(&state) % TEXTS);
+		must(db, sqlite3_close(db), "close");
+	}
+	return NULL;
+}
+
+/* The library keeps memory for as many statements as were ever open at once, and places it by their
+ * addresses: later ones, at other addresses, find theirs. */
+static void open_many(void)
+{
+	static sqlite3_stmt *stmts[OPEN_AT_ONCE];
+	sqlite3 *db = open_connection("PRAGMA query_profiler_real_time_period_ns = '1ms'");
+
+	for (int i = 0; i < OPEN_AT_ONCE; i++) {
+		must(db, sqlite3_prepare_v2(db, "SELECT 1 UNION ALL SELECT 2", -1, &stmts[i], NULL), "many");
+		must(db, sqlite3_step(stmts[i]), "many");
+	}
+	for (int i = 0; i < OPEN_AT_ONCE; i++)
+		sqlite3_finalize(stmts[i]);
+	must(db, sqlite3_close(db), "close");
+}
+
+/* One thread behind the other. */
+static void *live_on(void *context)
+{
+	while (!atomic_load(&over)) {
+		pthread_t thread;
+
+		if (pthread_create(&thread, NULL, live, context))
+			exit(2);
+		pthread_join(thread, NULL);
+	}
+	return NULL;
+}
+
+/* --- who looks at it ------------------------------------------------------------------------- */
+
+enum {
+	RUNS,
+	TAKEN,
+	SAMPLES,
+	DROPPED,
+	IDLE,
+	ASKED,
+	LATE,
+	FOREIGN,
+	REENTERED,
+	STORED,
+	LOST,
+	LOGGED,
+	STORED_QUERIES,
+	RING_DROPPED,
+	TRIMMED,
+	ERRORS,
+	FLUSHER_CPU,
+	OVERRUNS,
+	METRICS
+};
+static const char *const names[METRICS] = {
+	"query_profiler_runs",
+	"samples_taken",
+	"samples",
+	"samples_dropped",
+	"signals_idle",
+	"signals_asked",
+	"signals_late",
+	"signals_foreign",
+	"signals_reentered",
+	"store_samples",
+	"store_lost",
+	"queries_logged",
+	"store_queries",
+	"ring_dropped",
+	"store_trimmed",
+	"store_errors",
+	"store_flusher_cpu_time_ns",
+	"query_profiler_signal_overruns",
+};
+
+struct look {
+	double at_s;
+	int64_t metrics[METRICS], memory_bytes, file_bytes;
+};
+
+static sqlite3 *monitor;
+static char trace[64];
+
+static void read_metrics(int64_t values[METRICS])
+{
+	static sqlite3_stmt *stmt;
+
+	if (!stmt)
+		must(monitor,
+		     sqlite3_prepare_v2(monitor, "SELECT metric, value FROM system.metrics", -1, &stmt, NULL),
+		     "metrics");
+	while (sqlite3_step(stmt) == SQLITE_ROW)
+		for (int i = 0; i < METRICS; i++)
+			if (!strcmp(names[i], (const char *)sqlite3_column_text(stmt, 0)))
+				values[i] = sqlite3_column_int64(stmt, 1);
+	must(monitor, sqlite3_reset(stmt), "metrics");
+}
+
+/* Resident or swapped out. Pages of files are the kernel's, which takes and gives them as it likes. */
+static int64_t memory_bytes(void)
+{
+	static const char *const parts[] = { "RssAnon:", "RssShmem:", "VmSwap:" };
+	FILE *status = fopen("/proc/self/status", "re");
+	long long sum = 0, kib;
+	char line[128];
+
+	while (status && fgets(line, sizeof line, status))
+		for (int i = 0; i < 3; i++)
+			if (!strncmp(line, parts[i], strlen(parts[i])) &&
+			    sscanf(line + strlen(parts[i]), "%lld", &kib) == 1)
+				sum += kib * 1024;
+	if (status)
+		fclose(status);
+	return sum;
+}
+
+static int64_t file_bytes(void)
+{
+	static const char *const suffixes[] = { "", "-wal" };
+	int64_t sum = 0;
+
+	for (int i = 0; i < 2; i++) {
+		char path[80];
+		struct stat file;
+
+		snprintf(path, sizeof path, "%s%s", trace, suffixes[i]);
+		if (!stat(path, &file))
+			sum += file.st_size;
+	}
+	return sum;
+}
+
+static struct look look(double start_s)
+{
+	struct look look = { .at_s = now_s() - start_s,
+		             .memory_bytes = memory_bytes(),
+		             .file_bytes = file_bytes() };
+
+	read_metrics(look.metrics);
+	return look;
+}
+
+static void print(const struct look *look)
+{
+	printf("%6.0f s  %9lld queries  %10lld samples, %10lld stored  memory %8.2f MiB  file %6.2f MiB\n",
+	       look->at_s, (long long)atomic_load(&queries), (long long)look->metrics[SAMPLES],
+	       (long long)look->metrics[STORED], (double)look->memory_bytes / 1048576,
+	       (double)look->file_bytes / 1048576);
+	fflush(stdout);
+}
+
+/* --- the figures ------------------------------------------------------------------------------ */
+
+static bool all_hold = true;
+
+static void figure(const char *what, double value, double least, double most, const char *unit)
+{
+	bool holds = value >= least && value <= most;
+
+	printf("%-44s %14.3f  %.3f to %.3f %s%s\n", what, value, least, most, unit, holds ? "" : "  FAILED");
+	all_hold &= holds;
+}
+
+static double grown(const struct look *from, const struct look *to, int metric)
+{
+	return (double)(to->metrics[metric] - from->metrics[metric]);
+}
+
+static void judge(const struct look *first, const struct look *last, double least_mib, double most_mib,
+                  int64_t most_file)
+{
+	const int64_t *m = last->metrics;
+	int64_t outcomes = 0;
+
+	for (int i = SAMPLES; i <= REENTERED; i++)
+		outcomes += m[i];
+	double flusher = grown(first, last, FLUSHER_CPU) / grown(first, last, STORED);
+	double periods = grown(first, last, SAMPLES) + grown(first, last, OVERRUNS);
+	double base = (double)first->memory_bytes / 1048576;
+
+	printf("%.0f samples for %.0f periods a second and thread\n",
+	       grown(first, last, SAMPLES) / (last->at_s - first->at_s) / THREADS,
+	       periods / (last->at_s - first->at_s) / THREADS);
+	figure("memory at least, against the first", least_mib - base, -MEMORY_BYTES / 1048576.0, 0, "MiB");
+	figure("memory at most, against the first", most_mib - base, 0, MEMORY_BYTES / 1048576.0, "MiB");
+	figure("file and WAL at most", (double)most_file / 1048576, 0, FILE_BYTES / 1048576.0, "MiB");
+	figure("the flusher's CPU time a sample", flusher, 0, FLUSHER_NS, "ns");
+	figure("signals without an outcome", (double)(m[RUNS] + m[TAKEN] - outcomes), 0, 0, "");
+	figure("samples not stored", (double)(m[SAMPLES] - m[STORED]), 0, 0, "");
+	figure("logged queries not stored", (double)(m[LOGGED] - m[STORED_QUERIES]), 0, 0, "");
+	figure("samples and queries refused or lost", (double)(m[DROPPED] + m[RING_DROPPED] + m[LOST]), 0, 0,
+	       "");
+	figure("errors of the store", (double)m[ERRORS], 0, 0, "");
+	printf("%lld samples were trimmed\n", (long long)m[TRIMMED]);
+}
+
+static double option(int argc, char **argv, const char *name, double usual)
+{
+	for (int i = 1; i + 1 < argc; i += 2)
+		if (!strcmp(argv[i], name))
+			return atof(argv[i + 1]);
+	return usual;
+}
+
+int main(int argc, char **argv)
+{
+	double seconds = option(argc, argv, "--seconds", 3600), every = option(argc, argv, "--print", 60);
+	double settled_s = seconds < 120 ? seconds / 4 : 60, printed_s = 0, start, least = 0, most = 0;
+	char folder[] = "/tmp/qp-soak-XXXXXX", settings[320];
+	struct look first = { 0 }, last;
+	int64_t most_file = 0;
+	pthread_t threads[THREADS];
+
+	/* Arenas of threads that come and go are 128 KiB more or less each. */
+	mallopt(M_ARENA_MAX, 1);
+	seed = test_seed(1);
+	if (!mkdtemp(folder))
+		return 2;
+	snprintf(trace, sizeof trace, "%s/soak.trace", folder);
+	snprintf(settings, sizeof settings,
+	         "PRAGMA query_profiler_cpu_time_period_ns = 0; PRAGMA trace_log_path = '%s';"
+	         "PRAGMA trace_log_max_bytes = %d; PRAGMA query_profiler_max_overhead_percent = 0;"
+	         "PRAGMA query_profiler_max_threads = 0",
+	         trace, FILE_BYTES);
+	monitor = open_connection(settings);
+	open_many();
+	start = now_s();
+	for (int i = 0; i < THREADS; i++)
+		if (pthread_create(&threads[i], NULL, live_on, (void *)(intptr_t)(i + 1)))
+			return 2;
+	do {
+		pause_ns(LOOK_MS * 1000000);
+		last = look(start);
+		most_file = last.file_bytes > most_file ? last.file_bytes : most_file;
+		if (last.at_s >= settled_s) {
+			double mib = (double)last.memory_bytes / 1048576;
+			if (first.at_s == 0) {
+				first = last;
+				least = most = mib;
+			}
+			least = mib < least ? mib : least;
+			most = mib > most ? mib : most;
+		}
+		if (last.at_s >= printed_s) {
+			print(&last);
+			printed_s += every;
+		}
+	} while (last.at_s < seconds);
+	atomic_store(&over, true);
+	for (int i = 0; i < THREADS; i++)
+		pthread_join(threads[i], NULL);
+	/* Reading stores first what is in the ring. */
+	must(monitor,
+	     sqlite3_exec(monitor, "SELECT count(*) FROM system.trace_log LIMIT 1", NULL, NULL, NULL), "end");
+	last = look(start);
+	print(&last);
+	judge(&first, &last, least, most, most_file);
+	sqlite3_close(monitor);
+	snprintf(settings, sizeof settings, "rm -rf '%s'", folder);
+	if (system(settings))
+		fprintf(stderr, "%s stays behind\n", folder);
+	return !all_hold;
+}
