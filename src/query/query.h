@@ -181,7 +181,13 @@ struct query_span_end {
 	uint64_t statement;
 	bool is_logged, is_preparation, is_failed;
 };
-void query_end_span(struct query_run *run, const struct query_span_end *end);
+void query_finish_span(struct query_run *run, const struct query_span_end *end);
+
+static inline void query_end_span(struct query_run *run, const struct query_span_end *end)
+{
+	if (span_run_is_wanted(&run->span))
+		query_finish_span(run, end);
+}
 
 /* Ends the run, which ended with its newest call: writes its record to the ring. Call it when
  * the run is worth a line in query_log; a run with no record costs nothing more.

@@ -247,8 +247,6 @@ ON_THE_WAY static void end_or_pause(struct run_call *step, struct thread *thread
 {
 	struct run *run = step->run;
 
-	if (step->call.calling == calling_current)
-		*calling_recent(calling_current, run->stmt) = run;
 	if (rc != SQLITE_ROW) {
 		end_or_release(step, thread, rc);
 		return;
@@ -265,6 +263,8 @@ static void end_step(struct run_call *step, int rc)
 	struct thread *thread = sampler_thread();
 
 	leave_run(step, thread);
+	if (step->call.calling == calling_current)
+		*calling_recent(calling_current, step->run->stmt) = step->run;
 	end_or_pause(step, thread, rc);
 }
 
