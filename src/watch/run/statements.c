@@ -446,16 +446,17 @@ int statement_finalize(const struct host_library *library, sqlite3_stmt *stmt,
                        statement_reset_function *reset, statement_reset_function *finalize, const void *frame)
 {
 	struct session *session = session_to_end(library, stmt, true);
+	int reset_rc = SQLITE_OK, rc;
+	bool is_taken = false;
 	struct run_call call;
-	int reset_rc, rc;
-	bool is_taken;
 
 	if (!session && is_alone()) {
 		programs_read(stmt, frame);
 		return recording_finalize(stmt, finalize);
 	}
 	runs_enter_call(&call.call, library, frame);
-	reset_rc = take_run_to_end(&call, session, stmt, &is_taken) ? reset_and_end(&call, reset) : SQLITE_OK;
+	if (!has_ended(stmt) && take_run_to_end(&call, session, stmt, &is_taken))
+		reset_rc = reset_and_end(&call, reset);
 	if (reset_rc == SQLITE_OK)
 		programs_read(stmt, frame);
 	if (is_taken)
