@@ -48,9 +48,10 @@ struct query_run {
 	bool listed;
 };
 
-/* Begins a run and its first call: a fresh key, the clocks, counts at zero. It is its own
- * initial query until query_set_around(). Starts nothing. `run` must be in memory that is
- * never unmapped (the handler counts in it), zero-filled at first. */
+/* Begins a run and its first call: a fresh key, the clocks, counts at zero. The statement and its
+ * opcodes, for the handler, are the caller's to set. The run is its own initial query until
+ * query_set_around(). Starts nothing. `run` must be in memory that is never unmapped (the handler
+ * counts in it), zero-filled at first. */
 void query_start(struct query_run *run, struct thread *thread);
 
 /* Right behind query_start(): several threads work for the run at once, and their waits add up in

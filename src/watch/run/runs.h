@@ -75,7 +75,7 @@ struct run {
 	struct run_settings settings;
 	const void *tag_frame;
 	const volatile int *mutex_owner; /* what a traced run's tag points to */
-	const volatile int *counters; /* where SQLite has them, NULL: it is asked */
+	const volatile int *counters;    /* where SQLite has them, NULL: it is asked */
 	int at_start[STATEMENT_COUNTERS];
 	int vm_steps;                    /* of them at the end of the run before */
 	char *database;                  /* of an operation, NULL: the session's */
@@ -194,6 +194,7 @@ static inline bool runs_is_of_session(const struct run *run, const struct sessio
 	return run->query.session == session->number;
 }
 
+/* Whether the settings that the run has copied are those of the session, which is the run's. */
 static inline bool runs_has_settings_of(const struct run *run, const struct session *session)
 {
 	/* Relaxed: a change on another thread may come a run later. */
