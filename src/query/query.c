@@ -65,8 +65,6 @@ static void clear_counts(struct query_counts *counts)
 	for (int type = 0; type < TRACE_TYPES; type++)
 		counts->samples[type] = counts->weights[type] = 0;
 	counts->dropped = counts->truncated = counts->worker_cpu_ns = counts->labels = 0;
-	counts->statement = NULL;
-	counts->opcodes = NULL;
 	counts->worker_wait_ns = counts->cost_ns = 0;
 	counts->has_threads = counts->has_waits = false;
 }
@@ -220,12 +218,9 @@ ON_THE_WAY void query_sums(const struct query_run *run, const struct query_work 
 		sum_rest(run, work, sums);
 }
 
-ON_THE_WAY void query_end_span(struct query_run *run, const struct query_span_end *end)
+void query_finish_span(struct query_run *run, const struct query_span_end *end)
 {
 	const struct query_key none = { 0 };
-
-	if (!span_run_is_wanted(&run->span))
-		return;
 	const struct span_run_end of_run = {
 		.start_ns = run->start_monotonic_ns,
 		.duration_ns = run->left_ns - run->start_monotonic_ns,

@@ -48,9 +48,10 @@ struct query_run {
 	bool listed;
 };
 
-/* Begins a run and its first call: a fresh key, the clocks, counts at zero. It is its own
- * initial query until query_set_around(). Starts nothing. `run` must be in memory that is
- * never unmapped (the handler counts in it), zero-filled at first. */
+/* Begins a run and its first call: a fresh key, the clocks, counts at zero. The statement and its
+ * opcodes, for the handler, are the caller's to set. The run is its own initial query until
+ * query_set_around(). Starts nothing. `run` must be in memory that is never unmapped (the handler
+ * counts in it), zero-filled at first. */
 void query_start(struct query_run *run, struct thread *thread);
 
 /* Right behind query_start(): several threads work for the run at once, and their waits add up in
@@ -181,7 +182,13 @@ struct query_span_end {
 	uint64_t statement;
 	bool is_logged, is_preparation, is_failed;
 };
-void query_end_span(struct query_run *run, const struct query_span_end *end);
+void query_finish_span(struct query_run *run, const struct query_span_end *end);
+
+static inline void query_end_span(struct query_run *run, const struct query_span_end *end)
+{
+	if (span_run_is_wanted(&run->span))
+		query_finish_span(run, end);
+}
 
 /* Ends the run, which ended with its newest call: writes its record to the ring. Call it when
  * the run is worth a line in query_log; a run with no record costs nothing more.

@@ -26,13 +26,13 @@ static inline bool recent_continues(struct run *run, const struct session *sessi
 	       library->api->stmt_busy(stmt);
 }
 
-/* It has ended, and its statement runs again. */
+/* It has ended, and its statement runs again. The settings that it has copied want samples, as those
+ * of every run that begins. */
 static inline bool recent_begins(struct run *run, const struct session *session,
                                  const struct host_library *library, sqlite3_stmt *stmt)
 {
-	return run->stmt == stmt && runs_is_of_session(run, session) &&
-	       session_wants_samples(&session->settings) && library->api->db_handle(stmt) == session->db &&
-	       runs_is_same_text(run);
+	return run->stmt == stmt && runs_is_of_session(run, session) && runs_has_settings_of(run, session) &&
+	       library->api->db_handle(stmt) == session->db && runs_is_same_text(run);
 }
 
 /* While the session is private. The run is the call's then, and its clocks run. */

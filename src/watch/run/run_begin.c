@@ -19,32 +19,35 @@ _Static_assert(SQLITE_STMTSTATUS_VM_STEP - FIRST_COUNTER == COUNTED_VM_STEPS &&
 
 ON_THE_WAY void runs_read_counters(const struct run *run, int values[STATEMENT_COUNTERS])
 {
-	const struct host_library *library = run->session->library;
-	const struct opcode_library *known = opcode_library(library);
+	const volatile int *counters = run->counters;
 
-	if (__builtin_expect(known && known->counters, 1)) {
+	if (__builtin_expect(counters != NULL, 1)) {
 		/* One by one, as SQLite has just written them: the processor waits for stores that a
 		 * larger load has parts of. */
-		const volatile int *counters =
-			(const volatile int *)((const char *)run->stmt + known->counters) + FIRST_COUNTER;
-
 #pragma GCC unroll 5
 		for (int i = 0; i < STATEMENT_COUNTERS; i++)
 			values[i] = counters[i];
 		return;
 	}
 	for (int i = 0; i < STATEMENT_COUNTERS; i++)
-		values[i] = library->api->stmt_status(run->stmt, FIRST_COUNTER + i, 0);
+		values[i] = run->session->library->api->stmt_status(run->stmt, FIRST_COUNTER + i, 0);
 }
 
-static void copy_settings(struct run_settings *to, const struct session_settings *from)
+/* A tag has the periods, too: another one is pushed. */
+static void copy_settings(struct run *run)
 {
+	const struct session_settings *from = &run->session->settings;
+	struct run_settings *to = &run->settings;
+
+	/* Acquire: what changes meanwhile has another number. */
+	to->version = __atomic_load_n(&run->session->settings_version, __ATOMIC_ACQUIRE);
 	for (int clock = 0; clock < TIMER_CLOCKS; clock++)
 		to->period_ns[clock] = from->period_ns[clock];
 	to->off_cpu_period_ns = from->off_cpu_period_ns;
 	to->log = from->log_queries;
 	to->log_parameters = from->log_query_parameters;
 	to->min_duration_ns = from->log_queries_min_query_duration_ns;
+	run->tag_slot = NULL;
 }
 
 /* The statement's run that has ended, if it is that of this very statement. */
@@ -67,6 +70,7 @@ static void set_up(struct run *run, struct session *session, sqlite3_stmt *stmt)
 	run->label[0] = 0;
 	run->statement = 0;
 	run->tag_slot = NULL;
+	run->own = false;
 	__atomic_store_n(&run->session, session, __ATOMIC_RELAXED);
 	run->query.session = session->number;
 	run->query.database = session->database;
@@ -77,17 +81,8 @@ static void set_up(struct run *run, struct session *session, sqlite3_stmt *stmt)
 
 ON_THE_WAY static void start(struct run *run)
 {
-	const struct session_settings *settings = &run->session->settings;
-
-	run->own = run->prepared = false;
+	run->prepared = false;
 	run->tag_thread = NULL;
-	/* A tag has the periods, too. */
-	for (int clock = 0; clock < TIMER_CLOCKS; clock++)
-		if (run->settings.period_ns[clock] != settings->period_ns[clock])
-			run->tag_slot = NULL;
-	if (run->settings.off_cpu_period_ns != settings->off_cpu_period_ns)
-		run->tag_slot = NULL;
-	copy_settings(&run->settings, settings);
 	run->query.query_id = NULL;
 	run->query.is_logged = run->settings.log;
 	run->query.rows = 0;
@@ -97,19 +92,23 @@ ON_THE_WAY static void start(struct run *run)
 		__atomic_store_n(&calling_current->runs, calling_current->runs + 1, __ATOMIC_RELAXED);
 }
 
-/* For the handler: which opcode the statement executes. */
-static void show_opcodes(struct run *run)
+/* What the statement has that is read where it lies: its counters, and, by the handler, which
+ * opcode it executes. */
+static void find_places(struct run *run)
 {
 	const struct opcode_library *opcodes = opcode_library(run->session->library);
+	const char *stmt = (const char *)run->stmt;
 
-	run->query.counts.statement = run->stmt;
+	run->counters = stmt && opcodes && opcodes->counters
+	                        ? (const volatile int *)(stmt + opcodes->counters) + FIRST_COUNTER
+	                        : NULL;
+	run->query.counts.statement = stmt;
 	run->query.counts.opcodes = opcodes ? &opcodes->places : NULL;
 }
 
 static void start_query(struct run *run, struct thread *thread)
 {
 	query_start(&run->query, thread);
-	show_opcodes(run);
 	/* Relaxed: what is set now counts for the next run. */
 	run->query.counts.labels = __atomic_load_n(&run->session->label_number, __ATOMIC_RELAXED);
 }
@@ -136,6 +135,9 @@ struct run *runs_begin(struct session *session, sqlite3_stmt *stmt, uint64_t own
 	__atomic_store_n(&run->is_private, is_private, __ATOMIC_RELAXED);
 	if (!is_again)
 		set_up(run, session, stmt);
+	if (!is_again || !runs_has_settings_of(run, session))
+		copy_settings(run);
+	find_places(run);
 	start(run);
 	start_query(run, thread);
 	return run;
@@ -154,6 +156,7 @@ struct run *runs_begin_kept(const struct run *preparation, sqlite3_stmt *stmt)
 		return NULL;
 	set_up(run, session, stmt);
 	run->settings = preparation->settings;
+	find_places(run);
 	run->statement = preparation->statement;
 	run->query.text = preparation->query.text;
 	query_mark(&run->query);
@@ -293,7 +296,7 @@ void runs_prepared(struct run *run, sqlite3_stmt *stmt)
 	named->query.text = sqlite3_sql(stmt);
 	runs_name_statement(named);
 	runs_set_statement(named, stmt);
-	show_opcodes(named);
+	find_places(named);
 	named->prepared = true;
 	runs_read_counters(named, named->at_start);
 	runs_give_back(named);

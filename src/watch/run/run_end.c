@@ -12,10 +12,12 @@
 
 static bool has_samples(const struct run *run)
 {
+	uint64_t any = 0;
+
+#pragma GCC unroll 3
 	for (int type = 0; type < TRACE_TYPES; type++)
-		if (__atomic_load_n(&run->query.counts.samples[type], __ATOMIC_RELAXED))
-			return true;
-	return false;
+		any |= __atomic_load_n(&run->query.counts.samples[type], __ATOMIC_RELAXED);
+	return any != 0;
 }
 
 ON_THE_WAY bool runs_worth_logging(const struct run *run)

@@ -49,8 +49,9 @@ enum counted {
 	STATEMENT_COUNTERS,
 };
 
-/* Of the session's settings. */
+/* Of the session's settings, as they were when their number was this one. */
 struct run_settings {
+	uint32_t version;
 	uint64_t period_ns[TIMER_CLOCKS], off_cpu_period_ns;
 	uint64_t min_duration_ns;
 	bool log, log_parameters;
@@ -74,6 +75,7 @@ struct run {
 	struct run_settings settings;
 	const void *tag_frame;
 	const volatile int *mutex_owner; /* what a traced run's tag points to */
+	const volatile int *counters;    /* where SQLite has them, NULL: it is asked */
 	int at_start[STATEMENT_COUNTERS];
 	int vm_steps;                    /* of them at the end of the run before */
 	char *database;                  /* of an operation, NULL: the session's */
@@ -190,6 +192,13 @@ bool runs_claim_end(struct run *run);
 static inline bool runs_is_of_session(const struct run *run, const struct session *session)
 {
 	return run->query.session == session->number;
+}
+
+/* Whether the settings that the run has copied are those of the session, which is the run's. */
+static inline bool runs_has_settings_of(const struct run *run, const struct session *session)
+{
+	/* Relaxed: a change on another thread may come a run later. */
+	return run->settings.version == __atomic_load_n(&session->settings_version, __ATOMIC_RELAXED);
 }
 
 /* Ends a run without a line. The other one lets it stay for its statement, which is there, if it

@@ -247,8 +247,6 @@ ON_THE_WAY static void end_or_pause(struct run_call *step, struct thread *thread
 {
 	struct run *run = step->run;
 
-	if (step->call.calling == calling_current)
-		*calling_recent(calling_current, run->stmt) = run;
 	if (rc != SQLITE_ROW) {
 		end_or_release(step, thread, rc);
 		return;
@@ -265,6 +263,8 @@ static void end_step(struct run_call *step, int rc)
 	struct thread *thread = sampler_thread();
 
 	leave_run(step, thread);
+	if (step->call.calling == calling_current)
+		*calling_recent(calling_current, step->run->stmt) = step->run;
 	end_or_pause(step, thread, rc);
 }
 
@@ -446,16 +446,17 @@ int statement_finalize(const struct host_library *library, sqlite3_stmt *stmt,
                        statement_reset_function *reset, statement_reset_function *finalize, const void *frame)
 {
 	struct session *session = session_to_end(library, stmt, true);
+	int reset_rc = SQLITE_OK, rc;
+	bool is_taken = false;
 	struct run_call call;
-	int reset_rc, rc;
-	bool is_taken;
 
 	if (!session && is_alone()) {
 		programs_read(stmt, frame);
 		return recording_finalize(stmt, finalize);
 	}
 	runs_enter_call(&call.call, library, frame);
-	reset_rc = take_run_to_end(&call, session, stmt, &is_taken) ? reset_and_end(&call, reset) : SQLITE_OK;
+	if (!has_ended(stmt) && take_run_to_end(&call, session, stmt, &is_taken))
+		reset_rc = reset_and_end(&call, reset);
 	if (reset_rc == SQLITE_OK)
 		programs_read(stmt, frame);
 	if (is_taken)

@@ -29,6 +29,8 @@ struct session {
 	int private_runs;      /* that were begun there and are open; they do not hold the session */
 	bool has_kept;         /* atomic: the table has runs of its statements that have ended */
 	uint64_t label_number; /* atomic; of its queries, 0: none */
+	/* Atomic: how often the settings have changed. Runs copy what they need of them. */
+	uint32_t settings_version;
 	struct session_settings settings;
 	const struct address_space *space; /* of the SQL functions; NULL: this process's */
 	const void *mutex;                 /* atomic; the connection's, NULL: not known */
