@@ -123,7 +123,7 @@ static struct export_labels *read_labels(struct export_reader *reader, int64_t q
 		.labels = has_pairs ? keep_pairs(reader->names, &pairs) : NULL,
 		.root = has_pairs ? find_root(reader->names, &pairs, reader->root_key) : NULL,
 		.link = names_keep(reader->names,
-		                   sqlite3_column_bytes(row, 12) == 48 ? column_text(row, 12) : ""),
+		                   strlen(column_text(row, 12)) == 48 ? column_text(row, 12) : ""),
 	};
 	label_pairs_free(&pairs);
 	sqlite3_reset(row);
