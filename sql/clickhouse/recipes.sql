@@ -1,5 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Questions to a fleet. Each runs alone, on one node and on a cluster.
+-- Questions to a fleet. Each runs alone, on one node and on a cluster; lines that end with "-- newer" are not for
+-- servers before 20.8.
 
 -- Which statements took the most CPU time in the last day, on how many hosts.
 SELECT service, any(query) AS query, uniq(hostname) AS hosts, sum(value) / 1e9 AS cpu_s
@@ -32,13 +33,24 @@ ORDER BY hostname, normalized_query_hash, hour
 LIMIT 1000;
 
 -- A flame graph of a statement over the fleet, as flamegraph.pl, speedscope and Grafana take it: root
--- first, with the time in microseconds. ClickHouse's own flameGraph() would name the addresses by its
--- own program.
+-- first, with the time in microseconds.
 SELECT arrayStringConcat(arrayReverse(symbols), ';') AS stack, intDiv(sum(value), 1000) AS us
 FROM trace_log
 WHERE trace_type = 'CPU' AND normalized_query_hash = 1000003
 GROUP BY stack
 ORDER BY us DESC;
+
+-- The same by ClickHouse's flameGraph(), in nanoseconds, where it takes names, as that of 26.5 does; addresses it
+-- would name by ClickHouse's own program. It loses stacks that others go on from where it merges what
+-- several streams have: they are ordered, which makes one of them.
+SELECT arrayJoin(flameGraph(names, ns)) AS line -- newer
+FROM ( -- newer
+	SELECT arrayReverse(symbols) AS names, sum(value) AS ns -- newer
+	FROM trace_log -- newer
+	WHERE trace_type = 'CPU' AND normalized_query_hash = 1000003 -- newer
+	GROUP BY names -- newer
+	ORDER BY names) -- newer
+;
 
 -- The functions that used the most CPU time themselves, by service.
 SELECT service, symbols[1] AS function, sum(value) / 1e9 AS self_s

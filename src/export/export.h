@@ -74,6 +74,7 @@ struct export_labels {
 	const char *labels;            /* a set of labels as label/pairs.h has it */
 	const char *program, *host;    /* where the thread runs: the program's path */
 	const char *root;              /* what its stacks stand on, the command's --root */
+	const char *link;              /* OpenTelemetry's ids of trace and span, 32 + 16 characters */
 };
 
 struct export_sample {

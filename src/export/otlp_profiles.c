@@ -269,22 +269,20 @@ static void add_label(struct writer *writer, struct sample *sample, const struct
 	free(text);
 }
 
-/* The span that the sample's traceparent names. */
-static int32_t write_link(struct writer *writer, const struct label_pairs *pairs)
+/* The span of others that the sample was taken in. */
+static int32_t write_link(struct writer *writer, const char *digits)
 {
-	const char *value = label_pairs_find(pairs, "traceparent", strlen("traceparent"));
 	uint8_t ids[24];
 	Otlp__Link link = OTLP__LINK__INIT;
 	bool is_new;
 
-	/* "00-32 digits-16 digits-…" */
-	if (!value || strlen(value) < 54)
+	if (!digits[0])
 		return 0;
 	for (size_t i = 0; i < sizeof(ids); i++) {
-		const char *at = value + (i < 16 ? 4 + 2 * i : 37 + 2 * (i - 16));
-		char digits[3] = { at[0], at[1], 0 }, *end;
+		const char two[] = { digits[2 * i], digits[2 * i + 1], 0 };
+		char *end;
 
-		ids[i] = (uint8_t)strtoul(digits, &end, 16);
+		ids[i] = (uint8_t)strtoul(two, &end, 16);
 		if (*end)
 			return 0;
 	}
@@ -322,7 +320,7 @@ static void fill_sample(struct writer *writer, struct sample *sample, struct eve
 	writer->failed |= !label_pairs_add_set(&own, labels->labels);
 	for (size_t i = 0; i < own.items.count; i++)
 		add_label(writer, sample, &own.items.items[i]);
-	sample->message.link_index = write_link(writer, &own);
+	sample->message.link_index = write_link(writer, labels->link);
 	label_pairs_free(&own);
 	sample->message.stack_index = write_stack(writer, events->stack);
 	sample->message.n_values = events->values.count;

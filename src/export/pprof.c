@@ -267,13 +267,9 @@ static void add_series_label(struct writer *writer, struct sample_labels *labels
 static void fill_series(struct writer *writer, struct sample_labels *labels, const struct export_labels *of,
                         const struct label_pairs *own)
 {
-	static const char span[] = "traceparent";
-	const char *parent = label_pairs_find(own, span, sizeof(span) - 1); /* "00-32 digits-16 digits-…" */
-	char text[17] = "";
+	char text[17];
 
-	if (parent && strlen(parent) >= 54)
-		snprintf(text, sizeof(text), "%.16s", parent + 37);
-	add_series_label(writer, labels, "span_id", text);
+	add_series_label(writer, labels, "span_id", of->link[0] ? of->link + 32 : "");
 	snprintf(text, sizeof(text), "%016" PRIx64, (uint64_t)of->statement_hash);
 	add_series_label(writer, labels, "statement", of->statement_hash ? text : "");
 	add_series_label(writer, labels, "database", of->database);
@@ -284,7 +280,7 @@ static void fill_series(struct writer *writer, struct sample_labels *labels, con
 
 		if (!key || !value)
 			fail(writer);
-		else if (strcmp(key, span) != 0)
+		else if (strcmp(key, "traceparent") != 0)
 			add_series_label(writer, labels, key, value);
 		free(key);
 		free(value);

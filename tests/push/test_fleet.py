@@ -71,6 +71,9 @@ class Fleet:
             file.db.execute(  # a function without a name, and one in no module
                 "UPDATE stacks SET trace = '[' || (65536 + 999952) || ',' || (4611686018427387904 + 4096) || substr(trace, 7)"
                 " WHERE id % 10 = 3")
+            file.db.execute(  # stacks that the next ones go on from
+                "UPDATE stacks SET trace = (SELECT json_group_array(value) FROM stacks AS next, json_each(next.trace)"
+                " WHERE next.id = stacks.id + 1 AND key >= 10) WHERE id % 10 = 4")
             file.add(1000 * host)
             file.db.execute(
                 "INSERT INTO statement_counters (normalized_query_hash, database, program, statement, calls, execution_time_ns,"
@@ -159,6 +162,10 @@ class Fleet:
                               " WHERE normalized_query_hash = 1000003")[0][0] or 0 for file in self.files)
         self.assertGreater(graph, 0)
         self.assertEqual(sum(int(row[1]) for row in of("A flame graph")), graph)
+        self.check_flame_graph(of)
+
+    def check_flame_graph(self, of):
+        """Of ClickHouse's own function, which old servers do not have."""
 
     def test_messages(self):
         for arguments, said in ((["queries", "--clickhouse", "ftp://x"], "--clickhouse ftp://x; expected http://"),
@@ -196,8 +203,14 @@ class Modern(Fleet, case.Case):
         """The samples are older than the tables keep."""
         return re.sub(r"(?m)^TTL .*$", "", server.text(name))
 
+    def check_flame_graph(self, of):
+        lines = dict(row[0].rsplit(" ", 1) for row in of("flameGraph()"))
+        self.assertEqual({stack: int(ns) for stack, ns in lines.items()},
+                         {stack: 1000 * int(us) for stack, us in of("A flame graph")})
+        self.assertTrue([stack for stack in lines if any(other.startswith(stack + ";") for other in lines)])
+
     def test_bytes_a_sample(self):
-        file = self.maker(host="large")
+        file = self.maker(host="large", seed=HOSTS + 1)
         for _ in range(10):
             file.add(50000)
         for table in ("trace_log_rows", "query_log_rows"):  # of a host that other tests do not expect

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """queryprof push --format otlp and pyroscope, COMMAND ROOT: what a collector and Pyroscope get, decoded by readers that
-know nothing of the writers, against SQL; and that nothing is left out, whatever happens to requests and to push."""
+know nothing of the writers, against SQL; and that nothing is left out, whatever happens to requests and to push. Where
+QUERYPROF_TEST_OTLP_PROTO names a checkout of opentelemetry-proto, by a reader from npm made of that, too."""
 import base64
 import json
 import os
@@ -24,6 +25,9 @@ import pprof_profile  # noqa: E402
 from case import COMMAND, ROOT, environment, push  # noqa: E402
 from test_otlp import fields, packed  # noqa: E402
 
+PROTO = os.environ.get("QUERYPROF_TEST_OTLP_PROTO")
+LINK = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
+LINK_OF_THREAD = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
 PROFILES, TRACES, PYROSCOPE = "/v1development/profiles", "/v1/traces", "/push.v1.PusherService/Push"
 
 
@@ -44,7 +48,7 @@ class Server(fake.Fake):
 
 
 def otlp_samples(body):
-    """Of a ProfilesData: (resource, type, attributes, time, value)."""
+    """Of a ProfilesData: (resource, type, attributes, time, value). An attribute more is the sample's link."""
     message = fields(body)
     tables = fields(message[2][0])
     strings = [text.decode() for text in tables[5]]
@@ -64,10 +68,17 @@ def otlp_samples(body):
         for profile in map(fields, fields(resource_profiles[2][0])[2]):
             kind = strings[fields(profile[1][0])[1][0]]
             for sample in map(fields, profile[2]):
-                attributes = dict(map(attribute, packed(sample[2][0])))
+                link = fields(tables[4][sample[3][0]]) if 3 in sample else {1: [b""], 2: [b""]}
+                attributes = {**dict(map(attribute, packed(sample[2][0]))), "link": link[1][0].hex() + link[2][0].hex()}
                 values = packed(sample[4][0])
                 for time_ns, one in zip(struct.unpack(f"<{len(values)}Q", sample[5][0]), values):
                     yield resource, kind, attributes, time_ns, one
+
+
+def add_links(file):
+    """A trace of others in the label set, and one in a context that threads publish."""
+    file.db.execute("UPDATE label_sets SET otel_trace_id = ?, otel_span_id = ?", LINK)
+    file.db.execute("INSERT INTO trace_contexts VALUES (1, 1, ?, ?)", LINK_OF_THREAD)
 
 
 class Case(case.Case):
@@ -130,6 +141,41 @@ class Otlp(Case):
             sums[kind] += value
         self.assertEqual(sums, dict(file.rows(
             "SELECT iif(trace_type = 'CPU', 'cpu', 'wall'), sum(value) FROM trace_log GROUP BY 1")))
+
+    def test_links(self):
+        server, file = self.server(), self.maker()
+        add_links(file)
+        file.add(300)
+        file.db.execute("UPDATE samples SET context = 1 WHERE timestamp_ns % 3 = 0")
+        self.assertEqual(self.push(server.url).returncode, 0)
+        found = sorted((time_ns, attributes["link"]) for _, _, attributes, time_ns, _ in self.samples(server))
+        self.assertEqual({link for _, link in found}, {"", "".join(LINK), "".join(LINK_OF_THREAD)})
+        self.assertEqual(found, file.rows("SELECT timestamp_ns, otel_trace_id || otel_span_id FROM trace_log ORDER BY 1"))
+
+    @unittest.skipUnless(PROTO, "QUERYPROF_TEST_OTLP_PROTO names no checkout of opentelemetry-proto")
+    def test_published_proto(self):
+        server, file = self.server(), self.maker()
+        add_links(file)
+        file.add(3000)
+        self.assertEqual(self.push(server.url).returncode, 0)
+        requests = []
+        for body in server.bodies(PROFILES):
+            requests.append(os.path.join(self.folder, f"{len(requests)}.request"))
+            with open(requests[-1], "wb") as request:
+                request.write(body)
+        folder = os.path.join(ROOT, "tests", "export", "readers")
+        fetched = subprocess.run([os.path.join(ROOT, "third_party", "npm", "fetch"), folder], check=True,
+                                 capture_output=True, text=True).stdout.strip()
+        done = subprocess.run(["node", os.path.join(folder, "read_profiles.mjs"), fetched, PROTO, *requests],
+                              capture_output=True, text=True)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        found = [json.loads(line) for line in done.stdout.splitlines()]
+        self.assertEqual(sorted((int(one["time_ns"]), one["type"], one["unit"], one["attributes"]["query_id"],
+                                 one["attributes"].get("route"), one["link"], json.dumps(one["frames"]), int(one["value"]))
+                                for one in found),
+                         [(*row[:-2], json.dumps(json.loads(row[-2])), row[-1]) for row in file.rows(
+                             "SELECT timestamp_ns, 'cpu', 'nanoseconds', query_id, labels ->> 'route',"
+                             " otel_trace_id || otel_span_id, symbols, value FROM trace_log ORDER BY 1")])
 
     def test_spans(self):
         """Those that the export has, which another test compares with SQL."""
@@ -207,7 +253,7 @@ class Pyroscope(Case):
     FORMAT = "pyroscope"
     ODD = {"9 lives": "a", "a-b": "first", "a.b": "second", "bytes": 4096, "empty": "", "host.name": "mine", "long": "ä" * 512,
            "route": "users#show", "service_name": "mine", "statement": "mine", "__name__": "mine",
-           "traceparent": "00-" + "0af7651916cd43dd8448eb211c80319c" + "-b7ad6b7169203331-01"}
+           "traceparent": f"00-{LINK[0]}-{LINK[1]}-01"}
 
     def check_labels(self, series, of_sample):
         names = list(series) + list(of_sample)
@@ -239,7 +285,7 @@ class Pyroscope(Case):
     def test_what_is_new(self):
         server, file = self.server(), self.maker()
         odd = json.dumps(dict(sorted(self.ODD.items())), separators=(",", ":"), ensure_ascii=False)
-        file.db.execute("UPDATE label_sets SET labels = ?", (odd,))
+        file.db.execute("UPDATE label_sets SET labels = ?, otel_trace_id = ?, otel_span_id = ?", (odd, *LINK))
         for count in (15000, 1, 300):
             file.add(count)
             done = self.push(server.url, OTEL_RESOURCE_ATTRIBUTES="k8s.pod.name=p1")

@@ -92,7 +92,7 @@ static const char *find_root(struct names *names, const struct label_pairs *pair
 
 /* NULL after a complaint. */
 static struct export_labels *read_labels(struct export_reader *reader, int64_t query, int64_t thread,
-                                         int64_t set)
+                                         int64_t set, int64_t context)
 {
 	sqlite3_stmt *row = reader->labels_of;
 	struct label_pairs pairs = { .items = { 0 } };
@@ -100,6 +100,7 @@ static struct export_labels *read_labels(struct export_reader *reader, int64_t q
 	sqlite3_bind_int64(row, sqlite3_bind_parameter_index(row, ":query"), query);
 	sqlite3_bind_int64(row, sqlite3_bind_parameter_index(row, ":thread"), thread);
 	sqlite3_bind_int64(row, sqlite3_bind_parameter_index(row, ":labels"), set);
+	sqlite3_bind_int64(row, sqlite3_bind_parameter_index(row, ":context"), context);
 	if (sqlite3_step(row) != SQLITE_ROW) {
 		complain("%s: %s", reader->path, sqlite3_errmsg(reader->db));
 		sqlite3_reset(row);
@@ -121,11 +122,13 @@ static struct export_labels *read_labels(struct export_reader *reader, int64_t q
 		.thread_id = sqlite3_column_int64(row, 9),
 		.labels = has_pairs ? keep_pairs(reader->names, &pairs) : NULL,
 		.root = has_pairs ? find_root(reader->names, &pairs, reader->root_key) : NULL,
+		.link = names_keep(reader->names,
+		                   strlen(column_text(row, 12)) == 48 ? column_text(row, 12) : ""),
 	};
 	label_pairs_free(&pairs);
 	sqlite3_reset(row);
 	bool is_whole = read.query_id && read.thread && read.database && read.statement && read.program &&
-	                read.host && read.labels && read.root;
+	                read.host && read.labels && read.root && read.link;
 	struct export_labels *labels = is_whole ? malloc(sizeof(*labels)) : NULL;
 	if (labels)
 		*labels = read;
@@ -136,15 +139,16 @@ static struct export_labels *read_labels(struct export_reader *reader, int64_t q
 
 /* NULL after a complaint. */
 static const struct export_labels *find_labels(struct export_reader *reader, int64_t query, int64_t thread,
-                                               int64_t set)
+                                               int64_t set, int64_t context)
 {
-	uint64_t words[] = { reader->side, (uint64_t)query, (uint64_t)thread, (uint64_t)set };
+	uint64_t words[] = { reader->side, (uint64_t)query, (uint64_t)thread, (uint64_t)set,
+		             (uint64_t)context };
 	struct export_labels **labels =
-		index_item(&reader->label_index, hash_words(words, 4), &reader->labels);
+		index_item(&reader->label_index, hash_words(words, 5), &reader->labels);
 
 	if (!labels)
 		complain_of_memory();
-	else if (!*labels && (*labels = read_labels(reader, query, thread, set)))
+	else if (!*labels && (*labels = read_labels(reader, query, thread, set, context)))
 		(*labels)->number = (uint32_t)(labels - reader->labels.items);
 	return labels ? *labels : NULL;
 }
@@ -256,7 +260,7 @@ bool export_reader_sample(struct export_reader *reader, sqlite3_stmt *row, const
 		.period_ns = sqlite3_column_int64(row, 2),
 		.value = sqlite3_column_int64(row, 3),
 		.labels = find_labels(reader, sqlite3_column_int64(row, 6), sqlite3_column_int64(row, 7),
-		                      sqlite3_column_int64(row, 8)),
+		                      sqlite3_column_int64(row, 8), sqlite3_column_int64(row, 12)),
 	};
 	if (!sample->labels || !check_numbers(reader, row, unit, sample))
 		return false;
