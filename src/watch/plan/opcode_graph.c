@@ -236,7 +236,7 @@ static bool find_targets(struct graph *graph)
 		if (!(step->flow & FLOW_TARGET))
 			continue;
 		step->target = offset_of(graph, (uintptr_t)graph_code_of(graph, step->at) +
-		                                       (uintptr_t)(intptr_t)(int32_t)step->target);
+		                                        (uintptr_t)(intptr_t)(int32_t)step->target);
 		if (step->target == STEP_NONE)
 			continue;
 		step->target = graph->step_at[step->target];
@@ -336,7 +336,6 @@ static bool follow(struct graph *graph)
 	} while (graph->has_changed);
 	return true;
 }
-
 
 bool graph_follow(struct graph *graph)
 {

@@ -57,8 +57,8 @@ struct graph {
 	bool has_changed;
 };
 
-/* Decodes the code from `start` to `end`, and what its branches go to elsewhere. False: nothing is known, as the
- * code is of another form, or there is no memory. */
+/* Decodes the code from `start` to `end`, and what its branches go to elsewhere. False: nothing is known, as
+ * the code is of another form, or there is no memory. */
 bool graph_read(struct graph *graph, const struct code_map *map, uintptr_t start, uintptr_t end);
 
 void graph_free(struct graph *graph);
