@@ -194,8 +194,8 @@ static bool opens(const struct opcode_bytes *bytes, const char *name, int32_t cu
 static void add_name(struct plan_node *node, const char *name)
 {
 	const size_t used = strlen(node->compared);
-	const int size = snprintf(node->compared + used, sizeof node->compared - used, "%s%s", used ? ", " : "",
-	                          name);
+	const int size =
+		snprintf(node->compared + used, sizeof node->compared - used, "%s%s", used ? ", " : "", name);
 
 	if (size < 0 || (size_t)size >= sizeof node->compared - used)
 		node->compared[used] = '\0';
@@ -258,8 +258,8 @@ static bool try_name(struct plan_node *node, const struct compared *compared, co
 	snprintf(database, sizeof database, "%.*s", (int)before, name);
 	snprintf(table, sizeof table, "%.*s", (int)(size - behind), name + behind);
 	/* An error of the preparation would be logged. */
-	if (api->table_column_metadata(db, point ? database : NULL, table, NULL, NULL, NULL, NULL, NULL, NULL) !=
-	    SQLITE_OK)
+	if (api->table_column_metadata(db, point ? database : NULL, table, NULL, NULL, NULL, NULL, NULL,
+	                               NULL) != SQLITE_OK)
 		return false;
 	char *text = api->mprintf("SELECT * FROM %s%s%s\"%w\" NOT INDEXED", point ? "\"" : "", database,
 	                          point ? "\"." : "", table);
@@ -322,13 +322,14 @@ static void name_node(struct plan_node *node, const struct compared *compared, c
 		if (strncasecmp(at, name, size) != 0 || is_name(at[size]) || at == text || is_name(at[-1]))
 			continue;
 		before = name_before(text, at, &before_size);
-		if (before && (tried++, try_name(node, compared, wanted, library, api, db, before, before_size)))
+		if (before &&
+		    (tried++, try_name(node, compared, wanted, library, api, db, before, before_size)))
 			return;
 	}
 }
 
-void plan_columns_name(struct plan *plan, const struct opcode_library *library, const sqlite3_api_routines *api,
-                       sqlite3 *db, const char *text)
+void plan_columns_name(struct plan *plan, const struct opcode_library *library,
+                       const sqlite3_api_routines *api, sqlite3 *db, const char *text)
 {
 	for (size_t i = 0; i < plan->nodes.count; i++) {
 		struct plan_node *node = &plan->nodes.items[i];
@@ -339,8 +340,8 @@ void plan_columns_name(struct plan *plan, const struct opcode_library *library, 
 			continue;
 		find_compared(plan, node, &compared);
 		for (size_t at = 0; compared.count && at < plan->opcodes.count; at++)
-			if (opens(&plan->opcodes.items[at].bytes, plan->opcodes.items[at].name, compared.cursor,
-			          &tree)) {
+			if (opens(&plan->opcodes.items[at].bytes, plan->opcodes.items[at].name,
+			          compared.cursor, &tree)) {
 				name_node(node, &compared, &tree, library, api, db, text);
 				break;
 			}
