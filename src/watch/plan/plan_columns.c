@@ -8,7 +8,10 @@
 
 #define NEAR 12        /* opcodes between a column and its comparison */
 #define COMPARED_MAX 8 /* columns of a node */
-#define NAMES_TRIED 8  /* of a table, each may cost a preparation */
+/* The host waits: scans of a program, bytes of its text, and names of a table, each perhaps a preparation. */
+#define SCANS_MAX 16
+#define TEXT_MAX 20000
+#define NAMES_TRIED 8
 #define NAME_BYTES 128
 #define ROWID -1
 
@@ -160,11 +163,11 @@ static void find_compared(const struct plan *plan, const struct plan_node *node,
 {
 	for (size_t i = 0; i < plan->opcodes.count && compared->count < COMPARED_MAX; i++) {
 		const struct plan_opcode *opcode = &plan->opcodes.items[i];
-		const enum work work = work_of(opcode->name);
+		const enum work work = opcode->node == node->id ? work_of(opcode->name) : ENDS;
 		const int32_t number = work == READS ? opcode->bytes.p2 : ROWID;
 		bool is_known = false;
 
-		if (opcode->node != node->id || (work != READS && work != READS_ROWID) ||
+		if ((work != READS && work != READS_ROWID) ||
 		    (compared->count && opcode->bytes.p1 != compared->cursor) ||
 		    !is_compared(plan, i, work == READS ? opcode->bytes.p3 : opcode->bytes.p2))
 			continue;
@@ -242,6 +245,15 @@ static bool name_columns(struct plan_node *node, const struct compared *compared
 	return true;
 }
 
+/* The host may ask for the error of its own call. */
+static void clear_error(const sqlite3_api_routines *api, sqlite3 *db)
+{
+	sqlite3_stmt *stmt = NULL;
+
+	api->prepare_v2(db, "SELECT 1", -1, &stmt, NULL);
+	api->finalize(stmt);
+}
+
 /* `name`: of a table, perhaps behind that of its database. */
 static bool try_name(struct plan_node *node, const struct compared *compared, const struct tree *wanted,
                      const struct opcode_library *library, const sqlite3_api_routines *api, sqlite3 *db,
@@ -259,8 +271,10 @@ static bool try_name(struct plan_node *node, const struct compared *compared, co
 	snprintf(table, sizeof table, "%.*s", (int)(size - behind), name + behind);
 	/* An error of the preparation would be logged. */
 	if (api->table_column_metadata(db, point ? database : NULL, table, NULL, NULL, NULL, NULL, NULL,
-	                               NULL) != SQLITE_OK)
+	                               NULL) != SQLITE_OK) {
+		clear_error(api, db);
 		return false;
+	}
 	char *text = api->mprintf("SELECT * FROM %s%s%s\"%w\" NOT INDEXED", point ? "\"" : "", database,
 	                          point ? "\"." : "", table);
 	if (text && api->prepare_v2(db, text, -1, &all, NULL) == SQLITE_OK && all)
@@ -314,8 +328,8 @@ static void name_node(struct plan_node *node, const struct compared *compared, c
 	if (try_name(node, compared, wanted, library, api, db, name, size))
 		return;
 	/* It is an alias. */
-	int tried = 0;
-	for (const char *at = text; *at && tried < NAMES_TRIED; at++) {
+	int tried = size ? 0 : NAMES_TRIED;
+	for (const char *at = text; *at && at < text + TEXT_MAX && tried < NAMES_TRIED; at++) {
 		const char *before;
 		size_t before_size;
 
@@ -331,13 +345,14 @@ static void name_node(struct plan_node *node, const struct compared *compared, c
 void plan_columns_name(struct plan *plan, const struct opcode_library *library,
                        const sqlite3_api_routines *api, sqlite3 *db, const char *text)
 {
-	for (size_t i = 0; i < plan->nodes.count; i++) {
+	for (size_t i = 0, scans = 0; i < plan->nodes.count && scans < SCANS_MAX; i++) {
 		struct plan_node *node = &plan->nodes.items[i];
 		struct compared compared = { .count = 0 };
 		struct tree tree;
 
 		if (strncmp(node->detail, "SCAN ", strlen("SCAN ")) != 0)
 			continue;
+		scans++;
 		find_compared(plan, node, &compared);
 		for (size_t at = 0; compared.count && at < plan->opcodes.count; at++)
 			if (opens(&plan->opcodes.items[at].bytes, plan->opcodes.items[at].name,

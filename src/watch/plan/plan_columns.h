@@ -11,8 +11,8 @@
 
 #include "watch/plan/plan.h"
 
-/* Fills `compared` of the nodes that scan. The plan has the opcodes of the statement, whose text this is; its
- * connection may prepare now. */
+/* Fills `compared` of the first nodes that scan. The plan has the opcodes of the statement, whose text this
+ * is; its connection may prepare now. */
 void plan_columns_name(struct plan *plan, const struct opcode_library *library,
                        const sqlite3_api_routines *api, sqlite3 *db, const char *text);
 
