@@ -80,6 +80,13 @@ static uint32_t entry_of(const struct graph *graph, uint32_t jump)
 	return STEP_NONE;
 }
 
+/* Whether the jump may go by a table that is not known. */
+static bool is_open(const struct graph *graph, uint32_t jump)
+{
+	return graph->steps[jump].flow & FLOW_TABLE && !has_table(graph, jump) &&
+	       entry_of(graph, jump) != STEP_NONE;
+}
+
 /* Gives the table that the step names to the jumps that have its address still. */
 static bool find_far_jumps(struct graph *graph, uint32_t naming)
 {
@@ -90,8 +97,7 @@ static bool find_far_jumps(struct graph *graph, uint32_t naming)
 	const bool is_followed = graph_follow(graph);
 	step->looked_at = STEP_NO_PLACE;
 	for (uint32_t i = 0; is_followed && i < graph->count; i++) {
-		const bool is_open = graph->steps[i].flow & FLOW_TABLE && !has_table(graph, i);
-		const uint32_t entry = is_open ? entry_of(graph, i) : STEP_NONE;
+		const uint32_t entry = is_open(graph, i) ? entry_of(graph, i) : STEP_NONE;
 
 		if (entry != STEP_NONE && graph_has(&graph->in[entry], graph->steps[entry].indexed))
 			add_table(graph, i, step);
@@ -140,32 +146,36 @@ static bool find_look(struct graph *graph, uint32_t jump)
 	return false;
 }
 
-static uint32_t count_open(const struct graph *graph)
+static bool has_open(const struct graph *graph)
 {
-	uint32_t open = 0;
-
 	for (uint32_t i = 0; i < graph->count; i++)
-		open += graph->steps[i].flow & FLOW_TABLE && !has_table(graph, i);
-	return open;
+		if (is_open(graph, i))
+			return true;
+	return false;
 }
 
 /* A jump that has got its table leads to more code. */
 static void find_far_tables(struct graph *graph)
 {
 	uint32_t targets[TABLE_MAX];
-	bool is_more;
 
-	do {
+	bool is_more = has_open(graph);
+
+	while (is_more) {
 		is_more = false;
-		for (uint32_t i = 0; i < graph->count && count_open(graph); i++) {
+		for (uint32_t i = 0; i < graph->count; i++) {
 			const struct step *step = &graph->steps[i];
 
-			if (step->names_table == sizeof(int32_t) &&
+			if (step->names_table != sizeof(int32_t) ||
 			    read_table(graph, step_table(graph_code_of(graph, step->at)), step->names_table,
-			               targets) > 1)
-				is_more |= find_far_jumps(graph, i);
+			               targets) < 2 ||
+			    !find_far_jumps(graph, i))
+				continue;
+			if (!has_open(graph))
+				return;
+			is_more = true;
 		}
-	} while (is_more);
+	}
 }
 
 bool tables_find(struct graph *graph)
