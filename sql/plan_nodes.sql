@@ -25,13 +25,13 @@ plan AS MATERIALIZED (
 	        FROM runs WHERE runs.plan_hash = times.plan_hash) AS seen
 	FROM times GROUP BY plan_hash ORDER BY ns DESC LIMIT coalesce(:limit, 3))
 SELECT plan.plan_hash, plan.runs, x.query, n.node, n.parent, n.detail, coalesce(t.ns, 0), coalesce(t.square, 0),
-       plan.seen
+       plan.seen, n.compared
 FROM plan
 JOIN programs AS g ON g.id = plan.program
 JOIN statements AS x ON x.id = g.statement
 JOIN (
-	SELECT program, node, parent, detail FROM plan_nodes
-	UNION ALL SELECT id, 0, 0, '(statement)' FROM programs
-	UNION ALL SELECT id, -1, 0, '(not known)' FROM programs) AS n ON n.program = plan.program
+	SELECT program, node, parent, detail, compared FROM plan_nodes
+	UNION ALL SELECT id, 0, 0, '(statement)', '' FROM programs
+	UNION ALL SELECT id, -1, 0, '(not known)', '' FROM programs) AS n ON n.program = plan.program
 LEFT JOIN times AS t ON t.plan_hash = plan.plan_hash AND t.node = n.node
 ORDER BY plan.ns DESC, plan.plan_hash, n.node <= 0, abs(n.node);

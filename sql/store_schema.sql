@@ -237,10 +237,11 @@ CREATE TABLE plans (
 -- The nodes of a program's plan, as EXPLAIN QUERY PLAN has them, but that a loop inside another
 -- one is its child; then those for what EXPLAIN QUERY PLAN does not name. parent 0: the statement.
 CREATE TABLE plan_nodes (
-	program INTEGER NOT NULL,
-	node    INTEGER NOT NULL,
-	parent  INTEGER NOT NULL,
-	detail  TEXT    NOT NULL,
+	program  INTEGER NOT NULL,
+	node     INTEGER NOT NULL,
+	parent   INTEGER NOT NULL,
+	detail   TEXT    NOT NULL,
+	compared TEXT    NOT NULL DEFAULT '', -- of a scan: the table's columns that the statement compares
 	PRIMARY KEY (program, node)
 ) WITHOUT ROWID;
 
@@ -1294,7 +1295,8 @@ SELECT
 	CAST(round(substr(t.value, 81, 20) / 1e6, 3) AS REAL) AS error_ms,
 	CAST(round(max(0, substr(t.value, 101, 20) - substr(t.value, 21, 20)) / 1e6, 3) AS REAL) AS wait_ms,
 	CAST(substr(t.value, 121, 20) AS INTEGER) AS samples,
-	q.session AS session_id
+	q.session AS session_id,
+	coalesce(n.compared, '') AS compared
 FROM queries AS q
 JOIN programs AS g ON g.id = q.program
 LEFT JOIN statements AS x ON x.id = q.statement

@@ -19,6 +19,7 @@ static const struct column plan_times_columns[] = {
 	{ "wait_ms", "REAL", 0 },
 	{ "samples", "INTEGER", 0 },
 	{ "session_id", "INTEGER", 0 },
+	{ "compared", "TEXT", 0 },
 };
 
 const struct table table_plan_times = { .name = "plan_times",

@@ -187,6 +187,37 @@ class Plans(unittest.TestCase):
         hashes = self.db.execute("SELECT count(DISTINCT plan_hash) FROM system.query_log WHERE query_id IN ('first', 'second')")
         self.assertEqual(hashes.fetchone(), (2,))
 
+    def test_compared_columns(self):
+        self.db.execute("ATTACH ':memory:' AS other")
+        self.db.execute("CREATE TABLE other.t(d, e, f)")
+        self.db.execute("INSERT INTO other.t SELECT a, b, c FROM main.t")
+        self.db.execute("CREATE TABLE \"odd name\"(\"x y\", z)")
+        self.db.execute("INSERT INTO \"odd name\" SELECT a, b FROM main.t")
+        self.db.execute("CREATE VIEW seen AS SELECT v AS w FROM u")
+        for number, (sql, node, columns) in enumerate([
+                ("SELECT count(*) FROM t WHERE burn(a) AND c LIKE '%A%' AND b + 1 > 3", "SCAN t", {"a", "b", "c"}),
+                ("SELECT count(*) FROM t AS z WHERE burn(z.a) AND length(c) > 3", "SCAN z", {"a", "c"}),
+                ("SELECT count(*) FROM other.t AS o WHERE burn(d) AND ? < f", "SCAN o", {"d", "f"}),
+                # The alias is the name of another table.
+                ("SELECT count(*) FROM u AS t WHERE burn(v) AND v > '1'", "SCAN t", {"v"}),
+                ("SELECT count(*) FROM seen WHERE burn(w)", "SCAN u", {"v"}),
+                ("SELECT count(*) FROM \"odd name\" WHERE \"x y\" > 0 AND burn(z)", "SCAN odd name", {"x y", "z"}),
+                ("SELECT burn(c), b FROM t", "SCAN t", {""})]):
+            with self.subTest(sql):
+                name = f"compared {number}"
+                self.set("query_id", name)
+                self.db.execute(sql, (1,) if "?" in sql else ()).fetchall()
+                rows = dict(self.db.execute("SELECT detail, compared FROM system.plan_times WHERE query_id = ?", (name,)))
+                self.assertEqual(set(rows[node].split(", ")), columns, self.told(name))
+
+    def test_marked_scan(self):
+        trace = os.path.join(self.folder.name, "marked.trace")
+        sql = ("CREATE TABLE t(a, b); INSERT INTO t SELECT value, hex(value) FROM generate_series(1, 300000); "
+               "SELECT count(*) FROM t WHERE b LIKE '%77%'")
+        subprocess.run([COMMAND, "record", "-o", trace, "--cpu", "1ms", "--", "sqlite3", ":memory:", sql], check=True,
+                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self.assertIn("the whole table, compares b\n", self.command("plan", trace, "LIKE"))
+
     def test_large_programs(self):
         columns = ["length(c || 'x%d' || a)" % i for i in range(1900)]
         for name, sql in (("opcodes", "SELECT burn(a), " + ", ".join(columns) + " FROM t WHERE a < 250"),

@@ -21,7 +21,7 @@
 
 struct node {
 	int64_t id, parent;
-	char *detail;
+	char *detail, *compared;
 	double own, own_square, total, square;
 	int depth;
 	bool is_last[DEPTH_MAX]; /* of its siblings, and so the nodes around it */
@@ -42,13 +42,16 @@ enum {
 	COLUMN_DETAIL,
 	COLUMN_NS,
 	COLUMN_SQUARE,
-	COLUMN_SEEN
+	COLUMN_SEEN,
+	COLUMN_COMPARED
 };
 
 static void tree_free(struct tree *tree)
 {
-	for (size_t i = 0; i < tree->nodes.count; i++)
+	for (size_t i = 0; i < tree->nodes.count; i++) {
 		free(tree->nodes.items[i].detail);
+		free(tree->nodes.items[i].compared);
+	}
 	vector_free(&tree->nodes);
 	vector_free(&tree->order);
 	*tree = (struct tree){ .whole = 0 };
@@ -110,7 +113,7 @@ static void print_bar(double share)
 	printf("%*s", BAR - printed, "");
 }
 
-/* Whether the rows come from a part of the statement itself. */
+/* Whether the rows come from a part of the statement itself, or from what only the host knows. */
 static bool is_made(const struct tree *tree, const char *name)
 {
 	static const char *const makers[] = { "CO-ROUTINE ", "MATERIALIZE " };
@@ -123,21 +126,18 @@ static bool is_made(const struct tree *tree, const char *name)
 			if (!strncmp(detail, makers[maker], size) && !strcmp(detail + size, name))
 				return true;
 		}
-	return strchr(name, '(') || strstr(name, "CONSTANT ROW");
+	return strchr(name, '(') || strstr(name, "CONSTANT ROW") || strstr(name, " VIRTUAL TABLE ");
 }
 
-static const char *mark_of(const struct tree *tree, const struct node *node)
+static void print_mark(const struct tree *tree, const struct node *node)
 {
-	double whole = tree->whole;
-
-	if (whole <= 0 || 100 * node->own / whole < MARKED_PERCENT)
-		return "";
+	if (tree->whole <= 0 || 100 * node->own / tree->whole < MARKED_PERCENT)
+		return;
 	if (strstr(node->detail, "AUTOMATIC"))
-		return "  an index for this run alone";
-	return !strncmp(node->detail, "SCAN ", 5) && !strstr(node->detail, " USING ") &&
-	                       !is_made(tree, node->detail + 5)
-	               ? "  the whole table"
-	               : "";
+		printf("  an index for this run alone");
+	else if (!strncmp(node->detail, "SCAN ", 5) && !is_made(tree, node->detail + 5))
+		printf("  the whole %s%s%s", strstr(node->detail, " USING ") ? "index" : "table",
+		       *node->compared ? ", compares " : "", node->compared);
 }
 
 static void print_node(const struct tree *tree, const struct node *node, int width, bool is_time)
@@ -154,7 +154,8 @@ static void print_node(const struct tree *tree, const struct node *node, int wid
 	printf(" %5.1f %%  %5.1f %%", 100 * share, whole > 0 ? 100 * node->total / whole : 0);
 	if (is_time)
 		printf(" %8.0f ms ±%.0f", node->total / 1e6, sqrt(node->square) / 1e6);
-	printf("%s\n", mark_of(tree, node));
+	print_mark(tree, node);
+	printf("\n");
 }
 
 static bool print_tree(struct tree *tree, const struct shown_type *type)
@@ -182,8 +183,10 @@ static bool add_node(struct tree *tree, sqlite3_stmt *row)
 {
 	struct node *node = vector_add(&tree->nodes);
 	const char *detail = (const char *)sqlite3_column_text(row, COLUMN_DETAIL);
+	const char *compared = (const char *)sqlite3_column_text(row, COLUMN_COMPARED);
 
-	if (!node || !(node->detail = strdup(detail ? detail : "")))
+	if (!node || !(node->detail = strdup(detail ? detail : "")) ||
+	    !(node->compared = strdup(compared ? compared : "")))
 		return false;
 	node->id = sqlite3_column_int64(row, COLUMN_NODE);
 	node->parent = sqlite3_column_int64(row, COLUMN_PARENT);

@@ -69,7 +69,7 @@ static int take_row(struct writer *writer, int64_t program, const char *line, si
 	sqlite3_stmt *add = writer_statement(writer, which);
 	const char *fields[FIELDS_MAX];
 	size_t sizes[FIELDS_MAX];
-	int wanted = is_node ? 4 : 8;
+	int wanted = is_node ? 5 : 8;
 
 	if (split(line, size, wanted, fields, sizes) != wanted)
 		return SQLITE_OK;

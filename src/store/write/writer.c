@@ -167,8 +167,8 @@ static const char *const statement_sql[WRITE_STATEMENTS] = {
 	[WRITE_PROGRAM] = "INSERT OR IGNORE INTO programs (id, statement, library, plan_hash, first_seen_ns)"
 			  " VALUES (?1, ?2, ?3, ?4, ?5)",
 	[WRITE_PLAN] = "INSERT OR IGNORE INTO plans (plan_hash, plan) VALUES (?1, ?2)",
-	[WRITE_PLAN_NODE] = "INSERT OR IGNORE INTO plan_nodes (program, node, parent, detail)"
-			    " VALUES (?1, ?2, ?3, ?4)",
+	[WRITE_PLAN_NODE] = "INSERT OR IGNORE INTO plan_nodes (program, node, parent, detail, compared)"
+			    " VALUES (?1, ?2, ?3, ?4, ?5)",
 	[WRITE_PROGRAM_OPCODE] =
 		"INSERT OR IGNORE INTO program_opcodes (program, address, node, opcode, p1, p2, p3, p5)"
 		" VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",

@@ -30,6 +30,7 @@ enum effect {
 	STORE,
 	STORE_VECTOR,
 	LOAD_BYTE,
+	ENTRY, /* a distance, as in tables */
 	ADDRESS,
 	ARITHMETIC, /* groups, by the operand byte's middle */
 	MULTIPLY,
@@ -51,7 +52,7 @@ static const struct rule {
 	{ X86_ONE_BYTE, 0x38, 0x3d, NOTHING }, /* cmp */
 	{ X86_ONE_BYTE, 0x50, 0x57, PUSH },
 	{ X86_ONE_BYTE, 0x58, 0x5f, POP },
-	{ X86_ONE_BYTE, 0x63, 0x63, TO_R }, /* movslq */
+	{ X86_ONE_BYTE, 0x63, 0x63, ENTRY }, /* movslq */
 	{ X86_ONE_BYTE, 0x68, 0x68, PUSH },
 	{ X86_ONE_BYTE, 0x69, 0x69, TO_R }, /* imul */
 	{ X86_ONE_BYTE, 0x6a, 0x6a, PUSH },
@@ -290,6 +291,7 @@ void step_read(struct step *step, const struct x86_instruction *instruction, con
 	*step = (struct step){ .flow = instruction->is_branch ? FLOW_NEXT | FLOW_TARGET : FLOW_NEXT,
 		               .from = STEP_NO_PLACE,
 		               .to = STEP_NO_PLACE,
+		               .indexed = STEP_NO_PLACE,
 		               .reads_byte_at = STEP_NO_PLACE,
 		               .looked_at = STEP_NO_PLACE,
 		               .looked_at_too = STEP_NO_PLACE,
@@ -300,6 +302,11 @@ void step_read(struct step *step, const struct x86_instruction *instruction, con
 	case LOAD_BYTE:
 		if (operand.is_memory && operand.is_plain && operand.distance == 0)
 			step->reads_byte_at = (uint8_t)operand.base;
+		step->kills = (uint16_t)(1u << r);
+		break;
+	case ENTRY:
+		if (operand.is_memory && !operand.is_plain && !instruction->place)
+			step->indexed = (uint8_t)operand.base;
 		step->kills = (uint16_t)(1u << r);
 		break;
 	case TO_R: step->kills = (uint16_t)(1u << r); break;

@@ -31,6 +31,7 @@ struct step {
 	uint8_t slot, slots;   /* and the slots, from one on */
 	uint8_t from, to;      /* it copies a word from one place to the other */
 	uint8_t names_table;   /* the width of an entry of the table that it may name, 0: none */
+	uint8_t indexed;       /* the register that has the address of the table that it reads an entry of */
 	uint8_t reads_byte_at; /* the register that has the address of a byte that it reads */
 	/* The opcode is read there, and these have its address. */
 	uint8_t looked_at, looked_at_too;

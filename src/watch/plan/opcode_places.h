@@ -10,6 +10,8 @@
 #ifndef QUERYPROF_WATCH_OPCODE_PLACES_H
 #define QUERYPROF_WATCH_OPCODE_PLACES_H
 
+#include <string.h>
+
 #include "handler/opcode.h"
 #include "watch/host.h"
 #include "watch/plan/opcode_names.h"
@@ -37,6 +39,14 @@ static inline const struct opcode_bytes *opcode_at(const struct opcode_library *
                                                    uint32_t number)
 {
 	return (const void *)((const char *)program + (size_t)number * library->places.op_bytes);
+}
+
+/* The opcodes of a statement, and how many. */
+static inline const void *opcode_program(const struct opcode_library *library, const void *stmt,
+                                         uint32_t *count)
+{
+	memcpy(count, (const char *)stmt + library->places.n_op, sizeof *count);
+	return *(const void *const *)((const char *)stmt + library->places.a_op);
 }
 
 /* The library's, NULL: not known. */

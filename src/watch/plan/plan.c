@@ -45,12 +45,6 @@ static bool is_explain(const struct opcode_library *library, const struct opcode
 	return !strcmp(library->names[bytes->opcode], "Explain");
 }
 
-static const void *program_of(const struct opcode_library *library, const void *stmt, uint32_t *count)
-{
-	memcpy(count, (const char *)stmt + library->places.n_op, sizeof *count);
-	return *(const void *const *)((const char *)stmt + library->places.a_op);
-}
-
 /* --- what the plan does not name ------------------------------------------------------------- */
 
 /* A node that is made here; its number, NO_NODE: no memory. */
@@ -477,7 +471,7 @@ static bool read_program(struct plan *plan, const struct opcode_library *library
 bool plan_read(struct plan *plan, const struct opcode_library *library, const void *explained)
 {
 	uint32_t count;
-	const void *program = program_of(library, explained, &count);
+	const void *program = opcode_program(library, explained, &count);
 	int *regions = malloc((count + 1) * sizeof *regions);
 	int32_t *moved = malloc((count + 1) * sizeof *moved);
 	bool fine = regions && moved && read_program(plan, library, program, count, regions, moved);

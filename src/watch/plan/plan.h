@@ -19,6 +19,7 @@ struct plan_node {
 	int32_t id, parent; /* as EXPLAIN QUERY PLAN has them, but for loops; parent 0: the statement */
 	uint32_t at;        /* the opcode that its Explain stands before */
 	char detail[512];
+	char compared[256]; /* the columns of the table that it scans; plan_columns.h */
 };
 
 struct plan_opcode {

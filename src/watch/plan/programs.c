@@ -16,6 +16,7 @@
 #include "sampler/state.h"
 #include "store/control.h"
 #include "watch/plan/plan.h"
+#include "watch/plan/plan_columns.h"
 
 /* More than any program of use; what is hashed, copied and stored of one is bounded. */
 #define OPCODES_MAX 100000u
@@ -237,7 +238,7 @@ static void send_program(const struct program_due *due, const struct plan *plan,
 static void tell(const struct program_due *due, const struct plan *plan)
 {
 	struct rows rows = { .program = due->program, .ring = sampler_ring() };
-	char line[768];
+	char line[1024];
 
 	if (!rows.ring)
 		return;
@@ -246,7 +247,8 @@ static void tell(const struct program_due *due, const struct plan *plan)
 		const struct plan_node *node = &plan->nodes.items[i];
 
 		add_row(&rows, line,
-		        snprintf(line, sizeof line, "N\t%d\t%d\t%s\n", node->id, node->parent, node->detail));
+		        snprintf(line, sizeof line, "N\t%d\t%d\t%s\t%s\n", node->id, node->parent,
+		                 node->detail, node->compared));
 	}
 	for (size_t i = 0; i < plan->opcodes.count; i++) {
 		const struct plan_opcode *opcode = &plan->opcodes.items[i];
@@ -293,9 +295,10 @@ static void read_plan(const struct program_due *due, const struct opcode_library
 
 	if (text && api->prepare_v2(due->db, text, -1, &explained, NULL) == SQLITE_OK && explained &&
 	    plan_read(&plan, library, explained)) {
-		if (plan_match(&plan, library, due->opcodes, due->count))
+		if (plan_match(&plan, library, due->opcodes, due->count)) {
+			plan_columns_name(&plan, library, api, due->db, due->text);
 			tell(due, &plan);
-		else
+		} else
 			count(PROGRAMS_DIFFERENT);
 	}
 	api->finalize(explained);
