@@ -143,7 +143,7 @@ static void test_threads(void)
 	CHECK(load_metric("cpu_stretch") == 1);
 	load_pause(1500000000);
 	int64_t began = load_now_ns(), signals = load_metric("query_profiler_runs");
-	load_pause(2000000000);
+	load_pause(1000000000);
 	double rate = (double)(load_metric("query_profiler_runs") - signals) /
 	              ((double)(load_now_ns() - began) / 1e9);
 	printf("%.0f signals a second\n", rate);
@@ -269,7 +269,7 @@ static void test_shared(void)
 	load_begin(32, test_seed(5));
 	await("timers_failed", 1, INT64_MAX);
 	await("timers_shared", 2, 64);
-	await("samples_shared", 400, INT64_MAX);
+	await("samples_shared", 200, INT64_MAX);
 	load_end(&truth);
 	printf("%lld refused, %lld timers, %lld shared, %lld of %lld samples\n",
 	       (long long)load_metric("timers_failed"), (long long)load_metric("timers"),

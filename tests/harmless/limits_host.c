@@ -282,8 +282,8 @@ static void changed_root(void)
 	}
 	for (int i = 0; i < 10; i++)
 		CHECK(ask(db,
-		          "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c WHERE x < 200000) "
-		          "SELECT /* later */ count(*) FROM c") == 200000);
+		          "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c WHERE x < 100000) "
+		          "SELECT /* later */ count(*) FROM c") == 100000);
 	go_on(db);
 }
 
@@ -299,8 +299,8 @@ static void changed_user(void)
 	}
 	for (int i = 0; i < 10; i++)
 		CHECK(ask(db,
-		          "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c WHERE x < 200000) "
-		          "SELECT /* later */ count(*) FROM c") == 200000);
+		          "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c WHERE x < 100000) "
+		          "SELECT /* later */ count(*) FROM c") == 100000);
 	go_on(db);
 }
 
@@ -339,7 +339,7 @@ static void unloaded(void)
 		}
 		sqlite3_reset_auto_extension(); /* forgets us as well */
 		CHECK(sqlite3_close(db) == SQLITE_OK);
-		burn(db = open_db(), 20);
+		burn(db = open_db(), 10);
 	}
 	stop = 1;
 	for (int i = 0; i < 3; i++)

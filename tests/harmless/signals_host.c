@@ -120,7 +120,7 @@ static void take_all(int (*set)(int number))
 		CHECK(pthread_create(&threads[i], NULL, keep_burning, NULL) == 0);
 	for (int number = SIGRTMIN; number <= SIGRTMAX; number++) {
 		was_default += set(number);
-		burn(db, 5);
+		burn(db, 2);
 	}
 	stop = 1;
 	for (int i = 0; i < 2; i++)

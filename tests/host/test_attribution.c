@@ -29,7 +29,7 @@ static void *work(void *context)
 	host_exec(db, "PRAGMA query_profiler_cpu_time_period_ns = 1000000;"
 	              "PRAGMA query_profiler_real_time_period_ns = 1000000");
 	pthread_barrier_wait(worker->start);
-	worker->inside = host_burn(db, 1500000000, worker->mark);
+	worker->inside = host_burn(db, 800000000, worker->mark);
 	host_close(db);
 	return NULL;
 }

@@ -635,25 +635,6 @@ static void test_many_threads(void **state)
 	assert_ledger();
 }
 
-/* Not a test of time: the figure is for whoever reads the log. */
-static void test_cost(void **state)
-{
-	struct thread *thread = running_thread();
-	uint64_t rounds = 0, spent = 0;
-	(void)state;
-
-	fake_depth = 30;
-	while (rounds < 200000) {
-		uint64_t start = clock_ns(CLOCK_MONOTONIC);
-		for (int i = 0; i < 1000; i++, rounds++)
-			fire(thread, TIMER_CPU, 0);
-		spent += clock_ns(CLOCK_MONOTONIC) - start;
-		drain(ring, &(struct drained){ 0 });
-	}
-	printf("a sample of 30 frames, without signal and unwinder: %.1f ns\n",
-	       (double)spent / (double)rounds);
-}
-
 /* --- the arithmetic of grids ------------------------------------------------------------- */
 
 static void test_grid(void **state)
@@ -708,7 +689,7 @@ static void test_changes(void **state)
 	for (int i = 0; i < 16; i++) {
 		uint32_t from = steps[i / 4], to = steps[i % 4];
 		double mean = 0, square = 0;
-		int rounds = 40000;
+		int rounds = 10000;
 		for (int round = 0; round < rounds; round++) {
 			/* The time is the seed of the timer's random numbers. */
 			uint64_t start = 1000000 + (uint64_t)round * 1000003;
@@ -783,7 +764,6 @@ int main(void)
 		cmocka_unit_test(test_reentered),
 		cmocka_unit_test(test_abandoned),
 		cmocka_unit_test(test_many_threads),
-		cmocka_unit_test(test_cost),
 		cmocka_unit_test(test_grid),
 		cmocka_unit_test(test_changes),
 		cmocka_unit_test(test_stale),

@@ -88,6 +88,7 @@ static void signal_is_kept(void)
 	int first = sampler_signal();
 	for (int i = 0; i < 3; i++) {
 		push(thread, 1000000, 1000000);
+		thread->timers[TIMER_CPU].idle_max_ns = 20000000; /* not seconds, here */
 		burn_for_samples(4);
 		sampler_pop(thread);
 		wait_for_idle(thread);

@@ -4,7 +4,7 @@
  * whole, and has all that was stored up to the last flush that was synced; and every
  * flush is, within a flush interval, or when nothing more comes.
  *
- * Takes a number of moments to try (default 150), or has it in STORE_TEST_MOMENTS.
+ * Takes a number of moments to try (default 60), or has it in STORE_TEST_MOMENTS.
  */
 #include <sqlite3.h>
 #include <stdio.h>
@@ -19,7 +19,7 @@
 #define MB (1 << 20)
 #define KEY ((struct query_key){ 7, 7 })
 
-static size_t wanted_moments = 150;
+static size_t wanted_moments = 60;
 static uint64_t seed;
 static uint64_t stored_before;
 

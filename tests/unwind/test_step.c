@@ -156,7 +156,6 @@ static void sqlite_code(void *argument)
 {
 	sqlite3 *db = argument;
 	static const char *const statements[] = {
-		"CREATE TABLE IF NOT EXISTS t(a INTEGER PRIMARY KEY, b TEXT)",
 		("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i+1 FROM n WHERE i<6)"
 		 " INSERT INTO t(b) SELECT 'text ' || i FROM n"),
 		"SELECT upper(b), count(*) FROM t WHERE b LIKE '%1%' GROUP BY 1 ORDER BY 2 DESC, 1",
@@ -260,6 +259,8 @@ static void test_sqlite(void **state)
 
 	(void)state;
 	assert_int_equal(sqlite3_open(":memory:", &db), SQLITE_OK);
+	assert_int_equal(sqlite3_exec(db, "CREATE TABLE t(a INTEGER PRIMARY KEY, b TEXT)", NULL, NULL, NULL),
+	                 SQLITE_OK);
 	check("sqlite", sqlite_code, db);
 	sqlite3_close(db);
 }
