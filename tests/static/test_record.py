@@ -46,7 +46,7 @@ class Static(Recording):
 
     @unittest.skipUnless(OLD, "no libsqlcipher.a")
     def test_old_program(self):
-        self.run_host(OLD, count=2000, works=1, fts="fts4")
+        self.run_host(OLD, count=1000, works=1, fts="fts4")
         self.expect_whole()
 
     def test_threads(self):
