@@ -13,6 +13,11 @@
 
 #include "../filter.h"
 
+/* SQLCipher's has no FTS5. */
+#ifndef FTS
+#define FTS "fts5"
+#endif
+
 #define CHECK(condition)                                                                                     \
 	do {                                                                                                 \
 		if (!(condition)) {                                                                          \
@@ -45,7 +50,7 @@ static void *work(void *argument)
 	(void)argument;
 	CHECK(!sqlite3_open(":memory:", &db));
 	CHECK(!sqlite3_exec(db, "CREATE TABLE t(a INTEGER PRIMARY KEY, b TEXT)", NULL, NULL, NULL));
-	CHECK(!sqlite3_exec(db, "CREATE VIRTUAL TABLE f USING fts5(body)", NULL, NULL, NULL));
+	CHECK(!sqlite3_exec(db, "CREATE VIRTUAL TABLE f USING " FTS "(body)", NULL, NULL, NULL));
 	CHECK(!sqlite3_prepare_v2(db, "INSERT INTO t(b) VALUES (?)", -1, &stmt, NULL));
 	for (int i = 0; i < count; i++) {
 		sqlite3_bind_int(stmt, 1, i);

@@ -3,20 +3,21 @@
 """Programs and modules with a SQLite inside, stripped, under `queryprof record`: every statement is
 seen once, under the thread and process that ran it, and the program does the same as without.
 
-usage: test_record.py QUERYPROF HOST HOST_AT_A_FIXED_ADDRESS MODULE"""
+usage: test_record.py QUERYPROF HOST HOST_AT_A_FIXED_ADDRESS MODULE [HOST_OF_SQLITE_3_15]"""
 
 import sys
 
 from recording import *
 
 HOST, FIXED, MODULE = (os.path.abspath(sys.argv.pop(1)) for _ in range(3))
+OLD = os.path.abspath(sys.argv.pop(1)) if len(sys.argv) > 1 and os.path.exists(sys.argv[1]) else None
 ALL = ("--cpu", "1ms", "--real", "1ms", "--setting", "log_queries_min_query_duration_ns=0",
        "--setting", "trace_log_ring_bytes=67108864")
 INSERT, JOIN = "INSERT INTO t(b) VALUES (?)", "SELECT count(*) FROM t, t AS u WHERE t.a + u.a > 7"
 
 
 class Static(Recording):
-    def run_host(self, host, *arguments, count, works, **named):
+    def run_host(self, host, *arguments, count, works, fts="fts5", **named):
         """Counts of the queries by text and process."""
         plain = subprocess.run([host, str(count), *arguments], capture_output=True, text=True, timeout=300, check=False)
         done = self.record(host, str(count), *arguments, options=ALL, **named)
@@ -26,9 +27,9 @@ class Static(Recording):
         self.assertEqual(counts[INSERT], works * count, self.seen)
         self.assertEqual(counts[JOIN], works, self.seen)
         self.assertEqual(counts["INSERT INTO f SELECT 'word ' || b FROM t"], works)
-        # What FTS5 does inside is no query of the host's.
+        # What FTS does inside is no query of the host's, nor are SQLite's reads of the schema.
         self.assertEqual(set(counts) - {INSERT, JOIN, "sqlite3_close()"},
-                         {"CREATE TABLE t(a INTEGER PRIMARY KEY, b TEXT)", "CREATE VIRTUAL TABLE f USING fts5(body)",
+                         {"CREATE TABLE t(a INTEGER PRIMARY KEY, b TEXT)", "CREATE VIRTUAL TABLE f USING %s(body)" % fts,
                           "INSERT INTO f SELECT 'word ' || b FROM t"})
 
     def expect_whole(self):
@@ -42,6 +43,11 @@ class Static(Recording):
                 self.trace = os.path.join(self.folder, os.path.basename(host) + ".trace")
                 self.run_host(host, count=2000, works=1)
                 self.expect_whole()
+
+    @unittest.skipUnless(OLD, "no libsqlcipher.a")
+    def test_old_program(self):
+        self.run_host(OLD, count=1000, works=1, fts="fts4")
+        self.expect_whole()
 
     def test_threads(self):
         self.run_host(HOST, "4", count=1000, works=4)

@@ -70,14 +70,16 @@ static const char *patch(struct host_library *library, const struct static_copy 
 	const struct static_table *table = &copy->table;
 	size_t members[PATCH_ENTRIES_MAX], count, named;
 	struct patch_area area;
+	uintptr_t other_prepare;
 	const char *why;
 
 	if (!routines)
 		return "there is no memory";
+	/* sqlite3_prepare_v3() came with 3.20. */
+	other_prepare = ROUTINE(table, prepare_v3) ? ROUTINE(table, prepare_v3) : ROUTINE(table, prepare);
 	named = count = wrappers_entries(library, routines, entries, members);
 	entries[count++] = wrappers_lock_and_prepare(
-		library, called_by_both(&copy->object.code, ROUTINE(table, prepare_v2),
-	                                ROUTINE(table, prepare_v3), true));
+		library, called_by_both(&copy->object.code, ROUTINE(table, prepare_v2), other_prepare, true));
 	entries[count++] =
 		wrappers_close_any(library, called_by_both(&copy->object.code, ROUTINE(table, close),
 	                                                   ROUTINE(table, close_v2), false));

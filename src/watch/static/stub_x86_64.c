@@ -450,11 +450,12 @@ static bool has_bytes(uintptr_t start, uintptr_t end, const char *bytes, size_t 
 }
 
 /* sqlite3LockAndPrepare(db, sql, bytes, 0x80, NULL, stmt, tail), as sqlite3_prepare_v2() has its
- * own arguments in registers: mov %rcx,%r9; xor %r8d,%r8d; mov $0x80,%ecx; %r8 onto the stack. */
+ * own arguments in registers: mov %rcx,%r9; xor %r8d,%r8d; mov $0x80,%ecx (1 before 3.20); %r8 onto
+ * the stack. */
 static bool is_called_for_preparing(uintptr_t start, uintptr_t end)
 {
 	return has_bytes(start, end, "\x49\x89\xc9", 3) && has_bytes(start, end, "\x45\x31\xc0", 3) &&
-	       has_bytes(start, end, "\xb9\x80\0\0\0", 5) &&
+	       (has_bytes(start, end, "\xb9\x80\0\0\0", 5) || has_bytes(start, end, "\xb9\1\0\0\0", 5)) &&
 	       (has_bytes(start, end, "\x4c\x89\x04\x24", 4) || has_bytes(start, end, "\x41\x50", 2));
 }
 
