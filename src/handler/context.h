@@ -9,7 +9,7 @@
 
 #include <stdbool.h>
 
-#include "handler/record.h"
+#include "base/record.h"
 #include "handler/thread.h"
 
 /* What the calling thread has published; all zero: nothing, or nothing that is valid.

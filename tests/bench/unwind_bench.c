@@ -20,7 +20,7 @@
 #include <time.h>
 
 #include "handler/unwind/code_map.h"
-#include "handler/record.h"
+#include "base/record.h"
 #include "modules/modules.h"
 #include "unwind_peers.h"
 

@@ -11,7 +11,7 @@
 #include <ucontext.h>
 
 #include "handler/unwind/code_map.h"
-#include "handler/record.h"
+#include "base/record.h"
 #include "modules/publish.h"
 
 struct unwind_stack peer_stack;

@@ -17,7 +17,7 @@
 
 #include <cmocka.h>
 
-#include "handler/record.h"
+#include "base/record.h"
 #include "handler/dispatch.h"
 #include "handler/forward.h"
 #include "handler/ledger.h"

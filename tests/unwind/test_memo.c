@@ -21,7 +21,7 @@
 #include <ucontext.h>
 
 #include "handler/unwind/code_map.h"
-#include "handler/record.h"
+#include "base/record.h"
 #include "handler/unwind/unwind.h"
 #include "modules/modules.h"
 

@@ -23,7 +23,7 @@
 #include <unistd.h>
 
 #include "handler/unwind/code_map.h"
-#include "handler/record.h"
+#include "base/record.h"
 #include "handler/unwind/unwind.h"
 #include "modules/modules.h"
 #include "modules/publish.h"

@@ -20,7 +20,7 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "handler/record.h"
+#include "base/record.h"
 #include "handler/unwind/arch.h"
 #include "handler/unwind/code_map.h"
 #include "handler/unwind/counters.h"

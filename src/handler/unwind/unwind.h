@@ -16,13 +16,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/frame_place.h"
 #include "handler/unwind/counters.h"
-
-/* The bounds of the thread's stack; both 0: unknown. unknown.h is for other stacks (an
- * alternate signal stack, a coroutine's). */
-struct unwind_stack {
-	uintptr_t start, end;
-};
 
 /* A thread's last stack, kept for its next sample. Zero-filled memory is an empty memo.
  * Functions accept NULL. */

@@ -8,8 +8,8 @@
  * A sample is a fixed head, its trace, and optional fields (a value; later labels, a span, a
  * plan node), each with its tag and its size: a reader skips those that it does not know.
  */
-#ifndef QUERYPROF_HANDLER_RECORD_H
-#define QUERYPROF_HANDLER_RECORD_H
+#ifndef QUERYPROF_BASE_RECORD_H
+#define QUERYPROF_BASE_RECORD_H
 
 #include <stddef.h>
 #include <stdint.h>
