@@ -50,6 +50,12 @@ struct thread_response {
 	uint64_t trace[TRACE_MAX_FRAMES];
 };
 
+/* Bytes of a sample's optional fields at most. */
+#define SAMPLE_FIELDS_MAX                                                                                    \
+	(SAMPLE_FIELD_BYTES(sizeof(int64_t)) + SAMPLE_FIELD_BYTES(sizeof(struct wait_field)) +               \
+	 SAMPLE_FIELD_BYTES(sizeof(struct trace_context)) +                                                  \
+	 SAMPLE_FIELD_BYTES(LABELS_MAX * sizeof(uint64_t)) + 3 * SAMPLE_FIELD_BYTES(sizeof(uint64_t)))
+
 struct thread {
 	/* Written by the thread itself, the timers by its handler, too. */
 	struct {
@@ -96,8 +102,9 @@ struct thread {
 		volatile uint32_t done;             /* how often it has returned */
 		uintptr_t frame;                    /* where the running one's stack frame is */
 		uint64_t counters[LEDGER_COUNTERS]; /* never reset: slots are added up */
-		uint64_t trace[TRACE_MAX_FRAMES];   /* of the sample that is being taken */
-		struct labels labels;               /* and what it is under */
+		/* The record of the sample that is being taken, and what it is under. */
+		uint64_t draft[sizeof(struct sample_record) / 8 + TRACE_MAX_FRAMES + SAMPLE_FIELDS_MAX / 8];
+		struct labels labels;
 		struct trace_context context;
 	} handler;
 

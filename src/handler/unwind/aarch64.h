@@ -114,13 +114,6 @@ static inline struct unwind_frame arch_interrupted_frame(const void *context)
 	};
 }
 
-/* All registers of a trampoline's *frame, by DWARF number; 0: they may not be read. */
-static inline int arch_load_registers(const struct unwind_frame *frame, const struct unwind_bounds *bounds,
-                                      uint64_t registers[CFI_REGISTERS])
-{
-	return unwind_load_words(bounds, arch_signal_registers(frame), registers, CFI_REGISTERS);
-}
-
 static inline int arch_signal_frame(struct unwind_frame *frame, const struct unwind_bounds *bounds)
 {
 	const uintptr_t registers = arch_signal_registers(frame);
@@ -213,7 +206,7 @@ static inline enum rule_result rule_apply(rule_t rule, struct unwind_frame *fram
 	case RULE_FP:
 	case RULE_SP: return rule_apply_plain(rule, frame, bounds, fp_slot);
 	case RULE_LINK: *fp_slot = FP_SLOT_OPAQUE; return rule_apply_link(rule, frame, bounds);
-	case RULE_SIGNAL: *fp_slot = FP_SLOT_OPAQUE; return rule_apply_signal(frame, bounds);
+	case RULE_SIGNAL: return RULE_SIGNALLED;
 	case RULE_FULL: return RULE_NEEDS_ALL;
 	case RULE_BOTTOM: return RULE_AT_BOTTOM;
 	case RULE_START: return RULE_AT_START;

@@ -54,12 +54,13 @@ struct unwind_bounds {
 	struct stack_copy *copy;
 };
 
-/* The result of applying a rule. */
+/* The result of applying a rule. What follows RULE_OUT_OF_BOUNDS is for the slow walk. */
 enum rule_result {
 	RULE_STEPPED,
 	RULE_AT_BOTTOM, /* the frame has no caller */
 	RULE_OUT_OF_BOUNDS,
 	RULE_NEEDS_ALL,   /* RULE_FULL */
+	RULE_SIGNALLED,   /* RULE_SIGNAL */
 	RULE_AT_START,    /* as RULE_AT_BOTTOM when the frame was left by a call, else as the next */
 	RULE_HAS_NONE,    /* code without unwind information */
 	RULE_NOT_CODE,    /* no object holds this address: code made at run time */
@@ -105,18 +106,6 @@ static inline int unwind_load_words(const struct unwind_bounds *bounds, uintptr_
 /* Turns a trampoline's *frame into the one that the signal interrupted, on any stack; 0: its
  * registers may not be read. */
 static inline int arch_signal_frame(struct unwind_frame *frame, const struct unwind_bounds *bounds);
-
-/* The same for a signal that was handled on the stack that it interrupted. */
-static inline enum rule_result rule_apply_signal(struct unwind_frame *frame,
-                                                 const struct unwind_bounds *bounds)
-{
-	struct unwind_frame interrupted = *frame;
-	if (!arch_signal_frame(&interrupted, bounds) || interrupted.sp <= frame->sp ||
-	    interrupted.sp >= bounds->high || interrupted.sp % 8 != 0)
-		return RULE_OUT_OF_BOUNDS;
-	*frame = interrupted;
-	return RULE_STEPPED;
-}
 
 /* CFI_FOR_AARCH64: a test of its rules on another machine. */
 #if defined(__aarch64__) || defined(CFI_FOR_AARCH64)

@@ -6,8 +6,6 @@
 
 #include <string.h>
 
-#include "base/x86_64.h"
-
 /* The instruction behind the push that the function begins with; 0: it does not. */
 static uintptr_t behind_push(const struct cfi_row *row)
 {
@@ -72,52 +70,28 @@ static bool is_landing(const struct cfi_section *section, const struct cfi_row *
 /* Between the moved instruction and the jump. */
 #define MOVED_BYTES 32
 
-/* Where the conditional jump leads that comes next behind `p`; 0: none does, or not by way of
- * `address`. */
-static uintptr_t next_target(const uint8_t *p, const uint8_t *end, uintptr_t address)
+/* Whether the instruction at `p` adds to the stack pointer, or subtracts from it, and the rows before it,
+ * behind it and at `address` know nothing of that. */
+static bool is_denied(const struct cfi_section *section, const struct cfi_row *row, const uint8_t *p,
+                      uintptr_t address)
 {
-	const uint8_t *const limit = p + MOVED_BYTES;
-	struct x86_instruction i;
-	bool is_met = false;
+	const uintptr_t behind = (uintptr_t)p + (p[1] == 0x83 ? 4 : 7);
+	struct cfi_row rows[2];
 
-	for (; p < limit && x86_decode(p, (size_t)(end - p), &i); p += i.length) {
-		is_met |= (uintptr_t)p == address;
-		if (!i.is_branch)
-			continue;
-		const bool is_conditional = i.map == X86_0F
-		                                    ? (i.opcode & 0xf0) == 0x80
-		                                    : i.map == X86_ONE_BYTE && (i.opcode & 0xf0) == 0x70;
-		return is_met && is_conditional ? (uintptr_t)x86_place(&i, p, (uintptr_t)p) : 0;
-	}
-	return 0;
-}
-
-/* Whether the instruction at `p` moves the stack pointer by what the row at `address` is off. */
-static bool is_moved(const struct cfi_section *section, const struct cfi_row *row, uintptr_t address,
-                     const uint8_t *p)
-{
-	const uint8_t *const end = (const uint8_t *)row->function_end;
-	struct cfi_row there;
-	uintptr_t target;
-	int32_t sum;
-
-	/* add and sub */
-	if (p[0] != 0x48 || (p[1] != 0x83 && p[1] != 0x81) || (p[2] != 0xc4 && p[2] != 0xec) || end - p < 7)
+	if (p[0] != 0x48 || (p[1] != 0x83 && p[1] != 0x81) || (p[2] != 0xc4 && p[2] != 0xec) || behind > address)
 		return false;
-	sum = (int8_t)p[3];
-	if (p[1] == 0x81)
-		memcpy(&sum, p + 3, sizeof sum);
-	target = next_target(p, end, address);
-	return target >= row->function_start && target < row->function_end &&
-	       cfi_find_row(section, target, &there) == CFI_FOUND &&
-	       there.cfa_register == row->cfa_register && !there.cfa_by_expression &&
-	       (int64_t)row->cfa_offset - there.cfa_offset == (p[2] == 0xc4 ? sum : -(int64_t)sum);
+	for (int i = 0; i < 2; i++)
+		if (cfi_find_row(section, i == 0 ? (uintptr_t)p : behind, &rows[i]) != CFI_FOUND ||
+		    rows[i].cfa_by_expression || rows[i].cfa_register != row->cfa_register ||
+		    rows[i].cfa_offset != row->cfa_offset)
+			return false;
+	return true;
 }
 
 static bool hides_move(const struct cfi_section *section, const struct cfi_row *row, uintptr_t address)
 {
 	for (uintptr_t back = 4; back <= MOVED_BYTES && back <= address - row->function_start; back++)
-		if (is_moved(section, row, address, (const uint8_t *)(address - back)))
+		if (is_denied(section, row, (const uint8_t *)(address - back), address))
 			return true;
 	return false;
 }

@@ -16,7 +16,7 @@
  * Clang moves the `add $n,%rsp` or `sub $n,%rsp` with which both ways behind a conditional
  * jump begin in front of it (clang 14 and 15, Rust), and the unwind information still has it
  * behind: between the two, mostly a comparison, the frame is n bytes smaller or larger than it
- * says. There the row where the jump leads denies the row of the jump.
+ * says. There the rows before and behind the instruction are the same.
  */
 #ifndef QUERYPROF_HANDLER_UNWIND_DISTRUST_H
 #define QUERYPROF_HANDLER_UNWIND_DISTRUST_H

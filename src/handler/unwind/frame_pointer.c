@@ -14,23 +14,6 @@
 /* A function is hardly longer, so a call of it names an address so near below. */
 #define FUNCTION_BYTES ((uintptr_t)1 << 20)
 
-/* Whether an instruction of `length` at the end of the bytes calls what a register or memory
- * names: ff /2. */
-static bool is_indirect_call(const uint8_t *end, unsigned length)
-{
-	const uint8_t operand = end[1 - (int)length];
-	const unsigned mode = operand >> 6, base = operand & 7;
-	unsigned needed = 2 + (mode == 1 ? 1 : mode == 2 ? 4 : 0);
-
-	if (end[-(int)length] != 0xff || (operand >> 3 & 7) != 2)
-		return false;
-	if (mode == 0 && base == 5)
-		needed += 4;
-	if (mode != 3 && base == 4)
-		needed += 1 + (mode == 0 && (end[2 - (int)length] & 7) == 5 ? 4 : 0);
-	return needed == length;
-}
-
 /* Whether a call of `target` may have led to `frame`. If not to its own function, then to one
  * that jumped there. A function that has unwind information is another frame instead, whose
  * frame pointer this is; and so may be any, where this is the newest. */
@@ -49,18 +32,21 @@ static bool is_from_call(const struct code_map *map, uintptr_t address, const st
                          rule_t rule, bool is_newest)
 {
 	uint8_t bytes[CALL_BYTES];
-	const uint8_t *const end = bytes + CALL_BYTES;
-	int32_t distance;
+	struct x86_instruction i;
 
 	if (address < CALL_BYTES || !stack_copy_part(address - CALL_BYTES, bytes, CALL_BYTES))
 		return false;
-	memcpy(&distance, end - 4, sizeof distance);
-	if (end[-5] == 0xe8 &&
-	    may_lead_to(map, address + (uintptr_t)(intptr_t)distance, frame, rule, is_newest))
-		return true;
-	for (unsigned length = 2; length <= CALL_BYTES; length++)
-		if (is_indirect_call(end, length))
+	for (unsigned length = 2; length <= CALL_BYTES; length++) {
+		const uint8_t *const at = bytes + CALL_BYTES - length;
+
+		if (!x86_decode(at, length, &i) || i.length != length || i.map != X86_ONE_BYTE || i.is_vector)
+			continue;
+		if (i.opcode == 0xff && (i.operand >> 3 & 7) == 2)
 			return true;
+		if (i.opcode == 0xe8 &&
+		    may_lead_to(map, (uintptr_t)x86_place(&i, at, address - length), frame, rule, is_newest))
+			return true;
+	}
 	return false;
 }
 

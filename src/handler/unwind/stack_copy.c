@@ -105,36 +105,6 @@ static bool read_part(struct stack_copy *copy, uintptr_t address, void *to, size
 	return true;
 }
 
-/* Pages for so many threads at the same time; further threads copy word by word. A longjmp
- * out of a handler loses its page. */
-#define PAGES 16
-
-static _Alignas(PAGE) unsigned char pages[PAGES * PAGE];
-static uint32_t taken[PAGES];
-
-static unsigned char *take_page(void)
-{
-	for (int i = 0; i < PAGES; i++)
-		/* Acquire: the previous owner has finished reading. */
-		if (__atomic_load_n(&taken[i], __ATOMIC_RELAXED) == 0 &&
-		    __atomic_exchange_n(&taken[i], 1, __ATOMIC_ACQUIRE) == 0)
-			return pages + (uintptr_t)i * PAGE;
-	return NULL;
-}
-
-void stack_copy_end(struct stack_copy *copy)
-{
-	if (copy->page != NULL)
-		__atomic_store_n(&taken[(copy->page - pages) / (ptrdiff_t)PAGE], 0, __ATOMIC_RELEASE);
-	copy->page = NULL;
-}
-
-void stack_copy_reset_in_child(void)
-{
-	for (int i = 0; i < PAGES; i++)
-		__atomic_store_n(&taken[i], 0, __ATOMIC_RELAXED);
-}
-
 /* The first read decides between copying and loading. */
 static bool read_first(struct stack_copy *copy, uintptr_t address, void *to, size_t size)
 {
@@ -155,10 +125,7 @@ bool stack_copy_begin(struct stack_copy *copy, uintptr_t address)
 	bool good;
 
 	copy->held = NOTHING;
-	copy->reached = page_of(address);
 	copy->asks = is_filtered();
-	if (!copy->asks && copy->page == NULL)
-		copy->page = take_page();
 	good = read_first(copy, address, &byte, 1);
 	errno = saved_errno;
 	return good;
@@ -189,37 +156,11 @@ bool stack_copy_text(const char *text, char *to, size_t room, size_t *size)
 	return true;
 }
 
-static bool reach(struct stack_copy *copy, uintptr_t page)
-{
-	unsigned char byte;
-
-	while (copy->reached < page) {
-		if (!(copy->asks ? can_read(copy->reached + PAGE)
-		                 : kernel_copies(copy->reached + PAGE, &byte, 1)))
-			return false;
-		copy->reached += PAGE;
-	}
-	return true;
-}
-
-bool stack_copy_reaches(struct stack_copy *copy, uintptr_t address)
-{
-	const int saved_errno = errno;
-	const bool result = reach(copy, page_of(address));
-
-	errno = saved_errno;
-	return result;
-}
-
 bool stack_copy_read(struct stack_copy *copy, uintptr_t address, void *to, size_t size)
 {
 	const int saved_errno = errno;
-	const uintptr_t page = page_of(address);
-	const bool good =
-		(page <= copy->reached + PAGE || reach(copy, page)) && read_part(copy, address, to, size);
+	const bool good = read_part(copy, address, to, size);
 
-	if (good && page > copy->reached)
-		copy->reached = page;
 	errno = saved_errno;
 	return good;
 }

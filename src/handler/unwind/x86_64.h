@@ -135,17 +135,6 @@ static inline uintptr_t arch_signal_registers(const struct unwind_frame *frame)
 	return frame->sp + offsetof(ucontext_t, uc_mcontext.gregs);
 }
 
-/* All registers of a trampoline's *frame, by DWARF number; 0: they may not be read. */
-static inline int arch_load_registers(const struct unwind_frame *frame, const struct unwind_bounds *bounds,
-                                      uint64_t registers[CFI_REGISTERS])
-{
-	for (int i = 0; i < CFI_REGISTERS; i++)
-		if (!unwind_load_words(bounds, arch_signal_registers(frame) + 8u * arch_register_order[i],
-		                       &registers[i], 1))
-			return 0;
-	return 1;
-}
-
 static inline int arch_signal_frame(struct unwind_frame *frame, const struct unwind_bounds *bounds)
 {
 	const uintptr_t registers = arch_signal_registers(frame);
@@ -240,7 +229,7 @@ rule_apply(rule_t rule, struct unwind_frame *frame, const struct unwind_bounds *
 		result = rule_step_to(cfa, rule_saved(rule), frame, bounds, fp_slot);
 		*fp_slot = FP_SLOT_OPAQUE;
 		return result;
-	case RULE_SIGNAL: *fp_slot = FP_SLOT_OPAQUE; return rule_apply_signal(frame, bounds);
+	case RULE_SIGNAL: return RULE_SIGNALLED;
 	case RULE_FULL: return RULE_NEEDS_ALL;
 	case RULE_BOTTOM: return RULE_AT_BOTTOM;
 	case RULE_START: return RULE_AT_START;
