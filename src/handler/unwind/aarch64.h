@@ -20,21 +20,6 @@
 #define ARCH_CODE_BITS 48
 #define ARCH_RED_ZONE 0
 
-enum rule_kind {
-	RULE_UNSET = 0,       /* an empty cache slot */
-	RULE_FP = 1,          /* CFA = x29 + offset */
-	RULE_SP = RULE_PLAIN, /* CFA = sp + offset */
-	RULE_LINK,            /* as RULE_SP, the return address is still in x30 */
-	RULE_SIGNAL,          /* the kernel's frame: registers in a ucontext above sp */
-	RULE_FULL,
-	RULE_BOTTOM,
-	RULE_NONE,      /* code whose unwind information cannot be used */
-	RULE_START,     /* the same, in front of a function's first instruction */
-	RULE_NOWHERE,   /* not in any object; never kept in the cache */
-	RULE_HOLE,      /* no unwind information for this code */
-	RULE_TABLELESS, /* nor for any of the object */
-};
-
 #define RULE_OFFSET_BITS 13
 #define RULE_OFFSET_SHIFT 16
 #define RULE_LINK_SHIFT 5
@@ -196,23 +181,6 @@ static inline enum rule_result rule_apply_link(rule_t rule, struct unwind_frame 
 		.slot = &arch_no_slot,
 	};
 	return RULE_STEPPED;
-}
-
-/* Turns *frame into its caller; *frame is unchanged unless RULE_STEPPED. */
-static inline enum rule_result rule_apply(rule_t rule, struct unwind_frame *frame,
-                                          const struct unwind_bounds *bounds, uintptr_t *fp_slot)
-{
-	switch ((enum rule_kind)(rule & 15)) {
-	case RULE_FP:
-	case RULE_SP: return rule_apply_plain(rule, frame, bounds, fp_slot);
-	case RULE_LINK: *fp_slot = FP_SLOT_OPAQUE; return rule_apply_link(rule, frame, bounds);
-	case RULE_SIGNAL: return RULE_SIGNALLED;
-	case RULE_FULL: return RULE_NEEDS_ALL;
-	case RULE_BOTTOM: return RULE_AT_BOTTOM;
-	case RULE_START: return RULE_AT_START;
-	case RULE_NOWHERE: return RULE_NOT_CODE;
-	default: return RULE_HAS_NONE;
-	}
 }
 
 /* The present value of the slot from which the step to `frame` read the return address; that

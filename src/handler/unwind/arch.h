@@ -25,11 +25,26 @@
 #define RULE_BITS 29
 typedef int64_t rule_t;
 
-/* A rule's kind is in its lowest four bits. Nearly all rules are plain: of the kinds 1 and 2. */
-#define RULE_PLAIN 2
+/* In its lowest four bits. */
+enum rule_kind {
+	RULE_UNSET,  /* an empty cache slot */
+	RULE_SP,     /* CFA = stack pointer + offset */
+	RULE_FP,     /* CFA = frame pointer + offset */
+	RULE_LINK,   /* as RULE_SP, the return address is still in its register */
+	RULE_SIGNAL, /* the kernel's frame: registers in a ucontext above the stack pointer */
+	RULE_FULL,
+	RULE_BOTTOM,
+	RULE_NONE,      /* code whose unwind information cannot be used */
+	RULE_START,     /* the same, in front of a function's first instruction */
+	RULE_NOWHERE,   /* not in any object; never kept in the cache */
+	RULE_HOLE,      /* no unwind information for this code */
+	RULE_TABLELESS, /* nor for any of the object */
+};
+
+/* Nearly all rules are plain. */
 static inline int rule_is_plain(rule_t rule)
 {
-	return (rule & 15) <= RULE_PLAIN;
+	return (rule & 15) <= RULE_FP;
 }
 
 struct unwind_frame {
@@ -115,6 +130,26 @@ static inline int arch_signal_frame(struct unwind_frame *frame, const struct unw
 #else
 #error "no unwinder for this architecture yet"
 #endif
+
+/* Turns *frame into its caller; *frame is unchanged unless RULE_STEPPED. Not inlined:
+ * rule_apply_plain() serves nearly all frames. */
+__attribute__((noinline, unused)) static enum rule_result
+rule_apply(rule_t rule, struct unwind_frame *frame, const struct unwind_bounds *bounds, uintptr_t *fp_slot)
+{
+	switch ((enum rule_kind)(rule & 15)) {
+	case RULE_SP:
+	case RULE_FP: return rule_apply_plain(rule, frame, bounds, fp_slot);
+#ifdef ARCH_HAS_LINK
+	case RULE_LINK: *fp_slot = FP_SLOT_OPAQUE; return rule_apply_link(rule, frame, bounds);
+#endif
+	case RULE_SIGNAL: return RULE_SIGNALLED;
+	case RULE_FULL: return RULE_NEEDS_ALL;
+	case RULE_BOTTOM: return RULE_AT_BOTTOM;
+	case RULE_START: return RULE_AT_START;
+	case RULE_NOWHERE: return RULE_NOT_CODE;
+	default: return RULE_HAS_NONE;
+	}
+}
 
 /* Whether a frame of this rule is always the last. */
 static inline int rule_is_bottom(rule_t rule)

@@ -6,7 +6,7 @@
 #include "base/x86_64.h"
 #include "handler/unwind/rules.h"
 
-#if defined(__x86_64__) && !defined(CFI_FOR_AARCH64)
+#ifdef __x86_64__
 
 /* The longest call. */
 #define CALL_BYTES 7
@@ -69,9 +69,9 @@ static bool step_by(const struct code_map *map, const struct unwind_bounds *boun
 	       (is_from_call(map, caller->pc + 1, frame, rule, is_newest) || is_end_of_go(caller));
 }
 
-static const rule_t as_called = 1 << RULE_OFFSET_SHIFT | RULE_RSP;
-static const rule_t pushed = 2 << RULE_OFFSET_SHIFT | 2 << 4 | RULE_RSP;
-static const rule_t in_frame = 2 << RULE_OFFSET_SHIFT | 2 << 4 | RULE_RBP;
+static const rule_t as_called = 1 << RULE_OFFSET_SHIFT | RULE_SP;
+static const rule_t pushed = 2 << RULE_OFFSET_SHIFT | 2 << 4 | RULE_SP;
+static const rule_t in_frame = 2 << RULE_OFFSET_SHIFT | 2 << 4 | RULE_FP;
 
 /* --- the newest frame --------------------------------------------------------------------------- */
 
@@ -228,32 +228,6 @@ static rule_t judge(const struct code_map *map, const struct unwind_frame *frame
 	return RULE_NONE;
 }
 
-/* Of assembly in an object that has unwind information otherwise nothing is known but linkers' way to
- * other objects: a jump, behind endbr64 in some. */
-static rule_t judge_hole(const struct unwind_frame *frame)
-{
-	uint8_t at[4];
-
-	if (!stack_copy_part(frame->pc, at, sizeof at))
-		return RULE_NONE;
-	return memcmp(at, "\xf3\x0f\x1e\xfa", 4) == 0 || (at[0] == 0xff && at[1] == 0x25) ||
-	                       (at[0] == 0xf2 && at[1] == 0xff && at[2] == 0x25)
-	               ? as_called
-	               : (rule_t)RULE_NONE;
-}
-
-/* Whether the call before the address names `pc`, or the instruction before it. */
-static bool is_called_here(uintptr_t address, uintptr_t pc)
-{
-	uint8_t call[5];
-	int32_t distance;
-
-	if (!stack_copy_part(address - sizeof call, call, sizeof call) || call[0] != 0xe8)
-		return false;
-	memcpy(&distance, call + 1, sizeof distance);
-	return pc - (address + (uintptr_t)(intptr_t)distance) <= 4;
-}
-
 /* Where a function of Go's calls C, the stack is another one, and the frame pointer is kept. */
 static bool is_elsewhere(const struct unwind_bounds *bounds, const struct unwind_frame *frame)
 {
@@ -274,24 +248,20 @@ enum rule_result frame_pointer_step(const struct code_map *map, const struct unw
 	if (!is_newest && frame->fp == 0 && (rule == RULE_TABLELESS || is_end_of_go(frame)))
 		return RULE_AT_BOTTOM;
 	/* Assembly in an object that has unwind information otherwise is believed to have a frame
-	 * where it has called. */
-	if (is_newest && rule == RULE_HOLE) {
-		guess = judge_hole(frame);
-	} else if (is_newest) {
+	 * where it has called, only. */
+	if (is_newest && rule == RULE_HOLE)
+		return end;
+	if (is_newest) {
 		guess = judge(map, frame);
 		is_sure = rule_is_plain(guess);
 		guess = is_sure ? guess : in_frame;
 	}
-	if (!rule_is_plain(guess))
-		return end;
 	if (!step_by(map, bounds, guess, rule, is_newest && !is_sure, frame, &caller))
 		return !is_newest && is_elsewhere(bounds, frame) ? RULE_OTHER_STACK : end;
 	/* Before its first push and behind its last pop a function has no frame of its own, some
 	 * have none at all: then a return address is on top. */
 	if (is_newest && guess == in_frame && !is_sure &&
 	    step_by(map, bounds, as_called, rule, false, frame, &other))
-		return end;
-	if (is_newest && rule == RULE_HOLE && !is_called_here(caller.pc + 1, frame->pc))
 		return end;
 	*frame = caller;
 	return RULE_STEPPED;
