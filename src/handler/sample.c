@@ -106,7 +106,8 @@ __attribute__((noinline)) static bool record_trace(struct thread *thread, struct
 	struct labels *labels = &thread->handler.labels;
 	struct trace_context *context = &thread->handler.context;
 	const uint64_t span = span_current.id;
-	const int cpu = sched_getcpu(), depth = trace->depth > seen->skipped ? trace->depth - seen->skipped : 0;
+	const int depth = trace->depth > seen->skipped ? trace->depth - seen->skipped : 0;
+	const int cpu = sched_getcpu();
 
 	labels_collect(labels, thread_memo(thread), &thread->stack, draft->trace, trace, tag->counts->labels);
 	context_read(thread, context);
@@ -169,9 +170,6 @@ static bool store(struct thread *thread, struct ring *ring, const struct query_t
 static const struct query_tag *take_timed(struct thread *thread, enum timer_clock clock, int overrun,
                                           uint64_t timestamp, const void *ucontext)
 {
-	static const enum trace_type types[TIMER_CLOCKS] = {
-		[TIMER_CPU] = TRACE_CPU, [TIMER_REAL] = TRACE_REAL
-	};
 	struct thread_timer *timer = &thread->timers[clock];
 	uint32_t stretch = timer->stretch;
 	bool waits;
@@ -195,7 +193,7 @@ static const struct query_tag *take_timed(struct thread *thread, enum timer_cloc
 		thread_count(thread, LEDGER_SHARED, 1);
 		stretch = points;
 	}
-	const struct observation seen = { .type = types[clock],
+	const struct observation seen = { .type = clock == TIMER_CPU ? TRACE_CPU : TRACE_REAL,
 		                          .is_timed = true,
 		                          .weight = points,
 		                          .period_ns = timer->period_ns,

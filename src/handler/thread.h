@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the handler knows of the thread that it runs on.
+ * What the handler knows of the thread that it runs on: one slot a sampled thread, reached through an
+ * initial-exec thread-local pointer, so that the handler never touches dynamic TLS. Slots come from
+ * mmap, are recycled and never unmapped: a late signal always finds readable memory.
  *
- * One slot a sampled thread, reached through one initial-exec thread-local
- * pointer, so that the handler never touches dynamic TLS. Slots come from mmap,
- * are recycled and never unmapped: a late signal always finds readable memory.
- *
- * Who writes: only the owning thread and the handler that interrupts it. Between
- * those two, ordinary loads and stores in program order are enough; the fields
- * that the handler reads are volatile so that the compiler keeps that order.
+ * Only the owning thread and the handler that interrupts it write. Between those two, loads and stores
+ * in program order are enough; the fields that the handler reads are volatile so that the compiler
+ * keeps that order.
  */
 #ifndef QUERYPROF_HANDLER_THREAD_H
 #define QUERYPROF_HANDLER_THREAD_H
@@ -22,7 +20,7 @@
 #include "base/timer_grid.h"
 #include "base/wait.h"
 #include "handler/labels.h"
-#include "handler/ledger.h"
+#include "base/ledger.h"
 #include "handler/unwind/unwind.h"
 
 struct ring;

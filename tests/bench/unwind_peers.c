@@ -10,7 +10,7 @@
 #include <string.h>
 #include <ucontext.h>
 
-#include "handler/unwind/code_map.h"
+#include "handler/unwind/unwind.h"
 #include "base/record.h"
 #include "modules/publish.h"
 

@@ -78,11 +78,6 @@ enum {
 	CONTEXT_PC = CONTEXT_SP + 8,
 };
 
-static inline uintptr_t arch_signal_registers(const struct unwind_frame *frame)
-{
-	return frame->sp + SIGNAL_CONTEXT + CONTEXT_X0;
-}
-
 static inline uint64_t context_word(const void *context, unsigned offset)
 {
 	return *(const uint64_t *)(const void *)((const char *)context + offset);
@@ -101,7 +96,7 @@ static inline struct unwind_frame arch_interrupted_frame(const void *context)
 
 static inline int arch_signal_frame(struct unwind_frame *frame, const struct unwind_bounds *bounds)
 {
-	const uintptr_t registers = arch_signal_registers(frame);
+	const uintptr_t registers = frame->sp + SIGNAL_CONTEXT + CONTEXT_X0;
 	struct unwind_frame next = { .slot = &arch_no_slot };
 	if (!unwind_load_words(bounds, registers + 8 * CFI_FRAME_POINTER, &next.fp, 1) ||
 	    !unwind_load_words(bounds, registers + 8 * CFI_RETURN_ADDRESS, &next.link, 1) ||
@@ -115,20 +110,6 @@ static inline int arch_signal_frame(struct unwind_frame *frame, const struct unw
 static inline uintptr_t rule_offset(rule_t rule)
 {
 	return (uintptr_t)((rule >> RULE_OFFSET_SHIFT) * 8);
-}
-
-/* Whether a hidden push, or a moved addition to the stack pointer, would make it wrong
- * (distrust.h): x86-64 matters. */
-static inline int rule_is_as_called(rule_t rule)
-{
-	(void)rule;
-	return 0;
-}
-
-static inline int rule_is_by_sp(rule_t rule)
-{
-	(void)rule;
-	return 0;
 }
 
 /* rule_apply() for a plain rule. */

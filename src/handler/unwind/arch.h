@@ -118,10 +118,6 @@ static inline int unwind_load_words(const struct unwind_bounds *bounds, uintptr_
 	return 1;
 }
 
-/* Turns a trampoline's *frame into the one that the signal interrupted, on any stack; 0: its
- * registers may not be read. */
-static inline int arch_signal_frame(struct unwind_frame *frame, const struct unwind_bounds *bounds);
-
 /* CFI_FOR_AARCH64: a test of its rules on another machine. */
 #if defined(__aarch64__) || defined(CFI_FOR_AARCH64)
 #include "handler/unwind/aarch64.h"

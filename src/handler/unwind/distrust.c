@@ -1,32 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Reads instructions when the rule of an address is made, never when it is used.
- */
 #include "handler/unwind/distrust.h"
 
 #include <string.h>
-
-/* The instruction behind the push that the function begins with; 0: it does not. */
-static uintptr_t behind_push(const struct cfi_row *row)
-{
-	const uint8_t *p = (const uint8_t *)row->function_start;
-
-	if (row->function_end - row->function_start < 8)
-		return 0;
-	if (memcmp(p, "\xf3\x0f\x1e\xfa", 4) == 0) /* endbr64 */
-		p += 4;
-	p += *p == 0x41; /* push of r8 to r15 */
-	return (*p & 0xf8) == 0x50 ? (uintptr_t)(p + 1) : 0;
-}
-
-static bool hides_push(const struct cfi_section *section, const struct cfi_row *row, uintptr_t address)
-{
-	const uintptr_t behind = behind_push(row);
-	struct cfi_row second;
-
-	return behind != 0 && address >= behind && cfi_find_row(section, behind, &second) == CFI_FOUND &&
-	       rule_is_as_called(rule_from_row(&second));
-}
 
 /* A landing is at most this long: 131 bytes on x86-64 up to gcc 12, 76 on aarch64. */
 #define LANDING_BYTES 256
@@ -67,6 +42,37 @@ static bool is_landing(const struct cfi_section *section, const struct cfi_row *
 	return false;
 }
 
+#ifdef __x86_64__
+
+/* Whether it is the row of a function's first instruction: nothing is pushed yet. */
+static bool is_as_called(const struct cfi_row *row)
+{
+	return !row->cfa_by_expression && row->cfa_register == CFI_STACK_POINTER && row->cfa_offset == 8 &&
+	       row->frame_pointer.place == CFI_SAME;
+}
+
+/* The instruction behind the push that the function begins with; 0: it does not. */
+static uintptr_t behind_push(const struct cfi_row *row)
+{
+	const uint8_t *p = (const uint8_t *)row->function_start;
+
+	if (row->function_end - row->function_start < 8)
+		return 0;
+	if (memcmp(p, "\xf3\x0f\x1e\xfa", 4) == 0) /* endbr64 */
+		p += 4;
+	p += *p == 0x41; /* push of r8 to r15 */
+	return (*p & 0xf8) == 0x50 ? (uintptr_t)(p + 1) : 0;
+}
+
+static bool hides_push(const struct cfi_section *section, const struct cfi_row *row, uintptr_t address)
+{
+	const uintptr_t behind = behind_push(row);
+	struct cfi_row second;
+
+	return behind != 0 && address >= behind && cfi_find_row(section, behind, &second) == CFI_FOUND &&
+	       is_as_called(&second);
+}
+
 /* Between the moved instruction and the jump. */
 #define MOVED_BYTES 32
 
@@ -78,7 +84,8 @@ static bool is_denied(const struct cfi_section *section, const struct cfi_row *r
 	const uintptr_t behind = (uintptr_t)p + (p[1] == 0x83 ? 4 : 7);
 	struct cfi_row rows[2];
 
-	if (p[0] != 0x48 || (p[1] != 0x83 && p[1] != 0x81) || (p[2] != 0xc4 && p[2] != 0xec) || behind > address)
+	if (p[0] != 0x48 || (p[1] != 0x83 && p[1] != 0x81) || (p[2] != 0xc4 && p[2] != 0xec) ||
+	    behind > address)
 		return false;
 	for (int i = 0; i < 2; i++)
 		if (cfi_find_row(section, i == 0 ? (uintptr_t)p : behind, &rows[i]) != CFI_FOUND ||
@@ -96,11 +103,15 @@ static bool hides_move(const struct cfi_section *section, const struct cfi_row *
 	return false;
 }
 
-bool distrust_rule(const struct cfi_section *section, const struct cfi_row *row, rule_t rule,
-                   uintptr_t address)
+#endif
+
+bool distrust_row(const struct cfi_section *section, const struct cfi_row *row, uintptr_t address)
 {
 	if (row->eh_return)
 		return is_landing(section, row, address);
-	return rule_is_as_called(rule) ? hides_push(section, row, address)
-	                               : rule_is_by_sp(rule) && hides_move(section, row, address);
+#ifdef __x86_64__
+	return is_as_called(row) ? hides_push(section, row, address) : hides_move(section, row, address);
+#else
+	return false;
+#endif
 }

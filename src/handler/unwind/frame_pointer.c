@@ -141,32 +141,30 @@ static rule_t look_at(struct ahead *ahead, struct way *way)
 	size_t size;
 	const uint8_t *bytes = code_at(ahead, way->pc, &size);
 	const struct way here = *way;
-	int32_t constant = 0;
 
 	way->pc = 0;
 	if (!x86_decode(bytes, size, &i))
 		return RULE_NONE;
 	const uintptr_t next = here.pc + i.length;
 	const uintptr_t place = i.is_branch ? (uintptr_t)x86_place(&i, bytes, here.pc) : 0;
-	const bool is_plain = i.map == X86_ONE_BYTE && !i.is_vector;
+	const bool is_plain = i.map == X86_ONE_BYTE && !i.is_vector, is_wide = i.rex & 8;
+	const bool is_call = i.opcode == 0xe8 || (i.opcode == 0xff && (i.operand >> 3 & 7) == 2);
+	const bool is_jump = i.opcode == 0xe9 || i.opcode == 0xeb;
+	/* mov %rsp,%rbp, and back; of each there are two. */
+	const bool makes = is_wide && ((i.opcode == 0x89 && i.operand == 0xe5) ||
+	                               (i.opcode == 0x8b && i.operand == 0xec));
+	const bool leaves = is_wide && ((i.opcode == 0x89 && i.operand == 0xec) ||
+	                                (i.opcode == 0x8b && i.operand == 0xe5));
 
 	/* What lies in memory below the frame pointer; lea to the stack pointer too. */
 	if (!i.is_vector && (i.operand >> 6 == 1 || i.operand >> 6 == 2) && (i.operand & 7) == RBP &&
 	    !(i.rex & 1))
 		return in_frame;
-	if (i.map == X86_0F && !i.is_vector) {
-		if (i.is_branch && ahead->count < WAYS)
-			ahead->ways[ahead->count++] = (struct way){ place, here.depth };
-		way->pc = i.opcode == 0x0b ? 0 : next; /* ud2 */
-		return RULE_NONE;
-	}
-	if (is_plain && (i.opcode == 0x81 || i.opcode == 0x83))
-		constant = i.opcode == 0x83 ? (int8_t)bytes[i.constants] : 0;
-	if (is_plain && i.opcode == 0x81)
-		memcpy(&constant, bytes + i.constants, sizeof constant);
+	if (i.is_branch && !(is_plain && (is_call || is_jump)) && ahead->count < WAYS)
+		ahead->ways[ahead->count++] = (struct way){ place, here.depth };
 	if (!is_plain) {
-		way->pc = next;
-	} else if (i.opcode == 0x55 && !(i.rex & 1)) {
+		way->pc = i.map == X86_0F && !i.is_vector && i.opcode == 0x0b ? 0 : next; /* ud2 */
+	} else if ((i.opcode == 0x55 && !(i.rex & 1)) || i.opcode == 0xc2 || i.opcode == 0xc3) {
 		return here.depth == 0 ? as_called : (rule_t)RULE_NONE;
 	} else if (i.opcode == 0x5d && !(i.rex & 1)) {
 		return ahead->frame->sp - (uintptr_t)(intptr_t)here.depth == ahead->frame->fp
@@ -176,21 +174,18 @@ static rule_t look_at(struct ahead *ahead, struct way *way)
 		*way = (struct way){ next, here.depth + 8 };
 	} else if ((i.opcode & 0xf8) == 0x58) {
 		*way = (struct way){ next, here.depth - 8 };
-	} else if ((i.rex & 8) &&
-	           ((i.opcode == 0x89 && i.operand == 0xe5) || (i.opcode == 0x8b && i.operand == 0xec))) {
-		return here.depth == 0 ? pushed : (rule_t)RULE_NONE; /* mov %rsp,%rbp */
-	} else if (i.opcode == 0xc9 || ((i.rex & 8) && ((i.opcode == 0x89 && i.operand == 0xec) ||
-	                                                (i.opcode == 0x8b && i.operand == 0xe5)))) {
-		return in_frame; /* leave; mov %rbp,%rsp */
-	} else if ((i.rex & 8) && (i.opcode == 0x81 || i.opcode == 0x83) &&
-	           (i.operand == 0xec || i.operand == 0xc4)) {
-		*way = (struct way){ next,
-			             i.operand == 0xec ? here.depth + constant : here.depth - constant };
-	} else if (i.opcode == 0xc2 || i.opcode == 0xc3) {
-		return here.depth == 0 ? as_called : (rule_t)RULE_NONE;
-	} else if (i.opcode == 0xe8 || (i.opcode == 0xff && (i.operand >> 3 & 7) == 2)) {
+	} else if (makes) {
+		return here.depth == 0 ? pushed : (rule_t)RULE_NONE;
+	} else if (i.opcode == 0xc9 || leaves || is_call) {
 		return in_frame; /* who calls has one */
-	} else if (i.opcode == 0xe9 || i.opcode == 0xeb) {
+	} else if (is_wide && (i.opcode == 0x81 || i.opcode == 0x83) &&
+	           (i.operand == 0xec || i.operand == 0xc4)) {
+		int32_t constant = (int8_t)bytes[i.constants];
+
+		if (i.opcode == 0x81)
+			memcpy(&constant, bytes + i.constants, sizeof constant);
+		*way = (struct way){ next, here.depth + (i.operand == 0xec ? constant : -constant) };
+	} else if (is_jump) {
 		/* It changes nothing: the rule of its target, as of a stub that displaced the beginning
 		 * of a function, is its own. */
 		const rule_t rule = rules_find(ahead->map, ahead->map->rules, place).rule;
@@ -198,12 +193,8 @@ static rule_t look_at(struct ahead *ahead, struct way *way)
 		if (rule_is_plain(rule))
 			return here.depth == 0 ? rule : (rule_t)RULE_NONE;
 		*way = (struct way){ place, here.depth };
-	} else if (i.is_branch) {
-		if (ahead->count < WAYS)
-			ahead->ways[ahead->count++] = (struct way){ place, here.depth };
-		way->pc = next;
-	} else if (i.opcode != 0xcc && i.opcode != 0xf4 && !(i.opcode == 0xff && (i.operand >> 3 & 7) >= 4) &&
-	           !loses_frame(&i)) {
+	} else if (i.is_branch || (i.opcode != 0xcc && i.opcode != 0xf4 &&
+	                           !(i.opcode == 0xff && (i.operand >> 3 & 7) >= 4) && !loses_frame(&i))) {
 		way->pc = next;
 	}
 	return RULE_NONE;

@@ -9,10 +9,10 @@
 #include <stdint.h>
 
 #include "handler/unwind/arch.h"
-#include "handler/unwind/code_map.h"
+#include "base/code_map.h"
 
 struct full_frame {
-	uintptr_t pc; /* as in struct unwind_frame */
+	uintptr_t pc; /* of the code that runs, or the call */
 	uint64_t registers[CFI_REGISTERS];
 };
 

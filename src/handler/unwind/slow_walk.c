@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "handler/unwind/slow_walk.h"
 
-#include <stdbool.h>
-#include <stddef.h>
-
 #include "handler/unwind/frame_pointer.h"
 #include "handler/unwind/full.h"
 #include "handler/unwind/rules.h"
@@ -22,6 +19,8 @@ struct view {
 	uintptr_t limit; /* of bounds.high; 0: the walk is on the known stack */
 	struct stack_copy copy;
 	uint32_t changes;
+	struct full_frame full; /* frame number full_at - 1, once begun */
+	uint32_t full_at;
 };
 
 static bool is_known(const struct walk *walk, uintptr_t sp)
@@ -91,22 +90,25 @@ static enum rule_result step_over(const struct walk *walk, struct view *view, ru
 }
 
 /* Frame number `n` needs all registers: those of the interrupted frame lead there. */
-static enum rule_result step_all(const struct walk *walk, const struct view *view, uint32_t n,
+static enum rule_result step_all(const struct walk *walk, struct view *view, uint32_t n,
                                  struct unwind_frame *frame)
 {
-	struct full_frame full;
+	struct full_frame *full = &view->full;
 	enum rule_result result = RULE_STEPPED;
 
-	full_begin(&full, walk->ucontext);
-	for (uint32_t i = 0; i < n && result == RULE_STEPPED; i++)
-		result = full_step(&full, walk->map, &view->bounds);
-	/* The two walks disagree: trust neither. */
-	if (result != RULE_STEPPED || full.pc != frame->pc ||
-	    full.registers[CFI_STACK_POINTER] != frame->sp)
-		return RULE_OUT_OF_BOUNDS;
-	result = full_step(&full, walk->map, &view->bounds);
+	if (view->full_at == 0) {
+		full_begin(full, walk->ucontext);
+		view->full_at = 1;
+	}
+	for (; view->full_at <= n + 1 && result == RULE_STEPPED; view->full_at++) {
+		/* Where the two walks disagree, trust neither. */
+		if (view->full_at == n + 1 &&
+		    (full->pc != frame->pc || full->registers[CFI_STACK_POINTER] != frame->sp))
+			return RULE_OUT_OF_BOUNDS;
+		result = full_step(full, walk->map, &view->bounds);
+	}
 	if (result == RULE_STEPPED)
-		*frame = arch_frame_of(full.registers, full.pc);
+		*frame = arch_frame_of(full->registers, full->pc);
 	return result;
 }
 

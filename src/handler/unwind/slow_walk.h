@@ -2,15 +2,15 @@
 /*
  * The walk for all that is seldom: rules that need more than a frame holds, code without rules, and
  * stacks whose bounds are unknown (alternate signal stacks, coroutines, Go's, threads that are not
- * registered). It reads such a stack from the stack pointer upwards, through stack_copy.h, to the
- * first page that cannot be read, and goes on from one stack to another: from a signal handler on an
- * alternate stack to what the signal interrupted, and from C to the goroutine that called it.
+ * registered). It reads such a stack through stack_copy.h, and goes on from one stack to another: from
+ * a signal handler on an alternate stack to what the signal interrupted, and from C to the goroutine
+ * that called it.
  */
 #ifndef QUERYPROF_HANDLER_UNWIND_SLOW_WALK_H
 #define QUERYPROF_HANDLER_UNWIND_SLOW_WALK_H
 
 #include "handler/unwind/arch.h"
-#include "handler/unwind/code_map.h"
+#include "base/code_map.h"
 #include "handler/unwind/unwind.h"
 
 struct walk {

@@ -1,7 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * One page at a time, copied or checked by the kernel.
- */
 #include "handler/unwind/stack_copy.h"
 
 #include <errno.h>

@@ -8,9 +8,7 @@
  * calls.
  *
  * Plain loads with a handler for SIGSEGV and SIGBUS would be faster. But those signals
- * belong to the host. Our handler would stand in front of a crash reporter's, a virtual
- * machine's or a sanitizer's; the host would see it when it reads its settings back; and
- * once the host installed another handler, the next such load would kill the process.
+ * belong to the host: once it installed another handler, the next such load would kill it.
  *
  * A seccomp filter may kill the process for process_vm_readv. So in a thread with a filter,
  * and on a kernel without the call, the kernel is asked first whether a page can be read,

@@ -11,9 +11,8 @@
  * on by induction: exact, with two loads a frame. The memo never serves a step that read
  * another word (FP_SLOT_OPAQUE).
  *
- * The rule cache, for new frames.
- *
- * The slow walk (slow_walk.h), from the first frame on whose step is not one of a rule.
+ * The rule cache, for new frames. From the first frame on whose step is none of a rule's, the slow
+ * walk (slow_walk.h).
  */
 #include "handler/unwind/unwind.h"
 
@@ -22,8 +21,6 @@
 
 #include "base/record.h"
 #include "handler/unwind/arch.h"
-#include "handler/unwind/code_map.h"
-#include "handler/unwind/counters.h"
 #include "handler/unwind/rules.h"
 #include "handler/unwind/slow_walk.h"
 
@@ -47,6 +44,7 @@ struct unwind_memo {
 #define BYTES_AHEAD (12 * LINE_BYTES)
 #define SETS_OF_PAGE (4096 / sizeof(uint64_t)) /* of the rule cache */
 
+const struct code_map *code_map_published;
 uint64_t unwind_counters[UNWIND_COUNTERS];
 
 /* An empty map: the loader is asked for each address. */
@@ -276,29 +274,24 @@ __attribute__((always_inline)) static inline void fetch_ahead(const struct code_
 		__builtin_prefetch((const void *)(sp + ahead));
 }
 
-/* A trace that is not the memo's as a whole. Not inlined: as fast_walk(). */
+/* A trace that is not the memo's as a whole. Not inlined, as fast_walk(). */
 __attribute__((noinline)) static struct unwind_result
 trace_anew(const void *ucontext, const struct unwind_stack *stack, const struct code_map *map,
            struct unwind_memo *memo, uint64_t *trace, int max)
 {
 	const struct unwind_frame leaf = arch_interrupted_frame(ucontext);
 	const bool is_usable = memo != NULL && !memo->busy;
-	struct unwind_result result = { 0, true, map != NULL ? map->generation : 0, false };
+	uint32_t generation = map != NULL ? map->generation : 0;
+	struct unwind_result result;
 
 	if (max <= 0)
-		return result;
-	if (map == NULL) {
-		trace[0] = leaf.pc;
-		result.depth = 1;
-		return result;
-	}
-	if (__builtin_expect(code_map_moved(map), 0)) {
+		return (struct unwind_result){ 0, true, generation, false };
+	if (__builtin_expect(map == NULL || code_map_moved(map), 0)) {
 		/* Not the map's rules, but the loader alone. The next map will know this code. Of the
 		 * memo no step is used, as no rule lasts. */
-		result.generation++;
+		generation++;
 		map = &no_map;
 	}
-	const uint32_t generation = result.generation;
 	const struct walk walk = { .ucontext = ucontext,
 		                   .map = map,
 		                   .stack = stack,

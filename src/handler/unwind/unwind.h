@@ -16,8 +16,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/code_map.h"
 #include "base/frame_place.h"
-#include "handler/unwind/counters.h"
+#include "base/ledger.h"
 
 /* A thread's last stack, kept for its next sample. Zero-filled memory is an empty memo.
  * Functions accept NULL. */
@@ -47,5 +48,27 @@ uintptr_t unwind_memo_sp(const struct unwind_memo *memo, int number);
 
 /* Reads words of such a frame, on the known stack or another one. */
 bool unwind_read_words(const struct unwind_stack *known, uintptr_t address, uintptr_t *words, unsigned count);
+
+/* Written by modules/publish.c. */
+extern const struct code_map *code_map_published __attribute__((visibility("hidden")));
+
+/* Async-signal-safe. NULL before the first publish. */
+static inline const struct code_map *code_map_current(void)
+{
+	return __atomic_load_n(&code_map_published, __ATOMIC_ACQUIRE);
+}
+
+extern uint64_t unwind_counters[UNWIND_COUNTERS] __attribute__((visibility("hidden")));
+
+/* Async-signal-safe. Relaxed: each counter is a number by itself. */
+static inline void unwind_count(enum unwind_counter which)
+{
+	__atomic_fetch_add(&unwind_counters[which], 1, __ATOMIC_RELAXED);
+}
+
+static inline uint64_t unwind_counter(enum unwind_counter which)
+{
+	return __atomic_load_n(&unwind_counters[which], __ATOMIC_RELAXED);
+}
 
 #endif

@@ -21,18 +21,13 @@
 
 #define RULE_OFFSET_SHIFT 12
 
-static inline rule_t rule_make(enum rule_kind kind, int64_t words, uint32_t rbp)
-{
-	return words * (1 << RULE_OFFSET_SHIFT) + (rule_t)(rbp << 4) + (rule_t)kind;
-}
-
 /* The rule for a row whose offset is in bytes; RULE_FULL when it does not fit. */
 static inline rule_t rule_make_checked(enum rule_kind kind, int64_t bytes, uint32_t rbp)
 {
 	const int64_t limit = (int64_t)1 << (RULE_OFFSET_BITS - 1);
 	if (bytes % 8 != 0 || bytes / 8 < -limit || bytes / 8 >= limit)
 		return RULE_FULL;
-	return rule_make(kind, bytes / 8, rbp);
+	return bytes / 8 * (1 << RULE_OFFSET_SHIFT) + (rule_t)(rbp << 4) + (rule_t)kind;
 }
 
 static inline rule_t rule_from_row(const struct cfi_row *row)
@@ -64,15 +59,11 @@ static const uint8_t arch_register_order[CFI_REGISTERS] = {
 	REG_R9,  REG_R10, REG_R11, REG_R12, REG_R13, REG_R14, REG_R15, REG_RIP,
 };
 
-/* The kernel puts a ucontext where the trampoline's rsp points. */
-static inline uintptr_t arch_signal_registers(const struct unwind_frame *frame)
-{
-	return frame->sp + offsetof(ucontext_t, uc_mcontext.gregs);
-}
-
+/* From a signal's trampoline to the frame that the signal interrupted; 0: the registers may not be read.
+ * The kernel puts a ucontext where the trampoline's rsp points. */
 static inline int arch_signal_frame(struct unwind_frame *frame, const struct unwind_bounds *bounds)
 {
-	const uintptr_t registers = arch_signal_registers(frame);
+	const uintptr_t registers = frame->sp + offsetof(ucontext_t, uc_mcontext.gregs);
 	struct unwind_frame next;
 	if (!unwind_load_words(bounds, registers + 8 * REG_RIP, &next.pc, 1) ||
 	    !unwind_load_words(bounds, registers + 8 * REG_RBP, &next.fp, 1) ||
@@ -85,19 +76,6 @@ static inline int arch_signal_frame(struct unwind_frame *frame, const struct unw
 static inline uintptr_t rule_offset(rule_t rule)
 {
 	return (uintptr_t)((rule >> RULE_OFFSET_SHIFT) * 8);
-}
-
-/* Whether it is the rule of a function's first instruction: nothing is pushed yet. */
-static inline int rule_is_as_called(rule_t rule)
-{
-	return rule == rule_make(RULE_SP, 1, 0);
-}
-
-/* Whether the frame is found by the stack pointer: its unwind information may be wrong
- * (distrust.h). */
-static inline int rule_is_by_sp(rule_t rule)
-{
-	return (rule & 15) == RULE_SP;
 }
 
 /* rule_apply() for a plain rule. */

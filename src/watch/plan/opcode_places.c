@@ -17,6 +17,7 @@
 #include "watch/plan/opcode_flow.h"
 #include "watch/plan/opcode_names.h"
 #include "watch/plan/opcode_trials.h"
+#include "handler/unwind/unwind.h"
 
 #define WORD sizeof(uintptr_t)
 #define STRUCT_BYTES 0x200 /* of SQLite's structures, as far as they are looked at */

@@ -19,7 +19,7 @@
 #include <ucontext.h>
 #include <unistd.h>
 
-#include "handler/unwind/code_map.h"
+#include "base/code_map.h"
 #include "base/record.h"
 #include "handler/unwind/unwind.h"
 #include "handler/unwind/arch.h"
