@@ -5,6 +5,8 @@
 #ifndef QUERYPROF_BASE_LEDGER_H
 #define QUERYPROF_BASE_LEDGER_H
 
+#include <stdint.h>
+
 /* In the end signals + taken = stored + dropped + idle + stacks + late + foreign +
  * reentered. */
 enum ledger_counter {
@@ -35,5 +37,19 @@ enum unwind_counter {
 	UNWIND_UNKNOWN_STACKS, /* traces of stacks other than the thread's own */
 	UNWIND_COUNTERS,
 };
+
+/* Defined by handler/unwind/unwind.c. */
+extern uint64_t unwind_counters[UNWIND_COUNTERS] __attribute__((visibility("hidden")));
+
+/* Async-signal-safe. Relaxed: each counter is a number by itself. */
+static inline void unwind_count(enum unwind_counter which)
+{
+	__atomic_fetch_add(&unwind_counters[which], 1, __ATOMIC_RELAXED);
+}
+
+static inline uint64_t unwind_counter(enum unwind_counter which)
+{
+	return __atomic_load_n(&unwind_counters[which], __ATOMIC_RELAXED);
+}
 
 #endif

@@ -9,8 +9,8 @@
 #include <dlfcn.h>
 #include <stddef.h>
 
+#include "base/ledger.h"
 #include "handler/unwind/distrust.h"
-#include "handler/unwind/unwind.h"
 
 #ifdef DLFO_STRUCT_HAS_EH_DBASE /* the C library's headers know the function */
 extern __typeof(_dl_find_object) _dl_find_object __attribute__((weak));

@@ -58,17 +58,4 @@ static inline const struct code_map *code_map_current(void)
 	return __atomic_load_n(&code_map_published, __ATOMIC_ACQUIRE);
 }
 
-extern uint64_t unwind_counters[UNWIND_COUNTERS] __attribute__((visibility("hidden")));
-
-/* Async-signal-safe. Relaxed: each counter is a number by itself. */
-static inline void unwind_count(enum unwind_counter which)
-{
-	__atomic_fetch_add(&unwind_counters[which], 1, __ATOMIC_RELAXED);
-}
-
-static inline uint64_t unwind_counter(enum unwind_counter which)
-{
-	return __atomic_load_n(&unwind_counters[which], __ATOMIC_RELAXED);
-}
-
 #endif
