@@ -11,7 +11,7 @@
 #include "base/lock.h"
 #include "entry/process.h"
 #include "handler/running.h"
-#include "handler/unwind/code_map.h"
+#include "base/code_map.h"
 #include "label/pairs.h"
 #include "modules/publish.h"
 #include "query/look.h"

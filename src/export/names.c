@@ -14,7 +14,7 @@
 #include "base/text.h"
 #include "base/vector.h"
 #include "export/text.h"
-#include "handler/record.h"
+#include "base/record.h"
 #include "trace/trace_text.h"
 #include "modules/module_map.h"
 #include "store/store.h"

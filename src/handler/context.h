@@ -7,21 +7,10 @@
 #ifndef QUERYPROF_HANDLER_CONTEXT_H
 #define QUERYPROF_HANDLER_CONTEXT_H
 
-#include <stdbool.h>
-
-#include "handler/record.h"
 #include "handler/thread.h"
 
 /* What the calling thread has published; all zero: nothing, or nothing that is valid.
  * Async-signal-safe. Neither the variable nor the record is trusted to be readable. */
 void context_read(const struct thread *thread, struct trace_context *context);
-
-static inline bool context_is_none(const struct trace_context *context)
-{
-	uint64_t words[sizeof(*context) / sizeof(uint64_t)];
-
-	memcpy(words, context, sizeof(words));
-	return (words[0] | words[1] | words[2]) == 0;
-}
 
 #endif

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The handler runs with every other asynchronous signal blocked, so no handler of the
- * host's can interrupt it, or leave it by a longjmp with a record half written. It takes
- * no lock, allocates nothing and keeps errno. Everything that it writes belongs to the
- * thread that it interrupted, but for the ring and for a query's counts.
+ * host's can interrupt it, or leave it by a longjmp with a record half written. Everything that it
+ * writes belongs to the thread that it interrupted, but for the ring and for a query's counts.
  */
 #include "handler/dispatch.h"
 

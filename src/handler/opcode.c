@@ -7,6 +7,7 @@
 #include "handler/opcode.h"
 
 #include "handler/unwind/full.h"
+#include "handler/unwind/slow_walk.h"
 
 #define WORD sizeof(uintptr_t)
 
@@ -44,18 +45,17 @@ __attribute__((noinline)) static bool read_register(const struct thread *thread,
                                                     unsigned number, uintptr_t *value)
 {
 	const struct code_map *map = code_map_current();
-	struct unwind_frame frame = arch_interrupted_frame(ucontext);
-	const struct unwind_bounds bounds = { frame.sp - ARCH_RED_ZONE, thread->stack.end & ~(uintptr_t)7,
-		                              NULL };
-	struct full_walk walk;
+	const uintptr_t sp = arch_interrupted_frame(ucontext).sp;
+	const struct unwind_bounds bounds = walk_bounds(&thread->stack, sp);
+	struct full_frame frame;
 
-	full_begin(&walk, ucontext);
-	if (to > 0 && (frame.sp < thread->stack.start || frame.sp >= thread->stack.end || map == NULL))
+	full_begin(&frame, ucontext);
+	if (to > 0 && (sp < thread->stack.start || sp >= thread->stack.end || map == NULL))
 		return false;
 	for (int i = 0; i < to; i++)
-		if (full_step(&walk, ucontext, map, &bounds, (uint32_t)i, &frame) != RULE_STEPPED)
+		if (full_step(&frame, map, &bounds) != RULE_STEPPED)
 			return false;
-	*value = walk.registers[number];
+	*value = frame.registers[number];
 	return true;
 }
 

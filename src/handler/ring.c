@@ -1,28 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The producers' side of the ring; ring_layout.h describes the memory.
- *
- * Nothing here waits. A producer that is interrupted between reserve and commit only
- * delays the reading of the records behind its own.
+ * A producer that is interrupted between reserve and commit only delays the reading of the records
+ * behind its own.
  */
 #include "handler/ring.h"
 
 #include "base/sys.h"
-#include "handler/ring_layout.h"
+#include "base/ring_layout.h"
 
 /* Half the ring less a header: padding and record then fit an empty ring, wherever its
  * head is. */
 size_t ring_max_payload(const struct ring *ring)
 {
 	return ring->bytes / 2 - RING_WORD;
-}
-
-/* Relaxed: winning gives the room to one producer; the header, not the head, publishes
- * what it writes there. */
-static bool claim(struct ring *ring, uint64_t *head, uint64_t next)
-{
-	return atomic_compare_exchange_weak_explicit(&ring->head, head, next, memory_order_relaxed,
-	                                             memory_order_relaxed);
 }
 
 void *ring_try_reserve(struct ring *ring, size_t size)
@@ -42,7 +32,10 @@ void *ring_try_reserve(struct ring *ring, size_t size)
 		next = head + padding + need;
 		if (next - tail > ring->bytes)
 			return NULL;
-	} while (!claim(ring, &head, next));
+		/* Relaxed: winning gives the room to one producer; the header, not the head,
+		 * publishes what it writes there. */
+	} while (!atomic_compare_exchange_weak_explicit(&ring->head, &head, next, memory_order_relaxed,
+	                                                memory_order_relaxed));
 
 	if (padding != 0) {
 		ring_publish_header(ring_header_at(ring, head),
@@ -66,14 +59,6 @@ void *ring_reserve(struct ring *ring, size_t size)
 	return payload;
 }
 
-/* Wakes the reader from `sleep`. Of several producers that see it asleep one wins: a sleep
- * costs one system call. Sequentially consistent, as the rest of what touches `sleep`. */
-static void wake_from(struct ring *ring, uint32_t sleep)
-{
-	if (atomic_compare_exchange_strong(&ring->sleep, &sleep, RING_AWAKE))
-		sys_futex_wake((uint32_t *)&ring->sleep);
-}
-
 void ring_commit(struct ring *ring, void *payload, unsigned kind)
 {
 	_Atomic uint64_t *header = (_Atomic uint64_t *)payload - 1;
@@ -84,6 +69,9 @@ void ring_commit(struct ring *ring, void *payload, unsigned kind)
 	/* Sequentially consistent, see ring_publish_header(). A wake-up that the test for
 	 * half full misses comes with the next record, or with the time-out. */
 	uint32_t sleep = atomic_load(&ring->sleep);
-	if (sleep == RING_SLEEP_IDLE || (sleep == RING_SLEEP_TIMED && ring_is_half_full(ring)))
-		wake_from(ring, sleep);
+	if (sleep != RING_SLEEP_IDLE && (sleep != RING_SLEEP_TIMED || !ring_is_half_full(ring)))
+		return;
+	/* Of several producers that see the reader asleep one wins: a sleep costs one system call. */
+	if (atomic_compare_exchange_strong(&ring->sleep, &sleep, RING_AWAKE))
+		sys_futex_wake((uint32_t *)&ring->sleep);
 }

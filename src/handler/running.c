@@ -11,13 +11,6 @@ static bool holds_mutex(const struct query_tag *tag, const struct thread *thread
 	return owner != NULL && *owner == (int)thread->id;
 }
 
-static enum frame_place place_of(const struct query_tag *tag, const struct thread *thread, uintptr_t sp)
-{
-	if (tag->frame == 0)
-		return FRAME_AROUND;
-	return frame_place(tag->frame, tag->frame_return, &thread->stack, sp);
-}
-
 /* Frames of one stack compare by their addresses. A query without a frame (another engine's,
  * a traced one) is only older or newer than the others. */
 static bool is_inside(const struct query_tag *tag, const struct query_tag *other)
@@ -37,7 +30,9 @@ const struct query_tag *query_running(const struct thread *thread, uintptr_t sp,
 		/* Relaxed: another thread may end a call that began here, at any moment. */
 		if (__atomic_load_n(&tag->ended, __ATOMIC_RELAXED))
 			continue;
-		enum frame_place place = place_of(tag, thread, sp);
+		enum frame_place place = FRAME_AROUND;
+		if (tag->frame != 0)
+			place = frame_place(tag->frame, tag->frame_return, &thread->stack, sp);
 		if (place == FRAME_LEFT)
 			continue;
 		if (place == FRAME_ELSEWHERE || !holds_mutex(tag, thread)) {

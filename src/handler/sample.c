@@ -35,61 +35,17 @@ static void add(uint64_t *to, uint64_t by)
 	__atomic_fetch_add(to, by, __ATOMIC_RELAXED);
 }
 
-/* The optional fields of a sample: gathered first, as its record is reserved with its exact size. */
-struct fields {
-	uint32_t count;
-	size_t bytes;
-	struct {
-		uint32_t tag, size;
-		const void *content;
-	} list[SAMPLE_FIELDS];
-	uint64_t span;
-	uint32_t opcode;
-};
-
-#define FIELDS_BYTES_MAX                                                                                     \
-	(SAMPLE_FIELD_BYTES(sizeof(int64_t)) + SAMPLE_FIELD_BYTES(sizeof(struct wait_field)) +               \
-	 SAMPLE_FIELD_BYTES(sizeof(struct trace_context)) +                                                  \
-	 SAMPLE_FIELD_BYTES(LABELS_MAX * sizeof(uint64_t)) + 3 * SAMPLE_FIELD_BYTES(sizeof(uint64_t)))
-
-static void add_field(struct fields *fields, uint32_t tag, const void *content, size_t size)
-{
-	fields->list[fields->count].tag = tag;
-	fields->list[fields->count].size = (uint32_t)size;
-	fields->list[fields->count++].content = content;
-	fields->bytes += SAMPLE_FIELD_BYTES(size);
-}
-
 /* The most frames that a record of this ring holds; a tiny ring takes fewer. */
 static int max_depth(const struct ring *ring)
 {
-	size_t room = ring_max_payload(ring) - sizeof(struct sample_record) - FIELDS_BYTES_MAX;
+	size_t room = ring_max_payload(ring) - sizeof(struct sample_record) - SAMPLE_FIELDS_MAX;
 
 	return room / sizeof(uint64_t) < TRACE_MAX_FRAMES ? (int)(room / sizeof(uint64_t)) : TRACE_MAX_FRAMES;
 }
 
-static void fill_record(struct sample_record *record, const struct thread *thread,
-                        const struct query_tag *tag, const struct observation *seen,
-                        const struct unwind_result *trace, const struct fields *fields)
+static struct sample_record *draft_of(struct thread *thread)
 {
-	int cpu = sched_getcpu();
-
-	record->timestamp_ns = seen->timestamp_ns;
-	record->period_ns = seen->period_ns;
-	record->query = tag->key;
-	record->thread_id = thread->id;
-	record->weight = seen->weight;
-	record->generation = trace->generation;
-	record->cpu_id = cpu < 0 ? 0 : (uint32_t)cpu;
-	record->fields = 0;
-	record->depth = (uint16_t)trace->depth;
-	record->trace_type = (uint8_t)seen->type;
-	record->flags = trace->truncated ? SAMPLE_TRUNCATED : 0;
-	memcpy(record->trace, thread->handler.trace + seen->skipped, record->depth * sizeof(uint64_t));
-	void *at = record->trace + record->depth;
-	for (uint32_t i = 0; i < fields->count; i++)
-		at = sample_field_put(record, at, fields->list[i].tag, fields->list[i].content,
-		                      fields->list[i].size);
+	return (struct sample_record *)(void *)thread->handler.draft;
 }
 
 /* Behind the run's first sample, or a later one if the ring was full. */
@@ -101,63 +57,81 @@ static void tell_start(struct thread *thread, struct ring *ring, const struct qu
 	const enum start_state state = __atomic_load_n(&start->state, __ATOMIC_ACQUIRE);
 	if (state != START_DUE && state != START_DUE_AGAIN)
 		return;
-	stack_copy_text(start->text, (char *)thread->handler.trace, START_TEXT_MAX, &size);
+	stack_copy_text(start->text, (char *)draft_of(thread)->trace, START_TEXT_MAX, &size);
 	struct start_record *record = ring_reserve(ring, sizeof(*record) + size);
 	if (record == NULL)
 		return;
 	record->query = tag->key;
 	record->run = *start;
 	record->text_size = size;
-	memcpy(record->text, thread->handler.trace, size);
+	memcpy(record->text, draft_of(thread)->trace, size);
 	ring_commit(ring, record, RECORD_START);
 	__atomic_store_n(&start->state, START_TOLD, __ATOMIC_RELAXED);
 }
 
-static void gather_fields(struct fields *fields, struct thread *thread, const struct query_tag *tag,
-                          const struct observation *seen, const void *ucontext,
-                          const struct unwind_result *trace)
+/* Behind the trace, which is in its place. Returns the end. */
+static void *put_fields(struct sample_record *draft, const struct observation *seen,
+                        const struct labels *labels, const struct trace_context *context, uint64_t span,
+                        uint32_t opcode)
 {
-	struct labels *labels = &thread->handler.labels;
-	struct trace_context *context = &thread->handler.context;
+	void *at = draft->trace + draft->depth;
 
-	labels_collect(labels, thread_memo(thread), &thread->stack, thread->handler.trace, trace,
-	               tag->counts->labels);
-	context_read(thread, context);
-	fields->opcode = opcode_running(thread, tag, ucontext, thread->handler.trace, trace);
-	fields->span = span_current.id;
+	draft->fields = 0;
 	if (!seen->is_timed)
-		add_field(fields, FIELD_VALUE, &seen->value, sizeof(seen->value));
+		at = sample_field_put(draft, at, FIELD_VALUE, &seen->value, sizeof(seen->value));
 	if (seen->stretch > 1)
-		add_field(fields, FIELD_STRETCH, &seen->stretch, sizeof(seen->stretch));
+		at = sample_field_put(draft, at, FIELD_STRETCH, &seen->stretch, sizeof(seen->stretch));
 	if (seen->wait != NULL)
-		add_field(fields, FIELD_WAIT, seen->wait, sizeof(*seen->wait));
+		at = sample_field_put(draft, at, FIELD_WAIT, seen->wait, sizeof(*seen->wait));
 	if (labels->count != 0)
-		add_field(fields, FIELD_LABELS, labels->numbers, labels->count * sizeof(uint64_t));
+		at = sample_field_put(draft, at, FIELD_LABELS, labels->numbers,
+		                      labels->count * (uint32_t)sizeof(uint64_t));
 	if (!context_is_none(context))
-		add_field(fields, FIELD_TRACE_CONTEXT, context, sizeof(*context));
-	if (fields->span != 0)
-		add_field(fields, FIELD_SPAN, &fields->span, sizeof(fields->span));
-	if (fields->opcode != OPCODE_UNKNOWN)
-		add_field(fields, FIELD_OPCODE, &fields->opcode, sizeof(fields->opcode));
+		at = sample_field_put(draft, at, FIELD_TRACE_CONTEXT, context, sizeof(*context));
+	if (span != 0)
+		at = sample_field_put(draft, at, FIELD_SPAN, &span, sizeof(span));
+	if (opcode != OPCODE_UNKNOWN)
+		at = sample_field_put(draft, at, FIELD_OPCODE, &opcode, sizeof(opcode));
+	return at;
 }
 
-/* Not inlined: what the fields need of the stack is free again for the walk. */
+/* Written beside the ring, whose record is reserved with its exact size. Not inlined: what this needs of
+ * the stack is free again for the walk. */
 __attribute__((noinline)) static bool record_trace(struct thread *thread, struct ring *ring,
                                                    const struct query_tag *tag,
                                                    const struct observation *seen, const void *ucontext,
-                                                   struct unwind_result *trace)
+                                                   const struct unwind_result *trace)
 {
-	struct fields fields = { .count = 0 };
+	struct sample_record *draft = draft_of(thread);
+	struct labels *labels = &thread->handler.labels;
+	struct trace_context *context = &thread->handler.context;
+	const uint64_t span = span_current.id;
+	const int depth = trace->depth > seen->skipped ? trace->depth - seen->skipped : 0;
+	const int cpu = sched_getcpu();
 
-	gather_fields(&fields, thread, tag, seen, ucontext, trace);
-	trace->depth = trace->depth > seen->skipped ? trace->depth - seen->skipped : 0;
-	struct sample_record *record =
-		ring_reserve(ring, sizeof(*record) + (size_t)trace->depth * sizeof(uint64_t) + fields.bytes);
+	labels_collect(labels, thread_memo(thread), &thread->stack, draft->trace, trace, tag->counts->labels);
+	context_read(thread, context);
+	const uint32_t opcode = opcode_running(thread, tag, ucontext, draft->trace, trace);
+	if (seen->skipped != 0)
+		memmove(draft->trace, draft->trace + seen->skipped, (size_t)depth * sizeof(uint64_t));
+	draft->timestamp_ns = seen->timestamp_ns;
+	draft->period_ns = seen->period_ns;
+	draft->query = tag->key;
+	draft->thread_id = thread->id;
+	draft->weight = seen->weight;
+	draft->generation = trace->generation;
+	draft->cpu_id = cpu < 0 ? 0 : (uint32_t)cpu;
+	draft->depth = (uint16_t)depth;
+	draft->trace_type = (uint8_t)seen->type;
+	draft->flags = trace->truncated ? SAMPLE_TRUNCATED : 0;
+	const char *end = put_fields(draft, seen, labels, context, span, opcode);
+	const size_t size = (size_t)(end - (const char *)draft);
+	void *record = ring_reserve(ring, size);
 	if (record == NULL)
 		return false;
-	fill_record(record, thread, tag, seen, trace, &fields);
+	memcpy(record, draft, size);
 	ring_commit(ring, record, RECORD_SAMPLE);
-	span_current.samples += fields.span != 0;
+	span_current.samples += span != 0;
 	return true;
 }
 
@@ -166,9 +140,8 @@ static bool store(struct thread *thread, struct ring *ring, const struct query_t
 {
 	struct query_counts *counts = tag->counts;
 
-	/* Unwound beside the ring: the record is reserved with its exact size. */
 	struct unwind_result trace = unwind_trace(ucontext, &thread->stack, thread_memo(thread),
-	                                          thread->handler.trace, max_depth(ring));
+	                                          draft_of(thread)->trace, max_depth(ring));
 	if (!record_trace(thread, ring, tag, seen, ucontext, &trace)) {
 		thread_count(thread, LEDGER_DROPPED, 1);
 		add(&counts->dropped, 1);
@@ -197,9 +170,6 @@ static bool store(struct thread *thread, struct ring *ring, const struct query_t
 static const struct query_tag *take_timed(struct thread *thread, enum timer_clock clock, int overrun,
                                           uint64_t timestamp, const void *ucontext)
 {
-	static const enum trace_type types[TIMER_CLOCKS] = {
-		[TIMER_CPU] = TRACE_CPU, [TIMER_REAL] = TRACE_REAL
-	};
 	struct thread_timer *timer = &thread->timers[clock];
 	uint32_t stretch = timer->stretch;
 	bool waits;
@@ -223,7 +193,7 @@ static const struct query_tag *take_timed(struct thread *thread, enum timer_cloc
 		thread_count(thread, LEDGER_SHARED, 1);
 		stretch = points;
 	}
-	const struct observation seen = { .type = types[clock],
+	const struct observation seen = { .type = clock == TIMER_CPU ? TRACE_CPU : TRACE_REAL,
 		                          .is_timed = true,
 		                          .weight = points,
 		                          .period_ns = timer->period_ns,

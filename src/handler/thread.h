@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the handler knows of the thread that it runs on.
+ * What the handler knows of the thread that it runs on: one slot a sampled thread, reached through an
+ * initial-exec thread-local pointer, so that the handler never touches dynamic TLS. Slots come from
+ * mmap, are recycled and never unmapped: a late signal always finds readable memory.
  *
- * One slot a sampled thread, reached through one initial-exec thread-local
- * pointer, so that the handler never touches dynamic TLS. Slots come from mmap,
- * are recycled and never unmapped: a late signal always finds readable memory.
- *
- * Who writes: only the owning thread and the handler that interrupts it. Between
- * those two, ordinary loads and stores in program order are enough; the fields
- * that the handler reads are volatile so that the compiler keeps that order.
+ * Only the owning thread and the handler that interrupts it write. Between those two, loads and stores
+ * in program order are enough; the fields that the handler reads are volatile so that the compiler
+ * keeps that order.
  */
 #ifndef QUERYPROF_HANDLER_THREAD_H
 #define QUERYPROF_HANDLER_THREAD_H
@@ -18,107 +16,22 @@
 #include <stdint.h>
 
 #include "base/fast_clock.h"
-#include "handler/labels.h"
+#include "base/query_tag.h"
+#include "base/timer_grid.h"
 #include "base/wait.h"
-#include "handler/ledger.h"
-#include "handler/record.h"
+#include "handler/labels.h"
+#include "base/ledger.h"
 #include "handler/unwind/unwind.h"
 
 struct ring;
-struct opcode_places;
 
 /* Keeps the compiler from moving what the handler reads across this point; the handler
  * runs on the same thread, so the processor needs no fence. */
 #define HANDLER_BARRIER() __atomic_signal_fence(__ATOMIC_SEQ_CST)
 
-/* What a thread's timers go by. */
-enum timer_clock {
-	TIMER_CPU,  /* of the thread */
-	TIMER_REAL, /* CLOCK_MONOTONIC */
-	TIMER_CLOCKS,
-};
-
-/* Counters of one run of a query that its samples feed. Memory is never
- * unmapped. Written with relaxed atomics: a run may have several threads. */
-struct query_counts {
-	struct run_start start; /* its `state` is atomic, with release and acquire */
-	uint64_t samples[TRACE_TYPES];
-	uint64_t weights[TRACE_TYPES];
-	uint64_t dropped;
-	uint64_t truncated;
-	uint64_t worker_cpu_ns; /* not the handler's: CPU time of its worker threads */
-	uint64_t labels;        /* the number of the query's own label set, 0: none */
-	/* A SQLite statement, and where its running opcode is found (opcode.h); NULL: not known. */
-	const void *statement;
-	const struct opcode_places *opcodes;
-	uint64_t worker_wait_ns; /* atomic; not the handler's: what its worker threads waited */
-	uint64_t cost_ns;        /* what its samples took */
-	bool has_threads;        /* several have the sums, which are atomic, and zero at first */
-	bool has_waits;          /* else the sums are of an earlier run */
-	uint64_t waits[WAIT_SUMS];
-};
-
-/* What a sample is tagged with while a query runs on its thread. */
-struct query_tag {
-	uint64_t number; /* of the push, unique on the slot */
-	bool ended;      /* atomic: the place is free. Another thread may end what began here */
-	struct query_key key;
-	uint64_t period_ns[TIMER_CLOCKS]; /* 0: this query takes no such samples */
-	uint64_t off_cpu_period_ns;       /* of its waits' samples */
-	struct query_counts *counts;      /* never NULL */
-	/* The stack frame of the call that pushed the tag, and its return address: the query
-	 * runs inside it, see running.h. 0: no such test. */
-	uintptr_t frame, frame_return;
-	/* For hosts whose steps cannot be hooked: the query runs only while the owner
-	 * of its connection's mutex is this thread. Points to a cell in memory that is
-	 * never unmapped, which holds the address of the owner's thread id, or NULL once
-	 * the connection has gone (the query then does not run). NULL: no such test. */
-	const volatile int *const volatile *mutex_owner;
-};
-
 /* Queries that one thread can have with tags of their own; what comes on top of them is
  * counted to the innermost of them. */
 #define QUERY_NESTING 16
-
-/* How a timer is armed is told in timer.h. */
-struct thread_timer {
-	/* Atomic: the kernel's number of the timer, and the signal that it sends, as word_of()
-	 * of sampler/timers.c packs them; 0: there is none, and the signal alone: the shared timer
-	 * visits it (sampler/shared_timer.h). Other threads read it. */
-	uint64_t kernel;
-	uint64_t lent_ns;    /* atomic: what a signal of the shared timer stands for */
-	volatile bool armed; /* cleared by the handler when it disarms */
-	uint64_t period_ns;
-	uint64_t grid_ns; /* a point of the timer's grid on its clock */
-	/* The clock when the timer was armed, until its first signal; then 0. Only where the
-	 * clock is looked at in ticks. */
-	volatile uint64_t armed_ns;
-	uint64_t waits;           /* of the thread until then, see sys_waits() */
-	uint64_t idle_ns;         /* periods without a query, since one was last seen to run */
-	uint64_t idle_max_ns;     /* the timer is disarmed after so many */
-	bool whole;               /* the grid began with the thread, see timer.h */
-	uint64_t told;            /* points at which it fired; of a whole timer only */
-	uint32_t stretch;         /* periods from one signal to the next, see timer.h */
-	bool changed;             /* to another stretch, and no signal since */
-	uint32_t slowed;          /* fires at every 2^slowed-th point only, see timer.h */
-	uint32_t behind, in_time; /* how many came late of late, and in time since the last of them */
-};
-
-static inline bool timer_exists(const struct thread_timer *timer)
-{
-	return __atomic_load_n(&timer->kernel, __ATOMIC_RELAXED) >> 63 != 0;
-}
-
-static inline bool timer_is_shared(const struct thread_timer *timer)
-{
-	return !timer_exists(timer) && __atomic_load_n(&timer->kernel, __ATOMIC_RELAXED) != 0;
-}
-
-/* Of a timer that exists. */
-static inline int timer_id(const struct thread_timer *timer)
-{
-	return (int)(uint32_t)__atomic_load_n(&timer->kernel, __ATOMIC_RELAXED);
-}
 
 /* A live stack: a signal whose cookie is the address of this makes the handler respond to
  * the newest request here. One requester at a time writes `requested`. A response stays as
@@ -134,6 +47,12 @@ struct thread_response {
 	struct query_key query; /* that ran, 0: none */
 	uint64_t trace[TRACE_MAX_FRAMES];
 };
+
+/* Bytes of a sample's optional fields at most. */
+#define SAMPLE_FIELDS_MAX                                                                                    \
+	(SAMPLE_FIELD_BYTES(sizeof(int64_t)) + SAMPLE_FIELD_BYTES(sizeof(struct wait_field)) +               \
+	 SAMPLE_FIELD_BYTES(sizeof(struct trace_context)) +                                                  \
+	 SAMPLE_FIELD_BYTES(LABELS_MAX * sizeof(uint64_t)) + 3 * SAMPLE_FIELD_BYTES(sizeof(uint64_t)))
 
 struct thread {
 	/* Written by the thread itself, the timers by its handler, too. */
@@ -182,8 +101,9 @@ struct thread {
 		volatile uint32_t done;             /* how often it has returned */
 		uintptr_t frame;                    /* where the running one's stack frame is */
 		uint64_t counters[LEDGER_COUNTERS]; /* never reset: slots are added up */
-		uint64_t trace[TRACE_MAX_FRAMES];   /* of the sample that is being taken */
-		struct labels labels;               /* and what it is under */
+		/* The record of the sample that is being taken, and what it is under. */
+		uint64_t draft[sizeof(struct sample_record) / 8 + TRACE_MAX_FRAMES + SAMPLE_FIELDS_MAX / 8];
+		struct labels labels;
 		struct trace_context context;
 	} handler;
 

@@ -9,7 +9,7 @@
 #include "base/error.h"
 #include "base/lock.h"
 #include "handler/labels.h"
-#include "handler/record.h"
+#include "base/record.h"
 #include "handler/ring.h"
 #include "queryprof.h"
 #include "sampler/state.h"

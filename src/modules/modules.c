@@ -19,7 +19,7 @@
 
 #include "base/lock.h"
 #include "base/search.h"
-#include "handler/unwind/code_map.h"
+#include "base/code_map.h"
 #include "handler/unwind/unwind.h"
 #include "modules/module_history.h"
 #include "modules/module_log.h"

@@ -13,6 +13,7 @@
 
 #include "base/lock.h"
 #include "sampler/quiesce.h"
+#include "handler/unwind/unwind.h"
 
 /* Programs without the sampler have no handlers to wait for. */
 #pragma weak sampler_quiesce

@@ -7,7 +7,7 @@
 
 #include <stdbool.h>
 
-#include "handler/unwind/code_map.h"
+#include "base/code_map.h"
 
 /* Handlers use `map` from now on. The previous map, and its rules when the epoch moved on,
  * must stay readable until publish_wait() has returned true. */

@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 #include "base/vector.h"
-#include "handler/unwind/code_map.h"
+#include "base/code_map.h"
 
 struct scan_object {
 	uint64_t bias, start, end;

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Words of the loader's memory that change when an object is mapped or unmapped. The
- * handler reads them without a lock (handler/unwind/code_map.h).
+ * handler reads them without a lock (base/code_map.h).
  */
 #ifndef QUERYPROF_MODULES_WATCH_H
 #define QUERYPROF_MODULES_WATCH_H
 
 #include <stdint.h>
 
-#include "handler/unwind/code_map.h"
+#include "base/code_map.h"
 
 /* Finds the memory to watch. Takes the loader's lock, so not from a callback of the
  * loader. */

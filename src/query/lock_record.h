@@ -7,7 +7,7 @@
 
 #include <stdint.h>
 
-#include "handler/record.h"
+#include "base/record.h"
 
 /* Who has a lock; zero where that is not known. */
 struct lock_holder {

@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 #include "base/wait.h"
-#include "handler/record.h"
+#include "base/record.h"
 
 /* The number of the session that the key was made for, 0: none. */
 #define QUERY_SESSION_SHIFT 30

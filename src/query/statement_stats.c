@@ -17,7 +17,7 @@
 #include "base/lock.h"
 #include "base/vector.h"
 #include "base/way.h"
-#include "handler/record.h"
+#include "base/record.h"
 #include "handler/ring.h"
 #include "query/normalize.h"
 #include "query/statement_memory.h"

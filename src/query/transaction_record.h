@@ -7,7 +7,7 @@
 
 #include <stdint.h>
 
-#include "handler/record.h"
+#include "base/record.h"
 
 enum transaction_outcome { TRANSACTION_READ, TRANSACTION_COMMITTED, TRANSACTION_ROLLED_BACK };
 

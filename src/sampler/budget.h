@@ -12,7 +12,7 @@
  * signals stands for as many periods. So a ns of a query is sampled with the chance 1 / interval
  * and then counts `interval`: sums are right for every thread, query and stack, whatever the
  * stretch was and however often it changed (inverse probability; a timer goes over to a new grid
- * as handler/timer.h tells). The time since a thread's last sample would not do: it may be
+ * as base/timer_grid.h tells). The time since a thread's last sample would not do: it may be
  * another query's. The variance of a sum is at most the sum of its samples' squared values; so
  * are all error bars computed.
  *

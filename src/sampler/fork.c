@@ -15,7 +15,6 @@
 #include <pthread.h>
 
 #include "base/lock.h"
-#include "handler/unwind/stack_copy.h"
 #include "sampler/budget.h"
 #include "sampler/ledger_reader.h"
 #include "sampler/nesting.h"
@@ -59,7 +58,6 @@ static void after_in_child(void)
 	const struct query_tag *tag = thread != NULL ? nesting_top(thread) : NULL;
 
 	empty_ring();
-	stack_copy_reset_in_child();
 	ledger_reset_in_child();
 	budget_after_fork();
 	threads_after_fork();

@@ -7,7 +7,7 @@
 
 #include <stdint.h>
 
-#include "handler/ledger.h"
+#include "base/ledger.h"
 
 /* The sum over all threads there ever were. */
 uint64_t ledger_read(enum ledger_counter which);

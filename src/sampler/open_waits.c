@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "handler/record.h"
+#include "base/record.h"
 #include "handler/ring.h"
 #include "handler/running.h"
 #include "sampler/ring_reader.h"

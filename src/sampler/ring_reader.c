@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The reader's side of the ring; handler/ring_layout.h describes the memory.
+ * The reader's side of the ring; base/ring_layout.h describes the memory.
  *
  * Only the reader's sleep waits. The memory of ring_create() is private: a forked child has
  * a copy, in which the parent's threads will never commit what they reserved.
@@ -10,7 +10,7 @@
 #include <sys/mman.h>
 
 #include "base/sys.h"
-#include "handler/ring_layout.h"
+#include "base/ring_layout.h"
 
 /* Release: a producer that sees the tail sees the zeros, too. */
 static void store_tail(struct ring *ring, uint64_t tail)

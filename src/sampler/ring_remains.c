@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * handler/ring_layout.h says why a record that was not committed can be told. Wild writes of
+ * base/ring_layout.h says why a record that was not committed can be told. Wild writes of
  * a host that crashed may have changed anything: no header is believed that leads out of the
  * reserved room.
  *
@@ -8,7 +8,7 @@
  */
 #include "sampler/ring_remains.h"
 
-#include "handler/ring_layout.h"
+#include "base/ring_layout.h"
 #include "sampler/ring_reader.h"
 
 #define LOAD(position) atomic_load_explicit(&(position), memory_order_relaxed)

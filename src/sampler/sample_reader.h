@@ -7,7 +7,7 @@
 
 #include <stddef.h>
 
-#include "handler/record.h"
+#include "base/record.h"
 
 /* The field at `*at`, which moves on to the next one; NULL when none is left before
  * `end`. */

@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "handler/record.h"
+#include "base/record.h"
 
 /* What a thread was doing. One that has the signal blocked, cannot be sent it or did not
  * answer in time has no trace: `depth` is 0. */

@@ -2,7 +2,7 @@
 /*
  * The kernel's timers: made when a thread first needs one, deleted with it.
  *
- * How they are armed and why is told in handler/timer.h. The kernel refuses a timer
+ * How they are armed and why is told in base/timer_grid.h. The kernel refuses a timer
  * when the user has too many pending signals (RLIMIT_SIGPENDING): this is counted, the shared
  * timer visits the thread then, and the thread asks again after a pause that doubles, as
  * asking costs a system call.

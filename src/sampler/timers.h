@@ -26,7 +26,7 @@ bool sampler_took_signal(const siginfo_t *info);
  * short. Async-signal-safe. */
 void sampler_rest(struct thread *thread);
 
-/* Sets the tick of timer.h. */
+/* Sets the tick of handler/timer.h. */
 void timers_init(void);
 
 /* In a forked child. */

@@ -9,7 +9,7 @@
 #include <time.h>
 
 #include "base/clock.h"
-#include "handler/record.h"
+#include "base/record.h"
 #include "handler/ring.h"
 #include "sampler/ring_reader.h"
 #include "sampler/state.h"

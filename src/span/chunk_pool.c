@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "handler/record.h"
+#include "base/record.h"
 #include "handler/ring.h"
 #include "sampler/ring_reader.h"
 #include "span/chunk.h"

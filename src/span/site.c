@@ -7,7 +7,7 @@
 
 #include "base/lock.h"
 #include "base/vector.h"
-#include "handler/record.h"
+#include "base/record.h"
 #include "handler/ring.h"
 #include "sampler/state.h"
 #include "span/chunk_pool.h"

@@ -15,7 +15,7 @@
 
 #include "base/debug.h"
 #include "base/fast_clock.h"
-#include "handler/ledger.h"
+#include "base/ledger.h"
 #include "handler/unwind/unwind.h"
 #include "label/sets.h"
 #include "query/statement_stats.h"

@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "base/text.h"
-#include "handler/record.h"
+#include "base/record.h"
 #include "query/statement_record.h"
 #include "query/statement_stats.h"
 #include "sampler/ring_reader.h"

@@ -21,7 +21,7 @@
 
 #include "handler/dispatch.h"
 #include "handler/forward.h"
-#include "handler/ledger.h"
+#include "base/ledger.h"
 #include "handler/sample.h"
 #include "modules/modules.h"
 #include "query/query.h"

@@ -19,8 +19,8 @@
 #include <string.h>
 #include <time.h>
 
-#include "handler/unwind/code_map.h"
-#include "handler/record.h"
+#include "handler/unwind/unwind.h"
+#include "base/record.h"
 #include "modules/modules.h"
 #include "unwind_peers.h"
 

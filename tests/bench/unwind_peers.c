@@ -10,8 +10,8 @@
 #include <string.h>
 #include <ucontext.h>
 
-#include "handler/unwind/code_map.h"
-#include "handler/record.h"
+#include "handler/unwind/unwind.h"
+#include "base/record.h"
 #include "modules/publish.h"
 
 struct unwind_stack peer_stack;

@@ -16,7 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "handler/unwind/code_map.h"
+#include "base/code_map.h"
 #include "modules/modules.h"
 #include "modules/publish.h"
 #include "unwind_peers.h"

@@ -15,7 +15,7 @@
 #include <string.h>
 
 #include "handler/labels.h"
-#include "handler/record.h"
+#include "base/record.h"
 #include "label/sets.h"
 #include "queryprof.h"
 #include "sampler/ring_reader.h"

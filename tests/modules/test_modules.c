@@ -24,7 +24,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "handler/unwind/code_map.h"
+#include "base/code_map.h"
 #include "handler/unwind/unwind.h"
 #include "base/lock.h"
 #include "modules/modules.h"

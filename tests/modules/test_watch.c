@@ -22,7 +22,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "handler/unwind/code_map.h"
+#include "handler/unwind/unwind.h"
 #include "modules/modules.h"
 
 #define WORDS_MAX 2048

@@ -16,7 +16,7 @@
 #include <time.h>
 
 #include "handler/opcode.h"
-#include "handler/unwind/code_map.h"
+#include "base/code_map.h"
 #include "handler/unwind/unwind.h"
 #include "queryprof.h"
 #include "sampler/threads.h"

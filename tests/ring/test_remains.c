@@ -14,7 +14,7 @@
 #include <cmocka.h>
 
 #include "../seed.h"
-#include "handler/ring_layout.h"
+#include "base/ring_layout.h"
 #include "sampler/ring_reader.h"
 #include "sampler/ring_remains.h"
 

@@ -17,10 +17,10 @@
 
 #include <cmocka.h>
 
-#include "handler/record.h"
+#include "base/record.h"
 #include "handler/dispatch.h"
 #include "handler/forward.h"
-#include "handler/ledger.h"
+#include "base/ledger.h"
 #include "handler/sample.h"
 #include "base/sys.h"
 #include "handler/thread.h"

@@ -29,8 +29,8 @@
 #include <ucontext.h>
 #include <unistd.h>
 
-#include "handler/unwind/code_map.h"
-#include "handler/record.h"
+#include "base/code_map.h"
+#include "base/record.h"
 #include "handler/unwind/unwind.h"
 #include "modules/modules.h"
 #include "../seed.h"
@@ -256,7 +256,8 @@ static void test_damaged_stacks(void **state)
 		assert_in_range(unknown.depth, max > 0, max);
 		assert_int_equal(unknown_trace[TRACE_MAX_FRAMES], 77);
 		unknown_complete += !unknown.truncated;
-		if (comparable && !plain.truncated &&
+		const uintptr_t sp = (uintptr_t)registers.uc_mcontext.gregs[REG_RSP];
+		if (comparable && sp >= stack.start && sp < stack.end && !plain.truncated &&
 		    (unknown.truncated || unknown.depth != plain.depth ||
 		     memcmp(unknown_trace, plain_trace, (size_t)plain.depth * sizeof trace[0]) != 0)) {
 			if (unknown_differs++ == 0)

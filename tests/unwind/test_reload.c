@@ -22,8 +22,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "handler/unwind/code_map.h"
-#include "handler/record.h"
+#include "base/code_map.h"
+#include "base/record.h"
 #include "handler/unwind/unwind.h"
 #include "modules/modules.h"
 #include "modules/publish.h"

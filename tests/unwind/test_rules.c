@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "handler/unwind/code_map.h"
+#include "base/code_map.h"
 #include "handler/unwind/rules.h"
 #include "handler/unwind/unwind.h"
 #include "modules/modules.h"

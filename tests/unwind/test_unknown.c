@@ -30,8 +30,8 @@
 #include <ucontext.h>
 #include <unistd.h>
 
-#include "handler/unwind/code_map.h"
-#include "handler/record.h"
+#include "base/code_map.h"
+#include "base/record.h"
 #include "handler/unwind/unwind.h"
 #include "modules/modules.h"
 

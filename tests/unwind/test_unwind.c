@@ -19,8 +19,8 @@
 #include <sys/mman.h>
 #include <ucontext.h>
 
-#include "handler/unwind/code_map.h"
-#include "handler/record.h"
+#include "base/code_map.h"
+#include "base/record.h"
 #include "handler/unwind/unwind.h"
 #include "modules/modules.h"
 

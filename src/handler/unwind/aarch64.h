@@ -20,21 +20,6 @@
 #define ARCH_CODE_BITS 48
 #define ARCH_RED_ZONE 0
 
-enum rule_kind {
-	RULE_UNSET = 0,       /* an empty cache slot */
-	RULE_FP = 1,          /* CFA = x29 + offset */
-	RULE_SP = RULE_PLAIN, /* CFA = sp + offset */
-	RULE_LINK,            /* as RULE_SP, the return address is still in x30 */
-	RULE_SIGNAL,          /* the kernel's frame: registers in a ucontext above sp */
-	RULE_FULL,
-	RULE_BOTTOM,
-	RULE_NONE,      /* code whose unwind information cannot be used */
-	RULE_START,     /* the same, in front of a function's first instruction */
-	RULE_NOWHERE,   /* not in any object; never kept in the cache */
-	RULE_HOLE,      /* no unwind information for this code */
-	RULE_TABLELESS, /* nor for any of the object */
-};
-
 #define RULE_OFFSET_BITS 13
 #define RULE_OFFSET_SHIFT 16
 #define RULE_LINK_SHIFT 5
@@ -93,11 +78,6 @@ enum {
 	CONTEXT_PC = CONTEXT_SP + 8,
 };
 
-static inline uintptr_t arch_signal_registers(const struct unwind_frame *frame)
-{
-	return frame->sp + SIGNAL_CONTEXT + CONTEXT_X0;
-}
-
 static inline uint64_t context_word(const void *context, unsigned offset)
 {
 	return *(const uint64_t *)(const void *)((const char *)context + offset);
@@ -114,16 +94,9 @@ static inline struct unwind_frame arch_interrupted_frame(const void *context)
 	};
 }
 
-/* All registers of a trampoline's *frame, by DWARF number; 0: they may not be read. */
-static inline int arch_load_registers(const struct unwind_frame *frame, const struct unwind_bounds *bounds,
-                                      uint64_t registers[CFI_REGISTERS])
-{
-	return unwind_load_words(bounds, arch_signal_registers(frame), registers, CFI_REGISTERS);
-}
-
 static inline int arch_signal_frame(struct unwind_frame *frame, const struct unwind_bounds *bounds)
 {
-	const uintptr_t registers = arch_signal_registers(frame);
+	const uintptr_t registers = frame->sp + SIGNAL_CONTEXT + CONTEXT_X0;
 	struct unwind_frame next = { .slot = &arch_no_slot };
 	if (!unwind_load_words(bounds, registers + 8 * CFI_FRAME_POINTER, &next.fp, 1) ||
 	    !unwind_load_words(bounds, registers + 8 * CFI_RETURN_ADDRESS, &next.link, 1) ||
@@ -137,20 +110,6 @@ static inline int arch_signal_frame(struct unwind_frame *frame, const struct unw
 static inline uintptr_t rule_offset(rule_t rule)
 {
 	return (uintptr_t)((rule >> RULE_OFFSET_SHIFT) * 8);
-}
-
-/* Whether a hidden push, or a moved addition to the stack pointer, would make it wrong
- * (distrust.h): x86-64 matters. */
-static inline int rule_is_as_called(rule_t rule)
-{
-	(void)rule;
-	return 0;
-}
-
-static inline int rule_is_by_sp(rule_t rule)
-{
-	(void)rule;
-	return 0;
 }
 
 /* rule_apply() for a plain rule. */
@@ -203,23 +162,6 @@ static inline enum rule_result rule_apply_link(rule_t rule, struct unwind_frame 
 		.slot = &arch_no_slot,
 	};
 	return RULE_STEPPED;
-}
-
-/* Turns *frame into its caller; *frame is unchanged unless RULE_STEPPED. */
-static inline enum rule_result rule_apply(rule_t rule, struct unwind_frame *frame,
-                                          const struct unwind_bounds *bounds, uintptr_t *fp_slot)
-{
-	switch ((enum rule_kind)(rule & 15)) {
-	case RULE_FP:
-	case RULE_SP: return rule_apply_plain(rule, frame, bounds, fp_slot);
-	case RULE_LINK: *fp_slot = FP_SLOT_OPAQUE; return rule_apply_link(rule, frame, bounds);
-	case RULE_SIGNAL: *fp_slot = FP_SLOT_OPAQUE; return rule_apply_signal(frame, bounds);
-	case RULE_FULL: return RULE_NEEDS_ALL;
-	case RULE_BOTTOM: return RULE_AT_BOTTOM;
-	case RULE_START: return RULE_AT_START;
-	case RULE_NOWHERE: return RULE_NOT_CODE;
-	default: return RULE_HAS_NONE;
-	}
 }
 
 /* The present value of the slot from which the step to `frame` read the return address; that

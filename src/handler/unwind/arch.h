@@ -25,11 +25,26 @@
 #define RULE_BITS 29
 typedef int64_t rule_t;
 
-/* A rule's kind is in its lowest four bits. Nearly all rules are plain: of the kinds 1 and 2. */
-#define RULE_PLAIN 2
+/* In its lowest four bits. */
+enum rule_kind {
+	RULE_UNSET,  /* an empty cache slot */
+	RULE_SP,     /* CFA = stack pointer + offset */
+	RULE_FP,     /* CFA = frame pointer + offset */
+	RULE_LINK,   /* as RULE_SP, the return address is still in its register */
+	RULE_SIGNAL, /* the kernel's frame: registers in a ucontext above the stack pointer */
+	RULE_FULL,
+	RULE_BOTTOM,
+	RULE_NONE,      /* code whose unwind information cannot be used */
+	RULE_START,     /* the same, in front of a function's first instruction */
+	RULE_NOWHERE,   /* not in any object; never kept in the cache */
+	RULE_HOLE,      /* no unwind information for this code */
+	RULE_TABLELESS, /* nor for any of the object */
+};
+
+/* Nearly all rules are plain. */
 static inline int rule_is_plain(rule_t rule)
 {
-	return (rule & 15) <= RULE_PLAIN;
+	return (rule & 15) <= RULE_FP;
 }
 
 struct unwind_frame {
@@ -54,12 +69,13 @@ struct unwind_bounds {
 	struct stack_copy *copy;
 };
 
-/* The result of applying a rule. */
+/* The result of applying a rule. What follows RULE_OUT_OF_BOUNDS is for the slow walk. */
 enum rule_result {
 	RULE_STEPPED,
 	RULE_AT_BOTTOM, /* the frame has no caller */
 	RULE_OUT_OF_BOUNDS,
 	RULE_NEEDS_ALL,   /* RULE_FULL */
+	RULE_SIGNALLED,   /* RULE_SIGNAL */
 	RULE_AT_START,    /* as RULE_AT_BOTTOM when the frame was left by a call, else as the next */
 	RULE_HAS_NONE,    /* code without unwind information */
 	RULE_NOT_CODE,    /* no object holds this address: code made at run time */
@@ -102,22 +118,6 @@ static inline int unwind_load_words(const struct unwind_bounds *bounds, uintptr_
 	return 1;
 }
 
-/* Turns a trampoline's *frame into the one that the signal interrupted, on any stack; 0: its
- * registers may not be read. */
-static inline int arch_signal_frame(struct unwind_frame *frame, const struct unwind_bounds *bounds);
-
-/* The same for a signal that was handled on the stack that it interrupted. */
-static inline enum rule_result rule_apply_signal(struct unwind_frame *frame,
-                                                 const struct unwind_bounds *bounds)
-{
-	struct unwind_frame interrupted = *frame;
-	if (!arch_signal_frame(&interrupted, bounds) || interrupted.sp <= frame->sp ||
-	    interrupted.sp >= bounds->high || interrupted.sp % 8 != 0)
-		return RULE_OUT_OF_BOUNDS;
-	*frame = interrupted;
-	return RULE_STEPPED;
-}
-
 /* CFI_FOR_AARCH64: a test of its rules on another machine. */
 #if defined(__aarch64__) || defined(CFI_FOR_AARCH64)
 #include "handler/unwind/aarch64.h"
@@ -126,6 +126,26 @@ static inline enum rule_result rule_apply_signal(struct unwind_frame *frame,
 #else
 #error "no unwinder for this architecture yet"
 #endif
+
+/* Turns *frame into its caller; *frame is unchanged unless RULE_STEPPED. Not inlined:
+ * rule_apply_plain() serves nearly all frames. */
+__attribute__((noinline, unused)) static enum rule_result
+rule_apply(rule_t rule, struct unwind_frame *frame, const struct unwind_bounds *bounds, uintptr_t *fp_slot)
+{
+	switch ((enum rule_kind)(rule & 15)) {
+	case RULE_SP:
+	case RULE_FP: return rule_apply_plain(rule, frame, bounds, fp_slot);
+#ifdef ARCH_HAS_LINK
+	case RULE_LINK: *fp_slot = FP_SLOT_OPAQUE; return rule_apply_link(rule, frame, bounds);
+#endif
+	case RULE_SIGNAL: return RULE_SIGNALLED;
+	case RULE_FULL: return RULE_NEEDS_ALL;
+	case RULE_BOTTOM: return RULE_AT_BOTTOM;
+	case RULE_START: return RULE_AT_START;
+	case RULE_NOWHERE: return RULE_NOT_CODE;
+	default: return RULE_HAS_NONE;
+	}
+}
 
 /* Whether a frame of this rule is always the last. */
 static inline int rule_is_bottom(rule_t rule)

@@ -1,34 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Reads instructions when the rule of an address is made, never when it is used.
- */
 #include "handler/unwind/distrust.h"
 
 #include <string.h>
-
-#include "base/x86_64.h"
-
-/* The instruction behind the push that the function begins with; 0: it does not. */
-static uintptr_t behind_push(const struct cfi_row *row)
-{
-	const uint8_t *p = (const uint8_t *)row->function_start;
-
-	if (row->function_end - row->function_start < 8)
-		return 0;
-	if (memcmp(p, "\xf3\x0f\x1e\xfa", 4) == 0) /* endbr64 */
-		p += 4;
-	p += *p == 0x41; /* push of r8 to r15 */
-	return (*p & 0xf8) == 0x50 ? (uintptr_t)(p + 1) : 0;
-}
-
-static bool hides_push(const struct cfi_section *section, const struct cfi_row *row, uintptr_t address)
-{
-	const uintptr_t behind = behind_push(row);
-	struct cfi_row second;
-
-	return behind != 0 && address >= behind && cfi_find_row(section, behind, &second) == CFI_FOUND &&
-	       rule_is_as_called(rule_from_row(&second));
-}
 
 /* A landing is at most this long: 131 bytes on x86-64 up to gcc 12, 76 on aarch64. */
 #define LANDING_BYTES 256
@@ -69,64 +42,76 @@ static bool is_landing(const struct cfi_section *section, const struct cfi_row *
 	return false;
 }
 
+#ifdef __x86_64__
+
+/* Whether it is the row of a function's first instruction: nothing is pushed yet. */
+static bool is_as_called(const struct cfi_row *row)
+{
+	return !row->cfa_by_expression && row->cfa_register == CFI_STACK_POINTER && row->cfa_offset == 8 &&
+	       row->frame_pointer.place == CFI_SAME;
+}
+
+/* The instruction behind the push that the function begins with; 0: it does not. */
+static uintptr_t behind_push(const struct cfi_row *row)
+{
+	const uint8_t *p = (const uint8_t *)row->function_start;
+
+	if (row->function_end - row->function_start < 8)
+		return 0;
+	if (memcmp(p, "\xf3\x0f\x1e\xfa", 4) == 0) /* endbr64 */
+		p += 4;
+	p += *p == 0x41; /* push of r8 to r15 */
+	return (*p & 0xf8) == 0x50 ? (uintptr_t)(p + 1) : 0;
+}
+
+static bool hides_push(const struct cfi_section *section, const struct cfi_row *row, uintptr_t address)
+{
+	const uintptr_t behind = behind_push(row);
+	struct cfi_row second;
+
+	return behind != 0 && address >= behind && cfi_find_row(section, behind, &second) == CFI_FOUND &&
+	       is_as_called(&second);
+}
+
 /* Between the moved instruction and the jump. */
 #define MOVED_BYTES 32
 
-/* Where the conditional jump leads that comes next behind `p`; 0: none does, or not by way of
- * `address`. */
-static uintptr_t next_target(const uint8_t *p, const uint8_t *end, uintptr_t address)
+/* Whether the instruction at `p` adds to the stack pointer, or subtracts from it, and the rows before it,
+ * behind it and at `address` know nothing of that. */
+static bool is_denied(const struct cfi_section *section, const struct cfi_row *row, const uint8_t *p,
+                      uintptr_t address)
 {
-	const uint8_t *const limit = p + MOVED_BYTES;
-	struct x86_instruction i;
-	bool is_met = false;
+	const uintptr_t behind = (uintptr_t)p + (p[1] == 0x83 ? 4 : 7);
+	struct cfi_row rows[2];
 
-	for (; p < limit && x86_decode(p, (size_t)(end - p), &i); p += i.length) {
-		is_met |= (uintptr_t)p == address;
-		if (!i.is_branch)
-			continue;
-		const bool is_conditional = i.map == X86_0F
-		                                    ? (i.opcode & 0xf0) == 0x80
-		                                    : i.map == X86_ONE_BYTE && (i.opcode & 0xf0) == 0x70;
-		return is_met && is_conditional ? (uintptr_t)x86_place(&i, p, (uintptr_t)p) : 0;
-	}
-	return 0;
-}
-
-/* Whether the instruction at `p` moves the stack pointer by what the row at `address` is off. */
-static bool is_moved(const struct cfi_section *section, const struct cfi_row *row, uintptr_t address,
-                     const uint8_t *p)
-{
-	const uint8_t *const end = (const uint8_t *)row->function_end;
-	struct cfi_row there;
-	uintptr_t target;
-	int32_t sum;
-
-	/* add and sub */
-	if (p[0] != 0x48 || (p[1] != 0x83 && p[1] != 0x81) || (p[2] != 0xc4 && p[2] != 0xec) || end - p < 7)
+	if (p[0] != 0x48 || (p[1] != 0x83 && p[1] != 0x81) || (p[2] != 0xc4 && p[2] != 0xec) ||
+	    behind > address)
 		return false;
-	sum = (int8_t)p[3];
-	if (p[1] == 0x81)
-		memcpy(&sum, p + 3, sizeof sum);
-	target = next_target(p, end, address);
-	return target >= row->function_start && target < row->function_end &&
-	       cfi_find_row(section, target, &there) == CFI_FOUND &&
-	       there.cfa_register == row->cfa_register && !there.cfa_by_expression &&
-	       (int64_t)row->cfa_offset - there.cfa_offset == (p[2] == 0xc4 ? sum : -(int64_t)sum);
+	for (int i = 0; i < 2; i++)
+		if (cfi_find_row(section, i == 0 ? (uintptr_t)p : behind, &rows[i]) != CFI_FOUND ||
+		    rows[i].cfa_by_expression || rows[i].cfa_register != row->cfa_register ||
+		    rows[i].cfa_offset != row->cfa_offset)
+			return false;
+	return true;
 }
 
 static bool hides_move(const struct cfi_section *section, const struct cfi_row *row, uintptr_t address)
 {
 	for (uintptr_t back = 4; back <= MOVED_BYTES && back <= address - row->function_start; back++)
-		if (is_moved(section, row, address, (const uint8_t *)(address - back)))
+		if (is_denied(section, row, (const uint8_t *)(address - back), address))
 			return true;
 	return false;
 }
 
-bool distrust_rule(const struct cfi_section *section, const struct cfi_row *row, rule_t rule,
-                   uintptr_t address)
+#endif
+
+bool distrust_row(const struct cfi_section *section, const struct cfi_row *row, uintptr_t address)
 {
 	if (row->eh_return)
 		return is_landing(section, row, address);
-	return rule_is_as_called(rule) ? hides_push(section, row, address)
-	                               : rule_is_by_sp(rule) && hides_move(section, row, address);
+#ifdef __x86_64__
+	return is_as_called(row) ? hides_push(section, row, address) : hides_move(section, row, address);
+#else
+	return false;
+#endif
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Code whose unwind information is wrong. A trace ends there, truncated.
+ * Code whose unwind information is wrong. A trace ends there, truncated. The code is read when the
+ * rule of an address is made, never when it is used.
  *
  * Assembly may push a register without a word in its unwind information: glibc's
  * multiplication of long numbers, which prints and reads floats, takes a saved register
@@ -16,7 +17,7 @@
  * Clang moves the `add $n,%rsp` or `sub $n,%rsp` with which both ways behind a conditional
  * jump begin in front of it (clang 14 and 15, Rust), and the unwind information still has it
  * behind: between the two, mostly a comparison, the frame is n bytes smaller or larger than it
- * says. There the row where the jump leads denies the row of the jump.
+ * says. There the rows before and behind the instruction are the same.
  */
 #ifndef QUERYPROF_HANDLER_UNWIND_DISTRUST_H
 #define QUERYPROF_HANDLER_UNWIND_DISTRUST_H
@@ -25,9 +26,8 @@
 
 #include "handler/unwind/arch.h"
 
-/* Whether `rule`, made of `row`, may be wrong at `address`. The row's function lies in
- * code that can be read. */
-bool distrust_rule(const struct cfi_section *section, const struct cfi_row *row, rule_t rule,
-                   uintptr_t address);
+/* Whether the row may be wrong at `address`; it is of an exception's way, or has the CFA by the stack
+ * pointer. Its function lies in code that can be read. */
+bool distrust_row(const struct cfi_section *section, const struct cfi_row *row, uintptr_t address);
 
 #endif

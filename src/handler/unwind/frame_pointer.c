@@ -6,30 +6,13 @@
 #include "base/x86_64.h"
 #include "handler/unwind/rules.h"
 
-#if defined(__x86_64__) && !defined(CFI_FOR_AARCH64)
+#ifdef __x86_64__
 
 /* The longest call. */
 #define CALL_BYTES 7
 
 /* A function is hardly longer, so a call of it names an address so near below. */
 #define FUNCTION_BYTES ((uintptr_t)1 << 20)
-
-/* Whether an instruction of `length` at the end of the bytes calls what a register or memory
- * names: ff /2. */
-static bool is_indirect_call(const uint8_t *end, unsigned length)
-{
-	const uint8_t operand = end[1 - (int)length];
-	const unsigned mode = operand >> 6, base = operand & 7;
-	unsigned needed = 2 + (mode == 1 ? 1 : mode == 2 ? 4 : 0);
-
-	if (end[-(int)length] != 0xff || (operand >> 3 & 7) != 2)
-		return false;
-	if (mode == 0 && base == 5)
-		needed += 4;
-	if (mode != 3 && base == 4)
-		needed += 1 + (mode == 0 && (end[2 - (int)length] & 7) == 5 ? 4 : 0);
-	return needed == length;
-}
 
 /* Whether a call of `target` may have led to `frame`. If not to its own function, then to one
  * that jumped there. A function that has unwind information is another frame instead, whose
@@ -49,18 +32,21 @@ static bool is_from_call(const struct code_map *map, uintptr_t address, const st
                          rule_t rule, bool is_newest)
 {
 	uint8_t bytes[CALL_BYTES];
-	const uint8_t *const end = bytes + CALL_BYTES;
-	int32_t distance;
+	struct x86_instruction i;
 
 	if (address < CALL_BYTES || !stack_copy_part(address - CALL_BYTES, bytes, CALL_BYTES))
 		return false;
-	memcpy(&distance, end - 4, sizeof distance);
-	if (end[-5] == 0xe8 &&
-	    may_lead_to(map, address + (uintptr_t)(intptr_t)distance, frame, rule, is_newest))
-		return true;
-	for (unsigned length = 2; length <= CALL_BYTES; length++)
-		if (is_indirect_call(end, length))
+	for (unsigned length = 2; length <= CALL_BYTES; length++) {
+		const uint8_t *const at = bytes + CALL_BYTES - length;
+
+		if (!x86_decode(at, length, &i) || i.length != length || i.map != X86_ONE_BYTE || i.is_vector)
+			continue;
+		if (i.opcode == 0xff && (i.operand >> 3 & 7) == 2)
 			return true;
+		if (i.opcode == 0xe8 &&
+		    may_lead_to(map, (uintptr_t)x86_place(&i, at, address - length), frame, rule, is_newest))
+			return true;
+	}
 	return false;
 }
 
@@ -83,9 +69,9 @@ static bool step_by(const struct code_map *map, const struct unwind_bounds *boun
 	       (is_from_call(map, caller->pc + 1, frame, rule, is_newest) || is_end_of_go(caller));
 }
 
-static const rule_t as_called = 1 << RULE_OFFSET_SHIFT | RULE_RSP;
-static const rule_t pushed = 2 << RULE_OFFSET_SHIFT | 2 << 4 | RULE_RSP;
-static const rule_t in_frame = 2 << RULE_OFFSET_SHIFT | 2 << 4 | RULE_RBP;
+static const rule_t as_called = 1 << RULE_OFFSET_SHIFT | RULE_SP;
+static const rule_t pushed = 2 << RULE_OFFSET_SHIFT | 2 << 4 | RULE_SP;
+static const rule_t in_frame = 2 << RULE_OFFSET_SHIFT | 2 << 4 | RULE_FP;
 
 /* --- the newest frame --------------------------------------------------------------------------- */
 
@@ -155,32 +141,30 @@ static rule_t look_at(struct ahead *ahead, struct way *way)
 	size_t size;
 	const uint8_t *bytes = code_at(ahead, way->pc, &size);
 	const struct way here = *way;
-	int32_t constant = 0;
 
 	way->pc = 0;
 	if (!x86_decode(bytes, size, &i))
 		return RULE_NONE;
 	const uintptr_t next = here.pc + i.length;
 	const uintptr_t place = i.is_branch ? (uintptr_t)x86_place(&i, bytes, here.pc) : 0;
-	const bool is_plain = i.map == X86_ONE_BYTE && !i.is_vector;
+	const bool is_plain = i.map == X86_ONE_BYTE && !i.is_vector, is_wide = i.rex & 8;
+	const bool is_call = i.opcode == 0xe8 || (i.opcode == 0xff && (i.operand >> 3 & 7) == 2);
+	const bool is_jump = i.opcode == 0xe9 || i.opcode == 0xeb;
+	/* mov %rsp,%rbp, and back; of each there are two. */
+	const bool makes = is_wide && ((i.opcode == 0x89 && i.operand == 0xe5) ||
+	                               (i.opcode == 0x8b && i.operand == 0xec));
+	const bool leaves = is_wide && ((i.opcode == 0x89 && i.operand == 0xec) ||
+	                                (i.opcode == 0x8b && i.operand == 0xe5));
 
 	/* What lies in memory below the frame pointer; lea to the stack pointer too. */
 	if (!i.is_vector && (i.operand >> 6 == 1 || i.operand >> 6 == 2) && (i.operand & 7) == RBP &&
 	    !(i.rex & 1))
 		return in_frame;
-	if (i.map == X86_0F && !i.is_vector) {
-		if (i.is_branch && ahead->count < WAYS)
-			ahead->ways[ahead->count++] = (struct way){ place, here.depth };
-		way->pc = i.opcode == 0x0b ? 0 : next; /* ud2 */
-		return RULE_NONE;
-	}
-	if (is_plain && (i.opcode == 0x81 || i.opcode == 0x83))
-		constant = i.opcode == 0x83 ? (int8_t)bytes[i.constants] : 0;
-	if (is_plain && i.opcode == 0x81)
-		memcpy(&constant, bytes + i.constants, sizeof constant);
+	if (i.is_branch && !(is_plain && (is_call || is_jump)) && ahead->count < WAYS)
+		ahead->ways[ahead->count++] = (struct way){ place, here.depth };
 	if (!is_plain) {
-		way->pc = next;
-	} else if (i.opcode == 0x55 && !(i.rex & 1)) {
+		way->pc = i.map == X86_0F && !i.is_vector && i.opcode == 0x0b ? 0 : next; /* ud2 */
+	} else if ((i.opcode == 0x55 && !(i.rex & 1)) || i.opcode == 0xc2 || i.opcode == 0xc3) {
 		return here.depth == 0 ? as_called : (rule_t)RULE_NONE;
 	} else if (i.opcode == 0x5d && !(i.rex & 1)) {
 		return ahead->frame->sp - (uintptr_t)(intptr_t)here.depth == ahead->frame->fp
@@ -190,21 +174,18 @@ static rule_t look_at(struct ahead *ahead, struct way *way)
 		*way = (struct way){ next, here.depth + 8 };
 	} else if ((i.opcode & 0xf8) == 0x58) {
 		*way = (struct way){ next, here.depth - 8 };
-	} else if ((i.rex & 8) &&
-	           ((i.opcode == 0x89 && i.operand == 0xe5) || (i.opcode == 0x8b && i.operand == 0xec))) {
-		return here.depth == 0 ? pushed : (rule_t)RULE_NONE; /* mov %rsp,%rbp */
-	} else if (i.opcode == 0xc9 || ((i.rex & 8) && ((i.opcode == 0x89 && i.operand == 0xec) ||
-	                                                (i.opcode == 0x8b && i.operand == 0xe5)))) {
-		return in_frame; /* leave; mov %rbp,%rsp */
-	} else if ((i.rex & 8) && (i.opcode == 0x81 || i.opcode == 0x83) &&
-	           (i.operand == 0xec || i.operand == 0xc4)) {
-		*way = (struct way){ next,
-			             i.operand == 0xec ? here.depth + constant : here.depth - constant };
-	} else if (i.opcode == 0xc2 || i.opcode == 0xc3) {
-		return here.depth == 0 ? as_called : (rule_t)RULE_NONE;
-	} else if (i.opcode == 0xe8 || (i.opcode == 0xff && (i.operand >> 3 & 7) == 2)) {
+	} else if (makes) {
+		return here.depth == 0 ? pushed : (rule_t)RULE_NONE;
+	} else if (i.opcode == 0xc9 || leaves || is_call) {
 		return in_frame; /* who calls has one */
-	} else if (i.opcode == 0xe9 || i.opcode == 0xeb) {
+	} else if (is_wide && (i.opcode == 0x81 || i.opcode == 0x83) &&
+	           (i.operand == 0xec || i.operand == 0xc4)) {
+		int32_t constant = (int8_t)bytes[i.constants];
+
+		if (i.opcode == 0x81)
+			memcpy(&constant, bytes + i.constants, sizeof constant);
+		*way = (struct way){ next, here.depth + (i.operand == 0xec ? constant : -constant) };
+	} else if (is_jump) {
 		/* It changes nothing: the rule of its target, as of a stub that displaced the beginning
 		 * of a function, is its own. */
 		const rule_t rule = rules_find(ahead->map, ahead->map->rules, place).rule;
@@ -212,12 +193,8 @@ static rule_t look_at(struct ahead *ahead, struct way *way)
 		if (rule_is_plain(rule))
 			return here.depth == 0 ? rule : (rule_t)RULE_NONE;
 		*way = (struct way){ place, here.depth };
-	} else if (i.is_branch) {
-		if (ahead->count < WAYS)
-			ahead->ways[ahead->count++] = (struct way){ place, here.depth };
-		way->pc = next;
-	} else if (i.opcode != 0xcc && i.opcode != 0xf4 && !(i.opcode == 0xff && (i.operand >> 3 & 7) >= 4) &&
-	           !loses_frame(&i)) {
+	} else if (i.is_branch || (i.opcode != 0xcc && i.opcode != 0xf4 &&
+	                           !(i.opcode == 0xff && (i.operand >> 3 & 7) >= 4) && !loses_frame(&i))) {
 		way->pc = next;
 	}
 	return RULE_NONE;
@@ -242,32 +219,6 @@ static rule_t judge(const struct code_map *map, const struct unwind_frame *frame
 	return RULE_NONE;
 }
 
-/* Of assembly in an object that has unwind information otherwise nothing is known but linkers' way to
- * other objects: a jump, behind endbr64 in some. */
-static rule_t judge_hole(const struct unwind_frame *frame)
-{
-	uint8_t at[4];
-
-	if (!stack_copy_part(frame->pc, at, sizeof at))
-		return RULE_NONE;
-	return memcmp(at, "\xf3\x0f\x1e\xfa", 4) == 0 || (at[0] == 0xff && at[1] == 0x25) ||
-	                       (at[0] == 0xf2 && at[1] == 0xff && at[2] == 0x25)
-	               ? as_called
-	               : (rule_t)RULE_NONE;
-}
-
-/* Whether the call before the address names `pc`, or the instruction before it. */
-static bool is_called_here(uintptr_t address, uintptr_t pc)
-{
-	uint8_t call[5];
-	int32_t distance;
-
-	if (!stack_copy_part(address - sizeof call, call, sizeof call) || call[0] != 0xe8)
-		return false;
-	memcpy(&distance, call + 1, sizeof distance);
-	return pc - (address + (uintptr_t)(intptr_t)distance) <= 4;
-}
-
 /* Where a function of Go's calls C, the stack is another one, and the frame pointer is kept. */
 static bool is_elsewhere(const struct unwind_bounds *bounds, const struct unwind_frame *frame)
 {
@@ -288,24 +239,20 @@ enum rule_result frame_pointer_step(const struct code_map *map, const struct unw
 	if (!is_newest && frame->fp == 0 && (rule == RULE_TABLELESS || is_end_of_go(frame)))
 		return RULE_AT_BOTTOM;
 	/* Assembly in an object that has unwind information otherwise is believed to have a frame
-	 * where it has called. */
-	if (is_newest && rule == RULE_HOLE) {
-		guess = judge_hole(frame);
-	} else if (is_newest) {
+	 * where it has called, only. */
+	if (is_newest && rule == RULE_HOLE)
+		return end;
+	if (is_newest) {
 		guess = judge(map, frame);
 		is_sure = rule_is_plain(guess);
 		guess = is_sure ? guess : in_frame;
 	}
-	if (!rule_is_plain(guess))
-		return end;
 	if (!step_by(map, bounds, guess, rule, is_newest && !is_sure, frame, &caller))
 		return !is_newest && is_elsewhere(bounds, frame) ? RULE_OTHER_STACK : end;
 	/* Before its first push and behind its last pop a function has no frame of its own, some
 	 * have none at all: then a return address is on top. */
 	if (is_newest && guess == in_frame && !is_sure &&
 	    step_by(map, bounds, as_called, rule, false, frame, &other))
-		return end;
-	if (is_newest && rule == RULE_HOLE && !is_called_here(caller.pc + 1, frame->pc))
 		return end;
 	*frame = caller;
 	return RULE_STEPPED;

@@ -16,7 +16,7 @@
 #include <stdbool.h>
 
 #include "handler/unwind/arch.h"
-#include "handler/unwind/code_map.h"
+#include "base/code_map.h"
 
 /* As rule_apply(), where that found none. `rule` is the one of the address: nothing is done but for
  * RULE_HOLE, RULE_TABLELESS and RULE_NOWHERE. `is_newest`: the frame was not left by a call. `end`: what to

@@ -1,19 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A miss of the rule cache: find the object that holds the address, parse its unwind
- * information, make a rule of the row, and keep the rule.
- *
- * The host loads and unloads objects between two code maps. glibc 2.35 and later can name
- * the object of an address without a lock (_dl_find_object); where it differs from the map,
- * the loader is right, and the rule serves one trace and is not kept. With another C
- * library, code newer than the map has no unwind information until the next map.
+ * glibc 2.35 and later can name the object of an address without a lock (_dl_find_object). Where it
+ * differs from the map, the loader is right, and the rule serves one trace and is not kept. With another
+ * C library, code newer than the map has no unwind information until the next map.
  */
 #include "handler/unwind/rules.h"
 
 #include <dlfcn.h>
 #include <stddef.h>
 
-#include "handler/unwind/counters.h"
+#include "base/ledger.h"
 #include "handler/unwind/distrust.h"
 
 #ifdef DLFO_STRUCT_HAS_EH_DBASE /* the C library's headers know the function */
@@ -86,15 +82,14 @@ static void keep_rule(uint64_t *rules, uintptr_t address, rule_t rule)
  * inlined: its frame is not needed for what is parsed. */
 __attribute__((noinline)) static bool is_distrusted(const struct code_map *map, bool lasting,
                                                     const struct cfi_section *section,
-                                                    const struct cfi_row *row, rule_t rule, uintptr_t address)
+                                                    const struct cfi_row *row, uintptr_t address)
 {
 	/* The map does not know newer objects; the loader then gave the bounds. */
 	const struct code_range *range = lasting ? code_map_find(map, address) : NULL;
 	const uintptr_t start = range != NULL ? range->start : section->start;
 	const uintptr_t end = range != NULL ? range->end : section->end;
 
-	return row->function_start < start || row->function_end > end ||
-	       distrust_rule(section, row, rule, address);
+	return row->function_start < start || row->function_end > end || distrust_row(section, row, address);
 }
 
 static rule_t parse_rule(const struct code_map *map, bool lasting, const struct cfi_section *section,
@@ -106,8 +101,8 @@ static rule_t parse_rule(const struct code_map *map, bool lasting, const struct 
 	switch (cfi_find_row(section, address, &row)) {
 	case CFI_FOUND:
 		rule = rule_from_row(&row);
-		if ((row.eh_return || rule_is_by_sp(rule)) &&
-		    is_distrusted(map, lasting, section, &row, rule, address))
+		if ((row.eh_return || (rule & 15) == RULE_SP) &&
+		    is_distrusted(map, lasting, section, &row, address))
 			return RULE_NONE;
 		return rule;
 	case CFI_NO_ENTRY:

@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 #include "handler/unwind/arch.h"
-#include "handler/unwind/code_map.h"
+#include "base/code_map.h"
 
 /*
  * The rule cache. A slot is one 64-bit word: the rule above, the address without its

@@ -1,7 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * One page at a time, copied or checked by the kernel.
- */
 #include "handler/unwind/stack_copy.h"
 
 #include <errno.h>
@@ -49,8 +46,11 @@ static bool can_read(uintptr_t address)
 /* Whether a seccomp filter may kill the process for process_vm_readv. */
 static bool is_filtered(void)
 {
-	/* EINVAL: a kernel without filters. */
-	return syscall(SYS_prctl, PR_GET_SECCOMP, 0ul, 0ul, 0ul, 0ul) > 0;
+	const int saved_errno = errno;
+	const bool result = syscall(SYS_prctl, PR_GET_SECCOMP, 0ul, 0ul, 0ul, 0ul) > 0;
+
+	errno = saved_errno; /* EINVAL: a kernel without filters */
+	return result;
 }
 
 static bool kernel_copies(uintptr_t address, void *to, size_t size)
@@ -76,11 +76,20 @@ static bool read_in_page(struct stack_copy *copy, uintptr_t address, void *to, s
 {
 	const uintptr_t page = page_of(address);
 
-	if (!copy->asks && copy->page == NULL)
-		return kernel_copies(address, to, size);
 	if (page != copy->held) {
+		const bool is_word = copy->page == NULL;
+
 		copy->held = NOTHING;
-		if (copy->asks ? !can_read(page) : !kernel_copies(page, copy->page, PAGE))
+		if (!copy->asks) {
+			if (!kernel_copies(is_word ? address : page, is_word ? to : copy->page,
+			                   is_word ? size : PAGE))
+				copy->asks = errno != EFAULT; /* the kernel lacks or refuses the call */
+			else if (is_word)
+				return true;
+			else
+				copy->held = page;
+		}
+		if (copy->held != page && !(copy->asks && can_read(page)))
 			return false;
 		copy->held = page;
 	}
@@ -94,84 +103,33 @@ static bool read_in_page(struct stack_copy *copy, uintptr_t address, void *to, s
 	return true;
 }
 
-static bool read_part(struct stack_copy *copy, uintptr_t address, void *to, size_t size)
+bool stack_copy_read(struct stack_copy *copy, uintptr_t address, void *to, size_t size)
 {
-	for (size_t part; size > 0; address += part, to = (char *)to + part, size -= part) {
+	const int saved_errno = errno;
+	bool good = true;
+
+	for (size_t part; good && size > 0; address += part, to = (char *)to + part, size -= part) {
 		part = page_of(address) + PAGE - address;
 		part = part < size ? part : size;
-		if (!read_in_page(copy, address, to, part))
-			return false;
+		good = read_in_page(copy, address, to, part);
 	}
-	return true;
-}
-
-/* Pages for so many threads at the same time; further threads copy word by word. A longjmp
- * out of a handler loses its page. */
-#define PAGES 16
-
-static _Alignas(PAGE) unsigned char pages[PAGES * PAGE];
-static uint32_t taken[PAGES];
-
-static unsigned char *take_page(void)
-{
-	for (int i = 0; i < PAGES; i++)
-		/* Acquire: the previous owner has finished reading. */
-		if (__atomic_load_n(&taken[i], __ATOMIC_RELAXED) == 0 &&
-		    __atomic_exchange_n(&taken[i], 1, __ATOMIC_ACQUIRE) == 0)
-			return pages + (uintptr_t)i * PAGE;
-	return NULL;
-}
-
-void stack_copy_end(struct stack_copy *copy)
-{
-	if (copy->page != NULL)
-		__atomic_store_n(&taken[(copy->page - pages) / (ptrdiff_t)PAGE], 0, __ATOMIC_RELEASE);
-	copy->page = NULL;
-}
-
-void stack_copy_reset_in_child(void)
-{
-	for (int i = 0; i < PAGES; i++)
-		__atomic_store_n(&taken[i], 0, __ATOMIC_RELAXED);
-}
-
-/* The first read decides between copying and loading. */
-static bool read_first(struct stack_copy *copy, uintptr_t address, void *to, size_t size)
-{
-	errno = 0;
-	if (read_part(copy, address, to, size))
-		return true;
-	if (copy->asks || errno == EFAULT)
-		return false;
-	/* The kernel lacks or refuses the call. */
-	copy->asks = true;
-	return read_part(copy, address, to, size);
+	errno = saved_errno;
+	return good;
 }
 
 bool stack_copy_begin(struct stack_copy *copy, uintptr_t address)
 {
-	const int saved_errno = errno;
 	unsigned char byte;
-	bool good;
 
-	copy->held = NOTHING;
-	copy->reached = page_of(address);
-	copy->asks = is_filtered();
-	if (!copy->asks && copy->page == NULL)
-		copy->page = take_page();
-	good = read_first(copy, address, &byte, 1);
-	errno = saved_errno;
-	return good;
+	*copy = (struct stack_copy){ .page = copy->page, .held = NOTHING, .asks = is_filtered() };
+	return stack_copy_read(copy, address, &byte, 1);
 }
 
 bool stack_copy_part(uintptr_t address, void *to, size_t size)
 {
-	const int saved_errno = errno;
 	struct stack_copy copy = { .held = NOTHING, .asks = is_filtered() };
-	const bool good = read_first(&copy, address, to, size);
 
-	errno = saved_errno;
-	return good;
+	return stack_copy_read(&copy, address, to, size);
 }
 
 bool stack_copy_text(const char *text, char *to, size_t room, size_t *size)
@@ -187,39 +145,4 @@ bool stack_copy_text(const char *text, char *to, size_t room, size_t *size)
 			++*size;
 	}
 	return true;
-}
-
-static bool reach(struct stack_copy *copy, uintptr_t page)
-{
-	unsigned char byte;
-
-	while (copy->reached < page) {
-		if (!(copy->asks ? can_read(copy->reached + PAGE)
-		                 : kernel_copies(copy->reached + PAGE, &byte, 1)))
-			return false;
-		copy->reached += PAGE;
-	}
-	return true;
-}
-
-bool stack_copy_reaches(struct stack_copy *copy, uintptr_t address)
-{
-	const int saved_errno = errno;
-	const bool result = reach(copy, page_of(address));
-
-	errno = saved_errno;
-	return result;
-}
-
-bool stack_copy_read(struct stack_copy *copy, uintptr_t address, void *to, size_t size)
-{
-	const int saved_errno = errno;
-	const uintptr_t page = page_of(address);
-	const bool good =
-		(page <= copy->reached + PAGE || reach(copy, page)) && read_part(copy, address, to, size);
-
-	if (good && page > copy->reached)
-		copy->reached = page;
-	errno = saved_errno;
-	return good;
 }

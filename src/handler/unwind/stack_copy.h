@@ -8,9 +8,7 @@
  * calls.
  *
  * Plain loads with a handler for SIGSEGV and SIGBUS would be faster. But those signals
- * belong to the host. Our handler would stand in front of a crash reporter's, a virtual
- * machine's or a sanitizer's; the host would see it when it reads its settings back; and
- * once the host installed another handler, the next such load would kill the process.
+ * belong to the host: once it installed another handler, the next such load would kill it.
  *
  * A seccomp filter may kill the process for process_vm_readv. So in a thread with a filter,
  * and on a kernel without the call, the kernel is asked first whether a page can be read,
@@ -30,24 +28,17 @@
 /* The smallest page size. A larger page is copied in parts. */
 #define STACK_COPY_BYTES ((uintptr_t)4096)
 
-/* Zero-filled at first. */
+/* Zero-filled at first, but for `page`. */
 struct stack_copy {
 	unsigned char *page; /* STACK_COPY_BYTES of memory; NULL: each word is copied alone */
 	uintptr_t held;      /* the page that is copied to `page`, or that can be loaded */
-	uintptr_t reached;   /* the highest page known to be readable without a gap */
 	bool asks;           /* plain loads, after asking whether the page can be read */
 };
 
 /* Begins, or begins again, with the stack of `address`. False: it cannot be read. */
 bool stack_copy_begin(struct stack_copy *copy, uintptr_t address);
 
-void stack_copy_end(struct stack_copy *copy);
-
-/* In a forked child, before its other threads. */
-void stack_copy_reset_in_child(void);
-
-/* Copies `size` <= 8 bytes. False: some page from the beginning up to there cannot be
- * read. */
+/* Copies bytes of any memory, in the way that was begun. False: it cannot be read. */
 bool stack_copy_read(struct stack_copy *copy, uintptr_t address, void *to, size_t size);
 
 /* Copies bytes that need not be a stack. False: they cannot all be read. */
@@ -56,8 +47,5 @@ bool stack_copy_part(uintptr_t address, void *to, size_t size);
 /* Copies a text up to its zero, or `room` bytes of it. `*size`: how many came. False: what
  * follows them cannot be read. */
 bool stack_copy_text(const char *text, char *to, size_t room, size_t *size);
-
-/* Whether all memory from the beginning up to `address` can be read. */
-bool stack_copy_reaches(struct stack_copy *copy, uintptr_t address);
 
 #endif

@@ -11,23 +11,18 @@
  * on by induction: exact, with two loads a frame. The memo never serves a step that read
  * another word (FP_SLOT_OPAQUE).
  *
- * The rule cache, for new frames.
- *
- * All registers, for the few rows that need more than a frame holds.
+ * The rule cache, for new frames. From the first frame on whose step is none of a rule's, the slow
+ * walk (slow_walk.h).
  */
 #include "handler/unwind/unwind.h"
 
 #include <stddef.h>
 #include <string.h>
 
-#include "handler/record.h"
+#include "base/record.h"
 #include "handler/unwind/arch.h"
-#include "handler/unwind/code_map.h"
-#include "handler/unwind/counters.h"
-#include "handler/unwind/frame_pointer.h"
-#include "handler/unwind/full.h"
 #include "handler/unwind/rules.h"
-#include "handler/unwind/unknown.h"
+#include "handler/unwind/slow_walk.h"
 
 /* `frames` is the last stack, leaf first. The walk writes new frames to `fresh`, at their own
  * positions, because it still compares the old ones; positions below `done` are already in
@@ -41,7 +36,7 @@ struct unwind_memo {
 	bool bottom;               /* by its rule, the last frame has no caller */
 	bool whole;                /* `bottom`, and only the first fp_slot is FP_SLOT_OPAQUE */
 	struct memo_frame frames[TRACE_MAX_FRAMES];
-	struct memo_frame fresh[TRACE_MAX_FRAMES];
+	struct memo_frame fresh[TRACE_MAX_FRAMES]; /* the slow walk's page, when all are in place */
 };
 
 /* The walk prefetches the stack so far ahead. */
@@ -49,6 +44,7 @@ struct unwind_memo {
 #define BYTES_AHEAD (12 * LINE_BYTES)
 #define SETS_OF_PAGE (4096 / sizeof(uint64_t)) /* of the rule cache */
 
+const struct code_map *code_map_published;
 uint64_t unwind_counters[UNWIND_COUNTERS];
 
 /* An empty map: the loader is asked for each address. */
@@ -146,73 +142,57 @@ static uint32_t memo_join(struct unwind_memo *memo, uint32_t old, uint32_t n, ui
 	return memo->done;
 }
 
-/* `memo` is a constant where this is inlined, so the loop without a memo has none of its
- * code. */
-__attribute__((always_inline)) static inline struct unwind_result
-walk(const void *ucontext, const struct code_map *map, const struct unwind_bounds *all_bounds,
-     struct unwind_memo *memo, struct unwind_frame frame, uint64_t *trace, uint32_t max,
-     struct unwind_frame *elsewhere)
+/* Not inlined: an unchanged stack should not pay for its registers. */
+__attribute__((noinline)) static struct unwind_result
+fast_walk(const struct walk *walk, struct unwind_memo *memo, struct unwind_frame frame)
 {
 	/* Copies: no store through `trace` can change them. */
-	const struct unwind_bounds bounds = { all_bounds->low, all_bounds->high, NULL };
-	uint64_t *const rules = map->rules;
-	struct full_walk full;
+	const struct code_map *const map = walk->map;
+	uint64_t *const trace = walk->trace, *const rules = map->rules;
+	const struct unwind_bounds bounds = walk_bounds(walk->stack, frame.sp);
+	const uint32_t max = walk->max;
 	enum rule_result end;
 	uintptr_t fp_slot = FP_SLOT_OPAQUE;
 	uint32_t n = 0, old = 0;
-	uint32_t exact = 0; /* the last frame that was not left by a call */
-	bool by_rule;       /* the last frame's address alone ended the walk */
+	bool by_rule; /* the last frame's address alone ended the walk */
 	bool opaque = false;
 
-	full.begun = full.lost = false;
-	if (memo != NULL)
-		memo->done = 0;
+	memo->done = 0;
 	for (;;) {
 		/* Here `frame` is number n, not written yet. */
-		if (memo != NULL) {
-			opaque |= fp_slot == FP_SLOT_OPAQUE && n > 0;
-			while (old < memo->count && memo->frames[old].at.sp < frame.sp)
-				old++;
-			if (old < memo->count && same_frame(&memo->frames[old].at, &frame)) {
-				n = memo_join(memo, old, n, max, &bounds, fp_slot, trace);
-				frame = memo->frames[n - 1].at;
-				old = n;
-				if (n == memo->count && memo->bottom) {
-					end = RULE_AT_BOTTOM;
-					by_rule = true;
-					break;
-				}
-				goto written;
+		opaque |= fp_slot == FP_SLOT_OPAQUE && n > 0;
+		while (old < memo->count && memo->frames[old].at.sp < frame.sp)
+			old++;
+		if (old < memo->count && same_frame(&memo->frames[old].at, &frame)) {
+			n = memo_join(memo, old, n, max, &bounds, fp_slot, trace);
+			frame = memo->frames[n - 1].at;
+			old = n;
+			if (n == memo->count && memo->bottom) {
+				end = RULE_AT_BOTTOM;
+				by_rule = true;
+				break;
 			}
+		} else {
 			memo->fresh[n] = (struct memo_frame){ frame, fp_slot };
+			trace[n++] = frame.pc;
 		}
-		trace[n++] = frame.pc;
-written:;
 		const struct found_rule found = rules_find(map, rules, frame.pc);
 		if (__builtin_expect(rule_is_plain(found.rule), 1)) {
 			end = rule_apply_plain(found.rule, &frame, &bounds, &fp_slot);
 			__builtin_prefetch((const void *)(frame.sp + BYTES_AHEAD));
 		} else if (rule_is_bottom(found.rule)) {
-			/* Nearly every trace ends so; the seldom branches below would be cold
+			/* Nearly every trace ends so; the seldom branch below would be cold
 			 * code. */
 			end = RULE_AT_BOTTOM;
 		} else {
 			/* Copies: frame and fp_slot must stay in registers, as the loop is one
 			 * chain through them. */
 			struct unwind_frame copy = frame;
+			const struct unwind_bounds here = bounds;
 			uintptr_t slot = FP_SLOT_OPAQUE;
-			end = rule_apply(found.rule, &copy, all_bounds, &slot);
-			if (end == RULE_NEEDS_ALL)
-				end = full_step(&full, ucontext, map, all_bounds, n - 1, &copy);
-			if (end == RULE_HAS_NONE || end == RULE_NOT_CODE) {
-				end = frame_pointer_step(map, all_bounds, found.rule, exact == n - 1, &copy,
-				                         end);
-				slot = FP_SLOT_OPAQUE;
-			}
+			end = rule_apply(found.rule, &copy, &here, &slot);
 			frame = copy;
 			fp_slot = slot;
-			if (rule_leaves_signal(found.rule))
-				exact = n;
 		}
 		if (__builtin_expect(end != RULE_STEPPED, 0)) {
 			by_rule = found.lasting && rule_is_bottom(found.rule);
@@ -225,42 +205,17 @@ written:;
 			break;
 		}
 	}
-	const bool last_exact = exact == n - 1;
-	if (end == RULE_AT_START)
-		end = last_exact ? RULE_HAS_NONE : RULE_AT_BOTTOM;
-	/* With RULE_NOT_CODE the last frame stays: rules are exact, so it is the caller, in
-	 * code that was compiled at run time. */
-	if (memo != NULL) {
-		if (memo->done > n)
-			memo->done = n;
-		memo_settle(memo, n);
-		memo->count = n;
-		memo->bottom = end == RULE_AT_BOTTOM && by_rule;
-		memo->whole = memo->bottom && !opaque;
-	}
-	if (end == RULE_HAS_NONE || end == RULE_NOT_CODE)
-		unwind_count(UNWIND_NO_RULE);
-	else if (end == RULE_OUT_OF_BOUNDS)
+	if (memo->done > n)
+		memo->done = n;
+	memo_settle(memo, n);
+	memo->count = n;
+	memo->bottom = end == RULE_AT_BOTTOM && by_rule;
+	memo->whole = memo->bottom && !opaque;
+	if (end > RULE_OUT_OF_BOUNDS)
+		return slow_walk(walk, frame, n - 1);
+	if (end == RULE_OUT_OF_BOUNDS)
 		unwind_count(UNWIND_BAD_READ);
-	else if (end == RULE_OTHER_STACK)
-		*elsewhere = frame;
-	return (struct unwind_result){ (int)n, end != RULE_AT_BOTTOM, map->generation, memo != NULL };
-}
-
-/* Not inlined: each walk has its own frame. */
-__attribute__((noinline)) static struct unwind_result
-walk_plain(const void *ucontext, const struct code_map *map, const struct unwind_bounds *bounds,
-           struct unwind_frame leaf, uint64_t *trace, uint32_t max, struct unwind_frame *elsewhere)
-{
-	return walk(ucontext, map, bounds, NULL, leaf, trace, max, elsewhere);
-}
-
-__attribute__((noinline)) static struct unwind_result
-walk_with_memo(const void *ucontext, const struct code_map *map, const struct unwind_bounds *bounds,
-               struct unwind_memo *memo, struct unwind_frame leaf, uint64_t *trace, uint32_t max,
-               struct unwind_frame *elsewhere)
-{
-	return walk(ucontext, map, bounds, memo, leaf, trace, max, elsewhere);
+	return (struct unwind_result){ (int)n, end != RULE_AT_BOTTOM, map->generation, true };
 }
 
 /* Whether the memo belongs to this map and stack, and no interrupted walk is using it. */
@@ -319,48 +274,33 @@ __attribute__((always_inline)) static inline void fetch_ahead(const struct code_
 		__builtin_prefetch((const void *)(sp + ahead));
 }
 
-/* A trace that is not the memo's as a whole. Not inlined: an unchanged stack should not pay
- * for the registers that this function saves. */
+/* A trace that is not the memo's as a whole. Not inlined, as fast_walk(). */
 __attribute__((noinline)) static struct unwind_result
 trace_anew(const void *ucontext, const struct unwind_stack *stack, const struct code_map *map,
            struct unwind_memo *memo, uint64_t *trace, int max)
 {
 	const struct unwind_frame leaf = arch_interrupted_frame(ucontext);
-	struct unwind_result result = { 0, true, map != NULL ? map->generation : 0, false };
-	struct unwind_frame elsewhere = { .pc = 0 };
+	const bool is_usable = memo != NULL && !memo->busy;
+	uint32_t generation = map != NULL ? map->generation : 0;
+	struct unwind_result result;
 
 	if (max <= 0)
-		return result;
-	if (map == NULL) {
-		trace[0] = leaf.pc;
-		result.depth = 1;
-		return result;
-	}
-	if (__builtin_expect(code_map_moved(map), 0)) {
+		return (struct unwind_result){ 0, true, generation, false };
+	if (__builtin_expect(map == NULL || code_map_moved(map), 0)) {
 		/* Not the map's rules, but the loader alone. The next map will know this code. Of the
 		 * memo no step is used, as no rule lasts. */
-		result.generation++;
+		generation++;
 		map = &no_map;
 	}
-	const uint32_t generation = result.generation;
-	if (max > TRACE_MAX_FRAMES)
-		max = TRACE_MAX_FRAMES;
-	struct unwind_bounds bounds = { leaf.sp - ARCH_RED_ZONE, stack->end & ~(uintptr_t)7, NULL };
-	if (bounds.low < stack->start || bounds.low > leaf.sp)
-		bounds.low = stack->start;
+	const struct walk walk = { .ucontext = ucontext,
+		                   .map = map,
+		                   .stack = stack,
+		                   .trace = trace,
+		                   .max = max < TRACE_MAX_FRAMES ? (uint32_t)max : TRACE_MAX_FRAMES,
+		                   .frames = is_usable ? memo->frames : NULL,
+		                   .page = is_usable ? (unsigned char *)memo->fresh : NULL };
 	fetch_ahead(map, leaf.sp); /* no prefetch faults, whatever the stack */
-	if (memo != NULL && memo->busy)
-		memo = NULL;
-	if (leaf.sp < stack->start || leaf.sp >= stack->end || stack->end - leaf.sp < sizeof(uintptr_t)) {
-		if (memo != NULL) {
-			memo->whole = false;
-			memo->count = 0;
-		}
-		result = unwind_unknown(ucontext, map, stack, leaf, trace, (uint32_t)max,
-		                        memo != NULL ? memo->frames : NULL);
-	} else if (memo == NULL) {
-		result = walk_plain(ucontext, map, &bounds, leaf, trace, (uint32_t)max, &elsewhere);
-	} else {
+	if (is_usable) {
 		if (!memo_is_usable(memo, map, stack)) {
 			memo->epoch = map->epoch;
 			memo->stack = *stack;
@@ -368,12 +308,17 @@ trace_anew(const void *ucontext, const struct unwind_stack *stack, const struct 
 		}
 		memo->whole = false;
 		memo_set_busy(memo, true);
-		result = walk_with_memo(ucontext, map, &bounds, memo, leaf, trace, (uint32_t)max, &elsewhere);
-		memo_set_busy(memo, false);
 	}
-	if (__builtin_expect(elsewhere.pc != 0, 0))
-		result = unwind_other_stack(map, stack, elsewhere, trace, (uint32_t)result.depth,
-		                            (uint32_t)max, memo != NULL ? memo->frames : NULL);
+	if (is_usable && leaf.sp >= stack->start && leaf.sp < stack->end &&
+	    stack->end - leaf.sp >= sizeof(uintptr_t)) {
+		result = fast_walk(&walk, memo, leaf);
+	} else {
+		if (is_usable)
+			memo->count = 0;
+		result = slow_walk(&walk, leaf, 0);
+	}
+	if (is_usable)
+		memo_set_busy(memo, false);
 	result.generation = generation;
 	return result;
 }

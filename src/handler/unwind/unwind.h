@@ -16,13 +16,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "handler/unwind/counters.h"
-
-/* The bounds of the thread's stack; both 0: unknown. unknown.h is for other stacks (an
- * alternate signal stack, a coroutine's). */
-struct unwind_stack {
-	uintptr_t start, end;
-};
+#include "base/code_map.h"
+#include "base/frame_place.h"
+#include "base/ledger.h"
 
 /* A thread's last stack, kept for its next sample. Zero-filled memory is an empty memo.
  * Functions accept NULL. */
@@ -52,5 +48,14 @@ uintptr_t unwind_memo_sp(const struct unwind_memo *memo, int number);
 
 /* Reads words of such a frame, on the known stack or another one. */
 bool unwind_read_words(const struct unwind_stack *known, uintptr_t address, uintptr_t *words, unsigned count);
+
+/* Written by modules/publish.c. */
+extern const struct code_map *code_map_published __attribute__((visibility("hidden")));
+
+/* Async-signal-safe. NULL before the first publish. */
+static inline const struct code_map *code_map_current(void)
+{
+	return __atomic_load_n(&code_map_published, __ATOMIC_ACQUIRE);
+}
 
 #endif

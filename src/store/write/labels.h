@@ -6,7 +6,7 @@
 #ifndef QUERYPROF_STORE_WRITE_LABELS_H
 #define QUERYPROF_STORE_WRITE_LABELS_H
 
-#include "handler/record.h"
+#include "base/record.h"
 #include "store/write/writer.h"
 
 /* Rows of label_sets: > 0; 0 for no labels, or sets that nobody knows; else minus SQLite's code. */

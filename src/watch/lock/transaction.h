@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "handler/record.h"
+#include "base/record.h"
 
 #define TRANSACTION_TEXT_MAX 128
 

@@ -13,7 +13,7 @@
 #define QUERYPROF_WATCH_OPCODE_FLOW_H
 
 #include "handler/opcode.h"
-#include "handler/unwind/code_map.h"
+#include "base/code_map.h"
 
 /* Fills `places` with one for each byte of the code, as in struct opcode_places. False: nothing is
  * known, as the code is of another form or processor, or there is no memory. */

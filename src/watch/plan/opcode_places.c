@@ -8,6 +8,7 @@
 
 #include "base/debug.h"
 #include "handler/unwind/full.h"
+#include "handler/unwind/slow_walk.h"
 #include "handler/unwind/rules.h"
 #include "handler/unwind/stack_copy.h"
 #include "modules/publish.h"
@@ -16,6 +17,7 @@
 #include "watch/plan/opcode_flow.h"
 #include "watch/plan/opcode_names.h"
 #include "watch/plan/opcode_trials.h"
+#include "handler/unwind/unwind.h"
 
 #define WORD sizeof(uintptr_t)
 #define STRUCT_BYTES 0x200 /* of SQLite's structures, as far as they are looked at */
@@ -266,26 +268,23 @@ static void compare_places(struct learning *learning, const uint64_t *registers,
 static void walk(struct learning *learning, const struct code_map *map, const ucontext_t *context)
 {
 	struct opcode_places *places = &learning->found->places;
-	struct unwind_frame frame = arch_interrupted_frame(context);
-	const struct unwind_bounds bounds = { frame.sp - ARCH_RED_ZONE,
-		                              learning->thread->stack.end & ~(uintptr_t)7, NULL };
-	struct full_walk full;
-	uint64_t registers[CFI_REGISTERS];
+	struct full_frame frame;
 
-	full_begin(&full, context);
+	full_begin(&frame, context);
+	const struct unwind_bounds bounds =
+		walk_bounds(&learning->thread->stack, frame.registers[CFI_STACK_POINTER]);
 	for (uint32_t i = 0; i < NEAR; i++) {
-		memcpy(registers, full.registers, sizeof registers);
+		const struct full_frame callee = frame;
 		/* Frame 0 is look_here(), 1 the callback, 2 its caller. */
-		if (i == 2 && !places->end && !find_function(map, frame.pc, places))
+		if (i == 2 && !places->end && !find_function(map, callee.pc, places))
 			return;
-		const uintptr_t pc = frame.pc;
-		bool is_there = pc - places->start < places->end - places->start;
+		bool is_there = callee.pc - places->start < places->end - places->start;
 
-		if (full_step(&full, context, map, &bounds, i, &frame) != RULE_STEPPED)
+		if (full_step(&frame, map, &bounds) != RULE_STEPPED)
 			return;
 		if (is_there && learning->found->calls < TRIAL_CALLS) {
-			compare_places(learning, registers, frame.sp);
-			learning->called_from[learning->found->calls++] = pc;
+			compare_places(learning, callee.registers, frame.registers[CFI_STACK_POINTER]);
+			learning->called_from[learning->found->calls++] = callee.pc;
 			return;
 		}
 	}

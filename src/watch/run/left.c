@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#include "handler/record.h"
+#include "base/record.h"
 #include "modules/publish.h"
 #include "sampler/registers.h"
 #include "sampler/threads.h"

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "handler/ring_layout.h"
+#include "base/ring_layout.h"
 #include "sampler/ring_reader.h"
 #include "sampler/ring_remains.h"
 

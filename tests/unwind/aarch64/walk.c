@@ -19,8 +19,8 @@
 #include <ucontext.h>
 #include <unistd.h>
 
-#include "handler/unwind/code_map.h"
-#include "handler/record.h"
+#include "base/code_map.h"
+#include "base/record.h"
 #include "handler/unwind/unwind.h"
 #include "handler/unwind/arch.h"
 #include "handler/unwind/rules.h"

@@ -8,9 +8,10 @@
  * A sample is a fixed head, its trace, and optional fields (a value; later labels, a span, a
  * plan node), each with its tag and its size: a reader skips those that it does not know.
  */
-#ifndef QUERYPROF_HANDLER_RECORD_H
-#define QUERYPROF_HANDLER_RECORD_H
+#ifndef QUERYPROF_BASE_RECORD_H
+#define QUERYPROF_BASE_RECORD_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
@@ -108,6 +109,14 @@ enum sample_field_tag {
 struct trace_context {
 	unsigned char trace_id[16], span_id[8];
 };
+
+static inline bool context_is_none(const struct trace_context *context)
+{
+	uint64_t words[sizeof(*context) / sizeof(uint64_t)];
+
+	memcpy(words, context, sizeof(words));
+	return (words[0] | words[1] | words[2]) == 0;
+}
 
 struct sample_field {
 	uint32_t tag, size; /* size: bytes of content */

@@ -16,11 +16,14 @@
  * nor its rules. New code runs only after the loader has counted its object, so the handler
  * never uses a rule for code that took another object's address.
  */
-#ifndef QUERYPROF_HANDLER_UNWIND_CODE_MAP_H
-#define QUERYPROF_HANDLER_UNWIND_CODE_MAP_H
+#ifndef QUERYPROF_BASE_CODE_MAP_H
+#define QUERYPROF_BASE_CODE_MAP_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
+
+#include "base/search.h"
 
 struct code_range {
 	uintptr_t start, end;         /* one executable segment */
@@ -63,16 +66,12 @@ static inline bool code_map_moved(const struct code_map *map)
 	return differs != 0;
 }
 
-/* Written by modules/publish.c. */
-extern const struct code_map *code_map_published __attribute__((visibility("hidden")));
-
-/* Async-signal-safe. NULL before the first publish. */
-static inline const struct code_map *code_map_current(void)
-{
-	return __atomic_load_n(&code_map_published, __ATOMIC_ACQUIRE);
-}
-
 /* The range that holds `address`; NULL: none. Async-signal-safe. */
-const struct code_range *code_map_find(const struct code_map *map, uintptr_t address);
+static inline const struct code_range *code_map_find(const struct code_map *map, uintptr_t address)
+{
+	const size_t i = SEARCH_COUNT(map->count, n, map->ranges[n].end <= address);
+
+	return i < map->count && map->ranges[i].start <= address ? &map->ranges[i] : NULL;
+}
 
 #endif

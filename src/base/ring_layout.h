@@ -15,15 +15,13 @@
  * The memory may be shared with a process that reads on when this one is gone
  * (sampler/ring_remains.h). So nothing in it is a pointer.
  */
-#ifndef QUERYPROF_HANDLER_RING_LAYOUT_H
-#define QUERYPROF_HANDLER_RING_LAYOUT_H
+#ifndef QUERYPROF_BASE_RING_LAYOUT_H
+#define QUERYPROF_BASE_RING_LAYOUT_H
 
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-
-#include "handler/ring.h"
 
 #define RING_CACHE_LINE 64
 #define RING_WORD sizeof(uint64_t)

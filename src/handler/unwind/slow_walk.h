@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The walk for all that is seldom: rules that need more than a frame holds, code without rules, and
+ * stacks whose bounds are unknown (alternate signal stacks, coroutines, Go's, threads that are not
+ * registered). It reads such a stack through stack_copy.h, and goes on from one stack to another: from
+ * a signal handler on an alternate stack to what the signal interrupted, and from C to the goroutine
+ * that called it.
+ */
+#ifndef QUERYPROF_HANDLER_UNWIND_SLOW_WALK_H
+#define QUERYPROF_HANDLER_UNWIND_SLOW_WALK_H
+
+#include "handler/unwind/arch.h"
+#include "base/code_map.h"
+#include "handler/unwind/unwind.h"
+
+struct walk {
+	const void *ucontext;
+	const struct code_map *map;
+	const struct unwind_stack *stack; /* whose bounds are known */
+	uint64_t *trace;
+	uint32_t max;              /* entries of the trace, not 0 */
+	struct memo_frame *frames; /* as many get the frames; NULL: nobody wants them */
+	unsigned char *page;       /* for struct stack_copy */
+};
+
+/* The walk may read so much of the known stack, on which code runs at `sp`. */
+static inline struct unwind_bounds walk_bounds(const struct unwind_stack *stack, uintptr_t sp)
+{
+	const uintptr_t low = sp - ARCH_RED_ZONE, high = stack->end & ~(uintptr_t)7;
+
+	return (struct unwind_bounds){ low < stack->start || low > sp ? stack->start : low, high, NULL };
+}
+
+/* On from frame number `n`, which is `frame`; 0: the interrupted one. */
+struct unwind_result slow_walk(const struct walk *walk, struct unwind_frame frame, uint32_t n);
+
+#endif
