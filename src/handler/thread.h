@@ -99,6 +99,7 @@ struct thread_timer {
 	bool whole;               /* the grid began with the thread, see timer.h */
 	uint64_t told;            /* points at which it fired; of a whole timer only */
 	uint32_t stretch;         /* periods from one signal to the next, see timer.h */
+	uint32_t rounding;        /* of the stretch, below TIMER_STRETCH_PARTS; for ever */
 	bool changed;             /* to another stretch, and no signal since */
 	uint32_t slowed;          /* fires at every 2^slowed-th point only, see timer.h */
 	uint32_t behind, in_time; /* how many came late of late, and in time since the last of them */

@@ -121,7 +121,7 @@ bool shared_timer_join(struct thread_timer *timer, enum timer_clock clock, uint6
 	if (!__atomic_load_n(&is_open, __ATOMIC_ACQUIRE))
 		return false;
 	timer->period_ns = period_ns;
-	timer->stretch = timer_stretch_of(clock);
+	timer->stretch = timer_stretch_of(timer, clock);
 	timer->idle_ns = timer->armed_ns = 0;
 	timer->idle_max_ns = NS_PER_S;
 	timer->slowed = timer->behind = timer->in_time = 0;

@@ -13,6 +13,7 @@
  * points at the ends.
  */
 #include <math.h>
+#include <pthread.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -40,7 +41,7 @@ static double seconds = 10;
 static const char *period_us = "10000";
 static int seeds = 1;
 static unsigned long pending; /* 0: as many as there may be */
-static bool check, failed;
+static bool check, series, failed;
 
 /* What a run tells its parent. */
 struct row {
@@ -57,6 +58,37 @@ static int64_t cost_ns(void)
 {
 	return load_metric("profiler_cost_ns") + load_metric("store_flusher_cpu_time_ns") +
 	       load_metric("store_pacer_cpu_time_ns");
+}
+
+/* --series: what a run does, half a second at a time. */
+static void *print_series(void *unused)
+{
+	static const char *const names[] = { "query_profiler_runs",	  "samples",
+		                             "signals_idle",		  "profiler_cost_ns",
+		                             "profiler_watch_cost_ns",	  "store_flusher_cpu_time_ns",
+		                             "store_pacer_cpu_time_ns", "store_samples" };
+	enum { NAMES = sizeof names / sizeof *names };
+	(void)unused;
+	int64_t before[NAMES] = { 0 }, at = load_now_ns(), start = at;
+
+	printf("%6s %9s %9s %9s %8s %8s %8s %8s %8s %9s %7s %7s %8s\n", "s", "signals/s", "samples/s", "idle/s",
+	       "signal_%", "watch_%", "flush_%", "pacer_%", "stored/s", "queries", "real", "cpu", "ppm");
+	for (;;) {
+		load_pause(500000000);
+		double since = (double)(load_now_ns() - at) / 1e9, now[NAMES];
+		at = load_now_ns();
+		for (int i = 0; i < NAMES; i++) {
+			int64_t value = load_metric(names[i]);
+			now[i] = (double)(value - before[i]) / since;
+			before[i] = value;
+		}
+		printf("%6.1f %9.0f %9.0f %9.0f %8.2f %8.2f %8.2f %8.2f %8.0f %9lld %7lld %7lld %8lld\n",
+		       (double)(at - start) / 1e9, now[0], now[1], now[2], (now[3] - now[4]) / 1e7,
+		       now[4] / 1e7, now[5] / 1e7, now[6] / 1e7, now[7],
+		       (long long)load_metric("threads_in_queries"), (long long)load_metric("real_stretch"),
+		       (long long)load_metric("cpu_stretch"), (long long)load_metric("profiler_cost_ppm"));
+		fflush(stdout);
+	}
 }
 
 static double own_cpu_s(void)
@@ -129,7 +161,13 @@ static void run(struct row *row, uint64_t seed)
 		fprintf(stderr, "%s\n", qp_error());
 		_exit(1);
 	}
+	int64_t began = load_now_ns();
+	pthread_t printer;
+	if (series)
+		pthread_create(&printer, NULL, print_series, NULL);
 	load_begin(row->threads, seed);
+	if (series)
+		printf("began %.2f s\n", (double)(load_now_ns()-began)/1e9);
 	load_pause(SETTLE_NS);
 	int64_t start = load_now_ns(), signals = load_metric("query_profiler_runs"), cost = cost_ns();
 	double used = own_cpu_s();
@@ -225,6 +263,7 @@ int main(int argc, char **argv)
 
 	for (int i = 1; i < argc; i++) {
 		check |= !strcmp(argv[i], "--check");
+		series |= !strcmp(argv[i], "--series");
 		if (i + 1 == argc)
 			break;
 		if (!strcmp(argv[i], "--threads"))

@@ -733,7 +733,7 @@ static void test_stale(void **state)
 
 	timer->grid_ns = clock_ns(CLOCK_MONOTONIC) - 1000;
 	timer_change_stretch(timer, clock_ns(CLOCK_MONOTONIC), 3600000);
-	timer_stretch[TIMER_REAL] = 3600000;
+	timer_stretch[TIMER_REAL] = 3600000 * TIMER_STRETCH_PARTS;
 	while (timer->grid_ns < clock_ns(CLOCK_MONOTONIC) + 60 * NS_PER_S)
 		timer->grid_ns += timer_interval(timer);
 	note(before);
@@ -744,7 +744,7 @@ static void test_stale(void **state)
 	fire(thread, TIMER_REAL, 0);
 	assert_only(LEDGER_STORED, before);
 	assert_int_equal(run.counts.weights[TRACE_REAL], 3600000);
-	timer_stretch[TIMER_REAL] = 1;
+	timer_stretch[TIMER_REAL] = TIMER_STRETCH_PARTS;
 }
 
 /* Signals of the shared timer stand for what was lent, rounded at random. */
