@@ -186,10 +186,24 @@ static double measure(uint64_t now, uint64_t storing_ns, uint64_t stored, double
 	return budget.cost / budget.time;
 }
 
+/* Of so many steps an octave: a thread has a series in the file for each stretch that it ever had. */
+#define STRETCH_STEPS 16
+
+static double round_long(double stretch)
+{
+	uint32_t step = 1;
+
+	while (stretch / step >= 2 * STRETCH_STEPS)
+		step *= 2;
+	uint32_t rounded = (uint32_t)(stretch / step) * step;
+	return step == 1 ? stretch : rounded < stretch ? rounded + step : rounded;
+}
+
 /* The part of the timers that has the longer interval is the one with which all signals together are
  * 1 / stretch of what they would be. */
-static void set_stretch(enum timer_clock clock, double stretch)
+static void set_stretch(enum timer_clock clock, double wanted)
 {
+	double stretch = round_long(wanted);
 	uint32_t whole = (uint32_t)stretch;
 	double longer = (stretch - whole) * (whole + 1) / stretch;
 
@@ -215,7 +229,7 @@ uint32_t budget_first_stretch(const struct thread_timer *timer, enum timer_clock
 	if (clock != TIMER_REAL || limit == 0 || threads <= then)
 		return stretch;
 	threads += __atomic_load_n(&in_queries, __ATOMIC_RELAXED) - then;
-	return (uint32_t)clip((double)(threads / limit), stretch, TIMER_STRETCH_MAX);
+	return (uint32_t)clip(round_long((double)(threads / limit)), stretch, TIMER_STRETCH_MAX);
 }
 
 /* Above half of a limit. */
