@@ -152,7 +152,7 @@ static void test_threads(void)
 	await("real_stretch", 1, 1);
 	/* It comes again. */
 	load_begin(40, 2);
-	await("real_stretch", 3, 3);
+	await("real_stretch", 3, 3); /* 2.5: some have 2 */
 	set("query_profiler_max_threads", "0");
 	await("real_stretch", 1, 1);
 	load_end(&truth);
@@ -257,6 +257,30 @@ static void test_unlimited(void)
 	unlink(path);
 }
 
+/* Nobody may write, and the ring gets full: intervals grow, and return. */
+static void test_full(void)
+{
+	struct load_truth truth = { .queries = 0 };
+
+	set("query_profiler_max_overhead_percent", "100");
+	ring_bytes = 2097152;
+	start("10ms", "0");
+	load_begin(16, test_seed(11));
+	await("store_samples", 1, INT64_MAX);
+	sqlite3 *db = open_trace();
+	CHECK(sqlite3_exec(db, "BEGIN IMMEDIATE", NULL, NULL, NULL) == SQLITE_OK);
+	await("real_stretch", 8, INT64_MAX);
+	CHECK(sqlite3_exec(db, "COMMIT", NULL, NULL, NULL) == SQLITE_OK);
+	sqlite3_close(db);
+	await("real_stretch", 1, 1);
+	load_end(&truth);
+	CHECK(qp_flush(60000) == QP_OK);
+	CHECK(load_ledger_unknown() == 0);
+	printf("%lld samples dropped\n", (long long)load_metric("samples_dropped"));
+	CHECK(qp_shutdown() == QP_OK);
+	unlink(path);
+}
+
 /* Room for some timers; the other threads have the shared one. */
 static void test_shared(void)
 {
@@ -287,6 +311,7 @@ int main(int argc, char **argv)
 		          { "overhead", test_overhead },
 		          { "told", test_told },
 		          { "unlimited", test_unlimited },
+		          { "full", test_full },
 		          { "shared", test_shared } };
 
 	setvbuf(stdout, NULL, _IOLBF, 0);
@@ -296,6 +321,6 @@ int main(int argc, char **argv)
 			return 0;
 		}
 	}
-	printf("usage: test_budget threads|overhead|told|unlimited|shared\n");
+	printf("usage: test_budget threads|overhead|told|unlimited|full|shared\n");
 	return 2;
 }
