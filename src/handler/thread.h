@@ -88,6 +88,7 @@ struct thread_timer {
 	uint64_t kernel;
 	uint64_t lent_ns;    /* atomic: what a signal of the shared timer stands for */
 	volatile bool armed; /* cleared by the handler when it disarms */
+	bool asks;           /* not armed so that the next query asks for one; visited until then */
 	uint64_t period_ns;
 	uint64_t grid_ns; /* a point of the timer's grid on its clock */
 	/* The clock when the timer was armed, until its first signal; then 0. Only where the

@@ -115,7 +115,7 @@ bool shared_timer_comes_first(void)
 
 LOOKS_AT_OTHERS static bool is_member(const struct thread_timer *timer)
 {
-	return timer->armed && timer_is_shared(timer);
+	return (timer->armed || timer->asks) && timer_is_shared(timer);
 }
 
 bool shared_timer_join(struct thread_timer *timer, enum timer_clock clock, uint64_t period_ns)
@@ -132,6 +132,7 @@ bool shared_timer_join(struct thread_timer *timer, enum timer_clock clock, uint6
 	/* A timer of the right signal without a number: the next query finds it armed. */
 	__atomic_store_n(&timer->kernel, (uint64_t)sampler_signal() << 32, __ATOMIC_RELEASE);
 	timer->armed = true;
+	timer->asks = false;
 	if (is_new)
 		__atomic_fetch_add(&joined, 1, __ATOMIC_RELAXED);
 	/* Until they are counted. The flusher may sleep for a while, and wakes the pacer. */
@@ -237,13 +238,13 @@ static bool make(struct visitor *visitor, struct thread *slot, enum timer_clock 
 
 /* `took`: the length of the visit before. They are all alike, so it stands for this one, which
  * is not known yet. `step`: the part of it in which there was a visitor. */
-LOOKS_AT_OTHERS static void begin(struct visitor *visitor, struct thread *slot, enum timer_clock clock,
+LOOKS_AT_OTHERS static bool begin(struct visitor *visitor, struct thread *slot, enum timer_clock clock,
                                   uint64_t took, uint64_t step)
 {
 	struct thread_timer *timer = &slot->timers[clock];
 
 	if (!make(visitor, slot, clock) || visitor->signal != sampler_signal()) /* or it has moved */
-		return;
+		return false;
 	if (clock == TIMER_CPU) {
 		__atomic_store_n(&timer->lent_ns,
 		                 (uint64_t)((double)timer_tick_ns * members * (double)took / (double)step),
@@ -253,6 +254,7 @@ LOOKS_AT_OTHERS static void begin(struct visitor *visitor, struct thread *slot, 
 		__atomic_fetch_add(&timer->lent_ns, took * members, __ATOMIC_RELEASE);
 		sys_timer_settime(visitor->id, 0, 1 + next_random() % took, 0);
 	}
+	return true;
 }
 
 /* The next member behind the one before, NULL: there is none. */
@@ -291,18 +293,19 @@ LOOKS_AT_OTHERS uint64_t shared_timer_visit(void)
 	if (visitor == NULL)
 		return VISIT_NS;
 	slot = members != 0 ? find_next(&clock) : NULL;
-	visited_ns = slot != NULL ? now : 0;
 	if (slot == NULL) {
-		counted_ns = 0;
+		visited_ns = counted_ns = 0;
 		return 0;
 	}
 	__atomic_store_n(&is_arming, true, __ATOMIC_SEQ_CST);
-	begin(visitor, slot, clock, took, step);
+	/* The same where the kernel refuses it. */
+	if (begin(visitor, slot, clock, took, step) || visited_ns == 0)
+		visited_ns = now;
 	__atomic_store_n(&is_arming, false, __ATOMIC_RELEASE);
 	/* It asks for a timer of its own again with its next query. */
 	if (clock_ns(CLOCK_MONOTONIC_COARSE) > slot->retry_ns) {
+		slot->timers[clock].asks = true;
 		slot->timers[clock].armed = false;
-		members -= members > 0;
 	}
 	return VISIT_NS / 2 + next_random() % VISIT_NS;
 }

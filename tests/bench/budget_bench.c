@@ -18,7 +18,7 @@
  * error_%: the standard error of all wall time, a minute. A sum of samples varies as that of as many
  * independent ones, at most. But the times in queries and between them add up to the time of the
  * threads, which their grids count to a point: so it varies as the sum of the less of both, and of the
- * points at the ends.
+ * points at the ends. (The shared timer has no grid: what its samples stand for is random.)
  */
 #include <math.h>
 #include <sqlite3.h>
@@ -63,7 +63,7 @@ static bool check, failed;
 struct row {
 	int threads;
 	double signals, due, cost, stretch, error, used, ratio[2];
-	double signals_error, cost_error, start, beside;
+	double signals_error, cost_error, start, beside, load;
 	double z_all[2];            /* of all wall time, and of all CPU time */
 	double z[2][LOAD_TEXTS];    /* of each text's time on the wall clock, and of its CPU time */
 	double share_z[LOAD_TEXTS]; /* of its share of the wall clock */
@@ -131,7 +131,7 @@ static void compare(struct row *row, const struct load_truth *truth, const char 
 			is_all += is;
 		}
 		double most = is_all * value, least = between * value + row->threads * value * value / 2;
-		double error = sqrt(type == 0 && least < most ? least : most);
+		double error = sqrt(type == 0 && !pending && least < most ? least : most);
 		row->ratio[type] = seen_all / is_all;
 		row->z_all[type] = (seen_all - is_all) / error;
 		if (type == 0)
@@ -229,6 +229,7 @@ static void run(struct row *row, uint64_t seed)
 	clock_gettime(CLOCK_REALTIME, &from);
 	measure(row);
 	clock_gettime(CLOCK_REALTIME, &until);
+	getloadavg(&row->load, 1);
 	row->stretch = (double)load_metric("real_stretch");
 	load_end(&truth);
 	row->unknown = load_ledger_unknown();
@@ -267,8 +268,8 @@ static bool run_apart(struct row *row, uint64_t seed)
 
 static void print_heads(void)
 {
-	printf("%7s %-14s %7s %11s %-12s %8s %8s %6s %7s %8s  %-41s %-41s %s\n", "threads", "signals/s",
-	       "due/s", "dd-trace-rb", "cost_%", "beside_%", "start_ms", "used_%", "stretch", "error_%",
+	printf("%7s %-14s %7s %11s %-12s %8s %8s %6s %7s %8s %5s  %-41s %-41s %s\n", "threads", "signals/s",
+	       "due/s", "dd-trace-rb", "cost_%", "beside_%", "start_ms", "used_%", "stretch", "error_%", "load",
 	       "wall time / truth, z, by text", "CPU time / truth, z, by text", "ledger");
 }
 
@@ -280,9 +281,9 @@ static double print_row(const struct row *row)
 	for (size_t i = 0; i < sizeof peer / sizeof *peer; i++)
 		if (peer[i].threads == row->threads)
 			snprintf(ticks, sizeof ticks, "%d", peer[i].ticks);
-	printf("%7d %6.0f +- %4.0f %7.0f %11s %4.2f +- %4.2f %8.2f %8.0f %6.1f %7.0f %8.2f ", row->threads,
+	printf("%7d %6.0f +- %4.0f %7.0f %11s %4.2f +- %4.2f %8.2f %8.0f %6.1f %7.0f %8.2f %5.0f ", row->threads,
 	       row->signals, row->signals_error, row->due, ticks, 100 * row->cost, 100 * row->cost_error,
-	       100 * row->beside, row->start, 100 * row->used, row->stretch, 100 * row->error);
+	       100 * row->beside, row->start, 100 * row->used, row->stretch, 100 * row->error, row->load);
 	for (int type = 0; type < 2; type++) {
 		printf(" %6.3f %+6.2f", row->ratio[type], row->z_all[type]);
 		for (int text = 0; text < LOAD_TEXTS; text++) {
