@@ -30,13 +30,13 @@
  * intervals: it changes nothing for so long at most. */
 #define HOLD_MOST_NS (2 * NS_PER_S)
 
-/* The flusher is woken when the ring is half full. Intervals double at each look above this part of it;
- * but not for ever, as another process may have the file. */
+/* The flusher is woken when the ring is half full. Intervals double above this part of it; but not for
+ * ever, as another process may have the file. */
 #define RING_FULL 0.625
-#define RING_STRETCH_MOST 64
+#define RING_STRETCH_MOST 16
 
 static uint32_t max_threads = BUDGET_THREADS, max_percent = BUDGET_PERCENT; /* atomic */
-static uint64_t in_queries, threads_then, cost_ppm, signal_ns;               /* atomic */
+static uint64_t in_queries, threads_then, cost_ppm, signal_ns;              /* atomic */
 
 /* Of who looks. */
 static struct {
@@ -142,11 +142,13 @@ static double stretch_for_overhead(double ratio)
 	if (percent == 0)
 		return 1;
 	ratio *= 100.0 / percent;
-	if (ring_gets_full() && wanted < RING_STRETCH_MOST)
-		wanted *= 2;
-	else if ((ratio > 1 || ratio < RETURN_BELOW) && budget.at_ns >= budget.hold_ns)
+	if (budget.at_ns < budget.hold_ns)
+		return wanted;
+	if (ring_gets_full())
+		wanted *= wanted < RING_STRETCH_MOST ? 2 : 1;
+	else if (ratio > 1 || ratio < RETURN_BELOW)
 		wanted *= ratio / AIM;
-	wanted = clip(wanted, 1, TIMER_STRETCH_MAX / budget.crowd);
+	wanted = clip(wanted, 1, TIMER_STRETCH_MAX);
 	/* What was measured with the old stretch, as it would have been with the new one. */
 	budget.cost *= budget.overhead / wanted;
 	if (wanted != budget.overhead)
@@ -203,7 +205,7 @@ static double round_long(double stretch)
  * 1 / stretch of what they would be. */
 static void set_stretch(enum timer_clock clock, double wanted)
 {
-	double stretch = round_long(wanted);
+	double stretch = round_long(clip(wanted, 1, TIMER_STRETCH_MAX));
 	uint32_t whole = (uint32_t)stretch;
 	double longer = (stretch - whole) * (whole + 1) / stretch;
 

@@ -160,11 +160,12 @@ static double read_due(const char *path, int64_t from_ns, int64_t until_ns)
 	double due = NAN;
 
 	if (!sqlite3_open_v2(path, &db, SQLITE_OPEN_READONLY, NULL) &&
-	    !sqlite3_prepare_v2(db,
-	                        "SELECT total(1.0 * s.weight / r.stretch) FROM samples AS s JOIN series AS r"
-	                        " ON r.id = s.series WHERE r.trace_type = 'Real' AND s.timestamp_ns BETWEEN ?1"
-	                        " AND ?2",
-	                        -1, &statement, NULL)) {
+	    !sqlite3_prepare_v2(
+		    db,
+		    "SELECT total(1.0 * s.weight / r.stretch) FROM samples AS s JOIN series AS r"
+		    " ON r.id = s.series WHERE r.trace_type = 'Real' AND s.timestamp_ns BETWEEN ?1"
+		    " AND ?2",
+		    -1, &statement, NULL)) {
 		sqlite3_bind_int64(statement, 1, from_ns);
 		sqlite3_bind_int64(statement, 2, until_ns);
 		if (sqlite3_step(statement) == SQLITE_ROW)
@@ -269,8 +270,8 @@ static bool run_apart(struct row *row, uint64_t seed)
 static void print_heads(void)
 {
 	printf("%7s %-14s %7s %11s %-12s %8s %8s %6s %7s %8s %5s  %-41s %-41s %s\n", "threads", "signals/s",
-	       "due/s", "dd-trace-rb", "cost_%", "beside_%", "start_ms", "used_%", "stretch", "error_%", "load",
-	       "wall time / truth, z, by text", "CPU time / truth, z, by text", "ledger");
+	       "due/s", "dd-trace-rb", "cost_%", "beside_%", "start_ms", "used_%", "stretch", "error_%",
+	       "load", "wall time / truth, z, by text", "CPU time / truth, z, by text", "ledger");
 }
 
 static double print_row(const struct row *row)
@@ -281,9 +282,10 @@ static double print_row(const struct row *row)
 	for (size_t i = 0; i < sizeof peer / sizeof *peer; i++)
 		if (peer[i].threads == row->threads)
 			snprintf(ticks, sizeof ticks, "%d", peer[i].ticks);
-	printf("%7d %6.0f +- %4.0f %7.0f %11s %4.2f +- %4.2f %8.2f %8.0f %6.1f %7.0f %8.2f %5.0f ", row->threads,
-	       row->signals, row->signals_error, row->due, ticks, 100 * row->cost, 100 * row->cost_error,
-	       100 * row->beside, row->start, 100 * row->used, row->stretch, 100 * row->error, row->load);
+	printf("%7d %6.0f +- %4.0f %7.0f %11s %4.2f +- %4.2f %8.2f %8.0f %6.1f %7.0f %8.2f %5.0f ",
+	       row->threads, row->signals, row->signals_error, row->due, ticks, 100 * row->cost,
+	       100 * row->cost_error, 100 * row->beside, row->start, 100 * row->used, row->stretch,
+	       100 * row->error, row->load);
 	for (int type = 0; type < 2; type++) {
 		printf(" %6.3f %+6.2f", row->ratio[type], row->z_all[type]);
 		for (int text = 0; text < LOAD_TEXTS; text++) {

@@ -307,12 +307,9 @@ int main(int argc, char **argv)
 	static const struct {
 		const char *name;
 		void (*run)(void);
-	} scenarios[] = { { "threads", test_threads },
-		          { "overhead", test_overhead },
-		          { "told", test_told },
-		          { "unlimited", test_unlimited },
-		          { "full", test_full },
-		          { "shared", test_shared } };
+	} scenarios[] = { { "threads", test_threads }, { "overhead", test_overhead },
+		          { "told", test_told },       { "unlimited", test_unlimited },
+		          { "full", test_full },       { "shared", test_shared } };
 
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	for (size_t i = 0; argc == 2 && i < sizeof scenarios / sizeof *scenarios; i++) {
