@@ -257,30 +257,6 @@ static void test_unlimited(void)
 	unlink(path);
 }
 
-/* Nobody may write, and the ring gets full: intervals grow, and return. */
-static void test_full(void)
-{
-	struct load_truth truth = { .queries = 0 };
-
-	set("query_profiler_max_overhead_percent", "100");
-	ring_bytes = 2097152;
-	start("10ms", "0");
-	load_begin(16, test_seed(11));
-	await("store_samples", 1, INT64_MAX);
-	sqlite3 *db = open_trace();
-	CHECK(sqlite3_exec(db, "BEGIN IMMEDIATE", NULL, NULL, NULL) == SQLITE_OK);
-	await("real_stretch", 8, INT64_MAX);
-	CHECK(sqlite3_exec(db, "COMMIT", NULL, NULL, NULL) == SQLITE_OK);
-	sqlite3_close(db);
-	await("real_stretch", 1, 1);
-	load_end(&truth);
-	CHECK(qp_flush(60000) == QP_OK);
-	CHECK(load_ledger_unknown() == 0);
-	printf("%lld samples dropped\n", (long long)load_metric("samples_dropped"));
-	CHECK(qp_shutdown() == QP_OK);
-	unlink(path);
-}
-
 /* Room for some timers; the other threads have the shared one. */
 static void test_shared(void)
 {
@@ -307,9 +283,11 @@ int main(int argc, char **argv)
 	static const struct {
 		const char *name;
 		void (*run)(void);
-	} scenarios[] = { { "threads", test_threads }, { "overhead", test_overhead },
-		          { "told", test_told },       { "unlimited", test_unlimited },
-		          { "full", test_full },       { "shared", test_shared } };
+	} scenarios[] = { { "threads", test_threads },
+		          { "overhead", test_overhead },
+		          { "told", test_told },
+		          { "unlimited", test_unlimited },
+		          { "shared", test_shared } };
 
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	for (size_t i = 0; argc == 2 && i < sizeof scenarios / sizeof *scenarios; i++) {
@@ -318,6 +296,6 @@ int main(int argc, char **argv)
 			return 0;
 		}
 	}
-	printf("usage: test_budget threads|overhead|told|unlimited|full|shared\n");
+	printf("usage: test_budget threads|overhead|told|unlimited|shared\n");
 	return 2;
 }
