@@ -68,6 +68,7 @@ struct thread_timer {
 	uint64_t kernel;
 	uint64_t lent_ns;    /* atomic: what a signal of the shared timer stands for */
 	volatile bool armed; /* cleared by the handler when it disarms */
+	bool asks;           /* not armed so that the next query asks for one; visited until then */
 	uint64_t period_ns;
 	uint64_t grid_ns; /* a point of the timer's grid on its clock */
 	/* The clock when the timer was armed, until its first signal; then 0. Only where the
@@ -79,6 +80,7 @@ struct thread_timer {
 	bool whole;               /* the grid began with the thread, see above */
 	uint64_t told;            /* points at which it fired; of a whole timer only */
 	uint32_t stretch;         /* periods from one signal to the next, see above */
+	uint32_t rounding;        /* of the stretch, below TIMER_STRETCH_PARTS; for ever */
 	bool changed;             /* to another stretch, and no signal since */
 	uint32_t slowed;          /* fires at every 2^slowed-th point only, see above */
 	uint32_t behind, in_time; /* how many came late of late, and in time since the last of them */

@@ -2,7 +2,7 @@
 #include "handler/timer.h"
 
 uint64_t timer_tick_ns;
-uint32_t timer_stretch[TIMER_CLOCKS] = { 1, 1 };
+uint32_t timer_stretch[TIMER_CLOCKS] = { TIMER_STRETCH_PARTS, TIMER_STRETCH_PARTS };
 
 void timer_disarm(struct thread_timer *timer)
 {
@@ -84,7 +84,7 @@ uint64_t timer_change_stretch(struct thread_timer *timer, uint64_t now, uint32_t
 /* Behind a signal, whose clock this is. A whole timer lives for one query. */
 static uint64_t follow_stretch(struct thread_timer *timer, enum timer_clock clock)
 {
-	uint32_t stretch = timer_stretch_of(clock);
+	uint32_t stretch = timer_stretch_of(timer, clock);
 	uint64_t now, periods;
 
 	if (__builtin_expect(stretch == timer->stretch, 1) || timer->whole || timer->period_ns == 0)

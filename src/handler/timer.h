@@ -13,14 +13,17 @@
 /* Length of the kernel's tick in ns; set before the first timer is armed. */
 extern uint64_t timer_tick_ns __attribute__((visibility("hidden")));
 
-/* Periods from one signal to the next that a clock's timers shall have; atomic. */
+/* Periods from one signal to the next that a clock's timers shall have, in parts of one; atomic. A
+ * timer has whole ones: each rounds by a number of its own, so that together they have the parts. */
 #define TIMER_STRETCH_MAX 65536u
+#define TIMER_STRETCH_PARTS 256u
 extern uint32_t timer_stretch[TIMER_CLOCKS] __attribute__((visibility("hidden")));
 
 /* Relaxed: it goes with nothing else. */
-static inline uint32_t timer_stretch_of(enum timer_clock clock)
+static inline uint32_t timer_stretch_of(const struct thread_timer *timer, enum timer_clock clock)
 {
-	return __atomic_load_n(&timer_stretch[clock], __ATOMIC_RELAXED);
+	return (__atomic_load_n(&timer_stretch[clock], __ATOMIC_RELAXED) + timer->rounding) /
+	       TIMER_STRETCH_PARTS;
 }
 
 void timer_disarm(struct thread_timer *timer);

@@ -8,7 +8,9 @@
 #include "base/clock.h"
 #include "handler/timer.h"
 #include "sampler/ledger_reader.h"
+#include "sampler/ring_reader.h"
 #include "sampler/slots.h"
+#include "sampler/state.h"
 
 /* A longer one is not for its samples' sake: the file is opened, modules are looked at. */
 #define STORE_SAMPLE_MOST_NS 40000
@@ -28,8 +30,13 @@
  * intervals: it changes nothing for so long at most. */
 #define HOLD_MOST_NS (2 * NS_PER_S)
 
+/* The flusher is woken when the ring is half full. Intervals double above this part of it; but not for
+ * ever, as another process may have the file. */
+#define RING_FULL 0.625
+#define RING_STRETCH_MOST 16
+
 static uint32_t max_threads = BUDGET_THREADS, max_percent = BUDGET_PERCENT; /* atomic */
-static uint64_t in_queries, cost_ppm, signal_ns;                            /* atomic */
+static uint64_t in_queries, threads_then, cost_ppm, signal_ns;              /* atomic */
 
 /* Of who looks. */
 static struct {
@@ -39,7 +46,7 @@ static struct {
 	double store_one_ns; /* CPU time of the flusher for a sample; it comes late */
 	double cost, time;   /* of the last second or so */
 	double threads;      /* in queries: comes at once, and goes slowly */
-	uint32_t crowd;      /* stretch for the sake of the threads */
+	double crowd;        /* stretch for the sake of the threads */
 	double overhead;     /* and so much more of it for the sake of the cost */
 	uint64_t longest_ns; /* interval of the threads in queries */
 	uint64_t hold_ns;    /* until then the overhead stays */
@@ -60,8 +67,8 @@ void budget_after_fork(void)
 	memset(&budget, 0, sizeof(budget));
 	budget.crowd = 1;
 	budget.overhead = 1;
-	timer_stretch[TIMER_CPU] = timer_stretch[TIMER_REAL] = 1;
-	in_queries = cost_ppm = 0;
+	timer_stretch[TIMER_CPU] = timer_stretch[TIMER_REAL] = TIMER_STRETCH_PARTS;
+	in_queries = threads_then = cost_ppm = 0;
 }
 
 /* The fastest of some: others may have been interrupted. */
@@ -99,50 +106,55 @@ count_in_queries(void)
 	return count;
 }
 
-static uint32_t times_above(double wanted)
+static double clip(double value, double least, double most)
 {
-	uint32_t times = wanted < TIMER_STRETCH_MAX ? (uint32_t)wanted : TIMER_STRETCH_MAX;
-
-	return times < wanted && times < TIMER_STRETCH_MAX ? times + 1 : times > 0 ? times : 1;
+	return value < least ? least : value > most ? most : value;
 }
 
-/* The threads that come and go around a multiple of the limit change nothing. */
-static uint32_t stretch_for_crowd(uint32_t now)
+/* The threads that come and go around the number change nothing. */
+static double stretch_for_crowd(uint32_t now)
 {
 	uint32_t limit = __atomic_load_n(&max_threads, __ATOMIC_RELAXED);
 
 	budget.threads = now >= budget.threads ? now : (budget.threads + now) / 2;
 	if (limit == 0)
 		return 1;
-	uint32_t up = times_above(budget.threads / limit), down = times_above(1.25 * budget.threads / limit);
+	double wanted = clip(budget.threads / limit, 1, TIMER_STRETCH_MAX);
 
-	return up > budget.crowd ? up : down < budget.crowd ? down : budget.crowd;
+	return wanted > budget.crowd || 1.25 * budget.threads / limit < budget.crowd ? wanted : budget.crowd;
 }
 
-/* On the wall clock, for the sake of both. The limit of the cost alone decides how the stretch of
- * a crowd is divided, so that many threads are held to the budget as closely as few. */
-static uint32_t stretch_for_overhead(double ratio)
+static bool ring_gets_full(void)
 {
-	uint32_t percent = __atomic_load_n(&max_percent, __ATOMIC_RELAXED), stretch;
+	struct ring *ring = sampler_ring();
+
+	if (ring == NULL)
+		return false;
+	uint64_t tail = ring_tail(ring); /* first: the head is never behind it */
+	return (double)(ring_head(ring) - tail) > RING_FULL * (double)ring_bytes(ring);
+}
+
+static double stretch_for_overhead(double ratio)
+{
+	uint32_t percent = __atomic_load_n(&max_percent, __ATOMIC_RELAXED);
 	double wanted = budget.overhead;
 
-	if (percent == 0) {
-		budget.overhead = 1;
-		return budget.crowd;
-	}
+	if (percent == 0)
+		return 1;
 	ratio *= 100.0 / percent;
-	if ((ratio > 1 || ratio < RETURN_BELOW) && budget.at_ns >= budget.hold_ns)
+	if (budget.at_ns < budget.hold_ns)
+		return wanted;
+	if (ring_gets_full())
+		wanted *= wanted < RING_STRETCH_MOST ? 2 : 1;
+	else if (ratio > 1 || ratio < RETURN_BELOW)
 		wanted *= ratio / AIM;
-	/* A product that is whole but for the last bits is. */
-	stretch = times_above((wanted > 1 ? wanted : 1) * budget.crowd * (1 - 1e-9));
-	wanted = (double)stretch / budget.crowd;
+	wanted = clip(wanted, 1, TIMER_STRETCH_MAX);
 	/* What was measured with the old stretch, as it would have been with the new one. */
 	budget.cost *= budget.overhead / wanted;
 	if (wanted != budget.overhead)
 		budget.hold_ns =
 			budget.at_ns + (budget.longest_ns < HOLD_MOST_NS ? budget.longest_ns : HOLD_MOST_NS);
-	budget.overhead = wanted;
-	return stretch;
+	return wanted;
 }
 
 /* What was used of a sum since the last look. */
@@ -176,10 +188,50 @@ static double measure(uint64_t now, uint64_t storing_ns, uint64_t stored, double
 	return budget.cost / budget.time;
 }
 
-static void set_stretch(enum timer_clock clock, uint32_t stretch)
+/* Of so many steps an octave: a thread has a series in the file for each stretch that it ever had. */
+#define STRETCH_STEPS 16
+
+static double round_long(double stretch)
 {
+	uint32_t step = 1;
+
+	while (stretch / step >= 2 * STRETCH_STEPS)
+		step *= 2;
+	uint32_t rounded = (uint32_t)(stretch / step) * step;
+	return step == 1 ? stretch : rounded < stretch ? rounded + step : rounded;
+}
+
+/* The part of the timers that has the longer interval is the one with which all signals together are
+ * 1 / stretch of what they would be. */
+static void set_stretch(enum timer_clock clock, double wanted)
+{
+	double stretch = round_long(clip(wanted, 1, TIMER_STRETCH_MAX));
+	uint32_t whole = (uint32_t)stretch;
+	double longer = (stretch - whole) * (whole + 1) / stretch;
+
 	/* Relaxed: it goes with nothing else. */
-	__atomic_store_n(&timer_stretch[clock], stretch, __ATOMIC_RELAXED);
+	__atomic_store_n(&timer_stretch[clock], (uint32_t)((whole + longer) * TIMER_STRETCH_PARTS),
+	                 __ATOMIC_RELAXED);
+}
+
+static uint64_t longest_stretch(enum timer_clock clock)
+{
+	uint32_t parts = __atomic_load_n(&timer_stretch[clock], __ATOMIC_RELAXED);
+
+	return (parts + TIMER_STRETCH_PARTS - 1) / TIMER_STRETCH_PARTS;
+}
+
+uint32_t budget_first_stretch(const struct thread_timer *timer, enum timer_clock clock)
+{
+	uint64_t threads = sampler_counter(SAMPLER_THREADS), then;
+	uint32_t limit = __atomic_load_n(&max_threads, __ATOMIC_RELAXED);
+	uint32_t stretch = timer_stretch_of(timer, clock);
+
+	then = __atomic_load_n(&threads_then, __ATOMIC_RELAXED);
+	if (clock != TIMER_REAL || limit == 0 || threads <= then)
+		return stretch;
+	threads += __atomic_load_n(&in_queries, __ATOMIC_RELAXED) - then;
+	return (uint32_t)clip(round_long((double)(threads / limit)), stretch, TIMER_STRETCH_MAX);
 }
 
 /* Above half of a limit. */
@@ -188,7 +240,7 @@ static bool is_busy(void)
 	uint32_t limit = __atomic_load_n(&max_threads, __ATOMIC_RELAXED);
 	uint32_t percent = __atomic_load_n(&max_percent, __ATOMIC_RELAXED);
 
-	return timer_stretch_of(TIMER_CPU) > 1 || timer_stretch_of(TIMER_REAL) > 1 ||
+	return longest_stretch(TIMER_CPU) > 1 || longest_stretch(TIMER_REAL) > 1 ||
 	       (limit != 0 && budget.threads * 2 > limit) ||
 	       (percent != 0 && budget.cost * 200 > budget.time * percent);
 }
@@ -207,11 +259,13 @@ bool budget_look(uint64_t storing_ns, uint64_t stored)
 	double ratio =
 		measure(now, storing_ns, stored, threads > budget.threads ? threads - budget.threads : 0);
 
+	__atomic_store_n(&threads_then, sampler_counter(SAMPLER_THREADS), __ATOMIC_RELAXED);
 	__atomic_store_n(&in_queries, threads, __ATOMIC_RELAXED);
 	__atomic_store_n(&cost_ppm, (uint64_t)(ratio * 1e6), __ATOMIC_RELAXED);
 	budget.crowd = stretch_for_crowd(threads);
-	set_stretch(TIMER_REAL, stretch_for_overhead(ratio));
-	set_stretch(TIMER_CPU, times_above(budget.overhead));
+	budget.overhead = stretch_for_overhead(ratio);
+	set_stretch(TIMER_REAL, budget.crowd * budget.overhead);
+	set_stretch(TIMER_CPU, budget.overhead);
 	return is_busy();
 }
 
@@ -219,8 +273,8 @@ uint64_t budget_figure(enum budget_figure which)
 {
 	switch (which) {
 	case BUDGET_IN_QUERIES: return __atomic_load_n(&in_queries, __ATOMIC_RELAXED);
-	case BUDGET_CPU_STRETCH: return timer_stretch_of(TIMER_CPU);
-	case BUDGET_REAL_STRETCH: return timer_stretch_of(TIMER_REAL);
+	case BUDGET_CPU_STRETCH: return longest_stretch(TIMER_CPU);
+	case BUDGET_REAL_STRETCH: return longest_stretch(TIMER_REAL);
 	case BUDGET_SIGNAL_NS: return __atomic_load_n(&signal_ns, __ATOMIC_RELAXED);
 	case BUDGET_COST_NS:
 		return ledger_read(LEDGER_COST_NS) +

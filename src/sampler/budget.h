@@ -6,7 +6,8 @@
  * on the wall clock: with more in queries, the interval of each is as many times as long. And
  * what samples cost is at most a part of the CPU time of the queries (or of one processor's time,
  * where queries use less: they may wait): above it the intervals of both clocks stretch,
- * somewhat below it they return.
+ * somewhat below it they return. They stretch, too, while the ring gets full, as the flusher waits for
+ * a disk or a processor: a sample that was dropped is missing in a sum, one that was not taken is not.
  *
  * A stretched timer has a grid of its own, with a random phase of its interval, and each of its
  * signals stands for as many periods. So a ns of a query is sampled with the chance 1 / interval
@@ -16,8 +17,14 @@
  * another query's. The variance of a sum is at most the sum of its samples' squared values; so
  * are all error bars computed.
  *
+ * An interval has whole periods. Where a stretch lies between two numbers of them, a part of the
+ * timers has the one and the rest the other, so that signals are as many as a limit allows, of few
+ * threads, too (timer_stretch_of()).
+ *
  * A thread of the store's looks, four times a second while anything is sampled: it counts the
  * threads in queries and the cost. No query does anything for it. A timer follows at its next signal.
+ * A new thread counts those that are newer than the look, or thousands that begin at once would all
+ * have the full rate until the next.
  *
  * The cost of samples is what the handler's clock readings tell, and the kernel's part of a
  * signal, which is calibrated, and the flusher's time, as far as it is that of storing samples.
@@ -28,6 +35,8 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+
+#include "handler/thread.h"
 
 #define BUDGET_LOOK_NS 250000000ll
 #define BUDGET_THREADS 16
@@ -42,9 +51,12 @@ void budget_set_max_overhead(uint32_t percent);
  * be stretched, or above half of a limit: the next look is due soon, though nothing is sampled. */
 bool budget_look(uint64_t storing_ns, uint64_t stored);
 
+/* Periods from one signal of a timer to the next, to begin with. */
+uint32_t budget_first_stretch(const struct thread_timer *timer, enum timer_clock clock);
+
 enum budget_figure {
 	BUDGET_IN_QUERIES,   /* threads in queries that are sampled on the wall clock, at the last look */
-	BUDGET_CPU_STRETCH,  /* periods from one signal to the next */
+	BUDGET_CPU_STRETCH,  /* periods from one signal to the next, rounded up */
 	BUDGET_REAL_STRETCH, /* the same on the wall clock */
 	BUDGET_SIGNAL_NS,    /* the kernel's part of a signal, about */
 	BUDGET_COST_NS,      /* of all samples so far: handlers and the kernel */

@@ -7,6 +7,7 @@
 
 #include "base/sys.h"
 #include "handler/timer.h"
+#include "sampler/ring_reader.h"
 #include "sampler/slots.h"
 #include "sampler/state.h"
 #include "sampler/timers.h"
@@ -37,12 +38,13 @@ static struct visitor {
 static bool is_open, lacks_places; /* atomic */
 static bool opening, is_arming;    /* atomic */
 static uint32_t members_seen;      /* atomic */
+static uint32_t joined;            /* atomic: how often a timer came that was no member */
 
 /* The pacer's; at first of who opens. */
 static int places[SHARED_TIMER_PLACES]; /* the numbers of timers that do nothing */
 static int kept;                        /* how many there are */
 static uint32_t cursor;                 /* the next timer to look at: slot × TIMER_CLOCKS + clock */
-static uint32_t members;
+static uint32_t members, joined_seen;
 static uint64_t counted_ns, called_ns, visited_ns, random_state;
 
 /* A thread's CPU clock, as <linux/posix-timers.h> numbers it. */
@@ -113,15 +115,16 @@ bool shared_timer_comes_first(void)
 
 LOOKS_AT_OTHERS static bool is_member(const struct thread_timer *timer)
 {
-	return timer->armed && timer_is_shared(timer);
+	return (timer->armed || timer->asks) && timer_is_shared(timer);
 }
 
 bool shared_timer_join(struct thread_timer *timer, enum timer_clock clock, uint64_t period_ns)
 {
 	if (!__atomic_load_n(&is_open, __ATOMIC_ACQUIRE))
 		return false;
+	bool is_new = !is_member(timer);
 	timer->period_ns = period_ns;
-	timer->stretch = timer_stretch_of(clock);
+	timer->stretch = timer_stretch_of(timer, clock);
 	timer->idle_ns = timer->armed_ns = 0;
 	timer->idle_max_ns = NS_PER_S;
 	timer->slowed = timer->behind = timer->in_time = 0;
@@ -129,9 +132,16 @@ bool shared_timer_join(struct thread_timer *timer, enum timer_clock clock, uint6
 	/* A timer of the right signal without a number: the next query finds it armed. */
 	__atomic_store_n(&timer->kernel, (uint64_t)sampler_signal() << 32, __ATOMIC_RELEASE);
 	timer->armed = true;
-	/* Until they are counted. */
-	if (shared_timer_members() == 0)
+	timer->asks = false;
+	if (is_new)
+		__atomic_fetch_add(&joined, 1, __ATOMIC_RELAXED);
+	/* Until they are counted. The flusher may sleep for a while, and wakes the pacer. */
+	if (shared_timer_members() == 0) {
+		struct ring *ring = sampler_ring();
 		__atomic_store_n(&members_seen, 1, __ATOMIC_RELAXED);
+		if (ring != NULL)
+			ring_wake(ring);
+	}
 	return true;
 }
 
@@ -149,15 +159,18 @@ static uint64_t next_random(void)
 
 LOOKS_AT_OTHERS static void count_members(uint64_t now)
 {
-	uint32_t slots = slots_count();
+	uint32_t slots = slots_count(), joins = __atomic_load_n(&joined, __ATOMIC_RELAXED);
 
-	if (counted_ns != 0 && now - counted_ns < COUNT_NS)
-		return;
-	counted_ns = now;
-	members = 0;
-	for (uint32_t i = 0; i < slots; i++)
-		for (int clock = 0; clock < TIMER_CLOCKS; clock++)
-			members += is_member(&slots_get(i)->timers[clock]);
+	/* Those that come are known at once, or what a visit stands for would be too little while many do. */
+	members += joins - joined_seen;
+	joined_seen = joins;
+	if (counted_ns == 0 || now - counted_ns >= COUNT_NS) {
+		counted_ns = now;
+		members = 0;
+		for (uint32_t i = 0; i < slots; i++)
+			for (int clock = 0; clock < TIMER_CLOCKS; clock++)
+				members += is_member(&slots_get(i)->timers[clock]);
+	}
 	__atomic_store_n(&members_seen, members, __ATOMIC_RELAXED);
 }
 
@@ -225,13 +238,13 @@ static bool make(struct visitor *visitor, struct thread *slot, enum timer_clock 
 
 /* `took`: the length of the visit before. They are all alike, so it stands for this one, which
  * is not known yet. `step`: the part of it in which there was a visitor. */
-LOOKS_AT_OTHERS static void begin(struct visitor *visitor, struct thread *slot, enum timer_clock clock,
+LOOKS_AT_OTHERS static bool begin(struct visitor *visitor, struct thread *slot, enum timer_clock clock,
                                   uint64_t took, uint64_t step)
 {
 	struct thread_timer *timer = &slot->timers[clock];
 
 	if (!make(visitor, slot, clock) || visitor->signal != sampler_signal()) /* or it has moved */
-		return;
+		return false;
 	if (clock == TIMER_CPU) {
 		__atomic_store_n(&timer->lent_ns,
 		                 (uint64_t)((double)timer_tick_ns * members * (double)took / (double)step),
@@ -241,6 +254,7 @@ LOOKS_AT_OTHERS static void begin(struct visitor *visitor, struct thread *slot, 
 		__atomic_fetch_add(&timer->lent_ns, took * members, __ATOMIC_RELEASE);
 		sys_timer_settime(visitor->id, 0, 1 + next_random() % took, 0);
 	}
+	return true;
 }
 
 /* The next member behind the one before, NULL: there is none. */
@@ -279,17 +293,20 @@ LOOKS_AT_OTHERS uint64_t shared_timer_visit(void)
 	if (visitor == NULL)
 		return VISIT_NS;
 	slot = members != 0 ? find_next(&clock) : NULL;
-	visited_ns = slot != NULL ? now : 0;
 	if (slot == NULL) {
-		counted_ns = 0;
+		visited_ns = counted_ns = 0;
 		return 0;
 	}
 	__atomic_store_n(&is_arming, true, __ATOMIC_SEQ_CST);
-	begin(visitor, slot, clock, took, step);
+	/* The same where the kernel refuses it. */
+	if (begin(visitor, slot, clock, took, step) || visited_ns == 0)
+		visited_ns = now;
 	__atomic_store_n(&is_arming, false, __ATOMIC_RELEASE);
 	/* It asks for a timer of its own again with its next query. */
-	if (clock_ns(CLOCK_MONOTONIC_COARSE) > slot->retry_ns)
+	if (clock_ns(CLOCK_MONOTONIC_COARSE) > slot->retry_ns) {
+		slot->timers[clock].asks = true;
 		slot->timers[clock].armed = false;
+	}
 	return VISIT_NS / 2 + next_random() % VISIT_NS;
 }
 
@@ -313,6 +330,6 @@ void shared_timer_after_fork(void)
 		visitors[i].id = NO_TIMER;
 	kept = 0;
 	is_open = lacks_places = opening = is_arming = false;
-	members_seen = 0;
+	members_seen = members = joined = joined_seen = 0;
 	counted_ns = visited_ns = 0;
 }

@@ -18,6 +18,7 @@
 #include <sys/mman.h>
 
 #include "base/lock.h"
+#include "handler/timer.h"
 #include "sampler/state.h"
 
 LOCK_DEFINE(grow_lock, LOCK_THREADS);
@@ -65,6 +66,16 @@ void slots_give(struct thread *slot)
 	                                      __ATOMIC_RELAXED));
 }
 
+/* By the golden section: any few neighbours round their stretch evenly. */
+#define ROUNDING_STEP (TIMER_STRETCH_PARTS * 159 / 256)
+
+static void number_slot(struct thread *slot, uint32_t index)
+{
+	slot->index = index;
+	for (int clock = 0; clock < TIMER_CLOCKS; clock++)
+		slot->timers[clock].rounding = index * ROUNDING_STEP % TIMER_STRETCH_PARTS;
+}
+
 static bool add_block(void)
 {
 	uint32_t count = __atomic_load_n(&thread_block_count, __ATOMIC_RELAXED);
@@ -78,7 +89,7 @@ static bool add_block(void)
 		return false;
 	thread_blocks[count] = block;
 	for (uint32_t i = 0; i < THREADS_PER_BLOCK; i++)
-		slots_get(first + i)->index = first + i;
+		number_slot(slots_get(first + i), first + i);
 	/* Release: whoever sees the count sees the block. */
 	__atomic_store_n(&thread_block_count, count + 1, __ATOMIC_RELEASE);
 	counter_add(SAMPLER_SLOTS, THREADS_PER_BLOCK);

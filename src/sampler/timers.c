@@ -13,6 +13,7 @@
 
 #include "base/debug.h"
 #include "handler/timer.h"
+#include "sampler/budget.h"
 #include "sampler/random.h"
 #include "sampler/shared_timer.h"
 #include "sampler/signal.h"
@@ -111,7 +112,7 @@ static void choose_grid(struct thread *thread, enum timer_clock clock, uint64_t 
 	}
 	timer->period_ns = period_ns;
 	timer->told = 0;
-	timer->stretch = timer_stretch_of(clock);
+	timer->stretch = budget_first_stretch(timer, clock);
 	timer->changed = false;
 	timer->slowed = timer->behind = timer->in_time = 0;
 	timer->grid_ns = (timer->whole ? 0 : now) + 1 + random_next(thread) % timer_interval(timer);
@@ -176,8 +177,8 @@ static void arm(struct thread *thread, enum timer_clock clock, uint64_t period_n
 		uint64_t now = clock_ns(timer_clock_id(clock));
 		if (timer->period_ns != period_ns)
 			choose_grid(thread, clock, period_ns, now);
-		else if (timer->stretch != timer_stretch_of(clock) && !timer->armed && !timer->whole)
-			timer_change_stretch(timer, now, timer_stretch_of(clock));
+		else if (timer->stretch != timer_stretch_of(timer, clock) && !timer->armed && !timer->whole)
+			timer_change_stretch(timer, now, timer_stretch_of(timer, clock));
 		/* Not there any more: somebody's timer_delete() took the wrong one. */
 		if (set_timer(timer, clock, now) != 0)
 			timers_delete(thread);

@@ -236,8 +236,8 @@ static const struct metric {
 	  "Threads in queries that are sampled on the wall clock, at the last look, a quarter of a second "
 	  "ago or less" },
 	{ "cpu_stretch", get_budget, NULL, BUDGET_CPU_STRETCH,
-	  "Periods of CPU time from one signal to the next: more than 1 above "
-	  "query_profiler_max_overhead_percent" },
+	  "Periods of CPU time from one signal to the next, rounded up, as some threads have one less: more "
+	  "than 1 above query_profiler_max_overhead_percent" },
 	{ "real_stretch", get_budget, NULL, BUDGET_REAL_STRETCH,
 	  "The same on the wall clock: more than 1 above query_profiler_max_threads, too" },
 

@@ -7,24 +7,41 @@
  *
  *   budget_bench [--threads 1,4,16] [--seconds 10] [--period US] [--seeds N] [--pending N] [--check]
  *
+ * All threads are in queries first, and the budget has two seconds to react; what begins cost is told
+ * apart (start_ms, of CPU time). Then figures are the means of slices, each with its standard error
+ * from what the slices differ.
+ *
+ * due/s: the signals that would have come had each thread had a processor for each: on a busy machine one
+ * signal stands for several points of its grid. cost_%: what the budget counts, of one processor: signals,
+ * handlers, the flusher. beside_%: watching the queries, and looking at the budget.
+ *
  * error_%: the standard error of all wall time, a minute. A sum of samples varies as that of as many
  * independent ones, at most. But the times in queries and between them add up to the time of the
  * threads, which their grids count to a point: so it varies as the sum of the less of both, and of the
- * points at the ends.
+ * points at the ends. (The shared timer has no grid: what its samples stand for is random.)
  */
 #include <math.h>
+#include <sqlite3.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "../budget/load.h"
 #include "queryprof.h"
 
 #define SETTLE_NS 2000000000ll
+#define START_MOST_NS 30000000000ll /* for all threads to be in queries */
+#define SLICES 8
+
+/* query_profiler_max_overhead_percent and _max_threads by default. */
+#define BUDGET 0.02
+#define FULL_RATE 16
+#define FLAT 1.3
 
 /* Below, the error of a sum is not known well enough. */
 #define FEW_SAMPLES 12
@@ -45,7 +62,8 @@ static bool check, failed;
 /* What a run tells its parent. */
 struct row {
 	int threads;
-	double signals, cost, stretch, error, used, ratio[2];
+	double signals, due, cost, stretch, error, used, ratio[2];
+	double signals_error, cost_error, start, beside, load;
 	double z_all[2];            /* of all wall time, and of all CPU time */
 	double z[2][LOAD_TEXTS];    /* of each text's time on the wall clock, and of its CPU time */
 	double share_z[LOAD_TEXTS]; /* of its share of the wall clock */
@@ -53,10 +71,31 @@ struct row {
 	bool flushed, few;          /* samples of CPU time */
 };
 
+static int64_t beside_ns(void)
+{
+	return load_metric("profiler_watch_cost_ns") + load_metric("store_pacer_cpu_time_ns");
+}
+
 static int64_t cost_ns(void)
 {
-	return load_metric("profiler_cost_ns") + load_metric("store_flusher_cpu_time_ns") +
-	       load_metric("store_pacer_cpu_time_ns");
+	return load_metric("profiler_cost_ns") - load_metric("profiler_watch_cost_ns") +
+	       load_metric("store_flusher_cpu_time_ns");
+}
+
+/* Of the slices. */
+struct mean {
+	double sum, square;
+};
+
+static void add(struct mean *mean, double value)
+{
+	mean->sum += value / SLICES;
+	mean->square += value * value / SLICES;
+}
+
+static double error_of(const struct mean *mean)
+{
+	return sqrt(fmax(mean->square - mean->sum * mean->sum, 0) / (SLICES - 1));
 }
 
 static double own_cpu_s(void)
@@ -92,7 +131,7 @@ static void compare(struct row *row, const struct load_truth *truth, const char 
 			is_all += is;
 		}
 		double most = is_all * value, least = between * value + row->threads * value * value / 2;
-		double error = sqrt(type == 0 && least < most ? least : most);
+		double error = sqrt(type == 0 && !pending && least < most ? least : most);
 		row->ratio[type] = seen_all / is_all;
 		row->z_all[type] = (seen_all - is_all) / error;
 		if (type == 0)
@@ -113,6 +152,57 @@ static void compare(struct row *row, const struct load_truth *truth, const char 
 	}
 }
 
+/* Of signals in that time, by what they stood for and their intervals. */
+static double read_due(const char *path, int64_t from_ns, int64_t until_ns)
+{
+	sqlite3_stmt *statement = NULL;
+	sqlite3 *db = NULL;
+	double due = NAN;
+
+	if (!sqlite3_open_v2(path, &db, SQLITE_OPEN_READONLY, NULL) &&
+	    !sqlite3_prepare_v2(
+		    db,
+		    "SELECT total(1.0 * s.weight / r.stretch) FROM samples AS s JOIN series AS r"
+		    " ON r.id = s.series WHERE r.trace_type = 'Real' AND s.timestamp_ns BETWEEN ?1"
+		    " AND ?2",
+		    -1, &statement, NULL)) {
+		sqlite3_bind_int64(statement, 1, from_ns);
+		sqlite3_bind_int64(statement, 2, until_ns);
+		if (sqlite3_step(statement) == SQLITE_ROW)
+			due = sqlite3_column_double(statement, 0) * 1e9 / (double)(until_ns - from_ns);
+	}
+	sqlite3_finalize(statement);
+	sqlite3_close(db);
+	return due;
+}
+
+static void measure(struct row *row)
+{
+	int64_t start = load_now_ns(), beside = beside_ns(), slice_ns = (int64_t)(seconds * 1e9) / SLICES;
+	struct mean signals = { .sum = 0 }, cost = { .sum = 0 };
+	double used = own_cpu_s();
+
+	for (int slice = 0; slice < SLICES; slice++) {
+		int64_t at = load_now_ns(), runs = load_metric("query_profiler_runs"), spent = cost_ns();
+		load_pause(slice_ns);
+		double took = (double)(load_now_ns() - at);
+		add(&signals, (double)(load_metric("query_profiler_runs") - runs) / took * 1e9);
+		add(&cost, (double)(cost_ns() - spent) / took);
+	}
+	double took = (double)(load_now_ns() - start);
+	row->signals = signals.sum;
+	row->signals_error = error_of(&signals);
+	row->cost = cost.sum;
+	row->cost_error = error_of(&cost);
+	row->beside = (double)(beside_ns() - beside) / took;
+	row->used = (own_cpu_s() - used) / took * 1e9;
+}
+
+static int64_t ns_of(struct timespec time)
+{
+	return time.tv_sec * INT64_C(1000000000) + time.tv_nsec;
+}
+
 static void run(struct row *row, uint64_t seed)
 {
 	struct load_truth truth = { .queries = 0 };
@@ -130,14 +220,17 @@ static void run(struct row *row, uint64_t seed)
 		_exit(1);
 	}
 	load_begin(row->threads, seed);
+	int64_t began = load_now_ns();
+	while (load_metric("threads_in_queries") < row->threads * 9 / 10 &&
+	       load_now_ns() - began < START_MOST_NS)
+		load_pause(100000000);
 	load_pause(SETTLE_NS);
-	int64_t start = load_now_ns(), signals = load_metric("query_profiler_runs"), cost = cost_ns();
-	double used = own_cpu_s();
-	load_pause((int64_t)(seconds * 1e9) - SETTLE_NS);
-	double took = (double)(load_now_ns() - start);
-	row->signals = (double)(load_metric("query_profiler_runs") - signals) / took * 1e9;
-	row->cost = (double)(cost_ns() - cost) / took;
-	row->used = (own_cpu_s() - used) / took * 1e9;
+	row->start = (double)cost_ns() / 1e6;
+	struct timespec from, until;
+	clock_gettime(CLOCK_REALTIME, &from);
+	measure(row);
+	clock_gettime(CLOCK_REALTIME, &until);
+	getloadavg(&row->load, 1);
 	row->stretch = (double)load_metric("real_stretch");
 	load_end(&truth);
 	row->unknown = load_ledger_unknown();
@@ -145,6 +238,7 @@ static void run(struct row *row, uint64_t seed)
 	row->dropped = load_metric("samples_dropped");
 	qp_shutdown();
 	compare(row, &truth, path);
+	row->due = read_due(path, ns_of(from), ns_of(until));
 	unlink(path);
 	/* Who only reads leaves them. */
 	size_t length = strlen(path);
@@ -175,9 +269,9 @@ static bool run_apart(struct row *row, uint64_t seed)
 
 static void print_heads(void)
 {
-	printf("%7s %9s %10s %8s %8s %7s %8s  %-41s %-41s %s\n", "threads", "signals/s", "dd-trace-rb",
-	       "cost_%", "used_%", "stretch", "error_%", "wall time / truth, z, by text",
-	       "CPU time / truth, z, by text", "ledger");
+	printf("%7s %-14s %7s %11s %-12s %8s %8s %6s %7s %8s %5s  %-41s %-41s %s\n", "threads", "signals/s",
+	       "due/s", "dd-trace-rb", "cost_%", "beside_%", "start_ms", "used_%", "stretch", "error_%",
+	       "load", "wall time / truth, z, by text", "CPU time / truth, z, by text", "ledger");
 }
 
 static double print_row(const struct row *row)
@@ -188,8 +282,10 @@ static double print_row(const struct row *row)
 	for (size_t i = 0; i < sizeof peer / sizeof *peer; i++)
 		if (peer[i].threads == row->threads)
 			snprintf(ticks, sizeof ticks, "%d", peer[i].ticks);
-	printf("%7d %9.0f %10s %8.2f %8.1f %7.0f %8.2f ", row->threads, row->signals, ticks, 100 * row->cost,
-	       100 * row->used, row->stretch, 100 * row->error);
+	printf("%7d %6.0f +- %4.0f %7.0f %11s %4.2f +- %4.2f %8.2f %8.0f %6.1f %7.0f %8.2f %5.0f ",
+	       row->threads, row->signals, row->signals_error, row->due, ticks, 100 * row->cost,
+	       100 * row->cost_error, 100 * row->beside, row->start, 100 * row->used, row->stretch,
+	       100 * row->error, row->load);
 	for (int type = 0; type < 2; type++) {
 		printf(" %6.3f %+6.2f", row->ratio[type], row->z_all[type]);
 		for (int text = 0; text < LOAD_TEXTS; text++) {
@@ -219,9 +315,21 @@ static void fail_if(bool wrong, const char *what)
 	failed |= wrong && check;
 }
 
+/* From the first number of threads on that has the full rate: what is due is the same, but where the cost
+ * allows less. */
+static void check_flat(const struct row *row, const struct row *full)
+{
+	double most = fmax(full->due, full->signals) * FLAT, least = full->due / FLAT;
+
+	fail_if(row->signals - 3 * row->signals_error > most, "more signals than of few threads");
+	fail_if(row->due > most + 3 * row->signals_error, "more signals due than of few threads");
+	fail_if(row->due < least - 3 * row->signals_error && row->cost < BUDGET / 2,
+	        "fewer signals than of few threads, though they cost little");
+}
+
 int main(int argc, char **argv)
 {
-	double at_16 = 0;
+	struct row full = { .threads = 0 };
 
 	for (int i = 1; i < argc; i++) {
 		check |= !strcmp(argv[i], "--check");
@@ -249,14 +357,15 @@ int main(int argc, char **argv)
 			for (int text = 0; text < LOAD_TEXTS; text++)
 				share = fmax(share, fabs(row.share_z[text]));
 			within += share <= 3;
-			if (row.threads == 16)
-				at_16 = row.signals;
+			if (row.threads == FULL_RATE)
+				full = row;
 			fail_if(row.unknown, "the ledger");
 			fail_if(row.dropped || !row.flushed, "samples are missing");
 			fail_if(worst > 4, "a sum is more than 4 standard errors from the truth");
 			fail_if(row.error > 0.01 && !pending, "the error is more than 1 % a minute");
-			fail_if(row.threads > 16 && at_16 > 0 && row.signals > 1.3 * at_16,
-			        "more than 1.3 times the signals of 16 threads");
+			fail_if(row.cost - 3 * row.cost_error > BUDGET, "the cost is above the budget");
+			if (row.threads > FULL_RATE && full.threads && !pending)
+				check_flat(&row, &full);
 		}
 		if (seeds > 1)
 			printf("shares of the texts within 3 standard errors: %d of %d seeds\n", within,

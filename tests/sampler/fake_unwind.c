@@ -8,7 +8,7 @@
 
 #include "handler/opcode.h"
 
-const unsigned unwind_memo_bytes = 256;
+const unsigned unwind_memo_bytes = 256, unwind_memo_head_bytes = 64;
 int fake_depth = 5;
 bool fake_truncated;
 void (*fake_unwind_hook)(void);

@@ -16,6 +16,9 @@
 #include <ucontext.h>
 
 #include "handler/timer.h"
+#include "sampler/budget.h"
+#include "sampler/slots.h"
+#include "sampler/state.h"
 
 static struct ring *ring;
 static struct query_run run, outer_run;
@@ -714,7 +717,7 @@ static void test_stale(void **state)
 
 	timer->grid_ns = clock_ns(CLOCK_MONOTONIC) - 1000;
 	timer_change_stretch(timer, clock_ns(CLOCK_MONOTONIC), 3600000);
-	timer_stretch[TIMER_REAL] = 3600000;
+	timer_stretch[TIMER_REAL] = 3600000 * TIMER_STRETCH_PARTS;
 	while (timer->grid_ns < clock_ns(CLOCK_MONOTONIC) + 60 * NS_PER_S)
 		timer->grid_ns += timer_interval(timer);
 	note(before);
@@ -725,7 +728,52 @@ static void test_stale(void **state)
 	fire(thread, TIMER_REAL, 0);
 	assert_only(LEDGER_STORED, before);
 	assert_int_equal(run.counts.weights[TRACE_REAL], 3600000);
-	timer_stretch[TIMER_REAL] = 1;
+	timer_stretch[TIMER_REAL] = TIMER_STRETCH_PARTS;
+}
+
+/* Neighbours have parts of a stretch by some of them having one period more. */
+static void test_parts(void **state)
+{
+	(void)state;
+
+	running_thread();
+	for (uint32_t parts = TIMER_STRETCH_PARTS; parts <= 3 * TIMER_STRETCH_PARTS; parts++) {
+		timer_stretch[TIMER_REAL] = parts;
+		for (uint32_t first = 0; first + 16 <= slots_count(); first++) {
+			double sum = 0, wanted = 16.0 * parts / TIMER_STRETCH_PARTS;
+			for (uint32_t i = first; i < first + 16; i++) {
+				const struct thread_timer *timer = &slots_get(i)->timers[TIMER_REAL];
+				uint32_t stretch = timer_stretch_of(timer, TIMER_REAL);
+				assert_in_range(stretch, parts / TIMER_STRETCH_PARTS,
+				                parts / TIMER_STRETCH_PARTS + 1);
+				sum += stretch;
+			}
+			assert_true(fabs(sum - wanted) <= 1.5);
+		}
+	}
+	timer_stretch[TIMER_REAL] = TIMER_STRETCH_PARTS;
+}
+
+/* Threads that nobody has looked at yet count for the first interval of those that come behind them. */
+static void test_first_stretch(void **state)
+{
+	const struct thread_timer *timer = &running_thread()->timers[TIMER_REAL];
+	uint64_t threads = sampler_counter(SAMPLER_THREADS);
+	(void)state;
+
+	assert_int_equal(budget_first_stretch(timer, TIMER_REAL), 1);
+	counter_set(SAMPLER_THREADS, 64);
+	assert_int_equal(budget_first_stretch(timer, TIMER_REAL), 4);
+	assert_int_equal(budget_first_stretch(timer, TIMER_CPU), 1);
+	budget_set_max_threads(0);
+	assert_int_equal(budget_first_stretch(timer, TIMER_REAL), 1);
+	budget_set_max_threads(1);
+	counter_set(SAMPLER_THREADS, 1000001); /* in steps of a 16th of an octave, and bounded */
+	assert_int_equal(budget_first_stretch(timer, TIMER_REAL), TIMER_STRETCH_MAX);
+	counter_set(SAMPLER_THREADS, 1000);
+	assert_int_equal(budget_first_stretch(timer, TIMER_REAL), 1024);
+	budget_set_max_threads(BUDGET_THREADS);
+	counter_set(SAMPLER_THREADS, threads);
 }
 
 /* Signals of the shared timer stand for what was lent, rounded at random. */
@@ -767,6 +815,8 @@ int main(void)
 		cmocka_unit_test(test_grid),
 		cmocka_unit_test(test_changes),
 		cmocka_unit_test(test_stale),
+		cmocka_unit_test(test_parts),
+		cmocka_unit_test(test_first_stretch),
 		cmocka_unit_test(test_lent),
 	};
 

@@ -51,6 +51,7 @@ uint64_t unwind_counters[UNWIND_COUNTERS];
 static const struct code_map no_map;
 
 const unsigned unwind_memo_bytes = sizeof(struct unwind_memo);
+const unsigned unwind_memo_head_bytes = offsetof(struct unwind_memo, frames);
 const unsigned unwind_cache_bytes = CACHE_WAYS * CACHE_SETS * sizeof(uint64_t);
 
 /* Moves the fresh frames before number `to` into place. */
