@@ -73,12 +73,12 @@ static bool must_go_on(struct wait *wait, int error)
 
 /* --- time ----------------------------------------------------------------- */
 
-#define NS_PER_S 1000000000L
+#define SECOND_NS ((long)NS_PER_S)
 #define NS_PER_MS 1000000L
 
 static bool is_valid(const struct timespec *time)
 {
-	return time && time->tv_sec >= 0 && time->tv_nsec >= 0 && time->tv_nsec < NS_PER_S;
+	return time && time->tv_sec >= 0 && time->tv_nsec >= 0 && time->tv_nsec < SECOND_NS;
 }
 
 static struct timespec deadline_after(clockid_t clock, const struct timespec *time)
@@ -88,10 +88,10 @@ static struct timespec deadline_after(clockid_t clock, const struct timespec *ti
 	clock_gettime(clock, &deadline);
 	deadline.tv_nsec += time->tv_nsec;
 	/* For ever, rather than in the past. */
-	if (__builtin_add_overflow(deadline.tv_sec, time->tv_sec + deadline.tv_nsec / NS_PER_S,
+	if (__builtin_add_overflow(deadline.tv_sec, time->tv_sec + deadline.tv_nsec / SECOND_NS,
 	                           &deadline.tv_sec))
 		deadline.tv_sec = LONG_MAX;
-	deadline.tv_nsec %= NS_PER_S;
+	deadline.tv_nsec %= SECOND_NS;
 	return deadline;
 }
 
@@ -103,7 +103,7 @@ static struct timespec left_until(clockid_t clock, const struct timespec *deadli
 	left.tv_sec = deadline->tv_sec - now.tv_sec;
 	left.tv_nsec = deadline->tv_nsec - now.tv_nsec;
 	if (left.tv_nsec < 0) {
-		left.tv_nsec += NS_PER_S;
+		left.tv_nsec += SECOND_NS;
 		left.tv_sec--;
 	}
 	return left.tv_sec < 0 ? (struct timespec){ 0 } : left;
