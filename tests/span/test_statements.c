@@ -340,17 +340,21 @@ static void of_backups_checkpoints_and_blobs(void **state)
 		snprintf(other, sizeof other, "%s%s", path, i ? "-shm" : "-wal");
 		unlink(other);
 	}
+	/* sqlite3_close(), of the copy, is one too if it had to wait for its turn. */
 	assert_string_equal(ask_text("SELECT group_concat(s.operation_name, ' ') FROM (SELECT s.* FROM "
 	                             "span_log AS s JOIN span_log AS r ON s.parent_span_id = r.span_id WHERE "
 	                             "r.operation_name = 'maintenance' AND s.operation_name NOT LIKE "
-	                             "'wait:%' ORDER BY s.start_time_ns) AS s"),
+	                             "'wait:%' AND s.operation_name <> 'sqlite3_close()' "
+	                             "ORDER BY s.start_time_ns) AS s"),
 	                    "sqlite3_backup_step(main) between steps sqlite3_wal_checkpoint_v2(main) "
 	                    "sqlite3_blob_open(main.files.content)");
 	/* The same record as query_log's, and no other clock. */
-	assert_int_equal(ask("SELECT count(*) FROM span_log AS s JOIN query_log AS q USING (query_id) WHERE "
-	                     "s.operation_name LIKE 'sqlite3_%' AND s.operation_name = q.query AND "
-	                     "s.duration_ns = q.query_duration_ns AND s.status = 'UNSET' AND NOT s.unended"),
-	                 3);
+	assert_int_equal(
+		ask("SELECT count(*) FROM span_log AS s JOIN query_log AS q USING (query_id) WHERE "
+	            "s.operation_name LIKE 'sqlite3_%' AND s.operation_name <> 'sqlite3_close()' AND "
+	            "s.operation_name = q.query AND s.duration_ns = q.query_duration_ns AND "
+	            "s.status = 'UNSET' AND NOT s.unended"),
+		3);
 }
 
 static void of_an_engine_are_spans_too(void **state)
