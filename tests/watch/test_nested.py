@@ -18,7 +18,7 @@ QUERYPROF, LIBRARY = (os.path.abspath(path) for path in sys.argv[1:3])
 ROUNDS = 200
 
 PROGRAM = """
-import io, sqlite3, sys, threading, unittest
+import io, os, sqlite3, sys, threading, unittest
 folder, rounds = sys.argv[1], int(sys.argv[2])
 db = sqlite3.connect(folder + "/main.db", isolation_level=None, check_same_thread=False)
 if len(sys.argv) > 3:
@@ -56,7 +56,10 @@ def work():
         except sqlite3.Error:
             pass
 
-threads = [threading.Thread(target=work) for i in range(4)]
+# CPython reads sqlite3_errmsg() without the connection's mutex: on a busy machine AddressSanitizer saw
+# the text freed by another thread. The library's own part is in test_threads.c.
+is_sanitized = "libasan" in os.environ.get("LD_PRELOAD", "")
+threads = [threading.Thread(target=work) for i in range(1 if is_sanitized else 4)]
 [thread.start() for thread in threads]
 [thread.join() for thread in threads]
 
