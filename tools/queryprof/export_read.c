@@ -185,8 +185,8 @@ static const struct export_labels *find_labels(struct export_reader *reader, int
                                                int64_t set, int64_t context, int64_t span)
 {
 	const char *link = find_link(reader, span);
-	uint64_t words[] = { reader->side, (uint64_t)query, (uint64_t)thread, (uint64_t)set,
-		             (uint64_t)context, (uintptr_t)link };
+	uint64_t words[] = { reader->side,  (uint64_t)query,   (uint64_t)thread,
+		             (uint64_t)set, (uint64_t)context, (uintptr_t)link };
 
 	if (!link)
 		return NULL;
