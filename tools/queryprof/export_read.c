@@ -98,6 +98,8 @@ static const char *find_root(struct names *names, const struct label_pairs *pair
 	return kept;
 }
 
+static const char no_link[] = ""; /* one place: labels are told apart by where their link stands */
+
 /* NULL after a complaint. */
 static const char *read_link(struct export_reader *reader, int64_t span)
 {
@@ -105,9 +107,9 @@ static const char *read_link(struct export_reader *reader, int64_t span)
 
 	sqlite3_bind_int64(row, sqlite3_bind_parameter_index(row, ":span"), span);
 	int code = sqlite3_step(row);
-	const char *link = code == SQLITE_ROW || code == SQLITE_DONE
-	                           ? names_keep(reader->names, code == SQLITE_ROW ? column_text(row, 0) : "")
-	                           : NULL;
+	const char *link = code == SQLITE_ROW    ? names_keep(reader->names, column_text(row, 0))
+	                   : code == SQLITE_DONE ? no_link
+	                                         : NULL;
 	if (code != SQLITE_ROW && code != SQLITE_DONE)
 		complain("%s: %s", reader->path, sqlite3_errmsg(reader->db));
 	else if (!link)
@@ -116,13 +118,13 @@ static const char *read_link(struct export_reader *reader, int64_t span)
 	return link;
 }
 
-/* The ids of a span that the file has, "" for others. NULL after a complaint. */
+/* The ids of a span that the file has, no_link for others. NULL after a complaint. */
 static const char *find_link(struct export_reader *reader, int64_t span)
 {
 	uint64_t words[] = { reader->side, (uint64_t)span };
 
 	if (!span || !reader->has_links)
-		return "";
+		return no_link;
 	const char **link = index_item(&reader->link_index, hash_words(words, 2), &reader->links);
 	if (!link)
 		complain_of_memory();
