@@ -5,7 +5,7 @@
 SELECT s.timestamp_ns, s.weight, r.period_ns, s.size + s.weight * r.period_ns AS value, s.stack, s.truncated,
        coalesce(q.id, 0) AS run, r.thread, s.labels, NULL AS program, NULL AS node,
        coalesce((SELECT name FROM wait_causes WHERE cause = s.wait & 255)
-                || coalesce(' ' || (SELECT name FROM wait_objects WHERE object = s.wait >> 8), ''), '') AS wait, s.context,
+                || coalesce(' ' || (SELECT name FROM wait_objects WHERE object = s.wait >> 8), ''), '') AS wait, s.context, s.span,
        r.trace_type, r.unit, coalesce(t.process, 0) * :by_process AS process
 FROM batch_samples AS b
 CROSS JOIN samples AS s ON s.timestamp_ns = b.timestamp_ns

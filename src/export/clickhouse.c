@@ -138,19 +138,6 @@ bool clickhouse_column_set(struct clickhouse_column *column, const char *name, c
 	return true;
 }
 
-void clickhouse_column_clear(struct clickhouse_column *column)
-{
-	for (int i = 0; i < 2; i++) {
-		struct clickhouse_values *values = &column->values[i];
-
-		values->data.data.count = values->texts.data.count = values->numbers.count = 0;
-		values->text_count = 0;
-		index_free(&values->index);
-		begin_values(values);
-	}
-	column->ends.count = 0;
-}
-
 void clickhouse_column_free(struct clickhouse_column *column)
 {
 	for (int i = 0; i < 2; i++) {

@@ -58,8 +58,6 @@ struct clickhouse_column {
 
 /* Makes an empty column, of a zeroed one. False: no such type is known here. */
 bool clickhouse_column_set(struct clickhouse_column *column, const char *name, const char *type);
-/* Without rows again, for the next block. */
-void clickhouse_column_clear(struct clickhouse_column *column);
 void clickhouse_column_free(struct clickhouse_column *column);
 
 /* One value each. A number for a column of texts, or the other way around, is converted. */

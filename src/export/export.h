@@ -74,7 +74,9 @@ struct export_labels {
 	const char *labels;            /* a set of labels as label/pairs.h has it */
 	const char *program, *host;    /* where the thread runs: the program's path */
 	const char *root;              /* what its stacks stand on, the command's --root */
-	const char *link;              /* OpenTelemetry's ids of trace and span, 32 + 16 characters */
+	/* OpenTelemetry's ids of trace and span, 32 + 16 characters: where the format has_links of the span
+	 * of span_log that the samples fell into, and else of others, as in trace_log. */
+	const char *link;
 };
 
 struct export_sample {
@@ -126,6 +128,7 @@ struct export_format {
 	const char *summary; /* with the unit, for the help */
 	bool is_binary;
 	bool compares;       /* takes a second file, see export_labels.side */
+	bool has_links;      /* of samples, to the spans that go to the same place */
 	const char *missing; /* why this build does not have it; NULL: it does */
 	size_t writer_size;  /* of its writer, which starts zeroed but for EXPORT_WRITER */
 	/* False: no memory. NULL: it takes no samples, or no spans. */

@@ -269,7 +269,7 @@ static void add_label(struct writer *writer, struct sample *sample, const struct
 	free(text);
 }
 
-/* The span of others that the sample was taken in. */
+/* The span that the sample was taken in. */
 static int32_t write_link(struct writer *writer, const char *digits)
 {
 	uint8_t ids[24];
@@ -532,6 +532,7 @@ const struct export_format export_otlp = {
 	.name = "otlp",
 	.summary = "OpenTelemetry's profiles (v1development); ns",
 	.is_binary = true,
+	.has_links = true,
 	.writer_size = sizeof(struct writer),
 	.add = add_sample,
 	.end = end_profiles,

@@ -45,8 +45,8 @@ class Maker:
                 (statement, statement, statement * 1000003, f"SELECT * FROM t{statement} WHERE a = 'ä'"))
         run("COMMIT")
 
-    def add(self, samples, runs=0):
-        """A batch; each run has as many of its samples, and ends in the batch."""
+    def add(self, samples, runs=0, spans=(0,)):
+        """A batch; each run has as many of its samples, and ends in the batch. The samples fall into the spans in turn."""
         runs = runs or max(1, samples // 50)
         first_ns = self.now + 1
         rows, queries = [], []
@@ -59,7 +59,7 @@ class Maker:
                 self.now += self.random.randrange(500_000, 1_500_000)
                 stack = 1 + (statement * 7 + self.random.randrange(max(1, self.stacks // 10))) % self.stacks
                 rows.append((self.now, 1, self.runs, stack, 1, 1 + (self.random.randrange(10) == 0), 0, 0,
-                             self.runs % 2))
+                             self.runs % 2, spans[len(rows) % len(spans)]))
             queries.append((self.runs, f"{self.identity:016x}-{self.runs:016x}", 1, start, self.now, 1, statement,
                             start, self.now - start, count * PERIOD, "main.db", 101, count, self.batch + 1, count))
         self.batch += 1
@@ -67,13 +67,21 @@ class Maker:
         run = self.db.execute
         run("BEGIN IMMEDIATE")
         self.db.executemany("INSERT INTO samples (timestamp_ns, series, query, stack, cpu_id, weight, truncated, size,"
-                            " labels) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", rows)
+                            " labels, span) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", rows)
         self.db.executemany("INSERT INTO queries (id, query_id, process, first_ns, last_ns, finished, statement,"
                             " query_start_ns, query_duration_ns, cpu_time_ns, database, thread_id, samples_cpu, batch,"
                             " result_rows) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", queries)
         run("INSERT INTO batches VALUES (?, 1, ?, ?, ?, ?, ?, 1)",
             (self.batch, first_ns - 1, first_ns, self.now, samples, self.total))
         run("COMMIT")
+
+    def add_spans(self, trace, first, count):
+        """A row of span_batches, whose number it returns: of the numbers from `first` on, those that are even."""
+        spans = [0 if (first + n) % 2 else [1, 0, n, 1] for n in range(count)]
+        return self.db.execute(
+            "INSERT INTO span_batches (trace_hi, trace_lo, parent, first_span, thread, start_ns, dropped, flags, lasted_ns,"
+            " count, statements, spans) VALUES (1, ?, 0, ?, 1, ?, 0, 2, ?, ?, 0, ?)",
+            (trace, first, T0, count, count, json.dumps(spans))).lastrowid
 
     def remove(self, count):
         """As the size bound does: the oldest go."""

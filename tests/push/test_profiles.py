@@ -8,6 +8,7 @@ import os
 import random
 import re
 import signal
+import sqlite3
 import struct
 import subprocess
 import sys
@@ -28,6 +29,15 @@ from test_otlp import fields, packed  # noqa: E402
 PROTO = os.environ.get("QUERYPROF_TEST_OTLP_PROTO")
 LINK = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
 LINK_OF_THREAD = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
+# Two runs, of which one is in a trace.
+PROGRAM = """import ctypes, sqlite3, sys
+database, library = sqlite3.connect(":memory:"), ctypes.CDLL(sys.argv[1])
+run = lambda: database.execute("WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c WHERE x < 500000)"
+                               " SELECT sum(x) FROM c").fetchall()
+run()
+assert library.qp_trace_begin(None) == 0
+run()
+library.qp_trace_end()"""
 PROFILES, TRACES, PYROSCOPE = "/v1development/profiles", "/v1/traces", "/push.v1.PusherService/Push"
 
 
@@ -151,6 +161,71 @@ class Otlp(Case):
         found = sorted((time_ns, attributes["link"]) for _, _, attributes, time_ns, _ in self.samples(server))
         self.assertEqual({link for _, link in found}, {"", "".join(LINK), "".join(LINK_OF_THREAD)})
         self.assertEqual(found, file.rows("SELECT timestamp_ns, otel_trace_id || otel_span_id FROM trace_log ORDER BY 1"))
+
+    def linked(self, rows):
+        """(time, link): that of the span, where the file has it, else of the trace of others."""
+        spans = dict(rows("SELECT span_id, trace_id FROM span_log"))
+        return {time_ns: spans[span] + span if span in spans else others for time_ns, span, others in rows(
+            "SELECT timestamp_ns, span_id, otel_trace_id || otel_span_id FROM trace_log")}
+
+    def links(self, bodies):
+        return {time_ns: attributes["link"] for body in bodies for _, _, attributes, time_ns, _ in otlp_samples(body)}
+
+    def test_links_to_spans(self):
+        first, file = 2 ** 62 - 1000, self.maker()
+        add_links(file)
+        file.add(300, spans=[0, first - 2, first, first + 1, first + 998, first + 1000, first + 1998, first + 2000])
+        file.add_spans(1, first, 1000)
+        file.add_spans(2, first + 1000, 999)
+        expected = self.linked(file.rows)
+        self.assertEqual({link[:32] for link in expected.values()},
+                         {"", LINK[0], f"{1:016x}{1:016x}", f"{1:016x}{2:016x}"})
+        server = self.server()
+        self.assertEqual(self.push(server.url).returncode, 0)
+        self.assertEqual(self.links(server.bodies(PROFILES)), expected)
+        exported = subprocess.run([COMMAND, "export", self.path, "--format", "otlp", "-o", "-"], check=True,
+                                  capture_output=True, env=environment()).stdout
+        self.assertEqual(self.links([exported]), expected)
+
+    def test_links_while_the_file_grows(self):
+        """To spans that are there by then. Rows of spans go, and others get their numbers."""
+        server, file = self.server(), self.maker()
+        file.add_spans(1, 1000, 10)
+        gone = file.add_spans(2, 2000, 1)
+        file.add(100, spans=[1000, 3000])
+        expected = self.linked(file.rows)
+        process = subprocess.Popen([COMMAND, "push", "--follow", "--format", "otlp", self.path, server.url],
+                                   env=environment(), stdout=subprocess.DEVNULL)
+        self.addCleanup(process.wait)
+        self.addCleanup(process.terminate)
+        while process.poll() is None and not server.bodies(PROFILES):
+            time.sleep(0.02)
+        file.db.execute("DELETE FROM span_batches WHERE id = ?", (gone,))
+        self.assertEqual(file.add_spans(3, 3000, 10), gone)
+        file.add_spans(4, 4000, 10)
+        before = file.now
+        file.add(100, spans=[1002, 3000, 4008])
+        expected.update((time_ns, link) for time_ns, link in self.linked(file.rows).items() if time_ns > before)
+        while process.poll() is None and len(server.bodies(PROFILES)) < 2:
+            time.sleep(0.02)
+        self.assertEqual(self.links(server.bodies(PROFILES)), expected)
+        self.assertEqual(len(set(expected.values())), 5)  # of the first ones half have none
+
+    @unittest.skipIf(os.environ.get("QUERYPROF_TEST_NO_RECORDING"), "under a sanitizer")
+    def test_links_of_a_program(self):
+        done = case.run("record", "-o", self.path, "--cpu", "1ms", "--", "/usr/bin/python3", "-c", PROGRAM,
+                        os.path.join(os.path.dirname(COMMAND), "libqueryprof.so.0"))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        file, server = sqlite3.connect(self.path), self.server()
+        self.addCleanup(file.close)
+        expected = self.linked(lambda sql: file.execute(sql).fetchall())
+        self.assertEqual(self.push(server.url).returncode, 0)
+        self.assertEqual(self.links(server.bodies(PROFILES)), expected)
+        self.assertTrue(any(expected.values()))
+        self.assertFalse(all(expected.values()))
+        spans = {(span["traceId"] + span["spanId"]) for body in server.bodies(TRACES)
+                 for resource in json.loads(body)["resourceSpans"] for scope in resource["scopeSpans"] for span in scope["spans"]}
+        self.assertLessEqual({link for link in expected.values() if link}, spans)
 
     @unittest.skipUnless(PROTO, "QUERYPROF_TEST_OTLP_PROTO names no checkout of opentelemetry-proto")
     def test_published_proto(self):

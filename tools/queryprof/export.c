@@ -153,6 +153,7 @@ static int add_open_file(struct export *export)
 {
 	const struct sql_parameter parameters[] = { { ":trace_type", export->type.name },
 		                                    { ":with_plan", with_plan },
+		                                    { ":with_links", export->format->has_links ? "" : NULL },
 		                                    { NULL, NULL } };
 	sqlite3 *db = export->db;
 
@@ -257,7 +258,8 @@ static int export_files(const struct export_format *format, const char *path)
 {
 	struct export export = {
 		.format = format,
-		.reader = { .root_key = root_name ? strchr(root_name, ':') + 1 : NULL },
+		.reader = { .root_key = root_name ? strchr(root_name, ':') + 1 : NULL,
+		            .has_links = format->has_links },
 		.type = shown_type_of(type_name),
 	};
 	export.info = (struct export_info){

@@ -8,6 +8,8 @@
 #include "command.h"
 #include "label/pairs.h"
 #include "sql_export_labels.h"
+#include "sql_export_link.h"
+#include "sql_export_links.h"
 #include "trace_file.h"
 
 int export_reader_begin(struct export_reader *reader, bool inlines)
@@ -22,9 +24,11 @@ void export_reader_free(struct export_reader *reader)
 		free(reader->labels.items[i]);
 	vector_free(&reader->labels);
 	vector_free(&reader->stacks);
+	vector_free(&reader->links);
 	plan_paths_free(&reader->paths);
 	index_free(&reader->label_index);
 	index_free(&reader->stack_index);
+	index_free(&reader->link_index);
 	names_free(reader->names);
 }
 
@@ -36,6 +40,9 @@ int export_reader_enter(struct export_reader *reader, sqlite3 *db, const char *p
 	names_enter(reader->names, trace_file_space());
 	if (sqlite3_prepare_v2(db, sql_export_labels, -1, &reader->labels_of, NULL) == SQLITE_OK &&
 	    plan_paths_open(&reader->paths, db) &&
+	    (!reader->has_links ||
+	     (sqlite3_exec(db, sql_export_links, NULL, NULL, NULL) == SQLITE_OK &&
+	      sqlite3_prepare_v2(db, sql_export_link, -1, &reader->link_of, NULL) == SQLITE_OK)) &&
 	    sqlite3_prepare_v2(db, "SELECT trace FROM stacks WHERE id = ?", -1, &reader->stack_of, NULL) ==
 	            SQLITE_OK)
 		return COMMAND_FINE;
@@ -46,8 +53,9 @@ void export_reader_leave(struct export_reader *reader)
 {
 	sqlite3_finalize(reader->labels_of);
 	sqlite3_finalize(reader->stack_of);
+	sqlite3_finalize(reader->link_of);
 	plan_paths_close(&reader->paths);
-	reader->labels_of = reader->stack_of = NULL;
+	reader->labels_of = reader->stack_of = reader->link_of = NULL;
 }
 
 /* --- stacks and labels ------------------------------------------------ */
@@ -90,9 +98,44 @@ static const char *find_root(struct names *names, const struct label_pairs *pair
 	return kept;
 }
 
+static const char no_link[] = ""; /* one place: labels are told apart by where their link stands */
+
+/* NULL after a complaint. */
+static const char *read_link(struct export_reader *reader, int64_t span)
+{
+	sqlite3_stmt *row = reader->link_of;
+
+	sqlite3_bind_int64(row, sqlite3_bind_parameter_index(row, ":span"), span);
+	int code = sqlite3_step(row);
+	const char *link = code == SQLITE_ROW    ? names_keep(reader->names, column_text(row, 0))
+	                   : code == SQLITE_DONE ? no_link
+	                                         : NULL;
+	if (code != SQLITE_ROW && code != SQLITE_DONE)
+		complain("%s: %s", reader->path, sqlite3_errmsg(reader->db));
+	else if (!link)
+		complain_of_memory();
+	sqlite3_reset(row);
+	return link;
+}
+
+/* The ids of a span that the file has, no_link for others. NULL after a complaint. */
+static const char *find_link(struct export_reader *reader, int64_t span)
+{
+	uint64_t words[] = { reader->side, (uint64_t)span };
+
+	if (!span || !reader->has_links)
+		return no_link;
+	const char **link = index_item(&reader->link_index, hash_words(words, 2), &reader->links);
+	if (!link)
+		complain_of_memory();
+	else if (!*link)
+		*link = read_link(reader, span);
+	return link ? *link : NULL;
+}
+
 /* NULL after a complaint. */
 static struct export_labels *read_labels(struct export_reader *reader, int64_t query, int64_t thread,
-                                         int64_t set, int64_t context)
+                                         int64_t set, int64_t context, const char *link)
 {
 	sqlite3_stmt *row = reader->labels_of;
 	struct label_pairs pairs = { .items = { 0 } };
@@ -122,8 +165,10 @@ static struct export_labels *read_labels(struct export_reader *reader, int64_t q
 		.thread_id = sqlite3_column_int64(row, 9),
 		.labels = has_pairs ? keep_pairs(reader->names, &pairs) : NULL,
 		.root = has_pairs ? find_root(reader->names, &pairs, reader->root_key) : NULL,
-		.link = names_keep(reader->names,
-		                   strlen(column_text(row, 12)) == 48 ? column_text(row, 12) : ""),
+		/* The span of the file is the innermost, and goes to the same collector. */
+		.link = link[0] ? link
+		                : names_keep(reader->names,
+		                             strlen(column_text(row, 12)) == 48 ? column_text(row, 12) : ""),
 	};
 	label_pairs_free(&pairs);
 	sqlite3_reset(row);
@@ -139,16 +184,20 @@ static struct export_labels *read_labels(struct export_reader *reader, int64_t q
 
 /* NULL after a complaint. */
 static const struct export_labels *find_labels(struct export_reader *reader, int64_t query, int64_t thread,
-                                               int64_t set, int64_t context)
+                                               int64_t set, int64_t context, int64_t span)
 {
-	uint64_t words[] = { reader->side, (uint64_t)query, (uint64_t)thread, (uint64_t)set,
-		             (uint64_t)context };
+	const char *link = find_link(reader, span);
+	uint64_t words[] = { reader->side,  (uint64_t)query,   (uint64_t)thread,
+		             (uint64_t)set, (uint64_t)context, (uintptr_t)link };
+
+	if (!link)
+		return NULL;
 	struct export_labels **labels =
-		index_item(&reader->label_index, hash_words(words, 5), &reader->labels);
+		index_item(&reader->label_index, hash_words(words, 6), &reader->labels);
 
 	if (!labels)
 		complain_of_memory();
-	else if (!*labels && (*labels = read_labels(reader, query, thread, set, context)))
+	else if (!*labels && (*labels = read_labels(reader, query, thread, set, context, link)))
 		(*labels)->number = (uint32_t)(labels - reader->labels.items);
 	return labels ? *labels : NULL;
 }
@@ -260,7 +309,8 @@ bool export_reader_sample(struct export_reader *reader, sqlite3_stmt *row, const
 		.period_ns = sqlite3_column_int64(row, 2),
 		.value = sqlite3_column_int64(row, 3),
 		.labels = find_labels(reader, sqlite3_column_int64(row, 6), sqlite3_column_int64(row, 7),
-		                      sqlite3_column_int64(row, 8), sqlite3_column_int64(row, 12)),
+		                      sqlite3_column_int64(row, 8), sqlite3_column_int64(row, 12),
+		                      sqlite3_column_int64(row, 13)),
 	};
 	if (!sample->labels || !check_numbers(reader, row, unit, sample))
 		return false;

@@ -16,20 +16,22 @@
 
 struct export_reader {
 	const char *root_key; /* of the label that stacks stand on; NULL: none */
+	bool has_links;       /* samples are wanted with the spans that they fell into */
 	struct names *names;
-	struct index label_index, stack_index; /* by side and row number */
+	struct index label_index, stack_index, link_index; /* by side and row number; or by span */
 	VECTOR(struct export_labels *) labels;
 	VECTOR(const struct export_stack *) stacks;
+	VECTOR(const char *) links;
 	struct plan_paths paths;
 	int64_t weight, value; /* of all samples so far */
 	/* The file that is being read. */
 	const char *path;
 	uint32_t side;
 	sqlite3 *db;
-	sqlite3_stmt *labels_of, *stack_of;
+	sqlite3_stmt *labels_of, *stack_of, *link_of;
 };
 
-/* Of a zeroed reader, but for root_key. A command_result. */
+/* Of a zeroed reader, but for root_key and has_links. A command_result. */
 int export_reader_begin(struct export_reader *reader, bool inlines);
 void export_reader_free(struct export_reader *reader);
 

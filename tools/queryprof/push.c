@@ -544,7 +544,8 @@ const struct command command_push = {
 	.details =
 		"URL is ClickHouse's HTTP interface, with ?database=NAME, whose tables "
 		"sql/clickhouse/tables.sql has made. With --format otlp it is that of an OpenTelemetry "
-		"collector: samples go to /v1development/profiles, spans to /v1/traces. With --format "
+		"collector: samples go to /v1development/profiles, with links to their spans where the file "
+		"has these by then, spans to /v1/traces. With --format "
 		"pyroscope it is that of Pyroscope or Alloy: /push.v1.PusherService/Push. FILE may be a "
 		"folder: "
 		"all trace files in it, also those that come later.\n\n"

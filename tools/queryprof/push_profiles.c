@@ -272,14 +272,14 @@ static int begin_stream(struct reading *reading, sqlite3_stmt *row, const struct
 
 	*stream = (struct stream){
 		.is_open = true,
-		.process = sqlite3_column_int64(row, 15),
+		.process = sqlite3_column_int64(row, 16),
 		.slice = slice_of(sample->time_ns),
 		.out = fd >= 0 ? fdopen(fd, "w+b") : NULL,
 	};
 	if (fd >= 0 && !stream->out)
 		close(fd);
-	snprintf(stream->type, sizeof(stream->type), "%s", column_text(row, 13));
-	snprintf(stream->unit, sizeof(stream->unit), "%s", column_text(row, 14));
+	snprintf(stream->type, sizeof(stream->type), "%s", column_text(row, 14));
+	snprintf(stream->unit, sizeof(stream->unit), "%s", column_text(row, 15));
 	stream->info = (struct export_info){
 		.trace_type = stream->type,
 		.unit = stream->unit,
@@ -298,9 +298,9 @@ static int begin_stream(struct reading *reading, sqlite3_stmt *row, const struct
 
 static bool is_of_stream(const struct stream *stream, sqlite3_stmt *row, const struct export_sample *sample)
 {
-	return stream->is_open && strcmp(stream->type, column_text(row, 13)) == 0 &&
-	       strcmp(stream->unit, column_text(row, 14)) == 0 &&
-	       stream->process == sqlite3_column_int64(row, 15) && stream->slice == slice_of(sample->time_ns);
+	return stream->is_open && strcmp(stream->type, column_text(row, 14)) == 0 &&
+	       strcmp(stream->unit, column_text(row, 15)) == 0 &&
+	       stream->process == sqlite3_column_int64(row, 16) && stream->slice == slice_of(sample->time_ns);
 }
 
 /* A command_result. */
@@ -309,7 +309,7 @@ static int add_row(struct reading *reading, sqlite3_stmt *row)
 	struct export_sample sample;
 	int result = COMMAND_FINE;
 
-	if (!export_reader_sample(&reading->reader, row, column_text(row, 14), &sample))
+	if (!export_reader_sample(&reading->reader, row, column_text(row, 15), &sample))
 		return COMMAND_FAILED;
 	if (!is_of_stream(&reading->stream, row, &sample)) {
 		result = end_stream(reading, true);
@@ -431,7 +431,12 @@ int push_profiles_read(sqlite3 *db, const char *path, const struct push_position
                        const struct push_position *until, const char *service, bool is_counted,
                        struct push_stacks *stacks, struct push_batch *batch)
 {
-	struct reading reading = { .since = since, .until = until, .service = service };
+	struct reading reading = {
+		.since = since,
+		.until = until,
+		.service = service,
+		.reader = { .has_links = format()->has_links },
+	};
 	int result = COMMAND_FINE;
 
 	(void)stacks; /* names are resolved as those of exports are */
