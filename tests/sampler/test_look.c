@@ -252,10 +252,8 @@ static void test_filtered(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_shown_and_hidden),
-		cmocka_unit_test(test_runs_with_keys),
-		cmocka_unit_test(test_text_that_went),
-		cmocka_unit_test(test_while_they_run),
+		cmocka_unit_test(test_shown_and_hidden), cmocka_unit_test(test_runs_with_keys),
+		cmocka_unit_test(test_text_that_went),   cmocka_unit_test(test_while_they_run),
 		cmocka_unit_test(test_filtered),
 	};
 
