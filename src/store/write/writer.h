@@ -148,7 +148,7 @@ struct writer {
 	sqlite3_stmt *statements[WRITE_STATEMENTS];
 	struct writer_identity identity;
 	struct writer_other *other; /* NULL: the records are those of this process */
-	struct running_queries { /* of this batch, see running.h; some of them do */
+	struct running_queries {    /* of this batch, see running.h; some of them do */
 		struct query_key keys[64];
 		int64_t rows[64];
 		size_t count;
