@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* In libFuzzer's place: gives a target the files of the folders named, once each. */
+/* In libFuzzer's place: gives a target the files of the folders named, each whole and cut to its half
+ * again and again, in memory of exactly that size. */
 #include <dirent.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -20,7 +21,15 @@ static void replay(FILE *file)
 			exit(2);
 		size += fread(data + size, 1, room - size, file);
 	} while (size == room);
-	LLVMFuzzerTestOneInput(data, size);
+	for (size_t part = size; part; part /= 2) {
+		uint8_t *exact = malloc(part);
+
+		if (!exact)
+			exit(2);
+		memcpy(exact, data, part);
+		LLVMFuzzerTestOneInput(exact, part);
+		free(exact);
+	}
 	free(data);
 }
 
