@@ -210,18 +210,31 @@ struct query_run *query_next_shown(struct query_run *last, struct query_view *vi
 	return run;
 }
 
-bool query_find_shown(struct query_key key, struct query_view *view)
+static bool is_among(struct query_key key, const struct query_key *keys, size_t count)
 {
-	for (struct query_run *run = __atomic_load_n(&listed, __ATOMIC_ACQUIRE); run != NULL;
-	     run = run->next) {
+	for (size_t i = 0; i < count; i++)
+		if (keys[i].hi == key.hi && keys[i].lo == key.lo)
+			return true;
+	return false;
+}
+
+struct query_run *query_next_of(struct query_run *last, const struct query_key *keys, size_t count,
+                                struct query_view *view)
+{
+	struct query_run *run = last != NULL ? last->next : __atomic_load_n(&listed, __ATOMIC_ACQUIRE);
+
+	for (; run != NULL; run = run->next) {
 		struct query_key seen;
 
-		query_key_copy(&seen, &run->key);
-		if (seen.hi != key.hi || seen.lo != key.lo || !look(run, view))
+		/* Most are not shown. look() reads it again, in order. */
+		if ((__atomic_load_n(&run->version, __ATOMIC_RELAXED) & 1) == 0)
 			continue;
-		if (view->key.hi == key.hi && view->key.lo == key.lo)
-			return true;
+		query_key_copy(&seen, &run->key);
+		if (!is_among(seen, keys, count) || !look(run, view))
+			continue;
+		if (is_among(view->key, keys, count))
+			return run;
 		query_view_free(view);
 	}
-	return false;
+	return NULL;
 }

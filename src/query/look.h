@@ -47,7 +47,9 @@ void query_view_free(struct query_view *view);
  * Lock-free, and never in the way of who runs them. */
 struct query_run *query_next_shown(struct query_run *last, struct query_view *view);
 
-/* The run with this key. False: it is not shown. */
-bool query_find_shown(struct query_key key, struct query_view *view);
+/* As query_next_shown(), of the runs with one of these keys: one way through all runs, however
+ * many keys there are. */
+struct query_run *query_next_of(struct query_run *last, const struct query_key *keys, size_t count,
+                                struct query_view *view);
 
 #endif

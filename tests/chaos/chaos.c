@@ -2,11 +2,12 @@
 /*
  * All at once, for some seconds: threads that query, come and go; modules that are loaded, query
  * and are unloaded; forks and execs; settings that change, down to periods of 100 us; a ring of 64
- * KiB; a trace file that others lock, rename, remove and put elsewhere; a full disk; a clock that
- * is set. What must hold whatever happens is looked at all along:
+ * KiB; a trace file that others lock, rename, remove and put elsewhere; a full disk, and one that
+ * hangs; a clock that is set. What must hold whatever happens is looked at all along:
  *
  * - signals add up: none has two outcomes, and all but those in flight have one;
  * - the statements that the program counts are those that statement_stats counts;
+ * - queries end while the disk of the trace file hangs;
  * - no counter goes back, and at the end what is not in a trace file was told as lost;
  * - every trace file that is left is whole.
  *
@@ -176,6 +177,57 @@ static void *query_on(void *context)
 	return NULL;
 }
 
+/* --- the disk ---------------------------------------------------------------------------------- */
+
+#define HANG_RUNS 20       /* of the host, while a write or a sync of the flusher hangs */
+#define HANG_MOST_MS 30000 /* the host waits for the disk */
+
+static atomic_bool disk_hangs, is_hanging, host_waited;
+static atomic_int hangs;
+
+static int64_t runs_ended(void)
+{
+	int64_t sum = 0;
+
+	for (int i = 0; i < WORKERS; i++)
+		sum += atomic_load(&counts[i].ended);
+	return sum;
+}
+
+/* Prints nothing: the descriptors of the library's threads are their own. */
+static void hang(void)
+{
+	int64_t until = runs_ended() + HANG_RUNS;
+	char name[16] = "";
+	int ms = 0;
+
+	if (!atomic_load(&disk_hangs) || pthread_getname_np(pthread_self(), name, sizeof name) ||
+	    strcmp(name, "queryprof") != 0)
+		return;
+	atomic_fetch_add(&hangs, 1);
+	atomic_store(&is_hanging, true);
+	for (; ms < HANG_MOST_MS && runs_ended() < until && !atomic_load(&over); ms++)
+		pause_us(1000);
+	if (ms == HANG_MOST_MS)
+		atomic_store(&host_waited, true);
+	atomic_store(&is_hanging, false);
+}
+
+/* The library asks these. */
+__attribute__((visibility("default"))) int fdatasync(int fd)
+{
+	hang();
+	return (int)syscall(SYS_fdatasync, fd);
+}
+
+#ifndef __SANITIZE_ADDRESS__ /* which has this function itself */
+__attribute__((visibility("default"))) ssize_t pwrite64(int fd, const void *bytes, size_t size, off64_t at)
+{
+	hang();
+	return syscall(SYS_pwrite64, fd, bytes, size, at);
+}
+#endif
+
 /* --- those who disturb --------------------------------------------------------------------------- */
 
 static void load_and_query(uint64_t *state)
@@ -248,6 +300,13 @@ static void fill_disk(unsigned ms)
 	pthread_mutex_unlock(&lock);
 }
 
+static void hang_disk(unsigned ms)
+{
+	atomic_store(&disk_hangs, true);
+	pause_us(ms * 1000);
+	atomic_store(&disk_hangs, false);
+}
+
 static void replace_file(uint64_t *state, const char *path)
 {
 	static atomic_int number;
@@ -286,13 +345,14 @@ static void *disturb(void *context)
 	while (!atomic_load(&over)) {
 		const char *path = trace[random_below(&state, 2)];
 
-		switch (random_below(&state, 8)) {
+		switch (random_below(&state, 9)) {
 		case 0: replace_file(&state, path); break;
 		case 1: run_self("--lock", path, random_below(&state, 200)); break;
 		case 2: fill_disk(random_below(&state, 50)); break;
 		case 3: set_clock((int64_t)random_below(&state, 7200) - 3600); break;
 		case 4: change_setting(&state); break;
 		case 5: fork_and_end(&state); break;
+		case 6: hang_disk(random_below(&state, 200)); break;
 		default: load_and_query(&state);
 		}
 		pause_us(random_below(&state, 20000));
@@ -407,10 +467,10 @@ static void check_end(void)
 	      (long long)told);
 	printf("%lld signals, %lld samples, %lld of them stored; %lld queries logged, %lld stored; %lld "
 	       "lost, "
-	       "%lld refused by the ring\n",
+	       "%lld refused by the ring; the disk hung %d times\n",
 	       (long long)values[RUNS], (long long)values[SAMPLES], (long long)values[STORED],
 	       (long long)values[QUERIES], (long long)values[STORED_QUERIES], (long long)values[LOST],
-	       (long long)values[RING_DROPPED]);
+	       (long long)values[RING_DROPPED], atomic_load(&hangs));
 	CHECK(values[SAMPLES] > 0 && values[STORED] > 0, "nothing was sampled");
 }
 
@@ -483,8 +543,10 @@ int main(int argc, char **argv)
 		pause_us(50000);
 		check_ledger();
 		check_statements(reader);
+		CHECK(!atomic_load(&host_waited), "no %d queries ended while the disk hung", HANG_RUNS);
 		syscall(SYS_clock_gettime, CLOCK_MONOTONIC, &now);
-	} while (now.tv_sec - start.tv_sec < seconds && !atomic_load(&failures));
+	} while ((now.tv_sec - start.tv_sec < seconds || atomic_load(&is_hanging)) &&
+	         !atomic_load(&failures));
 	atomic_store(&over, true);
 	for (int i = 0; i < WORKERS + 2; i++)
 		pthread_join(threads[i], NULL);

@@ -386,7 +386,7 @@ static int begin(struct writer *writer)
 	writer->sample_first = writer->sample_last = 0;
 	writer->sample_count = writer->delay_count = writer->span_count = writer->query_count =
 		writer->bytes = writer->rewritten = writer->fields_skipped = writer->spans_stored =
-			writer->running_count = 0;
+			writer->running.count = 0;
 	span_rows_clear(writer);
 	writer->batch++;
 	return SQLITE_OK;

@@ -8,18 +8,30 @@
 
 void running_started(struct writer *writer, struct query_key key, int64_t row)
 {
-	const size_t most = sizeof writer->running / sizeof *writer->running;
+	struct running_queries *running = &writer->running;
+	const size_t most = sizeof running->rows / sizeof *running->rows;
 
-	running_ended(writer, row);                         /* told again: its text has changed */
-	if (writer->running_count < most && !writer->other) /* of another process nothing can be seen */
-		writer->running[writer->running_count++] = (struct running_query){ key, row };
+	running_ended(writer, row);                    /* told again: its text has changed */
+	if (running->count < most && !writer->other) { /* of another process nothing can be seen */
+		running->keys[running->count] = key;
+		running->rows[running->count++] = row;
+	}
+}
+
+static void remove_at(struct running_queries *running, size_t at)
+{
+	running->count--;
+	running->keys[at] = running->keys[running->count];
+	running->rows[at] = running->rows[running->count];
 }
 
 void running_ended(struct writer *writer, int64_t row)
 {
-	for (size_t i = 0; i < writer->running_count; i++)
-		if (writer->running[i].row == row) {
-			writer->running[i] = writer->running[--writer->running_count];
+	struct running_queries *running = &writer->running;
+
+	for (size_t i = 0; i < running->count; i++)
+		if (running->rows[i] == row) {
+			remove_at(running, i);
 			return;
 		}
 }
@@ -64,16 +76,28 @@ static int write_view(struct writer *writer, int64_t row, const struct query_vie
 	return code ? code : replace_text(writer, view->key, statement);
 }
 
+/* The row of the query with this key, which is there, and is not asked for again. */
+static int64_t take_row(struct running_queries *running, struct query_key key)
+{
+	size_t at = 0;
+	int64_t row;
+
+	while (running->keys[at].hi != key.hi || running->keys[at].lo != key.lo)
+		at++;
+	row = running->rows[at];
+	remove_at(running, at);
+	return row;
+}
+
 int running_write(struct writer *writer)
 {
+	struct running_queries *running = &writer->running;
+	struct query_run *run = NULL;
+	struct query_view view;
 	int code = SQLITE_OK;
 
-	for (size_t i = 0; !code && i < writer->running_count; i++) {
-		struct query_view view;
-
-		if (!query_find_shown(writer->running[i].key, &view))
-			continue;
-		code = write_view(writer, writer->running[i].row, &view);
+	while (!code && running->count && (run = query_next_of(run, running->keys, running->count, &view))) {
+		code = write_view(writer, take_row(running, view.key), &view);
 		query_view_free(&view);
 	}
 	return code;

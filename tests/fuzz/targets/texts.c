@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * For libFuzzer: texts that a host's SQL, its environment and its labels bring along. The first
- * byte says which reader gets the rest.
+ * For libFuzzer: texts that a host's SQL, its environment and its labels bring along. Each reader
+ * gets each text.
  */
 #include <stdint.h>
 #include <stdlib.h>
@@ -15,27 +15,19 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	char *text = malloc(size + 1);
+	/* Copies of the exact size: a byte too far is seen. */
+	char *exact = malloc(size ? size : 1), *text = malloc(size + 1);
 
-	if (!text)
-		return 0;
-	memcpy(text, data, size);
-	text[size] = 0;
-	if (size) {
-		/* A copy of the exact size: a byte too far is seen. */
-		char *exact = malloc(size - 1 ? size - 1 : 1);
-
-		memcpy(exact, data + 1, size - 1);
-		if (data[0] % 4 == 0)
-			free(comment_labels(exact, size - 1));
-		else if (data[0] % 4 == 1)
-			normalize_hash(exact, size - 1);
-		else if (data[0] % 4 == 2)
-			text_blank_controls(text + 1);
-		else
-			text_cut(text + 1, size - 1);
-		free(exact);
+	if (exact && text) {
+		memcpy(exact, data, size);
+		free(comment_labels(exact, size));
+		normalize_hash(exact, size);
+		memcpy(text, data, size);
+		text[size] = 0;
+		text_cut(text, size);
+		text_blank_controls(text);
 	}
+	free(exact);
 	free(text);
 	return 0;
 }
