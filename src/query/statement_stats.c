@@ -382,7 +382,9 @@ int statement_stats_take(int (*each)(void *context, const struct statement_stats
 		struct statement_stats stats;
 
 		statement_counter_read(&entry->counter, &counts);
-		if (!memcmp(counts.sums, stored->sums, sizeof counts.sums))
+		/* All of them: a run that ended meanwhile may have been in the sums the last time, and not
+		 * in the histogram. */
+		if (!memcmp(&counts, stored, sizeof counts))
 			continue;
 		newer->counts = counts;
 		statement_counts_subtract(&counts, stored);
