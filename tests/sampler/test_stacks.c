@@ -212,7 +212,8 @@ static void test_blocked(void **state)
 		assert_int_equal(find(&answers, workers[1].id)->depth, 5);
 	}
 	assert_int_equal(ledger_read(LEDGER_SIGNALS) - before, 20);
-	assert_true(clock_ns(CLOCK_MONOTONIC) - start_ns < ALL_TIME_MS * 1000000ull);
+	/* Instrumented, ten requests take as long on a busy machine. */
+	assert_true(UNDER_TSAN || clock_ns(CLOCK_MONOTONIC) - start_ns < ALL_TIME_MS * 1000000ull);
 	end(workers, 2);
 }
 
