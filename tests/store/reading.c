@@ -165,7 +165,7 @@ static void given_up_reading_ends_at_once(void **state)
 	assert_int_equal(ask("SELECT count(*) FROM trace_log"), 3000);
 }
 
-static int long_began, long_ends; /* relaxed atomics */
+static int long_began, long_ends, long_ended; /* relaxed atomics */
 
 static bool is_long_enough(void *unused)
 {
@@ -192,6 +192,7 @@ static void *read_long(void *unused)
 			code = -3;
 	}
 	store_close(cursor);
+	__atomic_store_n(&long_ended, 1, __ATOMIC_RELAXED);
 	return (void *)(intptr_t)code;
 }
 
@@ -218,7 +219,8 @@ static void limit_ends_waiting_for_another(void **state)
 			nap();
 			store_close(cursor);
 		}
-	} while (cursor);
+	} while (cursor && !__atomic_load_n(&long_ended, __ATOMIC_RELAXED));
+	assert_null(cursor);
 	assert_true(now_ms() - start >= 1500);
 	assert_non_null(strstr(error, "1500 ms"));
 	assert_non_null(strstr(error, "limit"));
