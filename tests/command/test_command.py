@@ -248,7 +248,7 @@ class Command(Tool):
         db = sqlite3.connect(self.trace)
         unset = dict.fromkeys(("by", "like", "since", "until", "last", "limit", "query_id", "statement",
                                "min_duration", "failed", "database", "process", "thread", "trace_type", "for_table", "label",
-                               "with_plan", "slower", "host", "service"))
+                               "with_plan", "with_links", "slower", "host", "service"))
         for name in ("selected", "queries", "statements", "report_query", "report_samples", "report_times",
                      "export_samples", "plan_runs", "plan_changes"):
             with open(os.path.join(SOURCE, "sql", name + ".sql"), encoding="utf-8") as file:
