@@ -20,8 +20,9 @@ def texts(db):
                   if value(db, "SELECT count(*) FROM query_log WHERE query LIKE ?", f"%'{mark}'%"))
 
 def traces(db):
-    # Not the seldom sample of parsing a statement about the profiler, which has no line.
-    return {query for query, in rows(db, "SELECT DISTINCT query_id FROM trace_log JOIN query_log USING (query_id)")}
+    # Not the test's own statements, which have a line where they lost their processor for long.
+    return {query for query, in rows(db, "SELECT DISTINCT query_id FROM trace_log JOIN query_log USING (query_id) "
+                                         "WHERE query LIKE ?", "%sum(i) FROM c")}
 
 """
 
