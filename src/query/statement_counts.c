@@ -2,6 +2,7 @@
 #include "query/statement_counts.h"
 
 #include <sched.h>
+#include <string.h>
 #include <time.h>
 
 #include "base/way.h"
@@ -215,6 +216,15 @@ void statement_counts_add(struct statement_counts *to, const struct statement_co
 		to->most[i] = from->most[i] > to->most[i] ? from->most[i] : to->most[i];
 	for (int i = 0; i < STATEMENT_SQUARES; i++)
 		to->squares[i] += from->squares[i];
+}
+
+bool statement_counts_are_same(const struct statement_counts *a, const struct statement_counts *b)
+{
+	bool is_same = !memcmp(a->sums, b->sums, sizeof a->sums) && !memcmp(a->runs, b->runs, sizeof a->runs);
+
+	for (int i = 0; i < STATEMENT_SQUARES; i++)
+		is_same = is_same && a->squares[i] == b->squares[i];
+	return is_same;
 }
 
 void statement_counts_subtract(struct statement_counts *counts, const struct statement_counts *before)

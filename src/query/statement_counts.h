@@ -96,6 +96,9 @@ void statement_counter_merge(struct statement_counter *counter, const struct sta
 
 void statement_counts_add(struct statement_counts *to, const struct statement_counts *from);
 
+/* Whether nothing was added between the two. */
+bool statement_counts_are_same(const struct statement_counts *a, const struct statement_counts *b);
+
 /* `counts` without `before`, which is an earlier state of it. The mosts are those of `counts`. */
 void statement_counts_subtract(struct statement_counts *counts, const struct statement_counts *before);
 

@@ -384,7 +384,7 @@ int statement_stats_take(int (*each)(void *context, const struct statement_stats
 		statement_counter_read(&entry->counter, &counts);
 		/* All of them: a run that ended meanwhile may have been in the sums the last time, and not
 		 * in the histogram. */
-		if (!memcmp(&counts, stored, sizeof counts))
+		if (statement_counts_are_same(&counts, stored))
 			continue;
 		newer->counts = counts;
 		statement_counts_subtract(&counts, stored);

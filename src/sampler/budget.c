@@ -223,7 +223,7 @@ static uint64_t longest_stretch(enum timer_clock clock)
 
 uint32_t budget_first_stretch(const struct thread_timer *timer, enum timer_clock clock)
 {
-	uint64_t threads = sampler_counter(SAMPLER_THREADS), then;
+	uint64_t threads = sampler_counter(SAMPLER_THREADS), then, periods;
 	uint32_t limit = __atomic_load_n(&max_threads, __ATOMIC_RELAXED);
 	uint32_t stretch = timer_stretch_of(timer, clock);
 
@@ -231,7 +231,8 @@ uint32_t budget_first_stretch(const struct thread_timer *timer, enum timer_clock
 	if (clock != TIMER_REAL || limit == 0 || threads <= then)
 		return stretch;
 	threads += __atomic_load_n(&in_queries, __ATOMIC_RELAXED) - then;
-	return (uint32_t)clip(round_long((double)(threads / limit)), stretch, TIMER_STRETCH_MAX);
+	periods = threads / limit;
+	return (uint32_t)clip(round_long((double)periods), stretch, TIMER_STRETCH_MAX);
 }
 
 /* Above half of a limit. */
