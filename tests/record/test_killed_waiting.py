@@ -79,8 +79,9 @@ for _ in range(count):
     begun.acquire()
 print(os.getpid(), flush=True)
 """
+# The longest: on a busy machine threads of Python wait for its lock, too.
 WAITS_OF = "SELECT wait_cause, wait_object, wait_ns, value, weight * period_ns FROM trace_log JOIN query_log USING (query_id)" \
-    " WHERE trace_type = 'OffCPU' AND query = 'SELECT wait(?)' AND type = 'QueryStart'"
+    " WHERE trace_type = 'OffCPU' AND query = 'SELECT wait(?)' AND type = 'QueryStart' ORDER BY wait_ns DESC LIMIT 1"
 TOLD = "SELECT count(*) FROM lock_waits WHERE outcome = 'waiting' AND wait_ns >= 100000000"
 
 
