@@ -30,8 +30,6 @@
  */
 #include <math.h>
 #include <pthread.h>
-#include <sched.h>
-#include <signal.h>
 #include <sqlite3.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -39,11 +37,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
 #include <time.h>
-#include <unistd.h>
 
+#include "../busy.h"
 #include "../seed.h"
 #include "../spin.h"
 
@@ -56,7 +52,6 @@
 #define BUSY_PER_PROCESSOR 2
 #define THREADS_MAX 256
 #define SUMS_LEAST 16 /* queries whose sums are compared, of all threads together */
-#define BUSY_MAX 256
 
 static struct {
 	double seconds;
@@ -170,39 +165,6 @@ static void set_period(sqlite3 *db, double period_ns)
 
 	snprintf(sql, sizeof sql, "PRAGMA query_profiler_cpu_time_period_ns = %.0f", period_ns);
 	exec(db, sql);
-}
-
-/* --- company ------------------------------------------------------------------------------ */
-
-static pid_t busy[BUSY_MAX];
-static int busy_count;
-
-static void start_busy(void)
-{
-	cpu_set_t processors;
-	int count = 1;
-
-	if (sched_getaffinity(0, sizeof processors, &processors) == 0)
-		count = CPU_COUNT(&processors);
-	for (int i = 0; i < count * BUSY_PER_PROCESSOR && busy_count < BUSY_MAX; i++) {
-		pid_t parent = getpid(), child = fork();
-		if (child == 0) {
-			prctl(PR_SET_PDEATHSIG, SIGKILL);
-			while (getppid() == parent)
-				spin_rounds(1000000);
-			_exit(0);
-		}
-		if (child > 0)
-			busy[busy_count++] = child;
-	}
-}
-
-static void stop_busy(void)
-{
-	while (busy_count > 0) {
-		kill(busy[--busy_count], SIGKILL);
-		waitpid(busy[busy_count], NULL, 0);
-	}
 }
 
 /* --- the ledger -------------------------------------------------------------------------------- */
@@ -583,7 +545,7 @@ int main(int argc, char **argv)
 		if (strstr(options.loads, loads[i]) == NULL)
 			continue;
 		if (i == 1)
-			start_busy();
+			busy_start_per_processor(BUSY_PER_PROCESSOR);
 		if (strstr(options.parts, "sums") != NULL)
 			within &= measure_sums(loads[i], &ledger);
 		if (strstr(options.parts, "splits") != NULL) {
@@ -593,7 +555,7 @@ int main(int argc, char **argv)
 			within &= good;
 		}
 	}
-	stop_busy();
+	busy_stop();
 	printf("ledger: %s\n", ledger ? "exact" : "not exact");
 	must(monitor, sqlite3_close(monitor), "close");
 	return !within || !ledger;

@@ -33,18 +33,15 @@
  * figure is measured again, and is wrong when it is so ROUNDS times.
  */
 #include <math.h>
-#include <sched.h>
-#include <signal.h>
 #include <sqlite3.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
 #include <time.h>
-#include <unistd.h>
+
+#include "../busy.h"
 
 #define PARTS 20
 #define ROUNDS 3
@@ -52,7 +49,6 @@
 #define ERRORS 3
 #define PROGRAM_WORK_NS 1000000 /* at most, in `mixed` */
 #define BUSY_PER_PROCESSOR 2
-#define BUSY_MAX 256
 
 enum { LENGTHS = 4 };
 
@@ -406,40 +402,6 @@ static void print_phases(const char *load, enum mix mix, double seconds)
 	fflush(stdout);
 }
 
-/* --- company ------------------------------------------------------------------------------ */
-
-static pid_t busy[BUSY_MAX];
-static int busy_count;
-
-static void start_busy(void)
-{
-	cpu_set_t processors;
-	int count = 1;
-
-	if (sched_getaffinity(0, sizeof processors, &processors) == 0)
-		count = CPU_COUNT(&processors);
-	for (int i = 0; i < count * BUSY_PER_PROCESSOR && busy_count < BUSY_MAX; i++) {
-		pid_t parent = getpid(), child = fork();
-		if (child == 0) {
-			prctl(PR_SET_PDEATHSIG, SIGKILL);
-			while (getppid() == parent)
-				for (volatile int n = 0; n < 1000000; n++)
-					;
-			_exit(0);
-		}
-		if (child > 0)
-			busy[busy_count++] = child;
-	}
-}
-
-static void stop_busy(void)
-{
-	while (busy_count > 0) {
-		kill(busy[--busy_count], SIGKILL);
-		waitpid(busy[busy_count], NULL, 0);
-	}
-}
-
 /* --- the options -------------------------------------------------------------------------- */
 
 static struct {
@@ -550,10 +512,10 @@ int main(int argc, char **argv)
 		if (strstr(options.loads, load) == NULL)
 			continue;
 		if (is_busy)
-			start_busy();
+			busy_start_per_processor(BUSY_PER_PROCESSOR);
 		within &= measure_load(load);
 	}
-	stop_busy();
+	busy_stop();
 	sqlite3_close(db);
 	return options.check && !within;
 }

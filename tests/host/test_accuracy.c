@@ -5,13 +5,11 @@
  * CPU times add up, too, where other processes take the processor away between them.
  */
 #include "host.h"
+#include "../busy.h"
 
 #include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
-#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -125,30 +123,6 @@ static void test_real_half_asleep(void **state)
 
 #define RIVALS 4
 
-static void start_rivals(pid_t rivals[RIVALS])
-{
-	for (int i = 0; i < RIVALS; i++) {
-		pid_t parent = getpid();
-		rivals[i] = fork();
-		assert_true(rivals[i] >= 0);
-		if (rivals[i] == 0) {
-			prctl(PR_SET_PDEATHSIG, SIGKILL);
-			while (getppid() == parent)
-				for (volatile int n = 0; n < 1000000; n++)
-					;
-			_exit(0);
-		}
-	}
-}
-
-static void stop_rivals(const pid_t rivals[RIVALS])
-{
-	for (int i = 0; i < RIVALS; i++) {
-		kill(rivals[i], SIGKILL);
-		waitpid(rivals[i], NULL, 0);
-	}
-}
-
 /* What a context switch takes of the thread's CPU time between runs: the kernel's work, and
  * queryprof's readings with cold caches. 6 to 12 us were seen. */
 #define SWITCH_NS 20000
@@ -199,11 +173,10 @@ static void check_sum_of_runs(sqlite3 *db, double us, int count, const char *per
 
 static void test_short_runs(void **state)
 {
-	pid_t rivals[RIVALS];
 	sqlite3 *db;
 
 	(void)state;
-	start_rivals(rivals);
+	assert_int_equal(busy_start(RIVALS), RIVALS);
 	db = host_open(":memory:");
 	host_exec(db, "PRAGMA log_queries_min_query_duration_ns = 0");
 	/* With a signal behind each tick, and behind few. */
@@ -211,7 +184,7 @@ static void test_short_runs(void **state)
 	check_sum_of_runs(db, 200, 1500, "1000000000", 0.05);
 	/* What is between short runs counts for more. */
 	check_sum_of_runs(db, 20, 3000, "1000000", 0.3);
-	stop_rivals(rivals);
+	busy_stop();
 	host_close(db);
 }
 
