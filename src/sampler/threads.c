@@ -86,6 +86,13 @@ static void count_if_blocked(void)
 		counter_add(SAMPLER_THREADS_BLOCKED, 1);
 }
 
+/* Of the thread that had the slot, or of the parent. */
+static void forget_cpu_clock(struct thread *thread)
+{
+	thread->cpu_read_ns = thread->cpu_read_at_ns = thread->cpu_from_ns = 0;
+	thread->cpu_base_at_ns = thread->seen_ns = 0;
+}
+
 static void fill_slot(struct thread *slot)
 {
 	slot->id = sys_gettid();
@@ -103,8 +110,7 @@ static void fill_slot(struct thread *slot)
 	slot->retry_ns = slot->retry_pause_ns = 0;
 	slot->newest_key = 0;
 	slot->clock = (struct fast_clock){ .ns = 0 };
-	slot->cpu_read_ns = slot->cpu_read_at_ns = slot->cpu_from_ns = slot->seen_ns = slot->cpu_base_at_ns =
-		0;
+	forget_cpu_clock(slot);
 	slot->is_worker = false;
 	slot->wait = (struct thread_wait){ 0 };
 	slot->waiting = open_waits_find(slot);
@@ -270,8 +276,7 @@ void threads_after_fork(void)
 	self->id = self->owner = sys_gettid();
 	self->retry_ns = self->retry_pause_ns = 0;
 	self->named = false;
-	self->cpu_read_ns = self->cpu_read_at_ns = self->cpu_from_ns = self->seen_ns = self->cpu_base_at_ns =
-		0;
+	forget_cpu_clock(self);
 	self->account = (struct thread_account){ 0 };
 	random_seed(self); /* or parent and child would make the same keys */
 	threads_tell_name(self);
