@@ -84,6 +84,7 @@ struct thread_timer {
 	bool changed;             /* to another stretch, and no signal since */
 	uint32_t slowed;          /* fires at every 2^slowed-th point only, see above */
 	uint32_t behind, in_time; /* how many came late of late, and in time since the last of them */
+	uint64_t lent_until_ns;   /* atomic: where a visit of the shared timer to the CPU clock ended on it */
 };
 
 static inline bool timer_exists(const struct thread_timer *timer)

@@ -102,7 +102,9 @@ static uint64_t take_lent(struct thread_timer *timer, enum timer_clock clock)
 	uint64_t lent = clock == TIMER_CPU ? __atomic_load_n(&timer->lent_ns, __ATOMIC_ACQUIRE)
 	                                   : __atomic_exchange_n(&timer->lent_ns, 0, __ATOMIC_ACQ_REL);
 
-	if (timer->period_ns == 0)
+	if (timer->period_ns == 0 ||
+	    (clock == TIMER_CPU &&
+	     clock_ns(CLOCK_THREAD_CPUTIME_ID) > __atomic_load_n(&timer->lent_until_ns, __ATOMIC_RELAXED)))
 		return 0;
 	return (lent + scatter(clock_ns(CLOCK_MONOTONIC)) % timer->period_ns) / timer->period_ns;
 }

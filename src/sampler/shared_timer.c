@@ -2,8 +2,11 @@
 #include "sampler/shared_timer.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/sys.h"
 #include "handler/timer.h"
@@ -17,6 +20,10 @@
 
 #define WAIT_NS NS_PER_S /* the longest time that a signal is waited for */
 
+/* From a thread's turn to the handler of a signal that waited for it, of CPU time, with cold caches: 60 us
+ * have been seen. */
+#define TURN_NS 100000
+
 /* On a CPU clock each tick of the thread fires. */
 #define TICK_INTERVAL_NS 1000
 
@@ -24,8 +31,8 @@
 
 #define MANY_TIMERS 16
 
-/* A timer that was made for a visit. On the wall clock its one signal may come long after the
- * visit, when its thread gets a processor; without the timer it would not come at all. */
+/* A timer that was made for a visit. Its signal may come long after the visit, when its thread gets a
+ * processor; without the timer it would not come at all. */
 static struct visitor {
 	int id;            /* atomic; the kernel's number, NO_TIMER: none */
 	int signal;        /* atomic */
@@ -33,6 +40,9 @@ static struct visitor {
 	enum timer_clock clock;
 	uint32_t owner; /* the thread of the slot */
 	uint64_t made_ns;
+	uint64_t
+		cpu_ns; /* of a CPU clock: where the visit began on it, and when it is over, where it ended */
+	bool is_over;
 } visitors[SHARED_TIMER_PLACES] = { [0 ... SHARED_TIMER_PLACES - 1] = { .id = NO_TIMER } };
 
 static bool is_open, lacks_places; /* atomic */
@@ -46,6 +56,8 @@ static int kept;                        /* how many there are */
 static uint32_t cursor;                 /* the next timer to look at: slot × TIMER_CLOCKS + clock */
 static uint32_t members, joined_seen;
 static uint64_t counted_ns, called_ns, visited_ns, random_state;
+static double step_ns = VISIT_NS; /* from one call to the next, the mean of some */
+#define STEPS 32
 
 /* A thread's CPU clock, as <linux/posix-timers.h> numbers it. */
 static clockid_t cpu_clock_of(uint32_t id)
@@ -182,12 +194,47 @@ static void delete_visitor(struct visitor *visitor)
 		delete_timer(id);
 }
 
-/* A signal at a tick of CPU time was handled right there. */
-static bool is_due(const struct visitor *visitor)
+/* Not so a thread that waits: its signals were handled before it began to. */
+static bool wants_processor(uint32_t id)
 {
-	return visitor->clock == TIMER_CPU ||
-	       __atomic_load_n(&visitor->of->owner, __ATOMIC_RELAXED) != visitor->owner ||
-	       __atomic_load_n(&visitor->of->timers[TIMER_REAL].lent_ns, __ATOMIC_ACQUIRE) == 0;
+	char path[64], text[256];
+
+	snprintf(path, sizeof(path), "/proc/self/task/%u/stat", id);
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	ssize_t size = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+	if (fd >= 0)
+		close(fd);
+	text[size > 0 ? size : 0] = '\0';
+	const char *end = strrchr(text, ')'); /* of the name */
+	return end != NULL && strncmp(end, ") R", 3) == 0;
+}
+
+/* Whether no signal is on its way any more. A visit ends with the first look at it. */
+static bool is_done_on_cpu(struct visitor *visitor)
+{
+	struct timespec now;
+
+	if (clock_gettime(cpu_clock_of(visitor->owner), &now) != 0)
+		return true;
+	uint64_t cpu_ns = ns_of_timespec(now);
+	if (visitor->is_over)
+		return cpu_ns > visitor->cpu_ns + TURN_NS;
+	visitor->is_over = true;
+	/* Before the thread is looked at: what it runs from here on is not of the visit. */
+	__atomic_store_n(&visitor->of->timers[TIMER_CPU].lent_until_ns, cpu_ns + TURN_NS, __ATOMIC_RELAXED);
+	if (cpu_ns == visitor->cpu_ns)
+		return true;
+	visitor->cpu_ns = cpu_ns;
+	return !wants_processor(visitor->owner);
+}
+
+static bool is_due(struct visitor *visitor)
+{
+	if (__atomic_load_n(&visitor->of->owner, __ATOMIC_RELAXED) != visitor->owner)
+		return true;
+	return visitor->clock == TIMER_CPU
+	               ? is_done_on_cpu(visitor)
+	               : __atomic_load_n(&visitor->of->timers[TIMER_REAL].lent_ns, __ATOMIC_ACQUIRE) == 0;
 }
 
 static void delete_due(bool all)
@@ -236,20 +283,40 @@ static bool make(struct visitor *visitor, struct thread *slot, enum timer_clock 
 	return true;
 }
 
+/* The timer of the last visit to the thread's CPU clock, whose signal is still on its way. */
+static struct visitor *find_stayed(const struct thread *slot)
+{
+	for (int i = 0; i < SHARED_TIMER_PLACES; i++)
+		if (visitors[i].id != NO_TIMER && visitors[i].clock == TIMER_CPU && visitors[i].of == slot &&
+		    visitors[i].owner == __atomic_load_n(&slot->owner, __ATOMIC_RELAXED))
+			return &visitors[i];
+	return NULL;
+}
+
 /* `took`: the length of the visit before. They are all alike, so it stands for this one, which
- * is not known yet. `step`: the part of it in which there was a visitor. */
+ * is not known yet. `missed`: the part of it without a visitor; as many ticks of this one stand for those of
+ * that time as it is as long as a mean one. */
 LOOKS_AT_OTHERS static bool begin(struct visitor *visitor, struct thread *slot, enum timer_clock clock,
-                                  uint64_t took, uint64_t step)
+                                  uint64_t took, uint64_t missed)
 {
 	struct thread_timer *timer = &slot->timers[clock];
+	struct visitor *stayed = clock == TIMER_CPU ? find_stayed(slot) : NULL;
 
-	if (!make(visitor, slot, clock) || visitor->signal != sampler_signal()) /* or it has moved */
+	if (stayed != NULL)
+		visitor = stayed;
+	else if (!make(visitor, slot, clock))
+		return false;
+	if (visitor->signal != sampler_signal()) /* it has moved */
 		return false;
 	if (clock == TIMER_CPU) {
+		visitor->cpu_ns = clock_ns(cpu_clock_of(visitor->owner));
+		visitor->is_over = false;
 		__atomic_store_n(&timer->lent_ns,
-		                 (uint64_t)((double)timer_tick_ns * members * (double)took / (double)step),
-		                 __ATOMIC_RELEASE);
-		sys_timer_settime(visitor->id, 0, 1, TICK_INTERVAL_NS);
+		                 (uint64_t)((double)timer_tick_ns * members * (1 + (double)missed / step_ns)),
+		                 __ATOMIC_RELAXED);
+		__atomic_store_n(&timer->lent_until_ns, UINT64_MAX, __ATOMIC_RELEASE);
+		if (stayed == NULL)
+			sys_timer_settime(visitor->id, 0, 1, TICK_INTERVAL_NS);
 	} else {
 		__atomic_fetch_add(&timer->lent_ns, took * members, __ATOMIC_RELEASE);
 		sys_timer_settime(visitor->id, 0, 1 + next_random() % took, 0);
@@ -285,6 +352,7 @@ LOOKS_AT_OTHERS uint64_t shared_timer_visit(void)
 	if (random_state == 0)
 		random_state = now | 1;
 	count_members(now);
+	step_ns += ((double)step - step_ns) / STEPS;
 	called_ns = now;
 	delete_due(members == 0);
 	keep_places();
@@ -299,7 +367,7 @@ LOOKS_AT_OTHERS uint64_t shared_timer_visit(void)
 	}
 	__atomic_store_n(&is_arming, true, __ATOMIC_SEQ_CST);
 	/* The same where the kernel refuses it. */
-	if (begin(visitor, slot, clock, took, step) || visited_ns == 0)
+	if (begin(visitor, slot, clock, took, took - step) || visited_ns == 0)
 		visited_ns = now;
 	__atomic_store_n(&is_arming, false, __ATOMIC_RELEASE);
 	/* It asks for a timer of its own again with its next query. */
