@@ -9,7 +9,9 @@
 -- the variance of that number is f (1 - f), which is at most 1/4 and at most x.
 -- Over R stretches that are independent of each other (a logged run on a thread each), those
 -- of runs that are too short for a line, of which all together are S periods long, and with
--- N samples that is at most min(R / 4 + S, N), and the error p * sqrt(min(R / 4 + S, N)).
+-- N samples that is at most min(R / 4 + S, N), and the error p * sqrt(min(R / 4 + S, N)). Where the
+-- period changes C times within the stretches (the limits of what sampling costs), each change begins
+-- with another phase and adds 1 at most: min(R / 4 + S + C, N).
 -- For p stands the mean time of a sample, each counted by its time, and for N the
 -- number of such samples, so that weights above 1 widen the error: both are of the
 -- sum of times and the sum of their squares. Twice the error holds 95 of 100 cases.
@@ -33,7 +35,7 @@ sampled AS MATERIALIZED (
 	SELECT trace_type, is_worker, sum(samples) AS samples, sum(value) AS ns,
 	       sum(square) / sum(value) * sqrt(min(1.0 * sum(value) * sum(value) / sum(square),
 	           max(count(*), (SELECT count(*) FROM temp.selected WHERE id <> 0 AND is_worker = 0)) / 4.0
-	           + coalesce((SELECT CASE trace_type WHEN 'Real' THEN wall WHEN 'CPU' THEN cpu ELSE wall - cpu END FROM short WHERE is_worker = 0), 0)
+	           + sum(changes) + coalesce((SELECT CASE trace_type WHEN 'Real' THEN wall WHEN 'CPU' THEN cpu ELSE wall - cpu END FROM short WHERE is_worker = 0), 0)
 	             * sum(value) / sum(square))) AS error
 	FROM temp.report_parts WHERE trace_type IN ('CPU', 'Real', 'OffCPU') AND finished = (SELECT wall IS NOT NULL FROM exact)
 	GROUP BY trace_type, is_worker HAVING sum(value) > 0),
