@@ -35,6 +35,10 @@
 #define RING_FULL 0.625
 #define RING_STRETCH_MOST 16
 
+/* Threads that were in queries at one of the last looks are counted, those that ended a moment ago with
+ * them: between two queries they are in none. */
+#define LOOKS 4
+
 static uint32_t max_threads = BUDGET_THREADS, max_percent = BUDGET_PERCENT; /* atomic */
 static uint64_t in_queries, threads_then, cost_ppm, signal_ns;              /* atomic */
 
@@ -43,13 +47,14 @@ static struct {
 	uint64_t at_ns;                       /* of the last look, 0: there was none */
 	uint64_t signals, handler_ns, cpu_ns; /* sums of the ledger then */
 	uint64_t taken, storing_ns, stored;
-	double store_one_ns; /* CPU time of the flusher for a sample; it comes late */
-	double cost, time;   /* of the last second or so */
-	double threads;      /* in queries: comes at once, and goes slowly */
-	double crowd;        /* stretch for the sake of the threads */
-	double overhead;     /* and so much more of it for the sake of the cost */
-	uint64_t longest_ns; /* interval of the threads in queries */
-	uint64_t hold_ns;    /* until then the overhead stays */
+	double store_one_ns;            /* CPU time of the flusher for a sample; it comes late */
+	double cost, time;              /* of the last second or so */
+	double crowd;                   /* stretch for the sake of the threads */
+	double overhead;                /* and so much more of it for the sake of the cost */
+	uint64_t longest_ns;            /* interval of the threads in queries */
+	uint64_t hold_ns;               /* until then the overhead stays */
+	uint32_t counted[LOOKS], looks; /* threads in queries, by look */
+	uint32_t threads;               /* the most of them */
 } budget = { .crowd = 1, .overhead = 1 };
 
 void budget_set_max_threads(uint32_t threads)
@@ -116,10 +121,13 @@ static double stretch_for_crowd(uint32_t now)
 {
 	uint32_t limit = __atomic_load_n(&max_threads, __ATOMIC_RELAXED);
 
-	budget.threads = now >= budget.threads ? now : (budget.threads + now) / 2;
+	budget.counted[budget.looks++ % LOOKS] = now;
+	budget.threads = 0;
+	for (int i = 0; i < LOOKS; i++)
+		budget.threads = budget.counted[i] > budget.threads ? budget.counted[i] : budget.threads;
 	if (limit == 0)
 		return 1;
-	double wanted = clip(budget.threads / limit, 1, TIMER_STRETCH_MAX);
+	double wanted = clip((double)budget.threads / limit, 1, TIMER_STRETCH_MAX);
 
 	return wanted > budget.crowd || 1.25 * budget.threads / limit < budget.crowd ? wanted : budget.crowd;
 }
@@ -171,10 +179,13 @@ static double since(uint64_t *last, uint64_t now)
 static double measure(uint64_t now, uint64_t storing_ns, uint64_t stored, double begun)
 {
 	double elapsed = (double)(now - budget.at_ns), keep = MEMORY_NS / (MEMORY_NS + elapsed);
-	double signals = since(&budget.signals, ledger_read(LEDGER_SIGNALS));
-	double handlers = since(&budget.handler_ns, ledger_read(LEDGER_COST_NS));
-	double cpu = since(&budget.cpu_ns, ledger_read(LEDGER_CPU_NS));
-	double taken = since(&budget.taken, ledger_read(LEDGER_STORED));
+	uint64_t ledger[LEDGER_COUNTERS];
+
+	ledger_sum(ledger);
+	double signals = since(&budget.signals, ledger[LEDGER_SIGNALS]);
+	double handlers = since(&budget.handler_ns, ledger[LEDGER_COST_NS]);
+	double cpu = since(&budget.cpu_ns, ledger[LEDGER_CPU_NS]);
+	double taken = since(&budget.taken, ledger[LEDGER_STORED]);
 	double storing = since(&budget.storing_ns, storing_ns), samples = since(&budget.stored, stored);
 
 	if (samples > 0)
