@@ -8,6 +8,7 @@ usage: test_reports.py QUERYPROF SOURCE_DIR FIXTURE [unittest arguments]"""
 import contextlib
 import json
 import os
+import re
 import shutil
 import sqlite3
 import time
@@ -215,6 +216,32 @@ Top stacks, leaf first, by CPU time
                          "to keep the limits of what sampling costs\n")
         # Of a run without such samples nothing is said.
         self.assertNotIn("interval", self.output("report", path, "--query", OWN))
+
+    def test_an_interval_that_changes_widens_the_error(self):
+        path = os.path.join(self.folder, "changes.trace")
+        shutil.copy(self.trace, path)
+
+        def error():
+            out = self.output("report", path, "--query", SLOW, columns=160)
+            return float(re.search(r"\non CPU +\S+ ms +\S+ % +100\.0 ms +(\S+) ms ", out)[1])
+
+        def stretch(times):
+            with contextlib.closing(sqlite3.connect(path)) as db:
+                db.executemany("UPDATE samples SET series = 21 WHERE timestamp_ns = ?", times)
+                db.commit()
+
+        # Samples are worth 1.2 ms on average; some have 2.
+        self.assertEqual(error(), 0.6)  # of one grid
+        with contextlib.closing(sqlite3.connect(path)) as db:
+            db.execute("INSERT INTO series (id, thread, trace_type, period_ns, epoch, stretch)"
+                       " SELECT 21, thread, trace_type, period_ns, epoch, 2 FROM series WHERE id = 1")
+            times = db.execute("SELECT timestamp_ns FROM samples JOIN queries ON queries.id = query"
+                               " WHERE query_id = ? AND series = 1 ORDER BY 1", (SLOW,)).fetchall()
+            db.commit()
+        stretch(times[10:20])
+        self.assertEqual(error(), 1.8)  # there and back: the root of 1/4 + 2
+        stretch(times[::2])
+        self.assertEqual(error(), 10.7)  # 79 changes
 
     def test_report_without_samples(self):
         out = self.output("report", self.trace, "--query", OWN)
