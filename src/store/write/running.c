@@ -6,34 +6,15 @@
 #include "query/look.h"
 #include "store/write/intern.h"
 
-void running_started(struct writer *writer, struct query_key key, int64_t row)
+void running_add(struct writer *writer, struct query_key key, int64_t row)
 {
 	struct running_queries *running = &writer->running;
 	const size_t most = sizeof running->rows / sizeof *running->rows;
 
-	running_ended(writer, row);                    /* told again: its text has changed */
 	if (running->count < most && !writer->other) { /* of another process nothing can be seen */
 		running->keys[running->count] = key;
 		running->rows[running->count++] = row;
 	}
-}
-
-static void remove_at(struct running_queries *running, size_t at)
-{
-	running->count--;
-	running->keys[at] = running->keys[running->count];
-	running->rows[at] = running->rows[running->count];
-}
-
-void running_ended(struct writer *writer, int64_t row)
-{
-	struct running_queries *running = &writer->running;
-
-	for (size_t i = 0; i < running->count; i++)
-		if (running->rows[i] == row) {
-			remove_at(running, i);
-			return;
-		}
 }
 
 /* The first sample told the beginning of a long text. 0: all of it; negative: minus the error. */
@@ -53,8 +34,7 @@ static int replace_text(struct writer *writer, struct query_key key, int64_t sta
 	if (!first || !statement)
 		return SQLITE_OK;
 	known->statement = statement;
-	sqlite3_bind_int64(writer_statement(writer, WRITE_UNUSED_STATEMENT), 1, first);
-	return writer_run(writer, WRITE_UNUSED_STATEMENT);
+	return intern_remove_unused(writer, first);
 }
 
 static int write_view(struct writer *writer, int64_t row, const struct query_view *view)
@@ -85,7 +65,9 @@ static int64_t take_row(struct running_queries *running, struct query_key key)
 	while (running->keys[at].hi != key.hi || running->keys[at].lo != key.lo)
 		at++;
 	row = running->rows[at];
-	remove_at(running, at);
+	running->count--;
+	running->keys[at] = running->keys[running->count];
+	running->rows[at] = running->rows[running->count];
 	return row;
 }
 

@@ -80,9 +80,9 @@ static void count_sample(struct writer *writer, uint32_t index, const struct sam
 {
 	struct query_span *span;
 
-	if (index >= writer->span_count || record->trace_type >= TRACE_TYPES)
+	if (index >= writer->spans.count || record->trace_type >= TRACE_TYPES)
 		return;
-	span = &writer->spans[index];
+	span = &writer->spans.items[index];
 	span->samples[record->trace_type]++;
 	span->weights[record->trace_type] += record->weight;
 	if (record->trace_type == TRACE_CPU)
@@ -93,7 +93,8 @@ static void count_sample(struct writer *writer, uint32_t index, const struct sam
 static int label_sample(struct writer *writer, const struct sample_record *record,
                         const struct sample_fields *fields, struct pending_sample *sample)
 {
-	struct query_span *span = sample->span < writer->span_count ? &writer->spans[sample->span] : NULL;
+	struct query_span *span =
+		sample->span < writer->spans.count ? &writer->spans.items[sample->span] : NULL;
 	struct known_query *known;
 
 	if (!fields->label_count && !fields->has_context)
@@ -208,7 +209,7 @@ static int64_t find_free_time(struct writer *writer, int64_t timestamp_ns)
 static int insert_sample(struct writer *writer, struct pending_sample *sample)
 {
 	sqlite3_stmt *statement = writer_statement(writer, WRITE_SAMPLE);
-	int64_t query = sample->span < writer->span_count ? writer->spans[sample->span].query : 0;
+	int64_t query = sample->span < writer->spans.count ? writer->spans.items[sample->span].rows.query : 0;
 	const int64_t values[] = { TRACE_LOG_COLUMNS(VALUE_STORED, VALUE_FILED, WRITER_NOTHING,
 		                                     WRITER_NOTHING) };
 	int code;

@@ -17,8 +17,8 @@
 #include "store/write/statements_sql.h"
 
 /* The columns of store/columns.h, in the order in which batch.c binds their values. */
-#define SET_STORED(name, type, definition, flags, value) ", " #name " = ?"
-#define SET_FILED(name, type, definition, value) ", " #name " = ?"
+#define SET_STORED(name, type, definition, flags, value) ", " #name " = excluded." #name
+#define SET_FILED(name, type, definition, value) ", " #name " = excluded." #name
 #define NAME_STORED(name, type, definition, flags, value) ", " #name
 #define NAME_FILED(name, type, definition, value) ", " #name
 #define MARK(...) ", ?"
@@ -28,7 +28,7 @@ static const char *const statement_sql[WRITE_STATEMENTS] = {
 	[WRITE_COMMIT] = "COMMIT",
 	[WRITE_ROLLBACK] = "ROLLBACK",
 	[WRITE_STATE] = "SELECT removals, (SELECT max(id) FROM epochs), identity, (SELECT max(id) FROM "
-			"batches) FROM state",
+			"batches), (SELECT max(id) FROM queries) FROM state",
 	[WRITE_FIND_PROCESS] =
 		"SELECT id FROM processes WHERE hostname = ?1 AND process_id = ?2 AND start_time_ns = ?3",
 	[WRITE_PROCESS] = "INSERT INTO processes (hostname, process_id, start_time_ns, executable) VALUES "
@@ -61,8 +61,8 @@ static const char *const statement_sql[WRITE_STATEMENTS] = {
 	[WRITE_FIND_LIBRARY] = "SELECT id FROM libraries WHERE path = ?1 AND version = ?2",
 	[WRITE_LIBRARY] = "INSERT INTO libraries (path, version) VALUES (?1, ?2)",
 	[WRITE_FIND_QUERY] = "SELECT id FROM queries WHERE query_id = ?1 AND process = ?2",
-	[WRITE_QUERY] = "INSERT INTO queries (query_id, process, first_ns, last_ns, session, batch)"
-			" VALUES (?1, ?2, 9223372036854775807, -9223372036854775808, ?3, ?4)",
+	[WRITE_QUERY] = "INSERT INTO queries (id, query_id, process, first_ns, last_ns, session, batch)"
+			" VALUES (?1, ?2, ?3, 9223372036854775807, -9223372036854775808, ?4, ?5)",
 	[WRITE_QUERY_START] =
 		"UPDATE queries SET initial = ?2, parent = ?3, statement = ?4, query_start_ns = ?5,"
 		" thread_id = ?6, batch = ?7 WHERE id = ?1 AND NOT finished",
@@ -71,10 +71,50 @@ static const char *const statement_sql[WRITE_STATEMENTS] = {
 				" statement = coalesce(nullif(?5, 0), statement) WHERE id = ?1",
 	[WRITE_UNUSED_STATEMENT] = "DELETE FROM statements WHERE id = ?1"
 				   " AND NOT EXISTS (SELECT 1 FROM queries WHERE statement = ?1)"
-				   " AND id NOT IN (SELECT statement FROM statement_counters)",
-	[WRITE_QUERY_END] = "UPDATE queries SET finished = 1" QUERY_LOG_COLUMNS(
-		SET_STORED, SET_FILED, WRITER_NOTHING) " WHERE id = ?",
-	[WRITE_QUERY_ID] = "UPDATE queries SET query_id = ?2 WHERE id = ?1",
+				   " AND NOT EXISTS (SELECT 1 FROM programs WHERE statement = ?1)"
+				   " AND NOT EXISTS (SELECT 1 FROM statement_counters WHERE statement = ?1)",
+	[WRITE_QUERY_END] =
+		"INSERT INTO queries (id, query_id, process, first_ns, last_ns, "
+		"finished" QUERY_LOG_COLUMNS(
+			NAME_STORED, NAME_FILED,
+			WRITER_NOTHING) ") VALUES (?, ?, ?, ?, ?, "
+					"1" QUERY_LOG_COLUMNS(MARK, MARK,
+	                                                      WRITER_NOTHING) ") ON "
+									      "CONFLI"
+									      "CT "
+									      "(id) "
+									      "DO "
+									      "UPDATE"
+									      " SET "
+									      "query_"
+									      "id = "
+									      "exclud"
+									      "ed."
+									      "query_"
+									      "id,"
+									      " first"
+									      "_ns = "
+									      "min("
+									      "first_"
+									      "ns, "
+									      "exclud"
+									      "ed."
+									      "first_"
+									      "ns), "
+									      "last_"
+									      "ns = "
+									      "max("
+									      "last_"
+									      "ns, "
+									      "exclud"
+									      "ed."
+									      "last_"
+									      "ns),"
+									      " finis"
+									      "hed = "
+									      "1" QUERY_LOG_COLUMNS(
+										      SET_STORED, SET_FILED,
+										      WRITER_NOTHING),
 	/* The record of the end knows better what the samples say of a query, if it comes. */
 	[WRITE_QUERY_RANGE] =
 		"UPDATE queries SET first_ns = min(first_ns, ?2), last_ns = max(last_ns, ?3),"
@@ -241,9 +281,9 @@ void writer_widen_span(struct writer *writer, uint32_t index, int64_t first_ns, 
 {
 	struct query_span *span;
 
-	if (index >= writer->span_count)
+	if (index >= writer->spans.count)
 		return;
-	span = &writer->spans[index];
+	span = &writer->spans.items[index];
 	if (first_ns < span->first_ns)
 		span->first_ns = first_ns;
 	if (last_ns > span->last_ns)
@@ -283,7 +323,7 @@ bool writer_init(struct writer *writer, bool (*give_up)(void *context), void *co
 		.threads = HASH_TABLE_OF(struct known_thread, 1 << 15),
 		.series = HASH_TABLE_OF(struct known_series, 1 << 15),
 		.stacks = HASH_TABLE_OF(struct known_stack, 1 << 18),
-		.queries = HASH_TABLE_OF(struct known_query, 1 << 16),
+		.queries = HASH_TABLE_OF(struct known_query, SIZE_MAX), /* intern_begin_batch() */
 		.texts = HASH_TABLE_OF(struct known_text, 1 << 14),
 		.libraries = HASH_TABLE_OF(struct known_text, 16),
 		.modules = HASH_TABLE_OF(struct placed_module, 1 << 14),
@@ -292,13 +332,11 @@ bool writer_init(struct writer *writer, bool (*give_up)(void *context), void *co
 		.span_sites = HASH_TABLE_OF(struct known_span_site, SIZE_MAX),
 		.unkept_traces = HASH_TABLE_OF(struct hash, 1 << 16),
 		.foreign_spans = HASH_TABLE_OF(struct hash, 1 << 16),
-		.span_room = 2 * WRITER_BATCH,
 		.give_up = give_up,
 		.context = context,
 	};
 	writer->samples = malloc(WRITER_BATCH * sizeof *writer->samples);
-	writer->spans = malloc(writer->span_room * sizeof *writer->spans);
-	if (!writer->samples || !writer->spans) {
+	if (!writer->samples) {
 		writer_free(writer);
 		return false;
 	}
@@ -336,9 +374,8 @@ void writer_free(struct writer *writer)
 	free(writer->failure);
 	writer->failure = NULL;
 	free(writer->samples);
-	free(writer->spans);
+	vector_free(&writer->spans);
 	writer->samples = NULL;
-	writer->spans = NULL;
 }
 
 static void forget_thread_row(void *context, void *entry)

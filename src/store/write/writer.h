@@ -54,7 +54,6 @@ enum writer_statement {
 	WRITE_QUERY_RUNNING,
 	WRITE_QUERY_END,
 	WRITE_UNUSED_STATEMENT,
-	WRITE_QUERY_ID,
 	WRITE_QUERY_RANGE,
 	WRITE_SAMPLE,
 	WRITE_LAST_TIME,
@@ -117,13 +116,32 @@ struct pending_sample {
 	uint64_t request_span; /* that the sample fell into, 0: none */
 };
 
-/* What the batch has of one query: its first and last time, and its samples. */
+/* The texts of a query record. */
+struct query_texts {
+	struct text {
+		const char *bytes;
+		size_t size;
+	} query_id, query, database, exception, library, expanded;
+};
+
+/* Rows that a query's row names. */
+struct query_rows {
+	int64_t query, initial, parent, statement, library, labels, context;
+};
+
+/* What the batch has of one query: its first and last time, its samples, and its records. */
 struct query_span {
-	int64_t query;
+	struct query_key key;
+	struct query_rows rows;
+	bool is_new; /* not in the file yet */
 	int64_t first_ns, last_ns;
 	int64_t samples[TRACE_TYPES], weights[TRACE_TYPES];
 	int64_t cpu_time_ns;
-	int64_t labels, context; /* of its first sample with some */
+	int64_t labels, context;          /* of its first sample with some */
+	const struct start_record *start; /* NULL: none */
+	const struct query_record *end;   /* NULL: none, it goes on */
+	struct query_texts texts;         /* of the end */
+	int64_t left; /* the statement that an earlier batch's start told, 0: none other */
 };
 
 /* How the file names a process. */
@@ -171,14 +189,15 @@ struct writer {
 
 	/* The batch. */
 	uint32_t batch; /* its number: an entry with this number has a span in it */
-	size_t sample_count, span_count, span_room;
+	size_t sample_count;
 	size_t delay_count; /* of the samples, those of delays: no record of the ring is theirs */
 	struct delays delays;
 	size_t query_count, bytes; /* bytes: what it will take in the file, about */
 	size_t fields_skipped;     /* optional fields of samples that this build does not know */
 	size_t rewritten;          /* of rows that are in the file, about */
 	struct pending_sample *samples;
-	struct query_span *spans;
+	VECTOR(struct query_span) spans;
+	int64_t newest_query; /* row of queries, those of the batch included */
 
 	int64_t stored_batch;              /* its row in the file's table of batches */
 	int64_t process_newest;            /* time of the process's newest sample in earlier batches */
