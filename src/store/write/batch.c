@@ -14,7 +14,6 @@
 #include "store/write/intern.h"
 #include "store/write/labels.h"
 #include "store/write/programs.h"
-#include "store/write/running.h"
 #include "store/write/lock_waits.h"
 #include "store/write/query_rows.h"
 #include "store/write/sample_rows.h"
@@ -123,8 +122,7 @@ static int begin(struct writer *writer)
 	sqlite3_reset(state);
 	writer->sample_first = writer->sample_last = 0;
 	writer->sample_count = writer->delay_count = writer->spans.count = writer->query_count =
-		writer->bytes = writer->rewritten = writer->fields_skipped = writer->spans_stored =
-			writer->running.count = 0;
+		writer->bytes = writer->rewritten = writer->fields_skipped = writer->spans_stored = 0;
 	span_rows_clear(writer);
 	intern_begin_batch(writer);
 	writer->batch++;
@@ -139,8 +137,6 @@ static int finish(struct writer *writer, struct ring *ring)
 		code = span_rows_write(writer);
 	if (!code)
 		code = query_rows_write(writer);
-	if (!code)
-		code = running_write(writer);
 	if (!code && writer->spans.count) /* else there is nothing new for those who follow the file */
 		code = write_batch(writer);
 	ring_announce(ring, (uint64_t)writer->stored_batch);

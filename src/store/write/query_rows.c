@@ -287,8 +287,6 @@ static int write_running(struct writer *writer, struct query_span *span)
 			return (int)-span->rows.statement;
 		code = write_start(writer, span);
 		leave_first_statement(writer, span, span->rows.statement, span->rows.statement);
-		if (span->rows.statement)
-			running_add(writer, span->key, span->rows.query);
 	}
 	return code || span->first_ns > span->last_ns ? code : write_range(writer, span);
 }
@@ -302,9 +300,14 @@ int query_rows_write(struct writer *writer)
 
 		code = span->end ? write_end(writer, span) : write_running(writer, span);
 	}
-	/* Behind all rows: another one may have the text. */
-	for (size_t i = 0; !code && i < writer->spans.count; i++)
-		if (writer->spans.items[i].left)
-			code = intern_remove_unused(writer, writer->spans.items[i].left);
+	/* Behind all rows: another one may have the text that nobody needs. */
+	for (size_t i = 0; !code && i < writer->spans.count; i++) {
+		const struct query_span *span = &writer->spans.items[i];
+
+		if (span->left)
+			code = intern_remove_unused(writer, span->left);
+		if (!code && span->start && !span->end)
+			code = running_write(writer, span);
+	}
 	return code;
 }

@@ -9,10 +9,8 @@
 
 #include "store/write/writer.h"
 
-/* The batch has told the start of the query in this row, and not its end. */
-void running_add(struct writer *writer, struct query_key key, int64_t row);
-
-/* At the end of a batch: what is seen of those that still run. SQLITE_OK or the error. */
-int running_write(struct writer *writer);
+/* What is seen of a query whose start is in the batch and whose end is not, if it still runs.
+ * SQLITE_OK or the error. */
+int running_write(struct writer *writer, const struct query_span *span);
 
 #endif

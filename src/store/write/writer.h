@@ -166,11 +166,6 @@ struct writer {
 	sqlite3_stmt *statements[WRITE_STATEMENTS];
 	struct writer_identity identity;
 	struct writer_other *other; /* NULL: the records are those of this process */
-	struct running_queries {    /* of this batch, see running.h; some of them do */
-		struct query_key keys[64];
-		int64_t rows[64];
-		size_t count;
-	} running;
 
 	/* What is known of the file; forgotten when it may have changed. */
 	int64_t file_identity, process, removals, epoch;
