@@ -14,6 +14,7 @@
 #include "queryprof.h"
 #include "store/control.h"
 #include "store/process_start.h"
+#include "store/write/sample_source.h"
 #include "store/write/statements_sql.h"
 
 /* The columns of store/columns.h, in the order in which batch.c binds their values. */
@@ -126,10 +127,8 @@ static const char *const statement_sql[WRITE_STATEMENTS] = {
 		" iif(finished OR NOT statement, query_duration_ns, max(last_ns, ?3) - query_start_ns),"
 		" labels = iif(labels, labels, ?9), context = iif(context, context, ?10)"
 		" WHERE id = ?1",
-	[WRITE_SAMPLE] = "INSERT INTO samples (timestamp_ns" TRACE_LOG_COLUMNS(
-		NAME_STORED, NAME_FILED, WRITER_NOTHING,
-		WRITER_NOTHING) ") VALUES (?" TRACE_LOG_COLUMNS(MARK, MARK, WRITER_NOTHING,
-	                                                        WRITER_NOTHING) ")",
+	[WRITE_SAMPLES] = "INSERT OR FAIL INTO samples (" SAMPLE_ROW_COLUMNS ") SELECT " SAMPLE_ROW_COLUMNS
+			  " FROM samples_to_write",
 	[WRITE_LAST_TIME] =
 		"SELECT max(timestamp_ns) FROM samples WHERE timestamp_ns >= ?1 AND timestamp_ns < ?2",
 	[WRITE_EPOCH] =
@@ -438,7 +437,8 @@ int writer_open(struct writer *writer, const char *path, const struct database_l
 	writer->path = path;
 	if (code)
 		return code;
-	span_rows_open(writer); /* the statement fails without */
+	row_source_open(writer->database.db, &span_rows_source, writer); /* the statements fail without */
+	row_source_open(writer->database.db, &sample_source, writer);
 	for (int i = 0; i < WRITE_STATEMENTS; i++) {
 		if (sqlite3_prepare_v3(writer->database.db, statement_sql[i], -1, SQLITE_PREPARE_PERSISTENT,
 		                       &writer->statements[i], NULL)) {
@@ -448,10 +448,6 @@ int writer_open(struct writer *writer, const char *path, const struct database_l
 			writer_close(writer, false);
 			return code;
 		}
-	}
-	for (int i = 0; i < WRITER_SAMPLE_VALUES; i++) {
-		sqlite3_bind_int64(writer_statement(writer, WRITE_SAMPLE), 2 + i, 0);
-		writer->bound[i] = 0;
 	}
 	writer_wait_when_busy(writer);
 	return QP_OK;

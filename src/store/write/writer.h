@@ -55,7 +55,7 @@ enum writer_statement {
 	WRITE_QUERY_END,
 	WRITE_UNUSED_STATEMENT,
 	WRITE_QUERY_RANGE,
-	WRITE_SAMPLE,
+	WRITE_SAMPLES,
 	WRITE_LAST_TIME,
 	WRITE_EPOCH,
 	WRITE_BATCH,
@@ -99,10 +99,7 @@ enum writer_statement {
 /* Samples and other records of one transaction at most. */
 #define WRITER_BATCH 16384
 
-/* Columns of samples beside its time. */
-#define WRITER_COUNT(...) +1
 #define WRITER_NOTHING(...)
-#define WRITER_SAMPLE_VALUES (0 TRACE_LOG_COLUMNS(WRITER_COUNT, WRITER_COUNT, WRITER_NOTHING, WRITER_NOTHING))
 
 struct pending_sample {
 	int64_t timestamp_ns;
@@ -180,11 +177,10 @@ struct writer {
 		int64_t series; /* 0: none */
 	} last;
 
-	int64_t bound[WRITER_SAMPLE_VALUES]; /* to the statement that inserts samples */
-
 	/* The batch. */
 	uint32_t batch; /* its number: an entry with this number has a span in it */
 	size_t sample_count;
+	size_t samples_inserted, sample_at; /* of WRITE_SAMPLES: rows that are there, and the one it reads */
 	size_t delay_count; /* of the samples, those of delays: no record of the ring is theirs */
 	struct delays delays;
 	size_t query_count, bytes; /* bytes: what it will take in the file, about */
