@@ -45,5 +45,4 @@ static void read_value(void *memory, size_t row, int column, sqlite3_context *re
 	sqlite3_result_int64(result, value_of(writer, &writer->samples[at], (enum sample_column)column));
 }
 
-const struct row_source sample_source = { "samples_to_write", SAMPLE_ROW_COLUMNS, count_rows,
-	                                       read_value };
+const struct row_source sample_source = { "samples_to_write", SAMPLE_ROW_COLUMNS, count_rows, read_value };

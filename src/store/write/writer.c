@@ -250,6 +250,63 @@ int64_t writer_number(struct writer *writer, enum writer_statement which)
 	return number;
 }
 
+/* With its parameters. SQLITE_OK or the error. */
+static int find_kept(struct writer *writer, const char *sql, int64_t a, int64_t b, sqlite3_stmt **statement)
+{
+	struct kept_statement *kept = writer->kept.items;
+	const struct kept_statement *end = kept + writer->kept.count;
+	int code;
+
+	while (kept < end && kept->sql != sql)
+		kept++;
+	if (kept == end) {
+		kept = vector_add(&writer->kept);
+		if (!kept)
+			return SQLITE_NOMEM;
+		code = sqlite3_prepare_v3(writer->database.db, sql, -1, SQLITE_PREPARE_PERSISTENT,
+		                          &kept->statement, NULL);
+		if (code) {
+			writer->kept.count--;
+			return code;
+		}
+		kept->sql = sql;
+	}
+	*statement = kept->statement;
+	sqlite3_bind_int64(*statement, 1, a); /* refused where there is no such parameter */
+	sqlite3_bind_int64(*statement, 2, b);
+	return SQLITE_OK;
+}
+
+int writer_run_sql(struct writer *writer, const char *sql, int64_t a, int64_t b)
+{
+	sqlite3_stmt *statement;
+	int code = find_kept(writer, sql, a, b, &statement);
+
+	if (code)
+		return code;
+	sqlite3_step(statement);
+	return sqlite3_reset(statement);
+}
+
+int64_t writer_ask_sql(struct writer *writer, const char *sql, int64_t a, int64_t otherwise)
+{
+	sqlite3_stmt *statement;
+	int64_t number = otherwise;
+
+	if (find_kept(writer, sql, a, 0, &statement))
+		return otherwise;
+	if (sqlite3_step(statement) == SQLITE_ROW)
+		number = sqlite3_column_int64(statement, 0);
+	sqlite3_reset(statement);
+	return number;
+}
+
+void writer_leave_statements(struct writer *writer)
+{
+	memset(writer->statements, 0, sizeof writer->statements);
+	writer->kept.count = 0;
+}
+
 void writer_roll_back(struct writer *writer)
 {
 	free(writer->failure);
@@ -367,6 +424,7 @@ void writer_free(struct writer *writer)
 	hash_table_each(&writer->span_sites, free_span_site, NULL);
 	for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
 		hash_table_free(tables[i]);
+	vector_free(&writer->kept);
 	vector_free(&writer->span_rows);
 	vector_free(&writer->span_text);
 	vector_free(&writer->span_children);
@@ -455,10 +513,11 @@ int writer_open(struct writer *writer, const char *path, const struct database_l
 
 void writer_close(struct writer *writer, bool last)
 {
-	for (int i = 0; i < WRITE_STATEMENTS; i++) {
+	for (int i = 0; i < WRITE_STATEMENTS; i++)
 		sqlite3_finalize(writer->statements[i]);
-		writer->statements[i] = NULL;
-	}
+	for (size_t i = 0; i < writer->kept.count; i++)
+		sqlite3_finalize(writer->kept.items[i].statement);
+	writer_leave_statements(writer);
 	database_close(&writer->database, last);
 }
 

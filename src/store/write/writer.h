@@ -157,10 +157,17 @@ struct writer_other {
 	uint32_t generation;           /* up to this generation */
 };
 
+/* Of seldom use: prepared at the first. */
+struct kept_statement {
+	const char *sql; /* a literal, told by its address */
+	sqlite3_stmt *statement;
+};
+
 struct writer {
 	int64_t contended_until_ns; /* others were seen writing, not long ago */
 	struct database database;
 	sqlite3_stmt *statements[WRITE_STATEMENTS];
+	VECTOR(struct kept_statement) kept; /* of writer_run_sql() */
 	struct writer_identity identity;
 	struct writer_other *other; /* NULL: the records are those of this process */
 
@@ -312,6 +319,15 @@ int writer_run(struct writer *writer, enum writer_statement which);
 /* First column of the first row, 0 when there is none; negative errors are minus
  * SQLite's code. */
 int64_t writer_number(struct writer *writer, enum writer_statement which);
+
+/* The same with SQL that has at most two parameters, and which stays prepared: a literal. */
+int writer_run_sql(struct writer *writer, const char *sql, int64_t a, int64_t b);
+
+/* The number that it asks for; `otherwise` when there is none. */
+int64_t writer_ask_sql(struct writer *writer, const char *sql, int64_t a, int64_t otherwise);
+
+/* Forgets the statements of a connection that is another process's. */
+void writer_leave_statements(struct writer *writer);
 
 sqlite3_stmt *writer_statement(struct writer *writer, enum writer_statement which);
 void writer_bind_text(sqlite3_stmt *statement, int index, const char *text, size_t size);
