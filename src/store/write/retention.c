@@ -160,20 +160,20 @@ static int remove_unused_rows(struct writer *writer, int64_t epoch)
 		                      " AND id NOT IN (SELECT process FROM queries)"
 		                      " AND id NOT IN (SELECT process FROM losses)",
 		                      0, 0);
-	return code ? code : programs_remove_unused(writer->database.db);
+	return code ? code : programs_remove_unused(writer);
 }
 
-/* ?1, ?2: the cut. Whether a younger query has the text is told by the index alone, mostly. */
+/* ?1, ?2: the cut. That a younger query has the text is told by the index alone, for nearly all. */
 static int remove_queries(struct writer *writer, const struct cut *cut)
 {
 	int code = writer_run_sql(
 		writer,
 		"DELETE FROM statements WHERE id IN (SELECT statement FROM queries WHERE id > 0 AND id <= ?1"
-		" AND last_ns < ?2) AND NOT EXISTS (SELECT 1 FROM queries AS q WHERE q.statement = "
+		" AND last_ns < ?2) AND iif(EXISTS (SELECT 1 FROM queries AS q WHERE q.statement = "
 	        "statements.id"
-		" AND q.id > ?1) AND NOT EXISTS (SELECT 1 FROM queries AS q WHERE q.statement = statements.id"
+		" AND q.id > ?1), 0, NOT EXISTS (SELECT 1 FROM queries AS q WHERE q.statement = statements.id"
 		" AND q.id <= ?1 AND q.last_ns >= ?2)"
-		" AND id NOT IN (SELECT statement FROM statement_counters)",
+		" AND id NOT IN (SELECT statement FROM statement_counters))",
 		cut->query, cut->time_ns);
 
 	return code ? code
