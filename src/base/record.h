@@ -61,6 +61,7 @@ struct run_start {
 	uint64_t realtime_ns;
 	struct query_key initial, parent; /* as in struct query_record */
 	const char *text;                 /* of the statement, NULL: not known */
+	struct query_run *run;            /* whose start it is, in the process that told it */
 };
 struct start_record {
 	struct query_key query;

@@ -33,6 +33,7 @@ static struct query_run *listed;
 static void list(struct query_run *run)
 {
 	run->listed = true;
+	run->counts.start.run = run;
 	run->next = __atomic_load_n(&listed, __ATOMIC_RELAXED);
 	/* Release: who finds the run finds its `next`. */
 	while (!__atomic_compare_exchange_n(&listed, &run->next, run, true, __ATOMIC_RELEASE,
@@ -92,6 +93,7 @@ void query_hand_over(struct query_run *to, const struct query_run *from)
 	to->version = before.version;
 	to->next = before.next;
 	to->listed = before.listed;
+	to->counts.start.run = before.counts.start.run;
 }
 
 /* --- looking ----------------------------------------------------------------------- */
@@ -210,31 +212,12 @@ struct query_run *query_next_shown(struct query_run *last, struct query_view *vi
 	return run;
 }
 
-static bool is_among(struct query_key key, const struct query_key *keys, size_t count)
+bool query_look(const struct query_run *run, struct query_key key, struct query_view *view)
 {
-	for (size_t i = 0; i < count; i++)
-		if (keys[i].hi == key.hi && keys[i].lo == key.lo)
-			return true;
+	if (!look(run, view))
+		return false;
+	if (view->key.hi == key.hi && view->key.lo == key.lo)
+		return true;
+	query_view_free(view);
 	return false;
-}
-
-struct query_run *query_next_of(struct query_run *last, const struct query_key *keys, size_t count,
-                                struct query_view *view)
-{
-	struct query_run *run = last != NULL ? last->next : __atomic_load_n(&listed, __ATOMIC_ACQUIRE);
-
-	for (; run != NULL; run = run->next) {
-		struct query_key seen;
-
-		/* Most are not shown. look() reads it again, in order. */
-		if ((__atomic_load_n(&run->version, __ATOMIC_RELAXED) & 1) == 0)
-			continue;
-		query_key_copy(&seen, &run->key);
-		if (!is_among(seen, keys, count) || !look(run, view))
-			continue;
-		if (is_among(view->key, keys, count))
-			return run;
-		query_view_free(view);
-	}
-	return NULL;
 }

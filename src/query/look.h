@@ -47,9 +47,7 @@ void query_view_free(struct query_view *view);
  * Lock-free, and never in the way of who runs them. */
 struct query_run *query_next_shown(struct query_run *last, struct query_view *view);
 
-/* As query_next_shown(), of the runs with one of these keys: one way through all runs, however
- * many keys there are. */
-struct query_run *query_next_of(struct query_run *last, const struct query_key *keys, size_t count,
-                                struct query_view *view);
+/* This one, if it is shown and its run has this key. */
+bool query_look(const struct query_run *run, struct query_key key, struct query_view *view);
 
 #endif

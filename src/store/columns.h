@@ -4,7 +4,7 @@
  *   - the tables `samples`, `queries` and `statement_counters` and the three views in sql/store_schema.sql:
  * the target `store_schema` writes them there (file/make_schema.c), and the test store_schema fails while
  * they differ;
- *   - the statements that store a record, and the values bound to them (write/batch.c,
+ *   - the statements that store a record, and their values (write/sample_source.c, write/query_rows.c,
  *     write/statements.c);
  *   - the virtual tables of the `system` schema (src/sql/tables.c).
  *

@@ -557,7 +557,7 @@ void flusher_reset_in_child(void)
 	free(flusher.path);
 	flusher.path = NULL;
 	/* A store in memory is open still; it is the parent's. */
-	memset(flusher.writer.statements, 0, sizeof flusher.writer.statements);
+	writer_leave_statements(&flusher.writer);
 	flusher.writer.database = (struct database){ .guard = -1 };
 	flusher.failing = false;
 	flusher.retention = (struct retention){ .trimming = false };

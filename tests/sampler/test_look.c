@@ -74,40 +74,32 @@ static void test_shown_and_hidden(void **state)
 	assert_false(find_only(&view));
 }
 
-/* Those asked for come, each once, and no other: neither one that is hidden nor one with another
- * key. */
-static void test_runs_with_keys(void **state)
+/* A run is seen under its own key alone, and not once it is hidden; the start that its first sample
+ * tells names it, also after it has moved. */
+static void test_one_run(void **state)
 {
-	enum { RUNS = 6, HIDDEN = 1, OTHER = 4 };
-	static struct query_run runs[RUNS];
-	struct query_run *run = NULL;
-	struct query_key keys[RUNS];
+	static struct query_run run, moved;
+	struct query_key other;
 	struct query_view view;
-	size_t count = 0;
-	bool came[RUNS] = { false };
 
 	(void)state;
-	for (int i = 0; i < RUNS; i++) {
-		query_start(&runs[i], sampler_thread());
-		runs[i].text = "SELECT 1";
-		query_show(&runs[i]);
-		if (i != OTHER)
-			keys[count++] = runs[i].key;
-	}
-	query_hide(&runs[HIDDEN]);
-	while ((run = query_next_of(run, keys, count, &view)) != NULL) {
-		assert_true(run >= runs && run < runs + RUNS);
-		assert_false(came[run - runs]);
-		assert_int_equal(view.key.hi, run->key.hi);
-		assert_int_equal(view.key.lo, run->key.lo);
-		came[run - runs] = true;
-		query_view_free(&view);
-	}
-	for (int i = 0; i < RUNS; i++) {
-		assert_int_equal(came[i], i != HIDDEN && i != OTHER);
-		query_hide(&runs[i]);
-	}
-	assert_null(query_next_of(NULL, keys, count, &view));
+	query_start(&run, sampler_thread());
+	run.text = "SELECT 1";
+	query_show(&run);
+	assert_ptr_equal(run.counts.start.run, &run);
+	assert_true(query_look(&run, run.key, &view));
+	assert_string_equal(view.text, "SELECT 1");
+	query_view_free(&view);
+	other = (struct query_key){ run.key.hi, run.key.lo + 1 };
+	assert_false(query_look(&run, other, &view));
+	query_hide(&run);
+	assert_false(query_look(&run, run.key, &view));
+	query_hand_over(&moved, &run);
+	query_show(&moved);
+	assert_ptr_equal(moved.counts.start.run, &moved);
+	assert_true(query_look(&moved, run.key, &view));
+	query_view_free(&view);
+	query_hide(&moved);
 }
 
 /* A run that was left behind with a text that is no more, or is another's. */
@@ -252,7 +244,7 @@ static void test_filtered(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_shown_and_hidden), cmocka_unit_test(test_runs_with_keys),
+		cmocka_unit_test(test_shown_and_hidden), cmocka_unit_test(test_one_run),
 		cmocka_unit_test(test_text_that_went),   cmocka_unit_test(test_while_they_run),
 		cmocka_unit_test(test_filtered),
 	};

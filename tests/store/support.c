@@ -44,11 +44,10 @@ bool modules_refresh(bool force)
 	return false;
 }
 
-struct query_run *query_next_of(struct query_run *last, const struct query_key *keys, size_t count,
-                                struct query_view *view)
+bool query_look(const struct query_run *run, struct query_key key, struct query_view *view)
 {
-	(void)last, (void)keys, (void)count, (void)view;
-	return NULL;
+	(void)run, (void)key, (void)view;
+	return false;
 }
 
 void query_view_free(struct query_view *view)

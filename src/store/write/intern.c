@@ -16,6 +16,9 @@
 #include "store/write/labels.h"
 #include "store/write/place.h"
 
+#define QUERY_ROW_BYTES 200
+#define QUERIES_KNOWN (1 << 16)
+
 /* The row that an insert made. */
 static int64_t insert_row(struct writer *writer, enum writer_statement which)
 {
@@ -369,6 +372,12 @@ int64_t intern_statement(struct writer *writer, const char *text, size_t size, b
 	return row;
 }
 
+int intern_remove_unused(struct writer *writer, int64_t statement)
+{
+	sqlite3_bind_int64(writer_statement(writer, WRITE_UNUSED_STATEMENT), 1, statement);
+	return writer_run(writer, WRITE_UNUSED_STATEMENT);
+}
+
 int64_t intern_library(struct writer *writer, const char *text, size_t size)
 {
 	struct hash key = hash_bytes(text, size);
@@ -391,42 +400,20 @@ int64_t intern_library(struct writer *writer, const char *text, size_t size)
 	return row;
 }
 
-static uint32_t add_span(struct writer *writer, int64_t row)
-{
-	if (writer->span_count == writer->span_room)
-		return UINT32_MAX;
-	writer->spans[writer->span_count] =
-		(struct query_span){ .query = row, .first_ns = INT64_MAX, .last_ns = INT64_MIN };
-	return (uint32_t)writer->span_count++;
-}
-
-/* Another thread of the query, or an earlier connection to the file, may have made the
- * row: it has the id that the key makes until the query's record brings its
- * own. */
+/* The row of a query that another thread of it, or an earlier connection to the file, may have made:
+ * it has the id that the key makes until the query's record brings its own. 0: there is none. */
 static int64_t find_query(struct writer *writer, struct query_key key)
 {
+	sqlite3_stmt *statement = writer_statement(writer, WRITE_FIND_QUERY);
 	int64_t process = intern_process(writer);
-	sqlite3_stmt *statement;
 	char text[37];
-	int64_t row;
 
 	if (process < 0)
 		return process;
 	query_key_text(key, text);
-	statement = writer_statement(writer, WRITE_FIND_QUERY);
 	writer_bind_text(statement, 1, text, 36);
 	sqlite3_bind_int64(statement, 2, process);
-	row = writer_number(writer, WRITE_FIND_QUERY);
-	if (row)
-		return row;
-	statement = writer_statement(writer, WRITE_QUERY);
-	writer_bind_text(statement, 1, text, 36);
-	sqlite3_bind_int64(statement, 2, process);
-	sqlite3_bind_int64(statement, 3, query_key_session(key));
-	sqlite3_bind_int64(statement, 4, writer->stored_batch);
-	row = insert_row(writer, WRITE_QUERY);
-	writer->bytes += 200;
-	return row;
+	return writer_number(writer, WRITE_FIND_QUERY);
 }
 
 static struct hash query_hash(struct query_key key)
@@ -439,29 +426,52 @@ struct known_query *intern_known_query(const struct writer *writer, struct query
 	return hash_table_find(&writer->queries, query_hash(key));
 }
 
+/* SQLITE_OK or the error. */
+static int add_span(struct writer *writer, struct query_key key, struct known_query *known, bool is_new)
+{
+	bool is_added = vector_push(&writer->spans, (struct query_span){ .key = key,
+	                                                                 .rows.query = known->row,
+	                                                                 .is_new = is_new,
+	                                                                 .first_ns = INT64_MAX,
+	                                                                 .last_ns = INT64_MIN });
+
+	if (!is_added)
+		return SQLITE_NOMEM;
+	known->batch = writer->batch;
+	known->span = (uint32_t)writer->spans.count - 1;
+	return SQLITE_OK;
+}
+
 int64_t intern_query(struct writer *writer, struct query_key key, uint32_t *span)
 {
 	struct hash hash = query_hash(key);
 	struct known_query *known = hash_table_find(&writer->queries, hash);
-	int64_t row;
+	bool is_new = false;
+	int code;
 
-	if (known) {
-		if (known->batch != writer->batch) {
-			known->span = add_span(writer, known->row);
-			known->batch = writer->batch;
-		}
-		*span = known->span;
-		return known->row;
+	if (!known) {
+		int64_t row = find_query(writer, key);
+
+		if (row < 0)
+			return row;
+		is_new = !row;
+		if (is_new && writer->newest_query == INT64_MAX)
+			return -SQLITE_FULL;
+		known = hash_table_add(&writer->queries, hash);
+		if (!known)
+			return -SQLITE_NOMEM;
+		known->row = is_new ? ++writer->newest_query : row;
+		writer->bytes += is_new ? QUERY_ROW_BYTES : 0;
 	}
-	row = find_query(writer, key);
-	if (row < 0)
-		return row;
-	*span = add_span(writer, row);
-	known = hash_table_add(&writer->queries, hash);
-	if (known) {
-		known->row = row;
-		known->batch = writer->batch;
-		known->span = *span;
-	}
-	return row;
+	if (known->batch != writer->batch && (code = add_span(writer, key, known, is_new)))
+		return -code;
+	*span = known->span;
+	return known->row;
+}
+
+/* Not while a batch has rows that are not in the file yet. */
+void intern_begin_batch(struct writer *writer)
+{
+	if (writer->queries.count >= QUERIES_KNOWN)
+		hash_table_clear(&writer->queries);
 }

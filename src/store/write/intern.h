@@ -21,7 +21,12 @@ int64_t intern_statement(struct writer *writer, const char *text, size_t size, b
 /* `text`: version, a space, path. Row 0 for no text. */
 int64_t intern_library(struct writer *writer, const char *text, size_t size);
 
-/* The query's row and, in `*span`, its place in the batch. */
+/* Removes a statement's row that was not to stay, if nothing names it. The batch's rows are written.
+ * SQLITE_OK or the error. */
+int intern_remove_unused(struct writer *writer, int64_t statement);
+
+/* The query's row, which may be written at the batch's end only, and in `*span` its place in
+ * the batch. */
 int64_t intern_query(struct writer *writer, struct query_key key, uint32_t *span);
 
 /* What is known of a query that was interned; NULL: there is no memory for it. */
@@ -29,6 +34,9 @@ struct known_query *intern_known_query(const struct writer *writer, struct query
 
 int64_t intern_process(struct writer *writer);
 int64_t intern_thread(struct writer *writer, uint32_t thread_id);
+
+/* Bounds what is remembered of queries. */
+void intern_begin_batch(struct writer *writer);
 
 /* Remembers a thread's name, for its row. */
 void intern_thread_name(struct writer *writer, const struct thread_record *record);

@@ -95,13 +95,24 @@ int programs_take_rows(struct writer *writer, const struct program_rows_record *
 	return code;
 }
 
-int programs_remove_unused(sqlite3 *db)
+int programs_remove_unused(struct writer *writer)
 {
-	/* Nothing is left of a program whose row is gone. */
-	return sqlite3_exec(db,
-	                    "DELETE FROM programs WHERE id NOT IN (SELECT program FROM queries);"
-	                    "DELETE FROM plan_nodes WHERE program NOT IN (SELECT id FROM programs);"
-	                    "DELETE FROM program_opcodes WHERE program NOT IN (SELECT id FROM programs);"
-	                    "DELETE FROM plans WHERE plan_hash NOT IN (SELECT plan_hash FROM programs)",
-	                    NULL, NULL, NULL);
+	/* Its statement's queries first, by their index: all others are looked at only when none of
+	 * those has it. Nothing is left of a program whose row is gone. */
+	static const char *const sql[] = {
+		"DELETE FROM programs WHERE iif(EXISTS (SELECT 1 FROM queries AS q"
+		" WHERE q.statement = programs.statement AND q.program = programs.id),"
+		" 0, id NOT IN (SELECT program FROM queries))",
+		"DELETE FROM plan_nodes WHERE program NOT IN (SELECT id FROM programs)",
+		"DELETE FROM program_opcodes WHERE program NOT IN (SELECT id FROM programs)",
+		"DELETE FROM plans WHERE plan_hash NOT IN (SELECT plan_hash FROM programs)",
+	};
+	int code = SQLITE_OK;
+
+	for (size_t i = 0; !code && i < sizeof sql / sizeof *sql; i++) {
+		code = writer_run_sql(writer, sql[i], 0, 0);
+		if (!i && !sqlite3_changes(writer->database.db))
+			break;
+	}
+	return code;
 }

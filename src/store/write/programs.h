@@ -13,6 +13,6 @@ int programs_take(struct writer *writer, const struct program_record *record, si
 int programs_take_rows(struct writer *writer, const struct program_rows_record *record, size_t size);
 
 /* Removes those that no query names any more. */
-int programs_remove_unused(sqlite3 *db);
+int programs_remove_unused(struct writer *writer);
 
 #endif

@@ -17,9 +17,6 @@
  */
 #include "store/write/retention.h"
 
-#include <inttypes.h>
-#include <stdio.h>
-
 #include "store/control.h"
 #include "store/write/labels.h"
 #include "store/write/spans.h"
@@ -66,25 +63,25 @@ static int64_t upper_mark(int64_t max_bytes)
 	return effective(max_bytes) - retention_wal_bytes(max_bytes) - slice(max_bytes);
 }
 
-static int64_t used_bytes(sqlite3 *db)
+static int64_t pages_bytes(struct writer *writer, int64_t pages)
 {
-	return database_number(db,
-	                       "SELECT (page_count - freelist_count) * page_size"
-	                       " FROM pragma_page_count, pragma_freelist_count, pragma_page_size",
-	                       0);
+	return pages * writer_ask_sql(writer, "PRAGMA page_size", 0, 0);
+}
+
+static int64_t file_pages(struct writer *writer)
+{
+	return writer_ask_sql(writer, "PRAGMA page_count", 0, 0);
+}
+
+static int64_t used_bytes(struct writer *writer)
+{
+	return pages_bytes(writer,
+	                   file_pages(writer) - writer_ask_sql(writer, "PRAGMA freelist_count", 0, 0));
 }
 
 static int run(sqlite3 *db, const char *sql)
 {
 	return sqlite3_exec(db, sql, NULL, NULL, NULL);
-}
-
-static int run_with(sqlite3 *db, const char *format, int64_t a, int64_t b)
-{
-	char sql[400];
-
-	snprintf(sql, sizeof sql, format, a, b);
-	return run(db, sql);
 }
 
 static int begin_epoch(struct writer *writer)
@@ -108,83 +105,80 @@ struct cut {
 	bool more_spans;
 };
 
-/* The number that `format` asks for, INT64_MAX when there is none. */
-static int64_t ask(sqlite3 *db, const char *format, int64_t a)
-{
-	char sql[200];
-
-	snprintf(sql, sizeof sql, format, a);
-	return database_number(db, sql, INT64_MAX);
-}
-
 /* Value of the row `rows` rows from the beginning, or of one that is nearer when
  * there are not so many. */
-static int64_t ask_near(sqlite3 *db, const char *format, int64_t rows)
+static int64_t ask_near(struct writer *writer, const char *sql, int64_t rows)
 {
-	int64_t value = ask(db, format, rows);
+	int64_t value = writer_ask_sql(writer, sql, rows, INT64_MAX);
 
 	for (; value == INT64_MAX && rows > ROWS_FEW; rows /= 4)
-		value = ask(db, format, rows / 4);
+		value = writer_ask_sql(writer, sql, rows / 4, INT64_MAX);
 	return value;
 }
 
 /* `samples`, `queries`: rows of each that may go. */
-static struct cut choose_cut(sqlite3 *db, int64_t samples, int64_t queries)
+static struct cut choose_cut(struct writer *writer, int64_t samples, int64_t queries)
 {
 	struct cut cut;
 	int64_t time_ns;
 
-	cut.time_ns =
-		ask_near(db, "SELECT timestamp_ns FROM samples ORDER BY timestamp_ns LIMIT 1 OFFSET %" PRId64,
-	                 samples);
+	cut.time_ns = ask_near(
+		writer, "SELECT timestamp_ns FROM samples ORDER BY timestamp_ns LIMIT 1 OFFSET ?1", samples);
 	cut.last = cut.time_ns == INT64_MAX;
 	/* One epoch at a time: all the stacks that go with it are written to the log. */
-	time_ns = ask(db, "SELECT start_ns FROM epochs ORDER BY id LIMIT 1 OFFSET %" PRId64, 1);
+	time_ns = writer_ask_sql(writer, "SELECT start_ns FROM epochs ORDER BY id LIMIT 1 OFFSET 1", 0,
+	                         INT64_MAX);
 	if (time_ns < cut.time_ns)
 		cut.time_ns = time_ns;
-	cut.query = ask_near(db, "SELECT id FROM queries WHERE id > 0 ORDER BY id LIMIT 1 OFFSET %" PRId64,
+	cut.query = ask_near(writer, "SELECT id FROM queries WHERE id > 0 ORDER BY id LIMIT 1 OFFSET ?1",
 	                     queries);
 	if (cut.query != INT64_MAX) {
 		/* Numbers of queries follow time closely enough. */
-		time_ns = ask(db, "SELECT last_ns FROM queries WHERE id = %" PRId64, cut.query);
+		time_ns = writer_ask_sql(writer, "SELECT last_ns FROM queries WHERE id = ?1", cut.query,
+		                         INT64_MAX);
 		if (time_ns < cut.time_ns)
 			cut.time_ns = time_ns;
 	}
 	return cut;
 }
 
-static int remove_unused_rows(sqlite3 *db, int64_t epoch)
+static int remove_unused_rows(struct writer *writer, int64_t epoch)
 {
-	int code = run_with(db, "DELETE FROM stacks WHERE epoch < %" PRId64, epoch, 0);
+	int code = writer_run_sql(writer, "DELETE FROM stacks WHERE epoch < ?1", epoch, 0);
 
 	if (!code)
-		code = run_with(db, "DELETE FROM series WHERE epoch < %" PRId64, epoch, 0);
+		code = writer_run_sql(writer, "DELETE FROM series WHERE epoch < ?1", epoch, 0);
 	if (!code)
-		code = run(db, "DELETE FROM threads WHERE id NOT IN (SELECT thread FROM series)"
-		               " AND id < (SELECT max(id) FROM threads)");
+		code = writer_run_sql(writer,
+		                      "DELETE FROM threads WHERE id NOT IN (SELECT thread FROM series)"
+		                      " AND id < (SELECT max(id) FROM threads)",
+		                      0, 0);
 	/* Looks at every query, so not before there is something to gain. */
-	if (!code && database_number(db, "SELECT count(*) FROM processes", 0) > PROCESSES_KEPT)
-		code = run(db, "DELETE FROM processes WHERE id NOT IN (SELECT process FROM threads)"
-		               " AND id NOT IN (SELECT process FROM queries)"
-		               " AND id NOT IN (SELECT process FROM losses)");
-	return code ? code : programs_remove_unused(db);
+	if (!code && writer_ask_sql(writer, "SELECT count(*) FROM processes", 0, 0) > PROCESSES_KEPT)
+		code = writer_run_sql(writer,
+		                      "DELETE FROM processes WHERE id NOT IN (SELECT process FROM threads)"
+		                      " AND id NOT IN (SELECT process FROM queries)"
+		                      " AND id NOT IN (SELECT process FROM losses)",
+		                      0, 0);
+	return code ? code : programs_remove_unused(writer);
 }
 
-static int remove_queries(sqlite3 *db, const struct cut *cut)
+/* ?1, ?2: the cut. That a younger query has the text is told by the index alone, for nearly all. */
+static int remove_queries(struct writer *writer, const struct cut *cut)
 {
-	int code = run_with(db,
-	                    "DELETE FROM statements WHERE id IN (SELECT statement FROM queries"
-	                    " WHERE id > 0 AND id <= %1$" PRId64 " AND last_ns < %2$" PRId64 ")"
-	                    " AND NOT EXISTS (SELECT 1 FROM queries AS q WHERE q.statement = statements.id"
-	                    " AND NOT (q.id <= %1$" PRId64 " AND q.last_ns < %2$" PRId64 "))"
-	                    " AND id NOT IN (SELECT statement FROM statement_counters)",
-	                    cut->query, cut->time_ns);
+	int code = writer_run_sql(
+		writer,
+		"DELETE FROM statements WHERE id IN (SELECT statement FROM queries WHERE id > 0 AND id <= ?1"
+		" AND last_ns < ?2) AND iif(EXISTS (SELECT 1 FROM queries AS q WHERE q.statement = "
+	        "statements.id"
+		" AND q.id > ?1), 0, NOT EXISTS (SELECT 1 FROM queries AS q WHERE q.statement = statements.id"
+		" AND q.id <= ?1 AND q.last_ns >= ?2)"
+		" AND id NOT IN (SELECT statement FROM statement_counters))",
+		cut->query, cut->time_ns);
 
-	if (!code)
-		code = run_with(
-			db, "DELETE FROM queries WHERE id > 0 AND id <= %" PRId64 " AND last_ns < %" PRId64,
-			cut->query, cut->time_ns);
-	return code;
+	return code ? code
+	            : writer_run_sql(writer, "DELETE FROM queries WHERE id > 0 AND id <= ?1 AND last_ns < ?2",
+	                             cut->query, cut->time_ns);
 }
 
 static int remove_before(struct writer *writer, struct cut *cut, uint64_t *removed)
@@ -192,34 +186,34 @@ static int remove_before(struct writer *writer, struct cut *cut, uint64_t *remov
 	sqlite3 *db = writer->database.db;
 	int64_t epoch;
 	bool has_spans;
-	int code = run_with(db, "DELETE FROM samples WHERE timestamp_ns < %" PRId64, cut->time_ns, 0);
+	int code = writer_run_sql(writer, "DELETE FROM samples WHERE timestamp_ns < ?1", cut->time_ns, 0);
 
 	if (code)
 		return code;
 	*removed = (uint64_t)sqlite3_changes64(db);
-	code = spans_remove(db, cut->time_ns, cut->span_bytes, &has_spans);
+	code = spans_remove(writer, cut->time_ns, cut->span_bytes, &has_spans);
 	cut->more_spans = has_spans;
-	if (code)
-		return code;
-	code = run_with(db, "DELETE FROM late_samples WHERE timestamp_ns < %" PRId64, cut->time_ns, 0);
 	if (!code)
-		code = run_with(db, "DELETE FROM waits_for_locks WHERE start_ns < %" PRId64, cut->time_ns, 0);
+		code = writer_run_sql(writer, "DELETE FROM late_samples WHERE timestamp_ns < ?1",
+		                      cut->time_ns, 0);
 	if (!code)
-		code = run_with(db, "DELETE FROM transactions WHERE start_ns + duration_ns < %" PRId64,
-		                cut->time_ns, 0);
-	if (code)
-		return code;
+		code = writer_run_sql(writer, "DELETE FROM waits_for_locks WHERE start_ns < ?1", cut->time_ns,
+		                      0);
+	if (!code)
+		code = writer_run_sql(writer, "DELETE FROM transactions WHERE start_ns + duration_ns < ?1",
+		                      cut->time_ns, 0);
 	/* The newest one stays: it has the number that the next one follows. */
-	code = run_with(
-		db,
-		"DELETE FROM batches WHERE id < coalesce((SELECT id FROM batches WHERE last_ns >= %" PRId64
-		" ORDER BY id LIMIT 1), (SELECT max(id) FROM batches))",
-		cut->time_ns, 0);
+	if (!code)
+		code = writer_run_sql(
+			writer,
+			"DELETE FROM batches WHERE id < coalesce((SELECT id FROM batches WHERE last_ns >= ?1"
+			" ORDER BY id LIMIT 1), (SELECT max(id) FROM batches))",
+			cut->time_ns, 0);
 	if (code)
 		return code;
 	/* Nearly nothing but stacks in the file, or epochs that do not end since a clock
 	 * was far ahead once: look at the stacks one by one. */
-	if (cut->last || database_number(db, "SELECT count(*) FROM epochs", 0) > EPOCHS_MAX) {
+	if (cut->last || writer_ask_sql(writer, "SELECT count(*) FROM epochs", 0, 0) > EPOCHS_MAX) {
 		code = run(db, "DELETE FROM stacks WHERE id NOT IN (SELECT stack FROM samples)");
 		if (!code)
 			code = run(db, "DELETE FROM epochs WHERE id < (SELECT max(id) FROM epochs)");
@@ -228,14 +222,15 @@ static int remove_before(struct writer *writer, struct cut *cut, uint64_t *remov
 	}
 	if (code)
 		return code;
-	epoch = ask(db, "SELECT coalesce(max(id), 0) FROM epochs WHERE start_ns <= %" PRId64, cut->time_ns);
-	code = run_with(db, "DELETE FROM epochs WHERE id < %" PRId64, epoch, 0);
+	epoch = writer_ask_sql(writer, "SELECT coalesce(max(id), 0) FROM epochs WHERE start_ns <= ?1",
+	                       cut->time_ns, INT64_MAX);
+	code = writer_run_sql(writer, "DELETE FROM epochs WHERE id < ?1", epoch, 0);
 	if (!code && sqlite3_changes64(db) > 0) {
-		code = remove_unused_rows(db, epoch);
+		code = remove_unused_rows(writer, epoch);
 		if (!code)
 			code = labels_remove(writer, epoch, cut->time_ns, false);
 	}
-	return code ? code : remove_queries(db, cut);
+	return code ? code : remove_queries(writer, cut);
 }
 
 /* Takes about `bytes` off, but no more than a transaction may write to the log. */
@@ -244,7 +239,6 @@ static int remove_step(struct writer *writer, int64_t bytes, int64_t max_bytes, 
 	int64_t most = retention_wal_bytes(max_bytes) / 8;
 	int64_t samples = (bytes < most ? bytes : most) / ROW_BYTES;
 	int64_t queries = most / QUERY_ROW_BYTES;
-	sqlite3 *db = writer->database.db;
 	uint64_t removed = 0;
 	struct cut cut;
 	int code = writer_run(writer, WRITE_BEGIN);
@@ -255,12 +249,12 @@ static int remove_step(struct writer *writer, int64_t bytes, int64_t max_bytes, 
 		samples = STEP_MAX;
 	if (samples < STEP_MIN)
 		samples = STEP_MIN;
-	cut = choose_cut(db, samples, queries < STEP_MAX ? queries : STEP_MAX);
+	cut = choose_cut(writer, samples, queries < STEP_MAX ? queries : STEP_MAX);
 	cut.span_bytes = bytes < most ? bytes : most;
 	code = remove_before(writer, &cut, &removed);
 	*last = cut.last && cut.query == INT64_MAX && !cut.more_spans;
 	if (!code)
-		code = run(db, "UPDATE state SET removals = removals + 1");
+		code = writer_run_sql(writer, "UPDATE state SET removals = removals + 1", 0, 0);
 	code = writer_end(writer, code);
 	if (!code)
 		*trimmed += removed;
@@ -268,14 +262,11 @@ static int remove_step(struct writer *writer, int64_t bytes, int64_t max_bytes, 
 }
 
 /* Gives pages back when the file is over the bound though little of it is used. */
-static int shrink(sqlite3 *db, int64_t max_bytes)
+static int shrink(struct writer *writer, int64_t max_bytes)
 {
-	int64_t file = database_number(
-		db, "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size", 0);
-
-	if (file <= upper_mark(max_bytes) + slice(max_bytes))
+	if (pages_bytes(writer, file_pages(writer)) <= upper_mark(max_bytes) + slice(max_bytes))
 		return SQLITE_OK;
-	return run(db, "PRAGMA incremental_vacuum(1000)");
+	return run(writer->database.db, "PRAGMA incremental_vacuum(1000)");
 }
 
 /* They can be looked up again (src/trace/embed.h). What they took is given back at once: nobody
@@ -307,7 +298,6 @@ static int halve_statements(struct writer *writer)
 int retention_apply(struct retention *retention, struct writer *writer, int64_t max_bytes,
                     bool (*is_interrupted)(void), uint64_t *trimmed)
 {
-	sqlite3 *db = writer->database.db;
 	int64_t deadline, used, lower = upper_mark(max_bytes) - slice(max_bytes);
 	int code = SQLITE_OK;
 
@@ -315,7 +305,7 @@ int retention_apply(struct retention *retention, struct writer *writer, int64_t 
 		return SQLITE_OK;
 	if (writer->epoch_bytes > slice(max_bytes))
 		code = begin_epoch(writer);
-	used = used_bytes(db);
+	used = used_bytes(writer);
 	/* A bound that was raised may be far: of the rows before it none goes. */
 	retention->trimming = used > upper_mark(max_bytes) || (retention->trimming && used > lower);
 	deadline = control_now_ns() + TIME_LIMIT_NS;
@@ -325,12 +315,12 @@ int retention_apply(struct retention *retention, struct writer *writer, int64_t 
 		bool last = false;
 
 		code = remove_step(writer, (used - lower) / 2, max_bytes, &last, trimmed);
-		if (!code && last && used_bytes(db) > lower)
-			code = remove_names(db);
-		if (!code && last && used_bytes(db) > lower)
+		if (!code && last && used_bytes(writer) > lower)
+			code = remove_names(writer->database.db);
+		if (!code && last && used_bytes(writer) > lower)
 			code = halve_statements(writer);
-		used = used_bytes(db);
+		used = used_bytes(writer);
 		retention->trimming = used > lower && !last;
 	}
-	return code ? code : shrink(db, max_bytes);
+	return code ? code : shrink(writer, max_bytes);
 }

@@ -6,36 +6,6 @@
 #include "query/look.h"
 #include "store/write/intern.h"
 
-void running_started(struct writer *writer, struct query_key key, int64_t row)
-{
-	struct running_queries *running = &writer->running;
-	const size_t most = sizeof running->rows / sizeof *running->rows;
-
-	running_ended(writer, row);                    /* told again: its text has changed */
-	if (running->count < most && !writer->other) { /* of another process nothing can be seen */
-		running->keys[running->count] = key;
-		running->rows[running->count++] = row;
-	}
-}
-
-static void remove_at(struct running_queries *running, size_t at)
-{
-	running->count--;
-	running->keys[at] = running->keys[running->count];
-	running->rows[at] = running->rows[running->count];
-}
-
-void running_ended(struct writer *writer, int64_t row)
-{
-	struct running_queries *running = &writer->running;
-
-	for (size_t i = 0; i < running->count; i++)
-		if (running->rows[i] == row) {
-			remove_at(running, i);
-			return;
-		}
-}
-
 /* The first sample told the beginning of a long text. 0: all of it; negative: minus the error. */
 static int64_t find_whole_text(struct writer *writer, const struct query_view *view)
 {
@@ -45,19 +15,17 @@ static int64_t find_whole_text(struct writer *writer, const struct query_view *v
 }
 
 /* In place of the beginning. */
-static int replace_text(struct writer *writer, struct query_key key, int64_t statement)
+static int replace_text(struct writer *writer, const struct query_span *span, int64_t statement)
 {
-	struct known_query *known = intern_known_query(writer, key);
-	int64_t first = known ? known->statement : 0;
+	struct known_query *known = intern_known_query(writer, span->key);
 
-	if (!first || !statement)
+	if (!known || !span->rows.statement || !statement)
 		return SQLITE_OK;
 	known->statement = statement;
-	sqlite3_bind_int64(writer_statement(writer, WRITE_UNUSED_STATEMENT), 1, first);
-	return writer_run(writer, WRITE_UNUSED_STATEMENT);
+	return intern_remove_unused(writer, span->rows.statement);
 }
 
-static int write_view(struct writer *writer, int64_t row, const struct query_view *view)
+static int write_view(struct writer *writer, const struct query_span *span, const struct query_view *view)
 {
 	sqlite3_stmt *update = writer_statement(writer, WRITE_QUERY_RUNNING);
 	int64_t library = 0, statement = find_whole_text(writer, view);
@@ -67,38 +35,25 @@ static int write_view(struct writer *writer, int64_t row, const struct query_vie
 		library = intern_library(writer, view->library, strlen(view->library));
 	if (library < 0 || statement < 0)
 		return (int)-(library < 0 ? library : statement);
-	sqlite3_bind_int64(update, 1, row);
+	sqlite3_bind_int64(update, 1, span->rows.query);
 	sqlite3_bind_int64(update, 5, statement);
 	writer_bind_text(update, 2, view->database ? view->database : "", SIZE_MAX);
 	sqlite3_bind_int64(update, 3, library);
 	writer_bind_text(update, 4, view->query_id ? view->query_id : "", SIZE_MAX);
 	code = writer_run(writer, WRITE_QUERY_RUNNING);
-	return code ? code : replace_text(writer, view->key, statement);
+	return code ? code : replace_text(writer, span, statement);
 }
 
-/* The row of the query with this key, which is there, and is not asked for again. */
-static int64_t take_row(struct running_queries *running, struct query_key key)
+int running_write(struct writer *writer, const struct query_span *span)
 {
-	size_t at = 0;
-	int64_t row;
-
-	while (running->keys[at].hi != key.hi || running->keys[at].lo != key.lo)
-		at++;
-	row = running->rows[at];
-	remove_at(running, at);
-	return row;
-}
-
-int running_write(struct writer *writer)
-{
-	struct running_queries *running = &writer->running;
-	struct query_run *run = NULL;
 	struct query_view view;
-	int code = SQLITE_OK;
+	int code;
 
-	while (!code && running->count && (run = query_next_of(run, running->keys, running->count, &view))) {
-		code = write_view(writer, take_row(running, view.key), &view);
-		query_view_free(&view);
-	}
+	/* Of another process nothing can be seen; a query without a statement is not shown. */
+	if (writer->other || !span->rows.statement || !span->start->run.run ||
+	    !query_look(span->start->run.run, span->key, &view))
+		return SQLITE_OK;
+	code = write_view(writer, span, &view);
+	query_view_free(&view);
 	return code;
 }

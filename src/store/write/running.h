@@ -9,11 +9,8 @@
 
 #include "store/write/writer.h"
 
-/* The start of the query in this row, and its end, as they come. */
-void running_started(struct writer *writer, struct query_key key, int64_t row);
-void running_ended(struct writer *writer, int64_t row);
-
-/* At the end of a batch: what is seen of those that still run. SQLITE_OK or the error. */
-int running_write(struct writer *writer);
+/* What is seen of a query whose start is in the batch and whose end is not, if it still runs.
+ * SQLITE_OK or the error. */
+int running_write(struct writer *writer, const struct query_span *span);
 
 #endif

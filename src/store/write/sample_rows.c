@@ -80,9 +80,9 @@ static void count_sample(struct writer *writer, uint32_t index, const struct sam
 {
 	struct query_span *span;
 
-	if (index >= writer->span_count || record->trace_type >= TRACE_TYPES)
+	if (index >= writer->spans.count || record->trace_type >= TRACE_TYPES)
 		return;
-	span = &writer->spans[index];
+	span = &writer->spans.items[index];
 	span->samples[record->trace_type]++;
 	span->weights[record->trace_type] += record->weight;
 	if (record->trace_type == TRACE_CPU)
@@ -93,7 +93,8 @@ static void count_sample(struct writer *writer, uint32_t index, const struct sam
 static int label_sample(struct writer *writer, const struct sample_record *record,
                         const struct sample_fields *fields, struct pending_sample *sample)
 {
-	struct query_span *span = sample->span < writer->span_count ? &writer->spans[sample->span] : NULL;
+	struct query_span *span =
+		sample->span < writer->spans.count ? &writer->spans.items[sample->span] : NULL;
 	struct known_query *known;
 
 	if (!fields->label_count && !fields->has_context)
@@ -200,33 +201,35 @@ static int64_t find_free_time(struct writer *writer, int64_t timestamp_ns)
 	return timestamp_ns;
 }
 
-#define VALUE_STORED(name, type, definition, flags, value) value,
-#define VALUE_FILED(name, type, definition, value) value,
-
-/* The time is the key; a sample whose time is taken moves on by as little as there
- * is. */
-static int insert_sample(struct writer *writer, struct pending_sample *sample)
+/* The time is the key: of equal ones the later comes one behind. */
+static void part_times(struct writer *writer, size_t from)
 {
-	sqlite3_stmt *statement = writer_statement(writer, WRITE_SAMPLE);
-	int64_t query = sample->span < writer->span_count ? writer->spans[sample->span].query : 0;
-	const int64_t values[] = { TRACE_LOG_COLUMNS(VALUE_STORED, VALUE_FILED, WRITER_NOTHING,
-		                                     WRITER_NOTHING) };
+	for (size_t i = from; i < writer->sample_count; i++) {
+		struct pending_sample *sample = &writer->samples[i];
+
+		if (i && sample->timestamp_ns <= sample[-1].timestamp_ns)
+			sample->timestamp_ns = sample[-1].timestamp_ns + 1;
+	}
+}
+
+/* A sample whose time is taken in the file moves on by as little as there is. */
+static int insert_samples(struct writer *writer)
+{
 	int code;
 
-	/* Most are those of the sample before. */
-	for (int i = 0; i < WRITER_SAMPLE_VALUES; i++) {
-		if (values[i] == writer->bound[i])
-			continue;
-		sqlite3_bind_int64(statement, 2 + i, values[i]);
-		writer->bound[i] = values[i];
+	writer->samples_inserted = 0;
+	for (;;) {
+		part_times(writer, writer->samples_inserted);
+		code = writer_run(writer, WRITE_SAMPLES);
+		if (code != SQLITE_CONSTRAINT_PRIMARYKEY && code != SQLITE_CONSTRAINT_ROWID)
+			return code;
+		struct pending_sample *sample = &writer->samples[writer->sample_at];
+		int64_t free = find_free_time(writer, sample->timestamp_ns);
+		if (free == sample->timestamp_ns)
+			return code;
+		sample->timestamp_ns = free;
+		writer->samples_inserted = writer->sample_at;
 	}
-	sqlite3_bind_int64(statement, 1, sample->timestamp_ns);
-	code = writer_run(writer, WRITE_SAMPLE);
-	if (code != SQLITE_CONSTRAINT_PRIMARYKEY && code != SQLITE_CONSTRAINT_ROWID)
-		return code;
-	sample->timestamp_ns = find_free_time(writer, sample->timestamp_ns);
-	sqlite3_bind_int64(statement, 1, sample->timestamp_ns);
-	return writer_run(writer, WRITE_SAMPLE);
 }
 
 /* Readers tell a batch's samples by the process and the range of time, without a column in
@@ -251,24 +254,18 @@ static int find_newest(struct writer *writer)
 
 int sample_rows_insert(struct writer *writer)
 {
-	int64_t last = INT64_MIN;
+	const struct pending_sample *samples = writer->samples;
+	size_t count = writer->sample_count;
 	int code = find_newest(writer);
 
-	sort_samples(writer->samples, writer->sample_count);
-	for (size_t i = 0; !code && i < writer->sample_count; i++) {
-		struct pending_sample *sample = &writer->samples[i];
-
-		if (sample->timestamp_ns <= last)
-			sample->timestamp_ns = last + 1;
-		code = insert_sample(writer, sample);
-		last = sample->timestamp_ns;
-		if (!code && last <= writer->process_newest)
-			code = insert_late_sample(writer, last);
-		if (!i || last < writer->sample_first)
-			writer->sample_first = last;
-		if (!i || last > writer->sample_last)
-			writer->sample_last = last;
-		writer_widen_span(writer, sample->span, last, last);
-	}
+	sort_samples(writer->samples, count);
+	if (!code && count)
+		code = insert_samples(writer);
+	for (size_t i = 0; !code && i < count && samples[i].timestamp_ns <= writer->process_newest; i++)
+		code = insert_late_sample(writer, samples[i].timestamp_ns);
+	for (size_t i = 0; i < count; i++)
+		writer_widen_span(writer, samples[i].span, samples[i].timestamp_ns, samples[i].timestamp_ns);
+	writer->sample_first = count ? samples[0].timestamp_ns : 0;
+	writer->sample_last = count ? samples[count - 1].timestamp_ns : 0;
 	return code;
 }

@@ -5,120 +5,24 @@
 
 #include "store/write/writer.h"
 
-/* --- the virtual table ----------------------------------------------------------------------- */
-
-struct rows_table {
-	sqlite3_vtab base;
-	const struct writer *writer;
-};
-
-struct rows_cursor {
-	sqlite3_vtab_cursor base;
-	const struct writer *writer;
-	size_t at;
-};
-
-static int connect_table(sqlite3 *db, void *writer, int argc, const char *const *argv, sqlite3_vtab **made,
-                         char **error)
+static size_t count_rows(const void *memory)
 {
-	struct rows_table *table = sqlite3_malloc(sizeof *table);
-
-	(void)argc, (void)argv, (void)error;
-	if (!table)
-		return SQLITE_NOMEM;
-	*table = (struct rows_table){ .writer = writer };
-	*made = &table->base;
-	return sqlite3_declare_vtab(db, "CREATE TABLE rows (" SPAN_ROW_COLUMNS ")");
+	return ((const struct writer *)memory)->span_rows.count;
 }
 
-static int disconnect_table(sqlite3_vtab *table)
+static void read_value(void *memory, size_t at, int column, sqlite3_context *result)
 {
-	sqlite3_free(table);
-	return SQLITE_OK;
-}
-
-static int plan_scan(sqlite3_vtab *table, sqlite3_index_info *info)
-{
-	(void)table, (void)info;
-	return SQLITE_OK;
-}
-
-static int open_cursor(sqlite3_vtab *table, sqlite3_vtab_cursor **made)
-{
-	struct rows_cursor *cursor = sqlite3_malloc(sizeof *cursor);
-
-	if (!cursor)
-		return SQLITE_NOMEM;
-	*cursor = (struct rows_cursor){ .writer = ((struct rows_table *)table)->writer };
-	*made = &cursor->base;
-	return SQLITE_OK;
-}
-
-static int close_cursor(sqlite3_vtab_cursor *cursor)
-{
-	sqlite3_free(cursor);
-	return SQLITE_OK;
-}
-
-static int begin_scan(sqlite3_vtab_cursor *cursor, int number, const char *text, int argc,
-                      sqlite3_value **argv)
-{
-	(void)number, (void)text, (void)argc, (void)argv;
-	((struct rows_cursor *)cursor)->at = 0;
-	return SQLITE_OK;
-}
-
-static int next_row(sqlite3_vtab_cursor *cursor)
-{
-	((struct rows_cursor *)cursor)->at++;
-	return SQLITE_OK;
-}
-
-static int is_at_end(sqlite3_vtab_cursor *cursor)
-{
-	const struct rows_cursor *rows = (const struct rows_cursor *)cursor;
-
-	return rows->at >= rows->writer->span_rows.count;
-}
-
-static int read_column(sqlite3_vtab_cursor *cursor, sqlite3_context *context, int column)
-{
-	const struct rows_cursor *rows = (const struct rows_cursor *)cursor;
-	const struct span_row *row = &rows->writer->span_rows.items[rows->at];
+	const struct writer *writer = memory;
+	const struct span_row *row = &writer->span_rows.items[at];
 
 	if (column == SPAN_ROW_NUMBERS)
-		sqlite3_result_text(context, rows->writer->span_text.items + row->text, (int)row->text_size,
+		sqlite3_result_text(result, writer->span_text.items + row->text, (int)row->text_size,
 		                    SQLITE_STATIC);
 	else if (column != SPAN_ROW_DURATION || row->numbers[column] >= 0)
-		sqlite3_result_int64(context, row->numbers[column]);
-	return SQLITE_OK;
+		sqlite3_result_int64(result, row->numbers[column]);
 }
 
-static int read_rowid(sqlite3_vtab_cursor *cursor, sqlite3_int64 *rowid)
-{
-	*rowid = (sqlite3_int64)((struct rows_cursor *)cursor)->at;
-	return SQLITE_OK;
-}
-
-int span_rows_open(struct writer *writer)
-{
-	static const sqlite3_module module = {
-		.xConnect = connect_table,
-		.xBestIndex = plan_scan,
-		.xDisconnect = disconnect_table,
-		.xOpen = open_cursor,
-		.xClose = close_cursor,
-		.xFilter = begin_scan,
-		.xNext = next_row,
-		.xEof = is_at_end,
-		.xColumn = read_column,
-		.xRowid = read_rowid,
-	};
-
-	return sqlite3_create_module(writer->database.db, "span_rows_to_write", &module, writer);
-}
-
-/* --- the rows --------------------------------------------------------------------------------- */
+const struct row_source span_rows_source = { "span_rows_to_write", SPAN_ROW_COLUMNS, count_rows, read_value };
 
 /* SQLite gives a row the number behind the largest one. */
 static int64_t find_newest(struct writer *writer)

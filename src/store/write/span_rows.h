@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Rows of span_batches that wait for the end of their transaction. One statement writes them all,
- * out of a virtual table that shows this memory: a statement a row would take the flusher twice
- * as long.
+ * Rows of span_batches that wait for the end of their transaction. One statement writes them all.
  */
 #ifndef QUERYPROF_STORE_WRITE_SPAN_ROWS_H
 #define QUERYPROF_STORE_WRITE_SPAN_ROWS_H
 
-#include <sqlite3.h>
 #include <stddef.h>
 #include <stdint.h>
+
+#include "store/write/row_source.h"
 
 struct writer;
 
@@ -25,8 +24,8 @@ struct span_row {
 	size_t text, text_size;            /* in writer.span_text */
 };
 
-/* Makes the virtual table. SQLITE_OK or the error. */
-int span_rows_open(struct writer *writer);
+/* The rows that wait, of a struct writer. */
+extern const struct row_source span_rows_source;
 
 /* Inside a transaction: `numbers`, and as `spans` what writer.span_text has from `text` on. The id of
  * its row, > 0; else minus SQLite's code. */

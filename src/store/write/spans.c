@@ -512,33 +512,31 @@ int spans_take(struct writer *writer, const void *record, size_t size)
 
 /* --- the bound --------------------------------------------------------------------------------- */
 
-int spans_remove(sqlite3 *db, int64_t time_ns, int64_t bytes, bool *left)
+#define OLDEST "(SELECT id FROM span_batches WHERE start_ns < ?1 ORDER BY id LIMIT ?2)"
+
+int spans_remove(struct writer *writer, int64_t time_ns, int64_t bytes, bool *left)
 {
 	/* The oldest ones tell how large they are: some are a span, some a thousand. */
-	int64_t size = BATCH_BYTES + database_number(db,
-	                                             "SELECT avg(length(spans)) FROM (SELECT spans FROM"
-	                                             " span_batches ORDER BY id LIMIT 16)",
-	                                             0);
+	int64_t size = BATCH_BYTES + writer_ask_sql(writer,
+	                                            "SELECT avg(length(spans)) FROM (SELECT spans FROM"
+	                                            " span_batches ORDER BY id LIMIT 16)",
+	                                            0, 0);
 	int64_t batches = bytes / size < REMOVED_MAX ? 1 + bytes / size : REMOVED_MAX;
-	char sql[640];
-	int code;
+	int code = writer_run_sql(writer, "DELETE FROM span_notes WHERE batch IN " OLDEST, time_ns, batches);
 
-	snprintf(sql, sizeof sql,
-	         "DELETE FROM span_notes WHERE batch IN (SELECT id FROM span_batches WHERE start_ns < "
-	         "%1$" PRId64 " ORDER BY id LIMIT %2$" PRId64 ");"
-	         "DELETE FROM span_links WHERE batch IN (SELECT id FROM span_batches WHERE start_ns < "
-	         "%1$" PRId64 " ORDER BY id LIMIT %2$" PRId64 ");"
-	         "DELETE FROM span_batches WHERE id IN (SELECT id FROM span_batches WHERE start_ns < "
-	         "%1$" PRId64 " ORDER BY id LIMIT %2$" PRId64 ");",
-	         time_ns, batches);
-	code = sqlite3_exec(db, sql, NULL, NULL, NULL);
+	if (!code)
+		code = writer_run_sql(writer, "DELETE FROM span_links WHERE batch IN " OLDEST, time_ns,
+		                      batches);
+	if (!code)
+		code = writer_run_sql(writer, "DELETE FROM span_batches WHERE id IN " OLDEST, time_ns,
+		                      batches);
 	/* Those of what has gone, about: the oldest rows began first but for some threads' sake. */
 	if (!code)
-		code = sqlite3_exec(
-			db,
+		code = writer_run_sql(
+			writer,
 			"DELETE FROM span_waits WHERE start_ns < coalesce((SELECT min(start_ns) FROM"
 			" (SELECT start_ns FROM span_batches ORDER BY id LIMIT 512)), 1 << 62)",
-			NULL, NULL, NULL);
-	*left = !code && database_number(db, "SELECT 1 FROM span_batches LIMIT 1", 0);
+			0, 0);
+	*left = !code && writer_ask_sql(writer, "SELECT 1 FROM span_batches LIMIT 1", 0, 0);
 	return code;
 }

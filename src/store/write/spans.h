@@ -19,6 +19,6 @@ uint64_t spans_in(const void *record, size_t size);
 
 /* Inside a transaction: removes batches that began before `time_ns`, at most about `bytes` of
  * them; INT64_MAX: of any time. `*left`: there are more. */
-int spans_remove(sqlite3 *db, int64_t time_ns, int64_t bytes, bool *left);
+int spans_remove(struct writer *writer, int64_t time_ns, int64_t bytes, bool *left);
 
 #endif

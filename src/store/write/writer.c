@@ -14,11 +14,12 @@
 #include "queryprof.h"
 #include "store/control.h"
 #include "store/process_start.h"
+#include "store/write/sample_source.h"
 #include "store/write/statements_sql.h"
 
 /* The columns of store/columns.h, in the order in which batch.c binds their values. */
-#define SET_STORED(name, type, definition, flags, value) ", " #name " = ?"
-#define SET_FILED(name, type, definition, value) ", " #name " = ?"
+#define SET_STORED(name, type, definition, flags, value) ", " #name " = excluded." #name
+#define SET_FILED(name, type, definition, value) ", " #name " = excluded." #name
 #define NAME_STORED(name, type, definition, flags, value) ", " #name
 #define NAME_FILED(name, type, definition, value) ", " #name
 #define MARK(...) ", ?"
@@ -28,7 +29,7 @@ static const char *const statement_sql[WRITE_STATEMENTS] = {
 	[WRITE_COMMIT] = "COMMIT",
 	[WRITE_ROLLBACK] = "ROLLBACK",
 	[WRITE_STATE] = "SELECT removals, (SELECT max(id) FROM epochs), identity, (SELECT max(id) FROM "
-			"batches) FROM state",
+			"batches), (SELECT max(id) FROM queries) FROM state",
 	[WRITE_FIND_PROCESS] =
 		"SELECT id FROM processes WHERE hostname = ?1 AND process_id = ?2 AND start_time_ns = ?3",
 	[WRITE_PROCESS] = "INSERT INTO processes (hostname, process_id, start_time_ns, executable) VALUES "
@@ -61,8 +62,8 @@ static const char *const statement_sql[WRITE_STATEMENTS] = {
 	[WRITE_FIND_LIBRARY] = "SELECT id FROM libraries WHERE path = ?1 AND version = ?2",
 	[WRITE_LIBRARY] = "INSERT INTO libraries (path, version) VALUES (?1, ?2)",
 	[WRITE_FIND_QUERY] = "SELECT id FROM queries WHERE query_id = ?1 AND process = ?2",
-	[WRITE_QUERY] = "INSERT INTO queries (query_id, process, first_ns, last_ns, session, batch)"
-			" VALUES (?1, ?2, 9223372036854775807, -9223372036854775808, ?3, ?4)",
+	[WRITE_QUERY] = "INSERT INTO queries (id, query_id, process, first_ns, last_ns, session, batch)"
+			" VALUES (?1, ?2, ?3, 9223372036854775807, -9223372036854775808, ?4, ?5)",
 	[WRITE_QUERY_START] =
 		"UPDATE queries SET initial = ?2, parent = ?3, statement = ?4, query_start_ns = ?5,"
 		" thread_id = ?6, batch = ?7 WHERE id = ?1 AND NOT finished",
@@ -71,10 +72,50 @@ static const char *const statement_sql[WRITE_STATEMENTS] = {
 				" statement = coalesce(nullif(?5, 0), statement) WHERE id = ?1",
 	[WRITE_UNUSED_STATEMENT] = "DELETE FROM statements WHERE id = ?1"
 				   " AND NOT EXISTS (SELECT 1 FROM queries WHERE statement = ?1)"
-				   " AND id NOT IN (SELECT statement FROM statement_counters)",
-	[WRITE_QUERY_END] = "UPDATE queries SET finished = 1" QUERY_LOG_COLUMNS(
-		SET_STORED, SET_FILED, WRITER_NOTHING) " WHERE id = ?",
-	[WRITE_QUERY_ID] = "UPDATE queries SET query_id = ?2 WHERE id = ?1",
+				   " AND NOT EXISTS (SELECT 1 FROM programs WHERE statement = ?1)"
+				   " AND NOT EXISTS (SELECT 1 FROM statement_counters WHERE statement = ?1)",
+	[WRITE_QUERY_END] =
+		"INSERT INTO queries (id, query_id, process, first_ns, last_ns, "
+		"finished" QUERY_LOG_COLUMNS(
+			NAME_STORED, NAME_FILED,
+			WRITER_NOTHING) ") VALUES (?, ?, ?, ?, ?, "
+					"1" QUERY_LOG_COLUMNS(MARK, MARK,
+	                                                      WRITER_NOTHING) ") ON "
+									      "CONFLI"
+									      "CT "
+									      "(id) "
+									      "DO "
+									      "UPDATE"
+									      " SET "
+									      "query_"
+									      "id = "
+									      "exclud"
+									      "ed."
+									      "query_"
+									      "id,"
+									      " first"
+									      "_ns = "
+									      "min("
+									      "first_"
+									      "ns, "
+									      "exclud"
+									      "ed."
+									      "first_"
+									      "ns), "
+									      "last_"
+									      "ns = "
+									      "max("
+									      "last_"
+									      "ns, "
+									      "exclud"
+									      "ed."
+									      "last_"
+									      "ns),"
+									      " finis"
+									      "hed = "
+									      "1" QUERY_LOG_COLUMNS(
+										      SET_STORED, SET_FILED,
+										      WRITER_NOTHING),
 	/* The record of the end knows better what the samples say of a query, if it comes. */
 	[WRITE_QUERY_RANGE] =
 		"UPDATE queries SET first_ns = min(first_ns, ?2), last_ns = max(last_ns, ?3),"
@@ -86,10 +127,8 @@ static const char *const statement_sql[WRITE_STATEMENTS] = {
 		" iif(finished OR NOT statement, query_duration_ns, max(last_ns, ?3) - query_start_ns),"
 		" labels = iif(labels, labels, ?9), context = iif(context, context, ?10)"
 		" WHERE id = ?1",
-	[WRITE_SAMPLE] = "INSERT INTO samples (timestamp_ns" TRACE_LOG_COLUMNS(
-		NAME_STORED, NAME_FILED, WRITER_NOTHING,
-		WRITER_NOTHING) ") VALUES (?" TRACE_LOG_COLUMNS(MARK, MARK, WRITER_NOTHING,
-	                                                        WRITER_NOTHING) ")",
+	[WRITE_SAMPLES] = "INSERT OR FAIL INTO samples (" SAMPLE_ROW_COLUMNS ") SELECT " SAMPLE_ROW_COLUMNS
+			  " FROM samples_to_write",
 	[WRITE_LAST_TIME] =
 		"SELECT max(timestamp_ns) FROM samples WHERE timestamp_ns >= ?1 AND timestamp_ns < ?2",
 	[WRITE_EPOCH] =
@@ -211,6 +250,63 @@ int64_t writer_number(struct writer *writer, enum writer_statement which)
 	return number;
 }
 
+/* With its parameters. SQLITE_OK or the error. */
+static int find_kept(struct writer *writer, const char *sql, int64_t a, int64_t b, sqlite3_stmt **statement)
+{
+	struct kept_statement *kept = writer->kept.items;
+	const struct kept_statement *end = kept + writer->kept.count;
+	int code;
+
+	while (kept < end && kept->sql != sql)
+		kept++;
+	if (kept == end) {
+		kept = vector_add(&writer->kept);
+		if (!kept)
+			return SQLITE_NOMEM;
+		code = sqlite3_prepare_v3(writer->database.db, sql, -1, SQLITE_PREPARE_PERSISTENT,
+		                          &kept->statement, NULL);
+		if (code) {
+			writer->kept.count--;
+			return code;
+		}
+		kept->sql = sql;
+	}
+	*statement = kept->statement;
+	sqlite3_bind_int64(*statement, 1, a); /* refused where there is no such parameter */
+	sqlite3_bind_int64(*statement, 2, b);
+	return SQLITE_OK;
+}
+
+int writer_run_sql(struct writer *writer, const char *sql, int64_t a, int64_t b)
+{
+	sqlite3_stmt *statement;
+	int code = find_kept(writer, sql, a, b, &statement);
+
+	if (code)
+		return code;
+	sqlite3_step(statement);
+	return sqlite3_reset(statement);
+}
+
+int64_t writer_ask_sql(struct writer *writer, const char *sql, int64_t a, int64_t otherwise)
+{
+	sqlite3_stmt *statement;
+	int64_t number = otherwise;
+
+	if (find_kept(writer, sql, a, 0, &statement))
+		return otherwise;
+	if (sqlite3_step(statement) == SQLITE_ROW)
+		number = sqlite3_column_int64(statement, 0);
+	sqlite3_reset(statement);
+	return number;
+}
+
+void writer_leave_statements(struct writer *writer)
+{
+	memset(writer->statements, 0, sizeof writer->statements);
+	writer->kept.count = 0;
+}
+
 void writer_roll_back(struct writer *writer)
 {
 	free(writer->failure);
@@ -241,9 +337,9 @@ void writer_widen_span(struct writer *writer, uint32_t index, int64_t first_ns, 
 {
 	struct query_span *span;
 
-	if (index >= writer->span_count)
+	if (index >= writer->spans.count)
 		return;
-	span = &writer->spans[index];
+	span = &writer->spans.items[index];
 	if (first_ns < span->first_ns)
 		span->first_ns = first_ns;
 	if (last_ns > span->last_ns)
@@ -283,7 +379,7 @@ bool writer_init(struct writer *writer, bool (*give_up)(void *context), void *co
 		.threads = HASH_TABLE_OF(struct known_thread, 1 << 15),
 		.series = HASH_TABLE_OF(struct known_series, 1 << 15),
 		.stacks = HASH_TABLE_OF(struct known_stack, 1 << 18),
-		.queries = HASH_TABLE_OF(struct known_query, 1 << 16),
+		.queries = HASH_TABLE_OF(struct known_query, SIZE_MAX), /* intern_begin_batch() */
 		.texts = HASH_TABLE_OF(struct known_text, 1 << 14),
 		.libraries = HASH_TABLE_OF(struct known_text, 16),
 		.modules = HASH_TABLE_OF(struct placed_module, 1 << 14),
@@ -292,13 +388,11 @@ bool writer_init(struct writer *writer, bool (*give_up)(void *context), void *co
 		.span_sites = HASH_TABLE_OF(struct known_span_site, SIZE_MAX),
 		.unkept_traces = HASH_TABLE_OF(struct hash, 1 << 16),
 		.foreign_spans = HASH_TABLE_OF(struct hash, 1 << 16),
-		.span_room = 2 * WRITER_BATCH,
 		.give_up = give_up,
 		.context = context,
 	};
 	writer->samples = malloc(WRITER_BATCH * sizeof *writer->samples);
-	writer->spans = malloc(writer->span_room * sizeof *writer->spans);
-	if (!writer->samples || !writer->spans) {
+	if (!writer->samples) {
 		writer_free(writer);
 		return false;
 	}
@@ -330,15 +424,15 @@ void writer_free(struct writer *writer)
 	hash_table_each(&writer->span_sites, free_span_site, NULL);
 	for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
 		hash_table_free(tables[i]);
+	vector_free(&writer->kept);
 	vector_free(&writer->span_rows);
 	vector_free(&writer->span_text);
 	vector_free(&writer->span_children);
 	free(writer->failure);
 	writer->failure = NULL;
 	free(writer->samples);
-	free(writer->spans);
+	vector_free(&writer->spans);
 	writer->samples = NULL;
-	writer->spans = NULL;
 }
 
 static void forget_thread_row(void *context, void *entry)
@@ -401,7 +495,8 @@ int writer_open(struct writer *writer, const char *path, const struct database_l
 	writer->path = path;
 	if (code)
 		return code;
-	span_rows_open(writer); /* the statement fails without */
+	row_source_open(writer->database.db, &span_rows_source, writer); /* the statements fail without */
+	row_source_open(writer->database.db, &sample_source, writer);
 	for (int i = 0; i < WRITE_STATEMENTS; i++) {
 		if (sqlite3_prepare_v3(writer->database.db, statement_sql[i], -1, SQLITE_PREPARE_PERSISTENT,
 		                       &writer->statements[i], NULL)) {
@@ -412,20 +507,17 @@ int writer_open(struct writer *writer, const char *path, const struct database_l
 			return code;
 		}
 	}
-	for (int i = 0; i < WRITER_SAMPLE_VALUES; i++) {
-		sqlite3_bind_int64(writer_statement(writer, WRITE_SAMPLE), 2 + i, 0);
-		writer->bound[i] = 0;
-	}
 	writer_wait_when_busy(writer);
 	return QP_OK;
 }
 
 void writer_close(struct writer *writer, bool last)
 {
-	for (int i = 0; i < WRITE_STATEMENTS; i++) {
+	for (int i = 0; i < WRITE_STATEMENTS; i++)
 		sqlite3_finalize(writer->statements[i]);
-		writer->statements[i] = NULL;
-	}
+	for (size_t i = 0; i < writer->kept.count; i++)
+		sqlite3_finalize(writer->kept.items[i].statement);
+	writer_leave_statements(writer);
 	database_close(&writer->database, last);
 }
 

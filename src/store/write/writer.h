@@ -54,9 +54,8 @@ enum writer_statement {
 	WRITE_QUERY_RUNNING,
 	WRITE_QUERY_END,
 	WRITE_UNUSED_STATEMENT,
-	WRITE_QUERY_ID,
 	WRITE_QUERY_RANGE,
-	WRITE_SAMPLE,
+	WRITE_SAMPLES,
 	WRITE_LAST_TIME,
 	WRITE_EPOCH,
 	WRITE_BATCH,
@@ -100,10 +99,7 @@ enum writer_statement {
 /* Samples and other records of one transaction at most. */
 #define WRITER_BATCH 16384
 
-/* Columns of samples beside its time. */
-#define WRITER_COUNT(...) +1
 #define WRITER_NOTHING(...)
-#define WRITER_SAMPLE_VALUES (0 TRACE_LOG_COLUMNS(WRITER_COUNT, WRITER_COUNT, WRITER_NOTHING, WRITER_NOTHING))
 
 struct pending_sample {
 	int64_t timestamp_ns;
@@ -117,13 +113,32 @@ struct pending_sample {
 	uint64_t request_span; /* that the sample fell into, 0: none */
 };
 
-/* What the batch has of one query: its first and last time, and its samples. */
+/* The texts of a query record. */
+struct query_texts {
+	struct text {
+		const char *bytes;
+		size_t size;
+	} query_id, query, database, exception, library, expanded;
+};
+
+/* Rows that a query's row names. */
+struct query_rows {
+	int64_t query, initial, parent, statement, library, labels, context;
+};
+
+/* What the batch has of one query: its first and last time, its samples, and its records. */
 struct query_span {
-	int64_t query;
+	struct query_key key;
+	struct query_rows rows;
+	bool is_new; /* not in the file yet */
 	int64_t first_ns, last_ns;
 	int64_t samples[TRACE_TYPES], weights[TRACE_TYPES];
 	int64_t cpu_time_ns;
-	int64_t labels, context; /* of its first sample with some */
+	int64_t labels, context;          /* of its first sample with some */
+	const struct start_record *start; /* NULL: none */
+	const struct query_record *end;   /* NULL: none, it goes on */
+	struct query_texts texts;         /* of the end */
+	int64_t left; /* the statement that an earlier batch's start told, 0: none other */
 };
 
 /* How the file names a process. */
@@ -142,17 +157,19 @@ struct writer_other {
 	uint32_t generation;           /* up to this generation */
 };
 
+/* Of seldom use: prepared at the first. */
+struct kept_statement {
+	const char *sql; /* a literal, told by its address */
+	sqlite3_stmt *statement;
+};
+
 struct writer {
 	int64_t contended_until_ns; /* others were seen writing, not long ago */
 	struct database database;
 	sqlite3_stmt *statements[WRITE_STATEMENTS];
+	VECTOR(struct kept_statement) kept; /* of writer_run_sql() */
 	struct writer_identity identity;
 	struct writer_other *other; /* NULL: the records are those of this process */
-	struct running_queries {    /* of this batch, see running.h; some of them do */
-		struct query_key keys[64];
-		int64_t rows[64];
-		size_t count;
-	} running;
 
 	/* What is known of the file; forgotten when it may have changed. */
 	int64_t file_identity, process, removals, epoch;
@@ -167,18 +184,18 @@ struct writer {
 		int64_t series; /* 0: none */
 	} last;
 
-	int64_t bound[WRITER_SAMPLE_VALUES]; /* to the statement that inserts samples */
-
 	/* The batch. */
 	uint32_t batch; /* its number: an entry with this number has a span in it */
-	size_t sample_count, span_count, span_room;
+	size_t sample_count;
+	size_t samples_inserted, sample_at; /* of WRITE_SAMPLES: rows that are there, and the one it reads */
 	size_t delay_count; /* of the samples, those of delays: no record of the ring is theirs */
 	struct delays delays;
 	size_t query_count, bytes; /* bytes: what it will take in the file, about */
 	size_t fields_skipped;     /* optional fields of samples that this build does not know */
 	size_t rewritten;          /* of rows that are in the file, about */
 	struct pending_sample *samples;
-	struct query_span *spans;
+	VECTOR(struct query_span) spans;
+	int64_t newest_query; /* row of queries, those of the batch included */
 
 	int64_t stored_batch;              /* its row in the file's table of batches */
 	int64_t process_newest;            /* time of the process's newest sample in earlier batches */
@@ -302,6 +319,15 @@ int writer_run(struct writer *writer, enum writer_statement which);
 /* First column of the first row, 0 when there is none; negative errors are minus
  * SQLite's code. */
 int64_t writer_number(struct writer *writer, enum writer_statement which);
+
+/* The same with SQL that has at most two parameters, and which stays prepared: a literal. */
+int writer_run_sql(struct writer *writer, const char *sql, int64_t a, int64_t b);
+
+/* The number that it asks for; `otherwise` when there is none. */
+int64_t writer_ask_sql(struct writer *writer, const char *sql, int64_t a, int64_t otherwise);
+
+/* Forgets the statements of a connection that is another process's. */
+void writer_leave_statements(struct writer *writer);
 
 sqlite3_stmt *writer_statement(struct writer *writer, enum writer_statement which);
 void writer_bind_text(sqlite3_stmt *statement, int index, const char *text, size_t size);

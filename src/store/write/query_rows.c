@@ -1,0 +1,313 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "store/write/query_rows.h"
+
+#include "base/text.h"
+#include "store/write/delays.h"
+#include "store/write/foreign_spans.h"
+#include "store/write/intern.h"
+#include "store/write/labels.h"
+#include "store/write/running.h"
+#include "store/write/sample_rows.h"
+
+/* Room in the file that a query's rows take, about; for the bounds of a batch. */
+#define QUERY_BYTES 300
+
+/* --- out of their records --------------------------------------------------------- */
+
+static bool find_texts(const struct query_record *record, size_t size, struct query_texts *texts)
+{
+	uint64_t total = (uint64_t)record->query_id_size + record->query_size + record->database_size +
+	                 record->exception_size + record->library_size + record->expanded_size;
+	const char *at = record->text;
+
+	if (total > size - sizeof *record)
+		return false;
+	texts->query_id = (struct text){ at, record->query_id_size };
+	texts->query = (struct text){ at += record->query_id_size, record->query_size };
+	texts->database = (struct text){ at += record->query_size, record->database_size };
+	texts->exception = (struct text){ at += record->database_size, record->exception_size };
+	texts->library = (struct text){ at += record->exception_size, record->library_size };
+	texts->expanded = (struct text){ at += record->library_size, record->expanded_size };
+	return true;
+}
+
+/* When the query whose record came is known to have run. */
+struct stretch {
+	int64_t first_ns, last_ns;
+};
+
+/* The row of a query around it, `otherwise` where there is none. That one runs still, so its
+ * row is as young as the record. */
+static int64_t find_outer_query(struct writer *writer, struct query_key query, const struct stretch *stretch,
+                                struct query_key key, int64_t otherwise)
+{
+	uint32_t span;
+	int64_t row;
+
+	if ((!key.hi && !key.lo) || (key.hi == query.hi && key.lo == query.lo))
+		return otherwise;
+	row = intern_query(writer, key, &span);
+	if (row > 0)
+		writer_widen_span(writer, span, stretch->first_ns, stretch->last_ns);
+	return row;
+}
+
+/* The rows of the query and of those around it. SQLITE_OK or the error. */
+static int find_queries(struct writer *writer, struct query_key query, struct query_key initial,
+                        struct query_key parent, const struct stretch *stretch, struct query_rows *rows,
+                        uint32_t *span)
+{
+	rows->query = intern_query(writer, query, span);
+	if (rows->query < 0)
+		return (int)-rows->query;
+	writer_widen_span(writer, *span, stretch->first_ns, stretch->last_ns);
+	rows->initial = find_outer_query(writer, query, stretch, initial, rows->query);
+	if (rows->initial < 0)
+		return (int)-rows->initial;
+	rows->parent = find_outer_query(writer, query, stretch, parent, 0);
+	return rows->parent < 0 ? (int)-rows->parent : SQLITE_OK;
+}
+
+int query_rows_take_start(struct writer *writer, const struct start_record *record, size_t size)
+{
+	const struct stretch stretch = { (int64_t)record->run.realtime_ns, (int64_t)record->run.realtime_ns };
+	struct query_rows rows = { .query = 0 };
+	uint32_t at;
+	int code;
+
+	if (size < sizeof *record || record->text_size > size - sizeof *record)
+		return SQLITE_OK;
+	code = find_queries(writer, record->query, record->run.initial, record->run.parent, &stretch, &rows,
+	                    &at);
+	if (code)
+		return code;
+	struct query_span *span = &writer->spans.items[at];
+	if (span->end)
+		return SQLITE_OK;
+	span->rows = rows;
+	span->start = record;
+	return SQLITE_OK;
+}
+
+/* What its samples have told, if there are some, has the trampolines, too. */
+static int find_labels(struct writer *writer, const struct query_record *record, struct query_rows *rows)
+{
+	const struct known_query *known = intern_known_query(writer, record->query);
+	size_t from = record->labels[0] == 0, count = 2 - from - (record->labels[1] == 0);
+
+	rows->labels =
+		known && known->labels ? known->labels : labels_combine(writer, record->labels + from, count);
+	rows->context =
+		known && known->context ? known->context : labels_intern_context(writer, &record->context);
+	return rows->labels < 0 ? (int)-rows->labels : rows->context < 0 ? (int)-rows->context : SQLITE_OK;
+}
+
+static int take_delays(struct writer *writer, const struct query_record *record)
+{
+	union delay_sample sample;
+	int code = SQLITE_OK;
+
+	for (int kind = 0; !code && kind < DELAYS; kind++) {
+		size_t size = delays_sample(&writer->delays, kind, record, &sample);
+
+		if (!size)
+			continue;
+		code = sample_rows_take(writer, &sample.record, size);
+		writer->delay_count += !code;
+	}
+	return code;
+}
+
+int query_rows_take(struct writer *writer, const struct query_record *record, size_t size)
+{
+	const struct stretch stretch = { (int64_t)record->start_realtime_ns,
+		                         (int64_t)(record->start_realtime_ns + record->duration_ns) };
+	struct query_texts texts;
+	struct query_rows rows;
+	uint32_t at;
+	int code;
+
+	if (size < sizeof *record || !find_texts(record, size, &texts))
+		return SQLITE_OK;
+	code = find_queries(writer, record->query, record->initial, record->parent, &stretch, &rows, &at);
+	if (code)
+		return code;
+	rows.statement = intern_statement(writer, texts.query.bytes, texts.query.size,
+	                                  record->flags & QUERY_TEXT_CUT, true, 0);
+	if (rows.statement < 0)
+		return (int)-rows.statement;
+	rows.library = intern_library(writer, texts.library.bytes, texts.library.size);
+	if (rows.library < 0)
+		return (int)-rows.library;
+	code = find_labels(writer, record, &rows);
+	if (code)
+		return code;
+	struct query_span *span = &writer->spans.items[at];
+	span->rows = rows;
+	span->end = record;
+	span->texts = texts;
+	code = take_delays(writer, record);
+	const struct foreign_names names = { rows.context, rows.statement, rows.labels };
+	if (!code)
+		code = foreign_spans_take(writer, record, &names, texts.query.bytes, texts.query.size);
+	writer->query_count++;
+	writer->bytes += QUERY_BYTES + texts.database.size + texts.exception.size + texts.expanded.size;
+	return code;
+}
+
+/* --- into their table ------------------------------------------------------------- */
+
+static void bind_INTEGER(sqlite3_stmt *statement, int index, int64_t number)
+{
+	sqlite3_bind_int64(statement, index, number);
+}
+
+static void bind_TEXT(sqlite3_stmt *statement, int index, struct text text)
+{
+	writer_bind_text(statement, index, text.bytes, text.size);
+}
+
+static void bind_numbers(sqlite3_stmt *statement, int index, const int64_t *numbers, int count)
+{
+	for (int i = 0; i < count; i++)
+		sqlite3_bind_int64(statement, index + i, numbers[i]);
+}
+
+#define COUNT_OF(array) (int)(sizeof(array) / sizeof *(array))
+
+/* The text that an earlier batch stored may be another than `statement`: cut, or a script that was
+ * being prepared. */
+static void leave_first_statement(struct writer *writer, struct query_span *span, int64_t statement,
+                                  int64_t next)
+{
+	struct known_query *known = intern_known_query(writer, span->key);
+
+	if (known && known->statement != statement)
+		span->left = known->statement;
+	if (known)
+		known->statement = next;
+}
+
+#define BIND_STORED(name, type, definition, flags, value) bind_##type(statement, ++index, value);
+#define BIND_FILED(name, type, definition, value) bind_##type(statement, ++index, value);
+
+static int write_end(struct writer *writer, struct query_span *span)
+{
+	sqlite3_stmt *statement = writer_statement(writer, WRITE_QUERY_END);
+	const struct query_record *record = span->end;
+	const struct query_texts *texts = &span->texts;
+	struct query_rows *rows = &span->rows;
+	char id[37];
+	int index = 5;
+
+	if (!rows->labels)
+		rows->labels = span->labels;
+	if (!rows->context)
+		rows->context = span->context;
+	query_key_text(span->key, id);
+	bind_TEXT(statement, 2, texts->query_id.size ? texts->query_id : (struct text){ id, 36 });
+	bind_numbers(statement, 1, &rows->query, 1);
+	bind_numbers(statement, 3, (int64_t[]){ writer->process, span->first_ns, span->last_ns }, 3);
+	QUERY_LOG_COLUMNS(BIND_STORED, BIND_FILED, WRITER_NOTHING)
+	leave_first_statement(writer, span, rows->statement, 0);
+	return writer_run(writer, WRITE_QUERY_END);
+}
+
+/* A query of the profiler's own has no statement, so that its row is not shown. */
+static int64_t find_first_statement(struct writer *writer, const struct start_record *record)
+{
+	bool is_cut = record->text_size == START_TEXT_MAX;
+
+	if (record->run.state == START_KEPT)
+		return 0;
+	return intern_statement(writer, record->text,
+	                        is_cut ? text_cut(record->text, START_TEXT_MAX - 1) : record->text_size,
+	                        is_cut, false, 0);
+}
+
+static int write_start(struct writer *writer, struct query_span *span)
+{
+	sqlite3_stmt *statement = writer_statement(writer, WRITE_QUERY_START);
+	const struct query_rows *rows = &span->rows;
+	const struct start_record *start = span->start;
+	const int64_t values[] = { rows->query,
+		                   rows->initial,
+		                   rows->parent,
+		                   rows->statement,
+		                   (int64_t)start->run.realtime_ns,
+		                   start->run.thread_id,
+		                   writer->stored_batch };
+
+	bind_numbers(statement, 1, values, COUNT_OF(values));
+	return writer_run(writer, WRITE_QUERY_START);
+}
+
+static int write_new(struct writer *writer, const struct query_span *span)
+{
+	sqlite3_stmt *statement = writer_statement(writer, WRITE_QUERY);
+	char id[37];
+
+	query_key_text(span->key, id);
+	sqlite3_bind_int64(statement, 1, span->rows.query);
+	writer_bind_text(statement, 2, id, 36);
+	sqlite3_bind_int64(statement, 3, writer->process);
+	sqlite3_bind_int64(statement, 4, query_key_session(span->key));
+	sqlite3_bind_int64(statement, 5, writer->stored_batch);
+	return writer_run(writer, WRITE_QUERY);
+}
+
+static int write_range(struct writer *writer, const struct query_span *span)
+{
+	sqlite3_stmt *statement = writer_statement(writer, WRITE_QUERY_RANGE);
+	const int64_t values[] = { span->rows.query,
+		                   span->first_ns,
+		                   span->last_ns,
+		                   span->samples[TRACE_CPU],
+		                   span->samples[TRACE_REAL],
+		                   span->weights[TRACE_CPU],
+		                   span->weights[TRACE_REAL],
+		                   span->cpu_time_ns,
+		                   span->labels,
+		                   span->context };
+
+	bind_numbers(statement, 1, values, COUNT_OF(values));
+	return writer_run(writer, WRITE_QUERY_RANGE);
+}
+
+/* One that goes on, or of which the batch has samples alone. */
+static int write_running(struct writer *writer, struct query_span *span)
+{
+	int code = SQLITE_OK;
+
+	if (span->is_new)
+		code = write_new(writer, span);
+	if (!code && span->start) {
+		span->rows.statement = find_first_statement(writer, span->start);
+		if (span->rows.statement < 0)
+			return (int)-span->rows.statement;
+		code = write_start(writer, span);
+		leave_first_statement(writer, span, span->rows.statement, span->rows.statement);
+	}
+	return code || span->first_ns > span->last_ns ? code : write_range(writer, span);
+}
+
+int query_rows_write(struct writer *writer)
+{
+	int code = SQLITE_OK;
+
+	for (size_t i = 0; !code && i < writer->spans.count; i++) {
+		struct query_span *span = &writer->spans.items[i];
+
+		code = span->end ? write_end(writer, span) : write_running(writer, span);
+	}
+	/* Behind all rows: another one may have the text that nobody needs. */
+	for (size_t i = 0; !code && i < writer->spans.count; i++) {
+		const struct query_span *span = &writer->spans.items[i];
+
+		if (span->left)
+			code = intern_remove_unused(writer, span->left);
+		if (!code && span->start && !span->end)
+			code = running_write(writer, span);
+	}
+	return code;
+}
