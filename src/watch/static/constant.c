@@ -84,6 +84,23 @@ uintptr_t constant_named_at(uintptr_t address)
 	return (at[0] & 0xf8) == 0xb8 ? (uint32_t)read_32(at + 1) : 0;
 }
 
+static bool calls_pointer(const uint8_t *at)
+{
+	for (unsigned i = 5; i < CONSTANT_CODE_BYTES - 1; i++)
+		if (at[i] == 0xff && (at[i + 1] & 0x38) == 0x10) /* call *r, call *n(r) */
+			return true;
+	return false;
+}
+
+uintptr_t constant_next_passed(uintptr_t from, uintptr_t end)
+{
+	for (const uint8_t *at = (const uint8_t *)from; at < (const uint8_t *)end; at++)
+		/* %edx, %rdx */
+		if ((at[0] == 0xba || (at[2] == 0x15 && at[0] == 0x48)) && calls_pointer(at))
+			return (uintptr_t)at;
+	return end;
+}
+
 #elif defined(__aarch64__)
 
 #define RETURN 0xd65f03c0u
@@ -134,6 +151,22 @@ uintptr_t constant_named_at(uintptr_t at)
 		return 0;
 	pages = (int64_t)((uint64_t)((page >> 5 & 0x7ffff) << 2 | (page >> 29 & 3)) << 43) >> 43;
 	return (at & ~(uintptr_t)4095) + (uintptr_t)(pages * 4096) + (add >> 10 & 0xfff);
+}
+
+static bool calls_pointer(uintptr_t at)
+{
+	for (unsigned i = 8; i < CONSTANT_CODE_BYTES; i += 4)
+		if ((read_code(at + i) & 0xfffffc1fu) == 0xd63f0000u) /* blr x */
+			return true;
+	return false;
+}
+
+uintptr_t constant_next_passed(uintptr_t from, uintptr_t end)
+{
+	for (uintptr_t at = from; at < end; at += CONSTANT_CODE_STEP)
+		if ((read_code(at + 4) & 31) == 2 && constant_named_at(at) && calls_pointer(at))
+			return at;
+	return end;
 }
 
 uintptr_t constant_address_returned(const struct static_object *object, uintptr_t function)
