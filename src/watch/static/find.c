@@ -180,27 +180,35 @@ static bool is_system_calls(const struct static_object *object, const uintptr_t 
 	       is_text(object, words[3], "close") && is_text(object, words[6], "access");
 }
 
-/* Whether the words may be three records of the middle, from whichever word of a record on. Names are
- * constants, and of three functions a host may have replaced one. */
-#define PROBE_WORDS (4 * RECORD - 1)
-
+/* Whether these may be three records of the middle. Names are constants, and of three functions a host may
+ * have replaced one. */
 static bool may_be_records(const struct static_object *object, const struct static_range *data,
-                           const uintptr_t *words)
+                           const uintptr_t *name)
 {
-	for (const uintptr_t *name = words; name < words + RECORD; name++) {
-		unsigned names = 0, kept = 0;
+	unsigned names = 0, kept = 0;
 
-		for (unsigned i = 0; i < 3 * RECORD; i += RECORD) {
-			names += static_is_in(&object->image, name[i]) && !static_is_in(data, name[i]);
-			kept += !name[i + 2];
-		}
-		if (names == 3 && kept >= 2)
-			return true;
+	for (unsigned i = 0; i < 3 * RECORD; i += RECORD) {
+		names += static_is_in(&object->image, name[i]) && !static_is_in(data, name[i]);
+		kept += !name[i + 2];
 	}
-	return false;
+	return names == 3 && kept >= 2;
 }
 
-/* One of the probes meets the table; only there all words are read. */
+/* The table's beginning, not before `first`, if the probe meets it at whichever word of a record. */
+#define PROBE_WORDS (4 * RECORD - 1)
+
+static const uintptr_t *find_beginning(const struct static_object *object, const struct static_range *data,
+                                       const uintptr_t *first, const uintptr_t *probe)
+{
+	for (const uintptr_t *name = probe; name < probe + RECORD; name++)
+		if (may_be_records(object, data, name))
+			for (const uintptr_t *at = name; at >= first; at -= RECORD)
+				if (is_system_calls(object, at))
+					return at;
+	return NULL;
+}
+
+/* One of the probes meets the table. */
 _Static_assert(STRIDE + PROBE_WORDS - 1 <= RECORDS_MIN * RECORD, "a probe lies inside of the table");
 
 /* The address of its "open", a function of SQLite's; 0: there is none from `*range` and `*from`
@@ -213,13 +221,12 @@ static uintptr_t find_system_calls(const struct static_object *object, unsigned 
 		const uintptr_t *end = (const uintptr_t *)data->end;
 
 		for (; end - word >= STRIDE + PROBE_WORDS - 1; word += STRIDE) {
-			if (!may_be_records(object, data, word + STRIDE - 1))
-				continue;
-			for (unsigned i = 0; i < STRIDE; i++)
-				if (is_system_calls(object, word + i)) {
-					*from = (uintptr_t)(word + i + RECORDS_MIN * RECORD);
-					return word[i + 1];
-				}
+			const uintptr_t *at = find_beginning(object, data, word, word + STRIDE - 1);
+
+			if (at) {
+				*from = (uintptr_t)(at + RECORDS_MIN * RECORD);
+				return at[1];
+			}
 		}
 	}
 	return 0;
