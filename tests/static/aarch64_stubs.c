@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Stubs of aarch64, made and run: functions that begin with each kind of instruction give the same
- * through their stubs as without; others are refused.
+ * through their stubs as without; others are refused. And what the search for SQLite reads in functions
+ * that a compiler made.
  */
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 
+#include "watch/static/constant.h"
+#include "watch/static/find.h"
 #include "watch/static/stub.h"
 
 #define FUNCTION(name, ...)                                                                                  \
@@ -101,9 +104,50 @@ static int try(size_t i, char *room)
 	return wrong;
 }
 
+static const char name[] = "3.40.1";
+extern const uintptr_t number; /* for the compiler it is elsewhere, as a table that others see */
+typedef int called(void *, void *, const void *);
+
+__attribute__((noinline)) static int return_number(void)
+{
+	return 3040001;
+}
+
+__attribute__((noinline)) static const char *return_name(void)
+{
+	return name;
+}
+
+__attribute__((noinline)) static int pass_table(called *call, void *value)
+{
+	return call(value, &value, &number) + 1;
+}
+
+static int look(void *db, void *errors, const void *passed)
+{
+	return db && errors && passed == &number ? return_number() == 3040001 && return_name() == name : 0;
+}
+
+static int read_constants(void)
+{
+	const uintptr_t returned = (uintptr_t)return_number, text = (uintptr_t)return_name;
+	const uintptr_t passes = (uintptr_t)pass_table, end = passes + 64;
+	const struct static_object object = { .code = { (passes & ~4095ul) - (1 << 20),
+		                                        passes + (1 << 20) } };
+	uintptr_t at = constant_next_passed(passes, end);
+	int wrong = pass_table(look, (void *)name) != 2;
+
+	wrong += constant_returned(&object, returned) != 3040001;
+	wrong += constant_returned(&object, text) != 0;
+	wrong += constant_address_returned(&object, text) != (uintptr_t)name;
+	wrong += at == end || constant_named_at(at) != (uintptr_t)&number;
+	printf("constants: %d wrong\n", wrong);
+	return wrong;
+}
+
 int main(void)
 {
-	int wrong = 0;
+	int wrong = read_constants();
 
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		/* Each has code of its own, near the program. */

@@ -48,6 +48,25 @@ static void relocate_packed(char *image, const struct load *load, const uint64_t
 	}
 }
 
+/* The loader looks for each by its name: after that the names are in memory. */
+static void read_names(const char *image, const struct load *load, const uint64_t *values,
+                       uint64_t relocations, uint64_t size)
+{
+	const ElfW(Sym) *symbols = (const ElfW(Sym) *)(image + values[DT_SYMTAB]);
+
+	if (!is_within(load, relocations, size))
+		return;
+	for (uint64_t i = 0; i < size / sizeof(ElfW(Rela)); i++) {
+		const ElfW(Rela) *at = (const ElfW(Rela) *)(image + relocations) + i;
+		uint64_t symbol = ELF64_R_SYM(at->r_info);
+
+		if (symbol &&
+		    is_within(load, values[DT_SYMTAB] + symbol * sizeof *symbols, sizeof *symbols) &&
+		    is_within(load, values[DT_STRTAB] + symbols[symbol].st_name, 1))
+			(void)*(const volatile char *)(image + values[DT_STRTAB] + symbols[symbol].st_name);
+	}
+}
+
 /* What the object says of itself; what it takes from others gets an address, too. */
 static void relocate(const struct load *load)
 {
@@ -83,6 +102,22 @@ static void relocate(const struct load *load)
 	}
 	if (is_within(load, packed, packed_size))
 		relocate_packed(image, load, (const uint64_t *)(image + packed), packed_size / 8);
+	read_names(image, load, values, values[DT_RELA], values[DT_RELASZ]);
+	read_names(image, load, values, values[DT_JMPREL], values[DT_PLTRELSZ]);
+}
+
+/* Of the file, as the loader does it: pages that nobody reads take no memory. */
+static bool map_segment(char *start, int fd, const ElfW(Phdr) *segment)
+{
+	size_t before = segment->p_offset % PAGE, rest = -(segment->p_offset + segment->p_filesz) % PAGE;
+
+	if ((uintptr_t)start % PAGE != before ||
+	    mmap(start - before, before + segment->p_filesz, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED,
+	         fd, (off_t)(segment->p_offset - before)) == MAP_FAILED)
+		return false;
+	if (segment->p_memsz > segment->p_filesz)
+		memset(start + segment->p_filesz, 0, rest);
+	return true;
 }
 
 static bool map_segments(struct load *load, int fd, const ElfW(Phdr) *segments, int count, size_t file_size)
@@ -112,9 +147,8 @@ static bool map_segments(struct load *load, int fd, const ElfW(Phdr) *segments, 
 	}
 	load->info.dlpi_addr = (uintptr_t)load->memory - lowest;
 	for (int i = 0; i < count; i++)
-		if (segments[i].p_type == PT_LOAD &&
-		    pread(fd, (char *)load->info.dlpi_addr + segments[i].p_vaddr, segments[i].p_filesz,
-		          (off_t)segments[i].p_offset) != (ssize_t)segments[i].p_filesz)
+		if (segments[i].p_type == PT_LOAD && segments[i].p_filesz &&
+		    !map_segment((char *)load->info.dlpi_addr + segments[i].p_vaddr, fd, &segments[i]))
 			return false;
 	return true;
 }

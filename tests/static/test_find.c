@@ -4,7 +4,8 @@
  * that every SQLite has in it. Folders and files are arguments.
  *
  * Where the search finds a table, the text must be there (no false find), its version must be
- * named in the file, and where neither is the search must be fast.
+ * named in the file, and where neither is the search must be fast. Times are of the processor: the
+ * shortest of three searches, and the first one, with the memory that it made resident.
  */
 #include <ftw.h>
 #include <stdint.h>
@@ -17,10 +18,13 @@
 #include "watch/static/find.h"
 
 static const char witness[] = "malformed database schema";
+#define SLOWEST 5
 static struct {
 	unsigned objects, tables, no_table, false_finds, missed;
-	double slowest_ms;
-	char slowest[512];
+	struct slow {
+		double ms;
+		char path[512];
+	} slowest[SLOWEST]; /* of those that have none */
 } seen;
 static bool tells_all;
 
@@ -63,16 +67,67 @@ static bool version_is_named(const struct load *load, uint32_t version)
 	return has_text(load, text, (size_t)size);
 }
 
+/* What is resident of this process. */
+static double resident_kib(void)
+{
+	FILE *file = fopen("/proc/self/smaps_rollup", "re");
+	char line[256];
+	double kib = 0;
+
+	while (file && fgets(line, sizeof line, file))
+		if (sscanf(line, "Rss: %lf", &kib) == 1)
+			break;
+	if (file)
+		fclose(file);
+	return kib;
+}
+
 static const char *const names[] = { "nothing", "a SQLite without a table", "a table" };
+
+/* The search of one object: the first time with the page faults of a program that was just loaded. */
+struct search {
+	enum static_found found;
+	struct static_table tables[STATIC_TABLES_MAX];
+	size_t count;
+	double first_ms, best_ms, more_kib;
+};
+
+static void search(const struct load *load, struct search *search)
+{
+	struct static_object object;
+	double resident = resident_kib();
+
+	for (int i = 0; i < 3; i++) {
+		double start = now_ms(), taken;
+
+		search->found = static_find(&load->info, &object, search->tables, &search->count);
+		taken = now_ms() - start;
+		if (i == 0) {
+			search->first_ms = search->best_ms = taken;
+			search->more_kib = resident_kib() - resident;
+		}
+		if (taken < search->best_ms)
+			search->best_ms = taken;
+	}
+}
+
+static void keep_slowest(const char *path, double ms)
+{
+	struct slow *slow = seen.slowest;
+
+	for (size_t i = 0; i < SLOWEST; i++)
+		if (ms > slow[i].ms) {
+			memmove(slow + i + 1, slow + i, (SLOWEST - i - 1) * sizeof *slow);
+			slow[i].ms = ms;
+			snprintf(slow[i].path, sizeof slow[i].path, "%s", path);
+			break;
+		}
+}
 
 static void see(const char *path)
 {
-	struct static_table tables[STATIC_TABLES_MAX];
-	struct static_object object;
+	struct search of = { 0 };
 	struct load load;
-	enum static_found found;
-	double best = 1e9;
-	size_t count;
 	bool is_inside;
 
 	if (!load_file(&load, path))
@@ -81,36 +136,30 @@ static void see(const char *path)
 		load_free(&load);
 		return;
 	}
-	for (int i = 0; i < 3; i++) {
-		double start = now_ms();
-
-		found = static_find(&load.info, &object, tables, &count);
-		best = now_ms() - start < best ? now_ms() - start : best;
-	}
+	search(&load, &of);
 	is_inside = has_text(&load, witness, sizeof witness - 1);
 	seen.objects++;
-	seen.tables += found == STATIC_TABLE;
-	seen.no_table += found == STATIC_NO_TABLE;
-	if (found != STATIC_NOTHING || is_inside || tells_all)
-		printf("%8.3f ms  %s: %s", best, path, names[found]);
-	for (size_t i = 0; i < count; i++)
-		printf(", SQLite %u with %zu routines", tables[i].version, tables[i].count);
-	if (found != STATIC_NOTHING || is_inside || tells_all)
-		puts(is_inside && found == STATIC_NOTHING ? " MISSED" : "");
-	seen.missed += is_inside && found == STATIC_NOTHING;
-	if (found != STATIC_NOTHING && !is_inside) {
+	seen.tables += of.found == STATIC_TABLE;
+	seen.no_table += of.found == STATIC_NO_TABLE;
+	if (of.found != STATIC_NOTHING || is_inside || tells_all) {
+		printf("%8.3f ms (first %.3f, %.0f KiB)  %s: %s", of.best_ms, of.first_ms, of.more_kib, path,
+		       names[of.found]);
+		for (size_t i = 0; i < of.count; i++)
+			printf(", SQLite %u with %zu routines", of.tables[i].version, of.tables[i].count);
+		puts(is_inside && of.found == STATIC_NOTHING ? " MISSED" : "");
+	}
+	seen.missed += is_inside && of.found == STATIC_NOTHING;
+	if (of.found != STATIC_NOTHING && !is_inside) {
 		printf("FALSE: %s\n", path);
 		seen.false_finds++;
 	}
-	for (size_t i = 0; i < count; i++)
-		if (!version_is_named(&load, tables[i].version)) {
-			printf("FALSE: %s: version %u is not named\n", path, tables[i].version);
+	for (size_t i = 0; i < of.count; i++)
+		if (!version_is_named(&load, of.tables[i].version)) {
+			printf("FALSE: %s: version %u is not named\n", path, of.tables[i].version);
 			seen.false_finds++;
 		}
-	if (found == STATIC_NOTHING && best > seen.slowest_ms) {
-		seen.slowest_ms = best;
-		snprintf(seen.slowest, sizeof seen.slowest, "%s", path);
-	}
+	if (of.found == STATIC_NOTHING)
+		keep_slowest(path, of.best_ms);
 	load_free(&load);
 }
 
@@ -144,9 +193,9 @@ int main(int argc, char **argv)
 		tells_all = false;
 	}
 	printf("%u objects, %u with a table, %u with a SQLite but none, %u false, %u with the text and no "
-	       "SQLite "
-	       "found; longest without one %.3f ms (%s)\n",
-	       seen.objects, seen.tables, seen.no_table, seen.false_finds, seen.missed, seen.slowest_ms,
-	       seen.slowest);
+	       "SQLite found; longest without one:\n",
+	       seen.objects, seen.tables, seen.no_table, seen.false_finds, seen.missed);
+	for (size_t i = 0; i < SLOWEST && seen.slowest[i].ms > 0; i++)
+		printf("%8.3f ms  %s\n", seen.slowest[i].ms, seen.slowest[i].path);
 	return failed || seen.false_finds;
 }

@@ -84,6 +84,23 @@ uintptr_t constant_named_at(uintptr_t address)
 	return (at[0] & 0xf8) == 0xb8 ? (uint32_t)read_32(at + 1) : 0;
 }
 
+static bool calls_pointer(const uint8_t *at)
+{
+	for (unsigned i = 5; i < CONSTANT_CODE_BYTES - 1; i++)
+		if (at[i] == 0xff && (at[i + 1] & 0x38) == 0x10) /* call *r, call *n(r) */
+			return true;
+	return false;
+}
+
+uintptr_t constant_next_passed(uintptr_t from, uintptr_t end)
+{
+	for (const uint8_t *at = (const uint8_t *)from; at < (const uint8_t *)end; at++)
+		/* %edx, %rdx */
+		if ((at[0] == 0xba || (at[2] == 0x15 && at[0] == 0x48)) && calls_pointer(at))
+			return (uintptr_t)at;
+	return end;
+}
+
 #elif defined(__aarch64__)
 
 #define RETURN 0xd65f03c0u
@@ -123,17 +140,47 @@ uint32_t constant_returned(const struct static_object *object, uintptr_t functio
 	return (low >> 5 & 0xffff) | (high >> 5 & 0xffff) << 16;
 }
 
-/* adrp x,page; add x,x,#offset: two instructions. */
+/* adrp x,page … add y,x,#offset: compilers put others between the two. Returns where the second is,
+ * 0: nowhere near. */
+static uintptr_t find_add(uintptr_t at)
+{
+	uint32_t page = read_code(at);
+
+	for (unsigned i = 4; (page & 0x9f000000u) == 0x90000000u && i < CONSTANT_CODE_BYTES; i += 4)
+		if ((read_code(at + i) & 0xffc003e0u) == (0x91000000u | (page & 31) << 5))
+			return at + i;
+	return 0;
+}
+
 uintptr_t constant_named_at(uintptr_t at)
 {
-	uint32_t page = read_code(at), add = read_code(at + 4);
+	uint32_t page = read_code(at);
+	uintptr_t add = find_add(at);
 	int64_t pages;
 
-	if ((page & 0x9f000000u) != 0x90000000u || (add & 0xffc00000u) != 0x91000000u ||
-	    (add >> 5 & 31) != (page & 31))
+	if (!add)
 		return 0;
 	pages = (int64_t)((uint64_t)((page >> 5 & 0x7ffff) << 2 | (page >> 29 & 3)) << 43) >> 43;
-	return (at & ~(uintptr_t)4095) + (uintptr_t)(pages * 4096) + (add >> 10 & 0xfff);
+	return (at & ~(uintptr_t)4095) + (uintptr_t)(pages * 4096) + (read_code(add) >> 10 & 0xfff);
+}
+
+static bool calls_pointer(uintptr_t at)
+{
+	for (unsigned i = 8; i < CONSTANT_CODE_BYTES; i += 4)
+		if ((read_code(at + i) & 0xfffffc1fu) == 0xd63f0000u) /* blr x */
+			return true;
+	return false;
+}
+
+uintptr_t constant_next_passed(uintptr_t from, uintptr_t end)
+{
+	for (uintptr_t at = from; at < end; at += CONSTANT_CODE_STEP) {
+		uintptr_t add = find_add(at);
+
+		if (add && (read_code(add) & 31) == 2 && calls_pointer(at))
+			return at;
+	}
+	return end;
 }
 
 uintptr_t constant_address_returned(const struct static_object *object, uintptr_t function)

@@ -29,4 +29,8 @@ uintptr_t constant_address_returned(const struct static_object *object, uintptr_
 /* The address that the instruction at `at` puts into a register, 0: none. */
 uintptr_t constant_named_at(uintptr_t at);
 
+/* Where, from `from` on, an instruction may put an address into the register of the third argument
+ * before a call through a pointer; `end`: nowhere. */
+uintptr_t constant_next_passed(uintptr_t from, uintptr_t end);
+
 #endif

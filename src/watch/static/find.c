@@ -19,6 +19,12 @@
 #define REACH ((uintptr_t)1 << 20)
 #define CHUNK ((uintptr_t)1 << 15)
 
+/* Words between probes for a table: less than either has. */
+#define STRIDE 64
+
+/* MAX_PATHNAME of SQLite's layer for Unix. */
+#define UNIX_PATHNAME_MAX 512
+
 /* --- what the object is ------------------------------------------------------------------ */
 
 static void add_range(struct static_range ranges[STATIC_RANGES_MAX], unsigned *count, uintptr_t start,
@@ -74,11 +80,19 @@ static void describe(const struct dl_phdr_info *info, struct static_object *obje
 
 /* --- whether it can have one ------------------------------------------------------------------ */
 
-/* SQLite touches a lock file by the one or the other, whatever its options are, and few programs
- * do so. Python, which calls nearly all the rest, does not. */
-static bool is_needed(const char *name)
+/* SQLite touches a lock file, and syncs its files or, built without that for tests, moves its mappings:
+ * whatever its options are, it calls one function of each kind. Few programs do: Python, which calls
+ * nearly all the rest, touches no file so. */
+enum { TOUCHES = 1, KEEPS = 2, ALL_NEEDED = TOUCHES | KEEPS };
+
+static unsigned need_met(const char *name)
 {
-	return name[0] == 'u' && (!strcmp(name, "utime") || !strcmp(name, "utimes"));
+	switch (*name) {
+	case 'u': return strcmp(name, "utime") && strcmp(name, "utimes") ? 0 : TOUCHES;
+	case 'f': return strcmp(name, "fsync") && strcmp(name, "fdatasync") ? 0 : KEEPS;
+	case 'm': return strcmp(name, "mremap") ? 0 : KEEPS;
+	default: return 0;
+	}
 }
 
 struct imports {
@@ -120,16 +134,17 @@ static void read_imports(const struct dl_phdr_info *info, struct imports *import
 static bool may_have(const struct dl_phdr_info *info)
 {
 	struct imports imports;
+	unsigned met = 0;
 
 	read_imports(info, &imports);
-	for (size_t i = 1; imports.symbols && imports.strings && i < imports.count; i++) {
+	for (size_t i = 1; imports.symbols && imports.strings && i < imports.count && met != ALL_NEEDED;
+	     i++) {
 		const ElfW(Sym) *symbol = &imports.symbols[i];
 
-		if (symbol->st_shndx == SHN_UNDEF && symbol->st_name < imports.strings_size &&
-		    is_needed(imports.strings + symbol->st_name))
-			return true;
+		if (symbol->st_shndx == SHN_UNDEF && symbol->st_name < imports.strings_size)
+			met |= need_met(imports.strings + symbol->st_name);
 	}
-	return false;
+	return met == ALL_NEEDED;
 }
 
 /* --- the first table: where SQLite's code is ------------------------------------------------- */
@@ -153,8 +168,11 @@ static bool is_text(const struct static_object *object, uintptr_t address, const
 	return is_same;
 }
 
-/* Three records of { name, function now, function at first }: the second function is 0 until
- * the first is replaced. */
+/* Records of { name, function now, function at first }, 27 in 3.15. */
+#define RECORD 3
+#define RECORDS_MIN 25
+
+/* The first three, strictly: the second function is 0 until the first is replaced. */
 static bool is_system_calls(const struct static_object *object, const uintptr_t *words)
 {
 	return words[0] && static_is_in(&object->code, words[1]) && !words[2] && words[4] && !words[5] &&
@@ -162,7 +180,36 @@ static bool is_system_calls(const struct static_object *object, const uintptr_t 
 	       is_text(object, words[3], "close") && is_text(object, words[6], "access");
 }
 
-#define SYSTEM_CALLS_WORDS 9
+/* Whether these may be three records of the middle. Names are constants, and of three functions a host may
+ * have replaced one. */
+static bool may_be_records(const struct static_object *object, const struct static_range *data,
+                           const uintptr_t *name)
+{
+	unsigned names = 0, kept = 0;
+
+	for (unsigned i = 0; i < 3 * RECORD; i += RECORD) {
+		names += static_is_in(&object->image, name[i]) && !static_is_in(data, name[i]);
+		kept += !name[i + 2];
+	}
+	return names == 3 && kept >= 2;
+}
+
+/* The table's beginning, not before `first`, if the probe meets it at whichever word of a record. */
+#define PROBE_WORDS (4 * RECORD - 1)
+
+static const uintptr_t *find_beginning(const struct static_object *object, const struct static_range *data,
+                                       const uintptr_t *first, const uintptr_t *probe)
+{
+	for (const uintptr_t *name = probe; name < probe + RECORD; name++)
+		if (may_be_records(object, data, name))
+			for (const uintptr_t *at = name; at >= first; at -= RECORD)
+				if (is_system_calls(object, at))
+					return at;
+	return NULL;
+}
+
+/* One of the probes meets the table. */
+_Static_assert(STRIDE + PROBE_WORDS - 1 <= RECORDS_MIN * RECORD, "a probe lies inside of the table");
 
 /* The address of its "open", a function of SQLite's; 0: there is none from `*range` and `*from`
  * on, which are moved behind it. */
@@ -173,13 +220,43 @@ static uintptr_t find_system_calls(const struct static_object *object, unsigned 
 		const uintptr_t *word = (const uintptr_t *)(*from ? *from : data->start);
 		const uintptr_t *end = (const uintptr_t *)data->end;
 
-		for (; end - word >= SYSTEM_CALLS_WORDS; word++)
-			if (is_system_calls(object, word)) {
-				*from = (uintptr_t)(word + SYSTEM_CALLS_WORDS);
-				return word[1];
+		for (; end - word >= STRIDE + PROBE_WORDS - 1; word += STRIDE) {
+			const uintptr_t *at = find_beginning(object, data, word, word + STRIDE - 1);
+
+			if (at) {
+				*from = (uintptr_t)(at + RECORDS_MIN * RECORD);
+				return at[1];
 			}
+		}
 	}
 	return 0;
+}
+
+/* --- whether it has the second ------------------------------------------------------------------ */
+
+/* SQLITE_OMIT_LOAD_EXTENSION leaves out the table of routines, and what opens libraries in the VFS for
+ * Unix, which lies in data as well. A VFS that is not found says nothing. */
+static bool may_load_extensions(const struct static_object *object)
+{
+	bool is_found = false;
+
+	for (unsigned i = 0; i < object->data_count; i++) {
+		const struct static_range *data = &object->data[i];
+
+		for (uintptr_t at = data->start; at + sizeof(sqlite3_vfs) <= data->end;
+		     at += sizeof(uintptr_t)) {
+			const sqlite3_vfs *vfs = (const sqlite3_vfs *)at;
+
+			if (vfs->mxPathname != UNIX_PATHNAME_MAX || !vfs->zName ||
+			    !static_is_in(&object->code, (uintptr_t)vfs->xOpen) ||
+			    !is_text(object, (uintptr_t)vfs->zName, "unix"))
+				continue;
+			if (vfs->xDlOpen)
+				return true;
+			is_found = true;
+		}
+	}
+	return !is_found;
 }
 
 /* --- the second: the routines ------------------------------------------------------------------ */
@@ -255,11 +332,10 @@ static bool is_routine(const struct static_object *object, uintptr_t word)
 	return !word || static_is_in(&object->code, word);
 }
 
-/* All constants, in strides shorter than the table: a probe inside of it meets an address of
- * code, or two that are 0, and only there the words around are read. */
-#define STRIDE 64
-
-static void search_constants(struct search *search, const struct static_range *range)
+/* All constants: a probe inside of the table meets an address of code, or two that are 0. Of what may be
+ * the table libversion_number() is read, if it lies in `code`. */
+static void search_constants(struct search *search, const struct static_range *range,
+                             const struct static_range *code)
 {
 	const struct static_object *object = search->object;
 	const uintptr_t *start = (const uintptr_t *)range->start, *end = (const uintptr_t *)range->end;
@@ -275,14 +351,14 @@ static void search_constants(struct search *search, const struct static_range *r
 		while (last < end && is_routine(object, *last) && last - probe < ROUTINES_MAX)
 			last++;
 		for (const uintptr_t *at = first; last - at >= ROUTINES_MIN; at++)
-			if (static_is_in(&object->code, at[INDEX(libversion_number)]) &&
+			if (static_is_in(code, at[INDEX(libversion_number)]) && has_wanted(at) &&
 			    constant_returned(object, at[INDEX(libversion_number)]) / 1000000 == 3)
 				try_table(search, (uintptr_t)at, (uintptr_t)end);
 	}
 }
 
 /* A part of the code: does an instruction name the table? */
-static bool search_code(struct search *search, uintptr_t start, uintptr_t end)
+static bool search_code(struct search *search, uintptr_t start, uintptr_t end, bool only_passed)
 {
 	const struct static_object *object = search->object;
 	size_t before = search->count;
@@ -292,8 +368,11 @@ static bool search_code(struct search *search, uintptr_t start, uintptr_t end)
 	if (end + CONSTANT_CODE_BYTES > object->code.end)
 		end = object->code.end - CONSTANT_CODE_BYTES;
 	for (uintptr_t at = start; at < end; at += CONSTANT_CODE_STEP) {
-		uintptr_t named = constant_named_at(at);
+		uintptr_t named;
 
+		if (only_passed && (at = constant_next_passed(at, end)) == end)
+			break;
+		named = constant_named_at(at);
 		if (!named || named % sizeof(uintptr_t))
 			continue;
 		for (unsigned i = 0; i < object->constants_count; i++)
@@ -305,12 +384,41 @@ static bool search_code(struct search *search, uintptr_t start, uintptr_t end)
 	return search->count > before;
 }
 
-static void search_around(struct search *search, uintptr_t address)
+static void search_around(struct search *search, uintptr_t address, bool only_passed)
 {
 	for (uintptr_t away = 0; away < REACH; away += CHUNK)
-		if (search_code(search, address + away, address + away + CHUNK) ||
-		    (address > away + CHUNK && search_code(search, address - away - CHUNK, address - away)))
+		if (search_code(search, address + away, address + away + CHUNK, only_passed) ||
+		    (address > away + CHUNK &&
+		     search_code(search, address - away - CHUNK, address - away, only_passed)))
 			return;
+}
+
+/* Around a function of SQLite's. What moves has its table among the relocated constants, which are
+ * few. Whatever is read becomes resident, so the likely places come first: sqlite3_load_extension() passes
+ * the table to an extension, and SQLite's functions lie side by side. */
+static void search_tables(struct search *search, uintptr_t address, bool only_likely)
+{
+	const struct static_object *object = search->object;
+	struct static_range near = { address > REACH ? address - REACH : 0, address + REACH };
+
+	if (object->is_fixed)
+		search_around(search, address, only_likely);
+	for (unsigned i = 0; i < object->constants_count && (!object->is_fixed || !only_likely); i++)
+		search_constants(search, &object->constants[i], only_likely ? &near : &object->code);
+}
+
+/* Returns how many copies are here. */
+static size_t search_copies(struct search *search, bool only_likely)
+{
+	unsigned range = 0;
+	uintptr_t from = 0, address;
+	size_t copies = 0;
+
+	while ((address = find_system_calls(search->object, &range, &from))) {
+		copies++;
+		search_tables(search, address, only_likely);
+	}
+	return copies;
 }
 
 enum static_found static_find(const struct dl_phdr_info *info, struct static_object *object,
@@ -318,21 +426,14 @@ enum static_found static_find(const struct dl_phdr_info *info, struct static_obj
 {
 	struct search search = { .object = object, .tables = tables };
 	unsigned range = 0;
-	uintptr_t from = 0, address;
-	bool is_here = false;
+	uintptr_t from = 0;
 
 	*count = 0;
 	describe(info, object);
-	if (!object->code.end || !may_have(info))
+	if (!object->code.end || !may_have(info) || !find_system_calls(object, &range, &from))
 		return STATIC_NOTHING;
-	while ((address = find_system_calls(object, &range, &from))) {
-		is_here = true;
-		if (object->is_fixed)
-			search_around(&search, address);
-	}
-	/* What moves has its table among the relocated constants, which are few. */
-	for (unsigned i = 0; is_here && !search.count && i < object->constants_count; i++)
-		search_constants(&search, &object->constants[i]);
+	if (may_load_extensions(object) && search_copies(&search, true) > search.count)
+		search_copies(&search, false);
 	*count = search.count;
-	return search.count ? STATIC_TABLE : is_here ? STATIC_NO_TABLE : STATIC_NOTHING;
+	return search.count ? STATIC_TABLE : STATIC_NO_TABLE;
 }
