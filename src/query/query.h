@@ -112,7 +112,7 @@ static inline void query_leave_at(struct query_run *run, uint64_t took, uint64_t
 	__atomic_store_n(&run->working, 0, __ATOMIC_RELAXED);
 }
 
-ON_THE_WAY static inline void query_leave(struct query_run *run, struct thread *thread)
+PART_OF_THE_WAY void query_leave(struct query_run *run, struct thread *thread)
 {
 	/* First of all: what follows is not the query's. */
 	uint64_t now = fast_clock_ns(&thread->clock), took, cpu_ns;

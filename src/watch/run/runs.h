@@ -174,7 +174,7 @@ static inline void runs_set_statement(struct run *run, sqlite3_stmt *stmt)
 void runs_push_anew(struct run *run, struct thread *thread, const void *frame);
 void runs_pop(struct run *run);
 
-ON_THE_WAY static inline void runs_push(struct run *run, struct thread *thread, const void *frame)
+PART_OF_THE_WAY void runs_push(struct run *run, struct thread *thread, const void *frame)
 {
 	run->tag_thread = thread;
 	run->tag_frame = frame;
