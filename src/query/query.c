@@ -20,6 +20,7 @@
 #include "query/account.h"
 #include "query/cpu_clock.h"
 #include "query/query_record.h"
+#include "query/statement_add.h"
 #include "query/statement_stats.h"
 #include "query/watch_cost.h"
 #include "sampler/budget.h"
@@ -56,15 +57,16 @@ static struct query_key make_key(struct thread *thread, uint32_t session, uint64
 
 /* --- a run ----------------------------------------------------------------------------- */
 
-/* What the caller does not set: a call of memset() takes longer than the stores. */
+/* What the caller does not set. The words from the samples to the labels are side by side, so that
+ * they are cleared two at a time. */
 static void clear_counts(struct query_counts *counts)
 {
+	const size_t from = offsetof(struct query_counts, samples), to = offsetof(struct query_counts, statement);
+
 	counts->start.state = START_KEPT;
 	counts->start.parent = (struct query_key){ 0 };
 	counts->start.text = NULL;
-	for (int type = 0; type < TRACE_TYPES; type++)
-		counts->samples[type] = counts->weights[type] = 0;
-	counts->dropped = counts->truncated = counts->worker_cpu_ns = counts->labels = 0;
+	memset((char *)counts + from, 0, to - from);
 	counts->worker_wait_ns = counts->cost_ns = 0;
 	counts->has_threads = counts->has_waits = false;
 }
@@ -85,7 +87,7 @@ ON_THE_WAY void query_start(struct query_run *run, struct thread *thread)
 	struct query_key key;
 	uint64_t now;
 
-	run->execution_ns = run->cpu_ns = run->cpu_estimated_ns = run->prepare_ns = 0;
+	memset(&run->execution_ns, 0, 4 * sizeof run->execution_ns); /* up to prepare_ns */
 	clear_counts(&run->counts);
 	run->counts.start.thread_id = thread->id;
 	now = read_clock(thread);
@@ -99,8 +101,8 @@ ON_THE_WAY void query_start(struct query_run *run, struct thread *thread)
 	run->start_monotonic_ns = run->left_ns = now;
 	run->counts.start.realtime_ns = now + thread->realtime_offset_ns;
 	key = make_key(thread, run->session, run->counts.start.realtime_ns);
-	query_key_copy(&run->key, &key);
-	query_key_copy(&run->counts.start.initial, &key);
+	query_key_set(&run->key, key.hi, key.lo);
+	query_key_set(&run->counts.start.initial, key.hi, key.lo);
 	run->span.id = 0;
 	query_enter_at(run, thread, now);
 	span_run_begin(&run->span, now);
@@ -199,8 +201,7 @@ static void sum_rest(const struct query_run *run, const struct query_work *work,
 	sums[STATEMENT_REPREPARES] = work ? work->reprepares : 0;
 }
 
-ON_THE_WAY void query_sums(const struct query_run *run, const struct query_work *work,
-                           struct statement_run *counted)
+void query_sums(const struct query_run *run, const struct query_work *work, struct statement_run *counted)
 {
 	uint64_t *sums = counted->sums;
 
@@ -216,6 +217,28 @@ ON_THE_WAY void query_sums(const struct query_run *run, const struct query_work 
 	counted->is_plain = is_plain(run, work);
 	if (!counted->is_plain)
 		sum_rest(run, work, sums);
+}
+
+/* Another thread may be reading the sums. */
+__attribute__((no_sanitize("thread"))) ON_THE_WAY bool query_count_plain(const struct query_run *run,
+                                                                         uint64_t statement, uint32_t thread,
+                                                                         uint64_t vm_steps,
+                                                                         uint64_t fullscan_steps)
+{
+	const struct statement_plain_run counted = {
+		.rows = run->rows,
+		.execution_ns = run->execution_ns,
+		.cpu_ns = run->cpu_ns,
+		.cpu_estimated_ns = run->cpu_estimated_ns,
+		.duration_ns = run->left_ns - run->start_monotonic_ns,
+		.vm_steps = vm_steps,
+		.fullscan_steps = fullscan_steps,
+		.seen_ns = run->counts.start.realtime_ns,
+	};
+
+	if (run->counts.start.parent.hi | run->counts.start.parent.lo | run->prepare_ns)
+		return false;
+	return statement_stats_add_plain(statement, thread, &counted);
 }
 
 void query_finish_span(struct query_run *run, const struct query_span_end *end)

@@ -81,7 +81,7 @@ WATCHED int queryprof_step_watched(int number, sqlite3_stmt *stmt, const void *c
 		rc = real[number].step(stmt);
 		if (recent_end(recent.run, recent.thread, recent.calling, recent.number, rc))
 			return rc;
-		recent_resign(&recent, OF(number), FRAME, &step);
+		step = recent_resign(recent, OF(number), FRAME);
 	} else {
 		statement_step_begin(&step, OF(number), stmt, FRAME, caller);
 		rc = real[number].step(stmt);

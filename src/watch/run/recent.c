@@ -3,15 +3,14 @@
 
 #include "watch/run/run_end.h"
 
-void recent_resign(const struct recent_call *call, const struct host_library *library, const void *frame,
-                   struct run_call *other)
+struct run_call recent_resign(struct recent_call call, const struct host_library *library, const void *frame)
 {
-	*other = (struct run_call){ .run = call->run };
-	other->call = (struct call){ .calling = call->calling,
-		                     .place = call->calling->places,
-		                     .number = call->number,
-		                     .library = library,
-		                     .frame = frame };
+	return (struct run_call){ .call = { .calling = call.calling,
+		                            .place = call.calling->places,
+		                            .number = call.number,
+		                            .library = library,
+		                            .frame = frame },
+		                  .run = call.run };
 }
 
 ON_THE_WAY bool recent_end(struct run *run, struct thread *thread, struct calling *calling, uint64_t number,

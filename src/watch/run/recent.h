@@ -101,7 +101,7 @@ PART_OF_THE_WAY bool recent_enter(struct recent_call *call, const struct host_li
 	    thread->nesting || !sampler_ring())
 		return false;
 	session = runs_guess_session(run, stmt);
-	if (!session || !session_enter_private(session, thread->id))
+	if (!session || !session_enter_private_again(session, thread->id))
 		return false;
 	*call = (struct recent_call){ calling, thread, run, calling_number(calling) };
 	recent_take_place(call, library, frame);
@@ -122,8 +122,8 @@ PART_OF_THE_WAY bool recent_enter(struct recent_call *call, const struct host_li
 bool recent_end(struct run *run, struct thread *thread, struct calling *calling, uint64_t number, int rc);
 
 /* The same call as the other way has it. */
-OFF_THE_WAY void recent_resign(const struct recent_call *call, const struct host_library *library,
-                               const void *frame, struct run_call *other);
+OFF_THE_WAY struct run_call recent_resign(struct recent_call call, const struct host_library *library,
+                                          const void *frame);
 
 /* As far as the thread's newest runs tell, the statement has no run that is open. */
 PART_OF_THE_WAY bool recent_has_ended(const struct calling *calling, const sqlite3_stmt *stmt)

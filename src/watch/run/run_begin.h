@@ -5,6 +5,7 @@
 #ifndef QUERYPROF_WATCH_RUN_BEGIN_H
 #define QUERYPROF_WATCH_RUN_BEGIN_H
 
+#include "query/look.h"
 #include "watch/run/runs.h"
 
 /* Begins a run of the call with this number, and its clocks. `stmt` NULL: of none yet. NULL
@@ -25,7 +26,22 @@ struct run *runs_begin_kept(const struct run *preparation, sqlite3_stmt *stmt);
 void runs_name_statement(struct run *run);
 
 /* What SQLite has counted for the run's statement until now. */
-void runs_read_counters(const struct run *run, int values[STATEMENT_COUNTERS]);
+OFF_THE_WAY void runs_ask_counters(const struct run *run, int values[STATEMENT_COUNTERS]);
+
+PART_OF_THE_WAY void runs_read_counters(const struct run *run, int values[STATEMENT_COUNTERS])
+{
+	const volatile int *counters = run->counters;
+
+	if (__builtin_expect(!counters, 0)) {
+		runs_ask_counters(run, values);
+		return;
+	}
+	/* One by one, as SQLite has just written them: the processor waits for stores that a
+	 * larger load has parts of. */
+#pragma GCC unroll 5
+	for (int i = 0; i < STATEMENT_COUNTERS; i++)
+		values[i] = counters[i];
+}
 
 /* Under the connection's mutex: what the run of a statement says of itself. */
 void runs_describe(struct run *run);
@@ -35,10 +51,21 @@ void runs_describe(struct run *run);
 bool runs_is_current(const struct run *run);
 
 /* In a call that has the statement, whose run has ended: whether the run is of this statement. */
-bool runs_is_same_text(const struct run *run);
+static inline bool runs_is_same_text(const struct run *run)
+{
+	const char *text = sqlite3_sql(run->stmt);
+
+	return text && text == run->query.text && query_is_marked(&run->query);
+}
 
 /* Under the connection's mutex: takes the user's own id for the session's next query. */
-void runs_take_query_id(struct run *run);
+OFF_THE_WAY void runs_take_set_query_id(struct run *run);
+
+static inline void runs_take_query_id(struct run *run)
+{
+	if (__builtin_expect(run->session->settings.query_id[0], 0))
+		runs_take_set_query_id(run);
+}
 
 /* The text and the database of an operation, both copied. */
 void runs_describe_operation(struct run *run, const char *label, const char *database);

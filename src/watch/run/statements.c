@@ -403,7 +403,7 @@ ON_THE_WAY int statement_reset(const struct host_library *library, sqlite3_stmt 
 		return reset_otherwise(library, stmt, reset, frame);
 	rc = reset(stmt);
 	if (!recent_end(recent.run, recent.thread, recent.calling, recent.number, rc)) {
-		recent_resign(&recent, library, frame, &call);
+		call = recent_resign(recent, library, frame);
 		end_resigned(&call, rc);
 	}
 	return rc;
