@@ -57,16 +57,15 @@ static struct query_key make_key(struct thread *thread, uint32_t session, uint64
 
 /* --- a run ----------------------------------------------------------------------------- */
 
-/* What the caller does not set. The words from the samples to the labels are side by side, so that
- * they are cleared two at a time. */
+/* What the caller does not set: a call of memset() takes longer than the stores. */
 static void clear_counts(struct query_counts *counts)
 {
-	const size_t from = offsetof(struct query_counts, samples), to = offsetof(struct query_counts, statement);
-
 	counts->start.state = START_KEPT;
 	counts->start.parent = (struct query_key){ 0 };
 	counts->start.text = NULL;
-	memset((char *)counts + from, 0, to - from);
+	for (int type = 0; type < TRACE_TYPES; type++)
+		counts->samples[type] = counts->weights[type] = 0;
+	counts->dropped = counts->truncated = counts->worker_cpu_ns = counts->labels = 0;
 	counts->worker_wait_ns = counts->cost_ns = 0;
 	counts->has_threads = counts->has_waits = false;
 }
@@ -87,7 +86,7 @@ ON_THE_WAY void query_start(struct query_run *run, struct thread *thread)
 	struct query_key key;
 	uint64_t now;
 
-	memset(&run->execution_ns, 0, 4 * sizeof run->execution_ns); /* up to prepare_ns */
+	run->execution_ns = run->cpu_ns = run->cpu_estimated_ns = run->prepare_ns = 0;
 	clear_counts(&run->counts);
 	run->counts.start.thread_id = thread->id;
 	now = read_clock(thread);
@@ -225,20 +224,24 @@ __attribute__((no_sanitize("thread"))) ON_THE_WAY bool query_count_plain(const s
                                                                          uint64_t vm_steps,
                                                                          uint64_t fullscan_steps)
 {
-	const struct statement_plain_run counted = {
-		.rows = run->rows,
-		.execution_ns = run->execution_ns,
-		.cpu_ns = run->cpu_ns,
-		.cpu_estimated_ns = run->cpu_estimated_ns,
-		.duration_ns = run->left_ns - run->start_monotonic_ns,
-		.vm_steps = vm_steps,
-		.fullscan_steps = fullscan_steps,
-		.seen_ns = run->counts.start.realtime_ns,
-	};
+	struct statement_counts *to = NULL;
 
-	if (run->counts.start.parent.hi | run->counts.start.parent.lo | run->prepare_ns)
+	if (!(run->counts.start.parent.hi | run->counts.start.parent.lo | run->prepare_ns))
+		to = statement_stats_enter(statement, thread);
+	if (!to)
 		return false;
-	return statement_stats_add_plain(statement, thread, &counted);
+	statement_counts_add_plain(to, &(const struct statement_plain_run){
+					       .rows = run->rows,
+					       .execution_ns = run->execution_ns,
+					       .cpu_ns = run->cpu_ns,
+					       .cpu_estimated_ns = run->cpu_estimated_ns,
+					       .duration_ns = run->left_ns - run->start_monotonic_ns,
+					       .vm_steps = vm_steps,
+					       .fullscan_steps = fullscan_steps,
+					       .seen_ns = run->counts.start.realtime_ns,
+				       });
+	statement_stats_leave(to);
+	return true;
 }
 
 void query_finish_span(struct query_run *run, const struct query_span_end *end)

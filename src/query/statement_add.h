@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * statement_stats_add() as nearly all runs have it: by the only thread that runs the statement, with
- * nothing but the times and counts that every run has. Each value goes from where it is into the
- * statement's sums.
+ * statement_stats_add() for nearly all runs: by the only thread that runs the statement, with nothing but
+ * the times and counts that every run has. Each value goes from where it is into the statement's sums.
  */
 #ifndef QUERYPROF_QUERY_STATEMENT_ADD_H
 #define QUERYPROF_QUERY_STATEMENT_ADD_H
@@ -18,7 +17,7 @@
 extern size_t statement_stats_most __attribute__((visibility("hidden")));
 extern bool statement_stats_announced __attribute__((visibility("hidden")));
 
-OFF_THE_WAY void statement_stats_announce(void);
+void statement_stats_announce(void);
 
 /* Of a number that is not 0. */
 PART_OF_THE_WAY struct statement_entry *statement_entry_of(uint64_t statement)
@@ -26,9 +25,9 @@ PART_OF_THE_WAY struct statement_entry *statement_entry_of(uint64_t statement)
 	return entry_at((uint32_t)statement);
 }
 
-PART_OF_THE_WAY bool statement_is_current(const struct statement_entry *entry, uint64_t statement)
+PART_OF_THE_WAY bool statement_is_current(const struct statement_counter *counter, uint64_t statement)
 {
-	return __atomic_load_n(&entry->counter.generation, __ATOMIC_RELAXED) == (uint32_t)(statement >> 32);
+	return __atomic_load_n(&counter->generation, __ATOMIC_RELAXED) == (uint32_t)(statement >> 32);
 }
 
 /* Whether statement_stats_find() would give the number again for the same name. */
@@ -36,7 +35,7 @@ PART_OF_THE_WAY bool statement_stats_is_found(uint64_t statement)
 {
 	/* One that has no room has it perhaps the next time. */
 	return (uint32_t)statement != STATEMENT_OTHER &&
-	       statement_is_current(statement_entry_of(statement), statement) &&
+	       statement_is_current(&statement_entry_of(statement)->counter, statement) &&
 	       __atomic_load_n(&statement_stats_most, __ATOMIC_RELAXED);
 }
 
@@ -76,27 +75,30 @@ PART_OF_THE_WAY void statement_counts_add_plain(struct statement_counts *to,
 	to->runs[statement_bucket_of(run->execution_ns)]++;
 }
 
-/* False: nothing was added; the run goes the way of statement_stats_add(). The caller is compiled without
- * ThreadSanitizer: another thread may be reading, see statement_counter_read(). */
-PART_OF_THE_WAY bool statement_stats_add_plain(uint64_t statement, uint32_t thread,
-                                               const struct statement_plain_run *run)
+/* Between these two the calling thread, the only one that runs the statement, adds to what the first gives.
+ * NULL: the run goes the way of statement_stats_add(). The caller is compiled without ThreadSanitizer:
+ * another thread may be reading, see statement_counter_read(). */
+PART_OF_THE_WAY struct statement_counts *statement_stats_enter(uint64_t statement, uint32_t thread)
 {
-	struct statement_entry *entry;
-	bool is_current;
+	struct statement_counter *counter = statement ? &statement_entry_of(statement)->counter : NULL;
 
-	if (!statement)
-		return false;
-	entry = statement_entry_of(statement);
-	if (!bias_enter_again(&entry->counter.bias, thread))
-		return false;
-	is_current = statement_is_current(entry, statement);
-	if (__builtin_expect(is_current, 1))
-		statement_counts_add_plain(&entry->counter.own, run);
-	bias_leave(&entry->counter.bias);
+	if (!counter || !bias_enter_again(&counter->bias, thread))
+		return NULL;
+	if (__builtin_expect(statement_is_current(counter, statement), 1))
+		return &counter->own;
+	bias_leave(&counter->bias);
+	return NULL;
+}
+
+PART_OF_THE_WAY void statement_stats_leave(struct statement_counts *own)
+{
+	struct statement_counter *counter =
+		(struct statement_counter *)((char *)own - offsetof(struct statement_counter, own));
+
+	bias_leave(&counter->bias);
 	/* Relaxed: statement_stats_take() has every thread pass a barrier. */
 	if (__builtin_expect(!__atomic_load_n(&statement_stats_announced, __ATOMIC_RELAXED), 0))
 		statement_stats_announce();
-	return is_current;
 }
 
 #endif

@@ -23,11 +23,11 @@ ON_THE_WAY bool recent_end(struct run *run, struct thread *thread, struct callin
 	thread->nesting = 0;
 	query_leave(&run->query, thread);
 	run->tag_thread = NULL;
-	if (rc == SQLITE_ROW) {
+	if (rc != SQLITE_ROW) {
+		runs_end(run, thread, rc, false);
+	} else {
 		run->query.rows++;
 		runs_give_back_private(run, thread);
-	} else {
-		runs_end(run, thread, rc, false);
 	}
 	recent_leave_place(calling);
 	return true;

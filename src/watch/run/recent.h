@@ -35,15 +35,6 @@ static inline bool recent_continues(struct run *run, const struct session *sessi
 	       library->api->stmt_busy(stmt);
 }
 
-/* It has ended, and its statement runs again. The settings that it has copied want samples, as those
- * of every run that begins. */
-static inline bool recent_begins(struct run *run, const struct session *session,
-                                 const struct host_library *library, sqlite3_stmt *stmt)
-{
-	return run->stmt == stmt && runs_is_of_session(run, session) && runs_has_settings_of(run, session) &&
-	       library->api->db_handle(stmt) == session->db && runs_is_same_text(run);
-}
-
 /* While the session is private. The run is the call's then, and its clocks run. */
 PART_OF_THE_WAY bool recent_take(const struct recent_call *call, struct session *session,
                                  const struct host_library *library, sqlite3_stmt *stmt, bool may_begin)
@@ -57,10 +48,8 @@ PART_OF_THE_WAY bool recent_take(const struct recent_call *call, struct session 
 		query_enter(&run->query, call->thread);
 		return true;
 	}
-	if (owner != RUN_ENDED || !may_begin || !recent_begins(run, session, library, stmt))
-		return false;
-	runs_begin_again(run, call->number, call->thread);
-	return true;
+	return owner == RUN_ENDED && may_begin && run->stmt == stmt &&
+	       runs_begin_again(run, session, library->api, call->number, call->thread);
 }
 
 /* The first place, which nobody has. What it says stays as it is from row to row. */
@@ -111,7 +100,7 @@ PART_OF_THE_WAY bool recent_enter(struct recent_call *call, const struct host_li
 		recent_leave_place(calling);
 		return false;
 	}
-	runs_push(run, thread, frame);
+	runs_push_alone(run, thread, frame);
 	return true;
 }
 

@@ -41,6 +41,14 @@ static void copy_settings(struct run *run)
 	run->tag_slot = NULL;
 }
 
+/* In a call that has the statement, whose run has ended: whether the run is of this statement. */
+PART_OF_THE_WAY bool is_same_text(const struct run *run, const sqlite3_api_routines *api)
+{
+	const char *text = api->sql(run->stmt);
+
+	return text && text == run->query.text && query_is_marked(&run->query);
+}
+
 /* The statement's run that has ended, if it is that of this very statement. */
 static struct run *take_ended(const struct session *session, const sqlite3_stmt *stmt, uint64_t owner)
 {
@@ -48,7 +56,8 @@ static struct run *take_ended(const struct session *session, const sqlite3_stmt 
 	bool is_taken;
 
 	run = runs_any_kept() ? runs_take_from(stmt, RUN_ENDED, owner, &is_taken) : NULL;
-	if (!run || (run->session == session && runs_is_of_session(run, session) && runs_is_same_text(run)))
+	if (!run || (run->session == session && runs_is_of_session(run, session) &&
+	             is_same_text(run, session->library->api)))
 		return run;
 	runs_free(run);
 	return NULL;
@@ -195,14 +204,20 @@ void runs_describe(struct run *run)
 	query_show(&run->query);
 }
 
-ON_THE_WAY void runs_begin_again(struct run *run, uint64_t owner, struct thread *thread)
+/* The settings that it has copied want samples, as those of every run that begins. */
+ON_THE_WAY bool runs_begin_again(struct run *run, struct session *session, const sqlite3_api_routines *api,
+                                 uint64_t owner, struct thread *thread)
 {
+	if (!runs_is_of_session(run, session) || !runs_has_settings_of(run, session) ||
+	    api->db_handle(run->stmt) != session->db || !is_same_text(run, api))
+		return false;
 	__atomic_store_n(&run->owner, owner, __ATOMIC_RELAXED);
-	count_private(run->session);
+	count_private(session);
 	start(run);
 	name_again(run);
 	start_query(run, thread);
 	query_show_again(&run->query);
+	return true;
 }
 
 bool runs_is_current(const struct run *run)

@@ -5,7 +5,6 @@
 #ifndef QUERYPROF_WATCH_RUN_BEGIN_H
 #define QUERYPROF_WATCH_RUN_BEGIN_H
 
-#include "query/look.h"
 #include "watch/run/runs.h"
 
 /* Begins a run of the call with this number, and its clocks. `stmt` NULL: of none yet. NULL
@@ -13,9 +12,11 @@
 struct run *runs_begin(struct session *session, sqlite3_stmt *stmt, uint64_t owner, struct thread *thread,
                        bool is_private);
 
-/* A run that has ended begins anew: as runs_begin() and runs_describe().
- * The session is private now. */
-void runs_begin_again(struct run *run, uint64_t owner, struct thread *thread);
+/* A run that has ended begins anew: as runs_begin() and runs_describe(). The session, of the library with
+ * these routines, is private now. False: the run is another session's or of another text, or the
+ * settings have changed. */
+bool runs_begin_again(struct run *run, struct session *session, const sqlite3_api_routines *api, uint64_t owner,
+                      struct thread *thread);
 
 /* A run that has ended, for the statement of which this run is the preparation. NULL: there is
  * no room. */
@@ -49,14 +50,6 @@ void runs_describe(struct run *run);
 /* In a call that has the statement: whether the run that was found is the present one of its
  * statement, and not of one that was freed unseen at the same address. */
 bool runs_is_current(const struct run *run);
-
-/* In a call that has the statement, whose run has ended: whether the run is of this statement. */
-static inline bool runs_is_same_text(const struct run *run)
-{
-	const char *text = sqlite3_sql(run->stmt);
-
-	return text && text == run->query.text && query_is_marked(&run->query);
-}
 
 /* Under the connection's mutex: takes the user's own id for the session's next query. */
 OFF_THE_WAY void runs_take_set_query_id(struct run *run);
