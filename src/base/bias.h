@@ -40,6 +40,20 @@ static inline bool bias_enter(struct bias *bias, uint32_t thread)
 	return bias_enter_slowly(bias, thread);
 }
 
+/* The same, of a thread that is the user already. False: it is not. */
+static inline bool bias_enter_again(struct bias *bias, uint32_t thread)
+{
+	/* As above. */
+	if (__atomic_load_n(&bias->user, __ATOMIC_RELAXED) != thread)
+		return false;
+	__atomic_store_n(&bias->is_inside, true, __ATOMIC_RELAXED);
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	if (__builtin_expect(__atomic_load_n(&bias->user, __ATOMIC_RELAXED) == thread, 1))
+		return true;
+	__atomic_store_n(&bias->is_inside, false, __ATOMIC_RELEASE);
+	return false;
+}
+
 static inline void bias_leave(struct bias *bias)
 {
 	/* Release: whoever waits sees what was done. */

@@ -41,11 +41,17 @@ struct query_key {
 	uint64_t hi, lo;
 };
 
+static inline void query_key_set(struct query_key *key, uint64_t hi, uint64_t lo)
+{
+	__atomic_store_n(&key->hi, hi, __ATOMIC_RELAXED);
+	__atomic_store_n(&key->lo, lo, __ATOMIC_RELAXED);
+}
+
 /* Word by word: to read both at once right behind two stores takes the processor long. */
 static inline void query_key_copy(struct query_key *to, const struct query_key *from)
 {
-	__atomic_store_n(&to->hi, __atomic_load_n(&from->hi, __ATOMIC_RELAXED), __ATOMIC_RELAXED);
-	__atomic_store_n(&to->lo, __atomic_load_n(&from->lo, __ATOMIC_RELAXED), __ATOMIC_RELAXED);
+	query_key_set(to, __atomic_load_n(&from->hi, __ATOMIC_RELAXED),
+	              __atomic_load_n(&from->lo, __ATOMIC_RELAXED));
 }
 
 /* What the first sample of a run says of it, in case that it never ends. */

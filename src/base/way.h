@@ -12,4 +12,7 @@
 #define ON_THE_WAY __attribute__((hot))
 #define OFF_THE_WAY __attribute__((cold))
 
+/* Part of its caller: what the call and the registers that it saves take is as much as what is done. */
+#define PART_OF_THE_WAY static inline __attribute__((always_inline))
+
 #endif

@@ -208,8 +208,8 @@ static __attribute__((noinline)) void find_refuser(struct thread *thread, int (*
 LOCK_CALLS(LOCKED)
 
 /* A try has every other result of the real function but the errors of a thread that has it already,
- * or of one that may not: that one tells them. */
-static inline __attribute__((always_inline)) int lock_taken(pthread_mutex_t *mutex)
+ * or of one that may not: that one tells them. Not inlined: the frequent way would save registers for it. */
+static __attribute__((noinline)) int queryprof_mutex_taken(pthread_mutex_t *mutex, const void *caller)
 {
 	struct thread *thread = wait_thread();
 	struct wait_call call;
@@ -221,7 +221,7 @@ static inline __attribute__((always_inline)) int lock_taken(pthread_mutex_t *mut
 	result = pthread_mutex_trylock(mutex);
 	if (result == 0 || result == EOWNERDEAD)
 		return result;
-	wait_begin(&call, thread, WAIT_MUTEX);
+	wait_begin_of(&call, thread, WAIT_MUTEX, caller);
 	result = real.pthread_mutex_lock(mutex);
 	wait_end_mutex(&call, mutex);
 	return result;
@@ -233,7 +233,7 @@ static int queryprof_pthread_mutex_lock(pthread_mutex_t *mutex)
 {
 	if (__builtin_expect(__atomic_load_n(&mutex->__data.__lock, __ATOMIC_RELAXED) == 0, 1))
 		return real.pthread_mutex_lock(mutex);
-	return lock_taken(mutex);
+	return queryprof_mutex_taken(mutex, __builtin_return_address(0));
 }
 
 static bool does_wait(long futex_operation)

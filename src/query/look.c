@@ -41,23 +41,11 @@ static void list(struct query_run *run)
 		;
 }
 
-ON_THE_WAY void query_show_again(struct query_run *run)
-{
-	struct run_start *start = &run->counts.start;
-
-	bool is_told = start->state == START_TOLD || start->state == START_DUE_AGAIN;
-	enum start_state due = is_told ? START_DUE_AGAIN : START_DUE;
-
-	start->text = run->text;
-	/* Release: a worker's handler that finds it due reads the rest. */
-	__atomic_store_n(&start->state, run->is_logged ? due : START_KEPT, __ATOMIC_RELEASE);
-	/* Release: who sees it shown sees all of it. */
-	__atomic_store_n(&run->version, run->version + 1, __ATOMIC_RELEASE);
-}
-
 void query_mark(struct query_run *run)
 {
+	memset(run->mark_of, 0, sizeof(run->mark_of));
 	for (size_t i = 0; i < sizeof(run->mark); i++) {
+		run->mark_of[i] = (char)0xff;
 		run->mark[i] = run->text != NULL ? run->text[i] : 0;
 		if (run->mark[i] == 0)
 			break;

@@ -20,6 +20,7 @@
 #include "query/account.h"
 #include "query/cpu_clock.h"
 #include "query/query_record.h"
+#include "query/statement_add.h"
 #include "query/statement_stats.h"
 #include "query/watch_cost.h"
 #include "sampler/budget.h"
@@ -99,8 +100,8 @@ ON_THE_WAY void query_start(struct query_run *run, struct thread *thread)
 	run->start_monotonic_ns = run->left_ns = now;
 	run->counts.start.realtime_ns = now + thread->realtime_offset_ns;
 	key = make_key(thread, run->session, run->counts.start.realtime_ns);
-	query_key_copy(&run->key, &key);
-	query_key_copy(&run->counts.start.initial, &key);
+	query_key_set(&run->key, key.hi, key.lo);
+	query_key_set(&run->counts.start.initial, key.hi, key.lo);
 	run->span.id = 0;
 	query_enter_at(run, thread, now);
 	span_run_begin(&run->span, now);
@@ -199,8 +200,7 @@ static void sum_rest(const struct query_run *run, const struct query_work *work,
 	sums[STATEMENT_REPREPARES] = work ? work->reprepares : 0;
 }
 
-ON_THE_WAY void query_sums(const struct query_run *run, const struct query_work *work,
-                           struct statement_run *counted)
+void query_sums(const struct query_run *run, const struct query_work *work, struct statement_run *counted)
 {
 	uint64_t *sums = counted->sums;
 
@@ -216,6 +216,32 @@ ON_THE_WAY void query_sums(const struct query_run *run, const struct query_work 
 	counted->is_plain = is_plain(run, work);
 	if (!counted->is_plain)
 		sum_rest(run, work, sums);
+}
+
+/* Another thread may be reading the sums. */
+__attribute__((no_sanitize("thread"))) ON_THE_WAY bool query_count_plain(const struct query_run *run,
+                                                                         uint64_t statement, uint32_t thread,
+                                                                         uint64_t vm_steps,
+                                                                         uint64_t fullscan_steps)
+{
+	struct statement_counts *to = NULL;
+
+	if (!(run->counts.start.parent.hi | run->counts.start.parent.lo | run->prepare_ns))
+		to = statement_stats_enter(statement, thread);
+	if (!to)
+		return false;
+	statement_counts_add_plain(to, &(const struct statement_plain_run){
+					       .rows = run->rows,
+					       .execution_ns = run->execution_ns,
+					       .cpu_ns = run->cpu_ns,
+					       .cpu_estimated_ns = run->cpu_estimated_ns,
+					       .duration_ns = run->left_ns - run->start_monotonic_ns,
+					       .vm_steps = vm_steps,
+					       .fullscan_steps = fullscan_steps,
+					       .seen_ns = run->counts.start.realtime_ns,
+				       });
+	statement_stats_leave(to);
+	return true;
 }
 
 void query_finish_span(struct query_run *run, const struct query_span_end *end)

@@ -43,7 +43,8 @@ struct query_run {
 
 	/* look.c only */
 	uint64_t version; /* odd: shown */
-	char mark[8];     /* how `text` began */
+	char mark[8];     /* how `text` began, */
+	char mark_of[8];  /* 0xff in its bytes up to the end */
 	struct query_run *next;
 	bool listed;
 };
@@ -112,7 +113,7 @@ static inline void query_leave_at(struct query_run *run, uint64_t took, uint64_t
 	__atomic_store_n(&run->working, 0, __ATOMIC_RELAXED);
 }
 
-ON_THE_WAY static inline void query_leave(struct query_run *run, struct thread *thread)
+PART_OF_THE_WAY void query_leave(struct query_run *run, struct thread *thread)
 {
 	/* First of all: what follows is not the query's. */
 	uint64_t now = fast_clock_ns(&thread->clock), took, cpu_ns;
@@ -171,6 +172,12 @@ static inline bool query_lasted(const struct query_run *run, uint64_t ns)
 {
 	return run->left_ns - run->start_monotonic_ns >= ns;
 }
+
+/* Counts the run, which ended with its newest call, for its statement, as most are: it has not failed, has
+ * not sorted, was not prepared as part of the run, and is in no other one. False: it was not counted, and
+ * query_sums() has to say what it adds. */
+bool query_count_plain(const struct query_run *run, uint64_t statement, uint32_t thread, uint64_t vm_steps,
+                       uint64_t fullscan_steps);
 
 /* What the run, which ended with its newest call, adds to its statement's counters. `work` NULL:
  * it was a preparation. */

@@ -7,13 +7,6 @@
 
 #include "base/way.h"
 
-static int bucket_of(uint64_t ns)
-{
-	int bits = ns >> STATEMENT_BUCKET_BITS ? 64 - __builtin_clzll(ns) - STATEMENT_BUCKET_BITS : 0;
-
-	return bits < STATEMENT_BUCKETS ? bits : STATEMENT_BUCKETS - 1;
-}
-
 static void fill_mosts(const struct statement_run *run, uint64_t most[STATEMENT_MOSTS])
 {
 	uint64_t ns = run->sums[STATEMENT_EXECUTION_NS];
@@ -37,8 +30,8 @@ static double square_of(const struct statement_run *run, enum statement_square w
 /* --- adding ----------------------------------------------------------------------------- */
 
 /* Another thread may be reading: statement_counter_read(). */
-ON_THE_WAY __attribute__((no_sanitize("thread"))) static void add(struct statement_counts *restrict to,
-                                                                  const struct statement_run *restrict run)
+__attribute__((no_sanitize("thread"))) static void add(struct statement_counts *restrict to,
+                                                       const struct statement_run *restrict run)
 {
 	uint64_t most[STATEMENT_MOSTS];
 
@@ -53,7 +46,7 @@ ON_THE_WAY __attribute__((no_sanitize("thread"))) static void add(struct stateme
 		to->sums[i] += run->sums[i];
 	if (!run->sums[STATEMENT_CALLS])
 		return;
-	to->runs[bucket_of(run->sums[STATEMENT_EXECUTION_NS])]++;
+	to->runs[statement_bucket_of(run->sums[STATEMENT_EXECUTION_NS])]++;
 	for (int i = 0; i < STATEMENT_SQUARES; i++)
 		to->squares[i] += square_of(run, i);
 }
@@ -76,7 +69,7 @@ static void add_atomically(struct statement_counts *to, const struct statement_r
 	}
 	if (!run->sums[STATEMENT_CALLS])
 		return;
-	__atomic_fetch_add(&to->runs[bucket_of(run->sums[STATEMENT_EXECUTION_NS])], 1, __ATOMIC_RELAXED);
+	__atomic_fetch_add(&to->runs[statement_bucket_of(run->sums[STATEMENT_EXECUTION_NS])], 1, __ATOMIC_RELAXED);
 	for (int i = 0; i < STATEMENT_SQUARES; i++) {
 		double now, sum;
 
@@ -105,8 +98,8 @@ static bool add_as_guest(struct statement_counter *counter, uint32_t generation,
 	return is_current;
 }
 
-ON_THE_WAY bool statement_counter_add(struct statement_counter *counter, uint32_t generation, uint32_t thread,
-                                      const struct statement_run *run)
+bool statement_counter_add(struct statement_counter *counter, uint32_t generation, uint32_t thread,
+                           const struct statement_run *run)
 {
 	bool is_current;
 

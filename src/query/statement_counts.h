@@ -43,6 +43,13 @@ enum statement_sum {
 #define STATEMENT_BUCKETS 24
 #define STATEMENT_BUCKET_BITS 10
 
+static inline int statement_bucket_of(uint64_t ns)
+{
+	int bits = ns >> STATEMENT_BUCKET_BITS ? 64 - __builtin_clzll(ns) - STATEMENT_BUCKET_BITS : 0;
+
+	return bits < STATEMENT_BUCKETS ? bits : STATEMENT_BUCKETS - 1;
+}
+
 /* What only grows. A least value is kept as the complement of itself, so that zeroed memory
  * is nothing counted. */
 enum statement_most { MOST_EXECUTION_NS, MOST_SEEN_NS, LEAST_EXECUTION_NS, LEAST_SEEN_NS, STATEMENT_MOSTS };

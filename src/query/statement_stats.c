@@ -20,13 +20,14 @@
 #include "base/record.h"
 #include "handler/ring.h"
 #include "query/normalize.h"
+#include "query/statement_add.h"
 #include "query/statement_memory.h"
 #include "sampler/state.h"
 
 #define CHAINS 8192u  /* a power of two */
 #define CACHED 32768u /* the same */
 
-#define OTHER 0u /* index of the entry "(other)" */
+#define OTHER STATEMENT_OTHER
 #define NO_ENTRY UINT32_MAX
 
 /* Failures of a code that have a line in the log each. */
@@ -36,20 +37,19 @@ LOCK_DEFINE(table_lock, LOCK_STATEMENTS);
 static uint32_t chains[CHAINS]; /* index of the first entry; 0: none, as "(other)" is in no chain */
 static uint32_t first_free;     /* 0: none */
 static uint64_t kept, folded;   /* atomic */
-static size_t most = STATEMENTS_MAX_DEFAULT; /* atomic */
 
-/* A record is in the ring that says that there is something to take. Atomic. */
-static bool announced;
+size_t statement_stats_most = STATEMENTS_MAX_DEFAULT;
+bool statement_stats_announced;
 
 void statement_stats_set_max(size_t wanted)
 {
-	__atomic_store_n(&most, wanted < STATEMENTS_MAX_MOST ? wanted : STATEMENTS_MAX_MOST,
+	__atomic_store_n(&statement_stats_most, wanted < STATEMENTS_MAX_MOST ? wanted : STATEMENTS_MAX_MOST,
 	                 __ATOMIC_RELAXED);
 }
 
 size_t statement_stats_max(void)
 {
-	return __atomic_load_n(&most, __ATOMIC_RELAXED);
+	return __atomic_load_n(&statement_stats_most, __ATOMIC_RELAXED);
 }
 
 uint64_t statement_stats_counter(enum statement_counter_name which)
@@ -259,28 +259,22 @@ uint64_t statement_stats_find(const struct statement_name *name)
 	return statement;
 }
 
-ON_THE_WAY bool statement_stats_is_found(uint64_t statement)
-{
-	/* One that has no room has it perhaps the next time. */
-	return statement && index_of(statement) != OTHER && is_current(statement) && statement_stats_max();
-}
-
 /* --- counting --------------------------------------------------------------------------------- */
 
 /* A record brings the flusher to its next flush. With a ring that is full a flush is coming. */
-static void announce(void)
+void statement_stats_announce(void)
 {
 	struct ring *ring = sampler_ring();
 	void *record;
 
-	if (!ring || __atomic_exchange_n(&announced, true, __ATOMIC_RELAXED))
+	if (!ring || __atomic_exchange_n(&statement_stats_announced, true, __ATOMIC_RELAXED))
 		return;
 	record = ring_try_reserve(ring, sizeof(uint64_t));
 	if (record)
 		ring_commit(ring, record, RECORD_STATEMENTS);
 }
 
-ON_THE_WAY void statement_stats_add(uint64_t statement, uint32_t thread, const struct statement_run *run)
+void statement_stats_add(uint64_t statement, uint32_t thread, const struct statement_run *run)
 {
 	if (!statement)
 		return;
@@ -289,8 +283,8 @@ ON_THE_WAY void statement_stats_add(uint64_t statement, uint32_t thread, const s
 		statement = number_of(OTHER);
 	/* Relaxed: statement_stats_take() has every thread pass a barrier, or the counter's lock
 	 * orders this with it. */
-	if (!__atomic_load_n(&announced, __ATOMIC_RELAXED))
-		announce();
+	if (!__atomic_load_n(&statement_stats_announced, __ATOMIC_RELAXED))
+		statement_stats_announce();
 }
 
 uint64_t statement_stats_hash(uint64_t statement)
@@ -363,7 +357,7 @@ __attribute__((no_sanitize("thread"))) /* it knows no fences */
 static void
 expect_announcement(void)
 {
-	__atomic_store_n(&announced, false, __ATOMIC_RELAXED);
+	__atomic_store_n(&statement_stats_announced, false, __ATOMIC_RELAXED);
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	bias_pass_barrier();
 }
@@ -490,7 +484,7 @@ void statement_stats_settle(bool is_stored)
 
 void statement_stats_discard(void)
 {
-	__atomic_store_n(&announced, false, __ATOMIC_RELAXED);
+	__atomic_store_n(&statement_stats_announced, false, __ATOMIC_RELAXED);
 }
 
 /* An empty table: what the parent's flusher may have been at does not matter. */
@@ -500,6 +494,6 @@ void statement_stats_reset_in_child(void)
 	first_free = 0;
 	statement_memory_reset_in_child();
 	has_taken = false;
-	announced = false;
+	statement_stats_announced = false;
 	kept = folded = 0;
 }

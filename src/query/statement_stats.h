@@ -35,9 +35,6 @@ uint64_t statement_stats_find(const struct statement_name *name);
 /* Its normalized_query_hash; 0: it has become part of "(other)", or nothing is counted. */
 uint64_t statement_stats_hash(uint64_t statement);
 
-/* Whether statement_stats_find() would give the number again for the same name. */
-bool statement_stats_is_found(uint64_t statement);
-
 /* The calling thread, which has this id (0: it has no slot), adds a run to the statement with this
  * number. If it has become part of "(other)" since, so does the run. */
 void statement_stats_add(uint64_t statement, uint32_t thread, const struct statement_run *run);

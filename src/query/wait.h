@@ -63,9 +63,9 @@ static inline void wait_run_ends(const struct thread *thread)
 /* The calling thread is about to wait for another query than before. */
 void wait_describe(struct thread *thread);
 
-/* Inlined into what stands for the host's function; `thread`: wait_thread(), not NULL. */
-static inline __attribute__((always_inline)) void wait_begin(struct wait_call *call, struct thread *thread,
-                                                             enum wait_cause cause)
+/* `thread`: wait_thread(), not NULL. `caller`: of the host's function. */
+static inline __attribute__((always_inline)) void
+wait_begin_of(struct wait_call *call, struct thread *thread, enum wait_cause cause, const void *caller)
 {
 	struct wait_now *waiting = thread->waiting;
 	const struct fast_moment start = fast_clock_moment();
@@ -77,14 +77,21 @@ static inline __attribute__((always_inline)) void wait_begin(struct wait_call *c
 	call->cpu_from_ns = thread->cpu_from_ns;
 	call->waited_ns = thread->wait.waited_ns;
 	call->cause = cause;
-	call->caller = __builtin_return_address(0);
+	call->caller = caller;
 	if (__builtin_expect(waiting->query != thread_newest_query(thread), 0))
 		wait_describe(thread);
-	waiting->caller = __builtin_return_address(0);
+	waiting->caller = caller;
 	__atomic_store_n(&waiting->cause, cause, __ATOMIC_RELAXED);
 	__atomic_store_n(&waiting->scale, start.scale, __ATOMIC_RELAXED);
 	/* Release: with who looks. */
 	__atomic_store_n(&waiting->since, start.at, __ATOMIC_RELEASE);
+}
+
+/* Inlined into what stands for the host's function. */
+static inline __attribute__((always_inline)) void wait_begin(struct wait_call *call, struct thread *thread,
+                                                             enum wait_cause cause)
+{
+	wait_begin_of(call, thread, cause, __builtin_return_address(0));
 }
 
 /* The call is over, which was a wait if it is about a mutex, or long; if not, maybe where `is_likely`.

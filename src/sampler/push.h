@@ -17,14 +17,14 @@
 uint64_t sampler_push(struct thread *thread, const struct query_tag *tag);
 
 /* Pushes once more what was pushed on this thread under `number` and has been removed, for
- * another call: the query's next row, or its next run, whose key is another. False: its place is
- * another one's now. */
+ * another call: the query's next row, or its next run, whose key is another. The thread is inside of no
+ * query. False: the place is another one's now. */
 static inline bool sampler_push_again(struct thread *thread, uint64_t number, const struct query_key *key,
                                       const void *frame)
 {
 	struct query_tag *tag = &thread->queries[0];
 
-	if (thread->nesting != 0 || tag->number != number || nesting_has_ended(tag))
+	if (tag->number != number || nesting_has_ended(tag))
 		return false;
 	/* The handler looks at no place. */
 	query_key_copy(&tag->key, key);

@@ -4,18 +4,6 @@
 #include <sys/random.h>
 
 #include "base/clock.h"
-#include "base/way.h"
-
-/* SplitMix64: one word of state, passes the usual tests, and phases and the random
- * part of keys need no more. */
-ON_THE_WAY uint64_t random_next(struct thread *thread)
-{
-	uint64_t x = thread->random += 0x9e3779b97f4a7c15ull;
-
-	x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ull;
-	x = (x ^ (x >> 27)) * 0x94d049bb133111ebull;
-	return x ^ (x >> 31);
-}
 
 void random_seed(struct thread *thread)
 {

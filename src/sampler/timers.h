@@ -66,6 +66,7 @@ static inline int timer_signal(const struct thread_timer *timer)
 /* Arms what the query wants and is not armed. On every start of a query. */
 static inline void timers_follow(struct thread *thread, const struct query_tag *tag)
 {
+#pragma GCC unroll 2
 	for (int clock = 0; clock < TIMER_CLOCKS; clock++) {
 		const struct thread_timer *timer = &thread->timers[clock];
 		uint64_t period_ns = tag->period_ns[clock];

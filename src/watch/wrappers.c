@@ -16,6 +16,7 @@
 
 #include "base/way.h"
 #include "watch/run/operations.h"
+#include "watch/run/recent.h"
 #include "watch/plan/programs.h"
 #include "watch/session/recording.h"
 #include "watch/run/statements.h"
@@ -72,11 +73,19 @@ static struct real {
 
 WATCHED int queryprof_step_watched(int number, sqlite3_stmt *stmt, const void *caller)
 {
+	struct recent_call recent;
 	struct run_call step;
 	int rc;
 
-	statement_step_begin(&step, OF(number), stmt, FRAME, caller);
-	rc = real[number].step(stmt);
+	if (recent_enter(&recent, OF(number), stmt, FRAME, true)) {
+		rc = real[number].step(stmt);
+		if (recent_end(recent.run, recent.thread, recent.calling, recent.number, rc))
+			return rc;
+		step = recent_resign(recent, OF(number), FRAME);
+	} else {
+		statement_step_begin(&step, OF(number), stmt, FRAME, caller);
+		rc = real[number].step(stmt);
+	}
 	statement_step_end(&step, rc);
 	return rc;
 }
@@ -91,9 +100,15 @@ WRAPPER int wrap_step(int number, sqlite3_stmt *stmt)
 
 WATCHED int queryprof_reset_watched(int number, sqlite3_stmt *stmt)
 {
-	int rc = statement_reset(OF(number), stmt, real[number].reset, FRAME);
+	const struct calling *calling = calling_current;
+	int rc;
 
-	KEEP_FRAME();
+	if (recent_is_alone(calling) && recent_has_ended(calling, stmt))
+		rc = real[number].reset(stmt);
+	else
+		rc = statement_reset(OF(number), stmt, real[number].reset, FRAME);
+	if (rc == SQLITE_OK)
+		programs_read(stmt, FRAME);
 	return rc;
 }
 

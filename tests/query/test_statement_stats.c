@@ -13,6 +13,7 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "query/statement_add.h"
 #include "query/statement_stats.h"
 #include "sampler/ring_reader.h"
 #include "../seed.h"
@@ -165,6 +166,53 @@ static void buckets_are_powers_of_two(void **state)
 }
 
 /* A preparation is no run. */
+static uint64_t found(const char *text)
+{
+	return statement_stats_find(&(struct statement_name){ text, "d" });
+}
+
+/* Both ways to count a run count the same. */
+static void a_plain_run_is_counted_as_any(void **state)
+{
+	const struct statement_plain_run runs[] = { { 3, 5000, 4000, 3000, 6000, 70, 8, 100 },
+		                                    { 0, 900, 0, 0, 900, 1, 0, 50 },
+		                                    { 1, 1ull << 40, 1ull << 39, 7, 1ull << 41, 9, 2, 200 } };
+	uint64_t plain = found("SELECT plain"), any = found("SELECT any_other");
+	struct wanted one, other;
+
+	(void)state;
+	/* Whoever comes first has it. */
+	assert_null(statement_stats_enter(plain, 1));
+	for (size_t i = 0; i < sizeof runs / sizeof *runs; i++) {
+		const struct statement_plain_run *run = &runs[i];
+		const struct statement_run same = {
+			.sums = { 1, run->rows, run->execution_ns, run->cpu_ns, run->cpu_estimated_ns,
+			          run->duration_ns, run->vm_steps, run->fullscan_steps },
+			.seen_ns = run->seen_ns,
+			.is_plain = true,
+		};
+		struct statement_counts *own = statement_stats_enter(plain, 1);
+
+		statement_stats_add(any, 1, &same);
+		if (!i) {
+			assert_null(own);
+			statement_stats_add(plain, 1, &same);
+			continue;
+		}
+		assert_non_null(own);
+		statement_counts_add_plain(own, run);
+		statement_stats_leave(own);
+	}
+	one = find("SELECT plain", "d");
+	other = find("SELECT any_other", "d");
+	assert_memory_equal(&one.counts, &other.counts, sizeof one.counts);
+	assert_int_equal(one.counts.sums[STATEMENT_CALLS], sizeof runs / sizeof *runs);
+	/* Not another thread's, and not of a number that is another statement's. */
+	assert_null(statement_stats_enter(plain, 2));
+	assert_null(statement_stats_enter(plain + (1ull << 32), 1));
+	assert_null(statement_stats_enter(0, 1));
+}
+
 static void a_preparation_has_no_time_of_a_run(void **state)
 {
 	const struct statement_name name = { "SELECT prepared", NULL };
@@ -455,6 +503,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(literals_are_one_statement, begin, end),
 		cmocka_unit_test_setup_teardown(buckets_are_powers_of_two, begin, end),
+		cmocka_unit_test_setup_teardown(a_plain_run_is_counted_as_any, begin, end),
 		cmocka_unit_test_setup_teardown(a_preparation_has_no_time_of_a_run, begin, end),
 		cmocka_unit_test_setup_teardown(a_long_text_is_cut_between_characters, begin, end),
 		cmocka_unit_test_setup_teardown(what_was_not_stored_is_taken_again, begin, end),

@@ -9,7 +9,6 @@
 #include "store/write/labels.h"
 #include "queryprof.h"
 #include "sampler/budget.h"
-#include "sampler/random.h"
 #include "span/chunk.h"
 #include "span/run.h"
 
@@ -73,10 +72,4 @@ void chunk_set_wait(uint64_t ns)
 void span_set_statements(enum span_statements which)
 {
 	(void)which;
-}
-
-uint64_t random_next(struct thread *thread)
-{
-	(void)thread;
-	return 0;
 }

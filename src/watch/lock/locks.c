@@ -196,7 +196,7 @@ void locks_run_is_lost(const struct run *run)
 		__atomic_store_n(&thread_current->waiting->lock, 0, __ATOMIC_RELAXED);
 }
 
-ON_THE_WAY void locks_run_ends(const struct run *run, const struct thread *thread, int rc)
+void locks_wait_ends(const struct run *run, const struct thread *thread, int rc)
 {
 	if (thread != thread_current || !is_waiting(thread, run))
 		return;

@@ -17,7 +17,13 @@
 void locks_follow(struct session *session);
 
 /* The run ends on this thread with `rc`: so does its wait for a lock. */
-void locks_run_ends(const struct run *run, const struct thread *thread, int rc);
+OFF_THE_WAY void locks_wait_ends(const struct run *run, const struct thread *thread, int rc);
+
+static inline void locks_run_ends(const struct run *run, const struct thread *thread, int rc)
+{
+	if (__builtin_expect(thread->waiting->lock, 0))
+		locks_wait_ends(run, thread, rc);
+}
 
 /* A longjmp() has left the call that worked for it, on this thread maybe. */
 void locks_run_is_lost(const struct run *run);

@@ -12,10 +12,19 @@
 #define QUERYPROF_WATCH_RECENT_H
 
 #include "base/way.h"
+#include "query/query.h"
 #include "sampler/push.h"
 #include "sampler/threads.h"
 #include "watch/run/run_begin.h"
 #include "watch/run/statements.h"
+
+/* The call, which has a run of its thread's. In registers: never take its address across a call. */
+struct recent_call {
+	struct calling *calling;
+	struct thread *thread;
+	struct run *run;
+	uint64_t number;
+};
 
 /* The run goes on. A statement that was freed unseen leaves another one at its address, which is
  * not in the middle of a run. */
@@ -26,60 +35,50 @@ static inline bool recent_continues(struct run *run, const struct session *sessi
 	       library->api->stmt_busy(stmt);
 }
 
-/* It has ended, and its statement runs again. The settings that it has copied want samples, as those
- * of every run that begins. */
-static inline bool recent_begins(struct run *run, const struct session *session,
-                                 const struct host_library *library, sqlite3_stmt *stmt)
-{
-	return run->stmt == stmt && runs_is_of_session(run, session) && runs_has_settings_of(run, session) &&
-	       library->api->db_handle(stmt) == session->db && runs_is_same_text(run);
-}
-
 /* While the session is private. The run is the call's then, and its clocks run. */
-static inline bool recent_take(const struct run_call *call, struct run *run, struct session *session,
-                               sqlite3_stmt *stmt, bool may_begin)
+PART_OF_THE_WAY bool recent_take(const struct recent_call *call, struct session *session,
+                                 const struct host_library *library, sqlite3_stmt *stmt, bool may_begin)
 {
-	const struct host_library *library = call->call.library;
+	struct run *run = call->run;
 	/* Relaxed: an open run of this session cannot change hands now, nor one that has ended. */
 	uint64_t owner = __atomic_load_n(&run->owner, __ATOMIC_RELAXED);
 
 	if (owner == RUN_OPEN && recent_continues(run, session, library, stmt)) {
-		__atomic_store_n(&run->owner, call->call.number, __ATOMIC_RELAXED);
-		query_enter(&run->query, call->alone);
+		__atomic_store_n(&run->owner, call->number, __ATOMIC_RELAXED);
+		query_enter(&run->query, call->thread);
 		return true;
 	}
-	if (owner != RUN_ENDED || !may_begin || !recent_begins(run, session, library, stmt))
-		return false;
-	runs_begin_again(run, call->call.number, call->alone);
-	return true;
+	return owner == RUN_ENDED && may_begin && run->stmt == stmt &&
+	       runs_begin_again(run, session, library->api, call->number, call->thread);
 }
 
 /* The first place, which nobody has. What it says stays as it is from row to row. */
-static inline void recent_take_place(struct run_call *call, struct run *run)
+PART_OF_THE_WAY void recent_take_place(const struct recent_call *call, const struct host_library *library,
+                                       const void *frame)
 {
-	struct call_place *place = call->call.place;
+	struct call_place *place = call->calling->places;
 
-	if (place->run != run) {
-		place->library = call->call.library;
-		place->running = place->run = run;
+	if (place->run != call->run) {
+		place->library = library;
+		place->running = place->run = call->run;
 		place->is_quiet = place->is_exec = place->is_orphan = false;
 		place->newest_row = NULL;
 	}
-	place->frame = (uintptr_t)call->call.frame;
+	place->frame = (uintptr_t)frame;
 	place->frame_return = frame_return_address(place->frame);
-	__atomic_store_n(&place->number, call->call.number, __ATOMIC_RELAXED);
-	call->call.calling->used = 1;
+	__atomic_store_n(&place->number, call->number, __ATOMIC_RELAXED);
+	call->calling->used = 1;
 }
 
-static inline void recent_leave_place(const struct run_call *call)
+PART_OF_THE_WAY void recent_leave_place(struct calling *calling)
 {
-	call_place_free(call->call.place);
-	call->call.calling->used = 0;
+	call_place_free(calling->places);
+	calling->used = 0;
 }
 
 /* False: the call goes the other way. */
-ON_THE_WAY static inline bool recent_enter(struct run_call *call, const struct host_library *library,
-                                           sqlite3_stmt *stmt, const void *frame, bool may_begin)
+PART_OF_THE_WAY bool recent_enter(struct recent_call *call, const struct host_library *library,
+                                  sqlite3_stmt *stmt, const void *frame, bool may_begin)
 {
 	struct calling *calling = calling_current;
 	struct thread *thread = thread_current;
@@ -87,53 +86,48 @@ ON_THE_WAY static inline bool recent_enter(struct run_call *call, const struct h
 	struct run *run;
 	bool is_taken;
 
-	call->alone = NULL;
 	if (!calling || !(run = *calling_recent(calling, stmt)) || calling->used || !thread ||
 	    thread->nesting || !sampler_ring())
 		return false;
 	session = runs_guess_session(run, stmt);
-	if (!session || !session_enter_private(session, thread->id))
+	if (!session || !session_enter_private_again(session, thread->id))
 		return false;
-	call->call.calling = calling;
-	call->call.place = calling->places;
-	call->call.number = calling_number(calling);
-	call->call.library = library;
-	call->call.frame = frame;
-	call->run = run;
-	call->alone = thread;
-	recent_take_place(call, run);
-	is_taken = recent_take(call, run, session, stmt, may_begin);
+	*call = (struct recent_call){ calling, thread, run, calling_number(calling) };
+	recent_take_place(call, library, frame);
+	is_taken = recent_take(call, session, library, stmt, may_begin);
 	session_leave_private(session);
 	if (!is_taken) {
-		recent_leave_place(call);
-		call->alone = NULL;
+		recent_leave_place(calling);
 		return false;
 	}
-	runs_push(run, thread, frame);
+	runs_push_alone(run, thread, frame);
 	return true;
 }
 
-/* The rest of the call is filled in, for the other way. */
-OFF_THE_WAY void recent_resign(struct run_call *call);
+/* Of a call that recent_enter() let in, at its end. False: the thread is not where that left it, as a
+ * coroutine of the host's, or a signal's handler that jumped, may have changed everything; the call ends
+ * the other way (recent_resign). A function of its own: its thread may be another one than the caller's
+ * was, so the caller's thread pointer is none to go by. */
+bool recent_end(struct run *run, struct thread *thread, struct calling *calling, uint64_t number, int rc);
 
-/* Whether the thread is where recent_enter() left it: a coroutine of the host's, or a signal's
- * handler that jumped, may have changed everything. The call ends the other way then. */
-static inline bool recent_leave(struct run_call *call)
+/* The same call as the other way has it. */
+OFF_THE_WAY struct run_call recent_resign(struct recent_call call, const struct host_library *library,
+                                          const void *frame);
+
+/* As far as the thread's newest runs tell, the statement has no run that is open. */
+PART_OF_THE_WAY bool recent_has_ended(const struct calling *calling, const sqlite3_stmt *stmt)
 {
-	struct thread *thread = call->alone;
-	struct run *run = call->run;
+	const struct run *run = calling ? *calling_recent((struct calling *)calling, stmt) : NULL;
 
-	if (thread != thread_current || call->call.calling->used != 1 ||
-	    call_place_number(call->call.place) != call->call.number ||
-	    !runs_is_own(run, call->call.number) || thread->nesting != 1 ||
-	    thread->queries[0].number != run->tag || !sampler_ring()) {
-		recent_resign(call);
-		return false;
-	}
-	thread->nesting = 0;
-	query_leave(&run->query, thread);
-	run->tag_thread = NULL;
-	return true;
+	return run && runs_guess_session(run, stmt) && runs_has_ended(run);
+}
+
+/* Whether nobody looks for a call that has no run: the thread is in no other. With several
+ * libraries somebody does, see host_find_current(). */
+static inline bool recent_is_alone(const struct calling *calling)
+{
+	/* Relaxed: as in host_library(). */
+	return calling && !calling->used && !__atomic_load_n(&host_libraries[1].api, __ATOMIC_RELAXED);
 }
 
 #endif

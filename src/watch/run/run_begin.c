@@ -6,6 +6,7 @@
 
 #include "base/way.h"
 #include "query/look.h"
+#include "query/statement_add.h"
 #include "query/statement_stats.h"
 #include "store/store.h"
 #include "watch/plan/opcode_places.h"
@@ -17,18 +18,8 @@ _Static_assert(SQLITE_STMTSTATUS_VM_STEP - FIRST_COUNTER == COUNTED_VM_STEPS &&
 
 /* --- a run begins ----------------------------------------------------------------------- */
 
-ON_THE_WAY void runs_read_counters(const struct run *run, int values[STATEMENT_COUNTERS])
+void runs_ask_counters(const struct run *run, int values[STATEMENT_COUNTERS])
 {
-	const volatile int *counters = run->counters;
-
-	if (__builtin_expect(counters != NULL, 1)) {
-		/* One by one, as SQLite has just written them: the processor waits for stores that a
-		 * larger load has parts of. */
-#pragma GCC unroll 5
-		for (int i = 0; i < STATEMENT_COUNTERS; i++)
-			values[i] = counters[i];
-		return;
-	}
 	for (int i = 0; i < STATEMENT_COUNTERS; i++)
 		values[i] = run->session->library->api->stmt_status(run->stmt, FIRST_COUNTER + i, 0);
 }
@@ -50,6 +41,14 @@ static void copy_settings(struct run *run)
 	run->tag_slot = NULL;
 }
 
+/* In a call that has the statement, whose run has ended: whether the run is of this statement. */
+PART_OF_THE_WAY bool is_same_text(const struct run *run, const sqlite3_api_routines *api)
+{
+	const char *text = api->sql(run->stmt);
+
+	return text && text == run->query.text && query_is_marked(&run->query);
+}
+
 /* The statement's run that has ended, if it is that of this very statement. */
 static struct run *take_ended(const struct session *session, const sqlite3_stmt *stmt, uint64_t owner)
 {
@@ -57,7 +56,8 @@ static struct run *take_ended(const struct session *session, const sqlite3_stmt 
 	bool is_taken;
 
 	run = runs_any_kept() ? runs_take_from(stmt, RUN_ENDED, owner, &is_taken) : NULL;
-	if (!run || (run->session == session && runs_is_of_session(run, session) && runs_is_same_text(run)))
+	if (!run || (run->session == session && runs_is_of_session(run, session) &&
+	             is_same_text(run, session->library->api)))
 		return run;
 	runs_free(run);
 	return NULL;
@@ -79,7 +79,7 @@ static void set_up(struct run *run, struct session *session, sqlite3_stmt *stmt)
 	run->vm_steps = 0;
 }
 
-ON_THE_WAY static void start(struct run *run)
+PART_OF_THE_WAY void start(struct run *run)
 {
 	run->prepared = false;
 	run->tag_thread = NULL;
@@ -167,12 +167,10 @@ struct run *runs_begin_kept(const struct run *preparation, sqlite3_stmt *stmt)
 	return run;
 }
 
-void runs_take_query_id(struct run *run)
+void runs_take_set_query_id(struct run *run)
 {
 	struct session_settings *settings = &run->session->settings;
 
-	if (!settings->query_id[0])
-		return;
 	memcpy(run->query_id, settings->query_id, sizeof run->query_id);
 	run->query.query_id = run->query_id;
 	settings->query_id[0] = 0; /* for one statement only */
@@ -189,7 +187,7 @@ void runs_name_statement(struct run *run)
 /* Its number may be another's since the run ended before. And a statement that has executed less
  * than then is another one, which was prepared where nobody saw it; or the host has reset the
  * counter. */
-ON_THE_WAY static void name_again(struct run *run)
+PART_OF_THE_WAY void name_again(struct run *run)
 {
 	runs_read_counters(run, run->at_start);
 	if (run->at_start[COUNTED_VM_STEPS] < run->vm_steps || !statement_stats_is_found(run->statement)) {
@@ -206,26 +204,25 @@ void runs_describe(struct run *run)
 	query_show(&run->query);
 }
 
-ON_THE_WAY void runs_begin_again(struct run *run, uint64_t owner, struct thread *thread)
+/* The settings that it has copied want samples, as those of every run that begins. */
+ON_THE_WAY bool runs_begin_again(struct run *run, struct session *session, const sqlite3_api_routines *api,
+                                 uint64_t owner, struct thread *thread)
 {
+	if (!runs_is_of_session(run, session) || !runs_has_settings_of(run, session) ||
+	    api->db_handle(run->stmt) != session->db || !is_same_text(run, api))
+		return false;
 	__atomic_store_n(&run->owner, owner, __ATOMIC_RELAXED);
-	count_private(run->session);
+	count_private(session);
 	start(run);
 	name_again(run);
 	start_query(run, thread);
 	query_show_again(&run->query);
+	return true;
 }
 
 bool runs_is_current(const struct run *run)
 {
 	return sqlite3_sql(run->stmt) == run->query.text && (run->prepared || sqlite3_stmt_busy(run->stmt));
-}
-
-ON_THE_WAY bool runs_is_same_text(const struct run *run)
-{
-	const char *text = sqlite3_sql(run->stmt);
-
-	return text && text == run->query.text && query_is_marked(&run->query);
 }
 
 void runs_describe_operation(struct run *run, const char *label, const char *database)

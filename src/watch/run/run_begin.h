@@ -12,9 +12,11 @@
 struct run *runs_begin(struct session *session, sqlite3_stmt *stmt, uint64_t owner, struct thread *thread,
                        bool is_private);
 
-/* A run that has ended begins anew: as runs_begin() and runs_describe().
- * The session is private now. */
-void runs_begin_again(struct run *run, uint64_t owner, struct thread *thread);
+/* A run that has ended begins anew: as runs_begin() and runs_describe(). The session, of the library with
+ * these routines, is private now. False: the run is another session's or of another text, or the
+ * settings have changed. */
+bool runs_begin_again(struct run *run, struct session *session, const sqlite3_api_routines *api, uint64_t owner,
+                      struct thread *thread);
 
 /* A run that has ended, for the statement of which this run is the preparation. NULL: there is
  * no room. */
@@ -25,7 +27,22 @@ struct run *runs_begin_kept(const struct run *preparation, sqlite3_stmt *stmt);
 void runs_name_statement(struct run *run);
 
 /* What SQLite has counted for the run's statement until now. */
-void runs_read_counters(const struct run *run, int values[STATEMENT_COUNTERS]);
+OFF_THE_WAY void runs_ask_counters(const struct run *run, int values[STATEMENT_COUNTERS]);
+
+PART_OF_THE_WAY void runs_read_counters(const struct run *run, int values[STATEMENT_COUNTERS])
+{
+	const volatile int *counters = run->counters;
+
+	if (__builtin_expect(!counters, 0)) {
+		runs_ask_counters(run, values);
+		return;
+	}
+	/* One by one, as SQLite has just written them: the processor waits for stores that a
+	 * larger load has parts of. */
+#pragma GCC unroll 5
+	for (int i = 0; i < STATEMENT_COUNTERS; i++)
+		values[i] = counters[i];
+}
 
 /* Under the connection's mutex: what the run of a statement says of itself. */
 void runs_describe(struct run *run);
@@ -34,11 +51,14 @@ void runs_describe(struct run *run);
  * statement, and not of one that was freed unseen at the same address. */
 bool runs_is_current(const struct run *run);
 
-/* In a call that has the statement, whose run has ended: whether the run is of this statement. */
-bool runs_is_same_text(const struct run *run);
-
 /* Under the connection's mutex: takes the user's own id for the session's next query. */
-void runs_take_query_id(struct run *run);
+OFF_THE_WAY void runs_take_set_query_id(struct run *run);
+
+static inline void runs_take_query_id(struct run *run)
+{
+	if (__builtin_expect(run->session->settings.query_id[0], 0))
+		runs_take_set_query_id(run);
+}
 
 /* The text and the database of an operation, both copied. */
 void runs_describe_operation(struct run *run, const char *label, const char *database);

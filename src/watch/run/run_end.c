@@ -20,11 +20,15 @@ static bool has_samples(const struct run *run)
 	return any != 0;
 }
 
-ON_THE_WAY bool runs_worth_logging(const struct run *run)
+/* Of a run that is logged at all. */
+PART_OF_THE_WAY bool is_worth_a_line(const struct run *run)
 {
-	if (!run->settings.log || run->own)
-		return false;
 	return has_samples(run) || query_lasted(&run->query, run->settings.min_duration_ns);
+}
+
+bool runs_worth_logging(const struct run *run)
+{
+	return run->settings.log && !run->own && is_worth_a_line(run);
 }
 
 static uint64_t spent(const struct run *run, enum counted which, const int now[STATEMENT_COUNTERS])
@@ -131,16 +135,40 @@ static void end_span(struct run *run, bool is_logged, bool is_preparation, bool 
 	query_end_span(&run->query, &end);
 }
 
-static void record(struct run *run, const struct thread *thread, int rc, bool is_locked)
+static bool is_failure(int rc)
+{
+	return rc != SQLITE_OK && rc != SQLITE_ROW && rc != SQLITE_DONE;
+}
+
+/* False: the run has more to be counted than most. */
+PART_OF_THE_WAY bool count_plain(struct run *run, const struct thread *thread, int rc)
+{
+	int now[STATEMENT_COUNTERS];
+
+	if (!run->stmt || run->prepared || is_failure(rc))
+		return false;
+	runs_read_counters(run, now);
+	if (spent(run, COUNTED_SORTS, now) | spent(run, COUNTED_AUTOINDEXES, now) |
+	    spent(run, COUNTED_REPREPARES, now))
+		return false;
+	run->vm_steps = now[COUNTED_VM_STEPS];
+	return query_count_plain(&run->query, run->statement, thread->id,
+	                         spent(run, COUNTED_VM_STEPS, now),
+	                         spent(run, COUNTED_FULLSCAN_STEPS, now));
+}
+
+static __attribute__((noinline)) void record_more(struct run *run, const struct thread *thread, int rc,
+                                                  bool is_locked, bool is_counted)
 {
 	struct query_work work = { .rows = run->query.rows };
 	bool is_logged;
 
 	if (run->stmt)
 		add_counters(&work, run);
-	if (rc != SQLITE_OK && rc != SQLITE_ROW && rc != SQLITE_DONE)
+	if (is_failure(rc))
 		work.exception_code = rc;
-	count(run, thread, &work);
+	if (!is_counted)
+		count(run, thread, &work);
 	is_logged = runs_worth_logging(run) ||
 	            (work.exception_code && statement_stats_is_first_failure(run->statement, rc));
 	end_span(run, is_logged, run->prepared || (!run->stmt && !run->label[0]), work.exception_code != 0);
@@ -150,6 +178,29 @@ static void record(struct run *run, const struct thread *thread, int rc, bool is
 		write_line(run, &work, is_locked);
 	else
 		write_statement_line(run, &work);
+}
+
+/* Most runs are counted, and that is all. */
+PART_OF_THE_WAY void record(struct run *run, const struct thread *thread, int rc, bool is_locked)
+{
+	bool is_counted = count_plain(run, thread, rc);
+
+	if (!is_counted || is_worth_a_line(run) || span_run_is_wanted(&run->query.span))
+		record_more(run, thread, rc, is_locked, is_counted);
+}
+
+/* runs_keep(), where nothing is left but to say so. */
+PART_OF_THE_WAY bool keep_plain(struct run *run, struct session *session, bool is_inside)
+{
+	uint64_t owner = __atomic_load_n(&run->owner, __ATOMIC_RELAXED);
+
+	if (!is_inside || !run->is_private || !run->kept || owner & OWNER_GONE || run->tag_thread ||
+	    run->query.span.id)
+		return false;
+	query_hide(&run->query);
+	__atomic_store_n(&session->private_runs, session->private_runs - 1, __ATOMIC_RELAXED);
+	__atomic_store_n(&run->owner, RUN_ENDED, __ATOMIC_RELAXED);
+	return true;
 }
 
 ON_THE_WAY void runs_end(struct run *run, struct thread *thread, int rc, bool is_locked)
@@ -167,10 +218,10 @@ ON_THE_WAY void runs_end(struct run *run, struct thread *thread, int rc, bool is
 		query_resume(&run->query, thread);
 	if (is_there && run->settings.log && !run->own)
 		record(run, thread, rc, is_locked);
-	if (is_there && run->stmt && run->query.text && !run->own && !session->traced)
-		runs_keep(run, is_inside);
-	else
+	if (!is_there || !run->stmt || !run->query.text || run->own || session->traced)
 		runs_release(run);
+	else if (!keep_plain(run, session, is_inside))
+		runs_keep(run, is_inside);
 	if (is_inside)
 		session_leave_private(session);
 }

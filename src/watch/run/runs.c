@@ -175,18 +175,6 @@ bool runs_take_private(struct run *run, const struct session *session, const sql
 	return true;
 }
 
-ON_THE_WAY void runs_give_back_private(struct run *run, const struct thread *thread)
-{
-	struct session *session = run->session;
-
-	if (session_enter_private(session, thread->id)) {
-		__atomic_store_n(&run->owner, RUN_OPEN, __ATOMIC_RELAXED);
-		session_leave_private(session);
-	} else {
-		runs_give_back(run);
-	}
-}
-
 /* The one that ends reads some numbers and writes a record. In a forked child it may be a
  * thread that is not there. */
 #define END_NS NS_PER_S

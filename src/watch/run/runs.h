@@ -137,7 +137,17 @@ static inline void runs_give_back(struct run *run)
 }
 
 /* The same for the run of a statement that `thread` has stepped. */
-void runs_give_back_private(struct run *run, const struct thread *thread);
+static inline void runs_give_back_private(struct run *run, const struct thread *thread)
+{
+	struct session *session = run->session;
+
+	if (session_enter_private_again(session, thread->id)) {
+		__atomic_store_n(&run->owner, RUN_OPEN, __ATOMIC_RELAXED);
+		session_leave_private(session);
+	} else {
+		runs_give_back(run);
+	}
+}
 
 /* Whether it has, as nobody else can say of a run that is private. */
 static inline bool runs_has_ended(const struct run *run)
@@ -174,14 +184,26 @@ static inline void runs_set_statement(struct run *run, sqlite3_stmt *stmt)
 void runs_push_anew(struct run *run, struct thread *thread, const void *frame);
 void runs_pop(struct run *run);
 
-ON_THE_WAY static inline void runs_push(struct run *run, struct thread *thread, const void *frame)
+/* Of a thread that is inside of no query. */
+PART_OF_THE_WAY void runs_push_alone(struct run *run, struct thread *thread, const void *frame)
 {
 	run->tag_thread = thread;
 	run->tag_frame = frame;
 	/* The profiler's own have no key. */
-	if (!frame || run->tag_slot != thread || run->own ||
+	if (run->tag_slot != thread || run->own ||
 	    !sampler_push_again(thread, run->tag, &run->query.key, frame))
 		runs_push_anew(run, thread, frame);
+}
+
+static inline void runs_push(struct run *run, struct thread *thread, const void *frame)
+{
+	if (frame && !thread->nesting) {
+		runs_push_alone(run, thread, frame);
+	} else {
+		run->tag_thread = thread;
+		run->tag_frame = frame;
+		runs_push_anew(run, thread, frame);
+	}
 }
 
 /* Whether the statement is there until the run is released. False: another thread finalizes it. */

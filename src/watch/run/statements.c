@@ -224,13 +224,11 @@ static void step_session(struct run_call *step, struct session *session, sqlite3
 		session_leave_private(session);
 }
 
-ON_THE_WAY void statement_step_begin(struct run_call *step, const struct host_library *library,
-                                     sqlite3_stmt *stmt, const void *frame, const void *caller)
+void statement_step_begin(struct run_call *step, const struct host_library *library, sqlite3_stmt *stmt,
+                          const void *frame, const void *caller)
 {
 	struct session *session;
 
-	if (recent_enter(step, library, stmt, frame, true))
-		return;
 	runs_enter_call(&step->call, library, frame);
 	step->run = NULL;
 	step->mutex = NULL;
@@ -243,7 +241,7 @@ ON_THE_WAY void statement_step_begin(struct run_call *step, const struct host_li
 }
 
 /* Out of its clocks, the run goes on after the row or ends. */
-ON_THE_WAY static void end_or_pause(struct run_call *step, struct thread *thread, int rc)
+static void end_or_pause(struct run_call *step, struct thread *thread, int rc)
 {
 	struct run *run = step->run;
 
@@ -268,16 +266,10 @@ static void end_step(struct run_call *step, int rc)
 	end_or_pause(step, thread, rc);
 }
 
-ON_THE_WAY void statement_step_end(struct run_call *step, int rc)
+void statement_step_end(struct run_call *step, int rc)
 {
-	struct call_place *outer;
+	struct call_place *outer = call_outer(&step->call);
 
-	if (step->alone && recent_leave(step)) {
-		end_or_pause(step, step->alone, rc);
-		recent_leave_place(step);
-		return;
-	}
-	outer = call_outer(&step->call);
 	if (outer)
 		outer->newest_row = step->run && rc == SQLITE_ROW ? step->run->stmt : NULL;
 	if (step->run && runs_is_own(step->run, step->call.number))
@@ -305,16 +297,6 @@ static struct session *session_to_end(const struct host_library *library, sqlite
 	if (!session || session->traced)
 		return NULL;
 	return session_has_runs(session) || (goes && session_has_kept(session)) ? session : NULL;
-}
-
-/* Whether nobody looks for a call that has no run: the thread is in no other. With several
- * libraries somebody does, see host_find_current(). */
-static bool is_alone(void)
-{
-	const struct calling *calling = calling_current;
-
-	/* Relaxed: as in host_library(). */
-	return calling && !calling->used && !__atomic_load_n(&host_libraries[1].api, __ATOMIC_RELAXED);
 }
 
 /* Takes the statement's open run, if its end can be seen in this call. */
@@ -370,16 +352,10 @@ static int reset_and_end(struct run_call *call, statement_reset_function *reset)
 	return rc;
 }
 
-static void end_recent(struct run_call *call, int rc)
+static void end_resigned(struct run_call *call, int rc)
 {
-	struct thread *thread;
+	struct thread *thread = sampler_thread();
 
-	if (recent_leave(call)) {
-		runs_end(call->run, call->alone, rc, false);
-		recent_leave_place(call);
-		return;
-	}
-	thread = sampler_thread();
 	if (runs_is_own(call->run, call->call.number)) {
 		leave_run(call, thread);
 		end_or_release(call, thread, rc);
@@ -397,31 +373,15 @@ static int reset_prepared(struct run_call *call, sqlite3_stmt *stmt, statement_r
 	return rc;
 }
 
-/* As far as the thread's newest runs tell, the statement has no run. */
-ON_THE_WAY static bool has_ended(const sqlite3_stmt *stmt)
+static int reset_otherwise(const struct host_library *library, sqlite3_stmt *stmt,
+                           statement_reset_function *reset, const void *frame)
 {
-	const struct run *recent = calling_current ? *calling_recent(calling_current, stmt) : NULL;
-
-	return recent && runs_guess_session(recent, stmt) && runs_has_ended(recent);
-}
-
-ON_THE_WAY static int reset_run(const struct host_library *library, sqlite3_stmt *stmt,
-                                statement_reset_function *reset, const void *frame)
-{
-	struct session *session;
+	struct session *session = session_to_end(library, stmt, false);
 	struct run_call call;
 	bool is_taken;
 	int rc;
 
-	if (has_ended(stmt) && is_alone())
-		return reset(stmt);
-	if (recent_enter(&call, library, stmt, frame, false)) {
-		rc = reset(stmt);
-		end_recent(&call, rc);
-		return rc;
-	}
-	session = session_to_end(library, stmt, false);
-	if (!session && is_alone())
+	if (!session && recent_is_alone(calling_current))
 		return reset(stmt);
 	runs_enter_call(&call.call, library, frame);
 	if (!take_run_to_end(&call, session, stmt, &is_taken))
@@ -435,10 +395,17 @@ ON_THE_WAY static int reset_run(const struct host_library *library, sqlite3_stmt
 ON_THE_WAY int statement_reset(const struct host_library *library, sqlite3_stmt *stmt,
                                statement_reset_function *reset, const void *frame)
 {
-	int rc = reset_run(library, stmt, reset, frame);
+	struct recent_call recent;
+	struct run_call call;
+	int rc;
 
-	if (rc == SQLITE_OK)
-		programs_read(stmt, frame);
+	if (!recent_enter(&recent, library, stmt, frame, false))
+		return reset_otherwise(library, stmt, reset, frame);
+	rc = reset(stmt);
+	if (!recent_end(recent.run, recent.thread, recent.calling, recent.number, rc)) {
+		call = recent_resign(recent, library, frame);
+		end_resigned(&call, rc);
+	}
 	return rc;
 }
 
@@ -450,12 +417,12 @@ int statement_finalize(const struct host_library *library, sqlite3_stmt *stmt,
 	bool is_taken = false;
 	struct run_call call;
 
-	if (!session && is_alone()) {
+	if (!session && recent_is_alone(calling_current)) {
 		programs_read(stmt, frame);
 		return recording_finalize(stmt, finalize);
 	}
 	runs_enter_call(&call.call, library, frame);
-	if (!has_ended(stmt) && take_run_to_end(&call, session, stmt, &is_taken))
+	if (!recent_has_ended(calling_current, stmt) && take_run_to_end(&call, session, stmt, &is_taken))
 		reset_rc = reset_and_end(&call, reset);
 	if (reset_rc == SQLITE_OK)
 		programs_read(stmt, frame);

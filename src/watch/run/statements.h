@@ -26,7 +26,6 @@ struct thread;
 struct run_call {
 	struct call call;
 	struct run *run;      /* NULL: none */
-	struct thread *alone; /* that is in no other call, see newest.h; NULL: the rest is filled in */
 	bool is_nested;       /* inside another run, which has the samples */
 	/* The connection's, held until the end of the call: so no other thread frees what is
 	 * read then. */
@@ -37,7 +36,7 @@ struct run_call {
 	struct lock_around lock_around;
 };
 
-/* Around sqlite3_step(). */
+/* Around sqlite3_step(), where the way of recent.h is not open. */
 void statement_step_begin(struct run_call *step, const struct host_library *library, sqlite3_stmt *stmt,
                           const void *frame, const void *caller);
 void statement_step_end(struct run_call *step, int rc);
@@ -62,7 +61,7 @@ void statement_prepare_end(struct run_call *prepare, int rc, sqlite3_stmt *stmt)
 typedef int statement_reset_function(sqlite3_stmt *);
 
 /* Resets the statement through `reset`, as part of its run if one is open, which
- * ends with it. Returns what `reset` returns. */
+ * ends with it. Returns what `reset` returns. Of a statement that has no run it may be left out. */
 int statement_reset(const struct host_library *library, sqlite3_stmt *stmt, statement_reset_function *reset,
                     const void *frame);
 

@@ -91,6 +91,12 @@ static inline bool session_enter_private(struct session *session, uint32_t threa
 	return bias_enter(&session->bias, thread);
 }
 
+/* The same, of a session that is the thread's already. False: it is not. */
+static inline bool session_enter_private_again(struct session *session, uint32_t thread)
+{
+	return bias_enter_again(&session->bias, thread);
+}
+
 static inline void session_leave_private(struct session *session)
 {
 	bias_leave(&session->bias);
