@@ -1,45 +1,83 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* In libFuzzer's place: gives a target the files of the folders named, each whole and cut to its half
- * again and again, in memory of exactly that size. */
+/*
+ * In libFuzzer's place: gives a target inputs, each whole and cut to its half again and again, in
+ * memory of exactly that size. Of a target with choices, each input goes to every fourth choice,
+ * whole: by turns, so that each choice has some.
+ *
+ *   replay FOLDER|LINES...
+ *
+ * A folder has an input a file; a file of LINES has an input a line, in hexadecimal digits, and lines
+ * that begin with #.
+ */
 #include <dirent.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+#include "targets/target.h"
 
-static void replay(FILE *file)
+#define TURNS 4
+
+struct input {
+	uint8_t *data;
+	size_t size, room;
+};
+
+static void add_bytes(struct input *input, const uint8_t *bytes, size_t size)
 {
-	uint8_t *data = NULL;
-	size_t size = 0, room = 0;
-
-	do {
-		room += 65536;
-		data = realloc(data, room);
-		if (!data)
+	if (input->size + size > input->room) {
+		input->room = 2 * input->room + size;
+		input->data = realloc(input->data, input->room);
+		if (!input->data)
 			exit(2);
-		size += fread(data + size, 1, room - size, file);
-	} while (size == room);
-	for (size_t part = size; part; part /= 2) {
-		uint8_t *exact = malloc(part);
-
-		if (!exact)
-			exit(2);
-		memcpy(exact, data, part);
-		LLVMFuzzerTestOneInput(exact, part);
-		free(exact);
 	}
-	free(data);
+	memcpy(input->data + input->size, bytes, size);
+	input->size += size;
 }
 
-static int replay_folder(const char *path)
+static void run(const uint8_t *data, size_t size)
 {
-	DIR *folder = opendir(path);
+	uint8_t *exact = malloc(size);
+
+	if (!exact)
+		exit(2);
+	memcpy(exact, data, size);
+	LLVMFuzzerTestOneInput(exact, size);
+	free(exact);
+}
+
+static void replay(struct input *input, size_t number)
+{
+	size_t choices = fuzz_choices && input->size >= 2 ? fuzz_choices() : 0;
+
+	for (size_t choice = number % TURNS; choice < choices; choice += TURNS) {
+		input->data[0] = (uint8_t)choice;
+		input->data[1] = (uint8_t)(choice >> 8);
+		run(input->data, input->size);
+	}
+	for (size_t part = choices ? 0 : input->size; part; part /= 2)
+		run(input->data, part);
+	free(input->data);
+}
+
+static void replay_file(FILE *file, size_t number)
+{
+	struct input input = { NULL, 0, 0 };
+	uint8_t bytes[4096];
+	size_t size;
+
+	while ((size = fread(bytes, 1, sizeof bytes, file)) > 0)
+		add_bytes(&input, bytes, size);
+	replay(&input, number);
+}
+
+static int replay_folder(DIR *folder, const char *path)
+{
 	struct dirent *entry;
 	int count = 0;
 
-	while (folder && (entry = readdir(folder))) {
+	while ((entry = readdir(folder))) {
 		char name[4096];
 		FILE *file;
 
@@ -47,13 +85,50 @@ static int replay_folder(const char *path)
 		    snprintf(name, sizeof name, "%s/%s", path, entry->d_name) >= (int)sizeof name ||
 		    !(file = fopen(name, "re")))
 			continue;
-		replay(file);
+		replay_file(file, (size_t)count);
 		fclose(file);
 		count++;
 	}
+	return count;
+}
+
+static int digit(char character)
+{
+	const char *digits = "0123456789abcdef", *at = character ? strchr(digits, character) : NULL;
+
+	return at ? (int)(at - digits) : -1;
+}
+
+static int replay_lines(FILE *file)
+{
+	char *line = NULL;
+	size_t room = 0;
+	int count = 0;
+
+	while (getline(&line, &room, file) > 0) {
+		struct input input = { NULL, 0, 0 };
+
+		for (char *digits = line; digit(digits[0]) >= 0 && digit(digits[1]) >= 0; digits += 2)
+			add_bytes(&input, &(uint8_t){ (uint8_t)(digit(digits[0]) << 4 | digit(digits[1])) },
+			          1);
+		replay(&input, (size_t)count);
+		count += input.size > 0;
+	}
+	free(line);
+	return count;
+}
+
+static int replay_all(const char *path)
+{
+	DIR *folder = opendir(path);
+	FILE *file = folder ? NULL : fopen(path, "re");
+	int count = folder ? replay_folder(folder, path) : file ? replay_lines(file) : 0;
+
 	if (folder)
 		closedir(folder);
-	printf("%s: %d files\n", path, count);
+	if (file)
+		fclose(file);
+	printf("%s: %d inputs\n", path, count);
 	return count;
 }
 
@@ -61,7 +136,9 @@ int main(int argc, char **argv)
 {
 	int missing = argc < 2;
 
+	if (LLVMFuzzerInitialize)
+		LLVMFuzzerInitialize(&argc, &argv);
 	for (int i = 1; i < argc; i++)
-		missing += !replay_folder(argv[i]);
+		missing += !replay_all(argv[i]);
 	return missing != 0;
 }

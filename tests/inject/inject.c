@@ -276,18 +276,17 @@ int sigaction(int number, const struct sigaction *action, struct sigaction *befo
 	return REAL(sigaction)(number, action, before);
 }
 
-int close_range(unsigned first, unsigned last, int flags)
-{
-	FAIL(close_range, ENOSYS, -1);
-	return (int)raw_call(SYS_close_range, (long)first, (long)last, (long)flags, 0, 0, 0);
-}
-
-/* Timers and tgkill() are made so. */
+/* Timers are made so, and what older C libraries do not know. */
 long syscall_of_libc(long number, long a, long b, long c, long d, long e, long f) __asm__("syscall");
 long syscall_of_libc(long number, long a, long b, long c, long d, long e, long f)
 {
-	if (number == SYS_timer_create)
-		FAIL(timer_create, EAGAIN, -1);
+	switch (number) {
+	case SYS_timer_create: FAIL(timer_create, EAGAIN, -1); break;
+	case SYS_close_range: FAIL(close_range, ENOSYS, -1); break;
+	case SYS_epoll_create1: FAIL(epoll_create1, EMFILE, -1); break;
+	case SYS_pidfd_open: FAIL(pidfd_open, EMFILE, -1); break;
+	default: break;
+	}
 	return raw_call(number, (long)a, (long)b, (long)c, (long)d, (long)e, (long)f);
 }
 

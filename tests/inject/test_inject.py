@@ -85,7 +85,8 @@ class Inject(Recording):
     def test_each_place(self):
         places, wanted = self.places()
         functions = {function for function, _ in places}
-        for function in "malloc", "calloc", "realloc", "mmap", "open64", "pthread_create", "sigaction", "timer_create":
+        for function in ("malloc", "calloc", "realloc", "mmap", "open64", "pwrite64", "pthread_create", "sigaction", "timer_create",
+                         "close_range", "memfd_create"):
             self.assertIn(function, functions)
         seed = int(os.environ.get("QUERYPROF_TEST_SEED", "1"))
         rounds = [(how, *place) for place in places for how in ("once", "always")]

@@ -11,6 +11,7 @@
 #include <sys/mman.h>
 
 #include "cfi.h"
+#include "target.h"
 
 #ifdef __SANITIZE_ADDRESS__
 #define CHECKED 1
@@ -33,8 +34,6 @@
 #define CODE_MAX 2048u
 #define STACK_BYTES 1024u
 #define DAMAGE_MAX 8u
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 /* Header with a table of one function, CIE and FDE. */
 static size_t build(uint8_t *image, const uint8_t *instructions, size_t size)

@@ -14,8 +14,7 @@
 #include "symbol/lines.h"
 #include "symbol/sources.h"
 #include "symbol/symbol_table.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+#include "target.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

@@ -10,8 +10,7 @@
 #include "base/ring_layout.h"
 #include "sampler/ring_reader.h"
 #include "sampler/ring_remains.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+#include "target.h"
 
 /* The block, at its beginning; and the reader's words, which decide first, as multiples of words. */
 struct input {

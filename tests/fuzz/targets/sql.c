@@ -13,16 +13,20 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "target.h"
+
 #define STATEMENTS_MAX 2000
 #define ARGUMENTS_MAX 5
 #define ROWS_MAX 20
 
-int LLVMFuzzerInitialize(int *argc, char ***argv);
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
 static sqlite3 *db;
 static char *statements[STATEMENTS_MAX];
 static size_t count;
+
+size_t fuzz_choices(void)
+{
+	return count;
+}
 
 /* Each row of the query is a statement. */
 static void add_statements(const char *sql)

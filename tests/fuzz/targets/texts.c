@@ -10,8 +10,7 @@
 #include "base/text.h"
 #include "label/comment.h"
 #include "query/normalize.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+#include "target.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
