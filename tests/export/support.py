@@ -65,20 +65,6 @@ def changed_copy(source, path, sql):
 
 
 HELP = subprocess.run([QUERYPROF, "export", "--help"], capture_output=True, text=True, check=True).stdout
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
-
-
-def browse(url):
-    """What Chromium has made of the page a while later, and what it complained of."""
-    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
-        done = subprocess.run(
-            [CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
-             "--disable-background-networking", "--disable-component-update", "--disable-sync",
-             "--disable-dev-shm-usage", "--user-data-dir=" + profile, "--window-size=1200,800",
-             "--virtual-time-budget=8000", "--dump-dom", url],
-            capture_output=True, text=True, encoding="utf-8", timeout=300, stdin=subprocess.DEVNULL, check=False,
-            env=dict(os.environ, HOME=profile))
-    return done.stdout, done.stderr
 
 
 def row(statement, *parameters, path):

@@ -11,6 +11,7 @@ import os
 import re
 import unittest
 
+import browser
 import support
 from support import HOLE, MS, ODD_DATABASE, OTHER, RUNNING, SLOW, START, WALK
 
@@ -204,12 +205,14 @@ document.body.append(output);
 
 
 @unittest.skipIf(MISSING, "not in this build")
-@unittest.skipUnless(support.CHROMIUM, "Chromium is not installed")
+@unittest.skipUnless(browser.CHROMIUM, "Chromium is not installed")
 @unittest.skipIf("EXPORT_TEST_NO_BROWSER" in os.environ, "the page of another build is the same")
 class Browser(support.Exports):
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
+        cls.browser = browser.Browser()
+        cls.addClassCleanup(cls.browser.close)
         cls.before = os.path.join(cls.folder, "before.trace")
         cls.after = os.path.join(cls.folder, "after.trace")
         make_program(cls.before, [("a", 2, "sort"), ("a", 1, "sort", "copy"), ("b", 60, "scan")])
@@ -220,10 +223,10 @@ class Browser(support.Exports):
         page = os.path.join(self.folder, "page.html")
         with open(page, "w", encoding="utf-8") as file:
             file.write(self.export(path, "flamegraph", *arguments) + BEFORE + actions + AFTER)
-        shown, errors = support.browse("file://" + page + address)
-        self.assertIn("<svg", shown, errors[-3000:])
+        shown = self.browser.show("file://" + page + address)
+        self.assertIn("<svg", shown, self.browser.complaints())
         encoded = re.search(r'<pre id="seen">([^<]+)</pre>', shown)
-        self.assertTrue(encoded, errors[-3000:])
+        self.assertTrue(encoded, self.browser.complaints())
         return shown, json.loads(base64.b64decode(encoded[1]))
 
     def test_root_and_totals(self):

@@ -12,6 +12,7 @@ import re
 import subprocess
 import unittest
 
+import browser
 import support
 from pprof_profile import Profile
 from support import BUILD_ID, FIXTURE, MS, READERS
@@ -57,8 +58,14 @@ class Otlp(support.Spans):
         self.assertEqual(both["read"], both["given"])
 
 
-@unittest.skipUnless(support.CHROMIUM, "Chromium is not installed")
+@unittest.skipUnless(browser.CHROMIUM, "Chromium is not installed")
 class Speedscope(support.Spans):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.browser = browser.Browser()
+        cls.addClassCleanup(cls.browser.close)
+
     def open(self, path, form):
         # As speedscope's own command hands a file to the page.
         script = os.path.join(self.folder, "file.js")
@@ -66,9 +73,9 @@ class Speedscope(support.Spans):
             content = base64.b64encode(self.export_bytes(path, form)).decode()
             file.write(f"speedscope.loadFileFromBase64('exported', '{content}')")
         page = os.path.join(READERS, "node_modules", "speedscope", "dist", "release", "index.html")
-        shown, errors = support.browse(f"file://{page}#localProfilePath={script}")
+        shown = self.browser.show(f"file://{page}#localProfilePath={script}")
         text = re.sub(r"\s+", " ", re.sub("<[^>]*>", " ", shown))
-        self.assertIn("Left Heavy", text, errors[-3000:])
+        self.assertIn("Left Heavy", text, self.browser.complaints())
         return shown, text
 
     def test_own_format(self):

@@ -180,10 +180,10 @@ static void test_short_runs(void **state)
 	db = host_open(":memory:");
 	host_exec(db, "PRAGMA log_queries_min_query_duration_ns = 0");
 	/* With a signal behind each tick, and behind few. */
-	check_sum_of_runs(db, 200, 1500, "1000000", 0.05);
-	check_sum_of_runs(db, 200, 1500, "1000000000", 0.05);
+	check_sum_of_runs(db, 200, 600, "1000000", 0.05);
+	check_sum_of_runs(db, 200, 600, "1000000000", 0.05);
 	/* What is between short runs counts for more. */
-	check_sum_of_runs(db, 20, 3000, "1000000", 0.3);
+	check_sum_of_runs(db, 20, 1500, "1000000", 0.3);
 	busy_stop();
 	host_close(db);
 }

@@ -155,7 +155,7 @@ db.execute('SELECT nested()')
                            options=("--cpu", "1ms", "--setting", "log_queries=0"))
         self.assertEqual(done.returncode, 124, self.seen)
         self.assertEqual(self.rows("SELECT count(*) FROM statements"), [(0,)])
-        self.assertGreater(self.rows("SELECT count(*) FROM trace_log")[0][0], 10)
+        self.assertGreater(self.rows("SELECT count(*) FROM trace_log")[0][0], 0)
 
 
 unittest.main()

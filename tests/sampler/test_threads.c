@@ -46,7 +46,7 @@ static void *live(void *context)
 		struct thread *thread = sampler_thread();
 		assert_non_null(thread);
 		sampler_push(thread, &tag);
-		burn(1000000);
+		burn(500000);
 		sampler_pop(thread);
 	}
 	return NULL;

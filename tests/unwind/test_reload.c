@@ -30,8 +30,8 @@
 
 #define THREADS 8
 #define SIGNAL (SIGRTMIN + 3)
-#define SWAPS 300
-#define SAMPLES 4000
+#define SWAPS 120
+#define SAMPLES 1500
 #define DEADLINE_S 80
 #define VARIANT_BYTES 64 /* variant_dive is not longer */
 

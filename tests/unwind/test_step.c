@@ -210,7 +210,6 @@ static void test_exceptions(void **state)
 	(void)state;
 	/* While an exception lands, the trace is truncated (distrust.h): up to 1/20 of an
 	 * exception's instructions, and nothing of the search before. */
-	check_within("exceptions, first", throw_exceptions, NULL, 0.95);
 	assert_in_range(check_within("exceptions", throw_exceptions, NULL, 0.95).incomplete, 1000, 100000);
 }
 

@@ -706,7 +706,7 @@ static void test_locks(void **state)
 
 static void *insert(void *db)
 {
-	must(db, "INSERT INTO t VALUES (2)");
+	must(db, "INSERT INTO t VALUES (3)");
 	return NULL;
 }
 
@@ -739,7 +739,10 @@ static void test_running_wait(void **state)
 	pthread_join(thread, NULL);
 	assert_int_equal(number(db, "SELECT count(*) FROM system.processes WHERE wait_cause = 'lock'"), 0);
 	assert_int_equal(number(db, "SELECT count(*) FROM system.lock_waits WHERE outcome = 'waiting'"), 0);
-	assert_int_equal(number(db, "SELECT count(*) FROM system.lock_waits WHERE wait_ns >= 1000000000"), 1);
+	/* On a busy machine others may have waited as long. */
+	assert_int_equal(number(db, "SELECT count(*) FROM system.lock_waits WHERE wait_ns >= 1000000000 AND"
+	                            " query = 'INSERT INTO t VALUES (3)'"),
+	                 1);
 	sqlite3_close(waiting);
 	sqlite3_close(holder);
 }
