@@ -170,7 +170,7 @@ static int remove_queries(struct writer *writer, const struct cut *cut)
 		writer,
 		"DELETE FROM statements WHERE id IN (SELECT statement FROM queries WHERE id > 0 AND id <= ?1"
 		" AND last_ns < ?2) AND iif(EXISTS (SELECT 1 FROM queries AS q WHERE q.statement = "
-	        "statements.id"
+		"statements.id"
 		" AND q.id > ?1), 0, NOT EXISTS (SELECT 1 FROM queries AS q WHERE q.statement = statements.id"
 		" AND q.id <= ?1 AND q.last_ns >= ?2)"
 		" AND id NOT IN (SELECT statement FROM statement_counters))",
@@ -314,7 +314,8 @@ int retention_apply(struct retention *retention, struct writer *writer, int64_t 
 	       (used > upper_mark(max_bytes) || control_now_ns() < deadline)) {
 		bool last = false;
 
-		code = remove_step(writer, (used - lower) / 2, max_bytes, &last, trimmed);
+		/* Samples have queries and stacks beside them: of all, too much would go. */
+		code = remove_step(writer, (used - lower) / 4 * 3, max_bytes, &last, trimmed);
 		if (!code && last && used_bytes(writer) > lower)
 			code = remove_names(writer->database.db);
 		if (!code && last && used_bytes(writer) > lower)
