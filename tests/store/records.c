@@ -198,6 +198,71 @@ static void query_that_has_not_ended(void **state)
 	                 1);
 }
 
+/* One row, and no text but that of the end. */
+static void query_within_a_batch(void **state)
+{
+	struct a_query query = { .record = { .query = KEY(3),
+		                             .initial = KEY(4),
+		                             .parent = KEY(4),
+		                             .start_realtime_ns = T0,
+		                             .duration_ns = 9000000,
+		                             .samples = { 1 } },
+		                 .query_id = "mine",
+		                 .query = "SELECT 2" };
+	struct a_sample sample = sample_at(9000001);
+
+	(void)state;
+	sample.query = KEY(3);
+	put_sample(sample);
+	put_start(KEY(3), START_DUE, "SELECT 1; SELECT 2");
+	put_query(&query);
+	put_start(KEY(3), START_DUE, "SELECT 1; SELECT 2");
+	drain();
+	assert_string_equal(
+		ask_text("SELECT type || '|' || query || '|' || query_id || '|' || samples_cpu FROM"
+	                 " query_log"),
+		"QueryFinish|SELECT 2|mine|1");
+	assert_int_equal(ask("SELECT max(id) FROM statements"), 1);
+	assert_int_equal(ask("SELECT last_ns - first_ns FROM queries WHERE query_id = 'mine'"), 9000001);
+	/* The one around, of which nothing has come but this; then its end does. */
+	assert_int_equal(
+		ask("SELECT count(*) FROM queries WHERE id > 0 AND NOT finished AND last_ns - first_ns"
+	            " = 9000000 AND id = (SELECT parent FROM queries WHERE query_id = 'mine')"),
+		1);
+	query.query_id = "around";
+	query.record.query = query.record.initial = KEY(4);
+	query.record.parent = (struct query_key){ 0 };
+	query.record.duration_ns = 20000000;
+	put_query(&query);
+	drain();
+	assert_string_equal(ask_text("SELECT group_concat(query_id || initial_query_id) FROM query_log"),
+	                    "minearound,aroundaround");
+	assert_int_equal(ask("SELECT last_ns - first_ns FROM queries WHERE query_id = 'around'"), 20000000);
+}
+
+/* A sample whose time is taken moves on by as little as there is, and the ones behind it, too. */
+static void times_that_are_taken(void **state)
+{
+	const uint64_t offsets[] = { 0, 1, 2, 0, 0, 1, 10 };
+
+	(void)state;
+	for (int i = 0; i < 7; i++) {
+		struct a_sample sample = sample_at(offsets[i]);
+
+		sample.weight = (uint32_t)i + 1;
+		sample.query = KEY(3);
+		put_sample(sample);
+		if (i == 2)
+			drain();
+	}
+	drain();
+	assert_string_equal(ask_text("SELECT group_concat(weight || ':' || (timestamp_ns - (SELECT"
+	                             " min(timestamp_ns) FROM samples))) FROM samples"),
+	                    "1:0,2:1,3:2,4:3,5:4,6:5,7:10");
+	assert_int_equal(ask("SELECT count(*) FROM late_samples"), 0);
+	assert_int_equal(ask("SELECT last_ns - first_ns FROM batches ORDER BY id DESC LIMIT 1"), 7);
+}
+
 /* What a start says is another text than the end's: cut, or a script that was being prepared. */
 static void text_of_a_start_gives_way(void **state)
 {
@@ -551,6 +616,8 @@ int main(void)
 		TEST(every_column_of_a_query),
 		TEST(query_id_before_during_and_after),
 		TEST(query_that_has_not_ended),
+		TEST(query_within_a_batch),
+		TEST(times_that_are_taken),
 		TEST(text_of_a_start_gives_way),
 		TEST(nested_query_names_the_outer_one),
 		TEST(each_query_names_the_one_right_around_it),

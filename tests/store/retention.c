@@ -125,6 +125,31 @@ static void stacks_go_when_unused(void **state)
 	assert_intact(trace_path);
 }
 
+/* The flusher knows the stacks that stay, while others go and come again. */
+static void stacks_come_again(void **state)
+{
+	uint64_t trace[] = { 0x7e0000000000 };
+
+	(void)state;
+	start_store(trace_path, MB);
+	for (uint64_t i = 0; i < 70; i++) {
+		const uint64_t start_ns = T0 + i * 10000000;
+
+		put_samples(start_ns, 1000, 100, (struct query_key){ 0 });
+		if (i % 30 == 0)
+			put_sample((struct a_sample){
+				.timestamp_ns = start_ns + 2000000, .trace = trace, .depth = 1 });
+		if (i % 30 == 29) /* it has gone */
+			drain_and_trim();
+		if (i % 30 == 29)
+			assert_int_equal(ask("SELECT count(*) FROM stacks"), 100);
+	}
+	drain_and_trim();
+	assert_complete();
+	assert_int_equal(ask("SELECT count(*) FROM trace_log WHERE json_array_length(trace) = 1"), 1);
+	stop_store();
+}
+
 /* Names alone are more than the file may have: it takes samples all the same. */
 static void names_go_last(void **state)
 {
@@ -269,6 +294,7 @@ int main(int count, char **arguments)
 	const struct CMUnitTest tests[] = {
 		TEST(oldest_go_first),
 		TEST(stacks_go_when_unused),
+		TEST(stacks_come_again),
 		TEST(names_go_last),
 		TEST(queries_without_samples_are_bounded),
 		TEST(bound_is_lowered),

@@ -310,7 +310,7 @@ int64_t intern_stack(struct writer *writer, const struct sample_record *sample)
 	int64_t row;
 	int code;
 
-	if (known && known->generation == sample->generation) {
+	if (known && known->row && known->generation == sample->generation) {
 		if (known->epoch != writer->epoch) {
 			code = touch_stack(writer, known->row);
 			if (code)

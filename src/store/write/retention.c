@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The bound is on the file and its log together. Removing starts at an upper mark
- * and goes on to a lower one, so that it comes seldom: each removal makes every
- * writer forget the rows it knows. Pages that become free are used again; the file
- * itself shrinks only when the bound was lowered.
+ * and goes on to a lower one, so that it comes seldom: each removal makes every other
+ * writer forget the rows it knows, and its own writer all but the stacks that stay. Pages
+ * that become free are used again; the file itself shrinks only when the bound was lowered.
  *
  * A step removes, in one transaction, what is older than some time: first samples,
  * then the stacks, series and threads that no sample needs any more, then queries.
@@ -103,6 +103,7 @@ struct cut {
 	int64_t span_bytes; /* of spans at most, about */
 	bool last;          /* next to no samples are left: all go */
 	bool more_spans;
+	int64_t epoch; /* of the stacks that went, all were of earlier ones */
 };
 
 /* Value of the row `rows` rows from the beginning, or of one that is nearer when
@@ -119,7 +120,7 @@ static int64_t ask_near(struct writer *writer, const char *sql, int64_t rows)
 /* `samples`, `queries`: rows of each that may go. */
 static struct cut choose_cut(struct writer *writer, int64_t samples, int64_t queries)
 {
-	struct cut cut;
+	struct cut cut = { .epoch = 0 };
 	int64_t time_ns;
 
 	cut.time_ns = ask_near(
@@ -170,7 +171,7 @@ static int remove_queries(struct writer *writer, const struct cut *cut)
 		writer,
 		"DELETE FROM statements WHERE id IN (SELECT statement FROM queries WHERE id > 0 AND id <= ?1"
 		" AND last_ns < ?2) AND iif(EXISTS (SELECT 1 FROM queries AS q WHERE q.statement = "
-	        "statements.id"
+		"statements.id"
 		" AND q.id > ?1), 0, NOT EXISTS (SELECT 1 FROM queries AS q WHERE q.statement = statements.id"
 		" AND q.id <= ?1 AND q.last_ns >= ?2)"
 		" AND id NOT IN (SELECT statement FROM statement_counters))",
@@ -214,6 +215,7 @@ static int remove_before(struct writer *writer, struct cut *cut, uint64_t *remov
 	/* Nearly nothing but stacks in the file, or epochs that do not end since a clock
 	 * was far ahead once: look at the stacks one by one. */
 	if (cut->last || writer_ask_sql(writer, "SELECT count(*) FROM epochs", 0, 0) > EPOCHS_MAX) {
+		cut->epoch = INT64_MAX;
 		code = run(db, "DELETE FROM stacks WHERE id NOT IN (SELECT stack FROM samples)");
 		if (!code)
 			code = run(db, "DELETE FROM epochs WHERE id < (SELECT max(id) FROM epochs)");
@@ -226,6 +228,8 @@ static int remove_before(struct writer *writer, struct cut *cut, uint64_t *remov
 	                       cut->time_ns, INT64_MAX);
 	code = writer_run_sql(writer, "DELETE FROM epochs WHERE id < ?1", epoch, 0);
 	if (!code && sqlite3_changes64(db) > 0) {
+		if (cut->epoch < epoch)
+			cut->epoch = epoch;
 		code = remove_unused_rows(writer, epoch);
 		if (!code)
 			code = labels_remove(writer, epoch, cut->time_ns, false);
@@ -240,11 +244,13 @@ static int remove_step(struct writer *writer, int64_t bytes, int64_t max_bytes, 
 	int64_t samples = (bytes < most ? bytes : most) / ROW_BYTES;
 	int64_t queries = most / QUERY_ROW_BYTES;
 	uint64_t removed = 0;
+	int64_t removals;
 	struct cut cut;
 	int code = writer_run(writer, WRITE_BEGIN);
 
 	if (code)
 		return code;
+	removals = writer_ask_sql(writer, "SELECT removals FROM state", 0, -2);
 	if (samples > STEP_MAX)
 		samples = STEP_MAX;
 	if (samples < STEP_MIN)
@@ -256,9 +262,14 @@ static int remove_step(struct writer *writer, int64_t bytes, int64_t max_bytes, 
 	if (!code)
 		code = writer_run_sql(writer, "UPDATE state SET removals = removals + 1", 0, 0);
 	code = writer_end(writer, code);
-	if (!code)
-		*trimmed += removed;
-	return code;
+	if (code)
+		return code;
+	*trimmed += removed;
+	if (removals == writer->removals) { /* else another process has removed something, too */
+		writer->removals++;
+		writer_forget_before(writer, cut.epoch);
+	}
+	return SQLITE_OK;
 }
 
 /* Gives pages back when the file is over the bound though little of it is used. */
@@ -314,7 +325,8 @@ int retention_apply(struct retention *retention, struct writer *writer, int64_t 
 	       (used > upper_mark(max_bytes) || control_now_ns() < deadline)) {
 		bool last = false;
 
-		code = remove_step(writer, (used - lower) / 2, max_bytes, &last, trimmed);
+		/* Samples have queries and stacks beside them: of all, too much would go. */
+		code = remove_step(writer, (used - lower) / 4 * 3, max_bytes, &last, trimmed);
 		if (!code && last && used_bytes(writer) > lower)
 			code = remove_names(writer->database.db);
 		if (!code && last && used_bytes(writer) > lower)

@@ -443,20 +443,45 @@ static void forget_thread_row(void *context, void *entry)
 	thread->row = 0;
 }
 
-void writer_forget(struct writer *writer)
+struct removed_stacks {
+	int64_t epoch;
+	size_t left;
+};
+
+static void forget_old_stack(void *context, void *entry)
 {
-	struct hash_table *tables[] = { &writer->series, &writer->stacks,    &writer->queries,
-		                        &writer->texts,  &writer->libraries, &writer->modules,
-		                        &writer->labels, &writer->contexts };
+	struct removed_stacks *removed = context;
+	struct known_stack *stack = entry;
+
+	if (stack->epoch < removed->epoch)
+		stack->row = 0;
+	removed->left += stack->row != 0;
+}
+
+void writer_forget_before(struct writer *writer, int64_t epoch)
+{
+	struct hash_table *tables[] = { &writer->series, &writer->queries, &writer->texts, &writer->labels,
+		                        &writer->contexts };
+	struct removed_stacks removed = { .epoch = epoch };
 
 	for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
 		hash_table_clear(tables[i]);
+	hash_table_each(&writer->stacks, forget_old_stack, &removed);
+	if (removed.left < writer->stacks.count / 2) /* not for stacks that do not come back */
+		hash_table_clear(&writer->stacks);
 	/* Names come once from the ring and are nowhere else. */
 	hash_table_each(&writer->threads, forget_thread_row, NULL);
-	hash_table_each(&writer->span_sites, forget_span_site, NULL);
 	writer->process = 0;
 	writer->last.series = 0;
 	writer->counted_statements = -1;
+}
+
+void writer_forget(struct writer *writer)
+{
+	writer_forget_before(writer, INT64_MAX);
+	hash_table_clear(&writer->libraries);
+	hash_table_clear(&writer->modules);
+	hash_table_each(&writer->span_sites, forget_span_site, NULL);
 	writer->removals = -1;
 }
 

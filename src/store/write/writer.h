@@ -303,6 +303,9 @@ struct placed_module {
 /* Forgets all rows it knows. */
 void writer_forget(struct writer *writer);
 
+/* What retention may have removed, whose stacks were all of earlier epochs. */
+void writer_forget_before(struct writer *writer, int64_t epoch);
+
 /* The batch has something of a query at these times. `index`: its span; beyond them all: none. */
 void writer_widen_span(struct writer *writer, uint32_t index, int64_t first_ns, int64_t last_ns);
 
