@@ -141,12 +141,12 @@ uint32_t constant_returned(const struct static_object *object, uintptr_t functio
 }
 
 /* adrp x,page … add y,x,#offset: compilers put others between the two. Returns where the second is,
- * 0: nowhere near. */
+ * 0: nowhere near. What can be read may begin with a landing, so the last instruction is left. */
 static uintptr_t find_add(uintptr_t at)
 {
 	uint32_t page = read_code(at);
 
-	for (unsigned i = 4; (page & 0x9f000000u) == 0x90000000u && i < CONSTANT_CODE_BYTES; i += 4)
+	for (unsigned i = 4; (page & 0x9f000000u) == 0x90000000u && i < CONSTANT_CODE_BYTES - 4; i += 4)
 		if ((read_code(at + i) & 0xffc003e0u) == (0x91000000u | (page & 31) << 5))
 			return at + i;
 	return 0;
