@@ -6,8 +6,7 @@
  */
 #include "handler/opcode.h"
 
-#include "handler/unwind/full.h"
-#include "handler/unwind/slow_walk.h"
+#include "handler/unwind/rules.h"
 
 #define WORD sizeof(uintptr_t)
 
@@ -40,31 +39,32 @@ static uint32_t calling_opcode(const struct opcode_places *at, const void *frame
 	return number_at(frame, at->frame_pc);
 }
 
-/* A register of frame number `to`: a walk with all of them. Not inlined: slots need no stack for it. */
-__attribute__((noinline)) static bool read_register(const struct thread *thread, const void *ucontext, int to,
-                                                    unsigned number, uintptr_t *value)
-{
-	const struct code_map *map = code_map_current();
-	const uintptr_t sp = arch_interrupted_frame(ucontext).sp;
-	const struct unwind_bounds bounds = walk_bounds(&thread->stack, sp);
-	struct full_frame frame;
-
-	full_begin(&frame, ucontext);
-	if (to > 0 && (sp < thread->stack.start || sp >= thread->stack.end || map == NULL))
-		return false;
-	for (int i = 0; i < to; i++)
-		if (full_step(&frame, map, &bounds) != RULE_STEPPED)
-			return false;
-	*value = frame.registers[number];
-	return true;
-}
-
 static bool read_slot(const struct thread *thread, const struct unwind_memo *memo, int index, unsigned number,
                       uintptr_t *value)
 {
 	const uintptr_t sp = unwind_memo_sp(memo, index), cfa = unwind_memo_sp(memo, index + 1);
 
 	return number * WORD <= cfa - sp && unwind_read_words(&thread->stack, cfa - number * WORD, value, 1);
+}
+
+/* A register of frame number `index`: the nearest frame that it has called and that uses the register has
+ * saved it, or it is as it was. */
+static bool read_register(const struct thread *thread, const struct unwind_memo *memo, const void *ucontext,
+                          const uint64_t *trace, int index, unsigned number, uintptr_t *value)
+{
+	const struct code_map *map = code_map_current();
+	unsigned words;
+
+	if (index > 0 && (map == NULL || map->rules == NULL || code_map_moved(map)))
+		return false;
+	while (index-- > 0) {
+		if (!rules_find_saved(map, trace[index], number, &words))
+			return false;
+		if (words != 0)
+			return read_slot(thread, memo, index, words, value);
+	}
+	*value = arch_register(ucontext, number);
+	return true;
 }
 
 /* The number of the statement's frame, -1: it is not on the stack. */
@@ -102,8 +102,9 @@ uint32_t opcode_running(struct thread *thread, const struct query_tag *tag, cons
 	place = at->places[trace[index] - at->start];
 	if (trigger != NULL)
 		number = calling_opcode(at, trigger);
-	else if (place > OPCODE_SLOT ? read_slot(thread, memo, index, place - OPCODE_SLOT, &address)
-	                             : place && read_register(thread, ucontext, index, place - 1, &address))
+	else if (place > OPCODE_SLOT
+	                 ? read_slot(thread, memo, index, place - OPCODE_SLOT, &address)
+	                 : place && read_register(thread, memo, ucontext, trace, index, place - 1, &address))
 		number = number_of(at, statement, address);
 	if (number == OPCODE_UNKNOWN)
 		thread_count(thread, LEDGER_NO_OPCODE, 1);
