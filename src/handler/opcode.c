@@ -39,32 +39,26 @@ static uint32_t calling_opcode(const struct opcode_places *at, const void *frame
 	return number_at(frame, at->frame_pc);
 }
 
-static bool read_slot(const struct thread *thread, const struct unwind_memo *memo, int index, unsigned number,
-                      uintptr_t *value)
+/* What a place of frame number `index` holds. The nearest frame that it has called and that uses a register
+ * has saved it in a slot; without one the register is as it was. */
+static bool read_place(struct thread *thread, const void *ucontext, const uint64_t *trace, int index,
+                       unsigned place, uintptr_t *value)
 {
-	const uintptr_t sp = unwind_memo_sp(memo, index), cfa = unwind_memo_sp(memo, index + 1);
-
-	return number * WORD <= cfa - sp && unwind_read_words(&thread->stack, cfa - number * WORD, value, 1);
-}
-
-/* A register of frame number `index`: the nearest frame that it has called and that uses the register has
- * saved it, or it is as it was. */
-static bool read_register(const struct thread *thread, const struct unwind_memo *memo, const void *ucontext,
-                          const uint64_t *trace, int index, unsigned number, uintptr_t *value)
-{
+	const struct unwind_memo *memo = thread_memo(thread);
 	const struct code_map *map = code_map_current();
-	unsigned words;
+	unsigned words = place > OPCODE_SLOT ? place - OPCODE_SLOT : 0;
 
-	if (index > 0 && (map == NULL || map->rules == NULL || code_map_moved(map)))
+	if (place == 0 || (words == 0 && (map == NULL || map->rules == NULL || code_map_moved(map))))
 		return false;
-	while (index-- > 0) {
-		if (!rules_find_saved(map, trace[index], number, &words))
+	while (words == 0 && index > 0)
+		if (!rules_find_saved(map, trace[--index], place - 1, &words))
 			return false;
-		if (words != 0)
-			return read_slot(thread, memo, index, words, value);
+	if (words == 0) {
+		*value = arch_register(ucontext, place - 1);
+		return true;
 	}
-	*value = arch_register(ucontext, number);
-	return true;
+	const uintptr_t sp = unwind_memo_sp(memo, index), cfa = unwind_memo_sp(memo, index + 1);
+	return words * WORD <= cfa - sp && unwind_read_words(&thread->stack, cfa - words * WORD, value, 1);
 }
 
 /* The number of the statement's frame, -1: it is not on the stack. */
@@ -87,24 +81,19 @@ uint32_t opcode_running(struct thread *thread, const struct query_tag *tag, cons
 {
 	const struct opcode_places *at = tag->counts->opcodes;
 	const void *statement = tag->counts->statement, *trigger;
-	const struct unwind_memo *memo = thread_memo(thread);
 	uint32_t number = OPCODE_UNKNOWN;
 	uintptr_t address;
-	unsigned place;
 	int index;
 
 	if (at == NULL || statement == NULL || tag->frame == 0 || !unwound->kept)
 		return OPCODE_UNKNOWN;
-	index = find_frame(at, memo, tag->frame, trace, unwound->depth);
+	index = find_frame(at, thread_memo(thread), tag->frame, trace, unwound->depth);
 	if (index < 0)
 		return OPCODE_UNKNOWN;
 	trigger = (const void *)word_at(statement, at->frame);
-	place = at->places[trace[index] - at->start];
 	if (trigger != NULL)
 		number = calling_opcode(at, trigger);
-	else if (place > OPCODE_SLOT
-	                 ? read_slot(thread, memo, index, place - OPCODE_SLOT, &address)
-	                 : place && read_register(thread, memo, ucontext, trace, index, place - 1, &address))
+	else if (read_place(thread, ucontext, trace, index, at->places[trace[index] - at->start], &address))
 		number = number_of(at, statement, address);
 	if (number == OPCODE_UNKNOWN)
 		thread_count(thread, LEDGER_NO_OPCODE, 1);
