@@ -6,6 +6,7 @@ time of a function lies at the opcode and the node that call it, and the program
 usage: test_plan.py LIBRARY QUERYPROF
 """
 
+import gzip
 import json
 import math
 import os
@@ -37,6 +38,9 @@ BURNING = [
     ("SELECT count(*) FROM t WHERE burn(a)", "SCAN t USING COVERING INDEX tb"),
     ("SELECT count(*) FROM t AS x JOIN u AS y ON y.k = x.a WHERE burn(y.v) AND x.b < 5", "SEARCH y USING INTEGER PRIMARY KEY (rowid=?)"),
     ("SELECT burn(c) FROM t ORDER BY b, c", "SCAN t USING INDEX tb"),
+    ("SELECT c FROM t ORDER BY c COLLATE burning LIMIT 3", "USE TEMP B-TREE FOR ORDER BY"),
+    ("SELECT c FROM t WHERE a < 60 ORDER BY c COLLATE burning", "USE TEMP B-TREE FOR ORDER BY"),
+    ("SELECT DISTINCT c COLLATE burning FROM t WHERE a < 60", "USE TEMP B-TREE FOR DISTINCT"),
     ("SELECT sum((SELECT burn(v) FROM u WHERE k = a)) FROM t", "SEARCH u USING INTEGER PRIMARY KEY (rowid=?)"),
     ("SELECT b FROM t UNION ALL SELECT burn(v) FROM u", "SCAN u"),
     ("UPDATE u SET v = v || 'x' WHERE k < 200", "TRIGGER ut"),
@@ -53,6 +57,7 @@ PLANNED = [sql for sql, _ in BURNING] + [
     "SELECT count(*) FROM t WHERE b IN (SELECT x FROM w) OR burn(a)",
     "SELECT a, sum(b) OVER (ORDER BY c) FROM t WHERE burn(a)",
     "INSERT INTO w SELECT burn(a), b FROM t",
+    "SELECT count(*) FROM w AS x JOIN w AS z ON x.y = z.y WHERE burn(x.y)",  # an automatic index
     "DELETE FROM w WHERE burn(y)",
     "DELETE FROM t WHERE a > 150 AND burn(b)",
     " SELECT ".lstrip() + " + ".join("burn(%d)" % i for i in range(200)),
@@ -68,6 +73,11 @@ def burn(_value):
     return 1
 
 
+def compare(left, right):
+    burn(left)
+    return (left > right) - (left < right)
+
+
 class Plans(unittest.TestCase):
     def setUp(self):
         self.folder = tempfile.TemporaryDirectory()
@@ -75,6 +85,7 @@ class Plans(unittest.TestCase):
         self.db = sqlite3.connect(os.path.join(self.folder.name, "app.db"), isolation_level=None)
         self.addCleanup(self.db.close)
         self.db.create_function("burn", 1, burn)
+        self.db.create_collation("burning", compare)
         self.db.executescript(SCHEMA)
         self.db.enable_load_extension(True)
         self.db.load_extension(LIBRARY)
@@ -316,6 +327,50 @@ class Plans(unittest.TestCase):
                 self.assertEqual(frames[at - 2], "sqlite3_step", stack)
                 self.assertEqual(frames[at + 1], "sqlite3VdbeExec", stack)
         self.assertGreater(weights[True], 0.9 * (weights[True] + weights[False]))
+
+    def test_other_exports_have_the_nodes(self):
+        sql, node = BURNING[1]
+        self.run_as("exported", sql)
+        self.times("exported")
+        self.set("trace_log_path", "")
+        for number, options in enumerate(([], ["--plan"])):
+            out = os.path.join(self.folder.name, f"out{number}")
+            for form in ("pprof", "flamegraph"):
+                with self.subTest(form=form, options=options):
+                    self.command("export", os.path.join(self.folder.name, "app.trace"), "--query", "exported", "--format", form,
+                                 *options, "-o", out)
+                    with open(out, "rb") as file:
+                        content = file.read()
+                    if form == "pprof":
+                        content = gzip.decompress(content)
+                    self.assertEqual(node.encode() in content, bool(options))
+                    self.assertIn(b"sqlite3VdbeExec", content)
+
+    def test_foreign_keys(self):
+        self.db.execute("PRAGMA foreign_keys = ON")
+        self.db.executescript("""
+            CREATE TABLE parent(k INTEGER PRIMARY KEY);
+            CREATE TABLE child(p REFERENCES parent ON DELETE CASCADE);
+            CREATE INDEX cp ON child(p);
+            CREATE TRIGGER ct AFTER DELETE ON child BEGIN INSERT INTO log VALUES (burn(old.p)); END;
+            INSERT INTO parent SELECT a FROM t;
+            INSERT INTO child SELECT k FROM parent;""")
+        self.run_as("foreign", "DELETE FROM parent WHERE k <= 100")
+        rows = self.times("foreign")
+        at_node = sum(row[3] for row in rows if row[2] == "FOREIGN KEY ACTION")
+        self.assertGreater(at_node, 0, self.told("foreign"))
+        self.assertGreater(at_node, 0.9 * sum(row[3] for row in rows), rows)
+
+    def test_rows(self):
+        # What it returned is known of each statement; what its loops did is not known of this library.
+        self.run_as("rows", "INSERT INTO w VALUES (1, 2) RETURNING " + ", ".join(40 * ["burn(x)"]))
+        self.run_as("loops", BURNING[2][0])
+        rows = [self.db.execute("SELECT node, loops, rows FROM system.plan_times WHERE query_id = ?", (name,)).fetchall()
+                for name in ("rows", "loops")]
+        self.assertIn((0, None, 1), rows[0])
+        self.assertTrue(rows[1])
+        for node, loops, count in rows[1]:
+            self.assertEqual((loops, count), (None, 300 if node == 0 else None))
 
     def test_program_notices_nothing(self):
         self.db.execute("UPDATE u SET v = 1 WHERE k < 20").fetchall()

@@ -353,6 +353,18 @@ static void find_distinct(struct mapping *mapping)
 	}
 }
 
+/* With a LIMIT rows are sorted in a table that is filled, and looked into, in the loop, while the node's
+ * Explain stands behind it, before the table is read. */
+static void find_sorts(struct mapping *mapping)
+{
+	const struct plan *plan = mapping->plan;
+
+	for (size_t i = 0; i < plan->opcodes.count; i++)
+		if (is(&plan->opcodes.items[i], "Sort") && is_temporary(plan, mapping->regions[i]) &&
+		    mapping_gathers(mapping, plan->opcodes.items[i].bytes.p1))
+			*cursor_node(mapping, &plan->opcodes.items[i]) = mapping->regions[i];
+}
+
 static void assign(struct mapping *mapping, int *nodes)
 {
 	struct plan *plan = mapping->plan;
@@ -406,6 +418,7 @@ static bool map(struct plan *plan, const int *regions)
 			mapping.cursors[i] = NO_NODE;
 		map_opcodes(&mapping, nodes);
 		find_distinct(&mapping);
+		find_sorts(&mapping);
 		assign(&mapping, nodes);
 	}
 	free(mapping.parents);
