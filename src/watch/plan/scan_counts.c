@@ -54,11 +54,12 @@ void scan_counts_begin(struct run *run)
 {
 	scan_status_function *status = function_of(run);
 
-	if (!status)
-		return;
-	if (!run->scans)
+	if (status && !run->scans)
 		run->scans = malloc(sizeof *run->scans);
-	if (run->scans)
+	if (!run->scans)
+		return;
+	run->scans->count = 0; /* they may be of a statement before */
+	if (status)
 		read_counts(status, run->stmt, run->scans);
 }
 
