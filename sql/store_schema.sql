@@ -245,6 +245,15 @@ CREATE TABLE plan_nodes (
 	PRIMARY KEY (program, node)
 ) WITHOUT ROWID;
 
+-- What SQLite has counted of a run, where it is built to (SQLITE_ENABLE_STMT_SCANSTATUS).
+CREATE TABLE plan_loops (
+	query INTEGER NOT NULL, -- a row of queries
+	node  INTEGER NOT NULL,
+	loops INTEGER NOT NULL, -- how often the loop began
+	rows  INTEGER NOT NULL, -- that it visited
+	PRIMARY KEY (query, node)
+) WITHOUT ROWID;
+
 -- node 0: the statement's own.
 CREATE TABLE program_opcodes (
 	program INTEGER NOT NULL,
@@ -1279,7 +1288,8 @@ ORDER BY x.normalized_query_hash, min(q.query_start_ns);
 -- WHERE query_id = …: the time of a run in each node of its plan. node 0 is the statement's own
 -- work; node NULL, without a detail, what is not known, or not of its program. total: with the
 -- nodes below. Per cents are of the run's CPU samples, and error_ms is one standard error of total_ms. wait_ms: wall time beyond
--- CPU time, where wall time was sampled, too. The sums of a run travel as in function_sums.
+-- CPU time, where wall time was sampled, too. loops and rows are what SQLite has counted, of node 0 the rows of
+-- the statement's result; NULL where it did not count. The sums of a run travel as in function_sums.
 CREATE VIEW plan_times AS
 SELECT
 	q.query_id AS query_id,
@@ -1296,7 +1306,10 @@ SELECT
 	CAST(round(max(0, substr(t.value, 101, 20) - substr(t.value, 21, 20)) / 1e6, 3) AS REAL) AS wait_ms,
 	CAST(substr(t.value, 121, 20) AS INTEGER) AS samples,
 	q.session AS session_id,
-	coalesce(n.compared, '') AS compared
+	coalesce(n.compared, '') AS compared,
+	CAST((SELECT loops FROM plan_loops AS l WHERE l.query = q.id AND l.node = n.node) AS INTEGER) AS loops,
+	CAST(iif(substr(t.value, 1, 20) + 0 = 0, q.result_rows,
+	         (SELECT rows FROM plan_loops AS l WHERE l.query = q.id AND l.node = n.node)) AS INTEGER) AS rows
 FROM queries AS q
 JOIN programs AS g ON g.id = q.program
 LEFT JOIN statements AS x ON x.id = q.statement

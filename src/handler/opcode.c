@@ -6,8 +6,7 @@
  */
 #include "handler/opcode.h"
 
-#include "handler/unwind/full.h"
-#include "handler/unwind/slow_walk.h"
+#include "handler/unwind/rules.h"
 
 #define WORD sizeof(uintptr_t)
 
@@ -40,31 +39,26 @@ static uint32_t calling_opcode(const struct opcode_places *at, const void *frame
 	return number_at(frame, at->frame_pc);
 }
 
-/* A register of frame number `to`: a walk with all of them. Not inlined: slots need no stack for it. */
-__attribute__((noinline)) static bool read_register(const struct thread *thread, const void *ucontext, int to,
-                                                    unsigned number, uintptr_t *value)
+/* What a place of frame number `index` holds. The nearest frame that it has called and that uses a register
+ * has saved it in a slot; without one the register is as it was. */
+static bool read_place(struct thread *thread, const void *ucontext, const uint64_t *trace, int index,
+                       unsigned place, uintptr_t *value)
 {
+	const struct unwind_memo *memo = thread_memo(thread);
 	const struct code_map *map = code_map_current();
-	const uintptr_t sp = arch_interrupted_frame(ucontext).sp;
-	const struct unwind_bounds bounds = walk_bounds(&thread->stack, sp);
-	struct full_frame frame;
+	unsigned words = place > OPCODE_SLOT ? place - OPCODE_SLOT : 0;
 
-	full_begin(&frame, ucontext);
-	if (to > 0 && (sp < thread->stack.start || sp >= thread->stack.end || map == NULL))
+	if (place == 0 || (words == 0 && (map == NULL || map->rules == NULL || code_map_moved(map))))
 		return false;
-	for (int i = 0; i < to; i++)
-		if (full_step(&frame, map, &bounds) != RULE_STEPPED)
+	while (words == 0 && index > 0)
+		if (!rules_find_saved(map, trace[--index], place - 1, &words))
 			return false;
-	*value = frame.registers[number];
-	return true;
-}
-
-static bool read_slot(const struct thread *thread, const struct unwind_memo *memo, int index, unsigned number,
-                      uintptr_t *value)
-{
+	if (words == 0) {
+		*value = arch_register(ucontext, place - 1);
+		return true;
+	}
 	const uintptr_t sp = unwind_memo_sp(memo, index), cfa = unwind_memo_sp(memo, index + 1);
-
-	return number * WORD <= cfa - sp && unwind_read_words(&thread->stack, cfa - number * WORD, value, 1);
+	return words * WORD <= cfa - sp && unwind_read_words(&thread->stack, cfa - words * WORD, value, 1);
 }
 
 /* The number of the statement's frame, -1: it is not on the stack. */
@@ -87,23 +81,19 @@ uint32_t opcode_running(struct thread *thread, const struct query_tag *tag, cons
 {
 	const struct opcode_places *at = tag->counts->opcodes;
 	const void *statement = tag->counts->statement, *trigger;
-	const struct unwind_memo *memo = thread_memo(thread);
 	uint32_t number = OPCODE_UNKNOWN;
 	uintptr_t address;
-	unsigned place;
 	int index;
 
 	if (at == NULL || statement == NULL || tag->frame == 0 || !unwound->kept)
 		return OPCODE_UNKNOWN;
-	index = find_frame(at, memo, tag->frame, trace, unwound->depth);
+	index = find_frame(at, thread_memo(thread), tag->frame, trace, unwound->depth);
 	if (index < 0)
 		return OPCODE_UNKNOWN;
 	trigger = (const void *)word_at(statement, at->frame);
-	place = at->places[trace[index] - at->start];
 	if (trigger != NULL)
 		number = calling_opcode(at, trigger);
-	else if (place > OPCODE_SLOT ? read_slot(thread, memo, index, place - OPCODE_SLOT, &address)
-	                             : place && read_register(thread, ucontext, index, place - 1, &address))
+	else if (read_place(thread, ucontext, trace, index, at->places[trace[index] - at->start], &address))
 		number = number_of(at, statement, address);
 	if (number == OPCODE_UNKNOWN)
 		thread_count(thread, LEDGER_NO_OPCODE, 1);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The records of a statement's program: one that names it, and after it as many as its rows
- * need. A program is told once a process.
+ * need. A program is told once a process. What a run counted of its loops is in rows, too.
  */
 #ifndef QUERYPROF_QUERY_PROGRAM_RECORD_H
 #define QUERYPROF_QUERY_PROGRAM_RECORD_H
 
-#include <stdint.h>
+#include "base/record.h"
 
 /* Its texts stand one behind the other, as in struct query_record. */
 struct program_record {
@@ -21,10 +21,12 @@ struct program_record {
 };
 
 /* Whole lines, each ends in a newline; fields are separated by tabs:
- *   N node parent detail             of the plan, or of what the plan does not name
- *   O address node opcode p1 p2 p3 p5 */
+ *   N node parent detail compared    of the plan, or of what the plan does not name
+ *   O address node opcode p1 p2 p3 p5
+ *   L node loops rows                that SQLite has counted in the query */
 struct program_rows_record {
 	uint64_t program;
+	struct query_key query; /* zero: the rows are the program's own */
 	uint32_t size;
 	char text[];
 };

@@ -20,6 +20,8 @@ static const struct column plan_times_columns[] = {
 	{ "samples", "INTEGER", 0 },
 	{ "session_id", "INTEGER", 0 },
 	{ "compared", "TEXT", 0 },
+	{ "loops", "INTEGER", 0 },
+	{ "rows", "INTEGER", 0 },
 };
 
 const struct table table_plan_times = { .name = "plan_times",

@@ -32,7 +32,7 @@ SECONDS = 0.5  # of CPU time for a statement
 ERRORS, ERRORS_MOST = 3, 4.5
 SAMPLES_MIN = 10
 CHANCE = 1e-4
-NLOOP, EXPLAIN, NCYCLE = 0, 4, 7  # SQLITE_SCANSTAT_…
+NLOOP, NVISIT, EXPLAIN, SELECT_ID, NCYCLE = 0, 1, 4, 5, 7  # SQLITE_SCANSTAT_…
 COMPLEX = 1
 DBCONFIG_STMT_SCANSTATUS = 1018
 
@@ -53,6 +53,7 @@ INSERT INTO w SELECT b, a, c FROM t;
 STATEMENTS = """
 select count(*) from t where c like '%AB%'
 select c from t order by d desc
+select c,d from t order by d desc limit 3000
 select sum(length(c)) from t where b between 10 and 120
 select count(*) from t as x join t as y on x.a=y.a+1 where x.c<>y.c
 select count(distinct c) from t
@@ -96,6 +97,16 @@ with recursive f(n,a,b) as (select 1,0,1 union all select n+1,b,(a+b)%1000007 fr
 """.strip().split("\n")
 
 
+# Each parameter makes another number of rows.
+RUNS = 4
+COUNTED = [
+    "select count(*) from t cross join u on u.k=t.a where t.a>19800+? and burn(u.w)",
+    "select * from t left join u on u.k=t.a where u.k is null and t.a>19900+? and burn(t.c) order by t.d desc",
+    "select (select count(*) from v where v.y=t.a),burn(t.a) from t where t.a>19900+?",
+    "select c from t where t.a>19900+? and burn(t.c) union select w from u",
+]
+
+
 def fetch():
     """The folder of the newer sources, None: they cannot be had here."""
     done = subprocess.run([os.path.join(SOURCE, "third_party/npm/fetch"), os.path.join(SOURCE, "tests/plan/sources")],
@@ -118,10 +129,10 @@ class Scanned:
         self.library.sqlite3_stmt_scanstatus_v2.argtypes = [ctypes.c_void_p] + [ctypes.c_int] * 3 + [ctypes.c_void_p]
         self.library.sqlite3_db_config(self.handle, DBCONFIG_STMT_SCANSTATUS, ctypes.c_int(1), None)
 
-    def number(self, stmt, node, what):
-        """None: there is no such node."""
+    def number(self, stmt, node, what, of=COMPLEX):
+        """None: there is no such node. `of` 0: of those that are loops."""
         to = ctypes.c_int64(0)
-        return None if self.library.sqlite3_stmt_scanstatus_v2(stmt, node, what, COMPLEX, ctypes.byref(to)) else to.value
+        return None if self.library.sqlite3_stmt_scanstatus_v2(stmt, node, what, of, ctypes.byref(to)) else to.value
 
     def text(self, stmt, node):
         to = ctypes.c_char_p()
@@ -133,6 +144,33 @@ class Scanned:
         while self.library.sqlite3_sql(stmt).decode() != sql:
             stmt = self.library.sqlite3_next_stmt(self.handle, stmt)
         return stmt
+
+    def count(self, sql):
+        """What the statement's loops did in all of its runs since it was reset: by node, how often they began and their
+        rows."""
+        stmt = self.find(sql)
+        counts = {}
+        while self.number(stmt, len(counts), NLOOP, 0) is not None:
+            of = [self.number(stmt, len(counts), what, 0) for what in (SELECT_ID, NLOOP, NVISIT)]
+            counts[of[0]] = of[1:]
+        return counts
+
+    def run_counted(self, sql):
+        """What each run added. Before the third one the program has the counts set back, before the fourth one the schema
+        changes, and SQLite prepares the statement anew in it."""
+        runs = []
+        before = {}
+        for number in range(RUNS):
+            if number == 2:
+                self.library.sqlite3_stmt_scanstatus_reset(self.find(sql))
+            elif number == 3:
+                self.db.execute("create table another%d(x)" % COUNTED.index(sql))
+            self.db.execute(sql, (number * 10,)).fetchall()
+            now = self.count(sql)
+            before = {} if number >= 2 else before
+            runs.append({node: [a - b for a, b in zip(of, before.get(node, (0, 0)))] for node, of in now.items()})
+            before = now
+        return runs
 
     def run(self, sql):
         """All cycles, and text and cycles of each node: the least of the runs, as cycles go on while other
@@ -150,10 +188,18 @@ class Scanned:
         return least[0], [(self.text(stmt, i), number) for i, number in enumerate(least[1:])]
 
 
+def burn(_value):
+    end = time.thread_time() + 0.001
+    while time.thread_time() < end:
+        pass
+    return 1
+
+
 def run(path):
     scanned = Scanned(path)
+    scanned.db.create_function("burn", 1, burn)
     scanned.db.executescript(SCHEMA)
-    print(json.dumps({sql: scanned.run(sql) for sql in STATEMENTS}))
+    print(json.dumps([{sql: scanned.run(sql) for sql in STATEMENTS}, {sql: scanned.run_counted(sql) for sql in COUNTED}]))
 
 
 class Node:
@@ -240,6 +286,17 @@ class ScanStatus(unittest.TestCase):
                 share, error, samples = plan.share(nodes, expected + rest)
                 self.note(sql, detail, share - expected - rest, error, samples)
 
+    def compare_counts(self, db, sql, runs):
+        told = [{} for _ in runs]
+        queries = db.execute("SELECT DISTINCT q.id, q.query_start_ns FROM queries AS q JOIN statements AS s ON s.id = statement "
+                             "WHERE s.query = ? ORDER BY 2", (sql,)).fetchall()
+        self.assertEqual(len(queries), len(runs))
+        for number, (query, _) in enumerate(queries):
+            for node, *of in db.execute("SELECT p.node, p.loops, p.rows FROM plan_times AS p JOIN queries AS q USING (query_id) "
+                                        "WHERE q.id = ? AND p.loops IS NOT NULL", (query,)):
+                told[number][str(node)] = of
+        self.assertEqual(told, runs)
+
     def test_nodes_have_their_time(self):
         sources = fetch()
         if not sources:
@@ -254,11 +311,17 @@ class ScanStatus(unittest.TestCase):
                                  stdout=subprocess.PIPE, text=True, check=True).stdout
             self.checked = self.short = 0
             self.deviations, self.alone = [], []
+            timed, counted = json.loads(out.splitlines()[0])
             db = sqlite3.connect(trace)
-            for sql, (total, counted) in json.loads(out.splitlines()[0]).items():
+            for sql, (total, nodes) in timed.items():
                 with self.subTest(sql):
-                    self.compare(db, sql, total, counted)
+                    self.compare(db, sql, total, nodes)
+            for sql, runs in counted.items():
+                with self.subTest(sql):
+                    self.compare_counts(db, sql, runs)
             db.close()
+            tree = subprocess.run([COMMAND, "plan", trace, "--like", "left join u"], check=True, stdout=subprocess.PIPE, text=True).stdout
+            self.assertRegex(tree, r"SEARCH u .* loops, \d+ rows")
         self.deviations.sort(reverse=True)
         beyond = [one for one in self.deviations if one[0] > ERRORS]
         print(f"{self.checked} nodes of {len(STATEMENTS)} statements, {len(self.deviations)} bounds compared and {self.short} "

@@ -106,6 +106,7 @@ static void test_well_formed(void **state)
 	/* offset rbp at cfa-16 from 4 on, the CFA 16 above rsp. */
 	const uint8_t code[] = { 0x44, 0x0e, 16, 0x86, 2 };
 	struct cfi_section section = build(code, sizeof code);
+	struct cfi_register saved;
 	struct cfi_row row;
 	uint64_t registers[CFI_REGISTERS];
 	uint64_t *sp = (uint64_t *)(void *)(stack.start + stack.size - 256);
@@ -123,6 +124,12 @@ static void test_well_formed(void **state)
 	assert_int_equal(row.frame_pointer.place, CFI_AT_CFA);
 	assert_int_equal(row.frame_pointer.value, -16);
 	assert_int_equal(row.return_address.value, -8);
+	assert_int_equal(cfi_find_register(&section, function + 3, CFI_FRAME_POINTER, &saved), CFI_FOUND);
+	assert_int_equal(saved.place, CFI_SAME);
+	assert_int_equal(cfi_find_register(&section, function + 4, CFI_FRAME_POINTER, &saved), CFI_FOUND);
+	assert_int_equal(saved.place, CFI_AT_CFA);
+	assert_int_equal(saved.value, -16);
+	assert_int_equal(cfi_find_register(&section, function - 1, CFI_FRAME_POINTER, &saved), CFI_NO_ENTRY);
 	assert_int_equal(cfi_find_row(&section, function - 1, &row), CFI_NO_ENTRY);
 	assert_int_equal(cfi_find_row(&section, function + FUNCTION_SIZE, &row), CFI_NO_ENTRY);
 

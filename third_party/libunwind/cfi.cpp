@@ -246,20 +246,42 @@ cfi_register place_of(const Parser::RegisterLocation &location, uintptr_t end)
 	}
 }
 
-/* Neither of these may be inlined: __builtin_longjmp must not land in its own
+/* The instructions of the function's unwind information, up to those for `pc`. */
+cfi_result parse(CheckedSpace &space, const cfi_section *section, uintptr_t pc, Parser::FDE_Info *fde,
+                 Parser::CIE_Info *cie, Parser::PrologInfo *prolog)
+{
+	if (!find_function(space, section, pc, fde, cie))
+		return CFI_NO_ENTRY;
+	if (cie->returnAddressRegister != CFI_RETURN_ADDRESS ||
+	    !Parser::parseFDEInstructions(space, *fde, *cie, pc, Registers::getArch(), prolog))
+		return CFI_MALFORMED;
+	return CFI_FOUND;
+}
+
+/* None of these may be inlined: __builtin_longjmp must not land in its own
  * function, and their frames must be gone from the cached path. */
+__attribute__((noinline)) cfi_result find_register(const cfi_section *section, uintptr_t pc, unsigned number,
+                                                   cfi_register *place)
+{
+	CheckedSpace space(section);
+	Parser::FDE_Info fde;
+	Parser::CIE_Info cie;
+	Parser::PrologInfo prolog;
+	const cfi_result result = parse(space, section, pc, &fde, &cie, &prolog);
+	if (result == CFI_FOUND)
+		*place = place_of(prolog.savedRegisters[number], space.end);
+	return result;
+}
+
 __attribute__((noinline)) cfi_result find_row(const cfi_section *section, uintptr_t pc, cfi_row *row)
 {
 	CheckedSpace space(section);
 	Parser::FDE_Info fde;
 	Parser::CIE_Info cie;
-	if (!find_function(space, section, pc, &fde, &cie))
-		return CFI_NO_ENTRY;
-	if (cie.returnAddressRegister != CFI_RETURN_ADDRESS)
-		return CFI_MALFORMED;
 	Parser::PrologInfo prolog;
-	if (!Parser::parseFDEInstructions(space, fde, cie, pc, Registers::getArch(), &prolog))
-		return CFI_MALFORMED;
+	const cfi_result result = parse(space, section, pc, &fde, &cie, &prolog);
+	if (result != CFI_FOUND)
+		return result;
 
 	row->function_start = fde.pcStart;
 	row->function_end = fde.pcEnd;
@@ -327,6 +349,21 @@ extern "C" __attribute__((noinline)) cfi_result cfi_find_row(const cfi_section *
 	cfi_result result;
 	if (__builtin_setjmp(here.jump) == 0)
 		result = find_row(section, pc, row);
+	else
+		result = bail->reason;
+	bail = bail->outer;
+	return result;
+}
+
+extern "C" __attribute__((noinline)) cfi_result cfi_find_register(const cfi_section *section, uintptr_t pc,
+                                                                  unsigned number, cfi_register *place)
+{
+	BailOut here;
+	here.outer = bail;
+	bail = &here;
+	cfi_result result;
+	if (__builtin_setjmp(here.jump) == 0)
+		result = find_register(section, pc, number, place);
 	else
 		result = bail->reason;
 	bail = bail->outer;

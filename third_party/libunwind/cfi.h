@@ -79,6 +79,10 @@ struct cfi_row {
  * address less one. */
 enum cfi_result cfi_find_row(const struct cfi_section *section, uintptr_t pc, struct cfi_row *row);
 
+/* Where one register of the caller's is, by its DWARF number. */
+enum cfi_result cfi_find_register(const struct cfi_section *section, uintptr_t pc, unsigned number,
+                                  struct cfi_register *place);
+
 /* Where the stack may be read. `read` is NULL when it can be as it stands; else it is
  * what it is read with, and may refuse. */
 struct cfi_stack {

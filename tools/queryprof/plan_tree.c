@@ -23,6 +23,7 @@ struct node {
 	int64_t id, parent;
 	char *detail, *compared;
 	double own, own_square, total, square;
+	int64_t loops, rows; /* loops -1: not known */
 	int depth;
 	bool is_last[DEPTH_MAX]; /* of its siblings, and so the nodes around it */
 };
@@ -43,7 +44,9 @@ enum {
 	COLUMN_NS,
 	COLUMN_SQUARE,
 	COLUMN_SEEN,
-	COLUMN_COMPARED
+	COLUMN_COMPARED,
+	COLUMN_LOOPS,
+	COLUMN_ROWS
 };
 
 static void tree_free(struct tree *tree)
@@ -154,6 +157,9 @@ static void print_node(const struct tree *tree, const struct node *node, int wid
 	printf(" %5.1f %%  %5.1f %%", 100 * share, whole > 0 ? 100 * node->total / whole : 0);
 	if (is_time)
 		printf(" %8.0f ms ±%.0f", node->total / 1e6, sqrt(node->square) / 1e6);
+	if (node->loops >= 0)
+		printf("  %lld loop%s, %lld row%s", (long long)node->loops, node->loops == 1 ? "" : "s",
+		       (long long)node->rows, node->rows == 1 ? "" : "s");
 	print_mark(tree, node);
 	printf("\n");
 }
@@ -192,6 +198,10 @@ static bool add_node(struct tree *tree, sqlite3_stmt *row)
 	node->parent = sqlite3_column_int64(row, COLUMN_PARENT);
 	node->own = sqlite3_column_double(row, COLUMN_NS);
 	node->own_square = sqlite3_column_double(row, COLUMN_SQUARE);
+	node->loops = sqlite3_column_type(row, COLUMN_LOOPS) == SQLITE_NULL
+	                      ? -1
+	                      : sqlite3_column_int64(row, COLUMN_LOOPS);
+	node->rows = sqlite3_column_int64(row, COLUMN_ROWS);
 	tree->whole += node->own;
 	return true;
 }

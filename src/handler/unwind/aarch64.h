@@ -171,11 +171,10 @@ static inline uintptr_t arch_return_address(const struct unwind_frame *frame)
 	return arch_strip(*frame->slot);
 }
 
-/* All registers, by DWARF number. */
-static inline void arch_all_registers(const void *context, uint64_t registers[CFI_REGISTERS])
+/* By DWARF number. */
+static inline uint64_t arch_register(const void *context, unsigned number)
 {
-	for (unsigned i = 0; i < CFI_REGISTERS; i++)
-		registers[i] = context_word(context, CONTEXT_X0 + 8 * i);
+	return context_word(context, CONTEXT_X0 + 8 * number);
 }
 
 /* The frame of these registers. */

@@ -6,7 +6,8 @@
 
 void full_begin(struct full_frame *frame, const void *ucontext)
 {
-	arch_all_registers(ucontext, frame->registers);
+	for (unsigned i = 0; i < CFI_REGISTERS; i++)
+		frame->registers[i] = arch_register(ucontext, i);
 	frame->pc = frame->registers[CFI_INSTRUCTION_POINTER];
 }
 

@@ -134,3 +134,27 @@ __attribute__((noinline)) struct found_rule rules_find_uncached(const struct cod
 		keep_rule(map->rules, address, found.rule);
 	return found;
 }
+
+/* A word has the address, the register's number, and how many words below the CFA. */
+#define SAVED_UNKNOWN 255u
+
+bool rules_find_saved(const struct code_map *map, uintptr_t address, unsigned number, unsigned *words)
+{
+	uint64_t *const slot = &map->rules[CACHE_WAYS * CACHE_SETS + address % SAVED_SLOTS];
+	const uint64_t key = (uint64_t)address << 16 | number << 8;
+	const uint64_t kept = __atomic_load_n(slot, __ATOMIC_RELAXED);
+	struct cfi_section section;
+	struct cfi_register place = { CFI_OTHERWISE, 0 };
+
+	*words = (uint8_t)kept;
+	if (__builtin_expect((kept ^ *words) == key, 1))
+		return *words != SAVED_UNKNOWN;
+	if (rules_find_section(map, address, &section) != SECTION_LASTING)
+		return false;
+	cfi_find_register(&section, address, number, &place);
+	*words = place.place == CFI_SAME ? 0 : SAVED_UNKNOWN;
+	if (place.place == CFI_AT_CFA && place.value < 0 && place.value % 8 == 0 && place.value > -8 * 255)
+		*words = (unsigned)(-place.value / 8);
+	__atomic_store_n(slot, key | *words, __ATOMIC_RELAXED);
+	return *words != SAVED_UNKNOWN;
+}

@@ -65,6 +65,11 @@ enum section_result {
 enum section_result rules_find_section(const struct code_map *map, uintptr_t address,
                                        struct cfi_section *section);
 
+/* Where code at an address has saved a register of its caller's: so many words below the CFA; 0: it has not,
+ * it is unchanged. False: not known. What was found is kept behind the map's rules, which it needs. */
+#define SAVED_SLOTS 256u
+bool rules_find_saved(const struct code_map *map, uintptr_t address, unsigned number, unsigned *words);
+
 /* The lookup that nearly every frame needs; `rules` is the map's cache. */
 __attribute__((always_inline)) static inline struct found_rule rules_find(const struct code_map *map,
                                                                           uint64_t *rules, uintptr_t address)

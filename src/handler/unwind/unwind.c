@@ -52,7 +52,7 @@ static const struct code_map no_map;
 
 const unsigned unwind_memo_bytes = sizeof(struct unwind_memo);
 const unsigned unwind_memo_head_bytes = offsetof(struct unwind_memo, frames);
-const unsigned unwind_cache_bytes = CACHE_WAYS * CACHE_SETS * sizeof(uint64_t);
+const unsigned unwind_cache_bytes = (CACHE_WAYS * CACHE_SETS + SAVED_SLOTS) * sizeof(uint64_t);
 
 /* Moves the fresh frames before number `to` into place. */
 static void memo_settle(struct unwind_memo *memo, uint32_t to)

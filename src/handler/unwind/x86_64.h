@@ -133,12 +133,10 @@ static inline struct unwind_frame arch_interrupted_frame(const void *ucontext)
 	};
 }
 
-/* All registers, by DWARF number. */
-static inline void arch_all_registers(const void *ucontext, uint64_t registers[CFI_REGISTERS])
+/* By DWARF number. */
+static inline uint64_t arch_register(const void *ucontext, unsigned number)
 {
-	const greg_t *from = ((const ucontext_t *)ucontext)->uc_mcontext.gregs;
-	for (int i = 0; i < CFI_REGISTERS; i++)
-		registers[i] = (uint64_t)from[arch_register_order[i]];
+	return (uint64_t)((const ucontext_t *)ucontext)->uc_mcontext.gregs[arch_register_order[number]];
 }
 
 #endif

@@ -61,45 +61,66 @@ static int split(const char *line, size_t size, int most, const char *fields[], 
 	}
 }
 
-/* The columns' types make numbers of the numbers. */
-static int take_row(struct writer *writer, int64_t program, const char *line, size_t size)
-{
-	bool is_node = size && line[0] == 'N';
-	enum writer_statement which = is_node ? WRITE_PLAN_NODE : WRITE_PROGRAM_OPCODE;
-	sqlite3_stmt *add = writer_statement(writer, which);
-	const char *fields[FIELDS_MAX];
-	size_t sizes[FIELDS_MAX];
-	int wanted = is_node ? 5 : 8;
+static const struct {
+	char kind;
+	bool is_of_query; /* else of the program */
+	enum writer_statement add;
+	int fields;
+} rows[] = {
+	{ 'N', false, WRITE_PLAN_NODE, 5 },
+	{ 'O', false, WRITE_PROGRAM_OPCODE, 8 },
+	{ 'L', true, WRITE_PLAN_LOOP, 4 },
+};
+#define ROWS (sizeof rows / sizeof *rows)
 
-	if (split(line, size, wanted, fields, sizes) != wanted)
+/* The columns' types make numbers of the numbers. */
+static int take_row(struct writer *writer, int64_t program, int64_t query, const char *line, size_t size)
+{
+	const char *fields[FIELDS_MAX];
+	size_t sizes[FIELDS_MAX], row = 0;
+	sqlite3_stmt *add;
+
+	while (row < ROWS && (!size || line[0] != rows[row].kind))
+		row++;
+	if (row == ROWS || rows[row].is_of_query != (query != 0) ||
+	    split(line, size, rows[row].fields, fields, sizes) != rows[row].fields)
 		return SQLITE_OK;
-	sqlite3_bind_int64(add, 1, program);
-	for (int i = 1; i < wanted; i++)
+	add = writer_statement(writer, rows[row].add);
+	sqlite3_bind_int64(add, 1, query ? query : program);
+	for (int i = 1; i < rows[row].fields; i++)
 		writer_bind_text(add, i + 1, fields[i], sizes[i]);
-	return run(writer, which);
+	return run(writer, rows[row].add);
 }
 
 int programs_take_rows(struct writer *writer, const struct program_rows_record *record, size_t size)
 {
 	const char *at = record->text, *line_end;
 	int code = SQLITE_OK;
+	int64_t query = 0;
+	uint32_t span;
 
 	if (size < sizeof *record || record->size > size - sizeof *record)
 		return SQLITE_OK;
+	if (record->query.hi || record->query.lo)
+		query = intern_query(writer, record->query, &span);
+	if (query < 0)
+		return (int)-query;
 	for (const char *end = at + record->size; !code && at < end; at = line_end + 1) {
 		line_end = memchr(at, '\n', (size_t)(end - at));
 		if (!line_end)
 			break;
-		code = take_row(writer, (int64_t)record->program, at, (size_t)(line_end - at));
+		code = take_row(writer, (int64_t)record->program, query, at, (size_t)(line_end - at));
 	}
 	return code;
 }
 
 int programs_remove_unused(struct writer *writer)
 {
+	enum { LOOPS_DELETED, PROGRAMS_DELETED };
 	/* Its statement's queries first, by their index: all others are looked at only when none of
 	 * those has it. Nothing is left of a program whose row is gone. */
 	static const char *const sql[] = {
+		"DELETE FROM plan_loops WHERE query NOT IN (SELECT id FROM queries)",
 		"DELETE FROM programs WHERE iif(EXISTS (SELECT 1 FROM queries AS q"
 		" WHERE q.statement = programs.statement AND q.program = programs.id),"
 		" 0, id NOT IN (SELECT program FROM queries))",
@@ -111,7 +132,7 @@ int programs_remove_unused(struct writer *writer)
 
 	for (size_t i = 0; !code && i < sizeof sql / sizeof *sql; i++) {
 		code = writer_run_sql(writer, sql[i], 0, 0);
-		if (!i && !sqlite3_changes(writer->database.db))
+		if (i == PROGRAMS_DELETED && !sqlite3_changes(writer->database.db))
 			break;
 	}
 	return code;

@@ -17,6 +17,7 @@
 #include "watch/plan/opcode_flow.h"
 #include "watch/plan/opcode_names.h"
 #include "watch/plan/opcode_trials.h"
+#include "watch/plan/scan_counts.h"
 #include "handler/unwind/unwind.h"
 
 #define WORD sizeof(uintptr_t)
@@ -567,6 +568,7 @@ static bool learn(const struct host_library *library, const struct thread *threa
 		if (is_found)
 			opcode_names_find(found->names, learning->names, library);
 		find_callbacks(learning);
+		found->scan_status = scan_counts_find(library);
 	}
 	debug_log(DEBUG_HOOKS,
 	          "opcode: %s: code %#lx-%#lx, %u bytes each, a_op %u, n_op %u, frame %u, parent %u, pc %u, "

@@ -25,12 +25,16 @@ struct opcode_bytes {
 	const char *p4;
 };
 
+/* sqlite3_stmt_scanstatus() */
+typedef int scan_status_function(sqlite3_stmt *stmt, int loop, int what, void *to);
+
 /* What was found out about one library. */
 struct opcode_library {
 	struct opcode_places places;
 	uint32_t authorizer, progress; /* in the connection: the callbacks; 0: not known */
 	uint32_t counters; /* in the statement: sqlite3_stmt_status() by its numbers; 0: not known */
 	uint32_t calls;    /* of ours that were looked at */
+	scan_status_function *scan_status;      /* NULL: it does not count loops */
 	char names[OPCODES][OPCODE_NAME_BYTES]; /* "": not known */
 };
 

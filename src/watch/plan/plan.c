@@ -80,19 +80,12 @@ static int add_trigger(struct plan *plan, const struct opcode_bytes *opcode)
 	                                                               : "FOREIGN KEY ACTION");
 }
 
-/* The table begins with its name. */
-static int add_modification(struct plan *plan, const struct plan_opcode *opcode, char table[256])
+static int add_modification(struct plan *plan, bool is_of_index, const char *table)
 {
-	const char *name = NULL;
+	const char *what = is_of_index ? "INDEXES" : "TABLE", *of = is_of_index ? " OF " : " ";
 	char detail[300];
 
-	if (opcode->name[0] == 'I' && opcode->name[1] == 'd') /* IdxInsert, IdxDelete */
-		snprintf(detail, sizeof detail, table[0] ? "MODIFY INDEXES OF %s" : "MODIFY INDEXES", table);
-	else {
-		if (opcode->bytes.p4 && stack_copy_part((uintptr_t)opcode->bytes.p4, &name, sizeof name))
-			copy_text(table, 256, name);
-		snprintf(detail, sizeof detail, table[0] ? "MODIFY TABLE %s" : "MODIFY TABLE", table);
-	}
+	snprintf(detail, sizeof detail, "MODIFY %s%s%s", what, table[0] ? of : "", table);
 	return add_node(plan, detail);
 }
 
@@ -125,6 +118,13 @@ static bool begins(const struct plan_node *node, const char *words)
 static bool is_temporary(const struct plan *plan, int node)
 {
 	return node >= 0 && begins(&plan->nodes.items[node], "USE TEMP B-TREE");
+}
+
+/* Whether the opcodes of other nodes fill its table. */
+static bool is_filled(const struct plan *plan, int node)
+{
+	return is_temporary(plan, node) ||
+	       (node >= 0 && strstr(plan->nodes.items[node].detail, " USING TEMP B-TREE"));
 }
 
 static bool is_loop(const struct plan_node *node)
@@ -266,18 +266,40 @@ static uint32_t end_of_autoindex(const struct plan *plan, uint32_t at, int *curs
 	return 0;
 }
 
+static bool mapping_writes(const struct mapping *mapping, int cursor)
+{
+	return cursor >= 0 && cursor < mapping->cursor_count && mapping->is_written[cursor];
+}
+
+/* The name of the table that is modified: the table begins with it. Triggers have programs of their own. */
+static void find_table(struct mapping *mapping)
+{
+	const struct plan *plan = mapping->plan;
+	const char *name = NULL;
+
+	for (size_t i = 0; i < plan->opcodes.count && !mapping->table[0]; i++) {
+		const struct plan_opcode *opcode = &plan->opcodes.items[i];
+
+		if ((is(opcode, "Insert") || is(opcode, "Delete")) && opcode->bytes.p4 &&
+		    mapping_writes(mapping, opcode->bytes.p1) &&
+		    stack_copy_part((uintptr_t)opcode->bytes.p4, &name, sizeof name))
+			copy_text(mapping->table, sizeof mapping->table, name);
+	}
+}
+
 static int node_of(struct mapping *mapping, const struct plan_opcode *opcode, unsigned role, int region)
 {
 	int own = role & ROLE_USES ? *cursor_node(mapping, opcode) : NO_NODE;
-	int cursor = opcode->bytes.p1;
 
 	if (is(opcode, "Program"))
 		return add_trigger(mapping->plan, &opcode->bytes);
-	if (!(role & ROLE_STORES))
-		return own != NO_NODE ? own : region;
-	if (cursor >= 0 && cursor < mapping->cursor_count && mapping->is_written[cursor])
-		return add_modification(mapping->plan, opcode, mapping->table);
-	return is_temporary(mapping->plan, own) ? own : region;
+	if (role & (ROLE_STORES | ROLE_CHECKS) && mapping_writes(mapping, opcode->bytes.p1))
+		return add_modification(mapping->plan,
+		                        !strncmp(opcode->name, "Idx", 3) || is(opcode, "NoConflict"),
+		                        mapping->table);
+	if (role & ROLE_STORES)
+		return is_filled(mapping->plan, own) ? own : region;
+	return own != NO_NODE ? own : region;
 }
 
 /* In the order of the code: a node's cursors are moved in its own. */
@@ -353,6 +375,18 @@ static void find_distinct(struct mapping *mapping)
 	}
 }
 
+/* With a LIMIT rows are sorted in a table that is filled, and looked into, in the loop, while the node's
+ * Explain stands behind it, before the table is read. */
+static void find_sorts(struct mapping *mapping)
+{
+	const struct plan *plan = mapping->plan;
+
+	for (size_t i = 0; i < plan->opcodes.count; i++)
+		if (is(&plan->opcodes.items[i], "Sort") && is_temporary(plan, mapping->regions[i]) &&
+		    mapping_gathers(mapping, plan->opcodes.items[i].bytes.p1))
+			*cursor_node(mapping, &plan->opcodes.items[i]) = mapping->regions[i];
+}
+
 static void assign(struct mapping *mapping, int *nodes)
 {
 	struct plan *plan = mapping->plan;
@@ -370,7 +404,8 @@ static void assign(struct mapping *mapping, int *nodes)
 	for (size_t i = plan->opcodes.count; i-- > 0;) {
 		if (is(&plan->opcodes.items[i], "MakeRecord"))
 			for (size_t next = i + 1; next < plan->opcodes.count && next < i + 3; next++)
-				if (plan_role_of(plan->opcodes.items[next].name) & ROLE_STORES) {
+				if (plan_role_of(plan->opcodes.items[next].name) &
+				    (ROLE_STORES | ROLE_CHECKS)) {
 					nodes[i] = nodes[next];
 					break;
 				}
@@ -406,6 +441,8 @@ static bool map(struct plan *plan, const int *regions)
 			mapping.cursors[i] = NO_NODE;
 		map_opcodes(&mapping, nodes);
 		find_distinct(&mapping);
+		find_sorts(&mapping);
+		find_table(&mapping);
 		assign(&mapping, nodes);
 	}
 	free(mapping.parents);

@@ -16,6 +16,7 @@ enum role {
 	ROLE_OPENS = 32,    /* cursor P1, for an index made by the statement */
 	ROLE_WRITES = 64,   /* opens cursor P1 for writing */
 	ROLE_GATHERS = 128, /* opens cursor P1, for a table that the statement fills */
+	ROLE_CHECKS = 256,  /* looks, if cursor P1 is written to, for the row that will be there */
 };
 
 /* Some of them, ROLE_NONE for an opcode that the plan does not follow. */

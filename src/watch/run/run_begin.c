@@ -10,6 +10,7 @@
 #include "query/statement_stats.h"
 #include "store/store.h"
 #include "watch/plan/opcode_places.h"
+#include "watch/plan/scan_counts.h"
 
 #define FIRST_COUNTER SQLITE_STMTSTATUS_FULLSCAN_STEP
 _Static_assert(SQLITE_STMTSTATUS_VM_STEP - FIRST_COUNTER == COUNTED_VM_STEPS &&
@@ -22,6 +23,13 @@ void runs_ask_counters(const struct run *run, int values[STATEMENT_COUNTERS])
 {
 	for (int i = 0; i < STATEMENT_COUNTERS; i++)
 		values[i] = run->session->library->api->stmt_status(run->stmt, FIRST_COUNTER + i, 0);
+}
+
+ON_THE_WAY static void read_at_start(struct run *run)
+{
+	runs_read_counters(run, run->at_start);
+	if (__builtin_expect(!run->counters, 0))
+		scan_counts_begin(run);
 }
 
 /* A tag has the periods, too: another one is pushed. */
@@ -99,7 +107,7 @@ static void find_places(struct run *run)
 	const struct opcode_library *opcodes = opcode_library(run->session->library);
 	const char *stmt = (const char *)run->stmt;
 
-	run->counters = stmt && opcodes && opcodes->counters
+	run->counters = stmt && opcodes && opcodes->counters && !opcodes->scan_status
 	                        ? (const volatile int *)(stmt + opcodes->counters) + FIRST_COUNTER
 	                        : NULL;
 	run->query.counts.statement = stmt;
@@ -189,7 +197,7 @@ void runs_name_statement(struct run *run)
  * counter. */
 PART_OF_THE_WAY void name_again(struct run *run)
 {
-	runs_read_counters(run, run->at_start);
+	read_at_start(run);
 	if (run->at_start[COUNTED_VM_STEPS] < run->vm_steps || !statement_stats_is_found(run->statement)) {
 		run->statement = 0;
 		runs_name_statement(run);
@@ -295,6 +303,6 @@ void runs_prepared(struct run *run, sqlite3_stmt *stmt)
 	runs_set_statement(named, stmt);
 	find_places(named);
 	named->prepared = true;
-	runs_read_counters(named, named->at_start);
+	read_at_start(named);
 	runs_give_back(named);
 }

@@ -8,6 +8,7 @@
 #include "watch/lock/locks.h"
 #include "watch/run/run_begin.h"
 #include "watch/plan/programs.h"
+#include "watch/plan/scan_counts.h"
 #include "watch/lock/transactions.h"
 
 static bool has_samples(const struct run *run)
@@ -97,6 +98,8 @@ static void write_line(const struct run *run, const struct query_work *work, boo
 		end.database = sqlite3_db_filename(session->db, "main");
 		if (!run->prepared && !run->session->traced && has_samples(run))
 			end.program = programs_see(run, end.query);
+		if (end.program)
+			scan_counts_tell(run, end.program, work->reprepares != 0);
 		end.memory_usage = (uint64_t)sqlite3_stmt_status(run->stmt, SQLITE_STMTSTATUS_MEMUSED, 0);
 		if (run->settings.log_parameters && sqlite3_bind_parameter_count(run->stmt))
 			end.expanded = expanded = expand(session->db, run->stmt);

@@ -100,6 +100,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		.end = (uintptr_t)base + total,
 	};
 	cfi_find_row(&section, pc, &row);
+	cfi_find_register(&section, pc, CFI_FRAME_POINTER, &row.frame_pointer);
 
 	/* The stack's words are addresses of its own, so that one step can lead to the next. */
 	uint64_t *words = malloc(STACK_BYTES), registers[CFI_REGISTERS];

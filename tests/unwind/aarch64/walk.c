@@ -69,7 +69,8 @@ static void record(const void *context)
 	uint64_t registers[CFI_REGISTERS];
 	const struct code_map *map = code_map_current();
 
-	arch_all_registers(context, registers);
+	for (unsigned i = 0; i < CFI_REGISTERS; i++)
+		registers[i] = arch_register(context, i);
 	const uint64_t sp = registers[CFI_STACK_POINTER];
 	uint64_t words = (stack.end - sp) / 8;
 	printf("{\n\t.name = \"%s\",\n\t.registers = {", record_as);
