@@ -9,11 +9,13 @@
 #include <math.h>
 #include <pthread.h>
 #include <sched.h>
+#include <semaphore.h>
 #include <sqlite3.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "../seed.h"
@@ -359,6 +361,97 @@ static void test_shared(void)
 	finish(&truth, 4.5);
 }
 
+#define OWNERS 16 /* of timers; the shared one keeps 8 places then */
+#define TURNS 2   /* threads that take turns */
+#define TURNS_S 1.2
+
+static pthread_barrier_t owners_ready;
+static sem_t owners_go, turns_go;
+
+static void *own_timer(void *unused)
+{
+	const qp_query query = { .size = sizeof query, .text = "own" };
+
+	(void)unused;
+	qp_query_begin(&query);
+	qp_query_end(0, NULL);
+	pthread_barrier_wait(&owners_ready);
+	sem_wait(&owners_go);
+	return NULL;
+}
+
+static double read_cpu_s(clockid_t clock)
+{
+	struct timespec used;
+
+	clock_gettime(clock, &used);
+	return (double)used.tv_sec + (double)used.tv_nsec / 1e9;
+}
+
+static void *take_turns(void *cpu_s)
+{
+	const qp_query query = { .size = sizeof query, .text = "half" };
+
+	qp_query_begin(&query);
+	sem_wait(&turns_go);
+	while (spinning)
+		spin(1000000);
+	*(double *)cpu_s = read_cpu_s(CLOCK_THREAD_CPUTIME_ID);
+	qp_query_end(0, NULL);
+	return NULL;
+}
+
+/* Threads without timers that share a processor: a tick often ends a turn, and its signal comes with the
+ * thread's next one. */
+static void test_turns(void)
+{
+	pthread_t owners[OWNERS], threads[TURNS];
+	double cpu_s[TURNS], is = 0;
+	struct load_seen seen;
+	struct timespec tick;
+	cpu_set_t cpu, all;
+
+	CHECK(load_limit_pending(OWNERS + 8));
+	start("0", "10ms");
+	set("query_profiler_max_overhead_percent", "0");
+	pthread_barrier_init(&owners_ready, NULL, OWNERS + 1);
+	sem_init(&owners_go, 0, 0);
+	sem_init(&turns_go, 0, 0);
+	for (int i = 0; i < OWNERS; i++)
+		CHECK(pthread_create(&owners[i], NULL, own_timer, NULL) == 0);
+	pthread_barrier_wait(&owners_ready);
+	CHECK(sched_getaffinity(0, sizeof all, &all) == 0);
+	CPU_ZERO(&cpu);
+	CPU_SET((unsigned)sched_getcpu(), &cpu);
+	CHECK(sched_setaffinity(0, sizeof cpu, &cpu) == 0); /* of the threads to be */
+	for (int i = 0; i < TURNS; i++)
+		CHECK(pthread_create(&threads[i], NULL, take_turns, &cpu_s[i]) == 0);
+	CHECK(sched_setaffinity(0, sizeof all, &all) == 0);
+	await("timers_shared", TURNS, TURNS); /* which the first visit has counted */
+	for (int i = 0; i < TURNS; i++)
+		sem_post(&turns_go);
+	double began = read_cpu_s(CLOCK_PROCESS_CPUTIME_ID);
+	while (read_cpu_s(CLOCK_PROCESS_CPUTIME_ID) - began < TURNS_S)
+		load_pause(10000000);
+	spinning = false;
+	for (int i = 0; i < TURNS; i++) {
+		pthread_join(threads[i], NULL);
+		is += cpu_s[i];
+	}
+	for (int i = 0; i < OWNERS; i++)
+		sem_post(&owners_go);
+	for (int i = 0; i < OWNERS; i++)
+		pthread_join(owners[i], NULL);
+	CHECK(qp_flush(60000) == QP_OK);
+	CHECK(load_read(path, "CPU", &seen));
+	clock_getres(CLOCK_MONOTONIC_COARSE, &tick);
+	double sum = seen.sum[0] / 1e9, error = sqrt(is * TURNS * (double)tick.tv_nsec / 1e9);
+	printf("%.2f s of CPU time +- %.2f of %.2f\n", sum, error, is);
+	CHECK(fabs(sum - is) < 4.5 * error);
+	CHECK(qp_shutdown() == QP_OK);
+	unlink(path);
+}
+
 int main(int argc, char **argv)
 {
 	static const struct {
@@ -366,7 +459,8 @@ int main(int argc, char **argv)
 		void (*run)(void);
 	} scenarios[] = { { "threads", test_threads }, { "overhead", test_overhead },
 		          { "told", test_told },       { "unlimited", test_unlimited },
-		          { "ring", test_ring },       { "shared", test_shared } };
+		          { "ring", test_ring },       { "shared", test_shared },
+		          { "turns", test_turns } };
 
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	for (size_t i = 0; argc == 2 && i < sizeof scenarios / sizeof *scenarios; i++) {
@@ -375,6 +469,6 @@ int main(int argc, char **argv)
 			return 0;
 		}
 	}
-	printf("usage: test_budget threads|overhead|told|unlimited|ring|shared\n");
+	printf("usage: test_budget threads|overhead|told|unlimited|ring|shared|turns\n");
 	return 2;
 }
