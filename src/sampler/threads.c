@@ -27,6 +27,9 @@
 
 #define NAME_INTERVAL_NS NS_PER_S
 
+/* Threads that are looked at for whether they are still there, at once. */
+#define REAP_MOST 1024u
+
 static __thread bool excluded __attribute__((tls_model("initial-exec")));
 
 static pthread_key_t key;
@@ -219,13 +222,15 @@ void sampler_exclude_thread(void)
 
 void sampler_reap(void)
 {
-	uint32_t slots = slots_count();
+	static uint32_t next; /* atomic */
+	uint32_t slots = slots_count(), most = slots < REAP_MOST ? slots : REAP_MOST;
+	uint32_t first = __atomic_fetch_add(&next, most, __ATOMIC_RELAXED);
 	int saved_errno = errno;
 
 	if (sampler_ring() != NULL && timers_in_process())
 		sampler_keep_signal();
-	for (uint32_t i = 0; i < slots; i++) {
-		struct thread *slot = slots_get(i);
+	for (uint32_t i = 0; i < most; i++) {
+		struct thread *slot = slots_get((first + i) % slots);
 		uint32_t owner = __atomic_load_n(&slot->owner, __ATOMIC_ACQUIRE);
 		if (owner != 0 && syscall(SYS_tgkill, getpid(), owner, 0) != 0 && errno == ESRCH &&
 		    disown(slot, owner))
