@@ -166,7 +166,7 @@ static double read_due(const char *path, int64_t from_ns, int64_t until_ns)
 static void compare(struct row *row, const struct load_truth *truth, const char *path)
 {
 	struct load_seen seen[2];
-	double between = truth->between_ns;
+	double between = truth->between_ns, real[LOAD_TEXTS], real_all = 0;
 
 	if (!load_read(path, "Real", &seen[0]) || !load_read(path, "CPU", &seen[1]))
 		_exit(1);
@@ -180,7 +180,11 @@ static void compare(struct row *row, const struct load_truth *truth, const char 
 			row->z[type][text] = (seen[type].sum[text] - is) / sqrt(is * value);
 			seen_all += seen[type].sum[text];
 			is_all += is;
+			if (type == 0)
+				real[text] = is;
 		}
+		if (type == 0)
+			real_all = is_all;
 		double most = is_all * value;
 		double least = between * value + row->threads * value * value / 6 + read_changes(path);
 		double error = sqrt(type == 0 && !pending && least < most ? least : most);
@@ -190,14 +194,13 @@ static void compare(struct row *row, const struct load_truth *truth, const char 
 			row->error = error / is_all * sqrt((is_all + between) / row->threads / 60e9);
 		row->few |= type == 1 && is_all < FEW_SAMPLES * value;
 	}
-	double sum = 0, square = 0, whole = 0;
+	double sum = 0, square = 0;
 	for (int text = 0; text < LOAD_TEXTS; text++) {
 		sum += seen[0].sum[text];
 		square += seen[0].square[text];
-		whole += truth->real_ns[text];
 	}
 	for (int text = 0; text < LOAD_TEXTS; text++) {
-		double share = seen[0].sum[text] / sum, is = truth->real_ns[text] / whole;
+		double share = seen[0].sum[text] / sum, is = real[text] / real_all;
 		double variance = (1 - share) * (1 - share) * seen[0].square[text] +
 		                  share * share * (square - seen[0].square[text]);
 		row->share_z[text] = (share - is) / (sqrt(variance) / sum);
@@ -389,6 +392,46 @@ static void check_row(const struct row *row, double worst)
 	fail_if(row->back > (double)BACK_NS / 1e9, "the full rate was not back after 2 s");
 }
 
+/* Squares of z over the seeds: of sums, and of shares. */
+struct squares {
+	double all[2], texts[2], shares;
+	int outside; /* seeds with a share that is more than 3 standard errors off */
+};
+
+static void add_squares(struct squares *squares, const struct row *row)
+{
+	double most = 0;
+
+	for (int text = 0; text < LOAD_TEXTS; text++) {
+		most = fmax(most, fabs(row->share_z[text]));
+		squares->shares += row->share_z[text] * row->share_z[text];
+		for (int type = 0; type < 2; type++)
+			squares->texts[type] += row->z[type][text] * row->z[type][text];
+	}
+	for (int type = 0; type < 2; type++)
+		squares->all[type] += row->z_all[type] * row->z_all[type];
+	squares->outside += most > 3;
+	fail_if(most > 4, "a share is more than 4 standard errors from the truth");
+}
+
+/* A standard error that is right has squares of 1 on average, and one that is too wide less. */
+static void check_squares(const struct squares *squares)
+{
+	double wall = squares->all[0] / seeds, cpu = squares->all[1] / seeds;
+	double texts = fmax(squares->texts[0], squares->texts[1]) / seeds / LOAD_TEXTS;
+
+	printf("mean square of z: wall time %.2f, its texts %.2f, their shares %.2f; CPU time %.2f, its texts"
+	       " %.2f\n",
+	       wall, squares->texts[0] / seeds / LOAD_TEXTS, squares->shares / seeds / LOAD_TEXTS, cpu,
+	       squares->texts[1] / seeds / LOAD_TEXTS);
+	printf("shares of the texts within 3 standard errors: %d of %d seeds\n", seeds - squares->outside,
+	       seeds);
+	fail_if(fmax(wall, cpu) > 1 + 4 * sqrt(2.0 / seeds), "the error of all time is too small");
+	fail_if(texts > 1 + 4 * sqrt(2.0 / seeds / LOAD_TEXTS), "the errors of the texts are too small");
+	/* Chance has one of twenty seeds outside in every fifth run, two in every fiftieth. */
+	fail_if(squares->outside > 1 + seeds / 20, "shares");
+}
+
 /* All numbers of threads with all seeds; false: one could not be run. */
 static bool pass(const char *numbers)
 {
@@ -396,15 +439,13 @@ static bool pass(const char *numbers)
 
 	print_heads();
 	for (const char *at = numbers; at; at = strchr(at, ','), at += at != NULL) {
-		int within = 0;
+		struct squares squares = { .shares = 0 };
 		for (int seed = 1; seed <= seeds; seed++) {
 			struct row row = { .threads = atoi(at) };
 			if (!run_apart(&row, (uint64_t)seed))
 				return false;
-			double worst = print_row(&row), share = 0;
-			for (int text = 0; text < LOAD_TEXTS; text++)
-				share = fmax(share, fabs(row.share_z[text]));
-			within += share <= 3;
+			double worst = print_row(&row);
+			add_squares(&squares, &row);
 			if (row.threads == FULL_RATE)
 				full = row;
 			check_row(&row, worst);
@@ -412,9 +453,7 @@ static bool pass(const char *numbers)
 				check_flat(&row, &full);
 		}
 		if (seeds > 1)
-			printf("shares of the texts within 3 standard errors: %d of %d seeds\n", within,
-			       seeds);
-		fail_if(seeds > 1 && within < seeds, "shares");
+			check_squares(&squares);
 	}
 	return true;
 }
