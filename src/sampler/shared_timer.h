@@ -9,9 +9,9 @@
  * Of N clocks each is visited for one N-th of the time. On a CPU clock each tick that hits the
  * thread in its visit fires, and stands for N ticks. A tick may take the thread's processor away, and then
  * its signal comes when the thread has one again, which may be after the visit: so a visit ends at a point of
- * the thread's CPU clock, and its timer stays until the clock has passed that. On the wall clock one signal comes at a random
- * time of a visit, and stands for N visits. The length of a visit is random, too, so that it
- * does not keep time with what the threads do.
+ * the thread's CPU clock, and its timer stays until the clock has passed that. On the wall clock one signal
+ * comes at a random time of a visit, and stands for N visits. The length of a visit is random, too, so that
+ * it does not keep time with what the threads do.
  */
 #ifndef QUERYPROF_SAMPLER_SHARED_TIMER_H
 #define QUERYPROF_SAMPLER_SHARED_TIMER_H

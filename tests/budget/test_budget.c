@@ -318,7 +318,7 @@ static void test_ring(void)
 
 	set("query_profiler_max_threads", "4"); /* as many as there are: the pacer looks, not the flusher */
 	set("query_profiler_max_overhead_percent", "100"); /* which they never cost */
-	ring_bytes = 1 << 18;
+	ring_bytes = 1 << 19;
 	start("2ms", "10ms");
 	load_begin(4, test_seed(11));
 	await("store_pacer_cpu_time_ns", 1, INT64_MAX);
