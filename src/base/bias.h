@@ -40,7 +40,7 @@ static inline bool bias_enter(struct bias *bias, uint32_t thread)
 	return bias_enter_slowly(bias, thread);
 }
 
-/* The same, of a thread that is the user already. False: it is not. */
+/* The same, of a thread that is the user already. False: it is not. `thread`: not 0. */
 static inline bool bias_enter_again(struct bias *bias, uint32_t thread)
 {
 	/* As above. */

@@ -36,14 +36,14 @@ static inline void query_show_again(struct query_run *run)
 /* Reads whole words, which may be more than the text but are in its page. */
 __attribute__((no_sanitize("address"))) static inline bool query_is_marked(const struct query_run *run)
 {
-	uint64_t begins, mark, of;
+	typedef uint64_t __attribute__((may_alias)) word;
+	uint64_t mark, of;
 
-	if (__builtin_expect((uintptr_t)run->text % sizeof begins, 0))
+	if (__builtin_expect((uintptr_t)run->text % sizeof(word), 0))
 		return !strncmp(run->mark, run->text, sizeof run->mark);
-	memcpy(&begins, run->text, sizeof begins);
 	memcpy(&mark, run->mark, sizeof mark);
 	memcpy(&of, run->mark_of, sizeof of);
-	return !((begins ^ mark) & of);
+	return !((*(const word *)run->text ^ mark) & of);
 }
 
 /* Makes `to` the run that `from` was; hidden both. */

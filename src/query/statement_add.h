@@ -12,13 +12,6 @@
 /* The index of "(other)". */
 #define STATEMENT_OTHER 0u
 
-/* Both atomic: how many statements are kept, 0: nothing is counted; and whether a record is in the ring
- * that says that there is something to take. */
-extern size_t statement_stats_most __attribute__((visibility("hidden")));
-extern bool statement_stats_announced __attribute__((visibility("hidden")));
-
-void statement_stats_announce(void);
-
 /* Of a number that is not 0. */
 PART_OF_THE_WAY struct statement_entry *statement_entry_of(uint64_t statement)
 {

@@ -69,7 +69,8 @@ static void add_atomically(struct statement_counts *to, const struct statement_r
 	}
 	if (!run->sums[STATEMENT_CALLS])
 		return;
-	__atomic_fetch_add(&to->runs[statement_bucket_of(run->sums[STATEMENT_EXECUTION_NS])], 1, __ATOMIC_RELAXED);
+	__atomic_fetch_add(&to->runs[statement_bucket_of(run->sums[STATEMENT_EXECUTION_NS])], 1,
+	                   __ATOMIC_RELAXED);
 	for (int i = 0; i < STATEMENT_SQUARES; i++) {
 		double now, sum;
 

@@ -47,6 +47,12 @@ bool statement_stats_is_first_failure(uint64_t statement, int code);
 void statement_stats_set_max(size_t most);
 size_t statement_stats_max(void);
 
+/* For statement_add.h. Both atomic: how many statements are kept, 0: nothing is counted; and whether a record
+ * is in the ring that says that there is something to take. Brings one there. */
+extern size_t statement_stats_most __attribute__((visibility("hidden")));
+extern bool statement_stats_announced __attribute__((visibility("hidden")));
+void statement_stats_announce(void);
+
 struct statement_stats {
 	uint64_t hash; /* 0: "(other)" */
 	const char *text, *database;

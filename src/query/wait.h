@@ -64,8 +64,8 @@ static inline void wait_run_ends(const struct thread *thread)
 void wait_describe(struct thread *thread);
 
 /* `thread`: wait_thread(), not NULL. `caller`: of the host's function. */
-static inline __attribute__((always_inline)) void
-wait_begin_of(struct wait_call *call, struct thread *thread, enum wait_cause cause, const void *caller)
+static inline __attribute__((always_inline)) void wait_begin_of(struct wait_call *call, struct thread *thread,
+                                                                enum wait_cause cause, const void *caller)
 {
 	struct wait_now *waiting = thread->waiting;
 	const struct fast_moment start = fast_clock_moment();

@@ -75,18 +75,10 @@ WATCHED int queryprof_step_watched(int number, sqlite3_stmt *stmt, const void *c
 {
 	struct recent_call recent;
 	struct run_call step;
-	int rc;
+	bool is_recent = recent_step_begin(&recent, &step, OF(number), stmt, FRAME, caller);
+	int rc = real[number].step(stmt);
 
-	if (recent_enter(&recent, OF(number), stmt, FRAME, true)) {
-		rc = real[number].step(stmt);
-		if (recent_end(recent.run, recent.thread, recent.calling, recent.number, rc))
-			return rc;
-		step = recent_resign(recent, OF(number), FRAME);
-	} else {
-		statement_step_begin(&step, OF(number), stmt, FRAME, caller);
-		rc = real[number].step(stmt);
-	}
-	statement_step_end(&step, rc);
+	recent_step_end(is_recent, &recent, &step, rc, OF(number), FRAME);
 	return rc;
 }
 
@@ -100,13 +92,9 @@ WRAPPER int wrap_step(int number, sqlite3_stmt *stmt)
 
 WATCHED int queryprof_reset_watched(int number, sqlite3_stmt *stmt)
 {
-	const struct calling *calling = calling_current;
-	int rc;
+	statement_reset_function *reset = real[number].reset;
+	int rc = recent_is_free(stmt) ? reset(stmt) : statement_reset(OF(number), stmt, reset, FRAME);
 
-	if (recent_is_alone(calling) && recent_has_ended(calling, stmt))
-		rc = real[number].reset(stmt);
-	else
-		rc = statement_reset(OF(number), stmt, real[number].reset, FRAME);
 	if (rc == SQLITE_OK)
 		programs_read(stmt, FRAME);
 	return rc;

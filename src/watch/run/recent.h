@@ -114,6 +114,28 @@ bool recent_end(struct run *run, struct thread *thread, struct calling *calling,
 OFF_THE_WAY struct run_call recent_resign(struct recent_call call, const struct host_library *library,
                                           const void *frame);
 
+/* statement_step_begin() and _end(), this way or the other. */
+PART_OF_THE_WAY bool recent_step_begin(struct recent_call *recent, struct run_call *step,
+                                       const struct host_library *library, sqlite3_stmt *stmt,
+                                       const void *frame, const void *caller)
+{
+	bool is_recent = recent_enter(recent, library, stmt, frame, true);
+
+	if (!is_recent)
+		statement_step_begin(step, library, stmt, frame, caller);
+	return is_recent;
+}
+
+PART_OF_THE_WAY void recent_step_end(bool is_recent, const struct recent_call *recent, struct run_call *step,
+                                     int rc, const struct host_library *library, const void *frame)
+{
+	if (is_recent && recent_end(recent->run, recent->thread, recent->calling, recent->number, rc))
+		return;
+	if (is_recent)
+		*step = recent_resign(*recent, library, frame);
+	statement_step_end(step, rc);
+}
+
 /* As far as the thread's newest runs tell, the statement has no run that is open. */
 PART_OF_THE_WAY bool recent_has_ended(const struct calling *calling, const sqlite3_stmt *stmt)
 {
@@ -128,6 +150,14 @@ static inline bool recent_is_alone(const struct calling *calling)
 {
 	/* Relaxed: as in host_library(). */
 	return calling && !calling->used && !__atomic_load_n(&host_libraries[1].api, __ATOMIC_RELAXED);
+}
+
+/* Both: a call that resets the statement is SQLite's alone. */
+PART_OF_THE_WAY bool recent_is_free(const sqlite3_stmt *stmt)
+{
+	const struct calling *calling = calling_current;
+
+	return recent_is_alone(calling) && recent_has_ended(calling, stmt);
 }
 
 #endif

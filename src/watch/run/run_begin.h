@@ -15,8 +15,8 @@ struct run *runs_begin(struct session *session, sqlite3_stmt *stmt, uint64_t own
 /* A run that has ended begins anew: as runs_begin() and runs_describe(). The session, of the library with
  * these routines, is private now. False: the run is another session's or of another text, or the
  * settings have changed. */
-bool runs_begin_again(struct run *run, struct session *session, const sqlite3_api_routines *api, uint64_t owner,
-                      struct thread *thread);
+bool runs_begin_again(struct run *run, struct session *session, const sqlite3_api_routines *api,
+                      uint64_t owner, struct thread *thread);
 
 /* A run that has ended, for the statement of which this run is the preparation. NULL: there is
  * no room. */

@@ -155,8 +155,7 @@ PART_OF_THE_WAY bool count_plain(struct run *run, const struct thread *thread, i
 	    spent(run, COUNTED_REPREPARES, now))
 		return false;
 	run->vm_steps = now[COUNTED_VM_STEPS];
-	return query_count_plain(&run->query, run->statement, thread->id,
-	                         spent(run, COUNTED_VM_STEPS, now),
+	return query_count_plain(&run->query, run->statement, thread->id, spent(run, COUNTED_VM_STEPS, now),
 	                         spent(run, COUNTED_FULLSCAN_STEPS, now));
 }
 

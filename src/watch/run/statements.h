@@ -25,8 +25,8 @@ struct thread;
  * code that calls SQLite. */
 struct run_call {
 	struct call call;
-	struct run *run;      /* NULL: none */
-	bool is_nested;       /* inside another run, which has the samples */
+	struct run *run; /* NULL: none */
+	bool is_nested;  /* inside another run, which has the samples */
 	/* The connection's, held until the end of the call: so no other thread frees what is
 	 * read then. */
 	sqlite3_mutex *mutex;
