@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * In libFuzzer's place: gives a target inputs, each whole and cut to its half again and again, in
- * memory of exactly that size. Of a target with choices, each input goes to every fourth choice,
- * whole: by turns, so that each choice has some.
+ * In libFuzzer's place: gives a target inputs, each whole and, down to 64 bytes, cut to its half again
+ * and again, in memory of exactly that size. Of a target with choices, each input goes to every eighth
+ * choice, whole: by turns, so that each choice has some.
  *
  *   replay FOLDER|LINES...
  *
@@ -17,7 +17,8 @@
 
 #include "targets/target.h"
 
-#define TURNS 4
+#define TURNS 8
+#define CUT_LEAST 64
 
 struct input {
 	uint8_t *data;
@@ -56,7 +57,9 @@ static void replay(struct input *input, size_t number)
 		input->data[1] = (uint8_t)(choice >> 8);
 		run(input->data, input->size);
 	}
-	for (size_t part = choices ? 0 : input->size; part; part /= 2)
+	if (!choices && input->size > 0)
+		run(input->data, input->size);
+	for (size_t part = choices ? 0 : input->size / 2; part >= CUT_LEAST; part /= 2)
 		run(input->data, part);
 	free(input->data);
 }

@@ -67,9 +67,9 @@ static void make_memory_anew(void)
 
 static void remove_files(void)
 {
-	unlink("trace-wal");
-	unlink("trace-shm");
-	unlink("trace");
+	unlink(in_folder("x.db-wal"));
+	unlink(in_folder("x.db-shm"));
+	unlink(trace_path);
 }
 
 static void keep_file(void)
@@ -79,13 +79,13 @@ static void keep_file(void)
 
 	remove_files();
 	put_thread(1, "first");
-	recovery_store(fd, "trace", 0, &recovery);
-	file = fopen("trace", "re");
-	must(file && !fseek(file, 0, SEEK_END), "trace");
+	recovery_store(fd, trace_path, 0, &recovery);
+	file = fopen(trace_path, "re");
+	must(file && !fseek(file, 0, SEEK_END), trace_path);
 	empty_size = (size_t)ftell(file);
 	empty_file = malloc(empty_size);
 	rewind(file);
-	must(empty_file && fread(empty_file, 1, empty_size, file) == empty_size, "trace");
+	must(empty_file && fread(empty_file, 1, empty_size, file) == empty_size, trace_path);
 	fclose(file);
 }
 
@@ -94,8 +94,8 @@ static void make_file_anew(void)
 	int file;
 
 	remove_files();
-	file = open("trace", O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
-	must(file >= 0 && write(file, empty_file, empty_size) == (ssize_t)empty_size, "trace");
+	file = open(trace_path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
+	must(file >= 0 && write(file, empty_file, empty_size) == (ssize_t)empty_size, trace_path);
 	close(file);
 }
 
@@ -125,6 +125,12 @@ static void get_memory(void)
 	}
 }
 
+static void remove_folder(void)
+{
+	ring = NULL; /* no store runs */
+	tear_down(NULL);
+}
+
 int LLVMFuzzerInitialize(int *argc, char ***argv)
 {
 	static const struct module module = { .start = 0x7f0000000000,
@@ -135,6 +141,8 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 		                              .died = UINT32_MAX };
 
 	(void)argc, (void)argv;
+	set_up(NULL);
+	atexit(remove_folder);
 	set_modules(&module, 1);
 	get_memory();
 	keep_pages();
@@ -211,7 +219,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	while (reader.size > 0)
 		damage(&reader);
 	if (count % 2)
-		recovery_store_running(fd, "trace", 0, &recovery);
-	recovery_store(fd, "trace", 0, &recovery);
+		recovery_store_running(fd, trace_path, 0, &recovery);
+	recovery_store(fd, trace_path, 0, &recovery);
 	return 0;
 }
