@@ -244,7 +244,8 @@ static void test_unlimited(void)
 	CHECK(load_metric("real_stretch") == 1);
 	CHECK(sqlite3_exec(db, "COMMIT", NULL, NULL, NULL) == SQLITE_OK);
 	load_end(&truth);
-	CHECK(qp_flush(60000) == QP_OK);
+	/* Where the lock was held for two seconds, a batch was given up. */
+	CHECK(qp_flush(60000) == QP_OK || load_metric("store_lost") > 0);
 
 	int64_t dropped = load_metric("samples_dropped");
 	int64_t missing = load_metric("samples") - load_metric("store_samples");

@@ -104,7 +104,7 @@ class Fuzz:
         used = os.path.join(self.folder, "used.trace")
         # All of them in each round of a long run; in a short one a few, by turns.
         for turn, subcommand in enumerate(SUBCOMMANDS):
-            if self.options.rounds < 1000 and (turn + number) % 4:
+            if self.options.rounds < 1000 and (turn + number) % 8:
                 continue
             copy(path, used)
             self.run(name, self.options.queryprof, *(

@@ -356,7 +356,7 @@ static void test_read_only_folder(void)
 	mkdir(in_folder("ro"), 0500);
 	start_store(in_folder("ro/x.db"), 0);
 	sample(4);
-	CHECK(store_drain(30000));
+	CHECK(store_drain(PATIENCE_MS));
 	CHECK(lost() == 4);
 	error = store_error();
 	CHECK(error && strstr(error, strerror(EACCES)));
@@ -417,7 +417,7 @@ static void test_file_size_limit(void)
 	start_store(in_folder("x.db"), 0);
 	for (int i = 0; i < 200 && !(lost() && has_error()); i++) {
 		sample(5000);
-		CHECK(store_drain(30000));
+		CHECK(store_drain(PATIENCE_MS));
 	}
 	CHECK(lost() > 0);
 	CHECK(has_error());

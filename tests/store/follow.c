@@ -164,7 +164,7 @@ static void writers_are_followed_while_they_write(void **state)
 			for (int turn = 0; turn < 20; turn++) {
 				put_samples(T0 + (uint64_t)(19 - turn) * 700000, 500, 50,
 				            KEY(i * 100 + turn));
-				if (!store_drain(60000))
+				if (!store_drain(PATIENCE_MS))
 					_exit(1);
 			}
 			stop_store();

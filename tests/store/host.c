@@ -151,7 +151,7 @@ static int close_descriptors(const char *mine)
 	close_all();
 	open_in_their_place(mine);
 	put_samples(T0 + 10000000, 50000, 5, KEY);
-	if (!store_drain(30000))
+	if (!store_drain(PATIENCE_MS))
 		return 1;
 	if (store_counter(STORE_SAMPLES) != 51000 || store_counter(STORE_ERRORS) || has_error())
 		return 2;
@@ -173,7 +173,7 @@ static int close_a_pipe(const char *mine)
 		return 1;
 	start_store(trace_path, 0);
 	put_samples(T0, 1000, 5, KEY);
-	if (!store_drain(30000) || count_read() != 1000)
+	if (!store_drain(PATIENCE_MS) || count_read() != 1000)
 		return 2;
 	close(ends[1]);
 	if (read(ends[0], &byte, 1))
@@ -215,7 +215,7 @@ static int close_without_pause(const char *mine)
 	for (int i = 0; i < 50; i++) {
 		put_samples(T0 + put * 1000, 1000, 5, KEY);
 		put += 1000;
-		if (!store_drain(30000))
+		if (!store_drain(PATIENCE_MS))
 			return 2;
 		read = count_read();
 		if (read != (int64_t)put)
@@ -246,12 +246,12 @@ static int store_without_table(const char *mine)
 
 	start_store(trace_path, 0);
 	put_samples(T0, 1000, 5, KEY);
-	if (!store_drain(30000))
+	if (!store_drain(PATIENCE_MS))
 		return 1;
 	close_all();
 	open_in_their_place(mine);
 	put_samples(T0 + 10000000, 50000, 5, KEY);
-	if (!store_drain(30000) || store_counter(STORE_SAMPLES) != 51000 || count_read() != 51000)
+	if (!store_drain(PATIENCE_MS) || store_counter(STORE_SAMPLES) != 51000 || count_read() != 51000)
 		return 2;
 	error = store_error();
 	if (!error || !strstr(error, "in memory") || !strstr(error, strerror(EPERM)))
@@ -269,13 +269,13 @@ static int store_without_table(const char *mine)
 		store_after_fork_child();
 		store_start();
 		put_samples(T0, 10, 5, KEY);
-		_exit(!store_drain(30000) || count_read() != 10);
+		_exit(!store_drain(PATIENCE_MS) || count_read() != 10);
 	}
 	store_after_fork_parent();
 	if (wait(&code) < 0 || code)
 		return 7;
 	put_samples(T0 + 900000000, 10, 5, KEY);
-	if (!store_drain(30000) || count_read() != 51010)
+	if (!store_drain(PATIENCE_MS) || count_read() != 51010)
 		return 8;
 	stop_store();
 	return 0;

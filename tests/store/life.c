@@ -191,7 +191,7 @@ static int run_child(void (*end)(void))
 	if (!child) {
 		start_store(NULL, 0);
 		put_samples(T0, 10, 1, KEY);
-		if (!store_drain(30000) || count_entries(folder, "queryprof-") < 1)
+		if (!store_drain(PATIENCE_MS) || count_entries(folder, "queryprof-") < 1)
 			_exit(9);
 		end();
 		_exit(8);

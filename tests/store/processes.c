@@ -50,7 +50,7 @@ static void write_much(int number)
 		put_samples(T0 + (uint64_t)i * 1000000, 1000, 50, query.record.query);
 		put_query(&query);
 	}
-	CHECK(store_drain(60000));
+	CHECK(store_drain(PATIENCE_MS));
 	CHECK(store_counter(STORE_SAMPLES) - before == EACH);
 	CHECK(store_counter(STORE_LOST) == 0);
 	stop_store();
@@ -149,7 +149,7 @@ static void killed_while_it_is_made(void **state)
 		if (!child) {
 			start_store(trace_path, 0);
 			put_samples(T0, 10, 2, KEY(1));
-			CHECK(store_drain(30000));
+			CHECK(store_drain(PATIENCE_MS));
 			CHECK(store_counter(STORE_SAMPLES) == 10);
 			stop_store();
 			_exit(0);
@@ -190,7 +190,7 @@ static void forked(bool temporary)
 		CHECK(store_counter(STORE_SAMPLES) == 0);
 		store_start();
 		put_samples(T0 + 2000000, 20, 2, KEY(2));
-		CHECK(store_drain(30000));
+		CHECK(store_drain(PATIENCE_MS));
 		CHECK(store_counter(STORE_SAMPLES) == 20);
 		own = store_path();
 		CHECK(own && temporary == !!strcmp(own, parents));

@@ -87,17 +87,17 @@ static void oldest_go_first(void **state)
 	int64_t left;
 
 	(void)state;
-	fill(2 * MB, 400 * times, 100);
+	fill(2 * MB, 250 * times, 100);
 	trimmed = store_counter(STORE_TRIMMED) - trimmed;
 	stored = store_counter(STORE_SAMPLES) - stored;
 	left = ask("SELECT count(*) FROM trace_log");
 	assert_int_equal(store_counter(STORE_LOST) - lost, 0);
-	assert_int_equal(stored, 400000 * times);
-	assert_int_equal(left + (int64_t)trimmed, 400000 * times);
+	assert_int_equal(stored, 250000 * times);
+	assert_int_equal(left + (int64_t)trimmed, 250000 * times);
 	assert_true(left > 20000);
 	/* The newest are there, without a gap: what is left is one stretch of time. */
 	assert_int_equal(ask("SELECT max(timestamp_ns) FROM trace_log"),
-	                 T0 + (400 * times - 1) * 10000000ull + 999000);
+	                 T0 + (250 * times - 1) * 10000000ull + 999000);
 	assert_int_equal(ask("SELECT count(*) FROM trace_log WHERE timestamp_ns >= (SELECT min(timestamp_ns) "
 	                     "FROM trace_log)"),
 	                 left);
@@ -193,7 +193,7 @@ static void queries_without_samples_are_bounded(void **state)
 	start_store(trace_path, MB);
 	memset(text, 'x', sizeof text);
 	text[sizeof text - 1] = '\0';
-	for (uint64_t i = 0; i < 20000 * times; i++) {
+	for (uint64_t i = 0; i < 10000 * times; i++) {
 		struct a_query query = { .record = { .query = { 0x0190000000007000ull + i, 1 },
 			                             .start_realtime_ns = T0 + i * 1000 },
 			                 .query = text };
@@ -207,7 +207,7 @@ static void queries_without_samples_are_bounded(void **state)
 	if (most > MB + MB / 10)
 		fail_msg("%lld bytes", (long long)most);
 	assert_int_equal(store_counter(STORE_LOST) - lost, 0);
-	snprintf(text, sizeof text, "SELECT %010llu", (unsigned long long)(20000 * times - 1));
+	snprintf(text, sizeof text, "SELECT %010llu", (unsigned long long)(10000 * times - 1));
 	assert_string_equal(ask_text("SELECT substr(query, 1, 17) FROM query_log ORDER BY "
 	                             "query_start_time_microseconds DESC"),
 	                    text);
@@ -245,7 +245,7 @@ static void reader_stays_open(void **state)
 	drain();
 	cursor = store_select(store_file_own(), "SELECT timestamp_ns FROM trace_log", NULL, &error);
 	assert_int_equal(store_step(cursor), 1);
-	for (uint64_t i = 1; i < 300 * times; i++) {
+	for (uint64_t i = 1; i < 150 * times; i++) {
 		put_samples(T0 + i * 1000000, 1000, 10, (struct query_key){ 1, 1 });
 		assert_true(bytes_now() <= 2 * MB + 2 * MB / 10);
 	}

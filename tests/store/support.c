@@ -328,7 +328,7 @@ void put_query(const struct a_query *query)
 
 void drain(void)
 {
-	if (!store_drain(30000))
+	if (!store_drain(PATIENCE_MS))
 		fail_msg("store_drain: not all was stored; %s", store_error());
 }
 

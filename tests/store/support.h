@@ -77,6 +77,8 @@ void put_query(const struct a_query *query);
 /* What the first sample of a query says of it. */
 void put_start(struct query_key query, enum start_state state, const char *text);
 
+/* For store_drain() where all can be stored: long, as a loaded machine may need it. */
+#define PATIENCE_MS 300000
 void drain(void);
 bool has_error(void); /* store_error() has something to tell */
 

@@ -176,7 +176,7 @@ static void index_is_emptied_all_the_time(void **state)
 	/* And then all is well again. */
 	put_samples(T0 + put * 1000, 1000, 50, KEY);
 	put += 1000;
-	assert_true(store_drain(30000));
+	assert_true(store_drain(PATIENCE_MS));
 	assert_int_equal(ask("SELECT count(*) FROM samples"), stored());
 	stop_store();
 	assert_intact(trace_path);

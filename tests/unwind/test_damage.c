@@ -194,6 +194,13 @@ static uint64_t damage(uint64_t value)
 	}
 }
 
+static bool is_same(const struct unwind_result *one, const uint64_t *trace, const struct unwind_result *other,
+                    const uint64_t *other_trace)
+{
+	return one->depth == other->depth && one->truncated == other->truncated &&
+	       memcmp(trace, other_trace, (size_t)one->depth * sizeof trace[0]) == 0;
+}
+
 static void test_damaged_stacks(void **state)
 {
 	const long count = test_rounds(300000);
@@ -247,30 +254,23 @@ static void test_damaged_stacks(void **state)
 		assert_int_equal(trace[TRACE_MAX_FRAMES], 77);
 		if (max > 0)
 			assert_true(plain_trace[0] == (uint64_t)registers.uc_mcontext.gregs[REG_RIP]);
-		if (with.depth != plain.depth || with.truncated != plain.truncated ||
-		    memcmp(trace, plain_trace, (size_t)plain.depth * sizeof trace[0]) != 0) {
-			if (differs++ == 0)
-				print_message("round %ld: %d frames%s with the memo, %d%s without\n", round,
-				              with.depth, with.truncated ? " truncated" : "", plain.depth,
-				              plain.truncated ? " truncated" : "");
-		}
+		if (!is_same(&with, trace, &plain, plain_trace) && differs++ == 0)
+			print_message("round %ld: %d frames%s with the memo, %d%s without\n", round,
+			              with.depth, with.truncated ? " truncated" : "", plain.depth,
+			              plain.truncated ? " truncated" : "");
 		if (round % UNKNOWN_EVERY == 0) {
-			const struct unwind_result unknown =
-				unwind_trace(&registers, &elsewhere[round / UNKNOWN_EVERY % 2], NULL,
-			                     unknown_trace, max);
+			struct unwind_result unknown = unwind_trace(
+				&registers, &elsewhere[round / UNKNOWN_EVERY % 2], NULL, unknown_trace, max);
+			const uintptr_t sp = (uintptr_t)registers.uc_mcontext.gregs[REG_RSP];
+
 			assert_in_range(unknown.depth, max > 0, max);
 			assert_int_equal(unknown_trace[TRACE_MAX_FRAMES], 77);
 			unknown_complete += !unknown.truncated;
-			const uintptr_t sp = (uintptr_t)registers.uc_mcontext.gregs[REG_RSP];
 			if (comparable && sp >= stack.start && sp < stack.end && !plain.truncated &&
-			    (unknown.truncated || unknown.depth != plain.depth ||
-			     memcmp(unknown_trace, plain_trace, (size_t)plain.depth * sizeof trace[0]) != 0)) {
-				if (unknown_differs++ == 0)
-					print_message(
-						"round %ld: %d frames%s as an unknown stack, %d with bounds\n",
-						round, unknown.depth, unknown.truncated ? " truncated" : "",
-						plain.depth);
-			}
+			    !is_same(&unknown, unknown_trace, &plain, plain_trace) && unknown_differs++ == 0)
+				print_message("round %ld: %d frames%s as an unknown stack, %d with bounds\n",
+				              round, unknown.depth, unknown.truncated ? " truncated" : "",
+				              plain.depth);
 		}
 		complete += !plain.truncated;
 		deep += plain.depth > 20;
