@@ -94,6 +94,10 @@ static void test_one_run(void **state)
 	assert_false(query_look(&run, other, &view));
 	query_hide(&run);
 	assert_false(query_look(&run, run.key, &view));
+	query_start(&moved, sampler_thread());
+	moved.text = "SELECT 2";
+	query_show(&moved);
+	query_hide(&moved);
 	query_hand_over(&moved, &run);
 	query_show(&moved);
 	assert_ptr_equal(moved.counts.start.run, &moved);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The writing connection: its statements, prepared once a file, what it knows of the
- * file, and how it waits for others. What it writes is in batch.c.
+ * file, and how it waits for others. What it writes is in batch.c and what that calls.
  */
 #include "store/write/writer.h"
 
@@ -17,12 +17,15 @@
 #include "store/write/sample_source.h"
 #include "store/write/statements_sql.h"
 
-/* The columns of store/columns.h, in the order in which batch.c binds their values. */
+/* The columns of store/columns.h, in the order in which query_rows.c binds their values. */
 #define SET_STORED(name, type, definition, flags, value) ", " #name " = excluded." #name
 #define SET_FILED(name, type, definition, value) ", " #name " = excluded." #name
 #define NAME_STORED(name, type, definition, flags, value) ", " #name
 #define NAME_FILED(name, type, definition, value) ", " #name
 #define MARK(...) ", ?"
+#define ENDED_NAMES QUERY_LOG_COLUMNS(NAME_STORED, NAME_FILED, WRITER_NOTHING)
+#define ENDED_MARKS QUERY_LOG_COLUMNS(MARK, MARK, WRITER_NOTHING)
+#define ENDED_SETS QUERY_LOG_COLUMNS(SET_STORED, SET_FILED, WRITER_NOTHING)
 
 static const char *const statement_sql[WRITE_STATEMENTS] = {
 	[WRITE_BEGIN] = "BEGIN IMMEDIATE",
@@ -75,47 +78,10 @@ static const char *const statement_sql[WRITE_STATEMENTS] = {
 				   " AND NOT EXISTS (SELECT 1 FROM programs WHERE statement = ?1)"
 				   " AND NOT EXISTS (SELECT 1 FROM statement_counters WHERE statement = ?1)",
 	[WRITE_QUERY_END] =
-		"INSERT INTO queries (id, query_id, process, first_ns, last_ns, "
-		"finished" QUERY_LOG_COLUMNS(
-			NAME_STORED, NAME_FILED,
-			WRITER_NOTHING) ") VALUES (?, ?, ?, ?, ?, "
-					"1" QUERY_LOG_COLUMNS(MARK, MARK,
-	                                                      WRITER_NOTHING) ") ON "
-									      "CONFLI"
-									      "CT "
-									      "(id) "
-									      "DO "
-									      "UPDATE"
-									      " SET "
-									      "query_"
-									      "id = "
-									      "exclud"
-									      "ed."
-									      "query_"
-									      "id,"
-									      " first"
-									      "_ns = "
-									      "min("
-									      "first_"
-									      "ns, "
-									      "exclud"
-									      "ed."
-									      "first_"
-									      "ns), "
-									      "last_"
-									      "ns = "
-									      "max("
-									      "last_"
-									      "ns, "
-									      "exclud"
-									      "ed."
-									      "last_"
-									      "ns),"
-									      " finis"
-									      "hed = "
-									      "1" QUERY_LOG_COLUMNS(
-										      SET_STORED, SET_FILED,
-										      WRITER_NOTHING),
+		"INSERT INTO queries (id, query_id, process, first_ns, last_ns, finished" ENDED_NAMES ")"
+		" VALUES (?, ?, ?, ?, ?, 1" ENDED_MARKS ") ON CONFLICT (id) DO UPDATE SET"
+		" query_id = excluded.query_id, first_ns = min(first_ns, excluded.first_ns),"
+		" last_ns = max(last_ns, excluded.last_ns), finished = 1" ENDED_SETS,
 	/* The record of the end knows better what the samples say of a query, if it comes. */
 	[WRITE_QUERY_RANGE] =
 		"UPDATE queries SET first_ns = min(first_ns, ?2), last_ns = max(last_ns, ?3),"
