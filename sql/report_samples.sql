@@ -33,7 +33,7 @@ FROM (SELECT trace_type, run, thread, sum(samples) AS samples, sum(value) AS val
 LEFT JOIN (SELECT trace_type, run, thread, count(*) AS changes
            FROM (SELECT trace_type, run, thread, series,
                         lag(series) OVER (PARTITION BY trace_type, run, thread ORDER BY timestamp_ns) AS before
-                 FROM temp.selected_samples WHERE EXISTS (SELECT 1 FROM main.series WHERE stretch > 1))
+                 FROM temp.selected_samples WHERE EXISTS (SELECT 1 FROM series WHERE stretch > 1))
            WHERE series <> before
            GROUP BY trace_type, run, thread) USING (trace_type, run, thread)
 LEFT JOIN queries ON queries.id = run AND run <> 0
