@@ -201,14 +201,18 @@ static int64_t find_free_time(struct writer *writer, int64_t timestamp_ns)
 	return timestamp_ns;
 }
 
-/* The time is the key: of equal ones the later comes one behind. */
-static void part_times(struct writer *writer, size_t from)
+/* The time is the key: of equal ones the later comes one behind. From a sample that has moved on, the
+ * first one behind it that keeps its time ends it: where many times are taken, a look at all that
+ * follow, for each, held the file for seconds. */
+static void part_times(struct writer *writer, size_t from, bool all)
 {
 	for (size_t i = from; i < writer->sample_count; i++) {
 		struct pending_sample *sample = &writer->samples[i];
 
 		if (i && sample->timestamp_ns <= sample[-1].timestamp_ns)
 			sample->timestamp_ns = sample[-1].timestamp_ns + 1;
+		else if (!all)
+			break;
 	}
 }
 
@@ -218,18 +222,19 @@ static int insert_samples(struct writer *writer)
 	int code;
 
 	writer->samples_inserted = 0;
-	for (;;) {
-		part_times(writer, writer->samples_inserted);
-		code = writer_run(writer, WRITE_SAMPLES);
-		if (code != SQLITE_CONSTRAINT_PRIMARYKEY && code != SQLITE_CONSTRAINT_ROWID)
+	part_times(writer, 0, true);
+	while ((code = writer_run(writer, WRITE_SAMPLES)) == SQLITE_CONSTRAINT_PRIMARYKEY ||
+	       code == SQLITE_CONSTRAINT_ROWID) {
+		size_t at = writer->sample_at;
+		int64_t free = find_free_time(writer, writer->samples[at].timestamp_ns);
+
+		if (free == writer->samples[at].timestamp_ns)
 			return code;
-		struct pending_sample *sample = &writer->samples[writer->sample_at];
-		int64_t free = find_free_time(writer, sample->timestamp_ns);
-		if (free == sample->timestamp_ns)
-			return code;
-		sample->timestamp_ns = free;
-		writer->samples_inserted = writer->sample_at;
+		writer->samples[at].timestamp_ns = free;
+		part_times(writer, at + 1, false);
+		writer->samples_inserted = at;
 	}
+	return code;
 }
 
 /* Readers tell a batch's samples by the process and the range of time, without a column in
