@@ -17,11 +17,14 @@ struct ring *ring_remains_find(void *memory, size_t size)
 {
 	struct ring *ring = memory;
 
-	if (size < RING_FRONT || ring->bytes < RING_MIN_BYTES || ring->bytes > RING_MAX_BYTES ||
-	    (ring->bytes & (ring->bytes - 1)) != 0 || ring_memory_bytes(ring->bytes) > size)
+	if (size < RING_FRONT)
+		return NULL;
+	const size_t bytes = *(volatile size_t *)&ring->bytes; /* once: the process may run */
+	if (bytes < RING_MIN_BYTES || bytes > RING_MAX_BYTES || (bytes & (bytes - 1)) != 0 ||
+	    RING_FRONT + bytes != size)
 		return NULL;
 	uint64_t tail = LOAD(ring->tail), taken = LOAD(ring->taken), head = LOAD(ring->head);
-	bool is_ordered = tail <= taken && taken <= head && head - tail <= ring->bytes;
+	bool is_ordered = tail <= taken && taken <= head && head - tail <= bytes;
 	bool is_aligned = ((tail | taken | head | LOAD(ring->announced)) & (RING_WORD - 1)) == 0;
 	return is_ordered && is_aligned && LOAD(ring->announced) <= head ? ring : NULL;
 }

@@ -233,7 +233,7 @@ static void store_as_process(int fd, const char *path, int64_t max_bytes, struct
 	struct writer_other process = { .log = shared.modules, .log_size = shared.modules_size };
 	writer = malloc(sizeof *writer);
 	if (writer && writer_init(writer, give_up, recovery)) {
-		writer->identity = *shared.identity;
+		writer->identity = shared.identity;
 		writer->other = &process;
 		store(writer, &shared, path, max_bytes, recovery);
 		writer_close(writer, false);

@@ -2,6 +2,7 @@
 #include "store/shared_ring.h"
 
 #include <fcntl.h>
+#include <stdatomic.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -217,30 +218,30 @@ struct ring *shared_ring_renew(int *fd)
 
 /* --- in the other process -------------------------------------------------------------- */
 
-/* No size is believed: the descriptor came from another process. */
+/* No size is believed: the descriptor came from another process. That one may run, and change what is
+ * there between its check and its use: so each is read once. */
 static bool is_valid(struct shared_ring *shared)
 {
 	struct front *front = shared->memory;
 	char *memory = shared->memory;
-	size_t log_at;
+	const uint64_t ring_bytes = *(volatile uint64_t *)&front->ring_bytes;
 
 	if (strncmp(front->version, QUERYPROF_VERSION, sizeof front->version) != 0 ||
-	    front->ring_bytes > shared->size)
+	    ring_bytes > shared->size || ring_bytes % PAGE_BYTES != 0 ||
+	    statements_offset(ring_bytes) > shared->size)
 		return false;
-	log_at = log_offset(front->ring_bytes);
-	if (statements_offset(front->ring_bytes) > shared->size)
-		return false;
-	shared->identity = &front->identity;
+	shared->identity = front->identity;
+	atomic_signal_fence(memory_order_seq_cst); /* the copy is checked, not what it was copied from */
 	shared->losses = &front->losses;
-	shared->ring = ring_remains_find(memory + PAGE_BYTES, front->ring_bytes);
-	shared->modules = (const struct module_log *)(memory + log_at);
+	shared->ring = ring_remains_find(memory + PAGE_BYTES, ring_bytes);
+	shared->modules = (const struct module_log *)(memory + log_offset(ring_bytes));
 	shared->modules_size = LOG_BYTES;
-	shared->waits = memory + waits_offset(front->ring_bytes);
-	shared->spans = memory + spans_offset(front->ring_bytes);
-	shared->statements = memory + statements_offset(front->ring_bytes);
-	shared->statements_size = shared->size - statements_offset(front->ring_bytes);
-	return shared->ring && memchr(front->identity.hostname, 0, sizeof front->identity.hostname) &&
-	       memchr(front->identity.executable, 0, sizeof front->identity.executable);
+	shared->waits = memory + waits_offset(ring_bytes);
+	shared->spans = memory + spans_offset(ring_bytes);
+	shared->statements = memory + statements_offset(ring_bytes);
+	shared->statements_size = shared->size - statements_offset(ring_bytes);
+	return shared->ring && memchr(shared->identity.hostname, 0, sizeof shared->identity.hostname) &&
+	       memchr(shared->identity.executable, 0, sizeof shared->identity.executable);
 }
 
 bool shared_ring_open(struct shared_ring *shared, int fd)

@@ -42,7 +42,7 @@ struct ring *shared_ring_renew(int *fd);
 struct shared_ring {
 	void *memory;
 	size_t size;
-	const struct writer_identity *identity; /* of the process */
+	struct writer_identity identity; /* of the process */
 	struct ring *ring;
 	struct losses *losses;
 	const struct module_log *modules;

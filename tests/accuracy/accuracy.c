@@ -40,6 +40,7 @@
 #include <time.h>
 
 #include "../busy.h"
+#include "../options.h"
 #include "../seed.h"
 #include "../spin.h"
 
@@ -483,33 +484,6 @@ static bool measure_splits(const char *load, double period_ns, bool *ledger)
 	return within;
 }
 
-/* --- the options ------------------------------------------------------------------------------ */
-
-static void read_options(int argc, char **argv)
-{
-	for (int i = 1; i < argc; i++) {
-		const char *name = argv[i], *value = ++i < argc ? argv[i] : "";
-		if (strcmp(name, "--seconds") == 0 && atof(value) > 0)
-			options.seconds = atof(value);
-		else if (strcmp(name, "--threads") == 0)
-			options.threads = value;
-		else if (strcmp(name, "--periods") == 0)
-			options.periods_ms = value;
-		else if (strcmp(name, "--loads") == 0)
-			options.loads = value;
-		else if (strcmp(name, "--parts") == 0)
-			options.parts = value;
-		else {
-			fprintf(stderr,
-			        "%s %s: the options are --seconds S, --threads N,..., --periods MS,..., "
-			        "--loads "
-			        "quiet,contended, --parts sums,splits\n",
-			        name, value);
-			exit(2);
-		}
-	}
-}
-
 static bool measure_sums(const char *load, bool *ledger)
 {
 	bool within = true;
@@ -534,9 +508,16 @@ static bool measure_sums(const char *load, bool *ledger)
 int main(int argc, char **argv)
 {
 	static const char *const loads[] = { "quiet", "contended" };
+	const struct test_option known[] = {
+		{ "--seconds", "S", .number = &options.seconds, .least = 0.01 },
+		{ "--threads", "N,...", .text = &options.threads },
+		{ "--periods", "MS,...", .text = &options.periods_ms },
+		{ "--loads", "quiet,contended", .text = &options.loads },
+		{ "--parts", "sums,splits", .text = &options.parts },
+	};
 	bool within = true, ledger = true;
 
-	read_options(argc, argv);
+	read_options(argc, argv, known, sizeof known / sizeof *known);
 	seed = test_seed(1);
 	monitor = open_connection();
 	set_period(monitor, 0);

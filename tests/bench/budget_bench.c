@@ -39,6 +39,7 @@
 #include <unistd.h>
 
 #include "../budget/load.h"
+#include "../options.h"
 #include "queryprof.h"
 
 #define SETTLE_NS 2000000000ll
@@ -460,23 +461,21 @@ static bool pass(const char *numbers)
 
 int main(int argc, char **argv)
 {
-	for (int i = 1; i < argc; i++) {
-		check |= !strcmp(argv[i], "--check");
-		if (i + 1 == argc)
-			break;
-		if (!strcmp(argv[i], "--threads"))
-			counts = argv[i + 1];
-		else if (!strcmp(argv[i], "--seconds"))
-			seconds = atof(argv[i + 1]);
-		else if (!strcmp(argv[i], "--period"))
-			period_us = argv[i + 1];
-		else if (!strcmp(argv[i], "--pending"))
-			pending = strtoul(argv[i + 1], NULL, 10);
-		else if (!strcmp(argv[i], "--seeds"))
-			seeds = atoi(argv[i + 1]);
-		else if (!strcmp(argv[i], "--percent"))
-			percent = strtoul(argv[i + 1], NULL, 10);
-	}
+	double seed_count = seeds, pending_count = 0, most_percent = (double)percent;
+	const struct test_option options[] = {
+		{ "--check", NULL, .flag = &check },
+		{ "--threads", "N,...", .text = &counts },
+		{ "--seconds", "S", .number = &seconds, .least = 0.1 },
+		{ "--period", "US", .text = &period_us },
+		{ "--seeds", "N", .number = &seed_count, .least = 1 },
+		{ "--pending", "N", .number = &pending_count },
+		{ "--percent", "N", .number = &most_percent },
+	};
+
+	read_options(argc, argv, options, sizeof options / sizeof *options);
+	seeds = (int)seed_count;
+	pending = (unsigned long)pending_count;
+	percent = (unsigned long)most_percent;
 	if (!pass(counts ? counts : "1,4,16,64,256,1024,4096"))
 		return 1;
 	if (check && !counts) {

@@ -16,6 +16,7 @@
  * The actors take turns by random numbers of the printed seed. What the machine makes of them
  * is not the same in each run.
  */
+#include "../options.h"
 #include "../seed.h"
 #include "../watch/host.h"
 
@@ -43,7 +44,7 @@
 
 extern char **environ;
 
-static const char *program, *plugin;
+static const char *program;
 static char trace[2][200];
 static uint64_t seed;
 static atomic_bool over;
@@ -232,7 +233,7 @@ __attribute__((visibility("default"))) ssize_t pwrite64(int fd, const void *byte
 
 static void load_and_query(uint64_t *state)
 {
-	void *handle = dlopen(plugin, RTLD_NOW | RTLD_LOCAL);
+	void *handle = dlopen(CHAOS_PLUGIN, RTLD_NOW | RTLD_LOCAL);
 	int (*query_once)(sqlite3 *) = NULL;
 	sqlite3 *db = open_connection(state);
 
@@ -520,14 +521,15 @@ static int be_other(const char *what, const char *path, unsigned ms)
 int main(int argc, char **argv)
 {
 	pthread_t threads[WORKERS + 2];
-	long seconds = argc > 3 ? atol(argv[3]) : 3;
+	double seconds = 3;
+	const struct test_option options[] = { { "--seconds", "S", .number = &seconds, .least = 1 } };
 	struct timespec start, now;
 	sqlite3 *reader;
 
 	if (argc > 3 && (!strcmp(argv[1], "--lock") || !strcmp(argv[1], "--whole")))
 		return be_other(argv[1], argv[2], (unsigned)atoi(argv[3]));
+	read_options(argc, argv, options, 1);
 	program = "/proc/self/exe";
-	plugin = argv[1];
 	seed = test_seed(0x5EED);
 	signal(SIGXFSZ, SIG_IGN);
 	setenv("QUERYPROF_TRACE_LOG_RING_BYTES", "65536", 1);
@@ -545,7 +547,7 @@ int main(int argc, char **argv)
 		check_statements(reader);
 		CHECK(!atomic_load(&host_waited), "no %d queries ended while the disk hung", HANG_RUNS);
 		syscall(SYS_clock_gettime, CLOCK_MONOTONIC, &now);
-	} while ((now.tv_sec - start.tv_sec < seconds || atomic_load(&is_hanging)) &&
+	} while (((double)(now.tv_sec - start.tv_sec) < seconds || atomic_load(&is_hanging)) &&
 	         !atomic_load(&failures));
 	atomic_store(&over, true);
 	for (int i = 0; i < WORKERS + 2; i++)

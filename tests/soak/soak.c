@@ -29,6 +29,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "../options.h"
 #include "../seed.h"
 
 #define THREADS 8
@@ -315,23 +316,18 @@ static void judge(const struct look *first, const struct look *last, double leas
 	printf("%lld samples were trimmed\n", (long long)m[TRIMMED]);
 }
 
-static double option(int argc, char **argv, const char *name, double usual)
-{
-	for (int i = 1; i + 1 < argc; i += 2)
-		if (!strcmp(argv[i], name))
-			return atof(argv[i + 1]);
-	return usual;
-}
-
 int main(int argc, char **argv)
 {
-	double seconds = option(argc, argv, "--seconds", 3600), every = option(argc, argv, "--print", 60);
-	double settled_s = seconds < 120 ? seconds / 4 : 60, printed_s = 0, start, least = 0, most = 0;
+	double seconds = 3600, every = 60, settled_s, printed_s = 0, start, least = 0, most = 0;
+	const struct test_option options[] = { { "--seconds", "S", .number = &seconds, .least = 1 },
+		                               { "--print", "S", .number = &every, .least = 0 } };
 	char folder[] = "/tmp/qp-soak-XXXXXX", settings[320];
 	struct look first = { 0 }, last;
 	int64_t most_file = 0;
 	pthread_t threads[THREADS];
 
+	read_options(argc, argv, options, sizeof options / sizeof *options);
+	settled_s = seconds < 120 ? seconds / 4 : 60;
 	/* Arenas of threads that come and go are 128 KiB more or less each. */
 	mallopt(M_ARENA_MAX, 1);
 	seed = test_seed(1);

@@ -80,6 +80,8 @@ static void beside_ones_own(void **state)
 /* Where the program has begun the trace with the same id, the statement is there already. */
 static void not_twice(void **state)
 {
+	int64_t newest;
+
 	(void)state;
 	assert_int_equal(qp_trace_begin(PARENT(LAST_TRACE)), QP_OK);
 	{
@@ -87,8 +89,11 @@ static void not_twice(void **state)
 		run("SELECT 1 AS once" COMMENT(LAST_TRACE), SQLITE_OK);
 		/* Even if it has come to the file before the trace's end. */
 		assert_int_equal(qp_flush(60000), QP_OK);
+		newest = ask("SELECT max(id) FROM span_batches");
 	}
 	qp_trace_end();
+	/* Whoever follows the file has met the numbers until then. */
+	assert_true(ask("SELECT max(id) FROM span_batches") > newest);
 	assert_string_equal(
 		ask_text("SELECT group_concat(p.operation_name) FROM span_log AS s JOIN span_log AS "
 	                 "p ON p.span_id = s.parent_span_id WHERE s.operation_name LIKE 'SELECT 1 "

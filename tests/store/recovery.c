@@ -313,6 +313,32 @@ static void test_foreign(void **state)
 	assert_int_equal(recovery.samples + recovery.queries, 0);
 }
 
+/* The head of the memory says how long the ring is, behind the version; the ring says so, too. */
+static void test_sizes(void **state)
+{
+	enum { SIZE_AT = 16, PAGE = 4096 };
+	const int fd = run_and_kill(BEFORE_ALL);
+	struct shared_ring shared;
+	uint64_t size;
+
+	(void)state;
+	assert_int_equal(pread(fd, &size, sizeof size, SIZE_AT), sizeof size);
+	assert_true(shared_ring_open(&shared, fd));
+	assert_int_equal(ring_memory_bytes(ring_bytes(shared.ring)), size);
+	shared_ring_close(&shared);
+	/* None of them is a whole number of pages and the ring's size. */
+	const uint64_t wrong[] = { size + 1, size + 8, size - 8, size - PAGE, size + PAGE, 0, UINT64_MAX };
+	for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+		assert_int_equal(pwrite(fd, &wrong[i], sizeof size, SIZE_AT), sizeof size);
+		if (shared_ring_open(&shared, fd))
+			fail_msg("a ring of %llu bytes was taken", (unsigned long long)wrong[i]);
+	}
+	assert_int_equal(pwrite(fd, &size, sizeof size, SIZE_AT), sizeof size);
+	assert_true(shared_ring_open(&shared, fd));
+	shared_ring_close(&shared);
+	close(fd);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -321,6 +347,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_running, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_no_file, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_foreign, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_sizes, set_up, tear_down),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

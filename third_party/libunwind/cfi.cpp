@@ -231,18 +231,13 @@ bool find_function(CheckedSpace &space, const cfi_section *section, uintptr_t pc
 	return pc >= fde->pcStart && pc < fde->pcEnd;
 }
 
-cfi_register place_of(const Parser::RegisterLocation &location, uintptr_t end)
+cfi_register place_of(const Parser::RegisterLocation &location)
 {
 	switch (location.location) {
 	case Parser::kRegisterUnused: return { CFI_SAME, 0 };
 	case Parser::kRegisterUndefined: return { CFI_UNDEFINED, 0 };
 	case Parser::kRegisterInCFA: return { CFI_AT_CFA, location.value };
-	case Parser::kRegisterAtExpression:
-		/* Its caller looks at the size and the two bytes behind it. */
-		if (end - static_cast<uintptr_t>(location.value) < 3)
-			return { CFI_OTHERWISE, 0 };
-		return { CFI_BY_EXPRESSION, location.value };
-	default: return { CFI_OTHERWISE, location.value };
+	default: return { CFI_OTHERWISE, 0 };
 	}
 }
 
@@ -269,7 +264,7 @@ __attribute__((noinline)) cfi_result find_register(const cfi_section *section, u
 	Parser::PrologInfo prolog;
 	const cfi_result result = parse(space, section, pc, &fde, &cie, &prolog);
 	if (result == CFI_FOUND)
-		*place = place_of(prolog.savedRegisters[number], space.end);
+		*place = place_of(prolog.savedRegisters[number]);
 	return result;
 }
 
@@ -289,20 +284,11 @@ __attribute__((noinline)) cfi_result find_row(const cfi_section *section, uintpt
 	/* No other function has to keep registers 0 and 1, on either architecture. */
 	row->eh_return = prolog.savedRegisters[0].location == Parser::kRegisterInCFA &&
 	                 prolog.savedRegisters[1].location == Parser::kRegisterInCFA;
-	row->return_address = place_of(prolog.savedRegisters[CFI_RETURN_ADDRESS], space.end);
-	row->frame_pointer = place_of(prolog.savedRegisters[CFI_FRAME_POINTER], space.end);
+	row->return_address = place_of(prolog.savedRegisters[CFI_RETURN_ADDRESS]);
+	row->frame_pointer = place_of(prolog.savedRegisters[CFI_FRAME_POINTER]);
 	row->cfa_register = prolog.cfaRegister;
 	row->cfa_offset = prolog.cfaRegisterOffset;
 	row->cfa_by_expression = prolog.cfaRegister == CFI_CFA_BY_EXPRESSION;
-	row->cfa_expression = nullptr;
-	row->cfa_expression_size = 0;
-	if (row->cfa_by_expression) {
-		uintptr_t p = static_cast<uintptr_t>(prolog.cfaExpression);
-		row->cfa_expression_size = space.getULEB128(p, space.end);
-		row->cfa_expression = reinterpret_cast<const uint8_t *>(p);
-		if (p > space.end || row->cfa_expression_size > space.end - p)
-			return CFI_MALFORMED;
-	}
 	return CFI_FOUND;
 }
 

@@ -52,8 +52,6 @@ enum cfi_place {
 	CFI_SAME,   /* unchanged */
 	CFI_AT_CFA, /* saved at CFA + value */
 	CFI_UNDEFINED,
-	CFI_BY_EXPRESSION, /* saved at the address that the expression at `value` gives;
-	                    * its size and two bytes of it are readable */
 	CFI_OTHERWISE,
 };
 
@@ -70,8 +68,6 @@ struct cfi_row {
 	bool cfa_by_expression;
 	uint32_t cfa_register;
 	int32_t cfa_offset;
-	const uint8_t *cfa_expression; /* readable for its whole size */
-	uint64_t cfa_expression_size;
 	struct cfi_register return_address, frame_pointer;
 };
 

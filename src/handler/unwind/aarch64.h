@@ -98,10 +98,10 @@ static inline int arch_signal_frame(struct unwind_frame *frame, const struct unw
 {
 	const uintptr_t registers = frame->sp + SIGNAL_CONTEXT + CONTEXT_X0;
 	struct unwind_frame next = { .slot = &arch_no_slot };
-	if (!unwind_load_words(bounds, registers + 8 * CFI_FRAME_POINTER, &next.fp, 1) ||
-	    !unwind_load_words(bounds, registers + 8 * CFI_RETURN_ADDRESS, &next.link, 1) ||
-	    !unwind_load_words(bounds, registers + 8 * CFI_STACK_POINTER, &next.sp, 1) ||
-	    !unwind_load_words(bounds, registers + 8 * CFI_INSTRUCTION_POINTER, &next.pc, 1))
+	if (!unwind_load_checked(bounds, registers + 8 * CFI_FRAME_POINTER, &next.fp) ||
+	    !unwind_load_checked(bounds, registers + 8 * CFI_RETURN_ADDRESS, &next.link) ||
+	    !unwind_load_checked(bounds, registers + 8 * CFI_STACK_POINTER, &next.sp) ||
+	    !unwind_load_checked(bounds, registers + 8 * CFI_INSTRUCTION_POINTER, &next.pc))
 		return 0;
 	*frame = next;
 	return 1;

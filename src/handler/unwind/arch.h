@@ -107,15 +107,10 @@ static inline int unwind_load(const struct unwind_bounds *bounds, uintptr_t addr
 	return 1;
 }
 
-/* Reads `count` words. */
-static inline int unwind_load_words(const struct unwind_bounds *bounds, uintptr_t address, uintptr_t *values,
-                                    unsigned count)
+/* The same for any address. */
+static inline int unwind_load_checked(const struct unwind_bounds *bounds, uintptr_t address, uintptr_t *value)
 {
-	for (unsigned i = 0; i < count; i++)
-		if (!unwind_can_read(bounds, address + 8 * i) ||
-		    !unwind_load(bounds, address + 8 * i, &values[i]))
-			return 0;
-	return 1;
+	return unwind_can_read(bounds, address) && unwind_load(bounds, address, value);
 }
 
 /* CFI_FOR_AARCH64: a test of its rules on another machine. */

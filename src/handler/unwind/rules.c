@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * glibc 2.35 and later can name the object of an address without a lock (_dl_find_object). Where it
- * differs from the map, the loader is right, and the rule serves one trace and is not kept. With another
- * C library, code newer than the map has no unwind information until the next map.
+ * glibc can name the object of an address without a lock (_dl_find_object, from 2.35 on). Where it
+ * differs from the map, the loader is right, and the rule serves one trace and is not kept. With an older
+ * glibc at run time, code newer than the map has no unwind information until the next map.
  */
 #include "handler/unwind/rules.h"
 
@@ -12,7 +12,6 @@
 #include "base/ledger.h"
 #include "handler/unwind/distrust.h"
 
-#ifdef DLFO_STRUCT_HAS_EH_DBASE /* the C library's headers know the function */
 extern __typeof(_dl_find_object) _dl_find_object __attribute__((weak));
 
 /* The loader's section for the address; SECTION_LASTING: the map is right. */
@@ -38,15 +37,6 @@ static enum section_result find_in_loader(const struct code_range *range, uintpt
 	section->header_end = section->end;
 	return SECTION_NEWER;
 }
-#else
-static enum section_result find_in_loader(const struct code_range *range, uintptr_t address,
-                                          struct cfi_section *section)
-{
-	(void)address;
-	(void)section;
-	return range != NULL ? SECTION_LASTING : SECTION_NO_CODE;
-}
-#endif
 
 enum section_result rules_find_section(const struct code_map *map, uintptr_t address,
                                        struct cfi_section *section)

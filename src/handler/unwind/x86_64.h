@@ -65,9 +65,9 @@ static inline int arch_signal_frame(struct unwind_frame *frame, const struct unw
 {
 	const uintptr_t registers = frame->sp + offsetof(ucontext_t, uc_mcontext.gregs);
 	struct unwind_frame next;
-	if (!unwind_load_words(bounds, registers + 8 * REG_RIP, &next.pc, 1) ||
-	    !unwind_load_words(bounds, registers + 8 * REG_RBP, &next.fp, 1) ||
-	    !unwind_load_words(bounds, registers + 8 * REG_RSP, &next.sp, 1))
+	if (!unwind_load_checked(bounds, registers + 8 * REG_RIP, &next.pc) ||
+	    !unwind_load_checked(bounds, registers + 8 * REG_RBP, &next.fp) ||
+	    !unwind_load_checked(bounds, registers + 8 * REG_RSP, &next.sp))
 		return 0;
 	*frame = next;
 	return 1;

@@ -107,7 +107,8 @@ int foreign_spans_take(struct writer *writer, const struct query_record *record,
 	return code;
 }
 
-int foreign_spans_leave(struct writer *writer, const struct span_link *trace, struct query_key query)
+int foreign_spans_leave(struct writer *writer, const struct span_link *trace, struct query_key query,
+                        int64_t row)
 {
 	sqlite3_stmt *statement;
 	int code;
@@ -120,5 +121,6 @@ int foreign_spans_leave(struct writer *writer, const struct span_link *trace, st
 	statement = writer_statement(writer, WRITE_REMOVE_FOREIGN);
 	sqlite3_bind_int64(statement, 1, (int64_t)trace->trace_hi);
 	sqlite3_bind_int64(statement, 2, (int64_t)span_of(query));
+	sqlite3_bind_int64(statement, 3, row);
 	return writer_run(writer, WRITE_REMOVE_FOREIGN);
 }

@@ -461,7 +461,7 @@ uint64_t spans_in(const void *record, size_t size)
 }
 
 /* The query's record may have come before, and have made a span of its own. */
-static int leave_foreign(struct writer *writer, const struct span_batch *batch)
+static int leave_foreign(struct writer *writer, const struct span_batch *batch, int64_t row)
 {
 	int code = SQLITE_OK;
 
@@ -469,9 +469,9 @@ static int leave_foreign(struct writer *writer, const struct span_batch *batch)
 		const struct span_entry *entry = &batch->entry[i];
 
 		if (entry_is_span(entry) && entry->duration & SPAN_STATEMENT)
-			code = foreign_spans_leave(
-				writer, &batch->of,
-				(struct query_key){ entry[1].start_ns, entry[1].duration });
+			code = foreign_spans_leave(writer, &batch->of,
+			                           (struct query_key){ entry[1].start_ns, entry[1].duration },
+			                           row);
 	}
 	return code;
 }
@@ -492,8 +492,6 @@ int spans_take(struct writer *writer, const void *record, size_t size)
 	if (!batch->links && hash_table_find(&writer->unkept_traces, trace_key(&batch->of)))
 		return SQLITE_OK;
 	code = span_rows_bound(writer);
-	if (!code && sums.statements && writer->foreign_spans.count)
-		code = leave_foreign(writer, batch);
 	text = writer->span_text.count;
 	if (!code)
 		code = put_spans(writer, batch);
@@ -507,7 +505,11 @@ int spans_take(struct writer *writer, const void *record, size_t size)
 		code = write_notes(writer, batch, row);
 	if (!code && sums.waits)
 		code = write_waits(writer, batch);
-	return code ? code : write_links(writer, batch, row);
+	if (!code)
+		code = write_links(writer, batch, row);
+	if (!code && sums.statements && writer->foreign_spans.count)
+		code = leave_foreign(writer, batch, row);
+	return code;
 }
 
 /* --- the bound --------------------------------------------------------------------------------- */

@@ -163,7 +163,8 @@ static const char *const statement_sql[WRITE_STATEMENTS] = {
 		" coalesce(c.otel_span_id, nullif(h.otel_span_id, ''), g.otel_span_id) FROM (SELECT 1)"
 		" LEFT JOIN trace_contexts AS c ON c.id = ?1 LEFT JOIN statements AS x ON x.id = ?2"
 		" LEFT JOIN label_sets AS h ON h.id = x.labels LEFT JOIN label_sets AS g ON g.id = ?3",
-	[WRITE_REMOVE_FOREIGN] = "DELETE FROM span_batches WHERE trace_hi = ?1 AND first_span = ?2",
+	[WRITE_REMOVE_FOREIGN] =
+		"DELETE FROM span_batches WHERE trace_hi = ?1 AND first_span = ?2 AND id < ?3",
 	[WRITE_REMOVE_NOTES] = "DELETE FROM span_notes WHERE batch IN (SELECT id FROM span_batches"
 			       " WHERE trace_lo = ?2 AND trace_hi = ?1)"
 			       " AND batch NOT IN (SELECT batch FROM span_links)",
