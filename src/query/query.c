@@ -57,7 +57,7 @@ static struct query_key make_key(struct thread *thread, uint32_t session, uint64
 
 /* --- a run ----------------------------------------------------------------------------- */
 
-/* From the samples on; what is between them and the statement is cleared at once. */
+/* The samples and all that follows up to the statement: a few wide stores. */
 #define COUNTS_CLEARED offsetof(struct query_counts, samples)
 #define COUNTS_CLEARED_SIZE (offsetof(struct query_counts, statement) - COUNTS_CLEARED)
 

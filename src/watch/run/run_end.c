@@ -183,6 +183,16 @@ static __attribute__((noinline)) void record_more(struct run *run, const struct 
 		write_statement_line(run, &work);
 }
 
+/* Most runs are counted, and that is all. `has_stepped`: it is a statement's, and was more than prepared. */
+PART_OF_THE_WAY void record(struct run *run, const struct thread *thread, int rc, bool is_locked,
+                            bool has_stepped)
+{
+	bool is_counted = has_stepped && count_plain(run, thread, rc);
+
+	if (!is_counted || is_worth_a_line(run) || span_run_is_wanted(&run->query.span))
+		record_more(run, thread, rc, is_locked, is_counted);
+}
+
 /* Any run; `is_inside`: its session is the thread's now. */
 static __attribute__((noinline)) void end_any(struct run *run, struct thread *thread, int rc, bool is_locked,
                                               bool is_inside)
@@ -198,7 +208,7 @@ static __attribute__((noinline)) void end_any(struct run *run, struct thread *th
 	if (run->prepared) /* and never stepped */
 		query_resume(&run->query, thread);
 	if (is_there && run->settings.log && !run->own)
-		record_more(run, thread, rc, is_locked, false);
+		record(run, thread, rc, is_locked, run->stmt && !run->prepared);
 	if (!is_there || !run->stmt || !run->query.text || run->own || session->traced)
 		runs_release(run);
 	else
@@ -206,7 +216,7 @@ static __attribute__((noinline)) void end_any(struct run *run, struct thread *th
 }
 
 /* Whether end_any() would do no more than end_plain(), which is for nearly all runs: a later one of a
- * statement, without a lock or a transaction to tell of. The session is the thread's now. */
+ * statement, that has not waited for a lock. The session is the thread's now. */
 PART_OF_THE_WAY bool is_plain(const struct run *run, const struct session *session,
                               const struct thread *thread)
 {
@@ -214,18 +224,15 @@ PART_OF_THE_WAY bool is_plain(const struct run *run, const struct session *sessi
 	return run->kept && !run->own && !run->prepared && !run->tag_thread && run->settings.log &&
 	       !(__atomic_load_n(&run->owner, __ATOMIC_RELAXED) & OWNER_GONE) &&
 	       runs_is_of_session(run, session) && session->db && !session->traced &&
-	       !__atomic_load_n(&session->transaction.number, __ATOMIC_RELAXED) &&
 	       !(thread->waiting->since | thread->waiting->lock);
 }
 
-/* Most runs are counted, and that is all. */
 PART_OF_THE_WAY void end_plain(struct run *run, struct session *session, const struct thread *thread, int rc,
                                bool is_locked)
 {
-	bool is_counted = count_plain(run, thread, rc);
-
-	if (!is_counted || is_worth_a_line(run) || span_run_is_wanted(&run->query.span))
-		record_more(run, thread, rc, is_locked, is_counted);
+	if (__atomic_load_n(&session->transaction.number, __ATOMIC_RELAXED))
+		transaction_run_ends(session, run, rc);
+	record(run, thread, rc, is_locked, true);
 	query_hide(&run->query);
 	span_run_abandon(&run->query.span, true);
 	__atomic_store_n(&session->private_runs, session->private_runs - 1, __ATOMIC_RELAXED);
